@@ -1,0 +1,193 @@
+// Package api is the socket API's vocabulary: the JSON bodies of every call of
+// version 1, shared by the agent that serves them and the client that asks.
+//
+// Fields are added but never renamed or removed within v1; readers ignore the
+// fields they do not know. Durations are integers in milliseconds (`_ms`),
+// wall-clock times RFC 3339, `_boottime_ns` instants of CLOCK_BOOTTIME, which
+// any process of the same host can compare with its own reading.
+//
+// The package promises shapes only; what the values mean is in docs/api.md.
+package api
+
+import "time"
+
+// Agent answers GET /v1/agent.
+type Agent struct {
+	Name      string    `json:"name"`
+	ID        string    `json:"id"`
+	BootID    string    `json:"boot_id"`
+	Version   string    `json:"version"`
+	Cluster   string    `json:"cluster"`
+	Algorithm string    `json:"algorithm"`
+	PID       int       `json:"pid"`
+	UptimeMS  int64     `json:"uptime_ms"`
+	Draining  bool      `json:"draining"`
+	Quorum    Quorum    `json:"quorum"`
+	Warnings  []Warning `json:"warnings"`
+}
+
+// Quorum is whether a majority of the voters can be reached.
+type Quorum struct {
+	Enabled   bool   `json:"enabled"`
+	Voters    int    `json:"voters"`
+	Needed    int    `json:"needed"`
+	Reachable int    `json:"reachable"`
+	State     string `json:"state"` // exists, edge (one more loss and it is lost) or lost
+}
+
+// The states of a quorum.
+const (
+	QuorumExists = "exists"
+	QuorumEdge   = "edge"
+	QuorumLost   = "lost"
+)
+
+// Warning is something an operator should mend. Code is stable and listed in
+// docs/operations.md; Message says what, why and what to do.
+type Warning struct {
+	Code    string    `json:"code"`
+	Message string    `json:"message"`
+	Since   time.Time `json:"since"`
+}
+
+// Members answers GET /v1/members.
+type Members struct {
+	Members []Member `json:"members"`
+}
+
+// Member is an agent as this agent's gossip sees it.
+type Member struct {
+	Name       string    `json:"name"`
+	ID         string    `json:"id"`
+	GossipAddr string    `json:"gossip_addr"`
+	PeerAddr   string    `json:"peer_addr"`
+	Status     string    `json:"status"` // alive, suspect, dead or left
+	Priority   int       `json:"priority"`
+	JoinedAt   time.Time `json:"joined_at"`
+	Voter      bool      `json:"voter"`
+	Candidate  bool      `json:"candidate"`
+	Connected  bool      `json:"connected"`
+	RTTMS      float64   `json:"rtt_ms"`
+	Version    string    `json:"version"`
+}
+
+// The statuses of a member.
+const (
+	StatusAlive   = "alive"
+	StatusSuspect = "suspect"
+	StatusDead    = "dead"
+	StatusLeft    = "left"
+)
+
+// Elections answers GET /v1/elections.
+type Elections struct {
+	Elections []Election `json:"elections"`
+}
+
+// Election is one election as this agent knows it, and how it knows.
+type Election struct {
+	Election             string   `json:"election"`
+	State                string   `json:"state"` // leading, following, electing, no_quorum or idle
+	IsLeader             bool     `json:"is_leader"`
+	Leader               *Leader  `json:"leader"` // null: nobody is known to lead
+	Term                 uint64   `json:"term"`   // the fencing token
+	Authority            string   `json:"authority"`
+	LeaseRemainingMS     int64    `json:"lease_remaining_ms"`
+	ValidUntilBoottimeNS int64    `json:"valid_until_boottime_ns"`
+	ViewAgeMS            int64    `json:"view_age_ms"` // since the leader was last heard
+	Candidates           []string `json:"candidates"`  // best-ranked first
+	Index                uint64   `json:"index"`       // of the newest change, for watch?after=
+}
+
+// Leader names who leads.
+type Leader struct {
+	Name string `json:"name"`
+	ID   string `json:"id"`
+	Addr string `json:"addr"`
+}
+
+// The states of an election.
+const (
+	StateLeading   = "leading"
+	StateFollowing = "following"
+	StateElecting  = "electing"
+	StateNoQuorum  = "no_quorum"
+	StateIdle      = "idle"
+)
+
+// How an answer is known.
+const (
+	AuthorityLease  = "lease"  // a majority's lease that still runs
+	AuthorityQuorum = "quorum" // as lease, and a majority was asked just now
+	AuthorityView   = "view"   // this agent's view only; there may be two leaders
+)
+
+// Change is one line of GET /v1/elections/NAME/watch. A snapshot and a lagged
+// line carry the whole election.
+type Change struct {
+	Index    uint64    `json:"index"`
+	Time     time.Time `json:"time"`
+	Type     string    `json:"type"` // snapshot, leader, no_leader, term or lagged
+	Election string    `json:"election"`
+	Leader   *Leader   `json:"leader"`
+	IsLeader bool      `json:"is_leader"`
+	Term     uint64    `json:"term"`
+	Reason   string    `json:"reason,omitempty"`
+	// BoottimeNS is when this agent made the change, on its CLOCK_BOOTTIME.
+	BoottimeNS int64     `json:"boottime_ns"`
+	Snapshot   *Election `json:"snapshot,omitempty"`
+	Missed     uint64    `json:"missed,omitempty"` // lagged: how many changes were lost
+}
+
+// The types of a change.
+const (
+	ChangeSnapshot = "snapshot"
+	ChangeLeader   = "leader"
+	ChangeNoLeader = "no_leader"
+	ChangeTerm     = "term"
+	ChangeLagged   = "lagged"
+)
+
+// TransferRequest is the body of POST /v1/elections/NAME/transfer.
+type TransferRequest struct {
+	To string `json:"to"`
+}
+
+// DrainRequest is the body of POST /v1/drain.
+type DrainRequest struct {
+	On bool `json:"on"`
+}
+
+// Outcome answers the calls that change something.
+type Outcome struct {
+	Done    bool    `json:"done"`
+	Message string  `json:"message"`
+	Leader  *Leader `json:"leader,omitempty"` // the successor, when one is known
+	Term    uint64  `json:"term,omitempty"`
+	Waited  int64   `json:"waited_ms"`
+}
+
+// Error is the body of every answer that is not a success.
+type Error struct {
+	Err ErrorDetail `json:"error"`
+}
+
+// ErrorDetail says what went wrong. Codes are stable and listed in docs/api.md.
+type ErrorDetail struct {
+	Code    string `json:"code"`
+	Message string `json:"message"`
+}
+
+// The error codes.
+const (
+	CodeBadRequest   = "bad_request"
+	CodeForbidden    = "forbidden"
+	CodeNotFound     = "not_found"
+	CodeNotLeader    = "not_leader"
+	CodeNoCandidate  = "no_candidate"
+	CodeNoQuorum     = "no_quorum"
+	CodeBusy         = "busy"
+	CodeTooLarge     = "too_large"
+	CodeUnavailable  = "unavailable"
+	CodeNotConfirmed = "not_confirmed"
+)

@@ -1,0 +1,91 @@
+package election
+
+import (
+	"cmp"
+	"slices"
+)
+
+// Version orders rosters: first by the term of the driver that made it, then
+// by that driver's count. Genesis is version {0, 1}; {0, 0} is "no roster".
+type Version struct {
+	Driver  Term   `cbor:"1,keyasint"`
+	Counter uint64 `cbor:"2,keyasint"`
+}
+
+// Compare orders versions, newer being greater.
+func (v Version) Compare(w Version) int {
+	return cmp.Or(cmp.Compare(v.Driver, w.Driver), cmp.Compare(v.Counter, w.Counter))
+}
+
+// Before reports whether v is older than w.
+func (v Version) Before(w Version) bool { return v.Compare(w) < 0 }
+
+// Voter is an agent whose grants count.
+type Voter struct {
+	Name string `cbor:"1,keyasint"`
+	Peer PeerID `cbor:"2,keyasint"`
+}
+
+// Roster is a versioned set of voters. It is stable when Next is empty, and
+// joint while a change from Voters to Next is under way: then a majority means
+// one of each half (Ongaro 2014, section 4.3).
+//
+// Invariant: a roster is never changed in place; a new version is a new value.
+type Roster struct {
+	Cluster string  `cbor:"1,keyasint"` // drawn at random at genesis
+	Version Version `cbor:"2,keyasint"`
+	Voters  []Voter `cbor:"3,keyasint"`           // sorted by peer ID
+	Next    []Voter `cbor:"4,keyasint,omitempty"` // sorted by peer ID
+	Floor   Term    `cbor:"5,keyasint,omitempty"` // no term at or below it is granted or renewed
+}
+
+// Joint reports whether a change is under way.
+func (r *Roster) Joint() bool { return len(r.Next) > 0 }
+
+// All returns every voter of both halves, once each, sorted by peer ID.
+func (r *Roster) All() []Voter {
+	if r == nil {
+		return nil
+	}
+	all := slices.Concat(r.Voters, r.Next)
+	SortVoters(all)
+	return slices.CompactFunc(all, func(a, b Voter) bool { return a.Peer == b.Peer })
+}
+
+// Has reports whether the peer is a voter of either half.
+func (r *Roster) Has(p PeerID) bool {
+	if r == nil {
+		return false
+	}
+	is := func(v Voter) bool { return v.Peer == p }
+	return slices.ContainsFunc(r.Voters, is) || slices.ContainsFunc(r.Next, is)
+}
+
+// Named returns the voter of that name.
+func (r *Roster) Named(name string) (Voter, bool) {
+	for _, v := range r.All() {
+		if v.Name == name {
+			return v, true
+		}
+	}
+	return Voter{}, false
+}
+
+// SortVoters sorts voters by peer ID, the order in which rosters keep them.
+func SortVoters(voters []Voter) {
+	slices.SortFunc(voters, func(a, b Voter) int { return cmp.Compare(a.Peer, b.Peer) })
+}
+
+// Genesis is a proposed first roster. All its voters must accept it before it
+// is committed.
+type Genesis struct {
+	Proposer PeerID `cbor:"1,keyasint"`
+	Attempt  uint64 `cbor:"2,keyasint"` // counts the proposer's attempts
+	Roster   Roster `cbor:"3,keyasint"`
+}
+
+// Same reports whether g and h are the same proposal.
+func (g *Genesis) Same(h *Genesis) bool {
+	return g != nil && h != nil && g.Proposer == h.Proposer && g.Attempt == h.Attempt &&
+		g.Roster.Cluster == h.Roster.Cluster && slices.Equal(g.Roster.Voters, h.Roster.Voters)
+}

@@ -1,0 +1,37 @@
+package election
+
+import (
+	"maps"
+	"slices"
+	"time"
+)
+
+// Grant is one voter's durable promise in one election: this term belongs to
+// this holder, and nobody else is granted while its lease may run.
+type Grant struct {
+	Term     Term          `cbor:"1,keyasint"`
+	Holder   Holder        `cbor:"2,keyasint"`
+	Lease    time.Duration `cbor:"3,keyasint"` // nanoseconds
+	Released bool          `cbor:"4,keyasint,omitempty"`
+}
+
+// State is everything an agent must not forget: written, and only then acted
+// upon.
+type State struct {
+	Peer    PeerID         `cbor:"1,keyasint"` // whose promises these are
+	Roster  *Roster        `cbor:"2,keyasint,omitempty"`
+	Pending *Genesis       `cbor:"3,keyasint,omitempty"` // accepted, not yet committed
+	Grants  map[Name]Grant `cbor:"4,keyasint,omitempty"`
+	Seen    map[Name]Term  `cbor:"5,keyasint,omitempty"` // highest term led without quorum; best effort
+	Attempt uint64         `cbor:"6,keyasint,omitempty"` // genesis attempts this agent has made
+}
+
+// Clone returns a copy that shares nothing that changes.
+func (s State) Clone() State {
+	s.Grants = maps.Clone(s.Grants)
+	s.Seen = maps.Clone(s.Seen)
+	return s
+}
+
+// Elections returns the elections with a grant on record, sorted.
+func (s State) Elections() []Name { return slices.Sorted(maps.Keys(s.Grants)) }
