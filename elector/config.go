@@ -1,0 +1,64 @@
+package elector
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/doyen-election/doyen/election"
+)
+
+// Algorithm is a way to select who should lead.
+type Algorithm string
+
+const (
+	Bully Algorithm = "bully"
+	Ring  Algorithm = "ring"
+)
+
+// Config is what one agent's elector does not change while it runs.
+type Config struct {
+	Self         election.Holder
+	Name         string // this agent's, as the roster knows it
+	JoinedAt     int64  // Unix nanoseconds, as gossip tells the others
+	Quorum       bool
+	Algorithm    Algorithm
+	Timing       Timing
+	Drift        float64 // every clock runs within 1 ± Drift of real time
+	Preempt      bool    // transfer to a strictly higher priority
+	PreemptDelay time.Duration
+	// Voters are the names of the first roster, the proposer first. Empty: a
+	// roster of this agent alone if Alone, else none until another agent tells it.
+	Voters []string
+	Alone  bool
+	// FixedDeadline, if above 0, replaces the phi-accrual detector by a deadline.
+	FixedDeadline time.Duration
+}
+
+// DefaultDrift bounds how far a clock's rate may stray from real time.
+const DefaultDrift = 0.01
+
+// Validate states the inequalities that the protocol's timing rests on.
+func (c Config) Validate() error {
+	switch {
+	case c.Self.Peer == "":
+		return errors.New("validate elector config: no peer ID")
+	case c.Algorithm != Bully && c.Algorithm != Ring:
+		return fmt.Errorf("validate elector config: unknown algorithm %q", c.Algorithm)
+	case c.Timing.Heartbeat <= 0 || c.Timing.Lease <= 0:
+		return errors.New("validate elector config: heartbeat and lease must be above 0")
+	case c.Timing.Heartbeat*3 >= c.Timing.Lease:
+		return fmt.Errorf("validate elector config: heartbeat %s must be below a third of lease %s", c.Timing.Heartbeat, c.Timing.Lease)
+	case c.Drift < 0 || c.Drift > 0.1:
+		return fmt.Errorf("validate elector config: drift %g is not between 0 and 0.1", c.Drift)
+	}
+	return nil
+}
+
+// voteTimeout is how long a voter keeps a request it can't grant yet, and how
+// long others wait for a nominee once the old lease is over.
+func (t Timing) voteTimeout() time.Duration { return 2 * t.Heartbeat }
+
+// stagger is how much longer each worse-ranked candidate waits before it
+// starts a round, so that a lost leader does not start a herd.
+func (t Timing) stagger() time.Duration { return t.Heartbeat / 4 }
