@@ -169,6 +169,7 @@ type (
 		Voter     bool       `cbor:"2,keyasint,omitempty"` // the sender is on its roster
 		Roster    *Roster    `cbor:"3,keyasint,omitempty"`
 		Standings []Standing `cbor:"4,keyasint,omitempty"` // sorted by election
+		Stamp     Instant    `cbor:"5,keyasint,omitempty"` // the sender's clock, to be echoed
 	}
 )
 

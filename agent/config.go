@@ -1,0 +1,271 @@
+package agent
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/hashicorp/go-sockaddr"
+
+	"github.com/doyen-election/doyen/election"
+)
+
+// Config is how one agent runs. Start from Default, change what differs, and
+// give it to Run, which resolves and validates it. The comments name the flag
+// of `doyen agent` that sets each field, for error messages.
+type Config struct {
+	Name    string // unique in the cluster; default: the host name
+	Cluster string
+	DataDir string // identity and promises
+	Socket  string // path of the Unix socket, at most 107 bytes
+
+	Bind       string // IP address to listen on
+	Advertise  string // IP address told to the others; default: Bind
+	GossipPort int    // 0: any free one
+	PeerPort   int    // 0: any free one
+	Join       []string
+	KeyFile    string // the cluster key, see ReadKey; required unless Bind is loopback
+
+	Voters       []string // the first roster, the proposer first
+	Quorum       bool
+	Algorithm    string // bully or ring
+	Priority     int    // 0..MaxPriority; 0 never leads
+	Preempt      bool
+	PreemptDelay time.Duration
+	Candidate    bool // stand in the election "default"
+	ResetGenesis bool // drop a pending, never a committed, first roster
+
+	Profile   string        // local, lan or wan: sets Heartbeat and Lease where they are 0
+	Heartbeat time.Duration // below a third of Lease
+	Lease     time.Duration
+
+	OnChange  string // hook, run by the shell
+	HTTP      string // optional read-only TCP listener, HOST:PORT
+	LogLevel  string // debug, info, warn or error
+	LogFormat string // text or json
+}
+
+const (
+	// MaxPriority is the highest priority a candidate can have.
+	MaxPriority = 1_000_000
+	// DefaultGossipPort and DefaultPeerPort are the ports of an agent that is
+	// told no others.
+	DefaultGossipPort = 7946
+	DefaultPeerPort   = 7947
+)
+
+// ConfigError stops a start: something that only an operator can put right.
+// The command exits with status 78.
+type ConfigError struct {
+	Flag    string // without dashes; empty if no flag is to blame
+	Problem string
+	Hint    string // what to do; may be empty
+}
+
+func (e *ConfigError) Error() string {
+	s := e.Problem
+	if e.Flag != "" {
+		s = "--" + e.Flag + ": " + s
+	}
+	if e.Hint != "" {
+		s += "; " + e.Hint
+	}
+	return s
+}
+
+func configError(flag, hint, format string, args ...any) *ConfigError {
+	return &ConfigError{Flag: flag, Problem: fmt.Sprintf(format, args...), Hint: hint}
+}
+
+// Default is the configuration of an agent that is told nothing: a working
+// cluster of one on loopback, once resolved.
+func Default() Config {
+	return Config{
+		Cluster:      "doyen",
+		Bind:         "127.0.0.1",
+		GossipPort:   DefaultGossipPort,
+		PeerPort:     DefaultPeerPort,
+		Quorum:       true,
+		Algorithm:    "bully",
+		Priority:     election.DefaultPriority,
+		Preempt:      true,
+		PreemptDelay: 5 * time.Second,
+		Candidate:    true,
+		Profile:      "lan",
+		LogLevel:     "info",
+		LogFormat:    "text",
+	}
+}
+
+// DefaultDataDir is where an agent of this user keeps its identity and
+// promises: /var/lib/doyen as root, else a folder of the user's state.
+func DefaultDataDir() (string, error) {
+	if os.Geteuid() == 0 {
+		return "/var/lib/doyen", nil
+	}
+	if dir := os.Getenv("XDG_STATE_HOME"); filepath.IsAbs(dir) {
+		return filepath.Join(dir, "doyen"), nil
+	}
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return "", configError("data-dir", "name a directory", "no default: %v", err)
+	}
+	return filepath.Join(home, ".local", "state", "doyen"), nil
+}
+
+// DefaultSocket is where an agent of this user listens, and so where the other
+// commands look for it: /run/doyen/doyen.sock as root, else below
+// XDG_RUNTIME_DIR, else in a directory of the user's own below the temporary one.
+func DefaultSocket() string {
+	if os.Geteuid() == 0 {
+		return "/run/doyen/doyen.sock"
+	}
+	if dir := os.Getenv("XDG_RUNTIME_DIR"); filepath.IsAbs(dir) {
+		return filepath.Join(dir, "doyen", "doyen.sock")
+	}
+	return filepath.Join(os.TempDir(), "doyen-"+strconv.Itoa(os.Getuid()), "doyen.sock")
+}
+
+type profile struct {
+	heartbeat, lease time.Duration
+}
+
+func profileNamed(name string) (profile, bool) {
+	switch name {
+	case "local":
+		return profile{50 * time.Millisecond, 300 * time.Millisecond}, true
+	case "lan":
+		return profile{200 * time.Millisecond, 1200 * time.Millisecond}, true
+	case "wan":
+		return profile{time.Second, 6 * time.Second}, true
+	}
+	return profile{}, false
+}
+
+// Resolve fills in what was left to be found out: the host name, the paths,
+// the profile's timing, the address to advertise. It changes nothing that was
+// given, but makes paths absolute. Errors are of type *ConfigError.
+func (c Config) Resolve() (Config, error) {
+	for _, step := range []func(*Config) error{resolveName, resolvePaths, resolveTiming, resolveAdvertise} {
+		if err := step(&c); err != nil {
+			return c, err
+		}
+	}
+	return c, nil
+}
+
+func resolveName(c *Config) error {
+	if c.Name != "" {
+		return nil
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		return configError("name", "give the agent a name", "the host name can't be read: %v", err)
+	}
+	c.Name = strings.ToLower(host)
+	if !election.ValidName(c.Name) {
+		return configError("name", "give the agent a name", "the host name %q can't be used: %s", host, nameRule)
+	}
+	return nil
+}
+
+func resolvePaths(c *Config) error {
+	if c.DataDir == "" {
+		dir, err := DefaultDataDir()
+		if err != nil {
+			return err
+		}
+		c.DataDir = dir
+	}
+	if c.Socket == "" {
+		c.Socket = DefaultSocket()
+	}
+	for flag, path := range map[string]*string{"data-dir": &c.DataDir, "socket": &c.Socket, "key-file": &c.KeyFile} {
+		if *path == "" {
+			continue
+		}
+		abs, err := filepath.Abs(*path)
+		if err != nil {
+			return configError(flag, "give an absolute path", "%v", err)
+		}
+		*path = abs
+	}
+	return nil
+}
+
+func resolveTiming(c *Config) error {
+	p, ok := profileNamed(c.Profile)
+	if !ok {
+		return configError("profile", "use local, lan or wan", "unknown profile %q", c.Profile)
+	}
+	if c.Heartbeat == 0 {
+		c.Heartbeat = p.heartbeat
+	}
+	if c.Lease == 0 {
+		c.Lease = p.lease
+	}
+	return nil
+}
+
+// resolveAdvertise leaves a Bind that is no address to Validate.
+func resolveAdvertise(c *Config) error {
+	bind, err := parseAddr(c.Bind)
+	if c.Advertise != "" || err != nil {
+		return nil
+	}
+	if !bind.IsUnspecified() {
+		c.Advertise = c.Bind
+		return nil
+	}
+	for _, find := range []func() (string, error){sockaddr.GetPrivateIP, sockaddr.GetPublicIP} {
+		if ip, err := find(); err == nil && ip != "" {
+			c.Advertise = ip
+			return nil
+		}
+	}
+	return configError("advertise", "say which address the other agents reach this host at",
+		"no address to tell the others: --bind is %s and no interface with a default route was found", c.Bind)
+}
+
+// Fprint writes the configuration as the lines of a configuration file.
+func (c Config) Fprint(w io.Writer) error {
+	list := func(s []string) string {
+		quoted := make([]string, len(s))
+		for i, v := range s {
+			quoted[i] = strconv.Quote(v)
+		}
+		return "[" + strings.Join(quoted, ", ") + "]"
+	}
+	_, err := fmt.Fprintf(w, `name: %q
+cluster: %q
+data-dir: %q
+socket: %q
+bind: %q
+advertise: %q
+gossip-port: %d
+peer-port: %d
+join: %s
+key-file: %q
+voters: %s
+quorum: %t
+algorithm: %s
+priority: %d
+preempt: %t
+preempt-delay: %s
+candidate: %t
+profile: %s
+heartbeat: %s
+lease: %s
+on-change: %q
+http: %q
+log-level: %s
+log-format: %s
+`, c.Name, c.Cluster, c.DataDir, c.Socket, c.Bind, c.Advertise, c.GossipPort, c.PeerPort, list(c.Join), c.KeyFile,
+		list(c.Voters), c.Quorum, c.Algorithm, c.Priority, c.Preempt, c.PreemptDelay, c.Candidate, c.Profile,
+		c.Heartbeat, c.Lease, c.OnChange, c.HTTP, c.LogLevel, c.LogFormat)
+	return err
+}

@@ -1,0 +1,14 @@
+package hook_test
+
+import (
+	"syscall"
+	"testing"
+)
+
+// mkfifo makes a pipe that a command and its test meet at.
+func mkfifo(t *testing.T, path string) {
+	t.Helper()
+	if err := syscall.Mkfifo(path, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}

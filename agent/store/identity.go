@@ -1,0 +1,64 @@
+package store
+
+import (
+	"crypto/ed25519"
+	"crypto/x509"
+	"encoding/pem"
+	"fmt"
+	"os"
+)
+
+const (
+	pemType        = "PRIVATE KEY" // PKCS #8, RFC 5958
+	maxIdentityLen = 4096
+)
+
+// readKey reads an Ed25519 key in PEM. A file that others can read is refused,
+// not mended: whoever read it can already speak as this agent.
+func readKey(path string) (ed25519.PrivateKey, error) {
+	data, err := readFile(path, maxIdentityLen)
+	if err != nil {
+		return nil, err
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, &Error{Path: path, Problem: cause(err), Err: err}
+	}
+	if mode := info.Mode().Perm(); mode&0o077 != 0 {
+		return nil, &Error{
+			Path:    path,
+			Problem: fmt.Sprintf("can be read or changed by others (mode %04o)", mode),
+			Hint:    "if nobody did, run: chmod 600 " + path,
+		}
+	}
+	damaged := &Error{
+		Path:    path,
+		Problem: "holds no Ed25519 private key in PEM",
+		Hint: "restore it; else move the whole directory away, start with a new identity, " +
+			"and replace this voter by `doyen voters replace`",
+	}
+	block, _ := pem.Decode(data)
+	if block == nil || block.Type != pemType {
+		return nil, damaged
+	}
+	parsed, err := x509.ParsePKCS8PrivateKey(block.Bytes)
+	if err != nil {
+		return nil, damaged
+	}
+	key, ok := parsed.(ed25519.PrivateKey)
+	if !ok {
+		return nil, damaged
+	}
+	return key, nil
+}
+
+func writeKey(path string, key ed25519.PrivateKey) error {
+	der, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		return fmt.Errorf("encode identity: %w", err)
+	}
+	if err := replaceFile(path, pem.EncodeToMemory(&pem.Block{Type: pemType, Bytes: der})); err != nil {
+		return fmt.Errorf("write identity: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,46 @@
+package store
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+)
+
+// acquire locks the directory for the life of this process: the kernel lets go
+// of the lock when the process ends, however it ends, so a stale lock file is
+// no obstacle.
+func acquire(path, name string) (*os.File, error) {
+	dir := filepath.Dir(path)
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, &Error{Path: dir, Problem: "can't be used: " + cause(err), Hint: "this agent's user must be able to write there", Err: err}
+	}
+	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		owner := describe(f)
+		f.Close()
+		if errors.Is(err, unix.EWOULDBLOCK) {
+			return nil, &Error{Path: dir, Problem: "is in use by " + owner, Hint: "stop it, or name another directory with --data-dir", Err: err}
+		}
+		return nil, &Error{Path: dir, Problem: "can't be locked: " + err.Error(), Hint: "use a local file system", Err: err}
+	}
+	if err := f.Truncate(0); err == nil {
+		// Who holds the lock is only for error messages.
+		_, _ = f.WriteAt(fmt.Appendf(nil, "%d %s\n", os.Getpid(), name), 0)
+	}
+	return f, nil
+}
+
+// describe reads who wrote the lock's file.
+func describe(f *os.File) string {
+	buf := make([]byte, 128)
+	n, _ := f.ReadAt(buf, 0)
+	fields := bytes.Fields(buf[:n])
+	if len(fields) != 2 {
+		return "another agent"
+	}
+	return fmt.Sprintf("agent %s (pid %s)", fields[1], fields[0])
+}

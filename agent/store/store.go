@@ -1,0 +1,266 @@
+// Package store keeps what an agent must not forget: its identity and its
+// promises, in one directory that one agent at a time may use.
+//
+// It guarantees that a state written is on disk, or that Write says it may not
+// be; that a crash at any point leaves the old state or the new one, never a
+// mixture; and that a directory whose promises are lost, damaged, of another
+// identity or of a newer version is refused and left as it is, with what to do
+// about it. Nothing is ever recreated in silence.
+//
+// It does not guarantee anything against a disk that lies about fsync, nor
+// against a directory restored from an old copy: promises made since are lost
+// then, and nobody can tell. It writes from one goroutine at a time.
+package store
+
+import (
+	"crypto/ed25519"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/doyen-election/doyen/codec"
+	"github.com/doyen-election/doyen/election"
+)
+
+const (
+	lockFile     = "lock"
+	identityFile = "identity.key"
+	stateFile    = "state"
+	tempSuffix   = ".new"
+)
+
+// Error says why a data directory can't be used, and what to do.
+type Error struct {
+	Path    string
+	Problem string
+	Hint    string
+	Err     error // the cause, if there is one to match
+}
+
+func (e *Error) Error() string {
+	s := e.Path + ": " + e.Problem
+	if e.Hint != "" {
+		s += "; " + e.Hint
+	}
+	return s
+}
+
+func (e *Error) Unwrap() error { return e.Err }
+
+// Store is an open data directory.
+type Store struct {
+	dir  string
+	lock *os.File
+	key  ed25519.PrivateKey
+	peer election.PeerID
+}
+
+// Config is what a store has to know.
+type Config struct {
+	Dir    string
+	Name   string // this agent's, for whoever finds the directory locked
+	PeerID func(ed25519.PublicKey) (election.PeerID, error)
+}
+
+// Open locks the directory, creates what a first start needs, and returns the
+// promises on record. Errors about the directory's content are of type *Error.
+func Open(c Config) (*Store, election.State, error) {
+	if err := makeDir(c.Dir); err != nil {
+		return nil, election.State{}, err
+	}
+	lock, err := acquire(filepath.Join(c.Dir, lockFile), c.Name)
+	if err != nil {
+		return nil, election.State{}, err
+	}
+	s := &Store{dir: c.Dir, lock: lock}
+	state, err := s.load(c)
+	if err != nil {
+		return nil, election.State{}, errors.Join(err, s.Close())
+	}
+	return s, state, nil
+}
+
+// makeDir creates the directory, and says so to the disk: a directory that a
+// crash takes away would take the promises with it.
+func makeDir(dir string) error {
+	info, err := os.Stat(dir)
+	if err == nil && !info.IsDir() {
+		return &Error{Path: dir, Problem: "is no directory", Hint: "name another one with --data-dir"}
+	}
+	if err == nil {
+		return nil
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return &Error{Path: dir, Problem: "can't be created: " + cause(err), Hint: "name another one with --data-dir", Err: err}
+	}
+	if err := syncDir(filepath.Dir(dir)); err != nil {
+		return fmt.Errorf("create data directory: %w", err)
+	}
+	return nil
+}
+
+// Key returns the agent's private key.
+func (s *Store) Key() ed25519.PrivateKey { return s.key }
+
+// Peer returns the agent's peer ID.
+func (s *Store) Peer() election.PeerID { return s.peer }
+
+// Write makes the state durable. After an error it may or may not be on disk.
+func (s *Store) Write(state election.State) error {
+	if state.Peer != s.peer {
+		return fmt.Errorf("write state: it is of %s, this store of %s", state.Peer, s.peer)
+	}
+	data, err := codec.EncodeState(state)
+	if err != nil {
+		return fmt.Errorf("write state: %w", err)
+	}
+	if err := replaceFile(filepath.Join(s.dir, stateFile), data); err != nil {
+		return fmt.Errorf("write state: %w", err)
+	}
+	return nil
+}
+
+// Close unlocks the directory. The lock's file stays, since removing it could
+// let two agents lock two files of that name.
+func (s *Store) Close() error {
+	if err := s.lock.Close(); err != nil {
+		return fmt.Errorf("unlock data directory: %w", err)
+	}
+	return nil
+}
+
+// load reads identity and state, in every combination of present and absent.
+func (s *Store) load(c Config) (election.State, error) {
+	key, keyErr := readKey(filepath.Join(s.dir, identityFile))
+	if keyErr != nil && !errors.Is(keyErr, fs.ErrNotExist) {
+		return election.State{}, keyErr
+	}
+	state, stateErr := readState(filepath.Join(s.dir, stateFile))
+	if stateErr != nil && !errors.Is(stateErr, fs.ErrNotExist) {
+		return election.State{}, stateErr
+	}
+	haveKey, haveState := keyErr == nil, stateErr == nil
+	switch {
+	case haveKey && !haveState:
+		return election.State{}, &Error{
+			Path:    filepath.Join(s.dir, stateFile),
+			Problem: "is missing while the identity is there: the promises made under it are lost",
+			Hint: "bring the state back only if it is the newest; else move the whole directory away, start with a new identity, " +
+				"and let another agent run `doyen voters replace " + c.Name + "`",
+		}
+	case !haveKey && haveState && !virgin(state):
+		return election.State{}, &Error{
+			Path:    filepath.Join(s.dir, identityFile),
+			Problem: fmt.Sprintf("is missing while the promises of %s are there", state.Peer),
+			Hint:    "bring the identity back; else move the whole directory away to start with a new one",
+		}
+	case !haveKey:
+		return s.create(c.PeerID)
+	}
+	return state, s.adopt(key, state, c.PeerID)
+}
+
+// adopt checks that the promises are this identity's own.
+func (s *Store) adopt(key ed25519.PrivateKey, state election.State, peerID func(ed25519.PublicKey) (election.PeerID, error)) error {
+	peer, err := peerID(key.Public().(ed25519.PublicKey))
+	if err != nil {
+		return fmt.Errorf("derive peer ID: %w", err)
+	}
+	if state.Peer != peer {
+		return &Error{
+			Path:    filepath.Join(s.dir, stateFile),
+			Problem: fmt.Sprintf("holds the promises of %s, the identity beside it is %s", state.Peer, peer),
+			Hint:    "put back the pair that belongs together, or use another --data-dir",
+		}
+	}
+	s.key, s.peer = key, peer
+	return nil
+}
+
+// virgin reports whether a state holds no promise yet, so that losing it costs
+// nothing.
+func virgin(s election.State) bool {
+	return s.Roster == nil && s.Pending == nil && len(s.Grants) == 0 && len(s.Seen) == 0 && s.Attempt == 0
+}
+
+// create makes a new identity. The state comes first: a crash between the two
+// leaves a state without promises, which the next start replaces, whereas an
+// identity without a state would look like lost promises.
+func (s *Store) create(peerID func(ed25519.PublicKey) (election.PeerID, error)) (election.State, error) {
+	public, key, err := ed25519.GenerateKey(nil)
+	if err != nil {
+		return election.State{}, fmt.Errorf("make identity: %w", err)
+	}
+	if s.peer, err = peerID(public); err != nil {
+		return election.State{}, fmt.Errorf("derive peer ID: %w", err)
+	}
+	s.key = key
+	state := election.State{Peer: s.peer}
+	if err := s.Write(state); err != nil {
+		return state, s.unwritable(err)
+	}
+	if err := writeKey(filepath.Join(s.dir, identityFile), key); err != nil {
+		return state, s.unwritable(err)
+	}
+	return state, nil
+}
+
+func (s *Store) unwritable(err error) error {
+	return &Error{Path: s.dir, Problem: "can't be written: " + cause(err), Hint: "make room or name another one with --data-dir", Err: err}
+}
+
+func readState(path string) (election.State, error) {
+	data, err := readFile(path, codec.MaxState+1)
+	if err != nil {
+		return election.State{}, err
+	}
+	state, err := codec.DecodeState(data)
+	if err == nil {
+		return state, nil
+	}
+	hint := "restore it only from a copy that is not older; else move the whole directory away, start with a new identity, " +
+		"and replace this voter by `doyen voters replace`"
+	var newer *codec.NewerStateError
+	var foreign *codec.ForeignStateError
+	switch {
+	case errors.As(err, &newer):
+		hint = "it is left as it is"
+	case errors.As(err, &foreign):
+		hint = "it is left as it is; move it away or use another --data-dir"
+	}
+	return election.State{}, &Error{Path: path, Problem: err.Error(), Hint: hint, Err: err}
+}
+
+// readFile reads a regular file of at most limit bytes; the error of a missing
+// one matches fs.ErrNotExist.
+func readFile(path string, limit int64) ([]byte, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, &Error{Path: path, Problem: cause(err), Err: err}
+	}
+	if !info.Mode().IsRegular() {
+		return nil, &Error{Path: path, Problem: "is no regular file", Hint: "move it away or use another --data-dir"}
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, &Error{Path: path, Problem: cause(err), Hint: "it must be readable by this agent's user", Err: err}
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, limit))
+	if err != nil {
+		return nil, &Error{Path: path, Problem: cause(err), Err: err}
+	}
+	return data, nil
+}
+
+// cause returns what the system said, without the path, which Error names.
+func cause(err error) string {
+	var path *fs.PathError
+	if errors.As(err, &path) {
+		return path.Err.Error()
+	}
+	return err.Error()
+}

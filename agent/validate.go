@@ -1,0 +1,214 @@
+package agent
+
+import (
+	"fmt"
+	"net"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/doyen-election/doyen/election"
+)
+
+const (
+	nameRule = "a name is 1 to 63 of a-z, 0-9, dot, dash and underscore, and starts with a letter or digit"
+	// maxSocketPath is the room for a path in Linux's sockaddr_un, less its NUL.
+	maxSocketPath = 107
+	maxVoters     = 31
+	maxJoin       = 256
+	minHeartbeat  = 5 * time.Millisecond
+	maxLease      = 10 * time.Minute
+)
+
+// Validate reports the first inconsistency of a resolved configuration as a
+// *ConfigError. It reads the key file, and nothing else of the system.
+func (c Config) Validate() error {
+	for _, check := range []func(Config) *ConfigError{
+		checkNames, checkVoters, checkPaths, checkAddresses, checkJoin, checkKey, checkElection, checkTiming, checkOutputs,
+	} {
+		if err := check(c); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func checkNames(c Config) *ConfigError {
+	if !election.ValidName(c.Name) {
+		return configError("name", nameRule, "%q is no valid name", c.Name)
+	}
+	if !election.ValidName(c.Cluster) {
+		return configError("cluster", nameRule, "%q is no valid name", c.Cluster)
+	}
+	return nil
+}
+
+func checkVoters(c Config) *ConfigError {
+	seen := map[string]bool{}
+	for _, v := range c.Voters {
+		switch {
+		case !election.ValidName(v):
+			return configError("voters", nameRule, "%q is no valid name", v)
+		case seen[v]:
+			return configError("voters", "name each voter once", "%q is named twice", v)
+		}
+		seen[v] = true
+	}
+	if len(c.Voters) > maxVoters {
+		return configError("voters", "3, 5 or 7 are enough; other agents need not vote", "%d voters, at most %d", len(c.Voters), maxVoters)
+	}
+	if len(c.Voters) > 0 && !seen[c.Name] && len(c.Join) == 0 {
+		return configError("voters", "add it, or say with --join how to reach a voter",
+			"this agent's name %q is not among %s, and there is no --join", c.Name, strings.Join(c.Voters, ","))
+	}
+	return nil
+}
+
+func checkPaths(c Config) *ConfigError {
+	if c.DataDir == "" {
+		return configError("data-dir", "name a directory", "is empty")
+	}
+	if len(c.Socket) > maxSocketPath {
+		return configError("socket", "choose a shorter path", "the path has %d bytes, the system allows %d", len(c.Socket), maxSocketPath)
+	}
+	if c.Socket == "" || strings.ContainsRune(c.Socket, 0) {
+		return configError("socket", "name a path", "%q is no path", c.Socket)
+	}
+	return nil
+}
+
+// parseAddr parses an IP address without a zone.
+func parseAddr(s string) (netip.Addr, error) {
+	addr, err := netip.ParseAddr(s)
+	if err != nil {
+		return addr, fmt.Errorf("%q is no IP address", s)
+	}
+	if addr.Zone() != "" {
+		return addr, fmt.Errorf("%q has a zone, which other hosts can't use", s)
+	}
+	return addr.Unmap(), nil
+}
+
+func checkAddresses(c Config) *ConfigError {
+	bind, err := parseAddr(c.Bind)
+	if err != nil || bind.IsMulticast() {
+		return configError("bind", "give an address of this host, such as 0.0.0.0", "%q is no IP address to listen on", c.Bind)
+	}
+	advertise, err := parseAddr(c.Advertise)
+	if err != nil || advertise.IsUnspecified() || advertise.IsMulticast() {
+		return configError("advertise", "give the address the other agents reach this host at", "%q is no IP address of a host", c.Advertise)
+	}
+	for _, p := range []struct {
+		flag string
+		port int
+	}{{"gossip-port", c.GossipPort}, {"peer-port", c.PeerPort}} {
+		if p.port < 0 || p.port > 65535 {
+			return configError(p.flag, "use 1 to 65535, or 0 for any free one", "%d is no port", p.port)
+		}
+	}
+	if c.GossipPort == c.PeerPort && c.GossipPort != 0 {
+		return configError("peer-port", "both use TCP; choose another one", "%d is the gossip port too", c.PeerPort)
+	}
+	return nil
+}
+
+func checkJoin(c Config) *ConfigError {
+	if len(c.Join) > maxJoin {
+		return configError("join", "a few are enough; the rest is found by gossip", "%d addresses, at most %d", len(c.Join), maxJoin)
+	}
+	for _, j := range c.Join {
+		if err := checkHostPort(j); err != nil {
+			return configError("join", "write HOST, HOST:PORT or [IPv6]:PORT", "%q: %v", j, err)
+		}
+	}
+	return nil
+}
+
+// checkHostPort accepts HOST[:PORT], where HOST is a name or an IP address; an
+// IPv6 address with a port is in brackets.
+func checkHostPort(s string) error {
+	if _, err := netip.ParseAddr(s); err == nil {
+		return nil
+	}
+	host, port := s, ""
+	if strings.Contains(s, ":") {
+		var err error
+		if host, port, err = net.SplitHostPort(s); err != nil {
+			return fmt.Errorf("no host and port")
+		}
+		if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
+			return fmt.Errorf("%q is no port", port)
+		}
+	}
+	if _, err := netip.ParseAddr(host); err == nil {
+		return nil
+	}
+	odd := func(r rune) bool {
+		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '.' || r == '-' || r == '_')
+	}
+	if host == "" || len(host) > 253 || strings.ContainsFunc(host, odd) {
+		return fmt.Errorf("%q is no host", host)
+	}
+	return nil
+}
+
+func checkKey(c Config) *ConfigError {
+	if c.KeyFile != "" {
+		_, err := ReadKey(c.KeyFile)
+		return err
+	}
+	bind, _ := parseAddr(c.Bind)
+	if !bind.IsLoopback() {
+		return configError("key-file", "make one with `doyen keygen` and copy it to every host",
+			"is required when --bind is not loopback (it is %s)", c.Bind)
+	}
+	return nil
+}
+
+func checkElection(c Config) *ConfigError {
+	if c.Algorithm != "bully" && c.Algorithm != "ring" {
+		return configError("algorithm", "use bully or ring", "unknown algorithm %q", c.Algorithm)
+	}
+	if c.Priority < 0 || c.Priority > MaxPriority {
+		return configError("priority", "the higher leads; 0 never leads", "%d is not between 0 and %d", c.Priority, MaxPriority)
+	}
+	if c.PreemptDelay < 0 || c.PreemptDelay > 24*time.Hour {
+		return configError("preempt-delay", "use 0s to 24h", "%s is out of range", c.PreemptDelay)
+	}
+	return nil
+}
+
+func checkTiming(c Config) *ConfigError {
+	if c.Heartbeat < minHeartbeat {
+		return configError("heartbeat", "see --profile for values that fit", "%s is below %s", c.Heartbeat, minHeartbeat)
+	}
+	if c.Lease > maxLease {
+		return configError("lease", "see --profile for values that fit", "%s is above %s", c.Lease, maxLease)
+	}
+	if c.Heartbeat >= c.Lease/3 {
+		return configError("heartbeat", "two heartbeats may be lost before a lease ends: lower it or raise --lease",
+			"%s must be below a third of the lease %s", c.Heartbeat, c.Lease)
+	}
+	return nil
+}
+
+func checkOutputs(c Config) *ConfigError {
+	if c.HTTP != "" {
+		_, port, err := net.SplitHostPort(c.HTTP)
+		if err != nil {
+			return configError("http", "write ADDR:PORT", "%q is no address", c.HTTP)
+		}
+		if _, err := strconv.ParseUint(port, 10, 16); err != nil {
+			return configError("http", "write ADDR:PORT", "%q is no port", port)
+		}
+	}
+	if !slices.Contains([]string{"debug", "info", "warn", "error"}, c.LogLevel) {
+		return configError("log-level", "use debug, info, warn or error", "unknown level %q", c.LogLevel)
+	}
+	if c.LogFormat != "text" && c.LogFormat != "json" {
+		return configError("log-format", "use text or json", "unknown format %q", c.LogFormat)
+	}
+	return nil
+}

@@ -1,0 +1,17 @@
+package bully_test
+
+import (
+	"testing"
+
+	"github.com/doyen-election/doyen/bully"
+	"github.com/doyen-election/doyen/election"
+	"github.com/doyen-election/doyen/testbed/selectiontest"
+)
+
+func newSelector(self election.PeerID) (selectiontest.Selector, error) {
+	return bully.New(selectiontest.Election, bully.Config{Self: self, Heartbeat: selectiontest.Heartbeat})
+}
+
+// TestTraces compares what happens with the golden traces in testdata, which
+// -rewrite writes anew.
+func TestTraces(t *testing.T) { selectiontest.RunScripts(t, "testdata", newSelector) }

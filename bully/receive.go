@@ -1,0 +1,99 @@
+package bully
+
+import "github.com/doyen-election/doyen/election"
+
+// lowerRank is the reason told to an asker that ranks higher than the asked:
+// their facts differ, and the claims of both settle it.
+const lowerRank = "ranks lower than the asker"
+
+// Receive takes a Bully message of this election. Others are dropped, and so is
+// what the sender should not have sent.
+func (b *Bully) Receive(now election.Instant, f election.Field, from election.PeerID, m election.Message) election.Verdict {
+	var v election.Verdict
+	if from != b.self && from != "" {
+		switch m := m.(type) {
+		case election.BullyElection:
+			if m.Election == b.election && m.Rank.Peer == from {
+				b.receiveElection(now, f, from, m, &v)
+			}
+		case election.BullyAnswer:
+			if m.Election == b.election {
+				b.receiveAnswer(now, f, from, m.Round)
+			}
+		case election.BullyDecline:
+			if m.Election == b.election {
+				b.receiveDecline(from, m.Round)
+			}
+		case election.BullyCoordinator:
+			if m.Election == b.election && m.Leader.Peer == from {
+				b.receiveCoordinator(now, f, from)
+			}
+		}
+	}
+	return b.proceed(now, f, v)
+}
+
+// receiveElection answers whoever asks. The ranks compared are those that both
+// claim for themselves, so that of two agents exactly one stands back, even
+// while the views of a third differ.
+func (b *Bully) receiveElection(now election.Instant, f election.Field, from election.PeerID, m election.BullyElection, v *election.Verdict) {
+	switch {
+	case f.Leads != nil:
+		v.Send = append(v.Send, b.coordinator(from, *f.Leads))
+	case !f.Able:
+		v.Send = append(v.Send, b.decline(from, m.Round, f.Unable))
+	case m.Rank.Above(f.Self):
+		v.Send = append(v.Send, b.decline(from, m.Round, lowerRank))
+		if holds(f, from) {
+			b.waitFor(now, f, from)
+		}
+	default:
+		v.Send = append(v.Send, election.Envelope{To: from, Message: election.BullyAnswer{Election: b.election, Round: m.Round}})
+		b.noteDeferring(f, from, m.Round, max(f.Patience, now.Add(b.timeout)))
+		if b.phase == idle {
+			b.begin(now, f, v)
+		}
+	}
+}
+
+// receiveAnswer stands back for whoever was asked in this round, or for a better
+// one that says unasked, with round 0, that it is nominee. All else is stale,
+// foreign or repeated, and changes nothing.
+func (b *Bully) receiveAnswer(now election.Instant, f election.Field, from election.PeerID, round uint64) {
+	if round == 0 {
+		for _, r := range f.Ranks {
+			if r.Peer == from {
+				b.StandBack(now, f, r)
+			}
+		}
+		return
+	}
+	if p := b.find(from); p != nil && p.standing == asked && round == b.round {
+		b.waitFor(now, f, from)
+	}
+}
+
+// receiveDecline excuses whoever was asked in this round or is waited for. Round
+// 0 takes back an unasked Answer.
+func (b *Bully) receiveDecline(from election.PeerID, round uint64) {
+	p := b.find(from)
+	if p == nil || round != 0 && round != b.round {
+		return
+	}
+	if round == b.round || p.standing == answered {
+		p.standing = declined
+	}
+}
+
+// receiveCoordinator treats a Coordinator as an Answer of its sender, if that is
+// a live candidate. It may be stale, so it ends nothing: the wait is bounded,
+// and the elector calls Stop once it knows the leader by its heartbeats.
+func (b *Bully) receiveCoordinator(now election.Instant, f election.Field, from election.PeerID) {
+	if f.Able && f.Leads == nil && b.phase != idle && holds(f, from) {
+		b.waitFor(now, f, from)
+	}
+}
+
+func (b *Bully) decline(to election.PeerID, round uint64, reason string) election.Envelope {
+	return election.Envelope{To: to, Message: election.BullyDecline{Election: b.election, Round: round, Reason: reason}}
+}

@@ -1,0 +1,135 @@
+package bully
+
+import (
+	"slices"
+
+	"github.com/doyen-election/doyen/election"
+)
+
+// begin asks all better-ranked candidates, save those that declined in the round
+// it follows, and nominates if there is nobody to ask.
+func (b *Bully) begin(now election.Instant, f election.Field, v *election.Verdict) {
+	b.peers = slices.DeleteFunc(b.peers, func(p peer) bool { return p.standing != declined })
+	b.phase, b.until, b.blind = asking, now.Add(b.timeout), false
+	b.round++
+	b.ask(f, v)
+	if !b.any(asked) {
+		b.nominate(v)
+	}
+}
+
+// ask sends Election to the better-ranked candidates that have no entry yet.
+func (b *Bully) ask(f election.Field, v *election.Verdict) {
+	for _, r := range f.Ranks {
+		if r.Peer == b.self || !r.Above(f.Self) || b.find(r.Peer) != nil {
+			continue
+		}
+		b.peers = append(b.peers, peer{id: r.Peer, standing: asked})
+		v.Send = append(v.Send, election.Envelope{
+			To:      r.Peer,
+			Message: election.BullyElection{Election: b.election, Round: b.round, Rank: f.Self},
+		})
+	}
+}
+
+func (b *Bully) nominate(v *election.Verdict) {
+	b.phase = nominated
+	v.Nominee = true
+}
+
+// waitFor stands back for that peer. A wait lasts at least the answer timeout,
+// so that a patience already over starts no storm of rounds, and each peer
+// prolongs it at most once.
+func (b *Bully) waitFor(now election.Instant, f election.Field, id election.PeerID) {
+	if b.phase == nominated {
+		return
+	}
+	switch p := b.find(id); {
+	case p != nil && p.standing != asked:
+		return // counted already, or it has declined
+	case p != nil:
+		p.standing = answered
+	case holds(f, id):
+		b.peers = append(b.peers, peer{id: id, standing: answered})
+	case b.blind:
+		return
+	default:
+		b.blind = true
+	}
+	until := max(f.Patience, now.Add(b.timeout))
+	if b.phase == waiting {
+		until = max(until, b.until)
+	}
+	b.phase, b.until = waiting, until
+}
+
+// proceed draws the conclusions from what is known by now, and completes the
+// verdict.
+func (b *Bully) proceed(now election.Instant, f election.Field, v election.Verdict) election.Verdict {
+	b.forget(now, f)
+	b.excuse(f, &v)
+	switch {
+	case f.Leads != nil:
+		b.Stop()
+	case !f.Able && b.phase != nominated: // a nominee's attempt is the elector's to end
+		b.Stop()
+	case b.phase == asking:
+		if now < b.until {
+			b.ask(f, &v) // who joined meanwhile
+		}
+		if now >= b.until || !b.any(asked) {
+			b.nominate(&v)
+		}
+	case b.phase == waiting && now >= b.until:
+		b.peers = nil // ask everybody, those that declined included
+		b.begin(now, f, &v)
+	case b.phase == waiting && !b.blind && !b.any(answered):
+		b.begin(now, f, &v) // all we waited for are gone
+	}
+	v.WakeAt = election.Never
+	if b.phase == asking || b.phase == waiting {
+		v.WakeAt = b.until
+	}
+	return v
+}
+
+// forget drops who is no longer in the field, and who no longer waits for us.
+func (b *Bully) forget(now election.Instant, f election.Field) {
+	if len(b.peers) == 0 && len(b.deferring) == 0 {
+		return
+	}
+	here := make(map[election.PeerID]bool, len(f.Ranks))
+	for _, r := range f.Ranks {
+		here[r.Peer] = true
+	}
+	b.peers = slices.DeleteFunc(b.peers, func(p peer) bool { return !here[p.id] })
+	b.deferring = slices.DeleteFunc(b.deferring, func(d deferring) bool { return now >= d.until || !here[d.id] })
+}
+
+// excuse tells those that stand back for this agent, should it be unable to
+// lead, not to wait any longer.
+func (b *Bully) excuse(f election.Field, v *election.Verdict) {
+	if f.Leads == nil && f.Able {
+		return
+	}
+	if f.Leads == nil {
+		for _, d := range b.deferring {
+			v.Send = append(v.Send, b.decline(d.id, d.round, f.Unable))
+		}
+	}
+	b.deferring = nil
+}
+
+func (b *Bully) defers(id election.PeerID) bool {
+	return slices.ContainsFunc(b.deferring, func(d deferring) bool { return d.id == id })
+}
+
+// noteDeferring remembers that the peer was told, in that round of its own, to
+// stand back.
+func (b *Bully) noteDeferring(f election.Field, id election.PeerID, round uint64, until election.Instant) {
+	if !holds(f, id) {
+		return
+	}
+	b.deferring = slices.DeleteFunc(b.deferring, func(d deferring) bool { return d.id == id })
+	b.deferring = append(b.deferring, deferring{id: id, round: round, until: until})
+}

@@ -1,0 +1,202 @@
+package client
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strconv"
+
+	"github.com/doyen-election/doyen/api"
+)
+
+const (
+	// maxBody bounds an answer, in bytes: some ten thousand members.
+	maxBody = 8 << 20
+	// origin stands for the agent in URLs; the socket decides who that is.
+	origin = "http://doyen"
+)
+
+// Client asks the agent of one socket. It may be used by several goroutines at
+// once, and keeps connections open between calls until Close.
+type Client struct {
+	// Raw, if not nil, is given the body of every successful answer and every
+	// line of a watch as it came: an agent newer than this package may send
+	// fields that package api does not name. It must not keep the slice.
+	Raw func(body []byte)
+
+	socket string
+	http   *http.Client
+}
+
+// New returns a client of the agent that listens at the path. Nothing is
+// dialled before the first call.
+func New(socket string) *Client {
+	dialer := &net.Dialer{}
+	transport := &http.Transport{
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return dialer.DialContext(ctx, "unix", socket)
+		},
+		DisableCompression: true,
+	}
+	return &Client{socket: socket, http: &http.Client{
+		Transport:     transport,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}}
+}
+
+// DefaultSocket is where an agent of this user listens unless told otherwise:
+// /run/doyen/doyen.sock as root, else below XDG_RUNTIME_DIR, else, where that
+// is unset or no absolute path (cron, a bare container), in a directory of the
+// user's own below the temporary one.
+func DefaultSocket() string {
+	if os.Geteuid() == 0 {
+		return rootSocket
+	}
+	if dir := os.Getenv("XDG_RUNTIME_DIR"); filepath.IsAbs(dir) {
+		return filepath.Join(dir, "doyen", "doyen.sock")
+	}
+	return filepath.Join(os.TempDir(), "doyen-"+strconv.Itoa(os.Getuid()), "doyen.sock")
+}
+
+// rootSocket is where an agent that root runs listens.
+const rootSocket = "/run/doyen/doyen.sock"
+
+// Socket returns the path given to New.
+func (c *Client) Socket() string { return c.socket }
+
+// Close closes the connections that wait for another call. Calls under way go
+// on.
+func (c *Client) Close() { c.http.CloseIdleConnections() }
+
+// Agent returns what the agent says of itself: GET /v1/agent.
+func (c *Client) Agent(ctx context.Context) (api.Agent, error) {
+	return call[api.Agent](ctx, c, http.MethodGet, "/v1/agent", nil)
+}
+
+// Members returns the members the agent knows: GET /v1/members.
+func (c *Client) Members(ctx context.Context) ([]api.Member, error) {
+	answer, err := call[api.Members](ctx, c, http.MethodGet, "/v1/members", nil)
+	return answer.Members, err
+}
+
+// Elections returns every election the agent knows: GET /v1/elections.
+func (c *Client) Elections(ctx context.Context) ([]api.Election, error) {
+	answer, err := call[api.Elections](ctx, c, http.MethodGet, "/v1/elections", nil)
+	return answer.Elections, err
+}
+
+// ElectionOptions says how an election is asked for.
+type ElectionOptions struct {
+	// Quorum makes the agent ask a majority of the voters before it answers;
+	// without one it fails with api.CodeNoQuorum.
+	Quorum bool
+}
+
+// Election returns one election: GET /v1/elections/NAME. One that nobody stood
+// in yet is an *APIError with api.CodeNotFound.
+func (c *Client) Election(ctx context.Context, name string, opts ElectionOptions) (api.Election, error) {
+	path := electionPath(name, "")
+	if opts.Quorum {
+		path += "?consistency=quorum"
+	}
+	return call[api.Election](ctx, c, http.MethodGet, path, nil)
+}
+
+// Resign makes this agent step down in the election and waits for the outcome.
+func (c *Client) Resign(ctx context.Context, name string) (api.Outcome, error) {
+	return call[api.Outcome](ctx, c, http.MethodPost, electionPath(name, "/resign"), struct{}{})
+}
+
+// Transfer makes this agent hand the election over to the candidate of that
+// name, and waits for the outcome.
+func (c *Client) Transfer(ctx context.Context, name, to string) (api.Outcome, error) {
+	return call[api.Outcome](ctx, c, http.MethodPost, electionPath(name, "/transfer"), api.TransferRequest{To: to})
+}
+
+// Drain makes this agent hand over what it leads and stand in nothing, or ends
+// that.
+func (c *Client) Drain(ctx context.Context, on bool) (api.Outcome, error) {
+	return call[api.Outcome](ctx, c, http.MethodPost, "/v1/drain", api.DrainRequest{On: on})
+}
+
+// Leave makes this agent hand over, leave the cluster and stop.
+func (c *Client) Leave(ctx context.Context) (api.Outcome, error) {
+	return call[api.Outcome](ctx, c, http.MethodPost, "/v1/leave", struct{}{})
+}
+
+func electionPath(name, call string) string {
+	return "/v1/elections/" + url.PathEscape(name) + call
+}
+
+// call makes one call and decodes its answer. Fields it does not know are
+// ignored, as the socket API demands of its readers.
+func call[T any](ctx context.Context, c *Client, method, path string, in any) (T, error) {
+	var answer T
+	response, err := c.send(ctx, method, path, in)
+	if err != nil {
+		return answer, err
+	}
+	defer response.Body.Close()
+	body, err := readBody(response.Body)
+	if err != nil {
+		return answer, c.unanswered(ctx, err)
+	}
+	if err := json.Unmarshal(body, &answer); err != nil {
+		return answer, fmt.Errorf("decode the answer to %s %s: %w", method, path, err)
+	}
+	if c.Raw != nil {
+		c.Raw(body)
+	}
+	return answer, nil
+}
+
+// send makes one call and returns a successful answer, whose body the caller
+// closes.
+func (c *Client) send(ctx context.Context, method, path string, in any) (*http.Response, error) {
+	var body io.Reader
+	if in != nil {
+		encoded, err := json.Marshal(in)
+		if err != nil {
+			return nil, fmt.Errorf("encode the body of %s: %w", path, err)
+		}
+		body = bytes.NewReader(encoded)
+	}
+	request, err := http.NewRequestWithContext(ctx, method, origin+path, body)
+	if err != nil {
+		return nil, fmt.Errorf("make the request %s: %w", path, err)
+	}
+	if in != nil {
+		request.Header.Set("Content-Type", "application/json")
+	}
+	response, err := c.http.Do(request)
+	if err != nil {
+		return nil, c.unanswered(ctx, err)
+	}
+	if response.StatusCode < 200 || response.StatusCode > 299 {
+		defer response.Body.Close()
+		return nil, refusal(response)
+	}
+	return response, nil
+}
+
+// tooLongError is an answer that goes on past its bound.
+type tooLongError struct{ limit int }
+
+func (e tooLongError) Error() string {
+	return fmt.Sprintf("the answer is longer than %d bytes", e.limit)
+}
+
+func readBody(r io.Reader) ([]byte, error) {
+	body, err := io.ReadAll(io.LimitReader(r, maxBody+1))
+	if err == nil && len(body) > maxBody {
+		err = tooLongError{maxBody}
+	}
+	return body, err
+}

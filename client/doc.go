@@ -1,0 +1,17 @@
+// Package client asks an agent over its Unix socket: who leads, who is there,
+// what changes; and tells it to resign, hand over, drain or leave.
+//
+// It guarantees that every answer came from the agent that listens at the
+// socket, that nothing an agent sends makes it panic or read without bound, and
+// that an error is one of two types where the caller needs facts: *APIError
+// when the agent answered that it will not, *UnreachableError when there was no
+// answer, with the cause and what to do about it.
+//
+// It does not guarantee that an answer is still true when it is read: a leader
+// may be inside its lease when the agent answers and outside a moment later.
+// api.Election says how long the answer holds (LeaseRemainingMS, counted from
+// the answer; ValidUntilBoottimeNS, comparable on the same host). Nor does it
+// retry: an unanswered call that changes something may have happened.
+//
+// Calls wait as long as their context lets them.
+package client

@@ -1,0 +1,109 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"strings"
+	"syscall"
+
+	"github.com/doyen-election/doyen/api"
+)
+
+// APIError is the agent's answer that it will not, or can not.
+type APIError struct {
+	Status  int    // of HTTP
+	Code    string // one of api's Code constants; empty if the answer was none of the socket API's
+	Message string
+}
+
+func (e *APIError) Error() string {
+	if e.Code == "" {
+		return fmt.Sprintf("unexpected answer %d %s: %s", e.Status, http.StatusText(e.Status), e.Message)
+	}
+	return fmt.Sprintf("%s (%s)", e.Message, e.Code)
+}
+
+// refusal reads the error out of an answer that is no success.
+func refusal(response *http.Response) error {
+	body, _ := io.ReadAll(io.LimitReader(response.Body, 64<<10))
+	var answer api.Error
+	if err := json.Unmarshal(body, &answer); err == nil && answer.Err.Code != "" {
+		return &APIError{Status: response.StatusCode, Code: answer.Err.Code, Message: answer.Err.Message}
+	}
+	text, _, _ := strings.Cut(strings.TrimSpace(string(body)), "\n")
+	if text == "" {
+		text = "no reason given"
+	}
+	return &APIError{Status: response.StatusCode, Message: text}
+}
+
+// UnreachableError says that no answer came: there is no agent at the socket,
+// it may not be asked, or it went away.
+type UnreachableError struct {
+	Socket string
+	Reason string // why, as a sentence without a full stop
+	Hint   string // what to do
+	Err    error
+}
+
+func (e *UnreachableError) Error() string { return e.Reason }
+
+func (e *UnreachableError) Unwrap() error { return e.Err }
+
+// unanswered tells why a call got no answer. A cancelled context is the
+// caller's own doing and returned as it is; one that ran out is the agent's.
+func (c *Client) unanswered(ctx context.Context, err error) error {
+	if errors.Is(ctx.Err(), context.Canceled) {
+		return fmt.Errorf("ask the agent: %w", context.Cause(ctx))
+	}
+	if tooLong, ok := errors.AsType[tooLongError](err); ok {
+		return fmt.Errorf("read the answer: %w", tooLong)
+	}
+	reason, hint := c.diagnose(ctx, err)
+	return &UnreachableError{Socket: c.socket, Reason: reason, Hint: hint, Err: err}
+}
+
+// maxSocketPath is the room for a path in Linux's sockaddr_un, less its NUL.
+const maxSocketPath = 107
+
+func (c *Client) diagnose(ctx context.Context, err error) (reason, hint string) {
+	const restart = "see the agent's log; start it again with `doyen agent` if it stopped"
+	info, statErr := os.Stat(c.socket)
+	switch {
+	case c.socket == "":
+		return "no socket is named", "name the agent's socket with --socket or DOYEN_SOCKET"
+	case len(c.socket) > maxSocketPath:
+		return fmt.Sprintf("the socket path %s has %d bytes, the system allows %d", c.socket, len(c.socket), maxSocketPath),
+			"let the agent listen at a shorter path"
+	case errors.Is(err, syscall.ENOENT):
+		return "there is no socket at " + c.socket, c.elsewhere()
+	case errors.Is(err, syscall.EACCES), errors.Is(err, syscall.EPERM):
+		return "permission denied to connect to " + c.socket,
+			"ask as root, as the user that runs the agent, or as a member of the socket's group"
+	case statErr == nil && info.Mode().Type() != os.ModeSocket:
+		return c.socket + " is no socket", c.elsewhere()
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return "nobody listens at " + c.socket + " any more", "its agent stopped or was killed: start it again with `doyen agent`"
+	case errors.Is(err, syscall.EAGAIN):
+		return "too many wait to be answered at " + c.socket, restart
+	case errors.Is(ctx.Err(), context.DeadlineExceeded):
+		return "no answer came in time from " + c.socket, "the agent may be stopped or overloaded: " + restart
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
+		return "the agent at " + c.socket + " closed the connection", restart
+	}
+	return fmt.Sprintf("what listens at %s does not answer as an agent does: %v", c.socket, err), c.elsewhere()
+}
+
+// elsewhere says where an agent might be instead. An agent of root is the
+// usual one, and a user's default is another path.
+func (c *Client) elsewhere() string {
+	if _, err := os.Stat(rootSocket); err == nil && c.socket != rootSocket {
+		return "an agent of root is at " + rootSocket + ": name it with --socket or DOYEN_SOCKET"
+	}
+	return "start an agent with `doyen agent`, or name the socket of a running one with --socket or DOYEN_SOCKET"
+}

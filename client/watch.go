@@ -1,0 +1,111 @@
+package client
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"net/http"
+	"strconv"
+
+	"github.com/doyen-election/doyen/api"
+)
+
+// maxLine bounds one line of a watch, in bytes.
+const maxLine = 1 << 20
+
+// Watch follows the changes of an election after the given index, 0 for now
+// on: GET /v1/elections/NAME/watch. The first change is a snapshot; one of type
+// lagged says that changes were lost and carries a new snapshot.
+//
+// The sequence goes on until the loop is left, or until its last element, which
+// carries an error: ctx's when that ended, *APIError when the agent refused,
+// *UnreachableError when it could not be asked or went away. It can be ranged
+// over again, which asks again. An agent that is stopped without closing its
+// connections just falls silent.
+func (c *Client) Watch(ctx context.Context, name string, after uint64) iter.Seq2[api.Change, error] {
+	path := electionPath(name, "/watch")
+	if after > 0 {
+		path += "?after=" + strconv.FormatUint(after, 10)
+	}
+	return func(yield func(api.Change, error) bool) {
+		response, err := c.send(ctx, http.MethodGet, path, nil)
+		if err != nil {
+			yield(api.Change{}, err)
+			return
+		}
+		defer response.Body.Close()
+		for change, err := range c.changes(response.Body) {
+			if err != nil {
+				yield(api.Change{}, c.ended(ctx, err))
+				return
+			}
+			if !yield(change, nil) {
+				return
+			}
+		}
+	}
+}
+
+// changes decodes the lines of a watch. Its last element carries the error that
+// ended them, io.EOF if the agent did.
+func (c *Client) changes(r io.Reader) iter.Seq2[api.Change, error] {
+	return func(yield func(api.Change, error) bool) {
+		lines := bufio.NewScanner(r)
+		lines.Buffer(nil, maxLine)
+		lines.Split(wholeLines)
+		for lines.Scan() {
+			if len(lines.Bytes()) == 0 {
+				continue
+			}
+			var change api.Change
+			if err := json.Unmarshal(lines.Bytes(), &change); err != nil {
+				yield(change, &badLineError{err})
+				return
+			}
+			if c.Raw != nil {
+				c.Raw(lines.Bytes())
+			}
+			if !yield(change, nil) {
+				return
+			}
+		}
+		err := lines.Err()
+		switch {
+		case errors.Is(err, bufio.ErrTooLong):
+			err = tooLongError{maxLine}
+		case err == nil:
+			err = io.EOF
+		}
+		yield(api.Change{}, err)
+	}
+}
+
+// wholeLines splits at newlines. What follows the last one was cut off with the
+// connection, and is dropped.
+func wholeLines(data []byte, atEOF bool) (advance int, token []byte, err error) {
+	if i := bytes.IndexByte(data, '\n'); i >= 0 {
+		return i + 1, data[:i], nil
+	}
+	if atEOF {
+		return len(data), nil, nil
+	}
+	return 0, nil, nil
+}
+
+// badLineError is a line that is no change.
+type badLineError struct{ err error }
+
+func (e *badLineError) Error() string { return "a line is no change: " + e.err.Error() }
+func (e *badLineError) Unwrap() error { return e.err }
+
+func (c *Client) ended(ctx context.Context, err error) error {
+	if _, ok := errors.AsType[*badLineError](err); ok {
+		return fmt.Errorf("decode the watch: %w", err)
+	}
+	return c.unanswered(ctx, err)
+}

@@ -1,0 +1,67 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/doyen-election/doyen/agent"
+)
+
+func agentCommand() command {
+	flags := []cli.Flag{
+		&cli.StringFlag{Name: "config", Usage: "YAML `FILE` with any of the settings below, by the flags' names [$DOYEN_CONFIG]"},
+		&cli.BoolFlag{Name: "check-config", Usage: "validate the configuration, print it as a configuration file, start nothing", DisableDefaultText: true},
+		&cli.BoolFlag{Name: "reset-genesis", Usage: "drop a pending first roster, never a committed one", DisableDefaultText: true},
+	}
+	for _, s := range settings() {
+		flags = append(flags, s.flag())
+	}
+	return command{
+		name:  "agent",
+		usage: "run the agent of this host",
+		description: "Each flag from --name on is also an environment variable, DOYEN_ and its name in capitals with\n" +
+			"underscores (DOYEN_DATA_DIR), and a key of its own name in the file given by --config.\n" +
+			"The flag beats the environment, which beats the file.\n\n" +
+			"Exit codes: 0 stopped by SIGTERM or SIGINT after a clean hand-over, 64 usage, 78 bad configuration.",
+		flags: flags,
+		run:   runAgent,
+	}
+}
+
+func runAgent(i *invocation) error {
+	found, err := gather(i)
+	if err != nil {
+		return err
+	}
+	config, err := found.config.Resolve()
+	if err != nil {
+		return found.blame(err)
+	}
+	if err := config.Validate(); err != nil {
+		return found.blame(err)
+	}
+	if i.Bool("check-config") {
+		return printConfig(i, config)
+	}
+	if err := agent.Run(i.Context.Context, config, i.stderr); err != nil {
+		return found.blame(err)
+	}
+	return nil
+}
+
+func printConfig(i *invocation, config agent.Config) error {
+	if !i.json {
+		return config.Fprint(i.stdout)
+	}
+	values := map[string]any{}
+	for _, s := range settings() {
+		values[s.name] = s.value(&config)
+	}
+	encoded, err := json.Marshal(values)
+	if err != nil {
+		return fmt.Errorf("encode the configuration: %w", err)
+	}
+	return i.printRaw(encoded)
+}

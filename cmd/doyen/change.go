@@ -1,0 +1,111 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/doyen-election/doyen/api"
+	"github.com/doyen-election/doyen/client"
+)
+
+func resignCommand() command {
+	return command{
+		name: "resign", args: "[ELECTION]", max: 1,
+		usage:       "make this agent step down, and wait for the outcome",
+		description: "Exit codes: 0 done, 1 refused, 3 the agent can't be reached.",
+		run: func(i *invocation) error {
+			name, err := i.election()
+			if err != nil {
+				return err
+			}
+			return i.order("resign "+name, "resigned from "+name, func(ctx context.Context, c *client.Client) (api.Outcome, error) {
+				return c.Resign(ctx, name)
+			})
+		},
+	}
+}
+
+func transferCommand() command {
+	return command{
+		name: "transfer", args: "[ELECTION] --to NAME", max: 1,
+		usage:       "make this agent hand its leadership over to another, and wait for the outcome",
+		description: "Exit codes: 0 done, 1 refused, 3 the agent can't be reached.",
+		flags:       []cli.Flag{&cli.StringFlag{Name: "to", Usage: "`NAME` of the agent that is to lead"}},
+		run: func(i *invocation) error {
+			name, err := i.election()
+			if err != nil {
+				return err
+			}
+			to := i.String("to")
+			if to == "" {
+				return usage("write: doyen transfer "+name+" --to NAME; `doyen elections` lists the candidates", "transfer: --to is missing")
+			}
+			what := fmt.Sprintf("transfer %s to %s", name, to)
+			return i.order(what, "handed "+name+" over to "+to, func(ctx context.Context, c *client.Client) (api.Outcome, error) {
+				return c.Transfer(ctx, name, to)
+			})
+		},
+	}
+}
+
+func drainCommand() command {
+	return command{
+		name: "drain", args: "on|off", min: 1, max: 1, words: []string{"on", "off"},
+		usage:       "maintenance: hand over what this agent leads and stand in nothing; or end that",
+		description: "Exit codes: 0 done, 1 refused, 3 the agent can't be reached.",
+		run: func(i *invocation) error {
+			on := i.Args().First() == "on"
+			done := "drained: this agent stands in nothing until `doyen drain off`"
+			if !on {
+				done = "drain ended: this agent stands again"
+			}
+			return i.order("drain "+i.Args().First(), done, func(ctx context.Context, c *client.Client) (api.Outcome, error) {
+				return c.Drain(ctx, on)
+			})
+		},
+	}
+}
+
+func leaveCommand() command {
+	return command{
+		name:        "leave",
+		usage:       "hand over, leave the cluster and stop the agent",
+		description: "Exit codes: 0 done, 1 refused, 3 the agent can't be reached.",
+		run: func(i *invocation) error {
+			return i.order("leave", "left the cluster; the agent stops", func(ctx context.Context, c *client.Client) (api.Outcome, error) {
+				return c.Leave(ctx)
+			})
+		},
+	}
+}
+
+// order asks for a change and tells the outcome. An outcome that is not done is
+// a refusal.
+func (i *invocation) order(what, done string, ask func(context.Context, *client.Client) (api.Outcome, error)) error {
+	ctx, cancel := i.change()
+	defer cancel()
+	outcome, err := ask(ctx, i.client())
+	if err != nil {
+		return fmt.Errorf("%s: %w", what, err)
+	}
+	if !outcome.Done {
+		return &failure{code: exitFailed, what: what, err: errors.New(orDash(outcome.Message)), hint: "`doyen status` tells how things stand"}
+	}
+	return i.answer(outcomeLine(outcome, done))
+}
+
+// outcomeLine says what was done, and what the agent added: who leads now, how
+// long that took.
+func outcomeLine(o api.Outcome, done string) string {
+	line := done
+	if o.Message != "" {
+		line += ": " + printable(o.Message)
+	}
+	if o.Leader != nil {
+		line += fmt.Sprintf("; %s leads, term %d", printable(o.Leader.Name), o.Term)
+	}
+	return line + fmt.Sprintf(" (waited %s)\n", age(milliseconds(o.Waited)))
+}

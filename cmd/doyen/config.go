@@ -1,0 +1,75 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/doyen-election/doyen/agent"
+)
+
+// gathered is a configuration and where each of its values came from, so that
+// an error can point at the place to mend.
+type gathered struct {
+	config agent.Config
+	source map[string]string // by setting: "DOYEN_LEASE", "doyen.yaml:3: lease"
+}
+
+// gather puts the configuration together: the flag beats the environment beats
+// the file beats the default. A variable that is set to nothing counts as unset.
+// What it finds wrong is a usage error in a flag, a *agent.ConfigError elsewhere.
+func gather(i *invocation) (gathered, error) {
+	g := gathered{config: agent.Default(), source: map[string]string{}}
+	path := i.String("config")
+	if path == "" {
+		path = i.getenv("DOYEN_CONFIG")
+	}
+	if path != "" || i.IsSet("config") {
+		if err := g.readFile(path); err != nil {
+			return g, err
+		}
+	}
+	for _, s := range settings() {
+		if err := g.override(i, s); err != nil {
+			return g, err
+		}
+	}
+	g.config.ResetGenesis = i.Bool("reset-genesis")
+	return g, nil
+}
+
+// override takes the setting from its flag, else from the environment.
+func (g *gathered) override(i *invocation, s setting) error {
+	if i.IsSet(s.name) {
+		delete(g.source, s.name)
+		if list, ok := s.at(&g.config).(*[]string); ok {
+			*list = i.StringSlice(s.name)
+			return nil
+		}
+		if err := s.set(&g.config, fmt.Sprint(i.Value(s.name))); err != nil {
+			return usage("`doyen agent --help` tells what each flag takes", "agent: --%s: %v", s.name, err)
+		}
+		return nil
+	}
+	text := i.getenv(s.env())
+	if text == "" {
+		return nil
+	}
+	g.source[s.name] = s.env()
+	if err := s.set(&g.config, text); err != nil {
+		return &agent.ConfigError{Problem: s.env() + ": " + err.Error()}
+	}
+	return nil
+}
+
+// blame names the variable or the line of the file that a bad value came from,
+// where the error speaks of a flag that was not given.
+func (g *gathered) blame(err error) error {
+	bad, ok := errors.AsType[*agent.ConfigError](err)
+	if !ok {
+		return err
+	}
+	if source := g.source[bad.Flag]; source != "" {
+		return &agent.ConfigError{Problem: source + ": " + bad.Problem, Hint: bad.Hint}
+	}
+	return bad
+}

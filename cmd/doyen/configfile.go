@@ -1,0 +1,160 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/doyen-election/doyen/agent"
+)
+
+// maxConfigFile bounds a configuration file, in bytes.
+const maxConfigFile = 64 << 10
+
+// badFile is a configuration error at a line of a file, 0 for the file itself.
+func badFile(path string, line int, hint, format string, args ...any) error {
+	where := path
+	if line > 0 {
+		where = fmt.Sprintf("%s:%d", path, line)
+	}
+	return &agent.ConfigError{Problem: where + ": " + fmt.Sprintf(format, args...), Hint: hint}
+}
+
+// readFile takes the settings of a YAML file. A key it does not know, twice the
+// same key or a value of another type stops the start: a setting that is
+// silently not in force is worse than no start.
+func (g *gathered) readFile(path string) error {
+	text, err := loadFile(path)
+	if err != nil {
+		return err
+	}
+	root, err := parseFile(path, text)
+	if err != nil || root == nil {
+		return err
+	}
+	known, names := map[string]setting{}, []string{}
+	for _, s := range settings() {
+		known[s.name] = s
+		names = append(names, s.name)
+	}
+	for n := 0; n < len(root.Content); n += 2 {
+		key, value := root.Content[n], root.Content[n+1]
+		s, ok := known[key.Value]
+		if !ok || key.Kind != yaml.ScalarNode {
+			return badFile(path, key.Line, unknownKeyHint(key.Value, names), "unknown key %q", key.Value)
+		}
+		if earlier := g.source[s.name]; earlier != "" {
+			return badFile(path, key.Line, "keep one of them", "%q is given twice, before at %s", s.name, strings.TrimSuffix(earlier, ": "+s.name))
+		}
+		g.source[s.name] = fmt.Sprintf("%s:%d: %s", path, key.Line, s.name)
+		if err := s.take(&g.config, value); err != nil {
+			return &agent.ConfigError{Problem: g.source[s.name] + ": " + err.Error()}
+		}
+	}
+	return nil
+}
+
+func unknownKeyHint(key string, names []string) string {
+	if near := nearest(strings.ToLower(strings.ReplaceAll(key, "_", "-")), names); near != "" {
+		return fmt.Sprintf("did you mean %q?", near)
+	}
+	return "the keys are the names of the flags of `doyen agent`"
+}
+
+// loadFile reads a regular file: anything else might be endless, or wait for
+// ever.
+func loadFile(path string) ([]byte, error) {
+	if strings.Contains(path, "://") {
+		return nil, &agent.ConfigError{Flag: "config", Problem: path + " is a URL", Hint: "only a file of this host is read"}
+	}
+	const hint = "name a YAML file, or leave --config and DOYEN_CONFIG out"
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, &agent.ConfigError{Flag: "config", Problem: err.Error(), Hint: hint}
+	}
+	if !info.Mode().IsRegular() {
+		return nil, &agent.ConfigError{Flag: "config", Problem: path + " is no regular file", Hint: hint}
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, &agent.ConfigError{Flag: "config", Problem: err.Error(), Hint: "make it readable for the agent's user"}
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, maxConfigFile+1))
+	if err != nil {
+		return nil, &agent.ConfigError{Flag: "config", Problem: err.Error()}
+	}
+	if len(text) > maxConfigFile {
+		return nil, badFile(path, 0, "is it the right file?", "longer than %d bytes", maxConfigFile)
+	}
+	return text, nil
+}
+
+// parseFile returns the file's one mapping, nil if the file holds nothing.
+func parseFile(path string, text []byte) (*yaml.Node, error) {
+	decoder := yaml.NewDecoder(bytes.NewReader(text))
+	var document yaml.Node
+	err := decoder.Decode(&document)
+	if errors.Is(err, io.EOF) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, badFile(path, 0, "", "no valid YAML: %s", strings.TrimPrefix(err.Error(), "yaml: "))
+	}
+	root := document.Content[0]
+	if root.Kind == yaml.ScalarNode && root.Tag == "!!null" {
+		return nil, nil
+	}
+	if root.Kind != yaml.MappingNode {
+		return nil, badFile(path, root.Line, "write a setting a line, such as `name: a`", "not a list of settings")
+	}
+	if err := decoder.Decode(&yaml.Node{}); !errors.Is(err, io.EOF) {
+		return nil, badFile(path, 0, "keep one", "holds more than one YAML document")
+	}
+	return root, nil
+}
+
+// take puts a YAML value into the configuration if it is of the setting's type.
+func (s setting) take(c *agent.Config, value *yaml.Node) error {
+	at := s.at(c)
+	if value.Kind == yaml.AliasNode {
+		return errors.New("aliases can't be used here; write the value out")
+	}
+	if list, ok := at.(*[]string); ok && value.Kind == yaml.SequenceNode {
+		*list = nil
+		for _, item := range value.Content {
+			if item.Kind != yaml.ScalarNode || item.Tag != "!!str" {
+				return fmt.Errorf("line %d: an element is no text; put it in quotes", item.Line)
+			}
+			*list = append(*list, item.Value)
+		}
+		return nil
+	}
+	if value.Kind != yaml.ScalarNode {
+		return errors.New("is no single value")
+	}
+	if value.Tag == "!!null" {
+		return errors.New("has no value; leave the key out for the default")
+	}
+	wanted, advice := "!!str", "put it in quotes"
+	switch at.(type) {
+	case *bool:
+		wanted, advice = "!!bool", "write true or false"
+	case *int:
+		wanted, advice = "!!int", "write a whole number, without quotes"
+	case *time.Duration:
+		advice = "write a time with its unit, such as 200ms or 1.2s"
+	case *[]string:
+		advice = "write a list, such as [a, b, c]"
+	}
+	if value.Tag != wanted {
+		return fmt.Errorf("%q is of the wrong type; %s", value.Value, advice)
+	}
+	return s.set(c, value.Value)
+}

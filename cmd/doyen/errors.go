@@ -1,0 +1,108 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/doyen-election/doyen/agent"
+	"github.com/doyen-election/doyen/api"
+	"github.com/doyen-election/doyen/client"
+)
+
+// The exit codes. What 1 and 2 mean, each command says: is-leader 1 another
+// leads, 2 nobody does; leader 2 nobody leads; resign and transfer 1 refused.
+const (
+	exitOK          = 0
+	exitFailed      = 1
+	exitNone        = 2
+	exitUnreachable = 3
+	exitUsage       = 64 // EX_USAGE of sysexits.h
+	exitConfig      = 78 // EX_CONFIG
+)
+
+// silentExit is an outcome that the exit code alone tells.
+type silentExit struct{ code int }
+
+func (e silentExit) Error() string { return fmt.Sprintf("exit %d", e.code) }
+
+// failure is an error with its exit code and what to do about it.
+type failure struct {
+	code int
+	what string
+	err  error // why; may be nil
+	hint string
+}
+
+func (e *failure) Error() string {
+	if e.err == nil {
+		return e.what
+	}
+	return e.what + ": " + e.err.Error()
+}
+
+func (e *failure) Unwrap() error { return e.err }
+
+// usage is a command line that can't be understood.
+func usage(hint, format string, args ...any) error {
+	return &failure{code: exitUsage, what: fmt.Sprintf(format, args...), hint: hint}
+}
+
+// report says on stderr what failed, why and what to do, and returns the exit
+// code.
+func report(stderr io.Writer, err error) int {
+	if err == nil {
+		return exitOK
+	}
+	if silent, ok := errors.AsType[silentExit](err); ok {
+		return silent.code
+	}
+	code, hint := classify(err)
+	fmt.Fprintf(stderr, "doyen: %s\n", printable(err.Error()))
+	if hint != "" {
+		fmt.Fprintf(stderr, "hint: %s\n", printable(hint))
+	}
+	return code
+}
+
+func classify(err error) (code int, hint string) {
+	if e, ok := errors.AsType[*failure](err); ok && (e.code != 0 || e.hint != "") {
+		return e.code, e.hint
+	}
+	if e, ok := errors.AsType[*client.UnreachableError](err); ok {
+		return exitUnreachable, e.Hint
+	}
+	if e, ok := errors.AsType[*client.APIError](err); ok {
+		return exitFailed, apiHint(e)
+	}
+	// A configuration error's text says what to do already: it is one line, for
+	// the journal of a service.
+	if _, ok := errors.AsType[*agent.ConfigError](err); ok {
+		return exitConfig, ""
+	}
+	if errors.Is(err, context.Canceled) {
+		return exitFailed, "interrupted before the answer came: what was asked for may still happen"
+	}
+	return exitFailed, ""
+}
+
+func apiHint(e *client.APIError) string {
+	switch e.Code {
+	case api.CodeForbidden:
+		return "run it as root, as the user that runs the agent, or as a member of that user's group"
+	case api.CodeNotFound:
+		return "`doyen elections` lists the elections, `doyen members` the agents"
+	case api.CodeNotLeader:
+		return "run it on the host that leads: `doyen leader` names it"
+	case api.CodeNoCandidate:
+		return "`doyen elections` lists who stands; an agent with priority 0, draining or out of reach can't take over"
+	case api.CodeNoQuorum:
+		return "`doyen members` shows which voters are missing"
+	case api.CodeNotConfirmed:
+		return "`doyen leader` tells who leads now"
+	case api.CodeBusy, api.CodeUnavailable:
+		return "try again in a moment; `doyen status` shows warnings"
+	}
+	return "`doyen status` and the agent's log may tell more"
+}

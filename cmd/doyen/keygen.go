@@ -1,0 +1,69 @@
+package main
+
+import (
+	"crypto/rand"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+
+	"github.com/urfave/cli/v2"
+)
+
+// keySize is the cluster key's length in bytes: AES-256.
+const keySize = 32
+
+func keygenCommand() command {
+	return command{
+		name:        "keygen",
+		usage:       "make a cluster key",
+		description: "Put the same key on every host, readable only by the agent's user, and name its file with `doyen agent --key-file`.",
+		flags:       []cli.Flag{&cli.StringFlag{Name: "out", Usage: "write the key to a new `FILE` (mode 0600) and not to stdout"}},
+		run:         keygen,
+	}
+}
+
+func keygen(i *invocation) error {
+	secret := make([]byte, keySize)
+	rand.Read(secret) // never fails, by its documentation
+	key := base64.StdEncoding.EncodeToString(secret)
+	path := i.String("out")
+	field, value, text := "key", key, key+"\n"
+	if i.IsSet("out") {
+		if err := writeKey(path, key); err != nil {
+			return err
+		}
+		field, value, text = "key_file", path, fmt.Sprintf("wrote %s: copy it to every host\n", path)
+	}
+	if !i.json {
+		return i.print("%s", text)
+	}
+	encoded, err := json.Marshal(map[string]string{field: value})
+	if err != nil {
+		return fmt.Errorf("encode the key: %w", err)
+	}
+	return i.printRaw(encoded)
+}
+
+// writeKey makes a new file that only its owner can read. It never overwrites:
+// the key that is there may be the cluster's.
+func writeKey(path, key string) error {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if errors.Is(err, fs.ErrExist) {
+		return &failure{code: exitFailed, what: "write the key", err: errors.New(path + " exists already"),
+			hint: "it may be the cluster's key: choose another name, or move it away first"}
+	}
+	if err != nil {
+		return fmt.Errorf("write the key: %w", err)
+	}
+	if _, err = f.WriteString(key + "\n"); err == nil {
+		err = f.Sync()
+	}
+	if err := errors.Join(err, f.Close()); err != nil {
+		os.Remove(path)
+		return fmt.Errorf("write the key: %w", err)
+	}
+	return nil
+}

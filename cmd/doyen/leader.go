@@ -1,0 +1,112 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/doyen-election/doyen/api"
+	"github.com/doyen-election/doyen/client"
+)
+
+func leaderCommand() command {
+	return command{
+		name: "leader", args: "[ELECTION]", max: 1,
+		usage:       "print the leader's name",
+		description: "Exit codes: 0 there is a leader, 2 there is none, 3 the agent can't be reached.",
+		run:         leader,
+	}
+}
+
+func isLeaderCommand() command {
+	return command{
+		name: "is-leader", args: "[ELECTION]", max: 1,
+		usage:       "tell by the exit code whether this agent leads, for scripts and cron",
+		description: "Prints nothing. Exit codes: 0 this agent leads, 1 another leads, 2 none or no quorum, 3 the agent can't be reached.",
+		run:         isLeader,
+	}
+}
+
+func leader(i *invocation) error {
+	name, err := i.election()
+	if err != nil {
+		return err
+	}
+	ctx, cancel := i.question()
+	defer cancel()
+	e, err := i.client().Election(ctx, name, client.ElectionOptions{})
+	if err != nil {
+		if unknown(err) {
+			return &failure{code: exitNone, what: name + " has no leader", err: err, hint: "`doyen elections` lists the elections"}
+		}
+		return fmt.Errorf("ask who leads %s: %w", name, err)
+	}
+	if i.json {
+		if err := i.printRaw(i.body); err != nil || e.Leader != nil {
+			return err
+		}
+		return silentExit{exitNone}
+	}
+	if e.Leader == nil {
+		why, hint := leaderless(e)
+		return &failure{code: exitNone, what: name + " has no leader", err: errors.New(why), hint: hint}
+	}
+	return i.print("%s\n", printable(e.Leader.Name))
+}
+
+// isLeader is called by scripts that act on 0 and do not on 1: what is neither
+// must be neither.
+func isLeader(i *invocation) error {
+	name, err := i.election()
+	if err != nil {
+		return err
+	}
+	ctx, cancel := i.question()
+	defer cancel()
+	asked := time.Now()
+	e, err := i.client().Election(ctx, name, client.ElectionOptions{})
+	switch {
+	case unknown(err):
+		return silentExit{exitNone}
+	case err != nil:
+		_, hint := classify(err)
+		return &failure{code: exitUnreachable, what: "ask who leads " + name, err: err, hint: hint}
+	}
+	if code := standing(e, time.Since(asked)); code != exitOK {
+		return silentExit{code}
+	}
+	return nil
+}
+
+// standing is is-leader's exit code for an answer that was asked for so long
+// ago. An answer that took longer than the lease it speaks of proves nothing:
+// this process or the agent may have been suspended meanwhile.
+func standing(e api.Election, since time.Duration) int {
+	switch {
+	case e.IsLeader && e.Authority != api.AuthorityView && since >= milliseconds(e.LeaseRemainingMS):
+		return exitNone
+	case e.IsLeader:
+		return exitOK
+	case e.Leader == nil || e.State == api.StateNoQuorum:
+		return exitNone
+	}
+	return exitFailed
+}
+
+// unknown reports an answer that means that nobody leads: nobody stood in the
+// election yet, or there is no majority to say who does.
+func unknown(err error) bool {
+	refused, ok := errors.AsType[*client.APIError](err)
+	return ok && (refused.Code == api.CodeNotFound || refused.Code == api.CodeNoQuorum)
+}
+
+// leaderless says why nobody leads and what to do.
+func leaderless(e api.Election) (why, hint string) {
+	switch e.State {
+	case api.StateNoQuorum:
+		return "a majority of the voters can't be reached", "`doyen members` shows which voters are missing"
+	case api.StateIdle:
+		return "nobody stands in it", "an election needs a candidate: `doyen members` shows who is one"
+	}
+	return "an election is under way", "ask again in a moment, or follow it with `doyen watch " + e.Election + "`"
+}

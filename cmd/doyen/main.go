@@ -1,0 +1,37 @@
+// Command doyen runs the agent and talks to it.
+//
+// `doyen agent` elects; every other command asks the agent of this host over
+// its Unix socket. The package holds flags, signals, exit codes and rendering,
+// and no other logic: what the agent does is package agent, what it is asked is
+// package client.
+//
+// Exit codes are a contract with scripts, see errors.go; so is the output, see
+// output.go.
+package main
+
+import (
+	"context"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+)
+
+func main() {
+	// The first signal asks for a clean end; the second one is not caught.
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop)
+	os.Exit(run(ctx, os.Args, os.Stdin, os.Stdout, os.Stderr))
+}
+
+// run does what the arguments say and returns the exit code. Flags may stand
+// anywhere, so the arguments are put in the order that the parser wants first.
+func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	shell := &shell{stdout: stdout, stderr: stderr, getenv: os.Getenv}
+	app := newApp(shell, stdin)
+	arranged, err := arrange(app, args)
+	if err == nil {
+		err = app.RunContext(ctx, arranged)
+	}
+	return report(stderr, err)
+}

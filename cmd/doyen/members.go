@@ -1,0 +1,54 @@
+package main
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/doyen-election/doyen/api"
+)
+
+func membersCommand() command {
+	return command{
+		name:  "members",
+		usage: "list the agents that gossip knows",
+		run:   members,
+	}
+}
+
+func members(i *invocation) error {
+	ctx, cancel := i.question()
+	defer cancel()
+	list, err := i.client().Members(ctx)
+	if err != nil {
+		return fmt.Errorf("list the members: %w", err)
+	}
+	return i.answer(membersTable(list, time.Now()))
+}
+
+func membersTable(list []api.Member, now time.Time) string {
+	rows := [][]string{{"NAME", "STATUS", "PRIORITY", "VOTER", "CANDIDATE", "CONNECTED", "RTT", "AGE", "GOSSIP", "PEER", "VERSION"}}
+	for _, m := range list {
+		joined := ""
+		if !m.JoinedAt.IsZero() {
+			joined = age(now.Sub(m.JoinedAt))
+		}
+		rows = append(rows, []string{
+			m.Name, m.Status, strconv.Itoa(m.Priority), yesNo(m.Voter), yesNo(m.Candidate), yesNo(m.Connected),
+			roundTrip(m.RTTMS), joined, m.GossipAddr, m.PeerAddr, m.Version,
+		})
+	}
+	return table(rows)
+}
+
+// roundTrip writes milliseconds with a digit that tells hosts of one rack from
+// those of another.
+func roundTrip(ms float64) string {
+	switch {
+	case ms <= 0:
+		return ""
+	case ms < 10:
+		return fmt.Sprintf("%.1fms", ms)
+	}
+	return fmt.Sprintf("%.0fms", ms)
+}

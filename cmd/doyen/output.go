@@ -1,0 +1,137 @@
+package main
+
+// The rules of the output.
+//
+//   - stdout holds the answer and nothing else; stderr holds errors, and for
+//     `doyen agent` its log. A command that failed wrote nothing to stdout, but
+//     for `watch`, which wrote what came before.
+//   - --output json is the body of the socket API as it came, ended by a
+//     newline; `watch` writes one line a change. `status` asks two calls and
+//     writes the fields of both as one object. The commands that ask no agent
+//     write one object.
+//   - Tables have a header in capitals, two spaces between columns, none at the
+//     end of a line, and "-" where there is nothing to tell. They are for people
+//     and may change; scripts use json.
+//   - Times that pass are written 3m12s, a lease 812ms.
+//   - Colour marks, and never says what the text does not. There is none unless
+//     stdout is a terminal, NO_COLOR is unset or empty and TERM is not dumb.
+//   - Text from other hosts is printed without its control characters.
+//   - An error is "doyen: what failed: why", then "hint: what to do". A bad
+//     configuration is one line.
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"os"
+	"strings"
+	"text/tabwriter"
+	"time"
+	"unicode"
+
+	"golang.org/x/term"
+)
+
+// write gives the output to stdout in one piece, and says if that failed: a
+// full disk must not look like an empty answer.
+func (s *shell) write(output []byte) error {
+	out := bufio.NewWriter(s.stdout)
+	out.Write(output)
+	if err := out.Flush(); err != nil {
+		return fmt.Errorf("write the output: %w", err)
+	}
+	return nil
+}
+
+// print writes lines for people.
+func (s *shell) print(format string, args ...any) error {
+	return s.write(fmt.Appendf(nil, format, args...))
+}
+
+// printRaw writes a JSON body as it came.
+func (s *shell) printRaw(body []byte) error {
+	return s.write(append(bytes.TrimRight(body, "\n"), '\n'))
+}
+
+// table renders rows, the first being the header, in aligned columns.
+func table(rows [][]string) string {
+	var text strings.Builder
+	w := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
+	for _, row := range rows {
+		cells := make([]string, len(row))
+		for i, cell := range row {
+			cells[i] = orDash(printable(cell))
+		}
+		fmt.Fprintln(w, strings.Join(cells, "\t"))
+	}
+	w.Flush()
+	return text.String()
+}
+
+func orDash(s string) string {
+	if s == "" {
+		return "-"
+	}
+	return s
+}
+
+// printable replaces what could steer a terminal. Names are checked at the
+// door; reasons, messages and versions come from other hosts as they are.
+func printable(s string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsPrint(r) {
+			return r
+		}
+		return '?'
+	}, s)
+}
+
+// age writes a time that has passed: 812ms, 5s, 3m12s, 4h5m, 12d3h.
+func age(d time.Duration) string {
+	const day = 24 * time.Hour
+	switch {
+	case d < 0:
+		return "0s"
+	case d < time.Second:
+		return fmt.Sprintf("%dms", d.Milliseconds())
+	case d < time.Hour:
+		return d.Truncate(time.Second).String()
+	case d < day:
+		return fmt.Sprintf("%dh%dm", d/time.Hour, d%time.Hour/time.Minute)
+	}
+	return fmt.Sprintf("%dd%dh", d/day, d%day/time.Hour)
+}
+
+func milliseconds(ms int64) time.Duration { return time.Duration(ms) * time.Millisecond }
+
+func yesNo(b bool) string {
+	if b {
+		return "yes"
+	}
+	return "no"
+}
+
+// palette colours text, or does not.
+type palette struct{ on bool }
+
+func (s *shell) palette() palette {
+	file, ok := s.stdout.(*os.File)
+	return palette{ok && wantsColour(term.IsTerminal(int(file.Fd())), s.getenv)}
+}
+
+// wantsColour honours https://no-color.org.
+func wantsColour(terminal bool, getenv func(string) string) bool {
+	return terminal && getenv("NO_COLOR") == "" && getenv("TERM") != "dumb"
+}
+
+func (p palette) paint(code, s string) string {
+	if !p.on || s == "" {
+		return s
+	}
+	return "\x1b[" + code + "m" + s + "\x1b[0m"
+}
+
+func (p palette) green(s string) string  { return p.paint("32", s) }
+func (p palette) yellow(s string) string { return p.paint("33", s) }
+func (p palette) red(s string) string    { return p.paint("31", s) }
+func (p palette) faint(s string) string  { return p.paint("2", s) }

@@ -1,0 +1,117 @@
+package main
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/doyen-election/doyen/agent"
+)
+
+// setting is one value of an agent's configuration: a flag, an environment
+// variable and a key of the configuration file.
+type setting struct {
+	name, usage string
+	// at points into a configuration: *string, *bool, *int, *time.Duration or
+	// *[]string, which is the setting's type everywhere.
+	at func(*agent.Config) any
+}
+
+func settings() []setting {
+	return []setting{
+		{"name", "`NAME` of this agent, unique in the cluster (default: the host name)", func(c *agent.Config) any { return &c.Name }},
+		{"cluster", "`NAME` of the cluster; agents of another one are refused", func(c *agent.Config) any { return &c.Cluster }},
+		{"data-dir", "`DIR` of the identity and the promises (default: /var/lib/doyen as root, else $XDG_STATE_HOME/doyen)", func(c *agent.Config) any { return &c.DataDir }},
+		{"socket", "`PATH` to answer the other commands at (default: /run/doyen/doyen.sock as root, else $XDG_RUNTIME_DIR/doyen/doyen.sock)", func(c *agent.Config) any { return &c.Socket }},
+		{"bind", "`ADDR` to listen on", func(c *agent.Config) any { return &c.Bind }},
+		{"advertise", "`ADDR` the other agents reach this host at (default: --bind)", func(c *agent.Config) any { return &c.Advertise }},
+		{"gossip-port", "`PORT` of gossip, TCP and UDP; 0 for any free one", func(c *agent.Config) any { return &c.GossipPort }},
+		{"peer-port", "`PORT` of the direct streams, TCP; 0 for any free one", func(c *agent.Config) any { return &c.PeerPort }},
+		{"join", "`HOST[:PORT]` of any other agent, repeatable; retried for ever", func(c *agent.Config) any { return &c.Join }},
+		{"key-file", "`FILE` with the cluster key, required unless --bind is loopback", func(c *agent.Config) any { return &c.KeyFile }},
+		{"voters", "`NAMES` of the first roster, a,b,c, the same on every agent (default: this agent alone, unless --join is given)", func(c *agent.Config) any { return &c.Voters }},
+		{"quorum", "only a majority of the voters makes a leader; --quorum=false is for advisory use", func(c *agent.Config) any { return &c.Quorum }},
+		{"algorithm", "`NAME` of the way to choose: bully or ring", func(c *agent.Config) any { return &c.Algorithm }},
+		{"priority", "`NUMBER`, the higher leads; 0 never leads", func(c *agent.Config) any { return &c.Priority }},
+		{"preempt", "a leader hands over to a strictly higher priority", func(c *agent.Config) any { return &c.Preempt }},
+		{"preempt-delay", "`TIME` for which it must have been there", func(c *agent.Config) any { return &c.PreemptDelay }},
+		{"candidate", "stand in the election \"default\" on behalf of this host", func(c *agent.Config) any { return &c.Candidate }},
+		{"profile", "`NAME`: local, lan or wan; sets --heartbeat and --lease to 50ms/300ms, 200ms/1.2s or 1s/6s", func(c *agent.Config) any { return &c.Profile }},
+		{"heartbeat", "`TIME` between heartbeats (default: the profile's)", func(c *agent.Config) any { return &c.Heartbeat }},
+		{"lease", "`TIME` a leadership lasts without a majority (default: the profile's)", func(c *agent.Config) any { return &c.Lease }},
+		{"on-change", "`CMD` to run at each change, with DOYEN_ELECTION, DOYEN_EVENT, DOYEN_LEADER and DOYEN_TERM", func(c *agent.Config) any { return &c.OnChange }},
+		{"http", "`ADDR:PORT` of a read-only listener: /leader /livez /readyz /metrics (default: none)", func(c *agent.Config) any { return &c.HTTP }},
+		{"log-level", "`LEVEL`: debug, info, warn or error", func(c *agent.Config) any { return &c.LogLevel }},
+		{"log-format", "`FORMAT`: text or json", func(c *agent.Config) any { return &c.LogFormat }},
+	}
+}
+
+// env is the setting's environment variable.
+func (s setting) env() string {
+	return "DOYEN_" + strings.ToUpper(strings.ReplaceAll(s.name, "-", "_"))
+}
+
+// flag takes text for all but truths and lists: it is parsed here, with the
+// same words wherever a value comes from.
+func (s setting) flag() cli.Flag {
+	defaults := agent.Default()
+	switch v := s.at(&defaults).(type) {
+	case *bool:
+		return &cli.BoolFlag{Name: s.name, Usage: s.usage, Value: *v}
+	case *[]string:
+		return &cli.StringSliceFlag{Name: s.name, Usage: s.usage}
+	case *string:
+		return &cli.StringFlag{Name: s.name, Usage: s.usage, DefaultText: *v}
+	case *time.Duration:
+		return &cli.StringFlag{Name: s.name, Usage: s.usage, DefaultText: nonZero(*v)}
+	case *int:
+		return &cli.StringFlag{Name: s.name, Usage: s.usage, DefaultText: strconv.Itoa(*v)}
+	}
+	return nil
+}
+
+func nonZero(d time.Duration) string {
+	if d == 0 {
+		return ""
+	}
+	return d.String()
+}
+
+// set parses the text and puts it into the configuration.
+func (s setting) set(c *agent.Config, text string) error {
+	var err error
+	switch v := s.at(c).(type) {
+	case *string:
+		*v = text
+	case *bool:
+		if *v, err = strconv.ParseBool(text); err != nil {
+			return fmt.Errorf("%q is neither true nor false", text)
+		}
+	case *int:
+		if *v, err = strconv.Atoi(text); err != nil {
+			return fmt.Errorf("%q is no whole number", text)
+		}
+	case *time.Duration:
+		if *v, err = time.ParseDuration(text); err != nil {
+			return fmt.Errorf("%q is no time; write it with its unit, such as 200ms or 1.2s", text)
+		}
+	case *[]string:
+		*v = strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == ' ' })
+	}
+	return nil
+}
+
+// value is the setting as it is written in JSON.
+func (s setting) value(c *agent.Config) any {
+	switch v := s.at(c).(type) {
+	case *time.Duration:
+		return v.String()
+	case *[]string:
+		return append([]string{}, *v...)
+	default:
+		return v
+	}
+}

@@ -1,0 +1,123 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/doyen-election/doyen/api"
+)
+
+func statusCommand() command {
+	return command{
+		name:  "status",
+		usage: "show this agent, the quorum, the elections and what is amiss",
+		run:   status,
+	}
+}
+
+func status(i *invocation) error {
+	ctx, cancel := i.question()
+	defer cancel()
+	c := i.client()
+	defer c.Close()
+	a, err := c.Agent(ctx)
+	if err != nil {
+		return fmt.Errorf("ask for the status: %w", err)
+	}
+	body := i.body
+	list, err := c.Elections(ctx)
+	if err != nil {
+		return fmt.Errorf("ask for the status: %w", err)
+	}
+	if i.json {
+		union, err := unite(body, i.body)
+		if err != nil {
+			return fmt.Errorf("put the status together: %w", err)
+		}
+		return i.printRaw(union)
+	}
+	return i.print("%s", statusPage(a, list, i.palette(), time.Now()))
+}
+
+// unite makes one JSON object of the fields of several.
+func unite(bodies ...[]byte) ([]byte, error) {
+	union := map[string]json.RawMessage{}
+	for _, body := range bodies {
+		if err := json.Unmarshal(body, &union); err != nil {
+			return nil, err
+		}
+	}
+	var out bytes.Buffer
+	encoder := json.NewEncoder(&out)
+	encoder.SetEscapeHTML(false)
+	err := encoder.Encode(union)
+	return out.Bytes(), err
+}
+
+func statusPage(a api.Agent, list []api.Election, p palette, now time.Time) string {
+	var page strings.Builder
+	row := func(label, format string, args ...any) {
+		fmt.Fprintf(&page, "%-9s %s\n", label, fmt.Sprintf(format, args...))
+	}
+	row("agent", "%s, up %s, pid %d, version %s", printable(a.Name), age(milliseconds(a.UptimeMS)), a.PID, orDash(printable(a.Version)))
+	row("cluster", "%s, chosen by %s", printable(a.Cluster), printable(a.Algorithm))
+	row("quorum", "%s", quorumLine(a.Quorum, p))
+	if a.Draining {
+		row("draining", "%s", p.yellow("yes: it stands in nothing until `doyen drain off`"))
+	}
+	fmt.Fprintf(&page, "\n%s", paintStates(electionsTable(list), list, p))
+	if len(a.Warnings) > 0 {
+		page.WriteByte('\n')
+	}
+	for _, w := range a.Warnings {
+		since := ""
+		if !w.Since.IsZero() {
+			since = " " + p.faint("(for "+age(now.Sub(w.Since))+")")
+		}
+		fmt.Fprintf(&page, "%s %s: %s%s\n", p.yellow("warning"), printable(w.Code), printable(w.Message), since)
+	}
+	return page.String()
+}
+
+func quorumLine(q api.Quorum, p palette) string {
+	if !q.Enabled {
+		return p.yellow("off") + ": answers are this agent's view only, there may be two leaders"
+	}
+	counts := fmt.Sprintf("%d of %d voters reachable, %d needed", q.Reachable, q.Voters, q.Needed)
+	switch q.State {
+	case api.QuorumEdge:
+		counts += "; one more loss and it is lost"
+		if q.Voters == 1 {
+			counts = fmt.Sprintf("%d of 1 voter reachable", q.Reachable)
+		}
+		return p.yellow(q.State) + ": " + counts
+	case api.QuorumLost:
+		return p.red(q.State) + ": " + counts
+	}
+	return p.green(printable(q.State)) + ": " + counts
+}
+
+// paintStates colours the state of each row of an elections table. It is done
+// after the alignment, which counts the bytes of a colour as text.
+func paintStates(text string, list []api.Election, p palette) string {
+	if !p.on || len(list) == 0 {
+		return text
+	}
+	lines := strings.SplitAfter(text, "\n")
+	for n, e := range list {
+		paint := p.yellow
+		switch e.State {
+		case api.StateLeading, api.StateFollowing:
+			paint = p.green
+		case api.StateNoQuorum:
+			paint = p.red
+		}
+		name, state := orDash(printable(e.Election)), orDash(printable(e.State))
+		rest := strings.TrimPrefix(lines[n+1], name)
+		lines[n+1] = name + strings.Replace(rest, state, paint(state), 1)
+	}
+	return strings.Join(lines, "")
+}

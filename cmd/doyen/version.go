@@ -1,0 +1,59 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"runtime"
+	"runtime/debug"
+
+	"github.com/doyen-election/doyen/agent"
+)
+
+func versionCommand() command {
+	return command{name: "version", usage: "print the version", run: printVersion}
+}
+
+// build is what `doyen version -o json` writes.
+type build struct {
+	Version  string `json:"version"`
+	Revision string `json:"revision,omitempty"` // of the source; "+" follows if it was changed
+	Go       string `json:"go"`
+	Platform string `json:"platform"`
+}
+
+func printVersion(i *invocation) error {
+	b := build{Version: agent.Version, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
+	if info, ok := debug.ReadBuildInfo(); ok {
+		b.Revision = revision(info.Settings)
+	}
+	if i.json {
+		encoded, err := json.Marshal(b)
+		if err != nil {
+			return fmt.Errorf("encode the version: %w", err)
+		}
+		return i.printRaw(encoded)
+	}
+	from := ""
+	if b.Revision != "" {
+		from = b.Revision + ", "
+	}
+	return i.print("doyen %s (%s%s, %s)\n", b.Version, from, b.Go, b.Platform)
+}
+
+func revision(settings []debug.BuildSetting) string {
+	var id, changed string
+	for _, s := range settings {
+		switch s.Key {
+		case "vcs.revision":
+			id = s.Value[:min(12, len(s.Value))]
+		case "vcs.modified":
+			if s.Value == "true" {
+				changed = "+"
+			}
+		}
+	}
+	if id == "" {
+		return ""
+	}
+	return id + changed
+}

@@ -1,0 +1,84 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/doyen-election/doyen/api"
+)
+
+func watchCommand() command {
+	return command{
+		name: "watch", args: "[ELECTION]", max: 1,
+		usage:       "follow the changes of an election, a line each",
+		description: "Exit codes: 0 when it is interrupted, 3 when the agent can't be reached or goes away.",
+		run:         watch,
+	}
+}
+
+func watch(i *invocation) error {
+	name, err := i.election()
+	if err != nil {
+		return err
+	}
+	p := i.palette()
+	for change, err := range i.client().Watch(i.Context.Context, name, 0) {
+		switch {
+		case errors.Is(err, context.Canceled):
+			return nil
+		case err != nil:
+			return fmt.Errorf("watch %s: %w", name, err)
+		}
+		if err := i.answer(changeLine(change, p)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// changeLine writes one change: when, in which election, what, and what
+// followed from it.
+func changeLine(c api.Change, p palette) string {
+	kind, paint := c.Type, p.yellow
+	switch c.Type {
+	case api.ChangeLeader:
+		paint = p.green
+	case api.ChangeNoLeader:
+		paint = p.red
+	}
+	text := changeText(c)
+	if c.Reason != "" {
+		text += " (" + printable(c.Reason) + ")"
+	}
+	return fmt.Sprintf("%s  %s  %s%s  %s\n", p.faint(c.Time.Local().Format("15:04:05.000")), printable(c.Election),
+		paint(printable(kind)), strings.Repeat(" ", max(0, len(api.ChangeNoLeader)-len(kind))), text)
+}
+
+func changeText(c api.Change) string {
+	leader, isLeader, term := c.Leader, c.IsLeader, c.Term
+	suffix := ""
+	if s := c.Snapshot; s != nil {
+		leader, isLeader, term = s.Leader, s.IsLeader, s.Term
+		if leader != nil && s.Authority != api.AuthorityView {
+			suffix = ", lease " + lease(s.LeaseRemainingMS)
+		}
+		if leader == nil {
+			suffix = ", " + printable(s.State)
+		}
+	}
+	text := "nobody leads"
+	if leader != nil {
+		who := printable(leader.Name)
+		if isLeader {
+			who += " (this agent)"
+		}
+		text = who + " leads"
+	}
+	text += fmt.Sprintf(", term %d", term) + suffix
+	if c.Type == api.ChangeLagged {
+		text = fmt.Sprintf("%d changes missed; %s", c.Missed, text)
+	}
+	return text
+}

@@ -1,0 +1,140 @@
+package codec
+
+import (
+	"errors"
+
+	"github.com/doyen-election/doyen/election"
+)
+
+// One check a message, in the order of the table. Rounds, send IDs, boot IDs and
+// stamps are opaque: every value of theirs is accepted.
+
+func checkBullyElection(m election.BullyElection) error {
+	return first(electionName(m.Election), rank("rank", m.Rank))
+}
+
+func checkBullyAnswer(m election.BullyAnswer) error { return electionName(m.Election) }
+
+func checkBullyDecline(m election.BullyDecline) error {
+	return first(electionName(m.Election), text("reason", m.Reason, maxReason))
+}
+
+func checkBullyCoordinator(m election.BullyCoordinator) error {
+	return first(electionName(m.Election), term("term", m.Term), holder("leader", m.Leader))
+}
+
+func checkRingElection(m election.RingElection) error {
+	return first(electionName(m.Election), peer("round's origin", m.Round.Origin), rank("best", m.Best))
+}
+
+func checkRingAck(m election.RingAck) error {
+	return first(electionName(m.Election), peer("round's origin", m.Round.Origin), peer("best", m.Best))
+}
+
+func checkRingElected(m election.RingElected) error {
+	return first(electionName(m.Election), term("term", m.Term), holder("leader", m.Leader))
+}
+
+func checkVoteRequest(m election.VoteRequest) error {
+	return first(
+		electionName(m.Election), term("term", m.Term), holder("holder", m.Holder),
+		duration("lease", m.Lease), maybeRank("rank", m.Rank), roster(&m.Roster),
+	)
+}
+
+func checkVoteGrant(m election.VoteGrant) error {
+	return first(
+		electionName(m.Election), term("term", m.Term), holder("holder", m.Holder),
+		maybeTerm("version's driver", m.Version.Driver),
+	)
+}
+
+func checkVoteRefusal(m election.VoteRefusal) error {
+	if m.Reason == 0 {
+		return errors.New("no reason")
+	}
+	return first(
+		electionName(m.Election), term("term", m.Term), holder("holder", m.Holder),
+		maybeTerm("granted term", m.Granted), maybeHolder("granted to", m.GrantedTo),
+		maybeDuration("remaining", m.Remaining), roster(m.Roster),
+	)
+}
+
+func checkRelease(m election.Release) error {
+	return first(
+		electionName(m.Election), term("term", m.Term), holder("holder", m.Holder),
+		maybePeer("target", m.Target), maybeDuration("stand-down", m.StandDown),
+	)
+}
+
+func checkHeartbeat(m election.Heartbeat) error {
+	return first(
+		maybeTerm("version's driver", m.Version.Driver),
+		each("claims", m.Claims, MaxElections, func(c election.Claim) election.Name { return c.Election }, claim),
+	)
+}
+
+func claim(c election.Claim) error {
+	return first(
+		electionName(c.Election), term("term", c.Term),
+		maybeDuration("remaining", c.Remaining), maybeRank("rank", c.Rank),
+	)
+}
+
+func checkHeartbeatAck(m election.HeartbeatAck) error {
+	return first(
+		maybeTerm("version's driver", m.Version.Driver),
+		each("nacks", m.Nacks, MaxElections, func(n election.Nack) election.Name { return n.Election }, nack),
+		roster(m.Roster),
+	)
+}
+
+// nack may have term 0: the voter has nothing on record.
+func nack(n election.Nack) error {
+	return first(electionName(n.Election), maybeTerm("term", n.Term))
+}
+
+func checkInquiry(election.Inquiry) error { return nil }
+
+func checkReport(m election.Report) error {
+	return first(
+		roster(m.Roster),
+		each("standings", m.Standings, MaxElections, func(s election.Standing) election.Name { return s.Election }, standing),
+	)
+}
+
+// standing may have no holder: a term learnt with a roster was granted to nobody.
+func standing(s election.Standing) error {
+	return first(
+		electionName(s.Election), term("term", s.Term),
+		maybeHolder("holder", s.Holder), maybeDuration("remaining", s.Remaining),
+	)
+}
+
+func checkGenesisPropose(m election.GenesisPropose) error { return genesis(&m.Genesis) }
+
+func checkGenesisAccept(m election.GenesisAccept) error { return cluster(m.Cluster) }
+
+func checkGenesisRefuse(m election.GenesisRefuse) error {
+	return first(cluster(m.Cluster), text("reason", m.Reason, maxReason))
+}
+
+func checkGenesisCommit(m election.GenesisCommit) error { return genesis(&m.Genesis) }
+
+func checkRosterPropose(m election.RosterPropose) error {
+	return first(term("driver", m.Driver), holder("holder", m.Holder), roster(&m.Roster))
+}
+
+func checkRosterAccept(m election.RosterAccept) error {
+	return first(
+		term("driver", m.Driver), maybeTerm("version's driver", m.Version.Driver),
+		maybeTerm("highest term", m.Highest),
+	)
+}
+
+func checkRosterRefuse(m election.RosterRefuse) error {
+	return first(
+		term("driver", m.Driver), maybeTerm("version's driver", m.Version.Driver),
+		maybeTerm("granted term", m.Granted), roster(m.Roster),
+	)
+}

@@ -1,0 +1,124 @@
+package codec
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+
+	"github.com/fxamacker/cbor/v2"
+
+	"github.com/doyen-election/doyen/election"
+)
+
+const (
+	// MaxMessage is the size in bytes no encoded message exceeds. A message of
+	// MaxElections claims or standings fits.
+	MaxMessage = 256 << 10
+	// MaxElections is how many elections one message may speak of.
+	MaxElections = 1024
+	// MaxVoters is how many voters a roster, or either half of a joint one, may
+	// have.
+	MaxVoters = 64
+)
+
+// messages is how messages are written. A struct is a map, and no message's has
+// 64 fields.
+var messages = newFormat(MaxElections, 64)
+
+// envelope is a message on the wire: an array of its kind and its fields.
+type envelope struct {
+	_    struct{} `cbor:",toarray"`
+	Kind uint64
+	Body cbor.RawMessage
+}
+
+// UnknownKindError says that the sender knows a message that this version does
+// not.
+type UnknownKindError struct{ Kind uint64 }
+
+func (e *UnknownKindError) Error() string {
+	return fmt.Sprintf("message of unknown kind %d (from a newer version?)", e.Kind)
+}
+
+// MalformedError says that the bytes are no message: too many, not CBOR, or not
+// of the kind's shape.
+type MalformedError struct{ Err error }
+
+func (e *MalformedError) Error() string { return "malformed message: " + e.Err.Error() }
+func (e *MalformedError) Unwrap() error { return e.Err }
+
+// SenselessError says that a message has a value that no correct agent sends.
+type SenselessError struct {
+	Kind string // of the message, as Kind gives it
+	Err  error  // names the field
+}
+
+func (e *SenselessError) Error() string { return "senseless " + e.Kind + ": " + e.Err.Error() }
+func (e *SenselessError) Unwrap() error { return e.Err }
+
+// Kind returns the message's short and stable name, such as "VoteRequest", for
+// metrics and logs; "unknown" for what is no message of package election.
+func Kind(m election.Message) string {
+	k, ok := byType[reflect.TypeOf(m)]
+	if !ok {
+		return "unknown"
+	}
+	return k.name
+}
+
+// EncodeMessage returns the message in at most MaxMessage bytes. A message that
+// DecodeMessage would refuse is an error here already: a *SenselessError where
+// the sender has a defect.
+func EncodeMessage(m election.Message) ([]byte, error) {
+	k, ok := byType[reflect.TypeOf(m)]
+	if !ok {
+		return nil, fmt.Errorf("encode message: %T is not a message of package election", m)
+	}
+	if err := k.check(m); err != nil {
+		return nil, fmt.Errorf("encode message: %w", &SenselessError{Kind: k.name, Err: err})
+	}
+	body, err := messages.marshal(m)
+	if err != nil {
+		return nil, fmt.Errorf("encode message: %s: %w", k.name, err)
+	}
+	data, err := messages.marshal(envelope{Kind: k.number, Body: body})
+	if err != nil {
+		return nil, fmt.Errorf("encode message: %s: %w", k.name, err)
+	}
+	if len(data) > MaxMessage {
+		return nil, fmt.Errorf("encode message: %s of %d bytes is over the limit of %d", k.name, len(data), MaxMessage)
+	}
+	return data, nil
+}
+
+// DecodeMessage returns the message that the bytes are. Errors are
+// *UnknownKindError, *MalformedError or *SenselessError. It keeps no reference
+// to data.
+func DecodeMessage(data []byte) (election.Message, error) {
+	if len(data) > MaxMessage {
+		return nil, &MalformedError{Err: fmt.Errorf("%d bytes are over the limit of %d", len(data), MaxMessage)}
+	}
+	var e envelope
+	if err := messages.unmarshal(data, &e); err != nil {
+		return nil, &MalformedError{Err: err}
+	}
+	k, ok := byNumber[e.Kind]
+	if !ok {
+		return nil, &UnknownKindError{Kind: e.Kind}
+	}
+	if !isMap(e.Body) {
+		return nil, &MalformedError{Err: errors.New(k.name + ": its fields are not a map")}
+	}
+	m, err := k.decode(e.Body)
+	if err != nil {
+		return nil, &MalformedError{Err: fmt.Errorf("%s: %w", k.name, err)}
+	}
+	if err := k.check(m); err != nil {
+		return nil, &SenselessError{Kind: k.name, Err: err}
+	}
+	return m, nil
+}
+
+// isMap reports whether the CBOR item is a map (RFC 8949, section 3.1). Without
+// the question a null would decode to a message of zeros.
+func isMap(item []byte) bool { return len(item) > 0 && item[0]>>5 == 5 }

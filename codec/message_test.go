@@ -1,0 +1,304 @@
+package codec
+
+import (
+	"bytes"
+	"errors"
+	"flag"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"maps"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/doyen-election/doyen/election"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files (a change of the wire format)")
+
+func TestEveryMessageSurvivesTheWireUnchanged(t *testing.T) {
+	for name, of := range messageOf {
+		t.Run(name, rapid.MakeCheck(func(t *rapid.T) {
+			sent := of(draw{t})
+			data, err := EncodeMessage(sent)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := DecodeMessage(data)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !reflect.DeepEqual(got, sent) {
+				t.Fatalf("got %#v, sent %#v", got, sent)
+			}
+			if Kind(got) != name {
+				t.Fatalf("kind %q, want %q", Kind(got), name)
+			}
+			if again, _ := EncodeMessage(got); !bytes.Equal(again, data) {
+				t.Fatalf("equal messages, different bytes: %x and %x", again, data)
+			}
+		}))
+	}
+}
+
+// The methods named message are what closes the set of messages.
+func TestEveryMessageOfPackageElectionHasAKind(t *testing.T) {
+	file, err := parser.ParseFile(token.NewFileSet(), filepath.Join("..", "election", "message.go"), nil, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var declared []string
+	for _, d := range file.Decls {
+		if f, ok := d.(*ast.FuncDecl); ok && f.Name.Name == "message" && f.Recv != nil {
+			declared = append(declared, f.Recv.List[0].Type.(*ast.Ident).Name)
+		}
+	}
+	var known []string
+	numbers := map[uint64]bool{}
+	for _, k := range kinds {
+		known = append(known, k.typ.Name())
+		numbers[k.number] = true
+		if k.name != k.typ.Name() {
+			t.Errorf("kind %d is called %s, its type %s", k.number, k.name, k.typ.Name())
+		}
+	}
+	if len(numbers) != len(kinds) {
+		t.Errorf("%d numbers for %d kinds", len(numbers), len(kinds))
+	}
+	slices.Sort(declared)
+	slices.Sort(known)
+	if len(declared) == 0 || !slices.Equal(declared, known) {
+		t.Errorf("declared %v\nknown %v", declared, known)
+	}
+	if drawn := slices.Sorted(maps.Keys(messageOf)); !slices.Equal(drawn, declared) {
+		t.Errorf("these tests draw %v", drawn)
+	}
+}
+
+func TestTheWireFormatIsWhatItWas(t *testing.T) {
+	var lines strings.Builder
+	for i, m := range samples() {
+		data, err := EncodeMessage(m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if Kind(m) != kinds[i].name {
+			t.Fatalf("sample %d is a %s, want a %s", i, Kind(m), kinds[i].name)
+		}
+		fmt.Fprintf(&lines, "%s %x\n", Kind(m), data)
+	}
+	path := filepath.Join("testdata", "messages.golden")
+	if *update {
+		if err := os.WriteFile(path, []byte(lines.String()), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := len(samples()); n != len(kinds) {
+		t.Errorf("%d samples of %d kinds", n, len(kinds))
+	}
+	if lines.String() != string(want) {
+		t.Errorf("the bytes changed; agents of the versions before could not be understood.\ngot:\n%swant:\n%s", lines.String(), want)
+	}
+}
+
+func TestAnUnknownKindIsItsOwnError(t *testing.T) {
+	data, err := messages.marshal(envelope{Kind: 4711, Body: []byte{0xa0}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = DecodeMessage(data)
+	var unknown *UnknownKindError
+	if !errors.As(err, &unknown) || unknown.Kind != 4711 {
+		t.Fatalf("got %v", err)
+	}
+}
+
+func TestFieldsOfALaterVersionAreIgnored(t *testing.T) {
+	body, err := messages.marshal(map[int]any{1: 7, 60: map[string]int{"new": 1}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	data, err := messages.marshal(envelope{Kind: 14, Body: body})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := DecodeMessage(data)
+	if err != nil || got != (election.Inquiry{ID: 7}) {
+		t.Fatalf("got %#v, %v", got, err)
+	}
+}
+
+func TestWhatIsNoMessageIsMalformed(t *testing.T) {
+	for name, data := range map[string][]byte{
+		"nothing":                 {},
+		"a number":                {0x07},
+		"an empty array":          {0x80},
+		"three elements":          {0x83, 0x0e, 0xa0, 0xa0},
+		"a null for the fields":   {0x82, 0x0e, 0xf6},
+		"an array for the fields": {0x82, 0x0e, 0x81, 0x01},
+		"a key twice":             {0x82, 0x0e, 0xa2, 0x01, 0x07, 0x01, 0x08},
+		"an indefinite array":     {0x9f, 0x0e, 0xa0, 0xff},
+		"a tag":                   {0x82, 0x0e, 0xa1, 0x01, 0xc2, 0x41, 0x01},
+		"trailing bytes":          {0x82, 0x0e, 0xa0, 0x00},
+		"a text for a number":     {0x82, 0x0e, 0xa1, 0x01, 0x61, 'a'},
+		"an array said to be big": {0x82, 0x0f, 0xa1, 0x04, 0x9a, 0xff, 0xff, 0xff, 0xff},
+		"nested too deep":         append([]byte{0x82, 0x0e, 0xa1, 0x18, 0x3c}, append(bytes.Repeat([]byte{0x81}, 50), 0x01)...),
+		"over the limit":          make([]byte, MaxMessage+1),
+	} {
+		m, err := DecodeMessage(data)
+		var malformed *MalformedError
+		if !errors.As(err, &malformed) {
+			t.Errorf("%s: got %#v, %v", name, m, err)
+		}
+	}
+}
+
+func TestSenselessMessagesAreRefusedOnBothSides(t *testing.T) {
+	h := election.Holder{Peer: "p", Boot: 1}
+	r := election.Roster{Cluster: "c", Version: election.Version{Counter: 1}, Voters: []election.Voter{{Name: "a", Peer: "p"}}}
+	with := func(change func(*election.Roster)) election.Message {
+		s := r
+		change(&s)
+		return election.Report{Roster: &s}
+	}
+	tooMany := func(r *election.Roster) {
+		r.Voters = nil
+		for i := range MaxVoters + 1 {
+			r.Voters = append(r.Voters, election.Voter{Name: fmt.Sprintf("h%03d", i), Peer: election.PeerID(fmt.Sprintf("p%03d", i))})
+		}
+	}
+	for name, m := range map[string]election.Message{
+		"no election":     election.BullyAnswer{},
+		"bad election":    election.BullyAnswer{Election: "Payments!"},
+		"no rank":         election.BullyElection{Election: "a"},
+		"negative rank":   election.BullyElection{Election: "a", Rank: election.Rank{Priority: -1, Peer: "p"}},
+		"long reason":     election.BullyDecline{Election: "a", Reason: strings.Repeat("x", maxReason+1)},
+		"term 0":          election.BullyCoordinator{Election: "a", Leader: h},
+		"term at the end": election.BullyCoordinator{Election: "a", Term: 1 << 63, Leader: h},
+		"no holder":       election.VoteRequest{Election: "a", Term: 1, Lease: time.Second, Roster: r},
+		"no lease":        election.VoteRequest{Election: "a", Term: 1, Holder: h, Roster: r},
+		"negative lease":  election.VoteRequest{Election: "a", Term: 1, Holder: h, Lease: -1, Roster: r},
+		"endless lease":   election.VoteRequest{Election: "a", Term: 1, Holder: h, Lease: 1 << 62, Roster: r},
+		"no roster":       election.VoteRequest{Election: "a", Term: 1, Holder: h, Lease: time.Second},
+		"no refusal":      election.VoteRefusal{Election: "a", Term: 1, Holder: h},
+		"unsorted claims": election.Heartbeat{Claims: []election.Claim{{Election: "b", Term: 1}, {Election: "a", Term: 1}}},
+		"claim twice":     election.Heartbeat{Claims: []election.Claim{{Election: "a", Term: 1}, {Election: "a", Term: 2}}},
+		"bad target":      election.Release{Election: "a", Term: 1, Holder: h, Target: "a b"},
+		"long peer":       election.RingAck{Election: "a", Round: election.RoundID{Origin: "p"}, Best: election.PeerID(strings.Repeat("p", maxPeerID+1))},
+		"no cluster":      with(func(r *election.Roster) { r.Cluster = "" }),
+		"version 0.0":     with(func(r *election.Roster) { r.Version = election.Version{} }),
+		"no voters":       with(func(r *election.Roster) { r.Voters = nil }),
+		"too many voters": with(tooMany),
+		"a voter twice":   with(func(r *election.Roster) { r.Next = []election.Voter{{Name: "a", Peer: "p"}, {Name: "b", Peer: "p"}} }),
+		"a name twice":    with(func(r *election.Roster) { r.Next = []election.Voter{{Name: "a", Peer: "p"}, {Name: "a", Peer: "q"}} }),
+	} {
+		var senseless *SenselessError
+		if _, err := EncodeMessage(m); !errors.As(err, &senseless) {
+			t.Errorf("encode %s: got %v", name, err)
+		}
+		body, err := messages.marshal(m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		data, err := messages.marshal(envelope{Kind: byType[reflect.TypeOf(m)].number, Body: body})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := DecodeMessage(data); !errors.As(err, &senseless) {
+			t.Errorf("decode %s: got %#v, %v", name, got, err)
+		}
+	}
+}
+
+func TestTheFullestMessagesFit(t *testing.T) {
+	long := election.PeerID(strings.Repeat("p", maxPeerID))
+	var voters []election.Voter
+	for i := range MaxVoters {
+		voters = append(voters, election.Voter{Name: fmt.Sprintf("%063d", i), Peer: election.PeerID(fmt.Sprintf("%0128d", i))})
+	}
+	full := election.Roster{Cluster: strings.Repeat("c", maxCluster), Version: election.Version{Driver: maxTerm, Counter: 1}, Voters: voters, Next: voters, Floor: maxTerm}
+	beat := election.Heartbeat{Boot: 1 << 63, Send: 1 << 63, Version: full.Version, Echo: 1 << 62}
+	report := election.Report{ID: 1 << 63, Roster: &full}
+	for i := range MaxElections {
+		n := election.Name(fmt.Sprintf("%063d", i))
+		beat.Claims = append(beat.Claims, election.Claim{Election: n, Term: maxTerm, Remaining: maxDuration, Rank: election.Rank{Priority: maxPriority, JoinedAt: -1 << 62, Peer: long}})
+		report.Standings = append(report.Standings, election.Standing{Election: n, Term: maxTerm, Holder: election.Holder{Peer: long, Boot: 1 << 63}, Remaining: maxDuration})
+	}
+	for _, m := range []election.Message{beat, report} {
+		data, err := EncodeMessage(m)
+		if err != nil {
+			t.Errorf("%s: %v", Kind(m), err)
+			continue
+		}
+		if _, err := DecodeMessage(data); err != nil {
+			t.Errorf("%s: %v", Kind(m), err)
+		}
+	}
+}
+
+func TestWhatIsNoMessageHasNoKind(t *testing.T) {
+	for _, m := range []election.Message{nil, &election.Inquiry{}} {
+		if Kind(m) != "unknown" {
+			t.Errorf("kind of %T is %q", m, Kind(m))
+		}
+		if _, err := EncodeMessage(m); err == nil {
+			t.Errorf("%T was encoded", m)
+		}
+	}
+}
+
+func FuzzDecodeMessage(f *testing.F) {
+	golden, err := os.ReadFile(filepath.Join("testdata", "messages.golden"))
+	if err != nil {
+		f.Fatal(err)
+	}
+	for line := range strings.Lines(string(golden)) {
+		var kind string
+		var data []byte
+		if _, err := fmt.Sscanf(line, "%s %x", &kind, &data); err != nil {
+			f.Fatal(err)
+		}
+		f.Add(data)
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		m, err := DecodeMessage(data)
+		if err != nil {
+			return
+		}
+		again, err := EncodeMessage(m)
+		if err != nil {
+			t.Fatalf("decoded %#v, which can't be encoded: %v", m, err)
+		}
+		if _, err := DecodeMessage(again); err != nil {
+			t.Fatalf("encoded %#v, which can't be decoded: %v", m, err)
+		}
+	})
+}
+
+func BenchmarkHeartbeat(b *testing.B) {
+	m := election.Heartbeat{Boot: 1 << 60, Send: 100, Version: election.Version{Counter: 1}, Claims: []election.Claim{{
+		Election: "default", Term: 12, Remaining: time.Second,
+		Rank: election.Rank{Priority: 100, JoinedAt: 1 << 60, Peer: "12D3KooWGC6TvWhfapngX6wvJHMYvKpDMXPb3ZnCZ6dMoaMtimQ5"},
+	}}}
+	for b.Loop() {
+		data, err := EncodeMessage(m)
+		if err != nil {
+			b.Fatal(err)
+		}
+		if _, err := DecodeMessage(data); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

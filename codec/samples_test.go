@@ -1,0 +1,54 @@
+package codec
+
+import (
+	"time"
+
+	"github.com/doyen-election/doyen/election"
+)
+
+// samples is one message of each kind with every field set, in the order of the
+// table. Their bytes are in testdata/messages.golden; do not change them.
+func samples() []election.Message {
+	var (
+		ann    = election.Holder{Peer: "12D3KooWAnn", Boot: 0xa11}
+		bob    = election.Holder{Peer: "12D3KooWBob", Boot: 0xb0b}
+		round  = election.RoundID{Origin: ann.Peer, Number: 8}
+		rank   = election.Rank{Priority: 100, JoinedAt: 1_700_000_000_000_000_000, Peer: bob.Peer}
+		v      = election.Version{Driver: 4, Counter: 2}
+		old    = []election.Voter{{Name: "ann", Peer: ann.Peer}, {Name: "bob", Peer: bob.Peer}}
+		next   = []election.Voter{{Name: "cy", Peer: "12D3KooWCy"}}
+		roster = election.Roster{Cluster: "c0ffee", Version: v, Voters: old, Next: next, Floor: 3}
+		first  = election.Genesis{Proposer: ann.Peer, Attempt: 5, Roster: roster}
+		lease  = 1200 * time.Millisecond
+	)
+	return []election.Message{
+		election.BullyElection{Election: "pay", Round: 7, Rank: rank},
+		election.BullyAnswer{Election: "pay", Round: 7},
+		election.BullyDecline{Election: "pay", Round: 7, Reason: "draining"},
+		election.BullyCoordinator{Election: "pay", Term: 12, Leader: ann},
+		election.RingElection{Election: "pay", Round: round, Best: rank},
+		election.RingAck{Election: "pay", Round: round, Best: bob.Peer},
+		election.RingElected{Election: "pay", Term: 12, Leader: ann},
+		election.VoteRequest{Election: "pay", Term: 12, Holder: ann, Lease: lease, Send: 9, Rank: rank, Roster: roster},
+		election.VoteGrant{Election: "pay", Term: 12, Holder: ann, Send: 9, Version: v, Stamp: 77},
+		election.VoteRefusal{
+			Election: "pay", Term: 12, Holder: ann, Send: 9, Granted: 13, GrantedTo: bob,
+			Remaining: lease, Reason: election.RefusedPromised, Roster: &roster,
+		},
+		election.Release{Election: "pay", Term: 12, Holder: ann, Target: bob.Peer, StandDown: lease, Leaving: true},
+		election.Heartbeat{
+			Boot: ann.Boot, Send: 9, Version: v, Echo: 77,
+			Claims: []election.Claim{{Election: "_roster", Term: 4, Remaining: lease, Rank: rank}, {Election: "pay", Term: 12, Remaining: lease, Rank: rank}},
+		},
+		election.HeartbeatAck{Boot: ann.Boot, Send: 9, Version: v, Stamp: 77, Nacks: []election.Nack{{Election: "pay", Term: 13}}, Roster: &roster},
+		election.Inquiry{ID: 6},
+		election.Report{ID: 6, Voter: true, Roster: &roster, Standings: []election.Standing{{Election: "pay", Term: 12, Holder: ann, Remaining: lease}}},
+		election.GenesisPropose{Genesis: first},
+		election.GenesisAccept{Cluster: "c0ffee", Attempt: 5},
+		election.GenesisRefuse{Cluster: "c0ffee", Attempt: 5, Reason: "another is pending"},
+		election.GenesisCommit{Genesis: first},
+		election.RosterPropose{Driver: 4, Holder: ann, Roster: roster},
+		election.RosterAccept{Driver: 4, Version: v, Highest: 13},
+		election.RosterRefuse{Driver: 4, Version: v, Granted: 6, Roster: &roster},
+	}
+}

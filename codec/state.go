@@ -1,0 +1,168 @@
+package codec
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/doyen-election/doyen/election"
+)
+
+// The state file is a header of fixed layout and a body of CBOR:
+//
+//	magic     12 bytes  "doyen-state\n"
+//	format     4 bytes  big endian, StateFormat
+//	length     8 bytes  big endian, of the body
+//	checksum  32 bytes  SHA-256 of format, length and body
+//	body
+//
+// The header stays the same in every format, so that an older program can tell
+// a newer file from a damaged one.
+const (
+	magic         = "doyen-state\n"
+	formatAt      = len(magic)
+	lengthAt      = formatAt + 4
+	checksumAt    = lengthAt + 8
+	bodyAt        = checksumAt + sha256.Size
+	maxStateItems = 1 << 16 // grants on record
+)
+
+// StateFormat is the format of the state that this version writes, and the
+// newest it reads.
+const StateFormat uint32 = 1
+
+// MaxState is the size in bytes no encoded state exceeds.
+const MaxState = 32 << 20
+
+var states = newFormat(maxStateItems, maxStateItems)
+
+// ForeignStateError says that the bytes are not a Doyen state and never were.
+type ForeignStateError struct{}
+
+func (*ForeignStateError) Error() string {
+	return "not a Doyen state file (something else is at its place)"
+}
+
+// NewerStateError says that a newer version of Doyen wrote the state.
+type NewerStateError struct{ Format uint32 }
+
+func (e *NewerStateError) Error() string {
+	return fmt.Sprintf("state file has format %d, this version reads up to %d: run a newer doyen", e.Format, StateFormat)
+}
+
+// DamagedStateError says that the state is not what was written. Promises may
+// be lost, so it must not be used, nor replaced by an empty one.
+type DamagedStateError struct{ Why string }
+
+func (e *DamagedStateError) Error() string { return "state file is damaged: " + e.Why }
+
+// EncodeState returns the state as the bytes of a file, checksummed. A state
+// that DecodeState would refuse is an error here already.
+func EncodeState(s election.State) ([]byte, error) {
+	if err := checkState(s); err != nil {
+		return nil, fmt.Errorf("encode state: %w", err)
+	}
+	body, err := states.marshal(s)
+	if err != nil {
+		return nil, fmt.Errorf("encode state: %w", err)
+	}
+	if len(body) > MaxState-bodyAt {
+		return nil, fmt.Errorf("encode state: %d bytes are over the limit of %d", bodyAt+len(body), MaxState)
+	}
+	return seal(StateFormat, body), nil
+}
+
+// seal puts the header before the body.
+func seal(format uint32, body []byte) []byte {
+	data := make([]byte, bodyAt, bodyAt+len(body))
+	copy(data, magic)
+	binary.BigEndian.PutUint32(data[formatAt:], format)
+	binary.BigEndian.PutUint64(data[lengthAt:], uint64(len(body)))
+	data = append(data, body...)
+	sum := checksum(data)
+	copy(data[checksumAt:], sum[:])
+	return data
+}
+
+// checksum covers everything but the magic, which is compared, and itself.
+func checksum(data []byte) [sha256.Size]byte {
+	return sha256.Sum256(append(append([]byte(nil), data[formatAt:checksumAt]...), data[bodyAt:]...))
+}
+
+// DecodeState returns the state that EncodeState was given. Errors are
+// *ForeignStateError, *NewerStateError or *DamagedStateError.
+func DecodeState(data []byte) (election.State, error) {
+	body, err := unseal(data)
+	if err != nil {
+		return election.State{}, err
+	}
+	var s election.State
+	if err := states.unmarshal(body, &s); err != nil {
+		return election.State{}, &DamagedStateError{Why: err.Error()}
+	}
+	if err := checkState(s); err != nil {
+		return election.State{}, &DamagedStateError{Why: err.Error()}
+	}
+	return s, nil
+}
+
+// unseal checks the header and returns the body.
+func unseal(data []byte) ([]byte, error) {
+	if !bytes.HasPrefix(data, []byte(magic)) {
+		// A file cut within the magic was ours.
+		if bytes.HasPrefix([]byte(magic), data) {
+			return nil, &DamagedStateError{Why: fmt.Sprintf("it was cut short, to %d bytes", len(data))}
+		}
+		return nil, &ForeignStateError{}
+	}
+	if len(data) < bodyAt {
+		return nil, &DamagedStateError{Why: fmt.Sprintf("it was cut short, to %d bytes", len(data))}
+	}
+	if len(data) > MaxState {
+		return nil, &DamagedStateError{Why: fmt.Sprintf("%d bytes are over the limit of %d", len(data), MaxState)}
+	}
+	want := binary.BigEndian.Uint64(data[lengthAt:])
+	if have := uint64(len(data) - bodyAt); have < want {
+		return nil, &DamagedStateError{Why: fmt.Sprintf("it was cut short, by %d of %d bytes", want-have, want)}
+	} else if have > want {
+		return nil, &DamagedStateError{Why: fmt.Sprintf("%d bytes follow its end", have-want)}
+	}
+	if sum := checksum(data); !bytes.Equal(sum[:], data[checksumAt:bodyAt]) {
+		return nil, &DamagedStateError{Why: "its checksum does not match"}
+	}
+	switch format := binary.BigEndian.Uint32(data[formatAt:]); {
+	case format > StateFormat:
+		return nil, &NewerStateError{Format: format}
+	case format < StateFormat:
+		return nil, &DamagedStateError{Why: fmt.Sprintf("format %d never existed", format)}
+	}
+	return data[bodyAt:], nil
+}
+
+func checkState(s election.State) error {
+	if err := first(peer("peer", s.Peer), roster(s.Roster), within("pending", genesis(s.Pending))); err != nil {
+		return err
+	}
+	if n := max(len(s.Grants), len(s.Seen)); n > maxStateItems {
+		return fmt.Errorf("%d elections are over the limit of %d", n, maxStateItems)
+	}
+	for _, name := range s.Elections() {
+		if err := first(electionName(name), grant(s.Grants[name])); err != nil {
+			return fmt.Errorf("grant: %w", err)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.Seen)) {
+		if err := first(electionName(name), term("term", s.Seen[name])); err != nil {
+			return fmt.Errorf("seen: %w", err)
+		}
+	}
+	return nil
+}
+
+// grant may have neither holder nor lease: a term learnt with a roster.
+func grant(g election.Grant) error {
+	return first(term("term", g.Term), maybeHolder("holder", g.Holder), maybeDuration("lease", g.Lease))
+}

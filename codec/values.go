@@ -1,0 +1,194 @@
+package codec
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/doyen-election/doyen/election"
+)
+
+// The bounds of single values.
+const (
+	maxPeerID   = 128 // bytes; an Ed25519 peer ID has 52
+	maxCluster  = 128 // bytes
+	maxReason   = 1024
+	maxDuration = 24 * time.Hour
+	maxPriority = math.MaxInt32
+	// maxTerm leaves room above: a term that nobody can exceed would end the
+	// election for good.
+	maxTerm election.Term = 1 << 62
+)
+
+// first returns the first error that is not nil.
+func first(errs ...error) error {
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func within(field string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s: %w", field, err)
+}
+
+func electionName(n election.Name) error {
+	if n == election.RosterElection || election.ValidName(string(n)) {
+		return nil
+	}
+	return fmt.Errorf("election name %.64q is not valid", n)
+}
+
+// term refuses 0, which says "no term".
+func term(field string, t election.Term) error {
+	if t == 0 {
+		return fmt.Errorf("%s is 0", field)
+	}
+	return maybeTerm(field, t)
+}
+
+func maybeTerm(field string, t election.Term) error {
+	if t > maxTerm {
+		return fmt.Errorf("%s %d is above %d", field, t, maxTerm)
+	}
+	return nil
+}
+
+func peer(field string, p election.PeerID) error {
+	if p == "" {
+		return fmt.Errorf("%s is empty", field)
+	}
+	return maybePeer(field, p)
+}
+
+func maybePeer(field string, p election.PeerID) error {
+	if len(p) > maxPeerID {
+		return fmt.Errorf("%s has %d bytes, over the limit of %d", field, len(p), maxPeerID)
+	}
+	for i := range len(p) {
+		if p[i] <= ' ' || p[i] > '~' {
+			return fmt.Errorf("%s %.64q is no peer ID", field, p)
+		}
+	}
+	return nil
+}
+
+func holder(field string, h election.Holder) error { return peer(field, h.Peer) }
+
+// maybeHolder accepts the zero holder: nobody.
+func maybeHolder(field string, h election.Holder) error {
+	if h == (election.Holder{}) {
+		return nil
+	}
+	return holder(field, h)
+}
+
+func rank(field string, r election.Rank) error {
+	if r.Priority < 0 || r.Priority > maxPriority {
+		return fmt.Errorf("%s: priority %d is not between 0 and %d", field, r.Priority, maxPriority)
+	}
+	return within(field, peer("peer", r.Peer))
+}
+
+// maybeRank accepts the zero rank: none stated.
+func maybeRank(field string, r election.Rank) error {
+	if r == (election.Rank{}) {
+		return nil
+	}
+	return rank(field, r)
+}
+
+func duration(field string, d time.Duration) error {
+	if d <= 0 {
+		return fmt.Errorf("%s %s is not above 0", field, d)
+	}
+	return maybeDuration(field, d)
+}
+
+func maybeDuration(field string, d time.Duration) error {
+	if d < 0 || d > maxDuration {
+		return fmt.Errorf("%s %s is not between 0 and %s", field, d, maxDuration)
+	}
+	return nil
+}
+
+func text(field, s string, limit int) error {
+	if len(s) > limit {
+		return fmt.Errorf("%s has %d bytes, over the limit of %d", field, len(s), limit)
+	}
+	return nil
+}
+
+func cluster(id string) error {
+	if id == "" {
+		return errors.New("cluster ID is empty")
+	}
+	return text("cluster ID", id, maxCluster)
+}
+
+// each checks every element and that the keys strictly rise, so that none comes
+// twice.
+func each[T any, K cmp.Ordered](field string, list []T, limit int, key func(T) K, check func(T) error) error {
+	if len(list) > limit {
+		return fmt.Errorf("%d %s are over the limit of %d", len(list), field, limit)
+	}
+	for i, v := range list {
+		if err := check(v); err != nil {
+			return fmt.Errorf("%s: %w", field, err)
+		}
+		if i > 0 && key(list[i-1]) >= key(v) {
+			return fmt.Errorf("%s are not in rising order", field)
+		}
+	}
+	return nil
+}
+
+func roster(r *election.Roster) error {
+	switch {
+	case r == nil:
+		return nil
+	case r.Version == election.Version{}:
+		return errors.New("roster: version 0.0 says that there is none")
+	case len(r.Voters) == 0:
+		return errors.New("roster: no voters")
+	}
+	return within("roster", first(
+		cluster(r.Cluster),
+		maybeTerm("driver", r.Version.Driver),
+		maybeTerm("floor", r.Floor),
+		voters("voters", r.Voters),
+		voters("next voters", r.Next),
+	))
+}
+
+// voters checks one half of a roster. A name stands once in a half; two halves
+// may give it to two peers, which is a replacement.
+func voters(field string, list []election.Voter) error {
+	names := make(map[string]bool, min(len(list), MaxVoters))
+	return each(field, list, MaxVoters,
+		func(v election.Voter) election.PeerID { return v.Peer },
+		func(v election.Voter) error {
+			if !election.ValidName(v.Name) {
+				return fmt.Errorf("name %.64q is not valid", v.Name)
+			}
+			if names[v.Name] {
+				return fmt.Errorf("name %q comes twice", v.Name)
+			}
+			names[v.Name] = true
+			return peer("peer", v.Peer)
+		})
+}
+
+func genesis(g *election.Genesis) error {
+	if g == nil {
+		return nil
+	}
+	return within("genesis", first(peer("proposer", g.Proposer), roster(&g.Roster)))
+}

@@ -1,0 +1,253 @@
+package elector
+
+import (
+	"slices"
+
+	"github.com/doyen-election/doyen/bully"
+	"github.com/doyen-election/doyen/election"
+	"github.com/doyen-election/doyen/quorum"
+	"github.com/doyen-election/doyen/ring"
+)
+
+// selection is an algorithm that decides who should lead. The field is given
+// anew in each call.
+type selection interface {
+	Start(election.Instant, election.Field) election.Verdict
+	Receive(election.Instant, election.Field, election.PeerID, election.Message) election.Verdict
+	Tick(election.Instant, election.Field) election.Verdict
+	Confirmed(election.Field, election.Leadership) []election.Envelope
+	StandBack(now election.Instant, f election.Field, better election.Rank)
+	Stop()
+	Active() bool
+}
+
+// contest is one election as this agent takes part in it.
+//
+// Invariants: lease is set exactly in the roles nominee, leader and draining;
+// vacantSince is Never exactly while somebody is known to lead or may.
+type contest struct {
+	name      election.Name
+	standing  bool
+	priority  int
+	selection selection
+	role      role
+	highest   election.Term // seen from anybody
+	leader    known
+	rumour    rumour
+
+	vacantSince    election.Instant
+	holdBackUntil  election.Instant // another is the target of a transfer
+	retryAt        election.Instant // after an attempt that failed
+	standDownUntil election.Instant // this agent lets others go first
+	standDowns     map[election.PeerID]election.Instant
+	failures       int
+
+	term      election.Term   // of the attempt or the leadership
+	lease     *quorum.Lease   // nil without quorum
+	attempt   attempt         // in role nominee
+	firstBeat election.SendID // the first heartbeat that claimed the term
+	overtake  *quorum.Lease   // a higher term sought while leading (R6)
+	leaving   departure       // in role draining
+	rival     rival           // a higher priority seen while leading
+
+	wakeAt election.Instant
+}
+
+// known is a leader this agent heard. It is named until its lease, as seen
+// from here, is over.
+type known struct {
+	holder election.Holder
+	term   election.Term
+	rank   election.Rank
+	until  election.Instant
+	heard  election.Instant
+}
+
+// rumour is a leader that voters told of but that was not heard yet.
+type rumour struct {
+	holder     election.Holder
+	term       election.Term
+	heedUntil  election.Instant // it should have been heard by then
+	promiseEnd election.Instant
+}
+
+type role uint8
+
+const (
+	follower role = iota // of a leader, or waiting for one
+	nominee              // selected, asking for votes
+	leader
+	draining // withdrawn, waits for those who act on its behalf
+)
+
+// contest returns the election's contest, making it if there is room.
+func (e *Elector) contest(name election.Name) *contest {
+	if c := e.contests[name]; c != nil {
+		return c
+	}
+	if len(e.contests) >= maxContests {
+		e.counters.Dropped["too_many_elections"]++
+		return nil
+	}
+	c := &contest{name: name, vacantSince: election.Never, wakeAt: election.Never,
+		standDowns: map[election.PeerID]election.Instant{},
+		highest:    max(e.ledger.State().Grants[name].Term, e.ledger.State().Seen[name])}
+	s, err := newSelection(e.cfg, name)
+	if err != nil {
+		e.counters.Dropped["no_selection"]++ // Validate states what the algorithms demand
+		return nil
+	}
+	c.selection = s
+	e.contests[name] = c
+	return c
+}
+
+func newSelection(cfg Config, name election.Name) (selection, error) {
+	if cfg.Algorithm == Ring {
+		return ring.New(name, ring.Config{Self: cfg.Self.Peer, Heartbeat: cfg.Timing.Heartbeat})
+	}
+	return bully.New(name, bully.Config{Self: cfg.Self.Peer, Heartbeat: cfg.Timing.Heartbeat})
+}
+
+// advanceContest does what is due in one election.
+func (e *Elector) advanceContest(c *contest) {
+	c.wakeAt = election.Never
+	e.expireKnown(c)
+	switch c.role {
+	case leader:
+		e.lead(c)
+	case draining:
+		e.finishDraining(c)
+	default:
+		e.seek(c)
+	}
+}
+
+// wake asks to be called at that instant at the latest.
+func (c *contest) wake(at election.Instant) { c.wakeAt = min(c.wakeAt, at) }
+
+// expireKnown stops naming a leader whose lease is over.
+func (e *Elector) expireKnown(c *contest) {
+	if c.leader.holder == (election.Holder{}) || c.role == leader {
+		return
+	}
+	if e.now < c.leader.until {
+		c.wake(c.leader.until)
+		return
+	}
+	e.forget(c, election.ReasonLeaseExpired)
+}
+
+// forget stops naming the leader, and says so.
+func (e *Elector) forget(c *contest, why election.Reason) {
+	if c.leader.holder == (election.Holder{}) {
+		return
+	}
+	e.announce(c, election.Announcement{Event: election.NoLeader, Term: c.leader.term, Reason: why})
+	c.leader = known{}
+}
+
+// follow names a leader, unless a newer one is known.
+func (e *Elector) follow(c *contest, k known) {
+	if k.term < c.leader.term {
+		return
+	}
+	c.highest = max(c.highest, k.term)
+	c.rumour = rumour{}
+	before := c.leader
+	if before.holder == k.holder && before.term == k.term {
+		k.until = max(k.until, before.until)
+	}
+	e.abandon(c)
+	c.selection.Stop()
+	c.failures = 0
+	c.vacantSince = election.Never
+	c.leader = k
+	switch {
+	case before.holder != k.holder:
+		e.announce(c, election.Announcement{Event: election.Following, Leader: k.holder, Term: k.term, Reason: election.ReasonElected})
+	case before.term != k.term:
+		e.announce(c, election.Announcement{Event: election.NewTerm, Leader: k.holder, Term: k.term, Reason: election.ReasonElected})
+	}
+}
+
+func (e *Elector) announce(c *contest, a election.Announcement) {
+	a.Election = c.name
+	e.out.Announce = append(e.out.Announce, a)
+}
+
+// field is who could lead the election right now.
+func (e *Elector) field(c *contest) election.Field {
+	f := election.Field{Self: e.ownRank(c), Patience: e.patience(c)}
+	f.Unable = e.unable(c)
+	f.Able = f.Unable == ""
+	if c.role == leader {
+		f.Leads = &election.Leadership{Leader: e.cfg.Self, Term: c.term}
+	}
+	if f.Able {
+		f.Ranks = append(f.Ranks, f.Self)
+	}
+	for _, m := range e.view.Members {
+		if r, ok := e.candidate(c, m); ok {
+			f.Ranks = append(f.Ranks, r)
+		}
+	}
+	slices.SortFunc(f.Ranks, func(a, b election.Rank) int { return b.Compare(a) })
+	return f
+}
+
+// candidate returns the rank of another member that can be elected.
+func (e *Elector) candidate(c *contest, m election.Member) (election.Rank, bool) {
+	r, stands := m.Rank(c.name)
+	switch {
+	case m.Peer == e.cfg.Self.Peer, !stands, r.Priority <= 0, m.Draining:
+		return r, false
+	case !e.isConnected(m.Peer), e.peers[m.Peer].boot != m.Boot, e.silent(m.Peer):
+		return r, false
+	case m.Suspected && !e.beating(m.Peer):
+		return r, false
+	case e.now < c.standDowns[m.Peer]:
+		return r, false
+	}
+	return r, true
+}
+
+// beating reports whether live heartbeats overrule gossip's suspicion.
+func (e *Elector) beating(id election.PeerID) bool {
+	p := e.peers[id]
+	return p != nil && p.beats != nil && !p.beats.Suspects(e.now)
+}
+
+func (e *Elector) ownRank(c *contest) election.Rank {
+	return election.Rank{Priority: c.priority, JoinedAt: e.cfg.JoinedAt, Peer: e.cfg.Self.Peer}
+}
+
+// unable says why this agent can't be nominated now; empty if it can.
+func (e *Elector) unable(c *contest) string {
+	switch {
+	case !c.standing || c.priority <= 0:
+		return "it does not stand"
+	case e.stopping:
+		return "it is shutting down"
+	case e.draining:
+		return "it is draining"
+	case c.role == draining:
+		return "it is handing over"
+	case e.ledger.Failing():
+		return "it can't write its promises"
+	case e.now < c.standDownUntil:
+		return "it is standing down"
+	case e.cfg.Quorum && e.roster == nil:
+		return "it has no roster yet"
+	case e.cfg.Quorum && !e.hasMajority():
+		return "it is cut off from the majority"
+	}
+	return ""
+}
+
+// patience is how long to wait for somebody else's round: until the old lease
+// is over at every voter, and a vote timeout more.
+func (e *Elector) patience(c *contest) election.Instant {
+	over := max(e.now, c.leader.until, c.rumour.promiseEnd, e.voter.PromiseEnd(c.name))
+	return over.Add(e.cfg.Timing.voteTimeout())
+}

@@ -1,0 +1,257 @@
+package elector
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+
+	"github.com/doyen-election/doyen/election"
+	"github.com/doyen-election/doyen/quorum"
+)
+
+// maxContests bounds the elections one agent takes part in.
+const maxContests = 4096
+
+// Elector is one agent's part in every election. It is not safe for concurrent
+// use: one goroutine owns it.
+type Elector struct {
+	cfg       Config
+	rng       *rand.Rand
+	now       election.Instant
+	started   election.Instant
+	ledger    *quorum.Ledger
+	voter     *quorum.Voter
+	formation *quorum.Formation
+	change    rosterChange
+	sends     *quorum.Sends
+	roster    *election.Roster // the voter's durable one
+	view      election.View
+	peers     map[election.PeerID]*peer
+	contests  map[election.Name]*contest
+	inquiries map[uint64]*inquiry
+	inquired  uint64
+	beatAt    election.Instant
+	draining  bool
+	stopping  bool
+	counters  Counters
+	own       []election.Message // to itself, handled within the step
+	out       election.Output
+}
+
+// New returns the elector of an agent that starts now with a durable state.
+// rng serves retries and cluster names.
+func New(cfg Config, s election.State, now election.Instant, rng *rand.Rand) (*Elector, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	if s.Peer != cfg.Self.Peer {
+		return nil, fmt.Errorf("start elector: the state is %s's, not %s's", s.Peer, cfg.Self.Peer)
+	}
+	if _, err := newSelection(cfg, election.Default); err != nil {
+		return nil, err
+	}
+	ledger := quorum.NewLedger(s, cfg.Timing.Lease)
+	voter := quorum.NewVoter(quorum.VoterConfig{Self: cfg.Self.Peer, Drift: cfg.Drift,
+		Lease: cfg.Timing.Lease, VoteTimeout: cfg.Timing.voteTimeout()}, ledger, now)
+	e := &Elector{cfg: cfg, rng: rng, now: now, started: now, ledger: ledger, voter: voter,
+		formation: quorum.NewFormation(quorum.FormationConfig{
+			Self:  election.Voter{Name: cfg.Name, Peer: cfg.Self.Peer},
+			Names: cfg.Voters, Retry: cfg.Timing.Heartbeat}, ledger, voter),
+		sends:     quorum.NewSends(cfg.Timing.Lease),
+		roster:    voter.Roster(),
+		peers:     map[election.PeerID]*peer{},
+		contests:  map[election.Name]*contest{},
+		inquiries: map[uint64]*inquiry{},
+		counters: Counters{Sent: map[string]uint64{}, Received: map[string]uint64{},
+			Dropped: map[string]uint64{}},
+	}
+	return e, nil
+}
+
+// Step handles one input at one instant. Instants never run backwards; one
+// that does is taken for the last.
+func (e *Elector) Step(now election.Instant, in election.Input) election.Output {
+	e.now = max(now, e.now)
+	e.out = election.Output{}
+	e.counters.Steps++
+	e.expireLeases() // before anything else: a thawed leader must not act on what comes next
+	e.handle(in)
+	e.settle()
+	e.advance()
+	e.settle()
+	e.out.Persist = e.ledger.Next(e.now)
+	e.out.WakeAt = e.wakeAt()
+	return e.out
+}
+
+func (e *Elector) handle(in election.Input) {
+	switch in := in.(type) {
+	case election.Tick:
+	case election.Received:
+		e.receive(in.From, in.Message)
+	case election.ViewChanged:
+		e.view = in.View
+	case election.PeerConnected:
+		e.connected(in)
+	case election.PeerLost:
+		e.disconnected(in.Peer)
+	case election.Persisted:
+		e.ledger.Persisted(in.Write)
+	case election.PersistFailed:
+		e.ledger.Failed(in.Write, e.now)
+	case election.Campaign:
+		e.campaign(in)
+	case election.Withdraw:
+		e.withdrawCandidacy(in.Election)
+	case election.Stopped:
+		e.stopped(in)
+	case election.Resign:
+		e.reply(in.Request, e.resign(in))
+	case election.Transfer:
+		e.reply(in.Request, e.transfer(in))
+	case election.Drain:
+		e.drain(in)
+	case election.Shutdown:
+		e.shutdown()
+	case election.Inquire:
+		e.inquire(in)
+	case election.ChangeRoster:
+		e.reply(in.Request, e.changeRoster(in))
+	}
+}
+
+// receive handles a message of an authenticated peer, or of this agent itself.
+func (e *Elector) receive(from election.PeerID, m election.Message) {
+	p := e.peers[from]
+	if from != e.cfg.Self.Peer {
+		if p == nil || !p.connected {
+			e.counters.Dropped["not_connected"]++
+			return
+		}
+		if _, isReport := m.(election.Report); p.foreign && !isReport {
+			e.counters.Dropped["foreign_cluster"]++
+			return
+		}
+	}
+	switch m := m.(type) {
+	case election.VoteRequest:
+		e.voteRequest(from, m)
+	case election.VoteGrant:
+		e.voteGrant(from, m)
+	case election.VoteRefusal:
+		e.voteRefusal(from, m)
+	case election.Release:
+		e.released(from, m)
+	case election.Heartbeat:
+		e.heartbeat(from, m)
+	case election.HeartbeatAck:
+		e.heartbeatAck(from, m)
+	case election.Inquiry:
+		e.send(from, e.report(m.ID))
+	case election.Report:
+		e.reported(from, m)
+	case election.GenesisPropose:
+		e.formation.Propose(from, m)
+	case election.GenesisAccept:
+		e.formation.Accept(from, m)
+	case election.GenesisRefuse:
+		e.formation.Refuse(e.nameOf(from), m)
+	case election.GenesisCommit:
+		e.formation.Commit(e.now, m)
+	case election.RosterPropose:
+		e.voter.Propose(e.now, from, m)
+	case election.RosterAccept:
+		e.rosterAccept(from, m)
+	case election.RosterRefuse:
+		e.rosterRefuse(m)
+	default:
+		e.selection(from, m)
+	}
+}
+
+// settle lets leave what rests on durable state, and handles what this agent
+// told itself, until nothing moves any more.
+func (e *Elector) settle() {
+	for range 64 {
+		e.voter.Settle(e.now)
+		e.sendAll(e.voter.Take())
+		e.sendAll(e.formation.Settle())
+		e.activateRoster()
+		if len(e.own) == 0 {
+			return
+		}
+		own := e.own
+		e.own = nil
+		for _, m := range own {
+			e.receive(e.cfg.Self.Peer, m)
+		}
+	}
+	e.own = nil
+	e.counters.Dropped["own_loop"]++
+}
+
+// advance does what time or changed facts make due.
+func (e *Elector) advance() {
+	e.form()
+	e.voter.Tick(e.now)
+	e.advanceChange()
+	for _, name := range slices.Sorted(maps.Keys(e.contests)) {
+		e.advanceContest(e.contests[name])
+	}
+	e.expireInquiries()
+	e.beat()
+}
+
+func (e *Elector) wakeAt() election.Instant {
+	wake := election.Earliest(e.voter.WakeAt(), e.ledger.WakeAt(), e.beatWake(), e.formationWake(),
+		e.inquiryWake(), e.change.wakeAt)
+	for _, c := range e.contests {
+		wake = min(wake, c.wakeAt)
+	}
+	if e.out.Persist == nil && wake <= e.now {
+		wake = e.now + 1 // time must move before anything more can be due
+	}
+	return wake
+}
+
+// form makes the first roster, if there is none.
+func (e *Elector) form() {
+	if !e.cfg.Quorum || e.roster != nil || e.ledger.State().Roster != nil {
+		return
+	}
+	if e.cfg.Alone && len(e.cfg.Voters) == 0 {
+		e.formation.Alone(e.now, e.newCluster())
+		return
+	}
+	e.formation.Advance(e.now, e.reachableNamed, e.newCluster)
+}
+
+func (e *Elector) formationWake() election.Instant {
+	if e.cfg.Quorum && e.roster == nil && e.formation.Proposer() {
+		return e.now.Add(e.cfg.Timing.Heartbeat)
+	}
+	return election.Never
+}
+
+func (e *Elector) newCluster() string { return fmt.Sprintf("%016x", e.rng.Uint64()) }
+
+// activateRoster goes on under the roster that has just become durable.
+func (e *Elector) activateRoster() {
+	r := e.voter.Roster()
+	if r == e.roster {
+		return
+	}
+	first := e.roster == nil
+	e.roster = r
+	for _, name := range slices.Sorted(maps.Keys(e.contests)) {
+		e.rerosterContest(e.contests[name])
+	}
+	if first {
+		e.sendAllConnected(e.report(0))
+	}
+}
+
+func (e *Elector) reply(id election.RequestID, refusal *election.Refusal) {
+	e.out.Replies = append(e.out.Replies, election.Reply{Request: id, Refusal: refusal})
+}

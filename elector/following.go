@@ -1,0 +1,139 @@
+package elector
+
+import (
+	"maps"
+
+	"github.com/doyen-election/doyen/election"
+	"github.com/doyen-election/doyen/failuredetector"
+	"github.com/doyen-election/doyen/quorum"
+)
+
+// heartbeat handles a leader's heartbeat: it renews what this voter promised,
+// and names the leader as long as its lease is known to run.
+func (e *Elector) heartbeat(from election.PeerID, m election.Heartbeat) {
+	p := e.peers[from]
+	if p == nil || m.Boot != p.boot {
+		e.counters.Dropped["stale_heartbeat"]++
+		return
+	}
+	e.heard(p)
+	ack := election.HeartbeatAck{Boot: m.Boot, Send: m.Send, Stamp: e.now}
+	if e.roster != nil {
+		ack.Version = e.roster.Version
+		ack.Nacks = e.voter.Renew(e.now, from, m)
+		if m.Version.Before(e.roster.Version) {
+			ack.Roster = e.roster
+		}
+	}
+	e.send(from, ack)
+	for _, claim := range m.Claims {
+		e.claimed(election.Holder{Peer: from, Boot: m.Boot}, claim, m.Echo)
+	}
+}
+
+// claimed handles one leadership that a heartbeat claims.
+func (e *Elector) claimed(holder election.Holder, claim election.Claim, echo election.Instant) {
+	c := e.contest(claim.Election)
+	if c == nil {
+		return
+	}
+	c.highest = max(c.highest, claim.Term)
+	k := known{holder: holder, term: claim.Term, rank: claim.Rank, heard: e.now, until: e.claimEnd(claim, echo)}
+	switch {
+	case c.role == leader && !e.yields(c, k), claim.Term < c.leader.term:
+		return
+	case c.role == leader:
+		e.withdraw(c, departure{reason: election.ReasonSuperseded})
+		return
+	case c.role == draining:
+		return
+	case k.until <= e.now:
+		// It leads, but how long is not known yet: its next heartbeat echoes our stamp.
+		c.rumour = rumour{holder: holder, term: claim.Term, heedUntil: e.now.Add(2 * e.cfg.Timing.Heartbeat), promiseEnd: c.rumour.promiseEnd}
+		return
+	}
+	e.follow(c, k)
+}
+
+// claimEnd is the latest instant, on this agent's clock, at which the claimed
+// lease certainly still runs. The message may have been long on its way; it
+// was sent after the instant it echoes, so the lease is counted from there.
+func (e *Elector) claimEnd(claim election.Claim, echo election.Instant) election.Instant {
+	if !e.cfg.Quorum {
+		return e.now.Add(e.cfg.Timing.Lease)
+	}
+	remaining := min(claim.Remaining, e.cfg.Timing.Lease)
+	return min(echo, e.now).Add(quorum.HolderLease(remaining, e.cfg.Drift))
+}
+
+// yields reports whether this leader gives way to another that claims to lead.
+// With quorum only a higher term can be real; without, the lower of (term,
+// rank) steps down.
+func (e *Elector) yields(c *contest, other known) bool {
+	if e.cfg.Quorum || other.term != c.term {
+		return other.term > c.term
+	}
+	return other.rank.Above(e.ownRank(c))
+}
+
+// released handles a term given back by its holder.
+func (e *Elector) released(from election.PeerID, m election.Release) {
+	if m.Holder.Peer != from {
+		e.counters.Dropped["malformed"]++
+		return
+	}
+	if e.cfg.Quorum {
+		e.voter.Release(e.now, from, m)
+	}
+	c := e.contest(m.Election)
+	if c == nil || from == e.cfg.Self.Peer {
+		return
+	}
+	c.highest = max(c.highest, m.Term)
+	maps.DeleteFunc(c.standDowns, func(_ election.PeerID, until election.Instant) bool { return until <= e.now })
+	if m.StandDown > 0 {
+		c.standDowns[from] = e.now.Add(min(m.StandDown, 2*e.cfg.Timing.Lease))
+	}
+	if c.rumour.holder == m.Holder {
+		c.rumour = rumour{}
+	}
+	if c.leader.holder != m.Holder && (c.leader.holder != (election.Holder{}) || m.StandDown == 0 && m.Target == "") {
+		return // an attempt given up, or an old term: nobody we follow
+	}
+	if c.role != follower && c.role != nominee {
+		return
+	}
+	e.forget(c, election.ReasonReleased)
+	c.vacantSince = min(c.vacantSince, e.now)
+	e.takeTurns(c, m.Target)
+}
+
+// takeTurns lets the target of a transfer ask for votes at once, and holds
+// everybody else back for one vote timeout.
+func (e *Elector) takeTurns(c *contest, target election.PeerID) {
+	if target == "" {
+		return
+	}
+	if target != e.cfg.Self.Peer {
+		c.holdBackUntil = e.now.Add(e.cfg.Timing.voteTimeout())
+		return
+	}
+	c.holdBackUntil, c.standDownUntil, c.retryAt = 0, 0, 0
+	if f := e.field(c); f.Able && c.role == follower {
+		c.selection.Stop()
+		e.nominate(c, f)
+	}
+}
+
+// newDetector watches one leader's heartbeats.
+func (e *Elector) newDetector() *failuredetector.Detector {
+	cfg := failuredetector.Config{Heartbeat: e.cfg.Timing.Heartbeat, Lease: e.cfg.Timing.Lease}
+	if e.cfg.FixedDeadline > 0 {
+		cfg.Policy = failuredetector.FixedDeadline
+	}
+	d, err := failuredetector.New(cfg)
+	if err != nil {
+		return nil // unreachable: Validate states the same inequalities
+	}
+	return d
+}

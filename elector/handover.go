@@ -1,0 +1,187 @@
+package elector
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/doyen-election/doyen/election"
+)
+
+// departure is how and why a leadership ends.
+type departure struct {
+	reason    election.Reason
+	target    election.PeerID // of a transfer
+	standDown time.Duration
+	stopBy    election.Instant // whoever acts under the term was told so
+	stopped   bool
+}
+
+// withdraw ends this agent's own leadership. Whoever acts on its behalf is told
+// first; the term is released once they have stopped, or the last deadline
+// they were told has passed (H6).
+func (e *Elector) withdraw(c *contest, d departure) {
+	d.stopBy = e.leaseEnd(c)
+	c.role = draining
+	c.leaving = d
+	e.out.Withdraw = append(e.out.Withdraw, election.Withdrawal{Election: c.name, Term: c.term, StopBy: d.stopBy, Reason: d.reason})
+	e.forget(c, d.reason)
+	c.wake(d.stopBy)
+}
+
+// stopped takes the receipt that nobody acts under the term any more.
+func (e *Elector) stopped(in election.Stopped) {
+	if c := e.contests[in.Election]; c != nil && c.role == draining && c.term == in.Term {
+		c.leaving.stopped = true
+	}
+}
+
+// finishDraining releases the term when that is safe.
+func (e *Elector) finishDraining(c *contest) {
+	if !c.leaving.stopped && e.now < c.leaving.stopBy {
+		c.wake(c.leaving.stopBy)
+		return
+	}
+	d := c.leaving
+	release := election.Release{Election: c.name, Term: c.term, Holder: e.cfg.Self,
+		Target: d.target, StandDown: d.standDown, Leaving: e.stopping}
+	e.releaseTo(release)
+	if c.overtake != nil {
+		release.Term = c.overtake.Term // asked for while leading, and perhaps granted
+		e.releaseTo(release)
+	}
+	c.role = follower
+	c.lease, c.overtake, c.leaving = nil, nil, departure{}
+	c.vacantSince = e.now
+	if d.standDown > 0 {
+		c.standDownUntil = e.now.Add(d.standDown)
+	}
+	if d.target != "" {
+		c.holdBackUntil = e.now.Add(e.cfg.Timing.voteTimeout())
+	}
+	e.seek(c)
+}
+
+// releaseTo tells the voters and everybody else connected.
+func (e *Elector) releaseTo(m election.Release) {
+	if e.roster.Has(e.cfg.Self.Peer) {
+		e.send(e.cfg.Self.Peer, m)
+	}
+	e.sendAllConnected(m)
+}
+
+func (e *Elector) campaign(in election.Campaign) {
+	c := e.contest(in.Election)
+	if c == nil {
+		return
+	}
+	c.standing, c.priority = true, in.Priority
+}
+
+func (e *Elector) withdrawCandidacy(name election.Name) {
+	c := e.contests[name]
+	if c == nil {
+		return
+	}
+	c.standing = false
+	if c.role == leader {
+		e.withdraw(c, departure{reason: election.ReasonWithdrawn})
+	}
+}
+
+func (e *Elector) resign(in election.Resign) *election.Refusal {
+	c := e.contests[in.Election]
+	if refusal := e.mustLead(c, in.Election); refusal != nil {
+		return refusal
+	}
+	if e.bestOther(c).Peer == "" {
+		return &election.Refusal{Code: "no_candidate", Message: "no other candidate could lead " + string(in.Election) +
+			": it would only be led by this agent again"}
+	}
+	e.withdraw(c, departure{reason: election.ReasonResigned, standDown: e.cfg.Timing.Lease})
+	return nil
+}
+
+func (e *Elector) transfer(in election.Transfer) *election.Refusal {
+	c := e.contests[in.Election]
+	if refusal := e.mustLead(c, in.Election); refusal != nil {
+		return refusal
+	}
+	if in.To == e.cfg.Self.Peer {
+		return &election.Refusal{Code: "no_candidate", Message: "this agent leads " + string(in.Election) + " already"}
+	}
+	m, known := e.view.Find(in.To)
+	if !known {
+		return &election.Refusal{Code: "no_candidate", Message: "the target is no live member"}
+	}
+	if _, ok := e.candidate(c, m); !ok {
+		return &election.Refusal{Code: "no_candidate", Message: m.Name + " can't lead " + string(in.Election) + " now: " + e.whyNot(c, m)}
+	}
+	e.withdraw(c, departure{reason: election.ReasonTransferred, target: in.To, standDown: e.transferStandDown()})
+	return nil
+}
+
+// whyNot says why a member is no candidate.
+func (e *Elector) whyNot(c *contest, m election.Member) string {
+	r, stands := m.Rank(c.name)
+	switch {
+	case !stands:
+		return "it does not stand"
+	case r.Priority <= 0:
+		return "its priority is 0"
+	case m.Draining:
+		return "it is draining"
+	case !e.isConnected(m.Peer):
+		return "it is not connected"
+	case e.now < c.standDowns[m.Peer]:
+		return "it has just stepped down"
+	}
+	return "it does not answer"
+}
+
+func (e *Elector) mustLead(c *contest, name election.Name) *election.Refusal {
+	switch {
+	case c == nil || c.role != leader && c.role != draining:
+		return &election.Refusal{Code: "not_leader", Message: "this agent does not lead " + string(name)}
+	case c.role == draining:
+		return &election.Refusal{Code: "busy", Message: "this agent is handing over " + string(name) + " already"}
+	}
+	return nil
+}
+
+func (e *Elector) drain(in election.Drain) {
+	e.draining = in.On
+	if in.On {
+		e.leaveAll(election.ReasonDraining)
+	}
+	e.reply(in.Request, nil)
+}
+
+func (e *Elector) shutdown() {
+	e.stopping = true
+	e.leaveAll(election.ReasonShutdown)
+}
+
+// leaveAll hands over everything led here to whoever comes next.
+func (e *Elector) leaveAll(why election.Reason) {
+	for _, name := range slices.Sorted(maps.Keys(e.contests)) {
+		c := e.contests[name]
+		switch c.role {
+		case leader:
+			e.withdraw(c, departure{reason: why, standDown: e.cfg.Timing.Lease})
+		case nominee:
+			e.abandon(c)
+			c.selection.Stop()
+		}
+	}
+}
+
+// HandingOver reports whether a term of this agent is not released yet.
+func (e *Elector) HandingOver() bool {
+	for _, c := range e.contests {
+		if c.role == leader || c.role == draining {
+			return true
+		}
+	}
+	return false
+}

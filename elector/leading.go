@@ -1,0 +1,246 @@
+package elector
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/doyen-election/doyen/election"
+	"github.com/doyen-election/doyen/quorum"
+)
+
+// becomeLeader begins to lead: a majority's answers are in (H5), or there is
+// no quorum to ask.
+func (e *Elector) becomeLeader(c *contest) {
+	c.role = leader
+	c.failures = 0
+	c.vacantSince = election.Never
+	c.rumour = rumour{}
+	c.rival = rival{}
+	c.firstBeat = 0
+	c.leader = known{holder: e.cfg.Self, term: c.term, rank: e.ownRank(c), until: e.leaseEnd(c), heard: e.now}
+	e.counters.TermsWon++
+	e.sendAll(c.selection.Confirmed(e.field(c), election.Leadership{Leader: e.cfg.Self, Term: c.term}))
+	c.selection.Stop()
+	e.announce(c, election.Announcement{Event: election.Leading, Leader: e.cfg.Self, Term: c.term, Reason: election.ReasonElected})
+	e.beatAt = e.now // tell and renew at once
+	e.lead(c)
+}
+
+// leaseEnd is until when this agent may act as the leader.
+func (e *Elector) leaseEnd(c *contest) election.Instant {
+	if c.lease == nil {
+		return e.now.Add(e.cfg.Timing.Lease)
+	}
+	return c.lease.End()
+}
+
+// lead keeps a leadership: it takes over what the voters renewed, overtakes
+// its own term when the roster's floor rose, and gives way to a higher
+// priority.
+func (e *Elector) lead(c *contest) {
+	c.leader.until = e.leaseEnd(c)
+	c.leader.heard = e.now
+	if c.lease != nil {
+		c.leader.heard = c.lease.End() - election.Instant(quorum.HolderLease(e.cfg.Timing.Lease, e.cfg.Drift))
+		c.wake(c.lease.End().Add(-e.guard()))
+	}
+	e.overtakeTerm(c)
+	e.giveWay(c)
+}
+
+// overtakeTerm takes a higher term from the same voters when a new roster's
+// floor rose above this one's: same leader, higher token, no gap (R6).
+func (e *Elector) overtakeTerm(c *contest) {
+	if c.lease == nil || e.roster == nil || c.term > e.roster.Floor {
+		return
+	}
+	if c.overtake == nil || c.overtake.Term <= e.roster.Floor {
+		c.highest = max(c.highest, e.roster.Floor) + 1
+		c.overtake = quorum.NewLease(c.highest, e.cfg.Timing.Lease, e.cfg.Drift, e.roster)
+		c.attempt.resendAt = e.now
+	}
+	if c.overtake.End() > e.now.Add(e.guard()) {
+		c.lease, c.term, c.overtake = c.overtake, c.overtake.Term, nil
+		c.firstBeat = 0
+		c.leader.term, c.leader.until = c.term, c.lease.End()
+		e.announce(c, election.Announcement{Event: election.NewTerm, Leader: e.cfg.Self, Term: c.term, Reason: election.ReasonElected})
+		e.beatAt = e.now
+		return
+	}
+	if e.now >= c.attempt.resendAt {
+		c.attempt.resendAt = e.now.Add(e.cfg.Timing.Heartbeat / 2)
+		for _, v := range e.roster.All() {
+			e.requestVote(c, v.Peer, c.overtake.Term)
+		}
+	}
+	c.wake(c.attempt.resendAt)
+}
+
+// askAgain asks the voters for the term this agent leads, under a new roster.
+func (e *Elector) askAgain(c *contest) {
+	if c.term <= e.roster.Floor {
+		return // lead overtakes the term instead
+	}
+	for _, v := range e.roster.All() {
+		e.requestVote(c, v.Peer, c.term)
+	}
+}
+
+// expireLeases withdraws what this agent leads before its lease ends (H5).
+func (e *Elector) expireLeases() {
+	for _, name := range slices.Sorted(maps.Keys(e.contests)) {
+		c := e.contests[name]
+		if c.role == leader && c.lease != nil && e.now >= c.lease.End().Add(-e.guard()) {
+			e.counters.LeasesExpired++
+			e.withdraw(c, departure{reason: election.ReasonLeaseExpired})
+		}
+	}
+}
+
+func (e *Elector) leadsAny() bool {
+	for _, c := range e.contests {
+		if c.role == leader {
+			return true
+		}
+	}
+	return false
+}
+
+// beat sends the heartbeat when it is due: one message to each connected peer
+// for all elections led here.
+func (e *Elector) beat() {
+	if !e.leadsAny() || e.now < e.beatAt {
+		return
+	}
+	e.beatAt = e.now.Add(e.cfg.Timing.Heartbeat)
+	for _, id := range e.connectedPeers() {
+		e.beatTo(id)
+	}
+	if e.roster.Has(e.cfg.Self.Peer) {
+		e.renewOwn(e.claims())
+	}
+}
+
+// beatTo sends one heartbeat to one peer.
+func (e *Elector) beatTo(id election.PeerID) {
+	p := e.peers[id]
+	h := e.claims()
+	h.Echo = p.stamp
+	p.stale = p.stamp == 0 || e.now.Sub(p.stampedAt) > e.cfg.Timing.Heartbeat
+	e.send(id, h)
+}
+
+func (e *Elector) beatWake() election.Instant {
+	if e.leadsAny() {
+		return e.beatAt
+	}
+	return election.Never
+}
+
+// claims returns a heartbeat for everything led here.
+func (e *Elector) claims() election.Heartbeat {
+	h := election.Heartbeat{Boot: e.cfg.Self.Boot, Send: e.sends.Next(e.now)}
+	if e.roster != nil {
+		h.Version = e.roster.Version
+	}
+	for _, name := range slices.Sorted(maps.Keys(e.contests)) {
+		c := e.contests[name]
+		if c.role != leader {
+			continue
+		}
+		if c.firstBeat == 0 {
+			c.firstBeat = h.Send
+		}
+		h.Claims = append(h.Claims, election.Claim{Election: name, Term: c.term,
+			Remaining: max(0, e.leaseEnd(c).Sub(e.now)), Rank: e.ownRank(c)})
+	}
+	return h
+}
+
+// renewOwn renews with this agent's own voter.
+func (e *Elector) renewOwn(h election.Heartbeat) {
+	nacks := e.voter.Renew(e.now, e.cfg.Self.Peer, h)
+	e.renewed(e.cfg.Self.Peer, election.HeartbeatAck{Boot: h.Boot, Send: h.Send, Version: h.Version, Nacks: nacks})
+}
+
+// heartbeatAck counts a peer's renewals.
+func (e *Elector) heartbeatAck(from election.PeerID, m election.HeartbeatAck) {
+	if m.Boot != e.cfg.Self.Boot {
+		e.counters.Dropped["stale_ack"]++
+		return
+	}
+	e.stamped(from, m.Stamp)
+	e.learnRoster(m.Roster)
+	e.renewed(from, m)
+	if p := e.peers[from]; p != nil && p.stale && e.leadsAny() {
+		p.stale = false
+		e.beatTo(from) // its stamp is fresh now: it can name its leader
+	}
+}
+
+// renewed counts the claims a voter honours, and asks it for its vote where it
+// has none of ours on record.
+func (e *Elector) renewed(voter election.PeerID, m election.HeartbeatAck) {
+	sent, fresh := e.sends.At(m.Send)
+	if !fresh || !e.roster.Has(voter) {
+		return
+	}
+	for _, name := range slices.Sorted(maps.Keys(e.contests)) {
+		c := e.contests[name]
+		if c.role != leader || c.lease == nil || c.firstBeat == 0 || m.Send < c.firstBeat {
+			continue
+		}
+		i := slices.IndexFunc(m.Nacks, func(n election.Nack) bool { return n.Election == name })
+		if i < 0 {
+			c.lease.Count(voter, sent, m.Version)
+			continue
+		}
+		c.highest = max(c.highest, m.Nacks[i].Term)
+		if m.Nacks[i].Term <= c.term && c.term > e.roster.Floor {
+			e.requestVote(c, voter, c.term)
+		}
+	}
+}
+
+// rival is a candidate of strictly higher priority that a leader sees.
+type rival struct {
+	peer  election.PeerID
+	since election.Instant
+}
+
+// giveWay transfers to a strictly higher priority that stayed for the preempt
+// delay. It is the leader's own act: nobody is deposed from outside.
+func (e *Elector) giveWay(c *contest) {
+	if !e.cfg.Preempt {
+		return
+	}
+	best := e.bestOther(c)
+	if best.Priority <= c.priority {
+		c.rival = rival{}
+		return
+	}
+	if c.rival.peer != best.Peer {
+		c.rival = rival{peer: best.Peer, since: e.now}
+	}
+	if due := c.rival.since.Add(e.cfg.PreemptDelay); e.now < due {
+		c.wake(due)
+		return
+	}
+	e.withdraw(c, departure{reason: election.ReasonPreempted, target: best.Peer, standDown: e.transferStandDown()})
+}
+
+// bestOther returns the best candidate that is not this agent, zero if none.
+func (e *Elector) bestOther(c *contest) election.Rank {
+	var best election.Rank
+	for _, m := range e.view.Members {
+		if r, ok := e.candidate(c, m); ok && (best.Peer == "" || r.Above(best)) {
+			best = r
+		}
+	}
+	return best
+}
+
+// transferStandDown is how long the leader that transfers leaves the field to
+// its target.
+func (e *Elector) transferStandDown() time.Duration { return 2 * e.cfg.Timing.voteTimeout() }

@@ -1,0 +1,210 @@
+package elector
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/doyen-election/doyen/election"
+	"github.com/doyen-election/doyen/failuredetector"
+	"github.com/doyen-election/doyen/quorum"
+)
+
+// peer is what this agent knows of another, by direct contact.
+type peer struct {
+	connected bool
+	boot      election.BootID
+	reported  bool             // its Report arrived since it connected
+	voter     bool             // and said that it is a voter
+	foreign   bool             // it belongs to another cluster
+	cluster   string           // the one it belongs to, when foreign
+	stamp     election.Instant // the newest instant of its clock it sent, echoed to it
+	stampedAt election.Instant // when that came
+	stale     bool             // the last echo was too old to serve it
+	beats     *failuredetector.Detector
+}
+
+func (e *Elector) connected(in election.PeerConnected) {
+	p := e.peers[in.Peer]
+	if p == nil {
+		p = &peer{}
+		e.peers[in.Peer] = p
+	}
+	*p = peer{connected: true, boot: in.Boot}
+	e.send(in.Peer, e.report(0))
+}
+
+// disconnected forgets what only the connection vouched for. The peer's
+// promises and leases are untouched: a closed connection starts selection, it
+// shortens no promise (H7).
+func (e *Elector) disconnected(id election.PeerID) {
+	delete(e.peers, id)
+}
+
+func (e *Elector) isConnected(id election.PeerID) bool {
+	p := e.peers[id]
+	return p != nil && p.connected && !p.foreign
+}
+
+// runs reports whether that very boot of the peer is connected.
+func (e *Elector) runs(h election.Holder) bool {
+	return e.isConnected(h.Peer) && e.peers[h.Peer].boot == h.Boot
+}
+
+// silent reports whether a peer whose heartbeats came is overdue.
+func (e *Elector) silent(id election.PeerID) bool {
+	p := e.peers[id]
+	return p != nil && p.beats != nil && p.beats.Suspects(e.now)
+}
+
+// reachable reports whether the peer can be talked to: itself always.
+func (e *Elector) reachable(id election.PeerID) bool {
+	return id == e.cfg.Self.Peer || e.isConnected(id) && !e.silent(id)
+}
+
+// hasMajority reports whether a majority of the voters can be reached.
+func (e *Elector) hasMajority() bool {
+	return e.roster != nil && quorum.Confirmed(e.roster, e.reachable)
+}
+
+func (e *Elector) reachableNamed(name string) (election.PeerID, bool) {
+	m, ok := e.view.Named(name)
+	return m.Peer, ok && e.isConnected(m.Peer)
+}
+
+func (e *Elector) nameOf(id election.PeerID) string {
+	if id == e.cfg.Self.Peer {
+		return e.cfg.Name
+	}
+	if m, ok := e.view.Find(id); ok {
+		return m.Name
+	}
+	return string(id)
+}
+
+// stamped takes note of an instant of the peer's clock.
+func (e *Elector) stamped(id election.PeerID, stamp election.Instant) {
+	if p := e.peers[id]; p != nil && stamp > p.stamp {
+		p.stamp, p.stampedAt = stamp, e.now
+	}
+}
+
+// heard feeds the failure detector with a leader's heartbeat.
+func (e *Elector) heard(p *peer) {
+	if p.beats == nil {
+		p.beats = e.newDetector()
+	}
+	p.beats.Heard(e.now)
+}
+
+func (e *Elector) send(to election.PeerID, m election.Message) {
+	if to == e.cfg.Self.Peer {
+		e.own = append(e.own, m)
+		return
+	}
+	e.out.Send = append(e.out.Send, election.Envelope{To: to, Message: m})
+}
+
+func (e *Elector) sendAll(envelopes []election.Envelope) {
+	for _, m := range envelopes {
+		e.send(m.To, m.Message)
+	}
+}
+
+func (e *Elector) sendAllConnected(m election.Message) {
+	for _, id := range e.connectedPeers() {
+		e.send(id, m)
+	}
+}
+
+func (e *Elector) connectedPeers() []election.PeerID {
+	ids := slices.Sorted(maps.Keys(e.peers))
+	return slices.DeleteFunc(ids, func(id election.PeerID) bool { return !e.isConnected(id) })
+}
+
+// report is what this agent's voter has on record.
+func (e *Elector) report(id uint64) election.Report {
+	r := election.Report{ID: id, Roster: e.roster, Stamp: e.now}
+	if e.roster.Has(e.cfg.Self.Peer) {
+		r.Voter = true
+		r.Standings = e.voter.Standings(e.now)
+	}
+	return r
+}
+
+func (e *Elector) reported(from election.PeerID, r election.Report) {
+	p := e.peers[from]
+	if p == nil {
+		e.answered(from, r) // this agent's own
+		return
+	}
+	p.foreign = e.roster != nil && r.Roster != nil && r.Roster.Cluster != e.roster.Cluster
+	if p.foreign {
+		p.cluster = r.Roster.Cluster
+		e.counters.Dropped["foreign_cluster"]++
+		return
+	}
+	p.reported, p.voter = true, r.Voter
+	e.stamped(from, r.Stamp)
+	e.learnRoster(r.Roster)
+	for _, s := range r.Standings {
+		e.noteStanding(from, s)
+	}
+	if e.leadsAny() {
+		e.beatTo(from)
+	}
+	e.answered(from, r)
+}
+
+// noteStanding learns a term and perhaps a leader that has not been heard yet.
+func (e *Elector) noteStanding(from election.PeerID, s election.Standing) {
+	c := e.contest(s.Election)
+	if c == nil {
+		return
+	}
+	c.highest = max(c.highest, s.Term)
+	if s.Remaining <= 0 || s.Holder == e.cfg.Self || s.Term < c.rumour.term {
+		return
+	}
+	wait := min(s.Remaining, 2*e.cfg.Timing.Heartbeat)
+	c.rumour = rumour{holder: s.Holder, term: s.Term, heedUntil: e.now.Add(wait),
+		promiseEnd: max(c.rumour.promiseEnd, e.now.Add(min(s.Remaining, quorum.Outlast(e.cfg.Timing.Lease, e.cfg.Drift))))}
+}
+
+// learnRoster takes over a newer roster told by a peer.
+func (e *Elector) learnRoster(r *election.Roster) {
+	if r == nil || !e.cfg.Quorum {
+		return
+	}
+	e.formation.Learn(e.now, r)
+}
+
+// informed reports whether enough voters told what they have on record to know
+// that nobody leads.
+func (e *Elector) informed() bool {
+	told := func(id election.PeerID) bool {
+		return id == e.cfg.Self.Peer || e.isConnected(id) && e.peers[id].reported
+	}
+	if e.cfg.Quorum {
+		return e.roster != nil && quorum.Confirmed(e.roster, told)
+	}
+	if e.now >= e.started.Add(3*e.cfg.Timing.Heartbeat) {
+		return true
+	}
+	for _, m := range e.view.Members {
+		if !told(m.Peer) {
+			return false
+		}
+	}
+	return len(e.view.Members) > 1
+}
+
+func (e *Elector) describeForeign() string {
+	for _, id := range slices.Sorted(maps.Keys(e.peers)) {
+		if p := e.peers[id]; p.foreign {
+			return fmt.Sprintf("%s belongs to another cluster (%s; this agent's is %s): give one of the two another --cluster name, or wipe the data dir of the one that should join",
+				e.nameOf(id), p.cluster, e.roster.Cluster)
+		}
+	}
+	return ""
+}

@@ -1,0 +1,120 @@
+package elector
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	"github.com/doyen-election/doyen/election"
+	"github.com/doyen-election/doyen/quorum"
+)
+
+// Status returns a picture of everything for readers outside the loop. The
+// picture shares nothing that changes.
+func (e *Elector) Status(now election.Instant) *Status {
+	s := &Status{At: now, Self: e.cfg.Self, Draining: e.draining, Roster: e.roster,
+		Quorum: e.quorumStatus(), Counters: e.Counters()}
+	for _, name := range slices.Sorted(maps.Keys(e.contests)) {
+		if name != election.RosterElection {
+			s.Contests = append(s.Contests, e.contestStatus(e.contests[name]))
+		}
+	}
+	s.Warnings = e.warnings(s.Quorum)
+	return s
+}
+
+// Counters returns what was counted since the start.
+func (e *Elector) Counters() Counters {
+	c := e.counters
+	c.Sent, c.Received, c.Dropped = maps.Clone(c.Sent), maps.Clone(c.Received), maps.Clone(c.Dropped)
+	c.VotesGranted, c.VotesRefused = e.voter.Counted()
+	return c
+}
+
+func (e *Elector) contestStatus(c *contest) ContestStatus {
+	f := e.field(c)
+	s := ContestStatus{Election: c.name, Leader: c.leader.holder, Term: max(c.leader.term, 0),
+		ValidUntil: c.leader.until, HeardAt: c.leader.heard}
+	if c.leader.holder == (election.Holder{}) {
+		s.Term = c.highest
+	}
+	for _, r := range f.Ranks {
+		s.Candidates = append(s.Candidates, r.Peer)
+	}
+	if m, ok := e.view.Find(c.leader.holder.Peer); ok && !slices.Contains(s.Candidates, m.Peer) && e.runs(c.leader.holder) {
+		if r, stands := m.Rank(c.name); stands {
+			s.Candidates = append(s.Candidates, r.Peer)
+		}
+	}
+	s.State = e.state(c, len(f.Ranks) > 0)
+	return s
+}
+
+func (e *Elector) state(c *contest, candidates bool) State {
+	switch {
+	case c.role == leader:
+		return Leading
+	case c.leader.holder != (election.Holder{}) && c.vacantSince == election.Never:
+		return Following
+	case e.cfg.Quorum && !e.hasMajority():
+		return NoQuorum
+	case candidates || c.role != follower || c.selection.Active():
+		return Electing
+	}
+	return Idle
+}
+
+func (e *Elector) quorumStatus() QuorumStatus {
+	q := QuorumStatus{Enabled: e.cfg.Quorum}
+	if e.roster == nil {
+		return q
+	}
+	voters := e.roster.All()
+	q.Voters, q.Needed = len(voters), quorum.Majority(len(voters))
+	q.Exists = e.hasMajority()
+	q.Edge = false
+	for _, v := range voters {
+		if !e.reachable(v.Peer) {
+			continue
+		}
+		q.Reachable++
+		without := func(id election.PeerID) bool { return id != v.Peer && e.reachable(id) }
+		q.Edge = q.Edge || q.Exists && !quorum.Confirmed(e.roster, without)
+	}
+	return q
+}
+
+func (e *Elector) warnings(q QuorumStatus) []Warning {
+	var ws []Warning
+	warn := func(code, message string) { ws = append(ws, Warning{Code: code, Message: message}) }
+	if e.ledger.Failing() {
+		warn("disk_failing", "the state file can't be written: this agent grants no votes and stands in no election until it can; free or mend the disk of its data dir")
+	}
+	if foreign := e.describeForeign(); foreign != "" {
+		warn("foreign_cluster", foreign)
+	}
+	if !e.cfg.Quorum {
+		return ws
+	}
+	if e.roster == nil {
+		warn("formation", "no roster is formed yet, so nobody can vote: "+e.formation.Problem())
+		sortWarnings(ws)
+		return ws
+	}
+	if v, ok := e.roster.Named(e.cfg.Name); ok && v.Peer != e.cfg.Self.Peer {
+		warn("identity_changed", "the roster names "+e.cfg.Name+" under another identity ("+string(v.Peer)+
+			"), whose data dir is not this one: this agent is no voter; restore that data dir, or run: doyen voters replace "+e.cfg.Name)
+	}
+	switch {
+	case !q.Exists:
+		warn("quorum_lost", "a majority of the voters can't be reached: nobody can lead until more voters are back")
+	case q.Edge && q.Voters > 1:
+		warn("quorum_edge", "one more voter lost and nobody can lead: bring the missing voters back")
+	}
+	sortWarnings(ws)
+	return ws
+}
+
+func sortWarnings(ws []Warning) {
+	slices.SortFunc(ws, func(a, b Warning) int { return cmp.Compare(a.Code, b.Code) })
+}

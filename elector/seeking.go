@@ -1,0 +1,141 @@
+package elector
+
+import (
+	"slices"
+	"time"
+
+	"github.com/doyen-election/doyen/election"
+)
+
+// seek finds a leader while none is known: it starts a round of selection when
+// this agent's turn has come, and follows it up.
+func (e *Elector) seek(c *contest) {
+	if c.role == nominee && e.won(c) {
+		e.becomeLeader(c)
+		return
+	}
+	if !e.vacant(c) {
+		if c.role == nominee || c.selection.Active() {
+			e.abandon(c)
+			c.selection.Stop()
+		}
+		c.vacantSince = election.Never
+		return
+	}
+	c.vacantSince = min(c.vacantSince, e.now)
+	f := e.field(c)
+	switch {
+	case c.role == nominee:
+		e.pursue(c, f)
+	case c.selection.Active():
+		e.apply(c, f, c.selection.Tick(e.now, f))
+	case f.Able:
+		e.startInTurn(c, f)
+	case e.now < c.standDownUntil:
+		c.wake(c.standDownUntil)
+	}
+}
+
+// startInTurn starts a round once the better-ranked had time to start theirs,
+// so that a lost leader does not start a herd.
+func (e *Elector) startInTurn(c *contest, f election.Field) {
+	turn := slices.IndexFunc(f.Ranks, func(r election.Rank) bool { return r.Peer == e.cfg.Self.Peer })
+	start := max(c.vacantSince.Add(time.Duration(turn)*e.cfg.Timing.stagger()), c.holdBackUntil, c.retryAt)
+	if e.now < start {
+		c.wake(start)
+		return
+	}
+	e.counters.Rounds++
+	e.apply(c, f, c.selection.Start(e.now, f))
+}
+
+// vacant reports whether nobody leads, or whoever does is thought lost. The
+// old lease may still run: selection uses the time until it ends.
+func (e *Elector) vacant(c *contest) bool {
+	if c.leader.holder != (election.Holder{}) {
+		if !e.runs(c.leader.holder) {
+			return true
+		}
+		return e.suspects(c)
+	}
+	if e.now < c.rumour.heedUntil && e.runs(c.rumour.holder) && !e.silent(c.rumour.holder.Peer) {
+		c.wake(c.rumour.heedUntil)
+		return false
+	}
+	if !e.cfg.Quorum && e.now < e.started.Add(3*e.cfg.Timing.Heartbeat) {
+		c.wake(e.started.Add(3 * e.cfg.Timing.Heartbeat))
+	}
+	return e.informed()
+}
+
+// suspects reports whether the known leader's heartbeats are overdue.
+func (e *Elector) suspects(c *contest) bool {
+	p := e.peers[c.leader.holder.Peer]
+	if p.beats == nil {
+		return false
+	}
+	if p.beats.Suspects(e.now) {
+		if c.vacantSince == election.Never {
+			e.counters.Suspicions++
+		}
+		return true
+	}
+	c.wake(p.beats.Deadline())
+	return false
+}
+
+// selection hands a message of Bully or Ring to the algorithm in use.
+func (e *Elector) selection(from election.PeerID, m election.Message) {
+	name, ok := selectionOf(m, e.cfg.Algorithm)
+	if !ok {
+		e.counters.Dropped["other_algorithm"]++
+		return
+	}
+	c := e.contest(name)
+	if c == nil {
+		return
+	}
+	if !e.mayBeVacant(c) {
+		return // a live leader is followed here: its heartbeats will tell the sender
+	}
+	f := e.field(c)
+	e.apply(c, f, c.selection.Receive(e.now, f, from, m))
+}
+
+// mayBeVacant reports whether a message of selection deserves an answer: this
+// agent leads, stands aside and must say so, or knows of no live leader.
+func (e *Elector) mayBeVacant(c *contest) bool {
+	return c.role != follower || c.leader.holder == (election.Holder{}) || e.vacant(c) ||
+		!c.standing || e.unable(c) != ""
+}
+
+// apply carries out what the algorithm asks for.
+func (e *Elector) apply(c *contest, f election.Field, v election.Verdict) {
+	e.sendAll(v.Send)
+	c.wake(v.WakeAt)
+	if v.Nominee && c.role == follower && f.Able {
+		e.nominate(c, f)
+	}
+}
+
+// selectionOf returns the election a selection message is about, and whether
+// it belongs to the algorithm in use.
+func selectionOf(m election.Message, a Algorithm) (election.Name, bool) {
+	switch m := m.(type) {
+	case election.BullyElection:
+		return m.Election, a == Bully
+	case election.BullyAnswer:
+		return m.Election, a == Bully
+	case election.BullyDecline:
+		return m.Election, a == Bully
+	case election.BullyCoordinator:
+		return m.Election, a == Bully
+	case election.RingElection:
+		return m.Election, a == Ring
+	case election.RingAck:
+		return m.Election, a == Ring
+	case election.RingElected:
+		return m.Election, a == Ring
+	}
+	return "", false
+}

@@ -1,0 +1,214 @@
+package elector
+
+import (
+	"time"
+
+	"github.com/doyen-election/doyen/election"
+	"github.com/doyen-election/doyen/quorum"
+)
+
+// attempt is a nominee's way to a majority.
+type attempt struct {
+	deadline election.Instant // give up then
+	resendAt election.Instant
+	refused  map[election.PeerID]election.RefusalReason
+}
+
+// nominate begins an attempt: it asks all voters for a term nobody has had
+// (H1). Without quorum the nominee leads at once.
+func (e *Elector) nominate(c *contest, f election.Field) {
+	c.highest++
+	c.term = c.highest
+	if !e.cfg.Quorum {
+		e.ledger.Change(func(s *election.State) { s.Seen[c.name] = c.term })
+		e.becomeLeader(c)
+		return
+	}
+	e.counters.Attempts++
+	c.role = nominee
+	c.lease = quorum.NewLease(c.term, e.cfg.Timing.Lease, e.cfg.Drift, e.roster)
+	c.attempt = attempt{deadline: f.Patience, refused: map[election.PeerID]election.RefusalReason{}}
+	if b, ok := c.selection.(interface {
+		Nomination(election.Field, func(election.PeerID) bool) []election.Envelope
+	}); ok {
+		e.sendAll(b.Nomination(f, e.roster.Has)) // voters learn of the round by the Vote Request
+	}
+	e.pursue(c, f)
+}
+
+// pursue asks again while a majority is missing: the lease counts from the
+// send, so a nominee that waits for an old lease to end wants a fresh one.
+func (e *Elector) pursue(c *contest, f election.Field) {
+	switch {
+	case !f.Able, e.now >= c.attempt.deadline:
+		e.failAttempt(c, f)
+		return
+	case !quorum.Confirmed(e.roster, func(id election.PeerID) bool { return c.attempt.refused[id] == 0 }):
+		e.failAttempt(c, f)
+		return
+	}
+	if e.now >= c.attempt.resendAt {
+		c.attempt.resendAt = e.now.Add(e.cfg.Timing.Heartbeat / 2)
+		for _, v := range e.roster.All() {
+			e.requestVote(c, v.Peer, c.term)
+		}
+	}
+	c.wake(election.Earliest(c.attempt.resendAt, c.attempt.deadline))
+}
+
+// won reports whether a majority's answers leave enough of a lease to lead.
+func (e *Elector) won(c *contest) bool {
+	return c.lease.End() > e.now.Add(e.guard())
+}
+
+func (e *Elector) requestVote(c *contest, voter election.PeerID, t election.Term) {
+	e.send(voter, election.VoteRequest{Election: c.name, Term: t, Holder: e.cfg.Self,
+		Lease: e.cfg.Timing.Lease, Send: e.sends.Next(e.now), Rank: e.ownRank(c), Roster: *e.roster})
+}
+
+// failAttempt gives the votes back, waits a random time (Ongaro 2014, section
+// 3.4), and after a second failure lets the next rank go.
+func (e *Elector) failAttempt(c *contest, f election.Field) {
+	stale := false
+	for _, why := range c.attempt.refused {
+		stale = stale || why == election.RefusedStaleTerm || why == election.RefusedVersion
+	}
+	e.abandon(c)
+	c.selection.Stop()
+	c.retryAt = e.now.Add(e.jitter(e.cfg.Timing.Heartbeat))
+	if stale && c.failures == 0 {
+		c.retryAt = e.now.Add(e.jitter(e.cfg.Timing.stagger())) // it only had to learn the term
+	}
+	c.failures++
+	if c.failures >= 2 && len(f.Ranks) > 1 {
+		c.failures = 0
+		c.standDownUntil = e.now.Add(e.cfg.Timing.Lease)
+		c.wake(c.standDownUntil)
+	}
+	c.wake(c.retryAt)
+}
+
+func (e *Elector) jitter(d time.Duration) time.Duration {
+	return time.Duration(e.rng.Int64N(int64(d) + 1))
+}
+
+// guard is how long before its lease ends a leader withdraws, and how much of
+// a lease must be left to begin to lead.
+func (e *Elector) guard() time.Duration { return e.cfg.Timing.stagger() }
+
+// abandon ends an attempt and gives its votes back. The term was never acted
+// under, nor is any other, so this is no early release (H6).
+func (e *Elector) abandon(c *contest) {
+	if c.role != nominee {
+		return
+	}
+	c.role = follower
+	c.lease = nil
+	e.sendVoters(election.Release{Election: c.name, Term: c.term, Holder: e.cfg.Self})
+}
+
+func (e *Elector) sendVoters(m election.Message) {
+	for _, v := range e.roster.All() {
+		e.send(v.Peer, m)
+	}
+}
+
+// voteRequest hands a request to the voter, and takes it as word of a round.
+func (e *Elector) voteRequest(from election.PeerID, m election.VoteRequest) {
+	if m.Holder.Peer != from || m.Rank.Peer != from || !e.cfg.Quorum {
+		e.counters.Dropped["malformed"]++
+		return
+	}
+	c := e.contest(m.Election)
+	if c == nil {
+		return
+	}
+	e.learnRoster(&m.Roster)
+	if from != e.cfg.Self.Peer && m.Election != election.RosterElection {
+		e.heedRound(c, m.Rank)
+	}
+	e.voter.Request(e.now, from, m)
+}
+
+// heedRound stands back for a better-ranked nominee.
+func (e *Elector) heedRound(c *contest, better election.Rank) {
+	if c.role != follower && c.role != nominee || !better.Above(e.ownRank(c)) || !c.standing {
+		return
+	}
+	if c.leader.holder != (election.Holder{}) && !e.vacant(c) {
+		return
+	}
+	if c.role == nominee {
+		e.abandon(c)
+		c.selection.Stop()
+	}
+	c.selection.StandBack(e.now, e.field(c), better)
+}
+
+// voteGrant counts a vote for what this agent asks for or holds (H4).
+func (e *Elector) voteGrant(from election.PeerID, m election.VoteGrant) {
+	c := e.contests[m.Election]
+	sent, fresh := e.sends.At(m.Send)
+	if c == nil || m.Holder != e.cfg.Self {
+		e.counters.Dropped["stale_grant"]++
+		return
+	}
+	e.stamped(from, m.Stamp)
+	switch {
+	case c.overtake != nil && c.overtake.Term == m.Term && fresh:
+		c.overtake.Count(from, sent, m.Version)
+	case (c.role == nominee || c.role == leader) && c.term == m.Term:
+		if fresh {
+			c.lease.Count(from, sent, m.Version)
+			delete(c.attempt.refused, from)
+		}
+	case c.role == follower:
+		// A vote for an attempt given up: the voter need not keep it.
+		e.send(from, election.Release{Election: m.Election, Term: m.Term, Holder: e.cfg.Self})
+	}
+}
+
+// voteRefusal learns from a refusal, and counts it once.
+func (e *Elector) voteRefusal(from election.PeerID, m election.VoteRefusal) {
+	c := e.contests[m.Election]
+	if c == nil || m.Holder != e.cfg.Self {
+		e.counters.Dropped["stale_refusal"]++
+		return
+	}
+	c.highest = max(c.highest, m.Granted)
+	e.learnRoster(m.Roster)
+	if m.Reason == election.RefusedFloor && e.roster != nil {
+		c.highest = max(c.highest, e.roster.Floor)
+	}
+	if m.Remaining > 0 && m.GrantedTo != e.cfg.Self {
+		e.noteStanding(from, election.Standing{Election: m.Election, Term: m.Granted, Holder: m.GrantedTo, Remaining: m.Remaining})
+	}
+	if c.role == nominee && m.Term == c.term && !c.lease.SupportedBy(from) && m.Reason != election.RefusedVersion {
+		c.attempt.refused[from] = m.Reason
+	}
+}
+
+// rerosterContest goes on with one election under the roster that has just
+// become durable: lease already earned stays good, the rest is asked again (R6).
+func (e *Elector) rerosterContest(c *contest) {
+	if c.lease != nil && e.roster != nil {
+		c.lease.Reroster(e.roster)
+	}
+	if e.roster == nil {
+		return
+	}
+	switch c.role {
+	case nominee:
+		if c.term <= e.roster.Floor {
+			e.abandon(c)
+			c.highest = max(c.highest, e.roster.Floor)
+			c.selection.Stop()
+			return
+		}
+		c.attempt.refused = map[election.PeerID]election.RefusalReason{}
+		c.attempt.resendAt = e.now
+	case leader:
+		c.highest = max(c.highest, e.roster.Floor)
+		e.askAgain(c)
+	}
+}

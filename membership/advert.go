@@ -1,0 +1,208 @@
+package membership
+
+import (
+	"crypto/ed25519"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/fxamacker/cbor/v2"
+	"github.com/hashicorp/memberlist"
+
+	"github.com/doyen-election/doyen/election"
+)
+
+const (
+	advertVersion  = 1
+	advertHeader   = 1 + ed25519.SignatureSize
+	maxCandidacies = 32
+	maxWord        = 32 // bytes of a version or an algorithm
+)
+
+// advert is what an agent says of itself. On the wire it is a version byte, an
+// ed25519 signature and this in CBOR, together at most 512 bytes.
+type advert struct {
+	Key         []byte          `cbor:"1,keyasint"` // ed25519 public key
+	Boot        election.BootID `cbor:"2,keyasint"`
+	Name        string          `cbor:"3,keyasint"`
+	Version     string          `cbor:"4,keyasint,omitempty"`
+	JoinedAt    int64           `cbor:"5,keyasint"`
+	Peer        []byte          `cbor:"6,keyasint"` // netip.AddrPort in binary
+	Algorithm   string          `cbor:"7,keyasint"`
+	Quorum      bool            `cbor:"8,keyasint"`
+	Heartbeat   time.Duration   `cbor:"9,keyasint"`
+	Lease       time.Duration   `cbor:"10,keyasint"`
+	Candidacies []candidacy     `cbor:"11,keyasint,omitempty"`
+	Draining    bool            `cbor:"12,keyasint,omitempty"`
+}
+
+type candidacy struct {
+	_        struct{} `cbor:",toarray"`
+	Election election.Name
+	Priority int
+}
+
+// notary signs this agent's advertisements and verifies those of others.
+type notary struct {
+	cluster  string
+	peerIDOf func(ed25519.PublicKey) (election.PeerID, error)
+	enc      cbor.EncMode
+	dec      cbor.DecMode
+}
+
+func newNotary(cluster string, peerIDOf func(ed25519.PublicKey) (election.PeerID, error)) (*notary, error) {
+	enc, err := cbor.CoreDetEncOptions().EncMode()
+	if err != nil {
+		return nil, fmt.Errorf("make encoder: %w", err)
+	}
+	dec, err := cbor.DecOptions{
+		DupMapKey: cbor.DupMapKeyEnforcedAPF, IndefLength: cbor.IndefLengthForbidden, TagsMd: cbor.TagsForbidden,
+		MaxNestedLevels: 4, MaxArrayElements: maxCandidacies, MaxMapPairs: 64,
+	}.DecMode()
+	if err != nil {
+		return nil, fmt.Errorf("make decoder: %w", err)
+	}
+	return &notary{cluster: cluster, peerIDOf: peerIDOf, enc: enc, dec: dec}, nil
+}
+
+// gossipName is unique to a boot, so that a restarted agent is a new node to
+// memberlist, which would otherwise refuse its new address for a while.
+func gossipName(m election.Member) string { return m.Name + "#" + m.Boot.String() }
+
+// seal encodes and signs. The result fits memberlist's limit, or is an error.
+func (n *notary) seal(m Member, key ed25519.PrivateKey) ([]byte, error) {
+	if err := checkMember(m); err != nil {
+		return nil, fmt.Errorf("advertise %q: %w", m.Name, err)
+	}
+	peer, err := m.PeerAddr.MarshalBinary()
+	if err != nil {
+		return nil, fmt.Errorf("advertise %q: %w", m.Name, err)
+	}
+	a := advert{
+		Key: publicKey(key), Boot: m.Boot, Name: m.Name, Version: m.Version, JoinedAt: m.JoinedAt, Peer: peer,
+		Algorithm: m.Settings.Algorithm, Quorum: m.Settings.Quorum, Heartbeat: m.Settings.Heartbeat, Lease: m.Settings.Lease,
+		Draining: m.Draining,
+	}
+	for _, c := range m.Candidacies {
+		a.Candidacies = append(a.Candidacies, candidacy{Election: c.Election, Priority: c.Priority})
+	}
+	body, err := n.enc.Marshal(a)
+	if err != nil {
+		return nil, fmt.Errorf("advertise %q: %w", m.Name, err)
+	}
+	meta := make([]byte, 1, advertHeader+len(body))
+	meta[0] = advertVersion
+	meta = append(meta, ed25519.Sign(key, n.signed(gossipName(m.Member), body))...)
+	meta = append(meta, body...)
+	if len(meta) > memberlist.MetaMaxSize {
+		return nil, fmt.Errorf("advertise %q: needs %d bytes of at most %d: stand in fewer elections, or give them shorter names",
+			m.Name, len(meta), memberlist.MetaMaxSize)
+	}
+	return meta, nil
+}
+
+// open verifies and decodes what the node of that gossip name advertises.
+func (n *notary) open(node string, meta []byte) (Member, error) {
+	if len(meta) <= advertHeader || len(meta) > memberlist.MetaMaxSize {
+		return Member{}, fmt.Errorf("advertisement of %d bytes", len(meta))
+	}
+	if meta[0] != advertVersion {
+		return Member{}, fmt.Errorf("advertisement of unknown version %d: run the same release on all agents", meta[0])
+	}
+	signature, body := meta[1:advertHeader], meta[advertHeader:]
+	var a advert
+	if err := n.dec.Unmarshal(body, &a); err != nil {
+		return Member{}, fmt.Errorf("decode advertisement: %w", err)
+	}
+	if len(a.Key) != ed25519.PublicKeySize {
+		return Member{}, fmt.Errorf("public key of %d bytes", len(a.Key))
+	}
+	if !ed25519.Verify(a.Key, n.signed(node, body), signature) {
+		return Member{}, errors.New("its signature does not fit its advertisement")
+	}
+	m, err := n.member(a)
+	if err != nil {
+		return Member{}, err
+	}
+	if err := checkMember(m); err != nil {
+		return Member{}, err
+	}
+	if gossipName(m.Member) != node {
+		return Member{}, fmt.Errorf("node %.80q advertises itself as %q", node, gossipName(m.Member))
+	}
+	return m, nil
+}
+
+func (n *notary) member(a advert) (Member, error) {
+	var peerAddr netip.AddrPort
+	if err := peerAddr.UnmarshalBinary(a.Peer); err != nil {
+		return Member{}, fmt.Errorf("decode peer address: %w", err)
+	}
+	id, err := n.peerIDOf(a.Key)
+	if err != nil {
+		return Member{}, fmt.Errorf("derive peer ID: %w", err)
+	}
+	m := Member{
+		Member: election.Member{
+			Peer: id, Boot: a.Boot, Name: a.Name, JoinedAt: a.JoinedAt, Draining: a.Draining,
+		},
+		Version:  a.Version,
+		PeerAddr: peerAddr,
+		Settings: Settings{Algorithm: a.Algorithm, Quorum: a.Quorum, Heartbeat: a.Heartbeat, Lease: a.Lease},
+	}
+	for _, c := range a.Candidacies {
+		m.Candidacies = append(m.Candidacies, election.Candidacy{Election: c.Election, Priority: c.Priority})
+	}
+	return m, nil
+}
+
+// signed is what the signature covers: a context, the cluster and the node, so
+// that an advertisement proves nothing anywhere else.
+func (n *notary) signed(node string, body []byte) []byte {
+	b := []byte("doyen membership 1\x00")
+	b = binary.BigEndian.AppendUint16(b, uint16(len(n.cluster)))
+	b = append(b, n.cluster...)
+	b = binary.BigEndian.AppendUint16(b, uint16(len(node)))
+	b = append(b, node...)
+	return append(b, body...)
+}
+
+// checkMember states what a member may say of itself.
+func checkMember(m Member) error {
+	switch {
+	case !election.ValidName(m.Name):
+		return fmt.Errorf("name %.80q is not of the form [a-z0-9][a-z0-9._-]{0,62}", m.Name)
+	case m.JoinedAt <= 0:
+		return errors.New("no time of start")
+	case !m.PeerAddr.IsValid() || m.PeerAddr.Addr().IsUnspecified() || m.PeerAddr.Addr().Zone() != "" || m.PeerAddr.Port() == 0:
+		return fmt.Errorf("peer address %s can't be reached by others", m.PeerAddr)
+	case !plain(m.Version) || !plain(m.Settings.Algorithm):
+		return fmt.Errorf("version %.40q or algorithm %.40q is longer than %d bytes or not printable", m.Version, m.Settings.Algorithm, maxWord)
+	case len(m.Candidacies) > maxCandidacies:
+		return fmt.Errorf("%d candidacies: want at most %d", len(m.Candidacies), maxCandidacies)
+	}
+	for i, c := range m.Candidacies {
+		if !election.ValidName(string(c.Election)) && c.Election != election.RosterElection {
+			return fmt.Errorf("election name %.80q is not of the form [a-z0-9][a-z0-9._-]{0,62}", c.Election)
+		}
+		if i > 0 && m.Candidacies[i-1].Election >= c.Election {
+			return errors.New("candidacies are not sorted, or one is given twice")
+		}
+	}
+	return nil
+}
+
+func plain(s string) bool {
+	return len(s) <= maxWord && utf8.ValidString(s) && !strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r == 0x7f })
+}
+
+// cloned returns a copy that shares nothing that can be changed.
+func (m Member) cloned() Member {
+	m.Candidacies = slices.Clone(m.Candidacies)
+	return m
+}

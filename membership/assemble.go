@@ -1,0 +1,211 @@
+package membership
+
+import (
+	"cmp"
+	"fmt"
+	"net/netip"
+	"slices"
+	"time"
+
+	"github.com/doyen-election/doyen/election"
+)
+
+const (
+	maxDeparted = 64
+	// departedFor is how long a lost member is shown and looked for.
+	departedFor = 24 * time.Hour
+)
+
+// assembler makes views out of what memberlist lists. It belongs to the loop,
+// reads no clock and does no I/O.
+type assembler struct {
+	self  Member // peer, boot and name are this agent's; the rest is not used
+	open  func(node string, meta []byte) (Member, error)
+	judge func(Member) error
+
+	members  map[election.PeerID]Member // of the last view
+	departed map[election.PeerID]departure
+}
+
+type departure struct {
+	member Member
+	at     time.Time
+}
+
+func newAssembler(self Member, open func(string, []byte) (Member, error), judge func(Member) error) *assembler {
+	if judge == nil {
+		judge = func(Member) error { return nil }
+	}
+	return &assembler{
+		self: self, open: open, judge: judge,
+		members: map[election.PeerID]Member{}, departed: map[election.PeerID]departure{},
+	}
+}
+
+// assemble returns the members and the departed, each sorted by peer ID, and
+// what is refused now.
+func (a *assembler) assemble(now time.Time, seen []sighting) (View, []Refusal) {
+	live, gone := a.split(seen)
+	live, refused := a.oneBoot(live)
+	live, judged := a.accepted(live)
+	live, doubles := a.oneName(live)
+	refused = slices.Concat(refused, judged, doubles)
+
+	members := make(map[election.PeerID]Member, len(live))
+	for _, m := range live {
+		members[m.Peer] = m
+	}
+	a.depart(now, members, gone, refused)
+	a.members = members
+
+	v := View{Members: live, Departed: make([]Member, 0, len(a.departed))}
+	for _, d := range a.departed {
+		v.Departed = append(v.Departed, d.member)
+	}
+	slices.SortFunc(v.Members, byPeer)
+	slices.SortFunc(v.Departed, byPeer)
+	return v, refused
+}
+
+// split decodes the sightings into live members and gone ones.
+func (a *assembler) split(seen []sighting) (live, gone []Member) {
+	for _, s := range seen {
+		m, err := a.open(s.node, s.meta)
+		if err != nil {
+			continue // memberlist lists nobody that did not pass
+		}
+		m = m.cloned()
+		m.GossipAddr, m.Status = s.addr, s.status
+		if s.status == Alive || s.status == Suspect {
+			live = append(live, m)
+		} else {
+			gone = append(gone, m)
+		}
+	}
+	return live, gone
+}
+
+// oneBoot keeps the newest boot of each agent. An older one is its former life,
+// which memberlist has yet to miss. Of this agent the running boot is kept; a
+// newer one of it is a copy of its identity.
+func (a *assembler) oneBoot(live []Member) ([]Member, []Refusal) {
+	slices.SortFunc(live, func(x, y Member) int {
+		return cmp.Or(byPeer(x, y), cmp.Compare(y.JoinedAt, x.JoinedAt), cmp.Compare(y.Boot, x.Boot))
+	})
+	var kept []Member
+	var refused []Refusal
+	for i, m := range live {
+		switch {
+		case m.Peer == a.self.Peer && m.Boot == a.self.Boot:
+			kept = append(kept, m)
+		case m.Peer == a.self.Peer:
+			if m.JoinedAt > a.self.JoinedAt && m.Status == Alive {
+				refused = append(refused, Refusal{Cause: CauseIdentity, Name: m.Name, Addr: m.GossipAddr, Self: true, Err: fmt.Errorf(
+					"agent %q at %s started later with this agent's identity, and the others listen to it: is the data directory a copy?", m.Name, m.GossipAddr)})
+			}
+		case i == 0 || live[i-1].Peer != m.Peer:
+			kept = append(kept, m)
+		}
+	}
+	return kept, refused
+}
+
+// accepted leaves out whom the judge refuses.
+func (a *assembler) accepted(live []Member) (kept []Member, refused []Refusal) {
+	for _, m := range live {
+		if m.Peer != a.self.Peer {
+			if err := a.judge(m.cloned()); err != nil {
+				refused = append(refused, Refusal{Cause: CauseJudge, Name: m.Name, Addr: m.GossipAddr,
+					Err: fmt.Errorf("refuse agent %q at %s: %w", m.Name, m.GossipAddr, err)})
+				continue
+			}
+		}
+		kept = append(kept, m)
+	}
+	return kept, refused
+}
+
+// oneName keeps, of several agents with one name, the senior. This agent always
+// stays in its own view; if it is the junior, that is what it has to be told.
+func (a *assembler) oneName(live []Member) (kept []Member, refused []Refusal) {
+	senior := map[string]Member{}
+	for _, m := range live {
+		if s, ok := senior[m.Name]; !ok || cmp.Or(cmp.Compare(m.JoinedAt, s.JoinedAt), byPeer(m, s)) < 0 {
+			senior[m.Name] = m
+		}
+	}
+	for _, m := range live {
+		s := senior[m.Name]
+		if m.Peer == s.Peer {
+			kept = append(kept, m)
+			continue
+		}
+		r := Refusal{Cause: CauseName, Name: m.Name, Addr: m.GossipAddr, Err: fmt.Errorf(
+			"agent name %q is taken: the agent at %s has it since %s, so the one at %s is refused: give it another name",
+			m.Name, s.GossipAddr, time.Unix(0, s.JoinedAt).UTC().Format(time.RFC3339), m.GossipAddr)}
+		if m.Peer == a.self.Peer {
+			r.Addr, r.Self = s.GossipAddr, true
+			kept = append(kept, m)
+		}
+		refused = append(refused, r)
+	}
+	return kept, refused
+}
+
+// depart moves members that are no longer live to the departed.
+func (a *assembler) depart(now time.Time, members map[election.PeerID]Member, gone []Member, refused []Refusal) {
+	out := map[netip.AddrPort]bool{}
+	for _, r := range refused {
+		out[r.Addr] = true
+	}
+	names := map[string]bool{}
+	for _, m := range members {
+		names[m.Name] = true
+	}
+	for _, m := range gone {
+		old, known := a.departed[m.Peer]
+		_, was := a.members[m.Peer]
+		fresh := was || !known && len(a.departed) < maxDeparted && !names[m.Name]
+		if (fresh || known && old.member.JoinedAt < m.JoinedAt) && a.judge(m.cloned()) == nil {
+			a.departed[m.Peer] = departure{member: m, at: now}
+		}
+	}
+	for peer, m := range a.members {
+		if _, ok := a.departed[peer]; !ok && !out[m.GossipAddr] {
+			m.Status = Dead
+			a.departed[peer] = departure{member: m, at: now}
+		}
+	}
+	for peer, d := range a.departed {
+		if _, ok := members[peer]; ok || peer == a.self.Peer || now.Sub(d.at) > departedFor {
+			delete(a.departed, peer)
+		}
+	}
+	for len(a.departed) > maxDeparted {
+		delete(a.departed, a.oldest())
+	}
+}
+
+// oldest returns who departed first.
+func (a *assembler) oldest() election.PeerID {
+	var first departure
+	for _, d := range a.departed {
+		if first.at.IsZero() || cmp.Or(d.at.Compare(first.at), byPeer(d.member, first.member)) < 0 {
+			first = d
+		}
+	}
+	return first.member.Peer
+}
+
+// lost returns the dead, whom the joiner looks for, and since when.
+func (a *assembler) lost() map[netip.AddrPort]time.Time {
+	lost := map[netip.AddrPort]time.Time{}
+	for _, d := range a.departed {
+		if d.member.Status == Dead && d.member.GossipAddr.IsValid() {
+			lost[d.member.GossipAddr] = d.at
+		}
+	}
+	return lost
+}
+
+func byPeer(x, y Member) int { return cmp.Compare(x.Peer, y.Peer) }

@@ -1,0 +1,276 @@
+package membership
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/doyen-election/doyen/election"
+)
+
+func TestThreeFreshAgentsSeeEachOtherWithinMoments(t *testing.T) {
+	// All start at the same moment and each joins the other two, so ports must be
+	// known before: take them from agents that were closed again.
+	var ports []int
+	for n := range uint64(3) {
+		a := start(t, testConfig(10+n))
+		ports = append(ports, int(a.Addr().Port()))
+		if err := a.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var cfgs []Config
+	for n := range uint64(3) {
+		cfg := testConfig(n + 1)
+		cfg.Port = ports[n]
+		for i, p := range ports {
+			if i != int(n) {
+				cfg.Join = append(cfg.Join, seed{host: "127.0.0.1", port: uint16(p)}.String())
+			}
+		}
+		cfgs = append(cfgs, cfg)
+	}
+	began := time.Now()
+	started := make(chan *Membership, 3)
+	for _, cfg := range cfgs {
+		go func() {
+			m, err := New(cfg)
+			if err != nil {
+				t.Error(err)
+			}
+			started <- m
+		}()
+	}
+	var agents []*agent
+	for range 3 {
+		if m := <-started; m != nil {
+			t.Cleanup(func() { _ = m.Close() })
+			agents = append(agents, &agent{Membership: m, t: t})
+		}
+	}
+	for _, a := range agents {
+		v := a.sees("agent-1", "agent-2", "agent-3")
+		if !slices.IsSortedFunc(v.Members, byPeer) {
+			t.Errorf("members are not sorted: %+v", v.Members)
+		}
+	}
+	t.Logf("three agents saw each other %s after the start", time.Since(began))
+	if took := time.Since(began); took > 2*time.Second {
+		t.Errorf("took %s", took)
+	}
+}
+
+func TestMemberCarriesWhatItSaysOfItself(t *testing.T) {
+	a := start(t, testConfig(1))
+	b := startJoined(t, 2, a)
+	m := find(t, a.sees("agent-1", "agent-2"), "agent-2")
+	want := b.self
+	want.GossipAddr, want.Status, want.RTT = b.Addr(), Alive, m.RTT
+	if m.Peer != want.Peer || m.Boot != want.Boot || m.JoinedAt != want.JoinedAt || m.Version != want.Version ||
+		m.PeerAddr != want.PeerAddr || m.GossipAddr != want.GossipAddr || m.Settings != want.Settings ||
+		m.Status != want.Status || !slices.Equal(m.Candidacies, want.Candidacies) {
+		t.Errorf("got %+v, want %+v", m, want)
+	}
+	e := a.view.Election()
+	if got, ok := e.Find(want.Peer); !ok || got.Suspected || got.Name != "agent-2" {
+		t.Errorf("election view: %+v %v", got, ok)
+	}
+}
+
+func TestRoundTripsAreMeasured(t *testing.T) {
+	a := start(t, testConfig(1))
+	startJoined(t, 2, a)
+	a.sees("agent-1", "agent-2")
+	a.until("a round trip", func(v View) bool {
+		return slices.ContainsFunc(v.Members, func(m Member) bool { return m.RTT > 0 })
+	})
+}
+
+func TestAMemberThatLeavesHasLeft(t *testing.T) {
+	a := start(t, testConfig(1))
+	b := startJoined(t, 2, a)
+	c := startJoined(t, 3, a)
+	for _, x := range []*agent{a, b, c} {
+		x.sees("agent-1", "agent-2", "agent-3")
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	if err := b.Leave(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for _, x := range []*agent{a, c} {
+		x.sees("agent-1", "agent-3")
+		x.departs("agent-2", Left)
+	}
+}
+
+func TestAKilledMemberIsSuspectedThenDead(t *testing.T) {
+	a := start(t, testConfig(1))
+	b := startJoined(t, 2, a)
+	c := startJoined(t, 3, a)
+	for _, x := range []*agent{a, b, c} {
+		x.sees("agent-1", "agent-2", "agent-3")
+	}
+	killed := time.Now()
+	if err := b.Close(); err != nil {
+		t.Fatal(err)
+	}
+	a.until("agent-2 to be suspected", func(v View) bool {
+		m, ok := v.Election().Named("agent-2")
+		return ok && m.Suspected
+	})
+	for _, x := range []*agent{a, c} {
+		x.sees("agent-1", "agent-3")
+		x.departs("agent-2", Dead)
+	}
+	t.Logf("dead for both %s after the kill", time.Since(killed))
+}
+
+func TestARestartedAgentReplacesItsFormerLifeAtOnce(t *testing.T) {
+	for _, sameAddr := range []bool{true, false} {
+		a := start(t, testConfig(1))
+		b := startJoined(t, 2, a)
+		a.sees("agent-1", "agent-2")
+		b.sees("agent-1", "agent-2")
+		if err := b.Close(); err != nil {
+			t.Fatal(err)
+		}
+		cfg := testConfig(2)
+		cfg.Join = addrsOf(a)
+		cfg.Self.Boot, cfg.Self.JoinedAt = 99, cfg.Self.JoinedAt+1
+		if sameAddr {
+			cfg.Port = int(b.Addr().Port())
+		}
+		again := start(t, cfg)
+		a.until("the new boot", func(v View) bool {
+			m, ok := v.Election().Named("agent-2")
+			return ok && m.Boot == 99
+		})
+		again.sees("agent-1", "agent-2")
+		if m := find(t, a.view, "agent-2"); m.GossipAddr != again.Addr() || len(a.view.Members) != 2 || len(a.view.Departed) != 0 {
+			t.Errorf("same address %v: view %+v, want one agent-2 at %s", sameAddr, a.view, again.Addr())
+		}
+		select {
+		case r := <-a.Refusals():
+			t.Errorf("a restart was refused: %v", r.Err)
+		default:
+		}
+	}
+}
+
+func TestUpdatesReachTheOthers(t *testing.T) {
+	a := start(t, testConfig(1))
+	b := startJoined(t, 2, a)
+	a.sees("agent-1", "agent-2")
+	b.sees("agent-1", "agent-2")
+	for _, draining := range []bool{true, false, true} {
+		err := b.Update(func(m *Member) {
+			m.Draining = draining
+			m.Candidacies = []election.Candidacy{{Election: "default", Priority: 7}, {Election: "payments", Priority: 100}}
+			m.Name = "ignored"
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, x := range []*agent{a, b} {
+			x.until("the update", func(v View) bool {
+				m, ok := v.Election().Named("agent-2")
+				r, stands := m.Rank("payments")
+				return ok && m.Draining == draining && stands && r.Priority == 100
+			})
+		}
+	}
+}
+
+func TestUpdateThatDoesNotFitChangesNothing(t *testing.T) {
+	a := start(t, testConfig(1))
+	err := a.Update(func(m *Member) {
+		for _, c := range "abcdefghijklmnopqrst" {
+			m.Candidacies = append(m.Candidacies, election.Candidacy{Election: election.Name("default-and-a-long-name-" + string(c)), Priority: 1})
+		}
+	})
+	wantText(t, err, "of at most 512", "fewer elections")
+	if got := a.self.Candidacies; len(got) != 1 {
+		t.Errorf("candidacies changed to %v", got)
+	}
+	if err := a.Update(func(m *Member) { m.Draining = true }); err != nil {
+		t.Errorf("the next update: %v", err)
+	}
+}
+
+func TestJoiningOneselfIsHarmless(t *testing.T) {
+	first := start(t, testConfig(1))
+	addr := first.Addr()
+	if err := first.Close(); err != nil {
+		t.Fatal(err)
+	}
+	cfg := testConfig(1)
+	cfg.Port, cfg.Join = int(addr.Port()), []string{addr.String(), "localhost:" + seed{port: addr.Port()}.String()[1:]}
+	a := start(t, cfg)
+	b := startJoined(t, 2, a)
+	a.sees("agent-1", "agent-2")
+	b.sees("agent-1", "agent-2")
+	// The same without being recognised: memberlist merges its own state.
+	if _, err := a.list.Join([]string{addr.String()}); err != nil {
+		t.Error(err)
+	}
+	a.sees("agent-1", "agent-2")
+}
+
+func TestIPv6(t *testing.T) {
+	cfg := testConfig(1)
+	cfg.Bind = loopback6
+	if _, err := listenable(cfg.Bind); err != nil {
+		t.Skipf("no IPv6 loopback here: %v", err)
+	}
+	a := start(t, cfg)
+	cfg = testConfig(2)
+	cfg.Bind, cfg.DefaultPort, cfg.Join = loopback6, int(a.Addr().Port()), []string{"::1"}
+	b := start(t, cfg)
+	for _, x := range []*agent{a, b} {
+		if v := x.sees("agent-1", "agent-2"); v.Members[0].GossipAddr.Addr() != loopback6 {
+			t.Errorf("gossip address %s", v.Members[0].GossipAddr)
+		}
+	}
+}
+
+func TestCloseLeavesNothingBehind(t *testing.T) {
+	a := start(t, testConfig(1))
+	b := startJoined(t, 2, a)
+	c := startJoined(t, 3, a, b)
+	a.sees("agent-1", "agent-2", "agent-3")
+	if err := c.Close(); err != nil { // so that a and b have somebody to look for
+		t.Fatal(err)
+	}
+	a.departs("agent-3", Dead)
+	for _, x := range []*agent{a, b} {
+		if err := x.Close(); err != nil {
+			t.Error(err)
+		}
+		if err := x.Close(); err != nil {
+			t.Errorf("second close: %v", err)
+		}
+		if err := x.Leave(context.Background()); err == nil {
+			t.Error("an agent that is closed left")
+		}
+		if err := x.Update(func(*Member) {}); err == nil {
+			t.Error("an agent that is closed was updated")
+		}
+	}
+	noneLeft(t)
+}
+
+func TestLeaveIsBoundedAndRepeatable(t *testing.T) {
+	a := start(t, testConfig(1))
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	for range 2 {
+		if err := a.Leave(ctx); err != nil {
+			t.Errorf("leave alone: %v", err)
+		}
+	}
+}

@@ -1,0 +1,234 @@
+package membership
+
+import (
+	"bytes"
+	"crypto/ed25519"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/hashicorp/memberlist"
+
+	"github.com/doyen-election/doyen/election"
+)
+
+const (
+	// maxMembers bounds how many live members are let in at once.
+	maxMembers = 1024
+	maxSeeds   = 64
+)
+
+// Config is what one agent's membership does not change while it runs.
+type Config struct {
+	Cluster   string             // at most 63 bytes; agents of another cluster are refused
+	Key       []byte             // cluster key of 16, 24 or 32 bytes (AES); nil: no encryption
+	Signer    ed25519.PrivateKey // the agent's identity
+	Bind      netip.Addr
+	Port      int        // UDP and TCP; 0: any free one
+	Advertise netip.Addr // zero: Bind, or an address of this host when Bind is unspecified
+	// Self is this agent. GossipAddr, Status and RTT are ignored. A PeerAddr
+	// without an address takes the advertised one.
+	Self        Member
+	Join        []string // seeds as HOST or HOST:PORT; IPv6 as ADDR or [ADDR]:PORT
+	DefaultPort int      // of seeds without a port; 0: this agent's own
+	Pace        Pace     // empty: PaceLAN
+	// PeerIDOf derives an agent's peer ID from its public key.
+	PeerIDOf func(ed25519.PublicKey) (election.PeerID, error)
+	// Judge refuses a member by an error that says why. It gets copies, is
+	// called from one goroutine for every member of every new view, must be
+	// quick and depend on its argument alone. Nil accepts all.
+	Judge  func(Member) error
+	Logger *slog.Logger // nil: nothing is logged
+
+	// wrap lets a test stand between memberlist and the network.
+	wrap func(memberlist.NodeAwareTransport) memberlist.NodeAwareTransport
+}
+
+// Pace is how quickly silence is noticed, to be chosen by the network.
+type Pace string
+
+const (
+	PaceLocal Pace = "local" // one host
+	PaceLAN   Pace = "lan"   // round trips of some milliseconds; a killed member is dead within about a second
+	PaceWAN   Pace = "wan"   // round trips of some hundred milliseconds; dead within about ten seconds
+)
+
+// timing is what a Pace stands for.
+type timing struct {
+	probeInterval, probeTimeout      time.Duration
+	suspicionMult, suspicionMaxMult  int
+	awareness                        int
+	gossip, pushPull                 time.Duration
+	tcp                              time.Duration
+	dial                             time.Duration // of one attempt to join
+	retry, retryMost, lost, lostMost time.Duration // between attempts: see joiner
+}
+
+func (p Pace) timing() (timing, error) {
+	t := timing{
+		probeInterval: 200 * time.Millisecond, probeTimeout: 100 * time.Millisecond,
+		suspicionMult: 3, suspicionMaxMult: 2, awareness: 3,
+		gossip: 50 * time.Millisecond, pushPull: 10 * time.Second,
+		tcp: time.Second, dial: 450 * time.Millisecond,
+		retry: 50 * time.Millisecond, retryMost: 3 * time.Second,
+		lost: 500 * time.Millisecond, lostMost: 5 * time.Second,
+	}
+	switch p {
+	case PaceLAN, "":
+	case PaceLocal:
+		t.gossip = 20 * time.Millisecond
+	case PaceWAN:
+		t.probeInterval, t.probeTimeout = time.Second, 500*time.Millisecond
+		t.suspicionMult, t.suspicionMaxMult, t.awareness = 4, 3, 5
+		t.gossip, t.pushPull = 200*time.Millisecond, 30*time.Second
+		t.tcp, t.dial = 3*time.Second, 2*time.Second
+		t.retry = 200 * time.Millisecond
+	default:
+		return timing{}, fmt.Errorf("validate membership config: unknown pace %q: want local, lan or wan", p)
+	}
+	return t, nil
+}
+
+// validate says what is missing or out of range, in the words of a user.
+func (c Config) validate() error {
+	if err := c.validateSelf(); err != nil {
+		return fmt.Errorf("validate membership config: %w", err)
+	}
+	if err := c.validateNetwork(); err != nil {
+		return fmt.Errorf("validate membership config: %w", err)
+	}
+	return nil
+}
+
+func (c Config) validateSelf() error {
+	switch {
+	case c.Cluster == "" || len(c.Cluster) > 63:
+		return fmt.Errorf("cluster name %q must have 1 to 63 bytes", c.Cluster)
+	case len(c.Signer) != ed25519.PrivateKeySize:
+		return errors.New("signer is no ed25519 private key")
+	case c.PeerIDOf == nil:
+		return errors.New("no PeerIDOf")
+	}
+	id, err := c.PeerIDOf(publicKey(c.Signer))
+	if err != nil {
+		return fmt.Errorf("derive peer ID: %w", err)
+	}
+	if id != c.Self.Peer {
+		return fmt.Errorf("self is %q, but the signer's peer ID is %q", c.Self.Peer, id)
+	}
+	return nil
+}
+
+func (c Config) validateNetwork() error {
+	switch {
+	case len(c.Key) > 0 && memberlist.ValidateKey(c.Key) != nil:
+		return fmt.Errorf("cluster key has %d bytes: want 16, 24 or 32", len(c.Key))
+	case !c.Bind.IsValid():
+		return errors.New("no address to bind")
+	case c.Bind.Zone() != "" || c.Advertise.Zone() != "":
+		return fmt.Errorf("address %s has a zone, which other hosts can't use", c.Bind)
+	case c.Port < 0 || c.Port > 65535:
+		return fmt.Errorf("port %d is out of range", c.Port)
+	case c.DefaultPort < 0 || c.DefaultPort > 65535:
+		return fmt.Errorf("default port %d is out of range", c.DefaultPort)
+	case c.Advertise.IsValid() && (c.Advertise.IsUnspecified() || c.Advertise.IsMulticast()):
+		return fmt.Errorf("others can't reach the advertised address %s", c.Advertise)
+	case len(c.Join) > maxSeeds:
+		return fmt.Errorf("%d addresses to join: want at most %d", len(c.Join), maxSeeds)
+	}
+	for _, s := range c.Join {
+		if _, err := parseSeed(s, 1); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// seed is where to look for the cluster.
+type seed struct {
+	host string // a name or an IP address
+	port uint16
+}
+
+func (s seed) String() string { return net.JoinHostPort(s.host, strconv.Itoa(int(s.port))) }
+
+// parseSeed takes HOST, HOST:PORT, an IPv6 address bare or in brackets, or
+// [IPv6]:PORT.
+func parseSeed(s string, defaultPort uint16) (seed, error) {
+	bare := strings.TrimSuffix(strings.TrimPrefix(s, "["), "]")
+	if addr, err := netip.ParseAddr(bare); err == nil {
+		return seed{host: addr.String(), port: defaultPort}, nil
+	}
+	host, port := s, ""
+	if strings.Contains(s, ":") {
+		var err error
+		if host, port, err = net.SplitHostPort(s); err != nil {
+			return seed{}, fmt.Errorf("parse join address %q: %w", s, err)
+		}
+	}
+	if host == "" || strings.ContainsAny(host, " /[]") {
+		return seed{}, fmt.Errorf("parse join address %q: want HOST or HOST:PORT", s)
+	}
+	if port == "" && host == s {
+		return seed{host: host, port: defaultPort}, nil
+	}
+	n, err := strconv.ParseUint(port, 10, 16)
+	if err != nil || n == 0 {
+		return seed{}, fmt.Errorf("parse join address %q: port %q is not in 1 to 65535", s, port)
+	}
+	return seed{host: host, port: uint16(n)}, nil
+}
+
+// advertised chooses the address that others are told.
+func advertised(bind, advertise netip.Addr) (netip.Addr, error) {
+	switch {
+	case advertise.IsValid():
+		return advertise.Unmap(), nil
+	case !bind.IsUnspecified():
+		return bind.Unmap(), nil
+	}
+	local := hostAddrs()
+	local = slices.DeleteFunc(local, func(a netip.Addr) bool {
+		return !a.IsGlobalUnicast() || bind.Is4() && !a.Is4()
+	})
+	if len(local) == 0 {
+		return netip.Addr{}, fmt.Errorf("choose an address to advertise: this host has none that fits %s: name one", bind)
+	}
+	// Private addresses first, then IPv4, then the lowest, so that the choice
+	// does not depend on the order of the interfaces.
+	slices.SortFunc(local, func(a, b netip.Addr) int {
+		if a.IsPrivate() != b.IsPrivate() {
+			return map[bool]int{true: -1, false: 1}[a.IsPrivate()]
+		}
+		return a.Compare(b)
+	})
+	return local[0], nil
+}
+
+// hostAddrs returns the addresses of this host's interfaces, sorted; none when
+// the system does not tell.
+func hostAddrs() []netip.Addr {
+	found, err := net.InterfaceAddrs()
+	if err != nil {
+		return nil
+	}
+	var addrs []netip.Addr
+	for _, a := range found {
+		if p, err := netip.ParsePrefix(a.String()); err == nil {
+			addrs = append(addrs, p.Addr().Unmap())
+		}
+	}
+	slices.SortFunc(addrs, netip.Addr.Compare)
+	return addrs
+}
+
+// publicKey returns the public half of an ed25519 private key.
+func publicKey(k ed25519.PrivateKey) ed25519.PublicKey {
+	return bytes.Clone(k[ed25519.PrivateKeySize-ed25519.PublicKeySize:])
+}

@@ -1,0 +1,167 @@
+package membership
+
+import (
+	"bytes"
+	"errors"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/hashicorp/memberlist"
+)
+
+// delegate is what memberlist calls back. It does so under its own lock, so
+// nothing here blocks or calls memberlist: it copies, pokes the loop, returns.
+type delegate struct {
+	notary *notary
+	self   string // this agent's gossip name
+	meta   atomic.Pointer[[]byte]
+	live   atomic.Int64  // nodes memberlist counts as alive or suspect
+	poke   chan struct{} // one slot: something changed
+	forged chan hint     // bounded, lossy: it will be gossiped again
+
+	mu     sync.Mutex
+	opened map[string]opened
+	rtt    map[string]time.Duration
+}
+
+// opened is the outcome of verifying a node's advertisement, kept because the
+// same one arrives again and again.
+type opened struct {
+	meta   []byte
+	member Member
+	err    error
+}
+
+// maxOpened bounds the cache; dead nodes and forgeries take room in it too.
+const maxOpened = 2 * maxMembers
+
+var errFull = errors.New("the cluster has as many members as an agent keeps")
+
+func newDelegate(n *notary, self string) *delegate {
+	return &delegate{
+		notary: n, self: self,
+		poke: make(chan struct{}, 1), forged: make(chan hint, 16),
+		opened: map[string]opened{}, rtt: map[string]time.Duration{},
+	}
+}
+
+// open verifies the node's advertisement, or remembers having done so.
+func (d *delegate) open(node string, meta []byte) (Member, error) {
+	d.mu.Lock()
+	known, ok := d.opened[node]
+	d.mu.Unlock()
+	if ok && bytes.Equal(known.meta, meta) {
+		return known.member, known.err
+	}
+	m, err := d.notary.open(node, meta)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if len(d.opened) >= maxOpened {
+		for name := range d.opened { // any one: a miss costs a verification
+			delete(d.opened, name)
+			break
+		}
+	}
+	if len(node) <= 128 { // a longer one is no gossip name
+		d.opened[node] = opened{meta: bytes.Clone(meta), member: m, err: err}
+	}
+	return m, err
+}
+
+func (d *delegate) changed() {
+	select {
+	case d.poke <- struct{}{}:
+	default:
+	}
+}
+
+// NotifyAlive keeps whoever is not signed out of memberlist's own list, so that
+// a forgery can't replace a member's advertisement or fill the list.
+func (d *delegate) NotifyAlive(n *memberlist.Node) error {
+	if _, err := d.open(n.Name, n.Meta); err != nil {
+		select {
+		case d.forged <- hint{cause: CauseSignature, name: displayName(n.Name), addr: nodeAddr(n), text: err.Error()}:
+		default:
+		}
+		return err
+	}
+	if n.Name != d.self && d.live.Load() >= maxMembers {
+		return errFull
+	}
+	return nil
+}
+
+func (d *delegate) NotifyJoin(*memberlist.Node)   { d.live.Add(1); d.changed() }
+func (d *delegate) NotifyLeave(*memberlist.Node)  { d.live.Add(-1); d.changed() }
+func (d *delegate) NotifyUpdate(*memberlist.Node) { d.changed() }
+
+// NodeMeta returns this agent's advertisement. Longer than the limit would
+// panic inside memberlist; notary.seal has made sure that it is not.
+func (d *delegate) NodeMeta(limit int) []byte {
+	meta := d.meta.Load()
+	if meta == nil || len(*meta) > limit {
+		return nil
+	}
+	return *meta
+}
+
+func (d *delegate) NotifyPingComplete(n *memberlist.Node, rtt time.Duration, _ []byte) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if _, ok := d.rtt[n.Name]; ok || len(d.rtt) < maxMembers {
+		d.rtt[n.Name] = rtt
+	}
+}
+
+// measured returns the last round trip to the node.
+func (d *delegate) measured(node string) time.Duration {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.rtt[node]
+}
+
+// forget drops what is kept of nodes that memberlist no longer lists.
+func (d *delegate) forget(listed func(node string) bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for node := range d.rtt {
+		if !listed(node) {
+			delete(d.rtt, node)
+		}
+	}
+	for node := range d.opened {
+		if !listed(node) {
+			delete(d.opened, node)
+		}
+	}
+}
+
+// Nothing but membership travels by gossip.
+
+func (d *delegate) NotifyMsg([]byte)                {}
+func (d *delegate) GetBroadcasts(int, int) [][]byte { return nil }
+func (d *delegate) LocalState(bool) []byte          { return nil }
+func (d *delegate) MergeRemoteState([]byte, bool)   {}
+func (d *delegate) AckPayload() []byte              { return nil }
+
+// nodeAddr returns the node's gossip address, zero if it is none.
+func nodeAddr(n *memberlist.Node) netip.AddrPort {
+	addr, ok := netip.AddrFromSlice(n.Addr)
+	if !ok {
+		return netip.AddrPort{}
+	}
+	return netip.AddrPortFrom(addr.Unmap(), n.Port)
+}
+
+// displayName is the agent's name within a gossip name, which a peer can make
+// as long as it likes.
+func displayName(node string) string {
+	for i, r := range node {
+		if r == '#' || i >= 63 {
+			return node[:i]
+		}
+	}
+	return node
+}

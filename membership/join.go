@@ -1,0 +1,272 @@
+package membership
+
+import (
+	"context"
+	"math/rand/v2"
+	"net"
+	"net/netip"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+const (
+	// eagerFor is how long after the start, or after having been left alone,
+	// seeds are tried without back-off: agents that start together meet at once.
+	eagerFor = 2 * time.Second
+	// recently lost members are looked for without back-off.
+	recently = 10 * time.Minute
+	// settledFor is how long a seed that was joined is left alone although no
+	// member has its address, which may be an alias or a load balancer.
+	settledFor  = 30 * time.Second
+	resolveFor  = 2 * time.Second
+	maxResolved = 16
+)
+
+// joiner schedules the attempts to join seeds and lost members for ever;
+// memberlist by itself never tries again. It belongs to the loop; each attempt
+// runs in a goroutine of its own, at most one a target.
+type joiner struct {
+	timing  timing
+	isSelf  func(netip.AddrPort) bool
+	join    func(addr string) error
+	resolve func(ctx context.Context, host string) ([]netip.Addr, error)
+	done    chan attempt
+	running *sync.WaitGroup
+
+	targets    map[string]*target
+	eagerUntil time.Time
+}
+
+// target is a seed or a lost member.
+type target struct {
+	seed   seed
+	lostAt time.Time // zero: a seed
+	fails  int       // since it last answered
+	odd    int       // answers in a row that no agent gives
+	again  int       // exchanges in a row after which it was still not listed
+	next   time.Time
+	began  time.Time
+	busy   bool
+	found  []netip.AddrPort // what the seed resolved to at the last try
+}
+
+// attempt is the outcome of one try.
+type attempt struct {
+	key    string
+	found  []netip.AddrPort
+	tried  int
+	joined int
+	failed map[netip.AddrPort]error
+	err    error // of resolving
+}
+
+func newJoiner(t timing, seeds []seed, now time.Time, isSelf func(netip.AddrPort) bool, join func(string) error, running *sync.WaitGroup) *joiner {
+	j := &joiner{
+		timing: t, isSelf: isSelf, join: join, resolve: resolve,
+		done: make(chan attempt), running: running,
+		targets: map[string]*target{}, eagerUntil: now.Add(eagerFor),
+	}
+	for _, s := range seeds {
+		j.targets["seed "+s.String()] = &target{seed: s, next: now}
+	}
+	return j
+}
+
+// seek replaces the lost members to look for.
+func (j *joiner) seek(lost map[netip.AddrPort]time.Time, now time.Time) {
+	want := map[string]bool{}
+	for addr, at := range lost {
+		key := "lost " + addr.String()
+		want[key] = true
+		if t := j.targets[key]; t == nil {
+			j.targets[key] = &target{seed: seed{host: addr.Addr().String(), port: addr.Port()}, lostAt: at, next: now}
+		} else if t.lostAt.Before(at) {
+			t.lostAt, t.fails = at, 0
+		}
+	}
+	for key, t := range j.targets {
+		if !t.lostAt.IsZero() && !want[key] && !t.busy {
+			delete(j.targets, key)
+		}
+	}
+}
+
+// hurry tries all seeds at once and often: members were lost.
+func (j *joiner) hurry(now time.Time) {
+	j.eagerUntil = now.Add(eagerFor)
+	for _, t := range j.targets {
+		if t.lostAt.IsZero() {
+			t.next, t.fails = now, 0
+		}
+	}
+}
+
+// start begins what is due, and returns when to look again. Addresses that
+// memberlist lists need no attempt.
+func (j *joiner) start(ctx context.Context, now time.Time, listed map[netip.AddrPort]bool) time.Time {
+	again := now.Add(time.Second)
+	for key, t := range j.targets {
+		if t.busy {
+			continue
+		}
+		if !t.next.After(now) {
+			if t.settled(listed, j.isSelf) && now.Sub(t.began) < settledFor {
+				t.next = now.Add(j.timing.lost)
+			} else {
+				t.busy, t.began = true, now
+				j.running.Go(func() { j.try(ctx, key, t.seed, listed) })
+				continue
+			}
+		}
+		if t.next.Before(again) {
+			again = t.next
+		}
+	}
+	return again
+}
+
+// settled reports whether all that the target last resolved to is in the list.
+func (t *target) settled(listed map[netip.AddrPort]bool, isSelf func(netip.AddrPort) bool) bool {
+	for _, a := range t.found {
+		if !listed[a] && !isSelf(a) {
+			return false
+		}
+	}
+	return len(t.found) > 0
+}
+
+// try resolves the target and joins each address that is not in the list.
+func (j *joiner) try(ctx context.Context, key string, s seed, listed map[netip.AddrPort]bool) {
+	r := attempt{key: key, failed: map[netip.AddrPort]error{}}
+	addrs, err := j.resolve(ctx, s.host)
+	r.err = err
+	var mu sync.Mutex
+	var each sync.WaitGroup
+	for _, a := range addrs {
+		addr := netip.AddrPortFrom(a, s.port)
+		r.found = append(r.found, addr)
+		if listed[addr] || j.isSelf(addr) {
+			continue
+		}
+		r.tried++
+		each.Go(func() {
+			err := j.join(addr.String())
+			mu.Lock()
+			defer mu.Unlock()
+			if err != nil {
+				r.failed[addr] = err
+			} else {
+				r.joined++
+			}
+		})
+	}
+	each.Wait()
+	select {
+	case j.done <- r:
+	case <-ctx.Done():
+	}
+}
+
+// finish takes an outcome, schedules the next try, and returns what the outcome
+// tells of why an agent can't be joined.
+func (j *joiner) finish(r attempt, now time.Time, cluster string) []hint {
+	t := j.targets[r.key]
+	if t == nil {
+		return nil
+	}
+	t.busy, t.found = false, r.found
+	j.schedule(t, r, now)
+	var hints []hint
+	for addr, err := range r.failed {
+		if h, ok := joinHint(addr, err, cluster); ok {
+			hints = append(hints, h)
+		}
+	}
+	// An agent that is just stopping closes connections too: wait for more of it.
+	if t.odd = t.odd + 1; len(hints) == 0 {
+		t.odd = 0
+	}
+	return slices.DeleteFunc(hints, func(h hint) bool { return h.cause == CauseNoAgent && t.odd < 3 })
+}
+
+func (j *joiner) schedule(t *target, r attempt, now time.Time) {
+	switch {
+	case r.err == nil && r.joined == r.tried:
+		t.fails = 0
+		switch {
+		case r.tried == 0:
+			t.again = 0
+			t.next = now.Add(j.timing.lost)
+		case !t.lostAt.IsZero() && t.again < 5:
+			// It answered; the next exchange brings its refutation of being dead.
+			t.again++
+			t.next = now.Add(j.timing.retry)
+		case !t.lostAt.IsZero():
+			t.next = now.Add(j.timing.lostMost)
+		default:
+			t.next = now.Add(settledFor)
+		}
+	case !t.lostAt.IsZero():
+		t.fails++
+		t.again = 0
+		pause := j.timing.lost
+		if now.Sub(t.lostAt) > recently {
+			pause = min(j.timing.lostMost, pause<<min(t.fails, 8))
+		}
+		t.next = later(now, t.began.Add(pause))
+	case now.Before(j.eagerUntil):
+		t.next = now.Add(j.timing.retry)
+	default:
+		t.fails++
+		pause := min(j.timing.retryMost, j.timing.retry<<min(t.fails, 10))
+		t.next = now.Add(pause/2 + rand.N(pause/2)) // no herd at a seed that comes up
+	}
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+// resolve looks a host name up again at each try: addresses change.
+func resolve(ctx context.Context, host string) ([]netip.Addr, error) {
+	if addr, err := netip.ParseAddr(host); err == nil {
+		return []netip.Addr{addr.Unmap()}, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, resolveFor)
+	defer cancel()
+	addrs, err := net.DefaultResolver.LookupNetIP(ctx, "ip", host)
+	if err != nil {
+		return nil, err
+	}
+	for i, a := range addrs {
+		addrs[i] = a.Unmap()
+	}
+	slices.SortFunc(addrs, netip.Addr.Compare)
+	addrs = slices.Compact(addrs)
+	return addrs[:min(len(addrs), maxResolved)], nil
+}
+
+// joinHint explains why a join failed, when that is something to mend rather
+// than an agent that is not there.
+func joinHint(addr netip.AddrPort, err error, cluster string) (hint, bool) {
+	words := err.Error()
+	if text := keyText(words, addr.Addr().String()); text != "" {
+		return hint{cause: CauseClusterKey, addr: addr, text: text}, true
+	}
+	for _, sign := range []string{"EOF", "connection reset by peer", "broken pipe"} {
+		if strings.Contains(words, sign) {
+			return hint{cause: CauseNoAgent, addr: addr, text: addr.String() + " closes the connection without an answer: " +
+				"it belongs to another cluster than " + cluster + ", or is no agent's gossip port; compare the cluster names and the addresses to join"}, true
+		}
+	}
+	if strings.Contains(words, "received invalid msgType") || strings.Contains(words, "msgpack") {
+		return hint{cause: CauseNoAgent, addr: addr, text: addr.String() +
+			" does not answer as an agent: correct the addresses to join"}, true
+	}
+	return hint{}, false
+}

@@ -1,0 +1,202 @@
+package membership
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+)
+
+const (
+	logQueue  = 256              // lines
+	logLine   = 300              // bytes kept of one
+	logEvery  = 30 * time.Second // at most one line of a kind
+	logKinds  = 128
+	logPrefix = "memberlist: "
+)
+
+// logTap stands where memberlist writes its log. Memberlist logs under its
+// lock, so a line is only copied and handed off; when too many wait, it is
+// dropped. From some lines it learns who can't be understood, and why.
+type logTap struct {
+	log     *slog.Logger
+	cluster string
+	lines   chan string
+	hints   chan<- hint
+	kinds   map[string]time.Time // when a line of that kind was last logged; of drain alone
+}
+
+func newLogTap(log *slog.Logger, cluster string, hints chan<- hint) *logTap {
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
+	return &logTap{log: log, cluster: cluster, lines: make(chan string, logQueue), hints: hints, kinds: map[string]time.Time{}}
+}
+
+// Write takes one line, as log.Logger calls it.
+func (t *logTap) Write(p []byte) (int, error) {
+	level, _ := parseLevel(string(p[:min(len(p), 16)]))
+	if level == slog.LevelDebug && !t.log.Enabled(context.Background(), level) {
+		return len(p), nil
+	}
+	line := string(p)
+	if len(line) > logLine {
+		// The sender's address is at the end: keep both ends.
+		line = line[:logLine/2] + " … " + line[len(line)-logLine/2:]
+	}
+	select {
+	case t.lines <- line:
+	default:
+	}
+	return len(p), nil
+}
+
+// drain logs until the context ends.
+func (t *logTap) drain(ctx context.Context) {
+	for {
+		select {
+		case line := <-t.lines:
+			t.take(line, time.Now())
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+func (t *logTap) take(line string, now time.Time) {
+	level, text := parseLevel(strings.TrimSpace(line))
+	text = strings.TrimPrefix(text, logPrefix)
+	if h, ok := t.recognise(text); ok {
+		select {
+		case t.hints <- h:
+		default: // it will be said again
+		}
+		level = slog.LevelDebug // it is reported as a refusal instead
+	} else if expected(text) {
+		level = slog.LevelDebug
+	}
+	if !t.log.Enabled(context.Background(), level) {
+		return
+	}
+	if level > slog.LevelDebug && !t.first(text, now) {
+		return
+	}
+	t.log.Log(context.Background(), level, "gossip: "+text)
+}
+
+var digits = regexp.MustCompile(`[0-9a-f]*[0-9][0-9a-f]*`)
+
+// first reports whether a line of this kind was not logged for a while. Lines
+// that differ in numbers only are of a kind.
+func (t *logTap) first(text string, now time.Time) bool {
+	kind := digits.ReplaceAllString(text[:min(len(text), 120)], "0")
+	if last, ok := t.kinds[kind]; ok && now.Sub(last) < logEvery {
+		return false
+	}
+	if len(t.kinds) >= logKinds {
+		for k, last := range t.kinds {
+			if now.Sub(last) >= logEvery {
+				delete(t.kinds, k)
+			}
+		}
+		if len(t.kinds) >= logKinds {
+			return false
+		}
+	}
+	t.kinds[kind] = now
+	return true
+}
+
+// parseLevel splits "[LEVEL] text". What memberlist calls an error concerns one
+// message or one stream, which gossip survives: a warning to us.
+func parseLevel(line string) (slog.Level, string) {
+	level, text, ok := strings.Cut(line, "] ")
+	if !ok || !strings.HasPrefix(level, "[") {
+		return slog.LevelInfo, line
+	}
+	switch level {
+	case "[DEBUG":
+		return slog.LevelDebug, text
+	case "[INFO":
+		return slog.LevelInfo, text
+	default:
+		return slog.LevelWarn, text
+	}
+}
+
+// expected reports lines of the ordinary course of events: a restarted agent is
+// pinged by its former name, refusals are reported elsewhere, and strangers talk
+// to open ports.
+func expected(text string) bool {
+	for _, start := range []string{
+		"Got ping for unexpected node", "ignoring alive message", "Refuting", "Failed fallback TCP ping",
+		"failed to receive and remove the stream label", `discarding stream with unacceptable label "":`,
+		`discarding packet with unacceptable label "":`,
+	} {
+		if strings.HasPrefix(text, start) {
+			return true
+		}
+	}
+	return false
+}
+
+// recognise finds the lines that tell of another key or another cluster.
+func (t *logTap) recognise(text string) (hint, bool) {
+	body, from, ok := cutLast(text, "from=")
+	if !ok {
+		return hint{}, false
+	}
+	addr, err := netip.ParseAddrPort(strings.TrimSpace(from))
+	if err != nil {
+		return hint{}, false
+	}
+	host := netip.AddrPortFrom(addr.Addr().Unmap(), 0)
+	if strings.HasPrefix(body, "Decrypt packet failed: ") {
+		return hint{cause: CauseClusterKey, addr: host, text: keyText(body, host.Addr().String())}, true
+	}
+	if label, ok := strings.CutPrefix(body, "failed to receive: "); ok && keyText(label, "") != "" {
+		return hint{cause: CauseClusterKey, addr: host, text: keyText(label, host.Addr().String())}, true
+	}
+	for _, start := range []string{"discarding stream with unacceptable label ", "discarding packet with unacceptable label "} {
+		quoted, ok := strings.CutPrefix(body, start)
+		if !ok {
+			continue
+		}
+		label, err := strconv.Unquote(strings.TrimSuffix(strings.TrimSpace(quoted), ":"))
+		if err != nil || label == "" {
+			return hint{}, false // a stranger, not a cluster
+		}
+		return hint{cause: CauseCluster, addr: host, text: fmt.Sprintf(
+			"the agent at %s belongs to cluster %.63q, this one to %q: give both the same cluster name, or take it off the addresses to join",
+			host.Addr(), label, t.cluster)}, true
+	}
+	return hint{}, false
+}
+
+// keyText explains memberlist's words about a message that can't be decrypted,
+// with what to do; empty if they are about something else.
+func keyText(words, host string) string {
+	const remedy = ": give all agents the same cluster key"
+	switch {
+	case strings.Contains(words, "encryption is configured but remote state is not encrypted"),
+		strings.Contains(words, "unsupported encryption version"), strings.Contains(words, "payload is too small to decrypt"):
+		return "the agent at " + host + " has no cluster key, this one has" + remedy
+	case strings.Contains(words, "remote state is encrypted and encryption is not configured"):
+		return "the agent at " + host + " has a cluster key, this one has none" + remedy
+	case strings.Contains(words, "no installed keys could decrypt the message"), strings.Contains(words, "Decrypt packet failed"):
+		return "the cluster key differs from that of the agent at " + host + remedy
+	}
+	return ""
+}
+
+func cutLast(s, sep string) (before, after string, ok bool) {
+	i := strings.LastIndex(s, sep)
+	if i < 0 {
+		return s, "", false
+	}
+	return s[:i], s[i+len(sep):], true
+}

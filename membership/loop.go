@@ -1,0 +1,185 @@
+package membership
+
+import (
+	"errors"
+	"log/slog"
+	"net/netip"
+	"reflect"
+	"time"
+)
+
+// loop owns what membership knows: it reads memberlist's list when poked and at
+// intervals, makes views, and starts what the joiner asks for.
+type loop struct {
+	m        *Membership
+	assemble *assembler
+	ledger   *ledger
+	joiner   *joiner
+
+	listed   map[netip.AddrPort]bool // of the last reading; replaced, never changed
+	last     View                    // last published
+	lastRTT  time.Time               // when round trips were last published
+	stale    bool                    // something changed since the last reading
+	readAt   time.Time               // of the next reading because of a change, at the earliest
+	pollAt   time.Time               // of the next reading anyway
+	searchAt time.Time               // when the joiner wants to look again
+}
+
+const (
+	// rttEvery is how often a view is published for nothing but new round trips.
+	rttEvery = 5 * time.Second
+	// readRest keeps the reading of a changing list below a fifth of the time.
+	readRest    = 4
+	readRestMin = 2 * time.Millisecond
+	// pollMembers is how many members may be in the list before it is polled
+	// less often than every probe interval: the cost of a reading grows with
+	// them, and so does the time a suspicion lasts.
+	pollMembers = 10
+)
+
+func newLoop(m *Membership, seeds []seed, now time.Time) *loop {
+	return &loop{
+		m:        m,
+		assemble: newAssembler(m.self, m.del.open, m.cfg.Judge),
+		ledger:   newLedger(),
+		joiner: newJoiner(m.timing, seeds, now, m.wire.isSelf, func(addr string) error {
+			_, err := m.list.Join([]string{addr})
+			return err
+		}, &m.running),
+		stale: true, pollAt: now,
+	}
+}
+
+func (l *loop) run() {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-l.m.ctx.Done():
+			return
+		case <-timer.C:
+		case <-l.m.del.poke:
+			l.stale = true
+		case r := <-l.joiner.done:
+			l.finish(r, time.Now())
+		case h := <-l.m.hints:
+			l.note(h, time.Now())
+		case h := <-l.m.del.forged:
+			l.note(h, time.Now())
+		}
+		now := time.Now()
+		if l.stale && !now.Before(l.readAt) || !now.Before(l.pollAt) {
+			l.read(now)
+		}
+		if !l.m.isLeaving() {
+			l.searchAt = l.joiner.start(l.m.ctx, now, l.listed)
+		}
+		timer.Reset(time.Until(l.wake(now)))
+	}
+}
+
+// wake returns when there is something to do unasked.
+func (l *loop) wake(now time.Time) time.Time {
+	at := l.pollAt
+	if l.stale && l.readAt.Before(at) {
+		at = l.readAt
+	}
+	if !l.m.isLeaving() && l.searchAt.Before(at) {
+		at = l.searchAt
+	}
+	return later(at, now)
+}
+
+// read takes memberlist's list and publishes what it makes of it.
+func (l *loop) read(now time.Time) {
+	seen, err := l.m.mirror.read()
+	done := time.Now()
+	rest := max(readRestMin, readRest*done.Sub(now))
+	l.readAt = done.Add(rest)
+	every := l.m.timing.probeInterval
+	if len(seen) > pollMembers {
+		every = min(every*time.Duration(len(seen))/pollMembers, 5*every)
+	}
+	l.pollAt = done.Add(max(every, rest))
+	if err != nil {
+		if l.m.ctx.Err() == nil {
+			l.m.tap.log.Log(l.m.ctx, slog.LevelDebug, "keep the last view", "err", err)
+		}
+		return
+	}
+	l.stale = false
+	l.listed = map[netip.AddrPort]bool{}
+	nodes := map[string]bool{}
+	for _, s := range seen {
+		nodes[s.node] = true
+		if s.status == Alive || s.status == Suspect {
+			l.listed[s.addr] = true
+		}
+	}
+	l.m.del.forget(func(node string) bool { return nodes[node] })
+
+	view, refused := l.assemble.assemble(now, seen)
+	l.ledger.settle(now, refused)
+	l.joiner.seek(l.assemble.lost(), now)
+	if len(view.Members) < len(l.last.Members) {
+		l.joiner.hurry(now)
+	}
+	l.publish(view, now)
+}
+
+// publish puts the view into its slot if it says something new.
+func (l *loop) publish(v View, now time.Time) {
+	l.ledger.report(l.m.refusals)
+	v.Refused = l.ledger.list()
+	known := map[string]time.Duration{}
+	for _, m := range l.last.Members {
+		known[gossipName(m.Member)] = m.RTT
+	}
+	due := now.Sub(l.lastRTT) >= rttEvery
+	for i := range v.Members {
+		m := &v.Members[i]
+		node := gossipName(m.Member)
+		old, had := known[node]
+		if m.RTT = old; due || !had || old == 0 {
+			m.RTT = l.m.del.measured(node)
+		}
+	}
+	if same(l.last, v) || len(v.Members) == 0 {
+		return
+	}
+	if due {
+		l.lastRTT = now
+	}
+	l.last = v
+	select {
+	case <-l.m.views: // nobody took the last one
+	default:
+	}
+	l.m.views <- v // this loop alone sends, so the slot is free
+}
+
+// same reports whether two views say the same.
+func same(a, b View) bool {
+	if len(a.Refused) != len(b.Refused) {
+		return false
+	}
+	for i := range a.Refused {
+		x, y := a.Refused[i], b.Refused[i]
+		if x.Cause != y.Cause || x.Name != y.Name || x.Addr != y.Addr || x.Self != y.Self || x.Err.Error() != y.Err.Error() {
+			return false
+		}
+	}
+	return reflect.DeepEqual(a.Members, b.Members) && reflect.DeepEqual(a.Departed, b.Departed)
+}
+
+func (l *loop) finish(r attempt, now time.Time) {
+	for _, h := range l.joiner.finish(r, now, l.m.cfg.Cluster) {
+		l.note(h, now)
+	}
+}
+
+// note takes a sign of a refusal. The next reading publishes it in a view.
+func (l *loop) note(h hint, now time.Time) {
+	l.ledger.note(now, Refusal{Cause: h.cause, Name: h.name, Addr: h.addr, Err: errors.New(h.text)})
+	l.ledger.report(l.m.refusals)
+}

@@ -1,0 +1,84 @@
+package membership
+
+import (
+	"net/netip"
+	"time"
+
+	"github.com/doyen-election/doyen/election"
+)
+
+// Settings are what all agents of a cluster must agree on.
+type Settings struct {
+	Algorithm string // at most 32 bytes
+	Quorum    bool
+	Heartbeat time.Duration
+	Lease     time.Duration
+}
+
+// Status is how gossip sees a member.
+type Status string
+
+const (
+	Alive   Status = "alive"
+	Suspect Status = "suspect" // it did not answer; it may yet refute that
+	Dead    Status = "dead"    // it did not refute
+	Left    Status = "left"    // it said goodbye
+)
+
+// Member is an agent as gossip sees it. All but the addresses' reachability,
+// Status and RTT is what the agent says of itself, under its signature.
+type Member struct {
+	election.Member
+	Version    string         // of its program, at most 32 bytes
+	GossipAddr netip.AddrPort // as memberlist advertises it
+	PeerAddr   netip.AddrPort // where its transport listens
+	Settings   Settings
+	Status     Status
+	RTT        time.Duration // of the last answered probe; 0 when there was none
+}
+
+// View is an immutable snapshot of the cluster as this agent sees it. Receivers
+// must not change what it points to.
+type View struct {
+	// Members are the alive and suspect ones, sorted by peer ID, one entry a
+	// peer, self included.
+	Members []Member
+	// Departed are the last known dead and left ones, sorted by peer ID: at
+	// most 64, forgotten after a day. None of them is also in Members.
+	Departed []Member
+	// Refused is what stands refused now, sorted by host, name and cause.
+	Refused []Refusal
+}
+
+// Election returns the view as the elector takes it.
+func (v View) Election() election.View {
+	members := make([]election.Member, len(v.Members))
+	for i, m := range v.Members {
+		members[i] = m.Member
+		members[i].Suspected = m.Status == Suspect
+	}
+	return election.View{Members: members}
+}
+
+// Cause is why something was refused, as a stable word.
+type Cause string
+
+const (
+	CauseClusterKey Cause = "cluster_key" // the other agent's key differs, or one has none
+	CauseCluster    Cause = "cluster"     // the other agent belongs to another cluster
+	CauseNoAgent    Cause = "no_agent"    // what answers at a seed is no agent of this cluster
+	CauseSignature  Cause = "signature"   // a member's advertisement is damaged or forged
+	CauseJudge      Cause = "settings"    // Config.Judge refused the member
+	CauseName       Cause = "name"        // two agents have one name
+	CauseIdentity   Cause = "identity"    // two running agents have one identity
+)
+
+// Refusal is an agent that was not let in, or, with Self, a reason why the
+// others refuse this one.
+type Refusal struct {
+	Cause Cause
+	Name  string         // of the agent; empty when it is not known
+	Addr  netip.AddrPort // gossip address; port 0 when only the host is known
+	Err   error          // what, why and what to do
+	Self  bool           // it is this agent that the others refuse
+}

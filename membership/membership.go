@@ -1,0 +1,280 @@
+package membership
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+	"net/netip"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/memberlist"
+)
+
+// Membership is this agent's part in the gossip of its cluster.
+type Membership struct {
+	cfg    Config
+	timing timing
+	notary *notary
+	tap    *logTap
+	del    *delegate
+	wire   *wire
+	list   *memberlist.Memberlist
+	mirror *mirror
+
+	views    chan View // one slot, newest only
+	refusals chan Refusal
+	hints    chan hint
+	update   chan struct{} // one slot: the advertisement changed
+
+	ctx     context.Context
+	cancel  context.CancelFunc
+	running sync.WaitGroup
+
+	mu      sync.Mutex
+	self    Member // as last advertised
+	leaving chan struct{}
+	left    error // of Leave; set before leaving is closed
+	closed  bool
+}
+
+// New binds the gossip port, starts, and returns; it joins in the background,
+// for ever. The error says which part of the configuration is wrong or which
+// address is in use.
+func New(cfg Config) (*Membership, error) {
+	t, err := cfg.Pace.timing()
+	if err != nil {
+		return nil, err
+	}
+	if err := cfg.validate(); err != nil {
+		return nil, err
+	}
+	n, err := newNotary(cfg.Cluster, cfg.PeerIDOf)
+	if err != nil {
+		return nil, fmt.Errorf("start membership: %w", err)
+	}
+	m := &Membership{
+		cfg: cfg, timing: t, notary: n,
+		views: make(chan View, 1), refusals: make(chan Refusal, 64), hints: make(chan hint, 64),
+		update: make(chan struct{}, 1),
+	}
+	m.ctx, m.cancel = context.WithCancel(context.Background())
+	m.tap = newLogTap(cfg.Logger, cfg.Cluster, m.hints)
+	if err := m.open(); err != nil {
+		m.cancel()
+		return nil, fmt.Errorf("start membership: %w", err)
+	}
+	seeds, err := m.seeds()
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("start membership: %w", err), m.Close())
+	}
+	l := newLoop(m, seeds, time.Now())
+	m.running.Go(func() { m.tap.drain(m.ctx) })
+	m.running.Go(m.advertise)
+	m.running.Go(l.run)
+	return m, nil
+}
+
+// open binds, signs the first advertisement and starts memberlist.
+func (m *Membership) open() error {
+	logger := log.New(m.tap, "", 0)
+	w, err := listen(m.cfg, m.timing.dial, logger)
+	if err != nil {
+		return err
+	}
+	m.wire = w
+	if err := m.start(logger); err != nil {
+		return errors.Join(err, w.Shutdown())
+	}
+	return nil
+}
+
+func (m *Membership) start(logger *log.Logger) error {
+	m.self = m.cfg.Self.cloned()
+	m.self.Version = m.self.Version[:min(len(m.self.Version), maxWord)]
+	if !m.self.PeerAddr.Addr().IsValid() || m.self.PeerAddr.Addr().IsUnspecified() {
+		m.self.PeerAddr = netip.AddrPortFrom(m.wire.advertise.Addr(), m.self.PeerAddr.Port())
+	}
+	meta, err := m.notary.seal(m.self, m.cfg.Signer)
+	if err != nil {
+		return err
+	}
+	m.del = newDelegate(m.notary, gossipName(m.self.Member))
+	m.del.meta.Store(&meta)
+	cfg, err := m.listConfig(logger)
+	if err != nil {
+		return err
+	}
+	if m.list, err = memberlist.Create(cfg); err != nil {
+		return fmt.Errorf("start memberlist: %w", err)
+	}
+	if m.mirror, err = newMirror(m.wire, cfg); err != nil {
+		return errors.Join(err, m.list.Shutdown())
+	}
+	return nil
+}
+
+func (m *Membership) listConfig(logger *log.Logger) (*memberlist.Config, error) {
+	cfg := memberlist.DefaultLANConfig()
+	cfg.Name = m.del.self
+	cfg.Label = m.cfg.Cluster
+	cfg.BindPort = int(m.wire.advertise.Port())
+	cfg.AdvertisePort = cfg.BindPort
+	cfg.Transport = m.wire
+	if m.cfg.wrap != nil {
+		cfg.Transport = m.cfg.wrap(m.wire)
+	}
+	cfg.Logger = logger
+	cfg.Delegate, cfg.Events, cfg.Alive, cfg.Ping = m.del, m.del, m.del, m.del
+	// Advertisements are small and mostly signatures: nothing to compress.
+	cfg.EnableCompression = false
+
+	t := m.timing
+	cfg.ProbeInterval, cfg.ProbeTimeout = t.probeInterval, t.probeTimeout
+	cfg.SuspicionMult, cfg.SuspicionMaxTimeoutMult = t.suspicionMult, t.suspicionMaxMult
+	cfg.AwarenessMaxMultiplier = t.awareness
+	cfg.GossipInterval, cfg.PushPullInterval, cfg.TCPTimeout = t.gossip, t.pushPull, t.tcp
+	cfg.DeadNodeReclaimTime = time.Second
+	if len(m.cfg.Key) > 0 {
+		ring, err := memberlist.NewKeyring(nil, m.cfg.Key)
+		if err != nil {
+			return nil, fmt.Errorf("use cluster key: %w", err)
+		}
+		cfg.Keyring = ring
+	}
+	return cfg, nil
+}
+
+func (m *Membership) seeds() ([]seed, error) {
+	port := uint16(m.cfg.DefaultPort)
+	if port == 0 {
+		port = m.wire.advertise.Port()
+	}
+	var seeds []seed
+	for _, s := range m.cfg.Join {
+		parsed, err := parseSeed(s, port)
+		if err != nil {
+			return nil, err
+		}
+		seeds = append(seeds, parsed)
+	}
+	return seeds, nil
+}
+
+// Views returns the newest view, each once: a view not taken is replaced by the
+// next. The first holds this agent alone. The channel is never closed.
+func (m *Membership) Views() <-chan View { return m.views }
+
+// Refusals returns who is refused and why, each cause of each agent once until
+// it changes or was gone. What stands refused is also in View.Refused. The
+// channel holds 64 and is never closed.
+func (m *Membership) Refusals() <-chan Refusal { return m.refusals }
+
+// Addr returns the gossip address the others are told.
+func (m *Membership) Addr() netip.AddrPort { return m.wire.advertise }
+
+// Update changes what this agent says of itself: candidacies (sorted by
+// election) and draining; it ignores other changes. It returns at once, the
+// others hear of it by gossip. An error means that nothing was changed: the
+// advertisement would not fit, or a name is invalid.
+func (m *Membership) Update(change func(*Member)) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.closed {
+		return errWireClosed
+	}
+	wish := m.self.cloned()
+	change(&wish)
+	next := m.self
+	next.Candidacies, next.Draining = wish.cloned().Candidacies, wish.Draining
+	meta, err := m.notary.seal(next, m.cfg.Signer)
+	if err != nil {
+		return err
+	}
+	m.self = next
+	m.del.meta.Store(&meta)
+	select {
+	case m.update <- struct{}{}:
+	default:
+	}
+	return nil
+}
+
+// advertise tells the others of updates. Memberlist would block until the
+// broadcast is out; it goes out whether one waits for it or not.
+func (m *Membership) advertise() {
+	for {
+		select {
+		case <-m.update:
+			_ = m.list.UpdateNode(time.Millisecond)
+		case <-m.ctx.Done():
+			return
+		}
+	}
+}
+
+// leaveFor bounds the goodbye.
+const leaveFor = 2 * time.Second
+
+// Leave tells the others that this agent leaves, and returns when that was sent
+// or the context is over. After it the agent does not come back: Close is what
+// remains. Later calls return the first one's outcome.
+func (m *Membership) Leave(ctx context.Context) error {
+	m.mu.Lock()
+	if m.closed {
+		m.mu.Unlock()
+		return errWireClosed
+	}
+	if m.leaving == nil {
+		m.leaving = make(chan struct{})
+		limit := leaveFor
+		if deadline, ok := ctx.Deadline(); ok {
+			limit = min(limit, max(time.Until(deadline), time.Millisecond))
+		}
+		m.running.Go(func() {
+			defer close(m.leaving)
+			if err := m.list.Leave(limit); err != nil {
+				m.left = fmt.Errorf("leave cluster: %w", err)
+			}
+		})
+	}
+	leaving := m.leaving
+	m.mu.Unlock()
+	select {
+	case <-leaving:
+		return m.left
+	case <-ctx.Done():
+		return fmt.Errorf("leave cluster: %w", ctx.Err())
+	}
+}
+
+// isLeaving reports whether Leave was called.
+func (m *Membership) isLeaving() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.leaving != nil
+}
+
+// Close stops gossiping and frees the port. Without a Leave before, the others
+// take this agent for dead. It waits for a Leave under way.
+func (m *Membership) Close() error {
+	m.mu.Lock()
+	if m.closed {
+		m.mu.Unlock()
+		return nil
+	}
+	m.closed = true
+	leaving := m.leaving
+	m.mu.Unlock()
+	if leaving != nil {
+		<-leaving // memberlist panics if it is shut down while it leaves
+	}
+	m.cancel()
+	err := errors.Join(m.list.Shutdown(), m.mirror.close())
+	m.running.Wait()
+	if err != nil {
+		return fmt.Errorf("close membership: %w", err)
+	}
+	return nil
+}

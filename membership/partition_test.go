@@ -1,0 +1,87 @@
+package membership
+
+import (
+	"errors"
+	"net"
+	"net/netip"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/memberlist"
+)
+
+var loopback6 = netip.MustParseAddr("::1")
+
+// listenable returns an error if the address can't be listened on.
+func listenable(a netip.Addr) (int, error) {
+	l, err := net.Listen("tcp", netip.AddrPortFrom(a, 0).String())
+	if err != nil {
+		return 0, err
+	}
+	return l.Addr().(*net.TCPAddr).Port, l.Close()
+}
+
+// gate drops all that an agent sends while its cut is off.
+type gate struct {
+	memberlist.NodeAwareTransport
+	cut *cut
+}
+
+var errCut = errors.New("cut")
+
+func (g gate) WriteTo(b []byte, addr string) (time.Time, error) {
+	return g.WriteToAddress(b, memberlist.Address{Addr: addr})
+}
+
+func (g gate) WriteToAddress(b []byte, a memberlist.Address) (time.Time, error) {
+	if g.cut.off.Load() {
+		return time.Now(), nil
+	}
+	return g.NodeAwareTransport.WriteToAddress(b, a)
+}
+
+func (g gate) DialTimeout(addr string, d time.Duration) (net.Conn, error) {
+	return g.DialAddressTimeout(memberlist.Address{Addr: addr}, d)
+}
+
+func (g gate) DialAddressTimeout(a memberlist.Address, d time.Duration) (net.Conn, error) {
+	if g.cut.off.Load() {
+		return nil, errCut
+	}
+	return g.NodeAwareTransport.DialAddressTimeout(a, d)
+}
+
+func TestAHealedPartitionIsMerged(t *testing.T) {
+	// One cut for all: nobody reaches anybody. The first agent has no seeds, so
+	// it must look for those it lost.
+	off := &cut{}
+	gated := func(n uint64, join ...string) *agent {
+		cfg := testConfig(n)
+		cfg.Join = join
+		cfg.wrap = func(t memberlist.NodeAwareTransport) memberlist.NodeAwareTransport { return gate{t, off} }
+		return start(t, cfg)
+	}
+	a := gated(1)
+	b := gated(2, addrsOf(a)...)
+	c := gated(3, addrsOf(a)...)
+	all := []*agent{a, b, c}
+	for _, x := range all {
+		x.sees("agent-1", "agent-2", "agent-3")
+	}
+	off.off.Store(true)
+	for i, x := range all {
+		x.sees([]string{"agent-1", "agent-2", "agent-3"}[i])
+	}
+	off.off.Store(false)
+	healed := time.Now()
+	for _, x := range all {
+		x.sees("agent-1", "agent-2", "agent-3")
+		if len(x.view.Departed) != 0 {
+			t.Errorf("%s still shows as departed: %+v", x.self.Name, x.view.Departed)
+		}
+	}
+	t.Logf("merged %s after the heal", time.Since(healed))
+	if took := time.Since(healed); took > 3*time.Second {
+		t.Errorf("took %s", took)
+	}
+}

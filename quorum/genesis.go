@@ -1,0 +1,260 @@
+package quorum
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/doyen-election/doyen/election"
+)
+
+// FormationConfig is what an agent knows about the first roster.
+type FormationConfig struct {
+	Self  election.Voter
+	Names []string // the first is the proposer; the same on every agent
+	Retry time.Duration
+}
+
+// Formation makes the first roster. The first name proposes, each named agent
+// writes the proposal as pending and accepts, and once all have, it is
+// committed. A majority does not suffice, and a pending genesis binds: two
+// rosters made from overlapping voters could each elect (DESIGN section 7).
+type Formation struct {
+	cfg       FormationConfig
+	ledger    *Ledger
+	voter     *Voter
+	pendingAt uint64 // generation of the pending genesis
+	accepted  map[election.PeerID]bool
+	answers   []heldReply
+	sentAt    election.Instant
+	sent      bool
+	problem   string
+	out       []election.Envelope
+}
+
+// NewFormation returns the formation of an agent that may have a pending
+// genesis from its former life.
+func NewFormation(cfg FormationConfig, l *Ledger, v *Voter) *Formation {
+	return &Formation{cfg: cfg, ledger: l, voter: v, accepted: map[election.PeerID]bool{}}
+}
+
+// Done reports whether this agent has a durable roster.
+func (f *Formation) Done() bool { return f.voter.Roster() != nil }
+
+// Alone commits a roster of this agent alone.
+func (f *Formation) Alone(now election.Instant, cluster string) {
+	f.voter.Adopt(now, &election.Roster{Cluster: cluster, Version: election.Version{Counter: 1},
+		Voters: []election.Voter{f.cfg.Self}})
+}
+
+// Proposer reports whether this agent is the one that proposes.
+func (f *Formation) Proposer() bool {
+	return len(f.cfg.Names) > 0 && f.cfg.Names[0] == f.cfg.Self.Name
+}
+
+// Advance does what the proposer has to do now: find says which peer has a
+// name and can be reached, cluster names a new cluster.
+func (f *Formation) Advance(now election.Instant, find func(name string) (election.PeerID, bool), cluster func() string) {
+	if f.ledger.State().Roster != nil || !f.Proposer() {
+		return
+	}
+	voters, missing := f.voters(find)
+	if len(missing) > 0 {
+		f.problem = "waits for " + strings.Join(missing, ", ")
+		return
+	}
+	if p := f.ledger.State().Pending; p == nil || p.Proposer == f.cfg.Self.Peer && !slices.Equal(p.Roster.Voters, voters) {
+		f.begin(voters, cluster())
+	}
+	pending := f.ledger.State().Pending
+	if pending.Proposer != f.cfg.Self.Peer || !f.ledger.Durable(f.pendingAt) {
+		return
+	}
+	f.accepted[f.cfg.Self.Peer] = true
+	var missed []string
+	for _, v := range pending.Roster.Voters {
+		if !f.accepted[v.Peer] {
+			missed = append(missed, v.Name)
+		}
+	}
+	if len(missed) == 0 {
+		f.commit(now, pending)
+		return
+	}
+	if !f.sent || now >= f.sentAt.Add(f.cfg.Retry) {
+		f.sent, f.sentAt = true, now
+		f.send(pending, election.GenesisPropose{Genesis: *pending}, func(p election.PeerID) bool { return !f.accepted[p] })
+	}
+	if f.problem == "" || strings.HasPrefix(f.problem, "waits for") {
+		f.problem = "waits for " + strings.Join(missed, ", ")
+	}
+}
+
+// begin makes a new attempt, bound by this agent itself first.
+func (f *Formation) begin(voters []election.Voter, cluster string) {
+	f.accepted = map[election.PeerID]bool{}
+	f.sent, f.problem = false, ""
+	f.pendingAt = f.ledger.Change(func(s *election.State) {
+		s.Attempt++
+		s.Pending = &election.Genesis{Proposer: f.cfg.Self.Peer, Attempt: s.Attempt, Roster: election.Roster{
+			Cluster: cluster, Version: election.Version{Counter: 1}, Voters: voters}}
+	})
+}
+
+func (f *Formation) commit(now election.Instant, g *election.Genesis) {
+	f.problem = ""
+	f.voter.Adopt(now, &g.Roster)
+	generation := f.ledger.generation
+	for _, v := range g.Roster.Voters {
+		if v.Peer != f.cfg.Self.Peer {
+			f.answers = append(f.answers, heldReply{generation: generation,
+				Envelope: election.Envelope{To: v.Peer, Message: election.GenesisCommit{Genesis: *g}}})
+		}
+	}
+}
+
+func (f *Formation) voters(find func(string) (election.PeerID, bool)) (voters []election.Voter, missing []string) {
+	for _, name := range f.cfg.Names {
+		peer, ok := f.cfg.Self.Peer, true
+		if name != f.cfg.Self.Name {
+			peer, ok = find(name)
+		}
+		if !ok {
+			missing = append(missing, name)
+			continue
+		}
+		voters = append(voters, election.Voter{Name: name, Peer: peer})
+	}
+	election.SortVoters(voters)
+	return voters, missing
+}
+
+func (f *Formation) send(g *election.Genesis, m election.Message, to func(election.PeerID) bool) {
+	for _, v := range g.Roster.Voters {
+		if v.Peer != f.cfg.Self.Peer && to(v.Peer) {
+			f.out = append(f.out, election.Envelope{To: v.Peer, Message: m})
+		}
+	}
+}
+
+// Propose handles a proposal. What binds this agent already is kept.
+func (f *Formation) Propose(from election.PeerID, m election.GenesisPropose) {
+	g := m.Genesis
+	if reason := f.objection(from, &g); reason != "" {
+		f.out = append(f.out, election.Envelope{To: from, Message: election.GenesisRefuse{
+			Cluster: g.Roster.Cluster, Attempt: g.Attempt, Reason: reason}})
+		return
+	}
+	if !f.ledger.State().Pending.Same(&g) {
+		f.pendingAt = f.ledger.Change(func(s *election.State) { s.Pending = &g })
+	}
+	f.problem = "waits for " + f.cfg.Names[0] + " to commit"
+	f.answers = append(f.answers, heldReply{generation: f.pendingAt, Envelope: election.Envelope{To: from,
+		Message: election.GenesisAccept{Cluster: g.Roster.Cluster, Attempt: g.Attempt}}})
+}
+
+// objection says why this agent can't accept the genesis; empty if it can.
+func (f *Formation) objection(from election.PeerID, g *election.Genesis) string {
+	var names []string
+	named := false
+	for _, v := range g.Roster.Voters {
+		names = append(names, v.Name)
+		named = named || v == f.cfg.Self
+	}
+	own := slices.Sorted(slices.Values(f.cfg.Names))
+	slices.Sort(names)
+	held := f.ledger.State()
+	switch {
+	case g.Proposer != from || g.Roster.Version != (election.Version{Counter: 1}) || g.Roster.Joint():
+		return "it is not well formed"
+	case held.Roster != nil && held.Roster.Cluster == g.Roster.Cluster:
+		return "it is committed here already"
+	case held.Roster != nil:
+		return "this agent belongs to another cluster (" + held.Roster.Cluster + ") already"
+	case !slices.Equal(own, names):
+		return fmt.Sprintf("this agent was started with --voters %s", strings.Join(f.cfg.Names, ","))
+	case !named:
+		return "this agent has another identity than the one named"
+	case held.Pending == nil || held.Pending.Same(g):
+		return ""
+	case held.Pending.Proposer == g.Proposer && held.Pending.Attempt < g.Attempt:
+		return "" // its earlier attempt can't be committed any more: the proposer gave it up
+	default:
+		return fmt.Sprintf("another formation, proposed by %s, is pending here; if it can't finish, restart this agent once with --reset-genesis", held.Pending.Proposer)
+	}
+}
+
+// Accept counts an acceptance of the proposal under way.
+func (f *Formation) Accept(from election.PeerID, m election.GenesisAccept) {
+	p := f.ledger.State().Pending
+	if p != nil && p.Proposer == f.cfg.Self.Peer && p.Attempt == m.Attempt && p.Roster.Cluster == m.Cluster {
+		f.accepted[from] = true
+	}
+}
+
+// Refuse takes note of why the formation can't finish.
+func (f *Formation) Refuse(name string, m election.GenesisRefuse) {
+	p := f.ledger.State().Pending
+	if p != nil && p.Attempt == m.Attempt && p.Roster.Cluster == m.Cluster {
+		f.problem = fmt.Sprintf("%s refuses: %s", name, m.Reason)
+	}
+}
+
+// Commit commits the pending genesis, and no other.
+func (f *Formation) Commit(now election.Instant, m election.GenesisCommit) {
+	if f.ledger.State().Roster == nil && f.ledger.State().Pending.Same(&m.Genesis) {
+		f.problem = ""
+		f.voter.Adopt(now, &m.Genesis.Roster)
+	}
+}
+
+// Learn judges a roster told by another agent while this one has none: it may
+// be taken over if it is the pending genesis or a successor of it, or if this
+// agent is not bound by it. Its own proposal binds no proposer that has not
+// committed it: nobody else can.
+func (f *Formation) Learn(now election.Instant, r *election.Roster) {
+	held := f.ledger.State()
+	genesis := r.Version == election.Version{Counter: 1}
+	switch {
+	case held.Roster != nil:
+		f.voter.Adopt(now, r)
+	case held.Pending != nil && held.Pending.Roster.Cluster == r.Cluster:
+		f.voter.Adopt(now, r)
+	case held.Pending != nil && held.Pending.Proposer != f.cfg.Self.Peer:
+		f.problem = "another formation is committed elsewhere; restart this agent once with --reset-genesis to join it"
+	case genesis && r.Has(f.cfg.Self.Peer):
+		f.problem = "a committed roster names this agent, but its own record of it is lost"
+	default:
+		f.problem = ""
+		f.voter.Adopt(now, r)
+	}
+}
+
+// Settle releases the answers whose writes are durable, and returns everything
+// that may leave now.
+func (f *Formation) Settle() []election.Envelope {
+	f.answers = slices.DeleteFunc(f.answers, func(h heldReply) bool {
+		durable := f.ledger.Durable(h.generation)
+		if durable {
+			f.out = append(f.out, h.Envelope)
+		}
+		return durable
+	})
+	out := f.out
+	f.out = nil
+	return out
+}
+
+// Problem says why there is no roster yet; empty once there is one.
+func (f *Formation) Problem() string {
+	switch {
+	case f.Done():
+		return ""
+	case f.problem == "" && len(f.cfg.Names) == 0:
+		return "waits for a member that knows the roster"
+	case f.problem == "":
+		return "waits for the proposal of " + f.cfg.Names[0]
+	}
+	return f.problem
+}

@@ -1,0 +1,180 @@
+package quorum
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/doyen-election/doyen/election"
+)
+
+// founder is one agent in the making of a first roster.
+type founder struct {
+	t         *testing.T
+	self      election.Voter
+	names     []string
+	disk      election.State
+	ledger    *Ledger
+	formation *Formation
+	voter     *Voter
+}
+
+func newFounder(t *testing.T, name string, peer election.PeerID, names ...string) *founder {
+	f := &founder{t: t, self: election.Voter{Name: name, Peer: peer}, names: names, disk: election.State{Peer: peer}}
+	f.start()
+	return f
+}
+
+func (f *founder) start() {
+	f.ledger = NewLedger(f.disk, testLease)
+	f.voter = NewVoter(VoterConfig{Self: f.self.Peer, Drift: testDrift, Lease: testLease, VoteTimeout: timeout}, f.ledger, 0)
+	f.formation = NewFormation(FormationConfig{Self: f.self, Names: f.names, Retry: timeout}, f.ledger, f.voter)
+}
+
+// settle writes what is due and returns what may leave then.
+func (f *founder) settle(now election.Instant) []election.Envelope {
+	if w := f.ledger.Next(now); w != nil {
+		f.disk = w.State
+		f.ledger.Persisted(w.Write)
+	}
+	f.voter.Settle(now)
+	return f.formation.Settle()
+}
+
+func (f *founder) receive(from election.PeerID, m election.Message) {
+	switch m := m.(type) {
+	case election.GenesisPropose:
+		f.formation.Propose(from, m)
+	case election.GenesisAccept:
+		f.formation.Accept(from, m)
+	case election.GenesisRefuse:
+		f.formation.Refuse(string(from), m)
+	case election.GenesisCommit:
+		f.formation.Commit(0, m)
+	}
+}
+
+// run lets the founders talk until nothing moves, losing what cut says.
+func run(now election.Instant, founders map[election.PeerID]*founder, cut func(from, to election.PeerID, m election.Message) bool) {
+	find := func(name string) (election.PeerID, bool) {
+		for id, f := range founders {
+			if f.self.Name == name {
+				return id, true
+			}
+		}
+		return "", false
+	}
+	for range 10 {
+		for _, id := range []election.PeerID{"pa", "pb", "pc", "pd"} {
+			f := founders[id]
+			if f == nil {
+				continue
+			}
+			f.formation.Advance(now, find, func() string { return "cluster-by-" + string(id) })
+			for _, m := range f.settle(now) {
+				if to := founders[m.To]; to != nil && (cut == nil || !cut(id, m.To, m.Message)) {
+					to.receive(id, m.Message)
+				}
+			}
+		}
+	}
+}
+
+func trio(t *testing.T) map[election.PeerID]*founder {
+	return map[election.PeerID]*founder{
+		"pa": newFounder(t, "a", "pa", "a", "b", "c"),
+		"pb": newFounder(t, "b", "pb", "a", "b", "c"),
+		"pc": newFounder(t, "c", "pc", "a", "b", "c"),
+	}
+}
+
+func TestGenesisCommitsOnceAllNamedAccepted(t *testing.T) {
+	fs := trio(t)
+	absent := fs["pc"]
+	delete(fs, "pc")
+	run(at(0), fs, nil)
+	if fs["pa"].formation.Done() || !strings.Contains(fs["pa"].formation.Problem(), "waits for c") {
+		t.Fatalf("with c absent: %q", fs["pa"].formation.Problem())
+	}
+	fs["pc"] = absent
+	run(at(1000), fs, nil)
+	for id, f := range fs {
+		if !f.formation.Done() || f.disk.Roster == nil || f.disk.Pending != nil {
+			t.Errorf("%s is not formed: %q", id, f.formation.Problem())
+		}
+	}
+}
+
+func TestAPendingGenesisBindsAgainstAWipedProposer(t *testing.T) {
+	fs := trio(t)
+	// All accept, but the commit reaches nobody; then the first agent loses its disk.
+	run(at(0), fs, func(from, to election.PeerID, m election.Message) bool {
+		_, commit := m.(election.GenesisCommit)
+		return commit
+	})
+	delete(fs, "pa")
+	fs["pd"] = newFounder(t, "a", "pd", "a", "b", "c")
+	run(at(1000), fs, nil)
+	if fs["pd"].formation.Done() || fs["pb"].formation.Done() {
+		t.Fatal("a second genesis was committed from overlapping voters")
+	}
+	if p := fs["pd"].formation.Problem(); !strings.Contains(p, "refuses") || !strings.Contains(p, "--reset-genesis") {
+		t.Fatalf("the wiped agent says %q, want who refuses and what to do", p)
+	}
+}
+
+func TestALaterAttemptOfTheSameProposerReplacesItsEarlierOne(t *testing.T) {
+	fs := trio(t)
+	run(at(0), fs, func(from, to election.PeerID, m election.Message) bool { return to == "pc" })
+	// c never accepted and comes back as another identity: the proposer tries anew.
+	delete(fs, "pc")
+	fs["pd"] = newFounder(t, "c", "pd", "a", "b", "c")
+	run(at(1000), fs, nil)
+	for id, f := range fs {
+		if !f.formation.Done() || !f.voter.Roster().Has("pd") {
+			t.Errorf("%s is not formed with the new c: %q", id, f.formation.Problem())
+		}
+	}
+	if fs["pa"].disk.Attempt != 2 {
+		t.Errorf("attempt %d, want 2", fs["pa"].disk.Attempt)
+	}
+}
+
+func TestOnlyThePendingGenesisIsCommitted(t *testing.T) {
+	f := newFounder(t, "b", "pb", "a", "b", "c")
+	g := election.Genesis{Proposer: "pa", Attempt: 1, Roster: election.Roster{Cluster: "x", Version: election.Version{Counter: 1},
+		Voters: []election.Voter{{Name: "a", Peer: "pa"}, {Name: "b", Peer: "pb"}, {Name: "c", Peer: "pc"}}}}
+	f.formation.Commit(0, election.GenesisCommit{Genesis: g})
+	f.formation.Learn(0, &g.Roster)
+	f.settle(0)
+	if f.formation.Done() {
+		t.Fatal("an agent that accepted nothing committed a genesis that names it")
+	}
+}
+
+func TestAnAcceptedGenesisSurvivesARestart(t *testing.T) {
+	fs := trio(t)
+	run(at(0), fs, func(from, to election.PeerID, m election.Message) bool {
+		_, commit := m.(election.GenesisCommit)
+		return commit || to == "pc"
+	})
+	fs["pb"].start()
+	if fs["pb"].ledger.State().Pending == nil {
+		t.Fatal("the pending genesis is forgotten")
+	}
+	fs["pa"].start()
+	run(at(1000), fs, nil)
+	for id, f := range fs {
+		if !f.formation.Done() {
+			t.Errorf("%s is not formed after the restarts: %q", id, f.formation.Problem())
+		}
+	}
+}
+
+func TestGenesisIsRefusedByAnAgentStartedWithOtherVoters(t *testing.T) {
+	fs := trio(t)
+	fs["pc"] = newFounder(t, "c", "pc", "a", "c")
+	run(at(0), fs, nil)
+	if p := fs["pa"].formation.Problem(); !strings.Contains(p, "--voters a,c") {
+		t.Fatalf("the proposer says %q, want the other's --voters", p)
+	}
+}

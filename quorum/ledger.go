@@ -1,0 +1,100 @@
+package quorum
+
+import (
+	"time"
+
+	"github.com/doyen-election/doyen/election"
+)
+
+// Ledger holds the durable state in memory and orders its writes: at most one
+// is under way, and all changes made meanwhile share the next one, so that the
+// grants of many elections cost one fsync.
+//
+// Invariant: durable ≤ writing ≤ generation, and urgent ≤ generation.
+type Ledger struct {
+	state      election.State
+	generation uint64 // counts changes
+	urgent     uint64 // the newest change somebody waits for
+	durable    uint64 // the newest change known to be on disk
+	writing    uint64 // the newest change in the write under way; 0: none
+	writes     uint64 // numbers the writes
+	failing    bool
+	retryAt    election.Instant
+	retry      time.Duration
+}
+
+// NewLedger returns a ledger of a state that is on disk. A failed write is
+// tried again after retry.
+func NewLedger(s election.State, retry time.Duration) *Ledger {
+	s = s.Clone()
+	if s.Grants == nil {
+		s.Grants = map[election.Name]election.Grant{}
+	}
+	if s.Seen == nil {
+		s.Seen = map[election.Name]election.Term{}
+	}
+	return &Ledger{state: s, retry: retry}
+}
+
+// State returns the state in memory, part of which may not be durable yet. It
+// is for reading only.
+func (l *Ledger) State() *election.State { return &l.state }
+
+// Change applies a change that somebody waits for, and returns its generation.
+func (l *Ledger) Change(change func(*election.State)) uint64 {
+	l.urgent = l.Note(change)
+	return l.urgent
+}
+
+// Note applies a change that nobody waits for: it goes with the next write.
+func (l *Ledger) Note(change func(*election.State)) uint64 {
+	change(&l.state)
+	l.generation++
+	return l.generation
+}
+
+// Durable reports whether the change of that generation is on disk.
+func (l *Ledger) Durable(generation uint64) bool { return generation <= l.durable }
+
+// Settled reports whether no change that somebody waits for is missing on disk.
+func (l *Ledger) Settled() bool { return l.urgent <= l.durable }
+
+// Failing reports whether the last write failed.
+func (l *Ledger) Failing() bool { return l.failing }
+
+// Next returns the write to start now, nil if none is due.
+func (l *Ledger) Next(now election.Instant) *election.Persist {
+	if l.Settled() || l.writing != 0 || (l.failing && now < l.retryAt) {
+		return nil
+	}
+	l.writes++
+	l.writing = l.generation
+	return &election.Persist{Write: l.writes, State: l.state.Clone()}
+}
+
+// Persisted takes note that the write is on disk. It reports false for a write
+// that is not the one under way.
+func (l *Ledger) Persisted(write uint64) bool {
+	if l.writing == 0 || write != l.writes {
+		return false
+	}
+	l.durable, l.writing, l.failing = l.writing, 0, false
+	return true
+}
+
+// Failed takes note that the write may or may not be on disk. It will be tried
+// again, with everything that changed since.
+func (l *Ledger) Failed(write uint64, now election.Instant) {
+	if l.writing == 0 || write != l.writes {
+		return
+	}
+	l.writing, l.failing, l.retryAt = 0, true, now.Add(l.retry)
+}
+
+// WakeAt is when a failed write is tried again, Never if none failed.
+func (l *Ledger) WakeAt() election.Instant {
+	if l.failing && l.writing == 0 && !l.Settled() {
+		return l.retryAt
+	}
+	return election.Never
+}

@@ -1,0 +1,55 @@
+package quorum
+
+import (
+	"slices"
+
+	"github.com/doyen-election/doyen/election"
+)
+
+// Majority returns how many of n voters decide.
+func Majority(n int) int { return n/2 + 1 }
+
+// Confirmed reports whether the voters for which has is true form a majority
+// of the roster: of both halves when it is joint.
+func Confirmed(r *election.Roster, has func(election.PeerID) bool) bool {
+	if r == nil || !confirms(r.Voters, has) {
+		return false
+	}
+	return !r.Joint() || confirms(r.Next, has)
+}
+
+func confirms(voters []election.Voter, has func(election.PeerID) bool) bool {
+	n := 0
+	for _, v := range voters {
+		if has(v.Peer) {
+			n++
+		}
+	}
+	return n >= Majority(len(voters))
+}
+
+// supportedSince returns the latest instant such that the voters whose counted
+// send is at or after it form a majority of the roster (H3).
+func supportedSince(r *election.Roster, sends map[election.PeerID]election.Instant) (election.Instant, bool) {
+	since, ok := majoritySend(r.Voters, sends)
+	if !ok || !r.Joint() {
+		return since, ok
+	}
+	next, ok := majoritySend(r.Next, sends)
+	return min(since, next), ok
+}
+
+func majoritySend(voters []election.Voter, sends map[election.PeerID]election.Instant) (election.Instant, bool) {
+	var counted []election.Instant
+	for _, v := range voters {
+		if at, ok := sends[v.Peer]; ok {
+			counted = append(counted, at)
+		}
+	}
+	need := Majority(len(voters))
+	if len(counted) < need {
+		return 0, false
+	}
+	slices.Sort(counted)
+	return counted[len(counted)-need], true
+}

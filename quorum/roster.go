@@ -1,0 +1,82 @@
+package quorum
+
+import (
+	"github.com/doyen-election/doyen/election"
+)
+
+// Propose handles a roster proposed by the leader of the roster election (R1).
+func (v *Voter) Propose(now election.Instant, from election.PeerID, p election.RosterPropose) {
+	v.roundRoster(now, queued{from: from, message: p})
+}
+
+// Adopt takes over a newer roster that came with another message (R2). It is
+// durable, and Roster returns it, once Settle says so.
+func (v *Voter) Adopt(now election.Instant, r *election.Roster) {
+	if v.newer(r) {
+		v.roundRoster(now, queued{message: election.Report{Roster: r}})
+	}
+}
+
+// roundRoster handles a roster message now, or once no vote is being written.
+func (v *Voter) roundRoster(now election.Instant, q queued) {
+	if !v.idle() {
+		if len(v.proposed) < maxQueued {
+			v.proposed = append(v.proposed, q)
+		}
+		return
+	}
+	v.handleRoster(now, q)
+}
+
+func (v *Voter) handleRoster(now election.Instant, q queued) {
+	switch m := q.message.(type) {
+	case election.RosterPropose:
+		v.propose(now, q.from, m)
+	case election.Report:
+		if v.newer(m.Roster) {
+			v.adoption = v.ledger.Change(func(s *election.State) { s.Roster, s.Pending = m.Roster, nil })
+		}
+	}
+}
+
+// newer reports whether r is a newer version of this voter's roster. An agent
+// without a roster takes any that genesis let through.
+func (v *Voter) newer(r *election.Roster) bool {
+	if r == nil {
+		return false
+	}
+	held := v.ledger.State().Roster
+	return held == nil || held.Cluster == r.Cluster && held.Version.Before(r.Version)
+}
+
+// propose accepts iff the granted term of the roster election is at most the
+// driver's and the version is newer, raising that term. A repeat of the version
+// held is acknowledged under the same test.
+func (v *Voter) propose(now election.Instant, from election.PeerID, p election.RosterPropose) {
+	held := v.ledger.State().Roster
+	g := v.ledger.State().Grants[election.RosterElection]
+	if held != nil && held.Cluster != p.Roster.Cluster {
+		return
+	}
+	repeat := held != nil && held.Version == p.Roster.Version
+	if g.Term > p.Driver || !repeat && !v.newer(&p.Roster) || p.Roster.Version.Driver != p.Driver {
+		v.out = append(v.out, election.Envelope{To: from, Message: election.RosterRefuse{Driver: p.Driver,
+			Version: p.Roster.Version, Granted: g.Term, Roster: held}})
+		return
+	}
+	generation := v.ledger.durable
+	if !repeat || g.Term < p.Driver {
+		generation = v.ledger.Change(func(s *election.State) {
+			s.Roster, s.Pending = &p.Roster, nil
+			if g.Term < p.Driver {
+				s.Grants[election.RosterElection] = election.Grant{Term: p.Driver, Holder: p.Holder, Lease: v.cfg.Lease}
+			}
+		})
+		v.adoption = generation
+	}
+	v.held = append(v.held, heldReply{generation: generation, Envelope: election.Envelope{To: from,
+		Message: election.RosterAccept{Driver: p.Driver, Version: p.Roster.Version, Highest: max(v.Highest(), p.Roster.Floor)}}})
+	if v.ledger.Durable(generation) {
+		v.Settle(now)
+	}
+}

@@ -1,0 +1,4 @@
+package ring
+
+// Remembered is how many things about others this agent holds in memory.
+func (r *Ring) Remembered() int { return len(r.at) + len(r.hops) + len(r.passages) }

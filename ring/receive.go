@@ -1,0 +1,124 @@
+package ring
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/doyen-election/doyen/election"
+)
+
+// Receive takes a Ring message of this election. Others are dropped, and so is
+// what the sender should not have sent.
+func (r *Ring) Receive(now election.Instant, f election.Field, from election.PeerID, m election.Message) election.Verdict {
+	var v election.Verdict
+	if from != r.self && from != "" {
+		switch m := m.(type) {
+		case election.RingElection:
+			if m.Election == r.election && m.Round.Origin == m.Best.Peer && m.Best.Peer != "" {
+				v.Send = append(v.Send, election.Envelope{To: from, Message: election.RingAck{
+					Election: r.election, Round: m.Round, Best: m.Best.Peer,
+				}})
+				r.receiveToken(now, f, m, &v)
+			}
+		case election.RingAck:
+			if m.Election == r.election {
+				r.receiveAck(from, m)
+			}
+		case election.RingElected:
+			if m.Election == r.election && m.Leader.Peer != "" {
+				r.receiveElected(f, election.Leadership{Leader: m.Leader, Term: m.Term}, &v)
+			}
+		}
+	}
+	return r.proceed(now, f, v)
+}
+
+// receiveToken passes a better token on, replaces a worse one by an own token
+// unless one is or was out in this round, and takes its own home.
+func (r *Ring) receiveToken(now election.Instant, f election.Field, m election.RingElection, v *election.Verdict) {
+	ring := members(f, r.self)
+	switch {
+	case m.Best.Peer == r.self:
+		r.receiveOwn(now, f, m, v)
+	case f.Leads != nil:
+		v.Send = append(v.Send, r.elected(m.Round.Origin, *f.Leads))
+	case !contains(ring, m.Best.Peer):
+		// Its best is dead or left: nobody would ever take it home.
+		if f.Able && r.phase == idle {
+			r.begin(now, f, v)
+		}
+	case !r.notePassage(m):
+		// Repeated: a hop was skipped that was only slow, or its ack got lost.
+	case !f.Able:
+		r.send(now, ring, hop{token: m, to: r.self}, v)
+	case m.Best.Above(f.Self):
+		if r.phase != yielded || !r.ahead.Above(m.Best) {
+			r.yield(f, m.Best, r.giveUpAt(now, f, ring))
+		}
+		r.send(now, ring, hop{token: m, to: r.self}, v)
+	case r.phase == idle || r.phase == yielded && r.ahead == (election.Rank{}):
+		r.begin(now, f, v)
+	}
+}
+
+// receiveOwn nominates if the token of the current round came home. A rank that
+// changed on the way needs a new round: others compared the old one.
+func (r *Ring) receiveOwn(now election.Instant, f election.Field, m election.RingElection, v *election.Verdict) {
+	if r.phase != entered || m.Round.Number != r.number || !f.Able || f.Leads != nil {
+		return
+	}
+	if m.Best != f.Self {
+		r.begin(now, f, v)
+		return
+	}
+	r.nominate(v)
+}
+
+// receiveAck settles the hop to that candidate. An ack of a candidate that was
+// skipped meanwhile changes nothing.
+func (r *Ring) receiveAck(from election.PeerID, m election.RingAck) {
+	r.hops = slices.DeleteFunc(r.hops, func(h hop) bool {
+		return h.to == from && h.token.Round == m.Round && h.token.Best.Peer == m.Best
+	})
+}
+
+// receiveElected passes a new announcement on, up to its origin. It may be
+// stale, so it changes nothing else: the elector calls Stop once it knows the
+// leader by its heartbeats, which need not go round.
+func (r *Ring) receiveElected(f election.Field, l election.Leadership, v *election.Verdict) {
+	if l.Leader.Peer == r.self || !r.noteAnnounced(l) {
+		return
+	}
+	if next := after(members(f, r.self), r.self); next != r.self {
+		v.Send = append(v.Send, r.elected(next, l))
+	}
+}
+
+// noteAnnounced reports whether the announcement is newer than all before.
+func (r *Ring) noteAnnounced(l election.Leadership) bool {
+	if cmp.Or(
+		cmp.Compare(l.Term, r.announced.Term),
+		cmp.Compare(l.Leader.Peer, r.announced.Leader.Peer),
+		cmp.Compare(l.Leader.Boot, r.announced.Leader.Boot),
+	) <= 0 {
+		return false
+	}
+	r.announced = l
+	return true
+}
+
+// notePassage reports whether the token is newer than all before of that run of
+// its origin. The other run's number says nothing, so the newest arrival wins.
+func (r *Ring) notePassage(m election.RingElection) bool {
+	p := passage{origin: m.Best.Peer, joined: m.Best.JoinedAt, number: m.Round.Number}
+	i := slices.IndexFunc(r.passages, func(q passage) bool { return q.origin == p.origin })
+	switch {
+	case i < 0:
+		r.passages = append(r.passages, p)
+	case r.passages[i].joined == p.joined && r.passages[i].number >= p.number:
+		return false
+	default:
+		r.passages[i] = p
+	}
+	return true
+}

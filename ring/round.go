@@ -1,0 +1,138 @@
+package ring
+
+import (
+	"slices"
+	"time"
+
+	"github.com/doyen-election/doyen/election"
+)
+
+// begin sends an own token of a new round. Alone in the ring it is home at once.
+func (r *Ring) begin(now election.Instant, f election.Field, v *election.Verdict) {
+	ring := members(f, r.self)
+	r.number++
+	r.phase, r.until = entered, r.giveUpAt(now, f, ring)
+	r.ahead, r.at = election.Rank{}, better(f)
+	r.send(now, ring, hop{to: r.self, token: election.RingElection{
+		Election: r.election,
+		Round:    election.RoundID{Origin: r.self, Number: r.number},
+		Best:     f.Self,
+	}}, v)
+}
+
+// giveUpAt is when a token sent now is taken for lost: a hop timeout for each
+// hop, counted past the end of the old lease, since before it no vote can be
+// had. Each next best gives up a hop timeout later, so that not all start anew.
+func (r *Ring) giveUpAt(now election.Instant, f election.Field, ring []election.PeerID) election.Instant {
+	hops := len(ring) + len(better(f))
+	return max(now, f.Patience).Add(time.Duration(hops) * r.timeout)
+}
+
+// yield waits for the outcome of a better candidate's round. The own token, if
+// one is out, no longer matters.
+func (r *Ring) yield(f election.Field, to election.Rank, until election.Instant) {
+	if r.phase == nominated {
+		return
+	}
+	if r.phase != idle {
+		until = max(until, r.until)
+	}
+	r.dropHop(r.self)
+	r.phase, r.until = yielded, until
+	r.ahead, r.at = to, nil
+	if contains(members(f, r.self), to.Peer) {
+		r.at = []election.PeerID{to.Peer}
+	}
+}
+
+func (r *Ring) nominate(v *election.Verdict) {
+	r.dropHop(r.self)
+	r.phase = nominated
+	v.Nominee = true
+}
+
+// send takes a token to the candidate after h.to. A token that reaches self
+// again this way met nobody: an own one is home. Past its origin a token of
+// somebody else's has nowhere to go.
+func (r *Ring) send(now election.Instant, ring []election.PeerID, h hop, v *election.Verdict) {
+	origin := h.token.Round.Origin
+	r.dropHop(origin)
+	if h.to == origin && origin != r.self {
+		return
+	}
+	h.to, h.until = after(ring, h.to), now.Add(r.timeout)
+	switch {
+	case h.to != r.self:
+		r.hops = append(r.hops, h)
+		v.Send = append(v.Send, election.Envelope{To: h.to, Message: h.token})
+	case origin == r.self:
+		r.nominate(v)
+	}
+}
+
+// proceed draws the conclusions from what is known by now, and completes the
+// verdict.
+func (r *Ring) proceed(now election.Instant, f election.Field, v election.Verdict) election.Verdict {
+	ring := members(f, r.self)
+	r.forget(ring)
+	switch {
+	case f.Leads != nil:
+		r.Stop()
+	case !f.Able && r.phase != nominated: // a nominee's attempt is the elector's to end
+		r.Stop()
+	case r.phase != nominated:
+		r.watch(now, f, ring)
+	}
+	for _, h := range slices.Clone(r.hops) {
+		if now >= h.until || !contains(ring, h.to) {
+			r.send(now, ring, h, &v)
+		}
+	}
+	if (r.phase == entered || r.phase == yielded) && now >= r.until {
+		r.begin(now, f, &v)
+	}
+	v.WakeAt = election.Never
+	if r.phase == entered || r.phase == yielded {
+		v.WakeAt = r.until
+	}
+	for _, h := range r.hops {
+		v.WakeAt = min(v.WakeAt, h.until)
+	}
+	return v
+}
+
+// watch notices that a candidate left which may have taken the token that
+// matters here with it. Then the best one left starts anew at once, and each
+// next one a hop timeout later, so that not all do.
+func (r *Ring) watch(now election.Instant, f election.Field, ring []election.PeerID) {
+	before := len(r.at)
+	r.at = slices.DeleteFunc(r.at, func(p election.PeerID) bool { return !contains(ring, p) })
+	if len(r.at) == before {
+		return
+	}
+	r.ahead = election.Rank{}
+	r.until = min(r.until, now.Add(time.Duration(len(better(f)))*r.timeout))
+}
+
+// better returns the candidates that rank above this agent, best first.
+func better(f election.Field) []election.PeerID {
+	var peers []election.PeerID
+	for _, rank := range f.Ranks {
+		if rank.Above(f.Self) {
+			peers = append(peers, rank.Peer)
+		}
+	}
+	return peers
+}
+
+// forget drops the tokens and passages of origins that are no longer in the
+// ring: such a token must not circulate.
+func (r *Ring) forget(ring []election.PeerID) {
+	r.hops = slices.DeleteFunc(r.hops, func(h hop) bool { return !contains(ring, h.token.Round.Origin) })
+	r.passages = slices.DeleteFunc(r.passages, func(p passage) bool { return !contains(ring, p.origin) })
+}
+
+// dropHop forgets the unacknowledged hop of that origin's token.
+func (r *Ring) dropHop(origin election.PeerID) {
+	r.hops = slices.DeleteFunc(r.hops, func(h hop) bool { return h.token.Round.Origin == origin })
+}

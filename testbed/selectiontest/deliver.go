@@ -1,0 +1,173 @@
+package selectiontest
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/doyen-election/doyen/election"
+)
+
+// InFlight returns how many messages are under way.
+func (n *Network) InFlight() int { return len(n.queue) }
+
+// Deliver delivers the oldest message under way.
+func (n *Network) Deliver() { n.DeliverAt(0) }
+
+// DeliverAt delivers the i-th oldest message under way.
+func (n *Network) DeliverAt(i int) {
+	m := n.queue[i]
+	n.queue = slices.Delete(n.queue, i, i+1)
+	to := n.Agent(m.to)
+	lost := to.Dead || n.Lose != nil && n.Lose()
+	n.logf("  %s -> %s %s%s\n", m.from, m.to, describe(m.message), note(lost))
+	if lost {
+		return
+	}
+	n.carryOut(to, to.Selector.Receive(n.Now, n.Field(to), m.from, m.message))
+	if term, ok := announced(m.message); ok && term > to.Follows {
+		to.Follows, to.Nominee = term, false
+		to.Selector.Stop()
+		n.Tick(to)
+		n.logf("%s follows in term %d\n", m.to, term)
+	}
+}
+
+// DeliverFirst returns, for a delivery in random order that keeps the order on
+// each link, the indexes of the messages that are first on theirs.
+func (n *Network) DeliverFirst() []int {
+	type link struct{ from, to election.PeerID }
+	seen := map[link]bool{}
+	var first []int
+	for i, m := range n.queue {
+		if l := (link{m.from, m.to}); !seen[l] {
+			seen[l] = true
+			first = append(first, i)
+		}
+	}
+	return first
+}
+
+// Repeat puts a copy of the i-th oldest message under way again.
+func (n *Network) Repeat(i int) { n.queue = append(n.queue, n.queue[i]) }
+
+// Discard loses the i-th oldest message under way.
+func (n *Network) Discard(i int) {
+	m := n.queue[i]
+	n.queue = slices.Delete(n.queue, i, i+1)
+	n.logf("  %s -> %s %s (lost)\n", m.from, m.to, describe(m.message))
+}
+
+// DeliverAll delivers until nothing is under way. More than the limit of
+// messages is a storm and fails the test.
+func (n *Network) DeliverAll(limit int) {
+	n.tb.Helper()
+	for ; n.InFlight() > 0; limit-- {
+		if limit == 0 {
+			n.tb.Fatalf("message storm: %d still under way, sent %v", n.InFlight(), n.Sent)
+		}
+		n.Deliver()
+	}
+}
+
+// NextWake is when the first agent wants to be woken.
+func (n *Network) NextWake() election.Instant {
+	next := election.Never
+	for _, a := range n.agents {
+		next = min(next, a.wake)
+	}
+	return next
+}
+
+// AdvanceTo moves the time and wakes whoever is due, best first.
+func (n *Network) AdvanceTo(at election.Instant) {
+	n.Now = max(n.Now, at)
+	n.logf("at %s\n", n.Now.Sub(0))
+	for _, a := range n.agents {
+		if a.wake <= n.Now {
+			n.Tick(a)
+		}
+	}
+}
+
+// Settle delivers everything and lets time pass, until somebody is nominee and
+// nothing is under way, or nobody wants to be woken, or the time is up.
+func (n *Network) Settle(until election.Instant, limit int) {
+	n.tb.Helper()
+	for {
+		n.DeliverAll(limit)
+		next := n.NextWake()
+		if len(n.Nominees()) > 0 || next == election.Never || next > until {
+			return
+		}
+		n.AdvanceTo(next)
+	}
+}
+
+// Nominees returns the live nominees, best first.
+func (n *Network) Nominees() []election.PeerID {
+	var nominees []election.PeerID
+	for _, a := range n.agents {
+		if a.Nominee && !a.Dead {
+			nominees = append(nominees, a.Rank.Peer)
+		}
+	}
+	return nominees
+}
+
+// announced returns the term of an announcement.
+func announced(m election.Message) (election.Term, bool) {
+	switch m := m.(type) {
+	case election.BullyCoordinator:
+		return m.Term, true
+	case election.RingElected:
+		return m.Term, true
+	}
+	return 0, false
+}
+
+// kind is the literature's name of a message.
+func kind(m election.Message) string {
+	switch m.(type) {
+	case election.BullyElection, election.RingElection:
+		return "Election"
+	case election.BullyAnswer:
+		return "Answer"
+	case election.BullyDecline:
+		return "Decline"
+	case election.BullyCoordinator:
+		return "Coordinator"
+	case election.RingAck:
+		return "Ack"
+	case election.RingElected:
+		return "Elected"
+	}
+	return fmt.Sprintf("%T", m)
+}
+
+// describe writes a message so that a person can read it.
+func describe(m election.Message) string {
+	switch m := m.(type) {
+	case election.BullyElection:
+		return fmt.Sprintf("Election round %d", m.Round)
+	case election.BullyAnswer:
+		return fmt.Sprintf("Answer round %d", m.Round)
+	case election.BullyDecline:
+		return fmt.Sprintf("Decline round %d (%s)", m.Round, m.Reason)
+	case election.BullyCoordinator:
+		return fmt.Sprintf("Coordinator term %d", m.Term)
+	case election.RingElection:
+		return fmt.Sprintf("Election best %s round %d", m.Best.Peer, m.Round.Number)
+	case election.RingAck:
+		return fmt.Sprintf("Ack best %s round %d", m.Best, m.Round.Number)
+	case election.RingElected:
+		return fmt.Sprintf("Elected %s term %d", m.Leader.Peer, m.Term)
+	}
+	return kind(m)
+}
+
+func note(lost bool) string {
+	if lost {
+		return " (lost)"
+	}
+	return ""
+}

@@ -1,0 +1,223 @@
+package selectiontest
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/doyen-election/doyen/election"
+)
+
+// Election is the election all agents of a network select for.
+const Election election.Name = "payments"
+
+// Heartbeat is the interval every selector is made with, and VoteTimeout what
+// patience adds to the end of the old lease.
+const (
+	Heartbeat   = 100 * time.Millisecond
+	VoteTimeout = 2 * Heartbeat
+)
+
+// Selector is what the elector asks of a selection algorithm.
+type Selector interface {
+	Start(now election.Instant, f election.Field) election.Verdict
+	Receive(now election.Instant, f election.Field, from election.PeerID, m election.Message) election.Verdict
+	Tick(now election.Instant, f election.Field) election.Verdict
+	Confirmed(f election.Field, l election.Leadership) []election.Envelope
+	StandBack(now election.Instant, f election.Field, better election.Rank)
+	Stop()
+	Active() bool
+}
+
+// nominator is the part of Bully that tells worse candidates of a nominee.
+type nominator interface {
+	Nomination(f election.Field, skip func(election.PeerID) bool) []election.Envelope
+}
+
+// TB is the part of testing.TB and rapid.T that is needed here.
+type TB interface {
+	Helper()
+	Fatalf(format string, args ...any)
+}
+
+// Maker makes the selector of one agent.
+type Maker func(self election.PeerID) (Selector, error)
+
+// Agent is one agent of a network.
+type Agent struct {
+	Rank     election.Rank
+	Selector Selector
+	Dead     bool
+	Unable   string // why it can't lead; empty: it can
+	Leads    *election.Leadership
+	Follows  election.Term // the newest term it was told of
+	Nominee  bool          // since its last Stop
+	sees     map[election.PeerID]bool
+	wake     election.Instant
+}
+
+// flight is a message under way.
+type flight struct {
+	from, to election.PeerID
+	message  election.Message
+}
+
+// Network is a set of agents and the messages between them.
+type Network struct {
+	Now      election.Instant
+	LeaseEnd election.Instant // of the leader that was lost
+	Sent     map[string]int   // by kind of message
+	Lose     func() bool      // asked at each delivery; nil: nothing is lost
+	NoVoters bool             // nominees tell all worse candidates of it
+
+	tb     TB
+	make   Maker
+	agents []*Agent // best first
+	queue  []flight // oldest first
+	trace  strings.Builder
+}
+
+// New returns a network without agents.
+func New(tb TB, m Maker) *Network {
+	return &Network{tb: tb, make: m, Sent: map[string]int{}}
+}
+
+// Add adds an agent that sees, and is seen by, all others. Of equal priority
+// the one added earlier is senior.
+func (n *Network) Add(id election.PeerID, priority int) *Agent {
+	n.tb.Helper()
+	s, err := n.make(id)
+	if err != nil {
+		n.tb.Fatalf("make selector: %v", err)
+	}
+	a := &Agent{
+		Rank:     election.Rank{Priority: priority, JoinedAt: int64(len(n.agents) + 1), Peer: id},
+		Selector: s, sees: map[election.PeerID]bool{}, wake: election.Never,
+	}
+	for _, b := range n.agents {
+		a.sees[b.Rank.Peer], b.sees[id] = true, true
+	}
+	n.agents = append(n.agents, a)
+	slices.SortFunc(n.agents, func(a, b *Agent) int { return b.Rank.Compare(a.Rank) })
+	return a
+}
+
+// Agents returns all agents, best first.
+func (n *Network) Agents() []*Agent { return n.agents }
+
+// Agent returns the agent of that ID.
+func (n *Network) Agent(id election.PeerID) *Agent {
+	for _, a := range n.agents {
+		if a.Rank.Peer == id {
+			return a
+		}
+	}
+	n.tb.Helper()
+	n.tb.Fatalf("no agent %q", id)
+	return nil
+}
+
+// Field is what that agent decides on.
+func (n *Network) Field(a *Agent) election.Field {
+	f := election.Field{
+		Self: a.Rank, Able: a.Unable == "", Unable: a.Unable, Leads: a.Leads,
+		Patience: max(n.Now, n.LeaseEnd).Add(VoteTimeout),
+	}
+	for _, b := range n.agents {
+		if b == a && f.Able || a.sees[b.Rank.Peer] {
+			f.Ranks = append(f.Ranks, b.Rank)
+		}
+	}
+	return f
+}
+
+// Start makes the agent begin a round.
+func (n *Network) Start(id election.PeerID) {
+	if a := n.Agent(id); !a.Dead {
+		n.carryOut(a, a.Selector.Start(n.Now, n.Field(a)))
+	}
+}
+
+// StandBack lets the agent hear of the round of a better one by other means.
+func (n *Network) StandBack(id, better election.PeerID) {
+	a := n.Agent(id)
+	a.Selector.StandBack(n.Now, n.Field(a), n.Agent(better).Rank)
+	n.Tick(a)
+}
+
+// Tick gives the agent the time and its field.
+func (n *Network) Tick(a *Agent) {
+	if !a.Dead {
+		n.carryOut(a, a.Selector.Tick(n.Now, n.Field(a)))
+	}
+}
+
+// TickAll gives every agent the time and its field.
+func (n *Network) TickAll() {
+	for _, a := range n.agents {
+		n.Tick(a)
+	}
+}
+
+// Kill stops the agent. Nobody knows yet: see Notice.
+func (n *Network) Kill(id election.PeerID) {
+	a := n.Agent(id)
+	a.Dead, a.wake = true, election.Never
+}
+
+// Notice takes the agent out of all fields.
+func (n *Network) Notice(gone election.PeerID) {
+	for _, a := range n.agents {
+		delete(a.sees, gone)
+	}
+	n.TickAll()
+}
+
+// Confirm makes the agent the leader of that term, as if the voters had.
+func (n *Network) Confirm(id election.PeerID, term election.Term) {
+	a := n.Agent(id)
+	l := election.Leadership{Leader: election.Holder{Peer: id, Boot: 1}, Term: term}
+	sends := a.Selector.Confirmed(n.Field(a), l)
+	a.Leads, a.Follows, a.Nominee = &l, term, false
+	a.Selector.Stop()
+	n.carryOut(a, election.Verdict{Send: sends, WakeAt: election.Never})
+}
+
+// Send puts a message under way, whoever it is from.
+func (n *Network) Send(from, to election.PeerID, m election.Message) {
+	n.Sent[kind(m)]++
+	n.queue = append(n.queue, flight{from: from, to: to, message: m})
+}
+
+// carryOut does what the verdict asks for.
+func (n *Network) carryOut(a *Agent, v election.Verdict) {
+	for _, e := range v.Send {
+		n.Send(a.Rank.Peer, e.To, e.Message)
+	}
+	a.wake = v.WakeAt
+	if !v.Nominee {
+		return
+	}
+	if a.Nominee {
+		n.tb.Fatalf("%s is nominated twice in one round", a.Rank.Peer)
+	}
+	if a.Unable != "" {
+		n.tb.Fatalf("%s is nominated but can't lead", a.Rank.Peer)
+	}
+	a.Nominee = true
+	n.logf("%s is nominee\n", a.Rank.Peer)
+	if s, ok := a.Selector.(nominator); ok {
+		for _, e := range s.Nomination(n.Field(a), func(election.PeerID) bool { return !n.NoVoters }) {
+			n.Send(a.Rank.Peer, e.To, e.Message)
+		}
+	}
+}
+
+func (n *Network) logf(format string, args ...any) { fmt.Fprintf(&n.trace, format, args...) }
+
+// Trace returns what happened since it was last called.
+func (n *Network) Trace() string {
+	defer n.trace.Reset()
+	return n.trace.String()
+}

@@ -1,0 +1,220 @@
+package selectiontest
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/doyen-election/doyen/election"
+)
+
+// maxAgents keeps drawn networks small enough to be searched and read.
+const maxAgents = 9
+
+// drawNetwork draws agents in a random order of peer IDs and ranks. Priorities
+// are few, so that seniority and peer ID decide too.
+func drawNetwork(t *rapid.T, m Maker) *Network {
+	n := New(t, m)
+	size := rapid.IntRange(1, maxAgents).Draw(t, "agents")
+	ids := make([]election.PeerID, size)
+	for i := range ids {
+		ids[i] = election.PeerID(rune('a' + i))
+	}
+	for _, id := range rapid.Permutation(ids).Draw(t, "order") {
+		n.Add(id, rapid.IntRange(1, 4).Draw(t, "priority"))
+	}
+	return n
+}
+
+// drawAgent draws one of the agents.
+func (n *Network) drawAgent(t *rapid.T, label string) *Agent {
+	return n.agents[rapid.IntRange(0, len(n.agents)-1).Draw(t, label)]
+}
+
+// BestAble returns the best agent that could lead, nil if none can.
+func (n *Network) BestAble() *Agent {
+	for _, a := range n.agents {
+		if !a.Dead && a.Unable == "" {
+			return a
+		}
+	}
+	return nil
+}
+
+// total returns how many messages were sent.
+func (n *Network) total() int {
+	sum := 0
+	for _, count := range n.Sent {
+		sum += count
+	}
+	return sum
+}
+
+// SelectsBest checks, with every message delivered, in any order that links may
+// give them, and a field that does not change: whoever starts, exactly the best
+// agent able to lead becomes the nominee; no more than limit(n) messages are
+// sent; and the announcement reaches everybody and ends every round.
+func SelectsBest(m Maker, limit func(agents int) int) func(*rapid.T) {
+	return func(t *rapid.T) {
+		n := drawNetwork(t, m)
+		for _, a := range n.agents {
+			if rapid.IntRange(0, 3).Draw(t, "unable") == 0 {
+				a.Unable = "draining"
+			}
+		}
+		n.startSome(t)
+		n.Settle(n.Now.Add(time.Minute), 1+limit(len(n.agents)))
+		var want []election.PeerID
+		if best := n.BestAble(); best != nil && n.total()+len(n.Nominees()) > 0 {
+			want = append(want, best.Rank.Peer)
+		}
+		if got := n.Nominees(); !slices.Equal(got, want) {
+			t.Fatalf("nominees are %v, want %v:\n%s", got, want, n.Trace())
+		}
+		if len(want) == 0 {
+			return
+		}
+		n.Confirm(want[0], 7)
+		n.DeliverAll(1 + limit(len(n.agents)))
+		if n.total() > limit(len(n.agents)) {
+			t.Fatalf("sent %v, more than %d", n.Sent, limit(len(n.agents)))
+		}
+		for _, a := range n.agents {
+			if a.Follows != 7 || a.Selector.Active() {
+				t.Fatalf("%s is in term %d, active %t:\n%s", a.Rank.Peer, a.Follows, a.Selector.Active(), n.Trace())
+			}
+		}
+	}
+}
+
+// startSome starts some agents, between deliveries in random order, and
+// delivers the rest.
+func (n *Network) startSome(t *rapid.T) {
+	starts := rapid.IntRange(1, 2*len(n.agents)).Draw(t, "starts")
+	for starts > 0 || n.InFlight() > 0 {
+		if starts > 0 && (n.InFlight() == 0 || rapid.Bool().Draw(t, "start")) {
+			n.Start(n.drawAgent(t, "starter").Rank.Peer)
+			starts--
+			continue
+		}
+		first := n.DeliverFirst()
+		n.DeliverAt(first[rapid.IntRange(0, len(first)-1).Draw(t, "deliver")])
+	}
+}
+
+// Recovers checks that, after any history of lost and repeated messages, deaths,
+// changing fields and failed attempts, once messages arrive again and somebody
+// can lead, somebody that can is nominated: within the bound, and with no more
+// than limit(n) messages.
+func Recovers(m Maker, bound func(agents int) time.Duration, limit func(agents int) int) func(*rapid.T) {
+	return func(t *rapid.T) {
+		n := drawNetwork(t, m)
+		n.LeaseEnd = election.Instant(rapid.IntRange(0, 300).Draw(t, "lease ms")) * election.Instant(time.Millisecond)
+		for range rapid.IntRange(0, 80).Draw(t, "steps") {
+			n.misfortune(t)
+		}
+		n.heal()
+		if n.BestAble() == nil {
+			return
+		}
+		healed, sent := n.Now, n.total()
+		n.runElectors(healed.Add(bound(len(n.agents))))
+		if len(n.Nominees()) == 0 {
+			t.Fatalf("nobody is nominated %s after the loss ended:\n%s", n.Now.Sub(healed), n.Trace())
+		}
+		if extra := n.total() - sent; extra > limit(len(n.agents)) {
+			t.Fatalf("%d messages after the loss ended, more than %d:\n%s", extra, limit(len(n.agents)), n.Trace())
+		}
+	}
+}
+
+// misfortune does one random thing.
+func (n *Network) misfortune(t *rapid.T) {
+	a := n.drawAgent(t, "agent")
+	some := func() int { return rapid.IntRange(0, n.InFlight()-1).Draw(t, "message") }
+	what := rapid.IntRange(0, 11).Draw(t, "what")
+	switch {
+	case what < 2:
+		n.Start(a.Rank.Peer)
+	case what == 2:
+		n.AdvanceTo(n.Now.Add(time.Duration(rapid.IntRange(1, 120).Draw(t, "ms")) * time.Millisecond))
+	case what == 3 && rapid.Bool().Draw(t, "really"):
+		n.Kill(a.Rank.Peer)
+	case what == 4 && a.Dead:
+		n.Notice(a.Rank.Peer)
+	case what == 5:
+		a.Unable = rapid.SampledFrom([]string{"", "draining"}).Draw(t, "unable")
+		n.Tick(a)
+	case what == 6 && a.Nominee:
+		n.Fail(a)
+	case what == 7 && !a.Dead:
+		n.StandBack(a.Rank.Peer, n.drawAgent(t, "better").Rank.Peer)
+	case n.InFlight() == 0:
+		n.Start(a.Rank.Peer)
+	case what == 8:
+		n.Discard(some())
+	case what == 9:
+		n.Repeat(some())
+	default:
+		n.DeliverAt(some())
+	}
+}
+
+// Fail ends the attempt of a nominee, as if the voters had not confirmed it.
+func (n *Network) Fail(a *Agent) {
+	n.logf("%s is not confirmed\n", a.Rank.Peer)
+	a.Nominee = false
+	a.Selector.Stop()
+	n.Tick(a)
+}
+
+// heal makes every agent notice who is dead, and ends the attempts.
+func (n *Network) heal() {
+	n.logf("healed\n")
+	for _, a := range n.agents {
+		if a.Nominee && !a.Dead {
+			n.Fail(a)
+		}
+	}
+	for _, a := range n.agents {
+		if a.Dead {
+			n.Notice(a.Rank.Peer)
+		}
+	}
+}
+
+// runElectors plays the electors of a cluster without leader: whoever has no
+// round under way starts one, the i-th best of the field i staggers from now on.
+// It ends with the first nominee, or when the time is up.
+func (n *Network) runElectors(until election.Instant) {
+	begun := n.Now
+	for n.Now < until {
+		for n.InFlight() > 0 {
+			n.Deliver()
+		}
+		next := n.NextWake()
+		for i, a := range n.agents {
+			if a.Dead || a.Unable != "" || a.Selector.Active() {
+				continue
+			}
+			due := begun.Add(time.Duration(i) * Heartbeat / 4)
+			if due <= n.Now {
+				n.Start(a.Rank.Peer)
+			}
+			next = min(next, max(due, n.Now))
+		}
+		if len(n.Nominees()) > 0 {
+			return
+		}
+		if n.InFlight() == 0 {
+			n.AdvanceTo(min(next, until))
+		}
+	}
+}
+
+// String shows who is where, for a failed test.
+func (a *Agent) String() string {
+	return fmt.Sprintf("%s(priority %d, dead %t, unable %q)", a.Rank.Peer, a.Rank.Priority, a.Dead, a.Unable)
+}

@@ -1,0 +1,34 @@
+// Package transport carries messages between agents over go-libp2p: one
+// authenticated, encrypted, long-lived stream for each pair of peers (TCP,
+// Noise, yamux).
+//
+// It guarantees that
+//
+//   - nobody but the peers last given to SetPeers is talked to, each under the
+//     identity its key proves, and a peer counts as connected only after both
+//     sides accepted each other's Hello;
+//   - messages of one connection arrive in the order they were sent, each at
+//     most once, none of them before its Connected or after its Lost;
+//   - Connected and Lost alternate for each peer and are never dropped, however
+//     slow the consumer is: a pair it has not taken yet is left out instead.
+//     Both sides of a connection are told of it, or, when it merely replaces one
+//     that broke a moment ago, neither is;
+//   - the death of a peer's process is told within milliseconds (its kernel
+//     closes the connections and refuses a redial), the break of a connection
+//     that cannot be mended within 100 ms, and a link that works again is used
+//     again in under half a second however long it was dark, given round trips
+//     well below the 300 ms a TCP connect may take;
+//   - nothing waits without a deadline, and nothing grows without bound: not by
+//     a slow peer, a slow consumer, or whoever knocks at the port.
+//
+// It does not guarantee that a message arrives: a full queue, a broken
+// connection and a slow consumer lose messages, which is counted and told to
+// nobody else. It does not notice silence: a peer that is stopped or cut off
+// without a word stays connected until the layer above says Suspect, or until
+// yamux's keepalive gives up on it. It does not protect against an allowed peer that
+// means harm beyond the bounds above.
+//
+// Of two peers, the one whose ID is lower dials, so that two never dial each
+// other at once. The other one, when a connection breaks, asks the dialler's
+// address by a bare TCP connect whether anybody still listens there.
+package transport

@@ -1,0 +1,44 @@
+package transport
+
+import (
+	"net/netip"
+
+	"github.com/doyen-election/doyen/election"
+)
+
+// Event is what the transport tells its consumer: Connected, Lost, Message or
+// Refused.
+type Event interface{ event() }
+
+type (
+	// Connected says that messages to and from the peer may now arrive.
+	Connected struct {
+		Peer  election.PeerID
+		Hello Hello
+	}
+	// Lost ends what Connected began.
+	Lost struct {
+		Peer election.PeerID
+		Err  error // why; never nil
+	}
+	// Message is a message from a connected peer. It made sense by itself, as
+	// package codec checks.
+	Message struct {
+		Peer    election.PeerID
+		Message election.Message
+	}
+	// Refused says that a peer could be reached, and is not connected because
+	// one side would not. It is told once for each cause until that changes.
+	Refused struct {
+		Peer   election.PeerID
+		Name   string         // as it said; empty if it was not asked
+		Addr   netip.AddrPort // as far as known
+		ByPeer bool           // it refused this agent; else this agent refused it
+		Err    error          // the refuser's reason
+	}
+)
+
+func (Connected) event() {}
+func (Lost) event()      {}
+func (Message) event()   {}
+func (Refused) event()   {}

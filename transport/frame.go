@@ -1,0 +1,118 @@
+package transport
+
+import (
+	"bufio"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/libp2p/go-libp2p/core/network"
+)
+
+// A frame is a length of 4 bytes, big endian, and as many bytes.
+
+const (
+	frameHeader = 4
+	// bodyTimeout is how long the rest of a frame may take once it has begun.
+	bodyTimeout = 5 * time.Second
+	// keepBuffer is the largest read buffer that is kept between frames.
+	keepBuffer = 16 << 10
+)
+
+// wire reads and writes frames on one stream. Reading and writing may go on at
+// once, each by one goroutine.
+type wire struct {
+	stream network.Stream
+	r      *bufio.Reader
+	w      *bufio.Writer
+	buf    []byte
+}
+
+func newWire(s network.Stream) *wire {
+	return &wire{stream: s, r: bufio.NewReader(s), w: bufio.NewWriter(s)}
+}
+
+// write buffers one frame; flush sends what is buffered.
+func (w *wire) write(body []byte) error {
+	var header [frameHeader]byte
+	binary.BigEndian.PutUint32(header[:], uint32(len(body)))
+	if _, err := w.w.Write(header[:]); err != nil {
+		return err
+	}
+	_, err := w.w.Write(body)
+	return err
+}
+
+func (w *wire) flush() error { return w.w.Flush() }
+
+// send writes one frame at once.
+func (w *wire) send(body []byte) error {
+	if err := w.write(body); err != nil {
+		return err
+	}
+	return w.flush()
+}
+
+// read returns the next frame, which is valid until the next call. A frame over
+// the limit is an error before any memory is taken for it. It waits for the
+// frame to begin as long as the stream's deadline lets it.
+func (w *wire) read(limit int) ([]byte, error) {
+	header, err := w.r.Peek(frameHeader)
+	if err != nil {
+		return nil, cut(err, len(header) > 0)
+	}
+	n := binary.BigEndian.Uint32(header)
+	if uint64(n) > uint64(limit) {
+		return nil, fmt.Errorf("frame of %d bytes is over the limit of %d", n, limit)
+	}
+	if _, err := w.r.Discard(frameHeader); err != nil {
+		return nil, err
+	}
+	if cap(w.buf) < int(n) || cap(w.buf) > keepBuffer {
+		w.buf = make([]byte, max(int(n), 512))
+	}
+	body := w.buf[:n]
+	_, err = io.ReadFull(w.r, body)
+	return body, cut(err, true)
+}
+
+// readTimed is read, but a frame that has begun must end within bodyTimeout. It
+// replaces the stream's read deadline.
+func (w *wire) readTimed(limit int) ([]byte, error) {
+	if _, err := w.r.Peek(1); err != nil {
+		return nil, err
+	}
+	if w.complete(limit) {
+		return w.read(limit)
+	}
+	if err := w.stream.SetReadDeadline(time.Now().Add(bodyTimeout)); err != nil {
+		return nil, err
+	}
+	body, err := w.read(limit)
+	if err != nil {
+		return nil, err
+	}
+	return body, w.stream.SetReadDeadline(time.Time{})
+}
+
+// complete reports whether reading the next frame would not wait.
+func (w *wire) complete(limit int) bool {
+	if w.r.Buffered() < frameHeader {
+		return false
+	}
+	header, err := w.r.Peek(frameHeader)
+	if err != nil {
+		return false
+	}
+	n := int64(binary.BigEndian.Uint32(header))
+	return n > int64(limit) || int64(w.r.Buffered()) >= frameHeader+n
+}
+
+// cut tells an end inside a frame from an end between two.
+func cut(err error, inside bool) error {
+	if err == io.EOF && inside {
+		return io.ErrUnexpectedEOF
+	}
+	return err
+}

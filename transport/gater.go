@@ -1,0 +1,190 @@
+package transport
+
+import (
+	"errors"
+	"net/netip"
+	"sync"
+	"time"
+
+	"github.com/libp2p/go-libp2p/core/connmgr"
+	"github.com/libp2p/go-libp2p/core/control"
+	"github.com/libp2p/go-libp2p/core/network"
+	"github.com/libp2p/go-libp2p/core/peer"
+	ma "github.com/multiformats/go-multiaddr"
+	manet "github.com/multiformats/go-multiaddr/net"
+
+	"github.com/doyen-election/doyen/election"
+)
+
+const (
+	// maxPending bounds the inbound connections that have not proven an identity
+	// yet, and maxPendingPerIP those of one address. Each ends by acceptTimeout.
+	maxPending      = 128
+	maxPendingPerIP = 64
+	// maxStrangers bounds how many unknown peers are remembered.
+	maxStrangers = 64
+	// strangerGrace is how long an unknown peer may knock before it is worth
+	// telling: while a cluster forms, peers hear of each other at different times.
+	strangerGrace = 2 * time.Second
+	// strangerForget is after how long of silence it is a new story.
+	strangerForget = 30 * time.Second
+)
+
+var errStranger = errors.New("it is not a known member")
+
+// gater lets in the peers of the allow-list, once they have proven who they are.
+type gater struct{ t *Transport }
+
+var _ connmgr.ConnectionGater = gater{}
+
+func (g gater) InterceptPeerDial(p peer.ID) bool                              { return g.t.link(p) != nil }
+func (gater) InterceptAddrDial(peer.ID, ma.Multiaddr) bool                    { return true }
+func (g gater) InterceptAccept(network.ConnMultiaddrs) bool                   { return !g.t.isClosing() }
+func (gater) InterceptUpgraded(network.Conn) (bool, control.DisconnectReason) { return true, 0 }
+
+func (g gater) InterceptSecured(dir network.Direction, p peer.ID, addrs network.ConnMultiaddrs) bool {
+	if dir == network.DirOutbound {
+		return true
+	}
+	l := g.t.link(p)
+	switch {
+	case l == nil:
+		g.t.count.refused[refuseUnknownPeer].Add(1)
+		g.t.strangers.knock(g.t.box, idOf(p), addrPort(addrs.RemoteMultiaddr()))
+		return false
+	case l.dials:
+		g.t.count.refused[refuseDirection].Add(1)
+		return false
+	}
+	return true
+}
+
+// strangers remembers which unknown peers knock, to tell of each once.
+type strangers struct {
+	mu    sync.Mutex
+	known map[election.PeerID]*stranger
+}
+
+type stranger struct {
+	first, last time.Time
+	told        bool
+}
+
+func (s *strangers) knock(box *mailbox, p election.PeerID, from netip.AddrPort) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := time.Now()
+	k := s.known[p]
+	if k == nil || now.Sub(k.last) > strangerForget {
+		s.prune(now)
+		if len(s.known) >= maxStrangers {
+			return
+		}
+		k = &stranger{first: now}
+		s.known[p] = k
+	}
+	k.last = now
+	if !k.told && now.Sub(k.first) >= strangerGrace {
+		k.told = box.put(Refused{Peer: p, Addr: from, Err: errStranger})
+	}
+}
+
+func (s *strangers) prune(now time.Time) {
+	for p, k := range s.known {
+		if now.Sub(k.last) > strangerForget {
+			delete(s.known, p)
+		}
+	}
+}
+
+// doorman counts inbound connections until they have proven an identity. It is
+// the one part of libp2p's resource manager that is needed here.
+type doorman struct {
+	network.NullResourceManager
+	full func() // called for each connection that is turned away
+
+	mu    sync.Mutex
+	total int
+	byIP  map[netip.Addr]int
+}
+
+var errPending = errors.New("too many connections have not proven an identity yet")
+
+// OpenConnection implements network.ResourceManager.
+func (d *doorman) OpenConnection(dir network.Direction, usefd bool, from ma.Multiaddr) (network.ConnManagementScope, error) {
+	if dir == network.DirOutbound {
+		return d.NullResourceManager.OpenConnection(dir, usefd, from)
+	}
+	ip := addrPort(from).Addr()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.total >= maxPending || d.byIP[ip] >= maxPendingPerIP {
+		d.full()
+		return nil, errPending
+	}
+	d.total++
+	d.byIP[ip]++
+	return &visit{leave: sync.OnceFunc(func() { d.leave(ip) })}, nil
+}
+
+func (d *doorman) leave(ip netip.Addr) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.total--
+	if d.byIP[ip]--; d.byIP[ip] == 0 {
+		delete(d.byIP, ip)
+	}
+}
+
+func (d *doorman) pending() int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.total
+}
+
+// visit is one inbound connection that waits at the door.
+type visit struct {
+	network.NullScope
+	leave func()
+
+	mu    sync.Mutex
+	known bool
+}
+
+// SetPeer implements network.ConnManagementScope: the identity is proven.
+func (v *visit) SetPeer(peer.ID) error {
+	v.mu.Lock()
+	v.known = true
+	v.mu.Unlock()
+	v.leave()
+	return nil
+}
+
+// PeerScope implements network.ConnManagementScope: nil until SetPeer.
+func (v *visit) PeerScope() network.PeerScope {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if !v.known {
+		return nil
+	}
+	return v.NullScope.PeerScope()
+}
+
+// Done implements network.ResourceScopeSpan: the connection is over.
+func (v *visit) Done() { v.leave() }
+
+// addrPort returns the address, or zero if it is not of IP and TCP.
+func addrPort(m ma.Multiaddr) netip.AddrPort {
+	if m == nil {
+		return netip.AddrPort{}
+	}
+	a, err := manet.ToNetAddr(m)
+	if err != nil {
+		return netip.AddrPort{}
+	}
+	p, err := netip.ParseAddrPort(a.String())
+	if err != nil {
+		return netip.AddrPort{}
+	}
+	return netip.AddrPortFrom(p.Addr().Unmap(), p.Port())
+}

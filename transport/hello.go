@@ -1,0 +1,197 @@
+package transport
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/fxamacker/cbor/v2"
+
+	"github.com/doyen-election/doyen/election"
+)
+
+// protocolVersion is the version of everything that is said after the stream
+// has been opened. Two versions don't talk to each other.
+const protocolVersion = 1
+
+const (
+	maxHello  = 4 << 10 // bytes of a hello or a verdict
+	maxReason = 1 << 10 // bytes of a refusal's text
+	maxName   = 63
+	maxText   = 128 // bytes of a cluster, version or algorithm
+)
+
+// Hello is what an agent says of itself before anything else.
+type Hello struct {
+	Boot      election.BootID // not 0
+	Name      string          // as election.ValidName has it
+	Cluster   string
+	Version   string // of the program
+	Algorithm string
+	Quorum    bool
+	Heartbeat time.Duration
+	Lease     time.Duration
+}
+
+// Validate returns what is senseless about the hello by itself.
+func (h Hello) Validate() error {
+	switch {
+	case h.Boot == 0:
+		return errors.New("validate hello: boot ID is 0")
+	case !election.ValidName(h.Name):
+		return fmt.Errorf("validate hello: name %.*q is not valid", maxName, h.Name)
+	case len(h.Cluster) > maxText || len(h.Version) > maxText || len(h.Algorithm) > maxText:
+		return fmt.Errorf("validate hello: a text is over the limit of %d bytes", maxText)
+	case h.Heartbeat < 0 || h.Lease < 0:
+		return errors.New("validate hello: negative duration")
+	}
+	return nil
+}
+
+// helloFrame is the first frame in each direction.
+type helloFrame struct {
+	Protocol  uint64          `cbor:"1,keyasint"`
+	Boot      election.BootID `cbor:"2,keyasint"`
+	Name      string          `cbor:"3,keyasint"`
+	Cluster   string          `cbor:"4,keyasint"`
+	Version   string          `cbor:"5,keyasint"`
+	Algorithm string          `cbor:"6,keyasint"`
+	Quorum    bool            `cbor:"7,keyasint"`
+	Heartbeat time.Duration   `cbor:"8,keyasint"`
+	Lease     time.Duration   `cbor:"9,keyasint"`
+	// Held is the boot of the receiver that the sender counts as connected at
+	// this moment, 0 if none: the new connection then only replaces a broken one.
+	Held election.BootID `cbor:"10,keyasint,omitempty"`
+}
+
+// verdictFrame is the second frame in each direction.
+type verdictFrame struct {
+	Accepted bool   `cbor:"1,keyasint"`
+	Reason   string `cbor:"2,keyasint,omitempty"`
+}
+
+func (h Hello) frame(held election.BootID) helloFrame {
+	return helloFrame{
+		Protocol: protocolVersion, Held: held,
+		Boot: h.Boot, Name: h.Name, Cluster: h.Cluster, Version: h.Version,
+		Algorithm: h.Algorithm, Quorum: h.Quorum, Heartbeat: h.Heartbeat, Lease: h.Lease,
+	}
+}
+
+func (f helloFrame) hello() Hello {
+	return Hello{
+		Boot: f.Boot, Name: f.Name, Cluster: f.Cluster, Version: f.Version,
+		Algorithm: f.Algorithm, Quorum: f.Quorum, Heartbeat: f.Heartbeat, Lease: f.Lease,
+	}
+}
+
+// refusal is why two peers that reached each other are not connected.
+type refusal struct {
+	byPeer bool
+	name   string // of the peer
+	err    error
+}
+
+func (r *refusal) Error() string {
+	if r.byPeer {
+		return "refused by the peer: " + r.err.Error()
+	}
+	return "peer refused: " + r.err.Error()
+}
+
+func (r *refusal) Unwrap() error { return r.err }
+
+// greet exchanges hellos and verdicts and returns the peer's hello. It returns
+// nil only if both sides accepted, and a *refusal if one did not. Both sides say
+// the same things in the same order, and the stream's deadline bounds it all.
+func greet(w *wire, ours helloFrame, accept func(Hello) error) (helloFrame, error) {
+	if err := sendCBOR(w, ours); err != nil {
+		return helloFrame{}, fmt.Errorf("send hello: %w", err)
+	}
+	var theirs helloFrame
+	body, err := w.read(maxHello)
+	if err != nil {
+		return helloFrame{}, fmt.Errorf("receive hello: %w", err)
+	}
+	verdict := receiveCBOR(body, &theirs)
+	if verdict == nil {
+		verdict = judge(theirs, accept)
+	}
+	if err := sendCBOR(w, verdictOf(verdict)); err != nil {
+		return theirs, fmt.Errorf("send verdict: %w", err)
+	}
+	var said verdictFrame
+	body, err = w.read(maxHello)
+	if err == nil {
+		err = receiveCBOR(body, &said)
+	}
+	switch name := clip(theirs.Name, maxName); {
+	case verdict != nil: // whatever the peer thinks
+		return theirs, &refusal{name: name, err: verdict}
+	case err != nil:
+		return theirs, fmt.Errorf("receive verdict: %w", err)
+	case !said.Accepted:
+		return theirs, &refusal{name: name, byPeer: true, err: errors.New(clip(said.Reason, maxReason))}
+	}
+	return theirs, nil
+}
+
+func judge(theirs helloFrame, accept func(Hello) error) error {
+	if theirs.Protocol != protocolVersion {
+		return fmt.Errorf("protocol version %d, want %d", theirs.Protocol, protocolVersion)
+	}
+	if err := theirs.hello().Validate(); err != nil {
+		return err
+	}
+	return accept(theirs.hello())
+}
+
+func verdictOf(err error) verdictFrame {
+	if err == nil {
+		return verdictFrame{Accepted: true}
+	}
+	return verdictFrame{Reason: clip(err.Error(), maxReason)}
+}
+
+func clip(s string, limit int) string {
+	if len(s) > limit {
+		s = s[:limit]
+	}
+	return strings.ToValidUTF8(s, "")
+}
+
+// partTimeout bounds how long a refuser stays to see its reason received.
+const partTimeout = 500 * time.Millisecond
+
+// part ends a stream after a refusal. Closing at once would reset the
+// connection and might take the verdict with it, so each side first says that
+// it has nothing more to say, and waits for the other's same word.
+func part(w *wire) {
+	if w.stream.SetDeadline(time.Now().Add(partTimeout)) == nil && w.stream.CloseWrite() == nil {
+		_, _ = io.Copy(io.Discard, io.LimitReader(w.r, maxHello)) // its end is all we want to know
+	}
+	_ = w.stream.Conn().Close() // nothing is left to lose
+}
+
+func sendCBOR(w *wire, v any) error {
+	body, err := cbor.Marshal(v)
+	if err != nil {
+		return err
+	}
+	return w.send(body)
+}
+
+// receiveCBOR decodes a frame of the handshake. Fields it does not know are
+// ignored, so that a refusal for the protocol's version can still be read.
+func receiveCBOR(body []byte, v any) error {
+	strict, err := cbor.DecOptions{
+		DupMapKey: cbor.DupMapKeyEnforcedAPF, IndefLength: cbor.IndefLengthForbidden, TagsMd: cbor.TagsForbidden,
+		MaxNestedLevels: 4, MaxArrayElements: 16, MaxMapPairs: 64,
+	}.DecMode()
+	if err != nil {
+		return err
+	}
+	return strict.Unmarshal(body, v)
+}

@@ -1,0 +1,199 @@
+package transport
+
+import (
+	"context"
+	"crypto/ed25519"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/netip"
+	"time"
+
+	"github.com/libp2p/go-libp2p/core/connmgr"
+	"github.com/libp2p/go-libp2p/core/crypto"
+	"github.com/libp2p/go-libp2p/core/network"
+	"github.com/libp2p/go-libp2p/core/peer"
+	"github.com/libp2p/go-libp2p/core/peerstore"
+	"github.com/libp2p/go-libp2p/core/sec"
+	"github.com/libp2p/go-libp2p/gologshim"
+	"github.com/libp2p/go-libp2p/p2p/host/eventbus"
+	"github.com/libp2p/go-libp2p/p2p/host/peerstore/pstoremem"
+	"github.com/libp2p/go-libp2p/p2p/muxer/yamux"
+	"github.com/libp2p/go-libp2p/p2p/net/swarm"
+	"github.com/libp2p/go-libp2p/p2p/net/upgrader"
+	"github.com/libp2p/go-libp2p/p2p/security/noise"
+	"github.com/libp2p/go-libp2p/p2p/transport/tcp"
+	ma "github.com/multiformats/go-multiaddr"
+	manet "github.com/multiformats/go-multiaddr/net"
+
+	"github.com/doyen-election/doyen/election"
+)
+
+const (
+	// connectTimeout bounds the TCP connect of a dial. A packet into a cut link is
+	// only sent again after a second, so a short timeout and a new dial find a
+	// healed link sooner.
+	connectTimeout = 300 * time.Millisecond
+	// acceptTimeout bounds the handshakes of an inbound connection, greetTimeout
+	// an attempt from the dial to the last verdict.
+	acceptTimeout = 2 * time.Second
+	greetTimeout  = 2 * time.Second
+)
+
+// host is libp2p assembled by hand: the parts a private mesh of known peers
+// needs, and none that look for, advertise to or relay for others.
+type host struct {
+	*swarm.Swarm
+	store peerstore.Peerstore
+}
+
+func newHost(key crypto.PrivKey, gate connmgr.ConnectionGater, door network.ResourceManager) (*host, error) {
+	id, err := peer.IDFromPrivateKey(key)
+	if err != nil {
+		return nil, fmt.Errorf("derive peer ID: %w", err)
+	}
+	store, err := pstoremem.NewPeerstore()
+	if err != nil {
+		return nil, fmt.Errorf("create peerstore: %w", err)
+	}
+	h := &host{store: store}
+	if err := h.assemble(id, key, gate, door); err != nil {
+		return nil, errors.Join(err, h.close())
+	}
+	return h, nil
+}
+
+func (h *host) assemble(id peer.ID, key crypto.PrivKey, gate connmgr.ConnectionGater, door network.ResourceManager) error {
+	if err := errors.Join(h.store.AddPrivKey(id, key), h.store.AddPubKey(id, key.GetPublic())); err != nil {
+		return fmt.Errorf("store own key: %w", err)
+	}
+	var err error
+	h.Swarm, err = swarm.NewSwarm(id, h.store, eventbus.NewBus(),
+		swarm.WithConnectionGater(gate),
+		swarm.WithDialTimeout(greetTimeout), swarm.WithDialTimeoutLocal(greetTimeout),
+		swarm.WithDialRanker(swarm.NoDelayDialRanker),
+		// Without: after enough dials to a dead peer, libp2p stops dialling it.
+		swarm.WithUDPBlackHoleSuccessCounter(nil), swarm.WithIPv6BlackHoleSuccessCounter(nil),
+	)
+	if err != nil {
+		return fmt.Errorf("create swarm: %w", err)
+	}
+	muxers := []upgrader.StreamMuxer{{ID: yamux.ID, Muxer: muxer()}}
+	security, err := noise.New(noise.ID, key, muxers)
+	if err != nil {
+		return fmt.Errorf("create noise: %w", err)
+	}
+	up, err := upgrader.New([]sec.SecureTransport{security}, muxers, nil, door, gate, upgrader.WithAcceptTimeout(acceptTimeout))
+	if err != nil {
+		return fmt.Errorf("create upgrader: %w", err)
+	}
+	// Reused ports would make two agents of one host collide (and are of no use
+	// without hole punching).
+	tr, err := tcp.NewTCPTransport(up, door, nil, tcp.DisableReuseport(), tcp.WithConnectionTimeout(connectTimeout))
+	if err != nil {
+		return fmt.Errorf("create tcp: %w", err)
+	}
+	if err := h.AddTransport(tr); err != nil {
+		return fmt.Errorf("add tcp: %w", err)
+	}
+	return nil
+}
+
+// muxer is yamux for a connection of one stream. Its keepalive is no failure
+// detector: it only ends, in the end, the idle connection of a host that went
+// away in silence.
+func muxer() *yamux.Transport {
+	config := *yamux.DefaultTransport.Config() // shared: copied before it is changed
+	config.KeepAliveInterval = 15 * time.Second
+	config.ConnectionWriteTimeout = 5 * time.Second
+	config.MaxIncomingStreams = 4
+	config.AcceptBacklog = 4
+	config.MaxStreamWindowSize = 1 << 20
+	return (*yamux.Transport)(&config)
+}
+
+// close ends every connection and listener and waits until all that libp2p
+// started has ended.
+func (h *host) close() error {
+	var errs []error
+	if h.Swarm != nil {
+		errs = append(errs, h.Swarm.Close())
+	}
+	return errors.Join(append(errs, h.store.Close())...)
+}
+
+// dial opens a new connection to the peer at that address, closing any there is.
+func (h *host) dial(ctx context.Context, p peer.ID, addr netip.AddrPort) (network.Conn, error) {
+	m, err := multiaddr(addr)
+	if err != nil {
+		return nil, err
+	}
+	// A connection over a link that was cut is still listed and would be returned.
+	if err := h.ClosePeer(p); err != nil {
+		return nil, fmt.Errorf("close old connection: %w", err)
+	}
+	h.store.ClearAddrs(p)
+	h.store.AddAddr(p, m, peerstore.PermanentAddrTTL)
+	// libp2p would wait 5, 11, 20, 34 s between dials that fail.
+	h.Backoff().Clear(p)
+	c, err := h.DialPeer(network.WithForceDirectDial(ctx, "doyen"), p)
+	if err != nil {
+		return nil, dialCause(err)
+	}
+	return c, nil
+}
+
+// dialCause returns what went wrong at the one address dialled: the swarm's own
+// error is of many lines.
+func dialCause(err error) error {
+	var at *swarm.TransportError
+	if errors.As(err, &at) {
+		return at.Cause
+	}
+	return err
+}
+
+func (h *host) forget(p peer.ID) {
+	h.store.ClearAddrs(p)
+	h.store.RemovePeer(p)
+}
+
+// PeerIDOf returns the peer ID that the key proves.
+func PeerIDOf(key ed25519.PublicKey) (election.PeerID, error) {
+	k, err := crypto.UnmarshalEd25519PublicKey(key)
+	if err != nil {
+		return "", fmt.Errorf("derive peer ID: %w", err)
+	}
+	id, err := peer.IDFromPublicKey(k)
+	if err != nil {
+		return "", fmt.Errorf("derive peer ID: %w", err)
+	}
+	return idOf(id), nil
+}
+
+func idOf(p peer.ID) election.PeerID { return election.PeerID(p.String()) }
+
+func multiaddr(a netip.AddrPort) (ma.Multiaddr, error) {
+	m, err := manet.FromNetAddr(net.TCPAddrFromAddrPort(netip.AddrPortFrom(a.Addr().Unmap(), a.Port())))
+	if err != nil {
+		return nil, fmt.Errorf("convert address %s: %w", a, err)
+	}
+	return m, nil
+}
+
+// logTo makes libp2p log to the handler, warnings and errors only. libp2p keeps
+// one handler for the whole process, and each of its parts the first it saw.
+func logTo(h slog.Handler) { gologshim.SetDefaultHandler(warnings{h}) }
+
+// warnings drops what is less than a warning.
+type warnings struct{ slog.Handler }
+
+func (w warnings) Enabled(ctx context.Context, level slog.Level) bool {
+	return level >= slog.LevelWarn && w.Handler.Enabled(ctx, level)
+}
+
+func (w warnings) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return warnings{w.Handler.WithAttrs(attrs)}
+}
+func (w warnings) WithGroup(name string) slog.Handler { return warnings{w.Handler.WithGroup(name)} }

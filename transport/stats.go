@@ -1,0 +1,81 @@
+package transport
+
+import (
+	"net/netip"
+	"sync/atomic"
+
+	"github.com/doyen-election/doyen/election"
+)
+
+// Stats counts what happened since the start; the counters only rise.
+type Stats struct {
+	MessagesIn, MessagesOut uint64            // handed over; written to a connection
+	BytesIn, BytesOut       uint64            // of frames of messages, before encryption
+	Dropped                 map[string]uint64 // messages, by why
+	Dials, DialsFailed      uint64            // attempts at a connection, hellos included
+	Resumed                 uint64            // connections replaced before they counted as lost
+	Refusals                map[string]uint64 // connections not accepted, by why
+	PendingInbound          int               // connections that have not proven an identity yet
+	Links                   []LinkStats       // sorted by peer ID
+}
+
+// LinkStats is the state of the link to one peer.
+type LinkStats struct {
+	Peer      election.PeerID
+	Addr      netip.AddrPort
+	Connected bool
+	Error     string // why the last attempt at a connection failed; empty once connected
+}
+
+// The reasons a message is dropped for.
+const (
+	dropUnknownPeer  = iota // Send to a peer not given to SetPeers
+	dropNotConnected        // Send while there is no connection
+	dropEncode              // Send of a senseless message
+	dropQueueFull           // Send faster than the peer takes it
+	dropUnknownKind         // received from a newer version
+	dropMalformed           // received, no message
+	dropSenseless           // received, a message no correct agent sends
+	dropInboxFull           // received faster than the consumer takes it
+	drops
+)
+
+// The reasons a connection is not accepted for.
+const (
+	refusePending     = iota // too many have not proven an identity yet
+	refuseUnknownPeer        // the peer was not given to SetPeers
+	refuseDirection          // the peer should have waited to be dialled
+	refuseHello              // this agent did not accept the hello
+	refusedByPeer            // the peer did not accept this agent's hello
+	refusals
+)
+
+// counters are the live form of Stats.
+type counters struct {
+	messagesIn, messagesOut atomic.Uint64
+	bytesIn, bytesOut       atomic.Uint64
+	dropped                 [drops]atomic.Uint64
+	dials, dialsFailed      atomic.Uint64
+	resumed                 atomic.Uint64
+	refused                 [refusals]atomic.Uint64
+}
+
+func (c *counters) stats() Stats {
+	dropNames := [drops]string{
+		"unknown_peer", "not_connected", "encode", "queue_full", "unknown_kind", "malformed", "senseless", "inbox_full",
+	}
+	refusalNames := [refusals]string{"pending_limit", "unknown_peer", "wrong_direction", "hello", "by_peer"}
+	s := Stats{
+		MessagesIn: c.messagesIn.Load(), MessagesOut: c.messagesOut.Load(),
+		BytesIn: c.bytesIn.Load(), BytesOut: c.bytesOut.Load(),
+		Dials: c.dials.Load(), DialsFailed: c.dialsFailed.Load(), Resumed: c.resumed.Load(),
+		Dropped: make(map[string]uint64, drops), Refusals: make(map[string]uint64, refusals),
+	}
+	for i := range c.dropped {
+		s.Dropped[dropNames[i]] = c.dropped[i].Load()
+	}
+	for i := range c.refused {
+		s.Refusals[refusalNames[i]] = c.refused[i].Load()
+	}
+	return s
+}
