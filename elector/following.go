@@ -44,15 +44,21 @@ func (e *Elector) claimed(holder election.Holder, claim election.Claim, echo ele
 		return
 	case c.role == leader:
 		e.withdraw(c, departure{reason: election.ReasonSuperseded})
+		c.rumour = e.heed(c, k)
 		return
 	case c.role == draining:
 		return
 	case k.until <= e.now:
 		// It leads, but how long is not known yet: its next heartbeat echoes our stamp.
-		c.rumour = rumour{holder: holder, term: claim.Term, heedUntil: e.now.Add(2 * e.cfg.Timing.Heartbeat), promiseEnd: c.rumour.promiseEnd}
+		c.rumour = e.heed(c, k)
 		return
 	}
 	e.follow(c, k)
+}
+
+// heed is the rumour of a leader that was heard but can't be named yet.
+func (e *Elector) heed(c *contest, k known) rumour {
+	return rumour{holder: k.holder, term: k.term, heedUntil: e.now.Add(2 * e.cfg.Timing.Heartbeat), promiseEnd: c.rumour.promiseEnd}
 }
 
 // claimEnd is the latest instant, on this agent's clock, at which the claimed

@@ -17,6 +17,11 @@ type departure struct {
 	stopped   bool
 }
 
+// orderly reports whether the lease was still good when the leader withdrew.
+func (d departure) orderly() bool {
+	return d.reason != election.ReasonLeaseExpired && d.reason != election.ReasonSuperseded
+}
+
 // withdraw ends this agent's own leadership. Whoever acts on its behalf is told
 // first; the term is released once they have stopped, or the last deadline
 // they were told has passed (H6).

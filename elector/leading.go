@@ -98,13 +98,20 @@ func (e *Elector) expireLeases() {
 	}
 }
 
+// leadsAny reports whether there is a term to claim in heartbeats.
 func (e *Elector) leadsAny() bool {
 	for _, c := range e.contests {
-		if c.role == leader {
+		if c.claimable() {
 			return true
 		}
 	}
 	return false
+}
+
+// claimable reports whether heartbeats claim the term: while this agent leads,
+// and while it hands over, so that nobody starts a round before the release.
+func (c *contest) claimable() bool {
+	return c.role == leader || c.role == draining && c.leaving.orderly()
 }
 
 // beat sends the heartbeat when it is due: one message to each connected peer
@@ -146,16 +153,23 @@ func (e *Elector) claims() election.Heartbeat {
 	}
 	for _, name := range slices.Sorted(maps.Keys(e.contests)) {
 		c := e.contests[name]
-		if c.role != leader {
+		if !c.claimable() {
 			continue
 		}
 		if c.firstBeat == 0 {
 			c.firstBeat = h.Send
 		}
 		h.Claims = append(h.Claims, election.Claim{Election: name, Term: c.term,
-			Remaining: max(0, e.leaseEnd(c).Sub(e.now)), Rank: e.ownRank(c)})
+			Remaining: max(0, e.claimedUntil(c).Sub(e.now)), Rank: e.ownRank(c)})
 	}
 	return h
+}
+
+func (e *Elector) claimedUntil(c *contest) election.Instant {
+	if c.role == draining {
+		return c.leaving.stopBy
+	}
+	return e.leaseEnd(c)
 }
 
 // renewOwn renews with this agent's own voter.

@@ -25,7 +25,7 @@
 // connection and a slow consumer lose messages, which is counted and told to
 // nobody else. It does not notice silence: a peer that is stopped or cut off
 // without a word stays connected until the layer above says Suspect, or until
-// yamux's keepalive gives up on it. It does not protect against an allowed peer that
+// its kernel has not answered for a lease or more. It does not protect against an allowed peer that
 // means harm beyond the bounds above.
 //
 // Of two peers, the one whose ID is lower dials, so that two never dial each

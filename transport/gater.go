@@ -43,6 +43,9 @@ func (g gater) InterceptAccept(network.ConnMultiaddrs) bool                   { 
 func (gater) InterceptUpgraded(network.Conn) (bool, control.DisconnectReason) { return true, 0 }
 
 func (g gater) InterceptSecured(dir network.Direction, p peer.ID, addrs network.ConnMultiaddrs) bool {
+	if err := tune(addrs, silence(g.t.hello.Lease)); err != nil {
+		g.t.log.Debug("keep the system's TCP timeouts", "peer", p.String(), "err", err)
+	}
 	if dir == network.DirOutbound {
 		return true
 	}

@@ -100,12 +100,12 @@ func (h *host) assemble(id peer.ID, key crypto.PrivKey, gate connmgr.ConnectionG
 	return nil
 }
 
-// muxer is yamux for a connection of one stream. Its keepalive is no failure
-// detector: it only ends, in the end, the idle connection of a host that went
-// away in silence.
+// muxer is yamux for a connection of one stream. Its keepalive is left to the
+// kernel, which wakes nobody for it.
 func muxer() *yamux.Transport {
 	config := *yamux.DefaultTransport.Config() // shared: copied before it is changed
-	config.KeepAliveInterval = 15 * time.Second
+	config.EnableKeepAlive = false
+	config.MeasureRTTInterval = time.Hour // 0 is not allowed
 	config.ConnectionWriteTimeout = 5 * time.Second
 	config.MaxIncomingStreams = 4
 	config.AcceptBacklog = 4

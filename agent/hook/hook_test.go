@@ -115,12 +115,17 @@ func TestTheEndOfALeadershipKillsItsOwnRun(t *testing.T) {
 func TestABacklogKeepsTheNewestAndLosesNoReceipt(t *testing.T) {
 	dir := t.TempDir()
 	gate := filepath.Join(dir, "gate")
+	began := filepath.Join(dir, "began")
 	mkfifo(t, gate)
+	mkfifo(t, began)
 	out := filepath.Join(dir, "out")
-	r, _ := start(t, `[ $DOYEN_TERM != 1 ] || cat `+gate+`; echo $DOYEN_TERM >> `+out, patience)
-	var all []<-chan struct{}
-	for term := range election.Term(200) {
-		all = append(all, tell(r, hook.Event{Election: "default", Event: election.Following, Term: term + 1}))
+	r, _ := start(t, `[ $DOYEN_TERM != 1 ] || { echo x > `+began+`; cat `+gate+`; }; echo $DOYEN_TERM >> `+out, patience)
+	all := []<-chan struct{}{tell(r, hook.Event{Election: "default", Event: election.Following, Term: 1})}
+	if _, err := os.ReadFile(began); err != nil {
+		t.Fatal(err)
+	}
+	for term := range election.Term(199) {
+		all = append(all, tell(r, hook.Event{Election: "default", Event: election.Following, Term: term + 2}))
 	}
 	if err := os.WriteFile(gate, []byte("go"), 0); err != nil {
 		t.Fatal(err)

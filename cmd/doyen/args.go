@@ -38,12 +38,16 @@ func arrange(app *cli.App, args []string) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
+	if slices.ContainsFunc(flags, ownOfApp) {
+		return []string{app.Name, "help", name}, nil
+	}
 	return slices.Concat([]string{app.Name, name}, front, flags, []string{"--"}, positional), nil
 }
 
-// ownOfApp reports a flag that is the whole command: doyen --help leader.
+// ownOfApp reports a flag that makes the rest of the line pointless: a question
+// for help, with the command or without.
 func ownOfApp(arg string) bool {
-	return slices.Contains([]string{"help", "h", "version"}, strings.TrimLeft(arg, "-"))
+	return slices.Contains([]string{"--help", "-help", "-h", "--h", "--version", "-version"}, arg)
 }
 
 // leadingFlags takes the flags before the command's name.

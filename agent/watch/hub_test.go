@@ -1,0 +1,112 @@
+package watch_test
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/doyen-election/doyen/agent/watch"
+	"github.com/doyen-election/doyen/api"
+)
+
+func publish(h *watch.Hub, election string, n int) {
+	for range n {
+		h.Publish(api.Change{Election: election, Type: api.ChangeLeader})
+	}
+}
+
+func follow(t *testing.T, h *watch.Hub, after uint64, resume bool) *watch.Follower {
+	t.Helper()
+	f, err := h.Follow("default", after, resume)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(f.Close)
+	return f
+}
+
+func indexes(changes []api.Change) []uint64 {
+	var out []uint64
+	for _, c := range changes {
+		out = append(out, c.Index)
+	}
+	return out
+}
+
+func TestAFollowerSeesItsOwnElectionInOrder(t *testing.T) {
+	h := watch.NewHub(100)
+	publish(h, "default", 1)
+	f := follow(t, h, 0, false)
+	publish(h, "payments", 1)
+	publish(h, "default", 2)
+	<-f.Ready()
+	changes, missed, index := f.Take()
+	if got := indexes(changes); len(got) != 2 || got[0] != 103 || got[1] != 104 || missed != 0 || index != 104 {
+		t.Errorf("got %v, %d missed, index %d; want 103 and 104, none missed, 104", got, missed, index)
+	}
+	if h.Index("payments") != 102 || h.Index("other") != 100 {
+		t.Errorf("indexes %d and %d, want 102 and 100", h.Index("payments"), h.Index("other"))
+	}
+}
+
+func TestOneWhoComesBackGetsWhatFollowed(t *testing.T) {
+	h := watch.NewHub(100)
+	publish(h, "default", 5)
+	changes, missed, _ := follow(t, h, 103, true).Take()
+	if got := indexes(changes); len(got) != 2 || got[0] != 104 || missed != 0 {
+		t.Errorf("got %v, %d missed; want 104 and 105, none missed", got, missed)
+	}
+	if changes, missed, _ := follow(t, h, 105, true).Take(); len(changes) != 0 || missed != 0 {
+		t.Errorf("up to date, but got %v, %d missed", indexes(changes), missed)
+	}
+}
+
+func TestAnIndexThatIsTooOldOrOfAnotherLifeIsToldSo(t *testing.T) {
+	h := watch.NewHub(100)
+	publish(h, "default", 1500)
+	for _, after := range []uint64{0, 99, 100, 570, 1601, 1 << 60} {
+		if _, missed, index := follow(t, h, after, true).Take(); missed == 0 || index != 1600 {
+			t.Errorf("after %d: %d missed, index %d; want some missed, 1600", after, missed, index)
+		}
+	}
+	if changes, missed, _ := follow(t, h, 1500, true).Take(); len(changes) != 100 || missed != 0 {
+		t.Errorf("got %d changes, %d missed; want 100, none", len(changes), missed)
+	}
+}
+
+func TestALaggardIsToldHowMuchItMissed(t *testing.T) {
+	h := watch.NewHub(0)
+	f := follow(t, h, 0, false)
+	publish(h, "default", 1000)
+	if changes, missed, index := f.Take(); len(changes) != 0 || missed != 1000 || index != 1000 {
+		t.Errorf("got %d changes, %d missed, index %d; want 0, 1000, 1000", len(changes), missed, index)
+	}
+	publish(h, "default", 1)
+	if changes, missed, _ := f.Take(); len(changes) != 1 || changes[0].Index != 1001 || missed != 0 {
+		t.Errorf("afterwards got %v, %d missed; want 1001", indexes(changes), missed)
+	}
+}
+
+func TestFollowersAreBoundedAndEnd(t *testing.T) {
+	h := watch.NewHub(0)
+	var all []*watch.Follower
+	for {
+		f, err := h.Follow("default", 0, false)
+		if errors.Is(err, watch.ErrFull) {
+			break
+		}
+		if all = append(all, f); len(all) > 10_000 {
+			t.Fatal("no bound")
+		}
+	}
+	all[0].Close()
+	f := follow(t, h, 0, false)
+	h.Close()
+	h.Close()
+	for range f.Ready() {
+		t.Error("an element after the end")
+	}
+	f.Close()
+	if _, err := h.Follow("default", 0, false); !errors.Is(err, watch.ErrClosed) {
+		t.Errorf("got %v, want ErrClosed", err)
+	}
+}

@@ -1,0 +1,107 @@
+package elector
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/datadriven"
+
+	"github.com/doyen-election/doyen/election"
+)
+
+// TestTraces replays testdata/traces: who said what to whom when, from cold
+// start through takeovers. Rewrite them with -rewrite and read the difference.
+func TestTraces(t *testing.T) {
+	datadriven.Walk(t, "testdata/traces", func(t *testing.T, path string) {
+		var c *cluster
+		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
+			if d.Cmd == "cluster" {
+				c = clusterOf(t, d)
+				return ""
+			}
+			c.t = t
+			command(t, c, d)
+			out := c.trace.String()
+			c.trace.Reset()
+			return out
+		})
+	})
+}
+
+func clusterOf(t *testing.T, d *datadriven.TestData) *cluster {
+	var names []string
+	for _, a := range d.CmdArgs {
+		if a.Key == "names" {
+			names = a.Vals
+		}
+	}
+	c := newCluster(t, Bully, names...)
+	for _, a := range d.CmdArgs {
+		switch a.Key {
+		case "ring":
+			c.algo = Ring
+		case "view":
+			c.quorum = false
+		case "priority":
+			for _, v := range a.Vals {
+				name, p, _ := strings.Cut(v, "=")
+				fmt.Sscan(p, &c.nodes[name].prio)
+			}
+		}
+	}
+	return c
+}
+
+func command(t *testing.T, c *cluster, d *datadriven.TestData) {
+	arg := func(i int) string { return d.CmdArgs[i].Key }
+	switch d.Cmd {
+	case "start":
+		for _, a := range d.CmdArgs {
+			c.start(a.Key)
+		}
+	case "run":
+		span, err := time.ParseDuration(arg(0))
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.run(span)
+	case "kill":
+		c.kill(arg(0))
+	case "cut": // silently: from>to
+		for _, a := range d.CmdArgs {
+			c.cut[a.Key] = true
+		}
+	case "mend":
+		clear(c.cut)
+	case "resign":
+		c.input(arg(0), election.Resign{Election: election.Default, Request: 1})
+	case "transfer":
+		c.input(arg(0), election.Transfer{Election: election.Default, To: election.PeerID(arg(1)), Request: 1})
+	case "drain":
+		c.input(arg(0), election.Drain{On: true, Request: 1})
+	case "shutdown":
+		c.input(arg(0), election.Shutdown{})
+	case "stubborn":
+		c.nodes[arg(0)].stops = false
+	case "leaders":
+		c.tracef("leads: %s", c.leaders())
+		for _, n := range c.names {
+			if c.nodes[n].up {
+				c.tracef("%s names %q", n, c.known(n))
+			}
+		}
+	case "replies":
+		for _, r := range c.nodes[arg(0)].replies {
+			if r.Refusal != nil {
+				c.tracef("refused: %s: %s", r.Refusal.Code, r.Refusal.Message)
+				continue
+			}
+			c.tracef("accepted")
+		}
+		c.nodes[arg(0)].replies = nil
+	default:
+		t.Fatalf("unknown command %q", d.Cmd)
+	}
+}

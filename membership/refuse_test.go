@@ -1,0 +1,294 @@
+package membership
+
+import (
+	"errors"
+	"net/netip"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/memberlist"
+
+	"github.com/doyen-election/doyen/election"
+)
+
+// TestClusterKeysThatDifferAreNamedOnBothSides shows what each side is told when
+// one joins the other, and when one merely sends a packet.
+func TestClusterKeysThatDifferAreNamedOnBothSides(t *testing.T) {
+	one, other := []byte("0123456789abcdef"), []byte("fedcba9876543210")
+	cases := []struct {
+		name               string
+		joiner, joined     []byte
+		toJoiner, toJoined string
+		packet             string // empty: such a packet can't be told from noise
+	}{
+		{"two keys", one, other, "cluster key differs from that of the agent at 127.0.0.1",
+			"cluster key differs from that of the agent at 127.0.0.1", "cluster key differs"},
+		{"key joins none", one, nil, "has no cluster key, this one has", "has a cluster key, this one has none", ""},
+		{"none joins key", nil, one, "has a cluster key, this one has none", "has no cluster key, this one has", "has no cluster key, this one has"},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			cfg := testConfig(1)
+			cfg.Key = c.joined
+			joined := start(t, cfg)
+			cfg = testConfig(2)
+			cfg.Key, cfg.Join = c.joiner, addrsOf(joined)
+			joiner := start(t, cfg)
+			r := joiner.refuses(CauseClusterKey)
+			wantText(t, r.Err, c.toJoiner, "give all agents the same cluster key")
+			if r.Addr != joined.Addr() {
+				t.Errorf("refused %s, want %s", r.Addr, joined.Addr())
+			}
+			r = joined.refuses(CauseClusterKey)
+			wantText(t, r.Err, c.toJoined)
+			if r.Addr.Addr() != joiner.Addr().Addr() {
+				t.Errorf("refused %s, want host %s", r.Addr, joiner.Addr())
+			}
+			for _, x := range []*agent{joiner, joined} {
+				v := x.until("the refusal in a view", func(v View) bool { return len(v.Refused) > 0 })
+				if len(v.Members) != 1 {
+					t.Errorf("members %v, want self alone", namesOf(v.Members))
+				}
+				select {
+				case r := <-x.Refusals():
+					t.Errorf("reported again: %v", r.Err)
+				default:
+				}
+			}
+		})
+		if c.packet == "" {
+			continue
+		}
+		t.Run(c.name+" by packet", func(t *testing.T) {
+			cfg := testConfig(1)
+			cfg.Key = c.joined
+			receiver := start(t, cfg)
+			cfg = testConfig(2)
+			cfg.Key = c.joiner
+			sendPacket(t, start(t, cfg), receiver)
+			wantText(t, receiver.refuses(CauseClusterKey).Err, c.packet)
+		})
+	}
+}
+
+func sendPacket(t *testing.T, from, to *agent) {
+	t.Helper()
+	if err := from.list.SendToAddress(memberlist.Address{Addr: to.Addr().String()}, make([]byte, 64)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestAgentsOfAnotherClusterAreNamedOnBothSides(t *testing.T) {
+	joined := start(t, testConfig(1))
+	cfg := testConfig(2)
+	cfg.Cluster, cfg.Join = "staging", addrsOf(joined)
+	joiner := start(t, cfg)
+	wantText(t, joined.refuses(CauseCluster).Err, `cluster "staging"`, `this one to "test"`)
+	// Memberlist closes such a stream without a word.
+	r := joiner.refuses(CauseNoAgent)
+	wantText(t, r.Err, joined.Addr().String(), "another cluster than staging")
+	sendPacket(t, joined, joiner)
+	wantText(t, joiner.refuses(CauseCluster).Err, `cluster "test"`, `this one to "staging"`)
+	for _, x := range []*agent{joiner, joined} {
+		if len(x.view.Members) > 1 {
+			t.Errorf("members %v", namesOf(x.view.Members))
+		}
+	}
+}
+
+func TestSettingsThatDifferAreRefusedOnBothSides(t *testing.T) {
+	judge := func(own Settings) func(Member) error {
+		return func(m Member) error {
+			if m.Settings != own {
+				return errors.New("its algorithm is " + m.Settings.Algorithm + ", this agent's is " + own.Algorithm)
+			}
+			return nil
+		}
+	}
+	cfg := testConfig(1)
+	cfg.Judge = judge(cfg.Self.Settings)
+	a := start(t, cfg)
+	cfg = testConfig(2)
+	cfg.Self.Settings.Algorithm = "ring"
+	cfg.Judge, cfg.Join = judge(cfg.Self.Settings), addrsOf(a)
+	b := start(t, cfg)
+
+	r := a.refuses(CauseJudge)
+	wantText(t, r.Err, `refuse agent "agent-2"`, "algorithm is ring")
+	if r.Name != "agent-2" || r.Addr != b.Addr() || r.Self {
+		t.Errorf("refusal %+v", r)
+	}
+	wantText(t, b.refuses(CauseJudge).Err, `refuse agent "agent-1"`, "algorithm is bully")
+
+	// A third agent that agrees with the first is let in, and the refused one
+	// neither enters a view nor departs from one.
+	cfg = testConfig(3)
+	cfg.Judge, cfg.Join = judge(cfg.Self.Settings), addrsOf(b)
+	c := start(t, cfg)
+	for _, x := range []*agent{a, c} {
+		x.sees("agent-1", "agent-3")
+	}
+	if err := b.Close(); err != nil {
+		t.Fatal(err)
+	}
+	v := a.until("the refusal to be over", func(v View) bool { return len(v.Refused) == 0 })
+	if len(v.Departed) != 0 {
+		t.Errorf("departed %v", namesOf(v.Departed))
+	}
+	select {
+	case r := <-a.Refusals():
+		t.Errorf("reported again: %v", r.Err)
+	default:
+	}
+}
+
+func TestOfTwoAgentsWithOneNameTheSeniorStays(t *testing.T) {
+	senior := start(t, testConfig(1))
+	cfg := testConfig(2)
+	cfg.Self.Name, cfg.Join = "agent-1", addrsOf(senior)
+	junior := start(t, cfg)
+	third := startJoined(t, 3, junior)
+
+	for _, x := range []*agent{senior, third} {
+		r := x.refuses(CauseName)
+		wantText(t, r.Err, `name "agent-1" is taken`, senior.Addr().String(), junior.Addr().String())
+		if r.Self || r.Addr != junior.Addr() {
+			t.Errorf("%s: refusal %+v", x.self.Name, r)
+		}
+		v := x.sees("agent-1", "agent-3")
+		if m := find(t, v, "agent-1"); m.Peer != senior.self.Peer {
+			t.Errorf("%s keeps the junior", x.self.Name)
+		}
+	}
+	r := junior.refuses(CauseName)
+	if !r.Self || r.Addr != senior.Addr() {
+		t.Errorf("the junior is told %+v", r)
+	}
+	junior.sees("agent-1", "agent-1", "agent-3")
+
+	if err := senior.Close(); err != nil {
+		t.Fatal(err)
+	}
+	v := third.until("the junior to take over", func(v View) bool {
+		m, ok := v.Election().Named("agent-1")
+		return ok && m.Peer == junior.self.Peer
+	})
+	if len(v.Refused) != 0 {
+		t.Errorf("still refused: %+v", v.Refused)
+	}
+}
+
+func TestACopyOfTheIdentityIsReported(t *testing.T) {
+	a := start(t, testConfig(1))
+	cfg := testConfig(1)
+	cfg.Self.Boot, cfg.Self.JoinedAt, cfg.Join = 77, cfg.Self.JoinedAt+1, addrsOf(a)
+	clone := start(t, cfg)
+	r := a.refuses(CauseIdentity)
+	wantText(t, r.Err, clone.Addr().String(), "this agent's identity")
+	if !r.Self {
+		t.Error("the refusal is not about the agent itself")
+	}
+	for _, x := range []*agent{a, clone} {
+		if v := x.sees("agent-1"); v.Members[0].Boot != x.self.Boot {
+			t.Errorf("the view holds boot %s instead of its own %s", v.Members[0].Boot, x.self.Boot)
+		}
+	}
+}
+
+func TestABadSignatureIsRefused(t *testing.T) {
+	a := start(t, testConfig(1))
+	cfg := testConfig(2)
+	cfg.Join = addrsOf(a)
+	forger := start(t, testConfig(2))
+	// The forger claims another name than it signed for.
+	meta := slices.Clone(*forger.del.meta.Load())
+	i := slices.Index(meta, '2')
+	for i >= 0 && string(meta[max(0, i-6):i+1]) != "agent-2" {
+		next := slices.Index(meta[i+1:], '2')
+		if next < 0 {
+			t.Fatal("no name in the advertisement")
+		}
+		i += 1 + next
+	}
+	meta[i] = '3'
+	evil := memberlist.DefaultLocalConfig()
+	evil.Name, evil.Label, evil.SecretKey = "agent-3#"+election.BootID(2).String(), "test", testConfig(1).Key
+	evil.BindAddr, evil.BindPort = "127.0.0.1", 0
+	evil.Delegate = forgedMeta(meta)
+	evil.LogOutput = discard{}
+	list, err := memberlist.Create(evil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = list.Shutdown() }()
+	if _, err := list.Join(addrsOf(a)); err != nil {
+		t.Fatal(err)
+	}
+	r := a.refuses(CauseSignature)
+	wantText(t, r.Err, "signature")
+	if r.Name != "agent-3" || r.Addr.Addr() != netip.MustParseAddr("127.0.0.1") {
+		t.Errorf("refusal %+v", r)
+	}
+	startJoined(t, 4, a)
+	a.sees("agent-1", "agent-4")
+}
+
+type discard struct{}
+
+func (discard) Write(p []byte) (int, error) { return len(p), nil }
+
+// forgedMeta advertises whatever it is.
+type forgedMeta []byte
+
+func (f forgedMeta) NodeMeta(int) []byte             { return f }
+func (forgedMeta) NotifyMsg([]byte)                  {}
+func (forgedMeta) GetBroadcasts(_, _ int) [][]byte   { return nil }
+func (forgedMeta) LocalState(bool) []byte            { return nil }
+func (forgedMeta) MergeRemoteState(_ []byte, _ bool) {}
+
+func TestLedgerReportsEachCauseOnceUntilItChanges(t *testing.T) {
+	l, out, now := newLedger(), make(chan Refusal, 8), time.Unix(1000, 0)
+	r := func(text string) Refusal {
+		return Refusal{Cause: CauseJudge, Name: "b", Addr: netip.MustParseAddrPort("10.0.0.2:1"), Err: errors.New(text)}
+	}
+	steps := []struct {
+		refused []Refusal
+		want    int
+	}{
+		{[]Refusal{r("x")}, 1}, {[]Refusal{r("x")}, 0}, {[]Refusal{r("y")}, 1}, {nil, 0}, {[]Refusal{r("y")}, 1},
+	}
+	for i, s := range steps {
+		l.settle(now, s.refused)
+		l.report(out)
+		if len(out) != s.want {
+			t.Errorf("step %d: %d reported, want %d", i, len(out), s.want)
+		}
+		for len(out) > 0 {
+			<-out
+		}
+	}
+}
+
+func TestLedgerIsBoundedAndForgetsHints(t *testing.T) {
+	l, now := newLedger(), time.Unix(1000, 0)
+	for i := range 2 * maxRefusals {
+		host := netip.AddrFrom4([4]byte{10, 0, byte(i >> 8), byte(i)})
+		l.note(now, Refusal{Cause: CauseClusterKey, Addr: netip.AddrPortFrom(host, 0), Err: errors.New("x")})
+	}
+	if n := len(l.list()); n != maxRefusals {
+		t.Errorf("%d refusals kept, want %d", n, maxRefusals)
+	}
+	full := make(chan Refusal, 3)
+	l.report(full)
+	l.report(full) // must not block
+	<-full
+	l.report(full)
+	if len(full) != 3 {
+		t.Errorf("%d reported, want the room that there is", len(full))
+	}
+	l.settle(now.Add(hintFor+1), nil)
+	if n := len(l.list()); n != 0 {
+		t.Errorf("%d refusals kept after their time", n)
+	}
+}

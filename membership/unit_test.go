@@ -1,0 +1,367 @@
+package membership
+
+import (
+	"bytes"
+	"crypto/ed25519"
+	"fmt"
+	"io"
+	"log/slog"
+	"math/rand/v2"
+	"net"
+	"net/netip"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/memberlist"
+
+	"github.com/doyen-election/doyen/election"
+)
+
+func testNotary(t testing.TB) *notary {
+	t.Helper()
+	n, err := newNotary("test", testPeerID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+func TestAnAdvertisementComesBackAsItWas(t *testing.T) {
+	n, cfg := testNotary(t), testConfig(1)
+	m := cfg.Self
+	m.Draining = true
+	meta, err := n.seal(m, cfg.Signer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%d bytes", len(meta))
+	got, err := n.open(gossipName(m.Member), meta)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !reflect.DeepEqual(got, m) {
+		t.Errorf("got %+v, want %+v", got, m)
+	}
+}
+
+func TestTheLongestNamesFit(t *testing.T) {
+	n, cfg := testNotary(t), testConfig(1)
+	m := cfg.Self
+	m.Name, m.Version, m.Settings.Algorithm = strings.Repeat("n", 63), strings.Repeat("v", maxWord), strings.Repeat("a", maxWord)
+	m.PeerAddr = netip.AddrPortFrom(netip.MustParseAddr("2001:db8:1111:2222:3333:4444:5555:6666"), 65535)
+	m.JoinedAt, m.Boot = 1<<62, 1<<63
+	m.Settings.Heartbeat, m.Settings.Lease = 1<<62, 1<<62
+	m.Candidacies = []election.Candidacy{{Election: "default", Priority: 1 << 40}, {Election: election.Name(strings.Repeat("z", 63)), Priority: 1 << 40}}
+	meta, err := n.seal(m, cfg.Signer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%d of %d bytes", len(meta), memberlist.MetaMaxSize)
+}
+
+func TestAnyChangedByteIsRefused(t *testing.T) {
+	n, cfg := testNotary(t), testConfig(1)
+	node := gossipName(cfg.Self.Member)
+	meta, err := n.seal(cfg.Self, cfg.Signer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range meta {
+		bad := bytes.Clone(meta)
+		bad[i] ^= 0x40
+		if _, err := n.open(node, bad); err == nil {
+			t.Errorf("byte %d changed and nothing said", i)
+		}
+		if _, err := n.open(node, meta[:i]); err == nil {
+			t.Errorf("cut to %d bytes and nothing said", i)
+		}
+	}
+	if _, err := n.open(node+"x", meta); err == nil {
+		t.Error("it passes for another node")
+	}
+	other, err := newNotary("other", testPeerID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := other.open(node, meta); err == nil {
+		t.Error("it passes in another cluster")
+	}
+}
+
+func FuzzOpen(f *testing.F) {
+	n, cfg := testNotary(f), testConfig(1)
+	meta, err := n.seal(cfg.Self, cfg.Signer)
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(meta[advertHeader:])
+	f.Add([]byte{0xa1, 0x01, 0x40})
+	f.Fuzz(func(t *testing.T, body []byte) {
+		// Signed by its sender, so that all of the decoder is reached.
+		node := "fuzz"
+		sealed := append([]byte{advertVersion}, ed25519.Sign(cfg.Signer, n.signed(node, body))...)
+		m, err := n.open(node, append(sealed, body...))
+		if err == nil && checkMember(m) != nil {
+			t.Errorf("let in %+v", m)
+		}
+	})
+}
+
+func TestBadConfigurationIsNamed(t *testing.T) {
+	cases := []struct {
+		want   string
+		change func(*Config)
+	}{
+		{"cluster name", func(c *Config) { c.Cluster = "" }},
+		{"cluster key has 5 bytes", func(c *Config) { c.Key = []byte("12345") }},
+		{"no ed25519 private key", func(c *Config) { c.Signer = nil }},
+		{"the signer's peer ID is", func(c *Config) { c.Self.Peer = "somebody" }},
+		{"no PeerIDOf", func(c *Config) { c.PeerIDOf = nil }},
+		{"no address to bind", func(c *Config) { c.Bind = netip.Addr{} }},
+		{"has a zone", func(c *Config) { c.Bind = netip.MustParseAddr("fe80::1%lo") }},
+		{"port 70000", func(c *Config) { c.Port = 70000 }},
+		{"can't reach the advertised address", func(c *Config) { c.Advertise = netip.MustParseAddr("0.0.0.0") }},
+		{`join address "a:b:c"`, func(c *Config) { c.Join = []string{"a:b:c"} }},
+		{"unknown pace", func(c *Config) { c.Pace = "slow" }},
+		{"is not of the form", func(c *Config) { c.Self.Name = "UPPER" }},
+		{"no time of start", func(c *Config) { c.Self.JoinedAt = 0 }},
+		{"can't be reached", func(c *Config) { c.Self.PeerAddr = netip.AddrPort{} }},
+		{"given twice", func(c *Config) { c.Self.Candidacies = append(c.Self.Candidacies, c.Self.Candidacies...) }},
+		{"of at most 512", func(c *Config) {
+			for i := range 10 {
+				c.Self.Candidacies = append(c.Self.Candidacies, election.Candidacy{Election: election.Name(fmt.Sprintf("e%d-%s", i, strings.Repeat("x", 50)))})
+			}
+		}},
+	}
+	for _, c := range cases {
+		cfg := testConfig(1)
+		c.change(&cfg)
+		m, err := New(cfg)
+		if err == nil {
+			_ = m.Close()
+		}
+		wantText(t, err, c.want)
+	}
+	noneLeft(t)
+}
+
+func TestAPortInUseIsNamed(t *testing.T) {
+	a := start(t, testConfig(1))
+	cfg := testConfig(2)
+	cfg.Port = int(a.Addr().Port())
+	_, err := New(cfg)
+	wantText(t, err, a.Addr().String(), "in use")
+}
+
+func TestSeedsAreParsed(t *testing.T) {
+	for in, want := range map[string]string{
+		"host": "host:7", "host:1": "host:1", "10.0.0.1": "10.0.0.1:7", "10.0.0.1:1": "10.0.0.1:1",
+		"::1": "[::1]:7", "[::1]": "[::1]:7", "[::1]:1": "[::1]:1", "a.example.org:1": "a.example.org:1",
+	} {
+		if got, err := parseSeed(in, 7); err != nil || got.String() != want {
+			t.Errorf("%q: got %q and %v, want %q", in, got, err, want)
+		}
+	}
+	for _, in := range []string{"", ":1", "host:", "host:0", "host:99999", "host:x", "a b", "x/y", "[::1"} {
+		if got, err := parseSeed(in, 7); err == nil {
+			t.Errorf("%q: got %q, want an error", in, got)
+		}
+	}
+}
+
+func TestAWildcardIsNotAdvertised(t *testing.T) {
+	addr, err := advertised(netip.MustParseAddr("0.0.0.0"), netip.Addr{})
+	if err != nil {
+		t.Skipf("this host has no address but loopback: %v", err)
+	}
+	if addr.IsUnspecified() || addr.IsLoopback() {
+		t.Errorf("advertised %s", addr)
+	}
+}
+
+func TestSameNodesGiveTheSameViewInAnyOrder(t *testing.T) {
+	n := testNotary(t)
+	var seen []sighting
+	for i := range uint64(8) {
+		cfg := testConfig(i + 1)
+		meta, err := n.seal(cfg.Self, cfg.Signer)
+		if err != nil {
+			t.Fatal(err)
+		}
+		addr := netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 0, 0, byte(i)}), 1)
+		seen = append(seen, sighting{gossipName(cfg.Self.Member), addr, meta, []Status{Alive, Suspect, Dead, Left}[i%4]})
+	}
+	rng := rand.New(rand.NewPCG(1, 1))
+	var first View
+	for i := range 20 {
+		rng.Shuffle(len(seen), func(i, j int) { seen[i], seen[j] = seen[j], seen[i] })
+		v, _ := newAssembler(testConfig(1).Self, n.open, nil).assemble(time.Unix(1, 0), seen)
+		if i == 0 {
+			first = v
+		}
+		if !same(first, v) {
+			t.Fatalf("got %+v, want %+v", v, first)
+		}
+	}
+	if len(first.Members) != 4 || len(first.Departed) != 4 {
+		t.Errorf("%d members and %d departed, want 4 and 4", len(first.Members), len(first.Departed))
+	}
+}
+
+func TestDepartedAreBoundedAndForgotten(t *testing.T) {
+	a := newAssembler(testConfig(1).Self, nil, nil)
+	a.open = func(node string, _ []byte) (Member, error) {
+		return Member{Member: election.Member{Peer: election.PeerID(node), Name: node, JoinedAt: 1}}, nil
+	}
+	var seen []sighting
+	for i := range 3 * maxDeparted {
+		seen = append(seen, sighting{node: fmt.Sprintf("n%03d", i), addr: netip.AddrPortFrom(netip.AddrFrom4([4]byte{1, 1, 1, byte(i)}), 1), status: Alive})
+	}
+	now := time.Unix(1, 0)
+	if v, _ := a.assemble(now, seen); len(v.Members) != len(seen) {
+		t.Fatalf("%d members, want %d", len(v.Members), len(seen))
+	}
+	v, _ := a.assemble(now, nil) // as when memberlist has forgotten them already
+	if len(v.Departed) != maxDeparted || v.Departed[0].Status != Dead || len(a.lost()) != maxDeparted {
+		t.Errorf("%d departed, want %d dead ones", len(v.Departed), maxDeparted)
+	}
+	if v, _ = a.assemble(now.Add(departedFor+1), nil); len(v.Departed) != 0 {
+		t.Errorf("%d departed after their time", len(v.Departed))
+	}
+}
+
+func TestMemberlistsLinesAreLogged(t *testing.T) {
+	var out bytes.Buffer
+	log := slog.New(slog.NewTextHandler(&out, &slog.HandlerOptions{Level: slog.LevelInfo}))
+	hints := make(chan hint, 8)
+	tap := newLogTap(log, "test", hints)
+	now := time.Unix(1, 0)
+	for i, line := range []string{
+		"[DEBUG] memberlist: Initiating push/pull sync with: x 10.0.0.1:1\n",
+		"[ERR] memberlist: Failed to send gossip to 10.0.0.1:7946: no route\n",
+		"[ERR] memberlist: Failed to send gossip to 10.0.0.2:7946: no route\n",
+		"[INFO] memberlist: Suspect b#00 has failed, no acks received\n",
+		"[WARN] memberlist: Got ping for unexpected node 'x' from=10.0.0.1:1\n",
+		"[ERR] memberlist: Decrypt packet failed: no installed keys could decrypt the message from=10.0.0.9:1\n",
+		"[ERR] memberlist: discarding packet with unacceptable label \"\": from=10.0.0.9:1\n",
+	} {
+		tap.take(line, now.Add(time.Duration(i)))
+	}
+	got := out.String()
+	if strings.Count(got, "\n") != 2 || !strings.Contains(got, "level=WARN") || !strings.Contains(got, "10.0.0.1:7946") || !strings.Contains(got, "level=INFO") {
+		t.Errorf("logged:\n%s", got)
+	}
+	if len(hints) != 1 {
+		t.Errorf("%d hints, want 1", len(hints))
+	}
+	for i := range 1000 {
+		tap.take("[WARN] memberlist: kind "+strings.Repeat("y", i%200)+"\n", now)
+	}
+	if len(tap.kinds) > logKinds {
+		t.Errorf("%d kinds kept", len(tap.kinds))
+	}
+	for range 2 * logQueue { // nobody drains: must not block
+		_, _ = tap.Write([]byte("[WARN] memberlist: " + strings.Repeat("long", 1000)))
+	}
+}
+
+func TestGarbageOnThePortHarmsNothing(t *testing.T) {
+	cfg := testConfig(1)
+	cfg.Key = nil // so that more than decryption is reached
+	a := start(t, cfg)
+	rng := rand.New(rand.NewPCG(2, 2))
+	udp, err := net.Dial("udp", a.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = udp.Close() }()
+	label := append([]byte{244, 4}, "test"...)
+	for i := range 2000 {
+		p := make([]byte, 1+rng.IntN(600))
+		for j := range p {
+			p[j] = byte(rng.Uint32())
+		}
+		if i%2 == 0 {
+			p[0] = byte(i / 2 % 16) // a message type
+			p = append(bytes.Clone(label), p...)
+		}
+		if _, err := udp.Write(p); err != nil {
+			t.Fatal(err)
+		}
+		if i%20 == 0 {
+			flood(t, a, p)
+		}
+	}
+	// Twice as many idle streams as are served.
+	for range 2 * maxInbound {
+		c, err := net.Dial("tcp", a.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = c.Close() }()
+	}
+	cfg = testConfig(2)
+	cfg.Key, cfg.Join = nil, addrsOf(a)
+	b := start(t, cfg)
+	for _, x := range []*agent{a, b} {
+		x.sees("agent-1", "agent-2")
+	}
+	for _, x := range []*agent{a, b} {
+		if err := x.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	noneLeft(t)
+}
+
+func flood(t *testing.T, a *agent, p []byte) {
+	c, err := net.Dial("tcp", a.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, _ = c.Write(p)
+	if err := c.(*net.TCPConn).CloseWrite(); err == nil {
+		_ = c.SetReadDeadline(time.Now().Add(patience))
+		_, _ = io.Copy(io.Discard, c)
+	}
+	_ = c.Close()
+}
+
+func BenchmarkReadState(b *testing.B) {
+	for _, size := range []int{3, 50} {
+		b.Run(fmt.Sprint(size), func(b *testing.B) {
+			m, err := New(testConfig(1))
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer func() { _ = m.Close() }()
+			for i := range size - 1 {
+				o, err := New(testConfig(uint64(i + 2)))
+				if err != nil {
+					b.Fatal(err)
+				}
+				_, _ = o.list.Join([]string{m.Addr().String()})
+				defer func() { _ = o.Close() }()
+			}
+			other, err := newMirror(m.wire, must(m.listConfig(nil)))
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer func() { _ = other.close() }()
+			for b.Loop() {
+				if _, err := other.read(); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
+}

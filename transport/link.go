@@ -1,0 +1,372 @@
+package transport
+
+import (
+	"context"
+	"net/netip"
+	"sync"
+	"time"
+
+	"github.com/libp2p/go-libp2p/core/network"
+	"github.com/libp2p/go-libp2p/core/peer"
+
+	"github.com/doyen-election/doyen/election"
+)
+
+const (
+	// grace is how long a broken connection may take to be replaced before it
+	// counts as lost.
+	grace = 100 * time.Millisecond
+	// redialMin and redialMax bound the time from the start of one dial to that
+	// of the next, as long as they fail.
+	redialMin = 50 * time.Millisecond
+	redialMax = 250 * time.Millisecond
+	// redialRefused is that time when the peer was reached and one side would not.
+	redialRefused = time.Second
+	// settled is how long a session must have lasted for its end to be redialled
+	// at once: one that breaks straight away would be dialled in a tight loop.
+	settled = time.Second
+)
+
+// link is everything about one peer, for as long as it is on the allow-list.
+// Its loop is the one goroutine that decides; attempts, probes, the reader and
+// the writer do one blocking thing each and report to it.
+//
+// Invariant: the consumer was told Connected of boot held, and not yet Lost;
+// held is 0 if there is no such boot. While session is set, held is not 0.
+type link struct {
+	t     *Transport
+	id    election.PeerID
+	pid   peer.ID
+	dials bool // this side dials, the other waits
+	ctx   context.Context
+	stop  context.CancelFunc
+
+	arrivals  chan network.Stream // streams the peer opened
+	outcomes  chan outcome
+	probes    chan error
+	suspected chan struct{} // of capacity 1
+	moved     chan struct{} // of capacity 1: addr changed
+
+	mu      sync.Mutex
+	addr    netip.AddrPort
+	session *session
+	held    election.BootID
+	removed bool
+	failure string // of the last attempt
+	told    string // the refusal last told of
+
+	// The rest is the loop's own.
+	attempt  uint64 // number of the last one begun
+	abandon  context.CancelFunc
+	busy     bool // that attempt has not ended
+	began    time.Time
+	interval time.Duration // from the last dial to the next
+	cause    error         // why the last session ended
+	retry    *time.Timer
+	patience *time.Timer
+}
+
+func newLink(t *Transport, p peer.ID, addr netip.AddrPort) *link {
+	l := &link{
+		t: t, id: idOf(p), pid: p, addr: addr, dials: t.self < idOf(p),
+		arrivals: make(chan network.Stream, 1), outcomes: make(chan outcome), probes: make(chan error),
+		suspected: make(chan struct{}, 1), moved: make(chan struct{}, 1),
+		interval: redialMin, abandon: func() {},
+		retry: time.NewTimer(0), patience: time.NewTimer(grace),
+	}
+	l.patience.Stop()
+	if !l.dials {
+		l.retry.Stop()
+	}
+	l.ctx, l.stop = context.WithCancel(t.ctx)
+	return l
+}
+
+func (l *link) loop() {
+	defer l.t.running.Done()
+	defer l.end()
+	for {
+		select {
+		case <-l.ctx.Done():
+			return
+		case <-l.t.closing:
+			if s := l.current(); s != nil {
+				s.finish(l.ctx)
+			}
+			return
+		case <-l.retry.C:
+			l.dial()
+		case s := <-l.arrivals:
+			l.answer(s)
+		case o := <-l.outcomes:
+			l.conclude(o)
+		case <-l.over():
+			l.broken(l.current())
+		case <-l.patience.C:
+			l.lose(l.cause)
+		case err := <-l.probes:
+			if err != nil && l.current() == nil {
+				l.lose(l.cause)
+			}
+		case <-l.suspected:
+			l.suspect()
+		case <-l.moved:
+			l.move()
+		}
+	}
+}
+
+// end leaves nothing behind. Whoever removed the link has told its loss.
+func (l *link) end() {
+	l.retry.Stop()
+	l.patience.Stop()
+	l.stop()
+	l.abandon()
+	if s := l.take(); s != nil {
+		s.close(errClosing)
+	}
+	select {
+	case s := <-l.arrivals:
+		_ = s.Conn().Close() // nobody will read it
+	default:
+	}
+}
+
+func (l *link) current() *session {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.session
+}
+
+// take returns the session and leaves none.
+func (l *link) take() *session {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	s := l.session
+	l.session = nil
+	return s
+}
+
+// over returns a channel that is closed when the session has ended; with no
+// session, one that never is.
+func (l *link) over() <-chan struct{} {
+	if s := l.current(); s != nil {
+		return s.done
+	}
+	return nil
+}
+
+// dial begins an attempt to connect, unless one is under way.
+func (l *link) dial() {
+	if l.busy || l.current() != nil {
+		return
+	}
+	addr, held := l.where()
+	l.t.count.dials.Add(1)
+	l.begin(held, func(ctx context.Context) (network.Stream, error) {
+		return l.t.open(ctx, l.pid, addr)
+	})
+}
+
+// answer begins an attempt on the stream the peer opened. It has given up
+// whatever attempt came before, and so does this side.
+func (l *link) answer(s network.Stream) {
+	l.abandon()
+	_, held := l.where()
+	l.begin(held, func(context.Context) (network.Stream, error) { return s, nil })
+}
+
+func (l *link) begin(held election.BootID, open func(context.Context) (network.Stream, error)) {
+	ctx, cancel := context.WithTimeout(l.ctx, greetTimeout)
+	l.attempt++
+	l.abandon, l.busy, l.began = cancel, true, time.Now()
+	o := outcome{attempt: l.attempt, held: held}
+	l.t.running.Add(1)
+	go func() {
+		defer l.t.running.Done()
+		defer cancel()
+		l.try(ctx, o, open)
+	}()
+}
+
+func (l *link) where() (netip.AddrPort, election.BootID) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.addr, l.held
+}
+
+// conclude takes the outcome of an attempt.
+func (l *link) conclude(o outcome) {
+	if o.attempt != l.attempt {
+		o.close()
+		return
+	}
+	l.busy = false
+	switch _, held := l.where(); {
+	case o.err != nil:
+		l.failed(o)
+	case o.held != held:
+		// The peer was told that this side still counted it as connected, and
+		// that has changed since.
+		o.close()
+		l.again(0)
+	default:
+		l.adopt(o)
+	}
+}
+
+func (l *link) failed(o outcome) {
+	refused := l.report(o.err)
+	l.again(max(0, l.interval-time.Since(l.began)))
+	l.interval = min(l.interval*3/2, redialMax)
+	if refused {
+		l.again(redialRefused)
+	}
+	if l.dials {
+		l.t.count.dialsFailed.Add(1)
+	}
+	// A failed redial is as good as a refused one. The side that does not dial
+	// goes by its probe, for the dialler may try again. A session that is still
+	// there is not judged by the attempt at another.
+	if l.current() == nil && (refused || l.dials) {
+		l.lose(l.cause)
+	}
+}
+
+// adopt makes the connection of a successful attempt the session. If both sides
+// still count each other's boot as connected, nobody needs to be told.
+func (l *link) adopt(o outcome) {
+	theirs := o.theirs.hello()
+	resumed := o.held == theirs.Boot && o.theirs.Held == l.t.hello.Boot
+	s := newSession(o.wire)
+
+	l.mu.Lock()
+	if l.removed {
+		l.mu.Unlock()
+		o.close()
+		return
+	}
+	if !resumed {
+		if l.held != 0 {
+			l.t.box.put(Lost{Peer: l.id, Err: errRestarted})
+		}
+		l.t.box.put(Connected{Peer: l.id, Hello: theirs})
+	}
+	old := l.session
+	l.session, l.held, l.failure, l.told = s, theirs.Boot, "", ""
+	l.mu.Unlock()
+
+	if resumed {
+		l.t.count.resumed.Add(1)
+	}
+	if old != nil {
+		old.close(errReplaced)
+	}
+	l.patience.Stop()
+	l.start(s)
+}
+
+// start runs the session's reader and writer.
+func (l *link) start(s *session) {
+	written := make(chan struct{})
+	l.t.running.Add(2)
+	go func() {
+		defer l.t.running.Done()
+		s.write(&l.t.count, written)
+	}()
+	go func() {
+		defer l.t.running.Done()
+		s.read(func(m election.Message) { l.deliver(s, m) }, &l.t.count, written)
+	}()
+}
+
+// deliver hands a message over, unless its session is no longer the link's.
+func (l *link) deliver(s *session, m election.Message) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.session != s {
+		return
+	}
+	if !l.t.box.put(Message{Peer: l.id, Message: m}) {
+		l.t.count.dropped[dropInboxFull].Add(1)
+		return
+	}
+	l.t.count.messagesIn.Add(1)
+}
+
+// broken handles the end of the session: a new one soon, or it counts as lost.
+func (l *link) broken(s *session) {
+	l.take()
+	l.cause = s.err
+	l.patience.Reset(grace)
+	switch {
+	case !l.dials:
+		l.probe()
+	case time.Since(s.began) >= settled:
+		l.interval = redialMin
+		l.again(0)
+	default:
+		l.again(l.interval)
+		l.interval = min(l.interval*3/2, redialMax)
+	}
+}
+
+// suspect gives the connection up, if there is one, and tells its loss.
+func (l *link) suspect() {
+	if s := l.take(); s != nil {
+		s.close(errSuspected)
+		l.interval = redialMin
+		l.again(0)
+	}
+	l.lose(errSuspected)
+}
+
+// move takes note of a new address: what was learnt of the old one is void. A
+// connection that works is kept.
+func (l *link) move() {
+	if l.current() != nil || !l.dials {
+		return
+	}
+	l.abandon()
+	l.attempt++ // whatever that attempt says, it is too late
+	l.busy, l.interval = false, redialMin
+	l.again(0)
+}
+
+// again sets the time of the next dial; the side that waits has none.
+func (l *link) again(in time.Duration) {
+	if l.dials {
+		l.retry.Reset(in)
+	}
+}
+
+// lose tells the loss of what was told as connected.
+func (l *link) lose(err error) {
+	l.patience.Stop()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.untell(err)
+}
+
+// untell is lose for who holds the lock.
+func (l *link) untell(err error) {
+	if l.held == 0 {
+		return
+	}
+	l.held = 0
+	l.t.box.put(Lost{Peer: l.id, Err: err})
+}
+
+// remove ends the link. Nothing of it is told once remove has returned.
+func (l *link) remove() {
+	l.mu.Lock()
+	l.untell(errRemoved)
+	l.removed = true
+	s := l.session
+	l.session = nil
+	l.mu.Unlock()
+	if s != nil {
+		s.close(errRemoved)
+	}
+	l.stop()
+}

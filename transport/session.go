@@ -1,0 +1,175 @@
+package transport
+
+import (
+	"context"
+	"errors"
+	"io"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/doyen-election/doyen/codec"
+	"github.com/doyen-election/doyen/election"
+)
+
+const (
+	// queueLength and queueBytes bound what waits to be written to one peer.
+	queueLength = 256
+	queueBytes  = 4 << 20
+	// writeTimeout is how long a peer may leave what was written to it unread,
+	// once the buffers between are full.
+	writeTimeout = 2 * time.Second
+)
+
+var (
+	errClosedByPeer = errors.New("connection closed by the peer")
+	errSuspected    = errors.New("silent")
+	errReplaced     = errors.New("replaced by a newer connection")
+	errRestarted    = errors.New("the peer connected anew")
+	errRemoved      = errors.New("no longer a member")
+	errClosing      = errors.New("transport closed")
+)
+
+// session is one connection to a peer on which both sides accepted each other.
+type session struct {
+	wire  *wire
+	began time.Time
+	queue chan []byte
+	bytes atomic.Int64  // in queue
+	drain chan struct{} // closed: write what is queued, then say that it was all
+	gone  chan struct{} // closed: the connection is closed, or about to be
+	done  chan struct{} // closed: both goroutines have ended
+	once  sync.Once
+	err   error // why it ended; set before gone is closed
+}
+
+func newSession(w *wire) *session {
+	return &session{
+		wire: w, began: time.Now(), queue: make(chan []byte, queueLength),
+		drain: make(chan struct{}), gone: make(chan struct{}), done: make(chan struct{}),
+	}
+}
+
+// enqueue hands over an encoded message, and reports whether there was room.
+func (s *session) enqueue(body []byte) bool {
+	size := int64(len(body))
+	if s.bytes.Add(size) > queueBytes {
+		s.bytes.Add(-size)
+		return false
+	}
+	select {
+	case s.queue <- body:
+		return true
+	default:
+		s.bytes.Add(-size)
+		return false
+	}
+}
+
+// close ends the session; of several reasons the first counts.
+func (s *session) close(err error) {
+	s.once.Do(func() {
+		s.err = err
+		close(s.gone)
+		_ = s.wire.stream.Conn().Close() // closed is closed
+	})
+}
+
+// read hands over what arrives until the connection ends, then waits for write.
+func (s *session) read(deliver func(election.Message), count *counters, written <-chan struct{}) {
+	defer close(s.done)
+	for {
+		body, err := s.wire.readTimed(codec.MaxMessage)
+		if errors.Is(err, io.EOF) {
+			err = errClosedByPeer
+		}
+		if err != nil {
+			s.close(err)
+			break
+		}
+		count.bytesIn.Add(uint64(frameHeader + len(body)))
+		m, err := codec.DecodeMessage(body)
+		if err != nil {
+			count.dropped[dropFor(err)].Add(1)
+			continue
+		}
+		deliver(m)
+	}
+	<-written
+}
+
+func dropFor(err error) int {
+	var unknown *codec.UnknownKindError
+	var senseless *codec.SenselessError
+	switch {
+	case errors.As(err, &unknown):
+		return dropUnknownKind
+	case errors.As(err, &senseless):
+		return dropSenseless
+	}
+	return dropMalformed
+}
+
+// write sends what is queued, as much at once as there is, until the session
+// ends or is drained.
+func (s *session) write(count *counters, written chan<- struct{}) {
+	defer close(written)
+	for {
+		select {
+		case body := <-s.queue:
+			if err := s.writeBatch(body, count); err != nil {
+				s.close(err)
+				return
+			}
+		case <-s.drain:
+			if err := s.writeRest(count); err != nil {
+				s.close(err)
+			}
+			return
+		case <-s.gone:
+			return
+		}
+	}
+}
+
+// writeBatch sends the message and those that wait behind it.
+func (s *session) writeBatch(body []byte, count *counters) error {
+	if err := s.wire.stream.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil {
+		return err
+	}
+	for sent := uint64(1); ; sent++ {
+		s.bytes.Add(-int64(len(body)))
+		if err := s.wire.write(body); err != nil {
+			return err
+		}
+		count.bytesOut.Add(uint64(frameHeader + len(body)))
+		select {
+		case body = <-s.queue:
+		default:
+			count.messagesOut.Add(sent)
+			return s.wire.flush()
+		}
+	}
+}
+
+// writeRest sends what is left and ends the stream's own half: the peer, having
+// read all of it, closes the connection.
+func (s *session) writeRest(count *counters) error {
+	select {
+	case body := <-s.queue:
+		if err := s.writeBatch(body, count); err != nil {
+			return err
+		}
+	default:
+	}
+	return s.wire.stream.CloseWrite()
+}
+
+// finish writes what is queued and waits until the peer has read it, or ctx ends.
+func (s *session) finish(ctx context.Context) {
+	close(s.drain)
+	select {
+	case <-s.done:
+	case <-ctx.Done():
+	}
+}

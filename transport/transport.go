@@ -1,0 +1,333 @@
+package transport
+
+import (
+	"context"
+	"crypto/ed25519"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/libp2p/go-libp2p/core/crypto"
+	"github.com/libp2p/go-libp2p/core/network"
+	"github.com/libp2p/go-libp2p/core/peer"
+
+	"github.com/doyen-election/doyen/codec"
+	"github.com/doyen-election/doyen/election"
+)
+
+// Peer is an agent to be connected to.
+type Peer struct {
+	ID   election.PeerID
+	Addr netip.AddrPort // where its transport listens
+}
+
+// Config is what a transport does not change while it runs.
+type Config struct {
+	Key    ed25519.PrivateKey // the agent's identity
+	Listen netip.AddrPort     // port 0: any
+	Hello  Hello              // said to every peer
+	// Accept judges what a peer says of itself. The text of its error is told to
+	// both sides. It is called from several goroutines, must not block, and may
+	// be nil: everybody is accepted.
+	Accept func(election.PeerID, Hello) error
+	Logger *slog.Logger // nil: nothing is logged
+}
+
+func (c Config) validate() error {
+	switch {
+	case len(c.Key) != ed25519.PrivateKeySize:
+		return fmt.Errorf("key has %d bytes, want %d", len(c.Key), ed25519.PrivateKeySize)
+	case !c.Listen.IsValid():
+		return errors.New("no address to listen at")
+	}
+	return c.Hello.Validate()
+}
+
+// Transport connects this agent to its peers. All methods may be called from
+// any goroutine.
+type Transport struct {
+	self   election.PeerID
+	hello  Hello
+	accept func(election.PeerID, Hello) error
+	log    *slog.Logger
+	host   *host
+	addr   netip.AddrPort
+	door   *doorman
+	box    *mailbox
+	events chan Event
+	count  counters
+
+	strangers strangers
+	ctx       context.Context // ended: let go of everything
+	cancel    context.CancelFunc
+	closing   chan struct{} // closed: finish what is queued
+	running   sync.WaitGroup
+
+	mu     sync.RWMutex
+	closed bool
+	links  map[peer.ID]*link
+}
+
+// New listens at the configured address and talks to nobody until SetPeers.
+func New(c Config) (*Transport, error) {
+	if err := c.validate(); err != nil {
+		return nil, fmt.Errorf("start transport: %w", err)
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	if c.Accept == nil {
+		c.Accept = func(election.PeerID, Hello) error { return nil }
+	}
+	logTo(c.Logger.Handler())
+	t := &Transport{
+		hello: c.Hello, accept: c.Accept, log: c.Logger,
+		box: newMailbox(), events: make(chan Event, 16),
+		strangers: strangers{known: map[election.PeerID]*stranger{}},
+		closing:   make(chan struct{}), links: map[peer.ID]*link{},
+	}
+	t.door = &doorman{byIP: map[netip.Addr]int{}, full: func() { t.count.refused[refusePending].Add(1) }}
+	t.ctx, t.cancel = context.WithCancel(context.Background())
+	if err := t.listen(c); err != nil {
+		t.cancel()
+		return nil, fmt.Errorf("start transport: %w", err)
+	}
+	t.running.Add(1)
+	go t.pump()
+	return t, nil
+}
+
+func (t *Transport) listen(c Config) error {
+	key, err := crypto.UnmarshalEd25519PrivateKey(c.Key)
+	if err != nil {
+		return fmt.Errorf("read key: %w", err)
+	}
+	at, err := multiaddr(c.Listen)
+	if err != nil {
+		return err
+	}
+	if t.host, err = newHost(key, gater{t}, t.door); err != nil {
+		return err
+	}
+	t.self = idOf(t.host.LocalPeer())
+	t.host.SetStreamHandler(t.receive)
+	t.host.Notify(&network.NotifyBundle{ConnectedF: func(_ network.Network, c network.Conn) { t.expect(c) }})
+	if err := t.host.AddListenAddr(at); err != nil {
+		return errors.Join(fmt.Errorf("listen at %s: %w", c.Listen, err), t.host.close())
+	}
+	if addrs := t.host.ListenAddresses(); len(addrs) > 0 {
+		t.addr = addrPort(addrs[0])
+	}
+	return nil
+}
+
+// pump hands the events over to the consumer, one after the other.
+func (t *Transport) pump() {
+	defer t.running.Done()
+	defer close(t.events)
+	for {
+		e, ok := t.box.take()
+		if !ok {
+			select {
+			case <-t.box.ready:
+				continue
+			case <-t.ctx.Done():
+				return
+			}
+		}
+		select {
+		case t.events <- e:
+		case <-t.ctx.Done():
+			return
+		}
+	}
+}
+
+// Events returns what happens. The channel is closed by Close.
+func (t *Transport) Events() <-chan Event { return t.events }
+
+// Addr returns the address the transport listens at, with the port it got.
+func (t *Transport) Addr() netip.AddrPort { return t.addr }
+
+// Self returns the peer ID that the configured key proves.
+func (t *Transport) Self() election.PeerID { return t.self }
+
+// SetPeers replaces the peers this agent may talk to, and is connected to
+// whenever that is possible. A peer that is no longer among them is lost; one
+// whose address changed keeps a connection that works. This agent itself and
+// what is no peer ID are left out.
+func (t *Transport) SetPeers(peers []Peer) {
+	wanted := make(map[peer.ID]netip.AddrPort, len(peers))
+	for _, p := range peers {
+		id, err := peer.Decode(string(p.ID))
+		if err != nil || !p.Addr.IsValid() {
+			t.log.Warn("leave out a peer that can't be dialled", "peer", string(p.ID), "addr", p.Addr, "err", err)
+			continue
+		}
+		if p.ID != t.self {
+			wanted[id] = p.Addr
+		}
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.closed {
+		return
+	}
+	for id, l := range t.links {
+		if _, ok := wanted[id]; !ok {
+			delete(t.links, id)
+			l.remove()
+			t.host.forget(id)
+		}
+	}
+	for id, addr := range wanted {
+		if l := t.links[id]; l != nil {
+			l.relocate(addr)
+			continue
+		}
+		l := newLink(t, id, addr)
+		t.links[id] = l
+		t.running.Add(1)
+		go l.loop()
+	}
+}
+
+// relocate notes the peer's address and wakes the loop if it is a new one.
+func (l *link) relocate(addr netip.AddrPort) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.addr == addr {
+		return
+	}
+	l.addr = addr
+	select {
+	case l.moved <- struct{}{}:
+	default:
+	}
+}
+
+func (t *Transport) link(p peer.ID) *link {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	return t.links[p]
+}
+
+func (t *Transport) linkTo(p election.PeerID) *link {
+	id, err := peer.Decode(string(p))
+	if err != nil {
+		return nil
+	}
+	return t.link(id)
+}
+
+func (t *Transport) isClosing() bool {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	return t.closed
+}
+
+// enter reports whether a goroutine of libp2p's may begin to run the
+// transport's code; Close waits for it.
+func (t *Transport) enter() bool {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	if t.closed {
+		return false
+	}
+	t.running.Add(1)
+	return true
+}
+
+// Send queues the message for the peer and never blocks. False means that it
+// was dropped, which Stats counts by why; true does not mean that it arrives.
+func (t *Transport) Send(to election.PeerID, m election.Message) bool {
+	l := t.linkTo(to)
+	if l == nil || t.isClosing() {
+		t.count.dropped[dropUnknownPeer].Add(1)
+		return false
+	}
+	s := l.current()
+	if s == nil {
+		t.count.dropped[dropNotConnected].Add(1)
+		return false
+	}
+	body, err := codec.EncodeMessage(m)
+	if err != nil {
+		t.count.dropped[dropEncode].Add(1)
+		t.log.Error("drop a message that no correct agent sends", "peer", string(to), "err", err)
+		return false
+	}
+	if !s.enqueue(body) {
+		t.count.dropped[dropQueueFull].Add(1)
+		return false
+	}
+	return true
+}
+
+// Suspect says that the peer has been silent for too long: its connection is
+// closed and told as Lost, and a new one is tried for.
+func (t *Transport) Suspect(p election.PeerID) {
+	if l := t.linkTo(p); l != nil {
+		select {
+		case l.suspected <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// Stats returns the counters and the state of every link.
+func (t *Transport) Stats() Stats {
+	s := t.count.stats()
+	s.PendingInbound = t.door.pending()
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	for _, l := range t.links {
+		l.mu.Lock()
+		s.Links = append(s.Links, LinkStats{Peer: l.id, Addr: l.addr, Connected: l.session != nil, Error: l.failure})
+		l.mu.Unlock()
+	}
+	slices.SortFunc(s.Links, func(a, b LinkStats) int { return strings.Compare(string(a.Peer), string(b.Peer)) })
+	return s
+}
+
+// Close accepts nobody any more, sends what is queued and waits until the peers
+// have read it or ctx ends, then closes every connection. Once it returns,
+// nothing of the transport runs and Events is closed. The error says what was
+// cut short.
+func (t *Transport) Close(ctx context.Context) error {
+	t.mu.Lock()
+	if t.closed {
+		t.mu.Unlock()
+		return nil
+	}
+	t.closed = true
+	links := t.links
+	t.mu.Unlock()
+
+	t.host.ListenClose(t.host.ListenAddresses()...)
+	close(t.closing)
+	err := t.flush(ctx, links)
+	t.cancel()
+	err = errors.Join(err, t.host.close())
+	t.running.Wait()
+	if err != nil {
+		return fmt.Errorf("close transport: %w", err)
+	}
+	return nil
+}
+
+// flush waits until the links have finished, or ctx ends.
+func (t *Transport) flush(ctx context.Context, links map[peer.ID]*link) error {
+	for _, l := range links {
+		select {
+		case <-l.ctx.Done(): // its loop ends with it
+		case <-ctx.Done():
+			return fmt.Errorf("flush: %w", ctx.Err())
+		}
+	}
+	return nil
+}
