@@ -43,6 +43,7 @@ type node struct {
 	disk    election.State
 	wakeAt  election.Instant
 	stops   bool // gives stop receipts at once
+	observe bool // not among the first voters
 	prio    int
 	replies []election.Reply
 }
@@ -72,9 +73,13 @@ func (c *cluster) start(name string) {
 	n := c.nodes[name]
 	n.boot++
 	n.up = true
+	voters := slices.DeleteFunc(slices.Clone(c.names), func(v string) bool { return c.nodes[v].observe })
+	if n.observe {
+		voters = nil
+	}
 	e, err := New(Config{Self: election.Holder{Peer: election.PeerID(name), Boot: n.boot}, Name: name,
 		JoinedAt: int64(slices.Index(c.names, name)) + int64(n.boot-1)*100, Quorum: c.quorum, Algorithm: c.algo, Timing: testTiming,
-		Drift: DefaultDrift, Preempt: true, PreemptDelay: time.Second, Voters: c.names}, n.disk, c.now, rand.New(rand.NewPCG(1, uint64(n.boot))))
+		Drift: DefaultDrift, Preempt: true, PreemptDelay: time.Second, Voters: voters}, n.disk, c.now, rand.New(rand.NewPCG(1, uint64(n.boot))))
 	if err != nil {
 		c.t.Fatal(err)
 	}
@@ -207,6 +212,10 @@ func (c *cluster) traceMessage(from string, s election.Envelope) {
 		if m.Target != "" {
 			text += " for " + string(m.Target)
 		}
+	case election.RosterPropose:
+		text = fmt.Sprintf("Roster Propose %v %s", m.Roster.Version, voterNames(m.Roster))
+	case election.RosterAccept:
+		text = fmt.Sprintf("Roster Accept %v, knows term %d", m.Version, m.Highest)
 	case election.Heartbeat, election.HeartbeatAck, election.Report, election.RingAck:
 		if c.quiet {
 			return
@@ -216,6 +225,20 @@ func (c *cluster) traceMessage(from string, s election.Envelope) {
 		text = strings.TrimPrefix(fmt.Sprintf("%T", m), "election.")
 	}
 	c.tracef("%s -> %s  %s", from, s.To, text)
+}
+
+func voterNames(r election.Roster) string {
+	names := func(vs []election.Voter) string {
+		var ns []string
+		for _, v := range vs {
+			ns = append(ns, v.Name)
+		}
+		return strings.Join(ns, ",")
+	}
+	if r.Joint() {
+		return fmt.Sprintf("joint %s + %s", names(r.Voters), names(r.Next))
+	}
+	return fmt.Sprintf("stable %s floor %d", names(r.Voters), r.Floor)
 }
 
 // leaders returns who leads by its own account, as "name@term".

@@ -171,7 +171,12 @@ func (e *Elector) follow(c *contest, k known) {
 	}
 }
 
+// announce tells this host's programs. The roster election is nobody's
+// business but the voters'.
 func (e *Elector) announce(c *contest, a election.Announcement) {
+	if c.name == election.RosterElection {
+		return
+	}
 	a.Election = c.name
 	e.out.Announce = append(e.out.Announce, a)
 }

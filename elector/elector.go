@@ -117,7 +117,9 @@ func (e *Elector) handle(in election.Input) {
 	case election.Inquire:
 		e.inquire(in)
 	case election.ChangeRoster:
-		e.reply(in.Request, e.changeRoster(in))
+		if refusal := e.changeRoster(in); refusal != nil {
+			e.reply(in.Request, refusal)
+		}
 	}
 }
 

@@ -29,7 +29,11 @@ func (e *Elector) withdraw(c *contest, d departure) {
 	d.stopBy = e.leaseEnd(c)
 	c.role = draining
 	c.leaving = d
-	e.out.Withdraw = append(e.out.Withdraw, election.Withdrawal{Election: c.name, Term: c.term, StopBy: d.stopBy, Reason: d.reason})
+	if c.name == election.RosterElection {
+		c.leaving.stopped = true // no program acts on it
+	} else {
+		e.out.Withdraw = append(e.out.Withdraw, election.Withdrawal{Election: c.name, Term: c.term, StopBy: d.stopBy, Reason: d.reason})
+	}
 	e.forget(c, d.reason)
 	c.wake(d.stopBy)
 }

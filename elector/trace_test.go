@@ -42,6 +42,10 @@ func clusterOf(t *testing.T, d *datadriven.TestData) *cluster {
 		switch a.Key {
 		case "ring":
 			c.algo = Ring
+		case "observers":
+			for _, v := range a.Vals {
+				c.nodes[v].observe = true
+			}
 		case "view":
 			c.quorum = false
 		case "priority":
@@ -83,12 +87,27 @@ func command(t *testing.T, c *cluster, d *datadriven.TestData) {
 		c.input(arg(0), election.Drain{On: true, Request: 1})
 	case "shutdown":
 		c.input(arg(0), election.Shutdown{})
+	case "roster": // agent add=(x) remove=(y)
+		change := election.ChangeRoster{Request: 1}
+		for _, a := range d.CmdArgs[1:] {
+			for _, v := range a.Vals {
+				if a.Key == "add" {
+					change.Add = append(change.Add, election.Voter{Name: v, Peer: election.PeerID(v)})
+				} else {
+					change.Remove = append(change.Remove, election.PeerID(v))
+				}
+			}
+		}
+		c.input(arg(0), change)
 	case "stubborn":
 		c.nodes[arg(0)].stops = false
 	case "leaders":
 		c.tracef("leads: %s", c.leaders())
 		for _, n := range c.names {
 			if c.nodes[n].up {
+				if r := c.nodes[n].elector.Status(c.now).Roster; r != nil && len(c.names) > 3 {
+					c.tracef("%s has roster %v %s", n, r.Version, voterNames(*r))
+				}
 				c.tracef("%s names %q", n, c.known(n))
 			}
 		}
@@ -98,7 +117,7 @@ func command(t *testing.T, c *cluster, d *datadriven.TestData) {
 				c.tracef("refused: %s: %s", r.Refusal.Code, r.Refusal.Message)
 				continue
 			}
-			c.tracef("accepted")
+			c.tracef("done")
 		}
 		c.nodes[arg(0)].replies = nil
 	default:
