@@ -19,7 +19,7 @@ const (
 // assembler makes views out of what memberlist lists. It belongs to the loop,
 // reads no clock and does no I/O.
 type assembler struct {
-	self  Member // peer, boot and name are this agent's; the rest is not used
+	self  Member // who this agent is; what it stands in is not used
 	open  func(node string, meta []byte) (Member, error)
 	judge func(Member) error
 
@@ -99,7 +99,9 @@ func (a *assembler) oneBoot(live []Member) ([]Member, []Refusal) {
 		case m.Peer == a.self.Peer && m.Boot == a.self.Boot:
 			kept = append(kept, m)
 		case m.Peer == a.self.Peer:
-			if m.JoinedAt > a.self.JoinedAt && m.Status == Alive {
+			// At its own address it is a former life that the wall clock, set
+			// back since, makes look newer.
+			if m.JoinedAt > a.self.JoinedAt && m.Status == Alive && m.GossipAddr != a.self.GossipAddr {
 				refused = append(refused, Refusal{Cause: CauseIdentity, Name: m.Name, Addr: m.GossipAddr, Self: true, Err: fmt.Errorf(
 					"agent %q at %s started later with this agent's identity, and the others listen to it: is the data directory a copy?", m.Name, m.GossipAddr)})
 			}

@@ -79,6 +79,7 @@ func TestMemberCarriesWhatItSaysOfItself(t *testing.T) {
 }
 
 func TestRoundTripsAreMeasured(t *testing.T) {
+	t.Parallel()
 	a := start(t, testConfig(1))
 	startJoined(t, 2, a)
 	a.sees("agent-1", "agent-2")
@@ -88,6 +89,7 @@ func TestRoundTripsAreMeasured(t *testing.T) {
 }
 
 func TestAMemberThatLeavesHasLeft(t *testing.T) {
+	t.Parallel()
 	a := start(t, testConfig(1))
 	b := startJoined(t, 2, a)
 	c := startJoined(t, 3, a)
@@ -109,6 +111,7 @@ func TestAMemberThatLeavesHasLeft(t *testing.T) {
 }
 
 func TestAKilledMemberIsSuspectedThenDead(t *testing.T) {
+	t.Parallel()
 	a := start(t, testConfig(1))
 	b := startJoined(t, 2, a)
 	c := startJoined(t, 3, a)
@@ -131,6 +134,7 @@ func TestAKilledMemberIsSuspectedThenDead(t *testing.T) {
 }
 
 func TestARestartedAgentReplacesItsFormerLifeAtOnce(t *testing.T) {
+	t.Parallel()
 	for _, sameAddr := range []bool{true, false} {
 		a := start(t, testConfig(1))
 		b := startJoined(t, 2, a)
@@ -163,6 +167,7 @@ func TestARestartedAgentReplacesItsFormerLifeAtOnce(t *testing.T) {
 }
 
 func TestUpdatesReachTheOthers(t *testing.T) {
+	t.Parallel()
 	a := start(t, testConfig(1))
 	b := startJoined(t, 2, a)
 	a.sees("agent-1", "agent-2")

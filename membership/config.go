@@ -161,7 +161,10 @@ func (s seed) String() string { return net.JoinHostPort(s.host, strconv.Itoa(int
 // parseSeed takes HOST, HOST:PORT, an IPv6 address bare or in brackets, or
 // [IPv6]:PORT.
 func parseSeed(s string, defaultPort uint16) (seed, error) {
-	bare := strings.TrimSuffix(strings.TrimPrefix(s, "["), "]")
+	bare := s
+	if strings.HasPrefix(s, "[") && strings.HasSuffix(s, "]") {
+		bare = s[1 : len(s)-1]
+	}
 	if addr, err := netip.ParseAddr(bare); err == nil {
 		return seed{host: addr.String(), port: defaultPort}, nil
 	}

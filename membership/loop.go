@@ -38,9 +38,11 @@ const (
 )
 
 func newLoop(m *Membership, seeds []seed, now time.Time) *loop {
+	self := m.self
+	self.GossipAddr = m.wire.advertise
 	return &loop{
 		m:        m,
-		assemble: newAssembler(m.self, m.del.open, m.cfg.Judge),
+		assemble: newAssembler(self, m.del.open, m.cfg.Judge),
 		ledger:   newLedger(),
 		joiner: newJoiner(m.timing, seeds, now, m.wire.isSelf, func(addr string) error {
 			_, err := m.list.Join([]string{addr})
@@ -68,12 +70,13 @@ func (l *loop) run() {
 			l.note(h, time.Now())
 		}
 		now := time.Now()
+		if l.m.isLeaving() {
+			continue // to memberlist this agent is gone already: no view would hold it
+		}
 		if l.stale && !now.Before(l.readAt) || !now.Before(l.pollAt) {
 			l.read(now)
 		}
-		if !l.m.isLeaving() {
-			l.searchAt = l.joiner.start(l.m.ctx, now, l.listed)
-		}
+		l.searchAt = l.joiner.start(l.m.ctx, now, l.listed)
 		timer.Reset(time.Until(l.wake(now)))
 	}
 }
@@ -84,7 +87,7 @@ func (l *loop) wake(now time.Time) time.Time {
 	if l.stale && l.readAt.Before(at) {
 		at = l.readAt
 	}
-	if !l.m.isLeaving() && l.searchAt.Before(at) {
+	if l.searchAt.Before(at) {
 		at = l.searchAt
 	}
 	return later(at, now)

@@ -1,6 +1,7 @@
 package membership
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -163,7 +164,8 @@ func (m *Membership) seeds() ([]seed, error) {
 }
 
 // Views returns the newest view, each once: a view not taken is replaced by the
-// next. The first holds this agent alone. The channel is never closed.
+// next. The first holds this agent alone, the last is from before Leave. The
+// channel is never closed.
 func (m *Membership) Views() <-chan View { return m.views }
 
 // Refusals returns who is refused and why, each cause of each agent once until
@@ -192,6 +194,9 @@ func (m *Membership) Update(change func(*Member)) error {
 	if err != nil {
 		return err
 	}
+	if bytes.Equal(meta, *m.del.meta.Load()) {
+		return nil
+	}
 	m.self = next
 	m.del.meta.Store(&meta)
 	select {
@@ -218,8 +223,8 @@ func (m *Membership) advertise() {
 const leaveFor = 2 * time.Second
 
 // Leave tells the others that this agent leaves, and returns when that was sent
-// or the context is over. After it the agent does not come back: Close is what
-// remains. Later calls return the first one's outcome.
+// or the context is over. After it the agent does not come back and there are
+// no more views: Close is what remains. Later calls return the first one's outcome.
 func (m *Membership) Leave(ctx context.Context) error {
 	m.mu.Lock()
 	if m.closed {

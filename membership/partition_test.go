@@ -52,6 +52,7 @@ func (g gate) DialAddressTimeout(a memberlist.Address, d time.Duration) (net.Con
 }
 
 func TestAHealedPartitionIsMerged(t *testing.T) {
+	t.Parallel()
 	// One cut for all: nobody reaches anybody. The first agent has no seeds, so
 	// it must look for those it lost.
 	off := &cut{}

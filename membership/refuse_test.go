@@ -15,6 +15,7 @@ import (
 // TestClusterKeysThatDifferAreNamedOnBothSides shows what each side is told when
 // one joins the other, and when one merely sends a packet.
 func TestClusterKeysThatDifferAreNamedOnBothSides(t *testing.T) {
+	t.Parallel()
 	one, other := []byte("0123456789abcdef"), []byte("fedcba9876543210")
 	cases := []struct {
 		name               string
@@ -80,6 +81,7 @@ func sendPacket(t *testing.T, from, to *agent) {
 }
 
 func TestAgentsOfAnotherClusterAreNamedOnBothSides(t *testing.T) {
+	t.Parallel()
 	joined := start(t, testConfig(1))
 	cfg := testConfig(2)
 	cfg.Cluster, cfg.Join = "staging", addrsOf(joined)
@@ -98,6 +100,7 @@ func TestAgentsOfAnotherClusterAreNamedOnBothSides(t *testing.T) {
 }
 
 func TestSettingsThatDifferAreRefusedOnBothSides(t *testing.T) {
+	t.Parallel()
 	judge := func(own Settings) func(Member) error {
 		return func(m Member) error {
 			if m.Settings != own {
@@ -144,6 +147,7 @@ func TestSettingsThatDifferAreRefusedOnBothSides(t *testing.T) {
 }
 
 func TestOfTwoAgentsWithOneNameTheSeniorStays(t *testing.T) {
+	t.Parallel()
 	senior := start(t, testConfig(1))
 	cfg := testConfig(2)
 	cfg.Self.Name, cfg.Join = "agent-1", addrsOf(senior)
@@ -180,6 +184,7 @@ func TestOfTwoAgentsWithOneNameTheSeniorStays(t *testing.T) {
 }
 
 func TestACopyOfTheIdentityIsReported(t *testing.T) {
+	t.Parallel()
 	a := start(t, testConfig(1))
 	cfg := testConfig(1)
 	cfg.Self.Boot, cfg.Self.JoinedAt, cfg.Join = 77, cfg.Self.JoinedAt+1, addrsOf(a)
@@ -197,6 +202,7 @@ func TestACopyOfTheIdentityIsReported(t *testing.T) {
 }
 
 func TestABadSignatureIsRefused(t *testing.T) {
+	t.Parallel()
 	a := start(t, testConfig(1))
 	cfg := testConfig(2)
 	cfg.Join = addrsOf(a)

@@ -22,9 +22,8 @@ const (
 	redialMax = 250 * time.Millisecond
 	// redialRefused is that time when the peer was reached and one side would not.
 	redialRefused = time.Second
-	// settled is how long a session must have lasted for its end to be redialled
-	// at once: one that breaks straight away would be dialled in a tight loop.
-	settled = time.Second
+	// promptly is how often the end of a session may be answered by a dial at once.
+	promptly = time.Second
 )
 
 // link is everything about one peer, for as long as it is on the allow-list.
@@ -60,6 +59,7 @@ type link struct {
 	abandon  context.CancelFunc
 	busy     bool // that attempt has not ended
 	began    time.Time
+	prompt   time.Time     // of the last dial at once
 	interval time.Duration // from the last dial to the next
 	cause    error         // why the last session ended
 	retry    *time.Timer
@@ -86,12 +86,13 @@ func (l *link) loop() {
 	defer l.t.running.Done()
 	defer l.end()
 	for {
+		session := l.current()
 		select {
 		case <-l.ctx.Done():
 			return
 		case <-l.t.closing:
-			if s := l.current(); s != nil {
-				s.finish(l.ctx)
+			if session != nil {
+				session.finish(l.ctx)
 			}
 			return
 		case <-l.retry.C:
@@ -100,8 +101,8 @@ func (l *link) loop() {
 			l.answer(s)
 		case o := <-l.outcomes:
 			l.conclude(o)
-		case <-l.over():
-			l.broken(l.current())
+		case <-session.over():
+			l.broken(session)
 		case <-l.patience.C:
 			l.lose(l.cause)
 		case err := <-l.probes:
@@ -145,15 +146,6 @@ func (l *link) take() *session {
 	s := l.session
 	l.session = nil
 	return s
-}
-
-// over returns a channel that is closed when the session has ended; with no
-// session, one that never is.
-func (l *link) over() <-chan struct{} {
-	if s := l.current(); s != nil {
-		return s.done
-	}
-	return nil
 }
 
 // dial begins an attempt to connect, unless one is under way.
@@ -299,24 +291,29 @@ func (l *link) broken(s *session) {
 	l.take()
 	l.cause = s.err
 	l.patience.Reset(grace)
-	switch {
-	case !l.dials:
+	if !l.dials {
 		l.probe()
-	case time.Since(s.began) >= settled:
-		l.interval = redialMin
-		l.again(0)
-	default:
+		return
+	}
+	l.redial()
+}
+
+// redial dials at once, but not in a tight loop if sessions break straight away.
+func (l *link) redial() {
+	if time.Since(l.prompt) < promptly {
 		l.again(l.interval)
 		l.interval = min(l.interval*3/2, redialMax)
+		return
 	}
+	l.prompt, l.interval = time.Now(), redialMin
+	l.again(0)
 }
 
 // suspect gives the connection up, if there is one, and tells its loss.
 func (l *link) suspect() {
 	if s := l.take(); s != nil {
 		s.close(errSuspected)
-		l.interval = redialMin
-		l.again(0)
+		l.redial()
 	}
 	l.lose(errSuspected)
 }

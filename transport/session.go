@@ -6,6 +6,7 @@ import (
 	"io"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/doyen-election/doyen/codec"
@@ -23,6 +24,8 @@ const (
 
 var (
 	errClosedByPeer = errors.New("connection closed by the peer")
+	errReset        = errors.New("connection reset by the peer's host")
+	errUnacked      = errors.New("the peer's host does not answer")
 	errSuspected    = errors.New("silent")
 	errReplaced     = errors.New("replaced by a newer connection")
 	errRestarted    = errors.New("the peer connected anew")
@@ -33,7 +36,6 @@ var (
 // session is one connection to a peer on which both sides accepted each other.
 type session struct {
 	wire  *wire
-	began time.Time
 	queue chan []byte
 	bytes atomic.Int64  // in queue
 	drain chan struct{} // closed: write what is queued, then say that it was all
@@ -45,9 +47,18 @@ type session struct {
 
 func newSession(w *wire) *session {
 	return &session{
-		wire: w, began: time.Now(), queue: make(chan []byte, queueLength),
+		wire: w, queue: make(chan []byte, queueLength),
 		drain: make(chan struct{}), gone: make(chan struct{}), done: make(chan struct{}),
 	}
+}
+
+// over returns a channel that is closed when the session has ended; that of no
+// session never is.
+func (s *session) over() <-chan struct{} {
+	if s == nil {
+		return nil
+	}
+	return s.done
 }
 
 // enqueue hands over an encoded message, and reports whether there was room.
@@ -80,11 +91,8 @@ func (s *session) read(deliver func(election.Message), count *counters, written 
 	defer close(s.done)
 	for {
 		body, err := s.wire.readTimed(codec.MaxMessage)
-		if errors.Is(err, io.EOF) {
-			err = errClosedByPeer
-		}
 		if err != nil {
-			s.close(err)
+			s.close(plain(err))
 			break
 		}
 		count.bytesIn.Add(uint64(frameHeader + len(body)))
@@ -96,6 +104,19 @@ func (s *session) read(deliver func(election.Message), count *counters, written 
 		deliver(m)
 	}
 	<-written
+}
+
+// plain says in a few words what the layers below say in many.
+func plain(err error) error {
+	switch {
+	case errors.Is(err, io.EOF):
+		return errClosedByPeer
+	case errors.Is(err, syscall.ECONNRESET):
+		return errReset
+	case errors.Is(err, syscall.ETIMEDOUT):
+		return errUnacked
+	}
+	return err
 }
 
 func dropFor(err error) int {

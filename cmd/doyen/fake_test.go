@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"io"
@@ -15,6 +16,7 @@ import (
 	"strings"
 	"sync"
 	"syscall"
+	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 	"github.com/rogpeppe/go-internal/txtar"
@@ -110,7 +112,9 @@ func followCommand(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	lines, err := strconv.Atoi(args[1])
 	ts.Check(err)
-	command := exec.Command(args[3], args[4:]...)
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	command := exec.CommandContext(ctx, args[3], args[4:]...)
 	for _, name := range []string{"PATH", "HOME", "TZ", "DOYEN_SOCKET"} {
 		command.Env = append(command.Env, name+"="+ts.Getenv(name))
 	}

@@ -1,0 +1,98 @@
+package agent
+
+import (
+	"time"
+
+	"github.com/doyen-election/doyen/agent/hook"
+	"github.com/doyen-election/doyen/agent/serve"
+	"github.com/doyen-election/doyen/api"
+	"github.com/doyen-election/doyen/election"
+)
+
+// told is what the hook was last told of an election.
+type told struct {
+	event election.Event
+	term  election.Term
+}
+
+// withdraw ends what this host does as a leader. The receipt follows at once
+// when there is no hook, else once the hook has run; should it not run in time,
+// the elector goes by the deadline.
+func (l *loop) withdraw(w election.Withdrawal) {
+	l.logger.Info("leadership ends", "election", w.Election, "term", w.Term, "reason", w.Reason)
+	receipt := election.Stopped{Election: w.Election, Term: w.Term}
+	if l.hooks == nil {
+		l.queue = append(l.queue, receipt)
+		return
+	}
+	l.told[w.Election] = told{election.NoLeader, w.Term}
+	l.hooks.Enqueue(hook.Event{
+		Election: w.Election, Event: election.NoLeader, Term: w.Term,
+		Done: func() {
+			select {
+			case l.receipts <- receipt:
+			case <-l.done:
+			}
+		},
+	})
+}
+
+// announce tells the programs of this host who leads.
+func (l *loop) announce(now election.Instant, before *serve.Picture, a election.Announcement) {
+	change := api.Change{
+		Time: time.Now().UTC(), Election: string(a.Election), Term: uint64(a.Term),
+		Reason: string(a.Reason), BoottimeNS: int64(now),
+	}
+	if a.Event != election.NoLeader {
+		change.Leader = l.picture.Load().Leader(a.Leader.Peer)
+		change.IsLeader = a.Leader == l.self
+	}
+	switch a.Event {
+	case election.NoLeader:
+		change.Type = api.ChangeNoLeader
+		l.logger.Info("nobody leads", "election", a.Election, "term", a.Term, "reason", a.Reason)
+		l.doubtLeader(now, before, a)
+	case election.NewTerm:
+		change.Type = api.ChangeTerm
+		l.logger.Info("term rose", "election", a.Election, "leader", change.Leader.Name, "term", a.Term)
+	default:
+		change.Type = api.ChangeLeader
+		l.logger.Info(map[bool]string{true: "this agent leads", false: "following"}[change.IsLeader],
+			"election", a.Election, "leader", change.Leader.Name, "term", a.Term, "reason", a.Reason)
+	}
+	l.hub.Publish(change)
+	l.tellHook(a, change)
+}
+
+// doubtLeader does for a leader that went silent what doubt does for its
+// followers.
+func (l *loop) doubtLeader(now election.Instant, before *serve.Picture, a election.Announcement) {
+	if a.Reason != election.ReasonLost && a.Reason != election.ReasonLeaseExpired {
+		return
+	}
+	for _, c := range before.Status.Contests {
+		if c.Election == a.Election && c.Leader.Peer != l.self.Peer {
+			l.doubt(now, c.Leader.Peer)
+		}
+	}
+}
+
+func (l *loop) tellHook(a election.Announcement, c api.Change) {
+	if l.hooks == nil {
+		return
+	}
+	e := hook.Event{Election: a.Election, Event: a.Event, Term: a.Term}
+	if c.Leader != nil {
+		e.Leader = c.Leader.Name
+		e.Event = election.Following
+		if c.IsLeader {
+			e.Event = election.Leading
+		}
+	}
+	now := told{e.Event, e.Term}
+	if now.event == election.NoLeader && l.told[a.Election] == now {
+		return // the withdrawal told it already
+	}
+	l.told[a.Election] = now
+	l.hooks.Enqueue(e)
+}

@@ -1,0 +1,357 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"github.com/doyen-election/doyen/agent/hook"
+	"github.com/doyen-election/doyen/agent/serve"
+	"github.com/doyen-election/doyen/agent/watch"
+	"github.com/doyen-election/doyen/api"
+	"github.com/doyen-election/doyen/election"
+	"github.com/doyen-election/doyen/membership"
+	"github.com/doyen-election/doyen/transport"
+)
+
+const (
+	maxAsks    = 64  // commands waiting for the loop
+	maxPending = 256 // commands waiting for the elector's reply
+	// pendingFor is how long a reply is waited for at most, in leases.
+	pendingFor = 3
+)
+
+// errBusy says that too many commands are under way.
+var errBusy = errors.New("too many commands at once")
+
+// loopConfig is what the loop works with.
+type loopConfig struct {
+	core    core
+	network network
+	gossip  gossip
+	writer  *writer
+	hooks   *hook.Runner // nil: no hook
+	hub     *watch.Hub
+	clock   func() election.Instant
+	lease   time.Duration
+	self    election.Holder
+	name    string
+	observe func(time.Duration) // how long a step took
+	logger  *slog.Logger
+}
+
+// loop owns the elector: it alone gives it inputs, in the order in which they
+// come, and carries out its outputs in the order they demand.
+type loop struct {
+	loopConfig
+	asks     chan ask
+	receipts chan election.Stopped
+	shutdown chan struct{} // closed: hand over everything
+	released chan struct{} // closed by the loop: everything is handed over
+	done     chan struct{} // closed by the loop: it has ended
+	picture  atomic.Pointer[serve.Picture]
+
+	// Owned by the goroutine of run.
+	timer     *time.Timer
+	queue     []election.Input // what a step's own output caused
+	requests  election.RequestID
+	pending   map[election.RequestID]pending
+	view      *membership.View
+	names     map[election.PeerID]string
+	roster    *election.Roster
+	heard     map[election.PeerID]election.Instant // last message of each connected peer
+	connected map[election.PeerID]bool             // replaced, never changed: pictures share it
+	draining  bool
+	stopping  bool
+	told      map[election.Name]told
+	warnings  warnings
+}
+
+// ask is a command and where its reply goes; without make it only shows that
+// the loop is alive.
+type ask struct {
+	make  func(election.RequestID) election.Input
+	reply chan election.Reply // has room
+}
+
+type pending struct {
+	reply chan election.Reply
+	until election.Instant
+}
+
+func newLoop(c loopConfig) *loop {
+	l := &loop{
+		loopConfig: c,
+		asks:       make(chan ask, maxAsks),
+		receipts:   make(chan election.Stopped),
+		shutdown:   make(chan struct{}),
+		released:   make(chan struct{}),
+		done:       make(chan struct{}),
+		timer:      time.NewTimer(time.Hour),
+		pending:    map[election.RequestID]pending{},
+		view:       &membership.View{},
+		heard:      map[election.PeerID]election.Instant{},
+		connected:  map[election.PeerID]bool{},
+		told:       map[election.Name]told{},
+		warnings:   newWarnings(c.logger),
+	}
+	l.publish(l.clock())
+	return l
+}
+
+// run gives the elector the first inputs, and then whatever comes until ctx
+// ends.
+func (l *loop) run(ctx context.Context, first ...election.Input) {
+	defer close(l.done)
+	defer l.timer.Stop()
+	l.queue = append(l.queue, first...)
+	l.queue = append(l.queue, election.Tick{})
+	shutdown, events := l.shutdown, l.network.Events()
+	for {
+		l.drainQueue()
+		select {
+		case <-ctx.Done():
+			return
+		case <-l.timer.C:
+			l.step(election.Tick{})
+		case e, open := <-events:
+			if !open {
+				events = nil // the transport is closed
+				continue
+			}
+			l.event(e)
+		case v := <-l.gossip.Views():
+			l.viewed(v)
+		case result := <-l.writer.results:
+			l.step(result)
+		case receipt := <-l.receipts:
+			l.step(receipt)
+		case a := <-l.asks:
+			l.ask(a)
+		case <-shutdown:
+			shutdown = nil
+			l.stopping = true
+			l.step(election.Shutdown{})
+		}
+	}
+}
+
+// drainQueue feeds what the last step caused by itself, such as the receipt of
+// a withdrawal that nobody has to act on.
+func (l *loop) drainQueue() {
+	for len(l.queue) > 0 {
+		in := l.queue[0]
+		l.queue = l.queue[1:]
+		l.step(in)
+	}
+	if l.stopping && !l.core.HandingOver() {
+		select {
+		case <-l.released:
+		default:
+			close(l.released)
+		}
+	}
+}
+
+// step feeds one input and carries out the output. Readers see the outcome
+// before anybody else is told: a leadership that ends is withdrawn from the
+// picture before it is released.
+func (l *loop) step(in election.Input) {
+	now := l.clock()
+	before := l.picture.Load()
+	out := l.core.Step(now, in)
+	l.publish(now)
+	for _, w := range out.Withdraw {
+		l.withdraw(w)
+	}
+	if out.Persist != nil {
+		l.writer.requests <- *out.Persist // has room: one write at a time
+	}
+	for _, e := range out.Send {
+		l.network.Send(e.To, e.Message)
+		if _, beats := e.Message.(election.Heartbeat); beats {
+			l.doubt(now, e.To)
+		}
+	}
+	for _, a := range out.Announce {
+		l.announce(now, before, a)
+	}
+	for _, r := range out.Replies {
+		l.answer(r)
+	}
+	l.arm(now, out.WakeAt)
+	l.observe(l.clock().Sub(now))
+}
+
+func (l *loop) arm(now, wake election.Instant) {
+	if wake == election.Never {
+		l.timer.Stop()
+		return
+	}
+	// Go's timers stand still while the host is suspended. After that they ring
+	// late by as much as was left; heartbeats and leases bound that.
+	l.timer.Reset(max(0, wake.Sub(now)))
+}
+
+// event takes what the transport tells.
+func (l *loop) event(e transport.Event) {
+	switch e := e.(type) {
+	case transport.Message:
+		l.heard[e.Peer] = l.clock()
+		l.step(election.Received{From: e.Peer, Message: e.Message})
+	case transport.Connected:
+		l.heard[e.Peer] = l.clock()
+		l.connect(e.Peer, true)
+		l.warnings.unrefuse(e.Peer)
+		l.logger.Info("peer connected", "peer", e.Peer, "name", e.Hello.Name)
+		l.step(election.PeerConnected{Peer: e.Peer, Boot: e.Hello.Boot})
+	case transport.Lost:
+		delete(l.heard, e.Peer)
+		l.connect(e.Peer, false)
+		l.logger.Info("peer lost", "peer", e.Peer, "name", l.nameOf(e.Peer), "err", e.Err)
+		l.step(election.PeerLost{Peer: e.Peer})
+	case transport.Refused:
+		l.warnings.refuse(e)
+		l.publish(l.clock())
+	}
+}
+
+// connect notes whether a peer is connected, in a map that old pictures do not
+// share.
+func (l *loop) connect(p election.PeerID, up bool) {
+	next := make(map[election.PeerID]bool, len(l.connected)+1)
+	for id := range l.connected {
+		next[id] = true
+	}
+	if up {
+		next[p] = true
+	} else {
+		delete(next, p)
+	}
+	l.connected = next
+}
+
+// doubt tells the transport of a connected peer that was sent heartbeats and
+// has said nothing for a whole lease: its connection is dead though it looks
+// open, and only a new one can heal it.
+func (l *loop) doubt(now election.Instant, p election.PeerID) {
+	if at, connected := l.heard[p]; connected && now.Sub(at) > l.lease {
+		l.heard[p] = now // once a lease
+		l.network.Suspect(p)
+	}
+}
+
+// viewed takes the newest view of the members.
+func (l *loop) viewed(v membership.View) {
+	peers := make([]transport.Peer, 0, len(v.Members))
+	for _, m := range v.Members {
+		if m.Peer != l.self.Peer {
+			peers = append(peers, transport.Peer{ID: m.Peer, Addr: m.PeerAddr})
+		}
+	}
+	l.network.SetPeers(peers)
+	l.view, l.names = &v, nil
+	l.warnings.viewed(v)
+	l.step(election.ViewChanged{View: v.Election()})
+}
+
+// publish replaces what readers see.
+func (l *loop) publish(now election.Instant) {
+	status := l.core.Status(now)
+	if l.names == nil || l.roster != status.Roster {
+		l.roster = status.Roster
+		l.names = namesOf(l.self.Peer, l.name, l.view, status.Roster)
+	}
+	l.picture.Store(&serve.Picture{
+		Status: status, View: l.view, Names: l.names, Connected: l.connected,
+		Warnings: l.warnings.update(status.Warnings, l.writer.problem()),
+	})
+	if status.Draining != l.draining {
+		l.draining = status.Draining
+		if err := l.gossip.Update(func(m *membership.Member) { m.Draining = status.Draining }); err != nil {
+			l.logger.Warn("the others are not told of the drain", "err", err)
+		}
+	}
+}
+
+// namesOf returns the names of all voters and members; what a member says of
+// itself now comes before what the roster or its departure recorded.
+func namesOf(self election.PeerID, name string, v *membership.View, r *election.Roster) map[election.PeerID]string {
+	names := map[election.PeerID]string{}
+	for _, voter := range r.All() {
+		names[voter.Peer] = voter.Name
+	}
+	for _, members := range [][]membership.Member{v.Departed, v.Members} {
+		for _, m := range members {
+			names[m.Peer] = m.Name
+		}
+	}
+	names[self] = name
+	return names
+}
+
+func (l *loop) nameOf(p election.PeerID) string {
+	if name, ok := l.names[p]; ok {
+		return name
+	}
+	return string(p)
+}
+
+// ask takes a command.
+func (l *loop) ask(a ask) {
+	if a.make == nil {
+		a.reply <- election.Reply{}
+		return
+	}
+	now := l.clock()
+	for id, p := range l.pending {
+		if now > p.until {
+			delete(l.pending, id)
+		}
+	}
+	if len(l.pending) >= maxPending {
+		a.reply <- election.Reply{Refusal: &election.Refusal{Code: api.CodeBusy, Message: errBusy.Error()}}
+		return
+	}
+	l.requests++
+	l.pending[l.requests] = pending{reply: a.reply, until: now.Add(pendingFor * l.lease)}
+	l.step(a.make(l.requests))
+}
+
+func (l *loop) answer(r election.Reply) {
+	if p, ok := l.pending[r.Request]; ok {
+		delete(l.pending, r.Request)
+		p.reply <- r
+	}
+}
+
+// Picture returns what readers see now.
+func (l *loop) Picture() *serve.Picture { return l.picture.Load() }
+
+// Ask has the loop carry out a command and waits for the elector's reply.
+func (l *loop) Ask(ctx context.Context, make_ func(election.RequestID) election.Input) (election.Reply, error) {
+	a := ask{make: make_, reply: make(chan election.Reply, 1)}
+	select {
+	case l.asks <- a:
+	case <-l.done:
+		return election.Reply{}, errors.New("the agent stops")
+	case <-ctx.Done():
+		return election.Reply{}, ctx.Err()
+	}
+	select {
+	case r := <-a.reply:
+		return r, nil
+	case <-l.done:
+		return election.Reply{}, errors.New("the agent stops")
+	case <-ctx.Done():
+		return election.Reply{}, ctx.Err()
+	}
+}
+
+// Ping returns once the loop has shown that it is alive.
+func (l *loop) Ping(ctx context.Context) error {
+	_, err := l.Ask(ctx, nil)
+	return err
+}

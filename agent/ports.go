@@ -1,0 +1,34 @@
+package agent
+
+import (
+	"github.com/doyen-election/doyen/election"
+	"github.com/doyen-election/doyen/elector"
+	"github.com/doyen-election/doyen/membership"
+	"github.com/doyen-election/doyen/transport"
+)
+
+// What the loop needs of the rest of the house, so that a test can stand in.
+type (
+	// core decides. One goroutine owns it.
+	core interface {
+		Step(election.Instant, election.Input) election.Output
+		Status(election.Instant) *elector.Status
+		HandingOver() bool
+	}
+	// network carries messages to peers; none of its methods blocks.
+	network interface {
+		Send(election.PeerID, election.Message) bool
+		SetPeers([]transport.Peer)
+		Suspect(election.PeerID)
+		Events() <-chan transport.Event
+	}
+	// gossip tells who is there.
+	gossip interface {
+		Views() <-chan membership.View
+		Update(func(*membership.Member)) error
+	}
+	// disk makes a state durable, and blocks while it does.
+	disk interface {
+		Write(election.State) error
+	}
+)

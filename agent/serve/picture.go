@@ -1,0 +1,177 @@
+package serve
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/doyen-election/doyen/api"
+	"github.com/doyen-election/doyen/election"
+	"github.com/doyen-election/doyen/elector"
+	"github.com/doyen-election/doyen/membership"
+)
+
+// Picture is what readers see of the agent: replaced as a whole, never
+// changed. What remains of a lease is computed when a question is answered, so
+// an old picture claims no leadership that has ended since.
+type Picture struct {
+	Status    *elector.Status
+	View      *membership.View
+	Names     map[election.PeerID]string // of members and voters
+	Connected map[election.PeerID]bool
+	Warnings  []api.Warning
+}
+
+// name returns the name of a peer, or its ID if it is not known by name.
+func (p *Picture) name(id election.PeerID) string {
+	if name, ok := p.Names[id]; ok {
+		return name
+	}
+	return string(id)
+}
+
+// Leader describes a peer that leads.
+func (p *Picture) Leader(id election.PeerID) *api.Leader {
+	l := &api.Leader{Name: p.name(id), ID: string(id)}
+	if m, ok := p.member(id); ok {
+		l.Addr = m.PeerAddr.String()
+	}
+	return l
+}
+
+func (p *Picture) member(id election.PeerID) (membership.Member, bool) {
+	i, ok := slices.BinarySearchFunc(p.View.Members, id, func(m membership.Member, id election.PeerID) int {
+		return cmp.Compare(m.Peer, id)
+	})
+	if !ok {
+		return membership.Member{}, false
+	}
+	return p.View.Members[i], true
+}
+
+// contest returns the picture's part about one election. The default election
+// exists even before its first candidate.
+func (p *Picture) contest(name election.Name) (elector.ContestStatus, bool) {
+	for _, c := range p.Status.Contests {
+		if c.Election == name {
+			return c, true
+		}
+	}
+	empty := elector.ContestStatus{Election: name, State: elector.Idle}
+	if p.Status.Quorum.Enabled && !p.Status.Quorum.Exists {
+		empty.State = elector.NoQuorum
+	}
+	return empty, name == election.Default
+}
+
+// Election answers for one election at the given instant.
+func (p *Picture) Election(c elector.ContestStatus, now election.Instant, index uint64) api.Election {
+	e := api.Election{
+		Election:   string(c.Election),
+		State:      string(c.State),
+		Term:       uint64(c.Term),
+		Authority:  api.AuthorityView,
+		Candidates: make([]string, len(c.Candidates)),
+		Index:      index,
+	}
+	if p.Status.Quorum.Enabled {
+		e.Authority = api.AuthorityLease
+	}
+	for i, id := range c.Candidates {
+		e.Candidates[i] = p.name(id)
+	}
+	leader, ok := c.LeaderAt(now)
+	if !ok {
+		if c.State == elector.Leading || c.State == elector.Following {
+			// The lease ended since the picture was taken.
+			e.State = api.StateElecting
+		}
+		return e
+	}
+	e.IsLeader = leader == p.Status.Self && c.State == elector.Leading
+	e.Leader = p.Leader(leader.Peer)
+	e.LeaseRemainingMS = c.ValidUntil.Sub(now).Milliseconds()
+	e.ValidUntilBoottimeNS = int64(c.ValidUntil)
+	e.ViewAgeMS = max(0, now.Sub(c.HeardAt).Milliseconds())
+	return e
+}
+
+// inquired replaces what the picture says by what a majority just said.
+func (p *Picture) inquired(e api.Election, s election.Standing, now election.Instant) api.Election {
+	e.Authority = api.AuthorityQuorum
+	e.ViewAgeMS = 0
+	if s.Holder == (election.Holder{}) || s.Remaining <= 0 {
+		e.Leader, e.IsLeader, e.LeaseRemainingMS, e.ValidUntilBoottimeNS = nil, false, 0, 0
+		if e.State == api.StateLeading || e.State == api.StateFollowing {
+			e.State = api.StateElecting
+		}
+		return e
+	}
+	self := s.Holder == p.Status.Self
+	if self && e.IsLeader && e.Term == uint64(s.Term) {
+		return e // its own lease, which is the shorter one, stands
+	}
+	e.Leader, e.Term = p.Leader(s.Holder.Peer), uint64(s.Term)
+	e.LeaseRemainingMS = s.Remaining.Milliseconds()
+	e.ValidUntilBoottimeNS = int64(now.Add(s.Remaining))
+	e.IsLeader = false // a promise alone does not make this agent a leader
+	e.State = api.StateFollowing
+	if self {
+		e.State = api.StateElecting
+		e.Leader = nil
+		e.LeaseRemainingMS, e.ValidUntilBoottimeNS = 0, 0
+	}
+	return e
+}
+
+// Elections answers for every election, sorted by name.
+func (p *Picture) Elections(now election.Instant, index func(string) uint64) []api.Election {
+	var all []api.Election
+	if c, _ := p.contest(election.Default); len(p.Status.Contests) == 0 {
+		all = append(all, p.Election(c, now, index(string(c.Election))))
+	}
+	for _, c := range p.Status.Contests {
+		all = append(all, p.Election(c, now, index(string(c.Election))))
+	}
+	return all
+}
+
+// Quorum answers whether a majority can be reached.
+func (p *Picture) Quorum() api.Quorum {
+	q := p.Status.Quorum
+	state := api.QuorumLost
+	switch {
+	case !q.Enabled:
+		state = api.QuorumExists // none is needed
+	case q.Exists && q.Edge && q.Voters > 1:
+		state = api.QuorumEdge
+	case q.Exists:
+		state = api.QuorumExists
+	}
+	return api.Quorum{Enabled: q.Enabled, Voters: q.Voters, Needed: q.Needed, Reachable: q.Reachable, State: state}
+}
+
+// Members answers with every member, by name, the departed ones included.
+func (p *Picture) Members() []api.Member {
+	all := make([]api.Member, 0, len(p.View.Members)+len(p.View.Departed))
+	for _, m := range slices.Concat(p.View.Members, p.View.Departed) {
+		entry := api.Member{
+			Name:       m.Name,
+			ID:         string(m.Peer),
+			GossipAddr: m.GossipAddr.String(),
+			PeerAddr:   m.PeerAddr.String(),
+			Status:     string(m.Status),
+			JoinedAt:   time.Unix(0, m.JoinedAt).UTC(),
+			Voter:      p.Status.Roster.Has(m.Peer),
+			Connected:  p.Connected[m.Peer] || m.Peer == p.Status.Self.Peer,
+			RTTMS:      float64(m.RTT.Microseconds()) / 1000,
+			Version:    m.Version,
+		}
+		if rank, ok := m.Rank(election.Default); ok {
+			entry.Priority, entry.Candidate = rank.Priority, true
+		}
+		all = append(all, entry)
+	}
+	slices.SortStableFunc(all, func(a, b api.Member) int { return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.ID, b.ID)) })
+	return all
+}

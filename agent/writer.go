@@ -1,0 +1,70 @@
+package agent
+
+import (
+	"context"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"github.com/doyen-election/doyen/election"
+)
+
+// writer makes states durable, away from the loop: a slow disk delays nothing
+// but the messages that rest on it. The elector has at most one write under
+// way, so both channels have room for all there can be.
+type writer struct {
+	disk    disk
+	logger  *slog.Logger
+	observe func(time.Duration)
+
+	requests chan election.Persist
+	results  chan election.Input // Persisted or PersistFailed
+	failure  atomic.Pointer[string]
+}
+
+func newWriter(d disk, observe func(time.Duration), logger *slog.Logger) *writer {
+	return &writer{
+		disk: d, logger: logger, observe: observe,
+		requests: make(chan election.Persist, 1), results: make(chan election.Input, 1),
+	}
+}
+
+// run writes until ctx ends. A write that has begun is finished.
+func (w *writer) run(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case p := <-w.requests:
+			w.results <- w.write(p)
+		}
+	}
+}
+
+func (w *writer) write(p election.Persist) election.Input {
+	began := time.Now()
+	err := w.disk.Write(p.State)
+	w.observe(time.Since(began))
+	before := w.failure.Load()
+	if err != nil {
+		text := err.Error()
+		if before == nil || *before != text {
+			w.logger.Error("the state can't be written; this agent grants no votes until it can", "err", err)
+		}
+		w.failure.Store(&text)
+		return election.PersistFailed{Write: p.Write}
+	}
+	if before != nil {
+		w.logger.Info("the state can be written again")
+		w.failure.Store(nil)
+	}
+	return election.Persisted{Write: p.Write}
+}
+
+// problem returns why the last write failed, empty if it did not.
+func (w *writer) problem() string {
+	if text := w.failure.Load(); text != nil {
+		return *text
+	}
+	return ""
+}

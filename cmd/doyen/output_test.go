@@ -1,0 +1,125 @@
+package main
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/doyen-election/doyen/api"
+)
+
+func TestColourNeedsATerminalAndLeave(t *testing.T) {
+	tests := []struct {
+		name     string
+		terminal bool
+		env      map[string]string
+		want     bool
+	}{
+		{"terminal", true, nil, true},
+		{"pipe", false, nil, false},
+		{"NO_COLOR", true, map[string]string{"NO_COLOR": "1"}, false},
+		{"NO_COLOR empty", true, map[string]string{"NO_COLOR": ""}, true},
+		{"dumb terminal", true, map[string]string{"TERM": "dumb"}, false},
+	}
+	for _, test := range tests {
+		got := wantsColour(test.terminal, func(name string) string { return test.env[name] })
+		if got != test.want {
+			t.Errorf("%s: %v", test.name, got)
+		}
+	}
+}
+
+// Whoever reads without colour must lose nothing, so the colours are taken away
+// and the text compared; whoever reads with it must see the trouble.
+func TestColourOnlyMarks(t *testing.T) {
+	election := api.Election{Election: "leading", State: api.StateLeading, Leader: &api.Leader{Name: "a"}, Term: 7}
+	lost := api.Election{Election: "no", State: api.StateNoQuorum}
+	agent := api.Agent{Name: "a", Draining: true, Quorum: api.Quorum{Enabled: true, Voters: 3, Reachable: 1, State: api.QuorumLost},
+		Warnings: []api.Warning{{Code: "disk", Message: "full", Since: time.Unix(0, 0)}}}
+	now := time.Unix(75, 0)
+	page := func(p palette) string { return statusPage(agent, []api.Election{election, lost}, p, now) }
+	line := func(p palette) string {
+		return changeLine(api.Change{Type: api.ChangeNoLeader, Election: "x", Time: now}, p)
+	}
+	for _, render := range []func(palette) string{page, line} {
+		plain, coloured := render(palette{}), render(palette{on: true})
+		if strings.Contains(plain, "\x1b") {
+			t.Errorf("colour without leave: %q", plain)
+		}
+		if got := stripColour(coloured); got != plain {
+			t.Errorf("colour changes the text:\n%s\nwant\n%s", got, plain)
+		}
+	}
+	for _, want := range []string{"leading   \x1b[32mleading\x1b[0m", "\x1b[31mno_quorum\x1b[0m", "\x1b[31mlost\x1b[0m", "\x1b[33mwarning\x1b[0m"} {
+		if got := page(palette{on: true}); !strings.Contains(got, want) {
+			t.Errorf("no %q in\n%q", want, got)
+		}
+	}
+	if got := line(palette{on: true}); !strings.Contains(got, "\x1b[31mno_leader\x1b[0m") {
+		t.Errorf("no red in %q", got)
+	}
+	if !strings.Contains(page(palette{}), "warning disk: full (for 1m15s)\n") {
+		t.Errorf("no age of the warning in\n%s", page(palette{}))
+	}
+}
+
+func stripColour(s string) string {
+	for _, code := range []string{"\x1b[0m", "\x1b[2m", "\x1b[31m", "\x1b[32m", "\x1b[33m"} {
+		s = strings.ReplaceAll(s, code, "")
+	}
+	return s
+}
+
+func TestAge(t *testing.T) {
+	tests := map[time.Duration]string{
+		-time.Second:                  "0s",
+		0:                             "0ms",
+		812 * time.Millisecond:        "812ms",
+		5900 * time.Millisecond:       "5s",
+		192 * time.Second:             "3m12s",
+		4*time.Hour + 5*time.Minute:   "4h5m",
+		(12*24 + 3) * time.Hour:       "12d3h",
+		48*time.Hour - time.Second:    "1d23h",
+		1<<63 - 1:                     "106751d23h",
+		time.Minute:                   "1m0s",
+		time.Hour - time.Nanosecond:   "59m59s",
+		time.Second - time.Nanosecond: "999ms",
+	}
+	for d, want := range tests {
+		if got := age(d); got != want {
+			t.Errorf("age(%d) = %s, want %s", d, got, want)
+		}
+	}
+}
+
+func TestMembersTableShowsAgesAndGaps(t *testing.T) {
+	now := time.Date(2026, 11, 20, 10, 35, 0, 0, time.UTC)
+	got := membersTable([]api.Member{
+		{Name: "a", Status: api.StatusAlive, Priority: 100, JoinedAt: now.Add(-192 * time.Second), Voter: true, Candidate: true,
+			Connected: true, RTTMS: 12.6, GossipAddr: "10.0.0.1:7946", PeerAddr: "10.0.0.1:7947", Version: "0.1.0"},
+		{Name: "longer\x1b[2J", Status: api.StatusDead},
+	}, now)
+	want := "" +
+		"NAME         STATUS  PRIORITY  VOTER  CANDIDATE  CONNECTED  RTT   AGE    GOSSIP         PEER           VERSION\n" +
+		"a            alive   100       yes    yes        yes        13ms  3m12s  10.0.0.1:7946  10.0.0.1:7947  0.1.0\n" +
+		"longer?[2J   dead    0         no     no         no         -     -      -              -              -\n"
+	want = strings.ReplaceAll(strings.ReplaceAll(want, "NAME         ", "NAME        "), "a            ", "a           ")
+	want = strings.ReplaceAll(want, "longer?[2J   ", "longer?[2J  ")
+	if got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
+// A change or an election of which every field is missing or odd is shown, not
+// tripped over.
+func TestOddAnswersAreShown(t *testing.T) {
+	for _, c := range []api.Change{{}, {IsLeader: true}, {Type: "of a newer agent, and long"}, {Snapshot: &api.Election{IsLeader: true}}} {
+		if line := changeLine(c, palette{on: true}); strings.Count(line, "\n") != 1 {
+			t.Errorf("%+v: %q", c, line)
+		}
+	}
+	odd := []api.Election{{}, {Election: "x\ny", State: "\t", LeaseRemainingMS: -5, Leader: &api.Leader{}}}
+	if page := statusPage(api.Agent{}, odd, palette{on: true}, time.Time{}); strings.Count(page, "\n") != 7 {
+		t.Errorf("%q", page)
+	}
+}

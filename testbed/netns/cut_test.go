@@ -1,0 +1,246 @@
+//go:build linux
+
+package netns
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/base64"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/doyen-election/doyen/agent"
+	"github.com/doyen-election/doyen/api"
+	"github.com/doyen-election/doyen/client"
+)
+
+var rounds = flag.Int("rounds", 3, "how often the leader is cut off")
+
+const configVariable = "DOYEN_NETNS_TEST_CONFIG"
+
+// TestMain is also the agent: the test starts itself on each host.
+func TestMain(m *testing.M) {
+	if text := os.Getenv(configVariable); text != "" {
+		os.Exit(runAgent(text))
+	}
+	os.Exit(m.Run())
+}
+
+func runAgent(text string) int {
+	cfg := agent.Default()
+	if err := json.Unmarshal([]byte(text), &cfg); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer stop()
+	if err := agent.Run(ctx, cfg, os.Stderr); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return 0
+}
+
+// observed is one agent with what its watch stream told.
+type observed struct {
+	name   string
+	host   *Host
+	log    *bytes.Buffer
+	client *client.Client
+}
+
+// scene is three agents on three hosts and everything their streams told.
+type scene struct {
+	t       *testing.T
+	agents  []*observed
+	mu      sync.Mutex
+	changes []seen
+	moved   chan struct{} // closed and replaced at every change
+}
+
+type seen struct {
+	agent int
+	api.Change
+}
+
+func newScene(t *testing.T) *scene {
+	network, err := New(3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = network.Close() })
+	dir, err := os.MkdirTemp("", "doyen") // t.TempDir is too long for a socket
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	key := make([]byte, 32)
+	_, _ = rand.Read(key)
+	keyFile := filepath.Join(dir, "key")
+	if err := os.WriteFile(keyFile, []byte(base64.StdEncoding.EncodeToString(key)+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := &scene{t: t, moved: make(chan struct{})}
+	for i, name := range []string{"a", "b", "c"} {
+		cfg := agent.Default()
+		cfg.Name, cfg.DataDir, cfg.Socket = name, filepath.Join(dir, name), filepath.Join(dir, name+".sock")
+		cfg.Bind, cfg.KeyFile = network.Host(i).Addr.String(), keyFile
+		cfg.Voters = []string{"a", "b", "c"}
+		for j := range 3 {
+			if j != i {
+				cfg.Join = append(cfg.Join, network.Host(j).Addr.String())
+			}
+		}
+		s.start(network.Host(i), name, cfg)
+	}
+	return s
+}
+
+func (s *scene) start(host *Host, name string, cfg agent.Config) {
+	text, err := json.Marshal(cfg)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	o := &observed{name: name, host: host, log: &bytes.Buffer{}, client: client.New(cfg.Socket)}
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), configVariable+"="+string(text))
+	cmd.Stderr = o.log
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if err := host.Start(cmd); err != nil {
+		s.t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	s.agents = append(s.agents, o)
+	go s.watch(ctx, len(s.agents)-1, o.client, done)
+	s.t.Cleanup(func() {
+		stop()
+		<-done
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+		if s.t.Failed() {
+			s.t.Logf("log of %s:\n%s", name, o.log)
+		}
+	})
+}
+
+// watch follows one agent's stream, from as soon as there is one.
+func (s *scene) watch(ctx context.Context, agent int, c *client.Client, done chan<- struct{}) {
+	defer close(done)
+	retry := time.NewTicker(10 * time.Millisecond)
+	defer retry.Stop()
+	for ctx.Err() == nil {
+		for change, err := range c.Watch(ctx, "default", 0) {
+			if err != nil {
+				break
+			}
+			s.mu.Lock()
+			s.changes = append(s.changes, seen{agent, change})
+			close(s.moved)
+			s.moved = make(chan struct{})
+			s.mu.Unlock()
+		}
+		select {
+		case <-ctx.Done():
+		case <-retry.C:
+		}
+	}
+}
+
+// await waits until what the streams told so far satisfies the condition.
+func (s *scene) await(what string, limit time.Duration, holds func([]seen) bool) time.Duration {
+	s.t.Helper()
+	begun := time.Now()
+	deadline := time.NewTimer(limit)
+	defer deadline.Stop()
+	for {
+		s.mu.Lock()
+		ok, moved := holds(s.changes), s.moved
+		s.mu.Unlock()
+		if ok {
+			return time.Since(begun)
+		}
+		select {
+		case <-moved:
+		case <-deadline.C:
+			s.t.Fatalf("%s: not within %s", what, limit)
+		}
+	}
+}
+
+// newest returns the last change each agent told.
+func newest(changes []seen) map[int]api.Change {
+	last := map[int]api.Change{}
+	for _, c := range changes {
+		last[c.agent] = c.Change
+	}
+	return last
+}
+
+// leaderOf returns who leads in a term that all three agents name.
+func leaderOf(changes []seen) (leader int, term uint64, ok bool) {
+	last := newest(changes)
+	leader = -1
+	for i := range 3 {
+		c, told := last[i]
+		if !told || c.Leader == nil || c.Term != last[0].Term {
+			return -1, 0, false
+		}
+		if c.IsLeader {
+			leader = i
+		}
+	}
+	return leader, last[0].Term, leader >= 0
+}
+
+func TestALeaderCutOffSilentlyStopsBeforeAnotherStarts(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("needs root to make network namespaces; CI runs it as root")
+	}
+	s := newScene(t)
+	for round := range *rounds {
+		s.await("all agree", 10*time.Second, func(cs []seen) bool { _, _, ok := leaderOf(cs); return ok })
+		s.mu.Lock()
+		old, term, _ := leaderOf(s.changes)
+		before := len(s.changes)
+		s.mu.Unlock()
+		if err := s.agents[old].host.Cut(Both); err != nil {
+			t.Fatal(err)
+		}
+		var stopped, started int64
+		took := s.await("another leads and the old one stopped", 10*time.Second, func(cs []seen) bool {
+			stopped, started = 0, 0
+			for _, c := range cs[before:] {
+				if c.agent == old && !c.IsLeader && stopped == 0 {
+					stopped = c.BoottimeNS
+				}
+				if c.agent != old && c.IsLeader && c.Term > term && started == 0 {
+					started = c.BoottimeNS
+				}
+			}
+			return stopped != 0 && started != 0
+		})
+		if stopped >= started {
+			t.Errorf("round %d: two leaders at once for %s", round, time.Duration(stopped-started))
+		}
+		if err := s.agents[old].host.Mend(); err != nil {
+			t.Fatal(err)
+		}
+		agreed := s.await("all agree after the mend", 2*time.Second, func(cs []seen) bool {
+			_, now, ok := leaderOf(cs)
+			return ok && now > term
+		})
+		t.Logf("round %2d: new leader after %4d ms, the old one stopped %3d ms before it; agreed %4d ms after the mend", round+1,
+			took.Milliseconds(), time.Duration(started-stopped).Milliseconds(), agreed.Milliseconds())
+	}
+}

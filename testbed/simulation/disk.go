@@ -1,0 +1,101 @@
+package simulation
+
+import (
+	"time"
+
+	"github.com/doyen-election/doyen/codec"
+	"github.com/doyen-election/doyen/election"
+)
+
+// disk is what a host does not forget.
+type disk struct {
+	bytes   []byte
+	state   election.State // decoded from bytes
+	pending []byte         // of the write under way
+	slow    int            // troubles under way
+	failing int
+}
+
+// put makes the bytes durable, and checks that nothing promised is taken back.
+func (d *disk) put(w *world, a *agent, s election.State) {
+	data, err := codec.EncodeState(s)
+	if err != nil {
+		w.fail("durable state", "%s can't encode %s: %v", a.peer, describeState(s), err)
+		return
+	}
+	d.reach(w, a, data)
+}
+
+func (d *disk) reach(w *world, a *agent, data []byte) {
+	state, err := codec.DecodeState(data)
+	if err != nil {
+		w.fail("durable state", "%s can't decode what it wrote: %v", a.peer, err)
+		return
+	}
+	for name, g := range d.state.Grants {
+		now, ok := state.Grants[name]
+		switch {
+		case !ok || now.Term < g.Term:
+			w.fail("terms on disk", "%s: the term of %s falls from %d to %d", a.peer, name, g.Term, now.Term)
+		case now.Term == g.Term && now.Holder != g.Holder:
+			w.fail("terms on disk", "%s: term %d of %s goes from %s to %s", a.peer, g.Term, name, g.Holder, now.Holder)
+		case now.Term == g.Term && g.Released && !now.Released:
+			w.fail("terms on disk", "%s: term %d of %s was released and is not any more", a.peer, g.Term, name)
+		}
+	}
+	if r := d.state.Roster; r != nil && (state.Roster == nil || state.Roster.Version.Before(r.Version)) {
+		w.fail("roster on disk", "%s: from %s to %s", a.peer, describeRoster(r), describeRoster(state.Roster))
+	}
+	d.bytes, d.state = data, state
+}
+
+// write begins a write. It ends after a while, well or not.
+func (w *world) write(a *agent, p *election.Persist) {
+	if a.disk.pending != nil {
+		w.fail("one write", "%s begins write %d while another is under way", a.peer, p.Write)
+		return
+	}
+	data, err := codec.EncodeState(p.State)
+	if err != nil {
+		w.fail("durable state", "%s can't encode %s: %v", a.peer, describeState(p.State), err)
+		return
+	}
+	w.stats.Writes++
+	a.disk.pending = data
+	life := a.life
+	w.after(w.writeTime(a), func() {
+		if a.life == life && a.alive {
+			w.written(a, p.Write)
+		}
+	})
+}
+
+func (w *world) writeTime(a *agent) time.Duration {
+	d := w.around(w.plan.write)
+	if a.disk.slow > 0 {
+		d += w.around(w.plan.timing.Lease)
+	}
+	return d
+}
+
+func (w *world) written(a *agent, write uint64) {
+	data := a.disk.pending
+	a.disk.pending = nil
+	if a.disk.failing == 0 {
+		a.disk.reach(w, a, data)
+		w.input(a, election.Persisted{Write: write})
+		return
+	}
+	if w.chance(0.5) {
+		a.disk.reach(w, a, data) // it failed, but only after the bytes were there
+	}
+	w.input(a, election.PersistFailed{Write: write})
+}
+
+// crash leaves a write under way on the disk, or not.
+func (d *disk) crash(w *world, a *agent) {
+	if d.pending != nil && w.chance(0.5) {
+		d.reach(w, a, d.pending)
+	}
+	d.pending = nil
+}

@@ -1,0 +1,141 @@
+package simulation
+
+import (
+	"time"
+
+	"github.com/doyen-election/doyen/codec"
+	"github.com/doyen-election/doyen/election"
+)
+
+// maxHeld bounds what a silently cut link keeps for later, as TCP would.
+const maxHeld = 64
+
+// link is one direction between two agents.
+type link struct {
+	cuts   int   // cuts under way
+	lastAt int64 // arrival of the newest message: links keep the order, bursts aside
+	held   []event
+}
+
+// burst is how badly the network behaves everywhere.
+type burst struct {
+	loss, repeat, reorder float64
+}
+
+// send takes a message to the network, or loses it.
+func (w *world) send(a *agent, m election.Envelope) {
+	b := w.find(m.To)
+	if b == nil || b == a {
+		w.fail("send", "%s sends %s to %q", a.peer, describe(m.Message), m.To)
+		return
+	}
+	w.stats.Messages++
+	c := w.conns[a.id][b.id]
+	end := &c.ends[w.side(a, b)]
+	if !end.told || w.chance(w.burst.loss) {
+		w.stats.Lost++
+		return
+	}
+	if w.rng.IntN(16) == 0 {
+		w.checkWire(a, m.Message)
+	}
+	l := &w.links[a.id][b.id]
+	e := event{to: b, from: a, life: b.life, conn: end.gen, msg: m.Message}
+	if l.cuts > 0 {
+		if len(l.held) < maxHeld && w.chance(0.5) {
+			l.held = append(l.held, e)
+			return
+		}
+		w.stats.Lost++
+		return
+	}
+	w.transmit(l, e)
+	if w.chance(w.burst.repeat) {
+		e.at = w.now + int64(w.around(20*w.plan.delay))
+		w.queue.push(e)
+	}
+}
+
+// transmit lets the message arrive after those before it, as a stream does;
+// in a burst of reordering any time later.
+func (w *world) transmit(l *link, e event) {
+	e.at = w.now + int64(w.plan.delay/2+w.around(w.plan.delay/2)) + 1
+	if w.chance(w.burst.reorder) {
+		e.at += int64(w.around(20 * w.plan.delay))
+		w.queue.push(e)
+		return
+	}
+	e.at = max(e.at, l.lastAt+1)
+	l.lastAt = e.at
+	w.queue.push(e)
+}
+
+// arrive hands over a message. One of an old connection, or to a former
+// process, is mostly lost, but not always.
+func (w *world) arrive(e event) {
+	if !e.to.alive {
+		w.stats.Lost++
+		return
+	}
+	c := w.conns[e.to.id][e.from.id]
+	end := c.ends[w.side(e.to, e.from)]
+	switch {
+	case end.told && end.gen == e.conn && e.life == e.to.life:
+	case !end.told && c.up && c.gen == e.conn: // the stream is there, and read soon
+		if end.pending {
+			e.at = max(w.now, end.tellAt) + 1
+			w.queue.push(e)
+			return
+		}
+		w.stats.Lost++
+		return
+	case !w.chance(w.plan.stale):
+		w.stats.Lost++
+		return
+	}
+	w.input(e.to, election.Received{From: e.from.peer, Message: e.msg})
+}
+
+// cut ends one direction of a link, mend gives it back; what was held arrives
+// then.
+func (w *world) cut(a, b *agent) { w.links[a.id][b.id].cuts++ }
+
+func (w *world) mend(a, b *agent) {
+	l := &w.links[a.id][b.id]
+	if l.cuts--; l.cuts > 0 {
+		return
+	}
+	for _, e := range l.held {
+		w.transmit(l, e)
+	}
+	l.held = nil
+}
+
+// joined reports whether both directions between the two work.
+func (w *world) joined(a, b *agent) bool {
+	return w.links[a.id][b.id].cuts == 0 && w.links[b.id][a.id].cuts == 0
+}
+
+// find returns the agent with that peer ID, nil if there is none.
+func (w *world) find(p election.PeerID) *agent {
+	for _, a := range w.agents {
+		if a.peer == p {
+			return a
+		}
+	}
+	return nil
+}
+
+// checkWire shows that peers would accept the message: it survives the codec.
+func (w *world) checkWire(a *agent, m election.Message) {
+	data, err := codec.EncodeMessage(m)
+	if err == nil {
+		_, err = codec.DecodeMessage(data)
+	}
+	if err != nil {
+		w.fail("codec", "%s sends %s: %v", a.peer, describe(m), err)
+	}
+}
+
+// redial is the mean time between two attempts to connect.
+func (w *world) redial() time.Duration { return w.plan.timing.Heartbeat / 4 }

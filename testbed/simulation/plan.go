@@ -1,0 +1,92 @@
+package simulation
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/doyen-election/doyen/election"
+	"github.com/doyen-election/doyen/elector"
+)
+
+// plan is what one seed decides before the run begins.
+type plan struct {
+	voters       int
+	observers    int
+	elections    []election.Name
+	quorum       bool
+	prepared     bool // the roster exists from the start, else the voters form it
+	algorithm    elector.Algorithm
+	timing       elector.Timing
+	preempt      bool
+	preemptDelay time.Duration
+	fixed        time.Duration // deadline of the failure detector; 0: phi-accrual
+
+	drift    int64         // how far clock rates really stray, parts per million
+	delay    time.Duration // mean, of a message
+	late     time.Duration // mean, of a timer
+	write    time.Duration // mean, of a write
+	heeds    float64       // share of withdrawals at which the program stops when told
+	stale    float64       // share of an old connection's messages that still arrive
+	chaos    time.Duration
+	calm     time.Duration // before the first fault
+	intervals []time.Duration // mean time between faults, by kind; 0: none
+}
+
+func (p plan) String() string {
+	how := "genesis"
+	if p.prepared {
+		how = "prepared"
+	}
+	return fmt.Sprintf("%d voters, %d observers, elections %v, quorum=%v, %s roster, %s, %v/%v, preempt=%v after %v, chaos %v, delay %v",
+		p.voters, p.observers, p.elections, p.quorum, how, p.algorithm, p.timing.Heartbeat, p.timing.Lease,
+		p.preempt, p.preemptDelay, p.chaos, p.delay)
+}
+
+// drawPlan draws a plan. drift, in parts per million, is how far clocks stray.
+func drawPlan(rng *rand.Rand, drift int64) plan {
+	p := plan{
+		voters:    pick(rng, 3, 3, 3, 3, 3, 5, 5, 5, 1, 2, 4, 7),
+		observers: pick(rng, 0, 0, 1, 1, 2),
+		elections: []election.Name{election.Default},
+		quorum:    rng.IntN(8) != 0,
+		prepared:  rng.IntN(3) == 0,
+		algorithm: pick(rng, elector.Bully, elector.Ring),
+		timing: pick(rng, elector.Timing{Heartbeat: 50 * time.Millisecond, Lease: 300 * time.Millisecond},
+			elector.Timing{Heartbeat: 200 * time.Millisecond, Lease: 1200 * time.Millisecond},
+			elector.Timing{Heartbeat: 100 * time.Millisecond, Lease: 400 * time.Millisecond}),
+		preempt: rng.IntN(3) != 0,
+		heeds:   pick(rng, 0, 0.5, 0.9),
+		stale:   pick(rng, 0, 0.3, 0.9),
+		drift:   drift,
+	}
+	if rng.IntN(3) == 0 {
+		p.elections = append(p.elections, "payments")
+	}
+	hb := p.timing.Heartbeat
+	p.preemptDelay = pick(rng, 0, hb, 5*hb)
+	if rng.IntN(4) == 0 {
+		p.fixed = p.timing.Lease / 2
+	}
+	p.delay = pick(rng, hb/500, hb/100, hb/20, hb/8)
+	p.late = pick(rng, 0, hb/200, hb/20)
+	p.write = pick(rng, hb/200, hb/50, hb/10)
+	p.chaos = time.Duration(10+rng.IntN(50)) * p.timing.Lease
+	p.calm = time.Duration(rng.IntN(4)) * p.timing.Lease
+	for _, f := range faultKinds() {
+		if rng.IntN(2) == 0 || f.roster && (rng.IntN(2) == 0 || !p.quorum) {
+			p.intervals = append(p.intervals, 0)
+			continue
+		}
+		p.intervals = append(p.intervals, time.Duration(float64(p.timing.Lease)*float64(pick(rng, 1, 2, 4, 8, 16))))
+	}
+	return p
+}
+
+// pick draws one of the choices.
+func pick[T any](rng *rand.Rand, choices ...T) T { return choices[rng.IntN(len(choices))] }
+
+// around draws an exponential duration of that mean, at most eight times it.
+func around(rng *rand.Rand, mean time.Duration) time.Duration {
+	return time.Duration(min(rng.ExpFloat64(), 8) * float64(mean))
+}
