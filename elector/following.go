@@ -42,6 +42,8 @@ func (e *Elector) claimed(holder election.Holder, claim election.Claim, echo ele
 	switch {
 	case c.role == leader && !e.yields(c, k), claim.Term < c.leader.term:
 		return
+	case claim.Term == c.leader.term && holder != c.leader.holder && c.leader.rank.Above(claim.Rank):
+		return // two leaders without quorum: all name the same one while they meet
 	case c.role == leader:
 		e.withdraw(c, departure{reason: election.ReasonSuperseded})
 		c.rumour = e.heed(c, k)

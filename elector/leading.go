@@ -121,18 +121,18 @@ func (e *Elector) beat() {
 		return
 	}
 	e.beatAt = e.now.Add(e.cfg.Timing.Heartbeat)
+	h := e.claims()
 	for _, id := range e.connectedPeers() {
-		e.beatTo(id)
+		e.beatTo(id, h)
 	}
 	if e.roster.Has(e.cfg.Self.Peer) {
-		e.renewOwn(e.claims())
+		e.renewOwn(h)
 	}
 }
 
-// beatTo sends one heartbeat to one peer.
-func (e *Elector) beatTo(id election.PeerID) {
+// beatTo sends a heartbeat to one peer, with the stamp that it may echo.
+func (e *Elector) beatTo(id election.PeerID, h election.Heartbeat) {
 	p := e.peers[id]
-	h := e.claims()
 	h.Echo = p.stamp
 	p.stale = p.stamp == 0 || e.now.Sub(p.stampedAt) > e.cfg.Timing.Heartbeat
 	e.send(id, h)
@@ -189,7 +189,7 @@ func (e *Elector) heartbeatAck(from election.PeerID, m election.HeartbeatAck) {
 	e.renewed(from, m)
 	if p := e.peers[from]; p != nil && p.stale && e.leadsAny() {
 		p.stale = false
-		e.beatTo(from) // its stamp is fresh now: it can name its leader
+		e.beatTo(from, e.claims()) // its stamp is fresh now: it can name its leader
 	}
 }
 

@@ -151,7 +151,7 @@ func (e *Elector) reported(from election.PeerID, r election.Report) {
 		e.noteStanding(from, s)
 	}
 	if e.leadsAny() {
-		e.beatTo(from)
+		e.beatTo(from, e.claims())
 	}
 	e.answered(from, r)
 }

@@ -89,16 +89,15 @@ type send struct {
 // enough.
 func NewSends(keep time.Duration) *Sends { return &Sends{keep: keep} }
 
-// Next numbers a send that leaves now.
+// Next numbers a send that leaves now. Copies of one message to several voters
+// may share a number, two messages never: an answer must not count for what
+// its request did not ask.
 func (s *Sends) Next(now election.Instant) election.SendID {
 	old := 0
 	for old < len(s.log) && s.log[old].at.Add(s.keep) < now {
 		old++
 	}
 	s.log = append(s.log[:0], s.log[old:]...)
-	if n := len(s.log); n > 0 && s.log[n-1].at == now {
-		return s.log[n-1].id
-	}
 	s.last++
 	s.log = append(s.log, send{id: s.last, at: now})
 	return s.last

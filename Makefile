@@ -1,0 +1,34 @@
+# The verbs of this repository. Each is one command that can be typed by hand.
+.PHONY: check test race sim fuzz testbed bench
+
+check: ## formatting, vet, staticcheck, builds for every supported system
+	@test -z "$$(gofmt -l .)" || { gofmt -l .; echo 'gofmt would change these'; exit 1; }
+	go vet ./...
+	go tool -modfile=tools/go.mod staticcheck ./...
+	for target in linux/amd64 linux/arm64 darwin/arm64 darwin/amd64; do \
+		GOOS=$${target%/*} GOARCH=$${target#*/} CGO_ENABLED=0 go build -o /dev/null ./cmd/doyen && \
+		GOOS=$${target%/*} GOARCH=$${target#*/} CGO_ENABLED=0 go vet ./cmd/... || exit 1; done
+
+test: ## the README's test command
+	go test ./...
+
+race: ## the same under the race detector
+	go test -race ./...
+
+SEEDS ?= 20000
+sim: ## many seeds of the simulation: make sim SEEDS=100000
+	go test ./testbed/simulation -run TestSimulation -seeds=$(SEEDS) -timeout 0 -v
+
+FUZZTIME ?= 30s
+fuzz: ## every fuzz target for a while: make fuzz FUZZTIME=10m
+	@go list ./... | while read package; do \
+		go test -list '^Fuzz' $$package | grep '^Fuzz' | while read target; do \
+			echo "$$package $$target"; \
+			go test $$package -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZTIME) || exit 1; \
+		done || exit 1; done
+
+testbed: ## three agents on this machine, with a live view
+	go run ./cmd/testbed up
+
+bench: ## the table of docs/performance.md
+	go run ./cmd/testbed bench
