@@ -216,7 +216,7 @@ func (c *cluster) traceMessage(from string, s election.Envelope) {
 		text = fmt.Sprintf("Roster Propose %v %s", m.Roster.Version, voterNames(m.Roster))
 	case election.RosterAccept:
 		text = fmt.Sprintf("Roster Accept %v, knows term %d", m.Version, m.Highest)
-	case election.Heartbeat, election.HeartbeatAck, election.Report, election.RingAck:
+	case election.Heartbeat, election.HeartbeatAck, election.Inquiry, election.Report, election.RingAck:
 		if c.quiet {
 			return
 		}

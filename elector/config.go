@@ -52,6 +52,9 @@ func (c Config) Validate() error {
 	case c.Drift < 0 || c.Drift > 0.1:
 		return fmt.Errorf("validate elector config: drift %g is not between 0 and 0.1", c.Drift)
 	}
+	if err := c.detector().Validate(); err != nil {
+		return fmt.Errorf("validate elector config: %w", err)
+	}
 	return nil
 }
 

@@ -135,6 +135,7 @@ func (e *Elector) receive(from election.PeerID, m election.Message) {
 			e.counters.Dropped["foreign_cluster"]++
 			return
 		}
+		e.spoke(from, m)
 	}
 	switch m := m.(type) {
 	case election.VoteRequest:
@@ -202,12 +203,13 @@ func (e *Elector) advance() {
 		e.advanceContest(e.contests[name])
 	}
 	e.expireInquiries()
+	e.probe()
 	e.beat()
 }
 
 func (e *Elector) wakeAt() election.Instant {
 	wake := election.Earliest(e.voter.WakeAt(), e.ledger.WakeAt(), e.beatWake(), e.formationWake(),
-		e.inquiryWake(), e.change.wakeAt)
+		e.inquiryWake(), e.probeWake(), e.change.wakeAt)
 	for _, c := range e.contests {
 		wake = min(wake, c.wakeAt)
 	}

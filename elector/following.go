@@ -4,7 +4,6 @@ import (
 	"maps"
 
 	"github.com/doyen-election/doyen/election"
-	"github.com/doyen-election/doyen/failuredetector"
 	"github.com/doyen-election/doyen/quorum"
 )
 
@@ -131,17 +130,4 @@ func (e *Elector) takeTurns(c *contest, target election.PeerID) {
 		c.selection.Stop()
 		e.nominate(c, f)
 	}
-}
-
-// newDetector watches one leader's heartbeats.
-func (e *Elector) newDetector() *failuredetector.Detector {
-	cfg := failuredetector.Config{Heartbeat: e.cfg.Timing.Heartbeat, Lease: e.cfg.Timing.Lease}
-	if e.cfg.FixedDeadline > 0 {
-		cfg.Policy = failuredetector.FixedDeadline
-	}
-	d, err := failuredetector.New(cfg)
-	if err != nil {
-		return nil // unreachable: Validate states the same inequalities
-	}
-	return d
 }

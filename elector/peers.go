@@ -14,14 +14,15 @@ import (
 type peer struct {
 	connected bool
 	boot      election.BootID
-	reported  bool             // its Report arrived since it connected
-	voter     bool             // and said that it is a voter
-	foreign   bool             // it belongs to another cluster
-	cluster   string           // the one it belongs to, when foreign
-	stamp     election.Instant // the newest instant of its clock it sent, echoed to it
-	stampedAt election.Instant // when that came
-	stale     bool             // the last echo was too old to serve it
-	beats     *failuredetector.Detector
+	reported  bool                      // its Report arrived since it connected
+	voter     bool                      // and said that it is a voter
+	foreign   bool                      // it belongs to another cluster
+	cluster   string                    // the one it belongs to, when foreign
+	stamp     election.Instant          // the newest instant of its clock it sent, echoed to it
+	stampedAt election.Instant          // when that came
+	stale     bool                      // the last echo was too old to serve it
+	beats     *failuredetector.Detector // of a leader's heartbeats; nil if it leads nothing
+	probeAt   election.Instant          // while silent, it is asked for a word again then
 }
 
 func (e *Elector) connected(in election.PeerConnected) {
@@ -49,12 +50,6 @@ func (e *Elector) isConnected(id election.PeerID) bool {
 // runs reports whether that very boot of the peer is connected.
 func (e *Elector) runs(h election.Holder) bool {
 	return e.isConnected(h.Peer) && e.peers[h.Peer].boot == h.Boot
-}
-
-// silent reports whether a peer whose heartbeats came is overdue.
-func (e *Elector) silent(id election.PeerID) bool {
-	p := e.peers[id]
-	return p != nil && p.beats != nil && p.beats.Suspects(e.now)
 }
 
 // reachable reports whether the peer can be talked to: itself always.
@@ -87,14 +82,6 @@ func (e *Elector) stamped(id election.PeerID, stamp election.Instant) {
 	if p := e.peers[id]; p != nil && stamp > p.stamp {
 		p.stamp, p.stampedAt = stamp, e.now
 	}
-}
-
-// heard feeds the failure detector with a leader's heartbeat.
-func (e *Elector) heard(p *peer) {
-	if p.beats == nil {
-		p.beats = e.newDetector()
-	}
-	p.beats.Heard(e.now)
 }
 
 func (e *Elector) send(to election.PeerID, m election.Message) {
