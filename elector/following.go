@@ -41,7 +41,7 @@ func (e *Elector) claimed(holder election.Holder, claim election.Claim, echo ele
 	switch {
 	case c.role == leader && !e.yields(c, k), claim.Term < c.leader.term:
 		return
-	case claim.Term == c.leader.term && holder != c.leader.holder && c.leader.rank.Above(claim.Rank):
+	case c.role != leader && claim.Term == c.leader.term && holder != c.leader.holder && c.leader.rank.Above(claim.Rank):
 		return // two leaders without quorum: all name the same one while they meet
 	case c.role == leader:
 		e.withdraw(c, departure{reason: election.ReasonSuperseded})
@@ -64,13 +64,17 @@ func (e *Elector) heed(c *contest, k known) rumour {
 
 // claimEnd is the latest instant, on this agent's clock, at which the claimed
 // lease certainly still runs. The message may have been long on its way; it
-// was sent after the instant it echoes, so the lease is counted from there.
+// was sent after the instant it echoes, so the lease is counted from there. An
+// instant to come is of this host's former boot and says nothing.
 func (e *Elector) claimEnd(claim election.Claim, echo election.Instant) election.Instant {
 	if !e.cfg.Quorum {
 		return e.now.Add(e.cfg.Timing.Lease)
 	}
+	if echo > e.now {
+		return 0
+	}
 	remaining := min(claim.Remaining, e.cfg.Timing.Lease)
-	return min(echo, e.now).Add(quorum.HolderLease(remaining, e.cfg.Drift))
+	return echo.Add(quorum.HolderLease(remaining, e.cfg.Drift))
 }
 
 // yields reports whether this leader gives way to another that claims to lead.

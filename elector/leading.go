@@ -39,8 +39,7 @@ func (e *Elector) leaseEnd(c *contest) election.Instant {
 // its own term when the roster's floor rose, and gives way to a higher
 // priority.
 func (e *Elector) lead(c *contest) {
-	c.leader.until = e.leaseEnd(c)
-	c.leader.heard = e.now
+	c.leader.until, c.leader.heard, c.leader.rank = e.leaseEnd(c), e.now, e.ownRank(c)
 	if c.lease != nil {
 		c.leader.heard = c.lease.End() - election.Instant(quorum.HolderLease(e.cfg.Timing.Lease, e.cfg.Drift))
 		c.wake(c.lease.End().Add(-e.guard()))

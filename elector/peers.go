@@ -22,7 +22,7 @@ type peer struct {
 	stampedAt election.Instant          // when that came
 	stale     bool                      // the last echo was too old to serve it
 	beats     *failuredetector.Detector // of a leader's heartbeats; nil if it leads nothing
-	probeAt   election.Instant          // while silent, it is asked for a word again then
+	probeAt   election.Instant          // it is asked for a word again then, if it owes one
 }
 
 func (e *Elector) connected(in election.PeerConnected) {
@@ -31,7 +31,7 @@ func (e *Elector) connected(in election.PeerConnected) {
 		p = &peer{}
 		e.peers[in.Peer] = p
 	}
-	*p = peer{connected: true, boot: in.Boot}
+	*p = peer{connected: true, boot: in.Boot, probeAt: e.now.Add(e.cfg.Timing.Heartbeat)}
 	e.send(in.Peer, e.report(0))
 }
 

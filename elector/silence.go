@@ -59,11 +59,12 @@ func (e *Elector) follows(id election.PeerID) bool {
 	return false
 }
 
-// probe asks silent peers for a word: one that leads no more, and whose Release
-// was lost, would count as silent for ever.
+// probe asks for a word from peers that owe one: those that never told what
+// they have on record, and silent ones, since one that leads no more, and whose
+// Release was lost, would count as silent for ever.
 func (e *Elector) probe() {
 	for _, id := range e.connectedPeers() {
-		if p := e.peers[id]; e.silent(id) && e.now >= p.probeAt {
+		if p := e.peers[id]; e.now >= p.probeAt && (!p.reported || e.silent(id)) {
 			p.probeAt = e.now.Add(e.cfg.Timing.Heartbeat)
 			e.send(id, election.Inquiry{})
 		}
@@ -73,7 +74,11 @@ func (e *Elector) probe() {
 func (e *Elector) probeWake() election.Instant {
 	wake := election.Never
 	for _, p := range e.peers {
-		if p.beats != nil {
+		switch {
+		case p.foreign:
+		case !p.reported:
+			wake = min(wake, p.probeAt)
+		case p.beats != nil:
 			wake = min(wake, max(p.beats.Deadline(), p.probeAt))
 		}
 	}
