@@ -1,17 +1,229 @@
-// Package agent is the daemon.
+// Package agent is the daemon: it runs the pure elector against the network,
+// the disk and the clock, and answers the programs of its host.
+//
+// It guarantees that one goroutine owns the elector and carries out its
+// outputs in their order: leadership is withdrawn before it is released,
+// written before it is sent, sent before it is announced; that readers see an
+// immutable picture and no lease that has ended; that everything it queues is
+// bounded; and that a stop hands over what is led before it lets go.
+//
+// It does not guarantee that a program which ignores the deadline it was given
+// stops acting. It assumes a disk that keeps what it has synced, and a clock
+// that counts suspend, see package boottime.
 package agent
 
 import (
 	"context"
+	"crypto/rand"
+	"encoding/binary"
 	"errors"
+	"fmt"
 	"io"
+	"log/slog"
+	mathrand "math/rand/v2"
+	"net/netip"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/doyen-election/doyen/agent/boottime"
+	"github.com/doyen-election/doyen/agent/hook"
+	"github.com/doyen-election/doyen/agent/serve"
+	"github.com/doyen-election/doyen/agent/store"
+	"github.com/doyen-election/doyen/agent/watch"
+	"github.com/doyen-election/doyen/election"
+	"github.com/doyen-election/doyen/elector"
+	"github.com/doyen-election/doyen/membership"
+	"github.com/doyen-election/doyen/transport"
 )
 
 // Version is this build's.
 const Version = "0.1.0"
 
-// Run runs an agent until ctx is cancelled, and then hands over what it leads.
+// hookLimit bounds one run of the hook.
+const hookLimit = 10 * time.Second
+
+// Run runs an agent until ctx is cancelled or it is told to leave, hands over
+// what it leads, and returns nil. What only an operator can put right is a
+// *ConfigError, before anything was started. Log lines and the line that says
+// that the agent is ready go to stderr.
 func Run(ctx context.Context, cfg Config, stderr io.Writer) error {
-	_, _, _ = ctx, cfg, stderr
-	return errors.New("run agent: not built yet")
+	cfg, err := cfg.Resolve()
+	if err != nil {
+		return err
+	}
+	if err := cfg.Validate(); err != nil {
+		return err
+	}
+	logger := newLogger(cfg, stderr)
+	a := &agent{cfg: cfg, logger: logger, leaving: make(chan struct{})}
+	if err := a.start(); err != nil {
+		return errors.Join(err, a.abort())
+	}
+	return a.run(ctx, stderr)
+}
+
+func newLogger(c Config, w io.Writer) *slog.Logger {
+	var level slog.Level
+	_ = level.UnmarshalText([]byte(c.LogLevel)) // validated
+	opts := &slog.HandlerOptions{Level: level}
+	if c.LogFormat == "json" {
+		return slog.New(slog.NewJSONHandler(w, opts))
+	}
+	return slog.New(slog.NewTextHandler(w, opts))
+}
+
+// agent is everything one agent runs.
+type agent struct {
+	cfg       Config
+	logger    *slog.Logger
+	boot      election.BootID
+	born      int64         // Unix nanoseconds
+	leaving   chan struct{} // closed: told to leave
+	leaveOnce sync.Once
+
+	store      *store.Store
+	transport  *transport.Transport
+	membership *membership.Membership
+	hooks      *hook.Runner
+	metrics    *metrics
+	loop       *loop
+	writer     *writer
+	server     *serve.Server
+}
+
+// start starts the parts that can fail, in the order in which a mistake is
+// cheapest: nothing is said to anybody before every port is bound.
+func (a *agent) start() error {
+	a.boot, a.born = newBoot(), time.Now().UnixNano()
+	s, state, err := store.Open(store.Config{Dir: a.cfg.DataDir, Name: a.cfg.Name, PeerID: transport.PeerIDOf})
+	if err != nil {
+		return startError("data-dir", err)
+	}
+	a.store = s
+	if state, err = a.resetGenesis(state); err != nil {
+		return err
+	}
+	socket, err := serve.Listen(a.cfg.Socket)
+	if err != nil {
+		return startError("socket", err)
+	}
+	hub := watch.NewHub(uint64(time.Now().UnixMilli()))
+	a.metrics = newMetrics()
+	if err := a.connect(); err != nil {
+		return errors.Join(err, socket.Close())
+	}
+	if err := a.think(state, hub); err != nil {
+		return errors.Join(err, socket.Close())
+	}
+	a.server = a.newServer(hub)
+	if err := a.listenTCP(); err != nil {
+		return errors.Join(err, socket.Close())
+	}
+	a.server.Socket(socket)
+	return nil
+}
+
+// connect starts transport and membership, in that order: gossip tells the
+// port that the transport got.
+func (a *agent) connect() (err error) {
+	bind, _ := parseAddr(a.cfg.Bind) // validated
+	advertise, _ := parseAddr(a.cfg.Advertise)
+	a.transport, err = transport.New(transport.Config{
+		Key:    a.store.Key(),
+		Listen: netip.AddrPortFrom(bind, uint16(a.cfg.PeerPort)),
+		Hello: transport.Hello{
+			Boot: a.boot, Name: a.cfg.Name, Cluster: a.cfg.Cluster, Version: Version,
+			Algorithm: a.cfg.Algorithm, Quorum: a.cfg.Quorum, Heartbeat: a.cfg.Heartbeat, Lease: a.cfg.Lease,
+		},
+		Accept: a.accept,
+		Logger: a.logger.With("part", "transport"),
+	})
+	if err != nil {
+		return portError("peer-port", a.cfg.Bind, a.cfg.PeerPort, err)
+	}
+	var key []byte
+	if a.cfg.KeyFile != "" {
+		secret, bad := ReadKey(a.cfg.KeyFile)
+		if bad != nil {
+			return bad
+		}
+		key = secret
+	}
+	a.membership, err = membership.New(membership.Config{
+		Cluster: a.cfg.Cluster, Key: key, Signer: a.store.Key(),
+		Bind: bind, Port: a.cfg.GossipPort, Advertise: advertise,
+		Self:        a.self(netip.AddrPortFrom(advertise, a.transport.Addr().Port())),
+		Join:        a.cfg.Join,
+		DefaultPort: DefaultGossipPort,
+		Pace:        membership.Pace(a.cfg.Profile),
+		PeerIDOf:    transport.PeerIDOf,
+		Judge:       a.judge,
+		Logger:      a.logger.With("part", "membership"),
+	})
+	if err != nil {
+		return portError("gossip-port", a.cfg.Bind, a.cfg.GossipPort, err)
+	}
+	return nil
+}
+
+// self is what gossip tells of this agent.
+func (a *agent) self(addr netip.AddrPort) membership.Member {
+	m := membership.Member{
+		Member:   election.Member{Peer: a.store.Peer(), Boot: a.boot, Name: a.cfg.Name, JoinedAt: a.born},
+		Version:  Version,
+		PeerAddr: addr,
+		Settings: membership.Settings{
+			Algorithm: a.cfg.Algorithm, Quorum: a.cfg.Quorum, Heartbeat: a.cfg.Heartbeat, Lease: a.cfg.Lease,
+		},
+	}
+	if a.cfg.Candidate {
+		m.Candidacies = []election.Candidacy{{Election: election.Default, Priority: a.cfg.Priority}}
+	}
+	return m
+}
+
+// think makes the elector and the loop around it.
+func (a *agent) think(state election.State, hub *watch.Hub) error {
+	holder := election.Holder{Peer: a.store.Peer(), Boot: a.boot}
+	core, err := elector.New(elector.Config{
+		Self: holder, Name: a.cfg.Name, JoinedAt: a.born,
+		Quorum: a.cfg.Quorum, Algorithm: elector.Algorithm(a.cfg.Algorithm),
+		Timing:  elector.Timing{Heartbeat: a.cfg.Heartbeat, Lease: a.cfg.Lease},
+		Drift:   elector.DefaultDrift,
+		Preempt: a.cfg.Preempt, PreemptDelay: a.cfg.PreemptDelay,
+		Voters: a.cfg.Voters, Alone: len(a.cfg.Voters) == 0 && len(a.cfg.Join) == 0,
+	}, state, boottime.Now(), mathrand.New(mathrand.NewPCG(random(), random())))
+	if err != nil {
+		return fmt.Errorf("start elector: %w", err)
+	}
+	if a.cfg.OnChange != "" {
+		a.hooks = hook.Start(a.cfg.OnChange, hookLimit, a.logger.With("part", "hook"))
+	}
+	a.writer = newWriter(a.store, a.metrics.fsync.observe, a.logger)
+	a.loop = newLoop(loopConfig{
+		core: core, network: a.transport, gossip: a.membership, writer: a.writer, hooks: a.hooks, hub: hub,
+		clock: boottime.Now, lease: a.cfg.Lease, self: holder, name: a.cfg.Name,
+		observe: a.metrics.step.observe, logger: a.logger,
+	})
+	return nil
+}
+
+func (a *agent) newServer(hub *watch.Hub) *serve.Server {
+	a.metrics.watch(a.cfg, a.loop, a.transport)
+	return serve.New(serve.Config{
+		Name: a.cfg.Name, Version: Version, Cluster: a.cfg.Cluster, Algorithm: a.cfg.Algorithm,
+		Self: a.loop.self, Lease: a.cfg.Lease, Picture: a.loop.Picture, Clock: boottime.Now, Hub: hub,
+		Metrics: a.metrics.handler(), Logger: a.logger.With("part", "api"), Commands: commands{a.loop, a},
+		Owner: serve.Owner{UID: uint32(os.Geteuid()), GID: uint32(os.Getegid())},
+	})
+}
+
+// newBoot draws the boot ID, which is never 0.
+func newBoot() election.BootID { return election.BootID(random() | 1) }
+
+func random() uint64 {
+	var b [8]byte
+	_, _ = rand.Read(b[:]) // never fails
+	return binary.NativeEndian.Uint64(b[:])
 }

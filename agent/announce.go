@@ -64,15 +64,16 @@ func (l *loop) announce(now election.Instant, before *serve.Picture, a election.
 	l.tellHook(a, change)
 }
 
-// doubtLeader does for a leader that went silent what doubt does for its
-// followers.
+// doubtLeader does the same for a leader that went silent, from its followers'
+// side: nobody else sends them heartbeats.
 func (l *loop) doubtLeader(now election.Instant, before *serve.Picture, a election.Announcement) {
 	if a.Reason != election.ReasonLost && a.Reason != election.ReasonLeaseExpired {
 		return
 	}
 	for _, c := range before.Status.Contests {
-		if c.Election == a.Election && c.Leader.Peer != l.self.Peer {
-			l.doubt(now, c.Leader.Peer)
+		p := c.Leader.Peer
+		if at, connected := l.heard[p]; c.Election == a.Election && connected && now.Sub(at) > l.lease/2 {
+			l.network.Suspect(p)
 		}
 	}
 }

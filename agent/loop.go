@@ -62,6 +62,7 @@ type loop struct {
 	names     map[election.PeerID]string
 	roster    *election.Roster
 	heard     map[election.PeerID]election.Instant // last message of each connected peer
+	owed      map[election.PeerID]election.Instant // first heartbeat it has said nothing since
 	connected map[election.PeerID]bool             // replaced, never changed: pictures share it
 	draining  bool
 	stopping  bool
@@ -93,9 +94,10 @@ func newLoop(c loopConfig) *loop {
 		pending:    map[election.RequestID]pending{},
 		view:       &membership.View{},
 		heard:      map[election.PeerID]election.Instant{},
+		owed:       map[election.PeerID]election.Instant{},
 		connected:  map[election.PeerID]bool{},
 		told:       map[election.Name]told{},
-		warnings:   newWarnings(c.logger),
+		warnings:   newWarnings(c.lease, c.logger),
 	}
 	l.publish(l.clock())
 	return l
@@ -172,7 +174,7 @@ func (l *loop) step(in election.Input) {
 	for _, e := range out.Send {
 		l.network.Send(e.To, e.Message)
 		if _, beats := e.Message.(election.Heartbeat); beats {
-			l.doubt(now, e.To)
+			l.beat(now, e.To)
 		}
 	}
 	for _, a := range out.Announce {
@@ -181,7 +183,7 @@ func (l *loop) step(in election.Input) {
 	for _, r := range out.Replies {
 		l.answer(r)
 	}
-	l.arm(now, out.WakeAt)
+	l.arm(now, min(out.WakeAt, l.warnings.dueAt))
 	l.observe(l.clock().Sub(now))
 }
 
@@ -200,6 +202,7 @@ func (l *loop) event(e transport.Event) {
 	switch e := e.(type) {
 	case transport.Message:
 		l.heard[e.Peer] = l.clock()
+		delete(l.owed, e.Peer)
 		l.step(election.Received{From: e.Peer, Message: e.Message})
 	case transport.Connected:
 		l.heard[e.Peer] = l.clock()
@@ -209,6 +212,7 @@ func (l *loop) event(e transport.Event) {
 		l.step(election.PeerConnected{Peer: e.Peer, Boot: e.Hello.Boot})
 	case transport.Lost:
 		delete(l.heard, e.Peer)
+		delete(l.owed, e.Peer)
 		l.connect(e.Peer, false)
 		l.logger.Info("peer lost", "peer", e.Peer, "name", l.nameOf(e.Peer), "err", e.Err)
 		l.step(election.PeerLost{Peer: e.Peer})
@@ -233,12 +237,20 @@ func (l *loop) connect(p election.PeerID, up bool) {
 	l.connected = next
 }
 
-// doubt tells the transport of a connected peer that was sent heartbeats and
-// has said nothing for a whole lease: its connection is dead though it looks
-// open, and only a new one can heal it.
-func (l *loop) doubt(now election.Instant, p election.PeerID) {
-	if at, connected := l.heard[p]; connected && now.Sub(at) > l.lease {
-		l.heard[p] = now // once a lease
+// beat notes a heartbeat, which every peer answers. One that says nothing for
+// a whole lease has a connection that is dead though it looks open; only a new
+// one can heal it.
+func (l *loop) beat(now election.Instant, p election.PeerID) {
+	if _, connected := l.heard[p]; !connected {
+		return
+	}
+	since, silent := l.owed[p]
+	if !silent {
+		l.owed[p] = now
+		return
+	}
+	if now.Sub(since) > l.lease {
+		l.owed[p] = now // once a lease
 		l.network.Suspect(p)
 	}
 }
@@ -266,7 +278,7 @@ func (l *loop) publish(now election.Instant) {
 	}
 	l.picture.Store(&serve.Picture{
 		Status: status, View: l.view, Names: l.names, Connected: l.connected,
-		Warnings: l.warnings.update(status.Warnings, l.writer.problem()),
+		Warnings: l.warnings.update(now, status.Warnings, l.writer.problem()),
 	})
 	if status.Draining != l.draining {
 		l.draining = status.Draining

@@ -31,7 +31,12 @@ const maxRefused = 64
 
 // warnings gathers what an operator should mend, from every part of the agent,
 // and logs each once. It belongs to the loop.
+//
+// What the elector warns of comes and goes within milliseconds while a cluster
+// forms or a voter reconnects: such a warning is logged once it has stood for
+// a lease. Answers show it from the first moment.
 type warnings struct {
+	grace   time.Duration
 	logger  *slog.Logger
 	members []elector.Warning // from the newest view
 	refused map[election.PeerID]elector.Warning
@@ -39,11 +44,20 @@ type warnings struct {
 
 	core    []elector.Warning // as of the last update
 	problem string
-	current []api.Warning // sorted by code; replaced, never changed
+	current []api.Warning    // sorted by code; replaced, never changed
+	begun   map[string]begun // by code and message, of what stands
+	dueAt   election.Instant // update again then; Never if there is no need
 }
 
-func newWarnings(logger *slog.Logger) warnings {
-	return warnings{logger: logger, refused: map[election.PeerID]elector.Warning{}, current: []api.Warning{}}
+// begun is when a warning came to stand, and whether it was logged.
+type begun struct {
+	at     election.Instant
+	due    election.Instant
+	logged bool
+}
+
+func newWarnings(grace time.Duration, logger *slog.Logger) warnings {
+	return warnings{grace: grace, logger: logger, begun: map[string]begun{}, dueAt: election.Never, refused: map[election.PeerID]elector.Warning{}, current: []api.Warning{}}
 }
 
 // viewed takes who is refused by gossip, and forgets peers that are gone.
@@ -111,8 +125,8 @@ func (w *warnings) unrefuse(p election.PeerID) {
 
 // update takes the elector's warnings and what is wrong with the disk, and
 // returns everything that stands. What did not change costs a comparison.
-func (w *warnings) update(core []elector.Warning, problem string) []api.Warning {
-	if !w.dirty && problem == w.problem && slices.Equal(core, w.core) {
+func (w *warnings) update(now election.Instant, core []elector.Warning, problem string) []api.Warning {
+	if !w.dirty && now < w.dueAt && problem == w.problem && slices.Equal(core, w.core) {
 		return w.current
 	}
 	w.dirty, w.core, w.problem = false, core, problem
@@ -128,27 +142,49 @@ func (w *warnings) update(core []elector.Warning, problem string) []api.Warning 
 	slices.SortFunc(all, func(a, b elector.Warning) int {
 		return cmp.Or(strings.Compare(a.Code, b.Code), strings.Compare(a.Message, b.Message))
 	})
-	w.replace(slices.Compact(all))
+	w.replace(now, slices.Compact(all))
 	return w.current
 }
 
-// replace logs what is new and what is over, and keeps since when the rest is.
-func (w *warnings) replace(all []elector.Warning) {
+// replace logs what is due and what is over, and keeps since when the rest is.
+func (w *warnings) replace(now election.Instant, all []elector.Warning) {
 	next := make([]api.Warning, 0, len(all))
+	stands := make(map[string]begun, len(all))
+	w.dueAt = election.Never
 	for _, a := range all {
+		key := a.Code + " " + a.Message
 		entry := api.Warning{Code: a.Code, Message: a.Message, Since: time.Now().UTC()}
-		same := func(o api.Warning) bool { return o.Code == a.Code && o.Message == a.Message }
-		if i := slices.IndexFunc(w.current, same); i >= 0 {
+		b, old := w.begun[key]
+		if old {
+			i := slices.IndexFunc(w.current, func(o api.Warning) bool { return o.Code == a.Code && o.Message == a.Message })
 			entry.Since = w.current[i].Since
 		} else {
-			w.logger.Warn(a.Message, "code", a.Code)
+			b = begun{at: now, due: now.Add(w.graceOf(a))}
 		}
+		switch {
+		case b.logged:
+		case now >= b.due:
+			b.logged = true
+			w.logger.Warn(a.Message, "code", a.Code)
+		default:
+			w.dueAt = min(w.dueAt, b.due)
+		}
+		stands[key] = b
 		next = append(next, entry)
 	}
 	for _, old := range w.current {
-		if !slices.ContainsFunc(next, func(n api.Warning) bool { return n.Code == old.Code }) {
-			w.logger.Info("warning is over", "code", old.Code, "lasted", time.Since(old.Since).Round(time.Millisecond))
+		over := !slices.ContainsFunc(next, func(n api.Warning) bool { return n.Code == old.Code })
+		if b := w.begun[old.Code+" "+old.Message]; over && b.logged {
+			w.logger.Info("warning is over", "code", old.Code, "lasted", now.Sub(b.at).Round(time.Millisecond))
 		}
 	}
-	w.current = next
+	w.current, w.begun = next, stands
+}
+
+// graceOf is how long a warning must stand before it is logged.
+func (w *warnings) graceOf(a elector.Warning) time.Duration {
+	if slices.Contains(w.core, a) && a.Code != warnDisk {
+		return w.grace
+	}
+	return 0
 }

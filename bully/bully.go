@@ -150,7 +150,7 @@ func (b *Bully) Nomination(f election.Field, skip func(election.PeerID) bool) []
 		if !f.Self.Above(r) || b.defers(r.Peer) || skip != nil && skip(r.Peer) {
 			continue
 		}
-		b.noteDeferring(f, r.Peer, 0, f.Patience)
+		b.noteDeferring(r.Peer, 0, f.Patience)
 		sends = append(sends, election.Envelope{To: r.Peer, Message: election.BullyAnswer{Election: b.election}})
 	}
 	return sends

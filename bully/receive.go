@@ -49,7 +49,7 @@ func (b *Bully) receiveElection(now election.Instant, f election.Field, from ele
 		}
 	default:
 		v.Send = append(v.Send, election.Envelope{To: from, Message: election.BullyAnswer{Election: b.election, Round: m.Round}})
-		b.noteDeferring(f, from, m.Round, max(f.Patience, now.Add(b.timeout)))
+		b.noteDeferring(from, m.Round, max(f.Patience, now.Add(b.timeout)))
 		if b.phase == idle {
 			b.begin(now, f, v)
 		}
@@ -68,7 +68,7 @@ func (b *Bully) receiveAnswer(now election.Instant, f election.Field, from elect
 		}
 		return
 	}
-	if p := b.find(from); p != nil && p.standing == asked && round == b.round {
+	if p := b.find(from); p != nil && round == b.round {
 		b.waitFor(now, f, from)
 	}
 }

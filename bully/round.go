@@ -126,10 +126,7 @@ func (b *Bully) defers(id election.PeerID) bool {
 
 // noteDeferring remembers that the peer was told, in that round of its own, to
 // stand back.
-func (b *Bully) noteDeferring(f election.Field, id election.PeerID, round uint64, until election.Instant) {
-	if !holds(f, id) {
-		return
-	}
+func (b *Bully) noteDeferring(id election.PeerID, round uint64, until election.Instant) {
 	b.deferring = slices.DeleteFunc(b.deferring, func(d deferring) bool { return d.id == id })
 	b.deferring = append(b.deferring, deferring{id: id, round: round, until: until})
 }

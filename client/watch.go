@@ -18,9 +18,10 @@ import (
 // maxLine bounds one line of a watch, in bytes.
 const maxLine = 1 << 20
 
-// Watch follows the changes of an election after the given index, 0 for now
-// on: GET /v1/elections/NAME/watch. The first change is a snapshot; one of type
-// lagged says that changes were lost and carries a new snapshot.
+// Watch follows the changes of an election: GET /v1/elections/NAME/watch. With
+// after 0 the first change is a snapshot of how things stand; with the index of
+// a change seen earlier it goes on behind that one. A change of type lagged says
+// that changes were lost and carries a new snapshot.
 //
 // The sequence goes on until the loop is left, or until its last element, which
 // carries an error: ctx's when that ended, *APIError when the agent refused,

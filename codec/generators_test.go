@@ -190,7 +190,7 @@ var messageOf = map[string]func(draw) election.Message{
 	},
 	"Inquiry": func(d draw) election.Message { return election.Inquiry{ID: d.uint()} },
 	"Report": func(d draw) election.Message {
-		return election.Report{ID: d.uint(), Voter: d.bool(), Roster: d.maybeRoster(), Standings: d.standings()}
+		return election.Report{ID: d.uint(), Voter: d.bool(), Roster: d.maybeRoster(), Standings: d.standings(), Stamp: d.instant()}
 	},
 	"GenesisPropose": func(d draw) election.Message { return election.GenesisPropose{Genesis: d.genesis()} },
 	"GenesisAccept": func(d draw) election.Message {

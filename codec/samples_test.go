@@ -42,7 +42,7 @@ func samples() []election.Message {
 		},
 		election.HeartbeatAck{Boot: ann.Boot, Send: 9, Version: v, Stamp: 77, Nacks: []election.Nack{{Election: "pay", Term: 13}}, Roster: &roster},
 		election.Inquiry{ID: 6},
-		election.Report{ID: 6, Voter: true, Roster: &roster, Standings: []election.Standing{{Election: "pay", Term: 12, Holder: ann, Remaining: lease}}},
+		election.Report{ID: 6, Voter: true, Roster: &roster, Standings: []election.Standing{{Election: "pay", Term: 12, Holder: ann, Remaining: lease}}, Stamp: 77},
 		election.GenesisPropose{Genesis: first},
 		election.GenesisAccept{Cluster: "c0ffee", Attempt: 5},
 		election.GenesisRefuse{Cluster: "c0ffee", Attempt: 5, Reason: "another is pending"},

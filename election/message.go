@@ -181,7 +181,7 @@ type Standing struct {
 	Remaining time.Duration `cbor:"4,keyasint,omitempty"` // 0: the promise is over
 }
 
-// Roster: genesis and changes (DESIGN section 7).
+// Roster: genesis and changes (docs/guarantees.md).
 type (
 	// GenesisPropose asks a named agent to accept a first roster.
 	GenesisPropose struct {

@@ -80,6 +80,9 @@ func (e *Elector) Step(now election.Instant, in election.Input) election.Output 
 	e.settle()
 	e.advance()
 	e.settle()
+	if e.stopping {
+		e.ledger.Flush()
+	}
 	e.out.Persist = e.ledger.Next(e.now)
 	e.out.WakeAt = e.wakeAt()
 	return e.out

@@ -185,8 +185,12 @@ func (e *Elector) leaveAll(why election.Reason) {
 	}
 }
 
-// HandingOver reports whether a term of this agent is not released yet.
+// HandingOver reports whether a term of this agent is not released yet, or what
+// it should remember of the hand-over is not on disk.
 func (e *Elector) HandingOver() bool {
+	if !e.ledger.Settled() {
+		return true
+	}
 	for _, c := range e.contests {
 		if c.role == leader || c.role == draining {
 			return true

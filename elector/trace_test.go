@@ -85,6 +85,10 @@ func command(t *testing.T, c *cluster, d *datadriven.TestData) {
 		c.input(arg(0), election.Transfer{Election: election.Default, To: election.PeerID(arg(1)), Request: 1})
 	case "drain":
 		c.input(arg(0), election.Drain{On: true, Request: 1})
+	case "restart":
+		c.nodes[arg(0)].up = false
+		c.tracef("%s is restarted", arg(0))
+		c.start(arg(0))
 	case "shutdown":
 		c.input(arg(0), election.Shutdown{})
 	case "roster": // agent add=(x) remove=(y)

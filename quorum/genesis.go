@@ -19,7 +19,7 @@ type FormationConfig struct {
 // Formation makes the first roster. The first name proposes, each named agent
 // writes the proposal as pending and accepts, and once all have, it is
 // committed. A majority does not suffice, and a pending genesis binds: two
-// rosters made from overlapping voters could each elect (DESIGN section 7).
+// rosters made from overlapping voters could each elect (docs/guarantees.md).
 type Formation struct {
 	cfg       FormationConfig
 	ledger    *Ledger

@@ -180,7 +180,7 @@ func (l *link) probe() {
 	l.t.running.Add(1)
 	go func() {
 		defer l.t.running.Done()
-		ctx, cancel := context.WithTimeout(l.ctx, grace)
+		ctx, cancel := context.WithTimeout(l.ctx, l.t.grace)
 		defer cancel()
 		select {
 		case l.probes <- knock(ctx, addr):

@@ -3,7 +3,6 @@ package transport
 import (
 	"bufio"
 	"crypto/ed25519"
-	"errors"
 	"fmt"
 	"net/netip"
 	"os"
@@ -66,7 +65,11 @@ func TestAPeerThatMovedIsFoundAtItsNewAddress(t *testing.T) {
 
 func TestABrokenConnectionIsReplacedWithoutAWord(t *testing.T) {
 	t.Parallel()
-	a, b := pair(t)
+	ids := identities(t, 2)
+	a := start(t, Config{Key: ids[0].key, Hello: helloOf("a", 1)})
+	b := start(t, Config{Key: ids[1].key, Hello: helloOf("b", 2)})
+	a.grace, b.grace = patienceOfTests, patienceOfTests
+	introduce(t, a, b)
 	for breaker := range 2 {
 		resumed := a.Stats().Resumed + b.Stats().Resumed
 		tr := []*Transport{a, b}[breaker]
@@ -86,16 +89,12 @@ func TestASuspectedPeerIsLostAndComesBackWhenTheLinkHeals(t *testing.T) {
 			both := []*Transport{a, b}
 			one, other := both[suspicious], both[1-suspicious]
 			line.sever()
-			one.Suspect(other.Self())
-			if l := await[Lost](t, one); !errors.Is(l.Err, errSuspected) {
-				t.Errorf("lost for %v", l.Err)
-			}
+			suspect(t, one, other)
 			one.Suspect(other.Self()) // nothing to lose
 			if suspicious == 1 {
 				// In silence, the other side finds out by itself only when it writes,
 				// or is told by its own layer above.
-				other.Suspect(one.Self())
-				await[Lost](t, other)
+				suspect(t, other, one)
 			}
 			eventually(t, "some vain dials", func() bool { return a.Stats().DialsFailed >= 3 })
 			line.mend()
@@ -107,6 +106,18 @@ func TestASuspectedPeerIsLostAndComesBackWhenTheLinkHeals(t *testing.T) {
 			exchange(t, a, b)
 		})
 	}
+}
+
+func TestAYoungConnectionIsSparedFromSuspicion(t *testing.T) {
+	t.Parallel()
+	ids := identities(t, 2)
+	slow := helloOf("a", 1)
+	slow.Heartbeat = time.Minute
+	a := start(t, Config{Key: ids[0].key, Hello: slow})
+	b := start(t, Config{Key: ids[1].key, Hello: helloOf("b", 2)})
+	introduce(t, a, b)
+	a.Suspect(b.Self())
+	exchange(t, a, b) // which fails on a Lost
 }
 
 func TestAPeerThatReadsNothingFillsItsQueueAndIsLost(t *testing.T) {

@@ -4,9 +4,11 @@ import (
 	"cmp"
 	"context"
 	"crypto/ed25519"
+	"errors"
 	"io"
 	"net"
 	"net/netip"
+	"runtime"
 	"slices"
 	"sync"
 	"testing"
@@ -46,7 +48,7 @@ func identities(t testing.TB, n int) []identity {
 }
 
 func helloOf(name string, boot election.BootID) Hello {
-	return Hello{Boot: boot, Name: name, Cluster: "test", Version: "v0", Algorithm: "bully", Quorum: true, Heartbeat: 200 * time.Millisecond, Lease: 1200 * time.Millisecond}
+	return Hello{Boot: boot, Name: name, Cluster: "test", Version: "v0", Algorithm: "bully", Quorum: true, Heartbeat: time.Millisecond, Lease: 1200 * time.Millisecond}
 }
 
 var loopback = netip.MustParseAddrPort("127.0.0.1:0")
@@ -136,7 +138,8 @@ func eventually(t testing.TB, what string, holds func() bool) {
 		select {
 		case <-tick.C:
 		case <-deadline:
-			t.Fatalf("not in time: %s", what)
+			stacks := make([]byte, 1<<20)
+			t.Fatalf("not in time: %s\n%s", what, stacks[:runtime.Stack(stacks, true)])
 		}
 	}
 }
@@ -146,6 +149,18 @@ func note(i int) election.Message {
 }
 
 func number(m election.Message) int { return int(m.(election.BullyAnswer).Round) }
+
+// suspect repeats the suspicion until it has had its effect.
+func suspect(t testing.TB, tr, of *Transport) {
+	t.Helper()
+	eventually(t, "the end of the connection", func() bool {
+		tr.Suspect(of.Self())
+		return !tr.Stats().Links[0].Connected
+	})
+	if l := await[Lost](t, tr); !errors.Is(l.Err, errSuspected) {
+		t.Errorf("lost for %v", l.Err)
+	}
+}
 
 // exchange sends a message each way and waits for it.
 func exchange(t testing.TB, a, b *Transport) {

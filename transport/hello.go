@@ -116,7 +116,9 @@ func greet(w *wire, ours helloFrame, accept func(Hello) error) (helloFrame, erro
 		return helloFrame{}, fmt.Errorf("receive hello: %w", err)
 	}
 	verdict := receiveCBOR(body, &theirs)
-	if verdict == nil {
+	if verdict != nil {
+		verdict = fmt.Errorf("malformed hello: %w", verdict)
+	} else {
 		verdict = judge(theirs, accept)
 	}
 	if err := sendCBOR(w, verdictOf(verdict)); err != nil {

@@ -22,6 +22,8 @@ const (
 	redialMax = 250 * time.Millisecond
 	// redialRefused is that time when the peer was reached and one side would not.
 	redialRefused = time.Second
+	// spareMax bounds how long a new connection is spared from suspicion.
+	spareMax = 2 * time.Second
 	// promptly is how often the end of a session may be answered by a dial at once.
 	promptly = time.Second
 )
@@ -72,7 +74,7 @@ func newLink(t *Transport, p peer.ID, addr netip.AddrPort) *link {
 		arrivals: make(chan network.Stream, 1), outcomes: make(chan outcome), probes: make(chan error),
 		suspected: make(chan struct{}, 1), moved: make(chan struct{}, 1),
 		interval: redialMin, abandon: func() {},
-		retry: time.NewTimer(0), patience: time.NewTimer(grace),
+		retry: time.NewTimer(0), patience: time.NewTimer(t.grace),
 	}
 	l.patience.Stop()
 	if !l.dials {
@@ -197,9 +199,9 @@ func (l *link) conclude(o outcome) {
 	switch _, held := l.where(); {
 	case o.err != nil:
 		l.failed(o)
-	case o.held != held:
-		// The peer was told that this side still counted it as connected, and
-		// that has changed since.
+	case l.resumes(o) && o.held != held:
+		// Both sides still counted each other as connected, and here that has
+		// changed since it was said: the peer would tell nobody.
 		o.close()
 		l.again(0)
 	default:
@@ -225,11 +227,15 @@ func (l *link) failed(o outcome) {
 	}
 }
 
-// adopt makes the connection of a successful attempt the session. If both sides
-// still count each other's boot as connected, nobody needs to be told.
+// resumes reports whether both sides said that they still count each other's
+// boot as connected: then nobody needs to be told of the new connection.
+func (l *link) resumes(o outcome) bool {
+	return o.held == o.theirs.Boot && o.theirs.Held == l.t.hello.Boot
+}
+
+// adopt makes the connection of a successful attempt the session.
 func (l *link) adopt(o outcome) {
-	theirs := o.theirs.hello()
-	resumed := o.held == theirs.Boot && o.theirs.Held == l.t.hello.Boot
+	theirs, resumed := o.theirs.hello(), l.resumes(o)
 	s := newSession(o.wire)
 
 	l.mu.Lock()
@@ -290,7 +296,7 @@ func (l *link) deliver(s *session, m election.Message) {
 func (l *link) broken(s *session) {
 	l.take()
 	l.cause = s.err
-	l.patience.Reset(grace)
+	l.patience.Reset(l.t.grace)
 	if !l.dials {
 		l.probe()
 		return
@@ -309,9 +315,15 @@ func (l *link) redial() {
 	l.again(0)
 }
 
-// suspect gives the connection up, if there is one, and tells its loss.
+// suspect gives the connection up, if there is one, and tells its loss. A
+// connection so young that the peer could not have spoken yet is spared: the
+// silence was that of the one before.
 func (l *link) suspect() {
-	if s := l.take(); s != nil {
+	if s := l.current(); s != nil {
+		if time.Since(s.began) < min(2*l.t.hello.Heartbeat, spareMax) {
+			return
+		}
+		l.take()
 		s.close(errSuspected)
 		l.redial()
 	}

@@ -36,6 +36,7 @@ var (
 // session is one connection to a peer on which both sides accepted each other.
 type session struct {
 	wire  *wire
+	began time.Time
 	queue chan []byte
 	bytes atomic.Int64  // in queue
 	drain chan struct{} // closed: write what is queued, then say that it was all
@@ -47,7 +48,7 @@ type session struct {
 
 func newSession(w *wire) *session {
 	return &session{
-		wire: w, queue: make(chan []byte, queueLength),
+		wire: w, began: time.Now(), queue: make(chan []byte, queueLength),
 		drain: make(chan struct{}), gone: make(chan struct{}), done: make(chan struct{}),
 	}
 }

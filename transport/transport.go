@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/libp2p/go-libp2p/core/crypto"
 	"github.com/libp2p/go-libp2p/core/network"
@@ -61,6 +62,7 @@ type Transport struct {
 	events chan Event
 	count  counters
 
+	grace     time.Duration // as the constant; tests on slow machines give more
 	strangers strangers
 	ctx       context.Context // ended: let go of everything
 	cancel    context.CancelFunc
@@ -88,6 +90,7 @@ func New(c Config) (*Transport, error) {
 		hello: c.Hello, accept: c.Accept, log: c.Logger,
 		box: newMailbox(), events: make(chan Event, 16),
 		strangers: strangers{known: map[election.PeerID]*stranger{}},
+		grace:     grace,
 		closing:   make(chan struct{}), links: map[peer.ID]*link{},
 	}
 	t.door = &doorman{byIP: map[netip.Addr]int{}, full: func() { t.count.refused[refusePending].Add(1) }}
@@ -269,7 +272,8 @@ func (t *Transport) Send(to election.PeerID, m election.Message) bool {
 }
 
 // Suspect says that the peer has been silent for too long: its connection is
-// closed and told as Lost, and a new one is tried for.
+// closed and told as Lost, and a new one is tried for. A connection younger than
+// two of the configured heartbeats is spared, so say it again if need be.
 func (t *Transport) Suspect(p election.PeerID) {
 	if l := t.linkTo(p); l != nil {
 		select {

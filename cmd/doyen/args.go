@@ -212,7 +212,7 @@ func (i *invocation) election() (string, error) {
 		return string(election.Default), nil
 	}
 	name := i.Args().First()
-	if !election.ValidName(name) && name != string(election.RosterElection) {
+	if !election.ValidName(name) {
 		return "", usage("a name is 1 to 63 of a-z, 0-9, dot, dash and underscore, and starts with a letter or digit",
 			"%s: %q can't be the name of an election", i.Command.Name, name)
 	}

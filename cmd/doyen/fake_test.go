@@ -115,7 +115,7 @@ func followCommand(ts *testscript.TestScript, neg bool, args []string) {
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
 	command := exec.CommandContext(ctx, args[3], args[4:]...)
-	for _, name := range []string{"PATH", "HOME", "TZ", "DOYEN_SOCKET"} {
+	for _, name := range []string{"PATH", "HOME", "TZ", "GORACE", "DOYEN_SOCKET"} {
 		command.Env = append(command.Env, name+"="+ts.Getenv(name))
 	}
 	stdout, err := command.StdoutPipe()

@@ -51,6 +51,22 @@ func TestAnInterruptedCallSaysSo(t *testing.T) {
 	}
 }
 
+type fullDisk struct{}
+
+func (fullDisk) Write([]byte) (int, error) { return 0, errors.New("no space left on device") }
+
+func TestAnAnswerThatCannotBeWrittenIsAnError(t *testing.T) {
+	for _, args := range [][]string{
+		{"version"}, {"keygen"}, {"completion", "bash"}, {"agent", "--check-config", "--name", "a"}, {"version", "-o", "json"},
+	} {
+		var stderr bytes.Buffer
+		code := run(t.Context(), append([]string{"doyen"}, args...), nil, fullDisk{}, &stderr)
+		if code != exitFailed || !strings.Contains(stderr.String(), "no space left on device") {
+			t.Errorf("%v: code %d, stderr %q", args, code, &stderr)
+		}
+	}
+}
+
 func TestReport(t *testing.T) {
 	tests := []struct {
 		err  error

@@ -191,9 +191,7 @@ func (n *Network) heal() {
 func (n *Network) runElectors(until election.Instant) {
 	begun := n.Now
 	for n.Now < until {
-		for n.InFlight() > 0 {
-			n.Deliver()
-		}
+		n.DeliverAll(stormLimit)
 		next := n.NextWake()
 		for i, a := range n.agents {
 			if a.Dead || a.Unable != "" || a.Selector.Active() {

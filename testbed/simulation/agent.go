@@ -8,7 +8,6 @@ import (
 	"github.com/doyen-election/doyen/codec"
 	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/elector"
-	"github.com/doyen-election/doyen/quorum"
 )
 
 // maxInbox bounds what waits for a paused agent; a real transport's queues are
@@ -34,7 +33,8 @@ type agent struct {
 	paused   int   // pauses under way
 	inbox    []election.Input
 	draining bool
-	stopping bool
+	stopping bool                    // was told to shut down
+	ending   bool                    // has handed over, and ends
 	contests []elector.ContestStatus // last polled, like a reader of the socket
 	spin     spin
 }
@@ -106,8 +106,9 @@ func (w *world) start(a *agent) {
 	a.life++
 	a.boot = election.BootID(w.rng.Uint64())
 	a.joinedAt = w.now + w.rng.Int64N(1000)
-	a.alive, a.paused, a.draining, a.stopping = true, 0, false, false
+	a.alive, a.paused, a.draining, a.stopping, a.ending = true, 0, false, false, false
 	a.inbox, a.contests = nil, nil
+	clear(a.seen)
 	state, err := codec.DecodeState(a.disk.bytes)
 	if err != nil {
 		w.fail("durable state", "%s can't read back what it wrote: %v", a.peer, err)
@@ -198,9 +199,4 @@ func (w *world) resume(a *agent, life uint32) {
 	if !first {
 		w.step(a, election.Tick{})
 	}
-}
-
-// outlast is how long a restarted voter may hold its promises back.
-func (w *world) outlast() int64 {
-	return int64(quorum.Outlast(w.plan.timing.Lease, elector.DefaultDrift))
 }

@@ -19,6 +19,7 @@ type conn struct {
 type end struct {
 	told    bool   // it was told that the peer is connected
 	gen     uint32 // on which connection
+	life    uint32 // to which process of the peer
 	pending bool   // it is about to be told of a newer one, at tellAt
 	tellAt  int64
 }
@@ -59,7 +60,7 @@ func (w *world) dial(a, b *agent, in time.Duration) {
 // connect tells a of its new connection to b.
 func (w *world) connect(c *conn, a, b *agent) {
 	e := &c.ends[w.side(a, b)]
-	gen, life, boot := c.gen, a.life, b.boot
+	gen, life, boot, to := c.gen, a.life, b.boot, b.life
 	wait := w.around(w.plan.delay) + 1
 	e.pending, e.tellAt = true, w.now+int64(wait)
 	w.after(wait, func() {
@@ -73,7 +74,7 @@ func (w *world) connect(c *conn, a, b *agent) {
 		if e.told && w.chance(0.5) {
 			w.input(a, election.PeerLost{Peer: b.peer})
 		}
-		e.told, e.gen = true, gen
+		e.told, e.gen, e.life = true, gen, to
 		w.input(a, election.PeerConnected{Peer: b.peer, Boot: boot})
 		if !c.up { // lost already
 			w.lose(c, a, b, w.around(w.redial()))

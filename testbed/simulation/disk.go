@@ -47,6 +47,10 @@ func (d *disk) reach(w *world, a *agent, data []byte) {
 		w.fail("roster on disk", "%s: from %s to %s", a.peer, describeRoster(r), describeRoster(state.Roster))
 	}
 	d.bytes, d.state = data, state
+	if r := state.Roster; r != nil && !r.Joint() && w.newest.Before(r.Version) && r.Version.Driver > 0 {
+		w.newest = r.Version
+		w.stats.Rosters++
+	}
 }
 
 // write begins a write. It ends after a while, well or not.

@@ -40,7 +40,7 @@ func (w *world) send(a *agent, m election.Envelope) {
 		w.checkWire(a, m.Message)
 	}
 	l := &w.links[a.id][b.id]
-	e := event{to: b, from: a, life: b.life, conn: end.gen, msg: m.Message}
+	e := event{to: b, from: a, life: end.life, conn: end.gen, msg: m.Message}
 	if l.cuts > 0 {
 		if len(l.held) < maxHeld && w.chance(0.5) {
 			l.held = append(l.held, e)
@@ -70,24 +70,20 @@ func (w *world) transmit(l *link, e event) {
 	w.queue.push(e)
 }
 
-// arrive hands over a message. One of an old connection, or to a former
-// process, is mostly lost, but not always.
+// arrive hands over a message. One of an old connection is lost, but not
+// always; one to a former process always is.
 func (w *world) arrive(e event) {
-	if !e.to.alive {
+	if !e.to.alive || e.to.life != e.life {
 		w.stats.Lost++
 		return
 	}
 	c := w.conns[e.to.id][e.from.id]
 	end := c.ends[w.side(e.to, e.from)]
 	switch {
-	case end.told && end.gen == e.conn && e.life == e.to.life:
-	case !end.told && c.up && c.gen == e.conn: // the stream is there, and read soon
-		if end.pending {
-			e.at = max(w.now, end.tellAt) + 1
-			w.queue.push(e)
-			return
-		}
-		w.stats.Lost++
+	case end.told && end.gen == e.conn:
+	case end.pending && c.gen == e.conn: // the stream is there, and read soon
+		e.at = max(w.now, end.tellAt) + 1
+		w.queue.push(e)
 		return
 	case !w.chance(w.plan.stale):
 		w.stats.Lost++

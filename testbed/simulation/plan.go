@@ -22,14 +22,14 @@ type plan struct {
 	preemptDelay time.Duration
 	fixed        time.Duration // deadline of the failure detector; 0: phi-accrual
 
-	drift    int64         // how far clock rates really stray, parts per million
-	delay    time.Duration // mean, of a message
-	late     time.Duration // mean, of a timer
-	write    time.Duration // mean, of a write
-	heeds    float64       // share of withdrawals at which the program stops when told
-	stale    float64       // share of an old connection's messages that still arrive
-	chaos    time.Duration
-	calm     time.Duration // before the first fault
+	drift     int64         // how far clock rates really stray, parts per million
+	delay     time.Duration // mean, of a message
+	late      time.Duration // mean, of a timer
+	write     time.Duration // mean, of a write
+	heeds     float64       // share of withdrawals at which the program stops when told
+	stale     float64       // share of an old connection's messages that still arrive
+	chaos     time.Duration
+	calm      time.Duration   // before the first fault
 	intervals []time.Duration // mean time between faults, by kind; 0: none
 }
 
@@ -66,7 +66,7 @@ func drawPlan(rng *rand.Rand, drift int64) plan {
 	hb := p.timing.Heartbeat
 	p.preemptDelay = pick(rng, 0, hb, 5*hb)
 	if rng.IntN(4) == 0 {
-		p.fixed = p.timing.Lease / 2
+		p.fixed = max(p.timing.Lease/2, 2*p.timing.Heartbeat)
 	}
 	p.delay = pick(rng, hb/500, hb/100, hb/20, hb/8)
 	p.late = pick(rng, 0, hb/200, hb/20)

@@ -17,7 +17,9 @@ func (w *world) step(a *agent, in election.Input) {
 	local := a.clock.at(w.now)
 	out := a.elector.Step(local, in)
 	w.stats.Steps++
-	w.trace.add(record{at: w.now, agent: a, life: a.life, local: local, in: in, out: out})
+	if w.trace.wanted() {
+		w.trace.add(record{at: w.now, agent: a, life: a.life, local: local, in: in, out: out})
+	}
 	w.checkOutput(a, local, out)
 	for _, x := range out.Withdraw {
 		w.withdrawn(a, x)
@@ -36,8 +38,8 @@ func (w *world) step(a *agent, in election.Input) {
 	for _, x := range out.Announce {
 		w.announced(a, local, x)
 	}
-	if a.stopping && !a.elector.HandingOver() {
-		a.stopping = false
+	if a.stopping && !a.ending && !a.elector.HandingOver() {
+		a.ending = true
 		life := a.life
 		w.after(w.around(w.plan.delay), func() {
 			if a.life == life {

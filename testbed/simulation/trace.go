@@ -30,18 +30,23 @@ type trace struct {
 	live io.Writer
 }
 
+// wanted reports whether anybody will read the trace.
+func (t *trace) wanted() bool { return t.live != nil || len(t.ring) > 0 }
+
 func (t *trace) add(r record) {
 	if t.live != nil {
 		_, _ = fmt.Fprintln(t.live, r.String())
 	}
-	t.ring[t.n%len(t.ring)] = r
+	if len(t.ring) > 0 {
+		t.ring[t.n%len(t.ring)] = r
+	}
 	t.n++
 }
 
 // lines returns what is kept, oldest first.
 func (t *trace) lines() []string {
 	var lines []string
-	for i := max(0, t.n-len(t.ring)); i < t.n; i++ {
+	for i := max(0, t.n-len(t.ring)); i < t.n && len(t.ring) > 0; i++ {
 		lines = append(lines, t.ring[i%len(t.ring)].String())
 	}
 	return lines

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"runtime/debug"
+	"strings"
 	"time"
 
 	"github.com/doyen-election/doyen/election"
@@ -20,21 +21,21 @@ const (
 
 // world is one run. It is single-threaded: everything happens in run.
 type world struct {
-	rng    *rand.Rand
-	now    int64 // true time
-	queue  queue
-	plan   plan
-	agents []*agent
-	conns  [][]*conn // by agent, symmetric
-	links  [][]link  // directed: [from][to]
-	burst  burst
-	logs   []*contestLog // by election of the plan, the roster election last
-	phase  phase
-	heal   recovery
-	quiet  bool // slow and failing disks have ended
-	trace  trace
-	stats  Stats
-	asked  election.RequestID
+	rng     *rand.Rand
+	now     int64 // true time
+	queue   queue
+	plan    plan
+	agents  []*agent
+	conns   [][]*conn // by agent, symmetric
+	links   [][]link  // directed: [from][to]
+	burst   burst
+	logs    []*contestLog // by election of the plan, the roster election last
+	phase   phase
+	heal    recovery
+	trace   trace
+	stats   Stats
+	newest  election.Version // of all stable rosters on any disk
+	asked   election.RequestID
 	replied map[election.RequestID]bool
 
 	violation *Violation
@@ -48,7 +49,7 @@ func newWorld(o Options) *world {
 	}
 	w := &world{rng: rng, plan: drawPlan(rng, drift), replied: map[election.RequestID]bool{},
 		stats: Stats{Faults: map[string]int{}}}
-	w.trace = trace{ring: make([]record, max(o.Trace, 1)), live: o.Live}
+	w.trace = trace{ring: make([]record, o.Trace), live: o.Live}
 	n := w.plan.voters + w.plan.observers
 	for range len(w.plan.elections) + 1 {
 		w.logs = append(w.logs, newContestLog())
@@ -133,8 +134,21 @@ func (w *world) after(d time.Duration, run func()) {
 	w.queue.push(event{at: w.now + int64(d), run: run})
 }
 
+// later is after, for what a fault does or ends: when all faults have ended at
+// once, it is void.
+func (w *world) later(d time.Duration, run func()) {
+	w.after(d, func() {
+		if w.phase == chaos {
+			run()
+		}
+	})
+}
+
 // note writes a line of the trace that is no step.
 func (w *world) note(a *agent, format string, args ...any) {
+	if !w.trace.wanted() {
+		return
+	}
 	r := record{at: w.now, agent: a, note: fmt.Sprintf(format, args...)}
 	if a != nil {
 		r.life = a.life
@@ -148,7 +162,8 @@ func (w *world) fail(rule, format string, args ...any) {
 		return
 	}
 	w.violation = &Violation{Rule: rule, At: time.Duration(w.now), What: fmt.Sprintf(format, args...)}
-	w.note(nil, "VIOLATION of %s: %s", rule, w.violation.What)
+	first, _, _ := strings.Cut(w.violation.What, "\n")
+	w.note(nil, "VIOLATION of %s: %s", rule, first)
 }
 
 // chance is true with that probability.

@@ -1,0 +1,159 @@
+package agent_test
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/doyen-election/doyen/agent"
+)
+
+func resolved(t *testing.T, change func(*agent.Config)) (agent.Config, error) {
+	t.Helper()
+	c := agent.Default()
+	c.Name = "a"
+	c.DataDir, c.Socket = t.TempDir(), "/run/doyen/doyen.sock"
+	change(&c)
+	c, err := c.Resolve()
+	if err != nil {
+		return c, err
+	}
+	return c, c.Validate()
+}
+
+func TestDefaultsAreAWorkingConfiguration(t *testing.T) {
+	c, err := resolved(t, func(*agent.Config) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.Heartbeat != 200*time.Millisecond || c.Lease != 1200*time.Millisecond || c.Advertise != "127.0.0.1" {
+		t.Errorf("resolved to %+v", c)
+	}
+	var out bytes.Buffer
+	if err := c.Fprint(&out); err != nil || !strings.Contains(out.String(), "heartbeat: 200ms\n") {
+		t.Errorf("printed %q, %v", out.String(), err)
+	}
+}
+
+func TestProfilesSetTimingUnlessGiven(t *testing.T) {
+	for name, want := range map[string][2]time.Duration{
+		"local": {50 * time.Millisecond, 300 * time.Millisecond},
+		"wan":   {time.Second, 6 * time.Second},
+	} {
+		c, err := resolved(t, func(c *agent.Config) { c.Profile = name })
+		if err != nil || c.Heartbeat != want[0] || c.Lease != want[1] {
+			t.Errorf("%s: %s and %s, %v; want %v", name, c.Heartbeat, c.Lease, err, want)
+		}
+	}
+	c, err := resolved(t, func(c *agent.Config) { c.Lease = 3 * time.Second })
+	if err != nil || c.Heartbeat != 200*time.Millisecond || c.Lease != 3*time.Second {
+		t.Errorf("%s and %s, %v", c.Heartbeat, c.Lease, err)
+	}
+}
+
+func TestInconsistentValuesAreRefusedByFlag(t *testing.T) {
+	cases := []struct {
+		flag, says string
+		change     func(*agent.Config)
+	}{
+		{"name", "no valid name", func(c *agent.Config) { c.Name = "A b" }},
+		{"cluster", "no valid name", func(c *agent.Config) { c.Cluster = "" }},
+		{"voters", "no valid name", func(c *agent.Config) { c.Voters = []string{"a", ""} }},
+		{"voters", "named twice", func(c *agent.Config) { c.Voters = []string{"a", "b", "a"} }},
+		{"voters", "not among b,c", func(c *agent.Config) { c.Voters = []string{"b", "c"} }},
+		{"voters", "at most", func(c *agent.Config) { c.Voters = many(40) }},
+		{"socket", "bytes", func(c *agent.Config) { c.Socket = "/" + strings.Repeat("x", 107) }},
+		{"bind", "no IP address", func(c *agent.Config) { c.Bind = "localhost" }},
+		{"bind", "no IP address", func(c *agent.Config) { c.Bind = "fe80::1%eth0" }},
+		{"bind", "no IP address", func(c *agent.Config) { c.Bind = "224.0.0.1" }},
+		{"advertise", "of a host", func(c *agent.Config) { c.Advertise = "0.0.0.0" }},
+		{"advertise", "of a host", func(c *agent.Config) { c.Advertise = "somewhere" }},
+		{"gossip-port", "no port", func(c *agent.Config) { c.GossipPort = 65536 }},
+		{"peer-port", "no port", func(c *agent.Config) { c.PeerPort = -1 }},
+		{"peer-port", "gossip port too", func(c *agent.Config) { c.PeerPort = c.GossipPort }},
+		{"join", "no port", func(c *agent.Config) { c.Join = []string{"b:0"} }},
+		{"join", "no host", func(c *agent.Config) { c.Join = []string{"b b"} }},
+		{"join", "no host", func(c *agent.Config) { c.Join = []string{""} }},
+		{"join", "no host and port", func(c *agent.Config) { c.Join = []string{"a:1:2"} }},
+		{"key-file", "is required", func(c *agent.Config) { c.Bind, c.Advertise = "0.0.0.0", "10.0.0.1" }},
+		{"key-file", "no such file", func(c *agent.Config) { c.KeyFile = "/nowhere/at/all" }},
+		{"algorithm", "unknown", func(c *agent.Config) { c.Algorithm = "raft" }},
+		{"priority", "not between", func(c *agent.Config) { c.Priority = 1_000_001 }},
+		{"priority", "not between", func(c *agent.Config) { c.Priority = -1 }},
+		{"preempt-delay", "out of range", func(c *agent.Config) { c.PreemptDelay = -time.Second }},
+		{"profile", "unknown", func(c *agent.Config) { c.Profile = "moon" }},
+		{"heartbeat", "third of the lease", func(c *agent.Config) { c.Heartbeat = 400 * time.Millisecond }},
+		{"heartbeat", "below 5ms", func(c *agent.Config) { c.Heartbeat = time.Millisecond }},
+		{"lease", "above", func(c *agent.Config) { c.Lease = time.Hour }},
+		{"http", "no address", func(c *agent.Config) { c.HTTP = "8080" }},
+		{"http", "no port", func(c *agent.Config) { c.HTTP = "localhost:http" }},
+		{"log-level", "unknown", func(c *agent.Config) { c.LogLevel = "loud" }},
+		{"log-format", "unknown", func(c *agent.Config) { c.LogFormat = "xml" }},
+	}
+	for _, c := range cases {
+		_, err := resolved(t, c.change)
+		var bad *agent.ConfigError
+		if !errors.As(err, &bad) || bad.Flag != c.flag || !strings.Contains(bad.Problem, c.says) {
+			t.Errorf("got %v, want --%s: …%s…", err, c.flag, c.says)
+			continue
+		}
+		if strings.Contains(err.Error(), "\n") || bad.Hint == "" {
+			t.Errorf("--%s: %q is not one line with a hint", c.flag, err)
+		}
+	}
+}
+
+func many(n int) []string {
+	names := make([]string, n)
+	for i := range names {
+		names[i] = "v" + strings.Repeat("x", i+1)
+	}
+	return names
+}
+
+func TestGoodJoinAddresses(t *testing.T) {
+	_, err := resolved(t, func(c *agent.Config) {
+		c.Join = []string{"b", "b.example.com:7946", "10.0.0.2", "10.0.0.2:1", "::1", "[::1]:7946"}
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+func TestTheKeyFileMustBeAPrivateKeyOfAFittingLength(t *testing.T) {
+	good := "bVb2DkIvTQxMPYcdEhWxVQvQ4PMa0jNfC7kS3uJrWQk=\n"
+	cases := []struct {
+		name, content, says string
+		mode                os.FileMode
+	}{
+		{"good", good, "", 0o600},
+		{"readable by the group", good, "chmod 600", 0o640},
+		{"readable by all", good, "chmod 600", 0o604},
+		{"no base64", "*", "no base64", 0o600},
+		{"too short", "AAAA", "3 bytes", 0o600},
+		{"empty", "", "0 bytes", 0o600},
+	}
+	for _, c := range cases {
+		path := filepath.Join(t.TempDir(), "key")
+		if err := os.WriteFile(path, []byte(c.content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chmod(path, c.mode); err != nil {
+			t.Fatal(err)
+		}
+		_, err := resolved(t, func(cfg *agent.Config) { cfg.KeyFile = path })
+		switch {
+		case c.says == "" && err != nil:
+			t.Errorf("%s: %v", c.name, err)
+		case c.says != "" && (err == nil || !strings.Contains(err.Error(), c.says)):
+			t.Errorf("%s: got %v, want …%s…", c.name, err, c.says)
+		}
+	}
+	if _, err := resolved(t, func(cfg *agent.Config) { cfg.KeyFile = t.TempDir() }); err == nil {
+		t.Error("a directory was taken for a key")
+	}
+}

@@ -1,0 +1,199 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/coreos/go-systemd/v22/daemon"
+
+	"github.com/doyen-election/doyen/election"
+)
+
+const (
+	leaveLimit = 300 * time.Millisecond // to say goodbye by gossip
+	flushLimit = 200 * time.Millisecond // to send what is queued
+	closeLimit = 500 * time.Millisecond // to finish answers and hooks under way
+	// handOverSlack is how much longer than one lease a hand-over may take.
+	handOverSlack = 500 * time.Millisecond
+)
+
+// run starts the loop, says that the agent is ready, and stops it when that is
+// asked for.
+func (a *agent) run(ctx context.Context, stderr io.Writer) error {
+	loopCtx, stop := context.WithCancel(context.Background())
+	defer stop()
+	var running sync.WaitGroup
+	running.Go(func() { a.writer.run(loopCtx) })
+	var first []election.Input
+	if a.cfg.Candidate {
+		first = append(first, election.Campaign{Election: election.Default, Priority: a.cfg.Priority})
+	}
+	running.Go(func() { a.loop.run(loopCtx, first...) })
+	running.Go(func() { a.watchdog(loopCtx) })
+	running.Go(func() { a.tellStatus(loopCtx) })
+
+	fmt.Fprintf(stderr, "doyen: agent %s ready: socket %s, peers %s, gossip %s\n",
+		a.cfg.Name, a.cfg.Socket, a.transport.Addr(), a.membership.Addr())
+	a.notify(daemon.SdNotifyReady + "\nSTATUS=ready")
+	select {
+	case <-ctx.Done():
+	case <-a.leaving:
+	}
+	a.notify(daemon.SdNotifyStopping + "\nSTATUS=handing over")
+	a.handOver()
+	stop()
+	running.Wait()
+	return a.close()
+}
+
+// handOver has the loop release everything, which takes one step when no
+// hook has to run, and tells the others that this agent leaves. The loop goes
+// on meanwhile: the successor may need this agent's vote.
+func (a *agent) handOver() {
+	close(a.loop.shutdown)
+	limit := time.NewTimer(a.cfg.Lease + handOverSlack)
+	defer limit.Stop()
+	select {
+	case <-a.loop.released:
+		a.logger.Info("handed over")
+	case <-limit.C:
+		a.logger.Warn("stopped without a hand-over: the successor waits for the lease to end")
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), leaveLimit)
+	defer cancel()
+	if err := a.membership.Leave(ctx); err != nil {
+		a.logger.Info("the others may not have heard the goodbye", "err", err)
+	}
+}
+
+// close closes every part, the last started first. What is cut short there
+// harms nobody: it is logged.
+func (a *agent) close() error {
+	ctx, cancel := context.WithTimeout(context.Background(), closeLimit)
+	defer cancel()
+	if err := a.server.Close(ctx); err != nil {
+		a.logger.Info("answers were cut short", "err", err)
+	}
+	if a.hooks != nil {
+		a.hooks.Close(ctx)
+	}
+	flush, done := context.WithTimeout(context.Background(), flushLimit)
+	defer done()
+	if err := a.transport.Close(flush); err != nil {
+		a.logger.Info("messages were cut short", "err", err)
+	}
+	err := errors.Join(a.membership.Close(), a.store.Close())
+	a.logger.Info("stopped")
+	if err != nil {
+		return fmt.Errorf("stop agent: %w", err)
+	}
+	return nil
+}
+
+// abort closes what a failed start had begun.
+func (a *agent) abort() error {
+	ctx, cancel := context.WithTimeout(context.Background(), flushLimit)
+	defer cancel()
+	var errs error
+	if a.server != nil {
+		errs = errors.Join(errs, a.server.Close(ctx))
+	}
+	if a.hooks != nil {
+		a.hooks.Close(ctx)
+	}
+	if a.membership != nil {
+		errs = errors.Join(errs, a.membership.Close())
+	}
+	if a.transport != nil {
+		errs = errors.Join(errs, a.transport.Close(ctx))
+	}
+	if a.store != nil {
+		errs = errors.Join(errs, a.store.Close())
+	}
+	return errs
+}
+
+// commands is what the socket can make the agent do.
+type commands struct {
+	*loop
+	agent *agent
+}
+
+// Leave begins the stop, once, and waits for the hand-over.
+func (c commands) Leave(ctx context.Context) error {
+	c.agent.leaveOnce.Do(func() { close(c.agent.leaving) })
+	select {
+	case <-c.loop.released:
+		return nil
+	case <-c.loop.done:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// notify tells the service manager, if there is one.
+func (a *agent) notify(state string) {
+	if _, err := daemon.SdNotify(false, state); err != nil {
+		a.logger.Debug("the service manager can't be told", "err", err)
+	}
+}
+
+// tellStatus has the service manager, if there is one, show who leads.
+func (a *agent) tellStatus(ctx context.Context) {
+	if os.Getenv("NOTIFY_SOCKET") == "" {
+		return
+	}
+	follower, err := a.loop.hub.Follow(string(election.Default), 0, false)
+	if err != nil {
+		return
+	}
+	defer follower.Close()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case _, open := <-follower.Ready():
+			if !open {
+				return
+			}
+		}
+		changes, _, _ := follower.Take()
+		if len(changes) == 0 {
+			continue
+		}
+		text := "nobody leads"
+		if c := changes[len(changes)-1]; c.Leader != nil {
+			text = fmt.Sprintf("%s leads, term %d", c.Leader.Name, c.Term)
+		}
+		a.notify("STATUS=" + text)
+	}
+}
+
+// watchdog shows the service manager, if it asked for that, that the loop
+// turns: an agent whose loop hangs is restarted by it.
+func (a *agent) watchdog(ctx context.Context) {
+	interval, err := daemon.SdWatchdogEnabled(false)
+	if err != nil || interval <= 0 {
+		return
+	}
+	tick := time.NewTicker(interval / 3)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			ping, cancel := context.WithTimeout(ctx, interval/3)
+			if a.loop.Ping(ping) == nil {
+				a.notify(daemon.SdNotifyWatchdog)
+			}
+			cancel()
+		}
+	}
+}

@@ -1,0 +1,303 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"reflect"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/doyen-election/doyen/agent/hook"
+	"github.com/doyen-election/doyen/election"
+	"github.com/doyen-election/doyen/elector"
+	"github.com/doyen-election/doyen/membership"
+	"github.com/doyen-election/doyen/transport"
+)
+
+func TestAnOutputIsCarriedOutInItsOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, once[election.Tick](election.Output{
+			Withdraw: []election.Withdrawal{{Election: "default", Term: 3}},
+			Persist:  &election.Persist{Write: 1},
+			Send:     []election.Envelope{{To: "b", Message: election.Release{}}},
+			Announce: []election.Announcement{{Election: "default", Event: election.NoLeader, Term: 3}},
+			WakeAt:   election.Never,
+		})).start(t)
+		synctest.Wait()
+		if got := r.happened(); got != "send:b write" && got != "write send:b" {
+			t.Errorf("happened: %s", got)
+		}
+		if r.loop.hub.Index("default") != 1 {
+			t.Error("not announced")
+		}
+		for _, want := range []election.Input{
+			election.Stopped{Election: "default", Term: 3}, election.Persisted{Write: 1},
+		} {
+			if !r.got(want) {
+				t.Errorf("the core did not get %#v", want)
+			}
+		}
+		r.cancel()
+	})
+}
+
+func TestReadersSeeTheEndOfALeadershipBeforeItsReleaseIsSent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var r *rig
+		r = newRig(t, func(in election.Input) election.Output {
+			if _, ok := in.(election.Shutdown); !ok {
+				return election.Output{WakeAt: election.Never}
+			}
+			r.status.Contests = []elector.ContestStatus{{Election: "default", Term: 4}} // mu is held
+			return election.Output{Send: []election.Envelope{{To: "b", Message: election.Release{}}}, WakeAt: election.Never}
+		})
+		r.loop.network = sendSpy{r, func() {
+			if c := r.loop.Picture().Status.Contests; len(c) != 1 || c[0].Term != 4 {
+				t.Errorf("at the send, readers still saw %+v", c)
+			}
+		}}
+		r.start(t)
+		close(r.loop.shutdown)
+		synctest.Wait()
+		if !strings.Contains(r.happened(), "send:b") {
+			t.Error("not sent")
+		}
+		<-r.loop.released
+		r.cancel()
+	})
+}
+
+type sendSpy struct {
+	*rig
+	look func()
+}
+
+func (s sendSpy) Send(p election.PeerID, m election.Message) bool {
+	s.look()
+	return s.rig.Send(p, m)
+}
+
+func TestTheTimerRingsWhenTheCoreAskedForIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var ticks []time.Duration
+		began := time.Now()
+		r := newRig(t, func(in election.Input) election.Output {
+			out := election.Output{WakeAt: election.Never}
+			if _, ok := in.(election.Tick); ok {
+				ticks = append(ticks, time.Since(began))
+				if len(ticks) < 4 {
+					out.WakeAt = election.Instant(time.Duration(len(ticks)) * 10 * time.Second)
+				}
+			}
+			return out
+		})
+		r.start(t)
+		<-time.After(time.Minute) // of the bubble's clock
+		synctest.Wait()
+		if want := []time.Duration{0, 10 * time.Second, 20 * time.Second, 30 * time.Second}; !reflect.DeepEqual(ticks, want) {
+			t.Errorf("ticks at %v, want %v", ticks, want)
+		}
+		r.cancel()
+	})
+}
+
+func TestAWriteThatFailsIsToldAndLoggedOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		writes := uint64(0)
+		r := newRig(t, func(in election.Input) election.Output {
+			out := election.Output{WakeAt: election.Never}
+			switch in.(type) {
+			case election.Tick, election.PersistFailed:
+				if writes < 3 {
+					writes++
+					out.Persist = &election.Persist{Write: writes}
+				}
+			}
+			return out
+		})
+		r.full = errors.New("no space left on device")
+		r.start(t)
+		synctest.Wait()
+		if !r.got(election.PersistFailed{Write: 3}) {
+			t.Error("the core was not told")
+		}
+		if n := strings.Count(r.log.String(), "no space left"); n != 1 {
+			t.Errorf("logged %d times:\n%s", n, &r.log)
+		}
+		r.full = nil
+		writes = 2
+		r.events <- transport.Connected{Peer: "b"}
+		r.loop.writer.requests <- election.Persist{Write: 4}
+		synctest.Wait()
+		if n := strings.Count(r.log.String(), "can be written again"); n != 1 || !r.got(election.Persisted{Write: 4}) {
+			t.Errorf("the recovery was logged %d times:\n%s", n, &r.log)
+		}
+		r.cancel()
+	})
+}
+
+func TestEventsBecomeInputsAndViewsSetThePeers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, nil).start(t)
+		r.views <- membership.View{Members: []membership.Member{
+			{Member: election.Member{Peer: me, Name: "a"}}, {Member: election.Member{Peer: "b", Name: "bob"}},
+		}}
+		r.events <- transport.Connected{Peer: "b", Hello: transport.Hello{Boot: 5}}
+		r.events <- transport.Message{Peer: "b", Message: election.Inquiry{ID: 3}}
+		synctest.Wait()
+		if p := r.loop.Picture(); !p.Connected["b"] || p.Names["b"] != "bob" {
+			t.Errorf("readers see %v, %v", p.Connected, p.Names)
+		}
+		r.events <- transport.Lost{Peer: "b", Err: errors.New("gone")}
+		synctest.Wait()
+		if r.happened() != "peer:b" || r.loop.Picture().Connected["b"] {
+			t.Errorf("happened: %s, connected: %v", r.happened(), r.loop.Picture().Connected)
+		}
+		for _, want := range []election.Input{
+			election.PeerConnected{Peer: "b", Boot: 5},
+			election.Received{From: "b", Message: election.Inquiry{ID: 3}},
+			election.PeerLost{Peer: "b"},
+		} {
+			if !r.got(want) {
+				t.Errorf("the core did not get %#v", want)
+			}
+		}
+		r.cancel()
+	})
+}
+
+// A peer that answers no heartbeat for a lease has a dead connection; one that
+// was simply never sent any is left in peace.
+func TestAPeerThatAnswersNoHeartbeatIsSuspected(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		beat := election.Output{Send: []election.Envelope{{To: "b", Message: election.Heartbeat{}}}, WakeAt: election.Never}
+		r := newRig(t, func(in election.Input) election.Output {
+			if _, ok := in.(election.ViewChanged); ok {
+				return beat
+			}
+			return election.Output{WakeAt: election.Never}
+		})
+		r.start(t)
+		r.events <- transport.Connected{Peer: "b"}
+		<-time.After(time.Hour) // of the bubble's clock: nothing was owed
+		answered := election.HeartbeatAck{}
+		for range 20 {
+			r.views <- membership.View{}
+			<-time.After(lease / 2)
+			r.events <- transport.Message{Peer: "b", Message: answered}
+		}
+		synctest.Wait()
+		if strings.Contains(r.happened(), "suspect") {
+			t.Fatal("suspected though it answers")
+		}
+		for range 4 {
+			r.views <- membership.View{}
+			<-time.After(lease / 2)
+		}
+		synctest.Wait()
+		if n := strings.Count(r.happened(), "suspect:b"); n != 1 {
+			t.Errorf("suspected %d times, want once", n)
+		}
+		r.cancel()
+	})
+}
+
+func TestCommandsGetTheirReplyAndEndWithTheLoop(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, func(in election.Input) election.Output {
+			out := election.Output{WakeAt: election.Never}
+			if in, ok := in.(election.Resign); ok && in.Election == "default" {
+				out.Replies = []election.Reply{{Request: in.Request, Refusal: &election.Refusal{Code: "busy"}}}
+			}
+			return out
+		})
+		r.start(t)
+		resign := func(name election.Name) func(election.RequestID) election.Input {
+			return func(id election.RequestID) election.Input { return election.Resign{Election: name, Request: id} }
+		}
+		reply, err := r.loop.Ask(t.Context(), resign("default"))
+		if err != nil || reply.Refusal == nil || reply.Refusal.Code != "busy" {
+			t.Errorf("%+v, %v", reply, err)
+		}
+		if err := r.loop.Ping(t.Context()); err != nil {
+			t.Error(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		for range maxPending {
+			go func() { _, _ = r.loop.Ask(ctx, resign("silent")) }()
+		}
+		synctest.Wait()
+		if reply, err := r.loop.Ask(t.Context(), resign("default")); err != nil || reply.Refusal == nil || reply.Refusal.Code != "busy" {
+			t.Errorf("with too many: %+v, %v", reply, err)
+		}
+		<-ctx.Done()
+		<-time.After(pendingFor * lease) // of the bubble's clock
+		if reply, _ := r.loop.Ask(t.Context(), resign("default")); reply.Refusal.Message != "" {
+			t.Errorf("forgotten commands still count: %+v", reply.Refusal)
+		}
+		r.cancel()
+		synctest.Wait()
+		if _, err := r.loop.Ask(t.Context(), resign("silent")); err == nil {
+			t.Error("a stopped loop took a command")
+		}
+	})
+}
+
+// The hook really runs, so this happens outside a bubble.
+func TestTheReceiptWaitsForTheHook(t *testing.T) {
+	trail := t.TempDir() + "/trail"
+	receipt := make(chan string, 1)
+	withdrawn := false
+	r := newRig(t, func(in election.Input) election.Output {
+		out := election.Output{WakeAt: election.Never}
+		switch in := in.(type) {
+		case election.Tick:
+			if !withdrawn {
+				withdrawn = true
+				out.Withdraw = []election.Withdrawal{{Election: "default", Term: 3}}
+				out.Announce = []election.Announcement{{Election: "default", Event: election.NoLeader, Term: 3}}
+			}
+		case election.Stopped:
+			text, _ := os.ReadFile(trail)
+			receipt <- fmt.Sprintf("term %d after %q", in.Term, text)
+		}
+		return out
+	})
+	hooks := hook.Start("echo $DOYEN_EVENT $DOYEN_TERM >> "+trail, time.Minute, slog.New(slog.DiscardHandler))
+	defer hooks.Close(t.Context())
+	r.loop.hooks = hooks
+	r.start(t)
+	defer r.cancel()
+	select {
+	case got := <-receipt:
+		if want := `term 3 after "none 3\n"`; got != want {
+			t.Errorf("receipt for %s, want %s", got, want)
+		}
+	case <-time.After(10 * time.Second):
+		t.Fatal("no receipt")
+	}
+}
+
+func TestDrainIsToldToTheOthersOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, nil).start(t)
+		synctest.Wait()
+		r.mu.Lock()
+		r.status.Draining = true
+		r.mu.Unlock()
+		for range 3 {
+			r.views <- membership.View{}
+		}
+		synctest.Wait()
+		if r.happened() != "drained" {
+			t.Errorf("happened: %s", r.happened())
+		}
+		r.cancel()
+	})
+}

@@ -1,0 +1,199 @@
+package agent
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/doyen-election/doyen/agent/boottime"
+	"github.com/doyen-election/doyen/membership"
+	"github.com/doyen-election/doyen/transport"
+)
+
+// metrics are this agent's, in a registry of their own. All but the two
+// histograms are read off the picture when they are asked for.
+type metrics struct {
+	registry *prometheus.Registry
+	fsync    histogram
+	step     histogram
+}
+
+type histogram struct{ prometheus.Histogram }
+
+func (h histogram) observe(d time.Duration) { h.Observe(d.Seconds()) }
+
+func newMetrics() *metrics {
+	m := &metrics{
+		registry: prometheus.NewRegistry(),
+		fsync: histogram{prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: "doyen_state_write_seconds", Help: "How long it took to make a state durable.",
+			Buckets: prometheus.ExponentialBuckets(0.0001, 2, 16),
+		})},
+		step: histogram{prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: "doyen_step_seconds", Help: "How long the loop took for one input.",
+			Buckets: prometheus.ExponentialBuckets(0.000004, 4, 10),
+		})},
+	}
+	m.registry.MustRegister(m.fsync, m.step, collectors.NewGoCollector(),
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	return m
+}
+
+func (m *metrics) handler() http.Handler {
+	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{MaxRequestsInFlight: 4})
+}
+
+// watch adds what is read off the running parts.
+func (m *metrics) watch(cfg Config, l *loop, t *transport.Transport) {
+	m.registry.MustRegister(&reader{loop: l, transport: t, cfg: cfg, desc: newDescs()})
+}
+
+// descs describe what reader tells.
+type descs struct {
+	info, leader, known, term, remaining, candidates *prometheus.Desc
+	quorum, voters, reachable, members, peers        *prometheus.Desc
+	warnings, draining                               *prometheus.Desc
+	steps, votes, rounds, attempts, won, expired     *prometheus.Desc
+	suspicions, messages, dropped                    *prometheus.Desc
+	bytes, dials, refused                            *prometheus.Desc
+}
+
+func newDescs() descs {
+	d := func(name, help string, labels ...string) *prometheus.Desc {
+		return prometheus.NewDesc("doyen_"+name, help, labels, nil)
+	}
+	return descs{
+		info:       d("agent_info", "This agent; always 1.", "name", "cluster", "version", "algorithm"),
+		leader:     d("is_leader", "1 if this agent leads, inside its lease.", "election"),
+		known:      d("leader_known", "1 if somebody is known to lead.", "election"),
+		term:       d("term", "The newest term known.", "election"),
+		remaining:  d("lease_remaining_seconds", "What remains of the leader's lease, as known here.", "election"),
+		candidates: d("candidates", "Agents that can be elected.", "election"),
+		quorum:     d("quorum", "1 if a majority of the voters can be reached."),
+		voters:     d("voters", "Voters of the roster."),
+		reachable:  d("voters_reachable", "Voters that can be reached, this agent included."),
+		members:    d("members", "Members, by how gossip sees them.", "status"),
+		peers:      d("peers_connected", "Members with a direct connection."),
+		warnings:   d("warning", "1 for each kind of warning that stands.", "code"),
+		draining:   d("draining", "1 while this agent is drained."),
+		steps:      d("steps_total", "Inputs handled."),
+		votes:      d("votes_total", "Votes decided as a voter.", "verdict"),
+		rounds:     d("selection_rounds_total", "Selections begun."),
+		attempts:   d("nominations_total", "Nominations that asked for votes."),
+		won:        d("terms_won_total", "Terms this agent won."),
+		expired:    d("leases_expired_total", "Own leases that ended without a renewal."),
+		suspicions: d("suspicions_total", "Leaders suspected by silence."),
+		messages:   d("messages_total", "Messages, by kind.", "direction", "kind"),
+		dropped:    d("messages_dropped_total", "Messages dropped, by part and why.", "part", "why"),
+		bytes:      d("transport_bytes_total", "Bytes of messages, before encryption.", "direction"),
+		dials:      d("transport_dials_total", "Attempts at a connection.", "outcome"),
+		refused:    d("transport_refusals_total", "Connections not accepted, by why.", "why"),
+	}
+}
+
+// reader turns the newest picture into metrics.
+type reader struct {
+	loop      *loop
+	transport *transport.Transport
+	cfg       Config
+	desc      descs
+}
+
+// Describe sends nothing: which labels there are depends on the moment.
+func (r *reader) Describe(chan<- *prometheus.Desc) {}
+
+func (r *reader) Collect(out chan<- prometheus.Metric) {
+	send := func(kind prometheus.ValueType) func(*prometheus.Desc, float64, ...string) {
+		return func(d *prometheus.Desc, v float64, labels ...string) {
+			out <- prometheus.MustNewConstMetric(d, kind, v, labels...)
+		}
+	}
+	gauge, counter := send(prometheus.GaugeValue), send(prometheus.CounterValue)
+	r.elections(gauge)
+	r.cluster(gauge)
+	r.counters(counter)
+	r.network(counter)
+}
+
+func (r *reader) elections(gauge func(*prometheus.Desc, float64, ...string)) {
+	p, now := r.loop.Picture(), boottime.Now()
+	gauge(r.desc.info, 1, r.cfg.Name, r.cfg.Cluster, Version, r.cfg.Algorithm)
+	gauge(r.desc.draining, one(p.Status.Draining))
+	for _, e := range p.Elections(now, func(string) uint64 { return 0 }) {
+		gauge(r.desc.leader, one(e.IsLeader), e.Election)
+		gauge(r.desc.known, one(e.Leader != nil), e.Election)
+		gauge(r.desc.term, float64(e.Term), e.Election)
+		gauge(r.desc.remaining, float64(e.LeaseRemainingMS)/1000, e.Election)
+		gauge(r.desc.candidates, float64(len(e.Candidates)), e.Election)
+	}
+}
+
+func (r *reader) cluster(gauge func(*prometheus.Desc, float64, ...string)) {
+	p := r.loop.Picture()
+	q := p.Status.Quorum
+	gauge(r.desc.quorum, one(q.Exists || !q.Enabled))
+	gauge(r.desc.voters, float64(q.Voters))
+	gauge(r.desc.reachable, float64(q.Reachable))
+	gauge(r.desc.peers, float64(len(p.Connected)))
+	count := map[membership.Status]int{membership.Alive: 0, membership.Suspect: 0, membership.Dead: 0, membership.Left: 0}
+	for _, members := range [][]membership.Member{p.View.Members, p.View.Departed} {
+		for _, m := range members {
+			count[m.Status]++
+		}
+	}
+	for status, n := range count {
+		gauge(r.desc.members, float64(n), string(status))
+	}
+	told := map[string]bool{}
+	for _, w := range p.Warnings {
+		if !told[w.Code] {
+			told[w.Code] = true
+			gauge(r.desc.warnings, 1, w.Code)
+		}
+	}
+}
+
+func (r *reader) counters(counter func(*prometheus.Desc, float64, ...string)) {
+	c := r.loop.Picture().Status.Counters
+	counter(r.desc.steps, float64(c.Steps))
+	counter(r.desc.votes, float64(c.VotesGranted), "granted")
+	counter(r.desc.votes, float64(c.VotesRefused), "refused")
+	counter(r.desc.rounds, float64(c.Rounds))
+	counter(r.desc.attempts, float64(c.Attempts))
+	counter(r.desc.won, float64(c.TermsWon))
+	counter(r.desc.expired, float64(c.LeasesExpired))
+	counter(r.desc.suspicions, float64(c.Suspicions))
+	for kind, n := range c.Sent {
+		counter(r.desc.messages, float64(n), "sent", kind)
+	}
+	for kind, n := range c.Received {
+		counter(r.desc.messages, float64(n), "received", kind)
+	}
+	for why, n := range c.Dropped {
+		counter(r.desc.dropped, float64(n), "elector", why)
+	}
+}
+
+func (r *reader) network(counter func(*prometheus.Desc, float64, ...string)) {
+	s := r.transport.Stats()
+	counter(r.desc.bytes, float64(s.BytesIn), "received")
+	counter(r.desc.bytes, float64(s.BytesOut), "sent")
+	counter(r.desc.dials, float64(s.Dials-min(s.Dials, s.DialsFailed)), "succeeded")
+	counter(r.desc.dials, float64(s.DialsFailed), "failed")
+	for why, n := range s.Dropped {
+		counter(r.desc.dropped, float64(n), "transport", why)
+	}
+	for why, n := range s.Refusals {
+		counter(r.desc.refused, float64(n), why)
+	}
+}
+
+func one(b bool) float64 {
+	if b {
+		return 1
+	}
+	return 0
+}

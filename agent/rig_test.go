@@ -1,0 +1,149 @@
+package agent
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"reflect"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/doyen-election/doyen/agent/watch"
+	"github.com/doyen-election/doyen/election"
+	"github.com/doyen-election/doyen/elector"
+	"github.com/doyen-election/doyen/membership"
+	"github.com/doyen-election/doyen/transport"
+)
+
+// rig is a loop among stand-ins, all of which write what happens into one
+// journal.
+type rig struct {
+	mu      sync.Mutex
+	journal []string
+	inputs  []election.Input
+	answer  func(election.Input) election.Output
+	status  elector.Status
+	handing bool
+	full    error // what the disk says
+
+	events chan transport.Event
+	views  chan membership.View
+	log    bytes.Buffer
+	loop   *loop
+	cancel context.CancelFunc
+}
+
+func (r *rig) note(s string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.journal = append(r.journal, s)
+}
+
+func (r *rig) happened() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return strings.Join(r.journal, " ")
+}
+
+// The core.
+func (r *rig) Step(_ election.Instant, in election.Input) election.Output {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.inputs = append(r.inputs, in)
+	return r.answer(in)
+}
+
+func (r *rig) Status(election.Instant) *elector.Status {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	s := r.status
+	return &s
+}
+
+func (r *rig) HandingOver() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.handing
+}
+
+// The rest of the house.
+func (r *rig) Send(to election.PeerID, _ election.Message) bool {
+	r.note("send:" + string(to))
+	return true
+}
+func (r *rig) SetPeers(p []transport.Peer) {
+	for _, p := range p {
+		r.note("peer:" + string(p.ID))
+	}
+}
+func (r *rig) Suspect(p election.PeerID)      { r.note("suspect:" + string(p)) }
+func (r *rig) Events() <-chan transport.Event { return r.events }
+func (r *rig) Views() <-chan membership.View  { return r.views }
+func (r *rig) Write(election.State) error     { r.note("write"); return r.full }
+func (r *rig) Update(f func(*membership.Member)) error {
+	var m membership.Member
+	f(&m)
+	if m.Draining {
+		r.note("drained")
+	}
+	return nil
+}
+
+const (
+	me    = election.PeerID("a")
+	lease = time.Second
+)
+
+// newRig makes a loop that does not run yet; a core that is told nothing wants
+// nothing.
+func newRig(t *testing.T, answer func(election.Input) election.Output) *rig {
+	t.Helper()
+	r := &rig{events: make(chan transport.Event), views: make(chan membership.View), answer: answer}
+	if answer == nil {
+		r.answer = func(election.Input) election.Output { return election.Output{WakeAt: election.Never} }
+	}
+	logger := slog.New(slog.NewTextHandler(&r.log, nil))
+	none := func(time.Duration) {}
+	w := newWriter(r, none, logger)
+	born := time.Now()
+	r.loop = newLoop(loopConfig{
+		core: r, network: r, gossip: r, writer: w, hub: watch.NewHub(0), lease: lease,
+		clock: func() election.Instant { return election.Instant(time.Since(born)) },
+		self:  election.Holder{Peer: me, Boot: 1}, name: "a", observe: none, logger: logger,
+	})
+	return r
+}
+
+// start runs it.
+func (r *rig) start(t *testing.T) *rig {
+	ctx, cancel := context.WithCancel(t.Context())
+	r.cancel = cancel
+	go r.loop.writer.run(ctx)
+	go r.loop.run(ctx)
+	return r
+}
+
+// once answers the first input of a kind, and wants nothing otherwise.
+func once[I election.Input](out election.Output) func(election.Input) election.Output {
+	done := false
+	return func(in election.Input) election.Output {
+		if _, ok := in.(I); ok && !done {
+			done = true
+			return out
+		}
+		return election.Output{WakeAt: election.Never}
+	}
+}
+
+func (r *rig) got(want election.Input) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, in := range r.inputs {
+		if reflect.DeepEqual(in, want) {
+			return true
+		}
+	}
+	return false
+}

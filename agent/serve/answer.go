@@ -1,0 +1,109 @@
+package serve
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/doyen-election/doyen/api"
+	"github.com/doyen-election/doyen/election"
+)
+
+// answer writes a success. What it is given always encodes.
+func answer(w http.ResponseWriter, body any) { write(w, http.StatusOK, body) }
+
+func fail(w http.ResponseWriter, status int, detail api.ErrorDetail) {
+	write(w, status, api.Error{Err: detail})
+}
+
+func write(w http.ResponseWriter, status int, body any) {
+	data, err := json.Marshal(body)
+	if err != nil {
+		status, data = http.StatusInternalServerError, []byte(`{"error":{"code":"unavailable","message":"the answer can't be encoded"}}`)
+	}
+	data = append(data, '\n')
+	h := w.Header()
+	h.Set("Content-Type", "application/json")
+	h.Set("Content-Length", strconv.Itoa(len(data)))
+	h.Set("Cache-Control", "no-store")
+	w.WriteHeader(status)
+	_, _ = w.Write(data) // whoever asked may be gone
+}
+
+func tooLarge() api.ErrorDetail {
+	return api.ErrorDetail{Code: api.CodeTooLarge, Message: "the body is over the limit of " + strconv.Itoa(maxBody) + " bytes"}
+}
+
+// body decodes a JSON object into v; an empty body leaves v as it is. It
+// answers, and returns false, if there is something wrong with it.
+func body(w http.ResponseWriter, r *http.Request, v any) bool {
+	control := http.NewResponseController(w)
+	_ = control.SetReadDeadline(time.Now().Add(bodyTimeout))
+	data, err := io.ReadAll(r.Body)
+	_ = control.SetReadDeadline(time.Time{})
+	var large *http.MaxBytesError
+	switch {
+	case errors.As(err, &large):
+		fail(w, http.StatusRequestEntityTooLarge, tooLarge())
+		return false
+	case err != nil:
+		fail(w, http.StatusBadRequest, api.ErrorDetail{Code: api.CodeBadRequest, Message: "the body did not arrive: " + err.Error()})
+		return false
+	case len(data) == 0:
+		return true
+	}
+	if err := json.Unmarshal(data, v); err != nil {
+		fail(w, http.StatusBadRequest, api.ErrorDetail{Code: api.CodeBadRequest, Message: "the body is not the JSON this call takes: " + err.Error()})
+		return false
+	}
+	return true
+}
+
+// name takes the election from the path; it answers, and returns false, if
+// that is no name.
+func name(w http.ResponseWriter, r *http.Request) (election.Name, bool) {
+	return validName(w, r.PathValue("name"))
+}
+
+func validName(w http.ResponseWriter, s string) (election.Name, bool) {
+	if !election.ValidName(s) {
+		fail(w, http.StatusBadRequest, api.ErrorDetail{
+			Code: api.CodeBadRequest, Message: strconv.Quote(s) + " is no name of an election: [a-z0-9][a-z0-9._-]{0,62}",
+		})
+		return "", false
+	}
+	return election.Name(s), true
+}
+
+func unknownElection(w http.ResponseWriter, name election.Name) {
+	fail(w, http.StatusNotFound, api.ErrorDetail{Code: api.CodeNotFound, Message: "nobody has stood in the election " + string(name) + " yet"})
+}
+
+// refuse answers with the elector's refusal.
+func refuse(w http.ResponseWriter, r *election.Refusal) {
+	status := http.StatusConflict
+	switch r.Code {
+	case api.CodeBadRequest:
+		status = http.StatusBadRequest
+	case api.CodeForbidden:
+		status = http.StatusForbidden
+	case api.CodeNotFound:
+		status = http.StatusNotFound
+	case api.CodeNoQuorum, api.CodeBusy, api.CodeUnavailable:
+		status = http.StatusServiceUnavailable
+	}
+	fail(w, status, api.ErrorDetail{Code: r.Code, Message: r.Message})
+}
+
+// unanswered answers for a command the agent did not reply to.
+func unanswered(w http.ResponseWriter, err error) {
+	message := err.Error()
+	if errors.Is(err, context.DeadlineExceeded) {
+		message = "the agent did not answer in time"
+	}
+	fail(w, http.StatusServiceUnavailable, api.ErrorDetail{Code: api.CodeUnavailable, Message: message})
+}

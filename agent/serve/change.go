@@ -1,0 +1,217 @@
+package serve
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/doyen-election/doyen/agent/watch"
+	"github.com/doyen-election/doyen/api"
+	"github.com/doyen-election/doyen/election"
+	"github.com/doyen-election/doyen/membership"
+)
+
+// outcomeSlack is how much longer than two leases an outcome is waited for.
+const outcomeSlack = time.Second
+
+func (s *Server) resign(w http.ResponseWriter, r *http.Request) {
+	name, ok := name(w, r)
+	if !ok || !body(w, r, &struct{}{}) {
+		return
+	}
+	s.handOver(w, r, name, func(id election.RequestID) election.Input {
+		return election.Resign{Election: name, Request: id}
+	}, "")
+}
+
+func (s *Server) transfer(w http.ResponseWriter, r *http.Request) {
+	name, ok := name(w, r)
+	var request api.TransferRequest
+	if !ok || !body(w, r, &request) {
+		return
+	}
+	if !election.ValidName(request.To) {
+		fail(w, http.StatusBadRequest, api.ErrorDetail{Code: api.CodeBadRequest, Message: `"to" must name an agent, as {"to":"b"}`})
+		return
+	}
+	target, ok := named(s.Picture(), request.To)
+	if !ok {
+		fail(w, http.StatusNotFound, api.ErrorDetail{Code: api.CodeNotFound, Message: "no live member is named " + request.To})
+		return
+	}
+	s.handOver(w, r, name, func(id election.RequestID) election.Input {
+		return election.Transfer{Election: name, To: target, Request: id}
+	}, target)
+}
+
+func named(p *Picture, name string) (election.PeerID, bool) {
+	for _, m := range p.View.Members {
+		if m.Name == name && m.Status != membership.Dead {
+			return m.Peer, true
+		}
+	}
+	return "", false
+}
+
+// handOver gives the command and waits until another leader, or a higher term,
+// is known.
+func (s *Server) handOver(w http.ResponseWriter, r *http.Request, name election.Name,
+	command func(election.RequestID) election.Input, target election.PeerID,
+) {
+	before, exists := s.Picture().contest(name)
+	if !exists {
+		unknownElection(w, name)
+		return
+	}
+	began := s.Clock()
+	ctx, cancel := s.outcomeTime(r)
+	defer cancel()
+	follower, err := s.Hub.Follow(string(name), 0, false)
+	if err != nil {
+		unanswered(w, err)
+		return
+	}
+	defer follower.Close()
+	reply, err := s.Ask(ctx, command)
+	switch {
+	case err != nil:
+		unanswered(w, err)
+		return
+	case reply.Refusal != nil:
+		refuse(w, reply.Refusal)
+		return
+	}
+	e, known := s.successor(ctx, follower, name, before.Term)
+	outcome := api.Outcome{Done: true, Waited: s.Clock().Sub(began).Milliseconds()}
+	switch {
+	case !known:
+		outcome.Message = "this agent stepped down; nobody leads yet"
+		outcome.Done = target == ""
+	default:
+		outcome.Leader, outcome.Term = e.Leader, e.Term
+		if target != "" && e.Leader.ID != string(target) {
+			outcome.Done = false
+			outcome.Message = "the target did not take over; " + e.Leader.Name + " did"
+		}
+	}
+	answer(w, outcome)
+}
+
+func (s *Server) outcomeTime(r *http.Request) (context.Context, context.CancelFunc) {
+	limit := 2*s.Lease + outcomeSlack
+	return context.WithTimeout(r.Context(), limit)
+}
+
+// successor waits until somebody leads in a higher term.
+func (s *Server) successor(ctx context.Context, f *watch.Follower, name election.Name, above election.Term) (api.Election, bool) {
+	for {
+		p := s.Picture()
+		c, _ := p.contest(name)
+		if e := p.Election(c, s.Clock(), 0); e.Leader != nil && c.Term > above {
+			return e, true
+		}
+		select {
+		case _, open := <-f.Ready():
+			if !open {
+				return api.Election{}, false
+			}
+			f.Take() // what it says is in the picture
+		case <-ctx.Done():
+			return api.Election{}, false
+		}
+	}
+}
+
+// drain waits until what this agent led is led by others, or nobody.
+func (s *Server) drain(w http.ResponseWriter, r *http.Request) {
+	var request struct {
+		On *bool `json:"on"`
+	}
+	if !body(w, r, &request) {
+		return
+	}
+	if request.On == nil {
+		fail(w, http.StatusBadRequest, api.ErrorDetail{Code: api.CodeBadRequest, Message: `"on" must be true or false`})
+		return
+	}
+	began := s.Clock()
+	ctx, cancel := s.outcomeTime(r)
+	defer cancel()
+	var led []lead
+	if *request.On {
+		led = s.leading()
+	}
+	defer closeAll(led)
+	reply, err := s.Ask(ctx, func(id election.RequestID) election.Input {
+		return election.Drain{On: *request.On, Request: id}
+	})
+	switch {
+	case err != nil:
+		unanswered(w, err)
+		return
+	case reply.Refusal != nil:
+		refuse(w, reply.Refusal)
+		return
+	}
+	outcome := api.Outcome{Done: true}
+	s.await(ctx, led, &outcome)
+	outcome.Waited = s.Clock().Sub(began).Milliseconds()
+	answer(w, outcome)
+}
+
+// lead is an election this agent leads, followed from before it hands over.
+type lead struct {
+	name     election.Name
+	term     election.Term
+	follower *watch.Follower
+}
+
+// leading returns what this agent leads. What can't be followed is left out:
+// its outcome is then not waited for.
+func (s *Server) leading() []lead {
+	var led []lead
+	for _, c := range s.Picture().Status.Contests {
+		if h, ok := c.LeaderAt(s.Clock()); !ok || h != s.Self {
+			continue
+		}
+		if f, err := s.Hub.Follow(string(c.Election), 0, false); err == nil {
+			led = append(led, lead{c.Election, c.Term, f})
+		}
+	}
+	return led
+}
+
+func closeAll(led []lead) {
+	for _, l := range led {
+		l.follower.Close()
+	}
+}
+
+// await waits for the successors of everything led here; the first one is told.
+func (s *Server) await(ctx context.Context, led []lead, outcome *api.Outcome) {
+	for _, l := range led {
+		e, known := s.successor(ctx, l.follower, l.name, l.term)
+		switch {
+		case !known:
+			outcome.Message = "nobody leads " + string(l.name) + " yet"
+		case outcome.Leader == nil:
+			outcome.Leader, outcome.Term = e.Leader, e.Term
+		}
+	}
+}
+
+// leave answers once everything is handed over, and before the agent is gone.
+func (s *Server) leave(w http.ResponseWriter, r *http.Request) {
+	if !body(w, r, &struct{}{}) {
+		return
+	}
+	began := s.Clock()
+	ctx, cancel := s.outcomeTime(r)
+	defer cancel()
+	if err := s.Leave(ctx); err != nil {
+		unanswered(w, err)
+		return
+	}
+	w.Header().Set("Connection", "close")
+	answer(w, api.Outcome{Done: true, Waited: s.Clock().Sub(began).Milliseconds()})
+}

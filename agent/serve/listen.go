@@ -1,0 +1,157 @@
+package serve
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// SocketError says why a socket can't be listened on, and what to do.
+type SocketError struct {
+	Path    string
+	Problem string
+	Hint    string
+}
+
+func (e *SocketError) Error() string { return e.Path + ": " + e.Problem + "; " + e.Hint }
+
+const dialTimeout = time.Second
+
+// Listen listens on a Unix socket that the agent's user and group may connect
+// to. What is at the path already is looked at first: a socket nobody listens
+// on is replaced, everything else stays, and is an error of type *SocketError.
+func Listen(path string) (net.Listener, error) {
+	if err := socketDir(filepath.Dir(path)); err != nil {
+		return nil, err
+	}
+	if err := clearSocket(path); err != nil {
+		return nil, err
+	}
+	l, err := net.Listen("unix", path)
+	if errors.Is(err, unix.EADDRINUSE) {
+		return nil, &SocketError{path, "another process took it this moment", "start again"}
+	}
+	if err != nil {
+		return nil, &SocketError{path, "can't be listened on: " + cause(err), "choose another path with --socket"}
+	}
+	if err := os.Chmod(path, 0o660); err != nil {
+		return nil, errors.Join(fmt.Errorf("protect socket: %w", err), l.Close())
+	}
+	return l, nil
+}
+
+// socketDir makes the directory, only for the agent's user and group. One that
+// is there already is used as it is: it may be /run itself.
+func socketDir(dir string) error {
+	err := os.Mkdir(dir, 0o750)
+	if errors.Is(err, fs.ErrNotExist) {
+		if err = os.MkdirAll(filepath.Dir(dir), 0o755); err == nil {
+			err = os.Mkdir(dir, 0o750)
+		}
+	}
+	if err != nil && !errors.Is(err, fs.ErrExist) {
+		return &SocketError{dir, "can't be created: " + cause(err), "choose another path with --socket"}
+	}
+	info, err := os.Stat(dir)
+	switch {
+	case err != nil:
+		return &SocketError{dir, "can't be used: " + cause(err), "choose another path with --socket"}
+	case !info.IsDir():
+		return &SocketError{dir, "is no directory", "choose another path with --socket"}
+	}
+	return nil
+}
+
+// clearSocket removes a socket that nobody listens on, and nothing else.
+func clearSocket(path string) error {
+	info, err := os.Lstat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return &SocketError{path, "can't be looked at: " + cause(err), "choose another path with --socket"}
+	}
+	if info.Mode().Type() != fs.ModeSocket {
+		return &SocketError{path, "is there and is no socket; it is left as it is", "move it away or choose another path with --socket"}
+	}
+	conn, err := net.DialTimeout("unix", path, dialTimeout)
+	if err == nil {
+		owner := describe(conn)
+		conn.Close()
+		return &SocketError{path, "is in use by " + owner, "stop it or choose another path with --socket"}
+	}
+	if !errors.Is(err, unix.ECONNREFUSED) {
+		return &SocketError{path, "may be in use: " + cause(err), "stop who listens there or choose another path with --socket"}
+	}
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return &SocketError{path, "is left over and can't be removed: " + cause(err), "remove it"}
+	}
+	return nil
+}
+
+func describe(conn net.Conn) string {
+	if p, err := peerOf(conn); err == nil && p.pid > 0 {
+		return fmt.Sprintf("another process (pid %d)", p.pid)
+	}
+	return "another process"
+}
+
+// cause returns what the system said, without paths and addresses.
+func cause(err error) string {
+	var errno unix.Errno
+	if errors.As(err, &errno) {
+		return errno.Error()
+	}
+	return err.Error()
+}
+
+// limit bounds the connections that are open at once; more wait in the
+// system's own queue.
+func limit(l net.Listener, n int) net.Listener {
+	return &limited{Listener: l, slots: make(chan struct{}, n), closed: make(chan struct{})}
+}
+
+type limited struct {
+	net.Listener
+	slots  chan struct{}
+	closed chan struct{}
+	once   sync.Once
+}
+
+func (l *limited) Accept() (net.Conn, error) {
+	select {
+	case l.slots <- struct{}{}:
+	case <-l.closed:
+		return nil, net.ErrClosed
+	}
+	c, err := l.Listener.Accept()
+	if err != nil {
+		<-l.slots
+		return nil, err
+	}
+	return &limitedConn{Conn: c, release: func() { <-l.slots }}, nil
+}
+
+func (l *limited) Close() error {
+	l.once.Do(func() { close(l.closed) })
+	return l.Listener.Close()
+}
+
+type limitedConn struct {
+	net.Conn
+	once    sync.Once
+	release func()
+}
+
+func (c *limitedConn) Close() error {
+	err := c.Conn.Close()
+	c.once.Do(c.release)
+	return err
+}

@@ -1,0 +1,75 @@
+package serve
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/doyen-election/doyen/api"
+)
+
+// methods are the handlers of one path. GET answers HEAD too.
+type methods map[string]http.HandlerFunc
+
+func (m methods) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	h, ok := m[r.Method]
+	if !ok && r.Method == http.MethodHead {
+		h, ok = m[http.MethodGet]
+	}
+	if ok {
+		h(w, r)
+		return
+	}
+	var allowed []string
+	for method := range m {
+		allowed = append(allowed, method)
+		if method == http.MethodGet {
+			allowed = append(allowed, http.MethodHead)
+		}
+	}
+	slices.Sort(allowed)
+	w.Header().Set("Allow", strings.Join(allowed, ", "))
+	fail(w, http.StatusMethodNotAllowed, api.ErrorDetail{
+		Code: api.CodeBadRequest, Message: r.Method + " is not for " + r.URL.Path + "; it takes " + strings.Join(allowed, ", "),
+	})
+}
+
+func get(h http.HandlerFunc) methods { return methods{http.MethodGet: h} }
+
+// post is a change, only for those who may make one.
+func (s *Server) post(h http.HandlerFunc) methods {
+	return methods{http.MethodPost: func(w http.ResponseWriter, r *http.Request) {
+		if err := s.Owner.authorize(r.Context()); err != nil {
+			fail(w, http.StatusForbidden, api.ErrorDetail{Code: api.CodeForbidden, Message: err.Error()})
+			return
+		}
+		h(w, r)
+	}}
+}
+
+// openRoutes are for everybody, on any listener.
+func (s *Server) openRoutes() *http.ServeMux {
+	mux := http.NewServeMux()
+	mux.Handle("/leader", methods{http.MethodGet: s.leads, http.MethodHead: s.leads, http.MethodOptions: s.leads})
+	mux.Handle("/livez", get(s.livez))
+	mux.Handle("/readyz", get(s.readyz))
+	mux.Handle("/metrics", get(s.Metrics.ServeHTTP))
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		fail(w, http.StatusNotFound, api.ErrorDetail{Code: api.CodeNotFound, Message: "there is nothing at " + r.URL.Path})
+	})
+	return mux
+}
+
+func (s *Server) socketRoutes() *http.ServeMux {
+	mux := s.openRoutes()
+	mux.Handle("/v1/agent", get(s.agent))
+	mux.Handle("/v1/members", get(s.members))
+	mux.Handle("/v1/elections", get(s.elections))
+	mux.Handle("/v1/elections/{name}", get(s.election))
+	mux.Handle("/v1/elections/{name}/watch", get(s.watch))
+	mux.Handle("/v1/elections/{name}/resign", s.post(s.resign))
+	mux.Handle("/v1/elections/{name}/transfer", s.post(s.transfer))
+	mux.Handle("/v1/drain", s.post(s.drain))
+	mux.Handle("/v1/leave", s.post(s.leave))
+	return mux
+}

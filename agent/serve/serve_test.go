@@ -1,0 +1,360 @@
+package serve_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/doyen-election/doyen/agent/serve"
+	"github.com/doyen-election/doyen/agent/watch"
+	"github.com/doyen-election/doyen/api"
+	"github.com/doyen-election/doyen/election"
+	"github.com/doyen-election/doyen/elector"
+	"github.com/doyen-election/doyen/membership"
+)
+
+const patience = 20 * time.Second
+
+// agent stands in for the real one: a picture to answer from, a clock, and
+// what it says to commands.
+type agent struct {
+	now     atomic.Int64
+	picture atomic.Pointer[serve.Picture]
+	hub     *watch.Hub
+	on      func(election.Input) (election.Reply, error)
+	ping    error
+	left    chan struct{}
+	client  *http.Client
+	path    string
+}
+
+func (a *agent) Ask(_ context.Context, command func(election.RequestID) election.Input) (election.Reply, error) {
+	return a.on(command(1))
+}
+func (a *agent) Ping(context.Context) error  { return a.ping }
+func (a *agent) Leave(context.Context) error { close(a.left); return nil }
+func (a *agent) clock() election.Instant     { return election.Instant(a.now.Load()) }
+
+var self = election.Holder{Peer: "peer-a", Boot: 1}
+
+func member(name string) membership.Member {
+	return membership.Member{
+		Member: election.Member{
+			Peer: election.PeerID("peer-" + name), Name: name,
+			Candidacies: []election.Candidacy{{Election: "default", Priority: 100}},
+		},
+		Status: membership.Alive,
+	}
+}
+
+// shows replaces the picture by one in which the holder leads default until the
+// instant.
+func (a *agent) shows(state elector.State, leader election.Holder, term election.Term, until election.Instant) {
+	a.picture.Store(&serve.Picture{
+		Status: &elector.Status{
+			Self:   self,
+			Quorum: elector.QuorumStatus{Enabled: true, Voters: 3, Needed: 2, Reachable: 2, Exists: true, Edge: true},
+			Contests: []elector.ContestStatus{{
+				Election: "default", State: state, Leader: leader, Term: term, ValidUntil: until,
+				Candidates: []election.PeerID{"peer-a", "peer-b"},
+			}},
+		},
+		View:     &membership.View{Members: []membership.Member{member("a"), member("b")}},
+		Names:    map[election.PeerID]string{"peer-a": "a", "peer-b": "b"},
+		Warnings: []api.Warning{},
+	})
+}
+
+// stand serves a fake agent that leads default in term 7 for one more second.
+func stand(t *testing.T, change ...func(*serve.Config)) *agent {
+	t.Helper()
+	a := &agent{hub: watch.NewHub(10), left: make(chan struct{})}
+	a.now.Store(int64(time.Hour))
+	a.shows(elector.Leading, self, 7, a.clock().Add(time.Second))
+	a.on = func(election.Input) (election.Reply, error) { return election.Reply{}, nil }
+	dir, err := os.MkdirTemp("", "doyen")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	a.path = filepath.Join(dir, "run", "s")
+	l, err := serve.Listen(a.path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := serve.Config{
+		Name: "a", Version: "1", Cluster: "x", Algorithm: "bully", Self: self, Lease: 50 * time.Millisecond,
+		Picture: a.picture.Load, Clock: a.clock, Hub: a.hub, Metrics: http.NotFoundHandler(),
+		Logger: slog.New(slog.DiscardHandler), Commands: a,
+		Owner: serve.Owner{UID: uint32(os.Geteuid()), GID: uint32(os.Getegid())},
+	}
+	for _, f := range change {
+		f(&c)
+	}
+	s := serve.New(c)
+	s.Socket(l)
+	transport := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "unix", a.path)
+	}}
+	a.client = &http.Client{Transport: transport, Timeout: patience}
+	t.Cleanup(func() {
+		transport.CloseIdleConnections()
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		_ = s.Close(ctx)
+	})
+	return a
+}
+
+func (a *agent) do(t *testing.T, method, path, body string) (int, string) {
+	t.Helper()
+	r, err := http.NewRequest(method, "http://d"+path, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	response, err := a.client.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return response.StatusCode, string(text)
+}
+
+func (a *agent) election(t *testing.T, path string) api.Election {
+	t.Helper()
+	status, text := a.do(t, "GET", path, "")
+	var e api.Election
+	if err := json.Unmarshal([]byte(text), &e); err != nil || status != http.StatusOK {
+		t.Fatalf("%s: %d %s: %v", path, status, text, err)
+	}
+	return e
+}
+
+func TestAnElectionIsAnsweredWithHowItIsKnown(t *testing.T) {
+	a := stand(t)
+	a.now.Add(int64(200 * time.Millisecond))
+	e := a.election(t, "/v1/elections/default")
+	if !e.IsLeader || e.State != "leading" || e.Leader.Name != "a" || e.Term != 7 || e.Authority != "lease" ||
+		e.LeaseRemainingMS != 800 || e.ValidUntilBoottimeNS != int64(time.Hour+time.Second) || e.Index != 10 ||
+		strings.Join(e.Candidates, ",") != "a,b" {
+		t.Errorf("got %+v", e)
+	}
+}
+
+// The picture is old, as it is when the loop hangs: the lease in it has ended.
+func TestALeaseThatEndedIsNeverNamed(t *testing.T) {
+	a := stand(t)
+	a.now.Add(int64(time.Second))
+	if e := a.election(t, "/v1/elections/default"); e.IsLeader || e.Leader != nil || e.State != "electing" || e.LeaseRemainingMS != 0 {
+		t.Errorf("got %+v", e)
+	}
+	if status, text := a.do(t, "GET", "/leader", ""); status != http.StatusServiceUnavailable || text != "" {
+		t.Errorf("/leader: %d %q", status, text)
+	}
+}
+
+func TestEveryBadCallHasItsStatusAndCode(t *testing.T) {
+	a := stand(t)
+	cases := []struct {
+		method, path, body string
+		status             int
+		code               string
+	}{
+		{"GET", "/v2/agent", "", 404, "not_found"},
+		{"GET", "/v1/elections/payments", "", 404, "not_found"},
+		{"GET", "/v1/elections/UPPER", "", 400, "bad_request"},
+		{"GET", "/v1/elections/_roster", "", 400, "bad_request"},
+		{"GET", "/v1/elections/a%2Fb", "", 400, "bad_request"},
+		{"GET", "/v1/elections/default?consistency=some", "", 400, "bad_request"},
+		{"GET", "/v1/elections/default/watch?after=x", "", 400, "bad_request"},
+		{"GET", "/v1/elections/payments/watch", "", 404, "not_found"},
+		{"GET", "/leader?election=A", "", 400, "bad_request"},
+		{"DELETE", "/v1/agent", "", 405, "bad_request"},
+		{"GET", "/v1/elections/default/resign", "", 405, "bad_request"},
+		{"POST", "/v1/elections/payments/resign", "", 404, "not_found"},
+		{"POST", "/v1/elections/default/resign", "[", 400, "bad_request"},
+		{"POST", "/v1/elections/default/transfer", "{}", 400, "bad_request"},
+		{"POST", "/v1/elections/default/transfer", `{"to":7}`, 400, "bad_request"},
+		{"POST", "/v1/elections/default/transfer", `{"to":"nobody"}`, 404, "not_found"},
+		{"POST", "/v1/drain", `{}`, 400, "bad_request"},
+		{"POST", "/v1/drain", `{"on":true} x`, 400, "bad_request"},
+		{"POST", "/v1/drain", strings.Repeat(" ", 65<<10), 413, "too_large"},
+	}
+	for _, c := range cases {
+		status, text := a.do(t, c.method, c.path, c.body)
+		var e api.Error
+		if err := json.Unmarshal([]byte(text), &e); err != nil || status != c.status || e.Err.Code != c.code || e.Err.Message == "" {
+			t.Errorf("%s %s: %d %q, want %d %s", c.method, c.path, status, text, c.status, c.code)
+		}
+	}
+}
+
+func TestABodyWithoutALengthIsBoundedToo(t *testing.T) {
+	a := stand(t)
+	response, err := a.client.Post("http://d/v1/drain", "application/json", io.MultiReader(strings.NewReader(strings.Repeat(" ", 65<<10))))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusRequestEntityTooLarge {
+		t.Errorf("status %d", response.StatusCode)
+	}
+}
+
+func TestRefusalsKeepTheirCode(t *testing.T) {
+	a := stand(t)
+	for code, status := range map[string]int{
+		"not_leader": 409, "no_candidate": 409, "no_quorum": 503, "busy": 503, "not_found": 404, "forbidden": 403,
+	} {
+		a.on = func(election.Input) (election.Reply, error) {
+			return election.Reply{Refusal: &election.Refusal{Code: code, Message: "because"}}, nil
+		}
+		got, text := a.do(t, "POST", "/v1/elections/default/resign", "")
+		if got != status || !strings.Contains(text, `"code":"`+code+`","message":"because"`) {
+			t.Errorf("%s: %d %q, want %d", code, got, text, status)
+		}
+	}
+	a.on = func(election.Input) (election.Reply, error) { return election.Reply{}, errors.New("the agent stops") }
+	if got, text := a.do(t, "POST", "/v1/drain", `{"on":false}`); got != 503 || !strings.Contains(text, "unavailable") {
+		t.Errorf("stopping: %d %q", got, text)
+	}
+}
+
+func TestOnlyTheOwnerMayChangeThings(t *testing.T) {
+	// The test's own user is not root for this agent only if it is not root.
+	if os.Geteuid() == 0 {
+		t.Skip("root may change everything; the rule itself is shown by TestAuthorization")
+	}
+	a := stand(t, func(c *serve.Config) { c.Owner = serve.Owner{UID: 1, GID: 1} })
+	if status, text := a.do(t, "POST", "/v1/drain", `{"on":true}`); status != 403 || !strings.Contains(text, "forbidden") {
+		t.Errorf("%d %q", status, text)
+	}
+}
+
+func TestTheReadOnlyListenerTakesNoChanges(t *testing.T) {
+	a := stand(t)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := serve.New(serve.Config{
+		Self: self, Picture: a.picture.Load, Clock: a.clock, Hub: watch.NewHub(0),
+		Metrics: http.NotFoundHandler(), Logger: slog.New(slog.DiscardHandler), Commands: a,
+	})
+	s.TCP(l)
+	defer s.Close(t.Context())
+	for path, want := range map[string]int{"/leader": 200, "/livez": 200, "/readyz": 200, "/v1/agent": 404, "/v1/drain": 404} {
+		response, err := http.Get("http://" + l.Addr().String() + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		response.Body.Close()
+		if response.StatusCode != want {
+			t.Errorf("%s: %d, want %d", path, response.StatusCode, want)
+		}
+	}
+}
+
+func TestLoadBalancersMayUseAnyMethod(t *testing.T) {
+	a := stand(t)
+	for _, method := range []string{"GET", "HEAD", "OPTIONS"} {
+		if status, _ := a.do(t, method, "/leader", ""); status != 200 {
+			t.Errorf("%s while leading: %d", method, status)
+		}
+	}
+	a.shows(elector.Following, election.Holder{Peer: "peer-b", Boot: 2}, 8, a.clock().Add(time.Second))
+	if status, text := a.do(t, "GET", "/leader", ""); status != 503 || text != "b\n" {
+		t.Errorf("while following: %d %q", status, text)
+	}
+}
+
+func TestLivenessIsTheLoopsAndReadinessTheQuorums(t *testing.T) {
+	a := stand(t)
+	a.ping = errors.New("hangs")
+	if status, _ := a.do(t, "GET", "/livez", ""); status != 503 {
+		t.Errorf("/livez with a hanging loop: %d", status)
+	}
+	a.picture.Store(&serve.Picture{
+		Status: &elector.Status{Self: self, Quorum: elector.QuorumStatus{Enabled: true, Voters: 3, Needed: 2, Reachable: 1}},
+		View:   &membership.View{},
+	})
+	if status, _ := a.do(t, "GET", "/readyz", ""); status != 503 {
+		t.Errorf("/readyz without leader and quorum: %d", status)
+	}
+	if e := a.election(t, "/v1/elections/default"); e.State != "no_quorum" || e.Leader != nil {
+		t.Errorf("default always exists: %+v", e)
+	}
+	if status, text := a.do(t, "GET", "/v1/agent", ""); status != 200 || !strings.Contains(text, `"state":"lost"`) {
+		t.Errorf("/v1/agent: %d %q", status, text)
+	}
+}
+
+func TestAQuorumReadNamesWhatAMajoritySays(t *testing.T) {
+	a := stand(t)
+	a.shows(elector.Following, election.Holder{Peer: "peer-b", Boot: 2}, 8, a.clock().Add(time.Second))
+	a.on = func(in election.Input) (election.Reply, error) {
+		if _, ok := in.(election.Inquire); !ok {
+			t.Errorf("asked %T", in)
+		}
+		return election.Reply{Leader: election.Standing{Term: 9, Holder: election.Holder{Peer: "peer-b", Boot: 3}, Remaining: 700 * time.Millisecond}}, nil
+	}
+	if e := a.election(t, "/v1/elections/default?consistency=quorum"); e.Authority != "quorum" || e.Term != 9 || e.Leader.Name != "b" || e.LeaseRemainingMS != 700 {
+		t.Errorf("got %+v", e)
+	}
+	a.on = func(election.Input) (election.Reply, error) { return election.Reply{}, nil }
+	if e := a.election(t, "/v1/elections/default?consistency=quorum"); e.Leader != nil || e.State != "electing" {
+		t.Errorf("nobody by majority, but got %+v", e)
+	}
+}
+
+func (a *agent) succeeds(name string, term election.Term) func(election.Input) (election.Reply, error) {
+	return func(election.Input) (election.Reply, error) {
+		a.shows(elector.Following, election.Holder{Peer: election.PeerID("peer-" + name), Boot: 2}, term, a.clock().Add(time.Hour))
+		a.hub.Publish(api.Change{Election: "default", Type: api.ChangeLeader})
+		return election.Reply{}, nil
+	}
+}
+
+func TestChangesAnswerWithTheirOutcome(t *testing.T) {
+	a := stand(t)
+	leading := a.picture.Load()
+	cases := []struct {
+		path, body, heir string
+		want             string
+	}{
+		{"/v1/elections/default/resign", "", "b", `"done":true,"message":"","leader":{"name":"b","id":"peer-b"`},
+		{"/v1/elections/default/transfer", `{"to":"b","extra":1}`, "b", `"done":true`},
+		{"/v1/elections/default/transfer", `{"to":"b"}`, "a", `"done":false,"message":"the target did not take over; a did"`},
+		{"/v1/drain", `{"on":true}`, "b", `"done":true,"message":"","leader":{"name":"b"`},
+	}
+	for _, c := range cases {
+		a.picture.Store(leading)
+		a.on = a.succeeds(c.heir, 8)
+		if status, text := a.do(t, "POST", c.path, c.body); status != 200 || !strings.Contains(text, c.want) {
+			t.Errorf("%s %s: %d %q, want %s", c.path, c.body, status, text, c.want)
+		}
+	}
+	a.picture.Store(leading)
+	a.on = func(election.Input) (election.Reply, error) { return election.Reply{}, nil }
+	if status, text := a.do(t, "POST", "/v1/elections/default/resign", ""); status != 200 || !strings.Contains(text, "nobody leads yet") {
+		t.Errorf("without a successor: %d %q", status, text)
+	}
+	if status, _ := a.do(t, "POST", "/v1/leave", ""); status != 200 {
+		t.Errorf("leave: %d", status)
+	}
+	<-a.left
+}

@@ -1,0 +1,118 @@
+package serve
+
+import (
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/doyen-election/doyen/agent/watch"
+	"github.com/doyen-election/doyen/api"
+	"github.com/doyen-election/doyen/election"
+)
+
+// watch streams the changes of an election as JSON lines, until either side
+// has enough.
+func (s *Server) watch(w http.ResponseWriter, r *http.Request) {
+	name, ok := name(w, r)
+	if !ok {
+		return
+	}
+	if _, exists := s.Picture().contest(name); !exists {
+		unknownElection(w, name)
+		return
+	}
+	after, resume := uint64(0), r.URL.Query().Has("after")
+	if resume {
+		var err error
+		if after, err = strconv.ParseUint(r.URL.Query().Get("after"), 10, 64); err != nil {
+			fail(w, http.StatusBadRequest, api.ErrorDetail{Code: api.CodeBadRequest, Message: "after must be the index of a change, a whole number"})
+			return
+		}
+	}
+	follower, err := s.Hub.Follow(string(name), after, resume)
+	if err != nil {
+		code := api.CodeUnavailable
+		if errors.Is(err, watch.ErrFull) {
+			code = api.CodeBusy
+		}
+		fail(w, http.StatusServiceUnavailable, api.ErrorDetail{Code: code, Message: err.Error()})
+		return
+	}
+	defer follower.Close()
+	w.Header().Set("Content-Type", "application/x-ndjson")
+	w.Header().Set("Cache-Control", "no-store")
+	if r.Method == http.MethodHead {
+		return
+	}
+	s.stream(&lines{w: w, control: http.NewResponseController(w)}, r, name, follower, !resume)
+}
+
+func (s *Server) stream(out *lines, r *http.Request, name election.Name, f *watch.Follower, snapshot bool) {
+	if snapshot {
+		// The index is taken before the picture: what changes in between is told
+		// again, rather than left out.
+		index := s.Hub.Index(string(name))
+		if out.send(s.snapshot(name, api.ChangeSnapshot, index, 0)) != nil {
+			return
+		}
+	} else if out.flush() != nil {
+		return
+	}
+	for {
+		select {
+		case _, open := <-f.Ready():
+			if !open {
+				return
+			}
+		case <-r.Context().Done():
+			return
+		}
+		changes, missed, index := f.Take()
+		if missed > 0 && out.send(s.snapshot(name, api.ChangeLagged, index, missed)) != nil {
+			return
+		}
+		for _, c := range changes {
+			if out.send(c) != nil {
+				return
+			}
+		}
+	}
+}
+
+// snapshot is a line that carries the whole election.
+func (s *Server) snapshot(name election.Name, kind string, index, missed uint64) api.Change {
+	p := s.Picture()
+	c, _ := p.contest(name)
+	now := s.Clock()
+	e := p.Election(c, now, index)
+	return api.Change{
+		Index: index, Time: time.Now().UTC(), Type: kind, Election: string(name),
+		Leader: e.Leader, IsLeader: e.IsLeader, Term: e.Term,
+		BoottimeNS: int64(now), Snapshot: &e, Missed: missed,
+	}
+}
+
+// lines writes JSON lines, each under its own deadline: a reader that does not
+// read for so long is cut off.
+type lines struct {
+	w       http.ResponseWriter
+	control *http.ResponseController
+}
+
+func (l *lines) send(c api.Change) error {
+	data, err := json.Marshal(c)
+	if err != nil {
+		return err
+	}
+	if err := l.control.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil {
+		return err
+	}
+	if _, err := l.w.Write(append(data, '\n')); err != nil {
+		return err
+	}
+	return l.flush()
+}
+
+func (l *lines) flush() error { return l.control.Flush() }

@@ -1,0 +1,99 @@
+package serve_test
+
+import (
+	"bufio"
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/doyen-election/doyen/api"
+)
+
+// follower reads the lines of a watch.
+type follower struct {
+	t     *testing.T
+	lines *bufio.Scanner
+}
+
+func (a *agent) watch(t *testing.T, query string) *follower {
+	t.Helper()
+	response, err := a.client.Get("http://d/v1/elections/default/watch" + query)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { response.Body.Close() })
+	return &follower{t, bufio.NewScanner(response.Body)}
+}
+
+func (f *follower) next() api.Change {
+	f.t.Helper()
+	if !f.lines.Scan() {
+		f.t.Fatalf("the watch ended: %v", f.lines.Err())
+	}
+	var c api.Change
+	if err := json.Unmarshal(f.lines.Bytes(), &c); err != nil {
+		f.t.Fatal(err)
+	}
+	return c
+}
+
+func TestAWatchBeginsWithASnapshotAndGoesOnInOrder(t *testing.T) {
+	a := stand(t)
+	f := a.watch(t, "")
+	if c := f.next(); c.Type != "snapshot" || c.Index != 10 || !c.IsLeader || c.Snapshot == nil || c.Snapshot.Term != 7 {
+		t.Errorf("first line %+v", c)
+	}
+	for want := uint64(11); want < 14; want++ {
+		a.hub.Publish(api.Change{Election: "default", Type: api.ChangeNoLeader})
+		if c := f.next(); c.Index != want || c.Type != "no_leader" {
+			t.Errorf("got %+v, want index %d", c, want)
+		}
+	}
+	if c := a.watch(t, "?after=12").next(); c.Index != 13 || c.Type != "no_leader" {
+		t.Errorf("resumed with %+v, want 13", c)
+	}
+	if c := a.watch(t, "?after=3").next(); c.Type != "lagged" || c.Missed == 0 || c.Index != 13 || c.Snapshot == nil {
+		t.Errorf("resumed from too far back with %+v, want lagged", c)
+	}
+}
+
+func TestAWatchEndsWithTheAgent(t *testing.T) {
+	a := stand(t)
+	f := a.watch(t, "")
+	f.next()
+	a.hub.Close()
+	if f.lines.Scan() {
+		t.Errorf("another line: %s", f.lines.Text())
+	}
+	if status, _ := a.do(t, "GET", "/v1/elections/default/watch", ""); status != 503 {
+		t.Errorf("a new watch: %d", status)
+	}
+}
+
+// One that reads nothing is told afterwards how much it missed; the publisher
+// never waits for it.
+func TestAWatcherThatFallsBehindIsToldSo(t *testing.T) {
+	a := stand(t)
+	f := a.watch(t, "")
+	f.next()
+	long := strings.Repeat("x", 4096)
+	for range 2000 {
+		a.hub.Publish(api.Change{Election: "default", Type: api.ChangeLeader, Reason: long})
+	}
+	seen, last := uint64(0), uint64(10)
+	for last < 2010 {
+		c := f.next()
+		if c.Type == "lagged" {
+			seen += c.Missed
+		} else {
+			seen++
+			if c.Index != last+1 {
+				t.Fatalf("%d after %d without a word", c.Index, last)
+			}
+		}
+		last = c.Index
+	}
+	if seen != 2000 {
+		t.Errorf("accounted for %d changes of 2000", seen)
+	}
+}

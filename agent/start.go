@@ -1,0 +1,105 @@
+package agent
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"syscall"
+
+	"github.com/doyen-election/doyen/agent/serve"
+	"github.com/doyen-election/doyen/agent/store"
+	"github.com/doyen-election/doyen/election"
+	"github.com/doyen-election/doyen/membership"
+	"github.com/doyen-election/doyen/transport"
+)
+
+// startError turns what an operator can put right into a *ConfigError.
+func startError(flag string, err error) error {
+	if bad, ok := errors.AsType[*store.Error](err); ok {
+		return &ConfigError{Flag: flag, Problem: bad.Path + " " + bad.Problem, Hint: bad.Hint}
+	}
+	if bad, ok := errors.AsType[*serve.SocketError](err); ok {
+		return &ConfigError{Flag: flag, Problem: bad.Path + " " + bad.Problem, Hint: bad.Hint}
+	}
+	return err
+}
+
+// portError does the same for a port. Neither library below always wraps what
+// the system said, so texts count too.
+func portError(flag, bind string, port int, err error) error {
+	at := fmt.Sprintf("%s port %d", bind, port)
+	said := func(errno syscall.Errno) bool {
+		return errors.Is(err, errno) || strings.Contains(err.Error(), errno.Error())
+	}
+	switch {
+	case said(syscall.EADDRINUSE), strings.Contains(err.Error(), "port is in use"):
+		return configError(flag, "stop who uses it (ss -tulpn tells who) or choose another one", "%s is in use", at)
+	case said(syscall.EADDRNOTAVAIL):
+		return configError("bind", "use an address that `ip addr` lists", "%s is no address of this host", bind)
+	case said(syscall.EACCES):
+		return configError(flag, "use a port above 1023", "%s may not be used by this user", at)
+	}
+	return err
+}
+
+// resetGenesis drops a pending first roster if that was asked for. A committed
+// one binds for good.
+func (a *agent) resetGenesis(s election.State) (election.State, error) {
+	if !a.cfg.ResetGenesis {
+		return s, nil
+	}
+	if s.Roster != nil {
+		return s, configError("reset-genesis", "start without it", "the first roster is committed, and binds")
+	}
+	if s.Pending == nil {
+		return s, nil
+	}
+	s.Pending = nil
+	if err := a.store.Write(s); err != nil {
+		return s, fmt.Errorf("drop pending roster: %w", err)
+	}
+	a.logger.Info("the pending first roster is dropped")
+	return s, nil
+}
+
+// listenTCP starts the optional read-only listener.
+func (a *agent) listenTCP() error {
+	if a.cfg.HTTP == "" {
+		return nil
+	}
+	l, err := net.Listen("tcp", a.cfg.HTTP)
+	if err != nil {
+		if errors.Is(err, syscall.EADDRINUSE) {
+			return configError("http", "choose another address", "%s is in use", a.cfg.HTTP)
+		}
+		return configError("http", "choose another address", "%v", err)
+	}
+	a.server.TCP(l)
+	return nil
+}
+
+// accept judges what a peer says of itself before any message is exchanged.
+func (a *agent) accept(_ election.PeerID, h transport.Hello) error {
+	if h.Cluster != a.cfg.Cluster {
+		return fmt.Errorf("agent %s belongs to cluster %q, this one to %q", h.Name, h.Cluster, a.cfg.Cluster)
+	}
+	return a.agree(h.Name, membership.Settings{Algorithm: h.Algorithm, Quorum: h.Quorum, Lease: h.Lease})
+}
+
+// judge does the same for what gossip tells.
+func (a *agent) judge(m membership.Member) error { return a.agree(m.Name, m.Settings) }
+
+// agree compares what all agents must agree on. Heartbeats may differ: whoever
+// leads sends its own, and the failure detectors learn them.
+func (a *agent) agree(name string, theirs membership.Settings) error {
+	switch {
+	case theirs.Algorithm != a.cfg.Algorithm:
+		return fmt.Errorf("agent %s runs with --algorithm %s, agent %s with %s: set the same on all", name, theirs.Algorithm, a.cfg.Name, a.cfg.Algorithm)
+	case theirs.Quorum != a.cfg.Quorum:
+		return fmt.Errorf("agent %s runs with --quorum=%t, agent %s with %t: set the same on all", name, theirs.Quorum, a.cfg.Name, a.cfg.Quorum)
+	case theirs.Lease != a.cfg.Lease:
+		return fmt.Errorf("agent %s runs with --lease %s, agent %s with %s: set the same on all", name, theirs.Lease, a.cfg.Name, a.cfg.Lease)
+	}
+	return nil
+}

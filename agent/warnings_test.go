@@ -1,0 +1,69 @@
+package agent
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/doyen-election/doyen/election"
+	"github.com/doyen-election/doyen/elector"
+	"github.com/doyen-election/doyen/membership"
+	"github.com/doyen-election/doyen/transport"
+)
+
+func TestWarningsAreLoggedOnceAndOnlyIfTheyLast(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, nil).start(t)
+		warn := func(ws ...elector.Warning) {
+			r.mu.Lock()
+			r.status.Warnings = ws
+			r.mu.Unlock()
+			r.views <- membership.View{}
+			synctest.Wait()
+		}
+		warn(elector.Warning{Code: "quorum_edge", Message: "brief"})
+		if got := r.loop.Picture().Warnings; len(got) != 1 || got[0].Code != "quorum_edge" {
+			t.Errorf("answers show %+v", got)
+		}
+		warn()
+		lasting := elector.Warning{Code: "quorum_lost", Message: "lasting"}
+		warn(lasting)
+		since := r.loop.Picture().Warnings[0].Since
+		<-time.After(3 * lease) // of the bubble's clock; nothing else happens meanwhile
+		warn(lasting)
+		if got := r.loop.Picture().Warnings[0].Since; !got.Equal(since) {
+			t.Errorf("since %s, then %s", since, got)
+		}
+		warn()
+		text := r.log.String()
+		if strings.Contains(text, "brief") || strings.Count(text, "msg=lasting") != 1 || strings.Count(text, "warning is over") != 1 {
+			t.Errorf("log:\n%s", text)
+		}
+		r.cancel()
+	})
+}
+
+func TestRefusalsAreWarnings(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, nil).start(t)
+		r.views <- membership.View{
+			Members: []membership.Member{{Member: election.Member{Peer: "b", Name: "b"}}},
+			Refused: []membership.Refusal{{Cause: membership.CauseName, Name: "a", Err: errors.New("two agents have the name a")}},
+		}
+		r.events <- transport.Refused{Peer: "b", Name: "b", Err: errors.New("runs with --lease 2s")}
+		synctest.Wait()
+		if got := r.loop.Picture().Warnings; len(got) != 2 || got[0].Code != "name_conflict" || got[1].Code != "refused_peer" ||
+			!strings.Contains(got[1].Message, "--lease 2s") {
+			t.Errorf("got %+v", got)
+		}
+		r.events <- transport.Connected{Peer: "b"}
+		r.views <- membership.View{}
+		synctest.Wait()
+		if got := r.loop.Picture().Warnings; len(got) != 0 {
+			t.Errorf("still %+v", got)
+		}
+		r.cancel()
+	})
+}

@@ -1,0 +1,172 @@
+package bully_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/doyen-election/doyen/bully"
+	"github.com/doyen-election/doyen/election"
+	"github.com/doyen-election/doyen/testbed/selectiontest"
+)
+
+const (
+	answerTimeout = selectiontest.Heartbeat
+	patience      = election.Instant(time.Second)
+)
+
+func rank(peer election.PeerID, priority int) election.Rank {
+	return election.Rank{Priority: priority, Peer: peer}
+}
+
+// middle is the field of m, with e better and a worse.
+func middle() election.Field {
+	self := rank("m", 5)
+	return election.Field{
+		Self: self, Able: true, Patience: patience,
+		Ranks: []election.Rank{rank("e", 9), self, rank("a", 1)},
+	}
+}
+
+func newBully(t *testing.T) *bully.Bully {
+	t.Helper()
+	b, err := bully.New(selectiontest.Election, bully.Config{Self: "m", Heartbeat: selectiontest.Heartbeat})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func TestNewRefusesBadConfig(t *testing.T) {
+	for _, c := range []bully.Config{{}, {Self: "m"}, {Self: "m", Heartbeat: -1}, {Heartbeat: time.Second}} {
+		if _, err := bully.New("payments", c); err == nil {
+			t.Errorf("%+v is accepted", c)
+		}
+	}
+}
+
+// TestFactsDiffer shows that of two agents that each take the other for the
+// better one exactly one goes on: both compare what each claims of itself.
+func TestFactsDiffer(t *testing.T) {
+	b := newBully(t)
+	f := middle()
+	claim := election.BullyElection{Election: selectiontest.Election, Round: 3, Rank: rank("a", 7)}
+	v := b.Receive(0, f, "a", claim) // the field still ranks a at 1
+	if len(v.Send) != 1 {
+		t.Fatalf("sends %v", v.Send)
+	}
+	if m, ok := v.Send[0].Message.(election.BullyDecline); !ok || m.Round != 3 {
+		t.Errorf("sends %v, want a Decline", v.Send)
+	}
+	if v.WakeAt != patience {
+		t.Errorf("waits until %d for the round of a better one, want %d", v.WakeAt, patience)
+	}
+}
+
+// TestAnnouncementStartsNothing shows that an idle agent stays idle.
+func TestAnnouncementStartsNothing(t *testing.T) {
+	b := newBully(t)
+	b.Receive(0, middle(), "e", election.BullyCoordinator{Election: selectiontest.Election, Term: 9, Leader: election.Holder{Peer: "e"}})
+	if b.Active() {
+		t.Error("active after a Coordinator")
+	}
+}
+
+// TestOtherElection shows that messages of another election change nothing.
+func TestOtherElection(t *testing.T) {
+	for _, m := range []election.Message{
+		election.BullyElection{Election: "other", Round: 1, Rank: rank("e", 9)},
+		election.BullyAnswer{Election: "other", Round: 1},
+		election.BullyAnswer{Election: "other"},
+		election.BullyDecline{Election: "other", Round: 1},
+		election.BullyCoordinator{Election: "other", Leader: election.Holder{Peer: "e"}},
+	} {
+		b := newBully(t)
+		b.Start(0, middle())
+		v := b.Receive(1, middle(), "e", m)
+		if len(v.Send) > 0 || v.Nominee || v.WakeAt != election.Instant(answerTimeout) {
+			t.Errorf("%T of another election: %+v", m, v)
+		}
+	}
+}
+
+// TestWaitIsProlongedOnce shows that nobody can keep another waiting by
+// repeating itself, though patience moves on with time.
+func TestWaitIsProlongedOnce(t *testing.T) {
+	b := newBully(t)
+	f := middle()
+	f.Patience = election.Instant(300 * time.Millisecond)
+	b.StandBack(0, f, rank("e", 9))
+	first := b.Tick(0, f).WakeAt
+	for now := election.Instant(time.Millisecond); now < first; now = now.Add(10 * time.Millisecond) {
+		f.Patience = now.Add(300 * time.Millisecond)
+		b.StandBack(now, f, rank("e", 9))
+		b.Receive(now, f, "e", election.BullyAnswer{Election: selectiontest.Election})
+		if v := b.Tick(now, f); v.WakeAt != first {
+			t.Fatalf("waits until %d, at first until %d", v.WakeAt, first)
+		}
+	}
+	f.Patience = first.Add(300 * time.Millisecond)
+	b.StandBack(first-1, f, rank("g", 10)) // another one, which the field does not hold
+	if v := b.Tick(first-1, f); v.WakeAt != f.Patience {
+		t.Errorf("waits until %d for another one, want %d", v.WakeAt, f.Patience)
+	}
+}
+
+// TestPatienceAlreadyOver shows that a wait lasts an answer timeout at least, so
+// that Answers and restarts can't chase each other.
+func TestPatienceAlreadyOver(t *testing.T) {
+	b := newBully(t)
+	f := middle()
+	now := 2 * patience
+	b.Start(now, f)
+	v := b.Receive(now, f, "e", election.BullyAnswer{Election: selectiontest.Election, Round: 1})
+	if v.WakeAt != now.Add(answerTimeout) || len(v.Send) > 0 {
+		t.Errorf("verdict %+v, want a wait of %s", v, answerTimeout)
+	}
+}
+
+// TestNomineeStaysNominee shows that only the elector ends a nomination: a
+// better rank heard of, a late Answer or a Coordinator does not.
+func TestNomineeStaysNominee(t *testing.T) {
+	b := newBully(t)
+	f := middle()
+	b.Start(0, f)
+	now := election.Instant(answerTimeout)
+	if v := b.Tick(now, f); !v.Nominee {
+		t.Fatalf("verdict %+v, want nominee", v)
+	}
+	b.StandBack(now, f, rank("e", 9))
+	b.Receive(now, f, "e", election.BullyAnswer{Election: selectiontest.Election, Round: 1})
+	b.Receive(now, f, "e", election.BullyCoordinator{Election: selectiontest.Election, Leader: election.Holder{Peer: "e"}})
+	if v := b.Tick(2*patience, f); v.Nominee || v.WakeAt != election.Never || !b.Active() {
+		t.Errorf("verdict %+v, active %t", v, b.Active())
+	}
+	b.Stop()
+	if b.Active() {
+		t.Error("active after Stop")
+	}
+}
+
+// TestStandBackForUnknownEndsWithTime shows that waiting for somebody the field
+// does not hold is not cut short by the field.
+func TestStandBackForUnknownEndsWithTime(t *testing.T) {
+	b := newBully(t)
+	f := middle()
+	b.StandBack(0, f, rank("g", 10))
+	if v := b.Tick(1, f); v.WakeAt != patience || len(v.Send) > 0 {
+		t.Errorf("verdict %+v, want a wait until %d", v, patience)
+	}
+	if v := b.Tick(patience, f); len(v.Send) != 1 {
+		t.Errorf("verdict %+v, want an Election to e", v)
+	}
+}
+
+// TestStandsBackOnlyForBetter shows that a worse rank delays nobody.
+func TestStandsBackOnlyForBetter(t *testing.T) {
+	b := newBully(t)
+	b.StandBack(0, middle(), rank("a", 1))
+	b.StandBack(0, middle(), rank("m", 9)) // an echo of an own, former rank
+	if b.Active() {
+		t.Error("stands back for a worse rank or for itself")
+	}
+}

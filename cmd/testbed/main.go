@@ -1,0 +1,107 @@
+// Command testbed runs agents as real processes of this machine: `up` shows
+// them live and does to them what hosts suffer, `bench` measures them.
+//
+// The package holds flags, signals and exit codes, and no other logic: that is
+// in the packages below testbed/. An exit code of 0 says that all went as it
+// should, 1 that something did not, 64 that the command line can't be
+// understood.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/doyen-election/doyen/testbed/hosts"
+)
+
+const (
+	exitFailed = 1
+	exitUsage  = 64 // EX_USAGE of sysexits.h
+)
+
+func main() {
+	// The agents of the testbed are this executable, run again.
+	if code, served := hosts.ServeAgent(os.Args, os.Stderr); served {
+		os.Exit(code)
+	}
+	// The first signal asks for a clean end; the second one is not caught, and
+	// the agents die with this process.
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	context.AfterFunc(ctx, stop)
+	os.Exit(run(ctx, os.Args, os.Stdin, os.Stdout, os.Stderr))
+}
+
+// run does what the arguments say and returns the exit code.
+func run(ctx context.Context, args []string, stdin *os.File, stdout, stderr io.Writer) int {
+	app := &cli.App{
+		Name:        "testbed",
+		HelpName:    "testbed",
+		Usage:       "run agents on this machine, see them elect, and measure them",
+		Writer:      stdout,
+		ErrWriter:   stderr,
+		HideVersion: true,
+		Commands:    []*cli.Command{upCommand(stdin)},
+		// The exit code is run's to return: nothing else may end the process.
+		ExitErrHandler: func(*cli.Context, error) {},
+		OnUsageError:   onUsageError,
+		Action: func(c *cli.Context) error {
+			if c.NArg() > 0 {
+				return usage("`testbed help` lists the commands", "unknown command %q", c.Args().First())
+			}
+			return usage("`testbed help` lists the commands", "no command given")
+		},
+	}
+	for _, c := range app.Commands {
+		action := c.Action
+		c.OnUsageError = onUsageError
+		c.HideHelpCommand = true
+		c.Action = func(ctx *cli.Context) error {
+			if ctx.NArg() > 0 {
+				return usage("a flag that is true or false takes its value after =, as in --quorum=false",
+					"%s takes no arguments, got %q", ctx.Command.Name, ctx.Args().First())
+			}
+			return action(ctx)
+		}
+	}
+	return report(stderr, app.RunContext(ctx, args))
+}
+
+// usageError is a command line that can't be understood.
+type usageError struct{ what, hint string }
+
+func (e *usageError) Error() string { return e.what }
+
+func usage(hint, format string, args ...any) error {
+	return &usageError{fmt.Sprintf(format, args...), hint}
+}
+
+func onUsageError(c *cli.Context, err error, _ bool) error {
+	hint := "`testbed help` lists the commands"
+	if c.Command != nil && c.Command.Name != "" && c.Command.Name != "testbed" {
+		hint = "`testbed " + c.Command.Name + " --help` lists the flags"
+	}
+	return &usageError{err.Error(), hint}
+}
+
+// report says on stderr what failed and what to do, and returns the exit code.
+func report(stderr io.Writer, err error) int {
+	if err == nil {
+		return 0
+	}
+	for line := range strings.Lines(err.Error()) {
+		fmt.Fprintf(stderr, "testbed: %s\n", strings.TrimRight(line, "\n"))
+	}
+	if e, ok := errors.AsType[*usageError](err); ok {
+		fmt.Fprintf(stderr, "hint: %s\n", e.hint)
+		return exitUsage
+	}
+	return exitFailed
+}

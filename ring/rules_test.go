@@ -1,0 +1,297 @@
+package ring_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/doyen-election/doyen/election"
+	"github.com/doyen-election/doyen/ring"
+	"github.com/doyen-election/doyen/testbed/selectiontest"
+)
+
+const patience = election.Instant(time.Second)
+
+func rank(peer election.PeerID, priority int) election.Rank {
+	return election.Rank{Priority: priority, Peer: peer}
+}
+
+// middle is the field of m, with e better and a worse. The ring is a, e, m.
+func middle() election.Field {
+	self := rank("m", 5)
+	return election.Field{
+		Self: self, Able: true, Patience: patience,
+		Ranks: []election.Rank{rank("e", 9), self, rank("a", 1)},
+	}
+}
+
+func token(best election.Rank, number uint64) election.RingElection {
+	return election.RingElection{
+		Election: selectiontest.Election, Best: best,
+		Round: election.RoundID{Origin: best.Peer, Number: number},
+	}
+}
+
+func newRing(t *testing.T) *ring.Ring {
+	t.Helper()
+	r, err := ring.New(selectiontest.Election, ring.Config{Self: "m", Heartbeat: selectiontest.Heartbeat})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// tokens returns the tokens that the verdict sends, and to whom the first goes.
+func tokens(v election.Verdict) (sent []election.RingElection, to election.PeerID) {
+	for _, e := range v.Send {
+		if m, ok := e.Message.(election.RingElection); ok {
+			if len(sent) == 0 {
+				to = e.To
+			}
+			sent = append(sent, m)
+		}
+	}
+	return sent, to
+}
+
+func TestNewRefusesBadConfig(t *testing.T) {
+	for _, c := range []ring.Config{{}, {Self: "m"}, {Self: "m", Heartbeat: 3}, {Heartbeat: time.Second}} {
+		if _, err := ring.New("payments", c); err == nil {
+			t.Errorf("%+v is accepted", c)
+		}
+	}
+}
+
+// TestStaleOwnToken shows that an own token of an earlier round, or one that
+// comes home while no round is under way, nominates nobody.
+func TestStaleOwnToken(t *testing.T) {
+	r := newRing(t)
+	f := middle()
+	own := func(number uint64) election.Verdict {
+		return r.Receive(1, f, "e", token(f.Self, number))
+	}
+	r.Start(0, f)
+	r.Stop()
+	if v := own(1); v.Nominee || r.Active() {
+		t.Errorf("idle: %+v", v)
+	}
+	r.Start(1, f)
+	if v := own(1); v.Nominee {
+		t.Errorf("in the second round: %+v", v)
+	}
+	if v := own(2); !v.Nominee {
+		t.Errorf("token of the second round: %+v", v)
+	}
+	if v := own(2); v.Nominee {
+		t.Errorf("repeated: %+v", v)
+	}
+}
+
+// TestRankChangedOnTheWay shows that a token with a former rank nominates
+// nobody: others have compared that one.
+func TestRankChangedOnTheWay(t *testing.T) {
+	r := newRing(t)
+	f := middle()
+	r.Start(0, f)
+	former := f.Self
+	f.Self = rank("m", 2)
+	v := r.Receive(1, f, "e", token(former, 1))
+	sent, _ := tokens(v)
+	if v.Nominee || len(sent) != 1 || sent[0].Best != f.Self || sent[0].Round.Number != 2 {
+		t.Errorf("verdict %+v, want a new token", v)
+	}
+}
+
+// TestUnableTakesNothingHome shows that an agent that became unable while its
+// token was out is no nominee.
+func TestUnableTakesNothingHome(t *testing.T) {
+	r := newRing(t)
+	f := middle()
+	r.Start(0, f)
+	f.Able, f.Ranks = false, []election.Rank{rank("e", 9), rank("a", 1)}
+	if v := r.Receive(1, f, "e", token(f.Self, 1)); v.Nominee || r.Active() {
+		t.Errorf("verdict %+v, active %t", v, r.Active())
+	}
+}
+
+// TestTokenOfStrangerDies shows that a token whose best is not in the field is
+// acknowledged, and replaced or swallowed, but never passed on.
+func TestTokenOfStrangerDies(t *testing.T) {
+	r := newRing(t)
+	f := middle()
+	for i, want := range []int{1, 0} { // replaced once, swallowed then
+		v := r.Receive(1, f, "e", token(rank("z", 99), uint64(i)))
+		sent, _ := tokens(v)
+		if len(sent) != want || want == 1 && sent[0].Best != f.Self {
+			t.Errorf("token %d: sends %v", i, v.Send)
+		}
+		if _, ok := v.Send[0].Message.(election.RingAck); !ok {
+			t.Errorf("token %d is not acknowledged: %v", i, v.Send)
+		}
+	}
+	f.Able = false
+	if sent, _ := tokens(r.Receive(1, f, "e", token(rank("z", 99), 7))); len(sent) > 0 {
+		t.Errorf("unable, and passes on %v", sent)
+	}
+}
+
+// TestRestartedOrigin shows that an agent that counts its rounds anew after a
+// restart is not taken for a repetition.
+func TestRestartedOrigin(t *testing.T) {
+	r := newRing(t)
+	f := middle()
+	former, now := rank("e", 9), rank("e", 9)
+	now.JoinedAt = 5
+	r.Receive(1, f, "a", token(former, 40))
+	if sent, _ := tokens(r.Receive(2, f, "a", token(now, 1))); len(sent) != 1 {
+		t.Errorf("passes on %v, want the token of the restarted origin", sent)
+	}
+}
+
+// TestForeignAck shows that only the candidate a token went to acknowledges it.
+func TestForeignAck(t *testing.T) {
+	r := newRing(t)
+	f := middle()
+	r.Start(0, f) // to a
+	hop := election.Instant(hopTimeout)
+	ack := election.RingAck{Election: selectiontest.Election, Round: election.RoundID{Origin: "m", Number: 1}, Best: "m"}
+	if v := r.Receive(1, f, "e", ack); v.WakeAt != hop {
+		t.Errorf("an ack of e: wakes at %d, want %d", v.WakeAt, hop)
+	}
+	ack.Round.Number = 2
+	if v := r.Receive(1, f, "a", ack); v.WakeAt != hop {
+		t.Errorf("an ack of another round: wakes at %d, want %d", v.WakeAt, hop)
+	}
+	ack.Round.Number = 1
+	if v := r.Receive(1, f, "a", ack); v.WakeAt <= patience {
+		t.Errorf("the ack of a: wakes at %d", v.WakeAt)
+	}
+}
+
+// TestWaitsForTheBestHeardOf shows that a token passed on for a candidate worse
+// than the one waited for does not prolong that wait.
+func TestWaitsForTheBestHeardOf(t *testing.T) {
+	r := newRing(t)
+	f := middle()
+	f.Ranks = append([]election.Rank{rank("z", 10)}, f.Ranks...)
+	pass := func(best election.Rank) election.Instant {
+		sent, to := tokens(r.Receive(1, f, "e", token(best, 1)))
+		if len(sent) != 1 || to != "z" {
+			t.Fatalf("passes %v on to %s", sent, to)
+		}
+		return r.Receive(1, f, "z", election.RingAck{
+			Election: selectiontest.Election, Round: sent[0].Round, Best: best.Peer,
+		}).WakeAt
+	}
+	first := pass(rank("z", 10))
+	f.Patience = f.Patience.Add(time.Second)
+	if got := pass(rank("e", 9)); got != first {
+		t.Errorf("waits until %d, for the best until %d", got, first)
+	}
+}
+
+// TestStandsBackOnlyForBetter shows that a worse rank delays nobody, and that
+// nobody prolongs a wait by repeating itself.
+func TestStandsBackOnlyForBetter(t *testing.T) {
+	r := newRing(t)
+	f := middle()
+	r.StandBack(0, f, rank("a", 1))
+	r.StandBack(0, f, rank("m", 9))
+	if r.Active() {
+		t.Fatal("stands back for a worse rank or for itself")
+	}
+	r.StandBack(0, f, rank("e", 9))
+	f.Patience = 2 * patience
+	r.StandBack(1, f, rank("e", 9))
+	if v := r.Tick(1, f); v.WakeAt != patience {
+		t.Errorf("waits until %d, want %d", v.WakeAt, patience)
+	}
+	r.StandBack(2, f, rank("g", 10))
+	if v := r.Tick(2, f); v.WakeAt != 2*patience {
+		t.Errorf("waits until %d for a better one still, want %d", v.WakeAt, 2*patience)
+	}
+}
+
+// TestStopForgetsTheOwnToken shows that no retransmission outlives the round.
+func TestStopForgetsTheOwnToken(t *testing.T) {
+	r := newRing(t)
+	f := middle()
+	r.Start(0, f)
+	r.Stop()
+	if v := r.Tick(patience, f); len(v.Send) > 0 || v.Nominee || v.WakeAt != election.Never {
+		t.Errorf("verdict %+v after Stop", v)
+	}
+}
+
+// TestOtherElection shows that messages of another election, and tokens whose
+// origin is not their best, change nothing.
+func TestOtherElection(t *testing.T) {
+	foreign := token(rank("e", 9), 1)
+	foreign.Election = "other"
+	mixed := token(rank("e", 9), 1)
+	mixed.Round.Origin = "a"
+	for _, m := range []election.Message{
+		foreign, mixed,
+		election.RingAck{Election: "other", Round: election.RoundID{Origin: "m", Number: 1}, Best: "m"},
+		election.RingElected{Election: "other", Term: 9, Leader: election.Holder{Peer: "e"}},
+	} {
+		r := newRing(t)
+		r.Start(0, middle())
+		if v := r.Receive(1, middle(), "a", m); len(v.Send) > 0 || v.WakeAt != election.Instant(hopTimeout) {
+			t.Errorf("%+v: %+v", m, v)
+		}
+	}
+}
+
+// TestEntersAgainOnceTheBestIsGone shows that who waited for a candidate that
+// left may enter its own token once more when a worse one comes by.
+func TestEntersAgainOnceTheBestIsGone(t *testing.T) {
+	r := newRing(t)
+	f := middle()
+	without := f
+	f.Ranks = append([]election.Rank{rank("z", 10)}, f.Ranks...)
+	r.Receive(0, f, "e", token(rank("z", 10), 1))
+	if sent, _ := tokens(r.Receive(1, f, "e", token(rank("a", 1), 1))); len(sent) > 0 {
+		t.Errorf("sends %v while the best is there", sent)
+	}
+	r.Tick(2, without)
+	sent, _ := tokens(r.Receive(3, without, "e", token(rank("a", 1), 2)))
+	if len(sent) != 1 || sent[0].Best != f.Self {
+		t.Errorf("sends %v, want its own token", sent)
+	}
+}
+
+// TestYieldingDropsTheOwnToken shows that an own token that was overtaken by a
+// better one is not sent again.
+func TestYieldingDropsTheOwnToken(t *testing.T) {
+	r := newRing(t)
+	f := middle()
+	r.Start(0, f)
+	r.Receive(1, f, "e", token(rank("e", 9), 1))
+	v := r.Tick(election.Instant(2*hopTimeout), f)
+	for sent, to := tokens(v); len(sent) > 0; sent = sent[1:] {
+		if sent[0].Best == f.Self {
+			t.Errorf("sends its own token again, to %s", to)
+		}
+	}
+}
+
+// TestForgetsWhoLeft shows that nothing is remembered of origins that left.
+func TestForgetsWhoLeft(t *testing.T) {
+	r := newRing(t)
+	f := middle()
+	alone := f
+	alone.Ranks = []election.Rank{f.Self}
+	for i := range 100 {
+		better := rank(election.PeerID("x"+string(rune('A'+i))), 10)
+		f.Ranks = []election.Rank{better, f.Self}
+		r.Receive(election.Instant(i), f, "e", token(better, 1))
+	}
+	if got := r.Remembered(); got > 3 {
+		t.Errorf("remembers %d things of a field of 2", got)
+	}
+	r.Stop()
+	r.Tick(patience, alone)
+	if got := r.Remembered(); got != 0 {
+		t.Errorf("remembers %d things of a field of 1", got)
+	}
+}

@@ -1,0 +1,155 @@
+package hosts
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+)
+
+// Cluster is a set of hosts that know each other.
+type Cluster struct {
+	dir     *Dir
+	hosts   []*Host
+	spawner *spawner
+}
+
+// New lays out a cluster, with a key of its own, and starts nothing. The caller
+// must Close it.
+func New(c Config) (*Cluster, error) {
+	if c.Program == nil {
+		return nil, errors.New("lay out a cluster: no program to run")
+	}
+	if err := c.Check(); err != nil {
+		return nil, err
+	}
+	called := c.Names()
+	where, err := places(c.Agents)
+	if err != nil {
+		return nil, err
+	}
+	dir, err := NewDir()
+	if err != nil {
+		return nil, err
+	}
+	key := filepath.Join(dir.Path, "key")
+	if err := writeKey(key); err != nil {
+		return nil, errors.Join(err, dir.Close())
+	}
+	cluster := &Cluster{dir: dir, spawner: newSpawner()}
+	for i := range called {
+		h, err := cluster.lay(c, key, called, where, i)
+		if err != nil {
+			cluster.spawner.close()
+			return nil, errors.Join(err, dir.Close())
+		}
+		cluster.hosts = append(cluster.hosts, h)
+	}
+	return cluster, nil
+}
+
+func writeKey(path string) error {
+	var key [32]byte
+	if _, err := rand.Read(key[:]); err != nil {
+		return fmt.Errorf("make a cluster key: %w", err)
+	}
+	if err := os.WriteFile(path, []byte(base64.StdEncoding.EncodeToString(key[:])+"\n"), 0o600); err != nil {
+		return fmt.Errorf("write the cluster key: %w", err)
+	}
+	return nil
+}
+
+// maxSeeds is how many other agents each is told of; gossip finds the rest.
+const maxSeeds = 3
+
+// lay makes the i-th host.
+func (cluster *Cluster) lay(c Config, key string, called []string, where []place, i int) (*Host, error) {
+	dir := filepath.Join(cluster.dir.Path, called[i])
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("lay out %s: %w", called[i], err)
+	}
+	config := c.common()
+	config.Name = called[i]
+	config.DataDir, config.KeyFile = filepath.Join(dir, "data"), key
+	config.Socket = filepath.Join(cluster.dir.Path, called[i]+".sock")
+	config.Bind = where[i].addr.String()
+	config.GossipPort, config.PeerPort = where[i].gossip, where[i].peer
+	config.Voters = called[:min(len(called), maxVoters)]
+	for j, p := range where {
+		if j != i && len(config.Join) < maxSeeds {
+			config.Join = append(config.Join, net.JoinHostPort(p.addr.String(), strconv.Itoa(p.gossip)))
+		}
+	}
+	config, err := config.Resolve()
+	if err != nil {
+		return nil, fmt.Errorf("configure %s: %w", called[i], err)
+	}
+	if err := config.Validate(); err != nil {
+		return nil, fmt.Errorf("configure %s: %w", called[i], err)
+	}
+	return &Host{config: config, dir: dir, program: c.Program, spawner: cluster.spawner, onExit: c.OnExit}, nil
+}
+
+// Hosts returns every host, in the order of their names' letters.
+func (c *Cluster) Hosts() []*Host { return c.hosts }
+
+// Host returns the host of that name.
+func (c *Cluster) Host(name string) (*Host, bool) {
+	for _, h := range c.hosts {
+		if h.Name() == name {
+			return h, true
+		}
+	}
+	return nil, false
+}
+
+// Close ends every agent and removes every file: it asks the agents to end,
+// kills those that still run when ctx ends (at once, if it has ended), and
+// waits for all of them.
+func (c *Cluster) Close(ctx context.Context) error {
+	for _, h := range c.hosts {
+		h.close()
+		if ctx.Err() == nil {
+			_, _ = h.Terminate() // it may be down
+			_, _ = h.Thaw()      // a frozen one would not hear
+		}
+	}
+	var errs []error
+	for _, h := range c.hosts {
+		select {
+		case <-h.Done():
+		case <-ctx.Done():
+			errs = append(errs, h.end())
+		}
+	}
+	c.spawner.close()
+	return errors.Join(append(errs, c.dir.Close())...)
+}
+
+// patience is how long a killed process may take to be gone: one that waits for
+// a broken disk in the kernel never is.
+const patience = 5 * time.Second
+
+// end kills the process, if there is one, and waits for its end.
+func (h *Host) end() error {
+	_, _ = h.Kill()
+	select {
+	case <-h.Done():
+		return nil
+	case <-time.After(patience):
+		return fmt.Errorf("end %s: process %d was killed and is still there", h.Name(), h.PID())
+	}
+}
+
+// close lets no further process start.
+func (h *Host) close() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.closed = true
+}

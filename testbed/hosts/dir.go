@@ -1,0 +1,107 @@
+package hosts
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+)
+
+const (
+	dirPrefix = "doyen-testbed-"
+	// maxDir leaves room for a socket's name: a socket's path may have 103 bytes
+	// where the system allows the least.
+	maxDir = 103 - len("/omicron.sock")
+)
+
+// Dir is a temporary directory that does not outlive its owner for long: while
+// the owner lives it holds a lock on a file in it, and whoever makes the next
+// one removes those whose lock is free.
+type Dir struct {
+	Path string
+	lock *os.File
+}
+
+// NewDir makes a directory, for this user only, below the system's temporary
+// one, and removes those that killed testbeds of this user left there.
+func NewDir() (*Dir, error) {
+	parent := os.TempDir()
+	if len(parent)+len("/"+dirPrefix)+10 > maxDir {
+		parent = "/tmp"
+	}
+	sweep(parent)
+	path, err := os.MkdirTemp(parent, dirPrefix)
+	if err != nil {
+		return nil, fmt.Errorf("make a directory for the agents: %w", err)
+	}
+	d := &Dir{Path: path}
+	if err := d.hold(); err != nil {
+		os.RemoveAll(path)
+		return nil, fmt.Errorf("lock %s: %w", path, err)
+	}
+	return d, nil
+}
+
+// hold gives the directory its lock. The file gets its name once it is locked:
+// nobody ever sees it free while its owner lives.
+func (d *Dir) hold() error {
+	unnamed := filepath.Join(d.Path, "lock.new")
+	lock, err := os.OpenFile(unnamed, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
+	if err != nil {
+		return err
+	}
+	err = syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+	if err == nil {
+		err = os.Rename(unnamed, filepath.Join(d.Path, "lock"))
+	}
+	if err != nil {
+		lock.Close()
+		return err
+	}
+	d.lock = lock
+	return nil
+}
+
+// Close removes the directory and all that is in it.
+func (d *Dir) Close() error {
+	err := os.RemoveAll(d.Path)
+	d.lock.Close()
+	if err != nil {
+		return fmt.Errorf("remove the agents' files: %w", err)
+	}
+	return nil
+}
+
+// sweep removes what nobody holds. What it can't remove it leaves to the next.
+func sweep(parent string) {
+	entries, err := os.ReadDir(parent)
+	if err != nil {
+		return
+	}
+	for _, e := range entries {
+		path := filepath.Join(parent, e.Name())
+		if strings.HasPrefix(e.Name(), dirPrefix) && ours(path) && abandoned(path) {
+			os.RemoveAll(path)
+		}
+	}
+}
+
+// ours reports a directory of this user, and not a link to one.
+func ours(path string) bool {
+	info, err := os.Lstat(path)
+	if err != nil || !info.IsDir() {
+		return false
+	}
+	owner, ok := info.Sys().(*syscall.Stat_t)
+	return ok && int(owner.Uid) == os.Geteuid()
+}
+
+func abandoned(path string) bool {
+	lock, err := os.OpenFile(filepath.Join(path, "lock"), os.O_RDWR|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return false // one that is being made, or none of ours
+	}
+	defer lock.Close()
+	return syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) == nil
+}

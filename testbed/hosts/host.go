@@ -1,0 +1,217 @@
+package hosts
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+
+	"github.com/doyen-election/doyen/agent"
+	"github.com/doyen-election/doyen/agent/boottime"
+	"github.com/doyen-election/doyen/election"
+)
+
+// Status is what a host's process does.
+type Status string
+
+const (
+	Down    Status = "down"
+	Running Status = "running"
+	Frozen  Status = "frozen" // by SIGSTOP
+)
+
+var (
+	// ErrDown says that there is no process to do something to.
+	ErrDown = errors.New("it is down")
+	// ErrUp says that there is a process already.
+	ErrUp = errors.New("it is up")
+)
+
+// Exit is the end of an agent's process.
+type Exit struct {
+	Host  string
+	At    election.Instant // when it was noticed, at most milliseconds late
+	How   string           // "signal: killed", "exit status 78", "exit status 0"
+	Clean bool             // it ended by itself, with status 0
+	Said  string           // the last line of its log
+}
+
+// Host is one agent's place on this machine, and its process while one runs.
+// Its methods may be called by several goroutines at once.
+type Host struct {
+	config  agent.Config
+	dir     string
+	program Program
+	spawner *spawner
+	onExit  func(Exit)
+
+	mu      sync.Mutex
+	process *process // the newest one, nil before the first
+	closed  bool
+}
+
+type process struct {
+	cmd    *exec.Cmd
+	frozen bool
+	done   chan struct{} // closed once it ended and was told to onExit
+}
+
+func (p *process) ended() bool {
+	select {
+	case <-p.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// Name is the agent's name.
+func (h *Host) Name() string { return h.config.Name }
+
+// Config is the agent's configuration.
+func (h *Host) Config() agent.Config { return h.config }
+
+// Log is the path of what the agent's processes wrote to stderr.
+func (h *Host) Log() string { return filepath.Join(h.dir, "log") }
+
+// Status tells whether a process runs.
+func (h *Host) Status() Status {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	switch {
+	case h.process == nil || h.process.ended():
+		return Down
+	case h.process.frozen:
+		return Frozen
+	}
+	return Running
+}
+
+// PID returns the process's, 0 if there is none.
+func (h *Host) PID() int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.process == nil || h.process.ended() {
+		return 0
+	}
+	return h.process.cmd.Process.Pid
+}
+
+// Done is closed once the newest process ended. Before the first start it is
+// closed already.
+func (h *Host) Done() <-chan struct{} {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.process == nil {
+		closed := make(chan struct{})
+		close(closed)
+		return closed
+	}
+	return h.process.done
+}
+
+// Start runs the agent, with the data its former life left. It returns the
+// instant just before the process was made; ErrUp if one runs.
+func (h *Host) Start() (election.Instant, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.closed {
+		return 0, fmt.Errorf("start %s: the testbed is closed", h.Name())
+	}
+	if h.process != nil && !h.process.ended() {
+		return 0, fmt.Errorf("start %s: %w", h.Name(), ErrUp)
+	}
+	cmd, err := h.program.Command(h.config, h.dir)
+	if err != nil {
+		return 0, fmt.Errorf("start %s: %w", h.Name(), err)
+	}
+	log, err := os.OpenFile(h.Log(), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return 0, fmt.Errorf("start %s: %w", h.Name(), err)
+	}
+	defer log.Close()
+	cmd.Stdout, cmd.Stderr, cmd.Dir, cmd.Env = log, log, h.dir, environment()
+	// The end of the testbed closes it, see dieWithParent; so does cmd.Wait.
+	if _, err := cmd.StdinPipe(); err != nil {
+		return 0, fmt.Errorf("start %s: %w", h.Name(), err)
+	}
+	at := boottime.Now()
+	if err := h.spawner.start(cmd); err != nil {
+		return 0, fmt.Errorf("start %s: %w", h.Name(), err)
+	}
+	h.process = &process{cmd: cmd, done: make(chan struct{})}
+	go h.await(h.process)
+	return at, nil
+}
+
+// await reports the process's end.
+func (h *Host) await(p *process) {
+	err := p.cmd.Wait()
+	exit := Exit{Host: h.Name(), At: boottime.Now(), How: p.cmd.ProcessState.String(), Clean: err == nil, Said: lastLine(h.Log())}
+	close(p.done)
+	if h.onExit != nil {
+		h.onExit(exit)
+	}
+}
+
+// Kill ends the process at once (SIGKILL), as a crash does. Like the other
+// faults it returns the instant just before the signal, and ErrDown if there
+// is no process.
+func (h *Host) Kill() (election.Instant, error) { return h.signal("kill", syscall.SIGKILL) }
+
+// Terminate asks the process to end (SIGTERM), which hands over first. A frozen
+// one ends once it is thawed.
+func (h *Host) Terminate() (election.Instant, error) { return h.signal("terminate", syscall.SIGTERM) }
+
+// Freeze stops the process without its knowledge (SIGSTOP), as a paused virtual
+// machine is.
+func (h *Host) Freeze() (election.Instant, error) { return h.signal("freeze", syscall.SIGSTOP) }
+
+// Thaw lets a frozen process go on (SIGCONT).
+func (h *Host) Thaw() (election.Instant, error) { return h.signal("thaw", syscall.SIGCONT) }
+
+func (h *Host) signal(what string, s syscall.Signal) (election.Instant, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.process == nil || h.process.ended() {
+		return 0, fmt.Errorf("%s %s: %w", what, h.Name(), ErrDown)
+	}
+	at := boottime.Now()
+	if err := h.process.cmd.Process.Signal(s); err != nil {
+		if errors.Is(err, os.ErrProcessDone) {
+			err = ErrDown
+		}
+		return 0, fmt.Errorf("%s %s: %w", what, h.Name(), err)
+	}
+	switch s {
+	case syscall.SIGSTOP:
+		h.process.frozen = true
+	case syscall.SIGCONT:
+		h.process.frozen = false
+	}
+	return at, nil
+}
+
+// maxSaid bounds what is read of the end of a log, in bytes.
+const maxSaid = 4096
+
+// lastLine returns the last line of a file, or "".
+func lastLine(path string) string {
+	file, err := os.Open(path)
+	if err != nil {
+		return ""
+	}
+	defer file.Close()
+	info, err := file.Stat()
+	if err != nil {
+		return ""
+	}
+	end := make([]byte, min(info.Size(), maxSaid))
+	n, _ := file.ReadAt(end, info.Size()-int64(len(end)))
+	lines := strings.Split(strings.TrimSpace(string(end[:n])), "\n")
+	return lines[len(lines)-1]
+}

@@ -1,0 +1,120 @@
+package hosts
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"github.com/doyen-election/doyen/agent"
+)
+
+// Program is what runs as an agent.
+type Program interface {
+	// Command returns a command, not yet started, that runs an agent of the given
+	// configuration, which is complete. It may keep files in dir, which exists and
+	// is the agent's own.
+	Command(c agent.Config, dir string) (*exec.Cmd, error)
+}
+
+// Binary is the product: the executable of cmd/doyen.
+type Binary struct{ Path string }
+
+// Command runs `doyen agent` with a configuration file.
+func (b Binary) Command(c agent.Config, dir string) (*exec.Cmd, error) {
+	path := filepath.Join(dir, "config.yaml")
+	file, err := os.Create(path)
+	if err != nil {
+		return nil, fmt.Errorf("write a configuration file: %w", err)
+	}
+	if err := errors.Join(c.Fprint(file), file.Close()); err != nil {
+		return nil, fmt.Errorf("write %s: %w", path, err)
+	}
+	return exec.Command(b.Path, "agent", "--config", path), nil
+}
+
+// Self is this very executable, run again: it needs no second build. Its main
+// function must call ServeAgent before anything else.
+type Self struct{}
+
+// selfArgument makes this executable an agent. It is no command for people.
+const selfArgument = "agent-of-testbed"
+
+// Command runs this executable with the hidden argument and the configuration
+// in a file.
+func (Self) Command(c agent.Config, dir string) (*exec.Cmd, error) {
+	executable, err := os.Executable()
+	if err != nil {
+		return nil, fmt.Errorf("find this executable: %w", err)
+	}
+	encoded, err := json.Marshal(c)
+	if err != nil {
+		return nil, fmt.Errorf("encode a configuration: %w", err)
+	}
+	path := filepath.Join(dir, "config.json")
+	if err := os.WriteFile(path, encoded, 0o600); err != nil {
+		return nil, fmt.Errorf("write a configuration file: %w", err)
+	}
+	return exec.Command(executable, selfArgument, path), nil
+}
+
+// ServeAgent runs an agent, the same that `doyen agent` runs, if that is what
+// this process was started for; args are the process's. It returns false at
+// once if not, else the exit code once the agent ended.
+func ServeAgent(args []string, stderr io.Writer) (code int, served bool) {
+	if len(args) != 3 || args[1] != selfArgument {
+		return 0, false
+	}
+	go dieWithParent()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := runAgent(ctx, args[2], stderr); err != nil {
+		fmt.Fprintf(stderr, "doyen: %v\n", err)
+		return 1, true
+	}
+	return 0, true
+}
+
+func runAgent(ctx context.Context, path string, stderr io.Writer) error {
+	encoded, err := os.ReadFile(path)
+	if err != nil {
+		return fmt.Errorf("read the configuration: %w", err)
+	}
+	var c agent.Config
+	if err := json.Unmarshal(encoded, &c); err != nil {
+		return fmt.Errorf("decode the configuration %s: %w", path, err)
+	}
+	if c, err = c.Resolve(); err != nil {
+		return err
+	}
+	if err := c.Validate(); err != nil {
+		return err
+	}
+	return agent.Run(ctx, c, stderr)
+}
+
+// dieWithParent ends this process when the testbed is gone, on systems where
+// the kernel does not: the testbed holds the other end of stdin open, and never
+// writes.
+func dieWithParent() {
+	_, _ = io.Copy(io.Discard, os.Stdin)
+	_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+}
+
+// environment is this process's without what would reconfigure an agent.
+func environment() []string {
+	var kept []string
+	for _, v := range os.Environ() {
+		if !strings.HasPrefix(v, "DOYEN_") && !strings.HasPrefix(v, "NOTIFY_SOCKET=") {
+			kept = append(kept, v)
+		}
+	}
+	return kept
+}

@@ -1,0 +1,56 @@
+package live
+
+import (
+	"time"
+
+	"github.com/doyen-election/doyen/testbed/hosts"
+)
+
+// Model is everything the screen shows.
+type Model struct {
+	Agents    []Row
+	Algorithm string
+	Profile   string
+	Quorum    bool
+	Heartbeat time.Duration
+	Lease     time.Duration
+	Elapsed   time.Duration
+	Leader    string // "": nobody says that it leads
+	Term      uint64
+	Remaining time.Duration   // of the leader's lease
+	Takeovers []time.Duration // from the fault to the next leader
+	Together  time.Duration   // two leaders at once
+	Selected  int             // index into Agents
+	Lines     []Line          // oldest first
+	Ask       string          // how the selected agent is asked, without the path of its socket
+}
+
+// Row is one agent.
+type Row struct {
+	Name    string
+	Status  hosts.Status
+	State   string // one of api's State constants, "" if it does not answer
+	Leads   bool
+	Follows string
+	Term    uint64
+	Addr    string
+	Socket  string
+}
+
+// Mood is what a line is about, and so its colour.
+type Mood int
+
+// The moods of a line.
+const (
+	Plain Mood = iota
+	Good       // somebody leads, all agree
+	Bad        // a fault, a failure
+	Faint      // in passing
+)
+
+// Line is something that happened.
+type Line struct {
+	At   time.Duration // since the start
+	Mood Mood
+	Text string
+}

@@ -1,0 +1,82 @@
+package observe
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/doyen-election/doyen/election"
+)
+
+// Claim is one agent's claim to lead under one term.
+type Claim struct {
+	Agent string
+	Term  uint64
+	Start election.Instant
+	// Until is the latest deadline the agent was heard to tell, 0 if none.
+	Until election.Instant
+	// Ended is when the agent itself stopped to claim; Never if it did not.
+	Ended election.Instant
+	// Silent says that the agent was frozen during the claim, or killed: programs
+	// may act under it to the deadline they were told, and no longer.
+	Silent bool
+}
+
+// span is a stretch of time, its end not included.
+type span struct{ from, to election.Instant }
+
+// span returns when the claim held. With a lease of 0 there are no deadlines.
+func (c Claim) span(lease time.Duration) span {
+	if !c.Silent || lease == 0 {
+		return span{c.Start, c.Ended}
+	}
+	until := c.Until
+	if until == 0 {
+		until = c.Start.Add(lease) // the longest that it can have told
+	}
+	return span{c.Start, max(c.Start, min(until, c.Ended))}
+}
+
+// Overlap is a stretch in which two agents claimed to lead.
+type Overlap struct {
+	First, Second Claim // by their start
+	From, To      election.Instant
+}
+
+// Duration is how long it lasted.
+func (o Overlap) Duration() time.Duration { return o.To.Sub(o.From) }
+
+// Overlaps finds every stretch in which two different agents claimed to lead,
+// by their starts. The lease bounds what a silent agent can have told; 0 says
+// that there are no leases.
+func Overlaps(claims []Claim, lease time.Duration) []Overlap {
+	sorted := slices.SortedStableFunc(slices.Values(claims), func(a, b Claim) int { return cmp.Compare(a.Start, b.Start) })
+	var found []Overlap
+	var open []Claim // those that may reach into what follows
+	for _, c := range sorted {
+		s := c.span(lease)
+		open = slices.DeleteFunc(open, func(o Claim) bool { return o.span(lease).to <= s.from })
+		for _, o := range open {
+			if to := min(o.span(lease).to, s.to); o.Agent != c.Agent && to > s.from {
+				found = append(found, Overlap{First: o, Second: c, From: s.from, To: to})
+			}
+		}
+		open = append(open, c)
+	}
+	return found
+}
+
+// Together is how long there was more than one leader: the length of the union
+// of the overlaps.
+func Together(overlaps []Overlap) time.Duration {
+	sorted := slices.SortedFunc(slices.Values(overlaps), func(a, b Overlap) int { return cmp.Compare(a.From, b.From) })
+	var sum time.Duration
+	var reached election.Instant
+	for _, o := range sorted {
+		if from := max(o.From, reached); o.To > from {
+			sum += o.To.Sub(from)
+			reached = o.To
+		}
+	}
+	return sum
+}

@@ -1,0 +1,17 @@
+// Package observe follows a set of agents through their sockets and works out
+// who led when: which agents agree, how long a takeover lasted, and whether two
+// ever led at once.
+//
+// It guarantees that instants of leadership are the agents' own: each change in
+// an agent's watch carries the reading of the machine's CLOCK_BOOTTIME at which
+// the agent made it, so the way through the socket adds nothing. All agents must
+// run on one machine, whose clock they share.
+//
+// An overlap it reports is proven: both agents claimed to lead at that instant.
+// The claim of an agent that was frozen or killed lasts as long as the deadline
+// it last told anybody here, so how fine the search is depends on how often the
+// agents are polled; what they told others is not seen. Without quorum there are
+// no deadlines, and a killed agent's claim ends with it.
+//
+// Tracker and Overlaps are pure; Follow has the goroutines.
+package observe

@@ -1,0 +1,154 @@
+package observe
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/doyen-election/doyen/agent/boottime"
+	"github.com/doyen-election/doyen/api"
+	"github.com/doyen-election/doyen/client"
+	"github.com/doyen-election/doyen/election"
+)
+
+// Source is one agent to follow.
+type Source struct {
+	Agent  string
+	Socket string // its path
+}
+
+// Event is something seen at one agent: Changed, Polled or Lost.
+type Event interface{ event() }
+
+// Changed is a line of an agent's watch.
+type Changed struct {
+	Agent  string
+	Change api.Change
+}
+
+// Polled is an agent's answer to who leads.
+type Polled struct {
+	Agent          string
+	Sent, Received election.Instant // the answer was made in between
+	Election       api.Election
+}
+
+// Lost says that an agent can no longer be followed: its process ended, or
+// closes. It is followed again as soon as it answers.
+type Lost struct {
+	Agent string
+	At    election.Instant
+	Err   error
+}
+
+func (Changed) event() {}
+func (Polled) event()  {}
+func (Lost) event()    {}
+
+// Options says how to follow.
+type Options struct {
+	Sources  []Source
+	Election string        // "" is the default election
+	Poll     time.Duration // between polls of an agent; 0: none
+}
+
+const (
+	// retryEvery is how soon an agent that does not answer is asked again: a
+	// missing socket costs microseconds, and the first changes of an agent that
+	// starts should not be missed.
+	retryEvery = 3 * time.Millisecond
+	// pollTimeout bounds a poll: a frozen agent does not answer.
+	pollTimeout = time.Second
+	// backlog is how many events may wait to be taken before agents are read
+	// more slowly.
+	backlog = 1024
+)
+
+// Follow follows agents, which need not run yet and may end and come back, until
+// ctx ends. The channel must be read; it is closed when nothing follows.
+func Follow(ctx context.Context, o Options) <-chan Event {
+	if o.Election == "" {
+		o.Election = string(election.Default)
+	}
+	events := make(chan Event, backlog)
+	var running sync.WaitGroup
+	for _, s := range o.Sources {
+		c := client.New(s.Socket)
+		f := &follower{agent: s.Agent, election: o.Election, client: c, events: events}
+		running.Go(func() { f.watch(ctx) })
+		if o.Poll > 0 {
+			running.Go(func() { f.poll(ctx, o.Poll) })
+		}
+		context.AfterFunc(ctx, c.Close)
+	}
+	go func() {
+		running.Wait()
+		close(events)
+	}()
+	return events
+}
+
+type follower struct {
+	agent, election string
+	client          *client.Client
+	events          chan<- Event
+}
+
+// watch follows the changes, anew whenever the agent went away.
+func (f *follower) watch(ctx context.Context) {
+	for ctx.Err() == nil {
+		seen := false
+		for change, err := range f.client.Watch(ctx, f.election, 0) {
+			if err != nil {
+				if seen && ctx.Err() == nil {
+					f.tell(ctx, Lost{Agent: f.agent, At: boottime.Now(), Err: err})
+				}
+				break
+			}
+			seen = true
+			f.tell(ctx, Changed{Agent: f.agent, Change: change})
+		}
+		pause(ctx, retryEvery)
+	}
+}
+
+func (f *follower) poll(ctx context.Context, every time.Duration) {
+	for ctx.Err() == nil {
+		if answer, err := Ask(ctx, f.client, f.agent, f.election); err == nil {
+			f.tell(ctx, answer)
+		}
+		pause(ctx, every)
+	}
+}
+
+// Ask polls an agent once.
+func Ask(ctx context.Context, c *client.Client, agent, election string) (Polled, error) {
+	ctx, cancel := context.WithTimeout(ctx, pollTimeout)
+	defer cancel()
+	sent := boottime.Now()
+	answer, err := c.Election(ctx, election, client.ElectionOptions{})
+	if err != nil {
+		return Polled{}, err
+	}
+	return Polled{Agent: agent, Sent: sent, Received: boottime.Now(), Election: answer}, nil
+}
+
+func (f *follower) tell(ctx context.Context, e Event) {
+	select {
+	case f.events <- e:
+	case <-ctx.Done():
+	}
+}
+
+func pause(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
+
+// ErrEnded says that there is nothing more to observe.
+var ErrEnded = errors.New("observe: the following ended")

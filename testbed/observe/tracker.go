@@ -1,0 +1,256 @@
+package observe
+
+import (
+	"slices"
+	"time"
+
+	"github.com/doyen-election/doyen/api"
+	"github.com/doyen-election/doyen/election"
+)
+
+// maxClaims bounds what is kept: the oldest claim is forgotten for a newer one.
+const maxClaims = 4096
+
+// Standing is what one agent says.
+type Standing struct {
+	Agent  string
+	Heard  bool // its watch is followed; if not, the rest is what it said last
+	Leader string
+	Term   uint64
+	Leads  bool             // it is the leader itself
+	Since  election.Instant // when it came to know this leader of this term
+	State  string           // one of api's State constants, of the newest answer
+	Until  election.Instant // the deadline of the leadership, as it told last; 0 if none
+	Reason string           // of the newest change
+}
+
+// Agreement is a leader that agents know, itself included.
+type Agreement struct {
+	Leader string
+	Term   uint64
+	Led    election.Instant // since when it leads
+	At     election.Instant // when the last of the agents knew
+}
+
+// Tracker puts together what was seen at all agents. It is not safe for
+// concurrent use.
+type Tracker struct {
+	lease  time.Duration // 0: without quorum
+	agents map[string]*Standing
+	frozen map[string]election.Instant // when it was thawed, Never if it was not
+	claims []*Claim
+}
+
+// NewTracker returns a tracker of agents with this lease; 0 for agents without
+// quorum, whose leaderships have no deadline.
+func NewTracker(lease time.Duration) *Tracker {
+	return &Tracker{lease: lease, agents: map[string]*Standing{}, frozen: map[string]election.Instant{}}
+}
+
+// Standing returns what the agent says.
+func (t *Tracker) Standing(agent string) Standing { return *t.agent(agent) }
+
+func (t *Tracker) agent(name string) *Standing {
+	if t.agents[name] == nil {
+		t.agents[name] = &Standing{Agent: name}
+	}
+	return t.agents[name]
+}
+
+// Apply takes note of an event.
+func (t *Tracker) Apply(e Event) {
+	switch e := e.(type) {
+	case Changed:
+		t.changed(e.Agent, e.Change)
+	case Polled:
+		t.polled(e)
+	case Lost:
+		s := t.agent(e.Agent)
+		s.Heard, s.Leader, s.Leads, s.Until, s.State = false, "", false, 0, ""
+	}
+}
+
+func (t *Tracker) changed(name string, c api.Change) {
+	s, at := t.agent(name), election.Instant(c.BoottimeNS)
+	leader := ""
+	if c.Leader != nil {
+		leader = c.Leader.Name
+	}
+	if !s.Heard || s.Leader != leader || s.Term != c.Term || s.Leads != c.IsLeader || at < s.Since {
+		s.Since = at // a change may be told again after a snapshot that had it
+	}
+	s.Heard, s.Leader, s.Term, s.Leads, s.Reason = true, leader, c.Term, c.IsLeader, c.Reason
+	s.State = stateOf(c, s.State)
+	if c.Snapshot != nil {
+		s.Until = election.Instant(c.Snapshot.ValidUntilBoottimeNS)
+	}
+	t.disclaim(name, at, c)
+	if c.IsLeader {
+		t.claim(name, c.Term, at)
+	}
+}
+
+// stateOf guesses the state that a change leads to; the next poll corrects it.
+func stateOf(c api.Change, state string) string {
+	switch {
+	case c.Snapshot != nil:
+		return c.Snapshot.State
+	case c.IsLeader:
+		return api.StateLeading
+	case c.Leader != nil:
+		return api.StateFollowing
+	case state == api.StateLeading || state == api.StateFollowing:
+		return api.StateElecting
+	}
+	return state
+}
+
+// disclaim ends the agent's claims that the change contradicts.
+func (t *Tracker) disclaim(name string, at election.Instant, c api.Change) {
+	for _, claim := range t.claims {
+		over := claim.Ended == election.Never && !t.died(claim)
+		if over && claim.Agent == name && (!c.IsLeader || claim.Term != c.Term) {
+			claim.Ended = max(at, claim.Start)
+		}
+	}
+}
+
+// died reports a claim of a process that is gone: what a later one of the same
+// agent says does not end it.
+func (t *Tracker) died(c *Claim) bool {
+	_, frozen := t.frozen[c.Agent]
+	return c.Silent && !frozen
+}
+
+// claim notes that the agent leads since an instant.
+func (t *Tracker) claim(name string, term uint64, at election.Instant) *Claim {
+	if c := t.find(name, term); c != nil && c.Ended == election.Never {
+		c.Start = min(c.Start, at)
+		return c
+	}
+	if len(t.claims) == maxClaims {
+		t.claims = slices.Delete(t.claims, 0, 1)
+	}
+	c := &Claim{Agent: name, Term: term, Start: at, Ended: election.Never}
+	t.claims = append(t.claims, c)
+	return c
+}
+
+func (t *Tracker) find(name string, term uint64) *Claim {
+	for _, c := range slices.Backward(t.claims) {
+		if c.Agent == name && c.Term == term {
+			return c
+		}
+	}
+	return nil
+}
+
+// polled takes note of an answer. The watch is the one to say when a leadership
+// begins and ends; an answer tells the deadline.
+func (t *Tracker) polled(p Polled) {
+	s, e := t.agent(p.Agent), p.Election
+	if s.Heard && s.Term == e.Term && s.Leads == e.IsLeader {
+		s.Until, s.State = election.Instant(e.ValidUntilBoottimeNS), e.State
+	}
+	if !e.IsLeader {
+		return
+	}
+	c := t.find(p.Agent, e.Term)
+	if c == nil {
+		c = t.claim(p.Agent, e.Term, p.Received)
+	}
+	// An answer that claims to lead past its own deadline is a claim all the same.
+	c.Until = max(c.Until, election.Instant(e.ValidUntilBoottimeNS), p.Sent)
+	if thawed, ok := t.frozen[p.Agent]; ok && p.Sent > thawed {
+		c.Silent = false
+		delete(t.frozen, p.Agent)
+	}
+}
+
+// Froze notes that an agent was stopped, and can say nothing.
+func (t *Tracker) Froze(agent string) {
+	t.frozen[agent] = election.Never
+	t.silence(agent)
+}
+
+// Thawed notes that a frozen agent goes on since the instant. What it claimed
+// before counts to its deadline, until it says that it still leads.
+func (t *Tracker) Thawed(agent string, at election.Instant) {
+	if _, ok := t.frozen[agent]; ok {
+		t.frozen[agent] = at
+	}
+}
+
+// Exited notes that an agent's process ended at the instant.
+func (t *Tracker) Exited(agent string, at election.Instant) {
+	delete(t.frozen, agent)
+	t.silence(agent)
+	if t.lease == 0 {
+		for _, c := range t.claims {
+			if c.Agent == agent {
+				c.Ended = min(c.Ended, at)
+			}
+		}
+	}
+}
+
+func (t *Tracker) silence(agent string) {
+	for _, c := range t.claims {
+		if c.Agent == agent && c.Ended == election.Never {
+			c.Silent = true
+		}
+	}
+}
+
+// Agreement returns the leader that all of the agents name, if they do and it
+// is one of them and says so itself.
+func (t *Tracker) Agreement(agents []string) (Agreement, bool) {
+	var a Agreement
+	for i, name := range agents {
+		s := t.agent(name)
+		if !s.Heard || s.Leader == "" || i > 0 && (s.Leader != a.Leader || s.Term != a.Term) {
+			return Agreement{}, false
+		}
+		a.Leader, a.Term, a.At = s.Leader, s.Term, max(a.At, s.Since)
+		if s.Leads {
+			a.Led = s.Since
+		}
+	}
+	return a, a.Led != 0
+}
+
+// Leader returns the agent that says it leads, of several the one with the
+// highest term, and "" if none does.
+func (t *Tracker) Leader() string {
+	leader, term := "", uint64(0)
+	for name, s := range t.agents {
+		if s.Leads && (leader == "" || s.Term > term) {
+			leader, term = name, s.Term
+		}
+	}
+	return leader
+}
+
+// LedAfter returns the first leadership that began at the instant or later.
+func (t *Tracker) LedAfter(at election.Instant) (Claim, bool) {
+	var first *Claim
+	for _, c := range t.claims {
+		if c.Start >= at && (first == nil || c.Start < first.Start) {
+			first = c
+		}
+	}
+	if first == nil {
+		return Claim{}, false
+	}
+	return *first, true
+}
+
+// Overlaps returns every stretch, of what is remembered, in which two agents
+// claimed to lead.
+func (t *Tracker) Overlaps() []Overlap {
+	claims := make([]Claim, len(t.claims))
+	for i, c := range t.claims {
+		claims[i] = *c
+	}
+	return Overlaps(claims, t.lease)
+}

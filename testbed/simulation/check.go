@@ -1,0 +1,161 @@
+package simulation
+
+import (
+	"time"
+
+	"github.com/doyen-election/doyen/election"
+	"github.com/doyen-election/doyen/elector"
+)
+
+const (
+	maxSends    = 512 // one step's messages
+	maxAnnounce = 32  // one step's announcements and withdrawals
+	maxSpin     = 400 // one agent's steps in spinWindow
+	spinWindow  = int64(time.Millisecond)
+)
+
+// spin counts an agent's steps, to notice one that wakes itself for ever.
+type spin struct {
+	since int64
+	steps int
+}
+
+// checkOutput checks what holds of every output.
+func (w *world) checkOutput(a *agent, local election.Instant, out election.Output) {
+	if out.WakeAt <= local {
+		w.fail("wake", "%s wants to be woken at %d, it is %d", a.peer, out.WakeAt, local)
+	}
+	if len(out.Send) > maxSends || len(out.Announce)+len(out.Withdraw) > maxAnnounce {
+		w.fail("bounds", "%s asks for %d messages, %d announcements and %d withdrawals in one step",
+			a.peer, len(out.Send), len(out.Announce), len(out.Withdraw))
+	}
+	if w.now-a.spin.since > spinWindow {
+		a.spin = spin{since: w.now}
+	}
+	if a.spin.steps++; a.spin.steps > maxSpin {
+		w.fail("livelock", "%s takes over %d steps in %v", a.peer, maxSpin, time.Duration(spinWindow))
+	}
+	for _, r := range out.Replies {
+		if w.replied[r.Request] {
+			w.fail("replies", "%s answers request %d twice", a.peer, r.Request)
+		}
+		w.replied[r.Request] = true
+	}
+}
+
+// checkSend checks that the message rests on what is on disk, and takes note
+// of what it claims.
+func (w *world) checkSend(a *agent, local election.Instant, e election.Envelope) {
+	s := &a.disk.state
+	switch m := e.Message.(type) {
+	case election.VoteGrant:
+		g := s.Grants[m.Election]
+		if g.Term != m.Term || g.Holder != m.Holder {
+			w.fail("durable before sent", "%s grants %s@%d to %s, its disk says %d to %s", a.peer, m.Election, m.Term, m.Holder, g.Term, g.Holder)
+		}
+		w.checkGrant(a, m)
+	case election.RosterAccept:
+		if s.Roster == nil || s.Roster.Version != m.Version || s.Grants[election.RosterElection].Term < m.Driver {
+			w.fail("durable before sent", "%s accepts roster %v of driver %d, its disk says %s", a.peer, m.Version, m.Driver, describeState(*s))
+		}
+	case election.GenesisAccept:
+		pending := s.Pending != nil && s.Pending.Attempt == m.Attempt && s.Pending.Roster.Cluster == m.Cluster
+		if !pending && (s.Roster == nil || s.Roster.Cluster != m.Cluster) {
+			w.fail("durable before sent", "%s accepts genesis %s#%d, its disk says %s", a.peer, m.Cluster, m.Attempt, describeState(*s))
+		}
+	case election.GenesisCommit:
+		if s.Roster == nil || s.Roster.Cluster != m.Genesis.Roster.Cluster {
+			w.fail("durable before sent", "%s commits a genesis that is not on its disk", a.peer)
+		}
+	case election.Release:
+		if m.Election == election.RosterElection { // whose status nobody can read
+			w.endClaim(a, m.Election, m.Term)
+		}
+	case election.Heartbeat:
+		for _, c := range m.Claims {
+			w.checkClaim(a, local, c)
+		}
+	}
+}
+
+// checkGrant checks that no voter ever gives one term to two holders.
+func (w *world) checkGrant(a *agent, m election.VoteGrant) {
+	l := w.log(m.Election)
+	if l == nil {
+		return
+	}
+	v := vote{voter: a.peer, term: m.Term}
+	if h, ok := l.grants[v]; ok && h != m.Holder {
+		w.fail("G2", "%s grants term %d of %s to %s and to %s", a.peer, m.Term, m.Election, h, m.Holder)
+	}
+	l.grants[v] = m.Holder
+}
+
+// checkClaim checks that a term is claimed by one holder only.
+func (w *world) checkClaim(a *agent, local election.Instant, c election.Claim) {
+	l := w.log(c.Election)
+	if l == nil || !w.plan.quorum {
+		return
+	}
+	self := election.Holder{Peer: a.peer, Boot: a.boot}
+	if h, ok := l.owners[c.Term]; ok && h != self {
+		w.fail("G2", "%s claims term %d of %s, which %s had", self, c.Term, c.Election, h)
+	}
+	l.owners[c.Term] = self
+	l.extend(a, c.Term, local.Add(c.Remaining))
+	if c.Election == election.RosterElection && c.Remaining > 0 {
+		w.acts(l, actor{kind: claimer, host: a, epoch: a.clock.epoch, holder: self, term: c.Term, until: local.Add(c.Remaining)})
+	}
+}
+
+// extend takes note of how long a lease was told to last.
+func (l *contestLog) extend(a *agent, t election.Term, until election.Instant) {
+	end := l.ends[t]
+	if end.host != a || end.epoch != a.clock.epoch {
+		end = leaseEnd{host: a, epoch: a.clock.epoch}
+	}
+	end.until = max(end.until, until)
+	l.ends[t] = end
+}
+
+// checkStatus checks what an agent tells the programs of its host.
+func (w *world) checkStatus(a *agent, local election.Instant, c elector.ContestStatus) {
+	l := w.log(c.Election)
+	if l == nil {
+		return
+	}
+	self := election.Holder{Peer: a.peer, Boot: a.boot}
+	leads := c.State == elector.Leading && c.Leader == self && local < c.ValidUntil
+	x := actor{kind: claimer, host: a, epoch: a.clock.epoch, holder: self, term: c.Term, until: c.ValidUntil}
+	if leads {
+		l.extend(a, c.Term, c.ValidUntil)
+		w.acts(l, x)
+		if p := l.find(program, self); p != nil && p.acting(w.now) && p.term <= c.Term {
+			p.term, p.until = c.Term, max(p.until, c.ValidUntil)
+		}
+		return
+	}
+	if x := l.find(claimer, self); x != nil {
+		x.stopped = true
+	}
+	if c.Leader.Peer != "" && c.Leader != self && local < c.ValidUntil && w.plan.quorum {
+		w.checkFollower(a, l, c)
+	}
+}
+
+// checkFollower checks G5: nobody is named past the end of its lease, if all
+// clocks went on as they run now.
+func (w *world) checkFollower(a *agent, l *contestLog, c elector.ContestStatus) {
+	end, ok := l.ends[c.Term]
+	switch {
+	case !ok || l.owners[c.Term] != c.Leader:
+		w.fail("G5", "%s names %s in term %d of %s, which it never claimed", a.peer, c.Leader, c.Term, c.Election)
+	case end.epoch != end.host.clock.epoch: // its host was rebooted: no clock to compare with
+	default:
+		named, over := a.clock.when(c.ValidUntil), end.host.clock.when(end.until)
+		if named > over {
+			w.fail("G5", "%s will name %s in term %d of %s until %v past the end of its lease", a.peer, c.Leader,
+				c.Term, c.Election, time.Duration(named-over))
+		}
+	}
+}

@@ -1,0 +1,125 @@
+package simulation
+
+import (
+	"slices"
+
+	"github.com/doyen-election/doyen/election"
+)
+
+// contestLog is what the checkers know of one election: everything, in true
+// time.
+type contestLog struct {
+	last   election.Term // of the newest leadership
+	holder election.Holder
+	owners map[election.Term]election.Holder
+	ends   map[election.Term]leaseEnd
+	grants map[vote]election.Holder
+	actors []actor
+}
+
+// leaseEnd is the latest end of a lease that its holder ever told.
+type leaseEnd struct {
+	host  *agent
+	epoch int
+	until election.Instant
+}
+
+// vote is one voter's grant of one term.
+type vote struct {
+	voter election.PeerID
+	term  election.Term
+}
+
+// actorKind is in what sense somebody leads.
+type actorKind uint8
+
+const (
+	program actorKind = iota // a program acts, as long as it was told that it may
+	claimer                  // an agent's status says that it leads
+)
+
+// actor is somebody who leads until its deadline on its host's clock, whether
+// its agent is alive, paused or dead.
+type actor struct {
+	kind    actorKind
+	host    *agent
+	epoch   int
+	holder  election.Holder
+	term    election.Term
+	until   election.Instant
+	stopped bool
+}
+
+func newContestLog() *contestLog {
+	return &contestLog{owners: map[election.Term]election.Holder{}, ends: map[election.Term]leaseEnd{},
+		grants: map[vote]election.Holder{}}
+}
+
+// acting reports whether it leads at the true time t.
+func (x *actor) acting(t int64) bool {
+	return !x.stopped && x.epoch == x.host.clock.epoch && x.host.clock.at(t) < x.until
+}
+
+// log returns the election's, nil for an election nobody ever stood in.
+func (w *world) log(name election.Name) *contestLog {
+	if name == election.RosterElection {
+		return w.logs[len(w.logs)-1]
+	}
+	if i := slices.Index(w.plan.elections, name); i >= 0 {
+		return w.logs[i]
+	}
+	return nil
+}
+
+// find returns the actor of that kind and holder.
+func (l *contestLog) find(kind actorKind, h election.Holder) *actor {
+	for i := range l.actors {
+		if l.actors[i].kind == kind && l.actors[i].holder == h {
+			return &l.actors[i]
+		}
+	}
+	return nil
+}
+
+// acts takes note that somebody leads until then, and checks G1: nobody else
+// does.
+func (w *world) acts(l *contestLog, now actor) {
+	x := l.find(now.kind, now.holder)
+	if x != nil && x.acting(w.now) {
+		x.term, x.until = now.term, now.until
+		return
+	}
+	if x == nil {
+		l.actors = slices.DeleteFunc(l.actors, func(x actor) bool { return !x.acting(w.now) })
+		l.actors = append(l.actors, now)
+		x = &l.actors[len(l.actors)-1]
+	}
+	*x = now
+	if !w.plan.quorum || !x.acting(w.now) {
+		return
+	}
+	for i := range l.actors {
+		if y := &l.actors[i]; y.holder != x.holder && y.acting(w.now) {
+			w.fail("G1", "%s begins to lead in term %d while %s leads in term %d: %s has %v left", x.holder, x.term,
+				y.holder, y.term, y.host.peer, y.until.Sub(y.host.clock.at(w.now)))
+		}
+	}
+}
+
+// endClaim takes note that the agent leads no more in that term.
+func (w *world) endClaim(a *agent, name election.Name, t election.Term) {
+	x := w.log(name).find(claimer, election.Holder{Peer: a.peer, Boot: a.boot})
+	if x != nil && x.term <= t {
+		x.stopped = true
+	}
+}
+
+// endStatusClaims forgets what a stopped agent's status said: nobody can read
+// it any more.
+func (w *world) endStatusClaims(a *agent) {
+	for _, l := range w.logs {
+		if x := l.find(claimer, election.Holder{Peer: a.peer, Boot: a.boot}); x != nil {
+			x.stopped = true
+		}
+	}
+}

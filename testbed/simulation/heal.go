@@ -1,0 +1,204 @@
+package simulation
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/doyen-election/doyen/election"
+	"github.com/doyen-election/doyen/elector"
+)
+
+const (
+	// healLeases is within how many leases after the end of all faults a leader
+	// must be agreed by all: one for promises held back after a restart, one for
+	// a stand-down, and what selection and voting take.
+	healLeases = 4
+	// stableLeases is for how long it is then watched.
+	stableLeases = 6
+	// handoverLeases is how long a preemption may take, during which nobody leads.
+	handoverLeases = 3
+	// maxHandovers bounds the preemptions once all is well.
+	maxHandovers = 6
+)
+
+// recovery is what was seen since the faults ended.
+type recovery struct {
+	began     int64
+	agreedAt  int64
+	handedAt  int64 // last preemption
+	handovers int
+}
+
+// healAll ends all faults and demands a leader, and then that it stays.
+func (w *world) healAll() {
+	if w.violation != nil {
+		return
+	}
+	w.note(nil, "HEAL: all faults end")
+	w.phase = healing
+	w.heal = recovery{began: w.now, agreedAt: -1, handedAt: -int64(time.Hour)}
+	w.burst = burst{}
+	w.plan.delay = min(w.plan.delay, w.plan.timing.Heartbeat/20)
+	w.plan.late = min(w.plan.late, w.plan.timing.Heartbeat/50)
+	w.plan.write = min(w.plan.write, w.plan.timing.Heartbeat/20)
+	for _, a := range w.agents {
+		w.healAgent(a)
+	}
+	for i, a := range w.agents {
+		for _, b := range w.agents[:i] {
+			w.links[i][b.id].cuts, w.links[b.id][i].cuts = 1, 1
+			w.mend(a, b)
+			w.mend(b, a)
+			w.dial(a, b, w.around(w.redial()))
+			w.sight(a, b, w.rumourTime())
+			w.sight(b, a, w.rumourTime())
+		}
+	}
+	lease := int64(w.plan.timing.Lease)
+	w.watch(w.heal.began + healLeases*lease)
+	if w.violation == nil && w.heal.agreedAt < 0 || !w.agreed() && !w.handingOver() {
+		w.fail("G4", "no leader agreed by all %d leases after all faults ended: %s", healLeases, w.whoLeads())
+	}
+	w.phase = stable
+	w.watch(w.now + stableLeases*lease)
+	if !w.agreed() && !w.handingOver() {
+		w.fail("G4", "the leader agreed by all did not stay: %s", w.whoLeads())
+	}
+	if w.heal.agreedAt >= 0 {
+		w.stats.Heal = time.Duration(w.heal.agreedAt - w.heal.began)
+		w.stats.HealLeases = float64(w.stats.Heal) / float64(lease)
+	}
+}
+
+// healAgent ends what ails one agent.
+func (w *world) healAgent(a *agent) {
+	a.disk.slow, a.disk.failing = 0, 0
+	for e := range a.stand {
+		s := &a.stand[e]
+		s.stands, s.priority = s.candidate, s.usual
+	}
+	if a.stopping {
+		w.stop(a, true)
+	}
+	if !a.alive {
+		w.start(a)
+		return
+	}
+	if a.paused > 0 {
+		a.paused = 1
+		w.resume(a, a.life)
+	}
+	for e, s := range a.stand {
+		if s.stands {
+			w.input(a, election.Campaign{Election: w.plan.elections[e], Priority: s.priority})
+		}
+	}
+	if a.draining {
+		w.setDrain(a, false)
+	}
+	w.advertise(a)
+}
+
+// watch lets time pass and looks, four times a heartbeat, whether all agree.
+func (w *world) watch(end int64) {
+	for w.now < end && w.violation == nil {
+		w.until(min(end, w.now+int64(w.plan.timing.Heartbeat/4)))
+		agreed := w.agreed()
+		if agreed && w.heal.agreedAt < 0 {
+			w.heal.agreedAt = w.now
+			w.note(nil, "AGREED: %s", w.whoLeads())
+		}
+		if w.phase == stable && !agreed && !w.handingOver() {
+			w.fail("stability", "the leader agreed by all did not stay: %s", w.whoLeads())
+		}
+	}
+}
+
+// agreed reports whether every agent names the same live leader, in every
+// election.
+func (w *world) agreed() bool {
+	for _, a := range w.agents {
+		if a.alive {
+			w.poll(a)
+		}
+	}
+	for _, name := range w.plan.elections {
+		if !w.agreedOn(name) {
+			return false
+		}
+	}
+	return true
+}
+
+func (w *world) agreedOn(name election.Name) bool {
+	var leader election.Holder
+	for _, a := range w.agents {
+		h, ok := a.leaderOf(name, a.clock.at(w.now))
+		if !ok || leader.Peer != "" && h != leader {
+			return false
+		}
+		leader = h
+	}
+	l := w.find(leader.Peer)
+	return l.boot == leader.Boot && slices.ContainsFunc(l.contests, func(c elector.ContestStatus) bool {
+		return c.Election == name && c.State == elector.Leading
+	})
+}
+
+// leaderOf is whom the agent's status names.
+func (a *agent) leaderOf(name election.Name, local election.Instant) (election.Holder, bool) {
+	for _, c := range a.contests {
+		if c.Election == name && a.alive {
+			return c.LeaderAt(local)
+		}
+	}
+	return election.Holder{}, false
+}
+
+func (w *world) whoLeads() string {
+	text := ""
+	for _, a := range w.agents {
+		text += fmt.Sprintf("\n  %s:", a.peer)
+		for _, c := range a.contests {
+			h, _ := c.LeaderAt(a.clock.at(w.now))
+			text += fmt.Sprintf(" %s %s names %s@%d, candidates %v;", c.Election, c.State, h.Peer, c.Term, c.Candidates)
+		}
+		if r := a.disk.state.Roster; a.alive {
+			text += " " + describeRoster(r)
+			for _, s := range a.elector.Status(a.clock.at(w.now)).Warnings {
+				text += " [" + s.Message + "]"
+			}
+		}
+	}
+	return text
+}
+
+// withdrawn notices a leadership that ends for no good reason when all is well.
+func (r *recovery) withdrawn(w *world, x election.Withdrawal) {
+	if w.phase == chaos || x.Election == election.RosterElection {
+		return
+	}
+	if x.Reason == election.ReasonPreempted {
+		r.handedAt = w.now
+		if r.handovers++; r.handovers > maxHandovers {
+			w.fail("stability", "%d leaders gave way since all faults ended", r.handovers)
+		}
+		return
+	}
+	if w.phase == stable {
+		w.fail("stability", "the leader of %s withdraws: %s", x.Election, x.Reason)
+	}
+}
+
+// observe notices an agent that loses its leader when all is well.
+func (w *world) observe(a *agent, x election.Announcement) {
+	if w.phase == stable && x.Event == election.NoLeader && x.Election != election.RosterElection && !w.handingOver() {
+		w.fail("stability", "%s loses the leader of %s: %s", a.peer, x.Election, x.Reason)
+	}
+}
+
+// handingOver reports whether a leader gave way to a higher priority just now.
+func (w *world) handingOver() bool {
+	return w.now-w.heal.handedAt < handoverLeases*int64(w.plan.timing.Lease)
+}

@@ -1,0 +1,6 @@
+//go:build !race
+
+package simulation
+
+// defaultSeeds fit into some forty seconds on two processors.
+const defaultSeeds = 3000

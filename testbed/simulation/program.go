@@ -1,0 +1,93 @@
+package simulation
+
+import (
+	"github.com/doyen-election/doyen/election"
+)
+
+// announced lets the host's program begin to act when its agent leads, and
+// checks G2: each leadership's term is above all before it.
+func (w *world) announced(a *agent, local election.Instant, x election.Announcement) {
+	l := w.log(x.Election)
+	if l == nil {
+		return
+	}
+	self := election.Holder{Peer: a.peer, Boot: a.boot}
+	w.observe(a, x)
+	if x.Leader != self || x.Event != election.Leading && x.Event != election.NewTerm {
+		return
+	}
+	w.checkTerm(a, l, x, self)
+	if x.Event == election.NewTerm {
+		w.stats.Overtaken++
+		return
+	}
+	w.stats.Leaderships++
+	if x.Election == election.RosterElection {
+		return
+	}
+	for _, c := range a.contests {
+		if c.Election == x.Election && c.Leader == self && local < c.ValidUntil {
+			w.acts(l, actor{kind: program, host: a, epoch: a.clock.epoch, holder: self, term: c.Term, until: c.ValidUntil})
+			return
+		}
+	}
+	if w.plan.quorum && !w.withdrew(a, l) {
+		w.fail("H5", "%s announces that it leads %s in term %d, but its status does not say so", a.peer, x.Election, x.Term)
+	}
+}
+
+// withdrew reports whether a leadership that was announced in this very step is
+// over by the end of it.
+func (w *world) withdrew(a *agent, l *contestLog) bool {
+	for _, c := range a.contests {
+		if w.log(c.Election) == l {
+			return c.Leader == (election.Holder{})
+		}
+	}
+	return false
+}
+
+func (w *world) checkTerm(a *agent, l *contestLog, x election.Announcement, self election.Holder) {
+	if !w.plan.quorum {
+		return
+	}
+	if x.Term <= l.last {
+		w.fail("G2", "%s leads %s in term %d, after %s in term %d", self, x.Election, x.Term, l.holder, l.last)
+	}
+	if h, ok := l.owners[x.Term]; ok && h != self {
+		w.fail("G2", "%s leads %s in term %d, which %s had", self, x.Election, x.Term, h)
+	}
+	if before := w.find(l.holder.Peer); before != nil && before != a && before.alive && before.boot == l.holder.Boot &&
+		(before.paused > 0 || !w.joined(a, before)) {
+		w.stats.Cut++
+	}
+	l.last, l.holder, l.owners[x.Term] = x.Term, self, self
+}
+
+// withdrawn tells the host's program to stop. It does, after a while, and the
+// agent gets a receipt; or it acts on until the last deadline it was told.
+func (w *world) withdrawn(a *agent, x election.Withdrawal) {
+	w.heal.withdrawn(w, x)
+	if x.Election == election.RosterElection {
+		if w.chance(0.9) {
+			w.inputSoon(a, election.Stopped{Election: x.Election, Term: x.Term})
+		}
+		return
+	}
+	if !w.chance(w.plan.heeds) {
+		return
+	}
+	self := election.Holder{Peer: a.peer, Boot: a.boot}
+	life, epoch := a.life, a.clock.epoch
+	w.after(w.around(w.plan.timing.Heartbeat/2), func() {
+		if epoch != a.clock.epoch {
+			return
+		}
+		if p := w.log(x.Election).find(program, self); p != nil && p.term <= x.Term {
+			p.stopped = true
+		}
+		if a.life == life {
+			w.input(a, election.Stopped{Election: x.Election, Term: x.Term})
+		}
+	})
+}

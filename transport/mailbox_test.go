@@ -1,0 +1,101 @@
+package transport
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/doyen-election/doyen/election"
+)
+
+// Whatever is put and however seldom it is taken, each peer's events tell a
+// story that makes sense and ends in the truth.
+func TestTheMailboxKeepsStateAndItsBounds(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		box := newMailbox()
+		peers := []election.PeerID{"p", "q"}
+		is, told := map[election.PeerID]election.BootID{}, map[election.PeerID]election.BootID{}
+		serial, last := 0, -1
+		take := func() bool {
+			e, ok := box.take()
+			switch e := e.(type) {
+			case Connected:
+				if told[e.Peer] != 0 {
+					t.Fatalf("%s connected twice", e.Peer)
+				}
+				told[e.Peer] = e.Hello.Boot
+			case Lost:
+				if told[e.Peer] == 0 {
+					t.Fatalf("%s lost, not connected", e.Peer)
+				}
+				told[e.Peer] = 0
+			case Message:
+				if told[e.Peer] == 0 {
+					t.Fatalf("message from %s, not connected", e.Peer)
+				}
+				if n := number(e.Message); n <= last {
+					t.Fatalf("message %d after %d", n, last)
+				} else {
+					last = n
+				}
+			}
+			return ok
+		}
+		for range rapid.IntRange(0, 200).Draw(t, "steps") {
+			p := rapid.SampledFrom(peers).Draw(t, "peer")
+			serial++
+			switch what := rapid.IntRange(0, 5).Draw(t, "what"); {
+			case what == 0:
+				if is[p] != 0 {
+					box.put(Lost{Peer: p, Err: errReset})
+				}
+				is[p] = election.BootID(serial)
+				box.put(Connected{Peer: p, Hello: Hello{Boot: is[p]}})
+			case what == 1 && is[p] != 0:
+				is[p] = 0
+				box.put(Lost{Peer: p, Err: errReset})
+			case what == 2:
+				take()
+			case what == 3:
+				box.put(Refused{Peer: p, Err: errors.New("no")})
+			case is[p] != 0:
+				box.put(Message{Peer: p, Message: note(serial)})
+			}
+		}
+		if n := len(box.queue); n > len(peers)*(inboxPerPeer+2)+inboxRefusals {
+			t.Fatalf("%d events wait", n)
+		}
+		for take() {
+		}
+		for _, p := range peers {
+			if told[p] != is[p] {
+				t.Fatalf("%s: told %v, is %v", p, told[p], is[p])
+			}
+		}
+		if len(box.messages) != 0 || box.refusals != 0 {
+			t.Fatalf("an empty mailbox counts %v, %d", box.messages, box.refusals)
+		}
+	})
+}
+
+func TestATalkativePeerDoesNotCrowdOutTheOthers(t *testing.T) {
+	box := newMailbox()
+	for i := range 10 * inboxPerPeer {
+		if took := box.put(Message{Peer: "loud", Message: note(i)}); took != (i < inboxPerPeer) {
+			t.Fatalf("message %d: %v", i, took)
+		}
+	}
+	if !box.put(Message{Peer: "quiet", Message: note(1)}) {
+		t.Error("the quiet peer is not heard")
+	}
+	for i := range 10 * inboxRefusals {
+		if took := box.put(Refused{Peer: election.PeerID(fmt.Sprint(i))}); took != (i < inboxRefusals) {
+			t.Fatalf("refusal %d: %v", i, took)
+		}
+	}
+	if !box.put(Connected{Peer: "quiet"}) || !box.put(Lost{Peer: "loud"}) {
+		t.Error("state was refused")
+	}
+}
