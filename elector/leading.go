@@ -39,13 +39,20 @@ func (e *Elector) leaseEnd(c *contest) election.Instant {
 // its own term when the roster's floor rose, and gives way to a higher
 // priority.
 func (e *Elector) lead(c *contest) {
-	c.leader.until, c.leader.heard, c.leader.rank = e.leaseEnd(c), e.now, e.ownRank(c)
+	e.refreshOwn(c)
 	if c.lease != nil {
-		c.leader.heard = c.lease.End() - election.Instant(quorum.HolderLease(e.cfg.Timing.Lease, e.cfg.Drift))
 		c.wake(c.lease.End().Add(-e.guard()))
 	}
 	e.overtakeTerm(c)
 	e.giveWay(c)
+}
+
+// refreshOwn brings what this agent says of its own leadership up to date.
+func (e *Elector) refreshOwn(c *contest) {
+	c.leader.until, c.leader.heard, c.leader.rank = e.leaseEnd(c), e.now, e.ownRank(c)
+	if c.lease != nil {
+		c.leader.heard = c.lease.End().Add(-quorum.HolderLease(e.cfg.Timing.Lease, e.cfg.Drift))
+	}
 }
 
 // overtakeTerm takes a higher term from the same voters when a new roster's
@@ -175,6 +182,11 @@ func (e *Elector) claimedUntil(c *contest) election.Instant {
 func (e *Elector) renewOwn(h election.Heartbeat) {
 	nacks := e.voter.Renew(e.now, e.cfg.Self.Peer, h)
 	e.renewed(e.cfg.Self.Peer, election.HeartbeatAck{Boot: h.Boot, Send: h.Send, Version: h.Version, Nacks: nacks})
+	for _, claim := range h.Claims {
+		if c := e.contests[claim.Election]; c.role == leader {
+			e.refreshOwn(c)
+		}
+	}
 }
 
 // heartbeatAck counts a peer's renewals.

@@ -237,3 +237,17 @@ func TestPhiIsTheNormalTail(t *testing.T) {
 		}
 	}
 }
+
+// TestRegularArrivalsKeepADeviation shows that phi stays meaningful where the
+// observed deviation is nil: a tenth of the heartbeat is assumed.
+func TestRegularArrivalsKeepADeviation(t *testing.T) {
+	d := newDetector(t, lan())
+	now := election.Instant(0)
+	for range 2 * failuredetector.Window {
+		now = now.Add(200 * ms)
+		d.Heard(now)
+	}
+	if got, want := d.Phi(now.Add(220*ms)), 0.79955; math.Abs(got-want) > 1e-4 {
+		t.Errorf("phi one assumed deviation late is %g, want %g", got, want)
+	}
+}

@@ -25,6 +25,7 @@ import (
 func TestWhoeverKnocksAtThePortDisturbsNobody(t *testing.T) {
 	before := runtime.NumGoroutine()
 	a, b := pair(t)
+	exchange(t, a, b) // so that every goroutine of the two has begun
 	quiet := runtime.NumGoroutine()
 	var conns []net.Conn
 	knock := func(first []byte) {

@@ -78,13 +78,19 @@ func (n *Network) NextWake() election.Instant {
 	return next
 }
 
-// AdvanceTo moves the time and wakes whoever is due, best first.
+// AdvanceTo moves the time and wakes whoever is due, best first. Whoever then
+// wants to be woken at once again would keep its caller busy: that fails the
+// test.
 func (n *Network) AdvanceTo(at election.Instant) {
+	n.tb.Helper()
 	n.Now = max(n.Now, at)
 	n.logf("at %s\n", n.Now.Sub(0))
 	for _, a := range n.agents {
 		if a.wake <= n.Now {
 			n.Tick(a)
+		}
+		if a.wake <= n.Now {
+			n.tb.Fatalf("%s was woken at %s and wants it at %s again", a, n.Now.Sub(0), a.wake.Sub(0))
 		}
 	}
 }

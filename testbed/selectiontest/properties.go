@@ -190,7 +190,10 @@ func (n *Network) heal() {
 // It ends with the first nominee, or when the time is up.
 func (n *Network) runElectors(until election.Instant) {
 	begun := n.Now
-	for n.Now < until {
+	for turns := 0; n.Now < until; turns++ {
+		if turns == stormLimit {
+			n.tb.Fatalf("time stands still at %s:\n%s", n.Now.Sub(0), n.Trace())
+		}
 		n.DeliverAll(stormLimit)
 		next := n.NextWake()
 		for i, a := range n.agents {

@@ -12,6 +12,7 @@ type disk struct {
 	bytes   []byte
 	state   election.State // decoded from bytes
 	pending []byte         // of the write under way
+	number  uint64         // its number
 	slow    int            // troubles under way
 	failing int
 }
@@ -65,11 +66,17 @@ func (w *world) write(a *agent, p *election.Persist) {
 		return
 	}
 	w.stats.Writes++
-	a.disk.pending = data
-	life := a.life
-	w.after(w.writeTime(a), func() {
-		if a.life == life && a.alive {
-			w.written(a, p.Write)
+	a.disk.pending, a.disk.number = data, p.Write
+	w.writtenIn(a, w.writeTime(a))
+}
+
+// writtenIn ends the write under way after that time, unless it has ended by
+// then.
+func (w *world) writtenIn(a *agent, in time.Duration) {
+	life, number := a.life, a.disk.number
+	w.after(in, func() {
+		if a.life == life && a.disk.pending != nil && a.disk.number == number {
+			w.written(a, number)
 		}
 	})
 }

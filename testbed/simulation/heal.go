@@ -13,7 +13,7 @@ const (
 	// healLeases is within how many leases after the end of all faults a leader
 	// must be agreed by all: one for promises held back after a restart, one for
 	// a stand-down, and what selection and voting take.
-	healLeases = 4
+	healLeases = 3
 	// stableLeases is for how long it is then watched.
 	stableLeases = 6
 	// handoverLeases is how long a preemption may take, during which nobody leads.
@@ -74,6 +74,9 @@ func (w *world) healAll() {
 // healAgent ends what ails one agent.
 func (w *world) healAgent(a *agent) {
 	a.disk.slow, a.disk.failing = 0, 0
+	if a.disk.pending != nil {
+		w.writtenIn(a, w.writeTime(a))
+	}
 	for e := range a.stand {
 		s := &a.stand[e]
 		s.stands, s.priority = s.candidate, s.usual
