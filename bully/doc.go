@@ -5,9 +5,9 @@
 //
 // It guarantees, when messages arrive within the answer timeout and all agents
 // see the same field, that exactly the best candidate able to lead becomes the
-// nominee; that every wait ends; that a round asks each better candidate once;
-// and that whatever a peer sends, nothing panics and memory stays within a
-// small multiple of the field.
+// nominee; that every wait ends; that a round asks a better candidate once
+// each time it enters the field; and that whatever a peer sends, nothing panics
+// and memory stays within a small multiple of the field.
 //
 // It does not guarantee one nominee, nor any, when messages are lost, late or
 // the fields differ: that costs time and never safety, because a nominee is

@@ -10,8 +10,9 @@ import (
 	"github.com/doyen-election/doyen/quorum"
 )
 
-// maxContests bounds the elections one agent takes part in.
-const maxContests = 4096
+// maxContests bounds the elections one agent takes part in, so that a heartbeat
+// and a report hold them all.
+const maxContests = 1024
 
 // Elector is one agent's part in every election. It is not safe for concurrent
 // use: one goroutine owns it.

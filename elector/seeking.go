@@ -24,11 +24,11 @@ func (e *Elector) seek(c *contest) {
 	}
 	c.vacantSince = min(c.vacantSince, e.now)
 	f := e.field(c)
+	e.apply(c, f, c.selection.Tick(e.now, f)) // even without a round of its own: Ring passes others' tokens on
 	switch {
 	case c.role == nominee:
 		e.pursue(c, f)
 	case c.selection.Active():
-		e.apply(c, f, c.selection.Tick(e.now, f))
 	case f.Able:
 		e.startInTurn(c, f)
 	case e.now < c.standDownUntil:

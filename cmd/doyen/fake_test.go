@@ -120,6 +120,7 @@ func followCommand(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	stdout, err := command.StdoutPipe()
 	ts.Check(err)
+	command.Stderr = command.Stdout
 	ts.Check(command.Start())
 	var followed bytes.Buffer
 	for reader := bufio.NewReader(stdout); lines > 0; lines-- {

@@ -48,7 +48,7 @@ func run(ctx context.Context, args []string, stdin *os.File, stdout, stderr io.W
 		Writer:      stdout,
 		ErrWriter:   stderr,
 		HideVersion: true,
-		Commands:    []*cli.Command{upCommand(stdin)},
+		Commands:    []*cli.Command{upCommand(stdin), benchCommand()},
 		// The exit code is run's to return: nothing else may end the process.
 		ExitErrHandler: func(*cli.Context, error) {},
 		OnUsageError:   onUsageError,

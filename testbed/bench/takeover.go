@@ -6,67 +6,86 @@ import (
 	"time"
 
 	"github.com/doyen-election/doyen/agent/boottime"
+	"github.com/doyen-election/doyen/api"
 	"github.com/doyen-election/doyen/client"
 	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/testbed/hosts"
 )
 
-// fault makes the leader stop leading, and returns the instant before.
-type fault func(ctx context.Context, r *rig, leader *hosts.Host) (election.Instant, error)
-
-func kill(_ context.Context, _ *rig, leader *hosts.Host) (election.Instant, error) {
-	return leader.Kill()
+// fault makes the leader stop leading.
+type fault struct {
+	// deal returns the instant just before.
+	deal func(ctx context.Context, r *rig, leader *hosts.Host) (election.Instant, error)
+	ends bool // the leader's process
+	// rests says that who gave leadership up must be free to lead again first: it
+	// stands back for a lease, and with few agents nobody else is left.
+	rests bool
 }
 
-func terminate(_ context.Context, _ *rig, leader *hosts.Host) (election.Instant, error) {
-	return leader.Terminate()
+func killed() fault {
+	return fault{ends: true, deal: func(_ context.Context, _ *rig, leader *hosts.Host) (election.Instant, error) { return leader.Kill() }}
 }
 
-func resign(ctx context.Context, _ *rig, leader *hosts.Host) (election.Instant, error) {
-	c := client.New(leader.Config().Socket)
-	defer c.Close()
-	at := boottime.Now()
-	outcome, err := c.Resign(ctx, string(election.Default))
-	if err == nil && !outcome.Done {
-		err = fmt.Errorf("refused: %s", outcome.Message)
-	}
-	return at, err
+func terminated() fault {
+	return fault{ends: true, deal: func(_ context.Context, _ *rig, leader *hosts.Host) (election.Instant, error) {
+		return leader.Terminate()
+	}}
 }
 
-func transfer(ctx context.Context, r *rig, leader *hosts.Host) (election.Instant, error) {
-	all := r.cluster.Hosts()
-	to := all[r.rng.IntN(len(all))]
-	for to == leader {
-		to = all[r.rng.IntN(len(all))]
-	}
-	c := client.New(leader.Config().Socket)
-	defer c.Close()
-	at := boottime.Now()
-	outcome, err := c.Transfer(ctx, string(election.Default), to.Name())
-	if err == nil && !outcome.Done {
-		err = fmt.Errorf("refused: %s", outcome.Message)
-	}
-	return at, err
+func resigned() fault {
+	return asked(func(ctx context.Context, c *client.Client, _ *rig, _ *hosts.Host) (api.Outcome, error) {
+		return c.Resign(ctx, string(election.Default))
+	})
+}
+
+func transferred() fault {
+	return asked(func(ctx context.Context, c *client.Client, r *rig, leader *hosts.Host) (api.Outcome, error) {
+		all := r.cluster.Hosts()
+		to := leader
+		for to == leader {
+			to = all[r.rng.IntN(len(all))]
+		}
+		return c.Transfer(ctx, string(election.Default), to.Name())
+	})
+}
+
+// asked is a fault that the leader's agent is asked for.
+func asked(request func(context.Context, *client.Client, *rig, *hosts.Host) (api.Outcome, error)) fault {
+	return fault{rests: true, deal: func(ctx context.Context, r *rig, leader *hosts.Host) (election.Instant, error) {
+		c := client.New(leader.Config().Socket)
+		defer c.Close()
+		ctx, cancel := context.WithTimeout(ctx, patience)
+		defer cancel()
+		at := boottime.Now()
+		outcome, err := request(ctx, c, r, leader)
+		if err == nil && !outcome.Done {
+			err = fmt.Errorf("%s would not hand over: %s", leader.Name(), outcome.Message)
+		}
+		return at, err
+	}}
 }
 
 // takeovers deals the fault to the leader, round after round, and returns how
 // long it took each time until another led, in milliseconds.
-func (b *bench) takeovers(ctx context.Context, profile, what string, rounds int, f fault) ([]float64, error) {
+func (b *bench) takeovers(ctx context.Context, profile, what string, rounds int, f fault) (took []float64, err error) {
 	r, err := newRig(ctx, b.config(profile), pollEvery, b.rng)
 	if err != nil {
 		return nil, err
 	}
-	defer r.close()
-	var took []float64
+	defer b.finish(r, &err)
 	for round := range rounds {
 		d, err := r.takeover(ctx, f)
 		if err != nil {
-			return took, fmt.Errorf("%s, round %d: %w", what, round+1, err)
+			return nil, fmt.Errorf("%s, round %d: %w", what, round+1, err)
 		}
 		took = append(took, millis(d))
 		b.progress(what, round+1, rounds)
 	}
-	return took, b.together(r)
+	if _, err := r.agree(ctx); err != nil {
+		return nil, fmt.Errorf("%s: %w", what, err)
+	}
+	b.elsewhere = append(b.elsewhere, millis(r.together()))
+	return took, nil
 }
 
 // takeover makes one round, after which all agents run again.
@@ -75,8 +94,13 @@ func (r *rig) takeover(ctx context.Context, f fault) (time.Duration, error) {
 	if err != nil {
 		return 0, err
 	}
+	if f.rests {
+		if err := r.idle(ctx, r.lease); err != nil {
+			return 0, err
+		}
+	}
 	r.ask(ctx, leader)
-	at, err := f(ctx, r, leader)
+	at, err := f.deal(ctx, r, leader)
 	if err != nil {
 		return 0, err
 	}
@@ -87,14 +111,43 @@ func (r *rig) takeover(ctx context.Context, f fault) (time.Duration, error) {
 	if next.Agent == leader.Name() {
 		return 0, fmt.Errorf("%s led again, nobody took over", next.Agent)
 	}
-	return next.Start.Sub(at), r.revive(ctx, leader)
+	if f.ends {
+		err = r.startAgain(ctx, leader)
+	}
+	return next.Start.Sub(at), err
 }
 
-// revive makes sure that the agent runs.
-func (r *rig) revive(ctx context.Context, h *hosts.Host) error {
-	if _, err := h.Thaw(); err == nil && h.PID() != 0 {
-		return r.reviveDying(ctx, h)
+// startAgain starts an agent whose process ends or has ended.
+func (r *rig) startAgain(ctx context.Context, h *hosts.Host) error {
+	err := r.until(ctx, "the end of "+h.Name(), func() bool { return h.Status() == hosts.Down })
+	if err != nil {
+		return err
 	}
-	_, err := h.Start()
+	_, err = h.Start()
 	return err
+}
+
+// coldStarts starts all agents anew, round after round, and returns how long
+// after the last one's start the last one knew the leader, in milliseconds.
+func (b *bench) coldStarts(ctx context.Context, rounds int) (took []float64, err error) {
+	const what = "cold start"
+	for round := range rounds {
+		d, err := b.coldStart(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("%s, round %d: %w", what, round+1, err)
+		}
+		took = append(took, millis(d))
+		b.progress(what, round+1, rounds)
+	}
+	return took, nil
+}
+
+func (b *bench) coldStart(ctx context.Context) (d time.Duration, err error) {
+	r, err := newRig(ctx, b.config(b.o.Profile), 0, b.rng)
+	if err != nil {
+		return 0, err
+	}
+	defer b.finish(r, &err)
+	a, err := r.agree(ctx)
+	return a.At.Sub(r.started), err
 }

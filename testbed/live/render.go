@@ -212,6 +212,8 @@ func clock(d time.Duration) string {
 // ms writes a measured time with the precision that means something.
 func ms(d time.Duration) string {
 	switch {
+	case d == 0:
+		return "0 ms"
 	case d < 10*time.Millisecond:
 		return fmt.Sprintf("%.2f ms", d.Seconds()*1000)
 	case d < time.Second:

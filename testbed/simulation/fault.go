@@ -114,9 +114,10 @@ func (w *world) pause() {
 	w.later(w.lasts(), func() { w.resume(a, life) })
 }
 
-// strikeBurst makes the whole network lose, repeat or reorder messages.
+// strikeBurst makes the whole network lose, repeat, reorder or delay messages.
 func (w *world) strikeBurst() {
-	w.burst = burst{loss: pick(w.rng, 0, 0.05, 0.3), repeat: pick(w.rng, 0, 0.1, 0.5), reorder: pick(w.rng, 0, 0.1, 0.5)}
+	w.burst = burst{loss: pick(w.rng, 0, 0.05, 0.3), repeat: pick(w.rng, 0, 0.1, 0.5), reorder: pick(w.rng, 0, 0.1, 0.5),
+		slow: pick(w.rng, 0, 0, w.plan.timing.Heartbeat, w.plan.timing.Lease/3, w.plan.timing.Lease)}
 	w.note(nil, "BURST %+v", w.burst)
 	w.later(w.lasts(), func() { w.burst = burst{} })
 }

@@ -20,6 +20,7 @@ type link struct {
 // burst is how badly the network behaves everywhere.
 type burst struct {
 	loss, repeat, reorder float64
+	slow                  time.Duration // mean of what is added to every message
 }
 
 // send takes a message to the network, or loses it.
@@ -51,7 +52,7 @@ func (w *world) send(a *agent, m election.Envelope) {
 	}
 	w.transmit(l, e)
 	if w.chance(w.burst.repeat) {
-		e.at = w.now + int64(w.around(20*w.plan.delay))
+		e.at = w.now + int64(w.around(20*w.plan.delay+w.burst.slow))
 		w.queue.push(e)
 	}
 }
@@ -61,9 +62,12 @@ func (w *world) send(a *agent, m election.Envelope) {
 func (w *world) transmit(l *link, e event) {
 	e.at = w.now + int64(w.plan.delay/2+w.around(w.plan.delay/2)) + 1
 	if w.chance(w.burst.reorder) {
-		e.at += int64(w.around(20 * w.plan.delay))
+		e.at += int64(w.around(20*w.plan.delay + w.burst.slow))
 		w.queue.push(e)
 		return
+	}
+	if w.burst.slow > 0 {
+		e.at += int64(w.around(w.burst.slow))
 	}
 	e.at = max(e.at, l.lastAt+1)
 	l.lastAt = e.at
