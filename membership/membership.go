@@ -80,7 +80,7 @@ func New(cfg Config) (*Membership, error) {
 // open binds, signs the first advertisement and starts memberlist.
 func (m *Membership) open() error {
 	logger := log.New(m.tap, "", 0)
-	w, err := listen(m.cfg, m.timing.dial, logger)
+	w, err := listen(m.cfg, m.timing.dial)
 	if err != nil {
 		return err
 	}

@@ -5,11 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log"
 	"net"
 	"net/netip"
-	"strconv"
-	"strings"
 	"sync"
 	"time"
 
@@ -27,12 +24,11 @@ const (
 
 var errWireClosed = errors.New("membership is closed")
 
-// wire is memberlist's own network transport made bounded and closable: it
-// limits inbound streams, and ends dials and streams at shutdown, on which
-// memberlist's goroutines would otherwise hang about.
+// wire is memberlist's network, bounded and closable: it limits inbound streams,
+// and ends dials and streams at shutdown, on which memberlist's goroutines would
+// otherwise hang about.
 type wire struct {
-	memberlist.NodeAwareTransport // packets
-
+	sockets   *sockets
 	advertise netip.AddrPort
 	bind      netip.Addr
 	dialLimit time.Duration
@@ -49,23 +45,23 @@ type wire struct {
 }
 
 // listen binds UDP and TCP on one port.
-func listen(cfg Config, dialLimit time.Duration, logger *log.Logger) (*wire, error) {
+func listen(cfg Config, dialLimit time.Duration) (*wire, error) {
 	addr, err := advertised(cfg.Bind, cfg.Advertise)
 	if err != nil {
 		return nil, err
 	}
-	packets, err := bind(cfg.Bind, cfg.Port, logger)
+	sockets, err := bind(cfg.Bind, cfg.Port)
 	if err != nil {
 		return nil, err
 	}
 	w := &wire{
-		NodeAwareTransport: packets,
-		advertise:          netip.AddrPortFrom(addr, uint16(packets.GetAutoBindPort())),
-		bind:               cfg.Bind.Unmap(),
-		dialLimit:          dialLimit,
-		streams:            make(chan net.Conn),
-		done:               make(chan struct{}),
-		open:               map[*stream]struct{}{},
+		sockets:   sockets,
+		advertise: netip.AddrPortFrom(addr, sockets.port()),
+		bind:      cfg.Bind.Unmap(),
+		dialLimit: dialLimit,
+		streams:   make(chan net.Conn),
+		done:      make(chan struct{}),
+		open:      map[*stream]struct{}{},
 	}
 	w.ctx, w.cancel = context.WithCancel(context.Background())
 	w.pumped.Add(1)
@@ -73,49 +69,18 @@ func listen(cfg Config, dialLimit time.Duration, logger *log.Logger) (*wire, err
 	return w, nil
 }
 
-// bind listens. A free port of TCP may be taken for UDP: then another is tried.
-func bind(addr netip.Addr, port int, logger *log.Logger) (*memberlist.NetTransport, error) {
-	tries := 1
-	if port == 0 {
-		tries = 10
-	}
-	for {
-		tries--
-		t, err := memberlist.NewNetTransport(&memberlist.NetTransportConfig{
-			BindAddrs: []string{addr.String()}, BindPort: port, Logger: logger,
-		})
-		if err == nil {
-			return t, nil
-		}
-		inUse := strings.Contains(err.Error(), "address already in use")
-		if inUse && tries > 0 {
-			continue
-		}
-		at := net.JoinHostPort(addr.String(), strconv.Itoa(port))
-		if inUse {
-			return nil, fmt.Errorf("bind gossip on %s: the port is in use: stop the other program, or choose another port", at)
-		}
-		return nil, fmt.Errorf("bind gossip on %s: %w", at, err)
-	}
-}
-
 // pump admits inbound streams as long as there is room, and closes the others:
 // whoever meant it will come again.
 func (w *wire) pump() {
 	defer w.pumped.Done()
-	for {
-		select {
-		case c := <-w.NodeAwareTransport.StreamCh():
-			s, err := w.track(c, true)
-			if err != nil {
-				_ = c.Close()
-				continue
-			}
-			w.hand(s)
-		case <-w.done:
+	w.sockets.accept(func(c net.Conn) {
+		s, err := w.track(c, true)
+		if err != nil {
+			_ = c.Close()
 			return
 		}
-	}
+		w.hand(s)
+	})
 }
 
 // hand gives memberlist a stream to serve.
@@ -221,17 +186,8 @@ func (w *wire) Shutdown() error {
 	for _, s := range open {
 		_ = s.Close()
 	}
-	go func() { // the listeners may hold a packet that nobody takes any more
-		for {
-			select {
-			case <-w.NodeAwareTransport.PacketCh():
-			case <-w.done:
-				return
-			}
-		}
-	}()
-	err := w.NodeAwareTransport.Shutdown() // needs the pump to run until it is done
 	close(w.done)
+	err := w.sockets.close()
 	w.pumped.Wait()
 	return err
 }
