@@ -11,6 +11,7 @@ import (
 
 	"github.com/coreos/go-systemd/v22/daemon"
 
+	"github.com/doyen-election/doyen/agent/footprint"
 	"github.com/doyen-election/doyen/election"
 )
 
@@ -20,6 +21,7 @@ const (
 	closeLimit = 500 * time.Millisecond // to finish answers and hooks under way
 	// handOverSlack is how much longer than one lease a hand-over may take.
 	handOverSlack = 500 * time.Millisecond
+	trimDelay     = 2 * time.Second // the start is over by then
 )
 
 // run starts the loop, says that the agent is ready, and stops it when that is
@@ -40,6 +42,9 @@ func (a *agent) run(ctx context.Context, stderr io.Writer) error {
 	fmt.Fprintf(stderr, "doyen: agent %s ready: socket %s, peers %s, gossip %s\n",
 		a.cfg.Name, a.cfg.Socket, a.transport.Addr(), a.membership.Addr())
 	a.notify(daemon.SdNotifyReady + "\nSTATUS=ready")
+	footprint.Limit()
+	trim := time.AfterFunc(trimDelay, a.trim)
+	defer trim.Stop()
 	select {
 	case <-ctx.Done():
 	case <-a.leaving:
@@ -49,6 +54,13 @@ func (a *agent) run(ctx context.Context, stderr io.Writer) error {
 	stop()
 	running.Wait()
 	return a.close()
+}
+
+// trim gives back what only the start needed.
+func (a *agent) trim() {
+	if err := footprint.Trim(); err != nil {
+		a.logger.Debug("memory is not given back", "err", err)
+	}
 }
 
 // handOver has the loop release everything, which takes one step when no

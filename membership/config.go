@@ -74,7 +74,7 @@ func (p Pace) timing() (timing, error) {
 	t := timing{
 		probeInterval: 200 * time.Millisecond, probeTimeout: 100 * time.Millisecond,
 		suspicionMult: 3, suspicionMaxMult: 2, awareness: 3,
-		gossip: 50 * time.Millisecond, pushPull: 10 * time.Second,
+		gossip: 200 * time.Millisecond, pushPull: 10 * time.Second,
 		tcp: time.Second, dial: 450 * time.Millisecond,
 		retry: 50 * time.Millisecond, retryMost: 3 * time.Second,
 		lost: 500 * time.Millisecond, lostMost: 5 * time.Second,

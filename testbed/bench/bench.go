@@ -60,7 +60,8 @@ func (o Options) hosts() hosts.Config {
 // bench is one run.
 type bench struct {
 	o         Options
-	binary    hosts.Binary
+	program   hosts.Program
+	binary    string // its path; a program that is none has no size
 	rng       *rand.Rand
 	report    Report
 	elsewhere []float64 // ms of two leaders at once in what measures something else
@@ -71,44 +72,51 @@ func Run(ctx context.Context, o Options) (report Report, err error) {
 	if err := o.Check(); err != nil {
 		return Report{}, err
 	}
-	b := &bench{o: o, rng: rand.New(rand.NewPCG(o.Seed, 0)), binary: hosts.Binary{Path: o.Binary}}
+	b := &bench{o: o, rng: rand.New(rand.NewPCG(o.Seed, 0))}
 	b.report = Report{
 		Version: agent.Version, Time: time.Now().UTC(), Machine: machine(),
 		Options: Settings{Agents: o.Agents, Algorithm: o.Algorithm, Profile: o.Profile,
 			LeaseMS: o.hosts().Lease().Milliseconds(), Rounds: o.Rounds, Seed: o.Seed},
 	}
+	product := hosts.Binary{Path: o.Binary}
 	if o.Binary == "" {
-		dir, err := hosts.NewDir()
-		if err != nil {
-			return b.report, err
+		dir, dirErr := hosts.NewDir()
+		if dirErr != nil {
+			return b.report, dirErr
 		}
 		defer func() { err = errors.Join(err, dir.Close()) }()
 		b.progress("build", 0, 0)
-		if b.binary, err = hosts.Build(ctx, dir.Path); err != nil {
+		if product, err = hosts.Build(ctx, dir.Path); err != nil {
 			return b.report, err
 		}
 	}
+	b.program, b.binary = product, product.Path
+	err = b.run(ctx)
+	return b.report, err
+}
+
+func (b *bench) run(ctx context.Context) error {
 	parts := map[string]func(context.Context) error{
 		"cold": b.cold, "kill": b.kill, "local": b.local, "handover": b.handover,
 		"overlap": b.overlap, "idle": b.idle, "query": b.query, "size": b.size,
 	}
 	for _, part := range Parts() {
-		if len(o.Only) > 0 && !slices.Contains(o.Only, part) {
+		if len(b.o.Only) > 0 && !slices.Contains(b.o.Only, part) {
 			continue
 		}
 		if err := parts[part](ctx); err != nil {
-			return b.report, fmt.Errorf("measure %s: %w", part, err)
+			return fmt.Errorf("measure %s: %w", part, err)
 		}
 	}
 	if len(b.elsewhere) > 0 {
 		b.add("overlap_elsewhere", "two leaders at once, in the takeovers above", "ms", &Target{ofMax, 0}, b.elsewhere)
 	}
-	return b.report, nil
+	return nil
 }
 
 func (b *bench) config(profile string) hosts.Config {
 	c := b.o.hosts()
-	c.Profile, c.Program = profile, b.binary
+	c.Profile, c.Program = profile, b.program
 	return c
 }
 
@@ -206,7 +214,7 @@ func (b *bench) query(ctx context.Context) error {
 }
 
 func (b *bench) size(context.Context) error {
-	bytes, err := size(b.binary.Path)
+	bytes, err := size(b.binary)
 	if err != nil {
 		return err
 	}

@@ -34,10 +34,15 @@ func (r Report) Table() string {
 func (r Report) Missed() []string {
 	var missed []string
 	for _, x := range r.Results {
-		if !x.Met() {
-			missed = append(missed, fmt.Sprintf("%s: %s is %s %s, at most %s is wanted", x.What, x.Target.Of,
-				figure(x.value(x.Target.Of)), x.Unit, figure(x.Target.AtMost)))
+		if x.Met() {
+			continue
 		}
+		of := ""
+		if x.Summary.N == 0 {
+			of = " of 0 samples"
+		}
+		missed = append(missed, fmt.Sprintf("%s: %s is %s %s%s, at most %s %s is wanted", x.What, x.Target.Of,
+			figure(x.value(x.Target.Of)), x.Unit, of, figure(x.Target.AtMost), x.Unit))
 	}
 	return missed
 }

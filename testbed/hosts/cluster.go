@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"sync"
 	"time"
 )
 
@@ -18,6 +19,7 @@ type Cluster struct {
 	dir     *Dir
 	hosts   []*Host
 	spawner *spawner
+	closing sync.Once
 }
 
 // New lays out a cluster, with a key of its own, and starts nothing. The caller
@@ -111,8 +113,13 @@ func (c *Cluster) Host(name string) (*Host, bool) {
 
 // Close ends every agent and removes every file: it asks the agents to end,
 // kills those that still run when ctx ends (at once, if it has ended), and
-// waits for all of them.
-func (c *Cluster) Close(ctx context.Context) error {
+// waits for all of them. A second call does nothing.
+func (c *Cluster) Close(ctx context.Context) (err error) {
+	c.closing.Do(func() { err = c.close(ctx) })
+	return err
+}
+
+func (c *Cluster) close(ctx context.Context) error {
 	for _, h := range c.hosts {
 		h.close()
 		if ctx.Err() == nil {

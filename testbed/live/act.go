@@ -162,8 +162,9 @@ func (v Verb) sign() string {
 func (s *session) deal(ctx context.Context, v Verb, h *hosts.Host) (at election.Instant, err error) {
 	switch v {
 	case Kill:
-		at, err = h.Kill()
-		s.asked[h.Name()] = err == nil
+		if at, err = h.Kill(); err == nil {
+			s.asked[h.Name()] = true
+		}
 	case Stop:
 		if at, err = h.Freeze(); err == nil {
 			s.tracker.Froze(h.Name())
@@ -173,8 +174,9 @@ func (s *session) deal(ctx context.Context, v Verb, h *hosts.Host) (at election.
 			s.tracker.Thawed(h.Name(), at)
 		}
 	case Terminate:
-		at, err = h.Terminate()
-		s.asked[h.Name()] = err == nil
+		if at, err = h.Terminate(); err == nil {
+			s.asked[h.Name()] = true
+		}
 	case Start:
 		at, err = h.Start()
 	case Restart:

@@ -35,7 +35,11 @@ func (s *session) notice() {
 	running := s.running()
 	a, ok := s.tracker.Agreement(running)
 	if ok && (a.Leader != s.agreed.Leader || a.Term != s.agreed.Term) {
-		s.say(Good, "all %d agree: %s leads, term %d%s", len(running), a.Leader, a.Term, s.afterStart(a))
+		all := fmt.Sprintf("all %d agree", len(running))
+		if len(running) == 1 {
+			all = "it is alone"
+		}
+		s.say(Good, "%s: %s leads, term %d%s", all, a.Leader, a.Term, s.afterStart(a))
 	}
 	s.agreed = a
 	if !ok {
@@ -65,17 +69,23 @@ func (s *session) newLeader(now ruling) {
 	since := s.tracker.Standing(now.agent).Since
 	if b := s.blow; b != nil && since >= b.at && now != b.ruling {
 		d := since.Sub(b.at)
-		s.takeovers = append(s.takeovers, d)
-		if len(s.takeovers) > maxLines {
-			s.takeovers = s.takeovers[1:]
-		}
 		took = fmt.Sprintf(", %s after %s %s", ms(d), b.verb.done(), b.agent)
 		s.blow = nil
+		if now.agent != b.agent {
+			s.tookOver(d)
+		}
 	}
 	s.say(Good, "%s leads, term %d%s", now.agent, now.term, took)
 	if t := observe.Together(s.tracker.Overlaps()); t > s.together {
 		s.say(Bad, "two leaders at once: %s in all", ms(t))
 		s.together = t
+	}
+}
+
+// tookOver counts a takeover, of which the newest are kept.
+func (s *session) tookOver(d time.Duration) {
+	if s.takeovers = append(s.takeovers, d); len(s.takeovers) > maxLines {
+		s.takeovers = s.takeovers[1:]
 	}
 }
 
@@ -120,7 +130,7 @@ func (s *session) exited(e hosts.Exit) {
 	case asked && e.Clean:
 		s.say(Faint, "%s ended cleanly", e.Host)
 	case !asked:
-		s.say(Bad, "%s ended by itself, %s: %s", e.Host, e.How, e.Said)
+		s.reported(report{Bad, fmt.Sprintf("%s ended by itself, %s: %s", e.Host, e.How, e.Said), true})
 	}
 }
 
@@ -140,13 +150,13 @@ func (s *session) verdict() error {
 			st := s.tracker.Standing(name)
 			said = append(said, fmt.Sprintf("%s is %s and names %s, term %d", name, dash(st.State), dash(st.Leader), st.Term))
 		}
-		errs = append(errs, fmt.Errorf("the agents do not agree at the end: %s", strings.Join(append(said, ""), "; ")))
+		errs = append(errs, fmt.Errorf("the agents do not agree at the end: %s", strings.Join(said, "; ")))
 	}
 	for _, step := range s.steps {
 		errs = append(errs, fmt.Errorf("the script was not ended: %s", step))
 	}
 	for _, f := range s.failed {
-		errs = append(errs, fmt.Errorf("the script failed: %s", f))
+		errs = append(errs, fmt.Errorf("it went wrong: %s", f))
 	}
 	if t := observe.Together(s.tracker.Overlaps()); t > 0 && s.o.Hosts.Quorum {
 		errs = append(errs, fmt.Errorf("two agents led at once, for %s", ms(t)))

@@ -90,7 +90,10 @@ const barWidth = 30
 
 func leadership(m Model) []row {
 	first := row{{none, "  leader    "}, {red, "nobody"}}
-	if m.Leader != "" {
+	switch {
+	case m.Leader != "" && m.Quorum && m.Remaining <= 0:
+		first = append(first, span{faint, fmt.Sprintf("  the lease of %s, term %d, is over", m.Leader, m.Term)})
+	case m.Leader != "":
 		first = row{{none, "  leader    "}, {green, fmt.Sprintf("%-10s", m.Leader)}, {none, fmt.Sprintf("  term %-5d", m.Term)}}
 		if m.Quorum {
 			full := int(barWidth * min(max(m.Remaining, 0), m.Lease) / max(m.Lease, 1))
@@ -148,7 +151,7 @@ func stateText(a Row) (string, paint) {
 	case a.Status == hosts.Down:
 		return "-", faint
 	case a.Status == hosts.Frozen:
-		return "(" + dash(a.State) + ")", yellow // what it said before
+		return "(" + dash(strings.ReplaceAll(a.State, "_", " ")) + ")", yellow // what it said before
 	case a.State == "":
 		return "starting", yellow
 	}

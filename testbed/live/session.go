@@ -108,7 +108,7 @@ type session struct {
 	asked     map[string]bool // whose process was told to end
 	takeovers []time.Duration
 	together  time.Duration
-	failed    []string // steps that could not be done
+	failed    []string // what went wrong, steps that could not be done included
 }
 
 // ruling is a leader and its term.
@@ -128,7 +128,7 @@ type blow struct {
 type report struct {
 	mood Mood
 	text string
-	fail bool // a step of the script failed with it
+	fail bool // a run that was given a time fails with it
 }
 
 func (s *session) run(ctx context.Context) error {

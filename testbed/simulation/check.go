@@ -67,10 +67,6 @@ func (w *world) checkSend(a *agent, local election.Instant, e election.Envelope)
 		if s.Roster == nil || s.Roster.Cluster != m.Genesis.Roster.Cluster {
 			w.fail("durable before sent", "%s commits a genesis that is not on its disk", a.peer)
 		}
-	case election.Release:
-		if m.Election == election.RosterElection { // whose status nobody can read
-			w.endClaim(a, m.Election, m.Term)
-		}
 	case election.Heartbeat:
 		for _, c := range m.Claims {
 			w.checkClaim(a, local, c)
@@ -103,9 +99,6 @@ func (w *world) checkClaim(a *agent, local election.Instant, c election.Claim) {
 	}
 	l.owners[c.Term] = self
 	l.extend(a, c.Term, local.Add(c.Remaining))
-	if c.Election == election.RosterElection && c.Remaining > 0 {
-		w.acts(l, actor{kind: claimer, host: a, epoch: a.clock.epoch, holder: self, term: c.Term, until: local.Add(c.Remaining)})
-	}
 }
 
 // extend takes note of how long a lease was told to last.

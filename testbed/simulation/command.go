@@ -87,30 +87,27 @@ func (w *world) standAgain(a *agent, e int) {
 	w.advertise(a)
 }
 
-// changeRoster adds, removes or replaces a voter, asked of any agent.
+// changeRoster asks any agent for a change: mostly of one voter, at times of
+// so many that the old and the new majorities share nobody.
 func (w *world) changeRoster() {
 	a := w.victim()
 	roster := a.disk.state.Roster
 	if roster == nil {
 		return
 	}
-	var in, out []*agent
-	for _, b := range w.agents {
-		if roster.Has(b.peer) {
-			in = append(in, b)
-		} else {
-			out = append(out, b)
-		}
-	}
+	share := pick(w.rng, 0, 0, 0.4, 0.7)
 	change := election.ChangeRoster{Request: w.request()}
-	add, remove := w.chance(0.6) && len(out) > 0, w.chance(0.6)
-	if add {
-		b := out[w.rng.IntN(len(out))]
-		change.Add = []election.Voter{{Name: b.name, Peer: b.peer}}
-	}
-	if remove || !add {
-		change.Remove = []election.PeerID{in[w.rng.IntN(len(in))].peer}
+	for _, i := range w.rng.Perm(len(w.agents)) {
+		b := w.agents[i]
+		if in := roster.Has(b.peer); in && (w.chance(share) || share == 0 && len(change.Remove) == 0 && w.chance(0.5)) {
+			change.Remove = append(change.Remove, b.peer)
+		} else if !in && (w.chance(share) || share == 0 && len(change.Add) == 0 && w.chance(0.5)) {
+			change.Add = append(change.Add, election.Voter{Name: b.name, Peer: b.peer})
+		}
 	}
 	w.note(a, "is asked to change the roster: %+v", change)
 	w.input(a, change)
+	if w.chance(0.3) {
+		w.later(w.around(2*w.plan.timing.Lease), w.strikeCut)
+	}
 }

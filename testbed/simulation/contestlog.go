@@ -106,14 +106,6 @@ func (w *world) acts(l *contestLog, now actor) {
 	}
 }
 
-// endClaim takes note that the agent leads no more in that term.
-func (w *world) endClaim(a *agent, name election.Name, t election.Term) {
-	x := w.log(name).find(claimer, election.Holder{Peer: a.peer, Boot: a.boot})
-	if x != nil && x.term <= t {
-		x.stopped = true
-	}
-}
-
 // endStatusClaims forgets what a stopped agent's status said: nobody can read
 // it any more.
 func (w *world) endStatusClaims(a *agent) {

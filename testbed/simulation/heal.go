@@ -42,12 +42,14 @@ func (w *world) healAll() {
 	w.plan.delay = min(w.plan.delay, w.plan.timing.Heartbeat/20)
 	w.plan.late = min(w.plan.late, w.plan.timing.Heartbeat/50)
 	w.plan.write = min(w.plan.write, w.plan.timing.Heartbeat/20)
+	w.queue.hasten(w.now + int64(w.plan.timing.Heartbeat/4))
 	for _, a := range w.agents {
 		w.healAgent(a)
 	}
 	for i, a := range w.agents {
 		for _, b := range w.agents[:i] {
 			w.links[i][b.id].cuts, w.links[b.id][i].cuts = 1, 1
+			w.links[i][b.id].lastAt, w.links[b.id][i].lastAt = 0, 0
 			w.mend(a, b)
 			w.mend(b, a)
 			w.dial(a, b, w.around(w.redial()))

@@ -63,6 +63,10 @@ func drawPlan(rng *rand.Rand, drift int64) plan {
 	if rng.IntN(3) == 0 {
 		p.elections = append(p.elections, "payments")
 	}
+	fewer := p.quorum && rng.IntN(5) == 0 // few voters, and many that could be: roster changes matter
+	if fewer {
+		p.voters, p.observers = 1+rng.IntN(3), 2+rng.IntN(2)
+	}
 	hb := p.timing.Heartbeat
 	p.preemptDelay = pick(rng, 0, hb, 5*hb)
 	if rng.IntN(4) == 0 {
@@ -74,11 +78,14 @@ func drawPlan(rng *rand.Rand, drift int64) plan {
 	p.chaos = time.Duration(10+rng.IntN(50)) * p.timing.Lease
 	p.calm = time.Duration(rng.IntN(4)) * p.timing.Lease
 	for _, f := range faultKinds() {
-		if rng.IntN(2) == 0 || f.roster && (rng.IntN(2) == 0 || !p.quorum) {
-			p.intervals = append(p.intervals, 0)
-			continue
+		interval := pick[time.Duration](rng, 1, 2, 4, 8, 16) * p.timing.Lease
+		switch {
+		case f.roster && fewer:
+			interval = 3 * p.timing.Lease
+		case rng.IntN(2) == 0, f.roster && (rng.IntN(2) == 0 || !p.quorum):
+			interval = 0
 		}
-		p.intervals = append(p.intervals, time.Duration(float64(p.timing.Lease)*float64(pick(rng, 1, 2, 4, 8, 16))))
+		p.intervals = append(p.intervals, interval)
 	}
 	return p
 }

@@ -1,0 +1,90 @@
+package main
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/doyen-election/doyen/testbed/hosts"
+)
+
+// TestMain lets this very binary be the agents.
+func TestMain(m *testing.M) {
+	if code, served := hosts.ServeAgent(os.Args, os.Stderr); served {
+		os.Exit(code)
+	}
+	os.Exit(m.Run())
+}
+
+func testbed(t *testing.T, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	var out, errs strings.Builder
+	code = run(t.Context(), append([]string{"testbed"}, args...), nil, &out, &errs)
+	return code, out.String(), errs.String()
+}
+
+func TestAWrongCommandLineIsRefusedWithAHint(t *testing.T) {
+	for line, want := range map[string]string{
+		"":                             "no command given",
+		"down":                         `unknown command "down"`,
+		"--quiet":                      "-quiet",
+		"up --agents":                  "agents",
+		"up --agents x":                `"x"`,
+		"up --agents 0":                "--agents: 0 agents, 1 to 24",
+		"up --agents 99":               "--agents: 99 agents",
+		"up --for yesterday":           "yesterday",
+		"up --for -1s":                 "--for",
+		"up --profile moon":            `--profile: unknown profile "moon"; use local, lan or wan`,
+		"up --algorithm raft":          `--algorithm: unknown algorithm "raft"`,
+		"up --script kill":             "--script: \"kill\": a step is VERB TARGET@TIME",
+		"up --script=":                 "--script: no step",
+		"up --kill-leader-every 1s":    "--kill-leader-every: 1s is below two leases, 2.4s",
+		"up --quorum false":            `up takes no arguments, got "false"`,
+		"up --speed 3":                 "-speed",
+		"bench --rounds 0":             "--rounds: 0 is not",
+		"bench --only speed":           `--only: unknown part "speed"`,
+		"bench --agents 2":             "3 are the least",
+		"bench --seed -1":              "-1",
+		"bench fast":                   `bench takes no arguments, got "fast"`,
+		"up --agents 3 --agents=three": `"three"`,
+	} {
+		code, stdout, stderr := testbed(t, strings.Fields(line)...)
+		if code != exitUsage || !strings.Contains(stderr, want) || !strings.Contains(stderr, "hint: ") {
+			t.Errorf("%q: exit %d, want %d and %q:\n%s", line, code, exitUsage, want, stderr)
+		}
+		if stdout != "" {
+			t.Errorf("%q: wrote to stdout:\n%s", line, stdout)
+		}
+	}
+}
+
+func TestHelpIsNoError(t *testing.T) {
+	for _, line := range []string{"help", "--help", "up --help", "bench --help"} {
+		code, stdout, stderr := testbed(t, strings.Fields(line)...)
+		if code != 0 || stdout == "" || stderr != "" {
+			t.Errorf("%q: exit %d\n%s%s", line, code, stdout, stderr)
+		}
+	}
+}
+
+func TestBenchSaysWhatItCannotRun(t *testing.T) {
+	missing := filepath.Join(t.TempDir(), "doyen")
+	for _, part := range []string{"size", "cold"} {
+		code, _, stderr := testbed(t, "bench", "--only", part, "--binary", missing)
+		if code != exitFailed || !strings.Contains(stderr, missing) {
+			t.Errorf("%s: exit %d\n%s", part, code, stderr)
+		}
+	}
+}
+
+func TestAnInterruptedRunEndsWithOne(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	var out, errs strings.Builder
+	code := run(ctx, []string{"testbed", "up", "--profile", "local", "--for", "1m"}, nil, &out, &errs)
+	if code != exitFailed || !strings.Contains(errs.String(), "interrupted") {
+		t.Errorf("exit %d\n%s", code, &errs)
+	}
+}

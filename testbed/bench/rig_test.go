@@ -1,0 +1,49 @@
+package bench
+
+import (
+	"math/rand/v2"
+	"os"
+	"slices"
+	"testing"
+
+	"github.com/doyen-election/doyen/testbed/hosts"
+)
+
+// TestMain lets this very binary be the agents.
+func TestMain(m *testing.M) {
+	if code, served := hosts.ServeAgent(os.Args, os.Stderr); served {
+		os.Exit(code)
+	}
+	os.Exit(m.Run())
+}
+
+func TestRoundsWithRealProcesses(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it runs real processes for some seconds")
+	}
+	dir, err := os.MkdirTemp("/tmp", "db")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer os.RemoveAll(dir)
+	t.Setenv("TMPDIR", dir)
+	b := &bench{o: Options{Agents: 3, Algorithm: "bully", Profile: "local", Rounds: 1, Progress: t.Output()},
+		program: hosts.Self{}, rng: rand.New(rand.NewPCG(1, 1))}
+	cold, err := b.coldStarts(t.Context(), 1)
+	if err != nil || len(cold) != 1 || cold[0] <= 0 {
+		t.Errorf("cold starts %v: %v", cold, err)
+	}
+	for name, f := range map[string]fault{"resign": resigned(), "SIGTERM": terminated()} {
+		took, err := b.takeovers(t.Context(), "local", name, 1, f)
+		if err != nil || len(took) != 1 || took[0] <= 0 {
+			t.Errorf("%s: takeovers %v: %v", name, took, err)
+		}
+	}
+	lasted, err := b.overlaps(t.Context(), 3) // one of each kind
+	if err != nil || !slices.Equal(append(lasted, b.elsewhere...), make([]float64, 5)) {
+		t.Errorf("two leaders at once for %v and %v ms: %v", lasted, b.elsewhere, err)
+	}
+	if left, _ := os.ReadDir(dir); len(left) > 0 {
+		t.Errorf("%d files were left behind", len(left))
+	}
+}

@@ -1,0 +1,139 @@
+package live_test
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/doyen-election/doyen/agent"
+	"github.com/doyen-election/doyen/testbed/hosts"
+	"github.com/doyen-election/doyen/testbed/live"
+)
+
+// TestMain lets this very binary be the agents.
+func TestMain(m *testing.M) {
+	if code, served := hosts.ServeAgent(os.Args, os.Stderr); served {
+		os.Exit(code)
+	}
+	os.Exit(m.Run())
+}
+
+// options run three agents that take over from each other in a third of a
+// second.
+func options(t *testing.T, out *strings.Builder) live.Options {
+	dir, err := os.MkdirTemp("/tmp", "dl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if left, _ := os.ReadDir(dir); len(left) > 0 {
+			t.Errorf("%d files were left behind", len(left))
+		}
+		os.RemoveAll(dir)
+	})
+	t.Setenv("TMPDIR", dir)
+	return live.Options{
+		Hosts: hosts.Config{Agents: 3, Algorithm: "bully", Profile: "local", Quorum: true, Program: hosts.Self{}},
+		For:   3 * time.Second, Stdout: out, Getenv: func(string) string { return "" },
+	}
+}
+
+func TestARunShowsATakeoverAndEndsAgreed(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it runs real processes for some seconds")
+	}
+	var out strings.Builder
+	if err := live.Run(t.Context(), options(t, &out)); err != nil {
+		t.Errorf("%v\n%s", err, &out)
+	}
+	for _, want := range []string{
+		`(?m)^  alpha .*/alpha\.sock$`,
+		`all 3 agree: \w+ leads, term \d+, .* after the last one was started`,
+		`kill -9 (\w+), the leader`,
+		`(\w+) leads, term \d+, .* after kill -9 of (\w+)`,
+		`all 2 agree`,
+		`start \w+`,
+		`(?m)^takeovers: 1: `,
+		`(?m)^two leaders at once: 0 ms$`,
+	} {
+		if !regexp.MustCompile(want).MatchString(out.String()) {
+			t.Errorf("nothing matches %s", want)
+		}
+	}
+	if t.Failed() {
+		t.Logf("it said:\n%s", &out)
+	}
+}
+
+func TestARunWithoutAMajorityAtItsEndFails(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it runs real processes for some seconds")
+	}
+	var out strings.Builder
+	o := options(t, &out)
+	o.For = 2 * time.Second
+	var err error
+	if o.Script, err = live.ParseScript("kill leader@0s, stop follower@1s, kill nobody@1h", append(o.Hosts.Names(), "nobody")); err != nil {
+		t.Fatal(err)
+	}
+	err = live.Run(t.Context(), o)
+	if err == nil {
+		t.Fatalf("it ended well:\n%s", &out)
+	}
+	for _, want := range []string{"do not agree at the end", "names -", "not ended: kill nobody@1h0m0s"} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("%q is not in: %v\n%s", want, err, &out)
+		}
+	}
+}
+
+// failing starts agents that end at once.
+type failing struct{}
+
+func (failing) Command(agent.Config, string) (*exec.Cmd, error) {
+	return exec.Command("sh", "-c", "echo the disk is full >&2; exit 78"), nil
+}
+
+func TestARunWhoseAgentsEndByThemselvesSaysWhy(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it waits for an agreement that does not come")
+	}
+	var out strings.Builder
+	o := options(t, &out)
+	o.For, o.Hosts.Program = time.Millisecond, failing{}
+	err := live.Run(t.Context(), o)
+	if err == nil || !strings.Contains(err.Error(), "alpha ended by itself, exit status 78: the disk is full") {
+		t.Errorf("%v\n%s", err, &out)
+	}
+}
+
+func TestAnInterruptedRunFails(t *testing.T) {
+	var out strings.Builder
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	err := live.Run(ctx, options(t, &out))
+	if err == nil || !strings.Contains(err.Error(), "interrupted") {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestCheckRefusesWhatCannotBeRun(t *testing.T) {
+	script := []live.Step{{Verb: live.Kill, Target: "leader"}}
+	for want, change := range map[string]func(*live.Options){
+		"exclude each other":  func(o *live.Options) { o.Script, o.KillLeaderEvery = script, time.Minute },
+		"--kill-leader-every": func(o *live.Options) { o.KillLeaderEvery = 599 * time.Millisecond },
+		"--for":               func(o *live.Options) { o.For = -1 },
+		"--agents":            func(o *live.Options) { o.Hosts.Agents = 0 },
+	} {
+		var out strings.Builder
+		o := options(t, &out)
+		change(&o)
+		if err := o.Check(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %q", err, want)
+		}
+	}
+}
