@@ -55,7 +55,7 @@ type Pace string
 
 const (
 	PaceLocal Pace = "local" // one host
-	PaceLAN   Pace = "lan"   // round trips of some milliseconds; a killed member is dead within about a second
+	PaceLAN   Pace = "lan"   // round trips of some milliseconds; a killed member is dead within two seconds
 	PaceWAN   Pace = "wan"   // round trips of some hundred milliseconds; dead within about ten seconds
 )
 
@@ -72,7 +72,7 @@ type timing struct {
 
 func (p Pace) timing() (timing, error) {
 	t := timing{
-		probeInterval: 200 * time.Millisecond, probeTimeout: 100 * time.Millisecond,
+		probeInterval: 400 * time.Millisecond, probeTimeout: 200 * time.Millisecond,
 		suspicionMult: 3, suspicionMaxMult: 2, awareness: 3,
 		gossip: 200 * time.Millisecond, pushPull: 10 * time.Second,
 		tcp: time.Second, dial: 450 * time.Millisecond,

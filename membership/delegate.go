@@ -23,7 +23,13 @@ type delegate struct {
 
 	mu     sync.Mutex
 	opened map[string]opened
-	rtt    map[string]time.Duration
+	pings  map[string]ping // the last one answered, by node
+}
+
+// ping is a probe that was answered.
+type ping struct {
+	rtt time.Duration
+	at  time.Time
 }
 
 // opened is the outcome of verifying a node's advertisement, kept because the
@@ -43,7 +49,7 @@ func newDelegate(n *notary, self string) *delegate {
 	return &delegate{
 		notary: n, self: self,
 		poke: make(chan struct{}, 1), forged: make(chan hint, 16),
-		opened: map[string]opened{}, rtt: map[string]time.Duration{},
+		opened: map[string]opened{}, pings: map[string]ping{},
 	}
 }
 
@@ -110,8 +116,17 @@ func (d *delegate) NodeMeta(limit int) []byte {
 func (d *delegate) NotifyPingComplete(n *memberlist.Node, rtt time.Duration, _ []byte) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if _, ok := d.rtt[n.Name]; ok || len(d.rtt) < maxMembers {
-		d.rtt[n.Name] = rtt
+	if _, ok := d.pings[n.Name]; ok || len(d.pings) < maxMembers {
+		d.pings[n.Name] = ping{rtt: rtt, at: time.Now()}
+	}
+}
+
+// expect counts a newly listed node's silence from now on.
+func (d *delegate) expect(node string, now time.Time) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if _, ok := d.pings[node]; !ok && len(d.pings) < maxMembers {
+		d.pings[node] = ping{at: now}
 	}
 }
 
@@ -119,16 +134,30 @@ func (d *delegate) NotifyPingComplete(n *memberlist.Node, rtt time.Duration, _ [
 func (d *delegate) measured(node string) time.Duration {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.rtt[node]
+	return d.pings[node].rtt
+}
+
+// longestSilent returns when the node that has not answered for the longest time
+// did so last; now if there is none.
+func (d *delegate) longestSilent(now time.Time) time.Time {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	first := now
+	for _, p := range d.pings {
+		if p.at.Before(first) {
+			first = p.at
+		}
+	}
+	return first
 }
 
 // forget drops what is kept of nodes that memberlist no longer lists.
 func (d *delegate) forget(listed func(node string) bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	for node := range d.rtt {
+	for node := range d.pings {
 		if !listed(node) {
-			delete(d.rtt, node)
+			delete(d.pings, node)
 		}
 	}
 	for node := range d.opened {

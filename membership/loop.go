@@ -20,6 +20,8 @@ type loop struct {
 	last     View                    // last published
 	lastRTT  time.Time               // when round trips were last published
 	stale    bool                    // something changed since the last reading
+	done     time.Time               // of the last reading
+	members  int                     // in it
 	readAt   time.Time               // of the next reading because of a change, at the earliest
 	pollAt   time.Time               // of the next reading anyway
 	searchAt time.Time               // when the joiner wants to look again
@@ -35,6 +37,8 @@ const (
 	// less often than every probe interval: the cost of a reading grows with
 	// them, and so does the time a suspicion lasts.
 	pollMembers = 10
+	// calmPolls is how many probe intervals pass between readings when all is well.
+	calmPolls = 5
 )
 
 func newLoop(m *Membership, seeds []seed, now time.Time) *loop {
@@ -73,7 +77,7 @@ func (l *loop) run() {
 		if l.m.isLeaving() {
 			continue // to memberlist this agent is gone already: no view would hold it
 		}
-		if l.stale && !now.Before(l.readAt) || !now.Before(l.pollAt) {
+		if l.stale && !now.Before(l.readAt) || !now.Before(l.pollAt) || !now.Before(l.suspectAt(now)) {
 			l.read(now)
 		}
 		l.searchAt = l.joiner.start(l.m.ctx, now, l.listed)
@@ -90,6 +94,9 @@ func (l *loop) wake(now time.Time) time.Time {
 	if l.searchAt.Before(at) {
 		at = l.searchAt
 	}
+	if suspect := l.suspectAt(now); suspect.Before(at) {
+		at = suspect
+	}
 	return later(at, now)
 }
 
@@ -99,11 +106,8 @@ func (l *loop) read(now time.Time) {
 	done := time.Now()
 	rest := max(readRestMin, readRest*done.Sub(now))
 	l.readAt = done.Add(rest)
-	every := l.m.timing.probeInterval
-	if len(seen) > pollMembers {
-		every = min(every*time.Duration(len(seen))/pollMembers, 5*every)
-	}
-	l.pollAt = done.Add(max(every, rest))
+	l.done, l.members = done, len(seen)
+	l.pollAt = done.Add(max(calmPolls*l.m.timing.probeInterval, rest))
 	if err != nil {
 		if l.m.ctx.Err() == nil {
 			l.m.tap.log.Log(l.m.ctx, slog.LevelDebug, "keep the last view", "err", err)
@@ -117,6 +121,9 @@ func (l *loop) read(now time.Time) {
 		nodes[s.node] = true
 		if s.status == Alive || s.status == Suspect {
 			l.listed[s.addr] = true
+			if !l.m.wire.isSelf(s.addr) {
+				l.m.del.expect(s.node, now)
+			}
 		}
 	}
 	l.m.del.forget(func(node string) bool { return nodes[node] })
@@ -128,6 +135,17 @@ func (l *loop) read(now time.Time) {
 		l.joiner.hurry(now)
 	}
 	l.publish(view, now)
+}
+
+// suspectAt is when a member that answers no more is due for a look: there is no
+// event of suspicion. A round of probes visits each member once.
+func (l *loop) suspectAt(now time.Time) time.Time {
+	probe := l.m.timing.probeInterval
+	due := l.m.del.longestSilent(now).Add(time.Duration(l.members) * probe)
+	if l.members > pollMembers {
+		probe = min(probe*time.Duration(l.members)/pollMembers, calmPolls*probe)
+	}
+	return later(due, l.done.Add(probe))
 }
 
 // publish puts the view into its slot if it says something new.

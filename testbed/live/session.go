@@ -30,7 +30,7 @@ const (
 	pollEvery  = 100 * time.Millisecond
 	drawEvery  = 100 * time.Millisecond
 	closeLimit = 2 * time.Second // for agents to end by themselves
-	endSlack   = 3 * time.Second // and one lease, to agree at the end
+	endSlack   = 2 * time.Second // and one lease, to agree at the end
 	maxLines   = 200
 	maxFor     = 7 * 24 * time.Hour
 )
@@ -206,7 +206,7 @@ func (s *session) loop(ctx context.Context, events <-chan observe.Event, lease t
 			return s.verdict()
 		}
 		s.notice()
-		if grace != nil && s.agreed != (observe.Agreement{}) {
+		if grace != nil && (s.agreed != (observe.Agreement{}) || len(s.running()) == 0) {
 			return s.verdict()
 		}
 	}

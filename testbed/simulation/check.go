@@ -8,9 +8,9 @@ import (
 )
 
 const (
-	maxSends    = 512 // one step's messages
-	maxAnnounce = 32  // one step's announcements and withdrawals
-	maxSpin     = 400 // one agent's steps in spinWindow
+	maxSends    = 512          // one step's messages
+	maxAnnounce = 32           // one step's announcements and withdrawals
+	maxSpin     = 5 * maxInbox // one agent's steps in spinWindow: it may just have been resumed
 	spinWindow  = int64(time.Millisecond)
 )
 

@@ -43,13 +43,17 @@ func (w *world) healAll() {
 	w.plan.late = min(w.plan.late, w.plan.timing.Heartbeat/50)
 	w.plan.write = min(w.plan.write, w.plan.timing.Heartbeat/20)
 	w.queue.hasten(w.now + int64(w.plan.timing.Heartbeat/4))
+	for i := range w.links {
+		for j := range w.links[i] {
+			w.links[i][j].lastAt = 0
+		}
+	}
 	for _, a := range w.agents {
 		w.healAgent(a)
 	}
 	for i, a := range w.agents {
 		for _, b := range w.agents[:i] {
 			w.links[i][b.id].cuts, w.links[b.id][i].cuts = 1, 1
-			w.links[i][b.id].lastAt, w.links[b.id][i].lastAt = 0, 0
 			w.mend(a, b)
 			w.mend(b, a)
 			w.dial(a, b, w.around(w.redial()))
@@ -63,13 +67,25 @@ func (w *world) healAll() {
 		w.fail("G4", "no leader agreed by all %d leases after all faults ended: %s", healLeases, w.whoLeads())
 	}
 	w.phase = stable
+	sent := w.stats.Messages
 	w.watch(w.now + stableLeases*lease)
+	w.checkTraffic(w.stats.Messages - sent)
 	if !w.agreed() && !w.handingOver() {
 		w.fail("G4", "the leader agreed by all did not stay: %s", w.whoLeads())
 	}
 	if w.heal.agreedAt >= 0 {
 		w.stats.Heal = time.Duration(w.heal.agreedAt - w.heal.began)
 		w.stats.HealLeases = float64(w.stats.Heal) / float64(lease)
+	}
+}
+
+// checkTraffic bounds what is sent while all is well: each leader's heartbeats
+// and their acknowledgements, and thrice that for changes of leader and roster.
+func (w *world) checkTraffic(sent int) {
+	beats := stableLeases * int(w.plan.timing.Lease/w.plan.timing.Heartbeat)
+	usual := beats * 2 * len(w.logs) * (len(w.agents) - 1)
+	if sent > 3*usual+500 {
+		w.fail("traffic", "%d messages in %d leases with no faults, about %d are usual", sent, stableLeases, usual)
 	}
 }
 
