@@ -217,7 +217,7 @@ func (e *Elector) wakeAt() election.Instant {
 	for _, c := range e.contests {
 		wake = min(wake, c.wakeAt)
 	}
-	if e.out.Persist == nil && wake <= e.now {
+	if wake <= e.now {
 		wake = e.now + 1 // time must move before anything more can be due
 	}
 	return wake

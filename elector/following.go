@@ -105,8 +105,11 @@ func (e *Elector) released(from election.PeerID, m election.Release) {
 	if m.StandDown > 0 {
 		c.standDowns[from] = e.now.Add(min(m.StandDown, 2*e.cfg.Timing.Lease))
 	}
-	if c.rumour.holder == m.Holder {
+	if c.rumour.holder == m.Holder && c.rumour.term <= m.Term {
 		c.rumour = rumour{}
+	}
+	if c.leader.holder == m.Holder && m.Term < c.leader.term {
+		return // a late word about a term that its holder has overtaken
 	}
 	if c.leader.holder != m.Holder && (c.leader.holder != (election.Holder{}) || m.StandDown == 0 && m.Target == "") {
 		return // an attempt given up, or an old term: nobody we follow

@@ -199,8 +199,8 @@ func (e *Elector) heartbeatAck(from election.PeerID, m election.HeartbeatAck) {
 	e.learnRoster(m.Roster)
 	e.renewed(from, m)
 	if p := e.peers[from]; p != nil && p.stale && e.leadsAny() {
-		p.stale = false
 		e.beatTo(from, e.claims()) // its stamp is fresh now: it can name its leader
+		p.stale = false            // once a heartbeat, whatever it answers
 	}
 }
 

@@ -77,9 +77,10 @@ func (e *Elector) nameOf(id election.PeerID) string {
 	return string(id)
 }
 
-// stamped takes note of an instant of the peer's clock.
+// stamped takes note of an instant of the peer's clock: the newest to arrive, not
+// the highest, since its clock starts anew when its host does.
 func (e *Elector) stamped(id election.PeerID, stamp election.Instant) {
-	if p := e.peers[id]; p != nil && stamp > p.stamp {
+	if p := e.peers[id]; p != nil && stamp != 0 {
 		p.stamp, p.stampedAt = stamp, e.now
 	}
 }
@@ -131,13 +132,14 @@ func (e *Elector) reported(from election.PeerID, r election.Report) {
 		e.counters.Dropped["foreign_cluster"]++
 		return
 	}
+	first := !p.reported
 	p.reported, p.voter = true, r.Voter
 	e.stamped(from, r.Stamp)
 	e.learnRoster(r.Roster)
 	for _, s := range r.Standings {
 		e.noteStanding(from, s)
 	}
-	if e.leadsAny() {
+	if first && e.leadsAny() {
 		e.beatTo(from, e.claims())
 	}
 	e.answered(from, r)
@@ -166,6 +168,10 @@ func (e *Elector) learnRoster(r *election.Roster) {
 	e.formation.Learn(e.now, r)
 }
 
+// informWait is for how many heartbeats an agent without quorum waits to be told
+// of a leader.
+const informWait = 3
+
 // informed reports whether enough voters told what they have on record to know
 // that nobody leads.
 func (e *Elector) informed() bool {
@@ -175,7 +181,7 @@ func (e *Elector) informed() bool {
 	if e.cfg.Quorum {
 		return e.roster != nil && quorum.Confirmed(e.roster, told)
 	}
-	if e.now >= e.started.Add(3*e.cfg.Timing.Heartbeat) {
+	if e.now >= e.started.Add(informWait*e.cfg.Timing.Heartbeat) {
 		return true
 	}
 	for _, m := range e.view.Members {

@@ -96,11 +96,14 @@ func (e *Elector) advanceChange() {
 		return
 	}
 	e.finishWanted()
-	if ch.want == nil && !e.adopts() && ch.stage == notDriving {
-		return
-	}
 	c := e.contest(election.RosterElection)
 	if c == nil {
+		return
+	}
+	if ch.want == nil && !e.adopts() && ch.stage == notDriving {
+		if c.standing {
+			e.withdrawCandidacy(election.RosterElection) // another driver finished it
+		}
 		return
 	}
 	c.standing, c.priority = true, election.DefaultPriority

@@ -15,6 +15,9 @@ func (e *Elector) seek(c *contest) {
 		return
 	}
 	if !e.vacant(c) {
+		if c.role == nominee { // two that refuse each other must not start again in step
+			c.retryAt = e.now.Add(e.jitter(e.cfg.Timing.Heartbeat))
+		}
 		if c.role == nominee || c.selection.Active() {
 			e.abandon(c)
 			c.selection.Stop()
@@ -29,6 +32,10 @@ func (e *Elector) seek(c *contest) {
 	case c.role == nominee:
 		e.pursue(c, f)
 	case c.selection.Active():
+	case !e.informed():
+		if at := e.started.Add(informWait * e.cfg.Timing.Heartbeat); !e.cfg.Quorum && e.now < at {
+			c.wake(at) // for whom nobody may tell; else a Report wakes us
+		}
 	case f.Able:
 		e.startInTurn(c, f)
 	case e.now < c.standDownUntil:
@@ -49,8 +56,9 @@ func (e *Elector) startInTurn(c *contest, f election.Field) {
 	e.apply(c, f, c.selection.Start(e.now, f))
 }
 
-// vacant reports whether nobody leads, or whoever does is thought lost. The
-// old lease may still run: selection uses the time until it ends.
+// vacant reports whether nobody is known to lead, or whoever does is thought
+// lost. The old lease may still run: selection uses the time until it ends. An
+// agent that was not told yet takes part in rounds, and starts none.
 func (e *Elector) vacant(c *contest) bool {
 	if c.leader.holder != (election.Holder{}) {
 		if !e.runs(c.leader.holder) {
@@ -62,10 +70,7 @@ func (e *Elector) vacant(c *contest) bool {
 		c.wake(c.rumour.heedUntil)
 		return false
 	}
-	if !e.cfg.Quorum && e.now < e.started.Add(3*e.cfg.Timing.Heartbeat) {
-		c.wake(e.started.Add(3 * e.cfg.Timing.Heartbeat))
-	}
-	return e.informed()
+	return true
 }
 
 // suspects reports whether the known leader's heartbeats are overdue.

@@ -194,6 +194,10 @@ func (e *Elector) rerosterContest(c *contest) {
 	if c.lease != nil && e.roster != nil {
 		c.lease.Reroster(e.roster)
 	}
+	if c.overtake != nil && e.roster != nil {
+		c.overtake.Reroster(e.roster)
+		c.attempt.resendAt = e.now
+	}
 	if e.roster == nil {
 		return
 	}

@@ -59,6 +59,7 @@ type request struct {
 type queued struct {
 	from    election.PeerID
 	message election.Message
+	since   election.Instant
 }
 
 type heldReply struct {
@@ -91,7 +92,7 @@ func NewVoter(cfg VoterConfig, l *Ledger, now election.Instant) *Voter {
 // Request handles a Vote Request from the peer that would be the holder.
 func (v *Voter) Request(now election.Instant, from election.PeerID, r election.VoteRequest) {
 	if v.locked(r.Election) {
-		v.queue(r.Election, from, r)
+		v.queue(now, r.Election, from, r)
 		return
 	}
 	v.judge(now, request{from: from, VoteRequest: r, since: now})
@@ -215,7 +216,7 @@ func (v *Voter) Renew(now election.Instant, from election.PeerID, h election.Hea
 // Release ends the promise of the term on record, for good (V7).
 func (v *Voter) Release(now election.Instant, from election.PeerID, r election.Release) {
 	if v.locked(r.Election) {
-		v.queue(r.Election, from, r)
+		v.queue(now, r.Election, from, r)
 		return
 	}
 	v.drop(r.Election, r.Holder)
@@ -311,7 +312,9 @@ func (v *Voter) replay(now election.Instant) {
 			v.queued[e] = v.queued[e][1:]
 			switch m := q.message.(type) {
 			case election.VoteRequest:
-				v.Request(now, q.from, m)
+				if now < q.since.Add(v.cfg.VoteTimeout) { // else given up: the holder asks anew if not
+					v.Request(now, q.from, m)
+				}
 			case election.Release:
 				v.Release(now, q.from, m)
 			}
@@ -333,9 +336,17 @@ func (v *Voter) locked(e election.Name) bool {
 // idle reports whether neither a vote nor a roster is being written.
 func (v *Voter) idle() bool { return len(v.writing) == 0 && v.adoption == 0 }
 
-func (v *Voter) queue(e election.Name, from election.PeerID, m election.Message) {
+// queue keeps a message until a write is durable. A holder's newer request
+// replaces its older one.
+func (v *Voter) queue(now election.Instant, e election.Name, from election.PeerID, m election.Message) {
+	if _, ok := m.(election.VoteRequest); ok {
+		v.queued[e] = slices.DeleteFunc(v.queued[e], func(q queued) bool {
+			_, older := q.message.(election.VoteRequest)
+			return older && q.from == from
+		})
+	}
 	if len(v.queued[e]) < maxQueued {
-		v.queued[e] = append(v.queued[e], queued{from: from, message: m})
+		v.queued[e] = append(v.queued[e], queued{from: from, message: m, since: now})
 	}
 }
 

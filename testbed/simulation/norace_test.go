@@ -3,4 +3,4 @@
 package simulation
 
 // defaultSeeds fit into some forty seconds on two processors.
-const defaultSeeds = 3000
+const defaultSeeds = 2000

@@ -17,8 +17,8 @@ var (
 	seeds  = flag.Int("seeds", 0, "how many seeds TestSimulation plays; 0: as many as fit the build")
 	from   = flag.Uint64("from", 1, "the first of them")
 	seed   = flag.Uint64("seed", 0, "the seed TestSeed plays, with its trace; 0: none")
-	length = flag.Int("trace", 200, "how many lines of the trace a failure shows; all of a seed: -live")
-	live   = flag.Bool("live", false, "TestSeed writes its whole trace to standard error")
+	length = flag.Int("trace", 200, "how many lines of the trace a failure shows")
+	live   = flag.Bool("live", false, "TestSeed writes its whole trace to standard error, as it happens")
 )
 
 // TestSimulation shows G1 to G5 in some thousand worlds.
@@ -121,7 +121,7 @@ func TestOverlapIsFoundWhenClocksStrayTooFar(t *testing.T) {
 	for s := uint64(1); s <= 300; s++ {
 		r := Run(Options{Seed: s, Drift: 300_000})
 		if r.Violation != nil && r.Violation.Rule == "G1" {
-			t.Logf("found: %v", r.Violation)
+			t.Logf("found in seed %d: %s", s, r.Violation.What)
 			return
 		}
 	}
