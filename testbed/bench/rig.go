@@ -156,7 +156,7 @@ func (r *rig) idle(ctx context.Context, d time.Duration) error {
 // any moment of the heartbeat. Its least part lets a voter that was started
 // anew become free to vote before the old lease can end.
 func (r *rig) anyMoment(ctx context.Context) error {
-	return r.idle(ctx, r.lease/4+time.Duration(r.rng.Int64N(int64(r.lease/4))))
+	return r.idle(ctx, r.lease*5/4+time.Duration(r.rng.Int64N(int64(r.lease/4))))
 }
 
 // settle waits for an agreement and any moment after, and returns the leader.
