@@ -17,7 +17,7 @@ const (
 	// maxSocketPath is the room for a path in Linux's sockaddr_un, less its NUL.
 	maxSocketPath = 107
 	maxVoters     = 31
-	maxJoin       = 256
+	maxJoin       = 64
 	minHeartbeat  = 5 * time.Millisecond
 	maxLease      = 10 * time.Minute
 )

@@ -190,6 +190,10 @@ func closeAll(led []lead) {
 // await waits for the successors of everything led here; the first one is told.
 func (s *Server) await(ctx context.Context, led []lead, outcome *api.Outcome) {
 	for _, l := range led {
+		if !s.succeedable(l.name) {
+			outcome.Message = "nobody else can lead " + string(l.name)
+			continue
+		}
 		e, known := s.successor(ctx, l.follower, l.name, l.term)
 		switch {
 		case !known:
@@ -198,6 +202,17 @@ func (s *Server) await(ctx context.Context, led []lead, outcome *api.Outcome) {
 			outcome.Leader, outcome.Term = e.Leader, e.Term
 		}
 	}
+}
+
+// succeedable reports whether another agent could lead the election.
+func (s *Server) succeedable(name election.Name) bool {
+	c, _ := s.Picture().contest(name)
+	for _, p := range c.Candidates {
+		if p != s.Self.Peer {
+			return true
+		}
+	}
+	return false
 }
 
 // leave answers once everything is handed over, and before the agent is gone.

@@ -162,7 +162,7 @@ func (b *bench) local(ctx context.Context) error {
 }
 
 func (b *bench) handover(ctx context.Context) error {
-	rounds := max(3, b.o.Rounds*2/5)
+	rounds := max(3, b.o.Rounds*3/10)
 	for _, h := range []struct {
 		key, what string
 		fault     fault

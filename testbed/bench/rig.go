@@ -152,19 +152,13 @@ func (r *rig) idle(ctx context.Context, d time.Duration) error {
 	return nil
 }
 
-// anyMoment lets a random time pass after an agreement, so that a fault hits
-// any moment of the heartbeat. Its least part lets a voter that was started
-// anew become free to vote before the old lease can end.
-func (r *rig) anyMoment(ctx context.Context) error {
-	return r.idle(ctx, r.lease*5/4+time.Duration(r.rng.Int64N(int64(r.lease/4))))
-}
-
-// settle waits for an agreement and any moment after, and returns the leader.
-func (r *rig) settle(ctx context.Context) (*hosts.Host, error) {
+// settle waits for an agreement, a time, and a random moment of some heartbeats
+// more, so that a fault hits any of them. It returns the leader then.
+func (r *rig) settle(ctx context.Context, d time.Duration) (*hosts.Host, error) {
 	if _, err := r.agree(ctx); err != nil {
 		return nil, err
 	}
-	if err := r.anyMoment(ctx); err != nil {
+	if err := r.idle(ctx, d+time.Duration(r.rng.Int64N(int64(r.lease/4)))); err != nil {
 		return nil, err
 	}
 	a, err := r.agree(ctx)

@@ -34,8 +34,6 @@ type span struct {
 
 type row []span
 
-func plain(format string, args ...any) row { return row{{none, fmt.Sprintf(format, args...)}} }
-
 // Render draws the model into lines of at most width columns, at most height of
 // them. Colour only repeats what the text says.
 func Render(m Model, width, height int, colour bool) []string {

@@ -28,7 +28,7 @@ type Options struct {
 
 const (
 	pollEvery  = 100 * time.Millisecond
-	drawEvery  = 100 * time.Millisecond
+	drawEvery  = 50 * time.Millisecond
 	closeLimit = 2 * time.Second // for agents to end by themselves
 	endSlack   = 2 * time.Second // and one lease, to agree at the end
 	maxLines   = 200
