@@ -82,10 +82,10 @@ const (
 
 // contest returns the election's contest, making it if there is room.
 func (e *Elector) contest(name election.Name) *contest {
-	if c := e.contests[name]; c != nil {
+	if c := e.contests.get(name); c != nil {
 		return c
 	}
-	if len(e.contests) >= maxContests {
+	if len(e.contests.rows) >= maxContests {
 		e.counters.Dropped["too_many_elections"]++
 		return nil
 	}
@@ -98,7 +98,7 @@ func (e *Elector) contest(name election.Name) *contest {
 		return nil
 	}
 	c.selection = s
-	e.contests[name] = c
+	e.contests.put(name, c)
 	return c
 }
 
@@ -207,7 +207,7 @@ func (e *Elector) candidate(c *contest, m election.Member) (election.Rank, bool)
 	switch {
 	case m.Peer == e.cfg.Self.Peer, !stands, r.Priority <= 0, m.Draining:
 		return r, false
-	case !e.isConnected(m.Peer), e.peers[m.Peer].boot != m.Boot, e.silent(m.Peer):
+	case !e.isConnected(m.Peer), e.peers.get(m.Peer).boot != m.Boot, e.silent(m.Peer):
 		return r, false
 	case m.Suspected && !e.beating(m.Peer):
 		return r, false
@@ -219,7 +219,7 @@ func (e *Elector) candidate(c *contest, m election.Member) (election.Rank, bool)
 
 // beating reports whether live heartbeats overrule gossip's suspicion.
 func (e *Elector) beating(id election.PeerID) bool {
-	p := e.peers[id]
+	p := e.peers.get(id)
 	return p != nil && p.beats != nil && !p.beats.Suspects(e.now)
 }
 

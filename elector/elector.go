@@ -2,9 +2,7 @@ package elector
 
 import (
 	"fmt"
-	"maps"
 	"math/rand/v2"
-	"slices"
 
 	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/quorum"
@@ -28,8 +26,8 @@ type Elector struct {
 	sends     *quorum.Sends
 	roster    *election.Roster // the voter's durable one
 	view      election.View
-	peers     map[election.PeerID]*peer
-	contests  map[election.Name]*contest
+	peers     table[election.PeerID, *peer]
+	contests  table[election.Name, *contest]
 	inquiries map[uint64]*inquiry
 	inquired  uint64
 	beatAt    election.Instant
@@ -61,8 +59,6 @@ func New(cfg Config, s election.State, now election.Instant, rng *rand.Rand) (*E
 			Names: cfg.Voters, Retry: cfg.Timing.Heartbeat}, ledger, voter),
 		sends:     quorum.NewSends(cfg.Timing.Lease),
 		roster:    voter.Roster(),
-		peers:     map[election.PeerID]*peer{},
-		contests:  map[election.Name]*contest{},
 		inquiries: map[uint64]*inquiry{},
 		counters: Counters{Sent: map[string]uint64{}, Received: map[string]uint64{},
 			Dropped: map[string]uint64{}},
@@ -129,7 +125,7 @@ func (e *Elector) handle(in election.Input) {
 
 // receive handles a message of an authenticated peer, or of this agent itself.
 func (e *Elector) receive(from election.PeerID, m election.Message) {
-	p := e.peers[from]
+	p := e.peers.get(from)
 	if from != e.cfg.Self.Peer {
 		if p == nil || !p.connected {
 			e.counters.Dropped["not_connected"]++
@@ -203,8 +199,8 @@ func (e *Elector) advance() {
 	e.form()
 	e.voter.Tick(e.now)
 	e.advanceChange()
-	for _, name := range slices.Sorted(maps.Keys(e.contests)) {
-		e.advanceContest(e.contests[name])
+	for _, c := range e.contests.rows {
+		e.advanceContest(c)
 	}
 	e.expireInquiries()
 	e.probe()
@@ -214,7 +210,7 @@ func (e *Elector) advance() {
 func (e *Elector) wakeAt() election.Instant {
 	wake := election.Earliest(e.voter.WakeAt(), e.ledger.WakeAt(), e.beatWake(), e.formationWake(),
 		e.inquiryWake(), e.probeWake(), e.change.wakeAt)
-	for _, c := range e.contests {
+	for _, c := range e.contests.rows {
 		wake = min(wake, c.wakeAt)
 	}
 	if wake <= e.now {
@@ -252,8 +248,8 @@ func (e *Elector) activateRoster() {
 	}
 	first := e.roster == nil
 	e.roster = r
-	for _, name := range slices.Sorted(maps.Keys(e.contests)) {
-		e.rerosterContest(e.contests[name])
+	for _, c := range e.contests.rows {
+		e.rerosterContest(c)
 	}
 	if first {
 		e.sendAllConnected(e.report(0))

@@ -10,7 +10,7 @@ import (
 // heartbeat handles a leader's heartbeat: it renews what this voter promised,
 // and names the leader as long as its lease is known to run.
 func (e *Elector) heartbeat(from election.PeerID, m election.Heartbeat) {
-	p := e.peers[from]
+	p := e.peers.get(from)
 	if p == nil || m.Boot != p.boot {
 		e.counters.Dropped["stale_heartbeat"]++
 		return

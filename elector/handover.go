@@ -1,8 +1,6 @@
 package elector
 
 import (
-	"maps"
-	"slices"
 	"time"
 
 	"github.com/doyen-election/doyen/election"
@@ -40,7 +38,7 @@ func (e *Elector) withdraw(c *contest, d departure) {
 
 // stopped takes the receipt that nobody acts under the term any more.
 func (e *Elector) stopped(in election.Stopped) {
-	if c := e.contests[in.Election]; c != nil && c.role == draining && c.term == in.Term {
+	if c := e.contests.get(in.Election); c != nil && c.role == draining && c.term == in.Term {
 		c.leaving.stopped = true
 	}
 }
@@ -88,7 +86,7 @@ func (e *Elector) campaign(in election.Campaign) {
 }
 
 func (e *Elector) withdrawCandidacy(name election.Name) {
-	c := e.contests[name]
+	c := e.contests.get(name)
 	if c == nil {
 		return
 	}
@@ -99,7 +97,7 @@ func (e *Elector) withdrawCandidacy(name election.Name) {
 }
 
 func (e *Elector) resign(in election.Resign) *election.Refusal {
-	c := e.contests[in.Election]
+	c := e.contests.get(in.Election)
 	if refusal := e.mustLead(c, in.Election); refusal != nil {
 		return refusal
 	}
@@ -112,7 +110,7 @@ func (e *Elector) resign(in election.Resign) *election.Refusal {
 }
 
 func (e *Elector) transfer(in election.Transfer) *election.Refusal {
-	c := e.contests[in.Election]
+	c := e.contests.get(in.Election)
 	if refusal := e.mustLead(c, in.Election); refusal != nil {
 		return refusal
 	}
@@ -173,8 +171,7 @@ func (e *Elector) shutdown() {
 
 // leaveAll hands over everything led here to whoever comes next.
 func (e *Elector) leaveAll(why election.Reason) {
-	for _, name := range slices.Sorted(maps.Keys(e.contests)) {
-		c := e.contests[name]
+	for _, c := range e.contests.rows {
 		switch c.role {
 		case leader:
 			e.withdraw(c, departure{reason: why, standDown: e.cfg.Timing.Lease})
@@ -191,7 +188,7 @@ func (e *Elector) HandingOver() bool {
 	if !e.ledger.Settled() {
 		return true
 	}
-	for _, c := range e.contests {
+	for _, c := range e.contests.rows {
 		if c.role == leader || c.role == draining {
 			return true
 		}

@@ -1,7 +1,6 @@
 package elector
 
 import (
-	"maps"
 	"slices"
 	"time"
 
@@ -95,8 +94,7 @@ func (e *Elector) askAgain(c *contest) {
 
 // expireLeases withdraws what this agent leads before its lease ends (H5).
 func (e *Elector) expireLeases() {
-	for _, name := range slices.Sorted(maps.Keys(e.contests)) {
-		c := e.contests[name]
+	for _, c := range e.contests.rows {
 		if c.role == leader && c.lease != nil && e.now >= c.lease.End().Add(-e.guard()) {
 			e.counters.LeasesExpired++
 			e.withdraw(c, departure{reason: election.ReasonLeaseExpired})
@@ -106,7 +104,7 @@ func (e *Elector) expireLeases() {
 
 // leadsAny reports whether there is a term to claim in heartbeats.
 func (e *Elector) leadsAny() bool {
-	for _, c := range e.contests {
+	for _, c := range e.contests.rows {
 		if c.claimable() {
 			return true
 		}
@@ -138,7 +136,7 @@ func (e *Elector) beat() {
 
 // beatTo sends a heartbeat to one peer, with the stamp that it may echo.
 func (e *Elector) beatTo(id election.PeerID, h election.Heartbeat) {
-	p := e.peers[id]
+	p := e.peers.get(id)
 	h.Echo = p.stamp
 	p.stale = p.stamp == 0 || e.now.Sub(p.stampedAt) > e.cfg.Timing.Heartbeat
 	e.send(id, h)
@@ -157,15 +155,14 @@ func (e *Elector) claims() election.Heartbeat {
 	if e.roster != nil {
 		h.Version = e.roster.Version
 	}
-	for _, name := range slices.Sorted(maps.Keys(e.contests)) {
-		c := e.contests[name]
+	for _, c := range e.contests.rows {
 		if !c.claimable() {
 			continue
 		}
 		if c.firstBeat == 0 {
 			c.firstBeat = h.Send
 		}
-		h.Claims = append(h.Claims, election.Claim{Election: name, Term: c.term,
+		h.Claims = append(h.Claims, election.Claim{Election: c.name, Term: c.term,
 			Remaining: max(0, e.claimedUntil(c).Sub(e.now)), Rank: e.ownRank(c)})
 	}
 	return h
@@ -183,7 +180,7 @@ func (e *Elector) renewOwn(h election.Heartbeat) {
 	nacks := e.voter.Renew(e.now, e.cfg.Self.Peer, h)
 	e.renewed(e.cfg.Self.Peer, election.HeartbeatAck{Boot: h.Boot, Send: h.Send, Version: h.Version, Nacks: nacks})
 	for _, claim := range h.Claims {
-		if c := e.contests[claim.Election]; c.role == leader {
+		if c := e.contests.get(claim.Election); c.role == leader {
 			e.refreshOwn(c)
 		}
 	}
@@ -198,7 +195,7 @@ func (e *Elector) heartbeatAck(from election.PeerID, m election.HeartbeatAck) {
 	e.stamped(from, m.Stamp)
 	e.learnRoster(m.Roster)
 	e.renewed(from, m)
-	if p := e.peers[from]; p != nil && p.stale && e.leadsAny() {
+	if p := e.peers.get(from); p != nil && p.stale && e.leadsAny() {
 		e.beatTo(from, e.claims()) // its stamp is fresh now: it can name its leader
 		p.stale = false            // once a heartbeat, whatever it answers
 	}
@@ -211,12 +208,11 @@ func (e *Elector) renewed(voter election.PeerID, m election.HeartbeatAck) {
 	if !fresh || !e.roster.Has(voter) {
 		return
 	}
-	for _, name := range slices.Sorted(maps.Keys(e.contests)) {
-		c := e.contests[name]
+	for _, c := range e.contests.rows {
 		if c.role != leader || c.lease == nil || c.firstBeat == 0 || m.Send < c.firstBeat {
 			continue
 		}
-		i := slices.IndexFunc(m.Nacks, func(n election.Nack) bool { return n.Election == name })
+		i := slices.IndexFunc(m.Nacks, func(n election.Nack) bool { return n.Election == c.name })
 		if i < 0 {
 			c.lease.Count(voter, sent, m.Version)
 			continue

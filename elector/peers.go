@@ -2,8 +2,6 @@ package elector
 
 import (
 	"fmt"
-	"maps"
-	"slices"
 
 	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/failuredetector"
@@ -26,10 +24,10 @@ type peer struct {
 }
 
 func (e *Elector) connected(in election.PeerConnected) {
-	p := e.peers[in.Peer]
+	p := e.peers.get(in.Peer)
 	if p == nil {
 		p = &peer{}
-		e.peers[in.Peer] = p
+		e.peers.put(in.Peer, p)
 	}
 	*p = peer{connected: true, boot: in.Boot, probeAt: e.now.Add(e.cfg.Timing.Heartbeat)}
 	e.send(in.Peer, e.report(0))
@@ -39,17 +37,17 @@ func (e *Elector) connected(in election.PeerConnected) {
 // promises and leases are untouched: a closed connection starts selection, it
 // shortens no promise (H7).
 func (e *Elector) disconnected(id election.PeerID) {
-	delete(e.peers, id)
+	e.peers.remove(id)
 }
 
 func (e *Elector) isConnected(id election.PeerID) bool {
-	p := e.peers[id]
+	p := e.peers.get(id)
 	return p != nil && p.connected && !p.foreign
 }
 
 // runs reports whether that very boot of the peer is connected.
 func (e *Elector) runs(h election.Holder) bool {
-	return e.isConnected(h.Peer) && e.peers[h.Peer].boot == h.Boot
+	return e.isConnected(h.Peer) && e.peers.get(h.Peer).boot == h.Boot
 }
 
 // reachable reports whether the peer can be talked to: itself always.
@@ -80,7 +78,7 @@ func (e *Elector) nameOf(id election.PeerID) string {
 // stamped takes note of an instant of the peer's clock: the newest to arrive, not
 // the highest, since its clock starts anew when its host does.
 func (e *Elector) stamped(id election.PeerID, stamp election.Instant) {
-	if p := e.peers[id]; p != nil && stamp != 0 {
+	if p := e.peers.get(id); p != nil && stamp != 0 {
 		p.stamp, p.stampedAt = stamp, e.now
 	}
 }
@@ -106,8 +104,13 @@ func (e *Elector) sendAllConnected(m election.Message) {
 }
 
 func (e *Elector) connectedPeers() []election.PeerID {
-	ids := slices.Sorted(maps.Keys(e.peers))
-	return slices.DeleteFunc(ids, func(id election.PeerID) bool { return !e.isConnected(id) })
+	ids := make([]election.PeerID, 0, len(e.peers.keys))
+	for i, p := range e.peers.rows {
+		if p.connected && !p.foreign {
+			ids = append(ids, e.peers.keys[i])
+		}
+	}
+	return ids
 }
 
 // report is what this agent's voter has on record.
@@ -121,7 +124,7 @@ func (e *Elector) report(id uint64) election.Report {
 }
 
 func (e *Elector) reported(from election.PeerID, r election.Report) {
-	p := e.peers[from]
+	p := e.peers.get(from)
 	if p == nil {
 		e.answered(from, r) // this agent's own
 		return
@@ -176,7 +179,7 @@ const informWait = 3
 // that nobody leads.
 func (e *Elector) informed() bool {
 	told := func(id election.PeerID) bool {
-		return id == e.cfg.Self.Peer || e.isConnected(id) && e.peers[id].reported
+		return id == e.cfg.Self.Peer || e.isConnected(id) && e.peers.get(id).reported
 	}
 	if e.cfg.Quorum {
 		return e.roster != nil && quorum.Confirmed(e.roster, told)
@@ -193,10 +196,10 @@ func (e *Elector) informed() bool {
 }
 
 func (e *Elector) describeForeign() string {
-	for _, id := range slices.Sorted(maps.Keys(e.peers)) {
-		if p := e.peers[id]; p.foreign {
+	for i, p := range e.peers.rows {
+		if p.foreign {
 			return fmt.Sprintf("%s belongs to another cluster (%s; this agent's is %s): give one of the two another --cluster name, or wipe the data dir of the one that should join",
-				e.nameOf(id), p.cluster, e.roster.Cluster)
+				e.nameOf(e.peers.keys[i]), p.cluster, e.roster.Cluster)
 		}
 	}
 	return ""

@@ -14,9 +14,9 @@ import (
 func (e *Elector) Status(now election.Instant) *Status {
 	s := &Status{At: now, Self: e.cfg.Self, Draining: e.draining, Roster: e.roster,
 		Quorum: e.quorumStatus(), Counters: e.Counters()}
-	for _, name := range slices.Sorted(maps.Keys(e.contests)) {
-		if name != election.RosterElection {
-			s.Contests = append(s.Contests, e.contestStatus(e.contests[name]))
+	for _, c := range e.contests.rows {
+		if c.name != election.RosterElection {
+			s.Contests = append(s.Contests, e.contestStatus(c))
 		}
 	}
 	s.Warnings = e.warnings(s.Quorum)

@@ -75,7 +75,7 @@ func (e *Elector) vacant(c *contest) bool {
 
 // suspects reports whether the known leader's heartbeats are overdue.
 func (e *Elector) suspects(c *contest) bool {
-	p := e.peers[c.leader.holder.Peer]
+	p := e.peers.get(c.leader.holder.Peer)
 	if p.beats == nil {
 		return false
 	}

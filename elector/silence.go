@@ -34,7 +34,7 @@ func (e *Elector) heard(p *peer) {
 
 // silent reports whether a peer whose heartbeats came is overdue.
 func (e *Elector) silent(id election.PeerID) bool {
-	p := e.peers[id]
+	p := e.peers.get(id)
 	return p != nil && p.beats != nil && p.beats.Suspects(e.now)
 }
 
@@ -45,13 +45,13 @@ func (e *Elector) spoke(id election.PeerID, m election.Message) {
 	_, released := m.(election.Release)
 	_, beats := m.(election.Heartbeat)
 	if released || !beats && e.silent(id) && !e.follows(id) {
-		e.peers[id].beats = nil
+		e.peers.get(id).beats = nil
 	}
 }
 
 // follows reports whether the peer is known to lead something.
 func (e *Elector) follows(id election.PeerID) bool {
-	for _, c := range e.contests {
+	for _, c := range e.contests.rows {
 		if c.leader.holder.Peer == id {
 			return true
 		}
@@ -63,8 +63,9 @@ func (e *Elector) follows(id election.PeerID) bool {
 // they have on record, and silent ones, since one that leads no more, and whose
 // Release was lost, would count as silent for ever.
 func (e *Elector) probe() {
-	for _, id := range e.connectedPeers() {
-		if p := e.peers[id]; e.now >= p.probeAt && (!p.reported || e.silent(id)) {
+	for i, p := range e.peers.rows {
+		id := e.peers.keys[i]
+		if !p.foreign && e.now >= p.probeAt && (!p.reported || e.silent(id)) {
 			p.probeAt = e.now.Add(e.cfg.Timing.Heartbeat)
 			e.send(id, election.Inquiry{})
 		}
@@ -73,7 +74,7 @@ func (e *Elector) probe() {
 
 func (e *Elector) probeWake() election.Instant {
 	wake := election.Never
-	for _, p := range e.peers {
+	for _, p := range e.peers.rows {
 		switch {
 		case p.foreign:
 		case !p.reported:

@@ -147,7 +147,7 @@ func (e *Elector) heedRound(c *contest, better election.Rank) {
 
 // voteGrant counts a vote for what this agent asks for or holds (H4).
 func (e *Elector) voteGrant(from election.PeerID, m election.VoteGrant) {
-	c := e.contests[m.Election]
+	c := e.contests.get(m.Election)
 	sent, fresh := e.sends.At(m.Send)
 	if c == nil || m.Holder != e.cfg.Self {
 		e.counters.Dropped["stale_grant"]++
@@ -170,7 +170,7 @@ func (e *Elector) voteGrant(from election.PeerID, m election.VoteGrant) {
 
 // voteRefusal learns from a refusal, and counts it once.
 func (e *Elector) voteRefusal(from election.PeerID, m election.VoteRefusal) {
-	c := e.contests[m.Election]
+	c := e.contests.get(m.Election)
 	if c == nil || m.Holder != e.cfg.Self {
 		e.counters.Dropped["stale_refusal"]++
 		return

@@ -234,9 +234,18 @@ func (v *Voter) Release(now election.Instant, from election.PeerID, r election.R
 
 // Tick answers the kept requests whose time has come.
 func (v *Voter) Tick(now election.Instant) {
-	for _, e := range slices.Sorted(maps.Keys(v.kept)) {
+	for _, e := range sorted(v.kept) {
 		v.retry(now, e)
 	}
+}
+
+// sorted returns the elections of a map in order, for nothing if it is empty,
+// which it mostly is.
+func sorted[T any](m map[election.Name]T) []election.Name {
+	if len(m) == 0 {
+		return nil
+	}
+	return slices.Sorted(maps.Keys(m))
 }
 
 // retry judges the kept requests of an election anew, the best-ranked first,
@@ -288,7 +297,7 @@ func (v *Voter) Settle(now election.Instant) {
 		}
 		return durable
 	})
-	for _, e := range slices.Sorted(maps.Keys(v.writing)) {
+	for _, e := range sorted(v.writing) {
 		if v.ledger.Durable(v.writing[e]) {
 			delete(v.writing, e)
 		}
@@ -306,7 +315,7 @@ func (v *Voter) replay(now election.Instant) {
 		v.proposed = v.proposed[1:]
 		v.handleRoster(now, q)
 	}
-	for _, e := range slices.Sorted(maps.Keys(v.queued)) {
+	for _, e := range sorted(v.queued) {
 		for len(v.queued[e]) > 0 && !v.locked(e) {
 			q := v.queued[e][0]
 			v.queued[e] = v.queued[e][1:]

@@ -1,0 +1,43 @@
+package elector
+
+import (
+	"cmp"
+	"slices"
+)
+
+// table is a small map that is walked in the order of its keys, so that equal
+// inputs give equal outputs, without sorting at every walk.
+//
+// Invariant: keys are sorted and rows[i] belongs to keys[i].
+type table[K cmp.Ordered, V any] struct {
+	keys []K
+	rows []V
+}
+
+// get returns the row of a key, the zero value if there is none.
+func (t *table[K, V]) get(key K) V {
+	if i, ok := slices.BinarySearch(t.keys, key); ok {
+		return t.rows[i]
+	}
+	var none V
+	return none
+}
+
+// put sets the row of a key. A walk under way does not see it.
+func (t *table[K, V]) put(key K, row V) {
+	i, ok := slices.BinarySearch(t.keys, key)
+	if ok {
+		t.rows[i] = row
+		return
+	}
+	t.keys = slices.Insert(slices.Clone(t.keys), i, key)
+	t.rows = slices.Insert(slices.Clone(t.rows), i, row)
+}
+
+// remove drops a key. A walk under way goes on over what was there.
+func (t *table[K, V]) remove(key K) {
+	if i, ok := slices.BinarySearch(t.keys, key); ok {
+		t.keys = slices.Delete(slices.Clone(t.keys), i, i+1)
+		t.rows = slices.Delete(slices.Clone(t.rows), i, i+1)
+	}
+}
