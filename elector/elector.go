@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 
+	"github.com/doyen-election/doyen/codec"
 	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/quorum"
 )
@@ -127,6 +128,7 @@ func (e *Elector) handle(in election.Input) {
 func (e *Elector) receive(from election.PeerID, m election.Message) {
 	p := e.peers.get(from)
 	if from != e.cfg.Self.Peer {
+		e.counters.Received[codec.Kind(m)]++
 		if p == nil || !p.connected {
 			e.counters.Dropped["not_connected"]++
 			return

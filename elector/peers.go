@@ -3,6 +3,7 @@ package elector
 import (
 	"fmt"
 
+	"github.com/doyen-election/doyen/codec"
 	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/failuredetector"
 	"github.com/doyen-election/doyen/quorum"
@@ -88,6 +89,7 @@ func (e *Elector) send(to election.PeerID, m election.Message) {
 		e.own = append(e.own, m)
 		return
 	}
+	e.counters.Sent[codec.Kind(m)]++
 	e.out.Send = append(e.out.Send, election.Envelope{To: to, Message: m})
 }
 

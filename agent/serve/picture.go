@@ -96,30 +96,18 @@ func (p *Picture) Election(c elector.ContestStatus, now election.Instant, index 
 	return e
 }
 
-// inquired replaces what the picture says by what a majority just said.
-func (p *Picture) inquired(e api.Election, s election.Standing, now election.Instant) api.Election {
+// inquired is the picture's answer once a majority has said who holds the term.
+// A leader is named only if the picture names the same one, until the end of
+// its lease as it is known here: a voter's promise outlasts the lease it is for.
+func (p *Picture) inquired(e api.Election, s election.Standing) api.Election {
 	e.Authority = api.AuthorityQuorum
-	e.ViewAgeMS = 0
-	if s.Holder == (election.Holder{}) || s.Remaining <= 0 {
-		e.Leader, e.IsLeader, e.LeaseRemainingMS, e.ValidUntilBoottimeNS = nil, false, 0, 0
-		if e.State == api.StateLeading || e.State == api.StateFollowing {
-			e.State = api.StateElecting
-		}
+	if e.Leader != nil && e.Leader.ID == string(s.Holder.Peer) && e.Term == uint64(s.Term) {
 		return e
 	}
-	self := s.Holder == p.Status.Self
-	if self && e.IsLeader && e.Term == uint64(s.Term) {
-		return e // its own lease, which is the shorter one, stands
-	}
-	e.Leader, e.Term = p.Leader(s.Holder.Peer), uint64(s.Term)
-	e.LeaseRemainingMS = s.Remaining.Milliseconds()
-	e.ValidUntilBoottimeNS = int64(now.Add(s.Remaining))
-	e.IsLeader = false // a promise alone does not make this agent a leader
-	e.State = api.StateFollowing
-	if self {
+	e.Leader, e.IsLeader, e.LeaseRemainingMS, e.ValidUntilBoottimeNS, e.ViewAgeMS = nil, false, 0, 0, 0
+	e.Term = max(e.Term, uint64(s.Term))
+	if e.State == api.StateLeading || e.State == api.StateFollowing {
 		e.State = api.StateElecting
-		e.Leader = nil
-		e.LeaseRemainingMS, e.ValidUntilBoottimeNS = 0, 0
 	}
 	return e
 }

@@ -57,7 +57,12 @@ func (s *Server) election(w http.ResponseWriter, r *http.Request) {
 func (s *Server) confirmed(w http.ResponseWriter, r *http.Request, name election.Name) {
 	ctx, cancel := context.WithTimeout(r.Context(), 2*s.Lease)
 	defer cancel()
-	asked := s.Clock()
+	follower, err := s.Hub.Follow(string(name), 0, false)
+	if err != nil {
+		unanswered(w, err)
+		return
+	}
+	defer follower.Close()
 	reply, err := s.Ask(ctx, func(id election.RequestID) election.Input {
 		return election.Inquire{Election: name, Request: id}
 	})
@@ -67,13 +72,14 @@ func (s *Server) confirmed(w http.ResponseWriter, r *http.Request, name election
 	case reply.Refusal != nil:
 		refuse(w, reply.Refusal)
 	default:
+		if reply.Leader.Term > 0 { // a leader this agent has not heard yet is heard within a heartbeat
+			ctx, cancel := context.WithTimeout(ctx, s.Lease/3)
+			defer cancel()
+			s.successor(ctx, follower, name, reply.Leader.Term-1)
+		}
 		p := s.Picture()
 		c, _ := p.contest(name)
-		now := s.Clock()
-		// The voters' promises are counted from before they were asked, so that
-		// what is said to remain never exceeds what they meant.
-		reply.Leader.Remaining -= now.Sub(asked)
-		answer(w, p.inquired(p.Election(c, now, s.Hub.Index(string(name))), reply.Leader, now))
+		answer(w, p.inquired(p.Election(c, s.Clock(), s.Hub.Index(string(name))), reply.Leader))
 	}
 }
 

@@ -303,19 +303,27 @@ func TestLivenessIsTheLoopsAndReadinessTheQuorums(t *testing.T) {
 	}
 }
 
-func TestAQuorumReadNamesWhatAMajoritySays(t *testing.T) {
+func TestAQuorumReadNamesWhoAMajorityAndThisAgentName(t *testing.T) {
 	a := stand(t)
-	a.shows(elector.Following, election.Holder{Peer: "peer-b", Boot: 2}, 8, a.clock().Add(time.Second))
-	a.on = func(in election.Input) (election.Reply, error) {
-		if _, ok := in.(election.Inquire); !ok {
-			t.Errorf("asked %T", in)
+	b := election.Holder{Peer: "peer-b", Boot: 2}
+	a.shows(elector.Following, b, 8, a.clock().Add(time.Second))
+	said := func(s election.Standing) func(election.Input) (election.Reply, error) {
+		return func(in election.Input) (election.Reply, error) {
+			if _, ok := in.(election.Inquire); !ok {
+				t.Errorf("asked %T", in)
+			}
+			return election.Reply{Leader: s}, nil
 		}
-		return election.Reply{Leader: election.Standing{Term: 9, Holder: election.Holder{Peer: "peer-b", Boot: 3}, Remaining: 700 * time.Millisecond}}, nil
 	}
-	if e := a.election(t, "/v1/elections/default?consistency=quorum"); e.Authority != "quorum" || e.Term != 9 || e.Leader.Name != "b" || e.LeaseRemainingMS != 700 {
-		t.Errorf("got %+v", e)
+	a.on = said(election.Standing{Term: 8, Holder: b, Remaining: 5 * time.Second})
+	if e := a.election(t, "/v1/elections/default?consistency=quorum"); e.Authority != "quorum" || e.Leader == nil || e.Leader.Name != "b" || e.LeaseRemainingMS > 1000 {
+		t.Errorf("a confirmed leader: got %+v, want b until the end of its lease and no longer", e)
 	}
-	a.on = func(election.Input) (election.Reply, error) { return election.Reply{}, nil }
+	a.on = said(election.Standing{Term: 9, Holder: election.Holder{Peer: "peer-c", Boot: 3}, Remaining: time.Second})
+	if e := a.election(t, "/v1/elections/default?consistency=quorum"); e.Leader != nil || e.State != "electing" || e.Term != 9 {
+		t.Errorf("a majority holds to another: got %+v, want nobody yet", e)
+	}
+	a.on = said(election.Standing{})
 	if e := a.election(t, "/v1/elections/default?consistency=quorum"); e.Leader != nil || e.State != "electing" {
 		t.Errorf("nobody by majority, but got %+v", e)
 	}
