@@ -203,6 +203,13 @@ func (e *Elector) field(c *contest) election.Field {
 
 // candidate returns the rank of another member that can be elected.
 func (e *Elector) candidate(c *contest, m election.Member) (election.Rank, bool) {
+	r, ok := e.present(c, m)
+	return r, ok && e.now >= c.standDowns[m.Peer]
+}
+
+// present returns the rank of another member that stands and can be reached,
+// even if it has just stepped down.
+func (e *Elector) present(c *contest, m election.Member) (election.Rank, bool) {
 	r, stands := m.Rank(c.name)
 	switch {
 	case m.Peer == e.cfg.Self.Peer, !stands, r.Priority <= 0, m.Draining:
@@ -210,8 +217,6 @@ func (e *Elector) candidate(c *contest, m election.Member) (election.Rank, bool)
 	case !e.isConnected(m.Peer), e.peers.get(m.Peer).boot != m.Boot, e.silent(m.Peer):
 		return r, false
 	case m.Suspected && !e.beating(m.Peer):
-		return r, false
-	case e.now < c.standDowns[m.Peer]:
 		return r, false
 	}
 	return r, true

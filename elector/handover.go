@@ -101,11 +101,12 @@ func (e *Elector) resign(in election.Resign) *election.Refusal {
 	if refusal := e.mustLead(c, in.Election); refusal != nil {
 		return refusal
 	}
-	if e.bestOther(c).Peer == "" {
+	target, exists := e.heir(c)
+	if !exists {
 		return &election.Refusal{Code: "no_candidate", Message: "no other candidate could lead " + string(in.Election) +
 			": it would only be led by this agent again"}
 	}
-	e.withdraw(c, departure{reason: election.ReasonResigned, standDown: e.cfg.Timing.Lease})
+	e.withdraw(c, departure{reason: election.ReasonResigned, target: target, standDown: e.cfg.Timing.Lease})
 	return nil
 }
 
@@ -121,7 +122,7 @@ func (e *Elector) transfer(in election.Transfer) *election.Refusal {
 	if !known {
 		return &election.Refusal{Code: "no_candidate", Message: "the target is no live member"}
 	}
-	if _, ok := e.candidate(c, m); !ok {
+	if _, ok := e.present(c, m); !ok {
 		return &election.Refusal{Code: "no_candidate", Message: m.Name + " can't lead " + string(in.Election) + " now: " + e.whyNot(c, m)}
 	}
 	e.withdraw(c, departure{reason: election.ReasonTransferred, target: in.To, standDown: e.transferStandDown()})
@@ -140,8 +141,6 @@ func (e *Elector) whyNot(c *contest, m election.Member) string {
 		return "it is draining"
 	case !e.isConnected(m.Peer):
 		return "it is not connected"
-	case e.now < c.standDowns[m.Peer]:
-		return "it has just stepped down"
 	}
 	return "it does not answer"
 }
@@ -174,7 +173,8 @@ func (e *Elector) leaveAll(why election.Reason) {
 	for _, c := range e.contests.rows {
 		switch c.role {
 		case leader:
-			e.withdraw(c, departure{reason: why, standDown: e.cfg.Timing.Lease})
+			target, _ := e.heir(c)
+			e.withdraw(c, departure{reason: why, target: target, standDown: e.cfg.Timing.Lease})
 		case nominee:
 			e.abandon(c)
 			c.selection.Stop()

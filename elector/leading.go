@@ -253,9 +253,24 @@ func (e *Elector) giveWay(c *contest) {
 
 // bestOther returns the best candidate that is not this agent, zero if none.
 func (e *Elector) bestOther(c *contest) election.Rank {
+	return e.bestOf(c, e.candidate)
+}
+
+// heir returns who should follow this agent: nobody in particular if there are
+// candidates that will see to it themselves, else the best of those that have
+// just stepped down, and would wait, unless they are asked.
+func (e *Elector) heir(c *contest) (target election.PeerID, exists bool) {
+	if e.bestOther(c).Peer != "" {
+		return "", true
+	}
+	target = e.bestOf(c, e.present).Peer
+	return target, target != ""
+}
+
+func (e *Elector) bestOf(c *contest, eligible func(*contest, election.Member) (election.Rank, bool)) election.Rank {
 	var best election.Rank
 	for _, m := range e.view.Members {
-		if r, ok := e.candidate(c, m); ok && (best.Peer == "" || r.Above(best)) {
+		if r, ok := eligible(c, m); ok && (best.Peer == "" || r.Above(best)) {
 			best = r
 		}
 	}
