@@ -161,7 +161,7 @@ func (e *Elector) receive(from election.PeerID, m election.Message) {
 	case election.GenesisAccept:
 		e.formation.Accept(from, m)
 	case election.GenesisRefuse:
-		e.formation.Refuse(e.nameOf(from), m)
+		e.formation.Refuse(from, e.nameOf(from), m)
 	case election.GenesisCommit:
 		e.formation.Commit(e.now, m)
 	case election.RosterPropose:

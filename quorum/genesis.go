@@ -2,6 +2,7 @@ package quorum
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -29,14 +30,16 @@ type Formation struct {
 	answers   []heldReply
 	sentAt    election.Instant
 	sent      bool
-	problem   string
+	waitsFor  []string                   // names that are missing, or have not answered
+	refusals  map[election.PeerID]string // who and why
+	stuck     string                     // why this agent can't join what it heard of
 	out       []election.Envelope
 }
 
 // NewFormation returns the formation of an agent that may have a pending
 // genesis from its former life.
 func NewFormation(cfg FormationConfig, l *Ledger, v *Voter) *Formation {
-	return &Formation{cfg: cfg, ledger: l, voter: v, accepted: map[election.PeerID]bool{}}
+	return &Formation{cfg: cfg, ledger: l, voter: v, accepted: map[election.PeerID]bool{}, refusals: map[election.PeerID]string{}}
 }
 
 // Done reports whether this agent has a durable roster.
@@ -60,8 +63,7 @@ func (f *Formation) Advance(now election.Instant, find func(name string) (electi
 		return
 	}
 	voters, missing := f.voters(find)
-	if len(missing) > 0 {
-		f.problem = "waits for " + strings.Join(missing, ", ")
+	if f.waitsFor = missing; len(missing) > 0 {
 		return
 	}
 	if p := f.ledger.State().Pending; p == nil || p.Proposer == f.cfg.Self.Peer && !slices.Equal(p.Roster.Voters, voters) {
@@ -72,13 +74,12 @@ func (f *Formation) Advance(now election.Instant, find func(name string) (electi
 		return
 	}
 	f.accepted[f.cfg.Self.Peer] = true
-	var missed []string
-	for _, v := range pending.Roster.Voters {
-		if !f.accepted[v.Peer] {
-			missed = append(missed, v.Name)
+	for _, name := range f.cfg.Names {
+		if v, _ := pending.Roster.Named(name); !f.accepted[v.Peer] {
+			f.waitsFor = append(f.waitsFor, name)
 		}
 	}
-	if len(missed) == 0 {
+	if len(f.waitsFor) == 0 {
 		f.commit(now, pending)
 		return
 	}
@@ -86,15 +87,12 @@ func (f *Formation) Advance(now election.Instant, find func(name string) (electi
 		f.sent, f.sentAt = true, now
 		f.send(pending, election.GenesisPropose{Genesis: *pending}, func(p election.PeerID) bool { return !f.accepted[p] })
 	}
-	if f.problem == "" || strings.HasPrefix(f.problem, "waits for") {
-		f.problem = "waits for " + strings.Join(missed, ", ")
-	}
 }
 
 // begin makes a new attempt, bound by this agent itself first.
 func (f *Formation) begin(voters []election.Voter, cluster string) {
 	f.accepted = map[election.PeerID]bool{}
-	f.sent, f.problem = false, ""
+	f.sent, f.refusals = false, map[election.PeerID]string{}
 	f.pendingAt = f.ledger.Change(func(s *election.State) {
 		s.Attempt++
 		s.Pending = &election.Genesis{Proposer: f.cfg.Self.Peer, Attempt: s.Attempt, Roster: election.Roster{
@@ -103,7 +101,6 @@ func (f *Formation) begin(voters []election.Voter, cluster string) {
 }
 
 func (f *Formation) commit(now election.Instant, g *election.Genesis) {
-	f.problem = ""
 	f.voter.Adopt(now, &g.Roster)
 	generation := f.ledger.generation
 	for _, v := range g.Roster.Voters {
@@ -149,7 +146,7 @@ func (f *Formation) Propose(from election.PeerID, m election.GenesisPropose) {
 	if !f.ledger.State().Pending.Same(&g) {
 		f.pendingAt = f.ledger.Change(func(s *election.State) { s.Pending = &g })
 	}
-	f.problem = "waits for " + f.cfg.Names[0] + " to commit"
+	f.waitsFor, f.stuck = nil, ""
 	f.answers = append(f.answers, heldReply{generation: f.pendingAt, Envelope: election.Envelope{To: from,
 		Message: election.GenesisAccept{Cluster: g.Roster.Cluster, Attempt: g.Attempt}}})
 }
@@ -190,21 +187,21 @@ func (f *Formation) Accept(from election.PeerID, m election.GenesisAccept) {
 	p := f.ledger.State().Pending
 	if p != nil && p.Proposer == f.cfg.Self.Peer && p.Attempt == m.Attempt && p.Roster.Cluster == m.Cluster {
 		f.accepted[from] = true
+		delete(f.refusals, from)
 	}
 }
 
 // Refuse takes note of why the formation can't finish.
-func (f *Formation) Refuse(name string, m election.GenesisRefuse) {
+func (f *Formation) Refuse(from election.PeerID, name string, m election.GenesisRefuse) {
 	p := f.ledger.State().Pending
 	if p != nil && p.Attempt == m.Attempt && p.Roster.Cluster == m.Cluster {
-		f.problem = fmt.Sprintf("%s refuses: %s", name, m.Reason)
+		f.refusals[from] = name + " refuses: " + m.Reason
 	}
 }
 
 // Commit commits the pending genesis, and no other.
 func (f *Formation) Commit(now election.Instant, m election.GenesisCommit) {
 	if f.ledger.State().Roster == nil && f.ledger.State().Pending.Same(&m.Genesis) {
-		f.problem = ""
 		f.voter.Adopt(now, &m.Genesis.Roster)
 	}
 }
@@ -222,11 +219,10 @@ func (f *Formation) Learn(now election.Instant, r *election.Roster) {
 	case held.Pending != nil && held.Pending.Roster.Cluster == r.Cluster:
 		f.voter.Adopt(now, r)
 	case held.Pending != nil && held.Pending.Proposer != f.cfg.Self.Peer:
-		f.problem = "another formation is committed elsewhere; restart this agent once with --reset-genesis to join it"
+		f.stuck = "another formation is committed elsewhere; restart this agent once with --reset-genesis to join it"
 	case genesis && r.Has(f.cfg.Self.Peer):
-		f.problem = "a committed roster names this agent, but its own record of it is lost"
+		f.stuck = "a committed roster names this agent, but its own record of it is lost"
 	default:
-		f.problem = ""
 		f.voter.Adopt(now, r)
 	}
 }
@@ -251,10 +247,16 @@ func (f *Formation) Problem() string {
 	switch {
 	case f.Done():
 		return ""
-	case f.problem == "" && len(f.cfg.Names) == 0:
+	case f.stuck != "":
+		return f.stuck
+	case len(f.refusals) > 0:
+		return f.refusals[slices.Min(slices.Collect(maps.Keys(f.refusals)))]
+	case len(f.waitsFor) > 0:
+		return "waits for " + strings.Join(f.waitsFor, ", ")
+	case len(f.cfg.Names) == 0:
 		return "waits for a member that knows the roster"
-	case f.problem == "":
-		return "waits for the proposal of " + f.cfg.Names[0]
+	case f.ledger.State().Pending != nil:
+		return "waits for " + f.cfg.Names[0] + " to commit"
 	}
-	return f.problem
+	return "waits for the proposal of " + f.cfg.Names[0]
 }

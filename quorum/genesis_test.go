@@ -47,7 +47,7 @@ func (f *founder) receive(from election.PeerID, m election.Message) {
 	case election.GenesisAccept:
 		f.formation.Accept(from, m)
 	case election.GenesisRefuse:
-		f.formation.Refuse(string(from), m)
+		f.formation.Refuse(from, string(from), m)
 	case election.GenesisCommit:
 		f.formation.Commit(0, m)
 	}
