@@ -225,7 +225,7 @@ func (e *Elector) present(c *contest, m election.Member) (election.Rank, bool) {
 // beating reports whether live heartbeats overrule gossip's suspicion.
 func (e *Elector) beating(id election.PeerID) bool {
 	p := e.peers.get(id)
-	return p != nil && p.beats != nil && !p.beats.Suspects(e.now)
+	return p != nil && p.beats != nil && !p.overdue(e.now)
 }
 
 func (e *Elector) ownRank(c *contest) election.Rank {

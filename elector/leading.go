@@ -138,6 +138,7 @@ func (e *Elector) beat() {
 func (e *Elector) beatTo(id election.PeerID, h election.Heartbeat) {
 	p := e.peers.get(id)
 	h.Echo = p.stamp
+	e.owes(p)
 	p.stale = p.stamp == 0 || e.now.Sub(p.stampedAt) > e.cfg.Timing.Heartbeat
 	e.send(id, h)
 }

@@ -21,6 +21,7 @@ type peer struct {
 	stampedAt election.Instant          // when that came
 	stale     bool                      // the last echo was too old to serve it
 	beats     *failuredetector.Detector // of a leader's heartbeats; nil if it leads nothing
+	owesSince election.Instant          // of the oldest thing it should have answered; 0: nothing
 	probeAt   election.Instant          // it is asked for a word again then, if it owes one
 }
 

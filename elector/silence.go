@@ -1,6 +1,8 @@
 package elector
 
 import (
+	"time"
+
 	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/failuredetector"
 )
@@ -32,20 +34,38 @@ func (e *Elector) heard(p *peer) {
 	p.beats.Heard(e.now)
 }
 
-// silent reports whether a peer whose heartbeats came is overdue.
+// silent reports whether the peer owes a word: a leader's heartbeat that is
+// overdue, or an answer that did not come for a lease.
 func (e *Elector) silent(id election.PeerID) bool {
 	p := e.peers.get(id)
-	return p != nil && p.beats != nil && p.beats.Suspects(e.now)
+	return p != nil && (p.overdue(e.now) || p.owing(e.now, e.cfg.Timing.Lease))
 }
 
-// spoke takes note of a word that is no heartbeat. A leader that released, or
-// that nobody here follows any more, owes no heartbeats: it is there, it only
-// leads no more.
+func (p *peer) overdue(now election.Instant) bool {
+	return p.beats != nil && p.beats.Suspects(now)
+}
+
+func (p *peer) owing(now election.Instant, lease time.Duration) bool {
+	return p.owesSince != 0 && now >= p.owesSince.Add(lease)
+}
+
+// owes takes note that the peer was sent something it must answer.
+func (e *Elector) owes(p *peer) {
+	if p.owesSince == 0 {
+		p.owesSince = e.now
+	}
+}
+
+// spoke takes note of any word of a peer. A leader that released, or that
+// nobody here follows any more, owes no heartbeats: it is there, it only leads
+// no more.
 func (e *Elector) spoke(id election.PeerID, m election.Message) {
+	p := e.peers.get(id)
+	p.owesSince = 0
 	_, released := m.(election.Release)
 	_, beats := m.(election.Heartbeat)
-	if released || !beats && e.silent(id) && !e.follows(id) {
-		e.peers.get(id).beats = nil
+	if released || !beats && p.overdue(e.now) && !e.follows(id) {
+		p.beats = nil
 	}
 }
 
@@ -67,6 +87,7 @@ func (e *Elector) probe() {
 		id := e.peers.keys[i]
 		if !p.foreign && e.now >= p.probeAt && (!p.reported || e.silent(id)) {
 			p.probeAt = e.now.Add(e.cfg.Timing.Heartbeat)
+			e.owes(p)
 			e.send(id, election.Inquiry{})
 		}
 	}
@@ -75,12 +96,17 @@ func (e *Elector) probe() {
 func (e *Elector) probeWake() election.Instant {
 	wake := election.Never
 	for _, p := range e.peers.rows {
-		switch {
-		case p.foreign:
-		case !p.reported:
+		if p.foreign {
+			continue
+		}
+		if !p.reported {
 			wake = min(wake, p.probeAt)
-		case p.beats != nil:
+		}
+		if p.beats != nil {
 			wake = min(wake, max(p.beats.Deadline(), p.probeAt))
+		}
+		if p.owesSince != 0 {
+			wake = min(wake, max(p.owesSince.Add(e.cfg.Timing.Lease), p.probeAt))
 		}
 	}
 	return wake
