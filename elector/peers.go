@@ -2,6 +2,7 @@ package elector
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/doyen-election/doyen/codec"
 	"github.com/doyen-election/doyen/election"
@@ -13,16 +14,19 @@ import (
 type peer struct {
 	connected bool
 	boot      election.BootID
-	reported  bool                      // its Report arrived since it connected
-	voter     bool                      // and said that it is a voter
-	foreign   bool                      // it belongs to another cluster
-	cluster   string                    // the one it belongs to, when foreign
-	stamp     election.Instant          // the newest instant of its clock it sent, echoed to it
-	stampedAt election.Instant          // when that came
-	stale     bool                      // the last echo was too old to serve it
-	beats     *failuredetector.Detector // of a leader's heartbeats; nil if it leads nothing
-	owesSince election.Instant          // of the oldest thing it should have answered; 0: nothing
-	probeAt   election.Instant          // it is asked for a word again then, if it owes one
+	reported  bool             // its Report arrived since it connected
+	voter     bool             // and said that it is a voter
+	foreign   bool             // it belongs to another cluster
+	cluster   string           // the one it belongs to, when foreign
+	stamp     election.Instant // the newest instant of its clock it sent, echoed to it
+	stampedAt election.Instant // when that came
+	stale     bool             // the last echo was too old to serve it
+	// unwritableUntil is for how long a voter that said it can't write its
+	// promises is believed, and not asked.
+	unwritableUntil election.Instant
+	beats           *failuredetector.Detector // of a leader's heartbeats; nil if it leads nothing
+	owesSince       election.Instant          // of the oldest thing it should have answered; 0: nothing
+	probeAt         election.Instant          // it is asked for a word again then, if it owes one
 }
 
 func (e *Elector) connected(in election.PeerConnected) {
@@ -52,9 +56,10 @@ func (e *Elector) runs(h election.Holder) bool {
 	return e.isConnected(h.Peer) && e.peers.get(h.Peer).boot == h.Boot
 }
 
-// reachable reports whether the peer can be talked to: itself always.
+// reachable reports whether the peer's vote can be had: it is connected, answers
+// and can write. This agent always counts.
 func (e *Elector) reachable(id election.PeerID) bool {
-	return id == e.cfg.Self.Peer || e.isConnected(id) && !e.silent(id)
+	return id == e.cfg.Self.Peer || e.isConnected(id) && !e.silent(id) && e.now >= e.peers.get(id).unwritableUntil
 }
 
 // hasMajority reports whether a majority of the voters can be reached.
@@ -206,4 +211,18 @@ func (e *Elector) describeForeign() string {
 		}
 	}
 	return ""
+}
+
+// describeUnwritable names the voters that said they can't write.
+func (e *Elector) describeUnwritable() string {
+	var names []string
+	for i, p := range e.peers.rows {
+		if e.now < p.unwritableUntil {
+			names = append(names, e.nameOf(e.peers.keys[i]))
+		}
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	return strings.Join(names, ", ") + " can't write promises, so no vote can be had there: free or mend the disk of the data dir on that host"
 }

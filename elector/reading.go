@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/quorum"
@@ -96,14 +97,16 @@ func (e *Elector) warnings(q QuorumStatus) []Warning {
 	if !e.cfg.Quorum {
 		return ws
 	}
+	if unwritable := e.describeUnwritable(); unwritable != "" {
+		warn("voter_disk_failing", unwritable)
+	}
 	if e.roster == nil {
 		warn("formation", "no roster is formed yet, so nobody can vote: "+e.formation.Problem())
 		sortWarnings(ws)
 		return ws
 	}
-	if v, ok := e.roster.Named(e.cfg.Name); ok && v.Peer != e.cfg.Self.Peer {
-		warn("identity_changed", "the roster names "+e.cfg.Name+" under another identity ("+string(v.Peer)+
-			"), whose data dir is not this one: this agent is no voter; restore that data dir, or run: doyen voters replace "+e.cfg.Name)
+	if others := e.describeChanged(); others != "" {
+		warn("identity_changed", others)
 	}
 	switch {
 	case !q.Exists:
@@ -113,6 +116,21 @@ func (e *Elector) warnings(q QuorumStatus) []Warning {
 	}
 	sortWarnings(ws)
 	return ws
+}
+
+// describeChanged names the live agents that the roster knows under another
+// identity: their data dirs were lost or exchanged, and their promises with them.
+func (e *Elector) describeChanged() string {
+	var texts []string
+	for _, m := range e.view.Members {
+		v, ok := e.roster.Named(m.Name)
+		if !ok || v.Peer == m.Peer {
+			continue
+		}
+		texts = append(texts, m.Name+" is no voter: the roster names it under another identity ("+string(v.Peer)+
+			"), whose data dir it has not; restore that, or run on a voter: doyen voters replace "+m.Name)
+	}
+	return strings.Join(texts, "; ")
 }
 
 func sortWarnings(ws []Warning) {

@@ -43,8 +43,8 @@ func (e *Elector) pursue(c *contest, f election.Field) {
 	case !f.Able, e.now >= c.attempt.deadline:
 		e.failAttempt(c, f)
 		return
-	case !quorum.Confirmed(e.roster, func(id election.PeerID) bool { return c.attempt.refused[id] == 0 }):
-		e.failAttempt(c, f)
+	case !quorum.Confirmed(e.roster, func(id election.PeerID) bool { return c.attempt.refused[id] == 0 && e.reachable(id) }):
+		e.failAttempt(c, f) // those that may still grant are no majority: a split vote
 		return
 	}
 	if e.now >= c.attempt.resendAt {
@@ -177,6 +177,9 @@ func (e *Elector) voteRefusal(from election.PeerID, m election.VoteRefusal) {
 	}
 	c.highest = max(c.highest, m.Granted)
 	e.learnRoster(m.Roster)
+	if p := e.peers.get(from); p != nil && m.Reason == election.RefusedUnavailable {
+		p.unwritableUntil = e.now.Add(e.cfg.Timing.Lease)
+	}
 	if m.Reason == election.RefusedFloor && e.roster != nil {
 		c.highest = max(c.highest, e.roster.Floor)
 	}

@@ -117,8 +117,7 @@ func (a *assembler) accepted(live []Member) (kept []Member, refused []Refusal) {
 	for _, m := range live {
 		if m.Peer != a.self.Peer {
 			if err := a.judge(m.cloned()); err != nil {
-				refused = append(refused, Refusal{Cause: CauseJudge, Name: m.Name, Addr: m.GossipAddr,
-					Err: fmt.Errorf("refuse agent %q at %s: %w", m.Name, m.GossipAddr, err)})
+				refused = append(refused, Refusal{Cause: CauseJudge, Name: m.Name, Addr: m.GossipAddr, Err: err})
 				continue
 			}
 		}
@@ -143,7 +142,7 @@ func (a *assembler) oneName(live []Member) (kept []Member, refused []Refusal) {
 			continue
 		}
 		r := Refusal{Cause: CauseName, Name: m.Name, Addr: m.GossipAddr, Err: fmt.Errorf(
-			"agent name %q is taken: the agent at %s has it since %s, so the one at %s is refused: give it another name",
+			"the name %q is taken: the agent at %s has it since %s; give the one at %s another",
 			m.Name, s.GossipAddr, time.Unix(0, s.JoinedAt).UTC().Format(time.RFC3339), m.GossipAddr)}
 		if m.Peer == a.self.Peer {
 			r.Addr, r.Self = s.GossipAddr, true

@@ -118,11 +118,11 @@ func TestSettingsThatDifferAreRefusedOnBothSides(t *testing.T) {
 	b := start(t, cfg)
 
 	r := a.refuses(CauseJudge)
-	wantText(t, r.Err, `refuse agent "agent-2"`, "algorithm is ring")
+	wantText(t, r.Err, "algorithm is ring")
 	if r.Name != "agent-2" || r.Addr != b.Addr() || r.Self {
 		t.Errorf("refusal %+v", r)
 	}
-	wantText(t, b.refuses(CauseJudge).Err, `refuse agent "agent-1"`, "algorithm is bully")
+	wantText(t, b.refuses(CauseJudge).Err, "algorithm is bully")
 
 	// A third agent that agrees with the first is let in, and the refused one
 	// neither enters a view nor departs from one.

@@ -1,0 +1,252 @@
+package elector
+
+import (
+	"testing"
+	"time"
+
+	"github.com/doyen-election/doyen/election"
+)
+
+func TestH3TheLeaseIsCountedFromTheRequest(t *testing.T) {
+	s := newSolo(t, nil)
+	s.step(election.Campaign{Election: election.Default, Priority: 100})
+	s.answerRound()
+	asked := s.sent[len(s.sent)-1].at
+	r := last[election.VoteRequest](s, "b")
+	s.now = asked.Add(50 * time.Millisecond)
+	s.hear("b", grant(r))
+	if got := s.status(election.Default); got.State != Leading || got.ValidUntil != asked.Add(ownLease) {
+		t.Fatalf("%s until %d, want leading until %d", got.State, got.ValidUntil, asked.Add(ownLease))
+	}
+}
+
+func TestH3ARenewalIsCountedFromTheHeartbeat(t *testing.T) {
+	s := newSolo(t, nil).leader()
+	s.clear()
+	s.pass(testTiming.Heartbeat)
+	h := last[election.Heartbeat](s, "b")
+	sent := s.sent[len(s.sent)-1].at
+	s.now = sent.Add(testTiming.Heartbeat / 2)
+	s.hear("b", ack(h))
+	if got := s.status(election.Default).ValidUntil; got != sent.Add(ownLease) {
+		t.Fatalf("leads until %d, want %d", got, sent.Add(ownLease))
+	}
+}
+
+func TestH5NobodyLeadsBeforeAMajorityHasAnswered(t *testing.T) {
+	s := newSolo(t, nil)
+	s.step(election.Campaign{Election: election.Default, Priority: 100})
+	s.answerRound()
+	s.pass(testTiming.Heartbeat)
+	if s.leads(election.Default) || len(s.announced) > 0 {
+		t.Fatalf("leads by its own vote: %+v", s.announced)
+	}
+}
+
+func TestH5ALeaderWithdrawsBeforeItsLeaseEnds(t *testing.T) {
+	s := newSolo(t, nil).leader()
+	end := s.status(election.Default).ValidUntil
+	for len(s.withdrawn) == 0 && s.now < end {
+		s.pass(testTiming.Heartbeat / 20)
+	}
+	if len(s.withdrawn) != 1 || s.now >= end || s.withdrawn[0].StopBy > end {
+		t.Fatalf("at %d withdrew %+v, want it before the end at %d", s.now, s.withdrawn, end)
+	}
+	if s.leads(election.Default) {
+		t.Fatal("says that it leads after the withdrawal")
+	}
+}
+
+// answeredBy asks for votes and gives up because both others refuse, which
+// teaches it that term 5 exists.
+func failedOnce(t *testing.T) (*solo, election.VoteRequest) {
+	s := newSolo(t, nil)
+	s.step(election.Campaign{Election: election.Default, Priority: 100})
+	s.answerRound()
+	r := last[election.VoteRequest](s, "b")
+	for _, p := range []election.PeerID{"b", "c"} {
+		s.hear(p, election.VoteRefusal{Election: r.Election, Term: r.Term, Holder: r.Holder, Send: r.Send,
+			Granted: 5, GrantedTo: election.Holder{Peer: "c", Boot: 9}, Reason: election.RefusedStaleTerm})
+	}
+	return s, r
+}
+
+func TestV3ANomineeThatGivesUpGivesItsVotesBack(t *testing.T) {
+	s, r := failedOnce(t)
+	s.pass(1)
+	for _, p := range []election.PeerID{"b", "c"} {
+		if m := last[election.Release](s, p); m.Term != r.Term || m.Holder != soloSelf {
+			t.Errorf("released term %d to %s, want %d", m.Term, p, r.Term)
+		}
+	}
+}
+
+func TestH1ANewAttemptTakesATermThatNobodyHad(t *testing.T) {
+	s, _ := failedOnce(t)
+	s.clear()
+	s.answerRound()
+	if r := last[election.VoteRequest](s, "b"); r.Term != 6 {
+		t.Fatalf("asks for term %d after hearing of 5, want 6", r.Term)
+	}
+	s.pass(3 * testTiming.Lease) // gives up for want of answers, and tries again
+	terms := map[election.Term]election.Instant{}
+	var previous election.Term
+	for _, d := range s.sent {
+		r, ok := d.Message.(election.VoteRequest)
+		if !ok || d.To != "b" {
+			continue
+		}
+		if r.Term < previous {
+			t.Fatalf("asks for term %d after %d", r.Term, previous)
+		}
+		previous, terms[r.Term] = r.Term, d.at
+	}
+	for _, d := range s.sent {
+		if m, ok := d.Message.(election.Release); ok && d.at < terms[m.Term] {
+			t.Fatalf("asks for term %d again after its release", m.Term)
+		}
+	}
+	if len(terms) < 2 {
+		t.Fatalf("%d attempts, want two or more", len(terms))
+	}
+}
+
+func TestH4AVoteForAnotherTermOrBootDoesNotCount(t *testing.T) {
+	s, earlier := failedOnce(t)
+	s.clear()
+	s.answerRound()
+	present := last[election.VoteRequest](s, "b")
+	late := grant(present)
+	late.Term = earlier.Term
+	former := grant(present)
+	former.Holder.Boot--
+	for name, m := range map[string]election.VoteGrant{"the earlier term's": late, "the former life's": former} {
+		s.hear("b", m)
+		if s.leads(election.Default) {
+			t.Fatalf("leads by %s vote", name)
+		}
+	}
+	s.hear("b", grant(present))
+	if !s.leads(election.Default) {
+		t.Fatal("does not lead by the vote it asked for")
+	}
+}
+
+func TestH4OnlyAnAckOfThisBootAndWithoutANackRenews(t *testing.T) {
+	s := newSolo(t, nil).leader()
+	s.clear()
+	s.pass(testTiming.Heartbeat)
+	h := last[election.Heartbeat](s, "b")
+	end := s.status(election.Default).ValidUntil
+	former := ack(h)
+	former.Boot--
+	unknown := ack(h)
+	unknown.Send += 1000
+	version := ack(h)
+	version.Version.Counter++
+	for name, m := range map[string]election.HeartbeatAck{
+		"of a former life": former, "of no send": unknown, "at another version": version,
+		"with a nack": ack(h, election.Nack{Election: election.Default}),
+	} {
+		s.hear("b", m)
+		if got := s.status(election.Default).ValidUntil; got != end {
+			t.Errorf("an ack %s moves the lease by %v", name, got.Sub(end))
+		}
+	}
+	s.hear("d", ack(h)) // a stranger
+	s.hear("b", ack(h))
+	if got := s.status(election.Default).ValidUntil; got <= end {
+		t.Error("the right ack renews nothing")
+	}
+}
+
+// TestH4AnAckOfAHeartbeatThatDidNotClaimTheTermRenewsNothing: c never promised
+// payments; it only acknowledged a heartbeat sent before payments was won.
+func TestH4AnAckOfAHeartbeatThatDidNotClaimTheTermRenewsNothing(t *testing.T) {
+	s := newSolo(t, nil).leader()
+	s.clear()
+	s.step(election.Campaign{Election: "payments", Priority: 100})
+	s.answerRound()
+	asked, r := s.now, sentTo[election.VoteRequest](s, "b")[0]
+	s.pass(testTiming.Heartbeat)
+	h := last[election.Heartbeat](s, "c") // claims default alone
+	if len(h.Claims) != 1 {
+		t.Fatalf("claims %+v before payments is won", h.Claims)
+	}
+	s.now = s.now.Add(time.Millisecond)
+	s.hear("b", grant(r))
+	if got := s.status("payments"); got.State != Leading || got.ValidUntil != asked.Add(ownLease) {
+		t.Fatalf("payments: %s until %d, want leading until %d", got.State, got.ValidUntil, asked.Add(ownLease))
+	}
+	s.hear("c", ack(h))
+	if got := s.status("payments").ValidUntil; got != asked.Add(ownLease) {
+		t.Fatalf("c's ack moves the lease of payments by %v", got.Sub(asked.Add(ownLease)))
+	}
+}
+
+func TestH6ATermIsReleasedOnlyOnceItsProgramsHaveStopped(t *testing.T) {
+	for name, stop := range map[string]bool{"by receipt": true, "by its last deadline": false} {
+		s := newSolo(t, nil).leader()
+		s.clear()
+		s.step(election.Resign{Election: election.Default, Request: 1})
+		if len(s.withdrawn) != 1 {
+			t.Fatalf("withdrew %+v", s.withdrawn)
+		}
+		w := s.withdrawn[0]
+		s.pass(w.StopBy.Sub(s.now) - time.Millisecond)
+		if ms := sentTo[election.Release](s, "b"); len(ms) != 0 {
+			t.Fatalf("%s: released %+v %v before the deadline its programs were told", name, ms, time.Millisecond)
+		}
+		if stop {
+			s.step(election.Stopped{Election: election.Default, Term: w.Term + 1}) // of something else
+			if ms := sentTo[election.Release](s, "b"); len(ms) != 0 {
+				t.Fatal("released by the receipt of another term")
+			}
+			s.step(election.Stopped{Election: election.Default, Term: w.Term})
+		} else {
+			s.pass(2 * time.Millisecond)
+		}
+		if m := last[election.Release](s, "b"); m.Term != w.Term || m.StandDown == 0 {
+			t.Errorf("%s: released %+v, want term %d", name, m, w.Term)
+		}
+	}
+}
+
+func TestH7AClosedConnectionShortensNoPromise(t *testing.T) {
+	s := newSolo(t, nil)
+	request := func(from election.PeerID, term election.Term) election.VoteRequest {
+		return election.VoteRequest{Election: election.Default, Term: term, Holder: election.Holder{Peer: from, Boot: 1},
+			Lease: testTiming.Lease, Send: 1, Rank: election.Rank{Priority: 100, Peer: from}, Roster: *soloRoster}
+	}
+	s.hear("b", request("b", 1))
+	last[election.VoteGrant](s, "b")
+	s.step(election.PeerLost{Peer: "b"})
+	s.hear("c", request("c", 2))
+	s.pass(testTiming.Heartbeat)
+	if ms := sentTo[election.VoteGrant](s, "c"); len(ms) != 0 {
+		t.Fatalf("granted %+v while b, only disconnected, may lead", ms)
+	}
+}
+
+func TestWithoutQuorumTheLowerTermStepsDown(t *testing.T) {
+	s := newSolo(t, func(c *Config, st *election.State) { c.Quorum = false; st.Roster = nil })
+	s.step(election.Campaign{Election: election.Default, Priority: 100})
+	s.pass(2 * testTiming.Lease)
+	if !s.leads(election.Default) {
+		t.Fatal("does not lead without quorum")
+	}
+	term := s.status(election.Default).Term
+	beat := func(other election.Term, rank int) election.Heartbeat {
+		return election.Heartbeat{Boot: 1, Send: 1, Claims: []election.Claim{{Election: election.Default, Term: other,
+			Remaining: testTiming.Lease, Rank: election.Rank{Priority: rank, Peer: "b"}}}}
+	}
+	s.hear("b", beat(term-1, 200))
+	s.hear("b", beat(term, 50))
+	if !s.leads(election.Default) {
+		t.Fatal("stepped down before a lower term, or a lower rank in the same")
+	}
+	s.hear("b", beat(term+1, 50))
+	if s.leads(election.Default) || len(s.withdrawn) != 1 {
+		t.Fatal("goes on beside a higher term")
+	}
+}

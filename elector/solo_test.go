@@ -1,0 +1,168 @@
+package elector
+
+import (
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/doyen-election/doyen/election"
+	"github.com/doyen-election/doyen/quorum"
+)
+
+// solo is one elector, a, of the voters a, b and c, whose peers are played by
+// the test. What it wants written is on disk at once.
+type solo struct {
+	t    *testing.T
+	e    *Elector
+	now  election.Instant
+	wake election.Instant
+	view election.View
+
+	sent      []delivery
+	withdrawn []election.Withdrawal
+	announced []election.Announcement
+	replies   []election.Reply
+}
+
+// delivery is a message that left.
+type delivery struct {
+	at election.Instant
+	election.Envelope
+}
+
+var (
+	soloSelf   = election.Holder{Peer: "a", Boot: 7}
+	soloRoster = &election.Roster{Cluster: "x", Version: election.Version{Counter: 1},
+		Voters: []election.Voter{{Name: "a", Peer: "a"}, {Name: "b", Peer: "b"}, {Name: "c", Peer: "c"}}}
+	ownLease = quorum.HolderLease(testTiming.Lease, DefaultDrift)
+)
+
+// member is how gossip sees one of them; a is the best of its priority.
+func member(name string, priority int) election.Member {
+	return election.Member{Peer: election.PeerID(name), Boot: 1, Name: name, JoinedAt: int64(name[0]),
+		Candidacies: []election.Candidacy{{Election: election.Default, Priority: priority}}}
+}
+
+// newSolo starts a in a minute of its clock, with b and c connected and
+// reporting nothing. It stands in no election.
+func newSolo(t *testing.T, edit func(*Config, *election.State)) *solo {
+	t.Helper()
+	cfg := Config{Self: soloSelf, Name: "a", JoinedAt: 'a', Quorum: true, Algorithm: Bully, Timing: testTiming,
+		Drift: DefaultDrift, Preempt: true, PreemptDelay: time.Second}
+	s := &solo{t: t, now: at(60_000), view: election.View{Members: []election.Member{member("a", 100), member("b", 100), member("c", 100)}}}
+	state := election.State{Peer: "a", Roster: soloRoster}
+	if edit != nil {
+		edit(&cfg, &state)
+	}
+	e, err := New(cfg, state, s.now, rand.New(rand.NewPCG(1, 2)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.e = e
+	s.view.Members[0].Boot = soloSelf.Boot
+	s.step(election.ViewChanged{View: s.view})
+	for _, p := range []election.PeerID{"b", "c"} {
+		s.step(election.PeerConnected{Peer: p, Boot: 1})
+		s.hear(p, election.Report{Voter: true, Roster: state.Roster, Stamp: 5})
+	}
+	return s
+}
+
+func at(ms int) election.Instant { return election.Instant(time.Duration(ms) * time.Millisecond) }
+
+func (s *solo) step(in election.Input) {
+	out := s.e.Step(s.now, in)
+	s.wake = out.WakeAt
+	for _, m := range out.Send {
+		s.sent = append(s.sent, delivery{at: s.now, Envelope: m})
+	}
+	s.withdrawn = append(s.withdrawn, out.Withdraw...)
+	s.announced = append(s.announced, out.Announce...)
+	s.replies = append(s.replies, out.Replies...)
+	if out.Persist != nil {
+		s.step(election.Persisted{Write: out.Persist.Write})
+	}
+}
+
+func (s *solo) hear(from election.PeerID, m election.Message) {
+	s.step(election.Received{From: from, Message: m})
+}
+
+// pass lets time pass, waking it when it asked for that.
+func (s *solo) pass(d time.Duration) {
+	for end := s.now.Add(d); ; s.step(election.Tick{}) {
+		if s.wake > end {
+			s.now = end
+			return
+		}
+		s.now = max(s.now, s.wake)
+	}
+}
+
+// clear forgets what came out so far.
+func (s *solo) clear() { s.sent, s.withdrawn, s.announced, s.replies = nil, nil, nil, nil }
+
+// sentTo returns the messages of one kind that left for a peer.
+func sentTo[M election.Message](s *solo, to election.PeerID) (ms []M) {
+	for _, d := range s.sent {
+		if m, ok := d.Message.(M); ok && d.To == to {
+			ms = append(ms, m)
+		}
+	}
+	return ms
+}
+
+// last returns the newest message of one kind that left for a peer.
+func last[M election.Message](s *solo, to election.PeerID) M {
+	s.t.Helper()
+	ms := sentTo[M](s, to)
+	if len(ms) == 0 {
+		var none M
+		s.t.Fatalf("no %T left for %s: %+v", none, to, s.sent)
+	}
+	return ms[len(ms)-1]
+}
+
+func (s *solo) status(name election.Name) ContestStatus {
+	for _, c := range s.e.Status(s.now).Contests {
+		if c.Election == name {
+			return c
+		}
+	}
+	return ContestStatus{}
+}
+
+func (s *solo) leads(name election.Name) bool { return s.status(name).State == Leading }
+
+// grant is b's or c's vote for a request.
+func grant(r election.VoteRequest) election.VoteGrant {
+	return election.VoteGrant{Election: r.Election, Term: r.Term, Holder: r.Holder, Send: r.Send, Version: r.Roster.Version, Stamp: 5}
+}
+
+// ack is b's or c's answer to a heartbeat.
+func ack(h election.Heartbeat, nacks ...election.Nack) election.HeartbeatAck {
+	return election.HeartbeatAck{Boot: h.Boot, Send: h.Send, Version: h.Version, Stamp: 5, Nacks: nacks}
+}
+
+// leader makes a the leader of default by b's vote, which came at once.
+func (s *solo) leader() *solo {
+	s.t.Helper()
+	s.step(election.Campaign{Election: election.Default, Priority: 100})
+	s.answerRound()
+	s.hear("b", grant(last[election.VoteRequest](s, "b")))
+	if !s.leads(election.Default) {
+		s.t.Fatalf("does not lead: %+v", s.sent)
+	}
+	return s
+}
+
+// answerRound lets a round of selection go a's way, if there is one.
+func (s *solo) answerRound() {
+	for range 20 {
+		if len(sentTo[election.VoteRequest](s, "b")) > 0 {
+			return
+		}
+		s.pass(testTiming.Heartbeat / 4)
+	}
+	s.t.Fatalf("no nomination: %+v", s.sent)
+}
