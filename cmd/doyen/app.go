@@ -44,11 +44,12 @@ type invocation struct {
 
 func newApp(s *shell, stdin io.Reader) *cli.App {
 	app := &cli.App{
-		Name:        "doyen",
-		HelpName:    "doyen",
-		Usage:       "elect a leader among hosts with no central store",
-		Description: "`doyen agent` runs the agent of this host. Every other command asks that agent over its Unix socket.",
-		Flags:       append(commonFlags(), &cli.BoolFlag{Name: "version", Usage: "print the version"}),
+		Name:     "doyen",
+		HelpName: "doyen",
+		Usage:    "elect a leader among hosts with no central store",
+		Description: "`doyen agent` runs the agent of this host. The commands that show or change something ask that\n" +
+			"agent over its Unix socket.",
+		Flags:       append(commonFlags(), &cli.BoolFlag{Name: "version", Usage: "print the version", DisableDefaultText: true}),
 		Reader:      stdin,
 		Writer:      s.stdout,
 		ErrWriter:   s.stderr,
@@ -65,7 +66,23 @@ func newApp(s *shell, stdin io.Reader) *cli.App {
 	for _, c := range commands() {
 		app.Commands = append(app.Commands, c.build(s))
 	}
+	app.Commands = append(app.Commands, helpCommand())
 	return app
+}
+
+// helpCommand stands in for urfave/cli's own, whose words are others.
+func helpCommand() *cli.Command {
+	return &cli.Command{
+		Name: "help", Aliases: []string{"h"}, ArgsUsage: "[COMMAND]", HideHelp: true,
+		Usage: "list the commands, or explain one",
+		Action: func(c *cli.Context) error {
+			top := c.Lineage()[1]
+			if c.Args().Present() {
+				return cli.ShowCommandHelp(top, c.Args().First())
+			}
+			return cli.ShowAppHelp(top)
+		},
+	}
 }
 
 // commands lists every subcommand.
@@ -74,7 +91,7 @@ func commands() []command {
 		agentCommand(),
 		leaderCommand(), isLeaderCommand(),
 		statusCommand(), membersCommand(), electionsCommand(), watchCommand(),
-		resignCommand(), transferCommand(), drainCommand(), leaveCommand(),
+		resignCommand(), transferCommand(), drainCommand(), leaveCommand(), votersCommand(),
 		keygenCommand(), versionCommand(), completionCommand(),
 	}
 }

@@ -30,6 +30,9 @@ func keygen(i *invocation) error {
 	rand.Read(secret) // never fails, by its documentation
 	key := base64.StdEncoding.EncodeToString(secret)
 	path := i.String("out")
+	if i.IsSet("out") && path == "" {
+		return usage("name a file, or leave --out away to write the key to stdout", "keygen: --out is empty")
+	}
 	field, value, text := "key", key, key+"\n"
 	if i.IsSet("out") {
 		if err := writeKey(path, key); err != nil {
@@ -56,7 +59,7 @@ func writeKey(path, key string) error {
 			hint: "it may be the cluster's key: choose another name, or move it away first"}
 	}
 	if err != nil {
-		return fmt.Errorf("write the key: %w", err)
+		return &failure{code: exitFailed, what: "write the key", err: err, hint: "name a file in a directory that is there and that you may write to"}
 	}
 	if _, err = f.WriteString(key + "\n"); err == nil {
 		err = f.Sync()

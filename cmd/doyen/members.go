@@ -33,22 +33,25 @@ func membersTable(list []api.Member, now time.Time) string {
 		if !m.JoinedAt.IsZero() {
 			joined = age(now.Sub(m.JoinedAt))
 		}
+		priority := "" // it is part of a candidacy
+		if m.Candidate {
+			priority = strconv.Itoa(m.Priority)
+		}
 		rows = append(rows, []string{
-			m.Name, m.Status, strconv.Itoa(m.Priority), yesNo(m.Voter), yesNo(m.Candidate), yesNo(m.Connected),
+			m.Name, m.Status, priority, yesNo(m.Voter), yesNo(m.Candidate), yesNo(m.Connected),
 			roundTrip(m.RTTMS), joined, m.GossipAddr, m.PeerAddr, m.Version,
 		})
 	}
 	return table(rows)
 }
 
-// roundTrip writes milliseconds with a digit that tells hosts of one rack from
-// those of another.
-func roundTrip(ms float64) string {
+// roundTrip writes milliseconds that were rounded up; 0 was never measured.
+func roundTrip(ms int64) string {
 	switch {
 	case ms <= 0:
 		return ""
-	case ms < 10:
-		return fmt.Sprintf("%.1fms", ms)
+	case ms == 1:
+		return "<1ms"
 	}
-	return fmt.Sprintf("%.0fms", ms)
+	return fmt.Sprintf("%dms", ms)
 }

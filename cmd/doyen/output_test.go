@@ -96,13 +96,13 @@ func TestMembersTableShowsAgesAndGaps(t *testing.T) {
 	now := time.Date(2026, 11, 20, 10, 35, 0, 0, time.UTC)
 	got := membersTable([]api.Member{
 		{Name: "a", Status: api.StatusAlive, Priority: 100, JoinedAt: now.Add(-192 * time.Second), Voter: true, Candidate: true,
-			Connected: true, RTTMS: 12.6, GossipAddr: "10.0.0.1:7946", PeerAddr: "10.0.0.1:7947", Version: "0.1.0"},
+			Connected: true, RTTMS: 13, GossipAddr: "10.0.0.1:7946", PeerAddr: "10.0.0.1:7947", Version: "0.1.0"},
 		{Name: "longer\x1b[2J", Status: api.StatusDead},
 	}, now)
 	want := "" +
 		"NAME         STATUS  PRIORITY  VOTER  CANDIDATE  CONNECTED  RTT   AGE    GOSSIP         PEER           VERSION\n" +
 		"a            alive   100       yes    yes        yes        13ms  3m12s  10.0.0.1:7946  10.0.0.1:7947  0.1.0\n" +
-		"longer?[2J   dead    0         no     no         no         -     -      -              -              -\n"
+		"longer?[2J   dead    -         no     no         no         -     -      -              -              -\n"
 	want = strings.ReplaceAll(strings.ReplaceAll(want, "NAME         ", "NAME        "), "a            ", "a           ")
 	want = strings.ReplaceAll(want, "longer?[2J   ", "longer?[2J  ")
 	if got != want {

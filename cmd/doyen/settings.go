@@ -20,6 +20,20 @@ type setting struct {
 	at func(*agent.Config) any
 }
 
+// unset reports a value that stands for "not given": the agent then finds one
+// out by itself. Whoever writes such a value, most probably by a variable that
+// is empty, must not get a default unasked. For the others an empty value is
+// a value, or is refused as one.
+func (s setting) unset(c *agent.Config) bool {
+	switch s.name {
+	case "name", "data-dir", "socket", "advertise":
+		return *s.at(c).(*string) == ""
+	case "heartbeat", "lease":
+		return *s.at(c).(*time.Duration) == 0
+	}
+	return false
+}
+
 func settings() []setting {
 	return []setting{
 		{"name", "`NAME` of this agent, unique in the cluster (default: the host name)", func(c *agent.Config) any { return &c.Name }},
@@ -31,7 +45,7 @@ func settings() []setting {
 		{"gossip-port", "`PORT` of gossip, TCP and UDP; 0 for any free one", func(c *agent.Config) any { return &c.GossipPort }},
 		{"peer-port", "`PORT` of the direct streams, TCP; 0 for any free one", func(c *agent.Config) any { return &c.PeerPort }},
 		{"join", "`HOST[:PORT]` of any other agent, repeatable; retried for ever", func(c *agent.Config) any { return &c.Join }},
-		{"key-file", "`FILE` with the cluster key, required unless --bind is loopback", func(c *agent.Config) any { return &c.KeyFile }},
+		{"key-file", "`FILE` with the cluster key, required unless --bind is loopback (default: none)", func(c *agent.Config) any { return &c.KeyFile }},
 		{"voters", "`NAMES` of the first roster, a,b,c, the same on every agent (default: this agent alone, unless --join is given)", func(c *agent.Config) any { return &c.Voters }},
 		{"quorum", "only a majority of the voters makes a leader; --quorum=false is for advisory use", func(c *agent.Config) any { return &c.Quorum }},
 		{"algorithm", "`NAME` of the way to choose: bully or ring", func(c *agent.Config) any { return &c.Algorithm }},
@@ -42,7 +56,7 @@ func settings() []setting {
 		{"profile", "`NAME`: local, lan or wan; sets --heartbeat and --lease to 50ms/300ms, 200ms/1.2s or 1s/6s", func(c *agent.Config) any { return &c.Profile }},
 		{"heartbeat", "`TIME` between heartbeats (default: the profile's)", func(c *agent.Config) any { return &c.Heartbeat }},
 		{"lease", "`TIME` a leadership lasts without a majority (default: the profile's)", func(c *agent.Config) any { return &c.Lease }},
-		{"on-change", "`CMD` to run at each change, with DOYEN_ELECTION, DOYEN_EVENT, DOYEN_LEADER and DOYEN_TERM", func(c *agent.Config) any { return &c.OnChange }},
+		{"on-change", "`CMD` to run at each change, with DOYEN_ELECTION, DOYEN_EVENT, DOYEN_LEADER and DOYEN_TERM (default: none)", func(c *agent.Config) any { return &c.OnChange }},
 		{"http", "`ADDR:PORT` of a read-only listener: /leader /livez /readyz /metrics (default: none)", func(c *agent.Config) any { return &c.HTTP }},
 		{"log-level", "`LEVEL`: debug, info, warn or error", func(c *agent.Config) any { return &c.LogLevel }},
 		{"log-format", "`FORMAT`: text or json", func(c *agent.Config) any { return &c.LogFormat }},
@@ -100,6 +114,9 @@ func (s setting) set(c *agent.Config, text string) error {
 		}
 	case *[]string:
 		*v = strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == ' ' })
+	}
+	if s.unset(c) {
+		return fmt.Errorf("%q is no value; leave it out for the default", text)
 	}
 	return nil
 }

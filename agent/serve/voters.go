@@ -1,0 +1,118 @@
+package serve
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/doyen-election/doyen/api"
+	"github.com/doyen-election/doyen/election"
+	"github.com/doyen-election/doyen/membership"
+)
+
+// rosterSlack and rosterLeases are how long a change of the roster is waited
+// for: old leases have to end in its course, and it outlives a lost driver.
+const (
+	rosterLeases = 12
+	rosterSlack  = 12 * time.Second
+)
+
+func (s *Server) voters(w http.ResponseWriter, _ *http.Request) {
+	answer(w, s.Picture().voters())
+}
+
+// voters describes the roster; before there is one it is empty.
+func (p *Picture) voters() api.Voters {
+	v := api.Voters{Voters: []api.Voter{}, Next: []api.Voter{}}
+	r := p.Status.Roster
+	if r == nil {
+		return v
+	}
+	v.Cluster, v.Floor = r.Cluster, uint64(r.Floor)
+	v.Version = api.RosterVersion{Driver: uint64(r.Version.Driver), Counter: r.Version.Counter}
+	describe := func(voters []election.Voter) []api.Voter {
+		out := []api.Voter{}
+		for _, voter := range voters {
+			out = append(out, api.Voter{Name: voter.Name, ID: string(voter.Peer),
+				Connected: voter.Peer == p.Status.Self.Peer || p.Connected[voter.Peer]})
+		}
+		return out
+	}
+	v.Voters, v.Next = describe(r.Voters), describe(r.Next)
+	return v
+}
+
+// changeVoters gives one change to the elector and waits until the new roster
+// is confirmed.
+func (s *Server) changeVoters(w http.ResponseWriter, r *http.Request) {
+	var request api.VotersRequest
+	if !body(w, r, &request) {
+		return
+	}
+	change, bad := s.Picture().change(request)
+	if bad != nil {
+		status := http.StatusBadRequest
+		if bad.Code == api.CodeNotFound {
+			status = http.StatusNotFound
+		}
+		fail(w, status, *bad)
+		return
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), rosterLeases*s.Lease+rosterSlack)
+	defer cancel()
+	reply, err := s.Ask(ctx, func(id election.RequestID) election.Input {
+		change.Request = id
+		return change
+	})
+	switch {
+	case err != nil:
+		unanswered(w, err)
+	case reply.Refusal != nil:
+		refuse(w, reply.Refusal)
+	default:
+		answer(w, s.Picture().voters())
+	}
+}
+
+// change resolves the names of a request.
+func (p *Picture) change(request api.VotersRequest) (election.ChangeRoster, *api.ErrorDetail) {
+	var c election.ChangeRoster
+	name, asked := "", 0
+	for _, n := range []string{request.Add, request.Remove, request.Replace} {
+		if n != "" {
+			name, asked = n, asked+1
+		}
+	}
+	if asked != 1 || !election.ValidName(name) {
+		return c, &api.ErrorDetail{Code: api.CodeBadRequest, Message: `name one agent, as {"add":"d"}, {"remove":"d"} or {"replace":"d"}`}
+	}
+	held, isVoter := p.Status.Roster.Named(name)
+	if request.Add == "" {
+		if !isVoter {
+			return c, &api.ErrorDetail{Code: api.CodeNotFound, Message: name + " is no voter"}
+		}
+		c.Remove = []election.PeerID{held.Peer}
+	}
+	if request.Remove == "" {
+		peer, live := p.liveNamed(name, held.Peer)
+		if !live {
+			message := "no live agent is named " + name + ": start it first"
+			if request.Replace != "" {
+				message = "no live agent named " + name + " has another identity than the voter: there is nothing to replace it by"
+			}
+			return c, &api.ErrorDetail{Code: api.CodeNotFound, Message: message}
+		}
+		c.Add = []election.Voter{{Name: name, Peer: peer}}
+	}
+	return c, nil
+}
+
+// liveNamed returns the live agent of that name that has not that identity.
+func (p *Picture) liveNamed(name string, not election.PeerID) (election.PeerID, bool) {
+	for _, m := range p.View.Members {
+		if m.Name == name && m.Peer != not && (m.Status == membership.Alive || m.Status == membership.Suspect) {
+			return m.Peer, true
+		}
+	}
+	return "", false
+}

@@ -1,0 +1,47 @@
+package serve
+
+import (
+	"testing"
+
+	"github.com/doyen-election/doyen/api"
+	"github.com/doyen-election/doyen/election"
+	"github.com/doyen-election/doyen/elector"
+	"github.com/doyen-election/doyen/membership"
+)
+
+func TestAChangeOfVotersNamesOneAgentThatThereIs(t *testing.T) {
+	member := func(name string, id election.PeerID) membership.Member {
+		return membership.Member{Member: election.Member{Name: name, Peer: id}, Status: membership.Alive}
+	}
+	p := &Picture{
+		Status: &elector.Status{Self: election.Holder{Peer: "pa"}, Roster: &election.Roster{
+			Voters: []election.Voter{{Name: "a", Peer: "pa"}, {Name: "b", Peer: "pb"}}}},
+		View: &membership.View{Members: []membership.Member{member("a", "pa"), member("b", "pb2"), member("d", "pd")}},
+	}
+	for name, c := range map[string]struct {
+		request     api.VotersRequest
+		add, remove election.PeerID
+		code        string
+	}{
+		"add":                             {api.VotersRequest{Add: "d"}, "pd", "", ""},
+		"remove":                          {api.VotersRequest{Remove: "a"}, "", "pa", ""},
+		"replace by the new identity":     {api.VotersRequest{Replace: "b"}, "pb2", "pb", ""},
+		"nothing to replace it by":        {api.VotersRequest{Replace: "a"}, "", "", api.CodeNotFound},
+		"add somebody absent":             {api.VotersRequest{Add: "x"}, "", "", api.CodeNotFound},
+		"remove somebody who is no voter": {api.VotersRequest{Remove: "d"}, "", "", api.CodeNotFound},
+		"nothing":                         {api.VotersRequest{}, "", "", api.CodeBadRequest},
+		"two at once":                     {api.VotersRequest{Add: "d", Remove: "a"}, "", "", api.CodeBadRequest},
+		"no name":                         {api.VotersRequest{Add: "Not A Name"}, "", "", api.CodeBadRequest},
+	} {
+		got, bad := p.change(c.request)
+		switch {
+		case bad != nil || c.code != "":
+			if bad == nil || bad.Code != c.code {
+				t.Errorf("%s: refused %+v, want %q", name, bad, c.code)
+			}
+		case (len(got.Add) == 1) != (c.add != "") || c.add != "" && got.Add[0].Peer != c.add,
+			(len(got.Remove) == 1) != (c.remove != "") || c.remove != "" && got.Remove[0] != c.remove:
+			t.Errorf("%s: got %+v", name, got)
+		}
+	}
+}

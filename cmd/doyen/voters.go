@@ -1,0 +1,86 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/doyen-election/doyen/api"
+)
+
+func votersCommand() command {
+	return command{
+		name: "voters", args: "[add|remove|replace NAME]", max: 2, words: []string{"add", "remove", "replace"},
+		usage: "list the agents whose votes count, or change them one at a time",
+		description: "replace puts the live agent NAME, whose data dir was lost, in the place of its former identity.\n" +
+			"Ask an agent that is a voter. Exit codes: 0 done, 1 refused, 3 the agent can't be reached.",
+		run: func(i *invocation) error {
+			if i.Args().Len() == 0 {
+				return listVoters(i)
+			}
+			return changeVoters(i, i.Args().Get(0), i.Args().Get(1))
+		},
+	}
+}
+
+func listVoters(i *invocation) error {
+	ctx, cancel := i.question()
+	defer cancel()
+	roster, err := i.client().Voters(ctx)
+	if err != nil {
+		return fmt.Errorf("list the voters: %w", err)
+	}
+	return i.answer(votersTable(roster))
+}
+
+func changeVoters(i *invocation, verb, name string) error {
+	var request api.VotersRequest
+	switch verb {
+	case "add":
+		request.Add = name
+	case "remove":
+		request.Remove = name
+	case "replace":
+		request.Replace = name
+	default:
+		return usage("write: doyen voters [add|remove|replace NAME]", "voters: %q is not add, remove or replace", verb)
+	}
+	if name == "" {
+		return usage("write: doyen voters "+verb+" NAME; `doyen members` lists the names", "voters %s: NAME is missing", verb)
+	}
+	ctx, cancel := i.change()
+	defer cancel()
+	roster, err := i.client().ChangeVoters(ctx, request)
+	if err != nil {
+		return fmt.Errorf("%s voter %s: %w", verb, name, err)
+	}
+	return i.answer(votersTable(roster))
+}
+
+// votersTable marks who joins or leaves while a change is under way.
+func votersTable(roster api.Voters) string {
+	if len(roster.Voters) == 0 {
+		return "no voters: no roster is formed, or this cluster runs without quorum\n"
+	}
+	stays := map[string]bool{}
+	for _, v := range roster.Next {
+		stays[v.ID] = true
+	}
+	known := map[string]bool{}
+	rows := [][]string{{"NAME", "CONNECTED", "CHANGE", "ID"}}
+	for _, v := range roster.Voters {
+		known[v.ID] = true
+		change := ""
+		if len(roster.Next) > 0 && !stays[v.ID] {
+			change = "leaves"
+		}
+		rows = append(rows, []string{v.Name, yesNo(v.Connected), change, v.ID})
+	}
+	for _, v := range roster.Next {
+		if !known[v.ID] {
+			rows = append(rows, []string{v.Name, yesNo(v.Connected), "joins", v.ID})
+		}
+	}
+	slices.SortFunc(rows[1:], func(a, b []string) int { return cmp.Compare(a[0], b[0]) })
+	return table(rows)
+}
