@@ -31,6 +31,7 @@ type cluster struct {
 	cut    map[string]bool // "a>b": messages from a to b vanish
 	trace  strings.Builder
 	quiet  bool // leave heartbeats and their acks out of the trace
+	spy    func(from string, e election.Envelope)
 	algo   Algorithm
 	quorum bool
 }
@@ -188,6 +189,9 @@ func (c *cluster) step(n *node, in election.Input) {
 	}
 	for _, s := range out.Send {
 		c.traceMessage(n.name, s)
+		if c.spy != nil {
+			c.spy(n.name, s)
+		}
 		if !c.cut[n.name+">"+string(s.To)] && c.nodes[string(s.To)].up {
 			c.later(hop, string(s.To), election.Received{From: election.PeerID(n.name), Message: s.Message})
 		}

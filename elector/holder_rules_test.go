@@ -57,8 +57,8 @@ func TestH5ALeaderWithdrawsBeforeItsLeaseEnds(t *testing.T) {
 	}
 }
 
-// answeredBy asks for votes and gives up because both others refuse, which
-// teaches it that term 5 exists.
+// failedOnce is an a that asked for votes and gave up, as both others refused: it
+// has learnt of term 5. It returns the request too.
 func failedOnce(t *testing.T) (*solo, election.VoteRequest) {
 	s := newSolo(t, nil)
 	s.step(election.Campaign{Election: election.Default, Priority: 100})

@@ -2,6 +2,7 @@ package elector
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -105,17 +106,39 @@ func (e *Elector) warnings(q QuorumStatus) []Warning {
 		sortWarnings(ws)
 		return ws
 	}
+	if differ := e.describeOtherVoters(); differ != "" {
+		warn("voters_differ", differ)
+	}
 	if others := e.describeChanged(); others != "" {
 		warn("identity_changed", others)
 	}
 	switch {
 	case !q.Exists:
 		warn("quorum_lost", "a majority of the voters can't be reached: nobody can lead until more voters are back")
+	case q.Edge && q.Voters > 1 && q.Reachable == q.Voters:
+		warn("quorum_edge", fmt.Sprintf("%d voters survive no loss: add another with doyen voters add", q.Voters))
 	case q.Edge && q.Voters > 1:
 		warn("quorum_edge", "one more voter lost and nobody can lead: bring the missing voters back")
 	}
 	sortWarnings(ws)
 	return ws
+}
+
+// describeOtherVoters says that this agent was started with other voters than
+// those that were formed. Later changes of the roster are nobody's mistake.
+func (e *Elector) describeOtherVoters() string {
+	var names []string
+	for _, v := range e.roster.All() {
+		names = append(names, v.Name)
+	}
+	slices.Sort(names)
+	first := e.roster.Version == election.Version{Counter: 1}
+	left := slices.Contains(e.cfg.Voters, e.cfg.Name) && !slices.Contains(names, e.cfg.Name)
+	if len(e.cfg.Voters) == 0 || slices.Equal(slices.Sorted(slices.Values(e.cfg.Voters)), names) || !first && !left {
+		return ""
+	}
+	return fmt.Sprintf("this agent was started with --voters %s, but the voters are %s: the flag only makes the first roster; change it with doyen voters add or remove",
+		strings.Join(e.cfg.Voters, ","), strings.Join(names, ","))
 }
 
 // describeChanged names the live agents that the roster knows under another

@@ -139,6 +139,7 @@ func (f *Formation) send(g *election.Genesis, m election.Message, to func(electi
 func (f *Formation) Propose(from election.PeerID, m election.GenesisPropose) {
 	g := m.Genesis
 	if reason := f.objection(from, &g); reason != "" {
+		f.stuck = fmt.Sprintf("%s proposes the voters %s, but this agent refuses: %s", proposerOf(&g), voterNames(&g), reason)
 		f.out = append(f.out, election.Envelope{To: from, Message: election.GenesisRefuse{
 			Cluster: g.Roster.Cluster, Attempt: g.Attempt, Reason: reason}})
 		return
@@ -151,16 +152,28 @@ func (f *Formation) Propose(from election.PeerID, m election.GenesisPropose) {
 		Message: election.GenesisAccept{Cluster: g.Roster.Cluster, Attempt: g.Attempt}}})
 }
 
-// objection says why this agent can't accept the genesis; empty if it can.
-func (f *Formation) objection(from election.PeerID, g *election.Genesis) string {
+func proposerOf(g *election.Genesis) string {
+	for _, v := range g.Roster.Voters {
+		if v.Peer == g.Proposer {
+			return v.Name
+		}
+	}
+	return string(g.Proposer)
+}
+
+func voterNames(g *election.Genesis) string {
 	var names []string
-	named := false
 	for _, v := range g.Roster.Voters {
 		names = append(names, v.Name)
-		named = named || v == f.cfg.Self
 	}
-	own := slices.Sorted(slices.Values(f.cfg.Names))
 	slices.Sort(names)
+	return strings.Join(names, ",")
+}
+
+// objection says why this agent can't accept the genesis; empty if it can.
+func (f *Formation) objection(from election.PeerID, g *election.Genesis) string {
+	named := slices.Contains(g.Roster.Voters, f.cfg.Self)
+	own := strings.Join(slices.Sorted(slices.Values(f.cfg.Names)), ",")
 	held := f.ledger.State()
 	switch {
 	case g.Proposer != from || g.Roster.Version != (election.Version{Counter: 1}) || g.Roster.Joint():
@@ -168,17 +181,17 @@ func (f *Formation) objection(from election.PeerID, g *election.Genesis) string 
 	case held.Roster != nil && held.Roster.Cluster == g.Roster.Cluster:
 		return "it is committed here already"
 	case held.Roster != nil:
-		return "this agent belongs to another cluster (" + held.Roster.Cluster + ") already"
-	case !slices.Equal(own, names):
-		return fmt.Sprintf("this agent was started with --voters %s", strings.Join(f.cfg.Names, ","))
+		return "it belongs to another cluster (" + held.Roster.Cluster + ") already"
+	case own != voterNames(g):
+		return fmt.Sprintf("it was started with --voters %s; set the same on all", strings.Join(f.cfg.Names, ","))
 	case !named:
-		return "this agent has another identity than the one named"
+		return "it has another identity than the one named"
 	case held.Pending == nil || held.Pending.Same(g):
 		return ""
 	case held.Pending.Proposer == g.Proposer && held.Pending.Attempt < g.Attempt:
 		return "" // its earlier attempt can't be committed any more: the proposer gave it up
 	default:
-		return fmt.Sprintf("another formation, proposed by %s, is pending here; if it can't finish, restart this agent once with --reset-genesis", held.Pending.Proposer)
+		return fmt.Sprintf("another formation, proposed by %s, is pending there; if that can't finish, restart it once with --reset-genesis", held.Pending.Proposer)
 	}
 }
 
@@ -250,7 +263,11 @@ func (f *Formation) Problem() string {
 	case f.stuck != "":
 		return f.stuck
 	case len(f.refusals) > 0:
-		return f.refusals[slices.Min(slices.Collect(maps.Keys(f.refusals)))]
+		var all []string
+		for _, peer := range slices.Sorted(maps.Keys(f.refusals)) {
+			all = append(all, f.refusals[peer])
+		}
+		return strings.Join(all, "; ")
 	case len(f.waitsFor) > 0:
 		return "waits for " + strings.Join(f.waitsFor, ", ")
 	case len(f.cfg.Names) == 0:

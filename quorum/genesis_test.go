@@ -178,3 +178,28 @@ func TestGenesisIsRefusedByAnAgentStartedWithOtherVoters(t *testing.T) {
 		t.Fatalf("the proposer says %q, want the other's --voters", p)
 	}
 }
+
+func TestNothingAboutGenesisIsSaidBeforeItIsOnDisk(t *testing.T) {
+	fs := trio(t)
+	run(at(0), fs, func(_, to election.PeerID, _ election.Message) bool { return to == "pc" })
+	proposal := election.GenesisPropose{Genesis: *fs["pa"].disk.Pending}
+	fs["pc"].formation.Propose("pa", proposal)
+	if out := fs["pc"].formation.Settle(); len(out) != 0 {
+		t.Fatalf("c says %+v before it has written", out)
+	}
+	out := fs["pc"].settle(at(1))
+	if len(out) != 1 || fs["pc"].disk.Pending == nil {
+		t.Fatalf("c says %+v after it has written, want its acceptance", out)
+	}
+	fs["pa"].receive("pc", out[0].Message)
+	fs["pa"].formation.Advance(at(2), func(name string) (election.PeerID, bool) {
+		return election.PeerID("p" + name), true
+	}, func() string { return "" })
+	fs["pa"].voter.Settle(at(2))
+	if out := fs["pa"].formation.Settle(); len(out) != 0 {
+		t.Fatalf("a tells %+v before it has written what it commits", out)
+	}
+	if out := fs["pa"].settle(at(3)); len(out) != 2 || fs["pa"].disk.Roster == nil {
+		t.Fatalf("a tells %+v, want both others", out)
+	}
+}

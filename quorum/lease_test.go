@@ -50,7 +50,7 @@ func TestH3AJointRosterNeedsBothHalves(t *testing.T) {
 func TestR6EarnedLeaseStaysGoodUnderANewRoster(t *testing.T) {
 	l := NewLease(1, testLease, testDrift, roster3)
 	l.Count("a", at(10), roster3.Version)
-	l.Count("b", at(10), roster3.Version)
+	l.Count("b", at(20), roster3.Version)
 	end := l.End()
 	next := *roster3
 	next.Version.Counter = 2

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/doyen-election/doyen/agent/boottime"
 	"github.com/doyen-election/doyen/testbed/hosts"
 	"github.com/doyen-election/doyen/testbed/observe"
 )
@@ -41,7 +42,7 @@ func (b *bench) overlaps(ctx context.Context, rounds int) (lasted []float64, err
 	return lasted, nil
 }
 
-func (r *rig) together() time.Duration { return observe.Together(r.tracker.Overlaps()) }
+func (r *rig) together() time.Duration { return observe.Together(r.tracker.Overlaps(), boottime.Now()) }
 
 func (r *rig) killRound(ctx context.Context, leader *hosts.Host) error {
 	at, err := leader.Kill()

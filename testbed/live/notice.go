@@ -76,7 +76,7 @@ func (s *session) newLeader(now ruling) {
 		}
 	}
 	s.say(Good, "%s leads, term %d%s", now.agent, now.term, took)
-	if t := observe.Together(s.tracker.Overlaps()); t > s.together {
+	if t := observe.Together(s.tracker.Overlaps(), boottime.Now()); t > s.together {
 		s.say(Bad, "two leaders at once: %s in all", ms(t))
 		s.together = t
 	}
@@ -158,7 +158,7 @@ func (s *session) verdict() error {
 	for _, f := range s.failed {
 		errs = append(errs, fmt.Errorf("it went wrong: %s", f))
 	}
-	if t := observe.Together(s.tracker.Overlaps()); t > 0 && s.o.Hosts.Quorum {
+	if t := observe.Together(s.tracker.Overlaps(), boottime.Now()); t > 0 && s.o.Hosts.Quorum {
 		errs = append(errs, fmt.Errorf("two agents led at once, for %s", ms(t)))
 	}
 	return errors.Join(errs...)
@@ -173,7 +173,7 @@ func (s *session) summary() []string {
 		}
 	}
 	if s.tracker != nil {
-		text = append(text, "two leaders at once: "+ms(observe.Together(s.tracker.Overlaps())))
+		text = append(text, "two leaders at once: "+ms(observe.Together(s.tracker.Overlaps(), boottime.Now())))
 	}
 	return text
 }

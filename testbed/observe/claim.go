@@ -66,16 +66,16 @@ func Overlaps(claims []Claim, lease time.Duration) []Overlap {
 	return found
 }
 
-// Together is how long there was more than one leader: the length of the union
-// of the overlaps.
-func Together(overlaps []Overlap) time.Duration {
+// Together is how long there was more than one leader until now: the length of
+// the union of the overlaps, some of which may go on.
+func Together(overlaps []Overlap, now election.Instant) time.Duration {
 	sorted := slices.SortedFunc(slices.Values(overlaps), func(a, b Overlap) int { return cmp.Compare(a.From, b.From) })
 	var sum time.Duration
 	var reached election.Instant
 	for _, o := range sorted {
-		if from := max(o.From, reached); o.To > from {
-			sum += o.To.Sub(from)
-			reached = o.To
+		if from, to := max(o.From, reached), min(o.To, now); to > from {
+			sum += to.Sub(from)
+			reached = to
 		}
 	}
 	return sum

@@ -43,7 +43,7 @@ func TestOverlaps(t *testing.T) {
 			{Agent: "a", Term: 1, Start: 10, Until: 80, Ended: 20}, {Agent: "b", Term: 2, Start: 21, Ended: never}}, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := observe.Together(observe.Overlaps(test.claims, lease)); got != test.want {
+			if got := observe.Together(observe.Overlaps(test.claims, lease), election.Never); got != test.want {
 				t.Errorf("two led at once for %d, want %d: %+v", got, test.want, observe.Overlaps(test.claims, lease))
 			}
 		})
@@ -54,7 +54,14 @@ func TestOverlapsWithoutLeasesGoByTheEnds(t *testing.T) {
 	claims := []observe.Claim{
 		{Agent: "a", Term: 1, Start: 10, Ended: 50, Silent: true}, {Agent: "b", Term: 2, Start: 40, Ended: never},
 	}
-	if got := observe.Together(observe.Overlaps(claims, 0)); got != 10 {
+	if got := observe.Together(observe.Overlaps(claims, 0), election.Never); got != 10 {
 		t.Errorf("two led at once for %d, want 10", got)
+	}
+}
+
+func TestAnOverlapThatGoesOnIsCountedUntilNow(t *testing.T) {
+	goesOn := []observe.Overlap{{From: 10, To: election.Never}}
+	if got := observe.Together(goesOn, 25); got != 15 {
+		t.Errorf("together for %d, want 15", got)
 	}
 }

@@ -1,0 +1,281 @@
+package elector
+
+import (
+	"testing"
+	"time"
+
+	"github.com/doyen-election/doyen/election"
+	"github.com/doyen-election/doyen/quorum"
+)
+
+// beatOf is b's heartbeat, as leader of default in that term.
+func beatOf(boot election.BootID, term election.Term, echo election.Instant) election.Heartbeat {
+	return election.Heartbeat{Boot: boot, Send: 1, Version: soloRoster.Version, Echo: echo,
+		Claims: []election.Claim{{Election: election.Default, Term: term, Remaining: ownLease, Rank: election.Rank{Priority: 100, Peer: "b"}}}}
+}
+
+// named is whom a names now, "" if nobody.
+func (s *solo) named() election.PeerID {
+	h, _ := s.status(election.Default).LeaderAt(s.now)
+	return h.Peer
+}
+
+func TestG5AFollowerCountsTheLeaseFromTheStampItsLeaderEchoes(t *testing.T) {
+	s := newSolo(t, nil)
+	stamp := s.now
+	s.now = s.now.Add(300 * time.Millisecond) // the heartbeat was long on its way
+	s.hear("b", beatOf(1, 3, stamp))
+	want := stamp.Add(quorum.HolderLease(ownLease, DefaultDrift))
+	if got := s.status(election.Default); s.named() != "b" || got.ValidUntil != want {
+		t.Fatalf("names %q until %d, want b until %d", s.named(), got.ValidUntil, want)
+	}
+}
+
+func TestG5AFollowerNamesNobodyPastTheEndOfItsLease(t *testing.T) {
+	s := newSolo(t, nil)
+	s.hear("b", beatOf(1, 3, s.now))
+	until := s.status(election.Default).ValidUntil
+	s.clear()
+	s.pass(until.Sub(s.now) - 1)
+	if s.named() != "b" {
+		t.Fatalf("names %q before the lease ends", s.named())
+	}
+	s.pass(1)
+	if len(s.announced) != 1 || s.announced[0].Event != election.NoLeader || s.status(election.Default).Leader.Peer != "" {
+		t.Fatalf("announced %+v at the end of the lease, names %v", s.announced, s.status(election.Default).Leader)
+	}
+}
+
+func TestG5WhatProvesNothingNamesNobody(t *testing.T) {
+	for name, hear := range map[string]func(*solo){
+		"a Coordinator alone": func(s *solo) {
+			s.hear("b", election.BullyCoordinator{Election: election.Default, Term: 3, Leader: election.Holder{Peer: "b", Boot: 1}})
+		},
+		"a stamp that is yet to come":   func(s *solo) { s.hear("b", beatOf(1, 3, s.now.Add(time.Minute))) },
+		"a stamp that is long past":     func(s *solo) { s.hear("b", beatOf(1, 3, s.now.Add(-2*testTiming.Lease))) },
+		"a heartbeat of a former life":  func(s *solo) { s.hear("b", beatOf(9, 3, s.now)) },
+		"a heartbeat of who is no peer": func(s *solo) { s.hear("z", beatOf(1, 3, s.now)) },
+		"a Vote Request":                func(s *solo) { s.hear("b", soloRequest("b", 3)) },
+		"the Release of a term": func(s *solo) {
+			s.hear("b", election.Release{Election: election.Default, Term: 3, Holder: election.Holder{Peer: "b", Boot: 1}})
+		},
+		"a report of a promise that may run": func(s *solo) {
+			s.hear("c", election.Report{Voter: true, Roster: soloRoster, Standings: []election.Standing{
+				{Election: election.Default, Term: 3, Holder: election.Holder{Peer: "b", Boot: 1}, Remaining: testTiming.Lease}}})
+		},
+	} {
+		s := newSolo(t, nil)
+		s.now = s.now.Add(time.Millisecond)
+		hear(s)
+		if s.named() != "" {
+			t.Errorf("%s makes it name %s", name, s.named())
+		}
+		for _, a := range s.announced {
+			t.Errorf("%s makes it announce %+v", name, a)
+		}
+	}
+}
+
+func TestG5AStatusNamesNobodyOnceTheLeaseEnded(t *testing.T) {
+	c := ContestStatus{Leader: election.Holder{Peer: "b", Boot: 1}, ValidUntil: at(100)}
+	for now, want := range map[election.Instant]bool{at(99): true, at(100): false, at(101): false} {
+		if _, ok := c.LeaderAt(now); ok != want {
+			t.Errorf("at %d: named %v, want %v", now, ok, want)
+		}
+	}
+}
+
+// soloRequest is a Vote Request of b's or c's first life.
+func soloRequest(from election.PeerID, term election.Term) election.VoteRequest {
+	return election.VoteRequest{Election: election.Default, Term: term, Holder: election.Holder{Peer: from, Boot: 1},
+		Lease: testTiming.Lease, Send: 1, Rank: election.Rank{Priority: 100, Peer: from}, Roster: *soloRoster}
+}
+
+func TestG6AnInquiryIsAnsweredByAMajorityThatAgrees(t *testing.T) {
+	said := func(p election.PeerID) election.Report {
+		return election.Report{Voter: true, Roster: soloRoster, Standings: []election.Standing{
+			{Election: election.Default, Term: 3, Holder: election.Holder{Peer: p, Boot: 1}, Remaining: time.Second}}}
+	}
+	s := newSolo(t, nil) // a itself has granted nothing
+	s.step(election.Inquire{Election: election.Default, Request: 4})
+	id := last[election.Inquiry](s, "b").ID
+	answer := func(from election.PeerID, r election.Report) {
+		r.ID = id
+		s.hear(from, r)
+	}
+	if len(s.replies) != 0 {
+		t.Fatalf("one voter alone answers: %+v", s.replies)
+	}
+	answer("b", said("b"))
+	if len(s.replies) != 0 {
+		t.Fatalf("two voters that disagree answer while the third may decide: %+v", s.replies)
+	}
+	answer("c", said("b"))
+	if len(s.replies) != 1 || s.replies[0].Leader.Holder.Peer != "b" || s.replies[0].Leader.Term != 3 {
+		t.Fatalf("replies %+v, want b in term 3", s.replies)
+	}
+}
+
+// seeks returns what a sent to be elected.
+func (s *solo) seeks() []election.Message {
+	var ms []election.Message
+	for _, d := range s.sent {
+		switch m := d.Message.(type) {
+		case election.VoteRequest, election.BullyElection:
+			ms = append(ms, m)
+		}
+	}
+	return ms
+}
+
+func TestWhoMayNotLeadSeeksNothing(t *testing.T) {
+	for name, prepare := range map[string]func(*solo){
+		"does not stand": func(*solo) {},
+		"priority 0":     func(s *solo) { s.step(election.Campaign{Election: election.Default}) },
+		"draining": func(s *solo) {
+			s.step(election.Drain{On: true, Request: 1})
+			s.step(election.Campaign{Election: election.Default, Priority: 100})
+		},
+		"shutting down": func(s *solo) {
+			s.step(election.Shutdown{})
+			s.step(election.Campaign{Election: election.Default, Priority: 100})
+		},
+		"cut off": func(s *solo) {
+			s.step(election.PeerLost{Peer: "b"})
+			s.step(election.PeerLost{Peer: "c"})
+			s.step(election.Campaign{Election: election.Default, Priority: 100})
+		},
+	} {
+		s := newSolo(t, nil)
+		prepare(s)
+		s.pass(5 * testTiming.Lease)
+		if ms := s.seeks(); len(ms) > 0 {
+			t.Errorf("%s: sent %+v", name, ms[0])
+		}
+	}
+}
+
+func TestWhoResignedLeavesTheFieldToOthersForALease(t *testing.T) {
+	s := newSolo(t, nil).leader()
+	s.step(election.Resign{Election: election.Default, Request: 1})
+	s.step(election.Stopped{Election: election.Default, Term: s.withdrawn[0].Term})
+	s.clear()
+	s.pass(testTiming.Lease - 1)
+	if ms := s.seeks(); len(ms) > 0 {
+		t.Fatalf("seeks again within a lease: %+v", ms[0])
+	}
+	for _, p := range []election.PeerID{"b", "c"} {
+		s.hear(p, election.Report{Voter: true, Roster: soloRoster}) // still there
+	}
+	s.pass(testTiming.Heartbeat)
+	if ms := s.seeks(); len(ms) == 0 {
+		t.Fatal("does not stand again though nobody leads")
+	}
+}
+
+func TestALeaderHandsOverOnlyToWhoCanLead(t *testing.T) {
+	s := newSolo(t, nil)
+	s.view.Members[1] = member("b", 0)
+	s.view.Members[2].Draining = true
+	s.step(election.ViewChanged{View: s.view})
+	s.leader()
+	s.step(election.Resign{Election: election.Default, Request: 1})
+	for i, to := range []election.PeerID{"b", "c", "a", "z"} {
+		s.step(election.Transfer{Election: election.Default, To: to, Request: election.RequestID(i + 2)})
+	}
+	for _, r := range s.replies {
+		if r.Refusal == nil || r.Refusal.Code != "no_candidate" {
+			t.Errorf("request %d: %+v, want no_candidate", r.Request, r.Refusal)
+		}
+	}
+	if len(s.replies) != 5 || len(s.withdrawn) > 0 {
+		t.Errorf("%d replies, withdrew %+v", len(s.replies), s.withdrawn)
+	}
+}
+
+func TestALeaderGivesWayToAStrictlyHigherPriorityOnly(t *testing.T) {
+	for priority, want := range map[int]bool{99: false, 100: false, 101: true} {
+		s := newSolo(t, nil).leader()
+		other := member("b", priority)
+		other.JoinedAt = 1 // senior
+		s.view.Members[1] = other
+		s.step(election.ViewChanged{View: s.view})
+		for range 20 {
+			s.pass(testTiming.Heartbeat / 2)
+			if len(s.withdrawn) > 0 {
+				break
+			}
+			if hs := sentTo[election.Heartbeat](s, "b"); len(hs) > 0 {
+				s.hear("b", ack(hs[len(hs)-1]))
+				s.hear("c", ack(hs[len(hs)-1]))
+			}
+		}
+		if got := len(s.withdrawn) > 0; got != want {
+			t.Errorf("priority %d beside 100: withdrew %v, want %v", priority, s.withdrawn, want)
+		}
+	}
+}
+
+// thirdAfterRelease is an a, the third by rank, that followed b, and the instant
+// at which b released its term.
+func thirdAfterRelease(t *testing.T, edit func(*election.Release)) (*solo, election.Instant) {
+	s := newSolo(t, nil)
+	for i, name := range []string{"b", "c"} {
+		s.view.Members[i+1] = member(name, 101+i)
+	}
+	s.step(election.ViewChanged{View: s.view})
+	s.step(election.Campaign{Election: election.Default, Priority: 100})
+	s.hear("b", beatOf(1, 3, s.now))
+	if s.named() != "b" {
+		t.Fatal("b is not followed")
+	}
+	r := election.Release{Election: election.Default, Term: 3, Holder: election.Holder{Peer: "b", Boot: 1}}
+	if edit != nil {
+		edit(&r)
+	}
+	s.clear()
+	s.hear("b", r)
+	return s, s.now
+}
+
+func TestTheWorseRankedStartLater(t *testing.T) {
+	s, released := thirdAfterRelease(t, nil)
+	s.pass(testTiming.Lease)
+	turn := released.Add(2 * testTiming.stagger())
+	for _, d := range s.sent {
+		if _, ok := d.Message.(election.BullyElection); ok {
+			if d.at < turn {
+				t.Fatalf("starts %v before its turn", turn.Sub(d.at))
+			}
+			return
+		}
+	}
+	t.Fatal("never starts a round")
+}
+
+func TestOthersHoldBackForTheTargetOfATransfer(t *testing.T) {
+	s, released := thirdAfterRelease(t, func(r *election.Release) { r.Target = "c" })
+	s.pass(testTiming.voteTimeout() - 1)
+	if ms := s.seeks(); len(ms) > 0 {
+		t.Fatalf("sent %+v %v after the transfer to c", ms[0], s.now.Sub(released))
+	}
+	s.pass(testTiming.Lease)
+	if len(s.seeks()) == 0 {
+		t.Fatal("never starts a round though the target did not")
+	}
+}
+
+func TestWhoHasJustSteppedDownIsNoCandidate(t *testing.T) {
+	s, _ := thirdAfterRelease(t, func(r *election.Release) { r.StandDown = testTiming.Lease })
+	s.pass(1)
+	for _, d := range s.sent {
+		if m, ok := d.Message.(election.BullyElection); ok && d.To == "b" {
+			t.Fatalf("asks who has just stepped down: %+v", m)
+		}
+	}
+	for _, p := range s.e.field(s.e.contest(election.Default)).Ranks {
+		if p.Peer == "b" {
+			t.Fatal("who has just stepped down is in the field")
+		}
+	}
+}
