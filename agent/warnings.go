@@ -21,6 +21,7 @@ const (
 	warnNameConflict = "name_conflict"  // two agents have one name
 	warnIdentity     = "same_identity"  // two agents have one identity
 	warnRefused      = "refused_member" // this agent lets another one not in
+	warnJoin         = "join_failing"   // no address to join answers, and this agent is alone
 	warnRefusedSelf  = "refused_self"   // the others let this agent not in
 	warnRefusedPeer  = "refused_peer"   // a direct connection is refused
 	warnDisk         = "disk_failing"
@@ -76,6 +77,8 @@ func (w *warnings) viewed(v membership.View) {
 
 func refusalCode(r membership.Refusal) string {
 	switch {
+	case r.Cause == membership.CauseSeed:
+		return warnJoin
 	case r.Cause == membership.CauseName:
 		return warnNameConflict
 	case r.Cause == membership.CauseIdentity:
@@ -87,6 +90,9 @@ func refusalCode(r membership.Refusal) string {
 }
 
 func refusalText(r membership.Refusal) string {
+	if r.Cause == membership.CauseSeed {
+		return fmt.Sprintf("--join %s: %v; it is tried again for ever", r.Name, r.Err)
+	}
 	who := cmp.Or(r.Name, "an agent")
 	if r.Addr.IsValid() {
 		at := r.Addr.String()

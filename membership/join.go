@@ -1,7 +1,10 @@
 package membership
 
 import (
+	"cmp"
 	"context"
+	"errors"
+	"maps"
 	"math/rand/v2"
 	"net"
 	"net/netip"
@@ -19,9 +22,11 @@ const (
 	recently = 10 * time.Minute
 	// settledFor is how long a seed that was joined is left alone although no
 	// member has its address, which may be an alias or a load balancer.
-	settledFor  = 30 * time.Second
-	resolveFor  = 2 * time.Second
-	maxResolved = 16
+	settledFor = 30 * time.Second
+	resolveFor = 2 * time.Second
+	// unreachedFor is how long a seed may be silent before that is worth a word.
+	unreachedFor = 3 * time.Second
+	maxResolved  = 16
 )
 
 // joiner schedules the attempts to join seeds and lost members for ever;
@@ -50,6 +55,8 @@ type target struct {
 	began  time.Time
 	busy   bool
 	found  []netip.AddrPort // what the seed resolved to at the last try
+	failed error            // of the last try; nil if it was answered
+	since  time.Time        // of failing
 }
 
 // attempt is the outcome of one try.
@@ -177,6 +184,7 @@ func (j *joiner) finish(r attempt, now time.Time, cluster string) []hint {
 		return nil
 	}
 	t.busy, t.found = false, r.found
+	t.note(r, now)
 	j.schedule(t, r, now)
 	var hints []hint
 	for addr, err := range r.failed {
@@ -189,6 +197,45 @@ func (j *joiner) finish(r attempt, now time.Time, cluster string) []hint {
 		t.odd = 0
 	}
 	return slices.DeleteFunc(hints, func(h hint) bool { return h.cause == CauseNoAgent && t.odd < 3 })
+}
+
+// note keeps why the target can't be joined, and since when.
+func (t *target) note(r attempt, now time.Time) {
+	err := r.err
+	for _, addr := range r.found {
+		err = cmp.Or(err, r.failed[addr])
+	}
+	if r.joined > 0 {
+		err = nil
+	}
+	if t.failed == nil {
+		t.since = now
+	}
+	t.failed = err
+}
+
+// unreached returns the seeds that have not answered for a while.
+func (j *joiner) unreached(now time.Time) []Refusal {
+	var out []Refusal
+	for _, key := range slices.Sorted(maps.Keys(j.targets)) {
+		if t := j.targets[key]; t.lostAt.IsZero() && t.failed != nil && now.Sub(t.since) >= unreachedFor {
+			out = append(out, Refusal{Cause: CauseSeed, Name: t.seed.String(), Err: plainly(t.failed)})
+		}
+	}
+	return out
+}
+
+// plainly says in a few words why an address can't be joined.
+func plainly(err error) error {
+	var name *net.DNSError
+	var dial *net.OpError
+	switch {
+	case errors.As(err, &name):
+		return errors.New(name.Err)
+	case errors.As(err, &dial):
+		return dial.Err
+	}
+	return errors.New(strings.Join(strings.Fields(err.Error()), " "))
 }
 
 func (j *joiner) schedule(t *target, r attempt, now time.Time) {

@@ -3,6 +3,7 @@ package membership
 import (
 	"context"
 	"errors"
+	"net"
 	"net/netip"
 	"sync"
 	"testing"
@@ -153,4 +154,33 @@ func TestAFailedJoinIsExplained(t *testing.T) {
 			t.Errorf("%q: cause %q, want %q", words, h.cause, want)
 		}
 	}
+}
+
+func TestASeedThatNeverAnswersIsNamedWithItsReason(t *testing.T) {
+	var running sync.WaitGroup
+	began := time.Now()
+	j := newJoiner(mustTiming(t), []seed{{host: "nosuch.invalid", port: 1}}, began, func(netip.AddrPort) bool { return false }, nil, &running)
+	key := "seed nosuch.invalid:1"
+	j.finish(attempt{key: key, err: &net.DNSError{Err: "no such host", Name: "nosuch.invalid"}}, began, "c")
+	if got := j.unreached(began.Add(unreachedFor - time.Second)); len(got) != 0 {
+		t.Fatalf("named at once: %+v", got)
+	}
+	got := j.unreached(began.Add(unreachedFor))
+	if len(got) != 1 || got[0].Name != "nosuch.invalid:1" || got[0].Err.Error() != "no such host" {
+		t.Fatalf("got %+v, want the seed and its reason", got)
+	}
+	addr := netip.MustParseAddrPort("127.0.0.1:1")
+	j.finish(attempt{key: key, found: []netip.AddrPort{addr}, tried: 1, joined: 1}, began, "c")
+	if got := j.unreached(began.Add(time.Hour)); len(got) != 0 {
+		t.Fatalf("still named after it answered: %+v", got)
+	}
+}
+
+func mustTiming(t *testing.T) timing {
+	t.Helper()
+	timing, err := PaceLAN.timing()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return timing
 }

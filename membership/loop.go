@@ -129,6 +129,9 @@ func (l *loop) read(now time.Time) {
 	l.m.del.forget(func(node string) bool { return nodes[node] })
 
 	view, refused := l.assemble.assemble(now, seen)
+	if len(view.Members) <= 1 {
+		refused = append(refused, l.joiner.unreached(now)...)
+	}
 	l.ledger.settle(now, refused)
 	l.joiner.seek(l.assemble.lost(), now)
 	if len(view.Members) < len(l.last.Members) {

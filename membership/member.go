@@ -67,6 +67,7 @@ const (
 	CauseClusterKey Cause = "cluster_key" // the other agent's key differs, or one has none
 	CauseCluster    Cause = "cluster"     // the other agent belongs to another cluster
 	CauseNoAgent    Cause = "no_agent"    // what answers at a seed is no agent of this cluster
+	CauseSeed       Cause = "seed"        // an address to join does not answer, and nobody else was found
 	CauseSignature  Cause = "signature"   // a member's advertisement is damaged or forged
 	CauseJudge      Cause = "settings"    // Config.Judge refused the member
 	CauseName       Cause = "name"        // two agents have one name

@@ -38,7 +38,9 @@ func tracked(events ...observe.Event) *observe.Tracker {
 	return t
 }
 
-func together(t *observe.Tracker) time.Duration { return observe.Together(t.Overlaps(), election.Never) }
+func together(t *observe.Tracker) time.Duration {
+	return observe.Together(t.Overlaps(), election.Never)
+}
 
 func TestASecondLeaderWithinTheLeaseIsFound(t *testing.T) {
 	tr := tracked(leads("a", 1, 10), told("a", 1, 20, 110), leads("b", 2, 60), nobody("a", 2, 65))
