@@ -235,7 +235,8 @@ func plainly(err error) error {
 	case errors.As(err, &dial):
 		return dial.Err
 	}
-	return errors.New(strings.Join(strings.Fields(err.Error()), " "))
+	text := strings.Join(strings.Fields(err.Error()), " ") // memberlist's list of errors hides the cause, which comes last
+	return errors.New(strings.TrimSpace(text[strings.LastIndex(text, ": ")+1:]))
 }
 
 func (j *joiner) schedule(t *target, r attempt, now time.Time) {

@@ -62,7 +62,7 @@ func (l *link) meet(ctx context.Context, held election.BootID, open func(context
 	w := newWire(s)
 	// An attempt that is abandoned lets go of its connection at once.
 	release := context.AfterFunc(ctx, func() { _ = s.Conn().Close() })
-	if err := s.SetDeadline(time.Now().Add(greetTimeout)); err != nil {
+	if err := s.SetDeadline(time.Now().Add(l.t.limits.greet)); err != nil {
 		return w, helloFrame{}, fmt.Errorf("set deadline: %w", err)
 	}
 	theirs, err := greet(w, l.t.hello.frame(held), func(h Hello) error { return l.t.accept(l.id, h) })
@@ -88,7 +88,7 @@ func (t *Transport) open(ctx context.Context, p peer.ID, addr netip.AddrPort) (n
 	}
 	release := context.AfterFunc(ctx, func() { _ = c.Close() })
 	defer release()
-	if err := s.SetDeadline(time.Now().Add(greetTimeout)); err != nil {
+	if err := s.SetDeadline(time.Now().Add(t.limits.greet)); err != nil {
 		_ = c.Close()
 		return nil, fmt.Errorf("set deadline: %w", err)
 	}
@@ -114,7 +114,7 @@ func (t *Transport) receive(s network.Stream) {
 	}
 	mux := multistream.NewMultistreamMuxer[string]()
 	mux.AddHandler(protocolID, nil)
-	if s.SetDeadline(time.Now().Add(greetTimeout)) != nil {
+	if s.SetDeadline(time.Now().Add(t.limits.greet)) != nil {
 		return
 	}
 	if _, _, err := mux.Negotiate(s); err != nil {
@@ -133,7 +133,7 @@ func (t *Transport) expect(c network.Conn) {
 	if c.Stat().Direction != network.DirInbound {
 		return
 	}
-	time.AfterFunc(acceptTimeout+greetTimeout, func() {
+	time.AfterFunc(2*t.limits.greet, func() {
 		if l := t.link(c.RemotePeer()); l != nil {
 			if s := l.current(); s != nil && s.wire.stream.Conn() == c {
 				return

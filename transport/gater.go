@@ -18,7 +18,7 @@ import (
 
 const (
 	// maxPending bounds the inbound connections that have not proven an identity
-	// yet, and maxPendingPerIP those of one address. Each ends by acceptTimeout.
+	// yet, and maxPendingPerIP those of one address. Each ends within limits.greet.
 	maxPending      = 128
 	maxPendingPerIP = 64
 	// maxStrangers bounds how many unknown peers are remembered.

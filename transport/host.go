@@ -30,16 +30,21 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-const (
-	// connectTimeout bounds the TCP connect of a dial. A packet into a cut link is
-	// only sent again after a second, so a short timeout and a new dial find a
-	// healed link sooner.
-	connectTimeout = 300 * time.Millisecond
-	// acceptTimeout bounds the handshakes of an inbound connection, greetTimeout
-	// an attempt from the dial to the last verdict.
-	acceptTimeout = 2 * time.Second
-	greetTimeout  = 2 * time.Second
-)
+// limits bound how long it takes to connect. They grow with the heartbeat,
+// which is chosen by the round trip.
+type limits struct {
+	// connect bounds the TCP connect of a dial. A packet into a cut link is only
+	// sent again after a second, so a short limit and a new dial find a healed
+	// link sooner.
+	connect time.Duration
+	// greet bounds the handshakes of an inbound connection, and an attempt from
+	// the dial to the last verdict.
+	greet time.Duration
+}
+
+func limitsFor(heartbeat time.Duration) limits {
+	return limits{connect: max(300*time.Millisecond, heartbeat), greet: max(2*time.Second, 4*heartbeat)}
+}
 
 // host is libp2p assembled by hand: the parts a private mesh of known peers
 // needs, and none that look for, advertise to or relay for others.
@@ -48,7 +53,7 @@ type host struct {
 	store peerstore.Peerstore
 }
 
-func newHost(key crypto.PrivKey, gate connmgr.ConnectionGater, door network.ResourceManager) (*host, error) {
+func newHost(key crypto.PrivKey, gate connmgr.ConnectionGater, door network.ResourceManager, within limits) (*host, error) {
 	id, err := peer.IDFromPrivateKey(key)
 	if err != nil {
 		return nil, fmt.Errorf("derive peer ID: %w", err)
@@ -58,20 +63,20 @@ func newHost(key crypto.PrivKey, gate connmgr.ConnectionGater, door network.Reso
 		return nil, fmt.Errorf("create peerstore: %w", err)
 	}
 	h := &host{store: store}
-	if err := h.assemble(id, key, gate, door); err != nil {
+	if err := h.assemble(id, key, gate, door, within); err != nil {
 		return nil, errors.Join(err, h.close())
 	}
 	return h, nil
 }
 
-func (h *host) assemble(id peer.ID, key crypto.PrivKey, gate connmgr.ConnectionGater, door network.ResourceManager) error {
+func (h *host) assemble(id peer.ID, key crypto.PrivKey, gate connmgr.ConnectionGater, door network.ResourceManager, within limits) error {
 	if err := errors.Join(h.store.AddPrivKey(id, key), h.store.AddPubKey(id, key.GetPublic())); err != nil {
 		return fmt.Errorf("store own key: %w", err)
 	}
 	var err error
 	h.Swarm, err = swarm.NewSwarm(id, h.store, eventbus.NewBus(),
 		swarm.WithConnectionGater(gate),
-		swarm.WithDialTimeout(greetTimeout), swarm.WithDialTimeoutLocal(greetTimeout),
+		swarm.WithDialTimeout(within.greet), swarm.WithDialTimeoutLocal(within.greet),
 		swarm.WithDialRanker(swarm.NoDelayDialRanker),
 		// Without: after enough dials to a dead peer, libp2p stops dialling it.
 		swarm.WithUDPBlackHoleSuccessCounter(nil), swarm.WithIPv6BlackHoleSuccessCounter(nil),
@@ -84,13 +89,13 @@ func (h *host) assemble(id peer.ID, key crypto.PrivKey, gate connmgr.ConnectionG
 	if err != nil {
 		return fmt.Errorf("create noise: %w", err)
 	}
-	up, err := upgrader.New([]sec.SecureTransport{security}, muxers, nil, door, gate, upgrader.WithAcceptTimeout(acceptTimeout))
+	up, err := upgrader.New([]sec.SecureTransport{security}, muxers, nil, door, gate, upgrader.WithAcceptTimeout(within.greet))
 	if err != nil {
 		return fmt.Errorf("create upgrader: %w", err)
 	}
 	// Reused ports would make two agents of one host collide (and are of no use
 	// without hole punching).
-	tr, err := tcp.NewTCPTransport(up, door, nil, tcp.DisableReuseport(), tcp.WithConnectionTimeout(connectTimeout))
+	tr, err := tcp.NewTCPTransport(up, door, nil, tcp.DisableReuseport(), tcp.WithConnectionTimeout(within.connect))
 	if err != nil {
 		return fmt.Errorf("create tcp: %w", err)
 	}

@@ -81,7 +81,7 @@ func rogue(t *testing.T) (victim *Transport, self election.PeerID, dial func() n
 	if err != nil {
 		t.Fatal(err)
 	}
-	h, err := newHost(key, allow{}, &network.NullResourceManager{})
+	h, err := newHost(key, allow{}, &network.NullResourceManager{}, limitsFor(0))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -171,7 +171,7 @@ func (l *link) answer(s network.Stream) {
 }
 
 func (l *link) begin(held election.BootID, open func(context.Context) (network.Stream, error)) {
-	ctx, cancel := context.WithTimeout(l.ctx, greetTimeout)
+	ctx, cancel := context.WithTimeout(l.ctx, l.t.limits.greet)
 	l.attempt++
 	l.abandon, l.busy, l.began = cancel, true, time.Now()
 	o := outcome{attempt: l.attempt, held: held}

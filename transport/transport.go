@@ -63,6 +63,7 @@ type Transport struct {
 	count  counters
 
 	grace     time.Duration // as the constant; tests on slow machines give more
+	limits    limits
 	strangers strangers
 	ctx       context.Context // ended: let go of everything
 	cancel    context.CancelFunc
@@ -90,8 +91,8 @@ func New(c Config) (*Transport, error) {
 		hello: c.Hello, accept: c.Accept, log: c.Logger,
 		box: newMailbox(), events: make(chan Event, 16),
 		strangers: strangers{known: map[election.PeerID]*stranger{}},
-		grace:     grace,
-		closing:   make(chan struct{}), links: map[peer.ID]*link{},
+		grace:     grace, limits: limitsFor(c.Hello.Heartbeat),
+		closing: make(chan struct{}), links: map[peer.ID]*link{},
 	}
 	t.door = &doorman{byIP: map[netip.Addr]int{}, full: func() { t.count.refused[refusePending].Add(1) }}
 	t.ctx, t.cancel = context.WithCancel(context.Background())
@@ -113,7 +114,7 @@ func (t *Transport) listen(c Config) error {
 	if err != nil {
 		return err
 	}
-	if t.host, err = newHost(key, gater{t}, t.door); err != nil {
+	if t.host, err = newHost(key, gater{t}, t.door, t.limits); err != nil {
 		return err
 	}
 	t.self = idOf(t.host.LocalPeer())
