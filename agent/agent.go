@@ -24,6 +24,7 @@ import (
 	"net/netip"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/doyen-election/doyen/agent/boottime"
@@ -68,9 +69,19 @@ func newLogger(c Config, w io.Writer) *slog.Logger {
 	_ = level.UnmarshalText([]byte(c.LogLevel)) // validated
 	opts := &slog.HandlerOptions{Level: level}
 	if c.LogFormat == "json" {
+		opts.ReplaceAttr = readable
 		return slog.New(slog.NewJSONHandler(w, opts))
 	}
 	return slog.New(slog.NewTextHandler(w, opts))
+}
+
+// readable writes durations with their unit; in JSON they would be bare
+// nanoseconds.
+func readable(_ []string, a slog.Attr) slog.Attr {
+	if a.Value.Kind() == slog.KindDuration {
+		a.Value = slog.StringValue(a.Value.Duration().String())
+	}
+	return a
 }
 
 // agent is everything one agent runs.
@@ -81,6 +92,7 @@ type agent struct {
 	born      int64         // Unix nanoseconds
 	leaving   chan struct{} // closed: told to leave
 	leaveOnce sync.Once
+	roster    atomic.Pointer[election.Roster] // as gossip's goroutine may read it
 
 	store      *store.Store
 	transport  *transport.Transport
@@ -101,6 +113,7 @@ func (a *agent) start() error {
 		return startError("data-dir", err)
 	}
 	a.store = s
+	a.roster.Store(state.Roster)
 	if state, err = a.resetGenesis(state); err != nil {
 		return err
 	}
@@ -159,12 +172,20 @@ func (a *agent) connect() (err error) {
 		Pace:        membership.Pace(a.cfg.Profile),
 		PeerIDOf:    transport.PeerIDOf,
 		Judge:       a.judge,
+		Rightful:    a.rightful,
 		Logger:      a.logger.With("part", "membership"),
 	})
 	if err != nil {
 		return portError("gossip-port", a.cfg.Bind, a.cfg.GossipPort, err)
 	}
 	return nil
+}
+
+// rightful reports whether a member has the identity that the roster gives its
+// name: a rebuilt host must not lock the voter out whose name it took.
+func (a *agent) rightful(m membership.Member) bool {
+	v, ok := a.roster.Load().Named(m.Name)
+	return ok && v.Peer == m.Peer
 }
 
 // self is what gossip tells of this agent.
@@ -202,7 +223,8 @@ func (a *agent) think(state election.State, hub *watch.Hub) error {
 	}
 	a.writer = newWriter(a.store, a.metrics.fsync.observe, a.logger)
 	a.loop = newLoop(loopConfig{
-		core: core, network: a.transport, gossip: a.membership, writer: a.writer, hooks: a.hooks, hub: hub,
+		adopt: a.roster.Store,
+		core:  core, network: a.transport, gossip: a.membership, writer: a.writer, hooks: a.hooks, hub: hub,
 		clock: boottime.Now, lease: a.cfg.Lease, self: holder, name: a.cfg.Name,
 		observe: a.metrics.step.observe, logger: a.logger,
 	})
@@ -214,6 +236,7 @@ func (a *agent) newServer(hub *watch.Hub) *serve.Server {
 	return serve.New(serve.Config{
 		Name: a.cfg.Name, Version: Version, Cluster: a.cfg.Cluster, Algorithm: a.cfg.Algorithm,
 		Self: a.loop.self, Lease: a.cfg.Lease, Picture: a.loop.Picture, Clock: boottime.Now, Hub: hub,
+		Preempt: a.cfg.Preempt, PreemptDelay: a.cfg.PreemptDelay,
 		Metrics: a.metrics.handler(), Logger: a.logger.With("part", "api"), Commands: commands{a.loop, a},
 		Owner: serve.Owner{UID: uint32(os.Geteuid()), GID: uint32(os.Getegid())},
 	})

@@ -28,6 +28,7 @@ func (l *loop) withdraw(w election.Withdrawal) {
 	l.told[w.Election] = told{election.NoLeader, w.Term}
 	l.hooks.Enqueue(hook.Event{
 		Election: w.Election, Event: election.NoLeader, Term: w.Term,
+		StopIn: max(w.StopBy.Sub(l.clock()), 1), // of a deadline that has passed already, too
 		Done: func() {
 			select {
 			case l.receipts <- receipt:
@@ -78,6 +79,16 @@ func (l *loop) doubtLeader(now election.Instant, before *serve.Picture, a electi
 	}
 }
 
+// tellStart has the hook begin from nothing: this agent's former life may have
+// been killed while it led, and then nobody told the end of that.
+func (l *loop) tellStart() {
+	if l.hooks == nil {
+		return
+	}
+	l.told[election.Default] = told{event: election.NoLeader}
+	l.hooks.Enqueue(hook.Event{Election: election.Default, Event: election.NoLeader})
+}
+
 func (l *loop) tellHook(a election.Announcement, c api.Change) {
 	if l.hooks == nil {
 		return
@@ -95,5 +106,26 @@ func (l *loop) tellHook(a election.Announcement, c api.Change) {
 		return // the withdrawal told it already
 	}
 	l.told[a.Election] = now
+	if e.Event == election.Leading {
+		e.Stands = func() bool { return l.leads(e.Election, e.Term) }
+	}
 	l.hooks.Enqueue(e)
+}
+
+// leads reports whether this agent is inside its lease of that term. It may be
+// called from any goroutine. Without a quorum there is no lease: whoever led at
+// the last step leads.
+func (l *loop) leads(name election.Name, term election.Term) bool {
+	status := l.picture.Load().Status
+	for _, c := range status.Contests {
+		if c.Election != name || c.Term != term {
+			continue
+		}
+		if !status.Quorum.Enabled {
+			return c.Leader == l.self
+		}
+		holder, ok := c.LeaderAt(l.clock())
+		return ok && holder == l.self
+	}
+	return false
 }

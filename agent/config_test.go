@@ -88,6 +88,8 @@ func TestInconsistentValuesAreRefusedByFlag(t *testing.T) {
 		{"profile", "unknown", func(c *agent.Config) { c.Profile = "moon" }},
 		{"heartbeat", "third of the lease", func(c *agent.Config) { c.Heartbeat = 400 * time.Millisecond }},
 		{"heartbeat", "below 5ms", func(c *agent.Config) { c.Heartbeat = time.Millisecond }},
+		{"lease", "no time that", func(c *agent.Config) { c.Lease = -time.Second }},
+		{"heartbeat", "below 5ms", func(c *agent.Config) { c.Heartbeat = -time.Second }},
 		{"lease", "above", func(c *agent.Config) { c.Lease = time.Hour }},
 		{"http", "no address", func(c *agent.Config) { c.HTTP = "8080" }},
 		{"http", "no port", func(c *agent.Config) { c.HTTP = "localhost:http" }},

@@ -18,7 +18,7 @@ import (
 const (
 	leaveLimit = 300 * time.Millisecond // to say goodbye by gossip
 	flushLimit = 200 * time.Millisecond // to send what is queued
-	closeLimit = 500 * time.Millisecond // to finish answers and hooks under way
+	closeLimit = 500 * time.Millisecond // to finish answers under way
 	// handOverSlack is how much longer than one lease a hand-over may take.
 	handOverSlack = 500 * time.Millisecond
 	trimDelay     = 2 * time.Second // the start is over by then
@@ -84,22 +84,27 @@ func (a *agent) handOver() {
 }
 
 // close closes every part, the last started first. What is cut short there
-// harms nobody: it is logged.
+// harms nobody: it is logged. The hook has its usual time to end what it does;
+// the data directory stays locked meanwhile, so that no next agent begins
+// beside it.
 func (a *agent) close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), closeLimit)
 	defer cancel()
 	if err := a.server.Close(ctx); err != nil {
 		a.logger.Info("answers were cut short", "err", err)
 	}
-	if a.hooks != nil {
-		a.hooks.Close(ctx)
-	}
 	flush, done := context.WithTimeout(context.Background(), flushLimit)
 	defer done()
 	if err := a.transport.Close(flush); err != nil {
 		a.logger.Info("messages were cut short", "err", err)
 	}
-	err := errors.Join(a.membership.Close(), a.store.Close())
+	err := a.membership.Close()
+	if a.hooks != nil {
+		finish, done := context.WithTimeout(context.Background(), hookLimit)
+		defer done()
+		a.hooks.Close(finish)
+	}
+	err = errors.Join(err, a.store.Close())
 	a.logger.Info("stopped")
 	if err != nil {
 		return fmt.Errorf("stop agent: %w", err)

@@ -38,7 +38,8 @@ type loopConfig struct {
 	lease   time.Duration
 	self    election.Holder
 	name    string
-	observe func(time.Duration) // how long a step took
+	observe func(time.Duration)    // how long a step took
+	adopt   func(*election.Roster) // told of each new roster
 	logger  *slog.Logger
 }
 
@@ -108,6 +109,7 @@ func newLoop(c loopConfig) *loop {
 func (l *loop) run(ctx context.Context, first ...election.Input) {
 	defer close(l.done)
 	defer l.timer.Stop()
+	l.tellStart()
 	l.queue = append(l.queue, first...)
 	l.queue = append(l.queue, election.Tick{})
 	shutdown, events := l.shutdown, l.network.Events()
@@ -274,6 +276,7 @@ func (l *loop) publish(now election.Instant) {
 	status := l.core.Status(now)
 	if l.names == nil || l.roster != status.Roster {
 		l.roster = status.Roster
+		l.adopt(status.Roster)
 		l.names = namesOf(l.self.Peer, l.name, l.view, status.Roster)
 	}
 	l.picture.Store(&serve.Picture{

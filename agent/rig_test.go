@@ -109,7 +109,8 @@ func newRig(t *testing.T, answer func(election.Input) election.Output) *rig {
 	w := newWriter(r, none, logger)
 	born := time.Now()
 	r.loop = newLoop(loopConfig{
-		core: r, network: r, gossip: r, writer: w, hub: watch.NewHub(0), lease: lease,
+		adopt: func(*election.Roster) {},
+		core:  r, network: r, gossip: r, writer: w, hub: watch.NewHub(0), lease: lease,
 		clock: func() election.Instant { return election.Instant(time.Since(born)) },
 		self:  election.Holder{Peer: me, Boot: 1}, name: "a", observe: none, logger: logger,
 	})

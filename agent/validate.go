@@ -181,6 +181,9 @@ func checkElection(c Config) *ConfigError {
 }
 
 func checkTiming(c Config) *ConfigError {
+	if c.Lease <= 0 {
+		return configError("lease", "see --profile for values that fit", "%s is no time that a leadership can last", c.Lease)
+	}
 	if c.Heartbeat < minHeartbeat {
 		return configError("heartbeat", "see --profile for values that fit", "%s is below %s", c.Heartbeat, minHeartbeat)
 	}

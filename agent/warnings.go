@@ -22,7 +22,6 @@ const (
 	warnIdentity     = "same_identity"  // two agents have one identity
 	warnRefused      = "refused_member" // this agent lets another one not in
 	warnJoin         = "join_failing"   // no address to join answers, and this agent is alone
-	warnRefusedSelf  = "refused_self"   // the others let this agent not in
 	warnRefusedPeer  = "refused_peer"   // a direct connection is refused
 	warnDisk         = "disk_failing"
 )
@@ -83,8 +82,6 @@ func refusalCode(r membership.Refusal) string {
 		return warnNameConflict
 	case r.Cause == membership.CauseIdentity:
 		return warnIdentity
-	case r.Self:
-		return warnRefusedSelf
 	}
 	return warnRefused
 }

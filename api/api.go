@@ -67,7 +67,7 @@ type Member struct {
 	Voter      bool      `json:"voter"`
 	Candidate  bool      `json:"candidate"`
 	Connected  bool      `json:"connected"`
-	RTTMS      float64   `json:"rtt_ms"`
+	RTTMS      int64     `json:"rtt_ms"` // rounded up; 0: not measured
 	Version    string    `json:"version"`
 }
 

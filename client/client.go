@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"syscall"
 
 	"github.com/doyen-election/doyen/api"
 )
@@ -41,6 +42,9 @@ func New(socket string) *Client {
 	dialer := &net.Dialer{}
 	transport := &http.Transport{
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			if socket == temporarySocket() && foreign(filepath.Dir(socket), os.Getuid()) {
+				return nil, errForeign
+			}
 			return dialer.DialContext(ctx, "unix", socket)
 		},
 		DisableCompression: true,
@@ -62,7 +66,23 @@ func DefaultSocket() string {
 	if dir := os.Getenv("XDG_RUNTIME_DIR"); filepath.IsAbs(dir) {
 		return filepath.Join(dir, "doyen", "doyen.sock")
 	}
+	return temporarySocket()
+}
+
+func temporarySocket() string {
 	return filepath.Join(os.TempDir(), "doyen-"+strconv.Itoa(os.Getuid()), "doyen.sock")
+}
+
+// foreign reports a directory that belongs to another user: anybody may have
+// made one below the temporary directory, and answer there as if they were the
+// agent.
+func foreign(dir string, uid int) bool {
+	info, err := os.Lstat(dir)
+	if err != nil {
+		return false // dialling tells
+	}
+	owner, ok := info.Sys().(*syscall.Stat_t)
+	return ok && owner.Uid != 0 && owner.Uid != uint32(uid)
 }
 
 // rootSocket is where an agent that root runs listens.

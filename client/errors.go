@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 
@@ -68,6 +69,9 @@ func (c *Client) unanswered(ctx context.Context, err error) error {
 	return &UnreachableError{Socket: c.socket, Reason: reason, Hint: hint, Err: err}
 }
 
+// errForeign says that the socket's directory is not to be trusted.
+var errForeign = errors.New("dial agent: the socket's directory belongs to another user")
+
 // maxSocketPath is the room for a path in Linux's sockaddr_un, less its NUL.
 const maxSocketPath = 107
 
@@ -75,6 +79,9 @@ func (c *Client) diagnose(ctx context.Context, err error) (reason, hint string) 
 	const restart = "see the agent's log; start it again with `doyen agent` if it stopped"
 	info, statErr := os.Stat(c.socket)
 	switch {
+	case errors.Is(err, errForeign):
+		return filepath.Dir(c.socket) + " belongs to another user, who could answer in an agent's place",
+			"set XDG_RUNTIME_DIR for the agent and the commands alike, or name another path with --socket or DOYEN_SOCKET"
 	case c.socket == "":
 		return "no socket is named", "name the agent's socket with --socket or DOYEN_SOCKET"
 	case len(c.socket) > maxSocketPath:

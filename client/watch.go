@@ -18,10 +18,13 @@ import (
 // maxLine bounds one line of a watch, in bytes.
 const maxLine = 1 << 20
 
-// Watch follows the changes of an election: GET /v1/elections/NAME/watch. With
-// after 0 the first change is a snapshot of how things stand; with the index of
-// a change seen earlier it goes on behind that one. A change of type lagged says
-// that changes were lost and carries a new snapshot.
+// Watch follows the changes of an election: GET /v1/elections/NAME/watch. The
+// first change is a snapshot of how things stand now. With after 0 what changes
+// from then on follows; with the index of a change seen earlier, first what was
+// missed since that one, the oldest first: the snapshot then has that index and
+// may be newer than the changes after it. A change of type lagged says that
+// changes were lost and carries a new snapshot; it comes first, in place of the
+// snapshot, if the agent does not know what came after the index.
 //
 // The sequence goes on until the loop is left, or until its last element, which
 // carries an error: ctx's when that ended, *APIError when the agent refused,

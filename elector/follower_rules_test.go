@@ -205,7 +205,7 @@ func TestALeaderGivesWayToAStrictlyHigherPriorityOnly(t *testing.T) {
 			if len(s.withdrawn) > 0 {
 				break
 			}
-			if hs := sentTo[election.Heartbeat](s, "b"); len(hs) > 0 {
+			if hs := sentTo[election.Heartbeat](s.sent, "b"); len(hs) > 0 {
 				s.hear("b", ack(hs[len(hs)-1]))
 				s.hear("c", ack(hs[len(hs)-1]))
 			}

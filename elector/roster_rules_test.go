@@ -146,22 +146,6 @@ func TestR3AnInheritedJointRosterIsProposedAnewAndWaitedFor(t *testing.T) {
 	}
 }
 
-func TestR7ASecondChangeIsRefusedWhileOneIsUnderWay(t *testing.T) {
-	c := fourAgents(t)
-	for _, n := range c.names {
-		c.start(n)
-	}
-	c.run(testTiming.Lease)
-	replaceCByD(c, "b")
-	for _, n := range []string{"b", "a"} { // at the driver, and at another once it is joint
-		c.input(n, election.ChangeRoster{Remove: []election.PeerID{"b"}, Request: 2})
-		c.run(testTiming.Lease / 4)
-		if rs := c.nodes[n].replies; len(rs) != 1 || rs[0].Refusal == nil || rs[0].Refusal.Code != "busy" {
-			t.Errorf("%s: replies %+v, want busy", n, rs)
-		}
-	}
-}
-
 func TestAnOlderRosterIsTakenOverByNobody(t *testing.T) {
 	c := fourAgents(t)
 	for _, n := range c.names {

@@ -2,6 +2,7 @@ package elector
 
 import (
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -17,6 +18,7 @@ type solo struct {
 	now  election.Instant
 	wake election.Instant
 	view election.View
+	disk election.State
 
 	sent      []delivery
 	withdrawn []election.Withdrawal
@@ -61,11 +63,41 @@ func newSolo(t *testing.T, edit func(*Config, *election.State)) *solo {
 	s.e = e
 	s.view.Members[0].Boot = soloSelf.Boot
 	s.step(election.ViewChanged{View: s.view})
-	for _, p := range []election.PeerID{"b", "c"} {
-		s.step(election.PeerConnected{Peer: p, Boot: 1})
-		s.hear(p, election.Report{Voter: true, Roster: state.Roster, Stamp: 5})
+	others := state.Roster
+	if others == nil {
+		others = soloRoster
+	}
+	for _, v := range others.All() {
+		if v.Peer != "a" {
+			s.connect(v.Peer, election.Report{Voter: true, Roster: state.Roster, Stamp: 5})
+		}
 	}
 	return s
+}
+
+// newLone starts a with that state; nobody else stands, so that it is nominated
+// as soon as it does.
+func newLone(t *testing.T, disk election.State) *solo {
+	t.Helper()
+	s := newSolo(t, func(_ *Config, st *election.State) {
+		st.Roster, st.Grants = disk.Roster, disk.Grants
+	})
+	s.disk = disk
+	for i := range s.view.Members {
+		s.view.Members[i].Candidacies = nil
+	}
+	s.step(election.ViewChanged{View: s.view})
+	s.take()
+	return s
+}
+
+func (s *solo) connect(p election.PeerID, r election.Report) {
+	s.step(election.PeerConnected{Peer: p, Boot: 1})
+	s.hear(p, r)
+}
+
+func (s *solo) campaign(name election.Name) {
+	s.step(election.Campaign{Election: name, Priority: 100})
 }
 
 func at(ms int) election.Instant { return election.Instant(time.Duration(ms) * time.Millisecond) }
@@ -80,6 +112,7 @@ func (s *solo) step(in election.Input) {
 	s.announced = append(s.announced, out.Announce...)
 	s.replies = append(s.replies, out.Replies...)
 	if out.Persist != nil {
+		s.disk = out.Persist.State
 		s.step(election.Persisted{Write: out.Persist.Write})
 	}
 }
@@ -90,21 +123,32 @@ func (s *solo) hear(from election.PeerID, m election.Message) {
 
 // pass lets time pass, waking it when it asked for that.
 func (s *solo) pass(d time.Duration) {
-	for end := s.now.Add(d); ; s.step(election.Tick{}) {
+	s.t.Helper()
+	end := s.now.Add(d)
+	for range 2_000 { // no test here lets more happen
 		if s.wake > end {
 			s.now = end
 			return
 		}
 		s.now = max(s.now, s.wake)
+		s.step(election.Tick{})
 	}
+	s.t.Fatal("wakes itself for ever")
 }
 
 // clear forgets what came out so far.
 func (s *solo) clear() { s.sent, s.withdrawn, s.announced, s.replies = nil, nil, nil, nil }
 
+// take returns what left since it was last called, and forgets that.
+func (s *solo) take() []delivery {
+	sent := s.sent
+	s.sent, s.withdrawn, s.announced = nil, nil, nil
+	return sent
+}
+
 // sentTo returns the messages of one kind that left for a peer.
-func sentTo[M election.Message](s *solo, to election.PeerID) (ms []M) {
-	for _, d := range s.sent {
+func sentTo[M election.Message](sent []delivery, to election.PeerID) (ms []M) {
+	for _, d := range sent {
 		if m, ok := d.Message.(M); ok && d.To == to {
 			ms = append(ms, m)
 		}
@@ -115,7 +159,7 @@ func sentTo[M election.Message](s *solo, to election.PeerID) (ms []M) {
 // last returns the newest message of one kind that left for a peer.
 func last[M election.Message](s *solo, to election.PeerID) M {
 	s.t.Helper()
-	ms := sentTo[M](s, to)
+	ms := sentTo[M](s.sent, to)
 	if len(ms) == 0 {
 		var none M
 		s.t.Fatalf("no %T left for %s: %+v", none, to, s.sent)
@@ -147,19 +191,37 @@ func ack(h election.Heartbeat, nacks ...election.Nack) election.HeartbeatAck {
 // leader makes a the leader of default by b's vote, which came at once.
 func (s *solo) leader() *solo {
 	s.t.Helper()
-	s.step(election.Campaign{Election: election.Default, Priority: 100})
-	s.answerRound()
-	s.hear("b", grant(last[election.VoteRequest](s, "b")))
-	if !s.leads(election.Default) {
-		s.t.Fatalf("does not lead: %+v", s.sent)
-	}
+	s.elect(election.Default)
 	return s
+}
+
+// elect makes a the leader by b's vote, and returns the request it answers.
+func (s *solo) elect(name election.Name) election.VoteRequest {
+	s.t.Helper()
+	s.campaign(name)
+	s.answerRound()
+	r := s.request(s.sent, "b", name)
+	s.hear("b", grant(r))
+	if !s.leads(name) {
+		s.t.Fatalf("does not lead %s: %+v", name, s.sent)
+	}
+	return r
+}
+
+// request returns the newest Vote Request to that voter about that election.
+func (s *solo) request(sent []delivery, to election.PeerID, name election.Name) election.VoteRequest {
+	s.t.Helper()
+	rs := slices.DeleteFunc(sentTo[election.VoteRequest](sent, to), func(r election.VoteRequest) bool { return r.Election != name })
+	if len(rs) == 0 {
+		s.t.Fatalf("no Vote Request about %s to %s among %+v", name, to, sent)
+	}
+	return rs[len(rs)-1]
 }
 
 // answerRound lets a round of selection go a's way, if there is one.
 func (s *solo) answerRound() {
 	for range 20 {
-		if len(sentTo[election.VoteRequest](s, "b")) > 0 {
+		if len(sentTo[election.VoteRequest](s.sent, "b")) > 0 {
 			return
 		}
 		s.pass(testTiming.Heartbeat / 4)

@@ -22,6 +22,7 @@ type assembler struct {
 	self  Member // who this agent is; what it stands in is not used
 	open  func(node string, meta []byte) (Member, error)
 	judge func(Member) error
+	owns  func(Member) bool // its name, by right
 
 	members  map[election.PeerID]Member // of the last view
 	departed map[election.PeerID]departure
@@ -32,12 +33,15 @@ type departure struct {
 	at     time.Time
 }
 
-func newAssembler(self Member, open func(string, []byte) (Member, error), judge func(Member) error) *assembler {
+func newAssembler(self Member, open func(string, []byte) (Member, error), judge func(Member) error, owns func(Member) bool) *assembler {
 	if judge == nil {
 		judge = func(Member) error { return nil }
 	}
+	if owns == nil {
+		owns = func(Member) bool { return false }
+	}
 	return &assembler{
-		self: self, open: open, judge: judge,
+		self: self, open: open, judge: judge, owns: owns,
 		members: map[election.PeerID]Member{}, departed: map[election.PeerID]departure{},
 	}
 }
@@ -126,12 +130,13 @@ func (a *assembler) accepted(live []Member) (kept []Member, refused []Refusal) {
 	return kept, refused
 }
 
-// oneName keeps, of several agents with one name, the senior. This agent always
+// oneName keeps, of several agents with one name, its owner by right, else the
+// senior. This agent always
 // stays in its own view; if it is the junior, that is what it has to be told.
 func (a *assembler) oneName(live []Member) (kept []Member, refused []Refusal) {
 	senior := map[string]Member{}
 	for _, m := range live {
-		if s, ok := senior[m.Name]; !ok || cmp.Or(cmp.Compare(m.JoinedAt, s.JoinedAt), byPeer(m, s)) < 0 {
+		if s, ok := senior[m.Name]; !ok || a.precedes(m, s) {
 			senior[m.Name] = m
 		}
 	}
@@ -151,6 +156,14 @@ func (a *assembler) oneName(live []Member) (kept []Member, refused []Refusal) {
 		refused = append(refused, r)
 	}
 	return kept, refused
+}
+
+// precedes reports whether m has the better claim to the name of both.
+func (a *assembler) precedes(m, s Member) bool {
+	if mine, theirs := a.owns(m.cloned()), a.owns(s.cloned()); mine != theirs {
+		return mine
+	}
+	return cmp.Or(cmp.Compare(m.JoinedAt, s.JoinedAt), byPeer(m, s)) < 0
 }
 
 // depart moves members that are no longer live to the departed.

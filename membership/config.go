@@ -43,8 +43,12 @@ type Config struct {
 	// Judge refuses a member by an error that says why. It gets copies, is
 	// called from one goroutine for every member of every new view, must be
 	// quick and depend on its argument alone. Nil accepts all.
-	Judge  func(Member) error
-	Logger *slog.Logger // nil: nothing is logged
+	Judge func(Member) error
+	// Rightful reports whether a member owns its name, as voters do: of several
+	// live members with one name it wins, whoever came first. It is called as
+	// Judge is; nil owns no names.
+	Rightful func(Member) bool
+	Logger   *slog.Logger // nil: nothing is logged
 
 	// wrap lets a test stand between memberlist and the network.
 	wrap func(memberlist.NodeAwareTransport) memberlist.NodeAwareTransport

@@ -46,7 +46,7 @@ func newLoop(m *Membership, seeds []seed, now time.Time) *loop {
 	self.GossipAddr = m.wire.advertise
 	return &loop{
 		m:        m,
-		assemble: newAssembler(self, m.del.open, m.cfg.Judge),
+		assemble: newAssembler(self, m.del.open, m.cfg.Judge, m.cfg.Rightful),
 		ledger:   newLedger(),
 		joiner: newJoiner(m.timing, seeds, now, m.wire.isSelf, func(addr string) error {
 			_, err := m.list.Join([]string{addr})

@@ -197,7 +197,7 @@ func TestSameNodesGiveTheSameViewInAnyOrder(t *testing.T) {
 	var first View
 	for i := range 20 {
 		rng.Shuffle(len(seen), func(i, j int) { seen[i], seen[j] = seen[j], seen[i] })
-		v, _ := newAssembler(testConfig(1).Self, n.open, nil).assemble(time.Unix(1, 0), seen)
+		v, _ := newAssembler(testConfig(1).Self, n.open, nil, nil).assemble(time.Unix(1, 0), seen)
 		if i == 0 {
 			first = v
 		}
@@ -211,7 +211,7 @@ func TestSameNodesGiveTheSameViewInAnyOrder(t *testing.T) {
 }
 
 func TestDepartedAreBoundedAndForgotten(t *testing.T) {
-	a := newAssembler(testConfig(1).Self, nil, nil)
+	a := newAssembler(testConfig(1).Self, nil, nil, nil)
 	a.open = func(node string, _ []byte) (Member, error) {
 		return Member{Member: election.Member{Peer: election.PeerID(node), Name: node, JoinedAt: 1}}, nil
 	}
@@ -364,4 +364,18 @@ func must[T any](v T, err error) T {
 		panic(err)
 	}
 	return v
+}
+
+func TestTheOwnerOfANameWinsItWhoeverCameFirst(t *testing.T) {
+	owner := Member{Member: election.Member{Peer: "real", Name: "b", JoinedAt: 9}}
+	intruder := Member{Member: election.Member{Peer: "rebuilt", Name: "b", JoinedAt: 1}}
+	a := newAssembler(testConfig(1).Self, nil, nil, func(m Member) bool { return m.Peer == "real" })
+	kept, refused := a.oneName([]Member{intruder, owner})
+	if len(kept) != 1 || kept[0].Peer != "real" || len(refused) != 1 {
+		t.Fatalf("kept %+v, refused %+v; want the owner alone", kept, refused)
+	}
+	kept, _ = newAssembler(testConfig(1).Self, nil, nil, nil).oneName([]Member{owner, intruder})
+	if len(kept) != 1 || kept[0].Peer != "rebuilt" {
+		t.Fatalf("kept %+v; of two without a right the senior stays", kept)
+	}
 }

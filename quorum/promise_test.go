@@ -2,26 +2,14 @@ package quorum
 
 import (
 	"testing"
-	"time"
 
 	"github.com/doyen-election/doyen/election"
 )
 
 // asked is a Vote Request for election e as the holder's agent sends it.
-func asked(h election.Holder, term election.Term, lease time.Duration, r *election.Roster) election.VoteRequest {
-	return election.VoteRequest{Election: "e", Term: term, Holder: h, Lease: lease, Send: 1,
+func asked(h election.Holder, term election.Term, r *election.Roster) election.VoteRequest {
+	return election.VoteRequest{Election: "e", Term: term, Holder: h, Lease: testLease, Send: 1,
 		Rank: election.Rank{Peer: h.Peer}, Roster: *r}
-}
-
-func TestV4OvertakingOneselfWithAShorterLeaseShortensNoPromise(t *testing.T) {
-	d := newDesk(t, state())
-	d.grant(at(0), holderA, 1)
-	d.voter.Request(at(10), "a", asked(holderA, 2, time.Millisecond, roster3))
-	onlyGrant(t, d.write(at(10)))
-	d.ask(at(500), holderB, 3, 1, 9)
-	if out := d.write(at(500)); len(out) != 0 {
-		t.Fatalf("sent %+v while the lease of term 1 may run", out)
-	}
 }
 
 func TestV4AKeptRequestIsPromisedAWholeLeaseFromItsReceipt(t *testing.T) {
@@ -41,7 +29,7 @@ func TestV4AGrantMadeDuringAWriteWaitsForTheNextOne(t *testing.T) {
 	d := newDesk(t, state())
 	d.ask(at(0), holderA, 1, 1, 0)
 	first := d.ledger.Next(at(0))
-	other := asked(holderA, 1, testLease, roster3)
+	other := asked(holderA, 1, roster3)
 	other.Election = "f"
 	d.voter.Request(at(1), "a", other)
 	d.ledger.Persisted(first.Write)
@@ -66,30 +54,6 @@ func TestV4AGrantNotOnDiskIsNotReported(t *testing.T) {
 	}
 }
 
-func TestV5TheHoldOutlastsTheLongestLeaseOnRecord(t *testing.T) {
-	const long = 3 * testLease // of a former configuration
-	s := state()
-	s.Grants = map[election.Name]election.Grant{"e": {Term: 1, Holder: holderA, Lease: long}}
-	d := newDesk(t, s)
-	hold := Outlast(long, testDrift)
-	d.ask(at(0).Add(hold-time.Millisecond), holderB, 2, 1, 0)
-	if out := d.write(at(0).Add(hold - time.Millisecond)); len(out) != 0 {
-		t.Fatalf("sent %+v while a lease of the former configuration may run", out)
-	}
-}
-
-func TestV5AReleaseOnDiskSparesTheHold(t *testing.T) {
-	d := newDesk(t, state())
-	d.grant(at(0), holderA, 1)
-	d.voter.Release(at(1), "a", election.Release{Election: "e", Term: 1, Holder: holderA})
-	d.ledger.Flush()
-	d.write(at(1))
-	d.start(at(2))
-	d.ask(at(2), holderA, 1, 1, 0)
-	onlyRefusal(t, d.write(at(2)), election.RefusedStaleTerm)
-	d.grant(at(3), holderB, 2)
-}
-
 func TestV5AFormerLifeCountsAsSomebodyElse(t *testing.T) {
 	d := newDesk(t, state())
 	d.grant(at(0), holderA, 1)
@@ -107,18 +71,6 @@ func TestV5AFormerLifeCountsAsSomebodyElse(t *testing.T) {
 	}
 }
 
-func TestH3AVoteNeedsTheSameRosterOfTheSameCluster(t *testing.T) {
-	newer, foreign := *roster3, *roster3
-	newer.Version.Counter = 2
-	foreign.Cluster = "y"
-	for name, r := range map[string]*election.Roster{"another version": &newer, "another cluster": &foreign} {
-		d := newDesk(t, state())
-		d.voter.Request(at(0), "a", asked(holderA, 1, testLease, r))
-		t.Log(name)
-		onlyRefusal(t, d.write(at(0)), election.RefusedVersion)
-	}
-}
-
 func TestWhoIsNoVoterGrantsNothing(t *testing.T) {
 	d := newDesk(t, election.State{Peer: "v", Roster: &election.Roster{Cluster: "x", Version: roster3.Version,
 		Voters: []election.Voter{{Name: "a", Peer: "a"}}}})
@@ -127,4 +79,15 @@ func TestWhoIsNoVoterGrantsNothing(t *testing.T) {
 	if n := d.voter.Renew(at(1), "a", renewal(holderA, 1)); len(n) != 1 {
 		t.Fatal("an observer renews")
 	}
+}
+
+// Two that attempted one term may each have votes for it: a voter goes by its
+// own record, however old.
+func TestV6WhoIsNotOnRecordRenewsNothingEvenWhenNoPromiseRuns(t *testing.T) {
+	d := newDesk(t, state())
+	d.grant(at(0), holderA, 3)
+	if n := d.voter.Renew(at(5000), "b", renewal(holderB, 3)); len(n) != 1 {
+		t.Fatal("renewed for b the term that is a's on disk")
+	}
+	d.grant(at(5001), holderB, 4)
 }

@@ -1,39 +1,35 @@
 // Package hook runs an operator's command at every change of leadership.
 //
 // It guarantees order, one run at a time, a bounded queue and a bounded run:
-// a command that takes too long is killed with its whole process group. When
-// more than the queue holds is waiting, changes in between are left out, the
-// newest of an election never. A command that was told this agent leads is
-// killed as soon as that leadership ends, so that the run that tells the end
-// is not kept waiting.
+// a command that takes too long is killed with its whole process group. What is
+// outdated before its turn came is left out: of each election the newest event
+// waits, and before it the end of a leadership, which is never left out. A
+// command that was told this agent leads is killed as soon as that leadership
+// ends, so that the run that tells the end is not kept waiting. One that is
+// still running when the process dies is killed with it.
 //
 // It does not guarantee that what a command left running elsewhere (a service
-// it started, a process in a group of its own) stops.
+// it started, a process in a group of its own) stops, nor that a command which
+// is told the end of a leadership is done with it before another agent leads:
+// it says so in the log when that is missed.
 package hook
 
 import (
-	"bufio"
 	"context"
 	"errors"
-	"fmt"
-	"io"
 	"log/slog"
-	"os"
-	"os/exec"
 	"slices"
-	"strconv"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/doyen-election/doyen/election"
 )
 
-const (
-	maxWaiting  = 32
-	maxLines    = 50   // of output logged, per run
-	maxLine     = 2048 // bytes of a line
-	outputGrace = time.Second
+// Why a run was killed.
+var (
+	errTooLong = errors.New("it took too long")
+	errOver    = errors.New("what it was told is over")
+	errStopped = errors.New("the agent stops")
 )
 
 // Event is one change to tell the command.
@@ -42,6 +38,12 @@ type Event struct {
 	Event    election.Event // leading, following or none
 	Leader   string         // name; empty if none
 	Term     election.Term
+	// Stands, if not nil, tells just before the run whether the event is still
+	// true; one that is not is left out.
+	Stands func() bool
+	// StopIn, if not 0, is how much later than now the leadership that this event
+	// ends is certain to be over: another agent may lead from then on.
+	StopIn time.Duration
 	// Done, if not nil, is called once after the command has run for this event
 	// or a later one of the election, or failed, or was given up.
 	Done func()
@@ -53,20 +55,21 @@ type Runner struct {
 	limit   time.Duration
 	logger  *slog.Logger
 
+	guard  *guard // owned by the loop; nil if there is none
 	wake   chan struct{}
 	ended  chan struct{}
-	cancel context.CancelFunc
+	cancel context.CancelCauseFunc
 
 	mu      sync.Mutex
-	waiting []Event
+	waiting []Event // at most two of an election, see supersede
 	closed  bool
 	current Event // being run
-	kill    context.CancelFunc
+	kill    context.CancelCauseFunc
 }
 
 // Start starts a runner of `sh -c command`; limit bounds each run.
 func Start(command string, limit time.Duration, logger *slog.Logger) *Runner {
-	ctx, cancel := context.WithCancel(context.Background())
+	ctx, cancel := context.WithCancelCause(context.Background())
 	r := &Runner{
 		command: command, limit: limit, logger: logger,
 		wake: make(chan struct{}, 1), ended: make(chan struct{}), cancel: cancel,
@@ -85,33 +88,49 @@ func (r *Runner) Enqueue(e Event) {
 		}
 		return
 	}
+	r.supersede(&e)
+	r.watchOverrun(&e)
 	r.waiting = append(r.waiting, e)
-	r.thin()
 	if r.kill != nil && r.current.Election == e.Election && r.current.Event == election.Leading && e.Event != election.Leading {
-		r.kill()
+		r.kill(errOver)
 	}
+	r.rouse()
+}
+
+func (r *Runner) rouse() {
 	select {
 	case r.wake <- struct{}{}:
 	default:
 	}
 }
 
-// thin leaves out the oldest events that a newer one of their election
-// outdates; whoever waits for one of them waits for that newer one. Each
-// election keeps its newest, so the bound is maxWaiting or the number of
-// elections.
-func (r *Runner) thin() {
-	for i := 0; i < len(r.waiting) && len(r.waiting) > maxWaiting; {
-		e := r.waiting[i]
-		next := slices.IndexFunc(r.waiting[i+1:], func(o Event) bool { return o.Election == e.Election })
-		if next < 0 {
-			i++
-			continue
+// supersede leaves out what the new event outdates of its election: whatever
+// still waits to tell who leads. What waits to tell that nobody does is only
+// outdated by the same word: it may be the end of a leadership, on which the
+// command stops something. Whoever waits for an event that is left out waits
+// for the new one.
+func (r *Runner) supersede(e *Event) {
+	r.waiting = slices.DeleteFunc(r.waiting, func(old Event) bool {
+		if old.Election != e.Election || old.Event == election.NoLeader && e.Event != election.NoLeader {
+			return false
 		}
-		newer := &r.waiting[i+1+next]
-		newer.Done = both(e.Done, newer.Done)
-		r.waiting = slices.Delete(r.waiting, i, i+1)
+		r.logger.Info("hook left out: what it would be told is over", "election", old.Election, "event", old.Event, "term", old.Term)
+		e.Done = both(old.Done, e.Done)
+		return true
+	})
+}
+
+// watchOverrun has it logged, once, if the command has not been told of a
+// leadership's end, and finished, by the time another agent may lead.
+func (r *Runner) watchOverrun(e *Event) {
+	if e.StopIn == 0 {
+		return
 	}
+	logger := r.logger.With("election", e.Election, "event", e.Event, "term", e.Term)
+	timer := time.AfterFunc(e.StopIn, func() {
+		logger.Warn("hook is late: it has not finished ending a leadership whose lease is over; another agent may lead by now")
+	})
+	e.Done = both(func() { timer.Stop() }, e.Done)
 }
 
 func both(a, b func()) func() {
@@ -128,140 +147,72 @@ func both(a, b func()) func() {
 func (r *Runner) Close(ctx context.Context) {
 	r.mu.Lock()
 	r.closed = true
+	busy := r.kill != nil || len(r.waiting) > 0
 	r.mu.Unlock()
-	select {
-	case r.wake <- struct{}{}:
-	default:
+	if busy {
+		r.logger.Info("waiting for the hook to finish")
 	}
+	r.rouse()
 	select {
 	case <-r.ended:
 	case <-ctx.Done():
 	}
-	r.cancel()
+	r.cancel(errStopped)
 	<-r.ended
 }
 
 func (r *Runner) loop(ctx context.Context) {
 	defer close(r.ended)
+	var err error
+	if r.guard, err = startGuard(); err != nil {
+		r.logger.Warn("hook is not guarded: should this agent be killed, a run under way goes on", "err", err)
+	}
+	defer r.guard.close()
 	for {
-		e, more := r.next()
+		t, more := r.next(ctx)
 		if !more {
 			return
 		}
-		if e == nil {
+		if t == nil {
 			<-r.wake
 			continue
 		}
-		r.run(ctx, *e)
-		if e.Done != nil {
-			e.Done()
-		}
+		r.run(t.ctx, t.event)
+		r.finish(t)
 	}
 }
 
-// next takes the oldest event; nil if none waits, false if none will come.
-func (r *Runner) next() (*Event, bool) {
+// task is an event under way, and what kills its run.
+type task struct {
+	event  Event
+	ctx    context.Context
+	cancel context.CancelFunc
+}
+
+// next takes the oldest event; nil if none waits, false if none will come. From
+// then on the event can be killed: there is no moment at which it neither waits
+// nor runs.
+func (r *Runner) next(ctx context.Context) (*task, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if len(r.waiting) == 0 {
 		return nil, !r.closed
 	}
-	e := r.waiting[0]
+	t := &task{event: r.waiting[0]}
 	r.waiting = slices.Delete(r.waiting, 0, 1)
-	return &e, true
+	ctx, r.kill = context.WithCancelCause(ctx)
+	t.ctx, t.cancel = context.WithTimeoutCause(ctx, r.limit, errTooLong)
+	r.current = t.event
+	return t, true
 }
 
-func (r *Runner) run(ctx context.Context, e Event) {
-	ctx, cancel := context.WithTimeout(ctx, r.limit)
-	defer cancel()
+func (r *Runner) finish(t *task) {
+	t.cancel()
 	r.mu.Lock()
-	r.current, r.kill = e, cancel
+	r.kill(nil)
+	r.current, r.kill = Event{}, nil
 	r.mu.Unlock()
-	defer func() {
-		r.mu.Lock()
-		r.current, r.kill = Event{}, nil
-		r.mu.Unlock()
-	}()
-
-	logger := r.logger.With("election", e.Election, "event", e.Event, "term", e.Term)
-	started := time.Now()
-	err := r.exec(ctx, e, logger)
-	took := time.Since(started).Round(time.Millisecond)
-	switch {
-	case errors.Is(ctx.Err(), context.DeadlineExceeded):
-		logger.Warn("hook killed: it took too long", "limit", r.limit)
-	case ctx.Err() != nil:
-		logger.Warn("hook killed: what it was told is over", "after", took)
-	case err != nil:
-		logger.Warn("hook failed", "err", err, "took", took)
-	default:
-		logger.Debug("hook ran", "took", took)
+	if t.event.Done != nil {
+		t.event.Done()
 	}
 }
-
-func (r *Runner) exec(ctx context.Context, e Event, logger *slog.Logger) error {
-	if ctx.Err() != nil {
-		return ctx.Err()
-	}
-	cmd := exec.CommandContext(ctx, "/bin/sh", "-c", r.command)
-	cmd.Env = append(os.Environ(),
-		"DOYEN_ELECTION="+string(e.Election),
-		"DOYEN_EVENT="+string(e.Event),
-		"DOYEN_LEADER="+e.Leader,
-		"DOYEN_TERM="+strconv.FormatUint(uint64(e.Term), 10),
-	)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
-	// A process that left the group may hold the output open: wait no longer.
-	cmd.WaitDelay = outputGrace
-	out := &output{logger: logger}
-	cmd.Stdout, cmd.Stderr = out, out
-	defer out.flush()
-	if err := cmd.Run(); err != nil {
-		return fmt.Errorf("run hook: %w", err)
-	}
-	return nil
-}
-
-// output logs the first lines a command writes, and counts the rest. exec
-// writes to it from one goroutine, since both streams are the same value.
-type output struct {
-	logger *slog.Logger
-	rest   []byte
-	lines  int
-}
-
-func (o *output) Write(p []byte) (int, error) {
-	o.rest = append(o.rest, p...)
-	for {
-		n, line, _ := bufio.ScanLines(o.rest, false)
-		if n == 0 {
-			break
-		}
-		o.line(string(line))
-		o.rest = o.rest[n:]
-	}
-	if len(o.rest) > maxLine {
-		o.line(string(o.rest[:maxLine]))
-		o.rest = nil
-	}
-	return len(p), nil
-}
-
-func (o *output) line(s string) {
-	o.lines++
-	if o.lines <= maxLines {
-		o.logger.Info("hook says", "line", s[:min(len(s), maxLine)])
-	}
-}
-
-func (o *output) flush() {
-	if len(o.rest) > 0 {
-		o.line(string(o.rest))
-	}
-	if o.lines > maxLines {
-		o.logger.Info("hook said more than is logged", "lines", o.lines)
-	}
-}
-
-var _ io.Writer = (*output)(nil)

@@ -1,12 +1,15 @@
 package serve
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"io"
 	"net/http"
+	"reflect"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/doyen-election/doyen/api"
@@ -38,29 +41,78 @@ func tooLarge() api.ErrorDetail {
 	return api.ErrorDetail{Code: api.CodeTooLarge, Message: "the body is over the limit of " + strconv.Itoa(maxBody) + " bytes"}
 }
 
-// body decodes a JSON object into v; an empty body leaves v as it is. It
-// answers, and returns false, if there is something wrong with it.
-func body(w http.ResponseWriter, r *http.Request, v any) bool {
+// receive takes the whole body of any request into memory, or answers, and
+// returns false, if it is too long or does not come. The deadline is for all of
+// it, and stays after a failure: net/http goes on reading what was announced
+// before it answers, and would do so for ever.
+func receive(w http.ResponseWriter, r *http.Request) bool {
+	if r.ContentLength == 0 {
+		return true
+	}
 	control := http.NewResponseController(w)
 	_ = control.SetReadDeadline(time.Now().Add(bodyTimeout))
-	data, err := io.ReadAll(r.Body)
-	_ = control.SetReadDeadline(time.Time{})
+	if r.ContentLength > maxBody {
+		w.Header().Set("Connection", "close")
+		fail(w, http.StatusRequestEntityTooLarge, tooLarge())
+		return false
+	}
+	data, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
 	var large *http.MaxBytesError
 	switch {
 	case errors.As(err, &large):
 		fail(w, http.StatusRequestEntityTooLarge, tooLarge())
 		return false
 	case err != nil:
-		fail(w, http.StatusBadRequest, api.ErrorDetail{Code: api.CodeBadRequest, Message: "the body did not arrive: " + err.Error()})
+		w.Header().Set("Connection", "close")
+		fail(w, http.StatusBadRequest, api.ErrorDetail{Code: api.CodeBadRequest, Message: "the body that was announced did not arrive"})
 		return false
-	case len(data) == 0:
+	}
+	_ = control.SetReadDeadline(time.Time{})
+	r.Body = io.NopCloser(bytes.NewReader(data))
+	return true
+}
+
+// body decodes a JSON object into v; an empty body leaves v as it is. It
+// answers, and returns false, if there is something wrong with it.
+func body(w http.ResponseWriter, r *http.Request, v any) bool {
+	data, _ := io.ReadAll(r.Body) // is in memory, see receive
+	if len(data) == 0 {
 		return true
 	}
 	if err := json.Unmarshal(data, v); err != nil {
-		fail(w, http.StatusBadRequest, api.ErrorDetail{Code: api.CodeBadRequest, Message: "the body is not the JSON this call takes: " + err.Error()})
+		fail(w, http.StatusBadRequest, api.ErrorDetail{Code: api.CodeBadRequest, Message: misread(err)})
 		return false
 	}
 	return true
+}
+
+// misread says what is wrong with a body, in JSON's words and not in Go's.
+func misread(err error) string {
+	var syntax *json.SyntaxError
+	var kind *json.UnmarshalTypeError
+	switch {
+	case errors.As(err, &syntax):
+		return "the body is no JSON: " + syntax.Error() + ", at byte " + strconv.FormatInt(syntax.Offset, 10)
+	case errors.As(err, &kind) && kind.Field == "":
+		return "the body must be a JSON object, as {}"
+	case errors.As(err, &kind):
+		wanted := "text in quotes"
+		if kind.Type.Kind() == reflect.Bool {
+			wanted = "true or false"
+		}
+		return strconv.Quote(kind.Field) + " must be " + wanted
+	}
+	return "the body is not the JSON this call takes"
+}
+
+// clip keeps text of the caller's short and printable, to be answered with.
+func clip(s string) string {
+	const longest = 80
+	s = strings.ToValidUTF8(s, "?")
+	if len(s) > longest {
+		s = strings.ToValidUTF8(s[:longest], "") + "…"
+	}
+	return s
 }
 
 // name takes the election from the path; it answers, and returns false, if
@@ -72,7 +124,7 @@ func name(w http.ResponseWriter, r *http.Request) (election.Name, bool) {
 func validName(w http.ResponseWriter, s string) (election.Name, bool) {
 	if !election.ValidName(s) {
 		fail(w, http.StatusBadRequest, api.ErrorDetail{
-			Code: api.CodeBadRequest, Message: strconv.Quote(s) + " is no name of an election: [a-z0-9][a-z0-9._-]{0,62}",
+			Code: api.CodeBadRequest, Message: strconv.Quote(clip(s)) + " is no name of an election: [a-z0-9][a-z0-9._-]{0,62}",
 		})
 		return "", false
 	}

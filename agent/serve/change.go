@@ -2,6 +2,7 @@ package serve
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"time"
 
@@ -39,9 +40,23 @@ func (s *Server) transfer(w http.ResponseWriter, r *http.Request) {
 		fail(w, http.StatusNotFound, api.ErrorDetail{Code: api.CodeNotFound, Message: "no live member is named " + request.To})
 		return
 	}
+	if target == s.Self.Peer {
+		if e, leads := s.led(name); leads {
+			answer(w, api.Outcome{Done: true, Message: "it led already, nothing was handed over", Leader: e.Leader, Term: e.Term})
+			return
+		}
+	}
 	s.handOver(w, r, name, func(id election.RequestID) election.Input {
 		return election.Transfer{Election: name, To: target, Request: id}
 	}, target)
+}
+
+// led returns the election if this agent leads it now.
+func (s *Server) led(name election.Name) (api.Election, bool) {
+	p := s.Picture()
+	c, _ := p.contest(name)
+	e := p.Election(c, s.Clock(), 0)
+	return e, e.IsLeader
 }
 
 func named(p *Picture, name string) (election.PeerID, bool) {
@@ -92,9 +107,28 @@ func (s *Server) handOver(w http.ResponseWriter, r *http.Request, name election.
 		if target != "" && e.Leader.ID != string(target) {
 			outcome.Done = false
 			outcome.Message = "the target did not take over; " + e.Leader.Name + " did"
+		} else {
+			outcome.Message = s.comesBack(name, election.PeerID(e.Leader.ID))
 		}
 	}
 	answer(w, outcome)
+}
+
+// comesBack says so if this agent is going to take the lead back by its higher
+// priority, which whoever sent it away may not expect.
+func (s *Server) comesBack(name election.Name, leader election.PeerID) string {
+	p := s.Picture()
+	own, ok := p.member(s.Self.Peer)
+	theirs, found := p.member(leader)
+	if !ok || !found || !s.Preempt || p.Status.Draining {
+		return ""
+	}
+	mine, stands := own.Rank(name)
+	rank, _ := theirs.Rank(name)
+	if !stands || mine.Priority <= rank.Priority {
+		return ""
+	}
+	return fmt.Sprintf("this agent has the higher priority and takes the lead back after %s, unless it is drained", s.PreemptDelay)
 }
 
 func (s *Server) outcomeTime(r *http.Request) (context.Context, context.CancelFunc) {
@@ -204,11 +238,14 @@ func (s *Server) await(ctx context.Context, led []lead, outcome *api.Outcome) {
 	}
 }
 
-// succeedable reports whether another agent could lead the election.
+// succeedable reports whether another agent could lead the election, those
+// included that have just stepped down and are asked only if nobody else is
+// there.
 func (s *Server) succeedable(name election.Name) bool {
-	c, _ := s.Picture().contest(name)
-	for _, p := range c.Candidates {
-		if p != s.Self.Peer {
+	p := s.Picture()
+	for _, m := range p.View.Members {
+		rank, stands := m.Rank(name)
+		if stands && rank.Priority > 0 && !m.Draining && m.Peer != s.Self.Peer && p.Connected[m.Peer] {
 			return true
 		}
 	}

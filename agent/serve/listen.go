@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -65,6 +66,27 @@ func socketDir(dir string) error {
 		return &SocketError{dir, "can't be used: " + cause(err), "choose another path with --socket"}
 	case !info.IsDir():
 		return &SocketError{dir, "is no directory", "choose another path with --socket"}
+	}
+	return trusted(dir, os.Geteuid())
+}
+
+// trusted refuses a directory of another user, who could put a socket of their
+// own in the place of this agent's: where the directory is one below /tmp,
+// anybody may have made it first. Root may listen wherever it likes.
+func trusted(dir string, uid int) error {
+	if uid == 0 {
+		return nil
+	}
+	for _, look := range []func(string) (fs.FileInfo, error){os.Lstat, os.Stat} { // a link and what it leads to
+		info, err := look(dir)
+		if err != nil {
+			return &SocketError{dir, "can't be used: " + cause(err), "choose another path with --socket"}
+		}
+		owner, ok := info.Sys().(*syscall.Stat_t)
+		if ok && owner.Uid != 0 && owner.Uid != uint32(uid) {
+			return &SocketError{dir, "belongs to another user, " + userName(owner.Uid) + ", who could answer in this agent's place",
+				"choose another path with --socket, or set XDG_RUNTIME_DIR"}
+		}
 	}
 	return nil
 }

@@ -14,6 +14,10 @@ import (
 type peer struct {
 	uid, gid uint32
 	pid      int32 // 0: the system does not tell
+	// groups are the supplementary ones the kernel tells of, and allGroups says
+	// that there are no others.
+	groups    []uint32
+	allGroups bool
 }
 
 type peerKey struct{}
@@ -54,8 +58,9 @@ func peerOf(c net.Conn) (peer, error) {
 // Owner is the agent's own user and group.
 type Owner struct {
 	UID, GID uint32
-	// Groups returns the supplementary groups of a user; nil looks them up in
-	// the system's database.
+	// Groups returns the supplementary groups of a user, for a system whose
+	// kernel does not tell those of the process; nil looks them up in the system's
+	// database.
 	Groups func(uid uint32) ([]string, error)
 }
 
@@ -65,7 +70,7 @@ func (o Owner) authorize(ctx context.Context) error {
 	if !ok {
 		return errors.New("changes are only taken from processes of this host, over the Unix socket")
 	}
-	if p.uid == 0 || p.uid == o.UID || p.gid == o.GID {
+	if p.uid == 0 || p.uid == o.UID || p.gid == o.GID || slices.Contains(p.groups, o.GID) {
 		return nil
 	}
 	groups := o.Groups
@@ -73,8 +78,10 @@ func (o Owner) authorize(ctx context.Context) error {
 		groups = systemGroups
 	}
 	gid := strconv.FormatUint(uint64(o.GID), 10)
-	if found, err := groups(p.uid); err == nil && slices.Contains(found, gid) {
-		return nil
+	if !p.allGroups {
+		if found, err := groups(p.uid); err == nil && slices.Contains(found, gid) {
+			return nil
+		}
 	}
 	return fmt.Errorf("user %d may look but not change: only root, the agent's user %s and members of its group %s may",
 		p.uid, userName(o.UID), groupName(gid))

@@ -7,9 +7,9 @@ func credentials(fd int) (peer, error) {
 	if err != nil {
 		return peer{}, err
 	}
-	p := peer{uid: c.Uid}
-	if c.Ngroups > 0 {
-		p.gid = c.Groups[0]
+	p := peer{uid: c.Uid, groups: c.Groups[:min(max(int(c.Ngroups), 0), len(c.Groups))]}
+	if len(p.groups) > 0 {
+		p.gid = p.groups[0]
 	}
-	return p, nil
+	return p, nil // a user may have more groups than fit there
 }

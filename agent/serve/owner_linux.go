@@ -1,11 +1,39 @@
 package serve
 
-import "golang.org/x/sys/unix"
+import (
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
 
 func credentials(fd int) (peer, error) {
 	c, err := unix.GetsockoptUcred(fd, unix.SOL_SOCKET, unix.SO_PEERCRED)
 	if err != nil {
 		return peer{}, err
 	}
-	return peer{uid: c.Uid, gid: c.Gid, pid: c.Pid}, nil
+	p := peer{uid: c.Uid, gid: c.Gid, pid: c.Pid}
+	p.groups, p.allGroups = peerGroups(fd)
+	return p, nil
+}
+
+// peerGroups returns the supplementary groups that the process had when it
+// connected, and false if the kernel does not tell (before 4.13): a service or
+// a container may have groups that no database knows.
+func peerGroups(fd int) ([]uint32, bool) {
+	const size = unsafe.Sizeof(uint32(0))
+	groups := make([]uint32, 32)
+	for {
+		length := uint32(uintptr(len(groups)) * size)
+		_, _, errno := unix.Syscall6(unix.SYS_GETSOCKOPT, uintptr(fd), unix.SOL_SOCKET, unix.SO_PEERGROUPS,
+			uintptr(unsafe.Pointer(&groups[0])), uintptr(unsafe.Pointer(&length)), 0)
+		n := int(uintptr(length) / size)
+		switch {
+		case errno == unix.ERANGE && n > len(groups):
+			groups = make([]uint32, n) // what the kernel says it takes
+		case errno != 0:
+			return nil, false
+		default:
+			return groups[:n], true
+		}
+	}
 }

@@ -27,6 +27,9 @@ func TestAuthorization(t *testing.T) {
 		{"the agent's user", &peer{uid: 1000, gid: 1}, true},
 		{"its group", &peer{uid: 1001, gid: 500}, true},
 		{"its group, by membership", &peer{uid: 1002, gid: 5}, true},
+		{"its group, as the kernel says", &peer{uid: 1003, gid: 5, groups: []uint32{7, 500}, allGroups: true}, true},
+		{"its group, by membership, but the process has it not", &peer{uid: 1002, gid: 5, groups: []uint32{5}, allGroups: true}, false},
+		{"its group, by membership, where the kernel knows not all", &peer{uid: 1002, gid: 5, groups: []uint32{5}}, true},
 		{"anybody else", &peer{uid: 1003, gid: 5}, false},
 		{"nobody known", nil, false},
 	} {
@@ -106,6 +109,34 @@ func TestWhatIsAtTheSocketsPathDecides(t *testing.T) {
 	}
 	if _, err := Listen(filepath.Join(path, "below")); err == nil {
 		t.Error("a socket below a file")
+	}
+}
+
+func TestADirectoryOfAnotherUserIsNoPlaceForTheSocket(t *testing.T) {
+	dir, uid := t.TempDir(), os.Getuid()
+	link := filepath.Join(t.TempDir(), "link")
+	if err := os.Symlink(dir, link); err != nil {
+		t.Fatal(err)
+	}
+	if uid == 0 { // else the directory is this user's, and the other one is made up
+		if uid = 1000; errors.Join(os.Chown(dir, uid, -1), os.Lchown(link, uid, -1)) != nil {
+			t.Skip("root may not change owners here")
+		}
+	}
+	for _, path := range []string{dir, link} {
+		if err := trusted(path, uid); err != nil {
+			t.Errorf("one's own: %v", err)
+		}
+		if err := trusted(path, 0); err != nil {
+			t.Errorf("as root: %v", err)
+		}
+		var refused *SocketError
+		if err := trusted(path, uid+1); !errors.As(err, &refused) || !strings.Contains(err.Error(), "belongs to another user") {
+			t.Errorf("another user's: %v", err)
+		}
+	}
+	if err := trusted("/", uid+1); err != nil {
+		t.Errorf("root's: %v", err)
 	}
 }
 

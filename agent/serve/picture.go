@@ -2,6 +2,7 @@ package serve
 
 import (
 	"cmp"
+	"net/netip"
 	"slices"
 	"time"
 
@@ -34,7 +35,7 @@ func (p *Picture) name(id election.PeerID) string {
 func (p *Picture) Leader(id election.PeerID) *api.Leader {
 	l := &api.Leader{Name: p.name(id), ID: string(id)}
 	if m, ok := p.member(id); ok {
-		l.Addr = m.PeerAddr.String()
+		l.Addr = address(m.PeerAddr)
 	}
 	return l
 }
@@ -139,6 +140,20 @@ func (p *Picture) Quorum() api.Quorum {
 	return api.Quorum{Enabled: q.Enabled, Voters: q.Voters, Needed: q.Needed, Reachable: q.Reachable, State: state}
 }
 
+// address writes an address, and nothing for one that is not known.
+func address(a netip.AddrPort) string {
+	if !a.IsValid() {
+		return ""
+	}
+	return a.String()
+}
+
+// roundUp returns a round trip in milliseconds, rounded up: 0 is one that was
+// never measured.
+func roundUp(d time.Duration) int64 {
+	return int64((max(d, 0) + time.Millisecond - 1) / time.Millisecond)
+}
+
 // Members answers with every member, by name, the departed ones included.
 func (p *Picture) Members() []api.Member {
 	all := make([]api.Member, 0, len(p.View.Members)+len(p.View.Departed))
@@ -146,17 +161,17 @@ func (p *Picture) Members() []api.Member {
 		entry := api.Member{
 			Name:       m.Name,
 			ID:         string(m.Peer),
-			GossipAddr: m.GossipAddr.String(),
-			PeerAddr:   m.PeerAddr.String(),
+			GossipAddr: address(m.GossipAddr),
+			PeerAddr:   address(m.PeerAddr),
 			Status:     string(m.Status),
 			JoinedAt:   time.Unix(0, m.JoinedAt).UTC(),
 			Voter:      p.Status.Roster.Has(m.Peer),
 			Connected:  p.Connected[m.Peer] || m.Peer == p.Status.Self.Peer,
-			RTTMS:      float64(m.RTT.Microseconds()) / 1000,
+			RTTMS:      roundUp(m.RTT),
 			Version:    m.Version,
 		}
 		if rank, ok := m.Rank(election.Default); ok {
-			entry.Priority, entry.Candidate = rank.Priority, true
+			entry.Priority, entry.Candidate = rank.Priority, rank.Priority > 0 // 0 never leads
 		}
 		all = append(all, entry)
 	}

@@ -2,6 +2,7 @@ package serve
 
 import (
 	"net/http"
+	"path"
 	"slices"
 	"strings"
 
@@ -28,9 +29,10 @@ func (m methods) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	slices.Sort(allowed)
+	allowed = slices.Compact(allowed) // HEAD may be there in its own right
 	w.Header().Set("Allow", strings.Join(allowed, ", "))
 	fail(w, http.StatusMethodNotAllowed, api.ErrorDetail{
-		Code: api.CodeBadRequest, Message: r.Method + " is not for " + r.URL.Path + "; it takes " + strings.Join(allowed, ", "),
+		Code: api.CodeBadRequest, Message: clip(r.Method) + " is not for " + clip(r.URL.Path) + "; it takes " + strings.Join(allowed, ", "),
 	})
 }
 
@@ -47,6 +49,12 @@ func (s *Server) post(h http.HandlerFunc) methods {
 	}}
 }
 
+func (s *Server) getAndPost(read, change http.HandlerFunc) methods {
+	m := s.post(change)
+	m[http.MethodGet] = read
+	return m
+}
+
 // openRoutes are for everybody, on any listener.
 func (s *Server) openRoutes() *http.ServeMux {
 	mux := http.NewServeMux()
@@ -54,10 +62,20 @@ func (s *Server) openRoutes() *http.ServeMux {
 	mux.Handle("/livez", get(s.livez))
 	mux.Handle("/readyz", get(s.readyz))
 	mux.Handle("/metrics", get(s.Metrics.ServeHTTP))
-	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		fail(w, http.StatusNotFound, api.ErrorDetail{Code: api.CodeNotFound, Message: "there is nothing at " + r.URL.Path})
-	})
+	mux.HandleFunc("/", nothingThere)
 	return mux
+}
+
+func nothingThere(w http.ResponseWriter, r *http.Request) {
+	fail(w, http.StatusNotFound, api.ErrorDetail{Code: api.CodeNotFound, Message: "there is nothing at " + clip(r.URL.Path)})
+}
+
+// plainPath reports whether the path is written as its own shortest form.
+// http.ServeMux answers any other with a redirect in HTML, which no caller of
+// this API expects.
+func plainPath(p string) bool {
+	short := path.Clean(p)
+	return strings.HasPrefix(p, "/") && (p == short || p == short+"/")
 }
 
 func (s *Server) socketRoutes() *http.ServeMux {
@@ -69,6 +87,7 @@ func (s *Server) socketRoutes() *http.ServeMux {
 	mux.Handle("/v1/elections/{name}/watch", get(s.watch))
 	mux.Handle("/v1/elections/{name}/resign", s.post(s.resign))
 	mux.Handle("/v1/elections/{name}/transfer", s.post(s.transfer))
+	mux.Handle("/v1/voters", s.getAndPost(s.voters, s.changeVoters))
 	mux.Handle("/v1/drain", s.post(s.drain))
 	mux.Handle("/v1/leave", s.post(s.leave))
 	return mux

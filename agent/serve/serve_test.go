@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -69,9 +70,10 @@ func (a *agent) shows(state elector.State, leader election.Holder, term election
 				Candidates: []election.PeerID{"peer-a", "peer-b"},
 			}},
 		},
-		View:     &membership.View{Members: []membership.Member{member("a"), member("b")}},
-		Names:    map[election.PeerID]string{"peer-a": "a", "peer-b": "b"},
-		Warnings: []api.Warning{},
+		View:      &membership.View{Members: []membership.Member{member("a"), member("b")}},
+		Names:     map[election.PeerID]string{"peer-a": "a", "peer-b": "b"},
+		Connected: map[election.PeerID]bool{"peer-b": true},
+		Warnings:  []api.Warning{},
 	})
 }
 
@@ -167,51 +169,46 @@ func TestALeaseThatEndedIsNeverNamed(t *testing.T) {
 	}
 }
 
-func TestEveryBadCallHasItsStatusAndCode(t *testing.T) {
-	a := stand(t)
-	cases := []struct {
-		method, path, body string
-		status             int
-		code               string
-	}{
-		{"GET", "/v2/agent", "", 404, "not_found"},
-		{"GET", "/v1/elections/payments", "", 404, "not_found"},
-		{"GET", "/v1/elections/UPPER", "", 400, "bad_request"},
-		{"GET", "/v1/elections/_roster", "", 400, "bad_request"},
-		{"GET", "/v1/elections/a%2Fb", "", 400, "bad_request"},
-		{"GET", "/v1/elections/default?consistency=some", "", 400, "bad_request"},
-		{"GET", "/v1/elections/default/watch?after=x", "", 400, "bad_request"},
-		{"GET", "/v1/elections/payments/watch", "", 404, "not_found"},
-		{"GET", "/leader?election=A", "", 400, "bad_request"},
-		{"DELETE", "/v1/agent", "", 405, "bad_request"},
-		{"GET", "/v1/elections/default/resign", "", 405, "bad_request"},
-		{"POST", "/v1/elections/payments/resign", "", 404, "not_found"},
-		{"POST", "/v1/elections/default/resign", "[", 400, "bad_request"},
-		{"POST", "/v1/elections/default/transfer", "{}", 400, "bad_request"},
-		{"POST", "/v1/elections/default/transfer", `{"to":7}`, 400, "bad_request"},
-		{"POST", "/v1/elections/default/transfer", `{"to":"nobody"}`, 404, "not_found"},
-		{"POST", "/v1/drain", `{}`, 400, "bad_request"},
-		{"POST", "/v1/drain", `{"on":true} x`, 400, "bad_request"},
-		{"POST", "/v1/drain", strings.Repeat(" ", 65<<10), 413, "too_large"},
-	}
-	for _, c := range cases {
-		status, text := a.do(t, c.method, c.path, c.body)
-		var e api.Error
-		if err := json.Unmarshal([]byte(text), &e); err != nil || status != c.status || e.Err.Code != c.code || e.Err.Message == "" {
-			t.Errorf("%s %s: %d %q, want %d %s", c.method, c.path, status, text, c.status, c.code)
+func TestWhoeverSendsAHigherPriorityAwayIsToldThatItComesBack(t *testing.T) {
+	a := stand(t, func(c *serve.Config) { c.Preempt, c.PreemptDelay = true, 5*time.Second })
+	view := *a.picture.Load().View
+	view.Members = slices.Clone(view.Members)
+	view.Members[0].Candidacies = []election.Candidacy{{Election: "default", Priority: 200}}
+	for drained, want := range map[bool]string{false: "takes the lead back after 5s", true: `"message":""`} {
+		a.shows(elector.Leading, self, 7, a.clock().Add(time.Second))
+		a.on = func(election.Input) (election.Reply, error) {
+			a.shows(elector.Following, election.Holder{Peer: "peer-b", Boot: 2}, 8, a.clock().Add(time.Hour))
+			p := *a.picture.Load()
+			status := *p.Status
+			status.Draining = drained
+			p.View, p.Status = &view, &status
+			a.picture.Store(&p)
+			return election.Reply{}, nil
+		}
+		if _, text := a.do(t, "POST", "/v1/elections/default/transfer", `{"to":"b"}`); !strings.Contains(text, want) {
+			t.Errorf("drained %t: %s, want %s", drained, text, want)
 		}
 	}
 }
 
-func TestABodyWithoutALengthIsBoundedToo(t *testing.T) {
+// There is nothing to do, and whoever asked has what they want.
+func TestATransferToTheLeaderItselfIsDoneAlready(t *testing.T) {
 	a := stand(t)
-	response, err := a.client.Post("http://d/v1/drain", "application/json", io.MultiReader(strings.NewReader(strings.Repeat(" ", 65<<10))))
-	if err != nil {
-		t.Fatal(err)
+	a.on = func(election.Input) (election.Reply, error) {
+		t.Error("the elector was asked")
+		return election.Reply{}, nil
 	}
-	defer response.Body.Close()
-	if response.StatusCode != http.StatusRequestEntityTooLarge {
-		t.Errorf("status %d", response.StatusCode)
+	status, text := a.do(t, "POST", "/v1/elections/default/transfer", `{"to":"a"}`)
+	want := `{"done":true,"message":"it led already, nothing was handed over","leader":{"name":"a","id":"peer-a","addr":""},"term":7,"waited_ms":0}`
+	if status != 200 || strings.TrimSpace(text) != want {
+		t.Errorf("%d %s, want %s", status, text, want)
+	}
+	a.now.Add(int64(time.Second)) // the lease is over: it does not lead any more
+	a.on = func(election.Input) (election.Reply, error) {
+		return election.Reply{Refusal: &election.Refusal{Code: "not_leader", Message: "because"}}, nil
+	}
+	if status, text := a.do(t, "POST", "/v1/elections/default/transfer", `{"to":"a"}`); status != 409 {
+		t.Errorf("after its lease: %d %s", status, text)
 	}
 }
 
@@ -355,6 +352,25 @@ func TestChangesAnswerWithTheirOutcome(t *testing.T) {
 		if status, text := a.do(t, "POST", c.path, c.body); status != 200 || !strings.Contains(text, c.want) {
 			t.Errorf("%s %s: %d %q, want %s", c.path, c.body, status, text, c.want)
 		}
+	}
+	// One that has just stepped down is no candidate in the picture, and takes over
+	// all the same if nobody else is there.
+	stoodDown := *leading
+	status := *stoodDown.Status
+	status.Contests = slices.Clone(status.Contests)
+	status.Contests[0].Candidates = nil
+	stoodDown.Status = &status
+	a.picture.Store(&stoodDown)
+	a.on = a.succeeds("b", 8)
+	if _, text := a.do(t, "POST", "/v1/drain", `{"on":true}`); !strings.Contains(text, `"message":"","leader":{"name":"b"`) {
+		t.Errorf("drain to one that stood down: %s", text)
+	}
+	alone := *leading
+	alone.Connected = nil
+	a.picture.Store(&alone)
+	a.on = func(election.Input) (election.Reply, error) { return election.Reply{}, nil }
+	if _, text := a.do(t, "POST", "/v1/drain", `{"on":true}`); !strings.Contains(text, `"message":"nobody else can lead default"`) {
+		t.Errorf("drain with nobody in reach: %s", text)
 	}
 	a.picture.Store(leading)
 	a.on = func(election.Input) (election.Reply, error) { return election.Reply{}, nil }

@@ -59,6 +59,10 @@ type Config struct {
 	Metrics http.Handler
 	Logger  *slog.Logger
 	Commands
+	// Preempt and PreemptDelay are the agent's settings of these names, which
+	// should be the same on all.
+	Preempt      bool
+	PreemptDelay time.Duration
 	// Owner is who may change things, besides root.
 	Owner Owner
 }
@@ -128,17 +132,19 @@ func (s *Server) Close(ctx context.Context) error {
 	return nil
 }
 
-// bounded limits bodies and the time an answer may take to be taken.
+// bounded limits bodies, the time an answer may take to be taken, and the forms
+// a path may have.
 func bounded(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.ContentLength > maxBody {
-			w.Header().Set("Connection", "close")
-			fail(w, http.StatusRequestEntityTooLarge, tooLarge())
+		if !receive(w, r) {
 			return
 		}
-		r.Body = http.MaxBytesReader(w, r.Body, maxBody)
 		// Not every writer has deadlines; the ones of connections do.
 		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(writeTimeout))
+		if !plainPath(r.URL.Path) {
+			nothingThere(w, r)
+			return
+		}
 		next.ServeHTTP(w, r)
 	})
 }

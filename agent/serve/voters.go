@@ -87,6 +87,9 @@ func (p *Picture) change(request api.VotersRequest) (election.ChangeRoster, *api
 		return c, &api.ErrorDetail{Code: api.CodeBadRequest, Message: `name one agent, as {"add":"d"}, {"remove":"d"} or {"replace":"d"}`}
 	}
 	held, isVoter := p.Status.Roster.Named(name)
+	if request.Add != "" && isVoter {
+		return c, &api.ErrorDetail{Code: api.CodeBadRequest, Message: name + " is a voter already; one that has a new identity takes its place by replace"}
+	}
 	if request.Add == "" {
 		if !isVoter {
 			return c, &api.ErrorDetail{Code: api.CodeNotFound, Message: name + " is no voter"}

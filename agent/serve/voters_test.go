@@ -28,6 +28,8 @@ func TestAChangeOfVotersNamesOneAgentThatThereIs(t *testing.T) {
 		"replace by the new identity":     {api.VotersRequest{Replace: "b"}, "pb2", "pb", ""},
 		"nothing to replace it by":        {api.VotersRequest{Replace: "a"}, "", "", api.CodeNotFound},
 		"add somebody absent":             {api.VotersRequest{Add: "x"}, "", "", api.CodeNotFound},
+		"add a voter":                     {api.VotersRequest{Add: "a"}, "", "", api.CodeBadRequest},
+		"add a voter's new identity":      {api.VotersRequest{Add: "b"}, "", "", api.CodeBadRequest},
 		"remove somebody who is no voter": {api.VotersRequest{Remove: "d"}, "", "", api.CodeNotFound},
 		"nothing":                         {api.VotersRequest{}, "", "", api.CodeBadRequest},
 		"two at once":                     {api.VotersRequest{Add: "d", Remove: "a"}, "", "", api.CodeBadRequest},

@@ -23,13 +23,9 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request) {
 		unknownElection(w, name)
 		return
 	}
-	after, resume := uint64(0), r.URL.Query().Has("after")
-	if resume {
-		var err error
-		if after, err = strconv.ParseUint(r.URL.Query().Get("after"), 10, 64); err != nil {
-			fail(w, http.StatusBadRequest, api.ErrorDetail{Code: api.CodeBadRequest, Message: "after must be the index of a change, a whole number"})
-			return
-		}
+	after, resume, ok := resumption(w, r)
+	if !ok {
+		return
 	}
 	follower, err := s.Hub.Follow(string(name), after, resume)
 	if err != nil {
@@ -46,20 +42,49 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request) {
 	if r.Method == http.MethodHead {
 		return
 	}
-	s.stream(&lines{w: w, control: http.NewResponseController(w)}, r, name, follower, !resume)
-}
-
-func (s *Server) stream(out *lines, r *http.Request, name election.Name, f *watch.Follower, snapshot bool) {
-	if snapshot {
+	out := &lines{w: w, control: http.NewResponseController(w)}
+	if resume {
+		err = s.resumed(out, name, follower, after)
+	} else {
 		// The index is taken before the picture: what changes in between is told
 		// again, rather than left out.
-		index := s.Hub.Index(string(name))
-		if out.send(s.snapshot(name, api.ChangeSnapshot, index, 0)) != nil {
-			return
-		}
-	} else if out.flush() != nil {
-		return
+		err = out.send(s.snapshot(name, api.ChangeSnapshot, s.Hub.Index(string(name)), 0))
 	}
+	if err == nil {
+		s.stream(out, r, name, follower)
+	}
+}
+
+// resumption reads after=INDEX; it answers, and returns false, if that is none.
+func resumption(w http.ResponseWriter, r *http.Request) (after uint64, resume, ok bool) {
+	query := r.URL.Query()
+	if !query.Has("after") {
+		return 0, false, true
+	}
+	after, err := strconv.ParseUint(query.Get("after"), 10, 64)
+	if err != nil {
+		fail(w, http.StatusBadRequest, api.ErrorDetail{Code: api.CodeBadRequest, Message: "after must be the index of a change, a whole number"})
+		return 0, false, false
+	}
+	return after, true, true
+}
+
+// resumed begins a watch that goes on behind an index: with how things stand
+// now, so that the first line always tells that, under the index the reader
+// has; and then with what it missed, the oldest first. If that is not known any
+// more, the first line says so.
+func (s *Server) resumed(out *lines, name election.Name, f *watch.Follower, after uint64) error {
+	changes, missed, index := f.Take()
+	if missed > 0 {
+		return out.send(s.snapshot(name, api.ChangeLagged, index, missed))
+	}
+	if err := out.send(s.snapshot(name, api.ChangeSnapshot, after, 0)); err != nil {
+		return err
+	}
+	return out.sendAll(changes)
+}
+
+func (s *Server) stream(out *lines, r *http.Request, name election.Name, f *watch.Follower) {
 	for {
 		select {
 		case _, open := <-f.Ready():
@@ -73,10 +98,8 @@ func (s *Server) stream(out *lines, r *http.Request, name election.Name, f *watc
 		if missed > 0 && out.send(s.snapshot(name, api.ChangeLagged, index, missed)) != nil {
 			return
 		}
-		for _, c := range changes {
-			if out.send(c) != nil {
-				return
-			}
+		if out.sendAll(changes) != nil {
+			return
 		}
 	}
 }
@@ -112,7 +135,14 @@ func (l *lines) send(c api.Change) error {
 	if _, err := l.w.Write(append(data, '\n')); err != nil {
 		return err
 	}
-	return l.flush()
+	return l.control.Flush()
 }
 
-func (l *lines) flush() error { return l.control.Flush() }
+func (l *lines) sendAll(changes []api.Change) error {
+	for _, c := range changes {
+		if err := l.send(c); err != nil {
+			return err
+		}
+	}
+	return nil
+}

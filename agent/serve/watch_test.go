@@ -3,6 +3,7 @@ package serve_test
 import (
 	"bufio"
 	"encoding/json"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -49,11 +50,39 @@ func TestAWatchBeginsWithASnapshotAndGoesOnInOrder(t *testing.T) {
 			t.Errorf("got %+v, want index %d", c, want)
 		}
 	}
-	if c := a.watch(t, "?after=12").next(); c.Index != 13 || c.Type != "no_leader" {
-		t.Errorf("resumed with %+v, want 13", c)
-	}
 	if c := a.watch(t, "?after=3").next(); c.Type != "lagged" || c.Missed == 0 || c.Index != 13 || c.Snapshot == nil {
 		t.Errorf("resumed from too far back with %+v, want lagged", c)
+	}
+}
+
+// Whoever comes back reads first how things stand, and then what it missed; a
+// script that wants the state only reads one line, whatever it asks for.
+func TestAWatchThatGoesOnBehindAnIndexBeginsWithASnapshotToo(t *testing.T) {
+	a := stand(t)
+	for range 3 {
+		a.hub.Publish(api.Change{Election: "default", Type: api.ChangeNoLeader}) // 11 to 13
+	}
+	for _, after := range []uint64{10, 12, 13} {
+		f := a.watch(t, "?after="+strconv.FormatUint(after, 10))
+		if c := f.next(); c.Type != "snapshot" || c.Index != after || c.Snapshot == nil || c.Snapshot.Term != 7 || c.Missed != 0 {
+			t.Errorf("after %d: first line %+v", after, c)
+		}
+		for want := after + 1; want <= 13; want++ {
+			if c := f.next(); c.Index != want || c.Type != "no_leader" {
+				t.Errorf("after %d: got %+v, want index %d", after, c, want)
+			}
+		}
+		if after == 13 { // nothing was missed: what comes next is new
+			a.hub.Publish(api.Change{Election: "default", Type: api.ChangeLeader})
+			if c := f.next(); c.Index != 14 || c.Type != "leader" {
+				t.Errorf("live: %+v", c)
+			}
+		}
+	}
+	for _, after := range []string{"0", "3", "99"} {
+		if c := a.watch(t, "?after="+after).next(); c.Type != "lagged" || c.Missed == 0 || c.Index != 14 || c.Snapshot == nil {
+			t.Errorf("after %s, which is unknown: %+v, want lagged", after, c)
+		}
 	}
 }
 

@@ -91,13 +91,22 @@ func makeDir(dir string) error {
 		return &Error{Path: dir, Problem: "is no directory", Hint: "name another one with --data-dir"}
 	}
 	if err == nil {
-		return nil
+		return private(dir, info)
 	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return &Error{Path: dir, Problem: "can't be created: " + cause(err), Hint: "name another one with --data-dir", Err: err}
 	}
 	if err := syncDir(filepath.Dir(dir)); err != nil {
 		return fmt.Errorf("create data directory: %w", err)
+	}
+	return nil
+}
+
+// private refuses a directory in which others may put another identity or other
+// promises.
+func private(dir string, info fs.FileInfo) error {
+	if mode := info.Mode().Perm(); mode&0o022 != 0 {
+		return &Error{Path: dir, Problem: fmt.Sprintf("can be changed by others (mode %04o)", mode), Hint: "if nobody did, run: chmod 700 " + dir}
 	}
 	return nil
 }
@@ -117,10 +126,29 @@ func (s *Store) Write(state election.State) error {
 	if err != nil {
 		return fmt.Errorf("write state: %w", err)
 	}
+	if err := s.held(); err != nil {
+		return fmt.Errorf("write state: %w", err)
+	}
 	if err := replaceFile(filepath.Join(s.dir, stateFile), data); err != nil {
 		return fmt.Errorf("write state: %w", err)
 	}
 	return nil
+}
+
+// held reports whether the directory is still the one that is locked. One that
+// was removed and made anew, or moved away, may be another agent's by now, and
+// has not this one's identity in it.
+func (s *Store) held() error {
+	locked, err := s.lock.Stat()
+	if err != nil {
+		return fmt.Errorf("look at lock: %w", err)
+	}
+	there, err := os.Stat(s.lock.Name())
+	if err == nil && os.SameFile(locked, there) {
+		return nil
+	}
+	return &Error{Path: s.dir, Problem: "is not the directory this agent locked: it was replaced while it runs",
+		Hint: "put it back, or stop this agent"}
 }
 
 // Close unlocks the directory. The lock's file stays, since removing it could

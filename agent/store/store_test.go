@@ -236,6 +236,44 @@ func TestADirectoryInThePlaceOfTheTemporaryFileFailsTheWrite(t *testing.T) {
 	}
 }
 
+// What was promised is in the directory that was taken away; another agent may
+// have locked the one that is there now.
+func TestADirectoryReplacedWhileItIsInUseIsNotWrittenTo(t *testing.T) {
+	dir, state := made(t)
+	s, _, err := open(t, dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if err := errors.Join(os.Rename(dir, dir+".old"), os.Mkdir(dir, 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Write(state); err == nil || !strings.Contains(err.Error(), "was replaced while it runs") {
+		t.Errorf("got %v", err)
+	}
+	if entries, _ := os.ReadDir(dir); len(entries) != 0 {
+		t.Errorf("it wrote %v", entries)
+	}
+	if err := errors.Join(os.Remove(dir), os.Rename(dir+".old", dir)); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Write(state); err != nil {
+		t.Errorf("once it is back: %v", err)
+	}
+}
+
+func TestADirectoryThatOthersMayChangeIsRefused(t *testing.T) {
+	for _, mode := range []os.FileMode{0o777, 0o770, 0o702} {
+		dir, _ := made(t)
+		if err := os.Chmod(dir, mode); err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := open(t, dir); err == nil || !strings.Contains(err.Error(), "can be changed by others") || !strings.Contains(err.Error(), "chmod 700") {
+			t.Errorf("mode %o: %v", mode, err)
+		}
+	}
+}
+
 func TestAStateOfAnotherIdentityIsNotWritten(t *testing.T) {
 	dir, state := made(t)
 	s, _, err := open(t, dir)
@@ -263,7 +301,7 @@ func TestAFileInThePlaceOfTheDirectoryIsRefused(t *testing.T) {
 func TestAReadOnlyDirectoryIsRefused(t *testing.T) {
 	dir := t.TempDir()
 	if os.Geteuid() == 0 {
-		if out, err := exec.Command("mount", "-t", "tmpfs", "-o", "ro", "none", dir).CombinedOutput(); err != nil {
+		if out, err := exec.Command("mount", "-t", "tmpfs", "-o", "ro,mode=700", "none", dir).CombinedOutput(); err != nil {
 			t.Skipf("root ignores permissions, and can't mount here: %s", out)
 		}
 		t.Cleanup(func() { _ = syscall.Unmount(dir, 0) })

@@ -82,7 +82,8 @@ func (h *Hub) Publish(c api.Change) {
 }
 
 // Follow begins to follow an election. With resume, changes after that index
-// come first, or word that they are lost; without, only what comes from now on.
+// come first, or word that they are lost (Take tells at once which); without,
+// only what comes from now on.
 func (h *Hub) Follow(election string, after uint64, resume bool) (*Follower, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

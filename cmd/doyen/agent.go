@@ -3,6 +3,9 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
 
 	"github.com/urfave/cli/v2"
 
@@ -24,7 +27,7 @@ func agentCommand() command {
 		description: "Each flag from --name on is also an environment variable, DOYEN_ and its name in capitals with\n" +
 			"underscores (DOYEN_DATA_DIR), and a key of its own name in the file given by --config.\n" +
 			"The flag beats the environment, which beats the file.\n\n" +
-			"Exit codes: 0 stopped by SIGTERM or SIGINT after a clean hand-over, 64 usage, 78 bad configuration.",
+			"Exit codes: 0 stopped by SIGTERM, SIGINT or SIGHUP after a clean hand-over, 64 usage, 78 bad configuration.",
 		flags: flags,
 		run:   runAgent,
 	}
@@ -45,10 +48,20 @@ func runAgent(i *invocation) error {
 	if i.Bool("check-config") {
 		return printConfig(i, config)
 	}
+	defer outliveReaders()()
 	if err := agent.Run(i.Context.Context, config, i.stderr); err != nil {
 		return found.blame(err)
 	}
 	return nil
+}
+
+// outliveReaders keeps the process alive when whoever reads its log goes away:
+// that must not cost a leadership. A signal that is caught, and not ignored, is
+// back to its default in the commands a hook runs.
+func outliveReaders() (undo func()) {
+	pipes := make(chan os.Signal, 1) // never read: only that it is caught counts
+	signal.Notify(pipes, syscall.SIGPIPE)
+	return func() { signal.Stop(pipes) }
 }
 
 func printConfig(i *invocation, config agent.Config) error {

@@ -49,7 +49,7 @@ func newApp(s *shell, stdin io.Reader) *cli.App {
 		Usage:    "elect a leader among hosts with no central store",
 		Description: "`doyen agent` runs the agent of this host. The commands that show or change something ask that\n" +
 			"agent over its Unix socket.",
-		Flags:       append(commonFlags(), &cli.BoolFlag{Name: "version", Usage: "print the version", DisableDefaultText: true}),
+		Flags:       append(commonFlags(), &cli.BoolFlag{Name: "version", Usage: "print the version", DisableDefaultText: true}, cli.HelpFlag),
 		Reader:      stdin,
 		Writer:      s.stdout,
 		ErrWriter:   s.stderr,

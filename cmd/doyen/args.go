@@ -192,7 +192,7 @@ func (c command) checkArgs(args []string) error {
 		return usage(hint+slipOfBool(args[0]), "%s takes no arguments, got %q", c.name, args[0])
 	case len(args) > c.max:
 		return usage(hint, "%s: too many arguments: %q", c.name, args[c.max])
-	case len(c.words) > 0 && !slices.Contains(c.words, args[0]):
+	case len(c.words) > 0 && len(args) > 0 && !slices.Contains(c.words, args[0]):
 		return usage(hint, "%s: unknown argument %q", c.name, args[0])
 	}
 	return nil

@@ -44,7 +44,7 @@ func transferCommand() command {
 				return usage("write: doyen transfer "+name+" --to NAME; `doyen elections` lists the candidates", "transfer: --to is missing")
 			}
 			what := fmt.Sprintf("transfer %s to %s", name, to)
-			return i.order(what, "handed "+name+" over to "+to, func(ctx context.Context, c *client.Client) (api.Outcome, error) {
+			return i.order(what, "transfer of "+name+" done", func(ctx context.Context, c *client.Client) (api.Outcome, error) {
 				return c.Transfer(ctx, name, to)
 			})
 		},
@@ -58,7 +58,7 @@ func drainCommand() command {
 		description: "Exit codes: 0 done, 1 refused, 3 the agent can't be reached.",
 		run: func(i *invocation) error {
 			on := i.Args().First() == "on"
-			done := "drained: this agent stands in nothing until `doyen drain off`"
+			done := "drained: this agent stands in nothing until `doyen drain off` or its next start"
 			if !on {
 				done = "drain ended: this agent stands again"
 			}
@@ -97,15 +97,15 @@ func (i *invocation) order(what, done string, ask func(context.Context, *client.
 	return i.answer(outcomeLine(outcome, done))
 }
 
-// outcomeLine says what was done, and what the agent added: who leads now, how
+// outcomeLine says what was done, who leads now, what the agent added, and how
 // long that took.
 func outcomeLine(o api.Outcome, done string) string {
 	line := done
-	if o.Message != "" {
-		line += ": " + printable(o.Message)
-	}
 	if o.Leader != nil {
 		line += fmt.Sprintf("; %s leads, term %d", printable(o.Leader.Name), o.Term)
+	}
+	if o.Message != "" {
+		line += "; " + printable(o.Message)
 	}
 	return line + fmt.Sprintf(" (waited %s)\n", age(milliseconds(o.Waited)))
 }

@@ -130,7 +130,7 @@ func followCommand(ts *testscript.TestScript, neg bool, args []string) {
 			break // it ended early, as its exit code or FILE will show
 		}
 	}
-	signals := map[string]os.Signal{"INT": os.Interrupt, "TERM": syscall.SIGTERM}
+	signals := map[string]os.Signal{"INT": os.Interrupt, "TERM": syscall.SIGTERM, "HUP": syscall.SIGHUP}
 	ts.Check(command.Process.Signal(signals[args[0]]))
 	_, err = io.Copy(&followed, stdout)
 	ts.Check(errors.Join(err, command.Wait()))

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"time"
@@ -49,9 +50,19 @@ func leader(i *invocation) error {
 	}
 	if e.Leader == nil {
 		why, hint := leaderless(e)
+		if e.State == api.StateNoQuorum && i.formless(ctx) {
+			why, hint = "the voters are not agreed on yet", "`doyen status` says whom this agent waits for"
+		}
 		return &failure{code: exitNone, what: name + " has no leader", err: errors.New(why), hint: hint}
 	}
 	return i.print("%s\n", printable(e.Leader.Name))
+}
+
+// formless reports whether the first roster is not formed yet: then there is no
+// voter to miss.
+func (i *invocation) formless(ctx context.Context) bool {
+	a, err := i.client().Agent(ctx)
+	return err == nil && a.Quorum.Enabled && a.Quorum.Voters == 0
 }
 
 // isLeader is called by scripts that act on 0 and do not on 1: what is neither

@@ -19,9 +19,19 @@ import (
 
 func main() {
 	// The first signal asks for a clean end; the second one is not caught.
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop := signal.NotifyContext(context.Background(), endings()...)
 	context.AfterFunc(ctx, stop)
 	os.Exit(run(ctx, os.Args, os.Stdin, os.Stdout, os.Stderr))
+}
+
+// endings are the signals that ask for an end. A terminal that closes is one,
+// unless nohup says that it shall not be.
+func endings() []os.Signal {
+	all := []os.Signal{os.Interrupt, syscall.SIGTERM}
+	if !signal.Ignored(syscall.SIGHUP) {
+		all = append(all, syscall.SIGHUP)
+	}
+	return all
 }
 
 // run does what the arguments say and returns the exit code. Flags may stand

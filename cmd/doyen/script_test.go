@@ -20,7 +20,7 @@ func TestMain(m *testing.M) {
 //	code N command...   runs it and demands this exit code; stdout and stderr are files then
 //	agent SCENARIO      makes a fake agent of testdata/agents/SCENARIO.txtar answer at $DOYEN_SOCKET
 //	follow SIGNAL N FILE command...
-//	                    runs it until it has written N lines, sends it INT or TERM, and
+//	                    runs it until it has written N lines, sends it INT, TERM or HUP, and
 //	                    demands exit code 0; FILE then holds its stdout and stderr
 //	asked CALL          demands that this was the last call
 //	body FILE CALL      demands that the file is the fake agent's answer to CALL, byte by byte

@@ -66,7 +66,7 @@ func statusPage(a api.Agent, list []api.Election, p palette, now time.Time) stri
 	row("cluster", "%s, chosen by %s", printable(a.Cluster), printable(a.Algorithm))
 	row("quorum", "%s", quorumLine(a.Quorum, p))
 	if a.Draining {
-		row("draining", "%s", p.yellow("yes: it stands in nothing until `doyen drain off`"))
+		row("draining", "%s", p.yellow("yes: it stands in nothing until `doyen drain off` or its next start"))
 	}
 	fmt.Fprintf(&page, "\n%s", paintStates(electionsTable(list), list, p))
 	if len(a.Warnings) > 0 {
@@ -85,6 +85,9 @@ func statusPage(a api.Agent, list []api.Election, p palette, now time.Time) stri
 func quorumLine(q api.Quorum, p palette) string {
 	if !q.Enabled {
 		return p.yellow("off") + ": answers are this agent's view only, there may be two leaders"
+	}
+	if q.Voters == 0 {
+		return p.red("not formed yet") + ": the voters are not agreed on, see the warnings"
 	}
 	counts := fmt.Sprintf("%d of %d voters reachable, %d needed", q.Reachable, q.Voters, q.Needed)
 	switch q.State {

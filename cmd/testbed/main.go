@@ -1,5 +1,6 @@
 // Command testbed runs agents as real processes of this machine: `up` shows
-// them live and does to them what hosts suffer, `bench` measures them.
+// them live and does to them what hosts suffer, `bench` measures them,
+// `mutants` shows that the tests notice broken code.
 //
 // The package holds flags, signals and exit codes, and no other logic: that is
 // in the packages below testbed/. An exit code of 0 says that all went as it
@@ -48,7 +49,7 @@ func run(ctx context.Context, args []string, stdin *os.File, stdout, stderr io.W
 		Writer:      stdout,
 		ErrWriter:   stderr,
 		HideVersion: true,
-		Commands:    []*cli.Command{upCommand(stdin), benchCommand()},
+		Commands:    []*cli.Command{upCommand(stdin), benchCommand(), simulateCommand(), mutantsCommand()},
 		// The exit code is run's to return: nothing else may end the process.
 		ExitErrHandler: func(*cli.Context, error) {},
 		OnUsageError:   onUsageError,
@@ -64,7 +65,7 @@ func run(ctx context.Context, args []string, stdin *os.File, stdout, stderr io.W
 		c.OnUsageError = onUsageError
 		c.HideHelpCommand = true
 		c.Action = func(ctx *cli.Context) error {
-			if ctx.NArg() > 0 {
+			if ctx.NArg() > 0 && c.ArgsUsage == "" {
 				return usage("a flag that is true or false takes its value after =, as in --quorum=false",
 					"%s takes no arguments, got %q", ctx.Command.Name, ctx.Args().First())
 			}

@@ -47,6 +47,11 @@ func TestAWrongCommandLineIsRefusedWithAHint(t *testing.T) {
 		"bench --only speed":           `--only: unknown part "speed"`,
 		"bench --agents 2":             "3 are the least",
 		"bench --seed -1":              "-1",
+		"mutants --seeds 0":            "--seeds: 0 is below 1",
+		"mutants --timeout 1ms":        "--timeout: 1ms is below a second",
+		"mutants --only quorums":       `--only: the suite has no package "quorums"`,
+		"mutants --jobs -1":            "--jobs: -1 is below 0",
+		"mutants no-such-one":          `no mutant is called "no-such-one"`,
 		"bench fast":                   `bench takes no arguments, got "fast"`,
 		"up --agents 3 --agents=three": `"three"`,
 	} {
@@ -61,7 +66,7 @@ func TestAWrongCommandLineIsRefusedWithAHint(t *testing.T) {
 }
 
 func TestHelpIsNoError(t *testing.T) {
-	for _, line := range []string{"help", "--help", "up --help", "bench --help"} {
+	for _, line := range []string{"help", "--help", "up --help", "bench --help", "mutants --help"} {
 		code, stdout, stderr := testbed(t, strings.Fields(line)...)
 		if code != 0 || stdout == "" || stderr != "" {
 			t.Errorf("%q: exit %d\n%s%s", line, code, stdout, stderr)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"time"
 
 	"github.com/doyen-election/doyen/codec"
 	"github.com/doyen-election/doyen/election"
@@ -16,13 +17,15 @@ const maxInbox = 256
 
 // agent is one host with its clock and disk, and the process on it, if alive.
 type agent struct {
-	id    int
-	peer  election.PeerID
-	name  string
-	clock clock
-	disk  disk
-	seen  []sighting // by agent: what gossip told this one
-	stand []standing // by election of the plan
+	id     int // among those that exist
+	number int // among those the seed drew
+	wiped  int // counts the disks it lost
+	peer   election.PeerID
+	name   string
+	clock  clock
+	disk   disk
+	seen   []sighting // by agent: what gossip told this one
+	stand  []standing // by election of the plan
 
 	alive    bool
 	life     uint32 // counts its processes
@@ -31,12 +34,24 @@ type agent struct {
 	elector  *elector.Elector
 	wakeAt   int64 // true time; never: not wanted
 	paused   int   // pauses under way
+	frozen   int   // of the whole host
+	doom     *doom
 	inbox    []election.Input
 	draining bool
 	stopping bool                    // was told to shut down
 	ending   bool                    // has handed over, and ends
 	contests []elector.ContestStatus // last polled, like a reader of the socket
+	terms    []election.Term         // by contest log: the highest its status ever told
 	spin     spin
+	rng      *rand.Rand // of what its host does by chance
+}
+
+// doom is a crash in the middle of a step: of the steps-th from now on, after so
+// many of the things that its output asks for.
+type doom struct {
+	steps, done int
+	loud        bool
+	lasts       time.Duration
 }
 
 // standing is an agent's candidacy in one election.
@@ -47,17 +62,23 @@ type standing struct {
 	usual     int  // above 0
 }
 
-func (w *world) newAgent(i int) *agent {
-	a := &agent{id: i, peer: election.PeerID(fmt.Sprintf("p%d", i)), name: fmt.Sprintf("n%d", i), wakeAt: never}
-	a.clock = clock{base: election.Instant(1e9 + w.rng.Int64N(1e14)), ppm: w.drawRate()}
+func (w *world) newAgent(id, number int) *agent {
+	v := voter(number)
+	a := &agent{id: id, number: number, peer: v.Peer, name: v.Name, wakeAt: never}
+	a.rng = rand.New(rand.NewPCG(w.options.Seed, 0x686f7374+uint64(number)<<32))
+	a.clock = clock{base: election.Instant(1e9 + a.rng.Int64N(1e14)), ppm: w.drawRate(a.rng)}
+	if !w.options.Shrunk.has(FirstDrift) {
+		a.clock.ppm = 0
+	}
 	a.seen = make([]sighting, w.plan.voters+w.plan.observers)
 	for range w.plan.elections {
-		s := standing{candidate: w.rng.IntN(8) != 0, usual: pick(w.rng, 100, 100, 100, 50, 200)}
+		s := standing{candidate: a.rng.IntN(8) != 0, usual: pick(a.rng, 100, 100, 100, 50, 200)}
 		s.stands, s.priority = s.candidate, s.usual
 		a.stand = append(a.stand, s)
 	}
+	a.rng = rand.New(rand.NewPCG(w.options.Seed, 0x6c696665+uint64(number)<<32+w.options.Shrunk.Variation<<40))
 	state := election.State{Peer: a.peer}
-	if w.plan.prepared && i < w.plan.voters {
+	if w.plan.prepared && number < w.plan.voters {
 		state.Roster = &election.Roster{Cluster: "prepared", Version: election.Version{Counter: 1}, Voters: w.firstVoters()}
 	}
 	a.disk.put(w, a, state)
@@ -67,16 +88,24 @@ func (w *world) newAgent(i int) *agent {
 func (w *world) firstVoters() []election.Voter {
 	var voters []election.Voter
 	for i := range w.plan.voters {
-		voters = append(voters, election.Voter{Name: fmt.Sprintf("n%d", i), Peer: election.PeerID(fmt.Sprintf("p%d", i))})
+		if !slices.Contains(w.options.Shrunk.Absent, i) {
+			voters = append(voters, voter(i))
+		}
 	}
 	return voters
+}
+
+// voter is how a roster knows the agent of that number before it ever lost its
+// disk.
+func voter(number int) election.Voter {
+	return election.Voter{Name: fmt.Sprintf("n%c", digit(number)), Peer: election.PeerID(fmt.Sprintf("p%c", digit(number)))}
 }
 
 // ensureCandidates gives each election somebody who can lead it.
 func (w *world) ensureCandidates() {
 	for e := range w.plan.elections {
 		if !slices.ContainsFunc(w.agents, func(a *agent) bool { return a.stand[e].candidate }) {
-			s := &w.agents[w.rng.IntN(len(w.agents))].stand[e]
+			s := &w.agents[e%len(w.agents)].stand[e]
 			s.candidate, s.stands = true, true
 		}
 	}
@@ -87,9 +116,9 @@ func (w *world) config(a *agent) elector.Config {
 		Quorum: w.plan.quorum, Algorithm: w.plan.algorithm, Timing: w.plan.timing, Drift: elector.DefaultDrift,
 		Preempt: w.plan.preempt, PreemptDelay: w.plan.preemptDelay, FixedDeadline: w.plan.fixed}
 	switch {
-	case w.plan.prepared || a.id >= w.plan.voters:
-	case w.plan.voters == 1:
-		c.Alone = true
+	case w.plan.prepared || a.number >= w.plan.voters:
+	case len(w.firstVoters()) == 1:
+		c.Alone = a.wiped == 0
 	default:
 		for _, v := range w.firstVoters() {
 			c.Voters = append(c.Voters, v.Name)
@@ -103,23 +132,29 @@ func (w *world) start(a *agent) {
 	if a.alive {
 		return
 	}
+	if a.frozen > 0 {
+		w.later(w.plan.timing.Heartbeat, func() { w.start(a) })
+		return
+	}
 	a.life++
-	a.boot = election.BootID(w.rng.Uint64())
-	a.joinedAt = w.now + w.rng.Int64N(1000)
-	a.alive, a.paused, a.draining, a.stopping, a.ending = true, 0, false, false, false
+	a.boot = election.BootID(a.rng.Uint64())
+	a.joinedAt = w.now + a.rng.Int64N(1000)
+	a.alive, a.paused, a.draining, a.stopping, a.ending, a.doom = true, 0, false, false, false, nil
 	a.inbox, a.contests = nil, nil
 	clear(a.seen)
+	clear(a.terms)
 	state, err := codec.DecodeState(a.disk.bytes)
 	if err != nil {
 		w.fail("durable state", "%s can't read back what it wrote: %v", a.peer, err)
 		return
 	}
-	a.elector, err = elector.New(w.config(a), state, a.clock.at(w.now), rand.New(rand.NewPCG(w.rng.Uint64(), 0)))
+	a.elector, err = elector.New(w.config(a), state, a.clock.at(w.now), rand.New(rand.NewPCG(a.rng.Uint64(), 0)))
 	if err != nil {
 		w.fail("start", "%s: %v", a.peer, err)
 		return
 	}
 	w.note(a, "STARTS as %s with %s", election.Holder{Peer: a.peer, Boot: a.boot}, describeState(state))
+	w.starting(a)
 	for e, s := range a.stand {
 		if s.stands {
 			w.step(a, election.Campaign{Election: w.plan.elections[e], Priority: s.priority})
@@ -138,8 +173,10 @@ func (w *world) stop(a *agent, loud bool) {
 	if !a.alive {
 		return
 	}
-	w.note(a, "STOPS, loud=%v", loud)
-	a.alive, a.wakeAt, a.inbox, a.contests = false, never, nil, nil
+	w.poll(a)
+	w.note(a, "STOPS, %s", loudly(loud))
+	w.stopping(a)
+	a.alive, a.wakeAt, a.inbox, a.contests, a.doom = false, never, nil, nil, nil
 	a.disk.crash(w, a)
 	w.endStatusClaims(a)
 	for _, b := range w.agents {
@@ -149,6 +186,14 @@ func (w *world) stop(a *agent, loud bool) {
 		}
 	}
 	w.gossip(a)
+}
+
+// loudly says what the others notice.
+func loudly(loud bool) string {
+	if loud {
+		return "its connections close"
+	}
+	return "its connections stay open"
 }
 
 // input hands the agent something, now or when it is no longer paused.
@@ -170,7 +215,7 @@ func (w *world) input(a *agent, in election.Input) {
 // inputSoon hands it to this process of the agent a little later.
 func (w *world) inputSoon(a *agent, in election.Input) {
 	life := a.life
-	w.after(w.around(w.plan.delay/4), func() {
+	w.after(around(a.rng, w.plan.delay/4), func() {
 		if a.life == life {
 			w.input(a, in)
 		}
@@ -186,10 +231,11 @@ func (w *world) resume(a *agent, life uint32) {
 	if a.paused--; a.paused > 0 {
 		return
 	}
-	w.note(a, "RESUMES with %d inputs", len(a.inbox))
+	w.note(a, "RESUMES with %d inputs waiting", len(a.inbox))
+	w.resuming(a)
 	inbox := a.inbox
 	a.inbox = nil
-	first := w.chance(0.5)
+	first := chance(a.rng, 0.5)
 	if first {
 		w.step(a, election.Tick{})
 	}

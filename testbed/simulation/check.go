@@ -43,6 +43,27 @@ func (w *world) checkOutput(a *agent, local election.Instant, out election.Outpu
 	}
 }
 
+// inquiry is a question to a majority who leads.
+type inquiry struct {
+	election election.Name
+	least    election.Term // of the newest leadership when it was asked
+	life     uint32
+}
+
+// answered checks that whom a majority names is no older than the question.
+func (w *world) answered(replies []election.Reply) {
+	for _, r := range replies {
+		q, ok := w.inquiries[r.Request]
+		if !ok {
+			continue
+		}
+		delete(w.inquiries, r.Request)
+		if r.Refusal == nil && w.plan.quorum && r.Leader.Holder.Peer != "" && r.Leader.Term < q.least {
+			w.fail("stale answer", "a majority says term %d of %s, term %d had begun before it was asked", r.Leader.Term, q.election, q.least)
+		}
+	}
+}
+
 // checkSend checks that the message rests on what is on disk, and takes note
 // of what it claims.
 func (w *world) checkSend(a *agent, local election.Instant, e election.Envelope) {
@@ -66,6 +87,10 @@ func (w *world) checkSend(a *agent, local election.Instant, e election.Envelope)
 	case election.GenesisCommit:
 		if s.Roster == nil || s.Roster.Cluster != m.Genesis.Roster.Cluster {
 			w.fail("durable before sent", "%s commits a genesis that is not on its disk", a.peer)
+		}
+	case election.Release:
+		if m.Election == election.RosterElection {
+			w.stopDriving(a)
 		}
 	case election.Heartbeat:
 		for _, c := range m.Claims {
@@ -99,6 +124,9 @@ func (w *world) checkClaim(a *agent, local election.Instant, c election.Claim) {
 	}
 	l.owners[c.Term] = self
 	l.extend(a, c.Term, local.Add(c.Remaining))
+	if c.Election == election.RosterElection { // no status tells of it
+		w.acts(l, actor{kind: claimer, host: a, epoch: a.clock.epoch, holder: self, term: c.Term, until: local.Add(c.Remaining)})
+	}
 }
 
 // extend takes note of how long a lease was told to last.
@@ -112,11 +140,12 @@ func (l *contestLog) extend(a *agent, t election.Term, until election.Instant) {
 }
 
 // checkStatus checks what an agent tells the programs of its host.
-func (w *world) checkStatus(a *agent, local election.Instant, c elector.ContestStatus) {
+func (w *world) checkStatus(a *agent, local election.Instant, c *elector.ContestStatus) {
 	l := w.log(c.Election)
 	if l == nil {
 		return
 	}
+	w.checkTold(a, local, l, c)
 	self := election.Holder{Peer: a.peer, Boot: a.boot}
 	leads := c.State == elector.Leading && c.Leader == self && local < c.ValidUntil
 	x := actor{kind: claimer, host: a, epoch: a.clock.epoch, holder: self, term: c.Term, until: c.ValidUntil}
@@ -125,20 +154,40 @@ func (w *world) checkStatus(a *agent, local election.Instant, c elector.ContestS
 		w.acts(l, x)
 		if p := l.find(program, self); p != nil && p.acting(w.now) && p.term <= c.Term {
 			p.term, p.until = c.Term, max(p.until, c.ValidUntil)
+			w.leadsOn(p)
 		}
 		return
 	}
 	if x := l.find(claimer, self); x != nil {
-		x.stopped = true
+		w.stopActing(x)
 	}
 	if c.Leader.Peer != "" && c.Leader != self && local < c.ValidUntil && w.plan.quorum {
 		w.checkFollower(a, l, c)
 	}
 }
 
+// checkTold checks that the terms an agent's status names leaders of never fall
+// in one life of it, and that it claims no lease after its end.
+func (w *world) checkTold(a *agent, local election.Instant, l *contestLog, c *elector.ContestStatus) {
+	if c.Leader.Peer == "" || !w.plan.quorum {
+		return
+	}
+	if c.State == elector.Leading && local >= c.ValidUntil && w.stepping == a {
+		w.fail("lease answer", "%s says at %d that it leads %s until %d", a.peer, local, c.Election, c.ValidUntil)
+	}
+	if a.terms == nil {
+		a.terms = make([]election.Term, len(w.logs))
+	}
+	if told := &a.terms[l.index]; c.Term < *told {
+		w.fail("terms never fall", "%s named a leader of %s in term %d, and now in term %d", a.peer, c.Election, *told, c.Term)
+	} else {
+		*told = c.Term
+	}
+}
+
 // checkFollower checks G5: nobody is named past the end of its lease, if all
 // clocks went on as they run now.
-func (w *world) checkFollower(a *agent, l *contestLog, c elector.ContestStatus) {
+func (w *world) checkFollower(a *agent, l *contestLog, c *elector.ContestStatus) {
 	end, ok := l.ends[c.Term]
 	switch {
 	case !ok || l.owners[c.Term] != c.Leader:

@@ -1,6 +1,8 @@
 package simulation
 
 import (
+	"math/rand/v2"
+
 	"github.com/doyen-election/doyen/election"
 )
 
@@ -11,19 +13,19 @@ func (w *world) request() election.RequestID {
 }
 
 // contestOf draws an election of the plan.
-func (w *world) contestOf() (int, election.Name) {
-	e := w.rng.IntN(len(w.plan.elections))
+func (w *world) contestOf(r *rand.Rand) (int, election.Name) {
+	e := r.IntN(maxElections) % len(w.plan.elections)
 	return e, w.plan.elections[e]
 }
 
-func (w *world) drain() {
-	a := w.victim()
+func (w *world) drain(r *rand.Rand) {
+	a := w.victim(r)
 	if !a.alive {
 		return
 	}
 	w.setDrain(a, true)
 	life := a.life
-	w.later(w.lasts(), func() {
+	w.later(w.lasts(r), func() {
 		if a.life == life {
 			w.setDrain(a, false)
 		}
@@ -32,46 +34,52 @@ func (w *world) drain() {
 
 func (w *world) setDrain(a *agent, on bool) {
 	a.draining = on
+	w.note(a, "is told to drain: %v", on)
 	w.input(a, election.Drain{On: on, Request: w.request()})
 	w.advertise(a)
 }
 
-func (w *world) resign() {
-	_, name := w.contestOf()
-	w.input(w.victim(), election.Resign{Election: name, Request: w.request()})
+func (w *world) resign(r *rand.Rand) {
+	_, name := w.contestOf(r)
+	a := w.victim(r)
+	w.note(a, "is told to RESIGN %s", name)
+	w.input(a, election.Resign{Election: name, Request: w.request()})
 }
 
-func (w *world) transfer() {
-	_, name := w.contestOf()
-	to := w.agents[w.rng.IntN(len(w.agents))]
-	w.input(w.victim(), election.Transfer{Election: name, To: to.peer, Request: w.request()})
+func (w *world) transfer(r *rand.Rand) {
+	_, name := w.contestOf(r)
+	to, a := w.anyone(r), w.victim(r)
+	w.note(a, "is told to TRANSFER %s to %s", name, to.peer)
+	w.input(a, election.Transfer{Election: name, To: to.peer, Request: w.request()})
 }
 
 // reprioritize changes a candidate's priority; 0 never leads.
-func (w *world) reprioritize() {
-	a := w.victim()
-	e, name := w.contestOf()
+func (w *world) reprioritize(r *rand.Rand) {
+	a := w.victim(r)
+	e, name := w.contestOf(r)
 	s := &a.stand[e]
 	if !s.stands {
 		return
 	}
-	s.priority = pick(w.rng, 0, 50, 100, 200, 300)
+	s.priority = pick(r, 0, 50, 100, 200, 300)
+	w.note(a, "stands in %s with priority %d", name, s.priority)
 	w.input(a, election.Campaign{Election: name, Priority: s.priority})
 	w.advertise(a)
 }
 
 // withdraw ends a candidacy for a while.
-func (w *world) withdraw() {
-	a := w.victim()
-	e, name := w.contestOf()
+func (w *world) withdraw(r *rand.Rand) {
+	a := w.victim(r)
+	e, name := w.contestOf(r)
 	s := &a.stand[e]
 	if !s.stands {
 		return
 	}
 	s.stands = false
+	w.note(a, "stands in %s no more", name)
 	w.input(a, election.Withdraw{Election: name})
 	w.advertise(a)
-	w.later(w.lasts(), func() { w.standAgain(a, e) })
+	w.later(w.lasts(r), func() { w.standAgain(a, e) })
 }
 
 func (w *world) standAgain(a *agent, e int) {
@@ -89,25 +97,37 @@ func (w *world) standAgain(a *agent, e int) {
 
 // changeRoster asks any agent for a change: mostly of one voter, at times of
 // so many that the old and the new majorities share nobody.
-func (w *world) changeRoster() {
-	a := w.victim()
+func (w *world) changeRoster(r *rand.Rand) {
+	a := w.victim(r)
 	roster := a.disk.state.Roster
 	if roster == nil {
 		return
 	}
-	share := pick(w.rng, 0, 0, 0.4, 0.7)
+	share := pick(r, 0, 0, 0.4, 0.7)
 	change := election.ChangeRoster{Request: w.request()}
-	for _, i := range w.rng.Perm(len(w.agents)) {
+	for _, i := range r.Perm(len(w.agents)) {
 		b := w.agents[i]
-		if in := roster.Has(b.peer); in && (w.chance(share) || share == 0 && len(change.Remove) == 0 && w.chance(0.5)) {
+		if in := roster.Has(b.peer); in && (chance(r, share) || share == 0 && len(change.Remove) == 0 && chance(r, 0.5)) {
 			change.Remove = append(change.Remove, b.peer)
-		} else if !in && (w.chance(share) || share == 0 && len(change.Add) == 0 && w.chance(0.5)) {
+		} else if !in && (chance(r, share) || share == 0 && len(change.Add) == 0 && chance(r, 0.5)) {
 			change.Add = append(change.Add, election.Voter{Name: b.name, Peer: b.peer})
 		}
 	}
 	w.note(a, "is asked to change the roster: %+v", change)
 	w.input(a, change)
-	if w.chance(0.3) {
-		w.later(w.around(2*w.plan.timing.Lease), w.strikeCut)
+	if chance(r, 0.3) {
+		w.later(around(r, 2*w.plan.timing.Lease), func() { w.strikeCut(r) })
 	}
+}
+
+// inquire asks a majority, through any agent, who leads.
+func (w *world) inquire(r *rand.Rand) {
+	_, name := w.contestOf(r)
+	a, id := w.anyone(r), w.request()
+	if !a.alive {
+		return
+	}
+	l := w.log(name)
+	w.inquiries[id] = inquiry{election: name, least: l.last, life: a.life}
+	w.input(a, election.Inquire{Election: name, Request: id})
 }

@@ -17,10 +17,11 @@ type conn struct {
 
 // end is what one agent knows of a connection.
 type end struct {
-	told    bool   // it was told that the peer is connected
-	gen     uint32 // on which connection
-	life    uint32 // to which process of the peer
-	pending bool   // it is about to be told of a newer one, at tellAt
+	told    bool            // it was told that the peer is connected
+	peer    election.PeerID // by which identity
+	gen     uint32          // on which connection
+	life    uint32          // to which process of the peer
+	pending bool            // it is about to be told of a newer one, at tellAt
 	tellAt  int64
 }
 
@@ -68,13 +69,13 @@ func (w *world) connect(c *conn, a, b *agent) {
 			return
 		}
 		e.pending = false
-		if !a.alive {
+		if !a.alive || b.life != to && b.wiped > 0 {
 			return
 		}
-		if e.told && w.chance(0.5) {
-			w.input(a, election.PeerLost{Peer: b.peer})
+		if e.told && (e.peer != b.peer || chance(a.rng, 0.5)) {
+			w.input(a, election.PeerLost{Peer: e.peer})
 		}
-		e.told, e.gen, e.life = true, gen, to
+		e.told, e.peer, e.gen, e.life = true, b.peer, gen, to
 		w.input(a, election.PeerConnected{Peer: b.peer, Boot: boot})
 		if !c.up { // lost already
 			w.lose(c, a, b, w.around(w.redial()))
@@ -110,7 +111,7 @@ func (w *world) lose(c *conn, a, b *agent, in time.Duration) {
 	w.after(in, func() {
 		if e.told && e.gen == gen && a.life == life {
 			e.told = false
-			w.input(a, election.PeerLost{Peer: b.peer})
+			w.input(a, election.PeerLost{Peer: e.peer})
 		}
 	})
 }

@@ -9,6 +9,8 @@ import (
 // contestLog is what the checkers know of one election: everything, in true
 // time.
 type contestLog struct {
+	index  int
+	name   election.Name
 	last   election.Term // of the newest leadership
 	holder election.Holder
 	owners map[election.Term]election.Holder
@@ -48,10 +50,11 @@ type actor struct {
 	term    election.Term
 	until   election.Instant
 	stopped bool
+	bar     int // of the history
 }
 
-func newContestLog() *contestLog {
-	return &contestLog{owners: map[election.Term]election.Holder{}, ends: map[election.Term]leaseEnd{},
+func newContestLog(index int, name election.Name) *contestLog {
+	return &contestLog{index: index, name: name, owners: map[election.Term]election.Holder{}, ends: map[election.Term]leaseEnd{},
 		grants: map[vote]election.Holder{}}
 }
 
@@ -87,6 +90,8 @@ func (w *world) acts(l *contestLog, now actor) {
 	x := l.find(now.kind, now.holder)
 	if x != nil && x.acting(w.now) {
 		x.term, x.until = now.term, now.until
+		w.leadsOn(x)
+		w.checkAlone(l, x)
 		return
 	}
 	if x == nil {
@@ -95,14 +100,38 @@ func (w *world) acts(l *contestLog, now actor) {
 		x = &l.actors[len(l.actors)-1]
 	}
 	*x = now
+	w.leads(l, x)
+	w.pollOthers(now.host)
+	w.checkAlone(l, l.find(now.kind, now.holder))
+}
+
+// pollOthers looks at everybody else's status: a lease may have been renewed
+// since the last look.
+func (w *world) pollOthers(a *agent) {
+	if w.polling {
+		return
+	}
+	w.polling = true
+	for _, b := range w.agents {
+		if b != a && b.alive {
+			w.poll(b)
+		}
+	}
+	w.polling = false
+}
+
+// checkAlone checks G1: nobody else leads.
+func (w *world) checkAlone(l *contestLog, x *actor) {
 	if !w.plan.quorum || !x.acting(w.now) {
 		return
 	}
 	for i := range l.actors {
-		if y := &l.actors[i]; y.holder != x.holder && y.acting(w.now) {
-			w.fail("G1", "%s begins to lead in term %d while %s leads in term %d: %s has %v left", x.holder, x.term,
-				y.holder, y.term, y.host.peer, y.until.Sub(y.host.clock.at(w.now)))
+		y := &l.actors[i]
+		if y.holder == x.holder || !y.acting(w.now) {
+			continue
 		}
+		w.fail("G1", "%s begins to lead %s in term %d while %s leads in term %d: %s has %v left", x.holder, l.name, x.term,
+			y.holder, y.term, y.host.peer, y.until.Sub(y.host.clock.at(w.now)))
 	}
 }
 
@@ -111,7 +140,23 @@ func (w *world) acts(l *contestLog, now actor) {
 func (w *world) endStatusClaims(a *agent) {
 	for _, l := range w.logs {
 		if x := l.find(claimer, election.Holder{Peer: a.peer, Boot: a.boot}); x != nil {
-			x.stopped = true
+			w.stopActing(x)
 		}
+	}
+}
+
+// stopActing takes note that somebody leads no more.
+func (w *world) stopActing(x *actor) {
+	if !x.stopped {
+		x.stopped = true
+		w.leadsNoMore(x)
+	}
+}
+
+// stopDriving takes note that the agent no longer leads the roster election,
+// of which no status tells.
+func (w *world) stopDriving(a *agent) {
+	if x := w.log(election.RosterElection).find(claimer, election.Holder{Peer: a.peer, Boot: a.boot}); x != nil {
+		w.stopActing(x)
 	}
 }

@@ -1,18 +1,23 @@
 package simulation
 
+import (
+	"fmt"
+	"math/rand/v2"
+)
+
 // strikeCut cuts some agents off from others: one, a pair, or two groups; both
 // ways or one; connections closed, or left to be noticed.
-func (w *world) strikeCut() {
+func (w *world) strikeCut(r *rand.Rand) {
 	in := make([]bool, len(w.agents))
-	switch w.rng.IntN(3) {
+	switch r.IntN(3) {
 	case 0:
-		in[w.victim().id] = true
+		in[w.victim(r).id] = true
 	case 1:
-		w.cutPair(w.victim(), w.agents[w.rng.IntN(len(w.agents))])
+		w.cutPair(r, w.victim(r), w.anyone(r))
 		return
 	default:
 		for i := range in {
-			in[i] = w.chance(0.5)
+			in[i] = chance(r, 0.5)
 		}
 	}
 	var pairs [][2]*agent
@@ -23,25 +28,26 @@ func (w *world) strikeCut() {
 			}
 		}
 	}
-	w.cutPairs(pairs)
+	w.cutPairs(r, pairs)
 }
 
-func (w *world) cutPair(a, b *agent) {
+func (w *world) cutPair(r *rand.Rand, a, b *agent) {
 	if a != b {
-		w.cutPairs([][2]*agent{{a, b}})
+		w.cutPairs(r, [][2]*agent{{a, b}})
 	}
 }
 
-func (w *world) cutPairs(pairs [][2]*agent) {
-	loud := w.chance(0.4)
+func (w *world) cutPairs(r *rand.Rand, pairs [][2]*agent) {
+	loud := chance(r, 0.4)
 	there, back := true, true
 	if !loud {
-		there, back = pick(w.rng, true, true, false), pick(w.rng, true, true, false)
+		there = pick(r, true, true, false)
+		back = !there || r.IntN(2) == 0
 	}
-	noticed := w.lasts() // by a keep-alive, unless it is mended before
+	noticed := w.lasts(r) // by a keep-alive, unless it is mended before
 	for _, p := range pairs {
 		a, b := p[0], p[1]
-		w.note(nil, "CUT %s and %s: there %v, back %v, loud %v", a.peer, b.peer, there, back, loud)
+		w.note(nil, "CUT %s, %s", direction(a, b, there, back), loudly(loud))
 		w.setCut(a, b, there, back, w.cut)
 		if loud {
 			w.hangUp(a, b, true)
@@ -55,14 +61,27 @@ func (w *world) cutPairs(pairs [][2]*agent) {
 		w.sight(a, b, w.rumourTime())
 		w.sight(b, a, w.rumourTime())
 	}
-	w.later(w.lasts(), func() {
+	w.later(w.lasts(r), func() {
 		for _, p := range pairs {
-			w.note(nil, "MEND %s and %s", p[0].peer, p[1].peer)
+			w.note(nil, "MEND %s", direction(p[0], p[1], there, back))
 			w.setCut(p[0], p[1], there, back, w.mend)
 			w.sight(p[0], p[1], w.rumourTime())
 			w.sight(p[1], p[0], w.rumourTime())
 		}
 	})
+}
+
+// direction writes which messages a cut loses.
+func direction(a, b *agent, there, back bool) string {
+	switch {
+	case there && back:
+		return fmt.Sprintf("%s <-> %s", a.peer, b.peer)
+	case there:
+		return fmt.Sprintf("%s -> %s", a.peer, b.peer)
+	case back:
+		return fmt.Sprintf("%s -> %s", b.peer, a.peer)
+	}
+	return fmt.Sprintf("nothing between %s and %s", a.peer, b.peer)
 }
 
 func (w *world) setCut(a, b *agent, there, back bool, set func(a, b *agent)) {
@@ -75,12 +94,12 @@ func (w *world) setCut(a, b *agent, there, back bool, set func(a, b *agent)) {
 }
 
 // strikeHangUp closes connections for no reason; they are redialled.
-func (w *world) strikeHangUp() {
-	a := w.victim()
-	loud := w.chance(0.8)
+func (w *world) strikeHangUp(r *rand.Rand) {
+	a := w.victim(r)
+	loud := chance(r, 0.8)
 	w.note(a, "loses connections, loud=%v", loud)
 	for _, b := range w.agents {
-		if b != a && w.chance(0.5) {
+		if chance(r, 0.5) && b != a {
 			w.hangUp(a, b, loud)
 		}
 	}

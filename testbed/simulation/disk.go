@@ -1,6 +1,8 @@
 package simulation
 
 import (
+	"bytes"
+	"slices"
 	"time"
 
 	"github.com/doyen-election/doyen/codec"
@@ -82,14 +84,17 @@ func (w *world) writtenIn(a *agent, in time.Duration) {
 }
 
 func (w *world) writeTime(a *agent) time.Duration {
-	d := w.around(w.plan.write)
+	d := around(a.rng, w.plan.write)
 	if a.disk.slow > 0 {
-		d += w.around(w.plan.timing.Lease)
+		d += around(a.rng, w.plan.timing.Lease)
 	}
 	return d
 }
 
 func (w *world) written(a *agent, write uint64) {
+	if a.frozen > 0 {
+		return // freeze writes on when it ends
+	}
 	data := a.disk.pending
 	a.disk.pending = nil
 	if a.disk.failing == 0 {
@@ -97,16 +102,47 @@ func (w *world) written(a *agent, write uint64) {
 		w.input(a, election.Persisted{Write: write})
 		return
 	}
-	if w.chance(0.5) {
+	if chance(a.rng, 0.5) {
 		a.disk.reach(w, a, data) // it failed, but only after the bytes were there
 	}
 	w.input(a, election.PersistFailed{Write: write})
 }
 
-// crash leaves a write under way on the disk, or not.
+// crash leaves a write under way on the disk, or not, or part of it: beside the
+// old state, as the agent's store writes a new file and then gives it the name.
+// A part must never be taken for a state.
 func (d *disk) crash(w *world, a *agent) {
-	if d.pending != nil && w.chance(0.5) {
-		d.reach(w, a, d.pending)
-	}
+	data := d.pending
 	d.pending = nil
+	if data == nil {
+		return
+	}
+	switch a.rng.IntN(3) {
+	case 0:
+		w.note(a, "the write under way is MISSING")
+	case 1:
+		d.reach(w, a, data)
+	default:
+		w.stats.Torn++
+		w.note(a, "the write under way is TORN")
+		if _, err := codec.DecodeState(d.torn(a, data)); err == nil {
+			w.fail("durable state", "%s takes a torn write for a state", a.peer)
+		}
+	}
+}
+
+// torn returns part of the data: its beginning, or blocks of it among old bytes.
+func (d *disk) torn(a *agent, data []byte) []byte {
+	part := slices.Clone(data)
+	at := a.rng.IntN(len(part))
+	if a.rng.IntN(2) == 0 {
+		return part[:at]
+	}
+	before := part[at]
+	clear(part[at:])
+	copy(part[at:], d.bytes[min(at, len(d.bytes)):])
+	if bytes.Equal(part, data) {
+		part[at] = ^before
+	}
+	return part
 }

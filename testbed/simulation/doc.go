@@ -8,9 +8,13 @@
 //
 // A run has a chaos phase, in which safety is checked (G1 to G3 and G5 of
 // docs/guarantees.md, that nothing is sent before the state it rests on is
-// durable, and that terms on disk never fall), and a heal phase, in which all
-// faults end and one leader agreed by all must exist in bounded time and stay
-// (G4). The checkers see true time, which no agent does.
+// durable, and that terms never fall, on disk or as told), and a heal phase, in
+// which all faults end and one leader agreed by all must exist in bounded time
+// and stay (G4). The checkers see true time, which no agent does.
+//
+// The faults of a seed are a schedule, drawn before the run begins, any of which
+// can be left out without changing the others. So Shrink finds the few that make
+// a violation, History tells who did what when, and Diagram draws it.
 //
 // It guarantees that what it reports happened in a world the protocol claims to
 // stand: clocks stay within the stated drift and disks keep what they said they

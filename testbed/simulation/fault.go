@@ -1,145 +1,133 @@
 package simulation
 
 import (
+	"math/rand/v2"
 	"time"
 
 	"github.com/doyen-election/doyen/election"
 )
 
-// fault is one kind of trouble. Each seed draws which kinds it meets, and how
-// often.
-type fault struct {
-	name   string
-	roster bool // changes the roster: only in some of the seeds
-	strike func(*world)
-}
-
-func faultKinds() []fault {
-	return []fault{
-		{name: "crash", strike: (*world).crash},
-		{name: "shutdown", strike: (*world).shutdown},
-		{name: "pause", strike: (*world).pause},
-		{name: "burst", strike: (*world).strikeBurst},
-		{name: "cut", strike: (*world).strikeCut},
-		{name: "hang-up", strike: (*world).strikeHangUp},
-		{name: "slow disk", strike: (*world).slowDisk},
-		{name: "failing disk", strike: (*world).failDisk},
-		{name: "clock", strike: (*world).retime},
-		{name: "suspicion", strike: (*world).suspect},
-		{name: "drain", strike: (*world).drain},
-		{name: "resign", strike: (*world).resign},
-		{name: "transfer", strike: (*world).transfer},
-		{name: "priority", strike: (*world).reprioritize},
-		{name: "withdrawal", strike: (*world).withdraw},
-		{name: "roster", roster: true, strike: (*world).changeRoster},
-	}
-}
-
-// scheduleFaults lets each kind that the plan has strike again and again, until
-// the chaos is over.
-func (w *world) scheduleFaults() {
-	for i, f := range faultKinds() {
-		mean := w.plan.intervals[i]
-		if mean == 0 {
-			continue
-		}
-		var again func()
-		again = func() {
-			if w.phase != chaos {
-				return
-			}
-			w.stats.Faults[f.name]++
-			f.strike(w)
-			w.later(w.around(mean), again)
-		}
-		w.later(w.plan.calm+w.around(mean), again)
-	}
-}
-
-// lasts draws how long a trouble lasts: mostly about a lease.
-func (w *world) lasts() time.Duration {
-	return w.around(pick(w.rng, w.plan.timing.Heartbeat, w.plan.timing.Lease, w.plan.timing.Lease, 4*w.plan.timing.Lease))
-}
-
-// victim draws an agent, a leader half of the time.
-func (w *world) victim() *agent {
-	if w.chance(0.5) {
-		l := w.logs[w.rng.IntN(len(w.logs))]
-		if a := w.find(l.holder.Peer); a != nil {
-			return a
-		}
-	}
-	return w.agents[w.rng.IntN(len(w.agents))]
-}
-
 // crash kills a process; sometimes the whole host, whose clock then starts anew
 // and whose programs are gone.
-func (w *world) crash() {
-	a := w.victim()
+func (w *world) crash(r *rand.Rand) {
+	a := w.victim(r)
+	loud, reboots, lasts := chance(r, 0.7), chance(r, 0.3), w.lasts(r)
+	base := election.Instant(1e9 + r.Int64N(1e10))
 	if !a.alive {
 		return
 	}
-	loud := w.chance(0.7)
 	w.stop(a, loud)
-	if w.chance(0.3) {
-		w.note(a, "its host reboots")
-		a.clock.reboot(w.now, election.Instant(1e9+w.rng.Int64N(1e10)))
+	if reboots {
+		w.note(a, "its host REBOOTS, its clock starts anew")
+		a.clock.reboot(w.now, base)
 	}
-	w.later(w.lasts(), func() { w.start(a) })
+	w.later(lasts, func() { w.start(a) })
+}
+
+// crashInStep kills a process in the middle of carrying out a step's output:
+// one of its next.
+func (w *world) crashInStep(r *rand.Rand) {
+	a := w.victim(r)
+	if a.alive {
+		a.doom = &doom{steps: 1 + r.IntN(12), done: r.IntN(5), loud: chance(r, 0.7), lasts: w.lasts(r)}
+	}
 }
 
 // shutdown stops a process the clean way, and starts it again.
-func (w *world) shutdown() {
-	a := w.victim()
+func (w *world) shutdown(r *rand.Rand) {
+	a := w.victim(r)
+	w.leaveFor(a, 2*w.plan.timing.Lease+w.lasts(r))
+}
+
+// leave is a shutdown for long: others go on without the agent.
+func (w *world) leave(r *rand.Rand) {
+	a := w.victim(r)
+	w.leaveFor(a, 8*w.plan.timing.Lease+around(r, 8*w.plan.timing.Lease))
+}
+
+func (w *world) leaveFor(a *agent, away time.Duration) {
 	life := a.life
 	a.stopping = a.alive
+	w.note(a, "is told to SHUT DOWN")
 	w.input(a, election.Shutdown{})
-	w.later(2*w.plan.timing.Lease+w.lasts(), func() {
+	w.later(2*w.plan.timing.Lease, func() {
 		if a.life == life {
 			w.stop(a, true) // it did not end by itself, or was paused
+		}
+	})
+	w.later(away, func() {
+		if a.life == life {
+			w.stop(a, true)
 		}
 		w.start(a)
 	})
 }
 
-func (w *world) pause() {
-	a := w.victim()
+// pause stops a process for a while, as SIGSTOP does.
+func (w *world) pause(r *rand.Rand) {
+	a, lasts := w.victim(r), w.lasts(r)
 	if !a.alive {
 		return
 	}
-	w.note(a, "is PAUSED")
+	w.pauseFor(a, "is PAUSED")
 	life := a.life
+	w.later(lasts, func() { w.resume(a, life) })
+}
+
+func (w *world) pauseFor(a *agent, how string) {
+	w.poll(a)
+	w.note(a, "%s", how)
 	a.paused++
 	a.wakeAt = never
-	w.later(w.lasts(), func() { w.resume(a, life) })
+	w.pausing(a)
+}
+
+// freeze stops a whole host for a while, its disk and its programs included; its
+// clock counts on, as CLOCK_BOOTTIME does through a suspend.
+func (w *world) freeze(r *rand.Rand) {
+	a, lasts := w.victim(r), w.lasts(r)
+	a.frozen++
+	life := a.life
+	if a.alive {
+		w.pauseFor(a, "its host FREEZES")
+	}
+	w.later(lasts, func() {
+		if a.frozen--; a.frozen == 0 && a.disk.pending != nil {
+			w.writtenIn(a, w.writeTime(a))
+		}
+		w.resume(a, life)
+	})
 }
 
 // strikeBurst makes the whole network lose, repeat, reorder or delay messages.
-func (w *world) strikeBurst() {
-	w.burst = burst{loss: pick(w.rng, 0, 0.05, 0.3), repeat: pick(w.rng, 0, 0.1, 0.5), reorder: pick(w.rng, 0, 0.1, 0.5),
-		slow: pick(w.rng, 0, 0, w.plan.timing.Heartbeat, w.plan.timing.Lease/3, w.plan.timing.Lease)}
-	w.note(nil, "BURST %+v", w.burst)
-	w.later(w.lasts(), func() { w.burst = burst{} })
+func (w *world) strikeBurst(r *rand.Rand) {
+	w.burst = burst{loss: pick(r, 0, 0.05, 0.3), repeat: pick(r, 0, 0.1, 0.5), reorder: pick(r, 0, 0.1, 0.5),
+		slow: pick(r, 0, 0, w.plan.timing.Heartbeat, w.plan.timing.Lease/3, w.plan.timing.Lease)}
+	w.note(nil, "NETWORK: %s", w.burst)
+	w.later(w.lasts(r), func() {
+		w.burst = burst{}
+		w.note(nil, "NETWORK: as usual again")
+	})
 }
 
-func (w *world) slowDisk() {
-	a := w.victim()
+func (w *world) slowDisk(r *rand.Rand) {
+	a := w.victim(r)
 	w.note(a, "its disk is SLOW")
 	a.disk.slow++
-	w.later(w.lasts(), func() { a.disk.slow-- })
+	w.later(w.lasts(r), func() { a.disk.slow-- })
 }
 
-func (w *world) failDisk() {
-	a := w.victim()
+func (w *world) failDisk(r *rand.Rand) {
+	a := w.victim(r)
 	w.note(a, "its disk FAILS")
 	a.disk.failing++
-	w.later(w.lasts(), func() { a.disk.failing-- })
+	w.later(w.lasts(r), func() { a.disk.failing-- })
 }
 
 // retime changes a clock's rate, within the bound.
-func (w *world) retime() {
-	a := w.victim()
-	a.clock.retime(w.now, w.drawRate())
+func (w *world) retime(r *rand.Rand) {
+	a := w.victim(r)
+	a.clock.retime(w.now, w.drawRate(r))
 	w.note(a, "its clock runs at %+d ppm", a.clock.ppm)
 	if a.alive && a.paused == 0 && a.wakeAt != never {
 		w.step(a, election.Tick{}) // its timer is set anew
@@ -148,22 +136,22 @@ func (w *world) retime() {
 
 // drawRate draws how much faster than true time a clock runs: often as far off
 // as it may.
-func (w *world) drawRate() int64 {
-	return pick(w.rng, -w.plan.drift, w.plan.drift, w.rng.Int64N(2*w.plan.drift+1)-w.plan.drift)
+func (w *world) drawRate(r *rand.Rand) int64 {
+	return pick(r, -w.plan.drift, w.plan.drift, r.Int64N(2*w.plan.drift+1)-w.plan.drift)
 }
 
 // suspect makes an agent's gossip suspect or forget another for nothing.
-func (w *world) suspect() {
-	a, b := w.agents[w.rng.IntN(len(w.agents))], w.victim()
+func (w *world) suspect(r *rand.Rand) {
+	a, b := w.anyone(r), w.victim(r)
 	if a == b {
 		return
 	}
-	w.note(a, "its gossip doubts %s", b.peer)
-	if w.chance(0.5) {
+	w.note(a, "its gossip DOUBTS %s", b.peer)
+	if chance(r, 0.5) {
 		a.seen[b.id].member.Suspected = true
 	} else {
 		a.seen[b.id] = sighting{}
 	}
 	w.tellView(a)
-	w.sight(a, b, w.lasts())
+	w.sight(a, b, w.lasts(r))
 }

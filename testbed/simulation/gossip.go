@@ -1,6 +1,7 @@
 package simulation
 
 import (
+	"slices"
 	"time"
 
 	"github.com/doyen-election/doyen/election"
@@ -58,8 +59,12 @@ func (w *world) sight(a, b *agent, in time.Duration) {
 		s := &a.seen[b.id]
 		before := s.present
 		switch {
-		case b.alive && (w.joined(a, b) || w.chance(0.5)):
-			*s = sighting{present: true, member: w.advert(b)}
+		case b.alive && (w.joined(a, b) || chance(a.rng, 0.5)):
+			m := w.advert(b)
+			if s.present && sameMember(s.member, m) {
+				return
+			}
+			*s = sighting{present: true, member: m}
 		case s.present && !s.member.Suspected:
 			s.member.Suspected = true
 			w.sight(a, b, w.rumourTime())
@@ -70,6 +75,12 @@ func (w *world) sight(a, b *agent, in time.Duration) {
 			w.tellView(a)
 		}
 	})
+}
+
+// sameMember reports whether gossip has nothing new to tell.
+func sameMember(a, b election.Member) bool {
+	return a.Peer == b.Peer && a.Boot == b.Boot && a.Name == b.Name && a.JoinedAt == b.JoinedAt && a.Draining == b.Draining &&
+		a.Suspected == b.Suspected && slices.Equal(a.Candidacies, b.Candidacies)
 }
 
 // tellView hands the agent what it sees, itself included.

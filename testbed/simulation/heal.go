@@ -59,6 +59,7 @@ func (w *world) healAll() {
 func (w *world) mendAll() {
 	beat := w.plan.timing.Heartbeat
 	w.burst = burst{}
+	w.plan.loss, w.plan.repeat, w.plan.reorder = 0, 0, 0
 	w.plan.delay = min(w.plan.delay, beat/20)
 	w.plan.late = min(w.plan.late, beat/50)
 	w.plan.write = min(w.plan.write, beat/20)
@@ -95,7 +96,7 @@ func (w *world) checkTraffic(sent int) {
 
 // healAgent ends what ails one agent.
 func (w *world) healAgent(a *agent) {
-	a.disk.slow, a.disk.failing = 0, 0
+	a.disk.slow, a.disk.failing, a.frozen, a.doom = 0, 0, 0, nil
 	if a.disk.pending != nil {
 		w.writtenIn(a, w.writeTime(a))
 	}
@@ -125,10 +126,15 @@ func (w *world) healAgent(a *agent) {
 	w.advertise(a)
 }
 
-// watch lets time pass and looks, four times a heartbeat, whether all agree.
+// watch lets time pass and looks whether all agree: four times a heartbeat until
+// they do, then once a lease: whoever loses its leader meanwhile says so itself.
 func (w *world) watch(end int64) {
 	for w.now < end && w.violation == nil {
-		w.until(min(end, w.now+int64(w.plan.timing.Heartbeat/4)))
+		look := int64(w.plan.timing.Lease)
+		if w.heal.agreedAt < 0 {
+			look = int64(w.plan.timing.Heartbeat / 4)
+		}
+		w.until(min(end, w.now+look))
 		agreed := w.agreed()
 		if agreed && w.heal.agreedAt < 0 {
 			w.heal.agreedAt = w.now
@@ -166,7 +172,7 @@ func (w *world) agreedOn(name election.Name) bool {
 		leader = h
 	}
 	l := w.find(leader.Peer)
-	return l.boot == leader.Boot && slices.ContainsFunc(l.contests, func(c elector.ContestStatus) bool {
+	return l != nil && l.boot == leader.Boot && slices.ContainsFunc(l.contests, func(c elector.ContestStatus) bool {
 		return c.Election == name && c.State == elector.Leading
 	})
 }

@@ -1,6 +1,8 @@
 package simulation
 
 import (
+	"fmt"
+	"math/rand/v2"
 	"time"
 
 	"github.com/doyen-election/doyen/codec"
@@ -12,6 +14,7 @@ const maxHeld = 64
 
 // link is one direction between two agents.
 type link struct {
+	rng    *rand.Rand
 	cuts   int   // cuts under way
 	lastAt int64 // arrival of the newest message: links keep the order, bursts aside
 	held   []event
@@ -23,9 +26,17 @@ type burst struct {
 	slow                  time.Duration // mean of what is added to every message
 }
 
+func (b burst) String() string {
+	return fmt.Sprintf("loses %.0f %%, repeats %.0f %%, reorders %.0f %%, %v slower", 100*b.loss, 100*b.repeat, 100*b.reorder, b.slow)
+}
+
 // send takes a message to the network, or loses it.
 func (w *world) send(a *agent, m election.Envelope) {
 	b := w.find(m.To)
+	if b == nil && w.former[m.To] {
+		w.stats.Lost++
+		return
+	}
 	if b == nil || b == a {
 		w.fail("send", "%s sends %s to %q", a.peer, describe(m.Message), m.To)
 		return
@@ -33,41 +44,47 @@ func (w *world) send(a *agent, m election.Envelope) {
 	w.stats.Messages++
 	c := w.conns[a.id][b.id]
 	end := &c.ends[w.side(a, b)]
-	if !end.told || w.chance(w.burst.loss) {
-		w.stats.Lost++
-		return
-	}
-	if w.rng.IntN(16) == 0 {
+	l := &w.links[a.id][b.id]
+	e := event{to: b, from: a, life: end.life, conn: end.gen, msg: m.Message, arrow: w.sending(a, b, m.Message)}
+	if l.rng.IntN(64) == 0 {
 		w.checkWire(a, m.Message)
 	}
-	l := &w.links[a.id][b.id]
-	e := event{to: b, from: a, life: end.life, conn: end.gen, msg: m.Message}
-	if l.cuts > 0 {
-		if len(l.held) < maxHeld && w.chance(0.5) {
+	switch {
+	case !end.told, chance(l.rng, max(w.plan.loss, w.burst.loss)):
+		w.lost(e)
+		return
+	case l.cuts > 0:
+		if len(l.held) < maxHeld && chance(l.rng, 0.5) {
 			l.held = append(l.held, e)
 			return
 		}
-		w.stats.Lost++
+		w.lost(e)
 		return
 	}
 	w.transmit(l, e)
-	if w.chance(w.burst.repeat) {
-		e.at = w.now + int64(w.around(20*w.plan.delay+w.burst.slow))
+	if chance(l.rng, max(w.plan.repeat, w.burst.repeat)) {
+		e.at = w.now + int64(around(l.rng, 20*w.plan.delay+w.burst.slow))
+		e.arrow = w.repeating(e.arrow)
 		w.queue.push(e)
 	}
+}
+
+func (w *world) lost(e event) {
+	w.stats.Lost++
+	w.losing(e.arrow)
 }
 
 // transmit lets the message arrive after those before it, as a stream does;
 // in a burst of reordering any time later.
 func (w *world) transmit(l *link, e event) {
-	e.at = w.now + int64(w.plan.delay/2+w.around(w.plan.delay/2)) + 1
-	if w.chance(w.burst.reorder) {
-		e.at += int64(w.around(20*w.plan.delay + w.burst.slow))
+	e.at = w.now + int64(w.plan.delay/2+around(l.rng, w.plan.delay/2)) + 1
+	if chance(l.rng, max(w.plan.reorder, w.burst.reorder)) {
+		e.at += int64(around(l.rng, 20*w.plan.delay+w.burst.slow))
 		w.queue.push(e)
 		return
 	}
 	if w.burst.slow > 0 {
-		e.at += int64(w.around(w.burst.slow))
+		e.at += int64(around(l.rng, w.burst.slow))
 	}
 	e.at = max(e.at, l.lastAt+1)
 	l.lastAt = e.at
@@ -78,7 +95,7 @@ func (w *world) transmit(l *link, e event) {
 // always; one to a former process always is.
 func (w *world) arrive(e event) {
 	if !e.to.alive || e.to.life != e.life {
-		w.stats.Lost++
+		w.lost(e)
 		return
 	}
 	c := w.conns[e.to.id][e.from.id]
@@ -89,10 +106,11 @@ func (w *world) arrive(e event) {
 		e.at = max(w.now, end.tellAt) + 1
 		w.queue.push(e)
 		return
-	case !w.chance(w.plan.stale):
-		w.stats.Lost++
+	case !chance(e.to.rng, w.plan.stale), !end.told && end.peer != e.from.peer:
+		w.lost(e)
 		return
 	}
+	w.arriving(e)
 	w.input(e.to, election.Received{From: e.from.peer, Message: e.msg})
 }
 

@@ -2,5 +2,5 @@
 
 package simulation
 
-// defaultSeeds fit into some forty seconds on two processors.
-const defaultSeeds = 2000
+// defaultSeeds fit into some thirty seconds on two processors.
+const defaultSeeds = 1000

@@ -22,6 +22,8 @@ type plan struct {
 	preemptDelay time.Duration
 	fixed        time.Duration // deadline of the failure detector; 0: phi-accrual
 
+	loss, repeat, reorder float64 // of messages, always; bursts are worse
+
 	drift     int64         // how far clock rates really stray, parts per million
 	delay     time.Duration // mean, of a message
 	late      time.Duration // mean, of a timer
@@ -46,8 +48,8 @@ func (p plan) String() string {
 // drawPlan draws a plan. drift, in parts per million, is how far clocks stray.
 func drawPlan(rng *rand.Rand, drift int64) plan {
 	p := plan{
-		voters:    pick(rng, 3, 3, 3, 3, 3, 5, 5, 5, 1, 2, 4, 7),
-		observers: pick(rng, 0, 0, 1, 1, 2),
+		voters:    pick(rng, 3, 3, 3, 3, 3, 3, 5, 5, 5, 5, 1, 2, 4, 6, 7, 8, 9),
+		observers: pick(rng, 0, 0, 1, 1, 2, 3),
 		elections: []election.Name{election.Default},
 		quorum:    rng.IntN(8) != 0,
 		prepared:  rng.IntN(3) == 0,
@@ -60,8 +62,8 @@ func drawPlan(rng *rand.Rand, drift int64) plan {
 		stale:   pick(rng, 0, 0.3, 0.9),
 		drift:   drift,
 	}
-	if rng.IntN(3) == 0 {
-		p.elections = append(p.elections, "payments")
+	for i := range pick(rng, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 2, maxElections-1) {
+		p.elections = append(p.elections, election.Name(fmt.Sprintf("job%d", i+1)))
 	}
 	fewer := p.quorum && rng.IntN(5) == 0 // few voters, and many that could be: roster changes matter
 	if fewer {
@@ -72,23 +74,46 @@ func drawPlan(rng *rand.Rand, drift int64) plan {
 	if rng.IntN(4) == 0 {
 		p.fixed = max(p.timing.Lease/2, 2*p.timing.Heartbeat)
 	}
+	p.loss = pick(rng, 0, 0, 0, 0.002, 0.02)
+	p.repeat = pick(rng, 0, 0, 0, 0.01, 0.1)
+	p.reorder = pick(rng, 0, 0, 0, 0.01, 0.1)
 	p.delay = pick(rng, hb/500, hb/100, hb/20, hb/8)
 	p.late = pick(rng, 0, hb/200, hb/20)
 	p.write = pick(rng, hb/200, hb/50, hb/10)
 	p.chaos = time.Duration(10+rng.IntN(50)) * p.timing.Lease
 	p.calm = time.Duration(rng.IntN(4)) * p.timing.Lease
+	p.drawFaults(rng, fewer)
+	return p
+}
+
+// drawFaults draws which kinds of faults strike, and how often.
+func (p *plan) drawFaults(rng *rand.Rand, fewer bool) {
+	changes := pick(rng, nothing, nothing, rosters, identities)
+	if fewer {
+		changes = rosters
+	} else if !p.quorum && changes == rosters {
+		changes = nothing
+	}
 	for _, f := range faultKinds() {
 		interval := pick[time.Duration](rng, 1, 2, 4, 8, 16) * p.timing.Lease
+		drawn := rng.IntN(2) == 0
 		switch {
-		case f.roster && fewer:
+		case f.changes != nothing && f.changes != changes:
+			interval = 0
+		case f.changes == rosters && fewer:
 			interval = 3 * p.timing.Lease
-		case rng.IntN(2) == 0, f.roster && (rng.IntN(2) == 0 || !p.quorum):
+		case f.changes == nothing && !drawn:
 			interval = 0
 		}
 		p.intervals = append(p.intervals, interval)
 	}
-	return p
 }
+
+// maxElections is how many there are at most.
+const maxElections = 6
+
+// chance is true with that probability.
+func chance(r *rand.Rand, p float64) bool { return p > 0 && r.Float64() < p }
 
 // pick draws one of the choices.
 func pick[T any](rng *rand.Rand, choices ...T) T { return choices[rng.IntN(len(choices))] }

@@ -13,6 +13,7 @@ func (w *world) announced(a *agent, local election.Instant, x election.Announcem
 	}
 	self := election.Holder{Peer: a.peer, Boot: a.boot}
 	w.observe(a, x)
+	w.announcing(a, x)
 	if x.Leader != self || x.Event != election.Leading && x.Event != election.NewTerm {
 		return
 	}
@@ -22,6 +23,9 @@ func (w *world) announced(a *agent, local election.Instant, x election.Announcem
 		return
 	}
 	w.stats.Leaderships++
+	if n := w.options.blind; n > 0 && w.stats.Leaderships > n && w.stats.Cut > 0 {
+		w.fail("blind", "%s leads %s in term %d", self, x.Election, x.Term)
+	}
 	if x.Election == election.RosterElection {
 		return
 	}
@@ -69,22 +73,23 @@ func (w *world) checkTerm(a *agent, l *contestLog, x election.Announcement, self
 func (w *world) withdrawn(a *agent, x election.Withdrawal) {
 	w.heal.withdrawn(w, x)
 	if x.Election == election.RosterElection {
-		if w.chance(0.9) {
+		w.stopDriving(a)
+		if chance(a.rng, 0.9) {
 			w.inputSoon(a, election.Stopped{Election: x.Election, Term: x.Term})
 		}
 		return
 	}
-	if !w.chance(w.plan.heeds) {
+	if !chance(a.rng, w.plan.heeds) {
 		return
 	}
 	self := election.Holder{Peer: a.peer, Boot: a.boot}
 	life, epoch := a.life, a.clock.epoch
-	w.after(w.around(w.plan.timing.Heartbeat/2), func() {
-		if epoch != a.clock.epoch {
+	w.after(around(a.rng, w.plan.timing.Heartbeat/2), func() {
+		if epoch != a.clock.epoch || a.frozen > 0 { // gone, or acts on when its host thaws
 			return
 		}
 		if p := w.log(x.Election).find(program, self); p != nil && p.term <= x.Term {
-			p.stopped = true
+			w.stopActing(p)
 		}
 		if a.life == life {
 			w.input(a, election.Stopped{Election: x.Election, Term: x.Term})

@@ -5,14 +5,15 @@ import "github.com/doyen-election/doyen/election"
 // event is something that will happen at a true time: a message that arrives,
 // or anything else, in run.
 type event struct {
-	at   int64
-	seq  uint64 // first come, first served
-	run  func()
-	to   *agent
-	from *agent
-	life uint32 // of the receiver, when the message was sent
-	conn uint32 // generation of the connection it was sent on
-	msg  election.Message
+	at    int64
+	seq   uint64 // first come, first served
+	run   func()
+	to    *agent
+	from  *agent
+	life  uint32 // of the receiver, when the message was sent
+	conn  uint32 // generation of the connection it was sent on
+	msg   election.Message
+	arrow int // of the history
 }
 
 func (e *event) before(f *event) bool {

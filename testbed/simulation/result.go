@@ -2,44 +2,33 @@ package simulation
 
 import (
 	"fmt"
-	"io"
 	"maps"
 	"slices"
 	"strings"
 	"time"
 )
 
-// statedDrift is the clock drift bound that the electors are told, in parts
-// per million; real clocks stay within it unless Options say otherwise.
-const statedDrift = 10_000
-
-// Options choose a run.
-type Options struct {
-	Seed  uint64
-	Drift int64     // how far clock rates stray, parts per million; 0: as far as the protocol allows for
-	Trace int       // newest lines of the trace that a Violation keeps
-	Live  io.Writer // if set, each line of the trace is written there at once
-}
-
 // Result is what a run showed.
 type Result struct {
 	Stats     Stats
 	Violation *Violation // nil if all was well
+	History   *History   // if Options.Record
 }
 
 // Violation is a promise that was not kept.
 type Violation struct {
-	Seed  uint64
-	Rule  string // G1 to G5, or what else was violated
-	What  string
-	At    time.Duration // true time since the run began
-	Trace []string      // what happened before, oldest first
+	Seed   uint64
+	Rule   string // G1 to G5, or what else was violated
+	What   string
+	At     time.Duration // true time since the run began
+	Trace  []string      // what happened before, oldest first
+	Replay string        // the command that shows it again
+	phase  phase
 }
 
 // Error says what was violated and how to see it again.
 func (v *Violation) Error() string {
-	return fmt.Sprintf("seed %d at %v violates %s: %s\nreplay: go test ./testbed/simulation -run TestSeed -seed=%d -v",
-		v.Seed, v.At, v.Rule, v.What, v.Seed)
+	return fmt.Sprintf("seed %d at %v violates %s: %s\nreplay: %s", v.Seed, v.At, v.Rule, v.What, v.Replay)
 }
 
 // Stats count what a run met.
@@ -53,10 +42,22 @@ type Stats struct {
 	Overtaken   int            // terms a leader took over its own
 	Rosters     int            // roster changes that became stable
 	Cut         int            // leaderships that began while the one before lived on, cut off or paused
+	Torn        int            // writes torn by a crash
+	Terms       int            // begun, in all elections
+	Footprint   int            // most elements an elector kept, per agent and election
 	Faults      map[string]int // by kind
 	Heal        time.Duration  // from the end of the faults to a leader agreed by all
 	HealLeases  float64        // the same, in leases
 	HealSeed    uint64         // the seed of the slowest
+}
+
+// Injected is how many faults struck, of all kinds.
+func (s *Stats) Injected() int {
+	n := 0
+	for _, k := range s.Faults {
+		n += k
+	}
+	return n
 }
 
 // Add adds another run's.
@@ -73,6 +74,9 @@ func (s *Stats) Add(t Stats) {
 	s.Overtaken += t.Overtaken
 	s.Rosters += t.Rosters
 	s.Cut += t.Cut
+	s.Torn += t.Torn
+	s.Terms += t.Terms
+	s.Footprint = max(s.Footprint, t.Footprint)
 	for k, n := range t.Faults {
 		s.Faults[k] += n
 	}
@@ -100,5 +104,9 @@ func Run(o Options) Result {
 	w.run(o.Seed)
 	w.stats.Virtual = time.Duration(w.now)
 	w.stats.HealSeed = o.Seed
-	return Result{Stats: w.stats, Violation: w.violation}
+	for _, l := range w.logs {
+		w.stats.Terms += len(l.owners)
+	}
+	w.history.finish(w)
+	return Result{Stats: w.stats, Violation: w.violation, History: w.history}
 }

@@ -7,8 +7,6 @@ import (
 	"runtime"
 	"runtime/debug"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -30,50 +28,20 @@ func TestSimulation(t *testing.T) {
 			n /= 10
 		}
 	}
-	defer debug.SetGCPercent(debug.SetGCPercent(400)) // runs are short, and their garbage small
-	began := time.Now()
-	total, violations := playAll(n, *from)
-	took := time.Since(began)
-	t.Logf("seeds %d in %v, %.0f steps/s\n%s", n, took.Round(time.Millisecond), float64(total.Steps)/took.Seconds(), total)
-	for i, v := range violations {
+	p, v := Sweep(t.Context(), SweepOptions{From: *from, Seeds: uint64(n), Cores: runtime.GOMAXPROCS(0)})
+	t.Logf("seeds %d in %v, %.0f steps/s\n%s", p.Seeds, p.Elapsed.Round(time.Millisecond), p.Rate(), p.Stats)
+	if v != nil {
 		t.Error(v)
-		if i == 0 {
-			t.Log(strings.Join(Run(Options{Seed: v.Seed, Trace: *length}).Violation.Trace, "\n"))
+		if s := Shrink(t.Context(), Options{Seed: v.Seed}, 500, runtime.GOMAXPROCS(0)); s != nil {
+			o := s.Options
+			o.Record = true
+			t.Logf("shrunk to %d faults: %s\n%s", s.Faults, o.Command(), strings.Join(Run(o).History.Story(*length), "\n"))
 		}
+		return
 	}
-	if total.Leaderships < n {
-		t.Errorf("%d leaderships in %d seeds: the simulation hardly does anything", total.Leaderships, n)
+	if p.Leaderships < n {
+		t.Errorf("%d leaderships in %d seeds: the simulation hardly does anything", p.Leaderships, n)
 	}
-}
-
-// playAll plays n seeds on all processors.
-func playAll(n int, from uint64) (Stats, []*Violation) {
-	var (
-		next       atomic.Uint64
-		mu         sync.Mutex
-		wg         sync.WaitGroup
-		total      Stats
-		violations []*Violation
-	)
-	for range runtime.GOMAXPROCS(0) {
-		wg.Go(func() {
-			for {
-				i := next.Add(1) - 1
-				if i >= uint64(n) {
-					return
-				}
-				r := Run(Options{Seed: from + i})
-				mu.Lock()
-				total.Add(r.Stats)
-				if r.Violation != nil {
-					violations = append(violations, r.Violation)
-				}
-				mu.Unlock()
-			}
-		})
-	}
-	wg.Wait()
-	return total, violations
 }
 
 // TestSeed replays one seed.
@@ -119,8 +87,8 @@ func firstDifference(a, b string) string {
 // protocol does not stand: leases rest on the stated drift of clocks.
 func TestOverlapIsFoundWhenClocksStrayTooFar(t *testing.T) {
 	for s := uint64(1); s <= 300; s++ {
-		r := Run(Options{Seed: s, Drift: 300_000})
-		if r.Violation != nil && r.Violation.Rule == "G1" {
+		r := Run(Options{Seed: s, Drift: 300_000, Rule: "G1"})
+		if r.Violation != nil {
 			t.Logf("found in seed %d: %s", s, r.Violation.What)
 			return
 		}
@@ -128,10 +96,12 @@ func TestOverlapIsFoundWhenClocksStrayTooFar(t *testing.T) {
 	t.Error("no overlap in 300 seeds with clocks 30 % off: the checkers are blind")
 }
 
+// BenchmarkStep measures one core with three voters.
 func BenchmarkStep(b *testing.B) {
+	defer debug.SetGCPercent(debug.SetGCPercent(gcPercent)) // as Sweep does
 	steps, s := 0, uint64(1)
 	for b.Loop() {
-		steps += Run(Options{Seed: s}).Stats.Steps
+		steps += Run(Options{Seed: s, Voters: 3}).Stats.Steps
 		s++
 	}
 	b.ReportMetric(float64(steps)/b.Elapsed().Seconds(), "steps/s")

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"time"
 
@@ -21,6 +22,7 @@ const (
 
 // world is one run. It is single-threaded: everything happens in run.
 type world struct {
+	options Options
 	rng     *rand.Rand
 	now     int64 // true time
 	queue   queue
@@ -38,35 +40,95 @@ type world struct {
 	asked   election.RequestID
 	replied map[election.RequestID]bool
 
+	schedule  []strike
+	kept      []int // of the schedule: these strike
+	chaosEnd  time.Duration
+	former    map[election.PeerID]bool // identities whose disks are lost
+	inquiries map[election.RequestID]inquiry
+	stepping  *agent   // whose step is under way
+	polling   bool     // everybody is being looked at
+	history   *History // nil: nobody wants to know
+
 	violation *Violation
 }
 
 func newWorld(o Options) *world {
-	rng := rand.New(rand.NewPCG(o.Seed, 0x646f79656e))
+	w := &world{options: o, replied: map[election.RequestID]bool{}, inquiries: map[election.RequestID]inquiry{},
+		former: map[election.PeerID]bool{}, stats: Stats{Faults: map[string]int{}}}
+	w.plan = w.drawPlan()
+	w.rng = rand.New(rand.NewPCG(o.Seed, 0x63616f73+o.Shrunk.Variation<<32))
+	w.schedule = drawSchedule(&w.plan, o.Seed)
+	w.kept = w.shrinkSchedule(w.schedule)
+	w.trace = trace{ring: make([]record, o.Trace), live: o.Live}
+	for i, name := range append(slices.Clone(w.plan.elections), election.RosterElection) {
+		w.logs = append(w.logs, newContestLog(i, name))
+	}
+	for number := range w.plan.voters + w.plan.observers {
+		if !slices.Contains(o.Shrunk.Absent, number) {
+			w.agents = append(w.agents, w.newAgent(len(w.agents), number))
+		}
+	}
+	if len(w.agents) == 0 || len(w.firstVoters()) == 0 {
+		w.fail("options", "nobody is left to vote")
+		return w
+	}
+	w.wire()
+	w.ensureCandidates()
+	if o.Record {
+		w.history = newHistory(w)
+	}
+	return w
+}
+
+// drawPlan draws what the seed decides, and leaves out what the options say.
+func (w *world) drawPlan() plan {
+	o := &w.options
 	drift := o.Drift
 	if drift == 0 {
 		drift = statedDrift
 	}
-	w := &world{rng: rng, plan: drawPlan(rng, drift), replied: map[election.RequestID]bool{},
-		stats: Stats{Faults: map[string]int{}}}
-	w.trace = trace{ring: make([]record, o.Trace), live: o.Live}
-	n := w.plan.voters + w.plan.observers
-	for range len(w.plan.elections) + 1 {
-		w.logs = append(w.logs, newContestLog())
+	p := drawPlan(rand.New(rand.NewPCG(o.Seed, 0x646f79656e)), drift)
+	if o.Voters > 0 {
+		p.voters, p.observers = o.Voters, 0
 	}
+	if n := o.Shrunk.Elections; n > 0 {
+		p.elections = p.elections[:min(n, len(p.elections))]
+	}
+	for _, n := range o.Shrunk.Without {
+		switch n {
+		case Loss:
+			p.loss = 0
+		case Repetition:
+			p.repeat = 0
+		case Reordering:
+			p.reorder = 0
+		case LateTimers:
+			p.late = 0
+		case FormerWords:
+			p.stale = 0
+		}
+	}
+	return p
+}
+
+// wire lays the links between all agents. Each has its own draws, so that what
+// happens on one is the same whatever happens on others.
+func (w *world) wire() {
+	n := len(w.agents)
 	w.conns = make([][]*conn, n)
 	w.links = make([][]link, n)
-	for i := range n {
+	for i, a := range w.agents {
 		w.conns[i] = make([]*conn, n)
 		w.links[i] = make([]link, n)
 		for j := range i {
 			c := &conn{}
 			w.conns[i][j], w.conns[j][i] = c, c
 		}
-		w.agents = append(w.agents, w.newAgent(i))
+		for j, b := range w.agents {
+			name := uint64(a.number)<<8 + uint64(b.number) + w.options.Shrunk.Variation<<16
+			w.links[i][j].rng = rand.New(rand.NewPCG(w.options.Seed, 0x6c696e6b<<32+name))
+		}
 	}
-	w.ensureCandidates()
-	return w
 }
 
 // run plays the whole seed.
@@ -76,16 +138,24 @@ func (w *world) run(seed uint64) {
 			w.fail("panic", "%v\n%s", r, debug.Stack())
 		}
 		if w.violation != nil {
-			w.violation.Seed, w.violation.Trace = seed, w.trace.lines()
+			w.violation.Seed, w.violation.Trace, w.violation.Replay = seed, w.trace.lines(), w.options.Command()
 		}
 	}()
 	w.note(nil, "seed %d: %s", seed, w.plan)
 	for _, a := range w.agents {
-		w.after(around(w.rng, w.plan.timing.Heartbeat), func() { w.start(a) })
+		if !w.joins(a.number) {
+			w.after(around(a.rng, w.plan.timing.Heartbeat), func() { w.start(a) })
+		}
 	}
 	w.scheduleFaults()
-	w.until(int64(w.plan.calm + w.plan.chaos))
+	end := w.chaosEnd
+	if u := w.options.until; u > 0 && u < end {
+		w.until(int64(u))
+		return
+	}
+	w.until(int64(end))
 	w.healAll()
+	w.checkFootprints()
 }
 
 // until lets happen what happens before the true time t.
@@ -146,10 +216,11 @@ func (w *world) later(d time.Duration, run func()) {
 
 // note writes a line of the trace that is no step.
 func (w *world) note(a *agent, format string, args ...any) {
-	if !w.trace.wanted() {
+	if !w.trace.wanted() && w.history == nil {
 		return
 	}
 	r := record{at: w.now, agent: a, note: fmt.Sprintf(format, args...)}
+	w.noting(a, r.note)
 	if a != nil {
 		r.life = a.life
 	}
@@ -158,16 +229,14 @@ func (w *world) note(a *agent, format string, args ...any) {
 
 // fail ends the run: a rule was violated.
 func (w *world) fail(rule, format string, args ...any) {
-	if w.violation != nil {
+	if w.violation != nil || w.options.Rule != "" && rule != w.options.Rule && rule != "panic" {
 		return
 	}
-	w.violation = &Violation{Rule: rule, At: time.Duration(w.now), What: fmt.Sprintf(format, args...)}
+	w.violation = &Violation{Rule: rule, At: time.Duration(w.now), phase: w.phase, What: fmt.Sprintf(format, args...)}
 	first, _, _ := strings.Cut(w.violation.What, "\n")
 	w.note(nil, "VIOLATION of %s: %s", rule, first)
+	w.violating(rule, w.violation.What)
 }
-
-// chance is true with that probability.
-func (w *world) chance(p float64) bool { return p > 0 && w.rng.Float64() < p }
 
 // around draws an exponential duration of that mean.
 func (w *world) around(mean time.Duration) time.Duration { return around(w.rng, mean) }

@@ -1,0 +1,88 @@
+package serve_test
+
+import (
+	"context"
+	"io"
+	"net"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// What comes in is no HTTP, half of it, or too much of it: it is cut off, and
+// whoever asks properly is answered all the while.
+func TestGarbageOnTheSocketHarmsNobody(t *testing.T) {
+	a := stand(t)
+	dial := func() net.Conn {
+		t.Helper()
+		c, err := net.Dial("unix", a.path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { c.Close() })
+		_ = c.SetDeadline(time.Now().Add(patience))
+		return c
+	}
+	for name, said := range map[string]string{
+		"no HTTP":      "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n",
+		"zeros":        strings.Repeat("\x00", 64<<10),
+		"endless line": "GET /" + strings.Repeat("x", 64<<10),
+		"many headers": "GET /livez HTTP/1.1\r\nHost: d\r\n" + strings.Repeat("X-Header: value\r\n", 8<<10),
+		"two lengths":  "POST /v1/drain HTTP/1.1\r\nHost: d\r\nContent-Length: 4\r\nContent-Length: 5\r\n\r\n{}{}",
+		"bad chunks":   "POST /v1/drain HTTP/1.1\r\nHost: d\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
+		"no host":      "GET /livez HTTP/1.1\r\n\r\n",
+		"HTTP/2":       "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+	} {
+		c := dial()
+		_, _ = io.WriteString(c, said) // it may be cut off before it is through
+		answer, _ := io.ReadAll(c)     // ends when the other side has had enough
+		if len(answer) > 0 && !strings.HasPrefix(string(answer), "HTTP/1.1 4") && !strings.HasPrefix(string(answer), "HTTP/1.1 505") {
+			t.Errorf("%s was answered with %.80q", name, answer)
+		}
+	}
+	half := dial() // held open, and unfinished
+	if _, err := io.WriteString(half, "POST /v1/drain HTTP/1.1\r\nHost: d\r\nContent-Le"); err != nil {
+		t.Fatal(err)
+	}
+	for range 100 {
+		dial()
+	}
+	if status, text := a.do(t, "GET", "/livez", ""); status != 200 {
+		t.Errorf("meanwhile: %d %q", status, text)
+	}
+}
+
+// A request that never ends is cut off by the clock.
+func TestHalfARequestIsGivenUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server, listener := idle()
+		server.Socket(listener)
+		for said, want := range map[string]string{
+			"GET /livez HT": "",
+			"GET /livez HTTP/1.1\r\nHost: d\r\nX-Slow: ":                                     "",
+			"GET /any HTTP/1.1\r\nHost: d\r\nContent-Length: 5\r\n\r\n":                      "HTTP/1.1 400",
+			"POST /v1/drain HTTP/1.1\r\nHost: d\r\nContent-Length: 5\r\n\r\n{":               "HTTP/1.1 400",
+			"POST /v1/drain HTTP/1.1\r\nHost: d\r\nTransfer-Encoding: chunked\r\n\r\n1\r\n{": "HTTP/1.1 400",
+			"POST /v1/drain HTTP/1.1\r\nHost: d\r\nContent-Length: 99999\r\n\r\n":            "HTTP/1.1 413",
+			"POST /v1/drain HTTP/1.1\r\nHost: d\r\nContent-Length: 9999999\r\n\r\n":          "HTTP/1.1 413",
+		} {
+			c := listener.dial()
+			if _, err := io.WriteString(c, said); err != nil {
+				t.Fatal(err)
+			}
+			began := time.Now() // of the bubble's clock
+			answer, _ := io.ReadAll(c)
+			if took := time.Since(began); took > 10*time.Second {
+				t.Errorf("%q was waited for %s", said, took)
+			}
+			if !strings.HasPrefix(string(answer), want) {
+				t.Errorf("%q was answered with %q, want %s", said, answer, want)
+			}
+			c.Close()
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_ = server.Close(ctx)
+	})
+}

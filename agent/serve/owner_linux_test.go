@@ -1,0 +1,77 @@
+package serve
+
+import (
+	"context"
+	"net"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// A service manager or a container gives a process groups that stand in no
+// database; the kernel knows them.
+func TestTheKernelTellsTheGroupsOfThePeer(t *testing.T) {
+	l, err := Listen(filepath.Join(t.TempDir(), "s"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	want, err := os.Getgroups()
+	if err != nil {
+		t.Fatal(err)
+	}
+	connect := func() (int, error) {
+		fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+		if err != nil {
+			return -1, err
+		}
+		return fd, unix.Connect(fd, &unix.SockaddrUnix{Name: l.Addr().String()})
+	}
+	ask := connect
+	if os.Geteuid() == 0 {
+		want = nil
+		for g := range 100 { // more than fit at first
+			want = append(want, 70_000+g)
+		}
+		ask = func() (int, error) {
+			runtime.LockOSThread() // and never unlocked: the thread ends with its groups
+			if err := unix.Setgroups(want); err != nil {
+				return -1, err
+			}
+			return connect()
+		}
+	}
+	connected := make(chan error, 1)
+	fd := -1
+	go func() {
+		var err error
+		fd, err = ask()
+		connected <- err
+	}()
+	if err := <-connected; err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(fd)
+	c, err := l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	got, _ := withPeer(context.Background(), c).Value(peerKey{}).(peer)
+	var groups []int
+	for _, g := range got.groups {
+		groups = append(groups, int(g))
+	}
+	slices.Sort(groups)
+	slices.Sort(want)
+	if !got.allGroups || !slices.Equal(groups, want) {
+		t.Errorf("groups %v (all: %t), want %v", groups, got.allGroups, want)
+	}
+	if _, tcp := net.Pipe(); withPeer(context.Background(), tcp).Value(peerKey{}) != nil {
+		t.Error("a connection that is no socket has a peer")
+	}
+}

@@ -1,0 +1,46 @@
+package serve_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/doyen-election/doyen/membership"
+)
+
+func TestMembersAreToldInWholeMillisecondsAndWithWhatTheyAre(t *testing.T) {
+	a := stand(t)
+	view := &membership.View{}
+	for i, rtt := range []time.Duration{0, 1, 400 * time.Microsecond, time.Millisecond, time.Millisecond + 1, 12 * time.Millisecond} {
+		m := member(string(rune('a' + i)))
+		m.RTT = rtt
+		view.Members = append(view.Members, m)
+	}
+	view.Members[1].Candidacies[0].Priority = 0
+	p := *a.picture.Load()
+	p.View = view
+	a.picture.Store(&p)
+	_, text := a.do(t, "GET", "/v1/members", "")
+	var got struct {
+		Members []struct {
+			RTT json.Number `json:"rtt_ms"`
+		}
+	}
+	if err := json.Unmarshal([]byte(text), &got); err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(text, "invalid") {
+		t.Errorf("an address that is not known is told as one: %s", text)
+	}
+	if n := strings.Count(text, `"candidate":true`); n != len(view.Members)-1 {
+		t.Errorf("%d candidates; one of %d never leads: %s", n, len(view.Members), text)
+	}
+	var all []string
+	for _, m := range got.Members {
+		all = append(all, m.RTT.String())
+	}
+	if strings.Join(all, " ") != "0 1 1 1 2 12" {
+		t.Errorf("rtt_ms %v; want them rounded up, and 0 only for what was not measured", all)
+	}
+}

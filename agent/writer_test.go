@@ -1,0 +1,75 @@
+package agent
+
+import (
+	"errors"
+	"log/slog"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/doyen-election/doyen/election"
+	"github.com/doyen-election/doyen/membership"
+)
+
+// slowDisk ends each write when the test says how.
+type slowDisk struct{ outcome chan error }
+
+func (d slowDisk) Write(election.State) error { return <-d.outcome }
+
+func TestV4TheWriterAnswersOnceTheDiskHas(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		disk := slowDisk{make(chan error)}
+		w := newWriter(disk, func(time.Duration) {}, slog.New(slog.DiscardHandler))
+		go w.run(t.Context())
+		for i, outcome := range []error{nil, errors.New("full"), nil} {
+			write := uint64(i + 1)
+			w.requests <- election.Persist{Write: write}
+			synctest.Wait()
+			if len(w.results) != 0 {
+				t.Fatalf("write %d is answered %+v while it is under way", write, <-w.results)
+			}
+			disk.outcome <- outcome
+			var want election.Input = election.Persisted{Write: write}
+			if outcome != nil {
+				want = election.PersistFailed{Write: write}
+			}
+			if got := <-w.results; got != want {
+				t.Errorf("write %d, which ended with %v: %#v", write, outcome, got)
+			}
+		}
+	})
+}
+
+func TestV5EachStartIsAnotherBoot(t *testing.T) {
+	seen := map[election.BootID]bool{}
+	for range 100 {
+		b := newBoot()
+		if b == 0 || seen[b] {
+			t.Fatalf("boot ID %s is 0 or was drawn before", b)
+		}
+		seen[b] = true
+	}
+}
+
+func TestAgentsThatDisagreeOnWhatMattersAreRefused(t *testing.T) {
+	own := membership.Settings{Algorithm: "bully", Quorum: true, Heartbeat: 200 * time.Millisecond, Lease: 1200 * time.Millisecond}
+	a := &agent{cfg: Config{Name: "a", Algorithm: own.Algorithm, Quorum: own.Quorum, Heartbeat: own.Heartbeat, Lease: own.Lease}}
+	for name, edit := range map[string]func(*membership.Settings){
+		"algorithm": func(s *membership.Settings) { s.Algorithm = "ring" },
+		"quorum":    func(s *membership.Settings) { s.Quorum = false },
+		"lease":     func(s *membership.Settings) { s.Lease *= 2 },
+	} {
+		theirs := own
+		edit(&theirs)
+		if err := a.agree("b", theirs); err == nil {
+			t.Errorf("another %s is let in", name)
+		}
+	}
+	faster := own
+	faster.Heartbeat /= 2
+	for _, s := range []membership.Settings{own, faster} {
+		if err := a.agree("b", s); err != nil {
+			t.Errorf("refused: %v", err)
+		}
+	}
+}

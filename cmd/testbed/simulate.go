@@ -1,0 +1,81 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"runtime"
+	"time"
+
+	"github.com/urfave/cli/v2"
+	"golang.org/x/term"
+
+	"github.com/doyen-election/doyen/testbed/simulation"
+)
+
+func simulateCommand() *cli.Command {
+	return &cli.Command{
+		Name:  "simulate",
+		Usage: "look for two leaders, and other broken promises, in simulated worlds",
+		Description: "Each seed is a cluster in virtual time, under faults. It plays seeds until the first that breaks a promise,\n" +
+			"or until --for, --seeds or ctrl-c. What breaks one is shrunk to a short story and the command that replays it.\n" +
+			"Without a budget it plays for one minute.\n\n" +
+			"Exit codes: 0 no promise was broken, 1 one was, 64 usage.",
+		Flags: []cli.Flag{
+			&cli.Uint64Flag{Name: "seeds", Usage: "play this `NUMBER` of seeds"},
+			&cli.DurationFlag{Name: "for", Usage: "play for this `TIME`"},
+			&cli.Uint64Flag{Name: "from", Usage: "the first `SEED`", Value: 1},
+			&cli.Uint64Flag{Name: "seed", Usage: "play this `SEED` only"},
+			&cli.StringFlag{Name: "shrunk", Usage: "what to leave out of the seed's world, as a replay command says it in `WORDS`"},
+			&cli.StringFlag{Name: "html", Usage: "draw what breaks a promise, or the one seed, as a space-time diagram in this `FILE`"},
+			&cli.IntFlag{Name: "cores", Usage: "`NUMBER` of them to use", Value: runtime.GOMAXPROCS(0)},
+			&cli.IntFlag{Name: "voters", Usage: "`NUMBER` of them, 1 to 9, and no observers", DefaultText: "as the seed draws"},
+			&cli.Float64Flag{Name: "drift", Usage: "let clocks stray by this `PERCENT`; above 1 is more than the protocol allows for, and expected to break", DefaultText: "1"},
+			&cli.StringFlag{Name: "rule", Usage: "look for what breaks this `RULE` only, such as G1"},
+			&cli.IntFlag{Name: "tries", Usage: "`NUMBER` of worlds that shrinking may play; 0: do not shrink", Value: simulation.DefaultTries},
+		},
+		Action: simulate,
+	}
+}
+
+func simulate(c *cli.Context) error {
+	hint := "`testbed simulate --help` lists the flags"
+	shrunk, err := simulation.ParseShrunk(c.String("shrunk"))
+	drift := int64(math.Round(c.Float64("drift") * 10_000)) // parts per million
+	switch {
+	case err != nil:
+		return usage("copy it from the replay command", "--shrunk: %v", err)
+	case c.IsSet("shrunk") && !c.IsSet("seed"):
+		return usage("a replay command has both", "--shrunk: there is no --seed")
+	case c.Int("cores") < 1 || c.Int("cores") > 1024:
+		return usage(hint, "--cores: %d is not from 1 to 1024", c.Int("cores"))
+	case c.Int("voters") < 0 || c.Int("voters") > 9:
+		return usage(hint, "--voters: %d is not from 1 to 9", c.Int("voters"))
+	case drift < 0 || drift > 900_000:
+		return usage(hint, "--drift: %g is not from 0 to 90", c.Float64("drift"))
+	case c.Duration("for") < 0 || c.Int("tries") < 0:
+		return usage(hint, "--for and --tries: they can't be negative")
+	}
+	run := simulation.Campaign{
+		SweepOptions: simulation.SweepOptions{
+			Options: simulation.Options{Seed: c.Uint64("seed"), Drift: drift, Voters: c.Int("voters"), Shrunk: shrunk,
+				Rule: c.String("rule")},
+			From: c.Uint64("from"), Seeds: c.Uint64("seeds"), For: c.Duration("for"), Cores: c.Int("cores"),
+		},
+		Single: c.IsSet("seed"), HTML: c.String("html"), Tries: c.Int("tries"),
+		Out: c.App.Writer, Log: c.App.ErrWriter, Terminal: isTerminal(c.App.ErrWriter),
+	}
+	if run.Seeds == 0 && run.For == 0 {
+		run.For = time.Minute
+	}
+	if err := run.Run(c.Context); err != nil {
+		return fmt.Errorf("simulate: %w", err)
+	}
+	return nil
+}
+
+func isTerminal(w io.Writer) bool {
+	file, ok := w.(*os.File)
+	return ok && os.Getenv("TERM") != "dumb" && term.IsTerminal(int(file.Fd()))
+}

@@ -1,0 +1,226 @@
+package elector
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/doyen-election/doyen/election"
+	"github.com/doyen-election/doyen/quorum"
+)
+
+func TestR2AVoterBehindTakesTheRosterFromTheRequestAndThenJudgesIt(t *testing.T) {
+	s := newLone(t, trioState())
+	two := *s.disk.Roster
+	two.Version = election.Version{Driver: 3, Counter: 1}
+	s.hear("b", election.VoteRequest{Election: "default", Term: 1, Holder: election.Holder{Peer: "b", Boot: 1},
+		Lease: testTiming.Lease, Send: 1, Rank: election.Rank{Priority: 100, Peer: "b"}, Roster: two})
+	sent := s.take()
+	if g := sentTo[election.VoteGrant](sent, "b"); len(g) != 1 || g[0].Version != two.Version {
+		t.Fatalf("sent %+v, want one grant at version %v", sent, two.Version)
+	}
+	if s.disk.Roster.Version != two.Version {
+		t.Fatalf("roster %v is on disk, want %v", s.disk.Roster.Version, two.Version)
+	}
+	if acks := sentTo[election.RosterAccept](sent, "b"); len(acks) != 0 {
+		t.Fatal("acknowledged to a driver what none proposed")
+	}
+}
+
+// drive makes a the driver of the roster: it wins the roster election by the
+// grants of those peers, and its term is returned.
+func (s *solo) drive(by ...election.PeerID) election.Term {
+	s.t.Helper()
+	for range 1000 {
+		sent := s.take()
+		for _, id := range by {
+			for _, r := range sentTo[election.VoteRequest](sent, id) {
+				s.hear(id, grant(r))
+			}
+		}
+		if c := s.e.contests.get(election.RosterElection); c != nil && c.role == leader {
+			s.step(election.Tick{})
+			return c.term
+		}
+		s.pass(5 * time.Millisecond)
+	}
+	s.t.Fatal("a does not become the driver")
+	return 0
+}
+
+func (s *solo) accept(from election.PeerID, p election.RosterPropose, highest election.Term) {
+	s.hear(from, election.RosterAccept{Driver: p.Driver, Version: p.Roster.Version, Highest: highest})
+}
+
+// proposal returns the newest Roster Propose to that voter.
+func (s *solo) proposal(sent []delivery, to election.PeerID) election.RosterPropose {
+	s.t.Helper()
+	ps := sentTo[election.RosterPropose](sent, to)
+	if len(ps) == 0 {
+		s.t.Fatalf("no Roster Propose to %s among %+v", to, sent)
+	}
+	return ps[len(ps)-1]
+}
+
+// keep lets time pass while the peers renew what a leads, so that it drives on.
+func (s *solo) keep(d time.Duration, peers ...election.PeerID) (sent []delivery) {
+	for end := s.now.Add(d); s.now < end; {
+		s.pass(min(testTiming.Heartbeat/2, end.Sub(s.now)))
+		out := s.take()
+		sent = append(sent, out...)
+		for _, id := range peers {
+			for _, b := range sentTo[election.Heartbeat](out, id) {
+				s.hear(id, election.HeartbeatAck{Boot: soloSelf.Boot, Send: b.Send, Version: b.Version, Stamp: 1})
+			}
+		}
+	}
+	return append(sent, s.take()...)
+}
+
+// changing returns a that drives the change of {a, b, c} to {a, b, d}, and the
+// joint roster that it proposes.
+func changing(t *testing.T, floor election.Term) (*solo, election.RosterPropose) {
+	state := trioState()
+	state.Roster.Floor = floor
+	s := newLone(t, state)
+	s.connect("d", election.Report{})
+	s.take()
+	s.step(election.ChangeRoster{Add: voters("d"), Remove: []election.PeerID{"c"}, Request: 1})
+	driver := s.drive("b")
+	p := s.proposal(s.take(), "d")
+	if !p.Roster.Joint() || p.Driver != driver || p.Roster.Version != (election.Version{Driver: driver}) {
+		t.Fatalf("proposes %+v, want a joint roster of version {%d 0}", p, driver)
+	}
+	return s, p
+}
+
+func TestR4AJointRosterIsCommittedByBothHalves(t *testing.T) {
+	s, p := changing(t, 0)
+	s.accept("c", p, 1) // with a's own: a majority of a, b, c, and one of a, b, d
+	for _, s := range sentTo[election.RosterPropose](s.keep(2*testTiming.Lease, "b", "c", "d"), "b") {
+		if !s.Roster.Joint() {
+			t.Fatal("went on with the acceptance of one half")
+		}
+	}
+}
+
+func TestR4AnAcceptanceOfAnotherVersionOrDriverDoesNotCount(t *testing.T) {
+	s, p := changing(t, 0)
+	stale := p
+	stale.Roster.Version = election.Version{Counter: 1}
+	s.accept("b", stale, 1)
+	stale = p
+	stale.Driver--
+	s.accept("b", stale, 1)
+	for _, s := range sentTo[election.RosterPropose](s.keep(2*testTiming.Lease, "b", "c", "d"), "b") {
+		if !s.Roster.Joint() {
+			t.Fatal("went on with acceptances of something else")
+		}
+	}
+}
+
+func TestR4TheStableRosterComesAfterAllOldLeasesWithTheHighestTermsOfBothHalves(t *testing.T) {
+	for _, try := range []struct {
+		name               string
+		inherited, c, d, b election.Term
+		want               election.Term
+	}{
+		{"the old half knows the highest", 0, 40, 2, 3, 40},
+		{"the new half knows the highest", 0, 2, 41, 3, 41},
+		{"an inherited floor is the highest", 50, 2, 3, 4, 50},
+	} {
+		t.Run(try.name, func(t *testing.T) {
+			s, p := changing(t, try.inherited)
+			s.accept("c", p, try.c)
+			s.accept("d", p, try.d)
+			committed := s.now
+			s.accept("b", p, try.b)
+			wait := quorum.Outlast(testTiming.Lease, DefaultDrift)
+			for _, s := range sentTo[election.RosterPropose](s.keep(wait-time.Millisecond, "b", "c", "d"), "d") {
+				if !s.Roster.Joint() {
+					t.Fatalf("proposed stable before %s had passed", wait)
+				}
+			}
+			s.pass(committed.Add(wait).Sub(s.now))
+			stable := s.proposal(s.take(), "d").Roster
+			if stable.Joint() || stable.Version != (election.Version{Driver: p.Driver, Counter: 1}) || !slices.Equal(stable.Voters, voters("a", "b", "d")) {
+				t.Fatalf("proposes %+v, want a, b, d, stable", stable)
+			}
+			if stable.Floor < try.want {
+				t.Fatalf("floor %d, want %d", stable.Floor, try.want)
+			}
+		})
+	}
+}
+
+func TestR3AnInheritedJointRosterIsProposedAnewWaitedOutAndCollected(t *testing.T) {
+	joint := &election.Roster{Cluster: "x", Version: election.Version{Driver: 5}, Voters: voters("a", "b", "c"), Next: voters("a", "b", "d"), Floor: 4}
+	s := newLone(t, election.State{Roster: joint, Grants: map[election.Name]election.Grant{
+		election.RosterElection: {Term: 5, Holder: election.Holder{Peer: "c", Boot: 3}, Lease: testTiming.Lease}}})
+	driver := s.drive("b", "d")
+	p := s.proposal(s.take(), "c")
+	if !p.Roster.Joint() || driver <= 5 || p.Roster.Version != (election.Version{Driver: driver}) || !slices.Equal(p.Roster.Next, joint.Next) {
+		t.Fatalf("driver %d proposes %+v, want the joint roster as {%d 0}", driver, p.Roster, driver)
+	}
+	s.accept("b", p, 60)
+	s.accept("d", p, 9)
+	wait := quorum.Outlast(testTiming.Lease, DefaultDrift)
+	for _, s := range sentTo[election.RosterPropose](s.keep(wait-time.Millisecond, "b", "d"), "d") {
+		if !s.Roster.Joint() {
+			t.Fatal("an inherited joint roster was not waited out")
+		}
+	}
+	s.pass(time.Millisecond)
+	stable := s.proposal(s.take(), "d").Roster
+	if stable.Joint() || stable.Floor < 60 || !slices.Equal(stable.Voters, joint.Next) {
+		t.Fatalf("proposes %+v, want a, b, d with floor 60", stable)
+	}
+}
+
+func TestR7OneChangeAtATime(t *testing.T) {
+	s, p := changing(t, 0)
+	busy := func(when string) {
+		t.Helper()
+		s.replies = nil
+		s.step(election.ChangeRoster{Remove: []election.PeerID{"b"}, Request: 2})
+		if len(s.replies) != 1 || s.replies[0].Refusal == nil || s.replies[0].Refusal.Code != "busy" {
+			t.Fatalf("%s: %+v, want busy", when, s.replies)
+		}
+	}
+	busy("while its own change is proposed")
+	s.accept("b", p, 1)
+	s.accept("c", p, 1)
+	s.accept("d", p, 1)
+	busy("while it waits")
+
+	joint := *trioState().Roster
+	joint.Version, joint.Next = election.Version{Driver: 5}, voters("a", "b", "d")
+	s = newLone(t, election.State{Roster: &joint})
+	busy("while somebody else's change is under way")
+}
+
+func TestR7WhatCannotBeChangedIsRefusedAndSaysWhy(t *testing.T) {
+	for _, try := range []struct {
+		name   string
+		change election.ChangeRoster
+		code   string
+	}{
+		{"a stranger removed", election.ChangeRoster{Remove: []election.PeerID{"z"}}, "not_found"},
+		{"one removed twice", election.ChangeRoster{Remove: []election.PeerID{"b", "b"}}, "not_found"},
+		{"a voter added", election.ChangeRoster{Add: voters("b")}, "bad_request"},
+		{"one added twice", election.ChangeRoster{Add: voters("d", "d")}, "bad_request"},
+		{"a taken name", election.ChangeRoster{Add: []election.Voter{{Name: "b", Peer: "d"}}}, "bad_request"},
+		{"nobody", election.ChangeRoster{Add: []election.Voter{{}}}, "not_found"},
+		{"one who is not there", election.ChangeRoster{Add: voters("e")}, "not_found"},
+		{"all removed", election.ChangeRoster{Remove: []election.PeerID{"a", "b", "c"}}, "bad_request"},
+	} {
+		t.Run(try.name, func(t *testing.T) {
+			s := newLone(t, trioState())
+			s.connect("d", election.Report{})
+			s.step(try.change)
+			if len(s.replies) != 1 || s.replies[0].Refusal == nil || s.replies[0].Refusal.Code != try.code {
+				t.Fatalf("%+v, want %s", s.replies, try.code)
+			}
+		})
+	}
+}

@@ -1,0 +1,135 @@
+package exhaustive
+
+import (
+	"github.com/doyen-election/doyen/election"
+)
+
+// kind is what happens next.
+type kind uint8
+
+const (
+	// What happens of itself, in any order.
+	deliver   kind = iota // a message arrives
+	persisted             // a write ends well
+	wake                  // an agent that is due handles a Tick
+	stopped               // a program that was told to stop says that it has
+	pass                  // time passes until the next agent is due
+
+	// Misfortunes, of which a path has a few.
+	duplicate // a message arrives, and a copy stays under way
+	lose      // a message is lost
+	delay     // a message may outlast the passing of time from now on
+	slow      // a write may
+	crash     // a process dies; what it was writing is not on disk
+	tornCrash // a process dies; what it was writing is on disk
+	pause     // a process stands still, and what is sent to it waits
+	cut       // nothing sent to or from a host arrives any more
+	sleep     // a lease goes by in which nobody does anything
+	resign    // the leader is asked to step down (none, but as rare)
+
+	// What ends them, at any time.
+	restart // a crashed process starts again
+	resume  // a paused process goes on
+	heal    // a cut ends
+)
+
+func (k kind) misfortune() bool { return k >= duplicate && k <= resign }
+
+// action is one thing that can happen; which is the message or the agent.
+type action struct {
+	kind  kind
+	which uint8
+}
+
+// actions appends everything that can happen now.
+func (w *world) actions(bounds Bounds, to []action) []action {
+	unlucky := int(w.spent) < bounds.Misfortunes
+	still := true // all that should happen before time passes has
+	for i, f := range w.network {
+		if w.agents[f.to].paused {
+			continue
+		}
+		which := uint8(i)
+		to = append(to, action{deliver, which})
+		still = still && f.late
+		if !unlucky {
+			continue
+		}
+		if !f.late {
+			to = append(to, action{lose, which})
+		}
+		if f.ofAuthority() {
+			to = append(to, action{duplicate, which})
+			if !f.late {
+				to = append(to, action{delay, which})
+			}
+		}
+	}
+	for i := range w.agents {
+		to = w.agents[i].actions(uint8(i), unlucky, to)
+		still = still && !w.agents[i].busy()
+	}
+	if still && w.untilDue() > 0 {
+		to = append(to, action{kind: pass})
+	}
+	if unlucky {
+		to = append(to, action{kind: sleep})
+	}
+	return to
+}
+
+// busy reports whether the agent has something to do before time passes.
+func (a *agent) busy() bool {
+	return a.alive && !a.paused && (a.pending != nil && !a.slow || a.clock >= a.wake)
+}
+
+func (a *agent) actions(which uint8, unlucky bool, to []action) []action {
+	add := func(when bool, k kind) {
+		if when {
+			to = append(to, action{k, which})
+		}
+	}
+	running := a.alive && !a.paused
+	add(!a.alive, restart)
+	add(a.alive && a.paused, resume)
+	add(a.cut, heal)
+	add(running && a.pending != nil, persisted)
+	add(running && a.clock >= a.wake, wake)
+	add(running && a.owed != 0, stopped)
+	if unlucky {
+		add(running && a.pending != nil && !a.slow, slow)
+		add(a.alive, crash)
+		add(a.alive && a.pending != nil, tornCrash)
+		add(running, pause)
+		add(!a.cut, cut)
+		add(running && a.leading, resign)
+	}
+	return to
+}
+
+// untilDue is the true time until the first agent that runs is due, rounded up
+// to tens so that every clock moves by whole units; 0 if none ever is.
+func (w *world) untilDue() election.Instant {
+	var first election.Instant
+	for i := range w.agents {
+		a := &w.agents[i]
+		if !a.alive || a.paused || a.wake == election.Never || a.wake <= a.clock {
+			continue
+		}
+		if d := (a.wake - a.clock + a.rate - 1) / a.rate * 10; first == 0 || d < first {
+			first = d
+		}
+	}
+	return first
+}
+
+// ofAuthority reports whether the message is about votes and leases. Others
+// only begin and end rounds of selection: a late or repeated one does what
+// another one in time does.
+func (f flight) ofAuthority() bool {
+	switch f.message.(type) {
+	case election.VoteRequest, election.VoteGrant, election.VoteRefusal, election.Release, election.Heartbeat, election.HeartbeatAck:
+		return true
+	}
+	return false
+}

@@ -1,0 +1,279 @@
+package exhaustive
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+
+	"github.com/doyen-election/doyen/election"
+	"github.com/doyen-election/doyen/elector"
+)
+
+// mover carries actions out. Each worker has one.
+type mover struct {
+	options Options
+	cloner  *cloner
+	own     [size]bool // electors of the world being made that are its own already
+	hush    bool       // reports wait until both ends are connected
+}
+
+// apply returns the world after the action. The one before is left as it is.
+func (m *mover) apply(before *world, x action) *world {
+	w := *before
+	w.network = slices.Clone(before.network)
+	m.own = [size]bool{}
+	if x.kind.misfortune() {
+		w.spent++
+	}
+	i := int(x.which)
+	switch x.kind {
+	case deliver, duplicate, lose, delay:
+		m.handle(&w, x.kind, i)
+	case persisted, wake, stopped, resign:
+		m.input(&w, x.kind, i)
+	case crash, tornCrash:
+		m.crash(&w, i, x.kind == tornCrash)
+	case restart:
+		m.start(&w, i)
+	case pass:
+		w.pass(w.untilDue())
+	case sleep:
+		w.pass(election.Instant(timing.Lease))
+	case slow:
+		w.agents[i].slow = true
+		w.note("%s's disk is slow", peerOf(i))
+	case pause, resume:
+		w.agents[i].paused = x.kind == pause
+		w.note("%s is paused: %t", peerOf(i), x.kind == pause)
+	case cut, heal:
+		w.agents[i].cut = x.kind == cut
+		w.note("%s is cut off: %t", peerOf(i), x.kind == cut)
+	}
+	return &w
+}
+
+// handle does something to a message under way.
+func (m *mover) handle(w *world, k kind, i int) {
+	f := w.network[i]
+	switch k {
+	case delay:
+		w.network[i].late = true
+		w.note("may be late: %s", f)
+		return
+	case duplicate:
+		w.network[i].late = true
+		w.note("a copy stays under way of: %s", f)
+	default:
+		w.network = slices.Delete(w.network, i, i+1)
+	}
+	if k == lose {
+		w.note("lost: %s", f)
+		return
+	}
+	m.step(w, f.to, election.Received{From: peerOf(f.from), Message: f.message})
+}
+
+// input hands an agent what is due.
+func (m *mover) input(w *world, k kind, i int) {
+	a := &w.agents[i]
+	switch k {
+	case persisted:
+		write := a.pending.Write
+		w.written(i)
+		m.step(w, i, election.Persisted{Write: write})
+	case wake:
+		m.step(w, i, election.Tick{})
+	case resign:
+		m.step(w, i, election.Resign{Election: election.Default, Request: 1})
+	case stopped:
+		term := a.owed
+		a.owed = 0
+		a.acts = slices.DeleteFunc(slices.Clone(a.acts), func(x act) bool { return x.holder == w.holder(i) && x.term <= term })
+		m.step(w, i, election.Stopped{Election: election.Default, Term: term})
+	}
+}
+
+// pass lets true time pass.
+func (w *world) pass(d election.Instant) {
+	w.note("%v pass", timeOf(d))
+	for i := range w.agents {
+		a := &w.agents[i]
+		a.clock += d / 10 * a.rate
+		a.sweep()
+	}
+}
+
+// written puts the write under way on the disk.
+func (w *world) written(i int) {
+	a := &w.agents[i]
+	w.checkDisk(i, a.disk, &a.pending.State)
+	a.before, a.disk, a.pending, a.slow = a.disk, &a.pending.State, nil, false
+}
+
+// crash ends the process. Its program acts on until the last deadline it was
+// told, and its connections close.
+func (m *mover) crash(w *world, i int, landed bool) {
+	a := &w.agents[i]
+	w.note("%s crashes, its write under way: %t, on disk: %t", peerOf(i), a.pending != nil, landed)
+	if landed {
+		w.written(i)
+	}
+	if i == size-1 && m.options.broken == losesAcknowledgedWrite && a.before != nil {
+		a.disk = a.before
+	}
+	a.alive, a.elector, a.pending, a.leading, a.owed, a.wake = false, nil, nil, false, 0, 0
+	a.paused, a.slow = false, false
+	w.network = slices.DeleteFunc(w.network, func(f flight) bool { return f.to == i })
+	for j := range w.agents {
+		if w.agents[j].alive && !w.agents[i].cut && !w.agents[j].cut {
+			m.step(w, j, election.PeerLost{Peer: peerOf(i)})
+		}
+	}
+}
+
+// start begins a new life of the process, from what is on its disk, and
+// connects it with everybody alive.
+func (m *mover) start(w *world, i int) {
+	m.boot(w, i)
+	for j := range w.agents {
+		if j == i || !w.agents[j].alive {
+			continue
+		}
+		m.step(w, j, election.ViewChanged{View: w.view()})
+		m.connect(w, i, j)
+	}
+}
+
+func (m *mover) boot(w *world, i int) {
+	a := &w.agents[i]
+	a.boot = bootOf(i, int(a.boot-1)/size+1)
+	w.note("%s starts as %s", peerOf(i), w.holder(i))
+	e, err := newElector(i, w.holder(i), *a.disk, a.clock, m.options.Algorithm)
+	if err != nil {
+		w.fail("start", "%v", err)
+		return
+	}
+	a.alive, a.elector, a.wake = true, e, a.clock
+	m.own[i] = true
+	if i < size-1 {
+		m.step(w, i, election.Campaign{Election: election.Default, Priority: election.DefaultPriority})
+	}
+	m.step(w, i, election.ViewChanged{View: w.view()})
+}
+
+// connect tells both of their connection, and then what each reports.
+func (m *mover) connect(w *world, i, j int) {
+	m.hush = true
+	m.meet(w, i, j)
+	m.hush = false
+	m.tell(w, i)
+	m.tell(w, j)
+}
+
+func (m *mover) meet(w *world, i, j int) {
+	m.step(w, j, election.PeerConnected{Peer: peerOf(i), Boot: w.agents[i].boot})
+	m.step(w, i, election.PeerConnected{Peer: peerOf(j), Boot: w.agents[j].boot})
+}
+
+// step lets an agent handle one input, and carries out what it asks for in the
+// order of a real agent: withdraw, persist, send, announce.
+func (m *mover) step(w *world, i int, in election.Input) {
+	a := &w.agents[i]
+	if !a.alive || w.fault != nil {
+		return
+	}
+	if !m.own[i] {
+		a.elector, m.own[i] = m.cloner.elector(a.elector), true
+	}
+	out := a.elector.Step(a.clock, in)
+	w.note("%s [%v] %s%s", peerOf(i), timeOf(a.clock-epoch), describe(in), describeOutput(out))
+	for _, x := range out.Withdraw {
+		if x.Election == election.Default {
+			a.leading, a.owed = false, x.Term
+		}
+	}
+	if out.Persist != nil {
+		w.begin(i, out.Persist)
+	}
+	for _, s := range out.Send {
+		w.send(i, s, m.options.maxTerm())
+	}
+	a.wake = out.WakeAt
+	if a.wake <= a.clock {
+		w.fail("wake", "%s wants to be woken at %d, it is %d", peerOf(i), a.wake, a.clock)
+	}
+	for _, x := range out.Announce {
+		w.announced(i, x)
+	}
+	if a.leading {
+		w.poll(i)
+	}
+	if !m.hush {
+		m.tell(w, i)
+	}
+}
+
+// tell delivers at once what agent i reports, or asks to be reported: it is
+// sent on a connection just made, and says nothing that a voter does not also
+// say when it is asked for its vote.
+func (m *mover) tell(w *world, i int) {
+	for {
+		at := slices.IndexFunc(w.network, func(f flight) bool {
+			switch f.message.(type) {
+			case election.Report, election.Inquiry:
+				return f.from == i
+			}
+			return false
+		})
+		if at < 0 {
+			return
+		}
+		f := w.network[at]
+		w.network = slices.Delete(w.network, at, at+1)
+		m.step(w, f.to, election.Received{From: peerOf(i), Message: f.message})
+	}
+}
+
+func (w *world) begin(i int, p *election.Persist) {
+	if w.agents[i].pending != nil {
+		w.fail("one write", "%s begins a write while another is under way", peerOf(i))
+	}
+	w.agents[i].pending = p
+}
+
+// send puts a message under way, unless its way is cut or its receiver dead.
+func (w *world) send(i int, s election.Envelope, maxTerm election.Term) {
+	w.checkSend(i, s.Message)
+	if r, ok := s.Message.(election.VoteRequest); ok && r.Term > maxTerm {
+		w.beyond = true
+	}
+	to := w.index(s.To)
+	if w.agents[to].alive && !w.agents[i].cut && !w.agents[to].cut {
+		if w.agents[to].paused {
+			w.supersede(i, to, s.Message)
+		}
+		w.network = append(w.network, flight{from: i, to: to, message: s.Message})
+	}
+}
+
+// poll reads the leading agent's status, like its programs do.
+func (w *world) poll(i int) {
+	a := &w.agents[i]
+	for _, c := range a.elector.Status(a.clock).Contests {
+		if c.Election == election.Default && c.State == elector.Leading && c.Leader == w.holder(i) && a.clock < c.ValidUntil {
+			w.acts(i, act{holder: c.Leader, term: c.Term, until: c.ValidUntil})
+		}
+	}
+}
+
+func (f flight) String() string {
+	return fmt.Sprintf("%s -> %s %s", peerOf(f.from), peerOf(f.to), describe(f.message))
+}
+
+// supersede drops what waits for a paused agent when the same peer sends more
+// of the same kind, so that a pause does not gather messages without bound.
+func (w *world) supersede(from, to int, m election.Message) {
+	w.network = slices.DeleteFunc(w.network, func(f flight) bool {
+		return f.from == from && f.to == to && !f.late && reflect.TypeOf(f.message) == reflect.TypeOf(m)
+	})
+}

@@ -1,0 +1,32 @@
+// Package exhaustive explores a small world breadth first: three voters, two
+// candidates, one election, in every order in which the things that can happen
+// may happen, within stated bounds. The agents are the product's own electors,
+// stepped by elector.Elector.Step: there is no second model to keep in step.
+//
+// What happens of itself happens in any order: a message arrives, a write ends,
+// an agent that is due is woken, a program that was told to stop says that it
+// has, and when nothing of that is left, time passes until the next agent is
+// due. Besides, a path may hold a stated number of misfortunes: a message is
+// lost, arrives twice, or is late; a write is slow; a process crashes, with the
+// write under way on its disk or without, and starts again later as another
+// holder; a process is paused; a host is cut off; everybody sleeps for a lease;
+// the leader resigns. Bounding the misfortunes and not the length of a path
+// reaches the far states that a few of them cause (as delay-bounded scheduling
+// does: Emmi, Qadeer, Rakamarić, "Delay-Bounded Scheduling", POPL 2011). Clocks
+// run at the edges of the allowed drift, each at its own rate.
+//
+// It guarantees that every state it counts was reached by such a path and
+// passed the checks: at most one holder inside its lease in true time, its
+// programs included; each term above all before it; no grant before it is on
+// disk; no promise on disk taken back. A violation comes with its shortest
+// path. Up to the depth that the result names nothing within the bounds is left
+// out.
+//
+// It does not show what lies beyond the bounds, nor anything about liveness.
+// States are told apart by a 64-bit hash of what can matter to the future
+// (normal.go says what can't), so among ten million states two fall together
+// with a probability of about three in a million. What voters report to a peer
+// that connects is delivered at once. A clock's rate is fixed for a path, and
+// there is one retry delay an agent: other rates and delays are left to the
+// random simulation, and so are roster changes, failing writes and more agents.
+package exhaustive

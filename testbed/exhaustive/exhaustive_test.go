@@ -1,0 +1,172 @@
+package exhaustive
+
+import (
+	"flag"
+	"fmt"
+	"reflect"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/doyen-election/doyen/bully"
+	"github.com/doyen-election/doyen/election"
+	"github.com/doyen-election/doyen/elector"
+	"github.com/doyen-election/doyen/ring"
+)
+
+var (
+	states      = flag.Int("states", 0, "how many states each exploration visits; 0: as many as fit a short run")
+	misfortunes = flag.Int("misfortunes", -1, "how many misfortunes a path may hold; -1: 0, 1 and 2, apart")
+)
+
+func explore(t *testing.T, o Options) Result {
+	t.Helper()
+	defer debug.SetGCPercent(debug.SetGCPercent(400)) // worlds are made and dropped by the thousand
+	r, err := Explore(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%s: %s", o.Algorithm, r)
+	return r
+}
+
+// TestEveryInterleaving shows that no order of events within the bounds makes
+// two leaders, lets a term fall, or sends what is not on disk.
+func TestEveryInterleaving(t *testing.T) {
+	limits, most := []int{10_000, 12_000, 6_000}, []int{0, 1, 2}
+	if *misfortunes >= 0 {
+		most = []int{*misfortunes}
+	}
+	for _, a := range []elector.Algorithm{elector.Bully, elector.Ring} {
+		for _, n := range most {
+			limit := limits[min(n, len(limits)-1)]
+			if testing.Short() {
+				limit /= 10
+			}
+			if *states > 0 {
+				limit = *states
+			}
+			t.Run(fmt.Sprintf("%s, %d misfortunes", a, n), func(t *testing.T) {
+				r := explore(t, Options{Algorithm: a, States: limit, Bounds: Bounds{Terms: 3, Misfortunes: n}})
+				if v := r.Violation; v != nil {
+					t.Fatalf("%v\n%s", v, strings.Join(v.Path, "\n"))
+				}
+				if a == elector.Bully && n == 0 && limit >= 10_000 && r.Leaders == 0 {
+					t.Error("no second leader was seen: the exploration is too shallow to show anything")
+				}
+			})
+		}
+	}
+}
+
+// TestBrokenWorldsAreFoundOut shows that the search finds an overlap where there
+// is one, with the shortest way to it: when a disk loses what it acknowledged,
+// and so a voter its hold, and when clocks run outside the stated drift.
+func TestBrokenWorldsAreFoundOut(t *testing.T) {
+	tests := map[string]Options{
+		"a disk loses an acknowledged write": {broken: losesAcknowledgedWrite,
+			rates: clockRates[1:2], Bounds: Bounds{Terms: 3, Misfortunes: 1}},
+		"clocks stray too far": {rates: [][size]election.Instant{{5, 15, 15}}, Bounds: Bounds{Terms: 3}},
+	}
+	for name, o := range tests {
+		t.Run(name, func(t *testing.T) {
+			o.Algorithm, o.States, o.root = elector.Bully, 100_000, unheard
+			r := explore(t, o)
+			if r.Violation == nil || r.Violation.Rule != "one holder in its lease" {
+				t.Fatalf("found %v, want an overlap", r.Violation)
+			}
+			t.Logf("%v\n%s", r.Violation, strings.Join(r.Violation.Path, "\n"))
+		})
+	}
+}
+
+// TestEqualOptionsGiveEqualResults shows that an exploration replays, whatever
+// the processors do.
+func TestEqualOptionsGiveEqualResults(t *testing.T) {
+	o := Options{Algorithm: elector.Bully, States: 1_500, Bounds: Bounds{Terms: 3, Misfortunes: 1}}
+	a, b := explore(t, o), explore(t, o)
+	a.Took, b.Took = 0, 0
+	if !reflect.DeepEqual(a, b) {
+		t.Errorf("%+v\n%+v", a, b)
+	}
+}
+
+// TestStatesThatAreTakenForEqualBehaveAlike shows that what the encoding leaves
+// out does not matter: of two worlds with one hash, reached by different paths,
+// the same things can happen, and lead to the same hashes. It shows too that
+// making the next world leaves the one before as it was.
+func TestStatesThatAreTakenForEqualBehaveAlike(t *testing.T) {
+	for _, a := range []elector.Algorithm{elector.Bully, elector.Ring} {
+		o := Options{Algorithm: a, Bounds: Bounds{Terms: 3, Misfortunes: 2}}
+		m, e := &mover{options: o, cloner: newCloner()}, newEncoder()
+		roots, err := m.roots()
+		if err != nil {
+			t.Fatal(err)
+		}
+		met, queue := map[uint64][]uint64{}, []*world{}
+		for _, r := range roots {
+			queue = append(queue, r.world)
+		}
+		again := 0
+		for n := 0; n < 2_500; n++ {
+			w := queue[n]
+			h := e.hash(w)
+			var next []uint64
+			for _, x := range w.actions(o.Bounds, nil) {
+				s := m.apply(w, x)
+				next = append(next, e.hash(s))
+				queue = append(queue, s)
+			}
+			slices.Sort(next)
+			if e.hash(w) != h {
+				t.Fatalf("%s: a world changed when others were made from it", a)
+			}
+			if before, ok := met[h]; ok {
+				again++
+				if !slices.Equal(before, next) {
+					t.Fatalf("%s: two worlds with hash %x lead to different ones", a, h)
+				}
+			}
+			met[h] = next
+		}
+		t.Logf("%s: %d of 2500 worlds were met again, and behaved alike", a, again)
+		if again < 100 {
+			t.Errorf("%s: only %d worlds were met again", a, again)
+		}
+	}
+}
+
+// TestRulesNameFieldsThatExist shows that no rule about what matters is stale:
+// an unused one would not fail by itself.
+func TestRulesNameFieldsThatExist(t *testing.T) {
+	known := map[string]bool{}
+	for _, typ := range []reflect.Type{reflect.TypeFor[elector.Elector](), reflect.TypeFor[bully.Bully](),
+		reflect.TypeFor[ring.Ring](), reflect.TypeFor[election.Report]()} {
+		collect(typ, known, map[reflect.Type]bool{})
+	}
+	for rule := range fieldRules() {
+		if !known[rule] {
+			t.Errorf("there is no field %s", rule)
+		}
+	}
+}
+
+func collect(t reflect.Type, fields map[string]bool, seen map[reflect.Type]bool) {
+	if seen[t] {
+		return
+	}
+	seen[t] = true
+	switch t.Kind() {
+	case reflect.Pointer, reflect.Slice:
+		collect(t.Elem(), fields, seen)
+	case reflect.Map:
+		collect(t.Elem(), fields, seen)
+	case reflect.Struct:
+		for i := range t.NumField() {
+			fields[t.String()+"."+t.Field(i).Name] = true
+			collect(t.Field(i).Type, fields, seen)
+		}
+	default:
+	}
+}

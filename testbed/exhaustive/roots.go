@@ -1,0 +1,128 @@
+package exhaustive
+
+import (
+	"fmt"
+
+	"github.com/doyen-election/doyen/election"
+)
+
+// root is a world to explore from, and how it came about.
+type root struct {
+	name string
+	*world
+}
+
+// clockRates are the rates explored. Constant rates at opposite edges are the
+// worst the drift allows: leases end late and promises early.
+var clockRates = [][size]election.Instant{
+	{rates.exact, rates.exact, rates.exact},
+	{rates.slow, rates.fast, rates.fast},
+	{rates.fast, rates.slow, rates.slow},
+}
+
+// unheard is the root nearest to a second leader.
+const unheard = "a leads by c's vote and is cut off, b has heard nothing"
+
+// roots returns the worlds to explore from, each with each of the clock rates.
+// Their paths are played, one message after the other, from a start with empty
+// disks; only the roster is there.
+func (m *mover) roots() ([]root, error) {
+	var all []root
+	assigned := clockRates
+	if m.options.rates != nil {
+		assigned = m.options.rates
+	}
+	for _, r := range assigned {
+		for _, make := range []struct {
+			name string
+			play func(*world) *world
+		}{
+			{"nobody has voted", m.toContest},
+			{"all follow a", m.toLeader},
+			{unheard, m.toUnheard},
+		} {
+			if m.options.root != "" && m.options.root != make.name {
+				continue
+			}
+			w, err := m.fresh(r)
+			if err != nil {
+				return nil, err
+			}
+			name := fmt.Sprintf("%s; clock rates %v", make.name, r)
+			if w = make.play(w); w.fault != nil {
+				return nil, fmt.Errorf("play root %q: %w", name, w.fault)
+			}
+			w.spent = 0
+			all = append(all, root{name: name, world: w})
+		}
+	}
+	return all, nil
+}
+
+func (m *mover) fresh(r [size]election.Instant) (*world, error) {
+	w := &world{}
+	for i := range w.agents {
+		w.agents[i] = agent{clock: epoch, rate: r[i], disk: firstState(i), boot: bootOf(i, 0)}
+	}
+	m.hush = true
+	for i := range w.agents {
+		m.boot(w, i)
+	}
+	for i := range w.agents {
+		m.step(w, i, election.ViewChanged{View: w.view()})
+		for j := range i {
+			m.meet(w, i, j)
+		}
+	}
+	m.hush = false
+	for i := range w.agents {
+		m.tell(w, i)
+	}
+	if w.fault != nil {
+		return nil, fmt.Errorf("start the agents: %w", w.fault)
+	}
+	return w, nil
+}
+
+// toContest is the start itself: the agents have reported to each other.
+func (m *mover) toContest(w *world) *world { return w }
+
+// toLeader goes on until a leads and nothing is under way.
+func (m *mover) toLeader(w *world) *world {
+	w = m.quiet(w, func(flight) bool { return false })
+	if !w.agents[0].leading {
+		w.fail("root", "a does not lead")
+	}
+	return w
+}
+
+// toUnheard goes on likewise, but what b is told of votes and leases is lost,
+// and in the end a is cut off.
+func (m *mover) toUnheard(w *world) *world {
+	w = m.quiet(w, func(f flight) bool { return f.to == 1 && f.ofAuthority() })
+	if !w.agents[0].leading {
+		w.fail("root", "a does not lead")
+	}
+	w.agents[0].cut = true
+	return w
+}
+
+// quiet delivers and writes until nothing is under way. What lost names is lost.
+func (m *mover) quiet(w *world, lost func(flight) bool) *world {
+	for {
+		busy := false
+		for i := range w.agents {
+			if w.agents[i].alive && w.agents[i].pending != nil {
+				w, busy = m.apply(w, action{kind: persisted, which: uint8(i)}), true
+			}
+		}
+		switch {
+		case len(w.network) > 0 && lost(w.network[0]):
+			w.network = w.network[1:]
+		case len(w.network) > 0:
+			w = m.apply(w, action{kind: deliver})
+		case !busy:
+			return w
+		}
+	}
+}

@@ -1,0 +1,207 @@
+package exhaustive
+
+import (
+	"cmp"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/doyen-election/doyen/election"
+	"github.com/doyen-election/doyen/elector"
+)
+
+// size is how many agents there are. All are voters; all but the last are
+// candidates.
+const size = 3
+
+// drift is the widest the elector accepts, so that the margins it costs are
+// visible among the few instants that are explored.
+const drift = 0.1
+
+// rates are how much a clock moves in ten units of true time: exact, or at an
+// edge of the drift.
+var rates = struct{ slow, exact, fast election.Instant }{9, 10, 11}
+
+// timing has as few heartbeats in a lease as the elector accepts, so that a
+// lease ends after few steps.
+var timing = elector.Timing{Heartbeat: 390 * time.Millisecond, Lease: 1200 * time.Millisecond}
+
+// agent is one host with its clock, its disk, its program, and its process, if
+// that is alive.
+type agent struct {
+	alive   bool
+	boot    election.BootID
+	elector *elector.Elector // shared between worlds until stepped
+	clock   election.Instant
+	rate    election.Instant // clock units in ten of true time
+	paused  bool
+	cut     bool
+	slow    bool // the write under way may outlast the passing of time
+	wake    election.Instant
+
+	disk    *election.State   // never changed in place
+	before  *election.State   // what was on the disk before the last write
+	pending *election.Persist // the write under way
+
+	leading bool          // announced, and not withdrawn
+	owed    election.Term // withdrawn in this term, and no receipt given yet; 0: none
+	acts    []act         // by programs of this host, past ones removed
+}
+
+// act is a program that acts as the leader until its deadline on the host's
+// clock, whether its agent lives or not.
+type act struct {
+	holder election.Holder
+	term   election.Term
+	until  election.Instant
+}
+
+// flight is a message under way.
+type flight struct {
+	from, to int
+	late     bool // it may outlast the passing of time
+	message  election.Message
+}
+
+// world is one state. Worlds share what does not change.
+type world struct {
+	agents  [size]agent
+	network []flight
+	spent   uint8 // misfortunes
+	last    election.Term
+	leader  election.Holder // of term last
+	beyond  bool            // a term above the bound was asked for
+
+	fault *Violation
+	log   *[]string // of what happens, if somebody wants to read it
+}
+
+// Bounds are what a path may hold. Whatever happens of itself may happen in any
+// order; misfortunes are what doc.go calls so.
+type Bounds struct {
+	Terms       int // asked for
+	Misfortunes int
+}
+
+func (b Bounds) String() string {
+	return fmt.Sprintf("terms up to %d, at most %d misfortunes a path", b.Terms, b.Misfortunes)
+}
+
+func peerOf(i int) election.PeerID { return election.PeerID(rune('a' + i)) }
+
+func (w *world) index(id election.PeerID) int {
+	if len(id) == 1 {
+		return int(id[0] - 'a')
+	}
+	return 0
+}
+
+// bootOf numbers boots so that each belongs to one agent.
+func bootOf(agent, life int) election.BootID { return election.BootID(life*size + agent + 1) }
+
+func agentOf(b election.BootID) int { return int(b-1) % size }
+
+func (w *world) holder(i int) election.Holder {
+	return election.Holder{Peer: peerOf(i), Boot: w.agents[i].boot}
+}
+
+// steady is a random source that always gives the same number, so that retries
+// wait a fixed part of their jitter, another one at each agent.
+type steady uint64
+
+func (s steady) Uint64() uint64 { return uint64(s) }
+
+func newElector(i int, h election.Holder, s election.State, now election.Instant, a elector.Algorithm) (*elector.Elector, error) {
+	part := steady(uint64(1+6*i)<<60 | 0x123456789)
+	return elector.New(elector.Config{Self: h, Name: string(h.Peer), JoinedAt: int64(h.Boot), Quorum: true,
+		Algorithm: a, Timing: timing, Drift: drift, FixedDeadline: 2 * timing.Heartbeat},
+		s, now, rand.New(part))
+}
+
+// view is what gossip tells everybody.
+func (w *world) view() election.View {
+	var v election.View
+	for i := range w.agents {
+		m := election.Member{Peer: peerOf(i), Boot: w.agents[i].boot, Name: string(peerOf(i)), JoinedAt: int64(w.agents[i].boot)}
+		if i < size-1 {
+			m.Candidacies = []election.Candidacy{{Election: election.Default, Priority: election.DefaultPriority}}
+		}
+		v.Members = append(v.Members, m)
+	}
+	return v
+}
+
+func firstState(i int) *election.State {
+	r := &election.Roster{Cluster: "x", Version: election.Version{Counter: 1}}
+	for j := range size {
+		r.Voters = append(r.Voters, election.Voter{Name: string(peerOf(j)), Peer: peerOf(j)})
+	}
+	return &election.State{Peer: peerOf(i), Roster: r, Grants: map[election.Name]election.Grant{}}
+}
+
+// encodeWorld appends everything that can matter.
+func (e *encoder) encodeWorld(w *world) {
+	e.world = w
+	for i := range w.agents {
+		e.encodeAgent(i, &w.agents[i])
+	}
+	outer := e.buf
+	var flights [][]byte
+	for _, f := range w.network {
+		e.buf = e.borrow()
+		e.from, e.to, e.owner = f.from, f.to, f.from
+		e.buf = append(e.buf, byte(f.from), byte(f.to))
+		e.truth(f.late)
+		e.message(f.message)
+		flights = append(flights, e.buf)
+	}
+	e.buf = outer
+	e.sorted(flights)
+	for _, n := range []int{int(w.spent), int(w.last), int(w.leader.Boot)} {
+		e.number(uint64(n))
+	}
+}
+
+func (e *encoder) encodeAgent(i int, a *agent) {
+	e.owner, e.from = i, i
+	for _, b := range []bool{a.alive, a.paused, a.cut, a.slow} {
+		e.truth(b)
+	}
+	e.number(uint64(a.boot))
+	e.number(uint64(a.rate))
+	e.state(a.disk)
+	e.truth(a.pending != nil)
+	if a.pending != nil {
+		e.state(&a.pending.State)
+	}
+	e.number(uint64(a.owed))
+	e.truth(a.leading)
+	for _, x := range a.acts {
+		e.number(uint64(x.holder.Boot))
+		e.number(uint64(x.term))
+		e.signed(int64(x.until - a.clock))
+	}
+	if a.alive {
+		e.signed(int64(max(0, a.wake-a.clock)))
+		e.durable = durableOf(a.elector)
+		e.elector(a.elector)
+	}
+}
+
+func (e *encoder) state(s *election.State) {
+	for _, name := range s.Elections() {
+		g := s.Grants[name]
+		e.text(string(name))
+		e.number(uint64(g.Term))
+		e.holder(g.Holder)
+		e.truth(g.Released)
+	}
+	e.number(0)
+}
+
+// sweep removes past acts, and sorts the others.
+func (a *agent) sweep() {
+	a.acts = slices.DeleteFunc(slices.Clone(a.acts), func(x act) bool { return x.until <= a.clock })
+	slices.SortFunc(a.acts, func(x, y act) int { return cmp.Compare(x.holder.Boot, y.holder.Boot) })
+}

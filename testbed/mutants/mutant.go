@@ -1,0 +1,154 @@
+package mutants
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"strings"
+
+	"github.com/rogpeppe/go-internal/txtar"
+)
+
+// Mutant is one known-bad change.
+type Mutant struct {
+	Name   string
+	Rule   string // or guarantee that it breaks, as docs/guarantees.md has it
+	Breaks string // in words
+	Where  string // the package whose tests should notice it, such as "quorum"
+	Edits  []Edit
+}
+
+// Edit replaces whole lines of one file.
+type Edit struct {
+	File     string // slash-separated, relative to the module
+	Old, New string // whole lines; Old occurs exactly once
+}
+
+const extension = ".txtar"
+
+// Read returns the mutants of a directory, sorted by name.
+func Read(dir fs.FS) ([]Mutant, error) {
+	names, err := fs.Glob(dir, "*"+extension)
+	if err != nil {
+		return nil, fmt.Errorf("list mutants: %w", err)
+	}
+	if len(names) == 0 {
+		return nil, errors.New("list mutants: there are none")
+	}
+	var all []Mutant
+	for _, name := range names { // sorted by Glob
+		data, err := fs.ReadFile(dir, name)
+		if err != nil {
+			return nil, fmt.Errorf("read mutant: %w", err)
+		}
+		m, err := parse(strings.TrimSuffix(name, extension), data)
+		if err != nil {
+			return nil, fmt.Errorf("read mutant %s: %w", name, err)
+		}
+		all = append(all, m)
+	}
+	return all, nil
+}
+
+// parse reads a head of "key: value" lines, and the edits of each file.
+func parse(name string, data []byte) (Mutant, error) {
+	m := Mutant{Name: name}
+	archive := txtar.Parse(data)
+	for line := range strings.Lines(string(archive.Comment)) {
+		if strings.TrimSpace(line) == "" {
+			continue
+		}
+		key, value, found := strings.Cut(line, ":")
+		value = strings.TrimSpace(value)
+		switch {
+		case found && key == "rule":
+			m.Rule = value
+		case found && key == "breaks":
+			m.Breaks = value
+		case found && key == "where":
+			m.Where = value
+		default:
+			return m, fmt.Errorf("%q in its head says neither rule, breaks nor where", strings.TrimSpace(line))
+		}
+	}
+	if m.Rule == "" || m.Breaks == "" || m.Where == "" {
+		return m, errors.New("its head must say rule, breaks and where, each with a colon behind it")
+	}
+	for _, f := range archive.Files {
+		edits, err := parseEdits(f.Name, string(f.Data))
+		if err != nil {
+			return m, err
+		}
+		m.Edits = append(m.Edits, edits...)
+	}
+	if len(m.Edits) == 0 {
+		return m, errors.New("it changes nothing")
+	}
+	return m, nil
+}
+
+// parseEdits reads the lines of one file's edits, which a line @@ separates.
+func parseEdits(file, text string) ([]Edit, error) {
+	var edits []Edit
+	e := Edit{File: path.Clean(file)}
+	end := func() error {
+		switch {
+		case e.Old == e.New:
+			return fmt.Errorf("an edit of %s changes nothing", e.File)
+		case e.Old == "":
+			return fmt.Errorf("an edit of %s says nowhere where", e.File)
+		}
+		edits = append(edits, e)
+		e = Edit{File: e.File}
+		return nil
+	}
+	for line := range strings.Lines(text) {
+		if line == "@@\n" {
+			if err := end(); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		if line == "\n" {
+			line = " \n" // an empty line to find the place by
+		}
+		switch mark, rest := line[0], line[1:]; mark {
+		case '-':
+			e.Old += rest
+		case '+':
+			e.New += rest
+		case ' ':
+			e.Old += rest
+			e.New += rest
+		default:
+			return nil, fmt.Errorf("a line of an edit of %s begins with neither -, + nor a space: %q", e.File, line)
+		}
+	}
+	return edits, end()
+}
+
+// Apply returns the changed content of each file, by its slash-separated name.
+// An edit whose lines are not there, or are there more than once, is an error.
+func (m Mutant) Apply(tree fs.FS) (map[string][]byte, error) {
+	changed := map[string]string{}
+	for _, e := range m.Edits {
+		text, ok := changed[e.File]
+		if !ok {
+			data, err := fs.ReadFile(tree, e.File)
+			if err != nil {
+				return nil, fmt.Errorf("apply %s: %w", m.Name, err)
+			}
+			text = "\n" + string(data) // so that whole lines are found
+		}
+		if n := strings.Count(text, "\n"+e.Old); n != 1 {
+			return nil, fmt.Errorf("apply %s: %s has these lines %d times, not once:\n%s", m.Name, e.File, n, e.Old)
+		}
+		changed[e.File] = strings.Replace(text, "\n"+e.Old, "\n"+e.New, 1)
+	}
+	files := make(map[string][]byte, len(changed))
+	for name, text := range changed {
+		files[name] = []byte(text[1:])
+	}
+	return files, nil
+}

@@ -1,0 +1,206 @@
+package mutants
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Folder is where the mutants are, below the module's.
+const Folder = "testbed/mutants/testdata"
+
+const (
+	// DefaultSeeds is how many worlds the simulation plays for a mutant that
+	// everything before it let pass.
+	DefaultSeeds = 250
+	// DefaultLimit is for how long one package's tests may run.
+	DefaultLimit = time.Minute
+)
+
+// Options say what to run.
+type Options struct {
+	Names    []string // of the mutants; none: all
+	Only     string   // the one package whose tests are run, to see what it finds by itself; empty: all
+	Jobs     int      // how many at once; 0: one a processor
+	Seeds    int
+	Limit    time.Duration
+	Progress io.Writer // a line for each mutant as it ends
+}
+
+// Check returns what is wrong with the options, by the flags of the command
+// line.
+func (o Options) Check() error {
+	switch {
+	case o.Jobs < 0:
+		return fmt.Errorf("--jobs: %d is below 0", o.Jobs)
+	case o.Seeds < 1:
+		return fmt.Errorf("--seeds: %d is below 1", o.Seeds)
+	case o.Only != "" && !slices.ContainsFunc(stages(1), func(s stage) bool { return s.pkg == o.Only }):
+		return fmt.Errorf("--only: the suite has no package %q", o.Only)
+	case o.Limit < time.Second:
+		return fmt.Errorf("--timeout: %v is below a second", o.Limit)
+	}
+	return nil
+}
+
+// Report is what became of all mutants, in the order of their names.
+type Report struct {
+	Outcomes []Outcome
+	Took     time.Duration
+}
+
+// Run makes each change and runs the suite on it. It needs the go command and
+// a working directory inside the source tree. The error is about the running;
+// mutants that nobody noticed are in the report.
+func Run(ctx context.Context, o Options) (Report, error) {
+	began := time.Now()
+	mod, err := findModule(ctx)
+	if err != nil {
+		return Report{}, err
+	}
+	all, err := Read(os.DirFS(filepath.Join(mod.root, filepath.FromSlash(Folder))))
+	if err != nil {
+		return Report{}, err
+	}
+	if all, err = choose(all, o.Names); err != nil {
+		return Report{}, err
+	}
+	suite := stages(o.Seeds)
+	if err := mod.resolve(ctx, suite); err != nil {
+		return Report{}, err
+	}
+	suite = slices.DeleteFunc(suite, func(s stage) bool {
+		return o.Only != "" && s.pkg != o.Only || !slices.ContainsFunc(all, s.sees)
+	})
+	fmt.Fprintf(o.Progress, "the suite without any change: %d packages\n", len(suite))
+	if err := mod.baseline(ctx, suite); err != nil {
+		return Report{}, err
+	}
+	outcomes, err := tryAll(ctx, trial{module: mod, suite: suite, limit: o.Limit}, all, o)
+	return Report{Outcomes: outcomes, Took: time.Since(began)}, errors.Join(err, ctx.Err())
+}
+
+// UnknownError says that no mutant has that name.
+type UnknownError struct{ Name string }
+
+func (e *UnknownError) Error() string { return fmt.Sprintf("no mutant is called %q", e.Name) }
+
+// choose returns the mutants of those names, all if there are none.
+func choose(all []Mutant, names []string) ([]Mutant, error) {
+	if len(names) == 0 {
+		return all, nil
+	}
+	var chosen []Mutant
+	for _, name := range names {
+		i := slices.IndexFunc(all, func(m Mutant) bool { return m.Name == name })
+		if i < 0 {
+			return nil, &UnknownError{Name: name}
+		}
+		chosen = append(chosen, all[i])
+	}
+	return chosen, nil
+}
+
+// tryAll runs the mutants, several at once, each in its own scratch folder.
+func tryAll(ctx context.Context, t trial, all []Mutant, o Options) ([]Outcome, error) {
+	scratch, err := os.MkdirTemp("", "mutants-")
+	if err != nil {
+		return nil, fmt.Errorf("make scratch folder: %w", err)
+	}
+	defer os.RemoveAll(scratch)
+	if o.Jobs <= 0 {
+		o.Jobs = runtime.GOMAXPROCS(0)
+	}
+	outcomes := make([]Outcome, len(all))
+	next := make(chan int)
+	var (
+		wg sync.WaitGroup
+		mu sync.Mutex // of Progress and errs
+	)
+	var errs error
+	for range min(o.Jobs, len(all)) {
+		wg.Go(func() {
+			for i := range next {
+				own := t
+				own.scratch = filepath.Join(scratch, all[i].Name)
+				err := os.Mkdir(own.scratch, 0o755)
+				outcomes[i] = own.run(ctx, all[i])
+				mu.Lock()
+				errs = errors.Join(errs, err)
+				fmt.Fprintln(o.Progress, outcomes[i].line())
+				mu.Unlock()
+			}
+		})
+	}
+	for i := range all {
+		next <- i
+	}
+	close(next)
+	wg.Wait()
+	return outcomes, errs
+}
+
+func (o Outcome) line() string {
+	return fmt.Sprintf("%-45s %s", o.Mutant.Name, strings.TrimSpace(fmt.Sprintf("%s %s (%.1fs)", o.Verdict, o.by(), o.Took.Seconds())))
+}
+
+// by says which test noticed the mutant.
+func (o Outcome) by() string {
+	if !o.Noticed() {
+		return ""
+	}
+	by := strings.TrimSpace(o.Package + " " + o.Test)
+	if o.Verdict == TimedOut {
+		by += " (hung)"
+	}
+	return by
+}
+
+// Missed returns the mutants that no test noticed, or could be asked about.
+func (r Report) Missed() []Outcome {
+	return slices.DeleteFunc(slices.Clone(r.Outcomes), Outcome.Noticed)
+}
+
+// Table returns the report in Markdown.
+func (r Report) Table() string {
+	rows := [][4]string{{"mutant", "rule", "caught by", "after"}}
+	for _, o := range r.Outcomes {
+		by := o.by()
+		if !o.Noticed() {
+			by = string(o.Verdict)
+		} else if o.Late() {
+			by += ", not in " + o.Mutant.Where
+		}
+		rows = append(rows, [4]string{o.Mutant.Name + ": " + o.Mutant.Breaks, o.Mutant.Rule, by, fmt.Sprintf("%.1f s", o.Took.Seconds())})
+	}
+	var width [4]int
+	for _, row := range rows {
+		for i, cell := range row {
+			width[i] = max(width[i], len(cell))
+		}
+	}
+	var b strings.Builder
+	for n, row := range rows {
+		for i, cell := range row {
+			fmt.Fprintf(&b, "| %-*s ", width[i], cell)
+		}
+		b.WriteString("|\n")
+		if n == 0 {
+			for i := range row {
+				b.WriteString("|" + strings.Repeat("-", width[i]+2))
+			}
+			b.WriteString("|\n")
+		}
+	}
+	noticed := len(r.Outcomes) - len(r.Missed())
+	fmt.Fprintf(&b, "\n%d mutants, %d caught, in %v\n", len(r.Outcomes), noticed, r.Took.Round(time.Second))
+	return b.String()
+}

@@ -1,0 +1,122 @@
+package mutants
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// stage is one package's tests.
+type stage struct {
+	pkg   string          // relative to the module
+	run   string          // which of its tests; empty: all
+	args  []string        // of the test binary
+	uses  map[string]bool // packages of the module, relative, its tests depend on
+	rapid bool            // its tests use rapid, which writes what fails into the tree and shrinks it for long unless told not to
+}
+
+// stages lists the packages whose tests are run, the cheapest first and the
+// simulation last.
+func stages(seeds int) []stage {
+	return []stage{
+		{pkg: "failuredetector"}, {pkg: "bully"}, {pkg: "ring"}, {pkg: "quorum"}, {pkg: "elector"}, {pkg: "codec"},
+		{pkg: "agent/store"}, {pkg: "agent/hook"}, {pkg: "agent/watch"}, {pkg: "agent/serve"}, {pkg: "agent"}, {pkg: "client"},
+		{pkg: "transport"}, {pkg: "membership"},
+		{pkg: "testbed/simulation", run: "^TestSimulation$", args: []string{"-seeds", strconv.Itoa(seeds)}},
+	}
+}
+
+// module is the source tree.
+type module struct {
+	root string // its folder
+	path string // its import path
+}
+
+// findModule returns the module of the working directory.
+func findModule(ctx context.Context) (module, error) {
+	out, err := goCommand(ctx, "", "list", "-m", "-f", "{{.Path}}\n{{.Dir}}")
+	if err != nil {
+		return module{}, fmt.Errorf("find the source tree: %w", err)
+	}
+	name, root, _ := strings.Cut(strings.TrimSpace(string(out)), "\n")
+	return module{root: root, path: name}, nil
+}
+
+// resolve finds what each stage's tests depend on: who can't see a change need
+// not be asked about it.
+func (m module) resolve(ctx context.Context, all []stage) error {
+	args := []string{"list", "-test", "-f", `{{.ImportPath}}{{range .Deps}} {{.}}{{end}}`}
+	for _, s := range all {
+		args = append(args, "./"+s.pkg)
+	}
+	out, err := goCommand(ctx, m.root, args...)
+	if err != nil {
+		return fmt.Errorf("find what the tests depend on: %w", err)
+	}
+	for line := range strings.Lines(string(out)) {
+		fields := strings.Fields(line)
+		name, isTest := strings.CutSuffix(fields[0], ".test")
+		i := slices.IndexFunc(all, func(s stage) bool { return m.path+"/"+s.pkg == name })
+		if !isTest || i < 0 {
+			continue
+		}
+		all[i].uses = map[string]bool{}
+		for _, dep := range fields[1:] {
+			all[i].rapid = all[i].rapid || dep == "pgregory.net/rapid"
+			if own, ok := strings.CutPrefix(dep, m.path+"/"); ok {
+				all[i].uses[own] = true
+			}
+		}
+	}
+	return nil
+}
+
+// sees reports whether the stage's tests depend on a file that the mutant
+// changes.
+func (s stage) sees(m Mutant) bool {
+	return slices.ContainsFunc(m.Edits, func(e Edit) bool { return s.uses[path.Dir(e.File)] })
+}
+
+// baseline runs the stages without any change. Those whose tests are run in the
+// ordinary way may come from the go command's cache.
+func (m module) baseline(ctx context.Context, all []stage) error {
+	plain := []string{"test"}
+	for _, s := range all {
+		if s.run == "" && s.args == nil {
+			plain = append(plain, "./"+s.pkg)
+			continue
+		}
+		if _, err := goCommand(ctx, m.root, slices.Concat([]string{"test", "-run", s.run, "./" + s.pkg, "-args"}, s.args)...); err != nil {
+			return fmt.Errorf("run the suite without any change: %w", err)
+		}
+	}
+	if len(plain) == 1 {
+		return nil
+	}
+	if _, err := goCommand(ctx, m.root, plain...); err != nil {
+		return fmt.Errorf("run the suite without any change: %w", err)
+	}
+	return nil
+}
+
+// goCommand runs the go command and returns its standard output. The error
+// holds what it said.
+func goCommand(ctx context.Context, dir string, args ...string) ([]byte, error) {
+	cmd := exec.CommandContext(ctx, "go", args...)
+	cmd.Dir = filepath.FromSlash(dir)
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		said := bytes.TrimSpace(append(out, stderr.Bytes()...))
+		return nil, errors.Join(fmt.Errorf("go %s: %w", strings.Join(args[:min(2, len(args))], " "), err), errors.New(string(said)))
+	}
+	return out, nil
+}

@@ -1,0 +1,181 @@
+package mutants
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Verdict is what became of a mutant.
+type Verdict string
+
+const (
+	Caught      Verdict = "caught"
+	TimedOut    Verdict = "timeout"          // caught: a test hung
+	Survived    Verdict = "SURVIVED"         // every test passed
+	NoMatch     Verdict = "DOES NOT APPLY"   // the code has changed since
+	NoBuild     Verdict = "DOES NOT COMPILE" // says nothing about the tests
+	Interrupted Verdict = "interrupted"
+)
+
+// Outcome is what became of one mutant, and by what.
+type Outcome struct {
+	Mutant  Mutant
+	Verdict Verdict
+	Package string // whose test failed
+	Test    string // the first that failed; empty if the package failed as a whole
+	Took    time.Duration
+	Detail  string // what the test or the compiler said
+}
+
+// Noticed reports whether a test failed, as one should.
+func (o Outcome) Noticed() bool { return o.Verdict == Caught || o.Verdict == TimedOut }
+
+// Late reports whether a costlier package noticed it than the one that should.
+func (o Outcome) Late() bool { return o.Noticed() && o.Package != o.Mutant.Where }
+
+// trial runs one mutant.
+type trial struct {
+	module  module
+	suite   []stage
+	limit   time.Duration // of one package's tests
+	scratch string        // an own folder
+}
+
+func (t trial) run(ctx context.Context, m Mutant) Outcome {
+	began := time.Now()
+	o := t.judge(ctx, m)
+	o.Mutant, o.Took = m, time.Since(began)
+	if ctx.Err() != nil {
+		o.Verdict = Interrupted
+	}
+	return o
+}
+
+func (t trial) judge(ctx context.Context, m Mutant) Outcome {
+	files, err := m.Apply(os.DirFS(t.module.root))
+	if err != nil {
+		return Outcome{Verdict: NoMatch, Detail: err.Error()}
+	}
+	overlay, err := t.overlay(files)
+	if err != nil {
+		return Outcome{Verdict: NoMatch, Detail: err.Error()}
+	}
+	for _, s := range t.suite {
+		if !s.sees(m) {
+			continue
+		}
+		if o := t.test(ctx, s, overlay); o.Verdict != Survived {
+			return o
+		}
+	}
+	return Outcome{Verdict: Survived}
+}
+
+// overlay writes the changed files where only the go command looks.
+func (t trial) overlay(files map[string][]byte) (string, error) {
+	replace := map[string]string{}
+	for name, data := range files {
+		copied := filepath.Join(t.scratch, strings.ReplaceAll(name, "/", "_"))
+		if err := os.WriteFile(copied, data, 0o644); err != nil {
+			return "", fmt.Errorf("write overlay: %w", err)
+		}
+		replace[filepath.Join(t.module.root, filepath.FromSlash(name))] = copied
+	}
+	data, err := json.Marshal(map[string]any{"Replace": replace})
+	if err != nil {
+		return "", fmt.Errorf("encode overlay: %w", err)
+	}
+	file := filepath.Join(t.scratch, "overlay.json")
+	if err := os.WriteFile(file, data, 0o644); err != nil {
+		return "", fmt.Errorf("write overlay: %w", err)
+	}
+	return file, nil
+}
+
+// test runs one package's tests on the changed code, up to the first failure.
+func (t trial) test(ctx context.Context, s stage, overlay string) Outcome {
+	args := []string{"test", "-json", "-failfast", "-vet=off", "-p=1", "-overlay", overlay, "-timeout", t.limit.String(), "-run", s.run, "./" + s.pkg}
+	args = slices.Concat(args, []string{"-args"}, s.args)
+	if s.rapid {
+		args = append(args, "-rapid.nofailfile", "-rapid.shrinktime=1s")
+	}
+	cmd := exec.CommandContext(ctx, "go", args...)
+	cmd.Dir = t.module.root
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) } // so that it ends the tests too
+	cmd.WaitDelay = 5 * time.Second
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return Outcome{Verdict: NoBuild, Detail: err.Error()}
+	}
+	if err := cmd.Start(); err != nil {
+		return Outcome{Verdict: NoBuild, Detail: err.Error()}
+	}
+	o, readErr := read(out)
+	o.Package = s.pkg
+	err = cmd.Wait()
+	switch {
+	case o.Verdict != Survived:
+	case err != nil || readErr != nil: // it failed, and no test did
+		o.Verdict, o.Detail = NoBuild, errors.Join(err, readErr).Error()+"\n"+o.Detail
+	}
+	return o
+}
+
+// event is what `go test -json` tells (go doc test2json, go help buildjson).
+type event struct {
+	Action      string
+	Test        string
+	Output      string
+	FailedBuild string
+}
+
+// maxDetail bounds what is kept of what a test or the compiler said.
+const maxDetail = 4 << 10
+
+// read follows a test run: what failed first, and what was said by then.
+func read(r io.Reader) (Outcome, error) {
+	o := Outcome{Verdict: Survived}
+	var said strings.Builder
+	lines := bufio.NewScanner(r)
+	lines.Buffer(nil, 16<<20)
+	hung, running := false, ""
+	for lines.Scan() {
+		var e event
+		if err := json.Unmarshal(lines.Bytes(), &e); err != nil {
+			return o, fmt.Errorf("read test events: %w", err)
+		}
+		if o.Verdict == Survived && said.Len() < maxDetail && !frame(e.Output) {
+			said.WriteString(e.Output)
+		}
+		hung = hung || strings.HasPrefix(e.Output, "panic: test timed out after")
+		switch {
+		case e.Action == "run":
+			running = e.Test
+		case e.Action == "build-fail", e.FailedBuild != "":
+			o.Verdict = NoBuild
+		case e.Action == "fail" && o.Verdict == Survived:
+			o.Verdict, o.Test = Caught, e.Test
+			if hung {
+				o.Verdict, o.Test = TimedOut, running
+			}
+		}
+	}
+	o.Detail = strings.TrimSpace(said.String())
+	return o, lines.Err()
+}
+
+// frame reports whether a line of output only says which test runs or passed.
+func frame(line string) bool {
+	line = strings.TrimSpace(line)
+	return strings.HasPrefix(line, "=== ") || strings.HasPrefix(line, "--- PASS")
+}

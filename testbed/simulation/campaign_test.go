@@ -1,0 +1,91 @@
+package simulation
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestASweepPlaysItsSeedsAndEnds(t *testing.T) {
+	calls := 0
+	p, v := Sweep(t.Context(), SweepOptions{From: 5, Seeds: 6, Cores: 3, Progress: func(Progress) { calls++ }})
+	if v != nil || p.Seeds != 6 || p.Next != 11 || p.Steps == 0 || calls != 1 {
+		t.Errorf("%v\n%+v, %d calls", v, p, calls)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if p, v = Sweep(ctx, SweepOptions{Cores: 2}); v != nil || p.Seeds != 0 {
+		t.Errorf("cancelled: %v, %+v", v, p)
+	}
+	if p, v = Sweep(t.Context(), SweepOptions{From: 1, For: time.Nanosecond, Cores: 1}); v != nil || p.Seeds > 1 {
+		t.Errorf("out of time: %v, %+v", v, p)
+	}
+}
+
+func TestACampaignTellsWhatBrokeAndDrawsIt(t *testing.T) {
+	o, _ := straying(t, 1)
+	page := filepath.Join(t.TempDir(), "seed.html")
+	var out, log strings.Builder
+	c := Campaign{SweepOptions: SweepOptions{Options: o, From: o.Seed, Seeds: 1, Cores: 1}, HTML: page, Tries: 60, Out: &out, Log: &log}
+	if err := c.Run(t.Context()); !errors.Is(err, ErrViolated) {
+		t.Fatalf("got %v\n%s", err, &out)
+	}
+	for _, want := range []string{"violates G1", "shrunk in ", "replay: go run ./cmd/testbed simulate --seed ", "LEADS default in term", "STARTS", "drawn in " + page} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("nothing of %q in\n%s", want, &out)
+		}
+	}
+	if text, err := os.ReadFile(page); err != nil || !strings.Contains(string(text), "violates G1") {
+		t.Errorf("the page: %v\n%.500s", err, text)
+	}
+	if !strings.Contains(log.String(), "1 seeds") {
+		t.Errorf("no progress in\n%s", &log)
+	}
+}
+
+func TestACampaignOfOneSeedDrawsItToo(t *testing.T) {
+	page := filepath.Join(t.TempDir(), "seed.html")
+	var out strings.Builder
+	c := Campaign{SweepOptions: SweepOptions{Options: Options{Seed: 2}}, Single: true, HTML: page, Out: &out, Log: &out}
+	if err := c.Run(t.Context()); err != nil {
+		t.Fatalf("%v\n%s", err, &out)
+	}
+	if text, err := os.ReadFile(page); err != nil || !strings.Contains(string(text), "<svg") || !strings.Contains(out.String(), "no promise was broken") {
+		t.Errorf("%v\n%s", err, &out)
+	}
+	c.HTML = filepath.Join(page, "below", "a", "file")
+	if err := c.Run(t.Context()); err == nil || !strings.Contains(err.Error(), "draw the run") {
+		t.Errorf("an unwritable page: %v", err)
+	}
+}
+
+// TestRecordingChangesNothing shows that who looks on does not disturb.
+func TestRecordingChangesNothing(t *testing.T) {
+	for s := uint64(1); s <= 5; s++ {
+		plain, recorded := Run(Options{Seed: s}), Run(Options{Seed: s, Record: true})
+		if !reflect.DeepEqual(plain.Stats, recorded.Stats) {
+			t.Errorf("seed %d: %+v\n%+v", s, plain.Stats, recorded.Stats)
+		}
+		if len(recorded.History.Story(50)) != 51 {
+			t.Errorf("seed %d: a story of %d lines", s, len(recorded.History.Story(50)))
+		}
+	}
+}
+
+func TestFootprintCountsWhatAnElectorKeeps(t *testing.T) {
+	type node struct {
+		next  *node
+		words map[string][]int
+		any   any
+	}
+	n := &node{words: map[string][]int{"a": make([]int, 3), "b": nil}, any: []string{"x", "y"}}
+	n.next = n
+	if got := footprint(reflect.ValueOf(n), map[uintptr]bool{}); got != 2+3+2 {
+		t.Errorf("got %d elements, want 7", got)
+	}
+}

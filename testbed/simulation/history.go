@@ -1,0 +1,323 @@
+package simulation
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/doyen-election/doyen/election"
+)
+
+// open is the end of what has not ended.
+const open int64 = -1
+
+// maxArrows bounds the messages a History keeps; what comes later is counted in
+// none.
+const maxArrows = 200_000
+
+// History is what a person may want to see of a run: who was up, who led, what
+// was sent, and what went wrong, in true time.
+type History struct {
+	seed   uint64
+	plan   plan
+	lanes  []string // of the agents
+	lives  []span
+	pauses []span
+	bars   []bar
+	arrows []arrow
+	marks  []mark
+	ended  int64
+}
+
+// span is a time of one agent's.
+type span struct {
+	lane     int
+	from, to int64
+	text     string
+}
+
+// bar is a leadership: an agent's claim, or a program's acting on it.
+type bar struct {
+	span
+	kind     actorKind
+	election election.Name
+	term     election.Term
+	holder   string
+	lease    int64 // when it ends, as was told last
+}
+
+// arrow is a message. Index 0 is none.
+type arrow struct {
+	from, to   int
+	sent, came int64
+	what       string
+	detail     string
+	lost       bool
+	quiet      bool // a heartbeat or its acknowledgement
+}
+
+// markKind is what a mark is about.
+type markKind uint8
+
+const (
+	noteMark markKind = iota
+	textMark          // shown otherwise: only its text is of interest
+	faultMark
+	leaderMark
+	violationMark
+)
+
+// mark is something that happened at once. Lane -1 is nobody's.
+type mark struct {
+	lane int
+	at   int64
+	kind markKind
+	text string
+}
+
+func newHistory(w *world) *History {
+	h := &History{seed: w.options.Seed, plan: w.plan, arrows: make([]arrow, 1)}
+	for _, a := range w.agents {
+		h.lanes = append(h.lanes, string(a.peer))
+	}
+	return h
+}
+
+// finish ends what has not ended.
+func (h *History) finish(w *world) {
+	if h == nil {
+		return
+	}
+	h.ended = w.now
+	for _, spans := range [][]span{h.lives, h.pauses} {
+		for i := range spans {
+			if spans[i].to == open {
+				spans[i].to = w.now
+			}
+		}
+	}
+	for i := range h.bars {
+		if b := &h.bars[i]; b.to == open {
+			b.to = min(b.lease, w.now)
+		}
+	}
+}
+
+func (w *world) starting(a *agent) {
+	if h := w.history; h != nil {
+		h.lives = append(h.lives, span{lane: a.id, from: w.now, to: open, text: election.Holder{Peer: a.peer, Boot: a.boot}.String()})
+	}
+}
+
+func (w *world) stopping(a *agent) {
+	if w.history != nil {
+		closeSpan(w.history.lives, a.id, w.now)
+		closeSpan(w.history.pauses, a.id, w.now)
+	}
+}
+
+func (w *world) pausing(a *agent) {
+	if h := w.history; h != nil && a.paused == 1 {
+		h.pauses = append(h.pauses, span{lane: a.id, from: w.now, to: open})
+	}
+}
+
+func (w *world) resuming(a *agent) {
+	if w.history != nil {
+		closeSpan(w.history.pauses, a.id, w.now)
+	}
+}
+
+// closeSpan ends the lane's newest, if it has not ended.
+func closeSpan(spans []span, lane int, at int64) {
+	for i := len(spans) - 1; i >= 0; i-- {
+		if spans[i].lane == lane {
+			if spans[i].to == open {
+				spans[i].to = at
+			}
+			return
+		}
+	}
+}
+
+func (w *world) leads(l *contestLog, x *actor) {
+	h := w.history
+	if h == nil {
+		return
+	}
+	h.bars = append(h.bars, bar{span: span{lane: x.host.id, from: w.now, to: open}, kind: x.kind, election: l.name,
+		term: x.term, holder: x.holder.String(), lease: x.host.clock.when(x.until)})
+	x.bar = len(h.bars)
+}
+
+func (w *world) leadsOn(x *actor) {
+	if w.history == nil || x.bar == 0 {
+		return
+	}
+	b := &w.history.bars[x.bar-1]
+	b.lease = x.host.clock.when(x.until)
+	if x.term == b.term {
+		return
+	}
+	b.to = w.now // the same leader goes on in a higher term
+	next := *b
+	next.from, next.to, next.term = w.now, open, x.term
+	w.history.bars = append(w.history.bars, next)
+	x.bar = len(w.history.bars)
+}
+
+func (w *world) leadsNoMore(x *actor) {
+	if w.history != nil && x.bar > 0 {
+		b := &w.history.bars[x.bar-1]
+		b.to = min(w.now, b.lease)
+	}
+}
+
+// sending returns the arrow of a message that is being sent.
+func (w *world) sending(a, b *agent, m election.Message) int {
+	h := w.history
+	if h == nil || len(h.arrows) >= maxArrows {
+		return 0
+	}
+	what, quiet := brief(m)
+	h.arrows = append(h.arrows, arrow{from: a.id, to: b.id, sent: w.now, came: open, what: what, detail: describe(m), quiet: quiet})
+	return len(h.arrows) - 1
+}
+
+// repeating returns the arrow of the second copy of a message.
+func (w *world) repeating(i int) int {
+	h := w.history
+	if h == nil || i == 0 || len(h.arrows) >= maxArrows {
+		return 0
+	}
+	again := h.arrows[i]
+	again.what += " (repeated)"
+	h.arrows = append(h.arrows, again)
+	return len(h.arrows) - 1
+}
+
+func (w *world) losing(i int) {
+	if i > 0 {
+		w.history.arrows[i].lost = true
+		w.history.arrows[i].came = w.now
+	}
+}
+
+func (w *world) arriving(e event) {
+	if e.arrow > 0 {
+		w.history.arrows[e.arrow].came = w.now
+	}
+}
+
+func (w *world) mark(lane int, kind markKind, text string) {
+	if h := w.history; h != nil {
+		h.marks = append(h.marks, mark{lane: lane, at: w.now, kind: kind, text: text})
+	}
+}
+
+func (w *world) noting(a *agent, text string) {
+	lane := -1
+	if a != nil {
+		lane = a.id
+	}
+	if !strings.HasPrefix(text, "VIOLATION") && !strings.HasPrefix(text, "seed ") {
+		kind := noteMark
+		if lane >= 0 && (strings.HasPrefix(text, "STARTS") || strings.HasPrefix(text, "STOPS")) {
+			kind = textMark
+		}
+		w.mark(lane, kind, text)
+	}
+}
+
+func (w *world) striking(i int, name string) {
+	w.mark(-1, faultMark, fmt.Sprintf("fault %d: %s", i, name))
+}
+
+func (w *world) violating(rule, what string) {
+	w.mark(-1, violationMark, rule+": "+what)
+}
+
+func (w *world) announcing(a *agent, x election.Announcement) {
+	if w.history == nil {
+		return
+	}
+	text := ""
+	switch x.Event {
+	case election.Leading:
+		text = fmt.Sprintf("LEADS %s in term %d (%s)", x.Election, x.Term, x.Reason)
+	case election.Following:
+		text = fmt.Sprintf("follows %s in %s, term %d", x.Leader.Peer, x.Election, x.Term)
+	case election.NewTerm:
+		text = fmt.Sprintf("%s leads %s on, in term %d", x.Leader.Peer, x.Election, x.Term)
+	case election.NoLeader:
+		text = fmt.Sprintf("knows no leader of %s after term %d (%s)", x.Election, x.Term, x.Reason)
+	}
+	w.mark(a.id, leaderMark, text)
+}
+
+// brief names a message in a few words, and says whether it is one of those
+// that go on all the time.
+func brief(m election.Message) (text string, quiet bool) {
+	about := func(what string, e election.Name, t election.Term) (string, bool) {
+		return fmt.Sprintf("%s %s term %d", what, e, t), false
+	}
+	switch m := m.(type) {
+	case election.BullyElection:
+		return "Election " + string(m.Election), false
+	case election.BullyAnswer:
+		return "Answer " + string(m.Election), false
+	case election.BullyDecline:
+		return "Decline " + string(m.Election), false
+	case election.BullyCoordinator:
+		return about("Coordinator", m.Election, m.Term)
+	case election.RingElection:
+		return fmt.Sprintf("Election %s best %s", m.Election, m.Best.Peer), false
+	case election.RingAck:
+		return "Ack " + string(m.Election), false
+	case election.RingElected:
+		return about("Elected", m.Election, m.Term)
+	case election.VoteRequest:
+		return about("Vote Request", m.Election, m.Term)
+	case election.VoteGrant:
+		return about("Vote Grant", m.Election, m.Term)
+	case election.VoteRefusal:
+		return about("Vote Refusal", m.Election, m.Term)
+	case election.Release:
+		return about("Release", m.Election, m.Term)
+	case election.Heartbeat:
+		text = "Heartbeat"
+		for _, c := range m.Claims {
+			text += fmt.Sprintf(" %s@%d", c.Election, c.Term)
+		}
+		return text, true
+	case election.HeartbeatAck:
+		refuses := slices.ContainsFunc(m.Nacks, func(n election.Nack) bool { return n.Term > 0 })
+		if refuses {
+			return fmt.Sprintf("Heartbeat Ack, nacks %v", m.Nacks), false
+		}
+		return "Heartbeat Ack", true
+	case election.GenesisPropose:
+		return "Genesis Propose", false
+	case election.GenesisAccept:
+		return "Genesis Accept", false
+	case election.GenesisRefuse:
+		return "Genesis Refuse", false
+	case election.GenesisCommit:
+		return "Genesis Commit", false
+	case election.RosterPropose:
+		return fmt.Sprintf("Roster Propose v%d.%d", m.Roster.Version.Driver, m.Roster.Version.Counter), false
+	case election.RosterAccept:
+		return fmt.Sprintf("Roster Accept v%d.%d", m.Version.Driver, m.Version.Counter), false
+	case election.RosterRefuse:
+		return fmt.Sprintf("Roster Refuse v%d.%d", m.Version.Driver, m.Version.Counter), false
+	case election.Inquiry:
+		return "Inquiry", false
+	case election.Report:
+		return "Report", m.ID == 0
+	}
+	return describe(m), false
+}
+
+// at writes a true time for a person.
+func at(t int64) string { return fmt.Sprintf("%.3f s", time.Duration(t).Seconds()) }

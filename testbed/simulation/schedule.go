@@ -1,0 +1,171 @@
+package simulation
+
+import (
+	"cmp"
+	"math/rand/v2"
+	"slices"
+	"time"
+)
+
+// fault is one kind of trouble. Each seed draws which kinds it meets, and how
+// often.
+type fault struct {
+	name    string
+	changes change
+	strike  func(*world, *rand.Rand)
+}
+
+// change says that a kind of fault changes who votes. A seed has one way of
+// that at most: while an operator changes the roster at will, nobody may lose
+// its disk, or a majority could be gone for good.
+type change uint8
+
+const (
+	nothing change = iota
+	rosters
+	identities
+)
+
+func faultKinds() []fault {
+	return []fault{
+		{name: "join", strike: nil}, // an agent's first start, at a moment of the chaos
+		{name: "crash", strike: (*world).crash},
+		{name: "crash in a step", strike: (*world).crashInStep},
+		{name: "lost disk", changes: identities, strike: (*world).loseDisk},
+		{name: "shutdown", strike: (*world).shutdown},
+		{name: "leave", strike: (*world).leave},
+		{name: "pause", strike: (*world).pause},
+		{name: "host freeze", strike: (*world).freeze},
+		{name: "burst", strike: (*world).strikeBurst},
+		{name: "cut", strike: (*world).strikeCut},
+		{name: "hang-up", strike: (*world).strikeHangUp},
+		{name: "slow disk", strike: (*world).slowDisk},
+		{name: "failing disk", strike: (*world).failDisk},
+		{name: "clock", strike: (*world).retime},
+		{name: "suspicion", strike: (*world).suspect},
+		{name: "drain", strike: (*world).drain},
+		{name: "resign", strike: (*world).resign},
+		{name: "transfer", strike: (*world).transfer},
+		{name: "priority", strike: (*world).reprioritize},
+		{name: "withdrawal", strike: (*world).withdraw},
+		{name: "inquiry", strike: (*world).inquire},
+		{name: "roster", changes: rosters, strike: (*world).changeRoster},
+	}
+}
+
+// strike is one fault of a seed's schedule. What it does in detail follows from
+// its own draws, so that it does the same when others are left out.
+type strike struct {
+	kind int
+	at   time.Duration
+	draw uint64
+	host int // of a join, by number
+}
+
+// drawSchedule draws every fault of a seed, in the order of time.
+func drawSchedule(p *plan, seed uint64) []strike {
+	var all []strike
+	for i, mean := range p.intervals {
+		if mean == 0 {
+			continue
+		}
+		rng := rand.New(rand.NewPCG(seed, 0x6661756c74+uint64(i)<<32))
+		if i == 0 { // join: not again and again, but once for some
+			for host := range p.voters + p.observers {
+				if rng.IntN(3) == 0 {
+					all = append(all, strike{at: time.Duration(rng.Int64N(int64(p.calm + p.chaos))), host: host})
+				}
+			}
+			continue
+		}
+		for at := p.calm + around(rng, mean); at < p.calm+p.chaos; at += max(1, around(rng, mean)) {
+			all = append(all, strike{kind: i, at: at, draw: rng.Uint64()})
+		}
+	}
+	slices.SortStableFunc(all, func(a, b strike) int { return cmp.Compare(a.at, b.at) })
+	return all
+}
+
+// shrinkSchedule leaves out what does not strike, moves what does closer
+// together, and returns when the chaos then ends.
+func (w *world) shrinkSchedule(all []strike) []int {
+	s := &w.options.Shrunk
+	var kept []int
+	end := w.plan.calm + w.plan.chaos
+	last, moved := time.Duration(0), time.Duration(0)
+	step := func(at time.Duration, most time.Duration) time.Duration {
+		gap := at - last
+		if s.Gap > 0 {
+			gap = min(gap, most)
+		}
+		last, moved = at, moved+gap
+		return moved
+	}
+	for i := range all {
+		if !s.strikes(i) {
+			continue
+		}
+		all[i].at = step(all[i].at, s.Gap)
+		kept = append(kept, i)
+	}
+	w.chaosEnd = step(end, max(s.Gap, quietLeases*w.plan.timing.Lease))
+	return kept
+}
+
+// quietLeases is how long a shrunk world goes on after its last fault: whatever
+// that set off is over by then.
+const quietLeases = 8
+
+// scheduleFaults lets the faults of the schedule happen.
+func (w *world) scheduleFaults() {
+	kinds := faultKinds()
+	for _, i := range w.kept {
+		f := w.schedule[i]
+		w.later(f.at, func() {
+			kind := &kinds[f.kind]
+			w.stats.Faults[kind.name]++
+			w.striking(i, kind.name)
+			if kind.strike == nil {
+				w.start(w.numbered(f.host))
+				return
+			}
+			kind.strike(w, rand.New(rand.NewPCG(f.draw, uint64(f.kind))))
+		})
+	}
+}
+
+// joins reports whether that host's agent starts by a fault of the schedule.
+func (w *world) joins(host int) bool {
+	return slices.ContainsFunc(w.kept, func(i int) bool { return w.schedule[i].kind == 0 && w.schedule[i].host == host })
+}
+
+// lasts draws how long a trouble lasts: mostly about a lease.
+func (w *world) lasts(r *rand.Rand) time.Duration {
+	return around(r, pick(r, w.plan.timing.Heartbeat, w.plan.timing.Lease, w.plan.timing.Lease, 4*w.plan.timing.Lease))
+}
+
+// victim draws an agent, a leader half of the time.
+func (w *world) victim(r *rand.Rand) *agent {
+	lead, log, host := r.IntN(2) == 0, r.IntN(8), r.IntN(w.plan.voters+w.plan.observers)
+	if lead {
+		if a := w.find(w.logs[log%len(w.logs)].holder.Peer); a != nil {
+			return a
+		}
+	}
+	return w.numbered(host)
+}
+
+// anyone draws an agent.
+func (w *world) anyone(r *rand.Rand) *agent {
+	return w.numbered(r.IntN(w.plan.voters + w.plan.observers))
+}
+
+// numbered returns the agent of that number, or the next if it does not exist.
+func (w *world) numbered(host int) *agent {
+	for _, a := range w.agents {
+		if a.number >= host {
+			return a
+		}
+	}
+	return w.agents[0]
+}

@@ -1,0 +1,203 @@
+package simulation
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+)
+
+// DefaultTries is how many worlds Shrink plays at most: some tens of seconds.
+const DefaultTries = 2500
+
+// variations is how many other courses of chance are tried before a world is
+// said not to show the violation.
+const variations = 2
+
+// Shrinking is what Shrink found.
+type Shrinking struct {
+	Options   Options    // of the smallest world that shows it
+	Violation *Violation // in that world
+	Faults    int        // that strike in it
+	Before    int        // faults that strike in the whole world until then
+	Tries     int        // worlds played
+}
+
+// Shrink looks for a small world in which the seed violates the same rule: it
+// leaves out faults, agents, elections and noise, and shortens the time between
+// faults, for as long as the violation stays (Zeller and Hildebrandt 2002). It
+// plays up to tries worlds on that many cores and returns the same whatever
+// their number; it stops early, with what it has, when ctx ends. nil: the
+// options show no violation.
+func Shrink(ctx context.Context, o Options, tries, cores int) *Shrinking {
+	o.Trace, o.Live, o.Record, o.until = 0, nil, false, 0
+	first := Run(o)
+	if first.Violation == nil {
+		return nil
+	}
+	s := &shrinker{ctx: ctx, cores: max(1, cores), left: tries, best: o, found: first.Violation}
+	all := s.struck(o)
+	before := len(all)
+	if s.attempt(withFaults(o, all)) {
+		s.faults = all
+		s.rounds()
+	}
+	return &Shrinking{Options: s.best, Violation: s.found, Faults: len(s.faults), Before: before, Tries: tries - s.left}
+}
+
+type shrinker struct {
+	ctx    context.Context
+	cores  int
+	left   int // worlds that may still be played
+	best   Options
+	found  *Violation
+	faults []int // of best
+}
+
+// struck returns the faults of the schedule that struck before the violation.
+func (s *shrinker) struck(o Options) []int {
+	w := newWorld(o)
+	struck := []int{}
+	for _, i := range w.kept {
+		if w.schedule[i].at <= s.found.At {
+			struck = append(struck, i)
+		}
+	}
+	return struck
+}
+
+func withFaults(o Options, faults []int) Options {
+	o.Shrunk.Faults = slices.Clone(faults)
+	if o.Shrunk.Faults == nil {
+		o.Shrunk.Faults = []int{}
+	}
+	return o
+}
+
+// rounds goes on for as long as one brings anything.
+func (s *shrinker) rounds() {
+	for range 6 {
+		before := s.best.Shrunk.String()
+		s.dropFaults()
+		s.dropAgents()
+		s.simplify()
+		if s.best.Shrunk.String() == before || s.over() {
+			return
+		}
+	}
+}
+
+func (s *shrinker) over() bool { return s.left <= 0 || s.ctx.Err() != nil }
+
+// dropFaults leaves out ever smaller parts of the faults.
+func (s *shrinker) dropFaults() {
+	for parts := 2; len(s.faults) > 0 && !s.over(); {
+		var candidates []Options
+		size := (len(s.faults) + parts - 1) / parts
+		for at := 0; at < len(s.faults); at += size {
+			rest := slices.Concat(s.faults[:at], s.faults[min(at+size, len(s.faults)):])
+			candidates = append(candidates, withFaults(s.best, rest))
+		}
+		switch {
+		case s.attempt(candidates...):
+			parts = max(parts-1, 2)
+		case size == 1:
+			return
+		default:
+			parts = min(2*parts, len(s.faults))
+		}
+	}
+}
+
+// dropAgents leaves out one agent after another.
+func (s *shrinker) dropAgents() {
+	w := newWorld(s.best)
+	for i := len(w.agents) - 1; i >= 0 && !s.over(); i-- {
+		o := s.best
+		o.Shrunk.Absent = append(slices.Clone(o.Shrunk.Absent), w.agents[i].number)
+		slices.Sort(o.Shrunk.Absent)
+		s.attempt(o)
+	}
+}
+
+// simplify leaves out elections and noise, and shortens the time.
+func (s *shrinker) simplify() {
+	w := newWorld(s.best)
+	if len(w.plan.elections) > 1 {
+		one, fewer := s.best, s.best
+		one.Shrunk.Elections, fewer.Shrunk.Elections = 1, len(w.plan.elections)-1
+		s.attempt(one, fewer)
+	}
+	for _, n := range noises() {
+		if o := s.best; o.Shrunk.has(n) {
+			o.Shrunk.Without = append(slices.Clone(o.Shrunk.Without), n)
+			s.attempt(o)
+		}
+	}
+	var shorter []Options
+	for _, leases := range []float64{0.25, 0.5, 1, 2, 4, 8, 16} {
+		o := s.best
+		gap := time.Duration(leases * float64(w.plan.timing.Lease))
+		if o.Shrunk.Gap == 0 || gap < o.Shrunk.Gap {
+			o.Shrunk.Gap = gap
+			shorter = append(shorter, o)
+		}
+	}
+	s.attempt(shorter...)
+}
+
+// attempt takes the first of the worlds that shows the violation, if one does:
+// by the chance of the best one so far, or by another.
+func (s *shrinker) attempt(candidates ...Options) bool {
+	for v := range uint64(1 + variations) {
+		varied := make([]Options, len(candidates))
+		for i, o := range candidates {
+			if v > 0 {
+				o.Shrunk.Variation = (s.best.Shrunk.Variation+v-1)%variations + 1
+			}
+			varied[i] = o
+		}
+		if s.first(varied) {
+			return true
+		}
+	}
+	return false
+}
+
+// first plays as many worlds at once as there are cores, and takes the first
+// in order that shows the violation. Only worlds up to that one count as
+// played, so that the number of cores changes nothing.
+func (s *shrinker) first(candidates []Options) bool {
+	for len(candidates) > 0 && !s.over() {
+		n := min(s.cores, len(candidates), s.left)
+		found := make([]*Violation, n)
+		var wg sync.WaitGroup
+		for i := range n {
+			wg.Go(func() { found[i] = s.shows(candidates[i]) })
+		}
+		wg.Wait()
+		for i, v := range found {
+			s.left--
+			if v != nil {
+				s.best, s.found, s.faults = candidates[i], v, candidates[i].Shrunk.Faults
+				return true
+			}
+		}
+		candidates = candidates[n:]
+	}
+	return false
+}
+
+// shows returns the violation of the rule that is looked for, if the world has
+// one.
+func (s *shrinker) shows(o Options) *Violation {
+	w := newWorld(o)
+	if s.found.phase == chaos {
+		o.until = w.chaosEnd // what comes after shows another violation at best
+	}
+	v := Run(o).Violation
+	if v == nil || v.Rule != s.found.Rule || v.phase != s.found.phase {
+		return nil
+	}
+	return v
+}

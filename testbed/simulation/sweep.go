@@ -1,0 +1,124 @@
+package simulation
+
+import (
+	"context"
+	"runtime/debug"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// SweepOptions say which seeds to play, and for how long.
+type SweepOptions struct {
+	Options                   // of every run; the seed aside
+	From, Seeds uint64        // so many from that one on; 0 seeds: until ctx ends or the time is over
+	For         time.Duration // 0: no limit
+	Cores       int
+	// Progress is called every Every with what was played so far, and once at
+	// the end. It is never called twice at once.
+	Progress func(Progress)
+	Every    time.Duration
+}
+
+// Progress is how far a sweep has come.
+type Progress struct {
+	Seeds   uint64 // played
+	Next    uint64 // seed
+	Elapsed time.Duration
+	Stats
+}
+
+// Rate is steps per second of real time, on all cores.
+func (p Progress) Rate() float64 { return float64(p.Steps) / max(p.Elapsed.Seconds(), 1e-9) }
+
+// Sweep plays seeds on several cores until its budget is used up, ctx ends or a
+// run violates a rule: of several it returns that of the lowest seed, nil if
+// there is none. Every seed below the last that it played was played.
+func Sweep(ctx context.Context, o SweepOptions) (Progress, *Violation) {
+	// Runs are short, and so is the life of what they allocate.
+	defer debug.SetGCPercent(debug.SetGCPercent(gcPercent))
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	if o.For > 0 {
+		ctx, cancel = context.WithTimeout(ctx, o.For)
+		defer cancel()
+	}
+	s := &sweep{SweepOptions: o, began: time.Now()}
+	reported := make(chan struct{})
+	go func() {
+		defer close(reported)
+		s.report(ctx)
+	}()
+	var wg sync.WaitGroup
+	for range max(1, o.Cores) {
+		wg.Go(func() { s.play(ctx, cancel) })
+	}
+	wg.Wait()
+	cancel()
+	<-reported
+	p := s.progress()
+	if o.Progress != nil {
+		o.Progress(p)
+	}
+	return p, s.worst
+}
+
+type sweep struct {
+	SweepOptions
+	began time.Time
+	taken atomic.Uint64 // seeds
+
+	mu    sync.Mutex
+	total Stats
+	done  uint64
+	worst *Violation
+}
+
+func (s *sweep) play(ctx context.Context, cancel func()) {
+	for ctx.Err() == nil {
+		n := s.taken.Add(1) - 1
+		if s.Seeds > 0 && n >= s.Seeds {
+			return
+		}
+		o := s.Options
+		o.Seed = s.From + n
+		r := Run(o)
+		s.mu.Lock()
+		s.done++
+		s.total.Add(r.Stats)
+		if v := r.Violation; v != nil {
+			if s.worst == nil || v.Seed < s.worst.Seed {
+				s.worst = v
+			}
+			cancel()
+		}
+		s.mu.Unlock()
+	}
+}
+
+func (s *sweep) report(ctx context.Context) {
+	if s.Progress == nil || s.Every <= 0 {
+		return
+	}
+	tick := time.NewTicker(s.Every)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			s.Progress(s.progress())
+		}
+	}
+}
+
+func (s *sweep) progress() Progress {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p := Progress{Seeds: s.done, Next: s.From + s.done, Elapsed: time.Since(s.began)}
+	p.Stats.Add(s.total)
+	return p
+}
+
+// gcPercent lets the heap grow: a run keeps next to nothing for long.
+const gcPercent = 1600

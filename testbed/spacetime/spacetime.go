@@ -1,0 +1,148 @@
+// Package spacetime draws what a cluster did as a space-time diagram (Lamport
+// 1978): a lane per agent, time downwards, messages as arrows between lanes,
+// leaderships as bars, and beside it, line by line, who did what when.
+//
+// It guarantees one self-contained HTML page, readable in light and dark and
+// without colour, with every text escaped. Time is not to scale: short times
+// are drawn longer than they are and long ones shorter, but never in another
+// order. It does not judge what it draws.
+package spacetime
+
+import (
+	"cmp"
+	"slices"
+	"time"
+)
+
+// Never is the end of what has not ended.
+const Never time.Duration = -1
+
+// Diagram is what is drawn. Times count from the beginning of the run; what is
+// wholly outside From and To is left out.
+type Diagram struct {
+	Title    string
+	Facts    []string // a line each, under the title
+	Command  string   // that shows it again
+	Lanes    []string
+	From, To time.Duration
+	Lives    []Span // when an agent's process was up
+	Pauses   []Span // and when it stood still
+	Bars     []Bar
+	Arrows   []Arrow
+	Marks    []Mark
+}
+
+// Span is some time of one lane.
+type Span struct {
+	Lane     int
+	From, To time.Duration
+	Text     string
+}
+
+// Bar is a leadership.
+type Bar struct {
+	Span
+	Label string        // beside its beginning
+	Row   int           // of several elections, which
+	Acts  bool          // a program acts, else an agent says that it leads
+	Lease time.Duration // when it would end by itself
+}
+
+// Arrow is a message from one lane to another.
+type Arrow struct {
+	From, To   int
+	Sent, Came time.Duration // Never: it was under way at the end
+	Text       string
+	Detail     string
+	Lost       bool // at Came
+	Quiet      bool // one of those that go on all the time: drawn thin, not listed
+}
+
+// MarkKind says what a mark is about.
+type MarkKind uint8
+
+const (
+	Note MarkKind = iota
+	Text          // only listed, not drawn
+	Fault
+	Leader
+	Violation
+)
+
+// Mark is something that happened at once, in one lane or, at lane -1, in none.
+type Mark struct {
+	Lane int
+	At   time.Duration
+	Kind MarkKind
+	Text string
+}
+
+// clip leaves out what is outside of the time drawn.
+func (d Diagram) clip() Diagram {
+	in := func(t time.Duration) bool { return t >= d.From && t <= d.To }
+	touches := func(s Span) bool { return s.From <= d.To && (s.To == Never || s.To >= d.From) }
+	d.Lives = keep(d.Lives, touches)
+	d.Pauses = keep(d.Pauses, touches)
+	d.Bars = keep(d.Bars, func(b Bar) bool {
+		return b.From <= d.To && max(b.To, b.Lease) >= d.From
+	})
+	d.Arrows = keep(d.Arrows, func(a Arrow) bool { return in(a.Sent) || a.Came != Never && in(a.Came) })
+	d.Marks = keep(d.Marks, func(m Mark) bool { return in(m.At) })
+	return d
+}
+
+func keep[T any](list []T, fits func(T) bool) []T {
+	var kept []T
+	for _, x := range list {
+		if fits(x) {
+			kept = append(kept, x)
+		}
+	}
+	return kept
+}
+
+// line is one of the text beside the diagram.
+type line struct {
+	at   time.Duration
+	lane int
+	kind MarkKind
+	text string
+	sent bool // it tells of messages
+}
+
+// lines tells in words what is drawn: each mark, and each message that is not
+// quiet, those sent at once by one agent in one line.
+func (d Diagram) lines() []line {
+	var all []line
+	for _, m := range d.Marks {
+		all = append(all, line{at: m.At, lane: m.Lane, kind: m.Kind, text: m.Text})
+	}
+	for i := 0; i < len(d.Arrows); i++ {
+		a := d.Arrows[i]
+		if a.Quiet || a.Sent < d.From {
+			continue
+		}
+		text := "to " + d.receiver(a)
+		for i+1 < len(d.Arrows) {
+			next := d.Arrows[i+1]
+			if next.From != a.From || next.Sent != a.Sent || next.Text != a.Text {
+				break
+			}
+			text += ", " + d.receiver(next)
+			i++
+		}
+		all = append(all, line{at: a.Sent, lane: a.From, text: a.Text + " " + text, sent: true})
+	}
+	slices.SortStableFunc(all, func(a, b line) int { return cmp.Compare(a.at, b.at) })
+	return all
+}
+
+func (d Diagram) receiver(a Arrow) string {
+	switch {
+	case a.Lost:
+		return d.Lanes[a.To] + " (lost)"
+	case a.Came == Never:
+		return d.Lanes[a.To] + " (under way)"
+	}
+	return d.Lanes[a.To]
+}

@@ -1,0 +1,46 @@
+package transport
+
+import (
+	"testing"
+
+	"github.com/libp2p/go-libp2p/core/network"
+	"github.com/libp2p/go-libp2p/core/peer"
+	ma "github.com/multiformats/go-multiaddr"
+)
+
+// visitor is a connection that has just proven whose it is.
+type visitor struct{ at ma.Multiaddr }
+
+func (v visitor) LocalMultiaddr() ma.Multiaddr  { return v.at }
+func (v visitor) RemoteMultiaddr() ma.Multiaddr { return v.at }
+
+// TestOnlyAKnownPeerThatDialsPassesTheDoor shows that a connection is ended
+// where the identity is proven, before it can open a stream.
+func TestOnlyAKnownPeerThatDialsPassesTheDoor(t *testing.T) {
+	t.Parallel()
+	ids := identities(t, 3) // of two peers the one with the lower ID dials
+	own := start(t, Config{Key: ids[1].key, Hello: helloOf("own", 1)})
+	from, err := ma.NewMultiaddr("/ip4/127.0.0.1/tcp/4000")
+	if err != nil {
+		t.Fatal(err)
+	}
+	passes := func(id identity) bool {
+		p, err := peer.Decode(string(id.id))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return gater{own}.InterceptSecured(network.DirInbound, p, visitor{from})
+	}
+	for i, who := range []string{"a lower stranger", "itself", "a higher stranger"} {
+		if passes(ids[i]) {
+			t.Errorf("%s passes", who)
+		}
+	}
+	own.SetPeers([]Peer{{ID: ids[0].id, Addr: loopback}, {ID: ids[2].id, Addr: loopback}})
+	if !passes(ids[0]) {
+		t.Error("a known peer is turned away")
+	}
+	if passes(ids[2]) {
+		t.Error("a peer that is to be dialled passes")
+	}
+}
