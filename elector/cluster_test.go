@@ -137,6 +137,9 @@ func (c *cluster) run(d time.Duration) {
 	for end := c.now.Add(d); ; {
 		next := c.next()
 		if next == nil || next.at > end {
+			if next != nil && next.order > 0 {
+				c.events = append(c.events, *next) // its time is still to come
+			}
 			c.now = end
 			return
 		}

@@ -33,6 +33,7 @@ type contest struct {
 	role      role
 	highest   election.Term // seen from anybody
 	leader    known
+	over      election.Term // every term up to it is over: its leader gave it back, or a later one was heard; with quorum
 	rumour    rumour
 
 	vacantSince    election.Instant
@@ -49,6 +50,7 @@ type contest struct {
 	overtake  *quorum.Lease   // a higher term sought while leading (R6)
 	leaving   departure       // in role draining
 	rival     rival           // a higher priority seen while leading
+	offer     offer           // the election was offered to, in vain so far
 
 	wakeAt election.Instant
 }
@@ -85,7 +87,7 @@ func (e *Elector) contest(name election.Name) *contest {
 	if c := e.contests.get(name); c != nil {
 		return c
 	}
-	if len(e.contests.rows) >= maxContests {
+	if !e.hasRoom(name) {
 		e.counters.Dropped["too_many_elections"]++
 		return nil
 	}
@@ -100,6 +102,19 @@ func (e *Elector) contest(name election.Name) *contest {
 	c.selection = s
 	e.contests.put(name, c)
 	return c
+}
+
+// hasRoom reports whether one more election fits, and takes its place: those on
+// record have theirs already, and one is kept for the roster election.
+func (e *Elector) hasRoom(name election.Name) bool {
+	if _, onRecord := e.ledger.State().Grants[name]; onRecord {
+		return true
+	}
+	if e.names >= maxContests || e.names == maxContests-1 && name != election.RosterElection {
+		return false
+	}
+	e.names++
+	return true
 }
 
 func newSelection(cfg Config, name election.Name) (selection, error) {
@@ -154,6 +169,9 @@ func (e *Elector) follow(c *contest, k known) {
 	}
 	c.highest = max(c.highest, k.term)
 	c.rumour = rumour{}
+	if e.cfg.Quorum && k.term > 0 {
+		c.over = max(c.over, k.term-1)
+	}
 	before := c.leader
 	if before.holder == k.holder && before.term == k.term {
 		k.until = max(k.until, before.until)
@@ -163,6 +181,7 @@ func (e *Elector) follow(c *contest, k known) {
 	c.failures = 0
 	c.vacantSince = election.Never
 	c.leader = k
+	c.offer.taken(k.holder.Peer)
 	switch {
 	case before.holder != k.holder:
 		e.announce(c, election.Announcement{Event: election.Following, Leader: k.holder, Term: k.term, Reason: election.ReasonElected})

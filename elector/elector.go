@@ -29,6 +29,7 @@ type Elector struct {
 	view      election.View
 	peers     table[election.PeerID, *peer]
 	contests  table[election.Name, *contest]
+	names     int // of contests and of grants on record: at most maxContests, so that a Report holds them
 	inquiries map[uint64]*inquiry
 	inquired  uint64
 	beatAt    election.Instant
@@ -60,7 +61,9 @@ func New(cfg Config, s election.State, now election.Instant, rng *rand.Rand) (*E
 			Names: cfg.Voters, Retry: cfg.Timing.Heartbeat}, ledger, voter),
 		sends:     quorum.NewSends(cfg.Timing.Lease),
 		roster:    voter.Roster(),
+		names:     len(s.Grants),
 		inquiries: map[uint64]*inquiry{},
+		inquired:  uint64(cfg.Self.Boot), // so that no answer to a former boot's question counts
 		counters: Counters{Sent: map[string]uint64{}, Received: map[string]uint64{},
 			Dropped: map[string]uint64{}},
 	}
@@ -133,11 +136,15 @@ func (e *Elector) receive(from election.PeerID, m election.Message) {
 			e.counters.Dropped["not_connected"]++
 			return
 		}
-		if _, isReport := m.(election.Report); p.foreign && !isReport {
+		if _, isReport := m.(election.Report); e.foreign(p) && !isReport {
 			e.counters.Dropped["foreign_cluster"]++
 			return
 		}
 		e.spoke(from, m)
+	}
+	if !e.cfg.Quorum && needsQuorum(m) {
+		e.counters.Dropped["without_quorum"]++
+		return
 	}
 	switch m := m.(type) {
 	case election.VoteRequest:
@@ -173,6 +180,18 @@ func (e *Elector) receive(from election.PeerID, m election.Message) {
 	default:
 		e.selection(from, m)
 	}
+}
+
+// needsQuorum reports whether a message is about votes or the roster, which an
+// agent without quorum has none of.
+func needsQuorum(m election.Message) bool {
+	switch m.(type) {
+	case election.VoteRequest, election.VoteGrant, election.VoteRefusal,
+		election.GenesisPropose, election.GenesisAccept, election.GenesisRefuse, election.GenesisCommit,
+		election.RosterPropose, election.RosterAccept, election.RosterRefuse:
+		return true
+	}
+	return false
 }
 
 // settle lets leave what rests on durable state, and handles what this agent

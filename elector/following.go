@@ -37,6 +37,9 @@ func (e *Elector) claimed(holder election.Holder, claim election.Claim, echo ele
 		return
 	}
 	c.highest = max(c.highest, claim.Term)
+	if claim.Term <= c.over {
+		return // a late word
+	}
 	k := known{holder: holder, term: claim.Term, rank: claim.Rank, heard: e.now, until: e.claimEnd(claim, echo)}
 	switch {
 	case c.role == leader && !e.yields(c, k), claim.Term < c.leader.term:
@@ -117,6 +120,9 @@ func (e *Elector) released(from election.PeerID, m election.Release) {
 	if c.role != follower && c.role != nominee {
 		return
 	}
+	if c.leader.holder == m.Holder && e.cfg.Quorum {
+		c.over = max(c.over, c.leader.term)
+	}
 	e.forget(c, election.ReasonReleased)
 	c.vacantSince = min(c.vacantSince, e.now)
 	e.takeTurns(c, m.Target)
@@ -128,6 +134,7 @@ func (e *Elector) takeTurns(c *contest, target election.PeerID) {
 	if target == "" {
 		return
 	}
+	c.offer.made(target)
 	if target != e.cfg.Self.Peer {
 		c.holdBackUntil = e.now.Add(e.cfg.Timing.voteTimeout())
 		return

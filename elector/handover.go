@@ -64,6 +64,7 @@ func (e *Elector) finishDraining(c *contest) {
 		c.standDownUntil = e.now.Add(d.standDown)
 	}
 	if d.target != "" {
+		c.offer.made(d.target)
 		c.holdBackUntil = e.now.Add(e.cfg.Timing.voteTimeout())
 	}
 	e.seek(c)

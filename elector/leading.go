@@ -16,6 +16,7 @@ func (e *Elector) becomeLeader(c *contest) {
 	c.vacantSince = election.Never
 	c.rumour = rumour{}
 	c.rival = rival{}
+	c.offer.taken(e.cfg.Self.Peer)
 	c.firstBeat = 0
 	c.leader = known{holder: e.cfg.Self, term: c.term, rank: e.ownRank(c), until: e.leaseEnd(c), heard: e.now}
 	e.counters.TermsWon++
@@ -23,6 +24,9 @@ func (e *Elector) becomeLeader(c *contest) {
 	c.selection.Stop()
 	e.announce(c, election.Announcement{Event: election.Leading, Leader: e.cfg.Self, Term: c.term, Reason: election.ReasonElected})
 	e.beatAt = e.now // tell and renew at once
+	if c.name == election.RosterElection {
+		e.change.wakeAt = e.now // there is a roster to propose
+	}
 	e.lead(c)
 }
 
@@ -195,6 +199,9 @@ func (e *Elector) heartbeatAck(from election.PeerID, m election.HeartbeatAck) {
 	}
 	e.stamped(from, m.Stamp)
 	e.learnRoster(m.Roster)
+	if e.roster != nil && m.Version.Before(e.roster.Version) {
+		e.send(from, e.report(0)) // the news of the newer roster was lost on its way
+	}
 	e.renewed(from, m)
 	if p := e.peers.get(from); p != nil && p.stale && e.leadsAny() {
 		e.beatTo(from, e.claims()) // its stamp is fresh now: it can name its leader
@@ -231,6 +238,38 @@ type rival struct {
 	since election.Instant
 }
 
+// offer is to whom the election was transferred, and how often it did not take
+// it: one that can't lead, and can't say so, must not cost a gap every preempt
+// delay.
+type offer struct {
+	peer  election.PeerID
+	times int
+}
+
+// maxPatience bounds how often the preempt delay is doubled.
+const maxPatience = 8
+
+func (o *offer) made(to election.PeerID) {
+	if o.peer != to {
+		*o = offer{peer: to}
+	}
+	o.times = min(o.times+1, maxPatience)
+}
+
+func (o *offer) taken(by election.PeerID) {
+	if o.peer == by {
+		*o = offer{}
+	}
+}
+
+// vain is how often the peer did not take what it was offered.
+func (o *offer) vain(p election.PeerID) int {
+	if o.peer != p {
+		return 0
+	}
+	return o.times
+}
+
 // giveWay transfers to a strictly higher priority that stayed for the preempt
 // delay. It is the leader's own act: nobody is deposed from outside.
 func (e *Elector) giveWay(c *contest) {
@@ -245,7 +284,7 @@ func (e *Elector) giveWay(c *contest) {
 	if c.rival.peer != best.Peer {
 		c.rival = rival{peer: best.Peer, since: e.now}
 	}
-	if due := c.rival.since.Add(e.cfg.PreemptDelay); e.now < due {
+	if due := c.rival.since.Add(e.cfg.PreemptDelay << c.offer.vain(best.Peer)); e.now < due {
 		c.wake(due)
 		return
 	}

@@ -16,8 +16,7 @@ type peer struct {
 	boot      election.BootID
 	reported  bool             // its Report arrived since it connected
 	voter     bool             // and said that it is a voter
-	foreign   bool             // it belongs to another cluster
-	cluster   string           // the one it belongs to, when foreign
+	cluster   string           // the one it said it belongs to
 	stamp     election.Instant // the newest instant of its clock it sent, echoed to it
 	stampedAt election.Instant // when that came
 	stale     bool             // the last echo was too old to serve it
@@ -30,12 +29,10 @@ type peer struct {
 }
 
 func (e *Elector) connected(in election.PeerConnected) {
-	p := e.peers.get(in.Peer)
-	if p == nil {
-		p = &peer{}
-		e.peers.put(in.Peer, p)
+	if in.Peer == e.cfg.Self.Peer {
+		return
 	}
-	*p = peer{connected: true, boot: in.Boot, probeAt: e.now.Add(e.cfg.Timing.Heartbeat)}
+	e.peers.put(in.Peer, &peer{connected: true, boot: in.Boot, probeAt: e.now.Add(e.cfg.Timing.Heartbeat)})
 	e.send(in.Peer, e.report(0))
 }
 
@@ -48,7 +45,12 @@ func (e *Elector) disconnected(id election.PeerID) {
 
 func (e *Elector) isConnected(id election.PeerID) bool {
 	p := e.peers.get(id)
-	return p != nil && p.connected && !p.foreign
+	return p != nil && p.connected && !e.foreign(p)
+}
+
+// foreign reports whether the peer belongs to another cluster.
+func (e *Elector) foreign(p *peer) bool {
+	return e.roster != nil && p.cluster != "" && p.cluster != e.roster.Cluster
 }
 
 // runs reports whether that very boot of the peer is connected.
@@ -114,7 +116,7 @@ func (e *Elector) sendAllConnected(m election.Message) {
 func (e *Elector) connectedPeers() []election.PeerID {
 	ids := make([]election.PeerID, 0, len(e.peers.keys))
 	for i, p := range e.peers.rows {
-		if p.connected && !p.foreign {
+		if p.connected && !e.foreign(p) {
 			ids = append(ids, e.peers.keys[i])
 		}
 	}
@@ -127,6 +129,7 @@ func (e *Elector) report(id uint64) election.Report {
 	if e.roster.Has(e.cfg.Self.Peer) {
 		r.Voter = true
 		r.Standings = e.voter.Standings(e.now)
+		r.Standings = r.Standings[:min(len(r.Standings), maxContests)] // of a state written before there was a limit
 	}
 	return r
 }
@@ -137,9 +140,10 @@ func (e *Elector) reported(from election.PeerID, r election.Report) {
 		e.answered(from, r) // this agent's own
 		return
 	}
-	p.foreign = e.roster != nil && r.Roster != nil && r.Roster.Cluster != e.roster.Cluster
-	if p.foreign {
+	if r.Roster != nil {
 		p.cluster = r.Roster.Cluster
+	}
+	if e.foreign(p) {
 		e.counters.Dropped["foreign_cluster"]++
 		return
 	}
@@ -205,7 +209,7 @@ func (e *Elector) informed() bool {
 
 func (e *Elector) describeForeign() string {
 	for i, p := range e.peers.rows {
-		if p.foreign {
+		if e.foreign(p) {
 			return fmt.Sprintf("%s belongs to another cluster (%s; this agent's is %s): give one of the two another --cluster name, or wipe the data dir of the one that should join",
 				e.nameOf(e.peers.keys[i]), p.cluster, e.roster.Cluster)
 		}

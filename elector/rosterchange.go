@@ -92,10 +92,13 @@ func (e *Elector) changedVoters(in election.ChangeRoster) ([]election.Voter, *el
 func (e *Elector) advanceChange() {
 	ch := &e.change
 	ch.wakeAt = election.Never
-	if e.roster == nil || !e.roster.Has(e.cfg.Self.Peer) && ch.stage == notDriving {
+	if e.roster == nil {
 		return
 	}
 	e.finishWanted()
+	if !e.roster.Has(e.cfg.Self.Peer) && ch.stage == notDriving {
+		return
+	}
 	c := e.contest(election.RosterElection)
 	if c == nil {
 		return

@@ -85,7 +85,7 @@ func (e *Elector) follows(id election.PeerID) bool {
 func (e *Elector) probe() {
 	for i, p := range e.peers.rows {
 		id := e.peers.keys[i]
-		if !p.foreign && e.now >= p.probeAt && (!p.reported || e.silent(id)) {
+		if !e.foreign(p) && e.now >= p.probeAt && (!p.reported || e.silent(id)) {
 			p.probeAt = e.now.Add(e.cfg.Timing.Heartbeat)
 			e.owes(p)
 			e.send(id, election.Inquiry{})
@@ -96,7 +96,7 @@ func (e *Elector) probe() {
 func (e *Elector) probeWake() election.Instant {
 	wake := election.Never
 	for _, p := range e.peers.rows {
-		if p.foreign {
+		if e.foreign(p) {
 			continue
 		}
 		if !p.reported {

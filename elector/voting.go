@@ -17,6 +17,9 @@ type attempt struct {
 // nominate begins an attempt: it asks all voters for a term nobody has had
 // (H1). Without quorum the nominee leads at once.
 func (e *Elector) nominate(c *contest, f election.Field) {
+	if e.roster != nil {
+		c.highest = max(c.highest, e.roster.Floor)
+	}
 	c.highest++
 	c.term = c.highest
 	if !e.cfg.Quorum {
@@ -115,8 +118,12 @@ func (e *Elector) sendVoters(m election.Message) {
 
 // voteRequest hands a request to the voter, and takes it as word of a round.
 func (e *Elector) voteRequest(from election.PeerID, m election.VoteRequest) {
-	if m.Holder.Peer != from || m.Rank.Peer != from || !e.cfg.Quorum {
+	if m.Holder.Peer != from || m.Rank.Peer != from {
 		e.counters.Dropped["malformed"]++
+		return
+	}
+	if from != e.cfg.Self.Peer && m.Holder.Boot != e.peers.get(from).boot {
+		e.counters.Dropped["stale_request"]++ // that run is over: a promise to it would only hold off others
 		return
 	}
 	c := e.contest(m.Election)

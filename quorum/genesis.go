@@ -45,8 +45,12 @@ func NewFormation(cfg FormationConfig, l *Ledger, v *Voter) *Formation {
 // Done reports whether this agent has a durable roster.
 func (f *Formation) Done() bool { return f.voter.Roster() != nil }
 
-// Alone commits a roster of this agent alone.
+// Alone commits a roster of this agent alone, unless a pending genesis binds it.
 func (f *Formation) Alone(now election.Instant, cluster string) {
+	if p := f.ledger.State().Pending; p != nil {
+		f.stuck = fmt.Sprintf("a formation, proposed by %s, is pending here; if it can't finish, restart this agent once with --reset-genesis", p.Proposer)
+		return
+	}
 	f.voter.Adopt(now, &election.Roster{Cluster: cluster, Version: election.Version{Counter: 1},
 		Voters: []election.Voter{f.cfg.Self}})
 }
@@ -148,6 +152,7 @@ func (f *Formation) Propose(from election.PeerID, m election.GenesisPropose) {
 		f.pendingAt = f.ledger.Change(func(s *election.State) { s.Pending = &g })
 	}
 	f.waitsFor, f.stuck = nil, ""
+	f.answers = slices.DeleteFunc(f.answers, func(h heldReply) bool { return h.To == from }) // a repeat needs one answer
 	f.answers = append(f.answers, heldReply{generation: f.pendingAt, Envelope: election.Envelope{To: from,
 		Message: election.GenesisAccept{Cluster: g.Roster.Cluster, Attempt: g.Attempt}}})
 }

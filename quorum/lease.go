@@ -76,13 +76,8 @@ func (l *Lease) Reroster(r *election.Roster) {
 // still be worth something.
 type Sends struct {
 	last election.SendID
-	log  []send
+	log  []election.Instant // of the newest sends; the last one is last's
 	keep time.Duration
-}
-
-type send struct {
-	id election.SendID
-	at election.Instant
 }
 
 // NewSends returns a log that remembers sends for that long, a lease being
@@ -94,21 +89,19 @@ func NewSends(keep time.Duration) *Sends { return &Sends{keep: keep} }
 // its request did not ask.
 func (s *Sends) Next(now election.Instant) election.SendID {
 	old := 0
-	for old < len(s.log) && s.log[old].at.Add(s.keep) < now {
+	for old < len(s.log) && s.log[old].Add(s.keep) < now {
 		old++
 	}
-	s.log = append(s.log[:0], s.log[old:]...)
+	s.log = append(s.log[old:], now)
 	s.last++
-	s.log = append(s.log, send{id: s.last, at: now})
 	return s.last
 }
 
 // At returns when the send left; false if it is unknown or too old.
 func (s *Sends) At(id election.SendID) (election.Instant, bool) {
-	for i := len(s.log) - 1; i >= 0; i-- {
-		if s.log[i].id == id {
-			return s.log[i].at, true
-		}
+	first := s.last - election.SendID(len(s.log)) + 1
+	if id < first || id > s.last {
+		return 0, false
 	}
-	return 0, false
+	return s.log[id-first], true
 }

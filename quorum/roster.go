@@ -53,10 +53,13 @@ func (v *Voter) newer(r *election.Roster) bool {
 // driver's and the version is newer, raising that term. A repeat of the version
 // held is acknowledged under the same test.
 func (v *Voter) propose(now election.Instant, from election.PeerID, p election.RosterPropose) {
-	held := v.ledger.State().Roster
+	held, pending := v.ledger.State().Roster, v.ledger.State().Pending
 	g := v.ledger.State().Grants[election.RosterElection]
-	if held != nil && held.Cluster != p.Roster.Cluster {
+	switch {
+	case held != nil && held.Cluster != p.Roster.Cluster:
 		return
+	case held == nil && pending != nil && pending.Roster.Cluster != p.Roster.Cluster:
+		return // a pending genesis binds
 	}
 	repeat := held != nil && held.Version == p.Roster.Version
 	if g.Term > p.Driver || !repeat && !v.newer(&p.Roster) || p.Roster.Version.Driver != p.Driver {

@@ -124,8 +124,12 @@ func (v *Voter) judge(now election.Instant, r request) {
 
 // grant writes the promise; its reply is held until the write is durable (V4).
 func (v *Voter) grant(now election.Instant, r request) {
+	lease := r.Lease
+	if g := v.ledger.State().Grants[r.Election]; g.Holder == r.Holder {
+		lease = max(lease, g.Lease) // it may still act on the lower term's
+	}
 	generation := v.ledger.Change(func(s *election.State) {
-		s.Grants[r.Election] = election.Grant{Term: r.Term, Holder: r.Holder, Lease: r.Lease}
+		s.Grants[r.Election] = election.Grant{Term: r.Term, Holder: r.Holder, Lease: lease}
 	})
 	v.drop(r.Election, r.Holder)
 	v.extend(now, r.Election, r.Holder, r.Lease)
@@ -164,6 +168,10 @@ func (v *Voter) keep(now election.Instant, r request) {
 
 func (v *Voter) drop(e election.Name, h election.Holder) {
 	v.setKept(e, slices.DeleteFunc(v.kept[e], func(r request) bool { return r.Holder == h }))
+}
+
+func (v *Voter) dropUpTo(e election.Name, h election.Holder, t election.Term) {
+	v.setKept(e, slices.DeleteFunc(v.kept[e], func(r request) bool { return r.Holder == h && r.Term <= t }))
 }
 
 func (v *Voter) setKept(e election.Name, requests []request) {
@@ -219,7 +227,7 @@ func (v *Voter) Release(now election.Instant, from election.PeerID, r election.R
 		v.queue(now, r.Election, from, r)
 		return
 	}
-	v.drop(r.Election, r.Holder)
+	v.dropUpTo(r.Election, r.Holder, r.Term)
 	g, ok := v.ledger.State().Grants[r.Election]
 	if !ok || g.Term != r.Term || g.Holder != r.Holder || g.Released {
 		return

@@ -1,0 +1,247 @@
+package elector
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/doyen-election/doyen/election"
+)
+
+// What the literature promises or warns of, shown on whole electors: S. D.
+// Stoller, "Leader Election in Asynchronous Distributed Systems", IEEE Trans.
+// Computers 49(3), 2000; D. Ongaro, "Consensus: Bridging Theory and Practice",
+// Stanford 2014.
+
+// led returns a cluster of which one agent has led for a while.
+func led(t *testing.T, algo Algorithm, names ...string) *cluster {
+	t.Helper()
+	c := newCluster(t, algo, names...)
+	for _, n := range names {
+		c.start(n)
+	}
+	c.watch(3 * testTiming.Lease)
+	if c.leaders() != "a@1" {
+		t.Fatalf("leaders are %q, want a@1:\n%s", c.leaders(), c.trace.String())
+	}
+	return c
+}
+
+// part cuts, or joins again, the ways between two agents.
+func (c *cluster) part(a, b string, cut bool) { c.cut[a+">"+b], c.cut[b+">"+a] = cut, cut }
+
+// alone cuts one agent off from all others, or joins it again.
+func (c *cluster) alone(name string, cut bool) {
+	for _, other := range c.names {
+		if other != name {
+			c.part(name, other, cut)
+		}
+	}
+}
+
+// watch lets time pass, and fails the test if two lead at a time. It returns
+// all that led, in order.
+func (c *cluster) watch(d time.Duration) string {
+	c.t.Helper()
+	var seen []string
+	for end := c.now.Add(d); ; {
+		if now := c.leaders(); now != "" && (len(seen) == 0 || seen[len(seen)-1] != now) {
+			seen = append(seen, now)
+			if strings.Contains(now, " ") {
+				c.t.Fatalf("%s lead at once:\n%s", now, c.trace.String())
+			}
+		}
+		next := c.next()
+		if next == nil || next.at > end {
+			if next != nil {
+				c.putBack(*next)
+			}
+			c.now = end
+			return strings.Join(seen, " ")
+		}
+		c.now = max(c.now, next.at)
+		if n := c.nodes[next.node]; n.up && n.boot == next.boot {
+			c.step(n, next.input)
+		}
+	}
+}
+
+// putBack returns an event whose time has not come. A Tick was not taken out: it
+// is due when its node says.
+func (c *cluster) putBack(e event) {
+	if _, tick := e.input.(election.Tick); !tick {
+		c.events = append(c.events, e)
+	}
+}
+
+func eachAlgorithm(t *testing.T, test func(*testing.T, Algorithm)) {
+	for _, a := range []Algorithm{Bully, Ring} {
+		t.Run(string(a), func(t *testing.T) { test(t, a) })
+	}
+}
+
+// TestStoller2000TwoNomineesAreContained shows that where the original elects
+// two, since the timeouts of two candidates tell each that the other is dead,
+// the voters confirm one, and the live leader keeps its term.
+func TestStoller2000TwoNomineesAreContained(t *testing.T) {
+	eachAlgorithm(t, func(t *testing.T, a Algorithm) {
+		c := led(t, a, "a", "b", "c")
+		c.part("a", "b", true)
+		if seen := c.watch(20 * testTiming.Lease); seen != "a@1" {
+			t.Errorf("%s led while a and b could not hear each other, want a@1 throughout", seen)
+		}
+		t.Logf("b asked for votes %d times, in vain", c.nodes["b"].elector.Counters().Attempts)
+		c.part("a", "b", false)
+		if seen := c.watch(3 * testTiming.Lease); seen != "a@1" {
+			t.Errorf("%s led after the two met again, want a@1", seen)
+		}
+	})
+}
+
+// TestStoller2000TwoNomineesWithNoLeaderAreContained shows the same from a cold
+// start: both are nominated, one at a time leads.
+func TestStoller2000TwoNomineesWithNoLeaderAreContained(t *testing.T) {
+	eachAlgorithm(t, func(t *testing.T, a Algorithm) {
+		c := newCluster(t, a, "a", "b", "c", "d", "e")
+		for _, n := range c.names {
+			c.start(n)
+		}
+		c.watch(10 * time.Millisecond) // they have a roster, and nobody leads yet
+		c.part("a", "b", true)
+		if seen := c.watch(20 * testTiming.Lease); seen == "" || strings.Contains(seen, " ") {
+			t.Errorf("%q led, want one leader for good", seen)
+		}
+	})
+}
+
+// TestStoller2000ARestartedBestDeposesNobody shows that the best process, when
+// it comes back as somebody who knows nothing, does not bully a live leader, nor
+// is it taken for its former self.
+func TestStoller2000ARestartedBestDeposesNobody(t *testing.T) {
+	eachAlgorithm(t, func(t *testing.T, a Algorithm) {
+		c := led(t, a, "a", "b", "c")
+		c.kill("a")
+		if seen := c.watch(3 * testTiming.Lease); seen != "b@2" {
+			t.Fatalf("%q led after a died, want b@2:\n%s", seen, c.trace.String())
+		}
+		c.start("a")
+		if seen := c.watch(10 * testTiming.Lease); seen != "b@2" {
+			t.Errorf("%q led after a came back, want b@2 throughout", seen)
+		}
+	})
+}
+
+// TestOngaro2014SplitVotesResolve shows section 3.4: candidates that took votes
+// from each other retry after random times, and one of them wins. Of four
+// voters, c hears only a, and d only b, so that each of the two has half of the
+// votes, until all hear each other again.
+func TestOngaro2014SplitVotesResolve(t *testing.T) {
+	eachAlgorithm(t, func(t *testing.T, a Algorithm) {
+		slowest, attempts := time.Duration(0), uint64(0)
+		for cut := testTiming.Lease / 10; cut < 3*testTiming.Lease; cut += 73 * time.Millisecond {
+			c := newCluster(t, a, "a", "b", "c", "d")
+			for _, n := range c.names {
+				c.start(n)
+			}
+			c.watch(7 * time.Millisecond) // all have accepted the roster, the first votes are to come
+			split := func(on bool) {
+				for _, ways := range []string{"ab", "ad", "bc", "cd"} {
+					c.part(ways[:1], ways[1:], on)
+				}
+			}
+			c.watch(2 * time.Millisecond)
+			split(true)
+			if seen := c.watch(cut); seen != "" {
+				t.Fatalf("%s led with half of the votes:\n%s", seen, c.trace.String())
+			}
+			for _, n := range c.names {
+				attempts += c.nodes[n].elector.Counters().Attempts
+			}
+			split(false)
+			healed := c.now
+			for c.leaders() == "" && c.now < healed.Add(6*testTiming.Lease) {
+				c.watch(5 * time.Millisecond)
+			}
+			slowest = max(slowest, c.now.Sub(healed))
+			if c.leaders() == "" {
+				t.Fatalf("nobody leads %s after votes were split for %s:\n%s", c.now.Sub(healed), cut, c.trace.String())
+			}
+		}
+		t.Logf("%d attempts failed; slowest to resolve: %s, a lease being %s", attempts, slowest, testTiming.Lease)
+		if attempts < 40 {
+			t.Errorf("only %d attempts: votes were hardly split", attempts)
+		}
+	})
+}
+
+// TestOngaro2014ARejoiningServerDisruptsNobody shows what section 9.6 wants
+// pre-vote for: a server that was cut off, and campaigned in vain, deposes no
+// live leader when it is back, and makes nobody's term rise.
+func TestOngaro2014ARejoiningServerDisruptsNobody(t *testing.T) {
+	eachAlgorithm(t, func(t *testing.T, a Algorithm) {
+		for _, name := range []string{"b", "c"} {
+			c := led(t, a, "a", "b", "c")
+			c.alone(name, true)
+			if seen := c.watch(20 * testTiming.Lease); seen != "a@1" {
+				t.Errorf("%s led while %s was cut off, want a@1", seen, name)
+			}
+			c.alone(name, false)
+			if seen := c.watch(5 * testTiming.Lease); seen != "a@1" {
+				t.Errorf("%s led after %s came back, want a@1", seen, name)
+			}
+			for _, n := range c.names {
+				if known := c.known(n); known != "a@1" {
+					t.Errorf("%s names %q after %s came back, want a@1", n, known, name)
+				}
+				if g := c.nodes[n].disk.Grants[election.Default]; n != name && g.Term != 1 {
+					t.Errorf("%s has granted term %d: %s made it rise", n, g.Term, name)
+				}
+			}
+		}
+	})
+}
+
+// TestOngaro2014ARestartedServerDisruptsNobody shows section 4.2.3 likewise: a
+// server that starts anew hears of the leader before it would campaign.
+func TestOngaro2014ARestartedServerDisruptsNobody(t *testing.T) {
+	eachAlgorithm(t, func(t *testing.T, a Algorithm) {
+		c := led(t, a, "a", "b", "c")
+		for range 3 {
+			c.kill("b")
+			c.watch(testTiming.Lease / 2)
+			c.start("b")
+			if seen := c.watch(2 * testTiming.Lease); seen != "a@1" {
+				t.Fatalf("%s led after b restarted, want a@1", seen)
+			}
+		}
+	})
+}
+
+// TestOngaro2014ALeaderWithoutMajorityStepsDown shows section 6.2 (CheckQuorum
+// in etcd): a leader that can't reach a majority ends its leadership by itself,
+// within a lease, and before anybody else leads.
+func TestOngaro2014ALeaderWithoutMajorityStepsDown(t *testing.T) {
+	eachAlgorithm(t, func(t *testing.T, a Algorithm) {
+		c := led(t, a, "a", "b", "c")
+		c.alone("a", true)
+		cut := c.now
+		for c.leaders() == "a@1" {
+			c.watch(time.Millisecond)
+		}
+		if took := c.now.Sub(cut); took > testTiming.Lease {
+			t.Errorf("a led for %s after it was cut off, more than a lease", took)
+		}
+		if known := c.known("a"); known != "" {
+			t.Errorf("a still names %q", known)
+		}
+		seen := c.watch(5 * testTiming.Lease)
+		if seen == "" || !strings.HasPrefix(seen, "b@") && !strings.HasPrefix(seen, "c@") {
+			t.Fatalf("%q led after a, want b or c", seen)
+		}
+		c.alone("a", false)
+		if again := c.watch(5 * testTiming.Lease); fmt.Sprint(again) != seen {
+			t.Errorf("%s led after a came back, want %s", again, seen)
+		}
+	})
+}
