@@ -144,13 +144,12 @@ func TestOngaro2014SplitVotesResolve(t *testing.T) {
 			for _, n := range c.names {
 				c.start(n)
 			}
-			c.watch(7 * time.Millisecond) // all have accepted the roster, the first votes are to come
+			c.watch(9 * time.Millisecond) // the roster is there, the first votes are under way
 			split := func(on bool) {
 				for _, ways := range []string{"ab", "ad", "bc", "cd"} {
 					c.part(ways[:1], ways[1:], on)
 				}
 			}
-			c.watch(2 * time.Millisecond)
 			split(true)
 			if seen := c.watch(cut); seen != "" {
 				t.Fatalf("%s led with half of the votes:\n%s", seen, c.trace.String())

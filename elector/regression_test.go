@@ -1,0 +1,235 @@
+package elector
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/doyen-election/doyen/codec"
+	"github.com/doyen-election/doyen/election"
+	"github.com/doyen-election/doyen/quorum"
+)
+
+func TestWithoutQuorumAVoteGrantIsDropped(t *testing.T) {
+	e, err := New(Config{Self: soloSelf, Name: "a", Algorithm: Bully, Timing: testTiming, Drift: DefaultDrift},
+		election.State{Peer: "a"}, 1, rand.New(rand.NewPCG(1, 1)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := election.Instant(time.Hour)
+	e.Step(now, election.Campaign{Election: "default", Priority: 100})
+	e.Step(now, election.PeerConnected{Peer: "b", Boot: 1})
+	e.Step(now, election.Received{From: "b", Message: election.Report{}})
+	if s := e.Status(now).Contests; len(s) != 1 || s[0].State != Leading {
+		t.Fatalf("%+v, want a leading", s)
+	}
+	e.Step(now, election.Received{From: "b", Message: election.VoteGrant{Election: "default", Term: 1, Holder: soloSelf, Send: 1}})
+	r := *rosterOf("a", "b")
+	r.Version.Driver = 1
+	e.Step(now, election.Received{From: "b", Message: election.RosterPropose{Driver: 1, Holder: election.Holder{Peer: "b"}, Roster: r}})
+	if e.ledger.State().Roster != nil {
+		t.Fatal("an agent without quorum took a roster")
+	}
+}
+
+// following returns a that names b the leader of default in term 5, and the
+// heartbeat it was told by.
+func following(t *testing.T) (*solo, election.Heartbeat) {
+	o := newLone(t, trioState())
+	beat := election.Heartbeat{Boot: 1, Send: 1, Version: o.disk.Roster.Version, Echo: o.now,
+		Claims: []election.Claim{{Election: "default", Term: 5, Remaining: time.Second, Rank: election.Rank{Priority: 100, Peer: "b"}}}}
+	o.hear("b", beat)
+	if c := o.status("default"); c.Leader.Peer != "b" {
+		t.Fatalf("names %v, want b", c.Leader)
+	}
+	return o, beat
+}
+
+func TestG5AReleasedLeaderIsNotNamedAgainByALateHeartbeat(t *testing.T) {
+	o, beat := following(t)
+	o.hear("b", election.Release{Election: "default", Term: 5, Holder: election.Holder{Peer: "b", Boot: 1}, StandDown: time.Second})
+	o.hear("b", beat)
+	if c := o.status("default"); c.Leader.Peer != "" {
+		t.Fatalf("names %v in term %d, which it gave back", c.Leader, c.Term)
+	}
+}
+
+func TestG5AnOlderTermIsNotNamedAfterANewerOne(t *testing.T) {
+	o, beat := following(t)
+	newer := beat
+	newer.Claims = []election.Claim{{Election: "default", Term: 6, Remaining: time.Second, Rank: election.Rank{Priority: 100, Peer: "c"}}}
+	o.hear("c", newer)
+	o.hear("c", election.Release{Election: "default", Term: 6, Holder: election.Holder{Peer: "c", Boot: 1}, StandDown: time.Second})
+	o.hear("b", beat)
+	if c := o.status("default"); c.Leader.Peer != "" {
+		t.Fatalf("names %v in term %d after it named term 6", c.Leader, c.Term)
+	}
+}
+
+func TestAnInquiryIsNotAnsweredByReportsToAFormerBoot(t *testing.T) {
+	o := newLone(t, trioState())
+	o.step(election.Inquire{Election: "default", Request: 1})
+	for _, id := range []election.PeerID{"b", "c"} {
+		o.hear(id, election.Report{ID: 1, Voter: true, Roster: o.disk.Roster, Standings: []election.Standing{
+			{Election: "default", Term: 5, Holder: election.Holder{Peer: "b", Boot: 3}, Remaining: time.Second}}})
+	}
+	if len(o.replies) != 0 {
+		t.Fatalf("answered %+v from what was told to another boot", o.replies)
+	}
+}
+
+func TestAChangeThatRemovesItsDriverIsAnsweredEvenWhenCutOff(t *testing.T) {
+	o := newLone(t, trioState())
+	o.connect("d", election.Report{})
+	o.take()
+	o.step(election.ChangeRoster{Add: voters("d"), Remove: []election.PeerID{"a"}, Request: 1})
+	o.drive("b")
+	p := o.proposal(o.take(), "d")
+	for _, id := range []election.PeerID{"b", "c", "d"} {
+		o.accept(id, p, 1)
+	}
+	o.keep(quorum.Outlast(testTiming.Lease, DefaultDrift)+time.Millisecond, "b", "c", "d")
+	if o.e.roster.Has("a") {
+		t.Fatal("a holds no stable roster without it")
+	}
+	for _, id := range []election.PeerID{"b", "c", "d"} {
+		o.step(election.PeerLost{Peer: id})
+	}
+	o.replies = nil
+	o.pass(10*testTiming.Lease + 11*time.Second)
+	if len(o.replies) != 1 {
+		t.Fatalf("%d replies to the request, want 1", len(o.replies))
+	}
+}
+
+func TestAPeerBehindIsToldTheRosterByTheLeader(t *testing.T) {
+	s := trioState()
+	s.Roster.Version = election.Version{Driver: 3, Counter: 1}
+	o := newLone(t, s)
+	o.connect("z", election.Report{}) // knows of no roster yet: it missed the news
+	o.elect("default")
+	o.pass(testTiming.Heartbeat)
+	beats := sentTo[election.Heartbeat](o.take(), "z")
+	o.hear("z", election.HeartbeatAck{Boot: soloSelf.Boot, Send: beats[len(beats)-1].Send, Stamp: 1})
+	for _, m := range sentTo[election.Report](o.take(), "z") {
+		if m.Roster != nil {
+			return
+		}
+	}
+	t.Fatal("a peer that is behind was not told the roster")
+}
+
+func TestTheFirstAttemptIsAboveTheFloor(t *testing.T) {
+	s := trioState()
+	s.Roster.Floor = 50
+	o := newLone(t, s)
+	o.campaign("default")
+	if r := o.request(o.take(), "b", "default"); r.Term != 51 {
+		t.Fatalf("asks for term %d, want 51: the floor is 50", r.Term)
+	}
+}
+
+func TestAPeerOfAnotherClusterIsNoticedWhenTheOwnRosterComesLater(t *testing.T) {
+	r := rosterOf("a", "b")
+	g := election.Genesis{Proposer: "b", Attempt: 1, Roster: *r}
+	e, err := New(Config{Self: soloSelf, Name: "a", Quorum: true, Algorithm: Bully, Timing: testTiming, Drift: DefaultDrift, Voters: []string{"b", "a"}},
+		election.State{Peer: "a", Pending: &g}, 1, rand.New(rand.NewPCG(1, 1)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := &solo{t: t, e: e, now: election.Instant(time.Hour)}
+	foreign := rosterOf("z")
+	foreign.Cluster = "y"
+	o.connect("z", election.Report{Voter: true, Roster: foreign})
+	o.connect("b", election.Report{})
+	o.hear("b", election.GenesisCommit{Genesis: g})
+	if o.e.roster == nil {
+		t.Fatal("not formed")
+	}
+	if o.e.isConnected("z") {
+		t.Fatal("z of cluster y counts as a peer of cluster x")
+	}
+}
+
+func TestAgentAloneKeepsAPendingGenesis(t *testing.T) {
+	g := election.Genesis{Proposer: "b", Attempt: 1, Roster: *rosterOf("a", "b")}
+	e, err := New(Config{Self: soloSelf, Name: "a", Quorum: true, Algorithm: Bully, Timing: testTiming, Drift: DefaultDrift, Alone: true},
+		election.State{Peer: "a", Pending: &g}, 1, rand.New(rand.NewPCG(1, 1)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := &solo{t: t, e: e, now: election.Instant(time.Hour)}
+	o.step(election.Tick{})
+	if o.e.roster != nil || o.e.ledger.State().Pending == nil {
+		t.Fatal("a genesis that was accepted for good is forgotten without --reset-genesis")
+	}
+}
+
+func TestARequestOfAFormerBootGetsNoVote(t *testing.T) {
+	o := newLone(t, trioState())
+	o.hear("b", election.VoteRequest{Election: "default", Term: 1, Holder: election.Holder{Peer: "b", Boot: 99},
+		Lease: testTiming.Lease, Send: 1, Rank: election.Rank{Priority: 100, Peer: "b"}, Roster: *o.disk.Roster})
+	if out := sentTo[election.VoteGrant](o.take(), "b"); len(out) != 0 {
+		t.Fatal("a vote for a run of b that is over: nobody else gets it for a lease")
+	}
+}
+
+func TestAgentsConnectionToItselfIsIgnored(t *testing.T) {
+	o := newLone(t, trioState())
+	o.step(election.PeerConnected{Peer: "a", Boot: soloSelf.Boot})
+	o.elect("default")
+	o.pass(time.Second)
+	for _, s := range o.take() {
+		if s.To == "a" {
+			t.Fatalf("sends itself %T", s.Message)
+		}
+	}
+	if len(o.e.peers.rows) != 2 {
+		t.Fatalf("%d peers, want 2", len(o.e.peers.rows))
+	}
+}
+
+// TestElectionsOfEarlierBootsStillFitOneReport: the names of each boot add up
+// on disk, and a Report that can't be encoded is never sent, so that nobody is
+// ever informed by this voter again.
+func TestElectionsOfEarlierBootsStillFitOneReport(t *testing.T) {
+	s := trioState()
+	s.Grants = map[election.Name]election.Grant{}
+	for i := range 1100 {
+		s.Grants[election.Name(fmt.Sprintf("job-%d", i))] = election.Grant{Term: 1, Holder: soloSelf, Lease: time.Second, Released: true}
+	}
+	o := newLone(t, s)
+	if _, err := codec.EncodeMessage(o.e.report(0)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestAFloodOfNamesLeavesRoomForTheRosterElection(t *testing.T) {
+	o := newLone(t, election.State{Roster: nil})
+	o.connect("b", election.Report{})
+	for i := range 2 {
+		beat := election.Heartbeat{Boot: 1, Send: 1}
+		for j := range 1024 {
+			beat.Claims = append(beat.Claims, election.Claim{Election: election.Name(fmt.Sprintf("junk-%d-%d", i, j)), Term: 1})
+		}
+		o.hear("b", beat)
+	}
+	if o.e.contest(election.RosterElection) == nil {
+		t.Fatal("no room for the roster election: the roster can't be changed until a restart")
+	}
+	if len(o.e.contests.rows) > maxContests {
+		t.Fatalf("%d contests, want at most %d", len(o.e.contests.rows), maxContests)
+	}
+}
+
+func TestADriverProposesInTheStepThatElectsItOrTheNext(t *testing.T) {
+	o := newLone(t, trioState())
+	o.connect("d", election.Report{})
+	o.take()
+	o.step(election.ChangeRoster{Add: voters("d"), Request: 1})
+	o.hear("b", grant(o.request(o.take(), "b", election.RosterElection)))
+	if len(sentTo[election.RosterPropose](o.take(), "d")) == 0 && o.wake > o.now.Add(time.Millisecond) {
+		t.Fatalf("the new driver sleeps for %s before it proposes", o.wake.Sub(o.now))
+	}
+}
