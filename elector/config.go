@@ -58,6 +58,12 @@ func (c Config) Validate() error {
 	return nil
 }
 
+// Timing is the durations everything else follows from.
+type Timing struct {
+	Heartbeat time.Duration
+	Lease     time.Duration
+}
+
 // voteTimeout is how long a voter keeps a request it can't grant yet, and how
 // long others wait for a nominee once the old lease is over.
 func (t Timing) voteTimeout() time.Duration { return 2 * t.Heartbeat }

@@ -45,7 +45,7 @@ type contest struct {
 
 	term      election.Term   // of the attempt or the leadership
 	lease     *quorum.Lease   // nil without quorum
-	attempt   attempt         // in role nominee
+	attempt   attempt         // in role nominee; its resendAt also while overtaking
 	firstBeat election.SendID // the first heartbeat that claimed the term
 	overtake  *quorum.Lease   // a higher term sought while leading (R6)
 	leaving   departure       // in role draining

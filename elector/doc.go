@@ -10,6 +10,6 @@
 // dropped. It does not guarantee that whoever acts on a leader's behalf stops
 // in time: that is the caller's part, between a Withdrawal and its Stopped.
 //
-// Nothing is sent, granted or announced before the state it rests on is
-// durable. Equal inputs at equal instants give equal outputs.
+// With quorum, nothing is sent, granted or announced before the state it rests
+// on is durable; without, terms are written as they are led. Equal inputs at equal instants give equal outputs.
 package elector

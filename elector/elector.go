@@ -178,7 +178,7 @@ func (e *Elector) receive(from election.PeerID, m election.Message) {
 	case election.RosterRefuse:
 		e.rosterRefuse(m)
 	default:
-		e.selection(from, m)
+		e.selectionWord(from, m)
 	}
 }
 
@@ -194,10 +194,14 @@ func needsQuorum(m election.Message) bool {
 	return false
 }
 
+// maxOwnTurns bounds how often an agent answers itself within one step: asking
+// and granting its own votes takes a few.
+const maxOwnTurns = 64
+
 // settle lets leave what rests on durable state, and handles what this agent
 // told itself, until nothing moves any more.
 func (e *Elector) settle() {
-	for range 64 {
+	for range maxOwnTurns {
 		e.voter.Settle(e.now)
 		e.sendAll(e.voter.Take())
 		e.sendAll(e.formation.Settle())

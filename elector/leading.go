@@ -79,9 +79,7 @@ func (e *Elector) overtakeTerm(c *contest) {
 	}
 	if e.now >= c.attempt.resendAt {
 		c.attempt.resendAt = e.now.Add(e.cfg.Timing.Heartbeat / 2)
-		for _, v := range e.roster.All() {
-			e.requestVote(c, v.Peer, c.overtake.Term)
-		}
+		e.requestVotes(c, c.overtake.Term)
 	}
 	c.wake(c.attempt.resendAt)
 }
@@ -91,9 +89,7 @@ func (e *Elector) askAgain(c *contest) {
 	if c.term <= e.roster.Floor {
 		return // lead overtakes the term instead
 	}
-	for _, v := range e.roster.All() {
-		e.requestVote(c, v.Peer, c.term)
-	}
+	e.requestVotes(c, c.term)
 }
 
 // expireLeases withdraws what this agent leads before its lease ends (H5).

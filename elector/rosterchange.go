@@ -172,29 +172,24 @@ func (e *Elector) stopDriving() {
 func (e *Elector) beginDriving(driver election.Term) {
 	ch := &e.change
 	ch.driver, ch.counter, ch.floor = driver, 0, 0
-	switch {
-	case e.roster.Joint():
-		joint := *e.roster
-		e.proposeRoster(proposingJoint, joint)
-	case ch.want != nil && !slices.Equal(e.roster.Voters, ch.want.voters):
-		joint := *e.roster
+	joint := *e.roster
+	if !joint.Joint() && ch.want != nil && !slices.Equal(joint.Voters, ch.want.voters) {
 		joint.Next = ch.want.voters
-		e.proposeRoster(proposingJoint, joint)
-	default:
-		e.stopDriving()
 	}
+	if !joint.Joint() {
+		e.stopDriving() // it is done already
+		return
+	}
+	e.proposeRoster(proposingJoint, joint)
 }
 
 func (e *Elector) proposeRoster(stage changeStage, r election.Roster) {
 	ch := &e.change
-	tell := e.roster.All()
 	r.Version = election.Version{Driver: ch.driver, Counter: ch.counter}
 	ch.counter++
 	ch.stage, ch.proposal = stage, &r
 	ch.accepted = map[election.PeerID]bool{}
-	ch.tell = slices.Concat(tell, r.All())
-	election.SortVoters(ch.tell)
-	ch.tell = slices.CompactFunc(ch.tell, func(a, b election.Voter) bool { return a.Peer == b.Peer })
+	ch.tell = (&election.Roster{Voters: e.roster.All(), Next: r.All()}).All()
 	ch.resendAt = e.now
 }
 
@@ -213,7 +208,6 @@ func (e *Elector) drive() {
 		stable.Voters, stable.Next = stable.Next, nil
 		stable.Floor = max(stable.Floor, ch.floor)
 		e.proposeRoster(proposingStable, stable)
-	case proposingJoint, proposingStable:
 	}
 	if quorum.Confirmed(ch.proposal, func(id election.PeerID) bool { return ch.accepted[id] }) {
 		e.committed()

@@ -89,8 +89,8 @@ func (e *Elector) suspects(c *contest) bool {
 	return false
 }
 
-// selection hands a message of Bully or Ring to the algorithm in use.
-func (e *Elector) selection(from election.PeerID, m election.Message) {
+// selectionWord hands a message of Bully or Ring to the algorithm in use.
+func (e *Elector) selectionWord(from election.PeerID, m election.Message) {
 	name, ok := selectionOf(m, e.cfg.Algorithm)
 	if !ok {
 		e.counters.Dropped["other_algorithm"]++

@@ -1,10 +1,6 @@
 package elector
 
-import (
-	"time"
-
-	"github.com/doyen-election/doyen/election"
-)
+import "github.com/doyen-election/doyen/election"
 
 // Status is an immutable picture of one agent's part in everything, for
 // readers outside the loop. Deadlines are instants, so a reader computes what
@@ -79,10 +75,4 @@ type Counters struct {
 	TermsWon      uint64
 	LeasesExpired uint64
 	Suspicions    uint64
-}
-
-// Timing is the durations everything else follows from.
-type Timing struct {
-	Heartbeat time.Duration
-	Lease     time.Duration
 }

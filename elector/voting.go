@@ -52,9 +52,7 @@ func (e *Elector) pursue(c *contest, f election.Field) {
 	}
 	if e.now >= c.attempt.resendAt {
 		c.attempt.resendAt = e.now.Add(e.cfg.Timing.Heartbeat / 2)
-		for _, v := range e.roster.All() {
-			e.requestVote(c, v.Peer, c.term)
-		}
+		e.requestVotes(c, c.term)
 	}
 	c.wake(election.Earliest(c.attempt.resendAt, c.attempt.deadline))
 }
@@ -62,6 +60,12 @@ func (e *Elector) pursue(c *contest, f election.Field) {
 // won reports whether a majority's answers leave enough of a lease to lead.
 func (e *Elector) won(c *contest) bool {
 	return c.lease.End() > e.now.Add(e.guard())
+}
+
+func (e *Elector) requestVotes(c *contest, t election.Term) {
+	for _, v := range e.roster.All() {
+		e.requestVote(c, v.Peer, t)
+	}
 }
 
 func (e *Elector) requestVote(c *contest, voter election.PeerID, t election.Term) {
@@ -74,7 +78,7 @@ func (e *Elector) requestVote(c *contest, voter election.PeerID, t election.Term
 func (e *Elector) failAttempt(c *contest, f election.Field) {
 	stale := false
 	for _, why := range c.attempt.refused {
-		stale = stale || why == election.RefusedStaleTerm || why == election.RefusedVersion
+		stale = stale || why == election.RefusedStaleTerm
 	}
 	e.abandon(c)
 	c.selection.Stop()
@@ -138,8 +142,8 @@ func (e *Elector) voteRequest(from election.PeerID, m election.VoteRequest) {
 }
 
 // heedRound stands back for a better-ranked nominee.
-func (e *Elector) heedRound(c *contest, better election.Rank) {
-	if c.role != follower && c.role != nominee || !better.Above(e.ownRank(c)) || !c.standing {
+func (e *Elector) heedRound(c *contest, asker election.Rank) {
+	if c.role != follower && c.role != nominee || !asker.Above(e.ownRank(c)) || !c.standing {
 		return
 	}
 	if c.leader.holder != (election.Holder{}) && !e.vacant(c) {
@@ -149,7 +153,7 @@ func (e *Elector) heedRound(c *contest, better election.Rank) {
 		e.abandon(c)
 		c.selection.Stop()
 	}
-	c.selection.StandBack(e.now, e.field(c), better)
+	c.selection.StandBack(e.now, e.field(c), asker)
 }
 
 // voteGrant counts a vote for what this agent asks for or holds (H4).
@@ -191,7 +195,7 @@ func (e *Elector) voteRefusal(from election.PeerID, m election.VoteRefusal) {
 		c.highest = max(c.highest, e.roster.Floor)
 	}
 	if m.Remaining > 0 && m.GrantedTo != e.cfg.Self {
-		e.noteStanding(from, election.Standing{Election: m.Election, Term: m.Granted, Holder: m.GrantedTo, Remaining: m.Remaining})
+		e.noteStanding(election.Standing{Election: m.Election, Term: m.Granted, Holder: m.GrantedTo, Remaining: m.Remaining})
 	}
 	if c.role == nominee && m.Term == c.term && !c.lease.SupportedBy(from) && m.Reason != election.RefusedVersion {
 		c.attempt.refused[from] = m.Reason

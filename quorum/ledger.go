@@ -10,7 +10,8 @@ import (
 // is under way, and all changes made meanwhile share the next one, so that the
 // grants of many elections cost one fsync.
 //
-// Invariant: durable ≤ writing ≤ generation, and urgent ≤ generation.
+// Invariant: durable ≤ generation and urgent ≤ generation; while a write is
+// under way, durable ≤ writing ≤ generation.
 type Ledger struct {
 	state      election.State
 	generation uint64 // counts changes

@@ -1,0 +1,90 @@
+package elector
+
+import (
+	"github.com/doyen-election/doyen/election"
+	"github.com/doyen-election/doyen/quorum"
+)
+
+// report is what this agent's voter has on record.
+func (e *Elector) report(id uint64) election.Report {
+	r := election.Report{ID: id, Roster: e.roster, Stamp: e.now}
+	if e.roster.Has(e.cfg.Self.Peer) {
+		r.Voter = true
+		r.Standings = e.voter.Standings(e.now)
+		r.Standings = r.Standings[:min(len(r.Standings), maxContests)] // of a state written before there was a limit
+	}
+	return r
+}
+
+func (e *Elector) reported(from election.PeerID, r election.Report) {
+	p := e.peers.get(from)
+	if p == nil {
+		e.answered(from, r) // this agent's own
+		return
+	}
+	if r.Roster != nil {
+		p.cluster = r.Roster.Cluster
+	}
+	if e.foreign(p) {
+		e.counters.Dropped["foreign_cluster"]++
+		return
+	}
+	first := !p.reported
+	p.reported = true
+	e.stamped(from, r.Stamp)
+	e.learnRoster(r.Roster)
+	for _, s := range r.Standings {
+		e.noteStanding(s)
+	}
+	if first && e.leadsAny() {
+		e.beatTo(from, e.claims())
+	}
+	e.answered(from, r)
+}
+
+// noteStanding learns a term and perhaps a leader that has not been heard yet.
+func (e *Elector) noteStanding(s election.Standing) {
+	c := e.contest(s.Election)
+	if c == nil {
+		return
+	}
+	c.highest = max(c.highest, s.Term)
+	if s.Remaining <= 0 || s.Holder == e.cfg.Self || s.Term < c.rumour.term {
+		return
+	}
+	wait := min(s.Remaining, 2*e.cfg.Timing.Heartbeat)
+	c.rumour = rumour{holder: s.Holder, term: s.Term, heedUntil: e.now.Add(wait),
+		promiseEnd: max(c.rumour.promiseEnd, e.now.Add(min(s.Remaining, quorum.Outlast(e.cfg.Timing.Lease, e.cfg.Drift))))}
+}
+
+// learnRoster takes over a newer roster told by a peer.
+func (e *Elector) learnRoster(r *election.Roster) {
+	if r == nil || !e.cfg.Quorum {
+		return
+	}
+	e.formation.Learn(e.now, r)
+}
+
+// informWait is for how many heartbeats an agent without quorum waits to be told
+// of a leader.
+const informWait = 3
+
+// informed reports whether enough voters told what they have on record to know
+// that nobody leads.
+func (e *Elector) informed() bool {
+	told := func(id election.PeerID) bool {
+		return id == e.cfg.Self.Peer || e.isConnected(id) && e.peers.get(id).reported
+	}
+	if e.cfg.Quorum {
+		return e.roster != nil && quorum.Confirmed(e.roster, told)
+	}
+	if e.now >= e.started.Add(informWait*e.cfg.Timing.Heartbeat) {
+		return true
+	}
+	for _, m := range e.view.Members {
+		if !told(m.Peer) {
+			return false
+		}
+	}
+	return len(e.view.Members) > 1
+}
