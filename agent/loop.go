@@ -278,6 +278,7 @@ func (l *loop) publish(now election.Instant) {
 		l.roster = status.Roster
 		l.adopt(status.Roster)
 		l.names = namesOf(l.self.Peer, l.name, l.view, status.Roster)
+		l.warnings.adopted(l.self.Peer, l.name, status.Roster)
 	}
 	l.picture.Store(&serve.Picture{
 		Status: status, View: l.view, Names: l.names, Connected: l.connected,

@@ -23,6 +23,7 @@ const (
 	warnRefused      = "refused_member" // this agent lets another one not in
 	warnJoin         = "join_failing"   // no address to join answers, and this agent is alone
 	warnRefusedPeer  = "refused_peer"   // a direct connection is refused
+	warnRenamed      = "renamed"        // the roster knows this agent by another name
 	warnDisk         = "disk_failing"
 )
 
@@ -39,6 +40,7 @@ type warnings struct {
 	grace   time.Duration
 	logger  *slog.Logger
 	members []elector.Warning // from the newest view
+	renamed []elector.Warning // one at most
 	refused map[election.PeerID]elector.Warning
 	dirty   bool
 
@@ -70,6 +72,18 @@ func (w *warnings) viewed(v membership.View) {
 	for id := range w.refused {
 		if !slices.ContainsFunc(v.Members, func(m membership.Member) bool { return m.Peer == id }) {
 			delete(w.refused, id)
+		}
+	}
+}
+
+// adopted takes the roster: it knows voters by the names they had when they were
+// added, and so do those who change it.
+func (w *warnings) adopted(self election.PeerID, name string, r *election.Roster) {
+	w.renamed, w.dirty = nil, true
+	for _, v := range r.All() {
+		if v.Peer == self && v.Name != name {
+			w.renamed = []elector.Warning{{Code: warnRenamed, Message: fmt.Sprintf(
+				"the roster names this agent %s, it runs as %s: start it with --name %s, or with another --data-dir if it is meant to be another agent", v.Name, name, v.Name)}}
 		}
 	}
 }
@@ -133,7 +147,7 @@ func (w *warnings) update(now election.Instant, core []elector.Warning, problem 
 		return w.current
 	}
 	w.dirty, w.core, w.problem = false, core, problem
-	all := slices.Concat(core, w.members)
+	all := slices.Concat(core, w.members, w.renamed)
 	for _, r := range w.refused {
 		all = append(all, r)
 	}

@@ -45,6 +45,26 @@ func TestWarningsAreLoggedOnceAndOnlyIfTheyLast(t *testing.T) {
 	})
 }
 
+// A data directory that is used under another name goes on being a voter, under
+// the old one.
+func TestAnAgentThatRunsUnderAnotherNameThanTheRostersSaysSo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, nil).start(t)
+		for name, want := range map[string]int{"a": 0, "old": 1} {
+			r.mu.Lock()
+			r.status.Roster = &election.Roster{Voters: []election.Voter{{Name: name, Peer: me}, {Name: "b", Peer: "b"}}}
+			r.mu.Unlock()
+			r.views <- membership.View{}
+			synctest.Wait()
+			got := r.loop.Picture().Warnings
+			if len(got) != want || want == 1 && (got[0].Code != "renamed" || !strings.Contains(got[0].Message, "--name old")) {
+				t.Errorf("roster names it %s: %+v", name, got)
+			}
+		}
+		r.cancel()
+	})
+}
+
 func TestRefusalsAreWarnings(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, nil).start(t)

@@ -32,6 +32,8 @@ type cluster struct {
 	trace  strings.Builder
 	quiet  bool // leave heartbeats and their acks out of the trace
 	spy    func(from string, e election.Envelope)
+	steps  int // since that instant, a hop or less ago
+	since  election.Instant
 	algo   Algorithm
 	quorum bool
 }
@@ -175,6 +177,12 @@ func (c *cluster) next() *event {
 }
 
 func (c *cluster) step(n *node, in election.Input) {
+	if c.steps++; c.now > c.since.Add(hop) {
+		c.steps, c.since = 0, c.now
+	}
+	if c.steps > 10_000 {
+		c.t.Fatalf("%s wakes itself for ever", n.name)
+	}
 	out := n.elector.Step(c.now, in)
 	if out.WakeAt <= c.now {
 		c.t.Fatalf("%s wants to wake at %d, now is %d", n.name, out.WakeAt, c.now)

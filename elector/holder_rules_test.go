@@ -28,6 +28,7 @@ func TestH3ARenewalIsCountedFromTheHeartbeat(t *testing.T) {
 	sent := s.sent[len(s.sent)-1].at
 	s.now = sent.Add(testTiming.Heartbeat / 2)
 	s.hear("b", ack(h))
+	s.hear("c", ack(h)) // a majority without a's own voter
 	if got := s.status(election.Default).ValidUntil; got != sent.Add(ownLease) {
 		t.Fatalf("leads until %d, want %d", got, sent.Add(ownLease))
 	}

@@ -95,6 +95,8 @@ func apiHint(e *client.APIError) string {
 		return "`doyen elections` lists the elections, `doyen members` the agents"
 	case api.CodeNotLeader:
 		return "run it on the host that leads: `doyen leader` names it"
+	case api.CodeNotVoter:
+		return "run it on the host of a voter: `doyen voters` lists them"
 	case api.CodeNoCandidate:
 		return "`doyen elections` lists who stands; an agent with priority 0, draining or out of reach can't take over"
 	case api.CodeNoQuorum:

@@ -186,7 +186,9 @@ func (m *mover) step(w *world, i int, in election.Input) {
 		a.elector, m.own[i] = m.cloner.elector(a.elector), true
 	}
 	out := a.elector.Step(a.clock, in)
-	w.note("%s [%v] %s%s", peerOf(i), timeOf(a.clock-epoch), describe(in), describeOutput(out))
+	if w.log != nil {
+		w.note("%s [%v] %s%s", peerOf(i), timeOf(a.clock-epoch), describe(in), describeOutput(out))
+	}
 	for _, x := range out.Withdraw {
 		if x.Election == election.Default {
 			a.leading, a.owed = false, x.Term

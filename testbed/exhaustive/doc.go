@@ -25,8 +25,11 @@
 // It does not show what lies beyond the bounds, nor anything about liveness.
 // States are told apart by a 64-bit hash of what can matter to the future
 // (normal.go says what can't), so among ten million states two fall together
-// with a probability of about three in a million. What voters report to a peer
-// that connects is delivered at once. A clock's rate is fixed for a path, and
-// there is one retry delay an agent: other rates and delays are left to the
-// random simulation, and so are roster changes, failing writes and more agents.
+// with a probability of about three in a million.
+//
+// What voters report to a peer that connects is delivered at once, so late and
+// lost reports are not seen; a paused agent still learns of connections. A
+// clock's rate is fixed for a path, and there is one retry delay an agent. Other
+// rates and delays are left to the random simulation, and so are roster changes,
+// failing writes and more agents.
 package exhaustive

@@ -20,8 +20,10 @@ var clockRates = [][size]election.Instant{
 	{rates.fast, rates.slow, rates.slow},
 }
 
-// unheard is the root nearest to a second leader.
-const unheard = "a leads by c's vote and is cut off, b has heard nothing"
+const (
+	unheard = "a leads by c's vote and is cut off, b has heard nothing"
+	asking  = "the same, and b is about to ask for votes"
+)
 
 // roots returns the worlds to explore from, each with each of the clock rates.
 // Their paths are played, one message after the other, from a start with empty
@@ -33,23 +35,24 @@ func (m *mover) roots() ([]root, error) {
 		assigned = m.options.rates
 	}
 	for _, r := range assigned {
-		for _, make := range []struct {
+		for _, start := range []struct {
 			name string
 			play func(*world) *world
 		}{
 			{"nobody has voted", m.toContest},
 			{"all follow a", m.toLeader},
 			{unheard, m.toUnheard},
+			{asking, m.toAsking},
 		} {
-			if m.options.root != "" && m.options.root != make.name {
+			if m.options.root != "" && m.options.root != start.name {
 				continue
 			}
 			w, err := m.fresh(r)
 			if err != nil {
 				return nil, err
 			}
-			name := fmt.Sprintf("%s; clock rates %v", make.name, r)
-			if w = make.play(w); w.fault != nil {
+			name := fmt.Sprintf("%s; clock rates %v", start.name, r)
+			if w = start.play(w); w.fault != nil {
 				return nil, fmt.Errorf("play root %q: %w", name, w.fault)
 			}
 			w.spent = 0
@@ -107,6 +110,15 @@ func (m *mover) toUnheard(w *world) *world {
 	return w
 }
 
+// toAsking goes on from there until b has waited for an answer in vain.
+func (m *mover) toAsking(w *world) *world {
+	w = m.toUnheard(w)
+	for w.agents[1].clock < epoch.Add(timing.Heartbeat*5/4) { // its turn, and the answer timeout
+		w = m.pastTheNext(w)
+	}
+	return w
+}
+
 // quiet delivers and writes until nothing is under way. What lost names is lost.
 func (m *mover) quiet(w *world, lost func(flight) bool) *world {
 	for {
@@ -125,4 +137,15 @@ func (m *mover) quiet(w *world, lost func(flight) bool) *world {
 			return w
 		}
 	}
+}
+
+// pastTheNext lets time pass until the next agent is due, once all that is due
+// now has happened.
+func (m *mover) pastTheNext(w *world) *world {
+	for i := range w.agents {
+		if a := &w.agents[i]; a.alive && a.clock >= a.wake {
+			w = m.apply(w, action{kind: wake, which: uint8(i)})
+		}
+	}
+	return m.apply(m.quiet(w, func(flight) bool { return false }), action{kind: pass})
 }

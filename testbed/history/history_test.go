@@ -8,7 +8,7 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-var seeds = flag.Int("seeds", 60, "how many histories are judged")
+var seeds = flag.Int("seeds", 300, "how many histories are judged")
 
 const patience = 20 * time.Second
 

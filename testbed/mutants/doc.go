@@ -14,6 +14,7 @@
 // failing test may also fail for another reason than the change; that is why
 // the report names it.
 //
-// Each file of testdata is one change: what it breaks in its head, then lines
-// to remove (-), to put in their place (+), and to find it by (space).
+// Each file of testdata is one change: what it breaks in its head, then, for
+// each package it touches, lines to remove (-), to put in their place (+), and
+// to find it by (space).
 package mutants

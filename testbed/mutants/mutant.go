@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/rogpeppe/go-internal/txtar"
@@ -19,10 +20,11 @@ type Mutant struct {
 	Edits  []Edit
 }
 
-// Edit replaces whole lines of one file.
+// Edit replaces whole lines of one package, in whichever of its files they are:
+// code that moves within its package takes its mutants along.
 type Edit struct {
-	File     string // slash-separated, relative to the module
-	Old, New string // whole lines; Old occurs exactly once
+	Package  string // such as "agent/store"
+	Old, New string // whole lines; Old occurs exactly once, tests not counted
 }
 
 const extension = ".txtar"
@@ -51,7 +53,7 @@ func Read(dir fs.FS) ([]Mutant, error) {
 	return all, nil
 }
 
-// parse reads a head of "key: value" lines, and the edits of each file.
+// parse reads a head of "key: value" lines, and the edits of each package.
 func parse(name string, data []byte) (Mutant, error) {
 	m := Mutant{Name: name}
 	archive := txtar.Parse(data)
@@ -88,19 +90,19 @@ func parse(name string, data []byte) (Mutant, error) {
 	return m, nil
 }
 
-// parseEdits reads the lines of one file's edits, which a line @@ separates.
-func parseEdits(file, text string) ([]Edit, error) {
+// parseEdits reads the lines of one package's edits, which a line @@ separates.
+func parseEdits(pkg, text string) ([]Edit, error) {
 	var edits []Edit
-	e := Edit{File: path.Clean(file)}
+	e := Edit{Package: path.Clean(pkg)}
 	end := func() error {
 		switch {
 		case e.Old == e.New:
-			return fmt.Errorf("an edit of %s changes nothing", e.File)
+			return fmt.Errorf("an edit of %s changes nothing", e.Package)
 		case e.Old == "":
-			return fmt.Errorf("an edit of %s says nowhere where", e.File)
+			return fmt.Errorf("an edit of %s says nowhere where", e.Package)
 		}
 		edits = append(edits, e)
-		e = Edit{File: e.File}
+		e = Edit{Package: e.Package}
 		return nil
 	}
 	for line := range strings.Lines(text) {
@@ -122,7 +124,7 @@ func parseEdits(file, text string) ([]Edit, error) {
 			e.Old += rest
 			e.New += rest
 		default:
-			return nil, fmt.Errorf("a line of an edit of %s begins with neither -, + nor a space: %q", e.File, line)
+			return nil, fmt.Errorf("a line of an edit of %s begins with neither -, + nor a space: %q", e.Package, line)
 		}
 	}
 	return edits, end()
@@ -131,24 +133,40 @@ func parseEdits(file, text string) ([]Edit, error) {
 // Apply returns the changed content of each file, by its slash-separated name.
 // An edit whose lines are not there, or are there more than once, is an error.
 func (m Mutant) Apply(tree fs.FS) (map[string][]byte, error) {
-	changed := map[string]string{}
+	texts := map[string]string{} // of all files, each behind a newline, so that whole lines are found
+	changed := map[string][]byte{}
 	for _, e := range m.Edits {
-		text, ok := changed[e.File]
-		if !ok {
-			data, err := fs.ReadFile(tree, e.File)
-			if err != nil {
-				return nil, fmt.Errorf("apply %s: %w", m.Name, err)
+		names, err := sources(tree, e.Package)
+		if err != nil {
+			return nil, fmt.Errorf("apply %s: %w", m.Name, err)
+		}
+		found, place := 0, ""
+		for _, name := range names {
+			if _, known := texts[name]; !known {
+				data, err := fs.ReadFile(tree, name)
+				if err != nil {
+					return nil, fmt.Errorf("apply %s: %w", m.Name, err)
+				}
+				texts[name] = "\n" + string(data)
 			}
-			text = "\n" + string(data) // so that whole lines are found
+			if n := strings.Count(texts[name], "\n"+e.Old); n > 0 {
+				found, place = found+n, name
+			}
 		}
-		if n := strings.Count(text, "\n"+e.Old); n != 1 {
-			return nil, fmt.Errorf("apply %s: %s has these lines %d times, not once:\n%s", m.Name, e.File, n, e.Old)
+		if found != 1 {
+			return nil, fmt.Errorf("apply %s: %s has these lines %d times, not once:\n%s", m.Name, e.Package, found, e.Old)
 		}
-		changed[e.File] = strings.Replace(text, "\n"+e.Old, "\n"+e.New, 1)
+		texts[place] = strings.Replace(texts[place], "\n"+e.Old, "\n"+e.New, 1)
+		changed[place] = []byte(texts[place][1:])
 	}
-	files := make(map[string][]byte, len(changed))
-	for name, text := range changed {
-		files[name] = []byte(text[1:])
+	return changed, nil
+}
+
+// sources returns the names of a package's Go files, without tests.
+func sources(tree fs.FS, pkg string) ([]string, error) {
+	names, err := fs.Glob(tree, pkg+"/*.go")
+	if err != nil {
+		return nil, fmt.Errorf("list the files of %s: %w", pkg, err)
 	}
-	return files, nil
+	return slices.DeleteFunc(names, func(name string) bool { return strings.HasSuffix(name, "_test.go") }), nil
 }

@@ -45,7 +45,8 @@ func TestEveryMutantApplies(t *testing.T) {
 }
 
 func TestAnEditFindsItsLinesExactlyOnce(t *testing.T) {
-	tree := fstest.MapFS{"p/x.go": {Data: []byte("one\ntwo\n\tthree\ntwo\nfour\n")}}
+	tree := fstest.MapFS{"p/x.go": {Data: []byte("one\ntwo\n\tthree\ntwo\nfour\n")},
+		"p/y.go": {Data: []byte("six\n")}, "p/x_test.go": {Data: []byte("one\nfive\n")}}
 	for edit, want := range map[string]string{
 		"-one\n+1\n":                "1\ntwo\n\tthree\ntwo\nfour\n",
 		" one\n-two\n":              "one\n\tthree\ntwo\nfour\n",
@@ -55,7 +56,7 @@ func TestAnEditFindsItsLinesExactlyOnce(t *testing.T) {
 		"-three\n+3\n":              "0 times", // only whole lines are meant
 		"-five\n+5\n":               "0 times",
 	} {
-		m, err := parse("m", []byte("rule: r\nbreaks: b\nwhere: w\n-- p/x.go --\n"+edit))
+		m, err := parse("m", []byte("rule: r\nbreaks: b\nwhere: w\n-- p --\n"+edit))
 		if err != nil {
 			t.Fatalf("%q: %v", edit, err)
 		}
@@ -69,14 +70,14 @@ func TestAnEditFindsItsLinesExactlyOnce(t *testing.T) {
 func TestAMutantThatSaysTooLittleIsRefused(t *testing.T) {
 	const head = "rule: r\nbreaks: b\nwhere: w\n"
 	for text, want := range map[string]string{
-		"":                                     "its head must say",
-		"rule: r\nbreaks: b\n-- x --\n-a\n":    "its head must say",
-		"author: me\n" + head:                  "says neither rule",
-		head:                                   "changes nothing",
-		head + "-- x.go --\n same\n":           "changes nothing",
-		head + "-- x.go --\n+only\n":           "says nowhere where",
-		head + "-- x.go --\n-a\n@@\n":          "changes nothing",
-		head + "-- x.go --\nno mark\n-a\n+b\n": "begins with neither",
+		"":                                  "its head must say",
+		"rule: r\nbreaks: b\n-- x --\n-a\n": "its head must say",
+		"author: me\n" + head:               "says neither rule",
+		head:                                "changes nothing",
+		head + "-- x --\n same\n":           "changes nothing",
+		head + "-- x --\n+only\n":           "says nowhere where",
+		head + "-- x --\n-a\n@@\n":          "changes nothing",
+		head + "-- x --\nno mark\n-a\n+b\n": "begins with neither",
 	} {
 		if _, err := parse("m", []byte(text)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %q", text, err, want)
@@ -136,7 +137,7 @@ func TestRunTellsCaughtFromSurvived(t *testing.T) {
 		{"func Three() int { return 3 }\n", ""},
 		{"func Loop() {}\n", "func Loop() { select {} }\n"},
 	} {
-		all = append(all, Mutant{Name: fmt.Sprint(len(all)), Where: "p", Edits: []Edit{{File: "p/p.go", Old: edit[0], New: edit[1]}}})
+		all = append(all, Mutant{Name: fmt.Sprint(len(all)), Where: "p", Edits: []Edit{{Package: "p", Old: edit[0], New: edit[1]}}})
 	}
 	var progress strings.Builder
 	limit := trial{module: mod, suite: suite, limit: 2 * time.Second}

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"os/exec"
-	"path"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -29,6 +28,7 @@ func stages(seeds int) []stage {
 		{pkg: "failuredetector"}, {pkg: "bully"}, {pkg: "ring"}, {pkg: "quorum"}, {pkg: "elector"}, {pkg: "codec"},
 		{pkg: "agent/store"}, {pkg: "agent/hook"}, {pkg: "agent/watch"}, {pkg: "agent/serve"}, {pkg: "agent"}, {pkg: "client"},
 		{pkg: "transport"}, {pkg: "membership"},
+		{pkg: "testbed/exhaustive", run: "^TestEveryInterleaving$"},
 		{pkg: "testbed/simulation", run: "^TestSimulation$", args: []string{"-seeds", strconv.Itoa(seeds)}},
 	}
 }
@@ -78,10 +78,10 @@ func (m module) resolve(ctx context.Context, all []stage) error {
 	return nil
 }
 
-// sees reports whether the stage's tests depend on a file that the mutant
+// sees reports whether the stage's tests depend on a package that the mutant
 // changes.
 func (s stage) sees(m Mutant) bool {
-	return slices.ContainsFunc(m.Edits, func(e Edit) bool { return s.uses[path.Dir(e.File)] })
+	return slices.ContainsFunc(m.Edits, func(e Edit) bool { return s.uses[e.Package] })
 }
 
 // baseline runs the stages without any change. Those whose tests are run in the

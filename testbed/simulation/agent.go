@@ -174,6 +174,7 @@ func (w *world) stop(a *agent, loud bool) {
 		return
 	}
 	w.poll(a)
+	w.count(a)
 	w.note(a, "STOPS, %s", loudly(loud))
 	w.stopping(a)
 	a.alive, a.wakeAt, a.inbox, a.contests, a.doom = false, never, nil, nil, nil

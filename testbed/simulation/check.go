@@ -179,7 +179,7 @@ func (w *world) checkTold(a *agent, local election.Instant, l *contestLog, c *el
 		a.terms = make([]election.Term, len(w.logs))
 	}
 	if told := &a.terms[l.index]; c.Term < *told {
-		w.fail("terms never fall", "%s named a leader of %s in term %d, and now in term %d", a.peer, c.Election, *told, c.Term)
+		w.fail("told terms never fall", "%s named a leader of %s in term %d, and now in term %d", a.peer, c.Election, *told, c.Term)
 	} else {
 		*told = c.Term
 	}

@@ -9,14 +9,15 @@ import (
 // contestLog is what the checkers know of one election: everything, in true
 // time.
 type contestLog struct {
-	index  int
-	name   election.Name
-	last   election.Term // of the newest leadership
-	holder election.Holder
-	owners map[election.Term]election.Holder
-	ends   map[election.Term]leaseEnd
-	grants map[vote]election.Holder
-	actors []actor
+	index   int
+	name    election.Name
+	last    election.Term // of the newest leadership
+	highest election.Term // that anybody led in
+	holder  election.Holder
+	owners  map[election.Term]election.Holder
+	ends    map[election.Term]leaseEnd
+	grants  map[vote]election.Holder
+	actors  []actor
 }
 
 // leaseEnd is the latest end of a lease that its holder ever told.
@@ -95,26 +96,34 @@ func (w *world) acts(l *contestLog, now actor) {
 		return
 	}
 	if x == nil {
-		l.actors = slices.DeleteFunc(l.actors, func(x actor) bool { return !x.acting(w.now) })
+		l.actors = slices.DeleteFunc(l.actors, func(x actor) bool {
+			return !x.acting(w.now) && (x.stopped || !w.mayLead(x))
+		})
 		l.actors = append(l.actors, now)
 		x = &l.actors[len(l.actors)-1]
 	}
 	*x = now
 	w.leads(l, x)
-	w.pollOthers(now.host)
+	w.pollOthers(l, now.host)
 	w.checkAlone(l, l.find(now.kind, now.holder))
 }
 
-// pollOthers looks at everybody else's status: a lease may have been renewed
-// since the last look.
-func (w *world) pollOthers(a *agent) {
+// mayLead reports whether the process that led is still there: its lease may
+// have been renewed since the last look.
+func (w *world) mayLead(x actor) bool {
+	return x.kind == claimer && x.host.alive && x.host.boot == x.holder.Boot
+}
+
+// pollOthers looks at the status of everybody else who led: a lease may have
+// been renewed since the last look.
+func (w *world) pollOthers(l *contestLog, a *agent) {
 	if w.polling {
 		return
 	}
 	w.polling = true
-	for _, b := range w.agents {
-		if b != a && b.alive {
-			w.poll(b)
+	for i := 0; i < len(l.actors); i++ {
+		if x := &l.actors[i]; x.kind == claimer && !x.stopped && x.host != a && x.host.alive {
+			w.poll(x.host)
 		}
 	}
 	w.polling = false
@@ -130,8 +139,12 @@ func (w *world) checkAlone(l *contestLog, x *actor) {
 		if y.holder == x.holder || !y.acting(w.now) {
 			continue
 		}
-		w.fail("G1", "%s begins to lead %s in term %d while %s leads in term %d: %s has %v left", x.holder, l.name, x.term,
-			y.holder, y.term, y.host.peer, y.until.Sub(y.host.clock.at(w.now)))
+		newer, older := x, y
+		if y.term > x.term {
+			newer, older = y, x
+		}
+		w.fail("G1", "%s leads %s in term %d while %s leads on in term %d: %s has %v left", newer.holder, l.name, newer.term,
+			older.holder, older.term, older.host.peer, older.until.Sub(older.host.clock.at(w.now)))
 	}
 }
 

@@ -1,8 +1,9 @@
 package simulation
 
 import (
-	"fmt"
 	"math/rand/v2"
+	"slices"
+	"strings"
 )
 
 // strikeCut cuts some agents off from others: one, a pair, or two groups; both
@@ -45,9 +46,11 @@ func (w *world) cutPairs(r *rand.Rand, pairs [][2]*agent) {
 		back = !there || r.IntN(2) == 0
 	}
 	noticed := w.lasts(r) // by a keep-alive, unless it is mended before
+	if len(pairs) > 0 {
+		w.note(nil, "CUT %s, %s", direction(pairs, there, back), loudly(loud))
+	}
 	for _, p := range pairs {
 		a, b := p[0], p[1]
-		w.note(nil, "CUT %s, %s", direction(a, b, there, back), loudly(loud))
 		w.setCut(a, b, there, back, w.cut)
 		if loud {
 			w.hangUp(a, b, true)
@@ -62,8 +65,10 @@ func (w *world) cutPairs(r *rand.Rand, pairs [][2]*agent) {
 		w.sight(b, a, w.rumourTime())
 	}
 	w.later(w.lasts(r), func() {
+		if len(pairs) > 0 {
+			w.note(nil, "MEND %s", direction(pairs, there, back))
+		}
 		for _, p := range pairs {
-			w.note(nil, "MEND %s", direction(p[0], p[1], there, back))
 			w.setCut(p[0], p[1], there, back, w.mend)
 			w.sight(p[0], p[1], w.rumourTime())
 			w.sight(p[1], p[0], w.rumourTime())
@@ -71,17 +76,22 @@ func (w *world) cutPairs(r *rand.Rand, pairs [][2]*agent) {
 	})
 }
 
-// direction writes which messages a cut loses.
-func direction(a, b *agent, there, back bool) string {
+// direction writes from whom to whom a cut loses messages.
+func direction(pairs [][2]*agent, there, back bool) string {
+	var from, to []string
+	for _, p := range pairs {
+		from, to = append(from, string(p[0].peer)), append(to, string(p[1].peer))
+	}
+	slices.Sort(from)
+	slices.Sort(to)
+	left, right := strings.Join(slices.Compact(from), " "), strings.Join(slices.Compact(to), " ")
 	switch {
 	case there && back:
-		return fmt.Sprintf("%s <-> %s", a.peer, b.peer)
+		return left + " <-> " + right
 	case there:
-		return fmt.Sprintf("%s -> %s", a.peer, b.peer)
-	case back:
-		return fmt.Sprintf("%s -> %s", b.peer, a.peer)
+		return left + " -> " + right
 	}
-	return fmt.Sprintf("nothing between %s and %s", a.peer, b.peer)
+	return right + " -> " + left
 }
 
 func (w *world) setCut(a, b *agent, there, back bool, set func(a, b *agent)) {

@@ -34,7 +34,11 @@ func (r Result) Diagram() spacetime.Diagram {
 		d.Facts = append(d.Facts, fmt.Sprintf("Drawn from %s on, of %s.", at(int64(d.From)), at(h.ended)))
 	}
 	for _, s := range h.lives {
-		d.Lives = append(d.Lives, s.drawn())
+		life := s.drawn()
+		if s.to == h.ended {
+			life.To = spacetime.Never // it was not the process that ended
+		}
+		d.Lives = append(d.Lives, life)
 	}
 	for _, s := range h.pauses {
 		d.Pauses = append(d.Pauses, s.drawn())

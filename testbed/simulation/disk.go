@@ -125,7 +125,8 @@ func (d *disk) crash(w *world, a *agent) {
 	default:
 		w.stats.Torn++
 		w.note(a, "the write under way is TORN")
-		if _, err := codec.DecodeState(d.torn(a, data)); err == nil {
+		part := d.torn(a, data)
+		if _, err := codec.DecodeState(part); err == nil && !bytes.Equal(part, d.bytes) {
 			w.fail("durable state", "%s takes a torn write for a state", a.peer)
 		}
 	}
@@ -138,11 +139,11 @@ func (d *disk) torn(a *agent, data []byte) []byte {
 	if a.rng.IntN(2) == 0 {
 		return part[:at]
 	}
-	before := part[at]
-	clear(part[at:])
-	copy(part[at:], d.bytes[min(at, len(d.bytes)):])
+	end := part[at:]
+	clear(end)
+	copy(end, d.bytes[min(at, len(d.bytes)):])
 	if bytes.Equal(part, data) {
-		part[at] = ^before
+		end[0]++
 	}
 	return part
 }

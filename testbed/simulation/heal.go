@@ -28,6 +28,7 @@ type recovery struct {
 	agreedAt  int64
 	handedAt  int64 // last preemption
 	handovers int
+	changed   bool // who leads, as somebody knows it, since the last look
 }
 
 // healAll ends all faults and demands a leader, and then that it stays.
@@ -129,12 +130,16 @@ func (w *world) healAgent(a *agent) {
 // watch lets time pass and looks whether all agree: four times a heartbeat until
 // they do, then once a lease: whoever loses its leader meanwhile says so itself.
 func (w *world) watch(end int64) {
-	for w.now < end && w.violation == nil {
+	for looks := 0; w.now < end && w.violation == nil; looks++ {
 		look := int64(w.plan.timing.Lease)
 		if w.heal.agreedAt < 0 {
 			look = int64(w.plan.timing.Heartbeat / 4)
 		}
 		w.until(min(end, w.now+look))
+		if w.heal.agreedAt < 0 && !w.heal.changed && looks%4 != 0 && w.now < end {
+			continue // as before
+		}
+		w.heal.changed = false
 		agreed := w.agreed()
 		if agreed && w.heal.agreedAt < 0 {
 			w.heal.agreedAt = w.now

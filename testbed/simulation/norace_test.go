@@ -2,5 +2,5 @@
 
 package simulation
 
-// defaultSeeds fit into some thirty seconds on two processors.
-const defaultSeeds = 1000
+// defaultSeeds fit into some fifteen seconds on two processors.
+const defaultSeeds = 700

@@ -14,9 +14,11 @@ func (w *world) announced(a *agent, local election.Instant, x election.Announcem
 	self := election.Holder{Peer: a.peer, Boot: a.boot}
 	w.observe(a, x)
 	w.announcing(a, x)
+	w.heal.changed = true
 	if x.Leader != self || x.Event != election.Leading && x.Event != election.NewTerm {
 		return
 	}
+	l.highest = max(l.highest, x.Term)
 	w.checkTerm(a, l, x, self)
 	if x.Event == election.NewTerm {
 		w.stats.Overtaken++

@@ -43,7 +43,9 @@ type Stats struct {
 	Rosters     int            // roster changes that became stable
 	Cut         int            // leaderships that began while the one before lived on, cut off or paused
 	Torn        int            // writes torn by a crash
-	Terms       int            // begun, in all elections
+	Terms       int            // used up, in all elections
+	Rounds      int            // elections held: selections begun
+	Attempts    int            // of nominees, to win the votes
 	Footprint   int            // most elements an elector kept, per agent and election
 	Faults      map[string]int // by kind
 	Heal        time.Duration  // from the end of the faults to a leader agreed by all
@@ -76,6 +78,8 @@ func (s *Stats) Add(t Stats) {
 	s.Cut += t.Cut
 	s.Torn += t.Torn
 	s.Terms += t.Terms
+	s.Rounds += t.Rounds
+	s.Attempts += t.Attempts
 	s.Footprint = max(s.Footprint, t.Footprint)
 	for k, n := range t.Faults {
 		s.Faults[k] += n
@@ -89,10 +93,13 @@ func (s Stats) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "steps %d, virtual time %v, messages %d (%d lost), writes %d\n",
 		s.Steps, s.Virtual.Round(time.Second), s.Messages, s.Lost, s.Writes)
-	fmt.Fprintf(&b, "leaderships %d (%d began beside a predecessor cut off or paused), terms overtaken %d, rosters changed %d\nfaults:",
-		s.Leaderships, s.Cut, s.Overtaken, s.Rosters)
+	fmt.Fprintf(&b, "elections held %d, votes asked for %d times, leaderships won %d (%d began beside a predecessor cut off or paused)\n"+
+		"terms %d (%d overtaken by their own holder), rosters changed %d, writes torn %d\nfaults %d:",
+		s.Rounds, s.Attempts, s.Leaderships, s.Cut, s.Terms, s.Overtaken, s.Rosters, s.Torn, s.Injected())
+	sep := ""
 	for _, k := range slices.Sorted(maps.Keys(s.Faults)) {
-		fmt.Fprintf(&b, " %s %d,", k, s.Faults[k])
+		fmt.Fprintf(&b, "%s %s %d", sep, k, s.Faults[k])
+		sep = ","
 	}
 	fmt.Fprintf(&b, "\nslowest recovery %v = %.1f leases (seed %d)", s.Heal.Round(time.Millisecond), s.HealLeases, s.HealSeed)
 	return b.String()
@@ -105,8 +112,20 @@ func Run(o Options) Result {
 	w.stats.Virtual = time.Duration(w.now)
 	w.stats.HealSeed = o.Seed
 	for _, l := range w.logs {
-		w.stats.Terms += len(l.owners)
+		w.stats.Terms += int(l.highest)
+	}
+	for _, a := range w.agents {
+		w.count(a)
 	}
 	w.history.finish(w)
 	return Result{Stats: w.stats, Violation: w.violation, History: w.history}
+}
+
+// count adds what the agent's process did.
+func (w *world) count(a *agent) {
+	if a.alive && a.elector != nil {
+		c := a.elector.Counters()
+		w.stats.Rounds += int(c.Rounds)
+		w.stats.Attempts += int(c.Attempts)
+	}
 }

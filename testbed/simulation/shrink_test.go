@@ -40,7 +40,7 @@ func replayed(t *testing.T, o Options) Result {
 
 func TestAnOverlapIsShrunkToFewFaultsAndReplaysFromItsCommand(t *testing.T) {
 	o, whole := straying(t, 30)
-	s := Shrink(t.Context(), o, 600, 2)
+	s := Shrink(t.Context(), o, 200, 2)
 	if s == nil {
 		t.Fatal("Shrink does not see the violation")
 	}

@@ -6,7 +6,8 @@ import (
 
 // pollEvery is how many steps pass between two looks at an agent's status that
 // nothing else calls for. Nothing rests on it but G5: when somebody begins to
-// lead, everybody is looked at, and each when it stops or is stopped.
+// lead, everybody else who led is looked at, and each when it stops or is
+// stopped.
 const pollEvery = 32
 
 // step lets the agent handle one input now, and carries out what it asks for

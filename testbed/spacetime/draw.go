@@ -110,12 +110,16 @@ func short(text string) string {
 }
 
 func (g *drawing) life(s Span) {
-	x, from, to := g.x(s.Lane), g.axis.y(s.From), g.axis.y(s.To)
+	end := s.To
+	if end == Never {
+		end = g.To
+	}
+	x, from, to := g.x(s.Lane), g.axis.y(s.From), g.axis.y(end)
 	g.printf(`<line class="life" x1="%.1f" y1="%.1f" x2="%.1f" y2="%.1f"><title>%s</title></line>`+"\n", x, from, x, to, esc(s.Text))
 	if s.From >= g.From {
 		g.printf(`<circle class="start" cx="%.1f" cy="%.1f" r="4"><title>%s starts at %s</title></circle>`+"\n", x, from, esc(s.Text), seconds(s.From))
 	}
-	if s.To < g.To {
+	if end < g.To {
 		g.cross(x, to, 5, "stop", fmt.Sprintf("%s stops at %s", s.Text, seconds(s.To)))
 	}
 }

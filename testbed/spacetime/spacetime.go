@@ -32,7 +32,7 @@ type Diagram struct {
 	Marks    []Mark
 }
 
-// Span is some time of one lane.
+// Span is some time of one lane; To may be Never.
 type Span struct {
 	Lane     int
 	From, To time.Duration

@@ -21,7 +21,7 @@ func example() Diagram {
 	return Diagram{
 		Title: "Two <leaders> & more", Facts: []string{"a fact"}, Command: `simulate --shrunk "faults=none"`,
 		Lanes: []string{"p0", "p1", "p<2>"}, To: 50 * ms,
-		Lives:  []Span{{Lane: 0, To: 30 * ms, Text: "p0"}, {Lane: 1, From: ms, To: 50 * ms}, {Lane: 2, To: 50 * ms}},
+		Lives:  []Span{{Lane: 0, To: 30 * ms, Text: "p0"}, {Lane: 1, From: ms, To: Never}, {Lane: 2, To: 50 * ms}},
 		Pauses: []Span{{Lane: 2, From: 5 * ms, To: 9 * ms}},
 		Bars:   []Bar{lead(0, 2*ms, 30*ms, 40*ms), acts, lead(1, 35*ms, 50*ms, 90*ms)},
 		Arrows: []Arrow{
