@@ -105,6 +105,9 @@ func (e *Elector) probeWake() election.Instant {
 		if p.beats != nil {
 			wake = min(wake, max(p.beats.Deadline(), p.probeAt))
 		}
+		if e.now < p.unwritableUntil {
+			wake = min(wake, p.unwritableUntil) // its vote may be had again
+		}
 		if p.owesSince != 0 {
 			wake = min(wake, max(p.owesSince.Add(e.cfg.Timing.Lease), p.probeAt))
 		}

@@ -75,7 +75,7 @@ func TestARunWithoutAMajorityAtItsEndFails(t *testing.T) {
 	}
 	var out strings.Builder
 	o := options(t, &out)
-	o.For = 2 * time.Second
+	o.For = 6 * time.Second // time enough for a first election on a busy machine
 	var err error
 	if o.Script, err = live.ParseScript("kill leader@0s, stop follower@1s, kill nobody@1h", append(o.Hosts.Names(), "nobody")); err != nil {
 		t.Fatal(err)
