@@ -36,6 +36,8 @@ type Elector struct {
 	draining  bool
 	stopping  bool
 	counters  Counters
+	counted   Counters // a copy that is shared with readers, and when it was made
+	countedAt election.Instant
 	own       []election.Message // to itself, handled within the step
 	out       election.Output
 }

@@ -139,7 +139,7 @@ func (e *Elector) beatTo(id election.PeerID, h election.Heartbeat) {
 	p := e.peers.get(id)
 	h.Echo = p.stamp
 	e.owes(p)
-	p.stale = p.stamp == 0 || e.now.Sub(p.stampedAt) > e.cfg.Timing.Heartbeat
+	p.stale = p.stamp == 0 || e.now.Sub(p.stampedAt) > e.cfg.Timing.Heartbeat*3/2 // an answer to the last heartbeat is fresh
 	e.send(id, h)
 }
 

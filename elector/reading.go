@@ -3,6 +3,7 @@ package elector
 import (
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/quorum"
@@ -12,7 +13,7 @@ import (
 // picture shares nothing that changes.
 func (e *Elector) Status(now election.Instant) *Status {
 	s := &Status{At: now, Self: e.cfg.Self, Draining: e.draining, Roster: e.roster,
-		Quorum: e.quorumStatus(), Counters: e.Counters()}
+		Quorum: e.quorumStatus(), Counters: e.recentCounters(now)}
 	for _, c := range e.contests.rows {
 		if c.name != election.RosterElection {
 			s.Contests = append(s.Contests, e.contestStatus(c))
@@ -20,6 +21,17 @@ func (e *Elector) Status(now election.Instant) *Status {
 	}
 	s.Warnings = e.warnings(s.Quorum)
 	return s
+}
+
+// countersEvery is how old the counters of a Status may be: copying them costs
+// more than most steps.
+const countersEvery = time.Second
+
+func (e *Elector) recentCounters(now election.Instant) Counters {
+	if e.counted.Sent == nil || now >= e.countedAt.Add(countersEvery) {
+		e.counted, e.countedAt = e.Counters(), now
+	}
+	return e.counted
 }
 
 // Counters returns what was counted since the start.
