@@ -233,3 +233,26 @@ func TestADriverProposesInTheStepThatElectsItOrTheNext(t *testing.T) {
 		t.Fatalf("the new driver sleeps for %s before it proposes", o.wake.Sub(o.now))
 	}
 }
+
+// TestR6AnOvertakingGoesOnUnderAYetNewerRoster: the votes for the higher term
+// count at the version they are given at, also if it came while they were asked.
+func TestR6AnOvertakingGoesOnUnderAYetNewerRoster(t *testing.T) {
+	o := newLone(t, trioState())
+	o.elect("default")
+	newer := func(counter uint64) *election.Roster {
+		r := *o.disk.Roster
+		r.Version, r.Floor = election.Version{Driver: 2, Counter: counter}, 5
+		return &r
+	}
+	o.hear("b", election.Report{Voter: true, Roster: newer(1)})
+	o.hear("b", election.Report{Voter: true, Roster: newer(2)})
+	o.pass(testTiming.Heartbeat)
+	r := o.request(o.take(), "b", "default")
+	if r.Term != 6 || r.Roster.Version != newer(2).Version {
+		t.Fatalf("asks for term %d at %v, want 6 at %v", r.Term, r.Roster.Version, newer(2).Version)
+	}
+	o.hear("b", grant(r))
+	if s := o.status("default"); s.State != Leading || s.Term != 6 {
+		t.Fatalf("%s in term %d, want leading in term 6", s.State, s.Term)
+	}
+}
