@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -121,6 +122,11 @@ func followCommand(ts *testscript.TestScript, neg bool, args []string) {
 	stdout, err := command.StdoutPipe()
 	ts.Check(err)
 	command.Stderr = command.Stdout
+	// A test run under nohup has SIGHUP ignored, and would hand that on: a signal
+	// that is caught is not inherited.
+	caught := make(chan os.Signal, 1)
+	signal.Notify(caught, syscall.SIGHUP)
+	defer signal.Stop(caught)
 	ts.Check(command.Start())
 	var followed bytes.Buffer
 	for reader := bufio.NewReader(stdout); lines > 0; lines-- {
