@@ -140,9 +140,10 @@ func (h *host) dial(ctx context.Context, p peer.ID, addr netip.AddrPort) (networ
 	}
 	h.store.ClearAddrs(p)
 	h.store.AddAddr(p, m, peerstore.PermanentAddrTTL)
-	// libp2p would wait 5, 11, 20, 34 s between dials that fail.
+	// libp2p would wait 5, 11, 20, 34 s between dials that fail. (Its forced dial
+	// would not, but panics if the swarm is closed meanwhile.)
 	h.Backoff().Clear(p)
-	c, err := h.DialPeer(network.WithForceDirectDial(ctx, "doyen"), p)
+	c, err := h.DialPeer(ctx, p)
 	if err != nil {
 		return nil, dialCause(err)
 	}
