@@ -285,11 +285,11 @@ func (l *link) deliver(s *session, m election.Message) {
 	if l.session != s {
 		return
 	}
+	l.t.count.messagesIn.Add(1) // before whoever takes it can look
 	if !l.t.box.put(Message{Peer: l.id, Message: m}) {
+		l.t.count.messagesIn.Add(^uint64(0))
 		l.t.count.dropped[dropInboxFull].Add(1)
-		return
 	}
-	l.t.count.messagesIn.Add(1)
 }
 
 // broken handles the end of the session: a new one soon, or it counts as lost.
