@@ -7,6 +7,7 @@ package footprint
 
 import (
 	"os"
+	"runtime"
 	"runtime/debug"
 )
 
@@ -14,8 +15,18 @@ import (
 // little garbage, so it costs nothing that can be measured.
 const gcPercent = 50
 
-// Limit makes the collector keep the heap small, unless GOGC says otherwise.
+// processors is how many cores run the agent's Go code at once. All it does is
+// short, so that one is never busy for long; waking a second for each message
+// costs a fifth more when idle, and makes an answer take twice as long. System
+// calls, such as a slow disk's, do not count: they hold nobody up.
+const processors = 1
+
+// Limit makes the collector keep the heap small, unless GOGC says otherwise, and
+// the scheduler keep to one core, unless GOMAXPROCS does.
 func Limit() {
+	if os.Getenv("GOMAXPROCS") == "" {
+		runtime.GOMAXPROCS(processors)
+	}
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(gcPercent)
 	}
