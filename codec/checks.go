@@ -138,3 +138,13 @@ func checkRosterRefuse(m election.RosterRefuse) error {
 		maybeTerm("granted term", m.Granted), roster(m.Roster),
 	)
 }
+
+func checkCandidacies(m election.Candidacies) error {
+	return each("candidacies", m.Candidacies, MaxElections, func(c election.Candidacy) election.Name { return c.Election }, candidacy)
+}
+
+func candidacy(c election.Candidacy) error {
+	return first(electionName(c.Election), priority("priority", c.Priority))
+}
+
+func checkCandidaciesAck(election.CandidaciesAck) error { return nil }

@@ -209,10 +209,20 @@ var messageOf = map[string]func(draw) election.Message{
 	"RosterRefuse": func(d draw) election.Message {
 		return election.RosterRefuse{Driver: d.term(), Version: d.version(), Granted: d.term() - 1, Roster: d.maybeRoster()}
 	},
+	"Candidacies": func(d draw) election.Message {
+		m := election.Candidacies{Boot: election.BootID(d.uint()), Serial: d.uint()}
+		for _, n := range d.names() {
+			m.Candidacies = append(m.Candidacies, election.Candidacy{Election: n, Priority: rapid.IntRange(0, maxPriority).Draw(d.T, "priority")})
+		}
+		return m
+	},
+	"CandidaciesAck": func(d draw) election.Message {
+		return election.CandidaciesAck{Boot: election.BootID(d.uint()), Serial: d.uint()}
+	},
 }
 
 func (d draw) state() election.State {
-	s := election.State{Peer: d.peer(), Roster: d.maybeRoster(), Attempt: d.uint()}
+	s := election.State{Peer: d.peer(), Roster: d.maybeRoster(), Attempt: d.uint(), Forgotten: d.term() - 1}
 	if d.bool() {
 		g := d.genesis()
 		s.Pending = &g

@@ -39,6 +39,8 @@ var kinds = []kind{
 	of(20, "RosterPropose", checkRosterPropose),
 	of(21, "RosterAccept", checkRosterAccept),
 	of(22, "RosterRefuse", checkRosterRefuse),
+	of(23, "Candidacies", checkCandidacies),
+	of(24, "CandidaciesAck", checkCandidaciesAck),
 }
 
 // The table by number and by type. They are not changed either.

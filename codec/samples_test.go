@@ -50,5 +50,7 @@ func samples() []election.Message {
 		election.RosterPropose{Driver: 4, Holder: ann, Roster: roster},
 		election.RosterAccept{Driver: 4, Version: v, Highest: 13},
 		election.RosterRefuse{Driver: 4, Version: v, Granted: 6, Roster: &roster},
+		election.Candidacies{Boot: ann.Boot, Serial: 2, Candidacies: []election.Candidacy{{Election: "default", Priority: 100}, {Election: "pay", Priority: 7}}},
+		election.CandidaciesAck{Boot: ann.Boot, Serial: 2},
 	}
 }

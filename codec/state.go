@@ -146,6 +146,9 @@ func checkState(s election.State) error {
 	if err := first(peer("peer", s.Peer), roster(s.Roster), within("pending", genesis(s.Pending))); err != nil {
 		return err
 	}
+	if err := maybeTerm("forgotten", s.Forgotten); err != nil {
+		return err
+	}
 	if n := max(len(s.Grants), len(s.Seen)); n > maxStateItems {
 		return fmt.Errorf("%d elections are over the limit of %d", n, maxStateItems)
 	}

@@ -91,10 +91,14 @@ func maybeHolder(field string, h election.Holder) error {
 }
 
 func rank(field string, r election.Rank) error {
-	if r.Priority < 0 || r.Priority > maxPriority {
-		return fmt.Errorf("%s: priority %d is not between 0 and %d", field, r.Priority, maxPriority)
+	return within(field, first(priority("priority", r.Priority), peer("peer", r.Peer)))
+}
+
+func priority(field string, p int) error {
+	if p < 0 || p > maxPriority {
+		return fmt.Errorf("%s %d is not between 0 and %d", field, p, maxPriority)
 	}
-	return within(field, peer("peer", r.Peer))
+	return nil
 }
 
 // maybeRank accepts the zero rank: none stated.

@@ -135,7 +135,9 @@ type Claim struct {
 	Election  Name          `cbor:"1,keyasint"`
 	Term      Term          `cbor:"2,keyasint"`
 	Remaining time.Duration `cbor:"3,keyasint"` // of the lease, at the send
-	Rank      Rank          `cbor:"4,keyasint"` // compared when two leaders without quorum meet
+	// Rank is compared when two leaders without quorum meet; with quorum it is
+	// zero, and not sent.
+	Rank Rank `cbor:"4,keyasint,omitzero"`
 }
 
 // Nack is a claim the voter does not honour.
@@ -170,6 +172,21 @@ type (
 		Roster    *Roster    `cbor:"3,keyasint,omitempty"`
 		Standings []Standing `cbor:"4,keyasint,omitempty"` // sorted by election
 		Stamp     Instant    `cbor:"5,keyasint,omitempty"` // the sender's clock, to be echoed
+	}
+)
+
+// Candidacies: what gossip has no room for, or tells too late.
+type (
+	// Candidacies is every election in which the sender stands.
+	Candidacies struct {
+		Boot        BootID      `cbor:"1,keyasint"`
+		Serial      uint64      `cbor:"2,keyasint"`           // rises with each change within a boot
+		Candidacies []Candidacy `cbor:"3,keyasint,omitempty"` // sorted by election
+	}
+	// CandidaciesAck says that it arrived; it is repeated until then.
+	CandidaciesAck struct {
+		Boot   BootID `cbor:"1,keyasint"` // of the candidacies' sender
+		Serial uint64 `cbor:"2,keyasint"`
 	}
 )
 
@@ -239,6 +256,8 @@ func (Heartbeat) message()        {}
 func (HeartbeatAck) message()     {}
 func (Inquiry) message()          {}
 func (Report) message()           {}
+func (Candidacies) message()      {}
+func (CandidaciesAck) message()   {}
 func (GenesisPropose) message()   {}
 func (GenesisAccept) message()    {}
 func (GenesisRefuse) message()    {}

@@ -42,10 +42,14 @@ type Roster struct {
 // Joint reports whether a change is under way.
 func (r *Roster) Joint() bool { return len(r.Next) > 0 }
 
-// All returns every voter of both halves, once each, sorted by peer ID.
+// All returns every voter of both halves, once each, sorted by peer ID. It is for
+// reading only.
 func (r *Roster) All() []Voter {
-	if r == nil {
+	switch {
+	case r == nil:
 		return nil
+	case !r.Joint():
+		return r.Voters
 	}
 	all := slices.Concat(r.Voters, r.Next)
 	SortVoters(all)

@@ -24,6 +24,19 @@ type State struct {
 	Grants  map[Name]Grant `cbor:"4,keyasint,omitempty"`
 	Seen    map[Name]Term  `cbor:"5,keyasint,omitempty"` // highest term led without quorum; best effort
 	Attempt uint64         `cbor:"6,keyasint,omitempty"` // genesis attempts this agent has made
+	// Forgotten is the highest term of the grants that were dropped to make room
+	// for other elections. Every election not on record counts as granted up to
+	// it: its terms never start again.
+	Forgotten Term `cbor:"7,keyasint,omitempty"`
+}
+
+// Grant returns what is on record of the election. One that is not was never
+// granted, or was and is forgotten: then that term is over for everybody.
+func (s *State) Grant(name Name) Grant {
+	if g, onRecord := s.Grants[name]; onRecord {
+		return g
+	}
+	return Grant{Term: s.Forgotten, Released: true}
 }
 
 // Clone returns a copy that shares nothing that changes.

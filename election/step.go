@@ -29,13 +29,20 @@ type (
 	Persisted struct{ Write uint64 }
 	// PersistFailed says that it may or may not be on disk.
 	PersistFailed struct{ Write uint64 }
-	// Campaign makes this agent a candidate, or changes its priority.
+	// Campaign makes this agent a candidate, or changes its priority. It is
+	// refused when the agent holds as many elections as it may.
 	Campaign struct {
 		Election Name
 		Priority int
+		Request  RequestID // 0: no reply is wanted
 	}
-	// Withdraw ends the candidacy.
-	Withdraw struct{ Election Name }
+	// Withdraw ends a candidacy of this host, and the leadership it had.
+	Withdraw struct {
+		Election Name
+		// Remaining is the priority of the best of the host's other candidates,
+		// for which the agent stands on; 0: there is none.
+		Remaining int
+	}
 	// Stopped is the receipt that whoever acted on this agent's behalf under
 	// the term acts no more.
 	Stopped struct {

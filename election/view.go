@@ -7,8 +7,8 @@ import (
 
 // Candidacy says that a member stands in an election.
 type Candidacy struct {
-	Election Name
-	Priority int // 0 never leads
+	Election Name `cbor:"1,keyasint"`
+	Priority int  `cbor:"2,keyasint"` // 0 never leads
 }
 
 // Member is an agent as gossip sees it.
@@ -17,19 +17,24 @@ type Member struct {
 	Boot        BootID
 	Name        string
 	JoinedAt    int64       // Unix nanoseconds, the member's own wall clock at its start
-	Candidacies []Candidacy // sorted by election
+	Candidacies []Candidacy // sorted by election; those for which gossip has room
 	Draining    bool
 	Suspected   bool // by gossip; never overrides a live heartbeat
 }
 
-// Rank returns the member's rank in the election, and whether it stands in it.
-func (m Member) Rank(e Name) (Rank, bool) {
-	for _, c := range m.Candidacies {
-		if c.Election == e {
-			return Rank{Priority: c.Priority, JoinedAt: m.JoinedAt, Peer: m.Peer}, true
-		}
+// Rank returns the member's rank in the election, and whether it stands in it,
+// as far as gossip tells.
+func (m Member) Rank(e Name) (Rank, bool) { return m.RankIn(e, m.Candidacies) }
+
+// RankIn is Rank for a member that stands in those elections, sorted.
+func (m Member) RankIn(e Name, candidacies []Candidacy) (Rank, bool) {
+	i, stands := slices.BinarySearchFunc(candidacies, e, func(c Candidacy, e Name) int {
+		return cmp.Compare(c.Election, e)
+	})
+	if !stands {
+		return Rank{}, false
 	}
-	return Rank{}, false
+	return Rank{Priority: candidacies[i].Priority, JoinedAt: m.JoinedAt, Peer: m.Peer}, true
 }
 
 // View is an immutable snapshot of the live members, self included, sorted by

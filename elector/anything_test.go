@@ -153,7 +153,7 @@ func drawInput(t *rapid.T) election.Input {
 	case 5:
 		return election.Campaign{Election: drawName(t), Priority: rapid.IntRange(-1, 2).Draw(t, "priority")}
 	case 6:
-		return election.Withdraw{Election: drawName(t)}
+		return election.Withdraw{Election: drawName(t), Remaining: rapid.IntRange(0, 200).Draw(t, "remaining")}
 	case 7:
 		return election.Stopped{Election: drawName(t), Term: drawTerm(t)}
 	case 8:
@@ -190,7 +190,11 @@ func drawView(t *rapid.T) election.View {
 
 func drawMessage(t *rapid.T) election.Message {
 	name, term, holder, span := drawName(t), drawTerm(t), drawHolder(t), drawSpan(t)
-	switch rapid.IntRange(0, 22).Draw(t, "message") {
+	switch rapid.IntRange(0, 24).Draw(t, "message") {
+	case 23:
+		return election.Candidacies{Boot: holder.Boot, Serial: uint64(drawSend(t)), Candidacies: []election.Candidacy{{Election: name, Priority: rapid.IntRange(0, 200).Draw(t, "p")}}}
+	case 24:
+		return election.CandidaciesAck{Boot: holder.Boot, Serial: uint64(drawSend(t))}
 	case 0:
 		return election.BullyElection{Election: name, Round: uint64(drawSend(t)), Rank: drawRank(t)}
 	case 1:

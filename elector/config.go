@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/doyen-election/doyen/codec"
 	"github.com/doyen-election/doyen/election"
 )
 
@@ -31,6 +32,10 @@ type Config struct {
 	// roster of this agent alone if Alone, else none until another agent tells it.
 	Voters []string
 	Alone  bool
+	// MaxElections bounds the elections this agent keeps, the roster election
+	// included; 0: as many as fit a message. Those that nobody stands in any more
+	// make room for others.
+	MaxElections int
 	// FixedDeadline, if above 0, replaces the phi-accrual detector by a deadline.
 	FixedDeadline time.Duration
 }
@@ -49,6 +54,8 @@ func (c Config) Validate() error {
 		return errors.New("validate elector config: heartbeat and lease must be above 0")
 	case c.Timing.Heartbeat*3 >= c.Timing.Lease:
 		return fmt.Errorf("validate elector config: heartbeat %s must be below a third of lease %s", c.Timing.Heartbeat, c.Timing.Lease)
+	case c.MaxElections != 0 && (c.MaxElections < 2 || c.MaxElections > codec.MaxElections):
+		return fmt.Errorf("validate elector config: %d elections: want 2 to %d, or 0", c.MaxElections, codec.MaxElections)
 	case c.Drift < 0 || c.Drift > 0.1:
 		return fmt.Errorf("validate elector config: drift %g is not between 0 and 0.1", c.Drift)
 	}

@@ -52,7 +52,9 @@ type contest struct {
 	rival     rival           // a higher priority seen while leading
 	offer     offer           // the election was offered to, in vain so far
 
-	wakeAt election.Instant
+	idleSince election.Instant // nobody stands and nobody leads; Never: somebody does
+	listing   listing
+	wakeAt    election.Instant
 }
 
 // known is a leader this agent heard. It is named until its lease, as seen
@@ -81,41 +83,6 @@ const (
 	leader
 	draining // withdrawn, waits for those who act on its behalf
 )
-
-// contest returns the election's contest, making it if there is room.
-func (e *Elector) contest(name election.Name) *contest {
-	if c := e.contests.get(name); c != nil {
-		return c
-	}
-	if !e.hasRoom(name) {
-		e.counters.Dropped["too_many_elections"]++
-		return nil
-	}
-	c := &contest{name: name, vacantSince: election.Never, wakeAt: election.Never,
-		standDowns: map[election.PeerID]election.Instant{},
-		highest:    max(e.ledger.State().Grants[name].Term, e.ledger.State().Seen[name])}
-	s, err := newSelection(e.cfg, name)
-	if err != nil {
-		e.counters.Dropped["no_selection"]++ // Validate states what the algorithms demand
-		return nil
-	}
-	c.selection = s
-	e.contests.put(name, c)
-	return c
-}
-
-// hasRoom reports whether one more election fits, and takes its place: those on
-// record have theirs already, and one is kept for the roster election.
-func (e *Elector) hasRoom(name election.Name) bool {
-	if _, onRecord := e.ledger.State().Grants[name]; onRecord {
-		return true
-	}
-	if e.names >= maxContests || e.names == maxContests-1 && name != election.RosterElection {
-		return false
-	}
-	e.names++
-	return true
-}
 
 func newSelection(cfg Config, name election.Name) (selection, error) {
 	if cfg.Algorithm == Ring {
@@ -162,6 +129,14 @@ func (e *Elector) forget(c *contest, why election.Reason) {
 	c.leader = known{}
 }
 
+// outdate takes note that the terms up to t are over, so that a late word of
+// their leaders is not believed. Without quorum terms order nothing.
+func (e *Elector) outdate(c *contest, t election.Term) {
+	if e.cfg.Quorum {
+		c.over = max(c.over, t)
+	}
+}
+
 // follow names a leader, unless a newer one is known.
 func (e *Elector) follow(c *contest, k known) {
 	if k.term < c.leader.term {
@@ -169,8 +144,8 @@ func (e *Elector) follow(c *contest, k known) {
 	}
 	c.highest = max(c.highest, k.term)
 	c.rumour = rumour{}
-	if e.cfg.Quorum && k.term > 0 {
-		c.over = max(c.over, k.term-1)
+	if k.term > 0 {
+		e.outdate(c, k.term-1)
 	}
 	before := c.leader
 	if before.holder == k.holder && before.term == k.term {
@@ -229,23 +204,25 @@ func (e *Elector) candidate(c *contest, m election.Member) (election.Rank, bool)
 // present returns the rank of another member that stands and can be reached,
 // even if it has just stepped down.
 func (e *Elector) present(c *contest, m election.Member) (election.Rank, bool) {
-	r, stands := m.Rank(c.name)
+	p := e.peers.get(m.Peer)
+	r, stands := p.rank(m, c.name)
+	return r, stands && r.Priority > 0 && e.able(m, p)
+}
+
+// able reports whether another member could be elected, as far as the election
+// does not matter.
+func (e *Elector) able(m election.Member, p *peer) bool {
 	switch {
-	case m.Peer == e.cfg.Self.Peer, !stands, r.Priority <= 0, m.Draining:
-		return r, false
-	case !e.isConnected(m.Peer), e.peers.get(m.Peer).boot != m.Boot, e.silent(m.Peer):
-		return r, false
-	case m.Suspected && !e.beating(m.Peer):
-		return r, false
+	case m.Peer == e.cfg.Self.Peer, m.Draining:
+		return false
+	case p == nil, !p.connected, p.boot != m.Boot, p.silent(e.now, e.cfg.Timing.Lease), e.foreign(p):
+		return false
 	}
-	return r, true
+	return !m.Suspected || p.beating(e.now)
 }
 
 // beating reports whether live heartbeats overrule gossip's suspicion.
-func (e *Elector) beating(id election.PeerID) bool {
-	p := e.peers.get(id)
-	return p != nil && p.beats != nil && !p.overdue(e.now)
-}
+func (p *peer) beating(now election.Instant) bool { return p.beats != nil && !p.overdue(now) }
 
 func (e *Elector) ownRank(c *contest) election.Rank {
 	return election.Rank{Priority: c.priority, JoinedAt: e.cfg.JoinedAt, Peer: e.cfg.Self.Peer}

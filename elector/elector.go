@@ -9,10 +9,6 @@ import (
 	"github.com/doyen-election/doyen/quorum"
 )
 
-// maxContests bounds the elections one agent takes part in, so that a heartbeat
-// and a report hold them all.
-const maxContests = 1024
-
 // Elector is one agent's part in every election. It is not safe for concurrent
 // use: one goroutine owns it.
 type Elector struct {
@@ -29,8 +25,12 @@ type Elector struct {
 	view      election.View
 	peers     table[election.PeerID, *peer]
 	contests  table[election.Name, *contest]
-	names     int // of contests and of grants on record: at most maxContests, so that a Report holds them
-	inquiries map[uint64]*inquiry
+	stands    candidacies
+	heardOf   uint64 // counts what was heard of members and of candidacies
+	facts     facts
+	retired   election.Term    // the highest term known of any contest that is no more
+	sweepAt   election.Instant // contests that nobody stands in are dropped then
+	inquiries table[uint64, *inquiry]
 	inquired  uint64
 	beatAt    election.Instant
 	draining  bool
@@ -51,6 +51,9 @@ func New(cfg Config, s election.State, now election.Instant, rng *rand.Rand) (*E
 	if s.Peer != cfg.Self.Peer {
 		return nil, fmt.Errorf("start elector: the state is %s's, not %s's", s.Peer, cfg.Self.Peer)
 	}
+	if cfg.MaxElections == 0 {
+		cfg.MaxElections = codec.MaxElections // so that a heartbeat and a report hold them all
+	}
 	if _, err := newSelection(cfg, election.Default); err != nil {
 		return nil, err
 	}
@@ -63,8 +66,7 @@ func New(cfg Config, s election.State, now election.Instant, rng *rand.Rand) (*E
 			Names: cfg.Voters, Retry: cfg.Timing.Heartbeat}, ledger, voter),
 		sends:     quorum.NewSends(cfg.Timing.Lease),
 		roster:    voter.Roster(),
-		names:     len(s.Grants),
-		inquiries: map[uint64]*inquiry{},
+		sweepAt:   now.Add(cfg.Timing.Lease),
 		inquired:  uint64(cfg.Self.Boot), // so that no answer to a former boot's question counts
 		counters: Counters{Sent: map[string]uint64{}, Received: map[string]uint64{},
 			Dropped: map[string]uint64{}},
@@ -98,6 +100,7 @@ func (e *Elector) handle(in election.Input) {
 		e.receive(in.From, in.Message)
 	case election.ViewChanged:
 		e.view = in.View
+		e.heardOf++
 	case election.PeerConnected:
 		e.connected(in)
 	case election.PeerLost:
@@ -107,9 +110,11 @@ func (e *Elector) handle(in election.Input) {
 	case election.PersistFailed:
 		e.ledger.Failed(in.Write, e.now)
 	case election.Campaign:
-		e.campaign(in)
+		if refusal := e.campaign(in); in.Request != 0 {
+			e.reply(in.Request, refusal)
+		}
 	case election.Withdraw:
-		e.withdrawCandidacy(in.Election)
+		e.withdrawCandidacy(in.Election, in.Remaining)
 	case election.Stopped:
 		e.stopped(in)
 	case election.Resign:
@@ -165,6 +170,10 @@ func (e *Elector) receive(from election.PeerID, m election.Message) {
 		e.send(from, e.report(m.ID))
 	case election.Report:
 		e.reported(from, m)
+	case election.Candidacies:
+		e.told(from, m)
+	case election.CandidaciesAck:
+		e.toldAck(from, m)
 	case election.GenesisPropose:
 		e.formation.Propose(from, m)
 	case election.GenesisAccept:
@@ -230,13 +239,15 @@ func (e *Elector) advance() {
 		e.advanceContest(c)
 	}
 	e.expireInquiries()
+	e.sweep()
 	e.probe()
+	e.tellCandidacies()
 	e.beat()
 }
 
 func (e *Elector) wakeAt() election.Instant {
 	wake := election.Earliest(e.voter.WakeAt(), e.ledger.WakeAt(), e.beatWake(), e.formationWake(),
-		e.inquiryWake(), e.probeWake(), e.change.wakeAt)
+		e.inquiryWake(), e.probeWake(), e.tellWake(), e.change.wakeAt)
 	for _, c := range e.contests.rows {
 		wake = min(wake, c.wakeAt)
 	}

@@ -120,8 +120,8 @@ func (e *Elector) released(from election.PeerID, m election.Release) {
 	if c.role != follower && c.role != nominee {
 		return
 	}
-	if c.leader.holder == m.Holder && e.cfg.Quorum {
-		c.over = max(c.over, c.leader.term)
+	if c.leader.holder == m.Holder {
+		e.outdate(c, c.leader.term)
 	}
 	e.forget(c, election.ReasonReleased)
 	c.vacantSince = min(c.vacantSince, e.now)

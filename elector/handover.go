@@ -1,6 +1,7 @@
 package elector
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/doyen-election/doyen/election"
@@ -50,6 +51,7 @@ func (e *Elector) finishDraining(c *contest) {
 		return
 	}
 	d := c.leaving
+	e.outdate(c, c.term)
 	release := election.Release{Election: c.name, Term: c.term, Holder: e.cfg.Self,
 		Target: d.target, StandDown: d.standDown, Leaving: e.stopping}
 	e.releaseTo(release)
@@ -78,22 +80,37 @@ func (e *Elector) releaseTo(m election.Release) {
 	e.sendAllConnected(m)
 }
 
-func (e *Elector) campaign(in election.Campaign) {
+func (e *Elector) campaign(in election.Campaign) *election.Refusal {
 	c := e.contest(in.Election)
 	if c == nil {
-		return
+		return &election.Refusal{Code: "busy", Message: fmt.Sprintf("the agent holds %d elections already, and all of them have candidates", e.names())}
 	}
-	c.standing, c.priority = true, in.Priority
+	e.stand(c, true, in.Priority)
+	return nil
 }
 
-func (e *Elector) withdrawCandidacy(name election.Name) {
+// stand begins or ends this agent's candidacy.
+func (e *Elector) stand(c *contest, stands bool, priority int) {
+	c.standing, c.priority = stands, priority
+	if c.name != election.RosterElection {
+		e.stands.set(c.name, stands, priority)
+	}
+}
+
+// withdrawCandidacy ends a candidacy. What it led goes to the best candidate
+// left: that may be another one of this host.
+func (e *Elector) withdrawCandidacy(name election.Name, remaining int) {
 	c := e.contests.get(name)
 	if c == nil {
 		return
 	}
-	c.standing = false
+	e.stand(c, remaining > 0, remaining)
 	if c.role == leader {
-		e.withdraw(c, departure{reason: election.ReasonWithdrawn})
+		d := departure{reason: election.ReasonWithdrawn}
+		if best := e.bestOther(c); best.Peer != "" && !(c.standing && e.ownRank(c).Above(best)) {
+			d.target = best.Peer
+		}
+		e.withdraw(c, d)
 	}
 }
 
@@ -132,7 +149,7 @@ func (e *Elector) transfer(in election.Transfer) *election.Refusal {
 
 // whyNot says why a member is no candidate.
 func (e *Elector) whyNot(c *contest, m election.Member) string {
-	r, stands := m.Rank(c.name)
+	r, stands := e.rank(m, c.name)
 	switch {
 	case !stands:
 		return "it does not stand"

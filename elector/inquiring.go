@@ -27,13 +27,13 @@ func (e *Elector) inquire(in election.Inquire) {
 	case !e.hasMajority():
 		e.reply(in.Request, &election.Refusal{Code: "no_quorum", Message: "a majority of the voters can't be reached"})
 		return
-	case len(e.inquiries) >= maxInquiries:
+	case len(e.inquiries.keys) >= maxInquiries:
 		e.reply(in.Request, &election.Refusal{Code: "busy", Message: "too many questions to the voters at once; ask again"})
 		return
 	}
 	e.inquired++
-	e.inquiries[e.inquired] = &inquiry{request: in.Request, election: in.Election,
-		deadline: e.now.Add(e.cfg.Timing.voteTimeout()), answers: map[election.PeerID]election.Standing{}}
+	e.inquiries.put(e.inquired, &inquiry{request: in.Request, election: in.Election,
+		deadline: e.now.Add(e.cfg.Timing.voteTimeout()), answers: map[election.PeerID]election.Standing{}})
 	for _, v := range e.roster.All() {
 		e.send(v.Peer, election.Inquiry{ID: e.inquired})
 	}
@@ -43,7 +43,7 @@ func (e *Elector) inquire(in election.Inquire) {
 // that promised the same term to the same holder, in promises that still run,
 // says who leads; one that has answered without such a promise says nobody.
 func (e *Elector) answered(from election.PeerID, r election.Report) {
-	q := e.inquiries[r.ID]
+	q := e.inquiries.get(r.ID)
 	if q == nil || !r.Voter {
 		return
 	}
@@ -73,21 +73,22 @@ func (e *Elector) answered(from election.PeerID, r election.Report) {
 		newest = election.Standing{}
 	}
 	e.out.Replies = append(e.out.Replies, election.Reply{Request: q.request, Leader: newest})
-	delete(e.inquiries, r.ID)
+	e.inquiries.remove(r.ID)
 }
 
 func (e *Elector) expireInquiries() {
-	for _, id := range slices.Sorted(maps.Keys(e.inquiries)) {
-		if q := e.inquiries[id]; e.now >= q.deadline {
+	ids := e.inquiries.keys
+	for i, q := range e.inquiries.rows {
+		if id := ids[i]; e.now >= q.deadline {
 			e.reply(q.request, &election.Refusal{Code: "no_quorum", Message: "a majority of the voters did not answer, or did not agree, in time"})
-			delete(e.inquiries, id)
+			e.inquiries.remove(id)
 		}
 	}
 }
 
 func (e *Elector) inquiryWake() election.Instant {
 	wake := election.Never
-	for _, q := range e.inquiries {
+	for _, q := range e.inquiries.rows {
 		wake = min(wake, q.deadline)
 	}
 	return wake

@@ -15,6 +15,7 @@ func (e *Elector) becomeLeader(c *contest) {
 	c.failures = 0
 	c.vacantSince = election.Never
 	c.rumour = rumour{}
+	e.outdate(c, c.term-1)
 	c.rival = rival{}
 	c.offer.taken(e.cfg.Self.Peer)
 	c.firstBeat = 0
@@ -163,8 +164,11 @@ func (e *Elector) claims() election.Heartbeat {
 		if c.firstBeat == 0 {
 			c.firstBeat = h.Send
 		}
-		h.Claims = append(h.Claims, election.Claim{Election: c.name, Term: c.term,
-			Remaining: max(0, e.claimedUntil(c).Sub(e.now)), Rank: e.ownRank(c)})
+		claim := election.Claim{Election: c.name, Term: c.term, Remaining: max(0, e.claimedUntil(c).Sub(e.now))}
+		if !e.cfg.Quorum {
+			claim.Rank = e.ownRank(c)
+		}
+		h.Claims = append(h.Claims, claim)
 	}
 	return h
 }

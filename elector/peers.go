@@ -22,12 +22,19 @@ type peer struct {
 	beats           *failuredetector.Detector // of a leader's heartbeats; nil if it leads nothing
 	owesSince       election.Instant          // of the oldest thing it should have answered; 0: nothing
 	probeAt         election.Instant          // it is asked for a word again then, if it owes one
+
+	told        bool                 // it said itself in which elections it stands:
+	serial      uint64               // of what it said
+	candidacies []election.Candidacy // sorted; if told
+	knows       uint64               // the serial of this agent's candidacies that it knows
+	tellAt      election.Instant     // it is told again then, if it does not know
 }
 
 func (e *Elector) connected(in election.PeerConnected) {
 	if in.Peer == e.cfg.Self.Peer {
 		return
 	}
+	e.heardOf++
 	e.peers.put(in.Peer, &peer{connected: true, boot: in.Boot, probeAt: e.now.Add(e.cfg.Timing.Heartbeat)})
 	e.send(in.Peer, e.report(0))
 }
@@ -36,6 +43,7 @@ func (e *Elector) connected(in election.PeerConnected) {
 // promises and leases are untouched: a closed connection starts selection, it
 // shortens no promise (H7).
 func (e *Elector) disconnected(id election.PeerID) {
+	e.heardOf++
 	e.peers.remove(id)
 }
 

@@ -2,7 +2,6 @@ package elector
 
 import (
 	"maps"
-	"slices"
 	"time"
 
 	"github.com/doyen-election/doyen/election"
@@ -13,14 +12,23 @@ import (
 // picture shares nothing that changes.
 func (e *Elector) Status(now election.Instant) *Status {
 	s := &Status{At: now, Self: e.cfg.Self, Draining: e.draining, Roster: e.roster,
-		Quorum: e.quorumStatus(), Counters: e.recentCounters(now)}
-	for _, c := range e.contests.rows {
-		if c.name != election.RosterElection {
-			s.Contests = append(s.Contests, e.contestStatus(c))
-		}
-	}
+		Quorum: e.quorumStatus(), Contests: e.Contests(), Counters: e.recentCounters(now)}
 	s.Warnings = e.warnings(s.Quorum)
 	return s
+}
+
+// Contests returns the part of Status that is about the elections that exist,
+// as of the last step.
+func (e *Elector) Contests() []ContestStatus {
+	facts := e.facts.renew(e)
+	contests := make([]ContestStatus, 0, len(e.contests.rows))
+	for _, c := range e.contests.rows {
+		c.listing.renew(e, c, facts)
+		if c.name != election.RosterElection && (c.listing.stood || e.exists(c)) {
+			contests = append(contests, e.contestStatus(c))
+		}
+	}
+	return contests
 }
 
 // countersEvery is how old the counters of a Status may be: copying them costs
@@ -43,21 +51,12 @@ func (e *Elector) Counters() Counters {
 }
 
 func (e *Elector) contestStatus(c *contest) ContestStatus {
-	f := e.field(c)
 	s := ContestStatus{Election: c.name, Leader: c.leader.holder, Term: c.leader.term,
-		ValidUntil: c.leader.until, HeardAt: c.leader.heard}
+		ValidUntil: c.leader.until, HeardAt: c.leader.heard, Candidates: c.listing.candidates}
 	if c.leader.holder == (election.Holder{}) {
 		s.Term = c.highest
 	}
-	for _, r := range f.Ranks {
-		s.Candidates = append(s.Candidates, r.Peer)
-	}
-	if m, ok := e.view.Find(c.leader.holder.Peer); ok && !slices.Contains(s.Candidates, m.Peer) && e.runs(c.leader.holder) {
-		if r, stands := m.Rank(c.name); stands {
-			s.Candidates = append(s.Candidates, r.Peer)
-		}
-	}
-	s.State = e.state(c, len(f.Ranks) > 0)
+	s.State = e.state(c, c.listing.able)
 	return s
 }
 
@@ -67,7 +66,7 @@ func (e *Elector) state(c *contest, candidates bool) State {
 		return Leading
 	case c.leader.holder != (election.Holder{}) && c.vacantSince == election.Never:
 		return Following
-	case e.cfg.Quorum && !e.hasMajority():
+	case e.cfg.Quorum && !e.facts.majority:
 		return NoQuorum
 	case candidates || c.role != follower || c.selection.Active():
 		return Electing

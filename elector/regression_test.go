@@ -218,8 +218,8 @@ func TestAFloodOfNamesLeavesRoomForTheRosterElection(t *testing.T) {
 	if o.e.contest(election.RosterElection) == nil {
 		t.Fatal("no room for the roster election: the roster can't be changed until a restart")
 	}
-	if len(o.e.contests.rows) > maxContests {
-		t.Fatalf("%d contests, want at most %d", len(o.e.contests.rows), maxContests)
+	if len(o.e.contests.rows) > codec.MaxElections {
+		t.Fatalf("%d contests, want at most %d", len(o.e.contests.rows), codec.MaxElections)
 	}
 }
 

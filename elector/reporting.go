@@ -1,6 +1,7 @@
 package elector
 
 import (
+	"github.com/doyen-election/doyen/codec"
 	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/quorum"
 )
@@ -11,7 +12,7 @@ func (e *Elector) report(id uint64) election.Report {
 	if e.roster.Has(e.cfg.Self.Peer) {
 		r.Voter = true
 		r.Standings = e.voter.Standings(e.now)
-		r.Standings = r.Standings[:min(len(r.Standings), maxContests)] // of a state written before there was a limit
+		r.Standings = r.Standings[:min(len(r.Standings), codec.MaxElections)]
 	}
 	return r
 }

@@ -105,7 +105,7 @@ func (e *Elector) advanceChange() {
 	}
 	if ch.want == nil && !e.adopts() && ch.stage == notDriving {
 		if c.standing {
-			e.withdrawCandidacy(election.RosterElection) // another driver finished it
+			e.withdrawCandidacy(election.RosterElection, 0) // another driver finished it
 		}
 		return
 	}
@@ -164,7 +164,7 @@ func (e *Elector) adopts() bool {
 func (e *Elector) stopDriving() {
 	e.change.stage = notDriving
 	e.change.proposal = nil
-	e.withdrawCandidacy(election.RosterElection)
+	e.withdrawCandidacy(election.RosterElection, 0)
 }
 
 // beginDriving proposes a joint roster: the one inherited, anew under this

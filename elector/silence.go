@@ -38,7 +38,11 @@ func (e *Elector) heard(p *peer) {
 // overdue, or an answer that did not come for a lease.
 func (e *Elector) silent(id election.PeerID) bool {
 	p := e.peers.get(id)
-	return p != nil && (p.overdue(e.now) || p.owing(e.now, e.cfg.Timing.Lease))
+	return p != nil && p.silent(e.now, e.cfg.Timing.Lease)
+}
+
+func (p *peer) silent(now election.Instant, lease time.Duration) bool {
+	return p.overdue(now) || p.owing(now, lease)
 }
 
 func (p *peer) overdue(now election.Instant) bool {

@@ -23,7 +23,7 @@ func (e *Elector) nominate(c *contest, f election.Field) {
 	c.highest++
 	c.term = c.highest
 	if !e.cfg.Quorum {
-		e.ledger.Change(func(s *election.State) { s.Seen[c.name] = c.term })
+		e.remember(c)
 		e.becomeLeader(c)
 		return
 	}

@@ -1,6 +1,8 @@
 package quorum
 
 import (
+	"cmp"
+	"slices"
 	"time"
 
 	"github.com/doyen-election/doyen/election"
@@ -80,7 +82,7 @@ func (v *Voter) Request(now election.Instant, from election.PeerID, r election.V
 
 // judge applies V2 to V4 and R5 to a request, now.
 func (v *Voter) judge(now election.Instant, r request) {
-	g := v.ledger.State().Grants[r.Election]
+	g := v.ledger.State().Grant(r.Election)
 	switch {
 	case !v.roster.Has(v.cfg.Self):
 		v.refuse(now, r, election.RefusedNotVoter)
@@ -105,7 +107,7 @@ func (v *Voter) judge(now election.Instant, r request) {
 // grant writes the promise; its reply is held until the write is durable (V4).
 func (v *Voter) grant(now election.Instant, r request) {
 	lease := r.Lease
-	if g := v.ledger.State().Grants[r.Election]; g.Holder == r.Holder {
+	if g := v.ledger.State().Grant(r.Election); g.Holder == r.Holder {
 		lease = max(lease, g.Lease) // it may still act on the lower term's
 	}
 	generation := v.ledger.Change(func(s *election.State) {
@@ -125,7 +127,7 @@ func (v *Voter) grantOf(now election.Instant, r request) election.Envelope {
 
 func (v *Voter) refuse(now election.Instant, r request, why election.RefusalReason) {
 	v.refused++
-	g := v.ledger.State().Grants[r.Election]
+	g := v.ledger.State().Grant(r.Election)
 	refusal := election.VoteRefusal{Election: r.Election, Term: r.Term, Holder: r.Holder, Send: r.Send,
 		Granted: g.Term, GrantedTo: g.Holder, Remaining: v.remaining(now, r.Election), Reason: why}
 	if v.roster != nil && r.Roster.Cluster == v.roster.Cluster && r.Roster.Version.Before(v.roster.Version) {
@@ -160,7 +162,7 @@ func (v *Voter) Renew(now election.Instant, from election.PeerID, h election.Hea
 	holder := election.Holder{Peer: from, Boot: h.Boot}
 	current := v.roster.Has(v.cfg.Self) && v.adoption == 0 && v.roster.Version == h.Version
 	for _, c := range h.Claims {
-		g := v.ledger.State().Grants[c.Election]
+		g := v.ledger.State().Grant(c.Election)
 		_, writing := v.writing[c.Election]
 		honoured := current && !writing && c.Term == g.Term && g.Holder == holder && !g.Released &&
 			c.Term > v.roster.Floor && !v.promisedToOther(now, c.Election, holder)
@@ -180,8 +182,8 @@ func (v *Voter) Release(now election.Instant, from election.PeerID, r election.R
 		return
 	}
 	v.dropUpTo(r.Election, r.Holder, r.Term)
-	g, ok := v.ledger.State().Grants[r.Election]
-	if !ok || g.Term != r.Term || g.Holder != r.Holder || g.Released {
+	g := v.ledger.State().Grant(r.Election)
+	if g.Term != r.Term || g.Holder != r.Holder || g.Released {
 		return
 	}
 	g.Released = true
@@ -219,14 +221,41 @@ func (v *Voter) Standings(now election.Instant) []election.Standing {
 	return standings
 }
 
-// Highest is the highest term this voter knows of any election (R1).
+// Highest is the highest term this voter knows of any election (R1), those
+// included that it has forgotten.
 func (v *Voter) Highest() election.Term {
-	var highest election.Term
+	highest := v.ledger.State().Forgotten
 	if v.roster != nil {
-		highest = v.roster.Floor
+		highest = max(highest, v.roster.Floor)
 	}
 	for _, g := range v.ledger.State().Grants {
 		highest = max(highest, g.Term)
 	}
 	return highest
+}
+
+// Forget drops up to n grants of elections that nobody here uses, those of the
+// lowest terms first, and returns how many. Only promises that are over are
+// dropped; from then on every election not on record counts as granted up to
+// the highest term dropped, so that no term starts again (G2).
+func (v *Voter) Forget(now election.Instant, used func(election.Name) bool, n int) int {
+	grants := v.ledger.State().Grants
+	idle := slices.DeleteFunc(v.ledger.State().Elections(), func(e election.Name) bool {
+		return e == election.RosterElection || used(e) || v.locked(e) || len(v.kept[e]) > 0 || now < v.promises[e].until
+	})
+	slices.SortStableFunc(idle, func(a, b election.Name) int { return cmp.Compare(grants[a].Term, grants[b].Term) })
+	idle = idle[:min(n, len(idle))]
+	if len(idle) == 0 {
+		return 0
+	}
+	v.ledger.Note(func(s *election.State) {
+		for _, e := range idle {
+			s.Forgotten = max(s.Forgotten, s.Grants[e].Term)
+			delete(s.Grants, e)
+		}
+	})
+	for _, e := range idle {
+		delete(v.promises, e)
+	}
+	return len(idle)
 }

@@ -81,7 +81,7 @@ func (v *Voter) retry(now election.Instant, e election.Name) {
 	})
 	for _, r := range requests {
 		expired := now >= r.since.Add(v.cfg.VoteTimeout)
-		blocked := r.Term > v.ledger.State().Grants[e].Term && v.promisedToOther(now, e, r.Holder)
+		blocked := r.Term > v.ledger.State().Grant(e).Term && v.promisedToOther(now, e, r.Holder)
 		if blocked && !expired || v.locked(e) {
 			continue
 		}

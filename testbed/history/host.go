@@ -120,7 +120,7 @@ func (h *host) pause(d time.Duration) {
 // leads reports whether the agent says now that it leads.
 func (h *host) leads() bool {
 	now := h.clock()
-	for _, c := range h.elector.Status(now).Contests {
+	for _, c := range h.elector.Contests() {
 		if leader, ok := c.LeaderAt(now); ok && leader.Peer == h.peer() && leader.Boot == h.boot {
 			return c.State == elector.Leading
 		}

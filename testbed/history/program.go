@@ -26,7 +26,7 @@ func (p *program) lead(t election.Term) {
 // here on the register refuses theirs.
 func (p *program) begin() {
 	w, token := p.host.world, p.term
-	p.underway = w.history.call(p.host.id, read, w.now)
+	p.underway = w.history.call(p.host.id, Read, w.now)
 	p.ask(token, func() (int, bool) { return w.register.value, w.register.admit(token) })
 }
 
@@ -38,7 +38,7 @@ func (p *program) addOne() {
 		return
 	}
 	token, next, life := p.term, p.value+1, h.boot
-	p.underway = w.history.call(h.id, add, w.now)
+	p.underway = w.history.call(h.id, Add, w.now)
 	if w.chance(1, 40) {
 		h.pause(w.around(2 * timing.Lease))
 	}

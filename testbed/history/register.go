@@ -27,31 +27,32 @@ func (r *register) admit(token election.Term) bool {
 	return true
 }
 
-// operation is what a client asks of the counter, as the history records it.
-type operation uint8
+// Operation is what a client asks of the counter, as a history records it.
+type Operation uint8
 
 const (
-	read operation = iota
-	add
+	Read Operation = iota
+	Add
 )
 
-// result is what came back. An operation whose result is unknown may have
-// happened at any time since, or never.
-type result struct {
-	known bool
-	value int // read, or after the addition
+// Result is what came back. An operation whose result is not known happened at
+// some time between its call and its return, all the same.
+type Result struct {
+	Known bool
+	Value int // read, or after the addition
 }
 
-// counter is the specification: additions and reads, one at a time.
-func counter() porcupine.Model {
+// Counter is the specification of a counter that begins at first: additions of
+// one and reads, one at a time. Inputs are Operations, outputs Results.
+func Counter(first int) porcupine.Model {
 	return porcupine.Model{
-		Init: func() any { return 0 },
+		Init: func() any { return first },
 		Step: func(state, input, output any) (bool, any) {
-			n, r := state.(int), output.(result)
-			if input.(operation) == add {
-				return !r.known || r.value == n+1, n + 1
+			n, r := state.(int), output.(Result)
+			if input.(Operation) == Add {
+				return !r.Known || r.Value == n+1, n + 1
 			}
-			return !r.known || r.value == n, n
+			return !r.Known || r.Value == n, n
 		},
 	}
 }
@@ -63,12 +64,12 @@ type recorder struct {
 
 // call records that an operation begins, and returns how to end it. One that is
 // never ended has an unknown result.
-func (h *recorder) call(client int, what operation, now int64) *porcupine.Operation {
-	return &porcupine.Operation{ClientId: client, Input: what, Call: now, Output: result{}, Return: math.MaxInt64}
+func (h *recorder) call(client int, what Operation, now int64) *porcupine.Operation {
+	return &porcupine.Operation{ClientId: client, Input: what, Call: now, Output: Result{}, Return: math.MaxInt64}
 }
 
 func (h *recorder) answered(o *porcupine.Operation, value int, now int64) {
-	o.Output, o.Return = result{known: true, value: value}, now
+	o.Output, o.Return = Result{Known: true, Value: value}, now
 	h.operations = append(h.operations, *o)
 }
 
@@ -78,5 +79,5 @@ func (h *recorder) unknown(o *porcupine.Operation) { h.operations = append(h.ope
 // judge reports whether the history is one of a counter. It gives up, and says
 // neither, after that time.
 func (h *recorder) judge(limit time.Duration) porcupine.CheckResult {
-	return porcupine.CheckOperationsTimeout(counter(), h.operations, limit)
+	return porcupine.CheckOperationsTimeout(Counter(0), h.operations, limit)
 }

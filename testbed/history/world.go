@@ -165,7 +165,7 @@ func (w *world) misfortune() {
 // look reads the register from outside the cluster, with no token.
 func (w *world) look() {
 	w.after(w.around(interval), w.look)
-	o := w.history.call(voters, read, w.now)
+	o := w.history.call(voters, Read, w.now)
 	w.after(w.delay(), func() {
 		value := w.register.value
 		w.after(w.delay(), func() { w.history.answered(o, value, w.now) })

@@ -114,7 +114,8 @@ func (w *world) ensureCandidates() {
 func (w *world) config(a *agent) elector.Config {
 	c := elector.Config{Self: election.Holder{Peer: a.peer, Boot: a.boot}, Name: a.name, JoinedAt: a.joinedAt,
 		Quorum: w.plan.quorum, Algorithm: w.plan.algorithm, Timing: w.plan.timing, Drift: elector.DefaultDrift,
-		Preempt: w.plan.preempt, PreemptDelay: w.plan.preemptDelay, FixedDeadline: w.plan.fixed}
+		Preempt: w.plan.preempt, PreemptDelay: w.plan.preemptDelay, FixedDeadline: w.plan.fixed,
+		MaxElections: len(w.logs) + 2*maxShort}
 	switch {
 	case w.plan.prepared || a.number >= w.plan.voters:
 	case len(w.firstVoters()) == 1:

@@ -1,6 +1,7 @@
 package simulation
 
 import (
+	"fmt"
 	"math/rand/v2"
 
 	"github.com/doyen-election/doyen/election"
@@ -80,6 +81,36 @@ func (w *world) withdraw(r *rand.Rand) {
 	w.input(a, election.Withdraw{Election: name})
 	w.advertise(a)
 	w.later(w.lasts(r), func() { w.standAgain(a, e) })
+}
+
+const (
+	// maxShort bounds the short elections under way, so that there is always room
+	// for the others.
+	maxShort = 3
+	// shortNames is how many there are: more than an agent has room for.
+	shortNames = 8 * maxShort
+)
+
+// holdShortElection has two agents stand in an election that nobody stands in,
+// and leave it soon: it has to be forgotten, and its terms have not.
+func (w *world) holdShortElection(r *rand.Rand) {
+	a, b, lasts := w.victim(r), w.anyone(r), w.lasts(r)
+	name := election.Name(fmt.Sprintf("short%d", r.IntN(shortNames)))
+	if w.short >= maxShort {
+		return
+	}
+	w.short++
+	w.note(a, "and %s stand in %s", b.peer, name)
+	for _, x := range []*agent{a, b} {
+		w.input(x, election.Campaign{Election: name, Priority: election.DefaultPriority})
+	}
+	w.later(lasts, func() {
+		for _, x := range []*agent{a, b} {
+			w.input(x, election.Withdraw{Election: name})
+		}
+		// It is over when nobody can speak of it any more.
+		w.later(4*w.plan.timing.Lease, func() { w.short-- })
+	})
 }
 
 func (w *world) standAgain(a *agent, e int) {

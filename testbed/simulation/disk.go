@@ -36,9 +36,11 @@ func (d *disk) reach(w *world, a *agent, data []byte) {
 		return
 	}
 	for name, g := range d.state.Grants {
-		now, ok := state.Grants[name]
+		now, onRecord := state.Grants[name]
 		switch {
-		case !ok || now.Term < g.Term:
+		case !onRecord && state.Forgotten >= g.Term:
+			w.stats.Forgotten++
+		case now.Term < g.Term:
 			w.fail("terms on disk", "%s: the term of %s falls from %d to %d", a.peer, name, g.Term, now.Term)
 		case now.Term == g.Term && now.Holder != g.Holder:
 			w.fail("terms on disk", "%s: term %d of %s goes from %s to %s", a.peer, g.Term, name, g.Holder, now.Holder)

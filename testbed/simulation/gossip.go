@@ -13,11 +13,15 @@ type sighting struct {
 	member  election.Member
 }
 
+// gossipRoom is for how many elections an advertisement has room; the agents tell
+// each other of the rest.
+const gossipRoom = 2
+
 // advert is what the agent tells of itself.
 func (w *world) advert(a *agent) election.Member {
 	m := election.Member{Peer: a.peer, Boot: a.boot, Name: a.name, JoinedAt: a.joinedAt, Draining: a.draining}
 	for e, s := range a.stand {
-		if s.stands {
+		if s.stands && len(m.Candidacies) < gossipRoom {
 			m.Candidacies = append(m.Candidacies, election.Candidacy{Election: w.plan.elections[e], Priority: s.priority})
 		}
 	}

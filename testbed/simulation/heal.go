@@ -18,8 +18,9 @@ const (
 	stableLeases = 6
 	// handoverLeases is how long a preemption may take, during which nobody leads.
 	handoverLeases = 3
-	// maxHandovers bounds the preemptions once all is well.
-	maxHandovers = 6
+	// maxHandovers bounds the preemptions of one election once all is well: there
+	// are five priorities, 0 included, and each goes to a higher one.
+	maxHandovers = 4
 )
 
 // recovery is what was seen since the faults ended.
@@ -27,7 +28,7 @@ type recovery struct {
 	began     int64
 	agreedAt  int64
 	handedAt  int64 // last preemption
-	handovers int
+	handovers map[election.Name]int
 	changed   bool // who leads, as somebody knows it, since the last look
 }
 
@@ -38,7 +39,7 @@ func (w *world) healAll() {
 	}
 	w.note(nil, "HEAL: all faults end")
 	w.phase = healing
-	w.heal = recovery{began: w.now, agreedAt: -1, handedAt: -int64(time.Hour)}
+	w.heal = recovery{began: w.now, agreedAt: -1, handedAt: -int64(time.Hour), handovers: map[election.Name]int{}}
 	w.mendAll()
 	lease := int64(w.plan.timing.Lease)
 	w.watch(w.heal.began + healLeases*lease)
@@ -217,8 +218,8 @@ func (r *recovery) withdrawn(w *world, x election.Withdrawal) {
 	}
 	if x.Reason == election.ReasonPreempted {
 		r.handedAt = w.now
-		if r.handovers++; r.handovers > maxHandovers {
-			w.fail("stability", "%d leaders gave way since all faults ended", r.handovers)
+		if r.handovers[x.Election]++; r.handovers[x.Election] > maxHandovers {
+			w.fail("stability", "%d leaders of %s gave way since all faults ended", r.handovers[x.Election], x.Election)
 		}
 		return
 	}

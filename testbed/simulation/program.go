@@ -9,6 +9,7 @@ import (
 func (w *world) announced(a *agent, local election.Instant, x election.Announcement) {
 	l := w.log(x.Election)
 	if l == nil {
+		w.checkShort(a, x)
 		return
 	}
 	self := election.Holder{Peer: a.peer, Boot: a.boot}
@@ -40,6 +41,19 @@ func (w *world) announced(a *agent, local election.Instant, x election.Announcem
 	if w.plan.quorum && !w.withdrew(a, l) {
 		w.fail("H5", "%s announces that it leads %s in term %d, but its status does not say so", a.peer, x.Election, x.Term)
 	}
+}
+
+// checkShort checks G2 in an election that may have been forgotten since it was
+// last led.
+func (w *world) checkShort(a *agent, x election.Announcement) {
+	if x.Event != election.Leading || !w.plan.quorum {
+		return
+	}
+	w.stats.Short++
+	if last := w.shorts[x.Election]; x.Term <= last {
+		w.fail("G2", "%s leads %s in term %d, after term %d", a.peer, x.Election, x.Term, last)
+	}
+	w.shorts[x.Election] = x.Term
 }
 
 // withdrew reports whether a leadership that was announced in this very step is
@@ -79,6 +93,10 @@ func (w *world) withdrawn(a *agent, x election.Withdrawal) {
 		if chance(a.rng, 0.9) {
 			w.inputSoon(a, election.Stopped{Election: x.Election, Term: x.Term})
 		}
+		return
+	}
+	if w.log(x.Election) == nil { // nobody acts on a short election
+		w.inputSoon(a, election.Stopped{Election: x.Election, Term: x.Term})
 		return
 	}
 	if !chance(a.rng, w.plan.heeds) {

@@ -40,6 +40,8 @@ type Stats struct {
 	Writes      int
 	Leaderships int            // won, in all elections, the roster's included
 	Overtaken   int            // terms a leader took over its own
+	Short       int            // leaderships of elections that come and go
+	Forgotten   int            // grants forgotten to make room
 	Rosters     int            // roster changes that became stable
 	Cut         int            // leaderships that began while the one before lived on, cut off or paused
 	Torn        int            // writes torn by a crash
@@ -74,6 +76,8 @@ func (s *Stats) Add(t Stats) {
 	s.Writes += t.Writes
 	s.Leaderships += t.Leaderships
 	s.Overtaken += t.Overtaken
+	s.Short += t.Short
+	s.Forgotten += t.Forgotten
 	s.Rosters += t.Rosters
 	s.Cut += t.Cut
 	s.Torn += t.Torn
@@ -94,8 +98,9 @@ func (s Stats) String() string {
 	fmt.Fprintf(&b, "steps %d, virtual time %v, messages %d (%d lost), writes %d\n",
 		s.Steps, s.Virtual.Round(time.Second), s.Messages, s.Lost, s.Writes)
 	fmt.Fprintf(&b, "elections held %d, votes asked for %d times, leaderships won %d (%d began beside a predecessor cut off or paused)\n"+
-		"terms %d (%d overtaken by their own holder), rosters changed %d, writes torn %d\nfaults %d:",
-		s.Rounds, s.Attempts, s.Leaderships, s.Cut, s.Terms, s.Overtaken, s.Rosters, s.Torn, s.Injected())
+		"terms %d (%d overtaken by their own holder), rosters changed %d, writes torn %d\n"+
+		"elections that come and go led %d times, forgotten %d times\nfaults %d:",
+		s.Rounds, s.Attempts, s.Leaderships, s.Cut, s.Terms, s.Overtaken, s.Rosters, s.Torn, s.Short, s.Forgotten, s.Injected())
 	sep := ""
 	for _, k := range slices.Sorted(maps.Keys(s.Faults)) {
 		fmt.Fprintf(&b, "%s %s %d", sep, k, s.Faults[k])

@@ -50,6 +50,7 @@ func faultKinds() []fault {
 		{name: "withdrawal", strike: (*world).withdraw},
 		{name: "inquiry", strike: (*world).inquire},
 		{name: "roster", changes: rosters, strike: (*world).changeRoster},
+		{name: "short election", strike: (*world).holdShortElection},
 	}
 }
 

@@ -78,7 +78,7 @@ func (w *world) wake(a *agent, at election.Instant) {
 // poll reads the agent's status like a reader of its socket.
 func (w *world) poll(a *agent) {
 	local := a.clock.at(w.now)
-	a.contests = a.elector.Status(local).Contests
+	a.contests = a.elector.Contests()
 	for i := range a.contests {
 		w.checkStatus(a, local, &a.contests[i])
 	}

@@ -38,6 +38,8 @@ type world struct {
 	stats   Stats
 	newest  election.Version // of all stable rosters on any disk
 	asked   election.RequestID
+	shorts  map[election.Name]election.Term // led last in each short election
+	short   int                             // how many are under way
 	replied map[election.RequestID]bool
 
 	schedule  []strike
@@ -54,7 +56,7 @@ type world struct {
 
 func newWorld(o Options) *world {
 	w := &world{options: o, replied: map[election.RequestID]bool{}, inquiries: map[election.RequestID]inquiry{},
-		former: map[election.PeerID]bool{}, stats: Stats{Faults: map[string]int{}}}
+		former: map[election.PeerID]bool{}, shorts: map[election.Name]election.Term{}, stats: Stats{Faults: map[string]int{}}}
 	w.plan = w.drawPlan()
 	w.rng = rand.New(rand.NewPCG(o.Seed, 0x63616f73+o.Shrunk.Variation<<32))
 	w.schedule = drawSchedule(&w.plan, o.Seed)

@@ -1,0 +1,121 @@
+package elector
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/doyen-election/doyen/election"
+)
+
+// candidacies is in which elections this agent stands, and who has to be told.
+//
+// Gossip carries the few for which it has room, and carries them slowly. From
+// the first one on that gossip does not tell, each peer is told all of them
+// directly, again and again until it says that it knows.
+type candidacies struct {
+	list   []election.Candidacy // sorted; replaced, never changed
+	serial uint64
+	direct bool // peers are told
+}
+
+// set makes this agent stand with that priority, or no more.
+func (cs *candidacies) set(name election.Name, stands bool, priority int) {
+	i, stood := cs.find(name)
+	next := slices.Clone(cs.list)
+	switch {
+	case stands && stood && next[i].Priority == priority, !stands && !stood:
+		return
+	case stands && stood:
+		next[i].Priority = priority
+	case stands:
+		next = slices.Insert(next, i, election.Candidacy{Election: name, Priority: priority})
+	default:
+		next = slices.Delete(next, i, i+1)
+	}
+	cs.list = next
+	cs.serial++
+}
+
+func (cs *candidacies) find(name election.Name) (int, bool) {
+	return slices.BinarySearchFunc(cs.list, name, func(c election.Candidacy, n election.Name) int {
+		return cmp.Compare(c.Election, n)
+	})
+}
+
+// Candidacies returns the elections this agent stands in, sorted by name. The
+// roster election is not among them: its candidates are the voters.
+func (e *Elector) Candidacies() []election.Candidacy { return e.stands.list }
+
+// tellCandidacies tells each peer that does not know yet in which elections
+// this agent stands. One telling is under way to a peer at a time: what changes
+// meanwhile goes with the next.
+func (e *Elector) tellCandidacies() {
+	if !e.stands.direct {
+		own, gossiped := e.view.Find(e.cfg.Self.Peer)
+		e.stands.direct = gossiped && !slices.Equal(own.Candidacies, e.stands.list)
+	}
+	if !e.stands.direct {
+		return
+	}
+	for i, p := range e.peers.rows {
+		if p.knows == e.stands.serial || e.now < p.tellAt || e.foreign(p) {
+			continue
+		}
+		p.tellAt = e.now.Add(e.cfg.Timing.Heartbeat)
+		e.send(e.peers.keys[i], election.Candidacies{Boot: e.cfg.Self.Boot, Serial: e.stands.serial, Candidacies: e.stands.list})
+	}
+}
+
+func (e *Elector) tellWake() election.Instant {
+	wake := election.Never
+	if !e.stands.direct {
+		return wake
+	}
+	for _, p := range e.peers.rows {
+		if p.knows != e.stands.serial && !e.foreign(p) {
+			wake = min(wake, p.tellAt)
+		}
+	}
+	return wake
+}
+
+// told learns in which elections a peer stands.
+func (e *Elector) told(from election.PeerID, m election.Candidacies) {
+	p := e.peers.get(from)
+	if p == nil || m.Boot != p.boot {
+		e.counters.Dropped["stale_candidacies"]++
+		return
+	}
+	if !p.told || m.Serial > p.serial {
+		p.told, p.serial, p.candidacies = true, m.Serial, m.Candidacies
+		e.heardOf++
+		for _, c := range m.Candidacies {
+			e.contest(c.Election) // it exists from its first candidate on
+		}
+	}
+	e.send(from, election.CandidaciesAck{Boot: m.Boot, Serial: p.serial})
+}
+
+// toldAck takes note of what a peer knows; if that is not the newest, it is
+// told again at once.
+func (e *Elector) toldAck(from election.PeerID, m election.CandidaciesAck) {
+	p := e.peers.get(from)
+	if p == nil || m.Boot != e.cfg.Self.Boot {
+		e.counters.Dropped["stale_ack"]++
+		return
+	}
+	p.knows, p.tellAt = max(p.knows, m.Serial), e.now
+}
+
+// rank returns a member's rank in the election, and whether it stands: by its
+// own word, else by gossip's.
+func (e *Elector) rank(m election.Member, name election.Name) (election.Rank, bool) {
+	return e.peers.get(m.Peer).rank(m, name)
+}
+
+func (p *peer) rank(m election.Member, name election.Name) (election.Rank, bool) {
+	if p != nil && p.told && p.boot == m.Boot {
+		return m.RankIn(name, p.candidacies)
+	}
+	return m.Rank(name)
+}

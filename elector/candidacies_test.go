@@ -1,0 +1,153 @@
+package elector
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/doyen-election/doyen/election"
+)
+
+// jobs are candidacies that gossip does not tell.
+func jobs(names ...election.Name) []election.Candidacy {
+	var list []election.Candidacy
+	for _, n := range names {
+		list = append(list, election.Candidacy{Election: n, Priority: 100})
+	}
+	return list
+}
+
+// rest lets time pass in which b and c answer, and have nothing to say.
+func (s *solo) rest(d time.Duration) {
+	s.t.Helper()
+	for end := s.now.Add(d); s.now < end; {
+		s.pass(testTiming.Heartbeat)
+		s.hear("b", election.Report{})
+		s.hear("c", election.Report{})
+	}
+}
+
+func TestWhatGossipDoesNotTellIsToldUntilItIsKnown(t *testing.T) {
+	o := newLone(t, trioState())
+	o.connect("b", election.Report{Voter: true})
+	o.take()
+	o.campaign("pay")
+	told := sentTo[election.Candidacies](o.take(), "b")
+	if len(told) != 1 || !slices.Equal(told[0].Candidacies, jobs("pay")) {
+		t.Fatalf("told %+v", told)
+	}
+	o.campaign("cron")
+	if again := sentTo[election.Candidacies](o.take(), "b"); len(again) != 0 {
+		t.Fatalf("told %+v before the last was acknowledged", again)
+	}
+	o.pass(testTiming.Heartbeat)
+	told = sentTo[election.Candidacies](o.take(), "b")
+	if len(told) != 1 || !slices.Equal(told[0].Candidacies, jobs("cron", "pay")) {
+		t.Fatalf("a heartbeat later: told %+v", told)
+	}
+	o.hear("b", election.CandidaciesAck{Boot: soloSelf.Boot, Serial: told[0].Serial})
+	o.pass(3 * testTiming.Heartbeat)
+	if again := sentTo[election.Candidacies](o.take(), "b"); len(again) != 0 {
+		t.Fatalf("told %+v although it knows", again)
+	}
+	o.step(election.Withdraw{Election: "cron"})
+	told = sentTo[election.Candidacies](o.take(), "b")
+	if len(told) != 1 || !slices.Equal(told[0].Candidacies, jobs("pay")) {
+		t.Fatalf("after a withdrawal: told %+v", told)
+	}
+}
+
+func TestAPeersOwnWordCountsBeforeGossips(t *testing.T) {
+	o := newLone(t, trioState())
+	o.connect("b", election.Report{Voter: true})
+	o.campaign("pay")
+	o.hear("b", election.Candidacies{Boot: 1, Serial: 2, Candidacies: jobs("pay")})
+	if got := o.status("pay").Candidates; !slices.Equal(got, []election.PeerID{"a", "b"}) {
+		t.Fatalf("candidates %v", got)
+	}
+	o.hear("b", election.Candidacies{Boot: 1, Serial: 1})
+	if got := o.status("pay").Candidates; !slices.Contains(got, "b") {
+		t.Error("an older word undid a newer one")
+	}
+	o.hear("b", election.Candidacies{Boot: 9, Serial: 3})
+	if got := o.status("pay").Candidates; !slices.Contains(got, "b") {
+		t.Error("the word of another boot counted")
+	}
+	o.take()
+	o.hear("b", election.Candidacies{Boot: 1, Serial: 3})
+	if got := o.status("pay").Candidates; slices.Contains(got, "b") {
+		t.Errorf("candidates %v after b withdrew", got)
+	}
+	if acks := sentTo[election.CandidaciesAck](o.take(), "b"); len(acks) != 1 || acks[0].Serial != 3 {
+		t.Errorf("acknowledged %+v", acks)
+	}
+}
+
+// TestALeadersWithdrawalGoesToTheBestCandidateLeft: another of the same host
+// counts as one.
+func TestALeadersWithdrawalGoesToTheBestCandidateLeft(t *testing.T) {
+	for _, test := range []struct {
+		remaining int
+		target    election.PeerID
+	}{{0, "b"}, {50, "b"}, {100, ""}} { // equal priorities go by seniority, and a is the senior
+		o := newLone(t, trioState())
+		o.elect("pay")
+		o.hear("b", election.Candidacies{Boot: 1, Serial: 1, Candidacies: jobs("pay")})
+		o.take()
+		o.step(election.Withdraw{Election: "pay", Remaining: test.remaining})
+		o.step(election.Stopped{Election: "pay", Term: o.withdrawn[0].Term})
+		releases := sentTo[election.Release](o.take(), "b")
+		if len(releases) != 1 || releases[0].Target != test.target {
+			t.Errorf("remaining %d: releases %+v, want for %q", test.remaining, releases, test.target)
+		}
+	}
+}
+
+// TestAnElectionIsGoneAfterItsLastCandidateAndItsTermIsNot.
+func TestAnElectionIsGoneAfterItsLastCandidateAndItsTermIsNot(t *testing.T) {
+	o := newLone(t, trioState())
+	o.elect("pay")
+	term := o.status("pay").Term
+	o.step(election.Withdraw{Election: "pay"})
+	o.step(election.Stopped{Election: "pay", Term: term})
+	if slices.ContainsFunc(o.e.Contests(), func(c ContestStatus) bool { return c.Election == "pay" }) {
+		t.Error("it is still listed")
+	}
+	o.rest(5 * testTiming.Lease)
+	if o.e.contests.get("pay") != nil {
+		t.Error("it is still held")
+	}
+	o.take()
+	o.campaign("pay")
+	if r := o.request(o.take(), "b", "pay"); r.Term <= term {
+		t.Errorf("asks for term %d again after %d", r.Term, term)
+	}
+}
+
+func TestElectionsWithoutCandidatesMakeRoomForOthers(t *testing.T) {
+	o := newSolo(t, func(c *Config, s *election.State) {
+		c.MaxElections = 8
+		*s = trioState()
+		s.Peer = "a"
+	})
+	var last election.Term
+	for i := range 40 {
+		name := election.Name("job-" + time.Duration(i).String())
+		o.elect(name)
+		if term := o.status(name).Term; i > 16 && term <= last {
+			t.Fatalf("%s is led in term %d, and %d was over", name, term, last)
+		}
+		term := o.status(name).Term
+		o.step(election.Withdraw{Election: name})
+		o.step(election.Stopped{Election: name, Term: term})
+		o.rest(5 * testTiming.Lease)
+		o.clear()
+		last = o.e.ledger.State().Forgotten
+		if n := o.e.names(); n > 8 {
+			t.Fatalf("%d elections are held", n)
+		}
+	}
+	if last == 0 {
+		t.Error("nothing was ever forgotten")
+	}
+}

@@ -1,0 +1,115 @@
+package elector
+
+import (
+	"github.com/doyen-election/doyen/election"
+)
+
+// An election comes to exist with its first candidate, and is dropped some time
+// after its last. Its terms outlive it: on record as long as there is room,
+// then as part of what every later election starts above.
+
+// contest returns the election's contest, making it if there is room.
+func (e *Elector) contest(name election.Name) *contest {
+	if c := e.contests.get(name); c != nil {
+		return c
+	}
+	if !e.hasRoom(name) {
+		e.counters.Dropped["too_many_elections"]++
+		return nil
+	}
+	s, err := newSelection(e.cfg, name)
+	if err != nil {
+		e.counters.Dropped["no_selection"]++ // Validate states what the algorithms demand
+		return nil
+	}
+	state := e.ledger.State()
+	c := &contest{name: name, selection: s, vacantSince: election.Never, idleSince: election.Never, wakeAt: election.Never,
+		standDowns: map[election.PeerID]election.Instant{},
+		highest:    max(state.Grant(name).Term, state.Seen[name], e.retired)}
+	e.contests.put(name, c)
+	return c
+}
+
+// hasRoom reports whether one more election fits beside those that are held and
+// those on record; one place is kept for the roster election. Elections that
+// nobody uses make room, a few at once.
+func (e *Elector) hasRoom(name election.Name) bool {
+	limit := e.cfg.MaxElections
+	if name != election.RosterElection {
+		limit--
+	}
+	if e.names() < limit || e.onRecord(name) {
+		return true
+	}
+	return e.voter.Forget(e.now, e.takesPart, 1+e.cfg.MaxElections/16) > 0
+}
+
+func (e *Elector) onRecord(name election.Name) bool {
+	_, ok := e.ledger.State().Grants[name]
+	return ok
+}
+
+func (e *Elector) takesPart(name election.Name) bool { return e.contests.get(name) != nil }
+
+// names counts the elections held or on record, so that a Report holds them.
+func (e *Elector) names() int {
+	n := len(e.ledger.State().Grants)
+	for _, name := range e.contests.keys {
+		if !e.onRecord(name) {
+			n++
+		}
+	}
+	return n
+}
+
+// sweep drops the contests that were idle for so long that no late message can
+// speak of a leadership in them any more.
+func (e *Elector) sweep() {
+	if e.now < e.sweepAt {
+		return
+	}
+	e.sweepAt = e.now.Add(e.cfg.Timing.Lease)
+	for _, c := range e.contests.rows {
+		switch {
+		case e.exists(c):
+			c.idleSince = election.Never
+		case c.idleSince == election.Never:
+			c.idleSince = e.now
+		case e.now >= c.idleSince.Add(2*e.cfg.Timing.Lease):
+			e.retired = max(e.retired, c.highest) // a term asked for is never asked for again (H1)
+			e.contests.remove(c.name)
+		}
+	}
+}
+
+// exists reports whether somebody stands in the election, or leads it, or may.
+func (e *Elector) exists(c *contest) bool {
+	switch {
+	case c.name == election.Default, c.name == election.RosterElection:
+		return true
+	case c.standing, c.role != follower, c.leader.holder != (election.Holder{}), e.now < c.rumour.heedUntil, c.selection.Active():
+		return true
+	}
+	for _, m := range e.view.Members {
+		if _, stands := e.rank(m, c.name); stands {
+			return true
+		}
+	}
+	return false
+}
+
+// remember keeps the term led without quorum. Of elections that are no more
+// only the highest is kept when there are too many.
+func (e *Elector) remember(c *contest) {
+	e.ledger.Change(func(s *election.State) {
+		if len(s.Seen) >= e.cfg.MaxElections {
+			for name, t := range s.Seen {
+				if !e.takesPart(name) {
+					s.Forgotten = max(s.Forgotten, t)
+					delete(s.Seen, name)
+				}
+			}
+		}
+		s.Seen[c.name] = c.term
+	})
+}
