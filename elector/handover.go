@@ -51,7 +51,6 @@ func (e *Elector) finishDraining(c *contest) {
 		return
 	}
 	d := c.leaving
-	e.outdate(c, c.term)
 	release := election.Release{Election: c.name, Term: c.term, Holder: e.cfg.Self,
 		Target: d.target, StandDown: d.standDown, Leaving: e.stopping}
 	e.releaseTo(release)

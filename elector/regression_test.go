@@ -256,3 +256,20 @@ func TestR6AnOvertakingGoesOnUnderAYetNewerRoster(t *testing.T) {
 		t.Fatalf("%s in term %d, want leading in term 6", s.State, s.Term)
 	}
 }
+
+// TestALateWordOfAnOutlivedTermIsNotBelieved: a leader that gave its term back
+// knows that all terms before it are over, too. Found by the simulation: it named
+// the former leader again, from a heartbeat that was long on its way.
+func TestALateWordOfAnOutlivedTermIsNotBelieved(t *testing.T) {
+	o := newLone(t, trioState())
+	o.hear("b", election.Report{Voter: true, Standings: []election.Standing{{Election: "pay", Term: 4, Holder: election.Holder{Peer: "b", Boot: 1}}}})
+	o.elect("pay")
+	led := o.status("pay").Term
+	o.step(election.Withdraw{Election: "pay"})
+	o.step(election.Stopped{Election: "pay", Term: led})
+	o.hear("b", election.Heartbeat{Boot: 1, Send: 3, Version: soloRoster.Version, Echo: o.now - 1,
+		Claims: []election.Claim{{Election: "pay", Term: 4, Remaining: time.Second}}})
+	if s := o.status("pay"); s.Leader.Peer != "" {
+		t.Fatalf("names %s in term %d after it led in term %d", s.Leader, s.Term, led)
+	}
+}

@@ -22,6 +22,9 @@ func (s *session) play(ctx context.Context) {
 	}
 	for len(s.steps) > 0 && time.Since(s.first) >= s.steps[0].At {
 		step := s.steps[0]
+		if _, led := s.ruler(); step.Target == theLeader && !led {
+			return // it is done to the next leader
+		}
 		s.steps = s.steps[1:]
 		if err := s.do(ctx, step.Verb, step.Target); err != nil {
 			// Killing at intervals goes on: there may be no leader yet.
@@ -82,10 +85,16 @@ func (s *session) do(ctx context.Context, v Verb, target string) error {
 	return nil
 }
 
+// ruler returns the host that leads, if one does.
+func (s *session) ruler() (*hosts.Host, bool) {
+	h, ok := s.cluster.Host(s.leader.agent)
+	return h, ok && h.Status() == hosts.Running
+}
+
 func (s *session) resolve(v Verb, target string) ([]*hosts.Host, error) {
 	switch target {
 	case theLeader:
-		if h, ok := s.cluster.Host(s.leader.agent); ok && h.Status() == hosts.Running {
+		if h, led := s.ruler(); led {
 			return []*hosts.Host{h}, nil
 		}
 		return nil, fmt.Errorf("%s: nobody leads", v)
