@@ -1,0 +1,116 @@
+package elector
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/doyen-election/doyen/election"
+)
+
+// BenchmarkAThousandElections is one agent of five that lead 200 elections each:
+// what a heartbeat that it hears, and an answer to its own, cost, the picture for
+// its readers included.
+func BenchmarkAThousandElections(b *testing.B) {
+	o := newScaled(b, 5, 200)
+	b.Run("heard", func(b *testing.B) {
+		for b.Loop() {
+			o.now += election.Instant(10 * time.Millisecond)
+			o.beat("b")
+			o.e.Status(o.now)
+		}
+	})
+	b.Run("answered", func(b *testing.B) {
+		for b.Loop() {
+			o.now += election.Instant(10 * time.Millisecond)
+			o.step(election.Received{From: "b", Message: ack(o.last)})
+			o.e.Status(o.now)
+		}
+	})
+	b.Run("tick", func(b *testing.B) {
+		for b.Loop() {
+			o.now += election.Instant(time.Millisecond)
+			o.step(election.Tick{})
+			o.e.Status(o.now)
+		}
+	})
+}
+
+// scaled is an agent a among others that lead as many elections as it.
+type scaled struct {
+	*solo
+	each int
+	send election.SendID
+	last election.Heartbeat // a's own
+}
+
+func newScaled(t testing.TB, agents, each int) *scaled {
+	names := []string{"a", "b", "c", "d", "e"}[:agents]
+	roster := rosterOf(names...)
+	s := &scaled{solo: &solo{t: nil, now: at(60_000)}, each: each}
+	cfg := Config{Self: soloSelf, Name: "a", JoinedAt: 'a', Quorum: true, Algorithm: Bully, Timing: testTiming, Drift: DefaultDrift}
+	e, err := New(cfg, election.State{Peer: "a", Roster: roster}, s.now, rand.New(rand.NewPCG(1, 2)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.e = e
+	var v election.View
+	for _, n := range names {
+		m := member(n, 100)
+		m.Candidacies = nil
+		v.Members = append(v.Members, m)
+	}
+	s.step(election.ViewChanged{View: v})
+	for _, n := range names[1:] {
+		s.step(election.PeerConnected{Peer: election.PeerID(n), Boot: 1})
+		s.hear(election.PeerID(n), election.Report{Voter: true, Roster: roster, Stamp: 5})
+	}
+	for i := range each {
+		s.step(election.Campaign{Election: job("a", i), Priority: 100})
+	}
+	for range 4 {
+		for _, m := range s.sent {
+			if r, ok := m.Message.(election.VoteRequest); ok {
+				s.hear(m.To, grant(r))
+			}
+		}
+		s.sent = nil
+		s.now = s.now.Add(testTiming.Heartbeat / 2)
+		s.step(election.Tick{})
+	}
+	for _, n := range names[1:] {
+		s.beat(n)
+	}
+	led, followed := 0, 0
+	for _, c := range s.e.Contests() {
+		switch c.State {
+		case Leading:
+			led++
+		case Following:
+			followed++
+		}
+	}
+	if led != each || followed != each*(agents-1) {
+		t.Fatalf("leads %d and follows %d", led, followed)
+	}
+	return s
+}
+
+func job(agent string, i int) election.Name { return election.Name(fmt.Sprintf("job-%s-%03d", agent, i)) }
+
+// beat is a heartbeat of another agent for all it leads.
+func (s *scaled) beat(from string) {
+	s.send++
+	h := election.Heartbeat{Boot: 1, Send: s.send, Version: election.Version{Counter: 1}, Echo: s.now - 1}
+	for i := range s.each {
+		h.Claims = append(h.Claims, election.Claim{Election: job(from, i), Term: 1, Remaining: testTiming.Lease})
+	}
+	s.hear(election.PeerID(from), h)
+	for _, m := range s.sent {
+		if h, ok := m.Message.(election.Heartbeat); ok {
+			s.last = h
+		}
+	}
+	s.sent = s.sent[:0]
+}
