@@ -18,7 +18,7 @@ import (
 const module = "github.com/doyen-election/doyen/"
 
 // pure packages take time, randomness and durable state as arguments.
-var pure = []string{"election", "bully", "ring", "failuredetector", "quorum", "elector", "codec"}
+var pure = []string{"election", "bully", "ring", "failuredetector", "quorum", "elector", "codec", "plan"}
 
 // owners are the only packages that may import a library, their own
 // sub-packages and tests included.
@@ -135,7 +135,21 @@ func TestTheClientNeedsOnlyTheAPI(t *testing.T) {
 			continue
 		}
 		for _, p := range imports(s) {
-			if strings.Contains(p, ".") && p != module+"api" {
+			if strings.Contains(p, ".") && !slices.Contains([]string{module + "api", module + "leasepage", module + "client/alarm"}, p) {
+				t.Errorf("%s imports %s", s.path, p)
+			}
+		}
+	}
+}
+
+// What programs of others come to depend on through the client stays small.
+func TestThePackagesBelowTheClientNeedOnlyTheSystem(t *testing.T) {
+	for _, s := range sources(t) {
+		if s.test || !slices.Contains([]string{"leasepage", "client/alarm"}, s.folder) {
+			continue
+		}
+		for _, p := range imports(s) {
+			if strings.Contains(p, ".") && p != "golang.org/x/sys/unix" {
 				t.Errorf("%s imports %s", s.path, p)
 			}
 		}

@@ -28,12 +28,15 @@ import (
 	"time"
 
 	"github.com/doyen-election/doyen/agent/boottime"
+	"github.com/doyen-election/doyen/agent/campaign"
 	"github.com/doyen-election/doyen/agent/hook"
+	"github.com/doyen-election/doyen/agent/pages"
 	"github.com/doyen-election/doyen/agent/serve"
 	"github.com/doyen-election/doyen/agent/store"
 	"github.com/doyen-election/doyen/agent/watch"
 	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/elector"
+	"github.com/doyen-election/doyen/leasepage"
 	"github.com/doyen-election/doyen/membership"
 	"github.com/doyen-election/doyen/transport"
 )
@@ -98,6 +101,7 @@ type agent struct {
 	transport  *transport.Transport
 	membership *membership.Membership
 	hooks      *hook.Runner
+	pages      *pages.Keeper
 	metrics    *metrics
 	loop       *loop
 	writer     *writer
@@ -121,6 +125,7 @@ func (a *agent) start() error {
 	if err != nil {
 		return startError("socket", err)
 	}
+	a.pages = pages.Open(leasepage.Dir(a.cfg.Socket), a.boot)
 	hub := watch.NewHub(uint64(time.Now().UnixMilli()))
 	a.metrics = newMetrics()
 	if err := a.connect(); err != nil {
@@ -156,15 +161,16 @@ func (a *agent) connect() (err error) {
 		return portError("peer-port", a.cfg.Bind, a.cfg.PeerPort, err)
 	}
 	var key []byte
+	var otherKeys [][]byte
 	if a.cfg.KeyFile != "" {
-		secret, bad := ReadKey(a.cfg.KeyFile)
+		keys, bad := ReadKeys(a.cfg.KeyFile)
 		if bad != nil {
 			return bad
 		}
-		key = secret
+		key, otherKeys = keys[0], keys[1:]
 	}
 	a.membership, err = membership.New(membership.Config{
-		Cluster: a.cfg.Cluster, Key: key, Signer: a.store.Key(),
+		Cluster: a.cfg.Cluster, Key: key, OtherKeys: otherKeys, Signer: a.store.Key(),
 		Bind: bind, Port: a.cfg.GossipPort, Advertise: advertise,
 		Self:        a.self(netip.AddrPortFrom(advertise, a.transport.Addr().Port())),
 		Join:        a.cfg.Join,
@@ -218,13 +224,17 @@ func (a *agent) think(state election.State, hub *watch.Hub) error {
 	if err != nil {
 		return fmt.Errorf("start elector: %w", err)
 	}
-	if a.cfg.OnChange != "" {
-		a.hooks = hook.Start(a.cfg.OnChange, hookLimit, a.logger.With("part", "hook"))
+	if a.cfg.OnChange != "" || len(a.cfg.Elections) > 0 {
+		a.hooks = hook.Start(a.cfg.hooks(), hookLimit, a.logger.With("part", "hook"))
 	}
 	a.writer = newWriter(a.store, a.metrics.fsync.observe, a.logger)
 	a.loop = newLoop(loopConfig{
 		adopt: a.roster.Store,
-		core:  core, network: a.transport, gossip: a.membership, writer: a.writer, hooks: a.hooks, hub: hub,
+		core:  core, network: a.transport, gossip: a.membership, writer: a.writer, hooks: a.hooks, hub: hub, pages: a.pages,
+		campaigns: campaign.New(campaign.Config{
+			Priority: a.cfg.Priority, Host: a.cfg.Candidate, Preempt: a.cfg.Preempt, PreemptDelay: a.cfg.PreemptDelay,
+			Step: a.cfg.Heartbeat / 2, NewID: newCampaignID,
+		}),
 		clock: boottime.Now, lease: a.cfg.Lease, self: holder, name: a.cfg.Name,
 		observe: a.metrics.step.observe, logger: a.logger,
 	})
@@ -236,7 +246,9 @@ func (a *agent) newServer(hub *watch.Hub) *serve.Server {
 	return serve.New(serve.Config{
 		Name: a.cfg.Name, Version: Version, Cluster: a.cfg.Cluster, Algorithm: a.cfg.Algorithm,
 		Self: a.loop.self, Lease: a.cfg.Lease, Picture: a.loop.Picture, Clock: boottime.Now, Hub: hub,
-		Preempt: a.cfg.Preempt, PreemptDelay: a.cfg.PreemptDelay,
+		Keyring: &keyring{path: a.cfg.KeyFile, gossip: a.membership, logger: a.logger.With("part", "keys")},
+		History: a.loop.history.List, Heartbeat: a.cfg.Heartbeat,
+		Preempt: a.cfg.Preempt, PreemptDelay: a.cfg.PreemptDelay, Campaigns: a.loop,
 		Metrics: a.metrics.handler(), Logger: a.logger.With("part", "api"), Commands: commands{a.loop, a},
 		Owner: serve.Owner{UID: uint32(os.Geteuid()), GID: uint32(os.Getegid())},
 	})
@@ -244,6 +256,10 @@ func (a *agent) newServer(hub *watch.Hub) *serve.Server {
 
 // newBoot draws the boot ID, which is never 0.
 func newBoot() election.BootID { return election.BootID(random() | 1) }
+
+// newCampaignID draws what a receipt is given for: not to be guessed by another
+// program of the same user.
+func newCampaignID() string { return rand.Text() }
 
 func random() uint64 {
 	var b [8]byte

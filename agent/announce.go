@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"slices"
 	"time"
 
 	"github.com/doyen-election/doyen/agent/hook"
@@ -15,19 +16,21 @@ type told struct {
 	term  election.Term
 }
 
-// withdraw ends what this host does as a leader. The receipt follows at once
-// when there is no hook, else once the hook has run; should it not run in time,
-// the elector goes by the deadline.
+// withdraw ends what this host does as a leader. The receipt follows once the
+// program that acts has stopped and the hook has run, at once if there is
+// neither; should that take too long, the elector goes by the deadline.
 func (l *loop) withdraw(w election.Withdrawal) {
 	l.logger.Info("leadership ends", "election", w.Election, "term", w.Term, "reason", w.Reason)
 	receipt := election.Stopped{Election: w.Election, Term: w.Term}
-	if l.hooks == nil {
-		l.queue = append(l.queue, receipt)
+	hooked := l.hooks.Covers(w.Election)
+	l.campaigns.Withdraw(w, hooked)
+	if !hooked {
 		return
 	}
 	l.told[w.Election] = told{election.NoLeader, w.Term}
 	l.hooks.Enqueue(hook.Event{
 		Election: w.Election, Event: election.NoLeader, Term: w.Term,
+		Change: l.nobody(w.Election, w.Term, string(w.Reason)),
 		StopIn: max(w.StopBy.Sub(l.clock()), 1), // of a deadline that has passed already, too
 		Done: func() {
 			select {
@@ -61,6 +64,8 @@ func (l *loop) announce(now election.Instant, before *serve.Picture, a election.
 		l.logger.Info(map[bool]string{true: "this agent leads", false: "following"}[change.IsLeader],
 			"election", a.Election, "leader", change.Leader.Name, "term", a.Term, "reason", a.Reason)
 	}
+	l.record(now, before, a, change)
+	l.tellCampaigns(now, a)
 	l.hub.Publish(change)
 	l.tellHook(a, change)
 }
@@ -82,18 +87,28 @@ func (l *loop) doubtLeader(now election.Instant, before *serve.Picture, a electi
 // tellStart has the hook begin from nothing: this agent's former life may have
 // been killed while it led, and then nobody told the end of that.
 func (l *loop) tellStart() {
-	if l.hooks == nil {
-		return
+	names := append(l.hooks.Named(), election.Default)
+	slices.Sort(names)
+	for _, name := range slices.Compact(names) {
+		if l.hooks.Covers(name) {
+			l.told[name] = told{event: election.NoLeader}
+			l.hooks.Enqueue(hook.Event{Election: name, Event: election.NoLeader, Change: l.nobody(name, 0, "the agent starts")})
+		}
 	}
-	l.told[election.Default] = told{event: election.NoLeader}
-	l.hooks.Enqueue(hook.Event{Election: election.Default, Event: election.NoLeader})
+}
+
+// nobody is what a hook is told when a leadership of this agent ends, before
+// anybody else is.
+func (l *loop) nobody(name election.Name, term election.Term, why string) api.Change {
+	return api.Change{Time: time.Now().UTC(), Type: api.ChangeNoLeader, Election: string(name),
+		Term: uint64(term), Reason: why, BoottimeNS: int64(l.clock())}
 }
 
 func (l *loop) tellHook(a election.Announcement, c api.Change) {
-	if l.hooks == nil {
+	if !l.hooks.Covers(a.Election) {
 		return
 	}
-	e := hook.Event{Election: a.Election, Event: a.Event, Term: a.Term}
+	e := hook.Event{Election: a.Election, Event: a.Event, Term: a.Term, Change: c}
 	if c.Leader != nil {
 		e.Leader = c.Leader.Name
 		e.Event = election.Following

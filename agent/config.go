@@ -3,14 +3,18 @@ package agent
 import (
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/hashicorp/go-sockaddr"
 
+	"github.com/doyen-election/doyen/agent/campaign"
+	"github.com/doyen-election/doyen/agent/hook"
 	"github.com/doyen-election/doyen/election"
 )
 
@@ -28,7 +32,7 @@ type Config struct {
 	GossipPort int    // 0: any free one
 	PeerPort   int    // 0: any free one
 	Join       []string
-	KeyFile    string // the cluster key, see ReadKey; required unless Bind is loopback
+	KeyFile    string // the cluster key, see ReadKeys; required unless Bind is loopback
 
 	Voters       []string // the first roster, the proposer first
 	Quorum       bool
@@ -43,15 +47,22 @@ type Config struct {
 	Heartbeat time.Duration // below a third of Lease
 	Lease     time.Duration
 
-	OnChange  string // hook, run by the shell
-	HTTP      string // optional read-only TCP listener, HOST:PORT
-	LogLevel  string // debug, info, warn or error
-	LogFormat string // text or json
+	OnChange  string                    // hook, run by the shell
+	Elections map[string]ElectionConfig // what differs in one election, by its name
+	HTTP      string                    // optional read-only TCP listener, HOST:PORT
+	LogLevel  string                    // debug, info, warn or error
+	LogFormat string                    // text or json
+}
+
+// ElectionConfig is what differs in one election. It is a part of the
+// configuration file and has no flag.
+type ElectionConfig struct {
+	OnChange string // hook, in the place of the one for all elections
 }
 
 const (
 	// MaxPriority is the highest priority a candidate can have.
-	MaxPriority = 1_000_000
+	MaxPriority = campaign.MaxPriority
 	// DefaultGossipPort and DefaultPeerPort are the ports of an agent that is
 	// told no others.
 	DefaultGossipPort = 7946
@@ -68,7 +79,9 @@ type ConfigError struct {
 
 func (e *ConfigError) Error() string {
 	s := e.Problem
-	if e.Flag != "" {
+	if strings.HasPrefix(e.Flag, "elections") {
+		s = e.Flag + ": " + s // a key of the configuration file, and no flag
+	} else if e.Flag != "" {
 		s = "--" + e.Flag + ": " + s
 	}
 	if e.Hint != "" {
@@ -267,5 +280,25 @@ log-format: %s
 `, c.Name, c.Cluster, c.DataDir, c.Socket, c.Bind, c.Advertise, c.GossipPort, c.PeerPort, list(c.Join), c.KeyFile,
 		list(c.Voters), c.Quorum, c.Algorithm, c.Priority, c.Preempt, c.PreemptDelay, c.Candidate, c.Profile,
 		c.Heartbeat, c.Lease, c.OnChange, c.HTTP, c.LogLevel, c.LogFormat)
+	if err != nil || len(c.Elections) == 0 {
+		return err
+	}
+	text := "elections:\n"
+	for _, name := range slices.Sorted(maps.Keys(c.Elections)) {
+		text += fmt.Sprintf("  %q:\n    on-change: %q\n", name, c.Elections[name].OnChange)
+	}
+	_, err = io.WriteString(w, text)
 	return err
 }
+
+// hooks are the commands to run, by election.
+func (c Config) hooks() hook.Commands {
+	commands := hook.Commands{All: c.OnChange, Of: map[election.Name]string{}}
+	for name, e := range c.Elections {
+		commands.Of[election.Name(name)] = e.OnChange
+	}
+	return commands
+}
+
+// electionSetting names a setting of one election, for errors.
+func electionSetting(name, setting string) string { return "elections." + name + "." + setting }

@@ -137,7 +137,7 @@ func TestTheKeyFileMustBeAPrivateKeyOfAFittingLength(t *testing.T) {
 		{"readable by all", good, "chmod 600", 0o604},
 		{"no base64", "*", "no base64", 0o600},
 		{"too short", "AAAA", "3 bytes", 0o600},
-		{"empty", "", "0 bytes", 0o600},
+		{"empty", "", "holds no key", 0o600},
 	}
 	for _, c := range cases {
 		path := filepath.Join(t.TempDir(), "key")

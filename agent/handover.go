@@ -31,11 +31,8 @@ func (a *agent) run(ctx context.Context, stderr io.Writer) error {
 	defer stop()
 	var running sync.WaitGroup
 	running.Go(func() { a.writer.run(loopCtx) })
-	var first []election.Input
-	if a.cfg.Candidate {
-		first = append(first, election.Campaign{Election: election.Default, Priority: a.cfg.Priority})
-	}
-	running.Go(func() { a.loop.run(loopCtx, first...) })
+	running.Go(func() { a.loop.run(loopCtx) })
+	running.Go(func() { a.pages.Run(loopCtx) })
 	running.Go(func() { a.watchdog(loopCtx) })
 	running.Go(func() { a.tellStatus(loopCtx) })
 
@@ -98,6 +95,9 @@ func (a *agent) close() error {
 	if err := a.transport.Close(flush); err != nil {
 		a.logger.Info("messages were cut short", "err", err)
 	}
+	if err := a.pages.Close(); err != nil {
+		a.logger.Info("a lease page stays behind, with no lease", "err", err)
+	}
 	err := a.membership.Close()
 	if a.hooks != nil {
 		finish, done := context.WithTimeout(context.Background(), hookLimit)
@@ -129,6 +129,7 @@ func (a *agent) abort() error {
 	if a.transport != nil {
 		errs = errors.Join(errs, a.transport.Close(ctx))
 	}
+	errs = errors.Join(errs, a.pages.Close())
 	if a.store != nil {
 		errs = errors.Join(errs, a.store.Close())
 	}

@@ -1,18 +1,26 @@
 package agent
 
 import (
+	"bytes"
 	"encoding/base64"
+	"errors"
+	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 )
 
-// maxKeyFile bounds what is read of a key file, in bytes.
-const maxKeyFile = 4096
+const (
+	maxKeyFile = 4096 // bytes read of a key file
+	maxKeys    = 8    // of one agent
+)
 
-// ReadKey reads a cluster key: one line, the standard base64 of 16, 24 or 32
-// random bytes, in a file that only its owner can read. It returns the bytes.
-func ReadKey(path string) ([]byte, *ConfigError) {
+// ReadKeys reads the cluster keys: one a line, each the standard base64 of 16,
+// 24 or 32 random bytes, in a file that only its owner can read. The first is
+// the one to use; the others are accepted as well, while the cluster's key is
+// changed. It returns the bytes of each, 1 to 8 of them, no two the same.
+func ReadKeys(path string) ([][]byte, *ConfigError) {
 	const hint = "make one with `doyen keygen`"
 	info, err := os.Stat(path) // before opening: opening a pipe would block
 	switch {
@@ -28,16 +36,44 @@ func ReadKey(path string) ([]byte, *ConfigError) {
 		return nil, configError("key-file", hint, "%v", err)
 	}
 	defer f.Close()
-	text, err := io.ReadAll(io.LimitReader(f, maxKeyFile))
+	text, err := io.ReadAll(io.LimitReader(f, maxKeyFile+1))
 	if err != nil {
 		return nil, configError("key-file", hint, "%v", err)
 	}
-	key, err := base64.StdEncoding.DecodeString(strings.TrimSpace(string(text)))
+	var keys [][]byte
+	for line := range strings.Lines(string(text)) {
+		if line = strings.TrimSpace(line); line == "" {
+			continue
+		}
+		key, err := parseKey(line)
+		if err != nil {
+			return nil, configError("key-file", hint, "%s %v", path, err)
+		}
+		if !holds(keys, key) {
+			keys = append(keys, key)
+		}
+	}
+	switch {
+	case len(keys) == 0:
+		return nil, configError("key-file", hint, "%s holds no key", path)
+	case len(keys) > maxKeys || len(text) > maxKeyFile:
+		return nil, configError("key-file", "leave the ones that are needed", "%s holds more than %d keys", path, maxKeys)
+	}
+	return keys, nil
+}
+
+// parseKey reads one key as a key file writes it.
+func parseKey(text string) ([]byte, error) {
+	key, err := base64.StdEncoding.DecodeString(text)
 	if err != nil {
-		return nil, configError("key-file", hint, "%s holds no base64", path)
+		return nil, errors.New("holds no base64")
 	}
 	if n := len(key); n != 16 && n != 24 && n != 32 {
-		return nil, configError("key-file", hint, "%s holds %d bytes, a key has 16, 24 or 32", path, n)
+		return nil, fmt.Errorf("holds %d bytes, a key has 16, 24 or 32", n)
 	}
 	return key, nil
+}
+
+func holds(keys [][]byte, key []byte) bool {
+	return slices.ContainsFunc(keys, func(k []byte) bool { return bytes.Equal(k, key) })
 }

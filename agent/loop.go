@@ -7,7 +7,10 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/doyen-election/doyen/agent/campaign"
+	"github.com/doyen-election/doyen/agent/history"
 	"github.com/doyen-election/doyen/agent/hook"
+	"github.com/doyen-election/doyen/agent/pages"
 	"github.com/doyen-election/doyen/agent/serve"
 	"github.com/doyen-election/doyen/agent/watch"
 	"github.com/doyen-election/doyen/api"
@@ -33,14 +36,17 @@ type loopConfig struct {
 	gossip  gossip
 	writer  *writer
 	hooks   *hook.Runner // nil: no hook
-	hub     *watch.Hub
-	clock   func() election.Instant
-	lease   time.Duration
-	self    election.Holder
-	name    string
-	observe func(time.Duration)    // how long a step took
-	adopt   func(*election.Roster) // told of each new roster
-	logger  *slog.Logger
+	// campaigns is who stands on this host; owned by the goroutine of run.
+	campaigns *campaign.Registry
+	hub       *watch.Hub
+	pages     *pages.Keeper // nil: none are kept
+	clock     func() election.Instant
+	lease     time.Duration
+	self      election.Holder
+	name      string
+	observe   func(time.Duration)    // how long a step took
+	adopt     func(*election.Roster) // told of each new roster
+	logger    *slog.Logger
 }
 
 // loop owns the elector: it alone gives it inputs, in the order in which they
@@ -48,27 +54,32 @@ type loopConfig struct {
 type loop struct {
 	loopConfig
 	asks     chan ask
+	calls    chan func()
 	receipts chan election.Stopped
 	shutdown chan struct{} // closed: hand over everything
 	released chan struct{} // closed by the loop: everything is handed over
 	done     chan struct{} // closed by the loop: it has ended
 	picture  atomic.Pointer[serve.Picture]
+	history  *history.Log
 
 	// Owned by the goroutine of run.
-	timer     *time.Timer
-	queue     []election.Input // what a step's own output caused
-	requests  election.RequestID
-	pending   map[election.RequestID]pending
-	view      *membership.View
-	names     map[election.PeerID]string
-	roster    *election.Roster
-	heard     map[election.PeerID]election.Instant // last message of each connected peer
-	owed      map[election.PeerID]election.Instant // first heartbeat it has said nothing since
-	connected map[election.PeerID]bool             // replaced, never changed: pictures share it
-	draining  bool
-	stopping  bool
-	told      map[election.Name]told
-	warnings  warnings
+	timer      *time.Timer
+	queue      []election.Input // what a step's own output caused
+	requests   election.RequestID
+	pending    map[election.RequestID]pending
+	view       *membership.View
+	names      map[election.PeerID]string
+	roster     *election.Roster
+	heard      map[election.PeerID]election.Instant // last message of each connected peer
+	owed       map[election.PeerID]election.Instant // first heartbeat it has said nothing since
+	lost       map[election.PeerID]election.Instant // when the connection closed, of those that have none now
+	connected  map[election.PeerID]bool             // replaced, never changed: pictures share it
+	draining   bool
+	stopping   bool
+	told       map[election.Name]told
+	advertised []election.Candidacy // as gossip was last told
+	room       int                  // how many of them gossip had room for, when it was too many; 0: not known
+	warnings   warnings
 }
 
 // ask is a command and where its reply goes; without make it only shows that
@@ -87,6 +98,7 @@ func newLoop(c loopConfig) *loop {
 	l := &loop{
 		loopConfig: c,
 		asks:       make(chan ask, maxAsks),
+		calls:      make(chan func()),
 		receipts:   make(chan election.Stopped),
 		shutdown:   make(chan struct{}),
 		released:   make(chan struct{}),
@@ -96,6 +108,8 @@ func newLoop(c loopConfig) *loop {
 		view:       &membership.View{},
 		heard:      map[election.PeerID]election.Instant{},
 		owed:       map[election.PeerID]election.Instant{},
+		lost:       map[election.PeerID]election.Instant{},
+		history:    history.New(int64(c.clock()), string(election.Default)),
 		connected:  map[election.PeerID]bool{},
 		told:       map[election.Name]told{},
 		warnings:   newWarnings(c.lease, c.logger),
@@ -104,14 +118,13 @@ func newLoop(c loopConfig) *loop {
 	return l
 }
 
-// run gives the elector the first inputs, and then whatever comes until ctx
-// ends.
-func (l *loop) run(ctx context.Context, first ...election.Input) {
+// run gives the elector whatever comes, until ctx ends.
+func (l *loop) run(ctx context.Context) {
 	defer close(l.done)
+	defer l.campaigns.Close(whyAgentStops)
 	defer l.timer.Stop()
 	l.tellStart()
-	l.queue = append(l.queue, first...)
-	l.queue = append(l.queue, election.Tick{})
+	l.queue = append(l.campaigns.Take(), election.Tick{})
 	shutdown, events := l.shutdown, l.network.Events()
 	for {
 		l.drainQueue()
@@ -130,8 +143,12 @@ func (l *loop) run(ctx context.Context, first ...election.Input) {
 			l.viewed(v)
 		case result := <-l.writer.results:
 			l.step(result)
+		case <-l.pages.Ready():
+			l.publish(l.clock())
 		case receipt := <-l.receipts:
-			l.step(receipt)
+			l.campaigns.HookDone(receipt.Election, receipt.Term)
+		case f := <-l.calls:
+			f()
 		case a := <-l.asks:
 			l.ask(a)
 		case <-shutdown:
@@ -145,7 +162,11 @@ func (l *loop) run(ctx context.Context, first ...election.Input) {
 // drainQueue feeds what the last step caused by itself, such as the receipt of
 // a withdrawal that nobody has to act on.
 func (l *loop) drainQueue() {
-	for len(l.queue) > 0 {
+	for {
+		l.advertise()
+		if l.queue = append(l.queue, l.campaigns.Take()...); len(l.queue) == 0 {
+			break
+		}
 		in := l.queue[0]
 		l.queue = l.queue[1:]
 		l.step(in)
@@ -167,6 +188,7 @@ func (l *loop) step(in election.Input) {
 	before := l.picture.Load()
 	out := l.core.Step(now, in)
 	l.publish(now)
+	l.campaigns.Advance(now) // whoever was given up by the elector is by the registry
 	for _, w := range out.Withdraw {
 		l.withdraw(w)
 	}
@@ -185,7 +207,8 @@ func (l *loop) step(in election.Input) {
 	for _, r := range out.Replies {
 		l.answer(r)
 	}
-	l.arm(now, min(out.WakeAt, l.warnings.dueAt))
+	l.campaigns.Prolong(l.leadsUntil)
+	l.arm(now, min(out.WakeAt, l.warnings.dueAt, l.campaigns.WakeAt()))
 	l.observe(l.clock().Sub(now))
 }
 
@@ -208,6 +231,7 @@ func (l *loop) event(e transport.Event) {
 		l.step(election.Received{From: e.Peer, Message: e.Message})
 	case transport.Connected:
 		l.heard[e.Peer] = l.clock()
+		delete(l.lost, e.Peer)
 		l.connect(e.Peer, true)
 		l.warnings.unrefuse(e.Peer)
 		l.logger.Info("peer connected", "peer", e.Peer, "name", e.Hello.Name)
@@ -215,6 +239,7 @@ func (l *loop) event(e transport.Event) {
 	case transport.Lost:
 		delete(l.heard, e.Peer)
 		delete(l.owed, e.Peer)
+		l.lose(e.Peer)
 		l.connect(e.Peer, false)
 		l.logger.Info("peer lost", "peer", e.Peer, "name", l.nameOf(e.Peer), "err", e.Err)
 		l.step(election.PeerLost{Peer: e.Peer})
@@ -280,9 +305,10 @@ func (l *loop) publish(now election.Instant) {
 		l.names = namesOf(l.self.Peer, l.name, l.view, status.Roster)
 		l.warnings.adopted(l.self.Peer, l.name, status.Roster)
 	}
+	l.pages.Publish(now, status)
 	l.picture.Store(&serve.Picture{
 		Status: status, View: l.view, Names: l.names, Connected: l.connected,
-		Warnings: l.warnings.update(now, status.Warnings, l.writer.problem()),
+		Warnings: l.warnings.update(now, withPages(status.Warnings, l.pages.Problem()), l.writer.problem()),
 	})
 	if status.Draining != l.draining {
 		l.draining = status.Draining

@@ -59,6 +59,7 @@ type descs struct {
 	steps, votes, rounds, attempts, won, expired     *prometheus.Desc
 	suspicions, messages, dropped                    *prometheus.Desc
 	bytes, dials, refused                            *prometheus.Desc
+	campaigns, elected, revoked, releases            *prometheus.Desc
 }
 
 func newDescs() descs {
@@ -91,6 +92,10 @@ func newDescs() descs {
 		bytes:      d("transport_bytes_total", "Bytes of messages, before encryption.", "direction"),
 		dials:      d("transport_dials_total", "Attempts at a connection.", "outcome"),
 		refused:    d("transport_refusals_total", "Connections not accepted, by why.", "why"),
+		campaigns:  d("campaigns", "Programs of this host that stand for election."),
+		elected:    d("campaigns_elected_total", "Programs told that they are elected."),
+		revoked:    d("campaigns_revoked_total", "Programs told to stop."),
+		releases:   d("campaign_releases_total", "Terms of programs, by how they were known to have stopped.", "kind"),
 	}
 }
 
@@ -116,6 +121,17 @@ func (r *reader) Collect(out chan<- prometheus.Metric) {
 	r.cluster(gauge)
 	r.counters(counter)
 	r.network(counter)
+	r.programs(gauge, counter)
+}
+
+func (r *reader) programs(gauge, counter func(*prometheus.Desc, float64, ...string)) {
+	s := r.loop.campaigns.Stats()
+	gauge(r.desc.campaigns, float64(s.Candidacies))
+	counter(r.desc.elected, float64(s.Elected))
+	counter(r.desc.revoked, float64(s.Revoked))
+	for kind, n := range s.Released {
+		counter(r.desc.releases, float64(n), kind)
+	}
 }
 
 func (r *reader) elections(gauge func(*prometheus.Desc, float64, ...string)) {

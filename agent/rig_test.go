@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/doyen-election/doyen/agent/campaign"
 	"github.com/doyen-election/doyen/agent/watch"
 	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/elector"
@@ -113,6 +114,7 @@ func newRig(t *testing.T, answer func(election.Input) election.Output) *rig {
 		core:  r, network: r, gossip: r, writer: w, hub: watch.NewHub(0), lease: lease,
 		clock: func() election.Instant { return election.Instant(time.Since(born)) },
 		self:  election.Holder{Peer: me, Boot: 1}, name: "a", observe: none, logger: logger,
+		campaigns: campaign.New(campaign.Config{Priority: 100, NewID: newCampaignID, Step: lease / 10}),
 	})
 	return r
 }

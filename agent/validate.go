@@ -2,6 +2,7 @@ package agent
 
 import (
 	"fmt"
+	"maps"
 	"net"
 	"net/netip"
 	"slices"
@@ -9,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/doyen-election/doyen/agent/hook"
 	"github.com/doyen-election/doyen/election"
 )
 
@@ -18,15 +20,17 @@ const (
 	maxSocketPath = 107
 	maxVoters     = 31
 	maxJoin       = 64
+	maxElections  = 256 // with settings of their own
 	minHeartbeat  = 5 * time.Millisecond
 	maxLease      = 10 * time.Minute
 )
 
 // Validate reports the first inconsistency of a resolved configuration as a
-// *ConfigError. It reads the key file, and nothing else of the system.
+// *ConfigError. Of the system it reads the key file and, as root, who could
+// change the hooks.
 func (c Config) Validate() error {
 	for _, check := range []func(Config) *ConfigError{
-		checkNames, checkVoters, checkPaths, checkAddresses, checkJoin, checkKey, checkElection, checkTiming, checkOutputs,
+		checkNames, checkVoters, checkPaths, checkAddresses, checkJoin, checkKey, checkElection, checkTiming, checkOutputs, checkHooks,
 	} {
 		if err := check(c); err != nil {
 			return err
@@ -156,7 +160,7 @@ func checkHostPort(s string) error {
 
 func checkKey(c Config) *ConfigError {
 	if c.KeyFile != "" {
-		_, err := ReadKey(c.KeyFile)
+		_, err := ReadKeys(c.KeyFile)
 		return err
 	}
 	bind, _ := parseAddr(c.Bind)
@@ -212,6 +216,26 @@ func checkOutputs(c Config) *ConfigError {
 	}
 	if c.LogFormat != "text" && c.LogFormat != "json" {
 		return configError("log-format", "use text or json", "unknown format %q", c.LogFormat)
+	}
+	return nil
+}
+
+// checkHooks refuses, as root, commands that others could have written to.
+func checkHooks(c Config) *ConfigError {
+	if len(c.Elections) > maxElections {
+		return configError("elections", "name those that differ", "%d elections, at most %d", len(c.Elections), maxElections)
+	}
+	commands := map[string]string{"on-change": c.OnChange}
+	for name, e := range c.Elections {
+		if !election.ValidName(name) {
+			return configError("elections", nameRule, "%q is no valid name", name)
+		}
+		commands[electionSetting(name, "on-change")] = e.OnChange
+	}
+	for _, flag := range slices.Sorted(maps.Keys(commands)) {
+		if err := hook.CheckAsRoot(commands[flag]); err != nil {
+			return configError(flag, "what root runs must be root's alone", "%v", err)
+		}
 	}
 	return nil
 }

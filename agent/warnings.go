@@ -25,6 +25,7 @@ const (
 	warnRefusedPeer  = "refused_peer"   // a direct connection is refused
 	warnRenamed      = "renamed"        // the roster knows this agent by another name
 	warnDisk         = "disk_failing"
+	warnPages        = "lease_page" // a lease page is missing
 )
 
 // maxRefused bounds the refusals of direct connections that are kept.
@@ -116,6 +117,14 @@ func refusalText(r membership.Refusal) string {
 		return fmt.Sprintf("this agent is refused by %s: %v", who, r.Err)
 	}
 	return fmt.Sprintf("%s is refused: %v", who, r.Err)
+}
+
+// withPages adds what is wrong with the lease pages, if anything is.
+func withPages(core []elector.Warning, problem string) []elector.Warning {
+	if problem == "" {
+		return core
+	}
+	return append(slices.Clip(core), elector.Warning{Code: warnPages, Message: problem})
 }
 
 // refuse takes a direct connection that one side would not have.

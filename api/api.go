@@ -24,6 +24,11 @@ type Agent struct {
 	Draining  bool      `json:"draining"`
 	Quorum    Quorum    `json:"quorum"`
 	Warnings  []Warning `json:"warnings"`
+
+	HeartbeatMS    int64 `json:"heartbeat_ms"`
+	LeaseMS        int64 `json:"lease_ms"`
+	Preempt        bool  `json:"preempt"`
+	PreemptDelayMS int64 `json:"preempt_delay_ms"`
 }
 
 // Quorum is whether a majority of the voters can be reached.

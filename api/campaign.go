@@ -1,5 +1,7 @@
 package api
 
+import "time"
+
 // CampaignRequest is the body of POST /v1/elections/NAME/campaign.
 type CampaignRequest struct {
 	// Meta is the program's own word about itself, shown beside its candidacy;
@@ -7,6 +9,10 @@ type CampaignRequest struct {
 	Meta string `json:"meta,omitempty"`
 	// Priority replaces the agent's own for this candidacy; 0 never leads.
 	Priority *int `json:"priority,omitempty"`
+	// Proof may be false where the process that connects is not the one that
+	// acts, such as curl in a script: its end then proves nothing, and only a
+	// receipt ends a term before its lease.
+	Proof *bool `json:"proof,omitempty"`
 }
 
 // CampaignEvent is one line of a campaign: first `candidate`, then `elected`,
@@ -34,3 +40,28 @@ const (
 	CampaignRenewed   = "renewed"
 	CampaignRevoked   = "revoked"
 )
+
+// StoppedRequest is the body of POST /v1/campaigns/ID/stopped.
+type StoppedRequest struct {
+	// Term is the one under which the program has stopped acting. Without it the
+	// receipt counts for the oldest term that it has not yet been given for.
+	Term uint64 `json:"term,omitempty"`
+}
+
+// Campaigns answers GET /v1/campaigns.
+type Campaigns struct {
+	Campaigns []Campaign `json:"campaigns"`
+}
+
+// Campaign is a program of this host that stands for election.
+type Campaign struct {
+	Campaign string    `json:"campaign"`
+	Election string    `json:"election"`
+	Priority int       `json:"priority"`
+	Meta     string    `json:"meta,omitempty"`
+	PID      int       `json:"pid"` // of who connected; 0: not known
+	UID      int       `json:"uid"`
+	Since    time.Time `json:"since"`
+	// Term is the one under which it acts, or is yet to stop; 0: none.
+	Term uint64 `json:"term,omitempty"`
+}

@@ -32,6 +32,10 @@ type Client struct {
 	// fields that package api does not name. It must not keep the slice.
 	Raw func(body []byte)
 
+	// Retrying, if not nil, is told why Campaign or Run could not stand or stands
+	// no more, each time before it tries again. Set it before the first call.
+	Retrying func(err error)
+
 	socket string
 	http   *http.Client
 }
@@ -39,20 +43,27 @@ type Client struct {
 // New returns a client of the agent that listens at the path. Nothing is
 // dialled before the first call.
 func New(socket string) *Client {
-	dialer := &net.Dialer{}
-	transport := &http.Transport{
-		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-			if socket == temporarySocket() && foreign(filepath.Dir(socket), os.Getuid()) {
-				return nil, errForeign
-			}
-			return dialer.DialContext(ctx, "unix", socket)
-		},
+	c := &Client{socket: socket}
+	c.http = httpClient(&http.Transport{
+		DialContext:        func(ctx context.Context, _, _ string) (net.Conn, error) { return c.dial(ctx) },
 		DisableCompression: true,
-	}
-	return &Client{socket: socket, http: &http.Client{
+	})
+	return c
+}
+
+func httpClient(transport *http.Transport) *http.Client {
+	return &http.Client{
 		Transport:     transport,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}}
+	}
+}
+
+func (c *Client) dial(ctx context.Context) (net.Conn, error) {
+	if c.socket == temporarySocket() && foreign(filepath.Dir(c.socket), os.Getuid()) {
+		return nil, errForeign
+	}
+	var dialer net.Dialer
+	return dialer.DialContext(ctx, "unix", c.socket)
 }
 
 // DefaultSocket is where an agent of this user listens unless told otherwise:
@@ -180,6 +191,10 @@ func call[T any](ctx context.Context, c *Client, method, path string, in any) (T
 // send makes one call and returns a successful answer, whose body the caller
 // closes.
 func (c *Client) send(ctx context.Context, method, path string, in any) (*http.Response, error) {
+	return c.sendBy(ctx, c.http, method, path, in)
+}
+
+func (c *Client) sendBy(ctx context.Context, by *http.Client, method, path string, in any) (*http.Response, error) {
 	var body io.Reader
 	if in != nil {
 		encoded, err := json.Marshal(in)
@@ -195,7 +210,7 @@ func (c *Client) send(ctx context.Context, method, path string, in any) (*http.R
 	if in != nil {
 		request.Header.Set("Content-Type", "application/json")
 	}
-	response, err := c.http.Do(request)
+	response, err := by.Do(request)
 	if err != nil {
 		return nil, c.unanswered(ctx, err)
 	}

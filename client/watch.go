@@ -59,22 +59,36 @@ func (c *Client) Watch(ctx context.Context, name string, after uint64) iter.Seq2
 // ended them, io.EOF if the agent did.
 func (c *Client) changes(r io.Reader) iter.Seq2[api.Change, error] {
 	return func(yield func(api.Change, error) bool) {
+		for line, err := range readLines(r) {
+			var change api.Change
+			if err == nil {
+				if bad := json.Unmarshal(line, &change); bad != nil {
+					err = &badLineError{"change", bad}
+				}
+			}
+			if err != nil {
+				yield(api.Change{}, err)
+				return
+			}
+			if c.Raw != nil {
+				c.Raw(line)
+			}
+			if !yield(change, nil) {
+				return
+			}
+		}
+	}
+}
+
+// readLines yields each line that is not empty, which is gone at the next one.
+// Its last element carries the error that ended them, io.EOF if the agent did.
+func readLines(r io.Reader) iter.Seq2[[]byte, error] {
+	return func(yield func([]byte, error) bool) {
 		lines := bufio.NewScanner(r)
 		lines.Buffer(nil, maxLine)
 		lines.Split(wholeLines)
 		for lines.Scan() {
-			if len(lines.Bytes()) == 0 {
-				continue
-			}
-			var change api.Change
-			if err := json.Unmarshal(lines.Bytes(), &change); err != nil {
-				yield(change, &badLineError{err})
-				return
-			}
-			if c.Raw != nil {
-				c.Raw(lines.Bytes())
-			}
-			if !yield(change, nil) {
+			if len(lines.Bytes()) > 0 && !yield(lines.Bytes(), nil) {
 				return
 			}
 		}
@@ -85,7 +99,7 @@ func (c *Client) changes(r io.Reader) iter.Seq2[api.Change, error] {
 		case err == nil:
 			err = io.EOF
 		}
-		yield(api.Change{}, err)
+		yield(nil, err)
 	}
 }
 
@@ -101,10 +115,13 @@ func wholeLines(data []byte, atEOF bool) (advance int, token []byte, err error) 
 	return 0, nil, nil
 }
 
-// badLineError is a line that is no change.
-type badLineError struct{ err error }
+// badLineError is a line that is not what the stream is of.
+type badLineError struct {
+	of  string // change or campaign's event
+	err error
+}
 
-func (e *badLineError) Error() string { return "a line is no change: " + e.err.Error() }
+func (e *badLineError) Error() string { return "a line is no " + e.of + ": " + e.err.Error() }
 func (e *badLineError) Unwrap() error { return e.err }
 
 func (c *Client) ended(ctx context.Context, err error) error {

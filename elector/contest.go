@@ -154,7 +154,7 @@ func (e *Elector) follow(c *contest, k known) {
 	e.abandon(c)
 	c.selection.Stop()
 	c.failures = 0
-	c.vacantSince = election.Never
+	c.vacantSince, c.holdBackUntil = election.Never, 0
 	c.leader = k
 	c.offer.taken(k.holder.Peer)
 	switch {

@@ -64,10 +64,10 @@ func New(cfg Config, s election.State, now election.Instant, rng *rand.Rand) (*E
 		formation: quorum.NewFormation(quorum.FormationConfig{
 			Self:  election.Voter{Name: cfg.Name, Peer: cfg.Self.Peer},
 			Names: cfg.Voters, Retry: cfg.Timing.Heartbeat}, ledger, voter),
-		sends:     quorum.NewSends(cfg.Timing.Lease),
-		roster:    voter.Roster(),
-		sweepAt:   now.Add(cfg.Timing.Lease),
-		inquired:  uint64(cfg.Self.Boot), // so that no answer to a former boot's question counts
+		sends:    quorum.NewSends(cfg.Timing.Lease),
+		roster:   voter.Roster(),
+		sweepAt:  now.Add(cfg.Timing.Lease),
+		inquired: uint64(cfg.Self.Boot), // so that no answer to a former boot's question counts
 		counters: Counters{Sent: map[string]uint64{}, Received: map[string]uint64{},
 			Dropped: map[string]uint64{}},
 	}

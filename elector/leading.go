@@ -13,7 +13,7 @@ import (
 func (e *Elector) becomeLeader(c *contest) {
 	c.role = leader
 	c.failures = 0
-	c.vacantSince = election.Never
+	c.vacantSince, c.holdBackUntil = election.Never, 0
 	c.rumour = rumour{}
 	e.outdate(c, c.term-1)
 	c.rival = rival{}

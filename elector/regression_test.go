@@ -273,3 +273,27 @@ func TestALateWordOfAnOutlivedTermIsNotBelieved(t *testing.T) {
 		t.Fatalf("names %s in term %d after it led in term %d", s.Leader, s.Term, led)
 	}
 }
+
+// TestAHandOverIsNotHeldBackByTheOneBefore: who waits for the target of a
+// transfer waits no more once that leads.
+func TestAHandOverIsNotHeldBackByTheOneBefore(t *testing.T) {
+	o := newLone(t, trioState())
+	o.hear("b", election.Report{Voter: true})
+	o.hear("c", election.Report{Voter: true})
+	o.campaign("pay")
+	leads := func(from election.PeerID, term election.Term) {
+		o.hear(from, election.Heartbeat{Boot: 1, Send: election.SendID(term), Version: soloRoster.Version, Echo: o.now - 1,
+			Claims: []election.Claim{{Election: "pay", Term: term, Remaining: time.Second}}})
+		if s := o.status("pay"); s.Leader.Peer != from {
+			t.Fatalf("%s leads, it names %s", from, s.Leader)
+		}
+	}
+	leads("b", 1)
+	o.hear("b", election.Release{Election: "pay", Term: 1, Holder: election.Holder{Peer: "b", Boot: 1}, Target: "c"})
+	leads("c", 2)
+	o.clear()
+	o.hear("c", election.Release{Election: "pay", Term: 2, Holder: election.Holder{Peer: "c", Boot: 1}})
+	if len(sentTo[election.VoteRequest](o.sent, "b")) == 0 {
+		t.Errorf("it is the best left and asks for no votes, but wakes in %s", o.wake.Sub(o.now))
+	}
+}

@@ -97,7 +97,9 @@ func newScaled(t testing.TB, agents, each int) *scaled {
 	return s
 }
 
-func job(agent string, i int) election.Name { return election.Name(fmt.Sprintf("job-%s-%03d", agent, i)) }
+func job(agent string, i int) election.Name {
+	return election.Name(fmt.Sprintf("job-%s-%03d", agent, i))
+}
 
 // beat is a heartbeat of another agent for all it leads.
 func (s *scaled) beat(from string) {

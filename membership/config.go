@@ -27,7 +27,8 @@ const (
 // Config is what one agent's membership does not change while it runs.
 type Config struct {
 	Cluster   string             // at most 63 bytes; agents of another cluster are refused
-	Key       []byte             // cluster key of 16, 24 or 32 bytes (AES); nil: no encryption
+	Key       []byte             // cluster key in use, of 16, 24 or 32 bytes (AES); nil: no encryption
+	OtherKeys [][]byte           // accepted as well, while the cluster's key is changed
 	Signer    ed25519.PrivateKey // the agent's identity
 	Bind      netip.Addr
 	Port      int        // UDP and TCP; 0: any free one
@@ -133,6 +134,8 @@ func (c Config) validateNetwork() error {
 	switch {
 	case len(c.Key) > 0 && memberlist.ValidateKey(c.Key) != nil:
 		return fmt.Errorf("cluster key has %d bytes: want 16, 24 or 32", len(c.Key))
+	case len(c.OtherKeys) > 0 && len(c.Key) == 0:
+		return errors.New("there are other cluster keys, but none to use")
 	case !c.Bind.IsValid():
 		return errors.New("no address to bind")
 	case c.Bind.Zone() != "" || c.Advertise.Zone() != "":

@@ -23,6 +23,7 @@ type Membership struct {
 	wire   *wire
 	list   *memberlist.Memberlist
 	mirror *mirror
+	keys   *keyring
 
 	views    chan View // one slot, newest only
 	refusals chan Refusal
@@ -137,13 +138,11 @@ func (m *Membership) listConfig(logger *log.Logger) (*memberlist.Config, error) 
 	cfg.AwarenessMaxMultiplier = t.awareness
 	cfg.GossipInterval, cfg.PushPullInterval, cfg.TCPTimeout = t.gossip, t.pushPull, t.tcp
 	cfg.DeadNodeReclaimTime = time.Second
-	if len(m.cfg.Key) > 0 {
-		ring, err := memberlist.NewKeyring(nil, m.cfg.Key)
-		if err != nil {
-			return nil, fmt.Errorf("use cluster key: %w", err)
-		}
-		cfg.Keyring = ring
+	keys, err := newKeyring(m.cfg.Key, m.cfg.OtherKeys)
+	if err != nil {
+		return nil, err
 	}
+	m.keys, cfg.Keyring = keys, keys.ring
 	return cfg, nil
 }
 

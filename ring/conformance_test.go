@@ -3,6 +3,7 @@ package ring_test
 import (
 	"math"
 	"math/rand/v2"
+	"strings"
 	"testing"
 
 	"github.com/doyen-election/doyen/election"
@@ -51,7 +52,7 @@ func TestChangRoberts1979Mean(t *testing.T) {
 	const seed, rings = 1979, 100
 	rng := rand.New(rand.NewPCG(seed, 0))
 	t.Logf("seed %d, %d random rings a line", seed, rings)
-	t.Log("agents   best   mean   n·H(n)   difference   worst   n·log2(n)")
+	t.Log("agents   best   mean   n·H(n)   difference   worst   n·log2(n)   # mean, | n·log2(n)")
 	for n := 4; n <= 32; n *= 2 {
 		sum, squares := 0.0, 0.0
 		for range rings {
@@ -65,9 +66,19 @@ func TestChangRoberts1979Mean(t *testing.T) {
 		for i := 1; i <= n; i++ {
 			want += float64(n) / float64(i)
 		}
-		t.Logf("%6d %6d %6.1f %8.1f %11.1f%% %7d %11.1f", n, 2*n-1, mean, want, 100*(mean/want-1), n*(n+1)/2, float64(n)*math.Log2(float64(n)))
+		bound := float64(n) * math.Log2(float64(n))
+		t.Logf("%6d %6d %6.1f %8.1f %11.1f%% %7d %11.1f   %s", n, 2*n-1, mean, want, 100*(mean/want-1), n*(n+1)/2, bound, plotted(mean, bound))
 		if math.Abs(mean-want) > 4*standardError {
 			t.Errorf("%d agents: a mean of %.2f messages, want %.2f ± %.2f", n, mean, want, 4*standardError)
 		}
 	}
+}
+
+// plotted draws a number of messages as a bar beside the mark of its bound, four
+// messages a character.
+func plotted(messages, bound float64) string {
+	bar, mark := int(math.Round(messages/4)), int(math.Round(bound/4))
+	line := []rune(strings.Repeat("#", bar) + strings.Repeat(" ", max(0, mark-bar)+1))
+	line[mark] = '|'
+	return string(line)
 }

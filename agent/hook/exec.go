@@ -2,7 +2,9 @@ package hook
 
 import (
 	"bufio"
+	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"log/slog"
@@ -42,7 +44,16 @@ func (r *Runner) exec(ctx context.Context, e Event, logger *slog.Logger) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	cmd := exec.CommandContext(ctx, "/bin/sh", "-c", r.command)
+	command := r.commands.For(e.Election)
+	if err := r.check(command); err != nil {
+		return fmt.Errorf("refuse to run hook: %w", err)
+	}
+	change, err := json.Marshal(e.Change)
+	if err != nil {
+		return fmt.Errorf("encode what the hook is told: %w", err)
+	}
+	cmd := exec.CommandContext(ctx, "/bin/sh", "-c", command)
+	cmd.Stdin = bytes.NewReader(append(change, '\n'))
 	cmd.Env = append(os.Environ(),
 		"DOYEN_ELECTION="+string(e.Election),
 		"DOYEN_EVENT="+string(e.Event),

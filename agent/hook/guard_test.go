@@ -19,7 +19,7 @@ const child = "DOYEN_TEST_HOOK"
 
 func TestMain(m *testing.M) {
 	if command := os.Getenv(child); command != "" {
-		r := hook.Start(command, time.Hour, slog.New(slog.DiscardHandler))
+		r := hook.Start(hook.Commands{All: command}, time.Hour, slog.New(slog.DiscardHandler))
 		r.Enqueue(hook.Event{Election: "default", Event: election.Leading, Term: 1})
 		_, _ = io.Copy(io.Discard, os.Stdin) // until the parent is gone
 		return

@@ -6,7 +6,8 @@
 // waits, and before it the end of a leadership, which is never left out. A
 // command that was told this agent leads is killed as soon as that leadership
 // ends, so that the run that tells the end is not kept waiting. One that is
-// still running when the process dies is killed with it.
+// still running when the process dies is killed with it. As root, what others
+// could have written to is not run, see Check.
 //
 // It does not guarantee that what a command left running elsewhere (a service
 // it started, a process in a group of its own) stops, nor that a command which
@@ -18,10 +19,12 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"maps"
 	"slices"
 	"sync"
 	"time"
 
+	"github.com/doyen-election/doyen/api"
 	"github.com/doyen-election/doyen/election"
 )
 
@@ -32,12 +35,28 @@ var (
 	errStopped = errors.New("the agent stops")
 )
 
+// Commands are what is run: an election's own command, else the one for all.
+type Commands struct {
+	All string // empty: none
+	Of  map[election.Name]string
+}
+
+// For returns the command of an election, empty if it has none.
+func (c Commands) For(name election.Name) string {
+	if own, ok := c.Of[name]; ok {
+		return own
+	}
+	return c.All
+}
+
 // Event is one change to tell the command.
 type Event struct {
 	Election election.Name
 	Event    election.Event // leading, following or none
 	Leader   string         // name; empty if none
 	Term     election.Term
+	// Change is what the command reads, as JSON, from its standard input.
+	Change api.Change
 	// Stands, if not nil, tells just before the run whether the event is still
 	// true; one that is not is left out.
 	Stands func() bool
@@ -49,11 +68,12 @@ type Event struct {
 	Done func()
 }
 
-// Runner runs the command. Its methods may be called from any goroutine.
+// Runner runs the commands. Its methods may be called from any goroutine.
 type Runner struct {
-	command string
-	limit   time.Duration
-	logger  *slog.Logger
+	commands Commands
+	check    func(command string) error
+	limit    time.Duration
+	logger   *slog.Logger
 
 	guard  *guard // owned by the loop; nil if there is none
 	wake   chan struct{}
@@ -67,18 +87,32 @@ type Runner struct {
 	kill    context.CancelCauseFunc
 }
 
-// Start starts a runner of `sh -c command`; limit bounds each run.
-func Start(command string, limit time.Duration, logger *slog.Logger) *Runner {
+// Start starts a runner of `sh -c COMMAND`; limit bounds each run.
+func Start(commands Commands, limit time.Duration, logger *slog.Logger) *Runner {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	r := &Runner{
-		command: command, limit: limit, logger: logger,
+		commands: commands, check: CheckAsRoot, limit: limit, logger: logger,
 		wake: make(chan struct{}, 1), ended: make(chan struct{}), cancel: cancel,
 	}
 	go r.loop(ctx)
 	return r
 }
 
-// Enqueue hands over an event; it never blocks.
+// Covers reports whether a change of the election runs a command. No runner
+// covers nothing.
+func (r *Runner) Covers(name election.Name) bool {
+	return r != nil && r.commands.For(name) != ""
+}
+
+// Named returns the elections that have a command of their own, sorted.
+func (r *Runner) Named() []election.Name {
+	if r == nil {
+		return nil
+	}
+	return slices.Sorted(maps.Keys(r.commands.Of))
+}
+
+// Enqueue hands over an event of an election that is covered; it never blocks.
 func (r *Runner) Enqueue(e Event) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

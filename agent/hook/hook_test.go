@@ -53,7 +53,7 @@ func (l *log) String() string {
 func start(t *testing.T, command string, limit time.Duration) (*hook.Runner, *log) {
 	t.Helper()
 	l := &log{}
-	r := hook.Start(command, limit, slog.New(slog.NewTextHandler(l, nil)))
+	r := hook.Start(hook.Commands{All: command}, limit, slog.New(slog.NewTextHandler(l, nil)))
 	t.Cleanup(func() {
 		ctx, cancel := context.WithCancel(context.Background())
 		cancel()
@@ -328,7 +328,7 @@ func TestTheCommandIsGivenToTheShellAsItIs(t *testing.T) {
 }
 
 func TestCloseGivesEveryReceipt(t *testing.T) {
-	r := hook.Start("cat /dev/zero > /dev/null", time.Hour, slog.New(slog.DiscardHandler))
+	r := hook.Start(hook.Commands{All: "cat /dev/zero > /dev/null"}, time.Hour, slog.New(slog.DiscardHandler))
 	first := tell(r, hook.Event{Election: "default", Event: election.Following})
 	second := tell(r, hook.Event{Election: "default", Event: election.Following})
 	ctx, cancel := context.WithCancel(context.Background())

@@ -97,8 +97,11 @@ func misread(err error) string {
 		return "the body must be a JSON object, as {}"
 	case errors.As(err, &kind):
 		wanted := "text in quotes"
-		if kind.Type.Kind() == reflect.Bool {
+		switch kind.Type.Kind() {
+		case reflect.Bool:
 			wanted = "true or false"
+		case reflect.Int, reflect.Uint64:
+			wanted = "a whole number"
 		}
 		return strconv.Quote(kind.Field) + " must be " + wanted
 	}
@@ -132,7 +135,7 @@ func validName(w http.ResponseWriter, s string) (election.Name, bool) {
 }
 
 func unknownElection(w http.ResponseWriter, name election.Name) {
-	fail(w, http.StatusNotFound, api.ErrorDetail{Code: api.CodeNotFound, Message: "nobody has stood in the election " + string(name) + " yet"})
+	fail(w, http.StatusNotFound, api.ErrorDetail{Code: api.CodeNotFound, Message: "nobody stands in the election " + string(name)})
 }
 
 // refuse answers with the elector's refusal.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/doyen-election/doyen/agent/watch"
@@ -243,6 +244,10 @@ func (s *Server) await(ctx context.Context, led []lead, outcome *api.Outcome) {
 // there.
 func (s *Server) succeedable(name election.Name) bool {
 	p := s.Picture()
+	c, _ := p.contest(name)
+	if slices.ContainsFunc(c.Candidates, func(id election.PeerID) bool { return id != s.Self.Peer && p.Connected[id] }) {
+		return true
+	}
 	for _, m := range p.View.Members {
 		rank, stands := m.Rank(name)
 		if stands && rank.Priority > 0 && !m.Draining && m.Peer != s.Self.Peer && p.Connected[m.Peer] {

@@ -53,10 +53,11 @@ func (p *Picture) member(id election.PeerID) (membership.Member, bool) {
 // contest returns the picture's part about one election. The default election
 // exists even before its first candidate.
 func (p *Picture) contest(name election.Name) (elector.ContestStatus, bool) {
-	for _, c := range p.Status.Contests {
-		if c.Election == name {
-			return c, true
-		}
+	i, ok := slices.BinarySearchFunc(p.Status.Contests, name, func(c elector.ContestStatus, name election.Name) int {
+		return cmp.Compare(c.Election, name)
+	})
+	if ok {
+		return p.Status.Contests[i], true
 	}
 	empty := elector.ContestStatus{Election: name, State: elector.Idle}
 	if p.Status.Quorum.Enabled && !p.Status.Quorum.Exists {
@@ -65,35 +66,61 @@ func (p *Picture) contest(name election.Name) (elector.ContestStatus, bool) {
 	return empty, name == election.Default
 }
 
-// Election answers for one election at the given instant.
-func (p *Picture) Election(c elector.ContestStatus, now election.Instant, index uint64) api.Election {
-	e := api.Election{
-		Election:   string(c.Election),
-		State:      string(c.State),
-		Term:       uint64(c.Term),
-		Authority:  api.AuthorityView,
-		Candidates: make([]string, len(c.Candidates)),
-		Index:      index,
-	}
+// standing is what can be said of an election at one instant.
+type standing struct {
+	state     string
+	authority string
+	leader    election.PeerID // of whoever leads, if led
+	led       bool
+	isLeader  bool
+	remaining int64 // milliseconds of the lease
+	until     int64 // CLOCK_BOOTTIME, nanoseconds
+	age       int64 // milliseconds since the leader was heard
+}
+
+// stands judges an election at the given instant: no leader is named whose lease
+// has ended since the picture was taken.
+func (p *Picture) stands(c *elector.ContestStatus, now election.Instant) standing {
+	s := standing{state: string(c.State), authority: api.AuthorityView}
 	if p.Status.Quorum.Enabled {
-		e.Authority = api.AuthorityLease
-	}
-	for i, id := range c.Candidates {
-		e.Candidates[i] = p.name(id)
+		s.authority = api.AuthorityLease
 	}
 	leader, ok := c.LeaderAt(now)
 	if !ok {
 		if c.State == elector.Leading || c.State == elector.Following {
-			// The lease ended since the picture was taken.
-			e.State = api.StateElecting
+			s.state = api.StateElecting
 		}
-		return e
+		return s
 	}
-	e.IsLeader = leader == p.Status.Self && c.State == elector.Leading
-	e.Leader = p.Leader(leader.Peer)
-	e.LeaseRemainingMS = c.ValidUntil.Sub(now).Milliseconds()
-	e.ValidUntilBoottimeNS = int64(c.ValidUntil)
-	e.ViewAgeMS = max(0, now.Sub(c.HeardAt).Milliseconds())
+	s.leader, s.led = leader.Peer, true
+	s.isLeader = leader == p.Status.Self && c.State == elector.Leading
+	s.remaining = c.ValidUntil.Sub(now).Milliseconds()
+	s.until = int64(c.ValidUntil)
+	s.age = max(0, now.Sub(c.HeardAt).Milliseconds())
+	return s
+}
+
+// Election answers for one election at the given instant.
+func (p *Picture) Election(c elector.ContestStatus, now election.Instant, index uint64) api.Election {
+	s := p.stands(&c, now)
+	e := api.Election{
+		Election:             string(c.Election),
+		State:                s.state,
+		IsLeader:             s.isLeader,
+		Term:                 uint64(c.Term),
+		Authority:            s.authority,
+		LeaseRemainingMS:     s.remaining,
+		ValidUntilBoottimeNS: s.until,
+		ViewAgeMS:            s.age,
+		Candidates:           make([]string, len(c.Candidates)),
+		Index:                index,
+	}
+	for i, id := range c.Candidates {
+		e.Candidates[i] = p.name(id)
+	}
+	if s.led {
+		e.Leader = p.Leader(s.leader)
+	}
 	return e
 }
 
@@ -113,13 +140,19 @@ func (p *Picture) inquired(e api.Election, s election.Standing) api.Election {
 	return e
 }
 
+// contests returns what there is to say about every election, sorted by name.
+func (p *Picture) contests() []elector.ContestStatus {
+	if len(p.Status.Contests) > 0 {
+		return p.Status.Contests
+	}
+	c, _ := p.contest(election.Default)
+	return []elector.ContestStatus{c}
+}
+
 // Elections answers for every election, sorted by name.
 func (p *Picture) Elections(now election.Instant, index func(string) uint64) []api.Election {
 	var all []api.Election
-	if c, _ := p.contest(election.Default); len(p.Status.Contests) == 0 {
-		all = append(all, p.Election(c, now, index(string(c.Election))))
-	}
-	for _, c := range p.Status.Contests {
+	for _, c := range p.contests() {
 		all = append(all, p.Election(c, now, index(string(c.Election))))
 	}
 	return all

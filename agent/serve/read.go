@@ -11,13 +11,19 @@ import (
 )
 
 func (s *Server) agent(w http.ResponseWriter, _ *http.Request) {
-	p := s.Picture()
-	answer(w, api.Agent{
+	answer(w, s.describe(s.Picture()))
+}
+
+// describe says what there is to say of this agent.
+func (s *Server) describe(p *Picture) api.Agent {
+	return api.Agent{
 		Name: s.Name, ID: string(s.Self.Peer), BootID: s.Self.Boot.String(), Version: s.Version,
 		Cluster: s.Cluster, Algorithm: s.Algorithm, PID: os.Getpid(),
 		UptimeMS: s.Clock().Sub(s.started).Milliseconds(),
 		Draining: p.Status.Draining, Quorum: p.Quorum(), Warnings: p.Warnings,
-	})
+		HeartbeatMS: s.Heartbeat.Milliseconds(), LeaseMS: s.Lease.Milliseconds(),
+		Preempt: s.Preempt, PreemptDelayMS: s.PreemptDelay.Milliseconds(),
+	}
 }
 
 func (s *Server) members(w http.ResponseWriter, _ *http.Request) {
@@ -25,7 +31,9 @@ func (s *Server) members(w http.ResponseWriter, _ *http.Request) {
 }
 
 func (s *Server) elections(w http.ResponseWriter, _ *http.Request) {
-	answer(w, api.Elections{Elections: s.Picture().Elections(s.Clock(), s.Hub.Index)})
+	b := s.answers.buffer()
+	*b = s.Picture().appendElections(*b, s.Clock(), s.Hub.Index)
+	s.answers.send(w, b)
 }
 
 func (s *Server) election(w http.ResponseWriter, r *http.Request) {
@@ -45,7 +53,9 @@ func (s *Server) election(w http.ResponseWriter, r *http.Request) {
 	}
 	switch consistency {
 	case "":
-		answer(w, p.Election(c, s.Clock(), s.Hub.Index(string(name))))
+		b := s.answers.buffer()
+		*b = p.appendElection(*b, &c, s.Clock(), s.Hub.Index(string(name)))
+		s.answers.send(w, b)
 	case "quorum":
 		s.confirmed(w, r, name)
 	default:

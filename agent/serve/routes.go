@@ -66,6 +66,13 @@ func (s *Server) openRoutes() *http.ServeMux {
 	return mux
 }
 
+// pageRoutes are those of the TCP listener: a person may look there.
+func (s *Server) pageRoutes() *http.ServeMux {
+	mux := s.openRoutes()
+	mux.Handle("/{$}", get(s.status))
+	return mux
+}
+
 func nothingThere(w http.ResponseWriter, r *http.Request) {
 	fail(w, http.StatusNotFound, api.ErrorDetail{Code: api.CodeNotFound, Message: "there is nothing at " + clip(r.URL.Path)})
 }
@@ -87,7 +94,12 @@ func (s *Server) socketRoutes() *http.ServeMux {
 	mux.Handle("/v1/elections/{name}/watch", get(s.watch))
 	mux.Handle("/v1/elections/{name}/resign", s.post(s.resign))
 	mux.Handle("/v1/elections/{name}/transfer", s.post(s.transfer))
+	mux.Handle("/v1/elections/{name}/campaign", s.post(s.campaign))
+	mux.Handle("/v1/campaigns", get(s.campaigns))
+	mux.Handle("/v1/campaigns/{id}/stopped", s.post(s.stopped))
 	mux.Handle("/v1/voters", s.getAndPost(s.voters, s.changeVoters))
+	mux.Handle("/v1/history", get(s.history))
+	mux.Handle("/v1/keys", s.getAndPost(s.keys, s.changeKeys))
 	mux.Handle("/v1/drain", s.post(s.drain))
 	mux.Handle("/v1/leave", s.post(s.leave))
 	return mux

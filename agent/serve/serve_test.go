@@ -78,7 +78,7 @@ func (a *agent) shows(state elector.State, leader election.Holder, term election
 }
 
 // stand serves a fake agent that leads default in term 7 for one more second.
-func stand(t *testing.T, change ...func(*serve.Config)) *agent {
+func stand(t testing.TB, change ...func(*serve.Config)) *agent {
 	t.Helper()
 	a := &agent{hub: watch.NewHub(10), left: make(chan struct{})}
 	a.now.Store(int64(time.Hour))

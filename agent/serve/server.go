@@ -16,13 +16,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"html/template"
 	"log"
 	"log/slog"
 	"net"
 	"net/http"
+	"sync"
 	"time"
 
 	"github.com/doyen-election/doyen/agent/watch"
+	"github.com/doyen-election/doyen/api"
 	"github.com/doyen-election/doyen/election"
 )
 
@@ -33,7 +36,8 @@ const (
 	bodyTimeout   = 5 * time.Second
 	maxHeader     = 16 << 10
 	maxBody       = 64 << 10
-	maxConns      = 512
+	maxConns      = 512  // for plain calls
+	maxStreams    = 2048 // more than there can be campaigns and watches
 	pingTimeout   = 2 * time.Second
 )
 
@@ -51,11 +55,16 @@ type Commands interface {
 type Config struct {
 	Name, Version, Cluster, Algorithm string
 
-	Self    election.Holder
-	Lease   time.Duration
-	Picture func() *Picture
-	Clock   func() election.Instant
-	Hub     *watch.Hub
+	Self             election.Holder
+	Heartbeat, Lease time.Duration
+	Picture          func() *Picture
+	Clock            func() election.Instant
+	Hub              *watch.Hub
+	Keyring          Keyring
+	Campaigns        Campaigns
+	// History returns the newest transitions of an election, or of all if it is
+	// empty, at most so many, the newest last.
+	History func(election string, limit int) []api.Transition
 	Metrics http.Handler
 	Logger  *slog.Logger
 	Commands
@@ -74,20 +83,28 @@ type Server struct {
 	ctx     context.Context // ended: long answers end
 	cancel  context.CancelFunc
 	servers []*http.Server
+	streams *streams
+	// patience is how long a line of a campaign may find no room, and attention
+	// how long a program that acts may leave lines unread.
+	patience, attention time.Duration
+	answers             answers
+	page                func() (*template.Template, error) // parsed when it is first asked for
 }
 
 // New returns a server that answers nothing yet.
 func New(c Config) *Server {
-	s := &Server{Config: c, started: c.Clock()}
+	s := &Server{Config: c, started: c.Clock(), streams: newStreams(), patience: writeTimeout, attention: attentionFor(c.Lease), answers: newAnswers(), page: sync.OnceValues(newPage)}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	return s
 }
 
-// Socket answers the whole API on a listener of Listen.
-func (s *Server) Socket(l net.Listener) { s.serve(l, s.socketRoutes()) }
+// Socket answers the whole API on a listener of Listen. Campaigns and watches
+// are bounded by themselves; however many there are, plain calls keep their
+// places.
+func (s *Server) Socket(l net.Listener) { s.serve(limit(l, maxConns+maxStreams), s.socketRoutes()) }
 
-// TCP answers the read-only part.
-func (s *Server) TCP(l net.Listener) { s.serve(l, s.openRoutes()) }
+// TCP answers the read-only part, and the status page.
+func (s *Server) TCP(l net.Listener) { s.serve(limit(l, maxConns), s.pageRoutes()) }
 
 func (s *Server) serve(l net.Listener, h http.Handler) {
 	server := &http.Server{
@@ -95,13 +112,13 @@ func (s *Server) serve(l net.Listener, h http.Handler) {
 		ReadHeaderTimeout: headerTimeout,
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeader,
-		ConnContext:       withPeer,
+		ConnContext:       s.withLink,
 		BaseContext:       func(net.Listener) context.Context { return s.ctx },
 		ErrorLog:          log.New(debugWriter{s.Logger}, "", 0),
 	}
 	s.servers = append(s.servers, server)
 	go func() {
-		if err := server.Serve(limit(l, maxConns)); !errors.Is(err, http.ErrServerClosed) {
+		if err := server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
 			s.Logger.Error("the listener ended", "addr", l.Addr().String(), "err", err)
 		}
 	}()
@@ -115,11 +132,11 @@ func (w debugWriter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Close ends the watches, lets answers under way finish until ctx ends, and
+// Close ends the watches and campaigns, lets answers under way finish until ctx ends, and
 // closes everything. The socket's path is removed with its listener.
 func (s *Server) Close(ctx context.Context) error {
 	s.Hub.Close()
-	var errs error
+	errs := s.streams.close(ctx)
 	for _, server := range s.servers {
 		if err := server.Shutdown(ctx); err != nil {
 			errs = errors.Join(errs, err, server.Close())
@@ -139,8 +156,11 @@ func bounded(next http.Handler) http.Handler {
 		if !receive(w, r) {
 			return
 		}
-		// Not every writer has deadlines; the ones of connections do.
-		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(writeTimeout))
+		// Not every writer has deadlines; the ones of connections do. A response
+		// controller would find the same method, and cost an allocation each time.
+		if d, ok := w.(interface{ SetWriteDeadline(time.Time) error }); ok {
+			_ = d.SetWriteDeadline(time.Now().Add(writeTimeout))
+		}
 		if !plainPath(r.URL.Path) {
 			nothingThere(w, r)
 			return

@@ -117,8 +117,8 @@ func (s *Server) snapshot(name election.Name, kind string, index, missed uint64)
 	}
 }
 
-// lines writes JSON lines, each under its own deadline: a reader that does not
-// read for so long is cut off.
+// lines writes JSON lines, what waits at once under a deadline of its own: a
+// reader that does not read for so long is cut off.
 type lines struct {
 	w       http.ResponseWriter
 	control *http.ResponseController
@@ -129,20 +129,33 @@ func (l *lines) send(c api.Change) error {
 	if err != nil {
 		return err
 	}
+	return l.write(append(data, '\n'))
+}
+
+// sendAll writes what waits in one go.
+func (l *lines) sendAll(changes []*watch.Change) error {
+	var all [][]byte
+	for _, c := range changes {
+		line, err := c.Line()
+		if err != nil {
+			return err
+		}
+		all = append(all, line)
+	}
+	return l.write(all...)
+}
+
+func (l *lines) write(all ...[]byte) error {
+	if len(all) == 0 {
+		return nil
+	}
 	if err := l.control.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil {
 		return err
 	}
-	if _, err := l.w.Write(append(data, '\n')); err != nil {
-		return err
-	}
-	return l.control.Flush()
-}
-
-func (l *lines) sendAll(changes []api.Change) error {
-	for _, c := range changes {
-		if err := l.send(c); err != nil {
+	for _, line := range all {
+		if _, err := l.w.Write(line); err != nil {
 			return err
 		}
 	}
-	return nil
+	return l.control.Flush()
 }

@@ -2,8 +2,9 @@
 //
 // It guarantees that a follower sees the changes of its election in order, each
 // once, or is told how many it missed; that publishing never waits for a
-// follower; and that followers, what they have waiting and what is kept for
-// those who come back are all bounded.
+// follower; that a change is encoded once, however many follow; and that
+// followers, what they have waiting and what is kept for those who come back are
+// all bounded.
 //
 // It does not keep changes beyond this process. Indexes begin at the process's
 // start time, so those of a former life are recognised as too old, as long as
@@ -11,8 +12,8 @@
 package watch
 
 import (
+	"encoding/json"
 	"errors"
-	"maps"
 	"sync"
 	"sync/atomic"
 
@@ -22,7 +23,7 @@ import (
 const (
 	maxKept      = 1024 // changes, over all elections
 	maxWaiting   = 128  // changes, per follower
-	maxFollowers = 256
+	maxFollowers = 1024
 )
 
 var (
@@ -32,53 +33,79 @@ var (
 	ErrClosed = errors.New("follow changes: the agent stops")
 )
 
+// Change is a change that was published. All its followers share it: it is never
+// altered.
+type Change struct {
+	api.Change
+
+	encode sync.Once
+	line   []byte
+	err    error
+}
+
+// Line returns the change as a line of JSON, newline included, encoded by
+// whoever asks first. It must not be altered.
+func (c *Change) Line() ([]byte, error) {
+	c.encode.Do(func() {
+		c.line, c.err = json.Marshal(&c.Change)
+		c.line = append(c.line, '\n')
+	})
+	return c.line, c.err
+}
+
 // Hub is where changes are published and followed.
 type Hub struct {
-	newest atomic.Pointer[map[string]uint64] // by election; replaced, never changed
-	first  uint64
+	newest sync.Map      // index by election, of those in kept
+	floor  atomic.Uint64 // no change of any other election has a higher one
 
 	mu        sync.Mutex
 	index     uint64
-	kept      []api.Change // oldest first
-	followers map[*Follower]struct{}
+	kept      []*Change                         // oldest first
+	followers map[string]map[*Follower]struct{} // by election
+	count     int                               // of followers
 	closed    bool
 }
 
 // NewHub returns a hub whose first change has the index after the given one.
 func NewHub(index uint64) *Hub {
-	h := &Hub{first: index, index: index, followers: map[*Follower]struct{}{}}
-	h.newest.Store(&map[string]uint64{})
+	h := &Hub{index: index, followers: map[string]map[*Follower]struct{}{}}
+	h.floor.Store(index)
 	return h
 }
 
-// Index returns the index of the newest change of the election, or the one
-// before the hub's first. It takes no lock.
+// Index returns the index of the newest change of the election, or, if that is
+// not known any more or there was none, one that none of its changes exceeds. It
+// takes no lock.
 func (h *Hub) Index(election string) uint64 {
-	if i, ok := (*h.newest.Load())[election]; ok {
-		return i
+	if i, ok := h.newest.Load(election); ok {
+		return i.(uint64)
 	}
-	return h.first
+	return h.floor.Load()
 }
 
 // Publish numbers the change and hands it to its followers.
-func (h *Hub) Publish(c api.Change) {
+func (h *Hub) Publish(change api.Change) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.index++
+	c := &Change{Change: change}
 	c.Index = h.index
-	newest := maps.Clone(*h.newest.Load())
-	newest[c.Election] = c.Index
-	h.newest.Store(&newest)
+	h.newest.Store(c.Election, c.Index)
 	if len(h.kept) == maxKept {
+		h.forget(h.kept[0])
 		copy(h.kept, h.kept[1:])
 		h.kept = h.kept[:maxKept-1]
 	}
 	h.kept = append(h.kept, c)
-	for f := range h.followers {
-		if f.election == c.Election {
-			f.offer(c)
-		}
+	for f := range h.followers[c.Election] {
+		f.offer(c)
 	}
+}
+
+// forget takes note that a change is not kept any more.
+func (h *Hub) forget(c *Change) {
+	h.floor.Store(c.Index)
+	h.newest.CompareAndDelete(c.Election, c.Index)
 }
 
 // Follow begins to follow an election. With resume, changes after that index
@@ -90,14 +117,18 @@ func (h *Hub) Follow(election string, after uint64, resume bool) (*Follower, err
 	switch {
 	case h.closed:
 		return nil, ErrClosed
-	case len(h.followers) >= maxFollowers:
+	case h.count >= maxFollowers:
 		return nil, ErrFull
 	}
 	f := &Follower{hub: h, election: election, ready: make(chan struct{}, 1)}
 	if resume {
 		h.replay(f, after)
 	}
-	h.followers[f] = struct{}{}
+	if h.followers[election] == nil {
+		h.followers[election] = map[*Follower]struct{}{}
+	}
+	h.followers[election][f] = struct{}{}
+	h.count++
 	return f, nil
 }
 
@@ -124,8 +155,10 @@ func (h *Hub) Close() {
 		return
 	}
 	h.closed = true
-	for f := range h.followers {
-		close(f.ready)
+	for _, followers := range h.followers {
+		for f := range followers {
+			close(f.ready)
+		}
 	}
 	clear(h.followers)
 }
@@ -137,12 +170,12 @@ type Follower struct {
 	ready    chan struct{} // closed when the hub is
 
 	// Guarded by the hub.
-	waiting []api.Change
+	waiting []*Change
 	missed  uint64
 }
 
 // offer is called with the hub locked.
-func (f *Follower) offer(c api.Change) {
+func (f *Follower) offer(c *Change) {
 	if f.missed > 0 || len(f.waiting) == maxWaiting {
 		f.lag(1)
 		return
@@ -172,7 +205,7 @@ func (f *Follower) Ready() <-chan struct{} { return f.ready }
 
 // Take returns what waits, and how many changes were lost; if some were, a
 // picture taken after this call, together with index, stands for them.
-func (f *Follower) Take() (changes []api.Change, missed, index uint64) {
+func (f *Follower) Take() (changes []*Change, missed, index uint64) {
 	f.hub.mu.Lock()
 	defer f.hub.mu.Unlock()
 	changes, missed = f.waiting, f.missed
@@ -184,5 +217,12 @@ func (f *Follower) Take() (changes []api.Change, missed, index uint64) {
 func (f *Follower) Close() {
 	f.hub.mu.Lock()
 	defer f.hub.mu.Unlock()
-	delete(f.hub.followers, f)
+	followers := f.hub.followers[f.election]
+	if _, follows := followers[f]; !follows {
+		return
+	}
+	delete(followers, f)
+	if f.hub.count--; len(followers) == 0 {
+		delete(f.hub.followers, f.election)
+	}
 }

@@ -2,6 +2,7 @@ package watch_test
 
 import (
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/doyen-election/doyen/agent/watch"
@@ -24,7 +25,7 @@ func follow(t *testing.T, h *watch.Hub, after uint64, resume bool) *watch.Follow
 	return f
 }
 
-func indexes(changes []api.Change) []uint64 {
+func indexes(changes []*watch.Change) []uint64 {
 	var out []uint64
 	for _, c := range changes {
 		out = append(out, c.Index)
@@ -108,5 +109,50 @@ func TestFollowersAreBoundedAndEnd(t *testing.T) {
 	f.Close()
 	if _, err := h.Follow("default", 0, false); !errors.Is(err, watch.ErrClosed) {
 		t.Errorf("got %v, want ErrClosed", err)
+	}
+}
+
+func TestAChangeIsEncodedOnceForAll(t *testing.T) {
+	h := watch.NewHub(0)
+	a, b := follow(t, h, 0, false), follow(t, h, 0, false)
+	publish(h, "default", 1)
+	one, _, _ := a.Take()
+	other, _, _ := b.Take()
+	first, err := one[0].Line()
+	if err != nil || !strings.HasPrefix(string(first), `{"index":1,`) || first[len(first)-1] != '\n' {
+		t.Fatalf("%q: %v", first, err)
+	}
+	if second, _ := other[0].Line(); &first[0] != &second[0] {
+		t.Error("the other follower has a line of its own")
+	}
+}
+
+func TestAnElectionThatIsForgottenGoesOnBehindItsLastChange(t *testing.T) {
+	h := watch.NewHub(100)
+	publish(h, "default", 1)
+	publish(h, "payments", 2000)
+	if i := h.Index("default"); i < 101 || i >= h.Index("payments") {
+		t.Fatalf("index %d", i)
+	}
+	f := follow(t, h, h.Index("default"), true)
+	publish(h, "default", 1)
+	if changes, missed, index := f.Take(); len(changes) != 1 || missed != 0 || index != 2102 {
+		t.Errorf("got %v, %d missed, index %d", indexes(changes), missed, index)
+	}
+}
+
+// What the one who publishes pays for a thousand followers.
+func BenchmarkPublish(b *testing.B) {
+	h := watch.NewHub(0)
+	for range 1000 {
+		f, err := h.Follow("default", 0, false)
+		if err != nil {
+			b.Fatal(err)
+		}
+		defer f.Close()
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		publish(h, "default", 1)
 	}
 }

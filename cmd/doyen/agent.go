@@ -72,6 +72,7 @@ func printConfig(i *invocation, config agent.Config) error {
 	for _, s := range settings() {
 		values[s.name] = s.value(&config)
 	}
+	values[electionsKey] = electionValues(config)
 	encoded, err := json.Marshal(values)
 	if err != nil {
 		return fmt.Errorf("encode the configuration: %w", err)

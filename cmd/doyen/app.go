@@ -90,9 +90,9 @@ func commands() []command {
 	return []command{
 		agentCommand(),
 		leaderCommand(), isLeaderCommand(),
-		statusCommand(), membersCommand(), electionsCommand(), watchCommand(),
-		resignCommand(), transferCommand(), drainCommand(), leaveCommand(), votersCommand(),
-		keygenCommand(), versionCommand(), completionCommand(),
+		statusCommand(), membersCommand(), electionsCommand(), watchCommand(), historyCommand(), planCommand(),
+		runCommand(), resignCommand(), transferCommand(), drainCommand(), leaveCommand(), votersCommand(),
+		keygenCommand(), keysCommand(), versionCommand(), completionCommand(),
 	}
 }
 

@@ -34,14 +34,28 @@ func arrange(app *cli.App, args []string) ([]string, error) {
 	if c == nil {
 		return nil, unknownCommand(app, name)
 	}
+	rest, tail := commandOf(name, rest)
 	flags, positional, err := split(name, c.Flags, rest)
 	if err != nil {
 		return nil, err
 	}
+	if len(positional) == 0 && len(tail) > 0 { // arranged already: the election follows
+		tail = tail[1:]
+	}
+	positional = append(positional, tail...)
 	if slices.ContainsFunc(flags, ownOfApp) {
 		return []string{app.Name, "help", name}, nil
 	}
 	return slices.Concat([]string{app.Name, name}, front, flags, []string{"--"}, positional), nil
+}
+
+// commandOf splits the arguments of `doyen run` before the "--" that the command
+// it is to run stands behind. Nothing from there on is doyen's own.
+func commandOf(name string, args []string) (own, command []string) {
+	if i := slices.Index(args, "--"); name == "run" && i >= 0 {
+		return args[:i], args[i:]
+	}
+	return args, nil
 }
 
 // ownOfApp reports a flag that makes the rest of the line pointless: a question

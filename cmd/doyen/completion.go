@@ -7,6 +7,8 @@ import (
 	"text/template"
 
 	"github.com/urfave/cli/v2"
+
+	"github.com/doyen-election/doyen/runner"
 )
 
 // The scripts are static: completing asks no agent, and so never waits for one.
@@ -85,6 +87,8 @@ func completeFlag(f cli.Flag) completedFlag {
 		done.Values = []string{"local", "lan", "wan"}
 	case "log-level":
 		done.Values = []string{"debug", "info", "warn", "error"}
+	case "restart":
+		done.Values = []string{runner.RestartAlways, runner.RestartOnFailure, runner.RestartNever}
 	case "log-format":
 		done.Values = []string{"text", "json"}
 	case "socket", "config", "key-file", "data-dir", "out", "on-change":

@@ -38,13 +38,19 @@ func (g *gathered) readFile(path string) error {
 	if err != nil || root == nil {
 		return err
 	}
-	known, names := map[string]setting{}, []string{}
+	known, names := map[string]setting{}, []string{electionsKey}
 	for _, s := range settings() {
 		known[s.name] = s
 		names = append(names, s.name)
 	}
 	for n := 0; n < len(root.Content); n += 2 {
 		key, value := root.Content[n], root.Content[n+1]
+		if key.Value == electionsKey {
+			if err := g.readElections(path, key, value); err != nil {
+				return err
+			}
+			continue
+		}
 		s, ok := known[key.Value]
 		if !ok || key.Kind != yaml.ScalarNode {
 			return badFile(path, key.Line, unknownKeyHint(key.Value, names), "unknown key %q", key.Value)

@@ -101,6 +101,8 @@ func apiHint(e *client.APIError) string {
 		return "`doyen elections` lists who stands; an agent with priority 0, draining or out of reach can't take over"
 	case api.CodeNoQuorum:
 		return "`doyen members` shows which voters are missing"
+	case api.CodeInUse:
+		return "`doyen keys use` another one first, on every agent"
 	case api.CodeNotConfirmed:
 		return "`doyen leader` tells who leads now"
 	case api.CodeBusy, api.CodeUnavailable:

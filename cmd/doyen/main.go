@@ -15,9 +15,14 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+
+	"github.com/doyen-election/doyen/runner"
 )
 
 func main() {
+	if len(os.Args) > 1 && os.Args[1] == runner.GuardWord {
+		os.Exit(runner.Guard(os.Args[2:]))
+	}
 	// The first signal asks for a clean end; the second one is not caught.
 	ctx, stop := signal.NotifyContext(context.Background(), endings()...)
 	context.AfterFunc(ctx, stop)

@@ -54,8 +54,8 @@ func TestScripts(t *testing.T) {
 // Every command that this release has, and no other, stands
 // in the help.
 func TestTheCommandsAreThoseOfTheContract(t *testing.T) {
-	want := []string{"agent", "leader", "is-leader", "status", "members", "elections", "watch",
-		"resign", "transfer", "drain", "leave", "voters", "keygen", "version", "completion"}
+	want := []string{"agent", "leader", "is-leader", "status", "members", "elections", "watch", "history", "plan",
+		"run", "resign", "transfer", "drain", "leave", "voters", "keygen", "keys", "version", "completion"}
 	var got []string
 	for _, c := range commands() {
 		got = append(got, c.name)

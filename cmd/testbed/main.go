@@ -1,6 +1,6 @@
 // Command testbed runs agents as real processes of this machine: `up` shows
-// them live and does to them what hosts suffer, `bench` measures them,
-// `mutants` shows that the tests notice broken code.
+// them live and does to them what hosts suffer, `run` plays scenario scripts,
+// `bench` measures them, `mutants` shows that the tests notice broken code.
 //
 // The package holds flags, signals and exit codes, and no other logic: that is
 // in the packages below testbed/. An exit code of 0 says that all went as it
@@ -20,7 +20,10 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/doyen-election/doyen/testbed/bench"
 	"github.com/doyen-election/doyen/testbed/hosts"
+	"github.com/doyen-election/doyen/testbed/scenario"
+	"github.com/doyen-election/doyen/testbed/soak"
 )
 
 const (
@@ -31,6 +34,17 @@ const (
 func main() {
 	// The agents of the testbed are this executable, run again.
 	if code, served := hosts.ServeAgent(os.Args, os.Stderr); served {
+		os.Exit(code)
+	}
+	// So are the programs that scripts start.
+	if code, served := scenario.ServeProgram(os.Args, os.Stdout, os.Stderr); served {
+		os.Exit(code)
+	}
+	// And those of the bench and of the soak.
+	if code, served := bench.ServeProgram(os.Args, os.Stderr); served {
+		os.Exit(code)
+	}
+	if code, served := soak.ServeProgram(os.Args, os.Stderr); served {
 		os.Exit(code)
 	}
 	// The first signal asks for a clean end; the second one is not caught, and
@@ -49,7 +63,7 @@ func run(ctx context.Context, args []string, stdin *os.File, stdout, stderr io.W
 		Writer:      stdout,
 		ErrWriter:   stderr,
 		HideVersion: true,
-		Commands:    []*cli.Command{upCommand(stdin), benchCommand(), simulateCommand(), mutantsCommand()},
+		Commands:    []*cli.Command{upCommand(stdin), runScriptsCommand(), benchCommand(), reportCommand(), soakCommand(), simulateCommand(), mutantsCommand()},
 		// The exit code is run's to return: nothing else may end the process.
 		ExitErrHandler: func(*cli.Context, error) {},
 		OnUsageError:   onUsageError,
@@ -72,7 +86,7 @@ func run(ctx context.Context, args []string, stdin *os.File, stdout, stderr io.W
 			return action(ctx)
 		}
 	}
-	return report(stderr, app.RunContext(ctx, args))
+	return explain(stderr, app.RunContext(ctx, args))
 }
 
 // usageError is a command line that can't be understood.
@@ -92,10 +106,13 @@ func onUsageError(c *cli.Context, err error, _ bool) error {
 	return &usageError{err.Error(), hint}
 }
 
-// report says on stderr what failed and what to do, and returns the exit code.
-func report(stderr io.Writer, err error) int {
+// explain says on stderr what failed and what to do, and returns the exit code.
+func explain(stderr io.Writer, err error) int {
 	if err == nil {
 		return 0
+	}
+	if e, ok := errors.AsType[*elsewhere](err); ok {
+		return e.code // it has said what failed
 	}
 	for line := range strings.Lines(err.Error()) {
 		fmt.Fprintf(stderr, "testbed: %s\n", strings.TrimRight(line, "\n"))

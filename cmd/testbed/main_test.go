@@ -47,6 +47,18 @@ func TestAWrongCommandLineIsRefusedWithAHint(t *testing.T) {
 		"bench --only speed":           `--only: unknown part "speed"`,
 		"bench --agents 2":             "3 are the least",
 		"bench --seed -1":              "-1",
+		"bench --agents three":         `--agents: "three" is not a number`,
+		"bench --agents 3,2":           "--agents: 2 agents",
+		"bench --algorithm all":        `unknown algorithm "all"`,
+		"bench compare before.json":    "compare takes two files, got 1",
+		"report":                       "nothing to show",
+		"report --messages --plots x":  "there is no --bench",
+		"soak --for 0s":                "--for: 0s is not",
+		"soak --hosts 2 --loopback":    "--hosts: 2 hosts",
+		"run":                          "no script is given",
+		"run --rounds 0 a.txtar":       "--rounds: 0 is not between 1 and",
+		"run --record r.json a b":      "--record and --report are for one run",
+		"run --seed many a.txtar":      "many",
 		"mutants --seeds 0":            "--seeds: 0 is below 1",
 		"mutants --timeout 1ms":        "--timeout: 1ms is below a second",
 		"mutants --only quorums":       `--only: the suite has no package "quorums"`,
@@ -91,5 +103,18 @@ func TestAnInterruptedRunEndsWithOne(t *testing.T) {
 	code := run(ctx, []string{"testbed", "up", "--profile", "local", "--for", "1m"}, nil, &out, &errs)
 	if code != exitFailed || !strings.Contains(errs.String(), "interrupted") {
 		t.Errorf("exit %d\n%s", code, &errs)
+	}
+}
+
+func TestWhatCantBeReadIsNamed(t *testing.T) {
+	for line, want := range map[string]string{
+		"bench compare /none/before.json /none/after.json": "/none/before.json",
+		"report --bench /none/bench.json":                  "/none/bench.json",
+		"report --recording /none/run.json":                "/none/run.json",
+	} {
+		code, _, stderr := testbed(t, strings.Fields(line)...)
+		if code != exitFailed || !strings.Contains(stderr, want) {
+			t.Errorf("testbed %s: exit %d, %q", line, code, stderr)
+		}
 	}
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"os"
 
 	"github.com/urfave/cli/v2"
@@ -34,6 +35,7 @@ func upCommand(stdin *os.File) *cli.Command {
 			&cli.DurationFlag{Name: "for", Usage: "run for this `TIME`, without keys; unless told otherwise, kill the leader once and start it again"},
 			&cli.StringFlag{Name: "script", Usage: "`STEPS` to do"},
 			&cli.DurationFlag{Name: "kill-leader-every", Usage: "kill the leader at this `INTERVAL`, and start it again half an interval later"},
+			&cli.BoolFlag{Name: "netns", Usage: "give each agent a network namespace and an address of its own (Linux, as root or where users may have namespaces)"},
 		}, clusterFlags()...),
 		Action: func(c *cli.Context) error { return up(c, stdin) },
 	}
@@ -56,6 +58,12 @@ func up(c *cli.Context, stdin *os.File) error {
 	}
 	if err := o.Check(); err != nil {
 		return usage("`testbed up --help` lists the flags", "%v", err)
+	}
+	if c.Bool("netns") {
+		if err := needNetworks(); err != nil {
+			return fmt.Errorf("--netns: %w; without it the agents share the loopback interface", err)
+		}
+		o.Hosts.Net = hosts.Namespaces
 	}
 	return live.Run(c.Context, o)
 }

@@ -18,9 +18,11 @@ import (
 type Options struct {
 	Agents    int
 	Algorithm string
-	Profile   string   // of all but the takeovers that are measured on "local"
+	Profile   string  // of all but the takeovers that are measured on "local"
+	More      []Point // further clusters to measure the same on
+	Net       hosts.Net
 	Rounds    int      // kills of the leader; what else is repeated follows from it
-	Only      []string // parts, see Parts; empty: all
+	Only      []string // parts, see Parts; empty: the usual ones
 	Binary    string   // path of the product; "": it is built
 	Seed      uint64   // of the moments at which faults hit
 	Progress  io.Writer
@@ -30,31 +32,50 @@ const (
 	// DefaultRounds make a run of six to eight minutes on the lan profile.
 	DefaultRounds = 50
 	maxRounds     = 10_000
+	// manyAgents are so many that a round of them takes long: there are fewer.
+	manyAgents   = 25
+	fewestRounds = 3
+	// fewAgents are as many as targets are set for.
+	fewAgents = 3
 )
-
-// Parts are what can be measured by itself.
-func Parts() []string {
-	return []string{"cold", "kill", "local", "handover", "overlap", "idle", "query", "size"}
-}
 
 // Check reports what can't be measured, naming the flag to blame.
 func (o Options) Check() error {
 	if o.Rounds < 1 || o.Rounds > maxRounds {
 		return fmt.Errorf("--rounds: %d is not between 1 and %d", o.Rounds, maxRounds)
 	}
-	for _, part := range o.Only {
-		if !slices.Contains(Parts(), part) {
-			return fmt.Errorf("--only: unknown part %q: use %s", part, strings.Join(Parts(), ", "))
+	for _, name := range o.Only {
+		if !slices.Contains(Parts(), name) {
+			return fmt.Errorf("--only: unknown part %q: use %s", name, strings.Join(Parts(), ", "))
 		}
 	}
-	if o.Agents < 3 {
-		return fmt.Errorf("--agents: %d agents, nobody could take over from the leader: 3 are the least", o.Agents)
+	for _, p := range o.points() {
+		if p.Agents < 3 {
+			return fmt.Errorf("--agents: %d agents, nobody could take over from the leader: 3 are the least", p.Agents)
+		}
+		if err := o.on(p).hosts().Check(); err != nil {
+			return err
+		}
 	}
-	return o.hosts().Check()
+	return nil
+}
+
+// points are the clusters to measure.
+func (o Options) points() []Point {
+	return append([]Point{{o.Agents, o.Algorithm, o.Profile}}, o.More...)
+}
+
+// on returns the options of one cluster.
+func (o Options) on(p Point) Options {
+	o.Agents, o.Algorithm, o.Profile = p.Agents, p.Algorithm, p.Profile
+	if p.Agents >= manyAgents {
+		o.Rounds = max(fewestRounds, o.Rounds/5)
+	}
+	return o
 }
 
 func (o Options) hosts() hosts.Config {
-	return hosts.Config{Agents: o.Agents, Algorithm: o.Algorithm, Profile: o.Profile, Quorum: true}
+	return hosts.Config{Agents: o.Agents, Algorithm: o.Algorithm, Profile: o.Profile, Quorum: true, Net: o.Net, Seed: o.Seed}
 }
 
 // bench is one run.
@@ -63,6 +84,9 @@ type bench struct {
 	program   hosts.Program
 	binary    string // its path; a program that is none has no size
 	rng       *rand.Rand
+	at        *Point // what is being measured, of several
+	idled     *idleCosts
+	idleTime  time.Duration // to measure idling for; 0: idleWindow
 	report    Report
 	elsewhere []float64 // ms of two leaders at once in what measures something else
 }
@@ -96,22 +120,46 @@ func Run(ctx context.Context, o Options) (report Report, err error) {
 }
 
 func (b *bench) run(ctx context.Context) error {
-	parts := map[string]func(context.Context) error{
-		"cold": b.cold, "kill": b.kill, "local": b.local, "handover": b.handover,
-		"overlap": b.overlap, "idle": b.idle, "query": b.query, "size": b.size,
+	all := b.o
+	var errs []error
+	for _, p := range all.points() {
+		b.o, b.elsewhere, b.idled = all.on(p), nil, nil
+		if len(all.More) > 0 {
+			b.at = &p
+			b.progress(p.String(), 0, 0)
+		}
+		errs = append(errs, b.measure(ctx))
+		if ctx.Err() != nil {
+			break
+		}
 	}
-	for _, part := range Parts() {
-		if len(b.o.Only) > 0 && !slices.Contains(b.o.Only, part) {
+	return errors.Join(errs...)
+}
+
+// measure measures one cluster.
+func (b *bench) measure(ctx context.Context) error {
+	var errs []error
+	for _, part := range parts() {
+		if !part.wanted(b.o, b.at != nil) {
 			continue
 		}
-		if err := parts[part](ctx); err != nil {
-			return fmt.Errorf("measure %s: %w", part, err)
+		err := part.measure(b, ctx)
+		if err == nil {
+			continue
 		}
+		err = fmt.Errorf("measure %s: %w", part.name, err)
+		if b.at == nil || ctx.Err() != nil {
+			return err
+		}
+		// Of an hour of measuring, what succeeds is kept.
+		errs = append(errs, err)
+		b.progress(err.Error(), 0, 0)
+		b.note(fmt.Sprintf("%s on %s: %v", part.name, b.at, err))
 	}
 	if len(b.elsewhere) > 0 {
 		b.add("overlap_elsewhere", "two leaders at once, in the takeovers above", "ms", &Target{ofMax, 0}, b.elsewhere)
 	}
-	return nil
+	return errors.Join(errs...)
 }
 
 func (b *bench) config(profile string) hosts.Config {
@@ -121,7 +169,25 @@ func (b *bench) config(profile string) hosts.Config {
 }
 
 func (b *bench) add(key, what, unit string, target *Target, samples []float64) {
-	b.report.Results = append(b.report.Results, newResult(key, what, unit, target, samples))
+	r := newResult(key, what, unit, target, samples)
+	r.On = b.at
+	b.report.Results = append(b.report.Results, r)
+}
+
+// note says what was not measured, and why, once.
+func (b *bench) note(text string) {
+	if !slices.Contains(b.report.Notes, text) {
+		b.report.Notes = append(b.report.Notes, text)
+	}
+}
+
+// small returns the target where it was set, for a few agents; what more of them
+// cost is for information.
+func (b *bench) small(t *Target) *Target {
+	if b.at != nil && b.at.Agents > fewAgents {
+		return nil
+	}
+	return t
 }
 
 // progress says on one line how far it is; of 0 rounds there are no numbers.
@@ -136,88 +202,3 @@ func (b *bench) progress(what string, done, of int) {
 
 // finish closes a rig at the end of a measurement.
 func (b *bench) finish(r *rig, err *error) { *err = errors.Join(*err, r.close()) }
-
-// slack is what a takeover may take beyond the lease that safety demands to
-// wait out, in milliseconds.
-const slack = 30
-
-func (b *bench) cold(ctx context.Context) error {
-	took, err := b.coldStarts(ctx, max(3, b.o.Rounds/5))
-	b.add("cold_start", "cold start: last process started → all agree", "ms", &Target{ofMedian, 500}, took)
-	return err
-}
-
-func (b *bench) kill(ctx context.Context) error {
-	took, err := b.takeovers(ctx, b.o.Profile, "kill -9", b.o.Rounds, killed())
-	target := &Target{ofP99, millis(b.config(b.o.Profile).Lease()) + slack}
-	b.add("kill", "kill -9 of the leader → new leader", "ms", target, took)
-	return err
-}
-
-func (b *bench) local(ctx context.Context) error {
-	took, err := b.takeovers(ctx, "local", "kill -9, local profile", b.o.Rounds, killed())
-	target := &Target{ofP99, millis(b.config("local").Lease()) + slack}
-	b.add("kill_local", "the same, local profile (50 ms / 300 ms)", "ms", target, took)
-	return err
-}
-
-func (b *bench) handover(ctx context.Context) error {
-	rounds := max(3, b.o.Rounds*3/10)
-	for _, h := range []struct {
-		key, what string
-		fault     fault
-	}{
-		{"resign", "resign", resigned()}, {"transfer", "transfer", transferred()}, {"sigterm", "SIGTERM", terminated()},
-	} {
-		took, err := b.takeovers(ctx, b.o.Profile, h.what, rounds, h.fault)
-		b.add(h.key, h.what+" → new leader", "ms", &Target{ofMedian, 15}, took)
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (b *bench) overlap(ctx context.Context) error {
-	lasted, err := b.overlaps(ctx, 2*b.o.Rounds)
-	b.add("overlap", "two leaders at once, over rounds of kill -9, SIGSTOP, SIGCONT", "ms", &Target{ofMax, 0}, lasted)
-	return err
-}
-
-func (b *bench) idle(ctx context.Context) error {
-	if !canMeasureIdle() {
-		b.report.Notes = append(b.report.Notes, "idle cost: it is measured on Linux only")
-		return nil
-	}
-	leader, followers, err := b.idleCosts(ctx)
-	for _, who := range []struct {
-		key, what string
-		costs     []cost
-	}{{"leader", "idle leader", leader}, {"follower", "idle follower", followers}} {
-		var rss, pss, cpu []float64
-		for _, c := range who.costs {
-			rss, pss, cpu = append(rss, c.rssMiB), append(pss, c.pssMiB), append(cpu, c.cpuPercent)
-		}
-		b.add("idle_rss_"+who.key, who.what+": RSS", "MiB", &Target{ofMax, 20}, rss)
-		b.add("idle_pss_"+who.key, who.what+": PSS", "MiB", nil, pss)
-		b.add("idle_cpu_"+who.key, who.what+": CPU of a core", "%", &Target{ofMax, 0.8}, cpu)
-	}
-	return err
-}
-
-func (b *bench) query(ctx context.Context) error {
-	q, err := b.queries(ctx)
-	b.add("query", "GET /v1/elections/default, keep-alive", "µs", &Target{ofMedian, 100}, q.one)
-	b.add("query_client", "the same by the Go client, decoded", "µs", nil, q.client)
-	b.add("query_rate", fmt.Sprintf("the same, %d callers", callers), "1/s", nil, q.many)
-	return err
-}
-
-func (b *bench) size(context.Context) error {
-	bytes, err := size(b.binary)
-	if err != nil {
-		return err
-	}
-	b.add("size", "stripped binary", "MB", &Target{ofMax, 20}, []float64{float64(bytes) / 1e6})
-	return nil
-}

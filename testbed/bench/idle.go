@@ -15,6 +15,7 @@ import (
 type cost struct {
 	rssMiB, pssMiB float64
 	cpuPercent     float64 // of one core
+	traffic        traffic // in a second
 }
 
 const (
@@ -22,47 +23,73 @@ const (
 	idleWindow = 20 * time.Second
 )
 
-// idleCosts returns what the leader and each follower cost while nobody asks
-// them anything. It is measured on Linux only.
-func (b *bench) idleCosts(ctx context.Context) (leader, followers []cost, err error) {
-	r, err := newRig(ctx, b.config(b.o.Profile), 0, b.rng)
+// window is how long idling is measured for.
+func (b *bench) window() time.Duration {
+	if b.idleTime > 0 {
+		return b.idleTime
+	}
+	return idleWindow
+}
+
+// idleCosts are the costs of the leader and of each follower while nobody asks
+// them anything.
+type idleCosts struct{ leader, followers []cost }
+
+// measureIdle measures them, once for each cluster. It works on Linux only.
+func (b *bench) measureIdle(ctx context.Context) (costs *idleCosts, err error) {
+	if b.idled != nil {
+		return b.idled, nil
+	}
+	r, err := b.newRig(ctx, b.o.Profile, 0)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	defer b.finish(r, &err)
 	a, err := r.agree(ctx)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	r.unwatch()
 	b.progress("idle, settling", 0, 0)
 	if err := sleep(ctx, idleSettle); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	before, at, err := readCPU(r.cluster.Hosts())
+	all := r.cluster.Hosts()
+	sent, err := readTraffic(ctx, all, b.o.Net)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
+	}
+	before, at, err := readCPU(all)
+	if err != nil {
+		return nil, err
 	}
 	b.progress(fmt.Sprintf("idle, measuring for %s", idleWindow), 0, 0)
 	if err := sleep(ctx, idleWindow); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	after, till, err := readCPU(r.cluster.Hosts())
+	after, till, err := readCPU(all)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	for i, h := range r.cluster.Hosts() {
-		c := cost{cpuPercent: 100 * (after[i] - before[i]) / till.Sub(at).Seconds()}
+	sentAfter, err := readTraffic(ctx, all, b.o.Net)
+	if err != nil {
+		return nil, err
+	}
+	costs = &idleCosts{}
+	for i, h := range all {
+		seconds := till.Sub(at).Seconds()
+		c := cost{cpuPercent: 100 * (after[i] - before[i]) / seconds, traffic: sentAfter[i].since(sent[i], seconds)}
 		if c.rssMiB, c.pssMiB, err = readMemory(h.PID()); err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 		if h.Name() == a.Leader {
-			leader = append(leader, c)
+			costs.leader = append(costs.leader, c)
 		} else {
-			followers = append(followers, c)
+			costs.followers = append(costs.followers, c)
 		}
 	}
-	return leader, followers, nil
+	b.idled = costs
+	return costs, nil
 }
 
 // readCPU returns the processor time that each agent has had, in seconds. It

@@ -15,7 +15,7 @@ import (
 // ends. It returns how long two led at once in each round, in milliseconds.
 func (b *bench) overlaps(ctx context.Context, rounds int) (lasted []float64, err error) {
 	const what = "two leaders at once"
-	r, err := newRig(ctx, b.config(b.o.Profile), pollEvery, b.rng)
+	r, err := b.newRig(ctx, b.o.Profile, b.pollEvery())
 	if err != nil {
 		return nil, err
 	}

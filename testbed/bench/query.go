@@ -3,10 +3,12 @@ package bench
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -63,10 +65,11 @@ type queries struct {
 	one    []float64 // µs, one caller on one connection
 	client []float64 // µs, the same by package client, JSON decoded
 	many   []float64 // answers per second to 16 callers, a sample a second
+	each   []float64 // µs, one answer to one of the 16
 }
 
 func (b *bench) queries(ctx context.Context) (q queries, err error) {
-	r, err := newRig(ctx, b.config(b.o.Profile), 0, b.rng)
+	r, err := b.newRig(ctx, b.o.Profile, 0)
 	if err != nil {
 		return q, err
 	}
@@ -94,7 +97,7 @@ func (b *bench) queries(ctx context.Context) (q queries, err error) {
 		return q, err
 	}
 	b.progress(fmt.Sprintf("queries, %d callers", callers), 0, 0)
-	q.many, err = askTogether(ctx, follower)
+	q.many, q.each, err = askTogether(ctx, follower)
 	return q, err
 }
 
@@ -136,8 +139,9 @@ func timed(ctx context.Context, call func() error) ([]float64, error) {
 }
 
 // askTogether has many callers ask as fast as they can, each on a connection of
-// its own, and returns the answers of each second.
-func askTogether(ctx context.Context, h *hosts.Host) ([]float64, error) {
+// its own, and returns the answers of each second, and how long each answer
+// took, in microseconds.
+func askTogether(ctx context.Context, h *hosts.Host) (rates, took []float64, err error) {
 	var all []*asking
 	defer func() {
 		for _, a := range all {
@@ -147,41 +151,36 @@ func askTogether(ctx context.Context, h *hosts.Host) ([]float64, error) {
 	for range callers {
 		a, err := newAsking(h.Config().Socket)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		all = append(all, a)
 	}
-	var rates []float64
 	for range int(queryTime / time.Second) {
 		began := time.Now()
 		answers, err := askFor(ctx, all, time.Second)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
-		rates = append(rates, float64(answers)/time.Since(began).Seconds())
+		rates = append(rates, float64(len(answers))/time.Since(began).Seconds())
+		took = append(took, answers...)
 	}
-	return rates, context.Cause(ctx)
+	return rates, took, context.Cause(ctx)
 }
 
-func askFor(ctx context.Context, all []*asking, d time.Duration) (int, error) {
+func askFor(ctx context.Context, all []*asking, d time.Duration) ([]float64, error) {
 	end := time.Now().Add(d)
-	counts, errs := make([]int, len(all)), make([]error, len(all))
+	took, errs := make([][]float64, len(all)), make([]error, len(all))
 	var running sync.WaitGroup
 	for i, a := range all {
 		running.Go(func() {
-			for time.Now().Before(end) && ctx.Err() == nil && errs[i] == nil {
+			for now := time.Now(); now.Before(end) && ctx.Err() == nil && errs[i] == nil; {
 				errs[i] = a.ask()
-				counts[i]++
+				answered := time.Now()
+				took[i] = append(took[i], float64(answered.Sub(now))/float64(time.Microsecond))
+				now = answered
 			}
 		})
 	}
 	running.Wait()
-	sum := 0
-	for i := range all {
-		if errs[i] != nil {
-			return 0, errs[i]
-		}
-		sum += counts[i]
-	}
-	return sum, nil
+	return slices.Concat(took...), errors.Join(errs...)
 }

@@ -1,6 +1,10 @@
 package bench
 
-import "time"
+import (
+	"fmt"
+	"slices"
+	"time"
+)
 
 // Report is everything a run found.
 type Report struct {
@@ -26,10 +30,33 @@ type Settings struct {
 type Result struct {
 	Key     string    `json:"key"` // stable: compare runs by it
 	What    string    `json:"what"`
+	On      *Point    `json:"on,omitempty"` // nil: on what the options say
 	Unit    string    `json:"unit"`
 	Target  *Target   `json:"target,omitempty"` // nil: for information
+	Also    []Target  `json:"also,omitempty"`   // further targets
 	Summary Summary   `json:"summary"`
 	Samples []float64 `json:"samples"` // at most maxSamples, evenly chosen
+	// Kinds, of messages: how many there were of each kind, on average.
+	Kinds map[string]float64 `json:"kinds,omitempty"`
+}
+
+// Point is a cluster that was measured.
+type Point struct {
+	Agents    int    `json:"agents"`
+	Algorithm string `json:"algorithm"`
+	Profile   string `json:"profile"`
+}
+
+func (p Point) String() string {
+	return fmt.Sprintf("%d agents, %s, %s", p.Agents, p.Algorithm, p.Profile)
+}
+
+// Point is the cluster that the result was measured on.
+func (r Report) Point(x Result) Point {
+	if x.On != nil {
+		return *x.On
+	}
+	return Point{r.Options.Agents, r.Options.Algorithm, r.Options.Profile}
 }
 
 // Target is what a statistic may be at most.
@@ -38,12 +65,22 @@ type Target struct {
 	AtMost float64 `json:"at_most"`
 }
 
+func (t Target) String() string { return figure(t.AtMost) + " " + t.Of }
+
 // Met reports whether the target is met. Nothing measured meets none.
 func (r Result) Met() bool {
-	if r.Target == nil {
-		return true
+	return len(r.unmet()) == 0
+}
+
+// unmet returns the targets that are not met.
+func (r Result) unmet() []Target {
+	var all []Target
+	if r.Target != nil {
+		all = append(all, *r.Target)
 	}
-	return r.Summary.N > 0 && r.value(r.Target.Of) <= r.Target.AtMost
+	return slices.DeleteFunc(append(all, r.Also...), func(t Target) bool {
+		return r.Summary.N > 0 && r.value(t.Of) <= t.AtMost
+	})
 }
 
 func (r Result) value(of string) float64 {

@@ -30,9 +30,19 @@ type rig struct {
 const (
 	// patience is how long anything may take that should take a few leases.
 	patience = 20 * time.Second
-	// pollEvery is how often deadlines are asked for during rounds.
+	// pollEvery is how often deadlines are asked for during rounds, of a few
+	// agents: of many it is less often, so that asking stays cheap.
 	pollEvery = 50 * time.Millisecond
+	pollFew   = 8
 )
+
+func (b *bench) newRig(ctx context.Context, profile string, poll time.Duration) (*rig, error) {
+	return newRig(ctx, b.config(profile), poll, b.rng)
+}
+
+func (b *bench) pollEvery() time.Duration {
+	return pollEvery * time.Duration(max(1, b.o.Agents/pollFew))
+}
 
 // newRig starts agents. With a poll of 0 they are only watched.
 func newRig(ctx context.Context, c hosts.Config, poll time.Duration, rng *rand.Rand) (*rig, error) {

@@ -2,6 +2,7 @@ package bench
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"text/tabwriter"
@@ -16,11 +17,17 @@ func (r Report) Table() string {
 		r.Options.Rounds, r.Options.Seed)
 	fmt.Fprintf(&text, "%s/%s %s, %d × %s, %d MiB, %s, load %.2f before the run\n\n", m.OS, m.Arch, m.Kernel, m.CPUs, orUnknown(m.CPU),
 		m.MemoryMiB, m.Go, m.Load1)
+	if r.several() {
+		fmt.Fprintf(&text, "Measured on: %s. With %d agents or more there are fewer rounds.\n\n", r.points(), manyAgents)
+	}
 	w := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "WHAT\tUNIT\tN\tMEDIAN\tP99\tMIN\tMAX\tAT MOST\t")
 	for _, x := range r.Results {
-		s := x.Summary
-		fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%s\t%s\t%s\t%s\t%s\n", x.What, x.Unit, s.N, figure(s.Median), figure(s.P99),
+		s, what := x.Summary, x.What
+		if r.several() {
+			what += " (" + r.Point(x).String() + ")"
+		}
+		fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%s\t%s\t%s\t%s\t%s\n", what, x.Unit, s.N, figure(s.Median), figure(s.P99),
 			figure(s.Min), figure(s.Max), x.target(), x.mark())
 	}
 	w.Flush()
@@ -34,24 +41,46 @@ func (r Report) Table() string {
 func (r Report) Missed() []string {
 	var missed []string
 	for _, x := range r.Results {
-		if x.Met() {
-			continue
-		}
-		of := ""
+		of, what := "", x.What
 		if x.Summary.N == 0 {
 			of = " of 0 samples"
 		}
-		missed = append(missed, fmt.Sprintf("%s: %s is %s %s%s, at most %s %s is wanted", x.What, x.Target.Of,
-			figure(x.value(x.Target.Of)), x.Unit, of, figure(x.Target.AtMost), x.Unit))
+		if x.On != nil {
+			what += " (" + x.On.String() + ")"
+		}
+		for _, t := range x.unmet() {
+			missed = append(missed, fmt.Sprintf("%s: %s is %s %s%s, at most %s %s is wanted", what, t.Of, figure(x.value(t.Of)), x.Unit, of,
+				figure(t.AtMost), x.Unit))
+		}
 	}
 	return missed
+}
+
+// several reports whether more than one cluster was measured.
+func (r Report) several() bool {
+	return slices.ContainsFunc(r.Results, func(x Result) bool { return x.On != nil })
+}
+
+// points names the clusters that were measured.
+func (r Report) points() string {
+	var all []string
+	for _, x := range r.Results {
+		if name := r.Point(x).String(); !slices.Contains(all, name) {
+			all = append(all, name)
+		}
+	}
+	return strings.Join(all, "; ")
 }
 
 func (r Result) target() string {
 	if r.Target == nil {
 		return "-"
 	}
-	return figure(r.Target.AtMost) + " " + r.Target.Of
+	text := r.Target.String()
+	for _, t := range r.Also {
+		text += ", " + t.String()
+	}
+	return text
 }
 
 func (r Result) mark() string {

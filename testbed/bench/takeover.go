@@ -2,6 +2,7 @@ package bench
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -17,6 +18,8 @@ type fault struct {
 	// deal returns the instant just before.
 	deal func(ctx context.Context, r *rig, leader *hosts.Host) (election.Instant, error)
 	ends bool // the leader's process
+	// mend, if not nil, undoes it.
+	mend func(*rig) error
 }
 
 func killed() fault {
@@ -55,6 +58,9 @@ func asked(request func(context.Context, *client.Client, *rig, *hosts.Host) (api
 		defer cancel()
 		at := boottime.Now()
 		outcome, err := request(ctx, c, r, leader)
+		if refused, ok := errors.AsType[*client.APIError](err); ok && refused.Code == api.CodeNotLeader {
+			err = errMoved
+		}
 		if err == nil && !outcome.Done {
 			err = fmt.Errorf("%s would not hand over: %s", leader.Name(), outcome.Message)
 		}
@@ -65,7 +71,7 @@ func asked(request func(context.Context, *client.Client, *rig, *hosts.Host) (api
 // takeovers deals the fault to the leader, round after round, and returns how
 // long it took each time until another led, in milliseconds.
 func (b *bench) takeovers(ctx context.Context, profile, what string, rounds int, f fault) (took []float64, err error) {
-	r, err := newRig(ctx, b.config(profile), pollEvery, b.rng)
+	r, err := b.newRig(ctx, profile, b.pollEvery())
 	if err != nil {
 		return nil, err
 	}
@@ -85,17 +91,31 @@ func (b *bench) takeovers(ctx context.Context, profile, what string, rounds int,
 	return took, nil
 }
 
+// errMoved says that the leader was another one by the time the fault came: on a
+// busy machine leaders are lost by themselves.
+var errMoved = errors.New("it leads no more")
+
+// deal lets the cluster settle for that time and deals the fault to the leader.
+func (r *rig) deal(ctx context.Context, settle time.Duration, f fault) (leader *hosts.Host, at election.Instant, err error) {
+	const tries = 5
+	for range tries {
+		if leader, err = r.settle(ctx, settle); err != nil {
+			return nil, 0, err
+		}
+		r.ask(ctx, leader)
+		if at, err = f.deal(ctx, r, leader); !errors.Is(err, errMoved) {
+			return leader, at, err
+		}
+	}
+	return nil, 0, fmt.Errorf("%s: %w, %d times; is the machine too busy?", leader.Name(), err, tries)
+}
+
 // takeover makes one round, after which all agents run again. It begins a lease
 // after the last one: a voter that was started again is free to vote by then,
 // and who gave leadership up free to lead. What is measured is one fault that
 // hits agents in good health.
 func (r *rig) takeover(ctx context.Context, f fault) (time.Duration, error) {
-	leader, err := r.settle(ctx, r.lease*21/20)
-	if err != nil {
-		return 0, err
-	}
-	r.ask(ctx, leader)
-	at, err := f.deal(ctx, r, leader)
+	leader, at, err := r.deal(ctx, r.lease*21/20, f)
 	if err != nil {
 		return 0, err
 	}
@@ -108,6 +128,9 @@ func (r *rig) takeover(ctx context.Context, f fault) (time.Duration, error) {
 	}
 	if f.ends {
 		err = r.startAgain(ctx, leader)
+	}
+	if f.mend != nil {
+		err = f.mend(r)
 	}
 	return next.Start.Sub(at), err
 }
@@ -138,7 +161,7 @@ func (b *bench) coldStarts(ctx context.Context, rounds int) (took []float64, err
 }
 
 func (b *bench) coldStart(ctx context.Context) (d time.Duration, err error) {
-	r, err := newRig(ctx, b.config(b.o.Profile), 0, b.rng)
+	r, err := b.newRig(ctx, b.o.Profile, 0)
 	if err != nil {
 		return 0, err
 	}

@@ -12,13 +12,18 @@ import (
 	"strconv"
 	"sync"
 	"time"
+
+	"github.com/doyen-election/doyen/agent"
+	"github.com/doyen-election/doyen/testbed/netns"
 )
 
 // Cluster is a set of hosts that know each other.
 type Cluster struct {
 	dir     *Dir
 	hosts   []*Host
-	spawner *spawner
+	network *netns.Network // nil on loopback
+	disks   bool           // Config.DiskFaults
+	spawner *spawner       // for processes that need nothing of their own
 	closing sync.Once
 }
 
@@ -31,29 +36,58 @@ func New(c Config) (*Cluster, error) {
 	if err := c.Check(); err != nil {
 		return nil, err
 	}
-	called := c.Names()
-	where, err := places(c.Agents)
-	if err != nil {
-		return nil, err
+	if c.DiskFaults {
+		if err := canIntercept(); err != nil {
+			return nil, unavailable("lay out a cluster with disk faults", err.Error())
+		}
 	}
+	sweepGroups()
 	dir, err := NewDir()
 	if err != nil {
 		return nil, err
 	}
-	key := filepath.Join(dir.Path, "key")
-	if err := writeKey(key); err != nil {
-		return nil, errors.Join(err, dir.Close())
+	cluster := &Cluster{dir: dir, disks: c.DiskFaults}
+	if err := cluster.layAll(c); err != nil {
+		return nil, errors.Join(err, cluster.Close(ended()))
 	}
-	cluster := &Cluster{dir: dir, spawner: newSpawner()}
+	return cluster, nil
+}
+
+// ended is a context that is over.
+func ended() context.Context {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	return ctx
+}
+
+func (cluster *Cluster) layAll(c Config) (err error) {
+	if cluster.spawner, err = newSpawner(func() error { return nil }); err != nil {
+		return err
+	}
+	var where []place
+	if c.Net == Namespaces {
+		if cluster.network, err = netns.New(c.Agents, c.Seed); err != nil {
+			return err
+		}
+		for i := range c.Agents {
+			where = append(where, place{cluster.network.Host(i).Addr, agent.DefaultGossipPort, agent.DefaultPeerPort})
+		}
+	} else if where, err = places(c.Agents); err != nil {
+		return err
+	}
+	key := filepath.Join(cluster.dir.Path, "key")
+	if err := writeKey(key); err != nil {
+		return err
+	}
+	called := c.Names()
 	for i := range called {
 		h, err := cluster.lay(c, key, called, where, i)
 		if err != nil {
-			cluster.spawner.close()
-			return nil, errors.Join(err, dir.Close())
+			return err
 		}
 		cluster.hosts = append(cluster.hosts, h)
 	}
-	return cluster, nil
+	return nil
 }
 
 func writeKey(path string) error {
@@ -79,7 +113,7 @@ func (cluster *Cluster) lay(c Config, key string, called []string, where []place
 	config := c.common()
 	config.Name = called[i]
 	config.DataDir, config.KeyFile = filepath.Join(dir, "data"), key
-	config.Socket = filepath.Join(cluster.dir.Path, called[i]+".sock")
+	config.Socket = filepath.Join(dir, "sock") // its lease pages lie beside it
 	config.Bind = where[i].addr.String()
 	config.GossipPort, config.PeerPort = where[i].gossip, where[i].peer
 	config.Voters = called[:min(len(called), maxVoters)]
@@ -88,6 +122,9 @@ func (cluster *Cluster) lay(c Config, key string, called []string, where []place
 			config.Join = append(config.Join, net.JoinHostPort(p.addr.String(), strconv.Itoa(p.gossip)))
 		}
 	}
+	if c.Adjust != nil {
+		c.Adjust(i, &config)
+	}
 	config, err := config.Resolve()
 	if err != nil {
 		return nil, fmt.Errorf("configure %s: %w", called[i], err)
@@ -95,7 +132,11 @@ func (cluster *Cluster) lay(c Config, key string, called []string, where []place
 	if err := config.Validate(); err != nil {
 		return nil, fmt.Errorf("configure %s: %w", called[i], err)
 	}
-	return &Host{config: config, dir: dir, program: c.Program, spawner: cluster.spawner, onExit: c.OnExit}, nil
+	r := &room{data: config.DataDir, disk: c.DiskFaults}
+	if cluster.network != nil {
+		r.space = cluster.network.Host(i)
+	}
+	return &Host{name: called[i], config: config, dir: dir, program: c.Program, onExit: c.OnExit, room: r, shared: cluster.spawner}, nil
 }
 
 // Hosts returns every host, in the order of their names' letters.
@@ -122,6 +163,7 @@ func (c *Cluster) Close(ctx context.Context) (err error) {
 func (c *Cluster) close(ctx context.Context) error {
 	for _, h := range c.hosts {
 		h.close()
+		h.lift()
 		if ctx.Err() == nil {
 			_, _ = h.Terminate() // it may be down
 			_, _ = h.Thaw()      // a frozen one would not hear
@@ -135,7 +177,15 @@ func (c *Cluster) close(ctx context.Context) error {
 			errs = append(errs, h.end())
 		}
 	}
-	c.spawner.close()
+	for _, h := range c.hosts {
+		errs = append(errs, h.clear())
+	}
+	if c.spawner != nil {
+		c.spawner.close()
+	}
+	if c.network != nil {
+		errs = append(errs, c.network.Close())
+	}
 	return errors.Join(append(errs, c.dir.Close())...)
 }
 
@@ -159,4 +209,37 @@ func (h *Host) close() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.closed = true
+}
+
+// lift lets the host's processes hear signals and end.
+func (h *Host) lift() {
+	h.weight.Lock()
+	defer h.weight.Unlock()
+	if h.burden != nil {
+		h.burden.lift()
+	}
+	if h.room.disk {
+		_ = h.room.slow(0) // fails only without a disk
+	}
+}
+
+// clear ends what still runs on the host, whose agent has ended, and lets go of
+// its room.
+func (h *Host) clear() error {
+	h.mu.Lock()
+	for _, p := range h.programs {
+		_ = p.cmd.Process.Kill() // it may have ended
+	}
+	for _, thread := range h.spawners {
+		thread.close()
+	}
+	h.spawners = nil
+	h.mu.Unlock()
+	h.weight.Lock()
+	defer h.weight.Unlock()
+	errs := []error{h.room.close()}
+	if h.burden != nil {
+		errs = append(errs, h.burden.close())
+	}
+	return errors.Join(errs...)
 }

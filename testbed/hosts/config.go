@@ -2,15 +2,17 @@ package hosts
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/doyen-election/doyen/agent"
+	"github.com/doyen-election/doyen/testbed/netns"
 )
 
 const (
 	// MaxAgents is how many agents a cluster can have.
-	MaxAgents = 24
+	MaxAgents = 64
 	// maxVoters keeps rosters of a size that people run; the agents after them
 	// are candidates that do not vote.
 	maxVoters = 7
@@ -18,6 +20,27 @@ const (
 
 const letters = "alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu " +
 	"nu xi omicron pi rho sigma tau upsilon phi chi psi omega"
+
+// Net is what joins the hosts of a cluster.
+type Net int
+
+const (
+	// Loopback gives each an address of the loopback interface; their links
+	// can't be touched.
+	Loopback Net = iota
+	// Namespaces gives each a network namespace with an address of its own, and
+	// a switch whose links can be delayed, made lossy and cut.
+	Namespaces
+)
+
+// BestNet returns Namespaces where they can be made, else Loopback and why they
+// can't. As a user, see netns.Rerun first.
+func BestNet() (Net, error) {
+	if err := netns.Check(); err != nil {
+		return Loopback, err
+	}
+	return Namespaces, nil
+}
 
 // Config says which agents to run.
 type Config struct {
@@ -27,6 +50,16 @@ type Config struct {
 	Quorum    bool
 	LogLevel  string // of the agents' logs; "" is info
 	Program   Program
+	// Net joins the hosts; the zero value is Loopback.
+	Net Net
+	// Seed is what random faults of the network follow from.
+	Seed uint64
+	// DiskFaults lets disks be filled and slowed. Data directories lie on small
+	// file systems in memory (with Namespaces; on Loopback they can't be filled),
+	// whose own fsync costs nothing, and each fsync asks the testbed first.
+	DiskFaults bool
+	// Adjust, if not nil, may change the configuration of the i-th agent.
+	Adjust func(i int, c *agent.Config)
 	// OnExit, if not nil, is told of every end of a process, in a goroutine of
 	// that process's.
 	OnExit func(Exit)
@@ -44,8 +77,16 @@ func (c Config) Check() error {
 	return resolved.Validate()
 }
 
-// Names returns what the agents are called, in their order.
-func (c Config) Names() []string { return strings.Fields(letters)[:min(max(c.Agents, 0), MaxAgents)] }
+// Names returns what the agents are called, in their order: by the letters, and
+// after omega comes alpha2.
+func (c Config) Names() []string {
+	first := strings.Fields(letters)
+	names := first
+	for i := len(first); i < MaxAgents; i++ {
+		names = append(names, first[i%len(first)]+strconv.Itoa(1+i/len(first)))
+	}
+	return names[:min(max(c.Agents, 0), MaxAgents)]
+}
 
 // Lease is the agents' lease, 0 for an unknown profile.
 func (c Config) Lease() time.Duration {

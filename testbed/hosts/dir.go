@@ -12,7 +12,7 @@ const (
 	dirPrefix = "doyen-testbed-"
 	// maxDir leaves room for a socket's name: a socket's path may have 103 bytes
 	// where the system allows the least.
-	maxDir = 103 - len("/omicron.sock")
+	maxDir = 103 - len("/omicron2/sock")
 )
 
 // Dir is a temporary directory that does not outlive its owner for long: while

@@ -43,15 +43,25 @@ type Exit struct {
 // Host is one agent's place on this machine, and its process while one runs.
 // Its methods may be called by several goroutines at once.
 type Host struct {
+	name    string
 	config  agent.Config
 	dir     string
 	program Program
-	spawner *spawner
 	onExit  func(Exit)
+	room    *room
+	shared  *spawner // of all hosts whose processes need nothing of their own
 
-	mu      sync.Mutex
-	process *process // the newest one, nil before the first
-	closed  bool
+	mu       sync.Mutex
+	process  *process   // the newest one, nil before the first
+	programs []*program // what Exec started, those that ended included
+	spawner  *spawner   // where processes start now, nil before the first
+	spawners []*spawner // this host's own
+	rate     float64    // of the clock from the next start on
+	clocks   []clock    // that there were, the newest last
+	closed   bool
+
+	weight sync.Mutex // guards burden, and is taken before mu
+	burden *burden    // nil before the first
 }
 
 type process struct {
@@ -69,8 +79,8 @@ func (p *process) ended() bool {
 	}
 }
 
-// Name is the agent's name.
-func (h *Host) Name() string { return h.config.Name }
+// Name is the host's name, and its agent's unless Config.Adjust changed that.
+func (h *Host) Name() string { return h.name }
 
 // Config is the agent's configuration.
 func (h *Host) Config() agent.Config { return h.config }
@@ -117,6 +127,18 @@ func (h *Host) Done() <-chan struct{} {
 // Start runs the agent, with the data its former life left. It returns the
 // instant just before the process was made; ErrUp if one runs.
 func (h *Host) Start() (election.Instant, error) {
+	at, err := h.start()
+	if err != nil {
+		return 0, err
+	}
+	if err := h.admit(h.PID()); err != nil {
+		_, _ = h.Kill() // it runs without the limits it should have
+		return 0, fmt.Errorf("start %s: %w", h.Name(), err)
+	}
+	return at, nil
+}
+
+func (h *Host) start() (election.Instant, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.closed {
@@ -139,13 +161,52 @@ func (h *Host) Start() (election.Instant, error) {
 	if _, err := cmd.StdinPipe(); err != nil {
 		return 0, fmt.Errorf("start %s: %w", h.Name(), err)
 	}
+	thread, err := h.thread()
+	if err != nil {
+		return 0, fmt.Errorf("start %s: %w", h.Name(), err)
+	}
 	at := boottime.Now()
-	if err := h.spawner.start(cmd); err != nil {
+	if err := thread.start(cmd); err != nil {
 		return 0, fmt.Errorf("start %s: %w", h.Name(), err)
 	}
 	h.process = &process{cmd: cmd, done: make(chan struct{})}
 	go h.await(h.process)
 	return at, nil
+}
+
+// thread returns where processes start, under the clock that is due.
+func (h *Host) thread() (*spawner, error) {
+	old := h.clock()
+	fresh := h.rate != 0 && h.rate != old.pace()
+	switch {
+	case h.spawner != nil && !fresh:
+		return h.spawner, nil
+	case h.room.plain() && !fresh:
+		h.spawner = h.shared
+		return h.spawner, nil
+	}
+	c := old
+	if fresh {
+		now := boottime.Now()
+		c = clock{from: now, read: old.at(now), rate: h.rate}
+	}
+	thread, err := newSpawner(func() error { return h.room.enter(c) })
+	if err != nil {
+		return nil, err
+	}
+	if fresh {
+		h.clocks = append(h.clocks, c)
+	}
+	h.spawner, h.spawners = thread, append(h.spawners, thread)
+	return thread, nil
+}
+
+// clock is what processes that start now go by.
+func (h *Host) clock() clock {
+	if len(h.clocks) == 0 {
+		return clock{}
+	}
+	return h.clocks[len(h.clocks)-1]
 }
 
 // await reports the process's end.

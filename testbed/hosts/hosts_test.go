@@ -1,79 +1,18 @@
 package hosts_test
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"os"
-	"os/exec"
-	"os/signal"
 	"path/filepath"
-	"runtime"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
-	"github.com/doyen-election/doyen/agent"
 	"github.com/doyen-election/doyen/testbed/hosts"
 )
-
-// TestMain lets this very binary stand in for agents, and for a testbed that is
-// killed.
-func TestMain(m *testing.M) {
-	if len(os.Args) == 3 && os.Args[1] == "stand-in" {
-		os.Exit(standIn(os.Args[2]))
-	}
-	os.Exit(m.Run())
-}
-
-// program runs this binary as a stand-in for an agent.
-type program string
-
-func (p program) Command(agent.Config, string) (*exec.Cmd, error) {
-	self, err := os.Executable()
-	return exec.Command(self, "stand-in", string(p)), err
-}
-
-func standIn(kind string) int {
-	signals := make(chan os.Signal, 1)
-	switch kind {
-	case "polite":
-		signal.Notify(signals, syscall.SIGTERM)
-	case "deaf":
-		signal.Ignore(syscall.SIGTERM)
-	case "failing":
-		fmt.Fprintf(os.Stderr, "starting\nthe disk is full\n")
-		return 78
-	case "testbed":
-		return standInTestbed()
-	}
-	fmt.Fprintln(os.Stderr, "ready")
-	<-signals
-	return 0
-}
-
-// standInTestbed starts two agents, tells their process IDs and its directory,
-// and waits to be killed.
-func standInTestbed() int {
-	c, err := hosts.New(config(2, "deaf"))
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	for _, h := range c.Hosts() {
-		if _, err := h.Start(); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			return 1
-		}
-		fmt.Println(h.PID())
-	}
-	fmt.Println(filepath.Dir(c.Hosts()[0].Config().Socket))
-	select {}
-}
 
 func config(n int, p program) hosts.Config {
 	return hosts.Config{Agents: n, Algorithm: "bully", Profile: "local", Quorum: true, Program: p}
@@ -176,89 +115,6 @@ func TestCloseKillsTheDeafAndTheFrozen(t *testing.T) {
 	}
 }
 
-func TestAKilledTestbedLeavesNoProcessAndItsFilesToTheNext(t *testing.T) {
-	if runtime.GOOS != "linux" {
-		t.Skip("only Linux kills the children of a killed process; agents that are no stand-ins notice")
-	}
-	dir := temporary(t)
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	testbed := exec.CommandContext(t.Context(), self, "stand-in", "testbed")
-	testbed.Stderr = t.Output()
-	out, err := testbed.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := testbed.Start(); err != nil {
-		t.Fatal(err)
-	}
-	lines := bufio.NewScanner(out)
-	var said []string
-	for len(said) < 3 && lines.Scan() {
-		said = append(said, lines.Text())
-	}
-	testbed.Process.Kill()
-	testbed.Wait()
-	if len(said) < 3 {
-		t.Fatalf("the testbed said only %q", said)
-	}
-	for _, pid := range said[:2] {
-		eventually(t, "process "+pid+" is gone", func() bool { return gone(pid) })
-	}
-	if _, err := os.Stat(said[2]); err != nil {
-		t.Fatalf("the directory of the killed testbed: %v", err)
-	}
-	d, err := hosts.NewDir()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := os.Stat(said[2]); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("the next testbed left %s behind", said[2])
-	}
-	if err := d.Close(); err != nil {
-		t.Error(err)
-	}
-	if left, _ := os.ReadDir(dir); len(left) > 0 {
-		t.Errorf("%d files were left behind", len(left))
-	}
-}
-
-// gone reports a process that ended, whether it was collected or not.
-func gone(pid string) bool {
-	stat, err := os.ReadFile("/proc/" + pid + "/stat")
-	_, state, _ := bytes.Cut(stat, []byte(") "))
-	return err != nil || bytes.HasPrefix(state, []byte("Z")) || bytes.HasPrefix(state, []byte("X"))
-}
-
-func TestTheNextTestbedLeavesAloneWhatIsNotAbandoned(t *testing.T) {
-	dir := temporary(t)
-	held, err := hosts.NewDir()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer held.Close()
-	unlocked := filepath.Join(dir, "doyen-testbed-of-somebody")
-	if err := os.Mkdir(unlocked, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	link := filepath.Join(dir, "doyen-testbed-link")
-	if err := os.Symlink(held.Path, link); err != nil {
-		t.Fatal(err)
-	}
-	second, err := hosts.NewDir()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer second.Close()
-	for _, path := range []string{held.Path, unlocked, link} {
-		if _, err := os.Lstat(path); err != nil {
-			t.Errorf("it was removed: %v", err)
-		}
-	}
-}
-
 func TestAnEndByItselfSaysWhy(t *testing.T) {
 	temporary(t)
 	exits := make(chan hosts.Exit, 1)
@@ -335,7 +191,7 @@ func TestEachAgentHasAPlaceOfItsOwn(t *testing.T) {
 
 func TestCheckNamesTheFlag(t *testing.T) {
 	for name, c := range map[string]hosts.Config{
-		"agents":    {Agents: 25, Algorithm: "bully", Profile: "lan"},
+		"agents":    {Agents: hosts.MaxAgents + 1, Algorithm: "bully", Profile: "lan"},
 		"algorithm": {Agents: 3, Algorithm: "paxos", Profile: "lan"},
 		"profile":   {Agents: 3, Algorithm: "ring", Profile: "moon"},
 	} {

@@ -1,10 +1,15 @@
 package hosts
 
-import "syscall"
+import (
+	"os/exec"
+	"syscall"
+)
 
-// childAttributes puts an agent in a process group of its own, so that a
-// terminal's Ctrl-C reaches the testbed only, and ties its life to the
-// testbed's.
-func childAttributes() *syscall.SysProcAttr {
-	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+// tie puts a process in a process group of its own, so that a terminal's Ctrl-C
+// reaches the testbed only, and ties its life to the testbed's.
+func tie(cmd *exec.Cmd) {
+	if cmd.SysProcAttr == nil {
+		cmd.SysProcAttr = &syscall.SysProcAttr{}
+	}
+	cmd.SysProcAttr.Setpgid, cmd.SysProcAttr.Pdeathsig = true, syscall.SIGKILL
 }

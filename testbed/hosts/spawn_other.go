@@ -2,11 +2,17 @@
 
 package hosts
 
-import "syscall"
+import (
+	"os/exec"
+	"syscall"
+)
 
-// childAttributes puts an agent in a process group of its own, so that a
-// terminal's Ctrl-C reaches the testbed only. What ties its life to the
-// testbed's here is dieWithParent.
-func childAttributes() *syscall.SysProcAttr {
-	return &syscall.SysProcAttr{Setpgid: true}
+// tie puts a process in a process group of its own, so that a terminal's Ctrl-C
+// reaches the testbed only. What ties its life to the testbed's here is
+// dieWithParent.
+func tie(cmd *exec.Cmd) {
+	if cmd.SysProcAttr == nil {
+		cmd.SysProcAttr = &syscall.SysProcAttr{}
+	}
+	cmd.SysProcAttr.Setpgid = true
 }

@@ -33,6 +33,7 @@ const (
 	endSlack   = 2 * time.Second // and one lease, to agree at the end
 	maxLines   = 200
 	maxFor     = 7 * 24 * time.Hour
+	maxShown   = 24 // agents: a screen has so many lines
 )
 
 // Run starts the agents, shows them, does to them what keys and script say, and
@@ -75,6 +76,8 @@ func Run(ctx context.Context, o Options) (err error) {
 func (o Options) Check() error {
 	least := 2 * o.Hosts.Lease()
 	switch {
+	case o.Hosts.Agents < 1 || o.Hosts.Agents > maxShown:
+		return fmt.Errorf("--agents: %d agents, 1 to %d can be shown", o.Hosts.Agents, maxShown)
 	case len(o.Script) > 0 && o.KillLeaderEvery != 0:
 		return errors.New("--script and --kill-leader-every exclude each other")
 	case o.KillLeaderEvery != 0 && o.KillLeaderEvery < least:

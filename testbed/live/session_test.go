@@ -51,7 +51,7 @@ func TestARunShowsATakeoverAndEndsAgreed(t *testing.T) {
 		t.Errorf("%v\n%s", err, &out)
 	}
 	for _, want := range []string{
-		`(?m)^  alpha .*/alpha\.sock$`,
+		`(?m)^  alpha .*/alpha/sock$`,
 		`all 3 agree: \w+ leads, term \d+, .* after the last one was started`,
 		`kill -9 (\w+), the leader`,
 		`(\w+) leads, term \d+, .* after kill -9 of (\w+)`,

@@ -26,7 +26,7 @@ type stage struct {
 func stages(seeds int) []stage {
 	return []stage{
 		{pkg: "failuredetector"}, {pkg: "bully"}, {pkg: "ring"}, {pkg: "quorum"}, {pkg: "elector"}, {pkg: "codec"},
-		{pkg: "agent/store"}, {pkg: "agent/hook"}, {pkg: "agent/watch"}, {pkg: "agent/serve"}, {pkg: "agent"}, {pkg: "client"},
+		{pkg: "agent/store"}, {pkg: "agent/hook"}, {pkg: "agent/watch"}, {pkg: "leasepage"}, {pkg: "agent/pages"}, {pkg: "agent/serve"}, {pkg: "agent"}, {pkg: "client"},
 		{pkg: "transport"}, {pkg: "membership"},
 		{pkg: "testbed/exhaustive", run: "^TestEveryInterleaving$"},
 		{pkg: "testbed/simulation", run: "^TestSimulation$", args: []string{"-seeds", strconv.Itoa(seeds)}},

@@ -1,222 +1,217 @@
-// Package netns makes hosts of one machine: network namespaces joined by a
-// switch, whose links can be cut silently, in both directions or one.
-//
-// The namespaces have no name and live as long as the process and what it
-// started in them, so nothing is left behind however the process ends. It
-// needs the right to make network namespaces (root, or CAP_SYS_ADMIN and
-// CAP_NET_ADMIN in a user namespace) and nf_tables in the kernel. It does not
-// shape links: a cut link loses everything, any other nothing.
 package netns
 
 import (
 	"errors"
 	"fmt"
+	"io"
 	"net/netip"
+	"os"
 	"os/exec"
 	"runtime"
 
-	"github.com/google/nftables"
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netns"
 )
 
-// Network is a switch with hosts.
+// Network is a switch with hosts. Its methods may be called by several
+// goroutines at once, but for Close, which comes last.
 type Network struct {
-	lan   netns.NsHandle // where the switch is
-	hosts []*Host
+	hosts  []*Host
+	fabric *fabric
 }
 
-// Host is a network namespace with one address on the switch.
+// Host is a network namespace with one address on the switch, on its interface
+// eth0.
 type Host struct {
-	Addr  netip.Addr
-	space netns.NsHandle
-	lan   netns.NsHandle // where its port on the switch is
-	port  string
-	start chan startRequest // to the thread that lives in the namespace
+	Addr   netip.Addr
+	space  netns.NsHandle
+	device *os.File
+	index  int
+	fabric *fabric
+	work   chan func() // to the thread that lives in the namespace
 }
 
-type startRequest struct {
-	cmd  *exec.Cmd
-	done chan error
-}
-
-// New makes a switch and n hosts, 10.77.0.1 and so on, at most 200.
-func New(n int) (*Network, error) {
-	if n < 1 || n > 200 {
-		return nil, fmt.Errorf("make network: %d hosts, want 1 to 200", n)
+// New makes a switch and n hosts, 10.77.0.1 and so on, at most MaxHosts. Random
+// faults follow from the seed.
+func New(n int, seed uint64) (*Network, error) {
+	if n < 1 || n > MaxHosts {
+		return nil, fmt.Errorf("make network: %d hosts, want 1 to %d", n, MaxHosts)
 	}
-	lan, _, err := newSpace()
+	network := &Network{}
+	var ports []io.ReadWriteCloser
+	var addrs []netip.Addr
+	for i := range n {
+		h, err := newHost(i)
+		if err != nil {
+			return nil, errors.Join(fmt.Errorf("make network: add host %d: %w", i+1, err), network.Close())
+		}
+		network.hosts = append(network.hosts, h)
+		ports, addrs = append(ports, h.device), append(addrs, h.Addr)
+	}
+	f, err := newFabric(ports, addrs, seed)
 	if err != nil {
-		return nil, fmt.Errorf("make network: %w", err)
-	}
-	network := &Network{lan: lan}
-	if err := network.build(n); err != nil {
 		return nil, errors.Join(fmt.Errorf("make network: %w", err), network.Close())
 	}
+	network.fabric = f
+	for _, h := range network.hosts {
+		h.fabric = f
+	}
+	f.run()
 	return network, nil
 }
 
-func (n *Network) build(hosts int) error {
-	lan, err := netlink.NewHandleAt(n.lan)
-	if err != nil {
-		return fmt.Errorf("enter switch: %w", err)
-	}
-	defer lan.Close()
-	bridge := &netlink.Bridge{LinkAttrs: netlink.LinkAttrs{Name: "switch"}}
-	if err := errors.Join(lan.LinkAdd(bridge), lan.LinkSetUp(bridge)); err != nil {
-		return fmt.Errorf("add switch: %w", err)
-	}
-	for i := range hosts {
-		if err := n.plug(lan, bridge, i+1); err != nil {
-			return fmt.Errorf("add host %d: %w", i+1, err)
+// newHost makes a namespace and a thread that stays in it to start processes
+// there. The thread outlives every process it starts but at Close: a child with
+// a parent-death signal would die with the thread.
+func newHost(i int) (*Host, error) {
+	h := &Host{Addr: netip.AddrFrom4([4]byte{10, 77, 0, byte(i + 1)}), index: i, work: make(chan func())}
+	ready := make(chan error)
+	go func() {
+		runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
+		err := h.build()
+		ready <- err
+		if err != nil {
+			return
 		}
+		for do := range h.work {
+			do()
+		}
+	}()
+	if err := <-ready; err != nil {
+		return nil, err
+	}
+	return h, nil
+}
+
+// build moves the calling thread into a new namespace with an interface.
+func (h *Host) build() error {
+	space, err := netns.New()
+	if err != nil {
+		return fmt.Errorf("make network namespace: %w", err)
+	}
+	h.space = space
+	tun := &netlink.Tuntap{LinkAttrs: netlink.LinkAttrs{Name: "eth0", MTU: mtu}, Mode: netlink.TUNTAP_MODE_TUN,
+		Flags: netlink.TUNTAP_NO_PI, Queues: 1, NonPersist: true}
+	if err := netlink.LinkAdd(tun); err != nil {
+		return errors.Join(fmt.Errorf("open /dev/net/tun: %w", err), space.Close())
+	}
+	h.device = tun.Fds[0]
+	if err := h.configure(tun); err != nil {
+		return errors.Join(err, h.device.Close(), space.Close())
 	}
 	return nil
 }
 
-// plug adds host i to the switch.
-func (n *Network) plug(lan *netlink.Handle, bridge *netlink.Bridge, i int) error {
-	space, start, err := newSpace()
-	if err != nil {
-		return err
-	}
-	host := &Host{Addr: netip.AddrFrom4([4]byte{10, 77, 0, byte(i)}), space: space, start: start,
-		lan: n.lan, port: fmt.Sprintf("port%d", i)}
-	n.hosts = append(n.hosts, host)
-	port := &netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: host.port},
-		PeerName: "eth0", PeerNamespace: netlink.NsFd(space)}
-	if err := errors.Join(lan.LinkAdd(port), lan.LinkSetMaster(port, bridge), lan.LinkSetUp(port)); err != nil {
-		return fmt.Errorf("plug in: %w", err)
-	}
-	inside, err := netlink.NewHandleAt(space)
-	if err != nil {
-		return fmt.Errorf("enter: %w", err)
-	}
-	defer inside.Close()
-	eth, err := inside.LinkByName("eth0")
-	if err != nil {
-		return fmt.Errorf("find eth0: %w", err)
-	}
-	lo, err := inside.LinkByName("lo")
+func (h *Host) configure(tun netlink.Link) error {
+	lo, err := netlink.LinkByName("lo")
 	if err != nil {
 		return fmt.Errorf("find lo: %w", err)
 	}
-	addr, err := netlink.ParseAddr(host.Addr.String() + "/24")
+	addr, err := netlink.ParseAddr(h.Addr.String() + "/24")
 	if err != nil {
 		return err
 	}
-	return errors.Join(inside.AddrAdd(eth, addr), inside.LinkSetUp(eth), inside.LinkSetUp(lo))
+	if err := errors.Join(netlink.LinkSetUp(lo), netlink.AddrAdd(tun, addr), netlink.LinkSetUp(tun)); err != nil {
+		return fmt.Errorf("configure eth0: %w", err)
+	}
+	return nil
 }
 
 // Host returns host i, counted from 0.
 func (n *Network) Host(i int) *Host { return n.hosts[i] }
 
-// Close lets go of the namespaces. What still runs in them keeps them.
+// Len is the number of hosts.
+func (n *Network) Len() int { return len(n.hosts) }
+
+// Close ends the switch and lets go of the namespaces, which end with what still
+// runs in them.
 func (n *Network) Close() error {
-	errs := []error{n.lan.Close()}
+	var errs []error
+	if n.fabric != nil {
+		errs = append(errs, n.fabric.close()) // the devices too
+	}
 	for _, h := range n.hosts {
-		close(h.start)
+		if n.fabric == nil {
+			errs = append(errs, h.device.Close())
+		}
+		close(h.work)
 		errs = append(errs, h.space.Close())
 	}
 	return errors.Join(errs...)
 }
 
-// Start starts the command on the host.
-func (h *Host) Start(cmd *exec.Cmd) error {
-	r := startRequest{cmd: cmd, done: make(chan error, 1)}
-	h.start <- r
-	return <-r.done
+// SetLink sets what happens to packets from one host to another, from now on.
+func (n *Network) SetLink(from, to int, l Link) error {
+	if err := n.pair(from, to); err != nil {
+		return fmt.Errorf("set link: %w", err)
+	}
+	if err := l.Validate(); err != nil {
+		return fmt.Errorf("set link: %w", err)
+	}
+	n.fabric.lanes[from][to].set(l, monotonic())
+	return nil
 }
 
-// newSpace makes a namespace and a thread that stays in it to start processes
-// there. The thread outlives every process it starts but at Close: a child with
-// a parent-death signal would die with the thread.
-func newSpace() (netns.NsHandle, chan startRequest, error) {
-	type made struct {
-		space netns.NsHandle
-		err   error
+// Link returns what happens to packets from one host to another.
+func (n *Network) Link(from, to int) Link {
+	if n.pair(from, to) != nil {
+		return Link{}
 	}
-	ready := make(chan made)
-	start := make(chan startRequest)
-	go func() {
-		runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
-		space, err := netns.New()
-		ready <- made{space, err}
-		if err != nil {
-			return
-		}
-		for r := range start {
-			r.done <- r.cmd.Start()
-		}
-	}()
-	m := <-ready
-	if m.err != nil {
-		return 0, nil, fmt.Errorf("make network namespace: %w", m.err)
-	}
-	return m.space, start, nil
+	return n.fabric.lanes[from][to].get()
 }
 
-// Direction says which packets a cut loses.
-type Direction int
-
-const (
-	Both Direction = iota
-	In             // the host hears nothing
-	Out            // nobody hears the host
-)
-
-// Cut loses the host's packets where they arrive, so that links stay up and
-// no sender is told.
-func (h *Host) Cut(d Direction) error {
-	var errs []error
-	if d != Out {
-		errs = append(errs, deafen(h.space, "eth0"))
+// Traffic returns what one host sent to another since the network was made.
+func (n *Network) Traffic(from, to int) Traffic {
+	if n.pair(from, to) != nil {
+		return Traffic{}
 	}
-	if d != In {
-		errs = append(errs, deafen(h.lan, h.port))
-	}
-	if err := errors.Join(errs...); err != nil {
-		return fmt.Errorf("cut %s: %w", h.Addr, err)
+	return n.fabric.lanes[from][to].traffic()
+}
+
+func (n *Network) pair(from, to int) error {
+	if from == to || min(from, to) < 0 || max(from, to) >= len(n.hosts) {
+		return fmt.Errorf("from host %d to host %d: want two of 0 to %d", from, to, len(n.hosts)-1)
 	}
 	return nil
 }
 
-// Mend undoes the host's cut.
-func (h *Host) Mend() error {
-	if err := errors.Join(hearAgain(h.space, "eth0"), hearAgain(h.lan, h.port)); err != nil {
-		return fmt.Errorf("mend %s: %w", h.Addr, err)
+// do lets the host's thread do something.
+func (h *Host) do(what func() error) error {
+	done := make(chan error, 1)
+	h.work <- func() { done <- what() }
+	return <-done
+}
+
+// Start starts the command on the host. One with a parent-death signal gets it
+// at Close, at the latest.
+func (h *Host) Start(cmd *exec.Cmd) error { return h.do(cmd.Start) }
+
+// Enter moves the calling thread, which its goroutine must be locked to for good,
+// into the host's network namespace.
+func (h *Host) Enter() error {
+	if err := netns.Set(h.space); err != nil {
+		return fmt.Errorf("enter %s: %w", h.Addr, err)
 	}
 	return nil
 }
 
-// deafen drops whatever arrives at the device.
-func deafen(space netns.NsHandle, device string) error {
-	c, err := nftables.New(nftables.WithNetNSFd(int(space)))
-	if err != nil {
-		return err
-	}
-	drop := nftables.ChainPolicyDrop
-	table := c.AddTable(&nftables.Table{Family: nftables.TableFamilyNetdev, Name: "cut_" + device})
-	c.AddChain(&nftables.Chain{Name: "arriving", Table: table, Type: nftables.ChainTypeFilter, Device: device,
-		Hooknum: nftables.ChainHookIngress, Priority: nftables.ChainPriorityFilter, Policy: &drop})
-	return c.Flush()
-}
-
-// hearAgain undoes deafen, if it was done.
-func hearAgain(space netns.NsHandle, device string) error {
-	c, err := nftables.New(nftables.WithNetNSFd(int(space)))
-	if err != nil {
-		return err
-	}
-	tables, err := c.ListTablesOfFamily(nftables.TableFamilyNetdev)
-	if err != nil {
-		return err
-	}
-	for _, t := range tables {
-		if t.Name == "cut_"+device {
-			c.DelTable(t)
-			return c.Flush()
+// SetCarrier takes the host's interface down, as network managers do when the
+// cable is out, or up again: packets are lost both ways, and the host's own
+// senders are told that there is no route.
+func (h *Host) SetCarrier(up bool) error {
+	err := h.do(func() error {
+		eth, err := netlink.LinkByName("eth0")
+		switch {
+		case err != nil:
+			return err
+		case up:
+			return netlink.LinkSetUp(eth)
 		}
+		return netlink.LinkSetDown(eth)
+	})
+	if err != nil {
+		return fmt.Errorf("set carrier of %s: %w", h.Addr, err)
 	}
+	h.fabric.carrier[h.index].Store(up)
 	return nil
 }

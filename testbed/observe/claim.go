@@ -20,6 +20,8 @@ type Claim struct {
 	// Silent says that the agent was frozen during the claim, or killed: programs
 	// may act under it to the deadline they were told, and no longer.
 	Silent bool
+
+	gone election.Instant // when the agent's process ended; Never if it did not
 }
 
 // span is a stretch of time, its end not included.

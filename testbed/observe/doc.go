@@ -13,5 +13,8 @@
 // agents are polled; what they told others is not seen. Without quorum there are
 // no deadlines, and a killed agent's claim ends with it.
 //
-// Tracker and Overlaps are pure; Follow has the goroutines.
+// Tracker is one election's, Elections puts several together. Recording is what
+// was seen in a whole run, as a file that package report draws.
+//
+// All but Follow and Ask are pure; Follow has the goroutines.
 package observe

@@ -37,9 +37,10 @@ type Polled struct {
 // Lost says that an agent can no longer be followed: its process ended, or
 // closes. It is followed again as soon as it answers.
 type Lost struct {
-	Agent string
-	At    election.Instant
-	Err   error
+	Agent    string
+	Election string
+	At       election.Instant
+	Err      error
 }
 
 func (Changed) event() {}
@@ -51,13 +52,17 @@ type Options struct {
 	Sources  []Source
 	Election string        // "" is the default election
 	Poll     time.Duration // between polls of an agent; 0: none
+	// Retry is how soon an agent that does not answer is asked again; 0 is 3 ms:
+	// a missing socket costs microseconds, and the first changes of an agent that
+	// starts should not be missed. Many agents need a longer one.
+	Retry time.Duration
 }
 
 const (
-	// retryEvery is how soon an agent that does not answer is asked again: a
-	// missing socket costs microseconds, and the first changes of an agent that
-	// starts should not be missed.
-	retryEvery = 3 * time.Millisecond
+	defaultRetry = 3 * time.Millisecond
+	// refusedRetry is how soon an agent is asked again that has no such election
+	// yet, or too many followers.
+	refusedRetry = 20 * time.Millisecond
 	// pollTimeout bounds a poll: a frozen agent does not answer.
 	pollTimeout = time.Second
 	// backlog is how many events may wait to be taken before agents are read
@@ -71,11 +76,14 @@ func Follow(ctx context.Context, o Options) <-chan Event {
 	if o.Election == "" {
 		o.Election = string(election.Default)
 	}
+	if o.Retry <= 0 {
+		o.Retry = defaultRetry
+	}
 	events := make(chan Event, backlog)
 	var running sync.WaitGroup
 	for _, s := range o.Sources {
 		c := client.New(s.Socket)
-		f := &follower{agent: s.Agent, election: o.Election, client: c, events: events}
+		f := &follower{agent: s.Agent, election: o.Election, retry: o.Retry, client: c, events: events}
 		running.Go(func() { f.watch(ctx) })
 		if o.Poll > 0 {
 			running.Go(func() { f.poll(ctx, o.Poll) })
@@ -91,6 +99,7 @@ func Follow(ctx context.Context, o Options) <-chan Event {
 
 type follower struct {
 	agent, election string
+	retry           time.Duration
 	client          *client.Client
 	events          chan<- Event
 }
@@ -98,18 +107,21 @@ type follower struct {
 // watch follows the changes, anew whenever the agent went away.
 func (f *follower) watch(ctx context.Context) {
 	for ctx.Err() == nil {
-		seen := false
+		seen, retry := false, f.retry
 		for change, err := range f.client.Watch(ctx, f.election, 0) {
 			if err != nil {
 				if seen && ctx.Err() == nil {
-					f.tell(ctx, Lost{Agent: f.agent, At: boottime.Now(), Err: err})
+					f.tell(ctx, Lost{Agent: f.agent, Election: f.election, At: boottime.Now(), Err: err})
+				}
+				if _, refused := errors.AsType[*client.APIError](err); refused {
+					retry = max(retry, refusedRetry)
 				}
 				break
 			}
 			seen = true
 			f.tell(ctx, Changed{Agent: f.agent, Change: change})
 		}
-		pause(ctx, retryEvery)
+		pause(ctx, retry)
 	}
 }
 

@@ -108,18 +108,11 @@ func stateOf(c api.Change, state string) string {
 // disclaim ends the agent's claims that the change contradicts.
 func (t *Tracker) disclaim(name string, at election.Instant, c api.Change) {
 	for _, claim := range t.claims {
-		over := claim.Ended == election.Never && !t.died(claim)
+		over := claim.Ended == election.Never && at <= claim.gone
 		if over && claim.Agent == name && (!c.IsLeader || claim.Term != c.Term) {
 			claim.Ended = max(at, claim.Start)
 		}
 	}
-}
-
-// died reports a claim of a process that is gone: what a later one of the same
-// agent says does not end it.
-func (t *Tracker) died(c *Claim) bool {
-	_, frozen := t.frozen[c.Agent]
-	return c.Silent && !frozen
 }
 
 // claim notes that the agent leads since an instant.
@@ -131,7 +124,7 @@ func (t *Tracker) claim(name string, term uint64, at election.Instant) *Claim {
 	if len(t.claims) == maxClaims {
 		t.claims = slices.Delete(t.claims, 0, 1)
 	}
-	c := &Claim{Agent: name, Term: term, Start: at, Ended: election.Never}
+	c := &Claim{Agent: name, Term: term, Start: at, Ended: election.Never, gone: election.Never}
 	t.claims = append(t.claims, c)
 	return c
 }
@@ -181,15 +174,19 @@ func (t *Tracker) Thawed(agent string, at election.Instant) {
 	}
 }
 
-// Exited notes that an agent's process ended at the instant.
+// Exited notes that an agent's process ended at the instant. What it said before
+// may still arrive, and ends its claims; what a later process of the same agent
+// says does not.
 func (t *Tracker) Exited(agent string, at election.Instant) {
 	delete(t.frozen, agent)
 	t.silence(agent)
-	if t.lease == 0 {
-		for _, c := range t.claims {
-			if c.Agent == agent {
-				c.Ended = min(c.Ended, at)
-			}
+	for _, c := range t.claims {
+		if c.Agent != agent {
+			continue
+		}
+		c.gone = min(c.gone, at)
+		if t.lease == 0 {
+			c.Ended = min(c.Ended, at)
 		}
 	}
 }
@@ -217,6 +214,15 @@ func (t *Tracker) Agreement(agents []string) (Agreement, bool) {
 		}
 	}
 	return a, a.Led != 0
+}
+
+// Claims returns every claim that is remembered, in the order they were heard.
+func (t *Tracker) Claims() []Claim {
+	claims := make([]Claim, len(t.claims))
+	for i, c := range t.claims {
+		claims[i] = *c
+	}
+	return claims
 }
 
 // Leader returns the agent that says it leads, of several the one with the
@@ -248,9 +254,5 @@ func (t *Tracker) LedAfter(at election.Instant) (Claim, bool) {
 // Overlaps returns every stretch, of what is remembered, in which two agents
 // claimed to lead.
 func (t *Tracker) Overlaps() []Overlap {
-	claims := make([]Claim, len(t.claims))
-	for i, c := range t.claims {
-		claims[i] = *c
-	}
-	return Overlaps(claims, t.lease)
+	return Overlaps(t.Claims(), t.lease)
 }

@@ -26,8 +26,9 @@ const (
 // recovery is what was seen since the faults ended.
 type recovery struct {
 	began     int64
-	agreedAt  int64
-	handedAt  int64 // last preemption
+	agreed    map[election.Name]bool // each election whose leader all have agreed on once
+	agreedAt  int64                  // when that was said of the last of them
+	handedAt  int64                  // last preemption
 	handovers map[election.Name]int
 	changed   bool // who leads, as somebody knows it, since the last look
 }
@@ -39,7 +40,7 @@ func (w *world) healAll() {
 	}
 	w.note(nil, "HEAL: all faults end")
 	w.phase = healing
-	w.heal = recovery{began: w.now, agreedAt: -1, handedAt: -int64(time.Hour), handovers: map[election.Name]int{}}
+	w.heal = recovery{began: w.now, agreedAt: -1, handedAt: -int64(time.Hour), handovers: map[election.Name]int{}, agreed: map[election.Name]bool{}}
 	w.mendAll()
 	lease := int64(w.plan.timing.Lease)
 	w.watch(w.heal.began + healLeases*lease)
@@ -142,7 +143,7 @@ func (w *world) watch(end int64) {
 		}
 		w.heal.changed = false
 		agreed := w.agreed()
-		if agreed && w.heal.agreedAt < 0 {
+		if w.heal.agreedAt < 0 && w.heal.complete(w) {
 			w.heal.agreedAt = w.now
 			w.note(nil, "AGREED: %s", w.whoLeads())
 		}
@@ -160,12 +161,19 @@ func (w *world) agreed() bool {
 			w.poll(a)
 		}
 	}
+	all := true
 	for _, name := range w.plan.elections {
-		if !w.agreedOn(name) {
-			return false
-		}
+		on := w.agreedOn(name)
+		w.heal.agreed[name] = w.heal.agreed[name] || on
+		all = all && on
 	}
-	return true
+	return all
+}
+
+// complete reports whether each election has had a leader that all agreed on. Not
+// all at one moment: one may be given to a higher priority meanwhile.
+func (r *recovery) complete(w *world) bool {
+	return !slices.ContainsFunc(w.plan.elections, func(name election.Name) bool { return !r.agreed[name] })
 }
 
 func (w *world) agreedOn(name election.Name) bool {

@@ -1,39 +1,85 @@
 package spacetime
 
 import (
-	_ "embed"
+	"embed"
 	"fmt"
 	"html/template"
 	"io"
+	"strings"
 )
 
-//go:embed page.html
-var pageText string
+//go:embed page.html fragment.html style.css
+var files embed.FS
 
 // Write draws the diagram as a page.
 func Write(w io.Writer, d Diagram) error {
-	page, err := template.New("page").Parse(pageText)
+	t, err := template.ParseFS(files, "page.html", "fragment.html")
 	if err != nil {
 		return fmt.Errorf("read the page's template: %w", err)
 	}
-	g := newDrawing(d)
-	type head struct {
-		X    float64
-		Name string
+	view, err := newView(d)
+	if err != nil {
+		return err
 	}
+	if err := t.ExecuteTemplate(w, "page.html", view); err != nil {
+		return fmt.Errorf("write the page: %w", err)
+	}
+	return nil
+}
+
+// Fragment draws the diagram as a part of another page, which has to have Style
+// among its styles. The diagram's title, facts and command are left to that page.
+func Fragment(d Diagram) (template.HTML, error) {
+	t, err := template.ParseFS(files, "fragment.html")
+	if err != nil {
+		return "", fmt.Errorf("read the diagram's template: %w", err)
+	}
+	view, err := newView(d)
+	if err != nil {
+		return "", err
+	}
+	var text strings.Builder
+	if err := t.ExecuteTemplate(&text, "fragment", view); err != nil {
+		return "", fmt.Errorf("write the diagram: %w", err)
+	}
+	return template.HTML(text.String()), nil // the template escaped it
+}
+
+// Style is what a page with diagrams needs among its styles. All of it is
+// nested below the class spacetime.
+func Style() (template.CSS, error) {
+	text, err := files.ReadFile("style.css")
+	if err != nil {
+		return "", fmt.Errorf("read the diagram's style: %w", err)
+	}
+	return template.CSS(text), nil
+}
+
+// view is what the templates show.
+type view struct {
+	Diagram
+	Heads         []head
+	Width, Height float64
+	Text          float64
+	Drawing       template.HTML
+	Style         template.CSS
+}
+
+// head is a lane's name over it.
+type head struct {
+	X    float64
+	Name string
+}
+
+func newView(d Diagram) (view, error) {
+	style, err := Style()
+	if err != nil {
+		return view{}, err
+	}
+	g := newDrawing(d)
 	var heads []head
 	for i, name := range d.Lanes {
 		heads = append(heads, head{g.x(i), name})
 	}
-	data := struct {
-		Diagram
-		Heads         []head
-		Width, Height float64
-		Text          float64
-		Drawing       template.HTML
-	}{g.Diagram, heads, g.text + 860, g.axis.bottom() + 30, g.text, template.HTML(g.draw())} // its texts are escaped
-	if err := page.Execute(w, data); err != nil {
-		return fmt.Errorf("write the page: %w", err)
-	}
-	return nil
+	return view{g.Diagram, heads, g.text + 860, g.axis.bottom() + 30, g.text, template.HTML(g.draw()), style}, nil // its texts are escaped
 }

@@ -1,0 +1,104 @@
+package campaign
+
+import (
+	"sync"
+	"time"
+
+	"github.com/doyen-election/doyen/api"
+	"github.com/doyen-election/doyen/election"
+)
+
+// maxWaiting bounds the lines that wait for one reader.
+const maxWaiting = 64
+
+// Candidacy is one program that stands, or the host itself. ID, Election,
+// Ready and Take may be used by other goroutines, the last two by one.
+type Candidacy struct {
+	id       string
+	election election.Name
+	priority int
+	order    uint64
+	request  Request
+	since    time.Time // wall clock, for people
+	host     bool
+
+	// Owned by the registry.
+	ended  bool          // its connection is closed, or it was told that it is over
+	leaves bool          // it ends with the revocation that comes next
+	paid   bool          // it gave the receipt for the term it leads
+	newest election.Term // it was elected in
+	wait   *wait         // the term it is yet to stop under
+	owes   int           // terms whose deadline passed without a receipt
+
+	ready chan struct{}
+
+	mu      sync.Mutex
+	waiting []api.CampaignEvent
+	over    bool
+}
+
+func newCandidacy(id string, q Request, order uint64) *Candidacy {
+	return &Candidacy{id: id, election: q.Election, order: order, request: q, since: time.Now().UTC(),
+		ready: make(chan struct{}, 1)}
+}
+
+// ID is what the receipt is given for.
+func (k *Candidacy) ID() string { return k.id }
+
+// Election is where it stands.
+func (k *Candidacy) Election() election.Name { return k.election }
+
+func (k *Candidacy) describe() api.Campaign {
+	d := api.Campaign{Campaign: k.id, Election: string(k.election), Priority: k.priority, Meta: k.request.Meta,
+		PID: int(k.request.PID), UID: int(k.request.UID), Since: k.since}
+	if k.wait != nil {
+		d.Term = uint64(k.wait.term)
+	}
+	return d
+}
+
+// say adds a line for the program. A renewal that it has not read yet gives way
+// to the line that follows it.
+func (k *Candidacy) say(e api.CampaignEvent) {
+	e.Campaign, e.Election = k.id, string(k.election)
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.over {
+		return
+	}
+	if n := len(k.waiting); n > 0 && k.waiting[n-1].Type == api.CampaignRenewed {
+		k.waiting = k.waiting[:n-1]
+	}
+	k.waiting = append(k.waiting, e)
+	k.over = len(k.waiting) >= maxWaiting
+	k.signal()
+}
+
+// end says that no line follows.
+func (k *Candidacy) end() {
+	if k.host {
+		return
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.over = true
+	k.signal()
+}
+
+func (k *Candidacy) signal() {
+	select {
+	case k.ready <- struct{}{}:
+	default:
+	}
+}
+
+// Ready has an element when there is something to take.
+func (k *Candidacy) Ready() <-chan struct{} { return k.ready }
+
+// Take returns the lines that wait, and whether more can follow.
+func (k *Candidacy) Take() (lines []api.CampaignEvent, more bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	lines, k.waiting = k.waiting, nil
+	return lines, !k.over
+}

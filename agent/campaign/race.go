@@ -1,0 +1,172 @@
+package campaign
+
+import (
+	"github.com/doyen-election/doyen/api"
+	"github.com/doyen-election/doyen/election"
+)
+
+// race is one election as the host takes part in it.
+//
+// Invariants: term is 0 exactly while the host does not lead; acting is nil
+// then, and until is 0. While it leads, the elector goes on standing with the
+// priority of who acts.
+type race struct {
+	name     election.Name
+	standing []*Candidacy // the best first
+	stands   bool         // as the elector was told
+	priority int          // as the elector was told
+
+	term   election.Term
+	acting *Candidacy       // may have ended since
+	until  election.Instant // the newest deadline that the program was told
+	why    election.Reason  // of a dismissal under way; empty: none
+
+	due election.Instant // a rival takes over then; in Registry.rivals if there is one
+}
+
+// race returns that of the election, making it if need be; tidy drops it.
+func (r *Registry) race(name election.Name) *race {
+	c := r.races[name]
+	if c == nil {
+		c = &race{name: name}
+		r.races[name] = c
+	}
+	return c
+}
+
+// tidy drops the race in which nobody stands and nothing is led.
+func (r *Registry) tidy(c *race) {
+	if len(c.standing) == 0 && c.term == 0 && !c.stands {
+		delete(r.races, c.name)
+	}
+}
+
+// settle has the elector stand for the best candidacy. While the host leads,
+// it stands for who acts.
+func (r *Registry) settle(c *race) {
+	if c.term != 0 {
+		return
+	}
+	switch {
+	case len(c.standing) > 0 && (!c.stands || c.priority != c.standing[0].priority):
+		c.stands, c.priority = true, c.standing[0].priority
+		r.inputs = append(r.inputs, election.Campaign{Election: c.name, Priority: c.priority})
+	case len(c.standing) == 0 && c.stands:
+		c.stands, c.priority = false, 0
+		r.inputs = append(r.inputs, election.Withdraw{Election: c.name})
+	default:
+		return
+	}
+	r.told = true
+}
+
+// dismiss has the elector give up what the host leads, and stand on for the
+// best candidacy that is left.
+func (r *Registry) dismiss(c *race, why election.Reason) {
+	c.why = why
+	c.stands, c.priority = len(c.standing) > 0, 0
+	if c.stands {
+		c.priority = c.standing[0].priority
+		c.stands = c.priority > 0
+	}
+	r.inputs = append(r.inputs, election.Withdraw{Election: c.name, Remaining: c.priority})
+	r.told = true
+}
+
+// Lead takes the word that the host leads the election, until then if nothing
+// more is heard, and tells the best candidate.
+func (r *Registry) Lead(now election.Instant, name election.Name, term election.Term, until election.Instant) {
+	c := r.race(name)
+	c.term, c.acting, c.until = term, nil, 0
+	delete(r.acting, c)
+	if len(c.standing) == 0 || c.standing[0].priority <= 0 {
+		r.dismiss(c, election.ReasonWithdrawn) // it ended while it was being elected
+		return
+	}
+	k := c.standing[0]
+	c.acting, c.until = k, until
+	if !k.host {
+		r.acting[c] = struct{}{}
+		k.newest = term
+		r.stats.elected.Add(1)
+		k.say(api.CampaignEvent{Type: api.CampaignElected, Term: uint64(term), ValidUntilBoottimeNS: int64(until)})
+	}
+	r.considerRival(now, c)
+}
+
+// Rise takes the word that the host goes on leading in a higher term.
+func (r *Registry) Rise(name election.Name, term election.Term, until election.Instant) {
+	c := r.races[name]
+	if c == nil || c.term == 0 || term <= c.term {
+		return
+	}
+	c.term = term
+	r.renew(c, until)
+}
+
+// Prolong takes until when each of the elections that are led for a program is
+// led by now. lookup returns 0 for one that it does not know.
+func (r *Registry) Prolong(lookup func(election.Name, election.Term) election.Instant) {
+	for c := range r.acting {
+		if until := lookup(c.name, c.term); until.Sub(c.until) >= r.cfg.Step {
+			r.renew(c, until)
+		}
+	}
+}
+
+func (r *Registry) renew(c *race, until election.Instant) {
+	if c.acting == nil || c.acting.host || c.why != "" {
+		return
+	}
+	c.until = until
+	c.acting.newest = c.term
+	c.acting.say(api.CampaignEvent{Type: api.CampaignRenewed, Term: uint64(c.term), ValidUntilBoottimeNS: int64(until)})
+}
+
+// considerRival notes whether somebody better than who acts waits. Of several
+// that come one after the other, the first one's patience counts.
+func (r *Registry) considerRival(now election.Instant, c *race) {
+	if _, known := r.rivals[c]; known || !r.cfg.Preempt || !c.outranked() {
+		return
+	}
+	r.rivals[c] = struct{}{}
+	c.due = now.Add(r.cfg.PreemptDelay)
+}
+
+// outranked reports whether a strictly higher priority than that of who acts
+// waits.
+func (c *race) outranked() bool {
+	return c.acting != nil && len(c.standing) > 0 && c.standing[0].priority > c.acting.priority
+}
+
+func (r *Registry) dropRival(c *race) {
+	if !c.outranked() {
+		delete(r.rivals, c)
+	}
+}
+
+// Advance does what is due: it gives up waiting for those whose deadline has
+// passed, and has better candidacies take over.
+func (r *Registry) Advance(now election.Instant) {
+	r.expire(now)
+	for c := range r.rivals {
+		if now >= c.due && c.why == "" {
+			delete(r.rivals, c)
+			r.dismiss(c, election.ReasonPreempted)
+		}
+	}
+}
+
+// WakeAt is when Advance has something to do, at the latest.
+func (r *Registry) WakeAt() election.Instant {
+	wake := election.Never
+	for _, w := range r.waits {
+		wake = min(wake, w.stopBy)
+	}
+	for c := range r.rivals {
+		if c.why == "" {
+			wake = min(wake, c.due)
+		}
+	}
+	return wake
+}

@@ -1,0 +1,237 @@
+// Package campaign keeps which programs of this host stand for election, which
+// of them acts, and what is still to be waited for before a term may be given
+// back.
+//
+// It guarantees that of one election at most one program of the host is told
+// that it is elected, the best of them: the highest priority, then the oldest;
+// that a program is told the end of each term it was elected in; and that the
+// receipt for a term is given to the elector only once whoever acted under it
+// has stopped, by its own word or by proof. What waits for a slow reader is
+// bounded: renewals give way to newer ones, all other lines are kept, and a
+// reader that has too many of them waiting is given up.
+//
+// It does not guarantee that a program which is told to stop does. Time comes
+// in as an argument and nothing here waits: one goroutine owns a registry, and
+// only what a Candidacy says of itself may be used by another.
+package campaign
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/doyen-election/doyen/api"
+	"github.com/doyen-election/doyen/election"
+)
+
+const (
+	// MaxCandidacies bounds those of one agent.
+	MaxCandidacies = 1000
+	// MaxPriority is the highest priority a candidacy can have.
+	MaxPriority = 1_000_000
+	// MaxPerElection bounds those of one election on one agent.
+	MaxPerElection = 64
+)
+
+// ReasonStopped is why a term ends whose program says by itself that it has
+// stopped.
+const ReasonStopped election.Reason = "the program has stopped"
+
+// Config is what a registry goes by.
+type Config struct {
+	// Priority is that of a candidacy which states none.
+	Priority int
+	// Host says that the host itself stands in the default election, the lowest
+	// among equals.
+	Host bool
+	// Preempt has a program take over from another one of the host if its priority
+	// has been strictly higher for the delay.
+	Preempt      bool
+	PreemptDelay time.Duration
+	// Step is by how much a lease must be prolonged to be worth a line.
+	Step time.Duration
+	// NewID draws the ID of a candidacy. It must not be guessable, nor come twice.
+	NewID func() string
+}
+
+// Request is who wants to stand, and how.
+type Request struct {
+	Election election.Name
+	Priority *int // nil: the agent's
+	Meta     string
+	UID      uint32
+	PID      int32
+}
+
+// Registry is every candidacy of one host.
+//
+// Invariant: a candidacy is in byID while its connection lives, or while its
+// receipt would still be worth something.
+type Registry struct {
+	cfg    Config
+	races  map[election.Name]*race
+	acting map[*race]struct{} // those led for a program
+	rivals map[*race]struct{} // those in which somebody better waits
+	byID   map[string]*Candidacy
+	waits  []*wait
+	count  int    // of candidacies that live, without the host's own
+	order  uint64 // of the newest
+	inputs []election.Input
+	told   bool // the elections in which the host stands changed
+	closed bool
+	stats  counters
+}
+
+// New returns a registry of the host's own candidacy, if it has one.
+func New(c Config) *Registry {
+	r := &Registry{cfg: c, races: map[election.Name]*race{}, acting: map[*race]struct{}{}, rivals: map[*race]struct{}{}, byID: map[string]*Candidacy{}}
+	if c.Host {
+		race := r.race(election.Default)
+		race.standing = []*Candidacy{{election: election.Default, priority: c.Priority, host: true}}
+		r.settle(race)
+	}
+	return r
+}
+
+// Stand takes a new candidacy, or returns a *election.Refusal.
+func (r *Registry) Stand(now election.Instant, q Request) (*Candidacy, error) {
+	if r.closed {
+		return nil, &election.Refusal{Code: api.CodeUnavailable, Message: "the agent stops"}
+	}
+	if r.count >= MaxCandidacies {
+		return nil, &election.Refusal{Code: api.CodeBusy, Message: fmt.Sprintf(
+			"%d programs stand for election on this host, which is the limit: end some of them", MaxCandidacies)}
+	}
+	c := r.race(q.Election)
+	if len(c.standing) >= MaxPerElection { // so the race was there before
+		return nil, &election.Refusal{Code: api.CodeBusy, Message: fmt.Sprintf(
+			"%d programs of this host stand for %s, which is the limit: end some of them", MaxPerElection, q.Election)}
+	}
+	r.order++
+	k := newCandidacy(r.cfg.NewID(), q, r.order)
+	k.priority = r.cfg.Priority
+	if q.Priority != nil {
+		k.priority = *q.Priority
+	}
+	r.byID[k.id] = k
+	r.count++
+	r.stats.candidacies.Store(int64(r.count))
+	c.standing = append(c.standing, k)
+	slices.SortStableFunc(c.standing, better)
+	k.say(api.CampaignEvent{Type: api.CampaignCandidate})
+	r.settle(c)
+	r.considerRival(now, c)
+	return k, nil
+}
+
+// better orders candidacies of one election, the best first.
+func better(a, b *Candidacy) int {
+	if c := cmp.Compare(b.priority, a.priority); c != 0 {
+		return c
+	}
+	if a.host != b.host {
+		if a.host {
+			return 1
+		}
+		return -1
+	}
+	return cmp.Compare(a.order, b.order)
+}
+
+// End takes the end of a candidacy: its connection is closed. If it acts, what
+// it led is given up, and given back once it is known to have stopped.
+func (r *Registry) End(id string) {
+	k := r.byID[id]
+	if k == nil || k.ended {
+		return
+	}
+	r.remove(k)
+	c := r.race(k.election)
+	if c.acting == k {
+		r.dismiss(c, election.ReasonWithdrawn)
+	} else {
+		r.settle(c)
+		r.dropRival(c)
+	}
+	r.forget(k)
+	r.tidy(c)
+}
+
+// remove ends a candidacy; what it leads is yet to be seen to.
+func (r *Registry) remove(k *Candidacy) {
+	k.ended = true
+	k.end()
+	r.count--
+	r.stats.candidacies.Store(int64(r.count))
+	c := r.race(k.election)
+	c.standing = slices.DeleteFunc(c.standing, func(o *Candidacy) bool { return o == k })
+}
+
+// forget drops a candidacy that has ended and of which nothing is awaited.
+func (r *Registry) forget(k *Candidacy) {
+	if c := r.races[k.election]; k.ended && k.wait == nil && (c == nil || c.acting != k) {
+		delete(r.byID, k.id)
+	}
+}
+
+// Take returns what the elector is to be told, in this order.
+func (r *Registry) Take() []election.Input {
+	inputs := r.inputs
+	r.inputs = nil
+	return inputs
+}
+
+// Advertise returns the elections in which the host stands, sorted by name, and
+// whether they changed since the last call.
+func (r *Registry) Advertise() ([]election.Candidacy, bool) {
+	if !r.told {
+		return nil, false
+	}
+	r.told = false
+	var all []election.Candidacy
+	for name, c := range r.races {
+		if c.stands {
+			all = append(all, election.Candidacy{Election: name, Priority: c.priority})
+		}
+	}
+	slices.SortFunc(all, func(a, b election.Candidacy) int { return cmp.Compare(a.Election, b.Election) })
+	return all, true
+}
+
+// List describes every candidacy that lives, the oldest first.
+func (r *Registry) List() []api.Campaign {
+	var alive []*Candidacy
+	for _, k := range r.byID {
+		if !k.ended {
+			alive = append(alive, k)
+		}
+	}
+	slices.SortFunc(alive, func(a, b *Candidacy) int { return cmp.Compare(a.order, b.order) })
+	all := make([]api.Campaign, len(alive))
+	for i, k := range alive {
+		all[i] = k.describe()
+		if c := r.races[k.election]; c.acting == k {
+			all[i].Term = uint64(c.term)
+		}
+	}
+	return all
+}
+
+// Close tells every program that it is over, and takes no more of them.
+func (r *Registry) Close(reason string) {
+	r.closed = true
+	for _, k := range r.byID {
+		if k.ended {
+			continue
+		}
+		over := api.CampaignEvent{Type: api.CampaignRevoked, Reason: reason}
+		if c := r.races[k.election]; c.acting == k {
+			over.Term, over.StopByBoottimeNS = uint64(c.term), int64(c.until)
+		} else if k.wait != nil {
+			over.Term, over.StopByBoottimeNS = uint64(k.wait.term), int64(k.wait.stopBy)
+		}
+		k.say(over)
+		k.end()
+	}
+}

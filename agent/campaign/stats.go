@@ -1,0 +1,39 @@
+package campaign
+
+import "sync/atomic"
+
+// release is how it became known that a program acts no more.
+type release uint8
+
+const (
+	byReceipt release = iota
+	byProof
+	byDeadline
+	releases
+)
+
+func (r release) String() string { return [...]string{"receipt", "proof", "deadline"}[r] }
+
+// counters may be read by any goroutine.
+type counters struct {
+	candidacies      atomic.Int64
+	elected, revoked atomic.Uint64
+	released         [releases]atomic.Uint64
+}
+
+// Stats is what was counted.
+type Stats struct {
+	Candidacies      int64             // that live
+	Elected, Revoked uint64            // programs told so
+	Released         map[string]uint64 // terms, by how the program was known to have stopped: receipt, proof, deadline
+}
+
+// Stats may be called from any goroutine.
+func (r *Registry) Stats() Stats {
+	s := Stats{Candidacies: r.stats.candidacies.Load(), Elected: r.stats.elected.Load(), Revoked: r.stats.revoked.Load(),
+		Released: map[string]uint64{}}
+	for how := range releases {
+		s.Released[how.String()] = r.stats.released[how].Load()
+	}
+	return s
+}

@@ -1,0 +1,164 @@
+package campaign
+
+import (
+	"testing"
+
+	"github.com/doyen-election/doyen/api"
+	"github.com/doyen-election/doyen/election"
+)
+
+func TestAnEndedCandidacyIsReleasedByReceiptProofOrDeadline(t *testing.T) {
+	for how, want := range map[string]bool{"receipt": true, "proof": true, "deadline": false} {
+		r := newRegistry(false)
+		k := stand(t, r)
+		r.Lead(0, pay, 4, 1000)
+		r.Take()
+		r.End(k.ID())
+		wantInputs(t, r, election.Withdraw{Election: pay})
+		if _, waits := r.Awaits(k.ID()); waits {
+			t.Error("awaited before the elector has withdrawn")
+		}
+		withdrawn(r, 4, 1000, election.ReasonWithdrawn)
+		if until, waits := r.Awaits(k.ID()); !waits || until != 1000 || r.WakeAt() != 1000 {
+			t.Errorf("%s: awaited %t until %d, wake at %d", how, waits, until, r.WakeAt())
+		}
+		switch how {
+		case "receipt":
+			if err := r.Receipt(k.ID(), 0, anybody); err != nil {
+				t.Fatal(err)
+			}
+		case "proof":
+			r.Gone(k.ID())
+		case "deadline":
+			r.Advance(999)
+			r.Advance(1000)
+			r.Gone(k.ID()) // too late to matter
+		}
+		if got := len(r.Take()) == 1; got != want {
+			t.Errorf("%s: given back early: %t", how, got)
+		}
+		if s := r.Stats(); s.Released[how] != 1 || s.Elected != 1 || s.Revoked != 1 || s.Candidacies != 0 {
+			t.Errorf("%s: counted %+v", how, s)
+		}
+		if len(r.byID)+len(r.races)+len(r.waits)+len(r.acting) != 0 || r.WakeAt() != election.Never {
+			t.Errorf("%s: left behind: %d candidacies, %d races, %d waits", how, len(r.byID), len(r.races), len(r.waits))
+		}
+		refusal(t, r.Receipt(k.ID(), 0, anybody), api.CodeNotFound)
+	}
+}
+
+func TestAProofCountsOnlyOnceTheCandidacyHasEnded(t *testing.T) {
+	r := newRegistry(false)
+	k := stand(t, r)
+	r.Lead(0, pay, 1, 1000)
+	withdrawn(r, 1, 1000, election.ReasonResigned)
+	r.Take()
+	r.Gone(k.ID())
+	wantInputs(t, r)
+}
+
+func TestTheHookAndTheProgramMustBothHaveStopped(t *testing.T) {
+	for _, hookFirst := range []bool{true, false} {
+		r := newRegistry(false)
+		k := stand(t, r)
+		r.Lead(0, pay, 1, 1000)
+		r.Take()
+		r.Withdraw(election.Withdrawal{Election: pay, Term: 1, StopBy: 1000}, true)
+		steps := []func(){
+			func() { r.HookDone(pay, 1) },
+			func() { _ = r.Receipt(k.ID(), 1, anybody) },
+		}
+		if !hookFirst {
+			steps[0], steps[1] = steps[1], steps[0]
+		}
+		steps[0]()
+		wantInputs(t, r)
+		steps[1]()
+		wantInputs(t, r, stopped(1))
+		r.HookDone(pay, 1)
+		wantInputs(t, r, stopped(1)) // it may know nothing of the wait
+	}
+}
+
+func TestWithNobodyActingTheReceiptIsGivenAtOnce(t *testing.T) {
+	r := newRegistry(true)
+	wantInputs(t, r, election.Campaign{Election: election.Default, Priority: 100})
+	r.Lead(0, election.Default, 1, 1000)
+	r.Withdraw(election.Withdrawal{Election: election.Default, Term: 1, StopBy: 1000}, false)
+	wantInputs(t, r, election.Stopped{Election: election.Default, Term: 1})
+}
+
+func TestAHigherTermOfTheSameLeaderIsToldAsARenewal(t *testing.T) {
+	r := newRegistry(false)
+	k := stand(t, r)
+	r.Lead(0, pay, 1, 1000)
+	read(k)
+	r.Rise(pay, 4, 1001)
+	wantLines(t, k, "renewed 4 until 1001")
+	r.Take()
+	withdrawn(r, 4, 1001, election.ReasonResigned)
+	wantLines(t, k, "revoked 4 until 1001 (resigned)")
+	if err := r.Receipt(k.ID(), 1, anybody); err != nil { // of the former term
+		t.Fatal(err)
+	}
+	wantInputs(t, r)
+	if err := r.Receipt(k.ID(), 4, anybody); err != nil {
+		t.Fatal(err)
+	}
+	wantInputs(t, r, stopped(4))
+}
+
+func TestAReceiptUnaskedEndsTheTermAndTheCandidacy(t *testing.T) {
+	r := newRegistry(false)
+	k := stand(t, r)
+	r.Lead(0, pay, 1, 1000)
+	r.Take()
+	if err := r.Receipt(k.ID(), 0, anybody); err != nil {
+		t.Fatal(err)
+	}
+	wantInputs(t, r, election.Withdraw{Election: pay})
+	withdrawn(r, 1, 1000, election.ReasonWithdrawn)
+	wantInputs(t, r, stopped(1))
+	wantLines(t, k, "candidate, elected 1 until 1000, revoked 1 until 1000 (the program has stopped), end")
+	r.End(k.ID())
+	wantInputs(t, r)
+	if len(r.byID)+len(r.races) != 0 {
+		t.Error("something stays")
+	}
+}
+
+// A receipt that comes late must not end a term of which the program may not
+// know yet.
+func TestALateReceiptDoesNotCountForTheNextTerm(t *testing.T) {
+	r := newRegistry(false)
+	k := stand(t, r)
+	r.Lead(0, pay, 1, 1000)
+	withdrawn(r, 1, 1000, election.ReasonResigned)
+	r.Advance(1000)
+	r.Lead(1000, pay, 2, 2000)
+	r.Take()
+	for _, term := range []election.Term{0, 1} {
+		if err := r.Receipt(k.ID(), term, anybody); err != nil {
+			t.Fatal(err)
+		}
+		wantInputs(t, r)
+	}
+	if err := r.Receipt(k.ID(), 0, anybody); err != nil { // the second one
+		t.Fatal(err)
+	}
+	wantInputs(t, r, election.Withdraw{Election: pay})
+	refusal(t, r.Receipt(k.ID(), 9, anybody), api.CodeBadRequest)
+}
+
+func TestOnlyTheProgramsUserMayGiveItsReceipt(t *testing.T) {
+	r := newRegistry(false)
+	k := stand(t, r)
+	r.Lead(0, pay, 1, 1000)
+	withdrawn(r, 1, 1000, election.ReasonResigned)
+	r.Take()
+	refusal(t, r.Receipt(k.ID(), 1, func(uid uint32) bool { return uid == 8 }), api.CodeForbidden)
+	wantInputs(t, r)
+	if err := r.Receipt(k.ID(), 1, func(uid uint32) bool { return uid == 7 }); err != nil {
+		t.Error(err)
+	}
+}

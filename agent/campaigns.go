@@ -1,0 +1,167 @@
+package agent
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/doyen-election/doyen/agent/campaign"
+	"github.com/doyen-election/doyen/api"
+	"github.com/doyen-election/doyen/election"
+	"github.com/doyen-election/doyen/elector"
+	"github.com/doyen-election/doyen/membership"
+)
+
+// whyAgentStops is what programs that stand are told last.
+const whyAgentStops = "the agent stops"
+
+// call has the loop run f and what follows from it, and returns once that is
+// done; false if the loop has ended.
+func (l *loop) call(f func(now election.Instant)) bool {
+	done := make(chan struct{})
+	select {
+	case l.calls <- func() {
+		f(l.clock())
+		close(done)
+	}:
+		<-done
+		return true
+	case <-l.done:
+		return false
+	}
+}
+
+// Stand takes a program's candidacy; the error is a *election.Refusal.
+func (l *loop) Stand(q campaign.Request) (k *campaign.Candidacy, err error) {
+	err = &election.Refusal{Code: api.CodeUnavailable, Message: whyAgentStops}
+	l.call(func(now election.Instant) {
+		if l.stopping {
+			return
+		}
+		if k, err = l.campaigns.Stand(now, q); err != nil {
+			return
+		}
+		l.drainQueue()
+		if _, exists := l.contest(q.Election); !exists {
+			l.campaigns.End(k.ID())
+			l.drainQueue()
+			k, err = nil, &election.Refusal{Code: api.CodeBusy, Message: fmt.Sprintf(
+				"there are too many elections for one more: %s does not come to exist", q.Election)}
+		}
+	})
+	return k, err
+}
+
+// End takes the end of a candidacy. If its program is yet to stop, it returns
+// until when a proof that it is gone is worth something.
+func (l *loop) End(id string) (until election.Instant, waits bool) {
+	l.call(func(election.Instant) {
+		l.campaigns.End(id)
+		l.drainQueue()
+		until, waits = l.campaigns.Awaits(id)
+	})
+	return until, waits
+}
+
+// Gone takes the proof that the program of a candidacy that ended is gone.
+func (l *loop) Gone(id string) {
+	l.call(func(election.Instant) { l.campaigns.Gone(id) })
+}
+
+// Receipt takes a program's word that it has stopped; the error is a
+// *election.Refusal.
+func (l *loop) Receipt(id string, term election.Term, authorized func(uid uint32) bool) (err error) {
+	err = &election.Refusal{Code: api.CodeUnavailable, Message: whyAgentStops}
+	l.call(func(election.Instant) { err = l.campaigns.Receipt(id, term, authorized) })
+	return err
+}
+
+// Campaigns lists the programs that stand; nothing once the loop has ended.
+func (l *loop) Campaigns() []api.Campaign {
+	all := []api.Campaign{}
+	l.call(func(election.Instant) { all = append(all, l.campaigns.List()...) })
+	return all
+}
+
+// contest returns what the newest picture tells of an election.
+func (l *loop) contest(name election.Name) (elector.ContestStatus, bool) {
+	contests := l.picture.Load().Status.Contests
+	i, ok := slices.BinarySearchFunc(contests, name, func(c elector.ContestStatus, n election.Name) int {
+		return cmp.Compare(c.Election, n)
+	})
+	if !ok {
+		return elector.ContestStatus{}, false
+	}
+	return contests[i], true
+}
+
+// leadsUntil is the end of this agent's own lease in that term; 0 if it does
+// not lead in it (any more).
+func (l *loop) leadsUntil(name election.Name, term election.Term) election.Instant {
+	c, ok := l.contest(name)
+	if !ok || c.State != elector.Leading || c.Leader != l.self || c.Term != term {
+		return 0
+	}
+	return c.ValidUntil
+}
+
+// tellCampaigns tells the program that is to act that this agent leads. Within
+// one step a leadership can begin and end: then nobody is told.
+func (l *loop) tellCampaigns(now election.Instant, a election.Announcement) {
+	if a.Leader != l.self || a.Event != election.Leading && a.Event != election.NewTerm {
+		return
+	}
+	until := l.leadsUntil(a.Election, a.Term)
+	switch {
+	case until == 0:
+	case a.Event == election.NewTerm:
+		l.campaigns.Rise(a.Election, a.Term, until)
+	default:
+		l.campaigns.Lead(now, a.Election, a.Term, until)
+	}
+}
+
+// advertise has gossip tell in which elections this host stands: what fits,
+// with the default election first. The elector tells the rest directly.
+func (l *loop) advertise() {
+	all, changed := l.campaigns.Advertise()
+	if !changed {
+		return
+	}
+	i := slices.IndexFunc(all, func(c election.Candidacy) bool { return c.Election == election.Default })
+	if i > 0 {
+		all = slices.Insert(slices.Delete(slices.Clone(all), i, i+1), 0, all[i])
+	}
+	n := len(all)
+	if l.room > 0 {
+		n = min(n, l.room)
+	}
+	for ; ; n /= 2 {
+		err := l.tellGossip(all[:n])
+		if err == nil {
+			break
+		}
+		if n == 0 {
+			l.logger.Warn("gossip does not tell in which elections this host stands", "err", err)
+			return
+		}
+		l.room = n / 2
+	}
+	if len(all) <= l.room {
+		l.room = 0 // all of them fit: look again when there are more
+	}
+}
+
+// tellGossip has gossip tell these, unless it does so already.
+func (l *loop) tellGossip(some []election.Candidacy) error {
+	some = slices.Clone(some)
+	slices.SortFunc(some, func(a, b election.Candidacy) int { return cmp.Compare(a.Election, b.Election) })
+	if l.advertised != nil && slices.Equal(some, l.advertised) {
+		return nil
+	}
+	if err := l.gossip.Update(func(m *membership.Member) { m.Candidacies = some }); err != nil {
+		return err
+	}
+	l.advertised = some
+	return nil
+}

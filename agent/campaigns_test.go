@@ -1,0 +1,201 @@
+package agent
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/doyen-election/doyen/agent/campaign"
+	"github.com/doyen-election/doyen/api"
+	"github.com/doyen-election/doyen/election"
+	"github.com/doyen-election/doyen/elector"
+	"github.com/doyen-election/doyen/membership"
+)
+
+const pay election.Name = "payments"
+
+// payments is a rig whose core knows of that election, and answers ticks.
+func payments(t *testing.T, tick func(*rig) election.Output) *rig {
+	t.Helper()
+	var r *rig
+	r = newRig(t, func(in election.Input) election.Output {
+		out := election.Output{WakeAt: election.Never}
+		switch in.(type) {
+		case election.Campaign:
+			r.status.Contests = []elector.ContestStatus{{Election: pay}} // mu is held
+		case election.PeerLost: // something that happens
+			out = tick(r)
+			out.WakeAt = election.Never
+		}
+		return out
+	})
+	return r.start(t)
+}
+
+func (r *rig) happen() {
+	r.loop.call(func(election.Instant) { r.loop.step(election.PeerLost{}) })
+	synctest.Wait()
+}
+
+func kinds(k *campaign.Candidacy) string {
+	lines, _ := k.Take()
+	var all []string
+	for _, l := range lines {
+		all = append(all, l.Type)
+	}
+	return strings.Join(all, " ")
+}
+
+func TestAProgramIsToldWhatTheElectorDecides(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		out := election.Output{}
+		r := payments(t, func(*rig) election.Output { return out })
+		k, err := r.loop.Stand(campaign.Request{Election: pay})
+		if err != nil {
+			t.Fatal(err)
+		}
+		leads := func(until election.Instant) {
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			r.status.Contests = []elector.ContestStatus{{Election: pay, State: elector.Leading, Leader: r.loop.self, Term: 4, ValidUntil: until}}
+		}
+		leads(election.Instant(lease))
+		out.Announce = []election.Announcement{{Election: pay, Event: election.Leading, Leader: r.loop.self, Term: 4}}
+		r.happen()
+		if got := kinds(k); got != "candidate elected" {
+			t.Errorf("told %q", got)
+		}
+		out = election.Output{}
+		leads(election.Instant(2 * lease))
+		r.happen()
+		if got := kinds(k); got != "renewed" {
+			t.Errorf("told %q", got)
+		}
+		leads(0)
+		out.Withdraw = []election.Withdrawal{{Election: pay, Term: 4, StopBy: election.Instant(2 * lease), Reason: election.ReasonResigned}}
+		r.happen()
+		if got := kinds(k); got != "revoked" || r.got(election.Stopped{Election: pay, Term: 4}) {
+			t.Errorf("told %q", got)
+		}
+		if err := r.loop.Receipt(k.ID(), 4, func(uint32) bool { return true }); err != nil {
+			t.Error(err)
+		}
+		synctest.Wait()
+		if !r.got(election.Stopped{Election: pay, Term: 4}) {
+			t.Error("the elector has no receipt")
+		}
+		r.cancel()
+		synctest.Wait()
+		if lines, more := k.Take(); more || len(lines) != 1 || lines[0].Reason != whyAgentStops {
+			t.Errorf("in the end it was told %+v", lines)
+		}
+		if _, err := r.loop.Stand(campaign.Request{Election: pay}); err == nil {
+			t.Error("an agent that has stopped takes candidacies")
+		}
+	})
+}
+
+// It is won and given up in one step: the announcement comes after the
+// withdrawal.
+func TestALeadershipThatIsOverIsToldToNoProgram(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := payments(t, func(r *rig) election.Output {
+			return election.Output{
+				Withdraw: []election.Withdrawal{{Election: pay, Term: 4, StopBy: election.Instant(lease)}},
+				Announce: []election.Announcement{{Election: pay, Event: election.Leading, Leader: r.loop.self, Term: 4}},
+			}
+		})
+		k, err := r.loop.Stand(campaign.Request{Election: pay})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.happen()
+		if got := kinds(k); got != "candidate" || !r.got(election.Stopped{Election: pay, Term: 4}) {
+			t.Errorf("told %q", got)
+		}
+		r.cancel()
+	})
+}
+
+func TestACandidacyThatTheElectorHasNoRoomForIsRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, nil).start(t) // its core knows of no election
+		_, err := r.loop.Stand(campaign.Request{Election: pay})
+		if refused, ok := errors.AsType[*election.Refusal](err); !ok || refused.Code != api.CodeBusy {
+			t.Errorf("got %v", err)
+		}
+		if list := r.loop.Campaigns(); len(list) != 0 {
+			t.Errorf("it stands: %+v", list)
+		}
+		r.cancel()
+	})
+}
+
+func TestACandidacyThatEndsIsWithdrawn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := payments(t, func(*rig) election.Output { return election.Output{} })
+		k, err := r.loop.Stand(campaign.Request{Election: pay, Priority: new(7)})
+		if err != nil || !r.got(election.Campaign{Election: pay, Priority: 7}) {
+			t.Fatal(err)
+		}
+		if _, waits := r.loop.End(k.ID()); waits || !r.got(election.Withdraw{Election: pay}) {
+			t.Errorf("waits %t", waits)
+		}
+		r.cancel()
+	})
+}
+
+// narrow is gossip that has room for so many.
+type narrow struct {
+	*rig
+	room  int
+	tries int
+	told  []election.Candidacy
+}
+
+func (n *narrow) Update(change func(*membership.Member)) error {
+	n.tries++
+	var m membership.Member
+	change(&m)
+	if len(m.Candidacies) > n.room {
+		return errors.New("no room")
+	}
+	n.told = m.Candidacies
+	return nil
+}
+
+func TestGossipTellsWhatItHasRoomForAndTheDefaultElectionFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, func(in election.Input) election.Output { return election.Output{WakeAt: election.Never} })
+		gossip := &narrow{rig: r, room: 5}
+		r.loop.gossip = gossip
+		for i := range 20 {
+			r.status.Contests = append(r.status.Contests, elector.ContestStatus{Election: election.Name(fmt.Sprintf("a%02d", i))})
+		}
+		r.status.Contests = append(r.status.Contests, elector.ContestStatus{Election: election.Default})
+		r.start(t)
+		var all []*campaign.Candidacy
+		for _, c := range r.status.Contests {
+			k, err := r.loop.Stand(campaign.Request{Election: c.Election})
+			if err != nil {
+				t.Fatal(err)
+			}
+			all = append(all, k)
+		}
+		if n := len(gossip.told); n == 0 || n > 5 || gossip.told[n-1].Election != election.Default {
+			t.Errorf("gossip tells %v", gossip.told)
+		}
+		if gossip.tries > 12 {
+			t.Errorf("gossip was asked %d times", gossip.tries)
+		}
+		for _, k := range all[:18] {
+			r.loop.End(k.ID())
+		}
+		if len(gossip.told) != 3 {
+			t.Errorf("gossip tells %v of the three that are left", gossip.told)
+		}
+		r.cancel()
+	})
+}

@@ -1,0 +1,110 @@
+package agent
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/doyen-election/doyen/agent/serve"
+	"github.com/doyen-election/doyen/api"
+	"github.com/doyen-election/doyen/election"
+	"github.com/doyen-election/doyen/elector"
+	"github.com/doyen-election/doyen/membership"
+)
+
+// maxLost bounds the closed connections that are remembered.
+const maxLost = 1024
+
+// lose remembers when a peer's connection closed.
+func (l *loop) lose(p election.PeerID) {
+	if len(l.lost) >= maxLost {
+		clear(l.lost)
+	}
+	l.lost[p] = l.clock()
+}
+
+// record adds a change to the history, with what this agent knew of it.
+func (l *loop) record(now election.Instant, before *serve.Picture, a election.Announcement, c api.Change) {
+	l.history.Add(api.Transition{
+		Time: c.Time, Election: c.Election, Type: c.Type, Leader: c.Leader, Term: c.Term,
+		Reason: c.Reason, Evidence: l.evidence(now, before, a), BoottimeNS: c.BoottimeNS,
+	})
+}
+
+// evidence says in words for a person what this agent knew when it came to know
+// a change: of whoever led before, of whoever leads now, and of the voters.
+func (l *loop) evidence(now election.Instant, before *serve.Picture, a election.Announcement) string {
+	var facts []string
+	if c, ok := contestOf(before.Status, a.Election); ok && c.Leader != (election.Holder{}) && c.Leader != a.Leader {
+		facts = append(facts, l.ofOld(now, c))
+	}
+	after := l.picture.Load().Status
+	if c, ok := contestOf(after, a.Election); ok && a.Event != election.NoLeader {
+		facts = append(facts, l.ofNew(now, c, a, after.Quorum))
+	}
+	if q := after.Quorum; q.Enabled && a.Event == election.NoLeader {
+		facts = append(facts, fmt.Sprintf("%d of %d voters can be reached, %d needed", q.Reachable, q.Voters, q.Needed))
+	}
+	return strings.Join(facts, "; ")
+}
+
+func contestOf(s *elector.Status, name election.Name) (elector.ContestStatus, bool) {
+	for _, c := range s.Contests {
+		if c.Election == name {
+			return c, true
+		}
+	}
+	return elector.ContestStatus{}, false
+}
+
+// ofOld is about the leader that is one no more.
+func (l *loop) ofOld(now election.Instant, c elector.ContestStatus) string {
+	left := "its lease had " + short(c.ValidUntil.Sub(now)) + " left"
+	switch over := now.Sub(c.ValidUntil); {
+	case over < 0:
+	case over < time.Millisecond:
+		left = "its lease had just ended"
+	default:
+		left = "its lease was over for " + short(over)
+	}
+	if c.Leader == l.self {
+		return fmt.Sprintf("this agent led in term %d, last confirmed %s before, %s", c.Term, short(now.Sub(c.HeardAt)), left)
+	}
+	peer := c.Leader.Peer
+	link := "its connection is open"
+	if !l.connected[peer] {
+		link = "it is not connected"
+		if at, ok := l.lost[peer]; ok {
+			link = "its connection closed " + short(now.Sub(at)) + " before"
+		}
+	}
+	return fmt.Sprintf("%s led in term %d, last heard %s before, %s, %s, gossip: %s",
+		l.nameOf(peer), c.Term, short(now.Sub(c.HeardAt)), left, link, l.gossiped(peer))
+}
+
+// ofNew is about the leader that is one now.
+func (l *loop) ofNew(now election.Instant, c elector.ContestStatus, a election.Announcement, q elector.QuorumStatus) string {
+	until := "its lease runs " + short(c.ValidUntil.Sub(now))
+	switch {
+	case a.Leader == l.self && q.Enabled:
+		return fmt.Sprintf("a majority of %d voters granted term %d, %s", q.Voters, a.Term, until)
+	case a.Leader == l.self:
+		return fmt.Sprintf("this agent leads in term %d without a quorum", a.Term)
+	}
+	return fmt.Sprintf("%s claims term %d in its heartbeats, %s", l.nameOf(a.Leader.Peer), a.Term, until)
+}
+
+// gossiped is how gossip sees a peer now.
+func (l *loop) gossiped(p election.PeerID) membership.Status {
+	for _, members := range [][]membership.Member{l.view.Members, l.view.Departed} {
+		for _, m := range members {
+			if m.Peer == p {
+				return m.Status
+			}
+		}
+	}
+	return "unknown"
+}
+
+// short writes a duration for a person: to the millisecond.
+func short(d time.Duration) string { return max(d, 0).Round(time.Millisecond).String() }

@@ -1,0 +1,81 @@
+// Package history keeps the newest changes of leadership that an agent saw,
+// and for how long nobody was known to lead before each new leader.
+//
+// It guarantees the order in which they were added and a bound on what is kept,
+// over all elections together: when it is full, the oldest goes. Readers never
+// delay whoever adds for longer than a copy takes.
+//
+// It does not outlive the process: the agent's log has the same changes for
+// good, and a write per change would compete with the votes for the disk. What
+// one agent saw is not what another saw: nothing here is agreed on.
+package history
+
+import (
+	"slices"
+	"sync"
+
+	"github.com/doyen-election/doyen/api"
+)
+
+const (
+	// MaxKept bounds the changes kept over all elections.
+	MaxKept = 1024
+	// maxVacant bounds the elections whose vacancy is timed.
+	maxVacant = 2048
+)
+
+// Log is where changes are added and listed, by any goroutine.
+type Log struct {
+	mu     sync.Mutex
+	kept   []api.Transition // a ring once it is full
+	next   int              // in the full ring: the oldest, which goes next
+	vacant map[string]int64 // since when nobody leads, CLOCK_BOOTTIME nanoseconds
+}
+
+// New returns a log that holds nothing. The named elections count as led by
+// nobody since the instant, in nanoseconds of CLOCK_BOOTTIME.
+func New(now int64, elections ...string) *Log {
+	l := &Log{vacant: map[string]int64{}}
+	for _, e := range elections {
+		l.vacant[e] = now
+	}
+	return l
+}
+
+// Add adds the newest change, and fills in its gap.
+func (l *Log) Add(t api.Transition) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	since, vacant := l.vacant[t.Election]
+	switch {
+	case t.Leader != nil:
+		if vacant {
+			t.GapMS = max(0, (t.BoottimeNS-since)/1e6)
+		}
+		delete(l.vacant, t.Election)
+	case !vacant && len(l.vacant) < maxVacant:
+		l.vacant[t.Election] = t.BoottimeNS
+	}
+	if len(l.kept) < MaxKept {
+		l.kept = append(l.kept, t)
+		return
+	}
+	l.kept[l.next] = t
+	l.next = (l.next + 1) % MaxKept
+}
+
+// List returns the newest changes, at most limit, the newest last: those of the
+// election, or of all if it is empty. Nothing kept is never nil.
+func (l *Log) List(election string, limit int) []api.Transition {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	found := []api.Transition{}
+	for i := len(l.kept) - 1; i >= 0 && len(found) < limit; i-- {
+		t := l.kept[(l.next+i)%len(l.kept)]
+		if election == "" || t.Election == election {
+			found = append(found, t)
+		}
+	}
+	slices.Reverse(found)
+	return found
+}

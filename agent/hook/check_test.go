@@ -1,0 +1,130 @@
+package hook_test
+
+import (
+	"encoding/json"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/doyen-election/doyen/agent/hook"
+	"github.com/doyen-election/doyen/api"
+	"github.com/doyen-election/doyen/election"
+)
+
+// script makes a file in a directory of its own.
+func script(t *testing.T, mode, dirMode os.FileMode) string {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "d")
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(dir, "script")
+	if err := os.WriteFile(path, []byte("#!/bin/sh\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for p, m := range map[string]os.FileMode{path: mode, dir: dirMode} { // past the umask
+		if err := os.Chmod(p, m); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return path
+}
+
+func TestWhatOthersCanWriteIsRefused(t *testing.T) {
+	uid := os.Geteuid()
+	good := script(t, 0o755, 0o755)
+	open := script(t, 0o757, 0o755)
+	inOpen := script(t, 0o755, 0o777)
+	inSticky := script(t, 0o755, 0o777|os.ModeSticky)
+	link := filepath.Join(t.TempDir(), "link")
+	if err := os.Symlink(inOpen, link); err != nil {
+		t.Fatal(err)
+	}
+	loop := filepath.Join(t.TempDir(), "loop")
+	if err := os.Symlink(loop, loop); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ command, says string }{
+		{good, ""},
+		{inSticky, ""},
+		{"exec " + good + " leading >/dev/null 2>&1 &", ""},
+		{open, "can be written by anybody"},
+		{inOpen, "can be written by anybody"},
+		{link, "can be written by anybody"},
+		{loop, "too many symbolic links"},
+		{"'" + open + "' x", "can be written by anybody"},
+		{`true; if [ "$DOYEN_EVENT" = leading ]; then ` + open + "; fi", "can be written by anybody"},
+		{"true | " + open, "can be written by anybody"},
+		{"A=1 B=2 " + open, "can be written by anybody"},
+		{"/bin/sh " + open, "can be written by anybody"},
+		{"env A=1 " + open, "can be written by anybody"},
+		{". " + open, "can be written by anybody"},
+		{"echo $(" + open + ")", "can be written by anybody"},
+		{`logger "$DOYEN_LEADER leads"; nothing-of-that-name; "$HOOK"`, ""},
+		{"cat " + open, ""}, // data, not a program
+		{"if then", "read the command"},
+	} {
+		err := hook.Check(c.command, uid)
+		if c.says == "" && err != nil || c.says != "" && (err == nil || !strings.Contains(err.Error(), c.says)) {
+			t.Errorf("%q: %v, want %q", c.command, err, c.says)
+		}
+	}
+	if uid == 0 {
+		if err := os.Chown(good, 12345, 0); err != nil {
+			t.Fatal(err)
+		}
+		if err := hook.Check(good, 0); err == nil || !strings.Contains(err.Error(), "belongs to user 12345") {
+			t.Errorf("another user's script: %v", err)
+		}
+		if err := hook.Check(good, 12345); err != nil {
+			t.Errorf("the user's own script: %v", err)
+		}
+	}
+}
+
+// Whoever may write to the script after the start is found before the run.
+func TestARefusedRunIsLoggedAndGivesItsReceipt(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root's commands are checked")
+	}
+	path := script(t, 0o755, 0o755)
+	r, log := start(t, path, time.Minute)
+	await(t, "the first run", tell(r, hook.Event{Election: "default", Event: election.NoLeader}))
+	if err := os.Chmod(path, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	await(t, "the second run", tell(r, hook.Event{Election: "default", Event: election.NoLeader}))
+	if !strings.Contains(log.String(), "refuse to run hook") || !strings.Contains(log.String(), "chmod o-w") {
+		t.Errorf("the log says %q", log)
+	}
+}
+
+func TestAnElectionsOwnCommandIsRunInThePlaceOfTheOneForAll(t *testing.T) {
+	dir := t.TempDir()
+	r, _ := start(t, "cat > "+dir+"/all", time.Minute)
+	quiet := slog.New(slog.DiscardHandler)
+	c := hook.Commands{All: "cat > " + dir + "/all", Of: map[election.Name]string{"payments": "cat > " + dir + "/own", "cron": "x"}}
+	own := hook.Start(c, time.Minute, quiet)
+	defer own.Close(t.Context())
+	change := api.Change{Type: api.ChangeLeader, Election: "payments", Term: 7, Leader: &api.Leader{Name: "b"}, Reason: "elected"}
+	await(t, "the election's own run", tell(own, hook.Event{Election: "payments", Event: election.Following, Change: change}))
+	await(t, "the other run", tell(r, hook.Event{Election: "default", Event: election.Following, Change: change}))
+	for _, file := range []string{"own", "all"} {
+		text, err := os.ReadFile(filepath.Join(dir, file))
+		var got api.Change
+		if err != nil || json.Unmarshal(text, &got) != nil || got.Term != 7 || got.Leader.Name != "b" || !strings.HasSuffix(string(text), "}\n") {
+			t.Errorf("%s read %q, %v", file, text, err)
+		}
+	}
+	few := hook.Start(hook.Commands{Of: c.Of}, time.Minute, quiet)
+	defer few.Close(t.Context())
+	if !own.Covers("default") || few.Covers("default") || !few.Covers("cron") || (*hook.Runner)(nil).Covers("default") {
+		t.Error("what is covered is wrong")
+	}
+	if names := own.Named(); len(names) != 2 || names[0] != "cron" {
+		t.Errorf("named: %v", names)
+	}
+}

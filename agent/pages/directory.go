@@ -1,0 +1,54 @@
+package pages
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/doyen-election/doyen/leasepage"
+)
+
+// take makes the directory, for the agent's user and group, and locks it: pages
+// of two agents in one directory would be mistaken for each other.
+func take(dir string) (*os.File, error) {
+	if err := os.Mkdir(dir, 0o750); err != nil && !errors.Is(err, os.ErrExist) {
+		return nil, fmt.Errorf("make the directory: %w", err)
+	}
+	f, err := os.OpenFile(dir, os.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
+	if err != nil {
+		return nil, fmt.Errorf("open the directory: %w: move away what is there", err)
+	}
+	info, err := f.Stat()
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	if owner, ok := info.Sys().(*syscall.Stat_t); ok && owner.Uid != uint32(os.Geteuid()) {
+		return nil, errors.Join(fmt.Errorf("%s belongs to user %d: move it away, or choose another directory with --socket", dir, owner.Uid), f.Close())
+	}
+	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		return nil, errors.Join(fmt.Errorf("another agent keeps its own in %s: give each agent a socket in a directory of its own", dir), f.Close())
+	}
+	if err := f.Chmod(0o750); err != nil { // whatever the umask is
+		return nil, errors.Join(fmt.Errorf("protect the directory: %w", err), f.Close())
+	}
+	return f, nil
+}
+
+// wipe ends every lease that a file in the directory may tell of.
+func wipe(dir string) error {
+	found, err := os.ReadDir(dir)
+	if err != nil {
+		return err
+	}
+	var errs error
+	for _, f := range found {
+		if !f.IsDir() {
+			errs = errors.Join(errs, leasepage.Wipe(filepath.Join(dir, f.Name())))
+		}
+	}
+	return errs
+}

@@ -1,0 +1,258 @@
+// Package pages keeps the lease pages of one agent: a file for each election in
+// a directory beside its socket, by which programs check for themselves whether
+// this agent leads (see package leasepage).
+//
+// It guarantees that the pages a former life of the agent left behind are wiped
+// before Open returns; that when Publish returns, every page says what the
+// status says, or nothing; that Publish opens, makes and removes no file; and
+// that where a page can't be kept, it is missing and a problem is told, and
+// nothing else suffers.
+//
+// It does not guarantee that Publish never waits for a disk: a store to a file
+// on one may. The socket's directory belongs in memory, as /run is. Without a
+// quorum there is no lease, and pages say so.
+package pages
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/doyen-election/doyen/election"
+	"github.com/doyen-election/doyen/elector"
+	"github.com/doyen-election/doyen/leasepage"
+)
+
+// retryAfter is how long a page that could not be made is left alone.
+const retryAfter = 10 * time.Second
+
+// Keeper keeps the pages. Publish is for one goroutine, Run for another. A nil
+// Keeper keeps none.
+type Keeper struct {
+	dir   string
+	boot  election.BootID
+	lock  *os.File // of the directory; nil: no page can be kept
+	ready chan struct{}
+	work  chan struct{}
+
+	// Owned by the goroutine of Publish.
+	entries []entry                // as the status's contests: sorted by election
+	failed  int                    // of entries
+	ordered map[election.Name]bool // a page that is being made: one at a time
+
+	mu      sync.Mutex
+	orders  []order // not begun
+	done    []outcome
+	problem string
+}
+
+// entry is one election's page.
+type entry struct {
+	election election.Name
+	page     *leasepage.Writer // nil: not there, or not yet
+	failed   bool
+	retryAt  election.Instant
+}
+
+// Open takes the directory of the agent's pages and wipes what a former life
+// left there. It always returns a Keeper; Problem says why one keeps nothing.
+func Open(dir string, boot election.BootID) *Keeper {
+	k := &Keeper{dir: dir, boot: boot, ordered: map[election.Name]bool{},
+		ready: make(chan struct{}, 1), work: make(chan struct{}, 1)}
+	lock, err := take(dir)
+	if err != nil {
+		k.problem = fmt.Sprintf("no lease pages are kept: %v", err)
+		return k
+	}
+	k.lock = lock
+	if err := wipe(dir); err != nil {
+		k.problem = fmt.Sprintf("a lease page is left over, and may be believed until its lease ends: %v", err)
+	}
+	return k
+}
+
+// Problem says why pages are missing, and is empty if none is.
+func (k *Keeper) Problem() string {
+	if k == nil {
+		return ""
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.problem
+}
+
+// Ready has an element when Publish should be called again: there are new pages
+// to write to.
+func (k *Keeper) Ready() <-chan struct{} {
+	if k == nil {
+		return nil
+	}
+	return k.ready
+}
+
+// Publish writes what the status says of each election, where it is not written
+// yet. Elections that are new get a page by Run.
+func (k *Keeper) Publish(now election.Instant, s *elector.Status) {
+	if k == nil || k.lock == nil {
+		return
+	}
+	k.collect(now)
+	if !k.matches(s.Contests) {
+		k.arrange(s.Contests)
+	}
+	for i := range k.entries {
+		e, c := &k.entries[i], &s.Contests[i]
+		if e.page == nil {
+			k.want(now, e)
+			continue
+		}
+		term, deadline := election.Term(0), election.Instant(0)
+		if s.Quorum.Enabled && c.State == elector.Leading && c.Leader == s.Self {
+			term, deadline = c.Term, c.ValidUntil
+		}
+		if err := e.page.Set(uint64(term), int64(deadline)); err != nil {
+			e.page = nil
+			k.fail(now, e, err)
+		}
+	}
+}
+
+// matches reports whether there is an entry for each election, and no other.
+func (k *Keeper) matches(contests []elector.ContestStatus) bool {
+	if len(k.entries) != len(contests) {
+		return false
+	}
+	for i := range contests {
+		if k.entries[i].election != contests[i].Election {
+			return false
+		}
+	}
+	return true
+}
+
+// arrange makes the entries match, and has the pages of elections that are gone
+// removed. Their lease is ended here and now.
+func (k *Keeper) arrange(contests []elector.ContestStatus) {
+	before := make(map[election.Name]entry, len(k.entries))
+	for _, e := range k.entries {
+		before[e.election] = e
+	}
+	k.entries = make([]entry, len(contests))
+	for i, c := range contests {
+		k.entries[i] = entry{election: c.Election}
+		if e, ok := before[c.Election]; ok {
+			k.entries[i] = e
+			delete(before, c.Election)
+		}
+	}
+	for _, e := range before {
+		if e.failed {
+			k.recovered()
+		}
+		k.retire(e.election, e.page)
+	}
+}
+
+// want orders a page, unless that was done, or failed a moment ago.
+func (k *Keeper) want(now election.Instant, e *entry) {
+	if k.ordered[e.election] || e.failed && now < e.retryAt {
+		return
+	}
+	k.ordered[e.election] = true
+	k.order(order{election: e.election})
+}
+
+func (k *Keeper) order(o order) {
+	k.mu.Lock()
+	k.orders = append(k.orders, o)
+	k.mu.Unlock()
+	signal(k.work)
+}
+
+// collect takes over the pages that were made.
+func (k *Keeper) collect(now election.Instant) {
+	k.mu.Lock()
+	done := k.done
+	k.done = nil
+	k.mu.Unlock()
+	for _, d := range done {
+		delete(k.ordered, d.election)
+		i := k.find(d.election)
+		switch {
+		case i < 0:
+			k.retire(d.election, d.page) // the election is gone meanwhile
+		case d.err != nil:
+			k.fail(now, &k.entries[i], d.err)
+		default:
+			if k.entries[i].failed {
+				k.recovered()
+			}
+			k.entries[i] = entry{election: d.election, page: d.page}
+		}
+	}
+}
+
+// retire ends what a page tells, here and now, and has it removed.
+func (k *Keeper) retire(name election.Name, page *leasepage.Writer) {
+	if page != nil {
+		_ = page.Set(0, 0) // a page that can't be written holds no lease
+		k.order(order{name, page})
+	}
+}
+
+func (k *Keeper) find(name election.Name) int {
+	for i := range k.entries {
+		if k.entries[i].election == name {
+			return i
+		}
+	}
+	return -1
+}
+
+func (k *Keeper) fail(now election.Instant, e *entry, err error) {
+	if !e.failed {
+		e.failed = true
+		k.failed++
+	}
+	e.retryAt = now.Add(retryAfter)
+	k.tell(fmt.Sprintf("a lease page is missing: %v; it is tried again every %s", err, retryAfter))
+}
+
+func (k *Keeper) recovered() {
+	if k.failed--; k.failed == 0 {
+		k.tell("")
+	}
+}
+
+func (k *Keeper) tell(problem string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.problem = problem
+}
+
+// Close ends every lease that a page tells of, and removes the pages. Neither
+// Publish nor Run may be under way, or called afterwards.
+func (k *Keeper) Close() error {
+	if k == nil || k.lock == nil {
+		return nil
+	}
+	var errs error
+	for _, e := range k.entries {
+		if e.page != nil {
+			errs = errors.Join(errs, e.page.Close())
+		}
+	}
+	for _, o := range k.orders {
+		if o.close != nil {
+			errs = errors.Join(errs, o.close.Close())
+		}
+	}
+	for _, d := range k.done {
+		if d.page != nil {
+			errs = errors.Join(errs, d.page.Close())
+		}
+	}
+	return errors.Join(errs, k.lock.Close())
+}

@@ -1,0 +1,281 @@
+package pages_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/doyen-election/doyen/agent/pages"
+	"github.com/doyen-election/doyen/election"
+	"github.com/doyen-election/doyen/elector"
+	"github.com/doyen-election/doyen/leasepage"
+)
+
+const patience = 20 * time.Second
+
+var self = election.Holder{Peer: "peer-a", Boot: 1}
+
+// status has this agent lead the elections in that term for one more hour.
+func status(term election.Term, names ...election.Name) *elector.Status {
+	s := &elector.Status{Self: self, Quorum: elector.QuorumStatus{Enabled: true}}
+	for _, name := range names {
+		s.Contests = append(s.Contests, elector.ContestStatus{Election: name, State: elector.Leading, Leader: self, Term: term,
+			ValidUntil: election.Instant(leasepage.Now()).Add(time.Hour)})
+	}
+	return s
+}
+
+// keep runs a keeper until the test's end.
+func keep(t testing.TB, dir string) *pages.Keeper {
+	t.Helper()
+	k := pages.Open(dir, self.Boot)
+	ctx, stop := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	go func() { defer close(ended); k.Run(ctx) }()
+	t.Cleanup(func() {
+		stop()
+		<-ended
+		if err := k.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return k
+}
+
+// publish publishes until so holds, each time that something was made.
+func publish(t testing.TB, k *pages.Keeper, s *elector.Status, what string, so func() bool) {
+	t.Helper()
+	limit := time.NewTimer(patience)
+	defer limit.Stop()
+	for k.Publish(0, s); !so(); k.Publish(0, s) {
+		select {
+		case <-k.Ready():
+		case <-limit.C:
+			t.Fatalf("never %s; problem %q", what, k.Problem())
+		}
+	}
+}
+
+func there(path string) bool { _, err := os.Lstat(path); return err == nil }
+
+func open(t testing.TB, path string) *leasepage.Reader {
+	t.Helper()
+	r, err := leasepage.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = r.Close() })
+	return r
+}
+
+func TestEachElectionHasAPageThatSaysWhatTheStatusSays(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "leases")
+	k := keep(t, dir)
+	path := filepath.Join(dir, "payments")
+	s := status(7, "default", "payments")
+	publish(t, k, s, "made", func() bool { return there(path) && there(filepath.Join(dir, "default")) })
+	publish(t, k, s, "written", open(t, path).Valid)
+	r := open(t, path)
+	if l, ok := r.Check(); !ok || l.Term != 7 || l.Deadline != int64(s.Contests[1].ValidUntil) {
+		t.Errorf("%+v, %t", l, ok)
+	}
+	for what, change := range map[string]func(*elector.Status){
+		"another leads": func(s *elector.Status) {
+			s.Contests[1].Leader, s.Contests[1].State = election.Holder{Peer: "b"}, elector.Following
+		},
+		"it stands down":    func(s *elector.Status) { s.Contests[1].State = elector.Electing },
+		"a former life did": func(s *elector.Status) { s.Contests[1].Leader.Boot++ },
+		"without a quorum":  func(s *elector.Status) { s.Quorum.Enabled = false },
+		"the lease is over": func(s *elector.Status) { s.Contests[1].ValidUntil = election.Instant(leasepage.Now()) },
+		"the election ends": func(s *elector.Status) { s.Contests = s.Contests[:1] },
+	} {
+		publish(t, k, status(8, "default", "payments"), "valid again after "+what, func() bool { return there(path) && open(t, path).Valid() })
+		held := open(t, path)
+		other := status(8, "default", "payments")
+		change(other)
+		k.Publish(0, other)
+		if held.Valid() {
+			t.Errorf("%s, and the page tells of a lease", what)
+		}
+	}
+	if info, err := os.Stat(dir); err != nil || info.Mode().Perm() != 0o750 || k.Problem() != "" {
+		t.Errorf("directory %v: %v; problem %q", info.Mode(), err, k.Problem())
+	}
+}
+
+func TestPagesOfElectionsThatAreGoneAreRemoved(t *testing.T) {
+	dir := t.TempDir()
+	k := keep(t, dir)
+	both, one := status(1, "a", "b"), status(1, "b")
+	for range 20 { // gone and back again, at every moment of the making
+		k.Publish(0, both)
+		k.Publish(0, one)
+	}
+	publish(t, k, both, "made", func() bool {
+		for _, name := range []string{"a", "b"} {
+			if path := filepath.Join(dir, name); !there(path) || !open(t, path).Valid() {
+				return false
+			}
+		}
+		return true
+	})
+	k.Publish(0, one)
+	for end := time.Now().Add(patience); there(filepath.Join(dir, "a")); {
+		if time.Now().After(end) {
+			t.Fatal("the page of an election that is gone stays")
+		}
+	}
+	if !open(t, filepath.Join(dir, "b")).Valid() {
+		t.Error("the other's page is not valid")
+	}
+}
+
+func TestAFormerLifesPagesAreWipedAtTheStart(t *testing.T) {
+	dir := t.TempDir()
+	former, err := leasepage.Create(dir, "payments", 9)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := former.Set(1, leasepage.Now()+int64(time.Hour)); err != nil {
+		t.Fatal(err)
+	}
+	r := open(t, former.Path())
+	elsewhere := filepath.Join(t.TempDir(), "file")
+	if err := errors.Join(os.WriteFile(elsewhere, []byte("mine"), 0o600), os.Symlink(elsewhere, filepath.Join(dir, "link"))); err != nil {
+		t.Fatal(err)
+	}
+	k := keep(t, dir)
+	if r.Valid() || k.Problem() != "" {
+		t.Errorf("valid %t, problem %q", r.Valid(), k.Problem())
+	}
+	if left, _ := os.ReadDir(dir); len(left) > 0 {
+		t.Errorf("left: %v", left)
+	}
+	if text, _ := os.ReadFile(elsewhere); string(text) != "mine" {
+		t.Errorf("what a link led to was written: %q", text)
+	}
+}
+
+func TestTwoAgentsKeepNoPagesInOneDirectory(t *testing.T) {
+	dir := t.TempDir()
+	first, second := keep(t, dir), pages.Open(dir, 2)
+	second.Publish(0, status(1, "payments"))
+	if p := second.Problem(); !strings.Contains(p, "another agent keeps its own") || first.Problem() != "" {
+		t.Errorf("problems %q and %q", first.Problem(), p)
+	}
+	second.Run(t.Context()) // has nothing to do
+	if err := second.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestWhatIsInTheWayIsSaidAndHarmsNothingElse(t *testing.T) {
+	base := t.TempDir()
+	file, link := filepath.Join(base, "file"), filepath.Join(base, "link")
+	if err := errors.Join(os.WriteFile(file, nil, 0o600), os.Symlink(base, link)); err != nil {
+		t.Fatal(err)
+	}
+	for _, dir := range []string{file, link, filepath.Join(base, "no", "such")} {
+		k := keep(t, dir)
+		k.Publish(0, status(1, "payments"))
+		if !strings.Contains(k.Problem(), "no lease pages are kept") {
+			t.Errorf("%s: problem %q", dir, k.Problem())
+		}
+	}
+	var none *pages.Keeper
+	none.Publish(0, status(1, "payments"))
+	if none.Problem() != "" || none.Ready() != nil || none.Close() != nil {
+		t.Error("no keeper keeps something")
+	}
+}
+
+func TestAPageThatCantBeMadeIsTriedAgain(t *testing.T) {
+	dir := t.TempDir()
+	k := keep(t, dir)
+	block := filepath.Join(dir, "payments")
+	if err := os.MkdirAll(filepath.Join(block, "in"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	s := status(1, "default", "payments")
+	publish(t, k, s, "told", func() bool { return strings.Contains(k.Problem(), "payments") })
+	publish(t, k, s, "made", func() bool { return there(filepath.Join(dir, "default")) })
+	if err := os.RemoveAll(block); err != nil {
+		t.Fatal(err)
+	}
+	later := election.Instant(time.Minute)
+	for k.Publish(later, s); k.Problem() != ""; k.Publish(later, s) {
+		select {
+		case <-k.Ready():
+		case <-time.After(patience):
+			t.Fatalf("still %q", k.Problem())
+		}
+	}
+	r := open(t, block)
+	if !r.Valid() {
+		t.Error("not valid")
+	}
+	if err := os.Truncate(block, 0); err != nil { // and then the disk beneath fails
+		t.Fatal(err)
+	}
+	k.Publish(later, status(2, "default", "payments"))
+	if r.Valid() || !strings.Contains(k.Problem(), "disk is full") {
+		t.Errorf("valid %t, problem %q", r.Valid(), k.Problem())
+	}
+}
+
+func TestCloseEndsAndRemovesEveryPage(t *testing.T) {
+	dir := t.TempDir()
+	k := pages.Open(dir, 1)
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() { defer close(ended); k.Run(ctx) }()
+	s := status(1, "a", "b")
+	publish(t, k, s, "made", func() bool { return there(filepath.Join(dir, "a")) && there(filepath.Join(dir, "b")) })
+	k.Publish(0, s)
+	k.Publish(0, status(1, "a", "b", "c")) // may or may not be made yet
+	r := open(t, filepath.Join(dir, "a"))
+	stop()
+	<-ended
+	if err := k.Close(); err != nil || r.Valid() {
+		t.Errorf("valid %t: %v", r.Valid(), err)
+	}
+	if left, _ := os.ReadDir(dir); len(left) > 0 {
+		t.Errorf("left: %v", left)
+	}
+	if _, err := leasepage.Open(filepath.Join(dir, "a")); !errors.Is(err, fs.ErrNotExist) {
+		t.Error(err)
+	}
+}
+
+// What a renewal of a thousand elections costs.
+func BenchmarkPublish(b *testing.B) {
+	dir := b.TempDir()
+	k := keep(b, dir)
+	var names []election.Name
+	for i := range 1000 {
+		names = append(names, election.Name(fmt.Sprintf("election-%04d", i)))
+	}
+	s := status(1, names...)
+	publish(b, k, s, "made", func() bool { found, _ := os.ReadDir(dir); return len(found) == 1000 })
+	k.Publish(0, s)
+	b.ReportAllocs()
+	b.Run("unchanged", func(b *testing.B) {
+		for b.Loop() {
+			k.Publish(0, s)
+		}
+	})
+	b.Run("renewed", func(b *testing.B) {
+		for b.Loop() {
+			for i := range s.Contests {
+				s.Contests[i].ValidUntil++
+			}
+			k.Publish(0, s)
+		}
+	})
+}

@@ -1,0 +1,323 @@
+package agent_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/doyen-election/doyen/agent"
+	"github.com/doyen-election/doyen/agent/boottime"
+	"github.com/doyen-election/doyen/api"
+)
+
+// How the test binary is told to play a program that stands for election.
+const (
+	programSocket = "PROGRAM_SOCKET"
+	programStamps = "PROGRAM_STAMPS"
+	// programBequeaths has it start a child that holds its connection too.
+	programBequeaths = "PROGRAM_BEQUEATHS"
+)
+
+// TestPlayAProgram is no test but a program of its own: it stands for payments,
+// and while it leads it writes the time, over and over.
+func TestPlayAProgram(t *testing.T) {
+	if os.Getenv(programSocket) == "" {
+		t.Skip("this is run by others")
+	}
+	stamps, err := os.Create(os.Getenv(programStamps))
+	if err != nil {
+		t.Fatal(err)
+	}
+	client, conns := dialer(os.Getenv(programSocket))
+	response, err := client.Post("http://d/v1/elections/payments/campaign", "application/json", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var until atomic.Int64
+	acting := make(chan struct{})
+	for lines := json.NewDecoder(response.Body); ; {
+		var e api.CampaignEvent
+		if err := lines.Decode(&e); err != nil {
+			fmt.Println("end", err)
+			return
+		}
+		switch e.Type {
+		case api.CampaignElected:
+			if os.Getenv(programBequeaths) != "" {
+				if err := bequeath(<-conns); err != nil {
+					t.Fatal(err)
+				}
+			}
+			until.Store(e.ValidUntilBoottimeNS)
+			acting = make(chan struct{})
+			go act(stamps, &until, acting)
+		case api.CampaignRenewed:
+			until.Store(e.ValidUntilBoottimeNS)
+			continue
+		case api.CampaignRevoked:
+			until.Store(0)
+			<-acting
+			body, _ := json.Marshal(api.StoppedRequest{Term: e.Term})
+			receipt, err := client.Post("http://d/v1/campaigns/"+e.Campaign+"/stopped", "application/json", bytes.NewReader(body))
+			if err != nil || receipt.StatusCode != http.StatusOK {
+				fmt.Println("receipt", receipt, err)
+			}
+		}
+		fmt.Println(e.Type, e.Term)
+	}
+}
+
+// dialer returns a client, and its first connection as soon as there is one.
+func dialer(socket string) (*http.Client, <-chan *net.UnixConn) {
+	conns := make(chan *net.UnixConn, 1)
+	return &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		conn, err := new(net.Dialer).DialContext(ctx, "unix", socket)
+		if err == nil {
+			select {
+			case conns <- conn.(*net.UnixConn):
+			default:
+			}
+		}
+		return conn, err
+	}}}, conns
+}
+
+// bequeath starts a child that holds the connection too.
+func bequeath(conn *net.UnixConn) error {
+	file, err := conn.File()
+	if err != nil {
+		return err
+	}
+	child := exec.Command("sleep", "60")
+	child.ExtraFiles = []*os.File{file}
+	if err := child.Start(); err != nil {
+		return err
+	}
+	fmt.Println("child", child.Process.Pid)
+	return nil
+}
+
+func act(stamps io.Writer, until *atomic.Int64, done chan<- struct{}) {
+	defer close(done)
+	for {
+		now := int64(boottime.Now())
+		if now >= until.Load() {
+			return
+		}
+		_ = binary.Write(stamps, binary.NativeEndian, now)
+	}
+}
+
+// program is one that was started.
+type program struct {
+	cmd   *exec.Cmd
+	lines chan string
+	path  string
+}
+
+func play(t *testing.T, c agent.Config, env ...string) *program {
+	t.Helper()
+	p := &program{lines: make(chan string, 100), path: filepath.Join(t.TempDir(), "stamps")}
+	p.cmd = exec.Command(os.Args[0], "-test.run=^TestPlayAProgram$")
+	p.cmd.Env = append(os.Environ(), programSocket+"="+c.Socket, programStamps+"="+p.path)
+	p.cmd.Env = append(p.cmd.Env, env...)
+	out, err := p.cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = p.cmd.Process.Kill()
+		_ = p.cmd.Wait()
+	})
+	go func() {
+		defer close(p.lines)
+		for s := bufio.NewScanner(out); s.Scan(); {
+			p.lines <- s.Text()
+		}
+	}()
+	p.wait(t, "candidate")
+	return p
+}
+
+// wait returns the term of the next line of that type.
+func (p *program) wait(t *testing.T, kind string) int {
+	t.Helper()
+	deadline := time.After(patience)
+	for {
+		select {
+		case line, open := <-p.lines:
+			if !open {
+				t.Fatalf("the program ended before %s", kind)
+			}
+			if rest, ok := strings.CutPrefix(line, kind+" "); ok {
+				term, _ := strconv.Atoi(rest)
+				return term
+			}
+		case <-deadline:
+			t.Fatalf("the program is not told %s", kind)
+		}
+	}
+}
+
+// span returns the first and the last instant at which it acted, of those it
+// had written when it was asked.
+func (p *program) span(t *testing.T) (first, last int64) {
+	t.Helper()
+	data, err := os.ReadFile(p.path)
+	if err != nil || len(data) < 8 {
+		t.Fatalf("it never acted: %v", err)
+	}
+	n := len(data) / 8 * 8
+	return int64(binary.NativeEndian.Uint64(data)), int64(binary.NativeEndian.Uint64(data[n-8 : n]))
+}
+
+// between counts the instants in that span at which it acted.
+func (p *program) between(t *testing.T, from, to int64) (n int) {
+	t.Helper()
+	data, err := os.ReadFile(p.path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for ; len(data) >= 8; data = data[8:] {
+		if at := int64(binary.NativeEndian.Uint64(data)); from <= at && at <= to {
+			n++
+		}
+	}
+	return n
+}
+
+func trio(t *testing.T) (configs []agent.Config, clients []*http.Client, stops []func() error) {
+	t.Helper()
+	var join []string
+	for _, name := range []string{"a", "b", "c"} {
+		c := lone(t)
+		c.Name, c.Voters, c.Join = name, []string{"a", "b", "c"}, join
+		c.Profile, c.Lease = "lan", 2400*time.Millisecond // no lease must be lost because the machine is busy
+		client, out, stop := start(t, c)
+		configs, clients, stops = append(configs, c), append(clients, client), append(stops, stop)
+		_, gossip := ports(t, out.String())
+		join = []string{net.JoinHostPort("127.0.0.1", strconv.Itoa(gossip))}
+	}
+	for _, c := range clients {
+		follow(t, c, func(c api.Change) bool { return c.Leader != nil })
+	}
+	return configs, clients, stops
+}
+
+// Two programs on two of three hosts: one is killed and the other takes over in
+// less than its lease, since the kernel vouches for its end; that one is made to
+// resign to a third, which waits for nothing but the receipt; and then the third
+// one's agent stops.
+func TestAProgramThatIsKilledOrResignsIsFollowedByAnotherWithoutOverlap(t *testing.T) {
+	t.Parallel()
+	configs, clients, stops := trio(t)
+	first := play(t, configs[0])
+	term := first.wait(t, "elected")
+	second := play(t, configs[1])
+	waitFor(t, clients[0], "/v1/elections/payments", `"candidates":["a","b"]`)
+
+	began := boottime.Now()
+	if err := first.cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	if next := second.wait(t, "elected"); next <= term {
+		t.Errorf("term %d follows term %d", next, term)
+	}
+	took := boottime.Now().Sub(began)
+	t.Logf("killed to elected: %v", took)
+	_ = first.cmd.Wait()
+	_, end := first.span(t)
+	begin, _ := second.span(t)
+	if begin <= end {
+		t.Errorf("they overlap by %v", time.Duration(end-begin))
+	}
+	waitFor(t, clients[0], "/metrics", `doyen_campaign_releases_total{kind="proof"} 1`)
+
+	third := play(t, configs[2])
+	waitFor(t, clients[1], "/v1/elections/payments", `"candidates":["b","c"]`)
+	began = boottime.Now()
+	if response, err := clients[1].Post("http://d/v1/elections/payments/resign", "", nil); err != nil || response.StatusCode != http.StatusOK {
+		t.Fatal(response, err)
+	}
+	second.wait(t, "revoked")
+	third.wait(t, "elected")
+	t.Logf("resign to elected: %v", boottime.Now().Sub(began))
+	_, end = second.span(t)
+	if begin, _ = third.span(t); begin <= end {
+		t.Errorf("they overlap by %v", time.Duration(end-begin))
+	}
+	waitFor(t, clients[1], "/metrics", `doyen_campaign_releases_total{kind="receipt"} 1`)
+
+	if err := stops[2](); err != nil {
+		t.Fatal(err)
+	}
+	second.wait(t, "elected")
+	if term := third.wait(t, "revoked"); term == 0 {
+		t.Error("it was told only that the agent stops, and not to stop acting")
+	}
+	third.wait(t, "revoked") // that the agent stops
+	third.wait(t, "end")
+	begin, end = third.span(t)
+	if n := second.between(t, begin, end); n > 0 {
+		t.Errorf("the second one acted %d times while the third one did", n)
+	}
+}
+
+// A process hands its connection to a child and is gone: what is left of the
+// program may act, so nothing is proven, and the lease runs out.
+func TestAProgramWhoseChildHoldsItsConnectionIsNotProvenGone(t *testing.T) {
+	t.Parallel()
+	configs, clients, _ := trio(t)
+	first := play(t, configs[0], programBequeaths+"=1")
+	child := first.wait(t, "child")
+	kill := sync.OnceValue(func() error { return syscall.Kill(child, syscall.SIGKILL) })
+	t.Cleanup(func() { _ = kill() })
+	first.wait(t, "elected")
+	second := play(t, configs[1])
+	waitFor(t, clients[0], "/v1/elections/payments", `"candidates":["a","b"]`)
+	if err := first.cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = first.cmd.Wait()
+	waitFor(t, clients[0], "/v1/campaigns", `"election":"payments"`) // its child goes on
+	if err := kill(); err != nil {
+		t.Fatal(err)
+	}
+	second.wait(t, "elected")
+	waitFor(t, clients[0], "/metrics", `doyen_campaign_releases_total{kind="deadline"} 1`)
+	waitFor(t, clients[0], "/metrics", `doyen_campaign_releases_total{kind="proof"} 0`)
+}
+
+// waitFor asks until the answer holds the text.
+func waitFor(t *testing.T, c *http.Client, path, want string) {
+	t.Helper()
+	deadline := time.Now().Add(patience)
+	for {
+		_, body := get(t, c, path)
+		if strings.Contains(body, want) {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("%s does not come to say %s: %s", path, want, body)
+		}
+	}
+}

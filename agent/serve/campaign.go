@@ -1,0 +1,138 @@
+package serve
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"unicode/utf8"
+
+	"github.com/doyen-election/doyen/agent/campaign"
+	"github.com/doyen-election/doyen/agent/proof"
+	"github.com/doyen-election/doyen/api"
+	"github.com/doyen-election/doyen/election"
+)
+
+const maxMeta = 256 // bytes
+
+// Campaigns is where programs stand for election. None of its methods waits for
+// anything but its turn. Its errors are *election.Refusal.
+type Campaigns interface {
+	// Stand begins a candidacy, which lasts until End.
+	Stand(campaign.Request) (*campaign.Candidacy, error)
+	// End returns, if the program is yet to stop acting, until when a proof that
+	// it is gone is worth something.
+	End(id string) (until election.Instant, waits bool)
+	// Gone says that the program of a candidacy which has ended is proven gone.
+	Gone(id string)
+	// Receipt is a program's word that it has stopped acting under the term, or
+	// under the oldest one it owes that word for (0). authorized tells whether the
+	// caller may speak for that user's programs.
+	Receipt(id string, term election.Term, authorized func(uid uint32) bool) error
+	// Campaigns describes the programs that stand.
+	Campaigns() []api.Campaign
+}
+
+type linkKey struct{}
+
+// link is the connection on which a request came.
+type link struct {
+	conn     *net.UnixConn
+	accepted election.Instant
+}
+
+// withLink notes a new connection and its peer.
+func (s *Server) withLink(ctx context.Context, c net.Conn) context.Context {
+	ctx = withPeer(ctx, c)
+	if l, ok := c.(*limitedConn); ok {
+		c = l.Conn
+	}
+	conn, ok := c.(*net.UnixConn)
+	if !ok {
+		return ctx
+	}
+	return context.WithValue(ctx, linkKey{}, link{conn, s.Clock()})
+}
+
+// campaign takes a program's candidacy, and makes the connection its stream.
+func (s *Server) campaign(w http.ResponseWriter, r *http.Request) {
+	name, ok := name(w, r)
+	var request api.CampaignRequest
+	if !ok || !body(w, r, &request) {
+		return
+	}
+	if problem := implausible(request); problem != "" {
+		fail(w, http.StatusBadRequest, api.ErrorDetail{Code: api.CodeBadRequest, Message: problem})
+		return
+	}
+	link, _ := r.Context().Value(linkKey{}).(link) // authorized, so it is there
+	if !s.streams.begin(link.conn) {
+		unanswered(w, errors.New("the agent stops"))
+		return
+	}
+	defer s.streams.done(link.conn)
+	w.Header().Set("Connection", "close") // whoever is refused leaves its place to others
+	t := &stream{server: s, unix: link.conn}
+	if request.Proof == nil || *request.Proof { // held before it stands: it has just asked, so it lives
+		t.process, _ = proof.Of(link.conn, int64(link.accepted)) // without one, its end proves nothing
+	}
+	if t.process != nil {
+		defer t.process.Close()
+	}
+	p, _ := r.Context().Value(peerKey{}).(peer)
+	k, err := s.Campaigns.Stand(campaign.Request{
+		Election: name, Priority: request.Priority, Meta: request.Meta, UID: p.uid, PID: p.pid,
+	})
+	if err != nil {
+		refused(w, err)
+		return
+	}
+	t.k = k
+	t.run(w)
+}
+
+// implausible says what is wrong with a request, empty if nothing.
+func implausible(r api.CampaignRequest) string {
+	switch {
+	case len(r.Meta) > maxMeta:
+		return fmt.Sprintf(`"meta" has %d bytes, at most %d are kept`, len(r.Meta), maxMeta)
+	case !utf8.ValidString(r.Meta):
+		return `"meta" is no UTF-8 text`
+	case r.Priority != nil && (*r.Priority < 0 || *r.Priority > campaign.MaxPriority):
+		return fmt.Sprintf(`"priority" is %d, and must be between 0 and %d`, *r.Priority, campaign.MaxPriority)
+	}
+	return ""
+}
+
+// refused answers with a refusal, or that the agent did not answer.
+func refused(w http.ResponseWriter, err error) {
+	if refusal, ok := errors.AsType[*election.Refusal](err); ok {
+		refuse(w, refusal)
+		return
+	}
+	unanswered(w, err)
+}
+
+// campaigns lists who stands on this host.
+func (s *Server) campaigns(w http.ResponseWriter, _ *http.Request) {
+	answer(w, api.Campaigns{Campaigns: s.Campaigns.Campaigns()})
+}
+
+// stopped takes a receipt.
+func (s *Server) stopped(w http.ResponseWriter, r *http.Request) {
+	var request api.StoppedRequest
+	if !body(w, r, &request) {
+		return
+	}
+	p, _ := r.Context().Value(peerKey{}).(peer)
+	began := s.Clock()
+	err := s.Campaigns.Receipt(r.PathValue("id"), election.Term(request.Term), func(uid uint32) bool {
+		return p.uid == uid || p.uid == 0 || p.uid == s.Owner.UID
+	})
+	if err != nil {
+		refused(w, err)
+		return
+	}
+	answer(w, api.Outcome{Done: true, Waited: s.Clock().Sub(began).Milliseconds()})
+}

@@ -1,0 +1,370 @@
+package serve
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/doyen-election/doyen/agent/campaign"
+	"github.com/doyen-election/doyen/agent/watch"
+	"github.com/doyen-election/doyen/api"
+	"github.com/doyen-election/doyen/election"
+	"github.com/doyen-election/doyen/elector"
+	"github.com/doyen-election/doyen/membership"
+)
+
+const patience = 20 * time.Second
+
+// hall is a real registry behind a server, and journal of what the server said
+// to it.
+type hall struct {
+	mu       sync.Mutex
+	registry *campaign.Registry
+	ids      int
+	said     chan string
+	path     string
+	server   *Server
+}
+
+func (h *hall) Stand(q campaign.Request) (*campaign.Candidacy, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.registry.Stand(0, q)
+}
+
+func (h *hall) End(id string) (election.Instant, bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.registry.End(id)
+	h.said <- "end " + id
+	return h.registry.Awaits(id)
+}
+
+func (h *hall) Gone(id string) { h.said <- "gone " + id }
+
+func (h *hall) Receipt(id string, term election.Term, authorized func(uint32) bool) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.registry.Receipt(id, term, authorized)
+}
+
+func (h *hall) Campaigns() []api.Campaign {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.registry.List()
+}
+
+func (h *hall) with(f func(*campaign.Registry)) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	f(h.registry)
+}
+
+// hosts opens a hall; change may make the server less patient.
+func hosts(t *testing.T, change ...func(*Server)) *hall {
+	t.Helper()
+	h := &hall{said: make(chan string, 2*campaign.MaxCandidacies)}
+	h.registry = campaign.New(campaign.Config{Priority: 100, NewID: func() string { h.ids++; return fmt.Sprint("k", h.ids) }})
+	dir, err := os.MkdirTemp("", "doyen")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	h.path = filepath.Join(dir, "run", "s")
+	l, err := Listen(h.path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	picture := &Picture{Status: &elector.Status{}, View: &membership.View{}}
+	h.server = New(Config{
+		Lease: time.Second, Picture: func() *Picture { return picture }, Clock: func() election.Instant { return 0 },
+		Hub: watch.NewHub(0), Metrics: http.NotFoundHandler(), Logger: slog.New(slog.DiscardHandler), Campaigns: h,
+		Owner: Owner{UID: uint32(os.Geteuid()), GID: uint32(os.Getegid())},
+	})
+	for _, f := range change {
+		f(h.server)
+	}
+	h.server.Socket(l)
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		defer cancel()
+		_ = h.server.Close(ctx)
+	})
+	return h
+}
+
+func (h *hall) expect(t *testing.T, want string) {
+	t.Helper()
+	select {
+	case got := <-h.said:
+		if got != want {
+			t.Errorf("the server said %q, want %q", got, want)
+		}
+	case <-time.After(patience):
+		t.Fatalf("the server does not say %q", want)
+	}
+}
+
+// post sends a request on a connection of its own, and returns the answer's
+// head and body.
+func (h *hall) post(t *testing.T, path, body string) (net.Conn, *http.Response, *bufio.Reader) {
+	t.Helper()
+	conn, err := net.Dial("unix", h.path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
+		t.Fatal(err)
+	}
+	fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: d\r\nContent-Length: %d\r\n\r\n%s", path, len(body), body)
+	response, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return conn, response, bufio.NewReader(response.Body)
+}
+
+func (h *hall) stand(t *testing.T) (net.Conn, *bufio.Reader, api.CampaignEvent) {
+	t.Helper()
+	conn, response, lines := h.post(t, "/v1/elections/payments/campaign", `{"meta":"me"}`)
+	if response.StatusCode != http.StatusOK || response.Header.Get("Content-Type") != "application/x-ndjson" {
+		t.Fatal(response.Status)
+	}
+	return conn, lines, line(t, lines)
+}
+
+func line(t *testing.T, from *bufio.Reader) api.CampaignEvent {
+	t.Helper()
+	text, err := from.ReadBytes('\n')
+	if err != nil {
+		t.Fatal(err)
+	}
+	var e api.CampaignEvent
+	if err := json.Unmarshal(text, &e); err != nil {
+		t.Fatalf("%s: %v", text, err)
+	}
+	return e
+}
+
+func TestACampaignIsItsConnection(t *testing.T) {
+	h := hosts(t)
+	conn, lines, first := h.stand(t)
+	if first.Type != "candidate" || first.Campaign != "k1" || first.Election != "payments" {
+		t.Errorf("first line %+v", first)
+	}
+	h.with(func(r *campaign.Registry) { r.Lead(0, "payments", 3, 1000) })
+	if e := line(t, lines); e.Type != "elected" || e.Term != 3 || e.ValidUntilBoottimeNS != 1000 {
+		t.Errorf("got %+v", e)
+	}
+	if list := h.Campaigns(); len(list) != 1 || list[0].PID != os.Getpid() || list[0].Meta != "me" || list[0].Term != 3 {
+		t.Errorf("listed as %+v", list)
+	}
+	h.with(func(r *campaign.Registry) {
+		r.Withdraw(election.Withdrawal{Election: "payments", Term: 3, StopBy: 2000, Reason: election.ReasonResigned}, false)
+	})
+	if e := line(t, lines); e.Type != "revoked" || e.StopByBoottimeNS != 2000 || e.Reason != "resigned" {
+		t.Errorf("got %+v", e)
+	}
+	if _, response, body := h.post(t, "/v1/campaigns/k1/stopped", `{"term":3}`); response.StatusCode != http.StatusOK {
+		text, _ := body.ReadString('\n')
+		t.Errorf("the receipt: %s %s", response.Status, text)
+	}
+	h.with(func(r *campaign.Registry) {
+		if s := r.Stats(); s.Released["receipt"] != 1 {
+			t.Errorf("counted %+v", s)
+		}
+	})
+	conn.Close()
+	h.expect(t, "end k1")
+}
+
+// The process that closes is this one, which goes on: nothing is proven.
+func TestAProgramThatOnlyClosesIsNotGone(t *testing.T) {
+	h := hosts(t)
+	conn, lines, _ := h.stand(t)
+	h.with(func(r *campaign.Registry) {
+		r.Lead(0, "payments", 3, 1000)
+		r.Withdraw(election.Withdrawal{Election: "payments", Term: 3, StopBy: election.Instant(50 * time.Millisecond)}, false)
+	})
+	line(t, lines)
+	conn.Close()
+	h.expect(t, "end k1")
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	if err := h.server.Close(ctx); err != nil { // it waits for the stream
+		t.Fatal(err)
+	}
+	if len(h.said) > 0 {
+		t.Error("the server said", <-h.said)
+	}
+}
+
+func TestALineThatNobodyReadsEndsTheCandidacyAndSaysWhy(t *testing.T) {
+	h := hosts(t, func(s *Server) { s.patience, s.attention = 50*time.Millisecond, time.Hour })
+	_, lines, _ := h.stand(t)
+	stop := make(chan struct{})
+	written := make(chan struct{})
+	go func() { // until nothing more fits
+		defer close(written)
+		for until := election.Instant(1); ; until++ {
+			h.with(func(r *campaign.Registry) {
+				if until == 1 {
+					r.Lead(0, "payments", 1, until)
+				}
+				r.Prolong(func(election.Name, election.Term) election.Instant { return until })
+			})
+			select {
+			case <-stop:
+				return
+			default:
+			}
+		}
+	}()
+	h.expect(t, "end k1")
+	close(stop)
+	<-written
+	var last api.CampaignEvent
+	for {
+		text, err := lines.ReadBytes('\n')
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := json.Unmarshal(text, &last); err != nil {
+			t.Fatalf("%s: %v", text, err)
+		}
+	}
+	if last.Type != "revoked" || !strings.Contains(last.Reason, "not read for too long") {
+		t.Errorf("the last line is %+v", last)
+	}
+}
+
+// There is room for much more: it is given up because it does not look.
+func TestAProgramThatLeadsAndDoesNotLookIsGivenUp(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("the system does not tell what was read")
+	}
+	h := hosts(t, func(s *Server) { s.attention = 50 * time.Millisecond })
+	_, lines, _ := h.stand(t)
+	h.with(func(r *campaign.Registry) { r.Lead(0, "payments", 1, 1) })
+	renewals := time.NewTicker(5 * time.Millisecond)
+	defer renewals.Stop()
+	for until := election.Instant(2); ; until++ {
+		h.with(func(r *campaign.Registry) {
+			r.Prolong(func(election.Name, election.Term) election.Instant { return until })
+		})
+		select {
+		case said := <-h.said:
+			if said != "end k1" {
+				t.Fatal(said)
+			}
+			text, err := io.ReadAll(lines)
+			if err != nil || !strings.HasSuffix(string(text), "not read for too long\"}\n") {
+				t.Errorf("it ends with %.200s %v", text[max(0, len(text)-200):], err)
+			}
+			return
+		case <-renewals.C:
+		}
+	}
+}
+
+func TestAProgramThatTalksIsHeardOutAndEnded(t *testing.T) {
+	h := hosts(t)
+	conn, _, _ := h.stand(t)
+	fmt.Fprint(conn, "\r\n") // harmless
+	if _, err := conn.Write(make([]byte, maxChatter)); err != nil {
+		t.Log(err) // cut off already
+	}
+	h.expect(t, "end k1")
+}
+
+func TestCloseLetsCampaignsReadTheirLastLine(t *testing.T) {
+	h := hosts(t)
+	_, lines, _ := h.stand(t)
+	h.with(func(r *campaign.Registry) { r.Close("the agent stops") })
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	if err := h.server.Close(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if e := line(t, lines); e.Type != "revoked" || e.Reason != "the agent stops" {
+		t.Errorf("got %+v", e)
+	}
+	if _, err := lines.ReadByte(); !errors.Is(err, io.EOF) {
+		t.Errorf("the stream goes on: %v", err)
+	}
+}
+
+func TestCampaignsThatMakeNoSenseAreRefused(t *testing.T) {
+	h := hosts(t)
+	const right = "/v1/elections/payments/campaign"
+	for _, c := range []struct {
+		path, body, want string
+		status           int
+	}{
+		{right, `{"meta":"` + strings.Repeat("m", maxMeta+1) + `"}`, "at most 256", 400},
+		{right, `{"priority":-1}`, "between 0 and 1000000", 400},
+		{right, `{"priority":"high"}`, `\"priority\" must be a whole number`, 400},
+		{right, `[]`, "must be a JSON object", 400},
+		{right, `{"meta":"` + strings.Repeat("m", maxBody) + `"}`, "over the limit", 413},
+		{"/v1/elections/_roster/campaign", `{}`, "no name of an election", 400},
+		{"/v1/elections/" + strings.Repeat("n", 64) + "/campaign", `{}`, "no name of an election", 400},
+		{"/v1/campaigns/nobody/stopped", `{}`, "no such campaign", 404},
+		{"/v1/campaigns/nobody/stopped", `{"term":-1}`, "must be a whole number", 400},
+	} {
+		_, response, body := h.post(t, c.path, c.body)
+		text, _ := body.ReadString('\n')
+		if response.StatusCode != c.status || !strings.Contains(text, c.want) {
+			t.Errorf("%s %.40s: %d %s, want %d and %q", c.path, c.body, response.StatusCode, text, c.status, c.want)
+		}
+	}
+	if n := len(h.Campaigns()); n != 0 {
+		t.Errorf("%d of them stand", n)
+	}
+}
+
+// As many campaigns as there may be, and as many again that are refused, leave
+// room for whoever just asks.
+func TestTooManyCampaignsLeaveRoomForPlainCalls(t *testing.T) {
+	h := hosts(t)
+	for i := range campaign.MaxCandidacies {
+		conn, response, _ := h.post(t, fmt.Sprintf("/v1/elections/e%d/campaign", i), "")
+		if response.StatusCode != http.StatusOK {
+			t.Fatalf("campaign %d: %s", i, response.Status)
+		}
+		defer conn.Close()
+	}
+	for range 600 { // more than the places for plain calls
+		_, response, body := h.post(t, "/v1/elections/payments/campaign", "")
+		text, _ := body.ReadString('\n')
+		if response.StatusCode != http.StatusServiceUnavailable || !response.Close || !strings.Contains(text, "1000 programs stand") {
+			t.Fatalf("one too many: %s %s", response.Status, text)
+		}
+	}
+	conn, err := net.Dial("unix", h.path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	_ = conn.SetDeadline(time.Now().Add(patience))
+	fmt.Fprint(conn, "GET /v1/agent HTTP/1.1\r\nHost: d\r\n\r\n")
+	if response, err := http.ReadResponse(bufio.NewReader(conn), nil); err != nil || response.StatusCode != http.StatusOK {
+		t.Errorf("%v %v", response, err)
+	}
+}

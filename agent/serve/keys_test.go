@@ -1,0 +1,47 @@
+package serve_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/doyen-election/doyen/agent/serve"
+	"github.com/doyen-election/doyen/api"
+	"github.com/doyen-election/doyen/election"
+)
+
+type keys struct{ asked api.KeysRequest }
+
+func (k *keys) Keys() []api.Key { return []api.Key{{Fingerprint: "0011", InUse: true}} }
+func (k *keys) ChangeKeys(r api.KeysRequest) *election.Refusal {
+	k.asked = r
+	if r.Remove != "" {
+		return &election.Refusal{Code: api.CodeInUse, Message: "in use"}
+	}
+	return nil
+}
+
+func TestKeysAreListedAndChanged(t *testing.T) {
+	k := &keys{}
+	owner := stand(t, func(c *serve.Config) { c.Keyring = k })
+	const list = `{"keys":[{"fingerprint":"0011","in_use":true}]}`
+	for _, c := range []struct {
+		method     string
+		body, want string
+		status     int
+	}{
+		{http.MethodGet, "", list, 200},
+		{http.MethodPost, `{"add":"x"}`, list, 200},
+		{http.MethodPost, `{"remove":"0011"}`, "in_use", 409},
+		{http.MethodPost, `{"add":1}`, "text in quotes", 400},
+		{http.MethodDelete, "", "GET, HEAD, POST", 405},
+	} {
+		status, text := owner.do(t, c.method, "/v1/keys", c.body)
+		if status != c.status || !strings.Contains(text, c.want) {
+			t.Errorf("%s %s: %d %s, want %d with %s", c.method, c.body, status, text, c.status, c.want)
+		}
+	}
+	if k.asked.Remove != "0011" {
+		t.Errorf("asked for %+v", k.asked)
+	}
+}

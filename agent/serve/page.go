@@ -1,0 +1,181 @@
+package serve
+
+import (
+	"bytes"
+	_ "embed"
+	"fmt"
+	"html/template"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/doyen-election/doyen/api"
+)
+
+const (
+	pageRefresh = 3   // seconds
+	pageRows    = 200 // of a table: more is for the command line
+	pageHistory = 12
+)
+
+//go:embed page.html
+var pageText string
+
+// page is what the status page shows.
+type page struct {
+	Title         string
+	Agent         api.Agent
+	Elections     []api.Election
+	MoreElections int
+	Members       []api.Member
+	MoreMembers   int
+	History       []api.Transition // the newest first
+	Now           time.Time
+	Refresh       int
+}
+
+// newPage parses the status page, whose values are escaped by where they stand.
+func newPage() (*template.Template, error) {
+	t, err := template.New("page").Funcs(template.FuncMap{
+		"ms":          pageDuration,
+		"stamp":       func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") },
+		"join":        func(s []string) string { return strings.Join(s, ", ") },
+		"words":       func(s string) string { return strings.ReplaceAll(s, "_", " ") },
+		"yes":         func(b bool) string { return map[bool]string{true: "yes", false: "no"}[b] },
+		"stateClass":  stateClass,
+		"statusClass": statusClass,
+		"quorumClass": quorumClass,
+		"quorumWord":  quorumWord,
+		"quorumText":  quorumText,
+	}).Parse(pageText)
+	if err != nil {
+		return nil, fmt.Errorf("parse status page: %w", err)
+	}
+	return t, nil
+}
+
+// status answers with the page. It needs nothing but itself: no script, no
+// font, no image, and a browser is told to load none.
+func (s *Server) status(w http.ResponseWriter, _ *http.Request) {
+	var out bytes.Buffer
+	t, err := s.page()
+	if err == nil {
+		err = t.Execute(&out, s.shown())
+	}
+	if err != nil {
+		s.Logger.Error("the status page can't be made", "err", err)
+		plain(w, http.StatusInternalServerError, "the status page can't be made; the agent's log says why\n")
+		return
+	}
+	h := w.Header()
+	h.Set("Content-Type", "text/html; charset=utf-8")
+	h.Set("Cache-Control", "no-store")
+	h.Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'")
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Referrer-Policy", "no-referrer")
+	_, _ = out.WriteTo(w) // whoever asked may be gone
+}
+
+// shown gathers what the page shows, from one picture.
+func (s *Server) shown() page {
+	p, now := s.Picture(), s.Clock()
+	v := page{Agent: s.describe(p), Members: p.Members(), Now: time.Now(), Refresh: pageRefresh}
+	for _, c := range p.contests() {
+		v.Elections = append(v.Elections, p.Election(c, now, 0))
+	}
+	v.Elections, v.MoreElections = firstRows(v.Elections)
+	v.Members, v.MoreMembers = firstRows(v.Members)
+	if s.History != nil {
+		v.History = s.History("", pageHistory)
+		slices.Reverse(v.History)
+	}
+	v.Title = "Doyen: " + s.Name
+	for _, e := range v.Elections {
+		if e.Election != "default" {
+			continue
+		}
+		v.Title = "Doyen: nobody leads"
+		if e.Leader != nil {
+			v.Title = "Doyen: " + e.Leader.Name + " leads"
+		}
+	}
+	return v
+}
+
+func firstRows[T any](all []T) (shown []T, more int) {
+	n := min(len(all), pageRows)
+	return all[:n], len(all) - n
+}
+
+// pageDuration writes milliseconds for a reader who glances.
+func pageDuration(ms int64) string {
+	d := time.Duration(ms) * time.Millisecond
+	switch {
+	case d >= 24*time.Hour:
+		return fmt.Sprintf("%dd %dh", d/(24*time.Hour), d%(24*time.Hour)/time.Hour)
+	case d >= time.Hour:
+		return fmt.Sprintf("%dh %dm", d/time.Hour, d%time.Hour/time.Minute)
+	case d >= time.Minute:
+		return d.Truncate(time.Second).String()
+	case d >= time.Second:
+		return fmt.Sprintf("%.1f s", d.Seconds())
+	}
+	return fmt.Sprintf("%d ms", ms)
+}
+
+func stateClass(state string) string {
+	switch state {
+	case api.StateLeading, api.StateFollowing:
+		return "good"
+	case api.StateNoQuorum:
+		return "bad"
+	}
+	return "warn"
+}
+
+func statusClass(status string) string {
+	switch status {
+	case api.StatusAlive:
+		return "good"
+	case api.StatusDead:
+		return "bad"
+	}
+	return "warn"
+}
+
+func quorumClass(q api.Quorum) string {
+	switch {
+	case !q.Enabled, q.State == api.QuorumEdge:
+		return "warn"
+	case q.State == api.QuorumLost:
+		return "bad"
+	}
+	return "good"
+}
+
+func quorumWord(q api.Quorum) string {
+	switch {
+	case !q.Enabled:
+		return "No quorum is asked for:"
+	case q.State == api.QuorumEdge && q.Voters > 1:
+		return "Quorum on the edge:"
+	case q.State == api.QuorumLost:
+		return "Quorum lost:"
+	}
+	return "Quorum:"
+}
+
+func quorumText(q api.Quorum) string {
+	switch {
+	case !q.Enabled:
+		return "this is one agent's view, there may be two leaders."
+	case q.Voters == 0:
+		return "the first voters are not agreed on yet."
+	}
+	text := fmt.Sprintf("%d of %d voters reachable, %d needed", q.Reachable, q.Voters, q.Needed)
+	if q.State == api.QuorumEdge && q.Voters > 1 {
+		text += "; one more loss and nobody can lead"
+	}
+	return text + "."
+}

@@ -1,0 +1,94 @@
+package serve_test
+
+import (
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/doyen-election/doyen/agent/serve"
+	"github.com/doyen-election/doyen/api"
+	"github.com/doyen-election/doyen/elector"
+)
+
+// glance stands for a person's browser on the TCP listener.
+func glance(t *testing.T, s *serve.Server, path string) (*http.Response, string) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.TCP(l)
+	client := &http.Client{Timeout: patience}
+	defer client.CloseIdleConnections()
+	response, err := client.Get("http://" + l.Addr().String() + path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return response, string(text)
+}
+
+func TestTheStatusPageTellsWhoLeadsAndRunsNothing(t *testing.T) {
+	var server *serve.Server
+	a := stand(t, func(c *serve.Config) {
+		c.History = func(string, int) []api.Transition {
+			return []api.Transition{{Election: "default", Type: api.ChangeNoLeader, Term: 6, Reason: `</td><script>alert(1)</script>`},
+				{Election: "default", Type: api.ChangeLeader, Leader: &api.Leader{Name: "a"}, Term: 7, GapMS: 1130}}
+		}
+		server = serve.New(*c)
+	})
+	p := *a.picture.Load()
+	p.Warnings = []api.Warning{{Code: "join_failing", Message: "<b>no</b>", Since: time.Now()}}
+	a.picture.Store(&p)
+	t.Cleanup(func() { _ = server.Close(t.Context()) })
+	response, text := glance(t, server, "/")
+	if response.StatusCode != 200 || response.Header.Get("Content-Type") != "text/html; charset=utf-8" ||
+		!strings.HasPrefix(response.Header.Get("Content-Security-Policy"), "default-src 'none'; style-src 'unsafe-inline'") {
+		t.Errorf("%d %v", response.StatusCode, response.Header)
+	}
+	for _, want := range []string{"<title>Doyen: a leads</title>", ">leading</td><td><b>a</b> <span class=\"soft\">(this agent)</span></td><td class=\"n\">7</td><td class=\"n\">1.0 s</td><td>a, b</td>",
+		"Quorum on the edge:", "2 of 3 voters reachable, 2 needed; one more loss", "<b>join_failing</b>: &lt;b&gt;no&lt;/b&gt;", "&lt;script&gt;alert", ">1.1 s</td>"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the page lacks %q", want)
+		}
+	}
+	for _, not := range []string{"<script", "src=", "href=", "http://", "https://", "//cdn"} {
+		if strings.Contains(text, not) {
+			t.Errorf("the page has %q", not)
+		}
+	}
+	if strings.Index(text, "1.1 s") > strings.Index(text, "alert") {
+		t.Error("the newest change is not the first")
+	}
+	a.now.Add(int64(2 * time.Second)) // the lease is over, and the agent hangs
+	if _, text = glance(t, server, "/"); !strings.Contains(text, "<title>Doyen: nobody leads</title>") || strings.Contains(text, "(this agent)") {
+		t.Error("a leader is named whose lease is over")
+	}
+	if response, _ := glance(t, server, "/x"); response.StatusCode != http.StatusNotFound {
+		t.Errorf("/x: %d", response.StatusCode)
+	}
+	if status, _ := a.do(t, http.MethodGet, "/", ""); status != http.StatusNotFound {
+		t.Errorf("/ on the socket: %d", status)
+	}
+}
+
+func TestTheStatusPageHoldsNoMoreThanItShould(t *testing.T) {
+	var server *serve.Server
+	a := stand(t, func(c *serve.Config) { server = serve.New(*c) })
+	p := *a.picture.Load()
+	status := *p.Status
+	status.Contests = make([]elector.ContestStatus, 1000)
+	p.Status = &status
+	a.picture.Store(&p)
+	t.Cleanup(func() { _ = server.Close(t.Context()) })
+	if _, text := glance(t, server, "/"); !strings.Contains(text, "and 800 more: doyen elections lists them") || len(text) > 200_000 {
+		t.Errorf("%d bytes", len(text))
+	}
+}

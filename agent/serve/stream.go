@@ -1,0 +1,218 @@
+package serve
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"net"
+	"net/http"
+	"os"
+	"time"
+
+	"github.com/doyen-election/doyen/agent/campaign"
+	"github.com/doyen-election/doyen/agent/proof"
+	"github.com/doyen-election/doyen/api"
+	"github.com/doyen-election/doyen/election"
+)
+
+const (
+	// streamBuffer is how many bytes of lines the system may hold for a program
+	// that does not read. A line takes about three times its length there.
+	streamBuffer = 16 << 10
+	// lastWord is how much more it may hold for the line that says why the stream
+	// ends.
+	lastWord     = 64 << 10
+	lastWordTime = 50 * time.Millisecond
+	// maxChatter is how much a program may send after its request, which nobody
+	// reads.
+	maxChatter = 64 << 10
+)
+
+// stream is the connection that is a candidacy.
+type stream struct {
+	server  *Server
+	k       *campaign.Candidacy
+	conn    net.Conn
+	unix    *net.UnixConn  // below conn
+	process *proof.Process // who connected; nil: nothing will be proven
+	begun   bool           // the head of the answer is written
+	cut     bool           // the last line is written in part
+	unread  time.Time      // since when lines are left unread; zero: all were read
+}
+
+// end is why a stream ends.
+type end uint8
+
+const (
+	over   end = iota // no line follows
+	hungUp            // the program closed it
+	late              // the program did not read it
+)
+
+const streamHead = "HTTP/1.1 200 OK\r\nContent-Type: application/x-ndjson\r\nCache-Control: no-store\r\nConnection: close\r\n\r\n"
+
+// run takes the connection over and lasts as long as the candidacy: until the
+// other side closes it, reads too slowly, or the agent stops.
+func (t *stream) run(w http.ResponseWriter) {
+	conn, _, err := http.NewResponseController(w).Hijack()
+	if err != nil {
+		t.server.Campaigns.End(t.k.ID())
+		unanswered(w, err)
+		return
+	}
+	stop := context.AfterFunc(t.server.ctx, func() { conn.Close() }) // whatever it waits for
+	defer stop()
+	t.conn = conn
+	_ = t.unix.SetWriteBuffer(streamBuffer) // else the system's own bound holds
+	hangup := make(chan struct{})
+	go func() {
+		defer close(hangup)
+		overhear(conn)
+	}()
+	why := t.relay(hangup)
+	until, waits := t.server.Campaigns.End(t.k.ID())
+	switch {
+	case why == late:
+		t.sayLate(until)
+	case why == hungUp && waits:
+		t.prove(until)
+	}
+	conn.Close()
+	<-hangup
+}
+
+// overhear reads what the program sends, and keeps none of it, until it closes
+// or has sent too much.
+func overhear(c net.Conn) {
+	var b [256]byte
+	for left := maxChatter; left > 0; {
+		n, err := c.Read(b[:])
+		if err != nil {
+			return
+		}
+		left -= n
+	}
+}
+
+// relay writes lines until the candidacy ends.
+func (t *stream) relay(hangup <-chan struct{}) end {
+	var gone <-chan struct{}
+	if t.process != nil {
+		gone = t.process.Gone()
+	}
+	for {
+		select {
+		case <-t.k.Ready():
+			if t.inattentive() {
+				return late
+			}
+			switch more, err := t.write(t.server.patience); {
+			case errors.Is(err, os.ErrDeadlineExceeded):
+				return late
+			case err != nil:
+				return hungUp
+			case !more:
+				return over
+			}
+		case <-gone:
+			if gone = nil; !proof.Closed(t.unix) {
+				t.process.Close() // somebody else holds the connection: of whom nothing is known
+				t.process = nil
+			}
+		case <-hangup:
+			return hungUp
+		case <-t.server.streams.closing:
+			_, _ = t.write(t.server.patience)
+			return over
+		}
+	}
+}
+
+// attentionFor is how long a program may leave lines unread while it leads. One
+// that is frozen, or does not look, has stopped acting when its lease has run
+// out; it must not keep others from acting for much longer.
+func attentionFor(lease time.Duration) time.Duration {
+	return min(max(2*lease, 2*time.Second), writeTimeout)
+}
+
+// inattentive reports whether the program has left lines unread for too long.
+// While it leads it is asked at each renewal.
+func (t *stream) inattentive() bool {
+	if !unread(t.unix) {
+		t.unread = time.Time{}
+		return false
+	}
+	if t.unread.IsZero() {
+		t.unread = time.Now()
+	}
+	return time.Since(t.unread) > t.server.attention
+}
+
+// write sends the lines that wait, and reports whether more can follow.
+func (t *stream) write(within time.Duration) (more bool, err error) {
+	lines, more := t.k.Take()
+	var out bytes.Buffer
+	if !t.begun {
+		out.WriteString(streamHead)
+		t.begun = true
+	}
+	encoder := json.NewEncoder(&out)
+	for _, l := range lines {
+		_ = encoder.Encode(l) // of plain fields, which always encode
+	}
+	select {
+	case <-t.server.streams.closing:
+		within = lastWordTime
+	default:
+	}
+	if err := t.conn.SetWriteDeadline(time.Now().Add(within)); err != nil {
+		return false, err
+	}
+	n, err := t.conn.Write(out.Bytes())
+	t.cut = n > 0 && out.Bytes()[n-1] != '\n'
+	return more, err
+}
+
+// sayLate tells a program that did not read, for when it does, that it was
+// given up. There is room for that line only here.
+func (t *stream) sayLate(until election.Instant) {
+	t.server.Logger.Warn("a program does not read its campaign: it is given up", "campaign", t.k.ID(), "election", t.k.Election())
+	line, err := json.Marshal(api.CampaignEvent{Type: api.CampaignRevoked, Campaign: t.k.ID(), Election: string(t.k.Election()),
+		StopByBoottimeNS: int64(until), Reason: "its campaign was not read for too long"})
+	if err != nil || t.cut {
+		return
+	}
+	_ = t.unix.SetWriteBuffer(lastWord)
+	_ = t.conn.SetWriteDeadline(time.Now().Add(lastWordTime))
+	_, _ = t.conn.Write(append(line, '\n'))
+}
+
+// prove says so if the program is gone, for which the lease need not run out.
+func (t *stream) prove(until election.Instant) {
+	logger := t.server.Logger.With("campaign", t.k.ID(), "election", t.k.Election())
+	if t.gone(until) {
+		t.server.Campaigns.Gone(t.k.ID())
+		logger.Info("the program that acted is gone")
+		return
+	}
+	logger.Info("the program that acted closed its campaign, and is not proven gone")
+}
+
+// gone waits for the proof that the program is gone: that the process which
+// connected has ended, and that nobody holds its connection. A process that is
+// killed closes its connections a moment before it has ended.
+func (t *stream) gone(until election.Instant) bool {
+	if t.process == nil {
+		return false
+	}
+	deadline := time.NewTimer(until.Sub(t.server.Clock()))
+	defer deadline.Stop()
+	select {
+	case <-t.process.Gone():
+		return proof.Closed(t.unix)
+	case <-deadline.C:
+	case <-t.server.streams.closing:
+	}
+	return false
+}

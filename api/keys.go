@@ -1,0 +1,23 @@
+package api
+
+// Keys answers GET and POST /v1/keys: the cluster keys of this agent, the one
+// in use first.
+type Keys struct {
+	Keys []Key `json:"keys"`
+}
+
+// Key is a cluster key, by its fingerprint: keys themselves are never told.
+type Key struct {
+	Fingerprint string `json:"fingerprint"` // 16 hexadecimal digits, the same on all agents
+	InUse       bool   `json:"in_use"`      // this agent encrypts with it; it accepts all
+}
+
+// KeysRequest is the body of POST /v1/keys: one of the three.
+type KeysRequest struct {
+	Add    string `json:"add,omitempty"`    // a key, base64 as in the key file
+	Use    string `json:"use,omitempty"`    // a fingerprint
+	Remove string `json:"remove,omitempty"` // a fingerprint
+}
+
+// CodeInUse refuses to remove the key that is in use.
+const CodeInUse = "in_use"

@@ -1,0 +1,64 @@
+package alarm
+
+import (
+	"fmt"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+const clock = unix.CLOCK_BOOTTIME
+
+// Alarm is one alarm, which can be set again and again. Its methods are for one
+// goroutine.
+type Alarm struct {
+	// C is sent one value when the alarm rings. An alarm that was set anew may
+	// still have rung for the instant before: read the clock.
+	C <-chan struct{}
+
+	file *os.File
+	done chan struct{}
+}
+
+// New returns an alarm that is not set. It uses a file descriptor until Close.
+func New() (*Alarm, error) {
+	fd, err := unix.TimerfdCreate(clock, unix.TFD_NONBLOCK|unix.TFD_CLOEXEC)
+	if err != nil {
+		return nil, fmt.Errorf("create timer: %w", err)
+	}
+	rings := make(chan struct{}, 1)
+	a := &Alarm{C: rings, file: os.NewFile(uintptr(fd), "timerfd"), done: make(chan struct{})}
+	go func() {
+		defer close(a.done)
+		count := make([]byte, 8)
+		for {
+			if _, err := a.file.Read(count); err != nil {
+				return // closed
+			}
+			select {
+			case rings <- struct{}{}:
+			default:
+			}
+		}
+	}()
+	return a, nil
+}
+
+// Set lets the alarm ring at the instant in place of any other one, at once if
+// it has passed.
+func (a *Alarm) Set(instant int64) {
+	at := unix.ItimerSpec{Value: unix.NsecToTimespec(max(1, instant))} // 0 would disarm it
+	raw, err := a.file.SyscallConn()
+	if err != nil {
+		return // closed
+	}
+	_ = raw.Control(func(fd uintptr) {
+		_ = unix.TimerfdSettime(int(fd), unix.TFD_TIMER_ABSTIME, &at, nil) // no valid value fails
+	})
+}
+
+// Close frees the alarm; it rings no more.
+func (a *Alarm) Close() {
+	a.file.Close()
+	<-a.done
+}

@@ -1,0 +1,206 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/doyen-election/doyen/api"
+	"github.com/doyen-election/doyen/client/alarm"
+)
+
+// The waiting between two tries to stand: it doubles, and is cut at random so
+// that programs that lost one agent do not come back at one moment.
+const (
+	firstRetry = 50 * time.Millisecond
+	lastRetry  = 2 * time.Second
+)
+
+// Campaign stands in the election and returns when this program has been
+// elected. It tries again, with longer and longer waits, while the agent can't
+// be reached, is busy or stops; a refusal that will not change (a bad name, no
+// right to) is returned as an *APIError. When ctx ends it withdraws, and the
+// error says what stood in the way last.
+//
+// The leadership's context is derived from ctx. The caller must Close the
+// leadership, and does that when nothing is under way any more:
+//
+//	l, err := c.Campaign(ctx, "payments")
+//	if err != nil {
+//		return err
+//	}
+//	defer l.Close()
+//	return pay(l.Context(), l.Token)
+func (c *Client) Campaign(ctx context.Context, election string) (*Leadership, error) {
+	return c.CampaignAs(ctx, election, api.CampaignRequest{})
+}
+
+// CampaignAs is Campaign with a priority or a word about the program.
+func (c *Client) CampaignAs(ctx context.Context, election string, request api.CampaignRequest) (*Leadership, error) {
+	var retry retry
+	for {
+		s, err := c.Stand(ctx, election, request)
+		var l *Leadership
+		if err == nil {
+			if l, err = s.elected(ctx); err == nil {
+				return l, nil
+			}
+			s.Close()
+			retry.reset() // it stood: what failed is new
+		}
+		if err := c.again(ctx, &retry, election, err); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// Run calls act whenever this program leads the election, and never twice at
+// once. It stands, waits, calls, gives the receipt when act has returned, and
+// stands again.
+//
+// The context that act is given ends with the leadership, as Leadership.Context
+// does; token is the fencing token. What act returns decides by when it returns:
+//
+//   - while it still leads: its work is done. Run gives the lead back and
+//     returns act's error, or nil.
+//   - after its context ended: it stopped because it had to. Whatever it
+//     returns, Run stands again, unless ctx has ended: then Run returns ctx's
+//     cause.
+//
+// Run never returns while act is running, and gives no receipt before: a
+// successor waits for act's return or for the end of the lease, whichever comes
+// first. If act panics, no receipt is given.
+func (c *Client) Run(ctx context.Context, election string, act func(ctx context.Context, token uint64) error) error {
+	return c.RunAs(ctx, election, api.CampaignRequest{}, act)
+}
+
+// RunAs is Run with a priority or a word about the program.
+func (c *Client) RunAs(ctx context.Context, election string, request api.CampaignRequest, act func(ctx context.Context, token uint64) error) error {
+	var retry retry
+	for {
+		s, err := c.Stand(ctx, election, request)
+		if err == nil {
+			retry.reset()
+			var done bool
+			if done, err = s.run(ctx, act); done {
+				return err
+			}
+		}
+		if err := c.again(ctx, &retry, election, err); err != nil {
+			return err
+		}
+	}
+}
+
+// run leads as often as the agent lets it. It is done when Run is; else the
+// candidacy is over, for the reason in err.
+func (s *Candidacy) run(ctx context.Context, act func(context.Context, uint64) error) (done bool, err error) {
+	defer s.Close()
+	for {
+		l, err := s.elected(ctx)
+		if err != nil {
+			return false, err
+		}
+		acted := act(l.Context(), l.Token())
+		lost := l.ctx.Err() != nil
+		l.over(errResigned.Error(), nil)
+		l.settle()
+		receipt := s.receipt()
+		switch {
+		case ctx.Err() != nil:
+			return true, fmt.Errorf("run in %s: %w", s.election, context.Cause(ctx))
+		case !lost:
+			return true, acted
+		case receipt != nil || !l.revoked || alarm.Now() >= l.until.Load():
+			// Invariant: a candidacy goes on only after a receipt that the agent
+			// took before the lease's end. A later one could have ended the next
+			// leadership, whose elected line is not read yet.
+			return false, &endedError{context.Cause(l.ctx)}
+		}
+	}
+}
+
+// endedError is a candidacy that can't be gone on with; a new one can.
+type endedError struct{ err error }
+
+func (e *endedError) Error() string { return e.err.Error() }
+func (e *endedError) Unwrap() error { return e.err }
+
+// receipt tells the agent that nothing is under way, as far as it listens.
+func (s *Candidacy) receipt() error {
+	ctx, cancel := context.WithTimeout(context.Background(), receiptTimeout)
+	defer cancel()
+	return s.Stopped(ctx)
+}
+
+// elected waits until the program is elected, and begins the leadership.
+func (s *Candidacy) elected(ctx context.Context) (*Leadership, error) {
+	var late uint64 // the term of an election that was read after its lease
+	for {
+		event, err := s.Next(ctx)
+		if err != nil {
+			return nil, err
+		}
+		begins := event.Type == api.CampaignElected || event.Type == api.CampaignRenewed && event.Term == late
+		switch {
+		case begins && alarm.Now() < event.ValidUntilBoottimeNS:
+			return lead(ctx, s, event)
+		case begins:
+			late = event.Term
+		case event.Type == api.CampaignRevoked && late > 0:
+			late = 0
+			if err := s.receipt(); err != nil || alarm.Now() >= event.StopByBoottimeNS {
+				return nil, &endedError{errors.New("this program read too late that it was elected")}
+			}
+		}
+	}
+}
+
+// again waits before the next try, or tells why there is none.
+func (c *Client) again(ctx context.Context, r *retry, election string, err error) error {
+	if ctx.Err() == nil && !passing(err) {
+		return fmt.Errorf("campaign in %s: %w", election, err)
+	}
+	if ctx.Err() == nil {
+		if c.Retrying != nil {
+			c.Retrying(err)
+		}
+		r.wait(ctx)
+	}
+	if ctx.Err() == nil {
+		return nil
+	}
+	if last, ok := errors.AsType[*UnreachableError](err); ok {
+		return fmt.Errorf("campaign in %s: %w; the agent could not be reached: %w", election, context.Cause(ctx), last)
+	}
+	return fmt.Errorf("campaign in %s: %w", election, context.Cause(ctx))
+}
+
+// passing reports an error that another try may not meet.
+func passing(err error) bool {
+	if _, ended := errors.AsType[*endedError](err); ended {
+		return true
+	}
+	if refused, ok := errors.AsType[*APIError](err); ok {
+		return refused.Status >= 500
+	}
+	_, unreachable := errors.AsType[*UnreachableError](err)
+	return unreachable
+}
+
+// retry counts the waits between tries.
+type retry struct{ last time.Duration }
+
+func (r *retry) reset() { r.last = 0 }
+
+func (r *retry) wait(ctx context.Context) {
+	r.last = min(max(firstRetry, 2*r.last), lastRetry)
+	timer := time.NewTimer(r.last/2 + rand.N(r.last/2))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}

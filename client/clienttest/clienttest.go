@@ -1,0 +1,208 @@
+// Package clienttest stands in for an agent in tests of programs that campaign:
+// a test decides when its candidates are elected, renewed and revoked.
+//
+// It guarantees the shapes of the socket API and nothing of what they mean:
+// there are no voters behind it, and no lease but the one the test tells.
+package clienttest
+
+import (
+	"encoding/json"
+	"log"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/doyen-election/doyen/api"
+	"github.com/doyen-election/doyen/client/alarm"
+)
+
+// Patience is how long a test waits for what must come.
+const Patience = 20 * time.Second
+
+// Agent answers campaigns at a Unix socket until the test ends.
+type Agent struct {
+	t      testing.TB
+	path   string
+	stood  chan *Campaign
+	mu     sync.Mutex
+	all    map[string]*Campaign
+	next   int
+	refuse *api.ErrorDetail
+	status int
+	server *http.Server
+	done   chan struct{}
+}
+
+// Start starts an agent on a socket of its own.
+func Start(t testing.TB) *Agent {
+	t.Helper()
+	dir, err := os.MkdirTemp("/tmp", "doyen") // a socket's path must be short
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	a := &Agent{t: t, path: filepath.Join(dir, "s"), stood: make(chan *Campaign, 64), all: map[string]*Campaign{}}
+	a.Listen()
+	t.Cleanup(a.Stop)
+	return a
+}
+
+// Socket is the path it listens at.
+func (a *Agent) Socket() string { return a.path }
+
+// Listen starts answering, again after Stop.
+func (a *Agent) Listen() {
+	a.t.Helper()
+	os.Remove(a.path)
+	listener, err := net.Listen("unix", a.path)
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	mux := http.NewServeMux()
+	mux.HandleFunc("POST /v1/elections/{name}/campaign", a.campaign)
+	mux.HandleFunc("POST /v1/campaigns/{id}/stopped", a.stopped)
+	a.server, a.done = &http.Server{Handler: mux, ErrorLog: log.New(discard{}, "", 0)}, make(chan struct{})
+	go func(server *http.Server, done chan struct{}) {
+		defer close(done)
+		server.Serve(listener)
+	}(a.server, a.done)
+}
+
+type discard struct{}
+
+func (discard) Write(p []byte) (int, error) { return len(p), nil }
+
+// Stop closes the socket and every connection, as a killed agent's kernel does.
+func (a *Agent) Stop() {
+	a.server.Close()
+	<-a.done
+}
+
+// Refuse has every further campaign refused; a status of 0 ends that.
+func (a *Agent) Refuse(status int, code, message string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.status, a.refuse = status, &api.ErrorDetail{Code: code, Message: message}
+}
+
+// Stood waits for the next candidate.
+func (a *Agent) Stood() *Campaign {
+	a.t.Helper()
+	select {
+	case c := <-a.stood:
+		return c
+	case <-time.After(Patience):
+		a.t.Fatal("nobody stood")
+		return nil
+	}
+}
+
+func (a *Agent) campaign(w http.ResponseWriter, r *http.Request) {
+	c := &Campaign{t: a.t, Election: r.PathValue("name"), lines: make(chan api.CampaignEvent, 64),
+		cut: make(chan struct{}), gone: make(chan struct{}), receipts: make(chan struct{}, 64)}
+	defer close(c.gone)
+	if err := json.NewDecoder(r.Body).Decode(&c.Request); err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	a.mu.Lock()
+	refuse, status := a.refuse, a.status
+	a.next++
+	c.ID = "c" + strconv.Itoa(a.next)
+	a.all[c.ID] = c
+	a.mu.Unlock()
+	if status != 0 {
+		w.WriteHeader(status)
+		json.NewEncoder(w).Encode(api.Error{Err: *refuse})
+		return
+	}
+	encoder, flusher := json.NewEncoder(w), w.(http.Flusher)
+	c.Say(api.CampaignEvent{Type: api.CampaignCandidate})
+	a.stood <- c
+	for {
+		select {
+		case line := <-c.lines:
+			if encoder.Encode(line) != nil {
+				return
+			}
+			flusher.Flush()
+		case <-c.cut:
+			return
+		case <-r.Context().Done():
+			return
+		}
+	}
+}
+
+func (a *Agent) stopped(w http.ResponseWriter, r *http.Request) {
+	a.mu.Lock()
+	c := a.all[r.PathValue("id")]
+	a.mu.Unlock()
+	if c == nil {
+		w.WriteHeader(http.StatusNotFound)
+		json.NewEncoder(w).Encode(api.Error{Err: api.ErrorDetail{Code: api.CodeNotFound, Message: "no such campaign"}})
+		return
+	}
+	c.receipts <- struct{}{}
+	json.NewEncoder(w).Encode(api.Outcome{Done: true})
+}
+
+// Forget has the agent know none of its campaigns any more, as after a restart.
+func (a *Agent) Forget() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	clear(a.all)
+}
+
+// Campaign is one candidacy as the agent sees it.
+type Campaign struct {
+	ID, Election string
+	Request      api.CampaignRequest
+
+	t        testing.TB
+	lines    chan api.CampaignEvent
+	cut      chan struct{}
+	gone     chan struct{}
+	receipts chan struct{}
+}
+
+// Say writes a line.
+func (c *Campaign) Say(e api.CampaignEvent) {
+	e.Campaign, e.Election = c.ID, c.Election
+	c.lines <- e
+}
+
+// Elect tells the candidate that it leads for so long, and returns until when.
+func (c *Campaign) Elect(term uint64, lease time.Duration) int64 {
+	return c.until(api.CampaignElected, term, lease)
+}
+
+// Renew tells it that it leads for so long from now.
+func (c *Campaign) Renew(term uint64, lease time.Duration) int64 {
+	return c.until(api.CampaignRenewed, term, lease)
+}
+
+func (c *Campaign) until(kind string, term uint64, lease time.Duration) int64 {
+	until := alarm.Now() + int64(lease)
+	c.Say(api.CampaignEvent{Type: kind, Term: term, ValidUntilBoottimeNS: until})
+	return until
+}
+
+// Revoke tells it to have stopped in so long.
+func (c *Campaign) Revoke(reason string, in time.Duration) {
+	c.Say(api.CampaignEvent{Type: api.CampaignRevoked, Reason: reason, StopByBoottimeNS: alarm.Now() + int64(in)})
+}
+
+// Cut ends the connection from the agent's side.
+func (c *Campaign) Cut() { close(c.cut) }
+
+// Gone is closed when the connection has ended.
+func (c *Campaign) Gone() <-chan struct{} { return c.gone }
+
+// Receipts has an element for each receipt.
+func (c *Campaign) Receipts() <-chan struct{} { return c.receipts }

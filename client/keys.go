@@ -1,0 +1,22 @@
+package client
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/doyen-election/doyen/api"
+)
+
+// Keys returns the cluster keys of this agent, the one in use first, by their
+// fingerprints: GET /v1/keys.
+func (c *Client) Keys(ctx context.Context) ([]api.Key, error) {
+	answer, err := call[api.Keys](ctx, c, http.MethodGet, "/v1/keys", nil)
+	return answer.Keys, err
+}
+
+// ChangeKeys adds, uses or removes one cluster key on this agent, without a
+// restart, and returns the keys after that: POST /v1/keys.
+func (c *Client) ChangeKeys(ctx context.Context, r api.KeysRequest) ([]api.Key, error) {
+	answer, err := call[api.Keys](ctx, c, http.MethodPost, "/v1/keys", r)
+	return answer.Keys, err
+}

@@ -1,0 +1,170 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/doyen-election/doyen/api"
+	"github.com/doyen-election/doyen/client/alarm"
+)
+
+// LostError is why a leadership ended.
+type LostError struct {
+	Election string
+	Term     uint64 // the last one
+	Reason   string // in words, the agent's own if it gave one
+	// StopBy is the instant of CLOCK_BOOTTIME in nanoseconds by which the program
+	// must have stopped: a successor may act from then on. It may have passed.
+	StopBy int64
+	Err    error // of the connection, if it broke
+}
+
+func (e *LostError) Error() string {
+	return fmt.Sprintf("leadership of %s, term %d, is over: %s", e.Election, e.Term, e.Reason)
+}
+
+func (e *LostError) Unwrap() error { return e.Err }
+
+// errResigned is the cause of a leadership that the program gave up itself.
+var errResigned = errors.New("given up by this program")
+
+// receiptTimeout bounds how long Close waits for the agent.
+const receiptTimeout = 2 * time.Second
+
+// Leadership is the right to act for an election until its context ends. Its
+// methods may be called by several goroutines.
+type Leadership struct {
+	candidacy *Candidacy
+	ctx       context.Context
+	end       context.CancelCauseFunc
+	alarm     *alarm.Alarm
+	revoked   bool          // by the agent's own line; to be read once followed is closed
+	followed  chan struct{} // closed when nothing is read for it any more
+	resigning sync.Once
+
+	term  atomic.Uint64
+	until atomic.Int64 // of CLOCK_BOOTTIME
+}
+
+// lead starts following the leadership that an elected line began.
+func lead(ctx context.Context, s *Candidacy, elected api.CampaignEvent) (*Leadership, error) {
+	a, err := alarm.New()
+	if err != nil {
+		return nil, fmt.Errorf("lead %s: %w", s.election, err)
+	}
+	l := &Leadership{candidacy: s, alarm: a, followed: make(chan struct{})}
+	l.ctx, l.end = context.WithCancelCause(ctx)
+	l.take(elected)
+	go l.follow()
+	return l, nil
+}
+
+// Context ends as soon as the leadership does: at the end of the lease by this
+// process's own reading of CLOCK_BOOTTIME, whatever has become of the agent; at
+// once when the agent revokes it or its connection ends; and with the context
+// given to Campaign or Run. context.Cause tells which: a *LostError but for the
+// last, which has that context's cause.
+//
+// A program that was not let run, or looks too rarely, learns late. Work that
+// must not run beside a successor's carries Token.
+func (l *Leadership) Context() context.Context { return l.ctx }
+
+// Token returns the term, which is the fencing token: the resource that is to
+// be protected keeps the highest it has seen and refuses what comes with a lower
+// one. It rises from one leader to the next, and at times under the same one:
+// ask again for each use.
+func (l *Leadership) Token() uint64 { return l.term.Load() }
+
+// Valid reads the clock: whether the program may act at this moment.
+func (l *Leadership) Valid() bool {
+	return l.ctx.Err() == nil && alarm.Now() < l.until.Load()
+}
+
+// Deadline returns the instant at which the lease ends unless it is renewed
+// before, which normally happens with every heartbeat. time.Time stands still
+// while the host is suspended: ask again, or use Valid.
+func (l *Leadership) Deadline() time.Time {
+	return time.Now().Add(time.Duration(l.until.Load() - alarm.Now()))
+}
+
+// Resign ends the context, gives the receipt and withdraws. Call it when
+// everything that was done as the leader has stopped, and only then: a successor
+// may act before it returns. Only the first call does anything.
+func (l *Leadership) Resign(ctx context.Context) error {
+	var err error
+	l.resigning.Do(func() {
+		l.over(errResigned.Error(), nil)
+		l.settle()
+		err = l.candidacy.Stopped(ctx)
+		if gone, ok := errors.AsType[*APIError](err); ok && gone.Code == api.CodeNotFound {
+			err = nil // the agent ended the candidacy before: there is nothing to release
+		}
+		err = errors.Join(err, l.candidacy.Close())
+	})
+	return err
+}
+
+// Close is Resign with a bound on the time the agent may take. If no receipt
+// could be given, the lease runs out before there is a successor.
+func (l *Leadership) Close() error {
+	ctx, cancel := context.WithTimeout(context.Background(), receiptTimeout)
+	defer cancel()
+	return l.Resign(ctx)
+}
+
+// follow reads what the agent tells of the leadership until it is over.
+func (l *Leadership) follow() {
+	defer close(l.followed)
+	for {
+		select {
+		case <-l.ctx.Done():
+			return
+		case <-l.alarm.C:
+			if alarm.Now() >= l.until.Load() {
+				l.over("its lease ended and the agent did not renew it", nil)
+				return
+			}
+		case event := <-l.candidacy.events:
+			l.candidacy.note(event)
+			if alarm.Now() >= l.until.Load() { // this process was not let run: the clock goes first
+				l.over("its lease ended before this program read that it was renewed", nil)
+				return
+			}
+			l.hear(event)
+		case <-l.candidacy.ended:
+			l.over("the connection to the agent ended", l.candidacy.fault(l.ctx))
+			return
+		}
+	}
+}
+
+func (l *Leadership) hear(event api.CampaignEvent) {
+	switch event.Type {
+	case api.CampaignElected, api.CampaignRenewed:
+		l.take(event)
+	case api.CampaignRevoked:
+		l.revoked = true
+		l.until.Store(min(l.until.Load(), event.StopByBoottimeNS))
+		l.over(event.Reason, nil)
+	}
+}
+
+func (l *Leadership) take(event api.CampaignEvent) {
+	l.term.Store(event.Term)
+	l.until.Store(event.ValidUntilBoottimeNS)
+	l.alarm.Set(event.ValidUntilBoottimeNS)
+}
+
+func (l *Leadership) over(reason string, err error) {
+	l.end(&LostError{Election: l.candidacy.election, Term: l.Token(), Reason: reason, StopBy: l.until.Load(), Err: err})
+}
+
+// settle waits until nothing is read for the leadership any more, which is over.
+func (l *Leadership) settle() {
+	<-l.followed
+	l.alarm.Close()
+}

@@ -1,0 +1,189 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"sync"
+	"sync/atomic"
+	"syscall"
+
+	"github.com/doyen-election/doyen/api"
+)
+
+// Candidacy is one campaign as it goes over the socket: a connection whose life
+// is the candidacy's, and the lines the agent writes to it. It judges nothing:
+// Campaign and Run keep the deadlines that it only hands on.
+//
+// Its methods may be called by several goroutines, Next by one at a time.
+type Candidacy struct {
+	client   *Client
+	election string
+	id       string
+	term     atomic.Uint64 // the newest told
+
+	conn   *net.UnixConn
+	hangUp func()
+	events chan api.CampaignEvent
+	ended  chan struct{} // closed after the last event
+	err    error         // why it ended; set before ended is closed
+	closed chan struct{}
+	once   sync.Once
+}
+
+// errClosed is what Next returns after Close.
+var errClosed = errors.New("the candidacy was withdrawn")
+
+// Stand makes the calling program a candidate of its host in the election:
+// POST /v1/elections/NAME/campaign. It returns when the agent has accepted the
+// candidacy, and that line is read; ctx only bounds how long that may take.
+// Errors are *APIError when the agent refused, *UnreachableError when it could
+// not be asked. The caller must Close what it gets.
+func (c *Client) Stand(ctx context.Context, election string, request api.CampaignRequest) (*Candidacy, error) {
+	s := &Candidacy{client: c, election: election,
+		events: make(chan api.CampaignEvent), ended: make(chan struct{}), closed: make(chan struct{})}
+	transport := &http.Transport{
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			conn, err := c.dial(ctx)
+			s.conn, _ = conn.(*net.UnixConn)
+			return conn, err
+		},
+		DisableCompression: true, DisableKeepAlives: true, // the connection is the candidacy, and nothing else's
+	}
+	life, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() { cancel(context.Cause(ctx)) })
+	defer stop()
+	response, err := c.sendBy(life, httpClient(transport), http.MethodPost, electionPath(election, "/campaign"), request)
+	if err != nil {
+		cancel(nil)
+		if ctx.Err() != nil {
+			err = c.unanswered(ctx, err)
+		}
+		return nil, err
+	}
+	s.hangUp = func() { cancel(errClosed); response.Body.Close() }
+	go s.read(response.Body)
+	first, err := s.Next(ctx)
+	if err == nil && (first.Type != api.CampaignCandidate || first.Campaign == "") {
+		err = fmt.Errorf("stand in %s: the agent's first line is %q of campaign %q, not candidate", election, first.Type, first.Campaign)
+	}
+	if err != nil {
+		s.Close()
+		return nil, err
+	}
+	s.id = first.Campaign
+	return s, nil
+}
+
+// read hands on each line until the connection ends.
+func (s *Candidacy) read(body io.Reader) {
+	defer close(s.ended)
+	for line, err := range readLines(body) {
+		var event api.CampaignEvent
+		if err == nil {
+			if bad := json.Unmarshal(line, &event); bad != nil {
+				err = &badLineError{"event of a campaign", bad}
+			}
+		}
+		if err != nil {
+			s.err = err
+			return
+		}
+		if s.client.Raw != nil {
+			s.client.Raw(line)
+		}
+		select {
+		case s.events <- event:
+		case <-s.closed:
+			s.err = errClosed
+			return
+		}
+	}
+}
+
+// ID names the candidacy to the agent.
+func (s *Candidacy) ID() string { return s.id }
+
+// Election is the name of the election it stands in.
+func (s *Candidacy) Election() string { return s.election }
+
+// Next waits for the agent's next line: elected, renewed or revoked. An error
+// means that no more will come, and that the agent counts the program as a
+// candidate no longer: *UnreachableError if the agent ended it or went away, an
+// error of ctx, which ends nothing, if that was over first.
+func (s *Candidacy) Next(ctx context.Context) (api.CampaignEvent, error) {
+	select {
+	case event := <-s.events:
+		s.note(event)
+		return event, nil
+	case <-s.ended:
+		return api.CampaignEvent{}, s.fault(ctx)
+	case <-ctx.Done():
+		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+			return api.CampaignEvent{}, s.client.unanswered(ctx, ctx.Err())
+		}
+		return api.CampaignEvent{}, fmt.Errorf("wait for the agent: %w", context.Cause(ctx))
+	}
+}
+
+// note keeps the term that a receipt is to be given for.
+func (s *Candidacy) note(event api.CampaignEvent) {
+	if event.Type == api.CampaignElected || event.Type == api.CampaignRenewed {
+		s.term.Store(event.Term)
+	}
+}
+
+func (s *Candidacy) fault(ctx context.Context) error {
+	select {
+	case <-s.closed:
+		return fmt.Errorf("wait for the agent: %w", errClosed)
+	default:
+	}
+	if bad, ok := errors.AsType[*badLineError](s.err); ok {
+		return fmt.Errorf("decode the campaign: %w", bad)
+	}
+	return s.client.unanswered(context.WithoutCancel(ctx), s.err)
+}
+
+// Stopped gives the receipt for the newest term that Next returned: nothing
+// that this program did as the leader is still under way, so that a successor
+// need not wait for the lease to end. It also ends a leadership that was not
+// revoked. Never give it for what has not stopped: it is what the guarantee of
+// one leader rests on.
+func (s *Candidacy) Stopped(ctx context.Context) error {
+	return s.client.Stopped(ctx, s.id, s.term.Load())
+}
+
+// Stopped gives the receipt for a candidacy and a term by their names, also
+// from another process of the same user: POST /v1/campaigns/ID/stopped.
+func (c *Client) Stopped(ctx context.Context, campaign string, term uint64) error {
+	_, err := call[struct{}](ctx, c, http.MethodPost, "/v1/campaigns/"+url.PathEscape(campaign)+"/stopped", api.StoppedRequest{Term: term})
+	if err != nil {
+		return fmt.Errorf("give the receipt of campaign %s: %w", campaign, err)
+	}
+	return nil
+}
+
+// SyscallConn gives access to the connection's descriptor. The agent takes the
+// candidacy for open until the last copy of the descriptor is closed, so another
+// process that acts for this one and holds a copy keeps its end from being taken
+// for proof that nobody acts.
+func (s *Candidacy) SyscallConn() (syscall.RawConn, error) { return s.conn.SyscallConn() }
+
+// Close withdraws. It gives no receipt: if the program leads and gave none, the
+// agent lets the lease run out. Other copies of the descriptor do not prevent
+// it.
+func (s *Candidacy) Close() error {
+	s.once.Do(func() {
+		close(s.closed)
+		_ = s.conn.CloseWrite() // of every copy; it fails only if the agent was first
+		s.hangUp()
+		<-s.ended
+	})
+	return nil
+}

@@ -1,0 +1,89 @@
+package main
+
+import (
+	"fmt"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/doyen-election/doyen/agent"
+	"github.com/doyen-election/doyen/election"
+)
+
+// electionsKey is the part of a configuration file that says what differs in
+// single elections. It has no flag and no variable:
+//
+//	elections:
+//	  payments:
+//	    on-change: /usr/local/libexec/payments-hook
+const electionsKey = "elections"
+
+// readElections takes the elections of a file.
+func (g *gathered) readElections(path string, key, value *yaml.Node) error {
+	if g.source[electionsKey] != "" {
+		return badFile(path, key.Line, "keep one of them", "%q is given twice", electionsKey)
+	}
+	g.source[electionsKey] = fmt.Sprintf("%s:%d: %s", path, key.Line, electionsKey)
+	const form = "write `elections: {payments: {on-change: CMD}}`"
+	if value.Kind != yaml.MappingNode {
+		return badFile(path, value.Line, form, "%q holds no elections", electionsKey)
+	}
+	g.config.Elections = map[string]agent.ElectionConfig{}
+	for n := 0; n < len(value.Content); n += 2 {
+		name, settings := value.Content[n], value.Content[n+1]
+		switch _, twice := g.config.Elections[name.Value]; {
+		case name.Kind != yaml.ScalarNode || !election.ValidName(name.Value):
+			return badFile(path, name.Line, "a name is 1 to 63 of a-z, 0-9, dot, dash and underscore, and starts with a letter or digit", "%q can't be the name of an election", name.Value)
+		case twice:
+			return badFile(path, name.Line, "keep one of them", "the election %q is given twice", name.Value)
+		case settings.Kind != yaml.MappingNode:
+			return badFile(path, settings.Line, form, "the election %q holds no settings", name.Value)
+		}
+		one, err := g.readElection(path, name.Value, settings)
+		if err != nil {
+			return err
+		}
+		g.config.Elections[name.Value] = one
+	}
+	return nil
+}
+
+// readElection takes the settings of one election.
+func (g *gathered) readElection(path, name string, settings *yaml.Node) (agent.ElectionConfig, error) {
+	var one agent.ElectionConfig
+	for n := 0; n < len(settings.Content); n += 2 {
+		key, value := settings.Content[n], settings.Content[n+1]
+		full := electionsKey + "." + name + "." + key.Value
+		switch {
+		case key.Value != "on-change":
+			return one, badFile(path, key.Line, unknownElectionHint(key.Value), "unknown key %q in the election %q", key.Value, name)
+		case g.source[full] != "":
+			return one, badFile(path, key.Line, "keep one of them", "%q is given twice in the election %q", key.Value, name)
+		case value.Kind != yaml.ScalarNode || value.Tag != "!!str":
+			return one, badFile(path, value.Line, "put the command in quotes", "%q of the election %q is no text", key.Value, name)
+		case value.Value == "":
+			return one, badFile(path, value.Line, "leave the election out for the command of all; `true` does nothing", "%q of the election %q is empty", key.Value, name)
+		}
+		g.source[full] = fmt.Sprintf("%s:%d: %s", path, key.Line, full)
+		one.OnChange = value.Value
+	}
+	if one.OnChange == "" {
+		return one, badFile(path, settings.Line, "write `on-change: CMD`, or leave it out", "the election %q has no settings", name)
+	}
+	return one, nil
+}
+
+func unknownElectionHint(key string) string {
+	if near := nearest(key, []string{"on-change"}); near != "" {
+		return fmt.Sprintf("did you mean %q?", near)
+	}
+	return "an election takes on-change"
+}
+
+// electionValues is what differs in single elections, as it is written in JSON.
+func electionValues(c agent.Config) map[string]map[string]string {
+	values := map[string]map[string]string{}
+	for name, e := range c.Elections {
+		values[name] = map[string]string{"on-change": e.OnChange}
+	}
+	return values
+}

@@ -1,0 +1,230 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/doyen-election/doyen/api"
+	"github.com/doyen-election/doyen/election"
+	"github.com/doyen-election/doyen/elector"
+	"github.com/doyen-election/doyen/plan"
+)
+
+// maxPlanned bounds the names of a question.
+const maxPlanned = 1024
+
+func planCommand() command {
+	return command{
+		name: "plan", args: "[--down NAME...] [--cut A,B|C,D]", max: maxPlanned,
+		usage: "tell what would happen if hosts went down or links were cut: who leads, is there a quorum, within what time",
+		description: "It runs the elector itself in virtual time, several times, from what the agent knows now; nothing is\n" +
+			"done to the cluster. --down names hosts that go down: --down a,b or --down a b. --cut names the sides of\n" +
+			"a cut network, quoted because of the |; agents that no side names form one more side, so --cut a cuts a\n" +
+			"off from all others. TERM is the least one the new leader would have. Hooks and programs are assumed to stop at once.\n" +
+			"Exit codes: 0 answered, 3 the agent can't be reached, 64 no such agent or nobody left.",
+		flags: []cli.Flag{
+			&cli.StringSliceFlag{Name: "down", Usage: "`NAME` of a host that goes down, repeatable"},
+			&cli.StringFlag{Name: "cut", Usage: "`SIDES` that can't reach each other, as 'a,b|c,d'"},
+		},
+		run: planned,
+	}
+}
+
+func planned(i *invocation) error {
+	faults, err := i.faults()
+	if err != nil {
+		return err
+	}
+	snapshot, err := i.snapshot()
+	if err != nil {
+		return err
+	}
+	report, err := plan.Ask(snapshot, faults, 1)
+	if err != nil {
+		if bad, ok := errors.AsType[*plan.InputError](err); ok {
+			return usage(bad.Hint, "plan: %s", bad.Problem)
+		}
+		return &failure{code: exitFailed, what: "answer", err: err, hint: "`doyen status` shows what this agent knows"}
+	}
+	if i.json {
+		encoded, err := json.Marshal(report)
+		if err != nil {
+			return fmt.Errorf("encode the plan: %w", err)
+		}
+		return i.printRaw(encoded)
+	}
+	return i.print("%s", planPage(report, snapshot.Quorum))
+}
+
+// faults reads --down and --cut. Names after --down may also stand by themselves.
+func (i *invocation) faults() (plan.Faults, error) {
+	var f plan.Faults
+	if i.NArg() > 0 && !i.IsSet("down") {
+		return f, usage("write: doyen plan --down NAME", "plan: %q is no flag", i.Args().First())
+	}
+	for _, text := range append(i.StringSlice("down"), i.Args().Slice()...) {
+		for name := range strings.SplitSeq(text, ",") {
+			if !election.ValidName(name) {
+				return f, usage("write --down a, --down a,b or --down a --down b", "plan: %q can't be the name of an agent", name)
+			}
+			f.Down = append(f.Down, name)
+		}
+	}
+	if !i.IsSet("cut") {
+		return f, nil
+	}
+	for side := range strings.SplitSeq(i.String("cut"), "|") {
+		var names []string
+		for name := range strings.SplitSeq(side, ",") {
+			if name = strings.TrimSpace(name); !election.ValidName(name) {
+				return f, usage("write --cut 'a,b|c,d', or --cut a to cut a off", "plan: --cut: %q can't be the name of an agent", name)
+			}
+			names = append(names, name)
+		}
+		f.Groups = append(f.Groups, names)
+	}
+	return f, nil
+}
+
+// snapshot asks the agent for all that the plan rests on.
+func (i *invocation) snapshot() (plan.Snapshot, error) {
+	ctx, cancel := i.question()
+	defer cancel()
+	c := i.client()
+	defer c.Close()
+	var s plan.Snapshot
+	a, err := c.Agent(ctx)
+	if err != nil {
+		return s, fmt.Errorf("ask for the live state: %w", err)
+	}
+	members, err := c.Members(ctx)
+	if err != nil {
+		return s, fmt.Errorf("ask for the live state: %w", err)
+	}
+	voters, err := c.Voters(ctx)
+	if err != nil {
+		return s, fmt.Errorf("ask for the live state: %w", err)
+	}
+	elections, err := c.Elections(ctx)
+	if err != nil {
+		return s, fmt.Errorf("ask for the live state: %w", err)
+	}
+	if a.LeaseMS == 0 || a.HeartbeatMS == 0 {
+		return s, &failure{code: exitFailed, what: "ask for the live state", err: errors.New("this agent does not tell its timing"), hint: "it is of an older version: upgrade it"}
+	}
+	return snapshotOf(a, members, voters, elections), nil
+}
+
+// snapshotOf puts the answers into the plan's words.
+func snapshotOf(a api.Agent, members []api.Member, voters api.Voters, elections []api.Election) plan.Snapshot {
+	s := plan.Snapshot{
+		Algorithm: elector.Algorithm(a.Algorithm), Quorum: a.Quorum.Enabled,
+		Timing:  elector.Timing{Heartbeat: milliseconds(a.HeartbeatMS), Lease: milliseconds(a.LeaseMS)},
+		Preempt: a.Preempt, PreemptDelay: milliseconds(a.PreemptDelayMS),
+	}
+	if len(voters.Voters) > 0 {
+		s.Roster = &election.Roster{Cluster: voters.Cluster, Floor: election.Term(voters.Floor),
+			Version: election.Version{Driver: election.Term(voters.Version.Driver), Counter: voters.Version.Counter},
+			Voters:  rosterHalf(voters.Voters), Next: rosterHalf(voters.Next)}
+	}
+	for _, m := range members {
+		if m.Status == api.StatusAlive || m.Status == api.StatusSuspect {
+			s.Agents = append(s.Agents, plan.Agent{Name: m.Name, Peer: election.PeerID(m.ID),
+				JoinedAt: m.JoinedAt.UnixNano(), Priority: m.Priority, RTT: milliseconds(m.RTTMS)})
+		}
+	}
+	for _, e := range elections {
+		one := plan.Election{Name: election.Name(e.Election), Term: election.Term(e.Term), Candidates: candidatesOf(e, members)}
+		if e.Leader != nil {
+			one.Leader = election.PeerID(e.Leader.ID)
+		}
+		s.Elections = append(s.Elections, one)
+	}
+	return s
+}
+
+func rosterHalf(voters []api.Voter) []election.Voter {
+	var half []election.Voter
+	for _, v := range voters {
+		half = append(half, election.Voter{Name: v.Name, Peer: election.PeerID(v.ID)})
+	}
+	election.SortVoters(half)
+	return half
+}
+
+// candidatesOf returns who stands, by identity: answers give the names.
+func candidatesOf(e api.Election, members []api.Member) []election.PeerID {
+	ids := map[string]election.PeerID{}
+	for _, m := range members {
+		if m.Status == api.StatusAlive || m.Status == api.StatusSuspect {
+			ids[m.Name] = election.PeerID(m.ID)
+		}
+	}
+	var found []election.PeerID
+	for _, name := range e.Candidates {
+		if id, ok := ids[name]; ok {
+			found = append(found, id)
+		}
+	}
+	return found
+}
+
+func planPage(r plan.Report, quorum bool) string {
+	var page strings.Builder
+	if len(r.Down) > 0 {
+		fmt.Fprintf(&page, "down: %s\n\n", printable(strings.Join(r.Down, ", ")))
+	}
+	sides := [][]string{{"SIDE", "AGENTS", "QUORUM"}}
+	for n, s := range r.Sides {
+		state := "none needed"
+		if quorum {
+			state = fmt.Sprintf("%s: %d of %d voters, %d needed", yesNo(s.Quorum), s.Reachable, s.Voters, s.Needed)
+		}
+		sides = append(sides, []string{fmt.Sprint(n + 1), strings.Join(s.Agents, ","), state})
+	}
+	rows := [][]string{{"ELECTION", "NOW", "TERM", "THEN", "SIDE", "TERM", "WITHIN", "WITHOUT A LEADER"}}
+	for _, f := range r.Elections {
+		rows = append(rows, forecastRows(f)...)
+	}
+	page.WriteString(table(sides) + "\n" + table(rows))
+	if !r.Settled {
+		page.WriteString("\nnot settled: in some runs things still changed at the end\n")
+	}
+	return page.String()
+}
+
+func forecastRows(f plan.Forecast) [][]string {
+	first := []string{f.Election, f.Leader, fmt.Sprint(f.Term)}
+	missing := strings.Join(f.Leaderless, ",")
+	if len(f.Then) == 0 {
+		return [][]string{append(first, "", "", "", "", missing)}
+	}
+	var rows [][]string
+	for _, t := range f.Then {
+		who := strings.Join(t.Leaders, " or ")
+		within := fmt.Sprintf("%s to %s", span(t.EarliestMS), span(t.LatestMS))
+		if t.Stays {
+			within = "stays"
+		}
+		if !t.Certain {
+			who += ", or nobody"
+		}
+		rows = append(rows, append(first, who, fmt.Sprint(t.Side+1), fmt.Sprint(t.Term), within, missing))
+		first, missing = []string{" ", " ", " "}, " "
+	}
+	return rows
+}
+
+// span writes milliseconds without false precision.
+func span(ms int64) string {
+	d := milliseconds(ms)
+	if d >= time.Second {
+		return d.Round(10 * time.Millisecond).String()
+	}
+	return d.String()
+}

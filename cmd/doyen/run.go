@@ -1,0 +1,147 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"os/signal"
+	"strconv"
+	"syscall"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/doyen-election/doyen/api"
+	"github.com/doyen-election/doyen/election"
+	"github.com/doyen-election/doyen/runner"
+)
+
+const (
+	defaultGrace = 10 * time.Second
+	// maxMeta bounds what a program may say of itself, in bytes.
+	maxMeta  = 256
+	runUsage = "write: doyen run ELECTION -- CMD ARG…"
+)
+
+func runCommand() command {
+	return command{
+		name: "run", args: "ELECTION -- CMD ARG…", max: math.MaxInt,
+		usage: "run a command only while this host leads an election",
+		description: "Stands in the election, starts CMD when elected, with DOYEN_ELECTION, DOYEN_TERM and DOYEN_SOCKET in\n" +
+			"its environment, and has it and all that it started dead before the lease can end: SIGTERM first,\n" +
+			"SIGKILL in time. Then it stands again, until SIGTERM or SIGINT, which is passed on to CMD.\n\n" +
+			"Exit codes: 0 ended by a signal; with --once or --restart CMD's own, 128+N if signal N killed it;\n" +
+			"3 the agent can't be reached at the start, 64 usage, 126 CMD can't be run, 127 there is no CMD.",
+		flags: []cli.Flag{
+			&cli.BoolFlag{Name: "once", Usage: "run CMD once: when it ends by itself, withdraw and exit with its status", DisableDefaultText: true},
+			&cli.StringFlag{Name: "restart", Usage: "`WHEN` to start CMD again that ended by itself: always, on-failure or never", DefaultText: runner.RestartAlways},
+			&cli.StringFlag{Name: "grace", Usage: "`TIME` between SIGTERM and SIGKILL, cut short by the lease", DefaultText: defaultGrace.String()},
+			&cli.BoolFlag{Name: "shell", Usage: "CMD is a line for /bin/sh, each ARG one of its $1, $2, …", DisableDefaultText: true},
+			&cli.StringFlag{Name: "priority", Usage: "`NUMBER` of this candidacy (default: the agent's)"},
+			&cli.StringFlag{Name: "meta", Usage: "`TEXT` shown beside the candidacy (default: none)"},
+			&cli.BoolFlag{Name: "wait", Usage: "wait for an agent that can't be reached at the start", DisableDefaultText: true},
+			&cli.BoolFlag{Name: "quiet", Usage: "say nothing of what happens", DisableDefaultText: true},
+		},
+		run: runRun,
+	}
+}
+
+func runRun(i *invocation) error {
+	config, err := runConfig(i)
+	if err != nil {
+		return err
+	}
+	if i.Context.Context.Err() != nil {
+		return silentExit{exitOK} // a signal came first
+	}
+	// The context ends at the first signal, and the command has to be told which
+	// it was: they are taken here.
+	signals := make(chan os.Signal, 8)
+	signal.Notify(signals, passed()...)
+	defer signal.Stop(signals)
+	defer outliveReaders()()
+	config.Signals = signals
+	status, err := runner.Run(context.WithoutCancel(i.Context.Context), config)
+	if cannot, ok := errors.AsType[*runner.CommandError](err); ok {
+		return &failure{code: cannot.Status, what: "run", err: err, hint: "name a program that is in PATH, or by its path; --shell takes a line for the shell"}
+	}
+	if err != nil {
+		return fmt.Errorf("run: %w", err)
+	}
+	return silentExit{status}
+}
+
+// passed are the signals that CMD is given. One that is ignored, as nohup does
+// with SIGHUP, is CMD's to ignore.
+func passed() []os.Signal {
+	var all []os.Signal
+	for _, s := range []os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGQUIT, syscall.SIGHUP, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGWINCH} {
+		if !signal.Ignored(s) {
+			all = append(all, s)
+		}
+	}
+	return all
+}
+
+func runConfig(i *invocation) (runner.Config, error) {
+	args := i.Args().Slice()
+	c := runner.Config{Restart: i.String("restart"), Grace: defaultGrace, Shell: i.Bool("shell"), Wait: i.Bool("wait")}
+	switch {
+	case len(args) == 0:
+		return c, usage(runUsage, "run: ELECTION is missing")
+	case !election.ValidName(args[0]):
+		return c, usage("a name is 1 to 63 of a-z, 0-9, dot, dash and underscore, and starts with a letter or digit",
+			"run: %q can't be the name of an election", args[0])
+	case len(args) == 1 || args[1] != "--":
+		return c, usage(runUsage, "run: there is no -- between the election and the command")
+	case len(args) == 2 || args[2] == "":
+		return c, usage(runUsage, "run: there is no command after --")
+	}
+	c.Election, c.Command = args[0], args[2:]
+	if err := restart(i, &c); err != nil {
+		return c, err
+	}
+	if text := i.String("grace"); text != "" {
+		grace, err := time.ParseDuration(text)
+		if err != nil || grace < 0 {
+			return c, usage("write it with its unit, such as 10s or 500ms", "run: --grace: %q is no time", text)
+		}
+		c.Grace = grace
+	}
+	c.Request = api.CampaignRequest{Meta: i.String("meta")}
+	if len(c.Request.Meta) > maxMeta {
+		return c, usage("shorten it", "run: --meta has %d bytes, %d are allowed", len(c.Request.Meta), maxMeta)
+	}
+	if text := i.String("priority"); text != "" {
+		priority, err := strconv.Atoi(text)
+		if err != nil {
+			return c, usage("the higher leads, 0 never does", "run: --priority: %q is no whole number", text)
+		}
+		c.Request.Priority = &priority
+	}
+	c.Client = i.client()
+	c.Client.Raw = nil
+	if !i.Bool("quiet") {
+		c.Say = func(line string) { fmt.Fprintf(i.stderr, "doyen: %s\n", printable(line)) }
+	}
+	return c, nil
+}
+
+// restart settles --once and --restart, which speak of the same.
+func restart(i *invocation, c *runner.Config) error {
+	once := i.Bool("once")
+	switch {
+	case c.Restart == "" && once:
+		c.Restart = runner.RestartNever
+	case c.Restart == "":
+		c.Restart = runner.RestartAlways
+	case c.Restart != runner.RestartAlways && c.Restart != runner.RestartOnFailure && c.Restart != runner.RestartNever:
+		return usage("use always, on-failure or never", "run: unknown --restart %q", c.Restart)
+	case once && c.Restart != runner.RestartNever:
+		return usage("leave one of them out", "run: --once and --restart %s contradict each other", c.Restart)
+	}
+	c.Status = c.Restart == runner.RestartNever
+	return nil
+}

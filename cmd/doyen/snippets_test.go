@@ -1,0 +1,335 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/doyen-election/doyen/api"
+	"github.com/doyen-election/doyen/client"
+)
+
+const snippetPatience = 30 * time.Second
+
+// snippet is a block of docs/api.md that a reader may copy and run.
+type snippet struct {
+	line     int // in the file
+	language string
+	text     string
+	file     string // a module that others import: the name it is to have
+}
+
+func snippets(t *testing.T) []snippet {
+	t.Helper()
+	page, err := os.ReadFile("../../docs/api.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var found []snippet
+	for _, at := range regexp.MustCompile("(?ms)^```(sh|python)\n(.*?)^```$").FindAllSubmatchIndex(page, -1) {
+		s := snippet{line: 1 + bytes.Count(page[:at[0]], []byte("\n")), language: string(page[at[2]:at[3]]), text: string(page[at[4]:at[5]])}
+		if named := regexp.MustCompile("`(\\w+\\.py)`:\\s*$").FindSubmatch(page[:at[0]]); named != nil {
+			s.file = string(named[1])
+		}
+		found = append(found, s)
+	}
+	if len(found) < 20 {
+		t.Fatalf("found %d snippets: the search is broken", len(found))
+	}
+	return found
+}
+
+// play says how a snippet is run, of those that are not simply run to their end.
+type play struct {
+	has    string                  // text that only this snippet holds
+	before func(*testing.T, *mesh) // makes what it needs true
+	lines  int                     // it goes on for ever: this much output is enough
+	want   string                  // a regular expression for its output
+	after  func(*testing.T, *mesh)
+}
+
+// plays are looked through in order; the first that fits counts.
+func plays() []play {
+	aLeads := func(t *testing.T, m *mesh) { m.lead(t, "a") }
+	stands := func(t *testing.T, m *mesh) { m.stand(t, "payments") }
+	return []play{
+		{has: "S=/run/doyen/doyen.sock\n", want: `^$`},
+		{has: "/watch |\n", lines: 1, want: `^snapshot \w+ term \d+\n`},
+		{has: "/watch", lines: 1, want: `"type":"(snapshot|lagged)"`},
+		{has: "consistency=quorum", want: `"authority":"quorum"`},
+		{has: "by hand", lines: 1, want: `^start, with token \d+\n$`},
+		{has: "meta=\"python\"", lines: 2, want: `^(acts with token \d+\n)+$`},
+		{has: "/campaign\n", lines: 2, want: `^{"type":"candidate".*\n{"type":"elected"`},
+		{has: "-d '{\"term\":1}'", before: func(t *testing.T, m *mesh) { m.stand(t, "new") }, want: `"done":true`},
+		{has: "/v1/campaigns\n", before: stands, want: `"election":"payments".*"meta":"test"`},
+		{has: "/resign", before: aLeads, want: `"done":true`},
+		{has: "/transfer", before: aLeads, want: `"done":true.*"name":"b"`},
+		{has: `{"on":true}`, before: aLeads, want: `"done":true`, after: func(t *testing.T, m *mesh) {
+			if _, err := m.client("a").Drain(t.Context(), false); err != nil {
+				t.Error(err)
+			}
+		}},
+		{has: "/v1/leave", want: `"done":true`, after: func(t *testing.T, m *mesh) { m.ended(t, "a"); m.start(t, "a"); m.lead(t, "a") }},
+		{has: `{"remove":"d"}`, before: func(t *testing.T, m *mesh) { m.addVoter(t, "d") }, want: `"voters":\[.*"next":\[\]`},
+		{has: "%{http_code}", before: func(t *testing.T, m *mesh) { m.lead(t, "b") }, want: `^200\n$`},
+		{has: "run-the-nightly-job", before: aLeads, want: `^the nightly job\n$`},
+		{has: "for step in 1 2 3", before: aLeads, want: `(?s)^step 1 under term \d+\n.*step 3`},
+		{has: "for change in changes()", before: aLeads, lines: 3, want: `(?s)^may act under term \d+\nquorum: exists\nsnapshot a \d+\n`},
+		{has: "lease.held()", before: aLeads, want: `^leads in term \d+\n$`},
+	}
+}
+
+// Every snippet of docs/api.md does what the page says, as it is written there:
+// only the paths and addresses of this host are put in, and a campaign that is.
+func TestEverySnippetOfTheAPIsPageRuns(t *testing.T) {
+	if testing.Short() || runtime.GOOS != "linux" {
+		t.Skip("it runs agents on loopback addresses of their own for some seconds")
+	}
+	for _, program := range []string{"curl", "python3", "jq"} {
+		if _, err := exec.LookPath(program); err != nil {
+			t.Skipf("%s is not installed, which the snippets need", program)
+		}
+	}
+	m := newMesh(t)
+	m.form(t)
+	played := map[string]bool{}
+	for _, s := range snippets(t) {
+		p := play{want: `.`}
+		if i := slices.IndexFunc(plays(), func(p play) bool { return strings.Contains(s.text, p.has) }); i >= 0 {
+			p = plays()[i]
+			played[p.has] = true
+		}
+		if s.file != "" {
+			m.write(t, s.file, s.text)
+			p = play{want: `^$`} // a module only defines
+		}
+		t.Run(fmt.Sprintf("line %d", s.line), func(t *testing.T) {
+			if p.before != nil {
+				p.before(t, m)
+			}
+			said := m.run(t, s, p.lines)
+			if !regexp.MustCompile(p.want).MatchString(said) || strings.Contains(said, `{"error"`) {
+				t.Errorf("%s\nsaid %q, want %s", s.text, said, p.want)
+			}
+			if p.after != nil {
+				p.after(t, m)
+			}
+		})
+	}
+	for _, p := range plays() {
+		if !played[p.has] {
+			t.Errorf("no snippet has %q any more", p.has)
+		}
+	}
+}
+
+// mesh is three agents a, b and c, and what the snippets of the page need.
+type mesh struct {
+	dir    string
+	net    string // the first three numbers of the agents' addresses
+	agents map[string]*exec.Cmd
+	// campaign is put in the place of the one that the page was written with.
+	campaign string
+}
+
+func newMesh(t *testing.T) *mesh {
+	t.Helper()
+	dir, err := os.MkdirTemp("/tmp", "doyen")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	pid := os.Getpid()
+	m := &mesh{dir: dir, net: fmt.Sprintf("127.%d.%d", 64+pid>>8&63, pid&255), agents: map[string]*exec.Cmd{}}
+	t.Cleanup(m.close)
+	m.write(t, "run-the-nightly-job", "#!/bin/sh\necho the nightly job\n")
+	return m
+}
+
+func (m *mesh) write(t *testing.T, name, text string) {
+	t.Helper()
+	if err := os.WriteFile(filepath.Join(m.dir, name), []byte(text), 0o755); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (m *mesh) addr(name string) string { return fmt.Sprintf("%s.%d", m.net, 1+name[0]-'a') }
+
+func (m *mesh) socket(name string) string { return filepath.Join(m.dir, name, "doyen.sock") }
+
+func (m *mesh) client(name string) *client.Client { return client.New(m.socket(name)) }
+
+// form starts the agents and waits until a leads.
+func (m *mesh) form(t *testing.T) {
+	t.Helper()
+	for _, name := range []string{"a", "b", "c"} {
+		m.start(t, name)
+	}
+	m.lead(t, "a")
+}
+
+// start starts an agent; the first three are the voters.
+func (m *mesh) start(t *testing.T, name string) {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	args := []string{"doyen", "agent", "--name", name, "--profile", "local", "--bind", m.addr(name),
+		"--data-dir", filepath.Join(m.dir, name, "data"), "--socket", m.socket(name), "--http", m.addr(name) + ":7980",
+		"--join", m.addr("a"), "--join", m.addr("b")}
+	if name <= "c" {
+		args = append(args, "--voters", "a,b,c")
+	}
+	if err := os.MkdirAll(filepath.Join(m.dir, name), 0o750); err != nil {
+		t.Fatal(err)
+	}
+	said, err := os.OpenFile(filepath.Join(m.dir, name+".log"), os.O_CREATE|os.O_APPEND|os.O_RDWR, 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer said.Close()
+	c := &exec.Cmd{Path: self, Args: args, Stderr: said, Env: append(os.Environ(), "GORACE=atexit_sleep_ms=10"),
+		SysProcAttr: &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}}
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	m.agents[name] = c
+}
+
+// ended waits for an agent that was told to leave.
+func (m *mesh) ended(t *testing.T, name string) {
+	t.Helper()
+	if err := m.agents[name].Wait(); err != nil {
+		t.Errorf("agent %s: %v", name, err)
+	}
+}
+
+func (m *mesh) close() {
+	for _, c := range m.agents {
+		_ = c.Process.Kill() // it may have ended
+		_ = c.Wait()
+	}
+}
+
+// lead waits until the agent leads, and has whoever leads hand over to it.
+func (m *mesh) lead(t *testing.T, name string) {
+	t.Helper()
+	m.until(t, name+" leads", func(ctx context.Context) bool {
+		e, err := m.client(name).Election(ctx, "default", client.ElectionOptions{})
+		if err == nil && e.Leader != nil && !e.IsLeader {
+			_, _ = m.client(e.Leader.Name).Transfer(ctx, "default", name) // asked again if it is refused
+		}
+		return err == nil && e.IsLeader
+	})
+}
+
+// stand keeps a candidacy at agent a until the test ends, and waits until it is
+// elected.
+func (m *mesh) stand(t *testing.T, election string) {
+	t.Helper()
+	c, err := m.client("a").Stand(t.Context(), election, api.CampaignRequest{Meta: "test"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	m.campaign = c.ID()
+	for {
+		line, err := c.Next(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if line.Type == api.CampaignElected {
+			return
+		}
+	}
+}
+
+// addVoter starts one more agent and puts it on the roster.
+func (m *mesh) addVoter(t *testing.T, name string) {
+	t.Helper()
+	m.start(t, name)
+	m.until(t, name+" is a voter", func(ctx context.Context) bool {
+		v, err := m.client("a").ChangeVoters(ctx, api.VotersRequest{Add: name})
+		return err == nil && len(v.Voters) == 4
+	})
+}
+
+func (m *mesh) until(t *testing.T, what string, so func(context.Context) bool) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), snippetPatience)
+	defer cancel()
+	again := time.NewTicker(time.Millisecond)
+	defer again.Stop()
+	for ; !so(ctx); <-again.C {
+		if ctx.Err() != nil {
+			var logs strings.Builder
+			for name := range m.agents {
+				text, _ := os.ReadFile(filepath.Join(m.dir, name+".log"))
+				fmt.Fprintf(&logs, "%s:\n%s", name, text)
+			}
+			t.Fatalf("never: %s\n%s", what, &logs)
+		}
+	}
+}
+
+// run runs a snippet on the host of agent a: to its end, or until it has
+// written so many lines.
+func (m *mesh) run(t *testing.T, s snippet, lines int) string {
+	t.Helper()
+	text := strings.ReplaceAll(s.text, "/run/doyen/", filepath.Join(m.dir, "a")+"/")
+	text = regexp.MustCompile("[A-Z2-7]{26}").ReplaceAllString(text, m.campaign)
+	text = strings.ReplaceAll(text, "10.0.0.2:7980", m.addr("b")+":7980")
+	ctx, cancel := context.WithTimeout(t.Context(), snippetPatience)
+	defer cancel()
+	c := exec.CommandContext(ctx, map[string]string{"sh": "sh", "python": "python3"}[s.language], "-c", text)
+	c.Dir = m.dir
+	c.Env = append(os.Environ(), "S="+m.socket("a"), "DOYEN_SOCKET="+m.socket("a"), "PATH="+m.dir+":"+os.Getenv("PATH"),
+		"PYTHONDONTWRITEBYTECODE=1", "GORACE=atexit_sleep_ms=10")
+	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // a pipeline ends as a whole
+	c.Cancel = func() error { return syscall.Kill(-c.Process.Pid, syscall.SIGKILL) }
+	var stderr bytes.Buffer
+	c.Stderr = &stderr
+	out, err := c.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	said := read(out, lines)
+	if lines > 0 {
+		_ = c.Cancel()
+		_ = c.Wait() // it was killed
+		return said
+	}
+	if err := c.Wait(); err != nil {
+		t.Errorf("%s\n%v: %s", text, err, &stderr)
+	}
+	return said
+}
+
+// read reads so many lines, or all if it is 0.
+func read(r io.Reader, lines int) string {
+	if lines == 0 {
+		all, _ := io.ReadAll(r)
+		return string(all)
+	}
+	var said strings.Builder
+	for s := bufio.NewScanner(r); lines > 0 && s.Scan(); lines-- {
+		said.WriteString(s.Text() + "\n")
+	}
+	return said.String()
+}

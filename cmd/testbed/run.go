@@ -1,0 +1,161 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/doyen-election/doyen/testbed/hosts"
+	"github.com/doyen-election/doyen/testbed/report"
+	"github.com/doyen-election/doyen/testbed/scenario"
+)
+
+const maxRunRounds = 10_000
+
+func runScriptsCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "run",
+		Usage:     "play scenario scripts, such as testbed/scenarios/leader-killed.txtar",
+		ArgsUsage: "FILE...",
+		Description: "A script starts agents, does to them what hosts and networks suffer, and says what must be seen then;\n" +
+			"docs/testbed.md tells how to write one. It builds the product, which needs the source tree, or takes --binary.\n" +
+			"As root each host gets a network of its own; other users get it where the system lets them.\n\n" +
+			"Exit codes: 0 every script passed, 1 one failed, 64 usage.",
+		Flags: []cli.Flag{
+			&cli.StringFlag{Name: "binary", Usage: "`PATH` of the doyen to run (default: it is built)"},
+			&cli.StringFlag{Name: "record", Usage: "write what was seen, as JSON, to this `FILE`"},
+			&cli.StringFlag{Name: "report", Usage: "write what was seen, as a page to look at, to this `FILE`"},
+			&cli.IntFlag{Name: "rounds", Usage: "play each script this `NUMBER` of times", Value: 1},
+			&cli.BoolFlag{Name: "long", Usage: "let scripts last as long as their names promise"},
+			&cli.BoolFlag{Name: "loopback", Usage: "stay on the loopback interface, without faults of the network"},
+			&cli.Uint64Flag{Name: "seed", Usage: "`NUMBER` that random faults follow from", DefaultText: "random"},
+			&cli.StringFlag{Name: "logs", Usage: "keep the logs of failed scripts below this `DIRECTORY`", DefaultText: "the temporary one"},
+			&cli.BoolFlag{Name: "verbose", Usage: "show each line of a script and what was seen"},
+		},
+		Action: runScripts,
+	}
+}
+
+func runScripts(c *cli.Context) (err error) {
+	files := c.Args().Slice()
+	rounds := c.Int("rounds")
+	one := len(files) == 1 && rounds == 1
+	switch {
+	case len(files) == 0:
+		return usage("name scripts, such as testbed/scenarios/*.txtar", "no script is given")
+	case rounds < 1 || rounds > maxRunRounds:
+		return usage("`testbed run --help` lists the flags", "--rounds: %d is not between 1 and %d", rounds, maxRunRounds)
+	case !one && (c.IsSet("record") || c.IsSet("report")):
+		return usage("play one script, once", "--record and --report are for one run")
+	}
+	o := scenario.Options{Long: c.Bool("long"), Loopback: c.Bool("loopback"), Seed: c.Uint64("seed"), Verbose: c.Bool("verbose"), Logs: c.String("logs")}
+	if !c.IsSet("seed") {
+		o.Seed = rand.Uint64()
+	}
+	if !o.Loopback {
+		err := needNetworks()
+		if done, ok := errors.AsType[*elsewhere](err); ok {
+			return done
+		}
+		if err != nil {
+			o.Loopback = true
+			fmt.Fprintf(c.App.ErrWriter, "the hosts share the loopback interface: links can't be cut, delayed or made lossy, nor disks filled\n(%v)\n", err)
+		}
+	}
+	binary, clean, err := productBinary(c)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, clean()) }()
+	o.Binary = binary
+	return playAll(c, o, files, rounds)
+}
+
+// playAll plays each script in turn, as many times as are asked for.
+func playAll(c *cli.Context, o scenario.Options, files []string, rounds int) error {
+	fmt.Fprintf(c.App.ErrWriter, "seed %d\n", o.Seed)
+	failed := 0
+	for range rounds {
+		for _, file := range files {
+			r, err := scenario.Run(c.Context, o, file)
+			if err != nil {
+				return err
+			}
+			tell(c.App.Writer, r, o.Verbose)
+			if !r.Passed {
+				failed++
+			}
+			if err := keep(c, r); err != nil {
+				return err
+			}
+		}
+	}
+	if failed > 0 {
+		return fmt.Errorf("%d of %d did not pass; --seed %d repeats the network's random faults", failed, rounds*len(files), o.Seed)
+	}
+	return nil
+}
+
+// tell writes what became of a script.
+func tell(w io.Writer, r scenario.Result, verbose bool) {
+	word := "FAIL"
+	switch {
+	case r.Passed:
+		word = "pass"
+	case r.Skipped:
+		word = "SKIP"
+	}
+	fmt.Fprintf(w, "%s  %5.1f s  %s\n", word, r.Took.Round(100*time.Millisecond).Seconds(), r.Name)
+	if !r.Passed || verbose {
+		for line := range strings.Lines(strings.TrimSpace(r.Log)) {
+			fmt.Fprintf(w, "    %s\n", strings.TrimRight(line, "\n"))
+		}
+	}
+}
+
+// productBinary takes --binary, or builds the product.
+func productBinary(c *cli.Context) (hosts.Binary, func() error, error) {
+	if path := c.String("binary"); path != "" {
+		absolute, err := filepath.Abs(path)
+		if err == nil {
+			_, err = os.Stat(absolute)
+		}
+		return hosts.Binary{Path: absolute}, func() error { return nil }, err
+	}
+	dir, err := hosts.NewDir()
+	if err != nil {
+		return hosts.Binary{}, nil, err
+	}
+	binary, err := hosts.Build(c.Context, dir.Path)
+	if err != nil {
+		return hosts.Binary{}, nil, errors.Join(err, dir.Close())
+	}
+	return binary, dir.Close, nil
+}
+
+// keep writes the recording and the report that were asked for.
+func keep(c *cli.Context, r scenario.Result) error {
+	if r.Recording == nil {
+		return nil
+	}
+	if file := c.String("record"); file != "" {
+		if err := r.Recording.Write(file); err != nil {
+			return err
+		}
+		fmt.Fprintln(c.App.ErrWriter, "recorded in", file)
+	}
+	if file := c.String("report"); file != "" {
+		if err := report.WriteFile(file, report.Page{Title: r.Name, Recording: r.Recording}); err != nil {
+			return err
+		}
+		fmt.Fprintln(c.App.ErrWriter, "report in", file)
+	}
+	return nil
+}

@@ -1,0 +1,215 @@
+//go:build linux
+
+package examples_test
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func none(string) string { return "" }
+
+// One namespace stands for the segment; an interface each for the hosts.
+func TestTheVirtualAddressIsOnTheLeaderAndNowhereElse(t *testing.T) {
+	t.Parallel()
+	need(t, "ip", "sh")
+	if os.Geteuid() != 0 {
+		t.Skip("moving addresses needs root")
+	}
+	space := fmt.Sprintf("doyen-example-%d", os.Getpid())
+	if code, out := run(t, nil, "ip", "netns", "add", space); code != 0 {
+		t.Skipf("no network namespace can be made: %s", out)
+	}
+	t.Cleanup(func() {
+		if out, err := exec.Command("ip", "netns", "del", space).CombinedOutput(); err != nil {
+			t.Errorf("remove namespace: %v %s", err, out)
+		}
+	})
+	ip := func(args ...string) string {
+		t.Helper()
+		code, out := run(t, nil, "ip", append([]string{"-n", space}, args...)...)
+		if code != 0 {
+			t.Fatalf("ip %v: %s", args, out)
+		}
+		return out
+	}
+	ip("link", "set", "lo", "up")
+	for _, name := range []string{"a", "b", "c"} {
+		ip("link", "add", "v"+name, "type", "veth", "peer", "name", "p"+name)
+		ip("link", "set", "v"+name, "up")
+		ip("link", "set", "p"+name, "up")
+	}
+	hook := copyOf(t, "virtual-ip/virtual-ip")
+	tr := start(t, func(name string) string {
+		// A hook that outlasts the lease is late, which a busy machine may make it.
+		return fmt.Sprintf("on-change: VIP=10.77.0.100/24 DEV=v%s exec %s\n", name, hook)
+	}, "ip", "netns", "exec", space)
+	onlyOn := func(m *member) func() bool {
+		return func() bool {
+			have := ip("-br", "addr", "show", "to", "10.77.0.100") // of all at one moment
+			if strings.Count(have, "10.77.0.100/24") > 1 && !tr.logged("hook is late") {
+				t.Fatalf("two have the address:\n%s", have)
+			}
+			return strings.HasPrefix(have, "v"+m.name+"@")
+		}
+	}
+	first := tr.leader(nil)
+	tr.await("the address on the leader", onlyOn(first))
+	second := tr.handOver(first, "default")
+	tr.await("the address on the successor", onlyOn(second))
+	second.kill(t) // as with ExecStopPost=, the script cleans up without an event
+	if code, out := run(t, nil, "ip", "netns", "exec", space, "env", "VIP=10.77.0.100/24", "DEV=v"+second.name, hook); code != 0 {
+		t.Fatalf("clean up: %s", out)
+	}
+	tr.await("the address on the third", onlyOn(tr.leader(second)))
+}
+
+func TestHAProxyFollowsTheLeader(t *testing.T) {
+	t.Parallel()
+	need(t, "haproxy")
+	ports := freePorts(t, 7)
+	var pairs []string
+	for i, name := range []string{"a", "b", "c"} {
+		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", ports[i]))
+		if err != nil {
+			t.Fatal(err)
+		}
+		server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, name) })}
+		go server.Serve(l)
+		t.Cleanup(func() { server.Close() })
+		// The test's hosts share an address, so each has a check port of its own.
+		pairs = append(pairs, fmt.Sprintf("10.0.0.%d:8080", i+1), fmt.Sprintf("127.0.0.1:%d port %d", ports[i], ports[i+3]))
+	}
+	front := fmt.Sprintf("127.0.0.1:%d", ports[6])
+	pairs = append(pairs, "127.0.0.1:8000", front)
+	config := copyOf(t, "haproxy/haproxy.cfg", pairs...)
+	if code, out := run(t, nil, "haproxy", "-c", "-f", "haproxy/haproxy.cfg"); code != 0 {
+		t.Fatalf("as it stands: %s", out)
+	}
+	tr := start(t, func(name string) string {
+		return fmt.Sprintf("http: 127.0.0.1:%d\n", ports[3+strings.Index("abc", name)])
+	})
+	proxy := exec.Command("haproxy", "-db", "-f", config)
+	if err := proxy.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = proxy.Process.Kill(); _ = proxy.Wait() })
+	reaches := func(m *member) func() bool {
+		return func() bool {
+			transport := &http.Transport{DisableKeepAlives: true}
+			response, err := (&http.Client{Transport: transport, Timeout: patience}).Get("http://" + front)
+			if err != nil {
+				return false
+			}
+			defer response.Body.Close()
+			text, _ := io.ReadAll(response.Body)
+			return string(text) == m.name
+		}
+	}
+	first := tr.leader(nil)
+	tr.await("a request to reach the leader", reaches(first))
+	second := tr.handOver(first, "default")
+	tr.await("a request to reach the successor", reaches(second))
+	second.kill(t)
+	tr.await("a request to reach the third", reaches(tr.leader(second)))
+}
+
+// The line is run as cron runs it, on every host.
+func TestTheCronJobRunsOnTheLeaderAlone(t *testing.T) {
+	t.Parallel()
+	need(t, "sh")
+	text, err := os.ReadFile("cron/report")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var command string
+	for line := range strings.Lines(string(text)) {
+		if fields := strings.SplitN(strings.TrimSpace(line), " ", 7); len(fields) == 7 && strings.HasPrefix(line, "*/5 ") && fields[5] == "root" {
+			command = fields[6]
+		}
+	}
+	if command == "" {
+		t.Fatal("the file holds no job")
+	}
+	tr := start(t, none)
+	ran := filepath.Join(t.TempDir(), "ran")
+	command = strings.Replace(command, "/usr/local/bin/report", "echo x >> "+ran, 1)
+	round := func() string {
+		os.Remove(ran)
+		var codes []string
+		for _, m := range tr.agents {
+			code, _ := run(t, []string{"DOYEN_SOCKET=" + m.socket, "PATH=" + doyen.dir + ":" + os.Getenv("PATH")}, "sh", "-c", command)
+			codes = append(codes, fmt.Sprint(code))
+		}
+		lines, _ := os.ReadFile(ran)
+		return fmt.Sprintf("%s ran %d", strings.Join(codes, ""), strings.Count(string(lines), "x"))
+	}
+	leader := tr.leader(nil)
+	want := map[string]string{"a": "011 ran 1", "b": "101 ran 1", "c": "110 ran 1"}
+	tr.await("all to know the leader", func() bool { return round() == want[leader.name] })
+	leader.kill(t)
+	if code, _ := run(t, []string{"DOYEN_SOCKET=" + leader.socket, "PATH=" + doyen.dir + ":" + os.Getenv("PATH")}, "sh", "-c", command); code != 3 {
+		t.Errorf("without an agent the job ends with %d", code)
+	}
+}
+
+// A stand-in for systemctl writes down what it is told.
+func TestTheUnitFollowsTheLeader(t *testing.T) {
+	t.Parallel()
+	need(t, "sh")
+	dir := t.TempDir()
+	hook := copyOf(t, "systemd/follow-unit")
+	fake := "#!/bin/sh\necho \"$@\" >> \"$OUT\"\n"
+	if err := os.WriteFile(filepath.Join(dir, "systemctl"), []byte(fake), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	tr := start(t, func(name string) string {
+		return fmt.Sprintf("elections:\n  default:\n    on-change: PATH=%s:$PATH OUT=%s/%s exec %s report.service\n", dir, dir, name, hook)
+	})
+	last := func(m *member) string {
+		text, _ := os.ReadFile(filepath.Join(dir, m.name))
+		lines := strings.Split(strings.TrimSpace(string(text)), "\n")
+		return lines[len(lines)-1]
+	}
+	check := func(leader *member) {
+		t.Helper()
+		tr.await("the unit on the leader", func() bool {
+			for _, m := range tr.agents {
+				if want := map[bool]string{true: "start --no-block report.service", false: "stop report.service"}[m == leader]; last(m) != want {
+					return false
+				}
+			}
+			return true
+		})
+	}
+	first := tr.leader(nil)
+	check(first)
+	check(tr.handOver(first, "default"))
+}
+
+func TestTheUnitsAreUnderstood(t *testing.T) {
+	t.Parallel()
+	need(t, "systemd-analyze")
+	dir := t.TempDir()
+	for _, unit := range []string{"payments.service", "report.service"} {
+		text, err := os.ReadFile(filepath.Join("systemd", unit))
+		if err != nil {
+			t.Fatal(err)
+		}
+		// systemd-analyze wants the programs to be there.
+		lines := strings.NewReplacer("/usr/local/bin/doyen", doyen.path, "/usr/local/bin/report", "/bin/true", "doyen.service", "").Replace(string(text))
+		if err := os.WriteFile(filepath.Join(dir, unit), []byte(lines), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if code, out := run(t, nil, "systemd-analyze", "verify", "--man=no", filepath.Join(dir, unit)); code != 0 || strings.Contains(out, unit+":") {
+			t.Errorf("%s: %d %s", unit, code, out)
+		}
+	}
+}

@@ -1,0 +1,289 @@
+//go:build linux
+
+// Package examples_test runs every example as it stands, against real agents on
+// loopback.
+package examples_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/doyen-election/doyen/client"
+)
+
+const patience = time.Minute // a busy machine forms a cluster slowly
+
+// program is the doyen that all tests run, and its folder.
+type program struct{ path, dir string }
+
+var (
+	doyen program  // set by TestMain
+	given sync.Map // ports that some test has
+)
+
+func TestMain(m *testing.M) {
+	code, err := runAll(m)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+func runAll(m *testing.M) (int, error) {
+	dir, err := os.MkdirTemp("", "doyen-examples")
+	if err != nil {
+		return 0, err
+	}
+	defer os.RemoveAll(dir)
+	doyen = program{path: filepath.Join(dir, "doyen"), dir: dir}
+	build := exec.Command("go", "build", "-o", doyen.path, "../cmd/doyen")
+	if out, err := build.CombinedOutput(); err != nil {
+		return 0, fmt.Errorf("build doyen: %w\n%s", err, out)
+	}
+	return m.Run(), nil
+}
+
+// need skips the test where a program is missing.
+func need(t *testing.T, names ...string) {
+	t.Helper()
+	for _, name := range names {
+		if _, err := exec.LookPath(name); err != nil {
+			t.Skipf("%s is not installed", name)
+		}
+	}
+}
+
+// logbook is what an agent writes, read while it writes.
+type logbook struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (l *logbook) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.buf.Write(p)
+}
+
+func (l *logbook) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.buf.String()
+}
+
+// trio is three agents.
+type trio struct {
+	t      *testing.T
+	agents [3]*member
+}
+
+type member struct {
+	name, dir, socket string
+	client            *client.Client
+	cmd               *exec.Cmd
+	log               *logbook
+}
+
+// start runs a, b and c; settings adds lines to the configuration of each, and
+// under, if not empty, is put before the command.
+func start(t *testing.T, settings func(name string) string, under ...string) *trio {
+	t.Helper()
+	tr := &trio{t: t}
+	ports := freePorts(t, 6)
+	for i, name := range []string{"a", "b", "c"} {
+		dir, err := os.MkdirTemp("", "doyen") // t.TempDir can be too long for a socket
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { os.RemoveAll(dir) })
+		m := &member{name: name, dir: dir, socket: filepath.Join(dir, "s"), log: &logbook{}}
+		m.client = client.New(m.socket)
+		config := fmt.Sprintf("name: %s\ndata-dir: %s/data\nsocket: %s\ngossip-port: %d\npeer-port: %d\njoin: [\"127.0.0.1:%d\"]\nvoters: [a, b, c]\n%s",
+			name, dir, m.socket, ports[2*i], ports[2*i+1], ports[0], settings(name))
+		file := filepath.Join(dir, "agent.yaml")
+		if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		command := append(under, doyen.path, "agent", "--config", file)
+		m.cmd = exec.Command(command[0], command[1:]...)
+		m.cmd.Stderr = m.log
+		m.cmd.Env = append(os.Environ(), "DOYEN_SOCKET=")
+		// Should the test be killed, its agents are too.
+		m.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+		if err := m.cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { m.stop(t) })
+		tr.agents[i] = m
+	}
+	tr.leader(nil)
+	return tr
+}
+
+// stop ends the agent, which runs its hook a last time.
+func (m *member) stop(t *testing.T) {
+	defer func() {
+		if t.Failed() {
+			t.Logf("agent %s:\n%s", m.name, m.log)
+		}
+	}()
+	m.client.Close()
+	if err := m.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		return // killed by the test
+	}
+	late := time.AfterFunc(patience, func() { _ = m.cmd.Process.Kill() })
+	defer late.Stop()
+	if err := m.cmd.Wait(); err != nil {
+		t.Errorf("%s: %v\n%s", m.name, err, m.log)
+	}
+}
+
+// kill ends it without a word.
+func (m *member) kill(t *testing.T) {
+	t.Helper()
+	if err := m.cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = m.cmd.Wait()
+}
+
+// leading returns the agent that leads an election by its own account.
+func (tr *trio) leading(election string) *member {
+	for _, m := range tr.agents {
+		if e, err := m.client.Election(tr.t.Context(), election, client.ElectionOptions{}); err == nil && e.IsLeader {
+			return m
+		}
+	}
+	return nil
+}
+
+// leader waits until an agent other than the given one leads default.
+func (tr *trio) leader(not *member) (found *member) {
+	tr.t.Helper()
+	tr.await("a leader", func() bool {
+		found = tr.leading("default")
+		return found != nil && found != not
+	})
+	return found
+}
+
+// handOver has the agent resign until another one leads. It may be too early,
+// while the others do not stand yet, or for nothing: on a busy machine leases
+// are lost as well.
+func (tr *trio) handOver(m *member, election string) (found *member) {
+	tr.t.Helper()
+	tr.await("a successor of "+m.name, func() bool {
+		if found = tr.leading(election); found == m {
+			ctx, cancel := context.WithTimeout(tr.t.Context(), patience)
+			defer cancel()
+			_, _ = m.client.Resign(ctx, election)
+		}
+		return found != nil && found != m
+	})
+	return found
+}
+
+// logged reports whether some agent's log says so.
+func (tr *trio) logged(text string) bool {
+	return slices.ContainsFunc(tr.agents[:], func(m *member) bool { return strings.Contains(m.log.String(), text) })
+}
+
+func (tr *trio) await(what string, holds func() bool) { tr.t.Helper(); await(tr.t, what, holds) }
+
+// await asks until it holds.
+func await(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	limit := time.After(patience)
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for !holds() {
+		select {
+		case <-tick.C:
+		case <-limit:
+			t.Fatalf("waited %s for %s", patience, what)
+		}
+	}
+}
+
+// freePorts returns ports of loopback that were free for TCP and UDP just now.
+func freePorts(t *testing.T, n int) []int {
+	t.Helper()
+	var ports []int
+	var held []interface{ Close() error }
+	defer func() {
+		for _, h := range held {
+			h.Close()
+		}
+	}()
+	for len(ports) < n {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		held = append(held, l)
+		port := l.Addr().(*net.TCPAddr).Port
+		u, err := net.ListenPacket("udp", fmt.Sprintf("127.0.0.1:%d", port))
+		if err != nil {
+			continue
+		}
+		held = append(held, u)
+		if _, taken := given.LoadOrStore(port, true); !taken {
+			ports = append(ports, port)
+		}
+	}
+	return ports
+}
+
+// run runs a command and returns its exit code and what it said.
+func run(t *testing.T, env []string, command string, args ...string) (int, string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, command, args...)
+	cmd.Env = append(os.Environ(), env...)
+	out, err := cmd.CombinedOutput()
+	exit, failed := errors.AsType[*exec.ExitError](err)
+	if err != nil && !failed {
+		t.Fatalf("%s %v: %v", command, args, err)
+	}
+	if failed {
+		return exit.ExitCode(), string(out)
+	}
+	return 0, string(out)
+}
+
+// copyOf puts an example where root may run it from, with some words replaced.
+func copyOf(t *testing.T, path string, pairs ...string) string {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := 0; i < len(pairs); i += 2 {
+		if !strings.Contains(string(text), pairs[i]) {
+			t.Fatalf("%s holds no %q", path, pairs[i])
+		}
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	to := filepath.Join(t.TempDir(), filepath.Base(path))
+	if err := os.WriteFile(to, []byte(strings.NewReplacer(pairs...).Replace(string(text))), info.Mode().Perm()); err != nil {
+		t.Fatal(err)
+	}
+	return to
+}

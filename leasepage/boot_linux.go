@@ -1,0 +1,29 @@
+package leasepage
+
+import (
+	"fmt"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+const clockID = unix.CLOCK_BOOTTIME
+
+// thisBoot asks the kernel for the name of its present run.
+func thisBoot() (hostBoot, error) {
+	text, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	if err != nil {
+		return hostBoot{}, fmt.Errorf("read the host's boot: %w", err)
+	}
+	return parseBoot(string(text))
+}
+
+// allocate reserves the file's blocks, so that no store through a mapping needs
+// one that a full disk does not have.
+func allocate(f *os.File) error {
+	err := unix.Fallocate(int(f.Fd()), 0, 0, Size)
+	if err == unix.EOPNOTSUPP || err == unix.ENOSYS { // ZFS, NFS
+		return writeZeros(f)
+	}
+	return err
+}

@@ -1,0 +1,95 @@
+package leasepage
+
+import (
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// clock reads CLOCK_BOOTTIME at the price of Go's own clocks, which cost no
+// system call.
+//
+// The kernel keeps three clocks on one oscillator: CLOCK_MONOTONIC stands still
+// in suspend, CLOCK_REALTIME and CLOCK_BOOTTIME both go on by the same time. So
+// as long as the difference of the first two is what it was at a sample, no
+// suspend lies in between, and CLOCK_BOOTTIME is CLOCK_MONOTONIC plus what it was
+// ahead at the sample. When the difference has changed, by a suspend or because
+// somebody set the time of day, the system is asked and a new sample taken.
+//
+// Invariant: a reading is at least what CLOCK_BOOTTIME was when the reading
+// began, less tolerance. The one way to break that is to set the time of day
+// back by the length of a suspend, to within a microsecond, after the suspend
+// and before the next reading.
+type clock struct {
+	sample atomic.Pointer[sample]
+	// Sources; a test has its own.
+	pair func() (wall, mono int64) // of one call, wall read first
+	boot func() int64
+}
+
+// sample is how far the clocks were apart at one moment.
+type sample struct {
+	wallAhead int64 // CLOCK_REALTIME less CLOCK_MONOTONIC
+	bootAhead int64 // CLOCK_BOOTTIME less CLOCK_MONOTONIC
+}
+
+const (
+	// tolerance is by how much the clocks' difference may vary: they are read
+	// one after the other.
+	tolerance = int64(time.Microsecond)
+	// closeBy is how far apart the readings of a sample may be, which is by how
+	// much leases seem shorter until the next one, and samplings bounds the tries.
+	closeBy   = 20 * tolerance
+	samplings = 4
+)
+
+func newClock() *clock {
+	base := time.Now()
+	return &clock{
+		pair: func() (int64, int64) {
+			now := time.Now()
+			return now.UnixNano(), int64(now.Sub(base))
+		},
+		boot: readBoottime,
+	}
+}
+
+func readBoottime() int64 {
+	var ts unix.Timespec
+	_ = unix.ClockGettime(clockID, &ts) // fails only for an unknown clock
+	return ts.Nano()
+}
+
+// now returns the reading in nanoseconds.
+func (c *clock) now() int64 {
+	wall, mono := c.pair()
+	s := c.sample.Load()
+	if s != nil {
+		if moved := wall - mono - s.wallAhead; -tolerance <= moved && moved <= tolerance {
+			return mono + s.bootAhead
+		}
+	}
+	return c.ask()
+}
+
+// ask reads the clock by a system call, and takes a sample beside it.
+func (c *clock) ask() int64 {
+	for range samplings {
+		wall, mono := c.pair()
+		boot := c.boot()
+		_, after := c.pair()
+		// What a suspend between the readings adds is in boot and not in wall, so
+		// that the next reading finds the difference changed. Any other delay
+		// makes boot later than it was beside mono, and leases shorter.
+		if after-mono <= closeBy {
+			c.sample.Store(&sample{wallAhead: wall - mono, bootAhead: boot - mono})
+			return boot
+		}
+	}
+	return c.boot() // the machine is busy: the next reading tries again
+}
+
+// Now reads CLOCK_BOOTTIME, in nanoseconds, by a system call: what the
+// `_boottime_ns` fields of the socket API are compared with.
+func Now() int64 { return readBoottime() }

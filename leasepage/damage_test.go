@@ -1,0 +1,177 @@
+package leasepage_test
+
+import (
+	"encoding/binary"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/doyen-election/doyen/leasepage"
+)
+
+// valid returns the bytes of a page with a lease.
+func valid(t testing.TB) []byte {
+	t.Helper()
+	w, _ := page(t)
+	set(t, w, 7, time.Hour)
+	data, err := os.ReadFile(w.Path())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+// holds writes a file and reports whether a reader finds a lease in it.
+func holds(t testing.TB, election string, data []byte) (bool, error) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), election)
+	if err := os.WriteFile(path, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r, err := leasepage.Open(path)
+	if err != nil {
+		return false, err
+	}
+	defer r.Close()
+	return r.Valid(), nil
+}
+
+// A copy of a page is one as well: the agent's file permissions keep others
+// from making one. Changed in any one place that matters, it is none.
+func TestADamagedPageHoldsNoLease(t *testing.T) {
+	data := valid(t)
+	if ok, err := holds(t, "payments", data); !ok || err != nil {
+		t.Fatalf("the page itself: %t, %v", ok, err)
+	}
+	sequence := binary.NativeEndian.Uint64(data[128:])
+	current := 160 + int(sequence%2)*32
+	matters := func(i int) bool { return i < 136 || i >= current && i < current+24 }
+	for i := range 256 {
+		for _, bit := range []byte{1, 0x80} {
+			data[i] ^= bit
+			if ok, _ := holds(t, "payments", data); ok && matters(i) {
+				t.Errorf("byte %d is changed, and the lease is valid", i)
+			}
+			data[i] ^= bit
+		}
+	}
+	for _, n := range []int{0, 1, 127, 200, leasepage.Size - 1} {
+		if ok, err := holds(t, "payments", data[:n]); ok || err == nil {
+			t.Errorf("cut to %d bytes: %t, %v", n, ok, err)
+		}
+	}
+}
+
+func TestWhatIsNoPageIsRefusedWithTheReason(t *testing.T) {
+	data := valid(t)
+	change := func(at int, with ...byte) []byte {
+		changed := append([]byte(nil), data...)
+		copy(changed[at:], with)
+		return changed
+	}
+	for want, c := range map[string]struct {
+		election string
+		data     []byte
+	}{
+		"another election":          {"default", data},
+		"version 2, this program":   {"payments", change(8, 2)},
+		"no lease page":             {"payments", change(0, 'x')},
+		"earlier boot of the host":  {"payments", change(80, data[80]+1)},
+		"shorter than a page":       {"payments", data[:100]},
+		"it is no lease page":       {"payments", make([]byte, leasepage.Size)},
+		"page of another election":  {"payments", change(40, 'x')},
+		"the page of another elect": {strings.Repeat("p", 64), data},
+	} {
+		if _, err := holds(t, c.election, c.data); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want …%s…", err, want)
+		}
+	}
+}
+
+func TestOnlyAFileItselfIsOpened(t *testing.T) {
+	dir := t.TempDir()
+	w := create(t, dir, "payments")
+	set(t, w, 1, time.Hour)
+	link, pipe, folder := filepath.Join(dir, "link"), filepath.Join(dir, "pipe"), filepath.Join(dir, "folder")
+	if err := errors.Join(os.Symlink(w.Path(), link), unix.Mkfifo(pipe, 0o600), os.Mkdir(folder, 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{link, pipe, folder, "/dev/null", filepath.Join(dir, "nothing")} {
+		if r, err := leasepage.Open(path); err == nil {
+			t.Errorf("%s was opened: valid %t", path, r.Valid())
+		}
+	}
+}
+
+// Pages that are gone from beneath a mapping end a process that does not guard
+// itself: here they are no lease, and a page that can't be written.
+func TestAPageThatShrinksEndsNobody(t *testing.T) {
+	w, r := page(t)
+	set(t, w, 1, time.Hour)
+	if err := os.Truncate(w.Path(), 0); err != nil {
+		t.Fatal(err)
+	}
+	if r.Valid() {
+		t.Error("the lease is valid")
+	}
+	if err := w.Set(1, leasepage.Now()+int64(time.Hour)); err == nil || !strings.Contains(err.Error(), "disk is full") {
+		t.Errorf("written: %v", err)
+	}
+	if err := errors.Join(w.Set(2, 0), w.Close()); err != nil {
+		t.Errorf("a page that is gone: %v", err)
+	}
+	set(t, create(t, filepath.Dir(w.Path()), "payments"), 2, time.Hour)
+	eventually(t, "followed", r.Valid)
+}
+
+func TestWhatIsWipedHoldsNoLeaseForWhoeverHasItMapped(t *testing.T) {
+	w, r := page(t)
+	set(t, w, 1, time.Hour)
+	if !r.Valid() {
+		t.Fatal("not valid before")
+	}
+	for range 2 {
+		if err := leasepage.Wipe(w.Path()); err != nil || r.Valid() {
+			t.Errorf("valid after: %v", err)
+		}
+	}
+}
+
+// Whatever a file holds: no panic, and a lease only where the layout, read here
+// once more in the plainest way, has one.
+func FuzzPage(f *testing.F) {
+	data := valid(f)
+	f.Add(data)
+	f.Add(data[:200])
+	f.Add([]byte{})
+	f.Add(make([]byte, leasepage.Size))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		if len(data) > 0 && len(data) < leasepage.Size {
+			data = append(data, make([]byte, leasepage.Size-len(data))...)
+		}
+		got, _ := holds(t, "payments", data)
+		if got && !plainly(data) {
+			t.Errorf("a lease in %x", data[:256])
+		}
+	})
+}
+
+func plainly(data []byte) bool {
+	word := func(at int) uint64 { return binary.NativeEndian.Uint64(data[at:]) }
+	sequence := word(128)
+	at := 160 + int(sequence%2)*32
+	sum := uint64(0xcbf29ce484222325)
+	for i := 0; i < 128; i += 8 {
+		sum = (sum ^ word(i)) * 0x100000001b3
+	}
+	for _, w := range []uint64{sequence, word(at), word(at + 8)} {
+		sum = (sum ^ w) * 0x100000001b3
+	}
+	return string(data[:8]) == "doyenlp\n" && binary.NativeEndian.Uint32(data[8:]) == 1 &&
+		string(data[16:25]) == "payments\x00" && sequence != 0 && word(at+16) == sum && int64(word(at+8)) > leasepage.Now()-int64(time.Minute)
+}

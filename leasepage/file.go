@@ -1,0 +1,105 @@
+package leasepage
+
+import (
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+var (
+	errNoFile    = errors.New("it is no regular file")
+	errShort     = errors.New("it is shorter than a page")
+	errNoPage    = errors.New("it is no lease page")
+	errOther     = errors.New("it is the page of another election")
+	errOtherBoot = errors.New("it was left behind by an earlier boot of the host")
+)
+
+// versionError is a page that this package is too old, or too new, to read.
+type versionError uint32
+
+func (e versionError) Error() string {
+	return fmt.Sprintf("its layout has version %d, this program reads version %d", uint32(e), Version)
+}
+
+func parseBoot(text string) (hostBoot, error) {
+	var b hostBoot
+	raw, err := hex.DecodeString(strings.ReplaceAll(strings.TrimSpace(text), "-", ""))
+	if err != nil || len(raw) != len(b) {
+		return b, fmt.Errorf("read the host's boot: %.80q is no UUID", text)
+	}
+	copy(b[:], raw)
+	return b, nil
+}
+
+func writeZeros(f *os.File) error {
+	_, err := f.WriteAt(make([]byte, Size), 0)
+	return err
+}
+
+// open opens a regular file itself, neither what a link leads to nor a pipe
+// that nobody writes.
+func open(path string, flags int) (*os.File, os.FileInfo, error) {
+	f, err := os.OpenFile(path, flags|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+	if errors.Is(err, unix.ELOOP) || errors.Is(err, unix.ENXIO) {
+		return nil, nil, errNoFile
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	info, err := f.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = errNoFile
+	}
+	if err != nil {
+		return nil, nil, errors.Join(err, f.Close())
+	}
+	return f, info, nil
+}
+
+// mapWords maps a page, for as long as unmap was not called.
+func mapWords(f *os.File, protection int) (*words, error) {
+	at, err := unix.MmapPtr(int(f.Fd()), 0, nil, Size, protection, unix.MAP_SHARED)
+	if err != nil {
+		return nil, fmt.Errorf("map it: %w", err)
+	}
+	return (*words)(at), nil
+}
+
+func unmap(w *words) {
+	_ = unix.MunmapPtr(unsafe.Pointer(w), Size) // fails only for what is no mapping
+}
+
+// Wipe makes sure that a file holds no lease any more, also for whoever has it
+// mapped, and removes it. Where there is no file, there is nothing to do.
+func Wipe(path string) error {
+	err := overwrite(path)
+	if removeErr := os.Remove(path); removeErr != nil && !errors.Is(removeErr, os.ErrNotExist) {
+		err = errors.Join(err, removeErr)
+	}
+	if err != nil {
+		return fmt.Errorf("wipe lease page %s: %w", path, err)
+	}
+	return nil
+}
+
+// overwrite puts zeros in the place of a page: the sequence 0 has no value.
+// Where there is no room even for that, the file is cut to nothing.
+func overwrite(path string) error {
+	f, info, err := open(path, os.O_RDWR)
+	if errors.Is(err, os.ErrNotExist) || errors.Is(err, errNoFile) {
+		return nil // a link has no content of its own
+	}
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if info.Size() == 0 || writeZeros(f) == nil {
+		return nil
+	}
+	return f.Truncate(0)
+}

@@ -1,0 +1,101 @@
+package leasepage_test
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/doyen-election/doyen/leasepage"
+)
+
+const inFullDisk = "LEASEPAGE_TEST_FULL_DISK"
+
+// TestMain lets this binary be a process with a small disk of its own.
+func TestMain(m *testing.M) {
+	dir := os.Getenv(inFullDisk)
+	if dir == "" {
+		os.Exit(m.Run())
+	}
+	if err := onFullDisk(dir); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+// A disk without room: no page, an error that says so, and what was made before
+// goes on.
+func TestAFullDiskGivesAnErrorAndNothingWorse(t *testing.T) {
+	self := exec.CommandContext(t.Context(), "/proc/self/exe")
+	self.Env = append(os.Environ(), inFullDisk+"="+t.TempDir())
+	self.SysProcAttr = &syscall.SysProcAttr{
+		Cloneflags:  unix.CLONE_NEWUSER | unix.CLONE_NEWNS,
+		UidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Geteuid(), Size: 1}},
+		GidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getegid(), Size: 1}},
+	}
+	said, err := self.CombinedOutput()
+	if _, ran := err.(*exec.ExitError); err != nil && !ran {
+		t.Skipf("no namespaces to mount a small disk in: %v", err)
+	}
+	if err != nil {
+		t.Errorf("%v: %s", err, said)
+	}
+}
+
+func onFullDisk(dir string) error {
+	if err := unix.Mount("none", dir, "tmpfs", 0, "size=16k"); err != nil {
+		return fmt.Errorf("mount: %w", err)
+	}
+	var made []*leasepage.Writer
+	for i := range 10 {
+		w, err := leasepage.Create(dir, fmt.Sprintf("e%d", i), 1)
+		if err != nil {
+			break
+		}
+		made = append(made, w)
+	}
+	if len(made) == 0 || len(made) > 4 {
+		return fmt.Errorf("%d pages fit on a disk for four", len(made))
+	}
+	if left, _ := filepath.Glob(dir + "/.new*"); len(left) > 0 {
+		return fmt.Errorf("left behind: %v", left)
+	}
+	for _, w := range made {
+		if err := w.Set(1, leasepage.Now()+int64(time.Hour)); err != nil {
+			return err
+		}
+		r, err := leasepage.Open(w.Path())
+		if err != nil || !r.Valid() {
+			return fmt.Errorf("a page made before is not valid: %w", err)
+		}
+		// A page with a hole and no room to fill it: the store meets no memory.
+		if err := punched(w, dir); err != nil {
+			return err
+		}
+		if r.Valid() {
+			return fmt.Errorf("the lease of a page that can't be written is valid")
+		}
+	}
+	return nil
+}
+
+func punched(w *leasepage.Writer, dir string) error {
+	f, err := os.OpenFile(w.Path(), os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if err := unix.Fallocate(int(f.Fd()), unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, 0, leasepage.Size); err != nil {
+		return err
+	}
+	_ = os.WriteFile(filepath.Join(dir, "filler"+filepath.Base(w.Path())), make([]byte, 1<<20), 0o600) // as far as it goes
+	if err := w.Set(2, leasepage.Now()+int64(time.Hour)); err == nil {
+		return fmt.Errorf("a page was written where there is no room")
+	}
+	return nil
+}

@@ -1,0 +1,134 @@
+package leasepage
+
+import (
+	"encoding/binary"
+	"path/filepath"
+)
+
+// The layout, version 1, in bytes from the start of the file, numbers in the
+// host's own byte order:
+//
+//	  0   8  magic: "doyenlp" and a newline
+//	  8   4  version of the layout: 1
+//	 12   4  length of the election's name
+//	 16  64  the name, then zeros
+//	 80  16  the host's boot, as the kernel names it
+//	 96   8  the agent's boot ID
+//	104  24  zeros
+//	128   8  sequence: how many times the page was written, never 0
+//	136  24  zeros
+//	160  24  the value if the sequence is even: term, deadline, check
+//	192  24  the value if the sequence is odd, the same
+//
+// All up to Size is zeros otherwise. A deadline is an instant of CLOCK_BOOTTIME
+// in nanoseconds, 0 if the agent does not lead. The check is 64-bit FNV-1a, taken
+// word by word of 8 bytes, over the first 128 bytes, sequence, term, deadline.
+const (
+	// Size is a page's length in bytes.
+	Size = 4096
+	// Version is the layout's.
+	Version = 1
+
+	directory = "leases"
+	magic     = "doyenlp\n"
+	maxName   = 63
+
+	headerSize = 128
+	atVersion  = 8
+	atLength   = 12
+	atName     = 16
+	atHost     = 80
+	atAgent    = 96
+
+	// Places of words of 8 bytes.
+	wordSequence = 128 / 8
+	wordEven     = 160 / 8
+	wordOdd      = 192 / 8
+)
+
+// Dir returns where the agent that listens at the socket keeps its pages.
+func Dir(socket string) string { return filepath.Join(filepath.Dir(socket), directory) }
+
+// Path returns where that agent keeps the page of an election.
+func Path(socket, election string) string { return filepath.Join(Dir(socket), election) }
+
+// words are the page as readers and the writer see it.
+type words = [Size / 8]uint64
+
+// hostBoot names one run of the kernel: CLOCK_BOOTTIME begins anew with each.
+type hostBoot [16]byte
+
+// header is what does not change while a page lives.
+type header struct {
+	election string
+	host     hostBoot
+	agent    uint64
+}
+
+func (h header) encode() [headerSize]byte {
+	var b [headerSize]byte
+	copy(b[:], magic)
+	binary.NativeEndian.PutUint32(b[atVersion:], Version)
+	binary.NativeEndian.PutUint32(b[atLength:], uint32(len(h.election)))
+	copy(b[atName:atName+maxName], h.election)
+	copy(b[atHost:], h.host[:])
+	binary.NativeEndian.PutUint64(b[atAgent:], h.agent)
+	return b
+}
+
+// value is what changes.
+type value struct {
+	term     uint64
+	deadline int64
+}
+
+const (
+	fnvBasis = 0xcbf29ce484222325
+	fnvPrime = 0x100000001b3
+)
+
+func mix(sum, word uint64) uint64 { return (sum ^ word) * fnvPrime }
+
+// headerSum is the check's part over the header.
+func headerSum(b [headerSize]byte) uint64 {
+	sum := uint64(fnvBasis)
+	for i := 0; i < headerSize; i += 8 {
+		sum = mix(sum, binary.NativeEndian.Uint64(b[i:]))
+	}
+	return sum
+}
+
+// seal is the check: it ties a value to its page and its turn, so that no other page's bytes,
+// and no half of two values, pass for it.
+func seal(header, sequence uint64, v value) uint64 {
+	return mix(mix(mix(header, sequence), v.term), uint64(v.deadline))
+}
+
+// place is the first word of the value that is current at a sequence.
+func place(sequence uint64) int {
+	if sequence%2 == 0 {
+		return wordEven
+	}
+	return wordOdd
+}
+
+// judge says why a header is not the one of that election's page in this boot
+// of the host.
+func judge(b [headerSize]byte, election string, host hostBoot) error {
+	want := header{election: election, host: host, agent: binary.NativeEndian.Uint64(b[atAgent:])}
+	if len(election) > maxName {
+		return errOther
+	}
+	version := binary.NativeEndian.Uint32(b[atVersion:])
+	switch {
+	case string(b[:len(magic)]) != magic:
+		return errNoPage
+	case version != Version:
+		return versionError(version)
+	case hostBoot(b[atHost:atAgent]) != host:
+		return errOtherBoot
+	case b != want.encode():
+		return errOther
+	}
+	return nil
+}

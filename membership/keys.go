@@ -1,0 +1,102 @@
+package membership
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/hashicorp/memberlist"
+)
+
+// errNoKey refuses a change of keys where there are none.
+var errNoKey = errors.New("change cluster keys: this agent gossips without one")
+
+// keyring is memberlist's, changed by one at a time. Its changes take effect at
+// once: the newest message is already encrypted with the key in use, and what
+// arrives is tried with all of them.
+type keyring struct {
+	mu   sync.Mutex
+	ring *memberlist.Keyring // nil: no encryption
+}
+
+// newKeyring uses the first key, and accepts the others as well.
+func newKeyring(first []byte, others [][]byte) (*keyring, error) {
+	if len(first) == 0 {
+		return &keyring{}, nil
+	}
+	ring, err := memberlist.NewKeyring(others, first)
+	if err != nil {
+		return nil, fmt.Errorf("use cluster key: %w", err)
+	}
+	return &keyring{ring: ring}, nil
+}
+
+// Keys returns the cluster keys, the one in use first; none without encryption.
+func (m *Membership) Keys() [][]byte {
+	if m.keys.ring == nil {
+		return nil
+	}
+	m.keys.mu.Lock()
+	defer m.keys.mu.Unlock()
+	var keys [][]byte
+	for _, k := range m.keys.ring.GetKeys() {
+		keys = append(keys, bytes.Clone(k))
+	}
+	return keys
+}
+
+// SetKeys replaces the cluster keys: the first is used from now on, all are
+// accepted. Each has 16, 24 or 32 bytes. An agent that started without a key
+// gets none: all its peers would have to be told in the same moment.
+func (m *Membership) SetKeys(keys [][]byte) error {
+	if m.keys.ring == nil {
+		return errNoKey
+	}
+	if len(keys) == 0 {
+		return errors.New("change cluster keys: at least one must stay")
+	}
+	for _, k := range keys {
+		if err := memberlist.ValidateKey(k); err != nil {
+			return fmt.Errorf("change cluster keys: %w", err)
+		}
+	}
+	m.keys.mu.Lock()
+	defer m.keys.mu.Unlock()
+	return m.keys.set(keys)
+}
+
+func (k *keyring) set(keys [][]byte) error {
+	for _, key := range keys {
+		if err := k.ring.AddKey(key); err != nil {
+			return fmt.Errorf("add cluster key: %w", err)
+		}
+	}
+	if err := k.ring.UseKey(keys[0]); err != nil {
+		return fmt.Errorf("use cluster key: %w", err)
+	}
+	// Memberlist removes a key by moving those behind it, in a slice that it may
+	// be decrypting with in that moment. So they are removed from the end, where
+	// nothing moves, and those that stay are added again: for that instant, what
+	// they encrypt is not understood, and gossip repeats itself.
+	for {
+		held := k.ring.GetKeys()
+		if !slices.ContainsFunc(held, func(h []byte) bool { return !contains(keys, h) }) {
+			break
+		}
+		if err := k.ring.RemoveKey(held[len(held)-1]); err != nil {
+			return fmt.Errorf("remove cluster key: %w", err)
+		}
+	}
+	for _, key := range keys {
+		if err := k.ring.AddKey(key); err != nil {
+			return fmt.Errorf("add cluster key: %w", err)
+		}
+	}
+	return nil
+}
+
+func contains(keys [][]byte, key []byte) bool {
+	return slices.ContainsFunc(keys, func(k []byte) bool { return bytes.Equal(k, key) })
+}

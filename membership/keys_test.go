@@ -1,0 +1,85 @@
+package membership
+
+import (
+	"bytes"
+	"slices"
+	"testing"
+)
+
+// Two agents and then a third: the key is changed under them in the order that
+// the operator is told, and at no moment is anybody refused.
+func TestTheClusterKeyIsChangedWhileGossipGoesOn(t *testing.T) {
+	older, newer := []byte("0123456789abcdef"), bytes.Repeat([]byte("k"), 32)
+	a := start(t, testConfig(1))
+	b := startJoined(t, 2, a)
+	a.sees("agent-1", "agent-2")
+	b.sees("agent-1", "agent-2")
+	step := func(keys ...[]byte) {
+		t.Helper()
+		for _, x := range []*agent{a, b} {
+			if err := x.SetKeys(keys); err != nil {
+				t.Fatal(err)
+			}
+			if got := x.Keys(); !slices.EqualFunc(got, keys, bytes.Equal) {
+				t.Fatalf("the keys are %q, want %q", got, keys)
+			}
+			// A change is heard whatever mix of keys is in use at that moment.
+			draining := !x.self.Draining
+			if err := x.Update(func(m *Member) { m.Draining = draining }); err != nil {
+				t.Fatal(err)
+			}
+			for _, y := range []*agent{a, b} {
+				y.until("word of "+x.self.Name, func(v View) bool {
+					m, ok := v.Election().Named(x.self.Name)
+					return ok && m.Draining == draining
+				})
+			}
+		}
+	}
+	step(older, newer)
+	step(newer, older)
+	step(newer)
+	c := testConfig(3)
+	c.Key, c.Join = newer, addrsOf(a)
+	start(t, c).sees("agent-1", "agent-2", "agent-3")
+	for _, x := range []*agent{a, b} {
+		select {
+		case r := <-x.Refusals():
+			t.Errorf("%s refused: %v", x.self.Name, r.Err)
+		default:
+		}
+	}
+	old := testConfig(4)
+	old.Join = addrsOf(a)
+	start(t, old).refuses(CauseClusterKey)
+}
+
+func TestKeysThatStayOutliveTheOnesRemovedBeforeThem(t *testing.T) {
+	key := func(c byte) []byte { return bytes.Repeat([]byte{c}, 16) }
+	cfg := testConfig(1)
+	cfg.Key, cfg.OtherKeys = key('a'), [][]byte{key('b'), key('c'), key('d')}
+	m := start(t, cfg)
+	for _, want := range [][][]byte{
+		{key('a'), key('c'), key('d')},
+		{key('d'), key('e')},
+		{key('e')},
+	} {
+		if err := m.SetKeys(want); err != nil {
+			t.Fatal(err)
+		}
+		if got := m.Keys(); !slices.EqualFunc(got, want, bytes.Equal) {
+			t.Errorf("the keys are %q, want %q", got, want)
+		}
+	}
+	for name, bad := range map[string][][]byte{"none": nil, "a short one": {key('a'), []byte("x")}} {
+		if err := m.SetKeys(bad); err == nil {
+			t.Errorf("%s is accepted", name)
+		}
+	}
+	cfg = testConfig(2)
+	cfg.Key = nil
+	plain := start(t, cfg)
+	if err := plain.SetKeys([][]byte{key('a')}); err == nil || plain.Keys() != nil {
+		t.Error("an agent without a key gets one")
+	}
+}

@@ -1,0 +1,218 @@
+package plan
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/doyen-election/doyen/election"
+	"github.com/doyen-election/doyen/quorum"
+)
+
+const (
+	mostRuns  = 32
+	leastRuns = 2
+	// budget is how many steps, times the elections in each, all runs together may
+	// take, once there are a few.
+	budget = 1_000_000
+)
+
+// Report answers what would happen. Its JSON is what `doyen plan` writes.
+type Report struct {
+	Down      []string   `json:"down"`
+	Sides     []Side     `json:"sides"`
+	Elections []Forecast `json:"elections"`
+	Runs      int        `json:"runs"` // of the elector, with different delays
+	// Settled says that in every run nothing changed any more at the end.
+	Settled bool `json:"settled"`
+}
+
+// Side is a group of agents that reach each other, and nobody else.
+type Side struct {
+	Agents    []string `json:"agents"`
+	Voters    int      `json:"voters"` // of the whole roster
+	Reachable int      `json:"voters_reachable"`
+	Needed    int      `json:"voters_needed"`
+	Quorum    bool     `json:"quorum"` // always true if none is needed
+}
+
+// Forecast is one election, now and then.
+type Forecast struct {
+	Election string  `json:"election"`
+	Leader   string  `json:"leader"` // now; empty: nobody
+	Term     uint64  `json:"term"`
+	Then     []Reign `json:"then"` // at most one with a quorum
+	// Leaderless names the agents that would know of no leader.
+	Leaderless []string `json:"leaderless"`
+}
+
+// Reign is who would lead one side.
+type Reign struct {
+	Side    int      `json:"side"`    // an index of Report.Sides
+	Leaders []string `json:"leaders"` // more than one if it depends on delays; the likeliest first
+	Term    uint64   `json:"term"`    // at least
+	Stays   bool     `json:"stays"`   // the present leader, in the present term
+	// EarliestMS and LatestMS are the range, over all runs, of the time from the
+	// faults until it leads.
+	EarliestMS int64 `json:"earliest_ms"`
+	LatestMS   int64 `json:"latest_ms"`
+	// Certain says that every run ended with a leader.
+	Certain bool `json:"certain"`
+}
+
+// Ask answers what would happen. The seed is of the first run; the error is an
+// *InputError if the question makes no sense.
+func Ask(s Snapshot, f Faults, seed uint64) (Report, error) {
+	if err := s.validate(); err != nil {
+		return Report{}, err
+	}
+	laid, err := s.lay(f)
+	if err != nil {
+		return Report{}, err
+	}
+	groups := map[election.PeerID]int{}
+	for i, a := range s.Agents {
+		groups[a.Peer] = laid[i]
+	}
+	var runs []outcome
+	alike := s.alike()
+	few := s
+	few.Elections = alike.first
+	for work := 0; len(runs) < mostRuns && (len(runs) < leastRuns || work < budget); {
+		o, err := play(few, groups, seed+uint64(len(runs)))
+		if err != nil {
+			return Report{}, err
+		}
+		runs = append(runs, o)
+		work += o.steps * (1 + len(few.Elections))
+	}
+	return s.report(groups, alike, runs), nil
+}
+
+// report puts the runs together.
+func (s Snapshot) report(groups map[election.PeerID]int, alike classes, runs []outcome) Report {
+	r := Report{Down: []string{}, Sides: []Side{}, Elections: []Forecast{}, Runs: len(runs), Settled: true}
+	for _, o := range runs {
+		r.Settled = r.Settled && o.settled
+	}
+	sides := s.sides(groups)
+	for _, a := range s.Agents {
+		if groups[a.Peer] < 0 {
+			r.Down = append(r.Down, a.Name)
+		}
+	}
+	for _, g := range sides {
+		r.Sides = append(r.Sides, s.side(groups, g))
+	}
+	for _, e := range s.Elections {
+		forecast := Forecast{Election: string(e.Name), Leader: s.name(e.Leader), Term: uint64(e.Term), Then: []Reign{}, Leaderless: []string{}}
+		for i, g := range sides {
+			reign, led := s.reign(e, alike.of[e.Name], g, runs)
+			reign.Side = i
+			if led {
+				forecast.Then = append(forecast.Then, reign)
+			}
+			if !led || !reign.Certain {
+				forecast.Leaderless = append(forecast.Leaderless, r.Sides[i].Agents...)
+			}
+		}
+		r.Elections = append(r.Elections, forecast)
+	}
+	slices.SortFunc(r.Elections, func(a, b Forecast) int { return strings.Compare(a.Election, b.Election) })
+	return r
+}
+
+// sides returns the groups in which somebody is up, the largest first.
+func (s Snapshot) sides(groups map[election.PeerID]int) []int {
+	count := map[int]int{}
+	var sides []int
+	for _, a := range s.Agents {
+		if g := groups[a.Peer]; g >= 0 {
+			if count[g]++; count[g] == 1 {
+				sides = append(sides, g)
+			}
+		}
+	}
+	slices.SortFunc(sides, func(a, b int) int { return cmp.Or(cmp.Compare(count[b], count[a]), cmp.Compare(a, b)) })
+	return sides
+}
+
+func (s Snapshot) side(groups map[election.PeerID]int, g int) Side {
+	side := Side{Quorum: true}
+	here := func(p election.PeerID) bool { at, up := groups[p]; return up && at == g }
+	for _, a := range s.Agents {
+		if here(a.Peer) {
+			side.Agents = append(side.Agents, a.Name)
+		}
+	}
+	slices.Sort(side.Agents)
+	if s.Quorum {
+		for _, v := range s.Roster.Voters {
+			if here(v.Peer) {
+				side.Reachable++
+			}
+		}
+		side.Voters = len(s.Roster.Voters)
+		side.Needed, side.Quorum = quorum.Majority(len(s.Roster.Voters)), quorum.Confirmed(s.Roster, here)
+	}
+	return side
+}
+
+// classes are the elections by who leads and who stands, in which order: those
+// alike fare alike, so one of them is run.
+type classes struct {
+	first []Election                 // of each class
+	of    map[election.Name]Election // of its class, the first
+}
+
+func (s Snapshot) alike() classes {
+	c := classes{of: map[election.Name]Election{}}
+	for _, e := range s.Elections {
+		i := slices.IndexFunc(c.first, func(f Election) bool {
+			return f.Leader == e.Leader && (f.Term == 0) == (e.Term == 0) && slices.Equal(f.Candidates, e.Candidates) && maps.Equal(s.ranked(f), s.ranked(e))
+		})
+		if i < 0 {
+			i = len(c.first)
+			c.first = append(c.first, e)
+		}
+		c.of[e.Name] = c.first[i]
+	}
+	return c
+}
+
+// reign puts together who leads one side in an election that was run as another
+// one, and reports whether anybody does.
+func (s Snapshot) reign(e, as Election, g int, runs []outcome) (Reign, bool) {
+	r := Reign{Certain: true, Stays: true}
+	wins := map[string]int{}
+	for _, o := range runs {
+		v, ok := o.sides[g][as.Name]
+		if !ok {
+			r.Certain = false
+			continue
+		}
+		v.term += e.Term - as.Term
+		after := v.after.Round(time.Millisecond).Milliseconds()
+		if len(wins) == 0 {
+			r.Term, r.EarliestMS = uint64(v.term), after
+		}
+		wins[s.name(v.leader)]++
+		r.Term, r.EarliestMS, r.LatestMS = min(r.Term, uint64(v.term)), min(r.EarliestMS, after), max(r.LatestMS, after)
+		r.Stays = r.Stays && v.leader == e.Leader && v.term == e.Term
+	}
+	for name := range wins {
+		r.Leaders = append(r.Leaders, name)
+	}
+	slices.SortFunc(r.Leaders, func(a, b string) int { return cmp.Or(cmp.Compare(wins[b], wins[a]), strings.Compare(a, b)) })
+	return r, len(wins) > 0
+}
+
+func (s Snapshot) name(p election.PeerID) string {
+	a, _ := s.agent(p)
+	if a.Name == "" {
+		return string(p) // not alive, or nobody
+	}
+	return a.Name
+}

@@ -1,0 +1,195 @@
+package plan
+
+import (
+	"math"
+	"slices"
+	"time"
+
+	"github.com/doyen-election/doyen/election"
+	"github.com/doyen-election/doyen/elector"
+)
+
+const (
+	// leastGossip is how long gossip takes at least to drop who is gone.
+	leastGossip = 2 * time.Second
+	// maxWait bounds what is waited for after the faults, in leases.
+	maxWait = 60
+)
+
+// verdict is what one run showed of one side in one election.
+type verdict struct {
+	leader election.PeerID // empty: nobody
+	term   election.Term
+	after  time.Duration // from the faults until it led; 0 if it led before
+}
+
+// outcome is what one run showed: by side, then by election.
+type outcome struct {
+	sides   map[int]map[election.Name]verdict
+	settled bool
+	steps   int
+}
+
+// play runs the snapshot until it stands as it does now, lets the faults happen
+// and waits until nothing changes any more.
+func play(s Snapshot, groups map[election.PeerID]int, seed uint64) (outcome, error) {
+	w, err := newWorld(s, seed)
+	if err != nil {
+		return outcome{}, err
+	}
+	w.campaign(true)
+	w.until(w.now.Add(10*s.Timing.Lease), w.restored)
+	w.campaign(false)
+	// The runs strike at moments spread over the time between two heartbeats,
+	// however many there are: multiples of the golden ratio are.
+	phase := time.Duration(float64(s.Timing.Heartbeat) * math.Mod(float64(seed)*math.Phi, 1))
+	w.run(w.now.Add(4*s.Timing.Heartbeat + phase))
+	struck := w.now
+	w.strike(groups, seed%2 == 0)
+	settled := w.settle(struck)
+	return w.judge(struck, settled), nil
+}
+
+// until lets time pass, half a heartbeat at a time, until done or the instant.
+func (w *world) until(end election.Instant, done func() bool) bool {
+	for w.now < end {
+		if done() {
+			return true
+		}
+		if !w.run(min(end, w.now.Add(w.snap.Timing.Heartbeat/2))) {
+			return false
+		}
+	}
+	return done()
+}
+
+// restored reports whether everybody who leads now leads.
+func (w *world) restored() bool {
+	for _, e := range w.snap.Elections {
+		if _, leads := w.led[claim{e.Name, e.Leader}]; e.Leader != "" && w.byPeer[e.Leader] != nil && !leads {
+			return false
+		}
+	}
+	return true
+}
+
+// strike makes the faults happen. A connection to a process that died closes at
+// once if it is loud, else when it has been silent for a lease.
+func (w *world) strike(groups map[election.PeerID]int, loud bool) {
+	for _, n := range w.nodes {
+		n.group = groups[n.Peer]
+		n.up = n.group >= 0
+	}
+	gossip := max(leastGossip, 2*w.snap.Timing.Lease)
+	for _, n := range w.nodes {
+		if !n.up {
+			continue
+		}
+		var members []election.Member
+		for _, other := range w.nodes {
+			if other.up && other.group == n.group {
+				members = append(members, election.Member{Peer: other.Peer, Boot: boot, Name: other.Name, JoinedAt: other.JoinedAt, Candidacies: other.stands})
+				continue
+			}
+			noticed := w.between(w.snap.Timing.Lease, w.snap.Timing.Lease*3/2)
+			if loud && !other.up {
+				noticed = w.between(leastHop, 10*mostHop)
+			}
+			w.give(n, noticed, election.PeerLost{Peer: other.Peer})
+		}
+		slices.SortFunc(members, func(a, b election.Member) int {
+			if a.Peer < b.Peer {
+				return -1
+			}
+			return 1
+		})
+		w.give(n, gossip, election.ViewChanged{View: election.View{Members: members}})
+	}
+}
+
+// settle waits until nothing has changed for longer than anything takes that
+// the electors wait for by themselves.
+func (w *world) settle(struck election.Instant) bool {
+	lease := w.snap.Timing.Lease
+	calm := 2*lease + 4*w.snap.Timing.Heartbeat // a stand-down is over, and tried again
+	begun := struck.Add(max(leastGossip, 2*lease))
+	last, since := "", w.now
+	return w.until(begun.Add(maxWait*lease), func() bool {
+		if now := w.describe(); now != last {
+			last, since = now, w.now
+		}
+		wait := calm
+		if w.overtaken() {
+			wait += min(w.snap.PreemptDelay, maxWait/2*lease)
+		}
+		return w.now.Sub(max(since, begun)) > wait
+	})
+}
+
+// describe says who names whom.
+func (w *world) describe() string {
+	var text []byte
+	for _, n := range w.nodes {
+		if !n.up {
+			continue
+		}
+		for _, c := range n.elector.Status(w.now).Contests {
+			leader, _ := c.LeaderAt(w.now)
+			text = append(text, string(leader.Peer)+"/"...)
+			text = append(text, byte(c.Term), byte(c.Term>>8), ' ')
+		}
+	}
+	return string(text)
+}
+
+// overtaken reports whether somebody of a higher priority waits for a leader to
+// give way.
+func (w *world) overtaken() bool {
+	if !w.snap.Preempt {
+		return false
+	}
+	for c := range w.led {
+		leader := w.byPeer[c.peer]
+		mine := priority(leader, c.election)
+		for _, n := range w.nodes {
+			if n.up && leader.up && n.group == leader.group && priority(n, c.election) > mine {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func priority(n *node, name election.Name) int {
+	for _, c := range n.stands {
+		if c.Election == name {
+			return c.Priority
+		}
+	}
+	return -1
+}
+
+// judge reads who leads what, on each side.
+func (w *world) judge(struck election.Instant, settled bool) outcome {
+	o := outcome{sides: map[int]map[election.Name]verdict{}, settled: settled, steps: w.steps}
+	for _, n := range w.nodes {
+		if !n.up {
+			continue
+		}
+		if o.sides[n.group] == nil {
+			o.sides[n.group] = map[election.Name]verdict{}
+		}
+		for _, c := range n.elector.Status(w.now).Contests {
+			leader, ok := c.LeaderAt(w.now)
+			if !ok || c.State != elector.Leading || leader.Peer != n.Peer {
+				continue
+			}
+			v := verdict{leader: n.Peer, term: c.Term}
+			if r := w.led[claim{c.Election, n.Peer}]; r.term == c.Term {
+				v.after = max(0, r.at.Sub(struck))
+			}
+			o.sides[n.group][c.Election] = v
+		}
+	}
+	return o
+}

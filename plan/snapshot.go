@@ -1,0 +1,153 @@
+package plan
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/doyen-election/doyen/election"
+	"github.com/doyen-election/doyen/elector"
+)
+
+// Snapshot is the live state, as one agent tells it.
+type Snapshot struct {
+	Algorithm    elector.Algorithm
+	Timing       elector.Timing
+	Quorum       bool
+	Preempt      bool
+	PreemptDelay time.Duration
+	Roster       *election.Roster // needed with a quorum
+	Agents       []Agent          // that are alive
+	Elections    []Election
+}
+
+// Agent is one that is alive.
+type Agent struct {
+	Name     string
+	Peer     election.PeerID
+	JoinedAt int64 // Unix nanoseconds
+	// Priority is the one in the election default, as far as it stands there.
+	Priority int
+	// RTT is its round trip as seen from the agent asked; 0 if it is not known.
+	RTT time.Duration
+}
+
+// Election is one of the elections now.
+type Election struct {
+	Name       election.Name
+	Leader     election.PeerID // empty: nobody leads
+	Term       election.Term   // the leader's, or the last one known
+	Candidates []election.PeerID
+}
+
+// Faults are what is to happen.
+type Faults struct {
+	// Down names agents whose hosts go down.
+	Down []string
+	// Groups names agents that reach only those of their own group from then on.
+	// Agents that no group names form one more.
+	Groups [][]string
+}
+
+// InputError says what of a question makes no sense.
+type InputError struct{ Problem, Hint string }
+
+func (e *InputError) Error() string { return e.Problem }
+
+func (s Snapshot) validate() error {
+	switch {
+	case s.Quorum && (s.Roster == nil || len(s.Roster.Voters) == 0):
+		return errors.New("plan: no first roster is formed yet, so there is nothing to plan with")
+	case len(s.Agents) == 0:
+		return errors.New("plan: no agent is alive")
+	}
+	return nil
+}
+
+// lay checks the faults against who is there and returns, for each agent, its
+// group from 0 on; down is -1.
+func (s Snapshot) lay(f Faults) ([]int, error) {
+	groups := make([]int, len(s.Agents))
+	grouped := map[string]bool{}
+	for g, names := range f.Groups {
+		if len(names) == 0 {
+			return nil, &InputError{"a side of the cut names nobody", "write the sides as a,b|c,d"}
+		}
+		for _, name := range names {
+			i, err := s.find(name)
+			switch {
+			case err != nil:
+				return nil, err
+			case grouped[name]:
+				return nil, &InputError{fmt.Sprintf("%s is on two sides of the cut", name), "name each agent once"}
+			}
+			grouped[name] = true
+			if i >= 0 {
+				groups[i] = g + 1
+			}
+		}
+	}
+	for _, name := range f.Down {
+		i, err := s.find(name)
+		if err != nil {
+			return nil, err
+		}
+		if i >= 0 {
+			groups[i] = -1
+		}
+	}
+	if !slices.ContainsFunc(groups, func(g int) bool { return g >= 0 }) {
+		return nil, &InputError{"nobody is left", "leave at least one agent up"}
+	}
+	return groups, nil
+}
+
+// find returns the index of a live agent, -1 for a voter that is down already.
+func (s Snapshot) find(name string) (int, error) {
+	if i := slices.IndexFunc(s.Agents, func(a Agent) bool { return a.Name == name }); i >= 0 {
+		return i, nil
+	}
+	if _, voter := s.Roster.Named(name); voter {
+		return -1, nil
+	}
+	return 0, &InputError{fmt.Sprintf("no agent is named %q", name), "`doyen members` lists the names"}
+}
+
+// ranked gives every candidate of an election its priority. Only the order is
+// known of most: those that come before an older one must have a higher
+// priority, all others get the same.
+func (s Snapshot) ranked(e Election) map[election.PeerID]int {
+	priorities := map[election.PeerID]int{}
+	if e.Name == election.Default {
+		for _, c := range e.Candidates {
+			if a, ok := s.agent(c); ok {
+				priorities[c] = a.Priority
+			}
+		}
+		return priorities
+	}
+	priority, before := election.DefaultPriority, Agent{}
+	for _, c := range slices.Backward(e.Candidates) {
+		a, ok := s.agent(c)
+		if !ok {
+			continue
+		}
+		// From the worst to the best: a younger one that comes before has more.
+		if before.Peer != "" && cmp.Or(cmp.Compare(a.JoinedAt, before.JoinedAt), cmp.Compare(before.Peer, a.Peer)) > 0 {
+			priority++
+		}
+		priorities[c], before = priority, a
+	}
+	return priorities
+}
+
+func (s Snapshot) agent(p election.PeerID) (Agent, bool) {
+	for _, a := range s.Agents {
+		if a.Peer == p {
+			return a, true
+		}
+	}
+	return Agent{}, false
+}

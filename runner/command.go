@@ -1,0 +1,133 @@
+package runner
+
+import (
+	"slices"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// command is one run of the command, as its guard sees it.
+//
+// Invariant: once why is set the command is being ended, and why says for what;
+// once killing is, SIGKILL is repeated until nothing is left.
+type command struct {
+	pid   int
+	group int // its own process group; 0: it shares the runner's
+	kept  int // copy of the campaign's connection; -1: none
+	// What a receipt is given for.
+	campaign string
+	term     uint64
+
+	grace time.Duration
+
+	schedule schedule
+	killAt   int64 // by order
+	termAt   int64 // by order: SIGTERM beside another signal
+	why      string
+	told     map[int]bool
+	killing  int64 // since
+	stuck    bool  // that was said
+
+	ended  bool // the command itself; descendants may be left
+	others bool
+	status int
+}
+
+// stop begins to end the command as the runner orders.
+func (c *command) stop(o order) {
+	if c.why == "" {
+		c.why = byOrder
+	}
+	c.killAt, c.termAt = min(c.killAt, o.KillAt), never
+	switch {
+	case o.Signal != 0:
+		c.told = map[int]bool{}
+		askFamily(c.held(), syscall.Signal(o.Signal), c.told)
+	case o.TermAt > 0:
+		c.termAt = o.TermAt
+	}
+}
+
+// end takes the end of the command itself.
+func (c *command) end(status int) {
+	c.ended, c.status = true, status
+	if c.why == "" {
+		c.why = byItself
+	}
+}
+
+// pass hands on a signal that is no end by itself, to the command alone: most
+// programs die of one that they do not expect.
+func (c *command) pass(signal syscall.Signal) {
+	if !c.ended {
+		_ = syscall.Kill(c.pid, signal)
+	}
+}
+
+// held returns the process group, as long as that is certainly the command's: a
+// group that nobody is left in gives its number away.
+func (c *command) held() int {
+	if c.ended && !slices.ContainsFunc(children(unix.Getpid()), func(pid int) bool {
+		in, err := unix.Getpgid(pid)
+		return err == nil && in == c.group
+	}) {
+		return 0
+	}
+	return c.group
+}
+
+// enforce does what is due of a command of which something is left. killAll is
+// one more way to kill it. It returns why killing does not help, once.
+func (c *command) enforce(now int64, killAll func()) (fault string) {
+	if c.ended && !c.others {
+		c.others = true
+		c.killAt = min(c.killAt, now+int64(c.grace))
+		askFamily(c.held(), syscall.SIGTERM, c.told)
+	}
+	if c.why == "" && now >= c.schedule.TermAt {
+		c.why = byLease
+		askFamily(c.held(), syscall.SIGTERM, c.told)
+	}
+	if now >= c.termAt {
+		c.termAt, c.told = never, map[int]bool{}
+		askFamily(c.held(), syscall.SIGTERM, c.told)
+	}
+	if now < min(c.killAt, c.schedule.KillAt) {
+		return ""
+	}
+	if c.killing == 0 {
+		c.killing = now
+		if c.why == "" {
+			c.why = byOrder // the runner is gone
+		}
+	}
+	killAll()
+	err := killFamily(c.held())
+	if c.stuck || now-c.killing < int64(stuckAfter) {
+		return ""
+	}
+	c.stuck = true
+	return stuck(err)
+}
+
+// stuck says why killing does not help; err is what came of it.
+func stuck(err error) string {
+	if err != nil {
+		return "a process can't be killed: " + err.Error()
+	}
+	return "a process does not die: it waits in the kernel, for a disk perhaps"
+}
+
+// next is when enforce has something to do.
+func (c *command) next(now int64) int64 {
+	if c.killing > 0 {
+		return now + int64(again)
+	}
+	due := min(c.killAt, c.schedule.KillAt, c.termAt)
+	if c.why == "" {
+		due = min(due, c.schedule.TermAt)
+	}
+	return due
+}

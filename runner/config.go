@@ -1,0 +1,112 @@
+package runner
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"time"
+
+	"github.com/doyen-election/doyen/api"
+	"github.com/doyen-election/doyen/client"
+)
+
+// What to do when the command ends by itself while it leads.
+const (
+	RestartAlways    = "always"
+	RestartOnFailure = "on-failure" // when its status is not 0
+	RestartNever     = "never"
+)
+
+// The statuses by which shells tell that a command can't be run.
+const (
+	statusNotRunnable = 126
+	statusNotFound    = 127
+)
+
+const shell = "/bin/sh"
+
+// Config is what to run, and how.
+type Config struct {
+	// Client reaches the agent of this host.
+	Client   *client.Client
+	Election string
+	Request  api.CampaignRequest
+	// Command is the program and its arguments; with Shell a line for /bin/sh and
+	// what it finds in $1 and on.
+	Command []string
+	Shell   bool
+	// Grace is the time between the first signal and SIGKILL, cut short by the
+	// lease.
+	Grace   time.Duration
+	Restart string
+	// Status makes Run's status the command's own, also when a signal ends it.
+	Status bool
+	// Wait has an agent that can't be reached at the start waited for.
+	Wait bool
+	// Signals are passed on to the command or end it, see Run.
+	Signals <-chan os.Signal
+	// Say, if not nil, is given a line about each thing that happens.
+	Say func(line string)
+
+	path  string // of the program
+	lines chan<- string
+}
+
+// CommandError says that the command can't be run.
+type CommandError struct {
+	Status int // 126 or 127
+	Err    error
+}
+
+func (e *CommandError) Error() string { return e.Err.Error() }
+func (e *CommandError) Unwrap() error { return e.Err }
+
+// resolve finds the program before anything is done, so that a slip of the pen
+// never takes the lead.
+func (c Config) resolve() (Config, error) {
+	switch {
+	case len(c.Command) == 0 || c.Command[0] == "":
+		return c, &CommandError{statusNotFound, errors.New("there is no command")}
+	case c.Restart != RestartAlways && c.Restart != RestartOnFailure && c.Restart != RestartNever:
+		return c, fmt.Errorf("unknown restart %q", c.Restart)
+	}
+	name := c.Command[0]
+	if c.Shell {
+		name = shell
+	}
+	path, err := exec.LookPath(name)
+	if err == nil {
+		path, err = filepath.Abs(path)
+	}
+	if err != nil {
+		return c, &CommandError{lookStatus(err), fmt.Errorf("find the command: %w", err)}
+	}
+	c.path = path
+	return c, nil
+}
+
+func lookStatus(err error) int {
+	if errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist) {
+		return statusNotFound
+	}
+	return statusNotRunnable
+}
+
+// args is the command's argument list, the program's name included.
+func (c Config) args() []string {
+	if !c.Shell {
+		return c.Command
+	}
+	return append([]string{shell, "-c", c.Command[0], shell}, c.Command[1:]...)
+}
+
+// name is what to call the command in a line.
+func (c Config) name() string {
+	if c.Shell {
+		return "the command"
+	}
+	return filepath.Base(c.Command[0])
+}

@@ -1,0 +1,85 @@
+package runner
+
+import (
+	"errors"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// reap takes the status of every child that has ended. childless says that
+// there is none left; this process being a subreaper, it then has no descendant
+// either.
+func reap(ended func(pid int, status unix.WaitStatus)) (childless bool) {
+	for {
+		var status unix.WaitStatus
+		pid, err := unix.Wait4(-1, &status, unix.WNOHANG, nil)
+		switch {
+		case errors.Is(err, unix.EINTR):
+		case err != nil: // ECHILD
+			return true
+		case pid == 0:
+			return false
+		default:
+			ended(pid, status)
+		}
+	}
+}
+
+// killFamily sends SIGKILL to the process group, if there is one of its own,
+// and to every child. Children alone are safe to name: no other process gets
+// the number of one that is not reaped. Who descends from one of them becomes a
+// child when its parent is dead, and is met by the next call. err tells of a
+// process that may not be killed.
+func killFamily(group int) (err error) {
+	if group > 0 {
+		hasten(unix.PRIO_PGRP, group)
+		_ = syscall.Kill(-group, syscall.SIGKILL) // none of it left is no fault, the rest is seen below
+	}
+	for _, pid := range children(unix.Getpid()) {
+		hasten(unix.PRIO_PROCESS, pid)
+		if fault := syscall.Kill(pid, syscall.SIGKILL); fault != nil && !errors.Is(fault, syscall.ESRCH) {
+			err = fault
+		}
+	}
+	return err
+}
+
+// askFamily sends the signal once to each process: to the group at first, and
+// to those of this process's descendants that are in another one. Who is found
+// by a later call was forked since, and is asked in any group. told holds who was
+// told.
+func askFamily(group int, signal syscall.Signal, told map[int]bool) {
+	first := group > 0 && !told[-group]
+	if first {
+		told[-group] = true
+		ask(-group, signal)
+	}
+	for _, pid := range descendants(unix.Getpid()) {
+		if told[pid] {
+			continue
+		}
+		told[pid] = true
+		if in, err := unix.Getpgid(pid); err == nil && !(first && in == group) {
+			ask(pid, signal)
+		}
+	}
+}
+
+// ask sends a signal that a process may act on, which a stopped one could not.
+func ask(pid int, signal syscall.Signal) {
+	_ = syscall.Kill(pid, signal) // one that is gone needs none
+	_ = syscall.Kill(pid, syscall.SIGCONT)
+}
+
+// maxDescendants bounds one walk: a fork bomb must not keep its killer busy
+// with looking.
+const maxDescendants = 10_000
+
+func descendants(pid int) []int {
+	found := children(pid)
+	for i := 0; i < len(found) && len(found) < maxDescendants; i++ {
+		found = append(found, children(found[i])...)
+	}
+	return found
+}

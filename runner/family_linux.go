@@ -1,0 +1,83 @@
+package runner
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// adopt makes this process the parent of every descendant whose parent dies.
+func adopt() error {
+	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
+		return fmt.Errorf("become a subreaper: %w", err)
+	}
+	return nil
+}
+
+// attributes has the kernel kill the command when the thread that starts it
+// ends, and puts it into a process group: its own if group is 0.
+func attributes(group int) *syscall.SysProcAttr {
+	return &syscall.SysProcAttr{Setpgid: true, Pgid: group, Pdeathsig: syscall.SIGKILL}
+}
+
+// ownProgram is the file of this process, even if another one has taken its
+// name since.
+func ownProgram() (string, error) {
+	const link = "/proc/self/exe"
+	if _, err := os.Stat(link); err != nil { // there is no /proc
+		return os.Executable()
+	}
+	return link, nil
+}
+
+// children lists the children of a process, zombies included.
+func children(pid int) []int {
+	lists, err := filepath.Glob("/proc/" + strconv.Itoa(pid) + "/task/*/children")
+	if err != nil || len(lists) == 0 {
+		return scanChildren(pid)
+	}
+	var found []int
+	for _, list := range lists {
+		text, err := os.ReadFile(list)
+		if err != nil {
+			continue // the thread is gone
+		}
+		for field := range strings.FieldsSeq(string(text)) {
+			if child, err := strconv.Atoi(field); err == nil {
+				found = append(found, child)
+			}
+		}
+	}
+	return found
+}
+
+// scanChildren is children on a kernel that has no lists of them
+// (CONFIG_PROC_CHILDREN).
+func scanChildren(pid int) []int {
+	stats, err := filepath.Glob("/proc/[0-9]*/stat")
+	if err != nil {
+		return nil
+	}
+	var found []int
+	for _, path := range stats {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			continue // it is gone
+		}
+		// The name, in brackets, may hold anything; state and parent follow it.
+		fields := bytes.Fields(text[bytes.LastIndexByte(text, ')')+1:])
+		if len(fields) < 2 || string(fields[1]) != strconv.Itoa(pid) {
+			continue
+		}
+		if child, err := strconv.Atoi(filepath.Base(filepath.Dir(path))); err == nil {
+			found = append(found, child)
+		}
+	}
+	return found
+}

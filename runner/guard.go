@@ -1,0 +1,280 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"net"
+	"os"
+	"os/signal"
+	"runtime"
+	"strconv"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/doyen-election/doyen/client"
+	"github.com/doyen-election/doyen/client/alarm"
+)
+
+const (
+	// GuardWord is the first argument of a process that is to call Guard.
+	GuardWord = "run-guard"
+	// guardSocket is the descriptor of the guard's end of the link.
+	guardSocket = 3
+	// keepFrom is the least descriptor under which a command holds its copy of
+	// the campaign's connection: above those that shells and daemons use.
+	keepFrom = 100
+	// again is how long a guard waits before it kills what it finds a second
+	// time, and stuckAfter before it says that killing does not help.
+	again      = 2 * time.Millisecond
+	stuckAfter = 200 * time.Millisecond
+	// never is after every deadline.
+	never = int64(math.MaxInt64)
+)
+
+// guard is a process of its own that starts and ends the command. It is the
+// parent of all that descends from it, and the only one to wait for them.
+type guard struct {
+	link     *link
+	orders   chan order // closed when the runner is gone
+	alarm    *alarm.Alarm
+	path     string
+	args     []string
+	group    int // process group the command joins; 0: one of its own
+	nice     int // of the command
+	orphan   bool
+	command  *command // nil: nothing runs
+	cgroup   *cgroup
+	receipts sync.WaitGroup
+}
+
+// Guard is the whole life of a guard: the caller ends the process with what it
+// returns. args are what Run gave it. It must be called by the main function,
+// before anything else has started a process.
+func Guard(args []string) int {
+	runtime.LockOSThread() // the command dies with this thread
+	g, err := newGuard(args)
+	if err == nil {
+		err = g.loop()
+	}
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "doyen: guard: %v\n", err)
+		return 1
+	}
+	return 0
+}
+
+func newGuard(args []string) (*guard, error) {
+	if len(args) < 4 {
+		return nil, errors.New("it is started by doyen run alone")
+	}
+	group, err := strconv.Atoi(args[0])
+	if err != nil {
+		return nil, fmt.Errorf("parse process group: %w", err)
+	}
+	nice, err := strconv.Atoi(args[1])
+	if err != nil {
+		return nil, fmt.Errorf("parse priority: %w", err)
+	}
+	syscall.CloseOnExec(guardSocket)
+	file := os.NewFile(guardSocket, "runner")
+	conn, err := net.FileConn(file)
+	if err != nil {
+		return nil, fmt.Errorf("open the runner's socket: %w", err)
+	}
+	file.Close()
+	socket, ok := conn.(*net.UnixConn)
+	if !ok {
+		return nil, errors.New("open the runner's socket: it is none of the Unix family")
+	}
+	if err := adopt(); err != nil {
+		return nil, err
+	}
+	a, err := alarm.New()
+	if err != nil {
+		return nil, err
+	}
+	return &guard{cgroup: newCgroup(os.Getpid()), link: &link{conn: socket}, orders: make(chan order), alarm: a,
+		group: group, nice: nice, path: args[2], args: args[3:]}, nil
+}
+
+// loop obeys, reaps and keeps the schedule until the runner is gone and so is
+// the command.
+func (g *guard) loop() error {
+	ended := make(chan os.Signal, 1)
+	signal.Notify(ended, syscall.SIGCHLD)
+	// What ends or stops the runner must not end its guard. Caught and not ignored:
+	// the command would inherit that.
+	deaf := make(chan os.Signal, 1)
+	for _, s := range []os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGQUIT, syscall.SIGHUP, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGTSTP, syscall.SIGPIPE} {
+		if !signal.Ignored(s) {
+			signal.Notify(deaf, s)
+		}
+	}
+	go g.listen()
+	if err := g.link.send(report{Is: isReady}, -1); err != nil {
+		return err
+	}
+	for !g.orphan || g.command != nil {
+		select {
+		case o, ok := <-g.orders:
+			g.obey(o, ok)
+		case <-ended:
+		case <-g.alarm.C:
+		}
+		g.step(alarm.Now())
+	}
+	g.cgroup.drop()
+	g.receipts.Wait()
+	return nil
+}
+
+// listen hands the runner's orders to the loop.
+func (g *guard) listen() {
+	defer close(g.orders)
+	for {
+		var o order
+		if err := g.link.receive(&o); err != nil {
+			return
+		}
+		if o.Do == doStart {
+			o.Copy = g.link.take()
+		}
+		g.orders <- o
+	}
+}
+
+func (g *guard) obey(o order, ok bool) {
+	c := g.command
+	switch {
+	case !ok:
+		g.orders, g.orphan = nil, true
+		if c != nil {
+			c.killAt = 0
+		}
+	case o.Do == doStart && c == nil:
+		g.start(o)
+	case c == nil: // it crossed the word that the command is gone
+	case o.Do == doLease:
+		c.schedule, c.term = o.Schedule, o.Term
+	case o.Do == doStop:
+		c.stop(o)
+	case o.Do == doSignal:
+		c.pass(syscall.Signal(o.Signal))
+	}
+}
+
+// start starts the command, unless its time is over already.
+func (g *guard) start(o order) {
+	if o.Copy >= 0 {
+		defer syscall.Close(o.Copy)
+	}
+	if alarm.Now() >= o.Schedule.TermAt {
+		g.tell(report{Is: isGone, Why: tooLate})
+		return
+	}
+	// Descriptors that are not closed on exec are the command's; it is the only
+	// process a guard starts.
+	kept, err := -1, error(nil)
+	if o.Copy >= 0 {
+		if kept, err = unix.FcntlInt(uintptr(o.Copy), unix.F_DUPFD, keepFrom); err != nil {
+			kept = -1
+		}
+	}
+	pid, err := g.exec(o.Term)
+	if err != nil {
+		if kept >= 0 {
+			syscall.Close(kept)
+		}
+		errno, _ := errors.AsType[syscall.Errno](err)
+		g.tell(report{Is: isFailed, Errno: int(errno), Why: err.Error()})
+		return
+	}
+	g.command = &command{pid: pid, group: pid, kept: kept, campaign: o.Campaign, term: o.Term, grace: o.Grace, schedule: o.Schedule, killAt: never, termAt: never, told: map[int]bool{}}
+	if g.group > 0 {
+		g.command.group = 0
+	}
+	calm(pid, g.command.group, g.nice)
+	g.tell(report{Is: isStarted})
+}
+
+// exec makes the process, outside of a control group if it can't be in one.
+func (g *guard) exec(term uint64) (pid int, err error) {
+	attr := &syscall.ProcAttr{
+		Env:   append(os.Environ(), "DOYEN_TERM="+strconv.FormatUint(term, 10)),
+		Files: []uintptr{0, 1, 2},
+		Sys:   attributes(g.group),
+	}
+	if g.cgroup.hold(attr.Sys) {
+		if pid, err = syscall.ForkExec(g.path, g.args, attr); err == nil {
+			return pid, nil
+		}
+		g.cgroup.drop()
+		attr.Sys = attributes(g.group)
+	}
+	return syscall.ForkExec(g.path, g.args, attr)
+}
+
+// step reaps who ended, does what is due, and says when it is all over.
+func (g *guard) step(now int64) {
+	childless := reap(func(pid int, status unix.WaitStatus) {
+		if c := g.command; c != nil && c.pid == pid && !c.ended {
+			c.end(exitStatus(status))
+		}
+	})
+	c := g.command
+	if c == nil {
+		return
+	}
+	if !childless {
+		if fault := c.enforce(now, g.cgroup.kill); fault != "" {
+			g.tell(report{Is: isStuck, Why: fault})
+		}
+		g.alarm.Set(c.next(now))
+		return
+	}
+	if g.orphan || c.why == byLease {
+		g.withdraw(c)
+	}
+	if c.kept >= 0 {
+		syscall.Close(c.kept)
+	}
+	if c.killing > 0 { // some kernels kill whatever begins its life in a group that was killed once
+		g.cgroup.drop()
+		g.cgroup = newCgroup(os.Getpid())
+	}
+	g.command = nil
+	g.tell(report{Is: isGone, Why: c.why, Status: c.status, Killed: c.killing > 0, Others: c.others})
+}
+
+// withdraw does what the runner can't do any more, or does not while it is
+// frozen: its agent may go on renewing, and must not hold the election for a host
+// where nothing runs. The connection goes first, or the candidacy could be
+// elected again.
+func (g *guard) withdraw(c *command) {
+	if c.kept >= 0 {
+		_ = syscall.Shutdown(c.kept, syscall.SHUT_RDWR)
+	}
+	agent := client.New(os.Getenv("DOYEN_SOCKET"))
+	g.receipts.Go(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), receiptTimeout)
+		defer cancel()
+		_ = agent.Stopped(ctx, c.campaign, c.term) // else the lease runs out
+		agent.Close()
+	})
+}
+
+// tell gives the runner a report. If it is gone, that is noticed elsewhere.
+func (g *guard) tell(r report) { _ = g.link.send(r, -1) }
+
+// exitStatus is what a shell would call the status.
+func exitStatus(status unix.WaitStatus) int {
+	if status.Signaled() {
+		return 128 + int(status.Signal())
+	}
+	return status.ExitStatus()
+}

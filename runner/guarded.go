@@ -1,0 +1,115 @@
+package runner
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/doyen-election/doyen/client"
+)
+
+// guarded is the runner's hold on its guard.
+type guarded struct {
+	pid     int
+	link    *link
+	reports chan report // closed when the guard is gone
+	ready   bool        // it said so
+}
+
+// startGuard starts a guard for the command. group is the process group the
+// command is to join, 0 for one of its own, nice its priority.
+func startGuard(c Config, group, nice int) (*guarded, error) {
+	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM, 0)
+	if err != nil {
+		return nil, fmt.Errorf("start guard: make its socket: %w", err)
+	}
+	defer unix.Close(pair[1])
+	unix.CloseOnExec(pair[0])
+	unix.CloseOnExec(pair[1])
+	file := os.NewFile(uintptr(pair[0]), "guard")
+	conn, err := net.FileConn(file)
+	file.Close()
+	if err != nil {
+		return nil, fmt.Errorf("start guard: open its socket: %w", err)
+	}
+	program, err := ownProgram()
+	if err != nil {
+		conn.Close()
+		return nil, fmt.Errorf("start guard: find this program: %w", err)
+	}
+	args := append([]string{os.Args[0], GuardWord, strconv.Itoa(group), strconv.Itoa(nice), c.path}, c.args()...)
+	pid, err := syscall.ForkExec(program, args, &syscall.ProcAttr{
+		Env:   environment(c),
+		Files: []uintptr{0, 1, 2, uintptr(pair[1])},
+		// What a terminal sends to the runner's group is not for the guard.
+		Sys: &syscall.SysProcAttr{Setpgid: true},
+	})
+	if err != nil {
+		conn.Close()
+		return nil, fmt.Errorf("start guard: %w", err)
+	}
+	g := &guarded{pid: pid, link: &link{conn: conn.(*net.UnixConn)}, reports: make(chan report, 8)}
+	go g.listen()
+	return g, nil
+}
+
+// environment is the runner's own with what the command is told; the guard adds
+// the term.
+func environment(c Config) []string {
+	var env []string
+	for _, entry := range os.Environ() {
+		name, _, _ := strings.Cut(entry, "=")
+		switch name {
+		case "DOYEN_ELECTION", "DOYEN_SOCKET", "DOYEN_TERM":
+		default:
+			env = append(env, entry)
+		}
+	}
+	socket, err := filepath.Abs(c.Client.Socket()) // the command may work elsewhere
+	if err != nil {
+		socket = c.Client.Socket()
+	}
+	return append(env, "DOYEN_ELECTION="+c.Election, "DOYEN_SOCKET="+socket)
+}
+
+func (g *guarded) listen() {
+	defer close(g.reports)
+	for {
+		var r report
+		if err := g.link.receive(&r); err != nil {
+			return
+		}
+		g.reports <- r
+	}
+}
+
+// start has the guard start the command, and hands it a copy of the campaign's
+// connection.
+func (g *guarded) start(o order, of *client.Candidacy) error {
+	raw, err := of.SyscallConn()
+	if err != nil {
+		return fmt.Errorf("reach the campaign's connection: %w", err)
+	}
+	_ = g.link.conn.SetWriteDeadline(time.Now().Add(time.Second))
+	var sent error
+	if err := raw.Control(func(fd uintptr) { sent = g.link.send(o, int(fd)) }); err != nil {
+		return fmt.Errorf("reach the campaign's connection: %w", err)
+	}
+	return sent
+}
+
+// tell gives an order. A guard that takes none for a second counts as gone,
+// which the end of its reports tells.
+func (g *guarded) tell(o order) {
+	_ = g.link.conn.SetWriteDeadline(time.Now().Add(time.Second))
+	if err := g.link.send(o, -1); err != nil {
+		g.link.conn.Close()
+	}
+}

@@ -1,0 +1,159 @@
+package runner
+
+import (
+	"errors"
+	"syscall"
+	"time"
+
+	"github.com/doyen-election/doyen/api"
+	"github.com/doyen-election/doyen/client/alarm"
+)
+
+// hear takes a line of the agent.
+func (r *runner) hear(h hearing) {
+	e, now := h.event, alarm.Now()
+	switch {
+	case h.err != nil:
+		r.over = true
+		if r.leading {
+			r.lose("its agent is gone: "+h.err.Error(), false)
+		} else {
+			r.say("its agent is gone: %v", h.err)
+		}
+	case e.Type == api.CampaignElected, e.Type == api.CampaignRenewed && (r.leading || e.Term == r.late):
+		r.lead(e, now)
+	case e.Type == api.CampaignRevoked && r.leading:
+		r.until = min(r.until, e.StopByBoottimeNS)
+		r.lose(e.Reason, true)
+	case e.Type == api.CampaignRevoked && r.late > 0:
+		// It was elected and revoked while this process was not let run.
+		r.owed, r.revoked, r.until, r.late = true, true, e.StopByBoottimeNS, 0
+	}
+}
+
+// lead takes a deadline.
+func (r *runner) lead(e api.CampaignEvent, now int64) {
+	left := time.Duration(e.ValidUntilBoottimeNS - now)
+	if !r.leading && left <= 0 {
+		r.late = e.Term
+		return
+	}
+	if !r.leading {
+		r.leading, r.owed, r.revoked, r.lease, r.late = true, true, false, 0, 0
+	} else if e.Term != r.term {
+		r.say("leading %s goes on under term %d", r.Election, e.Term)
+	}
+	r.term, r.until, r.lease = e.Term, e.ValidUntilBoottimeNS, max(r.lease, left)
+	if r.state != idle {
+		r.guard.tell(order{Do: doLease, Term: r.term, Schedule: plan(r.until, r.lease)})
+	}
+}
+
+func (r *runner) lose(reason string, revoked bool) {
+	r.leading, r.revoked = false, revoked
+	what := "nothing runs"
+	if r.state != idle {
+		what = "stopping " + r.name()
+	}
+	r.say("no longer leading %s (%s): %s", r.Election, reason, what)
+}
+
+// learn takes a report of the guard, or its end.
+func (r *runner) learn(is report, ok bool) {
+	switch {
+	case !ok:
+		r.replaceGuard()
+	case is.Is == isReady:
+		r.guard.ready = true
+	case is.Is == isStarted && r.state == starting:
+		r.state = running
+	case is.Is == isStuck:
+		r.say("%s; no successor is told that it has stopped", is.Why)
+	case is.Is == isFailed:
+		r.state = idle
+		status := statusNotRunnable
+		if syscall.Errno(is.Errno) == syscall.ENOENT {
+			status = statusNotFound
+		}
+		r.say("can't start %s: %s", r.name(), is.Why)
+		r.ended(status)
+	case is.Is == isGone:
+		r.state = idle
+		r.reclaim()
+		r.gone(is)
+	}
+}
+
+// gone takes the end of the command and all that descended from it.
+func (r *runner) gone(is report) {
+	if is.Others && is.Why == byItself {
+		r.say("%s left processes behind when it ended: they are ended too", r.name())
+	}
+	switch is.Why {
+	case byItself:
+		r.ended(is.Status)
+	case byLease:
+		r.leading, r.over = false, true
+		r.say("the lease of %s was about to end and nobody renewed it: %s", r.Election, ending(r.name(), is))
+	case tooLate:
+		r.say("the lease of %s was about to end before %s was started", r.Election, r.name())
+	default:
+		if r.Status {
+			r.status = is.Status
+		}
+		r.say("%s", ending(r.name(), is))
+	}
+}
+
+// ended goes on from the end of a command that nobody asked for.
+func (r *runner) ended(status int) {
+	if r.ending {
+		if r.Status {
+			r.status = status
+		}
+		return
+	}
+	if r.Restart == RestartNever || r.Restart == RestartOnFailure && status == 0 {
+		r.say("%s ended with status %d", r.name(), status)
+		r.ending, r.status = true, status
+		return
+	}
+	r.relax(status)
+}
+
+// relax has the next start wait, and after too many gives the lead up.
+func (r *runner) relax(status int) {
+	now := alarm.Now()
+	if now-r.began >= int64(settled) {
+		r.ends = 0
+	}
+	r.ends++
+	wait := pause(r.ends)
+	r.notBefore = now + int64(wait)
+	if r.ends%giveUpAfter == 0 {
+		r.leading, r.over = false, true
+		r.say("%s ended with status %d, %d times in a row: letting another host lead %s for %v", r.name(), status, r.ends, r.Election, wait)
+		return
+	}
+	r.say("%s ended with status %d: starting it again in %v", r.name(), status, wait)
+}
+
+// replaceGuard goes on after the guard's end. Nothing of the command is left.
+func (r *runner) replaceGuard() {
+	r.purge()
+	ran := r.state != idle
+	r.state = idle
+	guard, err := r.guard, errors.New("start guard: it ended before it was ready")
+	if guard.ready {
+		guard, err = startGuard(r.Config, r.group, r.nice)
+	}
+	if err != nil {
+		r.ending, r.fault = true, err
+		return
+	}
+	r.guard = guard
+	if ran {
+		r.say("the guard of %s died, and with it what it ran", r.name())
+		r.ended(128 + int(syscall.SIGKILL))
+	}
+}

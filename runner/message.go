@@ -1,0 +1,154 @@
+package runner
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// order is what the runner tells the guard.
+type order struct {
+	Do       string        `json:"do"`
+	Schedule schedule      `json:"schedule"` // of start and lease; and the term
+	Term     uint64        `json:"term,omitempty"`
+	Campaign string        `json:"campaign,omitempty"` // of start
+	Grace    time.Duration `json:"grace,omitempty"`    // of start: for what outlives the command
+	Signal   int           `json:"signal,omitempty"`   // of stop and signal; 0: none
+	TermAt   int64         `json:"term_at,omitempty"`  // of stop: SIGTERM if that was not the signal
+	KillAt   int64         `json:"kill_at,omitempty"`  // of stop
+	Copy     int           `json:"-"`                  // of start, received: the connection's; -1: none
+}
+
+// What an order asks for.
+const (
+	doStart  = "start"  // the command, with the connection's copy that comes along
+	doLease  = "lease"  // keep another schedule
+	doStop   = "stop"   // end the command: the signal now, SIGKILL at kill_at
+	doSignal = "signal" // pass the signal on
+)
+
+// report is what the guard tells the runner.
+type report struct {
+	Is     string `json:"is"`
+	Why    string `json:"why,omitempty"`    // of gone, failed and stuck
+	Errno  int    `json:"errno,omitempty"`  // of failed
+	Status int    `json:"status,omitempty"` // of gone: the exit status, or 128 and the signal
+	Killed bool   `json:"killed,omitempty"` // of gone: SIGKILL was needed
+	Others bool   `json:"others,omitempty"` // of gone: descendants outlived the command
+}
+
+// What a report says.
+const (
+	isReady   = "ready"
+	isStarted = "started"
+	isFailed  = "failed" // the command could not be started; nothing runs
+	isGone    = "gone"   // neither the command nor a descendant is left
+	isStuck   = "stuck"  // SIGKILL was sent in vain so far
+)
+
+// Why a command is gone.
+const (
+	byItself = "itself"
+	byOrder  = "order"
+	byLease  = "lease" // the schedule ran out
+	tooLate  = "late"  // it had run out before the start: nothing ran
+)
+
+// maxMessage bounds one message, in bytes.
+const maxMessage = 4096
+
+// link is one end of the socket between runner and guard. Messages keep their
+// borders: they are lines of JSON, each written at once.
+type link struct {
+	conn *net.UnixConn
+	rest []byte
+	fds  []int
+}
+
+// send writes a message, with a copy of the descriptor if fd is not negative.
+func (l *link) send(message any, fd int) error {
+	line, err := json.Marshal(message)
+	if err != nil {
+		return fmt.Errorf("encode message: %w", err)
+	}
+	var rights []byte
+	if fd >= 0 {
+		rights = unix.UnixRights(fd)
+	}
+	_, _, err = l.conn.WriteMsgUnix(append(line, '\n'), rights, nil)
+	if err != nil {
+		return fmt.Errorf("send message: %w", err)
+	}
+	return nil
+}
+
+// receive reads the next message into v. It fails when the other process is
+// gone.
+func (l *link) receive(v any) error {
+	for {
+		if line, rest, ok := cutLine(l.rest); ok {
+			l.rest = rest
+			if err := json.Unmarshal(line, v); err != nil {
+				return fmt.Errorf("decode message: %w", err)
+			}
+			return nil
+		}
+		if len(l.rest) > maxMessage {
+			return errors.New("receive message: it has no end")
+		}
+		if err := l.fill(); err != nil {
+			return err
+		}
+	}
+}
+
+// take returns the descriptor that came with a start, or -1. Only start has
+// one, and no second start is under way before the first is answered.
+func (l *link) take() int {
+	if len(l.fds) == 0 {
+		return -1
+	}
+	fd := l.fds[0]
+	l.fds = l.fds[1:]
+	return fd
+}
+
+func (l *link) fill() error {
+	buffer, oob := make([]byte, maxMessage), make([]byte, unix.CmsgSpace(4*8))
+	n, oobn, _, _, err := l.conn.ReadMsgUnix(buffer, oob)
+	if err != nil {
+		return err
+	}
+	if n == 0 && oobn == 0 {
+		return errEnded
+	}
+	l.rest = append(l.rest, buffer[:n]...)
+	messages, err := unix.ParseSocketControlMessage(oob[:oobn])
+	if err != nil {
+		return fmt.Errorf("receive descriptor: %w", err)
+	}
+	for _, m := range messages {
+		fds, err := unix.ParseUnixRights(&m)
+		if err != nil {
+			return fmt.Errorf("receive descriptor: %w", err)
+		}
+		l.fds = append(l.fds, fds...)
+	}
+	return nil
+}
+
+// errEnded is the end of the other process.
+var errEnded = errors.New("the other process is gone")
+
+func cutLine(b []byte) (line, rest []byte, ok bool) {
+	for i, c := range b {
+		if c == '\n' {
+			return b[:i], b[i+1:], true
+		}
+	}
+	return nil, b, false
+}

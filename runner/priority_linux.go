@@ -1,0 +1,42 @@
+package runner
+
+import (
+	"path/filepath"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+)
+
+// hurry has this process go before others, where it may: whoever has to kill by
+// a deadline must be let run on a busy machine. It returns what the command's
+// processes are to have, which is what this one had. Threads have a priority
+// each, and hand it on to those they make.
+func hurry() (nice int) {
+	raw, err := unix.Getpriority(unix.PRIO_PROCESS, 0)
+	if err != nil {
+		return 0
+	}
+	threads, _ := filepath.Glob("/proc/self/task/*") // of a pattern that is valid
+	for _, path := range threads {
+		if thread, err := strconv.Atoi(filepath.Base(path)); err == nil {
+			_ = unix.Setpriority(unix.PRIO_PROCESS, thread, mostUrgent) // root may; others do without
+		}
+	}
+	return 20 - raw
+}
+
+// mostUrgent is the least nice value there is.
+const mostUrgent = -20
+
+// calm gives a process that has just begun its own priority. It may have made
+// others by now, in its group if that is its own.
+func calm(pid, group, nice int) {
+	_ = unix.Setpriority(unix.PRIO_PROCESS, pid, nice)
+	if group > 0 {
+		_ = unix.Setpriority(unix.PRIO_PGRP, group, nice)
+	}
+}
+
+// hasten lets what is to be killed go before others: a process has to be let
+// run to die.
+func hasten(kind, who int) { _ = unix.Setpriority(kind, who, mostUrgent) }

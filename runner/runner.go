@@ -1,0 +1,352 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/doyen-election/doyen/api"
+	"github.com/doyen-election/doyen/client"
+	"github.com/doyen-election/doyen/client/alarm"
+)
+
+const (
+	// standTimeout bounds one try to stand: an agent that is frozen takes the
+	// connection and does not answer.
+	standTimeout = 5 * time.Second
+	// receiptTimeout bounds giving a receipt.
+	receiptTimeout = time.Second
+	firstRetry     = 50 * time.Millisecond
+	lastRetry      = 2 * time.Second
+)
+
+// state is what there is of the command.
+type state int
+
+const (
+	idle     state = iota // nothing of it
+	starting              // ordered, not answered
+	running
+	stopping // told to end
+)
+
+// runner is one Run. Its loop is one goroutine; the others only wait for it.
+//
+// Invariants: the command is ordered to start only while leading; the receipt
+// is given only while idle; owed is true from being told elected to the receipt
+// or to the end of the candidacy.
+type runner struct {
+	Config
+	ctx      context.Context // of everything that waits
+	ask      <-chan struct{} // closed to ask for the end; nil once it was
+	terminal bool
+	group    int // process group the command joins; 0: one of its own
+	nice     int // of the command
+	guard    *guarded
+	children chan os.Signal
+	alarm    *alarm.Alarm
+	stood    chan standing
+	heard    chan hearing
+
+	candidacy *client.Candidacy
+	over      bool // the candidacy's connection ended, or nothing it says counts
+	asking    bool // a try to stand is under way
+	met       bool // it stood once
+	retry     time.Duration
+
+	leading bool
+	owed    bool
+	revoked bool // by the agent's own line
+	term    uint64
+	late    uint64        // a term whose elected line was read after its deadline
+	until   int64         // the newest deadline told
+	lease   time.Duration // the longest that was left of it
+
+	state     state
+	announced uint64 // the term of the last start
+	stopped   int64  // when the newest order to stop was given
+	killAt    int64  // by that order
+	began     int64
+	ends      int   // in a row, each soon after the start
+	notBefore int64 // no start until then
+
+	ending  bool
+	signals int // that asked for the end
+	status  int
+	fault   error
+}
+
+// Run stands for election and runs the command while it leads, until a signal
+// asks for the end, the command's end is to end it (Restart), or the agent
+// refuses it at the start. It returns the command's exit status where that is
+// asked for, 128 and the signal's number if one killed it, else 0.
+//
+// Of Signals, SIGINT, SIGTERM and SIGQUIT are passed on and end it once the
+// command has ended, as SIGHUP does at a terminal; a second one does not wait.
+// All others are passed on.
+//
+// Errors are *CommandError if the command can't be run, *client.UnreachableError
+// and *client.APIError if the agent can't be asked or refuses at the start.
+//
+// Run takes over the process: it makes it a subreaper, waits for every child
+// and has every descendant killed at the end.
+func Run(ctx context.Context, c Config) (status int, err error) {
+	c, err = c.resolve()
+	if err != nil {
+		return 0, err
+	}
+	defer c.speak()()
+	life, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancel()
+	r := &runner{Config: c, ctx: life, ask: ctx.Done(), stood: make(chan standing), heard: make(chan hearing), children: make(chan os.Signal, 1)}
+	if _, err := unix.IoctlGetInt(0, unix.TIOCGPGRP); err == nil {
+		r.terminal, r.group = true, unix.Getpgrp()
+	}
+	if err := adopt(); err != nil {
+		return 0, err
+	}
+	signal.Notify(r.children, syscall.SIGCHLD)
+	defer signal.Stop(r.children)
+	if r.alarm, err = alarm.New(); err != nil {
+		return 0, err
+	}
+	defer r.alarm.Close()
+	r.nice = hurry()
+	if r.guard, err = startGuard(c, r.group, r.nice); err != nil {
+		return 0, err
+	}
+	defer r.purge()
+	r.loop()
+	if r.candidacy != nil {
+		r.candidacy.Close()
+	}
+	return r.status, r.fault
+}
+
+// loop takes one thing after the other, and after each does what follows.
+func (r *runner) loop() {
+	for !r.follow(alarm.Now()) {
+		r.alarm.Set(r.wakeAt(alarm.Now()))
+		select {
+		case <-r.ask:
+			r.ask = nil
+			r.end(0)
+		case s := <-r.Signals:
+			r.signal(s.(syscall.Signal))
+		case s := <-r.stood:
+			r.take(s)
+		case h := <-r.heard:
+			if h.from == r.candidacy && !r.over {
+				r.hear(h)
+			}
+		case report, ok := <-r.guard.reports:
+			r.learn(report, ok)
+		case <-r.children:
+			reap(func(int, unix.WaitStatus) {}) // a guard's end is told by its socket
+		case <-r.alarm.C:
+			if r.state != idle && alarm.Now() >= r.lateAt() {
+				r.say("the guard is late: killing it and everything it started")
+				r.loseGuard()
+			}
+		}
+	}
+}
+
+// follow does what follows from how things stand. It returns true at the end.
+func (r *runner) follow(now int64) bool {
+	if r.state == running && (!r.leading || r.ending) {
+		r.stop(now)
+	}
+	if r.state != idle {
+		return false
+	}
+	if r.leading && now >= r.until {
+		r.over = true
+		r.lose("its lease ended and nobody renewed it", false)
+	}
+	if r.owed && (!r.leading || r.ending) {
+		r.settle()
+	}
+	switch {
+	case r.ending:
+		return true
+	case r.leading && now >= r.notBefore && now < plan(r.until, r.lease).TermAt:
+		r.notBefore = 0
+		r.start(now)
+	case (r.candidacy == nil || r.over) && !r.asking:
+		r.stand()
+	}
+	return false
+}
+
+// wakeAt is when there is something to do if nothing comes before.
+func (r *runner) wakeAt(now int64) int64 {
+	if r.state != idle {
+		return r.lateAt()
+	}
+	wake := never
+	if r.notBefore > now {
+		wake = r.notBefore
+	}
+	if r.leading {
+		wake = min(wake, r.until)
+	}
+	return wake
+}
+
+// lateAt is when the guard has failed to end the command in time: half of what
+// it had left for that has passed.
+func (r *runner) lateAt() int64 {
+	due := plan(r.until, r.lease).KillAt
+	if r.state == stopping {
+		due = max(min(due, r.killAt), r.stopped)
+	}
+	return due + min(int64(margin(r.lease)/2), max(0, r.until-due)/2)
+}
+
+func (r *runner) start(now int64) {
+	if r.announced != r.term {
+		r.say("elected to lead %s, term %d: starting %s", r.Election, r.term, r.name())
+	}
+	r.state, r.began, r.announced = starting, now, r.term
+	o := order{Do: doStart, Term: r.term, Campaign: r.candidacy.ID(), Schedule: plan(r.until, r.lease), Grace: r.Grace}
+	if err := r.guard.start(o, r.candidacy); err != nil {
+		r.loseGuard()
+	}
+}
+
+// stop has the command told to end, in time for its lease.
+func (r *runner) stop(now int64) {
+	r.state, r.stopped = stopping, now
+	r.killAt = min(now+int64(r.Grace), plan(r.until, r.lease).KillAt)
+	r.guard.tell(order{Do: doStop, Signal: int(syscall.SIGTERM), KillAt: r.killAt})
+}
+
+// settle gives the receipt for what is idle now. A candidacy goes on only after
+// a receipt that the agent took before the lease's end: a later one could end
+// the next leadership, whose line is not read yet.
+func (r *runner) settle() {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.ctx), receiptTimeout)
+	defer cancel()
+	err := r.candidacy.Stopped(ctx)
+	if err != nil || !r.revoked || alarm.Now() >= r.until {
+		r.over = true
+	}
+	r.leading, r.owed, r.revoked = false, false, false
+}
+
+// loseGuard ends a guard that does not do its part, and all that is below it.
+func (r *runner) loseGuard() {
+	r.purge()
+	r.learn(report{}, false)
+}
+
+// purge kills and reaps until no descendant is left.
+func (r *runner) purge() {
+	r.guard.link.conn.Close()
+	held := abandonedCgroup(r.guard.pid)
+	defer held.drop()
+	began, said := alarm.Now(), false
+	for !reap(func(int, unix.WaitStatus) {}) {
+		held.kill()
+		err := killFamily(0)
+		if !said && alarm.Now()-began > int64(stuckAfter) {
+			said = true
+			r.say("%s; no successor is told that it has stopped", stuck(err))
+		}
+		timer := time.NewTimer(again)
+		select {
+		case <-r.children:
+		case <-timer.C:
+		}
+		timer.Stop()
+	}
+}
+
+// standing is the outcome of one try to stand.
+type standing struct {
+	candidacy *client.Candidacy
+	err       error
+}
+
+// stand tries to stand, after a wait that grows from failure to failure.
+func (r *runner) stand() {
+	if r.candidacy != nil {
+		r.candidacy.Close()
+		r.candidacy = nil
+	}
+	r.asking = true
+	wait := max(r.retry/2+rand.N(r.retry/2+1), alarm.Until(r.notBefore))
+	r.retry = min(max(firstRetry, 2*r.retry), lastRetry)
+	go func() {
+		timer := time.NewTimer(wait)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+		case <-r.ctx.Done():
+			return
+		}
+		ctx, cancel := context.WithTimeout(r.ctx, standTimeout)
+		defer cancel()
+		candidacy, err := r.Client.Stand(ctx, r.Election, r.Request)
+		select {
+		case r.stood <- standing{candidacy, err}:
+		case <-r.ctx.Done():
+			if err == nil {
+				candidacy.Close()
+			}
+		}
+	}()
+}
+
+// take goes on from the outcome of a try.
+func (r *runner) take(s standing) {
+	r.asking = false
+	if s.err != nil {
+		if !r.met && !r.worthWaiting(s.err) {
+			r.ending, r.fault = true, fmt.Errorf("stand for %s: %w", r.Election, s.err)
+			return
+		}
+		r.say("can't stand for %s: %v; trying again", r.Election, s.err)
+		return
+	}
+	r.say("standing for %s", r.Election)
+	r.candidacy, r.over, r.met, r.retry, r.late = s.candidacy, false, true, 0, 0
+	go r.listen(s.candidacy)
+}
+
+// worthWaiting reports an error at the start that --wait is for.
+func (r *runner) worthWaiting(err error) bool {
+	if refused, ok := errors.AsType[*client.APIError](err); ok {
+		return r.Wait && refused.Status >= 500
+	}
+	return r.Wait
+}
+
+// hearing is a line of the agent, or the end of the lines.
+type hearing struct {
+	from  *client.Candidacy
+	event api.CampaignEvent
+	err   error
+}
+
+func (r *runner) listen(from *client.Candidacy) {
+	for {
+		event, err := from.Next(r.ctx)
+		select {
+		case r.heard <- hearing{from, event, err}:
+		case <-r.ctx.Done():
+			return
+		}
+		if err != nil {
+			return
+		}
+	}
+}

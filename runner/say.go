@@ -1,0 +1,51 @@
+package runner
+
+import (
+	"fmt"
+	"time"
+)
+
+const (
+	// maxLines bounds the lines that wait to be written.
+	maxLines = 64
+	// lastLines is how long the end waits for those that are left.
+	lastLines = 200 * time.Millisecond
+)
+
+// speak has lines written by a goroutine of their own: stderr may be a pipe that
+// nobody reads, full of what the command wrote, and must not keep the runner
+// from what it has to do. finish waits a little for the last ones.
+func (c *Config) speak() (finish func()) {
+	if c.Say == nil {
+		return func() {}
+	}
+	lines, written := make(chan string, maxLines), make(chan struct{})
+	c.lines = lines
+	go func() {
+		defer close(written)
+		for line := range lines {
+			c.Say(line)
+		}
+	}()
+	return func() {
+		close(lines)
+		timer := time.NewTimer(lastLines)
+		defer timer.Stop()
+		select {
+		case <-written:
+		case <-timer.C:
+		}
+	}
+}
+
+// say gives a line to whoever is told what happens. One that finds no room is
+// dropped.
+func (c *Config) say(format string, args ...any) {
+	if c.lines == nil {
+		return
+	}
+	select {
+	case c.lines <- fmt.Sprintf(format, args...):
+	default:
+	}
+}

@@ -1,0 +1,68 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+
+	"github.com/doyen-election/doyen/client"
+	"github.com/doyen-election/doyen/testbed/bench/stamp"
+)
+
+const (
+	// programArgument makes the testbed's executable a program that campaigns. It
+	// is no command for people.
+	programArgument = "program-of-bench"
+	// contested is the election of programs.
+	contested = "bench"
+
+	commandPackage = "github.com/doyen-election/doyen/testbed/bench/stamp/command"
+)
+
+// ServeProgram runs a program that campaigns, if that is what this process was
+// started for; args are the process's. It returns false at once if not, else the
+// exit code.
+func ServeProgram(args []string, stderr io.Writer) (code int, served bool) {
+	if len(args) != 4 || args[1] != programArgument {
+		return 0, false
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	c := client.New(args[2])
+	defer c.Close()
+	for ctx.Err() == nil {
+		err := c.Run(ctx, contested, func(ctx context.Context, term uint64) error {
+			return stamp.Act(ctx, args[3], term, stamp.Now())
+		})
+		if err != nil && ctx.Err() == nil {
+			fmt.Fprintf(stderr, "program of the bench: %v\n", err)
+			return 1, true
+		}
+	}
+	return 0, true
+}
+
+// campaigning is the command of a program that campaigns by itself.
+func campaigning(socket, dir string) (*exec.Cmd, error) {
+	executable, err := os.Executable()
+	if err != nil {
+		return nil, fmt.Errorf("find this executable: %w", err)
+	}
+	return exec.Command(executable, programArgument, socket, dir), nil
+}
+
+// buildCommand builds the program that `doyen run` starts.
+func buildCommand(ctx context.Context, dir string) (string, error) {
+	path := filepath.Join(dir, "stamp-command")
+	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags", "-s -w", "-o", path, commandPackage)
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("build %s: %w\n%s", commandPackage, err, out)
+	}
+	return path, nil
+}

@@ -1,0 +1,36 @@
+// Command command is what the bench lets `doyen run` start: it stamps, into the
+// folder it is given, that it acts, from its first moment until SIGTERM or its
+// end. It is small, so that little of its own start is measured.
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"strconv"
+	"syscall"
+
+	"github.com/doyen-election/doyen/testbed/bench/stamp"
+)
+
+func main() {
+	began := stamp.Now()
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, began); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, began int64) error {
+	if len(os.Args) != 2 {
+		return fmt.Errorf("usage: %s FOLDER", os.Args[0])
+	}
+	term, err := strconv.ParseUint(os.Getenv("DOYEN_TERM"), 10, 64)
+	if err != nil {
+		return fmt.Errorf("read DOYEN_TERM: %w", err)
+	}
+	return stamp.Act(ctx, os.Args[1], term, began)
+}

@@ -1,0 +1,106 @@
+// Package stamp lets a program note when it acts, so that somebody else can tell
+// later, to a millisecond, whether two acted at once.
+//
+// A program that acts writes the instants of its first and its newest act, on
+// CLOCK_BOOTTIME, into a file of its own, every half a millisecond. What a
+// program does after its newest stamp is not seen: an overlap shorter than that
+// may go unnoticed, one that is reported happened.
+package stamp
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	// Every is the time between two stamps.
+	Every = 500 * time.Microsecond
+	size  = 16 // first and newest, 8 bytes each
+)
+
+// Now reads CLOCK_BOOTTIME, in nanoseconds.
+func Now() int64 {
+	var t unix.Timespec
+	if unix.ClockGettime(unix.CLOCK_BOOTTIME, &t) != nil {
+		return 0
+	}
+	return t.Nano()
+}
+
+// Stamp is one program's acting under one term.
+type Stamp struct {
+	Term        uint64
+	PID         int
+	First, Last int64 // instants, nanoseconds of CLOCK_BOOTTIME
+}
+
+// Act stamps until ctx ends. first is the instant at which the program began.
+func Act(ctx context.Context, dir string, term uint64, first int64) error {
+	name := fmt.Sprintf("%d.%d", os.Getpid(), term)
+	file, err := os.Create(filepath.Join(dir, name+".new"))
+	if err != nil {
+		return fmt.Errorf("stamp: %w", err)
+	}
+	defer file.Close()
+	write := func() error {
+		var s [size]byte
+		binary.LittleEndian.PutUint64(s[:], uint64(first))
+		binary.LittleEndian.PutUint64(s[8:], uint64(Now()))
+		_, err := file.WriteAt(s[:], 0)
+		return err
+	}
+	if err := write(); err != nil {
+		return fmt.Errorf("stamp: %w", err)
+	}
+	if err := os.Rename(file.Name(), filepath.Join(dir, name)); err != nil { // it is seen whole
+		return fmt.Errorf("stamp: %w", err)
+	}
+	tick := time.NewTicker(Every)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+			if err := write(); err != nil {
+				return fmt.Errorf("stamp: %w", err)
+			}
+		}
+	}
+}
+
+// Read returns what was stamped below a directory.
+func Read(dir string) ([]Stamp, error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, fmt.Errorf("read stamps: %w", err)
+	}
+	var all []Stamp
+	for _, e := range entries {
+		pid, term, ok := strings.Cut(e.Name(), ".")
+		if !ok || strings.HasSuffix(e.Name(), ".new") {
+			continue
+		}
+		text, err := os.ReadFile(filepath.Join(dir, e.Name()))
+		if err != nil || len(text) != size {
+			return nil, fmt.Errorf("read stamp %s: %d bytes, %w", e.Name(), len(text), err)
+		}
+		s := Stamp{First: int64(binary.LittleEndian.Uint64(text)), Last: int64(binary.LittleEndian.Uint64(text[8:]))}
+		if s.PID, err = strconv.Atoi(pid); err != nil {
+			return nil, fmt.Errorf("read stamp %s: %w", e.Name(), err)
+		}
+		if s.Term, err = strconv.ParseUint(term, 10, 64); err != nil {
+			return nil, fmt.Errorf("read stamp %s: %w", e.Name(), err)
+		}
+		all = append(all, s)
+	}
+	return all, nil
+}

@@ -1,0 +1,249 @@
+package bench
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/doyen-election/doyen/agent/boottime"
+	"github.com/doyen-election/doyen/api"
+	"github.com/doyen-election/doyen/client"
+	"github.com/doyen-election/doyen/election"
+	"github.com/doyen-election/doyen/testbed/hosts"
+)
+
+const (
+	watcherCount  = 1000
+	watcherRounds = 10 // hand-overs, of two changes each
+)
+
+// watchers measures how long a change takes from the agent's stamp on it until
+// the last of many watchers has read it.
+func (b *bench) watchers(ctx context.Context) error {
+	took, kib, err := b.watched(ctx, watcherCount, watcherRounds)
+	b.add("watch_reach", fmt.Sprintf("a change → read by all of %d watchers of one agent", watcherCount), "ms", &Target{ofMax, 50}, took)
+	if canMeasureIdle() {
+		b.add("watch_memory", "memory of the agent for each watcher: PSS", "KiB", nil, []float64{kib})
+	}
+	return err
+}
+
+// watched has an agent watched while the lead is handed round. It returns for
+// each change how long it took to reach all watchers, in milliseconds, and what
+// each costs the agent, in KiB.
+func (b *bench) watched(ctx context.Context, watchers, rounds int) (took []float64, kib float64, err error) {
+	r, err := b.newRig(ctx, b.o.Profile, 0)
+	if err != nil {
+		return nil, 0, err
+	}
+	defer b.finish(r, &err)
+	a, err := r.agree(ctx)
+	if err != nil {
+		return nil, 0, err
+	}
+	r.unwatch()
+	all, leader := r.cluster.Hosts(), a.Leader
+	_, before, _ := readMemory(all[0].PID()) // where it can't be read it is 0
+	crowd, err := gather(ctx, all[0], watchers)
+	if err != nil {
+		return nil, 0, err
+	}
+	defer crowd.close()
+	_, after, _ := readMemory(all[0].PID())
+	for round := range rounds {
+		b.progress(fmt.Sprintf("hand-overs before %d watchers", watchers), round+1, rounds)
+		to := leader
+		for to == leader {
+			to = all[b.rng.IntN(len(all))].Name()
+		}
+		if leader, err = transfer(ctx, r, leader, to); err != nil {
+			return took, 0, err
+		}
+		lasted, err := crowd.reached(ctx, leader)
+		if err != nil {
+			return took, 0, err
+		}
+		took = append(took, lasted...)
+	}
+	return took, (after - before) * 1024 / float64(watchers), nil
+}
+
+// transfer hands over and returns who leads then.
+func transfer(ctx context.Context, r *rig, from, to string) (string, error) {
+	h, ok := r.cluster.Host(from)
+	if !ok {
+		return "", fmt.Errorf("hand over: there is no agent %q", from)
+	}
+	c := client.New(h.Config().Socket)
+	defer c.Close()
+	outcome, err := c.Transfer(ctx, string(election.Default), to)
+	if err != nil {
+		return "", fmt.Errorf("hand over from %s: %w", from, err)
+	}
+	if outcome.Leader == nil {
+		return "", fmt.Errorf("hand over from %s: %s", from, outcome.Message)
+	}
+	return outcome.Leader.Name, nil
+}
+
+// crowd is many watchers of one agent.
+type crowd struct {
+	conns   []net.Conn
+	lines   chan arrival
+	over    chan struct{}
+	changes map[uint64]*reach // not yet read by all
+	decoded map[string]api.Change
+}
+
+// reach is how far a change has come.
+type reach struct {
+	read int
+	took time.Duration
+}
+
+// arrival is a line that a watcher has read. It is decoded later, and once for
+// all: a thousand decodings would be measured too.
+type arrival struct {
+	line string
+	at   election.Instant
+	err  error
+}
+
+// gather connects them, and returns when each has its first line.
+func gather(ctx context.Context, h *hosts.Host, n int) (c *crowd, err error) {
+	c = &crowd{lines: make(chan arrival, n), over: make(chan struct{}), changes: map[uint64]*reach{}, decoded: map[string]api.Change{}}
+	defer func() {
+		if err != nil {
+			c.close()
+		}
+	}()
+	for range n {
+		conn, err := net.Dial("unix", h.Config().Socket)
+		if err != nil {
+			return nil, fmt.Errorf("dial the agent: %w", err)
+		}
+		c.conns = append(c.conns, conn)
+	}
+	for _, conn := range c.conns {
+		go c.read(conn)
+	}
+	for range n {
+		change, _, err := c.next(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if change.Type != api.ChangeSnapshot {
+			return nil, fmt.Errorf("watch: the first line is a %q", change.Type)
+		}
+	}
+	return c, nil
+}
+
+// read tells of every line that comes, until the connection ends.
+func (c *crowd) read(conn net.Conn) {
+	err := func() error {
+		if _, err := io.WriteString(conn, "GET /v1/elections/"+string(election.Default)+"/watch HTTP/1.1\r\nHost: d\r\n\r\n"); err != nil {
+			return err
+		}
+		response, err := http.ReadResponse(bufio.NewReader(conn), nil)
+		if err != nil {
+			return err
+		}
+		defer response.Body.Close()
+		if response.StatusCode != http.StatusOK {
+			return errors.New(response.Status)
+		}
+		lines := bufio.NewScanner(response.Body)
+		for lines.Scan() {
+			c.tell(arrival{at: boottime.Now(), line: lines.Text()})
+		}
+		return errors.Join(lines.Err(), io.EOF)
+	}()
+	c.tell(arrival{err: fmt.Errorf("watch: %w", err)})
+}
+
+func (c *crowd) tell(a arrival) {
+	select {
+	case c.lines <- a:
+	case <-c.over:
+	}
+}
+
+// next returns a change that one of the watchers has read, and when.
+func (c *crowd) next(ctx context.Context) (api.Change, election.Instant, error) {
+	a, err := c.await(ctx)
+	if err != nil {
+		return api.Change{}, 0, err
+	}
+	change, known := c.decoded[a.line]
+	if !known {
+		if err := json.Unmarshal([]byte(a.line), &change); err != nil {
+			return change, 0, fmt.Errorf("decode the watch: %w", err)
+		}
+		if change.Type != api.ChangeSnapshot { // each has its own
+			c.decoded[a.line] = change
+		}
+	}
+	return change, a.at, nil
+}
+
+func (c *crowd) await(ctx context.Context) (arrival, error) {
+	limit := time.NewTimer(patience)
+	defer limit.Stop()
+	select {
+	case a := <-c.lines:
+		return a, a.err
+	case <-limit.C:
+		return arrival{}, fmt.Errorf("watch: no line within %s", patience)
+	case <-ctx.Done():
+		return arrival{}, context.Cause(ctx)
+	}
+}
+
+// reached waits until every watcher has read that the agent leads, and returns
+// for each change that all have read how long that took, in milliseconds.
+func (c *crowd) reached(ctx context.Context, leader string) ([]float64, error) {
+	for told := 0; told < len(c.conns); {
+		change, at, err := c.next(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if change.Type == api.ChangeLagged {
+			return nil, errors.New("watch: a change was lost")
+		}
+		seen := c.changes[change.Index]
+		if seen == nil {
+			seen = &reach{}
+			c.changes[change.Index] = seen
+		}
+		seen.read++
+		seen.took = max(seen.took, at.Sub(election.Instant(change.BoottimeNS)))
+		if change.Leader != nil && change.Leader.Name == leader {
+			told++
+		}
+	}
+	var took []float64
+	for index, seen := range c.changes {
+		if seen.read == len(c.conns) {
+			took = append(took, millis(seen.took))
+			delete(c.changes, index)
+		}
+	}
+	return took, nil
+}
+
+func (c *crowd) close() {
+	close(c.over)
+	var closing sync.WaitGroup
+	for _, conn := range c.conns {
+		closing.Go(func() { conn.Close() })
+	}
+	closing.Wait()
+}

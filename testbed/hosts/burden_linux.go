@@ -1,0 +1,219 @@
+package hosts
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// burden is what keeps a host's processes from processors and memory: control
+// groups where this process may make them, else means that need no rights.
+type burden struct {
+	group    group
+	starving bool
+	memory   int64 // bytes, 0: no bound
+	spinners []*spinner
+	duty     *duty
+}
+
+func newBurden(host string) *burden { return &burden{group: newGroup(host)} }
+
+// means says how starvation and memory limits work here.
+func (b *burden) means() (starve, memory string) {
+	starve = "the processes stopped for nine tenths of the time (no control group can be made)"
+	if b.group.cpu != "" {
+		starve = "a control group with a tenth of a processor and a busy program for each processor in it"
+	}
+	memory = "RLIMIT_DATA, which counts what is mapped, used or not (no control group can be made)"
+	if b.group.memory != "" {
+		memory = "a control group"
+	}
+	return starve, memory
+}
+
+// starve begins or ends it, for the processes there are. Each new one has to be
+// admitted.
+func (b *burden) starve(on bool, s *spawner, pids []int, signal func(syscall.Signal)) error {
+	switch {
+	case on == b.starving:
+		return nil
+	case b.group.cpu == "" && on:
+		b.duty = newDuty(signal)
+	case b.group.cpu == "":
+		b.duty.close()
+	case on:
+		if err := b.crowd(s, pids); err != nil {
+			return errors.Join(err, b.clear())
+		}
+	default:
+		if err := b.clear(); err != nil {
+			return err
+		}
+		// A group's processes can't be let out of it: there may be no other one they
+		// may be in. It is made wide instead.
+		if err := b.group.boundCPU(starvePeriod*1000, starvePeriod); err != nil {
+			return err
+		}
+	}
+	b.starving = on
+	return nil
+}
+
+// crowd bounds the host's processes together with busy ones.
+func (b *burden) crowd(s *spawner, pids []int) error {
+	if err := b.group.boundCPU(starveShare, starvePeriod); err != nil {
+		return err
+	}
+	for range runtime.NumCPU() {
+		spinner, err := newSpinner(s)
+		if err != nil {
+			return err
+		}
+		b.spinners = append(b.spinners, spinner)
+		pids = append(pids, spinner.cmd.Process.Pid)
+	}
+	for _, pid := range family(pids) {
+		if err := admit(b.group.cpu, pid); err != nil && !errors.Is(err, syscall.ESRCH) {
+			return fmt.Errorf("starve process %d: %w", pid, err)
+		}
+	}
+	for _, spinner := range b.spinners {
+		if err := spinner.spin(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// clear ends the busy processes.
+func (b *burden) clear() error {
+	var errs []error
+	for _, s := range b.spinners {
+		errs = append(errs, s.close())
+	}
+	b.spinners = nil
+	return errors.Join(errs...)
+}
+
+// limit bounds the memory of the processes there are; 0 ends it.
+func (b *burden) limit(bytes int64, pids []int) error {
+	if b.group.memory != "" {
+		if err := b.group.boundMemory(bytes); err != nil {
+			return err
+		}
+	}
+	b.memory = bytes
+	for _, pid := range family(pids) {
+		if err := b.remember(pid); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// remember bounds one process's memory.
+func (b *burden) remember(pid int) error {
+	var err error
+	if b.group.memory != "" {
+		err = admit(b.group.memory, pid)
+	} else {
+		bound := unix.Rlimit{Cur: uint64(b.memory), Max: unix.RLIM_INFINITY}
+		if b.memory == 0 {
+			bound.Cur = unix.RLIM_INFINITY
+		}
+		var now unix.Rlimit
+		if err = unix.Prlimit(pid, unix.RLIMIT_DATA, nil, &now); err == nil {
+			bound.Max, bound.Cur = now.Max, min(bound.Cur, now.Max)
+			err = unix.Prlimit(pid, unix.RLIMIT_DATA, &bound, nil)
+		}
+	}
+	if err != nil && !errors.Is(err, syscall.ESRCH) {
+		return fmt.Errorf("limit memory of process %d: %w", pid, err)
+	}
+	return nil
+}
+
+// admit puts a new process under what there is.
+func (b *burden) admit(pid int) error {
+	if b.starving && b.group.cpu != "" {
+		if err := admit(b.group.cpu, pid); err != nil && !errors.Is(err, syscall.ESRCH) {
+			return fmt.Errorf("starve process %d: %w", pid, err)
+		}
+	}
+	if b.memory != 0 {
+		return b.remember(pid)
+	}
+	return nil
+}
+
+// lift ends starvation, so that processes hear signals and end soon.
+func (b *burden) lift() {
+	if b.duty != nil && b.starving {
+		b.duty.close()
+		b.starving = false
+	}
+}
+
+// close ends it all; the host's processes have ended.
+func (b *burden) close() error {
+	b.lift()
+	return errors.Join(b.clear(), b.group.remove())
+}
+
+// family returns the processes and all that they started, in the order in which
+// they were.
+func family(pids []int) []int {
+	for i := 0; i < len(pids); i++ { // it grows
+		tasks, _ := filepath.Glob("/proc/" + strconv.Itoa(pids[i]) + "/task/*/children")
+		for _, file := range tasks {
+			children, _ := os.ReadFile(file) // it may be gone
+			for _, child := range strings.Fields(string(children)) {
+				if pid, err := strconv.Atoi(child); err == nil {
+					pids = append(pids, pid)
+				}
+			}
+		}
+	}
+	return pids
+}
+
+// spinner is a process that wants a processor all the time, once it is told to.
+type spinner struct {
+	cmd   *exec.Cmd
+	stdin io.WriteCloser
+}
+
+func newSpinner(s *spawner) (*spinner, error) {
+	cmd := exec.Command("/bin/sh", "-c", "read go && while :; do :; done")
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		return nil, fmt.Errorf("start a busy program: %w", err)
+	}
+	if err := s.start(cmd); err != nil {
+		return nil, fmt.Errorf("start a busy program: %w", err)
+	}
+	return &spinner{cmd, stdin}, nil
+}
+
+func (s *spinner) spin() error {
+	_, err := io.WriteString(s.stdin, "go\n")
+	return err
+}
+
+func (s *spinner) close() error {
+	_ = s.cmd.Process.Kill()
+	err := s.cmd.Wait()
+	if _, killed := errors.AsType[*exec.ExitError](err); killed {
+		return nil
+	}
+	return err
+}

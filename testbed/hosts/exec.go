@@ -1,0 +1,82 @@
+package hosts
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"syscall"
+)
+
+// program is a process that Exec started.
+type program struct{ cmd *exec.Cmd }
+
+// ended reports a process that is no more, and was waited for.
+func (p *program) ended() bool {
+	return errors.Is(p.cmd.Process.Signal(syscall.Signal(0)), os.ErrProcessDone)
+}
+
+// Exec starts a program on the host: in its namespaces, with its clock, disk and
+// limits, in a process group of its own. It does not outlive the testbed; what
+// it starts itself may. The caller must Wait for it, unless there is an error.
+func (h *Host) Exec(cmd *exec.Cmd) error {
+	if err := h.exec(cmd); err != nil {
+		return fmt.Errorf("start %s on %s: %w", cmd.Path, h.Name(), err)
+	}
+	if err := h.admit(cmd.Process.Pid); err != nil {
+		_ = cmd.Process.Kill()
+		return errors.Join(fmt.Errorf("start %s on %s: %w", cmd.Path, h.Name(), err), cmd.Wait())
+	}
+	return nil
+}
+
+func (h *Host) exec(cmd *exec.Cmd) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.closed {
+		return errors.New("the testbed is closed")
+	}
+	thread, err := h.thread()
+	if err != nil {
+		return err
+	}
+	var live []*program
+	for _, p := range h.programs {
+		if !p.ended() {
+			live = append(live, p)
+		}
+	}
+	h.programs = live
+	if err := thread.start(cmd); err != nil {
+		return err
+	}
+	h.programs = append(h.programs, &program{cmd})
+	return nil
+}
+
+// pids returns the processes of the host that were started by the testbed.
+func (h *Host) pids() (all []int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.process != nil && !h.process.ended() {
+		all = append(all, h.process.cmd.Process.Pid)
+	}
+	for _, p := range h.programs {
+		if !p.ended() {
+			all = append(all, p.cmd.Process.Pid)
+		}
+	}
+	return all
+}
+
+// pulse sends a signal to all of them but a frozen one.
+func (h *Host) pulse(s syscall.Signal) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.process != nil && !h.process.ended() && !h.process.frozen {
+		_ = h.process.cmd.Process.Signal(s) // it may end just now
+	}
+	for _, p := range h.programs {
+		_ = p.cmd.Process.Signal(s)
+	}
+}

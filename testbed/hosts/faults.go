@@ -1,0 +1,178 @@
+package hosts
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/doyen-election/doyen/agent/boottime"
+	"github.com/doyen-election/doyen/election"
+)
+
+// ErrUnavailable says that this machine, or this cluster, can't have a fault.
+var ErrUnavailable = errors.New("not available here")
+
+func unavailable(what, why string) error {
+	return fmt.Errorf("%s: %w: %s", what, ErrUnavailable, why)
+}
+
+// Stuck is a disk whose writes do not end, see SlowDisk.
+const Stuck = time.Duration(math.MaxInt64)
+
+// inRoom does something on a thread of the host, and returns the instant just
+// before.
+func (h *Host) inRoom(what string, do func() error) (election.Instant, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.closed {
+		return 0, fmt.Errorf("%s of %s: the testbed is closed", what, h.Name())
+	}
+	thread, err := h.thread()
+	if err != nil {
+		return 0, fmt.Errorf("%s of %s: %w", what, h.Name(), err)
+	}
+	at := boottime.Now()
+	if err := thread.do(do); err != nil {
+		return 0, fmt.Errorf("%s of %s: %w", what, h.Name(), err)
+	}
+	return at, nil
+}
+
+// Wipe empties the data directory of a host that is down: its agent comes back
+// as another one. ErrUp if it is not down.
+func (h *Host) Wipe() error {
+	if h.Status() != Down {
+		return fmt.Errorf("wipe %s: %w", h.Name(), ErrUp)
+	}
+	_, err := h.inRoom("wipe the disk", func() error {
+		files, err := os.ReadDir(h.config.DataDir)
+		if errors.Is(err, os.ErrNotExist) {
+			return nil
+		}
+		for _, f := range files {
+			err = errors.Join(err, os.RemoveAll(filepath.Join(h.config.DataDir, f.Name())))
+		}
+		return err
+	})
+	return err
+}
+
+// FillDisk leaves no byte on the host's disk until FreeDisk. Like the faults
+// below it returns the instant just before. It needs a cluster in Namespaces,
+// with DiskFaults.
+func (h *Host) FillDisk() (election.Instant, error) {
+	return h.inRoom("fill the disk", h.room.fill)
+}
+
+// FreeDisk ends FillDisk.
+func (h *Host) FreeDisk() (election.Instant, error) {
+	return h.inRoom("free the disk", h.room.free)
+}
+
+// SlowDisk makes each fsync and fdatasync of the host's processes take that
+// much longer, those under way included. Stuck: they wait until SlowDisk is
+// called again. 0 ends it. It needs a cluster with DiskFaults.
+func (h *Host) SlowDisk(d time.Duration) (election.Instant, error) {
+	if d < 0 {
+		return 0, fmt.Errorf("slow the disk of %s: %s is below 0s", h.Name(), d)
+	}
+	at := boottime.Now()
+	if err := h.room.slow(d); err != nil {
+		return 0, fmt.Errorf("slow the disk of %s: %w", h.Name(), err)
+	}
+	return at, nil
+}
+
+// Starve leaves the host's processes a tenth of a processor, which they share
+// with busy ones; off ends it. Means says by what.
+func (h *Host) Starve(on bool) (election.Instant, error) {
+	h.weight.Lock()
+	defer h.weight.Unlock()
+	thread, err := h.weigh()
+	if err != nil {
+		return 0, fmt.Errorf("starve %s: %w", h.Name(), err)
+	}
+	at := boottime.Now()
+	if err := h.burden.starve(on, thread, h.pids(), h.pulse); err != nil {
+		return 0, fmt.Errorf("starve %s: %w", h.Name(), err)
+	}
+	return at, nil
+}
+
+// LimitMemory bounds the memory that the host's processes take from now on, in
+// bytes, and ends what goes beyond it; 0 ends it. Means says by what.
+func (h *Host) LimitMemory(bytes int64) (election.Instant, error) {
+	if bytes < 0 {
+		return 0, fmt.Errorf("limit the memory of %s: %d bytes is below 0", h.Name(), bytes)
+	}
+	h.weight.Lock()
+	defer h.weight.Unlock()
+	if _, err := h.weigh(); err != nil {
+		return 0, fmt.Errorf("limit the memory of %s: %w", h.Name(), err)
+	}
+	at := boottime.Now()
+	if err := h.burden.limit(bytes, h.pids()); err != nil {
+		return 0, fmt.Errorf("limit the memory of %s: %w", h.Name(), err)
+	}
+	return at, nil
+}
+
+// weigh makes the host's burden, and returns where its processes start.
+func (h *Host) weigh() (*spawner, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.closed {
+		return nil, errors.New("the testbed is closed")
+	}
+	if h.burden == nil {
+		h.burden = newBurden(h.Name())
+	}
+	return h.thread()
+}
+
+// admit puts a new process under the host's burden.
+func (h *Host) admit(pid int) error {
+	h.weight.Lock()
+	defer h.weight.Unlock()
+	if h.burden == nil || pid == 0 {
+		return nil
+	}
+	return h.burden.admit(pid)
+}
+
+const minRate, maxRate = 0.5, 2
+
+// ClockRate makes CLOCK_BOOTTIME run at that rate for processes that are started
+// on the host from now on, without a step; 1 is true time. Other clocks and
+// timers run true: an agent asks this one when a timer rings, so by a fast clock
+// it wakes up that much late. Each reading costs some 20 µs. Real tells what
+// stamps mean.
+func (h *Host) ClockRate(rate float64) error {
+	if !(rate >= minRate && rate <= maxRate) {
+		return fmt.Errorf("set clock of %s: rate %v: want %v to %v", h.Name(), rate, minRate, maxRate)
+	}
+	if err := canIntercept(); err != nil {
+		return fmt.Errorf("set clock of %s: %w", h.Name(), unavailable("change its rate", err.Error()))
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.rate = rate
+	return nil
+}
+
+// Real is the machine's time of an instant that a process of this host read from
+// its own clock. Processes that were started before the clock's last change are
+// not meant.
+func (h *Host) Real(at election.Instant) election.Instant {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for i := len(h.clocks) - 1; i >= 0; i-- {
+		if at >= h.clocks[i].read {
+			return h.clocks[i].real(at)
+		}
+	}
+	return at
+}

@@ -1,0 +1,227 @@
+package hosts
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/doyen-election/doyen/testbed/netns"
+)
+
+// room is where a host's processes run: its namespaces, its disk, its clock.
+type room struct {
+	data  string      // the data directory
+	space *netns.Host // nil on loopback
+	disk  bool        // the disk can be filled, with a space, and slowed
+
+	mounts *os.File // the mount namespace, nil if it is the testbed's
+
+	mu          sync.Mutex
+	delay       time.Duration // of each sync
+	supervisors []*supervisor
+	full        *filler
+}
+
+// plain reports a room that has nothing of its own.
+func (r *room) plain() bool { return r.space == nil && !r.disk }
+
+// enter moves the calling thread into the room, under that clock.
+func (r *room) enter(c clock) error {
+	if r.space != nil {
+		if err := r.space.Enter(); err != nil {
+			return err
+		}
+	}
+	if r.space != nil && r.disk {
+		if err := r.enterMounts(); err != nil {
+			return err
+		}
+	}
+	calls := intercept{syncs: r.disk, clock: !c.isTrue()}
+	if calls == (intercept{}) {
+		return nil
+	}
+	told, err := calls.install()
+	if err != nil {
+		return err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.supervisors = append(r.supervisors, newSupervisor(told, c, r.delay))
+	return nil
+}
+
+// diskSize is what fits on a small disk, in bytes. An agent needs some tens of
+// thousands.
+const diskSize = 4 << 20
+
+// enterMounts moves the thread into the host's mount namespace, where the data
+// directory is a disk of its own. The first caller makes it.
+func (r *room) enterMounts() error {
+	if r.mounts != nil {
+		// A thread that shares its working directory with others may not enter.
+		if err := unix.Unshare(unix.CLONE_FS); err != nil {
+			return fmt.Errorf("enter the disk's namespace: %w", err)
+		}
+		if err := unix.Setns(int(r.mounts.Fd()), unix.CLONE_NEWNS); err != nil {
+			return fmt.Errorf("enter the disk's namespace: %w", err)
+		}
+		return nil
+	}
+	if err := os.MkdirAll(r.data, 0o700); err != nil {
+		return fmt.Errorf("make a disk: %w", err)
+	}
+	if err := unix.Unshare(unix.CLONE_NEWNS); err != nil {
+		return fmt.Errorf("make the disk's namespace: %w", err)
+	}
+	// What is mounted here is not to be seen outside.
+	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
+		return fmt.Errorf("make the disk's namespace: %w", err)
+	}
+	options := fmt.Sprintf("size=%d,nr_inodes=1k,mode=0700", diskSize)
+	if err := unix.Mount("doyen-testbed", r.data, "tmpfs", unix.MS_NODEV|unix.MS_NOSUID, options); err != nil {
+		return fmt.Errorf("mount a disk: %w", err)
+	}
+	mounts, err := os.Open("/proc/thread-self/ns/mnt")
+	if err != nil {
+		return fmt.Errorf("keep the disk's namespace: %w", err)
+	}
+	r.mounts = mounts
+	return nil
+}
+
+// slow sets how much longer syncs take.
+func (r *room) slow(delay time.Duration) error {
+	if !r.disk {
+		return unavailable("slow the disk", "the cluster was laid out without DiskFaults")
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.delay = delay
+	for _, s := range r.supervisors {
+		s.slow(delay)
+	}
+	return nil
+}
+
+// fill leaves no room on the disk. It is called on a thread in the room.
+func (r *room) fill() error {
+	if !r.disk || r.space == nil {
+		return unavailable("fill the disk", "it needs a cluster in namespaces, with DiskFaults")
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.full != nil {
+		return nil
+	}
+	f, err := newFiller(filepath.Join(r.data, "ballast"))
+	if err != nil {
+		return fmt.Errorf("fill the disk: %w", err)
+	}
+	r.full = f
+	return nil
+}
+
+// free ends fill.
+func (r *room) free() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.full == nil {
+		return nil
+	}
+	err := r.full.close()
+	r.full = nil
+	return err
+}
+
+// close lets go of the room, in which nothing runs any more.
+func (r *room) close() error {
+	errs := []error{r.free()}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, s := range r.supervisors {
+		errs = append(errs, s.close())
+	}
+	if r.mounts != nil {
+		errs = append(errs, r.mounts.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// filler is a file without a name that takes whatever becomes free on a disk.
+type filler struct {
+	file    *os.File
+	stop    chan struct{}
+	stopped chan struct{}
+}
+
+// refillEvery is how long at most a page that somebody gave back stays free.
+const refillEvery = 2 * time.Millisecond
+
+func newFiller(path string) (*filler, error) {
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if err := os.Remove(path); err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
+	f := &filler{file: file, stop: make(chan struct{}), stopped: make(chan struct{})}
+	if err := f.fill(); err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
+	go f.run()
+	return f, nil
+}
+
+// fill writes until there is no space.
+func (f *filler) fill() error {
+	page := make([]byte, 4096)
+	for written := 0; written <= 2*diskSize; written += len(page) {
+		if _, err := f.file.Write(page); errors.Is(err, unix.ENOSPC) {
+			return nil
+		} else if err != nil {
+			return err
+		}
+	}
+	return errors.New("there is more space than the disk's size")
+}
+
+// run takes what becomes free: a file that was being replaced gives its pages
+// back only after the first filling.
+func (f *filler) run() {
+	defer close(f.stopped)
+	tick := time.NewTicker(refillEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+			_ = f.fill()
+		case <-f.stop:
+			return
+		}
+	}
+}
+
+func (f *filler) close() error {
+	close(f.stop)
+	<-f.stopped
+	return f.file.Close()
+}
+
+// canIntercept reports why system calls can't be intercepted here, nil if they
+// can. It tries.
+func canIntercept() error {
+	probe := &room{disk: true}
+	thread, err := newSpawner(func() error { return probe.enter(clock{}) })
+	if err != nil {
+		return err
+	}
+	thread.close()
+	return probe.close()
+}

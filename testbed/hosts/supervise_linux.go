@@ -1,0 +1,123 @@
+package hosts
+
+import (
+	"errors"
+	"os"
+	"sync"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/doyen-election/doyen/agent/boottime"
+)
+
+// supervisor answers the system calls of processes that were started under one
+// filter: it lets syncs wait, and tells the time.
+type supervisor struct {
+	calls *os.File
+	clock clock
+	done  chan struct{}
+
+	mu      sync.Mutex
+	delay   time.Duration
+	waiting map[uint64]waiting
+	closed  bool
+}
+
+// waiting is a sync that has not been let through.
+type waiting struct {
+	since time.Time
+	timer *time.Timer
+}
+
+// maxWaiting bounds the syncs that wait: a further one goes through. Those of
+// killed processes stay until the delay changes.
+const maxWaiting = 4096
+
+func newSupervisor(calls *os.File, c clock, delay time.Duration) *supervisor {
+	s := &supervisor{calls: calls, clock: c, delay: delay, waiting: map[uint64]waiting{}, done: make(chan struct{})}
+	go s.run()
+	return s
+}
+
+// run answers until the file is closed or nobody can call any more.
+func (s *supervisor) run() {
+	defer close(s.done)
+	for {
+		call, err := receive(s.calls)
+		switch {
+		case errors.Is(err, unix.ENOENT): // its process was killed meanwhile
+		case err != nil:
+			return
+		case call.nr == unix.SYS_CLOCK_GETTIME:
+			respond(s.calls, s.tell(call))
+		default:
+			s.hold(call.id)
+		}
+	}
+}
+
+// tell writes the host's time where the caller wants it.
+func (s *supervisor) tell(call notification) response {
+	shown := s.clock.at(boottime.Now())
+	time := unix.NsecToTimespec(int64(shown))
+	local := []unix.Iovec{{Base: (*byte)(unsafe.Pointer(&time))}}
+	size := int(unsafe.Sizeof(time))
+	local[0].SetLen(size)
+	remote := []unix.RemoteIovec{{Base: uintptr(call.args[1]), Len: size}}
+	if _, err := unix.ProcessVMWritev(int(call.pid), local, remote, 0); err != nil {
+		return response{id: call.id, errno: -int32(unix.EFAULT)}
+	}
+	return response{id: call.id}
+}
+
+// hold lets a sync through after the delay.
+func (s *supervisor) hold(id uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.delay == 0 || s.closed || len(s.waiting) >= maxWaiting {
+		s.pass(id)
+		return
+	}
+	s.waiting[id] = waiting{time.Now(), time.AfterFunc(s.delay, func() { s.release(id) })}
+}
+
+func (s *supervisor) release(id uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, waits := s.waiting[id]; waits {
+		delete(s.waiting, id)
+		s.pass(id)
+	}
+}
+
+// pass lets the kernel carry out the call.
+func (s *supervisor) pass(id uint64) {
+	respond(s.calls, response{id: id, flags: unix.SECCOMP_USER_NOTIF_FLAG_CONTINUE})
+}
+
+// slow changes the delay, for those that wait too.
+func (s *supervisor) slow(delay time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.delay = delay
+	for _, w := range s.waiting {
+		w.timer.Reset(max(0, delay-time.Since(w.since)))
+	}
+}
+
+// close lets every call through and ends: calls that come after it fail.
+func (s *supervisor) close() error {
+	s.mu.Lock()
+	s.closed = true
+	for id, w := range s.waiting {
+		w.timer.Stop()
+		s.pass(id)
+	}
+	clear(s.waiting)
+	s.mu.Unlock()
+	err := s.calls.Close()
+	<-s.done
+	return err
+}

@@ -1,0 +1,137 @@
+package netns
+
+import (
+	"math/rand/v2"
+	"sync"
+	"time"
+)
+
+const (
+	// maxQueued bounds the packets that wait on one lane.
+	maxQueued = 1000
+	// maxBacklog bounds how long a packet may wait for a rate to let it go.
+	maxBacklog = 2 * time.Second
+	// heldBack is what Reorder adds to a packet, besides half the delay.
+	heldBack = 2 * time.Millisecond
+)
+
+// Traffic counts the packets a host sent to another. Sent is what the sender's
+// kernel gave out; Lost what the link's faults took of it, Overflowed what found
+// a queue full.
+type Traffic struct {
+	Sent, Bytes      uint64
+	Lost, Overflowed uint64
+	Duplicated       uint64
+}
+
+// lane is the way from one host to another. Its instants are of one monotonic
+// clock, from wherever that begins.
+type lane struct {
+	mu     sync.Mutex
+	link   Link
+	rng    *rand.Rand
+	free   time.Duration // when the rate lets the next packet go
+	last   time.Duration // when the latest packet in order arrives
+	queued int           // packets in the switch's hands
+	count  Traffic
+}
+
+// fate is when the copies of a packet arrive: none, one or two.
+type fate struct {
+	at [2]time.Duration
+	n  int
+}
+
+// judge decides what becomes of a packet sent now. It counts the copies as
+// queued if they have to wait.
+func (l *lane) judge(now time.Duration, size int) fate {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.count.Sent++
+	l.count.Bytes += uint64(size)
+	if l.link.Cut || l.chance(l.link.Loss) {
+		l.count.Lost++
+		return fate{}
+	}
+	at, ok := l.pace(now, size)
+	if !ok || l.queued >= maxQueued {
+		l.count.Overflowed++
+		return fate{}
+	}
+	at += l.link.Delay
+	if l.link.Jitter > 0 {
+		at += time.Duration(l.rng.Int64N(int64(l.link.Jitter)))
+	}
+	if l.chance(l.link.Reorder) {
+		at = max(at, l.last) + heldBack + l.link.Delay/2
+	} else {
+		at = max(at, l.last) // jitter alone overtakes nothing
+		l.last = at
+	}
+	f := fate{at: [2]time.Duration{at, at}, n: 1}
+	if l.chance(l.link.Duplicate) {
+		l.count.Duplicated++
+		f.n = 2
+	}
+	if at > now {
+		l.queued += f.n
+	}
+	return f
+}
+
+// pace returns when the rate lets a packet go.
+func (l *lane) pace(now time.Duration, size int) (time.Duration, bool) {
+	if l.link.Rate == 0 {
+		return now, true
+	}
+	start := max(now, l.free)
+	if start-now > maxBacklog {
+		return 0, false
+	}
+	l.free = start + time.Duration(float64(size)/float64(l.link.Rate)*float64(time.Second))
+	return l.free, true
+}
+
+// chance draws only for faults that are on, so that one fault's numbers do not
+// depend on the others being off.
+func (l *lane) chance(share float64) bool { return share > 0 && l.rng.Float64() < share }
+
+// arrived says that a queued copy left the queue. A link that was cut meanwhile
+// takes what was on its way.
+func (l *lane) arrived() (deliver bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.queued--
+	if l.link.Cut {
+		l.count.Lost++
+	}
+	return !l.link.Cut
+}
+
+// refuse says that a queued copy found the switch full.
+func (l *lane) refuse() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.queued--
+	l.count.Overflowed++
+}
+
+// set changes the link for packets sent from now on, which may overtake those
+// that are on their way.
+func (l *lane) set(link Link, now time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.link, l.free, l.last = link, now, now
+}
+
+func (l *lane) get() Link {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.link
+}
+
+func (l *lane) traffic() Traffic {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.count
+}

@@ -1,0 +1,138 @@
+package netns
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+)
+
+func newLane(l Link, seed uint64) *lane { return &lane{link: l, rng: rand.New(rand.NewPCG(seed, 0))} }
+
+// judged sends packets of 1000 bytes at an interval and returns when their
+// copies arrive, in the order sent.
+func judged(l *lane, count int, every time.Duration) (arrivals []time.Duration) {
+	for i := range count {
+		f := l.judge(time.Duration(i)*every, 1000)
+		arrivals = append(arrivals, f.at[:f.n]...)
+		for range f.n {
+			if l.queued > 0 {
+				l.arrived()
+			}
+		}
+	}
+	return arrivals
+}
+
+func TestAPerfectLinkDelaysNothing(t *testing.T) {
+	l := newLane(Link{}, 1)
+	for i, at := range judged(l, 100, time.Millisecond) {
+		if at != time.Duration(i)*time.Millisecond {
+			t.Fatalf("packet %d arrives at %s", i, at)
+		}
+	}
+	if want := (Traffic{Sent: 100, Bytes: 100_000}); l.count != want {
+		t.Errorf("counted %+v, want %+v", l.count, want)
+	}
+}
+
+func TestSharesOfRandomFaultsAreAsSet(t *testing.T) {
+	const packets = 20_000
+	l := newLane(Link{Delay: time.Millisecond, Loss: 0.1, Duplicate: 0.05}, 2)
+	got := len(judged(l, packets, time.Millisecond))
+	near := func(what string, got uint64, want float64) {
+		t.Helper()
+		if off := math.Abs(float64(got) - want); off > 5*math.Sqrt(want) {
+			t.Errorf("%s: %d, want some %.0f", what, got, want)
+		}
+	}
+	near("lost", l.count.Lost, 0.1*packets)
+	near("duplicated", l.count.Duplicated, 0.05*0.9*packets)
+	if want := packets - l.count.Lost + l.count.Duplicated; uint64(got) != want {
+		t.Errorf("%d arrived, want %d", got, want)
+	}
+}
+
+func TestJitterKeepsTheOrderAndReorderDoesNot(t *testing.T) {
+	link := Link{Delay: 10 * time.Millisecond, Jitter: 5 * time.Millisecond}
+	arrivals := judged(newLane(link, 3), 1000, 100*time.Microsecond)
+	if !slices.IsSorted(arrivals) {
+		t.Error("jitter alone let packets overtake")
+	}
+	for i, at := range arrivals {
+		sent := time.Duration(i) * 100 * time.Microsecond
+		if late := at - sent; late < link.Delay || late > link.Delay+link.Jitter {
+			t.Fatalf("packet %d took %s", i, late)
+		}
+	}
+	link.Reorder = 0.1
+	overtaken, highest := 0, time.Duration(0)
+	for _, at := range judged(newLane(link, 3), 1000, time.Millisecond) {
+		if at < highest {
+			overtaken++
+		}
+		highest = max(highest, at)
+	}
+	if overtaken < 100 {
+		t.Errorf("with a tenth held back, %d packets came after later ones", overtaken)
+	}
+}
+
+func TestARateSpacesPacketsAndItsQueueIsBounded(t *testing.T) {
+	l := newLane(Link{Rate: 1_000_000}, 4) // a packet of 1000 bytes takes 1 ms
+	for i := range 10 {
+		f := l.judge(0, 1000)
+		if want := time.Duration(i+1) * time.Millisecond; f.n != 1 || f.at[0] != want {
+			t.Fatalf("packet %d arrives at %s, want %s", i, f.at[0], want)
+		}
+	}
+	slow := newLane(Link{Rate: 1000}, 4) // one takes a second
+	for range 10 {
+		slow.judge(0, 1000)
+	}
+	if slow.count.Overflowed != 7 {
+		t.Errorf("%d of 10 did not fit into a backlog of %s, want 7", slow.count.Overflowed, maxBacklog)
+	}
+	full := newLane(Link{Delay: time.Second}, 4)
+	for range maxQueued + 5 {
+		full.judge(0, 1000)
+	}
+	if full.count.Overflowed != 5 || full.queued != maxQueued {
+		t.Errorf("%d wait, %d did not fit", full.queued, full.count.Overflowed)
+	}
+}
+
+func TestACutTakesWhatIsOnItsWay(t *testing.T) {
+	l := newLane(Link{Delay: time.Second}, 5)
+	l.judge(0, 1000)
+	l.set(Link{Cut: true}, 0)
+	if l.arrived() {
+		t.Error("it arrived")
+	}
+}
+
+func TestTheSameSeedGivesTheSameFaults(t *testing.T) {
+	link := Link{Delay: time.Millisecond, Jitter: time.Millisecond, Loss: 0.2, Duplicate: 0.1, Reorder: 0.1}
+	first := judged(newLane(link, 6), 1000, time.Millisecond)
+	if !slices.Equal(first, judged(newLane(link, 6), 1000, time.Millisecond)) {
+		t.Error("the same seed gave other faults")
+	}
+	if slices.Equal(first, judged(newLane(link, 7), 1000, time.Millisecond)) {
+		t.Error("another seed gave the same faults")
+	}
+}
+
+func TestLinksThatCantBeAreRefused(t *testing.T) {
+	for _, l := range []Link{
+		{Loss: -0.1}, {Loss: 1.1}, {Loss: math.NaN()}, {Duplicate: 2}, {Reorder: -1},
+		{Delay: -1}, {Delay: time.Hour}, {Jitter: -1}, {Rate: -1},
+	} {
+		if l.Validate() == nil {
+			t.Errorf("%+v was accepted", l)
+		}
+	}
+	if err := (Link{Delay: time.Second, Loss: 1, Rate: 1}).Validate(); err != nil {
+		t.Error(err)
+	}
+}

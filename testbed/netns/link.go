@@ -1,0 +1,43 @@
+package netns
+
+import (
+	"fmt"
+	"time"
+)
+
+// Link is what happens to packets on their way from one host to another. The
+// zero value loses nothing and delays nothing.
+type Link struct {
+	Delay     time.Duration // at least, one way
+	Jitter    time.Duration // up to so much more, evenly spread; keeps the order
+	Loss      float64       // share of the packets lost, 0 to 1
+	Duplicate float64       // share of the packets that arrive twice, 0 to 1
+	// Reorder is the share of the packets, 0 to 1, that are held back for
+	// another 2 ms and half a Delay, so that later ones overtake them.
+	Reorder float64
+	Rate    int64 // bytes per second of IP packets; 0 is no limit
+	Cut     bool  // nothing arrives, and nobody is told
+}
+
+const maxDelay = time.Minute
+
+// Validate reports a link that can't be.
+func (l Link) Validate() error {
+	for name, share := range map[string]float64{"loss": l.Loss, "duplicate": l.Duplicate, "reorder": l.Reorder} {
+		if !(share >= 0 && share <= 1) {
+			return fmt.Errorf("check link: %s %v: want a share between 0 and 1", name, share)
+		}
+	}
+	switch {
+	case l.Delay < 0 || l.Delay > maxDelay:
+		return fmt.Errorf("check link: delay %s: want 0s to %s", l.Delay, maxDelay)
+	case l.Jitter < 0 || l.Jitter > maxDelay:
+		return fmt.Errorf("check link: jitter %s: want 0s to %s", l.Jitter, maxDelay)
+	case l.Rate < 0:
+		return fmt.Errorf("check link: rate %d: want bytes per second, 0 for no limit", l.Rate)
+	}
+	return nil
+}
+
+// MaxHosts is how many hosts a network can have.
+const MaxHosts = 200

@@ -1,0 +1,191 @@
+package netns
+
+import (
+	"container/heap"
+	"errors"
+	"io"
+	"math/rand/v2"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+const (
+	mtu = 1500
+	// maxWaiting bounds the packets in the switch's hands, of all lanes together:
+	// 48 MB at most.
+	maxWaiting = 32 << 10
+)
+
+// fabric is the switch: a port for each host and a lane for each ordered pair.
+type fabric struct {
+	ports   []io.ReadWriteCloser
+	carrier []atomic.Bool
+	lanes   [][]*lane
+	index   map[netip.Addr]int
+	readers sync.WaitGroup
+
+	mu      sync.Mutex
+	waiting deliveries
+	sent    uint64 // numbers deliveries, so that equal instants keep their order
+	alarm   *alarm
+}
+
+// delivery is a packet that waits for its time.
+type delivery struct {
+	at     time.Duration
+	number uint64
+	to     int
+	lane   *lane
+	packet []byte
+}
+
+// newFabric makes a switch that carries nothing until run is called. It closes
+// the ports when it is closed.
+func newFabric(ports []io.ReadWriteCloser, addrs []netip.Addr, seed uint64) (*fabric, error) {
+	a, err := newAlarm()
+	if err != nil {
+		return nil, err
+	}
+	f := &fabric{ports: ports, carrier: make([]atomic.Bool, len(ports)), index: map[netip.Addr]int{}, alarm: a}
+	for i := range ports {
+		f.carrier[i].Store(true)
+		f.index[addrs[i]] = i
+		row := make([]*lane, len(ports))
+		for j := range row {
+			row[j] = &lane{rng: rand.New(rand.NewPCG(seed, uint64(i)<<32|uint64(j)))}
+		}
+		f.lanes = append(f.lanes, row)
+	}
+	return f, nil
+}
+
+func (f *fabric) run() {
+	f.readers.Add(len(f.ports) + 1)
+	for i := range f.ports {
+		go f.read(i)
+	}
+	go f.deliver()
+}
+
+// close ends the switch; what waits is lost.
+func (f *fabric) close() error {
+	errs := []error{f.alarm.close()}
+	for _, p := range f.ports {
+		errs = append(errs, p.Close())
+	}
+	f.readers.Wait()
+	return errors.Join(errs...)
+}
+
+// read takes what a host sends, until its port is closed.
+func (f *fabric) read(from int) {
+	defer f.readers.Done()
+	packet := make([]byte, mtu+64)
+	for {
+		n, err := f.ports[from].Read(packet)
+		if err != nil {
+			return
+		}
+		if to, ok := f.destination(packet[:n]); ok {
+			f.pass(from, to, packet[:n])
+		}
+	}
+}
+
+// destination finds the host that an IPv4 packet is for.
+func (f *fabric) destination(packet []byte) (int, bool) {
+	if len(packet) < 20 || packet[0]>>4 != 4 {
+		return 0, false
+	}
+	to, ok := f.index[netip.AddrFrom4([4]byte(packet[16:20]))]
+	return to, ok
+}
+
+// pass judges a packet and hands it over, now or later.
+func (f *fabric) pass(from, to int, packet []byte) {
+	if !f.carrier[from].Load() {
+		return
+	}
+	l, now := f.lanes[from][to], monotonic()
+	fate := l.judge(now, len(packet))
+	for _, at := range fate.at[:fate.n] {
+		if at <= now {
+			f.hand(to, packet)
+		} else {
+			f.keep(delivery{at: at, to: to, lane: l, packet: append([]byte(nil), packet...)})
+		}
+	}
+}
+
+// hand gives a packet to a host. A host whose interface is down takes none.
+func (f *fabric) hand(to int, packet []byte) {
+	if f.carrier[to].Load() {
+		_, _ = f.ports[to].Write(packet)
+	}
+}
+
+// keep queues a packet until its time.
+func (f *fabric) keep(d delivery) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if len(f.waiting) >= maxWaiting {
+		d.lane.refuse()
+		return
+	}
+	f.sent++
+	d.number = f.sent
+	heap.Push(&f.waiting, d)
+	if f.waiting[0].number == d.number {
+		_ = f.alarm.set(d.at) // fails only once it is closed
+	}
+}
+
+// deliver hands over what has waited long enough, until the alarm is closed.
+func (f *fabric) deliver() {
+	defer f.readers.Done()
+	for f.alarm.wait() == nil {
+		for {
+			d, ok := f.due()
+			if !ok {
+				break
+			}
+			if d.lane.arrived() {
+				f.hand(d.to, d.packet)
+			}
+		}
+	}
+}
+
+// due takes the next packet whose time has come; if there is none, the alarm is
+// set for the next.
+func (f *fabric) due() (delivery, bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if len(f.waiting) == 0 {
+		return delivery{}, false
+	}
+	if next := f.waiting[0].at; next > monotonic() {
+		_ = f.alarm.set(next)
+		return delivery{}, false
+	}
+	return heap.Pop(&f.waiting).(delivery), true
+}
+
+// deliveries is a heap, the earliest first.
+type deliveries []delivery
+
+func (d deliveries) Len() int { return len(d) }
+func (d deliveries) Less(i, j int) bool {
+	return d[i].at < d[j].at || d[i].at == d[j].at && d[i].number < d[j].number
+}
+func (d deliveries) Swap(i, j int) { d[i], d[j] = d[j], d[i] }
+func (d *deliveries) Push(x any)   { *d = append(*d, x.(delivery)) }
+func (d *deliveries) Pop() any {
+	old := *d
+	last := old[len(old)-1]
+	old[len(old)-1] = delivery{} // lets go of the packet
+	*d = old[:len(old)-1]
+	return last
+}

@@ -1,0 +1,150 @@
+package observe
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/doyen-election/doyen/election"
+)
+
+// Elections puts together what was seen of several elections at all agents. It
+// is not safe for concurrent use.
+type Elections struct {
+	lease    time.Duration
+	trackers map[string]*Tracker
+	lines    map[line]*timeline
+	down     map[string]election.Instant // agents whose process does not run, since when
+	frozen   map[string]bool
+}
+
+type line struct{ agent, election string }
+
+// NewElections returns nothing seen of agents with this lease; 0 for agents
+// without quorum.
+func NewElections(lease time.Duration) *Elections {
+	return &Elections{lease: lease, trackers: map[string]*Tracker{}, lines: map[line]*timeline{},
+		down: map[string]election.Instant{}, frozen: map[string]bool{}}
+}
+
+// Of returns what was seen of one election.
+func (e *Elections) Of(name string) *Tracker {
+	t := e.trackers[name]
+	if t == nil {
+		t = NewTracker(e.lease)
+		for agent := range e.frozen {
+			t.Froze(agent)
+		}
+		e.trackers[name] = t
+	}
+	return t
+}
+
+// Names returns the elections of which something was seen, sorted.
+func (e *Elections) Names() []string { return slices.Sorted(maps.Keys(e.trackers)) }
+
+// Apply takes note of an event.
+func (e *Elections) Apply(event Event) {
+	var at line
+	var when election.Instant
+	switch event := event.(type) {
+	case Changed:
+		at, when = line{event.Agent, event.Change.Election}, election.Instant(event.Change.BoottimeNS)
+	case Polled:
+		at, when = line{event.Agent, event.Election.Election}, event.Received
+	case Lost:
+		at, when = line{event.Agent, event.Election}, event.At
+	}
+	t := e.Of(at.election)
+	t.Apply(event)
+	if s := t.Standing(at.agent); s.Heard {
+		e.line(at).become(StateSpan{State: s.State, Leader: s.Leader, Term: s.Term, Reason: s.Reason, From: when})
+		delete(e.down, at.agent)
+	}
+}
+
+func (e *Elections) line(at line) *timeline {
+	l := e.lines[at]
+	if l == nil {
+		l = &timeline{}
+		if since, ok := e.down[at.agent]; ok {
+			l.become(StateSpan{State: StateDown, From: since})
+		}
+		e.lines[at] = l
+	}
+	return l
+}
+
+// Started notes that an agent's process was started. It counts as down until it
+// says something.
+func (e *Elections) Started(agent string, at election.Instant) {
+	if _, ok := e.down[agent]; !ok {
+		e.down[agent] = at
+	}
+}
+
+// Froze notes that an agent was stopped, and can say nothing.
+func (e *Elections) Froze(agent string) {
+	e.frozen[agent] = true
+	for _, t := range e.trackers {
+		t.Froze(agent)
+	}
+}
+
+// Thawed notes that a frozen agent goes on since the instant.
+func (e *Elections) Thawed(agent string, at election.Instant) {
+	delete(e.frozen, agent)
+	for _, t := range e.trackers {
+		t.Thawed(agent, at)
+	}
+}
+
+// Exited notes that an agent's process ended at the instant.
+func (e *Elections) Exited(agent string, at election.Instant) {
+	delete(e.frozen, agent)
+	e.down[agent] = at
+	for name, t := range e.trackers {
+		t.Exited(agent, at)
+		e.line(line{agent, name}).become(StateSpan{State: StateDown, From: at})
+	}
+}
+
+// Overlaps returns every stretch, of what is remembered, in which two agents
+// claimed to lead the same election.
+func (e *Elections) Overlaps(now election.Instant) []OverlapSpan {
+	var all []OverlapSpan
+	for _, name := range e.Names() {
+		for _, o := range e.trackers[name].Overlaps() {
+			all = append(all, OverlapSpan{Election: name, By: "agents", First: o.First.Agent, Second: o.Second.Agent,
+				From: o.From, To: min(o.To, now)})
+		}
+	}
+	return all
+}
+
+// Takeovers returns every leadership with the gap before it, and the fault that
+// brought it about, by their beginnings.
+func (e *Elections) Takeovers(faults []Fault) []Takeover {
+	var all []Takeover
+	for _, name := range e.Names() {
+		for _, t := range Takeovers(e.trackers[name].Claims(), e.lease, faults) {
+			t.Election = name
+			all = append(all, t)
+		}
+	}
+	slices.SortStableFunc(all, func(a, b Takeover) int { return cmp.Compare(a.At, b.At) })
+	return all
+}
+
+// Spans returns what the agent said of every election until now.
+func (e *Elections) Spans(agent string, now election.Instant) []StateSpan {
+	var all []StateSpan
+	for _, name := range e.Names() {
+		for _, s := range e.line(line{agent, name}).until(now) {
+			s.Election = name
+			all = append(all, s)
+		}
+	}
+	return all
+}

@@ -1,0 +1,86 @@
+package observe
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/doyen-election/doyen/election"
+)
+
+// maxSpans bounds one agent's timeline of one election: what comes after it is
+// one long span.
+const maxSpans = 20_000
+
+// timeline is what one agent said of one election, one span after another.
+type timeline struct {
+	spans []StateSpan // the last one is open
+}
+
+// become notes what the agent says from s.From on. An instant before that of
+// the last change counts as that one: an answer may be older than a change that
+// overtook it.
+func (l *timeline) become(s StateSpan) {
+	n := len(l.spans)
+	if n == 0 {
+		l.spans = append(l.spans, s)
+		return
+	}
+	open := &l.spans[n-1]
+	if open.State == s.State && open.Leader == s.Leader && open.Term == s.Term || n == maxSpans {
+		return
+	}
+	s.From = max(s.From, open.From)
+	if open.From == s.From { // it was never so
+		*open = s
+		return
+	}
+	open.To = s.From
+	l.spans = append(l.spans, s)
+}
+
+// until returns the spans, the last one ended now.
+func (l *timeline) until(now election.Instant) []StateSpan {
+	spans := slices.Clone(l.spans)
+	if n := len(spans); n > 0 {
+		spans[n-1].To = max(now, spans[n-1].From)
+	}
+	return spans
+}
+
+// Takeovers orders claims of one election by their beginnings and tells of each
+// how long nobody led before it, and which fault that hit the one before was
+// the newest.
+func Takeovers(claims []Claim, lease time.Duration, faults []Fault) []Takeover {
+	sorted := slices.SortedStableFunc(slices.Values(claims), func(a, b Claim) int { return cmp.Compare(a.Start, b.Start) })
+	var all []Takeover
+	var ended election.Instant // the latest end of those before
+	for i, c := range sorted {
+		t := Takeover{After: c.Agent, Term: c.Term, At: c.Start}
+		if i > 0 {
+			before := sorted[i-1]
+			t.Before, t.Gap = before.Agent, int64(c.Start.Sub(ended))
+			if ended == election.Never {
+				t.Gap = 0
+			}
+			if f, ok := cause(faults, before, c.Start); ok {
+				t.Cause, t.Took = f.What, int64(c.Start.Sub(f.From))
+			}
+		}
+		ended = max(ended, c.span(lease).to)
+		all = append(all, t)
+	}
+	return all
+}
+
+// cause is the newest fault that hit the leader before and brought its
+// leadership to an end.
+func cause(faults []Fault, before Claim, at election.Instant) (found Fault, ok bool) {
+	for _, f := range faults {
+		hit := slices.Contains(f.Where, before.Agent) || slices.Contains(f.Peers, before.Agent)
+		if hit && f.From >= before.Start && f.From <= at {
+			found, ok = f, true
+		}
+	}
+	return found, ok
+}

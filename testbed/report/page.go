@@ -1,0 +1,179 @@
+package report
+
+import (
+	"embed"
+	"errors"
+	"fmt"
+	"html/template"
+	"io"
+	"os"
+	"strconv"
+
+	"github.com/doyen-election/doyen/election"
+	"github.com/doyen-election/doyen/testbed/bench"
+	"github.com/doyen-election/doyen/testbed/observe"
+	"github.com/doyen-election/doyen/testbed/spacetime"
+)
+
+//go:embed page.html style.css
+var files embed.FS
+
+const (
+	maxTimelines = 4 // elections drawn of one recording
+	maxZooms     = 6 // takeovers drawn from near
+)
+
+// Page is what a report shows. Each part may be missing.
+type Page struct {
+	Title     string
+	Facts     []string // a line each, under the title
+	Recording *observe.Recording
+	Bench     *bench.Report
+	Before    *bench.Report       // to compare Bench with
+	Diagrams  []spacetime.Diagram // messages of simulated runs
+}
+
+// Write writes the page as HTML.
+func Write(w io.Writer, p Page) error {
+	v, err := p.view()
+	if err != nil {
+		return err
+	}
+	t, err := template.New("page.html").Funcs(template.FuncMap{"px": px}).ParseFS(files, "page.html")
+	if err != nil {
+		return fmt.Errorf("read the report's template: %w", err)
+	}
+	if err := t.Execute(w, v); err != nil {
+		return fmt.Errorf("write the report: %w", err)
+	}
+	return nil
+}
+
+// px writes a coordinate.
+func px(x float64) string { return strconv.FormatFloat(x, 'f', 1, 64) }
+
+// WriteFile writes the page to a file.
+func WriteFile(path string, p Page) error {
+	file, err := os.Create(path)
+	if err != nil {
+		return fmt.Errorf("write the report: %w", err)
+	}
+	return errors.Join(Write(file, p), file.Close())
+}
+
+// view is what the template shows.
+type view struct {
+	Page
+	Style     template.CSS
+	Outcome   string // passed or failed, of a recording
+	Cards     []card
+	Timelines []timeline
+	Omitted   int // elections that are not drawn
+	Zooms     []timeline
+	Takeovers []takeover
+	Steps     []step
+	Counts    *countTable
+	Charts    []drawn
+	Figures   *figures
+	Compared  *bench.Comparison
+	Diagrams  []diagram
+}
+
+// card is one number of the page's head.
+type card struct{ Number, What, Class string }
+
+type drawn struct{ SVG template.HTML }
+
+type diagram struct {
+	spacetime.Diagram
+	HTML template.HTML
+}
+
+func (p Page) view() (view, error) {
+	v := view{Page: p}
+	own, err := files.ReadFile("style.css")
+	if err != nil {
+		return view{}, fmt.Errorf("read the report's style: %w", err)
+	}
+	lanes, err := spacetime.Style()
+	if err != nil {
+		return view{}, err
+	}
+	v.Style = template.CSS(variables()+"\n"+string(own)) + lanes
+	if p.Recording != nil {
+		if err := v.record(p.Recording); err != nil {
+			return view{}, err
+		}
+	}
+	if p.Bench != nil {
+		if err := v.measure(*p.Bench); err != nil {
+			return view{}, err
+		}
+		if p.Before != nil {
+			c := bench.Compare(*p.Before, *p.Bench)
+			v.Compared = &c
+		}
+	}
+	for _, d := range p.Diagrams {
+		html, err := spacetime.Fragment(d)
+		if err != nil {
+			return view{}, err
+		}
+		v.Diagrams = append(v.Diagrams, diagram{d, html})
+	}
+	return v, nil
+}
+
+// record fills in what a recording tells.
+func (v *view) record(r *observe.Recording) error {
+	names := elections(r)
+	for i, name := range names {
+		if i == maxTimelines {
+			v.Omitted = len(names) - i
+			break
+		}
+		t := lay(r, name, r.From, r.To, r.From)
+		t.Title = name
+		v.Timelines = append(v.Timelines, t)
+	}
+	v.Outcome = "passed"
+	if r.Failed != "" {
+		v.Outcome = "failed"
+	}
+	v.Cards = cards(r)
+	v.Takeovers = takeovers(r)
+	v.Steps = steps(r)
+	v.Counts = countMessages(r)
+	for _, t := range r.Takeovers {
+		if t.Took > 0 && len(v.Zooms) < maxZooms {
+			v.Zooms = append(v.Zooms, zoom(r, t))
+		}
+	}
+	return v.chart(takeoverCharts(r))
+}
+
+// zoom draws one takeover from near; its times count from the fault.
+func zoom(r *observe.Recording, t observe.Takeover) timeline {
+	fault := t.At - election.Instant(t.Took)
+	around := max(election.Instant(t.Took)/8, 2_000_000)
+	from, to := max(r.From, fault-around), min(r.To, t.At+2*around)
+	z := lay(r, t.Election, from, to, fault)
+	z.Title = fmt.Sprintf("%s: %s → %s, %s after %s", t.Election, orNobody(t.Before), t.After, seconds(nanos(t.Took)), t.Cause)
+	return z
+}
+
+func (v *view) chart(all []chart) error {
+	for _, c := range all {
+		svg, err := c.draw()
+		if err != nil {
+			return err
+		}
+		v.Charts = append(v.Charts, drawn{embedded(svg, c.title)})
+	}
+	return nil
+}
+
+func (v *view) measure(r bench.Report) error {
+	v.Figures = newFigures(r)
+	return v.chart(charts(r))
+}

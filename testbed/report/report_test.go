@@ -1,0 +1,328 @@
+package report
+
+import (
+	"encoding/xml"
+	"errors"
+	"io"
+	"math"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/doyen-election/doyen/testbed/bench"
+	"github.com/doyen-election/doyen/testbed/observe"
+	"github.com/doyen-election/doyen/testbed/spacetime"
+)
+
+func written(t *testing.T, p Page) string {
+	t.Helper()
+	var page strings.Builder
+	if err := Write(&page, p); err != nil {
+		t.Fatal(err)
+	}
+	return page.String()
+}
+
+func result(key string, on bench.Point, samples ...float64) bench.Result {
+	return bench.Result{Key: key, What: key + " <b>", On: &on, Unit: "ms", Samples: samples, Summary: bench.Summarise(samples)}
+}
+
+// measured is a bench report of two algorithms on two numbers of agents.
+func measured() *bench.Report {
+	r := &bench.Report{Version: "1.2.3", Time: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Options: bench.Settings{Agents: 3, Algorithm: "bully", Profile: "lan"}}
+	for _, n := range []int{3, 25} {
+		for _, way := range []string{"bully", "ring"} {
+			p := bench.Point{Agents: n, Algorithm: way, Profile: "lan"}
+			r.Results = append(r.Results, result("kill", p, 1100, 1150, 1190, float64(1100+n)), result("resign", p, 3, 4, float64(n)),
+				result("messages_kill", p, float64(n*n), float64(n)), result("idle_cpu_leader", p, 0.5))
+		}
+	}
+	r.Results[0].Target = &bench.Target{Of: "p99", AtMost: 1200}
+	r.Results[2].Kinds = map[string]float64{"VoteRequest": 2, "BullyElection": 1}
+	return r
+}
+
+func whole() Page {
+	return Page{Title: "All <of> it", Facts: []string{"a fact & more"}, Recording: example(), Bench: measured(), Before: measured(),
+		Diagrams: []spacetime.Diagram{{Title: "An <election>", Lanes: []string{"p0", "p1"}, To: 10 * ms,
+			Arrows: []spacetime.Arrow{{From: 0, To: 1, Sent: ms, Came: 2 * ms, Text: "Vote Request"}}}}}
+}
+
+func TestThePageShowsEverythingAndEscapesIt(t *testing.T) {
+	page := written(t, whole())
+	for what, want := range map[string]string{
+		"the title": "All &lt;of&gt; it", "a fact": "a fact &amp; more", "the scenario": "leader-cut-off &lt;silently&gt;", "a host": "gamma&lt;&amp;&gt;",
+		"that it failed": `class="outcome failed"`, "why": "logs: &lt;kept&gt;", "a leader": `class="s-leading"`, "a follower": `class="s-following"`,
+		"electing": `class="s-electing"`, "no quorum": `class="s-no_quorum"`, "down": `class="s-down"`, "a crash": `class="f-process"`, "a cut": `class="f-network"`,
+		"a full disk": `class="f-host"`, "an overlap": "two leaders", "a program": "program p1 acts in term 2", "a takeover": "default: alpha → beta, 1.105 s after crash",
+		"a step": "expect one-leader among rest", "what it saw": "beta, after 1.105s", "counts": "VoteRequest", "a figure": "kill &lt;b&gt;",
+		"a chart": `class="chart"`, "kinds": "BullyElection 1, VoteRequest 2", "a comparison": "BEFORE", "messages": "Vote Request to p1", "no vote": "no vote",
+	} {
+		if !strings.Contains(page, want) {
+			t.Errorf("%s is missing: no %q", what, want)
+		}
+	}
+	for _, bad := range []string{"<script", "gamma<&>", "http-equiv", "src=", "href=", "@import", "NaN", "+Inf", "ZgotmplZ", "kill <b>"} {
+		if strings.Contains(page, bad) {
+			t.Errorf("the page contains %q", bad)
+		}
+	}
+	for _, address := range regexp.MustCompile(`https?://[^"]*`).FindAllString(page, -1) {
+		if !strings.HasPrefix(address, "http://www.w3.org/") { // the names of SVG's vocabulary, which nobody fetches
+			t.Errorf("the page names %s", address)
+		}
+	}
+}
+
+func TestEqualInputGivesAnEqualPage(t *testing.T) {
+	if written(t, whole()) != written(t, whole()) {
+		t.Error("two pages of the same differ")
+	}
+}
+
+func TestEachPartMayBeMissing(t *testing.T) {
+	for name, p := range map[string]Page{
+		"nothing": {Title: "x"}, "a recording": {Title: "x", Recording: example()}, "figures": {Title: "x", Bench: measured()},
+		"an empty recording": {Title: "x", Recording: &observe.Recording{}}, "an empty report": {Title: "x", Bench: &bench.Report{}},
+	} {
+		if page := written(t, p); !strings.HasSuffix(page, "</html>\n") {
+			t.Errorf("%s: the page ends in %q", name, page[max(0, len(page)-40):])
+		}
+	}
+}
+
+func TestEveryDrawingIsWellFormed(t *testing.T) {
+	page := written(t, whole())
+	drawings := regexp.MustCompile(`(?s)<svg.*?</svg>`).FindAllString(page, -1)
+	if len(drawings) < 10 {
+		t.Fatalf("%d drawings", len(drawings))
+	}
+	for i, svg := range drawings {
+		wellFormed(t, i, svg)
+	}
+}
+
+func wellFormed(t *testing.T, name any, text string) {
+	t.Helper()
+	decoder := xml.NewDecoder(strings.NewReader(strings.ReplaceAll(text, " hidden>", ">")))
+	for {
+		_, err := decoder.Token()
+		if errors.Is(err, io.EOF) {
+			return
+		}
+		if err != nil {
+			t.Errorf("%v: %v\n%.300s", name, err, text)
+			return
+		}
+	}
+}
+
+func TestPlotsAreFilesOfTheirOwn(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "plots")
+	files, err := WritePlots(dir, *measured())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, f := range files {
+		names = append(names, filepath.Base(f))
+		text, err := os.ReadFile(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		wellFormed(t, f, string(text))
+		for _, want := range []string{"prefers-color-scheme:dark", "var(--one)", `xmlns="http://www.w3.org/2000/svg"`} {
+			if !strings.Contains(string(text), want) {
+				t.Errorf("%s lacks %q", f, want)
+			}
+		}
+		if strings.Contains(string(text), "#D05E") {
+			t.Errorf("%s has a colour that stands for another", f)
+		}
+	}
+	want := []string{"failover.svg", "handover.svg", "scale-failover.svg", "scale-handover.svg", "scale-messages.svg", "scale-cpu.svg"}
+	if !slices.Equal(names, want) {
+		t.Errorf("%q, want %q", names, want)
+	}
+}
+
+func TestTheDistributionCountsEachSample(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		samples := rapid.SliceOfN(rapid.Float64Range(0, 50), 1, 60).Draw(t, "samples")
+		corners := ecdf(samples)
+		if corners[0].Y != 0 || corners[len(corners)-1].Y != 1 {
+			t.Fatalf("it goes from %v to %v", corners[0].Y, corners[len(corners)-1].Y)
+		}
+		for i := 1; i < len(corners); i += 2 { // the upper corners
+			n := 0
+			for _, s := range samples {
+				if s <= corners[i].X {
+					n++
+				}
+			}
+			if math.Abs(corners[i].Y-float64(n)/float64(len(samples))) > 1e-12 {
+				t.Fatalf("at %v: %v, and %d of %d are at most that", corners[i].X, corners[i].Y, n, len(samples))
+			}
+		}
+	})
+	if len(ecdf(nil)) != 0 {
+		t.Error("of nothing there is something")
+	}
+}
+
+func TestStepsOfAnAxisAreRound(t *testing.T) {
+	for from, want := range map[float64]float64{0: 1, 0.0003: 0.0005, 0.9: 1, 1: 1, 1.1: 2, 3: 5, 7: 10, 180: 200, math.Inf(1): 1, math.NaN(): 1} {
+		if got := niceStep(from); math.Abs(got-want) > want*1e-9 {
+			t.Errorf("%v: %v, want %v", from, got, want)
+		}
+	}
+}
+
+// Whatever is recorded, every piece lies within the drawing, and nothing a
+// reader must not miss is too narrow to see.
+func TestEveryPieceLiesWithinTheDrawing(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		r := example()
+		from := r.From.Add(time.Duration(rapid.Int64Range(-int64(time.Second), int64(10*time.Second)).Draw(t, "from")))
+		to := from.Add(time.Duration(rapid.Int64Range(0, int64(10*time.Second)).Draw(t, "length")))
+		l := lay(r, "default", from, to, r.From)
+		check := func(what string, all []piece, least float64) {
+			for _, p := range all {
+				if p.X < l.Left-0.01 || p.X > l.Right+0.01 || p.X+p.W > l.Right+2*thinnest+0.01 || p.Y < 0 || p.Y+p.H > l.Height || p.W < least-0.01 {
+					t.Fatalf("%s: %+v is not within %v to %v", what, p, l.Left, l.Right)
+				}
+			}
+		}
+		check("ribbon", l.Ribbon, thinnest)
+		check("faults", l.Faults, thinnest)
+		check("overlaps", l.Overlaps, thinnest)
+		check("steps", l.Steps, 1)
+		for _, k := range l.Tracks {
+			check(k.Name, k.States, finest)
+			check(k.Name, k.Programs, thinnest)
+			for i := 1; i < len(k.States); i++ {
+				if k.States[i].X < k.States[i-1].X {
+					t.Fatalf("%s: states out of order", k.Name)
+				}
+			}
+		}
+		for _, tick := range l.Ticks {
+			if tick.X < l.Left-0.01 || tick.X > l.Right+0.01 {
+				t.Fatalf("tick %+v", tick)
+			}
+		}
+	})
+}
+
+func TestTheRibbonTellsWhoLedAndThatNobodyDid(t *testing.T) {
+	r := example()
+	var words []string
+	for _, p := range lay(r, "default", r.From, r.To, r.From).Ribbon {
+		words = append(words, p.Class+" "+p.Title)
+	}
+	want := []string{
+		"nobody nobody led, from 0.0 ms to 80.0 ms: 80.0 ms",
+		"led alpha led in term 1, from 80.0 ms to 2.000 s: 1.920 s",
+		"nobody nobody led, from 2.000 s to 3.105 s: 1.105 s",
+		"led beta led in term 2, from 3.105 s to 6.250 s: 3.145 s",
+		"led alpha led in term 3, from 6.200 s to 9.000 s: 2.800 s",
+	}
+	for i := range want {
+		if i >= len(words) || words[i] != want[i] {
+			t.Errorf("%q, want %q", words, want)
+			break
+		}
+	}
+}
+
+func TestThousandsOfChangesAreDrawnAsWhatCanBeSeen(t *testing.T) {
+	h := observe.HostRecord{Name: "alpha"}
+	for i := range 20_000 {
+		state := "electing"
+		if i%2 == 0 {
+			state = "following"
+		}
+		h.Spans = append(h.Spans, observe.StateSpan{Election: "default", State: state, From: at(time.Duration(i) * ms), To: at(time.Duration(i+1) * ms)})
+	}
+	h.Spans[9999].State = "leading"
+	r := &observe.Recording{From: start, To: at(20_000 * ms), Hosts: []observe.HostRecord{h}}
+	states := lay(r, "default", r.From, r.To, r.From).Tracks[0].States
+	if len(states) > 3*pageWidth {
+		t.Errorf("%d pieces", len(states))
+	}
+	if !slices.ContainsFunc(states, func(p piece) bool { return p.Class == "s-leading" && p.W >= thinnest }) {
+		t.Error("the leader of a millisecond is gone")
+	}
+}
+
+func TestElectionsAreOrderedByWhatHappened(t *testing.T) {
+	r := example()
+	r.Hosts[0].Spans = append(r.Hosts[0].Spans, observe.StateSpan{Election: "cron", State: "idle", From: r.From, To: r.To})
+	if got := elections(r); !slices.Equal(got, []string{"default", "cron"}) {
+		t.Errorf("%q", got)
+	}
+}
+
+func TestOnlyADisplayOpensABrowser(t *testing.T) {
+	for _, test := range []struct{ system, variable, want string }{
+		{"linux", "", ""}, {"linux", "DISPLAY", "xdg-open"}, {"linux", "WAYLAND_DISPLAY", "xdg-open"}, {"darwin", "", "open"},
+	} {
+		getenv := func(name string) string {
+			if name == test.variable {
+				return ":0"
+			}
+			return ""
+		}
+		if got := opener(test.system, getenv); got != test.want {
+			t.Errorf("%+v: %q", test, got)
+		}
+	}
+	var said strings.Builder
+	nobody := func(string) string { return "" }
+	if err := Open(t.Context(), "x.html", &said, nobody); err != nil || !strings.HasPrefix(said.String(), "file:///") || !strings.HasSuffix(said.String(), "/x.html\n") {
+		t.Errorf("%q, %v", said.String(), err)
+	}
+}
+
+func TestASimulatedElectionHasACrashAndASuccessor(t *testing.T) {
+	d, err := Simulated("bully", 5)
+	if err != nil {
+		t.Fatal(err)
+	}
+	asked := slices.ContainsFunc(d.Arrows, func(a spacetime.Arrow) bool {
+		return a.Sent > d.From && a.Sent < d.To && strings.HasPrefix(a.Text, "Vote Request")
+	})
+	before, after, ok := succession(d)
+	if !ok || !asked || before.Lane == after.Lane || before.To < d.From || after.From > d.To || d.Command == "" {
+		t.Errorf("%s: before %+v, after %+v, votes asked for: %v", d.Title, before, after, asked)
+	}
+}
+
+// A frozen leader goes on saying that it leads until it is thawed. It is drawn as
+// one until its lease is over, and not beside its successor.
+func TestAFrozenLeaderIsDrawnToTheEndOfItsLease(t *testing.T) {
+	span := func(state string, term uint64, from, to time.Duration) observe.StateSpan {
+		return observe.StateSpan{Election: "default", State: state, Term: term, From: at(from), To: at(to)}
+	}
+	r := &observe.Recording{From: start, To: at(4000 * ms), Hosts: []observe.HostRecord{
+		{Name: "alpha", Spans: []observe.StateSpan{span("leading", 1, 0, 3000*ms), span("following", 2, 3000*ms, 4000*ms)}},
+		{Name: "beta", Spans: []observe.StateSpan{span("following", 1, 0, 2100*ms), span("leading", 2, 2100*ms, 4000*ms)}},
+	}, Takeovers: []observe.Takeover{{Election: "default", Before: "alpha", After: "beta", Term: 2, At: at(2100 * ms), Gap: int64(100 * ms)}}}
+	l := lay(r, "default", r.From, r.To, r.From)
+	var classes []string
+	for _, p := range l.Tracks[0].States {
+		classes = append(classes, p.Class)
+	}
+	if !slices.Equal(classes, []string{"s-leading", "s-silent", "s-following"}) {
+		t.Errorf("%q", classes)
+	}
+	if len(l.Ribbon) != 3 || l.Ribbon[1].Title != "nobody led, from 2.000 s to 2.100 s: 100.0 ms" {
+		t.Errorf("%+v", l.Ribbon)
+	}
+}

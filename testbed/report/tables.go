@@ -1,0 +1,221 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/doyen-election/doyen/testbed/bench"
+	"github.com/doyen-election/doyen/testbed/observe"
+)
+
+// maxRows bounds a table: a page of hours of faults is still to be read.
+const maxRows = 200
+
+func nanos(n int64) time.Duration { return time.Duration(n) }
+
+func orNobody(name string) string {
+	if name == "" {
+		return "nobody"
+	}
+	return name
+}
+
+// cards are the numbers one wants to see first.
+func cards(r *observe.Recording) []card {
+	longest := int64(0)
+	for _, t := range r.Takeovers {
+		longest = max(longest, t.Gap)
+	}
+	overlap := card{"0", "overlaps of leaders", "good"}
+	if n := len(r.Overlaps); n > 0 {
+		overlap = card{fmt.Sprint(n), "overlaps of leaders", "bad"}
+	}
+	return []card{
+		{fmt.Sprint(len(r.Hosts)), "hosts, " + orUnsaid(r.Network), ""},
+		{fmt.Sprint(len(r.Faults)), "faults", ""},
+		{fmt.Sprint(len(r.Takeovers)), "leaderships", ""},
+		{seconds(nanos(longest)), "longest from the end of a lease to the next leader", ""},
+		overlap,
+	}
+}
+
+func orUnsaid(s string) string {
+	if s == "" {
+		return "network not said"
+	}
+	return s
+}
+
+// takeover is a row of the table of takeovers.
+type takeover struct {
+	At, Election, Before, After, Cause, Took, Gap string
+	Term                                          uint64
+	Overlap                                       bool
+}
+
+func takeovers(r *observe.Recording) []takeover {
+	var all []takeover
+	for _, t := range r.Takeovers[:min(len(r.Takeovers), maxRows)] {
+		row := takeover{At: seconds(t.At.Sub(r.From)), Election: t.Election, Before: orNobody(t.Before), After: t.After, Cause: t.Cause,
+			Gap: seconds(nanos(t.Gap)), Term: t.Term, Overlap: t.Gap < 0}
+		if t.Before == "" {
+			row.Gap = ""
+		}
+		if t.Took > 0 {
+			row.Took = seconds(nanos(t.Took))
+		}
+		all = append(all, row)
+	}
+	return all
+}
+
+// step is a row of the table of the script's lines.
+type step struct {
+	Line                int
+	At, Took, Text, Saw string
+}
+
+func steps(r *observe.Recording) []step {
+	var all []step
+	for _, s := range r.Steps[:min(len(r.Steps), maxRows)] {
+		all = append(all, step{s.Line, seconds(s.From.Sub(r.From)), seconds(s.To.Sub(s.From)), s.Text, s.Saw})
+	}
+	return all
+}
+
+// takeoverCharts are the distributions of how long takeovers took, by cause.
+func takeoverCharts(r *observe.Recording) []chart {
+	byCause := map[string][]float64{}
+	for _, t := range r.Takeovers {
+		if t.Took > 0 {
+			byCause[t.Cause] = append(byCause[t.Cause], float64(t.Took)/1e6)
+		}
+	}
+	causes := slices.SortedFunc(maps.Keys(byCause), func(a, b string) int {
+		return cmp.Or(cmp.Compare(len(byCause[b]), len(byCause[a])), cmp.Compare(a, b))
+	})
+	c := chart{name: "takeovers", title: "From a fault to the next leader", x: "ms", y: "share at or below", shares: true}
+	var drawn [][]float64
+	for _, cause := range causes {
+		if samples := byCause[cause]; len(samples) > 1 && len(c.series) < maxSeries {
+			s := series{name: fmt.Sprintf("%s, n = %d", cause, len(samples)), points: ecdf(samples), steps: true}
+			if len(samples) <= rugMost {
+				s.rug = samples
+			}
+			c.series, drawn = append(c.series, s), append(drawn, samples)
+		}
+	}
+	c.logX = wide(drawn...)
+	if len(c.series) == 0 {
+		return nil
+	}
+	return []chart{c}
+}
+
+// countTable says how many messages of each kind were sent between readings of
+// the counters.
+type countTable struct {
+	Kinds []string
+	Rows  []countRow
+}
+
+type countRow struct {
+	From, To string
+	Counts   []uint64
+	Sum      uint64
+}
+
+// countMessages sums the differences of two readings over all hosts that were
+// up at both. It returns nil without two readings.
+func countMessages(r *observe.Recording) *countTable {
+	byStep := map[int]map[string]map[string]uint64{}
+	at := map[int]string{}
+	for _, m := range r.Messages {
+		if byStep[m.Step] == nil {
+			byStep[m.Step] = map[string]map[string]uint64{}
+		}
+		byStep[m.Step][m.Host], at[m.Step] = m.Sent, seconds(m.At.Sub(r.From))
+	}
+	lines := slices.Sorted(maps.Keys(byStep))
+	if len(lines) < 2 {
+		return nil
+	}
+	kinds := map[string]bool{}
+	var sums []map[string]uint64
+	for i := range lines[1:] {
+		sum := map[string]uint64{}
+		for host, after := range byStep[lines[i+1]] {
+			before, up := byStep[lines[i]][host]
+			for kind, n := range after {
+				if up && n > before[kind] {
+					sum[kind] += n - before[kind]
+					kinds[kind] = true
+				}
+			}
+		}
+		sums = append(sums, sum)
+	}
+	t := &countTable{Kinds: slices.Sorted(maps.Keys(kinds))}
+	for i, sum := range sums[:min(len(sums), maxRows)] {
+		row := countRow{From: at[lines[i]], To: at[lines[i+1]]}
+		for _, kind := range t.Kinds {
+			row.Counts = append(row.Counts, sum[kind])
+			if !strings.HasPrefix(kind, "Heartbeat") {
+				row.Sum += sum[kind]
+			}
+		}
+		t.Rows = append(t.Rows, row)
+	}
+	return t
+}
+
+// figures are a bench report as a table.
+type figures struct {
+	Machine, Options string
+	Rows             []figure
+	Notes            []string
+}
+
+type figure struct {
+	What, On, Unit, Median, P99, Min, Max, Target, Class string
+	N                                                    int
+	Kinds                                                string
+}
+
+func newFigures(r bench.Report) *figures {
+	m := r.Machine
+	f := &figures{
+		Machine: fmt.Sprintf("%s/%s %s, %d × %s, %d MiB, %s, load %.2f before the run", m.OS, m.Arch, m.Kernel, m.CPUs, m.CPU, m.MemoryMiB, m.Go, m.Load1),
+		Options: fmt.Sprintf("Doyen %s, %s, %d rounds, seed %d", r.Version, r.Time.Format("2006-01-02 15:04 MST"), r.Options.Rounds, r.Options.Seed),
+		Notes:   r.Notes,
+	}
+	for _, x := range r.Results {
+		s := x.Summary
+		row := figure{What: x.What, On: r.Point(x).String(), Unit: x.Unit, N: s.N, Median: three(s.Median), P99: three(s.P99), Min: three(s.Min), Max: three(s.Max)}
+		if x.Target != nil {
+			row.Target, row.Class = x.Target.Of+" ≤ "+three(x.Target.AtMost), "met"
+			if !x.Met() {
+				row.Class = "missed"
+			}
+		}
+		var kinds []string
+		for _, k := range slices.Sorted(maps.Keys(x.Kinds)) {
+			kinds = append(kinds, fmt.Sprintf("%s %s", k, three(x.Kinds[k])))
+		}
+		row.Kinds = strings.Join(kinds, ", ")
+		f.Rows = append(f.Rows, row)
+	}
+	return f
+}
+
+// three writes a number with three significant digits, or all before the point.
+func three(x float64) string {
+	if x >= 100 || x <= -100 {
+		return fmt.Sprintf("%.0f", x)
+	}
+	return fmt.Sprintf("%.3g", x)
+}

@@ -1,0 +1,287 @@
+package report
+
+import (
+	"fmt"
+	"html/template"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/doyen-election/doyen/api"
+	"github.com/doyen-election/doyen/election"
+	"github.com/doyen-election/doyen/testbed/observe"
+)
+
+const (
+	pageWidth  = 1180.0 // units of a timeline's drawing
+	nameWidth  = 132.0  // for the hosts' names, left of it
+	rightSpace = 14.0
+	// Above the hosts is who led, and over that what the script's lines and
+	// overlaps are called.
+	ribbonSpace = 26.0
+	wordSpace   = 20.0
+	faultBar    = 4.0 // height, on top of a host's states
+	// finest is the least width that anything is drawn with; what is smaller and
+	// alike is joined.
+	finest = 0.5
+	// thinnest is the least width of a leader, a fault and an overlap.
+	thinnest = 1.6
+	// roomy is a host with room for words.
+	roomy = 32.0
+	// letter is the width of one, at most.
+	letter = 6.6
+)
+
+// timeline is one election of a recording, or a part of it, laid out.
+type timeline struct {
+	Title         string
+	Election      string
+	Width, Height float64
+	Ribbon        []piece // who led
+	Tracks        []track // the hosts
+	Faults        []piece
+	Overlaps      []piece
+	Steps         []piece
+	Ticks         []tick
+	Left, Right   float64
+	Top, Bottom   float64 // of the tracks
+	Small         bool    // there are many hosts: less room for each
+}
+
+// track is one host.
+type track struct {
+	Name             string
+	Note             string // beside the name: an observer
+	Y, Middle        float64
+	States, Programs []piece
+}
+
+// piece is something with a place.
+type piece struct {
+	X, Y, W, H float64
+	Class      string
+	Label      string // written on it, if there is room
+	Title      string // shown when the pointer is over it
+}
+
+// Place is the piece's place as attributes of a rectangle.
+func (p piece) Place() template.HTMLAttr {
+	return template.HTMLAttr(fmt.Sprintf(`x="%.1f" y="%.1f" width="%.1f" height="%.1f"`, p.X, p.Y, p.W, p.H))
+}
+
+// Inside is where the label begins, if there is room for it; Under is its base
+// line.
+func (p piece) Inside() string { return fmt.Sprintf("%.1f", p.X+4) }
+func (p piece) Under() string  { return fmt.Sprintf("%.1f", p.Y+p.H/2+4) }
+
+type tick struct {
+	X    float64
+	Text string
+}
+
+// scale maps instants to places.
+type scale struct {
+	from, to election.Instant
+	zero     election.Instant // what the ticks count from
+	height   float64          // of a host
+}
+
+func (s scale) x(at election.Instant) float64 {
+	share := float64(min(max(at, s.from), s.to)-s.from) / math.Max(float64(s.to-s.from), 1)
+	return nameWidth + share*(pageWidth-nameWidth-rightSpace)
+}
+
+// seen reports whether a stretch reaches into what is drawn.
+func (s scale) seen(from, to election.Instant) bool { return from <= s.to && to >= s.from }
+
+func (s scale) since(at election.Instant) string { return seconds(at.Sub(s.zero)) }
+
+// seconds writes a time with as many digits as help.
+func seconds(d time.Duration) string {
+	switch {
+	case d > -time.Second && d < time.Second:
+		return fmt.Sprintf("%.1f ms", float64(d)/float64(time.Millisecond))
+	case d < 10*time.Second:
+		return fmt.Sprintf("%.3f s", d.Seconds())
+	case d < 2*time.Minute:
+		return fmt.Sprintf("%.1f s", d.Seconds())
+	}
+	return d.Round(time.Second).String()
+}
+
+// span writes when something was and how long.
+func (s scale) span(from, to election.Instant) string {
+	return fmt.Sprintf("from %s to %s: %s", s.since(from), s.since(to), seconds(to.Sub(from)))
+}
+
+// place lays a stretch out, as wide as it was long, or as narrow as can be seen.
+func (s scale) place(from, to election.Instant, y, h, least float64) piece {
+	x := s.x(from)
+	return piece{X: x, Y: y, W: math.Max(s.x(to)-x, least), H: h}
+}
+
+// hostHeight is less the more hosts there are.
+func hostHeight(hosts int) float64 {
+	switch {
+	case hosts <= 12:
+		return roomy
+	case hosts <= 25:
+		return 18
+	}
+	return 13
+}
+
+// rise is where a host's states begin, below its faults and what they are called.
+func (s scale) rise() float64 {
+	if s.height < roomy {
+		return faultBar
+	}
+	return faultBar + 9
+}
+
+// thick is the height of a host's states: below them, if there is room, is what
+// its programs do.
+func (s scale) thick() float64 {
+	if s.height < roomy {
+		return s.height - s.rise() - 2
+	}
+	return s.height - s.rise() - 6
+}
+
+// lay lays one election of a recording out, between two instants; ticks count
+// from zero.
+func lay(r *observe.Recording, name string, from, to, zero election.Instant) timeline {
+	s := scale{from: from, to: max(to, from+1), zero: zero, height: hostHeight(len(r.Hosts))}
+	t := timeline{Election: name, Width: pageWidth, Left: nameWidth, Right: pageWidth - rightSpace, Top: ribbonSpace}
+	t.Small = s.height < roomy
+	if len(r.Steps) > 0 || len(r.Overlaps) > 0 {
+		t.Top += wordSpace
+	}
+	rows, led := map[string]float64{}, leaderships(r, name)
+	for i, h := range r.Hosts {
+		y := t.Top + float64(i)*s.height
+		rows[h.Name] = y
+		k := track{Name: h.Name, Y: y, Middle: y + (s.height+s.rise())/2 + 1, States: s.states(spansOf(h, name, led), h.Name, y), Programs: s.programs(r, h.Name, name, y)}
+		if !h.Voter {
+			k.Note = "no vote"
+		}
+		t.Tracks = append(t.Tracks, k)
+	}
+	t.Bottom = t.Top + float64(len(r.Hosts))*s.height
+	t.Height = t.Bottom + 30
+	for _, f := range r.Faults {
+		t.Faults = append(t.Faults, s.fault(f, rows)...)
+	}
+	unclutter(t.Faults, t.Right)
+	for _, o := range r.Overlaps {
+		if o.Election == name && s.seen(o.From, o.To) {
+			p := s.place(o.From, o.To, t.Top-4, t.Bottom-t.Top+8, thinnest)
+			p.Class, p.Label = "overlap", "two leaders"
+			p.Title = fmt.Sprintf("%s and %s both led, by the %s' word, %s", o.First, o.Second, o.By, s.span(o.From, o.To))
+			t.Overlaps = append(t.Overlaps, p)
+		}
+	}
+	t.Ribbon = s.ribbon(led, t.Top-ribbonSpace)
+	t.Steps = s.steps(r)
+	t.Ticks = s.ticks()
+	return t
+}
+
+// silent is the state of an agent that said it leads, and could say nothing when
+// its lease was over: it is frozen.
+const silent = "silent"
+
+// spansOf returns what an agent said of an election, what it could not say
+// included.
+func spansOf(h observe.HostRecord, name string, led []lead) []observe.StateSpan {
+	var all []observe.StateSpan
+	for _, span := range h.Spans {
+		if span.Election != name {
+			continue
+		}
+		i := slices.IndexFunc(led, func(l lead) bool {
+			return span.State == api.StateLeading && l.host == h.Name && l.from == span.From && l.to < span.To
+		})
+		if i < 0 {
+			all = append(all, span)
+			continue
+		}
+		rest := span
+		span.To, rest.From, rest.State, rest.Reason = led[i].to, led[i].to, silent, ""
+		all = append(all, span, rest)
+	}
+	return all
+}
+
+// states are what a host's agent said, one after another.
+func (s scale) states(spans []observe.StateSpan, host string, y float64) []piece {
+	var all []piece
+	shown := "" // by the last piece
+	for _, span := range spans {
+		if !s.seen(span.From, span.To) {
+			continue
+		}
+		least := finest
+		if span.State == api.StateLeading {
+			least = thinnest
+		}
+		p := s.place(span.From, span.To, y+s.rise(), s.thick(), least)
+		p.Class, p.Title = "s-"+span.State, describe(host, span)+", "+s.span(span.From, span.To)
+		if text := fmt.Sprintf("term %d", span.Term); span.State == api.StateLeading && s.height >= roomy && p.W > letter*float64(len(text))+4 {
+			p.Label = text
+		}
+		if n := len(all); n > 0 && p.W <= least && p.X-all[n-1].X < finest {
+			if weight(span.State) > weight(shown) { // of what lies on one point, what matters most
+				all[n-1], shown = p, span.State
+			}
+			continue
+		}
+		all, shown = append(all, p), span.State
+	}
+	return all
+}
+
+// weight orders states by how bad it would be not to see them.
+func weight(state string) int {
+	return slices.Index([]string{api.StateIdle, api.StateFollowing, silent, observe.StateDown, api.StateElecting, api.StateNoQuorum, api.StateLeading}, state)
+}
+
+// describe tells in words what an agent said.
+func describe(host string, s observe.StateSpan) string {
+	var text string
+	switch s.State {
+	case api.StateLeading:
+		text = fmt.Sprintf("%s leads in term %d", host, s.Term)
+	case api.StateFollowing:
+		text = fmt.Sprintf("%s follows %s in term %d", host, s.Leader, s.Term)
+	case api.StateElecting:
+		text = host + " knows no leader and elects one"
+	case api.StateNoQuorum:
+		text = host + " reaches no majority"
+	case observe.StateDown:
+		text = host + " is down"
+	case silent:
+		text = host + " says nothing, and its lease is over"
+	default:
+		text = host + " is " + s.State
+	}
+	if s.Reason != "" {
+		text += " (" + s.Reason + ")"
+	}
+	return text
+}
+
+// programs are what acted on a host.
+func (s scale) programs(r *observe.Recording, host, name string, y float64) []piece {
+	var all []piece
+	for _, p := range r.Programs {
+		if p.Host != host || p.Election != name || !s.seen(p.From, p.To) {
+			continue
+		}
+		d := s.place(p.From, p.To, y+s.height-5, 3, thinnest)
+		d.Class = "acts"
+		d.Title = fmt.Sprintf("program %s acts in term %d, %s", p.Program, p.Term, s.span(p.From, p.To))
+		all = append(all, d)
+	}
+	return all
+}

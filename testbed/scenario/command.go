@@ -1,0 +1,125 @@
+package scenario
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/doyen-election/doyen/agent/boottime"
+	"github.com/doyen-election/doyen/testbed/observe"
+)
+
+// command is one word of the language. What it says it saw is noted beside its
+// line.
+type command func(w *world, ts *testscript.TestScript, args []string) (saw string, err error)
+
+// commands are those of the language, beside testscript's own.
+func commands() map[string]func(*testscript.TestScript, bool, []string) {
+	wrapped := map[string]func(*testscript.TestScript, bool, []string){}
+	for name, c := range map[string]command{
+		"hosts": hostsCommand, "profile": profileCommand, "algorithm": algorithmCommand, "quorum": quorumCommand,
+		"set": setCommand, "disks": disksCommand,
+		"start": startCommand, "restart": restartCommand, "crash": crashCommand, "terminate": terminateCommand,
+		"freeze": freezeCommand, "thaw": thawCommand, "wipe": wipeCommand,
+		"cut": cutCommand, "link": linkCommand, "flap": flapCommand, "mend": mendCommand, "unplug": unplugCommand, "plug": plugCommand,
+		"fill-disk": fillDiskCommand, "free-disk": freeDiskCommand, "slow-disk": slowDiskCommand,
+		"starve": starveCommand, "feed": feedCommand, "limit-memory": limitMemoryCommand, "clock": clockCommand,
+		"leader": leaderCommand, "follower": followerCommand, "doyen": doyenCommand,
+		"expect": expectCommand, "hold": holdCommand, "elapse": elapseCommand, "mark": markCommand, "show": showCommand,
+		"program": programCommand, "run": runCommand,
+	} {
+		wrapped[name] = wrap(name, c)
+	}
+	return wrapped
+}
+
+// wrap notes the step and turns an error into the script's failure, with what
+// was seen and where the logs are.
+func wrap(name string, c command) func(*testscript.TestScript, bool, []string) {
+	return func(ts *testscript.TestScript, neg bool, args []string) {
+		w := worldOf(ts)
+		step := observe.Step{Line: w.lineOf(name), Text: strings.Join(append([]string{name}, args...), " "), From: boottime.Now()}
+		if neg {
+			switch name {
+			case "doyen":
+				args = append([]string{"!"}, args...)
+			default:
+				w.failure = fmt.Sprintf("line %d: ! %s", step.Line, step.Text)
+				ts.Fatalf("! %s: ! is for doyen and testscript's own commands; the expectations have their own words for no", name)
+			}
+		}
+		saw, err := c(w, ts, args)
+		step.To, step.Saw = boottime.Now(), saw
+		w.steps = append(w.steps, step)
+		if saw != "" {
+			ts.Logf("%s", saw)
+		}
+		if err == nil {
+			return
+		}
+		w.failure = fmt.Sprintf("line %d: %s: %v", step.Line, step.Text, err)
+		if w.cluster == nil {
+			ts.Fatalf("%s: %v", name, err)
+		}
+		ts.Fatalf("%s: %v\n%s%s", step.Text, err, w.alarm(), strings.TrimRight(w.watcher.account(recent), "\n"))
+	}
+}
+
+// alarm tells of overlaps, which no failure of another kind may hide.
+func (w *world) alarm() string {
+	all, err := w.overlaps("")
+	if err != nil || len(all) == 0 || !w.config.Quorum {
+		return ""
+	}
+	return "TWO LEADERS AT ONCE: " + describeOverlaps(all) + "\n"
+}
+
+// scriptLine is a line that holds a command.
+type scriptLine struct {
+	number int
+	word   string
+}
+
+// scriptLines finds the commands of a script.
+func scriptLines(text string) []scriptLine {
+	var all []scriptLine
+	number := 0
+	for line := range strings.Lines(text) {
+		number++
+		if strings.HasPrefix(line, "-- ") {
+			break // the files begin
+		}
+		words := strings.Fields(line)
+		for len(words) > 0 && (words[0] == "!" || strings.HasPrefix(words[0], "[")) {
+			words = words[1:]
+		}
+		if len(words) > 0 && !strings.HasPrefix(words[0], "#") {
+			all = append(all, scriptLine{number, words[0]})
+		}
+	}
+	return all
+}
+
+// lineOf returns the number of the line that runs now: a script has no loops,
+// so it is the next one with that word.
+func (w *world) lineOf(word string) int {
+	for i, l := range w.lines {
+		if l.word == word {
+			w.lines = w.lines[i+1:]
+			return l.number
+		}
+	}
+	return 0
+}
+
+// conditionOf tells the conditions of scripts, such as [long].
+func conditionOf(w *world, name string) (bool, error) {
+	switch name {
+	case "long":
+		return w.o.Long, nil
+	case "network":
+		return w.noNet == nil, nil
+	}
+	return false, fmt.Errorf("the conditions are long and network, and testscript's own")
+}

@@ -1,0 +1,154 @@
+package scenario
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/doyen-election/doyen/election"
+	"github.com/doyen-election/doyen/testbed/observe"
+)
+
+// seen is what was seen of all elections.
+type seen = *observe.Elections
+
+// condition reads words that say what must be so: NAME [WORD…] [on|among
+// HOST…] [of ELECTION].
+func (w *world) condition(words []string) (condition, error) {
+	if len(words) == 0 {
+		return condition{}, errors.New("no condition is given")
+	}
+	of, words := option(words, "of")
+	of = electionName(of)
+	w.watcher.follow(of)
+	name, words := words[0], words[1:]
+	switch name {
+	case "agree", "one-leader", "leader", "leads", "no-leader", "not-leading", "state":
+		return w.ruling(name, words, of)
+	case "quorum", "warning", "no-warning", "members", "connected", "candidates", "drained":
+		return w.asked(name, words, of)
+	case "exit", "log":
+		return w.processes(name, words)
+	case "acting", "one-acting", "not-acting", "ended":
+		return w.acting(name, words)
+	}
+	return condition{}, fmt.Errorf("there is no condition %q; they are in docs/testbed.md", name)
+}
+
+// ruling reads the conditions about who leads.
+func (w *world) ruling(name string, words []string, of string) (condition, error) {
+	value, hosts, err := w.scope(name, words)
+	if err != nil {
+		return condition{}, err
+	}
+	tracker := func() *observe.Tracker { return w.watcher.seen.Of(of) }
+	among := func() []string { // those that run, as long as none is named
+		if hosts == nil {
+			return w.running()
+		}
+		return hosts
+	}
+	switch name {
+	case "agree", "one-leader", "leader":
+		return condition{judge: func() verdict { return agreement(tracker(), among(), value) }}, nil
+	case "leads":
+		return condition{judge: func() verdict {
+			s := tracker().Standing(value)
+			return verdict{s.Leads, s.Since, said(tracker(), among())}
+		}}, nil
+	case "state":
+		return condition{judge: func() verdict { return inState(tracker(), among(), value) }}, nil
+	}
+	return condition{judge: func() verdict {
+		v := verdict{holds: true, saw: said(tracker(), among())}
+		for _, h := range among() {
+			s := tracker().Standing(h)
+			if s.Leads || name == "no-leader" && s.Leader != "" || !s.Heard {
+				v.holds = false
+			}
+			v.since = max(v.since, s.Since)
+		}
+		return v
+	}}, nil
+}
+
+// scope reads [VALUE] [on|among HOST…].
+func (w *world) scope(name string, words []string) (value string, hosts []string, err error) {
+	at := slices.IndexFunc(words, func(word string) bool { return word == "on" || word == "among" })
+	if at >= 0 {
+		if hosts, err = w.names(words[at+1:]); err != nil {
+			return "", nil, err
+		}
+		words = words[:at]
+	}
+	wanted := 0
+	if name == "leader" || name == "leads" || name == "state" {
+		wanted = 1
+	}
+	if len(words) != wanted {
+		return "", nil, fmt.Errorf("%s: got %q, want %d words, and then, if you like, on HOST…", name, strings.Join(words, " "), wanted)
+	}
+	if wanted == 0 {
+		return "", hosts, nil
+	}
+	if name != "state" {
+		if found, err := w.names(words); err != nil || len(found) != 1 {
+			return "", nil, cmp.Or(err, fmt.Errorf("%q is not one host", words[0]))
+		}
+	}
+	return words[0], hosts, nil
+}
+
+// agreement holds when all hosts name one leader of one term, who is one of them
+// and says so itself.
+func agreement(t *observe.Tracker, hosts []string, leader string) verdict {
+	a, ok := t.Agreement(hosts)
+	if ok && (leader == "" || a.Leader == leader) {
+		return verdict{true, a.At, fmt.Sprintf("%s leads, term %d, by the word of %s", a.Leader, a.Term, short(hosts))}
+	}
+	return verdict{saw: said(t, hosts)}
+}
+
+func inState(t *observe.Tracker, hosts []string, state string) verdict {
+	v := verdict{holds: true}
+	var all []string
+	for _, h := range hosts {
+		s := t.Standing(h)
+		v.holds = v.holds && s.State == state
+		all = append(all, h+" is "+cmp.Or(s.State, "silent"))
+	}
+	v.saw = strings.Join(all, ", ")
+	return v
+}
+
+// said tells whom each host names as the leader.
+func said(t *observe.Tracker, hosts []string) string {
+	by := map[string][]string{}
+	for _, h := range hosts {
+		s := t.Standing(h)
+		word := "names nobody"
+		switch {
+		case !s.Heard:
+			word = "is silent"
+		case s.Leads:
+			word = fmt.Sprintf("leads term %d", s.Term)
+		case s.Leader != "":
+			word = fmt.Sprintf("names %s, term %d", s.Leader, s.Term)
+		}
+		by[word] = append(by[word], h)
+	}
+	var all []string
+	for word, who := range by {
+		all = append(all, short(who)+" "+word)
+	}
+	slices.Sort(all)
+	if len(all) == 0 {
+		return "no host runs"
+	}
+	return strings.Join(all, "; ")
+}
+
+// newest returns the latest of instants.
+func newest(all ...election.Instant) election.Instant { return slices.Max(all) }

@@ -1,0 +1,15 @@
+// Package scenario plays scripts: text files that start agents as real
+// processes, do to them what hosts and networks suffer, and say what must be
+// seen then. The language is in docs/testbed.md.
+//
+// It guarantees that no expectation is a guess: each is judged by what the
+// agents' own watch streams and the programs' own stamps told, which are all
+// readings of the machine's CLOCK_BOOTTIME, and waits for the next thing told
+// rather than for time to pass. A failure names the script's line, what was
+// seen instead, who led when, and where the agents' logs are kept. Nothing
+// outlives a script: its processes, namespaces and files end with it.
+//
+// What an agent says besides who leads (its state, its warnings, its counters)
+// is asked for at intervals, and as fine as those. A fault that this machine
+// can't have fails the script that asks for it; it is never left out silently.
+package scenario

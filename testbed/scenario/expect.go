@@ -1,0 +1,211 @@
+package scenario
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/doyen-election/doyen/agent/boottime"
+	"github.com/doyen-election/doyen/election"
+)
+
+const (
+	usualWithin = 10 * time.Second
+	maxWithin   = time.Hour
+	// fewHosts are so few that reading all their counters disturbs nothing.
+	fewHosts = 9
+)
+
+// expectCommand: expect CONDITION [of ELECTION] [within TIME], counted from the
+// newest thing done to the hosts; or expect QUANTITY [of ELECTION] LIMIT.
+func expectCommand(w *world, _ *testscript.TestScript, args []string) (string, error) {
+	if len(args) == 0 {
+		return "", errors.New("what? The conditions are in docs/testbed.md")
+	}
+	if w.cluster == nil {
+		return "", errors.New("no host was started")
+	}
+	if q, ok := quantities()[args[0]]; ok {
+		return w.measure(q, args)
+	}
+	within, words, err := duration(args, "within", 0)
+	if err != nil {
+		return "", err
+	}
+	if within > maxWithin {
+		return "", fmt.Errorf("within %s: an hour is the most", within)
+	}
+	c, err := w.condition(words)
+	if err != nil {
+		return "", err
+	}
+	if within == 0 { // now, as far as has been heard
+		v, _ := w.judge(c)
+		if !v.holds {
+			return v.saw, errors.New("instead: " + v.saw)
+		}
+		return v.saw, nil
+	}
+	return w.await(c, w.acted, within)
+}
+
+// holdCommand: hold TIME CONDITION [of ELECTION].
+func holdCommand(w *world, _ *testscript.TestScript, args []string) (string, error) {
+	if len(args) < 2 {
+		return "", errors.New("want a time and a condition, as in: hold 2s agree")
+	}
+	long, err := time.ParseDuration(args[0])
+	if err != nil || long <= 0 || long > maxWithin {
+		return "", fmt.Errorf("%q: want a time such as 2s, at most an hour", args[0])
+	}
+	if w.cluster == nil {
+		return "", errors.New("no host was started")
+	}
+	c, err := w.condition(args[1:])
+	if err != nil {
+		return "", err
+	}
+	saw, err := w.hold(c, long)
+	w.acted = boottime.Now() // what is expected next is counted from here
+	return saw, err
+}
+
+// leaderCommand: leader VARIABLE [among HOST…] [of ELECTION] [within TIME].
+func leaderCommand(w *world, ts *testscript.TestScript, args []string) (string, error) {
+	return w.choice(ts, args, func(leader string, _ []string) string { return leader })
+}
+
+// followerCommand: follower VARIABLE…, each another host that follows, those
+// with a vote first.
+func followerCommand(w *world, ts *testscript.TestScript, args []string) (string, error) {
+	return w.choice(ts, args, func(leader string, taken []string) string {
+		for _, name := range w.running() {
+			if name != leader && !slices.Contains(taken, name) {
+				return name
+			}
+		}
+		return ""
+	})
+}
+
+// choice waits until the hosts agree and sets variables.
+func (w *world) choice(ts *testscript.TestScript, args []string, choose func(leader string, taken []string) string) (string, error) {
+	within, words, err := duration(args, "within", usualWithin)
+	if err != nil {
+		return "", err
+	}
+	if w.cluster == nil {
+		return "", errors.New("no host was started")
+	}
+	among := slices.IndexFunc(words, func(word string) bool { return word == "among" || word == "of" })
+	if among < 0 {
+		among = len(words)
+	}
+	if among == 0 {
+		return "", errors.New("want the name of a variable")
+	}
+	c, err := w.condition(append([]string{"agree"}, words[among:]...))
+	if err != nil {
+		return "", err
+	}
+	from := boottime.Now()
+	if _, err := w.await(c, from, within); err != nil {
+		return "", err
+	}
+	if len(w.cluster.Hosts()) <= fewHosts {
+		_, _ = w.sample() // for the recording: what the election that ended here cost
+	}
+	of, _ := option(words, "of")
+	var taken, said []string
+	for _, variable := range words[:among] {
+		leader := ""
+		w.watcher.look(func(e seen) { leader = e.Of(electionName(of)).Leader() })
+		name := choose(leader, taken)
+		if name == "" {
+			return "", fmt.Errorf("there is none for $%s", variable)
+		}
+		taken = append(taken, name)
+		said = append(said, variable+" is "+name)
+		ts.Setenv(variable, name)
+	}
+	return strings.Join(said, ", "), nil
+}
+
+func electionName(of string) string {
+	if of == "" {
+		return string(election.Default)
+	}
+	return of
+}
+
+// markCommand begins to count takeovers, gaps and counters anew.
+func markCommand(w *world, _ *testscript.TestScript, args []string) (string, error) {
+	if len(args) != 0 {
+		return "", errors.New("it takes no words")
+	}
+	if w.cluster == nil {
+		return "", errors.New("no host was started")
+	}
+	w.marked = boottime.Now()
+	counters, err := w.sample()
+	if err != nil {
+		return "", err
+	}
+	w.counters = counters
+	return "", nil
+}
+
+// showCommand writes what was seen so far into the transcript.
+func showCommand(w *world, ts *testscript.TestScript, _ []string) (string, error) {
+	if w.cluster == nil {
+		return "", errors.New("no host was started")
+	}
+	ts.Logf("%s", w.watcher.account(0))
+	return "", nil
+}
+
+// limit is what a quantity is held against: 0, = 3, <= 150ms, >= 1.
+type limit struct {
+	operator string
+	number   float64
+	text     string
+}
+
+func limitOf(words []string) (limit, error) {
+	l := limit{operator: "=", text: strings.Join(words, " ")}
+	if len(words) == 2 {
+		l.operator, words = words[0], words[1:]
+	}
+	if len(words) != 1 || !slices.Contains([]string{"=", "<=", ">=", "<", ">"}, l.operator) {
+		return l, fmt.Errorf("%q: want a limit such as 0, <= 150ms or >= 2", l.text)
+	}
+	if d, err := time.ParseDuration(words[0]); err == nil {
+		l.number = float64(d)
+		return l, nil
+	}
+	n, err := strconv.ParseFloat(words[0], 64)
+	if err != nil {
+		return l, fmt.Errorf("%q: want a number or a time", words[0])
+	}
+	l.number = n
+	return l, nil
+}
+
+func (l limit) holds(x float64) bool {
+	switch l.operator {
+	case "<=":
+		return x <= l.number
+	case ">=":
+		return x >= l.number
+	case "<":
+		return x < l.number
+	case ">":
+		return x > l.number
+	}
+	return x == l.number
+}

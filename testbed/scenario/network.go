@@ -1,0 +1,290 @@
+package scenario
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/doyen-election/doyen/agent/boottime"
+	"github.com/doyen-election/doyen/testbed/hosts"
+	"github.com/doyen-election/doyen/testbed/netns"
+)
+
+// sides are the two ends of what is done to links.
+type sides struct {
+	a, b      []string
+	direction hosts.Direction
+}
+
+// split reads "A…", "A… -> B…", "A… <- B…" and "A… | B…". Without a second
+// side it is every host that is not on the first.
+func (w *world) split(words []string) (sides, error) {
+	direction, at := hosts.BothWays, len(words)
+	for i, word := range words {
+		switch word {
+		case "->":
+			direction, at = hosts.Forth, i
+		case "<-":
+			direction, at = hosts.Back, i
+		case "|":
+			at = i
+		}
+	}
+	a, err := w.names(words[:at])
+	if err != nil {
+		return sides{}, err
+	}
+	if at == len(words) {
+		b := slices.DeleteFunc(slices.Clone(w.config.Names()), func(name string) bool { return slices.Contains(a, name) })
+		return sides{a, b, direction}, nil
+	}
+	b, err := w.names(words[at+1:])
+	if err != nil {
+		return sides{}, err
+	}
+	if strings.Contains(strings.Join(words[at+1:], " "), "rest") {
+		b = slices.DeleteFunc(b, func(name string) bool { return slices.Contains(a, name) })
+	}
+	if slices.ContainsFunc(a, func(name string) bool { return slices.Contains(b, name) }) {
+		return sides{}, errors.New("a host is on both sides")
+	}
+	return sides{a, b, direction}, nil
+}
+
+func (s sides) detail() string {
+	switch s.direction {
+	case hosts.Forth:
+		return "one way, to " + short(s.b)
+	case hosts.Back:
+		return "one way, from " + short(s.b)
+	}
+	return "from " + short(s.b)
+}
+
+// pairs are the ordered pairs of hosts, from and to, that are meant.
+func (s sides) pairs() [][2]string {
+	var all [][2]string
+	for _, a := range s.a {
+		for _, b := range s.b {
+			if s.direction != hosts.Back {
+				all = append(all, [2]string{a, b})
+			}
+			if s.direction != hosts.Forth {
+				all = append(all, [2]string{b, a})
+			}
+		}
+	}
+	return all
+}
+
+func cutCommand(w *world, _ *testscript.TestScript, args []string) (string, error) {
+	if err := w.ready(); err != nil {
+		return "", err
+	}
+	s, err := w.split(args)
+	if err != nil {
+		return "", err
+	}
+	return "", w.cut(s)
+}
+
+func (w *world) cut(s sides) error {
+	at, err := w.cluster.Cut(s.a, s.b, s.direction)
+	if err != nil {
+		return err
+	}
+	for _, name := range s.a {
+		w.ail(name, "cut")
+	}
+	w.struck(at, "cut", s.a, s.b, s.detail())
+	return nil
+}
+
+// mendCommand: mend all, or mend HOST…: what was cut to or from them. Delays
+// and losses stay.
+func mendCommand(w *world, _ *testscript.TestScript, args []string) (string, error) {
+	if err := w.ready(); err != nil {
+		return "", err
+	}
+	names, err := w.names(args)
+	if err != nil {
+		return "", err
+	}
+	return "", w.mend(names)
+}
+
+func (w *world) mend(names []string) error {
+	at := boottime.Now()
+	for _, a := range w.config.Names() {
+		for _, b := range w.config.Names() {
+			if a == b || !slices.Contains(names, a) && !slices.Contains(names, b) {
+				continue
+			}
+			l, err := w.cluster.Link(a, b)
+			if err != nil {
+				return err
+			}
+			if !l.Cut {
+				continue
+			}
+			l.Cut = false
+			if _, err := w.cluster.SetLink(a, b, l); err != nil {
+				return err
+			}
+		}
+	}
+	for _, name := range names {
+		w.heal(name, "cut")
+	}
+	w.mended(at, names, "cut")
+	return nil
+}
+
+// linkCommand: link A… [B…] KEY=VALUE…, link A -> B KEY=VALUE…, link all
+// KEY=VALUE…; with no key the links are perfect again.
+func linkCommand(w *world, _ *testscript.TestScript, args []string) (string, error) {
+	if err := w.ready(); err != nil {
+		return "", err
+	}
+	first := slices.IndexFunc(args, func(word string) bool { return strings.Contains(word, "=") })
+	if first < 0 {
+		first = len(args)
+	}
+	link, err := linkOf(args[first:])
+	if err != nil {
+		return "", err
+	}
+	s, err := w.linkSides(args[:first])
+	if err != nil {
+		return "", err
+	}
+	at := boottime.Now()
+	for _, p := range s.pairs() {
+		if p[0] == p[1] {
+			continue
+		}
+		old, err := w.cluster.Link(p[0], p[1])
+		if err != nil {
+			return "", err
+		}
+		link.Cut = old.Cut
+		if _, err := w.cluster.SetLink(p[0], p[1], link); err != nil {
+			return "", err
+		}
+	}
+	if first == len(args) {
+		w.mended(at, s.a, "link")
+		return "", nil
+	}
+	w.struck(at, "link", s.a, s.b, strings.Join(args[first:], ", "))
+	return "", nil
+}
+
+func (w *world) linkSides(words []string) (sides, error) {
+	if len(words) == 1 && words[0] == "all" {
+		return sides{w.config.Names(), w.config.Names(), hosts.Forth}, nil
+	}
+	if len(words) == 2 {
+		words = []string{words[0], "|", words[1]}
+	}
+	return w.split(words)
+}
+
+func linkOf(words []string) (netns.Link, error) {
+	var l netns.Link
+	for _, word := range words {
+		key, value, err := pair(word)
+		if err != nil {
+			return l, err
+		}
+		switch key {
+		case "delay":
+			l.Delay, err = time.ParseDuration(value)
+		case "jitter":
+			l.Jitter, err = time.ParseDuration(value)
+		case "loss":
+			l.Loss, err = share(value)
+		case "duplicate":
+			l.Duplicate, err = share(value)
+		case "reorder":
+			l.Reorder, err = share(value)
+		case "rate":
+			l.Rate, err = strconv.ParseInt(value, 10, 64)
+		default:
+			err = errors.New("the keys are delay, jitter, loss, duplicate, reorder and rate")
+		}
+		if err != nil {
+			return l, fmt.Errorf("%s: %w", word, err)
+		}
+	}
+	return l, l.Validate()
+}
+
+// flapCommand cuts and mends at intervals: flap HOST every TIME for TIME.
+func flapCommand(w *world, _ *testscript.TestScript, args []string) (string, error) {
+	every, args, err := duration(args, "every", 100*time.Millisecond)
+	if err != nil {
+		return "", err
+	}
+	long, args, err := duration(args, "for", 2*time.Second)
+	if err != nil {
+		return "", err
+	}
+	if err := w.ready(); err != nil {
+		return "", err
+	}
+	s, err := w.split(args)
+	if err != nil {
+		return "", err
+	}
+	tick, end := time.NewTicker(every), time.NewTimer(long)
+	defer tick.Stop()
+	defer end.Stop()
+	for cut := true; ; cut = !cut {
+		if cut {
+			err = w.cut(s)
+		} else {
+			err = w.mend(s.a)
+		}
+		if err != nil {
+			return "", err
+		}
+		select {
+		case <-tick.C:
+		case <-end.C:
+			return "", w.mend(s.a)
+		case <-w.ctx.Done():
+			return "", w.ctx.Err()
+		}
+	}
+}
+
+// unplugCommand takes the carrier away, which the host notices.
+func unplugCommand(w *world, _ *testscript.TestScript, args []string) (string, error) {
+	return "", w.each(args, func(h *hosts.Host) error {
+		at, err := w.cluster.SetCarrier(h.Name(), false)
+		if err != nil {
+			return err
+		}
+		w.ail(h.Name(), "carrier")
+		w.struck(at, "carrier", []string{h.Name()}, nil, "its cable is unplugged")
+		return nil
+	})
+}
+
+func plugCommand(w *world, _ *testscript.TestScript, args []string) (string, error) {
+	return "", w.each(args, func(h *hosts.Host) error {
+		at, err := w.cluster.SetCarrier(h.Name(), true)
+		if err != nil {
+			return err
+		}
+		w.heal(h.Name(), "carrier")
+		w.mended(at, []string{h.Name()}, "carrier")
+		return nil
+	})
+}

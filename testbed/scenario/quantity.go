@@ -1,0 +1,174 @@
+package scenario
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/doyen-election/doyen/agent/boottime"
+	"github.com/doyen-election/doyen/testbed/observe"
+)
+
+// quantity is something that is held against a limit at once.
+type quantity func(w *world, of string, words []string) (x float64, saw string, rest []string, err error)
+
+func quantities() map[string]quantity {
+	return map[string]quantity{
+		"overlap": overlapQuantity, "gap": gapQuantity, "takeovers": takeoversQuantity,
+		"term-rises": termRises, "counted": countedQuantity,
+	}
+}
+
+func (w *world) measure(q quantity, args []string) (string, error) {
+	of, words := option(args[1:], "of")
+	x, saw, rest, err := q(w, of, words)
+	if err != nil {
+		return "", err
+	}
+	if args[0] == "term-rises" {
+		rest = []string{"0"}
+	}
+	l, err := limitOf(rest)
+	if err != nil {
+		return "", err
+	}
+	if !l.holds(x) {
+		return saw, fmt.Errorf("want %s; instead: %s", l.text, saw)
+	}
+	return saw, nil
+}
+
+// settle hears what the agents say now, so that what they told last is known.
+func (w *world) settle() {
+	for _, h := range w.cluster.Hosts() {
+		if slices.Contains(w.running(), h.Name()) {
+			w.watcher.ask(h)
+		}
+	}
+}
+
+// overlaps are all stretches in which two led at once, by agents' and by
+// programs' word.
+func (w *world) overlaps(of string) ([]observe.OverlapSpan, error) {
+	var all []observe.OverlapSpan
+	w.watcher.look(func(e seen) { all = e.Overlaps(boottime.Now()) })
+	spans, err := w.stamps()
+	if err != nil {
+		return nil, err
+	}
+	all = append(all, observe.ProgramOverlaps(spans)...)
+	return slices.DeleteFunc(all, func(o observe.OverlapSpan) bool { return of != "" && o.Election != of }), nil
+}
+
+// overlapQuantity is how long there were two leaders, in all.
+func overlapQuantity(w *world, of string, words []string) (float64, string, []string, error) {
+	w.settle()
+	all, err := w.overlaps(of)
+	if err != nil {
+		return 0, "", nil, err
+	}
+	var sum time.Duration
+	for _, o := range all {
+		sum += o.To.Sub(o.From)
+	}
+	return float64(sum), describeOverlaps(all), words, nil
+}
+
+func describeOverlaps(all []observe.OverlapSpan) string {
+	if len(all) == 0 {
+		return "never two at once"
+	}
+	var told []string
+	for _, o := range all[:min(len(all), 5)] {
+		told = append(told, fmt.Sprintf("%s and %s both led %s for %s, by the word of %s", o.First, o.Second, o.Election, o.To.Sub(o.From), o.By))
+	}
+	return strings.Join(told, "; ")
+}
+
+// changes are the takeovers since the mark.
+func (w *world) changes(of string) (since []observe.Takeover) {
+	w.watcher.look(func(e seen) {
+		for _, t := range e.Takeovers(w.faults) {
+			if t.At >= w.marked && t.Election == electionName(of) {
+				since = append(since, t)
+			}
+		}
+	})
+	return since
+}
+
+// gapQuantity is the longest time nobody led before a takeover since the mark,
+// as far as is known: a leader that was killed counts to its deadline.
+func gapQuantity(w *world, of string, words []string) (float64, string, []string, error) {
+	all := w.changes(of)
+	if len(all) == 0 {
+		return 0, "", nil, errors.New("there was no takeover")
+	}
+	var longest time.Duration
+	var told []string
+	for _, t := range all {
+		longest = max(longest, time.Duration(t.Gap))
+		told = append(told, fmt.Sprintf("%s after %s: %s", t.After, t.Before, time.Duration(t.Gap).Round(100*time.Microsecond)))
+	}
+	return float64(longest), strings.Join(told, ", "), words, nil
+}
+
+func takeoversQuantity(w *world, of string, words []string) (float64, string, []string, error) {
+	all := w.changes(of)
+	var told []string
+	for _, t := range all {
+		told = append(told, fmt.Sprintf("%s, term %d", t.After, t.Term))
+	}
+	if len(told) == 0 {
+		told = []string{"none"}
+	}
+	return float64(len(all)), strings.Join(told, "; "), words, nil
+}
+
+// termRises counts leaderships whose term is not above all those before.
+func termRises(w *world, of string, words []string) (float64, string, []string, error) {
+	if len(words) != 0 {
+		return 0, "", nil, errors.New("it takes no limit")
+	}
+	var all []observe.Takeover
+	w.watcher.look(func(e seen) { all = e.Takeovers(nil) })
+	highest, broken := map[string]uint64{}, 0
+	var told []string
+	for _, t := range all {
+		if of != "" && t.Election != of {
+			continue
+		}
+		if t.Term <= highest[t.Election] {
+			broken++
+		}
+		highest[t.Election] = max(highest[t.Election], t.Term)
+		told = append(told, fmt.Sprintf("%s %d", t.After, t.Term))
+	}
+	return float64(broken), "terms: " + strings.Join(told, ", "), nil, nil
+}
+
+// countedQuantity: counted METRIC [among HOST…] LIMIT, what it rose by since the
+// mark on all hosts that run.
+func countedQuantity(w *world, _ string, words []string) (float64, string, []string, error) {
+	if len(words) == 0 {
+		return 0, "", nil, errors.New("want the name of a counter, as in: counted doyen_selection_rounds_total <= 10")
+	}
+	now, err := w.sample()
+	if err != nil {
+		return 0, "", nil, err
+	}
+	var sum float64
+	for key, x := range now {
+		host, metric, _ := strings.Cut(key, " ")
+		if metric == words[0] || strings.HasPrefix(metric, words[0]+"{") {
+			before := w.counters[host+" "+metric]
+			if x >= before { // else it is another life's
+				x -= before
+			}
+			sum += x
+		}
+	}
+	return sum, fmt.Sprintf("%s rose by %g since the mark", words[0], sum), words[1:], nil
+}

@@ -1,0 +1,256 @@
+package soak
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/anishathalye/porcupine"
+
+	"github.com/doyen-election/doyen/agent/boottime"
+	"github.com/doyen-election/doyen/election"
+	"github.com/doyen-election/doyen/testbed/history"
+	"github.com/doyen-election/doyen/testbed/observe"
+)
+
+const (
+	// window is how many operations are judged together. Windows meet where no
+	// operation is under way, so that each begins with a known value.
+	window = 2000
+	// judging bounds the search of one window.
+	judging = 20 * time.Second
+	// maxActs is how many stretches of acting are remembered.
+	maxActs = 512
+)
+
+// ask is one line of a program's: an operation, or word that an answer came.
+type ask struct {
+	Program string `json:"program,omitempty"` // of the first line: who it is
+	Host    string `json:"host,omitempty"`
+	Op      string `json:"op,omitempty"` // read, add, or "" for word of an answer
+	Token   uint64 `json:"token,omitempty"`
+	Value   int    `json:"value,omitempty"`       // to write
+	At      int64  `json:"at_ns,omitempty"`       // an instant at which it knew that it leads
+	Call    int64  `json:"call_ns,omitempty"`     // when it asked
+	Return  int64  `json:"returned_ns,omitempty"` // when the answer came
+}
+
+// answer is one line back.
+type answer struct {
+	Done  bool `json:"done"` // false: the token is too old
+	Value int  `json:"value"`
+}
+
+// Register is the shared counter that only the leading program should change. It
+// takes what comes with a token at least as high as the highest it has seen. Its
+// methods may be called by several goroutines at once.
+type Register struct {
+	mu       sync.Mutex
+	value    int
+	highest  uint64
+	first    int // value at the beginning of the window
+	ops      []porcupine.Operation
+	open     map[int]*porcupine.Operation // under way, by program
+	names    []string                     // of programs
+	acts     []observe.ProgramSpan
+	lastAdd  election.Instant
+	counts   Counts
+	violated string
+}
+
+// Counts are what a register has met.
+type Counts struct {
+	Operations int `json:"operations"` // done
+	Refused    int `json:"refused"`    // for an old token
+	Unknown    int `json:"unknown"`    // done, and the program never heard of it
+	Windows    int `json:"windows"`    // of the history, judged
+	Undecided  int `json:"undecided"`  // windows that took too long to judge
+}
+
+// NewRegister returns a counter at 0.
+func NewRegister() *Register { return &Register{open: map[int]*porcupine.Operation{}} }
+
+// Serve answers programs until ctx ends. It closes the listener.
+func (r *Register) Serve(ctx context.Context, l net.Listener) error {
+	stop := context.AfterFunc(ctx, func() { l.Close() })
+	defer stop()
+	var running sync.WaitGroup
+	defer running.Wait()
+	for {
+		conn, err := l.Accept()
+		if err != nil {
+			if ctx.Err() != nil {
+				return nil
+			}
+			return fmt.Errorf("serve the register: %w", err)
+		}
+		running.Go(func() { r.serve(ctx, conn) })
+	}
+}
+
+// serve answers one program. When its connection ends, so does what it had under
+// way: nothing of it can come any more.
+func (r *Register) serve(ctx context.Context, conn net.Conn) {
+	defer conn.Close()
+	defer context.AfterFunc(ctx, func() { conn.Close() })()
+	lines := bufio.NewScanner(conn)
+	encoder := json.NewEncoder(conn)
+	client, host := -1, ""
+	defer func() { r.leave(client) }()
+	for lines.Scan() {
+		var a ask
+		if json.Unmarshal(lines.Bytes(), &a) != nil {
+			return
+		}
+		switch {
+		case client < 0:
+			client, host = r.enter(a.Program), a.Host
+		case a.Op == "":
+			r.returned(client, a.Return)
+		default:
+			if encoder.Encode(r.do(client, host, a)) != nil {
+				return
+			}
+		}
+	}
+}
+
+func (r *Register) enter(program string) int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if i := slices.Index(r.names, program); i >= 0 {
+		return i
+	}
+	r.names = append(r.names, program)
+	return len(r.names) - 1
+}
+
+// leave ends what the program had under way with a result that it never heard.
+func (r *Register) leave(client int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if o := r.open[client]; o != nil {
+		o.Output, o.Return = history.Result{}, int64(boottime.Now())
+		r.counts.Unknown++
+		r.finish(client)
+	}
+}
+
+// do carries an operation out.
+func (r *Register) do(client int, host string, a ask) answer {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.act(r.names[client], host, a)
+	if a.Token < r.highest {
+		r.counts.Refused++
+		return answer{}
+	}
+	r.highest = a.Token
+	o := &porcupine.Operation{ClientId: client, Input: history.Read, Call: a.Call}
+	if a.Op == "add" {
+		o.Input, r.value, r.lastAdd = history.Add, a.Value, boottime.Now()
+	}
+	o.Output = history.Result{Known: true, Value: r.value}
+	r.open[client] = o
+	r.counts.Operations++
+	return answer{Done: true, Value: r.value}
+}
+
+// returned ends the program's operation: it has heard the answer.
+func (r *Register) returned(client int, at int64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if o := r.open[client]; o != nil {
+		o.Return = at
+		r.finish(client)
+	}
+}
+
+// finish moves an operation into the history, and judges what has come together.
+func (r *Register) finish(client int) {
+	r.ops = append(r.ops, *r.open[client])
+	delete(r.open, client)
+	if len(r.ops) >= window {
+		r.judge()
+	}
+}
+
+// judge judges the history since the last time, if no operation is under way.
+func (r *Register) judge() {
+	if len(r.open) > 0 || len(r.ops) == 0 || r.violated != "" {
+		return
+	}
+	now := int64(boottime.Now())
+	for _, o := range r.ops {
+		now = max(now, o.Return+1)
+	}
+	ops := append(r.ops, porcupine.Operation{ClientId: len(r.names), Input: history.Read, Call: now,
+		Output: history.Result{Known: true, Value: r.value}, Return: now + 1})
+	switch porcupine.CheckOperationsTimeout(history.Counter(r.first), ops, judging) {
+	case porcupine.Illegal:
+		r.violated = fmt.Sprintf("the counter: no order of %d operations explains their answers, from %d on to %d", len(ops), r.first, r.value)
+	case porcupine.Unknown:
+		r.counts.Undecided++
+	}
+	r.counts.Windows++
+	if r.violated == "" {
+		r.first, r.ops = r.value, nil
+	}
+}
+
+// act remembers that a program knew, at an instant, that it leads.
+func (r *Register) act(program, host string, a ask) {
+	at := election.Instant(a.At)
+	for i := range slices.Backward(r.acts) {
+		if s := &r.acts[i]; s.Program == program && s.Term == a.Token {
+			s.From, s.To = min(s.From, at), max(s.To, at)
+			return
+		}
+	}
+	if len(r.acts) == maxActs {
+		r.acts = slices.Delete(r.acts, 0, maxActs/4)
+	}
+	r.acts = append(r.acts, observe.ProgramSpan{Program: program, Host: host, Election: Election, Term: a.Token, From: at, To: at})
+}
+
+// Check judges what it can, and returns what was violated, "" if nothing was.
+func (r *Register) Check() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.judge()
+	return r.violated
+}
+
+// Acts returns when programs acted, as far as it is remembered.
+func (r *Register) Acts() []observe.ProgramSpan {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.acts)
+}
+
+// Counts returns what the register has met.
+func (r *Register) Counts() Counts {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.counts
+}
+
+// LastAdd is when the counter was last added to.
+func (r *Register) LastAdd() election.Instant {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.lastAdd
+}
+
+// History returns the operations of the window that was judged last, if it
+// violates the specification, else of the one that is not judged yet.
+func (r *Register) History() []porcupine.Operation {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.ops)
+}

@@ -1,0 +1,141 @@
+package soak
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"net"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/doyen-election/doyen/agent/boottime"
+)
+
+// desk is a register that answers on a socket.
+func desk(t *testing.T) (*Register, func(program string) *line) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "s")
+	l, err := net.Listen("unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := NewRegister()
+	ctx, cancel := context.WithCancel(context.Background())
+	served := make(chan error)
+	go func() { served <- r.Serve(ctx, l) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-served; err != nil {
+			t.Error(err)
+		}
+	})
+	return r, func(program string) *line {
+		conn, err := net.Dial("unix", path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { conn.Close() })
+		k := &line{encoder: json.NewEncoder(conn), lines: bufio.NewScanner(conn), conn: conn}
+		if err := k.encoder.Encode(ask{Program: program}); err != nil {
+			t.Fatal(err)
+		}
+		return k
+	}
+}
+
+func (l *line) must(t *testing.T, op string, token uint64, value, want int) {
+	t.Helper()
+	got, err := l.ask(ask{Op: op, Token: token, Value: value, At: int64(boottime.Now())})
+	if err != nil || got != want {
+		t.Fatalf("%s with token %d: %d, %v; want %d", op, token, got, err, want)
+	}
+}
+
+func TestTheRegisterRefusesAnOldToken(t *testing.T) {
+	r, open := desk(t)
+	a, b := open("a"), open("b")
+	a.must(t, "read", 1, 0, 0)
+	a.must(t, "add", 1, 1, 1)
+	b.must(t, "read", 2, 0, 1)
+	if _, err := a.ask(ask{Op: "add", Token: 1, Value: 2}); err != errRefused {
+		t.Errorf("an old token: %v", err)
+	}
+	b.must(t, "add", 2, 2, 2)
+	// The last word of an answer may still be on its way: what it is about is
+	// judged with the next.
+	if what := r.Check(); what != "" {
+		t.Error(what)
+	}
+	if c := r.Counts(); c.Operations != 4 || c.Refused != 1 {
+		t.Errorf("%+v", c)
+	}
+	if acts := r.Acts(); len(acts) != 2 || acts[0].Program != "a" || acts[0].Term != 1 || acts[1].Term != 2 {
+		t.Errorf("%+v", acts)
+	}
+}
+
+// An addition that goes back behind another one is what an unguarded register
+// would suffer: no order explains it.
+func TestALostAdditionIsFound(t *testing.T) {
+	r, open := desk(t)
+	a := open("a")
+	a.must(t, "read", 1, 0, 0)
+	for _, v := range []int{1, 2, 2} { // the third writes what the second did
+		a.must(t, "add", 1, v, v)
+	}
+	a.conn.Close() // and so ends what is under way
+	await(t, func() bool { return strings.Contains(r.Check(), "no order of") })
+	if len(r.History()) < 4 {
+		t.Errorf("%d operations are kept", len(r.History()))
+	}
+}
+
+func TestAnOperationWhoseProgramDiedCounts(t *testing.T) {
+	r, open := desk(t)
+	a := open("a")
+	a.must(t, "read", 1, 0, 0)
+	if err := a.encoder.Encode(ask{Op: "add", Token: 1, Value: 1, Call: int64(boottime.Now())}); err != nil {
+		t.Fatal(err)
+	}
+	if !a.lines.Scan() { // it was done, and the program dies before it says that it knows
+		t.Fatal(a.lines.Err())
+	}
+	a.conn.Close()
+	await(t, func() bool { return r.Counts().Unknown == 1 })
+	b := open("b")
+	b.must(t, "read", 2, 0, 1)
+	b.must(t, "add", 2, 2, 2)
+	b.conn.Close()
+	await(t, func() bool { r.Check(); return r.Counts().Windows >= 1 && len(r.History()) == 0 })
+	if what := r.Check(); what != "" {
+		t.Error(what)
+	}
+}
+
+func TestGarbageEndsOnlyItsConnection(t *testing.T) {
+	r, open := desk(t)
+	bad, good := open("bad"), open("good")
+	if _, err := bad.conn.Write([]byte("{\n")); err != nil {
+		t.Fatal(err)
+	}
+	if bad.lines.Scan() {
+		t.Errorf("it was answered %q", bad.lines.Text())
+	}
+	good.must(t, "read", 1, 0, 0)
+	if r.Counts().Operations != 1 {
+		t.Errorf("%+v", r.Counts())
+	}
+}
+
+// await looks again and again until the condition holds.
+func await(t *testing.T, condition func() bool) {
+	t.Helper()
+	for end := time.Now().Add(20 * time.Second); !condition(); runtime.Gosched() {
+		if time.Now().After(end) {
+			t.Fatal("it never came to be")
+		}
+	}
+}
