@@ -151,3 +151,23 @@ func TestElectionsWithoutCandidatesMakeRoomForOthers(t *testing.T) {
 		t.Error("nothing was ever forgotten")
 	}
 }
+
+// TestH1ATermAskedForIsNotAskedForAgainAfterItsElectionWasDropped: not even by an
+// agent that is no voter, and so has nothing of it on disk.
+func TestH1ATermAskedForIsNotAskedForAgainAfterItsElectionWasDropped(t *testing.T) {
+	o := newLone(t, election.State{Roster: rosterOf("b", "c")})
+	o.hear("b", election.Report{Voter: true})
+	o.hear("c", election.Report{Voter: true})
+	o.campaign("pay")
+	first := o.request(o.take(), "b", "pay")
+	o.step(election.Withdraw{Election: "pay"})
+	o.rest(5 * testTiming.Lease)
+	if o.e.contests.get("pay") != nil {
+		t.Fatal("the election is still held")
+	}
+	o.take()
+	o.campaign("pay")
+	if again := o.request(o.take(), "b", "pay"); again.Term <= first.Term {
+		t.Errorf("asks for term %d after it asked for %d", again.Term, first.Term)
+	}
+}
