@@ -1,6 +1,7 @@
 package elector
 
 import (
+	"maps"
 	"slices"
 	"testing"
 	"time"
@@ -169,5 +170,41 @@ func TestH1ATermAskedForIsNotAskedForAgainAfterItsElectionWasDropped(t *testing.
 	o.campaign("pay")
 	if again := o.request(o.take(), "b", "pay"); again.Term <= first.Term {
 		t.Errorf("asks for term %d after it asked for %d", again.Term, first.Term)
+	}
+}
+
+// TestAFloodOfCandidaciesIsTakenInTurn: a host whose programs all stand at once
+// asks for the votes of a part of them, and goes on with the next.
+func TestAFloodOfCandidaciesIsTakenInTurn(t *testing.T) {
+	const flood = 3 * maxContesting
+	o := newLone(t, trioState())
+	o.hear("b", election.Report{Voter: true})
+	o.hear("c", election.Report{Voter: true})
+	for i := range flood {
+		o.campaign(election.Name("job-" + time.Duration(i).String()))
+	}
+	led := func() (n int) {
+		for _, c := range o.e.Contests() {
+			if c.State == Leading {
+				n++
+			}
+		}
+		return n
+	}
+	for turns := 0; led() < flood; turns++ {
+		asked := map[election.Name]election.VoteRequest{}
+		for _, r := range sentTo[election.VoteRequest](o.take(), "b") {
+			asked[r.Election] = r
+		}
+		if len(asked) > maxContesting {
+			t.Fatalf("it asks for the votes of %d elections at once", len(asked))
+		}
+		if turns > 20 {
+			t.Fatalf("after %d turns it leads %d of %d", turns, led(), flood)
+		}
+		for _, name := range slices.Sorted(maps.Keys(asked)) {
+			o.hear("b", grant(asked[name]))
+		}
+		o.rest(testTiming.Heartbeat / 2)
 	}
 }

@@ -12,34 +12,35 @@ import (
 // Elector is one agent's part in every election. It is not safe for concurrent
 // use: one goroutine owns it.
 type Elector struct {
-	cfg       Config
-	rng       *rand.Rand
-	now       election.Instant
-	started   election.Instant
-	ledger    *quorum.Ledger
-	voter     *quorum.Voter
-	formation *quorum.Formation
-	change    rosterChange
-	sends     *quorum.Sends
-	roster    *election.Roster // the voter's durable one
-	view      election.View
-	peers     table[election.PeerID, *peer]
-	contests  table[election.Name, *contest]
-	stands    candidacies
-	heardOf   uint64 // counts what was heard of members and of candidacies
-	facts     facts
-	retired   election.Term    // the highest term known of any contest that is no more
-	sweepAt   election.Instant // contests that nobody stands in are dropped then
-	inquiries table[uint64, *inquiry]
-	inquired  uint64
-	beatAt    election.Instant
-	draining  bool
-	stopping  bool
-	counters  Counters
-	counted   Counters // a copy that is shared with readers, and when it was made
-	countedAt election.Instant
-	own       []election.Message // to itself, handled within the step
-	out       election.Output
+	cfg        Config
+	rng        *rand.Rand
+	now        election.Instant
+	started    election.Instant
+	ledger     *quorum.Ledger
+	voter      *quorum.Voter
+	formation  *quorum.Formation
+	change     rosterChange
+	sends      *quorum.Sends
+	roster     *election.Roster // the voter's durable one
+	view       election.View
+	peers      table[election.PeerID, *peer]
+	contests   table[election.Name, *contest]
+	stands     candidacies
+	heardOf    uint64 // counts what was heard of members and of candidacies
+	facts      facts
+	contesting int              // rounds and attempts under way, see maxContesting
+	retired    election.Term    // the highest term known of any contest that is no more
+	sweepAt    election.Instant // contests that nobody stands in are dropped then
+	inquiries  table[uint64, *inquiry]
+	inquired   uint64
+	beatAt     election.Instant
+	draining   bool
+	stopping   bool
+	counters   Counters
+	counted    Counters // a copy that is shared with readers, and when it was made
+	countedAt  election.Instant
+	own        []election.Message // to itself, handled within the step
+	out        election.Output
 }
 
 // New returns the elector of an agent that starts now with a durable state.
@@ -235,6 +236,12 @@ func (e *Elector) advance() {
 	e.form()
 	e.voter.Tick(e.now)
 	e.advanceChange()
+	e.contesting = 0
+	for _, c := range e.contests.rows {
+		if c.contested() {
+			e.contesting++
+		}
+	}
 	for _, c := range e.contests.rows {
 		e.advanceContest(c)
 	}

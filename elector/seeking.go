@@ -52,9 +52,24 @@ func (e *Elector) startInTurn(c *contest, f election.Field) {
 		c.wake(start)
 		return
 	}
+	if e.contesting >= maxContesting {
+		c.wake(e.now.Add(e.cfg.Timing.stagger()))
+		return
+	}
 	e.counters.Rounds++
 	e.apply(c, f, c.selection.Start(e.now, f))
+	if c.contested() {
+		e.contesting++
+	}
 }
+
+// maxContesting bounds the rounds and attempts of this agent's own that are under
+// way at once, in all elections: a thousand would keep everybody too busy to
+// answer any. The next one begins when one has ended.
+const maxContesting = 128
+
+// contested reports whether this agent has a round or an attempt under way.
+func (c *contest) contested() bool { return c.role == nominee || c.selection.Active() }
 
 // vacant reports whether nobody is known to lead, or whoever does is thought
 // lost. The old lease may still run: selection uses the time until it ends. An

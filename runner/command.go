@@ -97,13 +97,17 @@ func (c *command) enforce(now int64, killAll func()) (fault string) {
 	if now < min(c.killAt, c.schedule.KillAt) {
 		return ""
 	}
+	killAll()
 	if c.killing == 0 {
 		c.killing = now
 		if c.why == "" {
 			c.why = byOrder // the runner is gone
 		}
+		if group := c.held(); group > 0 { // nearly always that is all; the next step sees
+			killGroup(group)
+			return ""
+		}
 	}
-	killAll()
 	err := killFamily(c.held())
 	if c.stuck || now-c.killing < int64(stuckAfter) {
 		return ""

@@ -33,8 +33,7 @@ func reap(ended func(pid int, status unix.WaitStatus)) (childless bool) {
 // process that may not be killed.
 func killFamily(group int) (err error) {
 	if group > 0 {
-		hasten(unix.PRIO_PGRP, group)
-		_ = syscall.Kill(-group, syscall.SIGKILL) // none of it left is no fault, the rest is seen below
+		killGroup(group)
 	}
 	for _, pid := range children(unix.Getpid()) {
 		hasten(unix.PRIO_PROCESS, pid)
@@ -43,6 +42,13 @@ func killFamily(group int) (err error) {
 		}
 	}
 	return err
+}
+
+// killGroup sends SIGKILL to a process group. No process of it escapes by
+// forking.
+func killGroup(group int) {
+	hasten(unix.PRIO_PGRP, group)
+	_ = syscall.Kill(-group, syscall.SIGKILL) // none of it left is no fault
 }
 
 // askFamily sends the signal once to each process: to the group at first, and

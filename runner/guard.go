@@ -50,13 +50,14 @@ type guard struct {
 	command  *command // nil: nothing runs
 	cgroup   *cgroup
 	receipts sync.WaitGroup
+	forks    chan *syscall.ProcAttr
+	made     chan birth
 }
 
 // Guard is the whole life of a guard: the caller ends the process with what it
 // returns. args are what Run gave it. It must be called by the main function,
 // before anything else has started a process.
 func Guard(args []string) int {
-	runtime.LockOSThread() // the command dies with this thread
 	g, err := newGuard(args)
 	if err == nil {
 		err = g.loop()
@@ -99,7 +100,7 @@ func newGuard(args []string) (*guard, error) {
 		return nil, err
 	}
 	return &guard{cgroup: newCgroup(os.Getpid()), link: &link{conn: socket}, orders: make(chan order), alarm: a,
-		group: group, nice: nice, path: args[2], args: args[3:]}, nil
+		forks: make(chan *syscall.ProcAttr), made: make(chan birth), group: group, nice: nice, path: args[2], args: args[3:]}, nil
 }
 
 // loop obeys, reaps and keeps the schedule until the runner is gone and so is
@@ -116,6 +117,7 @@ func (g *guard) loop() error {
 		}
 	}
 	go g.listen()
+	go g.fork()
 	if err := g.link.send(report{Is: isReady}, -1); err != nil {
 		return err
 	}
@@ -210,13 +212,36 @@ func (g *guard) exec(term uint64) (pid int, err error) {
 		Sys:   attributes(g.group),
 	}
 	if g.cgroup.hold(attr.Sys) {
-		if pid, err = syscall.ForkExec(g.path, g.args, attr); err == nil {
+		if pid, err = g.forked(attr); err == nil {
 			return pid, nil
 		}
 		g.cgroup.drop()
 		attr.Sys = attributes(g.group)
 	}
-	return syscall.ForkExec(g.path, g.args, attr)
+	return g.forked(attr)
+}
+
+// fork makes processes on one thread, which lives as long as the guard: the
+// kernel kills the command when the thread ends that made it. The loop is not
+// bound to a thread, which would be slower to wake.
+func (g *guard) fork() {
+	runtime.LockOSThread()
+	for attr := range g.forks {
+		pid, err := syscall.ForkExec(g.path, g.args, attr)
+		g.made <- birth{pid, err}
+	}
+}
+
+// birth is what came of making a process.
+type birth struct {
+	pid int
+	err error
+}
+
+func (g *guard) forked(attr *syscall.ProcAttr) (pid int, err error) {
+	g.forks <- attr
+	made := <-g.made
+	return made.pid, made.err
 }
 
 // step reaps who ended, does what is due, and says when it is all over.
@@ -243,12 +268,12 @@ func (g *guard) step(now int64) {
 	if c.kept >= 0 {
 		syscall.Close(c.kept)
 	}
-	if c.killing > 0 { // some kernels kill whatever begins its life in a group that was killed once
+	g.command = nil
+	g.tell(report{Is: isGone, Why: c.why, Status: c.status, Killed: c.killing > 0, Others: c.others})
+	if c.killing > 0 && !g.orphan { // some kernels kill whatever begins its life in a group that was killed once
 		g.cgroup.drop()
 		g.cgroup = newCgroup(os.Getpid())
 	}
-	g.command = nil
-	g.tell(report{Is: isGone, Why: c.why, Status: c.status, Killed: c.killing > 0, Others: c.others})
 }
 
 // withdraw does what the runner can't do any more, or does not while it is

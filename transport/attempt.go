@@ -107,7 +107,7 @@ func (t *Transport) receive(s network.Stream) {
 		return
 	}
 	defer t.running.Done()
-	l := t.link(s.Conn().RemotePeer())
+	l := t.link(idOf(s.Conn().RemotePeer()))
 	if l == nil || l.dials {
 		_ = s.Conn().Close() // the gater let it in before the list changed
 		return
@@ -134,7 +134,7 @@ func (t *Transport) expect(c network.Conn) {
 		return
 	}
 	time.AfterFunc(2*t.limits.greet, func() {
-		if l := t.link(c.RemotePeer()); l != nil {
+		if l := t.link(idOf(c.RemotePeer())); l != nil {
 			if s := l.current(); s != nil && s.wire.stream.Conn() == c {
 				return
 			}

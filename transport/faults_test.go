@@ -73,7 +73,7 @@ func TestABrokenConnectionIsReplacedWithoutAWord(t *testing.T) {
 	for breaker := range 2 {
 		resumed := a.Stats().Resumed + b.Stats().Resumed
 		tr := []*Transport{a, b}[breaker]
-		s := tr.linkTo([]*Transport{b, a}[breaker].Self()).current()
+		s := tr.link([]*Transport{b, a}[breaker].Self()).current()
 		_ = s.wire.stream.Conn().Close()
 		eventually(t, "a new connection on both sides", func() bool { return a.Stats().Resumed+b.Stats().Resumed >= resumed+2 })
 		exchange(t, a, b) // which fails on any Lost or Connected

@@ -37,7 +37,7 @@ type gater struct{ t *Transport }
 
 var _ connmgr.ConnectionGater = gater{}
 
-func (g gater) InterceptPeerDial(p peer.ID) bool                              { return g.t.link(p) != nil }
+func (g gater) InterceptPeerDial(p peer.ID) bool                              { return g.t.link(idOf(p)) != nil }
 func (gater) InterceptAddrDial(peer.ID, ma.Multiaddr) bool                    { return true }
 func (g gater) InterceptAccept(network.ConnMultiaddrs) bool                   { return !g.t.isClosing() }
 func (gater) InterceptUpgraded(network.Conn) (bool, control.DisconnectReason) { return true, 0 }
@@ -49,7 +49,7 @@ func (g gater) InterceptSecured(dir network.Direction, p peer.ID, addrs network.
 	if dir == network.DirOutbound {
 		return true
 	}
-	l := g.t.link(p)
+	l := g.t.link(idOf(p))
 	switch {
 	case l == nil:
 		g.t.count.refused[refuseUnknownPeer].Add(1)

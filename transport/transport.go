@@ -72,7 +72,7 @@ type Transport struct {
 
 	mu     sync.RWMutex
 	closed bool
-	links  map[peer.ID]*link
+	links  map[election.PeerID]*link
 }
 
 // New listens at the configured address and talks to nobody until SetPeers.
@@ -92,7 +92,7 @@ func New(c Config) (*Transport, error) {
 		box: newMailbox(), events: make(chan Event, 16),
 		strangers: strangers{known: map[election.PeerID]*stranger{}},
 		grace:     grace, limits: limitsFor(c.Hello.Heartbeat),
-		closing: make(chan struct{}), links: map[peer.ID]*link{},
+		closing: make(chan struct{}), links: map[election.PeerID]*link{},
 	}
 	t.door = &doorman{byIP: map[netip.Addr]int{}, full: func() { t.count.refused[refusePending].Add(1) }}
 	t.ctx, t.cancel = context.WithCancel(context.Background())
@@ -182,19 +182,19 @@ func (t *Transport) SetPeers(peers []Peer) {
 		return
 	}
 	for id, l := range t.links {
-		if _, ok := wanted[id]; !ok {
+		if _, ok := wanted[l.pid]; !ok {
 			delete(t.links, id)
 			l.remove()
-			t.host.forget(id)
+			t.host.forget(l.pid)
 		}
 	}
 	for id, addr := range wanted {
-		if l := t.links[id]; l != nil {
+		if l := t.links[idOf(id)]; l != nil {
 			l.relocate(addr)
 			continue
 		}
 		l := newLink(t, id, addr)
-		t.links[id] = l
+		t.links[l.id] = l
 		t.running.Add(1)
 		go l.loop()
 	}
@@ -214,18 +214,10 @@ func (l *link) relocate(addr netip.AddrPort) {
 	}
 }
 
-func (t *Transport) link(p peer.ID) *link {
+func (t *Transport) link(p election.PeerID) *link {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	return t.links[p]
-}
-
-func (t *Transport) linkTo(p election.PeerID) *link {
-	id, err := peer.Decode(string(p))
-	if err != nil {
-		return nil
-	}
-	return t.link(id)
 }
 
 func (t *Transport) isClosing() bool {
@@ -249,7 +241,7 @@ func (t *Transport) enter() bool {
 // Send queues the message for the peer and never blocks. False means that it
 // was dropped, which Stats counts by why; true does not mean that it arrives.
 func (t *Transport) Send(to election.PeerID, m election.Message) bool {
-	l := t.linkTo(to)
+	l := t.link(to)
 	if l == nil || t.isClosing() {
 		t.count.dropped[dropUnknownPeer].Add(1)
 		return false
@@ -276,7 +268,7 @@ func (t *Transport) Send(to election.PeerID, m election.Message) bool {
 // closed and told as Lost, and a new one is tried for. A connection younger than
 // two of the configured heartbeats is spared, so say it again if need be.
 func (t *Transport) Suspect(p election.PeerID) {
-	if l := t.linkTo(p); l != nil {
+	if l := t.link(p); l != nil {
 		select {
 		case l.suspected <- struct{}{}:
 		default:
@@ -326,7 +318,7 @@ func (t *Transport) Close(ctx context.Context) error {
 }
 
 // flush waits until the links have finished, or ctx ends.
-func (t *Transport) flush(ctx context.Context, links map[peer.ID]*link) error {
+func (t *Transport) flush(ctx context.Context, links map[election.PeerID]*link) error {
 	for _, l := range links {
 		select {
 		case <-l.ctx.Done(): // its loop ends with it

@@ -24,7 +24,8 @@ type rig struct {
 	stop    context.CancelFunc
 	lease   time.Duration
 	rng     *rand.Rand
-	started election.Instant // just before the last agent's process was made
+	first   election.Instant // just before the first agent's process was made
+	started election.Instant // and the last one's
 }
 
 const (
@@ -72,6 +73,9 @@ func newRig(ctx context.Context, c hosts.Config, poll time.Duration, rng *rand.R
 	for _, h := range r.cluster.Hosts() {
 		if r.started, err = h.Start(); err != nil {
 			return nil, errors.Join(err, r.close())
+		}
+		if r.first == 0 {
+			r.first = r.started
 		}
 	}
 	return r, nil

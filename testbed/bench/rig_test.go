@@ -29,9 +29,9 @@ func TestRoundsWithRealProcesses(t *testing.T) {
 	t.Setenv("TMPDIR", dir)
 	b := &bench{o: Options{Agents: 3, Algorithm: "bully", Profile: "local", Rounds: 1, Progress: t.Output()},
 		program: hosts.Self{}, rng: rand.New(rand.NewPCG(1, 1))}
-	cold, err := b.coldStarts(t.Context(), 1)
-	if err != nil || len(cold) != 1 || cold[0] <= 0 {
-		t.Errorf("cold starts %v: %v", cold, err)
+	cold, whole, err := b.coldStarts(t.Context(), 1)
+	if err != nil || len(cold) != 1 || cold[0] <= 0 || whole[0] <= cold[0] {
+		t.Errorf("cold starts %v, of all %v: %v", cold, whole, err)
 	}
 	for name, f := range map[string]fault{"resign": resigned(), "SIGTERM": terminated()} {
 		took, err := b.takeovers(t.Context(), "local", name, 1, f)

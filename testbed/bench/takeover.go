@@ -146,26 +146,27 @@ func (r *rig) startAgain(ctx context.Context, h *hosts.Host) error {
 }
 
 // coldStarts starts all agents anew, round after round, and returns how long
-// after the last one's start the last one knew the leader, in milliseconds.
-func (b *bench) coldStarts(ctx context.Context, rounds int) (took []float64, err error) {
+// after the last one's start the last one knew the leader, and how long after the
+// first one's, in milliseconds.
+func (b *bench) coldStarts(ctx context.Context, rounds int) (took, whole []float64, err error) {
 	const what = "cold start"
 	for round := range rounds {
-		d, err := b.coldStart(ctx)
+		d, all, err := b.coldStart(ctx)
 		if err != nil {
-			return nil, fmt.Errorf("%s, round %d: %w", what, round+1, err)
+			return nil, nil, fmt.Errorf("%s, round %d: %w", what, round+1, err)
 		}
-		took = append(took, millis(d))
+		took, whole = append(took, millis(d)), append(whole, millis(all))
 		b.progress(what, round+1, rounds)
 	}
-	return took, nil
+	return took, whole, nil
 }
 
-func (b *bench) coldStart(ctx context.Context) (d time.Duration, err error) {
+func (b *bench) coldStart(ctx context.Context) (took, whole time.Duration, err error) {
 	r, err := b.newRig(ctx, b.o.Profile, 0)
 	if err != nil {
-		return 0, err
+		return 0, 0, err
 	}
 	defer b.finish(r, &err)
 	a, err := r.agree(ctx)
-	return a.At.Sub(r.started), err
+	return a.At.Sub(r.started), a.At.Sub(r.first), err
 }

@@ -42,7 +42,7 @@ func growths() []growth {
 		{"scale-failover", "Failover by kill -9", "ms", []string{"kill"}, []string{""}, false},
 		{"scale-cut", "Failover by silent cut", "ms", []string{"cut"}, []string{""}, false},
 		{"scale-handover", "Hand-over by resign", "ms", []string{"resign"}, []string{""}, false},
-		{"scale-cold-start", "Cold start", "ms", []string{"cold_start"}, []string{""}, true},
+		{"scale-cold-start", "Cold start: all agree", "ms", []string{"cold_start_all", "cold_start"}, []string{"after first start", "after last"}, true},
 		{"scale-messages", "Messages of an election", "messages", []string{"messages_kill", "messages_resign"}, []string{"kill -9", "resign"}, true},
 		{"scale-cpu", "Idle processor time", "% of a core", []string{"idle_cpu_leader", "idle_cpu_follower"}, []string{"leader", "follower"}, true},
 		{"scale-memory", "Idle memory", "MiB RSS", []string{"idle_rss_leader", "idle_rss_follower"}, []string{"leader", "follower"}, false},

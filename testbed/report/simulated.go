@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -51,6 +52,12 @@ func takeoverOf(d spacetime.Diagram, algorithm string) (spacetime.Diagram, bool)
 	}
 	took := after.From - before.To
 	if took <= 0 || took > 3*time.Second {
+		return d, false
+	}
+	selects := slices.ContainsFunc(d.Arrows, func(a spacetime.Arrow) bool {
+		return a.Sent >= before.To && a.Sent <= after.From && strings.HasPrefix(a.Text, "Election")
+	})
+	if !selects { // the best of those left can tell that it is
 		return d, false
 	}
 	d.From, d.To = before.To-took/8, after.From+took/4

@@ -84,7 +84,10 @@ func Run(ctx context.Context, o Options, file string) (Result, error) {
 		return r, errors.New("play the script: " + strings.TrimSpace(r.Log))
 	}
 	r.Name, r.Recording = w.name, w.recording
-	return r, ctx.Err()
+	if ctx.Err() != nil {
+		return r, fmt.Errorf("play %s: interrupted: %w", w.name, context.Cause(ctx))
+	}
+	return r, nil
 }
 
 // transcript drops the environment that testscript shows first.

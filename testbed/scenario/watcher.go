@@ -191,6 +191,9 @@ func (w *watcher) wait() { w.running.Wait() }
 
 // ask polls an agent now, so that the deadline it told last is known.
 func (w *watcher) ask(h *hosts.Host) {
+	if h.Status() != hosts.Running {
+		return
+	}
 	w.mu.Lock()
 	var names []string
 	for name := range w.followed {
