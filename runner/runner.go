@@ -177,6 +177,7 @@ func (r *runner) follow(now int64) bool {
 	switch {
 	case r.ending:
 		return true
+	case !r.guard.ready: // whatever comes, there is somebody to start and to end the command
 	case r.leading && now >= r.notBefore && now < plan(r.until, r.lease).TermAt:
 		r.notBefore = 0
 		r.start(now)

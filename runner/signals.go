@@ -32,7 +32,7 @@ func (r *runner) signal(s syscall.Signal) {
 }
 
 func (r *runner) pass(s syscall.Signal) {
-	if r.state == running {
+	if r.state == starting || r.state == running {
 		r.guard.tell(order{Do: doSignal, Signal: int(s)})
 	}
 }

@@ -50,11 +50,30 @@ func (b *bench) measureIdle(ctx context.Context) (costs *idleCosts, err error) {
 		return nil, err
 	}
 	r.unwatch()
-	b.progress("idle, settling", 0, 0)
-	if err := sleep(ctx, idleSettle); err != nil {
+	all := r.cluster.Hosts()
+	each, err := b.costsOf(ctx, all, "idle")
+	if err != nil {
 		return nil, err
 	}
-	all := r.cluster.Hosts()
+	costs = &idleCosts{}
+	for i, h := range all {
+		if h.Name() == a.Leader {
+			costs.leader = append(costs.leader, each[i])
+		} else {
+			costs.followers = append(costs.followers, each[i])
+		}
+	}
+	b.idled = costs
+	return costs, nil
+}
+
+// costsOf measures what each agent takes for a while, after what a start costs
+// is over.
+func (b *bench) costsOf(ctx context.Context, all []*hosts.Host, what string) (costs []cost, err error) {
+	b.progress(what+", settling", 0, 0)
+	if err := sleep(ctx, min(idleSettle, b.window())); err != nil {
+		return nil, err
+	}
 	sent, err := readTraffic(ctx, all, b.o.Net)
 	if err != nil {
 		return nil, err
@@ -63,8 +82,8 @@ func (b *bench) measureIdle(ctx context.Context) (costs *idleCosts, err error) {
 	if err != nil {
 		return nil, err
 	}
-	b.progress(fmt.Sprintf("idle, measuring for %s", idleWindow), 0, 0)
-	if err := sleep(ctx, idleWindow); err != nil {
+	b.progress(fmt.Sprintf("%s, measuring for %s", what, b.window()), 0, 0)
+	if err := sleep(ctx, b.window()); err != nil {
 		return nil, err
 	}
 	after, till, err := readCPU(all)
@@ -75,20 +94,14 @@ func (b *bench) measureIdle(ctx context.Context) (costs *idleCosts, err error) {
 	if err != nil {
 		return nil, err
 	}
-	costs = &idleCosts{}
 	for i, h := range all {
 		seconds := till.Sub(at).Seconds()
 		c := cost{cpuPercent: 100 * (after[i] - before[i]) / seconds, traffic: sentAfter[i].since(sent[i], seconds)}
 		if c.rssMiB, c.pssMiB, err = readMemory(h.PID()); err != nil {
 			return nil, err
 		}
-		if h.Name() == a.Leader {
-			costs.leader = append(costs.leader, c)
-		} else {
-			costs.followers = append(costs.followers, c)
-		}
+		costs = append(costs, c)
 	}
-	b.idled = costs
 	return costs, nil
 }
 

@@ -85,7 +85,7 @@ func (b *bench) many(ctx context.Context, n int) (costs []cost, took []float64, 
 			return nil, nil, err
 		}
 	}
-	if costs, err = b.costsOf(ctx, all); err != nil {
+	if costs, err = b.costsOf(ctx, all, "many elections"); err != nil {
 		return nil, nil, err
 	}
 	b.progress("the death of an agent that leads many", 0, 0)
@@ -110,34 +110,6 @@ func (v *ballots) tookSince(at election.Instant, of []bool) (took []float64) {
 		}
 	}
 	return took
-}
-
-// costsOf measures what every agent takes of the machine for a while.
-func (b *bench) costsOf(ctx context.Context, all []*hosts.Host) (costs []cost, err error) {
-	b.progress("many elections, settling", 0, 0)
-	if err := sleep(ctx, min(idleSettle, b.window())); err != nil {
-		return nil, err
-	}
-	before, at, err := readCPU(all)
-	if err != nil {
-		return nil, err
-	}
-	b.progress(fmt.Sprintf("many elections, measuring for %s", b.window()), 0, 0)
-	if err := sleep(ctx, b.window()); err != nil {
-		return nil, err
-	}
-	after, till, err := readCPU(all)
-	if err != nil {
-		return nil, err
-	}
-	for i, h := range all {
-		c := cost{cpuPercent: 100 * (after[i] - before[i]) / till.Sub(at).Seconds()}
-		if c.rssMiB, c.pssMiB, err = readMemory(h.PID()); err != nil {
-			return nil, err
-		}
-		costs = append(costs, c)
-	}
-	return costs, nil
 }
 
 func newBallots(ctx context.Context, all []*hosts.Host, n int) *ballots {

@@ -3,6 +3,7 @@ package bench
 import (
 	"math/rand/v2"
 	"os"
+	"os/exec"
 	"slices"
 	"testing"
 
@@ -14,7 +15,32 @@ func TestMain(m *testing.M) {
 	if code, served := hosts.ServeAgent(os.Args, os.Stderr); served {
 		os.Exit(code)
 	}
+	if code, served := ServeProgram(os.Args, os.Stderr); served {
+		os.Exit(code)
+	}
 	os.Exit(m.Run())
+}
+
+func TestAProgramIsReplaced(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it runs real processes for some seconds")
+	}
+	dir, err := os.MkdirTemp("/tmp", "db")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer os.RemoveAll(dir)
+	stamps := t.TempDir()
+	t.Setenv("TMPDIR", dir)
+	b := &bench{o: Options{Agents: 3, Algorithm: "bully", Profile: "local", Rounds: 1, Progress: t.Output()},
+		program: hosts.Self{}, rng: rand.New(rand.NewPCG(1, 1))}
+	campaign := func(h *hosts.Host, dir string) (*exec.Cmd, error) { return campaigning(h.Config().Socket, dir) }
+	for name, hit := range map[string]blow{"kill": killActor, "resign": resignProgram, "transfer": transferProgram} {
+		took, overlaps, err := b.replacements(t.Context(), name, 1, stamps, campaign, hit)
+		if err != nil || len(took) != 1 || took[0] <= 0 || overlaps[0] != 0 {
+			t.Errorf("%s: took %v, two at once for %v: %v", name, took, overlaps, err)
+		}
+	}
 }
 
 func TestRoundsWithRealProcesses(t *testing.T) {

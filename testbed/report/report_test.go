@@ -81,7 +81,7 @@ func TestThePageShowsEverythingAndEscapesIt(t *testing.T) {
 }
 
 func TestEqualInputGivesAnEqualPage(t *testing.T) {
-	if written(t, whole()) != written(t, whole()) {
+	if first := written(t, whole()); first != written(t, whole()) {
 		t.Error("two pages of the same differ")
 	}
 }

@@ -17,7 +17,7 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/sys/unix"
+	"github.com/doyen-election/doyen/agent/boottime"
 )
 
 const (
@@ -27,13 +27,7 @@ const (
 )
 
 // Now reads CLOCK_BOOTTIME, in nanoseconds.
-func Now() int64 {
-	var t unix.Timespec
-	if unix.ClockGettime(unix.CLOCK_BOOTTIME, &t) != nil {
-		return 0
-	}
-	return t.Nano()
-}
+func Now() int64 { return int64(boottime.Now()) }
 
 // Stamp is one program's acting under one term.
 type Stamp struct {
