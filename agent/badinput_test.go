@@ -63,7 +63,7 @@ func TestAgentsThatDoNotAgreeSayWhyOnBothSidesOnce(t *testing.T) {
 	}{
 		{"algorithm", func(_ *testing.T, c *agent.Config) { c.Algorithm = "ring" }, "--algorithm"},
 		{"quorum", func(_ *testing.T, c *agent.Config) { c.Quorum = false }, "--quorum"},
-		{"lease", func(_ *testing.T, c *agent.Config) { c.Lease = 400 * time.Millisecond }, "--lease"},
+		{"lease", func(_ *testing.T, c *agent.Config) { c.Lease = 1600 * time.Millisecond }, "--lease"},
 		{"cluster", func(_ *testing.T, c *agent.Config) { c.Cluster = "other" }, "cluster"},
 		{"key", func(t *testing.T, c *agent.Config) { withKey(t, c, 'b') }, "key"},
 		{"name", func(_ *testing.T, c *agent.Config) { c.Name = "a" }, "name"},

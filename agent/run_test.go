@@ -60,7 +60,7 @@ func lone(t *testing.T) agent.Config {
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	c := agent.Default()
-	c.Name, c.Profile = "a", "local"
+	c.Name, c.Profile = "a", "lan"
 	c.DataDir, c.Socket = filepath.Join(dir, "data"), filepath.Join(dir, "run", "s")
 	c.GossipPort, c.PeerPort = 0, 0
 	return c

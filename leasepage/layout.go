@@ -3,6 +3,7 @@ package leasepage
 import (
 	"encoding/binary"
 	"path/filepath"
+	"strings"
 )
 
 // The layout, version 1, in bytes from the start of the file, numbers in the
@@ -29,9 +30,8 @@ const (
 	// Version is the layout's.
 	Version = 1
 
-	directory = "leases"
-	magic     = "doyenlp\n"
-	maxName   = 63
+	magic   = "doyenlp\n"
+	maxName = 63
 
 	headerSize = 128
 	atVersion  = 8
@@ -46,8 +46,10 @@ const (
 	wordOdd      = 192 / 8
 )
 
-// Dir returns where the agent that listens at the socket keeps its pages.
-func Dir(socket string) string { return filepath.Join(filepath.Dir(socket), directory) }
+// Dir returns where the agent that listens at the socket keeps its pages: beside
+// it, under its name, as /run/doyen/doyen.leases is to /run/doyen/doyen.sock.
+// Agents of one directory do not meet there.
+func Dir(socket string) string { return strings.TrimSuffix(socket, ".sock") + ".leases" }
 
 // Path returns where that agent keeps the page of an election.
 func Path(socket, election string) string { return filepath.Join(Dir(socket), election) }

@@ -2,8 +2,9 @@
 // election, and has it dead before the lease can end.
 //
 // Three processes share the work. The runner (Run) campaigns and decides. Its
-// guard (Guard), a second process, starts the command, keeps the deadline too,
-// and kills. The command and all that descend from it are the guard's.
+// guard (Guard), a second process of the same program, starts the command, keeps
+// the deadline too, and kills. The command and all that descends from it are the
+// guard's.
 //
 // It guarantees, on Linux:
 //

@@ -30,7 +30,7 @@ func take(dir string) (*os.File, error) {
 		return nil, errors.Join(fmt.Errorf("%s belongs to user %d: move it away, or choose another directory with --socket", dir, owner.Uid), f.Close())
 	}
 	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
-		return nil, errors.Join(fmt.Errorf("another agent keeps its own in %s: give each agent a socket in a directory of its own", dir), f.Close())
+		return nil, errors.Join(fmt.Errorf("another agent keeps its own in %s: give each agent a socket of another name, or in another directory", dir), f.Close())
 	}
 	if err := f.Chmod(0o750); err != nil { // whatever the umask is
 		return nil, errors.Join(fmt.Errorf("protect the directory: %w", err), f.Close())

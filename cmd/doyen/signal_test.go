@@ -34,7 +34,7 @@ func TestTheAgentOutlivesTheReaderOfItsLog(t *testing.T) {
 	command := &exec.Cmd{
 		Path: self, Stderr: writer, Env: append(os.Environ(), "GORACE=atexit_sleep_ms=10"),
 		Args: []string{"doyen", "agent", "--name", "a", "--data-dir", filepath.Join(dir, "data"), "--socket", socket,
-			"--gossip-port", "0", "--peer-port", "0", "--profile", "local", "--log-level", "debug"},
+			"--gossip-port", "0", "--peer-port", "0", "--profile", "lan", "--log-level", "debug"},
 	}
 	if err := command.Start(); err != nil {
 		t.Fatal(err)

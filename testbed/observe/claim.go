@@ -21,7 +21,9 @@ type Claim struct {
 	// may act under it to the deadline they were told, and no longer.
 	Silent bool
 
-	gone election.Instant // when the agent's process ended; Never if it did not
+	gone     election.Instant // when the agent's process ended; Never if it did not
+	answered election.Instant // when it first gave an answer it was asked for after Until; 0 if it did not
+	expired  bool             // it ended, the agent says, because its lease had
 }
 
 // span is a stretch of time, its end not included.
@@ -29,7 +31,8 @@ type span struct{ from, to election.Instant }
 
 // span returns when the claim held. With a lease of 0 there are no deadlines.
 func (c Claim) span(lease time.Duration) span {
-	if !c.Silent || lease == 0 {
+	late := c.expired && c.Until != 0 && !c.defiant(lease)
+	if lease == 0 || !c.Silent && !late {
 		return span{c.Start, c.Ended}
 	}
 	until := c.Until
@@ -37,6 +40,14 @@ func (c Claim) span(lease time.Duration) span {
 		until = c.Start.Add(lease) // the longest that it can have told
 	}
 	return span{c.Start, max(c.Start, min(until, c.Ended))}
+}
+
+// defiant reports an agent that went on to claim past its deadline though it was
+// let run: it gave an answer after the deadline, and had not taken its claim back
+// soon after. One that only had no processor for a while could not take it back
+// in time; nobody may act on its word after the deadline.
+func (c Claim) defiant(lease time.Duration) bool {
+	return c.answered != 0 && c.Ended > c.answered.Add(lease/12)
 }
 
 // Overlap is a stretch in which two agents claimed to lead.

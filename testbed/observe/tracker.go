@@ -110,7 +110,7 @@ func (t *Tracker) disclaim(name string, at election.Instant, c api.Change) {
 	for _, claim := range t.claims {
 		over := claim.Ended == election.Never && at <= claim.gone
 		if over && claim.Agent == name && (!c.IsLeader || claim.Term != c.Term) {
-			claim.Ended = max(at, claim.Start)
+			claim.Ended, claim.expired = max(at, claim.Start), c.Reason == string(election.ReasonLeaseExpired)
 		}
 	}
 }
@@ -146,6 +146,7 @@ func (t *Tracker) polled(p Polled) {
 		s.Until, s.State = election.Instant(e.ValidUntilBoottimeNS), e.State
 	}
 	if !e.IsLeader {
+		t.askedLate(p)
 		return
 	}
 	c := t.find(p.Agent, e.Term)
@@ -153,10 +154,21 @@ func (t *Tracker) polled(p Polled) {
 		c = t.claim(p.Agent, e.Term, p.Received)
 	}
 	// An answer that claims to lead past its own deadline is a claim all the same.
-	c.Until = max(c.Until, election.Instant(e.ValidUntilBoottimeNS), p.Sent)
+	c.Until, c.answered = max(c.Until, election.Instant(e.ValidUntilBoottimeNS), p.Sent), 0
 	if thawed, ok := t.frozen[p.Agent]; ok && p.Sent > thawed {
 		c.Silent = false
 		delete(t.frozen, p.Agent)
+	}
+}
+
+// askedLate notes an answer by which an agent shows that it is let run past the
+// deadline of a claim that it has not taken back.
+func (t *Tracker) askedLate(p Polled) {
+	for _, c := range t.claims {
+		open := c.Ended == election.Never && !c.Silent
+		if open && c.Agent == p.Agent && c.Until != 0 && p.Sent > c.Until && c.answered == 0 {
+			c.answered = p.Received
+		}
 	}
 }
 

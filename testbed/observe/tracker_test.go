@@ -154,3 +154,30 @@ func TestAChangeToldAgainAfterASnapshotIsDatedByItself(t *testing.T) {
 		t.Errorf("%+v, want since 80 until 150", s)
 	}
 }
+
+func TestALeaderThatSaysTooLateThatItsLeaseExpired(t *testing.T) {
+	expired := nobody("a", 1, 125)
+	expired.Change.Reason = "lease expired"
+	asked := func(sent int64) observe.Polled {
+		return observe.Polled{Agent: "a", Sent: election.Instant(sent), Received: election.Instant(sent + 1), Election: api.Election{Term: 1}}
+	}
+	for name, c := range map[string]struct {
+		between []observe.Event
+		want    time.Duration
+	}{
+		"was not let run":                   {nil, 0},
+		"answered just before":              {[]observe.Event{asked(120)}, 0},
+		"answered, and still claimed":       {[]observe.Event{asked(111)}, 10},
+		"answered, as asked before the end": {[]observe.Event{asked(105)}, 0},
+	} {
+		tr := tracked(leads("a", 1, 10), told("a", 1, 20, 110))
+		for _, e := range c.between {
+			tr.Apply(e)
+		}
+		tr.Apply(leads("b", 2, 115))
+		tr.Apply(expired)
+		if got := together(tr); got != c.want {
+			t.Errorf("%s: two led at once for %d, want %d", name, got, c.want)
+		}
+	}
+}
