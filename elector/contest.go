@@ -55,6 +55,7 @@ type contest struct {
 	idleSince election.Instant // nobody stands and nobody leads; Never: somebody does
 	listing   listing
 	wakeAt    election.Instant
+	touched   bool // something was heard or done about it since it was last advanced
 }
 
 // known is a leader this agent heard. It is named until its lease, as seen
@@ -91,9 +92,35 @@ func newSelection(cfg Config, name election.Name) (selection, error) {
 	return bully.New(name, bully.Config{Self: cfg.Self.Peer, Heartbeat: cfg.Timing.Heartbeat})
 }
 
+// advanceContests does what is due in all elections: in those that something was
+// heard about, whose time has come, or in every one if facts changed that matter
+// to all. With a thousand elections most steps are about a few.
+func (e *Elector) advanceContests() {
+	facts := e.facts.renew(e)
+	all := facts != e.advanced
+	e.advanced, e.contesting = facts, 0
+	for _, c := range e.contests.rows {
+		if c.contested() {
+			e.contesting++
+		}
+	}
+	for _, c := range e.contests.rows {
+		if all || c.touched || e.now >= c.wakeAt {
+			e.advanceContest(c)
+		}
+	}
+}
+
+// touchAll has every election advanced in this step.
+func (e *Elector) touchAll() {
+	for _, c := range e.contests.rows {
+		c.touched = true
+	}
+}
+
 // advanceContest does what is due in one election.
 func (e *Elector) advanceContest(c *contest) {
-	c.wakeAt = election.Never
+	c.wakeAt, c.touched = election.Never, false
 	e.expireKnown(c)
 	switch c.role {
 	case leader:

@@ -28,6 +28,7 @@ type Elector struct {
 	stands     candidacies
 	heardOf    uint64 // counts what was heard of members and of candidacies
 	facts      facts
+	advanced   uint64           // the facts' generation that all elections were last advanced with
 	contesting int              // rounds and attempts under way, see maxContesting
 	retired    election.Term    // the highest term known of any contest that is no more
 	sweepAt    election.Instant // contests that nobody stands in are dropped then
@@ -236,15 +237,7 @@ func (e *Elector) advance() {
 	e.form()
 	e.voter.Tick(e.now)
 	e.advanceChange()
-	e.contesting = 0
-	for _, c := range e.contests.rows {
-		if c.contested() {
-			e.contesting++
-		}
-	}
-	for _, c := range e.contests.rows {
-		e.advanceContest(c)
-	}
+	e.advanceContests()
 	e.expireInquiries()
 	e.sweep()
 	e.probe()
@@ -293,6 +286,7 @@ func (e *Elector) activateRoster() {
 	}
 	first := e.roster == nil
 	e.roster = r
+	e.touchAll()
 	for _, c := range e.contests.rows {
 		e.rerosterContest(c)
 	}

@@ -8,9 +8,19 @@ import (
 // after its last. Its terms outlive it: on record as long as there is room,
 // then as part of what every later election starts above.
 
+// held returns the election's contest, nil if there is none, and has it advanced
+// in this step.
+func (e *Elector) held(name election.Name) *contest {
+	c := e.contests.get(name)
+	if c != nil {
+		c.touched = true
+	}
+	return c
+}
+
 // contest returns the election's contest, making it if there is room.
 func (e *Elector) contest(name election.Name) *contest {
-	if c := e.contests.get(name); c != nil {
+	if c := e.held(name); c != nil {
 		return c
 	}
 	if !e.hasRoom(name) {
@@ -23,7 +33,7 @@ func (e *Elector) contest(name election.Name) *contest {
 		return nil
 	}
 	state := e.ledger.State()
-	c := &contest{name: name, selection: s, vacantSince: election.Never, idleSince: election.Never, wakeAt: election.Never,
+	c := &contest{name: name, selection: s, vacantSince: election.Never, idleSince: election.Never, wakeAt: election.Never, touched: true,
 		standDowns: map[election.PeerID]election.Instant{},
 		highest:    max(state.Grant(name).Term, state.Seen[name], e.retired)}
 	e.contests.put(name, c)

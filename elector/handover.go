@@ -26,7 +26,7 @@ func (d departure) orderly() bool {
 // they were told has passed (H6).
 func (e *Elector) withdraw(c *contest, d departure) {
 	d.stopBy = e.leaseEnd(c)
-	c.role = draining
+	c.role, c.touched = draining, true
 	c.leaving = d
 	if c.name == election.RosterElection {
 		c.leaving.stopped = true // no program acts on it
@@ -39,7 +39,7 @@ func (e *Elector) withdraw(c *contest, d departure) {
 
 // stopped takes the receipt that nobody acts under the term any more.
 func (e *Elector) stopped(in election.Stopped) {
-	if c := e.contests.get(in.Election); c != nil && c.role == draining && c.term == in.Term {
+	if c := e.held(in.Election); c != nil && c.role == draining && c.term == in.Term {
 		c.leaving.stopped = true
 	}
 }
@@ -99,7 +99,7 @@ func (e *Elector) stand(c *contest, stands bool, priority int) {
 // withdrawCandidacy ends a candidacy. What it led goes to the best candidate
 // left: that may be another one of this host.
 func (e *Elector) withdrawCandidacy(name election.Name, remaining int) {
-	c := e.contests.get(name)
+	c := e.held(name)
 	if c == nil {
 		return
 	}
@@ -114,7 +114,7 @@ func (e *Elector) withdrawCandidacy(name election.Name, remaining int) {
 }
 
 func (e *Elector) resign(in election.Resign) *election.Refusal {
-	c := e.contests.get(in.Election)
+	c := e.held(in.Election)
 	if refusal := e.mustLead(c, in.Election); refusal != nil {
 		return refusal
 	}
@@ -128,7 +128,7 @@ func (e *Elector) resign(in election.Resign) *election.Refusal {
 }
 
 func (e *Elector) transfer(in election.Transfer) *election.Refusal {
-	c := e.contests.get(in.Election)
+	c := e.held(in.Election)
 	if refusal := e.mustLead(c, in.Election); refusal != nil {
 		return refusal
 	}

@@ -46,6 +46,8 @@ func (e *Elector) lead(c *contest) {
 	e.refreshOwn(c)
 	if c.lease != nil {
 		c.wake(c.lease.End().Add(-e.guard()))
+	} else {
+		c.wake(e.now.Add(e.cfg.Timing.Heartbeat)) // what it says of itself is prolonged then
 	}
 	e.overtakeTerm(c)
 	e.giveWay(c)
@@ -223,6 +225,7 @@ func (e *Elector) renewed(voter election.PeerID, m election.HeartbeatAck) {
 		i := slices.IndexFunc(m.Nacks, func(n election.Nack) bool { return n.Election == c.name })
 		if i < 0 {
 			c.lease.Count(voter, sent, m.Version)
+			c.touched = true
 			continue
 		}
 		c.highest = max(c.highest, m.Nacks[i].Term)

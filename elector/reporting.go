@@ -37,6 +37,9 @@ func (e *Elector) reported(from election.PeerID, r election.Report) {
 	for _, s := range r.Standings {
 		e.noteStanding(s)
 	}
+	if first {
+		e.touchAll() // it may be informed now
+	}
 	if first && e.leadsAny() {
 		e.beatTo(from, e.claims())
 	}

@@ -250,7 +250,7 @@ func (e *Elector) rosterAccept(from election.PeerID, m election.RosterAccept) {
 
 // rosterRefuse learns what stood in the way: a higher driver, or a newer roster.
 func (e *Elector) rosterRefuse(m election.RosterRefuse) {
-	if c := e.contests.get(election.RosterElection); c != nil {
+	if c := e.held(election.RosterElection); c != nil {
 		c.highest = max(c.highest, m.Granted)
 	}
 	e.learnRoster(m.Roster)

@@ -158,7 +158,7 @@ func (e *Elector) heedRound(c *contest, asker election.Rank) {
 
 // voteGrant counts a vote for what this agent asks for or holds (H4).
 func (e *Elector) voteGrant(from election.PeerID, m election.VoteGrant) {
-	c := e.contests.get(m.Election)
+	c := e.held(m.Election)
 	sent, fresh := e.sends.At(m.Send)
 	if c == nil || m.Holder != e.cfg.Self {
 		e.counters.Dropped["stale_grant"]++
@@ -181,7 +181,7 @@ func (e *Elector) voteGrant(from election.PeerID, m election.VoteGrant) {
 
 // voteRefusal learns from a refusal, and counts it once.
 func (e *Elector) voteRefusal(from election.PeerID, m election.VoteRefusal) {
-	c := e.contests.get(m.Election)
+	c := e.held(m.Election)
 	if c == nil || m.Holder != e.cfg.Self {
 		e.counters.Dropped["stale_refusal"]++
 		return

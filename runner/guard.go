@@ -82,6 +82,11 @@ func newGuard(args []string) (*guard, error) {
 		return nil, fmt.Errorf("parse priority: %w", err)
 	}
 	syscall.CloseOnExec(guardSocket)
+	// A table of descriptors that has to grow costs a process with threads some
+	// ten milliseconds. They are spent now, and not when the command is to start.
+	if grown, err := unix.FcntlInt(guardSocket, unix.F_DUPFD_CLOEXEC, keepFrom); err == nil {
+		syscall.Close(grown)
+	}
 	file := os.NewFile(guardSocket, "runner")
 	conn, err := net.FileConn(file)
 	if err != nil {
@@ -118,6 +123,7 @@ func (g *guard) loop() error {
 	}
 	go g.listen()
 	go g.fork()
+	g.receipts.Go(warm)
 	if err := g.link.send(report{Is: isReady}, -1); err != nil {
 		return err
 	}
@@ -143,7 +149,7 @@ func (g *guard) listen() {
 		if err := g.link.receive(&o); err != nil {
 			return
 		}
-		if o.Do == doStart {
+		if o.Do == doStart || o.Do == doNothing {
 			o.Copy = g.link.take()
 		}
 		g.orders <- o
@@ -158,6 +164,8 @@ func (g *guard) obey(o order, ok bool) {
 		if c != nil {
 			c.killAt = 0
 		}
+	case o.Do == doNothing && o.Copy >= 0:
+		syscall.Close(o.Copy)
 	case o.Do == doStart && c == nil:
 		g.start(o)
 	case c == nil: // it crossed the word that the command is gone
@@ -291,6 +299,18 @@ func (g *guard) withdraw(c *command) {
 		_ = agent.Stopped(ctx, c.campaign, c.term) // else the lease runs out
 		agent.Close()
 	})
+}
+
+// warm asks the agent something, to no end but that what a receipt takes has been
+// done once: the first time costs milliseconds, for pages of the program that
+// nobody has used and tables that are made at first use, and a successor waits
+// for the receipt.
+func warm() {
+	agent := client.New(os.Getenv("DOYEN_SOCKET"))
+	ctx, cancel := context.WithTimeout(context.Background(), receiptTimeout)
+	defer cancel()
+	_, _ = agent.Agent(ctx)
+	agent.Close()
 }
 
 // tell gives the runner a report. If it is gone, that is noticed elsewhere.

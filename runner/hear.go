@@ -65,6 +65,7 @@ func (r *runner) learn(is report, ok bool) {
 		r.replaceGuard()
 	case is.Is == isReady:
 		r.guard.ready = true
+		r.guard.warm()
 	case is.Is == isStarted && r.state == starting:
 		r.state = running
 	case is.Is == isStuck:

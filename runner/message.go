@@ -25,10 +25,11 @@ type order struct {
 
 // What an order asks for.
 const (
-	doStart  = "start"  // the command, with the connection's copy that comes along
-	doLease  = "lease"  // keep another schedule
-	doStop   = "stop"   // end the command: the signal now, SIGKILL at kill_at
-	doSignal = "signal" // pass the signal on
+	doStart   = "start"   // the command, with the connection's copy that comes along
+	doLease   = "lease"   // keep another schedule
+	doStop    = "stop"    // end the command: the signal now, SIGKILL at kill_at
+	doSignal  = "signal"  // pass the signal on
+	doNothing = "nothing" // but go the way of the others, see warm
 )
 
 // report is what the guard tells the runner.

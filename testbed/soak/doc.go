@@ -10,6 +10,9 @@
 // agree or a program that does not go on in bounded time. At the first of them it
 // stops and keeps all logs.
 //
+// Now and then a program is held up between looking at its lease and writing, so
+// that the register's check of tokens has something to refuse.
+//
 // Which faults strike whom, when and for how long follows from the seed. What
 // comes of them does not: processes, disks and clocks are real, so a seed plays
 // the same faults again and not the same run. Faults that this machine can't have

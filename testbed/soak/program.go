@@ -26,6 +26,10 @@ const (
 	programArgument = "program-of-soak"
 	// pace is the mean time between a program's additions.
 	pace = 10 * time.Millisecond
+	// dawdles is how seldom a program is held up at the worst moment: once in so
+	// many operations. What it then writes comes too late, and the register has to
+	// refuse it if another one acts by then.
+	dawdles = 100
 	// answering is how long the register may take: longer than any freeze.
 	answering = 30 * time.Second
 )
@@ -95,6 +99,9 @@ func (p *program) act(l *client.Leadership) error {
 		if !read || now != token { // the first with a token reads, and shuts out earlier ones
 			a.Op, a.Value, token = "read", 0, now
 		}
+		if rand.IntN(dawdles) == 0 { // it is held up between looking at its lease and acting
+			hold(time.Duration(2 * rand.Float64() * float64(time.Until(l.Deadline()))))
+		}
 		if value, err = line.ask(a); err != nil {
 			return err
 		}
@@ -135,6 +142,10 @@ func (l *line) ask(a ask) (int, error) {
 	}
 	return got.Value, nil
 }
+
+// hold stops a program that nothing can tell to stop, as a pause of its process
+// does.
+func hold(d time.Duration) { pause(context.Background(), d) }
 
 func pause(ctx context.Context, d time.Duration) {
 	timer := time.NewTimer(d)
