@@ -18,7 +18,7 @@ func TestALeadershipStandsForItsTermInsideItsLease(t *testing.T) {
 		show := func(leader election.Holder, quorum bool) {
 			r.mu.Lock()
 			r.status.Quorum.Enabled = quorum
-			r.status.Contests = []elector.ContestStatus{{
+			r.status.Contests = []*elector.ContestStatus{{
 				Election: "default", Term: 7, Leader: leader, ValidUntil: r.loop.clock().Add(lease),
 			}}
 			r.mu.Unlock()

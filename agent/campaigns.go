@@ -86,13 +86,13 @@ func (l *loop) Campaigns() []api.Campaign {
 // contest returns what the newest picture tells of an election.
 func (l *loop) contest(name election.Name) (elector.ContestStatus, bool) {
 	contests := l.picture.Load().Status.Contests
-	i, ok := slices.BinarySearchFunc(contests, name, func(c elector.ContestStatus, n election.Name) int {
+	i, ok := slices.BinarySearchFunc(contests, name, func(c *elector.ContestStatus, n election.Name) int {
 		return cmp.Compare(c.Election, n)
 	})
 	if !ok {
 		return elector.ContestStatus{}, false
 	}
-	return contests[i], true
+	return *contests[i], true
 }
 
 // leadsUntil is the end of this agent's own lease in that term; 0 if it does

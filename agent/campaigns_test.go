@@ -24,7 +24,7 @@ func payments(t *testing.T, tick func(*rig) election.Output) *rig {
 		out := election.Output{WakeAt: election.Never}
 		switch in.(type) {
 		case election.Campaign:
-			r.status.Contests = []elector.ContestStatus{{Election: pay}} // mu is held
+			r.status.Contests = []*elector.ContestStatus{{Election: pay}} // mu is held
 		case election.PeerLost: // something that happens
 			out = tick(r)
 			out.WakeAt = election.Never
@@ -59,7 +59,7 @@ func TestAProgramIsToldWhatTheElectorDecides(t *testing.T) {
 		leads := func(until election.Instant) {
 			r.mu.Lock()
 			defer r.mu.Unlock()
-			r.status.Contests = []elector.ContestStatus{{Election: pay, State: elector.Leading, Leader: r.loop.self, Term: 4, ValidUntil: until}}
+			r.status.Contests = []*elector.ContestStatus{{Election: pay, State: elector.Leading, Leader: r.loop.self, Term: 4, ValidUntil: until}}
 		}
 		leads(election.Instant(lease))
 		out.Announce = []election.Announcement{{Election: pay, Event: election.Leading, Leader: r.loop.self, Term: 4}}
@@ -172,9 +172,9 @@ func TestGossipTellsWhatItHasRoomForAndTheDefaultElectionFirst(t *testing.T) {
 		gossip := &narrow{rig: r, room: 5}
 		r.loop.gossip = gossip
 		for i := range 20 {
-			r.status.Contests = append(r.status.Contests, elector.ContestStatus{Election: election.Name(fmt.Sprintf("a%02d", i))})
+			r.status.Contests = append(r.status.Contests, &elector.ContestStatus{Election: election.Name(fmt.Sprintf("a%02d", i))})
 		}
-		r.status.Contests = append(r.status.Contests, elector.ContestStatus{Election: election.Default})
+		r.status.Contests = append(r.status.Contests, &elector.ContestStatus{Election: election.Default})
 		r.start(t)
 		var all []*campaign.Candidacy
 		for _, c := range r.status.Contests {

@@ -51,7 +51,7 @@ func (l *loop) evidence(now election.Instant, before *serve.Picture, a election.
 func contestOf(s *elector.Status, name election.Name) (elector.ContestStatus, bool) {
 	for _, c := range s.Contests {
 		if c.Election == name {
-			return c, true
+			return *c, true
 		}
 	}
 	return elector.ContestStatus{}, false

@@ -23,7 +23,7 @@ func TestTheHistorySaysWhatWasKnownOfALostLeader(t *testing.T) {
 			out := election.Output{WakeAt: election.Never}
 			switch in := in.(type) {
 			case election.Received:
-				r.status.Contests = []elector.ContestStatus{{Election: "default", State: elector.Following, Leader: b, Term: 4,
+				r.status.Contests = []*elector.ContestStatus{{Election: "default", State: elector.Following, Leader: b, Term: 4,
 					HeardAt: r.loop.clock(), ValidUntil: r.loop.clock().Add(lease)}}
 				out.Announce = []election.Announcement{{Election: "default", Event: election.Following, Leader: b, Term: 4, Reason: election.ReasonElected}}
 			case election.Resign: // stands for what makes the elector lose it

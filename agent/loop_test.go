@@ -53,7 +53,7 @@ func TestReadersSeeTheEndOfALeadershipBeforeItsReleaseIsSent(t *testing.T) {
 			if _, ok := in.(election.Shutdown); !ok {
 				return election.Output{WakeAt: election.Never}
 			}
-			r.status.Contests = []elector.ContestStatus{{Election: "default", Term: 4}} // mu is held
+			r.status.Contests = []*elector.ContestStatus{{Election: "default", Term: 4}} // mu is held
 			return election.Output{Send: []election.Envelope{{To: "b", Message: election.Release{}}}, WakeAt: election.Never}
 		})
 		r.loop.network = sendSpy{r, func() {

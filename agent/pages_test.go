@@ -18,13 +18,13 @@ func TestALeasePageSaysTheEndBeforeTheReleaseIsSent(t *testing.T) {
 	r := newRig(t, nil)
 	self := election.Holder{Peer: me, Boot: 1}
 	led := elector.ContestStatus{Election: "default", State: elector.Leading, Leader: self, Term: 3, ValidUntil: boottime.Now().Add(time.Hour)}
-	r.status = elector.Status{Self: self, Quorum: elector.QuorumStatus{Enabled: true}, Contests: []elector.ContestStatus{led}}
+	r.status = elector.Status{Self: self, Quorum: elector.QuorumStatus{Enabled: true}, Contests: []*elector.ContestStatus{&led}}
 	r.answer = func(in election.Input) election.Output {
 		if _, ok := in.(election.Shutdown); !ok {
 			return election.Output{WakeAt: election.Never}
 		}
 		led.State = elector.Electing
-		r.status.Contests = []elector.ContestStatus{led} // mu is held
+		r.status.Contests = []*elector.ContestStatus{&led} // mu is held
 		return election.Output{Send: []election.Envelope{{To: "b", Message: election.Release{}}}, WakeAt: election.Never}
 	}
 	r.loop.pages = pages.Open(leasepage.Dir(dir+"/sock"), self.Boot)

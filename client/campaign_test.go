@@ -122,7 +122,7 @@ func TestALeadershipHasItsTokenAndItsDeadline(t *testing.T) {
 
 // The agent is alive, for all that is known, but says nothing.
 func TestALeadershipEndsByItsOwnClock(t *testing.T) {
-	_, stood, l := campaign(t, 30*time.Millisecond)
+	_, stood, l := campaign(t, lease)
 	until := stood.Renew(7, 60*time.Millisecond)
 	cause := lost(t, l.Context())
 	if now := alarm.Now(); now < until || l.Valid() {
@@ -252,8 +252,9 @@ func TestRunStandsAnewAfterALeaseThatRanOut(t *testing.T) {
 		})
 	}()
 	stood := a.Stood()
-	stood.Elect(1, 20*time.Millisecond)
+	stood.Elect(1, lease)
 	wait(t, "call", tokens)
+	stood.Renew(1, 20*time.Millisecond)
 	wait(t, "receipt", stood.Receipts())
 	wait(t, "withdrawal", stood.Gone())
 	a.Stood().Elect(2, lease)

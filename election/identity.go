@@ -3,7 +3,6 @@ package election
 import (
 	"cmp"
 	"fmt"
-	"regexp"
 	"time"
 )
 
@@ -64,11 +63,20 @@ const (
 	RosterElection Name = "_roster"
 )
 
-var validName = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,62}$`)
-
 // ValidName reports whether s may name an election or an agent:
 // [a-z0-9][a-z0-9._-]{0,62}.
-func ValidName(s string) bool { return validName.MatchString(s) }
+func ValidName(s string) bool {
+	for i := range len(s) {
+		c := s[i]
+		alphanumeric := c >= 'a' && c <= 'z' || c >= '0' && c <= '9'
+		if !alphanumeric && (i == 0 || c != '.' && c != '_' && c != '-') {
+			return false
+		}
+	}
+	return s != "" && len(s) <= maxName
+}
+
+const maxName = 63
 
 // Term numbers an authority in one election. It only rises, and is the fencing
 // token: a resource that has seen a term refuses every lower one.

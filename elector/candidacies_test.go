@@ -111,7 +111,7 @@ func TestAnElectionIsGoneAfterItsLastCandidateAndItsTermIsNot(t *testing.T) {
 	term := o.status("pay").Term
 	o.step(election.Withdraw{Election: "pay"})
 	o.step(election.Stopped{Election: "pay", Term: term})
-	if slices.ContainsFunc(o.e.Contests(), func(c ContestStatus) bool { return c.Election == "pay" }) {
+	if slices.ContainsFunc(o.e.Contests(), func(c *ContestStatus) bool { return c.Election == "pay" }) {
 		t.Error("it is still listed")
 	}
 	o.rest(5 * testTiming.Lease)

@@ -54,6 +54,8 @@ type contest struct {
 
 	idleSince election.Instant // nobody stands and nobody leads; Never: somebody does
 	listing   listing
+	told      *ContestStatus // to readers; replaced, never changed
+	toldOf    uint64         // the listing's number in it
 	wakeAt    election.Instant
 	touched   bool // something was heard or done about it since it was last advanced
 }

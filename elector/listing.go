@@ -49,6 +49,7 @@ func (f *facts) renew(e *Elector) uint64 {
 
 // listing is who stands in one election.
 type listing struct {
+	number     uint64 // how often it was made
 	key        listingKey
 	fleeting   bool              // it may change with time alone
 	candidates []election.PeerID // that can be elected, best first; replaced, never changed
@@ -70,6 +71,7 @@ func (l *listing) renew(e *Elector, c *contest, facts uint64) {
 	if key == l.key && !l.fleeting && e.now >= c.standDownUntil && len(c.standDowns) == 0 {
 		return
 	}
+	l.number++
 	f := e.field(c)
 	l.key, l.able, l.candidates = key, len(f.Ranks) > 0, make([]election.PeerID, 0, len(f.Ranks)+1)
 	for _, r := range f.Ranks {

@@ -19,14 +19,19 @@ func (e *Elector) Status(now election.Instant) *Status {
 
 // Contests returns the part of Status that is about the elections that exist,
 // as of the last step.
-func (e *Elector) Contests() []ContestStatus {
+func (e *Elector) Contests() []*ContestStatus {
 	facts := e.facts.renew(e)
-	contests := make([]ContestStatus, 0, len(e.contests.rows))
+	contests := make([]*ContestStatus, 0, len(e.contests.rows))
 	for _, c := range e.contests.rows {
 		c.listing.renew(e, c, facts)
-		if c.name != election.RosterElection && (c.listing.stood || e.exists(c)) {
-			contests = append(contests, e.contestStatus(c))
+		if c.name == election.RosterElection || !c.listing.stood && !e.exists(c) {
+			continue
 		}
+		if s := e.contestStatus(c); c.told == nil || c.toldOf != c.listing.number || !s.agrees(c.told) {
+			told := s // readers may have the one before
+			c.told, c.toldOf = &told, c.listing.number
+		}
+		contests = append(contests, c.told)
 	}
 	return contests
 }
@@ -48,6 +53,12 @@ func (e *Elector) Counters() Counters {
 	c.Sent, c.Received, c.Dropped = maps.Clone(c.Sent), maps.Clone(c.Received), maps.Clone(c.Dropped)
 	c.VotesGranted, c.VotesRefused = e.voter.Counted()
 	return c
+}
+
+// agrees reports whether nothing has changed but, perhaps, the candidates.
+func (s *ContestStatus) agrees(t *ContestStatus) bool {
+	return s.Election == t.Election && s.State == t.State && s.Leader == t.Leader && s.Term == t.Term &&
+		s.ValidUntil == t.ValidUntil && s.HeardAt == t.HeardAt
 }
 
 func (e *Elector) contestStatus(c *contest) ContestStatus {

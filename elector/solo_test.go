@@ -170,7 +170,7 @@ func last[M election.Message](s *solo, to election.PeerID) M {
 func (s *solo) status(name election.Name) ContestStatus {
 	for _, c := range s.e.Status(s.now).Contests {
 		if c.Election == name {
-			return c
+			return *c
 		}
 	}
 	return ContestStatus{}

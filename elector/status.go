@@ -11,7 +11,7 @@ type Status struct {
 	Draining bool
 	Quorum   QuorumStatus
 	Roster   *election.Roster // nil before genesis is committed
-	Contests []ContestStatus  // sorted by election
+	Contests []*ContestStatus // sorted by election
 	Warnings []Warning        // sorted by code
 	Counters Counters
 }

@@ -27,6 +27,7 @@ type Candidacy struct {
 	leaves bool          // it ends with the revocation that comes next
 	paid   bool          // it gave the receipt for the term it leads
 	newest election.Term // it was elected in
+	before bool          // it was elected in an earlier leadership, too
 	wait   *wait         // the term it is yet to stop under
 	owes   int           // terms whose deadline passed without a receipt
 

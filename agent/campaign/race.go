@@ -87,7 +87,7 @@ func (r *Registry) Lead(now election.Instant, name election.Name, term election.
 	c.acting, c.until = k, until
 	if !k.host {
 		r.acting[c] = struct{}{}
-		k.newest = term
+		k.before, k.newest = k.newest > 0, term
 		r.stats.elected.Add(1)
 		k.say(api.CampaignEvent{Type: api.CampaignElected, Term: uint64(term), ValidUntilBoottimeNS: int64(until)})
 	}

@@ -129,7 +129,9 @@ func (r *Registry) stopped(k *Candidacy, how release) {
 //
 // A receipt without a term never ends one that the program may not know of: it
 // counts for a term whose deadline passed unanswered, if there is one, before
-// it counts for the present one.
+// it counts for the present one. Unasked, it may be a copy of one that was given
+// for an earlier leadership: then it is taken for the wish to lead no more, and
+// the program is told so, but not for its word that it has stopped.
 func (r *Registry) Receipt(id string, term election.Term, authorized func(uid uint32) bool) error {
 	k := r.byID[id]
 	if k == nil {
@@ -150,7 +152,7 @@ func (r *Registry) Receipt(id string, term election.Term, authorized func(uid ui
 	case k.wait != nil && (term == 0 || term == k.wait.term):
 		r.stopped(k, byReceipt)
 	case c != nil && c.acting == k && c.why == "" && (term == 0 || term == c.term):
-		k.paid = true
+		k.paid = term != 0 || !k.before
 		k.leaves = !k.ended
 		c.standing = slices.DeleteFunc(c.standing, func(o *Candidacy) bool { return o == k })
 		r.dismiss(c, ReasonStopped)

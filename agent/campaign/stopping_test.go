@@ -162,3 +162,29 @@ func TestOnlyTheProgramsUserMayGiveItsReceipt(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A receipt without a term that comes twice must not give back the next term
+// while the program acts under it.
+func TestAReceiptThatComesTwiceDoesNotCountForTheNextTerm(t *testing.T) {
+	r := newRegistry(false)
+	k := stand(t, r)
+	r.Lead(0, pay, 1, 1000)
+	withdrawn(r, 1, 1000, election.ReasonResigned)
+	for range 2 {
+		if err := r.Receipt(k.ID(), 0, anybody); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r.Lead(500, pay, 2, 2000)
+	r.Take()
+	if err := r.Receipt(k.ID(), 0, anybody); err != nil { // the copy
+		t.Fatal(err)
+	}
+	wantInputs(t, r, election.Withdraw{Election: pay})
+	withdrawn(r, 2, 2000, election.ReasonWithdrawn)
+	wantInputs(t, r) // nobody said that it has stopped
+	if err := r.Receipt(k.ID(), 2, anybody); err != nil {
+		t.Fatal(err)
+	}
+	wantInputs(t, r, stopped(2))
+}

@@ -103,7 +103,7 @@ func (k *Keeper) Publish(now election.Instant, s *elector.Status) {
 		k.arrange(s.Contests)
 	}
 	for i := range k.entries {
-		e, c := &k.entries[i], &s.Contests[i]
+		e, c := &k.entries[i], s.Contests[i]
 		if e.page == nil {
 			k.want(now, e)
 			continue
@@ -120,7 +120,7 @@ func (k *Keeper) Publish(now election.Instant, s *elector.Status) {
 }
 
 // matches reports whether there is an entry for each election, and no other.
-func (k *Keeper) matches(contests []elector.ContestStatus) bool {
+func (k *Keeper) matches(contests []*elector.ContestStatus) bool {
 	if len(k.entries) != len(contests) {
 		return false
 	}
@@ -134,7 +134,7 @@ func (k *Keeper) matches(contests []elector.ContestStatus) bool {
 
 // arrange makes the entries match, and has the pages of elections that are gone
 // removed. Their lease is ended here and now.
-func (k *Keeper) arrange(contests []elector.ContestStatus) {
+func (k *Keeper) arrange(contests []*elector.ContestStatus) {
 	before := make(map[election.Name]entry, len(k.entries))
 	for _, e := range k.entries {
 		before[e.election] = e

@@ -25,7 +25,7 @@ var self = election.Holder{Peer: "peer-a", Boot: 1}
 func status(term election.Term, names ...election.Name) *elector.Status {
 	s := &elector.Status{Self: self, Quorum: elector.QuorumStatus{Enabled: true}}
 	for _, name := range names {
-		s.Contests = append(s.Contests, elector.ContestStatus{Election: name, State: elector.Leading, Leader: self, Term: term,
+		s.Contests = append(s.Contests, &elector.ContestStatus{Election: name, State: elector.Leading, Leader: self, Term: term,
 			ValidUntil: election.Instant(leasepage.Now()).Add(time.Hour)})
 	}
 	return s

@@ -13,8 +13,10 @@ import (
 // Process is the process that made a connection, held by a pidfd: its number
 // can be given to another process, a pidfd cannot.
 type Process struct {
-	file *os.File
-	gone chan struct{}
+	file  *os.File
+	conn  *net.UnixConn
+	gone  chan struct{}
+	alone bool // to be read once gone is closed
 }
 
 // Of returns the process at the other end. The connection was accepted at that
@@ -37,7 +39,7 @@ func Of(conn *net.UnixConn, accepted int64) (*Process, error) {
 	if err := unix.SetNonblock(pidfd, true); err != nil { // so that the runtime waits for it, and no thread
 		return nil, fmt.Errorf("prove a process gone: %w", joined(err, pidfd))
 	}
-	p := &Process{file: os.NewFile(uintptr(pidfd), "pidfd"), gone: make(chan struct{})}
+	p := &Process{file: os.NewFile(uintptr(pidfd), "pidfd"), conn: conn, gone: make(chan struct{})}
 	if err := p.file.SetReadDeadline(time.Time{}); err != nil { // the runtime can't wait for it
 		p.file.Close()
 		return nil, ErrNone
@@ -106,12 +108,25 @@ func (p *Process) wait() {
 		return over
 	})
 	if err == nil && over {
+		p.alone = Closed(p.conn)
 		close(p.gone)
 	}
 }
 
 // Gone is closed when the process has ended with all its threads.
 func (p *Process) Gone() <-chan struct{} { return p.gone }
+
+// Alone reports whether nobody held the connection when the process was found
+// gone, which a goroutine of its own looks for: whoever else held it, and lets
+// go of it later, is of whom nothing is known. False before that.
+func (p *Process) Alone() bool {
+	select {
+	case <-p.gone:
+		return p.alone
+	default:
+		return false
+	}
+}
 
 // Close gives up waiting. Gone is not closed by it.
 func (p *Process) Close() { p.file.Close() }

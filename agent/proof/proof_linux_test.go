@@ -3,6 +3,7 @@ package proof
 import (
 	"bufio"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"os/exec"
@@ -142,8 +143,8 @@ func TestAKilledProcessIsGoneAndItsConnectionClosed(t *testing.T) {
 		t.Fatal(err)
 	}
 	waitGone(t, p)
-	if !Closed(conn) {
-		t.Error("its connection is not closed")
+	if !Closed(conn) || !p.Alone() {
+		t.Errorf("closed %t, alone %t", Closed(conn), p.Alone())
 	}
 }
 
@@ -174,8 +175,20 @@ func TestAConnectionThatWasInheritedIsNotClosed(t *testing.T) {
 	defer func() { _ = unix.Kill(child, unix.SIGKILL) }()
 	tell()
 	waitGone(t, p)
-	if Closed(conn) {
-		t.Error("the child holds it")
+	if Closed(conn) || p.Alone() {
+		t.Errorf("the child holds it, and closed %t, alone %t", Closed(conn), p.Alone())
+	}
+	if err := unix.Kill(child, unix.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	if err := conn.SetReadDeadline(time.Now().Add(patience)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := conn.Read(make([]byte, 1)); err != io.EOF {
+		t.Fatal(err)
+	}
+	if !Closed(conn) || p.Alone() {
+		t.Errorf("the child let go of it, later: closed %t, alone %t", Closed(conn), p.Alone())
 	}
 }
 

@@ -13,6 +13,9 @@ func Of(*net.UnixConn, int64) (*Process, error) { return nil, ErrNone }
 // Gone is never closed.
 func (p *Process) Gone() <-chan struct{} { return nil }
 
+// Alone is never true.
+func (p *Process) Alone() bool { return false }
+
 // Close does nothing.
 func (p *Process) Close() {}
 

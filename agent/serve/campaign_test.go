@@ -284,6 +284,23 @@ func TestAProgramThatLeadsAndDoesNotLookIsGivenUp(t *testing.T) {
 	}
 }
 
+// There is room for no more, and it is given up no later than if there were.
+func TestALineThatFindsNoRoomWaitsNoLongerThanALineMayBeUnread(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("the system does not tell what was read")
+	}
+	h := hosts(t, func(s *Server) { s.patience, s.attention = time.Hour, 300*time.Millisecond })
+	h.stand(t)
+	h.with(func(r *campaign.Registry) { r.Lead(0, "payments", 1, 1) })
+	limit := time.Now().Add(patience)
+	for until := election.Instant(2); len(h.said) == 0 && time.Now().Before(limit); until++ {
+		h.with(func(r *campaign.Registry) {
+			r.Prolong(func(election.Name, election.Term) election.Instant { return until })
+		})
+	}
+	h.expect(t, "end k1")
+}
+
 func TestAProgramThatTalksIsHeardOutAndEnded(t *testing.T) {
 	h := hosts(t)
 	conn, _, _ := h.stand(t)

@@ -91,7 +91,7 @@ func (p *Picture) appendElections(b []byte, now election.Instant, index func(str
 		if i > 0 {
 			b = append(b, ',')
 		}
-		b = p.appendElection(b, &all[i], now, index(string(all[i].Election)))
+		b = p.appendElection(b, all[i], now, index(string(all[i].Election)))
 	}
 	return append(b, `]}`...)
 }

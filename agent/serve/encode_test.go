@@ -51,7 +51,7 @@ func anyPicture(rng *rand.Rand) *Picture {
 		for range rng.IntN(4) {
 			c.Candidates = append(c.Candidates, any())
 		}
-		p.Status.Contests = append(p.Status.Contests, c)
+		p.Status.Contests = append(p.Status.Contests, &c)
 	}
 	return p
 }
@@ -84,7 +84,7 @@ func TestAnElectionIsAnsweredWithoutAllocations(t *testing.T) {
 		p.Names[p.View.Members[i].Peer] = "agent"
 		p.View.Members[i].PeerAddr = netip.MustParseAddrPort("10.0.0.1:7947")
 	}
-	c, buffer := &p.Status.Contests[0], make([]byte, 0, 4096)
+	c, buffer := p.Status.Contests[0], make([]byte, 0, 4096)
 	c.Election, c.Leader, c.State, c.ValidUntil = "payments", election.Holder{Peer: p.View.Members[1].Peer}, elector.Following, election.Never
 	c.Candidates = []election.PeerID{p.View.Members[0].Peer, p.View.Members[1].Peer}
 	if n := testing.AllocsPerRun(100, func() { p.appendElection(buffer, c, 1, 7) }); n > 0 {

@@ -82,7 +82,7 @@ func (s *Server) shown() page {
 	p, now := s.Picture(), s.Clock()
 	v := page{Agent: s.describe(p), Members: p.Members(), Now: time.Now(), Refresh: pageRefresh}
 	for _, c := range p.contests() {
-		v.Elections = append(v.Elections, p.Election(c, now, 0))
+		v.Elections = append(v.Elections, p.Election(*c, now, 0))
 	}
 	v.Elections, v.MoreElections = firstRows(v.Elections)
 	v.Members, v.MoreMembers = firstRows(v.Members)

@@ -53,11 +53,11 @@ func (p *Picture) member(id election.PeerID) (membership.Member, bool) {
 // contest returns the picture's part about one election. The default election
 // exists even before its first candidate.
 func (p *Picture) contest(name election.Name) (elector.ContestStatus, bool) {
-	i, ok := slices.BinarySearchFunc(p.Status.Contests, name, func(c elector.ContestStatus, name election.Name) int {
+	i, ok := slices.BinarySearchFunc(p.Status.Contests, name, func(c *elector.ContestStatus, name election.Name) int {
 		return cmp.Compare(c.Election, name)
 	})
 	if ok {
-		return p.Status.Contests[i], true
+		return *p.Status.Contests[i], true
 	}
 	empty := elector.ContestStatus{Election: name, State: elector.Idle}
 	if p.Status.Quorum.Enabled && !p.Status.Quorum.Exists {
@@ -141,19 +141,19 @@ func (p *Picture) inquired(e api.Election, s election.Standing) api.Election {
 }
 
 // contests returns what there is to say about every election, sorted by name.
-func (p *Picture) contests() []elector.ContestStatus {
+func (p *Picture) contests() []*elector.ContestStatus {
 	if len(p.Status.Contests) > 0 {
 		return p.Status.Contests
 	}
 	c, _ := p.contest(election.Default)
-	return []elector.ContestStatus{c}
+	return []*elector.ContestStatus{&c}
 }
 
 // Elections answers for every election, sorted by name.
 func (p *Picture) Elections(now election.Instant, index func(string) uint64) []api.Election {
 	var all []api.Election
 	for _, c := range p.contests() {
-		all = append(all, p.Election(c, now, index(string(c.Election))))
+		all = append(all, p.Election(*c, now, index(string(c.Election))))
 	}
 	return all
 }

@@ -65,7 +65,7 @@ func (a *agent) shows(state elector.State, leader election.Holder, term election
 		Status: &elector.Status{
 			Self:   self,
 			Quorum: elector.QuorumStatus{Enabled: true, Voters: 3, Needed: 2, Reachable: 2, Exists: true, Edge: true},
-			Contests: []elector.ContestStatus{{
+			Contests: []*elector.ContestStatus{{
 				Election: "default", State: state, Leader: leader, Term: term, ValidUntil: until,
 				Candidates: []election.PeerID{"peer-a", "peer-b"},
 			}},

@@ -97,28 +97,19 @@ func overhear(c net.Conn) {
 
 // relay writes lines until the candidacy ends.
 func (t *stream) relay(hangup <-chan struct{}) end {
-	var gone <-chan struct{}
-	if t.process != nil {
-		gone = t.process.Gone()
-	}
 	for {
 		select {
 		case <-t.k.Ready():
 			if t.inattentive() {
 				return late
 			}
-			switch more, err := t.write(t.server.patience); {
+			switch more, err := t.write(t.within()); {
 			case errors.Is(err, os.ErrDeadlineExceeded):
 				return late
 			case err != nil:
 				return hungUp
 			case !more:
 				return over
-			}
-		case <-gone:
-			if gone = nil; !proof.Closed(t.unix) {
-				t.process.Close() // somebody else holds the connection: of whom nothing is known
-				t.process = nil
 			}
 		case <-hangup:
 			return hungUp
@@ -147,6 +138,15 @@ func (t *stream) inattentive() bool {
 		t.unread = time.Now()
 	}
 	return time.Since(t.unread) > t.server.attention
+}
+
+// within is how long a line may find no room: no longer than the program may
+// leave lines unread at all.
+func (t *stream) within() time.Duration {
+	if t.unread.IsZero() {
+		return t.server.patience
+	}
+	return min(t.server.patience, t.server.attention-time.Since(t.unread))
 }
 
 // write sends the lines that wait, and reports whether more can follow.
@@ -210,7 +210,7 @@ func (t *stream) gone(until election.Instant) bool {
 	defer deadline.Stop()
 	select {
 	case <-t.process.Gone():
-		return proof.Closed(t.unix)
+		return t.process.Alone() && proof.Closed(t.unix)
 	case <-deadline.C:
 	case <-t.server.streams.closing:
 	}

@@ -80,7 +80,7 @@ func (w *world) poll(a *agent) {
 	local := a.clock.at(w.now)
 	a.contests = a.elector.Contests()
 	for i := range a.contests {
-		w.checkStatus(a, local, &a.contests[i])
+		w.checkStatus(a, local, a.contests[i])
 	}
 }
 
