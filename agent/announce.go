@@ -1,12 +1,14 @@
 package agent
 
 import (
+	"maps"
 	"slices"
 	"time"
 
 	"github.com/doyen-election/doyen/agent/hook"
 	"github.com/doyen-election/doyen/agent/serve"
 	"github.com/doyen-election/doyen/api"
+	"github.com/doyen-election/doyen/codec"
 	"github.com/doyen-election/doyen/election"
 )
 
@@ -14,6 +16,22 @@ import (
 type told struct {
 	event election.Event
 	term  election.Term
+}
+
+// maxTold bounds what is remembered for the hook: twice as many elections as an
+// agent holds.
+const maxTold = 2 * codec.MaxElections
+
+// tells takes note of what the hook is told. Of elections that are no more,
+// nothing has to be remembered.
+func (l *loop) tells(name election.Name, t told) {
+	l.told[name] = t
+	if len(l.told) > maxTold {
+		maps.DeleteFunc(l.told, func(n election.Name, _ told) bool {
+			_, exists := l.contest(n)
+			return n != name && !exists
+		})
+	}
 }
 
 // withdraw ends what this host does as a leader. The receipt follows once the
@@ -27,7 +45,7 @@ func (l *loop) withdraw(w election.Withdrawal) {
 	if !hooked {
 		return
 	}
-	l.told[w.Election] = told{election.NoLeader, w.Term}
+	l.tells(w.Election, told{election.NoLeader, w.Term})
 	l.hooks.Enqueue(hook.Event{
 		Election: w.Election, Event: election.NoLeader, Term: w.Term,
 		Change: l.nobody(w.Election, w.Term, string(w.Reason)),
@@ -120,7 +138,7 @@ func (l *loop) tellHook(a election.Announcement, c api.Change) {
 	if now.event == election.NoLeader && l.told[a.Election] == now {
 		return // the withdrawal told it already
 	}
-	l.told[a.Election] = now
+	l.tells(a.Election, now)
 	if e.Event == election.Leading {
 		e.Stands = func() bool { return l.leads(e.Election, e.Term) }
 	}

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -46,4 +47,20 @@ func TestALeadershipStandsForItsTermInsideItsLease(t *testing.T) {
 		check("without a quorum there is no lease", true)
 		r.cancel()
 	})
+}
+
+// Elections come and go: what the hook was told of those that are gone is not
+// kept for ever, of one that exists it is.
+func TestWhatTheHookWasToldIsBounded(t *testing.T) {
+	r := newRig(t, nil)
+	r.status.Contests = []*elector.ContestStatus{{Election: "lasting"}}
+	r.loop.publish(0)
+	is := told{election.NoLeader, 3}
+	r.loop.tells("lasting", is)
+	for i := range 3 * maxTold {
+		r.loop.tells(election.Name(fmt.Sprint("job-", i)), is)
+	}
+	if n := len(r.loop.told); n > maxTold || r.loop.told["lasting"] != is {
+		t.Errorf("%d elections are remembered; of the one that exists %+v", n, r.loop.told["lasting"])
+	}
 }

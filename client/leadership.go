@@ -130,6 +130,9 @@ func (l *Leadership) follow() {
 			}
 		case event := <-l.candidacy.events:
 			l.candidacy.note(event)
+			if l.ctx.Err() != nil {
+				return // it is over: what comes now is about another one
+			}
 			if alarm.Now() >= l.until.Load() { // this process was not let run: the clock goes first
 				l.over("its lease ended before this program read that it was renewed", nil)
 				return

@@ -55,8 +55,10 @@ type contest struct {
 	idleSince election.Instant // nobody stands and nobody leads; Never: somebody does
 	listing   listing
 	told      *ContestStatus // to readers; replaced, never changed
+	untold    bool           // it was advanced since
 	toldOf    uint64         // the listing's number in it
 	wakeAt    election.Instant
+	queued    bool // it would start a round if not so many were under way
 	touched   bool // something was heard or done about it since it was last advanced
 }
 
@@ -100,17 +102,29 @@ func newSelection(cfg Config, name election.Name) (selection, error) {
 func (e *Elector) advanceContests() {
 	facts := e.facts.renew(e)
 	all := facts != e.advanced
-	e.advanced, e.contesting = facts, 0
-	for _, c := range e.contests.rows {
-		if c.contested() {
-			e.contesting++
-		}
-	}
+	e.advanced, e.contesting = facts, e.countContesting()
 	for _, c := range e.contests.rows {
 		if all || c.touched || e.now >= c.wakeAt {
 			e.advanceContest(c)
 		}
 	}
+	if e.contesting = e.countContesting(); e.contesting >= maxContesting {
+		return
+	}
+	for _, c := range e.contests.rows { // rounds have ended: others' turn
+		if c.queued {
+			e.advanceContest(c)
+		}
+	}
+}
+
+func (e *Elector) countContesting() (n int) {
+	for _, c := range e.contests.rows {
+		if c.contested() {
+			n++
+		}
+	}
+	return n
 }
 
 // touchAll has every election advanced in this step.
@@ -122,7 +136,7 @@ func (e *Elector) touchAll() {
 
 // advanceContest does what is due in one election.
 func (e *Elector) advanceContest(c *contest) {
-	c.wakeAt, c.touched = election.Never, false
+	c.wakeAt, c.touched, c.untold, c.queued = election.Never, false, true, false
 	e.expireKnown(c)
 	switch c.role {
 	case leader:

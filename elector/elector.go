@@ -28,6 +28,7 @@ type Elector struct {
 	stands     candidacies
 	heardOf    uint64 // counts what was heard of members and of candidacies
 	facts      facts
+	toldFacts  uint64           // and that readers were last told with
 	advanced   uint64           // the facts' generation that all elections were last advanced with
 	contesting int              // rounds and attempts under way, see maxContesting
 	retired    election.Term    // the highest term known of any contest that is no more

@@ -18,22 +18,34 @@ func (e *Elector) Status(now election.Instant) *Status {
 }
 
 // Contests returns the part of Status that is about the elections that exist,
-// as of the last step.
+// as of the last step. What has not changed is shared with what was returned
+// before.
 func (e *Elector) Contests() []*ContestStatus {
 	facts := e.facts.renew(e)
+	all := facts != e.toldFacts
+	e.toldFacts = facts
 	contests := make([]*ContestStatus, 0, len(e.contests.rows))
 	for _, c := range e.contests.rows {
-		c.listing.renew(e, c, facts)
-		if c.name == election.RosterElection || !c.listing.stood && !e.exists(c) {
-			continue
+		if all || c.touched || c.untold || c.listing.fleeting {
+			c.untold = false
+			c.listing.renew(e, c, facts)
+			e.tell(c)
 		}
-		if s := e.contestStatus(c); c.told == nil || c.toldOf != c.listing.number || !s.agrees(c.told) {
-			told := s // readers may have the one before
-			c.told, c.toldOf = &told, c.listing.number
+		if c.name != election.RosterElection && (c.listing.stood || e.exists(c)) {
+			contests = append(contests, c.told)
 		}
-		contests = append(contests, c.told)
 	}
 	return contests
+}
+
+// tell replaces what readers are told of an election, if that has changed.
+func (e *Elector) tell(c *contest) {
+	s := e.contestStatus(c)
+	if c.told != nil && c.toldOf == c.listing.number && s.agrees(c.told) {
+		return
+	}
+	told := s // readers may have the one before
+	c.told, c.toldOf = &told, c.listing.number
 }
 
 // countersEvery is how old the counters of a Status may be: copying them costs

@@ -69,15 +69,14 @@ func newScaled(t testing.TB, agents, each int) *scaled {
 	for i := range each {
 		s.step(election.Campaign{Election: job("a", i), Priority: 100})
 	}
-	for range 4 {
-		for _, m := range s.sent {
+	for len(s.sent) > 0 {
+		sent := s.sent
+		s.sent = nil
+		for _, m := range sent {
 			if r, ok := m.Message.(election.VoteRequest); ok {
 				s.hear(m.To, grant(r))
 			}
 		}
-		s.sent = nil
-		s.now = s.now.Add(testTiming.Heartbeat / 2)
-		s.step(election.Tick{})
 	}
 	for _, n := range names[1:] {
 		s.beat(n)

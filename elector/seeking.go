@@ -52,8 +52,7 @@ func (e *Elector) startInTurn(c *contest, f election.Field) {
 		c.wake(start)
 		return
 	}
-	if e.contesting >= maxContesting {
-		c.wake(e.now.Add(e.cfg.Timing.stagger()))
+	if c.queued = e.contesting >= maxContesting; c.queued {
 		return
 	}
 	e.counters.Rounds++
@@ -66,7 +65,7 @@ func (e *Elector) startInTurn(c *contest, f election.Field) {
 // maxContesting bounds the rounds and attempts of this agent's own that are under
 // way at once, in all elections: a thousand would keep everybody too busy to
 // answer any. The next one begins when one has ended.
-const maxContesting = 32
+const maxContesting = 16
 
 // contested reports whether this agent has a round or an attempt under way.
 func (c *contest) contested() bool { return c.role == nominee || c.selection.Active() }

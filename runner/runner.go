@@ -60,6 +60,7 @@ type runner struct {
 	asking    bool // a try to stand is under way
 	met       bool // it stood once
 	retry     time.Duration
+	complaint string // the last one told since it stood
 
 	leading bool
 	owed    bool
@@ -315,12 +316,21 @@ func (r *runner) take(s standing) {
 			r.ending, r.fault = true, fmt.Errorf("stand for %s: %w", r.Election, s.err)
 			return
 		}
-		r.say("can't stand for %s: %v; trying again", r.Election, s.err)
+		r.complain(s.err)
 		return
 	}
 	r.say("standing for %s", r.Election)
-	r.candidacy, r.over, r.met, r.retry, r.late = s.candidacy, false, true, 0, 0
+	r.candidacy, r.over, r.met, r.retry, r.late, r.complaint = s.candidacy, false, true, 0, 0, ""
 	go r.listen(s.candidacy)
+}
+
+// complain tells why it can't stand, once for each reason: an agent that is away
+// for a day is not worth a line for every try.
+func (r *runner) complain(err error) {
+	if text := err.Error(); text != r.complaint {
+		r.complaint = text
+		r.say("can't stand for %s: %s; trying again", r.Election, text)
+	}
 }
 
 // worthWaiting reports an error at the start that --wait is for.

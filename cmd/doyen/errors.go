@@ -89,22 +89,24 @@ func classify(err error) (code int, hint string) {
 
 func apiHint(e *client.APIError) string {
 	switch e.Code {
+	case api.CodeBadRequest:
+		return "" // the message says what would be right
 	case api.CodeForbidden:
 		return "run it as root, as the user that runs the agent, or as a member of that user's group"
 	case api.CodeNotFound:
-		return "`doyen elections` lists the elections, `doyen members` the agents"
+		return "`doyen elections` lists the elections, `doyen members` the agents, `doyen voters` the voters"
 	case api.CodeNotLeader:
-		return "run it on the host that leads: `doyen leader` names it"
+		return "run it on the host that leads: `doyen elections` names it"
 	case api.CodeNotVoter:
 		return "run it on the host of a voter: `doyen voters` lists them"
 	case api.CodeNoCandidate:
 		return "`doyen elections` lists who stands; an agent with priority 0, draining or out of reach can't take over"
 	case api.CodeNoQuorum:
-		return "`doyen members` shows which voters are missing"
+		return "`doyen voters` shows which ones are missing"
 	case api.CodeInUse:
 		return "`doyen keys use` another one first, on every agent"
 	case api.CodeNotConfirmed:
-		return "`doyen leader` tells who leads now"
+		return "`doyen voters` tells what came of it: look before asking again"
 	case api.CodeBusy, api.CodeUnavailable:
 		return "try again in a moment; `doyen status` shows warnings"
 	}

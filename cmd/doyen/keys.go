@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/doyen-election/doyen/api"
+	"github.com/doyen-election/doyen/client"
 )
 
 // maxKeyText bounds what is read of a file with a key to add, in bytes.
@@ -64,6 +65,10 @@ func keys(i *invocation) error {
 		}
 	}
 	list, err := c.ChangeKeys(ctx, request)
+	if refused, ok := errors.AsType[*client.APIError](err); ok && refused.Code == api.CodeUnavailable {
+		return &failure{code: exitFailed, what: verb + " key", err: err,
+			hint: "the agent must be able to write to the directory of its key file, and find that file as it left it"}
+	}
 	if err != nil {
 		return fmt.Errorf("%s key: %w", verb, err)
 	}

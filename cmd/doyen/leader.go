@@ -115,7 +115,7 @@ func unknown(err error) bool {
 func leaderless(e api.Election) (why, hint string) {
 	switch e.State {
 	case api.StateNoQuorum:
-		return "a majority of the voters can't be reached", "`doyen members` shows which voters are missing"
+		return "a majority of the voters can't be reached", "`doyen voters` shows which ones are missing"
 	case api.StateIdle:
 		return "nobody stands in it", "an election needs a candidate: `doyen members` shows who is one"
 	}
