@@ -34,6 +34,7 @@ import (
 	"github.com/doyen-election/doyen/agent/serve"
 	"github.com/doyen-election/doyen/agent/store"
 	"github.com/doyen-election/doyen/agent/watch"
+	"github.com/doyen-election/doyen/api"
 	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/elector"
 	"github.com/doyen-election/doyen/leasepage"
@@ -233,7 +234,7 @@ func (a *agent) think(state election.State, hub *watch.Hub) error {
 		core:  core, network: a.transport, gossip: a.membership, writer: a.writer, hooks: a.hooks, hub: hub, pages: a.pages,
 		campaigns: campaign.New(campaign.Config{
 			Priority: a.cfg.Priority, Host: a.cfg.Candidate, Preempt: a.cfg.Preempt, PreemptDelay: a.cfg.PreemptDelay,
-			Step: a.cfg.Heartbeat / 2, NewID: newCampaignID,
+			Step: a.cfg.Heartbeat / 2, NewID: newCampaignID, Authority: a.authority(),
 		}),
 		clock: boottime.Now, lease: a.cfg.Lease, self: holder, name: a.cfg.Name,
 		observe: a.metrics.step.observe, logger: a.logger,
@@ -252,6 +253,15 @@ func (a *agent) newServer(hub *watch.Hub) *serve.Server {
 		Metrics: a.metrics.handler(), Logger: a.logger.With("part", "api"), Commands: commands{a.loop, a},
 		Owner: serve.Owner{UID: uint32(os.Geteuid()), GID: uint32(os.Getegid())},
 	})
+}
+
+// authority is what programs are told of their leadership, where it is not a
+// lease.
+func (a *agent) authority() string {
+	if a.cfg.Quorum {
+		return ""
+	}
+	return api.AuthorityView
 }
 
 // newBoot draws the boot ID, which is never 0.

@@ -28,6 +28,10 @@ type CampaignEvent struct {
 	// ValidUntilBoottimeNS, of elected and renewed: the program may act until
 	// then, and not one nanosecond longer, unless a later line says so.
 	ValidUntilBoottimeNS int64 `json:"valid_until_boottime_ns,omitempty"`
+	// Authority, of elected and renewed, is AuthorityView where the agents run
+	// without a quorum: another program may have been elected as well. Empty: it is
+	// AuthorityLease.
+	Authority string `json:"authority,omitempty"`
 	// StopByBoottimeNS, of revoked: the program must have stopped by then.
 	StopByBoottimeNS int64  `json:"stop_by_boottime_ns,omitempty"`
 	Reason           string `json:"reason,omitempty"` // of revoked

@@ -78,6 +78,9 @@ func TestStandSendsTheRequestAndReadsTheLines(t *testing.T) {
 		t.Errorf("stood as %s in %+v", s.ID(), stood)
 	}
 	until := stood.Elect(3, lease)
+	if err := s.Stopped(t.Context()); err != nil || len(stood.Receipts()) > 0 {
+		t.Errorf("a receipt for a term that was not read: %v, %d given", err, len(stood.Receipts()))
+	}
 	if event, err := s.Next(t.Context()); err != nil || event.Type != api.CampaignElected || event.Term != 3 || event.ValidUntilBoottimeNS != until {
 		t.Errorf("line %+v, %v", event, err)
 	}

@@ -68,3 +68,28 @@ func TestTheProgramOfTheDocumentationRuns(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// The fragment of the README is what a program can hold as it stands there.
+func TestTheFragmentOfTheReadmeCompiles(t *testing.T) {
+	if _, err := exec.LookPath("go"); err != nil {
+		t.Skip("no go command here")
+	}
+	page, err := os.ReadFile("../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	fragment := regexp.MustCompile("(?ms)^```go\n(.*?)^```$").FindSubmatch(page)
+	if fragment == nil {
+		t.Fatal("README.md has no Go in it")
+	}
+	program := "package main\n\nimport (\n\t\"context\"\n\n\t\"github.com/doyen-election/doyen/client\"\n)\n\n" +
+		"func main() { stand(context.Background(), nil) }\n\n" +
+		"func stand(ctx context.Context, pay func(context.Context, uint64) error) error {\n" + string(fragment[1]) + "return err\n}\n"
+	source := filepath.Join(t.TempDir(), "main.go")
+	if err := os.WriteFile(source, []byte(program), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.Command("go", "vet", source).CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+}

@@ -154,9 +154,15 @@ func (s *Candidacy) fault(ctx context.Context) error {
 // that this program did as the leader is still under way, so that a successor
 // need not wait for the lease to end. It also ends a leadership that was not
 // revoked. Never give it for what has not stopped: it is what the guarantee of
-// one leader rests on.
+// one leader rests on. Before Next returned a term there is nothing to give it
+// for, and nothing is said: the agent would take it for a term that the program
+// has yet to hear of.
 func (s *Candidacy) Stopped(ctx context.Context) error {
-	return s.client.Stopped(ctx, s.id, s.term.Load())
+	term := s.term.Load()
+	if term == 0 {
+		return nil
+	}
+	return s.client.Stopped(ctx, s.id, term)
 }
 
 // Stopped gives the receipt for a candidacy and a term by their names, also

@@ -89,7 +89,7 @@ func (r *Registry) Lead(now election.Instant, name election.Name, term election.
 		r.acting[c] = struct{}{}
 		k.before, k.newest = k.newest > 0, term
 		r.stats.elected.Add(1)
-		k.say(api.CampaignEvent{Type: api.CampaignElected, Term: uint64(term), ValidUntilBoottimeNS: int64(until)})
+		r.sayUntil(k, api.CampaignElected, term, until)
 	}
 	r.considerRival(now, c)
 }
@@ -120,7 +120,12 @@ func (r *Registry) renew(c *race, until election.Instant) {
 	}
 	c.until = until
 	c.acting.newest = c.term
-	c.acting.say(api.CampaignEvent{Type: api.CampaignRenewed, Term: uint64(c.term), ValidUntilBoottimeNS: int64(until)})
+	r.sayUntil(c.acting, api.CampaignRenewed, c.term, until)
+}
+
+// sayUntil tells a program that it may act until then.
+func (r *Registry) sayUntil(k *Candidacy, kind string, term election.Term, until election.Instant) {
+	k.say(api.CampaignEvent{Type: kind, Term: uint64(term), ValidUntilBoottimeNS: int64(until), Authority: r.cfg.Authority})
 }
 
 // considerRival notes whether somebody better than who acts waits. Of several

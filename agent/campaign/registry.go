@@ -51,6 +51,8 @@ type Config struct {
 	PreemptDelay time.Duration
 	// Step is by how much a lease must be prolonged to be worth a line.
 	Step time.Duration
+	// Authority is what the lines say that tell a program it may act.
+	Authority string
 	// NewID draws the ID of a candidacy. It must not be guessable, nor come twice.
 	NewID func() string
 }

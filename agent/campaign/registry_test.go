@@ -303,3 +303,15 @@ func TestCandidaciesAreListedWithWhatTheyLead(t *testing.T) {
 		t.Errorf("%+v", list)
 	}
 }
+
+// Without a quorum another program may have been elected, too (G6).
+func TestAProgramIsToldWhatItsLeadershipRestsOn(t *testing.T) {
+	r := New(Config{Priority: 100, NewID: func() string { return "k" }, Authority: api.AuthorityView})
+	k := stand(t, r)
+	r.Lead(0, pay, 1, 1000)
+	r.Rise(pay, 2, 2000)
+	lines, _ := k.Take()
+	if len(lines) != 3 || lines[0].Authority != "" || lines[1].Authority != api.AuthorityView || lines[2].Authority != api.AuthorityView {
+		t.Errorf("%+v", lines)
+	}
+}

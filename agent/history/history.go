@@ -11,6 +11,7 @@
 package history
 
 import (
+	"math"
 	"slices"
 	"sync"
 
@@ -53,8 +54,8 @@ func (l *Log) Add(t api.Transition) {
 			t.GapMS = max(0, (t.BoottimeNS-since)/1e6)
 		}
 		delete(l.vacant, t.Election)
-	case !vacant && len(l.vacant) < maxVacant:
-		l.vacant[t.Election] = t.BoottimeNS
+	case !vacant:
+		l.vacate(t.Election, t.BoottimeNS)
 	}
 	if len(l.kept) < MaxKept {
 		l.kept = append(l.kept, t)
@@ -62,6 +63,22 @@ func (l *Log) Add(t api.Transition) {
 	}
 	l.kept[l.next] = t
 	l.next = (l.next + 1) % MaxKept
+}
+
+// vacate begins to time how long nobody leads. When there is no room, the
+// election that was vacant longest makes some: many come and go, and have no
+// leader ever again.
+func (l *Log) vacate(name string, now int64) {
+	if len(l.vacant) >= maxVacant {
+		oldest, since := "", int64(math.MaxInt64)
+		for e, at := range l.vacant {
+			if at < since || at == since && e < oldest {
+				oldest, since = e, at
+			}
+		}
+		delete(l.vacant, oldest)
+	}
+	l.vacant[name] = now
 }
 
 // List returns the newest changes, at most limit, the newest last: those of the

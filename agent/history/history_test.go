@@ -70,3 +70,18 @@ func TestTheNewestAreListedInTheirOrderByElectionAndLimit(t *testing.T) {
 		t.Errorf("an election without changes has %v", none)
 	}
 }
+
+// Elections that come, go and never have a leader again take nothing from those
+// that last.
+func TestGapsAreTimedHoweverManyElectionsCameAndWent(t *testing.T) {
+	l := history.New(0)
+	for i := range int64(5000) {
+		l.Add(nobody(fmt.Sprint("job-", i), 1, i))
+	}
+	l.Add(leads("default", "a", 1, 6000))
+	l.Add(nobody("default", 1, 7000))
+	l.Add(leads("default", "a", 2, 7300))
+	if all := l.List("default", 1); len(all) != 1 || all[0].GapMS != 300 {
+		t.Errorf("%+v", all)
+	}
+}

@@ -66,7 +66,13 @@ func (s *Server) campaign(w http.ResponseWriter, r *http.Request) {
 		fail(w, http.StatusBadRequest, api.ErrorDetail{Code: api.CodeBadRequest, Message: problem})
 		return
 	}
-	link, _ := r.Context().Value(linkKey{}).(link) // authorized, so it is there
+	p, _ := r.Context().Value(peerKey{}).(peer) // authorized, so it is there, and so is the link
+	if s.otherTime(p.pid) {
+		fail(w, http.StatusBadRequest, api.ErrorDetail{Code: api.CodeBadRequest, Message: "this program is in another time namespace than the agent: " +
+			"it would compare deadlines with another clock; run it in the host's, or an agent in its own"})
+		return
+	}
+	link, _ := r.Context().Value(linkKey{}).(link)
 	if !s.streams.begin(link.conn) {
 		unanswered(w, errors.New("the agent stops"))
 		return
@@ -80,7 +86,6 @@ func (s *Server) campaign(w http.ResponseWriter, r *http.Request) {
 	if t.process != nil {
 		defer t.process.Close()
 	}
-	p, _ := r.Context().Value(peerKey{}).(peer)
 	k, err := s.Campaigns.Stand(campaign.Request{
 		Election: name, Priority: request.Priority, Meta: request.Meta, UID: p.uid, PID: p.pid,
 	})

@@ -16,12 +16,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"html/template"
 	"log"
 	"log/slog"
 	"net"
 	"net/http"
 	"sync"
+	"text/template"
 	"time"
 
 	"github.com/doyen-election/doyen/agent/watch"
@@ -87,13 +87,14 @@ type Server struct {
 	// patience is how long a line of a campaign may find no room, and attention
 	// how long a program that acts may leave lines unread.
 	patience, attention time.Duration
+	otherTime           func(pid int32) bool // whether a process has another CLOCK_BOOTTIME
 	answers             answers
 	page                func() (*template.Template, error) // parsed when it is first asked for
 }
 
 // New returns a server that answers nothing yet.
 func New(c Config) *Server {
-	s := &Server{Config: c, started: c.Clock(), streams: newStreams(), patience: writeTimeout, attention: attentionFor(c.Lease), answers: newAnswers(), page: sync.OnceValues(newPage)}
+	s := &Server{Config: c, started: c.Clock(), streams: newStreams(), patience: writeTimeout, attention: attentionFor(c.Lease), otherTime: otherTime, answers: newAnswers(), page: sync.OnceValues(newPage)}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	return s
 }

@@ -104,7 +104,7 @@ func apiHint(e *client.APIError) string {
 	case api.CodeNoQuorum:
 		return "`doyen voters` shows which ones are missing"
 	case api.CodeInUse:
-		return "`doyen keys use` another one first, on every agent"
+		return "`doyen keys list` shows the others"
 	case api.CodeNotConfirmed:
 		return "`doyen voters` tells what came of it: look before asking again"
 	case api.CodeBusy, api.CodeUnavailable:

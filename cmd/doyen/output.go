@@ -65,7 +65,11 @@ func table(rows [][]string) string {
 		fmt.Fprintln(w, strings.Join(cells, "\t"))
 	}
 	w.Flush()
-	return text.String()
+	lines := strings.Split(text.String(), "\n")
+	for i, line := range lines {
+		lines[i] = strings.TrimRight(line, " ") // of a cell that is left blank
+	}
+	return strings.Join(lines, "\n")
 }
 
 func orDash(s string) string {

@@ -123,3 +123,10 @@ func TestOddAnswersAreShown(t *testing.T) {
 		t.Errorf("%q", page)
 	}
 }
+
+func TestABlankCellLeavesNoSpaceBehind(t *testing.T) {
+	got := table([][]string{{"A", "B"}, {"1", "2"}, {" ", "3"}, {"4", " "}})
+	if want := "A  B\n1  2\n   3\n4\n"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}

@@ -59,7 +59,7 @@ func campaigning(socket, dir string) (*exec.Cmd, error) {
 // buildCommand builds the program that `doyen run` starts.
 func buildCommand(ctx context.Context, dir string) (string, error) {
 	path := filepath.Join(dir, "stamp-command")
-	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags", "-s -w", "-o", path, commandPackage)
+	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-tags", "urfave_cli_no_docs,nethttpomithttp2", "-ldflags", "-s -w", "-o", path, commandPackage)
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("build %s: %w\n%s", commandPackage, err, out)

@@ -89,6 +89,7 @@ func act(l *client.Leadership, book *stamps) error {
 		at := boottime.Now()
 		if !l.Valid() {
 			book.say("stopped", term, boottime.Now())
+			fmt.Fprintln(book.stdout, context.Cause(l.Context())) // for the log
 			return nil
 		}
 		if now := l.Token(); now != term {
