@@ -62,6 +62,9 @@ func anything(t *rapid.T) {
 				t.Fatal("two outputs of one history")
 			}
 		}
+		if problem := stale(one); problem != "" {
+			t.Fatalf("after %T: %s", in, problem)
+		}
 		one.Status(now)
 	}
 }

@@ -187,6 +187,9 @@ func (c *cluster) step(n *node, in election.Input) {
 	if out.WakeAt <= c.now {
 		c.t.Fatalf("%s wants to wake at %d, now is %d", n.name, out.WakeAt, c.now)
 	}
+	if problem := stale(n.elector); problem != "" {
+		c.t.Fatalf("%s after %T: %s", n.name, in, problem)
+	}
 	n.wakeAt = out.WakeAt
 	for _, w := range out.Withdraw {
 		c.tracef("%s withdraws from %s term %d: %s", n.name, w.Election, w.Term, w.Reason)

@@ -51,6 +51,7 @@ func (e *Elector) claimed(holder election.Holder, claim election.Claim, echo ele
 		c.rumour = e.heed(c, k)
 		return
 	case c.role == draining:
+		c.rumour = e.heed(c, k) // and does not start a round against it when that is over
 		return
 	case k.until <= e.now:
 		// It leads, but how long is not known yet: its next heartbeat echoes our stamp.

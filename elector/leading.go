@@ -55,6 +55,7 @@ func (e *Elector) lead(c *contest) {
 
 // refreshOwn brings what this agent says of its own leadership up to date.
 func (e *Elector) refreshOwn(c *contest) {
+	c.untold = true
 	c.leader.until, c.leader.heard, c.leader.rank = e.leaseEnd(c), e.now, e.ownRank(c)
 	if c.lease != nil {
 		c.leader.heard = c.lease.End().Add(-quorum.HolderLease(e.cfg.Timing.Lease, e.cfg.Drift))

@@ -297,3 +297,30 @@ func TestAHandOverIsNotHeldBackByTheOneBefore(t *testing.T) {
 		t.Errorf("it is the best left and asks for no votes, but wakes in %s", o.wake.Sub(o.now))
 	}
 }
+
+// TestASupersededLeaderStartsNoRoundAgainstTheNext: it heard the next one's
+// heartbeats while its own programs took their time to stop. Found by the
+// simulation: without a quorum it led again, and two took turns.
+func TestASupersededLeaderStartsNoRoundAgainstTheNext(t *testing.T) {
+	o := newLone(t, trioState())
+	o.hear("b", election.Report{Voter: true})
+	o.elect("pay")
+	term := o.status("pay").Term
+	beat := func(send election.SendID) {
+		o.hear("b", election.Heartbeat{Boot: 1, Send: send, Version: soloRoster.Version, Echo: o.now - 1,
+			Claims: []election.Claim{{Election: "pay", Term: term + 1, Remaining: time.Second}}})
+	}
+	for send := range election.SendID(4) { // until the deadline of its programs
+		beat(send + 1)
+		o.pass(testTiming.Heartbeat)
+	}
+	o.clear()
+	o.step(election.Stopped{Election: "pay", Term: term})
+	if len(sentTo[election.VoteRequest](o.sent, "b"))+len(sentTo[election.BullyElection](o.sent, "b")) > 0 {
+		t.Error("it starts a round while it hears a leader")
+	}
+	beat(9)
+	if s := o.status("pay"); s.Leader.Peer != "b" {
+		t.Errorf("it names %q", s.Leader.Peer)
+	}
+}

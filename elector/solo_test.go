@@ -104,6 +104,9 @@ func at(ms int) election.Instant { return election.Instant(time.Duration(ms) * t
 
 func (s *solo) step(in election.Input) {
 	out := s.e.Step(s.now, in)
+	if problem := stale(s.e); problem != "" {
+		s.t.Fatalf("after %T: %s", in, problem)
+	}
 	s.wake = out.WakeAt
 	for _, m := range out.Send {
 		s.sent = append(s.sent, delivery{at: s.now, Envelope: m})

@@ -74,7 +74,7 @@ func (e *Elector) describeChanged() string {
 			continue
 		}
 		texts = append(texts, m.Name+" is no voter: the roster names it under another identity ("+string(v.Peer)+
-			"), whose data dir it has not; restore that, or run on a voter: doyen voters replace "+m.Name)
+			"), whose data dir it has not; put that very directory back if it still exists (never a backup of it), or run on a voter: doyen voters replace "+m.Name)
 	}
 	return strings.Join(texts, "; ")
 }

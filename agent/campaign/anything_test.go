@@ -1,6 +1,7 @@
 package campaign
 
 import (
+	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -26,6 +27,8 @@ type program struct {
 	k      *Candidacy
 	until  election.Instant // it may act until then
 	term   election.Term
+	gave   []election.Term // receipts
+	late   bool            // it reads now and then
 	closed bool
 	dead   bool
 }
@@ -40,10 +43,16 @@ func (s *stage) turn() {
 		}
 	}
 	for _, p := range s.all {
-		lines, _ := p.k.Take()
-		for _, l := range lines {
-			s.read(p, l)
+		if !p.late {
+			s.catchUp(p)
 		}
+	}
+}
+
+func (s *stage) catchUp(p *program) {
+	lines, _ := p.k.Take()
+	for _, l := range lines {
+		s.read(p, l)
 	}
 }
 
@@ -71,7 +80,7 @@ func (s *stage) withdraw(why election.Reason) {
 // release gives the term back: nobody may act under it (H6).
 func (s *stage) release() {
 	for _, p := range s.all {
-		if s.acts(p) && p.term == s.term {
+		if s.acts(p) { // under that one, or one that it has not read the rise of
 			s.t.Fatalf("term %d is given back while %s acts until %d, now %d", s.term, p.k.id, p.until, s.now)
 		}
 	}
@@ -81,6 +90,9 @@ func (s *stage) release() {
 func (s *stage) read(p *program, l api.CampaignEvent) {
 	switch l.Type {
 	case api.CampaignElected, api.CampaignRenewed:
+		if slices.Contains(p.gave, election.Term(l.Term)) {
+			return // it said that it has stopped under that one
+		}
 		p.term, p.until = election.Term(l.Term), election.Instant(l.ValidUntilBoottimeNS)
 	case api.CampaignRevoked: // it goes on until it says that it has stopped
 	}
@@ -110,7 +122,7 @@ func TestNoTermIsGivenBackWhileAProgramActs(t *testing.T) {
 			"stand": act(func(t *rapid.T) {
 				p := rapid.IntRange(0, 3).Draw(t, "priority")
 				if k, err := s.r.Stand(s.now, Request{Election: pay, Priority: &p}); err == nil {
-					s.all = append(s.all, &program{k: k})
+					s.all = append(s.all, &program{k: k, late: rapid.Bool().Draw(t, "late")})
 				}
 			}),
 			"lead": act(func(t *rapid.T) {
@@ -134,7 +146,25 @@ func TestNoTermIsGivenBackWhileAProgramActs(t *testing.T) {
 				p := pick()
 				if p.term > 0 && !p.dead {
 					p.until = min(p.until, s.now)
-					_ = s.r.Receipt(p.k.ID(), rapid.SampledFrom([]election.Term{0, p.term}).Draw(t, "term"), anybody)
+					p.gave = append(p.gave, p.term)
+					term := p.term
+					if !p.late && rapid.Bool().Draw(t, "termless") { // who has read everything may leave it out
+						term = 0
+					}
+					_ = s.r.Receipt(p.k.ID(), term, anybody)
+				}
+			}),
+			"read": act(func(*rapid.T) { s.catchUp(pick()) }),
+			"rise": act(func(t *rapid.T) {
+				if s.leads {
+					s.term, s.until = s.term+1, s.now+300
+					s.r.Rise(pay, s.term, s.until)
+				}
+			}),
+			"repeat": act(func(t *rapid.T) { // a receipt comes once more, or late
+				p := pick()
+				for _, term := range p.gave {
+					_ = s.r.Receipt(p.k.ID(), term, anybody)
 				}
 			}),
 			"close": act(func(t *rapid.T) { // and may go on

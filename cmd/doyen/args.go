@@ -168,6 +168,8 @@ func unknownFlag(command string, known []cli.Flag, written, name string) error {
 	}
 	if near := nearest(name, names); near != "" {
 		hint = "did you mean --" + near + "? " + hint
+	} else if name == "json" {
+		hint = "write --output json"
 	}
 	return usage(hint, "%sunknown flag %s", where, written)
 }

@@ -33,7 +33,7 @@ func runCommand() command {
 			"its environment, and has it and all that it started dead before the lease can end: SIGTERM first,\n" +
 			"SIGKILL in time. Then it stands again, until SIGTERM or SIGINT, which is passed on to CMD.\n\n" +
 			"Exit codes: 0 ended by a signal; with --once or --restart CMD's own, 128+N if signal N killed it;\n" +
-			"1 the agent refuses and 3 it can't be reached, at the start; 64 usage, 126 CMD can't be run, 127 there is no CMD.",
+			"at the start: 1 the agent refuses, 3 it can't be reached, 64 usage, 126 CMD can't be run, 127 there is no CMD.",
 		flags: []cli.Flag{
 			&cli.BoolFlag{Name: "once", Usage: "run CMD once: when it ends by itself, withdraw and exit with its status", DisableDefaultText: true},
 			&cli.StringFlag{Name: "restart", Usage: "`WHEN` to start CMD again that ended by itself: always, on-failure or never", DefaultText: runner.RestartAlways},

@@ -10,12 +10,12 @@ import (
 
 func votersCommand() command {
 	return command{
-		name: "voters", args: "[add|remove|replace NAME]", max: 2, words: []string{"add", "remove", "replace"},
+		name: "voters", args: "[list] | add|remove|replace NAME", max: 2, words: []string{"list", "add", "remove", "replace"},
 		usage: "list the agents whose votes count, or change them one at a time",
 		description: "replace puts the live agent NAME, whose data dir was lost, in the place of its former identity.\n" +
 			"Ask an agent that is a voter. Exit codes: 0 done, 1 refused, 3 the agent can't be reached.",
 		run: func(i *invocation) error {
-			if i.Args().Len() == 0 {
+			if i.Args().Len() == 0 || i.Args().Get(0) == "list" && i.Args().Get(1) == "" {
 				return listVoters(i)
 			}
 			return changeVoters(i, i.Args().Get(0), i.Args().Get(1))
@@ -42,8 +42,8 @@ func changeVoters(i *invocation, verb, name string) error {
 		request.Remove = name
 	case "replace":
 		request.Replace = name
-	default:
-		return usage("write: doyen voters [add|remove|replace NAME]", "voters: %q is not add, remove or replace", verb)
+	default: // list: no other word gets here
+		return usage("write: doyen voters list", "voters %s takes no arguments, got %q", verb, name)
 	}
 	if name == "" {
 		return usage("write: doyen voters "+verb+" NAME; `doyen members` lists the names", "voters %s: NAME is missing", verb)

@@ -38,10 +38,10 @@ type agent struct {
 	doom     *doom
 	inbox    []election.Input
 	draining bool
-	stopping bool                    // was told to shut down
-	ending   bool                    // has handed over, and ends
+	stopping bool                     // was told to shut down
+	ending   bool                     // has handed over, and ends
 	contests []*elector.ContestStatus // last polled, like a reader of the socket
-	terms    []election.Term         // by contest log: the highest its status ever told
+	terms    []election.Term          // by contest log: the highest its status ever told
 	spin     spin
 	rng      *rand.Rand // of what its host does by chance
 }
