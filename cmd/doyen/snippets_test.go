@@ -202,7 +202,7 @@ func (m *mesh) start(t *testing.T, name string) {
 	}
 	defer said.Close()
 	c := &exec.Cmd{Path: self, Args: args, Stderr: said, Env: append(os.Environ(), "GORACE=atexit_sleep_ms=10"),
-		SysProcAttr: &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}}
+		SysProcAttr: withThisProcess()}
 	if err := c.Start(); err != nil {
 		t.Fatal(err)
 	}
