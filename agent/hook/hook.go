@@ -123,6 +123,7 @@ func (r *Runner) Enqueue(e Event) {
 		return
 	}
 	r.supersede(&e)
+	r.makeRoom()
 	r.watchOverrun(&e)
 	r.waiting = append(r.waiting, e)
 	if r.kill != nil && r.current.Election == e.Election && r.current.Event == election.Leading && e.Event != election.Leading {
@@ -152,6 +153,29 @@ func (r *Runner) supersede(e *Event) {
 		e.Done = both(old.Done, e.Done)
 		return true
 	})
+}
+
+// maxWaiting bounds what waits over all elections: two events of each that an
+// agent holds at once.
+const maxWaiting = 2048
+
+// makeRoom leaves out the oldest event when too many wait, but never the end of
+// this agent's own leadership: of elections that come and go faster than the
+// command runs, most are gone when their turn comes.
+func (r *Runner) makeRoom() {
+	if len(r.waiting) < maxWaiting {
+		return
+	}
+	i := slices.IndexFunc(r.waiting, func(e Event) bool { return e.StopIn == 0 })
+	if i < 0 {
+		return // as many as this agent leads, which is bounded
+	}
+	left := r.waiting[i]
+	r.waiting = slices.Delete(r.waiting, i, i+1)
+	r.logger.Warn("hook left out: the command is too slow for so many elections", "election", left.Election, "event", left.Event, "term", left.Term)
+	if left.Done != nil {
+		go left.Done()
+	}
 }
 
 // watchOverrun has it logged, once, if the command has not been told of a

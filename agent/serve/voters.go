@@ -49,6 +49,10 @@ func (s *Server) changeVoters(w http.ResponseWriter, r *http.Request) {
 	if !body(w, r, &request) {
 		return
 	}
+	if !s.Picture().Status.Quorum.Enabled {
+		refuse(w, &election.Refusal{Code: api.CodeNoQuorum, Message: "this cluster runs without quorum (--quorum=false): it has no voters"})
+		return
+	}
 	change, bad := s.Picture().change(request)
 	if bad != nil {
 		status := http.StatusBadRequest
