@@ -324,3 +324,27 @@ func TestASupersededLeaderStartsNoRoundAgainstTheNext(t *testing.T) {
 		t.Errorf("it names %q", s.Leader.Peer)
 	}
 }
+
+// TestWhoHeedsALeaderAnswersNoToken: with each token it began a round of its own,
+// which it ended in the same step, since a leader was heard of. Four agents that
+// did so kept a ring of tokens going as fast as the network carried them. Found
+// by the simulation.
+func TestWhoHeedsALeaderAnswersNoToken(t *testing.T) {
+	o := newSolo(t, func(c *Config, s *election.State) {
+		c.Algorithm = Ring
+		*s = trioState()
+		s.Peer = "a"
+	})
+	o.hear("b", election.Report{Voter: true, Standings: []election.Standing{{Election: "default", Term: 3, Remaining: time.Second,
+		Holder: election.Holder{Peer: "c", Boot: 1}}}})
+	o.hear("c", election.Report{Voter: true})
+	o.campaign("default")
+	o.clear()
+	for round := range uint64(5) {
+		o.hear("b", election.RingElection{Election: "default", Round: election.RoundID{Origin: "b", Number: round + 1},
+			Best: election.Rank{Priority: 50, JoinedAt: 'b', Peer: "b"}})
+	}
+	if sent := sentTo[election.RingElection](o.sent, "b"); len(sent)+len(sentTo[election.RingElection](o.sent, "c")) > 0 {
+		t.Errorf("it sends tokens although it has heard of a leader: %+v", o.sent)
+	}
+}

@@ -115,3 +115,15 @@ func TestABodyWithoutALengthIsBoundedToo(t *testing.T) {
 		t.Errorf("status %d", response.StatusCode)
 	}
 }
+
+func TestAClusterWithoutQuorumHasNoVotersToChange(t *testing.T) {
+	a := stand(t)
+	p := *a.picture.Load()
+	status := *p.Status
+	status.Quorum.Enabled = false
+	p.Status = &status
+	a.picture.Store(&p)
+	if code, text := a.do(t, "POST", "/v1/voters", `{"add":"b"}`); code != 503 || !strings.Contains(text, "runs without quorum") {
+		t.Errorf("%d %s", code, text)
+	}
+}

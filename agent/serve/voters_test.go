@@ -47,16 +47,3 @@ func TestAChangeOfVotersNamesOneAgentThatThereIs(t *testing.T) {
 		}
 	}
 }
-
-func TestAClusterWithoutQuorumHasNoVotersToChange(t *testing.T) {
-	a := stand(t)
-	p := *a.picture.Load()
-	status := *p.Status
-	status.Quorum = elector.QuorumStatus{}
-	p.Status = &status
-	a.picture.Store(&p)
-	code, text := a.do(t, "POST", "/v1/voters", `{"add":"b"}`)
-	if code != 503 || !strings.Contains(text, "runs without quorum") {
-		t.Errorf("%d %s", code, text)
-	}
-}
