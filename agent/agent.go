@@ -237,7 +237,7 @@ func (a *agent) think(state election.State, hub *watch.Hub) error {
 			Step: a.cfg.Heartbeat / 2, NewID: newCampaignID, Authority: a.authority(),
 		}),
 		clock: boottime.Now, lease: a.cfg.Lease, self: holder, name: a.cfg.Name,
-		observe: a.metrics.step.observe, logger: a.logger,
+		observe: a.metrics.step.observe, logger: a.logger, wasDrained: a.store.Drained(),
 	})
 	return nil
 }
@@ -251,7 +251,8 @@ func (a *agent) newServer(hub *watch.Hub) *serve.Server {
 		History: a.loop.history.List, Heartbeat: a.cfg.Heartbeat,
 		Preempt: a.cfg.Preempt, PreemptDelay: a.cfg.PreemptDelay, Campaigns: a.loop,
 		Metrics: a.metrics.handler(), Logger: a.logger.With("part", "api"), Commands: commands{a.loop, a},
-		Owner: serve.Owner{UID: uint32(os.Geteuid()), GID: uint32(os.Getegid())},
+		KeepDrain: a.store.SetDrained,
+		Owner:     serve.Owner{UID: uint32(os.Geteuid()), GID: uint32(os.Getegid())},
 	})
 }
 

@@ -36,6 +36,8 @@ type loopConfig struct {
 	gossip  gossip
 	writer  *writer
 	hooks   *hook.Runner // nil: no hook
+	// wasDrained says that the agent was drained when it stopped.
+	wasDrained bool
 	// campaigns is who stands on this host; owned by the goroutine of run.
 	campaigns *campaign.Registry
 	hub       *watch.Hub
@@ -124,7 +126,11 @@ func (l *loop) run(ctx context.Context) {
 	defer l.campaigns.Close(whyAgentStops)
 	defer l.timer.Stop()
 	l.tellStart()
-	l.queue = append(l.campaigns.Take(), election.Tick{})
+	if l.wasDrained {
+		l.logger.Warn("drained since before the start: this agent stands in nothing until doyen drain off")
+		l.queue = append(l.queue, election.Drain{On: true})
+	}
+	l.queue = append(append(l.queue, l.campaigns.Take()...), election.Tick{})
 	shutdown, events := l.shutdown, l.network.Events()
 	for {
 		l.drainQueue()

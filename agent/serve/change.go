@@ -177,6 +177,9 @@ func (s *Server) drain(w http.ResponseWriter, r *http.Request) {
 		led = s.leading()
 	}
 	defer closeAll(led)
+	if *request.On && !s.keepDrain(w, true) {
+		return
+	}
 	reply, err := s.Ask(ctx, func(id election.RequestID) election.Input {
 		return election.Drain{On: *request.On, Request: id}
 	})
@@ -188,10 +191,28 @@ func (s *Server) drain(w http.ResponseWriter, r *http.Request) {
 		refuse(w, reply.Refusal)
 		return
 	}
+	if !*request.On && !s.keepDrain(w, false) {
+		return
+	}
 	outcome := api.Outcome{Done: true}
 	s.await(ctx, led, &outcome)
 	outcome.Waited = s.Clock().Sub(began).Milliseconds()
 	answer(w, outcome)
+}
+
+// keepDrain keeps a drain over restarts; it answers, and returns false, if the
+// disk does not take it. That is written before the agent stands aside, and taken
+// back after it stands again: what a crash leaves in between is a drained agent.
+func (s *Server) keepDrain(w http.ResponseWriter, on bool) bool {
+	if s.KeepDrain == nil {
+		return true
+	}
+	if err := s.KeepDrain(on); err != nil {
+		fail(w, http.StatusServiceUnavailable, api.ErrorDetail{Code: api.CodeUnavailable,
+			Message: "a restart would forget it: " + err.Error()})
+		return false
+	}
+	return true
 }
 
 // lead is an election this agent leads, followed from before it hands over.

@@ -65,8 +65,10 @@ type Config struct {
 	// History returns the newest transitions of an election, or of all if it is
 	// empty, at most so many, the newest last.
 	History func(election string, limit int) []api.Transition
-	Metrics http.Handler
-	Logger  *slog.Logger
+	// KeepDrain keeps over restarts whether the agent is drained; nil: nothing does.
+	KeepDrain func(on bool) error
+	Metrics   http.Handler
+	Logger    *slog.Logger
 	Commands
 	// Preempt and PreemptDelay are the agent's settings of these names, which
 	// should be the same on all.

@@ -58,7 +58,7 @@ func drainCommand() command {
 		description: "Exit codes: 0 done, 1 refused, 3 the agent can't be reached.",
 		run: func(i *invocation) error {
 			on := i.Args().First() == "on"
-			done := "drained: this agent stands in nothing until `doyen drain off` or its next start"
+			done := "drained: this agent stands in nothing until `doyen drain off`, restarts included"
 			if !on {
 				done = "drain ended: this agent stands again"
 			}

@@ -66,7 +66,7 @@ func statusPage(a api.Agent, list []api.Election, p palette, now time.Time) stri
 	row("cluster", "%s, chosen by %s", printable(a.Cluster), printable(a.Algorithm))
 	row("quorum", "%s", quorumLine(a.Quorum, p))
 	if a.Draining {
-		row("draining", "%s", p.yellow("yes: it stands in nothing until `doyen drain off` or its next start"))
+		row("draining", "%s", p.yellow("yes: it stands in nothing until `doyen drain off`, restarts included"))
 	}
 	fmt.Fprintf(&page, "\n%s", paintStates(electionsTable(list), list, p))
 	if len(a.Warnings) > 0 {

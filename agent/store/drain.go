@@ -1,0 +1,36 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// drainFile is there while the agent is drained: maintenance outlasts restarts.
+const drainFile = "drained"
+
+// Drained reports whether the agent is drained, as SetDrained left it.
+func (s *Store) Drained() bool {
+	_, err := os.Lstat(filepath.Join(s.dir, drainFile))
+	return err == nil
+}
+
+// SetDrained keeps over restarts whether the agent is drained. It is on disk when
+// it returns without an error. It may be called while Write runs.
+func (s *Store) SetDrained(on bool) error {
+	path := filepath.Join(s.dir, drainFile)
+	var err error
+	if on {
+		err = replaceFile(path, []byte("doyen drain on\n"))
+	} else if err = os.Remove(path); err == nil {
+		err = syncDir(s.dir)
+	} else if errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
+	if err != nil {
+		return fmt.Errorf("keep drain %t: %w", on, err)
+	}
+	return nil
+}
