@@ -179,6 +179,19 @@ func (r *rig) listen(fifo string) {
 	}
 }
 
+// mourn takes the deaths that the test does not ask for.
+func (r *rig) mourn() {
+	go func() {
+		for {
+			select {
+			case <-r.death:
+			case <-r.t.Context().Done():
+				return
+			}
+		}
+	}()
+}
+
 func (r *rig) kill() {
 	r.cmd.Process.Kill()
 	if r.t.Failed() {
