@@ -14,7 +14,7 @@ import (
 
 func TestAHookThatOthersCanWriteStopsTheStartOfRoot(t *testing.T) {
 	if os.Geteuid() != 0 {
-		t.Skip("only root's hooks are checked")
+		t.Skip("needs root, which CI is: only root's hooks are checked")
 	}
 	path := filepath.Join(t.TempDir(), "hook")
 	if err := os.WriteFile(path, []byte("#!/bin/sh\n"), 0o700); err != nil {

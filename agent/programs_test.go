@@ -34,20 +34,28 @@ const (
 	programBequeaths = "PROGRAM_BEQUEATHS"
 )
 
-// TestPlayAProgram is no test but a program of its own: it stands for payments,
-// and while it leads it writes the time, over and over.
-func TestPlayAProgram(t *testing.T) {
+// TestMain lets this very binary be a program.
+func TestMain(m *testing.M) {
 	if os.Getenv(programSocket) == "" {
-		t.Skip("this is run by others")
+		os.Exit(m.Run())
 	}
+	if err := playAProgram(); err != nil {
+		fmt.Println(err)
+		os.Exit(1)
+	}
+}
+
+// playAProgram stands for payments, and while it leads it writes the time, over
+// and over.
+func playAProgram() error {
 	stamps, err := os.Create(os.Getenv(programStamps))
 	if err != nil {
-		t.Fatal(err)
+		return err
 	}
 	client, conns := dialer(os.Getenv(programSocket))
 	response, err := client.Post("http://d/v1/elections/payments/campaign", "application/json", nil)
 	if err != nil {
-		t.Fatal(err)
+		return err
 	}
 	var until atomic.Int64
 	acting := make(chan struct{})
@@ -55,13 +63,13 @@ func TestPlayAProgram(t *testing.T) {
 		var e api.CampaignEvent
 		if err := lines.Decode(&e); err != nil {
 			fmt.Println("end", err)
-			return
+			return nil
 		}
 		switch e.Type {
 		case api.CampaignElected:
 			if os.Getenv(programBequeaths) != "" {
 				if err := bequeath(<-conns); err != nil {
-					t.Fatal(err)
+					return err
 				}
 			}
 			until.Store(e.ValidUntilBoottimeNS)
@@ -134,7 +142,7 @@ type program struct {
 func play(t *testing.T, c agent.Config, env ...string) *program {
 	t.Helper()
 	p := &program{lines: make(chan string, 100), path: filepath.Join(t.TempDir(), "stamps")}
-	p.cmd = exec.Command(os.Args[0], "-test.run=^TestPlayAProgram$")
+	p.cmd = exec.Command(os.Args[0])
 	p.cmd.Env = append(os.Environ(), programSocket+"="+c.Socket, programStamps+"="+p.path)
 	p.cmd.Env = append(p.cmd.Env, env...)
 	out, err := p.cmd.StdoutPipe()

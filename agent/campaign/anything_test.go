@@ -106,7 +106,7 @@ func TestNoTermIsGivenBackWhileAProgramActs(t *testing.T) {
 		s := &stage{t: t, r: newRegistry(false)}
 		pick := func() *program {
 			if len(s.all) == 0 {
-				t.Skip("nobody stands")
+				t.Skip("nobody stands: rapid draws another action in its place")
 			}
 			return rapid.SampledFrom(s.all).Draw(t, "program")
 		}

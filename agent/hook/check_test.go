@@ -88,7 +88,7 @@ func TestWhatOthersCanWriteIsRefused(t *testing.T) {
 // Whoever may write to the script after the start is found before the run.
 func TestARefusedRunIsLoggedAndGivesItsReceipt(t *testing.T) {
 	if os.Geteuid() != 0 {
-		t.Skip("only root's commands are checked")
+		t.Skip("needs root, which CI is: only root's commands are checked")
 	}
 	path := script(t, 0o755, 0o755)
 	r, log := start(t, path, time.Minute)

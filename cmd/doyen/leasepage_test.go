@@ -77,7 +77,7 @@ func (p *pages) leads(t *testing.T, m *mesh, not string) string {
 // goes on through all of it.
 func TestNoTwoLeasePagesHoldALeaseAtOnce(t *testing.T) {
 	if testing.Short() || runtime.GOOS != "linux" {
-		t.Skip("it runs agents on loopback addresses of their own for some seconds")
+		t.Skip("needs Linux's loopback addresses and some seconds for real agents: not with -short; CI runs it")
 	}
 	m := newMesh(t)
 	m.form(t)
@@ -130,7 +130,7 @@ func TestNoTwoLeasePagesHoldALeaseAtOnce(t *testing.T) {
 // lease there when it withdraws; the page goes with its election.
 func TestAProgramFindsItsTokenOnThePage(t *testing.T) {
 	if testing.Short() || runtime.GOOS != "linux" {
-		t.Skip("it runs an agent on a loopback address of its own")
+		t.Skip("needs Linux's loopback addresses and a real agent: not with -short; CI runs it")
 	}
 	m := newMesh(t)
 	m.form(t)

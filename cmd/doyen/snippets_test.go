@@ -95,7 +95,7 @@ func plays() []play {
 // only the paths and addresses of this host are put in, and a campaign that is.
 func TestEverySnippetOfTheAPIsPageRuns(t *testing.T) {
 	if testing.Short() || runtime.GOOS != "linux" {
-		t.Skip("it runs agents on loopback addresses of their own for some seconds")
+		t.Skip("needs Linux's loopback addresses and some seconds for real agents: not with -short; CI runs it")
 	}
 	for _, program := range []string{"curl", "python3", "jq"} {
 		if _, err := exec.LookPath(program); err != nil {
