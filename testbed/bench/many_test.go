@@ -1,8 +1,6 @@
 package bench
 
 import (
-	"math/rand/v2"
-	"os"
 	"testing"
 
 	"github.com/doyen-election/doyen/testbed/hosts"
@@ -27,17 +25,8 @@ func TestTheSecondCandidatesAreSpread(t *testing.T) {
 }
 
 func TestManyElectionsAreLedAgain(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it runs real processes for some seconds")
-	}
-	dir, err := os.MkdirTemp("/tmp", "db")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer os.RemoveAll(dir)
-	t.Setenv("TMPDIR", dir)
-	b := &bench{o: Options{Agents: 3, Algorithm: "bully", Profile: "local", Rounds: 1, Progress: t.Output()},
-		program: hosts.Self{}, rng: rand.New(rand.NewPCG(1, 1)), idleTime: lookEvery}
+	b := small(t)
+	b.idleTime = lookEvery
 	costs, took, err := b.many(t.Context(), 12)
 	if err != nil || len(costs) != 3 || len(took) != 4 {
 		t.Fatalf("costs %v, took %v: %v", costs, took, err)

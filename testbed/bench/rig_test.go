@@ -21,19 +21,25 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-func TestAProgramIsReplaced(t *testing.T) {
+// small is a bench of three agents, which are this very binary.
+func small(t *testing.T) *bench {
+	t.Helper()
 	if testing.Short() {
-		t.Skip("it runs real processes for some seconds")
+		t.Skip("it runs real processes for some seconds: not with -short; CI runs it")
 	}
-	dir, err := os.MkdirTemp("/tmp", "db")
+	dir, err := os.MkdirTemp("/tmp", "db") // t.TempDir can be too long for a socket
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer os.RemoveAll(dir)
-	stamps := t.TempDir()
+	t.Cleanup(func() { os.RemoveAll(dir) })
 	t.Setenv("TMPDIR", dir)
-	b := &bench{o: Options{Agents: 3, Algorithm: "bully", Profile: "local", Rounds: 1, Progress: t.Output()},
+	return &bench{o: Options{Agents: 3, Algorithm: "bully", Profile: "local", Rounds: 1, Progress: t.Output()},
 		program: hosts.Self{}, rng: rand.New(rand.NewPCG(1, 1))}
+}
+
+func TestAProgramIsReplaced(t *testing.T) {
+	stamps := t.TempDir()
+	b := small(t)
 	campaign := func(h *hosts.Host, dir string) (*exec.Cmd, error) { return campaigning(h.Config().Socket, dir) }
 	for name, hit := range map[string]blow{"kill": killActor, "resign": resignProgram, "transfer": transferProgram} {
 		took, overlaps, err := b.replacements(t.Context(), name, 1, stamps, campaign, hit)
@@ -44,17 +50,7 @@ func TestAProgramIsReplaced(t *testing.T) {
 }
 
 func TestRoundsWithRealProcesses(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it runs real processes for some seconds")
-	}
-	dir, err := os.MkdirTemp("/tmp", "db")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer os.RemoveAll(dir)
-	t.Setenv("TMPDIR", dir)
-	b := &bench{o: Options{Agents: 3, Algorithm: "bully", Profile: "local", Rounds: 1, Progress: t.Output()},
-		program: hosts.Self{}, rng: rand.New(rand.NewPCG(1, 1))}
+	b := small(t)
 	cold, whole, err := b.coldStarts(t.Context(), 1)
 	if err != nil || len(cold) != 1 || cold[0] <= 0 || whole[0] <= cold[0] {
 		t.Errorf("cold starts %v, of all %v: %v", cold, whole, err)
@@ -69,7 +65,7 @@ func TestRoundsWithRealProcesses(t *testing.T) {
 	if err != nil || !slices.Equal(append(lasted, b.elsewhere...), make([]float64, 5)) {
 		t.Errorf("two leaders at once for %v and %v ms: %v", lasted, b.elsewhere, err)
 	}
-	if left, _ := os.ReadDir(dir); len(left) > 0 {
+	if left, _ := os.ReadDir(os.TempDir()); len(left) > 0 {
 		t.Errorf("%d files were left behind", len(left))
 	}
 }
