@@ -217,7 +217,7 @@ var messageOf = map[string]func(draw) election.Message{
 		return m
 	},
 	"CandidaciesAck": func(d draw) election.Message {
-		return election.CandidaciesAck{Boot: election.BootID(d.uint()), Serial: d.uint()}
+		return election.CandidaciesAck{Boot: election.BootID(d.uint()), Serial: d.uint(), By: election.BootID(d.uint())}
 	},
 }
 

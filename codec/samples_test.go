@@ -51,6 +51,6 @@ func samples() []election.Message {
 		election.RosterAccept{Driver: 4, Version: v, Highest: 13},
 		election.RosterRefuse{Driver: 4, Version: v, Granted: 6, Roster: &roster},
 		election.Candidacies{Boot: ann.Boot, Serial: 2, Candidacies: []election.Candidacy{{Election: "default", Priority: 100}, {Election: "pay", Priority: 7}}},
-		election.CandidaciesAck{Boot: ann.Boot, Serial: 2},
+		election.CandidaciesAck{Boot: ann.Boot, Serial: 2, By: 5},
 	}
 }

@@ -160,9 +160,11 @@ const (
 
 // Knowledge: what an agent tells another that just connected or asks.
 type (
-	// Inquiry asks for a Report.
+	// Inquiry asks for a Report; with Durable, for one that is sent once the
+	// receiver has written something to its disk.
 	Inquiry struct {
-		ID uint64 `cbor:"1,keyasint"`
+		ID      uint64 `cbor:"1,keyasint"`
+		Durable bool   `cbor:"2,keyasint,omitempty"`
 	}
 	// Report is what the sender's voter has on record. It is sent unasked, with
 	// ID 0, to every peer that connects and when a roster is committed.
@@ -187,6 +189,7 @@ type (
 	CandidaciesAck struct {
 		Boot   BootID `cbor:"1,keyasint"` // of the candidacies' sender
 		Serial uint64 `cbor:"2,keyasint"`
+		By     BootID `cbor:"3,keyasint"` // of who knows: its next life does not
 	}
 )
 

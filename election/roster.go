@@ -26,6 +26,10 @@ type Voter struct {
 	Peer PeerID `cbor:"2,keyasint"`
 }
 
+// MaxVoters is how many voters operators may have: more only make each round
+// longer.
+const MaxVoters = 31
+
 // Roster is a versioned set of voters. It is stable when Next is empty, and
 // joint while a change from Voters to Next is under way: then a majority means
 // one of each half (Ongaro 2014, section 4.3).

@@ -154,6 +154,7 @@ const (
 	ReasonPreempted    Reason = "preempted by a higher priority"
 	ReasonDraining     Reason = "draining"
 	ReasonShutdown     Reason = "shut down"
+	ReasonDisk         Reason = "its disk takes no writes"
 	ReasonWithdrawn    Reason = "candidacy withdrawn"
 	ReasonSuperseded   Reason = "superseded by a higher term"
 	ReasonReleased     Reason = "released by its leader"

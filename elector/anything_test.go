@@ -197,7 +197,7 @@ func drawMessage(t *rapid.T) election.Message {
 	case 23:
 		return election.Candidacies{Boot: holder.Boot, Serial: uint64(drawSend(t)), Candidacies: []election.Candidacy{{Election: name, Priority: rapid.IntRange(0, 200).Draw(t, "p")}}}
 	case 24:
-		return election.CandidaciesAck{Boot: holder.Boot, Serial: uint64(drawSend(t))}
+		return election.CandidaciesAck{Boot: holder.Boot, Serial: uint64(drawSend(t)), By: 1}
 	case 0:
 		return election.BullyElection{Election: name, Round: uint64(drawSend(t)), Rank: drawRank(t)}
 	case 1:

@@ -46,7 +46,12 @@ func TestWhatGossipDoesNotTellIsToldUntilItIsKnown(t *testing.T) {
 	if len(told) != 1 || !slices.Equal(told[0].Candidacies, jobs("cron", "pay")) {
 		t.Fatalf("a heartbeat later: told %+v", told)
 	}
-	o.hear("b", election.CandidaciesAck{Boot: soloSelf.Boot, Serial: told[0].Serial})
+	o.hear("b", election.CandidaciesAck{Boot: soloSelf.Boot, Serial: told[0].Serial, By: 9}) // of b's former life
+	o.rest(testTiming.Heartbeat)
+	if told = sentTo[election.Candidacies](o.take(), "b"); len(told) == 0 {
+		t.Fatal("what b's former life knew counts as known")
+	}
+	o.hear("b", election.CandidaciesAck{Boot: soloSelf.Boot, Serial: told[0].Serial, By: 1})
 	o.pass(3 * testTiming.Heartbeat)
 	if again := sentTo[election.Candidacies](o.take(), "b"); len(again) != 0 {
 		t.Fatalf("told %+v although it knows", again)
@@ -176,7 +181,7 @@ func TestH1ATermAskedForIsNotAskedForAgainAfterItsElectionWasDropped(t *testing.
 // TestAFloodOfCandidaciesIsTakenInTurn: a host whose programs all stand at once
 // asks for the votes of a part of them, and goes on with the next.
 func TestAFloodOfCandidaciesIsTakenInTurn(t *testing.T) {
-	const flood = 3 * maxContesting
+	const flood = 3 * firstWindow
 	o := newLone(t, trioState())
 	o.hear("b", election.Report{Voter: true})
 	o.hear("c", election.Report{Voter: true})
@@ -196,8 +201,8 @@ func TestAFloodOfCandidaciesIsTakenInTurn(t *testing.T) {
 		for _, r := range sentTo[election.VoteRequest](o.take(), "b") {
 			asked[r.Election] = r
 		}
-		if len(asked) > maxContesting {
-			t.Fatalf("it asks for the votes of %d elections at once", len(asked))
+		if len(asked) > firstWindow<<turns {
+			t.Fatalf("turn %d: it asks for the votes of %d elections at once", turns, len(asked))
 		}
 		if turns > 20 {
 			t.Fatalf("after %d turns it leads %d of %d", turns, led(), flood)
@@ -206,5 +211,33 @@ func TestAFloodOfCandidaciesIsTakenInTurn(t *testing.T) {
 			o.hear("b", grant(asked[name]))
 		}
 		o.rest(testTiming.Heartbeat / 2)
+	}
+}
+
+// TestAFloodThatIsAnsweredTooLateGetsSmaller: voters that can't keep up are asked
+// about fewer elections at once. Those that do not answer may only keep a promise.
+func TestAFloodThatIsAnsweredTooLateGetsSmaller(t *testing.T) {
+	o := newLone(t, trioState())
+	o.hear("b", election.Report{Voter: true})
+	o.hear("c", election.Report{Voter: true})
+	for i := range 3 * firstWindow {
+		o.campaign(election.Name("job-" + time.Duration(i).String()))
+	}
+	most := func(answer func(election.VoteRequest)) (n int) { // under way at once, until all have failed a few times
+		for end := o.now.Add(4 * testTiming.Lease); o.now < end; {
+			asked := sentTo[election.VoteRequest](o.take(), "b")
+			o.rest(3 * testTiming.Heartbeat)
+			n = o.e.agenda.contesting
+			for _, r := range asked {
+				answer(r)
+			}
+		}
+		return n
+	}
+	if silent := most(func(election.VoteRequest) {}); silent != firstWindow {
+		t.Errorf("%d attempts at once that nobody answers, want %d", silent, firstWindow)
+	}
+	if late := most(func(r election.VoteRequest) { o.hear("b", grant(r)) }); late > minWindow {
+		t.Errorf("%d attempts at once that are answered too late, want at most %d", late, minWindow)
 	}
 }

@@ -67,8 +67,9 @@ func (c Config) Validate() error {
 
 // Timing is the durations everything else follows from.
 type Timing struct {
-	Heartbeat time.Duration
-	Lease     time.Duration
+	Heartbeat    time.Duration
+	Lease        time.Duration
+	DiskPatience time.Duration // 0: five leases, and five seconds at least
 }
 
 // voteTimeout is how long a voter keeps a request it can't grant yet, and how

@@ -43,23 +43,30 @@ type contest struct {
 	standDowns     map[election.PeerID]election.Instant
 	failures       int
 
-	term      election.Term   // of the attempt or the leadership
-	lease     *quorum.Lease   // nil without quorum
-	attempt   attempt         // in role nominee; its resendAt also while overtaking
-	firstBeat election.SendID // the first heartbeat that claimed the term
-	overtake  *quorum.Lease   // a higher term sought while leading (R6)
-	leaving   departure       // in role draining
-	rival     rival           // a higher priority seen while leading
-	offer     offer           // the election was offered to, in vain so far
+	term      election.Term            // of the attempt or the leadership
+	lease     *quorum.Lease            // nil without quorum
+	attempt   attempt                  // in role nominee; its resendAt also while overtaking
+	firstBeat election.SendID          // the first heartbeat that claimed the term
+	overtake  *quorum.Lease            // a higher term sought while leading (R6)
+	disputed  map[election.PeerID]bool // voters that can't renew the term led
+	overtaken bool                     // nor can one give the higher term
+	leaving   departure                // in role draining
+	rival     rival                    // a higher priority seen while leading
+	offer     offer                    // the election was offered to, in vain so far
 
 	idleSince election.Instant // nobody stands and nobody leads; Never: somebody does
 	listing   listing
 	told      *ContestStatus // to readers; replaced, never changed
-	untold    bool           // it was advanced since
 	toldOf    uint64         // the listing's number in it
-	wakeAt    election.Instant
-	queued    bool // it would start a round if not so many were under way
-	touched   bool // something was heard or done about it since it was last advanced
+	shownAt   int            // where in what they are shown; -1: nowhere
+
+	// Kept by the agenda, which says what they mean.
+	wakeAt, ringsAt                  election.Instant
+	place                            int           // in its wakes
+	turn                             uint64        // since when it wants to start a round; 0: it does not
+	begun                            bool          // the round under way is this agent's own
+	late                             election.Term // of the last attempt that won no majority in time
+	touched, untold, queued, counted bool
 }
 
 // known is a leader this agent heard. It is named until its lease, as seen
@@ -98,45 +105,36 @@ func newSelection(cfg Config, name election.Name) (selection, error) {
 
 // advanceContests does what is due in all elections: in those that something was
 // heard about, whose time has come, or in every one if facts changed that matter
-// to all. With a thousand elections most steps are about a few.
+// to all.
 func (e *Elector) advanceContests() {
-	facts := e.facts.renew(e)
-	all := facts != e.advanced
-	e.advanced, e.contesting = facts, e.countContesting()
-	for _, c := range e.contests.rows {
-		if all || c.touched || e.now >= c.wakeAt {
-			e.advanceContest(c)
-		}
+	if facts := e.facts.renew(e); facts != e.advanced {
+		e.advanced = facts
+		e.touchAll()
 	}
-	if e.contesting = e.countContesting(); e.contesting >= maxContesting {
+	due := e.agenda.due(e.now)
+	for _, c := range due {
+		e.advanceContest(c)
+	}
+	e.agenda.putBack(due)
+	if e.agenda.queued == 0 || e.agenda.full() {
 		return
 	}
-	for _, c := range e.contests.rows { // rounds have ended: others' turn
-		if c.queued {
-			e.advanceContest(c)
+	e.agenda.serving = true
+	for _, c := range e.queued() {
+		if e.agenda.full() {
+			break
 		}
+		e.advanceContest(c)
 	}
-}
-
-func (e *Elector) countContesting() (n int) {
-	for _, c := range e.contests.rows {
-		if c.contested() {
-			n++
-		}
-	}
-	return n
-}
-
-// touchAll has every election advanced in this step.
-func (e *Elector) touchAll() {
-	for _, c := range e.contests.rows {
-		c.touched = true
-	}
+	e.agenda.serving = false
 }
 
 // advanceContest does what is due in one election.
 func (e *Elector) advanceContest(c *contest) {
-	c.wakeAt, c.touched, c.untold, c.queued = election.Never, false, true, false
+	c.touched, c.wakeAt = false, election.Never
+	e.agenda.queue(c, false)
+	e.markUntold(c)
+	defer e.agenda.settle(c)
 	e.expireKnown(c)
 	switch c.role {
 	case leader:
@@ -148,16 +146,13 @@ func (e *Elector) advanceContest(c *contest) {
 	}
 }
 
-// wake asks to be called at that instant at the latest.
-func (c *contest) wake(at election.Instant) { c.wakeAt = min(c.wakeAt, at) }
-
 // expireKnown stops naming a leader whose lease is over.
 func (e *Elector) expireKnown(c *contest) {
 	if c.leader.holder == (election.Holder{}) || c.role == leader {
 		return
 	}
 	if e.now < c.leader.until {
-		c.wake(c.leader.until)
+		e.wake(c, c.leader.until)
 		return
 	}
 	e.forget(c, election.ReasonLeaseExpired)
@@ -282,7 +277,7 @@ func (e *Elector) unable(c *contest) string {
 		return "it is draining"
 	case c.role == draining:
 		return "it is handing over"
-	case e.ledger.Failing():
+	case !e.writes():
 		return "it can't write its promises"
 	case e.now < c.standDownUntil:
 		return "it is standing down"

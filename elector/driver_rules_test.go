@@ -199,6 +199,81 @@ func TestR7OneChangeAtATime(t *testing.T) {
 	busy("while somebody else's change is under way")
 }
 
+// TestR7AChangeAskedOfAnEarlierRosterIsNotDriven: it would undo the change that
+// came first. Found by the simulation: a voter that had just been replaced was
+// put back under its lost identity, and the new roster never had a majority.
+func TestR7AChangeAskedOfAnEarlierRosterIsNotDriven(t *testing.T) {
+	first := *trioState().Roster
+	first.Version, first.Voters = election.Version{Driver: 5, Counter: 1}, voters("a", "b", "c", "e")
+	joint := first
+	joint.Version, joint.Voters, joint.Next = election.Version{Driver: 5}, trioState().Roster.Voters, first.Voters
+	for _, meanwhile := range []struct {
+		name  string
+		comes func(s *solo)
+	}{
+		{"another driver's change is done", func(s *solo) {
+			s.hear("b", election.Report{Voter: true, Roster: &first})
+		}},
+		{"another driver's change is left behind, and finished here", func(s *solo) {
+			s.hear("b", election.Report{Voter: true, Roster: &joint})
+			s.drive("b", "c", "e")
+			for range 2 { // the joint roster, and then the stable one
+				p := s.proposal(s.take(), "b")
+				for _, id := range []election.PeerID{"b", "c", "e"} {
+					s.accept(id, p, 5)
+				}
+				s.keep(testTiming.Lease, "b", "c", "e")
+				s.pass(testTiming.Heartbeat)
+			}
+		}},
+		{"another driver's change is left behind, and this one's term rises while it finishes it", func(s *solo) {
+			s.hear("b", election.Report{Voter: true, Roster: &joint})
+			s.drive("b", "c", "e")
+			p := s.proposal(s.take(), "b")
+			for _, id := range []election.PeerID{"b", "c", "e"} {
+				s.accept(id, p, p.Driver)
+			}
+			for range 60 { // the acceptances of the stable roster are lost
+				sent := s.keep(testTiming.Heartbeat/8, "b", "c", "e")
+				for _, id := range []election.PeerID{"b", "c", "e"} {
+					for _, r := range sentTo[election.VoteRequest](sent, id) {
+						s.hear(id, grant(r))
+					}
+				}
+			}
+		}},
+	} {
+		t.Run(meanwhile.name, func(t *testing.T) {
+			s := newLone(t, election.State{Roster: trioState().Roster, Grants: map[election.Name]election.Grant{
+				election.RosterElection: {Term: 5, Holder: election.Holder{Peer: "c", Boot: 3}, Lease: testTiming.Lease}}})
+			s.connect("d", election.Report{})
+			s.connect("e", election.Report{})
+			s.step(election.ChangeRoster{Add: voters("d"), Request: 1})
+			meanwhile.comes(s)
+			if len(s.replies) != 1 || s.replies[0].Refusal == nil || s.replies[0].Refusal.Code != "busy" {
+				t.Fatalf("%+v, want busy", s.replies)
+			}
+			if !slices.Equal(s.e.roster.Voters, first.Voters) {
+				t.Fatalf("the roster is %v, want %v", s.e.roster.Voters, first.Voters)
+			}
+		})
+	}
+}
+
+func TestR7WhoWasToBeAddedAndIsGoneIsNotProposed(t *testing.T) {
+	s := newLone(t, trioState())
+	s.connect("d", election.Report{})
+	s.step(election.ChangeRoster{Add: voters("d"), Request: 1})
+	s.step(election.PeerLost{Peer: "d"})
+	s.drive("b")
+	if ps := sentTo[election.RosterPropose](s.take(), "b"); len(ps) > 0 {
+		t.Fatalf("proposes %+v", ps)
+	}
+	if len(s.replies) != 1 || s.replies[0].Refusal == nil || s.replies[0].Refusal.Code != "not_found" {
+		t.Fatalf("%+v, want not_found", s.replies)
+	}
+}
+
 func TestR7WhatCannotBeChangedIsRefusedAndSaysWhy(t *testing.T) {
 	for _, try := range []struct {
 		name   string

@@ -12,37 +12,42 @@ import (
 // Elector is one agent's part in every election. It is not safe for concurrent
 // use: one goroutine owns it.
 type Elector struct {
-	cfg        Config
-	rng        *rand.Rand
-	now        election.Instant
-	started    election.Instant
-	ledger     *quorum.Ledger
-	voter      *quorum.Voter
-	formation  *quorum.Formation
-	change     rosterChange
-	sends      *quorum.Sends
-	roster     *election.Roster // the voter's durable one
-	view       election.View
-	peers      table[election.PeerID, *peer]
-	contests   table[election.Name, *contest]
-	stands     candidacies
-	heardOf    uint64 // counts what was heard of members and of candidacies
-	facts      facts
-	toldFacts  uint64           // and that readers were last told with
-	advanced   uint64           // the facts' generation that all elections were last advanced with
-	contesting int              // rounds and attempts under way, see maxContesting
-	retired    election.Term    // the highest term known of any contest that is no more
-	sweepAt    election.Instant // contests that nobody stands in are dropped then
-	inquiries  table[uint64, *inquiry]
-	inquired   uint64
-	beatAt     election.Instant
-	draining   bool
-	stopping   bool
-	counters   Counters
-	counted    Counters // a copy that is shared with readers, and when it was made
-	countedAt  election.Instant
-	own        []election.Message // to itself, handled within the step
-	out        election.Output
+	cfg       Config
+	rng       *rand.Rand
+	now       election.Instant
+	started   election.Instant
+	ledger    *quorum.Ledger
+	voter     *quorum.Voter
+	formation *quorum.Formation
+	change    rosterChange
+	sends     *quorum.Sends
+	roster    *election.Roster // the voter's durable one
+	view      election.View
+	peers     table[election.PeerID, *peer]
+	contests  table[election.Name, *contest]
+	stands    candidacies
+	heardOf   uint64 // counts what was heard of members and of candidacies
+	facts     facts
+	toldFacts uint64 // and that readers were last told with
+	advanced  uint64 // the facts' generation that all elections were last advanced with
+	agenda    agenda
+	shown     []*ContestStatus // to readers; replaced, never changed; nil: to be made anew
+	retired   election.Term    // the highest term known of any contest that is no more
+	sweepAt   election.Instant // contests that nobody stands in are dropped then
+	inquiries table[uint64, *inquiry]
+	inquired  uint64
+	disk      diskWatch
+	owed      []owed
+	beatAt    election.Instant
+	expiresAt election.Instant // no leadership here is to be withdrawn before
+	ledHere   int              // how many elections the last heartbeat claimed
+	draining  bool
+	stopping  bool
+	counters  Counters
+	counted   Counters // a copy that is shared with readers, and when it was made
+	countedAt election.Instant
+	own       []election.Message // to itself, handled within the step
+	out       election.Output
 }
 
 // New returns the elector of an agent that starts now with a durable state.
@@ -69,6 +74,7 @@ func New(cfg Config, s election.State, now election.Instant, rng *rand.Rand) (*E
 			Names: cfg.Voters, Retry: cfg.Timing.Heartbeat}, ledger, voter),
 		sends:    quorum.NewSends(cfg.Timing.Lease),
 		roster:   voter.Roster(),
+		agenda:   agenda{window: firstWindow},
 		sweepAt:  now.Add(cfg.Timing.Lease),
 		inquired: uint64(cfg.Self.Boot), // so that no answer to a former boot's question counts
 		counters: Counters{Sent: map[string]uint64{}, Received: map[string]uint64{},
@@ -170,6 +176,10 @@ func (e *Elector) receive(from election.PeerID, m election.Message) {
 	case election.HeartbeatAck:
 		e.heartbeatAck(from, m)
 	case election.Inquiry:
+		if m.Durable {
+			e.oweReport(from, m.ID)
+			return
+		}
 		e.send(from, e.report(m.ID))
 	case election.Report:
 		e.reported(from, m)
@@ -220,6 +230,7 @@ func (e *Elector) settle() {
 		e.sendAll(e.voter.Take())
 		e.sendAll(e.formation.Settle())
 		e.activateRoster()
+		e.payReports()
 		if len(e.own) == 0 {
 			return
 		}
@@ -243,15 +254,13 @@ func (e *Elector) advance() {
 	e.sweep()
 	e.probe()
 	e.tellCandidacies()
+	e.watchDisk()
 	e.beat()
 }
 
 func (e *Elector) wakeAt() election.Instant {
 	wake := election.Earliest(e.voter.WakeAt(), e.ledger.WakeAt(), e.beatWake(), e.formationWake(),
-		e.inquiryWake(), e.probeWake(), e.tellWake(), e.change.wakeAt)
-	for _, c := range e.contests.rows {
-		wake = min(wake, c.wakeAt)
-	}
+		e.inquiryWake(), e.probeWake(), e.tellWake(), e.diskWake(), e.change.wakeAt, e.agenda.wakes.next())
 	if wake <= e.now {
 		wake = e.now + 1 // time must move before anything more can be due
 	}

@@ -13,7 +13,7 @@ import (
 func (e *Elector) held(name election.Name) *contest {
 	c := e.contests.get(name)
 	if c != nil {
-		c.touched = true
+		e.touch(c)
 	}
 	return c
 }
@@ -33,10 +33,11 @@ func (e *Elector) contest(name election.Name) *contest {
 		return nil
 	}
 	state := e.ledger.State()
-	c := &contest{name: name, selection: s, vacantSince: election.Never, idleSince: election.Never, wakeAt: election.Never, touched: true,
+	c := &contest{name: name, selection: s, vacantSince: election.Never, idleSince: election.Never, wakeAt: election.Never, ringsAt: election.Never, shownAt: -1,
 		standDowns: map[election.PeerID]election.Instant{},
 		highest:    max(state.Grant(name).Term, state.Seen[name], e.retired)}
 	e.contests.put(name, c)
+	e.touch(c)
 	return c
 }
 
@@ -51,7 +52,26 @@ func (e *Elector) hasRoom(name election.Name) bool {
 	if e.names() < limit || e.onRecord(name) {
 		return true
 	}
+	e.dropUnused()
+	if e.names() < limit {
+		return true
+	}
 	return e.voter.Forget(e.now, e.takesPart, 1+e.cfg.MaxElections/16) > 0
+}
+
+// dropUnused drops the contests in which nobody stands and this agent never asked
+// for a term: mostly they are known from voters' records only. The voters' terms
+// bind whoever asks later; without quorum there are none.
+func (e *Elector) dropUnused() {
+	if !e.cfg.Quorum {
+		return
+	}
+	for _, c := range e.contests.rows {
+		if c.term == 0 && c.over == 0 && !e.exists(c) {
+			e.contests.remove(c.name)
+			e.drop(c)
+		}
+	}
 }
 
 func (e *Elector) onRecord(name election.Name) bool {
@@ -88,6 +108,7 @@ func (e *Elector) sweep() {
 		case e.now >= c.idleSince.Add(2*e.cfg.Timing.Lease):
 			e.retired = max(e.retired, c.highest) // a term asked for is never asked for again (H1)
 			e.contests.remove(c.name)
+			e.drop(c)
 		}
 	}
 }

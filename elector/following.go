@@ -25,9 +25,33 @@ func (e *Elector) heartbeat(from election.PeerID, m election.Heartbeat) {
 		}
 	}
 	e.send(from, ack)
+	holder := election.Holder{Peer: from, Boot: m.Boot}
+	suspectAt := p.beats.Deadline()
 	for _, claim := range m.Claims {
-		e.claimed(election.Holder{Peer: from, Boot: m.Boot}, claim, m.Echo)
+		if c := e.contests.get(claim.Election); c == nil || !e.prolong(c, holder, claim, m.Echo, suspectAt) {
+			e.claimed(holder, claim, m.Echo)
+		}
 	}
+}
+
+// prolong takes the claim of a leader that is followed already, for which the
+// election need not be advanced: with a thousand of them nearly all claims are
+// such. It reports whether this one is.
+func (e *Elector) prolong(c *contest, holder election.Holder, claim election.Claim, echo, suspectAt election.Instant) bool {
+	settled := c.role == follower && c.vacantSince == election.Never && !c.selection.Active() &&
+		c.failures == 0 && c.holdBackUntil == 0 && c.rumour == (rumour{})
+	if !settled || c.leader.holder != holder || c.leader.term != claim.Term {
+		return false
+	}
+	until := e.claimEnd(claim, echo)
+	if until <= e.now {
+		return false
+	}
+	c.leader.rank, c.leader.heard, c.leader.until = claim.Rank, e.now, max(c.leader.until, until)
+	e.markUntold(c)
+	c.wakeAt = election.Never // as advancing it would
+	e.wake(c, min(c.leader.until, suspectAt))
+	return true
 }
 
 // claimed handles one leadership that a heartbeat claims.

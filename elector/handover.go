@@ -10,7 +10,7 @@ import (
 // departure is how and why a leadership ends.
 type departure struct {
 	reason    election.Reason
-	target    election.PeerID // of a transfer
+	to        election.PeerID // whom a transfer names, or a leader that can't write
 	standDown time.Duration
 	stopBy    election.Instant // whoever acts under the term was told so
 	stopped   bool
@@ -26,7 +26,8 @@ func (d departure) orderly() bool {
 // they were told has passed (H6).
 func (e *Elector) withdraw(c *contest, d departure) {
 	d.stopBy = e.leaseEnd(c)
-	c.role, c.touched = draining, true
+	c.role = draining
+	e.touch(c)
 	c.leaving = d
 	if c.name == election.RosterElection {
 		c.leaving.stopped = true // no program acts on it
@@ -34,7 +35,7 @@ func (e *Elector) withdraw(c *contest, d departure) {
 		e.out.Withdraw = append(e.out.Withdraw, election.Withdrawal{Election: c.name, Term: c.term, StopBy: d.stopBy, Reason: d.reason})
 	}
 	e.forget(c, d.reason)
-	c.wake(d.stopBy)
+	e.wake(c, d.stopBy)
 }
 
 // stopped takes the receipt that nobody acts under the term any more.
@@ -47,28 +48,61 @@ func (e *Elector) stopped(in election.Stopped) {
 // finishDraining releases the term when that is safe.
 func (e *Elector) finishDraining(c *contest) {
 	if !c.leaving.stopped && e.now < c.leaving.stopBy {
-		c.wake(c.leaving.stopBy)
+		e.wake(c, c.leaving.stopBy)
 		return
 	}
-	d := c.leaving
+	target, standDown := e.successor(c)
 	release := election.Release{Election: c.name, Term: c.term, Holder: e.cfg.Self,
-		Target: d.target, StandDown: d.standDown, Leaving: e.stopping}
-	e.releaseTo(release)
-	if c.overtake != nil {
-		release.Term = c.overtake.Term // asked for while leading, and perhaps granted
-		e.releaseTo(release)
+		Target: target, StandDown: standDown, Leaving: e.stopping}
+	if c.overtake != nil { // asked for while leading, and perhaps granted; first, so that whoever follows asks for more
+		higher := release
+		higher.Term = c.overtake.Term
+		e.releaseTo(higher)
 	}
+	e.releaseTo(release)
 	c.role = follower
 	c.lease, c.overtake, c.leaving = nil, nil, departure{}
 	c.vacantSince = e.now
-	if d.standDown > 0 {
-		c.standDownUntil = e.now.Add(d.standDown)
+	if standDown > 0 {
+		c.standDownUntil = e.now.Add(standDown)
 	}
-	if d.target != "" {
-		c.offer.made(d.target)
+	if target != "" {
+		c.offer.made(target)
 		c.holdBackUntil = e.now.Add(e.cfg.Timing.voteTimeout())
 	}
 	e.seek(c)
+}
+
+// successor returns whom the term is given to, nobody in particular if empty,
+// and for how long this agent leaves the field to others. It is decided at the
+// release: whoever was to follow may have gone, or been passed over, while those
+// who acted under the term were stopping.
+func (e *Elector) successor(c *contest) (target election.PeerID, standDown time.Duration) {
+	best := e.bestOther(c)
+	switch d := c.leaving; d.reason {
+	case election.ReasonPreempted:
+		if best.Priority <= c.priority {
+			return "", 0 // the rival is gone
+		}
+		return best.Peer, d.standDown
+	case election.ReasonWithdrawn:
+		if c.standing && e.ownRank(c).Above(best) {
+			return "", 0
+		}
+		return best.Peer, 0
+	case election.ReasonTransferred, election.ReasonDisk:
+		if m, known := e.view.Find(d.to); known {
+			if _, ok := e.present(c, m); ok {
+				return d.to, d.standDown
+			}
+		}
+		target, _ = e.heir(c)
+		return target, d.standDown
+	case election.ReasonResigned, election.ReasonDraining, election.ReasonShutdown:
+		target, _ = e.heir(c)
+		return target, d.standDown
+	}
+	return "", 0
 }
 
 // releaseTo tells the voters and everybody else connected.
@@ -96,8 +130,8 @@ func (e *Elector) stand(c *contest, stands bool, priority int) {
 	}
 }
 
-// withdrawCandidacy ends a candidacy. What it led goes to the best candidate
-// left: that may be another one of this host.
+// withdrawCandidacy ends a candidacy, and what it led with it: the best candidate
+// left follows, which may be another one of this host.
 func (e *Elector) withdrawCandidacy(name election.Name, remaining int) {
 	c := e.held(name)
 	if c == nil {
@@ -105,11 +139,7 @@ func (e *Elector) withdrawCandidacy(name election.Name, remaining int) {
 	}
 	e.stand(c, remaining > 0, remaining)
 	if c.role == leader {
-		d := departure{reason: election.ReasonWithdrawn}
-		if best := e.bestOther(c); best.Peer != "" && !(c.standing && e.ownRank(c).Above(best)) {
-			d.target = best.Peer
-		}
-		e.withdraw(c, d)
+		e.withdraw(c, departure{reason: election.ReasonWithdrawn})
 	}
 }
 
@@ -118,12 +148,11 @@ func (e *Elector) resign(in election.Resign) *election.Refusal {
 	if refusal := e.mustLead(c, in.Election); refusal != nil {
 		return refusal
 	}
-	target, exists := e.heir(c)
-	if !exists {
+	if _, exists := e.heir(c); !exists {
 		return &election.Refusal{Code: "no_candidate", Message: "no other candidate could lead " + string(in.Election) +
 			": it would only be led by this agent again"}
 	}
-	e.withdraw(c, departure{reason: election.ReasonResigned, target: target, standDown: e.cfg.Timing.Lease})
+	e.withdraw(c, departure{reason: election.ReasonResigned, standDown: e.cfg.Timing.Lease})
 	return nil
 }
 
@@ -142,7 +171,7 @@ func (e *Elector) transfer(in election.Transfer) *election.Refusal {
 	if _, ok := e.present(c, m); !ok {
 		return &election.Refusal{Code: "no_candidate", Message: m.Name + " can't lead " + string(in.Election) + " now: " + e.whyNot(c, m)}
 	}
-	e.withdraw(c, departure{reason: election.ReasonTransferred, target: in.To, standDown: e.transferStandDown()})
+	e.withdraw(c, departure{reason: election.ReasonTransferred, to: in.To, standDown: e.transferStandDown()})
 	return nil
 }
 
@@ -153,7 +182,7 @@ func (e *Elector) whyNot(c *contest, m election.Member) string {
 	case !stands:
 		return "it does not stand"
 	case r.Priority <= 0:
-		return "its priority is 0"
+		return "its priority is 0, or its disk takes no writes"
 	case m.Draining:
 		return "it is draining"
 	case !e.isConnected(m.Peer):
@@ -190,8 +219,7 @@ func (e *Elector) leaveAll(why election.Reason) {
 	for _, c := range e.contests.rows {
 		switch c.role {
 		case leader:
-			target, _ := e.heir(c)
-			e.withdraw(c, departure{reason: why, target: target, standDown: e.cfg.Timing.Lease})
+			e.withdraw(c, departure{reason: why, standDown: e.cfg.Timing.Lease})
 		case nominee:
 			e.abandon(c)
 			c.selection.Stop()

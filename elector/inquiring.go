@@ -49,7 +49,7 @@ func (e *Elector) answered(from election.PeerID, r election.Report) {
 	}
 	q.answers[from] = election.Standing{}
 	for _, s := range r.Standings {
-		if s.Election == q.election && s.Remaining > 0 {
+		if s.Election == q.election && s.Remaining > 0 && s.Term > e.roster.Floor { // up to the floor all are over (R4)
 			q.answers[from] = s
 		}
 	}

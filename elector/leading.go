@@ -11,6 +11,7 @@ import (
 // becomeLeader begins to lead: a majority's answers are in (H5), or there is
 // no quorum to ask.
 func (e *Elector) becomeLeader(c *contest) {
+	e.agenda.widen()
 	c.role = leader
 	c.failures = 0
 	c.vacantSince, c.holdBackUntil = election.Never, 0
@@ -18,7 +19,7 @@ func (e *Elector) becomeLeader(c *contest) {
 	e.outdate(c, c.term-1)
 	c.rival = rival{}
 	c.offer.taken(e.cfg.Self.Peer)
-	c.firstBeat = 0
+	c.firstBeat, c.disputed, c.overtaken = 0, nil, false
 	c.leader = known{holder: e.cfg.Self, term: c.term, rank: e.ownRank(c), until: e.leaseEnd(c), heard: e.now}
 	e.counters.TermsWon++
 	e.sendAll(c.selection.Confirmed(e.field(c), election.Leadership{Leader: e.cfg.Self, Term: c.term}))
@@ -40,42 +41,47 @@ func (e *Elector) leaseEnd(c *contest) election.Instant {
 }
 
 // lead keeps a leadership: it takes over what the voters renewed, overtakes
-// its own term when the roster's floor rose, and gives way to a higher
+// its own term when that can't be renewed any more, and gives way to a higher
 // priority.
 func (e *Elector) lead(c *contest) {
+	e.overtakeTerm(c)
 	e.refreshOwn(c)
 	if c.lease != nil {
-		c.wake(c.lease.End().Add(-e.guard()))
+		e.wake(c, e.actsUntil(c))
+		e.expiresAt = min(e.expiresAt, e.actsUntil(c))
 	} else {
-		c.wake(e.now.Add(e.cfg.Timing.Heartbeat)) // what it says of itself is prolonged then
+		e.wake(c, e.now.Add(e.cfg.Timing.Heartbeat)) // what it says of itself is prolonged then
 	}
-	e.overtakeTerm(c)
 	e.giveWay(c)
 }
 
 // refreshOwn brings what this agent says of its own leadership up to date.
 func (e *Elector) refreshOwn(c *contest) {
-	c.untold = true
+	before := c.leader
 	c.leader.until, c.leader.heard, c.leader.rank = e.leaseEnd(c), e.now, e.ownRank(c)
 	if c.lease != nil {
 		c.leader.heard = c.lease.End().Add(-quorum.HolderLease(e.cfg.Timing.Lease, e.cfg.Drift))
 	}
+	if c.leader != before {
+		e.markUntold(c)
+	}
 }
 
-// overtakeTerm takes a higher term from the same voters when a new roster's
-// floor rose above this one's: same leader, higher token, no gap (R6).
+// overtakeTerm takes a higher term from the same voters when this one can't be
+// renewed any more: same leader, higher token, no gap (R6).
 func (e *Elector) overtakeTerm(c *contest) {
-	if c.lease == nil || e.roster == nil || c.term > e.roster.Floor {
+	if c.lease == nil || e.roster == nil || !e.outlived(c) {
 		return
 	}
-	if c.overtake == nil || c.overtake.Term <= e.roster.Floor {
+	if c.overtake == nil || c.overtake.Term <= e.roster.Floor || c.overtaken {
+		c.overtaken = false
 		c.highest = max(c.highest, e.roster.Floor) + 1
 		c.overtake = quorum.NewLease(c.highest, e.cfg.Timing.Lease, e.cfg.Drift, e.roster)
 		c.attempt.resendAt = e.now
 	}
-	if c.overtake.End() > e.now.Add(e.guard()) {
+	if c.overtake.End() > e.now.Add(e.guard()) && c.overtake.End() >= c.lease.End() { // programs were told of the later one
 		c.lease, c.term, c.overtake = c.overtake, c.overtake.Term, nil
-		c.firstBeat = 0
+		c.firstBeat, c.disputed = 0, nil
 		c.leader.term, c.leader.until = c.term, c.lease.End()
 		e.announce(c, election.Announcement{Event: election.NewTerm, Leader: e.cfg.Self, Term: c.term, Reason: election.ReasonElected})
 		e.beatAt = e.now
@@ -85,7 +91,40 @@ func (e *Elector) overtakeTerm(c *contest) {
 		c.attempt.resendAt = e.now.Add(e.cfg.Timing.Heartbeat / 2)
 		e.requestVotes(c, c.overtake.Term)
 	}
-	c.wake(c.attempt.resendAt)
+	e.wake(c, c.attempt.resendAt)
+}
+
+// outlived reports whether the term led can't be renewed any more: a new roster's
+// floor rose above it, or there is no majority without voters that promised it, or
+// a higher one, to somebody else. Who fell silent counts as lost once half the
+// lease has gone by.
+func (e *Elector) outlived(c *contest) bool {
+	switch {
+	case c.term <= e.roster.Floor, c.overtake != nil:
+		return true
+	case len(c.disputed) == 0, !e.hasMajority(), !e.writes():
+		return false
+	}
+	if !quorum.Confirmed(e.roster, func(id election.PeerID) bool { return e.reachable(id) && !c.disputed[id] }) {
+		return true
+	}
+	fades := c.lease.End().Add(-e.cfg.Timing.Lease / 2)
+	if e.now < fades {
+		e.wake(c, fades)
+		return false
+	}
+	return true
+}
+
+// dispute takes note that a voter can't renew the term led.
+func (e *Elector) dispute(c *contest, voter election.PeerID) {
+	if !e.roster.Has(voter) {
+		return
+	}
+	if c.disputed == nil {
+		c.disputed = map[election.PeerID]bool{}
+	}
+	c.disputed[voter] = true
 }
 
 // askAgain asks the voters for the term this agent leads, under a new roster.
@@ -96,15 +135,27 @@ func (e *Elector) askAgain(c *contest) {
 	e.requestVotes(c, c.term)
 }
 
-// expireLeases withdraws what this agent leads before its lease ends (H5).
+// expireLeases withdraws what this agent leads before its lease ends (H5). A lease
+// never ends sooner than it did, so between two ends nothing is looked at.
 func (e *Elector) expireLeases() {
+	if e.now < e.expiresAt {
+		return
+	}
+	e.expiresAt = election.Never
 	for _, c := range e.contests.rows {
-		if c.role == leader && c.lease != nil && e.now >= c.lease.End().Add(-e.guard()) {
+		switch {
+		case c.role != leader || c.lease == nil:
+		case e.now < e.actsUntil(c):
+			e.expiresAt = min(e.expiresAt, e.actsUntil(c))
+		default:
 			e.counters.LeasesExpired++
 			e.withdraw(c, departure{reason: election.ReasonLeaseExpired})
 		}
 	}
 }
+
+// actsUntil is when a leadership that is not renewed is withdrawn.
+func (e *Elector) actsUntil(c *contest) election.Instant { return c.lease.End().Add(-e.guard()) }
 
 // leadsAny reports whether there is a term to claim in heartbeats.
 func (e *Elector) leadsAny() bool {
@@ -156,7 +207,7 @@ func (e *Elector) beatWake() election.Instant {
 
 // claims returns a heartbeat for everything led here.
 func (e *Elector) claims() election.Heartbeat {
-	h := election.Heartbeat{Boot: e.cfg.Self.Boot, Send: e.sends.Next(e.now)}
+	h := election.Heartbeat{Boot: e.cfg.Self.Boot, Send: e.sends.Next(e.now), Claims: make([]election.Claim, 0, e.ledHere)}
 	if e.roster != nil {
 		h.Version = e.roster.Version
 	}
@@ -173,6 +224,7 @@ func (e *Elector) claims() election.Heartbeat {
 		}
 		h.Claims = append(h.Claims, claim)
 	}
+	e.ledHere = len(h.Claims)
 	return h
 }
 
@@ -225,11 +277,18 @@ func (e *Elector) renewed(voter election.PeerID, m election.HeartbeatAck) {
 		}
 		i := slices.IndexFunc(m.Nacks, func(n election.Nack) bool { return n.Election == c.name })
 		if i < 0 {
+			before := c.lease.End()
 			c.lease.Count(voter, sent, m.Version)
-			c.touched = true
+			delete(c.disputed, voter)
+			if c.lease.End() > before { // those who answer after the majority change nothing
+				e.touch(c)
+			}
 			continue
 		}
-		c.highest = max(c.highest, m.Nacks[i].Term)
+		if c.highest = max(c.highest, m.Nacks[i].Term); m.Nacks[i].Term > c.term {
+			e.dispute(c, voter)
+			e.touch(c)
+		}
 		if m.Nacks[i].Term <= c.term && c.term > e.roster.Floor {
 			e.requestVote(c, voter, c.term)
 		}
@@ -280,7 +339,8 @@ func (e *Elector) giveWay(c *contest) {
 	if !e.cfg.Preempt {
 		return
 	}
-	best := e.bestOther(c)
+	c.listing.renew(e, c, e.advanced)
+	best := c.listing.other
 	if best.Priority <= c.priority {
 		c.rival = rival{}
 		return
@@ -289,10 +349,10 @@ func (e *Elector) giveWay(c *contest) {
 		c.rival = rival{peer: best.Peer, since: e.now}
 	}
 	if due := c.rival.since.Add(e.cfg.PreemptDelay << c.offer.vain(best.Peer)); e.now < due {
-		c.wake(due)
+		e.wake(c, due)
 		return
 	}
-	e.withdraw(c, departure{reason: election.ReasonPreempted, target: best.Peer, standDown: e.transferStandDown()})
+	e.withdraw(c, departure{reason: election.ReasonPreempted, standDown: e.transferStandDown()})
 }
 
 // bestOther returns the best candidate that is not this agent, zero if none.

@@ -24,7 +24,7 @@ type ownFacts struct{ draining, stopping, failing, rosterless, majority bool }
 // renew compares the facts with those of the last time.
 func (f *facts) renew(e *Elector) uint64 {
 	f.majority = e.hasMajority()
-	own := ownFacts{e.draining, e.stopping, e.ledger.Failing(), e.roster == nil, f.majority}
+	own := ownFacts{e.draining, e.stopping, !e.writes(), e.roster == nil, f.majority}
 	changed := own != f.own || f.heard != e.heardOf
 	n := 0
 	for _, m := range e.view.Members {
@@ -49,10 +49,11 @@ func (f *facts) renew(e *Elector) uint64 {
 
 // listing is who stands in one election.
 type listing struct {
-	number     uint64 // how often it was made
+	number     uint64 // how often the candidates changed
 	key        listingKey
 	fleeting   bool              // it may change with time alone
 	candidates []election.PeerID // that can be elected, best first; replaced, never changed
+	other      election.Rank     // the best of them besides this agent
 	able       bool              // there is one
 	stood      bool              // somebody stands, able or not
 }
@@ -68,18 +69,22 @@ type listingKey struct {
 
 func (l *listing) renew(e *Elector, c *contest, facts uint64) {
 	key := listingKey{facts, c.role, c.standing, c.priority, c.leader.holder}
-	if key == l.key && !l.fleeting && e.now >= c.standDownUntil && len(c.standDowns) == 0 {
+	fleeting := c.standsBack(e.now)
+	if key == l.key && !l.fleeting && !fleeting {
 		return
 	}
-	l.number++
 	f := e.field(c)
-	l.key, l.able, l.candidates = key, len(f.Ranks) > 0, make([]election.PeerID, 0, len(f.Ranks)+1)
+	candidates := make([]election.PeerID, 0, len(f.Ranks)+1)
+	l.other = election.Rank{}
 	for _, r := range f.Ranks {
-		l.candidates = append(l.candidates, r.Peer)
+		candidates = append(candidates, r.Peer)
+		if l.other.Peer == "" && r.Peer != e.cfg.Self.Peer {
+			l.other = r
+		}
 	}
-	if m, ok := e.view.Find(c.leader.holder.Peer); ok && !slices.Contains(l.candidates, m.Peer) && e.runs(c.leader.holder) {
+	if m, ok := e.view.Find(c.leader.holder.Peer); ok && !slices.Contains(candidates, m.Peer) && e.runs(c.leader.holder) {
 		if r, stands := e.rank(m, c.name); stands {
-			l.candidates = append(l.candidates, r.Peer)
+			candidates = append(candidates, r.Peer)
 		}
 	}
 	l.stood = c.standing
@@ -87,5 +92,21 @@ func (l *listing) renew(e *Elector, c *contest, facts uint64) {
 		_, stands := e.rank(m, c.name)
 		l.stood = l.stood || stands
 	}
-	l.fleeting = e.now < c.standDownUntil || len(c.standDowns) > 0
+	l.key, l.able, l.fleeting = key, len(f.Ranks) > 0, fleeting
+	if l.number == 0 || !slices.Equal(candidates, l.candidates) {
+		l.candidates, l.number = candidates, l.number+1
+	}
+}
+
+// standsBack reports whether somebody leaves the field to others for a time.
+func (c *contest) standsBack(now election.Instant) bool {
+	if now < c.standDownUntil {
+		return true
+	}
+	for _, until := range c.standDowns {
+		if now < until {
+			return true
+		}
+	}
+	return false
 }

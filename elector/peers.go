@@ -45,6 +45,7 @@ func (e *Elector) connected(in election.PeerConnected) {
 func (e *Elector) disconnected(id election.PeerID) {
 	e.heardOf++
 	e.peers.remove(id)
+	e.unowe(id)
 }
 
 func (e *Elector) isConnected(id election.PeerID) bool {

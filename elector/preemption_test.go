@@ -1,6 +1,7 @@
 package elector
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -31,5 +32,89 @@ func TestPreemptionByACandidateThatCannotLeadIsNotTriedForEver(t *testing.T) {
 	}
 	if leaderless > 30 {
 		t.Fatalf("nobody led for %d of 600 samples", leaderless)
+	}
+}
+
+// TestARivalThatTakesNothingIsOfferedLessAndLess: it may be unable in a way that
+// nobody is told of.
+func TestARivalThatTakesNothingIsOfferedLessAndLess(t *testing.T) {
+	o := newLone(t, trioState())
+	o.elect("pay")
+	o.hear("b", election.Candidacies{Boot: 1, Serial: 1, Candidacies: []election.Candidacy{{Election: "pay", Priority: 200}}})
+	offers := 0
+	for end := o.now.Add(time.Minute); o.now < end; {
+		o.pass(testTiming.Heartbeat / 4)
+		for _, w := range o.withdrawn {
+			if w.Reason == election.ReasonPreempted {
+				offers++
+			}
+			o.step(election.Stopped{Election: w.Election, Term: w.Term})
+		}
+		for _, m := range o.take() {
+			switch asked := m.Message.(type) {
+			case election.Heartbeat:
+				o.hear(m.To, ack(asked))
+			case election.VoteRequest:
+				o.hear(m.To, grant(asked))
+			}
+		}
+	}
+	if offers < 2 || offers > 8 {
+		t.Errorf("it was offered %d times in a minute", offers)
+	}
+}
+
+// TestTheSuccessorIsChosenAtTheRelease: those who act under a term may take a
+// lease to stop, and whoever was to follow may have changed its mind meanwhile.
+func TestTheSuccessorIsChosenAtTheRelease(t *testing.T) {
+	stands := func(o *solo, p election.PeerID, serial uint64, priority int) {
+		m := election.Candidacies{Boot: 1, Serial: serial}
+		if priority > 0 {
+			m.Candidacies = []election.Candidacy{{Election: "pay", Priority: priority}}
+		}
+		o.hear(p, m)
+	}
+	lapse := 2 * testTiming.voteTimeout()
+	for _, test := range []struct {
+		name      string
+		meanwhile func(*solo)
+		target    election.PeerID
+		standDown time.Duration
+	}{
+		{"preempted", func(o *solo) {}, "b", lapse},
+		{"preempted, the rival is no better any more", func(o *solo) { stands(o, "b", 2, 100) }, "", 0},
+		{"preempted, the rival is gone", func(o *solo) { stands(o, "b", 2, 0) }, "", 0},
+		{"preempted, an even better one came", func(o *solo) { stands(o, "c", 2, 300) }, "c", lapse},
+		{"transferred", func(o *solo) {}, "c", lapse},
+		{"transferred, the target is gone, another stands", func(o *solo) { stands(o, "c", 2, 0) }, "", lapse},
+		{"resigned", func(o *solo) {}, "", testTiming.Lease},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			o := newLone(t, trioState())
+			o.elect("pay")
+			stands(o, "c", 1, 100)
+			switch reason, _, _ := strings.Cut(test.name, ","); reason {
+			case "preempted":
+				stands(o, "b", 1, 200)
+				o.rest(time.Second)
+			case "transferred":
+				stands(o, "b", 1, 100)
+				o.step(election.Transfer{Election: "pay", To: "c"})
+			case "resigned":
+				stands(o, "b", 1, 100)
+				o.step(election.Resign{Election: "pay"})
+			}
+			if len(o.withdrawn) != 1 {
+				t.Fatalf("withdrawals %+v, want one", o.withdrawn)
+			}
+			term := o.withdrawn[0].Term
+			test.meanwhile(o)
+			o.take()
+			o.step(election.Stopped{Election: "pay", Term: term})
+			releases := sentTo[election.Release](o.take(), "b")
+			if len(releases) != 1 || releases[0].Target != test.target || releases[0].StandDown != test.standDown {
+				t.Errorf("releases %+v, want for %q and a stand-down of %s", releases, test.target, test.standDown)
+			}
+		})
 	}
 }

@@ -2,6 +2,7 @@ package elector
 
 import (
 	"maps"
+	"slices"
 	"time"
 
 	"github.com/doyen-election/doyen/election"
@@ -21,31 +22,61 @@ func (e *Elector) Status(now election.Instant) *Status {
 // as of the last step. What has not changed is shared with what was returned
 // before.
 func (e *Elector) Contests() []*ContestStatus {
-	facts := e.facts.renew(e)
-	all := facts != e.toldFacts
-	e.toldFacts = facts
-	contests := make([]*ContestStatus, 0, len(e.contests.rows))
-	for _, c := range e.contests.rows {
-		if all || c.touched || c.untold || c.listing.fleeting {
-			c.untold = false
-			c.listing.renew(e, c, facts)
-			e.tell(c)
-		}
-		if c.name != election.RosterElection && (c.listing.stood || e.exists(c)) {
-			contests = append(contests, c.told)
+	if facts := e.facts.renew(e); facts != e.toldFacts {
+		e.toldFacts = facts
+		for _, c := range e.contests.rows {
+			e.markUntold(c)
 		}
 	}
-	return contests
+	untold := e.agenda.take(&e.agenda.untold)
+	own := false // e.shown is this call's, nobody has it yet
+	for _, c := range untold {
+		c.untold = false
+		c.listing.renew(e, c, e.toldFacts)
+		told := e.tell(c)
+		if c.listing.fleeting || e.now < c.rumour.heedUntil {
+			e.markUntold(c) // it changes with time alone
+		}
+		switch shows := c.name != election.RosterElection && (c.listing.stood || e.exists(c)); {
+		case e.shown == nil:
+		case shows != (c.shownAt >= 0):
+			e.shown = nil
+		case shows && told:
+			if !own {
+				e.shown, own = slices.Clone(e.shown), true
+			}
+			e.shown[c.shownAt] = c.told
+		}
+	}
+	e.agenda.putBack(untold)
+	if e.shown == nil {
+		e.showAll()
+	}
+	return e.shown
 }
 
-// tell replaces what readers are told of an election, if that has changed.
-func (e *Elector) tell(c *contest) {
+// showAll makes what readers are shown anew.
+func (e *Elector) showAll() {
+	e.shown = make([]*ContestStatus, 0, len(e.contests.rows))
+	for _, c := range e.contests.rows {
+		c.shownAt = -1
+		if c.name != election.RosterElection && (c.listing.stood || e.exists(c)) {
+			c.shownAt = len(e.shown)
+			e.shown = append(e.shown, c.told)
+		}
+	}
+}
+
+// tell replaces what readers are told of an election, and reports whether that
+// has changed.
+func (e *Elector) tell(c *contest) bool {
 	s := e.contestStatus(c)
 	if c.told != nil && c.toldOf == c.listing.number && s.agrees(c.told) {
-		return
+		return false
 	}
 	told := s // readers may have the one before
 	c.told, c.toldOf = &told, c.listing.number
+	return true
 }
 
 // countersEvery is how old the counters of a Status may be: copying them costs

@@ -30,6 +30,7 @@ func (e *Elector) reported(from election.PeerID, r election.Report) {
 		e.counters.Dropped["foreign_cluster"]++
 		return
 	}
+	e.hasWritten(from, r.ID)
 	first := !p.reported
 	p.reported = true
 	e.stamped(from, r.Stamp)

@@ -28,9 +28,11 @@ type rosterChange struct {
 	seenJoint election.Version
 }
 
-// wantedRoster is a change asked for at this agent.
+// wantedRoster is a change asked for at this agent. Its voters are those of the
+// roster it was asked of, changed: on any other it would undo what came between.
 type wantedRoster struct {
 	voters   []election.Voter
+	of       election.Version
 	request  election.RequestID
 	deadline election.Instant
 }
@@ -50,15 +52,17 @@ func (e *Elector) changeRoster(in election.ChangeRoster) *election.Refusal {
 	if refusal != nil {
 		return refusal
 	}
-	e.change.want = &wantedRoster{voters: voters, request: in.Request,
+	e.change.want = &wantedRoster{voters: voters, of: e.roster.Version, request: in.Request,
 		deadline: e.now.Add(10*e.cfg.Timing.Lease + 10*time.Second)}
 	return nil
 }
 
 func (e *Elector) changedVoters(in election.ChangeRoster) ([]election.Voter, *election.Refusal) {
 	switch {
-	case !e.cfg.Quorum || e.roster == nil:
-		return nil, &election.Refusal{Code: "no_quorum", Message: "there is no roster to change"}
+	case !e.cfg.Quorum:
+		return nil, &election.Refusal{Code: "no_quorum", Message: "this cluster runs without quorum (--quorum=false): it has no voters"}
+	case e.roster == nil:
+		return nil, &election.Refusal{Code: "no_quorum", Message: "there is no roster yet: the warning `formation` says what it waits for"}
 	case !e.roster.Has(e.cfg.Self.Peer):
 		return nil, &election.Refusal{Code: "not_voter", Message: "this agent is no voter: ask one"}
 	case e.change.want != nil || e.roster.Joint():
@@ -77,12 +81,12 @@ func (e *Elector) changedVoters(in election.ChangeRoster) ([]election.Voter, *el
 			return nil, &election.Refusal{Code: "bad_request", Message: v.Name + " is a voter already"}
 		}
 		if !e.reachable(v.Peer) {
-			return nil, &election.Refusal{Code: "not_found", Message: v.Name + " is not connected"}
+			return nil, notConnected(v.Name)
 		}
 		voters = append(voters, v)
 	}
 	if len(voters) == 0 {
-		return nil, &election.Refusal{Code: "bad_request", Message: "the last voter can't be removed"}
+		return nil, &election.Refusal{Code: "bad_request", Message: "the last voter can't be removed: add another one first"}
 	}
 	election.SortVoters(voters)
 	return voters, nil
@@ -130,6 +134,9 @@ func (e *Elector) finishWanted() {
 	switch {
 	case done:
 		e.out.Replies = append(e.out.Replies, election.Reply{Request: ch.want.request})
+	case e.overtakenChange():
+		e.reply(ch.want.request, &election.Refusal{Code: "busy",
+			Message: "another change of the roster came first: look at the voters, and ask again if it is still wanted"})
 	case e.now >= ch.want.deadline:
 		e.reply(ch.want.request, &election.Refusal{Code: "not_confirmed",
 			Message: "the change was not confirmed in time; it may still be: ask again"})
@@ -141,6 +148,14 @@ func (e *Elector) finishWanted() {
 	if !e.roster.Joint() {
 		e.stopDriving()
 	}
+}
+
+// overtakenChange reports whether the roster has become another one than that
+// the wanted change was asked of, and by no change this agent still drives.
+func (e *Elector) overtakenChange() bool {
+	ch := &e.change
+	drives := ch.stage != notDriving && ch.driver == e.roster.Version.Driver
+	return !e.roster.Joint() && e.roster.Version != ch.want.of && !drives
 }
 
 // adopts reports whether this voter should drive a joint roster that was left
@@ -173,7 +188,13 @@ func (e *Elector) beginDriving(driver election.Term) {
 	ch := &e.change
 	ch.driver, ch.counter, ch.floor = driver, 0, 0
 	joint := *e.roster
-	if !joint.Joint() && ch.want != nil && !slices.Equal(joint.Voters, ch.want.voters) {
+	if !joint.Joint() && ch.want != nil && joint.Version == ch.want.of {
+		if gone := e.goneSinceAsked(); gone != "" {
+			e.reply(ch.want.request, notConnected(gone))
+			ch.want = nil
+			e.stopDriving()
+			return
+		}
 		joint.Next = ch.want.voters
 	}
 	if !joint.Joint() {
@@ -181,6 +202,21 @@ func (e *Elector) beginDriving(driver election.Term) {
 		return
 	}
 	e.proposeRoster(proposingJoint, joint)
+}
+
+// goneSinceAsked is the name of a voter to add who is not connected any more.
+// With too many of those a joint roster never ends.
+func (e *Elector) goneSinceAsked() string {
+	for _, v := range e.change.want.voters {
+		if !e.roster.Has(v.Peer) && !e.reachable(v.Peer) {
+			return v.Name
+		}
+	}
+	return ""
+}
+
+func notConnected(name string) *election.Refusal {
+	return &election.Refusal{Code: "not_found", Message: name + " is not connected"}
 }
 
 func (e *Elector) proposeRoster(stage changeStage, r election.Roster) {

@@ -34,12 +34,12 @@ func (e *Elector) seek(c *contest) {
 	case c.selection.Active():
 	case !e.informed():
 		if at := e.started.Add(informWait * e.cfg.Timing.Heartbeat); !e.cfg.Quorum && e.now < at {
-			c.wake(at) // for whom nobody may tell; else a Report wakes us
+			e.wake(c, at) // for whom nobody may tell; else a Report wakes us
 		}
 	case f.Able:
 		e.startInTurn(c, f)
 	case e.now < c.standDownUntil:
-		c.wake(c.standDownUntil)
+		e.wake(c, c.standDownUntil)
 	}
 }
 
@@ -49,26 +49,24 @@ func (e *Elector) startInTurn(c *contest, f election.Field) {
 	turn := slices.IndexFunc(f.Ranks, func(r election.Rank) bool { return r.Peer == e.cfg.Self.Peer })
 	start := max(c.vacantSince.Add(time.Duration(turn)*e.cfg.Timing.stagger()), c.holdBackUntil, c.retryAt)
 	if e.now < start {
-		c.wake(start)
+		e.wake(c, start)
 		return
 	}
-	if c.queued = e.contesting >= maxContesting; c.queued {
+	if e.agenda.full() || e.agenda.queued > 0 && !e.agenda.serving {
+		e.agenda.queue(c, true)
 		return
 	}
+	c.begun = true
 	e.counters.Rounds++
 	e.apply(c, f, c.selection.Start(e.now, f))
-	if c.contested() {
-		e.contesting++
-	}
+	e.agenda.recount(c)
 }
 
-// maxContesting bounds the rounds and attempts of this agent's own that are under
-// way at once, in all elections: a thousand would keep everybody too busy to
-// answer any. The next one begins when one has ended.
-const maxContesting = 16
-
-// contested reports whether this agent has a round or an attempt under way.
-func (c *contest) contested() bool { return c.role == nominee || c.selection.Active() }
+// contested reports whether this agent has a round or an attempt of its own under
+// way: who stands back for another only waits.
+func (c *contest) contested() bool {
+	return c.role == nominee || c.begun && c.selection.Active()
+}
 
 // vacant reports whether nobody is known to lead, or whoever does is thought
 // lost. The old lease may still run: selection uses the time until it ends. An
@@ -81,7 +79,7 @@ func (e *Elector) vacant(c *contest) bool {
 		return e.suspects(c)
 	}
 	if e.now < c.rumour.heedUntil && e.runs(c.rumour.holder) && !e.silent(c.rumour.holder.Peer) {
-		c.wake(c.rumour.heedUntil)
+		e.wake(c, c.rumour.heedUntil)
 		return false
 	}
 	return true
@@ -99,7 +97,7 @@ func (e *Elector) suspects(c *contest) bool {
 		}
 		return true
 	}
-	c.wake(p.beats.Deadline())
+	e.wake(c, p.beats.Deadline())
 	return false
 }
 
@@ -130,7 +128,7 @@ func (e *Elector) mayBeVacant(c *contest) bool {
 // apply carries out what the algorithm asks for.
 func (e *Elector) apply(c *contest, f election.Field, v election.Verdict) {
 	e.sendAll(v.Send)
-	c.wake(v.WakeAt)
+	e.wake(c, v.WakeAt)
 	if v.Nominee && c.role == follower && f.Able {
 		e.nominate(c, f)
 	}

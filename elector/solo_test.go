@@ -20,6 +20,10 @@ type solo struct {
 	view election.View
 	disk election.State
 
+	writes int
+	stuck  bool   // the disk takes no writes, and tells nobody
+	begun  uint64 // the write that hangs
+
 	sent      []delivery
 	withdrawn []election.Withdrawal
 	announced []election.Announcement
@@ -114,7 +118,10 @@ func (s *solo) step(in election.Input) {
 	s.withdrawn = append(s.withdrawn, out.Withdraw...)
 	s.announced = append(s.announced, out.Announce...)
 	s.replies = append(s.replies, out.Replies...)
-	if out.Persist != nil {
+	if out.Persist != nil && s.stuck {
+		s.begun = out.Persist.Write
+	} else if out.Persist != nil {
+		s.writes++
 		s.disk = out.Persist.State
 		s.step(election.Persisted{Write: out.Persist.Write})
 	}

@@ -5,26 +5,25 @@ import (
 	"slices"
 )
 
-// table is a small map that is walked in the order of its keys, so that equal
-// inputs give equal outputs, without sorting at every walk.
+// table is a map that is walked in the order of its keys, so that equal inputs
+// give equal outputs, without sorting at every walk.
 //
-// Invariant: keys are sorted and rows[i] belongs to keys[i].
+// Invariant: keys are sorted, and rows[i] and byKey[keys[i]] belong to keys[i].
 type table[K cmp.Ordered, V any] struct {
-	keys []K
-	rows []V
+	keys  []K
+	rows  []V
+	byKey map[K]V
 }
 
 // get returns the row of a key, the zero value if there is none.
-func (t *table[K, V]) get(key K) V {
-	if i, ok := slices.BinarySearch(t.keys, key); ok {
-		return t.rows[i]
-	}
-	var none V
-	return none
-}
+func (t *table[K, V]) get(key K) V { return t.byKey[key] }
 
 // put sets the row of a key. A walk under way does not see it.
 func (t *table[K, V]) put(key K, row V) {
+	if t.byKey == nil {
+		t.byKey = map[K]V{}
+	}
+	t.byKey[key] = row
 	i, ok := slices.BinarySearch(t.keys, key)
 	if ok {
 		t.rows[i] = row
@@ -36,6 +35,7 @@ func (t *table[K, V]) put(key K, row V) {
 
 // remove drops a key. A walk under way goes on over what was there.
 func (t *table[K, V]) remove(key K) {
+	delete(t.byKey, key)
 	if i, ok := slices.BinarySearch(t.keys, key); ok {
 		t.keys = slices.Delete(slices.Clone(t.keys), i, i+1)
 		t.rows = slices.Delete(slices.Clone(t.rows), i, i+1)

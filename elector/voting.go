@@ -11,6 +11,7 @@ import (
 type attempt struct {
 	deadline election.Instant // give up then
 	resendAt election.Instant
+	every    time.Duration // doubled each time: what answers late must not be asked for more and more
 	refused  map[election.PeerID]election.RefusalReason
 }
 
@@ -43,7 +44,11 @@ func (e *Elector) nominate(c *contest, f election.Field) {
 // send, so a nominee that waits for an old lease to end wants a fresh one.
 func (e *Elector) pursue(c *contest, f election.Field) {
 	switch {
-	case !f.Able, e.now >= c.attempt.deadline:
+	case !f.Able:
+		e.failAttempt(c, f)
+		return
+	case e.now >= c.attempt.deadline:
+		c.late = c.term
 		e.failAttempt(c, f)
 		return
 	case !quorum.Confirmed(e.roster, func(id election.PeerID) bool { return c.attempt.refused[id] == 0 && e.reachable(id) }):
@@ -51,10 +56,11 @@ func (e *Elector) pursue(c *contest, f election.Field) {
 		return
 	}
 	if e.now >= c.attempt.resendAt {
-		c.attempt.resendAt = e.now.Add(e.cfg.Timing.Heartbeat / 2)
+		c.attempt.every = min(max(2*c.attempt.every, e.cfg.Timing.Heartbeat/2), e.cfg.Timing.Heartbeat*3/4)
+		c.attempt.resendAt = e.now.Add(c.attempt.every)
 		e.requestVotes(c, c.term)
 	}
-	c.wake(election.Earliest(c.attempt.resendAt, c.attempt.deadline))
+	e.wake(c, election.Earliest(c.attempt.resendAt, c.attempt.deadline))
 }
 
 // won reports whether a majority's answers leave enough of a lease to lead.
@@ -90,9 +96,9 @@ func (e *Elector) failAttempt(c *contest, f election.Field) {
 	if c.failures >= 2 && len(f.Ranks) > 1 {
 		c.failures = 0
 		c.standDownUntil = e.now.Add(e.cfg.Timing.Lease)
-		c.wake(c.standDownUntil)
+		e.wake(c, c.standDownUntil)
 	}
-	c.wake(c.retryAt)
+	e.wake(c, c.retryAt)
 }
 
 func (e *Elector) jitter(d time.Duration) time.Duration {
@@ -153,6 +159,7 @@ func (e *Elector) heedRound(c *contest, asker election.Rank) {
 		e.abandon(c)
 		c.selection.Stop()
 	}
+	c.begun = false
 	c.selection.StandBack(e.now, e.field(c), asker)
 }
 
@@ -165,6 +172,9 @@ func (e *Elector) voteGrant(from election.PeerID, m election.VoteGrant) {
 		return
 	}
 	e.stamped(from, m.Stamp)
+	if m.Term == c.late {
+		e.agenda.narrow(e.now, e.cfg.Timing.voteTimeout())
+	}
 	switch {
 	case c.overtake != nil && c.overtake.Term == m.Term && fresh:
 		c.overtake.Count(from, sent, m.Version)
@@ -172,6 +182,7 @@ func (e *Elector) voteGrant(from election.PeerID, m election.VoteGrant) {
 		if fresh {
 			c.lease.Count(from, sent, m.Version)
 			delete(c.attempt.refused, from)
+			delete(c.disputed, from)
 		}
 	case c.role == follower:
 		// A vote for an attempt given up: the voter need not keep it.
@@ -196,6 +207,14 @@ func (e *Elector) voteRefusal(from election.PeerID, m election.VoteRefusal) {
 	}
 	if m.Remaining > 0 && m.GrantedTo != e.cfg.Self {
 		e.noteStanding(election.Standing{Election: m.Election, Term: m.Granted, Holder: m.GrantedTo, Remaining: m.Remaining})
+	}
+	if m.Reason == election.RefusedStaleTerm {
+		switch {
+		case c.role == leader && m.Term == c.term:
+			e.dispute(c, from)
+		case c.overtake != nil && m.Term == c.overtake.Term && e.roster.Has(from):
+			c.overtaken = true
+		}
 	}
 	if c.role == nominee && m.Term == c.term && !c.lease.SupportedBy(from) && m.Reason != election.RefusedVersion {
 		c.attempt.refused[from] = m.Reason

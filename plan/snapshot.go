@@ -59,9 +59,9 @@ func (e *InputError) Error() string { return e.Problem }
 func (s Snapshot) validate() error {
 	switch {
 	case s.Quorum && (s.Roster == nil || len(s.Roster.Voters) == 0):
-		return errors.New("plan: no first roster is formed yet, so there is nothing to plan with")
+		return errors.New("no first roster is formed yet, so there is nothing to plan with")
 	case len(s.Agents) == 0:
-		return errors.New("plan: no agent is alive")
+		return errors.New("no agent is alive")
 	}
 	return nil
 }

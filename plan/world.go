@@ -101,7 +101,7 @@ func newWorld(s Snapshot, seed uint64) (*world, error) {
 			Preempt: s.Preempt, PreemptDelay: s.PreemptDelay,
 		}, w.record(a.Peer), w.now, rand.New(rand.NewPCG(seed, uint64(len(w.nodes)))))
 		if err != nil {
-			return nil, fmt.Errorf("plan: %w", err)
+			return nil, fmt.Errorf("start the elector of %s: %w", a.Name, err)
 		}
 		n.elector = e
 		w.nodes = append(w.nodes, n)

@@ -50,6 +50,9 @@ func (l *Lease) Count(voter election.PeerID, sent election.Instant, v election.V
 		return
 	}
 	l.sends[voter] = sent
+	if sent.Add(HolderLease(l.length, l.drift)) <= l.earned {
+		return // a majority acknowledged what left then or later
+	}
 	if since, ok := supportedSince(l.roster, l.sends); ok {
 		l.earned = max(l.earned, since.Add(HolderLease(l.length, l.drift)))
 	}

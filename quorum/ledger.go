@@ -14,11 +14,13 @@ import (
 // under way, durable ≤ writing ≤ generation.
 type Ledger struct {
 	state      election.State
-	generation uint64 // counts changes
-	urgent     uint64 // the newest change somebody waits for
-	durable    uint64 // the newest change known to be on disk
-	writing    uint64 // the newest change in the write under way; 0: none
-	writes     uint64 // numbers the writes
+	generation uint64           // counts changes
+	urgent     uint64           // the newest change somebody waits for
+	durable    uint64           // the newest change known to be on disk
+	writing    uint64           // the newest change in the write under way; 0: none
+	writes     uint64           // numbers the writes
+	tried      election.Instant // when the last write began
+	waits      election.Instant // when the first write after the last one that succeeded began; Never: there is none
 	failing    bool
 	retryAt    election.Instant
 	retry      time.Duration
@@ -34,7 +36,7 @@ func NewLedger(s election.State, retry time.Duration) *Ledger {
 	if s.Seen == nil {
 		s.Seen = map[election.Name]election.Term{}
 	}
-	return &Ledger{state: s, retry: retry}
+	return &Ledger{state: s, retry: retry, waits: election.Never}
 }
 
 // Flush makes what nobody waited for due to be written too: a release that is
@@ -67,13 +69,20 @@ func (l *Ledger) Settled() bool { return l.urgent <= l.durable }
 // Failing reports whether the last write failed.
 func (l *Ledger) Failing() bool { return l.failing }
 
+// WaitsSince is since when the disk has not taken what it was given, Never if it
+// was given nothing since it last did.
+func (l *Ledger) WaitsSince() election.Instant { return l.waits }
+
+// TriedAt is when the last write began.
+func (l *Ledger) TriedAt() election.Instant { return l.tried }
+
 // Next returns the write to start now, nil if none is due.
 func (l *Ledger) Next(now election.Instant) *election.Persist {
 	if l.Settled() || l.writing != 0 || (l.failing && now < l.retryAt) {
 		return nil
 	}
 	l.writes++
-	l.writing = l.generation
+	l.writing, l.tried, l.waits = l.generation, now, min(l.waits, now)
 	return &election.Persist{Write: l.writes, State: l.state.Clone()}
 }
 
@@ -83,7 +92,7 @@ func (l *Ledger) Persisted(write uint64) bool {
 	if l.writing == 0 || write != l.writes {
 		return false
 	}
-	l.durable, l.writing, l.failing = l.writing, 0, false
+	l.durable, l.writing, l.failing, l.waits = l.writing, 0, false, election.Never
 	return true
 }
 

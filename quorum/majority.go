@@ -40,7 +40,8 @@ func supportedSince(r *election.Roster, sends map[election.PeerID]election.Insta
 }
 
 func majoritySend(voters []election.Voter, sends map[election.PeerID]election.Instant) (election.Instant, bool) {
-	var counted []election.Instant
+	var room [32]election.Instant // no roster has more voters
+	counted := room[:0]
 	for _, v := range voters {
 		if at, ok := sends[v.Peer]; ok {
 			counted = append(counted, at)

@@ -136,18 +136,24 @@ func (v *Voter) refuse(now election.Instant, r request, why election.RefusalReas
 	v.out = append(v.out, election.Envelope{To: r.from, Message: refusal})
 }
 
-// extend never shortens a promise (V4).
 func (v *Voter) extend(now election.Instant, e election.Name, h election.Holder, l time.Duration) {
-	p := v.promises[e]
+	v.promises[e] = v.promises[e].extended(now, h, l)
+}
+
+// extended never shortens a promise (V4).
+func (p promise) extended(now election.Instant, h election.Holder, l time.Duration) promise {
 	if p.holder != h {
 		p = promise{holder: h}
 	}
 	p.until = max(p.until, now.Add(l))
-	v.promises[e] = p
+	return p
 }
 
 func (v *Voter) promisedToOther(now election.Instant, e election.Name, h election.Holder) bool {
-	p := v.promises[e]
+	return v.promises[e].toOther(now, h)
+}
+
+func (p promise) toOther(now election.Instant, h election.Holder) bool {
 	return p.holder != h && now < p.until
 }
 
@@ -163,14 +169,15 @@ func (v *Voter) Renew(now election.Instant, from election.PeerID, h election.Hea
 	current := v.roster.Has(v.cfg.Self) && v.adoption == 0 && v.roster.Version == h.Version
 	for _, c := range h.Claims {
 		g := v.ledger.State().Grant(c.Election)
+		p := v.promises[c.Election]
 		_, writing := v.writing[c.Election]
 		honoured := current && !writing && c.Term == g.Term && g.Holder == holder && !g.Released &&
-			c.Term > v.roster.Floor && !v.promisedToOther(now, c.Election, holder)
+			c.Term > v.roster.Floor && !p.toOther(now, holder)
 		if !honoured {
 			nacks = append(nacks, election.Nack{Election: c.Election, Term: g.Term})
 			continue
 		}
-		v.extend(now, c.Election, holder, g.Lease)
+		v.promises[c.Election] = p.extended(now, holder, g.Lease)
 	}
 	return nacks
 }

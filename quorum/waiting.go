@@ -55,9 +55,26 @@ func (v *Voter) setKept(e election.Name, requests []request) {
 
 // Tick answers the kept requests whose time has come.
 func (v *Voter) Tick(now election.Instant) {
-	for _, e := range sorted(v.kept) {
+	var due []election.Name
+	for e, requests := range v.kept {
+		if slices.ContainsFunc(requests, func(r request) bool { return !v.blocked(now, r) || v.expired(now, r) }) {
+			due = append(due, e)
+		}
+	}
+	slices.Sort(due)
+	for _, e := range due {
 		v.retry(now, e)
 	}
+}
+
+// blocked reports whether the promise to another holder is in the request's way.
+func (v *Voter) blocked(now election.Instant, r request) bool {
+	return r.Term > v.ledger.State().Grant(r.Election).Term && v.promisedToOther(now, r.Election, r.Holder)
+}
+
+// expired reports whether the request was kept too long.
+func (v *Voter) expired(now election.Instant, r request) bool {
+	return now >= r.since.Add(v.cfg.VoteTimeout)
 }
 
 // sorted returns the elections of a map in order, for nothing if it is empty,
@@ -80,9 +97,8 @@ func (v *Voter) retry(now election.Instant, e election.Name) {
 		return cmp.Or(b.Rank.Compare(a.Rank), cmp.Compare(a.Holder.Boot, b.Holder.Boot))
 	})
 	for _, r := range requests {
-		expired := now >= r.since.Add(v.cfg.VoteTimeout)
-		blocked := r.Term > v.ledger.State().Grant(e).Term && v.promisedToOther(now, e, r.Holder)
-		if blocked && !expired || v.locked(e) {
+		blocked := v.blocked(now, r)
+		if blocked && !v.expired(now, r) || v.locked(e) {
 			continue
 		}
 		v.drop(e, r.Holder)
@@ -118,8 +134,8 @@ func (v *Voter) Settle(now election.Instant) {
 		}
 		return durable
 	})
-	for _, e := range sorted(v.writing) {
-		if v.ledger.Durable(v.writing[e]) {
+	for e, generation := range v.writing {
+		if v.ledger.Durable(generation) {
 			delete(v.writing, e)
 		}
 	}

@@ -1,0 +1,146 @@
+package elector
+
+import (
+	"slices"
+	"time"
+
+	"github.com/doyen-election/doyen/election"
+	"github.com/doyen-election/doyen/quorum"
+)
+
+// A leader renews its leases without its disk, and would lead on for ever when that
+// hangs. But what it leads for may need the disk, and its own vote is lost to the
+// others. So a leader writes now and then only to see whether it still can, and
+// gives its elections to somebody else if not.
+//
+// Not if that would leave them with nobody: where all disks hang together, those of
+// one storage say, no vote can be given. The others are asked to write first, and a
+// majority of the voters must have done so.
+
+// diskPatience is how long a disk may take for what it is given before it counts
+// as stuck, and how often a leader writes. Nobody may be elected while all disks
+// are slow, so it is long.
+func (t Timing) diskPatience() time.Duration {
+	if t.DiskPatience > 0 {
+		return t.DiskPatience
+	}
+	return max(5*t.Lease, 5*time.Second)
+}
+
+// diskWatch is a leader's question to the others whether they can write.
+type diskWatch struct {
+	question uint64 // its number; 0: none
+	asked    election.Instant
+	askAt    election.Instant // again
+	wrote    map[election.PeerID]bool
+}
+
+// owed is the answer to such a question, until this agent has written.
+type owed struct {
+	to         election.PeerID
+	question   uint64
+	generation uint64
+}
+
+// writes reports whether this agent's disk takes writes, as far as is known.
+func (e *Elector) writes() bool { return !e.ledger.Failing() && !e.diskStuck() }
+
+func (e *Elector) diskStuck() bool {
+	return e.now >= e.ledger.WaitsSince().Add(e.cfg.Timing.diskPatience())
+}
+
+// watchDisk has a leader's disk tried, and the others' once its own is stuck.
+func (e *Elector) watchDisk() {
+	if !e.leadsAny() {
+		e.disk = diskWatch{}
+		return
+	}
+	if e.ledger.Settled() && e.now >= e.ledger.TriedAt().Add(e.cfg.Timing.diskPatience()) {
+		e.ledger.Change(func(*election.State) {})
+	}
+	w := &e.disk
+	if !e.diskStuck() {
+		*w = diskWatch{}
+		return
+	}
+	if w.question == 0 || e.now >= w.asked.Add(e.cfg.Timing.diskPatience()) {
+		e.inquired++
+		*w = diskWatch{question: e.inquired, asked: e.now, wrote: map[election.PeerID]bool{}}
+	}
+	if e.now >= w.askAt {
+		w.askAt = e.now.Add(e.cfg.Timing.Lease)
+		for _, id := range e.connectedPeers() {
+			if !w.wrote[id] {
+				e.send(id, election.Inquiry{ID: w.question, Durable: true})
+			}
+		}
+	}
+	e.leaveToWriters()
+}
+
+func (e *Elector) diskWake() election.Instant {
+	patience := e.cfg.Timing.diskPatience()
+	switch {
+	case !e.ledger.Settled() && !e.diskStuck():
+		return e.ledger.WaitsSince().Add(patience) // it can't be elected from then on
+	case !e.leadsAny():
+		return election.Never
+	case e.ledger.Settled():
+		return e.ledger.TriedAt().Add(patience)
+	}
+	return e.disk.askAt
+}
+
+// hasWritten takes note that a peer's disk takes writes.
+func (e *Elector) hasWritten(from election.PeerID, question uint64) {
+	if w := &e.disk; w.question != 0 && question == w.question {
+		w.wrote[from] = true
+	}
+}
+
+// leaveToWriters gives each election led here to the best candidate that has
+// written, if a majority of the voters have.
+func (e *Elector) leaveToWriters() {
+	w := &e.disk
+	if e.cfg.Quorum && !quorum.Confirmed(e.roster, func(id election.PeerID) bool { return w.wrote[id] }) {
+		return
+	}
+	for _, c := range e.contests.rows {
+		if c.role != leader {
+			continue
+		}
+		heir := e.bestOf(c, func(c *contest, m election.Member) (election.Rank, bool) {
+			r, ok := e.candidate(c, m)
+			return r, ok && w.wrote[m.Peer]
+		})
+		if heir.Peer != "" {
+			e.withdraw(c, departure{reason: election.ReasonDisk, to: heir.Peer, standDown: e.cfg.Timing.Lease})
+		}
+	}
+}
+
+// oweReport answers once this agent has written something. Who asks again waits for
+// the same write: it may take longer than that.
+func (e *Elector) oweReport(to election.PeerID, question uint64) {
+	if i := slices.IndexFunc(e.owed, func(o owed) bool { return o.to == to }); i >= 0 {
+		e.owed[i].question = question
+		return
+	}
+	e.owed = append(e.owed, owed{to: to, question: question, generation: e.ledger.Change(func(*election.State) {})})
+}
+
+// unowe forgets what a peer asked.
+func (e *Elector) unowe(to election.PeerID) {
+	e.owed = slices.DeleteFunc(e.owed, func(o owed) bool { return o.to == to })
+}
+
+// payReports answers those who asked whether this agent can write, once it has.
+func (e *Elector) payReports() {
+	e.owed = slices.DeleteFunc(e.owed, func(o owed) bool {
+		written := e.ledger.Durable(o.generation)
+		if written {
+			e.send(o.to, e.report(o.question))
+		}
+		return written
+	})
+}
