@@ -234,7 +234,7 @@ func (a *agent) think(state election.State, hub *watch.Hub) error {
 		core:  core, network: a.transport, gossip: a.membership, writer: a.writer, hooks: a.hooks, hub: hub, pages: a.pages,
 		campaigns: campaign.New(campaign.Config{
 			Priority: a.cfg.Priority, Host: a.cfg.Candidate, Preempt: a.cfg.Preempt, PreemptDelay: a.cfg.PreemptDelay,
-			Step: a.cfg.Heartbeat / 2, NewID: newCampaignID, Authority: a.authority(),
+			Step: a.cfg.step(false), StepOfMany: a.cfg.step(true), NewID: newCampaignID, Authority: a.authority(),
 		}),
 		clock: boottime.Now, lease: a.cfg.Lease, self: holder, name: a.cfg.Name,
 		observe: a.metrics.step.observe, logger: a.logger, wasDrained: a.store.Drained(),

@@ -95,14 +95,22 @@ func (l *loop) contest(name election.Name) (elector.ContestStatus, bool) {
 	return *contests[i], true
 }
 
-// leadsUntil is the end of this agent's own lease in that term; 0 if it does
-// not lead in it (any more).
-func (l *loop) leadsUntil(name election.Name, term election.Term) election.Instant {
-	c, ok := l.contest(name)
-	if !ok || c.State != elector.Leading || c.Leader != l.self || c.Term != term {
-		return 0
+// prolong tells the programs whose leases this step renewed. What did not change
+// is shared between pictures.
+func (l *loop) prolong(before []*elector.ContestStatus) {
+	for i, c := range l.picture.Load().Status.Contests {
+		if i < len(before) && before[i] == c {
+			continue
+		}
+		if l.holds(c) {
+			l.campaigns.Prolong(c.Election, c.Term, c.ValidUntil)
+		}
 	}
-	return c.ValidUntil
+}
+
+// holds reports whether that is this agent's own leadership.
+func (l *loop) holds(c *elector.ContestStatus) bool {
+	return c.State == elector.Leading && c.Leader == l.self
 }
 
 // tellCampaigns tells the program that is to act that this agent leads. Within
@@ -111,13 +119,13 @@ func (l *loop) tellCampaigns(now election.Instant, a election.Announcement) {
 	if a.Leader != l.self || a.Event != election.Leading && a.Event != election.NewTerm {
 		return
 	}
-	until := l.leadsUntil(a.Election, a.Term)
+	c, ok := l.contest(a.Election)
 	switch {
-	case until == 0:
+	case !ok || !l.holds(&c) || c.Term != a.Term:
 	case a.Event == election.NewTerm:
-		l.campaigns.Rise(a.Election, a.Term, until)
+		l.campaigns.Rise(a.Election, a.Term, c.ValidUntil)
 	default:
-		l.campaigns.Lead(now, a.Election, a.Term, until)
+		l.campaigns.Lead(now, a.Election, a.Term, c.ValidUntil)
 	}
 }
 

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"net"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
@@ -28,7 +30,7 @@ type Config struct {
 	Socket  string // path of the Unix socket, at most 107 bytes
 
 	Bind       string // IP address to listen on
-	Advertise  string // IP address told to the others; default: Bind
+	Advertise  string // IP address told to the others; default: Bind, or one like it if that is unspecified
 	GossipPort int    // 0: any free one
 	PeerPort   int    // 0: any free one
 	Join       []string
@@ -234,14 +236,43 @@ func resolveAdvertise(c *Config) error {
 		c.Advertise = c.Bind
 		return nil
 	}
-	for _, find := range []func() (string, error){sockaddr.GetPrivateIP, sockaddr.GetPublicIP} {
-		if ip, err := find(); err == nil && ip != "" {
-			c.Advertise = ip
+	var failed error
+	for _, find := range []func() (sockaddr.IfAddrs, error){sockaddr.GetDefaultInterfaces, sockaddr.GetAllInterfaces} {
+		interfaces, err := find()
+		if c.Advertise = addressLike(bind, interfaces); c.Advertise != "" {
 			return nil
 		}
+		failed = err
+	}
+	why := "no interface has an address of that kind which other hosts could use"
+	if failed != nil {
+		why = failed.Error()
 	}
 	return configError("advertise", "say which address the other agents reach this host at",
-		"no address to tell the others: --bind is %s and no interface with a default route was found", c.Bind)
+		"no address to tell the others: --bind is %s: %s", c.Bind, why)
+}
+
+// addressLike returns an address of the family that is listened on, since who
+// listens on 0.0.0.0 can't be reached by IPv6: the first private one, or else the
+// first that is not this host's or this link's alone. It is empty if there is none.
+func addressLike(bind netip.Addr, interfaces sockaddr.IfAddrs) string {
+	first := ""
+	for _, i := range interfaces {
+		ip := sockaddr.ToIPAddr(i.SockAddr)
+		if ip == nil || i.Flags&net.FlagUp == 0 {
+			continue
+		}
+		addr, ok := netip.AddrFromSlice(*(*ip).NetIP())
+		addr = addr.Unmap()
+		switch {
+		case !ok || addr.Is4() != bind.Is4() || !addr.IsGlobalUnicast():
+		case addr.IsPrivate():
+			return addr.String()
+		case first == "":
+			first = addr.String()
+		}
+	}
+	return first
 }
 
 // Fprint writes the configuration as the lines of a configuration file.
@@ -292,6 +323,16 @@ log-format: %s
 }
 
 // hooks are the commands to run, by election.
+// step is by how much a lease must be prolonged to be worth a line to programs:
+// that is each renewal, or, when many elections are led here, every second one if
+// a lease has room for it.
+func (c Config) step(many bool) time.Duration {
+	if many && c.Lease >= 6*c.Heartbeat {
+		return c.Heartbeat * 3 / 2
+	}
+	return c.Heartbeat / 2
+}
+
 func (c Config) hooks() hook.Commands {
 	commands := hook.Commands{All: c.OnChange, Of: map[election.Name]string{}}
 	for name, e := range c.Elections {

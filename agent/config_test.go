@@ -72,6 +72,8 @@ func TestInconsistentValuesAreRefusedByFlag(t *testing.T) {
 		{"bind", "no IP address", func(c *agent.Config) { c.Bind = "224.0.0.1" }},
 		{"advertise", "of a host", func(c *agent.Config) { c.Advertise = "0.0.0.0" }},
 		{"advertise", "of a host", func(c *agent.Config) { c.Advertise = "somewhere" }},
+		{"advertise", "nobody could reach fd00::2: --bind is 0.0.0.0", func(c *agent.Config) { c.Bind, c.Advertise, c.KeyFile = "0.0.0.0", "fd00::2", "/k" }},
+		{"advertise", "nobody could reach 10.0.0.1: --bind is ::", func(c *agent.Config) { c.Bind, c.Advertise, c.KeyFile = "::", "10.0.0.1", "/k" }},
 		{"gossip-port", "no port", func(c *agent.Config) { c.GossipPort = 65536 }},
 		{"peer-port", "no port", func(c *agent.Config) { c.PeerPort = -1 }},
 		{"peer-port", "gossip port too", func(c *agent.Config) { c.PeerPort = c.GossipPort }},

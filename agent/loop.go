@@ -22,8 +22,6 @@ import (
 const (
 	maxAsks    = 64  // commands waiting for the loop
 	maxPending = 256 // commands waiting for the elector's reply
-	// pendingFor is how long a reply is waited for at most, in leases.
-	pendingFor = 3
 )
 
 // errBusy says that too many commands are under way.
@@ -89,11 +87,12 @@ type loop struct {
 type ask struct {
 	make  func(election.RequestID) election.Input
 	reply chan election.Reply // has room
+	gone  <-chan struct{}     // closed when the reply is not waited for any more
 }
 
 type pending struct {
 	reply chan election.Reply
-	until election.Instant
+	gone  <-chan struct{} // closed: nobody waits any more
 }
 
 func newLoop(c loopConfig) *loop {
@@ -213,7 +212,7 @@ func (l *loop) step(in election.Input) {
 	for _, r := range out.Replies {
 		l.answer(r)
 	}
-	l.campaigns.Prolong(l.leadsUntil)
+	l.prolong(before.Status.Contests)
 	l.arm(now, min(out.WakeAt, l.warnings.dueAt, l.campaigns.WakeAt()))
 	l.observe(l.clock().Sub(now))
 }
@@ -330,10 +329,11 @@ func (l *loop) ask(a ask) {
 		a.reply <- election.Reply{}
 		return
 	}
-	now := l.clock()
 	for id, p := range l.pending {
-		if now > p.until {
+		select {
+		case <-p.gone:
 			delete(l.pending, id)
+		default:
 		}
 	}
 	if len(l.pending) >= maxPending {
@@ -341,7 +341,7 @@ func (l *loop) ask(a ask) {
 		return
 	}
 	l.requests++
-	l.pending[l.requests] = pending{reply: a.reply, until: now.Add(pendingFor * l.lease)}
+	l.pending[l.requests] = pending{reply: a.reply, gone: a.gone}
 	l.step(a.make(l.requests))
 }
 
@@ -357,7 +357,7 @@ func (l *loop) Picture() *serve.Picture { return l.picture.Load() }
 
 // Ask has the loop carry out a command and waits for the elector's reply.
 func (l *loop) Ask(ctx context.Context, make_ func(election.RequestID) election.Input) (election.Reply, error) {
-	a := ask{make: make_, reply: make(chan election.Reply, 1)}
+	a := ask{make: make_, reply: make(chan election.Reply, 1), gone: ctx.Done()}
 	select {
 	case l.asks <- a:
 	case <-l.done:

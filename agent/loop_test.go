@@ -237,7 +237,7 @@ func TestCommandsGetTheirReplyAndEndWithTheLoop(t *testing.T) {
 			t.Errorf("with too many: %+v, %v", reply, err)
 		}
 		<-ctx.Done()
-		<-time.After(pendingFor * lease) // of the bubble's clock
+		synctest.Wait()
 		if reply, _ := r.loop.Ask(t.Context(), resign("default")); reply.Refusal.Message != "" {
 			t.Errorf("forgotten commands still count: %+v", reply.Refusal)
 		}
@@ -246,6 +246,44 @@ func TestCommandsGetTheirReplyAndEndWithTheLoop(t *testing.T) {
 		if _, err := r.loop.Ask(t.Context(), resign("silent")); err == nil {
 			t.Error("a stopped loop took a command")
 		}
+	})
+}
+
+// A change of the roster takes many leases; whoever asks something else meanwhile
+// must not have its answer forgotten.
+func TestAReplyThatTakesLongIsNotLostToOtherCommands(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var slow election.RequestID
+		r := newRig(t, func(in election.Input) election.Output {
+			out := election.Output{WakeAt: election.Never}
+			switch in := in.(type) {
+			case election.ChangeRoster:
+				slow = in.Request
+			case election.Resign:
+				out.Replies = []election.Reply{{Request: in.Request}, {Request: slow}}
+			}
+			return out
+		})
+		r.start(t)
+		changed := make(chan error, 1)
+		go func() {
+			_, err := r.loop.Ask(t.Context(), func(id election.RequestID) election.Input { return election.ChangeRoster{Request: id} })
+			changed <- err
+		}()
+		<-time.After(10 * lease) // of the bubble's clock
+		if _, err := r.loop.Ask(t.Context(), func(id election.RequestID) election.Input { return election.Resign{Request: id} }); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		select {
+		case err := <-changed:
+			if err != nil {
+				t.Error(err)
+			}
+		default:
+			t.Error("the change is not answered")
+		}
+		r.cancel()
 	})
 }
 

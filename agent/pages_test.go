@@ -23,8 +23,9 @@ func TestALeasePageSaysTheEndBeforeTheReleaseIsSent(t *testing.T) {
 		if _, ok := in.(election.Shutdown); !ok {
 			return election.Output{WakeAt: election.Never}
 		}
-		led.State = elector.Electing
-		r.status.Contests = []*elector.ContestStatus{&led} // mu is held
+		over := led
+		over.State = elector.Electing
+		r.status.Contests = []*elector.ContestStatus{&over} // mu is held
 		return election.Output{Send: []election.Envelope{{To: "b", Message: election.Release{}}}, WakeAt: election.Never}
 	}
 	r.loop.pages = pages.Open(leasepage.Dir(dir+"/sock"), self.Boot)

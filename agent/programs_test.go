@@ -213,7 +213,16 @@ func (p *program) between(t *testing.T, from, to int64) (n int) {
 	return n
 }
 
-func trio(t *testing.T) (configs []agent.Config, clients []*http.Client, stops []func() error) {
+// running is an agent that runs, and how to reach it.
+type running struct {
+	config agent.Config
+	client *http.Client
+	out    *stderr
+	stop   func() error
+}
+
+// trio runs three agents that agree on a leader.
+func trio(t *testing.T) (agents []running) {
 	t.Helper()
 	var join []string
 	for _, name := range []string{"a", "b", "c"} {
@@ -221,14 +230,14 @@ func trio(t *testing.T) (configs []agent.Config, clients []*http.Client, stops [
 		c.Name, c.Voters, c.Join = name, []string{"a", "b", "c"}, join
 		c.Profile, c.Lease = "lan", 2400*time.Millisecond // no lease must be lost because the machine is busy
 		client, out, stop := start(t, c)
-		configs, clients, stops = append(configs, c), append(clients, client), append(stops, stop)
+		agents = append(agents, running{c, client, out, stop})
 		_, gossip := ports(t, out.String())
 		join = []string{net.JoinHostPort("127.0.0.1", strconv.Itoa(gossip))}
 	}
-	for _, c := range clients {
-		follow(t, c, func(c api.Change) bool { return c.Leader != nil })
+	for _, a := range agents {
+		follow(t, a.client, func(c api.Change) bool { return c.Leader != nil })
 	}
-	return configs, clients, stops
+	return agents
 }
 
 // Two programs on two of three hosts: one is killed and the other takes over in
@@ -237,11 +246,11 @@ func trio(t *testing.T) (configs []agent.Config, clients []*http.Client, stops [
 // one's agent stops.
 func TestAProgramThatIsKilledOrResignsIsFollowedByAnotherWithoutOverlap(t *testing.T) {
 	t.Parallel()
-	configs, clients, stops := trio(t)
-	first := play(t, configs[0])
+	agents := trio(t)
+	first := play(t, agents[0].config)
 	term := first.wait(t, "elected")
-	second := play(t, configs[1])
-	waitFor(t, clients[0], "/v1/elections/payments", `"candidates":["a","b"]`)
+	second := play(t, agents[1].config)
+	waitFor(t, agents[0].client, "/v1/elections/payments", `"candidates":["a","b"]`)
 
 	began := boottime.Now()
 	if err := first.cmd.Process.Kill(); err != nil {
@@ -258,12 +267,12 @@ func TestAProgramThatIsKilledOrResignsIsFollowedByAnotherWithoutOverlap(t *testi
 	if begin <= end {
 		t.Errorf("they overlap by %v", time.Duration(end-begin))
 	}
-	waitFor(t, clients[0], "/metrics", `doyen_campaign_releases_total{kind="proof"} 1`)
+	waitFor(t, agents[0].client, "/metrics", `doyen_campaign_releases_total{kind="proof"} 1`)
 
-	third := play(t, configs[2])
-	waitFor(t, clients[1], "/v1/elections/payments", `"candidates":["b","c"]`)
+	third := play(t, agents[2].config)
+	waitFor(t, agents[1].client, "/v1/elections/payments", `"candidates":["b","c"]`)
 	began = boottime.Now()
-	if response, err := clients[1].Post("http://d/v1/elections/payments/resign", "", nil); err != nil || response.StatusCode != http.StatusOK {
+	if response, err := agents[1].client.Post("http://d/v1/elections/payments/resign", "", nil); err != nil || response.StatusCode != http.StatusOK {
 		t.Fatal(response, err)
 	}
 	second.wait(t, "revoked")
@@ -273,9 +282,9 @@ func TestAProgramThatIsKilledOrResignsIsFollowedByAnotherWithoutOverlap(t *testi
 	if begin, _ = third.span(t); begin <= end {
 		t.Errorf("they overlap by %v", time.Duration(end-begin))
 	}
-	waitFor(t, clients[1], "/metrics", `doyen_campaign_releases_total{kind="receipt"} 1`)
+	waitFor(t, agents[1].client, "/metrics", `doyen_campaign_releases_total{kind="receipt"} 1`)
 
-	if err := stops[2](); err != nil {
+	if err := agents[2].stop(); err != nil {
 		t.Fatal(err)
 	}
 	second.wait(t, "elected")
@@ -294,25 +303,26 @@ func TestAProgramThatIsKilledOrResignsIsFollowedByAnotherWithoutOverlap(t *testi
 // program may act, so nothing is proven, and the lease runs out.
 func TestAProgramWhoseChildHoldsItsConnectionIsNotProvenGone(t *testing.T) {
 	t.Parallel()
-	configs, clients, _ := trio(t)
-	first := play(t, configs[0], programBequeaths+"=1")
+	agents := trio(t)
+	first := play(t, agents[0].config, programBequeaths+"=1")
 	child := first.wait(t, "child")
 	kill := sync.OnceValue(func() error { return syscall.Kill(child, syscall.SIGKILL) })
 	t.Cleanup(func() { _ = kill() })
 	first.wait(t, "elected")
-	second := play(t, configs[1])
-	waitFor(t, clients[0], "/v1/elections/payments", `"candidates":["a","b"]`)
+	second := play(t, agents[1].config)
+	waitFor(t, agents[0].client, "/v1/elections/payments", `"candidates":["a","b"]`)
 	if err := first.cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
 	_ = first.cmd.Wait()
-	waitFor(t, clients[0], "/v1/campaigns", `"election":"payments"`) // its child goes on
+	agents[0].out.wait(t, "another one holds its connection") // until the agent looks, nobody knows of the child
+	waitFor(t, agents[0].client, "/v1/campaigns", `"election":"payments"`)
 	if err := kill(); err != nil {
 		t.Fatal(err)
 	}
 	second.wait(t, "elected")
-	waitFor(t, clients[0], "/metrics", `doyen_campaign_releases_total{kind="deadline"} 1`)
-	waitFor(t, clients[0], "/metrics", `doyen_campaign_releases_total{kind="proof"} 0`)
+	waitFor(t, agents[0].client, "/metrics", `doyen_campaign_releases_total{kind="deadline"} 1`)
+	waitFor(t, agents[0].client, "/metrics", `doyen_campaign_releases_total{kind="proof"} 0`)
 }
 
 // waitFor asks until the answer holds the text.

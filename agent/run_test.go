@@ -51,6 +51,21 @@ func (s *stderr) String() string {
 	return s.buf.String()
 }
 
+// wait waits until the text was written.
+func (s *stderr) wait(t *testing.T, text string) {
+	t.Helper()
+	s.mu.Lock()
+	seen := make(chan struct{})
+	s.want, s.seen = func(all string) bool { return strings.Contains(all, text) }, seen
+	s.mu.Unlock()
+	_, _ = s.Write(nil) // it may have been written already
+	select {
+	case <-seen:
+	case <-time.After(patience):
+		t.Fatalf("the agent does not write %q:\n%s", text, s)
+	}
+}
+
 // lone is the configuration of an agent that no other meets.
 func lone(t *testing.T) agent.Config {
 	t.Helper()

@@ -18,7 +18,6 @@ const (
 	nameRule = "a name is 1 to 63 of a-z, 0-9, dot, dash and underscore, and starts with a letter or digit"
 	// maxSocketPath is the room for a path in Linux's sockaddr_un, less its NUL.
 	maxSocketPath = 107
-	maxVoters     = 31
 	maxJoin       = 64
 	maxElections  = 256 // with settings of their own
 	minHeartbeat  = 5 * time.Millisecond
@@ -60,8 +59,8 @@ func checkVoters(c Config) *ConfigError {
 		}
 		seen[v] = true
 	}
-	if len(c.Voters) > maxVoters {
-		return configError("voters", "3, 5 or 7 are enough; other agents need not vote", "%d voters, at most %d", len(c.Voters), maxVoters)
+	if len(c.Voters) > election.MaxVoters {
+		return configError("voters", "3, 5 or 7 are enough; other agents need not vote", "%d voters, at most %d", len(c.Voters), election.MaxVoters)
 	}
 	if len(c.Voters) > 0 && !seen[c.Name] && len(c.Join) == 0 {
 		return configError("voters", "add it, or say with --join how to reach a voter",
@@ -103,6 +102,10 @@ func checkAddresses(c Config) *ConfigError {
 	advertise, err := parseAddr(c.Advertise)
 	if err != nil || advertise.IsUnspecified() || advertise.IsMulticast() {
 		return configError("advertise", "give the address the other agents reach this host at", "%q is no IP address of a host", c.Advertise)
+	}
+	if bind.Is4() != advertise.Is4() {
+		return configError("advertise", "give an address of the same kind, or listen on another --bind (0.0.0.0 is all of IPv4, :: all of IPv6)",
+			"nobody could reach %s: --bind is %s", c.Advertise, c.Bind)
 	}
 	for _, p := range []struct {
 		flag string

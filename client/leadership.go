@@ -85,7 +85,7 @@ func (l *Leadership) Valid() bool {
 }
 
 // Deadline returns the instant at which the lease ends unless it is renewed
-// before, which normally happens with every heartbeat. time.Time stands still
+// before, which normally happens with every heartbeat or every second one. time.Time stands still
 // while the host is suspended: ask again, or use Valid.
 func (l *Leadership) Deadline() time.Time {
 	return time.Now().Add(time.Duration(l.until.Load() - alarm.Now()))

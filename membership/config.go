@@ -32,7 +32,7 @@ type Config struct {
 	Signer    ed25519.PrivateKey // the agent's identity
 	Bind      netip.Addr
 	Port      int        // UDP and TCP; 0: any free one
-	Advertise netip.Addr // zero: Bind, or an address of this host when Bind is unspecified
+	Advertise netip.Addr // zero: Bind
 	// Self is this agent. GossipAddr, Status and RTT are ignored. A PeerAddr
 	// without an address takes the advertised one.
 	Self        Member
@@ -144,8 +144,8 @@ func (c Config) validateNetwork() error {
 		return fmt.Errorf("port %d is out of range", c.Port)
 	case c.DefaultPort < 0 || c.DefaultPort > 65535:
 		return fmt.Errorf("default port %d is out of range", c.DefaultPort)
-	case c.Advertise.IsValid() && (c.Advertise.IsUnspecified() || c.Advertise.IsMulticast()):
-		return fmt.Errorf("others can't reach the advertised address %s", c.Advertise)
+	case c.advertised().IsUnspecified() || c.advertised().IsMulticast():
+		return fmt.Errorf("others can't reach the advertised address %s", c.advertised())
 	case len(c.Join) > maxSeeds:
 		return fmt.Errorf("%d addresses to join: want at most %d", len(c.Join), maxSeeds)
 	}
@@ -195,30 +195,12 @@ func parseSeed(s string, defaultPort uint16) (seed, error) {
 	return seed{host: host, port: uint16(n)}, nil
 }
 
-// advertised chooses the address that others are told.
-func advertised(bind, advertise netip.Addr) (netip.Addr, error) {
-	switch {
-	case advertise.IsValid():
-		return advertise.Unmap(), nil
-	case !bind.IsUnspecified():
-		return bind.Unmap(), nil
+// advertised is the address that others are told.
+func (c Config) advertised() netip.Addr {
+	if c.Advertise.IsValid() {
+		return c.Advertise.Unmap()
 	}
-	local := hostAddrs()
-	local = slices.DeleteFunc(local, func(a netip.Addr) bool {
-		return !a.IsGlobalUnicast() || bind.Is4() && !a.Is4()
-	})
-	if len(local) == 0 {
-		return netip.Addr{}, fmt.Errorf("choose an address to advertise: this host has none that fits %s: name one", bind)
-	}
-	// Private addresses first, then IPv4, then the lowest, so that the choice
-	// does not depend on the order of the interfaces.
-	slices.SortFunc(local, func(a, b netip.Addr) int {
-		if a.IsPrivate() != b.IsPrivate() {
-			return map[bool]int{true: -1, false: 1}[a.IsPrivate()]
-		}
-		return a.Compare(b)
-	})
-	return local[0], nil
+	return c.Bind.Unmap()
 }
 
 // hostAddrs returns the addresses of this host's interfaces, sorted; none when

@@ -46,17 +46,13 @@ type wire struct {
 
 // listen binds UDP and TCP on one port.
 func listen(cfg Config, dialLimit time.Duration) (*wire, error) {
-	addr, err := advertised(cfg.Bind, cfg.Advertise)
-	if err != nil {
-		return nil, err
-	}
 	sockets, err := bind(cfg.Bind, cfg.Port)
 	if err != nil {
 		return nil, err
 	}
 	w := &wire{
 		sockets:   sockets,
-		advertise: netip.AddrPortFrom(addr, sockets.port()),
+		advertise: netip.AddrPortFrom(cfg.advertised(), sockets.port()),
 		bind:      cfg.Bind.Unmap(),
 		dialLimit: dialLimit,
 		streams:   make(chan net.Conn),

@@ -13,11 +13,13 @@ import (
 	"github.com/doyen-election/doyen/client"
 )
 
-// What to do when the command ends by itself while it leads.
+// When to start the command again that ended by itself while it leads.
 const (
 	RestartAlways    = "always"
 	RestartOnFailure = "on-failure" // when its status is not 0
-	RestartNever     = "never"
+	// RestartNever ends Run with the command, also when that was ended because the
+	// lead was lost: this Run begins it once at most.
+	RestartNever = "never"
 )
 
 // The statuses by which shells tell that a command can't be run.

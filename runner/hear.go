@@ -96,13 +96,25 @@ func (r *runner) gone(is report) {
 	case byLease:
 		r.leading, r.over = false, true
 		r.say("the lease of %s was about to end and nobody renewed it: %s", r.Election, ending(r.name(), is))
+		r.interrupted(is.Status)
 	case tooLate:
 		r.say("the lease of %s was about to end before %s was started", r.Election, r.name())
 	default:
-		if r.Status {
-			r.status = is.Status
-		}
 		r.say("%s", ending(r.name(), is))
+		r.interrupted(is.Status)
+	}
+}
+
+// interrupted goes on from the end of a command that was made to end. One that
+// is never to be started again is not begun anew either when this host leads
+// again: nobody knows how far it got.
+func (r *runner) interrupted(status int) {
+	if r.Status {
+		r.status = status
+	}
+	if r.Restart == RestartNever && !r.ending {
+		r.say("%s is not begun again: it was to run once", r.name())
+		r.ending, r.status = true, status
 	}
 }
 

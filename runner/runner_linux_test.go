@@ -185,6 +185,33 @@ func TestTheStatusOfACommandThatRunsOnce(t *testing.T) {
 	}
 }
 
+// Nobody knows how far a command got that was ended with the lead.
+func TestARunOnceIsNotBegunAgainAfterTheLeadWasLost(t *testing.T) {
+	t.Parallel()
+	once := config{Restart: runner.RestartNever, Status: true}
+	r := start(t, once, `trap 'exit 5' TERM; echo up >&9; while :; do sleep 0.01; done`)
+	stood := r.agent.Stood()
+	stood.Elect(1, long)
+	r.word("up")
+	stood.Revoke("transferred", time.Minute)
+	r.line("sh is not begun again")
+	r.status(5)
+	wait(t, "receipt", stood.Receipts())
+	wait(t, "withdrawal", stood.Gone())
+
+	r = start(t, once, `echo up >&9; exec sleep 1000`)
+	until := r.agent.Stood().Elect(1, short)
+	r.word("up")
+	r.before(until)
+	r.status(128 + int(syscall.SIGTERM))
+
+	r = start(t, once, `echo up >&9; exec sleep 1000`)
+	r.agent.Stood().Elect(1, long)
+	r.word("up")
+	r.agent.Stop()
+	r.status(128 + int(syscall.SIGTERM))
+}
+
 func TestASignalEndsARunOnceWithTheStatusOfTheCommand(t *testing.T) {
 	t.Parallel()
 	r := start(t, config{Restart: runner.RestartNever, Status: true}, `trap 'exit 42' INT; echo up >&9; while :; do sleep 0.01; done`)

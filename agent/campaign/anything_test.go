@@ -104,12 +104,6 @@ func (s *stage) read(p *program, l api.CampaignEvent) {
 func TestNoTermIsGivenBackWhileAProgramActs(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := &stage{t: t, r: newRegistry(false)}
-		pick := func() *program {
-			if len(s.all) == 0 {
-				t.Skip("nobody stands: rapid draws another action in its place")
-			}
-			return rapid.SampledFrom(s.all).Draw(t, "program")
-		}
 		act := func(f func(*rapid.T)) func(*rapid.T) {
 			return func(t *rapid.T) {
 				s.now += election.Instant(rapid.IntRange(0, 60).Draw(t, "later"))
@@ -117,6 +111,13 @@ func TestNoTermIsGivenBackWhileAProgramActs(t *testing.T) {
 				f(t)
 				s.turn()
 			}
+		}
+		one := func(f func(*rapid.T, *program)) func(*rapid.T) { // of those that stand, if any do
+			return act(func(t *rapid.T) {
+				if len(s.all) > 0 {
+					f(t, rapid.SampledFrom(s.all).Draw(t, "program"))
+				}
+			})
 		}
 		t.Repeat(map[string]func(*rapid.T){
 			"stand": act(func(t *rapid.T) {
@@ -134,7 +135,7 @@ func TestNoTermIsGivenBackWhileAProgramActs(t *testing.T) {
 			"renew": act(func(t *rapid.T) {
 				if s.leads {
 					s.until = s.now + 300
-					s.r.Prolong(func(election.Name, election.Term) election.Instant { return s.until })
+					s.r.Prolong(pay, s.term, s.until)
 				}
 			}),
 			"resign": act(func(t *rapid.T) {
@@ -142,8 +143,7 @@ func TestNoTermIsGivenBackWhileAProgramActs(t *testing.T) {
 					s.withdraw(election.ReasonResigned)
 				}
 			}),
-			"stop": act(func(t *rapid.T) { // the program stops acting and says so
-				p := pick()
+			"stop": one(func(t *rapid.T, p *program) { // the program stops acting and says so
 				if p.term > 0 && !p.dead {
 					p.until = min(p.until, s.now)
 					p.gave = append(p.gave, p.term)
@@ -154,26 +154,23 @@ func TestNoTermIsGivenBackWhileAProgramActs(t *testing.T) {
 					_ = s.r.Receipt(p.k.ID(), term, anybody)
 				}
 			}),
-			"read": act(func(*rapid.T) { s.catchUp(pick()) }),
+			"read": one(func(_ *rapid.T, p *program) { s.catchUp(p) }),
 			"rise": act(func(t *rapid.T) {
 				if s.leads {
 					s.term, s.until = s.term+1, s.now+300
 					s.r.Rise(pay, s.term, s.until)
 				}
 			}),
-			"repeat": act(func(t *rapid.T) { // a receipt comes once more, or late
-				p := pick()
+			"repeat": one(func(_ *rapid.T, p *program) { // a receipt comes once more, or late
 				for _, term := range p.gave {
 					_ = s.r.Receipt(p.k.ID(), term, anybody)
 				}
 			}),
-			"close": act(func(t *rapid.T) { // and may go on
-				p := pick()
+			"close": one(func(_ *rapid.T, p *program) { // and may go on
 				p.closed = true
 				s.r.End(p.k.ID())
 			}),
-			"die": act(func(t *rapid.T) {
-				p := pick()
+			"die": one(func(_ *rapid.T, p *program) {
 				p.closed, p.dead = true, true
 				s.r.End(p.k.ID())
 				s.turn()
@@ -187,7 +184,7 @@ func TestNoTermIsGivenBackWhileAProgramActs(t *testing.T) {
 		}
 		s.now += 1000
 		s.r.Advance(s.now)
-		if n := len(s.r.byID) + len(s.r.races) + len(s.r.waits) + len(s.r.acting) + len(s.r.rivals); n != 0 {
+		if n := len(s.r.byID) + len(s.r.races) + len(s.r.waits) + len(s.r.rivals); n != 0 {
 			t.Errorf("%d things are left behind", n)
 		}
 	})

@@ -1,6 +1,8 @@
 package campaign
 
 import (
+	"time"
+
 	"github.com/doyen-election/doyen/api"
 	"github.com/doyen-election/doyen/election"
 )
@@ -77,8 +79,10 @@ func (r *Registry) dismiss(c *race, why election.Reason) {
 // more is heard, and tells the best candidate.
 func (r *Registry) Lead(now election.Instant, name election.Name, term election.Term, until election.Instant) {
 	c := r.race(name)
+	if c.term == 0 {
+		r.led++
+	}
 	c.term, c.acting, c.until = term, nil, 0
-	delete(r.acting, c)
 	if len(c.standing) == 0 || c.standing[0].priority <= 0 {
 		r.dismiss(c, election.ReasonWithdrawn) // it ended while it was being elected
 		return
@@ -86,7 +90,6 @@ func (r *Registry) Lead(now election.Instant, name election.Name, term election.
 	k := c.standing[0]
 	c.acting, c.until = k, until
 	if !k.host {
-		r.acting[c] = struct{}{}
 		k.before, k.newest = k.newest > 0, term
 		r.stats.elected.Add(1)
 		r.sayUntil(k, api.CampaignElected, term, until)
@@ -104,14 +107,19 @@ func (r *Registry) Rise(name election.Name, term election.Term, until election.I
 	r.renew(c, until)
 }
 
-// Prolong takes until when each of the elections that are led for a program is
-// led by now. lookup returns 0 for one that it does not know.
-func (r *Registry) Prolong(lookup func(election.Name, election.Term) election.Instant) {
-	for c := range r.acting {
-		if until := lookup(c.name, c.term); until.Sub(c.until) >= r.cfg.Step {
-			r.renew(c, until)
-		}
+// Prolong takes the word that the host leads the election in that term until then
+// by now.
+func (r *Registry) Prolong(name election.Name, term election.Term, until election.Instant) {
+	if c := r.races[name]; c != nil && c.term == term && until.Sub(c.until) >= r.step() {
+		r.renew(c, until)
 	}
+}
+
+func (r *Registry) step() time.Duration {
+	if r.led > many {
+		return r.cfg.StepOfMany
+	}
+	return r.cfg.Step
 }
 
 func (r *Registry) renew(c *race, until election.Instant) {

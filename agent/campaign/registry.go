@@ -32,6 +32,9 @@ const (
 	MaxPriority = 1_000_000
 	// MaxPerElection bounds those of one election on one agent.
 	MaxPerElection = 64
+	// many elections led by one host cost more to tell of than to lead: a line
+	// takes longer to write than the renewal it tells of.
+	many = 100
 )
 
 // ReasonStopped is why a term ends whose program says by itself that it has
@@ -49,8 +52,9 @@ type Config struct {
 	// has been strictly higher for the delay.
 	Preempt      bool
 	PreemptDelay time.Duration
-	// Step is by how much a lease must be prolonged to be worth a line.
-	Step time.Duration
+	// Step is by how much a lease must be prolonged to be worth a line, and
+	// StepOfMany, once the host leads more than many elections.
+	Step, StepOfMany time.Duration
 	// Authority is what the lines say that tell a program it may act.
 	Authority string
 	// NewID draws the ID of a candidacy. It must not be guessable, nor come twice.
@@ -73,11 +77,11 @@ type Request struct {
 type Registry struct {
 	cfg    Config
 	races  map[election.Name]*race
-	acting map[*race]struct{} // those led for a program
 	rivals map[*race]struct{} // those in which somebody better waits
 	byID   map[string]*Candidacy
 	waits  []*wait
 	count  int    // of candidacies that live, without the host's own
+	led    int    // races whose term is not 0
 	order  uint64 // of the newest
 	inputs []election.Input
 	told   bool // the elections in which the host stands changed
@@ -87,7 +91,7 @@ type Registry struct {
 
 // New returns a registry of the host's own candidacy, if it has one.
 func New(c Config) *Registry {
-	r := &Registry{cfg: c, races: map[election.Name]*race{}, acting: map[*race]struct{}{}, rivals: map[*race]struct{}{}, byID: map[string]*Candidacy{}}
+	r := &Registry{cfg: c, races: map[election.Name]*race{}, rivals: map[*race]struct{}{}, byID: map[string]*Candidacy{}}
 	if c.Host {
 		race := r.race(election.Default)
 		race.standing = []*Candidacy{{election: election.Default, priority: c.Priority, host: true}}

@@ -19,7 +19,7 @@ const (
 
 func newRegistry(host bool) *Registry {
 	n := 0
-	return New(Config{Priority: 100, Host: host, Preempt: true, PreemptDelay: delay, Step: 100,
+	return New(Config{Priority: 100, Host: host, Preempt: true, PreemptDelay: delay, Step: 100, StepOfMany: 300,
 		NewID: func() string { n++; return fmt.Sprint("k", n) }})
 }
 
@@ -100,8 +100,10 @@ func TestAProgramStandsIsElectedRenewedAndRevoked(t *testing.T) {
 	r.Lead(10, pay, 3, 1000)
 	wantLines(t, k, "elected 3 until 1000")
 	for _, until := range []election.Instant{1050, 1100, 1200} { // the first is not worth a line
-		r.Prolong(func(election.Name, election.Term) election.Instant { return until })
+		r.Prolong(pay, 3, until)
 	}
+	r.Prolong(pay, 2, 1500) // an outlived term
+	r.Prolong("other", 3, 1500)
 	wantLines(t, k, "renewed 3 until 1200")
 	withdrawn(r, 3, 1250, election.ReasonResigned)
 	wantLines(t, k, "revoked 3 until 1250 (resigned)")
@@ -114,12 +116,34 @@ func TestAProgramStandsIsElectedRenewedAndRevoked(t *testing.T) {
 	wantLines(t, k, "elected 5 until 3000")
 }
 
+func TestWithManyElectionsFewerRenewalsAreTold(t *testing.T) {
+	r := newRegistry(false)
+	k := stand(t, r)
+	r.Lead(0, pay, 1, 1000)
+	r.Lead(0, pay, 2, 1000)
+	wantLines(t, k, "candidate, elected 1 until 1000, elected 2 until 1000")
+	for i := range many {
+		name := election.Name(fmt.Sprint("e", i))
+		if _, err := r.Stand(0, Request{Election: name}); err != nil {
+			t.Fatal(err)
+		}
+		r.Lead(0, name, 1, 1000)
+	}
+	r.Prolong(pay, 2, 1299)
+	wantLines(t, k, "")
+	r.Prolong(pay, 2, 1300)
+	wantLines(t, k, "renewed 2 until 1300")
+	r.Withdraw(election.Withdrawal{Election: "e0", Term: 1, StopBy: 1000, Reason: election.ReasonResigned}, false)
+	r.Prolong(pay, 2, 1400)
+	wantLines(t, k, "renewed 2 until 1400")
+}
+
 func TestARenewalThatWasNotReadGivesWayAndNothingElseDoes(t *testing.T) {
 	r := newRegistry(false)
 	k := stand(t, r)
 	r.Lead(0, pay, 1, 1000)
 	for until := election.Instant(2000); until < 9000; until += 1000 {
-		r.Prolong(func(election.Name, election.Term) election.Instant { return until })
+		r.Prolong(pay, 1, until)
 	}
 	withdrawn(r, 1, 9000, election.ReasonResigned)
 	r.Lead(9100, pay, 2, 9500)

@@ -37,7 +37,7 @@ func (r *Registry) revoke(c *race, w election.Withdrawal, wt *wait) {
 		why = c.why
 	}
 	c.term, c.acting, c.until, c.why = 0, nil, 0, ""
-	delete(r.acting, c)
+	r.led--
 	delete(r.rivals, c)
 	if k != nil && !k.host {
 		r.stats.revoked.Add(1)

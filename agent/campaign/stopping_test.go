@@ -40,7 +40,7 @@ func TestAnEndedCandidacyIsReleasedByReceiptProofOrDeadline(t *testing.T) {
 		if s := r.Stats(); s.Released[how] != 1 || s.Elected != 1 || s.Revoked != 1 || s.Candidacies != 0 {
 			t.Errorf("%s: counted %+v", how, s)
 		}
-		if len(r.byID)+len(r.races)+len(r.waits)+len(r.acting) != 0 || r.WakeAt() != election.Never {
+		if len(r.byID)+len(r.races)+len(r.waits) != 0 || r.WakeAt() != election.Never {
 			t.Errorf("%s: left behind: %d candidacies, %d races, %d waits", how, len(r.byID), len(r.races), len(r.waits))
 		}
 		refusal(t, r.Receipt(k.ID(), 0, anybody), api.CodeNotFound)

@@ -51,7 +51,8 @@ type Keeper struct {
 // entry is one election's page.
 type entry struct {
 	election election.Name
-	page     *leasepage.Writer // nil: not there, or not yet
+	page     *leasepage.Writer      // nil: not there, or not yet
+	written  *elector.ContestStatus // what the page says; nil: not known
 	failed   bool
 	retryAt  election.Instant
 }
@@ -108,14 +109,19 @@ func (k *Keeper) Publish(now election.Instant, s *elector.Status) {
 			k.want(now, e)
 			continue
 		}
+		if e.written == c {
+			continue
+		}
 		term, deadline := election.Term(0), election.Instant(0)
 		if s.Quorum.Enabled && c.State == elector.Leading && c.Leader == s.Self {
 			term, deadline = c.Term, c.ValidUntil
 		}
 		if err := e.page.Set(uint64(term), int64(deadline)); err != nil {
-			e.page = nil
+			e.page, e.written = nil, nil
 			k.fail(now, e, err)
+			continue
 		}
+		e.written = c
 	}
 }
 
@@ -125,7 +131,7 @@ func (k *Keeper) matches(contests []*elector.ContestStatus) bool {
 		return false
 	}
 	for i := range contests {
-		if k.entries[i].election != contests[i].Election {
+		if k.entries[i].written != contests[i] && k.entries[i].election != contests[i].Election {
 			return false
 		}
 	}

@@ -23,6 +23,7 @@ func TestEveryBadCallHasItsStatusAndCode(t *testing.T) {
 		{"GET", "/v1/elections/_roster", "", 400, "bad_request"},
 		{"GET", "/v1/elections/a%2Fb", "", 400, "bad_request"},
 		{"GET", "/v1/elections/default?consistency=some", "", 400, "bad_request"},
+		{"GET", "/v1/elections?consistency=some", "", 400, "bad_request"},
 		{"GET", "/v1/elections/default/watch?after=x", "", 400, "bad_request"},
 		{"GET", "/v1/elections/payments/watch", "", 404, "not_found"},
 		{"GET", "/leader?election=A", "", 400, "bad_request"},

@@ -225,7 +225,7 @@ func TestALineThatNobodyReadsEndsTheCandidacyAndSaysWhy(t *testing.T) {
 				if until == 1 {
 					r.Lead(0, "payments", 1, until)
 				}
-				r.Prolong(func(election.Name, election.Term) election.Instant { return until })
+				r.Prolong("payments", 1, until)
 			})
 			select {
 			case <-stop:
@@ -267,7 +267,7 @@ func TestAProgramThatLeadsAndDoesNotLookIsGivenUp(t *testing.T) {
 	defer renewals.Stop()
 	for until := election.Instant(2); ; until++ {
 		h.with(func(r *campaign.Registry) {
-			r.Prolong(func(election.Name, election.Term) election.Instant { return until })
+			r.Prolong("payments", 1, until)
 		})
 		select {
 		case said := <-h.said:
@@ -295,7 +295,7 @@ func TestALineThatFindsNoRoomWaitsNoLongerThanALineMayBeUnread(t *testing.T) {
 	limit := time.Now().Add(patience)
 	for until := election.Instant(2); len(h.said) == 0 && time.Now().Before(limit); until++ {
 		h.with(func(r *campaign.Registry) {
-			r.Prolong(func(election.Name, election.Term) election.Instant { return until })
+			r.Prolong("payments", 1, until)
 		})
 	}
 	h.expect(t, "end k1")

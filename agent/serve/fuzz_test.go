@@ -1,6 +1,8 @@
 package serve_test
 
 import (
+	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"io"
@@ -34,6 +36,18 @@ func (closed) Receipt(string, election.Term, func(uint32) bool) error {
 }
 func (closed) Campaigns() []api.Campaign { return []api.Campaign{} }
 
+// isHTTP reports whether a server's parser takes the request. What it refuses,
+// a space in the query, the server answers by itself, and closes the connection.
+func isHTTP(r *http.Request) bool {
+	var sent bytes.Buffer
+	r.Body = nil
+	if r.Write(&sent) != nil {
+		return false
+	}
+	_, err := http.ReadRequest(bufio.NewReader(&sent))
+	return err == nil
+}
+
 // FuzzCall makes calls of any method, path, query and body. Each is answered,
 // as the contract says: with a status of its list, and what is not a success
 // with a code and a message.
@@ -45,7 +59,7 @@ func FuzzCall(f *testing.F) {
 		{"POST", "/v1/elections/default/resign", "", "{}"}, {"POST", "/v1/elections/default/transfer", "", `{"to":"b"}`},
 		{"POST", "/v1/elections/default/campaign", "", `{"meta":"x","priority":7}`}, {"POST", "/v1/campaigns/x/stopped", "", `{}`},
 		{"POST", "/v1/drain", "", `{"on":true}`}, {"POST", "/v1/voters", "", `{"add":"d"}`}, {"POST", "/v1/leave", "", ""},
-		{"HEAD", "/readyz", "x=%zz;y", ""}, {"PUT", "/v1//x/../y", "", strings.Repeat("[", 5000)},
+		{"HEAD", "/readyz", "x=%zz;y", ""}, {"GET", "/", " ", ""}, {"PUT", "/v1//x/../y", "", strings.Repeat("[", 5000)},
 	} {
 		f.Add(c[0], c[1], c[2], c[3])
 	}
@@ -62,7 +76,7 @@ func FuzzCall(f *testing.F) {
 			return // no HTTP client would send it
 		}
 		r.URL = &url.URL{Scheme: "http", Host: "d", Path: path, RawQuery: query}
-		if _, err := url.ParseRequestURI(r.URL.RequestURI()); err != nil || !strings.HasPrefix(path, "/") || method == http.MethodConnect {
+		if !strings.HasPrefix(path, "/") || method == http.MethodConnect || !isHTTP(r.Clone(ctx)) {
 			return // no HTTP client would send it
 		}
 		response, err := a.client.Do(r)

@@ -2,9 +2,12 @@ package serve
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"os"
+	"sync"
 
 	"github.com/doyen-election/doyen/api"
 	"github.com/doyen-election/doyen/election"
@@ -30,10 +33,17 @@ func (s *Server) members(w http.ResponseWriter, _ *http.Request) {
 	answer(w, api.Members{Members: s.Picture().Members()})
 }
 
-func (s *Server) elections(w http.ResponseWriter, _ *http.Request) {
-	b := s.answers.buffer()
-	*b = s.Picture().appendElections(*b, s.Clock(), s.Hub.Index)
-	s.answers.send(w, b)
+func (s *Server) elections(w http.ResponseWriter, r *http.Request) {
+	quorum, ok := consistency(w, r)
+	switch {
+	case !ok:
+	case quorum:
+		s.allConfirmed(w, r)
+	default:
+		b := s.answers.buffer()
+		*b = s.Picture().appendElections(*b, s.Clock(), s.Hub.Index)
+		s.answers.send(w, b)
+	}
 }
 
 func (s *Server) election(w http.ResponseWriter, r *http.Request) {
@@ -47,50 +57,127 @@ func (s *Server) election(w http.ResponseWriter, r *http.Request) {
 		unknownElection(w, name)
 		return
 	}
-	consistency := ""
-	if r.URL.RawQuery != "" {
-		consistency = r.URL.Query().Get("consistency")
-	}
-	switch consistency {
-	case "":
+	quorum, ok := consistency(w, r)
+	switch {
+	case !ok:
+	case quorum:
+		ctx, cancel := context.WithTimeout(r.Context(), 2*s.Lease)
+		defer cancel()
+		e, err := s.confirmed(ctx, name)
+		if err != nil {
+			refused(w, err)
+			return
+		}
+		answer(w, e)
+	default:
 		b := s.answers.buffer()
 		*b = p.appendElection(*b, &c, s.Clock(), s.Hub.Index(string(name)))
 		s.answers.send(w, b)
-	case "quorum":
-		s.confirmed(w, r, name)
-	default:
-		fail(w, http.StatusBadRequest, api.ErrorDetail{Code: api.CodeBadRequest, Message: "consistency is quorum, or left out"})
 	}
 }
 
-// confirmed asks a majority of the voters before it answers.
-func (s *Server) confirmed(w http.ResponseWriter, r *http.Request, name election.Name) {
-	ctx, cancel := context.WithTimeout(r.Context(), 2*s.Lease)
-	defer cancel()
-	follower, err := s.Hub.Follow(string(name), 0, false)
-	if err != nil {
-		unanswered(w, err)
+// consistency reports whether a majority is to be asked first.
+func consistency(w http.ResponseWriter, r *http.Request) (quorum, ok bool) {
+	if r.URL.RawQuery == "" {
+		return false, true
+	}
+	switch r.URL.Query().Get("consistency") {
+	case "":
+		return false, true
+	case "quorum":
+		return true, true
+	}
+	fail(w, http.StatusBadRequest, api.ErrorDetail{Code: api.CodeBadRequest, Message: "consistency is quorum, or left out"})
+	return false, false
+}
+
+// maxConfirmed bounds the elections that one call has a majority asked about:
+// each is a question of its own, and the elector takes only so many at once.
+const maxConfirmed = 32
+
+// allConfirmed asks a majority about each election before it answers. One call
+// does so at a time, which leaves room for questions about single elections.
+func (s *Server) allConfirmed(w http.ResponseWriter, r *http.Request) {
+	contests := s.Picture().contests()
+	if len(contests) > maxConfirmed {
+		fail(w, http.StatusBadRequest, api.ErrorDetail{Code: api.CodeBadRequest, Message: fmt.Sprintf(
+			"consistency=quorum is for %d elections at once, and there are %d: ask for each by its name", maxConfirmed, len(contests))})
 		return
 	}
-	defer follower.Close()
+	all, giveUp := context.WithCancelCause(r.Context())
+	defer giveUp(nil)
+	ctx, cancel := context.WithTimeout(all, 2*s.Lease)
+	defer cancel()
+	select {
+	case s.confirming <- struct{}{}:
+		defer func() { <-s.confirming }()
+	case <-ctx.Done():
+		refuse(w, &election.Refusal{Code: api.CodeBusy, Message: "others ask about all elections; ask again"})
+		return
+	}
+	elections := make([]api.Election, len(contests))
+	var asked sync.WaitGroup
+	for i, c := range contests {
+		asked.Go(func() {
+			e, err := s.confirmed(ctx, c.Election)
+			if err != nil {
+				giveUp(about(c.Election, err))
+			}
+			elections[i] = e
+		})
+	}
+	asked.Wait()
+	if err := context.Cause(all); err != nil {
+		refused(w, err)
+		return
+	}
+	answer(w, api.Elections{Elections: elections})
+}
+
+// about names the election that an error is about.
+func about(name election.Name, err error) error {
+	if r, ok := errors.AsType[*election.Refusal](err); ok {
+		return &election.Refusal{Code: r.Code, Message: string(name) + ": " + r.Message}
+	}
+	return fmt.Errorf("%s: %w", name, err)
+}
+
+// confirmed asks a majority of the voters who leads. Errors are of type
+// *election.Refusal if they can't be asked, or do not agree.
+func (s *Server) confirmed(ctx context.Context, name election.Name) (api.Election, error) {
 	reply, err := s.Ask(ctx, func(id election.RequestID) election.Input {
 		return election.Inquire{Election: name, Request: id}
 	})
 	switch {
 	case err != nil:
-		unanswered(w, err)
+		return api.Election{}, err
 	case reply.Refusal != nil:
-		refuse(w, reply.Refusal)
-	default:
-		if reply.Leader.Term > 0 { // a leader this agent has not heard yet is heard within a heartbeat
-			ctx, cancel := context.WithTimeout(ctx, s.Lease/3)
-			defer cancel()
-			s.successor(ctx, follower, name, reply.Leader.Term-1)
-		}
-		p := s.Picture()
-		c, _ := p.contest(name)
-		answer(w, p.inquired(p.Election(c, s.Clock(), s.Hub.Index(string(name))), reply.Leader))
+		return api.Election{}, reply.Refusal
 	}
+	if err := s.awaitTerm(ctx, name, reply.Leader.Term); err != nil {
+		return api.Election{}, err
+	}
+	p := s.Picture()
+	c, _ := p.contest(name)
+	return p.inquired(p.Election(c, s.Clock(), s.Hub.Index(string(name))), reply.Leader), nil
+}
+
+// awaitTerm waits a little until this agent has heard of a leader that the voters
+// told of: that takes a heartbeat.
+func (s *Server) awaitTerm(ctx context.Context, name election.Name, term election.Term) error {
+	c, _ := s.Picture().contest(name)
+	if _, named := c.LeaderAt(s.Clock()); term == 0 || named && c.Term >= term {
+		return nil
+	}
+	follower, err := s.Hub.Follow(string(name), 0, false)
+	if err != nil {
+		return err
+	}
+	defer follower.Close()
+	ctx, cancel := context.WithTimeout(ctx, s.Lease/3)
+	defer cancel()
+	s.successor(ctx, follower, name, term-1)
+	return nil
 }
 
 // leads answers load balancers: 200 if this agent leads, else 503, with the

@@ -86,6 +86,8 @@ type Server struct {
 	cancel  context.CancelFunc
 	servers []*http.Server
 	streams *streams
+	// confirming is held by the one call that asks about all elections.
+	confirming chan struct{}
 	// patience is how long a line of a campaign may find no room, and attention
 	// how long a program that acts may leave lines unread.
 	patience, attention time.Duration
@@ -96,7 +98,7 @@ type Server struct {
 
 // New returns a server that answers nothing yet.
 func New(c Config) *Server {
-	s := &Server{Config: c, started: c.Clock(), streams: newStreams(), patience: writeTimeout, attention: attentionFor(c.Lease), otherTime: otherTime, answers: newAnswers(), page: sync.OnceValues(newPage)}
+	s := &Server{Config: c, started: c.Clock(), streams: newStreams(), confirming: make(chan struct{}, 1), patience: writeTimeout, attention: attentionFor(c.Lease), otherTime: otherTime, answers: newAnswers(), page: sync.OnceValues(newPage)}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	return s
 }

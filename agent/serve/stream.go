@@ -39,6 +39,8 @@ type stream struct {
 	begun   bool           // the head of the answer is written
 	cut     bool           // the last line is written in part
 	unread  time.Time      // since when lines are left unread; zero: all were read
+	looked  time.Time      // when that was last asked
+	out     bytes.Buffer   // what is being written
 }
 
 // end is why a stream ends.
@@ -97,6 +99,10 @@ func overhear(c net.Conn) {
 
 // relay writes lines until the candidacy ends.
 func (t *stream) relay(hangup <-chan struct{}) end {
+	var gone <-chan struct{}
+	if t.process != nil {
+		gone = t.process.Gone()
+	}
 	for {
 		select {
 		case <-t.k.Ready():
@@ -113,6 +119,12 @@ func (t *stream) relay(hangup <-chan struct{}) end {
 			}
 		case <-hangup:
 			return hungUp
+		case <-gone:
+			gone = nil
+			if !t.process.Alone() {
+				t.server.Logger.Info("the process that stood for election has ended, and another one holds its connection: a successor waits for a receipt or the lease",
+					"campaign", t.k.ID(), "election", t.k.Election())
+			}
 		case <-t.server.streams.closing:
 			_, _ = t.write(t.server.patience)
 			return over
@@ -128,23 +140,29 @@ func attentionFor(lease time.Duration) time.Duration {
 }
 
 // inattentive reports whether the program has left lines unread for too long.
-// While it leads it is asked at each renewal.
+// While it leads that is looked at now and then, and once it has left some, at
+// each renewal.
 func (t *stream) inattentive() bool {
+	now := time.Now()
+	if t.unread.IsZero() && now.Sub(t.looked) < t.server.attention/4 {
+		return false
+	}
+	t.looked = now
 	if !unread(t.unix) {
 		t.unread = time.Time{}
 		return false
 	}
 	if t.unread.IsZero() {
-		t.unread = time.Now()
+		t.unread = now
 	}
-	return time.Since(t.unread) > t.server.attention
+	return now.Sub(t.unread) > t.server.attention
 }
 
 // within is how long a line may find no room: no longer than the program may
 // leave lines unread at all.
 func (t *stream) within() time.Duration {
 	if t.unread.IsZero() {
-		return t.server.patience
+		return min(t.server.patience, t.server.attention)
 	}
 	return min(t.server.patience, t.server.attention-time.Since(t.unread))
 }
@@ -152,12 +170,12 @@ func (t *stream) within() time.Duration {
 // write sends the lines that wait, and reports whether more can follow.
 func (t *stream) write(within time.Duration) (more bool, err error) {
 	lines, more := t.k.Take()
-	var out bytes.Buffer
+	t.out.Reset()
 	if !t.begun {
-		out.WriteString(streamHead)
+		t.out.WriteString(streamHead)
 		t.begun = true
 	}
-	encoder := json.NewEncoder(&out)
+	encoder := json.NewEncoder(&t.out)
 	for _, l := range lines {
 		_ = encoder.Encode(l) // of plain fields, which always encode
 	}
@@ -169,8 +187,8 @@ func (t *stream) write(within time.Duration) (more bool, err error) {
 	if err := t.conn.SetWriteDeadline(time.Now().Add(within)); err != nil {
 		return false, err
 	}
-	n, err := t.conn.Write(out.Bytes())
-	t.cut = n > 0 && out.Bytes()[n-1] != '\n'
+	n, err := t.conn.Write(t.out.Bytes())
+	t.cut = n > 0 && t.out.Bytes()[n-1] != '\n'
 	return more, err
 }
 

@@ -2,6 +2,7 @@ package serve
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"time"
 
@@ -93,6 +94,9 @@ func (p *Picture) change(request api.VotersRequest) (election.ChangeRoster, *api
 	held, isVoter := p.Status.Roster.Named(name)
 	if request.Add != "" && isVoter {
 		return c, &api.ErrorDetail{Code: api.CodeBadRequest, Message: name + " is a voter already; one that has a new identity takes its place by replace"}
+	}
+	if request.Add != "" && p.Status.Roster != nil && len(p.Status.Roster.Voters) >= election.MaxVoters {
+		return c, &api.ErrorDetail{Code: api.CodeBadRequest, Message: fmt.Sprintf("there are %d voters, which is the limit: remove one first", election.MaxVoters)}
 	}
 	if request.Add == "" {
 		if !isVoter {

@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/doyen-election/doyen/api"
@@ -45,5 +46,15 @@ func TestAChangeOfVotersNamesOneAgentThatThereIs(t *testing.T) {
 			(len(got.Remove) == 1) != (c.remove != "") || c.remove != "" && got.Remove[0] != c.remove:
 			t.Errorf("%s: got %+v", name, got)
 		}
+	}
+	for i := len(p.Status.Roster.Voters); i < election.MaxVoters; i++ {
+		id := fmt.Sprint("v", i)
+		p.Status.Roster.Voters = append(p.Status.Roster.Voters, election.Voter{Name: id, Peer: election.PeerID(id)})
+	}
+	if _, bad := p.change(api.VotersRequest{Add: "d"}); bad == nil || bad.Code != api.CodeBadRequest {
+		t.Errorf("one voter too many: refused %+v", bad)
+	}
+	if _, bad := p.change(api.VotersRequest{Replace: "b"}); bad != nil {
+		t.Errorf("with as many voters as there may be none is replaced: %+v", bad)
 	}
 }

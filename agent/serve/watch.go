@@ -56,17 +56,18 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request) {
 }
 
 // resumption reads after=INDEX; it answers, and returns false, if that is none.
+// Who has seen no change yet has nothing to go on from.
 func resumption(w http.ResponseWriter, r *http.Request) (after uint64, resume, ok bool) {
-	query := r.URL.Query()
-	if !query.Has("after") {
+	given := r.URL.Query().Get("after")
+	if given == "" {
 		return 0, false, true
 	}
-	after, err := strconv.ParseUint(query.Get("after"), 10, 64)
+	after, err := strconv.ParseUint(given, 10, 64)
 	if err != nil {
 		fail(w, http.StatusBadRequest, api.ErrorDetail{Code: api.CodeBadRequest, Message: "after must be the index of a change, a whole number"})
 		return 0, false, false
 	}
-	return after, true, true
+	return after, after > 0, true
 }
 
 // resumed begins a watch that goes on behind an index: with how things stand

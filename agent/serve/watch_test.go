@@ -79,7 +79,12 @@ func TestAWatchThatGoesOnBehindAnIndexBeginsWithASnapshotToo(t *testing.T) {
 			}
 		}
 	}
-	for _, after := range []string{"0", "3", "99"} {
+	for _, after := range []string{"", "0"} { // nothing was seen yet, so nothing was missed
+		if c := a.watch(t, "?after="+after).next(); c.Type != "snapshot" || c.Index != 14 || c.Snapshot == nil || c.Missed != 0 {
+			t.Errorf("after %q: %+v, want a snapshot", after, c)
+		}
+	}
+	for _, after := range []string{"3", "99"} {
 		if c := a.watch(t, "?after="+after).next(); c.Type != "lagged" || c.Missed == 0 || c.Index != 14 || c.Snapshot == nil {
 			t.Errorf("after %s, which is unknown: %+v, want lagged", after, c)
 		}
