@@ -49,7 +49,7 @@ func planned(i *invocation) error {
 		if bad, ok := errors.AsType[*plan.InputError](err); ok {
 			return usage(bad.Hint, "plan: %s", bad.Problem)
 		}
-		return &failure{code: exitFailed, what: "answer", err: err, hint: "`doyen status` shows what this agent knows"}
+		return &failure{code: exitFailed, what: "plan", err: err, hint: "`doyen status` shows what this agent knows"}
 	}
 	if i.json {
 		encoded, err := json.Marshal(report)

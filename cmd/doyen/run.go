@@ -31,12 +31,12 @@ func runCommand() command {
 		usage: "run a command only while this host leads an election",
 		description: "Stands in the election, starts CMD when elected, with DOYEN_ELECTION, DOYEN_TERM and DOYEN_SOCKET in\n" +
 			"its environment, and has it and all that it started dead before the lease can end: SIGTERM first,\n" +
-			"SIGKILL in time. Then it stands again, until SIGTERM or SIGINT, which is passed on to CMD.\n\n" +
+			"SIGKILL in time. Then it stands again, unless --once, until SIGTERM or SIGINT, which is passed on to CMD.\n\n" +
 			"Exit codes: 0 ended by a signal; with --once or --restart CMD's own, 128+N if signal N killed it;\n" +
 			"at the start: 1 the agent refuses, 3 it can't be reached, 64 usage, 126 CMD can't be run, 127 there is no CMD.",
 		flags: []cli.Flag{
-			&cli.BoolFlag{Name: "once", Usage: "run CMD once: when it ends by itself, withdraw and exit with its status", DisableDefaultText: true},
-			&cli.StringFlag{Name: "restart", Usage: "`WHEN` to start CMD again that ended by itself: always, on-failure or never", DefaultText: runner.RestartAlways},
+			&cli.BoolFlag{Name: "once", Usage: "run CMD once: when it ends, by itself or with the lead, withdraw and exit with its status", DisableDefaultText: true},
+			&cli.StringFlag{Name: "restart", Usage: "`WHEN` to start CMD again that ended by itself: always, on-failure, or never, which is --once", DefaultText: runner.RestartAlways},
 			&cli.StringFlag{Name: "grace", Usage: "`TIME` between SIGTERM and SIGKILL, cut short by the lease", DefaultText: defaultGrace.String()},
 			&cli.BoolFlag{Name: "shell", Usage: "CMD is a line for /bin/sh, each ARG one of its $1, $2, …", DisableDefaultText: true},
 			&cli.StringFlag{Name: "priority", Usage: "`NUMBER` of this candidacy (default: the agent's)"},

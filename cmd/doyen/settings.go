@@ -41,7 +41,7 @@ func settings() []setting {
 		{"data-dir", "`DIR` of the identity and the promises (default: /var/lib/doyen as root, else $XDG_STATE_HOME/doyen)", func(c *agent.Config) any { return &c.DataDir }},
 		{"socket", "`PATH` to answer the other commands at (default: /run/doyen/doyen.sock as root, else $XDG_RUNTIME_DIR/doyen/doyen.sock)", func(c *agent.Config) any { return &c.Socket }},
 		{"bind", "`ADDR` to listen on", func(c *agent.Config) any { return &c.Bind }},
-		{"advertise", "`ADDR` the other agents reach this host at (default: --bind)", func(c *agent.Config) any { return &c.Advertise }},
+		{"advertise", "`ADDR` the other agents reach this host at (default: --bind, or an address like it for 0.0.0.0 and ::)", func(c *agent.Config) any { return &c.Advertise }},
 		{"gossip-port", "`PORT` of gossip, TCP and UDP; 0 for any free one", func(c *agent.Config) any { return &c.GossipPort }},
 		{"peer-port", "`PORT` of the direct streams, TCP; 0 for any free one", func(c *agent.Config) any { return &c.PeerPort }},
 		{"join", "`HOST[:PORT]` of any other agent, repeatable; retried for ever", func(c *agent.Config) any { return &c.Join }},

@@ -92,11 +92,7 @@ func quorumLine(q api.Quorum, p palette) string {
 	counts := fmt.Sprintf("%d of %d voters reachable, %d needed", q.Reachable, q.Voters, q.Needed)
 	switch q.State {
 	case api.QuorumEdge:
-		counts += "; one more loss and it is lost"
-		if q.Voters == 1 {
-			counts = fmt.Sprintf("%d of 1 voter reachable", q.Reachable)
-		}
-		return p.yellow(q.State) + ": " + counts
+		return p.yellow(q.State) + ": " + counts + "; one more loss and it is lost"
 	case api.QuorumLost:
 		return p.red(q.State) + ": " + counts
 	}

@@ -133,11 +133,11 @@ func productBinary(c *cli.Context) (hosts.Binary, func() error, error) {
 	if err != nil {
 		return hosts.Binary{}, nil, err
 	}
-	binary, err := hosts.Build(c.Context, dir.Path)
+	path, err := hosts.Build(c.Context, dir.Path, hosts.Product)
 	if err != nil {
 		return hosts.Binary{}, nil, errors.Join(err, dir.Close())
 	}
-	return binary, dir.Close, nil
+	return hosts.Binary{Path: path}, dir.Close, nil
 }
 
 // keep writes the recording and the report that were asked for.
