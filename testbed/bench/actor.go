@@ -7,7 +7,6 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
-	"path/filepath"
 	"syscall"
 
 	"github.com/doyen-election/doyen/client"
@@ -54,15 +53,4 @@ func campaigning(socket, dir string) (*exec.Cmd, error) {
 		return nil, fmt.Errorf("find this executable: %w", err)
 	}
 	return exec.Command(executable, programArgument, socket, dir), nil
-}
-
-// buildCommand builds the program that `doyen run` starts.
-func buildCommand(ctx context.Context, dir string) (string, error) {
-	path := filepath.Join(dir, "stamp-command")
-	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-tags", "urfave_cli_no_docs,nethttpomithttp2", "-ldflags", "-s -w", "-o", path, commandPackage)
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("build %s: %w\n%s", commandPackage, err, out)
-	}
-	return path, nil
 }

@@ -110,7 +110,7 @@ func Run(ctx context.Context, o Options) (report Report, err error) {
 		}
 		defer func() { err = errors.Join(err, dir.Close()) }()
 		b.progress("build", 0, 0)
-		if product, err = hosts.Build(ctx, dir.Path); err != nil {
+		if product.Path, err = hosts.BuildShipped(ctx, dir.Path, hosts.Product); err != nil {
 			return b.report, err
 		}
 	}

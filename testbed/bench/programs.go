@@ -54,7 +54,7 @@ func (b *bench) programs(ctx context.Context) error {
 		return err
 	}
 	if b.binary != "" {
-		stamps, err := buildCommand(ctx, dir.Path)
+		stamps, err := hosts.BuildShipped(ctx, dir.Path, commandPackage)
 		if err != nil {
 			return err
 		}
@@ -209,6 +209,9 @@ func (t *troupe) round(ctx context.Context, hit blow) (took, overlap time.Durati
 	if err != nil {
 		return 0, 0, err
 	}
+	if err := t.call(ctx, host, rivalled); err != nil {
+		return 0, 0, err
+	}
 	at := boottime.Now()
 	if err := hit(ctx, t, host, acting); err != nil {
 		return 0, 0, err
@@ -223,6 +226,20 @@ func (t *troupe) round(ctx context.Context, hit blow) (took, overlap time.Durati
 	}
 	i := slices.IndexFunc(before, func(s stamp.Stamp) bool { return s.PID == acting.PID && s.Term == acting.Term })
 	return time.Duration(next.First - int64(at)), max(0, time.Duration(before[i].Last-next.First)), nil
+}
+
+// rivalled waits until the agent knows of another candidate: one that was started
+// anew stands a moment later.
+func rivalled(ctx context.Context, c *client.Client) error {
+	for {
+		e, err := c.Election(ctx, contested, client.ElectionOptions{})
+		if err != nil || len(e.Candidates) > 1 {
+			return err
+		}
+		if err := sleep(ctx, lookEvery); err != nil {
+			return fmt.Errorf("wait for a second candidate: %w", err)
+		}
+	}
 }
 
 func killActor(_ context.Context, t *troupe, host string, _ stamp.Stamp) error {

@@ -98,6 +98,7 @@ type crowd struct {
 	conns   []net.Conn
 	lines   chan arrival
 	over    chan struct{}
+	begun   uint64            // the index of the newest change before all watched
 	changes map[uint64]*reach // not yet read by all
 	decoded map[string]api.Change
 }
@@ -117,33 +118,37 @@ type arrival struct {
 }
 
 // gather connects them, and returns when each has its first line.
-func gather(ctx context.Context, h *hosts.Host, n int) (c *crowd, err error) {
-	c = &crowd{lines: make(chan arrival, n), over: make(chan struct{}), changes: map[uint64]*reach{}, decoded: map[string]api.Change{}}
-	defer func() {
-		if err != nil {
-			c.close()
-		}
-	}()
+func gather(ctx context.Context, h *hosts.Host, n int) (*crowd, error) {
+	c := &crowd{lines: make(chan arrival, n), over: make(chan struct{}), changes: map[uint64]*reach{}, decoded: map[string]api.Change{}}
+	if err := c.gather(ctx, h, n); err != nil {
+		c.close()
+		return nil, err
+	}
+	return c, nil
+}
+
+func (c *crowd) gather(ctx context.Context, h *hosts.Host, n int) error {
 	for range n {
 		conn, err := net.Dial("unix", h.Config().Socket)
 		if err != nil {
-			return nil, fmt.Errorf("dial the agent: %w", err)
+			return fmt.Errorf("dial the agent: %w", err)
 		}
 		c.conns = append(c.conns, conn)
 	}
 	for _, conn := range c.conns {
 		go c.read(conn)
 	}
-	for range n {
+	for watching := 0; watching < n; {
 		change, _, err := c.next(ctx)
 		if err != nil {
-			return nil, err
+			return err
 		}
-		if change.Type != api.ChangeSnapshot {
-			return nil, fmt.Errorf("watch: the first line is a %q", change.Type)
+		if change.Type == api.ChangeSnapshot { // else a change that came while others still connect
+			watching++
 		}
+		c.begun = max(c.begun, change.Index)
 	}
-	return c, nil
+	return nil
 }
 
 // read tells of every line that comes, until the connection ends.
@@ -210,13 +215,16 @@ func (c *crowd) await(ctx context.Context) (arrival, error) {
 // reached waits until every watcher has read that the agent leads, and returns
 // for each change that all have read how long that took, in milliseconds.
 func (c *crowd) reached(ctx context.Context, leader string) ([]float64, error) {
-	for told := 0; told < len(c.conns); {
+	for told := false; !told; {
 		change, at, err := c.next(ctx)
 		if err != nil {
 			return nil, err
 		}
 		if change.Type == api.ChangeLagged {
 			return nil, errors.New("watch: a change was lost")
+		}
+		if change.Index <= c.begun {
+			continue
 		}
 		seen := c.changes[change.Index]
 		if seen == nil {
@@ -225,9 +233,7 @@ func (c *crowd) reached(ctx context.Context, leader string) ([]float64, error) {
 		}
 		seen.read++
 		seen.took = max(seen.took, at.Sub(election.Instant(change.BoottimeNS)))
-		if change.Leader != nil && change.Leader.Name == leader {
-			told++
-		}
+		told = seen.read == len(c.conns) && change.Leader != nil && change.Leader.Name == leader
 	}
 	var took []float64
 	for index, seen := range c.changes {

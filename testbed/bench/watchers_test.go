@@ -6,8 +6,9 @@ import (
 
 func TestWatchersOfARealAgentAreAllReached(t *testing.T) {
 	b := small(t)
-	took, kib, err := b.watched(t.Context(), 200, 2)
-	if err != nil || len(took) < 4 {
+	const rounds = 2 // of one change at least: whoever hears of the new leader first sees no end of the old one
+	took, kib, err := b.watched(t.Context(), 200, rounds)
+	if err != nil || len(took) < rounds {
 		t.Errorf("changes %v, %v KiB: %v", took, kib, err)
 	}
 	t.Logf("ms until all had read: %.3g; %.3g KiB a watcher", took, kib)

@@ -7,18 +7,32 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 )
 
-const productPackage = "github.com/doyen-election/doyen/cmd/doyen"
+// Product is the package of the product's command.
+const Product = "github.com/doyen-election/doyen/cmd/doyen"
 
-// Build builds the product as it is shipped, stripped, into dir. It needs the
-// go command and a working directory inside the source tree.
-func Build(ctx context.Context, dir string) (Binary, error) {
-	path := filepath.Join(dir, "doyen")
-	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-tags", "urfave_cli_no_docs,nethttpomithttp2", "-ldflags", "-s -w", "-o", path, productPackage)
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+// Build builds a command of this module into dir, as `go run` and `go test`
+// would, so that it shares what these have compiled, and returns its path. It
+// needs the go command and a working directory inside the source tree.
+func Build(ctx context.Context, dir, command string) (string, error) {
+	return build(ctx, dir, command, os.Environ())
+}
+
+// BuildShipped builds it as docs/operations.md says for an installation: stripped,
+// static, and without what it never uses. All that it needs is compiled separately.
+func BuildShipped(ctx context.Context, dir, command string) (string, error) {
+	return build(ctx, dir, command, append(os.Environ(), "CGO_ENABLED=0"),
+		"-trimpath", "-tags", "urfave_cli_no_docs,nethttpomithttp2", "-ldflags", "-s -w")
+}
+
+func build(ctx context.Context, dir, command string, environment []string, flags ...string) (string, error) {
+	path := filepath.Join(dir, filepath.Base(command))
+	cmd := exec.CommandContext(ctx, "go", slices.Concat([]string{"build", "-o", path}, flags, []string{command})...)
+	cmd.Env = environment
 	if out, err := cmd.CombinedOutput(); err != nil {
-		return Binary{}, fmt.Errorf("build %s: %w\n%s", productPackage, err, bytes.TrimSpace(out))
+		return "", fmt.Errorf("build %s: %w\n%s", command, err, bytes.TrimSpace(out))
 	}
-	return Binary{Path: path}, nil
+	return path, nil
 }

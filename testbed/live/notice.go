@@ -122,7 +122,21 @@ func (s *session) running() []string {
 	return names
 }
 
+// allEnded reports whether no process is left, and how each ended is known: that is
+// told a moment later.
+func (s *session) allEnded() bool {
+	all := true
+	for _, h := range s.cluster.Hosts() {
+		if h.Status() == hosts.Running {
+			delete(s.ended, h.Name())
+		}
+		all = all && s.ended[h.Name()]
+	}
+	return all
+}
+
 func (s *session) exited(e hosts.Exit) {
+	s.ended[e.Host] = true
 	s.tracker.Exited(e.Host, e.At)
 	asked := s.asked[e.Host]
 	delete(s.asked, e.Host)

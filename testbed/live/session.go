@@ -48,7 +48,7 @@ func Run(ctx context.Context, o Options) (err error) {
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	s := &session{o: o, exits: make(chan hosts.Exit), reports: make(chan report), asked: map[string]bool{}}
+	s := &session{o: o, exits: make(chan hosts.Exit), reports: make(chan report), asked: map[string]bool{}, ended: map[string]bool{}}
 	o.Hosts.OnExit = func(e hosts.Exit) {
 		select {
 		case s.exits <- e:
@@ -109,6 +109,7 @@ type session struct {
 	rounds    int             // of killing at intervals
 	blow      *blow           // that the leader was dealt and none took over since
 	asked     map[string]bool // whose process was told to end
+	ended     map[string]bool // whose process has ended, as was told
 	takeovers []time.Duration
 	together  time.Duration
 	failed    []string // what went wrong, steps that could not be done included
@@ -209,7 +210,7 @@ func (s *session) loop(ctx context.Context, events <-chan observe.Event, lease t
 			return s.verdict()
 		}
 		s.notice()
-		if grace != nil && (s.agreed != (observe.Agreement{}) || len(s.running()) == 0) {
+		if grace != nil && (s.agreed != (observe.Agreement{}) || s.allEnded()) {
 			return s.verdict()
 		}
 	}

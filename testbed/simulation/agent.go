@@ -27,23 +27,24 @@ type agent struct {
 	seen   []sighting // by agent: what gossip told this one
 	stand  []standing // by election of the plan
 
-	alive    bool
-	life     uint32 // counts its processes
-	boot     election.BootID
-	joinedAt int64
-	elector  *elector.Elector
-	wakeAt   int64 // true time; never: not wanted
-	paused   int   // pauses under way
-	frozen   int   // of the whole host
-	doom     *doom
-	inbox    []election.Input
-	draining bool
-	stopping bool                     // was told to shut down
-	ending   bool                     // has handed over, and ends
-	contests []*elector.ContestStatus // last polled, like a reader of the socket
-	terms    []election.Term          // by contest log: the highest its status ever told
-	spin     spin
-	rng      *rand.Rand // of what its host does by chance
+	alive     bool
+	life      uint32 // counts its processes
+	boot      election.BootID
+	joinedAt  int64
+	elector   *elector.Elector
+	wakeAt    int64 // true time; never: not wanted
+	paused    int   // pauses under way
+	frozen    int   // of the whole host
+	doom      *doom
+	inbox     []election.Input
+	draining  bool
+	stopping  bool                     // was told to shut down
+	ending    bool                     // has handed over, and ends
+	contests  []*elector.ContestStatus // last polled, like a reader of the socket
+	terms     []election.Term          // by contest log: the highest its status ever told
+	deadlines []election.Instant       // by contest log: the latest end of its own lease it ever told
+	spin      spin
+	rng       *rand.Rand // of what its host does by chance
 }
 
 // doom is a crash in the middle of a step: of the steps-th from now on, after so
@@ -144,6 +145,7 @@ func (w *world) start(a *agent) {
 	a.inbox, a.contests = nil, nil
 	clear(a.seen)
 	clear(a.terms)
+	clear(a.deadlines)
 	state, err := codec.DecodeState(a.disk.bytes)
 	if err != nil {
 		w.fail("durable state", "%s can't read back what it wrote: %v", a.peer, err)

@@ -167,7 +167,8 @@ func (w *world) checkStatus(a *agent, local election.Instant, c *elector.Contest
 }
 
 // checkTold checks that the terms an agent's status names leaders of never fall
-// in one life of it, and that it claims no lease after its end.
+// in one life of it, nor the ends of its own leases, which programs act by, and
+// that it claims no lease after its end.
 func (w *world) checkTold(a *agent, local election.Instant, l *contestLog, c *elector.ContestStatus) {
 	if c.Leader.Peer == "" || !w.plan.quorum {
 		return
@@ -176,7 +177,14 @@ func (w *world) checkTold(a *agent, local election.Instant, l *contestLog, c *el
 		w.fail("lease answer", "%s says at %d that it leads %s until %d", a.peer, local, c.Election, c.ValidUntil)
 	}
 	if a.terms == nil {
-		a.terms = make([]election.Term, len(w.logs))
+		a.terms, a.deadlines = make([]election.Term, len(w.logs)), make([]election.Instant, len(w.logs))
+	}
+	if c.State == elector.Leading {
+		if told := &a.deadlines[l.index]; c.ValidUntil < *told {
+			w.fail("told deadlines never fall", "%s said that it leads %s until %d, and now only until %d", a.peer, c.Election, *told, c.ValidUntil)
+		} else {
+			*told = c.ValidUntil
+		}
 	}
 	if told := &a.terms[l.index]; c.Term < *told {
 		w.fail("told terms never fall", "%s named a leader of %s in term %d, and now in term %d", a.peer, c.Election, *told, c.Term)

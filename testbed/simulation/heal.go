@@ -26,9 +26,10 @@ const (
 // recovery is what was seen since the faults ended.
 type recovery struct {
 	began     int64
-	agreed    map[election.Name]bool // each election whose leader all have agreed on once
-	agreedAt  int64                  // when that was said of the last of them
-	handedAt  int64                  // last preemption
+	agreed    map[election.Name]bool  // each election whose leader all have agreed on once
+	agreedAt  int64                   // when that was said of the last of them
+	handedAt  int64                   // last preemption
+	handed    map[election.Name]int64 // in each election
 	handovers map[election.Name]int
 	changed   bool // who leads, as somebody knows it, since the last look
 }
@@ -40,10 +41,12 @@ func (w *world) healAll() {
 	}
 	w.note(nil, "HEAL: all faults end")
 	w.phase = healing
-	w.heal = recovery{began: w.now, agreedAt: -1, handedAt: -int64(time.Hour), handovers: map[election.Name]int{}, agreed: map[election.Name]bool{}}
+	w.heal = recovery{began: w.now, agreedAt: -1, handedAt: -int64(time.Hour), handovers: map[election.Name]int{},
+		handed: map[election.Name]int64{}, agreed: map[election.Name]bool{}}
 	w.mendAll()
 	lease := int64(w.plan.timing.Lease)
 	w.watch(w.heal.began + healLeases*lease)
+	w.watch(w.heal.handsOverUntil(w))
 	if w.heal.agreedAt < 0 || !w.agreed() && !w.handingOver() {
 		w.fail("G4", "no leader agreed by all %d leases after all faults ended: %s", healLeases, w.whoLeads())
 	}
@@ -225,8 +228,8 @@ func (r *recovery) withdrawn(w *world, x election.Withdrawal) {
 		return
 	}
 	if x.Reason == election.ReasonPreempted {
-		r.handedAt = w.now
-		if r.handovers[x.Election]++; r.handovers[x.Election] > maxHandovers {
+		r.handedAt, r.handed[x.Election] = w.now, w.now
+		if r.handovers[x.Election]++; r.handovers[x.Election] > w.mayGiveWay() {
 			w.fail("stability", "%d leaders of %s gave way since all faults ended", r.handovers[x.Election], x.Election)
 		}
 		return
@@ -234,6 +237,33 @@ func (r *recovery) withdrawn(w *world, x election.Withdrawal) {
 	if w.phase == stable {
 		w.fail("stability", "the leader of %s withdraws: %s", x.Election, x.Reason)
 	}
+}
+
+// mayGiveWay is how many leaders of one election may be preempted once all is
+// well. Without quorum any number may lead when the faults end, each alone in its
+// part of the network, and each may give way when it hears of the others.
+func (w *world) mayGiveWay() int {
+	if w.plan.quorum {
+		return maxHandovers
+	}
+	return maxHandovers + len(w.agents) - 1
+}
+
+// handsOverUntil is until when elections may still be without a leader that all
+// agree on because the one elected in time gave way to a higher priority before all
+// had heard of it; 0 if that is not why.
+func (r *recovery) handsOverUntil(w *world) (end int64) {
+	for _, name := range w.plan.elections {
+		at, handed := r.handed[name]
+		switch {
+		case r.agreed[name]:
+		case !handed:
+			return 0
+		default:
+			end = max(end, at+handoverLeases*int64(w.plan.timing.Lease))
+		}
+	}
+	return end
 }
 
 // observe notices an agent that loses its leader when all is well.

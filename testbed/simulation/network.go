@@ -45,7 +45,7 @@ func (w *world) send(a *agent, m election.Envelope) {
 	c := w.conns[a.id][b.id]
 	end := &c.ends[w.side(a, b)]
 	l := &w.links[a.id][b.id]
-	e := event{to: b, from: a, life: end.life, conn: end.gen, msg: m.Message, arrow: w.sending(a, b, m.Message)}
+	e := event{to: b, from: a, as: a.peer, life: end.life, conn: end.gen, msg: m.Message, arrow: w.sending(a, b, m.Message)}
 	if l.rng.IntN(64) == 0 {
 		w.checkWire(a, m.Message)
 	}
@@ -106,12 +106,12 @@ func (w *world) arrive(e event) {
 		e.at = max(w.now, end.tellAt) + 1
 		w.queue.push(e)
 		return
-	case !chance(e.to.rng, w.plan.stale), !end.told && end.peer != e.from.peer:
+	case !chance(e.to.rng, w.plan.stale), !end.told && end.peer != e.as:
 		w.lost(e)
 		return
 	}
 	w.arriving(e)
-	w.input(e.to, election.Received{From: e.from.peer, Message: e.msg})
+	w.input(e.to, election.Received{From: e.as, Message: e.msg})
 }
 
 // cut ends one direction of a link, mend gives it back; what was held arrives

@@ -70,6 +70,7 @@ func drawPlan(rng *rand.Rand, drift int64) plan {
 		p.voters, p.observers = 1+rng.IntN(3), 2+rng.IntN(2)
 	}
 	hb := p.timing.Heartbeat
+	p.timing.DiskPatience = pick(rng, 0, p.timing.Lease, 3*p.timing.Lease)
 	p.preemptDelay = pick(rng, 0, hb, 5*hb)
 	if rng.IntN(4) == 0 {
 		p.fixed = max(p.timing.Lease/2, 2*p.timing.Heartbeat)

@@ -88,6 +88,9 @@ func (w *world) checkTerm(a *agent, l *contestLog, x election.Announcement, self
 // agent gets a receipt; or it acts on until the last deadline it was told.
 func (w *world) withdrawn(a *agent, x election.Withdrawal) {
 	w.heal.withdrawn(w, x)
+	if x.Reason == election.ReasonDisk {
+		w.stats.Stuck++
+	}
 	if x.Election == election.RosterElection {
 		w.stopDriving(a)
 		if chance(a.rng, 0.9) {

@@ -10,8 +10,9 @@ type event struct {
 	run   func()
 	to    *agent
 	from  *agent
-	life  uint32 // of the receiver, when the message was sent
-	conn  uint32 // generation of the connection it was sent on
+	as    election.PeerID // who the sender was then: it may lose its disk before the message arrives
+	life  uint32          // of the receiver, when the message was sent
+	conn  uint32          // generation of the connection it was sent on
 	msg   election.Message
 	arrow int // of the history
 }

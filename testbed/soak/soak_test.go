@@ -135,7 +135,7 @@ func TestARoundOfFaultsOnRealProcesses(t *testing.T) {
 	}
 	kept := filepath.Join(dir, "kept")
 	result, err := Run(t.Context(), Options{
-		Hosts: hosts.Config{Agents: 3, Algorithm: "bully", Profile: "local", Quorum: true, Program: hosts.Self{}},
+		Hosts: hosts.Config{Agents: 3, Algorithm: "bully", Profile: "lan", Quorum: true, Program: hosts.Self{}},
 		For:   time.Minute, Rounds: 2, Seed: 3, Actor: actor, Keep: kept, Log: t.Output(),
 	})
 	if err != nil {
