@@ -103,8 +103,11 @@ func playAll(c *cli.Context, o scenario.Options, files []string, rounds int) err
 	return nil
 }
 
-// tell writes what became of a script.
+// tell writes what became of a script, and of the plays that did not decide it.
 func tell(w io.Writer, r scenario.Result, verbose bool) {
+	for _, u := range r.Undecided {
+		tellPlay(w, "undecided, played again:", u, true)
+	}
 	word := "FAIL"
 	switch {
 	case r.Passed:
@@ -112,7 +115,14 @@ func tell(w io.Writer, r scenario.Result, verbose bool) {
 	case r.Skipped:
 		word = "SKIP"
 	}
+	tellPlay(w, word, r, verbose)
+}
+
+func tellPlay(w io.Writer, word string, r scenario.Result, verbose bool) {
 	fmt.Fprintf(w, "%s  %5.1f s  %s\n", word, r.Took.Round(100*time.Millisecond).Seconds(), r.Name)
+	if r.Excuse != "" {
+		fmt.Fprintf(w, "    %s\n", r.Excuse)
+	}
 	if !r.Passed || verbose {
 		for line := range strings.Lines(strings.TrimSpace(r.Log)) {
 			fmt.Fprintf(w, "    %s\n", strings.TrimRight(line, "\n"))

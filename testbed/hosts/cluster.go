@@ -139,6 +139,9 @@ func (cluster *Cluster) lay(c Config, key string, called []string, where []place
 	return &Host{name: called[i], config: config, dir: dir, program: c.Program, onExit: c.OnExit, room: r, shared: cluster.spawner}, nil
 }
 
+// Dir is where the cluster's files are until it is closed.
+func (c *Cluster) Dir() string { return c.dir.Path }
+
 // Hosts returns every host, in the order of their names' letters.
 func (c *Cluster) Hosts() []*Host { return c.hosts }
 

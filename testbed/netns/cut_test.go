@@ -20,8 +20,10 @@ import (
 	"time"
 
 	"github.com/doyen-election/doyen/agent"
+	"github.com/doyen-election/doyen/agent/boottime"
 	"github.com/doyen-election/doyen/api"
 	"github.com/doyen-election/doyen/client"
+	"github.com/doyen-election/doyen/testbed/hiccup"
 	"github.com/doyen-election/doyen/testbed/netns"
 )
 
@@ -151,8 +153,7 @@ func (s *scene) watch(ctx context.Context, agent int, c *client.Client, done cha
 }
 
 // await waits until what the streams told so far satisfies the condition.
-func (s *scene) await(what string, limit time.Duration, holds func([]seen) bool) time.Duration {
-	s.t.Helper()
+func (s *scene) await(what string, limit time.Duration, holds func([]seen) bool) (time.Duration, error) {
 	begun := time.Now()
 	deadline := time.NewTimer(limit)
 	defer deadline.Stop()
@@ -161,12 +162,12 @@ func (s *scene) await(what string, limit time.Duration, holds func([]seen) bool)
 		ok, moved := holds(s.changes), s.moved
 		s.mu.Unlock()
 		if ok {
-			return time.Since(begun)
+			return time.Since(begun), nil
 		}
 		select {
 		case <-moved:
 		case <-deadline.C:
-			s.t.Fatalf("%s: not within %s", what, limit)
+			return 0, fmt.Errorf("%s: not within %s", what, limit)
 		}
 	}
 }
@@ -214,37 +215,65 @@ func leaderOf(changes []seen) (leader int, term uint64, ok bool) {
 func TestALeaderCutOffSilentlyStopsBeforeAnotherStarts(t *testing.T) {
 	needNetworks(t)
 	s := newScene(t)
-	for round := range *rounds {
-		s.await("all agree", 10*time.Second, func(cs []seen) bool { _, _, ok := leaderOf(cs); return ok })
-		s.mu.Lock()
-		old, term, _ := leaderOf(s.changes)
-		before := len(s.changes)
-		s.mu.Unlock()
-		s.cut(old, true)
-		var stopped, started int64
-		took := s.await("another leads and the old one stopped", 10*time.Second, func(cs []seen) bool {
-			stopped, started = 0, 0
-			for _, c := range cs[before:] {
-				if c.agent == old && !c.IsLeader && stopped == 0 {
-					stopped = c.BoottimeNS
-				}
-				if c.agent != old && c.IsLeader && c.Term > term && started == 0 {
-					started = c.BoottimeNS
-				}
-			}
-			return stopped != 0 && started != 0
-		})
-		if stopped >= started {
-			t.Errorf("round %d: two leaders at once for %s", round, time.Duration(stopped-started))
-		}
-		mended := time.Now() // packets flow before cut returns
-		s.cut(old, false)
-		s.await("all agree after the mend", 2*time.Second-time.Since(mended), func(cs []seen) bool {
-			_, now, ok := leaderOf(cs)
-			return ok && now > term
-		})
-		agreed := time.Since(mended)
-		t.Logf("round %2d: new leader after %4d ms, the old one stopped %3d ms before it; agreed %4d ms after the mend", round+1,
-			took.Milliseconds(), time.Duration(started-stopped).Milliseconds(), agreed.Milliseconds())
+	meter, err := hiccup.Start(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
 	}
+	defer meter.Stop()
+	undecided := 0
+	for round := 1; round <= *rounds; {
+		began := boottime.Now()
+		what, err := s.cutLeaderOff()
+		// Agents that are not let run tell late that they stopped, and agree late.
+		if hiccups := meter.Since(began); err != nil && len(hiccups) > 0 && undecided < *rounds {
+			undecided++
+			t.Logf("round %2d undecided, since %s: %v", round, hiccup.Describe(hiccups), err)
+			continue
+		}
+		if err != nil {
+			t.Fatalf("round %d: %v", round, err)
+		}
+		t.Logf("round %2d: %s", round, what)
+		round++
+	}
+}
+
+// cutLeaderOff does so until another leads, and mends the links.
+func (s *scene) cutLeaderOff() (string, error) {
+	if _, err := s.await("all agree", 10*time.Second, func(cs []seen) bool { _, _, ok := leaderOf(cs); return ok }); err != nil {
+		return "", err
+	}
+	s.mu.Lock()
+	old, term, _ := leaderOf(s.changes)
+	before := len(s.changes)
+	s.mu.Unlock()
+	s.cut(old, true)
+	defer s.cut(old, false)
+	var stopped, started int64
+	took, err := s.await("another leads and the old one stopped", 10*time.Second, func(cs []seen) bool {
+		stopped, started = 0, 0
+		for _, c := range cs[before:] {
+			if c.agent == old && !c.IsLeader && stopped == 0 {
+				stopped = c.BoottimeNS
+			}
+			if c.agent != old && c.IsLeader && c.Term > term && started == 0 {
+				started = c.BoottimeNS
+			}
+		}
+		return stopped != 0 && started != 0
+	})
+	if err != nil {
+		return "", err
+	}
+	if stopped >= started {
+		return "", fmt.Errorf("two leaders at once for %s", time.Duration(stopped-started))
+	}
+	mended := time.Now() // packets flow before cut returns
+	s.cut(old, false)
+	_, err = s.await("all agree after the mend", 2*time.Second-time.Since(mended), func(cs []seen) bool {
+		_, now, ok := leaderOf(cs)
+		return ok && now > term
+	})
+	return fmt.Sprintf("new leader after %4d ms, the old one stopped %3d ms before it; agreed %4d ms after the mend",
+		took.Milliseconds(), time.Duration(started-stopped).Milliseconds(), time.Since(mended).Milliseconds()), err
 }

@@ -111,6 +111,25 @@ func TestATakeoverHasItsGapAndItsCause(t *testing.T) {
 	}
 }
 
+func TestALeaderThatTakesAHigherTermGoesOn(t *testing.T) {
+	e := observe.NewElections(10 * time.Second)
+	e.Apply(line("a", "default", "a", 1, 1))
+	e.Apply(line("a", "default", "a", 2, 3)) // no gap
+	e.Apply(line("a", "default", "", 2, 4))
+	e.Apply(line("a", "default", "a", 3, 5)) // elected anew
+	e.Apply(line("a", "default", "", 3, 6))
+	e.Apply(line("b", "default", "b", 4, 6))
+	var goesOn []uint64
+	for _, found := range e.Takeovers(nil) {
+		if found.GoesOn() {
+			goesOn = append(goesOn, found.Term)
+		}
+	}
+	if !reflect.DeepEqual(goesOn, []uint64{2}) {
+		t.Errorf("terms %v go on, want 2 only", goesOn)
+	}
+}
+
 func TestProgramsOverlapByTheirOwnStamps(t *testing.T) {
 	span := func(program, of string, pid int, from, to election.Instant) observe.ProgramSpan {
 		return observe.ProgramSpan{Program: program, Election: of, PID: pid, From: from, To: to}

@@ -113,6 +113,10 @@ type Takeover struct {
 	Took  int64  `json:"took_ns,omitempty"`
 }
 
+// GoesOn reports whether the leader only took a higher term, without a gap: that
+// of a term which some voter can't renew any more.
+func (t Takeover) GoesOn() bool { return t.Before == t.After && t.Gap <= 0 }
+
 // OverlapSpan is a stretch in which two led at once, by agents' or programs'
 // word.
 type OverlapSpan struct {

@@ -9,6 +9,9 @@
 // seen instead, who led when, and where the agents' logs are kept. Nothing
 // outlives a script: its processes, namespaces and files end with it.
 //
+// A play that fails while the machine itself stood still decides nothing, and the
+// script is played again, unless two led at once or a term did not rise.
+//
 // What an agent says besides who leads (its state, its warnings, its counters)
 // is asked for at intervals, and as fine as those. A fault that this machine
 // can't have fails the script that asks for it; it is never left out silently.

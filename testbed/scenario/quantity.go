@@ -91,7 +91,7 @@ func describeOverlaps(all []observe.OverlapSpan) string {
 func (w *world) changes(of string) (since []observe.Takeover) {
 	w.watcher.look(func(e seen) {
 		for _, t := range e.Takeovers(w.faults) {
-			if t.At >= w.marked && t.Election == electionName(of) {
+			if t.At >= w.marked && t.Election == electionName(of) && !t.GoesOn() {
 				since = append(since, t)
 			}
 		}

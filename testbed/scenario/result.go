@@ -46,11 +46,37 @@ type Result struct {
 	Log     string // the transcript; of a script that passed, its headings only
 	// Recording is what was seen, nil if no host was laid out.
 	Recording *observe.Recording
+	// Excuse tells that the machine stood still while a script was played that
+	// failed, for so long that it may have failed for that; "" if not.
+	Excuse string
+	// Undecided are the plays before this one, which failed with an excuse.
+	Undecided []Result
 }
 
+// maxPlays is how often a script is played until one play decides.
+const maxPlays = 5
+
 // Run plays one script. What goes wrong in it is in the result; so is ctx's end,
-// which fails it.
+// which fails it. A play that fails while the machine stood still decides nothing,
+// unless what must hold on any machine did not: the script is played again then,
+// and fails if none of five plays decides.
 func Run(ctx context.Context, o Options, file string) (Result, error) {
+	return untilDecided(func() (Result, error) { return play(ctx, o, file) })
+}
+
+func untilDecided(play func() (Result, error)) (Result, error) {
+	var undecided []Result
+	for {
+		r, err := play()
+		r.Undecided = undecided
+		if err != nil || r.Excuse == "" || len(undecided) == maxPlays-1 {
+			return r, err
+		}
+		undecided = append(undecided, r)
+	}
+}
+
+func play(ctx context.Context, o Options, file string) (Result, error) {
 	if info, err := os.Stat(file); err != nil {
 		return Result{}, fmt.Errorf("read the script: %w", err)
 	} else if info.IsDir() {
@@ -83,7 +109,7 @@ func Run(ctx context.Context, o Options, file string) (Result, error) {
 	if w == nil {
 		return r, errors.New("play the script: " + strings.TrimSpace(r.Log))
 	}
-	r.Name, r.Recording = w.name, w.recording
+	r.Name, r.Recording, r.Excuse = w.name, w.recording, w.excuse
 	if ctx.Err() != nil {
 		return r, fmt.Errorf("play %s: interrupted: %w", w.name, context.Cause(ctx))
 	}

@@ -116,10 +116,21 @@ func play(t *testing.T, o scenario.Options, file string) scenario.Result {
 	if err != nil {
 		t.Fatal(err)
 	}
+	for _, u := range r.Undecided {
+		t.Logf("undecided, since %s; played again: %s", u.Excuse, u.Log)
+	}
 	if !r.Passed {
-		t.Errorf("%s", r.Log)
+		t.Errorf("%s%s", excuse(r), r.Log)
 		return r
 	}
 	t.Logf("%.1f s\n%s", r.Took.Seconds(), r.Log)
 	return r
+}
+
+// excuse is a line about a failure that the machine may be to blame for.
+func excuse(r scenario.Result) string {
+	if r.Excuse == "" {
+		return ""
+	}
+	return r.Excuse + ", in each of the plays\n"
 }

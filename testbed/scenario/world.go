@@ -16,6 +16,7 @@ import (
 	"github.com/doyen-election/doyen/agent"
 	"github.com/doyen-election/doyen/agent/boottime"
 	"github.com/doyen-election/doyen/election"
+	"github.com/doyen-election/doyen/testbed/hiccup"
 	"github.com/doyen-election/doyen/testbed/hosts"
 	"github.com/doyen-election/doyen/testbed/observe"
 )
@@ -35,6 +36,7 @@ type world struct {
 	noNet    error                // why there are no networks of their own
 	cluster  *hosts.Cluster       // nil before the first start
 	watcher  *watcher
+	meter    *hiccup.Meter // nil before the first start
 	programs map[string]*program
 
 	began     election.Instant
@@ -47,6 +49,7 @@ type world struct {
 	steps     []observe.Step
 	samples   []observe.MessageSample
 	failure   string
+	excuse    string // what the machine did that leaves a failure undecided
 	recording *observe.Recording
 }
 
@@ -120,6 +123,9 @@ func (w *world) ready() error {
 		return err
 	}
 	w.cluster = cluster
+	if w.meter, err = hiccup.Start(cluster.Dir()); err != nil {
+		w.t.Log(err)
+	}
 	w.watcher = watch(w.ctx, cluster, exits)
 	return nil
 }
@@ -136,8 +142,10 @@ func (w *world) close() {
 	if w.cluster != nil {
 		w.recording = w.record()
 		if w.failure != "" {
+			w.excuse = w.excused()
 			w.t.Log(w.keepLogs())
 		}
+		w.meter.Stop()
 		ctx, stop := context.WithTimeout(context.Background(), closeLimit)
 		if w.failure != "" || len(w.cluster.Hosts()) > 9 {
 			stop() // many that hand over to each other one by one take their time

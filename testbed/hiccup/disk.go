@@ -1,0 +1,37 @@
+package hiccup
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/doyen-election/doyen/agent/boottime"
+)
+
+// watchDisk writes a byte now and then, and waits until it is on the disk.
+func (m *Meter) watchDisk(dir string) error {
+	f, err := os.OpenFile(filepath.Join(dir, "hiccup"), os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return fmt.Errorf("watch the disk: %w", err)
+	}
+	p := m.probe("disk", napDisk)
+	m.running.Go(func() {
+		defer f.Close()
+		nap := time.NewTicker(napDisk)
+		defer nap.Stop()
+		for {
+			select {
+			case <-nap.C:
+			case <-m.stop:
+				return
+			}
+			m.try(p, boottime.Now(), func() {
+				if _, err := f.WriteAt([]byte{0}, 0); err == nil {
+					_ = f.Sync()
+				}
+			})
+		}
+	})
+	return nil
+}

@@ -1,0 +1,12 @@
+// Package hiccup notes when the machine stood still: when a thread that had slept
+// and wanted to run was not let run, or a small write did not reach the disk, for
+// much longer than either ever takes by itself. A hypervisor that gives the
+// processors to others does that, a host that is paused, a quota, a busy disk. The
+// way and the name are those of jHiccup (Gil Tene, 2012).
+//
+// It guarantees that what it measures has nothing to do with the programs under
+// test: its threads, one for each processor and one for the disk, do nothing but
+// sleep and look at the clock, so a scheduler that is fair runs them at once,
+// however busy the others are. A hiccup that goes on is told as far as it has come.
+// It does not tell who took the time; nor does it see what lasts less than Least.
+package hiccup

@@ -1,0 +1,161 @@
+package hiccup
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/doyen-election/doyen/agent/boottime"
+	"github.com/doyen-election/doyen/election"
+)
+
+const (
+	// Least is the shortest time that counts: a thread that wakes is run within
+	// some milliseconds even on a processor that fifty others want.
+	Least = 50 * time.Millisecond
+
+	napCPU  = 10 * time.Millisecond
+	napDisk = 100 * time.Millisecond
+	maxKept = 1024 // the newest are kept
+)
+
+// Hiccup is a stretch of time in which what should have gone on did not.
+type Hiccup struct {
+	What     string // "processor 0", "disk"
+	From, To election.Instant
+}
+
+// Meter notes hiccups until it is stopped. A nil Meter has seen none.
+type Meter struct {
+	stop    chan struct{}
+	running sync.WaitGroup
+
+	mu     sync.Mutex
+	seen   []Hiccup
+	probes []*probe
+}
+
+// probe is one thing that is tried again and again.
+type probe struct {
+	what string
+	due  election.Instant // by then it should have been done; Never between two tries
+}
+
+// Start begins to watch the processors that this process may use, where the
+// system allows to choose among them, and the disk of the directory. Where a file
+// can't be written there, the disk is not watched, and err says why; the Meter
+// works all the same.
+func Start(dir string) (m *Meter, err error) {
+	m = &Meter{stop: make(chan struct{})}
+	m.watchProcessors()
+	return m, m.watchDisk(dir)
+}
+
+// Stop ends the threads and waits for them.
+func (m *Meter) Stop() {
+	if m == nil {
+		return
+	}
+	close(m.stop)
+	m.running.Wait()
+}
+
+func (m *Meter) stopped() bool {
+	select {
+	case <-m.stop:
+		return true
+	default:
+		return false
+	}
+}
+
+// probe returns one whose first try is due after the nap.
+func (m *Meter) probe(what string, nap time.Duration) *probe {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	p := &probe{what: what, due: boottime.Now().Add(nap)}
+	m.probes = append(m.probes, p)
+	return p
+}
+
+// try does what should be done by the given instant, and notes how late it was.
+func (m *Meter) try(p *probe, due election.Instant, do func()) {
+	m.mu.Lock()
+	p.due = due
+	m.mu.Unlock()
+	do()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.note(Hiccup{p.what, due, boottime.Now()})
+	p.due = election.Never
+}
+
+// giveUp has the probe tried no more.
+func (m *Meter) giveUp(p *probe) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	p.due = election.Never
+}
+
+// note is called with the lock held.
+func (m *Meter) note(h Hiccup) {
+	if h.To.Sub(h.From) < Least {
+		return
+	}
+	if len(m.seen) == maxKept {
+		m.seen = slices.Delete(m.seen, 0, maxKept/4)
+	}
+	m.seen = append(m.seen, h)
+}
+
+// Since returns the hiccups that ended after the instant, or go on, by their
+// beginnings.
+func (m *Meter) Since(from election.Instant) []Hiccup {
+	if m == nil {
+		return nil
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	found := slices.DeleteFunc(slices.Clone(m.seen), func(h Hiccup) bool { return h.To <= from })
+	now := boottime.Now()
+	for _, p := range m.probes {
+		if p.due != election.Never && now.Sub(p.due) >= Least {
+			found = append(found, Hiccup{p.what, p.due, now})
+		}
+	}
+	slices.SortStableFunc(found, func(a, b Hiccup) int { return cmp.Compare(a.From, b.From) })
+	return found
+}
+
+// Total is how long at least one thing stood still, and Longest the longest such
+// stretch. Hiccups are in the order that Since has them in.
+func Total(hiccups []Hiccup) (total, longest time.Duration) {
+	var from, to election.Instant
+	for _, h := range hiccups {
+		if h.From > to {
+			from, to = h.From, h.From
+		}
+		if h.To > to {
+			total += h.To.Sub(to)
+			to = h.To
+		}
+		longest = max(longest, to.Sub(from))
+	}
+	return total, longest
+}
+
+// Describe tells of hiccups in a line.
+func Describe(hiccups []Hiccup) string {
+	var names []string
+	for _, h := range hiccups {
+		if !slices.Contains(names, h.What) {
+			names = append(names, h.What)
+		}
+	}
+	slices.Sort(names)
+	total, longest := Total(hiccups)
+	return fmt.Sprintf("the machine stood still for %s, %s at the longest (%s)", total.Round(time.Millisecond), longest.Round(time.Millisecond), strings.Join(names, ", "))
+}

@@ -1,0 +1,80 @@
+package hiccup
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/doyen-election/doyen/agent/boottime"
+	"github.com/doyen-election/doyen/election"
+)
+
+const ms = time.Millisecond
+
+func TestWhatIsLateIsAHiccupWhileItLastsAndAfter(t *testing.T) {
+	m := &Meter{}
+	p := m.probe("disk", time.Hour)
+	began := boottime.Now()
+	m.try(p, began.Add(-time.Second), func() {
+		if total, _ := Total(m.Since(began)); total < time.Second {
+			t.Errorf("while it lasted it was told as %s", total)
+		}
+	})
+	if total, _ := Total(m.Since(began)); total < time.Second {
+		t.Errorf("it was told as %s", total)
+	}
+	if later := m.Since(boottime.Now()); len(later) != 0 {
+		t.Errorf("what ended before was told: %v", later)
+	}
+}
+
+func TestWhatIsInTimeIsNoHiccup(t *testing.T) {
+	m := &Meter{}
+	m.try(m.probe("disk", time.Hour), boottime.Now().Add(time.Hour), func() {})
+	if seen := m.Since(0); len(seen) != 0 {
+		t.Errorf("%v", seen)
+	}
+}
+
+func TestHiccupsThatOverlapCountOnce(t *testing.T) {
+	at := func(d time.Duration) election.Instant { return election.Instant(time.Hour + d) }
+	hiccups := []Hiccup{
+		{"disk", at(0), at(300 * ms)}, {"processor 0", at(100 * ms), at(200 * ms)}, {"processor 1", at(250 * ms), at(400 * ms)},
+		{"disk", at(1000 * ms), at(1100 * ms)},
+	}
+	total, longest := Total(hiccups)
+	if total != 500*ms || longest != 400*ms {
+		t.Errorf("%s in all, %s at the longest; want 500 ms, 400 ms", total, longest)
+	}
+	want := "the machine stood still for 500ms, 400ms at the longest (disk, processor 0, processor 1)"
+	if got := Describe(hiccups); got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+func TestOnlyTheNewestAreKept(t *testing.T) {
+	m := &Meter{}
+	for i := range 3 * maxKept {
+		m.note(Hiccup{"disk", election.Instant(i) * election.Instant(time.Second), election.Instant(i+1) * election.Instant(time.Second)})
+	}
+	seen := m.Since(0)
+	if len(seen) > maxKept || !slices.Contains(seen, Hiccup{"disk", election.Instant(3*maxKept-1) * election.Instant(time.Second), election.Instant(3*maxKept) * election.Instant(time.Second)}) {
+		t.Errorf("%d are kept, up to %v", len(seen), seen[len(seen)-1])
+	}
+}
+
+func TestNoMeterHasSeenNothing(t *testing.T) {
+	var m *Meter
+	m.Stop()
+	if seen := m.Since(0); seen != nil {
+		t.Errorf("%v", seen)
+	}
+}
+
+func TestADiskThatCantBeWrittenIsSaid(t *testing.T) {
+	m, err := Start(t.TempDir() + "/missing")
+	defer m.Stop()
+	if err == nil {
+		t.Error("no error")
+	}
+}

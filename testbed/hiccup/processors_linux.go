@@ -1,0 +1,41 @@
+package hiccup
+
+import (
+	"fmt"
+	"runtime"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/doyen-election/doyen/agent/boottime"
+)
+
+// watchProcessors has a thread on each: one of them may stand still while the
+// others run.
+func (m *Meter) watchProcessors() {
+	var mine unix.CPUSet
+	if unix.SchedGetaffinity(0, &mine) != nil {
+		return
+	}
+	const most = 64
+	for cpu := range len(mine) * 64 {
+		if !mine.IsSet(cpu) || len(m.probes) == most {
+			continue
+		}
+		p := m.probe(fmt.Sprintf("processor %d", cpu), napCPU)
+		m.running.Go(func() { m.watchProcessor(cpu, p) })
+	}
+}
+
+func (m *Meter) watchProcessor(cpu int, p *probe) {
+	runtime.LockOSThread() // and never unlocked: the thread ends with the goroutine
+	var only unix.CPUSet
+	only.Set(cpu)
+	if unix.SchedSetaffinity(0, &only) != nil {
+		m.giveUp(p)
+		return // it was taken from this process meanwhile
+	}
+	nap := unix.NsecToTimespec(int64(napCPU))
+	for !m.stopped() {
+		m.try(p, boottime.Now().Add(napCPU), func() { _ = unix.Nanosleep(&nap, nil) })
+	}
+}
