@@ -23,7 +23,9 @@ import (
 	"github.com/doyen-election/doyen/client"
 	"github.com/doyen-election/doyen/client/alarm"
 	"github.com/doyen-election/doyen/client/clienttest"
+	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/runner"
+	"github.com/doyen-election/doyen/testbed/hiccup"
 )
 
 // asRunner, if set in the environment, makes this test binary a runner with the
@@ -38,6 +40,9 @@ type config struct {
 	Wait    bool
 	Grace   time.Duration
 }
+
+// meter sees when this machine lets nobody run.
+var meter *hiccup.Meter
 
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == runner.GuardWord {
@@ -57,6 +62,7 @@ func TestMain(m *testing.M) {
 	if err := flag.Set("test.parallel", "32"); err != nil {
 		panic(err)
 	}
+	meter, _ = hiccup.Start("")
 	os.Exit(m.Run())
 }
 
@@ -85,12 +91,32 @@ type rig struct {
 	agent *clienttest.Agent
 	cmd   *exec.Cmd
 	lines chan string // what the runner says
-	heard sync.Map    // the same, for a test that failed
+	heard transcript  // the same, for a test that failed
 	ended chan int    // its exit status
 	// said has what the command writes to descriptor 9; it ends when no process
 	// that has the descriptor is left.
 	said  chan string
 	death chan int64 // when that was
+}
+
+// transcript is what a runner said, in its order.
+type transcript struct {
+	mu    sync.Mutex
+	lines []string
+}
+
+func (t *transcript) add(line string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if n := len(t.lines); n == 0 || t.lines[n-1] != line {
+		t.lines = append(t.lines, line)
+	}
+}
+
+func (t *transcript) String() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return strings.Join(t.lines, "\n")
 }
 
 // start runs the script, in which fd 9 is the rig's, under a runner.
@@ -152,7 +178,7 @@ func startAt(t *testing.T, c config, script string, terminal *os.File) *rig {
 
 func (r *rig) read(stderr io.Reader) {
 	for lines := bufio.NewScanner(stderr); lines.Scan(); {
-		r.heard.Store(lines.Text(), true)
+		r.heard.add(lines.Text())
 		r.lines <- lines.Text()
 	}
 	close(r.lines)
@@ -164,19 +190,40 @@ func (r *rig) read(stderr io.Reader) {
 	r.ended <- status
 }
 
-// listen reads what one run of the command says after the other. The pipe is
-// open all the time, or a command that opens it in between would write to nobody.
+// listen reads what one run of the command says after the other. Each has a pipe of
+// its own, and so an end of its own: of two on one pipe the second might begin
+// before anybody has seen that the first is over.
 func (r *rig) listen(fifo string) {
 	file, err := os.Open(fifo) // waits for a writer
 	for err == nil {
+		if err = renew(fifo); err != nil {
+			break
+		}
+		next := make(chan *os.File, 1)
+		go func() {
+			defer close(next)
+			if file, err := os.Open(fifo); err == nil {
+				next <- file
+			}
+		}()
 		for lines := bufio.NewScanner(file); lines.Scan(); {
 			r.said <- lines.Text()
 		}
+		file.Close()
 		r.death <- alarm.Now()
-		last := file
-		file, err = os.Open(fifo)
-		last.Close()
+		file = <-next
+		if file == nil {
+			break
+		}
 	}
+}
+
+// renew puts a new pipe in the place of one that has a writer.
+func renew(fifo string) error {
+	if err := syscall.Mkfifo(fifo+".new", 0o600); err != nil {
+		return err
+	}
+	return os.Rename(fifo+".new", fifo)
 }
 
 // mourn takes the deaths that the test does not ask for.
@@ -195,7 +242,7 @@ func (r *rig) mourn() {
 func (r *rig) kill() {
 	r.cmd.Process.Kill()
 	if r.t.Failed() {
-		r.heard.Range(func(line, _ any) bool { r.t.Logf("the runner said: %s", line); return true })
+		r.t.Logf("the runner said:\n%s", &r.heard)
 	}
 }
 
@@ -236,9 +283,16 @@ func (r *rig) before(until int64) {
 	r.t.Helper()
 	died := wait(r.t, "death of the command", r.death)
 	r.t.Logf("dead %v before the end of the lease", time.Duration(until-died))
-	if died >= until {
-		r.t.Errorf("it died %v after the end of its lease", time.Duration(died-until))
+	if late := late(until, died); late >= 0 {
+		r.t.Errorf("it died %v after the end of its lease", late)
 	}
+}
+
+// late is how much later than its time something came, less what the machine stood
+// still: nobody could kill then, nor could what was to die do anything.
+func late(due, came int64) time.Duration {
+	still, _ := hiccup.Total(meter.Since(election.Instant(due).Add(-short)))
+	return time.Duration(came-due) - still
 }
 
 func (r *rig) status(want int) {

@@ -45,12 +45,15 @@ type probe struct {
 }
 
 // Start begins to watch the processors that this process may use, where the
-// system allows to choose among them, and the disk of the directory. Where a file
-// can't be written there, the disk is not watched, and err says why; the Meter
-// works all the same.
+// system allows to choose among them, and the disk of the directory, unless that
+// is "". Where no file can be written there, the disk is not watched, and err says
+// why; the Meter works all the same.
 func Start(dir string) (m *Meter, err error) {
 	m = &Meter{stop: make(chan struct{})}
 	m.watchProcessors()
+	if dir == "" {
+		return m, nil
+	}
 	return m, m.watchDisk(dir)
 }
 
