@@ -5,8 +5,6 @@ import (
 	"os"
 	"path/filepath"
 	"time"
-
-	"github.com/doyen-election/doyen/agent/boottime"
 )
 
 // watchDisk writes a byte now and then, and waits until it is on the disk.
@@ -26,11 +24,10 @@ func (m *Meter) watchDisk(dir string) error {
 			case <-m.stop:
 				return
 			}
-			m.try(p, boottime.Now(), func() {
-				if _, err := f.WriteAt([]byte{0}, 0); err == nil {
-					_ = f.Sync()
-				}
-			})
+			if _, err := f.WriteAt([]byte{0}, 0); err == nil {
+				_ = f.Sync()
+			}
+			m.tried(p)
 		}
 	})
 	return nil

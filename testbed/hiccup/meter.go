@@ -38,10 +38,11 @@ type Meter struct {
 	probes []*probe
 }
 
-// probe is one thing that is tried again and again.
+// probe is one thing that is tried again and again, after a nap each time.
 type probe struct {
 	what string
-	due  election.Instant // by then it should have been done; Never between two tries
+	nap  time.Duration
+	due  election.Instant // of the next try's end; Never if it is tried no more
 }
 
 // Start begins to watch the processors that this process may use, where the
@@ -75,25 +76,21 @@ func (m *Meter) stopped() bool {
 	}
 }
 
-// probe returns one whose first try is due after the nap.
 func (m *Meter) probe(what string, nap time.Duration) *probe {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	p := &probe{what: what, due: boottime.Now().Add(nap)}
+	p := &probe{what: what, nap: nap, due: boottime.Now().Add(nap)}
 	m.probes = append(m.probes, p)
 	return p
 }
 
-// try does what should be done by the given instant, and notes how late it was.
-func (m *Meter) try(p *probe, due election.Instant, do func()) {
-	m.mu.Lock()
-	p.due = due
-	m.mu.Unlock()
-	do()
+// tried notes how late a try ended.
+func (m *Meter) tried(p *probe) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.note(Hiccup{p.what, due, boottime.Now()})
-	p.due = election.Never
+	now := boottime.Now()
+	m.note(Hiccup{p.what, p.due, now})
+	p.due = now.Add(p.nap)
 }
 
 // giveUp has the probe tried no more.

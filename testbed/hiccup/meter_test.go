@@ -1,6 +1,7 @@
 package hiccup
 
 import (
+	"runtime"
 	"slices"
 	"testing"
 	"time"
@@ -13,13 +14,13 @@ const ms = time.Millisecond
 
 func TestWhatIsLateIsAHiccupWhileItLastsAndAfter(t *testing.T) {
 	m := &Meter{}
-	p := m.probe("disk", time.Hour)
 	began := boottime.Now()
-	m.try(p, began.Add(-time.Second), func() {
-		if total, _ := Total(m.Since(began)); total < time.Second {
-			t.Errorf("while it lasted it was told as %s", total)
-		}
-	})
+	p := m.probe("disk", -time.Second)
+	if total, _ := Total(m.Since(began)); total < time.Second {
+		t.Errorf("while it lasted it was told as %s", total)
+	}
+	p.nap = time.Hour
+	m.tried(p)
 	if total, _ := Total(m.Since(began)); total < time.Second {
 		t.Errorf("it was told as %s", total)
 	}
@@ -28,9 +29,10 @@ func TestWhatIsLateIsAHiccupWhileItLastsAndAfter(t *testing.T) {
 	}
 }
 
-func TestWhatIsInTimeIsNoHiccup(t *testing.T) {
+func TestWhatIsInTimeOrTriedNoMoreIsNoHiccup(t *testing.T) {
 	m := &Meter{}
-	m.try(m.probe("disk", time.Hour), boottime.Now().Add(time.Hour), func() {})
+	m.tried(m.probe("processor 0", time.Hour))
+	m.giveUp(m.probe("processor 1", -time.Hour))
 	if seen := m.Since(0); len(seen) != 0 {
 		t.Errorf("%v", seen)
 	}
@@ -76,5 +78,32 @@ func TestADiskThatCantBeWrittenIsSaid(t *testing.T) {
 	defer m.Stop()
 	if err == nil {
 		t.Error("no error")
+	}
+}
+
+func TestEachProcessorAndTheDiskAreTriedAgainAndAgain(t *testing.T) {
+	m, err := Start(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Stop()
+	if runtime.GOOS == "linux" && len(m.probes) != runtime.NumCPU()+1 {
+		t.Errorf("%d probes on %d processors and a disk", len(m.probes), runtime.NumCPU())
+	}
+	look := time.NewTicker(ms)
+	defer look.Stop()
+	late := time.After(time.Minute)
+	for _, p := range m.probes {
+		seen := map[election.Instant]bool{}
+		for len(seen) < 3 {
+			select {
+			case <-look.C:
+			case <-late:
+				t.Fatalf("%s is tried no more", p.what)
+			}
+			m.mu.Lock()
+			seen[p.due] = true
+			m.mu.Unlock()
+		}
 	}
 }

@@ -5,8 +5,6 @@ import (
 	"runtime"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/doyen-election/doyen/agent/boottime"
 )
 
 // watchProcessors has a thread on each: one of them may stand still while the
@@ -36,6 +34,7 @@ func (m *Meter) watchProcessor(cpu int, p *probe) {
 	}
 	nap := unix.NsecToTimespec(int64(napCPU))
 	for !m.stopped() {
-		m.try(p, boottime.Now().Add(napCPU), func() { _ = unix.Nanosleep(&nap, nil) })
+		_ = unix.Nanosleep(&nap, nil)
+		m.tried(p)
 	}
 }

@@ -2,11 +2,7 @@
 
 package hiccup
 
-import (
-	"time"
-
-	"github.com/doyen-election/doyen/agent/boottime"
-)
+import "time"
 
 // watchProcessors has one thread, on whichever processor it is put.
 func (m *Meter) watchProcessors() {
@@ -15,7 +11,8 @@ func (m *Meter) watchProcessors() {
 		nap := time.NewTicker(napCPU)
 		defer nap.Stop()
 		for !m.stopped() {
-			m.try(p, boottime.Now().Add(napCPU), func() { <-nap.C })
+			<-nap.C
+			m.tried(p)
 		}
 	})
 }
