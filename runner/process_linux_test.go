@@ -135,7 +135,12 @@ func startAt(t *testing.T, c config, script string, terminal *os.File) *rig {
 		}
 	})
 	r := &rig{t: t, agent: clienttest.Start(t), lines: make(chan string, 100), ended: make(chan int, 1), said: make(chan string, 100), death: make(chan int64, 1)}
-	fifo := filepath.Join(t.TempDir(), "fifo")
+	dir, err := os.MkdirTemp("", "doyen") // not the test's own: a pipe may be renewed while it ends
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	fifo := filepath.Join(dir, "fifo")
 	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -190,32 +195,37 @@ func (r *rig) read(stderr io.Reader) {
 	r.ended <- status
 }
 
-// listen reads what one run of the command says after the other. Each has a pipe of
-// its own, and so an end of its own: of two on one pipe the second might begin
-// before anybody has seen that the first is over.
+// listen reads what one run of the command says after the other.
 func (r *rig) listen(fifo string) {
-	file, err := os.Open(fifo) // waits for a writer
-	for err == nil {
-		if err = renew(fifo); err != nil {
-			break
-		}
-		next := make(chan *os.File, 1)
-		go func() {
-			defer close(next)
-			if file, err := os.Open(fifo); err == nil {
-				next <- file
-			}
-		}()
+	for file := range pipes(fifo) {
 		for lines := bufio.NewScanner(file); lines.Scan(); {
 			r.said <- lines.Text()
 		}
 		file.Close()
 		r.death <- alarm.Now()
-		file = <-next
-		if file == nil {
-			break
-		}
 	}
+}
+
+// pipes has a pipe for each run of the command, and so an end for each: of two on
+// one pipe the second might begin before anybody has seen that the first is over.
+// A run that has said something has its own.
+func pipes(fifo string) <-chan *os.File {
+	opened := make(chan *os.File, 8)
+	go func() {
+		defer close(opened)
+		for {
+			file, err := os.Open(fifo) // waits for a writer
+			if err != nil {
+				return
+			}
+			if err := renew(fifo); err != nil {
+				file.Close()
+				return // the test is over
+			}
+			opened <- file
+		}
+	}()
+	return opened
 }
 
 // renew puts a new pipe in the place of one that has a writer.
@@ -283,15 +293,20 @@ func (r *rig) before(until int64) {
 	r.t.Helper()
 	died := wait(r.t, "death of the command", r.death)
 	r.t.Logf("dead %v before the end of the lease", time.Duration(until-died))
-	if late := late(until, died); late >= 0 {
+	if late := r.late(until-int64(short/10), until, died); late >= 0 {
 		r.t.Errorf("it died %v after the end of its lease", late)
 	}
 }
 
 // late is how much later than its time something came, less what the machine stood
-// still: nobody could kill then, nor could what was to die do anything.
-func late(due, came int64) time.Duration {
-	still, _ := hiccup.Total(meter.Since(election.Instant(due).Add(-short)))
+// still since it was begun: nobody could kill then, nor could what was to die do
+// anything.
+func (r *rig) late(begun, due, came int64) time.Duration {
+	hiccups := meter.Between(election.Instant(begun), election.Instant(came))
+	still, _ := hiccup.Total(hiccups)
+	if still > 0 {
+		r.t.Log(hiccup.Describe(hiccups))
+	}
 	return time.Duration(came-due) - still
 }
 

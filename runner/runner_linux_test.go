@@ -127,7 +127,7 @@ func TestAKilledRunnerLeavesNothingBehind(t *testing.T) {
 	// As long as anything acts, the agent must not see the connection's end.
 	wait(t, "end of the connection", stood.Gone())
 	ended := alarm.Now()
-	if late := late(ended, wait(t, "death", r.death)); late > 50*time.Millisecond {
+	if late := r.late(ended, ended, wait(t, "death", r.death)); late > 50*time.Millisecond {
 		t.Errorf("something lived on for %v after the connection's end", late)
 	}
 }

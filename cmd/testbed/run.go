@@ -81,14 +81,18 @@ func runScripts(c *cli.Context) (err error) {
 // playAll plays each script in turn, as many times as are asked for.
 func playAll(c *cli.Context, o scenario.Options, files []string, rounds int) error {
 	fmt.Fprintf(c.App.ErrWriter, "seed %d\n", o.Seed)
-	failed := 0
+	failed, undecided := 0, 0
+	o.Undecided = func(r scenario.Result) {
+		undecided++
+		tell(c.App.Writer, "undecided, played again:", r, true)
+	}
 	for range rounds {
 		for _, file := range files {
 			r, err := scenario.Run(c.Context, o, file)
 			if err != nil {
 				return err
 			}
-			tell(c.App.Writer, r, o.Verbose)
+			tell(c.App.Writer, outcome(r), r, o.Verbose)
 			if !r.Passed {
 				failed++
 			}
@@ -97,28 +101,30 @@ func playAll(c *cli.Context, o scenario.Options, files []string, rounds int) err
 			}
 		}
 	}
+	if undecided > 0 {
+		fmt.Fprintf(c.App.ErrWriter, "undecided plays: %d, since the machine stood still\n", undecided)
+	}
 	if failed > 0 {
 		return fmt.Errorf("%d of %d did not pass; --seed %d repeats the network's random faults", failed, rounds*len(files), o.Seed)
 	}
 	return nil
 }
 
-// tell writes what became of a script, and of the plays that did not decide it.
-func tell(w io.Writer, r scenario.Result, verbose bool) {
-	for _, u := range r.Undecided {
-		tellPlay(w, "undecided, played again:", u, true)
-	}
-	word := "FAIL"
+// outcome is a word for what became of a script.
+func outcome(r scenario.Result) string {
 	switch {
 	case r.Passed:
-		word = "pass"
+		return "pass"
 	case r.Skipped:
-		word = "SKIP"
+		return "SKIP"
+	case r.Excuse != "":
+		return "UNDECIDED"
 	}
-	tellPlay(w, word, r, verbose)
+	return "FAIL"
 }
 
-func tellPlay(w io.Writer, word string, r scenario.Result, verbose bool) {
+// tell writes what became of a play.
+func tell(w io.Writer, word string, r scenario.Result, verbose bool) {
 	fmt.Fprintf(w, "%s  %5.1f s  %s\n", word, r.Took.Round(100*time.Millisecond).Seconds(), r.Name)
 	if r.Excuse != "" {
 		fmt.Fprintf(w, "    %s\n", r.Excuse)

@@ -16,7 +16,7 @@ func (m *Meter) watchDisk(dir string) error {
 	p := m.probe("disk", napDisk)
 	m.running.Go(func() {
 		defer f.Close()
-		nap := time.NewTicker(napDisk)
+		nap := time.NewTimer(napDisk)
 		defer nap.Stop()
 		for {
 			select {
@@ -27,6 +27,7 @@ func (m *Meter) watchDisk(dir string) error {
 			if _, err := f.WriteAt([]byte{0}, 0); err == nil {
 				_ = f.Sync()
 			}
+			nap.Reset(napDisk)
 			m.tried(p)
 		}
 	})

@@ -4,9 +4,10 @@
 // processors to others does that, a host that is paused, a quota, a busy disk. The
 // way and the name are those of jHiccup (Gil Tene, 2012).
 //
-// It guarantees that what it measures has nothing to do with the programs under
-// test: its threads, one for each processor and one for the disk, do nothing but
-// sleep and look at the clock, so a scheduler that is fair runs them at once,
-// however busy the others are. A hiccup that goes on is told as far as it has come.
-// It does not tell who took the time; nor does it see what lasts less than Least.
+// It guarantees that programs which only use their processors are not what it
+// measures: its threads, one for each processor, do nothing but sleep and look at
+// the clock, so a scheduler that is fair runs them at once, however busy the others
+// are. A hiccup that goes on is told as far as it has come. It does not tell who
+// took the time: programs that use up the quota they share with it, or the disk's
+// writes, make hiccups as others do. Nor does it see what lasts less than Least.
 package hiccup

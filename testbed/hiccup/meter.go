@@ -111,27 +111,31 @@ func (m *Meter) note(h Hiccup) {
 	m.seen = append(m.seen, h)
 }
 
-// Since returns the hiccups that ended after the instant, or go on, by their
-// beginnings.
-func (m *Meter) Since(from election.Instant) []Hiccup {
+// Between returns what lies between two instants of all hiccups, those included
+// that go on, by their beginnings.
+func (m *Meter) Between(from, to election.Instant) []Hiccup {
 	if m == nil {
 		return nil
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	found := slices.DeleteFunc(slices.Clone(m.seen), func(h Hiccup) bool { return h.To <= from })
+	found := slices.Clone(m.seen)
 	now := boottime.Now()
 	for _, p := range m.probes {
 		if p.due != election.Never && now.Sub(p.due) >= Least {
 			found = append(found, Hiccup{p.what, p.due, now})
 		}
 	}
+	for i := range found {
+		found[i].From, found[i].To = max(found[i].From, from), min(found[i].To, to)
+	}
+	found = slices.DeleteFunc(found, func(h Hiccup) bool { return h.To <= h.From })
 	slices.SortStableFunc(found, func(a, b Hiccup) int { return cmp.Compare(a.From, b.From) })
 	return found
 }
 
-// Total is how long at least one thing stood still, and Longest the longest such
-// stretch. Hiccups are in the order that Since has them in.
+// Total is how long at least one thing stood still, in all and at the longest.
+// Hiccups are in the order that Between has them in.
 func Total(hiccups []Hiccup) (total, longest time.Duration) {
 	var from, to election.Instant
 	for _, h := range hiccups {

@@ -16,15 +16,15 @@ func TestWhatIsLateIsAHiccupWhileItLastsAndAfter(t *testing.T) {
 	m := &Meter{}
 	began := boottime.Now()
 	p := m.probe("disk", -time.Second)
-	if total, _ := Total(m.Since(began)); total < time.Second {
+	if total, _ := Total(m.Between(began.Add(-time.Second), election.Never)); total < time.Second {
 		t.Errorf("while it lasted it was told as %s", total)
 	}
 	p.nap = time.Hour
 	m.tried(p)
-	if total, _ := Total(m.Since(began)); total < time.Second {
+	if total, _ := Total(m.Between(began.Add(-time.Second), election.Never)); total < time.Second {
 		t.Errorf("it was told as %s", total)
 	}
-	if later := m.Since(boottime.Now()); len(later) != 0 {
+	if later := m.Between(boottime.Now(), election.Never); len(later) != 0 {
 		t.Errorf("what ended before was told: %v", later)
 	}
 }
@@ -33,7 +33,7 @@ func TestWhatIsInTimeOrTriedNoMoreIsNoHiccup(t *testing.T) {
 	m := &Meter{}
 	m.tried(m.probe("processor 0", time.Hour))
 	m.giveUp(m.probe("processor 1", -time.Hour))
-	if seen := m.Since(0); len(seen) != 0 {
+	if seen := m.Between(0, election.Never); len(seen) != 0 {
 		t.Errorf("%v", seen)
 	}
 }
@@ -54,12 +54,25 @@ func TestHiccupsThatOverlapCountOnce(t *testing.T) {
 	}
 }
 
+func TestAHiccupIsCutToTheTimeAskedFor(t *testing.T) {
+	m := &Meter{}
+	at := func(d time.Duration) election.Instant { return election.Instant(time.Hour + d) }
+	m.note(Hiccup{"disk", at(0), at(300 * ms)})
+	got := m.Between(at(100*ms), at(200*ms))
+	if want := []Hiccup{{"disk", at(100 * ms), at(200 * ms)}}; !slices.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+	if got := m.Between(at(300*ms), at(400*ms)); len(got) != 0 {
+		t.Errorf("it was over, and is told: %v", got)
+	}
+}
+
 func TestOnlyTheNewestAreKept(t *testing.T) {
 	m := &Meter{}
 	for i := range 3 * maxKept {
 		m.note(Hiccup{"disk", election.Instant(i) * election.Instant(time.Second), election.Instant(i+1) * election.Instant(time.Second)})
 	}
-	seen := m.Since(0)
+	seen := m.Between(0, election.Never)
 	if len(seen) > maxKept || !slices.Contains(seen, Hiccup{"disk", election.Instant(3*maxKept-1) * election.Instant(time.Second), election.Instant(3*maxKept) * election.Instant(time.Second)}) {
 		t.Errorf("%d are kept, up to %v", len(seen), seen[len(seen)-1])
 	}
@@ -68,7 +81,7 @@ func TestOnlyTheNewestAreKept(t *testing.T) {
 func TestNoMeterHasSeenNothing(t *testing.T) {
 	var m *Meter
 	m.Stop()
-	if seen := m.Since(0); seen != nil {
+	if seen := m.Between(0, election.Never); seen != nil {
 		t.Errorf("%v", seen)
 	}
 }
@@ -87,7 +100,7 @@ func TestEachProcessorAndTheDiskAreTriedAgainAndAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer m.Stop()
-	if runtime.GOOS == "linux" && len(m.probes) != runtime.NumCPU()+1 {
+	if runtime.GOOS == "linux" && len(m.probes) != min(runtime.NumCPU(), maxProcessors)+1 {
 		t.Errorf("%d probes on %d processors and a disk", len(m.probes), runtime.NumCPU())
 	}
 	look := time.NewTicker(ms)

@@ -7,6 +7,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// maxProcessors is how many are watched.
+const maxProcessors = 64
+
 // watchProcessors has a thread on each: one of them may stand still while the
 // others run.
 func (m *Meter) watchProcessors() {
@@ -14,9 +17,8 @@ func (m *Meter) watchProcessors() {
 	if unix.SchedGetaffinity(0, &mine) != nil {
 		return
 	}
-	const most = 64
 	for cpu := range len(mine) * 64 {
-		if !mine.IsSet(cpu) || len(m.probes) == most {
+		if !mine.IsSet(cpu) || len(m.probes) == maxProcessors {
 			continue
 		}
 		p := m.probe(fmt.Sprintf("processor %d", cpu), napCPU)
@@ -32,6 +34,7 @@ func (m *Meter) watchProcessor(cpu int, p *probe) {
 		m.giveUp(p)
 		return // it was taken from this process meanwhile
 	}
+	_ = unix.Setpriority(unix.PRIO_PROCESS, 0, -20) // this thread's; root may
 	nap := unix.NsecToTimespec(int64(napCPU))
 	for !m.stopped() {
 		_ = unix.Nanosleep(&nap, nil)

@@ -4,6 +4,8 @@ package hiccup
 
 import "time"
 
+const maxProcessors = 1
+
 // watchProcessors has one thread, on whichever processor it is put.
 func (m *Meter) watchProcessors() {
 	p := m.probe("processor", napCPU)

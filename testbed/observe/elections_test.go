@@ -119,14 +119,18 @@ func TestALeaderThatTakesAHigherTermGoesOn(t *testing.T) {
 	e.Apply(line("a", "default", "a", 3, 5)) // elected anew
 	e.Apply(line("a", "default", "", 3, 6))
 	e.Apply(line("b", "default", "b", 4, 6))
+	e.Apply(line("b", "default", "b", 5, 7))
+	e.Exited("b", 8*second)
+	e.Started("b", 9*second)
+	e.Apply(line("b", "default", "b", 6, 10)) // another life of it
 	var goesOn []uint64
 	for _, found := range e.Takeovers(nil) {
-		if found.GoesOn() {
+		if found.GoesOn {
 			goesOn = append(goesOn, found.Term)
 		}
 	}
-	if !reflect.DeepEqual(goesOn, []uint64{2}) {
-		t.Errorf("terms %v go on, want 2 only", goesOn)
+	if !reflect.DeepEqual(goesOn, []uint64{2, 5}) {
+		t.Errorf("terms %v go on, want 2 and 5", goesOn)
 	}
 }
 

@@ -107,15 +107,14 @@ type Takeover struct {
 	Term     uint64           `json:"term"`
 	At       election.Instant `json:"at_ns"` // when After began to lead
 	Gap      int64            `json:"gap_ns"`
+	// GoesOn says that a leader only took a higher term, by its own word and
+	// without a gap, as one does whose term a voter can't renew.
+	GoesOn bool `json:"goes_on,omitempty"`
 	// Cause is the newest fault that hit the leader before, if one did, and Took
 	// the time from it to At.
 	Cause string `json:"cause,omitempty"`
 	Took  int64  `json:"took_ns,omitempty"`
 }
-
-// GoesOn reports whether the leader only took a higher term, without a gap: that
-// of a term which some voter can't renew any more.
-func (t Takeover) GoesOn() bool { return t.Before == t.After && t.Gap <= 0 }
 
 // OverlapSpan is a stretch in which two led at once, by agents' or programs'
 // word.

@@ -63,6 +63,7 @@ func Takeovers(claims []Claim, lease time.Duration, faults []Fault) []Takeover {
 			if ended == election.Never {
 				t.Gap = 0
 			}
+			t.GoesOn = before.Agent == c.Agent && before.Ended == c.Start && !before.Silent && before.Ended <= before.gone
 			if f, ok := cause(faults, before, c.Start); ok {
 				t.Cause, t.Took = f.What, int64(c.Start.Sub(f.From))
 			}

@@ -1,33 +1,82 @@
 package scenario
 
 import (
+	"slices"
+	"strings"
 	"time"
 
+	"github.com/doyen-election/doyen/agent"
+	"github.com/doyen-election/doyen/agent/boottime"
+	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/testbed/hiccup"
+	"github.com/doyen-election/doyen/testbed/hosts"
 )
 
-// excused tells for how long the machine stood still while the script was played,
-// if it was at least a heartbeat in all: agents that are not let run, and packets
-// that nobody passes on, look like faults that no script asked for. "" if it was
-// less, and always when what must hold on any machine did not hold.
+// excused tells how the machine stood still while that happened by which the script
+// failed, "" if it did not, or if something did not hold that must on any machine.
 func (w *world) excused() string {
-	hiccups := w.meter.Since(w.began)
-	total, _ := hiccup.Total(hiccups)
-	if total < w.patience() || w.broken() {
+	told := excuse(w.meter.Between(w.doubtful(), boottime.Now()), w.agents().Heartbeat)
+	if told != "" && w.brokenSoon() {
+		return ""
+	}
+	return told
+}
+
+// excuse describes hiccups of a heartbeat and more: agents that are not let run for
+// so long, and packets that nobody passes on, look like faults that no script asked
+// for. What lasts less is within what leases leave room for.
+func excuse(hiccups []hiccup.Hiccup, heartbeat time.Duration) string {
+	if _, longest := hiccup.Total(hiccups); longest < heartbeat {
 		return ""
 	}
 	return hiccup.Describe(hiccups)
 }
 
-// patience is a heartbeat: what lasts less is within what leases leave room for.
-func (w *world) patience() time.Duration { return w.cluster.Hosts()[0].Config().Heartbeat }
+// tellHiccups notes in a verbose transcript what nobody asked for.
+func (w *world) tellHiccups() {
+	if hiccups := w.meter.Between(w.began, boottime.Now()); w.o.Verbose && len(hiccups) > 0 {
+		w.t.Log(hiccup.Describe(hiccups))
+	}
+}
 
-// broken reports whether two led at once, or a term did not rise.
+// doubtful is since when a hiccup may have brought about what failed: a lease
+// before what is counted and timed from.
+func (w *world) doubtful() election.Instant {
+	from := w.began
+	if w.marked != 0 {
+		from = min(w.marked, w.acted)
+	}
+	return from.Add(-w.agents().Lease)
+}
+
+// agents is the configuration that all have in common.
+func (w *world) agents() agent.Config { return w.cluster.Hosts()[0].Config() }
+
+// brokenSoon gives whoever leads too long the time to meet its successor, and
+// reports what is broken then.
+func (w *world) brokenSoon() bool {
+	late := time.NewTimer(w.agents().Lease + deliverySlack)
+	defer late.Stop()
+	select {
+	case <-late.C:
+	case <-w.ctx.Done():
+	}
+	w.settle()
+	return w.broken()
+}
+
+// broken reports whether two led at once, a term did not rise, or an agent ended
+// by itself as one does that panics.
 func (w *world) broken() bool {
-	if !w.config.Quorum {
-		return false
+	crashed := false
+	w.watcher.look(func(seen) { crashed = slices.ContainsFunc(w.watcher.exits, panicked) })
+	if crashed || !w.config.Quorum {
+		return crashed
 	}
 	overlaps, err := w.overlaps("")
 	falls, _, _, _ := termRises(w, "", nil)
 	return err != nil || len(overlaps) > 0 || falls > 0
 }
+
+// panicked reports the exit status that Go gives a panic.
+func panicked(e hosts.Exit) bool { return strings.Contains(e.How, "exit status 2") }

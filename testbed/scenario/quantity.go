@@ -87,22 +87,27 @@ func describeOverlaps(all []observe.OverlapSpan) string {
 	return strings.Join(told, "; ")
 }
 
-// changes are the takeovers since the mark.
-func (w *world) changes(of string) (since []observe.Takeover) {
+// changes are the takeovers since the mark, and leaders that went on under a higher
+// term.
+func (w *world) changes(of string) (since, wentOn []observe.Takeover) {
 	w.watcher.look(func(e seen) {
 		for _, t := range e.Takeovers(w.faults) {
-			if t.At >= w.marked && t.Election == electionName(of) && !t.GoesOn() {
+			switch {
+			case t.At < w.marked || t.Election != electionName(of):
+			case t.GoesOn:
+				wentOn = append(wentOn, t)
+			default:
 				since = append(since, t)
 			}
 		}
 	})
-	return since
+	return since, wentOn
 }
 
 // gapQuantity is the longest time nobody led before a takeover since the mark,
 // as far as is known: a leader that was killed counts to its deadline.
 func gapQuantity(w *world, of string, words []string) (float64, string, []string, error) {
-	all := w.changes(of)
+	all, _ := w.changes(of)
 	if len(all) == 0 {
 		return 0, "", nil, errors.New("there was no takeover")
 	}
@@ -116,13 +121,16 @@ func gapQuantity(w *world, of string, words []string) (float64, string, []string
 }
 
 func takeoversQuantity(w *world, of string, words []string) (float64, string, []string, error) {
-	all := w.changes(of)
+	all, wentOn := w.changes(of)
 	var told []string
 	for _, t := range all {
 		told = append(told, fmt.Sprintf("%s, term %d", t.After, t.Term))
 	}
 	if len(told) == 0 {
 		told = []string{"none"}
+	}
+	for _, t := range wentOn {
+		told = append(told, fmt.Sprintf("%s went on under term %d", t.After, t.Term))
 	}
 	return float64(len(all)), strings.Join(told, "; "), words, nil
 }

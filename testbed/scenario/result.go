@@ -32,6 +32,9 @@ type Options struct {
 	Seed uint64
 	// Verbose keeps the whole transcript of a script that passes.
 	Verbose bool
+	// Undecided is told of each play that decides nothing and is followed by
+	// another; nil is fine.
+	Undecided func(Result)
 	// Logs is the directory below which the logs of a failed script are kept; ""
 	// is the system's temporary one.
 	Logs string
@@ -49,8 +52,6 @@ type Result struct {
 	// Excuse tells that the machine stood still while a script was played that
 	// failed, for so long that it may have failed for that; "" if not.
 	Excuse string
-	// Undecided are the plays before this one, which failed with an excuse.
-	Undecided []Result
 }
 
 // maxPlays is how often a script is played until one play decides.
@@ -58,21 +59,21 @@ const maxPlays = 5
 
 // Run plays one script. What goes wrong in it is in the result; so is ctx's end,
 // which fails it. A play that fails while the machine stood still decides nothing,
-// unless what must hold on any machine did not: the script is played again then,
-// and fails if none of five plays decides.
+// unless what must hold on any machine did not: o.Undecided is told of it, and the
+// script is played again. It fails if none of five plays decides.
 func Run(ctx context.Context, o Options, file string) (Result, error) {
-	return untilDecided(func() (Result, error) { return play(ctx, o, file) })
+	return untilDecided(o.Undecided, func() (Result, error) { return play(ctx, o, file) })
 }
 
-func untilDecided(play func() (Result, error)) (Result, error) {
-	var undecided []Result
-	for {
+func untilDecided(tell func(Result), play func() (Result, error)) (Result, error) {
+	for n := 1; ; n++ {
 		r, err := play()
-		r.Undecided = undecided
-		if err != nil || r.Excuse == "" || len(undecided) == maxPlays-1 {
+		if err != nil || r.Excuse == "" || n == maxPlays {
 			return r, err
 		}
-		undecided = append(undecided, r)
+		if tell != nil {
+			tell(r)
+		}
 	}
 }
 

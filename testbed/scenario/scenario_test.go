@@ -59,11 +59,7 @@ func build(t *testing.T) hosts.Binary {
 	if err != nil {
 		t.Fatal(err)
 	}
-	how := hosts.Build
-	if *chosen == "all" {
-		how = hosts.BuildShipped
-	}
-	path, err := how(t.Context(), dir, hosts.Product)
+	path, err := hosts.Build(t.Context(), dir, hosts.Product)
 	if err != nil {
 		os.RemoveAll(dir)
 		t.Fatal(err)
@@ -112,25 +108,15 @@ func TestScenarios(t *testing.T) {
 
 func play(t *testing.T, o scenario.Options, file string) scenario.Result {
 	t.Helper()
+	o.Undecided = func(r scenario.Result) { t.Logf("undecided, since %s; played again:\n%s", r.Excuse, r.Log) }
 	r, err := scenario.Run(context.WithoutCancel(t.Context()), o, file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, u := range r.Undecided {
-		t.Logf("undecided, since %s; played again: %s", u.Excuse, u.Log)
-	}
 	if !r.Passed {
-		t.Errorf("%s%s", excuse(r), r.Log)
+		t.Errorf("%s\n%s", r.Excuse, r.Log)
 		return r
 	}
 	t.Logf("%.1f s\n%s", r.Took.Seconds(), r.Log)
 	return r
-}
-
-// excuse is a line about a failure that the machine may be to blame for.
-func excuse(r scenario.Result) string {
-	if r.Excuse == "" {
-		return ""
-	}
-	return r.Excuse + ", in each of the plays\n"
 }

@@ -123,7 +123,11 @@ func (w *world) ready() error {
 		return err
 	}
 	w.cluster = cluster
-	if w.meter, err = hiccup.Start(cluster.Dir()); err != nil {
+	disk := cluster.Dir()
+	if w.config.DiskFaults {
+		disk = "" // the agents have others
+	}
+	if w.meter, err = hiccup.Start(disk); err != nil {
 		w.t.Log(err)
 	}
 	w.watcher = watch(w.ctx, cluster, exits)
@@ -136,15 +140,18 @@ func (w *world) close() {
 	if w.t.failed && w.failure == "" {
 		w.failure = "the script failed"
 	}
+	if w.cluster != nil && w.failure != "" {
+		w.excuse = w.excused() // while the programs run
+	}
 	for _, p := range w.programs {
 		p.end()
 	}
 	if w.cluster != nil {
 		w.recording = w.record()
 		if w.failure != "" {
-			w.excuse = w.excused()
 			w.t.Log(w.keepLogs())
 		}
+		w.tellHiccups()
 		w.meter.Stop()
 		ctx, stop := context.WithTimeout(context.Background(), closeLimit)
 		if w.failure != "" || len(w.cluster.Hosts()) > 9 {
@@ -153,7 +160,7 @@ func (w *world) close() {
 		w.cancel()
 		if err := w.cluster.Close(ctx); err != nil {
 			w.t.Log("close:", err)
-			w.t.failed = true
+			w.t.failed, w.excuse = true, ""
 		}
 		stop()
 		w.watcher.wait()
@@ -170,7 +177,7 @@ func (w *world) awaitPrograms() {
 		case <-p.ended:
 		case <-late:
 			w.t.Log("close: program " + p.name + " has left a process behind")
-			w.t.failed = true
+			w.t.failed, w.excuse = true, ""
 			return
 		}
 	}

@@ -103,7 +103,7 @@ func (s *soak) conclude() {
 	s.result.Lasted = boottime.Now().Sub(s.began)
 	s.result.Recording = s.record()
 	for _, t := range s.result.Recording.Takeovers {
-		if t.Before != "" {
+		if t.Before != "" && !t.GoesOn {
 			s.result.Takeovers++
 		}
 	}
