@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/doyen-election/doyen/agent/boottime"
+	"github.com/doyen-election/doyen/api"
 	"github.com/doyen-election/doyen/client"
 	"github.com/doyen-election/doyen/testbed/bench/stamp"
 	"github.com/doyen-election/doyen/testbed/hosts"
@@ -92,15 +93,26 @@ func (b *bench) replacements(ctx context.Context, what string, rounds int, dir s
 		return nil, nil, err
 	}
 	defer func() { err = errors.Join(err, t.close()) }()
-	for round := range rounds {
+	for missed := 0; len(took) < rounds; {
 		d, overlap, err := t.round(ctx, hit)
+		if missesTheLeader(err) && missed < rounds {
+			missed++
+			continue
+		}
 		if err != nil {
-			return took, overlaps, fmt.Errorf("%s, round %d: %w", what, round+1, err)
+			return took, overlaps, fmt.Errorf("%s, round %d: %w", what, len(took)+1, err)
 		}
 		took, overlaps = append(took, millis(d)), append(overlaps, millis(overlap))
-		b.progress(what, round+1, rounds)
+		b.progress(what, len(took), rounds)
 	}
 	return took, overlaps, nil
+}
+
+// missesTheLeader reports a round that measured nothing: the lead was lost, or
+// given up already, before it was asked for, as on a machine that stands still.
+func missesTheLeader(err error) bool {
+	refused, ok := errors.AsType[*client.APIError](err)
+	return ok && (refused.Code == api.CodeNotLeader || refused.Code == api.CodeBusy)
 }
 
 func (b *bench) newTroupe(ctx context.Context, dir string, command func(*hosts.Host, string) (*exec.Cmd, error)) (*troupe, error) {

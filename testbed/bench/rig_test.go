@@ -1,12 +1,18 @@
 package bench
 
 import (
+	"context"
+	"fmt"
 	"math/rand/v2"
+	"net/http"
 	"os"
 	"os/exec"
 	"slices"
 	"testing"
 
+	"github.com/doyen-election/doyen/api"
+	"github.com/doyen-election/doyen/client"
+	"github.com/doyen-election/doyen/testbed/bench/stamp"
 	"github.com/doyen-election/doyen/testbed/hosts"
 )
 
@@ -42,7 +48,15 @@ func TestAProgramIsReplaced(t *testing.T) {
 	stamps := t.TempDir()
 	b := small(t)
 	campaign := func(h *hosts.Host, dir string) (*exec.Cmd, error) { return campaigning(h.Config().Socket, dir) }
-	for name, hit := range map[string]blow{"kill": killActor, "resign": resignProgram, "transfer": transferProgram} {
+	missed := false
+	missedOnce := func(ctx context.Context, t *troupe, host string, s stamp.Stamp) error {
+		if !missed {
+			missed = true
+			return fmt.Errorf("resign: %w", &client.APIError{Status: http.StatusConflict, Code: api.CodeNotLeader})
+		}
+		return killActor(ctx, t, host, s)
+	}
+	for name, hit := range map[string]blow{"kill": missedOnce, "resign": resignProgram, "transfer": transferProgram} {
 		took, overlaps, err := b.replacements(t.Context(), name, 1, stamps, campaign, hit)
 		if err != nil || len(took) != 1 || took[0] <= 0 || overlaps[0] != 0 {
 			t.Errorf("%s: took %v, two at once for %v: %v", name, took, overlaps, err)
