@@ -32,7 +32,7 @@ func build(ctx context.Context, dir, command string, environment []string, flags
 	cmd := exec.CommandContext(ctx, "go", slices.Concat([]string{"build", "-o", path}, flags, []string{command})...)
 	cmd.Env = environment
 	if out, err := cmd.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("build %s: %w\n%s", command, err, bytes.TrimSpace(out))
+		return "", fmt.Errorf("build %s: %w; this takes the go command and a working directory in the source tree\n%s", command, err, bytes.TrimSpace(out))
 	}
 	return path, nil
 }
