@@ -270,6 +270,42 @@ func TestRunStandsAnewAfterALeaseThatRanOut(t *testing.T) {
 	}
 }
 
+// The agent answers a receipt after the lease's end, and has elected the same
+// candidate again meanwhile: the receipt may have ended that leadership.
+func TestRunIsANewCandidateAfterAReceiptThatCameLate(t *testing.T) {
+	a, c := agentAndClient(t)
+	tokens := make(chan uint64, 2)
+	go func() {
+		_ = c.Run(t.Context(), "payments", func(ctx context.Context, token uint64) error {
+			tokens <- token
+			<-ctx.Done()
+			return nil
+		})
+	}()
+	first := a.Stood()
+	release := first.HoldReceipts()
+	first.Elect(1, lease)
+	wait(t, "call", tokens)
+	end, err := alarm.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer end.Close()
+	const notice = 50 * time.Millisecond
+	first.Revoke("resigned", notice)
+	wait(t, "receipt", first.Receipts())
+	end.Set(alarm.Now() + int64(notice))
+	<-end.C
+	first.Elect(2, lease)
+	release()
+	select {
+	case token := <-tokens:
+		t.Fatalf("it acts with token %d, whose leadership the late receipt may have ended", token)
+	case <-first.Gone():
+	}
+	a.Stood()
+}
+
 func TestAnElectionThatWasReadTooLateIsNotActedOn(t *testing.T) {
 	a, c := agentAndClient(t)
 	go func() {

@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"io"
 	"testing"
 	"time"
 
@@ -25,6 +26,25 @@ func TestALeadershipThatIsOverTakesNoOtherToken(t *testing.T) {
 		l.settle()
 		if l.Token() != 7 || l.Valid() {
 			t.Fatalf("its token is %d, valid %t", l.Token(), l.Valid())
+		}
+	}
+}
+
+// A program that was frozen finds a renewal that was sent in time, and reads it
+// when its lease has ended: another one may have been elected since.
+func TestARenewalThatIsReadAfterTheDeadlineIsNotTaken(t *testing.T) {
+	for range 64 { // which of two things that are ready goes first is drawn
+		now := alarm.Now()
+		s := &Candidacy{client: New("/nonexistent"), election: "payments", events: make(chan api.CampaignEvent, 1), ended: make(chan struct{}), err: io.EOF}
+		s.events <- api.CampaignEvent{Type: api.CampaignRenewed, Term: 8, ValidUntilBoottimeNS: now + int64(time.Hour)}
+		close(s.ended)
+		l, err := lead(t.Context(), s, api.CampaignEvent{Type: api.CampaignElected, Term: 7, ValidUntilBoottimeNS: now - 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		l.settle()
+		if l.Token() != 7 {
+			t.Fatalf("it leads on with token %d", l.Token())
 		}
 	}
 }

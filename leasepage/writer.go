@@ -19,6 +19,8 @@ type Writer struct {
 	sum      uint64
 	sequence uint64
 	value    value
+
+	put func(*uint64, uint64) // stores one word; a test stops the writer between two
 }
 
 // Create makes the page of an election, with no lease, at the election's name
@@ -41,7 +43,7 @@ func create(directory, election string, agent uint64) (*Writer, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &Writer{path: filepath.Join(directory, election)}
+	w := &Writer{path: filepath.Join(directory, election), put: atomic.StoreUint64}
 	if err := Wipe(w.path); err != nil {
 		return nil, err
 	}
@@ -119,10 +121,10 @@ func (w *Writer) store(v value) (err error) {
 	defer caught(guard(), &err)
 	next := w.sequence + 1
 	at := place(next)
-	atomic.StoreUint64(&w.words[at], v.term)
-	atomic.StoreUint64(&w.words[at+1], uint64(v.deadline))
-	atomic.StoreUint64(&w.words[at+2], seal(w.sum, next, v))
-	atomic.StoreUint64(&w.words[wordSequence], next)
+	w.put(&w.words[at], v.term)
+	w.put(&w.words[at+1], uint64(v.deadline))
+	w.put(&w.words[at+2], seal(w.sum, next, v))
+	w.put(&w.words[wordSequence], next)
 	w.sequence, w.value = next, v
 	return nil
 }

@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -149,6 +150,9 @@ func (a *Agent) stopped(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	c.receipts <- struct{}{}
+	if held := c.held.Load(); held != nil {
+		<-*held
+	}
 	json.NewEncoder(w).Encode(api.Outcome{Done: true})
 }
 
@@ -169,6 +173,14 @@ type Campaign struct {
 	cut      chan struct{}
 	gone     chan struct{}
 	receipts chan struct{}
+	held     atomic.Pointer[chan struct{}] // receipts are answered once it is closed; nil: at once
+}
+
+// HoldReceipts has the agent answer receipts only once release is called.
+func (c *Campaign) HoldReceipts() (release func()) {
+	held := make(chan struct{})
+	c.held.Store(&held)
+	return func() { close(held) }
 }
 
 // Say writes a line.
