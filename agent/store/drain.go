@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 )
 
 // drainFile is there while the agent is drained: maintenance outlasts restarts.
@@ -13,19 +12,18 @@ const drainFile = "drained"
 
 // Drained reports whether the agent is drained, as SetDrained left it.
 func (s *Store) Drained() bool {
-	_, err := os.Lstat(filepath.Join(s.dir, drainFile))
+	_, err := os.Lstat(s.dir.path(drainFile))
 	return err == nil
 }
 
 // SetDrained keeps over restarts whether the agent is drained. It is on disk when
 // it returns without an error. It may be called while Write runs.
 func (s *Store) SetDrained(on bool) error {
-	path := filepath.Join(s.dir, drainFile)
 	var err error
 	if on {
-		err = replaceFile(path, []byte("doyen drain on\n"))
-	} else if err = os.Remove(path); err == nil {
-		err = syncDir(s.dir)
+		err = writeFile(s.dir, drainFile, []byte("doyen drain on\n"))
+	} else if err = os.Remove(s.dir.path(drainFile)); err == nil {
+		err = s.dir.SyncDir()
 	} else if errors.Is(err, fs.ErrNotExist) {
 		err = nil
 	}

@@ -3,53 +3,85 @@ package store
 import (
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
+	"io/fs"
 )
 
-// replaceFile puts data at path so that after a crash the old content or the
-// new one is there: written beside it, synced, renamed over it, and the
+// replaceFile puts data at that name so that after a crash the old content or
+// the new one is there: written beside it, synced, renamed over it, and the
 // directory synced, without which the rename itself may be forgotten. What a
 // crash left at the temporary name is overwritten. A failed sync is never
 // repeated on the same file: the kernel may have dropped the pages; the caller
-// writes everything anew.
-func replaceFile(path string, data []byte) error {
-	temp := path + tempSuffix
-	if err := writeSynced(temp, data); err != nil {
-		return err
+// writes everything anew. The file that has the name now is returned, even
+// with an error, if it is this one.
+func replaceFile(files Files, name string, data []byte) (File, error) {
+	temp := name + tempSuffix
+	f, err := writeSynced(files, temp, data)
+	if err != nil {
+		return nil, err
 	}
-	if err := os.Rename(temp, path); err != nil {
-		return fmt.Errorf("put file in place: %w", err)
+	if err := files.Rename(temp, name); err != nil {
+		return nil, errors.Join(fmt.Errorf("put file in place: %w", err), f.Close())
 	}
-	return syncDir(filepath.Dir(path))
+	return f, files.SyncDir()
 }
 
-func writeSynced(path string, data []byte) (err error) {
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+func writeSynced(files Files, name string, data []byte) (_ File, err error) {
+	f, err := files.Create(name)
 	if err != nil {
-		return fmt.Errorf("create file: %w", err)
+		return nil, err
 	}
-	defer func() { err = errors.Join(err, f.Close()) }()
-	if err := f.Chmod(0o600); err != nil {
-		return fmt.Errorf("protect file: %w", err)
-	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, f.Close())
+		}
+	}()
 	if _, err := f.Write(data); err != nil {
-		return fmt.Errorf("write file: %w", err)
+		return nil, fmt.Errorf("write file: %w", err)
 	}
 	if err := f.Sync(); err != nil {
-		return fmt.Errorf("sync file: %w", err)
+		return nil, fmt.Errorf("sync file: %w", err)
+	}
+	return f, nil
+}
+
+// writeFile is replaceFile for whoever does not need the file any more.
+func writeFile(files Files, name string, data []byte) error {
+	f, err := replaceFile(files, name, data)
+	if f != nil {
+		err = errors.Join(err, f.Close())
+	}
+	return err
+}
+
+// settle makes durable what a start is about to read. A former life may have
+// died between the rename and its sync, or the directory may have been copied:
+// what is visible then would be gone after a power cut, and with it whatever
+// this life promised on the strength of it without writing again.
+func settle(files Files, names ...string) error {
+	for _, name := range names {
+		if err := syncFile(files, name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	if err := files.SyncDir(); err != nil {
+		return unsynced("", err)
 	}
 	return nil
 }
 
-func syncDir(path string) (err error) {
-	d, err := os.Open(path)
+func syncFile(files Files, name string) (err error) {
+	f, err := files.Open(name)
 	if err != nil {
-		return fmt.Errorf("open directory: %w", err)
+		return err
 	}
-	defer func() { err = errors.Join(err, d.Close()) }()
-	if err := d.Sync(); err != nil {
-		return fmt.Errorf("sync directory: %w", err)
+	defer func() { err = errors.Join(err, f.Close()) }()
+	if err := f.Sync(); err != nil {
+		return unsynced(name, err)
 	}
 	return nil
+}
+
+func unsynced(name string, err error) error {
+	return &Error{Path: name, Problem: "can't be synced to the disk, so a power cut could take promises back: " + cause(err),
+		Hint: "look at the disk of --data-dir, and at the kernel's log", Err: err}
 }

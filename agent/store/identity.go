@@ -15,8 +15,9 @@ const (
 
 // readKey reads an Ed25519 key in PEM. A file that others can read is refused,
 // not mended: whoever read it can already speak as this agent.
-func readKey(path string) (ed25519.PrivateKey, error) {
-	data, err := readFile(path, maxIdentityLen)
+func readKey(dir directory) (ed25519.PrivateKey, error) {
+	path := dir.path(identityFile)
+	data, err := readFile(dir, identityFile, maxIdentityLen)
 	if err != nil {
 		return nil, err
 	}
@@ -52,12 +53,12 @@ func readKey(path string) (ed25519.PrivateKey, error) {
 	return key, nil
 }
 
-func writeKey(path string, key ed25519.PrivateKey) error {
+func writeKey(dir directory, key ed25519.PrivateKey) error {
 	der, err := x509.MarshalPKCS8PrivateKey(key)
 	if err != nil {
 		return fmt.Errorf("encode identity: %w", err)
 	}
-	if err := replaceFile(path, pem.EncodeToMemory(&pem.Block{Type: pemType, Bytes: der})); err != nil {
+	if err := writeFile(dir, identityFile, pem.EncodeToMemory(&pem.Block{Type: pemType, Bytes: der})); err != nil {
 		return fmt.Errorf("write identity: %w", err)
 	}
 	return nil

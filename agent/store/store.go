@@ -16,12 +16,12 @@ import (
 	"crypto/ed25519"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 
-	"github.com/doyen-election/doyen/codec"
 	"github.com/doyen-election/doyen/election"
 )
 
@@ -52,10 +52,11 @@ func (e *Error) Unwrap() error { return e.Err }
 
 // Store is an open data directory.
 type Store struct {
-	dir  string
-	lock *os.File
-	key  ed25519.PrivateKey
-	peer election.PeerID
+	dir    directory
+	lock   *os.File
+	record *Record
+	key    ed25519.PrivateKey
+	peer   election.PeerID
 }
 
 // Config is what a store has to know.
@@ -66,7 +67,8 @@ type Config struct {
 }
 
 // Open locks the directory, creates what a first start needs, and returns the
-// promises on record. Errors about the directory's content are of type *Error.
+// promises on record, which no power cut takes back from then on. Errors about
+// the directory's content are of type *Error.
 func Open(c Config) (*Store, election.State, error) {
 	if err := makeDir(c.Dir); err != nil {
 		return nil, election.State{}, err
@@ -75,12 +77,20 @@ func Open(c Config) (*Store, election.State, error) {
 	if err != nil {
 		return nil, election.State{}, err
 	}
-	s := &Store{dir: c.Dir, lock: lock}
+	s := &Store{dir: directory(c.Dir), lock: lock}
 	state, err := s.load(c)
 	if err != nil {
-		return nil, election.State{}, errors.Join(err, s.Close())
+		return nil, election.State{}, errors.Join(s.locate(err), s.Close())
 	}
 	return s, state, nil
+}
+
+// locate completes the path of what knows a file by its name alone.
+func (s *Store) locate(err error) error {
+	if bad, ok := errors.AsType[*Error](err); ok && !strings.ContainsRune(bad.Path, filepath.Separator) {
+		bad.Path = s.dir.path(bad.Path)
+	}
+	return err
 }
 
 // makeDir creates the directory, and says so to the disk: a directory that a
@@ -93,13 +103,29 @@ func makeDir(dir string) error {
 	if err == nil {
 		return private(dir, info)
 	}
+	made := missing(dir)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return &Error{Path: dir, Problem: "can't be created: " + cause(err), Hint: "name another one with --data-dir", Err: err}
 	}
-	if err := syncDir(filepath.Dir(dir)); err != nil {
-		return fmt.Errorf("create data directory: %w", err)
+	for _, d := range made {
+		if err := syncDir(filepath.Dir(d)); err != nil {
+			return fmt.Errorf("create data directory: %w", err)
+		}
 	}
 	return nil
+}
+
+// missing returns which directories of a path do not exist, the outermost first.
+func missing(dir string) []string {
+	var dirs []string
+	for {
+		if _, err := os.Lstat(dir); err == nil || dir == filepath.Dir(dir) {
+			slices.Reverse(dirs)
+			return dirs
+		}
+		dirs = append(dirs, dir)
+		dir = filepath.Dir(dir)
+	}
 }
 
 // private refuses a directory in which others may put another identity or other
@@ -117,19 +143,16 @@ func (s *Store) Key() ed25519.PrivateKey { return s.key }
 // Peer returns the agent's peer ID.
 func (s *Store) Peer() election.PeerID { return s.peer }
 
-// Write makes the state durable. After an error it may or may not be on disk.
+// Write makes the state durable. After an error it may or may not be on disk;
+// one that matches *TakenError is for good.
 func (s *Store) Write(state election.State) error {
 	if state.Peer != s.peer {
 		return fmt.Errorf("write state: it is of %s, this store of %s", state.Peer, s.peer)
 	}
-	data, err := codec.EncodeState(state)
-	if err != nil {
-		return fmt.Errorf("write state: %w", err)
-	}
 	if err := s.held(); err != nil {
 		return fmt.Errorf("write state: %w", err)
 	}
-	if err := replaceFile(filepath.Join(s.dir, stateFile), data); err != nil {
+	if err := s.record.Write(state); err != nil {
 		return fmt.Errorf("write state: %w", err)
 	}
 	return nil
@@ -147,14 +170,18 @@ func (s *Store) held() error {
 	if err == nil && os.SameFile(locked, there) {
 		return nil
 	}
-	return &Error{Path: s.dir, Problem: "is not the directory this agent locked: it was replaced while it runs",
+	return &Error{Path: string(s.dir), Problem: "is not the directory this agent locked: it was removed or was replaced while it runs",
 		Hint: "put it back, or stop this agent"}
 }
 
 // Close unlocks the directory. The lock's file stays, since removing it could
 // let two agents lock two files of that name.
 func (s *Store) Close() error {
-	if err := s.lock.Close(); err != nil {
+	var err error
+	if s.record != nil {
+		err = s.record.Close()
+	}
+	if err := errors.Join(err, s.lock.Close()); err != nil {
 		return fmt.Errorf("unlock data directory: %w", err)
 	}
 	return nil
@@ -162,11 +189,12 @@ func (s *Store) Close() error {
 
 // load reads identity and state, in every combination of present and absent.
 func (s *Store) load(c Config) (election.State, error) {
-	key, keyErr := readKey(filepath.Join(s.dir, identityFile))
+	record, state, stateErr := OpenRecord(s.dir)
+	s.record = record
+	key, keyErr := readKey(s.dir)
 	if keyErr != nil && !errors.Is(keyErr, fs.ErrNotExist) {
 		return election.State{}, keyErr
 	}
-	state, stateErr := readState(filepath.Join(s.dir, stateFile))
 	if stateErr != nil && !errors.Is(stateErr, fs.ErrNotExist) {
 		return election.State{}, stateErr
 	}
@@ -174,14 +202,14 @@ func (s *Store) load(c Config) (election.State, error) {
 	switch {
 	case haveKey && !haveState:
 		return election.State{}, &Error{
-			Path:    filepath.Join(s.dir, stateFile),
+			Path:    s.dir.path(stateFile),
 			Problem: "is missing while the identity is there: the promises made under it are lost",
 			Hint: "bring the state back only if it is the newest; else move the whole directory away, start with a new identity, " +
 				"and let another agent run `doyen voters replace " + c.Name + "`",
 		}
 	case !haveKey && haveState && !virgin(state):
 		return election.State{}, &Error{
-			Path:    filepath.Join(s.dir, identityFile),
+			Path:    s.dir.path(identityFile),
 			Problem: fmt.Sprintf("is missing while the promises of %s are there", state.Peer),
 			Hint:    "bring the identity back; else move the whole directory away to start with a new one",
 		}
@@ -199,7 +227,7 @@ func (s *Store) adopt(key ed25519.PrivateKey, state election.State, peerID func(
 	}
 	if state.Peer != peer {
 		return &Error{
-			Path:    filepath.Join(s.dir, stateFile),
+			Path:    s.dir.path(stateFile),
 			Problem: fmt.Sprintf("holds the promises of %s, the identity beside it is %s", state.Peer, peer),
 			Hint:    "put back the pair that belongs together, or use another --data-dir",
 		}
@@ -226,69 +254,24 @@ func (s *Store) create(peerID func(ed25519.PublicKey) (election.PeerID, error)) 
 		return election.State{}, fmt.Errorf("derive peer ID: %w", err)
 	}
 	s.key = key
+	// A former life may have made the directory and died before this reached the
+	// disk. A parent that can't be opened is older than this agent.
+	for d := filepath.Dir(string(s.dir)); ; d = filepath.Dir(d) {
+		_ = syncDir(d)
+		if d == filepath.Dir(d) {
+			break
+		}
+	}
 	state := election.State{Peer: s.peer}
 	if err := s.Write(state); err != nil {
 		return state, s.unwritable(err)
 	}
-	if err := writeKey(filepath.Join(s.dir, identityFile), key); err != nil {
+	if err := writeKey(s.dir, key); err != nil {
 		return state, s.unwritable(err)
 	}
 	return state, nil
 }
 
 func (s *Store) unwritable(err error) error {
-	return &Error{Path: s.dir, Problem: "can't be written: " + cause(err), Hint: "make room or name another one with --data-dir", Err: err}
-}
-
-func readState(path string) (election.State, error) {
-	data, err := readFile(path, codec.MaxState+1)
-	if err != nil {
-		return election.State{}, err
-	}
-	state, err := codec.DecodeState(data)
-	if err == nil {
-		return state, nil
-	}
-	hint := "restore it only from a copy that is not older; else move the whole directory away, start with a new identity, " +
-		"and replace this voter by `doyen voters replace`"
-	var newer *codec.NewerStateError
-	var foreign *codec.ForeignStateError
-	switch {
-	case errors.As(err, &newer):
-		hint = "it is left as it is"
-	case errors.As(err, &foreign):
-		hint = "it is left as it is; move it away or use another --data-dir"
-	}
-	return election.State{}, &Error{Path: path, Problem: err.Error(), Hint: hint, Err: err}
-}
-
-// readFile reads a regular file of at most limit bytes; the error of a missing
-// one matches fs.ErrNotExist.
-func readFile(path string, limit int64) ([]byte, error) {
-	info, err := os.Stat(path)
-	if err != nil {
-		return nil, &Error{Path: path, Problem: cause(err), Err: err}
-	}
-	if !info.Mode().IsRegular() {
-		return nil, &Error{Path: path, Problem: "is no regular file", Hint: "move it away or use another --data-dir"}
-	}
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, &Error{Path: path, Problem: cause(err), Hint: "it must be readable by this agent's user", Err: err}
-	}
-	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, limit))
-	if err != nil {
-		return nil, &Error{Path: path, Problem: cause(err), Err: err}
-	}
-	return data, nil
-}
-
-// cause returns what the system said, without the path, which Error names.
-func cause(err error) string {
-	var path *fs.PathError
-	if errors.As(err, &path) {
-		return path.Err.Error()
-	}
-	return err.Error()
+	return &Error{Path: string(s.dir), Problem: "can't be written: " + cause(err), Hint: "make room or name another one with --data-dir", Err: err}
 }

@@ -1,0 +1,115 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// Files is what a store does to the files of its directory, each by its name.
+// The simulation has the second implementation: a disk that forgets at a power
+// cut what was not synced.
+type Files interface {
+	Open(name string) (File, error)   // for reading; the error of a missing one matches fs.ErrNotExist
+	Create(name string) (File, error) // for writing; empties one that is there
+	Rename(from, to string) error
+	SyncDir() error
+	// Names reports whether that name is the file's now. The error of a missing
+	// one matches fs.ErrNotExist.
+	Names(name string, f File) (bool, error)
+}
+
+// File is an open file.
+type File interface {
+	io.ReadWriteCloser
+	Sync() error
+}
+
+// directory is a real one.
+type directory string
+
+func (d directory) path(name string) string { return filepath.Join(string(d), name) }
+
+// Open opens a regular file only: another kind may keep the caller waiting.
+func (d directory) Open(name string) (File, error) {
+	path := d.path(name)
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, &Error{Path: path, Problem: cause(err), Err: err}
+	}
+	if !info.Mode().IsRegular() {
+		return nil, &Error{Path: path, Problem: "is no regular file", Hint: "move it away or use another --data-dir"}
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, &Error{Path: path, Problem: cause(err), Hint: "it must be readable by this agent's user", Err: err}
+	}
+	return f, nil
+}
+
+func (d directory) Create(name string) (File, error) {
+	f, err := os.OpenFile(d.path(name), os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("create file: %w", err)
+	}
+	if err := f.Chmod(0o600); err != nil {
+		return nil, errors.Join(fmt.Errorf("protect file: %w", err), f.Close())
+	}
+	return f, nil
+}
+
+func (d directory) Rename(from, to string) error { return os.Rename(d.path(from), d.path(to)) }
+
+func (d directory) SyncDir() error { return syncDir(string(d)) }
+
+func (d directory) Names(name string, f File) (bool, error) {
+	there, err := os.Stat(d.path(name))
+	if err != nil {
+		return false, err
+	}
+	own, err := f.(*os.File).Stat()
+	return err == nil && os.SameFile(own, there), err
+}
+
+func syncDir(path string) (err error) {
+	d, err := os.Open(path)
+	if err != nil {
+		return fmt.Errorf("open directory: %w", err)
+	}
+	defer func() { err = errors.Join(err, d.Close()) }()
+	if err := d.Sync(); err != nil {
+		return fmt.Errorf("sync directory: %w", err)
+	}
+	return nil
+}
+
+// readFile reads a file of at most limit bytes; the error of a missing one
+// matches fs.ErrNotExist.
+func readFile(files Files, name string, limit int64) ([]byte, error) {
+	f, err := files.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return readAll(f, name, limit)
+}
+
+func readAll(f File, name string, limit int64) ([]byte, error) {
+	data, err := io.ReadAll(io.LimitReader(f, limit))
+	if err != nil {
+		return nil, &Error{Path: name, Problem: cause(err), Err: err}
+	}
+	return data, nil
+}
+
+// cause returns what the system said, without the path, which Error names.
+func cause(err error) string {
+	var path *fs.PathError
+	if errors.As(err, &path) {
+		return path.Err.Error()
+	}
+	return err.Error()
+}

@@ -1,0 +1,125 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+
+	"github.com/doyen-election/doyen/codec"
+	"github.com/doyen-election/doyen/election"
+)
+
+// Record is the state file, which holds an agent's promises. It is used by one
+// goroutine at a time.
+//
+// Invariant: last is the file that had the state's name when this agent last
+// read or wrote it. It stays open, so that no other file gets its number.
+type Record struct {
+	files Files
+	last  File
+	taken error // another process wrote the state: nothing is written any more
+}
+
+// TakenError says that another process writes to the data directory of this
+// agent. Both believe that the promises there are theirs, and neither knows
+// those of the other.
+type TakenError struct{}
+
+func (*TakenError) Error() string {
+	return "the state file was written by another process since this agent last did: two agents use this data directory or a copy was put in its place. " +
+		"This agent grants no votes and leads nothing until it is started again. " +
+		"Stop every agent that uses this directory, move the directory away, start one agent with a new identity, and run `doyen voters replace` for it on a voter"
+}
+
+// OpenRecord makes durable what is there, and reads the state. If there is
+// none, the error matches fs.ErrNotExist, and Write makes one.
+func OpenRecord(files Files) (*Record, election.State, error) {
+	r := &Record{files: files}
+	if err := settle(files, identityFile, stateFile); err != nil {
+		return r, election.State{}, err
+	}
+	f, err := files.Open(stateFile)
+	if err != nil {
+		return r, election.State{}, err
+	}
+	data, err := readAll(f, stateFile, codec.MaxState+1)
+	if err == nil {
+		var state election.State
+		if state, err = decodeState(data); err == nil {
+			r.last = f
+			return r, state, nil
+		}
+	}
+	return r, election.State{}, errors.Join(err, f.Close())
+}
+
+func decodeState(data []byte) (election.State, error) {
+	state, err := codec.DecodeState(data)
+	if err == nil {
+		return state, nil
+	}
+	hint := "restore it only from a copy that is not older; else move the whole directory away, start with a new identity, " +
+		"and replace this voter by `doyen voters replace`"
+	var newer *codec.NewerStateError
+	var foreign *codec.ForeignStateError
+	switch {
+	case errors.As(err, &newer):
+		hint = "it is left as it is"
+	case errors.As(err, &foreign):
+		hint = "it is left as it is; move it away or use another --data-dir"
+	}
+	return election.State{}, &Error{Path: stateFile, Problem: err.Error(), Hint: hint, Err: err}
+}
+
+// Write makes the state durable. After an error it may or may not be on disk.
+// Once another process wrote there, every write is a *TakenError.
+func (r *Record) Write(state election.State) error {
+	data, err := codec.EncodeState(state)
+	if err != nil {
+		return err
+	}
+	if err := r.ours(); err != nil {
+		return err
+	}
+	f, err := replaceFile(r.files, stateFile, data)
+	if f != nil {
+		r.keep(f)
+	}
+	if err != nil {
+		return err
+	}
+	return r.ours() // one that wrote at the same time looked when this one had not yet
+}
+
+// ours reports whether nobody else has put a state in place. One that was
+// removed is no sign of another writer: that would have left its own. It is
+// written again from memory, which knows every promise.
+func (r *Record) ours() error {
+	if r.taken != nil || r.last == nil {
+		return r.taken
+	}
+	switch same, err := r.files.Names(stateFile, r.last); {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return fmt.Errorf("look at the state file: %w", err)
+	case !same:
+		r.taken = &TakenError{}
+	}
+	return r.taken
+}
+
+func (r *Record) keep(f File) {
+	_ = r.Close() // only its number was needed
+	r.last = f
+}
+
+// Close lets go of the state file.
+func (r *Record) Close() error {
+	if r.last == nil {
+		return nil
+	}
+	f := r.last
+	r.last = nil
+	return f.Close()
+}
