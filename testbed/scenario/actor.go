@@ -16,6 +16,7 @@ import (
 	"github.com/doyen-election/doyen/api"
 	"github.com/doyen-election/doyen/client"
 	"github.com/doyen-election/doyen/election"
+	"github.com/doyen-election/doyen/testbed/attack"
 )
 
 // These make an executable a program of a script. They are no commands for
@@ -32,6 +33,9 @@ const stampEvery = time.Millisecond
 // was started for; args are the process's. It returns false at once if not,
 // else the exit code once the program ended.
 func ServeProgram(args []string, stdout, stderr io.Writer) (code int, served bool) {
+	if code, served := attack.Serve(args, stdout, stderr); served {
+		return code, true
+	}
 	var err error
 	switch {
 	case len(args) == 6 && args[1] == campaignArgument:

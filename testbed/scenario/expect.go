@@ -143,7 +143,7 @@ func electionName(of string) string {
 	return of
 }
 
-// markCommand begins to count takeovers, gaps and counters anew.
+// markCommand starts to count takeovers, gaps, counters and memory again.
 func markCommand(w *world, _ *testscript.TestScript, args []string) (string, error) {
 	if len(args) != 0 {
 		return "", errors.New("it takes no words")
@@ -157,6 +157,7 @@ func markCommand(w *world, _ *testscript.TestScript, args []string) (string, err
 		return "", err
 	}
 	w.counters = counters
+	w.forgetPeaks()
 	return "", nil
 }
 

@@ -23,9 +23,10 @@ import (
 	"github.com/doyen-election/doyen/testbed/observe"
 )
 
-// program is a process of a script's that stands for election on a host.
+// program is a process of a script's that stands for election on a host, or
+// attacks one.
 type program struct {
-	name, election string
+	name, election string // of an attack the election is empty
 	host           *hosts.Host
 	cmd            *exec.Cmd
 	stamps         string // path
@@ -99,7 +100,9 @@ func (w *world) launch(name, host, election string, command func(*program) *exec
 	}
 	w.programs[name] = p
 	w.acted = boottime.Now()
-	w.watcher.follow(election)
+	if election != "" {
+		w.watcher.follow(election)
+	}
 	go p.listen(w.watcher, out)
 	return nil
 }
@@ -226,6 +229,9 @@ func census(all []*program) counted {
 		case p.gone:
 			c.ended++
 			word = "ended, " + p.exit
+			if len(p.output) > 0 {
+				word += ": " + p.output[len(p.output)-1]
+			}
 		case p.acts && alive(p.pid):
 			c.acting++
 			word = "acts under term " + strconv.FormatUint(p.term, 10)

@@ -17,7 +17,7 @@ type quantity func(w *world, of string, words []string) (x float64, saw string, 
 func quantities() map[string]quantity {
 	return map[string]quantity{
 		"overlap": overlapQuantity, "gap": gapQuantity, "takeovers": takeoversQuantity,
-		"term-rises": termRises, "counted": countedQuantity,
+		"term-rises": termRises, "counted": countedQuantity, "memory": memoryQuantity,
 	}
 }
 

