@@ -22,11 +22,11 @@ import (
 	"log/slog"
 	mathrand "math/rand/v2"
 	"net/netip"
-	"os"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/doyen-election/doyen/agent/access"
 	"github.com/doyen-election/doyen/agent/boottime"
 	"github.com/doyen-election/doyen/agent/campaign"
 	"github.com/doyen-election/doyen/agent/hook"
@@ -61,7 +61,11 @@ func Run(ctx context.Context, cfg Config, stderr io.Writer) error {
 		return err
 	}
 	logger := newLogger(cfg, stderr)
-	a := &agent{cfg: cfg, logger: logger, leaving: make(chan struct{})}
+	policy, err := cfg.Policy()
+	if err != nil {
+		return err
+	}
+	a := &agent{cfg: cfg, access: policy, logger: logger, leaving: make(chan struct{})}
 	if err := a.start(); err != nil {
 		return errors.Join(err, a.abort())
 	}
@@ -91,6 +95,7 @@ func readable(_ []string, a slog.Attr) slog.Attr {
 // agent is everything one agent runs.
 type agent struct {
 	cfg       Config
+	access    *access.Policy
 	logger    *slog.Logger
 	boot      election.BootID
 	born      int64         // Unix nanoseconds
@@ -252,7 +257,7 @@ func (a *agent) newServer(hub *watch.Hub) *serve.Server {
 		Preempt: a.cfg.Preempt, PreemptDelay: a.cfg.PreemptDelay, Campaigns: a.loop,
 		Metrics: a.metrics.handler(), Logger: a.logger.With("part", "api"), Commands: commands{a.loop, a},
 		KeepDrain: a.store.SetDrained,
-		Owner:     serve.Owner{UID: uint32(os.Geteuid()), GID: uint32(os.Getegid())},
+		Access:    a.access,
 	})
 }
 

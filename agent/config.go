@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/hashicorp/go-sockaddr"
 
+	"github.com/doyen-election/doyen/agent/access"
 	"github.com/doyen-election/doyen/agent/campaign"
 	"github.com/doyen-election/doyen/agent/hook"
 	"github.com/doyen-election/doyen/election"
@@ -51,6 +53,7 @@ type Config struct {
 
 	OnChange  string                    // hook, run by the shell
 	Elections map[string]ElectionConfig // what differs in one election, by its name
+	Access    access.Config             // who may do what over the socket
 	HTTP      string                    // optional read-only TCP listener, HOST:PORT
 	LogLevel  string                    // debug, info, warn or error
 	LogFormat string                    // text or json
@@ -81,7 +84,7 @@ type ConfigError struct {
 
 func (e *ConfigError) Error() string {
 	s := e.Problem
-	if strings.HasPrefix(e.Flag, "elections") {
+	if strings.HasPrefix(e.Flag, "elections") || strings.HasPrefix(e.Flag, "access") {
 		s = e.Flag + ": " + s // a key of the configuration file, and no flag
 	} else if e.Flag != "" {
 		s = "--" + e.Flag + ": " + s
@@ -311,15 +314,32 @@ log-format: %s
 `, c.Name, c.Cluster, c.DataDir, c.Socket, c.Bind, c.Advertise, c.GossipPort, c.PeerPort, list(c.Join), c.KeyFile,
 		list(c.Voters), c.Quorum, c.Algorithm, c.Priority, c.Preempt, c.PreemptDelay, c.Candidate, c.Profile,
 		c.Heartbeat, c.Lease, c.OnChange, c.HTTP, c.LogLevel, c.LogFormat)
-	if err != nil || len(c.Elections) == 0 {
+	if err != nil {
 		return err
 	}
-	text := "elections:\n"
+	text := ""
+	if len(c.Elections) > 0 {
+		text = "elections:\n"
+	}
 	for _, name := range slices.Sorted(maps.Keys(c.Elections)) {
 		text += fmt.Sprintf("  %q:\n    on-change: %q\n", name, c.Elections[name].OnChange)
 	}
-	_, err = io.WriteString(w, text)
+	policy, err := c.Policy()
+	if err != nil {
+		return err
+	}
+	_, err = io.WriteString(w, text+policy.String())
 	return err
+}
+
+// Policy returns who may do what over the socket, with all names looked up.
+// Errors are of type *ConfigError.
+func (c Config) Policy() (*access.Policy, error) {
+	p, err := access.Resolve(c.Access, access.Owner{UID: uint32(os.Geteuid()), GID: uint32(os.Getegid())})
+	if bad, ok := errors.AsType[*access.Error](err); ok {
+		return nil, &ConfigError{Flag: bad.Key, Problem: bad.Problem, Hint: bad.Hint}
+	}
+	return p, err
 }
 
 // hooks are the commands to run, by election.

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"net"
@@ -29,7 +30,7 @@ const (
 // change the hooks.
 func (c Config) Validate() error {
 	for _, check := range []func(Config) *ConfigError{
-		checkNames, checkVoters, checkPaths, checkAddresses, checkJoin, checkKey, checkElection, checkTiming, checkOutputs, checkHooks,
+		checkNames, checkVoters, checkPaths, checkAddresses, checkJoin, checkKey, checkElection, checkTiming, checkOutputs, checkHooks, checkAccess,
 	} {
 		if err := check(c); err != nil {
 			return err
@@ -241,4 +242,14 @@ func checkHooks(c Config) *ConfigError {
 		}
 	}
 	return nil
+}
+
+// checkAccess looks up every user and group that is named.
+func checkAccess(c Config) *ConfigError {
+	if len(c.Access.Elections) > maxElections {
+		return configError("access.elections", `name those that differ, and "*" for all others`, "%d elections, at most %d", len(c.Access.Elections), maxElections)
+	}
+	_, err := c.Policy()
+	bad, _ := errors.AsType[*ConfigError](err)
+	return bad
 }

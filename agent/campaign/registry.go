@@ -65,9 +65,11 @@ type Config struct {
 type Request struct {
 	Election election.Name
 	Priority *int // nil: the agent's
-	Meta     string
-	UID      uint32
-	PID      int32
+	// MaxPriority is the highest one that the candidacy can have; nil: any.
+	MaxPriority *int
+	Meta        string
+	UID         uint32
+	PID         int32
 }
 
 // Registry is every candidacy of one host.
@@ -119,6 +121,9 @@ func (r *Registry) Stand(now election.Instant, q Request) (*Candidacy, error) {
 	k.priority = r.cfg.Priority
 	if q.Priority != nil {
 		k.priority = *q.Priority
+	}
+	if q.MaxPriority != nil {
+		k.priority = min(k.priority, *q.MaxPriority)
 	}
 	r.byID[k.id] = k
 	r.count++

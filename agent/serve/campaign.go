@@ -66,10 +66,14 @@ func (s *Server) campaign(w http.ResponseWriter, r *http.Request) {
 		fail(w, http.StatusBadRequest, api.ErrorDetail{Code: api.CodeBadRequest, Message: problem})
 		return
 	}
-	p, _ := r.Context().Value(peerKey{}).(peer) // authorized, so it is there, and so is the link
+	p, _ := caller(r) // authorized, so it is there, and so is the link
 	if s.otherTime(p.pid) {
 		fail(w, http.StatusBadRequest, api.ErrorDetail{Code: api.CodeBadRequest, Message: "this program is in another time namespace than the agent: " +
 			"it would compare deadlines with another clock; run it in the host's, or an agent in its own"})
+		return
+	}
+	ceiling, ok := s.ceiling(w, p, name, request.Priority)
+	if !ok {
 		return
 	}
 	link, _ := r.Context().Value(linkKey{}).(link)
@@ -87,7 +91,7 @@ func (s *Server) campaign(w http.ResponseWriter, r *http.Request) {
 		defer t.process.Close()
 	}
 	k, err := s.Campaigns.Stand(campaign.Request{
-		Election: name, Priority: request.Priority, Meta: request.Meta, UID: p.uid, PID: p.pid,
+		Election: name, Priority: request.Priority, MaxPriority: ceiling, Meta: request.Meta, UID: p.UID, PID: p.pid,
 	})
 	if err != nil {
 		refused(w, err)
@@ -110,6 +114,22 @@ func implausible(r api.CampaignRequest) string {
 	return ""
 }
 
+// ceiling returns the highest priority that the program may have, nil for any;
+// it answers, and returns false, if it asks for more.
+func (s *Server) ceiling(w http.ResponseWriter, p peer, name election.Name, asked *int) (*int, bool) {
+	highest, bounded := s.Access.MaxPriority(p.Who, string(name))
+	if !bounded {
+		return nil, true
+	}
+	if asked != nil && *asked > highest {
+		fail(w, http.StatusForbidden, api.ErrorDetail{Code: api.CodeForbidden, Message: fmt.Sprintf(
+			"priority %d is above %d, the highest that user %s may have in %s: ask for less, or have an administrator raise `%s` in the agent's configuration file",
+			*asked, highest, userName(p.UID), name, s.Access.PriorityKey(string(name)))})
+		return nil, false
+	}
+	return &highest, true
+}
+
 // refused answers with a refusal, or that the agent did not answer.
 func refused(w http.ResponseWriter, err error) {
 	if refusal, ok := errors.AsType[*election.Refusal](err); ok {
@@ -130,10 +150,10 @@ func (s *Server) stopped(w http.ResponseWriter, r *http.Request) {
 	if !body(w, r, &request) {
 		return
 	}
-	p, _ := r.Context().Value(peerKey{}).(peer)
+	p, _ := caller(r)
 	began := s.Clock()
 	err := s.Campaigns.Receipt(r.PathValue("id"), election.Term(request.Term), func(uid uint32) bool {
-		return p.uid == uid || p.uid == 0 || p.uid == s.Owner.UID
+		return p.UID == uid || s.Access.Own(p.UID)
 	})
 	if err != nil {
 		refused(w, err)

@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/doyen-election/doyen/agent/access"
 	"github.com/doyen-election/doyen/agent/campaign"
 	"github.com/doyen-election/doyen/agent/watch"
 	"github.com/doyen-election/doyen/api"
@@ -88,11 +89,15 @@ func hosts(t *testing.T, change ...func(*Server)) *hall {
 	if err != nil {
 		t.Fatal(err)
 	}
+	policy, err := access.Resolve(access.Config{}, access.Owner{UID: uint32(os.Geteuid()), GID: uint32(os.Getegid())})
+	if err != nil {
+		t.Fatal(err)
+	}
 	picture := &Picture{Status: &elector.Status{}, View: &membership.View{}}
 	h.server = New(Config{
 		Lease: time.Second, Picture: func() *Picture { return picture }, Clock: func() election.Instant { return 0 },
 		Hub: watch.NewHub(0), Metrics: http.NotFoundHandler(), Logger: slog.New(slog.DiscardHandler), Campaigns: h,
-		Owner: Owner{UID: uint32(os.Geteuid()), GID: uint32(os.Getegid())},
+		Access: policy,
 	})
 	for _, f := range change {
 		f(h.server)

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/doyen-election/doyen/agent/access"
 	"github.com/doyen-election/doyen/api"
 )
 
@@ -38,11 +39,31 @@ func (m methods) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 func get(h http.HandlerFunc) methods { return methods{http.MethodGet: h} }
 
-// post is a change, only for those who may make one.
+// post is a change of the agent or the cluster, for those who have the right.
 func (s *Server) post(h http.HandlerFunc) methods {
 	return methods{http.MethodPost: func(w http.ResponseWriter, r *http.Request) {
-		if err := s.Owner.authorize(r.Context()); err != nil {
-			fail(w, http.StatusForbidden, api.ErrorDetail{Code: api.CodeForbidden, Message: err.Error()})
+		if s.may(w, r, access.Admin, "") {
+			h(w, r)
+		}
+	}}
+}
+
+// postOf is a change in the election that the path names, for those who have
+// the right there.
+func (s *Server) postOf(right access.Right, h http.HandlerFunc) methods {
+	return methods{http.MethodPost: func(w http.ResponseWriter, r *http.Request) {
+		if of, ok := name(w, r); ok && s.may(w, r, right, string(of)) {
+			h(w, r)
+		}
+	}}
+}
+
+// postOwn is for anybody whom the kernel vouches for: the handler itself looks
+// at whose it is that is changed.
+func (s *Server) postOwn(h http.HandlerFunc) methods {
+	return methods{http.MethodPost: func(w http.ResponseWriter, r *http.Request) {
+		if _, ok := caller(r); !ok {
+			s.may(w, r, access.Admin, "")
 			return
 		}
 		h(w, r)
@@ -92,11 +113,11 @@ func (s *Server) socketRoutes() *http.ServeMux {
 	mux.Handle("/v1/elections", get(s.elections))
 	mux.Handle("/v1/elections/{name}", get(s.election))
 	mux.Handle("/v1/elections/{name}/watch", get(s.watch))
-	mux.Handle("/v1/elections/{name}/resign", s.post(s.resign))
-	mux.Handle("/v1/elections/{name}/transfer", s.post(s.transfer))
-	mux.Handle("/v1/elections/{name}/campaign", s.post(s.campaign))
+	mux.Handle("/v1/elections/{name}/resign", s.postOf(access.HandOver, s.resign))
+	mux.Handle("/v1/elections/{name}/transfer", s.postOf(access.HandOver, s.transfer))
+	mux.Handle("/v1/elections/{name}/campaign", s.postOf(access.Campaign, s.campaign))
 	mux.Handle("/v1/campaigns", get(s.campaigns))
-	mux.Handle("/v1/campaigns/{id}/stopped", s.post(s.stopped))
+	mux.Handle("/v1/campaigns/{id}/stopped", s.postOwn(s.stopped))
 	mux.Handle("/v1/voters", s.getAndPost(s.voters, s.changeVoters))
 	mux.Handle("/v1/history", get(s.history))
 	mux.Handle("/v1/keys", s.getAndPost(s.keys, s.changeKeys))

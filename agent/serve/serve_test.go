@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/doyen-election/doyen/agent/access"
 	"github.com/doyen-election/doyen/agent/serve"
 	"github.com/doyen-election/doyen/agent/watch"
 	"github.com/doyen-election/doyen/api"
@@ -78,6 +79,15 @@ func (a *agent) shows(state elector.State, leader election.Holder, term election
 	})
 }
 
+func policy(t testing.TB, c access.Config, owner access.Owner) *access.Policy {
+	t.Helper()
+	p, err := access.Resolve(c, owner)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
 // stand serves a fake agent that leads default in term 7 for one more second.
 func stand(t testing.TB, change ...func(*serve.Config)) *agent {
 	t.Helper()
@@ -99,7 +109,7 @@ func stand(t testing.TB, change ...func(*serve.Config)) *agent {
 		Name: "a", Version: "1", Cluster: "x", Algorithm: "bully", Self: self, Lease: 50 * time.Millisecond,
 		Picture: a.picture.Load, Clock: a.clock, Hub: a.hub, Metrics: http.NotFoundHandler(),
 		Logger: slog.New(slog.DiscardHandler), Commands: a,
-		Owner: serve.Owner{UID: uint32(os.Geteuid()), GID: uint32(os.Getegid())},
+		Access: policy(t, access.Config{}, access.Owner{UID: uint32(os.Geteuid()), GID: uint32(os.Getegid())}),
 	}
 	for _, f := range change {
 		f(&c)
@@ -235,9 +245,9 @@ func TestRefusalsKeepTheirCode(t *testing.T) {
 func TestOnlyTheOwnerMayChangeThings(t *testing.T) {
 	// The test's own user is not root for this agent only if it is not root.
 	if os.Geteuid() == 0 {
-		t.Skip("root may change everything; the rule itself is shown by TestAuthorization")
+		t.Skip("root may change everything; the rule itself is shown by the tests of package access")
 	}
-	a := stand(t, func(c *serve.Config) { c.Owner = serve.Owner{UID: 1, GID: 1} })
+	a := stand(t, func(c *serve.Config) { c.Access = policy(t, access.Config{}, access.Owner{UID: 1, GID: 1}) })
 	if status, text := a.do(t, "POST", "/v1/drain", `{"on":true}`); status != 403 || !strings.Contains(text, "forbidden") {
 		t.Errorf("%d %q", status, text)
 	}

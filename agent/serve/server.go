@@ -3,8 +3,9 @@
 //
 // It guarantees that no answer names a leader whose lease has ended, even while
 // the rest of the agent hangs: reads take an immutable picture and compute what
-// remains of the lease as they answer. Changes need root, the agent's user or
-// its group, as the kernel vouches for the peer of the socket. Bodies, headers,
+// remains of the lease as they answer. Changes need the right to them, which
+// package access decides on by the peer of the socket, as the kernel vouches for
+// it. Bodies, headers,
 // connections and followers are bounded; a reader that does not read is cut off.
 //
 // It does not guarantee that the leader it names still leads when the answer
@@ -24,6 +25,7 @@ import (
 	"text/template"
 	"time"
 
+	"github.com/doyen-election/doyen/agent/access"
 	"github.com/doyen-election/doyen/agent/watch"
 	"github.com/doyen-election/doyen/api"
 	"github.com/doyen-election/doyen/election"
@@ -74,8 +76,8 @@ type Config struct {
 	// should be the same on all.
 	Preempt      bool
 	PreemptDelay time.Duration
-	// Owner is who may change things, besides root.
-	Owner Owner
+	// Access decides who may change what; nil: nobody may change anything.
+	Access *access.Policy
 }
 
 // Server answers on one or two listeners.

@@ -73,6 +73,11 @@ func printConfig(i *invocation, config agent.Config) error {
 		values[s.name] = s.value(&config)
 	}
 	values[electionsKey] = electionValues(config)
+	policy, err := config.Policy()
+	if err != nil {
+		return err
+	}
+	values[accessKey] = policy
 	encoded, err := json.Marshal(values)
 	if err != nil {
 		return fmt.Errorf("encode the configuration: %w", err)

@@ -38,15 +38,17 @@ func (g *gathered) readFile(path string) error {
 	if err != nil || root == nil {
 		return err
 	}
-	known, names := map[string]setting{}, []string{electionsKey}
+	known, names := map[string]setting{}, []string{electionsKey, accessKey}
 	for _, s := range settings() {
 		known[s.name] = s
 		names = append(names, s.name)
 	}
 	for n := 0; n < len(root.Content); n += 2 {
 		key, value := root.Content[n], root.Content[n+1]
-		if key.Value == electionsKey {
-			if err := g.readElections(path, key, value); err != nil {
+		if section := map[string]func(string, *yaml.Node, *yaml.Node) error{
+			electionsKey: g.readElections, accessKey: g.readAccess,
+		}[key.Value]; section != nil {
+			if err := section(path, key, value); err != nil {
 				return err
 			}
 			continue

@@ -92,7 +92,7 @@ func apiHint(e *client.APIError) string {
 	case api.CodeBadRequest:
 		return "" // the message says what would be right
 	case api.CodeForbidden:
-		return "run it as root, as the user that runs the agent, or as a member of that user's group"
+		return "run it as root or as somebody the message names; `access` in docs/operations.md says which right allows what"
 	case api.CodeNotFound:
 		return "`doyen elections` lists the elections, `doyen members` the agents, `doyen voters` the voters"
 	case api.CodeNotLeader:

@@ -63,13 +63,13 @@ func TestTheKernelTellsTheGroupsOfThePeer(t *testing.T) {
 	defer c.Close()
 	got, _ := withPeer(context.Background(), c).Value(peerKey{}).(peer)
 	var groups []int
-	for _, g := range got.groups {
+	for _, g := range got.Groups {
 		groups = append(groups, int(g))
 	}
 	slices.Sort(groups)
 	slices.Sort(want)
-	if !got.allGroups || !slices.Equal(groups, want) {
-		t.Errorf("groups %v (all: %t), want %v", groups, got.allGroups, want)
+	if !got.AllGroups || !slices.Equal(groups, want) {
+		t.Errorf("groups %v (all: %t), want %v", groups, got.AllGroups, want)
 	}
 	if _, tcp := net.Pipe(); withPeer(context.Background(), tcp).Value(peerKey{}) != nil {
 		t.Error("a connection that is no socket has a peer")

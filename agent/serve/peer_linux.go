@@ -11,8 +11,9 @@ func credentials(fd int) (peer, error) {
 	if err != nil {
 		return peer{}, err
 	}
-	p := peer{uid: c.Uid, gid: c.Gid, pid: c.Pid}
-	p.groups, p.allGroups = peerGroups(fd)
+	p := peer{pid: c.Pid}
+	p.UID, p.GID = c.Uid, c.Gid
+	p.Groups, p.AllGroups = peerGroups(fd)
 	return p, nil
 }
 

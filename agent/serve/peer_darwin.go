@@ -7,9 +7,10 @@ func credentials(fd int) (peer, error) {
 	if err != nil {
 		return peer{}, err
 	}
-	p := peer{uid: c.Uid, groups: c.Groups[:min(max(int(c.Ngroups), 0), len(c.Groups))]}
-	if len(p.groups) > 0 {
-		p.gid = p.groups[0]
+	var p peer
+	p.UID, p.Groups = c.Uid, c.Groups[:min(max(int(c.Ngroups), 0), len(c.Groups))]
+	if len(p.Groups) > 0 {
+		p.GID = p.Groups[0]
 	}
 	return p, nil // a user may have more groups than fit there
 }

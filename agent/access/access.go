@@ -1,0 +1,230 @@
+// Package access decides which user may do what over the socket API.
+//
+// It guarantees that a right is given by the kernel's word alone: by the user
+// and the groups of the connecting process. Root and the agent's own user have
+// every right. Anybody else has those of the configuration, or, without one,
+// members of the agent's group may campaign and hand over. Names of users and
+// groups are looked up once, at the start; one that is not known stops it.
+//
+// It does not guard reading, which is open to everybody who may connect: the
+// modes of the socket and of its directory are for that. It does not restrict
+// other agents: who has the cluster key may lead.
+package access
+
+import (
+	"fmt"
+	"maps"
+	"os/user"
+	"slices"
+	"strconv"
+
+	"github.com/doyen-election/doyen/agent/campaign"
+	"github.com/doyen-election/doyen/election"
+)
+
+// Right is a class of calls.
+type Right string
+
+// The rights, besides reading. The first two are given for each election.
+const (
+	Campaign Right = "campaign"  // be a candidate
+	HandOver Right = "hand-over" // resign, transfer
+	Admin    Right = "admin"     // drain, leave, voters, keys; and all of the above
+)
+
+// Rest is the key of the elections that have no rules of their own.
+const Rest = "*"
+
+// DefaultMaxCandidacies is how many candidacies one user's programs may have
+// unless the configuration says otherwise.
+const DefaultMaxCandidacies = 64
+
+// List is users and groups by name or number, as an operator writes them.
+type List struct{ Users, Groups []string }
+
+// Rules are what a configuration says about one election. What it does not say
+// (nil) is as for the rest.
+type Rules struct {
+	Campaign, HandOver *List
+	MaxPriority        *int
+}
+
+// Config is what a configuration says. Nothing said (nil) means the default.
+type Config struct {
+	// Admin are those who may do everything, besides root and the agent's user.
+	Admin *List
+	// Elections are the rules by election, Rest for all others. If there are any,
+	// only they give rights.
+	Elections map[string]Rules
+	// MaxCandidacies bounds the candidacies of one user, 0: the default.
+	MaxCandidacies int
+}
+
+// Owner is the agent's own user and group.
+type Owner struct {
+	UID, GID uint32
+	// Groups returns the supplementary groups of a user, for a system whose
+	// kernel does not report those of the process; nil looks them up in the
+	// system's database.
+	Groups func(uid uint32) ([]string, error)
+}
+
+// Error is a part of the configuration that can't be used.
+type Error struct {
+	Key     string // of the configuration, such as access.admin
+	Problem string
+	Hint    string
+}
+
+func (e *Error) Error() string { return e.Key + ": " + e.Problem + "; " + e.Hint }
+
+// ids are the resolved users and groups of a list.
+type ids struct{ users, groups []uint32 }
+
+// rules are the resolved rules of one election.
+type rules struct {
+	campaign, handOver ids
+	maxPriority        int
+}
+
+// Policy is a resolved configuration. It is not altered once made, so that any
+// goroutine may ask it.
+type Policy struct {
+	owner          Owner
+	admin          ids
+	elections      map[string]rules // Rest is always there
+	maxCandidacies int
+	// foreignUIDs and foreignGIDs say that the overflow ID stands for users and
+	// groups of other user namespaces here.
+	foreignUIDs, foreignGIDs bool
+}
+
+// Resolve looks up the names of a configuration. Errors are of type *Error.
+func Resolve(c Config, owner Owner) (*Policy, error) {
+	p := &Policy{owner: owner, elections: map[string]rules{}, maxCandidacies: c.MaxCandidacies}
+	p.foreignUIDs, p.foreignGIDs = foreignIDs()
+	if p.maxCandidacies == 0 {
+		p.maxCandidacies = DefaultMaxCandidacies
+	}
+	if p.maxCandidacies < 0 {
+		return nil, &Error{"access.max-candidacies", fmt.Sprintf("%d is not a number of candidacies", c.MaxCandidacies), "use 1 or more"}
+	}
+	var err error
+	if p.admin, err = p.list("access.admin", c.Admin); err != nil {
+		return nil, err
+	}
+	if len(c.Elections) == 0 {
+		group := ids{groups: []uint32{owner.GID}}
+		p.elections[Rest] = rules{campaign: group, handOver: group, maxPriority: campaign.MaxPriority}
+		return p, nil
+	}
+	if p.elections[Rest], err = p.rules(Rest, c.Elections[Rest], rules{maxPriority: campaign.MaxPriority}); err != nil {
+		return nil, err
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.Elections)) {
+		if name == Rest {
+			continue
+		}
+		if p.elections[name], err = p.rules(name, c.Elections[name], p.elections[Rest]); err != nil {
+			return nil, err
+		}
+	}
+	return p, nil
+}
+
+// rules resolves those of one election; what it does not say is as in rest.
+func (p *Policy) rules(name string, said Rules, rest rules) (rules, error) {
+	key := "access.elections." + name
+	if name == Rest {
+		key = "access.elections." + strconv.Quote(name)
+	}
+	if name != Rest && !election.ValidName(name) {
+		return rules{}, &Error{key, fmt.Sprintf("%q can't be the name of an election", name),
+			"a name is 1 to 63 of a-z, 0-9, dot, dash and underscore, and starts with a letter or digit; \"*\" is all others"}
+	}
+	r := rest
+	var err error
+	if said.Campaign != nil {
+		if r.campaign, err = p.list(key+".campaign", said.Campaign); err != nil {
+			return rules{}, err
+		}
+	}
+	if said.HandOver != nil {
+		if r.handOver, err = p.list(key+".hand-over", said.HandOver); err != nil {
+			return rules{}, err
+		}
+	}
+	if said.MaxPriority != nil {
+		r.maxPriority = *said.MaxPriority
+		if r.maxPriority < 0 || r.maxPriority > campaign.MaxPriority {
+			return rules{}, &Error{key + ".max-priority", fmt.Sprintf("%d is not between 0 and %d", r.maxPriority, campaign.MaxPriority), "the higher leads; 0 never leads"}
+		}
+		if said.Campaign == nil && r.campaign.empty() {
+			return rules{}, &Error{key + ".max-priority", "bounds the priority of nobody: no user or group may campaign there",
+				"add `campaign: {groups: [NAME]}` beside it, or under \"*\""}
+		}
+	}
+	return r, nil
+}
+
+// list resolves the names of a list; nil holds nobody.
+func (p *Policy) list(key string, l *List) (ids, error) {
+	var found ids
+	if l == nil {
+		return found, nil
+	}
+	for _, name := range l.Users {
+		id, err := number(name, func(name string) (string, error) {
+			u, err := user.Lookup(name)
+			if err != nil {
+				return "", err
+			}
+			return u.Uid, nil
+		})
+		if err != nil {
+			return ids{}, &Error{key, fmt.Sprintf("there is no user %q on this host", name), "create it, correct the name, or give the user's number"}
+		}
+		if p.foreignUIDs && id == overflowID {
+			return ids{}, foreign(key)
+		}
+		found.users = append(found.users, id)
+	}
+	for _, name := range l.Groups {
+		id, err := number(name, func(name string) (string, error) {
+			g, err := user.LookupGroup(name)
+			if err != nil {
+				return "", err
+			}
+			return g.Gid, nil
+		})
+		if err != nil {
+			return ids{}, &Error{key, fmt.Sprintf("there is no group %q on this host", name), "create it, correct the name, or give the group's number"}
+		}
+		if p.foreignGIDs && id == overflowID {
+			return ids{}, foreign(key)
+		}
+		found.groups = append(found.groups, id)
+	}
+	slices.Sort(found.users)
+	slices.Sort(found.groups)
+	return ids{slices.Compact(found.users), slices.Compact(found.groups)}, nil
+}
+
+func foreign(key string) error {
+	return &Error{key, fmt.Sprintf("%d stands for everybody of other user namespaces here", overflowID), "name another user or group"}
+}
+
+// number returns a user's or a group's number, which is never looked up if it
+// is given: a number needs no entry in a database.
+func number(name string, lookup func(string) (string, error)) (uint32, error) {
+	n, err := strconv.ParseUint(name, 10, 32)
+	if err == nil && n < 1<<32-1 { // the last one means "none" to the system
+		return uint32(n), nil
+	}
+	found, err := lookup(name)
+	if err != nil {
+		return 0, err
+	}
+	n, err = strconv.ParseUint(found, 10, 32)
+	return uint32(n), err
+}

@@ -1,0 +1,175 @@
+package access
+
+import (
+	"fmt"
+	"os/user"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// overflowID is what the kernel reports for a user or group that this user
+// namespace has no number for.
+const overflowID = 65534
+
+// Who is at the other end of a connection, as the kernel vouches.
+type Who struct {
+	UID, GID uint32
+	// Groups are the supplementary ones that the kernel reports, and AllGroups says
+	// that there are no others.
+	Groups    []uint32
+	AllGroups bool
+}
+
+// Own reports whether that is root or the agent's own user.
+func (p *Policy) Own(uid uint32) bool {
+	if p.foreignUIDs && uid == overflowID {
+		return false
+	}
+	return uid == 0 || uid == p.owner.UID
+}
+
+// May returns why the process has not the right, nil if it has. The election
+// counts for Campaign and HandOver.
+func (p *Policy) May(w Who, right Right, election string) error {
+	if p.may(w, right, election) {
+		return nil
+	}
+	key := "access.admin"
+	what := "change this agent or the cluster"
+	switch right {
+	case Campaign:
+		key, what = "access.elections."+p.key(election)+".campaign", "be a candidate in "+election
+	case HandOver:
+		key, what = "access.elections."+p.key(election)+".hand-over", "hand over "+election
+	}
+	return fmt.Errorf("user %s may not %s: it lacks the right %q, which %s have; an administrator gives it with `%s` in the agent's configuration file",
+		userName(w.UID), what, right, p.holders(right, election), key)
+}
+
+func (p *Policy) may(w Who, right Right, election string) bool {
+	switch {
+	case p.Own(w.UID), p.in(w, p.admin):
+		return true
+	case right == Campaign:
+		return p.in(w, p.of(election).campaign)
+	case right == HandOver:
+		return p.in(w, p.of(election).handOver)
+	}
+	return false
+}
+
+// MaxPriority returns the highest priority that the process may have in the
+// election, and whether there is such a bound: those who may do everything have
+// none.
+func (p *Policy) MaxPriority(w Who, election string) (highest int, bounded bool) {
+	if p.Own(w.UID) || p.in(w, p.admin) {
+		return 0, false
+	}
+	return p.of(election).maxPriority, true
+}
+
+// MaxCandidacies is how many candidacies the programs of one user may have,
+// besides root and the agent's user.
+func (p *Policy) MaxCandidacies() int { return p.maxCandidacies }
+
+// PriorityKey names the setting that bounds a priority in the election.
+func (p *Policy) PriorityKey(election string) string {
+	return "access.elections." + p.key(election) + ".max-priority"
+}
+
+func (p *Policy) of(election string) rules {
+	if r, ok := p.elections[election]; ok {
+		return r
+	}
+	return p.elections[Rest]
+}
+
+// key is the part of the configuration in which the election's rules are.
+func (p *Policy) key(election string) string {
+	if _, ok := p.elections[election]; ok {
+		return election
+	}
+	return strconv.Quote(Rest)
+}
+
+// in reports whether the process is of a user or a group of the list.
+func (p *Policy) in(w Who, list ids) bool {
+	if !(p.foreignUIDs && w.UID == overflowID) && slices.Contains(list.users, w.UID) {
+		return true
+	}
+	if len(list.groups) == 0 {
+		return false
+	}
+	for _, g := range append([]uint32{w.GID}, w.Groups...) {
+		if !(p.foreignGIDs && g == overflowID) && slices.Contains(list.groups, g) {
+			return true
+		}
+	}
+	if w.AllGroups || p.foreignUIDs && w.UID == overflowID {
+		return false
+	}
+	groups := p.owner.Groups
+	if groups == nil {
+		groups = systemGroups
+	}
+	found, err := groups(w.UID)
+	return err == nil && slices.ContainsFunc(list.groups, func(g uint32) bool {
+		return slices.Contains(found, strconv.FormatUint(uint64(g), 10))
+	})
+}
+
+// holders names who has the right.
+func (p *Policy) holders(right Right, election string) string {
+	names := []string{"root"}
+	if p.owner.UID != 0 {
+		names = append(names, "the agent's user "+userName(p.owner.UID))
+	}
+	lists := []ids{p.admin}
+	switch right {
+	case Campaign:
+		lists = append(lists, p.of(election).campaign)
+	case HandOver:
+		lists = append(lists, p.of(election).handOver)
+	}
+	const most = 16 // the rest is in the configuration
+	for _, l := range lists {
+		for _, u := range l.users {
+			names = append(names, "user "+userName(u))
+		}
+		for _, g := range l.groups {
+			names = append(names, "members of group "+groupName(g))
+		}
+	}
+	if len(names) > most {
+		names = append(names[:most], "others")
+	}
+	if len(names) == 1 {
+		return "only " + names[0] + " and the agent's user"
+	}
+	return strings.Join(names[:len(names)-1], ", ") + " and " + names[len(names)-1]
+}
+
+func systemGroups(uid uint32) ([]string, error) {
+	u, err := user.LookupId(strconv.FormatUint(uint64(uid), 10))
+	if err != nil {
+		return nil, fmt.Errorf("look up user: %w", err)
+	}
+	return u.GroupIds()
+}
+
+func userName(uid uint32) string {
+	id := strconv.FormatUint(uint64(uid), 10)
+	if u, err := user.LookupId(id); err == nil {
+		return u.Username
+	}
+	return id
+}
+
+func groupName(gid uint32) string {
+	id := strconv.FormatUint(uint64(gid), 10)
+	if g, err := user.LookupGroupId(id); err == nil {
+		return g.Name
+	}
+	return id
+}

@@ -1,0 +1,90 @@
+package serve_test
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/doyen-election/doyen/agent/access"
+	"github.com/doyen-election/doyen/agent/campaign"
+	"github.com/doyen-election/doyen/agent/serve"
+	"github.com/doyen-election/doyen/api"
+	"github.com/doyen-election/doyen/election"
+)
+
+// stage takes every candidacy, and says what was asked.
+type stage struct {
+	campaigns
+	asked []campaign.Request
+}
+
+type campaigns = serve.Campaigns // so that the field has another name than its method
+
+func (s *stage) Stand(q campaign.Request) (*campaign.Candidacy, error) {
+	s.asked = append(s.asked, q)
+	return nil, &election.Refusal{Code: api.CodeBusy, Message: "the stage is full"}
+}
+
+// A member of the agent's group, such as any application that may ask who leads,
+// put its own key into gossip, removed voters, preempted everybody's program and
+// stopped the agent.
+func TestTheAgentsGroupCannotTakeTheClusterOver(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("needs root, to connect as another user; CI runs this as root")
+	}
+	k, programs := &keys{}, &stage{}
+	a := stand(t, func(c *serve.Config) {
+		c.Keyring, c.Campaigns = k, programs
+		c.Access = policy(t, access.Config{
+			Elections: map[string]access.Rules{access.Rest: {
+				Campaign: &access.List{Groups: []string{"4001"}}, HandOver: &access.List{Groups: []string{"4001"}}, MaxPriority: new(200),
+			}, "payments": {Campaign: &access.List{Users: []string{"4100"}}, HandOver: &access.List{}}},
+		}, access.Owner{UID: 4000, GID: 4001})
+	})
+	var reached []election.Input
+	a.on = func(in election.Input) (election.Reply, error) {
+		reached = append(reached, in)
+		return election.Reply{Refusal: &election.Refusal{Code: api.CodeNotLeader, Message: "reached"}}, nil
+	}
+	member := a.as(t, as{uid: 65534, gid: 65534, groups: []int{4001}})
+	for _, c := range []struct{ path, body, lacks string }{
+		{"/v1/keys", `{"add":"MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY="}`, `"admin\"`},
+		{"/v1/voters", `{"remove":"a"}`, `"admin\"`},
+		{"/v1/elections/default/campaign", `{"priority":1000000}`, "max-priority"},
+		{"/v1/elections/payments/campaign", `{"priority":1}`, `"campaign\"`},
+		{"/v1/elections/payments/resign", `{}`, `"hand-over\"`},
+		{"/v1/elections/payments/transfer", `{"to":"b"}`, `"hand-over\"`},
+		{"/v1/drain", `{"on":true}`, `"admin\"`},
+		{"/v1/leave", `{}`, `"admin\"`},
+	} {
+		status, text := member.do(t, "POST", c.path, c.body)
+		if status != 403 || !strings.Contains(text, `"code":"forbidden"`) || !strings.Contains(text, c.lacks) || !strings.Contains(text, "`access.") {
+			t.Errorf("%s: %d %s, want 403 that names %s", c.path, status, text, c.lacks)
+		}
+	}
+	if len(reached) > 0 || k.asked != (api.KeysRequest{}) || len(programs.asked) > 0 {
+		t.Errorf("reached: %v, keys %+v, candidacies %v", reached, k.asked, programs.asked)
+	}
+	select {
+	case <-a.left:
+		t.Error("the agent was stopped")
+	default:
+	}
+	// What it may do, it can, and reading is open.
+	if status, text := member.do(t, "POST", "/v1/elections/default/resign", `{}`); status != 409 || !strings.Contains(text, "reached") {
+		t.Errorf("resign: %d %s", status, text)
+	}
+	if status, text := member.do(t, "POST", "/v1/elections/default/campaign", `{}`); status != 503 || len(programs.asked) != 1 || *programs.asked[0].MaxPriority != 200 {
+		t.Errorf("campaign: %d %s %+v", status, text, programs.asked)
+	}
+	if status, text := member.do(t, "GET", "/v1/voters", ""); status != 200 {
+		t.Errorf("reading: %d %s", status, text)
+	}
+	// And those who have a right need no other.
+	if status, text := a.as(t, as{uid: 4100, gid: 4100}).do(t, "POST", "/v1/elections/payments/campaign", `{}`); status != 503 || len(programs.asked) != 2 {
+		t.Errorf("whom the election names: %d %s", status, text)
+	}
+	if status, text := a.as(t, as{uid: 4000, gid: 4100}).do(t, "POST", "/v1/keys", `{"add":"x"}`); status != 200 {
+		t.Errorf("the agent's user: %d %s", status, text)
+	}
+}

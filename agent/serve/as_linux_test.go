@@ -1,0 +1,77 @@
+package serve_test
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"runtime"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// as is a program of another user: who connects is what counts.
+type as struct {
+	uid, gid uint32
+	groups   []int
+}
+
+// dial connects as that user. The thread that does so ends with its rights.
+func (u as) dial(path string) (net.Conn, error) {
+	type result struct {
+		conn net.Conn
+		err  error
+	}
+	done := make(chan result, 1)
+	go func() {
+		runtime.LockOSThread() // and never unlocked
+		conn, err := u.connect(path)
+		done <- result{conn, err}
+	}()
+	r := <-done
+	return r.conn, r.err
+}
+
+func (u as) connect(path string) (net.Conn, error) {
+	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, err
+	}
+	f := os.NewFile(uintptr(fd), path)
+	defer f.Close()
+	if err := unix.Setgroups(u.groups); err != nil {
+		return nil, err
+	}
+	for _, set := range []struct {
+		call uintptr
+		id   uint32
+	}{{unix.SYS_SETRESGID, u.gid}, {unix.SYS_SETRESUID, u.uid}} {
+		if _, _, errno := unix.RawSyscall(set.call, uintptr(set.id), uintptr(set.id), uintptr(set.id)); errno != 0 {
+			return nil, errno
+		}
+	}
+	if err := unix.Connect(fd, &unix.SockaddrUnix{Name: path}); err != nil {
+		return nil, err
+	}
+	return net.FileConn(f)
+}
+
+// as returns the agent as another user's program sees it; only root can be
+// somebody else.
+func (a *agent) as(t *testing.T, u as) *agent {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("needs root, to connect as another user; CI runs this as root")
+	}
+	for path, mode := range map[string]os.FileMode{a.path: 0o666, filepath.Dir(a.path): 0o755, filepath.Dir(filepath.Dir(a.path)): 0o755} {
+		if err := os.Chmod(path, mode); err != nil {
+			t.Fatal(err)
+		}
+	}
+	transport := &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) { return u.dial(a.path) }}
+	t.Cleanup(transport.CloseIdleConnections)
+	other := &agent{path: a.path, client: &http.Client{Transport: transport, Timeout: patience}}
+	return other
+}

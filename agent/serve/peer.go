@@ -1,0 +1,86 @@
+package serve
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os/user"
+	"strconv"
+
+	"github.com/doyen-election/doyen/agent/access"
+	"github.com/doyen-election/doyen/api"
+)
+
+// peer is who is at the other end of a Unix socket, as the kernel vouches.
+type peer struct {
+	access.Who
+	pid int32 // 0: the system does not tell
+}
+
+type peerKey struct{}
+
+// withPeer notes the peer of a new connection; a TCP connection has none.
+func withPeer(ctx context.Context, c net.Conn) context.Context {
+	if l, ok := c.(*limitedConn); ok {
+		c = l.Conn
+	}
+	p, err := peerOf(c)
+	if err != nil {
+		return ctx
+	}
+	return context.WithValue(ctx, peerKey{}, p)
+}
+
+// peerOf asks the kernel.
+func peerOf(c net.Conn) (peer, error) {
+	unix, ok := c.(*net.UnixConn)
+	if !ok {
+		return peer{}, errors.New("ask for the peer: not a Unix socket")
+	}
+	raw, err := unix.SyscallConn()
+	if err != nil {
+		return peer{}, fmt.Errorf("ask for the peer: %w", err)
+	}
+	var p peer
+	var asked error
+	if err := raw.Control(func(fd uintptr) { p, asked = credentials(int(fd)) }); err != nil {
+		return peer{}, fmt.Errorf("ask for the peer: %w", err)
+	}
+	if asked != nil {
+		return peer{}, fmt.Errorf("ask for the peer: %w", asked)
+	}
+	return p, nil
+}
+
+// caller is who sent a request; false if the kernel vouches for nobody.
+func caller(r *http.Request) (peer, bool) {
+	p, ok := r.Context().Value(peerKey{}).(peer)
+	return p, ok
+}
+
+// may reports whether the caller has the right; if not, it answers. The election
+// counts for the rights that are given for each.
+func (s *Server) may(w http.ResponseWriter, r *http.Request, right access.Right, election string) bool {
+	p, ok := caller(r)
+	var err error
+	switch {
+	case !ok || s.Access == nil:
+		err = errors.New("changes are only taken from processes of this host, over the Unix socket")
+	default:
+		err = s.Access.May(p.Who, right, election)
+	}
+	if err != nil {
+		fail(w, http.StatusForbidden, api.ErrorDetail{Code: api.CodeForbidden, Message: err.Error()})
+	}
+	return err == nil
+}
+
+func userName(uid uint32) string {
+	id := strconv.FormatUint(uint64(uid), 10)
+	if u, err := user.LookupId(id); err == nil {
+		return u.Username
+	}
+	return id
+}
