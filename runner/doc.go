@@ -18,9 +18,10 @@
 //   - Descendants that left the process group or the session, or whose parent
 //     is gone, are found: runner and guard are both subreapers, and neither calls
 //     the command dead before the kernel says that no child is left.
-//   - The receipt is given only then. The command and the guard hold copies of
-//     the campaign's connection, so the agent does not take the end of the runner
-//     alone for proof that nothing acts.
+//   - The receipt is given only then, and nothing else counts: the runner stands
+//     with "proof":false, since its end, and the guard's, prove nothing about
+//     what the command had started. The command and the guard hold copies of the
+//     campaign's connection, so the candidacy lasts as long as one of them does.
 //
 // It does not guarantee that a process dies on SIGKILL in time: one that waits
 // in the kernel for a disk dies when the kernel lets it, one that changed to
@@ -29,8 +30,8 @@
 // the lease ends. Nor does it reach what the command had started elsewhere, by a
 // service manager or a container engine. If runner and guard are killed at the
 // same moment, the command is killed by the kernel (PR_SET_PDEATHSIG) and what
-// it left behind is not; the agent then waits for the lease's end as long as one
-// of them keeps the connection's copy. Elsewhere than on Linux only the process
+// it left behind is not; nobody gives a receipt then, so the agent waits for the
+// lease's end. Elsewhere than on Linux only the process
 // group is known.
 //
 // Deadlines are instants of CLOCK_BOOTTIME in nanoseconds.

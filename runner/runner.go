@@ -285,6 +285,11 @@ func (r *runner) stand() {
 		r.candidacy = nil
 	}
 	r.asking = true
+	request := r.Request
+	// The command's own children don't hold the campaign's connection, and live on
+	// if runner and guard are killed together. When one of the two is, the other
+	// gives the receipt, so nothing is lost by doing without proof.
+	request.Proof = new(false)
 	wait := max(r.retry/2+rand.N(r.retry/2+1), alarm.Until(r.notBefore))
 	r.retry = min(max(firstRetry, 2*r.retry), lastRetry)
 	go func() {
@@ -297,7 +302,7 @@ func (r *runner) stand() {
 		}
 		ctx, cancel := context.WithTimeout(r.ctx, standTimeout)
 		defer cancel()
-		candidacy, err := r.Client.Stand(ctx, r.Election, r.Request)
+		candidacy, err := r.Client.Stand(ctx, r.Election, request)
 		select {
 		case r.stood <- standing{candidacy, err}:
 		case <-r.ctx.Done():

@@ -41,6 +41,15 @@ func TestTheCommandRunsWhileItLeadsAndTheReceiptFollowsItsEnd(t *testing.T) {
 	wait(t, "withdrawal", stood.Gone())
 }
 
+// Whose end the agent could prove is not all that may act.
+func TestItStandsWithoutProof(t *testing.T) {
+	t.Parallel()
+	r := start(t, config{}, "")
+	if proof := r.agent.Stood().Request.Proof; proof == nil || *proof {
+		t.Error("it would have its agent take its end for that of everything the command started")
+	}
+}
+
 func TestACommandThatIgnoresSIGTERMIsDeadBeforeTheLeaseEnds(t *testing.T) {
 	t.Parallel()
 	r := start(t, config{}, stubborn)

@@ -4,12 +4,15 @@
 // It guarantees that a process it calls gone has ended with all its threads:
 // not one of its instructions runs after that. The process is the one that made
 // the connection, whatever number it has, and whatever program it runs by now.
+// It guarantees too that no process at all holds the other end of a connection
+// that it calls alone; that end's having been shut down is not enough.
 //
 // It does not prove anything about others: not about children of that process,
 // nor about whom it handed the connection to, nor about what it had sent or
 // begun to write before it ended. Where the kernel has no such word (other
-// systems than Linux, a kernel before 5.3, a process of a namespace that cannot
-// be seen from here) there is no proof, which is an error and no harm.
+// systems than Linux, a kernel before 5.3 or without sock_diag, a process of a
+// namespace that cannot be seen from here) there is no proof, which is an error
+// and no harm.
 package proof
 
 import "errors"

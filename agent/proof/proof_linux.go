@@ -8,6 +8,8 @@ import (
 
 	"github.com/prometheus/procfs"
 	"golang.org/x/sys/unix"
+
+	"github.com/doyen-election/doyen/agent/sockdiag"
 )
 
 // Process is the process that made a connection, held by a pidfd: its number
@@ -24,6 +26,11 @@ type Process struct {
 // the peer (before 6.5), one is opened by number, and a process that began
 // later is not the peer but one that was given its number.
 func Of(conn *net.UnixConn, accepted int64) (*Process, error) {
+	// Asked while it lives, so that an end without a proof is no surprise; the first
+	// time may take milliseconds, for the kernel's module.
+	if _, err := sockdiag.Peer(conn); err != nil {
+		return nil, fmt.Errorf("prove a process gone: %w", err)
+	}
 	raw, err := conn.SyscallConn()
 	if err != nil {
 		return nil, fmt.Errorf("prove a process gone: %w", err)
@@ -104,11 +111,12 @@ func (p *Process) wait() {
 	}
 	over := false
 	err = raw.Read(func(fd uintptr) bool {
-		over = ready(int(fd), unix.POLLIN) != 0
+		over = ready(int(fd))
 		return over
 	})
 	if err == nil && over {
-		p.alone = Closed(p.conn)
+		inode, err := sockdiag.Peer(p.conn)
+		p.alone = err == nil && inode == 0
 		close(p.gone)
 	}
 }
@@ -116,9 +124,10 @@ func (p *Process) wait() {
 // Gone is closed when the process has ended with all its threads.
 func (p *Process) Gone() <-chan struct{} { return p.gone }
 
-// Alone reports whether nobody held the connection when the process was found
-// gone, which a goroutine of its own looks for: whoever else held it, and lets
-// go of it later, is of whom nothing is known. False before that.
+// Alone reports whether no process held the connection any more when the one
+// that made it was found gone, which a goroutine of its own looks for. A process
+// that held it then may still act, even if it closes the connection later. False
+// before that.
 func (p *Process) Alone() bool {
 	select {
 	case <-p.gone:
@@ -131,29 +140,14 @@ func (p *Process) Alone() bool {
 // Close gives up waiting. Gone is not closed by it.
 func (p *Process) Close() { p.file.Close() }
 
-// Closed reports whether nobody holds the other end of the connection any
-// more, or whoever held it has shut down both of its directions.
-func Closed(conn *net.UnixConn) bool {
-	raw, err := conn.SyscallConn()
-	if err != nil {
-		return false
-	}
-	hung := false
-	err = raw.Control(func(fd uintptr) { hung = ready(int(fd), 0)&unix.POLLHUP != 0 })
-	return err == nil && hung
-}
-
-// ready asks what a descriptor is ready for, and does not wait.
-func ready(fd int, events int16) int16 {
-	fds := []unix.PollFd{{Fd: int32(fd), Events: events}}
+// ready reports whether a descriptor is ready to be read, and does not wait.
+func ready(fd int) bool {
+	fds := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
 	for {
 		_, err := unix.Poll(fds, 0)
 		if err == unix.EINTR {
 			continue
 		}
-		if err != nil {
-			return 0
-		}
-		return fds[0].Revents
+		return err == nil && fds[0].Revents != 0
 	}
 }

@@ -85,7 +85,12 @@ func (s *Server) campaign(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Connection", "close") // whoever is refused leaves its place to others
 	t := &stream{server: s, unix: link.conn}
 	if request.Proof == nil || *request.Proof { // held before it stands: it has just asked, so it lives
-		t.process, _ = proof.Of(link.conn, int64(link.accepted)) // without one, its end proves nothing
+		var err error
+		if t.process, err = proof.Of(link.conn, int64(link.accepted)); err != nil { // its end proves nothing then
+			s.unproven.Do(func() {
+				s.Logger.Info("a program's end can't be proven here: a successor waits for a receipt or the lease; not logged again", "err", err)
+			})
+		}
 	}
 	if t.process != nil {
 		defer t.process.Close()

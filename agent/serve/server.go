@@ -95,6 +95,7 @@ type Server struct {
 	patience, attention time.Duration
 	otherTime           func(pid int32) bool // whether a process has another CLOCK_BOOTTIME
 	answers             answers
+	unproven            sync.Once                          // guards a line of the log
 	page                func() (*template.Template, error) // parsed when it is first asked for
 }
 

@@ -228,7 +228,7 @@ func (t *stream) gone(until election.Instant) bool {
 	defer deadline.Stop()
 	select {
 	case <-t.process.Gone():
-		return t.process.Alone() && proof.Closed(t.unix)
+		return t.process.Alone()
 	case <-deadline.C:
 	case <-t.server.streams.closing:
 	}

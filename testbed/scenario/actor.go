@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"os/signal"
 	"strconv"
 	"syscall"
@@ -24,6 +25,7 @@ import (
 const (
 	campaignArgument = "program-of-testbed" // SOCKET ELECTION PRIORITY STAMPS
 	actArgument      = "command-of-testbed" // STAMPS
+	parentArgument   = "parent-of-testbed"  // STAMPS
 )
 
 // stampEvery is how often a program that acts says so.
@@ -42,6 +44,8 @@ func ServeProgram(args []string, stdout, stderr io.Writer) (code int, served boo
 		err = campaign(args[2], args[3], args[4], args[5], stdout)
 	case len(args) == 3 && args[1] == actArgument:
 		err = obey(args[2], stdout)
+	case len(args) == 3 && args[1] == parentArgument:
+		err = delegate(args[0], args[2], stdout)
 	default:
 		return 0, false
 	}
@@ -108,6 +112,17 @@ func act(l *client.Leadership, book *stamps) error {
 		case <-tick.C:
 		}
 	}
+}
+
+// delegate is the command of `doyen run` that has a child act for it. The child
+// gets no descriptor but the usual ones, as most runtimes have it.
+func delegate(self, path string, stdout io.Writer) error {
+	for fd := 3; fd < 256; fd++ {
+		syscall.CloseOnExec(fd)
+	}
+	child := exec.Command(self, actArgument, path)
+	child.Stdout = stdout
+	return child.Run()
 }
 
 // obey is the command of `doyen run`: it acts as long as it lives, and looks at

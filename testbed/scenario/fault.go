@@ -141,6 +141,11 @@ func (w *world) each(words []string, do func(*hosts.Host) error) error {
 }
 
 func crashCommand(w *world, _ *testscript.TestScript, args []string) (string, error) {
+	if n := len(args) - 1; n == 1 && args[n] == "with-its-guard" {
+		if p, ok := w.programNamed(args[:n]); ok {
+			return "", p.killWithGuard(w)
+		}
+	}
 	if p, ok := w.programNamed(args); ok {
 		return "", p.kill(w)
 	}

@@ -10,11 +10,14 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 
+	"github.com/prometheus/procfs"
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/doyen-election/doyen/agent/boottime"
@@ -62,15 +65,19 @@ func programCommand(w *world, _ *testscript.TestScript, args []string) (string, 
 	})
 }
 
-// runCommand: run NAME HOST ELECTION [FLAG…], `doyen run` with a command that
-// acts as long as it lives.
+// runCommand: run NAME HOST ELECTION [by-a-child] [FLAG…], `doyen run` with a
+// command that acts as long as it lives, or has a child of its own act.
 func runCommand(w *world, _ *testscript.TestScript, args []string) (string, error) {
 	if len(args) < 3 {
 		return "", errors.New("want a name, a host, an election, and flags of doyen run if you like")
 	}
+	role, flags := actArgument, args[3:]
+	if len(flags) > 0 && flags[0] == "by-a-child" {
+		role, flags = parentArgument, flags[1:]
+	}
 	return "", w.launch(args[0], args[1], args[2], func(p *program) *exec.Cmd {
-		all := slices.Concat([]string{"run", "--socket", p.host.Config().Socket}, args[3:],
-			[]string{p.election, "--", w.o.Actor, actArgument, p.stamps})
+		all := slices.Concat([]string{"run", "--socket", p.host.Config().Socket}, flags,
+			[]string{p.election, "--", w.o.Actor, role, p.stamps})
 		return exec.Command(w.o.Binary.Path, all...)
 	})
 }
@@ -169,15 +176,67 @@ func (p *program) signal(w *world, what string, s syscall.Signal) error {
 	return nil
 }
 
+// killWithGuard kills a `doyen run` and its guard, so that neither has the time to
+// act on the other's end: one that is stopped does nothing. By then the kernel
+// has killed the command.
+func (p *program) killWithGuard(w *world) error {
+	guard, err := childOf(p.cmd.Process.Pid)
+	if err != nil {
+		return fmt.Errorf("find the guard of %s: %w", p.name, err)
+	}
+	command, err := childOf(guard)
+	if err != nil {
+		return fmt.Errorf("find the command of %s: %w", p.name, err)
+	}
+	if err := p.signal(w, "freeze", syscall.SIGSTOP); err != nil {
+		return err
+	}
+	if err := syscall.Kill(guard, syscall.SIGKILL); err != nil {
+		return fmt.Errorf("crash the guard of %s: %w", p.name, err)
+	}
+	for deadline := time.Now().Add(time.Second); lives(command) && time.Now().Before(deadline); {
+		runtime.Gosched()
+	}
+	return p.kill(w)
+}
+
+// childOf returns the only child of a process.
+func childOf(parent int) (int, error) {
+	all, err := procfs.AllProcs()
+	if err != nil {
+		return 0, err
+	}
+	for _, p := range all {
+		if stat, err := p.Stat(); err == nil && stat.PPID == parent {
+			return p.PID, nil
+		}
+	}
+	return 0, fmt.Errorf("process %d has no child", parent)
+}
+
+// lives reports whether a process runs: a zombie does not.
+func lives(pid int) bool {
+	p, err := procfs.NewProc(pid)
+	if err != nil {
+		return false
+	}
+	stat, err := p.Stat()
+	return err == nil && stat.State != "Z"
+}
+
 func (p *program) kill(w *world) error   { return p.signal(w, "crash", syscall.SIGKILL) }
 func (p *program) freeze(w *world) error { return p.signal(w, "freeze", syscall.SIGSTOP) }
 func (p *program) thaw(w *world) error   { return p.signal(w, "thaw", syscall.SIGCONT) }
 
-// end ends the program, and waits until all that it started is gone. What
-// outlives it holds its output open, and is left to the end of the cluster.
-func (p *program) end() {
+// end ends the program, and what acts for it.
+func (p *program) end(w *world) {
 	_ = p.cmd.Process.Signal(syscall.SIGCONT)
 	_ = p.cmd.Process.Kill()
+	w.watcher.mu.Lock()
+	defer w.watcher.mu.Unlock()
+	if p.acts && !p.gone && p.pid > 0 { // the child of a command that was killed
+		_ = syscall.Kill(p.pid, syscall.SIGKILL)
+	}
 }
 
 // acting reads the conditions about programs: acting P, one-acting among P…,

@@ -144,7 +144,7 @@ func (w *world) close() {
 		w.excuse = w.excused() // while the programs run
 	}
 	for _, p := range w.programs {
-		p.end()
+		p.end(w)
 	}
 	if w.cluster != nil {
 		w.recording = w.record()
