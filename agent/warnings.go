@@ -25,7 +25,8 @@ const (
 	warnRefusedPeer  = "refused_peer"   // a direct connection is refused
 	warnRenamed      = "renamed"        // the roster knows this agent by another name
 	warnDisk         = "disk_failing"
-	warnPages        = "lease_page" // a lease page is missing
+	warnPages        = "lease_page"      // a lease page is missing
+	warnShared       = "data_dir_shared" // another process writes to the data directory
 )
 
 // maxRefused bounds the refusals of direct connections that are kept.

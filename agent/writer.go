@@ -2,10 +2,12 @@ package agent
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"sync/atomic"
 	"time"
 
+	"github.com/doyen-election/doyen/agent/store"
 	"github.com/doyen-election/doyen/election"
 )
 
@@ -18,14 +20,16 @@ type writer struct {
 	observe func(time.Duration)
 
 	requests chan election.Persist
-	results  chan election.Input // Persisted or PersistFailed
+	results  chan election.Input // Persisted or PersistFailed; once, Barred after it
 	failure  atomic.Pointer[string]
+	taken    *store.TakenError // by another writer, for good
+	barred   bool              // and that was told
 }
 
 func newWriter(d disk, observe func(time.Duration), logger *slog.Logger) *writer {
 	return &writer{
 		disk: d, logger: logger, observe: observe,
-		requests: make(chan election.Persist, 1), results: make(chan election.Input, 1),
+		requests: make(chan election.Persist, 1), results: make(chan election.Input, 2),
 	}
 }
 
@@ -37,6 +41,9 @@ func (w *writer) run(ctx context.Context) {
 			return
 		case p := <-w.requests:
 			w.results <- w.write(p)
+			if why := w.bar(); why != nil {
+				w.results <- *why
+			}
 		}
 	}
 }
@@ -47,6 +54,7 @@ func (w *writer) write(p election.Persist) election.Input {
 	w.observe(time.Since(began))
 	before := w.failure.Load()
 	if err != nil {
+		w.taken, _ = errors.AsType[*store.TakenError](err)
 		text := err.Error()
 		if before == nil || *before != text {
 			w.logger.Error("the state can't be written; this agent grants no votes until it can", "err", err)
@@ -59,6 +67,15 @@ func (w *writer) write(p election.Persist) election.Input {
 		w.failure.Store(nil)
 	}
 	return election.Persisted{Write: p.Write}
+}
+
+// bar returns, once, that another process writes to the data directory.
+func (w *writer) bar() *election.Barred {
+	if w.taken == nil || w.barred {
+		return nil
+	}
+	w.barred = true
+	return &election.Barred{Code: warnShared, Why: w.taken.Error()}
 }
 
 // problem returns why the last write failed, empty if it did not.

@@ -2,11 +2,13 @@ package agent
 
 import (
 	"errors"
+	"fmt"
 	"log/slog"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/doyen-election/doyen/agent/store"
 	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/membership"
 )
@@ -36,6 +38,32 @@ func TestV4TheWriterAnswersOnceTheDiskHas(t *testing.T) {
 			if got := <-w.results; got != want {
 				t.Errorf("write %d, which ended with %v: %#v", write, outcome, got)
 			}
+		}
+	})
+}
+
+// What another process wrote to the data directory, this agent knows nothing of:
+// it is barred from then on, once.
+func TestAnotherWriterBarsTheAgent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		disk := slowDisk{make(chan error)}
+		w := newWriter(disk, func(time.Duration) {}, slog.New(slog.DiscardHandler))
+		go w.run(t.Context())
+		for write := uint64(1); write <= 2; write++ {
+			w.requests <- election.Persist{Write: write}
+			disk.outcome <- fmt.Errorf("write state: %w", &store.TakenError{})
+			if got := <-w.results; got != (election.PersistFailed{Write: write}) {
+				t.Fatalf("write %d: %#v", write, got)
+			}
+			if write == 1 {
+				if b, barred := (<-w.results).(election.Barred); !barred || b.Code != "data_dir_shared" {
+					t.Fatalf("%+v", b)
+				}
+			}
+		}
+		synctest.Wait()
+		if len(w.results) != 0 {
+			t.Errorf("told again: %#v", <-w.results)
 		}
 	})
 }

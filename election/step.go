@@ -73,6 +73,10 @@ type (
 		Election Name
 		Request  RequestID
 	}
+	// Barred says that this agent's promises are not the only ones in its name, or
+	// not all of them: it grants and leads nothing from then on. Code and Why are
+	// its warning.
+	Barred struct{ Code, Why string }
 	// ChangeRoster asks the leader of the roster election for a change.
 	ChangeRoster struct {
 		Add     []Voter
@@ -96,6 +100,7 @@ func (Transfer) input()      {}
 func (Drain) input()         {}
 func (Shutdown) input()      {}
 func (Inquire) input()       {}
+func (Barred) input()        {}
 func (ChangeRoster) input()  {}
 
 // Output is what one step asks for, to be carried out in the order of its
@@ -159,6 +164,7 @@ const (
 	ReasonSuperseded   Reason = "superseded by a higher term"
 	ReasonReleased     Reason = "released by its leader"
 	ReasonLost         Reason = "leader not heard"
+	ReasonBarred       Reason = "it must not lead any more: its warnings say why"
 )
 
 // Reply is the outcome of a command. A nil Refusal means that it was accepted.

@@ -42,8 +42,11 @@ type owed struct {
 	generation uint64
 }
 
-// writes reports whether this agent's disk takes writes, as far as is known.
-func (e *Elector) writes() bool { return !e.ledger.Failing() && !e.diskStuck() }
+// writes reports whether this agent may write its promises and its disk takes
+// them, as far as is known.
+func (e *Elector) writes() bool {
+	return e.barred.Code == "" && !e.ledger.Failing() && !e.diskStuck()
+}
 
 func (e *Elector) diskStuck() bool {
 	return e.now >= e.ledger.WaitsSince().Add(e.cfg.Timing.diskPatience())

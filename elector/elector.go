@@ -38,6 +38,7 @@ type Elector struct {
 	inquired  uint64
 	disk      diskWatch
 	owed      []owed
+	barred    Warning // why this agent grants and leads nothing until its next start; zero: it does
 	beatAt    election.Instant
 	expiresAt election.Instant // no leadership here is to be withdrawn before
 	ledHere   int              // how many elections the last heartbeat claimed
@@ -136,6 +137,8 @@ func (e *Elector) handle(in election.Input) {
 		e.shutdown()
 	case election.Inquire:
 		e.inquire(in)
+	case election.Barred:
+		e.bar(in)
 	case election.ChangeRoster:
 		if refusal := e.changeRoster(in); refusal != nil {
 			e.reply(in.Request, refusal)
@@ -160,6 +163,10 @@ func (e *Elector) receive(from election.PeerID, m election.Message) {
 	}
 	if !e.cfg.Quorum && needsQuorum(m) {
 		e.counters.Dropped["without_quorum"]++
+		return
+	}
+	if e.barredFrom(m) {
+		e.counters.Dropped["barred"]++
 		return
 	}
 	switch m := m.(type) {
@@ -269,7 +276,7 @@ func (e *Elector) wakeAt() election.Instant {
 
 // form makes the first roster, if there is none.
 func (e *Elector) form() {
-	if !e.cfg.Quorum || e.roster != nil || e.ledger.State().Roster != nil {
+	if !e.cfg.Quorum || e.roster != nil || e.ledger.State().Roster != nil || e.barred.Code != "" {
 		return
 	}
 	if e.cfg.Alone && len(e.cfg.Voters) == 0 {

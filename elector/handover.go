@@ -98,7 +98,7 @@ func (e *Elector) successor(c *contest) (target election.PeerID, standDown time.
 		}
 		target, _ = e.heir(c)
 		return target, d.standDown
-	case election.ReasonResigned, election.ReasonDraining, election.ReasonShutdown:
+	case election.ReasonResigned, election.ReasonDraining, election.ReasonShutdown, election.ReasonBarred:
 		target, _ = e.heir(c)
 		return target, d.standDown
 	}

@@ -9,7 +9,7 @@ import (
 // report is what this agent's voter has on record.
 func (e *Elector) report(id uint64) election.Report {
 	r := election.Report{ID: id, Roster: e.roster, Stamp: e.now}
-	if e.roster.Has(e.cfg.Self.Peer) {
+	if e.roster.Has(e.cfg.Self.Peer) && e.barred.Code == "" {
 		r.Voter = true
 		r.Standings = e.voter.Standings(e.now)
 		r.Standings = r.Standings[:min(len(r.Standings), codec.MaxElections)]

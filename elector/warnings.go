@@ -12,7 +12,9 @@ import (
 func (e *Elector) warnings(q QuorumStatus) []Warning {
 	var ws []Warning
 	warn := func(code, message string) { ws = append(ws, Warning{Code: code, Message: message}) }
-	if !e.writes() {
+	if e.barred.Code != "" {
+		warn(e.barred.Code, e.barred.Message)
+	} else if !e.writes() {
 		warn("disk_failing", "the state file can't be written: this agent grants no votes and stands in no election until it can; free or mend the disk of its data dir")
 	}
 	if foreign := e.describeForeign(); foreign != "" {

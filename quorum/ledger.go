@@ -22,6 +22,7 @@ type Ledger struct {
 	tried      election.Instant // when the last write began
 	waits      election.Instant // when the first write after the last one that succeeded began; Never: there is none
 	failing    bool
+	barred     bool // nothing is written any more
 	retryAt    election.Instant
 	retry      time.Duration
 }
@@ -38,6 +39,9 @@ func NewLedger(s election.State, retry time.Duration) *Ledger {
 	}
 	return &Ledger{state: s, retry: retry, waits: election.Never}
 }
+
+// Bar ends the writing for good.
+func (l *Ledger) Bar() { l.barred = true }
 
 // Flush makes what nobody waited for due to be written too: a release that is
 // on disk spares the next life the hold of V5.
@@ -78,7 +82,7 @@ func (l *Ledger) TriedAt() election.Instant { return l.tried }
 
 // Next returns the write to start now, nil if none is due.
 func (l *Ledger) Next(now election.Instant) *election.Persist {
-	if l.Settled() || l.writing != 0 || (l.failing && now < l.retryAt) {
+	if l.barred || l.Settled() || l.writing != 0 || (l.failing && now < l.retryAt) {
 		return nil
 	}
 	l.writes++
@@ -107,7 +111,7 @@ func (l *Ledger) Failed(write uint64, now election.Instant) {
 
 // WakeAt is when a failed write is tried again, Never if none failed.
 func (l *Ledger) WakeAt() election.Instant {
-	if l.failing && l.writing == 0 && !l.Settled() {
+	if l.failing && !l.barred && l.writing == 0 && !l.Settled() {
 		return l.retryAt
 	}
 	return election.Never

@@ -39,6 +39,7 @@ type Voter struct {
 	out      []election.Envelope
 	granted  uint64
 	refused  uint64
+	barred   bool // it promises nothing any more
 }
 
 // promise is the volatile half of a grant: until when nobody else is granted.
@@ -71,6 +72,15 @@ func NewVoter(cfg VoterConfig, l *Ledger, now election.Instant) *Voter {
 	return v
 }
 
+// Bar ends the promising for good: what was not sent yet never is. Promises that
+// were made still hold.
+func (v *Voter) Bar() {
+	v.barred = true
+	v.held, v.out, v.proposed = nil, nil, nil
+	clear(v.kept)
+	clear(v.queued)
+}
+
 // Request handles a Vote Request from the peer that would be the holder.
 func (v *Voter) Request(now election.Instant, from election.PeerID, r election.VoteRequest) {
 	if v.locked(r.Election) {
@@ -84,6 +94,8 @@ func (v *Voter) Request(now election.Instant, from election.PeerID, r election.V
 func (v *Voter) judge(now election.Instant, r request) {
 	g := v.ledger.State().Grant(r.Election)
 	switch {
+	case v.barred:
+		v.refuse(now, r, election.RefusedUnavailable)
 	case !v.roster.Has(v.cfg.Self):
 		v.refuse(now, r, election.RefusedNotVoter)
 	case v.roster.Version != r.Roster.Version || v.roster.Cluster != r.Roster.Cluster:
@@ -166,7 +178,8 @@ func (v *Voter) remaining(now election.Instant, e election.Name) time.Duration {
 func (v *Voter) Renew(now election.Instant, from election.PeerID, h election.Heartbeat) []election.Nack {
 	var nacks []election.Nack
 	holder := election.Holder{Peer: from, Boot: h.Boot}
-	current := v.roster.Has(v.cfg.Self) && v.adoption == 0 && v.roster.Version == h.Version
+	current := !v.barred && v.roster.Has(v.cfg.Self) &&
+		v.adoption == 0 && v.roster.Version == h.Version
 	for _, c := range h.Claims {
 		g := v.ledger.State().Grant(c.Election)
 		p := v.promises[c.Election]

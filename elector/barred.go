@@ -1,0 +1,49 @@
+package elector
+
+import (
+	"github.com/doyen-election/doyen/election"
+)
+
+// An agent is barred when it has learnt that its promises are not the only ones
+// made in its name, or not all that were made: another process has its identity
+// or writes to its data directory, or the directory is an older copy. Voting on
+// could give one vote to two holders. It grants nothing, renews nothing, accepts
+// no roster, writes nothing and leads nothing until its next start; it follows,
+// and tells its host who leads.
+
+// bar ends this agent's part in votes and leaderships. Only the first cause is
+// kept: nothing that comes later can change what follows from it.
+func (e *Elector) bar(in election.Barred) {
+	if e.barred.Code != "" {
+		return
+	}
+	e.barred = Warning{Code: in.Code, Message: in.Why}
+	e.voter.Bar()
+	e.ledger.Bar()
+	e.touchAll()
+	for _, c := range e.contests.rows {
+		switch c.role {
+		case leader:
+			e.withdraw(c, departure{reason: election.ReasonBarred})
+		case nominee:
+			e.abandon(c)
+			c.selection.Stop()
+		}
+	}
+	for _, p := range e.connectedPeers() {
+		e.send(p, e.report(0)) // it is no voter any more
+	}
+}
+
+// barredFrom reports whether a message asks for something that a barred agent
+// must not do. A Vote Request is refused by the voter.
+func (e *Elector) barredFrom(m election.Message) bool {
+	if e.barred.Code == "" {
+		return false
+	}
+	switch m.(type) {
+	case election.GenesisPropose, election.GenesisAccept, election.GenesisCommit, election.RosterPropose, election.RosterAccept:
+		return true
+	}
+	return false
+}

@@ -1,0 +1,90 @@
+package elector
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/doyen-election/doyen/election"
+)
+
+var shared = election.Barred{Code: "data_dir_shared", Why: "two agents use it"}
+
+// Another process makes promises in this agent's name: whatever it still answers
+// may make two leaders.
+func TestABarredAgentLeadsNothing(t *testing.T) {
+	o := rivals(t)
+	o.step(shared)
+	if len(o.withdrawn) != 1 || o.withdrawn[0].Reason != election.ReasonBarred {
+		t.Fatalf("withdrawals %+v", o.withdrawn)
+	}
+	term := o.withdrawn[0].Term
+	o.take()
+	o.step(election.Stopped{Election: "pay", Term: term})
+	if r := sentTo[election.Release](o.take(), "b"); len(r) != 1 {
+		t.Fatalf("releases %+v", r)
+	}
+	o.rest(long)
+	if asked := sentTo[election.VoteRequest](o.take(), "b"); len(asked) != 0 {
+		t.Errorf("it stands again: %+v", asked)
+	}
+	codes := []string{}
+	for _, w := range o.e.Status(o.now).Warnings {
+		codes = append(codes, w.Code)
+	}
+	if !slices.Contains(codes, "data_dir_shared") || slices.Contains(codes, "disk_failing") {
+		t.Errorf("warnings %v", codes)
+	}
+}
+
+func TestABarredAgentPromisesNothing(t *testing.T) {
+	o := newLone(t, trioState())
+	b := election.Holder{Peer: "b", Boot: 1}
+	request := election.VoteRequest{Election: "pay", Term: 3, Holder: b, Lease: testTiming.Lease, Send: 1,
+		Rank: election.Rank{Priority: 100, Peer: "b"}, Roster: *soloRoster}
+	o.hear("b", request)
+	if g := sentTo[election.VoteGrant](o.take(), "b"); len(g) != 1 {
+		t.Fatalf("before: grants %+v", g)
+	}
+	o.step(shared)
+	if r := sentTo[election.Report](o.take(), "b"); len(r) != 1 || r[0].Voter {
+		t.Errorf("it reports as a voter: %+v", r)
+	}
+	o.hear("b", request)
+	request.Term++
+	o.hear("b", request)
+	sent := o.take()
+	if g, r := sentTo[election.VoteGrant](sent, "b"), sentTo[election.VoteRefusal](sent, "b"); len(g) != 0 || len(r) != 2 {
+		t.Errorf("grants %+v, refusals %+v", g, r)
+	}
+	o.hear("b", election.Heartbeat{Boot: 1, Send: 5, Version: soloRoster.Version,
+		Claims: []election.Claim{{Election: "pay", Term: 3, Remaining: time.Second}}})
+	if a := sentTo[election.HeartbeatAck](o.take(), "b"); len(a) != 1 || len(a[0].Nacks) != 1 {
+		t.Errorf("it renews: %+v", a)
+	}
+	joint := *soloRoster
+	joint.Version = election.Version{Driver: 9}
+	joint.Next = joint.Voters[:2]
+	o.hear("b", election.RosterPropose{Driver: 9, Holder: b, Roster: joint})
+	o.hear("b", election.Inquiry{ID: 4, Durable: true})
+	sent = o.take()
+	if a := sentTo[election.RosterAccept](sent, "b"); len(a) != 0 {
+		t.Errorf("it accepts a roster: %+v", a)
+	}
+	if r := sentTo[election.Report](sent, "b"); len(r) != 0 {
+		t.Errorf("it says that it can write: %+v", r)
+	}
+}
+
+// A grant that is being written when the agent is barred must not leave after.
+func TestAGrantUnderWayIsNotSentOnceBarred(t *testing.T) {
+	o := newLone(t, trioState())
+	o.hang()
+	o.hear("b", election.VoteRequest{Election: "pay", Term: 3, Holder: election.Holder{Peer: "b", Boot: 1}, Lease: testTiming.Lease,
+		Send: 1, Rank: election.Rank{Priority: 100, Peer: "b"}, Roster: *soloRoster})
+	o.step(shared)
+	o.step(election.Persisted{Write: o.begun})
+	if g := sentTo[election.VoteGrant](o.take(), "b"); len(g) != 0 {
+		t.Errorf("grants %+v", g)
+	}
+}
