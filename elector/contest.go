@@ -43,16 +43,16 @@ type contest struct {
 	standDowns     map[election.PeerID]election.Instant
 	failures       int
 
-	term      election.Term            // of the attempt or the leadership
-	lease     *quorum.Lease            // nil without quorum
-	attempt   attempt                  // in role nominee; its resendAt also while overtaking
-	firstBeat election.SendID          // the first heartbeat that claimed the term
-	overtake  *quorum.Lease            // a higher term sought while leading (R6)
-	disputed  map[election.PeerID]bool // voters that can't renew the term led
-	overtaken bool                     // nor can one give the higher term
-	leaving   departure                // in role draining
-	rival     rival                    // a higher priority seen while leading
-	offer     offer                    // the election was offered to, in vain so far
+	term      election.Term                        // of the attempt or the leadership
+	lease     *quorum.Lease                        // nil without quorum
+	attempt   attempt                              // in role nominee; its resendAt also while overtaking
+	firstBeat election.SendID                      // the first heartbeat that claimed the term
+	overtake  *quorum.Lease                        // a higher term sought while leading (R6)
+	disputed  map[election.PeerID]election.Instant // since when, voters that can't renew the term led
+	overtaken bool                                 // nor can one give the higher term
+	leaving   departure                            // in role draining
+	rival     rival                                // a higher priority seen while leading
+	offer     offer                                // the election was offered to, in vain so far
 
 	idleSince election.Instant // nobody stands and nobody leads; Never: somebody does
 	listing   listing

@@ -98,6 +98,10 @@ func (e *Elector) overtakeTerm(c *contest) {
 // floor rose above it, or there is no majority without voters that promised it, or
 // a higher one, to somebody else. Who fell silent counts as lost once half the
 // lease has gone by.
+//
+// A voter that is there and has disputed the term for a lease is reason enough:
+// until the term is above what it promised, the majority lacks its vote, and the
+// next voter that falls silent would end the leadership.
 func (e *Elector) outlived(c *contest) bool {
 	switch {
 	case c.term <= e.roster.Floor, c.overtake != nil:
@@ -105,12 +109,20 @@ func (e *Elector) outlived(c *contest) bool {
 	case len(c.disputed) == 0, !e.hasMajority(), !e.writes():
 		return false
 	}
-	if !quorum.Confirmed(e.roster, func(id election.PeerID) bool { return e.reachable(id) && !c.disputed[id] }) {
+	if !quorum.Confirmed(e.roster, func(id election.PeerID) bool {
+		_, disputes := c.disputed[id]
+		return e.reachable(id) && !disputes
+	}) {
 		return true
 	}
-	fades := c.lease.End().Add(-e.cfg.Timing.Lease / 2)
-	if e.now < fades {
-		e.wake(c, fades)
+	due := c.lease.End().Add(-e.cfg.Timing.Lease / 2)
+	for id, since := range c.disputed {
+		if e.reachable(id) {
+			due = min(due, since.Add(e.cfg.Timing.Lease))
+		}
+	}
+	if e.now < due {
+		e.wake(c, due)
 		return false
 	}
 	return true
@@ -118,13 +130,13 @@ func (e *Elector) outlived(c *contest) bool {
 
 // dispute takes note that a voter can't renew the term led.
 func (e *Elector) dispute(c *contest, voter election.PeerID) {
-	if !e.roster.Has(voter) {
+	if _, known := c.disputed[voter]; known || !e.roster.Has(voter) {
 		return
 	}
 	if c.disputed == nil {
-		c.disputed = map[election.PeerID]bool{}
+		c.disputed = map[election.PeerID]election.Instant{}
 	}
-	c.disputed[voter] = true
+	c.disputed[voter] = e.now
 }
 
 // askAgain asks the voters for the term this agent leads, under a new roster.
@@ -176,7 +188,11 @@ func (c *contest) claimable() bool {
 // beat sends the heartbeat when it is due: one message to each connected peer
 // for all elections led here.
 func (e *Elector) beat() {
-	if !e.leadsAny() || e.now < e.beatAt {
+	if !e.leadsAny() {
+		e.withheld = nil
+		return
+	}
+	if e.now < e.beatAt {
 		return
 	}
 	e.beatAt = e.now.Add(e.cfg.Timing.Heartbeat)
@@ -208,6 +224,7 @@ func (e *Elector) beatWake() election.Instant {
 // claims returns a heartbeat for everything led here.
 func (e *Elector) claims() election.Heartbeat {
 	h := election.Heartbeat{Boot: e.cfg.Self.Boot, Send: e.sends.Next(e.now), Claims: make([]election.Claim, 0, e.ledHere)}
+	clear(e.withheld)
 	if e.roster != nil {
 		h.Version = e.roster.Version
 	}
@@ -223,9 +240,20 @@ func (e *Elector) claims() election.Heartbeat {
 			claim.Rank = e.ownRank(c)
 		}
 		h.Claims = append(h.Claims, claim)
+		for voter := range c.disputed {
+			e.withhold(voter)
+		}
 	}
 	e.ledHere = len(h.Claims)
 	return h
+}
+
+// withhold takes note that a voter does not renew all that is led here.
+func (e *Elector) withhold(voter election.PeerID) {
+	if e.withheld == nil {
+		e.withheld = map[election.PeerID]bool{}
+	}
+	e.withheld[voter] = true
 }
 
 func (e *Elector) claimedUntil(c *contest) election.Instant {

@@ -135,13 +135,14 @@ func (e *Elector) quorumStatus() QuorumStatus {
 	}
 	voters := e.roster.All()
 	q.Voters, q.Needed = len(voters), quorum.Majority(len(voters))
-	q.Exists = e.hasMajority()
+	supports := func(id election.PeerID) bool { return e.reachable(id) && !e.withheld[id] }
+	q.Exists = quorum.Confirmed(e.roster, supports)
 	for _, v := range voters {
-		if !e.reachable(v.Peer) {
+		if !supports(v.Peer) {
 			continue
 		}
 		q.Reachable++
-		without := func(id election.PeerID) bool { return id != v.Peer && e.reachable(id) }
+		without := func(id election.PeerID) bool { return id != v.Peer && supports(id) }
 		q.Edge = q.Edge || q.Exists && !quorum.Confirmed(e.roster, without)
 	}
 	return q

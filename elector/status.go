@@ -21,7 +21,7 @@ type QuorumStatus struct {
 	Enabled   bool
 	Voters    int
 	Needed    int
-	Reachable int  // connected and not suspected, self included
+	Reachable int  // connected, not suspected, and renews what this agent leads; self included
 	Exists    bool // the reachable voters form a majority (of both halves)
 	Edge      bool // it exists, and one more loss may end it
 }
