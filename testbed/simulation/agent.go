@@ -6,7 +6,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/doyen-election/doyen/codec"
 	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/elector"
 )
@@ -82,7 +81,7 @@ func (w *world) newAgent(id, number int) *agent {
 	if w.plan.prepared && number < w.plan.voters {
 		state.Roster = &election.Roster{Cluster: "prepared", Version: election.Version{Counter: 1}, Voters: w.firstVoters()}
 	}
-	a.disk.put(w, a, state)
+	a.disk.format(w, a, state)
 	return a
 }
 
@@ -138,6 +137,13 @@ func (w *world) start(a *agent) {
 		w.later(w.plan.timing.Heartbeat, func() { w.start(a) })
 		return
 	}
+	state, ok := a.disk.open(w, a)
+	if !ok {
+		if a.disk.damaged == nil { // it will be well by and by
+			w.later(w.plan.timing.Lease, func() { w.start(a) })
+		}
+		return
+	}
 	a.life++
 	a.boot = election.BootID(a.rng.Uint64())
 	a.joinedAt = w.now + a.rng.Int64N(1000)
@@ -146,11 +152,7 @@ func (w *world) start(a *agent) {
 	clear(a.seen)
 	clear(a.terms)
 	clear(a.deadlines)
-	state, err := codec.DecodeState(a.disk.bytes)
-	if err != nil {
-		w.fail("durable state", "%s can't read back what it wrote: %v", a.peer, err)
-		return
-	}
+	var err error
 	a.elector, err = elector.New(w.config(a), state, a.clock.at(w.now), rand.New(rand.NewPCG(a.rng.Uint64(), 0)))
 	if err != nil {
 		w.fail("start", "%s: %v", a.peer, err)
@@ -181,7 +183,7 @@ func (w *world) stop(a *agent, loud bool) {
 	w.note(a, "STOPS, %s", loudly(loud))
 	w.stopping(a)
 	a.alive, a.wakeAt, a.inbox, a.contests, a.doom = false, never, nil, nil, nil
-	a.disk.crash(w, a)
+	a.disk.kill(w, a)
 	w.endStatusClaims(a)
 	for _, b := range w.agents {
 		if b != a {

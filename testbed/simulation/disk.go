@@ -2,37 +2,53 @@ package simulation
 
 import (
 	"bytes"
-	"slices"
+	"errors"
 	"time"
 
+	"github.com/doyen-election/doyen/agent/store"
 	"github.com/doyen-election/doyen/codec"
 	"github.com/doyen-election/doyen/election"
 )
 
-// disk is what a host does not forget.
+// disk is what a host does not forget, and the write of its agent that is under
+// way.
 type disk struct {
-	bytes   []byte
-	state   election.State // decoded from bytes
-	pending []byte         // of the write under way
-	number  uint64         // its number
-	slow    int            // troubles under way
+	files   filesystem
+	calls   *calls            // of the process that runs
+	record  *store.Record     // its
+	sure    []byte            // the state that no power cut takes back
+	state   election.State    // decoded from it
+	pending *election.Persist // the write under way
+	slow    int               // troubles under way
 	failing int
+	damaged []byte // what the state was before it was damaged; nil: it is not
 }
 
-// put makes the bytes durable, and checks that nothing promised is taken back.
-func (d *disk) put(w *world, a *agent, s election.State) {
+// stateFile is what the agent's store calls it.
+const stateFile = "state"
+
+// format gives a host a disk with that state on it, and nothing else.
+func (d *disk) format(w *world, a *agent, s election.State) {
 	data, err := codec.EncodeState(s)
 	if err != nil {
 		w.fail("durable state", "%s can't encode %s: %v", a.peer, describeState(s), err)
 		return
 	}
-	d.reach(w, a, data)
+	*d = disk{files: newFilesystem(), slow: d.slow, failing: d.failing}
+	d.files.format(stateFile, data)
+	d.look(w, a)
 }
 
-func (d *disk) reach(w *world, a *agent, data []byte) {
+// look takes note of what is on disk for sure, and checks that nothing promised
+// is taken back.
+func (d *disk) look(w *world, a *agent) {
+	data, there := d.files.sure(stateFile)
+	if bytes.Equal(data, d.sure) || d.damaged != nil {
+		return
+	}
 	state, err := codec.DecodeState(data)
-	if err != nil {
-		w.fail("durable state", "%s can't decode what it wrote: %v", a.peer, err)
+	if err != nil || !there {
+		w.fail("durable state", "the disk of %s holds no state that can be read: %v", a.peer, err)
 		return
 	}
 	for name, g := range d.state.Grants {
@@ -51,11 +67,40 @@ func (d *disk) reach(w *world, a *agent, data []byte) {
 	if r := d.state.Roster; r != nil && (state.Roster == nil || state.Roster.Version.Before(r.Version)) {
 		w.fail("roster on disk", "%s: from %s to %s", a.peer, describeRoster(r), describeRoster(state.Roster))
 	}
-	d.bytes, d.state = data, state
+	d.sure, d.state = data, state
 	if r := state.Roster; r != nil && !r.Joint() && w.newest.Before(r.Version) && r.Version.Driver > 0 {
 		w.newest = r.Version
 		w.stats.Rosters++
 	}
+}
+
+// open lets a new process read the disk as the agent's store does. It reports
+// false if that refuses to start.
+func (d *disk) open(w *world, a *agent) (election.State, bool) {
+	c := &calls{filesystem: &d.files, dies: -1, fails: -1, rng: a.rng}
+	if d.failing > 0 {
+		c.fails = a.rng.IntN(4)
+	}
+	before := d.files.shown[stateFile]
+	text := before.data
+	record, state, err := store.OpenRecord(c)
+	d.look(w, a)
+	_, refused := errors.AsType[*store.Error](err)
+	switch {
+	case err == nil && d.damaged != nil && !bytes.Equal(before.data, d.damaged):
+		w.fail("durable state", "%s takes a damaged file for its state", a.peer)
+	case err != nil && !refused:
+		w.fail("durable state", "%s can't read back what it wrote: %v", a.peer, err)
+	case refused && d.damaged == nil && c.fails < 0:
+		w.fail("durable state", "%s refuses a disk that is well: %v", a.peer, err)
+	case refused:
+		w.note(a, "REFUSES to start: %v", err)
+	}
+	if after := d.files.shown[stateFile]; err != nil && (after != before || !bytes.Equal(after.data, text)) {
+		w.fail("durable state", "%s refuses its state, and changes it", a.peer)
+	}
+	d.calls, d.record = c, record
+	return state, err == nil
 }
 
 // write begins a write. It ends after a while, well or not.
@@ -64,23 +109,18 @@ func (w *world) write(a *agent, p *election.Persist) {
 		w.fail("one write", "%s begins write %d while another is under way", a.peer, p.Write)
 		return
 	}
-	data, err := codec.EncodeState(p.State)
-	if err != nil {
-		w.fail("durable state", "%s can't encode %s: %v", a.peer, describeState(p.State), err)
-		return
-	}
 	w.stats.Writes++
-	a.disk.pending, a.disk.number = data, p.Write
+	a.disk.pending = p
 	w.writtenIn(a, w.writeTime(a))
 }
 
 // writtenIn ends the write under way after that time, unless it has ended by
 // then.
 func (w *world) writtenIn(a *agent, in time.Duration) {
-	life, number := a.life, a.disk.number
+	life, number := a.life, a.disk.pending.Write
 	w.after(in, func() {
-		if a.life == life && a.disk.pending != nil && a.disk.number == number {
-			w.written(a, number)
+		if p := a.disk.pending; a.life == life && p != nil && p.Write == number {
+			w.written(a)
 		}
 	})
 }
@@ -93,59 +133,73 @@ func (w *world) writeTime(a *agent) time.Duration {
 	return d
 }
 
-func (w *world) written(a *agent, write uint64) {
+func (w *world) written(a *agent) {
 	if a.frozen > 0 {
 		return // freeze writes on when it ends
 	}
-	data := a.disk.pending
-	a.disk.pending = nil
-	if a.disk.failing == 0 {
-		a.disk.reach(w, a, data)
-		w.input(a, election.Persisted{Write: write})
+	number := a.disk.pending.Write
+	fails := -1
+	if a.disk.failing > 0 {
+		fails = a.rng.IntN(maxCalls)
+	}
+	if err := a.disk.carryOut(w, a, -1, fails); err != nil {
+		w.input(a, election.PersistFailed{Write: number})
 		return
 	}
-	if chance(a.rng, 0.5) {
-		a.disk.reach(w, a, data) // it failed, but only after the bytes were there
-	}
-	w.input(a, election.PersistFailed{Write: write})
+	w.input(a, election.Persisted{Write: number})
 }
 
-// crash leaves a write under way on the disk, or not, or part of it: beside the
-// old state, as the agent's store writes a new file and then gives it the name.
-// A part must never be taken for a state.
-func (d *disk) crash(w *world, a *agent) {
-	data := d.pending
+// carryOut has the agent's store write what is pending. The process may die
+// before one of its calls, or one of them fails.
+func (d *disk) carryOut(w *world, a *agent, dies, fails int) error {
+	p := d.pending
 	d.pending = nil
-	if data == nil {
+	*d.calls = calls{filesystem: &d.files, dies: dies, fails: fails, rng: a.rng}
+	err := d.record.Write(p.State)
+	if err != nil && dies < 0 && fails < 0 {
+		w.fail("durable state", "%s can't write %s: %v", a.peer, describeState(p.State), err)
+	}
+	d.look(w, a)
+	return err
+}
+
+// kill ends the process, perhaps in the middle of a write. What it has written
+// can be read, but for what is not synced only until the power fails.
+func (d *disk) kill(w *world, a *agent) {
+	if d.pending == nil {
 		return
 	}
-	switch a.rng.IntN(3) {
-	case 0:
-		w.note(a, "the write under way is MISSING")
-	case 1:
-		d.reach(w, a, data)
-	default:
+	_ = d.carryOut(w, a, a.rng.IntN(maxCalls+1), -1)
+	if !d.files.settled() {
 		w.stats.Torn++
-		w.note(a, "the write under way is TORN")
-		part := d.torn(a, data)
-		if _, err := codec.DecodeState(part); err == nil && !bytes.Equal(part, d.bytes) {
-			w.fail("durable state", "%s takes a torn write for a state", a.peer)
-		}
+		w.note(a, "the write under way is cut SHORT: not all that can be read is on its disk")
 	}
 }
 
-// torn returns part of the data: its beginning, or blocks of it among old bytes.
-func (d *disk) torn(a *agent, data []byte) []byte {
-	part := slices.Clone(data)
-	at := a.rng.IntN(len(part))
-	if a.rng.IntN(2) == 0 {
-		return part[:at]
+// powerCut takes back what is not synced.
+func (d *disk) powerCut(w *world, a *agent) {
+	if !d.files.settled() {
+		w.stats.TakenBack++
+		w.note(a, "the power cut TAKES BACK what was not synced")
 	}
-	end := part[at:]
-	clear(end)
-	copy(end, d.bytes[min(at, len(d.bytes)):])
-	if bytes.Equal(part, data) {
-		end[0]++
+	d.files.powerCut(a.rng)
+	d.look(w, a)
+}
+
+// damage tears the state, as a bad block or a careless copy does.
+func (d *disk) damage(a *agent) {
+	f := d.files.shown[stateFile]
+	d.damaged = f.data
+	for bytes.Equal(f.data, d.damaged) {
+		f.data = torn(a.rng, d.damaged, nil)
 	}
-	return part
+	f.synced = f.data
+}
+
+// restore brings the state back as it was.
+func (d *disk) restore() {
+	if d.damaged != nil {
+		d.files.format(stateFile, d.damaged)
+		d.damaged = nil
+	}
 }

@@ -7,21 +7,61 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-// crash kills a process; sometimes the whole host, whose clock then starts anew
-// and whose programs are gone.
+// crash kills a process. Its kernel still shows everything it wrote.
 func (w *world) crash(r *rand.Rand) {
 	a := w.victim(r)
-	loud, reboots, lasts := chance(r, 0.7), chance(r, 0.3), w.lasts(r)
-	base := election.Instant(1e9 + r.Int64N(1e10))
+	loud, lasts := chance(r, 0.7), w.lasts(r)
 	if !a.alive {
 		return
 	}
 	w.stop(a, loud)
-	if reboots {
-		w.note(a, "its host REBOOTS, its clock starts anew")
-		a.clock.reboot(w.now, base)
-	}
 	w.later(lasts, func() { w.start(a) })
+}
+
+// cutPower takes a whole host down, whether its agent runs or not: what was not
+// synced is gone, the clock starts anew, and so do programs. Half of the time
+// the agent was killed and started again a little before, and answers by what
+// its former life left.
+func (w *world) cutPower(r *rand.Rand) {
+	a := w.victim(r)
+	loud, lasts, after := chance(r, 0.3), w.lasts(r), around(r, w.plan.timing.Lease)
+	base := election.Instant(1e9 + r.Int64N(1e10))
+	cut := func() {
+		w.stop(a, loud)
+		w.note(a, "its host loses POWER, its clock starts anew")
+		a.disk.powerCut(w, a)
+		a.clock.reboot(w.now, base)
+		w.later(lasts, func() { w.start(a) })
+	}
+	if chance(r, 0.5) || !a.alive {
+		cut()
+		return
+	}
+	a.doom = &doom{steps: 1 + r.IntN(12), done: r.IntN(5), loud: loud, lasts: around(r, w.plan.timing.Heartbeat)}
+	w.later(after, cut)
+}
+
+// damageDisk tears a state while its agent is down. The agent must refuse to
+// start, and leave the file as it is, until somebody brings it back.
+func (w *world) damageDisk(r *rand.Rand) {
+	a := w.victim(r)
+	lasts, back := w.lasts(r), w.lasts(r)
+	if a.disk.damaged != nil || a.frozen > 0 {
+		return
+	}
+	w.stop(a, true)
+	if !a.disk.files.settled() {
+		w.later(lasts, func() { w.start(a) })
+		return
+	}
+	w.note(a, "its state is DAMAGED")
+	a.disk.damage(a)
+	w.later(lasts, func() { w.start(a) })
+	w.later(lasts+back, func() {
+		w.note(a, "its state is brought BACK as it was")
+		a.disk.restore()
+		w.start(a)
+	})
 }
 
 // crashInStep kills a process in the middle of carrying out a step's output:

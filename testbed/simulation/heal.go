@@ -113,6 +113,7 @@ func (w *world) healAgent(a *agent) {
 	if a.stopping {
 		w.stop(a, true)
 	}
+	a.disk.restore()
 	if !a.alive {
 		w.start(a)
 		return

@@ -21,7 +21,7 @@ func (w *world) loseDisk(r *rand.Rand) {
 	a.wiped++
 	a.peer = election.PeerID(fmt.Sprintf("p%c.%d", digit(a.number), a.wiped)) // sorts where the old one did
 	a.disk = disk{slow: a.disk.slow, failing: a.disk.failing}
-	a.disk.put(w, a, election.State{Peer: a.peer})
+	a.disk.format(w, a, election.State{Peer: a.peer})
 	w.later(lasts, func() { w.start(a) })
 	w.later(lasts+later, func() { w.replace(r, a, before) })
 }

@@ -30,6 +30,8 @@ func faultKinds() []fault {
 	return []fault{
 		{name: "join", strike: nil}, // an agent's first start, at a moment of the chaos
 		{name: "crash", strike: (*world).crash},
+		{name: "power cut", strike: (*world).cutPower},
+		{name: "damaged disk", strike: (*world).damageDisk},
 		{name: "crash in a step", strike: (*world).crashInStep},
 		{name: "lost disk", changes: identities, strike: (*world).loseDisk},
 		{name: "shutdown", strike: (*world).shutdown},

@@ -1,0 +1,273 @@
+package simulation
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"io/fs"
+	"math/rand/v2"
+	"slices"
+
+	"github.com/doyen-election/doyen/agent/store"
+)
+
+// filesystem is one host's data directory: what its kernel shows, and what its
+// disk holds. What was not synced is there until the power fails; then part of
+// it is, or nothing. The agent's own store reads and writes it.
+//
+// It allows what POSIX allows: a new file's bytes and its name reach the disk
+// in any order unless they are synced, and a file whose sync failed once never
+// does, though it can be read and later syncs report no error.
+type filesystem struct {
+	shown   map[string]*inode
+	durable map[string]*inode
+	changes []rename // of names, not synced yet, in order
+}
+
+// inode is a file, whatever its name.
+type inode struct {
+	data   []byte // as the kernel shows it
+	synced []byte // as the disk has it for sure
+	clean  bool   // the kernel takes it for written, which it is unless lost
+	lost   bool   // a sync failed: what is shown never reaches the disk
+}
+
+// rename gives a name to a file, and takes another one from it, at once.
+type rename struct {
+	name string
+	file *inode
+	from string // "": it had none
+}
+
+func newFilesystem() filesystem {
+	return filesystem{shown: map[string]*inode{}, durable: map[string]*inode{}}
+}
+
+// format makes a file with these bytes, which is there for sure.
+func (f *filesystem) format(name string, data []byte) {
+	file := &inode{data: data, synced: data, clean: true}
+	f.shown[name], f.durable[name] = file, file
+}
+
+// sure returns what the disk holds under that name whatever happens; false if
+// there may be no such file.
+func (f *filesystem) sure(name string) ([]byte, bool) {
+	file := f.durable[name]
+	if file == nil {
+		return nil, false
+	}
+	return file.synced, true
+}
+
+// settled reports whether a power cut would change nothing.
+func (f *filesystem) settled() bool {
+	return len(f.changes) == 0 && !slices.ContainsFunc(f.files(), func(i *inode) bool { return !bytes.Equal(i.data, i.synced) })
+}
+
+// files returns those that have a name or may have one after a power cut, always
+// in the same order.
+func (f *filesystem) files() []*inode {
+	var files []*inode
+	add := func(i *inode) {
+		if i != nil && !slices.Contains(files, i) {
+			files = append(files, i)
+		}
+	}
+	for _, name := range names {
+		add(f.shown[name])
+		add(f.durable[name])
+	}
+	for _, c := range f.changes {
+		add(c.file)
+	}
+	return files
+}
+
+// names are all that a store uses here.
+var names = []string{"identity.key", "state", "state.new"}
+
+// powerCut takes back what was not synced, or part of it: the disk had begun to
+// write on its own.
+func (f *filesystem) powerCut(r *rand.Rand) {
+	for _, file := range f.files() {
+		if !bytes.Equal(file.data, file.synced) {
+			switch pick(r, 0, 1, 2) {
+			case 0:
+				file.data = file.synced
+			case 1:
+				file.data = torn(r, file.data, file.synced)
+			}
+			if file.lost && r.IntN(4) > 0 {
+				file.data = file.synced
+			}
+		}
+		file.synced, file.clean, file.lost = file.data, true, false
+	}
+	for _, c := range f.changes[:r.IntN(len(f.changes)+1)] {
+		c.apply(f.durable)
+	}
+	f.changes = nil
+	f.shown = map[string]*inode{}
+	for _, name := range names {
+		if file := f.durable[name]; file != nil {
+			f.shown[name] = file
+		}
+	}
+}
+
+func (c rename) apply(names map[string]*inode) {
+	delete(names, c.from)
+	names[c.name] = c.file
+}
+
+func (f *filesystem) change(c rename) {
+	c.apply(f.shown)
+	f.changes = append(f.changes, c)
+}
+
+// torn returns part of the new data: its beginning, or blocks of it among old
+// bytes.
+func torn(r *rand.Rand, data, old []byte) []byte {
+	if len(data) == 0 {
+		return nil
+	}
+	part := slices.Clone(data)
+	at := r.IntN(len(part))
+	if r.IntN(2) == 0 {
+		return part[:at]
+	}
+	end := part[at:]
+	clear(end)
+	copy(end, old[min(at, len(old)):])
+	if bytes.Equal(part, data) {
+		end[0]++
+	}
+	return part
+}
+
+var (
+	errDies  = errors.New("the process is killed")
+	errFails = errors.New("input/output error")
+)
+
+// calls are what one process asks of the filesystem. It may die before one of
+// them, or one of them may fail.
+type calls struct {
+	*filesystem
+	dies  int // before that call; never if below 0
+	fails int // that call; none if below 0
+	made  int // calls that change or sync something
+	rng   *rand.Rand
+}
+
+// maxCalls is how many calls a write makes.
+const maxCalls = 5
+
+func (c *calls) next() (fails bool, err error) {
+	n := c.made
+	c.made++
+	if c.dies >= 0 && n >= c.dies {
+		return false, errDies
+	}
+	return n == c.fails, nil
+}
+
+func (c *calls) Open(name string) (store.File, error) {
+	i := c.shown[name]
+	if i == nil {
+		return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrNotExist}
+	}
+	return &file{inode: i, calls: c}, nil
+}
+
+func (c *calls) Create(name string) (store.File, error) {
+	if fails, err := c.next(); fails || err != nil {
+		return nil, errors.Join(err, errFails)
+	}
+	i := c.shown[name]
+	if i == nil {
+		i = &inode{clean: true}
+		c.change(rename{name: name, file: i})
+	}
+	i.data, i.clean = nil, false
+	return &file{inode: i, calls: c}, nil
+}
+
+func (c *calls) Rename(from, to string) error {
+	if fails, err := c.next(); fails || err != nil {
+		return errors.Join(err, errFails)
+	}
+	i := c.shown[from]
+	if i == nil {
+		return fs.ErrNotExist
+	}
+	c.change(rename{name: to, file: i, from: from})
+	return nil
+}
+
+func (c *calls) SyncDir() error {
+	if fails, err := c.next(); fails || err != nil {
+		return errors.Join(err, errFails)
+	}
+	for _, change := range c.changes {
+		change.apply(c.durable)
+	}
+	c.changes = nil
+	return nil
+}
+
+func (c *calls) Names(name string, f store.File) (bool, error) {
+	i := c.shown[name]
+	if i == nil {
+		return false, fs.ErrNotExist
+	}
+	return i == f.(*file).inode, nil
+}
+
+// file is an open file.
+type file struct {
+	inode *inode
+	calls *calls
+	read  int
+}
+
+func (f *file) Read(b []byte) (int, error) {
+	if f.read >= len(f.inode.data) {
+		return 0, io.EOF
+	}
+	n := copy(b, f.inode.data[f.read:])
+	f.read += n
+	return n, nil
+}
+
+func (f *file) Write(b []byte) (int, error) {
+	fails, err := f.calls.next()
+	if err != nil {
+		return 0, err
+	}
+	if fails { // the disk is full
+		b = b[:f.calls.rng.IntN(len(b))]
+		err = errFails
+	}
+	f.inode.data, f.inode.clean = append(slices.Clip(f.inode.data), b...), false
+	return len(b), err
+}
+
+// Sync makes the file durable, unless a sync failed before: the kernel then
+// takes it for written.
+func (f *file) Sync() error {
+	fails, err := f.calls.next()
+	switch {
+	case err != nil:
+		return err
+	case fails:
+		f.inode.lost, f.inode.clean = true, true
+		return errFails
+	case f.inode.lost && f.inode.clean:
+		return nil
+	}
+	f.inode.synced, f.inode.clean, f.inode.lost = slices.Clone(f.inode.data), true, false
+	return nil
+}
+
+func (f *file) Close() error { return nil }
