@@ -65,7 +65,7 @@ func Run(ctx context.Context, cfg Config, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
-	a := &agent{cfg: cfg, access: policy, logger: logger, leaving: make(chan struct{})}
+	a := &agent{cfg: cfg, access: policy, files: openFiles(), logger: logger, leaving: make(chan struct{})}
 	if err := a.start(); err != nil {
 		return errors.Join(err, a.abort())
 	}
@@ -96,6 +96,7 @@ func readable(_ []string, a slog.Attr) slog.Attr {
 type agent struct {
 	cfg       Config
 	access    *access.Policy
+	files     int // the socket API may have open; 0: any number
 	logger    *slog.Logger
 	boot      election.BootID
 	born      int64         // Unix nanoseconds
@@ -239,6 +240,7 @@ func (a *agent) think(state election.State, hub *watch.Hub) error {
 		core:  core, network: a.transport, gossip: a.membership, writer: a.writer, hooks: a.hooks, hub: hub, pages: a.pages,
 		campaigns: campaign.New(campaign.Config{
 			Priority: a.cfg.Priority, Host: a.cfg.Candidate, Preempt: a.cfg.Preempt, PreemptDelay: a.cfg.PreemptDelay,
+			MaxCandidacies: serve.Bound(campaign.MaxCandidacies, a.files), MaxOfUser: a.access.MaxCandidacies(),
 			Step: a.cfg.step(false), StepOfMany: a.cfg.step(true), NewID: newCampaignID, Authority: a.authority(),
 		}),
 		clock: boottime.Now, lease: a.cfg.Lease, self: holder, name: a.cfg.Name,
@@ -257,7 +259,7 @@ func (a *agent) newServer(hub *watch.Hub) *serve.Server {
 		Preempt: a.cfg.Preempt, PreemptDelay: a.cfg.PreemptDelay, Campaigns: a.loop,
 		Metrics: a.metrics.handler(), Logger: a.logger.With("part", "api"), Commands: commands{a.loop, a},
 		KeepDrain: a.store.SetDrained,
-		Access:    a.access,
+		Access:    a.access, Files: a.files, Hosts: a.cfg.hosts(),
 	})
 }
 

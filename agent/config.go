@@ -55,6 +55,7 @@ type Config struct {
 	Elections map[string]ElectionConfig // what differs in one election, by its name
 	Access    access.Config             // who may do what over the socket
 	HTTP      string                    // optional read-only TCP listener, HOST:PORT
+	HTTPHosts []string                  // names by which it may be asked
 	LogLevel  string                    // debug, info, warn or error
 	LogFormat string                    // text or json
 }
@@ -309,11 +310,12 @@ heartbeat: %s
 lease: %s
 on-change: %q
 http: %q
+http-hosts: %s
 log-level: %s
 log-format: %s
 `, c.Name, c.Cluster, c.DataDir, c.Socket, c.Bind, c.Advertise, c.GossipPort, c.PeerPort, list(c.Join), c.KeyFile,
 		list(c.Voters), c.Quorum, c.Algorithm, c.Priority, c.Preempt, c.PreemptDelay, c.Candidate, c.Profile,
-		c.Heartbeat, c.Lease, c.OnChange, c.HTTP, c.LogLevel, c.LogFormat)
+		c.Heartbeat, c.Lease, c.OnChange, c.HTTP, list(c.HTTPHosts), c.LogLevel, c.LogFormat)
 	if err != nil {
 		return err
 	}
@@ -351,6 +353,16 @@ func (c Config) step(many bool) time.Duration {
 		return c.Heartbeat * 3 / 2
 	}
 	return c.Heartbeat / 2
+}
+
+// hosts are the names by which the TCP listener may be asked: those that were
+// given, and this host's own.
+func (c Config) hosts() []string {
+	all := append([]string{c.Name}, c.HTTPHosts...)
+	if own, err := os.Hostname(); err == nil {
+		all = append(all, own)
+	}
+	return all
 }
 
 func (c Config) hooks() hook.Commands {

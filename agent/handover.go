@@ -167,7 +167,7 @@ func (a *agent) tellStatus(ctx context.Context) {
 	if os.Getenv("NOTIFY_SOCKET") == "" {
 		return
 	}
-	follower, err := a.loop.hub.Follow(string(election.Default), 0, false)
+	follower, err := a.loop.hub.Await(string(election.Default))
 	if err != nil {
 		return
 	}

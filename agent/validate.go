@@ -21,6 +21,7 @@ const (
 	maxSocketPath = 107
 	maxJoin       = 64
 	maxElections  = 256 // with settings of their own
+	maxHTTPHosts  = 64
 	minHeartbeat  = 5 * time.Millisecond
 	maxLease      = 10 * time.Minute
 )
@@ -213,6 +214,14 @@ func checkOutputs(c Config) *ConfigError {
 		}
 		if _, err := strconv.ParseUint(port, 10, 16); err != nil {
 			return configError("http", "write ADDR:PORT", "%q is no port", port)
+		}
+	}
+	if len(c.HTTPHosts) > maxHTTPHosts {
+		return configError("http-hosts", "a listener has few names", "%d names, at most %d", len(c.HTTPHosts), maxHTTPHosts)
+	}
+	for _, h := range c.HTTPHosts {
+		if err := checkHostPort(h); err != nil || strings.Contains(h, ":") {
+			return configError("http-hosts", "write names alone, as a browser has them in its address bar", "%q is not the name of a host", h)
 		}
 	}
 	if !slices.Contains([]string{"debug", "info", "warn", "error"}, c.LogLevel) {

@@ -59,7 +59,8 @@ type Campaigns struct {
 
 // Campaign is a program of this host that stands for election.
 type Campaign struct {
-	Campaign string    `json:"campaign"`
+	// Campaign is its ID, for its own user, root and the agent's; else empty.
+	Campaign string    `json:"campaign,omitempty"`
 	Election string    `json:"election"`
 	Priority int       `json:"priority"`
 	Meta     string    `json:"meta,omitempty"`

@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"syscall"
+	"time"
 
 	"github.com/doyen-election/doyen/api"
 )
@@ -20,6 +21,9 @@ import (
 const (
 	// maxBody bounds an answer, in bytes: some ten thousand members.
 	maxBody = 8 << 20
+	// idleTimeout is for how long a connection is kept for another call: less than
+	// the 10 s after which an agent closes it, so that no call meets that.
+	idleTimeout = 5 * time.Second
 	// origin stands for the agent in URLs; the socket decides who that is.
 	origin = "http://doyen"
 )
@@ -47,6 +51,7 @@ func New(socket string) *Client {
 	c.http = httpClient(&http.Transport{
 		DialContext:        func(ctx context.Context, _, _ string) (net.Conn, error) { return c.dial(ctx) },
 		DisableCompression: true,
+		IdleConnTimeout:    idleTimeout,
 	})
 	return c
 }

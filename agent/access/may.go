@@ -29,6 +29,12 @@ func (p *Policy) Own(uid uint32) bool {
 	return uid == 0 || uid == p.owner.UID
 }
 
+// Owns reports whether a program of the user is the caller's own, or the caller
+// is root or the agent's user.
+func (p *Policy) Owns(w Who, uid uint32) bool {
+	return p.Own(w.UID) || w.UID == uid && !(p.foreignUIDs && uid == overflowID)
+}
+
 // May returns why the process has not the right, nil if it has. The election
 // counts for Campaign and HandOver.
 func (p *Policy) May(w Who, right Right, election string) error {

@@ -17,7 +17,6 @@ package campaign
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"time"
 
@@ -57,6 +56,10 @@ type Config struct {
 	Step, StepOfMany time.Duration
 	// Authority is what the lines say that tell a program it may act.
 	Authority string
+	// MaxCandidacies is how many there may be, 0 for MaxCandidacies, of which a part
+	// is for root and the agent's own user. MaxOfUser is how many of them one other
+	// user may have, 0 for any number.
+	MaxCandidacies, MaxOfUser int
 	// NewID draws the ID of a candidacy. It must not be guessable, nor come twice.
 	NewID func() string
 }
@@ -69,6 +72,7 @@ type Request struct {
 	MaxPriority *int
 	Meta        string
 	UID         uint32
+	Own         bool // the user is root or the agent's own
 	PID         int32
 }
 
@@ -89,11 +93,15 @@ type Registry struct {
 	told   bool // the elections in which the host stands changed
 	closed bool
 	stats  counters
+	shares shares
 }
 
 // New returns a registry of the host's own candidacy, if it has one.
 func New(c Config) *Registry {
-	r := &Registry{cfg: c, races: map[election.Name]*race{}, rivals: map[*race]struct{}{}, byID: map[string]*Candidacy{}}
+	if c.MaxCandidacies == 0 {
+		c.MaxCandidacies = MaxCandidacies
+	}
+	r := &Registry{cfg: c, races: map[election.Name]*race{}, rivals: map[*race]struct{}{}, byID: map[string]*Candidacy{}, shares: newShares(c.MaxOfUser)}
 	if c.Host {
 		race := r.race(election.Default)
 		race.standing = []*Candidacy{{election: election.Default, priority: c.Priority, host: true}}
@@ -107,15 +115,10 @@ func (r *Registry) Stand(now election.Instant, q Request) (*Candidacy, error) {
 	if r.closed {
 		return nil, &election.Refusal{Code: api.CodeUnavailable, Message: "the agent stops"}
 	}
-	if r.count >= MaxCandidacies {
-		return nil, &election.Refusal{Code: api.CodeBusy, Message: fmt.Sprintf(
-			"%d programs stand for election on this host, which is the limit: end some of them", MaxCandidacies)}
+	if refused := r.crowded(now, q); refused != nil {
+		return nil, refused
 	}
 	c := r.race(q.Election)
-	if len(c.standing) >= MaxPerElection { // so the race was there before
-		return nil, &election.Refusal{Code: api.CodeBusy, Message: fmt.Sprintf(
-			"%d programs of this host stand for %s, which is the limit: end some of them", MaxPerElection, q.Election)}
-	}
 	r.order++
 	k := newCandidacy(r.cfg.NewID(), q, r.order)
 	k.priority = r.cfg.Priority
@@ -127,6 +130,7 @@ func (r *Registry) Stand(now election.Instant, q Request) (*Candidacy, error) {
 	}
 	r.byID[k.id] = k
 	r.count++
+	r.shares.of[q.UID]++
 	r.stats.candidacies.Store(int64(r.count))
 	c.standing = append(c.standing, k)
 	slices.SortStableFunc(c.standing, better)
@@ -174,6 +178,7 @@ func (r *Registry) remove(k *Candidacy) {
 	k.ended = true
 	k.end()
 	r.count--
+	r.shares.end(k.request.UID)
 	r.stats.candidacies.Store(int64(r.count))
 	c := r.race(k.election)
 	c.standing = slices.DeleteFunc(c.standing, func(o *Candidacy) bool { return o == k })

@@ -273,14 +273,14 @@ func TestCandidaciesAreBounded(t *testing.T) {
 	refusal(t, err, api.CodeBusy)
 	var last *Candidacy
 	for i := range MaxCandidacies - MaxPerElection {
-		if last, err = r.Stand(0, Request{Election: election.Name(fmt.Sprint("e", i))}); err != nil {
+		if last, err = r.Stand(0, Request{Election: election.Name(fmt.Sprint("e", i)), Own: true}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	_, err = r.Stand(0, Request{Election: "other"})
+	_, err = r.Stand(0, Request{Election: "other", Own: true})
 	refusal(t, err, api.CodeBusy)
 	r.End(last.ID())
-	if _, err = r.Stand(0, Request{Election: "other"}); err != nil {
+	if _, err = r.Stand(0, Request{Election: "other", Own: true}); err != nil {
 		t.Error(err)
 	}
 }

@@ -25,6 +25,26 @@ func (s *stage) Stand(q campaign.Request) (*campaign.Candidacy, error) {
 	return nil, &election.Refusal{Code: api.CodeBusy, Message: "the stage is full"}
 }
 
+func (s *stage) Campaigns() []api.Campaign {
+	return []api.Campaign{{Campaign: "ROOTS", Election: "payments", UID: 0}, {Campaign: "THEIRS", Election: "payments", UID: 4100}}
+}
+
+// The ID of a campaign is what its receipt is given for.
+func TestTheIDOfACampaignIsShownToItsUserAlone(t *testing.T) {
+	a := stand(t, func(c *serve.Config) {
+		c.Campaigns = &stage{}
+		c.Access = policy(t, access.Config{}, access.Owner{UID: 4000, GID: 4001})
+	})
+	for uid, want := range map[uint32]string{0: "ROOTS THEIRS", 4000: "ROOTS THEIRS", 4100: "THEIRS", 4200: ""} {
+		_, text := a.as(t, as{uid: uid, gid: 4300}).do(t, "GET", "/v1/campaigns", "")
+		for _, id := range []string{"ROOTS", "THEIRS"} {
+			if strings.Contains(text, id) != strings.Contains(want, id) || strings.Count(text, `"election":"payments"`) != 2 {
+				t.Errorf("user %d sees %s, want the IDs %q of two campaigns", uid, text, want)
+			}
+		}
+	}
+}
+
 // A member of the agent's group, such as any application that may ask who leads,
 // put its own key into gossip, removed voters, preempted everybody's program and
 // stopped the agent.

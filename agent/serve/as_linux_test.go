@@ -18,40 +18,60 @@ type as struct {
 	groups   []int
 }
 
-// dial connects as that user. The thread that does so ends with its rights.
+// dial connects as that user.
 func (u as) dial(path string) (net.Conn, error) {
-	type result struct {
-		conn net.Conn
-		err  error
-	}
-	done := make(chan result, 1)
-	go func() {
-		runtime.LockOSThread() // and never unlocked
-		conn, err := u.connect(path)
-		done <- result{conn, err}
-	}()
-	r := <-done
-	return r.conn, r.err
-}
-
-func (u as) connect(path string) (net.Conn, error) {
-	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	conns, err := u.dialMany(path, 1)
 	if err != nil {
 		return nil, err
 	}
-	f := os.NewFile(uintptr(fd), path)
-	defer f.Close()
+	return conns[0], nil
+}
+
+// dialMany connects so often. The thread that does so ends with its rights.
+func (u as) dialMany(path string, n int) (conns []net.Conn, err error) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		runtime.LockOSThread() // and never unlocked
+		if err = u.become(); err != nil {
+			return
+		}
+		for range n {
+			var c net.Conn
+			if c, err = connect(path); err != nil {
+				return
+			}
+			conns = append(conns, c)
+		}
+	}()
+	<-done
+	return conns, err
+}
+
+// become gives this thread the user's rights, and no others.
+func (u as) become() error {
 	if err := unix.Setgroups(u.groups); err != nil {
-		return nil, err
+		return err
 	}
 	for _, set := range []struct {
 		call uintptr
 		id   uint32
 	}{{unix.SYS_SETRESGID, u.gid}, {unix.SYS_SETRESUID, u.uid}} {
 		if _, _, errno := unix.RawSyscall(set.call, uintptr(set.id), uintptr(set.id), uintptr(set.id)); errno != 0 {
-			return nil, errno
+			return errno
 		}
 	}
+	return nil
+}
+
+// connect does so in this very thread, as package net might not.
+func connect(path string) (net.Conn, error) {
+	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, err
+	}
+	f := os.NewFile(uintptr(fd), path)
+	defer f.Close()
 	if err := unix.Connect(fd, &unix.SockaddrUnix{Name: path}); err != nil {
 		return nil, err
 	}

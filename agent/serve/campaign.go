@@ -34,7 +34,10 @@ type Campaigns interface {
 	Campaigns() []api.Campaign
 }
 
-type linkKey struct{}
+type (
+	linkKey  struct{}
+	placeKey struct{}
+)
 
 // link is the connection on which a request came.
 type link struct {
@@ -45,10 +48,12 @@ type link struct {
 // withLink notes a new connection and its peer.
 func (s *Server) withLink(ctx context.Context, c net.Conn) context.Context {
 	ctx = withPeer(ctx, c)
-	if l, ok := c.(*limitedConn); ok {
-		c = l.Conn
+	k, ok := c.(*placed)
+	if !ok {
+		return ctx
 	}
-	conn, ok := c.(*net.UnixConn)
+	ctx = context.WithValue(ctx, placeKey{}, k)
+	conn, ok := k.Conn.(*net.UnixConn)
 	if !ok {
 		return ctx
 	}
@@ -96,7 +101,7 @@ func (s *Server) campaign(w http.ResponseWriter, r *http.Request) {
 		defer t.process.Close()
 	}
 	k, err := s.Campaigns.Stand(campaign.Request{
-		Election: name, Priority: request.Priority, MaxPriority: ceiling, Meta: request.Meta, UID: p.UID, PID: p.pid,
+		Election: name, Priority: request.Priority, MaxPriority: ceiling, Meta: request.Meta, UID: p.UID, Own: s.own(p.UID), PID: p.pid,
 	})
 	if err != nil {
 		refused(w, err)
@@ -144,9 +149,17 @@ func refused(w http.ResponseWriter, err error) {
 	unanswered(w, err)
 }
 
-// campaigns lists who stands on this host.
-func (s *Server) campaigns(w http.ResponseWriter, _ *http.Request) {
-	answer(w, api.Campaigns{Campaigns: s.Campaigns.Campaigns()})
+// campaigns lists who stands on this host. The ID of a campaign is for those who
+// may give its receipt.
+func (s *Server) campaigns(w http.ResponseWriter, r *http.Request) {
+	p, _ := caller(r)
+	all := s.Campaigns.Campaigns()
+	for i := range all {
+		if s.Access == nil || !s.Access.Owns(p.Who, uint32(all[i].UID)) {
+			all[i].Campaign = ""
+		}
+	}
+	answer(w, api.Campaigns{Campaigns: all})
 }
 
 // stopped takes a receipt.

@@ -82,7 +82,7 @@ func (s *Server) handOver(w http.ResponseWriter, r *http.Request, name election.
 	began := s.Clock()
 	ctx, cancel := s.outcomeTime(r)
 	defer cancel()
-	follower, err := s.Hub.Follow(string(name), 0, false)
+	follower, err := s.Hub.Await(string(name))
 	if err != nil {
 		unanswered(w, err)
 		return
@@ -230,7 +230,7 @@ func (s *Server) leading() []lead {
 		if h, ok := c.LeaderAt(s.Clock()); !ok || h != s.Self {
 			continue
 		}
-		if f, err := s.Hub.Follow(string(c.Election), 0, false); err == nil {
+		if f, err := s.Hub.Await(string(c.Election)); err == nil {
 			led = append(led, lead{c.Election, c.Term, f})
 		}
 	}

@@ -1,9 +1,11 @@
 package serve_test
 
 import (
+	"bufio"
 	"context"
 	"io"
 	"net"
+	"net/http"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -84,5 +86,36 @@ func TestHalfARequestIsGivenUp(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		_ = server.Close(ctx)
+	})
+}
+
+// Who asks nothing more keeps no place.
+func TestIdleConnectionsEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server, socket := idle()
+		page, tcp := idle()
+		server.Socket(socket)
+		page.TCP(tcp)
+		for l, want := range map[*pipes]time.Duration{socket: 10 * time.Second, tcp: 5 * time.Second} {
+			c := l.dial()
+			if _, err := io.WriteString(c, "GET /any HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"); err != nil {
+				t.Fatal(err)
+			}
+			answer := bufio.NewReader(c)
+			response, err := http.ReadResponse(answer, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, _ = io.Copy(io.Discard, response.Body)
+			began := time.Now() // of the bubble's clock
+			if _, err := answer.ReadByte(); err == nil || time.Since(began) != want {
+				t.Errorf("an idle connection ended after %s (%v), want %s", time.Since(began), err, want)
+			}
+			c.Close()
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_ = server.Close(ctx)
+		_ = page.Close(ctx)
 	})
 }

@@ -23,14 +23,10 @@ type peerKey struct{}
 
 // withPeer notes the peer of a new connection; a TCP connection has none.
 func withPeer(ctx context.Context, c net.Conn) context.Context {
-	if l, ok := c.(*limitedConn); ok {
-		c = l.Conn
+	if k, ok := c.(*placed); ok && k.vouched {
+		return context.WithValue(ctx, peerKey{}, k.peer)
 	}
-	p, err := peerOf(c)
-	if err != nil {
-		return ctx
-	}
-	return context.WithValue(ctx, peerKey{}, p)
+	return ctx
 }
 
 // peerOf asks the kernel.

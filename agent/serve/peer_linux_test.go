@@ -56,7 +56,7 @@ func TestTheKernelTellsTheGroupsOfThePeer(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer unix.Close(fd)
-	c, err := l.Accept()
+	c, err := newPlaces(l, 1, 1, 0, func(*placed) origin { return origin{} }).Accept()
 	if err != nil {
 		t.Fatal(err)
 	}

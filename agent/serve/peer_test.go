@@ -22,7 +22,7 @@ func TestThePeerIsWhomTheKernelSays(t *testing.T) {
 			_, _ = c.Read(make([]byte, 1))
 		}
 	}()
-	c, err := limit(l, 1).Accept()
+	c, err := newPlaces(l, 1, 1, 0, func(*placed) origin { return origin{} }).Accept()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -101,42 +101,4 @@ func TestADirectoryOfAnotherUserIsNoPlaceForTheSocket(t *testing.T) {
 	if err := trusted("/", uid+1); err != nil {
 		t.Errorf("root's: %v", err)
 	}
-}
-
-func TestConnectionsAreBounded(t *testing.T) {
-	inner, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	l := limit(inner, 1)
-	accepted := make(chan net.Conn, 2)
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				return
-			}
-			accepted <- c
-		}
-	}()
-	for range 2 {
-		c, err := net.Dial("tcp", inner.Addr().String())
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer c.Close()
-	}
-	first := <-accepted
-	select {
-	case <-accepted:
-		t.Error("two at once")
-	default:
-	}
-	first.Close()
-	first.Close() // frees its place once
-	(<-accepted).Close()
-	l.Close()
-	<-ended
 }

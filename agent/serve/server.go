@@ -33,13 +33,12 @@ import (
 
 const (
 	headerTimeout = 5 * time.Second
-	idleTimeout   = 2 * time.Minute
+	idleTimeout   = 10 * time.Second // on the socket, between two calls
+	idleTCP       = 5 * time.Second
 	writeTimeout  = 10 * time.Second // of one answer, or one line of a watch
 	bodyTimeout   = 5 * time.Second
 	maxHeader     = 16 << 10
 	maxBody       = 64 << 10
-	maxConns      = 512  // for plain calls
-	maxStreams    = 2048 // more than there can be campaigns and watches
 	pingTimeout   = 2 * time.Second
 )
 
@@ -78,6 +77,11 @@ type Config struct {
 	PreemptDelay time.Duration
 	// Access decides who may change what; nil: nobody may change anything.
 	Access *access.Policy
+	// Files is how many files the server may have open; 0: as many as it takes.
+	Files int
+	// Hosts are the names by which the TCP listener may be asked, besides IP
+	// addresses and localhost.
+	Hosts []string
 }
 
 // Server answers on one or two listeners.
@@ -88,6 +92,7 @@ type Server struct {
 	cancel  context.CancelFunc
 	servers []*http.Server
 	streams *streams
+	watches *watches
 	// confirming is held by the one call that asks about all elections.
 	confirming chan struct{}
 	// patience is how long a line of a campaign may find no room, and attention
@@ -102,25 +107,26 @@ type Server struct {
 // New returns a server that answers nothing yet.
 func New(c Config) *Server {
 	s := &Server{Config: c, started: c.Clock(), streams: newStreams(), confirming: make(chan struct{}, 1), patience: writeTimeout, attention: attentionFor(c.Lease), otherTime: otherTime, answers: newAnswers(), page: sync.OnceValues(newPage)}
+	s.watches = s.newWatches()
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	return s
 }
 
-// Socket answers the whole API on a listener of Listen. Campaigns and watches
-// are bounded by themselves; however many there are, plain calls keep their
-// places.
-func (s *Server) Socket(l net.Listener) { s.serve(limit(l, maxConns+maxStreams), s.socketRoutes()) }
+// Socket answers the whole API on a listener of Listen. Each user has a share of
+// its places; root and the agent's own user find one however many others take.
+func (s *Server) Socket(l net.Listener) { s.serve(s.socketPlaces(l), s.socketRoutes(), idleTimeout) }
 
 // TCP answers the read-only part, and the status page.
-func (s *Server) TCP(l net.Listener) { s.serve(limit(l, maxConns), s.pageRoutes()) }
+func (s *Server) TCP(l net.Listener) { s.serve(s.tcpPlaces(l), s.forHosts(s.pageRoutes()), idleTCP) }
 
-func (s *Server) serve(l net.Listener, h http.Handler) {
+func (s *Server) serve(l net.Listener, h http.Handler, idle time.Duration) {
 	server := &http.Server{
 		Handler:           bounded(h),
 		ReadHeaderTimeout: headerTimeout,
-		IdleTimeout:       idleTimeout,
+		IdleTimeout:       idle,
 		MaxHeaderBytes:    maxHeader,
 		ConnContext:       s.withLink,
+		ConnState:         follow,
 		BaseContext:       func(net.Listener) context.Context { return s.ctx },
 		ErrorLog:          log.New(debugWriter{s.Logger}, "", 0),
 	}
@@ -172,6 +178,9 @@ func bounded(next http.Handler) http.Handler {
 		if !plainPath(r.URL.Path) {
 			nothingThere(w, r)
 			return
+		}
+		if k, ok := r.Context().Value(placeKey{}).(*placed); ok {
+			k.turn(true)
 		}
 		next.ServeHTTP(w, r)
 	})

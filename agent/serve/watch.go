@@ -27,6 +27,12 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
+	p, _ := caller(r)
+	if full := s.watches.begin(p.UID, s.own(p.UID)); full != nil {
+		refuse(w, full)
+		return
+	}
+	defer s.watches.end(p.UID)
 	follower, err := s.Hub.Follow(string(name), after, resume)
 	if err != nil {
 		code := api.CodeUnavailable

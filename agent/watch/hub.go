@@ -62,7 +62,7 @@ type Hub struct {
 	index     uint64
 	kept      []*Change                         // oldest first
 	followers map[string]map[*Follower]struct{} // by election
-	count     int                               // of followers
+	count     int                               // of followers, without those that await
 	closed    bool
 }
 
@@ -114,21 +114,38 @@ func (h *Hub) forget(c *Change) {
 func (h *Hub) Follow(election string, after uint64, resume bool) (*Follower, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	switch {
-	case h.closed:
-		return nil, ErrClosed
-	case h.count >= maxFollowers:
+	if h.count >= maxFollowers && !h.closed {
 		return nil, ErrFull
 	}
-	f := &Follower{hub: h, election: election, ready: make(chan struct{}, 1)}
+	f, err := h.add(election)
+	if err != nil {
+		return nil, err
+	}
+	f.counted = true
+	h.count++
 	if resume {
 		h.replay(f, after)
 	}
+	return f, nil
+}
+
+// Await follows what comes from now on, for a command that waits for its
+// outcome. It has its place whoever follows: commands are few and short.
+func (h *Hub) Await(election string) (*Follower, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.add(election)
+}
+
+func (h *Hub) add(election string) (*Follower, error) {
+	if h.closed {
+		return nil, ErrClosed
+	}
+	f := &Follower{hub: h, election: election, ready: make(chan struct{}, 1)}
 	if h.followers[election] == nil {
 		h.followers[election] = map[*Follower]struct{}{}
 	}
 	h.followers[election][f] = struct{}{}
-	h.count++
 	return f, nil
 }
 
@@ -167,6 +184,7 @@ func (h *Hub) Close() {
 type Follower struct {
 	hub      *Hub
 	election string
+	counted  bool          // has one of the bounded places
 	ready    chan struct{} // closed when the hub is
 
 	// Guarded by the hub.
@@ -222,7 +240,10 @@ func (f *Follower) Close() {
 		return
 	}
 	delete(followers, f)
-	if f.hub.count--; len(followers) == 0 {
+	if f.counted {
+		f.hub.count--
+	}
+	if len(followers) == 0 {
 		delete(f.hub.followers, f.election)
 	}
 }

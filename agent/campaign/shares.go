@@ -1,0 +1,105 @@
+package campaign
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/doyen-election/doyen/api"
+	"github.com/doyen-election/doyen/election"
+)
+
+const (
+	// reserving is which part of the candidacies only root and the agent's own user
+	// may have.
+	reserving = 10
+	// namesPerShare is how many new elections a user may begin at once, by how many
+	// candidacies it may have: enough to start all of them twice. Then one more each
+	// namesEvery.
+	namesPerShare = 2
+	namesEvery    = time.Second
+	// pruneFrom is from how many users on those that began nothing lately are
+	// forgotten.
+	pruneFrom = 256
+)
+
+// shares counts what each user has. Nothing bounds those of root and of the
+// agent's own user but the number of all candidacies.
+type shares struct {
+	each  int            // candidacies of one user; 0: any number
+	of    map[uint32]int // those of each
+	fresh map[uint32]allowance
+	prune int // how many entries of fresh are looked through
+}
+
+// allowance is how many elections a user may still begin.
+type allowance struct {
+	left int
+	at   election.Instant // when it last grew
+}
+
+func newShares(each int) shares {
+	return shares{each: each, of: map[uint32]int{}, fresh: map[uint32]allowance{}, prune: pruneFrom}
+}
+
+func (s *shares) end(uid uint32) {
+	if s.of[uid]--; s.of[uid] == 0 {
+		delete(s.of, uid)
+	}
+}
+
+// crowded returns why there is no place for a candidacy, nil if there is one.
+func (r *Registry) crowded(now election.Instant, q Request) *election.Refusal {
+	busy := func(format string, args ...any) *election.Refusal {
+		return &election.Refusal{Code: api.CodeBusy, Message: fmt.Sprintf(format, args...)}
+	}
+	places := r.cfg.MaxCandidacies
+	if !q.Own {
+		places -= places / reserving
+	}
+	c := r.races[q.Election]
+	switch {
+	case r.count >= places:
+		return busy("%d programs stand for election on this host, which is the limit: end some of them", r.count)
+	case c != nil && len(c.standing) >= MaxPerElection:
+		return busy("%d programs of this host stand for %s, which is the limit: end some of them", MaxPerElection, q.Election)
+	case q.Own || r.shares.each == 0:
+		return nil
+	case r.shares.of[q.UID] >= r.shares.each:
+		return busy("%d programs of user %d are candidates on this host, which is one user's share: end some of them, or have an administrator raise `access.max-candidacies`",
+			r.shares.of[q.UID], q.UID)
+	case c == nil && !r.shares.begin(now, q.UID):
+		return busy("user %d began too many new elections: one more is taken each second", q.UID)
+	}
+	return nil
+}
+
+// begin takes one from the user's allowance of new elections, if there is one.
+func (s *shares) begin(now election.Instant, uid uint32) bool {
+	most := namesPerShare * s.each
+	grown := func(a allowance) allowance {
+		if n := int(now.Sub(a.at) / namesEvery); n > 0 {
+			a.left, a.at = min(a.left+n, most), a.at.Add(time.Duration(n)*namesEvery)
+		}
+		return a
+	}
+	if len(s.fresh) >= s.prune {
+		for u, a := range s.fresh {
+			if grown(a).left == most {
+				delete(s.fresh, u)
+			}
+		}
+		s.prune = max(pruneFrom, 2*len(s.fresh))
+	}
+	a, known := s.fresh[uid]
+	if !known {
+		a = allowance{most, now}
+	}
+	a = grown(a)
+	if a.left == 0 {
+		s.fresh[uid] = a
+		return false
+	}
+	a.left--
+	s.fresh[uid] = a
+	return true
+}

@@ -1,0 +1,22 @@
+package agent
+
+import "golang.org/x/sys/unix"
+
+// spareFiles is how many open files are kept for all but the socket API: the
+// state and its directory, lease pages, hooks, gossip and the streams to other
+// agents. A vote must not fail because programs took every file.
+const spareFiles = 256
+
+// openFiles returns how many files the socket API may have open, 0 for any
+// number. Go's runtime has raised the limit to what the system allows already.
+func openFiles() int {
+	var limit unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil || uint64(limit.Cur) > 1<<20 {
+		return 0
+	}
+	return filesOf(int(limit.Cur))
+}
+
+// filesOf leaves a quarter to the streams between agents, which grow in number
+// with the cluster.
+func filesOf(limit int) int { return max((limit-spareFiles)*3/4, 1) }

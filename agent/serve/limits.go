@@ -1,0 +1,114 @@
+package serve
+
+import (
+	"net"
+	"strconv"
+	"sync"
+
+	"github.com/doyen-election/doyen/agent/campaign"
+	"github.com/doyen-election/doyen/api"
+	"github.com/doyen-election/doyen/election"
+)
+
+// What a server bounds, if the system allows it that many files.
+const (
+	maxConns     = 512  // on the TCP listener
+	maxOfAddress = 32   // of them
+	maxPlain     = 512  // on the socket, for plain calls
+	maxStreams   = 2048 // and for campaigns and watches: more than there can be
+	maxWatches   = 1024
+	// sharing is which part of the socket's places one user may have.
+	sharing = 4
+	// reserving is which part of them only root and the agent's user may have.
+	reserving = 10
+	// allFiles is how many files all this takes, with the processes that hold
+	// campaigns.
+	allFiles = maxConns + maxPlain + maxStreams + campaign.MaxCandidacies
+)
+
+// Bound returns how many of n there may be if only so many files may be open;
+// 0: as many as it takes.
+func Bound(n, files int) int {
+	if files <= 0 || files >= allFiles {
+		return n
+	}
+	return max(n*files/allFiles, 8)
+}
+
+// socketPlaces bounds the connections of the socket by user.
+func (s *Server) socketPlaces(l net.Listener) *places {
+	total := Bound(maxPlain+maxStreams, s.Files)
+	return newPlaces(l, total, total/sharing, total/reserving, func(k *placed) origin {
+		if !k.vouched {
+			return origin{name: "unknown users"}
+		}
+		return origin{name: "user " + strconv.FormatUint(uint64(k.peer.UID), 10), favoured: s.own(k.peer.UID)}
+	})
+}
+
+// tcpPlaces bounds those of the TCP listener by address.
+func (s *Server) tcpPlaces(l net.Listener) *places {
+	total := Bound(maxConns, s.Files)
+	p := newPlaces(l, total, min(maxOfAddress, total/2), 0, func(k *placed) origin {
+		return origin{name: "address " + network(k.RemoteAddr())}
+	})
+	p.brief = true
+	return p
+}
+
+// network is what one party can have many addresses in: of IPv6, a /64.
+func network(a net.Addr) string {
+	tcp, ok := a.(*net.TCPAddr)
+	if !ok {
+		return a.String()
+	}
+	addr := tcp.AddrPort().Addr().Unmap()
+	if addr.Is6() {
+		if wide, err := addr.WithZone("").Prefix(64); err == nil {
+			return wide.String()
+		}
+	}
+	return addr.String()
+}
+
+// own reports whether that is root or the agent's user.
+func (s *Server) own(uid uint32) bool { return s.Access != nil && s.Access.Own(uid) }
+
+// watches counts who watches.
+type watches struct {
+	total, share, reserve int
+
+	mu   sync.Mutex
+	of   map[uint32]int
+	open int
+}
+
+func (s *Server) newWatches() *watches {
+	total := Bound(maxWatches, s.Files)
+	return &watches{total: total, share: total / sharing, reserve: total / reserving, of: map[uint32]int{}}
+}
+
+// begin counts one more of the user, or says why not.
+func (w *watches) begin(uid uint32, favoured bool) *election.Refusal {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	busy := func(message string) *election.Refusal { return &election.Refusal{Code: api.CodeBusy, Message: message} }
+	switch {
+	case !favoured && w.of[uid] >= w.share:
+		return busy("user " + userName(uid) + " watches as often as one user may: end some of its watches")
+	case w.open >= w.total || !favoured && w.open >= w.total-w.reserve:
+		return busy("there are as many watches of this agent as there may be: end some of them")
+	}
+	w.of[uid]++
+	w.open++
+	return nil
+}
+
+func (w *watches) end(uid uint32) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.open--
+	if w.of[uid]--; w.of[uid] == 0 {
+		delete(w.of, uid)
+	}
+}

@@ -1,0 +1,193 @@
+package serve
+
+import (
+	"fmt"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/doyen-election/doyen/election"
+)
+
+// visitor is a connection of some origin that is never used.
+type visitor struct {
+	net.Conn
+	origin origin
+	closed bool
+	heard  strings.Builder
+}
+
+func (v *visitor) Write(p []byte) (int, error)      { return v.heard.Write(p) }
+func (v *visitor) Close() error                     { v.closed = true; return nil }
+func (v *visitor) SetWriteDeadline(time.Time) error { return nil }
+
+func door(total, each, reserve int) *places {
+	return newPlaces(nil, total, each, reserve, func(k *placed) origin { return k.Conn.(*visitor).origin })
+}
+
+func (p *places) visit(who string) (*visitor, *placed) {
+	v := &visitor{origin: origin{name: who, favoured: who == "root"}}
+	return v, p.admit(v)
+}
+
+func TestConnectionsAreBounded(t *testing.T) {
+	p := door(3, 3, 0)
+	for i := range 3 {
+		if _, k := p.visit(fmt.Sprint(i)); k == nil {
+			t.Fatal("no place for", i)
+		} else {
+			k.turn(true)
+		}
+	}
+	v, k := p.visit("3")
+	if k != nil || !v.closed || !strings.Contains(v.heard.String(), "503") || !strings.Contains(v.heard.String(), `"code":"busy"`) {
+		t.Errorf("a fourth one was let in, or not told why: %q", v.heard.String())
+	}
+}
+
+func TestAConnectionFreesItsPlaceOnce(t *testing.T) {
+	p := door(2, 2, 0)
+	_, first := p.visit("a")
+	_, second := p.visit("a")
+	first.turn(true)
+	second.turn(true)
+	first.Close()
+	first.Close()
+	first.turn(false)
+	first.excuse()
+	if _, k := p.visit("a"); k == nil {
+		t.Error("its place is not free")
+	} else {
+		k.turn(true)
+	}
+	if _, k := p.visit("a"); k != nil {
+		t.Error("it freed two places")
+	}
+	second.Close()
+	if p.count != 1 || len(p.shares) != 1 {
+		t.Errorf("%d connections, %d origins left, want 1 and 1", p.count, len(p.shares))
+	}
+}
+
+func TestTheLongestIdleConnectionOfItsOriginGivesWay(t *testing.T) {
+	p := door(100, 3, 0)
+	other, _ := p.visit("b")
+	a1, k1 := p.visit("a")
+	a2, k2 := p.visit("a")
+	a3, _ := p.visit("a")
+	k1.turn(true)
+	k2.turn(true)
+	k2.turn(false) // idle for less long than the third
+	if _, k := p.visit("a"); k == nil || !a3.closed || a1.closed || a2.closed || other.closed {
+		t.Errorf("closed: first %t, second %t, third %t, another's %t; want the third", a1.closed, a2.closed, a3.closed, other.closed)
+	}
+	if _, k := p.visit("a"); k == nil || !a2.closed || a1.closed || other.closed {
+		t.Error("the second one did not give way, or another did")
+	}
+}
+
+func TestBusyConnectionsStayUnlessAllAnswersAreBrief(t *testing.T) {
+	p := door(100, 2, 0)
+	a1, k1 := p.visit("a")
+	_, k2 := p.visit("a")
+	k1.turn(true)
+	k2.turn(true)
+	if v, k := p.visit("a"); k != nil || a1.closed || !strings.Contains(v.heard.String(), "a has 2 connections") {
+		t.Errorf("a third one: %v, %q", k, v.heard.String())
+	}
+	p.brief = true
+	if _, k := p.visit("a"); k == nil || !a1.closed {
+		t.Error("where answers are brief, the one that takes longest did not give way")
+	}
+}
+
+func TestTheReserveIsForFavouredOnesAlone(t *testing.T) {
+	p := door(10, 5, 2)
+	for i := range 8 {
+		if _, k := p.visit(fmt.Sprint("user ", i%2, i/4)); k == nil {
+			t.Fatal("no place for", i)
+		} else {
+			k.turn(true)
+		}
+	}
+	if _, k := p.visit("another"); k != nil {
+		t.Error("somebody got a place of the reserve")
+	}
+	for range 2 {
+		if _, k := p.visit("root"); k == nil {
+			t.Error("root found no place")
+		}
+	}
+	if _, k := p.visit("another"); k != nil {
+		t.Error("somebody took root's place")
+	}
+	if _, k := p.visit("root"); k == nil {
+		t.Error("root's own idle connection does not give way to root")
+	}
+}
+
+func TestACandidacyIsNotCountedAsAConnection(t *testing.T) {
+	p := door(10, 2, 0)
+	for range 4 {
+		_, k := p.visit("a")
+		if k == nil {
+			t.Fatal("a candidacy takes a place of its user's share")
+		}
+		k.turn(true)
+		k.excuse()
+		k.excuse()
+	}
+	if p.count != 4 || p.shares["a"].count != 0 {
+		t.Errorf("%d connections, %d of them counted; want 4 and 0", p.count, p.shares["a"].count)
+	}
+}
+
+func TestANetworkIsOneOrigin(t *testing.T) {
+	for addr, want := range map[string]string{
+		"10.0.0.1:80": "10.0.0.1", "[2001:db8:1:2:3::4]:80": "2001:db8:1:2::/64", "[::ffff:10.0.0.1]:80": "10.0.0.1", "[fe80::1%lo]:80": "fe80::/64",
+	} {
+		a, err := net.ResolveTCPAddr("tcp", addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := network(a); got != want {
+			t.Errorf("%s counts for %s, want %s", addr, got, want)
+		}
+	}
+}
+
+func TestWatchesAreSharedAmongUsers(t *testing.T) {
+	w := New(Config{Clock: func() election.Instant { return 0 }}).newWatches()
+	taken := 0
+	for uid := range uint32(8) {
+		for w.begin(1000+uid, false) == nil {
+			taken++
+		}
+		if uid == 0 && taken != maxWatches/sharing {
+			t.Errorf("one user has %d watches, want %d", taken, maxWatches/sharing)
+		}
+	}
+	if want := maxWatches - maxWatches/reserving; taken != want {
+		t.Errorf("all users together have %d watches, want %d", taken, want)
+	}
+	if w.begin(0, true) != nil {
+		t.Error("root finds no place")
+	}
+	w.end(1000)
+	if w.begin(1000, false) != nil {
+		// root has one of the places that are not reserved now
+		w.end(0)
+		if w.begin(1000, false) != nil {
+			t.Error("a place that became free is lost")
+		}
+	}
+}
+
+func TestFewFilesMakeFewPlaces(t *testing.T) {
+	for files, want := range map[int]int{allFiles / 4: maxConns / 4, 0: maxConns, 2 * allFiles: maxConns, 1: 8} {
+		if got := Bound(maxConns, files); got != want {
+			t.Errorf("with %d files there are %d places, want %d", files, got, want)
+		}
+	}
+}
