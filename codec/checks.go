@@ -128,7 +128,7 @@ func checkRosterPropose(m election.RosterPropose) error {
 func checkRosterAccept(m election.RosterAccept) error {
 	return first(
 		term("driver", m.Driver), maybeTerm("version's driver", m.Version.Driver),
-		maybeTerm("highest term", m.Highest),
+		maybeTerm("highest term", m.Highest), maybeDuration("promise", m.Promise),
 	)
 }
 
@@ -137,6 +137,10 @@ func checkRosterRefuse(m election.RosterRefuse) error {
 		term("driver", m.Driver), maybeTerm("version's driver", m.Version.Driver),
 		maybeTerm("granted term", m.Granted), roster(m.Roster),
 	)
+}
+
+func checkRosterCancel(m election.RosterCancel) error {
+	return maybeTerm("version's driver", m.Version.Driver)
 }
 
 func checkCandidacies(m election.Candidacies) error {

@@ -85,9 +85,11 @@ func (d draw) voters(least int) []election.Voter {
 }
 
 func (d draw) roster() election.Roster {
-	return election.Roster{
+	r := election.Roster{
 		Cluster: d.cluster(), Version: d.version(), Voters: d.voters(1), Next: d.voters(0), Floor: d.term() - 1,
 	}
+	r.Committed = r.Joint() && d.bool()
+	return r
 }
 
 func (d draw) maybeRoster() *election.Roster {
@@ -204,8 +206,9 @@ var messageOf = map[string]func(draw) election.Message{
 		return election.RosterPropose{Driver: d.term(), Holder: d.holder(), Roster: d.roster()}
 	},
 	"RosterAccept": func(d draw) election.Message {
-		return election.RosterAccept{Driver: d.term(), Version: d.version(), Highest: d.term() - 1}
+		return election.RosterAccept{Driver: d.term(), Version: d.version(), Highest: d.term() - 1, Promise: d.duration() - 1}
 	},
+	"RosterCancel": func(d draw) election.Message { return election.RosterCancel{Version: d.version()} },
 	"RosterRefuse": func(d draw) election.Message {
 		return election.RosterRefuse{Driver: d.term(), Version: d.version(), Granted: d.term() - 1, Roster: d.maybeRoster()}
 	},

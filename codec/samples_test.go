@@ -18,6 +18,7 @@ func samples() []election.Message {
 		old    = []election.Voter{{Name: "ann", Peer: ann.Peer}, {Name: "bob", Peer: bob.Peer}}
 		next   = []election.Voter{{Name: "cy", Peer: "12D3KooWCy"}}
 		roster = election.Roster{Cluster: "c0ffee", Version: v, Voters: old, Next: next, Floor: 3}
+		marked = election.Roster{Cluster: "c0ffee", Version: v, Voters: old, Next: next, Floor: 3, Committed: true}
 		first  = election.Genesis{Proposer: ann.Peer, Attempt: 5, Roster: roster}
 		lease  = 1200 * time.Millisecond
 	)
@@ -47,10 +48,11 @@ func samples() []election.Message {
 		election.GenesisAccept{Cluster: "c0ffee", Attempt: 5},
 		election.GenesisRefuse{Cluster: "c0ffee", Attempt: 5, Reason: "another is pending"},
 		election.GenesisCommit{Genesis: first},
-		election.RosterPropose{Driver: 4, Holder: ann, Roster: roster},
-		election.RosterAccept{Driver: 4, Version: v, Highest: 13},
+		election.RosterPropose{Driver: 4, Holder: ann, Roster: marked},
+		election.RosterAccept{Driver: 4, Version: v, Highest: 13, Promise: lease},
 		election.RosterRefuse{Driver: 4, Version: v, Granted: 6, Roster: &roster},
 		election.Candidacies{Boot: ann.Boot, Serial: 2, Candidacies: []election.Candidacy{{Election: "default", Priority: 100}, {Election: "pay", Priority: 7}}},
 		election.CandidaciesAck{Boot: ann.Boot, Serial: 2, By: 5},
+		election.RosterCancel{Version: v},
 	}
 }

@@ -162,6 +162,8 @@ func roster(r *election.Roster) error {
 		return errors.New("roster: version 0.0 says that there is none")
 	case len(r.Voters) == 0:
 		return errors.New("roster: no voters")
+	case r.Committed && !r.Joint():
+		return errors.New("roster: it is marked as committed, which only a joint one can be")
 	}
 	return within("roster", first(
 		cluster(r.Cluster),

@@ -234,6 +234,9 @@ type (
 		Driver  Term    `cbor:"1,keyasint"`
 		Version Version `cbor:"2,keyasint"`
 		Highest Term    `cbor:"3,keyasint"` // the highest term the sender knows of any election
+		// Promise is what is left, when the sender accepts, of the longest promise
+		// it has given in any election, what it holds after a start included (R4).
+		Promise time.Duration `cbor:"4,keyasint,omitempty"`
 	}
 	// RosterRefuse says that it is not, and what the sender holds instead.
 	RosterRefuse struct {
@@ -241,6 +244,11 @@ type (
 		Version Version `cbor:"2,keyasint"`
 		Granted Term    `cbor:"3,keyasint"` // the sender's term in the roster election
 		Roster  *Roster `cbor:"4,keyasint,omitempty"`
+	}
+	// RosterCancel asks the driver of that version's change to go back to the
+	// former voters (R12). It is repeated until the change has ended.
+	RosterCancel struct {
+		Version Version `cbor:"1,keyasint"` // of the joint roster the sender holds
 	}
 )
 
@@ -268,6 +276,7 @@ func (GenesisCommit) message()    {}
 func (RosterPropose) message()    {}
 func (RosterAccept) message()     {}
 func (RosterRefuse) message()     {}
+func (RosterCancel) message()     {}
 
 // Envelope is a message with the peer it goes to.
 type Envelope struct {

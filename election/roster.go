@@ -31,20 +31,34 @@ type Voter struct {
 const MaxVoters = 31
 
 // Roster is a versioned set of voters. It is stable when Next is empty, and
-// joint while a change from Voters to Next is under way: then a majority means
-// one of each half (Ongaro 2014, section 4.3).
+// joint while a change from Voters to Next is under way. A joint roster without
+// the mark Committed is only proposed: a majority means one of Voters. With the
+// mark, majorities of both halves have accepted it, and a majority means one of
+// each (Ongaro 2014, section 4.3; docs/guarantees.md, R9 and R10).
 //
 // Invariant: a roster is never changed in place; a new version is a new value.
+// Only a joint roster is Committed.
 type Roster struct {
 	Cluster string  `cbor:"1,keyasint"` // drawn at random at genesis
 	Version Version `cbor:"2,keyasint"`
 	Voters  []Voter `cbor:"3,keyasint"`           // sorted by peer ID
 	Next    []Voter `cbor:"4,keyasint,omitempty"` // sorted by peer ID
 	Floor   Term    `cbor:"5,keyasint,omitempty"` // no term at or below it is granted or renewed
+	// Committed marks a joint roster that majorities of both halves accepted.
+	Committed bool `cbor:"6,keyasint,omitempty"`
 }
 
 // Joint reports whether a change is under way.
 func (r *Roster) Joint() bool { return len(r.Next) > 0 }
+
+// Counted returns the voters whose votes count now: those of the former half
+// alone until a joint roster is marked (R10). It is for reading only.
+func (r *Roster) Counted() []Voter {
+	if r != nil && !r.Committed {
+		return r.Voters
+	}
+	return r.All()
+}
 
 // All returns every voter of both halves, once each, sorted by peer ID. It is for
 // reading only.

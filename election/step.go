@@ -77,10 +77,12 @@ type (
 	// not all of them: it grants and leads nothing from then on. Code and Why are
 	// its warning.
 	Barred struct{ Code, Why string }
-	// ChangeRoster asks the leader of the roster election for a change.
+	// ChangeRoster asks for a change of the voters, or with Cancel for the way
+	// back from the one under way.
 	ChangeRoster struct {
 		Add     []Voter
 		Remove  []PeerID
+		Cancel  bool
 		Request RequestID
 	}
 )

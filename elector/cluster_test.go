@@ -254,7 +254,11 @@ func voterNames(r election.Roster) string {
 		return strings.Join(ns, ",")
 	}
 	if r.Joint() {
-		return fmt.Sprintf("joint %s + %s", names(r.Voters), names(r.Next))
+		mark := ""
+		if r.Committed {
+			mark = " (committed)"
+		}
+		return fmt.Sprintf("joint %s + %s%s", names(r.Voters), names(r.Next), mark)
 	}
 	return fmt.Sprintf("stable %s floor %d", names(r.Voters), r.Floor)
 }

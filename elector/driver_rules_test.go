@@ -48,8 +48,23 @@ func (s *solo) drive(by ...election.PeerID) election.Term {
 	return 0
 }
 
+// accept is of a voter that has just promised a whole lease.
 func (s *solo) accept(from election.PeerID, p election.RosterPropose, highest election.Term) {
-	s.hear(from, election.RosterAccept{Driver: p.Driver, Version: p.Roster.Version, Highest: highest})
+	s.hear(from, election.RosterAccept{Driver: p.Driver, Version: p.Roster.Version, Highest: highest, Promise: testTiming.Lease})
+}
+
+// mark has those accept the unmarked joint roster, and returns the marked one
+// that is proposed then.
+func (s *solo) mark(p election.RosterPropose, by ...election.PeerID) election.RosterPropose {
+	s.t.Helper()
+	for _, id := range by {
+		s.accept(id, p, 1)
+	}
+	marked := s.proposal(s.take(), by[0])
+	if !marked.Roster.Committed || marked.Driver != p.Driver || !slices.Equal(marked.Roster.Next, p.Roster.Next) {
+		s.t.Fatalf("proposes %+v, want the same with the mark (R9)", marked)
+	}
+	return marked
 }
 
 // proposal returns the newest Roster Propose to that voter.
@@ -98,8 +113,14 @@ func TestR4AJointRosterIsCommittedByBothHalves(t *testing.T) {
 	s, p := changing(t, 0)
 	s.accept("c", p, 1) // with a's own: a majority of a, b, c, and one of a, b, d
 	for _, s := range sentTo[election.RosterPropose](s.keep(2*testTiming.Lease, "b", "c", "d"), "b") {
-		if !s.Roster.Joint() {
+		if s.Roster.Committed || !s.Roster.Joint() {
 			t.Fatal("went on with the acceptance of one half")
+		}
+	}
+	s.mark(p, "d")
+	for _, s := range sentTo[election.RosterPropose](s.keep(2*testTiming.Lease, "b", "c", "d"), "b") {
+		if !s.Roster.Joint() {
+			t.Fatal("what was accepted without the mark counts with it")
 		}
 	}
 }
@@ -131,6 +152,7 @@ func TestR4TheStableRosterComesAfterAllOldLeasesWithTheHighestTermsOfBothHalves(
 	} {
 		t.Run(try.name, func(t *testing.T) {
 			s, p := changing(t, try.inherited)
+			p = s.mark(p, "d", "b")
 			s.accept("c", p, try.c)
 			s.accept("d", p, try.d)
 			committed := s.now
@@ -143,7 +165,7 @@ func TestR4TheStableRosterComesAfterAllOldLeasesWithTheHighestTermsOfBothHalves(
 			}
 			s.pass(committed.Add(wait).Sub(s.now))
 			stable := s.proposal(s.take(), "d").Roster
-			if stable.Joint() || stable.Version != (election.Version{Driver: p.Driver, Counter: 1}) || !slices.Equal(stable.Voters, voters("a", "b", "d")) {
+			if stable.Joint() || stable.Version != (election.Version{Driver: p.Driver, Counter: 2}) || !slices.Equal(stable.Voters, voters("a", "b", "d")) {
 				t.Fatalf("proposes %+v, want a, b, d, stable", stable)
 			}
 			if stable.Floor < try.want {
@@ -162,6 +184,7 @@ func TestR3AnInheritedJointRosterIsProposedAnewWaitedOutAndCollected(t *testing.
 	if !p.Roster.Joint() || driver <= 5 || p.Roster.Version != (election.Version{Driver: driver}) || !slices.Equal(p.Roster.Next, joint.Next) {
 		t.Fatalf("driver %d proposes %+v, want the joint roster as {%d 0}", driver, p.Roster, driver)
 	}
+	p = s.mark(p, "d", "b")
 	s.accept("b", p, 60)
 	s.accept("d", p, 9)
 	wait := quorum.Outlast(testTiming.Lease, DefaultDrift)
@@ -188,6 +211,7 @@ func TestR7OneChangeAtATime(t *testing.T) {
 		}
 	}
 	busy("while its own change is proposed")
+	p = s.mark(p, "d", "b")
 	s.accept("b", p, 1)
 	s.accept("c", p, 1)
 	s.accept("d", p, 1)
@@ -217,7 +241,7 @@ func TestR7AChangeAskedOfAnEarlierRosterIsNotDriven(t *testing.T) {
 		{"another driver's change is left behind, and finished here", func(s *solo) {
 			s.hear("b", election.Report{Voter: true, Roster: &joint})
 			s.drive("b", "c", "e")
-			for range 2 { // the joint roster, and then the stable one
+			for range 3 { // the joint roster, the mark, and then the stable one
 				p := s.proposal(s.take(), "b")
 				for _, id := range []election.PeerID{"b", "c", "e"} {
 					s.accept(id, p, 5)
@@ -229,7 +253,7 @@ func TestR7AChangeAskedOfAnEarlierRosterIsNotDriven(t *testing.T) {
 		{"another driver's change is left behind, and this one's term rises while it finishes it", func(s *solo) {
 			s.hear("b", election.Report{Voter: true, Roster: &joint})
 			s.drive("b", "c", "e")
-			p := s.proposal(s.take(), "b")
+			p := s.mark(s.proposal(s.take(), "b"), "b", "c", "e")
 			for _, id := range []election.PeerID{"b", "c", "e"} {
 				s.accept(id, p, p.Driver)
 			}

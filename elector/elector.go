@@ -74,6 +74,7 @@ func New(cfg Config, s election.State, now election.Instant, rng *rand.Rand) (*E
 		formation: quorum.NewFormation(quorum.FormationConfig{
 			Self:  election.Voter{Name: cfg.Name, Peer: cfg.Self.Peer},
 			Names: cfg.Voters, Retry: cfg.Timing.Heartbeat}, ledger, voter),
+		change:   rosterChange{since: election.Never},
 		sends:    quorum.NewSends(cfg.Timing.Lease),
 		roster:   voter.Roster(),
 		agenda:   agenda{window: firstWindow},
@@ -209,6 +210,8 @@ func (e *Elector) receive(from election.PeerID, m election.Message) {
 		e.rosterAccept(from, m)
 	case election.RosterRefuse:
 		e.rosterRefuse(m)
+	case election.RosterCancel:
+		e.rosterCancel(from, m)
 	default:
 		e.selectionWord(from, m)
 	}
@@ -220,7 +223,7 @@ func needsQuorum(m election.Message) bool {
 	switch m.(type) {
 	case election.VoteRequest, election.VoteGrant, election.VoteRefusal,
 		election.GenesisPropose, election.GenesisAccept, election.GenesisRefuse, election.GenesisCommit,
-		election.RosterPropose, election.RosterAccept, election.RosterRefuse:
+		election.RosterPropose, election.RosterAccept, election.RosterRefuse, election.RosterCancel:
 		return true
 	}
 	return false

@@ -14,6 +14,7 @@ import (
 func (e *Elector) Status(now election.Instant) *Status {
 	s := &Status{At: now, Self: e.cfg.Self, Draining: e.draining, Roster: e.roster,
 		Quorum: e.quorumStatus(), Contests: e.Contests(), Counters: e.recentCounters(now)}
+	s.Change = e.changeStatus()
 	s.Warnings = e.warnings(s.Quorum)
 	return s
 }
@@ -133,7 +134,7 @@ func (e *Elector) quorumStatus() QuorumStatus {
 	if e.roster == nil {
 		return q
 	}
-	voters := e.roster.All()
+	voters := e.roster.Counted()
 	q.Voters, q.Needed = len(voters), quorum.Majority(len(voters))
 	supports := func(id election.PeerID) bool { return e.reachable(id) && !e.withheld[id] }
 	q.Exists = quorum.Confirmed(e.roster, supports)

@@ -86,7 +86,7 @@ func TestAChangeThatRemovesItsDriverIsAnsweredEvenWhenCutOff(t *testing.T) {
 	o.take()
 	o.step(election.ChangeRoster{Add: voters("d"), Remove: []election.PeerID{"a"}, Request: 1})
 	o.drive("b")
-	p := o.proposal(o.take(), "d")
+	p := o.mark(o.proposal(o.take(), "d"), "d", "b", "c")
 	for _, id := range []election.PeerID{"b", "c", "d"} {
 		o.accept(id, p, 1)
 	}

@@ -2,71 +2,73 @@ package elector
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/quorum"
 )
 
-// rosterChange is this agent's part as the driver of a roster change. The
-// driver is the leader of the roster election; its term is the ballot. An
-// agent stands in that election only while there is a change to drive: its own,
-// or a joint roster that a former driver left behind (R3).
+// rosterChange is this agent's part in a change of the roster. The driver is the
+// leader of the roster election; its term is the ballot. An agent stands in that
+// election only while there is a change to drive: its own, or a joint roster that
+// a former driver left behind (R3).
 type rosterChange struct {
 	want      *wantedRoster
-	stage     changeStage
-	driver    election.Term
-	proposal  *election.Roster
-	tell      []election.Voter // who is told of the proposal
-	accepted  map[election.PeerID]bool
-	floor     election.Term // the highest term in the acceptances (R4 ii)
-	counter   uint64
+	cancel    *wantedCancel
+	driver    *quorum.Driver // nil: this agent drives nothing
+	lost      string         // why the driver went back by itself
 	resendAt  election.Instant
-	stableAt  election.Instant // every lease won under the old version is over then
 	adoptAt   election.Instant // a joint roster that nobody drives is taken over then
 	wakeAt    election.Instant
 	seenJoint election.Version
+	since     election.Instant // a joint roster has been held since then; Never: it is stable
 }
 
 // wantedRoster is a change asked for at this agent. Its voters are those of the
 // roster it was asked of, changed: on any other it would undo what came between.
 type wantedRoster struct {
 	voters   []election.Voter
+	former   []election.Voter
 	of       election.Version
 	request  election.RequestID
 	deadline election.Instant
 }
 
-type changeStage uint8
-
-const (
-	notDriving changeStage = iota
-	proposingJoint
-	waitingOut // until old leases are over
-	proposingStable
-)
-
 // changeRoster accepts a change to drive; its reply comes when it is done.
 func (e *Elector) changeRoster(in election.ChangeRoster) *election.Refusal {
+	if in.Cancel {
+		return e.cancelChange(in.Request)
+	}
 	voters, refusal := e.changedVoters(in)
 	if refusal != nil {
 		return refusal
 	}
-	e.change.want = &wantedRoster{voters: voters, of: e.roster.Version, request: in.Request,
+	e.change.want = &wantedRoster{voters: voters, former: e.roster.Voters, of: e.roster.Version, request: in.Request,
 		deadline: e.now.Add(10*e.cfg.Timing.Lease + 10*time.Second)}
 	return nil
 }
 
-func (e *Elector) changedVoters(in election.ChangeRoster) ([]election.Voter, *election.Refusal) {
+// noRosterToChange says why this agent can change nothing, nil if it can.
+func (e *Elector) noRosterToChange() *election.Refusal {
 	switch {
 	case !e.cfg.Quorum:
-		return nil, &election.Refusal{Code: "no_quorum", Message: "this cluster runs without quorum (--quorum=false): it has no voters"}
+		return &election.Refusal{Code: "no_quorum", Message: "this cluster runs without quorum (--quorum=false): it has no voters"}
 	case e.roster == nil:
-		return nil, &election.Refusal{Code: "no_quorum", Message: "there is no roster yet: the warning `formation` says what it waits for"}
+		return &election.Refusal{Code: "no_quorum", Message: "there is no roster yet: the warning `formation` says what it waits for"}
 	case !e.roster.Has(e.cfg.Self.Peer):
-		return nil, &election.Refusal{Code: "not_voter", Message: "this agent is no voter: ask one"}
-	case e.change.want != nil || e.roster.Joint():
-		return nil, &election.Refusal{Code: "busy", Message: "another change of the roster is under way"}
+		return &election.Refusal{Code: "not_voter", Message: "this agent is not a voter: ask one"}
+	}
+	return nil
+}
+
+func (e *Elector) changedVoters(in election.ChangeRoster) ([]election.Voter, *election.Refusal) {
+	if refusal := e.noRosterToChange(); refusal != nil {
+		return nil, refusal
+	}
+	switch {
+	case e.change.want != nil || e.change.driver != nil || e.roster.Joint():
+		return nil, &election.Refusal{Code: "busy", Message: "another change of the voters is under way: `doyen voters` shows what it waits for, `doyen voters cancel` takes it back"}
 	case !e.hasMajority():
 		return nil, &election.Refusal{Code: "no_quorum", Message: "a majority of the voters can't be reached"}
 	}
@@ -74,7 +76,7 @@ func (e *Elector) changedVoters(in election.ChangeRoster) ([]election.Voter, *el
 		return slices.Contains(in.Remove, v.Peer)
 	})
 	if len(voters)+len(in.Remove) != len(e.roster.Voters) {
-		return nil, &election.Refusal{Code: "not_found", Message: "an agent to remove is no voter"}
+		return nil, &election.Refusal{Code: "not_found", Message: "an agent to remove is not a voter"}
 	}
 	for _, v := range in.Add {
 		if slices.ContainsFunc(voters, func(w election.Voter) bool { return w.Peer == v.Peer || w.Name == v.Name }) {
@@ -96,32 +98,50 @@ func (e *Elector) changedVoters(in election.ChangeRoster) ([]election.Voter, *el
 func (e *Elector) advanceChange() {
 	ch := &e.change
 	ch.wakeAt = election.Never
-	if e.roster == nil {
+	if e.roster == nil || !e.cfg.Quorum {
 		return
 	}
+	switch {
+	case !e.roster.Joint():
+		ch.since = election.Never
+	case ch.since == election.Never:
+		ch.since = e.now
+	}
 	e.finishWanted()
-	if !e.roster.Has(e.cfg.Self.Peer) && ch.stage == notDriving {
+	e.finishCancel()
+	if !e.roster.Has(e.cfg.Self.Peer) && ch.driver == nil {
 		return
 	}
 	c := e.contest(election.RosterElection)
 	if c == nil {
 		return
 	}
-	if ch.want == nil && !e.adopts() && ch.stage == notDriving {
+	if ch.want == nil && ch.cancel == nil && !e.adopts() && ch.driver == nil {
 		if c.standing {
 			e.withdrawCandidacy(election.RosterElection, 0) // another driver finished it
 		}
 		return
 	}
 	c.standing, c.priority = true, election.DefaultPriority
-	if c.role != leader {
-		ch.stage = notDriving
-		return
+	switch {
+	case c.role == leader && (ch.driver == nil || ch.driver.Ballot != c.term):
+		e.beginDriving(c)
+	case c.role == leader:
+	case e.keepsDriving():
+		c.standing = false // a vote for a higher ballot would end this one, and the way back with it
+	default:
+		ch.driver = nil
 	}
-	if ch.stage == notDriving || ch.driver != c.term {
-		e.beginDriving(c.term)
-	}
-	e.drive()
+	e.drive(c)
+	e.askToCancel()
+}
+
+// keepsDriving reports whether this agent drives on although it lost the roster
+// election: ballots, not leases, make a driver safe (R1), and nobody else could
+// lead back from its mark without the new voters (R12).
+func (e *Elector) keepsDriving() bool {
+	d := e.change.driver
+	return d != nil && d.MayAlwaysGoBack() && e.roster.Version.Driver <= d.Ballot
 }
 
 // finishWanted answers the change asked for once it holds, or took too long.
@@ -130,21 +150,20 @@ func (e *Elector) finishWanted() {
 	if ch.want == nil {
 		return
 	}
-	done := ch.stage == notDriving && !e.roster.Joint() && slices.Equal(e.roster.Voters, ch.want.voters)
+	done := ch.driver == nil && !e.roster.Joint() && slices.Equal(e.roster.Voters, ch.want.voters)
 	switch {
 	case done:
 		e.out.Replies = append(e.out.Replies, election.Reply{Request: ch.want.request})
 	case e.overtakenChange():
-		e.reply(ch.want.request, &election.Refusal{Code: "busy",
-			Message: "another change of the roster came first: look at the voters, and ask again if it is still wanted"})
+		e.reply(ch.want.request, e.whyOvertaken())
 	case e.now >= ch.want.deadline:
 		e.reply(ch.want.request, &election.Refusal{Code: "not_confirmed",
-			Message: "the change was not confirmed in time; it may still be: ask again"})
+			Message: "the change was not confirmed in time, and goes on: `doyen voters` shows what it waits for, `doyen voters cancel` takes it back"})
 	default:
 		ch.wakeAt = min(ch.wakeAt, ch.want.deadline)
 		return
 	}
-	ch.want = nil
+	ch.want, ch.lost = nil, ""
 	if !e.roster.Joint() {
 		e.stopDriving()
 	}
@@ -154,8 +173,19 @@ func (e *Elector) finishWanted() {
 // the wanted change was asked of, and by no change this agent still drives.
 func (e *Elector) overtakenChange() bool {
 	ch := &e.change
-	drives := ch.stage != notDriving && ch.driver == e.roster.Version.Driver
+	drives := ch.driver != nil && ch.driver.Ballot == e.roster.Version.Driver
 	return !e.roster.Joint() && e.roster.Version != ch.want.of && !drives
+}
+
+func (e *Elector) whyOvertaken() *election.Refusal {
+	switch ch := &e.change; {
+	case !slices.Equal(e.roster.Voters, ch.want.former):
+		return &election.Refusal{Code: "busy",
+			Message: "another change of the voters came first: look at the voters, and ask again if it is still wanted"}
+	case ch.lost != "":
+		return &election.Refusal{Code: "not_confirmed", Message: "the voters are as before: " + ch.lost + " was lost while the change was made; ask again once it is back"}
+	}
+	return &election.Refusal{Code: "not_confirmed", Message: "the change was cancelled: the voters are as before"}
 }
 
 // adopts reports whether this voter should drive a joint roster that was left
@@ -177,35 +207,37 @@ func (e *Elector) adopts() bool {
 }
 
 func (e *Elector) stopDriving() {
-	e.change.stage = notDriving
-	e.change.proposal = nil
+	e.change.driver = nil
 	e.withdrawCandidacy(election.RosterElection, 0)
 }
 
 // beginDriving proposes a joint roster: the one inherited, anew under this
-// driver's term (R3), or the one wanted (R4 i).
-func (e *Elector) beginDriving(driver election.Term) {
+// driver's term (R3), or the one wanted (R9).
+func (e *Elector) beginDriving(c *contest) {
 	ch := &e.change
-	ch.driver, ch.counter, ch.floor = driver, 0, 0
-	joint := *e.roster
-	if !joint.Joint() && ch.want != nil && joint.Version == ch.want.of {
+	ch.lost = ""
+	switch {
+	case e.roster.Joint():
+		ch.driver = quorum.InheritChange(c.term, e.cfg.Drift, e.roster, c.lease.Won())
+	case ch.want != nil && e.roster.Version == ch.want.of:
 		if gone := e.goneSinceAsked(); gone != "" {
 			e.reply(ch.want.request, notConnected(gone))
 			ch.want = nil
 			e.stopDriving()
 			return
 		}
-		joint.Next = ch.want.voters
-	}
-	if !joint.Joint() {
+		ch.driver = quorum.NewDriver(c.term, e.cfg.Drift, e.roster, ch.want.voters)
+	default:
 		e.stopDriving() // it is done already
 		return
 	}
-	e.proposeRoster(proposingJoint, joint)
+	ch.resendAt = e.now
+	if ch.cancel != nil {
+		ch.driver.GoBack()
+	}
 }
 
 // goneSinceAsked is the name of a voter to add who is not connected any more.
-// With too many of those a joint roster never ends.
 func (e *Elector) goneSinceAsked() string {
 	for _, v := range e.change.want.voters {
 		if !e.roster.Has(v.Peer) && !e.reachable(v.Peer) {
@@ -219,68 +251,69 @@ func notConnected(name string) *election.Refusal {
 	return &election.Refusal{Code: "not_found", Message: name + " is not connected"}
 }
 
-func (e *Elector) proposeRoster(stage changeStage, r election.Roster) {
+// drive moves a change on, and proposes what it has come to until it is
+// committed.
+func (e *Elector) drive(c *contest) {
 	ch := &e.change
-	r.Version = election.Version{Driver: ch.driver, Counter: ch.counter}
-	ch.counter++
-	ch.stage, ch.proposal = stage, &r
-	ch.accepted = map[election.PeerID]bool{}
-	ch.tell = (&election.Roster{Voters: e.roster.All(), Next: r.All()}).All()
-	ch.resendAt = e.now
-}
-
-// drive moves a change on: commit, wait, collect, then Stable.
-func (e *Elector) drive() {
-	ch := &e.change
-	switch ch.stage {
-	case notDriving:
+	d := ch.driver
+	if d == nil {
 		return
-	case waitingOut:
-		if e.now < ch.stableAt {
-			ch.wakeAt = min(ch.wakeAt, ch.stableAt)
-			return
-		}
-		stable := *ch.proposal
-		stable.Voters, stable.Next = stable.Next, nil
-		stable.Floor = max(stable.Floor, ch.floor)
-		e.proposeRoster(proposingStable, stable)
 	}
-	if quorum.Confirmed(ch.proposal, func(id election.PeerID) bool { return ch.accepted[id] }) {
-		e.committed()
+	e.giveUpLostVoters(c)
+	for d.Advance(e.now) {
+		ch.resendAt = e.now
+	}
+	if d.Done() {
+		e.sendAllConnected(election.Report{Roster: d.Proposal(), Stamp: e.now})
+		e.stopDriving()
+		e.finishWanted()
+		e.finishCancel()
 		return
 	}
 	if e.now >= ch.resendAt {
 		ch.resendAt = e.now.Add(e.cfg.Timing.Heartbeat)
-		for _, v := range ch.tell {
-			if !ch.accepted[v.Peer] {
-				e.send(v.Peer, election.RosterPropose{Driver: ch.driver, Holder: e.cfg.Self, Roster: *ch.proposal})
+		for _, v := range (&election.Roster{Voters: e.roster.All(), Next: d.Proposal().All()}).All() {
+			if !d.HasAccepted(v.Peer) {
+				e.send(v.Peer, election.RosterPropose{Driver: d.Ballot, Holder: e.cfg.Self, Roster: *d.Proposal()})
 			}
 		}
 	}
 	ch.wakeAt = min(ch.wakeAt, ch.resendAt)
+	if d.Agreed() {
+		ch.wakeAt = min(ch.wakeAt, d.WaitsUntil())
+	}
 }
 
-func (e *Elector) committed() {
+// giveUpLostVoters takes the way back when the new voters are lost while their
+// votes are needed already: before the leases end that can't be renewed without
+// them. The driver's own shows how it goes with all others (R10, R12).
+func (e *Elector) giveUpLostVoters(c *contest) {
 	ch := &e.change
-	if ch.stage == proposingJoint {
-		ch.stage = waitingOut
-		ch.stableAt = e.now.Add(quorum.Outlast(e.cfg.Timing.Lease, e.cfg.Drift))
-		ch.wakeAt = min(ch.wakeAt, ch.stableAt)
+	if !ch.driver.Marks() || ch.driver.Back() || !ch.driver.MayAlwaysGoBack() {
 		return
 	}
-	e.sendAllConnected(election.Report{Roster: ch.proposal, Stamp: e.now})
-	e.stopDriving()
-	e.finishWanted()
+	r := ch.driver.Proposal()
+	fades := election.Instant(0)
+	if c.role == leader {
+		fades = c.lease.End().Add(-e.cfg.Timing.Lease / 3)
+	}
+	former := &election.Roster{Voters: r.Voters}
+	switch {
+	case !quorum.Accepted(former, e.reachable): // nothing is won by going back now
+	case e.now < fades && quorum.Accepted(r, e.reachable):
+		ch.wakeAt = min(ch.wakeAt, fades)
+	default:
+		ch.driver.GoBack()
+		ch.lost = strings.Join(e.namesOf(r.Next, func(v election.Voter) bool { return !e.reachable(v.Peer) }), ", ")
+		if ch.lost == "" {
+			ch.lost = "a majority of the new voters"
+		}
+	}
 }
 
 func (e *Elector) rosterAccept(from election.PeerID, m election.RosterAccept) {
-	ch := &e.change
-	if ch.proposal == nil || m.Version != ch.proposal.Version || m.Driver != ch.driver {
-		return
-	}
-	ch.accepted[from] = true
-	if ch.stage == proposingJoint {
-		ch.floor = max(ch.floor, m.Highest)
+	if d := e.change.driver; d != nil {
+		d.Accept(e.now, from, m)
 	}
 }
 

@@ -11,6 +11,7 @@ type Status struct {
 	Draining bool
 	Quorum   QuorumStatus
 	Roster   *election.Roster // nil before genesis is committed
+	Change   *ChangeStatus    // of the voters; nil: none is under way
 	Contests []*ContestStatus // sorted by election
 	Warnings []Warning        // sorted by code
 	Counters Counters
@@ -24,6 +25,16 @@ type QuorumStatus struct {
 	Reachable int  // connected, not suspected, and renews what this agent leads; self included
 	Exists    bool // the reachable voters form a majority (of both halves)
 	Edge      bool // it exists, and one more loss may end it
+}
+
+// ChangeStatus is a change of the voters under way, as this agent knows it: its
+// driver knows what it waits for.
+type ChangeStatus struct {
+	Driver      election.PeerID  // empty: nobody is known to drive it
+	Committed   bool             // majorities of both sets of voters accepted it
+	Back        bool             // it goes back to the former voters
+	Missing     []string         // at the driver: who has not accepted; elsewhere: who can't be reached
+	PromisesEnd election.Instant // what was promised under the former voters has ended then; 0: not known, or nothing
 }
 
 // ContestStatus is one election as this agent knows it.

@@ -37,6 +37,9 @@ func (e *Elector) warnings(q QuorumStatus) []Warning {
 	if others := e.describeChanged(); others != "" {
 		warn("identity_changed", others)
 	}
+	if e.roster.Joint() && e.now >= e.change.since.Add(2*e.cfg.Timing.Lease) {
+		warn("voters_change", "a change of the voters takes long: "+e.describeChange()+". What is missing must come back; or doyen voters cancel goes back to the former voters")
+	}
 	switch {
 	case !q.Exists:
 		warn("quorum_lost", "a majority of the voters can't be reached: nobody can lead until more voters are back")

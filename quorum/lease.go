@@ -31,6 +31,7 @@ type Lease struct {
 	roster *election.Roster
 	sends  map[election.PeerID]election.Instant // voter → send time of its newest acknowledged send
 	earned election.Instant                     // the latest end ever earned; it stays good (R6)
+	won    *election.Roster                     // under which a majority first promised; nil before
 }
 
 // NewLease returns a lease that no voter has promised yet.
@@ -55,8 +56,14 @@ func (l *Lease) Count(voter election.PeerID, sent election.Instant, v election.V
 	}
 	if since, ok := supportedSince(l.roster, l.sends); ok {
 		l.earned = max(l.earned, since.Add(HolderLease(l.length, l.drift)))
+		if l.won == nil {
+			l.won = l.roster
+		}
 	}
 }
+
+// Won is the roster whose majority first promised the term, nil before that.
+func (l *Lease) Won() *election.Roster { return l.won }
 
 // End is until when the holder may act, on its own clock; 0 if no majority has
 // promised yet.

@@ -32,9 +32,9 @@ func TestH3TheLeaseCountsFromTheSendOfAMajority(t *testing.T) {
 	}
 }
 
-func TestH3AJointRosterNeedsBothHalves(t *testing.T) {
+func TestH3AMarkedJointRosterNeedsBothHalves(t *testing.T) {
 	joint := *roster3
-	joint.Next = []election.Voter{{Name: "x", Peer: "x"}}
+	joint.Next, joint.Committed = []election.Voter{{Name: "x", Peer: "x"}}, true
 	l := NewLease(1, testLease, testDrift, &joint)
 	l.Count("a", at(1), joint.Version)
 	l.Count("b", at(1), joint.Version)
@@ -93,6 +93,7 @@ func TestSupportedSinceIsWhatADumbSearchFinds(t *testing.T) {
 			return vs
 		}
 		r := &election.Roster{Voters: half("voters", 1), Next: half("next", 0)}
+		r.Committed = r.Joint() && rapid.Bool().Draw(t, "committed")
 		sends := map[election.PeerID]election.Instant{}
 		for _, p := range peers {
 			if rapid.Bool().Draw(t, "acked") {

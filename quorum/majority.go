@@ -9,13 +9,20 @@ import (
 // Majority returns how many of n voters decide.
 func Majority(n int) int { return n/2 + 1 }
 
-// Confirmed reports whether the voters for which has is true form a majority
-// of the roster: of both halves when it is joint.
+// Confirmed reports whether the voters for which has is true form a majority of
+// the roster, as votes count: of both halves once a joint roster is marked, of
+// the former half alone before (R10).
 func Confirmed(r *election.Roster, has func(election.PeerID) bool) bool {
 	if r == nil || !confirms(r.Voters, has) {
 		return false
 	}
-	return !r.Joint() || confirms(r.Next, has)
+	return !r.Committed || confirms(r.Next, has)
+}
+
+// Accepted reports whether the voters for which has is true suffice to commit
+// the roster: majorities of both halves of a joint one, marked or not (R9).
+func Accepted(r *election.Roster, has func(election.PeerID) bool) bool {
+	return confirms(r.Voters, has) && (!r.Joint() || confirms(r.Next, has))
 }
 
 func confirms(voters []election.Voter, has func(election.PeerID) bool) bool {
@@ -29,10 +36,10 @@ func confirms(voters []election.Voter, has func(election.PeerID) bool) bool {
 }
 
 // supportedSince returns the latest instant such that the voters whose counted
-// send is at or after it form a majority of the roster (H3).
+// send is at or after it form a majority of the roster, as votes count (H3, R10).
 func supportedSince(r *election.Roster, sends map[election.PeerID]election.Instant) (election.Instant, bool) {
 	since, ok := majoritySend(r.Voters, sends)
-	if !ok || !r.Joint() {
+	if !ok || !r.Committed {
 		return since, ok
 	}
 	next, ok := majoritySend(r.Next, sends)

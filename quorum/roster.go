@@ -72,13 +72,14 @@ func (v *Voter) propose(now election.Instant, from election.PeerID, p election.R
 		generation = v.ledger.Change(func(s *election.State) {
 			s.Roster, s.Pending = &p.Roster, nil
 			if g.Term < p.Driver {
-				s.Grants[election.RosterElection] = election.Grant{Term: p.Driver, Holder: p.Holder, Lease: v.cfg.Lease}
+				s.Grants[election.RosterElection] = raised(g, p.Driver, p.Holder, v.cfg.Lease)
 			}
 		})
 		v.adoption = generation
 	}
 	v.held = append(v.held, heldReply{generation: generation, Envelope: election.Envelope{To: from,
-		Message: election.RosterAccept{Driver: p.Driver, Version: p.Roster.Version, Highest: max(v.Highest(), p.Roster.Floor)}}})
+		Message: election.RosterAccept{Driver: p.Driver, Version: p.Roster.Version,
+			Highest: max(v.Highest(), p.Roster.Floor), Promise: v.longest(now)}}})
 	if v.ledger.Durable(generation) {
 		v.Settle(now)
 	}

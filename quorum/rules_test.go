@@ -259,7 +259,7 @@ func TestR5ATermAtTheFloorIsNotGrantedAgainToItsHolder(t *testing.T) {
 	}
 }
 
-func TestConfirmedNeedsBothHalvesOfAJointRoster(t *testing.T) {
+func TestR10AnUnmarkedJointRosterCountsTheFormerHalfAndAMarkedOneBoth(t *testing.T) {
 	voters := func(ids ...election.PeerID) (vs []election.Voter) {
 		for _, id := range ids {
 			vs = append(vs, election.Voter{Peer: id})
@@ -267,10 +267,13 @@ func TestConfirmedNeedsBothHalvesOfAJointRoster(t *testing.T) {
 		return vs
 	}
 	joint := &election.Roster{Voters: voters("a", "b", "c"), Next: voters("c", "d", "e")}
+	marked := *joint
+	marked.Committed = true
 	for _, try := range []struct {
-		have string
-		want bool
-	}{{"ab", false}, {"abc", false}, {"de", false}, {"cde", false}, {"abde", true}, {"acd", true}, {"", false}} {
+		have     string
+		unmarked bool
+		marked   bool // and whether it commits either
+	}{{"ab", true, false}, {"abc", true, false}, {"de", false, false}, {"cde", false, false}, {"abde", true, true}, {"acd", true, true}, {"", false, false}} {
 		has := func(id election.PeerID) bool {
 			for _, c := range try.have {
 				if id == election.PeerID(c) {
@@ -279,8 +282,14 @@ func TestConfirmedNeedsBothHalvesOfAJointRoster(t *testing.T) {
 			}
 			return false
 		}
-		if got := Confirmed(joint, has); got != try.want {
-			t.Errorf("%q confirms: %v, want %v", try.have, got, try.want)
+		if got := Confirmed(joint, has); got != try.unmarked {
+			t.Errorf("%q confirms without the mark: %v, want %v", try.have, got, try.unmarked)
+		}
+		if got := Confirmed(&marked, has); got != try.marked {
+			t.Errorf("%q confirms with the mark: %v, want %v", try.have, got, try.marked)
+		}
+		if a, b := Accepted(joint, has), Accepted(&marked, has); a != try.marked || b != try.marked {
+			t.Errorf("%q commits: %v and with the mark %v, want %v", try.have, a, b, try.marked)
 		}
 	}
 	if Confirmed(nil, func(election.PeerID) bool { return true }) {

@@ -106,8 +106,8 @@ func (v *Voter) judge(now election.Instant, r request) {
 		v.refuse(now, r, election.RefusedStaleTerm)
 	case v.promisedToOther(now, r.Election, r.Holder):
 		v.keep(now, r)
-	case r.Term == g.Term:
-		v.extend(now, r.Election, r.Holder, max(r.Lease, g.Lease))
+	case r.Term == g.Term && r.Lease <= g.Lease:
+		v.extend(now, r.Election, r.Holder, g.Lease)
 		v.out = append(v.out, v.grantOf(now, r))
 	case v.ledger.Failing():
 		v.refuse(now, r, election.RefusedUnavailable)
@@ -116,14 +116,20 @@ func (v *Voter) judge(now election.Instant, r request) {
 	}
 }
 
+// raised is the record of a higher term, or of a longer lease. A lease on record
+// is never shortened for the same holder, which may still act on the lower term
+// (R8).
+func raised(g election.Grant, t election.Term, h election.Holder, lease time.Duration) election.Grant {
+	if g.Holder == h {
+		lease = max(lease, g.Lease)
+	}
+	return election.Grant{Term: t, Holder: h, Lease: lease}
+}
+
 // grant writes the promise; its reply is held until the write is durable (V4).
 func (v *Voter) grant(now election.Instant, r request) {
-	lease := r.Lease
-	if g := v.ledger.State().Grant(r.Election); g.Holder == r.Holder {
-		lease = max(lease, g.Lease) // it may still act on the lower term's
-	}
 	generation := v.ledger.Change(func(s *election.State) {
-		s.Grants[r.Election] = election.Grant{Term: r.Term, Holder: r.Holder, Lease: lease}
+		s.Grants[r.Election] = raised(s.Grants[r.Election], r.Term, r.Holder, r.Lease)
 	})
 	v.drop(r.Election, r.Holder)
 	v.extend(now, r.Election, r.Holder, r.Lease)
@@ -171,6 +177,16 @@ func (p promise) toOther(now election.Instant, h election.Holder) bool {
 
 func (v *Voter) remaining(now election.Instant, e election.Name) time.Duration {
 	return max(0, v.promises[e].until.Sub(now))
+}
+
+// longest is what is left of the longest promise given in any election. What is
+// held after a start is a promise like any other (R4).
+func (v *Voter) longest(now election.Instant) time.Duration {
+	var longest time.Duration
+	for e := range v.promises {
+		longest = max(longest, v.remaining(now, e))
+	}
+	return longest
 }
 
 // Renew extends the promises that a heartbeat claims and that are on record
