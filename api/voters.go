@@ -7,6 +7,16 @@ type Voters struct {
 	Voters  []Voter       `json:"voters"`
 	Next    []Voter       `json:"next"`  // while a change is under way: the voters to come
 	Floor   uint64        `json:"floor"` // no term at or below it is granted any more
+	Change  *VotersChange `json:"change,omitempty"`
+}
+
+// VotersChange is a change under way, as the agent that was asked knows it.
+type VotersChange struct {
+	Driver     string   `json:"driver"`      // the agent that drives it; empty: none is known to
+	Committed  bool     `json:"committed"`   // majorities of both sets have accepted it: from now on both are needed
+	GoingBack  bool     `json:"going_back"`  // it was cancelled
+	WaitsFor   []string `json:"waits_for"`   // at the driver: the voters that have not accepted; elsewhere: those it can't reach
+	PromisesMS int64    `json:"promises_ms"` // for so long promises given under the former voters may run, which the driver waits for
 }
 
 // RosterVersion orders rosters, by driver first.
@@ -22,11 +32,13 @@ type Voter struct {
 	Connected bool   `json:"connected"` // this agent itself counts as connected
 }
 
-// VotersRequest is the body of POST /v1/voters: one of the three, a name.
+// VotersRequest is the body of POST /v1/voters: one of the three, a name, or
+// cancel.
 type VotersRequest struct {
 	Add     string `json:"add,omitempty"`
 	Remove  string `json:"remove,omitempty"`
 	Replace string `json:"replace,omitempty"` // the voter of that name by the live agent of that name
+	Cancel  bool   `json:"cancel,omitempty"`  // go back from the change under way
 }
 
 // CodeNotVoter refuses a change of the roster asked of an agent that has no vote.

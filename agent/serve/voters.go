@@ -19,11 +19,11 @@ const (
 )
 
 func (s *Server) voters(w http.ResponseWriter, _ *http.Request) {
-	answer(w, s.Picture().voters())
+	answer(w, s.Picture().voters(s.Clock()))
 }
 
 // voters describes the roster; before there is one it is empty.
-func (p *Picture) voters() api.Voters {
+func (p *Picture) voters(now election.Instant) api.Voters {
 	v := api.Voters{Voters: []api.Voter{}, Next: []api.Voter{}}
 	r := p.Status.Roster
 	if r == nil {
@@ -40,6 +40,15 @@ func (p *Picture) voters() api.Voters {
 		return out
 	}
 	v.Voters, v.Next = describe(r.Voters), describe(r.Next)
+	if c := p.Status.Change; c != nil {
+		v.Change = &api.VotersChange{Committed: c.Committed, GoingBack: c.Back, WaitsFor: append([]string{}, c.Missing...)}
+		if m, ok := p.member(c.Driver); ok {
+			v.Change.Driver = m.Name
+		}
+		if c.PromisesEnd != 0 && c.PromisesEnd != election.Never {
+			v.Change.PromisesMS = max(0, c.PromisesEnd.Sub(now).Milliseconds())
+		}
+	}
 	return v
 }
 
@@ -75,7 +84,7 @@ func (s *Server) changeVoters(w http.ResponseWriter, r *http.Request) {
 	case reply.Refusal != nil:
 		refuse(w, reply.Refusal)
 	default:
-		answer(w, s.Picture().voters())
+		answer(w, s.Picture().voters(s.Clock()))
 	}
 }
 
@@ -88,8 +97,11 @@ func (p *Picture) change(request api.VotersRequest) (election.ChangeRoster, *api
 			name, asked = n, asked+1
 		}
 	}
-	if asked != 1 || !election.ValidName(name) {
-		return c, &api.ErrorDetail{Code: api.CodeBadRequest, Message: `name one agent, as {"add":"d"}, {"remove":"d"} or {"replace":"d"}`}
+	if request.Cancel && asked == 0 {
+		return election.ChangeRoster{Cancel: true}, nil
+	}
+	if request.Cancel || asked != 1 || !election.ValidName(name) {
+		return c, &api.ErrorDetail{Code: api.CodeBadRequest, Message: `name one agent, as {"add":"d"}, {"remove":"d"} or {"replace":"d"}; or cancel, as {"cancel":true}`}
 	}
 	held, isVoter := p.Status.Roster.Named(name)
 	if request.Add != "" && isVoter {

@@ -32,6 +32,7 @@ func TestAChangeOfVotersNamesOneAgentThatThereIs(t *testing.T) {
 		"add a voter":                     {api.VotersRequest{Add: "a"}, "", "", api.CodeBadRequest},
 		"add a voter's new identity":      {api.VotersRequest{Add: "b"}, "", "", api.CodeBadRequest},
 		"remove somebody who is no voter": {api.VotersRequest{Remove: "d"}, "", "", api.CodeNotFound},
+		"cancel and a name":               {api.VotersRequest{Add: "d", Cancel: true}, "", "", api.CodeBadRequest},
 		"nothing":                         {api.VotersRequest{}, "", "", api.CodeBadRequest},
 		"two at once":                     {api.VotersRequest{Add: "d", Remove: "a"}, "", "", api.CodeBadRequest},
 		"no name":                         {api.VotersRequest{Add: "Not A Name"}, "", "", api.CodeBadRequest},
@@ -47,6 +48,9 @@ func TestAChangeOfVotersNamesOneAgentThatThereIs(t *testing.T) {
 			t.Errorf("%s: got %+v", name, got)
 		}
 	}
+	if got, bad := p.change(api.VotersRequest{Cancel: true}); bad != nil || !got.Cancel || len(got.Add)+len(got.Remove) > 0 {
+		t.Errorf("cancel: got %+v, %+v", got, bad)
+	}
 	for i := len(p.Status.Roster.Voters); i < election.MaxVoters; i++ {
 		id := fmt.Sprint("v", i)
 		p.Status.Roster.Voters = append(p.Status.Roster.Voters, election.Voter{Name: id, Peer: election.PeerID(id)})
@@ -56,5 +60,23 @@ func TestAChangeOfVotersNamesOneAgentThatThereIs(t *testing.T) {
 	}
 	if _, bad := p.change(api.VotersRequest{Replace: "b"}); bad != nil {
 		t.Errorf("with as many voters as there may be none is replaced: %+v", bad)
+	}
+}
+
+func TestAChangeUnderWayIsToldWithWhatItWaitsFor(t *testing.T) {
+	p := &Picture{
+		Status: &elector.Status{Self: election.Holder{Peer: "pa"},
+			Roster: &election.Roster{Voters: []election.Voter{{Name: "a", Peer: "pa"}}, Next: []election.Voter{{Name: "a", Peer: "pa"}, {Name: "d", Peer: "pd"}}},
+			Change: &elector.ChangeStatus{Driver: "pa", Missing: []string{"d"}}},
+		View: &membership.View{Members: []membership.Member{{Member: election.Member{Name: "a", Peer: "pa"}, Status: membership.Alive}}},
+	}
+	c := p.voters(0).Change
+	if c == nil || c.Driver != "a" || c.Committed || len(c.WaitsFor) != 1 || c.WaitsFor[0] != "d" || c.PromisesMS != 0 {
+		t.Fatalf("tells %+v, want that a drives it and waits for d", c)
+	}
+	p.Status.Change = &elector.ChangeStatus{Driver: "pa", Committed: true, Back: true, PromisesEnd: 1_500_000_000}
+	c = p.voters(500_000_000).Change
+	if !c.Committed || !c.GoingBack || c.PromisesMS != 1000 || len(c.WaitsFor) != 0 {
+		t.Fatalf("tells %+v, want that it waits for a second more", c)
 	}
 }

@@ -130,7 +130,8 @@ func snapshotOf(a api.Agent, members []api.Member, voters api.Voters, elections 
 	if len(voters.Voters) > 0 {
 		s.Roster = &election.Roster{Cluster: voters.Cluster, Floor: election.Term(voters.Floor),
 			Version: election.Version{Driver: election.Term(voters.Version.Driver), Counter: voters.Version.Counter},
-			Voters:  rosterHalf(voters.Voters), Next: rosterHalf(voters.Next)}
+			Voters:  rosterHalf(voters.Voters), Next: rosterHalf(voters.Next),
+			Committed: voters.Change != nil && voters.Change.Committed && len(voters.Next) > 0}
 	}
 	for _, m := range members {
 		if m.Status == api.StatusAlive || m.Status == api.StatusSuspect {

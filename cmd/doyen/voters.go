@@ -4,15 +4,17 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/doyen-election/doyen/api"
 )
 
 func votersCommand() command {
 	return command{
-		name: "voters", args: "[list] | add|remove|replace NAME", max: 2, words: []string{"list", "add", "remove", "replace"},
+		name: "voters", args: "[list] | add|remove|replace NAME | cancel", max: 2, words: []string{"list", "add", "remove", "replace", "cancel"},
 		usage: "list the agents whose votes count, or change them one at a time",
 		description: "replace puts the live agent NAME, whose data dir was lost, in the place of its former identity.\n" +
+			"cancel goes back from a change that can't finish, such as one whose new voter never comes.\n" +
 			"Ask an agent that is a voter. Exit codes: 0 done, 1 refused, 3 the agent can't be reached.",
 		run: func(i *invocation) error {
 			if i.Args().Len() == 0 || i.Args().Get(0) == "list" && i.Args().Get(1) == "" {
@@ -42,16 +44,22 @@ func changeVoters(i *invocation, verb, name string) error {
 		request.Remove = name
 	case "replace":
 		request.Replace = name
-	default: // list: no other word gets here
-		return usage("write: doyen voters list", "voters %s takes no arguments, got %q", verb, name)
+	case "cancel":
+		request.Cancel = true
 	}
-	if name == "" {
+	if name != "" && (request.Cancel || verb == "list") {
+		return usage("write: doyen voters "+verb, "voters %s takes no arguments, got %q", verb, name)
+	}
+	if name == "" && !request.Cancel {
 		return usage("write: doyen voters "+verb+" NAME; `doyen members` lists the names", "voters %s: NAME is missing", verb)
 	}
 	ctx, cancel := i.change()
 	defer cancel()
 	roster, err := i.client().ChangeVoters(ctx, request)
-	if err != nil {
+	switch {
+	case err != nil && request.Cancel:
+		return fmt.Errorf("cancel the change of the voters: %w", err)
+	case err != nil:
 		return fmt.Errorf("%s voter %s: %w", verb, name, err)
 	}
 	return i.answer(votersTable(roster))
@@ -82,5 +90,26 @@ func votersTable(roster api.Voters) string {
 		}
 	}
 	slices.SortFunc(rows[1:], func(a, b []string) int { return cmp.Compare(a[0], b[0]) })
-	return table(rows)
+	return table(rows) + votersChange(roster.Change)
+}
+
+// votersChange says what a change under way waits for.
+func votersChange(c *api.VotersChange) string {
+	if c == nil {
+		return ""
+	}
+	line := "a change is under way, which no agent is known to drive"
+	if c.Driver != "" {
+		line = "a change is under way, driven by " + c.Driver
+	}
+	if c.GoingBack {
+		line += ", back to the former voters"
+	}
+	switch {
+	case len(c.WaitsFor) > 0:
+		line += "; waits for " + strings.Join(c.WaitsFor, ", ")
+	case c.PromisesMS > 0:
+		line += fmt.Sprintf("; promises given under the former voters run for %s more", milliseconds(c.PromisesMS))
+	}
+	return line + "\n"
 }
