@@ -13,6 +13,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/doyen-election/doyen/agent/boottime"
+	"github.com/doyen-election/doyen/testbed/hosts"
 )
 
 // doyenTimeout bounds one command of the product's command line.
@@ -20,7 +21,8 @@ const doyenTimeout = 30 * time.Second
 
 // doyenCommand runs the product's command line against a host's socket: doyen
 // HOST [exit=N] ARG…. It must end with 0, with ! before it with anything else.
-// What it writes is there for stdout and stderr.
+// What it writes is there for stdout and stderr. With & behind it, it is begun and
+// left to itself until the script ends.
 func doyenCommand(w *world, ts *testscript.TestScript, args []string) (string, error) {
 	fails := len(args) > 0 && args[0] == "!"
 	if fails {
@@ -42,9 +44,12 @@ func doyenCommand(w *world, ts *testscript.TestScript, args []string) (string, e
 		args = args[1:]
 	}
 	ctx, cancel := context.WithTimeout(w.ctx, doyenTimeout)
+	if args[len(args)-1] == "&" {
+		ts.Defer(cancel)
+		return w.begin(w.doyen(ctx, h, args[:len(args)-1]))
+	}
 	defer cancel()
-	cmd := exec.CommandContext(ctx, w.o.Binary.Path, args...)
-	cmd.Env = append(os.Environ(), "DOYEN_SOCKET="+h.Config().Socket)
+	cmd := w.doyen(ctx, h, args)
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	w.acted = boottime.Now()
@@ -63,4 +68,20 @@ func doyenCommand(w *world, ts *testscript.TestScript, args []string) (string, e
 		return saw, fmt.Errorf("it ended with %s\n%s%s", saw, &out, &errs)
 	}
 	return saw, nil
+}
+
+func (w *world) doyen(ctx context.Context, h *hosts.Host, args []string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, w.o.Binary.Path, args...)
+	cmd.Env = append(os.Environ(), "DOYEN_SOCKET="+h.Config().Socket)
+	return cmd
+}
+
+// begin starts a command that nobody waits for; its context ends it.
+func (w *world) begin(cmd *exec.Cmd) (string, error) {
+	w.acted = boottime.Now()
+	if err := cmd.Start(); err != nil {
+		return "", err
+	}
+	go func() { _ = cmd.Wait() }()
+	return "begun", nil
 }
