@@ -109,7 +109,10 @@ func (e *Elector) advanceChange() {
 	}
 	e.finishWanted()
 	e.finishCancel()
-	if !e.roster.Has(e.cfg.Self.Peer) && ch.driver == nil {
+	if e.barred.Code != "" {
+		ch.driver = nil
+	}
+	if e.barred.Code != "" || !e.roster.Has(e.cfg.Self.Peer) && ch.driver == nil {
 		return
 	}
 	c := e.contest(election.RosterElection)
