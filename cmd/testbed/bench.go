@@ -27,6 +27,7 @@ func benchCommand() *cli.Command {
 		Flags: []cli.Flag{
 			&cli.IntFlag{Name: "rounds", Usage: "`NUMBER` of kills of the leader; the other measurements follow from it", Value: bench.DefaultRounds},
 			&cli.StringFlag{Name: "only", Usage: "measure these `PARTS` only: " + strings.Join(bench.Parts(), ",")},
+			&cli.IntFlag{Name: "busy", Usage: "`NUMBER` of busy loops beside the agents in part load; 0: on a quiet machine only", Value: bench.DefaultBusy},
 			&cli.StringFlag{Name: "json", Usage: "write the report, every sample included, to this `FILE`"},
 			&cli.StringFlag{Name: "binary", Usage: "`PATH` of the doyen to measure (default: it is built)"},
 			&cli.StringFlag{Name: "agents", Usage: fmt.Sprintf("`NUMBERS` of them, 3 to %d, as in 3,5,9", hosts.MaxAgents), Value: "3"},
@@ -47,7 +48,7 @@ func runBench(c *cli.Context) error {
 	}
 	o := bench.Options{
 		Agents: points[0].Agents, Algorithm: points[0].Algorithm, Profile: points[0].Profile, More: points[1:],
-		Rounds: c.Int("rounds"), Seed: c.Uint64("seed"), Progress: c.App.ErrWriter,
+		Rounds: c.Int("rounds"), Busy: c.Int("busy"), Seed: c.Uint64("seed"), Progress: c.App.ErrWriter,
 		Only: strings.FieldsFunc(c.String("only"), func(r rune) bool { return r == ',' || r == ' ' }),
 	}
 	if c.Bool("netns") {

@@ -21,6 +21,7 @@ type Options struct {
 	Profile   string  // of all but the takeovers that are measured on "local"
 	More      []Point // further clusters to measure the same on
 	Net       hosts.Net
+	Busy      int      // loops beside the agents in part load
 	Rounds    int      // kills of the leader; what else is repeated follows from it
 	Only      []string // parts, see Parts; empty: the usual ones
 	Binary    string   // path of the product; "": it is built

@@ -40,6 +40,7 @@ func parts() []part {
 		{"overhead", (*bench).overhead, onRequest},
 		{"programs", (*bench).programs, onRequest},
 		{"many-elections", (*bench).manyElections, onRequest},
+		{"load", (*bench).load, onRequest},
 	}
 }
 
