@@ -144,6 +144,12 @@ func (b *bench) noteCounters(ctx context.Context, what string, all []*hosts.Host
 				}
 			}
 		}
+		for _, name := range []string{"step", "state_write"} {
+			for _, m := range families["doyen_"+name+"_seconds"].GetMetric() {
+				h := m.GetHistogram()
+				said = append(said, fmt.Sprintf("%s %.2f ms", name, 1000*h.GetSampleSum()/max(1, float64(h.GetSampleCount()))))
+			}
+		}
 		slices.Sort(said)
 		b.progress(fmt.Sprintf("%s: %s: %s", what, h.Name(), strings.Join(said, ", ")), 0, 0)
 	}
