@@ -18,7 +18,7 @@ import (
 const module = "github.com/doyen-election/doyen/"
 
 // pure packages take time, randomness and durable state as arguments.
-var pure = []string{"election", "bully", "ring", "failuredetector", "quorum", "elector", "codec", "plan"}
+var pure = []string{"election", "bully", "ring", "failuredetector", "quorum", "elector", "codec", "plan", "transport/inbox"}
 
 // owners are the only packages that may import a library, their own
 // sub-packages and tests included.

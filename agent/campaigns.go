@@ -95,10 +95,12 @@ func (l *loop) contest(name election.Name) (elector.ContestStatus, bool) {
 	return *contests[i], true
 }
 
-// prolong tells the programs whose leases this step renewed. What did not change
-// is shared between pictures.
-func (l *loop) prolong(before []*elector.ContestStatus) {
-	for i, c := range l.picture.Load().Status.Contests {
+// prolong tells the programs whose leases were renewed since it last did. What did
+// not change is shared between pictures.
+func (l *loop) prolong() {
+	before := l.prolonged
+	l.prolonged = l.picture.Load().Status.Contests
+	for i, c := range l.prolonged {
 		if i < len(before) && before[i] == c {
 			continue
 		}

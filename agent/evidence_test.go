@@ -37,10 +37,10 @@ func TestTheHistorySaysWhatWasKnownOfALostLeader(t *testing.T) {
 		r.start(t)
 		r.views <- membership.View{Members: []membership.Member{{Member: election.Member{Peer: "b", Name: "bee"}, Status: membership.Suspect}}}
 		<-time.After(300 * time.Millisecond)
-		r.events <- transport.Connected{Peer: "b"}
-		r.events <- transport.Message{Peer: "b"}
+		r.hear(transport.Connected{Peer: "b"})
+		r.hear(transport.Message{Peer: "b"})
 		<-time.After(100 * time.Millisecond)
-		r.events <- transport.Lost{Peer: "b", Err: errors.New("reset")}
+		r.hear(transport.Lost{Peer: "b", Err: errors.New("reset")})
 		<-time.After(50 * time.Millisecond)
 		if _, err := r.loop.Ask(t.Context(), func(id election.RequestID) election.Input {
 			return election.Resign{Election: "default", Request: id}

@@ -15,6 +15,7 @@ import (
 	"github.com/doyen-election/doyen/agent/watch"
 	"github.com/doyen-election/doyen/api"
 	"github.com/doyen-election/doyen/election"
+	"github.com/doyen-election/doyen/elector"
 	"github.com/doyen-election/doyen/membership"
 	"github.com/doyen-election/doyen/transport"
 )
@@ -22,6 +23,7 @@ import (
 const (
 	maxAsks    = 64  // commands waiting for the loop
 	maxPending = 256 // commands waiting for the elector's reply
+	maxBatch   = 32  // events of the network handled before readers see their outcome
 )
 
 // errBusy says that too many commands are under way.
@@ -80,6 +82,8 @@ type loop struct {
 	advertised []election.Candidacy // as gossip was last told
 	room       int                  // how many of them gossip had room for, when it was too many; 0: not known
 	warnings   warnings
+	unshown    bool                     // steps were taken since the picture was
+	prolonged  []*elector.ContestStatus // of which programs were last told the leases
 }
 
 // ask is a command and where its reply goes; without make it only shows that
@@ -130,7 +134,7 @@ func (l *loop) run(ctx context.Context) {
 		l.queue = append(l.queue, election.Drain{On: true})
 	}
 	l.queue = append(append(l.queue, l.campaigns.Take()...), election.Tick{})
-	shutdown, events := l.shutdown, l.network.Events()
+	shutdown := l.shutdown
 	for {
 		l.drainQueue()
 		select {
@@ -138,12 +142,8 @@ func (l *loop) run(ctx context.Context) {
 			return
 		case <-l.timer.C:
 			l.step(election.Tick{})
-		case e, open := <-events:
-			if !open {
-				events = nil // the transport is closed
-				continue
-			}
-			l.event(e)
+		case <-l.network.Ready():
+			l.take()
 		case v := <-l.gossip.Views():
 			l.viewed(v)
 		case result := <-l.writer.results:
@@ -185,6 +185,24 @@ func (l *loop) drainQueue() {
 	}
 }
 
+// take handles what the network has, up to a few. What only prolongs, renews or
+// counts is shown to readers once, when all of them are handled: with a thousand
+// elections a picture costs more than a message.
+func (l *loop) take() {
+	for range maxBatch {
+		e, ok := l.network.Next()
+		if !ok {
+			break
+		}
+		l.event(e)
+		l.drainQueue()
+	}
+	if l.unshown {
+		l.publish(l.clock())
+		l.prolong()
+	}
+}
+
 // step feeds one input and carries out the output. Readers see the outcome
 // before anybody else is told: a leadership that ends is withdrawn from the
 // picture before it is released.
@@ -192,7 +210,9 @@ func (l *loop) step(in election.Input) {
 	now := l.clock()
 	before := l.picture.Load()
 	out := l.core.Step(now, in)
-	l.publish(now)
+	if l.unshown = quietly(in, out); !l.unshown {
+		l.publish(now)
+	}
 	l.campaigns.Advance(now) // whoever was given up by the elector is by the registry
 	for _, w := range out.Withdraw {
 		l.withdraw(w)
@@ -212,9 +232,18 @@ func (l *loop) step(in election.Input) {
 	for _, r := range out.Replies {
 		l.answer(r)
 	}
-	l.prolong(before.Status.Contests)
+	if !l.unshown {
+		l.prolong()
+	}
 	l.arm(now, min(out.WakeAt, l.warnings.dueAt, l.campaigns.WakeAt()))
 	l.observe(l.clock().Sub(now))
+}
+
+// quietly reports whether readers may see the outcome of a step a few messages
+// later: nobody begins or stops to lead, and nobody waits for an answer.
+func quietly(in election.Input, out election.Output) bool {
+	_, message := in.(election.Received)
+	return message && len(out.Withdraw) == 0 && len(out.Announce) == 0 && len(out.Replies) == 0
 }
 
 func (l *loop) arm(now, wake election.Instant) {
@@ -303,6 +332,7 @@ func (l *loop) viewed(v membership.View) {
 
 // publish replaces what readers see.
 func (l *loop) publish(now election.Instant) {
+	l.unshown = false
 	status := l.core.Status(now)
 	if l.names == nil || l.roster != status.Roster {
 		l.roster = status.Roster

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/doyen-election/doyen/agent/hook"
+	"github.com/doyen-election/doyen/agent/serve"
 	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/elector"
 	"github.com/doyen-election/doyen/membership"
@@ -131,7 +132,7 @@ func TestAWriteThatFailsIsToldAndLoggedOnce(t *testing.T) {
 		}
 		r.full = nil
 		writes = 2
-		r.events <- transport.Connected{Peer: "b"}
+		r.hear(transport.Connected{Peer: "b"})
 		r.loop.writer.requests <- election.Persist{Write: 4}
 		synctest.Wait()
 		if n := strings.Count(r.log.String(), "can be written again"); n != 1 || !r.got(election.Persisted{Write: 4}) {
@@ -147,13 +148,13 @@ func TestEventsBecomeInputsAndViewsSetThePeers(t *testing.T) {
 		r.views <- membership.View{Members: []membership.Member{
 			{Member: election.Member{Peer: me, Name: "a"}}, {Member: election.Member{Peer: "b", Name: "bob"}},
 		}}
-		r.events <- transport.Connected{Peer: "b", Hello: transport.Hello{Boot: 5}}
-		r.events <- transport.Message{Peer: "b", Message: election.Inquiry{ID: 3}}
+		r.hear(transport.Connected{Peer: "b", Hello: transport.Hello{Boot: 5}})
+		r.hear(transport.Message{Peer: "b", Message: election.Inquiry{ID: 3}})
 		synctest.Wait()
 		if p := r.loop.Picture(); !p.Connected["b"] || p.Names["b"] != "bob" {
 			t.Errorf("readers see %v, %v", p.Connected, p.Names)
 		}
-		r.events <- transport.Lost{Peer: "b", Err: errors.New("gone")}
+		r.hear(transport.Lost{Peer: "b", Err: errors.New("gone")})
 		synctest.Wait()
 		if r.happened() != "peer:b" || r.loop.Picture().Connected["b"] {
 			t.Errorf("happened: %s, connected: %v", r.happened(), r.loop.Picture().Connected)
@@ -183,13 +184,13 @@ func TestAPeerThatAnswersNoHeartbeatIsSuspected(t *testing.T) {
 			return election.Output{WakeAt: election.Never}
 		})
 		r.start(t)
-		r.events <- transport.Connected{Peer: "b"}
+		r.hear(transport.Connected{Peer: "b"})
 		<-time.After(time.Hour) // of the bubble's clock: nothing was owed
 		answered := election.HeartbeatAck{}
 		for range 20 {
 			r.views <- membership.View{}
 			<-time.After(lease / 2)
-			r.events <- transport.Message{Peer: "b", Message: answered}
+			r.hear(transport.Message{Peer: "b", Message: answered})
 		}
 		synctest.Wait()
 		if strings.Contains(r.happened(), "suspect") {
@@ -336,6 +337,49 @@ func TestDrainIsToldToTheOthersOnce(t *testing.T) {
 		synctest.Wait()
 		if r.happened() != "drained" {
 			t.Errorf("happened: %s", r.happened())
+		}
+		r.cancel()
+	})
+}
+
+// With a thousand elections a picture costs more than a message: of messages that
+// come together readers see the outcome once, and that of a leadership which
+// begins or ends at once.
+func TestReadersSeeTheOutcomeOfManyMessagesOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		pictures, loses := 0, false
+		var last *serve.Picture
+		var r *rig
+		r = newRig(t, func(in election.Input) election.Output {
+			if p := r.loop.Picture(); p != last {
+				last, pictures = p, pictures+1
+			}
+			out := election.Output{WakeAt: election.Never}
+			if m, ok := in.(election.Received); ok && loses && m.Message == (election.Inquiry{ID: 5}) {
+				out.Announce = []election.Announcement{{Election: "default", Event: election.NoLeader}}
+			}
+			return out
+		}).start(t)
+		synctest.Wait()
+		many := []transport.Event{transport.Connected{Peer: "b"}}
+		for i := range 10 {
+			many = append(many, transport.Message{Peer: "b", Message: election.Inquiry{ID: uint64(i)}})
+		}
+		pictures = 0
+		r.hear(many[0])
+		r.hear(many[1:]...)
+		synctest.Wait()
+		if pictures > 2 {
+			t.Errorf("%d pictures while 10 messages were handled", pictures)
+		}
+		if seen := r.loop.Picture(); seen == last {
+			t.Error("the outcome is not shown at the end")
+		}
+		loses, pictures = true, 0
+		r.hear(many[1:]...)
+		synctest.Wait()
+		if pictures != 2 { // the one of the messages before, and the one of the loss
+			t.Errorf("%d pictures while the sixth of 10 messages ended a leadership", pictures)
 		}
 		r.cancel()
 	})

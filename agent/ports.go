@@ -20,7 +20,8 @@ type (
 		Send(election.PeerID, election.Message) bool
 		SetPeers([]transport.Peer)
 		Suspect(election.PeerID)
-		Events() <-chan transport.Event
+		Ready() <-chan struct{}
+		Next() (transport.Event, bool)
 	}
 	// gossip tells who is there.
 	gossip interface {

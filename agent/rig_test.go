@@ -29,7 +29,8 @@ type rig struct {
 	handing bool
 	full    error // what the disk says
 
-	events chan transport.Event
+	events []transport.Event
+	ready  chan struct{}
 	views  chan membership.View
 	log    bytes.Buffer
 	loop   *loop
@@ -79,10 +80,28 @@ func (r *rig) SetPeers(p []transport.Peer) {
 		r.note("peer:" + string(p.ID))
 	}
 }
-func (r *rig) Suspect(p election.PeerID)      { r.note("suspect:" + string(p)) }
-func (r *rig) Events() <-chan transport.Event { return r.events }
-func (r *rig) Views() <-chan membership.View  { return r.views }
-func (r *rig) Write(election.State) error     { r.note("write"); return r.full }
+func (r *rig) Suspect(p election.PeerID) { r.note("suspect:" + string(p)) }
+func (r *rig) Ready() <-chan struct{}    { return r.ready }
+func (r *rig) Next() (transport.Event, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.events) == 0 {
+		return nil, false
+	}
+	e := r.events[0]
+	r.events = r.events[1:]
+	return e, true
+}
+
+// hear has the loop take events, one after the other.
+func (r *rig) hear(events ...transport.Event) {
+	r.mu.Lock()
+	r.events = append(r.events, events...)
+	r.mu.Unlock()
+	r.ready <- struct{}{}
+}
+func (r *rig) Views() <-chan membership.View { return r.views }
+func (r *rig) Write(election.State) error    { r.note("write"); return r.full }
 func (r *rig) Update(f func(*membership.Member)) error {
 	var m membership.Member
 	f(&m)
@@ -101,7 +120,7 @@ const (
 // nothing.
 func newRig(t *testing.T, answer func(election.Input) election.Output) *rig {
 	t.Helper()
-	r := &rig{events: make(chan transport.Event), views: make(chan membership.View), answer: answer}
+	r := &rig{ready: make(chan struct{}), views: make(chan membership.View), answer: answer}
 	if answer == nil {
 		r.answer = func(election.Input) election.Output { return election.Output{WakeAt: election.Never} }
 	}

@@ -72,13 +72,13 @@ func TestRefusalsAreWarnings(t *testing.T) {
 			Members: []membership.Member{{Member: election.Member{Peer: "b", Name: "b"}}},
 			Refused: []membership.Refusal{{Cause: membership.CauseName, Name: "a", Err: errors.New("two agents have the name a")}},
 		}
-		r.events <- transport.Refused{Peer: "b", Name: "b", Err: errors.New("runs with --lease 2s")}
+		r.hear(transport.Refused{Peer: "b", Name: "b", Err: errors.New("runs with --lease 2s")})
 		synctest.Wait()
 		if got := r.loop.Picture().Warnings; len(got) != 2 || got[0].Code != "name_conflict" || got[1].Code != "refused_peer" ||
 			!strings.Contains(got[1].Message, "--lease 2s") {
 			t.Errorf("got %+v", got)
 		}
-		r.events <- transport.Connected{Peer: "b"}
+		r.hear(transport.Connected{Peer: "b"})
 		r.views <- membership.View{}
 		synctest.Wait()
 		if got := r.loop.Picture().Warnings; len(got) != 0 {

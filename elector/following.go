@@ -15,6 +15,10 @@ func (e *Elector) heartbeat(from election.PeerID, m election.Heartbeat) {
 		e.counters.Dropped["stale_heartbeat"]++
 		return
 	}
+	if e.cfg.Quorum && e.roster != nil && p.cluster == "" {
+		e.counters.Dropped["unreported"]++ // it overtook the Report that says of which cluster it is
+		return
+	}
 	e.heard(p)
 	ack := election.HeartbeatAck{Boot: m.Boot, Send: m.Send, Stamp: e.now}
 	if e.roster != nil {

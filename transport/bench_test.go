@@ -39,7 +39,7 @@ func BenchmarkThroughput(b *testing.B) {
 	}()
 	for i := 0; b.Loop(); i++ {
 		room <- struct{}{}
-		if !x.Send(y.Self(), beat(i)) {
+		if !x.Send(y.Self(), note(i)) {
 			b.Fatal("dropped")
 		}
 	}

@@ -1,36 +1,27 @@
 package transport
 
 import (
-	"slices"
 	"sync"
 
-	"github.com/doyen-election/doyen/election"
+	"github.com/doyen-election/doyen/transport/inbox"
 )
 
-const (
-	// inboxPerPeer bounds the messages of one peer that wait for the consumer,
-	// so that a talkative peer does not crowd out the others' heartbeats.
-	inboxPerPeer = 256
-	// inboxRefusals bounds the refusals that wait.
-	inboxRefusals = 64
-)
+// inboxRefusals bounds the refusals that wait.
+const inboxRefusals = 64
 
 // mailbox holds the events the consumer has not taken. Any goroutine may put;
 // one takes.
 //
-// Invariant: at most inboxPerPeer messages and two of Connected and Lost wait
-// for each peer, so it is bounded by the number of peers.
+// Invariant: at most inbox.PerPeer messages, two urgent ones and two of Connected
+// and Lost wait for each peer, so it is bounded by the number of peers.
 type mailbox struct {
 	mu       sync.Mutex
-	queue    []Event
-	messages map[election.PeerID]int
+	waiting  inbox.Inbox
 	refusals int
 	ready    chan struct{} // of capacity 1: something was put
 }
 
-func newMailbox() *mailbox {
-	return &mailbox{messages: map[election.PeerID]int{}, ready: make(chan struct{}, 1)}
-}
+func newMailbox() *mailbox { return &mailbox{ready: make(chan struct{}, 1)} }
 
 // put adds the event and reports whether it did. Connected and Lost are never
 // refused: a Lost whose Connected nobody has seen yet takes it out again,
@@ -40,75 +31,60 @@ func (b *mailbox) put(e Event) bool {
 	defer b.mu.Unlock()
 	switch e := e.(type) {
 	case Message:
-		if b.messages[e.Peer] >= inboxPerPeer {
+		if !b.waiting.Put(e.Peer, e.Message) {
 			return false
 		}
-		b.messages[e.Peer]++
 	case Refused:
 		if b.refusals >= inboxRefusals {
 			return false
 		}
 		b.refusals++
+		b.waiting.Note("", e)
 	case Lost:
-		if b.unsay(e.Peer) {
+		if b.waiting.Unsay(e.Peer, func(note any) bool { _, ok := note.(Connected); return ok }) {
 			return true
 		}
+		b.waiting.Note(e.Peer, e)
+	case Connected:
+		b.waiting.Note(e.Peer, e)
 	}
-	b.queue = append(b.queue, e)
+	b.wake()
+	return true
+}
+
+// wake has the consumer look.
+func (b *mailbox) wake() {
 	select {
 	case b.ready <- struct{}{}:
 	default:
 	}
-	return true
 }
 
-// unsay takes the peer's waiting Connected and its messages after it out of the
-// queue, and reports whether there was one.
-func (b *mailbox) unsay(p election.PeerID) bool {
-	at := slices.IndexFunc(b.queue, func(e Event) bool {
-		c, ok := e.(Connected)
-		return ok && c.Peer == p
-	})
-	if at < 0 {
-		return false
-	}
-	rest := slices.DeleteFunc(b.queue[at:], func(e Event) bool {
-		switch e := e.(type) {
-		case Connected:
-			return e.Peer == p
-		case Message:
-			if e.Peer == p {
-				b.forget(p)
-				return true
-			}
-		}
-		return false
-	})
-	b.queue = b.queue[:at+len(rest)]
-	return true
-}
-
-func (b *mailbox) forget(p election.PeerID) {
-	if b.messages[p]--; b.messages[p] == 0 {
-		delete(b.messages, p)
-	}
-}
-
-// take returns the oldest event.
+// take returns the event to be handled next: a heartbeat or an answer to one,
+// else the oldest. While more waits, ready stays set.
 func (b *mailbox) take() (Event, bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if len(b.queue) == 0 {
-		return nil, false
+	item, ok := b.waiting.Take()
+	if b.waiting.Waiting() > 0 {
+		b.wake()
 	}
-	e := b.queue[0]
-	b.queue[0] = nil
-	b.queue = b.queue[1:]
-	switch e := e.(type) {
-	case Message:
-		b.forget(e.Peer)
-	case Refused:
+	switch {
+	case !ok:
+		return nil, false
+	case item.Message != nil:
+		return Message{Peer: item.Peer, Message: item.Message}, true
+	}
+	e := item.Note.(Event)
+	if _, refused := e.(Refused); refused {
 		b.refusals--
 	}
 	return e, true
+}
+
+// outdated is how many messages a newer one made worthless before they were taken.
+func (b *mailbox) outdated() uint64 {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.waiting.Outdated()
 }

@@ -8,6 +8,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/doyen-election/doyen/election"
+	"github.com/doyen-election/doyen/transport/inbox"
 )
 
 // Whatever is put and however seldom it is taken, each peer's events tell a
@@ -64,7 +65,7 @@ func TestTheMailboxKeepsStateAndItsBounds(t *testing.T) {
 				box.put(Message{Peer: p, Message: note(serial)})
 			}
 		}
-		if n := len(box.queue); n > len(peers)*(inboxPerPeer+2)+inboxRefusals {
+		if n := box.waiting.Waiting(); n > len(peers)*(inbox.PerPeer+2)+inboxRefusals {
 			t.Fatalf("%d events wait", n)
 		}
 		for take() {
@@ -74,16 +75,16 @@ func TestTheMailboxKeepsStateAndItsBounds(t *testing.T) {
 				t.Fatalf("%s: told %v, is %v", p, told[p], is[p])
 			}
 		}
-		if len(box.messages) != 0 || box.refusals != 0 {
-			t.Fatalf("an empty mailbox counts %v, %d", box.messages, box.refusals)
+		if n := box.waiting.Waiting(); n != 0 || box.refusals != 0 {
+			t.Fatalf("an empty mailbox counts %d, %d", n, box.refusals)
 		}
 	})
 }
 
 func TestATalkativePeerDoesNotCrowdOutTheOthers(t *testing.T) {
 	box := newMailbox()
-	for i := range 10 * inboxPerPeer {
-		if took := box.put(Message{Peer: "loud", Message: note(i)}); took != (i < inboxPerPeer) {
+	for i := range 10 * inbox.PerPeer {
+		if took := box.put(Message{Peer: "loud", Message: note(i)}); took != (i < inbox.PerPeer) {
 			t.Fatalf("message %d: %v", i, took)
 		}
 	}

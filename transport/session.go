@@ -39,6 +39,7 @@ type session struct {
 	began time.Time
 	queue chan []byte
 	bytes atomic.Int64  // in queue
+	first urgent        // goes before what is in queue
 	drain chan struct{} // closed: write what is queued, then say that it was all
 	gone  chan struct{} // closed: the connection is closed, or about to be
 	done  chan struct{} // closed: both goroutines have ended
@@ -48,7 +49,7 @@ type session struct {
 
 func newSession(w *wire) *session {
 	return &session{
-		wire: w, began: time.Now(), queue: make(chan []byte, queueLength),
+		wire: w, began: time.Now(), queue: make(chan []byte, queueLength), first: urgent{ready: make(chan struct{}, 1)},
 		drain: make(chan struct{}), gone: make(chan struct{}), done: make(chan struct{}),
 	}
 }
@@ -62,8 +63,15 @@ func (s *session) over() <-chan struct{} {
 	return s.done
 }
 
-// enqueue hands over an encoded message, and reports whether there was room.
-func (s *session) enqueue(body []byte) bool {
+// enqueue hands over a message and its encoded form, and reports whether there
+// was room.
+func (s *session) enqueue(m election.Message, body []byte, count *counters) bool {
+	if slot := slotOf(m); slot >= 0 {
+		if s.first.put(slot, body) {
+			count.dropped[dropOutdated].Add(1)
+		}
+		return true
+	}
 	size := int64(len(body))
 	if s.bytes.Add(size) > queueBytes {
 		s.bytes.Add(-size)
@@ -137,12 +145,10 @@ func dropFor(err error) int {
 func (s *session) write(count *counters, written chan<- struct{}) {
 	defer close(written)
 	for {
+		var body []byte
 		select {
-		case body := <-s.queue:
-			if err := s.writeBatch(body, count); err != nil {
-				s.close(err)
-				return
-			}
+		case <-s.first.ready:
+		case body = <-s.queue:
 		case <-s.drain:
 			if err := s.writeRest(count); err != nil {
 				s.close(err)
@@ -151,38 +157,59 @@ func (s *session) write(count *counters, written chan<- struct{}) {
 		case <-s.gone:
 			return
 		}
+		if err := s.writeBatch(body, count); err != nil {
+			s.close(err)
+			return
+		}
 	}
 }
 
-// writeBatch sends the message and those that wait behind it.
+// writeBatch sends what goes first, the message, if there is one, and those that
+// wait behind it.
 func (s *session) writeBatch(body []byte, count *counters) error {
 	if err := s.wire.stream.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil {
 		return err
 	}
-	for sent := uint64(1); ; sent++ {
+	for sent := uint64(0); ; {
+		for _, first := range s.first.take() {
+			if first == nil {
+				continue
+			}
+			sent++
+			if err := s.writeOne(first, count); err != nil {
+				return err
+			}
+		}
+		if body == nil {
+			select {
+			case body = <-s.queue:
+			default:
+				count.messagesOut.Add(sent)
+				return s.wire.flush()
+			}
+		}
 		s.bytes.Add(-int64(len(body)))
-		if err := s.wire.write(body); err != nil {
+		sent++
+		if err := s.writeOne(body, count); err != nil {
 			return err
 		}
-		count.bytesOut.Add(uint64(frameHeader + len(body)))
-		select {
-		case body = <-s.queue:
-		default:
-			count.messagesOut.Add(sent)
-			return s.wire.flush()
-		}
+		body = nil
 	}
+}
+
+func (s *session) writeOne(body []byte, count *counters) error {
+	if err := s.wire.write(body); err != nil {
+		return err
+	}
+	count.bytesOut.Add(uint64(frameHeader + len(body)))
+	return nil
 }
 
 // writeRest sends what is left and ends the stream's own half: the peer, having
 // read all of it, closes the connection.
 func (s *session) writeRest(count *counters) error {
-	select {
-	case body := <-s.queue:
-		if err := s.writeBatch(body, count); err != nil {
-			return err
-		}
-	default:
+	if err := s.writeBatch(nil, count); err != nil {
+		return err
 	}
 	return s.wire.stream.CloseWrite()
 }

@@ -37,6 +37,7 @@ const (
 	dropMalformed           // received, no message
 	dropSenseless           // received, a message no correct agent sends
 	dropInboxFull           // received faster than the consumer takes it
+	dropOutdated            // a newer message made it worthless before it was sent or taken
 	drops
 )
 
@@ -61,9 +62,7 @@ type counters struct {
 }
 
 func (c *counters) stats() Stats {
-	dropNames := [drops]string{
-		"unknown_peer", "not_connected", "encode", "queue_full", "unknown_kind", "malformed", "senseless", "inbox_full",
-	}
+	dropNames := dropNames()
 	refusalNames := [refusals]string{"pending_limit", "unknown_peer", "wrong_direction", "hello", "by_peer"}
 	s := Stats{
 		MessagesIn: c.messagesIn.Load(), MessagesOut: c.messagesOut.Load(),
@@ -78,4 +77,11 @@ func (c *counters) stats() Stats {
 		s.Refusals[refusalNames[i]] = c.refused[i].Load()
 	}
 	return s
+}
+
+// dropNames are the keys of Stats.Dropped.
+func dropNames() [drops]string {
+	return [drops]string{
+		"unknown_peer", "not_connected", "encode", "queue_full", "unknown_kind", "malformed", "senseless", "inbox_full", "outdated",
+	}
 }

@@ -59,7 +59,6 @@ type Transport struct {
 	addr   netip.AddrPort
 	door   *doorman
 	box    *mailbox
-	events chan Event
 	count  counters
 
 	grace     time.Duration // as the constant; tests on slow machines give more
@@ -89,7 +88,7 @@ func New(c Config) (*Transport, error) {
 	logTo(c.Logger.Handler())
 	t := &Transport{
 		hello: c.Hello, accept: c.Accept, log: c.Logger,
-		box: newMailbox(), events: make(chan Event, 16),
+		box:       newMailbox(),
 		strangers: strangers{known: map[election.PeerID]*stranger{}},
 		grace:     grace, limits: limitsFor(c.Hello.Heartbeat),
 		closing: make(chan struct{}), links: map[election.PeerID]*link{},
@@ -100,8 +99,6 @@ func New(c Config) (*Transport, error) {
 		t.cancel()
 		return nil, fmt.Errorf("start transport: %w", err)
 	}
-	t.running.Add(1)
-	go t.pump()
 	return t, nil
 }
 
@@ -129,30 +126,12 @@ func (t *Transport) listen(c Config) error {
 	return nil
 }
 
-// pump hands the events over to the consumer, one after the other.
-func (t *Transport) pump() {
-	defer t.running.Done()
-	defer close(t.events)
-	for {
-		e, ok := t.box.take()
-		if !ok {
-			select {
-			case <-t.box.ready:
-				continue
-			case <-t.ctx.Done():
-				return
-			}
-		}
-		select {
-		case t.events <- e:
-		case <-t.ctx.Done():
-			return
-		}
-	}
-}
+// Ready has an element when Next should be called until it has nothing more.
+func (t *Transport) Ready() <-chan struct{} { return t.box.ready }
 
-// Events returns what happens. The channel is closed by Close.
-func (t *Transport) Events() <-chan Event { return t.events }
+// Next returns what happened and was not taken yet: a heartbeat or an answer to
+// one, else the oldest; false if there is nothing. It never blocks.
+func (t *Transport) Next() (Event, bool) { return t.box.take() }
 
 // Addr returns the address the transport listens at, with the port it got.
 func (t *Transport) Addr() netip.AddrPort { return t.addr }
@@ -257,7 +236,7 @@ func (t *Transport) Send(to election.PeerID, m election.Message) bool {
 		t.log.Error("drop a message that no correct agent sends", "peer", string(to), "err", err)
 		return false
 	}
-	if !s.enqueue(body) {
+	if !s.enqueue(m, body, &t.count) {
 		t.count.dropped[dropQueueFull].Add(1)
 		return false
 	}
@@ -279,6 +258,7 @@ func (t *Transport) Suspect(p election.PeerID) {
 // Stats returns the counters and the state of every link.
 func (t *Transport) Stats() Stats {
 	s := t.count.stats()
+	s.Dropped[dropNames()[dropOutdated]] += t.box.outdated()
 	s.PendingInbound = t.door.pending()
 	t.mu.RLock()
 	defer t.mu.RUnlock()
@@ -293,7 +273,7 @@ func (t *Transport) Stats() Stats {
 
 // Close accepts nobody any more, sends what is queued and waits until the peers
 // have read it or ctx ends, then closes every connection. Once it returns,
-// nothing of the transport runs and Events is closed. The error says what was
+// nothing of the transport runs and nothing more happens. The error says what was
 // cut short.
 func (t *Transport) Close(ctx context.Context) error {
 	t.mu.Lock()

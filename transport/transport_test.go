@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/doyen-election/doyen/election"
+	"github.com/doyen-election/doyen/transport/inbox"
 )
 
 func TestPeersMeetAndTalkInOrderBothWays(t *testing.T) {
@@ -148,6 +149,7 @@ func TestASlowConsumerLosesMessagesButNoState(t *testing.T) {
 	a.SetPeers([]Peer{at(b)})
 	b.SetPeers([]Peer{at(a)})
 	await[Connected](t, a)
+	await[Connected](t, b)
 	sent := 0
 	eventually(t, "an overflow", func() bool {
 		for range 100 {
@@ -159,8 +161,6 @@ func TestASlowConsumerLosesMessagesButNoState(t *testing.T) {
 	})
 	closeNow(t, a)
 	eventually(t, "the loss", func() bool { return !b.Stats().Links[0].Connected })
-
-	await[Connected](t, b)
 	last, got := -1, 0
 	for {
 		e := <-b.Events()
@@ -173,7 +173,7 @@ func TestASlowConsumerLosesMessagesButNoState(t *testing.T) {
 		}
 		last, got = n, got+1
 	}
-	if got < inboxPerPeer || got >= sent {
+	if got < inbox.PerPeer || got >= sent {
 		t.Errorf("got %d of %d messages", got, sent)
 	}
 }

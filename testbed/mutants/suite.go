@@ -29,7 +29,7 @@ func stages(seeds int) []stage {
 		{pkg: "agent/boottime"}, {pkg: "client/alarm"}, {pkg: "leasepage"},
 		{pkg: "agent/store"}, {pkg: "agent/hook"}, {pkg: "agent/watch"}, {pkg: "agent/pages"}, {pkg: "agent/access"}, {pkg: "agent/serve"}, {pkg: "agent"}, {pkg: "client"},
 		{pkg: "agent/proof"}, {pkg: "agent/campaign"}, {pkg: "runner"},
-		{pkg: "transport"}, {pkg: "membership"}, {pkg: "cmd/doyen"},
+		{pkg: "transport/inbox"}, {pkg: "transport"}, {pkg: "membership"}, {pkg: "cmd/doyen"},
 		{pkg: "testbed/exhaustive", run: "^TestEveryInterleaving$"},
 		{pkg: "testbed/simulation", run: "^TestSimulation$", args: []string{"-seeds", strconv.Itoa(seeds)}},
 	}

@@ -1,0 +1,255 @@
+// Package inbox holds what peers sent and nobody has taken yet, and says what is
+// taken first when more arrives than is taken.
+//
+// It guarantees that the newest heartbeat of each peer, and its newest answer to
+// a heartbeat, are taken before everything else, so that a leader keeps what it
+// holds however many others ask for something; that what a newer message makes
+// worthless is not taken at all: an older heartbeat, an older request for the
+// same vote, a request for a vote whose sender has given it back since; that a
+// peer which sends much does not crowd out the others; and that what waits is
+// bounded. All other messages of a peer are taken in the order in which they
+// were put.
+//
+// It does not guarantee that a message is taken: of a peer that sends too much,
+// the newest are refused. The protocol takes that for a lossy network. It knows
+// no time and starts no goroutine; its owner locks it.
+package inbox
+
+import (
+	"slices"
+
+	"github.com/doyen-election/doyen/election"
+)
+
+const (
+	// PerPeer bounds the messages of one peer that wait.
+	PerPeer = 256
+	// inRow is how many urgent messages are taken before one that is not.
+	inRow = 16
+)
+
+// Item is what was put: a message of a peer, or a note, which keeps its place
+// among that peer's messages.
+type Item struct {
+	Peer    election.PeerID
+	Message election.Message // nil: a note
+	Note    any
+}
+
+// Inbox is an empty one when it is zero.
+//
+// Invariants: of each peer at most PerPeer messages wait in queue, and one of
+// each urgent kind in urgent; a peer is in peers exactly while something of it
+// waits.
+type Inbox struct {
+	queue  []*entry
+	urgent []*entry
+	peers  map[election.PeerID]*peer
+	row    int // urgent ones taken since the last other one
+	vain   uint64
+}
+
+// entry is an item that waits. It is changed in place when a newer message
+// replaces it, and left empty when it is not to be taken any more.
+type entry struct {
+	Item
+	gone bool
+}
+
+// peer is what waits of one peer.
+type peer struct {
+	messages int // in the queue
+	notes    int
+	beat     *entry
+	ack      *entry
+	requests map[election.Name]*entry // for votes
+	told     *entry                   // in which elections it is a candidate
+}
+
+// Put adds a message, and reports whether there was room.
+func (b *Inbox) Put(from election.PeerID, m election.Message) bool {
+	p := b.peer(from)
+	defer b.tidy(from, p)
+	if b.replaces(p, m) {
+		return true
+	}
+	e := &entry{Item: Item{Peer: from, Message: m}}
+	if slot := p.urgent(m); slot != nil && p.notes == 0 {
+		*slot = e
+		b.urgent = append(b.urgent, e)
+		return true
+	}
+	if p.messages >= PerPeer {
+		return false
+	}
+	p.messages++
+	b.queue = append(b.queue, e)
+	switch m := m.(type) {
+	case election.VoteRequest:
+		if p.requests == nil {
+			p.requests = map[election.Name]*entry{}
+		}
+		p.requests[m.Election] = e
+	case election.Candidacies:
+		p.told = e
+	}
+	return true
+}
+
+// replaces has a message take the place of an older one that it makes
+// worthless. What waits before a note is of another connection, and is left.
+func (b *Inbox) replaces(p *peer, m election.Message) bool {
+	var older *entry
+	switch m := m.(type) {
+	case election.Heartbeat, election.HeartbeatAck:
+		older = *p.urgent(m)
+	case election.VoteRequest:
+		older = p.requests[m.Election]
+	case election.Candidacies:
+		older = p.told
+	case election.Release:
+		b.cancel(p, m)
+	}
+	if older == nil {
+		return false
+	}
+	older.Message = m
+	b.vain++
+	return true
+}
+
+// cancel drops the request for a vote that its sender gives back.
+func (b *Inbox) cancel(p *peer, m election.Release) {
+	e := p.requests[m.Election]
+	if e == nil {
+		return
+	}
+	if r := e.Message.(election.VoteRequest); r.Holder == m.Holder && r.Term <= m.Term {
+		e.gone = true
+		b.vain++
+		p.messages--
+		delete(p.requests, m.Election)
+	}
+}
+
+// urgent is where the newest message of that kind is kept; nil for a kind that
+// is not urgent.
+func (p *peer) urgent(m election.Message) **entry {
+	switch m.(type) {
+	case election.Heartbeat:
+		return &p.beat
+	case election.HeartbeatAck:
+		return &p.ack
+	}
+	return nil
+}
+
+// Note adds what is not a message. It is never refused, and taken before every
+// message of the peer that is put after it; of those put before, the urgent ones
+// that have not been taken by then are dropped.
+func (b *Inbox) Note(from election.PeerID, note any) {
+	p := b.peer(from)
+	p.notes++
+	p.beat, p.ack, p.requests, p.told = nil, nil, nil, nil // nothing replaces what came before
+	b.queue = append(b.queue, &entry{Item: Item{Peer: from, Note: note}})
+}
+
+// Unsay takes the peer's first note that fits out again, with everything that
+// was put of the peer since, and reports whether there was one.
+func (b *Inbox) Unsay(from election.PeerID, fits func(note any) bool) bool {
+	at := slices.IndexFunc(b.queue, func(e *entry) bool { return e.Peer == from && e.Message == nil && fits(e.Note) })
+	if at < 0 {
+		return false
+	}
+	p := b.peer(from)
+	rest := slices.DeleteFunc(b.queue[at:], func(e *entry) bool {
+		if e.Peer == from {
+			p.leave(e)
+		}
+		return e.Peer == from
+	})
+	b.queue = b.queue[:at+len(rest)]
+	b.tidy(from, p)
+	return true
+}
+
+// Take returns what is to be handled next; false if nothing waits.
+func (b *Inbox) Take() (Item, bool) {
+	if len(b.urgent) > 0 && (b.row < inRow || len(b.queue) == 0) {
+		e := b.shift(&b.urgent)
+		p := b.peer(e.Peer)
+		if slot := p.urgent(e.Message); *slot == e {
+			*slot = nil
+		}
+		b.tidy(e.Peer, p)
+		b.row++
+		return e.Item, true
+	}
+	b.row = 0
+	for len(b.queue) > 0 {
+		e := b.shift(&b.queue)
+		if e.gone {
+			continue
+		}
+		p := b.peer(e.Peer)
+		p.leave(e)
+		if e.Message == nil {
+			b.urgent = slices.DeleteFunc(b.urgent, func(u *entry) bool { return u.Peer == e.Peer })
+		}
+		b.tidy(e.Peer, p)
+		return e.Item, true
+	}
+	return Item{}, false
+}
+
+// Waiting is how many entries are kept.
+func (b *Inbox) Waiting() int { return len(b.queue) + len(b.urgent) }
+
+// Outdated is how many messages a newer one made worthless before they were taken.
+func (b *Inbox) Outdated() uint64 { return b.vain }
+
+// leave takes note that an entry of the queue does not wait any more.
+func (p *peer) leave(e *entry) {
+	switch m := e.Message.(type) {
+	case nil:
+		p.notes--
+		return
+	case election.VoteRequest:
+		if p.requests[m.Election] == e {
+			delete(p.requests, m.Election)
+		}
+	case election.Candidacies:
+		if p.told == e {
+			p.told = nil
+		}
+	}
+	if !e.gone {
+		p.messages--
+	}
+}
+
+func (b *Inbox) shift(list *[]*entry) *entry {
+	e := (*list)[0]
+	(*list)[0] = nil
+	*list = (*list)[1:]
+	return e
+}
+
+func (b *Inbox) peer(id election.PeerID) *peer {
+	p := b.peers[id]
+	if p == nil {
+		p = &peer{}
+		if b.peers == nil {
+			b.peers = map[election.PeerID]*peer{}
+		}
+		b.peers[id] = p
+	}
+	return p
+}
+
+// tidy forgets a peer of which nothing waits.
+func (b *Inbox) tidy(id election.PeerID, p *peer) {
+	if p.messages == 0 && p.notes == 0 && p.beat == nil && p.ack == nil {
+		delete(b.peers, id)
+	}
+}

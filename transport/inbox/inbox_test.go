@@ -1,0 +1,236 @@
+package inbox
+
+import (
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/doyen-election/doyen/election"
+)
+
+func answer(i int) election.Message { return election.BullyAnswer{Round: uint64(i)} }
+
+func beat(i int) election.Message { return election.Heartbeat{Send: election.SendID(i)} }
+
+func ack(i int) election.Message { return election.HeartbeatAck{Send: election.SendID(i)} }
+
+func ask(name election.Name, term election.Term) election.VoteRequest {
+	return election.VoteRequest{Election: name, Term: term, Holder: election.Holder{Peer: "p", Boot: 1}}
+}
+
+func giveBack(r election.VoteRequest) election.Message {
+	return election.Release{Election: r.Election, Term: r.Term, Holder: r.Holder}
+}
+
+// drain takes everything.
+func drain(b *Inbox) (all []Item) {
+	for {
+		i, ok := b.Take()
+		if !ok {
+			return all
+		}
+		all = append(all, i)
+	}
+}
+
+func messages(items []Item) (all []election.Message) {
+	for _, i := range items {
+		all = append(all, i.Message)
+	}
+	return all
+}
+
+func expect(t *testing.T, b *Inbox, want ...election.Message) {
+	t.Helper()
+	got := messages(drain(b))
+	if !slices.EqualFunc(got, want, same) {
+		t.Errorf("took %+v, want %+v", got, want)
+	}
+}
+
+func same(a, b election.Message) bool { return number(a) == number(b) }
+
+// number tells messages apart.
+func number(m election.Message) [3]uint64 {
+	switch m := m.(type) {
+	case election.BullyAnswer:
+		return [3]uint64{1, m.Round}
+	case election.Heartbeat:
+		return [3]uint64{2, uint64(m.Send)}
+	case election.HeartbeatAck:
+		return [3]uint64{3, uint64(m.Send)}
+	case election.VoteRequest:
+		return [3]uint64{4, uint64(m.Term), uint64(m.Send)}
+	case election.Release:
+		return [3]uint64{5, uint64(m.Term)}
+	case election.Candidacies:
+		return [3]uint64{6, m.Serial}
+	}
+	return [3]uint64{}
+}
+
+func TestHeartbeatsAndTheirAnswersAreTakenFirst(t *testing.T) {
+	var b Inbox
+	for i := range PerPeer {
+		b.Put("p", answer(i))
+	}
+	if b.Put("p", answer(PerPeer)) {
+		t.Error("a message too many has room")
+	}
+	if !b.Put("p", beat(1)) || !b.Put("p", ack(2)) || !b.Put("q", beat(3)) {
+		t.Error("a heartbeat has no room behind votes")
+	}
+	got := messages(drain(&b))
+	for i, want := range []election.Message{beat(1), ack(2), beat(3), answer(0), answer(1)} {
+		if !same(got[i], want) {
+			t.Errorf("message %d is %+v, want %+v", i, got[i], want)
+		}
+	}
+	if len(got) != PerPeer+3 {
+		t.Errorf("took %d messages", len(got))
+	}
+}
+
+func TestTheNewestHeartbeatOfAPeerReplacesItsOlderOne(t *testing.T) {
+	var b Inbox
+	b.Put("p", beat(1))
+	b.Put("q", beat(10))
+	b.Put("p", ack(5))
+	b.Put("p", beat(2))
+	b.Put("p", beat(3))
+	b.Put("p", ack(6))
+	if b.Outdated() != 3 {
+		t.Errorf("%d were replaced", b.Outdated())
+	}
+	expect(t, &b, beat(3), beat(10), ack(6))
+}
+
+func TestUrgentMessagesDoNotKeepTheOthersWaitingForEver(t *testing.T) {
+	var b Inbox
+	b.Put("p", answer(1))
+	for i := range 10 * inRow {
+		b.Put("q", beat(i))
+		if item, _ := b.Take(); item.Peer == "p" {
+			return
+		}
+	}
+	t.Error("a peer that sends heartbeats without end is all that is heard")
+}
+
+func TestANewerRequestForAVoteTakesTheOlderOnesPlace(t *testing.T) {
+	var b Inbox
+	first, second := ask("x", 1), ask("x", 1)
+	second.Send = 7
+	b.Put("p", first)
+	b.Put("p", ask("y", 1))
+	b.Put("p", second)
+	expect(t, &b, second, ask("y", 1))
+}
+
+func TestAVoteThatWasGivenBackIsNotAskedFor(t *testing.T) {
+	var b Inbox
+	asked := ask("x", 3)
+	b.Put("p", asked)
+	b.Put("p", giveBack(asked))
+	b.Put("p", ask("x", 4))
+	b.Put("p", giveBack(asked)) // late: it is about an earlier term
+	expect(t, &b, giveBack(asked), ask("x", 4), giveBack(asked))
+}
+
+func TestOnlyTheNewestListOfCandidaciesIsTaken(t *testing.T) {
+	var b Inbox
+	for serial := range uint64(3) {
+		b.Put("p", election.Candidacies{Serial: serial})
+	}
+	expect(t, &b, election.Candidacies{Serial: 2})
+}
+
+// A note is the beginning or the end of a connection: nothing of another
+// connection is taken on the wrong side of it.
+func TestWhatIsUrgentStaysOnItsSideOfANote(t *testing.T) {
+	var b Inbox
+	b.Put("p", ask("x", 1))
+	b.Note("p", "lost")
+	b.Note("p", "connected")
+	b.Put("p", beat(2))
+	b.Put("p", ask("x", 2))
+	var got []any
+	for _, i := range drain(&b) {
+		if i.Message == nil {
+			got = append(got, i.Note)
+			continue
+		}
+		got = append(got, number(i.Message))
+	}
+	want := []any{number(ask("x", 1)), "lost", "connected", number(beat(2)), number(ask("x", 2))}
+	if !slices.Equal(got, want) {
+		t.Errorf("took %v, want %v", got, want)
+	}
+}
+
+// Whatever is put and however seldom it is taken: what is not urgent comes in
+// the order in which it was put, what waits is bounded, and an empty inbox holds
+// nothing.
+func TestTheInboxKeepsOrderAndItsBounds(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var b Inbox
+		peers := []election.PeerID{"p", "q", "r"}
+		put, took := map[election.PeerID]int{}, map[election.PeerID]int{}
+		lives, lived := map[election.PeerID]int{}, map[election.PeerID]int{}
+		take := func() bool {
+			i, ok := b.Take()
+			switch m := i.Message.(type) {
+			case election.BullyAnswer:
+				if int(m.Round) <= took[i.Peer] {
+					t.Fatalf("answer %d of %s after %d", m.Round, i.Peer, took[i.Peer])
+				}
+				took[i.Peer] = int(m.Round)
+			case election.Heartbeat:
+				if int(m.Boot) != lived[i.Peer] {
+					t.Fatalf("a heartbeat of life %d of %s in life %d", m.Boot, i.Peer, lived[i.Peer])
+				}
+			case nil:
+				if ok {
+					lived[i.Peer] = i.Note.(int)
+				}
+			}
+			return ok
+		}
+		for n := range rapid.IntRange(0, 300).Draw(t, "steps") {
+			p := rapid.SampledFrom(peers).Draw(t, "peer")
+			name := election.Name(rapid.SampledFrom([]string{"x", "y"}).Draw(t, "election"))
+			switch rapid.IntRange(0, 7).Draw(t, "what") {
+			case 0:
+				put[p] = n + 1
+				b.Put(p, answer(n+1))
+			case 1:
+				b.Put(p, election.Heartbeat{Boot: election.BootID(lives[p]), Send: election.SendID(n)})
+			case 2:
+				b.Put(p, ask(name, election.Term(n)))
+			case 3:
+				b.Put(p, giveBack(ask(name, election.Term(n-1))))
+			case 4:
+				lives[p]++
+				b.Note(p, lives[p])
+			case 5:
+				b.Put(p, election.Candidacies{Serial: uint64(n)})
+			default:
+				take()
+			}
+			if most := len(peers)*(2*PerPeer+2) + 300; b.Waiting() > most {
+				t.Fatalf("%d entries wait", b.Waiting())
+			}
+		}
+		for take() {
+		}
+		for _, p := range peers {
+			if took[p] != put[p] || lived[p] != lives[p] {
+				t.Fatalf("%s: took up to %d of %d, in life %d of %d", p, took[p], put[p], lived[p], lives[p])
+			}
+		}
+		if b.Waiting() != 0 || len(b.peers) != 0 {
+			t.Fatalf("an empty inbox holds %d entries, of %d peers", b.Waiting(), len(b.peers))
+		}
+	})
+}

@@ -1,0 +1,50 @@
+package transport
+
+import (
+	"sync"
+
+	"github.com/doyen-election/doyen/election"
+)
+
+// urgent holds the newest heartbeat and the newest answer to one that wait to be
+// written: they go before everything else, so that a leader keeps what it holds
+// however much else there is to send, and an older one is worth nothing once
+// there is a newer one.
+type urgent struct {
+	mu     sync.Mutex
+	bodies [2][]byte
+	ready  chan struct{} // of capacity 1: something was put
+}
+
+// slotOf is where a message waits; -1: not here.
+func slotOf(m election.Message) int {
+	switch m.(type) {
+	case election.Heartbeat:
+		return 0
+	case election.HeartbeatAck:
+		return 1
+	}
+	return -1
+}
+
+// put adds an encoded message, and reports whether it replaced an older one.
+func (u *urgent) put(slot int, body []byte) (replaced bool) {
+	u.mu.Lock()
+	replaced = u.bodies[slot] != nil
+	u.bodies[slot] = body
+	u.mu.Unlock()
+	select {
+	case u.ready <- struct{}{}:
+	default:
+	}
+	return replaced
+}
+
+// take returns what waits, nil where nothing does.
+func (u *urgent) take() [2][]byte {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	bodies := u.bodies
+	u.bodies = [2][]byte{}
+	return bodies
+}
