@@ -9,6 +9,8 @@ import (
 	"os"
 	"slices"
 	"strings"
+
+	"github.com/doyen-election/doyen/membership"
 )
 
 const (
@@ -16,10 +18,10 @@ const (
 	maxKeys    = 8    // of one agent
 )
 
-// ReadKeys reads the cluster keys: one a line, each the standard base64 of 16,
-// 24 or 32 random bytes, in a file that only its owner can read. The first is
-// the one to use; the others are accepted as well, while the cluster's key is
-// changed. It returns the bytes of each, 1 to 8 of them, no two the same.
+// ReadKeys reads the cluster keys: one a line, each the standard base64 of 32
+// random bytes, in a file that only its owner can read. The first is the one to
+// use; the others are accepted as well, while the cluster's key is changed. It
+// returns the bytes of each, 1 to 8 of them, no two the same.
 func ReadKeys(path string) ([][]byte, *ConfigError) {
 	const hint = "make one with `doyen keygen`"
 	info, err := os.Stat(path) // before opening: opening a pipe would block
@@ -68,8 +70,8 @@ func parseKey(text string) ([]byte, error) {
 	if err != nil {
 		return nil, errors.New("holds no base64")
 	}
-	if n := len(key); n != 16 && n != 24 && n != 32 {
-		return nil, fmt.Errorf("holds %d bytes, a key has 16, 24 or 32", n)
+	if n := len(key); n != membership.KeySize {
+		return nil, fmt.Errorf("holds a key of %d bytes, want %d", n, membership.KeySize)
 	}
 	return key, nil
 }

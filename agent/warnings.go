@@ -21,6 +21,7 @@ const (
 	warnNameConflict = "name_conflict"  // two agents have one name
 	warnIdentity     = "same_identity"  // two agents have one identity
 	warnRefused      = "refused_member" // this agent lets another one not in
+	warnNoise        = "gossip_noise"   // datagrams come that no agent of this cluster made
 	warnJoin         = "join_failing"   // no address to join answers, and this agent is alone
 	warnRefusedPeer  = "refused_peer"   // a direct connection is refused
 	warnRenamed      = "renamed"        // the roster knows this agent by another name
@@ -98,6 +99,8 @@ func refusalCode(r membership.Refusal) string {
 		return warnNameConflict
 	case r.Cause == membership.CauseIdentity:
 		return warnIdentity
+	case r.Cause == membership.CauseNoise:
+		return warnNoise
 	}
 	return warnRefused
 }
@@ -105,6 +108,9 @@ func refusalCode(r membership.Refusal) string {
 func refusalText(r membership.Refusal) string {
 	if r.Cause == membership.CauseSeed {
 		return fmt.Sprintf("--join %s: %v; it is tried again for ever", r.Name, r.Err)
+	}
+	if r.Cause == membership.CauseNoise {
+		return r.Err.Error()
 	}
 	who := cmp.Or(r.Name, "an agent")
 	if r.Addr.IsValid() {

@@ -23,10 +23,23 @@ type assembler struct {
 	open  func(node string, meta []byte) (Member, error)
 	judge func(Member) error
 	owns  func(Member) bool // its name, by right
+	// answers reports whether the node has answered since it was last listed as
+	// live; nil: all have.
+	answers func(node string) bool
 
 	members  map[election.PeerID]Member // of the last view
 	departed map[election.PeerID]departure
+	gone     map[life]time.Time // lives that ended, as far as was seen
+	doubted  []Member           // of the last assembly, see doubt
 }
+
+// life is one run of one agent.
+type life struct {
+	peer election.PeerID
+	boot election.BootID
+}
+
+func lifeOf(m Member) life { return life{m.Peer, m.Boot} }
 
 type departure struct {
 	member Member
@@ -42,7 +55,7 @@ func newAssembler(self Member, open func(string, []byte) (Member, error), judge 
 	}
 	return &assembler{
 		self: self, open: open, judge: judge, owns: owns,
-		members: map[election.PeerID]Member{}, departed: map[election.PeerID]departure{},
+		members: map[election.PeerID]Member{}, departed: map[election.PeerID]departure{}, gone: map[life]time.Time{},
 	}
 }
 
@@ -50,6 +63,7 @@ func newAssembler(self Member, open func(string, []byte) (Member, error), judge 
 // what is refused now.
 func (a *assembler) assemble(now time.Time, seen []sighting) (View, []Refusal) {
 	live, gone := a.split(seen)
+	live, a.doubted = a.doubt(live)
 	live, refused := a.oneBoot(live)
 	live, judged := a.accepted(live)
 	live, doubles := a.oneName(live)
@@ -60,6 +74,7 @@ func (a *assembler) assemble(now time.Time, seen []sighting) (View, []Refusal) {
 		members[m.Peer] = m
 	}
 	a.depart(now, members, gone, refused)
+	a.bury(now, members, gone)
 	a.members = members
 
 	v := View{Members: live, Departed: make([]Member, 0, len(a.departed))}
@@ -87,6 +102,68 @@ func (a *assembler) split(seen []sighting) (live, gone []Member) {
 		}
 	}
 	return live, gone
+}
+
+// doubt sets aside who may be a recording. Whoever captured gossip can send it
+// again, without the key, and an agent that is long gone is listed as live until
+// it is missed. So one whose life had ended, and one whose name another has, come
+// into a view only once they have answered; whoever is in it stays meanwhile.
+func (a *assembler) doubt(live []Member) (kept, doubted []Member) {
+	if a.answers == nil {
+		return live, nil
+	}
+	claims := map[string]election.PeerID{}
+	contested := map[string]bool{}
+	for _, m := range live {
+		if peer, ok := claims[m.Name]; ok && peer != m.Peer {
+			contested[m.Name] = true
+		}
+		claims[m.Name] = m.Peer
+	}
+	for _, m := range live {
+		old, was := a.members[m.Peer]
+		_, ended := a.gone[lifeOf(m)]
+		known := was && old.Boot == m.Boot || m.Peer == a.self.Peer && m.Boot == a.self.Boot
+		if !known && (ended || contested[m.Name]) && !a.answers(gossipName(m.Member)) {
+			doubted = append(doubted, m)
+			continue
+		}
+		kept = append(kept, m)
+	}
+	return kept, doubted
+}
+
+// maxGone bounds the ended lives that are remembered.
+const maxGone = 1024
+
+// bury remembers the lives that ended: as long as departed members, and one that
+// came back no longer.
+func (a *assembler) bury(now time.Time, members map[election.PeerID]Member, gone []Member) {
+	for _, m := range gone {
+		if _, ok := a.gone[lifeOf(m)]; !ok {
+			a.gone[lifeOf(m)] = now
+		}
+	}
+	for _, m := range a.members {
+		a.gone[lifeOf(m)] = now
+	}
+	for _, m := range members {
+		delete(a.gone, lifeOf(m))
+	}
+	for l, at := range a.gone {
+		if now.Sub(at) > departedFor {
+			delete(a.gone, l)
+		}
+	}
+	for len(a.gone) > maxGone {
+		var first life
+		for l, at := range a.gone {
+			if was := a.gone[first]; was.IsZero() || cmp.Or(at.Compare(was), cmp.Compare(l.peer, first.peer), cmp.Compare(l.boot, first.boot)) < 0 {
+				first = l
+			}
+		}
+		delete(a.gone, first)
+	}
 }
 
 // oneBoot keeps the newest boot of each agent. An older one is its former life,

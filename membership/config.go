@@ -27,7 +27,7 @@ const (
 // Config is what one agent's membership does not change while it runs.
 type Config struct {
 	Cluster   string             // at most 63 bytes; agents of another cluster are refused
-	Key       []byte             // cluster key in use, of 16, 24 or 32 bytes (AES); nil: no encryption
+	Key       []byte             // cluster key in use, of KeySize bytes; nil: no encryption
 	OtherKeys [][]byte           // accepted as well, while the cluster's key is changed
 	Signer    ed25519.PrivateKey // the agent's identity
 	Bind      netip.Addr
@@ -53,6 +53,9 @@ type Config struct {
 
 	// wrap lets a test stand between memberlist and the network.
 	wrap func(memberlist.NodeAwareTransport) memberlist.NodeAwareTransport
+	// forget lets a test wait less than the 30 s after which memberlist forgets
+	// the dead.
+	forget time.Duration
 }
 
 // Pace is how quickly silence is noticed, to be chosen by the network.
@@ -132,8 +135,8 @@ func (c Config) validateSelf() error {
 
 func (c Config) validateNetwork() error {
 	switch {
-	case len(c.Key) > 0 && memberlist.ValidateKey(c.Key) != nil:
-		return fmt.Errorf("cluster key has %d bytes: want 16, 24 or 32", len(c.Key))
+	case len(c.Key) > 0 && CheckKey(c.Key) != nil:
+		return CheckKey(c.Key)
 	case len(c.OtherKeys) > 0 && len(c.Key) == 0:
 		return errors.New("there are other cluster keys, but none to use")
 	case !c.Bind.IsValid():

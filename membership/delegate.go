@@ -2,7 +2,6 @@ package membership
 
 import (
 	"bytes"
-	"errors"
 	"net/netip"
 	"sync"
 	"sync/atomic"
@@ -42,8 +41,6 @@ type opened struct {
 
 // maxOpened bounds the cache; dead nodes and forgeries take room in it too.
 const maxOpened = 2 * maxMembers
-
-var errFull = errors.New("the cluster has as many members as an agent keeps")
 
 func newDelegate(n *notary, self string) *delegate {
 	return &delegate{

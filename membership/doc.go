@@ -7,7 +7,11 @@
 // verified and Config.Judge accepted it; that Views keep coming: seeds and lost
 // members are tried again for ever, so a healed partition is merged; that all
 // it keeps is bounded; and that New, Update and the callbacks never block on
-// the network.
+// the network. Nothing reaches memberlist that was not made with a cluster key,
+// or that is not what an agent says; before that, all streams together take at
+// most 8 MiB, and members and seeds find a place among any number of strangers.
+// Whose life had ended, or whose name another has, enters a View only once it has
+// answered by its gossip name: a recording of it does not.
 //
 // It does not guarantee that two agents see the same View at the same moment,
 // that an alive member can be reached, or that a dead one is dead: gossip finds

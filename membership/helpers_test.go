@@ -42,7 +42,7 @@ func testConfig(n uint64) Config {
 	key := testKey(n)
 	id, _ := testPeerID(publicKey(key))
 	return Config{
-		Cluster: "test", Key: []byte("0123456789abcdef"), Signer: key, PeerIDOf: testPeerID,
+		Cluster: "test", Key: []byte("0123456789abcdef0123456789abcdef"), Signer: key, PeerIDOf: testPeerID,
 		Bind: netip.MustParseAddr("127.0.0.1"),
 		Self: Member{
 			Member: election.Member{

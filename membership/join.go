@@ -59,6 +59,18 @@ type target struct {
 	since  time.Time        // of failing
 }
 
+// addrs are those that it has, or had at the last try.
+func (t *target) addrs() []netip.Addr {
+	if a, err := netip.ParseAddr(t.seed.host); err == nil {
+		return []netip.Addr{a.Unmap()}
+	}
+	all := make([]netip.Addr, 0, len(t.found))
+	for _, a := range t.found {
+		all = append(all, a.Addr())
+	}
+	return all
+}
+
 // attempt is the outcome of one try.
 type attempt struct {
 	key    string

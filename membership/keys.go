@@ -17,20 +17,24 @@ var errNoKey = errors.New("change cluster keys: this agent gossips without one")
 // once: the newest message is already encrypted with the key in use, and what
 // arrives is tried with all of them.
 type keyring struct {
-	mu   sync.Mutex
-	ring *memberlist.Keyring // nil: no encryption
+	guard *guard // opens what comes in before memberlist does, by the same keys
+	mu    sync.Mutex
+	ring  *memberlist.Keyring // nil: no encryption
 }
 
 // newKeyring uses the first key, and accepts the others as well.
-func newKeyring(first []byte, others [][]byte) (*keyring, error) {
+func newKeyring(g *guard, first []byte, others [][]byte) (*keyring, error) {
 	if len(first) == 0 {
-		return &keyring{}, nil
+		return &keyring{guard: g}, nil
 	}
 	ring, err := memberlist.NewKeyring(others, first)
 	if err != nil {
 		return nil, fmt.Errorf("use cluster key: %w", err)
 	}
-	return &keyring{ring: ring}, nil
+	if err := g.setKeys(ring.GetKeys()); err != nil {
+		return nil, fmt.Errorf("use cluster key: %w", err)
+	}
+	return &keyring{guard: g, ring: ring}, nil
 }
 
 // Keys returns the cluster keys, the one in use first; none without encryption.
@@ -48,7 +52,7 @@ func (m *Membership) Keys() [][]byte {
 }
 
 // SetKeys replaces the cluster keys: the first is used from now on, all are
-// accepted. Each has 16, 24 or 32 bytes. An agent that started without a key
+// accepted. Each has 32 bytes. An agent that started without a key
 // gets none: all its peers would have to be told in the same moment.
 func (m *Membership) SetKeys(keys [][]byte) error {
 	if m.keys.ring == nil {
@@ -58,7 +62,7 @@ func (m *Membership) SetKeys(keys [][]byte) error {
 		return errors.New("change cluster keys: at least one must stay")
 	}
 	for _, k := range keys {
-		if err := memberlist.ValidateKey(k); err != nil {
+		if err := CheckKey(k); err != nil {
 			return fmt.Errorf("change cluster keys: %w", err)
 		}
 	}
@@ -67,6 +71,17 @@ func (m *Membership) SetKeys(keys [][]byte) error {
 	return m.keys.set(keys)
 }
 
+// CheckKey reports a key of the wrong length: only AES-256 is used.
+func CheckKey(key []byte) error {
+	if len(key) != KeySize {
+		return fmt.Errorf("cluster key has %d bytes, want %d: `doyen keygen` makes one", len(key), KeySize)
+	}
+	return nil
+}
+
+// KeySize is how many bytes a cluster key has.
+const KeySize = 32
+
 func (k *keyring) set(keys [][]byte) error {
 	for _, key := range keys {
 		if err := k.ring.AddKey(key); err != nil {
@@ -74,6 +89,9 @@ func (k *keyring) set(keys [][]byte) error {
 		}
 	}
 	if err := k.ring.UseKey(keys[0]); err != nil {
+		return fmt.Errorf("use cluster key: %w", err)
+	}
+	if err := k.guard.setKeys(keys); err != nil {
 		return fmt.Errorf("use cluster key: %w", err)
 	}
 	// Memberlist removes a key by moving those behind it, in a slice that it may

@@ -9,7 +9,7 @@ import (
 // Two agents and then a third: the key is changed under them in the order that
 // the operator is told, and at no moment is anybody refused.
 func TestTheClusterKeyIsChangedWhileGossipGoesOn(t *testing.T) {
-	older, newer := []byte("0123456789abcdef"), bytes.Repeat([]byte("k"), 32)
+	older, newer := []byte("0123456789abcdef0123456789abcdef"), bytes.Repeat([]byte("k"), 32)
 	a := start(t, testConfig(1))
 	b := startJoined(t, 2, a)
 	a.sees("agent-1", "agent-2")
@@ -55,7 +55,7 @@ func TestTheClusterKeyIsChangedWhileGossipGoesOn(t *testing.T) {
 }
 
 func TestKeysThatStayOutliveTheOnesRemovedBeforeThem(t *testing.T) {
-	key := func(c byte) []byte { return bytes.Repeat([]byte{c}, 16) }
+	key := func(c byte) []byte { return bytes.Repeat([]byte{c}, 32) }
 	cfg := testConfig(1)
 	cfg.Key, cfg.OtherKeys = key('a'), [][]byte{key('b'), key('c'), key('d')}
 	m := start(t, cfg)
@@ -71,7 +71,7 @@ func TestKeysThatStayOutliveTheOnesRemovedBeforeThem(t *testing.T) {
 			t.Errorf("the keys are %q, want %q", got, want)
 		}
 	}
-	for name, bad := range map[string][][]byte{"none": nil, "a short one": {key('a'), []byte("x")}} {
+	for name, bad := range map[string][][]byte{"none": nil, "a short one": {key('a'), []byte("x")}, "one of AES-128": {key('a')[:16]}, "one of AES-192": {key('a')[:24]}} {
 		if err := m.SetKeys(bad); err == nil {
 			t.Errorf("%s is accepted", name)
 		}

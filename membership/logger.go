@@ -2,11 +2,8 @@ package membership
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
-	"net/netip"
 	"regexp"
-	"strconv"
 	"strings"
 	"time"
 )
@@ -21,20 +18,18 @@ const (
 
 // logTap stands where memberlist writes its log. Memberlist logs under its
 // lock, so a line is only copied and handed off; when too many wait, it is
-// dropped. From some lines it learns who can't be understood, and why.
+// dropped.
 type logTap struct {
-	log     *slog.Logger
-	cluster string
-	lines   chan string
-	hints   chan<- hint
-	kinds   map[string]time.Time // when a line of that kind was last logged; of drain alone
+	log   *slog.Logger
+	lines chan string
+	kinds map[string]time.Time // when a line of that kind was last logged; of drain alone
 }
 
-func newLogTap(log *slog.Logger, cluster string, hints chan<- hint) *logTap {
+func newLogTap(log *slog.Logger) *logTap {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	return &logTap{log: log, cluster: cluster, lines: make(chan string, logQueue), hints: hints, kinds: map[string]time.Time{}}
+	return &logTap{log: log, lines: make(chan string, logQueue), kinds: map[string]time.Time{}}
 }
 
 // Write takes one line, as log.Logger calls it.
@@ -70,13 +65,7 @@ func (t *logTap) drain(ctx context.Context) {
 func (t *logTap) take(line string, now time.Time) {
 	level, text := parseLevel(strings.TrimSpace(line))
 	text = strings.TrimPrefix(text, logPrefix)
-	if h, ok := t.recognise(text); ok {
-		select {
-		case t.hints <- h:
-		default: // it will be said again
-		}
-		level = slog.LevelDebug // it is reported as a refusal instead
-	} else if expected(text) {
+	if expected(text) {
 		level = slog.LevelDebug
 	}
 	if !t.log.Enabled(context.Background(), level) {
@@ -129,52 +118,16 @@ func parseLevel(line string) (slog.Level, string) {
 }
 
 // expected reports lines of the ordinary course of events: a restarted agent is
-// pinged by its former name, refusals are reported elsewhere, and strangers talk
-// to open ports.
+// pinged by its former name, and refusals are reported elsewhere.
 func expected(text string) bool {
 	for _, start := range []string{
 		"Got ping for unexpected node", "ignoring alive message", "Refuting", "Failed fallback TCP ping",
-		"failed to receive and remove the stream label", `discarding stream with unacceptable label "":`,
-		`discarding packet with unacceptable label "":`,
 	} {
 		if strings.HasPrefix(text, start) {
 			return true
 		}
 	}
 	return false
-}
-
-// recognise finds the lines that tell of another key or another cluster.
-func (t *logTap) recognise(text string) (hint, bool) {
-	body, from, ok := cutLast(text, "from=")
-	if !ok {
-		return hint{}, false
-	}
-	addr, err := netip.ParseAddrPort(strings.TrimSpace(from))
-	if err != nil {
-		return hint{}, false
-	}
-	host := netip.AddrPortFrom(addr.Addr().Unmap(), 0)
-	if strings.HasPrefix(body, "Decrypt packet failed: ") {
-		return hint{cause: CauseClusterKey, addr: host, text: keyText(body, host.Addr().String())}, true
-	}
-	if label, ok := strings.CutPrefix(body, "failed to receive: "); ok && keyText(label, "") != "" {
-		return hint{cause: CauseClusterKey, addr: host, text: keyText(label, host.Addr().String())}, true
-	}
-	for _, start := range []string{"discarding stream with unacceptable label ", "discarding packet with unacceptable label "} {
-		quoted, ok := strings.CutPrefix(body, start)
-		if !ok {
-			continue
-		}
-		label, err := strconv.Unquote(strings.TrimSuffix(strings.TrimSpace(quoted), ":"))
-		if err != nil || label == "" {
-			return hint{}, false // a stranger, not a cluster
-		}
-		return hint{cause: CauseCluster, addr: host, text: fmt.Sprintf(
-			"the agent at %s belongs to cluster %.63q, this one to %q: give both the same cluster name, or take it off the addresses to join",
-			host.Addr(), label, t.cluster)}, true
-	}
-	return hint{}, false
 }
 
 // keyText explains memberlist's words about a message that can't be decrypted,
@@ -191,12 +144,4 @@ func keyText(words, host string) string {
 		return "the cluster key differs from that of the agent at " + host + remedy
 	}
 	return ""
-}
-
-func cutLast(s, sep string) (before, after string, ok bool) {
-	i := strings.LastIndex(s, sep)
-	if i < 0 {
-		return s, "", false
-	}
-	return s[:i], s[i+len(sep):], true
 }

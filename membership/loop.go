@@ -15,6 +15,7 @@ type loop struct {
 	assemble *assembler
 	ledger   *ledger
 	joiner   *joiner
+	asker    *asker
 
 	listed   map[netip.AddrPort]bool // of the last reading; replaced, never changed
 	last     View                    // last published
@@ -44,7 +45,7 @@ const (
 func newLoop(m *Membership, seeds []seed, now time.Time) *loop {
 	self := m.self
 	self.GossipAddr = m.wire.advertise
-	return &loop{
+	l := &loop{
 		m:        m,
 		assemble: newAssembler(self, m.del.open, m.cfg.Judge, m.cfg.Rightful),
 		ledger:   newLedger(),
@@ -52,8 +53,12 @@ func newLoop(m *Membership, seeds []seed, now time.Time) *loop {
 			_, err := m.list.Join([]string{addr})
 			return err
 		}, &m.running),
+		asker: newAsker(m),
 		stale: true, pollAt: now,
 	}
+	l.assemble.answers = l.asker.answers
+	l.acquaint()
+	return l
 }
 
 func (l *loop) run() {
@@ -68,6 +73,8 @@ func (l *loop) run() {
 			l.stale = true
 		case r := <-l.joiner.done:
 			l.finish(r, time.Now())
+		case a := <-l.asker.answered:
+			l.stale = l.asker.finish(a) || l.stale
 		case h := <-l.m.hints:
 			l.note(h, time.Now())
 		case h := <-l.m.del.forged:
@@ -116,11 +123,11 @@ func (l *loop) read(now time.Time) {
 	}
 	l.stale = false
 	l.listed = map[netip.AddrPort]bool{}
-	nodes := map[string]bool{}
+	nodes, live := map[string]bool{}, map[string]bool{}
 	for _, s := range seen {
 		nodes[s.node] = true
 		if s.status == Alive || s.status == Suspect {
-			l.listed[s.addr] = true
+			l.listed[s.addr], live[s.node] = true, true
 			if !l.m.wire.isSelf(s.addr) {
 				l.m.del.expect(s.node, now)
 			}
@@ -129,11 +136,15 @@ func (l *loop) read(now time.Time) {
 	l.m.del.forget(func(node string) bool { return nodes[node] })
 
 	view, refused := l.assemble.assemble(now, seen)
+	l.asker.ask(l.assemble.doubted, live, now)
 	if len(view.Members) <= 1 {
 		refused = append(refused, l.joiner.unreached(now)...)
 	}
 	l.ledger.settle(now, refused)
+	l.ledger.hear(now, l.m.wire.noise.Swap(0))
 	l.joiner.seek(l.assemble.lost(), now)
+	l.m.wire.admission.know(len(seen))
+	l.acquaint()
 	if len(view.Members) < len(l.last.Members) {
 		l.joiner.hurry(now)
 	}
@@ -200,10 +211,29 @@ func (l *loop) finish(r attempt, now time.Time) {
 	for _, h := range l.joiner.finish(r, now, l.m.cfg.Cluster) {
 		l.note(h, now)
 	}
+	l.acquaint()
+}
+
+// acquaint tells the wire whose addresses are something to this agent.
+func (l *loop) acquaint() {
+	known := &acquaintances{members: map[netip.Addr]bool{}, sought: map[netip.Addr]bool{}}
+	for a := range l.listed {
+		known.members[a.Addr()] = true
+	}
+	for _, t := range l.joiner.targets {
+		for _, a := range t.addrs() {
+			if !known.members[a] {
+				known.sought[a] = true
+			}
+		}
+	}
+	l.m.wire.known.Store(known)
 }
 
 // note takes a sign of a refusal. The next reading publishes it in a view.
 func (l *loop) note(h hint, now time.Time) {
-	l.ledger.note(now, Refusal{Cause: h.cause, Name: h.name, Addr: h.addr, Err: errors.New(h.text)})
+	known := l.m.wire.known.Load()
+	host := h.addr.Addr()
+	l.ledger.note(now, Refusal{Cause: h.cause, Name: h.name, Addr: h.addr, Err: errors.New(h.text)}, known.members[host] || known.sought[host])
 	l.ledger.report(l.m.refusals)
 }

@@ -68,6 +68,8 @@ const (
 	CauseCluster    Cause = "cluster"     // the other agent belongs to another cluster
 	CauseNoAgent    Cause = "no_agent"    // what answers at a seed is no agent of this cluster
 	CauseSeed       Cause = "seed"        // an address to join does not answer, and nobody else was found
+	CauseMessage    Cause = "message"     // the other agent has the key, and sends what this release does not
+	CauseNoise      Cause = "noise"       // datagrams that no agent of this cluster made, from anywhere
 	CauseSignature  Cause = "signature"   // a member's advertisement is damaged or forged
 	CauseJudge      Cause = "settings"    // Config.Judge refused the member
 	CauseName       Cause = "name"        // two agents have one name

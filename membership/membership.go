@@ -62,7 +62,7 @@ func New(cfg Config) (*Membership, error) {
 		update: make(chan struct{}, 1),
 	}
 	m.ctx, m.cancel = context.WithCancel(context.Background())
-	m.tap = newLogTap(cfg.Logger, cfg.Cluster, m.hints)
+	m.tap = newLogTap(cfg.Logger)
 	if err := m.open(); err != nil {
 		m.cancel()
 		return nil, fmt.Errorf("start membership: %w", err)
@@ -81,7 +81,13 @@ func New(cfg Config) (*Membership, error) {
 // open binds, signs the first advertisement and starts memberlist.
 func (m *Membership) open() error {
 	logger := log.New(m.tap, "", 0)
-	w, err := listen(m.cfg, m.timing.dial)
+	g := &guard{label: m.cfg.Cluster}
+	keys, err := newKeyring(g, m.cfg.Key, m.cfg.OtherKeys)
+	if err != nil {
+		return err
+	}
+	m.keys = keys
+	w, err := listen(m.cfg, g, m.timing, m.hints)
 	if err != nil {
 		return err
 	}
@@ -104,10 +110,7 @@ func (m *Membership) start(logger *log.Logger) error {
 	}
 	m.del = newDelegate(m.notary, gossipName(m.self.Member))
 	m.del.meta.Store(&meta)
-	cfg, err := m.listConfig(logger)
-	if err != nil {
-		return err
-	}
+	cfg := m.listConfig(logger)
 	if m.list, err = memberlist.Create(cfg); err != nil {
 		return fmt.Errorf("start memberlist: %w", err)
 	}
@@ -117,7 +120,7 @@ func (m *Membership) start(logger *log.Logger) error {
 	return nil
 }
 
-func (m *Membership) listConfig(logger *log.Logger) (*memberlist.Config, error) {
+func (m *Membership) listConfig(logger *log.Logger) *memberlist.Config {
 	cfg := memberlist.DefaultLANConfig()
 	cfg.Name = m.del.self
 	cfg.Label = m.cfg.Cluster
@@ -138,12 +141,11 @@ func (m *Membership) listConfig(logger *log.Logger) (*memberlist.Config, error) 
 	cfg.AwarenessMaxMultiplier = t.awareness
 	cfg.GossipInterval, cfg.PushPullInterval, cfg.TCPTimeout = t.gossip, t.pushPull, t.tcp
 	cfg.DeadNodeReclaimTime = time.Second
-	keys, err := newKeyring(m.cfg.Key, m.cfg.OtherKeys)
-	if err != nil {
-		return nil, err
+	if m.cfg.forget > 0 {
+		cfg.GossipToTheDeadTime = m.cfg.forget
 	}
-	m.keys, cfg.Keyring = keys, keys.ring
-	return cfg, nil
+	cfg.Keyring = m.keys.ring
+	return cfg
 }
 
 func (m *Membership) seeds() ([]seed, error) {

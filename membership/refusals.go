@@ -2,20 +2,24 @@ package membership
 
 import (
 	"cmp"
+	"fmt"
 	"net/netip"
 	"slices"
 	"time"
 )
 
 const (
-	maxRefusals = 256
+	maxRefusals = 256 // that the views say
+	maxHints    = 64
+	// fewNoise is how many datagrams of nobody's are worth no word.
+	fewNoise = 10
 	// hintFor is how long a refusal that rests on single messages stands after
 	// the last of them.
 	hintFor = 2 * time.Minute
 )
 
-// hint is a sign of a refusal outside memberlist's list: a line of its log, a
-// failed join, an advertisement that was not let in.
+// hint is a sign of a refusal outside memberlist's list: a message that did not
+// pass the guard, a failed join, an advertisement that was not let in.
 type hint struct {
 	cause Cause
 	name  string         // empty when only the host is known
@@ -23,10 +27,32 @@ type hint struct {
 	text  string
 }
 
+// faultHint says who sent what did not pass the guard, and what to do about it.
+// There is nothing to do about strangers that talk to open ports.
+func faultHint(f *fault, host netip.Addr, cluster string) (hint, bool) {
+	h := hint{addr: netip.AddrPortFrom(host, 0)}
+	switch f.kind {
+	case faultKey, faultNoKey, faultNeedless:
+		h.cause, h.text = CauseClusterKey, keyText(f.Error(), host.String())
+	case faultCluster:
+		h.cause, h.text = CauseCluster, fmt.Sprintf(
+			"the agent at %s belongs to cluster %.63q, this one to %q: give both the same cluster name, or take it off the addresses to join",
+			host, f.text, cluster)
+	case faultMessage:
+		h.cause, h.text = CauseMessage, fmt.Sprintf(
+			"the agent at %s has the cluster key, and sends what this release does not: %s; run the same release on all agents", host, f.text)
+	default:
+		return h, false
+	}
+	return h, true
+}
+
 // ledger keeps what is refused now and reports each cause of each agent once
 // until it changes. It belongs to the loop.
 type ledger struct {
-	standing map[refusalKey]*standing
+	standing   map[refusalKey]*standing
+	noise      int64 // datagrams of nobody's, as long as they come
+	noiseUntil time.Time
 }
 
 type refusalKey struct {
@@ -38,6 +64,7 @@ type refusalKey struct {
 type standing struct {
 	refusal  Refusal
 	until    time.Time // zero: as long as the views say so
+	wanted   bool      // a hint about somebody this agent looks for
 	reported bool
 }
 
@@ -59,16 +86,72 @@ func (l *ledger) settle(now time.Time, refused []Refusal) {
 }
 
 // note takes a hint. Of a host whose key or cluster differs every message
-// fails: it is known by its address alone.
-func (l *ledger) note(now time.Time, r Refusal) {
+// fails: it is known by its address alone. A hint about somebody this agent looks
+// for always finds room.
+func (l *ledger) note(now time.Time, r Refusal, wanted bool) {
 	k := refusalKey{r.Cause, r.Name, netip.AddrPortFrom(r.Addr.Addr(), 0)}
+	if l.standing[k] == nil && l.count(true) >= maxHints && (!wanted || !l.yield()) {
+		return // it will come again when there is room
+	}
 	l.put(k, r, now.Add(hintFor))
+	l.standing[k].wanted = l.standing[k].wanted || wanted
+}
+
+// yield forgets the hint about a stranger that is over first.
+func (l *ledger) yield() bool {
+	var first refusalKey
+	for k, s := range l.standing {
+		if !s.until.IsZero() && !s.wanted && k.cause != CauseNoise && (l.standing[first] == nil || s.until.Before(l.standing[first].until)) {
+			first = k
+		}
+	}
+	found := l.standing[first] != nil
+	delete(l.standing, first)
+	return found
+}
+
+// hear takes how many datagrams of nobody's came since it was last called.
+// Whoever sends them can write any address on them, so they are counted, and no
+// address is named.
+func (l *ledger) hear(now time.Time, n int64) {
+	if n == 0 {
+		return
+	}
+	if now.After(l.noiseUntil) {
+		l.noise = 0
+	}
+	l.noise, l.noiseUntil = l.noise+n, now.Add(hintFor)
+	if l.noise < fewNoise {
+		return
+	}
+	many := int64(fewNoise)
+	for many*10 <= l.noise {
+		many *= 10 // the text changes seldom
+	}
+	r := Refusal{Cause: CauseNoise, Err: fmt.Errorf(
+		"at least %d datagrams came to the gossip port that no agent of this cluster made: they may come from anywhere; close the port to strangers", many)}
+	k := refusalKey{cause: CauseNoise}
+	l.put(k, r, l.noiseUntil)
+	if s := l.standing[k]; s.refusal.Err.Error() != r.Err.Error() {
+		s.refusal, s.reported = r, false
+	}
+}
+
+// count returns how many hints there are, or how many refusals of the views.
+func (l *ledger) count(hints bool) int {
+	n := 0
+	for _, s := range l.standing {
+		if hints == !s.until.IsZero() {
+			n++
+		}
+	}
+	return n
 }
 
 func (l *ledger) put(k refusalKey, r Refusal, until time.Time) {
 	old, ok := l.standing[k]
 	switch {
-	case !ok && len(l.standing) >= maxRefusals:
+	case !ok && until.IsZero() && l.count(false) >= maxRefusals:
 		return // it will come again when there is room
 	case !ok:
 		l.standing[k] = &standing{refusal: r, until: until}

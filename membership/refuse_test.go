@@ -13,20 +13,19 @@ import (
 )
 
 // TestClusterKeysThatDifferAreNamedOnBothSides shows what each side is told when
-// one joins the other, and when one merely sends a packet.
+// one joins the other.
 func TestClusterKeysThatDifferAreNamedOnBothSides(t *testing.T) {
 	t.Parallel()
-	one, other := []byte("0123456789abcdef"), []byte("fedcba9876543210")
+	one, other := []byte("0123456789abcdef0123456789abcdef"), []byte("fedcba9876543210fedcba9876543210")
 	cases := []struct {
 		name               string
 		joiner, joined     []byte
 		toJoiner, toJoined string
-		packet             string // empty: such a packet can't be told from noise
 	}{
 		{"two keys", one, other, "cluster key differs from that of the agent at 127.0.0.1",
-			"cluster key differs from that of the agent at 127.0.0.1", "cluster key differs"},
-		{"key joins none", one, nil, "has no cluster key, this one has", "has a cluster key, this one has none", ""},
-		{"none joins key", nil, one, "has a cluster key, this one has none", "has no cluster key, this one has", "has no cluster key, this one has"},
+			"cluster key differs from that of the agent at 127.0.0.1"},
+		{"key joins none", one, nil, "has no cluster key, this one has", "has a cluster key, this one has none"},
+		{"none joins key", nil, one, "has a cluster key, this one has none", "has no cluster key, this one has"},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -58,25 +57,6 @@ func TestClusterKeysThatDifferAreNamedOnBothSides(t *testing.T) {
 				}
 			}
 		})
-		if c.packet == "" {
-			continue
-		}
-		t.Run(c.name+" by packet", func(t *testing.T) {
-			cfg := testConfig(1)
-			cfg.Key = c.joined
-			receiver := start(t, cfg)
-			cfg = testConfig(2)
-			cfg.Key = c.joiner
-			sendPacket(t, start(t, cfg), receiver)
-			wantText(t, receiver.refuses(CauseClusterKey).Err, c.packet)
-		})
-	}
-}
-
-func sendPacket(t *testing.T, from, to *agent) {
-	t.Helper()
-	if err := from.list.SendToAddress(memberlist.Address{Addr: to.Addr().String()}, make([]byte, 64)); err != nil {
-		t.Fatal(err)
 	}
 }
 
@@ -87,11 +67,9 @@ func TestAgentsOfAnotherClusterAreNamedOnBothSides(t *testing.T) {
 	cfg.Cluster, cfg.Join = "staging", addrsOf(joined)
 	joiner := start(t, cfg)
 	wantText(t, joined.refuses(CauseCluster).Err, `cluster "staging"`, `this one to "test"`)
-	// Memberlist closes such a stream without a word.
+	// Such a stream is closed without a word.
 	r := joiner.refuses(CauseNoAgent)
 	wantText(t, r.Err, joined.Addr().String(), "another cluster than staging")
-	sendPacket(t, joined, joiner)
-	wantText(t, joiner.refuses(CauseCluster).Err, `cluster "test"`, `this one to "staging"`)
 	for _, x := range []*agent{joiner, joined} {
 		if len(x.view.Members) > 1 {
 			t.Errorf("members %v", namesOf(x.view.Members))
@@ -219,7 +197,7 @@ func TestABadSignatureIsRefused(t *testing.T) {
 	meta[i] = '3'
 	evil := memberlist.DefaultLocalConfig()
 	evil.Name, evil.Label, evil.SecretKey = "agent-3#"+election.BootID(2).String(), "test", testConfig(1).Key
-	evil.BindAddr, evil.BindPort = "127.0.0.1", 0
+	evil.BindAddr, evil.BindPort, evil.EnableCompression = "127.0.0.1", 0, false
 	evil.Delegate = forgedMeta(meta)
 	evil.LogOutput = discard{}
 	list, err := memberlist.Create(evil)
@@ -277,12 +255,15 @@ func TestLedgerReportsEachCauseOnceUntilItChanges(t *testing.T) {
 
 func TestLedgerIsBoundedAndForgetsHints(t *testing.T) {
 	l, now := newLedger(), time.Unix(1000, 0)
-	for i := range 2 * maxRefusals {
+	hint := func(i int) Refusal {
 		host := netip.AddrFrom4([4]byte{10, 0, byte(i >> 8), byte(i)})
-		l.note(now, Refusal{Cause: CauseClusterKey, Addr: netip.AddrPortFrom(host, 0), Err: errors.New("x")})
+		return Refusal{Cause: CauseClusterKey, Addr: netip.AddrPortFrom(host, 0), Err: errors.New("x")}
 	}
-	if n := len(l.list()); n != maxRefusals {
-		t.Errorf("%d refusals kept, want %d", n, maxRefusals)
+	for i := range 2 * maxHints {
+		l.note(now, hint(i), false)
+	}
+	if n := len(l.list()); n != maxHints {
+		t.Errorf("%d hints kept, want %d", n, maxHints)
 	}
 	full := make(chan Refusal, 3)
 	l.report(full)
@@ -295,5 +276,51 @@ func TestLedgerIsBoundedAndForgetsHints(t *testing.T) {
 	l.settle(now.Add(hintFor+1), nil)
 	if n := len(l.list()); n != 0 {
 		t.Errorf("%d refusals kept after their time", n)
+	}
+}
+
+// Strangers fill what there is for them; a seed with another key, a member with
+// other settings and the count of the noise are told all the same.
+func TestTrueRefusalsFindRoomAmongFalseOnes(t *testing.T) {
+	l, now := newLedger(), time.Unix(1000, 0)
+	for i := range 1000 {
+		host := netip.AddrFrom4([4]byte{10, 0, byte(i >> 8), byte(i)})
+		l.note(now.Add(time.Duration(i)), Refusal{Cause: CauseClusterKey, Addr: netip.AddrPortFrom(host, 0), Err: errors.New("a stranger")}, false)
+	}
+	l.hear(now, 400)
+	l.settle(now, []Refusal{{Cause: CauseJudge, Name: "b", Err: errors.New("a member")}})
+	seeds := maxHints + 10
+	for i := range seeds {
+		host := netip.AddrFrom4([4]byte{10, 1, 0, byte(i)})
+		l.note(now, Refusal{Cause: CauseClusterKey, Addr: netip.AddrPortFrom(host, 0), Err: errors.New("a seed")}, true)
+	}
+	count := map[string]int{}
+	for _, r := range l.list() {
+		if r.Cause == CauseNoise {
+			wantText(t, r.Err, "at least 100 datagrams")
+			count["noise"]++
+			continue
+		}
+		count[r.Err.Error()]++
+	}
+	if count["a member"] != 1 || count["noise"] != 1 || count["a seed"] < maxHints-1 || count["a stranger"] > 0 {
+		t.Errorf("kept %v", count)
+	}
+}
+
+func TestNoiseIsOneRefusalThatChangesSeldom(t *testing.T) {
+	l, out, now := newLedger(), make(chan Refusal, 64), time.Unix(1000, 0)
+	for range 5000 {
+		now = now.Add(time.Millisecond)
+		l.hear(now, 1)
+		l.report(out)
+	}
+	if n := len(out); n != 3 || len(l.list()) != 1 {
+		t.Errorf("reported %d times, %d refusals; want 3 (10, 100, 1000) and 1", n, len(l.list()))
+	}
+	l.hear(now.Add(hintFor+1), fewNoise-1)
+	l.settle(now.Add(hintFor+1), nil)
+	if got := l.list(); len(got) != 0 {
+		t.Errorf("a few datagrams later: %v", got)
 	}
 }

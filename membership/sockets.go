@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
-	"sync"
 	"syscall"
 	"time"
 
@@ -27,7 +26,6 @@ type sockets struct {
 	tcp     *net.TCPListener
 	packets chan *memberlist.Packet
 	done    chan struct{}
-	readers sync.WaitGroup
 }
 
 // bind listens. A free port of TCP may be taken for UDP: then another is tried.
@@ -66,26 +64,23 @@ func bindOnce(addr netip.Addr, port int) (*sockets, error) {
 		return nil, err
 	}
 	_ = udp.SetReadBuffer(receiveBuffer) // the system may allow less: gossip tolerates loss
-	s := &sockets{udp: udp, tcp: tcp, packets: make(chan *memberlist.Packet), done: make(chan struct{})}
-	s.readers.Add(1)
-	go s.read()
-	return s, nil
+	return &sockets{udp: udp, tcp: tcp, packets: make(chan *memberlist.Packet), done: make(chan struct{})}, nil
 }
 
 // port is the one both sockets are bound to.
 func (s *sockets) port() uint16 { return uint16(s.tcp.Addr().(*net.TCPAddr).Port) }
 
-// read hands packets to memberlist, each in a buffer of its own size.
-func (s *sockets) read() {
-	defer s.readers.Done()
+// read hands packets that pass to memberlist, each in a buffer of its own size,
+// until the sockets are closed.
+func (s *sockets) read(passes func(b []byte, from netip.AddrPort) bool) {
 	buffer := make([]byte, 1<<16)
 	for {
 		n, from, err := s.udp.ReadFromUDPAddrPort(buffer)
 		if errors.Is(err, net.ErrClosed) {
 			return
 		}
-		if err != nil || n == 0 {
-			continue // an ICMP error of an earlier packet, or an empty one
+		if err != nil || n == 0 || !passes(buffer[:n], from) {
+			continue // an ICMP error of an earlier packet, an empty one, or noise
 		}
 		packet := &memberlist.Packet{Buf: append([]byte(nil), buffer[:n]...),
 			From: net.UDPAddrFromAddrPort(netip.AddrPortFrom(from.Addr().Unmap(), from.Port())), Timestamp: time.Now()}
@@ -120,9 +115,7 @@ func (s *sockets) accept(take func(net.Conn)) {
 
 func (s *sockets) close() error {
 	close(s.done)
-	err := errors.Join(s.udp.Close(), s.tcp.Close())
-	s.readers.Wait()
-	return err
+	return errors.Join(s.udp.Close(), s.tcp.Close())
 }
 
 // WriteTo sends one packet, as memberlist.Transport.

@@ -226,8 +226,7 @@ func TestDepartedAreBoundedAndForgotten(t *testing.T) {
 func TestMemberlistsLinesAreLogged(t *testing.T) {
 	var out bytes.Buffer
 	log := slog.New(slog.NewTextHandler(&out, &slog.HandlerOptions{Level: slog.LevelInfo}))
-	hints := make(chan hint, 8)
-	tap := newLogTap(log, "test", hints)
+	tap := newLogTap(log)
 	now := time.Unix(1, 0)
 	for i, line := range []string{
 		"[DEBUG] memberlist: Initiating push/pull sync with: x 10.0.0.1:1\n",
@@ -235,17 +234,12 @@ func TestMemberlistsLinesAreLogged(t *testing.T) {
 		"[ERR] memberlist: Failed to send gossip to 10.0.0.2:7946: no route\n",
 		"[INFO] memberlist: Suspect b#00 has failed, no acks received\n",
 		"[WARN] memberlist: Got ping for unexpected node 'x' from=10.0.0.1:1\n",
-		"[ERR] memberlist: Decrypt packet failed: no installed keys could decrypt the message from=10.0.0.9:1\n",
-		"[ERR] memberlist: discarding packet with unacceptable label \"\": from=10.0.0.9:1\n",
 	} {
 		tap.take(line, now.Add(time.Duration(i)))
 	}
 	got := out.String()
 	if strings.Count(got, "\n") != 2 || !strings.Contains(got, "level=WARN") || !strings.Contains(got, "10.0.0.1:7946") || !strings.Contains(got, "level=INFO") {
 		t.Errorf("logged:\n%s", got)
-	}
-	if len(hints) != 1 {
-		t.Errorf("%d hints, want 1", len(hints))
 	}
 	for i := range 1000 {
 		tap.take("[WARN] memberlist: kind "+strings.Repeat("y", i%200)+"\n", now)
@@ -336,7 +330,7 @@ func BenchmarkReadState(b *testing.B) {
 				_, _ = o.list.Join([]string{m.Addr().String()})
 				defer func() { _ = o.Close() }()
 			}
-			other, err := newMirror(m.wire, must(m.listConfig(nil)))
+			other, err := newMirror(m.wire, m.listConfig(nil))
 			if err != nil {
 				b.Fatal(err)
 			}

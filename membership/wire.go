@@ -3,66 +3,107 @@ package membership
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"net"
 	"net/netip"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/hashicorp/memberlist"
 )
 
-const (
-	// maxInbound bounds the streams served at once; memberlist has a goroutine
-	// for each, and would take any number.
-	maxInbound = 128
-	// maxStream bounds what is read from one stream: the state of maxMembers
-	// takes less than 1 MiB, memberlist alone would buffer 20.
-	maxStream = 4 << 20
-)
-
 var errWireClosed = errors.New("membership is closed")
 
-// wire is memberlist's network, bounded and closable: it limits inbound streams,
-// and ends dials and streams at shutdown, on which memberlist's goroutines would
-// otherwise hang about.
+// wire is memberlist's network, bounded and closable: it hands on what passes the
+// guard, and ends dials and streams at shutdown, on which memberlist's goroutines
+// would otherwise hang about.
 type wire struct {
 	sockets   *sockets
+	guard     *guard
+	admission *admission
 	advertise netip.AddrPort
 	bind      netip.Addr
 	dialLimit time.Duration
+	readLimit time.Duration // of one message of a stream
 	streams   chan net.Conn
+	faults    chan hint // bounded, lossy: who can't be understood, and why
+	noise     atomic.Int64
+	known     atomic.Pointer[acquaintances]
 	done      chan struct{}
 	ctx       context.Context // of dials; ends at shutdown
 	cancel    context.CancelFunc
 	pumped    sync.WaitGroup
 
-	mu      sync.Mutex
-	closed  bool
-	open    map[*stream]struct{}
-	inbound int
+	mu     sync.Mutex
+	closed bool
+	open   map[*stream]struct{}
+}
+
+// acquaintances are the addresses that are something to this agent. It is
+// replaced, never changed.
+type acquaintances struct {
+	members map[netip.Addr]bool // of the list
+	sought  map[netip.Addr]bool // to join, or lost, and not in the list
 }
 
 // listen binds UDP and TCP on one port.
-func listen(cfg Config, dialLimit time.Duration) (*wire, error) {
-	sockets, err := bind(cfg.Bind, cfg.Port)
-	if err != nil {
-		return nil, err
-	}
+func listen(cfg Config, g *guard, t timing, hints chan hint) (*wire, error) {
 	w := &wire{
-		sockets:   sockets,
-		advertise: netip.AddrPortFrom(cfg.advertised(), sockets.port()),
+		guard:     g,
+		admission: newAdmission(),
 		bind:      cfg.Bind.Unmap(),
-		dialLimit: dialLimit,
+		dialLimit: t.dial,
+		readLimit: t.tcp,
 		streams:   make(chan net.Conn),
+		faults:    hints,
 		done:      make(chan struct{}),
 		open:      map[*stream]struct{}{},
 	}
+	w.known.Store(&acquaintances{})
 	w.ctx, w.cancel = context.WithCancel(context.Background())
-	w.pumped.Add(1)
+	var err error
+	if w.sockets, err = bind(cfg.Bind, cfg.Port); err != nil {
+		return nil, err
+	}
+	w.advertise = netip.AddrPortFrom(cfg.advertised(), w.sockets.port())
+	w.pumped.Add(2)
+	go w.receive()
 	go w.pump()
 	return w, nil
+}
+
+// receive hands on the packets that pass the guard.
+func (w *wire) receive() {
+	defer w.pumped.Done()
+	scratch := make([]byte, 1<<16)
+	w.sockets.read(func(b []byte, from netip.AddrPort) bool {
+		f := w.guard.packet(b, scratch)
+		if f == nil {
+			return true
+		}
+		// Whoever sends a datagram can write any address on it: only one that is
+		// looked for is worth naming.
+		known, host := w.known.Load(), from.Addr().Unmap()
+		if known.sought[host] || f.kind == faultMessage && known.members[host] {
+			w.suspect(f, host)
+		} else {
+			w.noise.Add(1)
+		}
+		return false
+	})
+}
+
+// suspect tells of somebody who can't be understood.
+func (w *wire) suspect(f *fault, host netip.Addr) {
+	h, ok := faultHint(f, host, w.guard.label)
+	if !ok {
+		return
+	}
+	select {
+	case w.faults <- h:
+	default: // it will come again
+	}
 }
 
 // pump admits inbound streams as long as there is room, and closes the others:
@@ -70,13 +111,50 @@ func listen(cfg Config, dialLimit time.Duration) (*wire, error) {
 func (w *wire) pump() {
 	defer w.pumped.Done()
 	w.sockets.accept(func(c net.Conn) {
-		s, err := w.track(c, true)
+		from := addrOf(c)
+		known := w.known.Load()
+		p, err := w.admission.enter(from, known.members[from] || known.sought[from])
 		if err != nil {
 			_ = c.Close()
 			return
 		}
-		w.hand(s)
+		s, err := w.track(c, p)
+		if err != nil {
+			p.leave(false)
+			_ = c.Close()
+			return
+		}
+		w.pumped.Go(func() { w.examine(s, from) })
 	})
+}
+
+// examine reads an inbound stream's message and gives the stream to memberlist if
+// it passes the guard.
+func (w *wire) examine(s *stream, from netip.Addr) {
+	_ = s.Conn.SetDeadline(time.Now().Add(w.readLimit))
+	message, f := w.guard.inbound(s.Conn, s.place)
+	if f == nil {
+		s.place.trust()
+		s.head, s.whole = message, true
+		_ = s.Conn.SetDeadline(time.Time{}) // memberlist sets its own
+		w.hand(s)
+		return
+	}
+	w.suspect(f, from)
+	if f.kind == faultKey || f.kind == faultNoKey || f.kind == faultNeedless {
+		_, _ = s.Conn.Write(refuse(f.kind)) // a few bytes: they wait for nobody
+	}
+	s.bad = f.kind != faultIncomplete
+	_ = s.Close()
+}
+
+// addrOf is where an inbound stream comes from.
+func addrOf(c net.Conn) netip.Addr {
+	a, err := netip.ParseAddrPort(c.RemoteAddr().String())
+	if err != nil {
+		return netip.IPv6Loopback()
+	}
+	return a.Addr().Unmap().WithZone("")
 }
 
 // hand gives memberlist a stream to serve.
@@ -88,19 +166,15 @@ func (w *wire) hand(s *stream) {
 	}
 }
 
-func (w *wire) track(c net.Conn, inbound bool) (*stream, error) {
+// track keeps a stream to close at shutdown. One without a place is this agent's
+// own at both ends, and passes no guard.
+func (w *wire) track(c net.Conn, p *place) (*stream, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.closed {
 		return nil, errWireClosed
 	}
-	if inbound {
-		if w.inbound >= maxInbound {
-			return nil, fmt.Errorf("%d streams are being served", maxInbound)
-		}
-		w.inbound++
-	}
-	s := &stream{Conn: c, wire: w, inbound: inbound, left: maxStream}
+	s := &stream{Conn: c, wire: w, place: p, whole: p == nil}
 	w.open[s] = struct{}{}
 	return s, nil
 }
@@ -121,7 +195,7 @@ func (w *wire) DialAddressTimeout(a memberlist.Address, timeout time.Duration) (
 	if err != nil {
 		return nil, err
 	}
-	s, err := w.track(c, false)
+	s, err := w.track(c, w.admission.opened())
 	if err != nil {
 		_ = c.Close()
 		return nil, err
@@ -133,11 +207,11 @@ func (w *wire) DialAddressTimeout(a memberlist.Address, timeout time.Duration) (
 // socket between.
 func (w *wire) loop() (net.Conn, error) {
 	near, far := net.Pipe()
-	n, err := w.track(near, false)
+	n, err := w.track(near, nil)
 	if err != nil {
 		return nil, err
 	}
-	f, err := w.track(far, false)
+	f, err := w.track(far, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -188,25 +262,38 @@ func (w *wire) Shutdown() error {
 	return err
 }
 
-// stream is a connection that the wire knows of.
+// stream is a connection that the wire knows of. Memberlist reads from it what
+// the guard has read before.
 type stream struct {
 	net.Conn
-	wire    *wire
-	inbound bool
-	left    int // bytes that may yet be read; used by the one reader
-	once    sync.Once
+	wire  *wire
+	place *place // nil: both ends are this agent's
+	head  []byte // passed the guard, not yet read
+	whole bool   // nothing more is to be examined
+	bad   bool   // what it brought was not gossip of this cluster
+	once  sync.Once
 }
 
+// Read gives what passed the guard. Of a stream that memberlist opened it waits
+// for the whole answer, until the deadline that memberlist has set.
 func (s *stream) Read(p []byte) (int, error) {
-	if s.left <= 0 {
-		return 0, io.ErrUnexpectedEOF
+	if s.place == nil {
+		return s.Conn.Read(p)
 	}
-	if len(p) > s.left {
-		p = p[:s.left]
+	if !s.whole {
+		message, f := s.wire.guard.answer(s.Conn, s.place)
+		if f != nil {
+			return 0, f
+		}
+		s.place.trust()
+		s.head, s.whole = message, true
 	}
-	n, err := s.Conn.Read(p)
-	s.left -= n
-	return n, err
+	if len(s.head) == 0 {
+		return 0, io.EOF // there is one message each way
+	}
+	n := copy(p, s.head)
+	s.head = s.head[n:]
+	return n, nil
 }
 
 // Write closes a stream that failed: memberlist forgets to when it is the
@@ -222,12 +309,12 @@ func (s *stream) Write(p []byte) (int, error) {
 func (s *stream) Close() error {
 	err := s.Conn.Close()
 	s.once.Do(func() {
+		if s.place != nil {
+			s.place.leave(s.bad)
+		}
 		s.wire.mu.Lock()
 		defer s.wire.mu.Unlock()
 		delete(s.wire.open, s)
-		if s.inbound {
-			s.wire.inbound--
-		}
 	})
 	return err
 }

@@ -32,8 +32,8 @@ func version0(ctx context.Context, o Order) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		plain := make([]byte, 16)
-		plain[15] = byte(padding)
+		plain := append([]byte{0, 0x82, 0xaa}, "SourceNode\xa0\xa5SeqNo"...) // a ping
+		plain = append(plain, 0xcc, byte(padding))
 		packet, err := t.seal(key, 0, plain)
 		if err != nil {
 			return "", err

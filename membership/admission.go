@@ -1,0 +1,210 @@
+package membership
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"sync"
+	"time"
+)
+
+const (
+	// maxInbound bounds the streams served at once; memberlist has a goroutine
+	// for each, and would take any number.
+	maxInbound = 128
+	// maxStrangers is how many of them may come from addresses that are neither a
+	// member's nor one to join: the others always find a place.
+	maxStrangers = 96
+	// A source is an IPv4 address or an IPv6 network of 64 bits. All agents of
+	// one machine share the loopback interface.
+	maxFromSource   = 8
+	maxFromLoopback = 64
+	// badRest is how long a source keeps a place taken by a stream that was not
+	// gossip of this cluster.
+	badRest = time.Second
+	maxBad  = 4096
+
+	// maxUnread bounds the bytes in memory of streams that have not shown the
+	// cluster key yet, all together, and those of strangers among them.
+	maxUnread          = 8 << 20
+	maxUnreadStrangers = 6 << 20
+	// One stream may bring so much: a member takes some 500 bytes.
+	streamBase      = 64 << 10
+	streamPerMember = 2 << 10
+	// A few at a time may bring more: an agent that knows nobody yet has to hear
+	// of maxMembers, which takes less than 1 MiB.
+	maxStream        = 2 << 20
+	maxLong          = 3
+	maxLongStrangers = 2
+)
+
+var (
+	errCrowded = errors.New("too many streams are being served")
+	errLong    = errors.New("it announces more than an exchange of this cluster needs")
+	errFull    = errors.New("the cluster has as many members as an agent keeps")
+	errUnread  = errors.New("too many bytes wait to be read")
+)
+
+// usage is what streams take: places, bytes before they have shown the key, and
+// places for long messages.
+type usage struct{ places, bytes, long int }
+
+// admission says which streams are let in, and how much they may put into memory
+// before they have shown the cluster key.
+type admission struct {
+	mu        sync.Mutex
+	members   int // that gossip knows of
+	all       usage
+	strangers usage
+	sources   map[netip.Prefix]int // places, those at rest included
+	bad       int                  // places at rest
+	after     func(time.Duration, func())
+}
+
+func newAdmission() *admission {
+	return &admission{sources: map[netip.Prefix]int{}, after: func(d time.Duration, f func()) { time.AfterFunc(d, f) }}
+}
+
+// place is one stream's.
+type place struct {
+	admission *admission
+	source    netip.Prefix // invalid: a stream that this agent opened
+	stranger  bool
+	bytes     int
+	long      bool
+	shown     bool
+}
+
+// sourceOf is what an address counts as.
+func sourceOf(a netip.Addr) netip.Prefix {
+	a = a.Unmap().WithZone("")
+	switch {
+	case a.IsLoopback():
+		return netip.PrefixFrom(netip.IPv6Loopback(), 128)
+	case a.Is4():
+		return netip.PrefixFrom(a, 32)
+	}
+	p, _ := a.Prefix(64) // an IPv6 address has one
+	return p
+}
+
+// enter gives an inbound stream a place, or says why not.
+func (a *admission) enter(from netip.Addr, known bool) (*place, error) {
+	p := &place{admission: a, source: sourceOf(from), stranger: !known}
+	most := maxFromSource
+	if from.Unmap().IsLoopback() {
+		most = maxFromLoopback
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.all.places >= maxInbound || p.stranger && a.strangers.places >= maxStrangers || a.sources[p.source] >= most {
+		return nil, errCrowded
+	}
+	a.all.places++
+	if p.stranger {
+		a.strangers.places++
+	}
+	a.sources[p.source]++
+	return p, nil
+}
+
+// opened gives a stream that this agent opened the right to memory.
+func (a *admission) opened() *place { return &place{admission: a} }
+
+// announce asks whether a message of so many bytes may come.
+func (p *place) announce(n int) error {
+	a := p.admission
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	switch {
+	case p.long || n <= streamBase+streamPerMember*a.members:
+		return nil
+	case n > maxStream || a.all.long >= maxLong || p.stranger && a.strangers.long >= maxLongStrangers:
+		return fmt.Errorf("%w: %d bytes", errLong, n)
+	}
+	p.long = true
+	a.all.long++
+	if p.stranger {
+		a.strangers.long++
+	}
+	return nil
+}
+
+// grow asks for memory, before it is used.
+func (p *place) grow(n int) error {
+	a := p.admission
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.all.bytes+n > maxUnread || p.stranger && a.strangers.bytes+n > maxUnreadStrangers {
+		return errUnread
+	}
+	p.bytes += n
+	a.all.bytes += n
+	if p.stranger {
+		a.strangers.bytes += n
+	}
+	return nil
+}
+
+// trust ends the counting of bytes: the stream has shown the key.
+func (p *place) trust() {
+	p.admission.mu.Lock()
+	defer p.admission.mu.Unlock()
+	p.free()
+}
+
+// free is called with the lock held.
+func (p *place) free() {
+	a := p.admission
+	long := 0
+	if p.long {
+		long = 1
+	}
+	a.all.bytes -= p.bytes
+	a.all.long -= long
+	if p.stranger {
+		a.strangers.bytes -= p.bytes
+		a.strangers.long -= long
+	}
+	p.bytes, p.long = 0, false
+}
+
+// leave gives the place back; after a stream that was not gossip of this cluster
+// its source has one less for a while.
+func (p *place) leave(bad bool) {
+	a := p.admission
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	p.free()
+	if !p.source.IsValid() {
+		return
+	}
+	a.all.places--
+	if p.stranger {
+		a.strangers.places--
+	}
+	if !bad || a.bad >= maxBad {
+		a.vacate(p.source)
+		return
+	}
+	a.bad++
+	a.after(badRest, func() {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		a.bad--
+		a.vacate(p.source)
+	})
+}
+
+func (a *admission) vacate(source netip.Prefix) {
+	if a.sources[source]--; a.sources[source] <= 0 {
+		delete(a.sources, source)
+	}
+}
+
+// know sets how many members gossip knows of.
+func (a *admission) know(members int) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.members = members
+}

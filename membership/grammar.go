@@ -1,0 +1,300 @@
+package membership
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+)
+
+// What memberlist says on the wire: a byte for the kind of message, and a map of
+// field names to numbers, truths and strings in MessagePack. Its decoders trust
+// what they are told: an announced length, how deep things are nested, how much
+// a compressed message grows. So everything is read here first, and only what
+// an agent of this product says is handed on.
+const (
+	sayPing = iota
+	sayIndirectPing
+	sayAck
+	saySuspect
+	sayAlive
+	sayDead
+	sayState // an exchange of all that is known, in streams
+	sayCompound
+	sayUser     // no agent sends one
+	sayCompress // no agent sends one
+	saySealed   // encrypted, in streams
+	sayNack
+	sayCRC
+	sayError
+)
+
+const (
+	// maxNodes bounds the nodes that an exchange announces: members, and those
+	// that are not yet forgotten.
+	maxNodes  = 4 * maxMembers
+	maxFields = 16
+	// Incarnations rise by one each time somebody refutes. What accuses stays far
+	// below what answers it, so that the answer can't overflow.
+	maxAccusation  = 1 << 30
+	maxIncarnation = 1 << 31
+)
+
+var errShort = errors.New("it ends too early")
+
+// source gives the bytes of a message; what it returns is valid until the next
+// call.
+type source interface {
+	next(n int) ([]byte, error)
+}
+
+// cursor is a source of bytes that are all there.
+type cursor []byte
+
+func (c *cursor) next(n int) ([]byte, error) {
+	if n < 0 || len(*c) < n {
+		return nil, errShort
+	}
+	b := (*c)[:n]
+	*c = (*c)[n:]
+	return b, nil
+}
+
+// checkPacket reports why memberlist should not get this packet, whose label and
+// encryption are gone.
+func checkPacket(b []byte) error {
+	if len(b) >= 5 && b[0] == sayCRC {
+		if crc32.ChecksumIEEE(b[5:]) != binary.BigEndian.Uint32(b[1:5]) {
+			return errors.New("its checksum does not fit")
+		}
+		b = b[5:]
+	}
+	if len(b) == 0 {
+		return errShort
+	}
+	if b[0] != sayCompound {
+		return checkPart(b)
+	}
+	c := cursor(b[1:])
+	count, err := c.next(1)
+	if err != nil {
+		return err
+	}
+	lengths, err := c.next(2 * int(count[0]))
+	if err != nil {
+		return err
+	}
+	for ; len(lengths) > 0; lengths = lengths[2:] {
+		part, err := c.next(int(binary.BigEndian.Uint16(lengths)))
+		if err != nil {
+			return err
+		}
+		if err := checkPart(part); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkPart looks at one message of a packet.
+func checkPart(b []byte) error {
+	if len(b) == 0 {
+		return errShort
+	}
+	switch b[0] {
+	case sayPing, sayIndirectPing, sayAck, saySuspect, sayAlive, sayDead, sayNack:
+	default:
+		return fmt.Errorf("no agent sends a packet of kind %d", b[0])
+	}
+	c := cursor(b[1:])
+	f, err := readFields(&c)
+	if err != nil {
+		return err
+	}
+	return f.incarnation(b[0] == saySuspect || b[0] == sayDead)
+}
+
+// checkStream reads one message of a stream, whose label and encryption are
+// gone, and reports why memberlist should not get it. An answer is what a stream
+// gives that this agent opened.
+func checkStream(s source, answer bool) error {
+	kind, err := s.next(1)
+	if err != nil {
+		return err
+	}
+	switch k := kind[0]; {
+	case k == sayState:
+		return checkState(s)
+	case k == sayPing && !answer, (k == sayAck || k == sayError) && answer:
+		_, err := readFields(s)
+		return err
+	default:
+		return fmt.Errorf("no agent sends a stream of kind %d", k)
+	}
+}
+
+// checkState reads an exchange: a header, and as many nodes as it announces.
+func checkState(s source) error {
+	head, err := readFields(s)
+	if err != nil {
+		return err
+	}
+	if head.nodes > maxNodes || head.userState != 0 {
+		return fmt.Errorf("it announces %d nodes and %d bytes: want at most %d and none", head.nodes, head.userState, maxNodes)
+	}
+	for range head.nodes {
+		f, err := readFields(s)
+		if err != nil {
+			return err
+		}
+		if err := f.incarnation(f.state != 0); err != nil { // 0 is alive
+			return err
+		}
+	}
+	return nil
+}
+
+// fields are those numbers of a map that bounds are needed for.
+type fields struct{ nodes, userState, state, incarnations uint64 }
+
+func (f fields) incarnation(accuses bool) error {
+	if f.incarnations > maxIncarnation || accuses && f.incarnations > maxAccusation {
+		return fmt.Errorf("incarnation %d: no agent lives through so many", f.incarnations)
+	}
+	return nil
+}
+
+// readFields reads a map of strings to numbers, truths and strings.
+func readFields(s source) (fields, error) {
+	var f fields
+	n, err := mapLength(s)
+	if err != nil {
+		return f, err
+	}
+	if n > maxFields {
+		return f, fmt.Errorf("a message with %d fields", n)
+	}
+	seen := map[string]bool{}
+	for range n {
+		key, err := readKey(s)
+		if err != nil {
+			return f, err
+		}
+		if seen[key] {
+			return f, fmt.Errorf("field %.20q is given twice", key)
+		}
+		seen[key] = true
+		number, err := readValue(s)
+		if err != nil {
+			return f, fmt.Errorf("field %.20q: %w", key, err)
+		}
+		switch key {
+		case "Nodes":
+			f.nodes = number
+		case "UserStateLen":
+			f.userState = number
+		case "State":
+			f.state = number
+		case "Incarnation":
+			f.incarnations = number
+		}
+	}
+	return f, nil
+}
+
+func mapLength(s source) (int, error) {
+	b, err := s.next(1)
+	if err != nil {
+		return 0, err
+	}
+	switch c := b[0]; {
+	case c&0xf0 == 0x80:
+		return int(c & 0x0f), nil
+	case c == 0xde:
+		n, err := unsigned(s, 2)
+		return int(n), err
+	}
+	return 0, fmt.Errorf("byte %#x begins no message", b[0])
+}
+
+// maxKey is longer than the name of any field.
+const maxKey = 31
+
+func readKey(s source) (string, error) {
+	b, err := s.next(1)
+	if err != nil {
+		return "", err
+	}
+	n := int(b[0] & 0x1f)
+	if b[0] == 0xd9 {
+		long, err := unsigned(s, 1)
+		if err != nil {
+			return "", err
+		}
+		n = int(long)
+	} else if b[0]&0xe0 != 0xa0 {
+		return "", fmt.Errorf("byte %#x begins no field name", b[0])
+	}
+	if n > maxKey {
+		return "", fmt.Errorf("a field name of %d bytes", n)
+	}
+	name, err := s.next(n)
+	return string(name), err
+}
+
+// readValue reads a number, a truth, a string, bytes or nothing, and returns the
+// number; a negative one is larger than every bound.
+func readValue(s source) (uint64, error) {
+	b, err := s.next(1)
+	if err != nil {
+		return 0, err
+	}
+	switch c := b[0]; {
+	case c < 0x80: // a small number
+		return uint64(c), nil
+	case c >= 0xe0: // a small negative one
+		return 1 << 63, nil
+	case c&0xe0 == 0xa0: // a short string
+		_, err := s.next(int(c & 0x1f))
+		return 0, err
+	case c == 0xc0, c == 0xc2, c == 0xc3: // nothing, false, true
+		return 0, nil
+	case c >= 0xcc && c <= 0xcf:
+		return unsigned(s, 1<<(c-0xcc))
+	case c >= 0xd0 && c <= 0xd3:
+		n, err := unsigned(s, 1<<(c-0xd0))
+		if n>>(8<<(c-0xd0)-1) != 0 {
+			n = 1 << 63
+		}
+		return n, err
+	case c >= 0xc4 && c <= 0xc6: // bytes
+		return 0, skip(s, 1<<(c-0xc4))
+	case c >= 0xd9 && c <= 0xdb: // a string
+		return 0, skip(s, 1<<(c-0xd9))
+	}
+	return 0, fmt.Errorf("byte %#x begins no number and no string", b[0])
+}
+
+func skip(s source, width int) error {
+	n, err := unsigned(s, width)
+	if err != nil {
+		return err
+	}
+	if n > maxStream {
+		return errShort
+	}
+	_, err = s.next(int(n))
+	return err
+}
+
+func unsigned(s source, width int) (uint64, error) {
+	b, err := s.next(width)
+	if err != nil {
+		return 0, err
+	}
+	var n uint64
+	for _, c := range b {
+		n = n<<8 | uint64(c)
+	}
+	return n, nil
+}

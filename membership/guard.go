@@ -1,0 +1,283 @@
+package membership
+
+import (
+	"bufio"
+	"crypto/aes"
+	"crypto/cipher"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"sync/atomic"
+)
+
+// guard stands in front of memberlist: what comes in passes it only if it was
+// made with a cluster key and is what an agent says (grammar.go). Memberlist
+// would buffer what strangers announce, answer them under the key, and panic at
+// some messages of those who have it. Without a cluster key the second half is
+// left.
+type guard struct {
+	label string
+	keys  atomic.Pointer[[]cipher.AEAD] // nil: no encryption
+}
+
+const (
+	labelled     = 244 // begins a label, in packets and streams
+	sealVersion  = 1   // of memberlist's encryption; its version 0 trusts a byte of the sender's
+	sealOverhead = 1 + 12 + 16
+	minSealed    = sealOverhead + 1
+)
+
+// fault is why something was not let in.
+type fault struct {
+	kind faultKind
+	text string // the other cluster's name, or what is wrong with a message
+}
+
+func (f *fault) Error() string { return f.kind.String() + f.text }
+
+type faultKind int
+
+const (
+	faultNoise      faultKind = iota // nothing that an agent of any cluster makes, or too much
+	faultCluster                     // another cluster's
+	faultKey                         // made with another key
+	faultNoKey                       // made without a key, and this agent has one
+	faultNeedless                    // made with a key, and this agent has none
+	faultMessage                     // made with the key, and not what an agent says
+	faultIncomplete                  // it ended before it was whole, or there was no room for it
+)
+
+// The words are memberlist's own: joinHint and keyText know them.
+func (k faultKind) String() string {
+	switch k {
+	case faultCluster:
+		return "another cluster: "
+	case faultKey:
+		return "no installed keys could decrypt the message"
+	case faultNoKey:
+		return "encryption is configured but remote state is not encrypted"
+	case faultNeedless:
+		return "remote state is encrypted and encryption is not configured"
+	case faultMessage:
+		return "no message of an agent: "
+	case faultIncomplete:
+		return "incomplete: "
+	}
+	return "not gossip"
+}
+
+// setKeys replaces the keys that open messages.
+func (g *guard) setKeys(keys [][]byte) error {
+	all := make([]cipher.AEAD, 0, len(keys))
+	for _, key := range keys {
+		block, err := aes.NewCipher(key)
+		if err != nil {
+			return err
+		}
+		aead, err := cipher.NewGCM(block)
+		if err != nil {
+			return err
+		}
+		all = append(all, aead)
+	}
+	g.keys.Store(&all)
+	return nil
+}
+
+// open decrypts what follows a label, if one of the keys fits. The result reuses
+// the space of scratch.
+func (g *guard) open(scratch, sealed, data []byte) ([]byte, bool) {
+	if len(sealed) < minSealed || sealed[0] != sealVersion {
+		return nil, false
+	}
+	for _, key := range *g.keys.Load() {
+		if plain, err := key.Open(scratch[:0], sealed[1:13], sealed[13:], data); err == nil {
+			return plain, true
+		}
+	}
+	return nil, false
+}
+
+// packet reports why memberlist should not get a datagram; nil if it should.
+// Scratch is for one caller at a time.
+func (g *guard) packet(b, scratch []byte) *fault {
+	if len(b) < 2 || b[0] != labelled || b[1] == 0 || len(b) < 2+int(b[1]) {
+		return &fault{kind: faultNoise}
+	}
+	label, rest := string(b[2:2+b[1]]), b[2+int(b[1]):]
+	if label != g.label {
+		return &fault{faultCluster, label}
+	}
+	if g.keys.Load() != nil {
+		plain, ok := g.open(scratch, rest, []byte(label))
+		if !ok {
+			return &fault{kind: faultKey}
+		}
+		rest = plain
+	}
+	if err := checkPacket(rest); err != nil {
+		return &fault{faultMessage, err.Error()}
+	}
+	return nil
+}
+
+// inbound reads the one message of a stream that somebody else opened, and
+// returns it as it came.
+func (g *guard) inbound(r io.Reader, p *place) ([]byte, *fault) {
+	in := newIntake(r, p)
+	head, err := in.next(2)
+	if err != nil {
+		return nil, &fault{kind: faultIncomplete}
+	}
+	if head[0] != labelled || head[1] == 0 {
+		return nil, &fault{kind: faultNoise}
+	}
+	label, err := in.next(int(head[1]))
+	if err != nil {
+		return nil, &fault{kind: faultIncomplete}
+	}
+	if string(label) != g.label {
+		return nil, &fault{faultCluster, string(label)}
+	}
+	return g.message(in, false)
+}
+
+// answer reads what came back on a stream that this agent opened.
+func (g *guard) answer(r io.Reader, p *place) ([]byte, *fault) {
+	return g.message(newIntake(r, p), true)
+}
+
+// message reads what follows the label.
+func (g *guard) message(in *intake, answer bool) ([]byte, *fault) {
+	kind, err := in.peek()
+	switch keyed := g.keys.Load() != nil; {
+	case err != nil:
+		return nil, &fault{faultIncomplete, err.Error()}
+	case keyed && kind == saySealed:
+		return g.sealed(in, answer)
+	case keyed && kind == sayError && answer:
+		return nil, in.refusal()
+	case keyed:
+		return nil, &fault{kind: faultNoKey}
+	case kind == saySealed:
+		return nil, &fault{kind: faultNeedless}
+	case kind == sayError && answer:
+		return nil, in.refusal()
+	}
+	if err := checkStream(in, answer); err != nil {
+		return nil, in.fault(err)
+	}
+	return in.buffer, nil
+}
+
+// sealed reads an encrypted message.
+func (g *guard) sealed(in *intake, answer bool) ([]byte, *fault) {
+	start := len(in.buffer)
+	head, err := in.next(5)
+	if err != nil {
+		return nil, in.fault(err)
+	}
+	data := append(append([]byte(nil), head...), g.label...)
+	length := int64(binary.BigEndian.Uint32(head[1:]))
+	if length < minSealed || length > maxStream {
+		return nil, &fault{faultNoise, fmt.Sprintf(": a message of %d bytes", length)}
+	}
+	body, err := in.next(int(length))
+	if err != nil {
+		return nil, in.fault(err)
+	}
+	plain, ok := g.open(nil, body, data)
+	if !ok {
+		return nil, &fault{kind: faultKey}
+	}
+	c := cursor(plain)
+	if err := checkStream(&c, answer); err != nil {
+		return nil, &fault{faultMessage, err.Error()}
+	}
+	return in.buffer[:start+5+int(length)], nil
+}
+
+// intake keeps what it reads of a stream: a source whose bytes are counted
+// against the stream's place.
+type intake struct {
+	from   *bufio.Reader
+	place  *place
+	buffer []byte
+}
+
+func newIntake(r io.Reader, p *place) *intake {
+	return &intake{from: bufio.NewReaderSize(r, 4<<10), place: p}
+}
+
+// next reads n more bytes. Memory is taken as they come, not as they are
+// announced.
+func (in *intake) next(n int) ([]byte, error) {
+	start := len(in.buffer)
+	if err := in.place.announce(start + n); err != nil {
+		return nil, err
+	}
+	for want := start + n; len(in.buffer) < want; {
+		if len(in.buffer) == cap(in.buffer) {
+			size := min(max(2*cap(in.buffer), 4<<10), max(want, 4<<10))
+			if err := in.place.grow(size - cap(in.buffer)); err != nil {
+				return nil, err
+			}
+			in.buffer = append(make([]byte, 0, size), in.buffer...)
+		}
+		got, err := in.from.Read(in.buffer[len(in.buffer):min(cap(in.buffer), want)])
+		in.buffer = in.buffer[:len(in.buffer)+got]
+		if err != nil && len(in.buffer) < want {
+			return nil, err
+		}
+	}
+	return in.buffer[start:], nil
+}
+
+// peek returns the next byte and leaves it there.
+func (in *intake) peek() (byte, error) {
+	b, err := in.from.Peek(1)
+	if err != nil {
+		return 0, err
+	}
+	return b[0], nil
+}
+
+// fault says whether a message was wrong or did not come.
+func (in *intake) fault(err error) *fault {
+	var f *fault
+	var timeout interface{ Timeout() bool }
+	switch {
+	case errors.As(err, &f):
+		return f
+	case errors.Is(err, errLong):
+		return &fault{faultNoise, ": " + err.Error()}
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, errUnread), errors.As(err, &timeout):
+		return &fault{faultIncomplete, err.Error()}
+	}
+	return &fault{faultMessage, err.Error()}
+}
+
+// refusal reads why the other side did not take what this agent sent: it says so
+// in plain text, since it could not read what came. See refuse.
+func (in *intake) refusal() *fault {
+	text, _ := in.from.Peek(min(in.from.Buffered(), 200))
+	// The other side's view is the reverse of this one's.
+	for word, kind := range map[faultKind]faultKind{faultKey: faultKey, faultNoKey: faultNeedless, faultNeedless: faultNoKey} {
+		if strings.Contains(string(text), word.String()) {
+			return &fault{kind, " (the other side says so)"}
+		}
+	}
+	return &fault{faultMessage, "an error in plain text"}
+}
+
+// refuse is the answer to a stream of another key: always the same few bytes in
+// plain text, so that no stranger makes an agent encrypt. It tells nothing that
+// silence would not.
+func refuse(k faultKind) []byte {
+	const field = "Error"
+	text := k.String()
+	b := append([]byte{sayError, 0x81, 0xa0 | byte(len(field))}, field...)
+	return append(append(b, 0xd9, byte(len(text))), text...)
+}

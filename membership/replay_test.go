@@ -1,0 +1,141 @@
+package membership
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/memberlist"
+
+	"github.com/doyen-election/doyen/election"
+)
+
+// recorded is what somebody captured: that agent's announcement of itself.
+func recorded(a *agent) []byte {
+	meta := *a.del.meta.Load()
+	addr := a.Addr()
+	return message(sayAlive, field("Incarnation", 1),
+		field("Node", append([]byte{0xd9, byte(len(a.del.self))}, a.del.self...)...),
+		field("Addr", append([]byte{0xa4}, addr.Addr().AsSlice()...)...),
+		field("Port", 0xcd, byte(addr.Port()>>8), byte(addr.Port())),
+		field("Meta", append([]byte{0xda, byte(len(meta) >> 8), byte(len(meta))}, meta...)...),
+		field("Vsn", 0xa6, 1, 5, 2, 0, 0, 0))
+}
+
+// listedAs returns how memberlist lists the agent, whose life has ended.
+func listedAs(a *agent, node string) bool {
+	return slices.ContainsFunc(a.list.Members(), func(n *memberlist.Node) bool { return n.Name == node })
+}
+
+// replay sends a recording until memberlist takes it for news, and returns once it
+// has missed that agent again. In all that time no view may show it.
+func replay(t *testing.T, a *agent, node string, recording []byte, right func(View) bool) {
+	t.Helper()
+	k := keyHolder{t, a}
+	deadline := time.After(4 * patience)
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	listed := false
+	for {
+		select {
+		case a.view = <-a.Views():
+			if !right(a.view) {
+				t.Fatalf("a recording changed the view: %v, refused %v", namesOf(a.view.Members), a.view.Refused)
+			}
+		case <-tick.C:
+			now := listedAs(a, node)
+			if listed && !now {
+				return
+			}
+			if listed = listed || now; !listed {
+				k.packet(1, recording)
+			}
+		case <-deadline:
+			t.Fatalf("memberlist never listed %s and then missed it", node)
+		}
+	}
+}
+
+// TestAReplayedLifeChangesNothing: an agent loses its disk and comes back under
+// its name with a new identity. What gossip said of the former one is sent again
+// later: the live one keeps the name, and the former identity is not let in.
+func TestAReplayedLifeChangesNothing(t *testing.T) {
+	t.Parallel()
+	cfg := testConfig(1)
+	cfg.Pace, cfg.forget = PaceLocal, 100*time.Millisecond
+	cfg.Rightful = func(m Member) bool { return m.Peer == testConfig(2).Self.Peer } // it was a voter
+	a := start(t, cfg)
+	former := startJoined(t, 2, a)
+	a.sees("agent-1", "agent-2")
+	node, recording := former.del.self, recorded(former)
+	if err := former.Close(); err != nil {
+		t.Fatal(err)
+	}
+	a.departs("agent-2", Dead)
+	t.Run("nobody has its name", func(t *testing.T) {
+		replay(t, a, node, recording, func(v View) bool { return len(v.Members) == 1 })
+	})
+	t.Run("another has its name", func(t *testing.T) {
+		cfg := testConfig(12)
+		cfg.Self.Name, cfg.Join = "agent-2", addrsOf(a)
+		live := start(t, cfg)
+		a.until("the new identity", func(v View) bool {
+			m, ok := v.Election().Named("agent-2")
+			return ok && m.Peer == live.self.Peer
+		})
+		replay(t, a, node, recording, func(v View) bool {
+			return len(v.Members) == 2 && find(t, v, "agent-2").Peer == live.self.Peer && len(v.Refused) == 0
+		})
+	})
+}
+
+// An agent that starts while a recording is sent knows neither of the two that
+// have one name: the one that answers is it.
+func TestOfTwoUnknownWithOneNameTheOneThatAnswersIsBelieved(t *testing.T) {
+	peer := func(n uint64) Member {
+		m := testConfig(n).Self
+		m.Name, m.Status, m.GossipAddr = "b", Alive, m.PeerAddr
+		return m
+	}
+	ghost, live := peer(2), peer(3) // the ghost is senior
+	byNode := map[string]Member{gossipName(ghost.Member): ghost, gossipName(live.Member): live}
+	open := func(node string, _ []byte) (Member, error) { return byNode[node], nil }
+	a := newAssembler(testConfig(1).Self, open, nil, nil)
+	answered := map[string]bool{}
+	a.answers = func(node string) bool { return answered[node] }
+	seen := []sighting{{node: gossipName(ghost.Member), status: Alive}, {node: gossipName(live.Member), status: Alive}}
+	v, _ := a.assemble(time.Unix(1, 0), seen)
+	if len(v.Members) != 0 || len(a.doubted) != 2 {
+		t.Errorf("at first: members %v, doubted %v", namesOf(v.Members), namesOf(a.doubted))
+	}
+	answered[gossipName(live.Member)] = true
+	for range 2 {
+		v, refused := a.assemble(time.Unix(2, 0), seen)
+		if len(v.Members) != 1 || v.Members[0].Peer != live.Peer || len(refused) != 0 {
+			t.Errorf("after the answer: %+v, refused %v", v.Members, refused)
+		}
+	}
+	// Should both be there after all, it is the conflict that it always was.
+	answered[gossipName(ghost.Member)] = true
+	if _, refused := a.assemble(time.Unix(3, 0), seen); len(refused) != 1 || !strings.Contains(refused[0].Err.Error(), "is taken") {
+		t.Errorf("both answered: %v", refused)
+	}
+}
+
+func TestEndedLivesAreBoundedAndForgotten(t *testing.T) {
+	a := newAssembler(testConfig(1).Self, nil, nil, nil)
+	now := time.Unix(1000, 0)
+	for i := range 3 * maxGone {
+		m := testConfig(7).Self
+		m.Boot += election.BootID(i)
+		a.bury(now.Add(time.Duration(i)), nil, []Member{m})
+	}
+	if len(a.gone) != maxGone {
+		t.Errorf("%d are remembered, want %d", len(a.gone), maxGone)
+	}
+	a.bury(now.Add(departedFor+time.Hour), nil, nil)
+	if len(a.gone) != 0 {
+		t.Errorf("%d are remembered after their time", len(a.gone))
+	}
+}
