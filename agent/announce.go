@@ -141,6 +141,7 @@ func (l *loop) tellHook(a election.Announcement, c api.Change) {
 	l.tells(a.Election, now)
 	if e.Event == election.Leading {
 		e.Stands = func() bool { return l.leads(e.Election, e.Term) }
+		e.Until = func() election.Instant { return l.actsUntil(e.Election, e.Term) }
 	}
 	l.hooks.Enqueue(e)
 }
@@ -161,4 +162,23 @@ func (l *loop) leads(name election.Name, term election.Term) bool {
 		return ok && holder == l.self
 	}
 	return false
+}
+
+// actsUntil is until when a run of the hook that was told of that term may go on
+// by what is known now; a term that rose meanwhile prolongs it. It is a little
+// less than the lease, so that what is killed then is dead by its end, and more
+// than this agent itself would wait for a renewal. It may be called from any
+// goroutine.
+func (l *loop) actsUntil(name election.Name, term election.Term) election.Instant {
+	status := l.picture.Load().Status
+	for _, c := range status.Contests {
+		switch {
+		case c.Election != name || c.Term < term || c.Leader != l.self:
+		case !status.Quorum.Enabled:
+			return election.Never
+		default:
+			return c.ValidUntil.Add(-l.heartbeat / 8)
+		}
+	}
+	return 0
 }

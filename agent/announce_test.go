@@ -31,6 +31,14 @@ func TestALeadershipStandsForItsTermInsideItsLease(t *testing.T) {
 			if got := r.loop.leads("default", 7); got != want {
 				t.Errorf("%s: %t", when, got)
 			}
+			// A run of the hook goes on through a rise of the term, and ends before the
+			// lease does.
+			for term, led := range map[election.Term]bool{6: want, 7: want, 8: false} {
+				until := r.loop.actsUntil("default", term)
+				if r.status.Quorum.Enabled && led && until >= r.loop.clock().Add(lease) || led != (until > r.loop.clock()) {
+					t.Errorf("%s: term %d may be acted on for %v", when, term, until.Sub(r.loop.clock()))
+				}
+			}
 		}
 		show(r.loop.self, true)
 		check("inside the lease", true)

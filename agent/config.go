@@ -52,18 +52,25 @@ type Config struct {
 	Lease     time.Duration
 
 	OnChange  string                    // hook, run by the shell
-	Elections map[string]ElectionConfig // what differs in one election, by its name
+	Elections map[string]ElectionConfig // what differs in one election, by its name; EveryOther: in those not named
 	Access    access.Config             // who may do what over the socket
 	HTTP      string                    // optional read-only TCP listener, HOST:PORT
 	HTTPHosts []string                  // names by which it may be asked
 	LogLevel  string                    // debug, info, warn or error
 	LogFormat string                    // text or json
+
+	// GuardHooks has runs of hooks end while the agent is frozen or dead, too. The
+	// program's main function must call hook.Guard then, see there. No flag sets it.
+	GuardHooks bool
 }
+
+// EveryOther stands for the elections that Config.Elections does not name.
+const EveryOther = "*"
 
 // ElectionConfig is what differs in one election. It is a part of the
 // configuration file and has no flag.
 type ElectionConfig struct {
-	OnChange string // hook, in the place of the one for all elections
+	OnChange string // hook
 }
 
 const (
@@ -344,7 +351,6 @@ func (c Config) Policy() (*access.Policy, error) {
 	return p, err
 }
 
-// hooks are the commands to run, by election.
 // step is by how much a lease must be prolonged to be worth a line to programs:
 // that is each renewal, or, when many elections are led here, every second one if
 // a lease has room for it.
@@ -365,10 +371,14 @@ func (c Config) hosts() []string {
 	return all
 }
 
+// hooks are the commands to run, by election.
 func (c Config) hooks() hook.Commands {
-	commands := hook.Commands{All: c.OnChange, Of: map[election.Name]string{}}
+	commands := hook.Commands{Default: c.OnChange, Of: map[election.Name]string{}, Others: c.Elections[EveryOther].OnChange,
+		Limit: hookLimit, Guarded: c.GuardHooks}
 	for name, e := range c.Elections {
-		commands.Of[election.Name(name)] = e.OnChange
+		if name != EveryOther {
+			commands.Of[election.Name(name)] = e.OnChange
+		}
 	}
 	return commands
 }

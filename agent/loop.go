@@ -44,6 +44,7 @@ type loopConfig struct {
 	pages     *pages.Keeper // nil: none are kept
 	clock     func() election.Instant
 	lease     time.Duration
+	heartbeat time.Duration
 	self      election.Holder
 	name      string
 	observe   func(time.Duration)    // how long a step took

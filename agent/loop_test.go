@@ -308,7 +308,7 @@ func TestTheReceiptWaitsForTheHook(t *testing.T) {
 		}
 		return out
 	})
-	hooks := hook.Start(hook.Commands{All: "echo $DOYEN_EVENT $DOYEN_TERM >> " + trail}, time.Minute, slog.New(slog.DiscardHandler))
+	hooks := hook.Start(hook.Commands{Default: "echo $DOYEN_EVENT $DOYEN_TERM >> " + trail, Limit: time.Minute}, slog.New(slog.DiscardHandler))
 	defer hooks.Close(t.Context())
 	r.loop.hooks = hooks
 	r.start(t)

@@ -130,7 +130,7 @@ func newRig(t *testing.T, answer func(election.Input) election.Output) *rig {
 	born := time.Now()
 	r.loop = newLoop(loopConfig{
 		adopt: func(*election.Roster) {},
-		core:  r, network: r, gossip: r, writer: w, hub: watch.NewHub(0), lease: lease,
+		core:  r, network: r, gossip: r, writer: w, hub: watch.NewHub(0), lease: lease, heartbeat: lease / 6,
 		clock: func() election.Instant { return election.Instant(time.Since(born)) },
 		self:  election.Holder{Peer: me, Boot: 1}, name: "a", observe: none, logger: logger,
 		campaigns: campaign.New(campaign.Config{Priority: 100, NewID: newCampaignID, Step: lease / 10}),

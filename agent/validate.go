@@ -240,7 +240,7 @@ func checkHooks(c Config) *ConfigError {
 	}
 	commands := map[string]string{"on-change": c.OnChange}
 	for name, e := range c.Elections {
-		if !election.ValidName(name) {
+		if !election.ValidName(name) && name != EveryOther {
 			return configError("elections", nameRule, "%q is no valid name", name)
 		}
 		commands[electionSetting(name, "on-change")] = e.OnChange

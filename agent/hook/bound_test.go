@@ -3,29 +3,81 @@ package hook
 import (
 	"fmt"
 	"log/slog"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/doyen-election/doyen/election"
 )
 
+// stuck is a runner in which the election is being run, and nothing else can be.
+func stuck(of election.Name, named ...election.Name) *Runner {
+	r := &Runner{logger: slog.New(slog.DiscardHandler), running: map[election.Name]*task{of: {}}, shared: sharedPlaces}
+	r.commands.Of = map[election.Name]string{}
+	for _, name := range named {
+		r.commands.Of[name] = "true"
+	}
+	return r
+}
+
 // TestWhatWaitsIsBoundedOverAllElections: elections come and go faster than the
-// command runs. The ends of this agent's own leaderships are never left out.
+// command runs. The ends of this agent's own leaderships are never left out, and
+// others of an election that the configuration names only if nothing else is.
 func TestWhatWaitsIsBoundedOverAllElections(t *testing.T) {
-	r := &Runner{logger: slog.New(slog.DiscardHandler), wake: make(chan struct{}, 1)}
+	r := stuck("default")
+	r.Enqueue(Event{Election: "default", Event: election.Following, Term: 1})
 	r.Enqueue(Event{Election: "pay", Event: election.NoLeader, Term: 1, StopIn: time.Hour})
-	left := make(chan struct{}, 3)
+	left := make(chan struct{}, 4)
 	for i := range maxWaiting + 2 {
 		r.Enqueue(Event{Election: election.Name(fmt.Sprint("job", i)), Event: election.Following, Done: func() { left <- struct{}{} }})
 	}
 	if n := len(r.waiting); n != maxWaiting {
 		t.Errorf("%d wait", n)
 	}
-	if e := r.waiting[0]; e.Election != "pay" {
-		t.Errorf("the end of its own leadership was left out, for %s", e.Election)
+	if r.waiting[0].Election != "default" || r.waiting[1].Election != "pay" {
+		t.Errorf("left out: one of its own leadership, or of an election that is named; first wait %s and %s", r.waiting[0].Election, r.waiting[1].Election)
 	}
-	for range 3 {
+	for range 4 {
 		<-left // whoever waits for an event that is left out waits no more
 	}
-	r.waiting[0].Done() // which stops its timer
+	r.waiting[1].Done() // which stops its timer
+}
+
+// What waits for a place comes in the order of its importance, and each
+// election's own events in the order in which they came.
+func TestTheEndsOfOwnLeadershipsGoFirst(t *testing.T) {
+	r := stuck("busy", "busy", "pay", "ledger")
+	r.shared = 0
+	r.running = map[election.Name]*task{"busy": {}}
+	for _, e := range []Event{
+		{Election: "pay", Event: election.Following, Term: 1},
+		{Election: "ledger", Event: election.Leading, Term: 2},
+		{Election: "busy", Event: election.NoLeader, Term: 3, StopIn: time.Hour},
+		{Election: "junk", Event: election.NoLeader, Term: 4, StopIn: time.Hour},
+		{Election: "default", Event: election.NoLeader, Term: 5, StopIn: time.Hour},
+		{Election: "default", Event: election.Leading, Term: 6},
+	} {
+		r.waiting = append(r.waiting, e)
+	}
+	var got []election.Term
+	for i := r.nextUp(); i >= 0; i = r.nextUp() {
+		got = append(got, r.waiting[i].Term)
+		r.waiting = slices.Delete(r.waiting, i, i+1)
+	}
+	if want := []election.Term{4, 5, 2, 6, 1}; !slices.Equal(got, want) {
+		t.Errorf("turns: %v, want %v, and 3 to wait for the run of its election", got, want)
+	}
+}
+
+// Whatever runs of elections that anybody may have made, those that are named
+// have places of their own.
+func TestElectionsThatAreNotNamedShareAFewPlaces(t *testing.T) {
+	r := stuck("busy", "busy", "pay")
+	if !r.hasPlace("pay") || !r.hasPlace("default") || r.hasPlace("junk") {
+		t.Error("named elections have to wait for others, or others need not wait")
+	}
+	r.shared--
+	if !r.hasPlace("junk") {
+		t.Error("there is a place, and it is not given")
+	}
 }

@@ -102,29 +102,40 @@ func TestARefusedRunIsLoggedAndGivesItsReceipt(t *testing.T) {
 	}
 }
 
-func TestAnElectionsOwnCommandIsRunInThePlaceOfTheOneForAll(t *testing.T) {
+func TestAnElectionsOwnCommandIsRunInThePlaceOfTheOneForOthers(t *testing.T) {
 	dir := t.TempDir()
-	r, _ := start(t, "cat > "+dir+"/all", time.Minute)
-	quiet := slog.New(slog.DiscardHandler)
-	c := hook.Commands{All: "cat > " + dir + "/all", Of: map[election.Name]string{"payments": "cat > " + dir + "/own", "cron": "x"}}
-	own := hook.Start(c, time.Minute, quiet)
-	defer own.Close(t.Context())
+	c := hook.Commands{Default: "cat > " + dir + "/default", Others: "cat > " + dir + "/others", Limit: time.Minute,
+		Of: map[election.Name]string{"payments": "cat > " + dir + "/own", "cron": "x"}}
+	r := hook.Start(c, slog.New(slog.DiscardHandler))
+	defer r.Close(t.Context())
 	change := api.Change{Type: api.ChangeLeader, Election: "payments", Term: 7, Leader: &api.Leader{Name: "b"}, Reason: "elected"}
-	await(t, "the election's own run", tell(own, hook.Event{Election: "payments", Event: election.Following, Change: change}))
-	await(t, "the other run", tell(r, hook.Event{Election: "default", Event: election.Following, Change: change}))
-	for _, file := range []string{"own", "all"} {
+	for name, file := range map[election.Name]string{"payments": "own", "default": "default", "report": "others"} {
+		await(t, "a run", tell(r, hook.Event{Election: name, Event: election.Following, Change: change}))
 		text, err := os.ReadFile(filepath.Join(dir, file))
 		var got api.Change
 		if err != nil || json.Unmarshal(text, &got) != nil || got.Term != 7 || got.Leader.Name != "b" || !strings.HasSuffix(string(text), "}\n") {
 			t.Errorf("%s read %q, %v", file, text, err)
 		}
 	}
-	few := hook.Start(hook.Commands{Of: c.Of}, time.Minute, quiet)
+}
+
+// Elections that the configuration does not name run nothing unless that is asked
+// for: anybody who may be a candidate can make them.
+func TestWhatIsCovered(t *testing.T) {
+	quiet := slog.New(slog.DiscardHandler)
+	few := hook.Start(hook.Commands{Default: "x", Of: map[election.Name]string{"payments": "x", "cron": "x"}, Limit: time.Minute}, quiet)
 	defer few.Close(t.Context())
-	if !own.Covers("default") || few.Covers("default") || !few.Covers("cron") || (*hook.Runner)(nil).Covers("default") {
-		t.Error("what is covered is wrong")
+	all := hook.Start(hook.Commands{Others: "x", Limit: time.Minute}, quiet)
+	defer all.Close(t.Context())
+	for name, want := range map[election.Name][2]bool{"default": {true, false}, "cron": {true, true}, "junk": {false, true}} {
+		if got := [2]bool{few.Covers(name), all.Covers(name)}; got != want {
+			t.Errorf("%s: covered %v, want %v", name, got, want)
+		}
 	}
-	if names := own.Named(); len(names) != 2 || names[0] != "cron" {
+	if (*hook.Runner)(nil).Covers("default") {
+		t.Error("no runner covers something")
+	}
+	if names := few.Named(); len(names) != 2 || names[0] != "cron" {
 		t.Errorf("named: %v", names)
 	}
 }

@@ -13,6 +13,8 @@ import (
 	"strconv"
 	"syscall"
 	"time"
+
+	"github.com/doyen-election/doyen/election"
 )
 
 const (
@@ -21,18 +23,25 @@ const (
 	outputGrace = time.Second
 )
 
-func (r *Runner) run(ctx context.Context, e Event) {
+// guardSlack is how much later than this process the guard ends a run that takes
+// too long: this one can say why.
+const guardSlack = 500 * time.Millisecond
+
+func (r *Runner) run(t *task) {
+	e := t.event
 	logger := r.logger.With("election", e.Election, "event", e.Event, "term", e.Term)
 	if e.Stands != nil && !e.Stands() {
 		logger.Info("hook left out: what it would be told is over")
 		return
 	}
 	started := time.Now()
-	err := r.exec(ctx, e, logger)
+	until, err := r.exec(t, logger)
 	took := time.Since(started).Round(time.Millisecond)
 	switch {
-	case ctx.Err() != nil:
-		logger.Warn("hook killed: "+context.Cause(ctx).Error(), "after", took)
+	case t.ctx.Err() != nil:
+		logger.Warn("hook killed: "+context.Cause(t.ctx).Error(), "after", took)
+	case err != nil && r.clock() >= until:
+		logger.Warn("hook killed by its guard: this agent did not prolong it in time", "after", took)
 	case err != nil:
 		logger.Warn("hook failed", "err", err, "took", took)
 	default:
@@ -40,19 +49,20 @@ func (r *Runner) run(ctx context.Context, e Event) {
 	}
 }
 
-func (r *Runner) exec(ctx context.Context, e Event, logger *slog.Logger) error {
-	if ctx.Err() != nil {
-		return ctx.Err()
+// exec runs the command, and returns by when its guard would have ended it.
+func (r *Runner) exec(t *task, logger *slog.Logger) (until election.Instant, err error) {
+	if t.ctx.Err() != nil {
+		return election.Never, t.ctx.Err()
 	}
-	command := r.commands.For(e.Election)
+	e, command := t.event, r.commands.For(t.event.Election)
 	if err := r.check(command); err != nil {
-		return fmt.Errorf("refuse to run hook: %w", err)
+		return election.Never, fmt.Errorf("refuse to run hook: %w", err)
 	}
 	change, err := json.Marshal(e.Change)
 	if err != nil {
-		return fmt.Errorf("encode what the hook is told: %w", err)
+		return election.Never, fmt.Errorf("encode what the hook is told: %w", err)
 	}
-	cmd := exec.CommandContext(ctx, "/bin/sh", "-c", command)
+	cmd := exec.CommandContext(t.ctx, "/bin/sh", "-c", command)
 	cmd.Stdin = bytes.NewReader(append(change, '\n'))
 	cmd.Env = append(os.Environ(),
 		"DOYEN_ELECTION="+string(e.Election),
@@ -67,13 +77,55 @@ func (r *Runner) exec(ctx context.Context, e Event, logger *slog.Logger) error {
 	out := &output{logger: logger}
 	cmd.Stdout, cmd.Stderr = out, out
 	defer out.flush()
-	r.guard.cover(cmd)
-	defer r.guard.over()
-	if err := cmd.Run(); err != nil {
-		return fmt.Errorf("run hook: %w", err)
+	r.mu.Lock()
+	guard := r.watched()
+	r.mu.Unlock()
+	limit := r.clock().Add(r.commands.Limit + guardSlack)
+	until = e.until(limit)
+	guard.cover(cmd, t.key, until)
+	if err = cmd.Start(); err == nil {
+		stop := make(chan struct{})
+		prolonged := make(chan election.Instant)
+		go func() { prolonged <- r.prolong(guard, t, until, limit, stop) }()
+		err = cmd.Wait()
+		close(stop)
+		until = <-prolonged
 	}
-	return nil
+	guard.over(t.key)
+	if err != nil {
+		return until, fmt.Errorf("run hook: %w", err)
+	}
+	return until, nil
 }
+
+// until is by when a run has to have ended by what is known now.
+func (e Event) until(limit election.Instant) election.Instant {
+	if e.Until == nil {
+		return limit
+	}
+	return min(limit, e.Until())
+}
+
+// prolong tells the guard, several times a lease, how long the run may go on, and
+// returns what it was told last.
+func (r *Runner) prolong(guard *guard, t *task, until, limit election.Instant, stop <-chan struct{}) election.Instant {
+	for {
+		timer := time.NewTimer(max(until.Sub(r.clock())/4, shortestStep))
+		select {
+		case <-stop:
+			timer.Stop()
+			return until
+		case <-timer.C:
+		}
+		if now := t.event.until(limit); now > until { // what was promised once is not taken back here: that is for kill
+			until = now
+			guard.prolong(t.key, until)
+		}
+	}
+}
+
+// shortestStep bounds how often a guard is told something of a run.
+const shortestStep = 10 * time.Millisecond
 
 // output logs the first lines a command writes, and counts the rest. exec
 // writes to it from one goroutine, since both streams are the same value.

@@ -2,68 +2,118 @@ package hook
 
 import (
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
+	"strconv"
+	"sync"
 	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/doyen-election/doyen/election"
 )
 
-// guard is a process that outlives this one and then kills the command's run
-// that was under way: a killed agent must not leave a command behind that acts
-// as the leader's for ever. It reads the run's process group from a pipe that
-// the kernel closes with this process.
+// guard is a process that outlives this one, or goes on while this one is
+// frozen, and kills what the runs under way are: a command must not go on acting
+// as the leader's when nobody is there to end it. It has a deadline for each run,
+// which this process prolongs, and its own clock; see Guard.
 type guard struct {
-	pipe *os.File
-	cmd  *exec.Cmd
+	cmd   *exec.Cmd
+	ended chan struct{}
+
+	mu  sync.Mutex
+	end *os.File // this process's end of the socket, on which the guard sees it go; nil: closed
 }
 
-const (
-	// guardScript remembers the last line read; an empty one means that no run is
-	// under way.
-	guardScript = `p=; while read -r l; do p=$l; done; [ -z "$p" ] || kill -9 "-$p"`
-	// guardedScript has the run tell the guard of itself before it begins, so that
-	// there is no moment at which it is not guarded. The subshell is for a guard
-	// that is gone: writing to it kills only that.
-	guardedScript = `(echo $$ >&3) 2>/dev/null; exec 3>&-; exec /bin/sh -c "$0"`
-)
+// guardedScript has the run tell the guard of itself before it begins, so that
+// there is no moment at which it is not guarded. The subshell is for a guard
+// that is gone: writing to it kills only that.
+const guardedScript = `(echo "` + wordRun + ` $1 $$ $2" >&3) 2>/dev/null; exec 3>&-; exec /bin/sh -c "$0"`
 
 func startGuard() (*guard, error) {
-	reader, writer, err := os.Pipe()
+	program := "/proc/self/exe" // even if another file has taken its name
+	if _, err := os.Stat(program); err != nil {
+		if program, err = os.Executable(); err != nil {
+			return nil, fmt.Errorf("start guard: %w", err)
+		}
+	}
+	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM, 0)
 	if err != nil {
+		return nil, fmt.Errorf("start guard: make its socket: %w", err)
+	}
+	for _, fd := range pair {
+		unix.CloseOnExec(fd)
+	}
+	g := &guard{end: os.NewFile(uintptr(pair[0]), "guard"), ended: make(chan struct{})}
+	other := os.NewFile(uintptr(pair[1]), "agent")
+	defer other.Close()
+	g.cmd = &exec.Cmd{Path: program, Args: []string{os.Args[0], GuardWord}, ExtraFiles: []*os.File{other}} // its descriptor 3
+	g.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}                                                // what ends this process's group must not end it first
+	if err := g.cmd.Start(); err != nil {
+		g.end.Close()
 		return nil, fmt.Errorf("start guard: %w", err)
 	}
-	defer reader.Close()
-	cmd := exec.Command("/bin/sh", "-c", guardScript)
-	cmd.Stdin = reader
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // what ends this process's group must not end it first
-	if err := cmd.Start(); err != nil {
-		writer.Close()
-		return nil, fmt.Errorf("start guard: %w", err)
-	}
-	return &guard{pipe: writer, cmd: cmd}, nil
+	go func() {
+		_ = g.cmd.Wait() // its outcome means nothing
+		close(g.ended)
+	}()
+	return g, nil
 }
 
-// cover makes a run that is not started yet tell the guard of itself.
-func (g *guard) cover(run *exec.Cmd) {
+// cover makes a run that is not started yet tell the guard of itself, and by when
+// it has to have ended.
+func (g *guard) cover(run *exec.Cmd, key uint64, until election.Instant) {
 	if g == nil {
 		return
 	}
 	command := run.Args[len(run.Args)-1]
-	run.Args = []string{run.Path, "-c", guardedScript, command}
-	run.ExtraFiles = []*os.File{g.pipe} // the run's descriptor 3
+	run.Args = []string{run.Path, "-c", guardedScript, command, strconv.FormatUint(key, 10), strconv.FormatInt(int64(until), 10)}
+	run.ExtraFiles = []*os.File{g.end} // the run's descriptor 3
+}
+
+// prolong gives a run until then.
+func (g *guard) prolong(key uint64, until election.Instant) {
+	g.say(fmt.Sprintf("%s %d %d\n", wordUntil, key, until))
 }
 
 // over tells the guard that the run has ended.
-func (g *guard) over() {
-	if g != nil {
-		_, _ = io.WriteString(g.pipe, "\n") // a guard that is gone kills nobody
+func (g *guard) over(key uint64) { g.say(fmt.Sprintf("%s %d\n", wordOver, key)) }
+
+// say never waits: a guard that is frozen or gone is told nothing, and does not
+// need to be; what it was told last holds.
+func (g *guard) say(line string) {
+	if g == nil {
+		return
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.end != nil {
+		_, _ = unix.SendmsgN(int(g.end.Fd()), []byte(line), nil, nil, unix.MSG_DONTWAIT)
+	}
+}
+
+// gone reports whether the guard has ended, which it does not by itself.
+func (g *guard) gone() bool {
+	select {
+	case <-g.ended:
+		return true
+	default:
+		return false
 	}
 }
 
 // close ends the guard. No run is under way.
 func (g *guard) close() {
-	if g != nil {
-		g.pipe.Close()
-		_ = g.cmd.Wait() // its outcome means nothing
+	if g == nil {
+		return
 	}
+	g.mu.Lock()
+	end := g.end
+	g.end = nil
+	g.mu.Unlock()
+	if end != nil {
+		end.Close()
+	}
+	_ = g.cmd.Process.Signal(syscall.SIGCONT) // or its end would be waited for without end
+	<-g.ended
 }

@@ -1,70 +1,162 @@
 package hook_test
 
 import (
+	"bufio"
+	"fmt"
 	"io"
 	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"syscall"
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
+	"github.com/doyen-election/doyen/agent/boottime"
 	"github.com/doyen-election/doyen/agent/hook"
 	"github.com/doyen-election/doyen/election"
 )
 
 // child, if set in the environment, makes this test binary an agent's stand-in:
-// it runs the command it names as a leader's hook, until it is killed.
-const child = "DOYEN_TEST_HOOK"
+// it runs the command it names as a leader's hook, until it is killed. Its lease
+// is renewed whenever the hook asks for it, if childLease says how long it is,
+// and its limit is childLimit.
+const (
+	child      = "DOYEN_TEST_HOOK"
+	childLease = "DOYEN_TEST_LEASE"
+	childLimit = "DOYEN_TEST_LIMIT"
+)
 
 func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == hook.GuardWord {
+		os.Exit(hook.Guard())
+	}
 	if command := os.Getenv(child); command != "" {
-		r := hook.Start(hook.Commands{All: command}, time.Hour, slog.New(slog.DiscardHandler))
-		r.Enqueue(hook.Event{Election: "default", Event: election.Leading, Term: 1})
-		_, _ = io.Copy(io.Discard, os.Stdin) // until the parent is gone
+		playAnAgent(command)
 		return
 	}
 	os.Exit(m.Run())
 }
 
-// Another agent leads soon; nothing must go on acting for the one that died.
-func TestAKilledAgentLeavesNoRunBehind(t *testing.T) {
+func playAnAgent(command string) {
+	limit, err := time.ParseDuration(os.Getenv(childLimit))
+	if err != nil {
+		panic(err)
+	}
+	event := hook.Event{Election: "default", Event: election.Leading, Term: 1, Done: func() { fmt.Println("ended") }}
+	if lease, err := time.ParseDuration(os.Getenv(childLease)); err == nil {
+		event.Until = func() election.Instant {
+			fmt.Println("renewed")
+			return boottime.Now().Add(lease)
+		}
+	}
+	r := hook.Start(hook.Commands{Default: command, Limit: limit, Guarded: true}, slog.New(slog.DiscardHandler))
+	r.Enqueue(event)
+	_, _ = io.Copy(io.Discard, os.Stdin) // until the parent is gone
+}
+
+// acting is a stand-in whose hook runs, and has children, all of which hold a
+// pipe open as long as one of them lives.
+type acting struct {
+	t       *testing.T
+	agent   *exec.Cmd
+	renewed *bufio.Scanner
+	pipe    *os.File
+}
+
+func startActing(t *testing.T, env ...string) acting {
+	t.Helper()
 	dir := t.TempDir()
 	alive, never := filepath.Join(dir, "alive"), filepath.Join(dir, "never")
 	mkfifo(t, alive)
 	mkfifo(t, never)
-	self, err := os.Executable()
+	a := acting{t: t, agent: exec.Command(os.Args[0])}
+	a.agent.Env = append(os.Environ(), child+"=exec 3> "+alive+"; echo x >&3; (cat "+never+") & cat "+never)
+	a.agent.Env = append(a.agent.Env, env...)
+	if _, err := a.agent.StdinPipe(); err != nil {
+		t.Fatal(err)
+	}
+	out, err := a.agent.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
 	}
-	command := exec.Command(self)
-	// The run's children hold the pipe open as long as one of them lives.
-	command.Env = append(os.Environ(), child+"=exec 3> "+alive+"; echo x >&3; (cat "+never+") & cat "+never)
-	if _, err := command.StdinPipe(); err != nil {
+	a.renewed = bufio.NewScanner(out)
+	if err := a.agent.Start(); err != nil {
 		t.Fatal(err)
 	}
-	if err := command.Start(); err != nil {
+	t.Cleanup(func() {
+		_ = a.agent.Process.Kill()
+		_ = a.agent.Wait()
+	})
+	if a.pipe, err = os.Open(alive); err != nil {
 		t.Fatal(err)
 	}
-	ended := make(chan struct{})
+	t.Cleanup(func() { a.pipe.Close() })
+	if _, err := a.pipe.Read(make([]byte, 2)); err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+func (a acting) signal(s syscall.Signal) {
+	a.t.Helper()
+	if err := a.agent.Process.Signal(s); err != nil {
+		a.t.Fatal(err)
+	}
+}
+
+// ended waits until nothing of the run is left.
+func (a acting) ended() {
+	a.t.Helper()
+	end := make(chan error, 1)
 	go func() {
-		defer close(ended)
-		pipe, err := os.Open(alive)
-		if err != nil {
-			t.Error(err)
-			return
-		}
-		defer pipe.Close()
-		if _, err := pipe.Read(make([]byte, 2)); err != nil {
-			t.Error(err)
-		}
-		if err := command.Process.Kill(); err != nil {
-			t.Error(err)
-		}
-		if _, err := io.Copy(io.Discard, pipe); err != nil {
-			t.Error(err)
-		}
+		_, err := io.Copy(io.Discard, a.pipe)
+		end <- err
 	}()
-	await(t, "the end of the run", ended)
-	_ = command.Wait() // it was killed
+	select {
+	case err := <-end:
+		if err != nil {
+			a.t.Error(err)
+		}
+	case <-time.After(patience):
+		a.t.Error("it acts on")
+	}
+}
+
+// Another agent leads soon; nothing must go on acting for the one that died.
+func TestAKilledAgentLeavesNoRunBehind(t *testing.T) {
+	a := startActing(t, childLimit+"=1h")
+	a.signal(syscall.SIGKILL)
+	a.ended()
+}
+
+// The agent is stopped without its knowledge: it can end nothing. As long as it
+// was not, it prolonged the run with its lease.
+func TestAFrozenAgentsRunEndsWithItsLease(t *testing.T) {
+	a := startActing(t, childLimit+"=1h", childLease+"=200ms")
+	for range 20 { // four times a lease, so it has gone on for several
+		if !a.renewed.Scan() || a.renewed.Text() == "ended" {
+			t.Fatal("the run has ended, though its lease was renewed")
+		}
+	}
+	a.goesOn()
+	a.signal(syscall.SIGSTOP)
+	a.ended()
+}
+
+// goesOn demands that the run has not ended yet.
+func (a acting) goesOn() {
+	a.t.Helper()
+	fds := []unix.PollFd{{Fd: int32(a.pipe.Fd()), Events: unix.POLLIN}}
+	if _, err := unix.Poll(fds, 0); err != nil || fds[0].Revents&unix.POLLHUP != 0 {
+		a.t.Errorf("the run has ended, though its lease was renewed: %v", err)
+	}
+}
+
+func TestAFrozenAgentsRunIsLimited(t *testing.T) {
+	a := startActing(t, childLimit+"=500ms")
+	a.signal(syscall.SIGSTOP)
+	a.ended()
 }

@@ -1,12 +1,18 @@
 // Package hook runs an operator's command at every change of leadership.
 //
-// It guarantees order, one run at a time, a bounded queue and a bounded run:
-// a command that takes too long is killed with its whole process group. What is
-// outdated before its turn came is left out: of each election the newest event
-// waits, and before it the end of a leadership, which is never left out. A
-// command that was told this agent leads is killed as soon as that leadership
-// ends, so that the run that tells the end is not kept waiting. One that is
-// still running when the process dies is killed with it. As root, what others
+// It guarantees order, one run at a time of an election, a bounded queue and
+// bounded runs: a command that takes too long is killed with its whole process
+// group. What is outdated before its turn came is left out: of each election the
+// newest event waits, and before it the end of a leadership, which is never left
+// out. What matters most goes first: the ends of this agent's own leaderships,
+// then their beginnings, then the rest; and elections without a command of their
+// own share a few places, so that however many there are, the others don't wait
+// for them.
+//
+// A command that was told this agent leads is killed as soon as that leadership
+// ends, so that the run that tells the end is not kept waiting. A guard, a
+// process of its own, kills it by the end of the lease, and every run by its
+// limit, if this process is frozen, and at once if it dies. As root, what others
 // could have written to is not run, see Check.
 //
 // It does not guarantee that what a command left running elsewhere (a service
@@ -24,6 +30,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/doyen-election/doyen/agent/boottime"
 	"github.com/doyen-election/doyen/api"
 	"github.com/doyen-election/doyen/election"
 )
@@ -35,10 +42,17 @@ var (
 	errStopped = errors.New("the agent stops")
 )
 
-// Commands are what is run: an election's own command, else the one for all.
+// Commands are what is run: an election's own command, else the one that
+// election.Default has, or the others.
 type Commands struct {
-	All string // empty: none
-	Of  map[election.Name]string
+	Default string // empty: none
+	Of      map[election.Name]string
+	Others  string // of elections that are not in Of; empty: none
+	// Limit bounds each run.
+	Limit time.Duration
+	// Guarded has runs guarded. The main function of this program must call Guard
+	// then, when its first argument is GuardWord.
+	Guarded bool
 }
 
 // For returns the command of an election, empty if it has none.
@@ -46,7 +60,16 @@ func (c Commands) For(name election.Name) string {
 	if own, ok := c.Of[name]; ok {
 		return own
 	}
-	return c.All
+	if name == election.Default {
+		return c.Default
+	}
+	return c.Others
+}
+
+// named reports whether the configuration speaks of the election.
+func (c Commands) named(name election.Name) bool {
+	_, ok := c.Of[name]
+	return ok || name == election.Default
 }
 
 // Event is one change to tell the command.
@@ -60,6 +83,9 @@ type Event struct {
 	// Stands, if not nil, tells just before the run whether the event is still
 	// true; one that is not is left out.
 	Stands func() bool
+	// Until, if not nil, tells until when the run may go on by what is known now; it
+	// is asked several times while it does. The guard ends a run that goes on longer.
+	Until func() election.Instant
 	// StopIn, if not 0, is how much later than now the leadership that this event
 	// ends is certain to be over: another agent may lead from then on.
 	StopIn time.Duration
@@ -72,30 +98,56 @@ type Event struct {
 type Runner struct {
 	commands Commands
 	check    func(command string) error
-	limit    time.Duration
+	clock    func() election.Instant
 	logger   *slog.Logger
-
-	guard  *guard // owned by the loop; nil if there is none
-	wake   chan struct{}
-	ended  chan struct{}
-	cancel context.CancelCauseFunc
+	ctx      context.Context // of all runs
+	cancel   context.CancelCauseFunc
+	ended    chan struct{}
 
 	mu      sync.Mutex
 	waiting []Event // at most two of an election, see supersede
+	running map[election.Name]*task
+	shared  int // how many of these share the places of what is not named
 	closed  bool
-	current Event // being run
-	kill    context.CancelCauseFunc
+	guard   *guard // nil if there is none
+	keys    uint64 // how many were given to runs
 }
 
-// Start starts a runner of `sh -c COMMAND`; limit bounds each run.
-func Start(commands Commands, limit time.Duration, logger *slog.Logger) *Runner {
-	ctx, cancel := context.WithCancelCause(context.Background())
-	r := &Runner{
-		commands: commands, check: CheckAsRoot, limit: limit, logger: logger,
-		wake: make(chan struct{}, 1), ended: make(chan struct{}), cancel: cancel,
-	}
-	go r.loop(ctx)
+// task is an event under way, and what kills its run.
+type task struct {
+	event  Event
+	key    uint64 // by which the guard knows it
+	ctx    context.Context
+	kill   context.CancelCauseFunc
+	cancel context.CancelFunc
+	shares bool
+}
+
+// Start starts a runner of `sh -c COMMAND`.
+func Start(commands Commands, logger *slog.Logger) *Runner {
+	r := &Runner{commands: commands, check: CheckAsRoot, clock: boottime.Now, logger: logger,
+		ended: make(chan struct{}), running: map[election.Name]*task{}}
+	r.ctx, r.cancel = context.WithCancelCause(context.Background())
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.watched()
 	return r
+}
+
+// watched returns the guard, another one if it has ended. The lock is held.
+func (r *Runner) watched() *guard {
+	if !r.commands.Guarded || r.guard != nil && !r.guard.gone() {
+		return r.guard
+	}
+	if r.guard != nil {
+		r.guard.close()
+		r.logger.Warn("hook's guard has ended: starting another")
+	}
+	var err error
+	if r.guard, err = startGuard(); err != nil {
+		r.logger.Warn("hook is not guarded: should this agent be killed or frozen, a run under way goes on", "err", err)
+	}
+	return r.guard
 }
 
 // Covers reports whether a change of the election runs a command. No runner
@@ -126,17 +178,10 @@ func (r *Runner) Enqueue(e Event) {
 	r.makeRoom()
 	r.watchOverrun(&e)
 	r.waiting = append(r.waiting, e)
-	if r.kill != nil && r.current.Election == e.Election && r.current.Event == election.Leading && e.Event != election.Leading {
-		r.kill(errOver)
+	if t := r.running[e.Election]; t != nil && t.event.Event == election.Leading && e.Event != election.Leading {
+		t.kill(errOver)
 	}
-	r.rouse()
-}
-
-func (r *Runner) rouse() {
-	select {
-	case r.wake <- struct{}{}:
-	default:
-	}
+	r.dispatch()
 }
 
 // supersede leaves out what the new event outdates of its election: whatever
@@ -153,29 +198,6 @@ func (r *Runner) supersede(e *Event) {
 		e.Done = both(old.Done, e.Done)
 		return true
 	})
-}
-
-// maxWaiting bounds what waits over all elections: two events of each that an
-// agent holds at once.
-const maxWaiting = 2048
-
-// makeRoom leaves out the oldest event when too many wait, but never the end of
-// this agent's own leadership: of elections that come and go faster than the
-// command runs, most are gone when their turn comes.
-func (r *Runner) makeRoom() {
-	if len(r.waiting) < maxWaiting {
-		return
-	}
-	i := slices.IndexFunc(r.waiting, func(e Event) bool { return e.StopIn == 0 })
-	if i < 0 {
-		return // as many as this agent leads, which is bounded
-	}
-	left := r.waiting[i]
-	r.waiting = slices.Delete(r.waiting, i, i+1)
-	r.logger.Warn("hook left out: the command is too slow for so many elections", "election", left.Election, "event", left.Event, "term", left.Term)
-	if left.Done != nil {
-		go left.Done()
-	}
 }
 
 // watchOverrun has it logged, once, if the command has not been told of a
@@ -205,72 +227,16 @@ func both(a, b func()) func() {
 func (r *Runner) Close(ctx context.Context) {
 	r.mu.Lock()
 	r.closed = true
-	busy := r.kill != nil || len(r.waiting) > 0
+	busy := len(r.running) > 0 || len(r.waiting) > 0
+	r.dispatch()
 	r.mu.Unlock()
 	if busy {
 		r.logger.Info("waiting for the hook to finish")
 	}
-	r.rouse()
 	select {
 	case <-r.ended:
 	case <-ctx.Done():
 	}
 	r.cancel(errStopped)
 	<-r.ended
-}
-
-func (r *Runner) loop(ctx context.Context) {
-	defer close(r.ended)
-	var err error
-	if r.guard, err = startGuard(); err != nil {
-		r.logger.Warn("hook is not guarded: should this agent be killed, a run under way goes on", "err", err)
-	}
-	defer r.guard.close()
-	for {
-		t, more := r.next(ctx)
-		if !more {
-			return
-		}
-		if t == nil {
-			<-r.wake
-			continue
-		}
-		r.run(t.ctx, t.event)
-		r.finish(t)
-	}
-}
-
-// task is an event under way, and what kills its run.
-type task struct {
-	event  Event
-	ctx    context.Context
-	cancel context.CancelFunc
-}
-
-// next takes the oldest event; nil if none waits, false if none will come. From
-// then on the event can be killed: there is no moment at which it neither waits
-// nor runs.
-func (r *Runner) next(ctx context.Context) (*task, bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if len(r.waiting) == 0 {
-		return nil, !r.closed
-	}
-	t := &task{event: r.waiting[0]}
-	r.waiting = slices.Delete(r.waiting, 0, 1)
-	ctx, r.kill = context.WithCancelCause(ctx)
-	t.ctx, t.cancel = context.WithTimeoutCause(ctx, r.limit, errTooLong)
-	r.current = t.event
-	return t, true
-}
-
-func (r *Runner) finish(t *task) {
-	t.cancel()
-	r.mu.Lock()
-	r.kill(nil)
-	r.current, r.kill = Event{}, nil
-	r.mu.Unlock()
-	if t.event.Done != nil {
-		t.event.Done()
-	}
 }

@@ -49,6 +49,7 @@ func runAgent(i *invocation) error {
 		return printConfig(i, config)
 	}
 	defer outliveReaders()()
+	config.GuardHooks = true // see main
 	if err := agent.Run(i.Context.Context, config, i.stderr); err != nil {
 		return found.blame(err)
 	}

@@ -10,11 +10,13 @@ import (
 )
 
 // electionsKey is the part of a configuration file that says what differs in
-// single elections. It has no flag and no variable:
+// single elections, and in all others. It has no flag and no variable:
 //
 //	elections:
 //	  payments:
 //	    on-change: /usr/local/libexec/payments-hook
+//	  "*":
+//	    on-change: /usr/local/libexec/any-hook
 const electionsKey = "elections"
 
 // readElections takes the elections of a file.
@@ -31,7 +33,7 @@ func (g *gathered) readElections(path string, key, value *yaml.Node) error {
 	for n := 0; n < len(value.Content); n += 2 {
 		name, settings := value.Content[n], value.Content[n+1]
 		switch _, twice := g.config.Elections[name.Value]; {
-		case name.Kind != yaml.ScalarNode || !election.ValidName(name.Value):
+		case name.Kind != yaml.ScalarNode || !election.ValidName(name.Value) && name.Value != agent.EveryOther:
 			return badFile(path, name.Line, "a name is 1 to 63 of a-z, 0-9, dot, dash and underscore, and starts with a letter or digit", "%q can't be the name of an election", name.Value)
 		case twice:
 			return badFile(path, name.Line, "keep one of them", "the election %q is given twice", name.Value)

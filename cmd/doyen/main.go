@@ -16,12 +16,18 @@ import (
 	"os/signal"
 	"syscall"
 
+	"github.com/doyen-election/doyen/agent/hook"
 	"github.com/doyen-election/doyen/runner"
 )
 
 func main() {
-	if len(os.Args) > 1 && os.Args[1] == runner.GuardWord {
-		os.Exit(runner.Guard(os.Args[2:]))
+	if len(os.Args) > 1 { // what doyen itself starts this program as
+		switch os.Args[1] {
+		case runner.GuardWord:
+			os.Exit(runner.Guard(os.Args[2:]))
+		case hook.GuardWord:
+			os.Exit(hook.Guard())
+		}
 	}
 	// The first signal asks for a clean end; the second one is not caught.
 	ctx, stop := signal.NotifyContext(context.Background(), endings()...)

@@ -1,0 +1,129 @@
+package hook
+
+import (
+	"context"
+	"slices"
+
+	"github.com/doyen-election/doyen/election"
+)
+
+const (
+	// maxWaiting bounds what waits over all elections: two events of each that an
+	// agent holds at once.
+	maxWaiting = 2048
+	// ownPlaces is how many runs of elections that the configuration names go on at
+	// once, and sharedPlaces how many of all others. Anybody who may be a candidate
+	// can make an election, and must not keep those waiting that are named.
+	ownPlaces    = 8
+	sharedPlaces = 4
+)
+
+// importance is what goes first: the lowest. The end of a leadership of this
+// agent's own comes before everything, since the term is given back after it.
+func (e Event) importance() int {
+	switch {
+	case e.StopIn != 0:
+		return 0
+	case e.Event == election.Leading:
+		return 1
+	}
+	return 2
+}
+
+// dispatch starts what may run. The lock is held.
+func (r *Runner) dispatch() {
+	for {
+		i := r.nextUp()
+		if i < 0 {
+			break
+		}
+		e := r.waiting[i]
+		r.waiting = slices.Delete(r.waiting, i, i+1)
+		r.keys++
+		t := &task{event: e, key: r.keys, shares: !r.commands.named(e.Election)}
+		ctx, kill := context.WithCancelCause(r.ctx)
+		t.kill = kill
+		t.ctx, t.cancel = context.WithTimeoutCause(ctx, r.commands.Limit, errTooLong)
+		r.running[e.Election] = t
+		if t.shares {
+			r.shared++
+		}
+		go func() {
+			r.run(t)
+			r.finish(t)
+		}()
+	}
+	if r.closed && len(r.waiting) == 0 && len(r.running) == 0 {
+		select {
+		case <-r.ended:
+		default:
+			r.guard.close()
+			close(r.ended)
+		}
+	}
+}
+
+// nextUp returns which of those that wait runs next, -1 if none may. Of an
+// election the oldest event comes first, and none while another one runs.
+func (r *Runner) nextUp() int {
+	best := -1
+	for i, e := range r.waiting {
+		if best >= 0 && r.waiting[best].importance() <= e.importance() {
+			continue
+		}
+		if r.running[e.Election] != nil || !r.hasPlace(e.Election) {
+			continue
+		}
+		if slices.ContainsFunc(r.waiting[:i], func(o Event) bool { return o.Election == e.Election }) {
+			continue
+		}
+		best = i
+	}
+	return best
+}
+
+func (r *Runner) hasPlace(name election.Name) bool {
+	if r.commands.named(name) {
+		return len(r.running)-r.shared < ownPlaces
+	}
+	return r.shared < sharedPlaces
+}
+
+// finish ends a task: whoever waits for it is told before anything follows.
+func (r *Runner) finish(t *task) {
+	t.cancel()
+	t.kill(nil)
+	if t.event.Done != nil {
+		t.event.Done()
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.running, t.event.Election)
+	if t.shares {
+		r.shared--
+	}
+	r.dispatch()
+}
+
+// makeRoom leaves out an event when too many wait, but never the end of this
+// agent's own leadership: the oldest of an election that is not named, if there
+// is one. Of elections that come and go faster than the command runs, most are
+// gone when their turn comes.
+func (r *Runner) makeRoom() {
+	if len(r.waiting) < maxWaiting {
+		return
+	}
+	i := slices.IndexFunc(r.waiting, func(e Event) bool { return e.StopIn == 0 && !r.commands.named(e.Election) })
+	if i < 0 {
+		i = slices.IndexFunc(r.waiting, func(e Event) bool { return e.StopIn == 0 })
+	}
+	if i < 0 {
+		return // as many as this agent leads, which is bounded
+	}
+	left := r.waiting[i]
+	r.waiting = slices.Delete(r.waiting, i, i+1)
+	r.logger.Warn("hook left out: the command is too slow for so many elections", "election", left.Election, "event", left.Event, "term", left.Term)
+	if left.Done != nil {
+		go left.Done()
+	}
+}
