@@ -23,8 +23,10 @@ type agent struct {
 	name   string
 	clock  clock
 	disk   disk
-	seen   []sighting // by agent: what gossip told this one
-	stand  []standing // by election of the plan
+
+	settings settings
+	seen     []sighting // by agent: what gossip told this one
+	stand    []standing // by election of the plan
 
 	alive     bool
 	life      uint32 // counts its processes
@@ -113,8 +115,8 @@ func (w *world) ensureCandidates() {
 
 func (w *world) config(a *agent) elector.Config {
 	c := elector.Config{Self: election.Holder{Peer: a.peer, Boot: a.boot}, Name: a.name, JoinedAt: a.joinedAt,
-		Quorum: w.plan.quorum, Algorithm: w.plan.algorithm, Timing: w.plan.timing, Drift: elector.DefaultDrift,
-		Preempt: w.plan.preempt, PreemptDelay: w.plan.preemptDelay, FixedDeadline: w.plan.fixed,
+		Quorum: w.plan.quorum, Algorithm: w.plan.algorithm, Timing: a.settings.timing, Drift: elector.DefaultDrift,
+		Preempt: a.settings.preempt, PreemptDelay: a.settings.preemptDelay, FixedDeadline: a.settings.fixed,
 		MaxElections: len(w.logs) + 2*maxShort}
 	switch {
 	case w.plan.prepared || a.number >= w.plan.voters:
@@ -145,6 +147,7 @@ func (w *world) start(a *agent) {
 		return
 	}
 	a.life++
+	a.settings = w.drawSettings(a)
 	a.boot = election.BootID(a.rng.Uint64())
 	a.joinedAt = w.now + a.rng.Int64N(1000)
 	a.alive, a.paused, a.draining, a.stopping, a.ending, a.doom = true, 0, false, false, false, nil

@@ -47,7 +47,7 @@ func (w *world) dial(a, b *agent, in time.Duration) {
 		c.dialing = false
 		switch {
 		case c.up || !a.alive || !b.alive: // who starts dials again
-		case a.paused > 0 || b.paused > 0 || !w.joined(a, b):
+		case a.paused > 0 || b.paused > 0 || !w.joined(a, b) || !a.agrees(b):
 			w.dial(a, b, w.around(w.redial()))
 		default:
 			c.up = true

@@ -63,7 +63,7 @@ func (w *world) sight(a, b *agent, in time.Duration) {
 		s := &a.seen[b.id]
 		before := s.present
 		switch {
-		case b.alive && (w.joined(a, b) || chance(a.rng, 0.5)):
+		case b.alive && a.agrees(b) && (w.joined(a, b) || chance(a.rng, 0.5)):
 			m := w.advert(b)
 			if s.present && sameMember(s.member, m) {
 				return

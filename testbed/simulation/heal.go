@@ -43,9 +43,10 @@ func (w *world) healAll() {
 	w.phase = healing
 	w.heal = recovery{began: w.now, agreedAt: -1, handedAt: -int64(time.Hour), handovers: map[election.Name]int{},
 		handed: map[election.Name]int64{}, agreed: map[election.Name]bool{}}
+	w.settle()
 	w.mendAll()
 	lease := int64(w.plan.timing.Lease)
-	w.watch(w.heal.began + healLeases*lease)
+	w.watch(w.heal.began + healLeases*int64(w.slowest()))
 	w.watch(w.heal.handsOverUntil(w))
 	if w.heal.agreedAt < 0 || !w.agreed() && !w.handingOver() {
 		w.fail("G4", "no leader agreed by all %d leases after all faults ended: %s", healLeases, w.whoLeads())
@@ -56,7 +57,7 @@ func (w *world) healAll() {
 	w.checkTraffic(w.stats.Messages - sent)
 	if w.heal.agreedAt >= 0 {
 		w.stats.Heal = time.Duration(w.heal.agreedAt - w.heal.began)
-		w.stats.HealLeases = float64(w.stats.Heal) / float64(lease)
+		w.stats.HealLeases = float64(w.stats.Heal) / float64(w.slowest())
 	}
 }
 

@@ -45,7 +45,7 @@ func (w *world) send(a *agent, m election.Envelope) {
 	c := w.conns[a.id][b.id]
 	end := &c.ends[w.side(a, b)]
 	l := &w.links[a.id][b.id]
-	e := event{to: b, from: a, as: a.peer, life: end.life, conn: end.gen, msg: m.Message, arrow: w.sending(a, b, m.Message)}
+	e := event{to: b, from: a, as: a.peer, epoch: a.clock.epoch, life: end.life, conn: end.gen, msg: m.Message, arrow: w.sending(a, b, m.Message)}
 	if l.rng.IntN(64) == 0 {
 		w.checkWire(a, m.Message)
 	}
@@ -105,6 +105,9 @@ func (w *world) arrive(e event) {
 	case end.pending && c.gen == e.conn: // the stream is there, and read soon
 		e.at = max(w.now, end.tellAt) + 1
 		w.queue.push(e)
+		return
+	case e.epoch != e.from.clock.epoch && end.told: // of a host that was down since: the transport closed that stream
+		w.lost(e)
 		return
 	case !chance(e.to.rng, w.plan.stale), !end.told && end.peer != e.as:
 		w.lost(e)

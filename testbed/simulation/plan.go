@@ -15,6 +15,7 @@ type plan struct {
 	observers    int
 	elections    []election.Name
 	quorum       bool
+	varied       bool // agents get other settings from life to life
 	prepared     bool // the roster exists from the start, else the voters form it
 	algorithm    elector.Algorithm
 	timing       elector.Timing
@@ -83,6 +84,7 @@ func drawPlan(rng *rand.Rand, drift int64) plan {
 	p.write = pick(rng, hb/200, hb/50, hb/10)
 	p.chaos = time.Duration(10+rng.IntN(50)) * p.timing.Lease
 	p.calm = time.Duration(rng.IntN(4)) * p.timing.Lease
+	p.varied = rng.IntN(4) == 0 || fewer && rng.IntN(2) == 0
 	p.drawFaults(rng, fewer)
 	return p
 }
@@ -103,11 +105,23 @@ func (p *plan) drawFaults(rng *rand.Rand, fewer bool) {
 			interval = 0
 		case f.changes == rosters && fewer:
 			interval = 3 * p.timing.Lease
+		case f.name == leaseFault && fewer && p.varied:
+			interval = 8 * p.timing.Lease
 		case f.changes == nothing && !drawn:
 			interval = 0
 		}
 		p.intervals = append(p.intervals, interval)
 	}
+}
+
+// changes reports whether this seed changes who votes in that way.
+func (w *world) changes(how change) bool {
+	for i, f := range faultKinds() {
+		if f.changes == how && w.plan.intervals[i] > 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // maxElections is how many there are at most.

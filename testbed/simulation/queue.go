@@ -11,6 +11,7 @@ type event struct {
 	to    *agent
 	from  *agent
 	as    election.PeerID // who the sender was then: it may lose its disk before the message arrives
+	epoch int             // of its clock then
 	life  uint32          // of the receiver, when the message was sent
 	conn  uint32          // generation of the connection it was sent on
 	msg   election.Message

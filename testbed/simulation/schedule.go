@@ -52,6 +52,7 @@ func faultKinds() []fault {
 		{name: "withdrawal", strike: (*world).withdraw},
 		{name: "inquiry", strike: (*world).inquire},
 		{name: "roster", changes: rosters, strike: (*world).changeRoster},
+		{name: leaseFault, strike: (*world).changeLease},
 		{name: "short election", strike: (*world).holdShortElection},
 	}
 }

@@ -36,6 +36,8 @@ type world struct {
 	heal    recovery
 	trace   trace
 	stats   Stats
+	lease   time.Duration    // that an agent gets at its next start
+	longest time.Duration    // that any agent ever had
 	newest  election.Version // of all stable rosters on any disk
 	asked   election.RequestID
 	shorts  map[election.Name]election.Term // led last in each short election
@@ -58,6 +60,10 @@ func newWorld(o Options) *world {
 	w := &world{options: o, replied: map[election.RequestID]bool{}, inquiries: map[election.RequestID]inquiry{},
 		former: map[election.PeerID]bool{}, shorts: map[election.Name]election.Term{}, stats: Stats{Faults: map[string]int{}}}
 	w.plan = w.drawPlan()
+	w.lease = w.plan.timing.Lease
+	if w.plan.varied {
+		w.lease = w.drawLease(rand.New(rand.NewPCG(o.Seed, 0x6c65617365)))
+	}
 	w.rng = rand.New(rand.NewPCG(o.Seed, 0x63616f73+o.Shrunk.Variation<<32))
 	w.schedule = drawSchedule(&w.plan, o.Seed)
 	w.kept = w.shrinkSchedule(w.schedule)
