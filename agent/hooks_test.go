@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/doyen-election/doyen/agent"
@@ -70,4 +71,42 @@ func TestTheHookReadsEachChangeAsJSON(t *testing.T) {
 	if _, err := os.Stat(trail + ".all"); err == nil {
 		t.Error("the command of all was run for an election that has its own")
 	}
+}
+
+// A next agent would act beside what the hook has not taken away yet.
+func TestTheDataDirectoryIsLockedWhileTheHookRunsAtTheStop(t *testing.T) {
+	c := lone(t)
+	gate := filepath.Join(t.TempDir(), "gate")
+	if err := syscall.Mkfifo(gate, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c.OnChange = `[ $DOYEN_EVENT != none ] || [ $DOYEN_TERM = 0 ] || cat ` + gate
+	client, out, stop := start(t, c)
+	follow(t, client, leads)
+	stopped := make(chan error, 1)
+	go func() { stopped <- stop() }()
+	out.wait(t, "waiting for the hook to finish")
+	if free(t, c.DataDir) {
+		t.Error("the hook runs, and another agent could start")
+	}
+	if err := os.WriteFile(gate, nil, 0); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-stopped; err != nil {
+		t.Fatal(err)
+	}
+	if !free(t, c.DataDir) {
+		t.Error("the agent has stopped, and its directory is locked")
+	}
+}
+
+// free reports whether an agent could lock the directory.
+func free(t *testing.T, dir string) bool {
+	t.Helper()
+	lock, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer lock.Close()
+	return syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) == nil
 }

@@ -51,12 +51,17 @@ func (r *runner) lead(e api.CampaignEvent, now int64) {
 
 func (r *runner) lose(reason string, revoked bool) {
 	r.leading, r.revoked = false, revoked
+	r.forget()
 	what := "nothing runs"
 	if r.state != idle {
 		what = "stopping " + r.name()
 	}
 	r.say("no longer leading %s (%s): %s", r.Election, reason, what)
 }
+
+// forget forgets how often the command has ended: what it did under a lead that
+// is lost says nothing about the next one.
+func (r *runner) forget() { r.ends, r.notBefore = 0, 0 }
 
 // learn takes a report of the guard, or its end.
 func (r *runner) learn(is report, ok bool) {
@@ -95,6 +100,7 @@ func (r *runner) gone(is report) {
 		r.ended(is.Status)
 	case byLease:
 		r.leading, r.over = false, true
+		r.forget()
 		r.say("the lease of %s was about to end and nobody renewed it: %s", r.Election, ending(r.name(), is))
 		r.interrupted(is.Status)
 	case tooLate:
@@ -134,9 +140,14 @@ func (r *runner) ended(status int) {
 	r.relax(status)
 }
 
-// relax has the next start wait, and after too many gives the lead up.
+// relax has the next start wait, and after too many gives the lead up. What ended
+// when the lease was over, or nearly, may have been made to: that is not counted.
 func (r *runner) relax(status int) {
 	now := alarm.Now()
+	if !r.leading || now >= plan(r.until, r.lease).TermAt {
+		r.say("%s ended with status %d", r.name(), status)
+		return
+	}
 	if now-r.began >= int64(settled) {
 		r.ends = 0
 	}

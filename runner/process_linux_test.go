@@ -317,10 +317,16 @@ func (r *rig) status(want int) {
 	}
 }
 
-// guard finds the runner's guard, its only child.
+// guard finds the runner's guard.
 func (r *rig) guard() int {
 	r.t.Helper()
-	lists, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", r.cmd.Process.Pid))
+	return r.child(r.cmd.Process.Pid)
+}
+
+// child finds the only child of a process.
+func (r *rig) child(of int) int {
+	r.t.Helper()
+	lists, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", of))
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -330,7 +336,7 @@ func (r *rig) guard() int {
 			return pid
 		}
 	}
-	r.t.Fatal("the runner has no guard")
+	r.t.Fatalf("process %d has no child", of)
 	return 0
 }
 

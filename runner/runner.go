@@ -75,7 +75,8 @@ type runner struct {
 	stopped   int64  // when the newest order to stop was given
 	killAt    int64  // by that order
 	began     int64
-	ends      int   // in a row, each soon after the start
+	woken     int64 // what the alarm was set to last
+	ends      int   // in a row, each soon after the start, by the command itself
 	notBefore int64 // no start until then
 
 	ending  bool
@@ -134,7 +135,8 @@ func Run(ctx context.Context, c Config) (status int, err error) {
 // loop takes one thing after the other, and after each does what follows.
 func (r *runner) loop() {
 	for !r.follow(alarm.Now()) {
-		r.alarm.Set(r.wakeAt(alarm.Now()))
+		r.woken = r.wakeAt(alarm.Now())
+		r.alarm.Set(r.woken)
 		select {
 		case <-r.ask:
 			r.ask = nil
@@ -152,9 +154,8 @@ func (r *runner) loop() {
 		case <-r.children:
 			reap(func(int, unix.WaitStatus) {}) // a guard's end is told by its socket
 		case <-r.alarm.C:
-			if r.state != idle && alarm.Now() >= r.lateAt() {
-				r.say("the guard is late: killing it and everything it started")
-				r.loseGuard()
+			if now := alarm.Now(); r.state != idle && now >= r.lateAt() {
+				r.overdue(now)
 			}
 		}
 	}
@@ -186,6 +187,26 @@ func (r *runner) follow(now int64) bool {
 		r.stand()
 	}
 	return false
+}
+
+// overdue ends a command that its guard has not ended in time. This process may be
+// the one that was not let run: then the guard's report waits to be read.
+func (r *runner) overdue(now int64) {
+	still := time.Duration(now - r.woken)
+	if still > margin(r.lease)/2 {
+		timer := time.NewTimer(again)
+		defer timer.Stop()
+		select {
+		case report, ok := <-r.guard.reports:
+			r.learn(report, ok)
+			return
+		case <-timer.C:
+		}
+		r.say("doyen run was not let run for %v, or its host stood still: killing its guard and everything it started", still.Round(time.Millisecond))
+	} else {
+		r.say("the guard is late: killing it and everything it started")
+	}
+	r.loseGuard()
 }
 
 // wakeAt is when there is something to do if nothing comes before.
