@@ -127,12 +127,13 @@ func (w *world) standAgain(a *agent, e int) {
 }
 
 // changeRoster asks any agent for a change: mostly of one voter, at times of
-// so many that the old and the new majorities share nobody.
-func (w *world) changeRoster(r *rand.Rand) {
+// so many that the old and the new majorities share nobody. It returns whom it
+// asked for what.
+func (w *world) changeRoster(r *rand.Rand) (*agent, election.ChangeRoster) {
 	a := w.victim(r)
 	roster := a.disk.state.Roster
 	if roster == nil {
-		return
+		return nil, election.ChangeRoster{}
 	}
 	share := pick(r, 0, 0, 0.4, 0.7)
 	change := election.ChangeRoster{Request: w.request()}
@@ -149,6 +150,7 @@ func (w *world) changeRoster(r *rand.Rand) {
 	if chance(r, 0.3) {
 		w.later(around(r, 2*w.plan.timing.Lease), func() { w.strikeCut(r) })
 	}
+	return a, change
 }
 
 // inquire asks a majority, through any agent, who leads.

@@ -51,7 +51,8 @@ func faultKinds() []fault {
 		{name: "priority", strike: (*world).reprioritize},
 		{name: "withdrawal", strike: (*world).withdraw},
 		{name: "inquiry", strike: (*world).inquire},
-		{name: "roster", changes: rosters, strike: (*world).changeRoster},
+		{name: "roster", changes: rosters, strike: func(w *world, r *rand.Rand) { w.changeRoster(r) }},
+		{name: "stranded change", changes: rosters, strike: (*world).strandChange},
 		{name: leaseFault, strike: (*world).changeLease},
 		{name: "short election", strike: (*world).holdShortElection},
 	}
