@@ -32,13 +32,14 @@ type Voter struct {
 	Connected bool   `json:"connected"` // this agent itself counts as connected
 }
 
-// VotersRequest is the body of POST /v1/voters: one of the three, a name, or
-// cancel.
+// VotersRequest is the body of POST /v1/voters: one of the three, a name; or
+// cancel; or restore.
 type VotersRequest struct {
 	Add     string `json:"add,omitempty"`
 	Remove  string `json:"remove,omitempty"`
 	Replace string `json:"replace,omitempty"` // the voter of that name by the live agent of that name
 	Cancel  bool   `json:"cancel,omitempty"`  // go back from the change under way
+	Restore bool   `json:"restore,omitempty"` // this agent alone: back to the voters before it took over a roster that dropped several
 }
 
 // CodeNotVoter refuses a change of the roster asked of an agent that has no vote.

@@ -143,7 +143,7 @@ func unseal(data []byte) ([]byte, error) {
 }
 
 func checkState(s election.State) error {
-	if err := first(peer("peer", s.Peer), roster(s.Roster), within("pending", genesis(s.Pending))); err != nil {
+	if err := first(peer("peer", s.Peer), roster(s.Roster), within("former", roster(s.Former)), within("pending", genesis(s.Pending))); err != nil {
 		return err
 	}
 	if err := maybeTerm("forgotten", s.Forgotten); err != nil {

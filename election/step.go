@@ -83,6 +83,7 @@ type (
 		Add     []Voter
 		Remove  []PeerID
 		Cancel  bool
+		Restore bool // or to go back, at this agent alone, to what it held before it took over another cluster's
 		Request RequestID
 	}
 )

@@ -20,6 +20,7 @@ func (e *Elector) heartbeat(from election.PeerID, m election.Heartbeat) {
 		return
 	}
 	e.heard(p)
+	p.holds = m.Version
 	ack := election.HeartbeatAck{Boot: m.Boot, Send: m.Send, Stamp: e.now}
 	if e.roster != nil {
 		ack.Version = e.roster.Version

@@ -281,7 +281,10 @@ func (e *Elector) heartbeatAck(from election.PeerID, m election.HeartbeatAck) {
 		return
 	}
 	e.stamped(from, m.Stamp)
-	e.learnRoster(m.Roster)
+	if p := e.peers.get(from); p != nil {
+		p.holds = m.Version
+	}
+	e.learnRoster(from, m.Roster)
 	if e.roster != nil && m.Version.Before(e.roster.Version) {
 		e.send(from, e.report(0)) // the news of the newer roster was lost on its way
 	}

@@ -12,6 +12,8 @@ type peer struct {
 	connected bool
 	boot      election.BootID
 	reported  bool             // its Report arrived since it connected
+	holds     election.Version // of the roster it was last known to hold
+	doubted   doubted          // its newest roster that was not taken over
 	cluster   string           // the one it said it belongs to
 	stamp     election.Instant // the newest instant of its clock it sent, echoed to it
 	stampedAt election.Instant // when that came

@@ -34,7 +34,7 @@ func (e *Elector) reported(from election.PeerID, r election.Report) {
 	first := !p.reported
 	p.reported = true
 	e.stamped(from, r.Stamp)
-	e.learnRoster(r.Roster)
+	e.learnRoster(from, r.Roster)
 	for _, s := range r.Standings {
 		e.noteStanding(s)
 	}
@@ -60,14 +60,6 @@ func (e *Elector) noteStanding(s election.Standing) {
 	wait := min(s.Remaining, 2*e.cfg.Timing.Heartbeat)
 	c.rumour = rumour{holder: s.Holder, term: s.Term, heedUntil: e.now.Add(wait),
 		promiseEnd: max(c.rumour.promiseEnd, e.now.Add(min(s.Remaining, quorum.Outlast(e.cfg.Timing.Lease, e.cfg.Drift))))}
-}
-
-// learnRoster takes over a newer roster told by a peer.
-func (e *Elector) learnRoster(r *election.Roster) {
-	if r == nil || !e.cfg.Quorum {
-		return
-	}
-	e.formation.Learn(e.now, r)
 }
 
 // informWait is for how many heartbeats an agent without quorum waits to be told

@@ -37,8 +37,15 @@ type wantedRoster struct {
 
 // changeRoster accepts a change to drive; its reply comes when it is done.
 func (e *Elector) changeRoster(in election.ChangeRoster) *election.Refusal {
-	if in.Cancel {
+	switch {
+	case in.Cancel:
 		return e.cancelChange(in.Request)
+	case in.Restore:
+		if refusal := e.restore(); refusal != nil {
+			return refusal
+		}
+		e.reply(in.Request, nil)
+		return nil
 	}
 	voters, refusal := e.changedVoters(in)
 	if refusal != nil {
@@ -321,9 +328,9 @@ func (e *Elector) rosterAccept(from election.PeerID, m election.RosterAccept) {
 }
 
 // rosterRefuse learns what stood in the way: a higher driver, or a newer roster.
-func (e *Elector) rosterRefuse(m election.RosterRefuse) {
+func (e *Elector) rosterRefuse(from election.PeerID, m election.RosterRefuse) {
 	if c := e.held(election.RosterElection); c != nil {
 		c.highest = max(c.highest, m.Granted)
 	}
-	e.learnRoster(m.Roster)
+	e.learnRoster(from, m.Roster)
 }

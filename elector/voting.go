@@ -140,7 +140,7 @@ func (e *Elector) voteRequest(from election.PeerID, m election.VoteRequest) {
 	if c == nil {
 		return
 	}
-	e.learnRoster(&m.Roster)
+	e.learnRoster(from, &m.Roster)
 	if from != e.cfg.Self.Peer && m.Election != election.RosterElection {
 		e.heedRound(c, m.Rank)
 	}
@@ -198,7 +198,7 @@ func (e *Elector) voteRefusal(from election.PeerID, m election.VoteRefusal) {
 		return
 	}
 	c.highest = max(c.highest, m.Granted)
-	e.learnRoster(m.Roster)
+	e.learnRoster(from, m.Roster)
 	if p := e.peers.get(from); p != nil && m.Reason == election.RefusedUnavailable {
 		p.unwritableUntil = e.now.Add(e.cfg.Timing.Lease)
 	}

@@ -34,6 +34,9 @@ func (e *Elector) warnings(q QuorumStatus) []Warning {
 	if differ := e.describeOtherVoters(); differ != "" {
 		warn("voters_differ", differ)
 	}
+	if doubted := e.describeDoubted(); doubted != "" {
+		warn("roster_doubted", doubted)
+	}
 	if others := e.describeChanged(); others != "" {
 		warn("identity_changed", others)
 	}

@@ -17,6 +17,28 @@ func (v *Voter) Adopt(now election.Instant, r *election.Roster) {
 	}
 }
 
+// AdoptKeeping is Adopt for a roster that drops several of the voters held: the
+// former one is kept, so that an operator can go back to it (Restore).
+func (v *Voter) AdoptKeeping(now election.Instant, r *election.Roster) {
+	if v.newer(r) {
+		v.keeps = r
+		v.roundRoster(now, queued{message: election.Report{Roster: r}})
+	}
+}
+
+// Restore goes back to the roster that AdoptKeeping replaced. That was never
+// accepted from a driver, so it is as if it had not been told: no ballot and no
+// promise rests on it. It reports false while a vote is being written (V1).
+func (v *Voter) Restore() bool {
+	if busy := !v.idle(); busy {
+		return false
+	}
+	v.adoption = v.ledger.Change(func(s *election.State) {
+		s.Roster, s.Former, s.Refused = s.Former, nil, s.Roster.Version
+	})
+	return true
+}
+
 // roundRoster handles a roster message now, or once no vote is being written.
 func (v *Voter) roundRoster(now election.Instant, q queued) {
 	if !v.idle() {
@@ -34,7 +56,12 @@ func (v *Voter) handleRoster(now election.Instant, q queued) {
 		v.propose(now, q.from, m)
 	case election.Report:
 		if v.newer(m.Roster) {
-			v.adoption = v.ledger.Change(func(s *election.State) { s.Roster, s.Pending = m.Roster, nil })
+			v.adoption = v.ledger.Change(func(s *election.State) {
+				if s.Former == nil && v.keeps == m.Roster {
+					s.Former = s.Roster
+				}
+				s.Roster, s.Pending = m.Roster, nil
+			})
 		}
 	}
 }
@@ -68,9 +95,9 @@ func (v *Voter) propose(now election.Instant, from election.PeerID, p election.R
 		return
 	}
 	generation := v.ledger.durable
-	if !repeat || g.Term < p.Driver {
+	if !repeat || g.Term < p.Driver || v.ledger.State().Former != nil {
 		generation = v.ledger.Change(func(s *election.State) {
-			s.Roster, s.Pending = &p.Roster, nil
+			s.Roster, s.Pending, s.Former = &p.Roster, nil, nil
 			if g.Term < p.Driver {
 				s.Grants[election.RosterElection] = raised(g, p.Driver, p.Holder, v.cfg.Lease)
 			}

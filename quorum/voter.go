@@ -34,8 +34,9 @@ type Voter struct {
 	writing  map[election.Name]uint64    // generation of the grant being written
 	queued   map[election.Name][]queued  // wait for that write
 	held     []heldReply
-	adoption uint64   // generation of the roster being written; 0: none
-	proposed []queued // roster messages that wait for votes to be written
+	adoption uint64           // generation of the roster being written; 0: none
+	keeps    *election.Roster // taken over with the former one kept
+	proposed []queued         // roster messages that wait for votes to be written
 	out      []election.Envelope
 	granted  uint64
 	refused  uint64

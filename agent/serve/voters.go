@@ -97,11 +97,11 @@ func (p *Picture) change(request api.VotersRequest) (election.ChangeRoster, *api
 			name, asked = n, asked+1
 		}
 	}
-	if request.Cancel && asked == 0 {
-		return election.ChangeRoster{Cancel: true}, nil
+	if request.Cancel != request.Restore && asked == 0 {
+		return election.ChangeRoster{Cancel: request.Cancel, Restore: request.Restore}, nil
 	}
-	if request.Cancel || asked != 1 || !election.ValidName(name) {
-		return c, &api.ErrorDetail{Code: api.CodeBadRequest, Message: `name one agent, as {"add":"d"}, {"remove":"d"} or {"replace":"d"}; or cancel, as {"cancel":true}`}
+	if request.Cancel || request.Restore || asked != 1 || !election.ValidName(name) {
+		return c, &api.ErrorDetail{Code: api.CodeBadRequest, Message: `name one agent, as {"add":"d"}, {"remove":"d"} or {"replace":"d"}; or {"cancel":true}, or {"restore":true}`}
 	}
 	held, isVoter := p.Status.Roster.Named(name)
 	if request.Add != "" && isVoter {

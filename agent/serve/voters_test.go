@@ -32,6 +32,7 @@ func TestAChangeOfVotersNamesOneAgentThatThereIs(t *testing.T) {
 		"add a voter":                     {api.VotersRequest{Add: "a"}, "", "", api.CodeBadRequest},
 		"add a voter's new identity":      {api.VotersRequest{Add: "b"}, "", "", api.CodeBadRequest},
 		"remove somebody who is no voter": {api.VotersRequest{Remove: "d"}, "", "", api.CodeNotFound},
+		"cancel and restore":              {api.VotersRequest{Cancel: true, Restore: true}, "", "", api.CodeBadRequest},
 		"cancel and a name":               {api.VotersRequest{Add: "d", Cancel: true}, "", "", api.CodeBadRequest},
 		"nothing":                         {api.VotersRequest{}, "", "", api.CodeBadRequest},
 		"two at once":                     {api.VotersRequest{Add: "d", Remove: "a"}, "", "", api.CodeBadRequest},
@@ -50,6 +51,9 @@ func TestAChangeOfVotersNamesOneAgentThatThereIs(t *testing.T) {
 	}
 	if got, bad := p.change(api.VotersRequest{Cancel: true}); bad != nil || !got.Cancel || len(got.Add)+len(got.Remove) > 0 {
 		t.Errorf("cancel: got %+v, %+v", got, bad)
+	}
+	if got, bad := p.change(api.VotersRequest{Restore: true}); bad != nil || !got.Restore || got.Cancel {
+		t.Errorf("restore: got %+v, %+v", got, bad)
 	}
 	for i := len(p.Status.Roster.Voters); i < election.MaxVoters; i++ {
 		id := fmt.Sprint("v", i)

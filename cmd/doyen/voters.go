@@ -11,10 +11,12 @@ import (
 
 func votersCommand() command {
 	return command{
-		name: "voters", args: "[list] | add|remove|replace NAME | cancel", max: 2, words: []string{"list", "add", "remove", "replace", "cancel"},
+		name: "voters", args: "[list] | add|remove|replace NAME | cancel | restore", max: 2, words: []string{"list", "add", "remove", "replace", "cancel", "restore"},
 		usage: "list the agents whose votes count, or change them one at a time",
 		description: "replace puts the live agent NAME, whose data dir was lost, in the place of its former identity.\n" +
 			"cancel goes back from a change that can't finish, such as one whose new voter never comes.\n" +
+			"restore makes this agent alone go back to the voters it knew before it took over another set,\n" +
+			"such as that of a copy of this cluster.\n" +
 			"Ask an agent that is a voter. Exit codes: 0 done, 1 refused, 3 the agent can't be reached.",
 		run: func(i *invocation) error {
 			if i.Args().Len() == 0 || i.Args().Get(0) == "list" && i.Args().Get(1) == "" {
@@ -46,11 +48,14 @@ func changeVoters(i *invocation, verb, name string) error {
 		request.Replace = name
 	case "cancel":
 		request.Cancel = true
+	case "restore":
+		request.Restore = true
 	}
-	if name != "" && (request.Cancel || verb == "list") {
+	bare := request.Cancel || request.Restore
+	if name != "" && (bare || verb == "list") {
 		return usage("write: doyen voters "+verb, "voters %s takes no arguments, got %q", verb, name)
 	}
-	if name == "" && !request.Cancel {
+	if name == "" && !bare {
 		return usage("write: doyen voters "+verb+" NAME; `doyen members` lists the names", "voters %s: NAME is missing", verb)
 	}
 	ctx, cancel := i.change()
@@ -59,6 +64,8 @@ func changeVoters(i *invocation, verb, name string) error {
 	switch {
 	case err != nil && request.Cancel:
 		return fmt.Errorf("cancel the change of the voters: %w", err)
+	case err != nil && request.Restore:
+		return fmt.Errorf("restore the former voters: %w", err)
 	case err != nil:
 		return fmt.Errorf("%s voter %s: %w", verb, name, err)
 	}

@@ -1,0 +1,157 @@
+package elector
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/doyen-election/doyen/election"
+	"github.com/doyen-election/doyen/quorum"
+)
+
+// A newer roster that a peer tells of is taken over without a vote (R2), so not
+// everybody is believed: a copy of this cluster, whose voters were changed
+// elsewhere, would replace the voters of this one. No correct agent needs more
+// than this: whoever missed a change hears of it from a voter it knows.
+
+// doubted is the newest roster of a peer that was not taken over.
+type doubted struct {
+	version election.Version
+	voters  string
+	why     string
+}
+
+// learnRoster takes over a newer roster told by a peer, unless there is an
+// objection.
+func (e *Elector) learnRoster(from election.PeerID, r *election.Roster) {
+	if r == nil || !e.cfg.Quorum {
+		return
+	}
+	p := e.peers.get(from)
+	if p != nil {
+		p.holds = r.Version
+	}
+	state := e.ledger.State()
+	held := state.Roster
+	if held == nil || held.Cluster != r.Cluster || !held.Version.Before(r.Version) {
+		e.formation.Learn(e.now, r)
+		return
+	}
+	if why := e.objection(from, held, r); why != "" {
+		e.counters.Dropped["doubted_roster"]++
+		if p != nil {
+			p.doubted = doubted{version: r.Version, voters: namesOfVoters(r.Voters), why: why}
+		}
+		return
+	}
+	if lost(held, r) > 1 {
+		e.voter.AdoptKeeping(e.now, r)
+		return
+	}
+	e.formation.Learn(e.now, r)
+}
+
+// objection says why a newer roster is not taken over at a peer's word; empty if
+// it is.
+func (e *Elector) objection(from election.PeerID, held, r *election.Roster) string {
+	switch {
+	case r.Version == e.ledger.State().Refused:
+		return "an operator refused it (doyen voters restore)"
+	case r.Floor < held.Floor:
+		return "terms would fall"
+	case from != e.cfg.Self.Peer && !held.Has(from):
+		return "none of the voters this agent knows has told of it"
+	case lost(held, r) > 1 && e.stillHeld(held):
+		e.askVoters(held)
+		return "it drops several voters at once, and a majority of them still holds the present roster"
+	}
+	return ""
+}
+
+// lost counts the voters that decide now and would not any more. One change drops
+// one: more were dropped in several, while this agent was away, or elsewhere.
+func lost(held, r *election.Roster) int {
+	n := 0
+	for _, v := range held.Counted() {
+		if !r.Has(v.Peer) {
+			n++
+		}
+	}
+	return n
+}
+
+// stillHeld reports whether a majority of the former voters, this agent
+// included, is known to hold no newer roster: then none can have been committed.
+func (e *Elector) stillHeld(held *election.Roster) bool {
+	return quorum.Accepted(&election.Roster{Voters: held.Voters}, func(id election.PeerID) bool {
+		p := e.peers.get(id)
+		return id == e.cfg.Self.Peer || p != nil && e.reachable(id) && p.holds != (election.Version{}) && !held.Version.Before(p.holds)
+	})
+}
+
+// askVoters asks the voters what they hold now, at most once a heartbeat: what is
+// known of them may be old.
+func (e *Elector) askVoters(held *election.Roster) {
+	if e.now < e.askRosterAt {
+		return
+	}
+	e.askRosterAt = e.now.Add(e.cfg.Timing.Heartbeat)
+	for _, v := range held.Voters {
+		if v.Peer != e.cfg.Self.Peer && e.isConnected(v.Peer) {
+			e.send(v.Peer, election.Inquiry{})
+		}
+	}
+}
+
+// propose hands a proposal to the voter. Its driver must be a voter of the
+// roster that is held: one that missed a change learns of it first.
+func (e *Elector) propose(from election.PeerID, m election.RosterPropose) {
+	held := e.ledger.State().Roster
+	if held != nil && from != e.cfg.Self.Peer && held.Cluster == m.Roster.Cluster && held.Version.Before(m.Roster.Version) &&
+		(!held.Has(from) || m.Roster.Floor < held.Floor) {
+		e.counters.Dropped["doubted_roster"]++
+		if p := e.peers.get(from); p != nil {
+			p.doubted = doubted{version: m.Roster.Version, voters: namesOfVoters(m.Roster.All()), why: "its driver is not one of the voters this agent knows, or terms would fall"}
+		}
+		e.askVoters(held)
+		return
+	}
+	e.voter.Propose(e.now, from, m)
+}
+
+// restore goes back to the roster that this agent held before it took over one
+// that dropped several voters.
+func (e *Elector) restore() *election.Refusal {
+	state := e.ledger.State()
+	if state.Former == nil || state.Roster == nil {
+		return &election.Refusal{Code: "not_found", Message: "nothing to restore: this agent has taken over no roster that dropped several voters at once, or has voted for another change since"}
+	}
+	if !e.voter.Restore() {
+		return &election.Refusal{Code: "busy", Message: "a vote is being written: ask again"}
+	}
+	return nil
+}
+
+func namesOfVoters(voters []election.Voter) string {
+	var names []string
+	for _, v := range voters {
+		names = append(names, v.Name)
+	}
+	slices.Sort(names)
+	return strings.Join(names, ",")
+}
+
+// describeDoubted names the peers whose newer rosters are not taken over.
+func (e *Elector) describeDoubted() string {
+	var texts []string
+	for i, p := range e.peers.rows {
+		if e.roster.Version.Before(p.doubted.version) {
+			texts = append(texts, fmt.Sprintf("%s says that the voters are %s, which this agent does not take over: %s",
+				e.nameOf(e.peers.keys[i]), p.doubted.voters, p.doubted.why))
+		}
+	}
+	if len(texts) == 0 {
+		return ""
+	}
+	return strings.Join(texts, "; ") + ". If a copy of this cluster runs somewhere, keep it away from this one: another --cluster name and key"
+}

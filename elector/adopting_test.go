@@ -1,0 +1,131 @@
+package elector
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/doyen-election/doyen/election"
+)
+
+// elsewhere is a roster of those voters, as a copy of the cluster of a, b and c
+// may have come to after some changes.
+func elsewhere(names ...string) *election.Roster {
+	r := *trioState().Roster
+	r.Version, r.Voters = election.Version{Driver: 9, Counter: 2}, voters(names...)
+	return &r
+}
+
+func (s *solo) holds() string { return namesOfVoters(s.e.roster.All()) }
+
+// tells has a connected peer report that roster.
+func (s *solo) tells(from election.PeerID, r *election.Roster) {
+	s.hear(from, election.Report{Voter: true, Roster: r})
+}
+
+func TestARosterIsTakenOverFromVotersAlone(t *testing.T) {
+	s := newLone(t, trioState())
+	s.connect("z", election.Report{})
+	s.tells("z", elsewhere("a", "b", "z"))
+	if s.holds() != "a,b,c" {
+		t.Fatalf("the voters are %s, at the word of a stranger", s.holds())
+	}
+	doubted := false
+	for _, w := range s.e.Status(s.now).Warnings {
+		doubted = doubted || w.Code == "roster_doubted" && strings.Contains(w.Message, "a,b,z")
+	}
+	if !doubted {
+		t.Fatalf("warnings %+v, want one of the roster that z tells of", s.e.Status(s.now).Warnings)
+	}
+	s.tells("b", elsewhere("a", "b", "z"))
+	if s.holds() != "a,b,z" {
+		t.Fatalf("the voters are %s, though a voter told of a change (R2)", s.holds())
+	}
+	for _, w := range s.e.Status(s.now).Warnings {
+		if w.Code == "roster_doubted" {
+			t.Fatalf("still warns: %s", w.Message)
+		}
+	}
+}
+
+func TestARosterWithALowerFloorIsRefused(t *testing.T) {
+	state := trioState()
+	state.Roster.Floor = 40
+	s := newLone(t, state)
+	low := elsewhere("a", "b", "z")
+	low.Floor = 39
+	s.tells("b", low)
+	p := election.RosterPropose{Driver: 9, Holder: election.Holder{Peer: "b", Boot: 1}, Roster: *low}
+	s.hear("b", p)
+	if s.holds() != "a,b,c" {
+		t.Fatalf("the voters are %s with a floor that fell", s.holds())
+	}
+}
+
+func TestAProposalOfAStrangerIsRefused(t *testing.T) {
+	s := newLone(t, trioState())
+	s.connect("z", election.Report{})
+	p := election.RosterPropose{Driver: 9, Holder: election.Holder{Peer: "z", Boot: 1}, Roster: *elsewhere("a", "b", "z")}
+	s.hear("z", p)
+	if s.holds() != "a,b,c" || len(sentTo[election.RosterAccept](s.take(), "z")) > 0 {
+		t.Fatalf("the voters are %s, at a stranger's proposal", s.holds())
+	}
+}
+
+// A copy of production whose voters were all replaced meets it: b's copy is
+// believed to be b. Whoever was away for as many changes hears of nobody that
+// still holds the old roster.
+func TestAClonedClusterDoesNotReplaceTheVoters(t *testing.T) {
+	s := newLone(t, trioState())
+	held := s.e.roster
+	s.tells("b", held)
+	s.tells("c", held)
+	clones := elsewhere("x", "y", "z")
+	s.take()
+	s.tells("b", clones)
+	if s.holds() != "a,b,c" {
+		t.Fatalf("the voters are %s, though a and c hold the old ones", s.holds())
+	}
+	if len(sentTo[election.Inquiry](s.take(), "c")) == 0 {
+		t.Fatal("c is not asked what it holds now")
+	}
+	s.tells("c", clones) // as it should have, had there been such changes
+	s.tells("b", clones)
+	if s.holds() != "x,y,z" {
+		t.Fatalf("the voters are %s: an agent that was away for long does not catch up", s.holds())
+	}
+	if f := s.disk.Former; f == nil || f.Version != held.Version {
+		t.Fatalf("kept %+v on disk, want the former roster", f)
+	}
+
+	s.step(election.ChangeRoster{Restore: true, Request: 1})
+	s.step(election.Tick{})
+	if s.holds() != "a,b,c" || s.disk.Former != nil || s.disk.Roster.Version != held.Version {
+		t.Fatalf("the voters are %s after the way back", s.holds())
+	}
+	s.tells("b", clones)
+	if s.holds() != "a,b,c" {
+		t.Fatal("takes over again what an operator refused")
+	}
+	s.replies = nil
+	s.step(election.ChangeRoster{Restore: true, Request: 2})
+	if len(s.replies) != 1 || s.replies[0].Refusal == nil || s.replies[0].Refusal.Code != "not_found" {
+		t.Fatalf("%+v, want not_found: there is nothing to restore", s.replies)
+	}
+}
+
+// What a voter accepted from a driver can't be taken back: ballots rest on it.
+func TestAnAcceptedRosterIsNotRestored(t *testing.T) {
+	s := newLone(t, trioState())
+	far := elsewhere("a", "y", "z")
+	s.step(election.PeerLost{Peer: "c"})
+	s.tells("b", far)
+	if s.holds() != "a,y,z" || s.disk.Former == nil {
+		t.Fatalf("the voters are %s, kept %+v", s.holds(), s.disk.Former)
+	}
+	s.connect("y", election.Report{})
+	s.hear("y", election.RosterPropose{Driver: 9, Holder: election.Holder{Peer: "y", Boot: 1}, Roster: *far})
+	s.step(election.Tick{})
+	if s.disk.Former != nil {
+		t.Fatal("keeps a way back behind a ballot")
+	}
+}
