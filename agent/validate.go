@@ -27,11 +27,11 @@ const (
 )
 
 // Validate reports the first inconsistency of a resolved configuration as a
-// *ConfigError. Of the system it reads the key file and, as root, who could
-// change the hooks.
+// *ConfigError. Of the system it reads the key file, the users and groups that
+// are named and, as root, who could change the hooks and the agent's own files.
 func (c Config) Validate() error {
 	for _, check := range []func(Config) *ConfigError{
-		checkNames, checkVoters, checkPaths, checkAddresses, checkJoin, checkKey, checkElection, checkTiming, checkOutputs, checkHooks, checkAccess,
+		checkNames, checkVoters, checkPaths, checkAddresses, checkJoin, checkKey, checkElection, checkTiming, checkOutputs, checkHooks, checkAccess, checkOwners,
 	} {
 		if err := check(c); err != nil {
 			return err

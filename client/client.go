@@ -68,7 +68,15 @@ func (c *Client) dial(ctx context.Context) (net.Conn, error) {
 		return nil, errForeign
 	}
 	var dialer net.Dialer
-	return dialer.DialContext(ctx, "unix", c.socket)
+	conn, err := dialer.DialContext(ctx, "unix", c.socket)
+	if err != nil {
+		return nil, err
+	}
+	if err := trusted(conn, c.socket); err != nil {
+		_ = conn.Close()
+		return nil, err
+	}
+	return conn, nil
 }
 
 // DefaultSocket is where an agent of this user listens unless told otherwise:

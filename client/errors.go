@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 
@@ -78,7 +79,11 @@ const maxSocketPath = 107
 func (c *Client) diagnose(ctx context.Context, err error) (reason, hint string) {
 	const restart = "see the agent's log; start it again with `doyen agent` if it stopped"
 	info, statErr := os.Stat(c.socket)
+	impostor, _ := errors.AsType[*impostorError](err)
 	switch {
+	case impostor != nil:
+		return "what listens at " + c.socket + " may not be an agent: " + impostor.Error(),
+			"let the agent listen in a directory that only its user and root may write to, or ask as user " + strconv.FormatUint(uint64(impostor.uid), 10)
 	case errors.Is(err, errForeign):
 		return filepath.Dir(c.socket) + " belongs to another user, who could answer in an agent's place",
 			"set XDG_RUNTIME_DIR for the agent and the commands alike, or name another path with --socket or DOYEN_SOCKET"

@@ -12,6 +12,9 @@ import (
 	"github.com/doyen-election/doyen/leasepage"
 )
 
+// lockFile can't be the name of an election.
+const lockFile = ".lock"
+
 // take makes the directory, for the agent's user and group, and locks it: pages
 // of two agents in one directory would be mistaken for each other.
 func take(dir string) (*os.File, error) {
@@ -29,11 +32,25 @@ func take(dir string) (*os.File, error) {
 	if owner, ok := info.Sys().(*syscall.Stat_t); ok && owner.Uid != uint32(os.Geteuid()) {
 		return nil, errors.Join(fmt.Errorf("%s belongs to user %d: move it away, or choose another directory with --socket", dir, owner.Uid), f.Close())
 	}
-	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
-		return nil, errors.Join(fmt.Errorf("another agent keeps its own in %s: give each agent a socket of another name, or in another directory", dir), f.Close())
-	}
 	if err := f.Chmod(0o750); err != nil { // whatever the umask is
 		return nil, errors.Join(fmt.Errorf("protect the directory: %w", err), f.Close())
+	}
+	lock, err := hold(dir)
+	return lock, errors.Join(err, f.Close())
+}
+
+// hold locks the directory by a file that only the agent's user can open: who
+// may read the directory itself could lock it, and so keep the next agent out.
+func hold(dir string) (*os.File, error) {
+	f, err := os.OpenFile(filepath.Join(dir, lockFile), os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("open the lock: %w", err)
+	}
+	if err := f.Chmod(0o600); err != nil {
+		return nil, errors.Join(fmt.Errorf("protect the lock: %w", err), f.Close())
+	}
+	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		return nil, errors.Join(fmt.Errorf("another agent keeps its own in %s: give each agent a socket of another name, or in another directory", dir), f.Close())
 	}
 	return f, nil
 }
@@ -46,7 +63,7 @@ func wipe(dir string) error {
 	}
 	var errs error
 	for _, f := range found {
-		if !f.IsDir() {
+		if !f.IsDir() && f.Name() != lockFile {
 			errs = errors.Join(errs, leasepage.Wipe(filepath.Join(dir, f.Name())))
 		}
 	}

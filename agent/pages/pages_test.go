@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/doyen-election/doyen/agent/pages"
 	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/elector"
@@ -165,8 +167,8 @@ func TestAFormerLifesPagesAreWipedAtTheStart(t *testing.T) {
 	if r.Valid() || k.Problem() != "" {
 		t.Errorf("valid %t, problem %q", r.Valid(), k.Problem())
 	}
-	if left, _ := os.ReadDir(dir); len(left) > 0 {
-		t.Errorf("left: %v", left)
+	if left, _ := os.ReadDir(dir); len(left) != 1 || left[0].Name() != ".lock" {
+		t.Errorf("left: %v, want the lock alone", left)
 	}
 	if text, _ := os.ReadFile(elsewhere); string(text) != "mine" {
 		t.Errorf("what a link led to was written: %q", text)
@@ -183,6 +185,37 @@ func TestTwoAgentsKeepNoPagesInOneDirectory(t *testing.T) {
 	second.Run(t.Context()) // has nothing to do
 	if err := second.Close(); err != nil {
 		t.Error(err)
+	}
+}
+
+// A member of the agent's group may read the directory, and waited there for the
+// lock: the next agent kept no pages, and left old ones as they were.
+func TestWhoMayReadTheDirectoryCannotLockItAgainstTheNextAgent(t *testing.T) {
+	dir := t.TempDir()
+	first := pages.Open(dir, 1)
+	reader, err := os.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer reader.Close()
+	if err := unix.Flock(int(reader.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		t.Fatal("the directory itself is locked:", err)
+	}
+	if err := first.Close(); err != nil {
+		t.Fatal(err)
+	}
+	second := keep(t, dir)
+	if second.Problem() != "" {
+		t.Errorf("the next agent keeps no pages: %s", second.Problem())
+	}
+	found, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range found {
+		if info, err := f.Info(); err != nil || info.Mode().Perm() != 0o600 {
+			t.Errorf("%s has mode %v, and could be locked by others", f.Name(), info.Mode())
+		}
 	}
 }
 
@@ -256,8 +289,8 @@ func TestCloseEndsAndRemovesEveryPage(t *testing.T) {
 	if err := k.Close(); err != nil || r.Valid() {
 		t.Errorf("valid %t: %v", r.Valid(), err)
 	}
-	if left, _ := os.ReadDir(dir); len(left) > 0 {
-		t.Errorf("left: %v", left)
+	if left, _ := os.ReadDir(dir); len(left) != 1 || left[0].Name() != ".lock" {
+		t.Errorf("left: %v, want the lock alone", left)
 	}
 	if _, err := leasepage.Open(filepath.Join(dir, "a")); !errors.Is(err, fs.ErrNotExist) {
 		t.Error(err)

@@ -50,12 +50,7 @@ func Listen(path string) (net.Listener, error) {
 // socketDir makes the directory, only for the agent's user and group. One that
 // is there already is used as it is: it may be /run itself.
 func socketDir(dir string) error {
-	err := os.Mkdir(dir, 0o750)
-	if errors.Is(err, fs.ErrNotExist) {
-		if err = os.MkdirAll(filepath.Dir(dir), 0o755); err == nil {
-			err = os.Mkdir(dir, 0o750)
-		}
-	}
+	err := makeDir(dir, 0o750)
 	if err != nil && !errors.Is(err, fs.ErrExist) {
 		return &SocketError{dir, "can't be created: " + cause(err), "choose another path with --socket"}
 	}
@@ -67,6 +62,21 @@ func socketDir(dir string) error {
 		return &SocketError{dir, "is no directory", "choose another path with --socket"}
 	}
 	return trusted(dir, os.Geteuid())
+}
+
+// makeDir makes a directory of that mode, whatever the umask is, and those above
+// it that are missing, for everybody to pass. fs.ErrExist: it is there already.
+func makeDir(dir string, mode fs.FileMode) error {
+	err := os.Mkdir(dir, mode)
+	if errors.Is(err, fs.ErrNotExist) {
+		if err = makeDir(filepath.Dir(dir), 0o755); err == nil || errors.Is(err, fs.ErrExist) {
+			err = os.Mkdir(dir, mode)
+		}
+	}
+	if err == nil {
+		err = os.Chmod(dir, mode)
+	}
+	return err
 }
 
 // trusted refuses a directory of another user, who could put a socket of their

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"golang.org/x/sys/unix"
 )
 
 func TestThePeerIsWhomTheKernelSays(t *testing.T) {
@@ -100,5 +102,22 @@ func TestADirectoryOfAnotherUserIsNoPlaceForTheSocket(t *testing.T) {
 	}
 	if err := trusted("/", uid+1); err != nil {
 		t.Errorf("root's: %v", err)
+	}
+}
+
+// A unit with UMask=0077 made a directory that the agent's group can't enter.
+func TestTheUmaskDoesNotKeepTheGroupOut(t *testing.T) {
+	before := unix.Umask(0o077)
+	defer unix.Umask(before)
+	base := t.TempDir()
+	l, err := Listen(filepath.Join(base, "run", "doyen", "s"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	for path, want := range map[string]os.FileMode{"run": 0o755, "run/doyen": 0o750, "run/doyen/s": 0o660} {
+		if info, err := os.Stat(filepath.Join(base, path)); err != nil || info.Mode().Perm() != want {
+			t.Errorf("%s: %v %v, want mode %04o", path, info.Mode(), err, want)
+		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/doyen-election/doyen/agent/campaign"
 	"github.com/doyen-election/doyen/election"
 )
 
@@ -188,6 +189,16 @@ func TestFewFilesMakeFewPlaces(t *testing.T) {
 	for files, want := range map[int]int{allFiles / 4: maxConns / 4, 0: maxConns, 2 * allFiles: maxConns, 1: 8} {
 		if got := Bound(maxConns, files); got != want {
 			t.Errorf("with %d files there are %d places, want %d", files, got, want)
+		}
+	}
+}
+
+// 1,200 idle connections left an agent no file to write its state with.
+func TestAllPlacesTogetherTakeNoMoreFilesThanThereAre(t *testing.T) {
+	for files := 64; files < 2*allFiles; files++ {
+		taken := Bound(maxPlain+maxStreams, files) + Bound(maxConns, files) + Bound(campaign.MaxCandidacies, files)
+		if taken > files {
+			t.Fatalf("of %d files %d are taken", files, taken)
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -88,6 +89,13 @@ func loadFile(path string) ([]byte, error) {
 	}
 	if !info.Mode().IsRegular() {
 		return nil, &agent.ConfigError{Flag: "config", Problem: path + " is no regular file", Hint: hint}
+	}
+	abs, err := filepath.Abs(path)
+	if err != nil {
+		return nil, &agent.ConfigError{Flag: "config", Problem: err.Error(), Hint: hint}
+	}
+	if err := agent.CheckFile("config", abs); err != nil {
+		return nil, err
 	}
 	f, err := os.Open(path)
 	if err != nil {

@@ -1,0 +1,43 @@
+package agent
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/doyen-election/doyen/agent/hook"
+)
+
+// CheckFile refuses, as root, a file of the agent's that somebody else could
+// write or replace: who can change what root's agent goes by is root. The error
+// is a *ConfigError about that flag.
+func CheckFile(flag, path string) error {
+	if err := hook.CheckPathAsRoot(path); err != nil {
+		return configError(flag, "what an agent of root goes by must be root's alone; or run the agent as another user", "%v", err)
+	}
+	return nil
+}
+
+// checkOwners looks at the key file, the data directory and the socket's. What
+// is yet to be made lies in what is there.
+func checkOwners(c Config) *ConfigError {
+	for _, f := range []struct{ flag, path string }{
+		{"key-file", c.KeyFile}, {"data-dir", c.DataDir}, {"socket", filepath.Dir(c.Socket)},
+	} {
+		if f.path == "" {
+			continue
+		}
+		path := f.path
+		for path != filepath.Dir(path) {
+			if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
+				break
+			}
+			path = filepath.Dir(path)
+		}
+		if bad, ok := errors.AsType[*ConfigError](CheckFile(f.flag, path)); ok {
+			return bad
+		}
+	}
+	return nil
+}

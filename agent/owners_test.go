@@ -1,0 +1,61 @@
+package agent_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/doyen-election/doyen/agent"
+)
+
+// Who can write what an agent of root goes by is root: by on-change in the
+// configuration, by an identity in the data directory, by a socket of its own.
+func TestAnAgentOfRootGoesByNothingThatOthersCanWrite(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("needs root, whose agent looks; CI runs this as root")
+	}
+	make_ := func(mode os.FileMode, uid int) string {
+		dir := filepath.Join(t.TempDir(), "d")
+		if err := errors.Join(os.Mkdir(dir, 0o700), os.Chmod(dir, mode), os.Chown(dir, uid, uid)); err != nil {
+			t.Fatal(err)
+		}
+		return dir
+	}
+	key := func(mode os.FileMode, uid int) string {
+		file := filepath.Join(t.TempDir(), "key")
+		if err := errors.Join(os.WriteFile(file, []byte(strings.Repeat("A", 43)+"="), 0o600), os.Chmod(file, mode), os.Chown(file, uid, uid)); err != nil {
+			t.Fatal(err)
+		}
+		return file
+	}
+	for name, c := range map[string]struct {
+		change func(*agent.Config)
+		says   string
+	}{
+		"all of root":                      {func(c *agent.Config) {}, ""},
+		"yet to be made":                   {func(c *agent.Config) { c.DataDir = filepath.Join(make_(0o700, 0), "x", "y") }, ""},
+		"the data directory of another":    {func(c *agent.Config) { c.DataDir = make_(0o700, 1000) }, "--data-dir: "},
+		"to be made in another's":          {func(c *agent.Config) { c.DataDir = filepath.Join(make_(0o755, 1000), "x") }, "--data-dir: "},
+		"the socket's directory":           {func(c *agent.Config) { c.Socket = filepath.Join(make_(0o755, 1000), "s") }, "--socket: "},
+		"the socket's, that all may write": {func(c *agent.Config) { c.Socket = filepath.Join(make_(0o777, 0), "s") }, "--socket: "},
+		"the socket's, with a sticky bit":  {func(c *agent.Config) { c.Socket = filepath.Join(make_(0o777|os.ModeSticky, 0), "s") }, ""},
+		"a key file of another":            {func(c *agent.Config) { c.KeyFile = key(0o600, 1000) }, "--key-file: "},
+	} {
+		config := agent.Default()
+		config.Name, config.DataDir, config.Socket, config.KeyFile = "a", make_(0o700, 0), filepath.Join(make_(0o750, 0), "s"), key(0o600, 0)
+		c.change(&config)
+		resolved, err := config.Resolve()
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = resolved.Validate()
+		if _, bad := errors.AsType[*agent.ConfigError](err); bad != (c.says != "") || bad && !strings.HasPrefix(err.Error(), c.says) {
+			t.Errorf("%s: %v, want %q", name, err, c.says)
+		}
+	}
+	if err := agent.CheckFile("config", key(0o666, 65534)); err == nil || !strings.HasPrefix(err.Error(), "--config: ") {
+		t.Errorf("a configuration that anybody may write: %v", err)
+	}
+}
