@@ -94,13 +94,22 @@ func nack(n election.Nack) error {
 	return first(electionName(n.Election), maybeTerm("term", n.Term))
 }
 
-func checkInquiry(election.Inquiry) error { return nil }
+func checkInquiry(m election.Inquiry) error { return maybeElection(m.Election) }
 
 func checkReport(m election.Report) error {
 	return first(
 		roster(m.Roster),
 		each("standings", m.Standings, MaxElections, func(s election.Standing) election.Name { return s.Election }, standing),
+		maybeElection(m.Election),
 	)
+}
+
+// maybeElection may be empty: the message is about all of them.
+func maybeElection(e election.Name) error {
+	if e == "" {
+		return nil
+	}
+	return electionName(e)
 }
 
 // standing may have no holder: a term learnt with a roster was granted to nobody.

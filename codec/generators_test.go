@@ -22,6 +22,13 @@ func (d draw) name() election.Name {
 	return election.Name(d.label())
 }
 
+func (d draw) maybeName() election.Name {
+	if d.bool() {
+		return ""
+	}
+	return d.name()
+}
+
 func (d draw) label() string {
 	return rapid.StringMatching(`[a-z0-9][a-z0-9._-]{0,62}`).Draw(d.T, "name")
 }
@@ -190,9 +197,9 @@ var messageOf = map[string]func(draw) election.Message{
 			Nacks: d.nacks(), Roster: d.maybeRoster(),
 		}
 	},
-	"Inquiry": func(d draw) election.Message { return election.Inquiry{ID: d.uint()} },
+	"Inquiry": func(d draw) election.Message { return election.Inquiry{ID: d.uint(), Election: d.maybeName()} },
 	"Report": func(d draw) election.Message {
-		return election.Report{ID: d.uint(), Voter: d.bool(), Roster: d.maybeRoster(), Standings: d.standings(), Stamp: d.instant()}
+		return election.Report{ID: d.uint(), Voter: d.bool(), Roster: d.maybeRoster(), Standings: d.standings(), Stamp: d.instant(), Election: d.maybeName()}
 	},
 	"GenesisPropose": func(d draw) election.Message { return election.GenesisPropose{Genesis: d.genesis()} },
 	"GenesisAccept": func(d draw) election.Message {

@@ -161,10 +161,12 @@ const (
 // Knowledge: what an agent tells another that just connected or asks.
 type (
 	// Inquiry asks for a Report; with Durable, for one that is sent once the
-	// receiver has written something to its disk.
+	// receiver has written something to its disk; with Election, for one that
+	// tells of that election only.
 	Inquiry struct {
-		ID      uint64 `cbor:"1,keyasint"`
-		Durable bool   `cbor:"2,keyasint,omitempty"`
+		ID       uint64 `cbor:"1,keyasint"`
+		Durable  bool   `cbor:"2,keyasint,omitempty"`
+		Election Name   `cbor:"3,keyasint,omitempty"`
 	}
 	// Report is what the sender's voter has on record. It is sent unasked, with
 	// ID 0, to every peer that connects and when a roster is committed.
@@ -174,6 +176,7 @@ type (
 		Roster    *Roster    `cbor:"3,keyasint,omitempty"`
 		Standings []Standing `cbor:"4,keyasint,omitempty"` // sorted by election
 		Stamp     Instant    `cbor:"5,keyasint,omitempty"` // the sender's clock, to be echoed
+		Election  Name       `cbor:"6,keyasint,omitempty"` // it tells of this one only; empty: of all
 	}
 )
 

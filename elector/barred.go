@@ -31,7 +31,7 @@ func (e *Elector) bar(in election.Barred) {
 		}
 	}
 	for _, p := range e.connectedPeers() {
-		e.send(p, e.report(0)) // it is no voter any more
+		e.send(p, e.report(0, "")) // it is no voter any more
 	}
 }
 

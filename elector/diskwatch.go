@@ -142,7 +142,7 @@ func (e *Elector) payReports() {
 	e.owed = slices.DeleteFunc(e.owed, func(o owed) bool {
 		written := e.ledger.Durable(o.generation)
 		if written {
-			e.send(o.to, e.report(o.question))
+			e.send(o.to, e.report(o.question, election.RosterElection))
 		}
 		return written
 	})

@@ -190,7 +190,7 @@ func (e *Elector) receive(from election.PeerID, m election.Message) {
 			e.oweReport(from, m.ID)
 			return
 		}
-		e.send(from, e.report(m.ID))
+		e.send(from, e.report(m.ID, m.Election))
 	case election.Report:
 		e.reported(from, m)
 	case election.Candidacies:
@@ -313,7 +313,7 @@ func (e *Elector) activateRoster() {
 		e.rerosterContest(c)
 	}
 	if first {
-		e.sendAllConnected(e.report(0))
+		e.sendAllConnected(e.report(0, ""))
 	}
 }
 

@@ -100,7 +100,7 @@ func TestG6AnInquiryIsAnsweredByAMajorityThatAgrees(t *testing.T) {
 	s.step(election.Inquire{Election: election.Default, Request: 4})
 	id := last[election.Inquiry](s, "b").ID
 	answer := func(from election.PeerID, r election.Report) {
-		r.ID = id
+		r.ID, r.Election = id, election.Default
 		s.hear(from, r)
 	}
 	if len(s.replies) != 0 {

@@ -8,34 +8,72 @@ import (
 	"github.com/doyen-election/doyen/quorum"
 )
 
-// maxInquiries bounds the questions to a majority under way at once.
-const maxInquiries = 64
+const (
+	// maxInquiries bounds the questions to a majority under way at once, one of
+	// each election.
+	maxInquiries = 64
+	// maxReaders bounds those who wait for the answer to one of them.
+	maxReaders = 256
+)
 
-// inquiry is one question to a majority of the voters: who leads?
+// inquiry is one question to a majority of the voters: who leads? It is shared by
+// all readers that came before it was asked. An answer to it may be older than a
+// reader that came later: those wait for the next, which is asked as soon as this
+// one has ended.
 type inquiry struct {
-	request  election.RequestID
 	election election.Name
-	deadline election.Instant
+	readers  []reader
+	next     []reader
 	answers  map[election.PeerID]election.Standing
 }
 
+// reader waits for an answer until a deadline.
+type reader struct {
+	request  election.RequestID
+	deadline election.Instant
+}
+
 func (e *Elector) inquire(in election.Inquire) {
+	r := reader{request: in.Request, deadline: e.now.Add(e.cfg.Timing.voteTimeout())}
+	under := e.underWay(in.Election)
 	switch {
 	case !e.cfg.Quorum:
 		e.reply(in.Request, &election.Refusal{Code: "no_quorum", Message: "this cluster runs without quorum (--quorum=false)"})
-		return
 	case !e.hasMajority():
 		e.reply(in.Request, &election.Refusal{Code: "no_quorum", Message: "a majority of the voters can't be reached"})
-		return
-	case len(e.inquiries.keys) >= maxInquiries:
+	case under == nil && len(e.inquiries.keys) >= maxInquiries, under != nil && len(under.next) >= maxReaders:
 		e.reply(in.Request, &election.Refusal{Code: "busy", Message: "too many questions to the voters at once; ask again"})
-		return
+	case under != nil:
+		under.next = append(under.next, r)
+	default:
+		e.ask(in.Election, []reader{r})
 	}
+}
+
+// underWay returns the question about an election that has no answer yet.
+func (e *Elector) underWay(name election.Name) *inquiry {
+	for _, q := range e.inquiries.rows {
+		if q.election == name {
+			return q
+		}
+	}
+	return nil
+}
+
+// ask asks all voters about an election.
+func (e *Elector) ask(name election.Name, readers []reader) {
 	e.inquired++
-	e.inquiries.put(e.inquired, &inquiry{request: in.Request, election: in.Election,
-		deadline: e.now.Add(e.cfg.Timing.voteTimeout()), answers: map[election.PeerID]election.Standing{}})
+	e.inquiries.put(e.inquired, &inquiry{election: name, readers: readers, answers: map[election.PeerID]election.Standing{}})
 	for _, v := range e.roster.All() {
-		e.send(v.Peer, election.Inquiry{ID: e.inquired})
+		e.send(v.Peer, election.Inquiry{ID: e.inquired, Election: name})
+	}
+}
+
+// conclude ends a question, and asks again for those that came meanwhile.
+func (e *Elector) conclude(id uint64, q *inquiry) {
+	e.inquiries.remove(id)
+	if len(q.next) > 0 {
+		e.ask(q.election, q.next)
 	}
 }
 
@@ -44,7 +82,7 @@ func (e *Elector) inquire(in election.Inquire) {
 // says who leads; one that has answered without such a promise says nobody.
 func (e *Elector) answered(from election.PeerID, r election.Report) {
 	q := e.inquiries.get(r.ID)
-	if q == nil || !r.Voter {
+	if q == nil || !r.Voter || r.Election != q.election {
 		return
 	}
 	q.answers[from] = election.Standing{}
@@ -72,24 +110,38 @@ func (e *Elector) answered(from election.PeerID, r election.Report) {
 	if !quorum.Confirmed(e.roster, agree) {
 		newest = election.Standing{}
 	}
-	e.out.Replies = append(e.out.Replies, election.Reply{Request: q.request, Leader: newest})
-	e.inquiries.remove(r.ID)
+	for _, reader := range q.readers {
+		e.out.Replies = append(e.out.Replies, election.Reply{Request: reader.request, Leader: newest})
+	}
+	e.conclude(r.ID, q)
 }
 
+// expireInquiries refuses the readers whose time is up. A question that nobody
+// waits for any more has ended.
 func (e *Elector) expireInquiries() {
 	ids := e.inquiries.keys
 	for i, q := range e.inquiries.rows {
-		if id := ids[i]; e.now >= q.deadline {
-			e.reply(q.request, &election.Refusal{Code: "no_quorum", Message: "a majority of the voters did not answer, or did not agree, in time"})
-			e.inquiries.remove(id)
+		q.readers, q.next = e.expireReaders(q.readers), e.expireReaders(q.next)
+		if len(q.readers) == 0 {
+			e.conclude(ids[i], q)
 		}
 	}
+}
+
+// expireReaders returns those that go on waiting; they are in the order in which
+// they came.
+func (e *Elector) expireReaders(readers []reader) []reader {
+	for len(readers) > 0 && e.now >= readers[0].deadline {
+		e.reply(readers[0].request, &election.Refusal{Code: "no_quorum", Message: "a majority of the voters did not answer, or did not agree, in time"})
+		readers = readers[1:]
+	}
+	return readers
 }
 
 func (e *Elector) inquiryWake() election.Instant {
 	wake := election.Never
 	for _, q := range e.inquiries.rows {
-		wake = min(wake, q.deadline)
+		wake = min(wake, q.readers[0].deadline) // those that came later wait longer
 	}
 	return wake
 }

@@ -38,7 +38,7 @@ func (e *Elector) connected(in election.PeerConnected) {
 	}
 	e.heardOf++
 	e.peers.put(in.Peer, &peer{connected: true, boot: in.Boot, probeAt: e.now.Add(e.cfg.Timing.Heartbeat)})
-	e.send(in.Peer, e.report(0))
+	e.send(in.Peer, e.report(0, ""))
 }
 
 // disconnected forgets what only the connection vouched for. The peer's

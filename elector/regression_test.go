@@ -72,7 +72,7 @@ func TestAnInquiryIsNotAnsweredByReportsToAFormerBoot(t *testing.T) {
 	o := newLone(t, trioState())
 	o.step(election.Inquire{Election: "default", Request: 1})
 	for _, id := range []election.PeerID{"b", "c"} {
-		o.hear(id, election.Report{ID: 1, Voter: true, Roster: o.disk.Roster, Standings: []election.Standing{
+		o.hear(id, election.Report{ID: 1, Election: "default", Voter: true, Roster: o.disk.Roster, Standings: []election.Standing{
 			{Election: "default", Term: 5, Holder: election.Holder{Peer: "b", Boot: 3}, Remaining: time.Second}}})
 	}
 	if len(o.replies) != 0 {
@@ -201,7 +201,7 @@ func TestElectionsOfEarlierBootsStillFitOneReport(t *testing.T) {
 		s.Grants[election.Name(fmt.Sprintf("job-%d", i))] = election.Grant{Term: 1, Holder: soloSelf, Lease: time.Second, Released: true}
 	}
 	o := newLone(t, s)
-	if _, err := codec.EncodeMessage(o.e.report(0)); err != nil {
+	if _, err := codec.EncodeMessage(o.e.report(0, "")); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -459,7 +459,7 @@ func TestG6ATermUpToTheFloorNamesNobody(t *testing.T) {
 		o.step(election.Inquire{Election: "pay", Request: 4})
 		id := last[election.Inquiry](o, "b").ID
 		for _, p := range []election.PeerID{"b", "c"} {
-			o.hear(p, election.Report{ID: id, Voter: true, Roster: state.Roster, Standings: []election.Standing{
+			o.hear(p, election.Report{ID: id, Election: "pay", Voter: true, Roster: state.Roster, Standings: []election.Standing{
 				{Election: "pay", Term: 3, Holder: election.Holder{Peer: "b", Boot: 1}, Remaining: time.Second}}})
 		}
 		if len(o.replies) != 1 || (o.replies[0].Leader.Term == 3) != (floor < 3) {

@@ -6,11 +6,16 @@ import (
 	"github.com/doyen-election/doyen/quorum"
 )
 
-// report is what this agent's voter has on record.
-func (e *Elector) report(id uint64) election.Report {
-	r := election.Report{ID: id, Roster: e.roster, Stamp: e.now}
+// report is what this agent's voter has on record, of one election or, with no
+// name, of all.
+func (e *Elector) report(id uint64, of election.Name) election.Report {
+	r := election.Report{ID: id, Roster: e.roster, Stamp: e.now, Election: of}
 	if e.roster.Has(e.cfg.Self.Peer) && e.barred.Code == "" {
 		r.Voter = true
+		if of != "" {
+			r.Standings = e.voter.Standing(e.now, of)
+			return r
+		}
 		r.Standings = e.voter.Standings(e.now)
 		r.Standings = r.Standings[:min(len(r.Standings), codec.MaxElections)]
 	}
@@ -31,8 +36,8 @@ func (e *Elector) reported(from election.PeerID, r election.Report) {
 		return
 	}
 	e.hasWritten(from, r.ID)
-	first := !p.reported
-	p.reported = true
+	first := !p.reported && r.Election == ""
+	p.reported = p.reported || first
 	e.stamped(from, r.Stamp)
 	e.learnRoster(from, r.Roster)
 	for _, s := range r.Standings {

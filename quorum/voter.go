@@ -245,17 +245,22 @@ func (v *Voter) PromiseEnd(e election.Name) election.Instant { return v.promises
 func (v *Voter) Standings(now election.Instant) []election.Standing {
 	var standings []election.Standing
 	for _, e := range v.ledger.State().Elections() {
-		if _, writing := v.writing[e]; writing {
-			continue
-		}
-		g := v.ledger.State().Grants[e]
-		s := election.Standing{Election: e, Term: g.Term, Holder: g.Holder}
-		if !g.Released && v.promises[e].holder == g.Holder {
-			s.Remaining = v.remaining(now, e)
-		}
-		standings = append(standings, s)
+		standings = append(standings, v.Standing(now, e)...)
 	}
 	return standings
+}
+
+// Standing returns the durable grant of one election; nothing if there is none.
+func (v *Voter) Standing(now election.Instant, e election.Name) []election.Standing {
+	g, onRecord := v.ledger.State().Grants[e]
+	if _, writing := v.writing[e]; writing || !onRecord {
+		return nil
+	}
+	s := election.Standing{Election: e, Term: g.Term, Holder: g.Holder}
+	if !g.Released && v.promises[e].holder == g.Holder {
+		s.Remaining = v.remaining(now, e)
+	}
+	return []election.Standing{s}
 }
 
 // Highest is the highest term this voter knows of any election (R1), those

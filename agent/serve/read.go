@@ -60,6 +60,7 @@ func (s *Server) election(w http.ResponseWriter, r *http.Request) {
 	quorum, ok := consistency(w, r)
 	switch {
 	case !ok:
+	case quorum && !s.mayAsk(w, r, 1):
 	case quorum:
 		ctx, cancel := context.WithTimeout(r.Context(), 2*s.Lease)
 		defer cancel()
@@ -102,6 +103,9 @@ func (s *Server) allConfirmed(w http.ResponseWriter, r *http.Request) {
 	if len(contests) > maxConfirmed {
 		fail(w, http.StatusBadRequest, api.ErrorDetail{Code: api.CodeBadRequest, Message: fmt.Sprintf(
 			"consistency=quorum is for %d elections at once, and there are %d: ask for each by its name", maxConfirmed, len(contests))})
+		return
+	}
+	if !s.mayAsk(w, r, len(contests)) {
 		return
 	}
 	all, giveUp := context.WithCancelCause(r.Context())

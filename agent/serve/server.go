@@ -87,12 +87,13 @@ type Config struct {
 // Server answers on one or two listeners.
 type Server struct {
 	Config
-	started election.Instant
-	ctx     context.Context // ended: long answers end
-	cancel  context.CancelFunc
-	servers []*http.Server
-	streams *streams
-	watches *watches
+	started   election.Instant
+	ctx       context.Context // ended: long answers end
+	cancel    context.CancelFunc
+	servers   []*http.Server
+	streams   *streams
+	watches   *watches
+	questions *questions
 	// confirming is held by the one call that asks about all elections.
 	confirming chan struct{}
 	// patience is how long a line of a campaign may find no room, and attention
@@ -106,7 +107,7 @@ type Server struct {
 
 // New returns a server that answers nothing yet.
 func New(c Config) *Server {
-	s := &Server{Config: c, started: c.Clock(), streams: newStreams(), confirming: make(chan struct{}, 1), patience: writeTimeout, attention: attentionFor(c.Lease), otherTime: otherTime, answers: newAnswers(), page: sync.OnceValues(newPage)}
+	s := &Server{Config: c, started: c.Clock(), streams: newStreams(), confirming: make(chan struct{}, 1), questions: newQuestions(c.Clock()), patience: writeTimeout, attention: attentionFor(c.Lease), otherTime: otherTime, answers: newAnswers(), page: sync.OnceValues(newPage)}
 	s.watches = s.newWatches()
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	return s

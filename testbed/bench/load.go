@@ -89,7 +89,7 @@ func (b *bench) underLoad(ctx context.Context, n, busy int, watch time.Duration)
 			return u, err
 		}
 		u.after, lost = []float64{millis(settled.Sub(at))}, p.losses()
-		if err := b.watchLeads(ctx, what+", loops ended", p, 2*tellEvery); err != nil {
+		if err := b.watchLeads(ctx, what+", loops ended", p, min(watch, 2*tellEvery)); err != nil {
 			return u, err
 		}
 		u.lostAfter = []float64{float64(p.losses() - lost)}

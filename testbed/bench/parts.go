@@ -41,6 +41,7 @@ func parts() []part {
 		{"programs", (*bench).programs, onRequest},
 		{"many-elections", (*bench).manyElections, onRequest},
 		{"load", (*bench).load, onRequest},
+		{"readers", (*bench).readers, onRequest},
 	}
 }
 

@@ -1,0 +1,105 @@
+package serve
+
+import (
+	"fmt"
+	"math"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/doyen-election/doyen/api"
+	"github.com/doyen-election/doyen/election"
+)
+
+// Each question to the voters is work for all of them, so how many there may be
+// is bounded: of one user, and of all together. An agent and its voters have time
+// for many more.
+const (
+	questionsOfUser, burstOfUser = 100, 2 * maxConfirmed // a second; at once
+	questionsOfAll, burstOfAll   = 400, 4 * maxConfirmed
+	// maxAskers is how many users are remembered at once.
+	maxAskers = 1024
+)
+
+// questions counts what is asked of the voters.
+type questions struct {
+	mu  sync.Mutex
+	all bucket
+	of  map[uint32]*bucket // users that have asked lately
+}
+
+// bucket holds the questions that may still be asked: it fills with time.
+type bucket struct {
+	left float64
+	at   election.Instant
+}
+
+func newQuestions(now election.Instant) *questions {
+	return &questions{all: bucket{burstOfAll, now}, of: map[uint32]*bucket{}}
+}
+
+// fill adds what the time since brought.
+func (b *bucket) fill(now election.Instant, rate, burst float64) {
+	b.left = min(burst, b.left+rate*max(0, now.Sub(b.at)).Seconds())
+	b.at = now
+}
+
+// ask counts n questions of a user, or says when they may be asked. A favoured
+// user is bound by what is for all alone.
+func (q *questions) ask(now election.Instant, uid uint32, favoured bool, n int) *election.Refusal {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.all.fill(now, questionsOfAll, burstOfAll)
+	own := q.of[uid]
+	if own == nil {
+		q.forget(now)
+		own = &bucket{burstOfUser, now}
+		q.of[uid] = own
+	}
+	own.fill(now, questionsOfUser, burstOfUser)
+	switch {
+	case !favoured && own.left < float64(n):
+		return tooOften(fmt.Sprintf("user %s asks the voters more than %d questions a second", userName(uid), questionsOfUser),
+			(float64(n)-own.left)/questionsOfUser)
+	case q.all.left < float64(n):
+		return tooOften(fmt.Sprintf("the users of this agent ask the voters more than %d questions a second", questionsOfAll),
+			(float64(n)-q.all.left)/questionsOfAll)
+	}
+	q.all.left -= float64(n)
+	own.left = max(0, own.left-float64(n))
+	return nil
+}
+
+// forget drops those who could ask as much as if they had never asked, and all
+// if there are too many.
+func (q *questions) forget(now election.Instant) {
+	if len(q.of) < maxAskers {
+		return
+	}
+	for uid, b := range q.of {
+		if b.fill(now, questionsOfUser, burstOfUser); b.left >= burstOfUser {
+			delete(q.of, uid)
+		}
+	}
+	if len(q.of) >= maxAskers {
+		clear(q.of) // what is for all bounds them still
+	}
+}
+
+func tooOften(who string, seconds float64) *election.Refusal {
+	wait := time.Duration(math.Ceil(seconds*100)) * 10 * time.Millisecond
+	return &election.Refusal{Code: api.CodeBusy, Message: fmt.Sprintf(
+		"%s: ask again in %s, or without consistency=quorum, which asks nobody", who, wait)}
+}
+
+// mayAsk counts n questions of the caller; it answers, and returns false, if
+// they are too many.
+func (s *Server) mayAsk(w http.ResponseWriter, r *http.Request, n int) bool {
+	p, _ := caller(r)
+	if full := s.questions.ask(s.Clock(), p.UID, s.own(p.UID), n); full != nil {
+		w.Header().Set("Retry-After", "1")
+		refuse(w, full)
+		return false
+	}
+	return true
+}
