@@ -47,6 +47,17 @@ func TestWhatOthersCanWriteIsRefused(t *testing.T) {
 	if err := os.Symlink(loop, loop); err != nil {
 		t.Fatal(err)
 	}
+	// up/.. is where that leads, not the directory that the link lies in.
+	up := filepath.Join(t.TempDir(), "up")
+	if err := os.Mkdir(filepath.Join(filepath.Dir(inOpen), "below"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(filepath.Join(filepath.Dir(inOpen), "below"), up); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(filepath.Dir(up), "script"), nil, 0o700); err != nil {
+		t.Fatal(err)
+	}
 	for _, c := range []struct{ command, says string }{
 		{good, ""},
 		{inSticky, ""},
@@ -64,7 +75,36 @@ func TestWhatOthersCanWriteIsRefused(t *testing.T) {
 		{". " + open, "can be written by anybody"},
 		{"echo $(" + open + ")", "can be written by anybody"},
 		{`logger "$DOYEN_LEADER leads"; nothing-of-that-name; "$HOOK"`, ""},
-		{"cat " + open, ""}, // data, not a program
+		{"cat " + open + " | sh", "can be written by anybody"},
+		{"sh -c '" + open + " now'", "can be written by anybody"},
+		{"sh -ec 'true; " + open + "'", "can be written by anybody"},
+		{"flock " + good + " " + open, "can be written by anybody"},
+		{"flock " + good + " -c '" + open + " x'", "can be written by anybody"},
+		{"ionice -c3 nice -n 5 " + open, "can be written by anybody"},
+		{"echo x | xargs " + open, "can be written by anybody"},
+		{"su -c '" + open + " x' root", "can be written by anybody"},
+		{"systemd-run --unit x " + open, "can be written by anybody"},
+		{"php " + open, "can be written by anybody"},
+		{"sh < " + open, "can be written by anybody"},
+		{"sh <<X\n" + open + "\nX", "can be written by anybody"},
+		{"eval '" + open + " x'", "can be written by anybody"},
+		{"trap '" + open + "' EXIT; true", "can be written by anybody"},
+		{"some-program --run=" + open, "can be written by anybody"},
+		{"PATH=" + filepath.Dir(inOpen) + ":$PATH script", "can be written by anybody"},
+		{filepath.Dir(inOpen) + "/hook-$DOYEN_EVENT", "can be written by anybody"},
+		{up + "/../script", "can be written by anybody"},
+		{"cd " + filepath.Dir(open) + " && ./script", "it is a relative path"},
+		{"cd " + filepath.Dir(open) + " && d/script", "it is a relative path"},
+		{"cd " + filepath.Dir(open) + " && sh script", "it is a relative path"},
+		{"cd " + filepath.Dir(open) + " && sh -c ./script", "it is a relative path"},
+		{"cd " + filepath.Dir(open) + " && . script", "it is a relative path"},
+		{"cd " + filepath.Dir(open) + " && python3 script", "it is a relative path"},
+		{"cd " + filepath.Dir(open) + " && env A=1 ./script", "it is a relative path"},
+		{"cd " + filepath.Dir(open) + " && sh < script", "it is a relative path"},
+		{"ip addr add 10.77.0.100/24 dev eth0 </dev/null >>" + open + " 2>" + inOpen, ""}, // output runs nothing
+		{"VIP=10.77.0.100/24 DEV=eth0 exec " + good, ""},
+		{"curl -fsS http://d/v1/x -o /dev/null; sed s/a/b/ /dev/null", ""},
+		{"sh -c 'echo $0' x; sh -s </dev/null; python3 -c 'x=1/2'", ""},
 		{"if then", "read the command"},
 	} {
 		err := hook.Check(c.command, uid)
