@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
@@ -64,20 +65,82 @@ func (a *agent) trim() {
 // hook has to run, and tells the others that this agent leaves. The loop goes
 // on meanwhile: the successor may need this agent's vote.
 func (a *agent) handOver() {
+	a.release()
+	ctx, cancel := context.WithTimeout(context.Background(), leaveLimit)
+	defer cancel()
+	if err := a.membership.Leave(ctx); err != nil {
+		a.logger.Info("the others may not have heard the goodbye", "err", err)
+	}
+}
+
+// release waits until everything is released, and others lead it.
+func (a *agent) release() {
 	close(a.loop.shutdown)
 	limit := time.NewTimer(a.cfg.Lease + handOverSlack)
 	defer limit.Stop()
 	select {
 	case <-a.loop.released:
 		a.logger.Info("handed over")
+		a.voteForSuccessor()
 	case <-limit.C:
 		a.logger.Warn("stopped without a hand-over: the successor waits for the lease to end")
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), leaveLimit)
-	defer cancel()
-	if err := a.membership.Leave(ctx); err != nil {
-		a.logger.Info("the others may not have heard the goodbye", "err", err)
+}
+
+// voteForSuccessor stays until others lead what was handed over, at most for as long
+// as a candidate waits for votes. This agent's vote may be the one they need, and
+// they close their connection as soon as they hear that it leaves.
+func (a *agent) voteForSuccessor() {
+	limit := time.NewTimer(2 * a.cfg.Heartbeat)
+	defer limit.Stop()
+	select {
+	case <-a.loop.followed:
+	case <-limit.C:
 	}
+}
+
+// sayReleased says that a stopping agent has released everything, and that others
+// lead it.
+func (l *loop) sayReleased() {
+	if !l.stopping || l.core.HandingOver() {
+		return
+	}
+	closeOnce(l.released)
+	if l.succeeded() {
+		closeOnce(l.followed)
+	}
+}
+
+// closeOnce closes a channel that only the caller closes.
+func closeOnce(c chan struct{}) {
+	select {
+	case <-c:
+	default:
+		close(c)
+	}
+}
+
+// ledWithHeirs returns what this agent leads by votes and others could lead.
+func (l *loop) ledWithHeirs() (led []election.Name) {
+	status := l.picture.Load().Status
+	for _, c := range status.Contests {
+		other := func(p election.PeerID) bool { return p != l.self.Peer }
+		if status.Quorum.Enabled && c.Leader == l.self && slices.ContainsFunc(c.Candidates, other) {
+			led = append(led, c.Election)
+		}
+	}
+	return led
+}
+
+// succeeded reports whether others lead all that was handed over.
+func (l *loop) succeeded() bool {
+	now := l.clock()
+	for _, c := range l.picture.Load().Status.Contests {
+		if leader, led := c.LeaderAt(now); (!led || leader == l.self) && slices.Contains(l.handed, c.Election) {
+			return false
+		}
+	}
+	return true
 }
 
 // close closes every part, the last started first. What is cut short there

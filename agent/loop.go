@@ -61,6 +61,7 @@ type loop struct {
 	receipts chan election.Stopped
 	shutdown chan struct{} // closed: hand over everything
 	released chan struct{} // closed by the loop: everything is handed over
+	followed chan struct{} // closed by the loop: others lead it
 	done     chan struct{} // closed by the loop: it has ended
 	picture  atomic.Pointer[serve.Picture]
 	history  *history.Log
@@ -79,6 +80,7 @@ type loop struct {
 	connected  map[election.PeerID]bool             // replaced, never changed: pictures share it
 	draining   bool
 	stopping   bool
+	handed     []election.Name // led at the stop, and others are candidates in
 	told       map[election.Name]told
 	advertised []election.Candidacy // as gossip was last told
 	room       int                  // how many of them gossip had room for, when it was too many; 0: not known
@@ -108,6 +110,7 @@ func newLoop(c loopConfig) *loop {
 		receipts:   make(chan election.Stopped),
 		shutdown:   make(chan struct{}),
 		released:   make(chan struct{}),
+		followed:   make(chan struct{}),
 		done:       make(chan struct{}),
 		timer:      time.NewTimer(time.Hour),
 		pending:    map[election.RequestID]pending{},
@@ -160,6 +163,7 @@ func (l *loop) run(ctx context.Context) {
 		case <-shutdown:
 			shutdown = nil
 			l.stopping = true
+			l.handed = l.ledWithHeirs()
 			l.step(election.Shutdown{})
 		}
 	}
@@ -177,13 +181,7 @@ func (l *loop) drainQueue() {
 		l.queue = l.queue[1:]
 		l.step(in)
 	}
-	if l.stopping && !l.core.HandingOver() {
-		select {
-		case <-l.released:
-		default:
-			close(l.released)
-		}
-	}
+	l.sayReleased()
 }
 
 // take handles what the network has, up to a few. What only prolongs, renews or

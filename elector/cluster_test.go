@@ -36,6 +36,7 @@ type cluster struct {
 	since  election.Instant
 	algo   Algorithm
 	quorum bool
+	late   map[string]time.Duration // "a>b": how much later than usual a hears that b is connected
 }
 
 type node struct {
@@ -92,8 +93,8 @@ func (c *cluster) start(name string) {
 	c.views()
 	for _, other := range c.names {
 		if o := c.nodes[other]; o.up && other != name {
-			c.input(name, election.PeerConnected{Peer: election.PeerID(other), Boot: o.boot})
-			c.input(other, election.PeerConnected{Peer: election.PeerID(name), Boot: n.boot})
+			c.later(c.late[name+">"+other], name, election.PeerConnected{Peer: election.PeerID(other), Boot: o.boot})
+			c.later(c.late[other+">"+name], other, election.PeerConnected{Peer: election.PeerID(name), Boot: n.boot})
 		}
 	}
 }

@@ -136,6 +136,7 @@ func (e *Elector) advanceContest(c *contest) {
 	e.markUntold(c)
 	defer e.agenda.settle(c)
 	e.expireKnown(c)
+	e.wakeForHold(c)
 	switch c.role {
 	case leader:
 		e.lead(c)
@@ -192,7 +193,7 @@ func (e *Elector) follow(c *contest, k known) {
 	e.abandon(c)
 	c.selection.Stop()
 	c.failures = 0
-	c.vacantSince, c.holdBackUntil = election.Never, 0
+	c.vacantSince, c.holdBackUntil, c.retryAt = election.Never, 0, 0
 	c.leader = k
 	c.offer.taken(k.holder.Peer)
 	switch {
@@ -285,6 +286,8 @@ func (e *Elector) unable(c *contest) string {
 		return "it has no roster yet"
 	case e.cfg.Quorum && !e.hasMajority():
 		return "it is cut off from the majority"
+	case e.holds(c):
+		return "its vote is promised from before its start"
 	}
 	return ""
 }

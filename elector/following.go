@@ -56,6 +56,7 @@ func (e *Elector) prolong(c *contest, holder election.Holder, claim election.Cla
 	e.markUntold(c)
 	c.wakeAt = election.Never // as advancing it would
 	e.wake(c, min(c.leader.until, suspectAt))
+	e.wakeForHold(c)
 	return true
 }
 
@@ -132,6 +133,9 @@ func (e *Elector) released(from election.PeerID, m election.Release) {
 	c := e.contest(m.Election)
 	if c == nil || from == e.cfg.Self.Peer {
 		return
+	}
+	if p := e.peers.get(from); p != nil {
+		p.leaving = p.leaving || m.Leaving
 	}
 	c.highest = max(c.highest, m.Term)
 	maps.DeleteFunc(c.standDowns, func(_ election.PeerID, until election.Instant) bool { return until <= e.now })

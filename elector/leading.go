@@ -94,51 +94,6 @@ func (e *Elector) overtakeTerm(c *contest) {
 	e.wake(c, c.attempt.resendAt)
 }
 
-// outlived reports whether the term led can't be renewed any more: a new roster's
-// floor rose above it, or there is no majority without voters that promised it, or
-// a higher one, to somebody else. Who fell silent counts as lost once half the
-// lease has gone by.
-//
-// A voter that is there and has disputed the term for a lease is reason enough:
-// until the term is above what it promised, the majority lacks its vote, and the
-// next voter that falls silent would end the leadership.
-func (e *Elector) outlived(c *contest) bool {
-	switch {
-	case c.term <= e.roster.Floor, c.overtake != nil:
-		return true
-	case len(c.disputed) == 0, !e.hasMajority(), !e.writes():
-		return false
-	}
-	if !quorum.Confirmed(e.roster, func(id election.PeerID) bool {
-		_, disputes := c.disputed[id]
-		return e.reachable(id) && !disputes
-	}) {
-		return true
-	}
-	due := c.lease.End().Add(-e.cfg.Timing.Lease / 2)
-	for id, since := range c.disputed {
-		if e.reachable(id) {
-			due = min(due, since.Add(e.cfg.Timing.Lease))
-		}
-	}
-	if e.now < due {
-		e.wake(c, due)
-		return false
-	}
-	return true
-}
-
-// dispute takes note that a voter can't renew the term led.
-func (e *Elector) dispute(c *contest, voter election.PeerID) {
-	if _, known := c.disputed[voter]; known || !e.roster.Has(voter) {
-		return
-	}
-	if c.disputed == nil {
-		c.disputed = map[election.PeerID]election.Instant{}
-	}
-	c.disputed[voter] = e.now
-}
-
 // askAgain asks the voters for the term this agent leads, under a new roster.
 func (e *Elector) askAgain(c *contest) {
 	if c.term <= e.roster.Floor {
@@ -246,14 +201,6 @@ func (e *Elector) claims() election.Heartbeat {
 	}
 	e.ledHere = len(h.Claims)
 	return h
-}
-
-// withhold takes note that a voter does not renew all that is led here.
-func (e *Elector) withhold(voter election.PeerID) {
-	if e.withheld == nil {
-		e.withheld = map[election.PeerID]bool{}
-	}
-	e.withheld[voter] = true
 }
 
 func (e *Elector) claimedUntil(c *contest) election.Instant {

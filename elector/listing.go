@@ -65,10 +65,11 @@ type listingKey struct {
 	standing bool
 	priority int
 	leader   election.Holder
+	holds    bool
 }
 
 func (l *listing) renew(e *Elector, c *contest, facts uint64) {
-	key := listingKey{facts, c.role, c.standing, c.priority, c.leader.holder}
+	key := listingKey{facts, c.role, c.standing, c.priority, c.leader.holder, e.holds(c)}
 	fleeting := c.standsBack(e.now)
 	if key == l.key && !l.fleeting && !fleeting {
 		return

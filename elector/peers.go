@@ -10,6 +10,7 @@ import (
 // peer is what this agent knows of another, by direct contact.
 type peer struct {
 	connected bool
+	leaving   bool // its agent stops
 	boot      election.BootID
 	reported  bool             // its Report arrived since it connected
 	holds     election.Version // of the roster it was last known to hold
@@ -39,6 +40,11 @@ func (e *Elector) connected(in election.PeerConnected) {
 	e.heardOf++
 	e.peers.put(in.Peer, &peer{connected: true, boot: in.Boot, probeAt: e.now.Add(e.cfg.Timing.Heartbeat)})
 	e.send(in.Peer, e.report(0, ""))
+	for _, c := range e.contests.rows {
+		if c.role == nominee && e.roster.Has(in.Peer) {
+			e.requestVote(c, in.Peer, c.term) // what was sent before did not reach it
+		}
+	}
 }
 
 // disconnected forgets what only the connection vouched for. The peer's
@@ -47,6 +53,7 @@ func (e *Elector) connected(in election.PeerConnected) {
 func (e *Elector) disconnected(id election.PeerID) {
 	e.heardOf++
 	e.peers.remove(id)
+	e.voter.Disconnected(id)
 	e.unowe(id)
 }
 

@@ -62,9 +62,12 @@ func (e *Elector) noteStanding(s election.Standing) {
 	if s.Remaining <= 0 || s.Holder == e.cfg.Self || s.Term < c.rumour.term {
 		return
 	}
-	wait := min(s.Remaining, 2*e.cfg.Timing.Heartbeat)
-	c.rumour = rumour{holder: s.Holder, term: s.Term, heedUntil: e.now.Add(wait),
-		promiseEnd: max(c.rumour.promiseEnd, e.now.Add(min(s.Remaining, quorum.Outlast(e.cfg.Timing.Lease, e.cfg.Drift))))}
+	end := max(c.rumour.promiseEnd, e.now.Add(min(s.Remaining, quorum.Outlast(e.cfg.Timing.Lease, e.cfg.Drift))))
+	if s.Term <= c.over {
+		c.rumour.promiseEnd = end // that voter has not heard, or holds: nobody leads in the term any more
+		return
+	}
+	c.rumour = rumour{holder: s.Holder, term: s.Term, heedUntil: e.now.Add(min(s.Remaining, 2*e.cfg.Timing.Heartbeat)), promiseEnd: end}
 }
 
 // informWait is for how many heartbeats an agent without quorum waits to be told

@@ -91,3 +91,35 @@ func TestV6WhoIsNotOnRecordRenewsNothingEvenWhenNoPromiseRuns(t *testing.T) {
 	}
 	d.grant(at(5001), holderB, 4)
 }
+
+// TestNoVoteGoesToOneThatIsGone: b asked first, was told to wait, and closed its
+// connection. When the promise to c ends, the vote is a's.
+func TestNoVoteGoesToOneThatIsGone(t *testing.T) {
+	d := newDesk(t, state())
+	d.grant(at(0), election.Holder{Peer: "c", Boot: 1}, 1)
+	d.ask(at(700), holderB, 2, 1, 200)
+	d.ask(at(700), holderA, 2, 1, 100)
+	d.voter.Disconnected("b")
+	d.voter.Tick(at(1000))
+	if g := onlyGrant(t, d.write(at(1000))); g.Holder != holderA {
+		t.Fatalf("granted %v, want a, which can still lead", g.Holder)
+	}
+}
+
+// TestV4TheTimeARequestWasKeptIsNotPromised: b's request was kept for 300 ms, and b
+// has died without a word since. What it can earn counts from its send, so the next
+// one need not wait for longer than a lease from its receipt.
+func TestV4TheTimeARequestWasKeptIsNotPromised(t *testing.T) {
+	d := newDesk(t, state())
+	d.grant(at(0), holderA, 1)
+	d.ask(at(700), holderB, 2, 1, 100)
+	d.voter.Tick(at(1000))
+	onlyGrant(t, d.write(at(1000)))
+	d.ask(at(1650), holderA, 3, 1, 100)
+	d.voter.Tick(at(1699))
+	if out := d.write(at(1699)); len(out) > 0 {
+		t.Fatalf("the promise to b ended early: %+v", out)
+	}
+	d.voter.Tick(at(1700))
+	onlyGrant(t, d.write(at(1700)))
+}

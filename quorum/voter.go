@@ -49,6 +49,7 @@ type Voter struct {
 type promise struct {
 	holder election.Holder
 	until  election.Instant
+	hold   bool // of a former life, and not renewed since (V5)
 }
 
 // NewVoter returns the voter of an agent that starts now with the ledger's
@@ -67,7 +68,7 @@ func NewVoter(cfg VoterConfig, l *Ledger, now election.Instant) *Voter {
 	}
 	for e, g := range l.State().Grants {
 		if !g.Released {
-			v.promises[e] = promise{holder: g.Holder, until: now.Add(Outlast(longest, cfg.Drift))}
+			v.promises[e] = promise{holder: g.Holder, until: now.Add(Outlast(longest, cfg.Drift)), hold: true}
 		}
 	}
 	return v
@@ -84,11 +85,15 @@ func (v *Voter) Bar() {
 
 // Request handles a Vote Request from the peer that would be the holder.
 func (v *Voter) Request(now election.Instant, from election.PeerID, r election.VoteRequest) {
+	v.handleRequest(now, request{from: from, VoteRequest: r, since: now})
+}
+
+func (v *Voter) handleRequest(now election.Instant, r request) {
 	if v.locked(r.Election) {
-		v.queue(now, r.Election, from, r)
+		v.queue(r.since, r.Election, r.from, r.VoteRequest)
 		return
 	}
-	v.judge(now, request{from: from, VoteRequest: r, since: now})
+	v.judge(now, r)
 }
 
 // judge applies V2 to V4 and R5 to a request, now.
@@ -108,7 +113,7 @@ func (v *Voter) judge(now election.Instant, r request) {
 	case v.promisedToOther(now, r.Election, r.Holder):
 		v.keep(now, r)
 	case r.Term == g.Term && r.Lease <= g.Lease:
-		v.extend(now, r.Election, r.Holder, g.Lease)
+		v.extend(r.since, r.Election, r.Holder, g.Lease)
 		v.out = append(v.out, v.grantOf(now, r))
 	case v.ledger.Failing():
 		v.refuse(now, r, election.RefusedUnavailable)
@@ -133,7 +138,7 @@ func (v *Voter) grant(now election.Instant, r request) {
 		s.Grants[r.Election] = raised(s.Grants[r.Election], r.Term, r.Holder, r.Lease)
 	})
 	v.drop(r.Election, r.Holder)
-	v.extend(now, r.Election, r.Holder, r.Lease)
+	v.extend(r.since, r.Election, r.Holder, r.Lease)
 	v.writing[r.Election] = generation
 	v.held = append(v.held, heldReply{generation: generation, Envelope: v.grantOf(now, r)})
 	v.granted++
@@ -155,16 +160,20 @@ func (v *Voter) refuse(now election.Instant, r request, why election.RefusalReas
 	v.out = append(v.out, election.Envelope{To: r.from, Message: refusal})
 }
 
-func (v *Voter) extend(now election.Instant, e election.Name, h election.Holder, l time.Duration) {
-	v.promises[e] = v.promises[e].extended(now, h, l)
+// extend promises for that long from the receipt of the request. One that was kept
+// counts from there too: what it can earn counts from its send (H3), and a promise
+// counted from the grant would outlive by the time it was kept a holder that has
+// died meanwhile.
+func (v *Voter) extend(receipt election.Instant, e election.Name, h election.Holder, l time.Duration) {
+	v.promises[e] = v.promises[e].extended(receipt, h, l)
 }
 
 // extended never shortens a promise (V4).
-func (p promise) extended(now election.Instant, h election.Holder, l time.Duration) promise {
+func (p promise) extended(from election.Instant, h election.Holder, l time.Duration) promise {
 	if p.holder != h {
 		p = promise{holder: h}
 	}
-	p.until = max(p.until, now.Add(l))
+	p.until, p.hold = max(p.until, from.Add(l)), false
 	return p
 }
 
@@ -240,6 +249,15 @@ func (v *Voter) Counted() (granted, refused uint64) { return v.granted, v.refuse
 // PromiseEnd is when the election's promise ends on this voter's clock; 0 if
 // none runs.
 func (v *Voter) PromiseEnd(e election.Name) election.Instant { return v.promises[e].until }
+
+// HoldEnd is when the voter may vote for that holder, as far as what its former
+// life promised to another goes, and that one has not renewed; 0 if it may.
+func (v *Voter) HoldEnd(e election.Name, h election.Holder) election.Instant {
+	if p := v.promises[e]; p.hold && p.holder != h {
+		return p.until
+	}
+	return 0
+}
 
 // Standings returns the durable grants on record.
 func (v *Voter) Standings(now election.Instant) []election.Standing {

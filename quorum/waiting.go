@@ -53,6 +53,21 @@ func (v *Voter) setKept(e election.Name, requests []request) {
 	v.kept[e] = requests
 }
 
+// Disconnected drops the requests of a peer that can't take an answer, so that no
+// vote goes to one that is gone while others wait for it. A promise it has stays
+// (H7).
+func (v *Voter) Disconnected(p election.PeerID) {
+	for _, e := range sorted(v.kept) {
+		v.setKept(e, slices.DeleteFunc(v.kept[e], func(r request) bool { return r.from == p }))
+	}
+	for _, e := range sorted(v.queued) {
+		v.queued[e] = slices.DeleteFunc(v.queued[e], func(q queued) bool {
+			_, asks := q.message.(election.VoteRequest)
+			return asks && q.from == p
+		})
+	}
+}
+
 // Tick answers the kept requests whose time has come.
 func (v *Voter) Tick(now election.Instant) {
 	var due []election.Name
@@ -159,7 +174,7 @@ func (v *Voter) replay(now election.Instant) {
 			switch m := q.message.(type) {
 			case election.VoteRequest:
 				if now < q.since.Add(v.cfg.VoteTimeout) { // else given up: the holder asks anew if not
-					v.Request(now, q.from, m)
+					v.handleRequest(now, request{from: q.from, VoteRequest: m, since: q.since})
 				}
 			case election.Release:
 				v.Release(now, q.from, m)

@@ -38,6 +38,8 @@ func parts() []part {
 		{"cut", (*bench).cut, compared},
 		{"messages", (*bench).messages, compared},
 		{"overhead", (*bench).overhead, onRequest},
+		{"again-kill", (*bench).againKill, onRequest},
+		{"again-handover", (*bench).againHandover, onRequest},
 		{"programs", (*bench).programs, onRequest},
 		{"many-elections", (*bench).manyElections, onRequest},
 		{"load", (*bench).load, onRequest},

@@ -1,0 +1,77 @@
+package agent
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/doyen-election/doyen/election"
+	"github.com/doyen-election/doyen/elector"
+	"github.com/doyen-election/doyen/membership"
+)
+
+// TestAnAgentThatStopsStaysUntilOthersLeadWhatItLed: its vote may be the one they
+// need, and they close their connection once they hear that it leaves.
+func TestAnAgentThatStopsStaysUntilOthersLeadWhatItLed(t *testing.T) {
+	for name, then := range map[string]func(r *rig) time.Duration{
+		"another leads": func(r *rig) time.Duration {
+			<-time.After(30 * time.Millisecond)
+			r.lead(election.Holder{Peer: "b", Boot: 1}, me, "b")
+			return 30 * time.Millisecond
+		},
+		"nobody takes it": func(*rig) time.Duration { return 400 * time.Millisecond },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := newRig(t, nil)
+				r.lead(election.Holder{Peer: me, Boot: 1}, me, "b")
+				r.start(t)
+				r.views <- membership.View{}
+				stopped := make(chan time.Time, 1)
+				began := time.Now()
+				a := &agent{cfg: Config{Heartbeat: 200 * time.Millisecond, Lease: lease}, loop: r.loop, logger: r.loop.logger}
+				go func() {
+					a.release()
+					stopped <- time.Now()
+				}()
+				synctest.Wait()
+				r.lead(election.Holder{}, me, "b")
+				r.views <- membership.View{}
+				want := then(r)
+				r.views <- membership.View{}
+				if took := (<-stopped).Sub(began); took != want {
+					t.Errorf("it stayed for %s, want %s", took, want)
+				}
+				r.cancel()
+			})
+		})
+	}
+}
+
+func TestAnAgentThatStopsWaitsForNobodyWhereNobodyElseCouldLead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, nil)
+		r.lead(election.Holder{Peer: me, Boot: 1}, me)
+		r.start(t)
+		r.views <- membership.View{}
+		began := time.Now()
+		a := &agent{cfg: Config{Heartbeat: 200 * time.Millisecond, Lease: lease}, loop: r.loop, logger: r.loop.logger}
+		a.release()
+		if took := time.Since(began); took != 0 {
+			t.Errorf("it stayed for %s", took)
+		}
+		r.cancel()
+	})
+}
+
+// lead makes the core say who leads the election default, and who could.
+func (r *rig) lead(leader election.Holder, candidates ...election.PeerID) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	c := &elector.ContestStatus{Election: election.Default, Leader: leader, Candidates: candidates}
+	if leader != (election.Holder{}) {
+		c.ValidUntil = election.Never
+	}
+	r.status.Quorum.Enabled = true
+	r.status.Contests = []*elector.ContestStatus{c}
+}

@@ -1,0 +1,106 @@
+package elector
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/doyen-election/doyen/election"
+	"github.com/doyen-election/doyen/quorum"
+)
+
+// startedAgain is three agents of which the first leader was killed, a second took
+// over and the killed one was started again that long ago: for a lease its voter
+// holds what it had promised before (V5).
+// It is connected to the leader first, and that much later to the third.
+func startedAgain(t *testing.T, algo Algorithm, since, late time.Duration) *cluster {
+	t.Helper()
+	c := led(t, algo, "a", "b", "c")
+	c.kill("a")
+	for c.leaders() == "" || c.leaders() == "a@1" {
+		c.watch(time.Millisecond)
+	}
+	c.watch(100 * time.Millisecond)
+	third := map[string]string{"b": "c", "c": "b"}[c.leader()]
+	c.late = map[string]time.Duration{"a>" + third: late, third + ">a": late}
+	c.start("a")
+	c.watch(since)
+	return c
+}
+
+// leader is the agent that leads, "" if none does.
+func (c *cluster) leader() string {
+	if leads := c.leaders(); leads != "" {
+		return leads[:1]
+	}
+	return ""
+}
+
+// until lets time pass until another agent than that one leads, and returns how long
+// it took.
+func (c *cluster) untilAnother(than string, atMost time.Duration) (time.Duration, error) {
+	from := c.now
+	for c.leader() == "" || c.leader() == than {
+		if c.now.Sub(from) > atMost {
+			return 0, fmt.Errorf("nobody but %s led within %s", than, atMost)
+		}
+		c.watch(time.Millisecond)
+	}
+	return c.now.Sub(from), nil
+}
+
+// TestAHoldIsWaitedForLikeAPromise: the leader dies while the voter of another
+// agent, started again a moment ago, holds. Its vote is needed, and had as soon as
+// the hold has ended.
+func TestAHoldIsWaitedForLikeAPromise(t *testing.T) {
+	limit := quorum.Outlast(testTiming.Lease, DefaultDrift) + 30*time.Millisecond
+	eachAlgorithm(t, func(t *testing.T, algo Algorithm) {
+		for since := 3 * time.Millisecond; since < testTiming.Lease*5/4; since += 67 * time.Millisecond {
+			c := startedAgain(t, algo, since, 0)
+			dies := c.leader()
+			c.kill(dies)
+			if took, err := c.untilAnother(dies, 2*testTiming.Lease); err != nil || took > limit {
+				t.Errorf("killed %s after a's start: %s until another led, at most %s is wanted %v", since, took, limit, err)
+			}
+		}
+	})
+}
+
+// TestAHandOverDoesNotWaitForAHold: two voters without a hold suffice, the one that
+// leaves among them. The agent that holds would keep their votes from the third if
+// it asked for them, most of all before it knows the third.
+func TestAHandOverDoesNotWaitForAHold(t *testing.T) {
+	eachAlgorithm(t, func(t *testing.T, algo Algorithm) {
+		for how, in := range map[string]election.Input{"shutdown": election.Shutdown{}, "resign": election.Resign{Election: election.Default},
+			"transfer": election.Transfer{Election: election.Default, To: "a"}} {
+			for since := 3 * time.Millisecond; since < testTiming.Lease*5/4; since += 10*time.Millisecond + since/2 {
+				for _, late := range []time.Duration{0, since, since + 2*time.Millisecond, since + 70*time.Millisecond} {
+					if late > 200*time.Millisecond || how == "transfer" && late > since {
+						continue // agents are connected by then; a target has no majority until it is
+					}
+					handOverBesideAHold(t, algo, how, in, since, late)
+				}
+			}
+		}
+	})
+}
+
+func handOverBesideAHold(t *testing.T, algo Algorithm, how string, in election.Input, since, late time.Duration) {
+	t.Helper()
+	c := startedAgain(t, algo, since, late)
+	from := c.leader()
+	c.input(from, in)
+	took, err := c.untilAnother(from, 2*testTiming.Lease)
+	if err != nil || took > 20*time.Millisecond {
+		t.Errorf("%s %s after a's start, which knew the third agent after %s: %s until another led, at most 20ms is wanted %v", how, since, late, took, err)
+		return
+	}
+	next := c.leader()
+	if in == (election.Shutdown{}) {
+		c.watch(50 * time.Millisecond)
+		c.kill(from)
+	}
+	if seen := c.watch(2 * testTiming.Lease); !onlyLeads(seen, next) {
+		t.Errorf("%s %s after a's start: %s led first, then %q", how, since, next, seen)
+	}
+}
