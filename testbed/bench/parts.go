@@ -44,6 +44,7 @@ func parts() []part {
 		{"many-elections", (*bench).manyElections, onRequest},
 		{"load", (*bench).load, onRequest},
 		{"readers", (*bench).readers, onRequest},
+		{"at-once", (*bench).atOnce, onRequest},
 	}
 }
 

@@ -98,6 +98,11 @@ func (r *rig) close() error {
 
 // until takes note of what happens until the condition holds.
 func (r *rig) until(ctx context.Context, what string, condition func() bool) error {
+	return r.untilWithin(ctx, patience, what, condition)
+}
+
+// untilWithin is until with a patience of its own.
+func (r *rig) untilWithin(ctx context.Context, patience time.Duration, what string, condition func() bool) error {
 	limit := time.NewTimer(patience)
 	defer limit.Stop()
 	for !condition() {
@@ -130,8 +135,12 @@ func (r *rig) picture() string {
 
 // agree waits until all agents that run name one leader.
 func (r *rig) agree(ctx context.Context) (observe.Agreement, error) {
+	return r.agreeWithin(ctx, patience)
+}
+
+func (r *rig) agreeWithin(ctx context.Context, patience time.Duration) (observe.Agreement, error) {
 	var a observe.Agreement
-	err := r.until(ctx, "agreement", func() (ok bool) {
+	err := r.untilWithin(ctx, patience, "agreement", func() (ok bool) {
 		var running []string
 		for _, h := range r.cluster.Hosts() {
 			if h.Status() == hosts.Running {

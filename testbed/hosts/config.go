@@ -12,7 +12,7 @@ import (
 
 const (
 	// MaxAgents is how many agents a cluster can have.
-	MaxAgents = 64
+	MaxAgents = 128
 	// maxVoters keeps rosters of a size that people run; the agents after them
 	// are candidates that do not vote.
 	maxVoters = 7
