@@ -28,6 +28,10 @@ type outcome struct {
 	wire    *wire           // nil if err is not
 	theirs  helloFrame
 	err     error
+	// If there is an error, one of these may be set.
+	dark    bool // nothing answers at the address, not even a refusal
+	tooSlow bool // it was reached and took too long
+	hungUp  bool // it was reached and ended the connection
 }
 
 func (o outcome) close() {
@@ -36,9 +40,8 @@ func (o outcome) close() {
 	}
 }
 
-// try opens a stream, greets the peer on it and reports the outcome to the loop.
-func (l *link) try(ctx context.Context, o outcome, open func(context.Context) (network.Stream, error)) {
-	o.wire, o.theirs, o.err = l.meet(ctx, o.held, open)
+// tell reports the outcome of an attempt to the loop.
+func (l *link) tell(o outcome) {
 	var refused *refusal
 	if errors.As(o.err, &refused) {
 		part(o.wire)
@@ -54,25 +57,92 @@ func (l *link) try(ctx context.Context, o outcome, open func(context.Context) (n
 	}
 }
 
-func (l *link) meet(ctx context.Context, held election.BootID, open func(context.Context) (network.Stream, error)) (*wire, helloFrame, error) {
-	s, err := open(ctx)
-	if err != nil {
-		return nil, helloFrame{}, err
+// dialling is what a dial goes by.
+type dialling struct {
+	addr     netip.AddrPort
+	first    bool
+	dark     bool
+	timeouts int
+}
+
+// call dials the peer and greets it, when it is its turn. A peer that was not
+// there at the last dial is waited for outside the line: the first sign of it
+// has to be seen at once, and those that are not there keep nobody waiting.
+func (l *link) call(ctx context.Context, d dialling, o *outcome) {
+	if d.dark {
+		began := time.Now()
+		if o.err = l.t.reach(ctx, d.addr); o.err != nil {
+			o.dark, o.tooSlow = l.t.unanswered(o.err, began)
+			return
+		}
 	}
-	w := newWire(s)
+	turn, err := l.t.dialling.begin(ctx, d.first, d.timeouts > 0)
+	if err != nil {
+		o.err = err
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, l.t.limits.within(d.timeouts))
+	defer cancel()
+	var s network.Stream
+	if s, o.err = l.t.open(ctx, l.pid, d.addr); o.err == nil {
+		l.meet(ctx, s, o)
+	}
+	var refused *refusal
+	o.dark, o.tooSlow = l.t.unanswered(o.err, turn.began)
+	switch {
+	case o.err == nil, o.dark, o.tooSlow, errors.As(o.err, &refused), errors.Is(o.err, syscall.ECONNREFUSED):
+	case timedOut(o.err), errors.Is(ctx.Err(), context.DeadlineExceeded):
+		o.tooSlow = true
+	default:
+		o.hungUp = true
+	}
+	l.t.dialling.end(turn, o.tooSlow)
+}
+
+// unanswered reports whether a dial ended because nothing answered at all, or
+// whether this process got to look so late that it can't tell.
+func (t *Transport) unanswered(err error, began time.Time) (dark, late bool) {
+	var op *net.OpError
+	if !errors.As(err, &op) || op.Op != "dial" || !op.Timeout() {
+		return false, false
+	}
+	late = time.Since(began) > t.limits.connect*3/2
+	return !late, late
+}
+
+// reach returns nil once something accepts connections at the address.
+func (t *Transport) reach(ctx context.Context, addr netip.AddrPort) error {
+	ctx, cancel := context.WithTimeout(ctx, t.limits.connect)
+	defer cancel()
+	c, err := t.host.dialer.DialContext(ctx, "tcp", addr.String())
+	if err != nil {
+		return fmt.Errorf("dial %s: %w", addr, err)
+	}
+	_ = c.Close() // it was only a question
+	return nil
+}
+
+// meet greets the peer on the stream.
+func (l *link) meet(ctx context.Context, s network.Stream, o *outcome) {
+	o.wire = newWire(s)
 	// An attempt that is abandoned lets go of its connection at once.
 	release := context.AfterFunc(ctx, func() { _ = s.Conn().Close() })
-	if err := s.SetDeadline(time.Now().Add(l.t.limits.greet)); err != nil {
-		return w, helloFrame{}, fmt.Errorf("set deadline: %w", err)
+	if o.err = s.SetDeadline(deadlineOf(ctx)); o.err != nil {
+		return
 	}
-	theirs, err := greet(w, l.t.hello.frame(held), func(h Hello) error { return l.t.accept(l.id, h) })
-	if !release() && err == nil {
-		err = context.Cause(ctx)
+	o.theirs, o.err = greet(o.wire, l.t.hello.frame(o.held), func(h Hello) error { return l.t.accept(l.id, h) })
+	if !release() && o.err == nil {
+		o.err = context.Cause(ctx)
 	}
-	if err != nil {
-		return w, theirs, err
+	if o.err == nil {
+		o.err = s.SetDeadline(time.Time{})
 	}
-	return w, theirs, s.SetDeadline(time.Time{})
+}
+
+// deadlineOf returns the context's; there is one.
+func deadlineOf(ctx context.Context) time.Time {
+	at, _ := ctx.Deadline()
+	return at
 }
 
 // open dials the peer and opens the stream of the two.
@@ -88,7 +158,7 @@ func (t *Transport) open(ctx context.Context, p peer.ID, addr netip.AddrPort) (n
 	}
 	release := context.AfterFunc(ctx, func() { _ = c.Close() })
 	defer release()
-	if err := s.SetDeadline(time.Now().Add(t.limits.greet)); err != nil {
+	if err := s.SetDeadline(deadlineOf(ctx)); err != nil {
 		_ = c.Close()
 		return nil, fmt.Errorf("set deadline: %w", err)
 	}

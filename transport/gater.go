@@ -2,6 +2,7 @@ package transport
 
 import (
 	"errors"
+	"net"
 	"net/netip"
 	"sync"
 	"time"
@@ -18,14 +19,19 @@ import (
 
 const (
 	// maxPending bounds the inbound connections that have not proven an identity
-	// yet, and maxPendingPerIP those of one address. Each ends within limits.greet.
+	// yet, and maxPendingPerIP those of one address (IPv6: of one /64, which one
+	// host can have whole). Each ends within limits.greet once its turn has come.
 	maxPending      = 128
 	maxPendingPerIP = 64
+	// maxPendingUnknown bounds those from addresses of no member: the rest is
+	// kept for members.
+	maxPendingUnknown = 96
 	// maxStrangers bounds how many unknown peers are remembered.
 	maxStrangers = 64
 	// strangerGrace is how long an unknown peer may knock before it is worth
-	// telling: while a cluster forms, peers hear of each other at different times.
-	strangerGrace = 2 * time.Second
+	// telling: while a cluster forms, peers hear of each other at different times,
+	// which are far apart where many agents share a busy machine.
+	strangerGrace = 10 * time.Second
 	// strangerForget is after how long of silence it is a new story.
 	strangerForget = 30 * time.Second
 )
@@ -39,8 +45,15 @@ var _ connmgr.ConnectionGater = gater{}
 
 func (g gater) InterceptPeerDial(p peer.ID) bool                              { return g.t.link(idOf(p)) != nil }
 func (gater) InterceptAddrDial(peer.ID, ma.Multiaddr) bool                    { return true }
-func (g gater) InterceptAccept(network.ConnMultiaddrs) bool                   { return !g.t.isClosing() }
 func (gater) InterceptUpgraded(network.Conn) (bool, control.DisconnectReason) { return true, 0 }
+
+func (g gater) InterceptAccept(c network.ConnMultiaddrs) bool {
+	// Noise sets a deadline of its own once the handshake's turn has come.
+	if c, ok := c.(net.Conn); ok && c.SetReadDeadline(time.Now().Add(g.t.limits.greet)) != nil {
+		return false // it is closed already
+	}
+	return !g.t.isClosing()
+}
 
 func (g gater) InterceptSecured(dir network.Direction, p peer.ID, addrs network.ConnMultiaddrs) bool {
 	if err := tune(addrs, silence(g.t.hello.Lease)); err != nil {
@@ -66,6 +79,7 @@ func (g gater) InterceptSecured(dir network.Direction, p peer.ID, addrs network.
 type strangers struct {
 	mu    sync.Mutex
 	known map[election.PeerID]*stranger
+	grace time.Duration // as the constant; tests have less patience
 }
 
 type stranger struct {
@@ -87,7 +101,7 @@ func (s *strangers) knock(box *mailbox, p election.PeerID, from netip.AddrPort) 
 		s.known[p] = k
 	}
 	k.last = now
-	if !k.told && now.Sub(k.first) >= strangerGrace {
+	if !k.told && now.Sub(k.first) >= s.grace {
 		k.told = box.put(Refused{Peer: p, Addr: from, Err: errStranger})
 	}
 }
@@ -104,11 +118,13 @@ func (s *strangers) prune(now time.Time) {
 // the one part of libp2p's resource manager that is needed here.
 type doorman struct {
 	network.NullResourceManager
-	full func() // called for each connection that is turned away
+	full  func()                // called for each connection that is turned away
+	known func(netip.Addr) bool // a member's address
 
-	mu    sync.Mutex
-	total int
-	byIP  map[netip.Addr]int
+	mu       sync.Mutex
+	total    int
+	unknown  int
+	bySource map[netip.Prefix]int
 }
 
 var errPending = errors.New("too many connections have not proven an identity yet")
@@ -119,24 +135,45 @@ func (d *doorman) OpenConnection(dir network.Direction, usefd bool, from ma.Mult
 		return d.NullResourceManager.OpenConnection(dir, usefd, from)
 	}
 	ip := addrPort(from).Addr()
+	known := d.known(ip)
+	source, unknown := sourceOf(ip, known), 1
+	if known {
+		unknown = 0
+	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.total >= maxPending || d.byIP[ip] >= maxPendingPerIP {
+	if d.total >= maxPending || d.bySource[source] >= maxPendingPerIP || d.unknown+unknown > maxPendingUnknown {
 		d.full()
 		return nil, errPending
 	}
 	d.total++
-	d.byIP[ip]++
-	return &visit{leave: sync.OnceFunc(func() { d.leave(ip) })}, nil
+	d.unknown += unknown
+	d.bySource[source]++
+	return &visit{leave: sync.OnceFunc(func() { d.leave(source, unknown) })}, nil
 }
 
-func (d *doorman) leave(ip netip.Addr) {
+func (d *doorman) leave(source netip.Prefix, unknown int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.total--
-	if d.byIP[ip]--; d.byIP[ip] == 0 {
-		delete(d.byIP, ip)
+	d.unknown -= unknown
+	if d.bySource[source]--; d.bySource[source] == 0 {
+		delete(d.bySource, source)
 	}
+}
+
+// sourceOf returns what shares one bound: a member's address; of an unknown
+// IPv6 address its /64.
+func sourceOf(ip netip.Addr, known bool) netip.Prefix {
+	bits := ip.BitLen()
+	if ip.Is6() && !known {
+		bits = 64
+	}
+	p, err := ip.Prefix(bits)
+	if err != nil {
+		return netip.Prefix{} // not of IP
+	}
+	return p
 }
 
 func (d *doorman) pending() int {

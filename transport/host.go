@@ -6,12 +6,15 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net"
 	"net/netip"
+	"sync"
 	"time"
 
 	"github.com/libp2p/go-libp2p/core/connmgr"
 	"github.com/libp2p/go-libp2p/core/crypto"
+	"github.com/libp2p/go-libp2p/core/crypto/pb"
 	"github.com/libp2p/go-libp2p/core/network"
 	"github.com/libp2p/go-libp2p/core/peer"
 	"github.com/libp2p/go-libp2p/core/peerstore"
@@ -40,21 +43,54 @@ type limits struct {
 	// greet bounds the handshakes of an inbound connection, and an attempt from
 	// the dial to the last verdict.
 	greet time.Duration
+	// turn bounds how long an inbound connection waits for its handshake.
+	turn time.Duration
 }
 
+// greetMost is by how much an attempt may take longer after others timed out.
+const greetMost = 4
+
 func limitsFor(heartbeat time.Duration) limits {
-	return limits{connect: max(300*time.Millisecond, heartbeat), greet: max(2*time.Second, 4*heartbeat)}
+	greet := max(2*time.Second, 4*heartbeat)
+	return limits{connect: max(300*time.Millisecond, heartbeat), greet: greet, turn: (greetMost - 1) * greet}
+}
+
+// within is how long an attempt may take after that many in a row timed out: a
+// peer that was not slow, but busy, gets more time.
+func (l limits) within(timeouts int) time.Duration {
+	return l.greet * time.Duration(min(1<<min(timeouts, 8), greetMost))
 }
 
 // host is libp2p assembled by hand: the parts a private mesh of known peers
 // needs, and none that look for, advertise to or relay for others.
 type host struct {
 	*swarm.Swarm
-	store peerstore.Peerstore
+	store  peerstore.Peerstore
+	dialer *net.Dialer
 }
 
-func newHost(key crypto.PrivKey, gate connmgr.ConnectionGater, door network.ResourceManager, within limits) (*host, error) {
-	id, err := peer.IDFromPrivateKey(key)
+// hostConfig is what a host is assembled from.
+type hostConfig struct {
+	key    crypto.PrivKey
+	gate   connmgr.ConnectionGater
+	door   network.ResourceManager
+	within limits
+	from   netip.Addr                                    // of dials; invalid: as the system chooses
+	wrap   func(sec.SecureTransport) sec.SecureTransport // around Noise; may be nil
+}
+
+// refuseOtherKeys has libp2p read no keys but of agents' own kind. The handshake
+// would check a signature by any key that it can read before it looks whose it
+// is, and an outsider could have large RSA signatures checked.
+var refuseOtherKeys = sync.OnceFunc(func() {
+	maps.DeleteFunc(crypto.PubKeyUnmarshallers, func(kind pb.KeyType, _ crypto.PubKeyUnmarshaller) bool {
+		return kind != pb.KeyType_Ed25519
+	})
+})
+
+func newHost(c hostConfig) (*host, error) {
+	refuseOtherKeys()
+	id, err := peer.IDFromPrivateKey(c.key)
 	if err != nil {
 		return nil, fmt.Errorf("derive peer ID: %w", err)
 	}
@@ -62,21 +98,21 @@ func newHost(key crypto.PrivKey, gate connmgr.ConnectionGater, door network.Reso
 	if err != nil {
 		return nil, fmt.Errorf("create peerstore: %w", err)
 	}
-	h := &host{store: store}
-	if err := h.assemble(id, key, gate, door, within); err != nil {
+	h := &host{store: store, dialer: c.dialer()}
+	if err := h.assemble(id, c); err != nil {
 		return nil, errors.Join(err, h.close())
 	}
 	return h, nil
 }
 
-func (h *host) assemble(id peer.ID, key crypto.PrivKey, gate connmgr.ConnectionGater, door network.ResourceManager, within limits) error {
-	if err := errors.Join(h.store.AddPrivKey(id, key), h.store.AddPubKey(id, key.GetPublic())); err != nil {
+func (h *host) assemble(id peer.ID, c hostConfig) error {
+	if err := errors.Join(h.store.AddPrivKey(id, c.key), h.store.AddPubKey(id, c.key.GetPublic())); err != nil {
 		return fmt.Errorf("store own key: %w", err)
 	}
 	var err error
 	h.Swarm, err = swarm.NewSwarm(id, h.store, eventbus.NewBus(),
-		swarm.WithConnectionGater(gate),
-		swarm.WithDialTimeout(within.greet), swarm.WithDialTimeoutLocal(within.greet),
+		swarm.WithConnectionGater(c.gate),
+		swarm.WithDialTimeout(c.within.within(greetMost)), swarm.WithDialTimeoutLocal(c.within.within(greetMost)),
 		swarm.WithDialRanker(swarm.NoDelayDialRanker),
 		// Without: after enough dials to a dead peer, libp2p stops dialling it.
 		swarm.WithUDPBlackHoleSuccessCounter(nil), swarm.WithIPv6BlackHoleSuccessCounter(nil),
@@ -85,17 +121,22 @@ func (h *host) assemble(id peer.ID, key crypto.PrivKey, gate connmgr.ConnectionG
 		return fmt.Errorf("create swarm: %w", err)
 	}
 	muxers := []upgrader.StreamMuxer{{ID: yamux.ID, Muxer: muxer()}}
-	security, err := noise.New(noise.ID, key, muxers)
+	security, err := noise.New(noise.ID, c.key, muxers)
 	if err != nil {
 		return fmt.Errorf("create noise: %w", err)
 	}
-	up, err := upgrader.New([]sec.SecureTransport{security}, muxers, nil, door, gate, upgrader.WithAcceptTimeout(within.greet))
+	var secure sec.SecureTransport = security
+	if c.wrap != nil {
+		secure = c.wrap(security)
+	}
+	up, err := upgrader.New([]sec.SecureTransport{secure}, muxers, nil, c.door, c.gate, upgrader.WithAcceptTimeout(c.within.turn+c.within.greet))
 	if err != nil {
 		return fmt.Errorf("create upgrader: %w", err)
 	}
 	// Reused ports would make two agents of one host collide (and are of no use
 	// without hole punching).
-	tr, err := tcp.NewTCPTransport(up, door, nil, tcp.DisableReuseport(), tcp.WithConnectionTimeout(within.connect))
+	tr, err := tcp.NewTCPTransport(up, c.door, nil, tcp.DisableReuseport(), tcp.WithConnectionTimeout(c.within.connect),
+		tcp.WithDialerForAddr(func(ma.Multiaddr) (tcp.ContextDialer, error) { return h.dialer, nil }))
 	if err != nil {
 		return fmt.Errorf("create tcp: %w", err)
 	}
@@ -103,6 +144,15 @@ func (h *host) assemble(id peer.ID, key crypto.PrivKey, gate connmgr.ConnectionG
 		return fmt.Errorf("add tcp: %w", err)
 	}
 	return nil
+}
+
+// dialer dials from the address that the others know this agent by, if there is
+// one: they keep places for those they know.
+func (c hostConfig) dialer() *net.Dialer {
+	if !c.from.IsValid() || c.from.IsUnspecified() {
+		return &net.Dialer{}
+	}
+	return &net.Dialer{LocalAddr: net.TCPAddrFromAddrPort(netip.AddrPortFrom(c.from, 0))}
 }
 
 // muxer is yamux for a connection of one stream. Its keepalive is left to the

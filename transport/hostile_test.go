@@ -81,7 +81,7 @@ func rogue(t *testing.T) (victim *Transport, self election.PeerID, dial func() n
 	if err != nil {
 		t.Fatal(err)
 	}
-	h, err := newHost(key, allow{}, &network.NullResourceManager{}, limitsFor(0))
+	h, err := newHost(hostConfig{key: key, gate: allow{}, door: &network.NullResourceManager{}, within: limitsFor(0)})
 	if err != nil {
 		t.Fatal(err)
 	}

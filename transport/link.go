@@ -16,16 +16,8 @@ const (
 	// grace is how long a broken connection may take to be replaced before it
 	// counts as lost.
 	grace = 100 * time.Millisecond
-	// redialMin and redialMax bound the time from the start of one dial to that
-	// of the next, as long as they fail.
-	redialMin = 50 * time.Millisecond
-	redialMax = 250 * time.Millisecond
-	// redialRefused is that time when the peer was reached and one side would not.
-	redialRefused = time.Second
 	// spareMax bounds how long a new connection is spared from suspicion.
 	spareMax = 2 * time.Second
-	// promptly is how often the end of a session may be answered by a dial at once.
-	promptly = time.Second
 )
 
 // link is everything about one peer, for as long as it is on the allow-list.
@@ -50,6 +42,7 @@ type link struct {
 
 	mu      sync.Mutex
 	addr    netip.AddrPort
+	first   bool // before those that are not
 	session *session
 	held    election.BootID
 	removed bool
@@ -64,13 +57,16 @@ type link struct {
 	prompt   time.Time     // of the last dial at once
 	interval time.Duration // from the last dial to the next
 	cause    error         // why the last session ended
+	dark     bool          // the last dial was not answered at all
+	timeouts int           // attempts in a row that took too long
+	turned   int           // attempts in a row that the peer, or its host, ended
 	retry    *time.Timer
 	patience *time.Timer
 }
 
-func newLink(t *Transport, p peer.ID, addr netip.AddrPort) *link {
+func newLink(t *Transport, id peer.ID, p Peer) *link {
 	l := &link{
-		t: t, id: idOf(p), pid: p, addr: addr, dials: t.self < idOf(p),
+		t: t, id: p.ID, pid: id, addr: p.Addr, first: p.First, dials: t.self < p.ID,
 		arrivals: make(chan network.Stream, 1), outcomes: make(chan outcome), probes: make(chan error),
 		suspected: make(chan struct{}, 1), moved: make(chan struct{}, 1),
 		interval: redialMin, abandon: func() {},
@@ -156,10 +152,9 @@ func (l *link) dial() {
 		return
 	}
 	addr, held := l.where()
+	d := dialling{addr: addr, first: l.isFirst(), dark: l.dark, timeouts: l.timeouts}
 	l.t.count.dials.Add(1)
-	l.begin(held, func(ctx context.Context) (network.Stream, error) {
-		return l.t.open(ctx, l.pid, addr)
-	})
+	l.begin(held, func(ctx context.Context, o *outcome) { l.call(ctx, d, o) })
 }
 
 // answer begins an attempt on the stream the peer opened. It has given up
@@ -167,11 +162,16 @@ func (l *link) dial() {
 func (l *link) answer(s network.Stream) {
 	l.abandon()
 	_, held := l.where()
-	l.begin(held, func(context.Context) (network.Stream, error) { return s, nil })
+	l.begin(held, func(ctx context.Context, o *outcome) {
+		ctx, cancel := context.WithTimeout(ctx, l.t.limits.greet)
+		defer cancel()
+		l.meet(ctx, s, o)
+	})
 }
 
-func (l *link) begin(held election.BootID, open func(context.Context) (network.Stream, error)) {
-	ctx, cancel := context.WithTimeout(l.ctx, l.t.limits.greet)
+// begin runs an attempt, which fills the outcome in.
+func (l *link) begin(held election.BootID, attempt func(context.Context, *outcome)) {
+	ctx, cancel := context.WithCancel(l.ctx)
 	l.attempt++
 	l.abandon, l.busy, l.began = cancel, true, time.Now()
 	o := outcome{attempt: l.attempt, held: held}
@@ -179,8 +179,15 @@ func (l *link) begin(held election.BootID, open func(context.Context) (network.S
 	go func() {
 		defer l.t.running.Done()
 		defer cancel()
-		l.try(ctx, o, open)
+		attempt(ctx, &o)
+		l.tell(o)
 	}()
+}
+
+func (l *link) isFirst() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.first
 }
 
 func (l *link) where() (netip.AddrPort, election.BootID) {
@@ -196,6 +203,13 @@ func (l *link) conclude(o outcome) {
 		return
 	}
 	l.busy = false
+	l.dark = o.dark
+	if !o.tooSlow {
+		l.timeouts = 0
+	}
+	if !o.hungUp {
+		l.turned = 0
+	}
 	switch _, held := l.where(); {
 	case o.err != nil:
 		l.failed(o)
@@ -206,24 +220,6 @@ func (l *link) conclude(o outcome) {
 		l.again(0)
 	default:
 		l.adopt(o)
-	}
-}
-
-func (l *link) failed(o outcome) {
-	refused := l.report(o.err)
-	l.again(max(0, l.interval-time.Since(l.began)))
-	l.interval = min(l.interval*3/2, redialMax)
-	if refused {
-		l.again(redialRefused)
-	}
-	if l.dials {
-		l.t.count.dialsFailed.Add(1)
-	}
-	// A failed redial is as good as a refused one. The side that does not dial
-	// goes by its probe, for the dialler may try again. A session that is still
-	// there is not judged by the attempt at another.
-	if l.current() == nil && (refused || l.dials) {
-		l.lose(l.cause)
 	}
 }
 
@@ -304,17 +300,6 @@ func (l *link) broken(s *session) {
 	l.redial()
 }
 
-// redial dials at once, but not in a tight loop if sessions break straight away.
-func (l *link) redial() {
-	if time.Since(l.prompt) < promptly {
-		l.again(l.interval)
-		l.interval = min(l.interval*3/2, redialMax)
-		return
-	}
-	l.prompt, l.interval = time.Now(), redialMin
-	l.again(0)
-}
-
 // suspect gives the connection up, if there is one, and tells its loss. A
 // connection so young that the peer could not have spoken yet is spared: the
 // silence was that of the one before.
@@ -338,7 +323,7 @@ func (l *link) move() {
 	}
 	l.abandon()
 	l.attempt++ // whatever that attempt says, it is too late
-	l.busy, l.interval = false, redialMin
+	l.busy, l.interval, l.dark, l.timeouts, l.turned = false, redialMin, false, 0, 0
 	l.again(0)
 }
 

@@ -10,11 +10,13 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/libp2p/go-libp2p/core/crypto"
 	"github.com/libp2p/go-libp2p/core/network"
 	"github.com/libp2p/go-libp2p/core/peer"
+	"github.com/libp2p/go-libp2p/core/sec"
 
 	"github.com/doyen-election/doyen/codec"
 	"github.com/doyen-election/doyen/election"
@@ -24,6 +26,9 @@ import (
 type Peer struct {
 	ID   election.PeerID
 	Addr netip.AddrPort // where its transport listens
+	// First says that it is to be connected before those that are not: without
+	// the voters nobody can lead.
+	First bool
 }
 
 // Config is what a transport does not change while it runs.
@@ -63,6 +68,9 @@ type Transport struct {
 
 	grace     time.Duration // as the constant; tests on slow machines give more
 	limits    limits
+	dialling  *handshakes
+	answering *handshakes
+	known     atomic.Pointer[map[netip.Addr]bool] // the peers' addresses, and which belong to a first one
 	strangers strangers
 	ctx       context.Context // ended: let go of everything
 	cancel    context.CancelFunc
@@ -89,11 +97,16 @@ func New(c Config) (*Transport, error) {
 	t := &Transport{
 		hello: c.Hello, accept: c.Accept, log: c.Logger,
 		box:       newMailbox(),
-		strangers: strangers{known: map[election.PeerID]*stranger{}},
+		strangers: strangers{known: map[election.PeerID]*stranger{}, grace: strangerGrace},
 		grace:     grace, limits: limitsFor(c.Hello.Heartbeat),
 		closing: make(chan struct{}), links: map[election.PeerID]*link{},
 	}
-	t.door = &doorman{byIP: map[netip.Addr]int{}, full: func() { t.count.refused[refusePending].Add(1) }}
+	t.dialling, t.answering = newHandshakes(t.limits.greet), newHandshakes(t.limits.greet)
+	t.known.Store(&map[netip.Addr]bool{})
+	t.door = &doorman{
+		bySource: map[netip.Prefix]int{}, full: func() { t.count.refused[refusePending].Add(1) },
+		known: func(a netip.Addr) bool { known, _ := t.knows(a); return known },
+	}
 	t.ctx, t.cancel = context.WithCancel(context.Background())
 	if err := t.listen(c); err != nil {
 		t.cancel()
@@ -111,7 +124,13 @@ func (t *Transport) listen(c Config) error {
 	if err != nil {
 		return err
 	}
-	if t.host, err = newHost(key, gater{t}, t.door, t.limits); err != nil {
+	t.host, err = newHost(hostConfig{
+		key: key, gate: gater{t}, door: t.door, within: t.limits, from: c.Listen.Addr(),
+		wrap: func(s sec.SecureTransport) sec.SecureTransport {
+			return patient{SecureTransport: s, known: t.knows, line: t.answering, within: t.limits.greet}
+		},
+	})
+	if err != nil {
 		return err
 	}
 	t.self = idOf(t.host.LocalPeer())
@@ -144,7 +163,8 @@ func (t *Transport) Self() election.PeerID { return t.self }
 // whose address changed keeps a connection that works. This agent itself and
 // what is no peer ID are left out.
 func (t *Transport) SetPeers(peers []Peer) {
-	wanted := make(map[peer.ID]netip.AddrPort, len(peers))
+	wanted := make(map[peer.ID]Peer, len(peers))
+	known := make(map[netip.Addr]bool, len(peers))
 	for _, p := range peers {
 		id, err := peer.Decode(string(p.ID))
 		if err != nil || !p.Addr.IsValid() {
@@ -152,7 +172,8 @@ func (t *Transport) SetPeers(peers []Peer) {
 			continue
 		}
 		if p.ID != t.self {
-			wanted[id] = p.Addr
+			wanted[id] = p
+			known[p.Addr.Addr().Unmap()] = known[p.Addr.Addr().Unmap()] || p.First
 		}
 	}
 	t.mu.Lock()
@@ -160,6 +181,7 @@ func (t *Transport) SetPeers(peers []Peer) {
 	if t.closed {
 		return
 	}
+	t.known.Store(&known)
 	for id, l := range t.links {
 		if _, ok := wanted[l.pid]; !ok {
 			delete(t.links, id)
@@ -167,12 +189,12 @@ func (t *Transport) SetPeers(peers []Peer) {
 			t.host.forget(l.pid)
 		}
 	}
-	for id, addr := range wanted {
-		if l := t.links[idOf(id)]; l != nil {
-			l.relocate(addr)
+	for id, p := range wanted {
+		if l := t.links[p.ID]; l != nil {
+			l.relocate(p)
 			continue
 		}
-		l := newLink(t, id, addr)
+		l := newLink(t, id, p)
 		t.links[l.id] = l
 		t.running.Add(1)
 		go l.loop()
@@ -180,17 +202,24 @@ func (t *Transport) SetPeers(peers []Peer) {
 }
 
 // relocate notes the peer's address and wakes the loop if it is a new one.
-func (l *link) relocate(addr netip.AddrPort) {
+func (l *link) relocate(p Peer) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.addr == addr {
+	l.first = p.First
+	if l.addr == p.Addr {
 		return
 	}
-	l.addr = addr
+	l.addr = p.Addr
 	select {
 	case l.moved <- struct{}{}:
 	default:
 	}
+}
+
+// knows reports whether the address is a peer's, and whether a first one's.
+func (t *Transport) knows(a netip.Addr) (known, first bool) {
+	first, known = (*t.known.Load())[a]
+	return known, first
 }
 
 func (t *Transport) link(p election.PeerID) *link {

@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/transport/inbox"
@@ -91,6 +92,9 @@ func TestAStrangerIsNotLetInUntilItIsKnown(t *testing.T) {
 	ids := identities(t, 2)
 	a := start(t, Config{Key: ids[0].key, Hello: helloOf("a", 1)})
 	b := start(t, Config{Key: ids[1].key, Hello: helloOf("b", 2)})
+	b.strangers.mu.Lock()
+	b.strangers.grace = 100 * time.Millisecond
+	b.strangers.mu.Unlock()
 	a.SetPeers([]Peer{at(b)})
 	eventually(t, "some refusals", func() bool { return b.Stats().Refusals["unknown_peer"] >= 3 })
 	if r := await[Refused](t, b); r.Peer != a.Self() || !errors.Is(r.Err, errStranger) {

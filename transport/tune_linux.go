@@ -1,6 +1,7 @@
 package transport
 
 import (
+	"net"
 	"syscall"
 	"time"
 
@@ -9,6 +10,25 @@ import (
 
 type rawConn interface {
 	SyscallConn() (syscall.RawConn, error)
+}
+
+// hungUp reports whether the other side has closed the connection, though what
+// it sent before may not have been read yet.
+func hungUp(c net.Conn) (gone bool) {
+	tcp, ok := c.(rawConn)
+	if !ok {
+		return false
+	}
+	raw, err := tcp.SyscallConn()
+	if err != nil {
+		return true
+	}
+	err = raw.Control(func(fd uintptr) {
+		ask := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLRDHUP}}
+		n, err := unix.Poll(ask, 0)
+		gone = err == nil && n > 0
+	})
+	return gone || err != nil
 }
 
 // setUserTimeout sets TCP_USER_TIMEOUT (RFC 5482, tcp(7)).

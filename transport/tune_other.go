@@ -2,9 +2,15 @@
 
 package transport
 
-import "time"
+import (
+	"net"
+	"time"
+)
 
 type rawConn interface{}
+
+// hungUp can't tell here: the handshake will.
+func hungUp(net.Conn) bool { return false }
 
 // setUserTimeout does nothing: a connection over a cut link ends by its probes,
 // or by Suspect.

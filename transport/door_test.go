@@ -1,0 +1,127 @@
+package transport
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"net/netip"
+	"testing"
+
+	"github.com/libp2p/go-libp2p/core/crypto"
+	"github.com/libp2p/go-libp2p/core/network"
+
+	"github.com/doyen-election/doyen/election"
+)
+
+// doorOf knows the members at these addresses.
+func doorOf(members ...string) *doorman {
+	known := map[netip.Addr]bool{}
+	for _, m := range members {
+		known[netip.MustParseAddr(m)] = true
+	}
+	return &doorman{bySource: map[netip.Prefix]int{}, full: func() {}, known: func(a netip.Addr) bool { return known[a] }}
+}
+
+// knock takes a place for a connection from the address.
+func (d *doorman) knock(t *testing.T, from string) (network.ConnManagementScope, error) {
+	t.Helper()
+	at, err := multiaddr(netip.AddrPortFrom(netip.MustParseAddr(from), 1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d.OpenConnection(network.DirInbound, true, at)
+}
+
+func TestPlacesAtTheDoorAreKeptForMembers(t *testing.T) {
+	const member = "10.9.9.9"
+	d := doorOf(member)
+	var visits []network.ConnManagementScope
+	for i := range 2 * maxPending {
+		if v, err := d.knock(t, fmt.Sprintf("10.0.%d.%d", i/250, i%250+1)); err == nil {
+			visits = append(visits, v)
+		}
+	}
+	if len(visits) != maxPendingUnknown {
+		t.Errorf("%d connections of no member wait at the door, want %d", len(visits), maxPendingUnknown)
+	}
+	for i := range maxPending - maxPendingUnknown {
+		v, err := d.knock(t, member)
+		if err != nil {
+			t.Fatalf("connection %d of a member finds no place while others flood the door: %v", i+1, err)
+		}
+		visits = append(visits, v)
+	}
+	if _, err := d.knock(t, member); !errors.Is(err, errPending) {
+		t.Errorf("one too many got %v, want %v", err, errPending)
+	}
+	for _, v := range visits {
+		v.Done()
+		v.Done() // libp2p says it twice at times
+	}
+	if d.total != 0 || d.unknown != 0 || len(d.bySource) != 0 {
+		t.Errorf("%d places are still taken, %d of them by others than members, from %d sources", d.total, d.unknown, len(d.bySource))
+	}
+}
+
+func TestASourceAtTheDoorIsAnAddressOrASlash64(t *testing.T) {
+	const member = "2001:db8::ffff"
+	for _, c := range []struct {
+		name string
+		from func(i int) string
+		want int
+	}{
+		{"one IPv4 address", func(int) string { return "10.0.0.1" }, maxPendingPerIP},
+		{"many IPv4 addresses", func(i int) string { return fmt.Sprintf("10.0.0.%d", i+1) }, maxPendingUnknown},
+		{"many addresses of one /64", func(i int) string { return fmt.Sprintf("2001:db8::%x", i+1) }, maxPendingPerIP},
+		{"many /64", func(i int) string { return fmt.Sprintf("2001:db8:0:%x::1", i+1) }, maxPendingUnknown},
+		{"the same IPv4 address, written as IPv6", func(int) string { return "::ffff:10.0.0.1" }, maxPendingPerIP},
+	} {
+		d := doorOf(member)
+		let := 0
+		for i := range maxPending {
+			if _, err := d.knock(t, c.from(i)); err == nil {
+				let++
+			}
+		}
+		if let != c.want {
+			t.Errorf("%s: %d found a place, want %d", c.name, let, c.want)
+		}
+		if _, err := d.knock(t, member); err != nil {
+			t.Errorf("%s: a member of the same /64 finds no place: %v", c.name, err)
+		}
+	}
+}
+
+func TestKeysOfOtherKindsAreNotEvenRead(t *testing.T) {
+	a, _ := pair(t)
+	for _, kind := range []int{crypto.RSA, crypto.Secp256k1, crypto.ECDSA} {
+		_, public, err := crypto.GenerateKeyPairWithReader(kind, 2048, rand.Reader)
+		if err != nil {
+			t.Fatal(err)
+		}
+		encoded, err := crypto.MarshalPublicKey(public)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := crypto.UnmarshalPublicKey(encoded); !errors.Is(err, crypto.ErrBadKeyType) {
+			t.Errorf("a key of kind %d, which no agent has, was read: %v", kind, err)
+		}
+	}
+	if a.Self() == "" {
+		t.Error("an agent has lost its name")
+	}
+}
+
+func TestAConnectionThatWasReplacedSaysNothingMore(t *testing.T) {
+	a, b := pair(t)
+	l := a.link(b.Self())
+	current := l.current()
+	l.deliver(newSession(current.wire), election.BullyAnswer{})
+	if n := a.Stats().MessagesIn; n != 0 {
+		t.Errorf("%d messages of a connection that was replaced arrived", n)
+	}
+	l.deliver(current, election.Inquiry{})
+	if m := await[Message](t, a); m.Message != (election.Inquiry{}) {
+		t.Errorf("got %+v first, which the replaced connection said", m)
+	}
+}

@@ -1,0 +1,68 @@
+package transport
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/netip"
+	"os"
+	"time"
+
+	"github.com/libp2p/go-libp2p/core/peer"
+	"github.com/libp2p/go-libp2p/core/sec"
+)
+
+var errLeft = errors.New("the peer left before its turn")
+
+// patient is a security whose inbound handshakes wait for their turn.
+type patient struct {
+	sec.SecureTransport
+	known  func(netip.Addr) (known, first bool)
+	line   *handshakes
+	within time.Duration // for a handshake, once it has begun
+}
+
+// SecureInbound waits for the turn of a connection from an address of a member.
+// Others are bounded by the places that the doorman has for them: their line
+// could be blocked by anybody.
+func (p patient) SecureInbound(ctx context.Context, c net.Conn, id peer.ID) (sec.SecureConn, error) {
+	known, first := p.known(addrOf(c.RemoteAddr()))
+	if !known {
+		return p.secure(ctx, c, id)
+	}
+	turn, err := p.line.begin(ctx, first, false)
+	if err != nil {
+		return nil, err
+	}
+	if hungUp(c) {
+		p.line.end(turn, false)
+		return nil, errLeft
+	}
+	s, err := p.secure(ctx, c, id)
+	p.line.end(turn, timedOut(err))
+	return s, err
+}
+
+func (p patient) secure(ctx context.Context, c net.Conn, id peer.ID) (sec.SecureConn, error) {
+	ctx, cancel := context.WithTimeout(ctx, p.within)
+	defer cancel()
+	return p.SecureTransport.SecureInbound(ctx, c, id)
+}
+
+// timedOut reports whether something was given up because it took too long.
+func timedOut(err error) bool {
+	var n net.Error
+	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, os.ErrDeadlineExceeded) || errors.As(err, &n) && n.Timeout()
+}
+
+// addrOf returns the IP address, or zero if it is none.
+func addrOf(a net.Addr) netip.Addr {
+	if a == nil {
+		return netip.Addr{}
+	}
+	p, err := netip.ParseAddrPort(a.String())
+	if err != nil {
+		return netip.Addr{}
+	}
+	return p.Addr().Unmap()
+}
