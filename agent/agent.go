@@ -243,7 +243,7 @@ func (a *agent) think(state election.State, hub *watch.Hub) error {
 			MaxCandidacies: serve.Bound(campaign.MaxCandidacies, a.files), MaxOfUser: a.access.MaxCandidacies(),
 			Step: a.cfg.step(false), StepOfMany: a.cfg.step(true), NewID: newCampaignID, Authority: a.authority(),
 		}),
-		clock: boottime.Now, lease: a.cfg.Lease, heartbeat: a.cfg.Heartbeat, self: holder, name: a.cfg.Name,
+		clock: boottime.Now, lease: a.cfg.Lease, heartbeat: a.cfg.Heartbeat, voters: a.cfg.Voters, self: holder, name: a.cfg.Name,
 		observe: a.metrics.step.observe, logger: a.logger, wasDrained: a.store.Drained(),
 	})
 	return nil

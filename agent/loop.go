@@ -45,6 +45,7 @@ type loopConfig struct {
 	clock     func() election.Instant
 	lease     time.Duration
 	heartbeat time.Duration
+	voters    []string // of the first roster, as configured
 	self      election.Holder
 	name      string
 	observe   func(time.Duration)    // how long a step took
@@ -72,6 +73,7 @@ type loop struct {
 	requests   election.RequestID
 	pending    map[election.RequestID]pending
 	view       *membership.View
+	presence   presence
 	names      map[election.PeerID]string
 	roster     *election.Roster
 	heard      map[election.PeerID]election.Instant // last message of each connected peer
@@ -115,6 +117,7 @@ func newLoop(c loopConfig) *loop {
 		timer:      time.NewTimer(time.Hour),
 		pending:    map[election.RequestID]pending{},
 		view:       &membership.View{},
+		presence:   newPresence(c.lease),
 		heard:      map[election.PeerID]election.Instant{},
 		owed:       map[election.PeerID]election.Instant{},
 		lost:       map[election.PeerID]election.Instant{},
@@ -173,6 +176,7 @@ func (l *loop) run(ctx context.Context) {
 // a withdrawal that nobody has to act on.
 func (l *loop) drainQueue() {
 	for {
+		l.review()
 		l.advertise()
 		if l.queue = append(l.queue, l.campaigns.Take()...); len(l.queue) == 0 {
 			break
@@ -234,7 +238,7 @@ func (l *loop) step(in election.Input) {
 	if !l.unshown {
 		l.prolong()
 	}
-	l.arm(now, min(out.WakeAt, l.warnings.dueAt, l.campaigns.WakeAt()))
+	l.arm(now, min(out.WakeAt, l.warnings.dueAt, l.campaigns.WakeAt(), l.presence.dueAt))
 	l.observe(l.clock().Sub(now))
 }
 
@@ -282,59 +286,15 @@ func (l *loop) event(e transport.Event) {
 	}
 }
 
-// connect notes whether a peer is connected, in a map that old pictures do not
-// share.
-func (l *loop) connect(p election.PeerID, up bool) {
-	next := make(map[election.PeerID]bool, len(l.connected)+1)
-	for id := range l.connected {
-		next[id] = true
-	}
-	if up {
-		next[p] = true
-	} else {
-		delete(next, p)
-	}
-	l.connected = next
-}
-
-// beat notes a heartbeat, which every peer answers. One that says nothing for
-// a whole lease has a connection that is dead though it looks open; only a new
-// one can heal it.
-func (l *loop) beat(now election.Instant, p election.PeerID) {
-	if _, connected := l.heard[p]; !connected {
-		return
-	}
-	since, silent := l.owed[p]
-	if !silent {
-		l.owed[p] = now
-		return
-	}
-	if now.Sub(since) > l.lease {
-		l.owed[p] = now // once a lease
-		l.network.Suspect(p)
-	}
-}
-
-// viewed takes the newest view of the members.
-func (l *loop) viewed(v membership.View) {
-	peers := make([]transport.Peer, 0, len(v.Members))
-	for _, m := range v.Members {
-		if m.Peer != l.self.Peer {
-			peers = append(peers, transport.Peer{ID: m.Peer, Addr: m.PeerAddr})
-		}
-	}
-	l.network.SetPeers(peers)
-	l.view, l.names = &v, nil
-	l.warnings.viewed(v)
-	l.step(election.ViewChanged{View: v.Election()})
-}
-
 // publish replaces what readers see.
 func (l *loop) publish(now election.Instant) {
 	l.unshown = false
 	status := l.core.Status(now)
 	if l.names == nil || l.roster != status.Roster {
-		l.roster = status.Roster
+		if l.roster != status.Roster {
+			l.roster = status.Roster
+			l.reach()
+		}
 		l.adopt(status.Roster)
 		l.names = namesOf(l.self.Peer, l.name, l.view, status.Roster)
 		l.warnings.adopted(l.self.Peer, l.name, status.Roster)
@@ -342,7 +302,7 @@ func (l *loop) publish(now election.Instant) {
 	l.pages.Publish(now, status)
 	l.picture.Store(&serve.Picture{
 		Status: status, View: l.view, Names: l.names, Connected: l.connected,
-		Warnings: l.warnings.update(now, withPages(status.Warnings, l.pages.Problem()), l.writer.problem()),
+		Warnings: l.warnings.update(now, l.otherWarnings(now, status), l.writer.problem()),
 	})
 	if status.Draining != l.draining {
 		l.draining = status.Draining

@@ -5,6 +5,7 @@ import (
 	"context"
 	"log/slog"
 	"reflect"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -24,6 +25,7 @@ type rig struct {
 	mu      sync.Mutex
 	journal []string
 	inputs  []election.Input
+	peers   []transport.Peer // as last given to the transport
 	answer  func(election.Input) election.Output
 	status  elector.Status
 	handing bool
@@ -79,6 +81,29 @@ func (r *rig) SetPeers(p []transport.Peer) {
 	for _, p := range p {
 		r.note("peer:" + string(p.ID))
 	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.peers = p
+}
+
+// isPeer reports whether the transport is to be connected to it.
+func (r *rig) isPeer(id election.PeerID) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.ContainsFunc(r.peers, func(p transport.Peer) bool { return p.ID == id })
+}
+
+// first lists the peers that are to be connected first.
+func (r *rig) first() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var all []string
+	for _, p := range r.peers {
+		if p.First {
+			all = append(all, string(p.ID))
+		}
+	}
+	return strings.Join(all, " ")
 }
 func (r *rig) Suspect(p election.PeerID) { r.note("suspect:" + string(p)) }
 func (r *rig) Ready() <-chan struct{}    { return r.ready }

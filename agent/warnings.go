@@ -26,9 +26,15 @@ const (
 	warnRefusedPeer  = "refused_peer"   // a direct connection is refused
 	warnRenamed      = "renamed"        // the roster knows this agent by another name
 	warnDisk         = "disk_failing"
+	warnFormation    = "formation"       // the elector's: there is no first roster yet
 	warnPages        = "lease_page"      // a lease page is missing
 	warnShared       = "data_dir_shared" // another process writes to the data directory
+	warnGossip       = "gossip_blocked"  // gossip does not reach a member whose direct connection works
 )
+
+// formationGrace is how long the first roster may take to form before that is
+// logged: many agents that start at once on a busy machine need some seconds.
+const formationGrace = 10 * time.Second
 
 // maxRefused bounds the refusals of direct connections that are kept.
 const maxRefused = 64
@@ -126,12 +132,14 @@ func refusalText(r membership.Refusal) string {
 	return fmt.Sprintf("%s is refused: %v", who, r.Err)
 }
 
-// withPages adds what is wrong with the lease pages, if anything is.
-func withPages(core []elector.Warning, problem string) []elector.Warning {
-	if problem == "" {
-		return core
+// otherWarnings adds to the elector's what is wrong with the lease pages and
+// with gossip, if anything is.
+func (l *loop) otherWarnings(now election.Instant, status *elector.Status) []elector.Warning {
+	all := slices.Clip(status.Warnings)
+	if problem := l.pages.Problem(); problem != "" {
+		all = append(all, elector.Warning{Code: warnPages, Message: problem})
 	}
-	return append(slices.Clip(core), elector.Warning{Code: warnPages, Message: problem})
+	return append(all, l.presence.warnings(now)...)
 }
 
 // refuse takes a direct connection that one side would not have.
@@ -216,6 +224,9 @@ func (w *warnings) replace(now election.Instant, all []elector.Warning) {
 
 // graceOf is how long a warning must stand before it is logged.
 func (w *warnings) graceOf(a elector.Warning) time.Duration {
+	if a.Code == warnFormation {
+		return formationGrace
+	}
 	if slices.Contains(w.core, a) && a.Code != warnDisk {
 		return w.grace
 	}

@@ -1,0 +1,183 @@
+package agent
+
+import (
+	"cmp"
+	"fmt"
+	"reflect"
+	"slices"
+	"time"
+
+	"github.com/doyen-election/doyen/election"
+	"github.com/doyen-election/doyen/elector"
+	"github.com/doyen-election/doyen/membership"
+	"github.com/doyen-election/doyen/transport"
+)
+
+// gossipBlockedAfter is how long gossip may call a member dead that answers over
+// its stream before that is worth a warning.
+const gossipBlockedAfter = 5 * time.Second
+
+// present is a member that this agent goes by.
+type present struct {
+	membership.Member
+	dead      bool // by gossip, though its stream works
+	deadSince election.Instant
+}
+
+// presence is who is there by gossip and by streams. It belongs to the loop.
+//
+// Gossip has a port of its own, which a firewall rule or a flood can close while
+// every stream works. So a member that gossip calls dead is kept as long as its
+// stream was heard within a lease, counted from the verdict at the earliest. One
+// that owes nothing would say nothing: it is asked. Whoever left said so itself.
+type presence struct {
+	lease   time.Duration
+	dead    map[election.PeerID]election.Instant // by gossip's verdict, since when it is known here
+	members []present                            // as last given to transport and elector
+	dueAt   election.Instant                     // when to ask and look again; Never if nobody is kept
+}
+
+func newPresence(lease time.Duration) presence {
+	return presence{lease: lease, dead: map[election.PeerID]election.Instant{}, dueAt: election.Never}
+}
+
+// update works out who is present and reports whether that has changed.
+func (p *presence) update(now election.Instant, v *membership.View, heard map[election.PeerID]election.Instant) bool {
+	p.dueAt = election.Never
+	names := map[string]bool{}
+	members := make([]present, 0, len(v.Members))
+	for _, m := range v.Members {
+		names[m.Name] = true
+		m.Suspected = m.Status == membership.Suspect
+		members = append(members, present{Member: m})
+	}
+	dead := map[election.PeerID]election.Instant{}
+	for _, m := range v.Departed {
+		if m.Status != membership.Dead {
+			continue
+		}
+		since, known := p.dead[m.Peer]
+		if !known {
+			since = now
+		}
+		dead[m.Peer] = since
+		at, connected := heard[m.Peer]
+		if !connected || names[m.Name] || now >= max(since, at).Add(p.lease) {
+			continue
+		}
+		m.Suspected = at <= since
+		members = append(members, present{Member: m, dead: true, deadSince: since})
+		p.dueAt = min(p.dueAt, now.Add(p.lease/4))
+		if !known {
+			p.dueAt = now // it is asked at once
+		}
+	}
+	p.dead = dead
+	slices.SortFunc(members, func(a, b present) int { return cmp.Compare(a.Peer, b.Peer) })
+	changed := !slices.EqualFunc(members, p.members, func(a, b present) bool {
+		return reflect.DeepEqual(a.Member.Member, b.Member.Member) && a.PeerAddr == b.PeerAddr && a.dead == b.dead
+	})
+	p.members = members
+	return changed
+}
+
+// view is who is present, as the elector takes it.
+func (p *presence) view() election.View {
+	members := make([]election.Member, len(p.members))
+	for i, m := range p.members {
+		members[i] = m.Member.Member
+	}
+	return election.View{Members: members}
+}
+
+// warnings names whom gossip has called dead for long, wrongly.
+func (p *presence) warnings(now election.Instant) (all []elector.Warning) {
+	for _, m := range p.members {
+		if m.dead && !m.Suspected && now.Sub(m.deadSince) >= gossipBlockedAfter {
+			all = append(all, elector.Warning{Code: warnGossip, Message: fmt.Sprintf(
+				"gossip does not reach %s, whose direct connection works: open port %d at %s, for UDP and TCP, in both directions",
+				m.Name, m.GossipAddr.Port(), m.GossipAddr.Addr())})
+		}
+	}
+	return all
+}
+
+// viewed takes the newest view of the members.
+func (l *loop) viewed(v membership.View) {
+	l.view, l.names = &v, nil
+	l.warnings.viewed(v)
+	l.look()
+	l.step(election.ViewChanged{View: l.presence.view()})
+}
+
+// review looks again at the members that gossip calls dead and whose streams
+// work, when that is due, and asks each for a sign of life.
+func (l *loop) review() {
+	now := l.clock()
+	if now < l.presence.dueAt {
+		return
+	}
+	if l.look() {
+		l.step(election.ViewChanged{View: l.presence.view()})
+	}
+	for _, m := range l.presence.members {
+		if m.dead {
+			l.network.Send(m.Peer, election.Inquiry{Election: election.Default}) // of one, so that the answer is short
+		}
+	}
+}
+
+// look works out who is present and reports whether that has changed.
+func (l *loop) look() bool {
+	changed := l.presence.update(l.clock(), l.view, l.heard)
+	if changed {
+		l.reach()
+	}
+	return changed
+}
+
+// reach has the transport connect to those who are present, voters first.
+func (l *loop) reach() {
+	peers := make([]transport.Peer, 0, len(l.presence.members))
+	for _, m := range l.presence.members {
+		if m.Peer == l.self.Peer {
+			continue
+		}
+		first := l.roster.Has(m.Peer) || l.roster == nil && slices.Contains(l.voters, m.Name)
+		peers = append(peers, transport.Peer{ID: m.Peer, Addr: m.PeerAddr, First: first})
+	}
+	l.network.SetPeers(peers)
+}
+
+// connect notes whether a peer is connected, in a map that old pictures do not
+// share.
+func (l *loop) connect(p election.PeerID, up bool) {
+	next := make(map[election.PeerID]bool, len(l.connected)+1)
+	for id := range l.connected {
+		next[id] = true
+	}
+	if up {
+		next[p] = true
+	} else {
+		delete(next, p)
+	}
+	l.connected = next
+}
+
+// beat notes a heartbeat, which every peer answers. One that says nothing for
+// a whole lease has a connection that is dead though it looks open; only a new
+// one can heal it.
+func (l *loop) beat(now election.Instant, p election.PeerID) {
+	if _, connected := l.heard[p]; !connected {
+		return
+	}
+	since, silent := l.owed[p]
+	if !silent {
+		l.owed[p] = now
+		return
+	}
+	if now.Sub(since) > l.lease {
+		l.owed[p] = now // once a lease
+		l.network.Suspect(p)
+	}
+}

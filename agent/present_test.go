@@ -1,0 +1,168 @@
+package agent
+
+import (
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/doyen-election/doyen/election"
+	"github.com/doyen-election/doyen/membership"
+	"github.com/doyen-election/doyen/transport"
+)
+
+// memberOf is a member as gossip sees it.
+func memberOf(name string, s membership.Status) membership.Member {
+	return membership.Member{
+		Member:     election.Member{Peer: election.PeerID(name), Boot: 7, Name: name},
+		PeerAddr:   netip.MustParseAddrPort("10.0.0.1:7947"),
+		GossipAddr: netip.MustParseAddrPort("10.0.0.1:7946"), Status: s,
+	}
+}
+
+// who lists the members that the presence goes by, and marks those that are
+// suspected.
+func (p *presence) who() string {
+	var all []string
+	for _, m := range p.members {
+		name := m.Name
+		if m.Suspected {
+			name += "?"
+		}
+		all = append(all, name)
+	}
+	return strings.Join(all, " ")
+}
+
+func TestAMemberThatGossipCallsDeadStaysWhileItsStreamIsHeard(t *testing.T) {
+	p := newPresence(lease)
+	v := &membership.View{Members: []membership.Member{memberOf("a", membership.Alive), memberOf("b", membership.Alive)}}
+	heard := map[election.PeerID]election.Instant{"b": 1}
+	at := election.Instant(time.Minute)
+	p.update(at, v, heard)
+	if p.who() != "a b" || p.dueAt != election.Never {
+		t.Fatalf("present: %s, look again at %d", p.who(), p.dueAt)
+	}
+	v = &membership.View{Members: v.Members[:1], Departed: []membership.Member{memberOf("b", membership.Dead)}}
+	for _, step := range []struct {
+		what  string
+		after time.Duration // since the verdict
+		heard time.Duration // since the verdict; below 0: nothing new
+		want  string
+	}{
+		{"one that owed nothing was not heard for long, and is asked", 0, -1, "a b?"},
+		{"it may take a lease to answer", lease - 1, -1, "a b?"},
+		{"it answered", lease - 1, lease - 2, "a b"},
+		{"it was heard within a lease", 2*lease - 3, -1, "a b"},
+		{"and a minute later", time.Minute, time.Minute - lease/2, "a b"},
+		{"both are silent", time.Minute + lease, -1, "a"},
+		{"the loss of its stream is not news yet", time.Minute + lease, -1, "a"},
+	} {
+		if step.heard >= 0 {
+			heard["b"] = at.Add(step.heard)
+		}
+		now := at.Add(step.after)
+		p.update(now, v, heard)
+		if p.who() != step.want {
+			t.Errorf("%s: present are %q, want %q", step.what, p.who(), step.want)
+		}
+		if kept := strings.Contains(step.want, "b"); kept != (p.dueAt <= now.Add(lease/4)) {
+			t.Errorf("%s: it is looked at again at %d, now is %d", step.what, p.dueAt, now)
+		}
+	}
+}
+
+func TestOnlyTheDeadWithAStreamAreKept(t *testing.T) {
+	at := election.Instant(time.Minute)
+	other := memberOf("c", membership.Alive)
+	other.Name = "b" // a rebuilt host
+	for _, c := range []struct {
+		name  string
+		live  []membership.Member
+		gone  membership.Status
+		heard map[election.PeerID]election.Instant
+	}{
+		{"it left", nil, membership.Left, map[election.PeerID]election.Instant{"b": at}},
+		{"it has no stream", nil, membership.Dead, nil},
+		{"another has its name", []membership.Member{other}, membership.Dead, map[election.PeerID]election.Instant{"b": at}},
+	} {
+		p := newPresence(lease)
+		p.update(at, &membership.View{Members: c.live, Departed: []membership.Member{memberOf("b", c.gone)}}, c.heard)
+		if slices.ContainsFunc(p.members, func(m present) bool { return m.Peer == "b" }) {
+			t.Errorf("%s: it is kept", c.name)
+		}
+	}
+}
+
+func TestGossipThatIsBlockedIsAWarning(t *testing.T) {
+	p := newPresence(lease)
+	v := &membership.View{Departed: []membership.Member{memberOf("b", membership.Dead)}}
+	at := election.Instant(time.Minute)
+	heard := map[election.PeerID]election.Instant{}
+	for d := time.Duration(0); d <= gossipBlockedAfter; d += lease / 2 {
+		heard["b"] = at.Add(d)
+		p.update(at.Add(d), v, heard)
+		if w := p.warnings(at.Add(d)); (len(w) > 0) != (d >= gossipBlockedAfter) {
+			t.Fatalf("%s after the verdict: %v", d, w)
+		}
+	}
+	w := p.warnings(at.Add(gossipBlockedAfter))
+	if want := "gossip does not reach b, whose direct connection works: open port 7946 at 10.0.0.1, for UDP and TCP, in both directions"; w[0].Message != want || w[0].Code != "gossip_blocked" {
+		t.Errorf("warned %+v", w)
+	}
+}
+
+// The whole loop: gossip's port to b is closed for a minute, its stream is not.
+func TestGossipClosesNoStreamThatWorks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, nil).start(t)
+		defer r.cancel()
+		r.hear(transport.Connected{Peer: "b", Hello: transport.Hello{Boot: 7}})
+		r.views <- membership.View{Members: []membership.Member{memberOf("a", membership.Alive), memberOf("b", membership.Alive)}}
+		r.views <- membership.View{Members: []membership.Member{memberOf("a", membership.Alive)}, Departed: []membership.Member{memberOf("b", membership.Dead)}}
+		synctest.Wait()
+		for range 60 * 2 {
+			if !r.isPeer("b") {
+				t.Fatal("its stream is closed")
+			}
+			if !strings.Contains(r.happened(), "send:b") {
+				t.Fatal("it is not asked for a sign of life")
+			}
+			r.hear(transport.Message{Peer: "b", Message: election.Report{}})
+			<-time.After(lease / 2)
+			synctest.Wait()
+		}
+		<-time.After(2 * lease) // now it is silent
+		synctest.Wait()
+		if r.isPeer("b") {
+			t.Error("it is kept though both are silent")
+		}
+		if !r.got(election.ViewChanged{View: election.View{Members: []election.Member{memberOf("a", "").Member}}}) {
+			t.Error("the elector does not hear that it is gone")
+		}
+	})
+}
+
+func TestVotersAreConnectedFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, nil)
+		r.loop.voters = []string{"b"}
+		r.start(t)
+		defer r.cancel()
+		r.views <- membership.View{Members: []membership.Member{memberOf("b", membership.Alive), memberOf("c", membership.Alive)}}
+		synctest.Wait()
+		if got := r.first(); got != "b" {
+			t.Errorf("first are %q, want the first roster's voters as long as there is no roster", got)
+		}
+		r.mu.Lock()
+		r.status.Roster = &election.Roster{Voters: []election.Voter{{Name: "c", Peer: "c"}}}
+		r.mu.Unlock()
+		r.hear(transport.Connected{Peer: "b"})
+		synctest.Wait()
+		if got := r.first(); got != "c" {
+			t.Errorf("first are %q, want the roster's voters", got)
+		}
+	})
+}
