@@ -81,7 +81,7 @@ type timing struct {
 func (p Pace) timing() (timing, error) {
 	t := timing{
 		probeInterval: 400 * time.Millisecond, probeTimeout: 200 * time.Millisecond,
-		suspicionMult: 3, suspicionMaxMult: 2, awareness: 3,
+		suspicionMult: 3, suspicionMaxMult: 2, awareness: 8,
 		gossip: 200 * time.Millisecond, pushPull: 10 * time.Second,
 		tcp: time.Second, dial: 450 * time.Millisecond,
 		retry: 50 * time.Millisecond, retryMost: 3 * time.Second,

@@ -24,9 +24,20 @@ const (
 	// member has its address, which may be an alias or a load balancer.
 	settledFor = 30 * time.Second
 	resolveFor = 2 * time.Second
+	// maxExchanges bounds the exchanges of the whole member list that this agent
+	// has under way. Each costs both sides some milliseconds of a processor: if
+	// all agents start at once, and each joins all others, nobody gets done.
+	maxExchanges = 2
+	// exchangeRest keeps exchanges below a ninth of the time: they take longer the
+	// busier the machines are. exchangeRestMost bounds the rest after one.
+	exchangeRest     = 8
+	exchangeRestMost = 5 * time.Second
 	// unreachedFor is how long a seed may be silent before that is worth a word.
 	unreachedFor = 3 * time.Second
 	maxResolved  = 16
+	// oddFor is how long a seed must have closed connections without an answer
+	// before it is taken for something else than an agent that is busy.
+	oddFor = 5 * time.Second
 )
 
 // joiner schedules the attempts to join seeds and lost members for ever;
@@ -42,6 +53,7 @@ type joiner struct {
 
 	targets    map[string]*target
 	eagerUntil time.Time
+	restUntil  time.Time // no exchange begins before
 }
 
 // target is a seed or a lost member.
@@ -56,6 +68,8 @@ type target struct {
 	busy   bool
 	found  []netip.AddrPort // what the seed resolved to at the last try
 	failed error            // of the last try; nil if it was answered
+	dark   bool             // nothing accepted a connection at the last try
+	slow   int              // tries in a row that were accepted, and not answered in time
 	since  time.Time        // of failing
 }
 
@@ -126,22 +140,37 @@ func (j *joiner) hurry(now time.Time) {
 // memberlist lists need no attempt.
 func (j *joiner) start(ctx context.Context, now time.Time, listed map[netip.AddrPort]bool) time.Time {
 	again := now.Add(time.Second)
-	for key, t := range j.targets {
+	exchanges := 0
+	for _, t := range j.targets {
+		if t.busy && !t.dark {
+			exchanges++
+		}
+	}
+	for key, t := range j.targets { // in a random order
 		if t.busy {
 			continue
 		}
 		if !t.next.After(now) {
+			// Those that were not there cost nothing until they are.
+			if !t.dark && exchanges >= maxExchanges {
+				continue // the end of an exchange has the loop look again
+			}
+			if !t.dark && now.Before(j.restUntil) {
+				again = earlier(again, j.restUntil)
+				continue
+			}
 			if t.settled(listed, j.isSelf) && now.Sub(t.began) < settledFor {
 				t.next = now.Add(j.timing.lost)
 			} else {
 				t.busy, t.began = true, now
+				if !t.dark {
+					exchanges++
+				}
 				j.running.Go(func() { j.try(ctx, key, t.seed, listed) })
 				continue
 			}
 		}
-		if t.next.Before(again) {
-			again = t.next
-		}
+		again = earlier(again, t.next)
 	}
 	return again
 }
@@ -197,6 +226,9 @@ func (j *joiner) finish(r attempt, now time.Time, cluster string) []hint {
 	}
 	t.busy, t.found = false, r.found
 	t.note(r, now)
+	if t.measure(r); !t.dark && r.tried > 0 {
+		j.restUntil = later(j.restUntil, now.Add(min(exchangeRest*now.Sub(t.began), exchangeRestMost)))
+	}
 	j.schedule(t, r, now)
 	var hints []hint
 	for addr, err := range r.failed {
@@ -208,7 +240,10 @@ func (j *joiner) finish(r attempt, now time.Time, cluster string) []hint {
 	if t.odd = t.odd + 1; len(hints) == 0 {
 		t.odd = 0
 	}
-	return slices.DeleteFunc(hints, func(h hint) bool { return h.cause == CauseNoAgent && t.odd < 3 })
+	// So does one that all agents join at the same time.
+	return slices.DeleteFunc(hints, func(h hint) bool {
+		return h.cause == CauseNoAgent && (t.odd < 3 || now.Sub(t.since) < oddFor)
+	})
 }
 
 // note keeps why the target can't be joined, and since when.
@@ -251,8 +286,35 @@ func plainly(err error) error {
 	return errors.New(strings.TrimSpace(text[strings.LastIndex(text, ": ")+1:]))
 }
 
+// measure notes whether anything accepted a connection, and whether that was all.
+func (t *target) measure(r attempt) {
+	slow, dark := false, r.tried > 0
+	for _, addr := range r.found {
+		words := ""
+		if err := r.failed[addr]; err != nil {
+			words = err.Error() // memberlist hides the cause, see plainly
+		}
+		dark = dark && strings.Contains(words, "dial tcp")
+		slow = slow || !dark && containsAny(words, "i/o timeout", "EOF", "connection reset by peer", "broken pipe")
+	}
+	if t.dark = dark; slow {
+		t.slow++
+	} else {
+		t.slow = 0
+	}
+}
+
+func containsAny(s string, signs ...string) bool {
+	return slices.ContainsFunc(signs, func(sign string) bool { return strings.Contains(s, sign) })
+}
+
 func (j *joiner) schedule(t *target, r attempt, now time.Time) {
 	switch {
+	case t.slow > 0:
+		// It is there and busy, or so is this agent: not all again at one moment.
+		t.again = 0
+		pause := min(j.timing.lostMost, j.timing.lost<<min(t.slow-1, 8))
+		t.next = now.Add(pause/2 + rand.N(pause/2))
 	case r.err == nil && r.joined == r.tried:
 		t.fails = 0
 		switch {
@@ -261,8 +323,8 @@ func (j *joiner) schedule(t *target, r attempt, now time.Time) {
 			t.next = now.Add(j.timing.lost)
 		case !t.lostAt.IsZero() && t.again < 5:
 			// It answered; the next exchange brings its refutation of being dead.
+			t.next = now.Add(j.timing.retry << t.again)
 			t.again++
-			t.next = now.Add(j.timing.retry)
 		case !t.lostAt.IsZero():
 			t.next = now.Add(j.timing.lostMost)
 		default:
@@ -283,6 +345,13 @@ func (j *joiner) schedule(t *target, r attempt, now time.Time) {
 		pause := min(j.timing.retryMost, j.timing.retry<<min(t.fails, 10))
 		t.next = now.Add(pause/2 + rand.N(pause/2)) // no herd at a seed that comes up
 	}
+}
+
+func earlier(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return a
+	}
+	return b
 }
 
 func later(a, b time.Time) time.Time {
@@ -318,11 +387,9 @@ func joinHint(addr netip.AddrPort, err error, cluster string) (hint, bool) {
 	if text := keyText(words, addr.Addr().String()); text != "" {
 		return hint{cause: CauseClusterKey, addr: addr, text: text}, true
 	}
-	for _, sign := range []string{"EOF", "connection reset by peer", "broken pipe"} {
-		if strings.Contains(words, sign) {
-			return hint{cause: CauseNoAgent, addr: addr, text: addr.String() + " closes the connection without an answer: " +
-				"it belongs to another cluster than " + cluster + ", or is no agent's gossip port; compare the cluster names and the addresses to join"}, true
-		}
+	if containsAny(words, "EOF", "connection reset by peer", "broken pipe") {
+		return hint{cause: CauseNoAgent, addr: addr, text: addr.String() + " closes the connection without an answer: " +
+			"it belongs to another cluster than " + cluster + ", or is no agent's gossip port; compare the cluster names and the addresses to join"}, true
 	}
 	if strings.Contains(words, "received invalid msgType") || strings.Contains(words, "msgpack") {
 		return hint{cause: CauseNoAgent, addr: addr, text: addr.String() +
