@@ -13,25 +13,36 @@ import (
 // Trim gives back what only the start needed: free heap, and the pages of the
 // program file, nearly all of which the start touches once. They are clean and
 // come back from the page cache when they are needed again.
+//
+// A mapping that holds changed pages is left alone, though it may not be written
+// any more: in a position-independent program the loader has put addresses
+// there, and the file's zeros would come back in their place.
 func Trim() error {
 	debug.FreeOSMemory()
 	program, err := os.Executable()
 	if err != nil {
 		return fmt.Errorf("trim footprint: %w", err)
 	}
-	maps, err := os.Open("/proc/self/maps")
+	maps, err := os.Open("/proc/self/smaps")
 	if err != nil {
 		return fmt.Errorf("trim footprint: %w", err)
 	}
 	defer maps.Close()
+	var from, to uintptr // of the mapping that the lines are about; none: to is 0
 	lines := bufio.NewScanner(maps)
 	for lines.Scan() {
-		var from, to uintptr
+		line := lines.Text()
+		var start, end uintptr
 		var mode string
-		if _, err := fmt.Sscanf(lines.Text(), "%x-%x %4s", &from, &to, &mode); err != nil {
-			return fmt.Errorf("trim footprint: read mapping %q: %w", lines.Text(), err)
+		if n, _ := fmt.Sscanf(line, "%x-%x %4s", &start, &end, &mode); n == 3 {
+			from, to = start, end
+			if mode[1] == 'w' || !strings.HasSuffix(line, " "+program) {
+				to = 0
+			}
+			continue
 		}
-		if mode[1] == 'w' || !strings.HasSuffix(lines.Text(), " "+program) {
+		changed, said := strings.CutPrefix(line, "Anonymous:")
+		if !said || to == 0 || strings.TrimSpace(changed) != "0 kB" {
 			continue
 		}
 		if _, _, errno := unix.Syscall(unix.SYS_MADVISE, from, to-from, unix.MADV_DONTNEED); errno != 0 {
