@@ -60,7 +60,7 @@ func attacks() map[string]attack {
 		"streams": {"opens streams on the gossip port that announce much, and sends much on each, without the key",
 			map[string]string{"streams": "120", "announce": "20000000", "send": "4194304", "rate": "0"}, streams},
 		"idle": {"opens connections, sends nothing or the beginning of something, and keeps them",
-			map[string]string{"port": "gossip", "connections": "512", "send": "", "sources": "1"}, idle},
+			map[string]string{"port": "gossip", "connections": "512", "send": "", "sources": "1", "user": ""}, idle},
 		"noise": {"sends datagrams that no agent made, from many addresses, to the gossip port",
 			map[string]string{"sources": "400", "rate": "1000", "kind": "garbage"}, noise},
 		"version0": {"has the key, and sends a packet of encryption version 0 whose padding is a lie",

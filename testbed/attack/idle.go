@@ -2,11 +2,16 @@ package attack
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 )
 
@@ -26,12 +31,25 @@ func idle(ctx context.Context, o Order) (string, error) {
 	if sources > 1 && !o.Here {
 		return "", fmt.Errorf("sources=%d: attack from the host that is attacked", sources)
 	}
+	if o.Options["user"] != "" {
+		uid, err := o.number("user")
+		if err != nil {
+			return "", err
+		}
+		if err := become(uid, o.Targets); err != nil {
+			return "", err
+		}
+	}
+	send := strings.NewReplacer(`\r`, "\r", `\n`, "\n").Replace(o.Options["send"])
 	var opened, held, most atomic.Int64
 	var all sync.WaitGroup
 	for _, t := range o.Targets {
 		network, address, err := t.port(o.Options["port"])
 		if err != nil {
 			return "", err
+		}
+		if network == "unix" && o.Options["user"] != "" {
+			address = filepath.Base(address) // it is there now
 		}
 		for i := range n {
 			var from net.Addr
@@ -40,7 +58,7 @@ func idle(ctx context.Context, o Order) (string, error) {
 			}
 			all.Go(func() {
 				for ctx.Err() == nil {
-					keepOpen(ctx, from, network, address, o.Options["send"], func(d int64) {
+					keepOpen(ctx, from, network, address, send, func(d int64) {
 						most.Store(max(most.Load(), held.Add(d)))
 						opened.Add(max(d, 0))
 					})
@@ -51,6 +69,23 @@ func idle(ctx context.Context, o Order) (string, error) {
 	}
 	all.Wait()
 	return fmt.Sprintf("opened %d connections, at most %d at once", opened.Load(), most.Load()), nil
+}
+
+// become makes this process another user's for good. The target's socket is open
+// to all from then on, as an operator may have it; the process stays in its
+// directory, on the way to which the user may not look.
+func become(uid int, targets []Target) error {
+	if len(targets) != 1 {
+		return fmt.Errorf("user=%d: attack one host at a time", uid)
+	}
+	dir, name := filepath.Split(targets[0].Socket)
+	if err := errors.Join(os.Chdir(dir), os.Chmod(".", 0o755), os.Chmod(name, 0o666)); err != nil {
+		return err
+	}
+	if err := errors.Join(syscall.Setgroups(nil), syscall.Setgid(uid), syscall.Setuid(uid)); err != nil {
+		return fmt.Errorf("user=%d: %w", uid, err)
+	}
+	return nil
 }
 
 // port finds where to connect to.
