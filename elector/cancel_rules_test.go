@@ -208,14 +208,28 @@ func TestR12NewVotersThatFallSilentAfterTheMarkCostNoLead(t *testing.T) {
 func TestR12ADriverThatLostTheRosterElectionStillLeadsBack(t *testing.T) {
 	c := votersAnd(t, "a,b")
 	c.input("a", needy("a,b", 1))
-	c.killAt(true, "d", "e")
-	c.cut["a>b"], c.cut["b>a"] = true, true
+	done := false
+	c.spy = func(_ string, e election.Envelope) {
+		if m, ok := e.Message.(election.RosterPropose); !ok || !m.Roster.Committed || done {
+			return
+		}
+		done = true
+		c.nodes["d"].up, c.nodes["e"].up = false, false
+		c.cut["a>b"], c.cut["b>a"] = true, true
+		c.input("a", election.PeerLost{Peer: "b"})
+		c.input("b", election.PeerLost{Peer: "a"})
+	}
+	c.run(testTiming.Lease / 4)
+	c.kill("d")
+	c.kill("e")
 	c.run(3 * testTiming.Lease)
-	if got := c.leaders(); got != "" {
-		t.Fatalf("leads: %q", got)
+	if got := c.leaders(); got != "" || !done || !c.nodes["a"].elector.roster.Committed {
+		t.Fatalf("leads: %q, a holds %s; want nobody, and the mark", got, voterNames(c.roster("a")))
 	}
 	delete(c.cut, "a>b")
 	delete(c.cut, "b>a")
+	c.input("a", election.PeerConnected{Peer: "b", Boot: c.nodes["b"].boot})
+	c.input("b", election.PeerConnected{Peer: "a", Boot: c.nodes["a"].boot})
 	c.run(4 * testTiming.Lease)
 	c.wantVoters("a", "a,b")
 	if c.leaders() == "" || c.replyTo("a", 1) != "not_confirmed" {
