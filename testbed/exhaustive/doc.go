@@ -30,6 +30,13 @@
 // What voters report to a peer that connects is delivered at once, so late and
 // lost reports are not seen; a paused agent still learns of connections. A
 // clock's rate is fixed for a path, and there is one retry delay an agent. Other
-// rates and delays are left to the random simulation, and so are roster changes,
-// failing writes and more agents.
+// rates and delays are left to the random simulation, and so are failing writes
+// and more agents.
+//
+// A change of the voters is explored apart, as ballots alone (roster.go): the
+// product's own quorum.Driver with voters as plain values, without time, leases
+// or terms. It shows that the former and the new voters never decide beside each
+// other. From one voter to two, and from two to three, it is complete with two
+// drivers; from three to another three it reaches 9 steps in a short run, 12 with
+// 1.2 million states. Leases through a change are left to the simulation.
 package exhaustive

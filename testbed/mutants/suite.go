@@ -30,7 +30,7 @@ func stages(seeds int) []stage {
 		{pkg: "agent/store"}, {pkg: "agent/hook"}, {pkg: "agent/watch"}, {pkg: "agent/pages"}, {pkg: "agent/access"}, {pkg: "agent/serve"}, {pkg: "agent"}, {pkg: "client"},
 		{pkg: "agent/proof"}, {pkg: "agent/campaign"}, {pkg: "runner"},
 		{pkg: "transport/inbox"}, {pkg: "transport"}, {pkg: "membership"}, {pkg: "cmd/doyen"},
-		{pkg: "testbed/exhaustive", run: "^TestEveryInterleaving$"},
+		{pkg: "testbed/exhaustive", run: "^TestEvery(Interleaving|OrderOfARosterChange)$"},
 		{pkg: "testbed/simulation", run: "^TestSimulation$", args: []string{"-seeds", strconv.Itoa(seeds)}},
 	}
 }

@@ -1,0 +1,139 @@
+package exhaustive
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/doyen-election/doyen/election"
+	"github.com/doyen-election/doyen/elector"
+	"github.com/doyen-election/doyen/quorum"
+)
+
+// rosterStep is one thing that can happen in a roster world.
+type rosterStep struct {
+	text string
+	do   func(*rosterWorld)
+}
+
+func (w *rosterWorld) steps(o RosterOptions) (steps []rosterStep) {
+	for i := range w.agents {
+		a := &w.agents[i]
+		if a.held.Has(a.id) && int(w.ballots) < o.Ballots {
+			steps = append(steps, rosterStep{fmt.Sprintf("%s seeks ballot %d at %v", a.id, w.ballots+1, a.held.Version), func(w *rosterWorld) {
+				w.ballots++
+				w.agents[i].drives = nil // it forgot, or never was
+				w.agents[i].seeks = &rosterBallot{term: w.ballots, roster: w.agents[i].held}
+			}})
+		}
+		if a.seeks != nil {
+			steps = append(steps, w.votes(o, i)...)
+		}
+		if a.drives != nil {
+			steps = append(steps, w.driving(i)...)
+		}
+		steps = append(steps, w.rostersTo(i)...)
+	}
+	return steps
+}
+
+// votes are the voters that may grant agent i's ballot (V2, V3): at one version,
+// and to nobody a term that is not above the record.
+func (w *rosterWorld) votes(o RosterOptions, i int) (steps []rosterStep) {
+	b := w.agents[i].seeks
+	for x := range w.agents {
+		v := &w.agents[x]
+		if version(v.held) != b.roster.Version || !b.roster.Has(v.id) || v.term >= b.term {
+			continue
+		}
+		steps = append(steps, rosterStep{fmt.Sprintf("%s votes for ballot %d", v.id, b.term), func(w *rosterWorld) {
+			a, b := &w.agents[i], w.agents[i].seeks
+			w.agents[x].term = b.term
+			b.votes = append(b.votes, w.agents[x].id)
+			if quorum.Confirmed(b.roster, func(id election.PeerID) bool { return slices.Contains(b.votes, id) }) {
+				a.seeks = nil
+				w.begin(o, a, b)
+			}
+		}})
+	}
+	return steps
+}
+
+// begin makes an elected agent the driver, by what it holds then.
+func (w *rosterWorld) begin(o RosterOptions, a *rosterAgent, b *rosterBallot) {
+	switch {
+	case a.held.Joint():
+		a.drives = quorum.InheritChange(b.term, elector.DefaultDrift, a.held, b.roster)
+	case a.held.Version == w.rosters[0].Version:
+		a.drives = quorum.NewDriver(b.term, elector.DefaultDrift, a.held, votersNamed(o.To))
+	default:
+		return // it is done
+	}
+	a.begun = fmt.Sprint(b.term, a.held.Version, b.roster.Version)
+	w.rosters = append(w.rosters, a.drives.Proposal())
+}
+
+// driving is what a driver may do next. What it has not heard is as good as what
+// it does not act on, so it hears of all acceptances when it acts.
+func (w *rosterWorld) driving(i int) []rosterStep {
+	next := func(back bool) func(w *rosterWorld) {
+		return func(w *rosterWorld) {
+			d := w.agents[i].drives
+			if back {
+				d.GoBack()
+			}
+			for x := range w.agents {
+				if v := &w.agents[x]; slices.Contains(v.accepted, d.Proposal().Version) {
+					d.Accept(0, v.id, election.RosterAccept{Driver: d.Ballot, Version: d.Proposal().Version})
+				}
+			}
+			if d.Advance(0) {
+				w.rosters = append(w.rosters, d.Proposal())
+			}
+		}
+	}
+	steps := []rosterStep{{fmt.Sprintf("%s goes on", w.agents[i].id), next(false)}}
+	if d := w.agents[i].drives; !d.Back() && d.Proposal().Joint() {
+		steps = append(steps, rosterStep{fmt.Sprintf("%s goes back", w.agents[i].id), next(true)})
+	}
+	return steps
+}
+
+// rostersTo are the rosters that agent x may accept from a driver (R1), or take
+// over from another agent (R2).
+func (w *rosterWorld) rostersTo(x int) (steps []rosterStep) {
+	v := &w.agents[x]
+	for _, r := range w.rosters[1:] {
+		told := slices.ContainsFunc(w.agents, func(a rosterAgent) bool { return version(a.held) == r.Version })
+		if r.Version.Before(version(v.held)) {
+			continue
+		}
+		if v.term <= r.Version.Driver && !slices.Contains(v.accepted, r.Version) {
+			steps = append(steps, rosterStep{fmt.Sprintf("%s accepts %s", v.id, rosterText(r)), func(w *rosterWorld) {
+				v := &w.agents[x]
+				v.held, v.term = r, r.Version.Driver
+				v.accepted = append(v.accepted, r.Version)
+			}})
+		}
+		if told && version(v.held) != r.Version {
+			steps = append(steps, rosterStep{fmt.Sprintf("%s is told %s", v.id, rosterText(r)), func(w *rosterWorld) { w.agents[x].held = r }})
+		}
+	}
+	return steps
+}
+
+func rosterText(r *election.Roster) string {
+	names := func(vs []election.Voter) (s string) {
+		for _, v := range vs {
+			s += v.Name
+		}
+		return s
+	}
+	text := fmt.Sprintf("%v %s", r.Version, names(r.Voters))
+	if r.Joint() {
+		text += "+" + names(r.Next)
+	}
+	if r.Committed {
+		text += " marked"
+	}
+	return text
+}
