@@ -56,7 +56,7 @@ func settings() []setting {
 		{"profile", "`NAME`: local, lan or wan; sets --heartbeat and --lease to 50ms/300ms, 200ms/1.2s or 1s/6s", func(c *agent.Config) any { return &c.Profile }},
 		{"heartbeat", "`TIME` between heartbeats (default: the profile's)", func(c *agent.Config) any { return &c.Heartbeat }},
 		{"lease", "`TIME` a leadership lasts without a majority (default: the profile's)", func(c *agent.Config) any { return &c.Lease }},
-		{"on-change", "`CMD` to run at each change, with DOYEN_ELECTION, DOYEN_EVENT, DOYEN_LEADER and DOYEN_TERM, and JSON on its stdin (default: none)", func(c *agent.Config) any { return &c.OnChange }},
+		{"on-change", "`CMD` to run when the leader of \"default\" changes (other elections: in the file), with DOYEN_ELECTION, DOYEN_EVENT, DOYEN_LEADER and DOYEN_TERM, and JSON on its stdin (default: none)", func(c *agent.Config) any { return &c.OnChange }},
 		{"http", "`ADDR:PORT` of a read-only listener: /leader /livez /readyz /metrics, and a status page at / (default: none)", func(c *agent.Config) any { return &c.HTTP }},
 		{"http-hosts", "`NAMES` by which --http may be asked, besides IP addresses, localhost and this host's own", func(c *agent.Config) any { return &c.HTTPHosts }},
 		{"log-level", "`LEVEL`: debug, info, warn or error", func(c *agent.Config) any { return &c.LogLevel }},
