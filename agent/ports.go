@@ -20,6 +20,7 @@ type (
 		Send(election.PeerID, election.Message) bool
 		SetPeers([]transport.Peer)
 		Suspect(election.PeerID)
+		Unsendable() string
 		Ready() <-chan struct{}
 		Next() (transport.Event, bool)
 	}

@@ -105,6 +105,7 @@ func (r *rig) first() string {
 	}
 	return strings.Join(all, " ")
 }
+func (r *rig) Unsendable() string        { return "" }
 func (r *rig) Suspect(p election.PeerID) { r.note("suspect:" + string(p)) }
 func (r *rig) Ready() <-chan struct{}    { return r.ready }
 func (r *rig) Next() (transport.Event, bool) {

@@ -23,7 +23,6 @@ const (
 	maxElections  = 256 // with settings of their own
 	maxHTTPHosts  = 64
 	minHeartbeat  = 5 * time.Millisecond
-	maxLease      = 10 * time.Minute
 )
 
 // Validate reports the first inconsistency of a resolved configuration as a
@@ -196,8 +195,8 @@ func checkTiming(c Config) *ConfigError {
 	if c.Heartbeat < minHeartbeat {
 		return configError("heartbeat", "see --profile for values that fit", "%s is below %s", c.Heartbeat, minHeartbeat)
 	}
-	if c.Lease > maxLease {
-		return configError("lease", "see --profile for values that fit", "%s is above %s", c.Lease, maxLease)
+	if c.Lease > election.MaxLease {
+		return configError("lease", "see --profile for values that fit", "%s is above %s", c.Lease, election.MaxLease)
 	}
 	if c.Heartbeat >= c.Lease/3 {
 		return configError("heartbeat", "two heartbeats may be lost before a lease ends: lower it or raise --lease",

@@ -26,10 +26,11 @@ const (
 	warnRefusedPeer  = "refused_peer"   // a direct connection is refused
 	warnRenamed      = "renamed"        // the roster knows this agent by another name
 	warnDisk         = "disk_failing"
-	warnFormation    = "formation"       // the elector's: there is no first roster yet
-	warnPages        = "lease_page"      // a lease page is missing
-	warnShared       = "data_dir_shared" // another process writes to the data directory
-	warnGossip       = "gossip_blocked"  // gossip does not reach a member whose direct connection works
+	warnFormation    = "formation"          // the elector's: there is no first roster yet
+	warnPages        = "lease_page"         // a lease page is missing
+	warnShared       = "data_dir_shared"    // another process writes to the data directory
+	warnGossip       = "gossip_blocked"     // gossip does not reach a member whose direct connection works
+	warnUnsendable   = "unsendable_message" // this agent made a message that it may not send
 )
 
 // formationGrace is how long the first roster may take to form before that is
@@ -132,12 +133,15 @@ func refusalText(r membership.Refusal) string {
 	return fmt.Sprintf("%s is refused: %v", who, r.Err)
 }
 
-// otherWarnings adds to the elector's what is wrong with the lease pages and
-// with gossip, if anything is.
+// otherWarnings adds to the elector's what is wrong with the lease pages, with what
+// the network was given and with gossip, if anything is.
 func (l *loop) otherWarnings(now election.Instant, status *elector.Status) []elector.Warning {
 	all := slices.Clip(status.Warnings)
 	if problem := l.pages.Problem(); problem != "" {
 		all = append(all, elector.Warning{Code: warnPages, Message: problem})
+	}
+	if problem := l.network.Unsendable(); problem != "" {
+		all = append(all, elector.Warning{Code: warnUnsendable, Message: problem})
 	}
 	return append(all, l.presence.warnings(now)...)
 }

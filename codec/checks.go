@@ -38,7 +38,7 @@ func checkRingElected(m election.RingElected) error {
 func checkVoteRequest(m election.VoteRequest) error {
 	return first(
 		electionName(m.Election), term("term", m.Term), holder("holder", m.Holder),
-		duration("lease", m.Lease), maybeRank("rank", m.Rank), roster(&m.Roster),
+		lease(m.Lease), maybeRank("rank", m.Rank), roster(&m.Roster),
 	)
 }
 

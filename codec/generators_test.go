@@ -72,6 +72,8 @@ func (d draw) cluster() string {
 	return rapid.StringMatching(`[0-9a-f]{1,32}`).Draw(d.T, "cluster")
 }
 
+func (d draw) lease() time.Duration { return min(d.duration(), election.MaxLease) }
+
 func (d draw) duration() time.Duration {
 	return time.Duration(rapid.Int64Range(1, int64(maxDuration)).Draw(d.T, "duration"))
 }
@@ -164,7 +166,7 @@ var messageOf = map[string]func(draw) election.Message{
 	},
 	"VoteRequest": func(d draw) election.Message {
 		return election.VoteRequest{
-			Election: d.name(), Term: d.term(), Holder: d.holder(), Lease: d.duration(),
+			Election: d.name(), Term: d.term(), Holder: d.holder(), Lease: d.lease(),
 			Send: d.send(), Rank: d.rank(), Roster: d.roster(),
 		}
 	},
@@ -241,7 +243,7 @@ func (d draw) state() election.State {
 		if s.Grants == nil {
 			s.Grants, s.Seen = map[election.Name]election.Grant{}, map[election.Name]election.Term{}
 		}
-		s.Grants[n] = election.Grant{Term: d.term(), Holder: d.maybeHolder(), Lease: d.duration() - 1, Released: d.bool()}
+		s.Grants[n] = election.Grant{Term: d.term(), Holder: d.maybeHolder(), Lease: d.lease() - 1, Released: d.bool()}
 		s.Seen[n] = d.term()
 	}
 	return s

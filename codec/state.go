@@ -106,6 +106,10 @@ func DecodeState(data []byte) (election.State, error) {
 	if err := checkState(s); err != nil {
 		return election.State{}, &DamagedStateError{Why: err.Error()}
 	}
+	for name, g := range s.Grants { // no agent has used a longer lease, and a hold goes by the longest
+		g.Lease = min(g.Lease, election.MaxLease)
+		s.Grants[name] = g
+	}
 	return s, nil
 }
 

@@ -17,9 +17,7 @@ const (
 	maxReason   = 1024
 	maxDuration = 24 * time.Hour
 	maxPriority = math.MaxInt32
-	// maxTerm leaves room above: a term that nobody can exceed would end the
-	// election for good.
-	maxTerm election.Term = 1 << 62
+	maxTerm     = election.MaxTerm
 )
 
 // first returns the first error that is not nil.
@@ -114,6 +112,13 @@ func duration(field string, d time.Duration) error {
 		return fmt.Errorf("%s %s is not above 0", field, d)
 	}
 	return maybeDuration(field, d)
+}
+
+func lease(d time.Duration) error {
+	if d > election.MaxLease {
+		return fmt.Errorf("lease %s is above %s", d, election.MaxLease)
+	}
+	return duration("lease", d)
 }
 
 func maybeDuration(field string, d time.Duration) error {

@@ -82,6 +82,21 @@ const maxName = 63
 // token: a resource that has seen a term refuses every lower one.
 type Term uint64
 
+// MaxTerm is the highest term that is granted, sent or kept.
+const MaxTerm Term = 1 << 61
+
+// maxLeap is how far one term may be above those known: terms rise by one with each
+// attempt, so what is farther away is a defect, and would use the numbers up.
+const maxLeap Term = 1 << 32
+
+// Follows reports whether the term may come after a known one.
+func (t Term) Follows(known Term) bool {
+	return t <= MaxTerm && (t <= known || t-known <= maxLeap)
+}
+
+// MaxLease is the longest lease that agents may use.
+const MaxLease = 10 * time.Minute
+
 // Rank orders the candidates of an election; the highest should lead. It is a
 // total order: priority, then seniority, then peer ID.
 type Rank struct {

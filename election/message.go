@@ -156,6 +156,8 @@ const (
 	RefusedFloor                                // the term is not above the roster's floor
 	RefusedNotVoter                             // the receiver is no voter
 	RefusedUnavailable                          // the voter can't write its promises
+	RefusedLease                                // the lease is longer than those in use
+	RefusedLeap                                 // the term is too far above those known
 )
 
 // Knowledge: what an agent tells another that just connected or asks.

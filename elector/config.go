@@ -54,6 +54,8 @@ func (c Config) Validate() error {
 		return errors.New("validate elector config: heartbeat and lease must be above 0")
 	case c.Timing.Heartbeat*3 >= c.Timing.Lease:
 		return fmt.Errorf("validate elector config: heartbeat %s must be below a third of lease %s", c.Timing.Heartbeat, c.Timing.Lease)
+	case c.Timing.Lease > election.MaxLease:
+		return fmt.Errorf("validate elector config: lease %s is above %s", c.Timing.Lease, election.MaxLease)
 	case c.MaxElections != 0 && (c.MaxElections < 2 || c.MaxElections > codec.MaxElections):
 		return fmt.Errorf("validate elector config: %d elections: want 2 to %d, or 0", c.MaxElections, codec.MaxElections)
 	case c.Drift < 0 || c.Drift > 0.1:

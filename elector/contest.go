@@ -181,11 +181,10 @@ func (e *Elector) follow(c *contest, k known) {
 	if k.term < c.leader.term {
 		return
 	}
-	c.highest = max(c.highest, k.term)
-	c.rumour = rumour{}
-	if k.term > 0 {
+	if confirmed := e.confirms(c, k.holder, k.term); confirmed && k.term > 0 {
 		e.outdate(c, k.term-1)
 	}
+	c.rumour = rumour{}
 	before := c.leader
 	if before.holder == k.holder && before.term == k.term {
 		k.until = max(k.until, before.until)
@@ -286,6 +285,8 @@ func (e *Elector) unable(c *contest) string {
 		return "it has no roster yet"
 	case e.cfg.Quorum && !e.hasMajority():
 		return "it is cut off from the majority"
+	case c.highest >= election.MaxTerm:
+		return "its terms are used up"
 	case e.holds(c):
 		return "its vote is promised from before its start"
 	}

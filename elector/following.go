@@ -66,9 +66,16 @@ func (e *Elector) claimed(holder election.Holder, claim election.Claim, echo ele
 	if c == nil {
 		return
 	}
-	c.highest = max(c.highest, claim.Term)
-	if claim.Term <= c.over {
-		return // a late word
+	confirmed := e.confirms(c, holder, claim.Term)
+	if !claim.Term.Follows(c.highest) {
+		e.counters.Dropped["term_leap"]++
+		return
+	}
+	if confirmed {
+		e.learnTerm(c, claim.Term)
+	}
+	if claim.Term <= c.over || c.role == leader && !confirmed {
+		return // a late word, or one that a voter's refusal would bear out
 	}
 	k := known{holder: holder, term: claim.Term, rank: claim.Rank, heard: e.now, until: e.claimEnd(claim, echo)}
 	switch {
@@ -137,7 +144,9 @@ func (e *Elector) released(from election.PeerID, m election.Release) {
 	if p := e.peers.get(from); p != nil {
 		p.leaving = p.leaving || m.Leaving
 	}
-	c.highest = max(c.highest, m.Term)
+	if (e.confirms(c, m.Holder, m.Term) || c.leader.holder == m.Holder) && !e.learnTerm(c, m.Term) {
+		return
+	}
 	maps.DeleteFunc(c.standDowns, func(_ election.PeerID, until election.Instant) bool { return until <= e.now })
 	if m.StandDown > 0 {
 		c.standDowns[from] = e.now.Add(min(m.StandDown, 2*e.cfg.Timing.Lease))

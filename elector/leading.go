@@ -263,7 +263,7 @@ func (e *Elector) renewed(voter election.PeerID, m election.HeartbeatAck) {
 			}
 			continue
 		}
-		if c.highest = max(c.highest, m.Nacks[i].Term); m.Nacks[i].Term > c.term {
+		if e.learnTerm(c, m.Nacks[i].Term) && m.Nacks[i].Term > c.term {
 			e.dispute(c, voter)
 			e.touch(c)
 		}

@@ -40,8 +40,10 @@ func (e *Elector) reported(from election.PeerID, r election.Report) {
 	p.reported = p.reported || first
 	e.stamped(from, r.Stamp)
 	e.learnRoster(from, r.Roster)
-	for _, s := range r.Standings {
-		e.noteStanding(s)
+	if e.votes(from, r.Roster) {
+		for _, s := range r.Standings {
+			e.noteStanding(s)
+		}
 	}
 	if first {
 		e.touchAll() // it may be informed now
@@ -58,8 +60,7 @@ func (e *Elector) noteStanding(s election.Standing) {
 	if c == nil {
 		return
 	}
-	c.highest = max(c.highest, s.Term)
-	if s.Remaining <= 0 || s.Holder == e.cfg.Self || s.Term < c.rumour.term {
+	if !e.learnTerm(c, s.Term) || s.Remaining <= 0 || s.Holder == e.cfg.Self || s.Term < c.rumour.term {
 		return
 	}
 	end := max(c.rumour.promiseEnd, e.now.Add(min(s.Remaining, quorum.Outlast(e.cfg.Timing.Lease, e.cfg.Drift))))

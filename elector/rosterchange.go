@@ -330,7 +330,7 @@ func (e *Elector) rosterAccept(from election.PeerID, m election.RosterAccept) {
 // rosterRefuse learns what stood in the way: a higher driver, or a newer roster.
 func (e *Elector) rosterRefuse(from election.PeerID, m election.RosterRefuse) {
 	if c := e.held(election.RosterElection); c != nil {
-		c.highest = max(c.highest, m.Granted)
+		e.learnTerm(c, m.Granted)
 	}
 	e.learnRoster(from, m.Roster)
 }

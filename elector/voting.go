@@ -197,7 +197,10 @@ func (e *Elector) voteRefusal(from election.PeerID, m election.VoteRefusal) {
 		e.counters.Dropped["stale_refusal"]++
 		return
 	}
-	c.highest = max(c.highest, m.Granted)
+	if !e.votes(from, m.Roster) || !e.learnTerm(c, m.Granted) {
+		e.counters.Dropped["stale_refusal"]++
+		return
+	}
 	e.learnRoster(from, m.Roster)
 	if p := e.peers.get(from); p != nil && m.Reason == election.RefusedUnavailable {
 		p.unwritableUntil = e.now.Add(e.cfg.Timing.Lease)

@@ -243,6 +243,7 @@ func TestR4AnAcceptanceTellsTheLongestPromiseStillRunning(t *testing.T) {
 	d.grant(at(0), holderA, 9)
 	long := asked(holderB, 3, roster3)
 	long.Election, long.Lease = "f", 60*time.Second
+	d.voter.cfg.Lease = long.Lease // all agreed to it then
 	d.voter.Request(at(100), "b", long)
 	onlyGrant(t, d.write(at(100)))
 	d.voter.Propose(at(1100), "a", proposed(4, 0))
@@ -276,6 +277,7 @@ func TestR8TheLeaseOnRecordIsNeverShortenedForTheSameHolder(t *testing.T) {
 	grantOf := func(d *desk, ms int, term election.Term, lease time.Duration) {
 		r := asked(holderA, term, d.voter.Roster())
 		r.Lease = lease
+		d.voter.cfg.Lease = max(d.voter.cfg.Lease, lease) // all agreed to it then
 		d.voter.Request(at(ms), "a", r)
 		onlyGrant(t, d.write(at(ms)))
 	}
@@ -300,6 +302,7 @@ func TestR8TheLeaseOnRecordIsNeverShortenedForTheSameHolder(t *testing.T) {
 	d = newDesk(t, state())
 	r := asked(holderA, 3, roster3)
 	r.Election, r.Lease = election.RosterElection, long
+	d.voter.cfg.Lease = long
 	d.voter.Request(at(0), "a", r)
 	onlyGrant(t, d.write(at(0)))
 	d.voter.Propose(at(1), "a", proposed(4, 0))

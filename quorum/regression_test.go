@@ -30,6 +30,7 @@ func TestV7AReleaseForgetsNoNewerRequestOfItsHolder(t *testing.T) {
 
 func TestV5TheHoldLastsForTheLongestLeaseOfAHolderThatOvertookItself(t *testing.T) {
 	d := newDesk(t, state())
+	d.voter.cfg.Lease = 9 * time.Second // all agreed to it then
 	d.voter.Request(at(0), "a", election.VoteRequest{Election: "e", Term: 1, Holder: holderA, Lease: 9 * time.Second, Send: 1, Roster: *roster3})
 	onlyGrant(t, d.write(at(0)))
 	d.grant(at(1), holderA, 2) // with a lease of 1 s

@@ -108,6 +108,10 @@ func (v *Voter) judge(now election.Instant, r request) {
 		v.refuse(now, r, election.RefusedVersion)
 	case r.Term <= v.roster.Floor:
 		v.refuse(now, r, election.RefusedFloor)
+	case r.Lease > v.cfg.Lease:
+		v.refuse(now, r, election.RefusedLease) // the promise would hold off everybody else for longer than any agreed to
+	case !r.Term.Follows(max(g.Term, v.roster.Floor)):
+		v.refuse(now, r, election.RefusedLeap)
 	case r.Term < g.Term, r.Term == g.Term && (r.Holder != g.Holder || g.Released):
 		v.refuse(now, r, election.RefusedStaleTerm)
 	case v.promisedToOther(now, r.Election, r.Holder):
@@ -186,7 +190,7 @@ func (p promise) toOther(now election.Instant, h election.Holder) bool {
 }
 
 func (v *Voter) remaining(now election.Instant, e election.Name) time.Duration {
-	return max(0, v.promises[e].until.Sub(now))
+	return min(max(0, v.promises[e].until.Sub(now)), Outlast(election.MaxLease, v.cfg.Drift))
 }
 
 // longest is what is left of the longest promise given in any election. What is

@@ -66,16 +66,18 @@ type Transport struct {
 	box    *mailbox
 	count  counters
 
-	grace     time.Duration // as the constant; tests on slow machines give more
-	limits    limits
-	dialling  *handshakes
-	answering *handshakes
-	known     atomic.Pointer[map[netip.Addr]bool] // the peers' addresses, and which belong to a first one
-	strangers strangers
-	ctx       context.Context // ended: let go of everything
-	cancel    context.CancelFunc
-	closing   chan struct{} // closed: finish what is queued
-	running   sync.WaitGroup
+	grace      time.Duration // as the constant; tests on slow machines give more
+	limits     limits
+	dialling   *handshakes
+	answering  *handshakes
+	known      atomic.Pointer[map[netip.Addr]bool] // the peers' addresses, and which belong to a first one
+	strangers  strangers
+	ctx        context.Context // ended: let go of everything
+	cancel     context.CancelFunc
+	closing    chan struct{} // closed: finish what is queued
+	running    sync.WaitGroup
+	refused    sync.Map               // kinds of messages that could not be sent
+	unsendable atomic.Pointer[string] // the newest of them, and why
 
 	mu     sync.RWMutex
 	closed bool
@@ -262,7 +264,7 @@ func (t *Transport) Send(to election.PeerID, m election.Message) bool {
 	body, err := codec.EncodeMessage(m)
 	if err != nil {
 		t.count.dropped[dropEncode].Add(1)
-		t.log.Error("drop a message that no correct agent sends", "peer", string(to), "err", err)
+		t.refuse(to, m, err)
 		return false
 	}
 	if !s.enqueue(m, body, &t.count) {
@@ -270,6 +272,26 @@ func (t *Transport) Send(to election.PeerID, m election.Message) bool {
 		return false
 	}
 	return true
+}
+
+// refuse takes note of a message that can't be sent. Each kind is logged once: what
+// makes one impossible does so again and again.
+func (t *Transport) refuse(to election.PeerID, m election.Message, err error) {
+	kind := codec.Kind(m)
+	text := fmt.Sprintf("a %s can't be sent: %v; please report this, and restart this agent", kind, err)
+	t.unsendable.Store(&text)
+	if _, logged := t.refused.LoadOrStore(kind, true); !logged {
+		t.log.Error("drop a message that no correct agent sends", "peer", string(to), "err", err)
+	}
+}
+
+// Unsendable says what could not be sent since the start because it has a value that
+// no correct agent sends, the newest such message; empty if all could.
+func (t *Transport) Unsendable() string {
+	if text := t.unsendable.Load(); text != nil {
+		return *text
+	}
+	return ""
 }
 
 // Suspect says that the peer has been silent for too long: its connection is

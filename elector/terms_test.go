@@ -1,0 +1,75 @@
+package elector
+
+import (
+	"testing"
+	"time"
+
+	"github.com/doyen-election/doyen/election"
+)
+
+// TestNoClaimOfATermNobodyCanExceedIsBelieved: with one such heartbeat an observer
+// ended an election on all agents until all had been started again.
+func TestNoClaimOfATermNobodyCanExceedIsBelieved(t *testing.T) {
+	ghost := election.Holder{Peer: "d", Boot: 1}
+	const far = election.Term(1) << 60
+	for name, tell := range map[string]func(*solo){
+		"a heartbeat of a voter":     func(s *solo) { s.hear("b", claimOf(far)) },
+		"a heartbeat of an observer": func(s *solo) { s.hear("d", claimOf(far)) },
+		"one within reach":           func(s *solo) { s.hear("d", claimOf(1000)) },
+		"a report of a voter":        func(s *solo) { s.hear("b", election.Report{Voter: true, Standings: farStanding(ghost, far)}) },
+		"a report of an observer":    func(s *solo) { s.hear("d", election.Report{Voter: true, Standings: farStanding(ghost, 1000)}) },
+		"a release": func(s *solo) {
+			s.hear("d", election.Release{Election: election.Default, Term: far, Holder: ghost, StandDown: time.Second})
+		},
+		"a refusal of an observer":      func(s *solo) { s.hear("d", refusalTo(1000)) },
+		"a refusal of a voter, too far": func(s *solo) { s.hear("b", refusalTo(far)) },
+	} {
+		s := newSolo(t, nil)
+		s.view.Members = append(s.view.Members, member("d", 100))
+		s.step(election.ViewChanged{View: s.view})
+		s.connect("d", election.Report{Roster: soloRoster, Stamp: 5})
+		s.campaign(election.Default)
+		tell(s)
+		s.pass(4 * testTiming.Lease)
+		s.clear()
+		s.pass(2 * testTiming.Lease)
+		asked := sentTo[election.VoteRequest](s.sent, "b")
+		if len(asked) == 0 {
+			t.Errorf("%s: it asks for votes no more", name)
+		}
+		for _, r := range asked {
+			if r.Term > 500 {
+				t.Errorf("%s: it asks for term %d", name, r.Term)
+				break
+			}
+		}
+	}
+}
+
+// TestALeaderIsNotSupersededByAnObserversWord: no voter has told of its term, and
+// the voters go on renewing.
+func TestALeaderIsNotSupersededByAnObserversWord(t *testing.T) {
+	s := newSolo(t, nil).leader()
+	s.connect("d", election.Report{Roster: soloRoster, Stamp: 5})
+	s.hear("d", claimOf(1000))
+	if !s.leads(election.Default) {
+		t.Error("an observer's claim ended the leadership")
+	}
+	s.hear("c", claimOf(1000))
+	if s.leads(election.Default) {
+		t.Error("it leads on beside a voter with a higher term")
+	}
+}
+
+func claimOf(term election.Term) election.Heartbeat {
+	return election.Heartbeat{Boot: 1, Send: 1, Version: soloRoster.Version, Echo: at(60_000),
+		Claims: []election.Claim{{Election: election.Default, Term: term, Remaining: testTiming.Lease}}}
+}
+
+func farStanding(h election.Holder, term election.Term) []election.Standing {
+	return []election.Standing{{Election: election.Default, Term: term, Holder: h}}
+}
+
+func refusalTo(granted election.Term) election.VoteRefusal {
+	return election.VoteRefusal{Election: election.Default, Term: 1, Holder: soloSelf, Send: 1, Granted: granted, Reason: election.RefusedStaleTerm}
+}
