@@ -201,7 +201,8 @@ var messageOf = map[string]func(draw) election.Message{
 	},
 	"Inquiry": func(d draw) election.Message { return election.Inquiry{ID: d.uint(), Election: d.maybeName()} },
 	"Report": func(d draw) election.Message {
-		return election.Report{ID: d.uint(), Voter: d.bool(), Roster: d.maybeRoster(), Standings: d.standings(), Stamp: d.instant(), Election: d.maybeName()}
+		return election.Report{ID: d.uint(), Voter: d.bool(), Roster: d.maybeRoster(), Standings: d.standings(), Stamp: d.instant(), Election: d.maybeName(),
+			Boot: election.BootID(d.uint()), Writes: d.uint(), Known: d.uint()}
 	},
 	"GenesisPropose": func(d draw) election.Message { return election.GenesisPropose{Genesis: d.genesis()} },
 	"GenesisAccept": func(d draw) election.Message {
@@ -234,7 +235,7 @@ var messageOf = map[string]func(draw) election.Message{
 }
 
 func (d draw) state() election.State {
-	s := election.State{Peer: d.peer(), Roster: d.maybeRoster(), Attempt: d.uint(), Forgotten: d.term() - 1}
+	s := election.State{Peer: d.peer(), Roster: d.maybeRoster(), Attempt: d.uint(), Forgotten: d.term() - 1, Writes: d.uint()}
 	if d.bool() {
 		g := d.genesis()
 		s.Pending = &g

@@ -179,6 +179,9 @@ type (
 		Standings []Standing `cbor:"4,keyasint,omitempty"` // sorted by election
 		Stamp     Instant    `cbor:"5,keyasint,omitempty"` // the sender's clock, to be echoed
 		Election  Name       `cbor:"6,keyasint,omitempty"` // it tells of this one only; empty: of all
+		Boot      BootID     `cbor:"7,keyasint,omitempty"` // the sender's
+		Writes    uint64     `cbor:"8,keyasint,omitempty"` // how many writes of its state are durable
+		Known     uint64     `cbor:"9,keyasint,omitempty"` // how many of the receiver's it remembers
 	}
 )
 

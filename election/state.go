@@ -28,6 +28,8 @@ type State struct {
 	// for other elections. Every election not on record counts as granted up to
 	// it: its terms never start again.
 	Forgotten Term `cbor:"7,keyasint,omitempty"`
+	// Writes counts the writes of this state, this one included.
+	Writes uint64 `cbor:"8,keyasint,omitempty"`
 	// Former is the roster that was held before one was taken over, at a peer's
 	// word, that drops several of its voters; nil once this voter accepted another.
 	// Refused is one that an operator went back from: it is not taken over again.

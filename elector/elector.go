@@ -12,45 +12,48 @@ import (
 // Elector is one agent's part in every election. It is not safe for concurrent
 // use: one goroutine owns it.
 type Elector struct {
-	cfg         Config
-	rng         *rand.Rand
-	now         election.Instant
-	started     election.Instant
-	ledger      *quorum.Ledger
-	voter       *quorum.Voter
-	formation   *quorum.Formation
-	change      rosterChange
-	askRosterAt election.Instant // the voters may be asked what they hold then
-	sends       *quorum.Sends
-	roster      *election.Roster // the voter's durable one
-	view        election.View
-	peers       table[election.PeerID, *peer]
-	contests    table[election.Name, *contest]
-	stands      candidacies
-	heardOf     uint64 // counts what was heard of members and of candidacies
-	facts       facts
-	toldFacts   uint64 // and that readers were last told with
-	advanced    uint64 // the facts' generation that all elections were last advanced with
-	agenda      agenda
-	shown       []*ContestStatus // to readers; replaced, never changed; nil: to be made anew
-	retired     election.Term    // the highest term known of any contest that is no more
-	sweepAt     election.Instant // contests that nobody stands in are dropped then
-	inquiries   table[uint64, *inquiry]
-	inquired    uint64
-	disk        diskWatch
-	owed        []owed
-	barred      Warning // why this agent grants and leads nothing until its next start; zero: it does
-	beatAt      election.Instant
-	expiresAt   election.Instant         // no leadership here is to be withdrawn before
-	ledHere     int                      // how many elections the last heartbeat claimed
-	withheld    map[election.PeerID]bool // voters that can't renew all of them
-	draining    bool
-	stopping    bool
-	counters    Counters
-	counted     Counters // a copy that is shared with readers, and when it was made
-	countedAt   election.Instant
-	own         []election.Message // to itself, handled within the step
-	out         election.Output
+	cfg          Config
+	rng          *rand.Rand
+	now          election.Instant
+	started      election.Instant
+	ledger       *quorum.Ledger
+	voter        *quorum.Voter
+	formation    *quorum.Formation
+	change       rosterChange
+	askRosterAt  election.Instant // the voters may be asked what they hold then
+	sends        *quorum.Sends
+	roster       *election.Roster // the voter's durable one
+	view         election.View
+	peers        table[election.PeerID, *peer]
+	contests     table[election.Name, *contest]
+	stands       candidacies
+	heardOf      uint64 // counts what was heard of members and of candidacies
+	facts        facts
+	toldFacts    uint64 // and that readers were last told with
+	advanced     uint64 // the facts' generation that all elections were last advanced with
+	agenda       agenda
+	shown        []*ContestStatus // to readers; replaced, never changed; nil: to be made anew
+	retired      election.Term    // the highest term known of any contest that is no more
+	sweepAt      election.Instant // contests that nobody stands in are dropped then
+	inquiries    table[uint64, *inquiry]
+	inquired     uint64
+	disk         diskWatch
+	owed         []owed
+	progress     table[election.PeerID, progress] // of the others' states; of few, and kept when they are gone
+	toldWrites   uint64                           // how many the others were told last
+	tellWritesAt election.Instant                 // not before, again
+	barred       Warning                          // why this agent grants and leads nothing until its next start; zero: it does
+	beatAt       election.Instant
+	expiresAt    election.Instant         // no leadership here is to be withdrawn before
+	ledHere      int                      // how many elections the last heartbeat claimed
+	withheld     map[election.PeerID]bool // voters that can't renew all of them
+	draining     bool
+	stopping     bool
+	counters     Counters
+	counted      Counters // a copy that is shared with readers, and when it was made
+	countedAt    election.Instant
+	own          []election.Message // to itself, handled within the step
+	out          election.Output
 }
 
 // New returns the elector of an agent that starts now with a durable state.
@@ -266,6 +269,7 @@ func (e *Elector) advance() {
 	e.sweep()
 	e.probe()
 	e.tellCandidacies()
+	e.tellProgress()
 	e.watchDisk()
 	e.beat()
 }

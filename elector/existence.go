@@ -99,6 +99,7 @@ func (e *Elector) sweep() {
 		return
 	}
 	e.sweepAt = e.now.Add(e.cfg.Timing.Lease)
+	e.forgetProgress()
 	for _, c := range e.contests.rows {
 		switch {
 		case e.exists(c):

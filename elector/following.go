@@ -17,6 +17,7 @@ func (e *Elector) heartbeat(from election.PeerID, m election.Heartbeat) {
 	}
 	if e.cfg.Quorum && e.roster != nil && p.cluster == "" {
 		e.counters.Dropped["unreported"]++ // it overtook the Report that says of which cluster it is
+		e.askReport(from, p)
 		return
 	}
 	e.heard(p)
@@ -36,6 +37,18 @@ func (e *Elector) heartbeat(from election.PeerID, m election.Heartbeat) {
 		if c := e.contests.get(claim.Election); c == nil || !e.prolong(c, holder, claim, m.Echo, suspectAt) {
 			e.claimed(holder, claim, m.Echo)
 		}
+	}
+}
+
+// askReport asks a peer for the Report that it sent when it connected, and that
+// was lost where there was no room for it: without one it is never followed.
+func (e *Elector) askReport(from election.PeerID, p *peer) {
+	switch {
+	case p.reportAt == 0:
+		p.reportAt = e.now.Add(2 * e.cfg.Timing.Heartbeat) // it may be on its way
+	case e.now >= p.reportAt:
+		p.reportAt = e.now.Add(e.cfg.Timing.Lease)
+		e.send(from, election.Inquiry{})
 	}
 }
 

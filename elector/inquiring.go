@@ -82,7 +82,7 @@ func (e *Elector) conclude(id uint64, q *inquiry) {
 // says who leads; one that has answered without such a promise says nobody.
 func (e *Elector) answered(from election.PeerID, r election.Report) {
 	q := e.inquiries.get(r.ID)
-	if q == nil || !r.Voter || r.Election != q.election {
+	if q == nil || !r.Voter || r.Election != q.election || e.older(from) {
 		return
 	}
 	q.answers[from] = election.Standing{}

@@ -246,7 +246,7 @@ func (e *Elector) heartbeatAck(from election.PeerID, m election.HeartbeatAck) {
 // has none of ours on record.
 func (e *Elector) renewed(voter election.PeerID, m election.HeartbeatAck) {
 	sent, fresh := e.sends.At(m.Send)
-	if !fresh || !e.roster.Has(voter) {
+	if !fresh || !e.roster.Has(voter) || e.older(voter) {
 		return
 	}
 	for _, c := range e.contests.rows {

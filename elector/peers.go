@@ -16,6 +16,7 @@ type peer struct {
 	holds     election.Version // of the roster it was last known to hold
 	doubted   doubted          // its newest roster that was not taken over
 	cluster   string           // the one it said it belongs to
+	reportAt  election.Instant // it is asked for its Report again then
 	stamp     election.Instant // the newest instant of its clock it sent, echoed to it
 	stampedAt election.Instant // when that came
 	stale     bool             // the last echo was too old to serve it
@@ -39,7 +40,9 @@ func (e *Elector) connected(in election.PeerConnected) {
 	}
 	e.heardOf++
 	e.peers.put(in.Peer, &peer{connected: true, boot: in.Boot, probeAt: e.now.Add(e.cfg.Timing.Heartbeat)})
-	e.send(in.Peer, e.report(0, ""))
+	own := e.report(0, "")
+	own.Known = e.progress.get(in.Peer).writes
+	e.send(in.Peer, own)
 	for _, c := range e.contests.rows {
 		if c.role == nominee && e.roster.Has(in.Peer) {
 			e.requestVote(c, in.Peer, c.term) // what was sent before did not reach it
@@ -75,7 +78,7 @@ func (e *Elector) runs(h election.Holder) bool {
 // reachable reports whether the peer's vote can be had: it is connected, answers
 // and can write. This agent always counts.
 func (e *Elector) reachable(id election.PeerID) bool {
-	return id == e.cfg.Self.Peer || e.isConnected(id) && !e.silent(id) && e.now >= e.peers.get(id).unwritableUntil
+	return id == e.cfg.Self.Peer || e.isConnected(id) && !e.silent(id) && !e.older(id) && e.now >= e.peers.get(id).unwritableUntil
 }
 
 // hasMajority reports whether a majority of the voters can be reached.

@@ -10,6 +10,9 @@ import (
 // name, of all.
 func (e *Elector) report(id uint64, of election.Name) election.Report {
 	r := election.Report{ID: id, Roster: e.roster, Stamp: e.now, Election: of}
+	if e.cfg.Quorum {
+		r.Boot, r.Writes = e.cfg.Self.Boot, e.ledger.Writes()
+	}
 	if e.roster.Has(e.cfg.Self.Peer) && e.barred.Code == "" {
 		r.Voter = true
 		if of != "" {
@@ -35,6 +38,7 @@ func (e *Elector) reported(from election.PeerID, r election.Report) {
 		e.counters.Dropped["foreign_cluster"]++
 		return
 	}
+	e.noteProgress(from, p, r)
 	e.hasWritten(from, r.ID)
 	first := !p.reported && r.Election == ""
 	p.reported = p.reported || first
@@ -79,7 +83,7 @@ const informWait = 3
 // that nobody leads.
 func (e *Elector) informed() bool {
 	told := func(id election.PeerID) bool {
-		return id == e.cfg.Self.Peer || e.isConnected(id) && e.peers.get(id).reported
+		return id == e.cfg.Self.Peer || e.isConnected(id) && e.peers.get(id).reported && !e.older(id)
 	}
 	if e.cfg.Quorum {
 		return e.roster != nil && quorum.Confirmed(e.roster, told)

@@ -322,7 +322,7 @@ func (e *Elector) giveUpLostVoters(c *contest) {
 }
 
 func (e *Elector) rosterAccept(from election.PeerID, m election.RosterAccept) {
-	if d := e.change.driver; d != nil {
+	if d := e.change.driver; d != nil && !e.older(from) {
 		d.Accept(e.now, from, m)
 	}
 }

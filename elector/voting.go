@@ -136,6 +136,10 @@ func (e *Elector) voteRequest(from election.PeerID, m election.VoteRequest) {
 		e.counters.Dropped["stale_request"]++ // that run is over: a promise to it would only hold off others
 		return
 	}
+	if e.older(from) {
+		e.counters.Dropped["older_voter"]++ // among its votes may be its own, which it has given to another
+		return
+	}
 	c := e.contest(m.Election)
 	if c == nil {
 		return
@@ -172,6 +176,10 @@ func (e *Elector) voteGrant(from election.PeerID, m election.VoteGrant) {
 		return
 	}
 	e.stamped(from, m.Stamp)
+	if e.older(from) {
+		e.counters.Dropped["older_voter"]++
+		return
+	}
 	if m.Term == c.late {
 		e.agenda.narrow(e.now, e.cfg.Timing.voteTimeout())
 	}

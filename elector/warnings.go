@@ -37,6 +37,9 @@ func (e *Elector) warnings(q QuorumStatus) []Warning {
 	if doubted := e.describeDoubted(); doubted != "" {
 		warn("roster_doubted", doubted)
 	}
+	if older := e.describeOlder(); older != "" {
+		warn("voter_data_dir_older", older)
+	}
 	if others := e.describeChanged(); others != "" {
 		warn("identity_changed", others)
 	}

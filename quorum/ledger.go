@@ -19,6 +19,7 @@ type Ledger struct {
 	durable    uint64           // the newest change known to be on disk
 	writing    uint64           // the newest change in the write under way; 0: none
 	writes     uint64           // numbers the writes
+	kept       uint64           // State.Writes of the newest write known to be on disk
 	tried      election.Instant // when the last write began
 	waits      election.Instant // when the first write after the last one that succeeded began; Never: there is none
 	failing    bool
@@ -37,7 +38,7 @@ func NewLedger(s election.State, retry time.Duration) *Ledger {
 	if s.Seen == nil {
 		s.Seen = map[election.Name]election.Term{}
 	}
-	return &Ledger{state: s, retry: retry, waits: election.Never}
+	return &Ledger{state: s, retry: retry, waits: election.Never, kept: s.Writes}
 }
 
 // Bar ends the writing for good.
@@ -67,6 +68,10 @@ func (l *Ledger) Note(change func(*election.State)) uint64 {
 // Durable reports whether the change of that generation is on disk.
 func (l *Ledger) Durable(generation uint64) bool { return generation <= l.durable }
 
+// Writes is how many writes of the state are on disk, those of former lives
+// included. One that failed counts only once a later one has not.
+func (l *Ledger) Writes() uint64 { return l.kept }
+
 // Settled reports whether no change that somebody waits for is missing on disk.
 func (l *Ledger) Settled() bool { return l.urgent <= l.durable }
 
@@ -86,6 +91,7 @@ func (l *Ledger) Next(now election.Instant) *election.Persist {
 		return nil
 	}
 	l.writes++
+	l.state.Writes++
 	l.writing, l.tried, l.waits = l.generation, now, min(l.waits, now)
 	return &election.Persist{Write: l.writes, State: l.state.Clone()}
 }
@@ -97,6 +103,7 @@ func (l *Ledger) Persisted(write uint64) bool {
 		return false
 	}
 	l.durable, l.writing, l.failing, l.waits = l.writing, 0, false, election.Never
+	l.kept = l.state.Writes // it rises only when the next write begins
 	return true
 }
 

@@ -73,6 +73,8 @@ func fieldRules() map[string]encode {
 		"elector.Elector.rng", "elector.Elector.now", "elector.Elector.started", "elector.Elector.formation",
 		"elector.Elector.change", "elector.Elector.sends", "elector.Elector.inquiries", "elector.Elector.inquired",
 		"elector.Elector.own", "elector.contest.wakeAt", "elector.contest.rival", "elector.known.heard",
+		"elector.Elector.progress", "elector.Elector.toldWrites", "elector.Elector.tellWritesAt",
+		"election.State.Writes", "election.Report.Boot", "election.Report.Writes", "election.Report.Known", "quorum.Ledger.kept",
 		"quorum.Voter.ledger", "quorum.Voter.granted", "quorum.Voter.refused",
 		"quorum.Ledger.durable", "quorum.Ledger.writes", "quorum.Ledger.retry", "quorum.Lease.drift",
 	} {

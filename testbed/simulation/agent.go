@@ -183,6 +183,7 @@ func (w *world) stop(a *agent, loud bool) {
 	}
 	w.poll(a)
 	w.count(a)
+	w.checkTrusted(a)
 	w.note(a, "STOPS, %s", loudly(loud))
 	w.stopping(a)
 	a.alive, a.wakeAt, a.inbox, a.contests, a.doom = false, never, nil, nil, nil

@@ -64,6 +64,9 @@ func (d *disk) look(w *world, a *agent) {
 			w.fail("terms on disk", "%s: term %d of %s was released and is not any more", a.peer, g.Term, name)
 		}
 	}
+	if state.Writes < d.state.Writes {
+		w.fail("terms on disk", "%s: the count of writes falls from %d to %d", a.peer, d.state.Writes, state.Writes)
+	}
 	if r := d.state.Roster; r != nil && (state.Roster == nil || state.Roster.Version.Before(r.Version)) {
 		w.fail("roster on disk", "%s: from %s to %s", a.peer, describeRoster(r), describeRoster(state.Roster))
 	}

@@ -55,6 +55,9 @@ func (w *world) healAll() {
 	sent := w.stats.Messages
 	w.watch(w.now + stableLeases*lease)
 	w.checkTraffic(w.stats.Messages - sent)
+	for _, a := range w.agents {
+		w.checkTrusted(a)
+	}
 	if w.heal.agreedAt >= 0 {
 		w.stats.Heal = time.Duration(w.heal.agreedAt - w.heal.began)
 		w.stats.HealLeases = float64(w.stats.Heal) / float64(w.slowest())

@@ -1,0 +1,128 @@
+package elector
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/doyen-election/doyen/election"
+)
+
+// reportOf is what b tells of its state.
+func (s *solo) reportOf(boot election.BootID, writes, known uint64) election.Report {
+	return election.Report{Voter: true, Roster: soloRoster, Stamp: s.now, Boot: boot, Writes: writes, Known: known}
+}
+
+// restart has b come back as that boot.
+func (s *solo) restart(boot election.BootID) {
+	s.step(election.PeerLost{Peer: "b"})
+	s.step(election.PeerConnected{Peer: "b", Boot: boot})
+}
+
+func (s *solo) warns(code string) bool {
+	return slices.ContainsFunc(s.e.Status(s.now).Warnings, func(w Warning) bool { return w.Code == code })
+}
+
+// A voter that was rolled back has promised what it does not know: its votes
+// don't count, and nobody votes for it, until its newest state is back.
+func TestAVoterThatCameBackOlderDoesNotCount(t *testing.T) {
+	o := newLone(t, trioState())
+	o.hear("b", o.reportOf(1, 40, 0))
+	o.restart(2)
+	if r := sentTo[election.Report](o.take(), "b"); len(r) != 1 || r[0].Known != 40 {
+		t.Fatalf("b is told %+v", r)
+	}
+	o.hear("b", o.reportOf(2, 39, 0))
+	if !o.warns("voter_data_dir_older") || o.e.reachable("b") {
+		t.Error("b counts, and nothing is said")
+	}
+	o.hear("b", election.VoteRequest{Election: "pay", Term: 3, Holder: election.Holder{Peer: "b", Boot: 2}, Lease: testTiming.Lease,
+		Send: 1, Rank: election.Rank{Priority: 100, Peer: "b"}, Roster: *soloRoster})
+	if g := sentTo[election.VoteGrant](o.take(), "b"); len(g) != 0 {
+		t.Errorf("b gets votes: %+v", g)
+	}
+	o.now = o.now.Add(testTiming.Heartbeat)
+	o.hear("b", o.reportOf(2, 60, 0)) // more writes bring no promise back
+	if !o.warns("voter_data_dir_older") {
+		t.Error("more writes make up for lost ones")
+	}
+	o.restart(3)
+	o.hear("b", o.reportOf(3, 41, 0))
+	if o.warns("voter_data_dir_older") || !o.e.reachable("b") {
+		t.Error("b is back with its newest state, and does not count")
+	}
+}
+
+// None of these has lost anything.
+func TestWhoDidNotGoBackCounts(t *testing.T) {
+	for name, play := range map[string]func(o *solo){
+		"the same number":            func(o *solo) { o.restart(2); o.hear("b", o.reportOf(2, 40, 0)) },
+		"a word of its former run":   func(o *solo) { o.restart(2); o.hear("b", o.reportOf(1, 12, 0)) },
+		"an earlier word comes late": func(o *solo) { r := o.reportOf(1, 39, 0); r.Stamp--; o.hear("b", r) },
+		"it says nothing of it":      func(o *solo) { o.restart(2); o.hear("b", election.Report{Voter: true, Roster: soloRoster}) },
+	} {
+		o := newLone(t, trioState())
+		o.hear("b", o.reportOf(1, 40, 0))
+		play(o)
+		if o.warns("voter_data_dir_older") || o.e.older("b") {
+			t.Errorf("%s: b is taken for older", name)
+		}
+	}
+}
+
+func TestAnAgentThatIsToldThatItIsOlderIsBarred(t *testing.T) {
+	o := newLone(t, trioState())
+	o.hear("b", o.reportOf(1, 4, o.e.ledger.Writes()))
+	if o.warns("data_dir_older") {
+		t.Fatal("barred by what it has")
+	}
+	r := o.reportOf(1, 4, o.e.ledger.Writes()+1)
+	r.Boot = 9
+	o.hear("b", r)
+	if o.warns("data_dir_older") {
+		t.Fatal("barred by the word of another run")
+	}
+	r.Boot = 1
+	o.hear("b", r)
+	if !o.warns("data_dir_older") {
+		t.Fatal("it goes on voting")
+	}
+}
+
+// A write that failed may be on disk or not: nobody is told of it, so its loss
+// is not held against the voter.
+func TestOnlyDurableWritesAreTold(t *testing.T) {
+	o := newLone(t, trioState())
+	o.hear("b", o.reportOf(1, 1, 0))
+	before := o.e.ledger.Writes()
+	o.hang()
+	o.hear("b", election.VoteRequest{Election: "pay", Term: 3, Holder: election.Holder{Peer: "b", Boot: 1}, Lease: testTiming.Lease,
+		Send: 1, Rank: election.Rank{Priority: 100, Peer: "b"}, Roster: *soloRoster})
+	o.hear("b", election.Inquiry{ID: 7})
+	if r := sentTo[election.Report](o.take(), "b"); len(r) != 1 || r[0].Writes != before {
+		t.Fatalf("told %+v, %d are durable", r, before)
+	}
+	o.step(election.PersistFailed{Write: o.begun})
+	o.stuck = false
+	o.rest(2 * testTiming.Lease)
+	r := sentTo[election.Report](o.take(), "b")
+	if len(r) == 0 || r[len(r)-1].Writes != before+2 {
+		t.Fatalf("told %+v; the second of two tries is durable, after %d", r, before)
+	}
+}
+
+// The Report of a peer that connects may be lost where there is no room.
+func TestALeaderWhoseReportWasLostIsAskedForIt(t *testing.T) {
+	o := newLone(t, trioState())
+	o.restart(2)
+	o.take()
+	o.e.peers.get("b").probeAt = election.Never // which is another question
+	asked := 0
+	for send := election.SendID(1); send < 10; send++ {
+		o.hear("b", election.Heartbeat{Boot: 2, Send: send, Version: soloRoster.Version})
+		asked += len(sentTo[election.Inquiry](o.take(), "b"))
+		o.now = o.now.Add(testTiming.Heartbeat)
+	}
+	if asked != 1 && asked != 2 {
+		t.Errorf("asked %d times in nine heartbeats", asked)
+	}
+}
