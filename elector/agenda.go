@@ -32,9 +32,10 @@ type agenda struct {
 // "Congestion Avoidance and Control"): it grows by one with each that was won and
 // is halved when a vote came too late, once a vote timeout at most. An attempt that
 // gets no vote says nothing: voters that promised the election to somebody keep it
-// waiting.
+// waiting. A round that others' rounds ask for is begun in its turn
+// like any other.
 const (
-	minWindow   = 4
+	minWindow   = 2
 	firstWindow = 16
 	maxWindow   = 256
 )

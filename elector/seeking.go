@@ -129,7 +129,13 @@ func (e *Elector) mayBeVacant(c *contest) bool {
 func (e *Elector) apply(c *contest, f election.Field, v election.Verdict) {
 	e.sendAll(v.Send)
 	e.wake(c, v.WakeAt)
-	if v.Nominee && c.role == follower && f.Able {
+	switch {
+	case !v.Nominee || c.role != follower || !f.Able:
+	case !c.begun && e.agenda.full():
+		// It was asked to take part by another's round: its own waits for its turn.
+		c.selection.Stop()
+		e.agenda.queue(c, true)
+	default:
 		e.nominate(c, f)
 	}
 }

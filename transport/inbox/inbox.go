@@ -24,6 +24,8 @@ import (
 const (
 	// PerPeer bounds the messages of one peer that wait.
 	PerPeer = 256
+	// maxAsked bounds the elections of which it is known what a peer asked for.
+	maxAsked = 2048
 	// inRow is how many urgent messages are taken before one that is not.
 	inRow = 16
 )
@@ -39,8 +41,8 @@ type Item struct {
 // Inbox is an empty one when it is zero.
 //
 // Invariants: of each peer at most PerPeer messages wait in queue, and one of
-// each urgent kind in urgent; a peer is in peers exactly while something of it
-// waits.
+// each urgent kind in urgent; a peer is in peers while something of it
+// waits, or while it is connected.
 type Inbox struct {
 	queue  []*entry
 	urgent []*entry
@@ -53,7 +55,8 @@ type Inbox struct {
 // replaces it, and left empty when it is not to be taken any more.
 type entry struct {
 	Item
-	gone bool
+	gone  bool
+	first bool // the request is the first of its term
 }
 
 // peer is what waits of one peer.
@@ -62,15 +65,16 @@ type peer struct {
 	notes    int
 	beat     *entry
 	ack      *entry
-	requests map[election.Name]*entry // for votes
-	told     *entry                   // in which elections it is a candidate
+	requests map[election.Name]*entry        // for votes
+	told     *entry                          // in which elections it is a candidate
+	asked    map[election.Name]election.Term // for which it was the last to ask for a vote
 }
 
 // Put adds a message, and reports whether there was room.
 func (b *Inbox) Put(from election.PeerID, m election.Message) bool {
 	p := b.peer(from)
 	defer b.tidy(from, p)
-	if b.replaces(p, m) {
+	if b.outdates(p, m) {
 		return true
 	}
 	e := &entry{Item: Item{Peer: from, Message: m}}
@@ -90,25 +94,30 @@ func (b *Inbox) Put(from election.PeerID, m election.Message) bool {
 			p.requests = map[election.Name]*entry{}
 		}
 		p.requests[m.Election] = e
+		e.first = p.asks(m)
 	case election.Candidacies:
 		p.told = e
 	}
 	return true
 }
 
-// replaces has a message take the place of an older one that it makes
-// worthless. What waits before a note is of another connection, and is left.
-func (b *Inbox) replaces(p *peer, m election.Message) bool {
+// outdates has a message take the place of an older one that it makes worthless,
+// and reports whether that was all there was to do. What waits before a note is
+// of another connection, and is left.
+func (b *Inbox) outdates(p *peer, m election.Message) bool {
 	var older *entry
 	switch m := m.(type) {
 	case election.Heartbeat, election.HeartbeatAck:
 		older = *p.urgent(m)
 	case election.VoteRequest:
-		older = p.requests[m.Election]
+		if older = p.requests[m.Election]; older != nil {
+			first := p.asks(m)
+			older.first = first || older.first && older.Message.(election.VoteRequest).Term == m.Term
+		}
 	case election.Candidacies:
 		older = p.told
 	case election.Release:
-		b.cancel(p, m)
+		return b.cancel(p, m)
 	}
 	if older == nil {
 		return false
@@ -118,18 +127,37 @@ func (b *Inbox) replaces(p *peer, m election.Message) bool {
 	return true
 }
 
-// cancel drops the request for a vote that its sender gives back.
-func (b *Inbox) cancel(p *peer, m election.Release) {
+// cancel drops the request for a vote that its sender gives back, and reports
+// whether the Release is worth nothing either: nobody has been asked for the term.
+func (b *Inbox) cancel(p *peer, m election.Release) bool {
 	e := p.requests[m.Election]
 	if e == nil {
-		return
+		return false
 	}
-	if r := e.Message.(election.VoteRequest); r.Holder == m.Holder && r.Term <= m.Term {
-		e.gone = true
-		b.vain++
-		p.messages--
-		delete(p.requests, m.Election)
+	r := e.Message.(election.VoteRequest)
+	if r.Holder != m.Holder || r.Term > m.Term {
+		return false
 	}
+	e.gone = true
+	b.vain++
+	p.messages--
+	delete(p.requests, m.Election)
+	return e.first && r.Term == m.Term && m.Target == "" && m.StandDown == 0
+}
+
+// asks takes note of a request, and reports whether it is the first of its term
+// on this connection. If it was the second after all, its Release is dropped for
+// nothing, and the promise ends with its lease.
+func (p *peer) asks(m election.VoteRequest) bool {
+	if p.asked == nil {
+		p.asked = map[election.Name]election.Term{}
+	}
+	last, known := p.asked[m.Election]
+	if !known && len(p.asked) >= maxAsked {
+		return false
+	}
+	p.asked[m.Election] = max(last, m.Term)
+	return m.Term > last
 }
 
 // urgent is where the newest message of that kind is kept; nil for a kind that
@@ -150,7 +178,7 @@ func (p *peer) urgent(m election.Message) **entry {
 func (b *Inbox) Note(from election.PeerID, note any) {
 	p := b.peer(from)
 	p.notes++
-	p.beat, p.ack, p.requests, p.told = nil, nil, nil, nil // nothing replaces what came before
+	p.beat, p.ack, p.requests, p.told, p.asked = nil, nil, nil, nil, nil // nothing replaces what came before
 	b.queue = append(b.queue, &entry{Item: Item{Peer: from, Note: note}})
 }
 
@@ -249,7 +277,7 @@ func (b *Inbox) peer(id election.PeerID) *peer {
 
 // tidy forgets a peer of which nothing waits.
 func (b *Inbox) tidy(id election.PeerID, p *peer) {
-	if p.messages == 0 && p.notes == 0 && p.beat == nil && p.ack == nil {
+	if p.messages == 0 && p.notes == 0 && p.beat == nil && p.ack == nil && p.asked == nil {
 		delete(b.peers, id)
 	}
 }

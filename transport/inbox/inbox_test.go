@@ -132,10 +132,18 @@ func TestAVoteThatWasGivenBackIsNotAskedFor(t *testing.T) {
 	var b Inbox
 	asked := ask("x", 3)
 	b.Put("p", asked)
-	b.Put("p", giveBack(asked))
+	b.Put("p", giveBack(asked)) // nobody has seen the term
 	b.Put("p", ask("x", 4))
 	b.Put("p", giveBack(asked)) // late: it is about an earlier term
-	expect(t, &b, giveBack(asked), ask("x", 4), giveBack(asked))
+	expect(t, &b, ask("x", 4), giveBack(asked))
+	b.Put("p", ask("x", 4))
+	b.Put("p", giveBack(ask("x", 4))) // the vote may have been given
+	expect(t, &b, giveBack(ask("x", 4)))
+	b.Put("p", ask("y", 5))
+	handedOver := giveBack(ask("y", 5)).(election.Release)
+	handedOver.Target = "q"
+	b.Put("p", handedOver) // whom it names matters
+	expect(t, &b, handedOver)
 }
 
 func TestOnlyTheNewestListOfCandidaciesIsTaken(t *testing.T) {
@@ -228,6 +236,11 @@ func TestTheInboxKeepsOrderAndItsBounds(t *testing.T) {
 			if took[p] != put[p] || lived[p] != lives[p] {
 				t.Fatalf("%s: took up to %d of %d, in life %d of %d", p, took[p], put[p], lived[p], lives[p])
 			}
+		}
+		for _, p := range peers {
+			b.Note(p, lives[p])
+		}
+		for take() {
 		}
 		if b.Waiting() != 0 || len(b.peers) != 0 {
 			t.Fatalf("an empty inbox holds %d entries, of %d peers", b.Waiting(), len(b.peers))

@@ -1,0 +1,250 @@
+package elector
+
+import (
+	"cmp"
+	"container/heap"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/doyen-election/doyen/election"
+	"github.com/doyen-election/doyen/transport/inbox"
+)
+
+// crowded is a few electors in one virtual time that each have one processor:
+// a step takes time, and what comes meanwhile waits in the inbox that real agents
+// have. Slow says how many times as long everything takes.
+type crowded struct {
+	t      *testing.T
+	now    election.Instant
+	slow   int
+	agents map[election.PeerID]*crowdedAgent
+	names  []election.PeerID
+	queue  happenings
+	order  uint64
+}
+
+type crowdedAgent struct {
+	id      election.PeerID
+	elector *Elector
+	waiting inbox.Inbox
+	local   []election.Input // what does not come from peers
+	wakeAt  election.Instant
+	busy    bool
+	lost    int // leaderships that were not given up, but lost
+}
+
+// happening is a message that arrives, an input of the agent's own, or, with
+// neither, the end of a step.
+type happening struct {
+	at    election.Instant
+	order uint64
+	to    *crowdedAgent
+	from  election.PeerID
+	what  election.Message
+	input election.Input
+}
+
+type happenings []happening
+
+func (h happenings) Len() int { return len(h) }
+func (h happenings) Less(i, j int) bool {
+	return cmp.Or(cmp.Compare(h[i].at, h[j].at), cmp.Compare(h[i].order, h[j].order)) < 0
+}
+func (h happenings) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
+func (h *happenings) Push(x any)   { *h = append(*h, x.(happening)) }
+func (h *happenings) Pop() any {
+	last := (*h)[len(*h)-1]
+	*h = (*h)[:len(*h)-1]
+	return last
+}
+
+const (
+	// aStep is how long a step takes, and aClaim each leadership that is claimed in
+	// the message: five times as long as on a real machine, with a fifth of the
+	// elections.
+	aStep  = time.Millisecond
+	aClaim = 5 * time.Microsecond
+	aWrite = 5 * time.Millisecond
+)
+
+// newCrowded starts agents that are all candidates in n elections.
+func newCrowded(t *testing.T, n int) *crowded {
+	c := &crowded{t: t, now: at(60_000), slow: 1, agents: map[election.PeerID]*crowdedAgent{}, names: []election.PeerID{"a", "b", "c"}}
+	var v election.View
+	for _, id := range c.names {
+		v.Members = append(v.Members, election.Member{Peer: id, Boot: 1, Name: string(id), JoinedAt: int64(id[0])})
+	}
+	for i, id := range c.names {
+		e, err := New(Config{Self: election.Holder{Peer: id, Boot: 1}, Name: string(id), JoinedAt: int64(id[0]), Quorum: true,
+			Algorithm: Bully, Timing: testTiming, Drift: DefaultDrift}, election.State{Peer: id, Roster: rosterOf("a", "b", "c")}, c.now,
+			rand.New(rand.NewPCG(1, uint64(i))))
+		if err != nil {
+			t.Fatal(err)
+		}
+		a := &crowdedAgent{id: id, elector: e, wakeAt: c.now}
+		a.local = append(a.local, election.ViewChanged{View: v})
+		for _, other := range c.names {
+			if other != id {
+				a.local = append(a.local, election.PeerConnected{Peer: other, Boot: 1})
+			}
+		}
+		for i := range n {
+			a.local = append(a.local, election.Campaign{Election: election.Name(fmt.Sprintf("job-%03d", i)), Priority: 100})
+		}
+		c.agents[id] = a
+	}
+	return c
+}
+
+func (c *crowded) later(d time.Duration, h happening) {
+	c.order++
+	h.at, h.order = c.now.Add(d), c.order
+	heap.Push(&c.queue, h)
+}
+
+// run lets that much time pass, and stops early once the condition holds.
+func (c *crowded) run(d time.Duration, until func() bool) time.Duration {
+	began := c.now
+	for end := c.now.Add(d); c.now < end; {
+		if until != nil && until() {
+			break
+		}
+		for _, id := range c.names {
+			c.serve(c.agents[id])
+		}
+		next := end
+		if len(c.queue) > 0 {
+			next = min(next, c.queue[0].at)
+		}
+		for _, a := range c.agents {
+			if !a.busy {
+				next = min(next, a.wakeAt)
+			}
+		}
+		c.now = max(c.now, next)
+		for len(c.queue) > 0 && c.queue[0].at <= c.now {
+			c.happen(heap.Pop(&c.queue).(happening))
+		}
+	}
+	return c.now.Sub(began)
+}
+
+func (c *crowded) happen(h happening) {
+	switch {
+	case h.what != nil:
+		h.to.waiting.Put(h.from, h.what) // refused: lost, as on a real agent
+	case h.input != nil:
+		h.to.local = append(h.to.local, h.input)
+	default:
+		h.to.busy = false
+	}
+}
+
+// serve has an agent that is not busy take a step, if there is one to take: for
+// the time that has passed, else for what is its own, else for a message.
+func (c *crowded) serve(a *crowdedAgent) {
+	if a.busy {
+		return
+	}
+	var in election.Input
+	took := aStep
+	switch {
+	case a.wakeAt <= c.now:
+		in = election.Tick{}
+	case len(a.local) > 0:
+		in, a.local = a.local[0], a.local[1:]
+	default:
+		item, ok := a.waiting.Take()
+		if !ok {
+			return
+		}
+		in = election.Received{From: item.Peer, Message: item.Message}
+		if h, ok := item.Message.(election.Heartbeat); ok {
+			took += time.Duration(len(h.Claims)) * aClaim
+		}
+	}
+	out := a.elector.Step(c.now, in)
+	took *= time.Duration(c.slow)
+	a.busy, a.wakeAt = true, out.WakeAt
+	c.later(took, happening{to: a})
+	for _, w := range out.Withdraw {
+		if w.Reason == election.ReasonLeaseExpired {
+			a.lost++
+		}
+		c.later(took, happening{to: a, input: election.Stopped{Election: w.Election, Term: w.Term}})
+	}
+	if out.Persist != nil {
+		c.later(took+aWrite*time.Duration(c.slow), happening{to: a, input: election.Persisted{Write: out.Persist.Write}})
+	}
+	for _, m := range out.Send {
+		c.later(took+hop, happening{to: c.agents[m.To], from: a.id, what: m.Message})
+	}
+}
+
+// led is how many elections somebody leads, by its own account.
+func (c *crowded) led() (n int) {
+	for _, a := range c.agents {
+		for _, s := range a.elector.contests.rows {
+			if s.role == leader && s.name != election.RosterElection && s.lease.End() > c.now {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+func (c *crowded) lost() (n int) {
+	for _, a := range c.agents {
+		n += a.lost
+	}
+	return n
+}
+
+// mustSettle demands that all elections are led in time and that none is lost for
+// a while.
+func (c *crowded) mustSettle(what string, n int, within time.Duration) {
+	c.t.Helper()
+	took := c.run(within, func() bool { return c.led() == n })
+	if c.led() != n {
+		c.t.Fatalf("%s: %d of %d are led after %s; %d leads were lost", what, c.led(), n, within, c.lost())
+	}
+	before := c.lost()
+	c.run(10*time.Second, nil)
+	if lost := c.lost() - before; lost > 0 || c.led() != n {
+		c.t.Fatalf("%s: led after %s, but %d leads were lost in the 10 s after that, and %d of %d are led", what, took, lost, c.led(), n)
+	}
+	c.t.Logf("%s: led after %s", what, took)
+}
+
+// All agents stand still, so that every lease ends, and go on with less time than
+// they had: what they have to do then must not keep them from getting it done, and
+// once they have their time back nothing may be left of it (Bronson et al. 2021,
+// "Metastable Failures in Distributed Systems").
+func TestElectionsThatWereAllLostAreLedAgainOnASlowMachine(t *testing.T) {
+	const n = 200
+	for _, slow := range []int{2, 4} {
+		t.Run(fmt.Sprint(slow), func(t *testing.T) {
+			c := newCrowded(t, n)
+			c.mustSettle("a cold start", n, 20*time.Second)
+			c.slow = 2000 // a step of 2 s
+			c.run(2500*time.Millisecond, nil)
+			c.slow = slow
+			c.run(5*time.Second, nil)
+			if c.lost() < n/2 {
+				t.Fatalf("only %d leads were lost: nothing was pushed over", c.lost())
+			}
+			c.mustSettle(fmt.Sprintf("%d times as slow", slow), n, 45*time.Second)
+			c.slow = 1
+			c.mustSettle("with all its time again", n, 5*time.Second)
+		})
+	}
+}
+
+func TestAColdStartOnASlowMachineSettles(t *testing.T) {
+	const n, slow = 200, 4
+	c := newCrowded(t, n)
+	c.slow = slow
+	c.mustSettle(fmt.Sprintf("%d times as slow", slow), n, 45*time.Second)
+}
