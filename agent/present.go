@@ -108,6 +108,9 @@ func (l *loop) viewed(v membership.View) {
 	l.warnings.viewed(v)
 	l.look()
 	l.step(election.ViewChanged{View: l.presence.view()})
+	if why := sharedIdentity(v); why != "" {
+		l.step(election.Barred{Code: warnIdentity, Why: why})
+	}
 }
 
 // review looks again at the members that gossip calls dead and whose streams

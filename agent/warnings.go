@@ -112,6 +112,17 @@ func refusalCode(r membership.Refusal) string {
 	return warnRefused
 }
 
+// sharedIdentity says that another running agent has this one's identity; empty if
+// none does. Both vote for the same voter, so this one must not.
+func sharedIdentity(v membership.View) string {
+	for _, r := range v.Refused {
+		if r.Self && r.Cause == membership.CauseIdentity {
+			return fmt.Sprintf("%v This agent grants no votes and leads nothing until its next start: stop the other one, delete its data directory, then start this one again", r.Err)
+		}
+	}
+	return ""
+}
+
 func refusalText(r membership.Refusal) string {
 	if r.Cause == membership.CauseSeed {
 		return fmt.Sprintf("--join %s: %v; it is tried again for ever", r.Name, r.Err)

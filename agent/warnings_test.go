@@ -87,3 +87,31 @@ func TestRefusalsAreWarnings(t *testing.T) {
 		r.cancel()
 	})
 }
+
+// TestAnAgentWhoseIdentityRunsElsewhereIsBarred: two that vote for one voter could
+// give its vote twice.
+func TestAnAgentWhoseIdentityRunsElsewhereIsBarred(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, nil).start(t)
+		barred := func() (found []election.Barred) {
+			synctest.Wait()
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			for _, in := range r.inputs {
+				if b, ok := in.(election.Barred); ok {
+					found = append(found, b)
+				}
+			}
+			return found
+		}
+		r.views <- membership.View{Refused: []membership.Refusal{{Cause: membership.CauseName, Err: errors.New("a name")}}}
+		if b := barred(); len(b) > 0 {
+			t.Fatalf("barred %+v by the name of another", b)
+		}
+		r.views <- membership.View{Refused: []membership.Refusal{{Cause: membership.CauseIdentity, Self: true, Err: errors.New("a copy runs at 10.0.0.9.")}}}
+		if b := barred(); len(b) != 1 || b[0].Code != warnIdentity {
+			t.Errorf("barred %+v", b)
+		}
+		r.cancel()
+	})
+}

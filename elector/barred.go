@@ -1,6 +1,8 @@
 package elector
 
 import (
+	"fmt"
+
 	"github.com/doyen-election/doyen/election"
 )
 
@@ -33,6 +35,20 @@ func (e *Elector) bar(in election.Barred) {
 	for _, p := range e.connectedPeers() {
 		e.send(p, e.report(0, "")) // it is no voter any more
 	}
+}
+
+// meetFormer bars an agent that formed a cluster of its own, alone, and meets one
+// whose roster has its name: it lost its data directory and was started as if there
+// were no cluster yet. Two leaders for the same programs would act beside each other.
+func (e *Elector) meetFormer(theirs *election.Roster) {
+	v, named := theirs.Named(e.cfg.Name)
+	alone := len(e.roster.All()) == 1 && e.roster.Has(e.cfg.Self.Peer) && e.roster.Version == election.Version{Counter: 1}
+	if !named || !alone || v.Peer == e.cfg.Self.Peer {
+		return
+	}
+	e.bar(election.Barred{Code: "identity_changed", Why: fmt.Sprintf(
+		"%s was a voter of a cluster that is running (%s) and now formed one of its own: it leads nothing until its next start. Stop it, delete its data directory, start it with --join and without --voters, and run on a voter: doyen voters replace %s",
+		e.cfg.Name, theirs.Cluster, e.cfg.Name)})
 }
 
 // barredFrom reports whether a message asks for something that a barred agent

@@ -43,6 +43,7 @@ func (r *Registry) revoke(c *race, w election.Withdrawal, wt *wait) {
 		r.stats.revoked.Add(1)
 		k.say(api.CampaignEvent{Type: api.CampaignRevoked, Term: uint64(w.Term),
 			StopByBoottimeNS: int64(w.StopBy), Reason: string(why)})
+		k.newest = max(k.newest, w.Term) // it may hear of a term that rose and ended in one step by this alone
 		wt.by, k.wait = k, wt
 		if k.leaves {
 			r.remove(k)

@@ -1,0 +1,48 @@
+package elector
+
+import (
+	"testing"
+
+	"github.com/doyen-election/doyen/election"
+)
+
+// TestAnAgentThatBeganAgainAloneStandsBackWhereItsClusterStillRuns: it lost its data
+// directory, formed a cluster of itself, and would lead beside the living one.
+func TestAnAgentThatBeganAgainAloneStandsBackWhereItsClusterStillRuns(t *testing.T) {
+	own := &election.Roster{Cluster: "new", Version: election.Version{Counter: 1}, Voters: []election.Voter{{Name: "a", Peer: "a"}}}
+	for name, c := range map[string]struct {
+		theirs election.Voter
+		own    election.Version
+		leads  bool
+	}{
+		"its name, another identity": {election.Voter{Name: "a", Peer: "former"}, own.Version, false},
+		"another name":               {election.Voter{Name: "z", Peer: "former"}, own.Version, true},
+		"its voters were changed":    {election.Voter{Name: "a", Peer: "former"}, election.Version{Driver: 3}, true},
+	} {
+		roster := *own
+		roster.Version = c.own
+		s := newSolo(t, func(_ *Config, st *election.State) { st.Roster = &roster })
+		s.campaign(election.Default)
+		s.pass(testTiming.Lease)
+		if !s.leads(election.Default) {
+			t.Fatalf("%s: it does not lead its own cluster", name)
+		}
+		s.clear()
+		s.connect("b", election.Report{Voter: true, Stamp: 5, Roster: &election.Roster{Cluster: "old", Version: election.Version{Driver: 7},
+			Voters: []election.Voter{c.theirs, {Name: "b", Peer: "b"}}}})
+		if s.leads(election.Default) != c.leads || (len(s.withdrawn) == 0) != c.leads {
+			t.Errorf("%s: leads %t, want %t", name, s.leads(election.Default), c.leads)
+		}
+		warned := false
+		for _, w := range s.e.Status(s.now).Warnings {
+			warned = warned || w.Code == "identity_changed"
+		}
+		if warned == c.leads {
+			t.Errorf("%s: warned %t", name, warned)
+		}
+		s.pass(4 * testTiming.Lease)
+		if s.leads(election.Default) != c.leads {
+			t.Errorf("%s: four leases later it leads: %t", name, !c.leads)
+		}
+	}
+}
