@@ -82,6 +82,9 @@ func TestInconsistentValuesAreRefusedByFlag(t *testing.T) {
 		{"join", "no host", func(c *agent.Config) { c.Join = []string{""} }},
 		{"join", "no host and port", func(c *agent.Config) { c.Join = []string{"a:1:2"} }},
 		{"key-file", "is required", func(c *agent.Config) { c.Bind, c.Advertise = "0.0.0.0", "10.0.0.1" }},
+		{"voters", "is required when --bind is not loopback", func(c *agent.Config) {
+			c.Name, c.Bind, c.Advertise, c.KeyFile = "a", "10.0.0.1", "10.0.0.1", key(t)
+		}},
 		{"key-file", "no such file", func(c *agent.Config) { c.KeyFile = "/nowhere/at/all" }},
 		{"algorithm", "unknown", func(c *agent.Config) { c.Algorithm = "raft" }},
 		{"priority", "not between", func(c *agent.Config) { c.Priority = 1_000_001 }},

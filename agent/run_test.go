@@ -256,7 +256,9 @@ func TestWhatIsInUseStopsTheStartByName(t *testing.T) {
 		{"peer port", func(c *agent.Config) { c.PeerPort = peers }, "peer-port", "in use"},
 		{"gossip port", func(c *agent.Config) { c.GossipPort = gossip }, "gossip-port", "in use"},
 		{"read-only listener", func(c *agent.Config) { c.HTTP = net.JoinHostPort("127.0.0.1", strconv.Itoa(peers)) }, "http", "in use"},
-		{"bind", func(c *agent.Config) { c.Bind, c.Advertise, c.KeyFile = "192.0.2.1", "192.0.2.1", key(t) }, "bind", "no address of this host"},
+		{"bind", func(c *agent.Config) {
+			c.Bind, c.Advertise, c.KeyFile, c.Voters = "192.0.2.1", "192.0.2.1", key(t), []string{"a"}
+		}, "bind", "no address of this host"},
 	}
 	for _, c := range cases {
 		cfg := lone(t)

@@ -30,7 +30,7 @@ const (
 // are named and, as root, who could change the hooks and the agent's own files.
 func (c Config) Validate() error {
 	for _, check := range []func(Config) *ConfigError{
-		checkNames, checkVoters, checkPaths, checkAddresses, checkJoin, checkKey, checkElection, checkTiming, checkOutputs, checkHooks, checkAccess, checkOwners,
+		checkNames, checkVoters, checkPaths, checkAddresses, checkJoin, checkKey, checkAlone, checkElection, checkTiming, checkOutputs, checkHooks, checkAccess, checkOwners,
 	} {
 		if err := check(c); err != nil {
 			return err
@@ -171,6 +171,17 @@ func checkKey(c Config) *ConfigError {
 	if !bind.IsLoopback() {
 		return configError("key-file", "make one with `doyen keygen` and copy it to every host",
 			"is required when --bind is not loopback (it is %s)", c.Bind)
+	}
+	return nil
+}
+
+// checkAlone refuses an agent that others can reach and that would form a cluster of
+// itself unasked: on a host whose data directory was lost it would be a second one.
+func checkAlone(c Config) *ConfigError {
+	bind, _ := parseAddr(c.Bind)
+	if c.Quorum && len(c.Voters) == 0 && len(c.Join) == 0 && !bind.IsLoopback() {
+		return configError("voters", fmt.Sprintf("--voters %s starts a new cluster of this agent alone, --join HOST joins one", c.Name),
+			"it, or --join, is required when --bind is not loopback (it is %s), so that no second cluster starts by mistake", c.Bind)
 	}
 	return nil
 }

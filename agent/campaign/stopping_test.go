@@ -188,3 +188,17 @@ func TestAReceiptThatComesTwiceDoesNotCountForTheNextTerm(t *testing.T) {
 	}
 	wantInputs(t, r, stopped(2))
 }
+
+// TestAReceiptForATermHeardOfByItsEndIsTaken: the term rose in the step that also
+// ended the leadership, so the program never heard of it as a renewal.
+func TestAReceiptForATermHeardOfByItsEndIsTaken(t *testing.T) {
+	r := newRegistry(false)
+	k := stand(t, r)
+	r.Lead(0, pay, 3, 1000)
+	r.Take()
+	withdrawn(r, 4, 1000, election.ReasonPreempted)
+	if err := r.Receipt(k.ID(), 4, anybody); err != nil {
+		t.Fatal(err)
+	}
+	wantInputs(t, r, election.Stopped{Election: pay, Term: 4})
+}
