@@ -167,13 +167,13 @@ func (a *agent) connect() (err error) {
 	if err != nil {
 		return portError("peer-port", a.cfg.Bind, a.cfg.PeerPort, err)
 	}
+	keys, err := gossipKeys(a.cfg, a.logger)
+	if err != nil {
+		return err
+	}
 	var key []byte
 	var otherKeys [][]byte
-	if a.cfg.KeyFile != "" {
-		keys, bad := ReadKeys(a.cfg.KeyFile)
-		if bad != nil {
-			return bad
-		}
+	if len(keys) > 0 {
 		key, otherKeys = keys[0], keys[1:]
 	}
 	a.membership, err = membership.New(membership.Config{

@@ -141,7 +141,9 @@ func TestTheKeyFileMustBeAPrivateKeyOfAFittingLength(t *testing.T) {
 		{"readable by the group", good, "chmod 600", 0o640},
 		{"readable by all", good, "chmod 600", 0o604},
 		{"no base64", "*", "no base64", 0o600},
-		{"too short", "AAAA", "3 bytes", 0o600},
+		{"too short", "AAAA", "a key of 3 bytes, want 32", 0o600},
+		{"of AES-128", "AAECAwQFBgcICQoLDA0ODw==", "a key of 16 bytes, want 32", 0o600},
+		{"of AES-192", "AAECAwQFBgcICQoLDA0ODxAREhMUFRYX", "a key of 24 bytes, want 32", 0o600},
 		{"empty", "", "holds no key", 0o600},
 	}
 	for _, c := range cases {

@@ -2,10 +2,12 @@ package agent
 
 import (
 	"bytes"
+	"crypto/rand"
 	"encoding/base64"
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"slices"
 	"strings"
@@ -17,6 +19,30 @@ const (
 	maxKeyFile = 4096 // bytes read of a key file
 	maxKeys    = 8    // of one agent
 )
+
+// gossipKeys returns the keys that gossip is encrypted with, the one in use first;
+// none on loopback for agents that are to meet there without a key file.
+func gossipKeys(c Config, logger *slog.Logger) ([][]byte, error) {
+	if c.KeyFile != "" {
+		keys, bad := ReadKeys(c.KeyFile)
+		if bad != nil {
+			return nil, bad
+		}
+		return keys, nil
+	}
+	others := slices.ContainsFunc(c.Voters, func(v string) bool { return v != c.Name })
+	if len(c.Join) == 0 && !others {
+		// Nobody is meant to join: a key that nobody else knows, for this life,
+		// keeps the other users of this host out.
+		key := make([]byte, membership.KeySize)
+		if _, err := rand.Read(key); err != nil {
+			return nil, fmt.Errorf("make a key for gossip: %w", err)
+		}
+		return [][]byte{key}, nil
+	}
+	logger.Warn("there is no cluster key: every user of this host can start an agent that joins, is a candidate and leads; give all agents the same --key-file")
+	return nil, nil
+}
 
 // ReadKeys reads the cluster keys: one a line, each the standard base64 of 32
 // random bytes, in a file that only its owner can read. The first is the one to

@@ -23,7 +23,7 @@ import (
 // so that a restart keeps what is in force. One change at a time.
 type keyring struct {
 	mu     sync.Mutex
-	path   string // of the key file; empty: this agent has no key
+	path   string // of the key file; empty: this agent has none
 	gossip interface {
 		Keys() [][]byte
 		SetKeys([][]byte) error
@@ -41,6 +41,9 @@ func fingerprint(key []byte) string {
 // Keys returns the keys of this agent, the one in use first.
 func (k *keyring) Keys() []api.Key {
 	list := []api.Key{}
+	if k.path == "" {
+		return list // it has one of its own that nobody is to know, or none
+	}
 	for i, key := range k.gossip.Keys() {
 		list = append(list, api.Key{Fingerprint: fingerprint(key), InUse: i == 0})
 	}

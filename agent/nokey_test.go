@@ -1,0 +1,44 @@
+package agent_test
+
+import (
+	"io"
+	"net"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// An agent that is told nothing is alone. Another user of the host, whose agent
+// has any priority and joins it, is not let in, and is told why.
+func TestNobodyJoinsAnAgentThatIsToldNothing(t *testing.T) {
+	t.Parallel()
+	mine := lone(t)
+	mine.Name = "mine"
+	client, out, _ := start(t, mine)
+	waitFor(t, client, "/v1/elections/default", `"is_leader":true`)
+	_, gossip := ports(t, out.String())
+
+	stranger := lone(t)
+	stranger.Name, stranger.Priority = "stranger", 1_000_000
+	stranger.Join = []string{net.JoinHostPort("127.0.0.1", strconv.Itoa(gossip))}
+	their, log, _ := start(t, stranger)
+	waitFor(t, their, "/v1/agent", "has a cluster key, this one has none")
+	waitFor(t, client, "/v1/agent", "has no cluster key, this one has")
+	if !strings.Contains(log.String(), "every user of this host") {
+		t.Errorf("an agent that joins without a key says nothing of it:\n%s", log)
+	}
+	if strings.Contains(out.String(), "every user of this host") {
+		t.Errorf("an agent that nobody can join warns of those who could:\n%s", out)
+	}
+	answer, err := client.Get("http://d/v1/members")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	members, err := io.ReadAll(answer.Body)
+	if err != nil || strings.Contains(string(members), "stranger") {
+		t.Errorf("members %s, %v", members, err)
+	}
+	waitFor(t, client, "/v1/elections/default", `"is_leader":true`)
+	waitFor(t, client, "/v1/keys", `"keys":[]`)
+}
