@@ -120,3 +120,6 @@ func (r Rank) Above(s Rank) bool { return r.Compare(s) > 0 }
 
 // DefaultPriority is the priority of a candidate that states none.
 const DefaultPriority = 100
+
+// MaxPriority is the highest priority a candidate can have.
+const MaxPriority = 1_000_000

@@ -79,6 +79,10 @@ func (n *notary) seal(m Member, key ed25519.PrivateKey) ([]byte, error) {
 	if err := checkMember(m); err != nil {
 		return nil, fmt.Errorf("advertise %q: %w", m.Name, err)
 	}
+	return n.sealUnchecked(m, key)
+}
+
+func (n *notary) sealUnchecked(m Member, key ed25519.PrivateKey) ([]byte, error) {
 	peer, err := m.PeerAddr.MarshalBinary()
 	if err != nil {
 		return nil, fmt.Errorf("advertise %q: %w", m.Name, err)
@@ -189,6 +193,9 @@ func checkMember(m Member) error {
 	for i, c := range m.Candidacies {
 		if !election.ValidName(string(c.Election)) && c.Election != election.RosterElection {
 			return fmt.Errorf("election name %.80q is not of the form [a-z0-9][a-z0-9._-]{0,62}", c.Election)
+		}
+		if c.Priority < 0 || c.Priority > election.MaxPriority {
+			return fmt.Errorf("priority %d in election %q is not between 0 and %d", c.Priority, c.Election, election.MaxPriority)
 		}
 		if i > 0 && m.Candidacies[i-1].Election >= c.Election {
 			return errors.New("candidacies are not sorted, or one is given twice")

@@ -53,12 +53,32 @@ func TestTheLongestNamesFit(t *testing.T) {
 	m.PeerAddr = netip.AddrPortFrom(netip.MustParseAddr("2001:db8:1111:2222:3333:4444:5555:6666"), 65535)
 	m.JoinedAt, m.Boot = 1<<62, 1<<63
 	m.Settings.Heartbeat, m.Settings.Lease = 1<<62, 1<<62
-	m.Candidacies = []election.Candidacy{{Election: "default", Priority: 1 << 40}, {Election: election.Name(strings.Repeat("z", 63)), Priority: 1 << 40}}
+	m.Candidacies = []election.Candidacy{{Election: "default", Priority: election.MaxPriority}, {Election: election.Name(strings.Repeat("z", 63)), Priority: election.MaxPriority}}
 	meta, err := n.seal(m, cfg.Signer)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Logf("%d of %d bytes", len(meta), memberlist.MetaMaxSize)
+}
+
+// Who has the cluster key signs what it likes: a priority that no agent can be
+// given would win every election, and no message could carry it.
+func TestAPriorityThatNoAgentCanHaveIsRefused(t *testing.T) {
+	n, key := testNotary(t), testKey(1)
+	for _, priority := range []int{-1, election.MaxPriority + 1, 1 << 40} {
+		m := testConfig(1).Self
+		m.Candidacies = []election.Candidacy{{Election: election.Default, Priority: priority}}
+		if _, err := n.seal(m, key); err == nil {
+			t.Errorf("priority %d is advertised", priority)
+		}
+		meta, err := n.sealUnchecked(m, key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := n.open(gossipName(m.Member), meta); err == nil {
+			t.Errorf("priority %d of another agent is believed", priority)
+		}
+	}
 }
 
 func TestAnyChangedByteIsRefused(t *testing.T) {

@@ -28,7 +28,7 @@ const (
 	// MaxCandidacies bounds those of one agent.
 	MaxCandidacies = 1000
 	// MaxPriority is the highest priority a candidacy can have.
-	MaxPriority = 1_000_000
+	MaxPriority = election.MaxPriority
 	// MaxPerElection bounds those of one election on one agent.
 	MaxPerElection = 64
 	// many elections led by one host cost more to tell of than to lead: a line
