@@ -117,9 +117,11 @@ func (p *place) announce(n int) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	switch {
+	case n > maxStream:
+		return fmt.Errorf("%w: %d bytes", errLong, n)
 	case p.long || n <= streamBase+streamPerMember*a.members:
 		return nil
-	case n > maxStream || a.all.long >= maxLong || p.stranger && a.strangers.long >= maxLongStrangers:
+	case a.all.long >= maxLong || p.stranger && a.strangers.long >= maxLongStrangers:
 		return fmt.Errorf("%w: %d bytes", errLong, n)
 	}
 	p.long = true

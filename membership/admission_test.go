@@ -103,7 +103,11 @@ func TestOnlyAFewStreamsMayBeLong(t *testing.T) {
 		if err := p.announce(maxStream + 1); !errors.Is(err, errLong) {
 			t.Errorf("more than anybody needs: %v", err)
 		}
-		return p.announce(usual + 1)
+		err = p.announce(usual + 1)
+		if again := p.announce(maxStream + 1); !errors.Is(again, errLong) {
+			t.Errorf("more than anybody needs, after the first bytes: %v", again)
+		}
+		return err
 	}
 	for i, want := range []bool{true, true, false} {
 		if err := long(i, false); (err == nil) != want {

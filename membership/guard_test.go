@@ -112,7 +112,11 @@ func TestNoMessageOfAKeyHolderEndsAnAgent(t *testing.T) {
 	t.Parallel()
 	a := start(t, testConfig(1))
 	k := keyHolder{t, a}
+	label := []byte{labelled, 4, 't', 'e', 's', 't'}
 	for name, m := range deadly() {
+		if f := a.wire.guard.packet(append(bytes.Clone(label), k.seal(1, m, label[2:])...), nil); f == nil || f.kind != faultMessage && len(m) > 0 {
+			t.Errorf("%s, in a packet: %v", name, f)
+		}
 		k.packet(1, m)
 		if answer := k.stream(1, m); len(answer) != 0 {
 			t.Errorf("%s: answered by %d bytes", name, len(answer))
@@ -125,7 +129,6 @@ func TestNoMessageOfAKeyHolderEndsAnAgent(t *testing.T) {
 			k.stream(0, m)
 		}
 	}
-	label := append([]byte{labelled, 4}, "test"...)
 	for n := range minSealed { // too short to be anything
 		k.datagram(append(bytes.Clone(label), make([]byte, n)...))
 		k.datagram(append(bytes.Clone(label), bytes.Repeat([]byte{1}, n)...))
