@@ -72,9 +72,8 @@ func TestAgentsThatDoNotAgreeSayWhyOnBothSidesOnce(t *testing.T) {
 			t.Parallel()
 			first, second := lone(t), lone(t)
 			second.Name = "b"
-			if c.name == "key" {
-				withKey(t, &first, 'a')
-			}
+			withKey(t, &first, 'a')
+			withKey(t, &second, 'a')
 			c.change(t, &second)
 			client, one, stop := start(t, first)
 			_, gossip := ports(t, one.String())

@@ -25,10 +25,11 @@ type delegate struct {
 	pings  map[string]ping // the last one answered, by node
 }
 
-// ping is a probe that was answered.
+// ping is the last probe that was answered.
 type ping struct {
-	rtt time.Duration
-	at  time.Time
+	rtt      time.Duration
+	at       time.Time // or when the node came into the list
+	answered time.Time // zero: none was yet
 }
 
 // opened is the outcome of verifying a node's advertisement, kept because the
@@ -114,7 +115,8 @@ func (d *delegate) NotifyPingComplete(n *memberlist.Node, rtt time.Duration, _ [
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if _, ok := d.pings[n.Name]; ok || len(d.pings) < maxMembers {
-		d.pings[n.Name] = ping{rtt: rtt, at: time.Now()}
+		now := time.Now()
+		d.pings[n.Name] = ping{rtt: rtt, at: now, answered: now}
 	}
 }
 
@@ -132,6 +134,14 @@ func (d *delegate) measured(node string) time.Duration {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.pings[node].rtt
+}
+
+// answeredSince reports whether the node has answered a probe of this agent since
+// then.
+func (d *delegate) answeredSince(node string, at time.Time) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.pings[node].answered.After(at)
 }
 
 // longestSilent returns when the node that has not answered for the longest time

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
+	"time"
 
 	"github.com/hashicorp/memberlist"
 )
@@ -17,9 +19,18 @@ var errNoKey = errors.New("change cluster keys: this agent gossips without one")
 // once: the newest message is already encrypted with the key in use, and what
 // arrives is tried with all of them.
 type keyring struct {
-	guard *guard // opens what comes in before memberlist does, by the same keys
-	mu    sync.Mutex
-	ring  *memberlist.Keyring // nil: no encryption
+	guard   *guard // opens what comes in before memberlist does, by the same keys
+	mu      sync.Mutex
+	ring    *memberlist.Keyring       // nil: no encryption
+	removed atomic.Pointer[time.Time] // when a key was last removed, which may be to shut somebody out; nil: never
+}
+
+// removedAt returns when a key was last removed, if one was.
+func (k *keyring) removedAt() (at time.Time, ok bool) {
+	if t := k.removed.Load(); t != nil {
+		return *t, true
+	}
+	return time.Time{}, false
 }
 
 // newKeyring uses the first key, and accepts the others as well.
@@ -83,6 +94,7 @@ func CheckKey(key []byte) error {
 const KeySize = 32
 
 func (k *keyring) set(keys [][]byte) error {
+	less := slices.ContainsFunc(k.ring.GetKeys(), func(h []byte) bool { return !contains(keys, h) })
 	for _, key := range keys {
 		if err := k.ring.AddKey(key); err != nil {
 			return fmt.Errorf("add cluster key: %w", err)
@@ -106,6 +118,10 @@ func (k *keyring) set(keys [][]byte) error {
 		if err := k.ring.RemoveKey(held[len(held)-1]); err != nil {
 			return fmt.Errorf("remove cluster key: %w", err)
 		}
+	}
+	if less {
+		now := time.Now()
+		k.removed.Store(&now)
 	}
 	for _, key := range keys {
 		if err := k.ring.AddKey(key); err != nil {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"slices"
 	"testing"
+	"time"
 )
 
 // Two agents and then a third: the key is changed under them in the order that
@@ -82,4 +83,45 @@ func TestKeysThatStayOutliveTheOnesRemovedBeforeThem(t *testing.T) {
 	if err := plain.SetKeys([][]byte{key('a')}); err == nil || plain.Keys() != nil {
 		t.Error("an agent without a key gets one")
 	}
+}
+
+// Whoever does not get the new key is shut out: it is shown as one that left, and
+// not as one to look for and to keep a connection with. Who has the key, and dies
+// later, is dead.
+func TestWhoDoesNotGetTheNewKeyIsShutOut(t *testing.T) {
+	t.Parallel()
+	older, newer := testConfig(1).Key, bytes.Repeat([]byte("k"), KeySize)
+	a := start(t, testConfig(1))
+	b := startJoined(t, 2, a)
+	c := startJoined(t, 3, a)
+	for _, x := range []*agent{a, b, c} {
+		x.sees("agent-1", "agent-2", "agent-3")
+	}
+	for _, keys := range [][][]byte{{older, newer}, {newer, older}, {newer}} {
+		for _, x := range []*agent{a, b} {
+			if err := x.SetKeys(keys); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	a.departs("agent-3", Left)
+	b.departs("agent-3", Left)
+	removed, ok := a.keys.removedAt()
+	if !ok {
+		t.Fatal("no key was removed")
+	}
+	deadline := time.After(patience)
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for !a.del.answeredSince(b.del.self, removed) {
+		select {
+		case <-tick.C:
+		case <-deadline:
+			t.Fatal("agent-2 answered no probe under the new key")
+		}
+	}
+	if err := b.Close(); err != nil {
+		t.Fatal(err)
+	}
+	a.departs("agent-2", Dead)
 }

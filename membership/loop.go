@@ -124,7 +124,11 @@ func (l *loop) read(now time.Time) {
 	l.stale = false
 	l.listed = map[netip.AddrPort]bool{}
 	nodes, live := map[string]bool{}, map[string]bool{}
-	for _, s := range seen {
+	removed, shut := l.m.keys.removedAt()
+	for i, s := range seen {
+		if shut && s.status == Dead && !l.m.del.answeredSince(s.node, removed) {
+			seen[i].status = Left
+		}
 		nodes[s.node] = true
 		if s.status == Alive || s.status == Suspect {
 			l.listed[s.addr], live[s.node] = true, true

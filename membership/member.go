@@ -22,7 +22,9 @@ const (
 	Alive   Status = "alive"
 	Suspect Status = "suspect" // it did not answer; it may yet refute that
 	Dead    Status = "dead"    // it did not refute
-	Left    Status = "left"    // it said goodbye
+	// Left is who said goodbye, or who was shut out: it has not answered since a
+	// cluster key was removed, so nothing speaks for its having the new one.
+	Left Status = "left"
 )
 
 // Member is an agent as gossip sees it. All but the addresses' reachability,
