@@ -44,16 +44,16 @@ type fate struct {
 
 // judge decides what becomes of a packet sent now. It counts the copies as
 // queued if they have to wait.
-func (l *lane) judge(now time.Duration, size int) fate {
+func (l *lane) judge(now time.Duration, packet []byte) fate {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.count.Sent++
-	l.count.Bytes += uint64(size)
-	if l.link.Cut || l.chance(l.link.Loss) {
+	l.count.Bytes += uint64(len(packet))
+	if l.link.Cut || l.link.closes(packet) || l.chance(l.link.Loss) {
 		l.count.Lost++
 		return fate{}
 	}
-	at, ok := l.pace(now, size)
+	at, ok := l.pace(now, len(packet))
 	if !ok || l.queued >= maxQueued {
 		l.count.Overflowed++
 		return fate{}

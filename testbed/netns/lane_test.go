@@ -1,6 +1,7 @@
 package netns
 
 import (
+	"encoding/binary"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -14,7 +15,7 @@ func newLane(l Link, seed uint64) *lane { return &lane{link: l, rng: rand.New(ra
 // copies arrive, in the order sent.
 func judged(l *lane, count int, every time.Duration) (arrivals []time.Duration) {
 	for i := range count {
-		f := l.judge(time.Duration(i)*every, 1000)
+		f := l.judge(time.Duration(i)*every, ofSize(1000))
 		arrivals = append(arrivals, f.at[:f.n]...)
 		for range f.n {
 			if l.queued > 0 {
@@ -82,21 +83,21 @@ func TestJitterKeepsTheOrderAndReorderDoesNot(t *testing.T) {
 func TestARateSpacesPacketsAndItsQueueIsBounded(t *testing.T) {
 	l := newLane(Link{Rate: 1_000_000}, 4) // a packet of 1000 bytes takes 1 ms
 	for i := range 10 {
-		f := l.judge(0, 1000)
+		f := l.judge(0, ofSize(1000))
 		if want := time.Duration(i+1) * time.Millisecond; f.n != 1 || f.at[0] != want {
 			t.Fatalf("packet %d arrives at %s, want %s", i, f.at[0], want)
 		}
 	}
 	slow := newLane(Link{Rate: 1000}, 4) // one takes a second
 	for range 10 {
-		slow.judge(0, 1000)
+		slow.judge(0, ofSize(1000))
 	}
 	if slow.count.Overflowed != 7 {
 		t.Errorf("%d of 10 did not fit into a backlog of %s, want 7", slow.count.Overflowed, maxBacklog)
 	}
 	full := newLane(Link{Delay: time.Second}, 4)
 	for range maxQueued + 5 {
-		full.judge(0, 1000)
+		full.judge(0, ofSize(1000))
 	}
 	if full.count.Overflowed != 5 || full.queued != maxQueued {
 		t.Errorf("%d wait, %d did not fit", full.queued, full.count.Overflowed)
@@ -105,7 +106,7 @@ func TestARateSpacesPacketsAndItsQueueIsBounded(t *testing.T) {
 
 func TestACutTakesWhatIsOnItsWay(t *testing.T) {
 	l := newLane(Link{Delay: time.Second}, 5)
-	l.judge(0, 1000)
+	l.judge(0, ofSize(1000))
 	l.set(Link{Cut: true}, 0)
 	if l.arrived() {
 		t.Error("it arrived")
@@ -134,5 +135,38 @@ func TestLinksThatCantBeAreRefused(t *testing.T) {
 	}
 	if err := (Link{Delay: time.Second, Loss: 1, Rate: 1}).Validate(); err != nil {
 		t.Error(err)
+	}
+}
+
+// ofSize is an IPv4 packet of so many bytes.
+func ofSize(n int) []byte {
+	packet := make([]byte, n)
+	packet[0] = 0x45
+	return packet
+}
+
+func TestAClosedPortLosesWhatIsForItAndNothingElse(t *testing.T) {
+	link := Link{Port: 7946}
+	for _, c := range []struct {
+		name     string
+		protocol byte
+		from, to uint16
+		lost     bool
+	}{
+		{"a datagram to it", 17, 40000, 7946, true},
+		{"a segment from it", 6, 7946, 40000, true},
+		{"the port beside it", 6, 40000, 7947, false},
+		{"what has no ports", 1, 7946, 7946, false},
+	} {
+		packet := ofSize(40)
+		packet[9] = c.protocol
+		binary.BigEndian.PutUint16(packet[20:], c.from)
+		binary.BigEndian.PutUint16(packet[22:], c.to)
+		if link.closes(packet) != c.lost {
+			t.Errorf("%s: lost is %v, want %v", c.name, !c.lost, c.lost)
+		}
+		if link.closes(packet[:22]) || (Link{}).closes(packet) {
+			t.Errorf("%s: half a header, or a link with no closed port, loses it", c.name)
+		}
 	}
 }

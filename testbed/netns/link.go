@@ -1,6 +1,7 @@
 package netns
 
 import (
+	"encoding/binary"
 	"fmt"
 	"time"
 )
@@ -17,6 +18,9 @@ type Link struct {
 	Reorder float64
 	Rate    int64 // bytes per second of IP packets; 0 is no limit
 	Cut     bool  // nothing arrives, and nobody is told
+	// Port closes one port, of TCP and UDP: what is sent to or from it does not
+	// arrive. 0 closes none.
+	Port uint16
 }
 
 const maxDelay = time.Minute
@@ -37,6 +41,16 @@ func (l Link) Validate() error {
 		return fmt.Errorf("check link: rate %d: want bytes per second, 0 for no limit", l.Rate)
 	}
 	return nil
+}
+
+// closes reports whether an IPv4 packet is lost because it is for a closed port.
+func (l Link) closes(packet []byte) bool {
+	const tcp, udp = 6, 17
+	header := int(packet[0]&0xf) * 4
+	if l.Port == 0 || len(packet) < header+4 || packet[9] != tcp && packet[9] != udp {
+		return false
+	}
+	return binary.BigEndian.Uint16(packet[header:]) == l.Port || binary.BigEndian.Uint16(packet[header+2:]) == l.Port
 }
 
 // MaxHosts is how many hosts a network can have.

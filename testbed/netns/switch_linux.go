@@ -109,7 +109,7 @@ func (f *fabric) pass(from, to int, packet []byte) {
 		return
 	}
 	l, now := f.lanes[from][to], monotonic()
-	fate := l.judge(now, len(packet))
+	fate := l.judge(now, packet)
 	for _, at := range fate.at[:fate.n] {
 		if at <= now {
 			f.hand(to, packet)

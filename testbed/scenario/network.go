@@ -215,8 +215,12 @@ func linkOf(words []string) (netns.Link, error) {
 			l.Reorder, err = share(value)
 		case "rate":
 			l.Rate, err = strconv.ParseInt(value, 10, 64)
+		case "port":
+			var port uint64
+			port, err = strconv.ParseUint(value, 10, 16)
+			l.Port = uint16(port)
 		default:
-			err = errors.New("the keys are delay, jitter, loss, duplicate, reorder and rate")
+			err = errors.New("the keys are delay, jitter, loss, duplicate, reorder, rate and port")
 		}
 		if err != nil {
 			return l, fmt.Errorf("%s: %w", word, err)
