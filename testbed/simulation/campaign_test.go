@@ -35,7 +35,7 @@ func TestACampaignTellsWhatBrokeAndDrawsIt(t *testing.T) {
 	if err := c.Run(t.Context()); !errors.Is(err, ErrViolated) {
 		t.Fatalf("got %v\n%s", err, &out)
 	}
-	for _, want := range []string{"violates G1", "shrunk in ", "replay: go run ./cmd/testbed simulate --seed ", "LEADS ", "STARTS", "drawn in " + page} {
+	for _, want := range []string{"violates G1", "shrunk in ", "replay: go run ./cmd/testbed simulate --seed ", "LEADS ", "drawn in " + page} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("nothing of %q in\n%s", want, &out)
 		}
