@@ -359,7 +359,8 @@ func TestReadersSeeTheOutcomeOfManyMessagesOnce(t *testing.T) {
 				out.Announce = []election.Announcement{{Election: "default", Event: election.NoLeader}}
 			}
 			return out
-		}).start(t)
+		})
+		r.start(t) // only now: the loop's goroutine reads r
 		synctest.Wait()
 		many := []transport.Event{transport.Connected{Peer: "b"}}
 		for i := range 10 {
