@@ -220,6 +220,7 @@ func (a *agent) self(addr netip.AddrPort) membership.Member {
 // think makes the elector and the loop around it.
 func (a *agent) think(state election.State, hub *watch.Hub) error {
 	holder := election.Holder{Peer: a.store.Peer(), Boot: a.boot}
+	suspends := boottime.NewSuspends() // before anything is counted
 	core, err := elector.New(elector.Config{
 		Self: holder, Name: a.cfg.Name, JoinedAt: a.born,
 		Quorum: a.cfg.Quorum, Algorithm: elector.Algorithm(a.cfg.Algorithm),
@@ -243,7 +244,7 @@ func (a *agent) think(state election.State, hub *watch.Hub) error {
 			MaxCandidacies: serve.Bound(campaign.MaxCandidacies, a.files), MaxOfUser: a.access.MaxCandidacies(),
 			Step: a.cfg.step(false), StepOfMany: a.cfg.step(true), NewID: newCampaignID, Authority: a.authority(),
 		}),
-		clock: boottime.Now, lease: a.cfg.Lease, heartbeat: a.cfg.Heartbeat, voters: a.cfg.Voters, self: holder, name: a.cfg.Name,
+		clock: boottime.Now, suspended: suspends.Seen, lease: a.cfg.Lease, heartbeat: a.cfg.Heartbeat, voters: a.cfg.Voters, self: holder, name: a.cfg.Name,
 		observe: a.metrics.step.observe, logger: a.logger, wasDrained: a.store.Drained(),
 	})
 	return nil

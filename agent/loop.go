@@ -43,6 +43,7 @@ type loopConfig struct {
 	hub       *watch.Hub
 	pages     *pages.Keeper // nil: none are kept
 	clock     func() election.Instant
+	suspended func() bool // the host was, since it was last asked
 	lease     time.Duration
 	heartbeat time.Duration
 	voters    []string // of the first roster, as configured
@@ -160,6 +161,7 @@ func (l *loop) run(ctx context.Context) {
 		case receipt := <-l.receipts:
 			l.campaigns.HookDone(receipt.Election, receipt.Term)
 		case f := <-l.calls:
+			l.resume()
 			f()
 		case a := <-l.asks:
 			l.ask(a)
@@ -206,11 +208,29 @@ func (l *loop) take() {
 	}
 }
 
-// step feeds one input and carries out the output. Readers see the outcome
-// before anybody else is told: a leadership that ends is withdrawn from the
-// picture before it is released.
-func (l *loop) step(in election.Input) {
-	now := l.clock()
+// step feeds one input, and before it that the host was suspended, if it was: what
+// comes first after that must not meet what was counted before. The input's instant
+// is read before the clocks are asked about a suspend, so none lies before it that
+// the elector was not told of.
+func (l *loop) step(in election.Input) { l.feed(l.resume(), in) }
+
+// resume tells the elector of a suspend, if there was one, and returns an instant
+// that no suspend lies before which it was not told of.
+func (l *loop) resume() election.Instant {
+	for {
+		now := l.clock()
+		if !l.suspended() {
+			return now
+		}
+		l.logger.Warn("this host was suspended: what this agent led is over, and it votes for nobody new for a lease")
+		l.feed(l.clock(), election.Suspended{})
+	}
+}
+
+// feed gives the elector one input and carries out the output. Readers see the
+// outcome before anybody else is told: a leadership that ends is withdrawn from
+// the picture before it is released.
+func (l *loop) feed(now election.Instant, in election.Input) {
 	before := l.picture.Load()
 	out := l.core.Step(now, in)
 	if l.unshown = quietly(in, out); !l.unshown {

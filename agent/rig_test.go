@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -34,6 +35,7 @@ type rig struct {
 	events []transport.Event
 	ready  chan struct{}
 	views  chan membership.View
+	slept  atomic.Int32 // suspends yet to be noticed
 	log    bytes.Buffer
 	loop   *loop
 	cancel context.CancelFunc
@@ -157,8 +159,9 @@ func newRig(t *testing.T, answer func(election.Input) election.Output) *rig {
 	r.loop = newLoop(loopConfig{
 		adopt: func(*election.Roster) {},
 		core:  r, network: r, gossip: r, writer: w, hub: watch.NewHub(0), lease: lease, heartbeat: lease / 6,
-		clock: func() election.Instant { return election.Instant(time.Since(born)) },
-		self:  election.Holder{Peer: me, Boot: 1}, name: "a", observe: none, logger: logger,
+		clock:     func() election.Instant { return election.Instant(time.Since(born)) },
+		suspended: func() bool { return r.slept.Load() > 0 && r.slept.Add(-1) >= 0 },
+		self:      election.Holder{Peer: me, Boot: 1}, name: "a", observe: none, logger: logger,
 		campaigns: campaign.New(campaign.Config{Priority: 100, NewID: newCampaignID, Step: lease / 10}),
 	})
 	return r

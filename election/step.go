@@ -77,6 +77,9 @@ type (
 	// not all of them: it grants and leads nothing from then on. Code and Why are
 	// its warning.
 	Barred struct{ Code, Why string }
+	// Suspended says that the host was suspended since the last input: what was
+	// counted before may be wrong by more than the drift.
+	Suspended struct{}
 	// ChangeRoster asks for a change of the voters, or with Cancel for the way
 	// back from the one under way.
 	ChangeRoster struct {
@@ -104,6 +107,7 @@ func (Drain) input()         {}
 func (Shutdown) input()      {}
 func (Inquire) input()       {}
 func (Barred) input()        {}
+func (Suspended) input()     {}
 func (ChangeRoster) input()  {}
 
 // Output is what one step asks for, to be carried out in the order of its
@@ -166,6 +170,7 @@ const (
 	ReasonWithdrawn    Reason = "candidacy withdrawn"
 	ReasonSuperseded   Reason = "superseded by a higher term"
 	ReasonReleased     Reason = "released by its leader"
+	ReasonSuspended    Reason = "its host was suspended"
 	ReasonLost         Reason = "leader not heard"
 	ReasonBarred       Reason = "it must not lead any more: its warnings say why"
 )

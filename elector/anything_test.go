@@ -166,6 +166,9 @@ func drawInput(t *rapid.T) election.Input {
 	case 10:
 		return election.Drain{On: rapid.Bool().Draw(t, "on"), Request: request}
 	case 11:
+		if rapid.Bool().Draw(t, "suspended") {
+			return election.Suspended{}
+		}
 		return election.Inquire{Election: drawName(t), Request: request}
 	case 12:
 		return election.ChangeRoster{Add: drawVoters(t), Remove: []election.PeerID{drawPeer(t)}, Request: request}

@@ -16,6 +16,7 @@ type Elector struct {
 	rng          *rand.Rand
 	now          election.Instant
 	started      election.Instant
+	resumed      election.Instant // the host was suspended for the last time before; 0: never
 	ledger       *quorum.Ledger
 	voter        *quorum.Voter
 	formation    *quorum.Formation
@@ -145,6 +146,8 @@ func (e *Elector) handle(in election.Input) {
 		e.inquire(in)
 	case election.Barred:
 		e.bar(in)
+	case election.Suspended:
+		e.suspended()
 	case election.ChangeRoster:
 		if refusal := e.changeRoster(in); refusal != nil {
 			e.reply(in.Request, refusal)

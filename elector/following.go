@@ -119,12 +119,13 @@ func (e *Elector) heed(c *contest, k known) rumour {
 // claimEnd is the latest instant, on this agent's clock, at which the claimed
 // lease certainly still runs. The message may have been long on its way; it
 // was sent after the instant it echoes, so the lease is counted from there. An
-// instant to come is of this host's former boot and says nothing.
+// instant to come is of this host's former boot and says nothing, and from one
+// before a suspend nothing can be counted.
 func (e *Elector) claimEnd(claim election.Claim, echo election.Instant) election.Instant {
 	if !e.cfg.Quorum {
 		return e.now.Add(e.cfg.Timing.Lease)
 	}
-	if echo > e.now {
+	if echo > e.now || echo < e.resumed {
 		return 0
 	}
 	remaining := min(claim.Remaining, e.cfg.Timing.Lease)

@@ -16,9 +16,14 @@ type departure struct {
 	stopped   bool
 }
 
-// orderly reports whether the lease was still good when the leader withdrew.
+// orderly reports whether the lease was certainly still good when the leader
+// withdrew.
 func (d departure) orderly() bool {
-	return d.reason != election.ReasonLeaseExpired && d.reason != election.ReasonSuperseded
+	switch d.reason {
+	case election.ReasonLeaseExpired, election.ReasonSuperseded, election.ReasonSuspended:
+		return false
+	}
+	return true
 }
 
 // withdraw ends this agent's own leadership. Whoever acts on its behalf is told

@@ -75,6 +75,11 @@ func (d *Driver) Accept(now election.Instant, from election.PeerID, m election.R
 	}
 }
 
+// Recount forgets who accepted: until when to wait for what they had promised was
+// counted on a clock that can't be relied on any more. They are asked again, and
+// tell what they promise then.
+func (d *Driver) Recount() { clear(d.accepted) }
+
 // HasAccepted reports whether the voter accepted what is proposed now.
 func (d *Driver) HasAccepted(voter election.PeerID) bool {
 	_, ok := d.accepted[voter]

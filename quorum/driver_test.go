@@ -305,6 +305,7 @@ func TestR8TheLeaseOnRecordIsNeverShortenedForTheSameHolder(t *testing.T) {
 	d.voter.cfg.Lease = long
 	d.voter.Request(at(0), "a", r)
 	onlyGrant(t, d.write(at(0)))
+	d.voter.cfg.Lease = testLease // the operator shortened it
 	d.voter.Propose(at(1), "a", proposed(4, 0))
 	onlyAccept(t, d.write(at(1)))
 	if g := d.disk.Grants[election.RosterElection]; g.Term != 4 || g.Lease != long {

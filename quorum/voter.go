@@ -62,16 +62,43 @@ func NewVoter(cfg VoterConfig, l *Ledger, now election.Instant) *Voter {
 		writing:  map[election.Name]uint64{},
 		queued:   map[election.Name][]queued{},
 	}
-	longest := cfg.Lease
-	for _, g := range l.State().Grants {
-		longest = max(longest, g.Lease)
-	}
+	until := v.outlastsAll(now)
 	for e, g := range l.State().Grants {
 		if !g.Released {
-			v.promises[e] = promise{holder: g.Holder, until: now.Add(Outlast(longest, cfg.Drift)), hold: true}
+			v.promises[e] = promise{holder: g.Holder, until: until, hold: true}
 		}
 	}
 	return v
+}
+
+// outlastsAll is when every lease granted until now has ended on any clock.
+func (v *Voter) outlastsAll(now election.Instant) election.Instant {
+	longest := v.cfg.Lease
+	for _, g := range v.ledger.State().Grants {
+		longest = max(longest, g.Lease)
+	}
+	return now.Add(Outlast(longest, v.cfg.Drift))
+}
+
+// Suspended takes note that the host was suspended, which its clock may have
+// counted as longer than it was: a promise would end while its holder may still
+// act. As after a start, nobody knows how much of it is left, so it is held for as
+// long as any lease granted may still run (V5). A promise that had ended before
+// may be held once more, which costs time and no safety. Requests that wait are
+// dropped like lost messages: what is promised to one counts from its receipt
+// (V4), and that instant is as wrong.
+func (v *Voter) Suspended(now election.Instant) {
+	until := v.outlastsAll(now)
+	for e, p := range v.promises {
+		v.promises[e] = promise{holder: p.holder, until: max(p.until, until), hold: true}
+	}
+	clear(v.kept)
+	for e, waiting := range v.queued {
+		v.queued[e] = slices.DeleteFunc(waiting, func(q queued) bool {
+			_, asks := q.message.(election.VoteRequest)
+			return asks
+		})
+	}
 }
 
 // Bar ends the promising for good: what was not sent yet never is. Promises that

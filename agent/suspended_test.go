@@ -1,0 +1,103 @@
+package agent
+
+import (
+	"slices"
+	"testing"
+	"testing/synctest"
+
+	"github.com/doyen-election/doyen/election"
+	"github.com/doyen-election/doyen/transport"
+)
+
+// TestASuspendIsToldBeforeAnythingElse: what comes first after it, a message, the
+// timer or a program, must not meet what was counted before.
+func TestASuspendIsToldBeforeAnythingElse(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, nil).start(t)
+		synctest.Wait()
+		heard := transport.Message{Peer: "b", Message: election.HeartbeatAck{}}
+		for how, happens := range map[string]func(){
+			"a message": func() { r.hear(heard) },
+			"a program": func() { r.loop.Campaigns() },
+			"a command": func() {
+				_, _ = r.loop.Ask(t.Context(), func(election.RequestID) election.Input { return election.Tick{} })
+			},
+		} {
+			r.mu.Lock()
+			r.inputs = nil
+			r.mu.Unlock()
+			r.slept.Store(2) // again right after it was noticed
+			go happens()
+			synctest.Wait()
+			r.mu.Lock()
+			told := slices.Clone(r.inputs)
+			r.mu.Unlock()
+			if len(told) < 2 || told[0] != election.Input(election.Suspended{}) || told[1] != told[0] {
+				t.Errorf("%s: the core was told %#v", how, told)
+			}
+			if slices.Index(told[2:], election.Input(election.Suspended{})) >= 0 {
+				t.Errorf("%s: told again: %#v", how, told)
+			}
+		}
+		r.cancel()
+	})
+}
+
+// timedCore is a core that remembers when it was told what.
+type timedCore struct {
+	*rig
+	when func(now election.Instant, in election.Input)
+}
+
+func (c timedCore) Step(now election.Instant, in election.Input) election.Output {
+	c.when(now, in)
+	return c.rig.Step(now, in)
+}
+
+// TestNoInstantLiesAfterASuspendThatTheCoreWasNotToldOf: a suspend that begins while
+// the loop looks at the clocks is told first, or lies after the input's instant.
+func TestNoInstantLiesAfterASuspendThatTheCoreWasNotToldOf(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, nil)
+		const hour = election.Instant(3600e9)
+		woken, asked, told := hour, hour, hour // the end of the last suspend: as it is, when the clocks were compared, when the core was told
+		begins := ""
+		r.loop.clock = func() election.Instant {
+			now := woken
+			if begins == "after the clock is read" {
+				woken, begins = woken+hour, ""
+			}
+			return now
+		}
+		r.loop.suspended = func() bool {
+			seen := woken > asked
+			asked = woken
+			if begins == "after the clocks are compared" {
+				woken, begins = woken+hour, ""
+			}
+			return seen
+		}
+		r.loop.core = timedCore{r, func(now election.Instant, in election.Input) {
+			if in == election.Input(election.Suspended{}) {
+				told = asked
+			}
+			if now > told {
+				t.Errorf("%T at %d h: told of suspends until %d h", in, now/hour, told/hour)
+			}
+			if now < told {
+				t.Errorf("%T at %d h, before the suspend that ended at %d h", in, now/hour, told/hour)
+			}
+		}}
+		r.start(t)
+		synctest.Wait()
+		for _, when := range []string{"after the clock is read", "after the clocks are compared"} {
+			begins = when
+			r.hear(transport.Connected{Peer: "b"})
+			synctest.Wait()
+			if begins != "" {
+				t.Errorf("%s: nothing was looked at", when)
+			}
+		}
+		r.cancel()
+	})
+}
