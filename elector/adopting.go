@@ -82,8 +82,10 @@ func lost(held, r *election.Roster) int {
 
 // stillHeld reports whether a majority of the former voters, this agent
 // included, is known to hold no newer roster: then none can have been committed.
+// Once a joint roster is marked, either half may commit what it came to: it takes
+// a majority of each.
 func (e *Elector) stillHeld(held *election.Roster) bool {
-	return quorum.Accepted(&election.Roster{Voters: held.Voters}, func(id election.PeerID) bool {
+	return quorum.Confirmed(held, func(id election.PeerID) bool {
 		p := e.peers.get(id)
 		return id == e.cfg.Self.Peer || p != nil && e.reachable(id) && p.holds != (election.Version{}) && !held.Version.Before(p.holds)
 	})

@@ -113,6 +113,23 @@ func TestAClonedClusterDoesNotReplaceTheVoters(t *testing.T) {
 	}
 }
 
+// The new voters took the way back to a alone, and their driver died before a heard
+// of it. They vote under it no more, so a leads nothing before it takes it over.
+func TestTheOutcomeOfAMarkedChangeIsTakenOverThoughTheFormerHalfHasNotHeard(t *testing.T) {
+	state := trioState()
+	r := state.Roster
+	r.Version = election.Version{Driver: 3}
+	r.Voters, r.Next, r.Committed = voters("a"), voters("b", "c"), true
+	s := newLone(t, state)
+	s.tells("b", r)
+	s.tells("c", r)
+	back := elsewhere("a")
+	s.tells("b", back)
+	if s.holds() != "a" {
+		t.Fatalf("a holds %s, though half of the new voters have gone on", s.holds())
+	}
+}
+
 // What a voter accepted from a driver can't be taken back: ballots rest on it.
 func TestAnAcceptedRosterIsNotRestored(t *testing.T) {
 	s := newLone(t, trioState())
