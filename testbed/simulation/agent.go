@@ -121,7 +121,7 @@ func (w *world) config(a *agent) elector.Config {
 	switch {
 	case w.plan.prepared || a.number >= w.plan.voters:
 	case len(w.firstVoters()) == 1:
-		c.Alone = a.wiped == 0
+		c.Alone = a.wiped == 0 || !w.formed
 	default:
 		for _, v := range w.firstVoters() {
 			c.Voters = append(c.Voters, v.Name)

@@ -143,6 +143,9 @@ func (w *world) changeRoster(r *rand.Rand) (*agent, election.ChangeRoster) {
 			change.Remove = append(change.Remove, b.peer)
 		} else if !in && (chance(r, share) || share == 0 && len(change.Add) == 0 && chance(r, 0.5)) {
 			change.Add = append(change.Add, election.Voter{Name: b.name, Peer: b.peer})
+			if v, named := roster.Named(b.name); named { // with a disk that was lost
+				change.Remove = append(change.Remove, v.Peer)
+			}
 		}
 	}
 	w.note(a, "is asked to change the roster: %+v", change)

@@ -70,7 +70,13 @@ func (d *disk) look(w *world, a *agent) {
 	if r := d.state.Roster; r != nil && (state.Roster == nil || state.Roster.Version.Before(r.Version)) {
 		w.fail("roster on disk", "%s: from %s to %s", a.peer, describeRoster(r), describeRoster(state.Roster))
 	}
+	before := d.state
 	d.sure, d.state = data, state
+	w.shared = w.shared || w.formed && state.Roster != nil && before.Roster == nil
+	w.formed = w.formed || state.Roster != nil
+	if state.Roster == nil && state.Pending != nil && !before.Pending.Same(state.Pending) {
+		w.loseEarly(state.Pending)
+	}
 	if r := state.Roster; r != nil && !r.Joint() && w.newest.Before(r.Version) && r.Version.Driver > 0 {
 		w.newest = r.Version
 		w.stats.Rosters++

@@ -45,6 +45,11 @@ func (w *world) healAll() {
 		handed: map[election.Name]int64{}, agreed: map[election.Name]bool{}}
 	w.settle()
 	w.mendAll()
+	if !w.promised() {
+		w.stats.Unpromised++
+		w.until(w.now + healLeases*int64(w.slowest()))
+		return
+	}
 	lease := int64(w.plan.timing.Lease)
 	w.watch(w.heal.began + healLeases*int64(w.slowest()))
 	w.watch(w.heal.handsOverUntil(w))
@@ -82,6 +87,8 @@ func (w *world) mendAll() {
 	for _, a := range w.agents {
 		w.healAgent(a)
 	}
+	w.dropPending()
+	w.after(w.plan.timing.Heartbeat, w.dropPending) // what was under way may bind again
 	for i, a := range w.agents {
 		for _, b := range w.agents[:i] {
 			w.links[i][b.id].cuts, w.links[b.id][i].cuts = 1, 1

@@ -3,47 +3,104 @@ package simulation
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
+	"time"
 
 	"github.com/doyen-election/doyen/election"
 )
 
 // loseDisk takes a host's data directory away. Its agent comes back with
-// another identity, and is no voter until an operator replaces it.
+// another identity, and is not a voter until an operator replaces it.
 func (w *world) loseDisk(r *rand.Rand) {
-	a, lasts, later := w.victim(r), w.lasts(r), w.lasts(r)
-	if !w.mayLose(a) {
-		return
+	a, lasts, later, careless := w.victim(r), w.lasts(r), w.lasts(r), chance(r, 0.1)
+	if w.mayLose(a, careless) {
+		w.wipe(r, a, lasts, later)
 	}
+}
+
+// wipe takes the data directory away; the agent starts again after lasts, and an
+// operator comes later.
+func (w *world) wipe(r *rand.Rand, a *agent, lasts, later time.Duration) {
 	w.stop(a, true)
 	w.note(a, "its DISK IS LOST")
 	before := a.peer
 	w.former[a.peer] = true
 	a.wiped++
 	a.peer = election.PeerID(fmt.Sprintf("p%c.%d", digit(a.number), a.wiped)) // sorts where the old one did
+	w.orphaned = w.orphaned || !w.remembered(a) && w.newestRoster() != nil
 	a.disk = disk{slow: a.disk.slow, failing: a.disk.failing}
 	a.disk.format(w, a, election.State{Peer: a.peer})
 	w.later(lasts, func() { w.start(a) })
-	w.later(lasts+later, func() { w.replace(r, a, before) })
+	w.later(lasts+later, func() {
+		w.dropPending()
+		w.replace(r, a, before)
+	})
 }
 
-// mayLose reports whether the cluster can stand the loss of that disk: each
-// voter who is not the victim has the newest roster on disk, and they are a
-// majority of it.
-func (w *world) mayLose(a *agent) bool {
-	if !w.plan.quorum {
+// mayLose reports whether that disk may be lost. No loss makes two leaders as
+// long as nobody forms a second cluster: an identity that is gone never votes
+// again. So one of those who form it must always know of the first one, unless
+// nobody can have led in it. Where nothing else changes who votes, a majority
+// must be left too, whose votes G4 asks for; elsewhere an operator may be
+// careless, and G4 is demanded only where it is promised (see promised).
+func (w *world) mayLose(a *agent, careless bool) bool {
+	newest := w.newestRoster()
+	if newest == nil || !w.plan.quorum {
 		return true
 	}
-	var newest *election.Roster
+	if !w.remembered(a) {
+		return !w.shared && len(newest.Voters) > 1
+	}
+	if w.changes(rosters) {
+		return careless || w.lives(newest.Voters, a) && (!newest.Joint() || w.lives(newest.Next, a))
+	}
+	rest := w.keepers(a, newest)
+	return !newest.Joint() && rest*2 > len(newest.Voters) && (rest == len(newest.Voters)-1 || !newest.Has(a.peer))
+}
+
+// newestRoster is the newest on any disk, nil if there is none.
+func (w *world) newestRoster() (newest *election.Roster) {
 	for _, b := range w.agents {
 		if r := b.disk.state.Roster; r != nil && (newest == nil || newest.Version.Before(r.Version)) {
 			newest = r
 		}
 	}
-	if newest == nil || newest.Joint() {
-		return false
+	return newest
+}
+
+// remembered reports whether one of those who form the cluster at their start,
+// other than a, knows that there is one.
+func (w *world) remembered(a *agent) bool {
+	return w.plan.prepared || len(w.firstVoters()) == 1 || slices.ContainsFunc(w.agents, func(b *agent) bool {
+		return b != a && b.number < w.plan.voters && b.disk.state.Roster != nil
+	})
+}
+
+// lives reports whether a majority of the voters still exists without a.
+func (w *world) lives(voters []election.Voter, a *agent) bool {
+	n := 0
+	for _, v := range voters {
+		if b := w.find(v.Peer); b != nil && b != a {
+			n++
+		}
 	}
-	rest := w.keepers(a, newest)
-	return rest*2 > len(newest.Voters) && (rest == len(newest.Voters)-1 || !newest.Has(a.peer))
+	return n*2 > len(voters)
+}
+
+// promised reports whether G4 is: a majority of the voters who count still
+// exists. A first roster that its proposer alone had committed is lost with
+// it, and those whom it told of it after all wait for each other.
+func (w *world) promised() bool {
+	newest := w.newestRoster()
+	switch {
+	case !w.plan.quorum:
+		return true
+	case w.orphaned:
+		return false
+	case newest == nil:
+		return !w.formed
+	}
+	return w.lives(newest.Voters, nil) && (!newest.Committed || w.lives(newest.Next, nil))
 }
 
 // keepers counts the voters but a who have that roster on disk.
@@ -57,11 +114,58 @@ func (w *world) keepers(a *agent, r *election.Roster) int {
 	return n
 }
 
+// loseEarly has disks lost while the first roster is being formed: mostly that
+// of the agent that proposes it.
+func (w *world) loseEarly(proposed *election.Genesis) {
+	if !w.plan.early || w.wipedEarly >= 3 || w.phase != chaos {
+		return
+	}
+	w.wipedEarly++
+	r := rand.New(rand.NewPCG(w.options.Seed, 0x6561726c79+uint64(w.wipedEarly)))
+	a := w.anyone(r)
+	if p := w.find(proposed.Proposer); p != nil && chance(r, 0.7) {
+		a = p
+	}
+	wait, lasts, later := around(r, 2*w.plan.delay+w.plan.write), around(r, w.plan.timing.Heartbeat), w.lasts(r)
+	w.later(wait, func() {
+		if w.mayLose(a, false) {
+			w.stats.Faults[earlyLoss]++
+			w.wipe(r, a, lasts, later)
+		}
+	})
+}
+
+// earlyLoss is how the summary calls the disks that are lost while the first
+// roster is formed.
+const earlyLoss = "early lost disk"
+
+// dropPending has an operator restart those with --reset-genesis who wait for
+// a first roster that can't be committed any more: who proposed it has lost
+// its disk, and nobody has it.
+func (w *world) dropPending() {
+	for _, a := range w.agents {
+		s := a.disk.state
+		if s.Roster != nil || s.Pending == nil || !w.former[s.Pending.Proposer] || a.frozen > 0 || a.disk.damaged != nil ||
+			slices.ContainsFunc(w.agents, func(b *agent) bool {
+				return b.disk.state.Roster != nil && b.disk.state.Roster.Cluster == s.Pending.Roster.Cluster
+			}) {
+			continue
+		}
+		w.stop(a, true)
+		if a.disk.files.settled() {
+			w.note(a, "is started with --reset-genesis")
+			s.Pending = nil
+			a.disk.format(w, a, s)
+		}
+		w.start(a)
+	}
+}
+
 // replace lets an operator put the agent back on the roster, and ask again
 // until it is there.
 func (w *world) replace(r *rand.Rand, a *agent, before election.PeerID) {
 	asked := w.victim(r)
-	if roster := asked.disk.state.Roster; roster != nil && roster.Has(a.peer) && !roster.Has(before) || !w.plan.quorum {
+	if roster := asked.disk.state.Roster; roster != nil && !roster.Has(before) && (roster.Has(a.peer) || w.changes(rosters)) || !w.plan.quorum {
 		return
 	}
 	w.note(asked, "is asked to REPLACE %s by %s on the roster", before, a.peer)

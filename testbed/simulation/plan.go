@@ -17,6 +17,7 @@ type plan struct {
 	quorum       bool
 	varied       bool // agents get other settings from life to life
 	prepared     bool // the roster exists from the start, else the voters form it
+	early        bool // disks are lost while they do
 	algorithm    elector.Algorithm
 	timing       elector.Timing
 	preempt      bool
@@ -91,17 +92,18 @@ func drawPlan(rng *rand.Rand, drift int64) plan {
 
 // drawFaults draws which kinds of faults strike, and how often.
 func (p *plan) drawFaults(rng *rand.Rand, fewer bool) {
-	changes := pick(rng, nothing, nothing, rosters, identities)
+	changes := pick(rng, nothing, nothing, nothing, rosters, identities, identities, rosters|identities, rosters|identities)
 	if fewer {
-		changes = rosters
-	} else if !p.quorum && changes == rosters {
-		changes = nothing
+		changes |= rosters
+	} else if !p.quorum {
+		changes &^= rosters
 	}
+	p.early = changes&identities != 0 && p.quorum && !p.prepared && rng.IntN(2) == 0
 	for _, f := range faultKinds() {
 		interval := pick[time.Duration](rng, 1, 2, 4, 8, 16) * p.timing.Lease
 		drawn := rng.IntN(2) == 0
 		switch {
-		case f.changes != nothing && f.changes != changes:
+		case f.changes != nothing && f.changes&changes == 0:
 			interval = 0
 		case f.changes == rosters && fewer:
 			interval = 3 * p.timing.Lease
@@ -117,7 +119,7 @@ func (p *plan) drawFaults(rng *rand.Rand, fewer bool) {
 // changes reports whether this seed changes who votes in that way.
 func (w *world) changes(how change) bool {
 	for i, f := range faultKinds() {
-		if f.changes == how && w.plan.intervals[i] > 0 {
+		if f.changes&how != 0 && w.plan.intervals[i] > 0 {
 			return true
 		}
 	}

@@ -46,6 +46,7 @@ type Stats struct {
 	Cut         int            // leaderships that began while the one before lived on, cut off or paused
 	Torn        int            // writes cut short by a crash
 	TakenBack   int            // power cuts that took back what was not synced
+	Unpromised  int            // worlds that were left without a majority
 	Stuck       int            // leaderships given away since the disk took no writes
 	Terms       int            // used up, in all elections
 	Rounds      int            // elections held: selections begun
@@ -85,6 +86,7 @@ func (s *Stats) Add(t Stats) {
 	s.Torn += t.Torn
 	s.TakenBack += t.TakenBack
 	s.Stuck += t.Stuck
+	s.Unpromised += t.Unpromised
 	s.Terms += t.Terms
 	s.Rounds += t.Rounds
 	s.Attempts += t.Attempts
@@ -103,8 +105,8 @@ func (s Stats) String() string {
 		s.Steps, s.Virtual.Round(time.Second), s.Messages, s.Lost, s.Writes)
 	fmt.Fprintf(&b, "elections held %d, votes asked for %d times, leaderships won %d (%d began beside a predecessor cut off or paused)\n"+
 		"terms %d (%d overtaken by their own holder), rosters changed %d, writes cut short %d, taken back by a power cut %d, given away by a stuck disk %d\n"+
-		"elections that come and go led %d times, forgotten %d times\nfaults %d:",
-		s.Rounds, s.Attempts, s.Leaderships, s.Cut, s.Terms, s.Overtaken, s.Rosters, s.Torn, s.TakenBack, s.Stuck, s.Short, s.Forgotten, s.Injected())
+		"elections that come and go led %d times, forgotten %d times; worlds left without a majority %d\nfaults %d:",
+		s.Rounds, s.Attempts, s.Leaderships, s.Cut, s.Terms, s.Overtaken, s.Rosters, s.Torn, s.TakenBack, s.Stuck, s.Short, s.Forgotten, s.Unpromised, s.Injected())
 	sep := ""
 	for _, k := range slices.Sorted(maps.Keys(s.Faults)) {
 		fmt.Fprintf(&b, "%s %s %d", sep, k, s.Faults[k])

@@ -15,15 +15,13 @@ type fault struct {
 	strike  func(*world, *rand.Rand)
 }
 
-// change says that a kind of fault changes who votes. A seed has one way of
-// that at most: while an operator changes the roster at will, nobody may lose
-// its disk, or a majority could be gone for good.
+// change says in which ways a kind of fault, or a seed, changes who votes.
 type change uint8
 
 const (
-	nothing change = iota
-	rosters
-	identities
+	rosters    change = 1 << iota // an operator changes the voters at will
+	identities                    // disks are lost, and with them voters
+	nothing    change = 0
 )
 
 func faultKinds() []fault {

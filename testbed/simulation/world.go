@@ -44,14 +44,18 @@ type world struct {
 	short   int                             // how many are under way
 	replied map[election.RequestID]bool
 
-	schedule  []strike
-	kept      []int // of the schedule: these strike
-	chaosEnd  time.Duration
-	former    map[election.PeerID]bool // identities whose disks are lost
-	inquiries map[election.RequestID]inquiry
-	stepping  *agent   // whose step is under way
-	polling   bool     // everybody is being looked at
-	history   *History // nil: nobody wants to know
+	schedule   []strike
+	kept       []int // of the schedule: these strike
+	chaosEnd   time.Duration
+	former     map[election.PeerID]bool // identities whose disks are lost
+	formed     bool                     // a first roster was committed
+	shared     bool                     // on two disks
+	orphaned   bool                     // on a disk that was lost before anybody was told
+	wipedEarly int
+	inquiries  map[election.RequestID]inquiry
+	stepping   *agent   // whose step is under way
+	polling    bool     // everybody is being looked at
+	history    *History // nil: nobody wants to know
 
 	violation *Violation
 }
