@@ -19,10 +19,13 @@ type agent struct {
 	id     int // among those that exist
 	number int // among those the seed drew
 	wiped  int // counts the disks it lost
-	peer   election.PeerID
-	name   string
-	clock  clock
-	disk   disk
+
+	rolledBack bool // its data directory, to an older copy
+	resets     bool // its next start is with --reset-genesis
+	peer       election.PeerID
+	name       string
+	clock      clock
+	disk       disk
 
 	settings settings
 	seen     []sighting // by agent: what gossip told this one
@@ -140,6 +143,9 @@ func (w *world) start(a *agent) {
 		return
 	}
 	state, ok := a.disk.open(w, a)
+	if ok && a.resets {
+		state, ok = w.resetGenesis(a, state)
+	}
 	if !ok {
 		if a.disk.damaged == nil { // it will be well by and by
 			w.later(w.plan.timing.Lease, func() { w.start(a) })

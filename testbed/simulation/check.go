@@ -1,7 +1,6 @@
 package simulation
 
 import (
-	"strings"
 	"time"
 
 	"github.com/doyen-election/doyen/election"
@@ -69,6 +68,7 @@ func (w *world) answered(replies []election.Reply) {
 // of what it claims.
 func (w *world) checkSend(a *agent, local election.Instant, e election.Envelope) {
 	s := &a.disk.state
+	w.checkBarred(a, e.Message)
 	switch m := e.Message.(type) {
 	case election.VoteGrant:
 		g := s.Grants[m.Election]
@@ -207,19 +207,6 @@ func (w *world) checkFollower(a *agent, l *contestLog, c *elector.ContestStatus)
 		if named > over {
 			w.fail("G5", "%s will name %s in term %d of %s until %v past the end of its lease", a.peer, c.Leader,
 				c.Term, c.Election, time.Duration(named-over))
-		}
-	}
-}
-
-// checkTrusted checks that nobody is taken for an agent with an older copy of
-// its data directory: no disk here ever went back behind what was durable.
-func (w *world) checkTrusted(a *agent) {
-	if !a.alive || a.elector == nil {
-		return
-	}
-	for _, x := range a.elector.Status(a.clock.at(w.now)).Warnings {
-		if strings.HasSuffix(x.Code, "data_dir_older") {
-			w.fail("older copies", "%s says: %s", a.peer, x.Message)
 		}
 	}
 }

@@ -21,7 +21,8 @@ type disk struct {
 	pending *election.Persist // the write under way
 	slow    int               // troubles under way
 	failing int
-	damaged []byte // what the state was before it was damaged; nil: it is not
+	past    [][]byte // what was sure before, newest first, if it may be restored
+	damaged []byte   // what the state was before it was damaged; nil: it is not
 }
 
 // stateFile is what the agent's store calls it.
@@ -71,6 +72,9 @@ func (d *disk) look(w *world, a *agent) {
 		w.fail("roster on disk", "%s: from %s to %s", a.peer, describeRoster(r), describeRoster(state.Roster))
 	}
 	before := d.state
+	if w.changes(copies) && d.sure != nil {
+		d.past = append([][]byte{d.sure}, d.past[:min(len(d.past), maxPast-1)]...)
+	}
 	d.sure, d.state = data, state
 	w.shared = w.shared || w.formed && state.Roster != nil && before.Roster == nil
 	w.formed = w.formed || state.Roster != nil

@@ -45,7 +45,7 @@ func (w *world) healAll() {
 		handed: map[election.Name]int64{}, agreed: map[election.Name]bool{}}
 	w.settle()
 	w.mendAll()
-	if !w.promised() {
+	if !w.promised() && !w.rolledBack {
 		w.stats.Unpromised++
 		w.until(w.now + healLeases*int64(w.slowest()))
 		return
@@ -88,7 +88,9 @@ func (w *world) mendAll() {
 		w.healAgent(a)
 	}
 	w.dropPending()
-	w.after(w.plan.timing.Heartbeat, w.dropPending) // what was under way may bind again
+	for _, in := range []time.Duration{beat, w.plan.timing.Lease / 2, w.plan.timing.Lease} {
+		w.after(in, w.dropPending) // what was under way, or is written again only now, binds
+	}
 	for i, a := range w.agents {
 		for _, b := range w.agents[:i] {
 			w.links[i][b.id].cuts, w.links[b.id][i].cuts = 1, 1

@@ -152,13 +152,21 @@ func (w *world) dropPending() {
 			continue
 		}
 		w.stop(a, true)
-		if a.disk.files.settled() {
-			w.note(a, "is started with --reset-genesis")
-			s.Pending = nil
-			a.disk.format(w, a, s)
-		}
+		a.resets = true
 		w.start(a)
 	}
+}
+
+// resetGenesis drops the pending first roster of an agent that is started so.
+func (w *world) resetGenesis(a *agent, s election.State) (election.State, bool) {
+	a.resets = false
+	if s.Roster != nil || s.Pending == nil {
+		return s, true
+	}
+	w.note(a, "is started with --reset-genesis")
+	s.Pending = nil
+	a.disk.format(w, a, s)
+	return a.disk.open(w, a)
 }
 
 // replace lets an operator put the agent back on the roster, and ask again

@@ -98,6 +98,9 @@ func (p *plan) drawFaults(rng *rand.Rand, fewer bool) {
 	} else if !p.quorum {
 		changes &^= rosters
 	}
+	if changes == nothing && p.quorum && rng.IntN(8) == 0 {
+		changes = copies
+	}
 	p.early = changes&identities != 0 && p.quorum && !p.prepared && rng.IntN(2) == 0
 	for _, f := range faultKinds() {
 		interval := pick[time.Duration](rng, 1, 2, 4, 8, 16) * p.timing.Lease

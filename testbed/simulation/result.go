@@ -47,6 +47,7 @@ type Stats struct {
 	Torn        int            // writes cut short by a crash
 	TakenBack   int            // power cuts that took back what was not synced
 	Unpromised  int            // worlds that were left without a majority
+	Barred      int            // lives of agents that learnt that their data directory is older
 	Stuck       int            // leaderships given away since the disk took no writes
 	Terms       int            // used up, in all elections
 	Rounds      int            // elections held: selections begun
@@ -86,6 +87,7 @@ func (s *Stats) Add(t Stats) {
 	s.Torn += t.Torn
 	s.TakenBack += t.TakenBack
 	s.Stuck += t.Stuck
+	s.Barred += t.Barred
 	s.Unpromised += t.Unpromised
 	s.Terms += t.Terms
 	s.Rounds += t.Rounds
@@ -105,8 +107,8 @@ func (s Stats) String() string {
 		s.Steps, s.Virtual.Round(time.Second), s.Messages, s.Lost, s.Writes)
 	fmt.Fprintf(&b, "elections held %d, votes asked for %d times, leaderships won %d (%d began beside a predecessor cut off or paused)\n"+
 		"terms %d (%d overtaken by their own holder), rosters changed %d, writes cut short %d, taken back by a power cut %d, given away by a stuck disk %d\n"+
-		"elections that come and go led %d times, forgotten %d times; worlds left without a majority %d\nfaults %d:",
-		s.Rounds, s.Attempts, s.Leaderships, s.Cut, s.Terms, s.Overtaken, s.Rosters, s.Torn, s.TakenBack, s.Stuck, s.Short, s.Forgotten, s.Unpromised, s.Injected())
+		"elections that come and go led %d times, forgotten %d times; worlds left without a majority %d; agents barred by an older data directory %d\nfaults %d:",
+		s.Rounds, s.Attempts, s.Leaderships, s.Cut, s.Terms, s.Overtaken, s.Rosters, s.Torn, s.TakenBack, s.Stuck, s.Short, s.Forgotten, s.Unpromised, s.Barred, s.Injected())
 	sep := ""
 	for _, k := range slices.Sorted(maps.Keys(s.Faults)) {
 		fmt.Fprintf(&b, "%s %s %d", sep, k, s.Faults[k])

@@ -21,6 +21,7 @@ type change uint8
 const (
 	rosters    change = 1 << iota // an operator changes the voters at will
 	identities                    // disks are lost, and with them voters
+	copies                        // older copies of data directories are restored
 	nothing    change = 0
 )
 
@@ -51,6 +52,7 @@ func faultKinds() []fault {
 		{name: "inquiry", strike: (*world).inquire},
 		{name: "roster", changes: rosters, strike: func(w *world, r *rand.Rand) { w.changeRoster(r) }},
 		{name: "stranded change", changes: rosters, strike: (*world).strandChange},
+		{name: "older copy", changes: copies, strike: (*world).rollBack},
 		{name: leaseFault, strike: (*world).changeLease},
 		{name: "short election", strike: (*world).holdShortElection},
 	}

@@ -52,6 +52,7 @@ type world struct {
 	shared     bool                     // on two disks
 	orphaned   bool                     // on a disk that was lost before anybody was told
 	wipedEarly int
+	rolledBack bool // an older data directory was restored somewhere
 	inquiries  map[election.RequestID]inquiry
 	stepping   *agent   // whose step is under way
 	polling    bool     // everybody is being looked at
@@ -241,7 +242,7 @@ func (w *world) note(a *agent, format string, args ...any) {
 
 // fail ends the run: a rule was violated.
 func (w *world) fail(rule, format string, args ...any) {
-	if w.violation != nil || w.options.Rule != "" && rule != w.options.Rule && rule != "panic" {
+	if w.violation != nil || w.rolledBack && rests(rule) || w.options.Rule != "" && rule != w.options.Rule && rule != "panic" {
 		return
 	}
 	w.violation = &Violation{Rule: rule, At: time.Duration(w.now), phase: w.phase, What: fmt.Sprintf(format, args...)}

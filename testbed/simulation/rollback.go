@@ -1,0 +1,112 @@
+package simulation
+
+import (
+	"bytes"
+	"math/rand/v2"
+	"slices"
+	"strings"
+
+	"github.com/doyen-election/doyen/codec"
+	"github.com/doyen-election/doyen/election"
+)
+
+// maxPast bounds the older copies that are kept of a data directory.
+const maxPast = 8
+
+// rollBack restores an older copy of a host's data directory. Promises are lost
+// with that: G1 and G2 do not hold any more, nor what rests on them. What must
+// hold is that nobody else is taken for it, and that an agent that was told is
+// out of it.
+func (w *world) rollBack(r *rand.Rand) {
+	a, lasts, which := w.victim(r), w.lasts(r), r.IntN(maxPast)
+	if len(a.disk.past) == 0 || a.frozen > 0 || a.disk.damaged != nil {
+		return
+	}
+	w.stop(a, true)
+	w.later(lasts, func() { w.start(a) })
+	older := a.disk.past[which%len(a.disk.past)]
+	if !a.disk.files.settled() || bytes.Equal(older, a.disk.sure) {
+		return
+	}
+	state, err := codec.DecodeState(older)
+	if err != nil {
+		w.fail("durable state", "%s wrote what can't be read: %v", a.peer, err)
+		return
+	}
+	w.note(a, "an OLDER COPY of its data directory is restored: %s", describeState(state))
+	a.disk.files.format(stateFile, older)
+	a.disk.sure, a.disk.state = older, state
+	a.rolledBack, w.rolledBack = true, true
+}
+
+// rests reports whether the rule rests on data directories that keep what is
+// promised.
+func rests(rule string) bool {
+	return slices.Contains([]string{"G1", "G2", "G4", "G5", "H5", "stability", "terms on disk", "roster on disk",
+		"stale answer", "told terms never fall", "told deadlines never fall", "traffic"}, rule)
+}
+
+// checkTrusted checks that nobody is taken for an agent with an older copy of
+// its data directory but those that have one.
+func (w *world) checkTrusted(a *agent) {
+	if !a.alive || a.elector == nil {
+		return
+	}
+	for _, x := range a.elector.Status(a.clock.at(w.now)).Warnings {
+		switch {
+		case x.Code == "data_dir_older" && !a.rolledBack:
+			w.fail("older copies", "%s says: %s", a.peer, x.Message)
+		case x.Code == "data_dir_older":
+			w.stats.Barred++
+		case x.Code == "voter_data_dir_older":
+			for _, b := range w.named(x.Message) {
+				if !b.rolledBack {
+					w.fail("older copies", "%s says: %s", a.peer, x.Message)
+				}
+			}
+		}
+	}
+}
+
+// named returns the agents that the warning is about.
+func (w *world) named(message string) (named []*agent) {
+	_, names, _ := strings.Cut(message, "the data directory of ")
+	names, _, _ = strings.Cut(names, " is older")
+	for name := range strings.SplitSeq(names, ", ") {
+		for _, b := range w.agents {
+			if b.name == name {
+				named = append(named, b)
+			}
+		}
+	}
+	return named
+}
+
+// barred reports whether the agent has learnt that its data directory is older.
+func (w *world) barred(a *agent) bool {
+	if !a.rolledBack {
+		return false
+	}
+	for _, x := range a.elector.Status(a.clock.at(w.now)).Warnings {
+		if x.Code == "data_dir_older" {
+			return true
+		}
+	}
+	return false
+}
+
+// checkBarred checks that an agent that has learnt it promises nothing and
+// leads nothing.
+func (w *world) checkBarred(a *agent, m election.Message) {
+	if !w.barred(a) {
+		return
+	}
+	switch m := m.(type) {
+	case election.VoteGrant, election.RosterAccept, election.RosterPropose:
+		w.fail("barred", "%s has an older copy of its data directory, knows it, and sends %s", a.peer, describe(m))
+	case election.Heartbeat:
+		if len(m.Claims) > 0 {
+			w.fail("barred", "%s has an older copy of its data directory, knows it, and leads on: %s", a.peer, describe(m))
+		}
+	}
+}
