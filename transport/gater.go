@@ -106,6 +106,14 @@ func (s *strangers) knock(box *mailbox, p election.PeerID, from netip.AddrPort) 
 	}
 }
 
+// forget takes a peer that is known now: should it be unknown again, for gossip
+// errs, that is a new story.
+func (s *strangers) forget(p election.PeerID) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.known, p)
+}
+
 func (s *strangers) prune(now time.Time) {
 	for p, k := range s.known {
 		if now.Sub(k.last) > strangerForget {

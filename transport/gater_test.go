@@ -2,6 +2,7 @@ package transport
 
 import (
 	"testing"
+	"time"
 
 	"github.com/libp2p/go-libp2p/core/network"
 	"github.com/libp2p/go-libp2p/core/peer"
@@ -42,5 +43,37 @@ func TestOnlyAKnownPeerThatDialsPassesTheDoor(t *testing.T) {
 	}
 	if passes(ids[2]) {
 		t.Error("a peer that is to be dialled passes")
+	}
+}
+
+// TestAPeerThatWasKnownMayKnockAgainForAWhile shows that a peer which gossip lost
+// for a moment is not told of as a stranger because it was new some time before.
+func TestAPeerThatWasKnownMayKnockAgainForAWhile(t *testing.T) {
+	t.Parallel()
+	ids := identities(t, 2)
+	own := start(t, Config{Key: ids[1].key, Hello: helloOf("own", 1)})
+	knock := func() {
+		own.strangers.knock(own.box, ids[0].id, loopback)
+	}
+	since := func(d time.Duration) {
+		own.strangers.mu.Lock()
+		defer own.strangers.mu.Unlock()
+		own.strangers.known[ids[0].id].first = time.Now().Add(-d)
+	}
+	told := func() bool {
+		own.strangers.mu.Lock()
+		defer own.strangers.mu.Unlock()
+		return own.strangers.known[ids[0].id].told
+	}
+	knock()
+	since(strangerGrace)
+	own.SetPeers([]Peer{{ID: ids[0].id, Addr: loopback}})
+	own.SetPeers(nil)
+	if knock(); told() {
+		t.Error("a peer that was known a moment ago is told of")
+	}
+	since(strangerGrace)
+	if knock(); !told() {
+		t.Error("a peer that stays unknown is not told of")
 	}
 }

@@ -196,6 +196,7 @@ func (t *Transport) SetPeers(peers []Peer) {
 			l.relocate(p)
 			continue
 		}
+		t.strangers.forget(p.ID)
 		l := newLink(t, id, p)
 		t.links[l.id] = l
 		t.running.Add(1)
