@@ -19,6 +19,7 @@ type delegate struct {
 	live   atomic.Int64  // nodes memberlist counts as alive or suspect
 	poke   chan struct{} // one slot: something changed
 	forged chan hint     // bounded, lossy: it will be gossiped again
+	slow   *suspicion    // nil: a list that suspects nobody
 
 	mu     sync.Mutex
 	opened map[string]opened
@@ -84,6 +85,9 @@ func (d *delegate) changed() {
 // NotifyAlive keeps whoever is not signed out of memberlist's own list, so that
 // a forgery can't replace a member's advertisement or fill the list.
 func (d *delegate) NotifyAlive(n *memberlist.Node) error {
+	if d.slow != nil {
+		d.slow.adapt(time.Now()) // nodes are announced all the time
+	}
 	if _, err := d.open(n.Name, n.Meta); err != nil {
 		select {
 		case d.forged <- hint{cause: CauseSignature, name: displayName(n.Name), addr: nodeAddr(n), text: err.Error()}:

@@ -62,13 +62,14 @@ func newLoop(m *Membership, seeds []seed, now time.Time) *loop {
 }
 
 func (l *loop) run() {
-	timer := time.NewTimer(0)
+	timer, due := time.NewTimer(0), time.Now()
 	defer timer.Stop()
 	for {
 		select {
 		case <-l.m.ctx.Done():
 			return
 		case <-timer.C:
+			l.m.del.slow.woke(due, time.Now())
 		case <-l.m.del.poke:
 			l.stale = true
 		case r := <-l.joiner.done:
@@ -88,7 +89,8 @@ func (l *loop) run() {
 			l.read(now)
 		}
 		l.searchAt = l.joiner.start(l.m.ctx, now, l.listed)
-		timer.Reset(time.Until(l.wake(now)))
+		due = l.wake(now)
+		timer.Reset(time.Until(due))
 	}
 }
 

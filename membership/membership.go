@@ -111,9 +111,11 @@ func (m *Membership) start(logger *log.Logger) error {
 	m.del = newDelegate(m.notary, gossipName(m.self.Member))
 	m.del.meta.Store(&meta)
 	cfg := m.listConfig(logger)
+	m.del.slow = newSuspicion(cfg)
 	if m.list, err = memberlist.Create(cfg); err != nil {
 		return fmt.Errorf("start memberlist: %w", err)
 	}
+	m.del.slow.list.Store(m.list)
 	if m.mirror, err = newMirror(m.wire, cfg); err != nil {
 		return errors.Join(err, m.list.Shutdown())
 	}

@@ -1,0 +1,59 @@
+package membership
+
+import (
+	"sync/atomic"
+	"time"
+
+	"github.com/hashicorp/memberlist"
+)
+
+const (
+	// patientBy is how many times as long, and on how many times as many words of
+	// others, a suspect is waited for by an agent that gets no time itself.
+	patientBy = 4
+	// patientAfter is how long that lasts after the last sign of it.
+	patientAfter = 15 * time.Second
+)
+
+// suspicion is how long a member that does not answer may take to say that it is
+// there. Where a hundred agents start at once, all are late, and each calls the
+// others dead: every such verdict has all of them exchange lists and connect
+// again, so that there is even less time. So an agent that finds itself late, or
+// that others miss and that misses others (memberlist's score of its own health),
+// waits longer. One without such a sign is as quick as ever.
+type suspicion struct {
+	config *memberlist.Config // of the list that is running
+	calm   int
+	list   atomic.Pointer[memberlist.Memberlist] // nil: not yet
+	until  atomic.Pointer[time.Time]             // patient
+}
+
+func newSuspicion(c *memberlist.Config) *suspicion {
+	return &suspicion{config: c, calm: c.SuspicionMult}
+}
+
+// woke takes when the agent was to run, and when it did.
+func (s *suspicion) woke(due, now time.Time) {
+	if now.Sub(due) >= s.config.ProbeTimeout/2 {
+		s.bear(now)
+	}
+}
+
+// bear makes the agent patient.
+func (s *suspicion) bear(now time.Time) {
+	until := now.Add(patientAfter)
+	s.until.Store(&until)
+}
+
+// adapt sets what memberlist begins the next suspicion with. It is called under
+// memberlist's lock, under which that is read.
+func (s *suspicion) adapt(now time.Time) {
+	if list := s.list.Load(); list != nil && list.GetHealthScore() > 0 {
+		s.bear(now)
+	}
+	mult := s.calm
+	if until := s.until.Load(); until != nil && now.Before(*until) {
+		mult *= patientBy
+	}
+	s.config.SuspicionMult = mult
+}
