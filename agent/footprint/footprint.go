@@ -17,6 +17,11 @@ import (
 // little garbage, so it costs nothing that can be measured.
 const gcPercent = 50
 
+// startPercent is that until the start is over. Then there is much garbage, of
+// exchanges and handshakes with all others: where many agents start at once on
+// one machine, a quarter of its time would go into collecting.
+const startPercent = 400
+
 // processors is how many cores run the agent's Go code at once. All it does is
 // short, so that one is never busy for long; waking a second for each message
 // costs a fifth more when idle, and makes an answer take twice as long. System
@@ -29,7 +34,7 @@ const processors = 1
 // a quarter of a heartbeat before it must, which no profile has below 12 ms.
 const timerSlack = 500 * time.Microsecond
 
-// Limit makes the collector keep the heap small, unless GOGC says otherwise, the
+// Limit makes the collector spare the processor until Trim, the
 // scheduler keep to one core, unless GOMAXPROCS does, and timers ring together
 // where the system lets it.
 func Limit() {
@@ -37,7 +42,16 @@ func Limit() {
 		runtime.GOMAXPROCS(processors)
 	}
 	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(gcPercent)
+		debug.SetGCPercent(startPercent)
 	}
 	relaxTimers(timerSlack)
+}
+
+// shrink has the collector keep the heap small from now on, unless GOGC says
+// otherwise, and gives back what is free.
+func shrink() {
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(gcPercent)
+	}
+	debug.FreeOSMemory()
 }

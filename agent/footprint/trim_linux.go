@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"fmt"
 	"os"
-	"runtime/debug"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -18,7 +17,7 @@ import (
 // any more: in a position-independent program the loader has put addresses
 // there, and the file's zeros would come back in their place.
 func Trim() error {
-	debug.FreeOSMemory()
+	shrink()
 	program, err := os.Executable()
 	if err != nil {
 		return fmt.Errorf("trim footprint: %w", err)

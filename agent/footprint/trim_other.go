@@ -2,10 +2,8 @@
 
 package footprint
 
-import "runtime/debug"
-
 // Trim gives back the heap that only the start needed.
 func Trim() error {
-	debug.FreeOSMemory()
+	shrink()
 	return nil
 }
