@@ -31,9 +31,9 @@ const (
 	// strangerGrace is how long an unknown peer may knock before it is worth
 	// telling: while a cluster forms, peers hear of each other at different times,
 	// which are far apart where many agents share a busy machine.
-	strangerGrace = 10 * time.Second
+	strangerGrace = 30 * time.Second
 	// strangerForget is after how long of silence it is a new story.
-	strangerForget = 30 * time.Second
+	strangerForget = time.Minute
 )
 
 var errStranger = errors.New("it is not a known member")
