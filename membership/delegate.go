@@ -86,7 +86,7 @@ func (d *delegate) changed() {
 // a forgery can't replace a member's advertisement or fill the list.
 func (d *delegate) NotifyAlive(n *memberlist.Node) error {
 	if d.slow != nil {
-		d.slow.adapt(time.Now()) // nodes are announced all the time
+		d.slow.adapt(time.Now(), d.live.Load()) // nodes are announced all the time
 	}
 	if _, err := d.open(n.Name, n.Meta); err != nil {
 		select {

@@ -111,7 +111,7 @@ func (m *Membership) start(logger *log.Logger) error {
 	m.del = newDelegate(m.notary, gossipName(m.self.Member))
 	m.del.meta.Store(&meta)
 	cfg := m.listConfig(logger)
-	m.del.slow = newSuspicion(cfg)
+	m.del.slow = newSuspicion(cfg, time.Now())
 	if m.list, err = memberlist.Create(cfg); err != nil {
 		return fmt.Errorf("start memberlist: %w", err)
 	}

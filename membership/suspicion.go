@@ -13,6 +13,10 @@ const (
 	patientBy = 4
 	// patientAfter is how long that lasts after the last sign of it.
 	patientAfter = 15 * time.Second
+	// crowd is how many members an agent that has just begun may know of until it
+	// takes it that all begin at once: it is patient before it can see that it is
+	// late.
+	crowd = 16
 )
 
 // suspicion is how long a member that does not answer may take to say that it is
@@ -24,12 +28,13 @@ const (
 type suspicion struct {
 	config *memberlist.Config // of the list that is running
 	calm   int
+	began  time.Time
 	list   atomic.Pointer[memberlist.Memberlist] // nil: not yet
 	until  atomic.Pointer[time.Time]             // patient
 }
 
-func newSuspicion(c *memberlist.Config) *suspicion {
-	return &suspicion{config: c, calm: c.SuspicionMult}
+func newSuspicion(c *memberlist.Config, now time.Time) *suspicion {
+	return &suspicion{config: c, calm: c.SuspicionMult, began: now}
 }
 
 // woke takes when the agent was to run, and when it did.
@@ -47,8 +52,11 @@ func (s *suspicion) bear(now time.Time) {
 
 // adapt sets what memberlist begins the next suspicion with. It is called under
 // memberlist's lock, under which that is read.
-func (s *suspicion) adapt(now time.Time) {
+func (s *suspicion) adapt(now time.Time, members int64) {
 	if list := s.list.Load(); list != nil && list.GetHealthScore() > 0 {
+		s.bear(now)
+	}
+	if members >= crowd && now.Sub(s.began) < patientAfter {
 		s.bear(now)
 	}
 	mult := s.calm

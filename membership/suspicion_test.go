@@ -14,8 +14,8 @@ func TestAnAgentThatIsLateIsPatientWithOthers(t *testing.T) {
 	c := memberlist.DefaultLANConfig()
 	c.SuspicionMult, c.ProbeTimeout = 3, 200*time.Millisecond
 	d := newDelegate(testNotary(t), "own#1")
-	d.slow = newSuspicion(c)
 	begin := time.Now()
+	d.slow = newSuspicion(c, begin)
 	for _, step := range []struct {
 		what      string
 		late, ago time.Duration // woke so late, so long ago
@@ -33,6 +33,28 @@ func TestAnAgentThatIsLateIsPatientWithOthers(t *testing.T) {
 		_ = d.NotifyAlive(&memberlist.Node{Name: "other#1"})
 		if c.SuspicionMult != step.mult {
 			t.Errorf("%s: multiplier %d, want %d", step.what, c.SuspicionMult, step.mult)
+		}
+	}
+}
+
+// TestAnAgentThatBeginsInACrowdIsPatient shows that one that knows many right
+// after its start gives suspects more time before it can see that it is late, and
+// that one of a small cluster, or one that has run for long, does not.
+func TestAnAgentThatBeginsInACrowdIsPatient(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		members int64
+		age     time.Duration
+		patient bool
+	}{{crowd - 1, 0, false}, {crowd, 0, true}, {crowd, patientAfter, false}} {
+		list := memberlist.DefaultLANConfig()
+		list.SuspicionMult = 3
+		d := newDelegate(testNotary(t), "own#1")
+		d.slow = newSuspicion(list, time.Now().Add(-c.age))
+		d.live.Store(c.members)
+		_ = d.NotifyAlive(&memberlist.Node{Name: "other#1"})
+		if patient := list.SuspicionMult == 3*patientBy; patient != c.patient {
+			t.Errorf("%d members at the age of %s: patient %t", c.members, c.age, patient)
 		}
 	}
 }
