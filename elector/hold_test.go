@@ -104,3 +104,18 @@ func handOverBesideAHold(t *testing.T, algo Algorithm, how string, in election.I
 		t.Errorf("%s %s after a's start: %s led first, then %q", how, since, next, seen)
 	}
 }
+
+// TestAVoterThatMissedAReleaseHoldsNobodyUp: what c still has on record is over, as
+// its holder said itself.
+func TestAVoterThatMissedAReleaseHoldsNobodyUp(t *testing.T) {
+	o, _ := following(t)
+	o.campaign("default")
+	b := election.Holder{Peer: "b", Boot: 1}
+	o.hear("b", election.Release{Election: "default", Term: 5, Holder: b, StandDown: time.Second})
+	o.hear("c", election.Report{Voter: true, Roster: o.disk.Roster, Standings: []election.Standing{{Election: "default", Term: 5, Holder: b, Remaining: time.Second}}})
+	o.take()
+	o.pass(testTiming.Heartbeat)
+	if len(sentTo[election.VoteRequest](o.sent, "c")) == 0 {
+		t.Fatal("it waits for b, which gave its term back")
+	}
+}
