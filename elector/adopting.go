@@ -57,8 +57,6 @@ func (e *Elector) objection(from election.PeerID, held, r *election.Roster) stri
 	switch {
 	case r.Version == e.ledger.State().Refused:
 		return "an operator refused it (doyen voters restore)"
-	case r.Floor < held.Floor:
-		return "terms would fall"
 	case from != e.cfg.Self.Peer && !held.Has(from):
 		return "none of the voters this agent knows has told of it"
 	case lost(held, r) > 1 && e.stillHeld(held):
@@ -110,10 +108,10 @@ func (e *Elector) askVoters(held *election.Roster) {
 func (e *Elector) propose(from election.PeerID, m election.RosterPropose) {
 	held := e.ledger.State().Roster
 	if held != nil && from != e.cfg.Self.Peer && held.Cluster == m.Roster.Cluster && held.Version.Before(m.Roster.Version) &&
-		(!held.Has(from) || m.Roster.Floor < held.Floor) {
+		!held.Has(from) {
 		e.counters.Dropped["doubted_roster"]++
 		if p := e.peers.get(from); p != nil {
-			p.doubted = doubted{version: m.Roster.Version, voters: namesOfVoters(m.Roster.All()), why: "its driver is not one of the voters this agent knows, or terms would fall"}
+			p.doubted = doubted{version: m.Roster.Version, voters: namesOfVoters(m.Roster.All()), why: "its driver is not one of the voters this agent knows"}
 		}
 		e.askVoters(held)
 		return

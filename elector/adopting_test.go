@@ -47,17 +47,64 @@ func TestARosterIsTakenOverFromVotersAlone(t *testing.T) {
 	}
 }
 
-func TestARosterWithALowerFloorIsRefused(t *testing.T) {
-	state := trioState()
-	state.Roster.Floor = 40
-	s := newLone(t, state)
+func TestR5TheFloorHeldStaysWithARosterThatHasALowerOne(t *testing.T) {
 	low := elsewhere("a", "b", "z")
 	low.Floor = 39
-	s.tells("b", low)
-	p := election.RosterPropose{Driver: 9, Holder: election.Holder{Peer: "b", Boot: 1}, Roster: *low}
-	s.hear("b", p)
-	if s.holds() != "a,b,c" {
-		t.Fatalf("the voters are %s with a floor that fell", s.holds())
+	told := map[string]func(*solo){
+		"reported": func(s *solo) { s.tells("b", low) },
+		"proposed": func(s *solo) {
+			s.hear("b", election.RosterPropose{Driver: 9, Holder: election.Holder{Peer: "b", Boot: 1}, Roster: *low})
+		},
+	}
+	for name, tell := range told {
+		t.Run(name, func(t *testing.T) {
+			state := trioState()
+			state.Roster.Floor = 40
+			s := newLone(t, state)
+			tell(s)
+			s.step(election.Tick{})
+			if r := s.disk.Roster; s.holds() != "a,b,z" || r.Version != low.Version || r.Floor != 40 || s.e.roster.Floor != 40 {
+				t.Fatalf("holds %s, %+v; want the newer voters, and the floor 40", s.holds(), r)
+			}
+			s.take()
+			s.hear("b", election.VoteRequest{Election: "x", Term: 40, Holder: election.Holder{Peer: "b", Boot: 1},
+				Rank: election.Rank{Peer: "b"}, Lease: testTiming.Lease, Send: 1, Roster: *low})
+			refusals := sentTo[election.VoteRefusal](s.take(), "b")
+			if len(refusals) != 1 || refusals[0].Reason != election.RefusedFloor || refusals[0].Roster == nil || refusals[0].Roster.Floor != 40 {
+				t.Fatalf("answers %+v, want a refusal that tells of the floor", refusals)
+			}
+		})
+	}
+}
+
+// a holds the end of a change that the ballot 5 proposed to it alone; the ballot 9
+// took the change over from its mark, which has the floor from before.
+func TestR3AChangeProposedAgainIsAcceptedByAVoterThatHoldsItsEnd(t *testing.T) {
+	for _, driver := range []election.PeerID{"b", "c"} {
+		t.Run(string(driver), func(t *testing.T) {
+			again := election.Roster{Cluster: trioState().Roster.Cluster, Version: election.Version{Driver: 9},
+				Voters: voters("a", "b", "c"), Next: voters("a", "b", "d"), Committed: true}
+			end := &election.Roster{Cluster: again.Cluster, Version: election.Version{Driver: 5, Counter: 2}, Voters: voters("a", "b", "d"), Floor: 7}
+			s := newLone(t, election.State{Roster: end, Grants: map[election.Name]election.Grant{}})
+			s.connect("c", election.Report{})
+			p := election.RosterPropose{Driver: 9, Holder: election.Holder{Peer: driver, Boot: 1}, Roster: again}
+			s.hear(driver, p)
+			if driver == "c" { // not a voter that a knows: one that it knows must tell of the roster
+				if s.e.roster.Version != end.Version {
+					t.Fatal("takes over a proposal of a driver that is not a voter it knows")
+				}
+				s.tells("b", &again)
+				s.hear(driver, p)
+			}
+			s.step(election.Tick{})
+			accepted := sentTo[election.RosterAccept](s.take(), driver)
+			if len(accepted) == 0 || s.e.roster.Version != again.Version {
+				t.Fatalf("holds %v, dropped %v; want the change proposed again accepted", s.e.roster.Version, s.e.Counters().Dropped)
+			}
+			if got := accepted[0].Highest; got < 7 || s.e.roster.Floor != 7 {
+				t.Fatalf("tells of the term %d, holds the floor %d: want 7, which must not fall", got, s.e.roster.Floor)
+			}
+		})
 	}
 }
 

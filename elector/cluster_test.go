@@ -83,7 +83,7 @@ func (c *cluster) start(name string) {
 	}
 	e, err := New(Config{Self: election.Holder{Peer: election.PeerID(name), Boot: n.boot}, Name: name,
 		JoinedAt: int64(slices.Index(c.names, name)) + int64(n.boot-1)*100, Quorum: c.quorum, Algorithm: c.algo, Timing: testTiming,
-		Drift: DefaultDrift, Preempt: true, PreemptDelay: time.Second, Voters: voters}, n.disk, c.now, rand.New(rand.NewPCG(1, uint64(n.boot))))
+		Drift: DefaultDrift, Preempt: true, PreemptDelay: time.Second, Voters: voters}, n.disk, c.now, rand.New(rand.NewPCG(uint64(1+slices.Index(c.names, name)), uint64(n.boot))))
 	if err != nil {
 		c.t.Fatal(err)
 	}

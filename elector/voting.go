@@ -215,11 +215,14 @@ func (e *Elector) voteRefusal(from election.PeerID, m election.VoteRefusal) {
 	}
 	if m.Reason == election.RefusedFloor && e.roster != nil {
 		c.highest = max(c.highest, e.roster.Floor)
+		if r := m.Roster; r != nil && r.Cluster == e.roster.Cluster && r.Version == e.roster.Version {
+			e.learnTerm(c, r.Floor) // a voter keeps the floor of a roster it held before (R5)
+		}
 	}
 	if m.Remaining > 0 && m.GrantedTo != e.cfg.Self {
 		e.noteStanding(election.Standing{Election: m.Election, Term: m.Granted, Holder: m.GrantedTo, Remaining: m.Remaining})
 	}
-	if m.Reason == election.RefusedStaleTerm {
+	if m.Reason == election.RefusedStaleTerm || m.Reason == election.RefusedFloor {
 		switch {
 		case c.role == leader && m.Term == c.term:
 			e.dispute(c, from)

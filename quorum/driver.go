@@ -13,7 +13,8 @@ import (
 // Invariants: no two proposals of one ballot have one version; the stable roster
 // of the new voters is proposed only after the marked one was accepted by
 // majorities of both halves and what a majority of the former voters had promised
-// before that has ended; once it is proposed there is no way back.
+// before that has ended, and of the new ones too if the mark is inherited; once it
+// is proposed there is no way back.
 type Driver struct {
 	Ballot   election.Term
 	drift    float64
@@ -113,15 +114,26 @@ func (d *Driver) MayAlwaysGoBack() bool {
 }
 
 // WaitsUntil is when a majority of the former voters' old promises have ended;
-// Never if that many did not accept the marked roster yet.
+// Never if that many did not accept the marked roster yet. If the mark is
+// inherited, the new voters may have decided alone since, by a roster of the
+// former ballot that some of them took over (R2): then theirs count too (R13).
 func (d *Driver) WaitsUntil() election.Instant {
+	until := d.promisesEnd(d.joint.Voters)
+	if d.inherited {
+		until = max(until, d.promisesEnd(d.joint.Next))
+	}
+	return until
+}
+
+// promisesEnd is when the old promises of a majority of those voters have ended.
+func (d *Driver) promisesEnd(voters []election.Voter) election.Instant {
 	var ends []election.Instant
-	for _, v := range d.joint.Voters {
+	for _, v := range voters {
 		if until, ok := d.accepted[v.Peer]; ok {
 			ends = append(ends, until)
 		}
 	}
-	need := Majority(len(d.joint.Voters))
+	need := Majority(len(voters))
 	if !d.Marks() || len(ends) < need {
 		return election.Never
 	}

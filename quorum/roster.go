@@ -60,10 +60,23 @@ func (v *Voter) handleRoster(now election.Instant, q queued) {
 				if s.Former == nil && v.keeps == m.Roster {
 					s.Former = s.Roster
 				}
-				s.Roster, s.Pending = m.Roster, nil
+				s.Roster, s.Pending = keepingFloor(s.Roster, m.Roster), nil
 			})
 		}
 	}
+}
+
+// keepingFloor is the newer roster with a floor no lower than that of the one
+// held. A joint roster that is proposed again (R3) carries the floor from before
+// the change, and may come to a voter that holds its end with a higher one: the
+// floor goes on binding it (R5), and is told with what it accepts.
+func keepingFloor(held, newer *election.Roster) *election.Roster {
+	if held == nil || newer.Floor >= held.Floor {
+		return newer
+	}
+	r := *newer
+	r.Floor = held.Floor
+	return &r
 }
 
 // newer reports whether r is a newer version of this voter's roster. An agent
@@ -97,7 +110,7 @@ func (v *Voter) propose(now election.Instant, from election.PeerID, p election.R
 	generation := v.ledger.durable
 	if !repeat || g.Term < p.Driver || v.ledger.State().Former != nil {
 		generation = v.ledger.Change(func(s *election.State) {
-			s.Roster, s.Pending, s.Former = &p.Roster, nil, nil
+			s.Roster, s.Pending, s.Former = keepingFloor(s.Roster, &p.Roster), nil, nil
 			if g.Term < p.Driver {
 				s.Grants[election.RosterElection] = raised(g, p.Driver, p.Holder, v.cfg.Lease)
 			}

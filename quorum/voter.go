@@ -185,7 +185,8 @@ func (v *Voter) refuse(now election.Instant, r request, why election.RefusalReas
 	g := v.ledger.State().Grant(r.Election)
 	refusal := election.VoteRefusal{Election: r.Election, Term: r.Term, Holder: r.Holder, Send: r.Send,
 		Granted: g.Term, GrantedTo: g.Holder, Remaining: v.remaining(now, r.Election), Reason: why}
-	if v.roster != nil && r.Roster.Cluster == v.roster.Cluster && r.Roster.Version.Before(v.roster.Version) {
+	if v.roster != nil && r.Roster.Cluster == v.roster.Cluster &&
+		(r.Roster.Version.Before(v.roster.Version) || r.Roster.Floor < v.roster.Floor) {
 		refusal.Roster = v.roster
 	}
 	v.out = append(v.out, election.Envelope{To: r.from, Message: refusal})
