@@ -125,15 +125,15 @@ func (d *Driver) WaitsUntil() election.Instant {
 	return until
 }
 
-// promisesEnd is when the old promises of a majority of those voters have ended.
-func (d *Driver) promisesEnd(voters []election.Voter) election.Instant {
+// promisesEnd is when the old promises of a majority of that half have ended.
+func (d *Driver) promisesEnd(half []election.Voter) election.Instant {
 	var ends []election.Instant
-	for _, v := range voters {
+	for _, v := range half {
 		if until, ok := d.accepted[v.Peer]; ok {
 			ends = append(ends, until)
 		}
 	}
-	need := Majority(len(voters))
+	need := Majority(len(half))
 	if !d.Marks() || len(ends) < need {
 		return election.Never
 	}
