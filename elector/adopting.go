@@ -96,9 +96,9 @@ func (e *Elector) askVoters(held *election.Roster) {
 		return
 	}
 	e.askRosterAt = e.now.Add(e.cfg.Timing.Heartbeat)
-	for _, v := range held.Voters {
+	for _, v := range held.Counted() {
 		if v.Peer != e.cfg.Self.Peer && e.isConnected(v.Peer) {
-			e.send(v.Peer, election.Inquiry{})
+			e.send(v.Peer, election.Inquiry{Election: election.RosterElection})
 		}
 	}
 }

@@ -20,7 +20,7 @@ func (e *Elector) bar(in election.Barred) {
 		return
 	}
 	e.barred = Warning{Code: in.Code, Message: in.Why}
-	e.voter.Bar()
+	e.voter.Bar(e.now)
 	e.ledger.Bar()
 	e.touchAll()
 	for _, c := range e.contests.rows {

@@ -88,3 +88,30 @@ func TestAGrantUnderWayIsNotSentOnceBarred(t *testing.T) {
 		t.Errorf("grants %+v", g)
 	}
 }
+
+// What waits for a write when an agent is barred would wait for ever.
+func TestABarredAgentRefusesWhatWaitedForAWrite(t *testing.T) {
+	o := newLone(t, trioState())
+	ask := func(peer election.PeerID) election.VoteRequest {
+		return election.VoteRequest{Election: "pay", Term: 3, Holder: election.Holder{Peer: peer, Boot: 1}, Lease: testTiming.Lease, Send: 1,
+			Rank: election.Rank{Priority: 100, Peer: peer}, Roster: *soloRoster}
+	}
+	o.stuck = true
+	o.hear("b", ask("b"))
+	o.hear("b", ask("b"))
+	o.take()
+	o.step(shared)
+	if r := sentTo[election.VoteRefusal](o.take(), "b"); len(r) != 1 || r[0].Reason != election.RefusedUnavailable {
+		t.Errorf("refusals %+v of what waited, want one", r)
+	}
+	newer := *soloRoster
+	newer.Version.Counter++
+	o.tells("b", &newer)
+	o.hear("b", ask("b"))
+	if r := sentTo[election.VoteRefusal](o.take(), "b"); len(r) != 1 || r[0].Reason != election.RefusedUnavailable {
+		t.Errorf("refusals %+v of what came later, want one", r)
+	}
+	if o.e.HandingOver() {
+		t.Error("it waits for a write that will never be made")
+	}
+}

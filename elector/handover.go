@@ -235,7 +235,7 @@ func (e *Elector) leaveAll(why election.Reason) {
 // HandingOver reports whether a term of this agent is not released yet, or what
 // it should remember of the hand-over is not on disk.
 func (e *Elector) HandingOver() bool {
-	if !e.ledger.Settled() {
+	if e.barred.Code == "" && !e.ledger.Settled() { // a barred agent writes nothing any more
 		return true
 	}
 	for _, c := range e.contests.rows {

@@ -233,7 +233,7 @@ func (e *Elector) heartbeatAck(from election.PeerID, m election.HeartbeatAck) {
 	}
 	e.learnRoster(from, m.Roster)
 	if e.roster != nil && m.Version.Before(e.roster.Version) {
-		e.send(from, e.report(0, "")) // the news of the newer roster was lost on its way
+		e.send(from, e.report(0, election.RosterElection)) // the news of the newer roster was lost on its way
 	}
 	e.renewed(from, m)
 	if p := e.peers.get(from); p != nil && p.stale && e.leadsAny() {

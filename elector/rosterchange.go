@@ -151,7 +151,7 @@ func (e *Elector) advanceChange() {
 // lead back from its mark without the new voters (R12).
 func (e *Elector) keepsDriving() bool {
 	d := e.change.driver
-	return d != nil && d.MayAlwaysGoBack() && e.roster.Version.Driver <= d.Ballot
+	return d != nil && d.MayAlwaysGoBack() && !d.Hopeless() && e.roster.Version.Driver <= d.Ballot
 }
 
 // finishWanted answers the change asked for once it holds, or took too long.
@@ -329,6 +329,9 @@ func (e *Elector) rosterAccept(from election.PeerID, m election.RosterAccept) {
 
 // rosterRefuse learns what stood in the way: a higher driver, or a newer roster.
 func (e *Elector) rosterRefuse(from election.PeerID, m election.RosterRefuse) {
+	if d := e.change.driver; d != nil {
+		d.Refuse(from, m)
+	}
 	if c := e.held(election.RosterElection); c != nil {
 		e.learnTerm(c, m.Granted)
 	}

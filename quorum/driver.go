@@ -26,6 +26,7 @@ type Driver struct {
 	inherited bool
 	back      bool
 	accepted  map[election.PeerID]election.Instant // voter → when the promises it told of have ended everywhere
+	refused   map[election.PeerID]bool             // voters that have granted a higher ballot
 	floor     election.Term                        // the highest term in the acceptances of the marked roster (R4 ii)
 	waited    bool                                 // the marked roster was accepted, and waited for
 }
@@ -80,6 +81,24 @@ func (d *Driver) Accept(now election.Instant, from election.PeerID, m election.R
 // counted on a clock that can't be relied on any more. They are asked again, and
 // tell what they promise then.
 func (d *Driver) Recount() { clear(d.accepted) }
+
+// Refuse takes note that a voter has granted a higher ballot: it never accepts
+// anything of this one again (R1).
+func (d *Driver) Refuse(from election.PeerID, m election.RosterRefuse) {
+	if m.Driver != d.Ballot || m.Granted <= d.Ballot {
+		return
+	}
+	if d.refused == nil {
+		d.refused = map[election.PeerID]bool{}
+	}
+	d.refused[from] = true
+}
+
+// Hopeless reports whether so many former voters have granted a higher ballot
+// that nothing this one proposes can be committed any more.
+func (d *Driver) Hopeless() bool {
+	return !confirms(d.joint.Voters, func(v election.PeerID) bool { return !d.refused[v] })
+}
 
 // HasAccepted reports whether the voter accepted what is proposed now.
 func (d *Driver) HasAccepted(voter election.PeerID) bool {

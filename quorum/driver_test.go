@@ -312,3 +312,22 @@ func TestR8TheLeaseOnRecordIsNeverShortenedForTheSameHolder(t *testing.T) {
 		t.Fatalf("on record %+v, want term 4 and %s", g, long)
 	}
 }
+
+func TestR12ABallotIsHopelessOnceAMajorityOfTheFormerVotersHasGrantedAHigherOne(t *testing.T) {
+	d := ballot()
+	refuse := func(names string, driver, granted election.Term) {
+		for _, n := range names {
+			d.Refuse(election.PeerID(n), election.RosterRefuse{Driver: driver, Version: d.Proposal().Version, Granted: granted})
+		}
+	}
+	refuse("abc", 6, 9) // of another ballot
+	refuse("abc", 7, 7) // for its version alone
+	refuse("ade", 7, 9) // one of the former voters
+	if d.Hopeless() {
+		t.Fatal("given up while two of three former voters may accept")
+	}
+	refuse("b", 7, 9)
+	if !d.Hopeless() {
+		t.Fatal("goes on though one of three former voters at most can accept")
+	}
+}

@@ -41,6 +41,9 @@ func (v *Voter) Restore() bool {
 
 // roundRoster handles a roster message now, or once no vote is being written.
 func (v *Voter) roundRoster(now election.Instant, q queued) {
+	if v.barred {
+		return // nothing is written any more
+	}
 	if !v.idle() {
 		if len(v.proposed) < maxQueued {
 			v.proposed = append(v.proposed, q)

@@ -101,13 +101,28 @@ func (v *Voter) Suspended(now election.Instant) {
 	}
 }
 
-// Bar ends the promising for good: what was not sent yet never is. Promises that
-// were made still hold.
-func (v *Voter) Bar() {
+// Bar ends the promising for good: what was not sent yet never is, and what is
+// being written is not waited for. Promises that were made still hold. Those who
+// wait for a vote are told that there will be none.
+func (v *Voter) Bar(now election.Instant) {
 	v.barred = true
 	v.held, v.out, v.proposed = nil, nil, nil
-	clear(v.kept)
-	clear(v.queued)
+	clear(v.writing)
+	v.adoption = 0
+	kept, waiting := v.kept, v.queued
+	v.kept, v.queued = map[election.Name][]request{}, map[election.Name][]queued{}
+	for _, e := range sorted(kept) {
+		for _, r := range kept[e] {
+			v.refuse(now, r, election.RefusedUnavailable)
+		}
+	}
+	for _, e := range sorted(waiting) {
+		for _, q := range waiting[e] {
+			if m, asks := q.message.(election.VoteRequest); asks {
+				v.refuse(now, request{from: q.from, VoteRequest: m, since: q.since}, election.RefusedUnavailable)
+			}
+		}
+	}
 }
 
 // Request handles a Vote Request from the peer that would be the holder.
