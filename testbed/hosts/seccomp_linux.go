@@ -13,7 +13,7 @@ import (
 // intercept says which system calls of a host's processes ask the testbed first.
 type intercept struct {
 	syncs bool // fsync and fdatasync
-	clock bool // clock_gettime of CLOCK_BOOTTIME
+	clock bool // clock_gettime of CLOCK_BOOTTIME and CLOCK_MONOTONIC
 }
 
 // notification is the kernel's struct seccomp_notif: a call that waits for an
@@ -73,7 +73,8 @@ func (i intercept) filter(arch uint32) []unix.SockFilter {
 		program = append(program, skip(unix.SYS_FSYNC, 1), ask, skip(unix.SYS_FDATASYNC, 1), ask)
 	}
 	if i.clock {
-		program = append(program, skip(unix.SYS_CLOCK_GETTIME, 3), load(offsetFirstArg), skip(unix.CLOCK_BOOTTIME, 1), ask)
+		program = append(program, skip(unix.SYS_CLOCK_GETTIME, 5), load(offsetFirstArg),
+			skip(unix.CLOCK_BOOTTIME, 1), ask, skip(unix.CLOCK_MONOTONIC, 1), ask)
 	}
 	return append(program, allow)
 }

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/doyen-election/doyen/agent/boottime"
+	"github.com/doyen-election/doyen/election"
 )
 
 // supervisor answers the system calls of processes that were started under one
@@ -17,6 +18,7 @@ import (
 type supervisor struct {
 	calls *os.File
 	clock clock
+	ahead election.Instant // how far CLOCK_BOOTTIME is ahead of CLOCK_MONOTONIC
 	done  chan struct{}
 
 	mu      sync.Mutex
@@ -44,6 +46,10 @@ func newSupervisor(calls *os.File, c clock, delay time.Duration) *supervisor {
 // run answers until the file is closed or nobody can call any more.
 func (s *supervisor) run() {
 	defer close(s.done)
+	// Read here: the thread that made the supervisor may be under the filter.
+	var mono unix.Timespec
+	_ = unix.ClockGettime(unix.CLOCK_MONOTONIC, &mono) // fails only for an unknown clock
+	s.ahead = boottime.Now() - election.Instant(mono.Nano())
 	for {
 		call, err := receive(s.calls)
 		switch {
@@ -58,9 +64,14 @@ func (s *supervisor) run() {
 	}
 }
 
-// tell writes the host's time where the caller wants it.
+// tell writes the host's time where the caller wants it. Both clocks of a host
+// run at one rate, as those of one oscillator do: a process that saw only one of
+// them gain would take that for a suspend.
 func (s *supervisor) tell(call notification) response {
 	shown := s.clock.at(boottime.Now())
+	if call.args[0] == unix.CLOCK_MONOTONIC {
+		shown -= s.ahead
+	}
 	time := unix.NsecToTimespec(int64(shown))
 	local := []unix.Iovec{{Base: (*byte)(unsafe.Pointer(&time))}}
 	size := int(unsafe.Sizeof(time))
