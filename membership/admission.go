@@ -72,7 +72,6 @@ type place struct {
 	stranger  bool
 	bytes     int
 	long      bool
-	shown     bool
 }
 
 // sourceOf is what an address counts as.

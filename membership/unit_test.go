@@ -364,13 +364,6 @@ func BenchmarkReadState(b *testing.B) {
 	}
 }
 
-func must[T any](v T, err error) T {
-	if err != nil {
-		panic(err)
-	}
-	return v
-}
-
 func TestTheOwnerOfANameWinsItWhoeverCameFirst(t *testing.T) {
 	owner := Member{Member: election.Member{Peer: "real", Name: "b", JoinedAt: 9}}
 	intruder := Member{Member: election.Member{Peer: "rebuilt", Name: "b", JoinedAt: 1}}

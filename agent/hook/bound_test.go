@@ -49,16 +49,14 @@ func TestTheEndsOfOwnLeadershipsGoFirst(t *testing.T) {
 	r := stuck("busy", "busy", "pay", "ledger")
 	r.shared = 0
 	r.running = map[election.Name]*task{"busy": {}}
-	for _, e := range []Event{
+	r.waiting = append(r.waiting, []Event{
 		{Election: "pay", Event: election.Following, Term: 1},
 		{Election: "ledger", Event: election.Leading, Term: 2},
 		{Election: "busy", Event: election.NoLeader, Term: 3, StopIn: time.Hour},
 		{Election: "junk", Event: election.NoLeader, Term: 4, StopIn: time.Hour},
 		{Election: "default", Event: election.NoLeader, Term: 5, StopIn: time.Hour},
 		{Election: "default", Event: election.Leading, Term: 6},
-	} {
-		r.waiting = append(r.waiting, e)
-	}
+	}...)
 	var got []election.Term
 	for i := r.nextUp(); i >= 0; i = r.nextUp() {
 		got = append(got, r.waiting[i].Term)
