@@ -21,7 +21,7 @@ func stuck(of election.Name, named ...election.Name) *Runner {
 }
 
 // TestWhatWaitsIsBoundedOverAllElections: elections come and go faster than the
-// command runs. The ends of this agent's own leaderships are never left out, and
+// command runs. The ends of this agent's own leaderships are never skipped, and
 // others of an election that the configuration names only if nothing else is.
 func TestWhatWaitsIsBoundedOverAllElections(t *testing.T) {
 	r := stuck("default")

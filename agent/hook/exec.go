@@ -60,7 +60,7 @@ func (r *Runner) exec(t *task, logger *slog.Logger) (until election.Instant, err
 	}
 	change, err := json.Marshal(e.Change)
 	if err != nil {
-		return election.Never, fmt.Errorf("encode what the hook is told: %w", err)
+		return election.Never, fmt.Errorf("encode the event for the hook: %w", err)
 	}
 	cmd := exec.CommandContext(t.ctx, "/bin/sh", "-c", command)
 	cmd.Stdin = bytes.NewReader(append(change, '\n'))
