@@ -180,7 +180,7 @@ func (r *runner) follow(now int64) bool {
 	case r.ending:
 		return true
 	case !r.guard.ready: // whatever comes, there is somebody to start and to end the command
-	case r.leading && now >= r.notBefore && now < plan(r.until, r.lease).TermAt:
+	case r.mayStart(now):
 		r.notBefore = 0
 		r.start(now)
 	case (r.candidacy == nil || r.over) && !r.asking:
@@ -232,6 +232,12 @@ func (r *runner) lateAt() int64 {
 		due = max(min(due, r.killAt), r.stopped)
 	}
 	return due + min(int64(margin(r.lease)/2), max(0, r.until-due)/2)
+}
+
+// mayStart reports whether the command may be started: not while it rests after an
+// end of its own, and not when it would have to be ended at once with the lease.
+func (r *runner) mayStart(now int64) bool {
+	return r.leading && now >= r.notBefore && now < plan(r.until, r.lease).TermAt
 }
 
 func (r *runner) start(now int64) {
