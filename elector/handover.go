@@ -14,11 +14,15 @@ type departure struct {
 	standDown time.Duration
 	stopBy    election.Instant // whoever acts under the term was told so
 	stopped   bool
+	suspended bool // the host was, since
 }
 
 // orderly reports whether the lease was certainly still good when the leader
-// withdrew.
+// withdrew, and how long it still runs is known.
 func (d departure) orderly() bool {
+	if d.suspended {
+		return false
+	}
 	switch d.reason {
 	case election.ReasonLeaseExpired, election.ReasonSuperseded, election.ReasonSuspended:
 		return false

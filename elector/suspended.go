@@ -25,6 +25,8 @@ func (e *Elector) suspended() {
 		case leader:
 			e.withdraw(c, departure{reason: election.ReasonSuspended})
 			continue
+		case draining:
+			c.leaving.suspended = true // its heartbeats would have others name it for too long
 		case nominee:
 			e.abandon(c)
 			c.selection.Stop()

@@ -48,6 +48,31 @@ func TestASuspendedLeaderLeadsNothingUntilItHasWonAgain(t *testing.T) {
 	}
 }
 
+// TestG5AHandOverUnderWayAtASuspendIsNotClaimedAfterIt: by its clock the lease still
+// runs; b and c would name a for what is left of it, though it may have ended. The
+// hand-over itself goes on as it was asked for.
+func TestG5AHandOverUnderWayAtASuspendIsNotClaimedAfterIt(t *testing.T) {
+	o := newLone(t, trioState())
+	o.view.Members[1].Candidacies = []election.Candidacy{{Election: "pay", Priority: 50}}
+	o.step(election.ViewChanged{View: o.view})
+	won := o.elect("pay")
+	o.step(election.Transfer{Election: "pay", To: "b"})
+	o.take()
+	o.pass(testTiming.Heartbeat)
+	if len(sentTo[election.Heartbeat](o.take(), "b")) == 0 {
+		t.Fatal("a hand-over is claimed until the term is released, and this one is not")
+	}
+	o.suspend(time.Millisecond)
+	o.pass(2 * testTiming.Heartbeat)
+	if beats := sentTo[election.Heartbeat](o.take(), "b"); len(beats) != 0 {
+		t.Errorf("claims %+v: how long that lease still runs nobody knows", beats[0].Claims)
+	}
+	o.step(election.Stopped{Election: "pay", Term: won.Term})
+	if r := last[election.Release](o, "b"); r.Term != won.Term || r.Target != "b" {
+		t.Errorf("released %+v, want term %d for b", r, won.Term)
+	}
+}
+
 func TestH2NoAnswerToASendFromBeforeASuspendCounts(t *testing.T) {
 	o := newLone(t, trioState())
 	o.campaign("pay")
