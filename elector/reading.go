@@ -56,6 +56,16 @@ func (e *Elector) Contests() []*ContestStatus {
 	return e.shown
 }
 
+// Drives returns in which term this agent leads the roster election, of which
+// Contests tells nothing, and until when; term 0: it does not.
+func (e *Elector) Drives() (election.Term, election.Instant) {
+	c := e.contests.get(election.RosterElection)
+	if c == nil || c.role != leader {
+		return 0, 0
+	}
+	return c.term, e.leaseEnd(c)
+}
+
 // showAll makes what readers are shown anew.
 func (e *Elector) showAll() {
 	e.shown = make([]*ContestStatus, 0, len(e.contests.rows))

@@ -107,6 +107,26 @@ func TestR4TheNewRosterDecidesOnceTheOldLeasesAreOver(t *testing.T) {
 	}
 }
 
+func TestADriverSaysThatItLeadsTheRosterElection(t *testing.T) {
+	c := fourAgents(t)
+	for _, n := range c.names {
+		c.start(n)
+	}
+	c.run(testTiming.Lease)
+	replaceCByD(c, "b")
+	c.run(testTiming.Lease / 2)
+	if term, until := c.nodes["b"].elector.Drives(); term == 0 || until <= c.now {
+		t.Errorf("b drives the change, and says: term %d until %d, now %d", term, until, c.now)
+	}
+	if term, _ := c.nodes["a"].elector.Drives(); term != 0 {
+		t.Errorf("a drives nothing, and says: term %d", term)
+	}
+	c.run(3 * testTiming.Lease)
+	if term, _ := c.nodes["b"].elector.Drives(); term != 0 {
+		t.Errorf("b has finished, and says: term %d", term)
+	}
+}
+
 func TestR4TheFloorIsAboveWhatOnlyTheNewHalfKnows(t *testing.T) {
 	c := newCluster(t, Bully, "a", "b", "c", "d", "e")
 	add := []election.Voter{{Name: "d", Peer: "d"}, {Name: "e", Peer: "e"}}

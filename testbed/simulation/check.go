@@ -89,10 +89,6 @@ func (w *world) checkSend(a *agent, local election.Instant, e election.Envelope)
 		if s.Roster == nil || s.Roster.Cluster != m.Genesis.Roster.Cluster {
 			w.fail("durable before sent", "%s commits a genesis that is not on its disk", a.peer)
 		}
-	case election.Release:
-		if m.Election == election.RosterElection {
-			w.stopDriving(a)
-		}
 	case election.Heartbeat:
 		for _, c := range m.Claims {
 			w.checkClaim(a, local, c)
@@ -125,8 +121,23 @@ func (w *world) checkClaim(a *agent, local election.Instant, c election.Claim) {
 	}
 	l.owners[c.Term] = self
 	l.extend(a, c.Term, local.Add(c.Remaining))
-	if c.Election == election.RosterElection { // no status tells of it
+	if c.Election == election.RosterElection {
 		w.acts(l, actor{kind: claimer, host: a, epoch: a.clock.epoch, holder: self, term: c.Term, until: local.Add(c.Remaining)})
+	}
+}
+
+// checkDriving takes note of whether the agent leads the roster election: no
+// status tells of that, and a Heartbeat or a Release only where somebody is
+// connected.
+func (w *world) checkDriving(a *agent, local election.Instant, t election.Term, until election.Instant) {
+	l := w.log(election.RosterElection)
+	self := election.Holder{Peer: a.peer, Boot: a.boot}
+	if t > 0 && local < until {
+		w.acts(l, actor{kind: claimer, host: a, epoch: a.clock.epoch, holder: self, term: t, until: until})
+		return
+	}
+	if x := l.find(claimer, self); x != nil {
+		w.stopActing(x)
 	}
 }
 

@@ -165,11 +165,3 @@ func (w *world) stopActing(x *actor) {
 		w.leadsNoMore(x)
 	}
 }
-
-// stopDriving takes note that the agent no longer leads the roster election,
-// of which no status tells.
-func (w *world) stopDriving(a *agent) {
-	if x := w.log(election.RosterElection).find(claimer, election.Holder{Peer: a.peer, Boot: a.boot}); x != nil {
-		w.stopActing(x)
-	}
-}

@@ -91,13 +91,6 @@ func (w *world) withdrawn(a *agent, x election.Withdrawal) {
 	if x.Reason == election.ReasonDisk {
 		w.stats.Stuck++
 	}
-	if x.Election == election.RosterElection {
-		w.stopDriving(a)
-		if chance(a.rng, 0.9) {
-			w.inputSoon(a, election.Stopped{Election: x.Election, Term: x.Term})
-		}
-		return
-	}
 	if w.log(x.Election) == nil { // nobody acts on a short election
 		w.inputSoon(a, election.Stopped{Election: x.Election, Term: x.Term})
 		return

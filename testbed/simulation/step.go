@@ -40,6 +40,7 @@ func (w *world) step(a *agent, in election.Input) {
 		w.send(a, m)
 	}
 	w.wake(a, out.WakeAt)
+	w.look(a, local)
 	if len(out.Announce) > 0 || len(out.Withdraw) > 0 || w.stats.Steps%pollEvery == 0 {
 		w.stepping = a
 		w.poll(a)
@@ -82,6 +83,13 @@ func (w *world) poll(a *agent) {
 	for i := range a.contests {
 		w.checkStatus(a, local, a.contests[i])
 	}
+	w.look(a, local)
+}
+
+// look sees whether the agent leads the roster election.
+func (w *world) look(a *agent, local election.Instant) {
+	t, until := a.elector.Drives()
+	w.checkDriving(a, local, t, until)
 }
 
 // stepAndDie takes a step and carries out only the first things that its
