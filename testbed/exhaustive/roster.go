@@ -12,9 +12,10 @@ import (
 
 // RosterOptions say which change of the voters to explore, and how far.
 type RosterOptions struct {
-	From, To string // the names of the voters, a letter each
-	Ballots  int    // how many drivers may be sought
-	States   int    // how many states to visit at most
+	From, To string   // the names of the voters, a letter each
+	Ballots  int      // how many drivers may be sought
+	After    []string // the steps, as a path words them, that have been taken before
+	States   int      // how many states to visit at most
 }
 
 // RosterResult is what was explored.
@@ -103,6 +104,14 @@ func (w *rosterWorld) clone(c *cloner) *rosterWorld {
 	return &next
 }
 
+// after is the world once that has happened.
+func (w *rosterWorld) after(c *cloner, s rosterStep) *rosterWorld {
+	n := w.clone(c)
+	n.said = append(n.said, s.text)
+	s.do(n)
+	return n
+}
+
 // key tells states apart. Names are letters, numbers are small.
 func (w *rosterWorld) key() string {
 	var b []byte
@@ -158,16 +167,23 @@ func version(r *election.Roster) election.Version {
 // ExploreRoster visits the states of a change breadth first.
 func ExploreRoster(o RosterOptions) RosterResult {
 	c := newCloner()
-	level := []*rosterWorld{newRosterWorld(o)}
+	first := newRosterWorld(o)
+	for _, text := range o.After {
+		steps := first.steps(o)
+		i := slices.IndexFunc(steps, func(s rosterStep) bool { return s.text == text })
+		if i < 0 {
+			return RosterResult{Violation: fmt.Errorf("%q can't happen there", text), Path: first.said}
+		}
+		first = first.after(c, steps[i])
+	}
+	level := []*rosterWorld{first}
 	seen := map[string]bool{level[0].key(): true}
 	r := RosterResult{States: 1}
 	for depth := 1; len(level) > 0; depth++ {
 		var next []*rosterWorld
 		for _, w := range level {
 			for _, step := range w.steps(o) {
-				n := w.clone(c)
-				n.said = append(n.said, step.text)
-				step.do(n)
+				n := w.after(c, step)
 				k := n.key()
 				if seen[k] {
 					continue
@@ -206,7 +222,7 @@ func (w *rosterWorld) check(o RosterOptions, r *RosterResult) error {
 		switch {
 		case isNew && quorum.Confirmed(x, holds):
 			newer = x
-		case !isNew && !x.Committed && quorum.Confirmed(x, holds):
+		case !isNew && quorum.Confirmed(x, holds):
 			former = x
 		}
 		if !x.Joint() && quorum.Accepted(x, accepted) {

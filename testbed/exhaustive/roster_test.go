@@ -9,6 +9,16 @@ import (
 
 var rosterStates = flag.Int("rosterstates", 0, "how many states each exploration of a change of the voters visits; 0: as many as fit a short run")
 
+// stoppedHalfway are the steps to a driver that stopped when the first of the new
+// voters had heard that they decide alone. What another ballot may do then lies
+// deeper than a search from the start gets.
+var stoppedHalfway = []string{
+	"c seeks ballot 1 at {0 1}", "b votes for ballot 1", "c votes for ballot 1",
+	"c goes on", "a accepts {1 0} abc+abd", "b accepts {1 0} abc+abd", "d accepts {1 0} abc+abd",
+	"c goes on", "a accepts {1 1} abc+abd marked", "b accepts {1 1} abc+abd marked", "d accepts {1 1} abc+abd marked",
+	"c goes on", "a accepts {1 2} abd",
+}
+
 // TestEveryOrderOfARosterChange shows that no order of events within the bounds
 // leaves the former and the new voters deciding beside each other (R1 to R3, R9
 // to R13).
@@ -18,13 +28,14 @@ func TestEveryOrderOfARosterChange(t *testing.T) {
 		{From: "a", To: "ab", Ballots: 3, States: 40_000},
 		{From: "ab", To: "abc", Ballots: 2, States: 60_000}, // complete with 335,203 states, -rosterstates 400000
 		{From: "abc", To: "abd", Ballots: 2, States: 30_000},
+		{From: "abc", To: "abd", Ballots: 2, States: 30_000, After: stoppedHalfway},
 	} {
 		if *rosterStates > 0 {
 			try.States = *rosterStates
 		} else if testing.Short() || raceDetector {
 			try.States /= 10
 		}
-		t.Run(fmt.Sprintf("%s to %s, %d ballots", try.From, try.To, try.Ballots), func(t *testing.T) {
+		t.Run(fmt.Sprintf("%s to %s, %d ballots, after %d steps", try.From, try.To, try.Ballots, len(try.After)), func(t *testing.T) {
 			r := ExploreRoster(try)
 			t.Log(r)
 			if r.Violation != nil {
