@@ -92,7 +92,7 @@ func (w *rosterWorld) driving(i int) []rosterStep {
 		}
 	}
 	steps := []rosterStep{{fmt.Sprintf("%s goes on", w.agents[i].id), next(false)}}
-	if d := w.agents[i].drives; !d.Back() && d.Proposal().Joint() {
+	if !w.agents[i].drives.Back() { // that it may be too late is for the driver to say
 		steps = append(steps, rosterStep{fmt.Sprintf("%s goes back", w.agents[i].id), next(true)})
 	}
 	return steps
