@@ -25,6 +25,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/doyen-election/doyen/election"
 )
 
 // Target is an agent that is attacked. All of it can be read on the network,
@@ -36,6 +38,10 @@ type Target struct {
 	Socket  string // path of the socket, for attacks from its own host
 	Cluster string
 	KeyFile string
+	// What the agents agree on, for who joins them.
+	Algorithm string
+	Heartbeat time.Duration
+	Lease     time.Duration
 }
 
 // Order says what to do, and to whom.
@@ -65,6 +71,8 @@ func attacks() map[string]attack {
 			map[string]string{"sources": "400", "rate": "1000", "kind": "garbage"}, noise},
 		"version0": {"has the key, and sends a packet of encryption version 0 whose padding is a lie",
 			map[string]string{"padding": "239", "rate": "10"}, version0},
+		"observer": {"has the key, joins as an agent that is not a voter, and says what no agent would",
+			map[string]string{"says": "term", "election": string(election.Default), "every": "200ms"}, observer},
 		"replay": {"listens to the gossip of the host it is on, and sends all of it again, without the key",
 			map[string]string{"capture": "3s", "wait": "0s", "every": "1s"}, replay},
 	}

@@ -66,7 +66,10 @@ func attackCommand(w *world, _ *testscript.TestScript, args []string) (string, e
 func orderOf(name string, from *hosts.Host, targets []*hosts.Host, long time.Duration, options map[string]string) (attack.Order, error) {
 	o := attack.Order{Attack: name, For: long, Options: options, Here: len(targets) == 1 && targets[0] == from}
 	for _, h := range targets {
-		c := h.Config()
+		c, err := h.Config().Resolve()
+		if err != nil {
+			return o, fmt.Errorf("%s: %w", h.Name(), err)
+		}
 		bind, err := netip.ParseAddr(c.Bind)
 		if err != nil {
 			return o, fmt.Errorf("%s: %w", h.Name(), err)
@@ -74,6 +77,7 @@ func orderOf(name string, from *hosts.Host, targets []*hosts.Host, long time.Dur
 		o.Targets = append(o.Targets, attack.Target{
 			Gossip: netip.AddrPortFrom(bind, uint16(c.GossipPort)), Peer: netip.AddrPortFrom(bind, uint16(c.PeerPort)),
 			HTTP: c.HTTP, Socket: c.Socket, Cluster: c.Cluster, KeyFile: c.KeyFile,
+			Algorithm: c.Algorithm, Heartbeat: c.Heartbeat, Lease: c.Lease,
 		})
 	}
 	return o, o.Check()

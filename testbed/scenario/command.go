@@ -27,7 +27,7 @@ func commands() map[string]func(*testscript.TestScript, bool, []string) {
 		"starve": starveCommand, "feed": feedCommand, "limit-memory": limitMemoryCommand, "clock": clockCommand,
 		"leader": leaderCommand, "follower": followerCommand, "doyen": doyenCommand,
 		"expect": expectCommand, "hold": holdCommand, "elapse": elapseCommand, "mark": markCommand, "show": showCommand,
-		"program": programCommand, "run": runCommand, "attack": attackCommand,
+		"program": programCommand, "run": runCommand, "hook": hookCommand, "attack": attackCommand,
 	} {
 		wrapped[name] = wrap(name, c)
 	}

@@ -31,8 +31,9 @@ import (
 type program struct {
 	name, election string // of an attack the election is empty
 	host           *hosts.Host
-	cmd            *exec.Cmd
-	stamps         string // path
+	cmd            *exec.Cmd // nil: the agent runs it, as its hook
+	said           *os.File  // of a hook, its other end is what runs write to
+	stamps         string    // path
 	ended          chan struct{}
 
 	// Guarded by the watcher.
@@ -91,7 +92,7 @@ func (w *world) launch(name, host, election string, command func(*program) *exec
 		return err
 	}
 	dir := filepath.Dir(h.Log())
-	p := &program{name: name, election: election, host: h, stamps: filepath.Join(dir, "stamps-"+name), ended: make(chan struct{})}
+	p := &program{name: name, election: election, host: h, stamps: stampsIn(dir, name), ended: make(chan struct{})}
 	p.cmd = command(p)
 	out, in, err := os.Pipe()
 	if err != nil {
@@ -168,6 +169,9 @@ func (w *world) programNamed(words []string) (*program, bool) {
 }
 
 func (p *program) signal(w *world, what string, s syscall.Signal) error {
+	if p.cmd == nil {
+		return fmt.Errorf("%s %s: it is a hook, which ends with its agent: %s %s", what, p.name, what, p.host.Name())
+	}
 	at := boottime.Now()
 	if err := p.cmd.Process.Signal(s); err != nil {
 		return fmt.Errorf("%s %s: %w", what, p.name, err)
@@ -230,6 +234,10 @@ func (p *program) thaw(w *world) error   { return p.signal(w, "thaw", syscall.SI
 
 // end ends the program, and what acts for it.
 func (p *program) end(w *world) {
+	if p.cmd == nil {
+		_ = p.said.Close()
+		return
+	}
 	_ = p.cmd.Process.Signal(syscall.SIGCONT)
 	_ = p.cmd.Process.Kill()
 	w.watcher.mu.Lock()
@@ -286,12 +294,16 @@ func census(all []*program) counted {
 		word := "does not act"
 		switch {
 		case p.gone:
-			c.ended++
 			word = "ended, " + p.exit
+			if p.election == "" && p.cmd.ProcessState.ExitCode() > 0 {
+				word = "failed, " + p.exit // an attack that could not be carried out shows nothing
+			} else {
+				c.ended++
+			}
 			if len(p.output) > 0 {
 				word += ": " + p.output[len(p.output)-1]
 			}
-		case p.acts && alive(p.pid):
+		case p.acts && lives(p.pid):
 			c.acting++
 			word = "acts under term " + strconv.FormatUint(p.term, 10)
 		}
@@ -301,9 +313,6 @@ func census(all []*program) counted {
 	c.saw = strings.Join(told, "; ")
 	return c
 }
-
-// alive reports whether a process is there.
-func alive(pid int) bool { return pid > 0 && syscall.Kill(pid, 0) == nil }
 
 // stamps reads what all programs noted: a stretch for each process and term.
 func (w *world) stamps() ([]observe.ProgramSpan, error) {

@@ -38,6 +38,7 @@ type world struct {
 	watcher  *watcher
 	meter    *hiccup.Meter // nil before the first start
 	programs map[string]*program
+	hooks    []*hooked // to be laid out
 
 	began     election.Instant
 	wall      time.Time
@@ -131,7 +132,7 @@ func (w *world) ready() error {
 		w.t.Log(err)
 	}
 	w.watcher = watch(w.ctx, cluster, exits)
-	return nil
+	return w.layOutHooks()
 }
 
 // close ends everything, judges what can only be judged then, and makes the
