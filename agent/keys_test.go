@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/doyen-election/doyen/api"
+	"github.com/doyen-election/doyen/membership"
 )
 
 // ring stands in for gossip.
@@ -46,6 +47,33 @@ func newKeyring(t *testing.T, keys ...[]byte) (*keyring, *ring) {
 	}
 	r := &ring{keys: keys}
 	return &keyring{path: path, gossip: r, logger: slog.New(slog.DiscardHandler)}, r
+}
+
+// With a key of its own, an agent that is to meet nobody is joined by nobody.
+func TestOnlyAnAgentThatIsToMeetNobodyMakesItselfAKey(t *testing.T) {
+	for name, test := range map[string]struct {
+		config Config
+		own    bool
+	}{
+		"told nothing":     {Config{Name: "a"}, true},
+		"alone with votes": {Config{Name: "a", Voters: []string{"a"}}, true},
+		"to join another":  {Config{Name: "a", Join: []string{"127.0.0.1:1"}}, false},
+		"another votes":    {Config{Name: "a", Voters: []string{"a", "b"}}, false},
+	} {
+		keys, err := gossipKeys(test.config, slog.New(slog.DiscardHandler))
+		if err != nil {
+			t.Fatal(err)
+		}
+		again, err := gossipKeys(test.config, slog.New(slog.DiscardHandler))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if test.own != (len(keys) == 1 && len(keys[0]) == membership.KeySize) || !test.own && len(keys) > 0 {
+			t.Errorf("%s: %d keys, want one of its own: %v", name, len(keys), test.own)
+		} else if test.own && bytes.Equal(keys[0], again[0]) {
+			t.Errorf("%s: two agents make the same key", name)
+		}
+	}
 }
 
 func TestARotationIsInTheKeyFileAtEveryStep(t *testing.T) {

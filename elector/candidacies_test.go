@@ -214,6 +214,36 @@ func TestAFloodOfCandidaciesIsTakenInTurn(t *testing.T) {
 	}
 }
 
+// TestOthersRoundsWaitForTheirTurnToo: an agent that has as many attempts under way
+// as may be asks for no votes because another's round made it the nominee.
+func TestOthersRoundsWaitForTheirTurnToo(t *testing.T) {
+	o := newLone(t, trioState())
+	o.hear("b", election.Report{Voter: true})
+	o.hear("c", election.Report{Voter: true})
+	for i := range firstWindow {
+		o.campaign(election.Name("job-" + time.Duration(i).String()))
+	}
+	asked := sentTo[election.VoteRequest](o.take(), "b")
+	if len(asked) != firstWindow {
+		t.Fatalf("it asks for the votes of %d elections, want %d", len(asked), firstWindow)
+	}
+	round := election.BullyElection{Election: "pay", Round: 1, Rank: election.Rank{Peer: "b", Priority: 50, JoinedAt: 'b'}}
+	isPay := func(r election.VoteRequest) bool { return r.Election == "pay" }
+	o.campaign("pay")
+	o.hear("b", round)
+	sent := o.take()
+	if answers := sentTo[election.BullyAnswer](sent, "b"); len(answers) != 1 {
+		t.Fatalf("answers %+v, want one: it ranks higher", answers)
+	}
+	if slices.ContainsFunc(sentTo[election.VoteRequest](sent, "b"), isPay) {
+		t.Error("it asks for votes at once, beside all others")
+	}
+	o.hear("b", grant(asked[0]))
+	if !slices.ContainsFunc(sentTo[election.VoteRequest](o.take(), "b"), isPay) {
+		t.Error("it does not ask for votes once another attempt has ended")
+	}
+}
+
 // TestAFloodThatIsAnsweredTooLateGetsSmaller: voters that can't keep up are asked
 // about fewer elections at once. Those that do not answer may only keep a promise.
 func TestAFloodThatIsAnsweredTooLateGetsSmaller(t *testing.T) {

@@ -106,6 +106,49 @@ func deadly() map[string][]byte {
 	}
 }
 
+// What would end memberlist does not pass the guard, in a packet or in a stream, nor
+// does a message of the encryption that trusts a byte of the sender's.
+func TestTheGuardLetsNothingDeadlyThrough(t *testing.T) {
+	const name = "test"
+	g := &guard{label: name}
+	key := testConfig(1).Key
+	if err := g.setKeys([][]byte{key}); err != nil {
+		t.Fatal(err)
+	}
+	k := keyHolder{t, &agent{Membership: &Membership{cfg: Config{Key: key}}}}
+	label := append([]byte{labelled, byte(len(name))}, name...)
+	packet := func(version byte, m []byte) *fault {
+		return g.packet(append(bytes.Clone(label), k.seal(version, m, []byte(name))...), nil)
+	}
+	ping := message(sayPing, field("SeqNo", 1), field("Node", 0xa1, 'x'))
+	if f := packet(sealVersion, ping); f != nil {
+		t.Errorf("a ping does not pass: %v", f)
+	}
+	for version := range byte(4) {
+		if f := packet(version, ping); version != sealVersion && (f == nil || f.kind != faultKey) {
+			t.Errorf("a ping of encryption version %d: %v", version, f)
+		}
+	}
+	for name, m := range deadly() {
+		if f := packet(sealVersion, m); f == nil || f.kind != faultMessage && len(m) > 0 {
+			t.Errorf("%s, in a packet: %v", name, f)
+		}
+	}
+}
+
+// Anybody can write any address on a datagram: nobody is accused by one.
+func TestADatagramOfNobodyAccusesNobody(t *testing.T) {
+	member, sought, other := netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("10.0.0.2"), netip.MustParseAddr("10.0.0.3")
+	known := &acquaintances{members: map[netip.Addr]bool{member: true}, sought: map[netip.Addr]bool{sought: true}}
+	for kind := faultNoise; kind <= faultIncomplete; kind++ {
+		for host, want := range map[netip.Addr]bool{sought: true, member: kind == faultMessage, other: false} {
+			if got := known.worthNaming(kind, host); got != want {
+				t.Errorf("%q from %s: it is named: %t, want %t", kind, host, got, want)
+			}
+		}
+	}
+}
+
 // TestNoMessageOfAKeyHolderEndsAnAgent sends what did, and what was found to
 // harm: each is dropped, and said once.
 func TestNoMessageOfAKeyHolderEndsAnAgent(t *testing.T) {

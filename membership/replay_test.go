@@ -57,6 +57,35 @@ func replay(t *testing.T, a *agent, node string, recording []byte, right func(Vi
 	}
 }
 
+// TestAnEndedLifeComesBackOnlyIfItAnswers: one that is listed again may be a
+// recording, though nobody else has its name.
+func TestAnEndedLifeComesBackOnlyIfItAnswers(t *testing.T) {
+	b := testConfig(2).Self
+	b.Status, b.GossipAddr = Alive, b.PeerAddr
+	node, answered := gossipName(b.Member), true
+	a := newAssembler(testConfig(1).Self, func(string, []byte) (Member, error) { return b, nil }, nil, nil)
+	a.answers = func(string) bool { return answered }
+	alive, dead := []sighting{{node: node, status: Alive}}, []sighting{{node: node, status: Dead}}
+	for i, step := range []struct {
+		seen     []sighting
+		answered bool
+		members  int
+		doubted  int
+	}{
+		{alive, true, 1, 0},
+		{alive, false, 1, 0}, // who is in the view stays
+		{dead, false, 0, 0},
+		{alive, false, 0, 1},
+		{alive, true, 1, 0},
+	} {
+		answered = step.answered
+		v, _ := a.assemble(time.Unix(int64(i), 0), step.seen)
+		if len(v.Members) != step.members || len(a.doubted) != step.doubted {
+			t.Errorf("step %d: members %v, doubted %v; want %d and %d", i, namesOf(v.Members), namesOf(a.doubted), step.members, step.doubted)
+		}
+	}
+}
+
 // TestAReplayedLifeChangesNothing: an agent loses its disk and comes back under
 // its name with a new identity. What gossip said of the former one is sent again
 // later: the live one keeps the name, and the former identity is not let in.

@@ -10,7 +10,6 @@ import (
 // TestAnAgentThatIsLateIsPatientWithOthers shows that suspects get more time from
 // an agent that gets none itself, and as much as ever from one that is on time.
 func TestAnAgentThatIsLateIsPatientWithOthers(t *testing.T) {
-	t.Parallel()
 	c := memberlist.DefaultLANConfig()
 	c.SuspicionMult, c.ProbeTimeout = 3, 200*time.Millisecond
 	d := newDelegate(testNotary(t), "own#1")
@@ -41,7 +40,6 @@ func TestAnAgentThatIsLateIsPatientWithOthers(t *testing.T) {
 // after its start gives suspects more time before it can see that it is late, and
 // that one of a small cluster, or one that has run for long, does not.
 func TestAnAgentThatBeginsInACrowdIsPatient(t *testing.T) {
-	t.Parallel()
 	for _, c := range []struct {
 		members int64
 		age     time.Duration

@@ -47,6 +47,13 @@ type acquaintances struct {
 	sought  map[netip.Addr]bool // to join, or lost, and not in the list
 }
 
+// worthNaming reports whether the address on a datagram that was not let in may be
+// told of. Anybody can write any address on one: only an address that is looked for
+// counts, or a member's if the datagram was made with the key.
+func (k *acquaintances) worthNaming(kind faultKind, host netip.Addr) bool {
+	return k.sought[host] || kind == faultMessage && k.members[host]
+}
+
 // listen binds UDP and TCP on one port.
 func listen(cfg Config, g *guard, t timing, hints chan hint) (*wire, error) {
 	w := &wire{
@@ -82,10 +89,7 @@ func (w *wire) receive() {
 		if f == nil {
 			return true
 		}
-		// Whoever sends a datagram can write any address on it: only one that is
-		// looked for is worth naming.
-		known, host := w.known.Load(), from.Addr().Unmap()
-		if known.sought[host] || f.kind == faultMessage && known.members[host] {
+		if host := from.Addr().Unmap(); w.known.Load().worthNaming(f.kind, host) {
 			w.suspect(f, host)
 		} else {
 			w.noise.Add(1)

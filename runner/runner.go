@@ -192,8 +192,7 @@ func (r *runner) follow(now int64) bool {
 // overdue ends a command that its guard has not ended in time. This process may be
 // the one that was not let run: then the guard's report waits to be read.
 func (r *runner) overdue(now int64) {
-	still := time.Duration(now - r.woken)
-	if still > margin(r.lease)/2 {
+	if still, own := r.stoodStill(now); own {
 		timer := time.NewTimer(again)
 		defer timer.Stop()
 		select {
@@ -207,6 +206,13 @@ func (r *runner) overdue(now int64) {
 		r.say("the guard is late: killing it and everything it started")
 	}
 	r.loseGuard()
+}
+
+// stoodStill returns how long after its alarm this process runs again, and whether
+// that was so long that the delay is its own, and not its guard's.
+func (r *runner) stoodStill(now int64) (still time.Duration, own bool) {
+	still = time.Duration(now - r.woken)
+	return still, still > margin(r.lease)/2
 }
 
 // wakeAt is when there is something to do if nothing comes before.
@@ -258,16 +264,19 @@ func (r *runner) stop(now int64) {
 	r.guard.tell(order{Do: doStop, Signal: int(syscall.SIGTERM), KillAt: r.killAt})
 }
 
-// settle gives the receipt for what is idle now. A candidacy goes on only after
-// a receipt that the agent took before the lease's end: a later one could end
-// the next leadership, whose line is not read yet.
+// goesOn reports whether the candidacy goes on after a receipt, of which err is the
+// outcome: only after one that the agent took before the lease's end. A later one
+// could end the next leadership, whose line is not read yet.
+func (r *runner) goesOn(err error, now int64) bool {
+	return err == nil && r.revoked && now < r.until
+}
+
+// settle gives the receipt for what is idle now.
 func (r *runner) settle() {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.ctx), receiptTimeout)
 	defer cancel()
 	err := r.candidacy.Stopped(ctx)
-	if err != nil || !r.revoked || alarm.Now() >= r.until {
-		r.over = true
-	}
+	r.over = r.over || !r.goesOn(err, alarm.Now())
 	r.leading, r.owed, r.revoked = false, false, false
 }
 

@@ -1,9 +1,17 @@
 package runner
 
 import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"runtime"
 	"syscall"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/doyen-election/doyen/client/alarm"
 )
@@ -56,5 +64,109 @@ func TestTheGuardStartsNothingWhenTheLeaseIsAboutToEnd(t *testing.T) {
 		if got != test.want || (len(g.forks) == 1) != (got.Is == isFailed) || g.command != nil {
 			t.Errorf("%s: it reports %+v, want %+v; processes asked for: %d", test.name, got, test.want, len(g.forks))
 		}
+	}
+}
+
+// A receipt that the agent takes after the deadline could be for the leadership
+// that comes next.
+func TestACandidacyGoesOnOnlyAfterAReceiptInTime(t *testing.T) {
+	const until = int64(time.Hour)
+	for _, test := range []struct {
+		err     error
+		revoked bool
+		now     int64
+		want    bool
+	}{
+		{nil, true, until - 1, true},
+		{nil, true, until, false},
+		{nil, false, until - 1, false},
+		{errEnded, true, until - 1, false},
+	} {
+		r := &runner{revoked: test.revoked, until: until}
+		if got := r.goesOn(test.err, test.now); got != test.want {
+			t.Errorf("%+v: it goes on: %v", test, got)
+		}
+	}
+}
+
+// Who was not let run for half of the time to kill in was late itself.
+func TestTheGuardIsNotBlamedForADelayOfTheRunners(t *testing.T) {
+	const woken, lease = int64(time.Hour), 6 * time.Second
+	for still, want := range map[time.Duration]bool{0: false, margin(lease) / 2: false, margin(lease)/2 + 1: true, lease: true} {
+		r := &runner{woken: woken, lease: lease}
+		if got, own := r.stoodStill(woken + int64(still)); got != still || own != want {
+			t.Errorf("after %v: it stood still for %v, by itself: %v; want %v", still, got, own, want)
+		}
+	}
+}
+
+// ofTest is a configuration for what says little.
+func ofTest() Config {
+	return Config{Election: "payments", Command: []string{"pay"}, lines: make(chan string, 4)}
+}
+
+// A command that ends with the lease may have been made to: that is not counted.
+func TestAnEndWithTheLeaseIsNotTheCommandsOwn(t *testing.T) {
+	for _, test := range []struct {
+		leading bool
+		until   int64
+		ends    int
+	}{{true, never - 1, 1}, {true, alarm.Now(), 0}, {false, never - 1, 0}} {
+		r := &runner{Config: ofTest(), leading: test.leading, until: test.until, lease: time.Second, began: alarm.Now()}
+		r.relax(1)
+		if r.ends != test.ends || (r.notBefore > 0) != (test.ends > 0) {
+			t.Errorf("%+v: counted %d ends, no start until %d", test, r.ends, r.notBefore)
+		}
+	}
+}
+
+// What the command did under a lead that is lost says nothing about the next one.
+func TestALostLeadForgetsHowOftenTheCommandEndedBefore(t *testing.T) {
+	for name, lose := range map[string]func(*runner){
+		"lost":            func(r *runner) { r.lose("a reason", true) },
+		"ended by itself": func(r *runner) { r.gone(report{Is: isGone, Why: byLease}) },
+	} {
+		r := &runner{Config: ofTest(), leading: true, ends: 3, notBefore: never}
+		if lose(r); r.ends != 0 || r.notBefore != 0 || r.leading {
+			t.Errorf("%s: %d ends are counted, no start until %d, leading: %v", name, r.ends, r.notBefore, r.leading)
+		}
+	}
+}
+
+// The kernel ends the command when the thread that made it is gone. A signal that
+// comes after the one of the kernel changes nothing.
+func TestWhatAThreadMadeEndsWithIt(t *testing.T) {
+	var child *exec.Cmd
+	thread := 0
+	made, ended := make(chan error), make(chan struct{})
+	defer close(ended)
+	for thread == 0 {
+		go func() {
+			runtime.LockOSThread()              // and never unlocked: the thread ends with this
+			if unix.Gettid() == unix.Getpid() { // the first one does not end
+				made <- nil
+				<-ended
+				runtime.UnlockOSThread()
+				return
+			}
+			child = exec.Command("sleep", "1000")
+			child.SysProcAttr = attributes(0)
+			err := child.Start()
+			thread = unix.Gettid()
+			made <- err
+		}()
+		if err := <-made; err != nil {
+			t.Fatal(err)
+		}
+	}
+	for path := fmt.Sprintf("/proc/self/task/%d", thread); ; runtime.Gosched() {
+		if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+			break
+		}
+	}
+	_ = child.Process.Signal(syscall.SIGTERM)
+	_ = child.Wait()
+	if status := child.ProcessState.Sys().(syscall.WaitStatus); status.Signal() != syscall.SIGKILL {
+		t.Errorf("the command was ended by %v, not by the kernel", status.Signal())
 	}
 }

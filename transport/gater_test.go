@@ -18,7 +18,6 @@ func (v visitor) RemoteMultiaddr() ma.Multiaddr { return v.at }
 // TestOnlyAKnownPeerThatDialsPassesTheDoor shows that a connection is ended
 // where the identity is proven, before it can open a stream.
 func TestOnlyAKnownPeerThatDialsPassesTheDoor(t *testing.T) {
-	t.Parallel()
 	ids := identities(t, 3) // of two peers the one with the lower ID dials
 	own := start(t, Config{Key: ids[1].key, Hello: helloOf("own", 1)})
 	from, err := ma.NewMultiaddr("/ip4/127.0.0.1/tcp/4000")
@@ -49,7 +48,6 @@ func TestOnlyAKnownPeerThatDialsPassesTheDoor(t *testing.T) {
 // TestAPeerThatWasKnownMayKnockAgainForAWhile shows that a peer which gossip lost
 // for a moment is not told of as a stranger because it was new some time before.
 func TestAPeerThatWasKnownMayKnockAgainForAWhile(t *testing.T) {
-	t.Parallel()
 	ids := identities(t, 2)
 	own := start(t, Config{Key: ids[1].key, Hello: helloOf("own", 1)})
 	knock := func() {
