@@ -20,8 +20,9 @@ type agent struct {
 	number int // among those the seed drew
 	wiped  int // counts the disks it lost
 
-	rolledBack bool // its data directory, to an older copy
-	resets     bool // its next start is with --reset-genesis
+	rolledBack bool          // its data directory, to an older copy
+	own        []*contestLog // of the cluster it formed when it began again, alone; nil: it did not
+	resets     bool          // its next start is with --reset-genesis
 	peer       election.PeerID
 	name       string
 	clock      clock
@@ -39,6 +40,7 @@ type agent struct {
 	wakeAt    int64 // true time; never: not wanted
 	paused    int   // pauses under way
 	frozen    int   // of the whole host
+	suspended bool  // and it is to learn that when it goes on
 	doom      *doom
 	inbox     []election.Input
 	draining  bool
@@ -122,6 +124,8 @@ func (w *world) config(a *agent) elector.Config {
 		Preempt: a.settings.preempt, PreemptDelay: a.settings.preemptDelay, FixedDeadline: a.settings.fixed,
 		MaxElections: len(w.logs) + 2*maxShort}
 	switch {
+	case a.own != nil:
+		c.Alone = true
 	case w.plan.prepared || a.number >= w.plan.voters:
 	case len(w.firstVoters()) == 1:
 		c.Alone = a.wiped == 0 || !w.formed
@@ -156,6 +160,7 @@ func (w *world) start(a *agent) {
 	a.settings = w.drawSettings(a)
 	a.boot = election.BootID(a.rng.Uint64())
 	a.joinedAt = w.now + a.rng.Int64N(1000)
+	a.suspended = false
 	a.alive, a.paused, a.draining, a.stopping, a.ending, a.doom = true, 0, false, false, false, nil
 	a.inbox, a.contests = nil, nil
 	clear(a.seen)
@@ -251,6 +256,10 @@ func (w *world) resume(a *agent, life uint32) {
 	w.resuming(a)
 	inbox := a.inbox
 	a.inbox = nil
+	if a.suspended {
+		a.suspended = false
+		w.step(a, election.Suspended{})
+	}
 	first := chance(a.rng, 0.5)
 	if first {
 		w.step(a, election.Tick{})

@@ -68,7 +68,10 @@ func (w *world) answered(replies []election.Reply) {
 // of what it claims.
 func (w *world) checkSend(a *agent, local election.Instant, e election.Envelope) {
 	s := &a.disk.state
-	w.checkBarred(a, e.Message)
+	if a.disk.taken {
+		s = &a.disk.believed
+	}
+	w.checkBarred(a, local, e.Message)
 	switch m := e.Message.(type) {
 	case election.VoteGrant:
 		g := s.Grants[m.Election]
@@ -98,7 +101,7 @@ func (w *world) checkSend(a *agent, local election.Instant, e election.Envelope)
 
 // checkGrant checks that no voter ever gives one term to two holders.
 func (w *world) checkGrant(a *agent, m election.VoteGrant) {
-	l := w.log(m.Election)
+	l := w.log(a, m.Election)
 	if l == nil {
 		return
 	}
@@ -111,7 +114,7 @@ func (w *world) checkGrant(a *agent, m election.VoteGrant) {
 
 // checkClaim checks that a term is claimed by one holder only.
 func (w *world) checkClaim(a *agent, local election.Instant, c election.Claim) {
-	l := w.log(c.Election)
+	l := w.log(a, c.Election)
 	if l == nil || !w.plan.quorum {
 		return
 	}
@@ -130,7 +133,7 @@ func (w *world) checkClaim(a *agent, local election.Instant, c election.Claim) {
 // status tells of that, and a Heartbeat or a Release only where somebody is
 // connected.
 func (w *world) checkDriving(a *agent, local election.Instant, t election.Term, until election.Instant) {
-	l := w.log(election.RosterElection)
+	l := w.log(a, election.RosterElection)
 	self := election.Holder{Peer: a.peer, Boot: a.boot}
 	if t > 0 && local < until {
 		w.acts(l, actor{kind: claimer, host: a, epoch: a.clock.epoch, holder: self, term: t, until: until})
@@ -153,7 +156,7 @@ func (l *contestLog) extend(a *agent, t election.Term, until election.Instant) {
 
 // checkStatus checks what an agent tells the programs of its host.
 func (w *world) checkStatus(a *agent, local election.Instant, c *elector.ContestStatus) {
-	l := w.log(c.Election)
+	l := w.log(a, c.Election)
 	if l == nil {
 		return
 	}
@@ -174,7 +177,7 @@ func (w *world) checkStatus(a *agent, local election.Instant, c *elector.Contest
 		w.stopActing(x)
 	}
 	if c.Leader.Peer != "" && c.Leader != self && local < c.ValidUntil && w.plan.quorum {
-		w.checkFollower(a, l, c)
+		w.checkFollower(a, w.logOfLeader(a, c), c)
 	}
 }
 

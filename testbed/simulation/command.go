@@ -132,7 +132,7 @@ func (w *world) standAgain(a *agent, e int) {
 func (w *world) changeRoster(r *rand.Rand) (*agent, election.ChangeRoster) {
 	a := w.victim(r)
 	roster := a.disk.state.Roster
-	if roster == nil {
+	if roster == nil || a.own != nil {
 		return nil, election.ChangeRoster{}
 	}
 	share := pick(r, 0, 0, 0.4, 0.7)
@@ -163,7 +163,7 @@ func (w *world) inquire(r *rand.Rand) {
 	if !a.alive {
 		return
 	}
-	l := w.log(name)
+	l := w.log(a, name)
 	w.inquiries[id] = inquiry{election: name, least: l.last, life: a.life}
 	w.input(a, election.Inquire{Election: name, Request: id})
 }

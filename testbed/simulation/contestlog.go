@@ -64,13 +64,15 @@ func (x *actor) acting(t int64) bool {
 	return !x.stopped && x.epoch == x.host.clock.epoch && x.host.clock.at(t) < x.until
 }
 
-// log returns the election's, nil for an election nobody ever stood in.
-func (w *world) log(name election.Name) *contestLog {
+// log returns the election's, in the agent's cluster; nil for one that comes and
+// goes.
+func (w *world) log(a *agent, name election.Name) *contestLog {
+	logs := w.logsOf(a)
 	if name == election.RosterElection {
-		return w.logs[len(w.logs)-1]
+		return logs[len(logs)-1]
 	}
 	if i := slices.Index(w.plan.elections, name); i >= 0 {
-		return w.logs[i]
+		return logs[i]
 	}
 	return nil
 }
@@ -151,7 +153,7 @@ func (w *world) checkAlone(l *contestLog, x *actor) {
 // endStatusClaims forgets what a stopped agent's status said: nobody can read
 // it any more.
 func (w *world) endStatusClaims(a *agent) {
-	for _, l := range w.logs {
+	for _, l := range w.logsOf(a) {
 		if x := l.find(claimer, election.Holder{Peer: a.peer, Boot: a.boot}); x != nil {
 			w.stopActing(x)
 		}

@@ -13,16 +13,19 @@ import (
 // disk is what a host does not forget, and the write of its agent that is under
 // way.
 type disk struct {
-	files   filesystem
-	calls   *calls            // of the process that runs
-	record  *store.Record     // its
-	sure    []byte            // the state that no power cut takes back
-	state   election.State    // decoded from it
-	pending *election.Persist // the write under way
-	slow    int               // troubles under way
-	failing int
-	past    [][]byte // what was sure before, newest first, if it may be restored
-	damaged []byte   // what the state was before it was damaged; nil: it is not
+	files    filesystem
+	calls    *calls            // of the process that runs
+	record   *store.Record     // its
+	sure     []byte            // the state that no power cut takes back
+	state    election.State    // decoded from it
+	pending  *election.Persist // the write under way
+	slow     int               // troubles under way
+	failing  int
+	past     [][]byte       // what was sure before, newest first, if it may be restored
+	taken    bool           // by another process
+	told     bool           // and the agent has learnt it
+	believed election.State // what it had written until then
+	damaged  []byte         // what the state was before it was damaged; nil: it is not
 }
 
 // stateFile is what the agent's store calls it.
@@ -76,6 +79,12 @@ func (d *disk) look(w *world, a *agent) {
 		d.past = append([][]byte{d.sure}, d.past[:min(len(d.past), maxPast-1)]...)
 	}
 	d.sure, d.state = data, state
+	if state.Roster != nil && before.Roster == nil {
+		w.strays(a)
+	}
+	if a.own != nil {
+		return
+	}
 	w.shared = w.shared || w.formed && state.Roster != nil && before.Roster == nil
 	w.formed = w.formed || state.Roster != nil
 	if state.Roster == nil && state.Pending != nil && !before.Pending.Same(state.Pending) {
@@ -112,7 +121,7 @@ func (d *disk) open(w *world, a *agent) (election.State, bool) {
 	if after := d.files.shown[stateFile]; err != nil && (after != before || !bytes.Equal(after.data, text)) {
 		w.fail("durable state", "%s refuses its state, and changes it", a.peer)
 	}
-	d.calls, d.record = c, record
+	d.calls, d.record, d.taken, d.told = c, record, false, false
 	return state, err == nil
 }
 
@@ -157,8 +166,10 @@ func (w *world) written(a *agent) {
 	}
 	if err := a.disk.carryOut(w, a, -1, fails); err != nil {
 		w.input(a, election.PersistFailed{Write: number})
+		w.noticed(a, err)
 		return
 	}
+	w.noticed(a, nil)
 	w.input(a, election.Persisted{Write: number})
 }
 
@@ -169,7 +180,7 @@ func (d *disk) carryOut(w *world, a *agent, dies, fails int) error {
 	d.pending = nil
 	*d.calls = calls{filesystem: &d.files, dies: dies, fails: fails, rng: a.rng}
 	err := d.record.Write(p.State)
-	if err != nil && dies < 0 && fails < 0 {
+	if err != nil && dies < 0 && fails < 0 && !d.taken {
 		w.fail("durable state", "%s can't write %s: %v", a.peer, describeState(p.State), err)
 	}
 	d.look(w, a)

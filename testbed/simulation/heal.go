@@ -45,6 +45,7 @@ func (w *world) healAll() {
 		handed: map[election.Name]int64{}, agreed: map[election.Name]bool{}}
 	w.settle()
 	w.mendAll()
+	w.endOwnClusters()
 	if !w.promised() && !w.rolledBack {
 		w.stats.Unpromised++
 		w.until(w.now + healLeases*int64(w.slowest()))
@@ -123,7 +124,7 @@ func (w *world) healAgent(a *agent) {
 		s := &a.stand[e]
 		s.stands, s.priority = s.candidate, s.usual
 	}
-	if a.stopping {
+	if a.stopping || a.disk.taken {
 		w.stop(a, true)
 	}
 	a.disk.restore()

@@ -13,7 +13,7 @@ import (
 // another identity, and is not a voter until an operator replaces it.
 func (w *world) loseDisk(r *rand.Rand) {
 	a, lasts, later, careless := w.victim(r), w.lasts(r), w.lasts(r), chance(r, 0.1)
-	if w.mayLose(a, careless) {
+	if a.own == nil && w.mayLose(a, careless) {
 		w.wipe(r, a, lasts, later)
 	}
 }
@@ -21,20 +21,25 @@ func (w *world) loseDisk(r *rand.Rand) {
 // wipe takes the data directory away; the agent starts again after lasts, and an
 // operator comes later.
 func (w *world) wipe(r *rand.Rand, a *agent, lasts, later time.Duration) {
-	w.stop(a, true)
-	w.note(a, "its DISK IS LOST")
 	before := a.peer
-	w.former[a.peer] = true
-	a.wiped++
-	a.peer = election.PeerID(fmt.Sprintf("p%c.%d", digit(a.number), a.wiped)) // sorts where the old one did
-	w.orphaned = w.orphaned || !w.remembered(a) && w.newestRoster() != nil
-	a.disk = disk{slow: a.disk.slow, failing: a.disk.failing}
-	a.disk.format(w, a, election.State{Peer: a.peer})
+	w.takeDisk(a)
 	w.later(lasts, func() { w.start(a) })
 	w.later(lasts+later, func() {
 		w.dropPending()
 		w.replace(r, a, before)
 	})
+}
+
+// takeDisk takes the data directory away, and with it the identity.
+func (w *world) takeDisk(a *agent) {
+	w.stop(a, true)
+	w.note(a, "its DISK IS LOST")
+	w.former[a.peer] = true
+	a.wiped++
+	a.peer = election.PeerID(fmt.Sprintf("p%c.%d", digit(a.number), a.wiped)) // sorts where the old one did
+	w.orphaned = w.orphaned || a.own == nil && !w.remembered(a) && w.newestRoster() != nil
+	a.disk = disk{slow: a.disk.slow, failing: a.disk.failing}
+	a.disk.format(w, a, election.State{Peer: a.peer})
 }
 
 // mayLose reports whether that disk may be lost. No loss makes two leaders as
@@ -61,7 +66,7 @@ func (w *world) mayLose(a *agent, careless bool) bool {
 // newestRoster is the newest on any disk, nil if there is none.
 func (w *world) newestRoster() (newest *election.Roster) {
 	for _, b := range w.agents {
-		if r := b.disk.state.Roster; r != nil && (newest == nil || newest.Version.Before(r.Version)) {
+		if r := b.disk.state.Roster; r != nil && b.own == nil && (newest == nil || newest.Version.Before(r.Version)) {
 			newest = r
 		}
 	}
@@ -72,7 +77,7 @@ func (w *world) newestRoster() (newest *election.Roster) {
 // other than a, knows that there is one.
 func (w *world) remembered(a *agent) bool {
 	return w.plan.prepared || len(w.firstVoters()) == 1 || slices.ContainsFunc(w.agents, func(b *agent) bool {
-		return b != a && b.number < w.plan.voters && b.disk.state.Roster != nil
+		return b != a && b.own == nil && b.number < w.plan.voters && b.disk.state.Roster != nil
 	})
 }
 
@@ -128,7 +133,7 @@ func (w *world) loseEarly(proposed *election.Genesis) {
 	}
 	wait, lasts, later := around(r, 2*w.plan.delay+w.plan.write), around(r, w.plan.timing.Heartbeat), w.lasts(r)
 	w.later(wait, func() {
-		if w.mayLose(a, false) {
+		if a.own == nil && w.mayLose(a, false) {
 			w.stats.Faults[earlyLoss]++
 			w.wipe(r, a, lasts, later)
 		}
@@ -172,8 +177,11 @@ func (w *world) resetGenesis(a *agent, s election.State) (election.State, bool) 
 // replace lets an operator put the agent back on the roster, and ask again
 // until it is there.
 func (w *world) replace(r *rand.Rand, a *agent, before election.PeerID) {
+	if a.own != nil {
+		return // another operator is at it
+	}
 	asked := w.victim(r)
-	if roster := asked.disk.state.Roster; roster != nil && !roster.Has(before) && (roster.Has(a.peer) || w.changes(rosters)) || !w.plan.quorum {
+	if roster := asked.disk.state.Roster; asked.own == nil && roster != nil && !roster.Has(before) && (roster.Has(a.peer) || w.changes(rosters)) || !w.plan.quorum {
 		return
 	}
 	w.note(asked, "is asked to REPLACE %s by %s on the roster", before, a.peer)

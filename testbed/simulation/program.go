@@ -7,7 +7,7 @@ import (
 // announced lets the host's program begin to act when its agent leads, and
 // checks G2: each leadership's term is above all before it.
 func (w *world) announced(a *agent, local election.Instant, x election.Announcement) {
-	l := w.log(x.Election)
+	l := w.log(a, x.Election)
 	if l == nil {
 		w.checkShort(a, x)
 		return
@@ -46,7 +46,7 @@ func (w *world) announced(a *agent, local election.Instant, x election.Announcem
 // checkShort checks G2 in an election that may have been forgotten since it was
 // last led.
 func (w *world) checkShort(a *agent, x election.Announcement) {
-	if x.Event != election.Leading || !w.plan.quorum {
+	if x.Event != election.Leading || !w.plan.quorum || a.own != nil {
 		return
 	}
 	w.stats.Short++
@@ -60,7 +60,7 @@ func (w *world) checkShort(a *agent, x election.Announcement) {
 // over by the end of it.
 func (w *world) withdrew(a *agent, l *contestLog) bool {
 	for _, c := range a.contests {
-		if w.log(c.Election) == l {
+		if w.log(a, c.Election) == l {
 			return c.Leader == (election.Holder{})
 		}
 	}
@@ -91,10 +91,12 @@ func (w *world) withdrawn(a *agent, x election.Withdrawal) {
 	if x.Reason == election.ReasonDisk {
 		w.stats.Stuck++
 	}
-	if w.log(x.Election) == nil { // nobody acts on a short election
+	l := w.log(a, x.Election)
+	if l == nil { // nobody acts on a short election
 		w.inputSoon(a, election.Stopped{Election: x.Election, Term: x.Term})
 		return
 	}
+	l.extend(a, x.Term, x.StopBy)
 	if !chance(a.rng, w.plan.heeds) {
 		return
 	}
@@ -104,7 +106,7 @@ func (w *world) withdrawn(a *agent, x election.Withdrawal) {
 		if epoch != a.clock.epoch || a.frozen > 0 { // gone, or acts on when its host thaws
 			return
 		}
-		if p := w.log(x.Election).find(program, self); p != nil && p.term <= x.Term {
+		if p := l.find(program, self); p != nil && p.term <= x.Term {
 			w.stopActing(p)
 		}
 		if a.life == life {

@@ -47,7 +47,9 @@ type Stats struct {
 	Torn        int            // writes cut short by a crash
 	TakenBack   int            // power cuts that took back what was not synced
 	Unpromised  int            // worlds that were left without a majority
-	Barred      int            // lives of agents that learnt that their data directory is older
+	Barred      int            // lives of agents that learnt that they must not vote any more
+	Former      int            // of those, because they had begun again and met their former cluster
+	Taken       int            // data directories that a second process wrote to
 	Stuck       int            // leaderships given away since the disk took no writes
 	Terms       int            // used up, in all elections
 	Rounds      int            // elections held: selections begun
@@ -88,6 +90,8 @@ func (s *Stats) Add(t Stats) {
 	s.TakenBack += t.TakenBack
 	s.Stuck += t.Stuck
 	s.Barred += t.Barred
+	s.Former += t.Former
+	s.Taken += t.Taken
 	s.Unpromised += t.Unpromised
 	s.Terms += t.Terms
 	s.Rounds += t.Rounds
@@ -107,8 +111,8 @@ func (s Stats) String() string {
 		s.Steps, s.Virtual.Round(time.Second), s.Messages, s.Lost, s.Writes)
 	fmt.Fprintf(&b, "elections held %d, votes asked for %d times, leaderships won %d (%d began beside a predecessor cut off or paused)\n"+
 		"terms %d (%d overtaken by their own holder), rosters changed %d, writes cut short %d, taken back by a power cut %d, given away by a stuck disk %d\n"+
-		"elections that come and go led %d times, forgotten %d times; worlds left without a majority %d; agents barred by an older data directory %d\nfaults %d:",
-		s.Rounds, s.Attempts, s.Leaderships, s.Cut, s.Terms, s.Overtaken, s.Rosters, s.Torn, s.TakenBack, s.Stuck, s.Short, s.Forgotten, s.Unpromised, s.Barred, s.Injected())
+		"elections that come and go led %d times, forgotten %d times; worlds left without a majority %d; agents barred %d (%d met their former cluster), data directories used twice %d\nfaults %d:",
+		s.Rounds, s.Attempts, s.Leaderships, s.Cut, s.Terms, s.Overtaken, s.Rosters, s.Torn, s.TakenBack, s.Stuck, s.Short, s.Forgotten, s.Unpromised, s.Barred, s.Former, s.Taken, s.Injected())
 	sep := ""
 	for _, k := range slices.Sorted(maps.Keys(s.Faults)) {
 		fmt.Fprintf(&b, "%s %s %d", sep, k, s.Faults[k])

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/doyen-election/doyen/codec"
-	"github.com/doyen-election/doyen/election"
 )
 
 // maxPast bounds the older copies that are kept of a data directory.
@@ -56,8 +55,13 @@ func (w *world) checkTrusted(a *agent) {
 		switch {
 		case x.Code == "data_dir_older" && !a.rolledBack:
 			w.fail("older copies", "%s says: %s", a.peer, x.Message)
-		case x.Code == "data_dir_older":
+		case meetsFormer(x) && a.own == nil, x.Code == "data_dir_shared" && !a.disk.taken:
+			w.fail("barred", "%s says for no reason: %s", a.peer, x.Message)
+		case bars(x):
 			w.stats.Barred++
+			if meetsFormer(x) {
+				w.stats.Former++
+			}
 		case x.Code == "voter_data_dir_older":
 			for _, b := range w.named(x.Message) {
 				if !b.rolledBack {
@@ -80,33 +84,4 @@ func (w *world) named(message string) (named []*agent) {
 		}
 	}
 	return named
-}
-
-// barred reports whether the agent has learnt that its data directory is older.
-func (w *world) barred(a *agent) bool {
-	if !a.rolledBack {
-		return false
-	}
-	for _, x := range a.elector.Status(a.clock.at(w.now)).Warnings {
-		if x.Code == "data_dir_older" {
-			return true
-		}
-	}
-	return false
-}
-
-// checkBarred checks that an agent that has learnt it promises nothing and
-// leads nothing.
-func (w *world) checkBarred(a *agent, m election.Message) {
-	if !w.barred(a) {
-		return
-	}
-	switch m := m.(type) {
-	case election.VoteGrant, election.RosterAccept, election.RosterPropose:
-		w.fail("barred", "%s has an older copy of its data directory, knows it, and sends %s", a.peer, describe(m))
-	case election.Heartbeat:
-		if len(m.Claims) > 0 {
-			w.fail("barred", "%s has an older copy of its data directory, knows it, and leads on: %s", a.peer, describe(m))
-		}
-	}
 }

@@ -54,6 +54,9 @@ func faultKinds() []fault {
 		{name: "stranded change", changes: rosters, strike: (*world).strandChange},
 		{name: "older copy", changes: copies, strike: (*world).rollBack},
 		{name: leaseFault, strike: (*world).changeLease},
+		{name: "begin again", changes: identities, strike: (*world).beginAgain},
+		{name: "suspend", strike: (*world).suspend},
+		{name: "second process", strike: (*world).intrude},
 		{name: "short election", strike: (*world).holdShortElection},
 	}
 }

@@ -153,7 +153,7 @@ func TestEachKindOfFaultStrikes(t *testing.T) {
 			t.Errorf("no %s in 40 seeds", f.name)
 		}
 	}
-	if total.Torn == 0 || total.Rosters == 0 || total.Cut == 0 || total.Footprint == 0 || total.Barred == 0 {
+	if total.Torn == 0 || total.Rosters == 0 || total.Cut == 0 || total.Footprint == 0 || total.Barred == 0 || total.Former == 0 || total.Taken == 0 {
 		t.Errorf("too little happens: %+v", total)
 	}
 	if !slices.Contains(noises(), LateTimers) {

@@ -23,6 +23,7 @@ func (w *world) step(a *agent, in election.Input) {
 		}
 	}
 	local := a.clock.at(w.now)
+	w.handling(in)
 	out := a.elector.Step(local, in)
 	w.stats.Steps++
 	if w.trace.wanted() {
@@ -41,7 +42,7 @@ func (w *world) step(a *agent, in election.Input) {
 	}
 	w.wake(a, out.WakeAt)
 	w.look(a, local)
-	if len(out.Announce) > 0 || len(out.Withdraw) > 0 || w.stats.Steps%pollEvery == 0 {
+	if len(out.Announce) > 0 || len(out.Withdraw) > 0 || w.stats.Steps%pollEvery == 0 || a.suspect() {
 		w.stepping = a
 		w.poll(a)
 		w.stepping = nil
@@ -84,6 +85,15 @@ func (w *world) poll(a *agent) {
 		w.checkStatus(a, local, a.contests[i])
 	}
 	w.look(a, local)
+	w.checkStepsDown(a)
+}
+
+// handling takes note of the message that the step under way handles.
+func (w *world) handling(in election.Input) {
+	w.handles = nil
+	if r, ok := in.(election.Received); ok {
+		w.handles = r.Message
+	}
 }
 
 // look sees whether the agent leads the roster election.
@@ -98,6 +108,7 @@ func (w *world) stepAndDie(a *agent, in election.Input) {
 	d := a.doom
 	a.doom = nil
 	local := a.clock.at(w.now)
+	w.handling(in)
 	out := a.elector.Step(local, in)
 	w.stats.Steps++
 	w.note(a, "CRASHES in the middle of a step, on %s", describe(in))

@@ -54,9 +54,10 @@ type world struct {
 	wipedEarly int
 	rolledBack bool // an older data directory was restored somewhere
 	inquiries  map[election.RequestID]inquiry
-	stepping   *agent   // whose step is under way
-	polling    bool     // everybody is being looked at
-	history    *History // nil: nobody wants to know
+	stepping   *agent           // whose step is under way
+	handles    election.Message // in it
+	polling    bool             // everybody is being looked at
+	history    *History         // nil: nobody wants to know
 
 	violation *Violation
 }

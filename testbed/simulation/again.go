@@ -1,0 +1,178 @@
+package simulation
+
+import (
+	"math/rand/v2"
+	"slices"
+	"strings"
+
+	"github.com/doyen-election/doyen/election"
+	"github.com/doyen-election/doyen/elector"
+)
+
+// beginAgain has an operator start an agent whose data directory is lost as if
+// there were no cluster yet: it forms one of its own, and leads there, until it
+// meets those of the cluster in which it was a voter. Later he does what it
+// then says.
+func (w *world) beginAgain(r *rand.Rand) {
+	a, lasts, later, until := w.victim(r), w.lasts(r), w.lasts(r), w.lasts(r)
+	if a.own != nil || a.frozen > 0 || a.disk.damaged != nil || !w.plan.quorum || !w.newestRoster().Has(a.peer) ||
+		chance(r, 0.5) || !w.mayLose(a, false) {
+		return
+	}
+	before := a.peer
+	w.takeDisk(a)
+	w.beginOwn(a)
+	w.later(lasts, func() { w.start(a) })
+	w.later(lasts+until, func() {
+		w.endOwn(a)
+		w.later(later, func() { w.replace(r, a, before) })
+	})
+}
+
+// beginOwn makes the next start of the agent that of a cluster of its own, whose
+// leaderships have nothing to do with those of the others.
+func (w *world) beginOwn(a *agent) {
+	w.note(a, "is to BEGIN AGAIN, alone")
+	for i, l := range w.logs {
+		a.own = append(a.own, newContestLog(i, l.name))
+	}
+}
+
+// endOwn takes the agent's own cluster away: it starts again as one that joins.
+func (w *world) endOwn(a *agent) {
+	if a.own == nil {
+		return
+	}
+	w.takeDisk(a)
+	a.own = nil
+	w.start(a)
+}
+
+// strays takes note that an agent with no roster yet met one with a cluster of
+// its own first, and joined that: it belongs there until all faults end.
+func (w *world) strays(a *agent) {
+	for _, b := range w.agents {
+		if r := b.disk.state.Roster; b != a && b.own != nil && r != nil && r.Cluster == a.disk.state.Roster.Cluster {
+			a.own = b.own
+			w.note(a, "JOINS the cluster of %s", b.peer)
+		}
+	}
+}
+
+// logOfLeader is the agent's log; or that of another cluster where the one it
+// names leads: with no roster yet it follows whom it hears, and names that one
+// until its lease ends.
+func (w *world) logOfLeader(a *agent, c *elector.ContestStatus) *contestLog {
+	l := w.log(a, c.Election)
+	if l.owners[c.Term] == c.Leader {
+		return l
+	}
+	for _, b := range w.agents {
+		if own := w.log(b, c.Election); own.owners[c.Term] == c.Leader {
+			return own
+		}
+	}
+	return l
+}
+
+// logsOf are those of the cluster that the agent belongs to.
+func (w *world) logsOf(a *agent) []*contestLog {
+	if a.own != nil {
+		return a.own
+	}
+	return w.logs
+}
+
+// endOwnClusters ends what is left of them when all faults have ended. An agent
+// that was connected to its former cluster meanwhile must have learnt of it.
+func (w *world) endOwnClusters() {
+	if !slices.ContainsFunc(w.agents, func(a *agent) bool { return a.own != nil }) {
+		return
+	}
+	w.until(w.now + 2*int64(w.slowest()))
+	for _, a := range w.agents {
+		if a.own == nil || w.violation != nil {
+			continue
+		}
+		if b := w.formerOf(a); b != nil && !w.barred(a) {
+			w.fail("former cluster", "%s leads a cluster of its own, though %s knows it as a voter of %s, and they are connected", a.peer, b.peer,
+				describeRoster(b.disk.state.Roster))
+		}
+		w.endOwn(a)
+	}
+	w.heal.began = w.now
+}
+
+// formerOf returns an agent that is connected to it and by whose roster another
+// identity has its name; nil if there is none.
+func (w *world) formerOf(a *agent) *agent {
+	for _, b := range w.agents {
+		if b == a || b.own != nil || !a.alive || !b.alive || !a.disk.state.Roster.Has(a.peer) || b.disk.state.Roster == nil {
+			continue
+		}
+		c := w.conns[a.id][b.id]
+		if v, named := b.disk.state.Roster.Named(a.name); named && v.Peer != a.peer && c.up && c.ends[0].told && c.ends[1].told {
+			return b
+		}
+	}
+	return nil
+}
+
+// suspect reports whether the agent may have learnt that it must promise and
+// lead nothing.
+func (a *agent) suspect() bool { return a.rolledBack || a.own != nil || a.disk.taken }
+
+// barred reports whether the agent has learnt it.
+func (w *world) barred(a *agent) bool {
+	if !a.suspect() || !a.alive || !w.plan.quorum {
+		return false
+	}
+	return slices.ContainsFunc(a.elector.Status(a.clock.at(w.now)).Warnings, bars)
+}
+
+// bars reports whether the agent that warns so must not vote any more.
+func bars(x elector.Warning) bool {
+	return x.Code == "data_dir_older" || x.Code == "data_dir_shared" || meetsFormer(x)
+}
+
+// meetsFormer reports whether the agent that warns so has met its former cluster.
+func meetsFormer(x elector.Warning) bool {
+	return x.Code == "identity_changed" && strings.Contains(x.Message, "formed one of its own")
+}
+
+// checkBarred checks that an agent that has learnt it promises nothing, and
+// claims nothing for longer than it did before.
+func (w *world) checkBarred(a *agent, local election.Instant, m election.Message) {
+	if !w.barred(a) {
+		return
+	}
+	switch m := m.(type) {
+	case election.VoteGrant, election.RosterAccept, election.RosterPropose, election.GenesisAccept, election.GenesisPropose:
+		w.fail("barred", "%s must not vote any more, knows it, and sends %s", a.peer, describe(m))
+	case election.HeartbeatAck:
+		if h, ok := w.handles.(election.Heartbeat); ok && h.Send == m.Send && m.Version != (election.Version{}) && len(m.Nacks) < len(h.Claims) {
+			w.fail("barred", "%s must not vote any more, knows it, and renews: %s to %s", a.peer, describe(m), describe(h))
+		}
+	case election.Heartbeat:
+		for _, c := range m.Claims {
+			if l := w.log(a, c.Election); l != nil && local.Add(c.Remaining) > l.ends[c.Term].until {
+				w.fail("barred", "%s must not lead any more, knows it, and leads on: %s", a.peer, describe(m))
+			}
+		}
+	}
+}
+
+// checkStepsDown checks that an agent that has learnt it leads nothing.
+func (w *world) checkStepsDown(a *agent) {
+	if !w.barred(a) {
+		return
+	}
+	for _, c := range a.contests {
+		if w.log(a, c.Election) != nil && c.State == elector.Leading {
+			w.fail("barred", "%s must not lead any more, knows it, and says that it leads %s", a.peer, c.Election)
+		}
+	}
+	if t, _ := a.elector.Drives(); t > 0 {
+		w.fail("barred", "%s must not lead any more, knows it, and drives the roster", a.peer)
+	}
+}

@@ -1,0 +1,67 @@
+package simulation
+
+import (
+	"errors"
+	"math/rand/v2"
+
+	"github.com/doyen-election/doyen/agent/store"
+	"github.com/doyen-election/doyen/election"
+)
+
+// intrude has a second process use an agent's data directory: it reads the state,
+// votes for itself in some election, as one does whom nobody else hears, writes
+// that, and ends. Its vote wins nothing, so that what the directory holds is still
+// all that was ever promised. The agent must notice before it promises anything
+// on what it believes to be there. An operator starts it again later.
+func (w *world) intrude(r *rand.Rand) {
+	a, boot, lasts := w.victim(r), election.BootID(r.Uint64()), w.lasts(r)
+	_, name := w.contestOf(r)
+	d := &a.disk
+	if !a.alive || !w.plan.quorum || a.frozen > 0 || d.failing > 0 || d.damaged != nil || d.taken || chance(r, 0.5) {
+		return
+	}
+	c := &calls{filesystem: &d.files, dies: -1, fails: -1, rng: r}
+	second, state, err := store.OpenRecord(c)
+	if err != nil {
+		w.fail("durable state", "a second process can't read what %s wrote: %v", a.peer, err)
+		return
+	}
+	d.look(w, a) // it was synced
+	if d.believed = d.state; state.Roster.Has(a.peer) && state.Grants != nil {
+		g := state.Grants[name]
+		state.Grants[name] = election.Grant{Term: max(g.Term, state.Roster.Floor) + 1,
+			Holder: election.Holder{Peer: a.peer, Boot: boot}, Lease: max(g.Lease, a.settings.timing.Lease)}
+	}
+	state.Writes++
+	w.note(a, "a SECOND PROCESS writes to its data directory: %s", describeState(state))
+	if err := second.Write(state); err != nil {
+		w.fail("durable state", "a second process can't write to the data directory of %s: %v", a.peer, err)
+		return
+	}
+	d.taken = true
+	d.look(w, a)
+	w.stats.Taken++
+	life := a.life
+	w.later(lasts, func() {
+		if a.life == life {
+			w.stop(a, true)
+			w.start(a)
+		}
+	})
+}
+
+// noticed checks that an agent whose data directory another process writes to
+// writes there no more, and has it learn why.
+func (w *world) noticed(a *agent, err error) {
+	d := &a.disk
+	taken, found := errors.AsType[*store.TakenError](err)
+	switch {
+	case found && !d.taken:
+		w.fail("one writer", "%s takes its own file for another's", a.peer)
+	case err == nil && d.taken:
+		w.fail("one writer", "%s writes on, though another process has written to its data directory", a.peer)
+	case found && !d.told:
+		d.told = true
+		w.input(a, election.Barred{Code: "data_dir_shared", Why: taken.Error()})
+	}
+}

@@ -1,0 +1,73 @@
+package simulation
+
+import (
+	"math/rand/v2"
+	"time"
+
+	"github.com/doyen-election/doyen/election"
+)
+
+// suspend stops a whole host as freeze does, and its agent learns of it, before
+// anything else where the clock counted the time too long or too short. Or the
+// agent is told of a suspend that never was, or late of one that was counted
+// well.
+func (w *world) suspend(r *rand.Rand) {
+	a, lasts, late := w.victim(r), w.lasts(r), around(r, w.plan.timing.Heartbeat)
+	how, part, over := r.IntN(4), r.Float64(), around(r, w.plan.timing.Lease)
+	if !a.alive || how == 0 {
+		w.note(a, "is told of a SUSPEND that never was")
+		w.input(a, election.Suspended{})
+		return
+	}
+	life := a.life
+	a.frozen++
+	w.pauseFor(a, "its host is SUSPENDED")
+	w.later(lasts, func() {
+		if a.frozen--; a.frozen == 0 && a.disk.pending != nil {
+			w.writtenIn(a, w.writeTime(a))
+		}
+		if a.life != life {
+			return
+		}
+		alone := a.paused == 1
+		switch {
+		case how == 1: // counted well, and told late
+			w.resume(a, life)
+			w.later(late, func() {
+				if a.life == life {
+					w.input(a, election.Suspended{})
+				}
+			})
+			return
+		case how == 2 && alone:
+			w.miscount(a, -time.Duration(part*float64(lasts)*(1-float64(statedDrift)/million)))
+		case alone:
+			w.miscount(a, over)
+		}
+		a.suspended = true
+		w.resume(a, life)
+	})
+}
+
+// miscount sets a host's clock as one that counted a suspend too long, or too
+// short if it is negative. Where it counts too short, programs end when they would
+// have by a clock that is right: that they may act for longer, until the agent's
+// next step, is a limit that docs/guarantees.md tells.
+func (w *world) miscount(a *agent, by time.Duration) {
+	w.note(a, "its clock counts the suspend wrongly, by %v", by)
+	a.clock.retime(w.now, a.clock.ppm)
+	a.clock.base = a.clock.base.Add(by)
+	for _, l := range w.logsOf(a) {
+		for i := range l.actors {
+			if x := &l.actors[i]; by < 0 && x.host == a && x.epoch == a.clock.epoch {
+				x.until = x.until.Add(by)
+			}
+		}
+		for t, end := range l.ends {
+			if end.host == a && end.epoch == a.clock.epoch {
+				end.until = end.until.Add(by)
+				l.ends[t] = end
+			}
+		}
+	}
+}
