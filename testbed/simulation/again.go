@@ -48,14 +48,15 @@ func (w *world) endOwn(a *agent) {
 	w.start(a)
 }
 
-// strays takes note that an agent with no roster yet met one with a cluster of
-// its own first, and joined that: it belongs there until all faults end.
-func (w *world) strays(a *agent) {
-	for _, b := range w.agents {
-		if r := b.disk.state.Roster; b != a && b.own != nil && r != nil && r.Cluster == a.disk.state.Roster.Cluster {
-			a.own = b.own
-			w.note(a, "JOINS the cluster of %s", b.peer)
-		}
+// joinedCluster takes note of the cluster that the agent has just joined. With no roster
+// it joins whichever it meets first: that of an agent that began again, perhaps,
+// and then it belongs there until all faults end.
+func (w *world) joinedCluster(a *agent, cluster string) {
+	if a.own != nil {
+		w.clusters[cluster] = a.own
+	} else if own := w.clusters[cluster]; own != nil {
+		a.own = own
+		w.note(a, "JOINS the cluster of one that began again")
 	}
 }
 
@@ -67,9 +68,12 @@ func (w *world) logOfLeader(a *agent, c *elector.ContestStatus) *contestLog {
 	if l.owners[c.Term] == c.Leader {
 		return l
 	}
-	for _, b := range w.agents {
-		if own := w.log(b, c.Election); own.owners[c.Term] == c.Leader {
-			return own
+	if other := w.logs[l.index]; other.owners[c.Term] == c.Leader {
+		return other
+	}
+	for _, logs := range w.clusters {
+		if other := logs[l.index]; other.owners[c.Term] == c.Leader {
+			return other // holders are unique: so is this
 		}
 	}
 	return l

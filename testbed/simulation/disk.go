@@ -80,7 +80,7 @@ func (d *disk) look(w *world, a *agent) {
 	}
 	d.sure, d.state = data, state
 	if state.Roster != nil && before.Roster == nil {
-		w.strays(a)
+		w.joinedCluster(a, state.Roster.Cluster)
 	}
 	if a.own != nil {
 		return

@@ -89,7 +89,7 @@ func (w *world) mendAll() {
 		w.healAgent(a)
 	}
 	w.dropPending()
-	for _, in := range []time.Duration{beat, w.plan.timing.Lease / 2, w.plan.timing.Lease} {
+	for _, in := range []time.Duration{beat, w.plan.timing.Lease / 2, w.plan.timing.Lease, w.plan.timing.Lease + beat} {
 		w.after(in, w.dropPending) // what was under way, or is written again only now, binds
 	}
 	for i, a := range w.agents {

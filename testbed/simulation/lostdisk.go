@@ -105,7 +105,25 @@ func (w *world) promised() bool {
 	case newest == nil:
 		return !w.formed
 	}
-	return w.lives(newest.Voters, nil) && (!newest.Committed || w.lives(newest.Next, nil))
+	return w.lives(newest.Voters, nil) && w.heard(newest) && (!newest.Committed || w.lives(newest.Next, nil))
+}
+
+// heard reports whether a majority of the newest roster's voters hold it, or can
+// hear of it from a voter they know. Who goes back from a marked change may lose
+// its disk after others have heard of the outcome, and before the voters have:
+// then nobody is left whom they would believe.
+func (w *world) heard(newest *election.Roster) bool {
+	n := 0
+	for _, v := range newest.Voters {
+		b := w.find(v.Peer)
+		if b != nil && slices.ContainsFunc(w.agents, func(c *agent) bool {
+			r := c.disk.state.Roster
+			return c.own == nil && r != nil && r.Version == newest.Version && (b.disk.state.Roster == nil || b.disk.state.Roster.Has(c.peer))
+		}) {
+			n++
+		}
+	}
+	return n*2 > len(newest.Voters)
 }
 
 // keepers counts the voters but a who have that roster on disk.

@@ -52,6 +52,7 @@ func faultKinds() []fault {
 		{name: "inquiry", strike: (*world).inquire},
 		{name: "roster", changes: rosters, strike: func(w *world, r *rand.Rand) { w.changeRoster(r) }},
 		{name: "stranded change", changes: rosters, strike: (*world).strandChange},
+		{name: "hurried change", changes: rosters, strike: (*world).hurryChange},
 		{name: "older copy", changes: copies, strike: (*world).rollBack},
 		{name: leaseFault, strike: (*world).changeLease},
 		{name: "begin again", changes: identities, strike: (*world).beginAgain},

@@ -19,7 +19,7 @@ func (w *world) suspend(r *rand.Rand) {
 		w.input(a, election.Suspended{})
 		return
 	}
-	life := a.life
+	life, epoch := a.life, a.clock.epoch
 	a.frozen++
 	w.pauseFor(a, "its host is SUSPENDED")
 	w.later(lasts, func() {
@@ -29,7 +29,7 @@ func (w *world) suspend(r *rand.Rand) {
 		if a.life != life {
 			return
 		}
-		alone := a.paused == 1
+		alone := a.alive && a.paused == 1 && a.clock.epoch == epoch
 		switch {
 		case how == 1: // counted well, and told late
 			w.resume(a, life)

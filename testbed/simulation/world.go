@@ -54,17 +54,18 @@ type world struct {
 	wipedEarly int
 	rolledBack bool // an older data directory was restored somewhere
 	inquiries  map[election.RequestID]inquiry
-	stepping   *agent           // whose step is under way
-	handles    election.Message // in it
-	polling    bool             // everybody is being looked at
-	history    *History         // nil: nobody wants to know
+	stepping   *agent                   // whose step is under way
+	clusters   map[string][]*contestLog // of agents that began again
+	handles    election.Message         // in it
+	polling    bool                     // everybody is being looked at
+	history    *History                 // nil: nobody wants to know
 
 	violation *Violation
 }
 
 func newWorld(o Options) *world {
 	w := &world{options: o, replied: map[election.RequestID]bool{}, inquiries: map[election.RequestID]inquiry{},
-		former: map[election.PeerID]bool{}, shorts: map[election.Name]election.Term{}, stats: Stats{Faults: map[string]int{}}}
+		former: map[election.PeerID]bool{}, shorts: map[election.Name]election.Term{}, clusters: map[string][]*contestLog{}, stats: Stats{Faults: map[string]int{}}}
 	w.plan = w.drawPlan()
 	w.lease = w.plan.timing.Lease
 	if w.plan.varied {
