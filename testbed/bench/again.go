@@ -2,8 +2,6 @@ package bench
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"time"
 
 	"github.com/doyen-election/doyen/quorum"
@@ -53,20 +51,7 @@ func (b *bench) secondFaults(ctx context.Context, what string, f fault) (took []
 		return nil, err
 	}
 	defer b.finish(r, &err)
-	for again := 0; len(took) < b.o.Rounds; {
-		d, err := r.secondFault(ctx, f)
-		if errors.Is(err, errAgain) && again < 2+b.o.Rounds/10 {
-			again++
-			b.note(fmt.Sprintf("%s, %d rounds: %v", what, again, err))
-			continue
-		}
-		if err != nil {
-			return took, fmt.Errorf("%s, round %d: %w", what, len(took)+1, err)
-		}
-		took = append(took, millis(d))
-		b.progress(what, len(took), b.o.Rounds)
-	}
-	return took, nil
+	return b.repeat(what, b.o.Rounds, func() (time.Duration, error) { return r.secondFault(ctx, f) })
 }
 
 // secondFault makes one round: a kill, and the fault at a moment while the killed
@@ -75,19 +60,5 @@ func (r *rig) secondFault(ctx context.Context, f fault) (time.Duration, error) {
 	if _, err := r.takeover(ctx, killed()); err != nil {
 		return 0, err
 	}
-	leader, at, err := r.deal(ctx, time.Duration(r.rng.Int64N(int64(r.lease))), f)
-	if err != nil {
-		return 0, err
-	}
-	next, err := r.successor(ctx, at)
-	if err != nil {
-		return 0, err
-	}
-	if next.Agent == leader.Name() {
-		return 0, errAgain
-	}
-	if f.ends {
-		err = r.startAgain(ctx, leader)
-	}
-	return next.Start.Sub(at), err
+	return r.succession(ctx, time.Duration(r.rng.Int64N(int64(r.lease))), f)
 }

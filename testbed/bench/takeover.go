@@ -76,23 +76,33 @@ func (b *bench) takeovers(ctx context.Context, profile, what string, rounds int,
 		return nil, err
 	}
 	defer b.finish(r, &err)
+	took, err = b.repeat(what, rounds, func() (time.Duration, error) { return r.takeover(ctx, f) })
+	if err != nil {
+		return nil, err
+	}
+	if _, err := r.agree(ctx); err != nil {
+		return nil, fmt.Errorf("%s: %w", what, err)
+	}
+	b.elsewhere = append(b.elsewhere, millis(r.together()))
+	return took, nil
+}
+
+// repeat makes rounds until that many were measured, and returns how long each took,
+// in milliseconds. A few of those in which nobody took over are made once more.
+func (b *bench) repeat(what string, rounds int, round func() (time.Duration, error)) (took []float64, err error) {
 	for again := 0; len(took) < rounds; {
-		d, err := r.takeover(ctx, f)
+		d, err := round()
 		if errors.Is(err, errAgain) && again < 2+rounds/10 {
 			again++
 			b.note(fmt.Sprintf("%s, %d rounds: %v", what, again, err))
 			continue
 		}
 		if err != nil {
-			return nil, fmt.Errorf("%s, round %d: %w", what, len(took)+1, err)
+			return took, fmt.Errorf("%s, round %d: %w", what, len(took)+1, err)
 		}
 		took = append(took, millis(d))
 		b.progress(what, len(took), rounds)
 	}
-	if _, err := r.agree(ctx); err != nil {
-		return nil, fmt.Errorf("%s: %w", what, err)
-	}
-	b.elsewhere = append(b.elsewhere, millis(r.together()))
 	return took, nil
 }
 
@@ -124,7 +134,13 @@ func (r *rig) deal(ctx context.Context, settle time.Duration, f fault) (leader *
 // and who gave leadership up free to lead. What is measured is one fault that
 // hits agents in good health.
 func (r *rig) takeover(ctx context.Context, f fault) (time.Duration, error) {
-	leader, at, err := r.deal(ctx, r.lease*21/20, f)
+	return r.succession(ctx, r.lease*21/20, f)
+}
+
+// succession lets the cluster settle for that time, deals the fault to the leader,
+// and returns how long it took until another one led.
+func (r *rig) succession(ctx context.Context, settle time.Duration, f fault) (time.Duration, error) {
+	leader, at, err := r.deal(ctx, settle, f)
 	if err != nil {
 		return 0, err
 	}
