@@ -164,11 +164,10 @@ func (l *loop) leads(name election.Name, term election.Term) bool {
 	return false
 }
 
-// actsUntil is until when a run of the hook that was told of that term may go on
-// by what is known now; a term that rose meanwhile prolongs it. It is a little
-// less than the lease, so that what is killed then is dead by its end, and more
-// than this agent itself would wait for a renewal. It may be called from any
-// goroutine.
+// actsUntil returns the deadline of a hook run that was started for that term, as
+// known now; a higher term of this agent's prolongs it. It is a little before the
+// lease's end, so that a run killed then is dead by that end, and later than this
+// agent itself would wait for a renewal. It may be called from any goroutine.
 func (l *loop) actsUntil(name election.Name, term election.Term) election.Instant {
 	status := l.picture.Load().Status
 	for _, c := range status.Contests {

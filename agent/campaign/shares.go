@@ -47,7 +47,8 @@ func (s *shares) end(uid uint32) {
 	}
 }
 
-// crowded returns why there is no place for a candidacy, nil if there is one.
+// crowded returns the refusal of a candidacy that exceeds a limit, nil if it exceeds
+// none.
 func (r *Registry) crowded(now election.Instant, q Request) *election.Refusal {
 	busy := func(format string, args ...any) *election.Refusal {
 		return &election.Refusal{Code: api.CodeBusy, Message: fmt.Sprintf(format, args...)}
