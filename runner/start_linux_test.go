@@ -170,3 +170,46 @@ func TestWhatAThreadMadeEndsWithIt(t *testing.T) {
 		t.Errorf("the command was ended by %v, not by the kernel", status.Signal())
 	}
 }
+
+// What a process inherits is what is not closed on exec.
+func TestTheCommandInheritsACopyOfTheConnection(t *testing.T) {
+	reader, writer, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer reader.Close()
+	defer writer.Close()
+	sent, err := unix.Dup(int(writer.Fd())) // the guard closes it
+	if err != nil {
+		t.Fatal(err)
+	}
+	child := exec.Command("sleep", "1000")
+	if err := child.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		_ = child.Process.Kill()
+		_ = child.Wait()
+	}()
+	runner, own := linked(t)
+	g := &guard{link: own, cgroup: &cgroup{}, forks: make(chan *syscall.ProcAttr, 1), made: make(chan birth, 1)}
+	g.made <- birth{pid: child.Process.Pid}
+	g.start(order{Do: doStart, Term: 1, Copy: sent, Schedule: schedule{TermAt: never, KillAt: never}})
+	var got report
+	if err := runner.receive(&got); err != nil || got.Is != isStarted {
+		t.Fatalf("%+v: %v", got, err)
+	}
+	kept := g.command.kept
+	if kept < keepFrom {
+		t.Fatalf("the copy is descriptor %d", kept)
+	}
+	defer unix.Close(kept)
+	var of, copied unix.Stat_t
+	if err := errors.Join(unix.Fstat(int(writer.Fd()), &of), unix.Fstat(kept, &copied)); err != nil {
+		t.Fatal(err)
+	}
+	flags, err := unix.FcntlInt(uintptr(kept), unix.F_GETFD, 0)
+	if err != nil || flags&unix.FD_CLOEXEC != 0 || of.Ino != copied.Ino {
+		t.Errorf("the command does not inherit it: flags %d, %v; it is a copy: %v", flags, err, of.Ino == copied.Ino)
+	}
+}
