@@ -92,7 +92,7 @@ func changed(held [][]byte, r api.KeysRequest) ([][]byte, *election.Refusal) {
 		key, err := parseKey(r.Add)
 		switch {
 		case err != nil:
-			return nil, refusal(api.CodeBadRequest, `"add" `+err.Error())
+			return nil, refusal(api.CodeBadRequest, "the text to add "+err.Error())
 		case holds(held, key):
 			return held, nil
 		case len(held) >= maxKeys:

@@ -119,6 +119,17 @@ func TestStrangersOfAnotherUserNamespaceMatchNobody(t *testing.T) {
 	}
 }
 
+// Followed to the letter, the advice gives no right in another election.
+func TestARefusalNamesTheElectionsOwnRules(t *testing.T) {
+	p := resolve(t, Config{Elections: map[string]Rules{"own": {Campaign: &List{Users: []string{"77"}}}}}, Owner{UID: 1000, GID: 500})
+	for name, also := range map[string]bool{"own": false, "other": true} {
+		err := p.May(Who{UID: 78}, Campaign, name)
+		if err == nil || !strings.Contains(err.Error(), "access.elections."+name+".campaign") || strings.Contains(err.Error(), "a new entry") != also {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 func TestNamesAreLookedUpAtTheStart(t *testing.T) {
 	root, err := user.LookupId("0")
 	if err != nil {

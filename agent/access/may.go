@@ -41,16 +41,19 @@ func (p *Policy) May(w Who, right Right, election string) error {
 	if p.may(w, right, election) {
 		return nil
 	}
-	key := "access.admin"
+	key, also := "access.admin", ""
 	what := "change this agent or the cluster"
 	switch right {
 	case Campaign:
-		key, what = "access.elections."+p.key(election)+".campaign", "be a candidate in "+election
+		key, what = "access.elections."+election+".campaign", "be a candidate in "+election
 	case HandOver:
-		key, what = "access.elections."+p.key(election)+".hand-over", "hand over "+election
+		key, what = "access.elections."+election+".hand-over", "hand over "+election
 	}
-	return fmt.Errorf("user %s may not %s: it lacks the right %q, which %s have; an administrator gives it with `%s` in the agent's configuration file",
-		userName(w.UID), what, right, p.holders(right, election), key)
+	if _, own := p.elections[election]; right != Admin && !own {
+		also = fmt.Sprintf("; a new entry for %s replaces all that %q gives in it", election, Rest)
+	}
+	return fmt.Errorf("user %s may not %s: it lacks the right %q, which %s have; an administrator gives it with `%s` in the agent's configuration file%s",
+		userName(w.UID), what, right, p.holders(right, election), key, also)
 }
 
 func (p *Policy) may(w Who, right Right, election string) bool {

@@ -41,7 +41,7 @@ func transferCommand() command {
 			}
 			to := i.String("to")
 			if to == "" {
-				return usage("write: doyen transfer "+name+" --to NAME; `doyen elections` lists the candidates", "transfer: --to is missing")
+				return usage("write: doyen transfer "+name+" --to NAME, where NAME is the agent that is to lead; `doyen elections` lists the candidates", "transfer: --to is missing")
 			}
 			what := fmt.Sprintf("transfer %s to %s", name, to)
 			return i.order(what, "transfer of "+name+" done", func(ctx context.Context, c *client.Client) (api.Outcome, error) {

@@ -95,7 +95,7 @@ func runConfig(i *invocation) (runner.Config, error) {
 		return c, usage("a name is 1 to 63 of a-z, 0-9, dot, dash and underscore, and starts with a letter or digit",
 			"run: %q can't be the name of an election", args[0])
 	case len(args) == 1 || args[1] != "--":
-		return c, usage(runUsage, "run: there is no -- between the election and the command")
+		return c, usage(runUsage, "run: write the election before --, and the command after it")
 	case len(args) == 2 || args[2] == "":
 		return c, usage(runUsage, "run: there is no command after --")
 	}

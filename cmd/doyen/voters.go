@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/doyen-election/doyen/api"
+	"github.com/doyen-election/doyen/election"
 )
 
 func votersCommand() command {
@@ -57,6 +58,10 @@ func changeVoters(i *invocation, verb, name string) error {
 	}
 	if name == "" && !bare {
 		return usage("write: doyen voters "+verb+" NAME; `doyen members` lists the names", "voters %s: NAME is missing", verb)
+	}
+	if name != "" && !election.ValidName(name) {
+		return usage("a name is 1 to 63 of a-z, 0-9, dot, dash and underscore, and starts with a letter or digit",
+			"voters %s: %q can't be the name of an agent", verb, name)
 	}
 	ctx, cancel := i.change()
 	defer cancel()
