@@ -209,6 +209,9 @@ func (p *pace) wait(ctx context.Context) bool {
 	return rest(ctx, pause)
 }
 
+// giveBack says that the thing let through last did not happen.
+func (p *pace) giveBack() { p.next = p.next.Add(-p.every) }
+
 // rest returns false if the context ends before the pause is over.
 func rest(ctx context.Context, pause time.Duration) bool {
 	t := time.NewTimer(pause)

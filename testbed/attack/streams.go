@@ -66,6 +66,9 @@ func announceAndSend(ctx context.Context, t Target, announce, send int, p *pace)
 		n, err := c.Write(junk[:min(chunk, send-int(sent))])
 		sent += int64(n)
 		if err != nil {
+			if n == 0 {
+				p.giveBack()
+			}
 			break
 		}
 	}
