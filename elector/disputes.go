@@ -10,9 +10,10 @@ import (
 // a higher one, to somebody else. Who fell silent counts as lost once half the
 // lease has gone by.
 //
-// A voter that is there and has disputed the term for a lease is reason enough:
-// until the term is above what it promised, the majority lacks its vote, and the
-// next voter that falls silent would end the leadership.
+// A voter that is there and still disputes the term when any attempt it may have
+// voted for has ended is reason enough: until the term is above what it promised,
+// the majority lacks its vote, and the next voter that falls silent would end the
+// leadership.
 func (e *Elector) outlived(c *contest) bool {
 	switch {
 	case c.term <= e.roster.Floor, c.overtake != nil:
@@ -29,7 +30,7 @@ func (e *Elector) outlived(c *contest) bool {
 	due := c.lease.End().Add(-e.cfg.Timing.Lease / 2)
 	for id, since := range c.disputed {
 		if e.reachable(id) {
-			due = min(due, since.Add(e.cfg.Timing.Lease))
+			due = min(due, since.Add(e.cfg.Timing.disputeTime()))
 		}
 	}
 	if e.now < due {
