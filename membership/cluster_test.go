@@ -243,32 +243,6 @@ func TestIPv6(t *testing.T) {
 	}
 }
 
-func TestCloseLeavesNothingBehind(t *testing.T) {
-	a := start(t, testConfig(1))
-	b := startJoined(t, 2, a)
-	c := startJoined(t, 3, a, b)
-	a.sees("agent-1", "agent-2", "agent-3")
-	if err := c.Close(); err != nil { // so that a and b have somebody to look for
-		t.Fatal(err)
-	}
-	a.departs("agent-3", Dead)
-	for _, x := range []*agent{a, b} {
-		if err := x.Close(); err != nil {
-			t.Error(err)
-		}
-		if err := x.Close(); err != nil {
-			t.Errorf("second close: %v", err)
-		}
-		if err := x.Leave(context.Background()); err == nil {
-			t.Error("an agent that is closed left")
-		}
-		if err := x.Update(func(*Member) {}); err == nil {
-			t.Error("an agent that is closed was updated")
-		}
-	}
-	noneLeft(t)
-}
-
 func TestLeaveIsBoundedAndRepeatable(t *testing.T) {
 	a := start(t, testConfig(1))
 	ctx, cancel := context.WithTimeout(context.Background(), patience)

@@ -10,6 +10,7 @@ import (
 // Two agents and then a third: the key is changed under them in the order that
 // the operator is told, and at no moment is anybody refused.
 func TestTheClusterKeyIsChangedWhileGossipGoesOn(t *testing.T) {
+	t.Parallel()
 	older, newer := []byte("0123456789abcdef0123456789abcdef"), bytes.Repeat([]byte("k"), 32)
 	a := start(t, testConfig(1))
 	b := startJoined(t, 2, a)

@@ -7,8 +7,6 @@ import (
 	"time"
 
 	"github.com/hashicorp/memberlist"
-
-	"github.com/doyen-election/doyen/election"
 )
 
 // recorded is what somebody captured: that agent's announcement of itself.
@@ -155,9 +153,9 @@ func TestOfTwoUnknownWithOneNameTheOneThatAnswersIsBelieved(t *testing.T) {
 func TestEndedLivesAreBoundedAndForgotten(t *testing.T) {
 	a := newAssembler(testConfig(1).Self, nil, nil, nil)
 	now := time.Unix(1000, 0)
+	m := testConfig(7).Self
 	for i := range 3 * maxGone {
-		m := testConfig(7).Self
-		m.Boot += election.BootID(i)
+		m.Boot++
 		a.bury(now.Add(time.Duration(i)), nil, []Member{m})
 	}
 	if len(a.gone) != maxGone {

@@ -4,10 +4,8 @@ import (
 	"bytes"
 	"crypto/ed25519"
 	"fmt"
-	"io"
 	"log/slog"
 	"math/rand/v2"
-	"net"
 	"net/netip"
 	"reflect"
 	"strings"
@@ -270,68 +268,6 @@ func TestMemberlistsLinesAreLogged(t *testing.T) {
 	for range 2 * logQueue { // nobody drains: must not block
 		_, _ = tap.Write([]byte("[WARN] memberlist: " + strings.Repeat("long", 1000)))
 	}
-}
-
-func TestGarbageOnThePortHarmsNothing(t *testing.T) {
-	cfg := testConfig(1)
-	cfg.Key = nil // so that more than decryption is reached
-	a := start(t, cfg)
-	rng := rand.New(rand.NewPCG(2, 2))
-	udp, err := net.Dial("udp", a.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = udp.Close() }()
-	label := append([]byte{244, 4}, "test"...)
-	for i := range 2000 {
-		p := make([]byte, 1+rng.IntN(600))
-		for j := range p {
-			p[j] = byte(rng.Uint32())
-		}
-		if i%2 == 0 {
-			p[0] = byte(i / 2 % 16) // a message type
-			p = append(bytes.Clone(label), p...)
-		}
-		if _, err := udp.Write(p); err != nil {
-			t.Fatal(err)
-		}
-		if i%20 == 0 {
-			flood(t, a, p)
-		}
-	}
-	// Twice as many idle streams as are served.
-	for range 2 * maxInbound {
-		c, err := net.Dial("tcp", a.Addr().String())
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer func() { _ = c.Close() }()
-	}
-	cfg = testConfig(2)
-	cfg.Key, cfg.Join = nil, addrsOf(a)
-	b := start(t, cfg)
-	for _, x := range []*agent{a, b} {
-		x.sees("agent-1", "agent-2")
-	}
-	for _, x := range []*agent{a, b} {
-		if err := x.Close(); err != nil {
-			t.Error(err)
-		}
-	}
-	noneLeft(t)
-}
-
-func flood(t *testing.T, a *agent, p []byte) {
-	c, err := net.Dial("tcp", a.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, _ = c.Write(p)
-	if err := c.(*net.TCPConn).CloseWrite(); err == nil {
-		_ = c.SetReadDeadline(time.Now().Add(patience))
-		_, _ = io.Copy(io.Discard, c)
-	}
-	_ = c.Close()
 }
 
 func BenchmarkReadState(b *testing.B) {

@@ -1,7 +1,6 @@
 package transport
 
 import (
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -94,15 +93,8 @@ func TestASourceAtTheDoorIsAnAddressOrASlash64(t *testing.T) {
 
 func TestKeysOfOtherKindsAreNotEvenRead(t *testing.T) {
 	a, _ := pair(t)
-	for _, kind := range []int{crypto.RSA, crypto.Secp256k1, crypto.ECDSA} {
-		_, public, err := crypto.GenerateKeyPairWithReader(kind, 2048, rand.Reader)
-		if err != nil {
-			t.Fatal(err)
-		}
-		encoded, err := crypto.MarshalPublicKey(public)
-		if err != nil {
-			t.Fatal(err)
-		}
+	for _, kind := range []byte{crypto.RSA, crypto.Secp256k1, crypto.ECDSA} {
+		encoded := []byte{1 << 3, kind, 2<<3 | 2, 1, 0} // in Protocol Buffers: the kind, and a byte for a key
 		if _, err := crypto.UnmarshalPublicKey(encoded); !errors.Is(err, crypto.ErrBadKeyType) {
 			t.Errorf("a key of kind %d, which no agent has, was read: %v", kind, err)
 		}

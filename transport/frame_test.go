@@ -22,6 +22,16 @@ func (r *recording) Read(p []byte) (int, error)        { return r.in.Read(p) }
 func (r *recording) Write(p []byte) (int, error)       { return r.out.Write(p) }
 func (r *recording) SetReadDeadline(_ time.Time) error { return nil }
 
+// What the agent refuses in a hello is what its peer is told.
+func TestAHelloIsJudgedByTheAgent(t *testing.T) {
+	refusal := errors.New("another lease")
+	for _, want := range []error{nil, refusal} {
+		if got := judge(helloOf("a", 1).frame(0), func(Hello) error { return want }); got != want {
+			t.Errorf("the verdict is %v, want %v", got, want)
+		}
+	}
+}
+
 func TestFramesKeepTheirBounds(t *testing.T) {
 	var out recording
 	w := newWire(&out)
