@@ -108,6 +108,7 @@ func TestAgentsThatDoNotAgreeSayWhyOnBothSidesOnce(t *testing.T) {
 // A full disk: the agent promises nothing, leads nothing and says why; with room
 // again it goes on. The promises on record stay as they are.
 func TestAFullDiskStopsTheVotingAndIsSaid(t *testing.T) {
+	t.Parallel()
 	if _, err := os.Stat("/dev/full"); err != nil {
 		t.Skipf("no /dev/full on this system: %v", err)
 	}

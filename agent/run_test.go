@@ -321,6 +321,7 @@ func TestADamagedStateStopsTheStart(t *testing.T) {
 }
 
 func TestADeadSocketIsReplaced(t *testing.T) {
+	t.Parallel()
 	c := lone(t)
 	if err := os.MkdirAll(filepath.Dir(c.Socket), 0o750); err != nil {
 		t.Fatal(err)
@@ -342,6 +343,7 @@ func TestADeadSocketIsReplaced(t *testing.T) {
 
 // Three agents on loopback: the main job, end to end.
 func TestThreeAgentsElectTransferAndFailOver(t *testing.T) {
+	t.Parallel()
 	var clients []*http.Client
 	var stops []func() error
 	var join []string
