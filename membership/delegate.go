@@ -83,10 +83,14 @@ func (d *delegate) changed() {
 }
 
 // NotifyAlive keeps whoever is not signed out of memberlist's own list, so that
-// a forgery can't replace a member's advertisement or fill the list.
+// a forgery can't replace a member's advertisement or fill the list; and whoever
+// has versions that memberlist would refuse all exchanges for.
 func (d *delegate) NotifyAlive(n *memberlist.Node) error {
 	if d.slow != nil {
 		d.slow.adapt(time.Now(), d.live.Load()) // nodes are announced all the time
+	}
+	if said := [...]byte{n.PMin, n.PMax, n.PCur, n.DMin, n.DMax, n.DCur}; string(said[:]) != versions {
+		return errVersions // the guard has told of it
 	}
 	if _, err := d.open(n.Name, n.Meta); err != nil {
 		select {

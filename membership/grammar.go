@@ -38,9 +38,18 @@ const (
 	// below what answers it, so that the answer can't overflow.
 	maxAccusation  = 1 << 30
 	maxIncarnation = 1 << 31
+	// versions are what every node of this release says: the least, the most and
+	// the spoken version of memberlist's protocol, and of none beside it. They are
+	// not signed, and memberlist refuses an exchange as a whole if those of one live
+	// node don't fit all others. A memberlist with others needs a release that takes
+	// both.
+	versions = "\x01\x05\x02\x00\x00\x00"
 )
 
-var errShort = errors.New("it ends too early")
+var (
+	errShort    = errors.New("it ends too early")
+	errVersions = errors.New("a node with other versions of the gossip protocol than those of this release")
+)
 
 // source gives the bytes of a message; what it returns is valid until the next
 // call.
@@ -111,6 +120,9 @@ func checkPart(b []byte) error {
 	if err != nil {
 		return err
 	}
+	if b[0] == sayAlive && !f.versions {
+		return errVersions
+	}
 	return f.incarnation(b[0] == saySuspect || b[0] == sayDead)
 }
 
@@ -147,6 +159,9 @@ func checkState(s source) error {
 		if err != nil {
 			return err
 		}
+		if !f.versions {
+			return errVersions
+		}
 		if err := f.incarnation(f.state != 0); err != nil { // 0 is alive
 			return err
 		}
@@ -154,8 +169,12 @@ func checkState(s source) error {
 	return nil
 }
 
-// fields are those numbers of a map that bounds are needed for.
-type fields struct{ nodes, userState, state, incarnations uint64 }
+// fields are those numbers of a map that bounds are needed for, and whether it
+// gives the versions of this release.
+type fields struct {
+	nodes, userState, state, incarnations uint64
+	versions                              bool
+}
 
 func (f fields) incarnation(accuses bool) error {
 	if f.incarnations > maxIncarnation || accuses && f.incarnations > maxAccusation {
@@ -184,7 +203,7 @@ func readFields(s source) (fields, error) {
 			return f, fmt.Errorf("field %.20q is given twice", key)
 		}
 		seen[key] = true
-		number, err := readValue(s)
+		number, text, err := readValue(s)
 		if err != nil {
 			return f, fmt.Errorf("field %.20q: %w", key, err)
 		}
@@ -197,6 +216,8 @@ func readFields(s source) (fields, error) {
 			f.state = number
 		case "Incarnation":
 			f.incarnations = number
+		case "Vsn":
+			f.versions = string(text) == versions
 		}
 	}
 	return f, nil
@@ -243,48 +264,48 @@ func readKey(s source) (string, error) {
 }
 
 // readValue reads a number, a truth, a string, bytes or nothing, and returns the
-// number; a negative one is larger than every bound.
-func readValue(s source) (uint64, error) {
+// number, of which a negative one is larger than every bound, or the string.
+func readValue(s source) (uint64, []byte, error) {
 	b, err := s.next(1)
 	if err != nil {
-		return 0, err
+		return 0, nil, err
 	}
+	var n uint64
+	var text []byte
 	switch c := b[0]; {
 	case c < 0x80: // a small number
-		return uint64(c), nil
+		n = uint64(c)
 	case c >= 0xe0: // a small negative one
-		return 1 << 63, nil
+		n = 1 << 63
 	case c&0xe0 == 0xa0: // a short string
-		_, err := s.next(int(c & 0x1f))
-		return 0, err
+		text, err = s.next(int(c & 0x1f))
 	case c == 0xc0, c == 0xc2, c == 0xc3: // nothing, false, true
-		return 0, nil
 	case c >= 0xcc && c <= 0xcf:
-		return unsigned(s, 1<<(c-0xcc))
+		n, err = unsigned(s, 1<<(c-0xcc))
 	case c >= 0xd0 && c <= 0xd3:
-		n, err := unsigned(s, 1<<(c-0xd0))
+		n, err = unsigned(s, 1<<(c-0xd0))
 		if n>>(8<<(c-0xd0)-1) != 0 {
 			n = 1 << 63
 		}
-		return n, err
 	case c >= 0xc4 && c <= 0xc6: // bytes
-		return 0, skip(s, 1<<(c-0xc4))
+		text, err = readText(s, 1<<(c-0xc4))
 	case c >= 0xd9 && c <= 0xdb: // a string
-		return 0, skip(s, 1<<(c-0xd9))
+		text, err = readText(s, 1<<(c-0xd9))
+	default:
+		err = fmt.Errorf("byte %#x begins no number and no string", c)
 	}
-	return 0, fmt.Errorf("byte %#x begins no number and no string", b[0])
+	return n, text, err
 }
 
-func skip(s source, width int) error {
+func readText(s source, width int) ([]byte, error) {
 	n, err := unsigned(s, width)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if n > maxStream {
-		return errShort
+		return nil, errShort
 	}
-	_, err = s.next(int(n))
-	return err
+	return s.next(int(n))
 }
 
 func unsigned(s source, width int) (uint64, error) {

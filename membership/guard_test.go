@@ -85,8 +85,18 @@ func message(kind byte, fields ...[]byte) []byte {
 	return append([]byte{kind, 0x80 | byte(len(fields))}, bytes.Join(fields, nil)...)
 }
 
-// deadly are messages at which memberlist panics, takes memory without bound, or
-// is stuck.
+// announcement says that an agent at the address is live.
+func announcement(node string, meta []byte, addr netip.AddrPort, versions ...byte) []byte {
+	return message(sayAlive, field("Incarnation", 1),
+		field("Node", append([]byte{0xd9, byte(len(node))}, node...)...),
+		field("Addr", append([]byte{0xa4}, addr.Addr().AsSlice()...)...),
+		field("Port", 0xcd, byte(addr.Port()>>8), byte(addr.Port())),
+		field("Meta", append([]byte{0xda, byte(len(meta) >> 8), byte(len(meta))}, meta...)...),
+		field("Vsn", append([]byte{0xa0 | byte(len(versions))}, versions...)...))
+}
+
+// deadly are messages at which memberlist panics, takes memory without bound, is
+// stuck, or refuses what others say.
 func deadly() map[string][]byte {
 	nested := append([]byte{sayPing}, bytes.Repeat([]byte{0x91}, 60_000)...)
 	return map[string][]byte{
@@ -103,6 +113,10 @@ func deadly() map[string][]byte {
 		"a packet in a packet":                {sayCompound, 1, 0, 2, sayCompound, 0},
 		"nothing":                             {},
 		"an unknown kind":                     {99, 0x80},
+		"versions that fit nobody":            message(sayAlive, field("Vsn", 0xa6, 1, 1, 1, 0, 0, 0)),
+		"no versions":                         message(sayAlive, field("Node", 0xa1, 'x')),
+		"an exchange with such a node": append(message(sayState, field("Nodes", 1), field("UserStateLen", 0), field("Join", 0xc3)),
+			message(0, field("Name", 0xa1, 'x'), field("State", 2), field("Vsn", 0xa6, 1, 5, 3, 0, 0, 0))[1:]...),
 	}
 }
 
@@ -183,6 +197,33 @@ func TestNoMessageOfAKeyHolderEndsAnAgent(t *testing.T) {
 	wantText(t, r.Err, "127.0.0.1 has the cluster key", "same release")
 	startJoined(t, 2, a)
 	a.sees("agent-1", "agent-2")
+}
+
+// TestVersionsThatFitNobodyKeepNobodyOut: what a node says of memberlist's protocol
+// is not signed, and memberlist fails every exchange while it lists a live node
+// whose versions don't fit all others.
+func TestVersionsThatFitNobodyKeepNobodyOut(t *testing.T) {
+	t.Parallel()
+	gone := start(t, testConfig(9))
+	node, meta, addr := gone.del.self, *gone.del.meta.Load(), gone.Addr()
+	if err := gone.Close(); err != nil {
+		t.Fatal(err)
+	}
+	a := start(t, testConfig(1))
+	b := startJoined(t, 2, a)
+	a.sees("agent-1", "agent-2") // from a member's address what is wrong is named
+	keyHolder{t, a}.packet(1, announcement(node, meta, addr, 1, 1, 1, 0, 0, 0))
+	wantText(t, a.refuses(CauseMessage).Err, "127.0.0.1 has the cluster key", "other versions", "same release")
+	c := startJoined(t, 3, a)
+	for _, x := range []*agent{a, b, c} {
+		x.sees("agent-1", "agent-2", "agent-3")
+	}
+	for i, said := range []string{versions, "\x01\x01\x01\x00\x00\x00", "\x01\x05\x02\x00\x01\x01"} {
+		err := a.del.NotifyAlive(&memberlist.Node{Name: node, Meta: meta, PMin: said[0], PMax: said[1], PCur: said[2], DMin: said[3], DMax: said[4], DCur: said[5]})
+		if (err == nil) != (i == 0) {
+			t.Errorf("memberlist may list a node of versions %v: %v", []byte(said), err)
+		}
+	}
 }
 
 func TestAHugeExchangeTakesNoMemory(t *testing.T) {

@@ -11,14 +11,7 @@ import (
 
 // recorded is what somebody captured: that agent's announcement of itself.
 func recorded(a *agent) []byte {
-	meta := *a.del.meta.Load()
-	addr := a.Addr()
-	return message(sayAlive, field("Incarnation", 1),
-		field("Node", append([]byte{0xd9, byte(len(a.del.self))}, a.del.self...)...),
-		field("Addr", append([]byte{0xa4}, addr.Addr().AsSlice()...)...),
-		field("Port", 0xcd, byte(addr.Port()>>8), byte(addr.Port())),
-		field("Meta", append([]byte{0xda, byte(len(meta) >> 8), byte(len(meta))}, meta...)...),
-		field("Vsn", 0xa6, 1, 5, 2, 0, 0, 0))
+	return announcement(a.del.self, *a.del.meta.Load(), a.Addr(), []byte(versions)...)
 }
 
 // listedAs returns how memberlist lists the agent, whose life has ended.
