@@ -2,6 +2,9 @@ package membership
 
 import (
 	"context"
+	"net"
+	"net/netip"
+	"runtime"
 	"slices"
 	"testing"
 	"time"
@@ -224,6 +227,32 @@ func TestJoiningOneselfIsHarmless(t *testing.T) {
 		t.Error(err)
 	}
 	a.sees("agent-1", "agent-2")
+}
+
+// TestStreamsComeFromTheAddressOfTheAgent: on a host with several addresses too,
+// for the others keep places for members' addresses.
+func TestStreamsComeFromTheAddressOfTheAgent(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("only Linux has all of 127.0.0.0/8 at its loopback interface")
+	}
+	t.Parallel()
+	other, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	_ = other.(*net.TCPListener).SetDeadline(time.Now().Add(patience))
+	cfg := testConfig(1)
+	cfg.Bind, cfg.Join = netip.MustParseAddr("127.88.0.7"), []string{other.Addr().String()}
+	start(t, cfg)
+	c, err := other.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if from := addrOf(c); from != cfg.Bind {
+		t.Errorf("the agent bound to %s comes from %s", cfg.Bind, from)
+	}
 }
 
 func TestIPv6(t *testing.T) {

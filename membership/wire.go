@@ -194,7 +194,7 @@ func (w *wire) DialTimeout(addr string, timeout time.Duration) (net.Conn, error)
 }
 
 func (w *wire) DialAddressTimeout(a memberlist.Address, timeout time.Duration) (net.Conn, error) {
-	d := net.Dialer{Timeout: min(timeout, w.dialLimit)}
+	d := w.dialer(timeout)
 	c, err := d.DialContext(w.ctx, "tcp", a.Addr)
 	if err != nil {
 		return nil, err
@@ -205,6 +205,16 @@ func (w *wire) DialAddressTimeout(a memberlist.Address, timeout time.Duration) (
 		return nil, err
 	}
 	return s, nil
+}
+
+// dialer dials from the address that the others know this agent by, if it is
+// bound to one: they keep places for those they know. So does the transport.
+func (w *wire) dialer(timeout time.Duration) net.Dialer {
+	d := net.Dialer{Timeout: min(timeout, w.dialLimit)}
+	if !w.bind.IsUnspecified() {
+		d.LocalAddr = net.TCPAddrFromAddrPort(netip.AddrPortFrom(w.bind, 0))
+	}
+	return d
 }
 
 // loop returns a stream to memberlist's own end of this very wire, with no

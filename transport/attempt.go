@@ -253,7 +253,7 @@ func (l *link) probe() {
 		ctx, cancel := context.WithTimeout(l.ctx, l.t.grace)
 		defer cancel()
 		select {
-		case l.probes <- knock(ctx, addr):
+		case l.probes <- l.t.knock(ctx, addr):
 		case <-l.ctx.Done():
 		}
 	}()
@@ -261,9 +261,8 @@ func (l *link) probe() {
 
 // knock returns an error only if nobody listens there. That there was no answer
 // in time says nothing.
-func knock(ctx context.Context, addr netip.AddrPort) error {
-	var d net.Dialer
-	c, err := d.DialContext(ctx, "tcp", addr.String())
+func (t *Transport) knock(ctx context.Context, addr netip.AddrPort) error {
+	c, err := t.host.dialer.DialContext(ctx, "tcp", addr.String())
 	if err == nil {
 		// A process that is dying may still have its listener open, and resets
 		// what it has not accepted. A living one says hello or nothing.

@@ -3,8 +3,11 @@ package transport
 import (
 	"errors"
 	"fmt"
+	"net"
 	"net/netip"
+	"runtime"
 	"testing"
+	"time"
 
 	"github.com/libp2p/go-libp2p/core/crypto"
 	"github.com/libp2p/go-libp2p/core/network"
@@ -88,6 +91,41 @@ func TestASourceAtTheDoorIsAnAddressOrASlash64(t *testing.T) {
 		if _, err := d.knock(t, member); err != nil {
 			t.Errorf("%s: a member of the same /64 finds no place: %v", c.name, err)
 		}
+	}
+}
+
+// TestConnectionsComeFromTheAddressOfTheAgent: on a host with several addresses
+// too, for the others keep places for members' addresses.
+func TestConnectionsComeFromTheAddressOfTheAgent(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("only Linux has all of 127.0.0.0/8 at its loopback interface")
+	}
+	ids := identities(t, 3)
+	other, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	_ = other.(*net.TCPListener).SetDeadline(time.Now().Add(patienceOfTests))
+	own := netip.MustParseAddrPort("127.88.0.8:0")
+	a := start(t, Config{Key: ids[1].key, Hello: helloOf("a", 1), Listen: own})
+	for _, c := range []struct {
+		what string
+		peer int
+	}{{"dials", 2}, {"asks whether anybody listens", 0}} {
+		a.SetPeers([]Peer{{ID: ids[c.peer].id, Addr: netip.MustParseAddrPort(other.Addr().String())}})
+		if l := a.link(ids[c.peer].id); !l.dials {
+			l.probe()
+		}
+		conn, err := other.Accept()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if from := addrOf(conn.RemoteAddr()); from != own.Addr() {
+			t.Errorf("the agent at %s that %s comes from %s", own.Addr(), c.what, from)
+		}
+		a.SetPeers(nil)
+		_ = conn.Close()
 	}
 }
 
