@@ -236,13 +236,13 @@ func (p *program) thaw(w *world) error   { return p.signal(w, "thaw", syscall.SI
 func (p *program) end(w *world) {
 	if p.cmd == nil {
 		_ = p.said.Close()
-		return
+	} else {
+		_ = p.cmd.Process.Signal(syscall.SIGCONT)
+		_ = p.cmd.Process.Kill()
 	}
-	_ = p.cmd.Process.Signal(syscall.SIGCONT)
-	_ = p.cmd.Process.Kill()
 	w.watcher.mu.Lock()
 	defer w.watcher.mu.Unlock()
-	if p.acts && !p.gone && p.pid > 0 { // the child of a command that was killed
+	if p.acts && !p.gone && p.pid > 0 && lives(p.pid) { // the child of a command that was killed, or a hook's run that nobody ended
 		_ = syscall.Kill(p.pid, syscall.SIGKILL)
 	}
 }
