@@ -14,32 +14,59 @@ import (
 const maxLinks = 40
 
 // Check refuses a command that another user than the given one, or root, could
-// have put something else into: whoever can change what root runs is root. It
-// looks at every program that the command names, and at every absolute path in
-// any of its words that is there: a program may run what it is given. Of each,
-// and of every directory and symbolic link on the way to it, it asks that it is
-// owned by root or that user and can't be written by others; in a directory with
-// the sticky bit, only the owner of what lies there can replace it. Files that
-// only output is redirected to are not looked at. Paths that are not absolute are
-// refused where a program or script is named, and wherever they begin with a dot:
-// what they stand for depends on where the command is then.
+// have put something else into: the user who can change what root runs is root.
+// It looks at every program that the command names, and at every absolute path in
+// any of its words: a program may run what it is given. Of each, and of every
+// directory and symbolic link on the way to it, it asks that it is owned by root
+// or that user and can't be written by others; in a directory with the sticky bit,
+// only the owner of what lies there can replace it. Of a path that does not exist
+// it looks at the directories that do. One that would be run, such as a program, a
+// script or an entry of PATH, must not be creatable by others either: a directory
+// with the sticky bit is no protection there. Files that only output is redirected
+// to are not looked at. Paths that are not absolute are refused where a program or
+// script is named, and wherever they begin with a dot: what they stand for depends
+// on where the command is then.
 //
 // It can't see what a variable or a substitution will be, what the program
 // itself goes on to run, or a file it is told by other means.
 func Check(command string, uid int) error {
-	paths, err := named(command)
+	found, err := find(command)
 	if err != nil {
 		return err
 	}
-	for _, path := range paths {
-		if _, err := os.Lstat(path); err != nil {
-			continue // nothing there: it is looked for again before each run
+	for _, path := range found.paths {
+		if _, err := follow(path, uid); err != nil && !absent(err) {
+			return fmt.Errorf("check %s: %w", path, err)
 		}
-		if err := checkPath(path, uid); err != nil {
+	}
+	for _, path := range found.run {
+		if err := checkRun(path, uid); err != nil {
 			return fmt.Errorf("check %s: %w", path, err)
 		}
 	}
 	return nil
+}
+
+// checkRun refuses a path that is run, or that programs are searched in, if
+// others can create it, or something in it.
+func checkRun(path string, uid int) error {
+	last, err := follow(path, uid)
+	missing := absent(err)
+	switch {
+	case err != nil && !missing:
+		return err
+	case missing && openToOthers(last.info):
+		return fmt.Errorf("it does not exist, and others could create it in %s (mode %04o): put it where only root can write, such as /usr/local/libexec", last.path, mode(last.info))
+	case openToOthers(last.info):
+		return fmt.Errorf("others could create a program in it (mode %04o): use a directory that only root can write to", mode(last.info))
+	}
+	return nil
+}
+
+// absent reports an error of looking at a file: nothing can be run there now.
+func absent(err error) bool {
+	_, is := errors.AsType[*fs.PathError](err)
+	return is
 }
 
 // CheckAsRoot is Check for this process, if it is root's; anybody else can at
@@ -51,41 +78,73 @@ func CheckAsRoot(command string) error {
 	return Check(command, 0)
 }
 
-// checkPath walks to the file from the root, through symbolic links, as the
-// kernel does: what `..` is depends on where a link before it has led.
+// place is a file or directory that a path leads to.
+type place struct {
+	path string
+	info fs.FileInfo
+}
+
+// checkPath is follow for a path that has to exist.
 func checkPath(path string, uid int) error {
+	_, err := follow(path, uid)
+	return err
+}
+
+// follow walks to the file from the root, through symbolic links, as the kernel
+// does: what `..` is depends on where a link before it has led. It refuses what
+// others can write on the way. It returns the file, or, if that does not exist,
+// the directory in which the path ends, and a *fs.PathError.
+func follow(path string, uid int) (last place, err error) {
 	rest := strings.Split(path, "/")
 	at := "/"
 	links := 0
 	for {
 		info, err := os.Lstat(at)
 		if err != nil {
-			return err
+			return last, err
 		}
 		if err := checkOwner(at, info, uid); err != nil {
-			return err
+			return last, err
 		}
 		if info.Mode()&fs.ModeSymlink != 0 {
 			if links++; links > maxLinks {
-				return errors.New("too many symbolic links")
+				return last, errors.New("too many symbolic links")
 			}
 			target, err := os.Readlink(at)
 			if err != nil {
-				return err
+				return last, err
 			}
 			rest = append(strings.Split(target, "/"), rest...)
 			if at = filepath.Dir(at); filepath.IsAbs(target) {
 				at = "/"
 			}
+			continue
 		}
+		last = place{at, info}
 		for len(rest) > 0 && (rest[0] == "" || rest[0] == ".") {
 			rest = rest[1:]
 		}
 		if len(rest) == 0 {
-			return nil
+			return last, nil
 		}
 		at, rest = filepath.Join(at, rest[0]), rest[1:] // of a path without links, which `..` leaves by one
 	}
+}
+
+// openToOthers reports a directory that others can create files in, with the
+// sticky bit or without.
+func openToOthers(info fs.FileInfo) bool {
+	owner, ok := info.Sys().(*syscall.Stat_t)
+	return ok && info.IsDir() && (info.Mode().Perm()&0o002 != 0 || info.Mode().Perm()&0o020 != 0 && owner.Gid != 0)
+}
+
+// mode is what ls and chmod call the mode.
+func mode(info fs.FileInfo) uint32 {
+	bits := uint32(info.Mode().Perm())
+	if info.Mode()&fs.ModeSticky != 0 {
+		bits |= 0o1000
+	}
+	return bits
 }
 
 // checkOwner judges one file, directory or link.

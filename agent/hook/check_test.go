@@ -125,6 +125,95 @@ func TestWhatOthersCanWriteIsRefused(t *testing.T) {
 	}
 }
 
+// Between the look and the run, others can create what is not there yet.
+func TestWhatOthersCanCreateIsRefused(t *testing.T) {
+	uid := os.Geteuid()
+	good := filepath.Dir(script(t, 0o755, 0o755))
+	open := filepath.Dir(script(t, 0o755, 0o777))
+	sticky := filepath.Dir(script(t, 0o755, 0o777|os.ModeSticky))
+	dangling := filepath.Join(good, "dangling")
+	if err := os.Symlink(sticky+"/nothing", dangling); err != nil {
+		t.Fatal(err)
+	}
+	const writable, creatable, searched = "can be written by anybody", "others could create it in", "others could create a program in it"
+	for _, c := range []struct{ command, says string }{
+		{good + "/nothing", ""},
+		{good + "/no/thing", ""},
+		{open + "/nothing", writable},
+		{open + "/no/thing", writable},
+		{"logger -f " + open + "/nothing", writable},
+		{sticky + "/nothing", creatable},
+		{sticky + "/no/thing", creatable},
+		{sticky + "/no/../thing", creatable},
+		{dangling, creatable},
+		{sticky + "/hook-$DOYEN_EVENT", searched},
+		{"sh " + sticky + "/nothing", creatable},
+		{"sh -x " + sticky + "/nothing", creatable},
+		{"bash --rcfile " + sticky + "/nothing -i", creatable},
+		{"sh -c '" + sticky + "/nothing x'", creatable},
+		{"sh < " + sticky + "/nothing", creatable},
+		{". " + sticky + "/nothing", creatable},
+		{". " + sticky + "/env-$DOYEN_EVENT", searched},
+		{"python3 -u " + sticky + "/nothing", creatable},
+		{"timeout -k 1 5 " + sticky + "/nothing", creatable},
+		{"sudo -u mail " + sticky + "/nothing", creatable},
+		{"ip netns exec mail " + sticky + "/nothing", creatable},
+		{"flock -w 5 " + sticky + "/lock " + sticky + "/nothing", creatable},
+		{"PATH=" + sticky + ":$PATH x", searched},
+		{"export PATH=$PATH:" + sticky + "; x", searched},
+		{"env PATH=" + sticky + "/nothing x", creatable},
+		{"PATH=$PATH:. x", "it is a relative path"},
+		{"PATH=$PATH: x", "it is a relative path"},
+		{"BASH_ENV=" + sticky + "/nothing bash -c true", creatable},
+		{"LD_PRELOAD=" + sticky + "/nothing true", creatable},
+		// Nothing of this is run.
+		{sticky + "/script", ""},
+		{"flock -n " + sticky + "/lock /bin/true " + sticky + "/nothing", ""},
+		{"exec 9<>" + sticky + "/lock; flock 9; true", ""},
+		{"timeout 5 /bin/true " + sticky + "/nothing", ""},
+		{"xargs -I{} rm " + sticky + "/{}", ""},
+		{"logger -f " + sticky + "/nothing", ""},
+		{"TMPDIR=" + sticky + " " + good + "/script", ""},
+		{"python3 -c 'x=1/2' " + sticky + "/nothing", ""},
+		{"curl -fsS http://d/v1/x -o " + sticky + "/nothing", ""},
+	} {
+		err := hook.Check(c.command, uid)
+		if c.says == "" && err != nil || c.says != "" && (err == nil || !strings.Contains(err.Error(), c.says)) {
+			t.Errorf("%q: %v, want %q", c.command, err, c.says)
+		}
+	}
+	t.Setenv("PATH", sticky+":"+os.Getenv("PATH"))
+	if err := hook.Check("cat /dev/null", uid); err == nil || !strings.Contains(err.Error(), searched) {
+		t.Errorf("a program that others could put another one in front of: %v", err)
+	}
+}
+
+// An option of a shell may take a word, and a line comes after all options.
+func TestAShellsOptionsAreNotItsScript(t *testing.T) {
+	uid := os.Geteuid()
+	open := script(t, 0o757, 0o755)
+	for command, refused := range map[string]bool{
+		"bash -euo pipefail -c /bin/true":             false,
+		"bash -o errexit -o pipefail -c /bin/true":    false,
+		"bash -ceuo pipefail /bin/true":               false,
+		"bash +o posix -O extglob -c /bin/true":       false,
+		"bash --posix --norc -c /bin/true":            false,
+		"bash -euo pipefail -c '" + open + " x'":      true,
+		"bash -euo pipefail -c 'cd / && ./x'":         true,
+		"bash -ceuo pipefail 'cd / && ./x'":           true,
+		"sh -c -e 'cd / && ./x'":                      true,
+		"sh -c -- 'cd / && ./x'":                      true,
+		"sh -e -- x":                                  true,
+		"bash -o pipefail x":                          true,
+		"busybox sh -e -c 'cd / && ./x'":              true,
+		"env LANG=C bash -euo pipefail -c 'cd /;./x'": true,
+	} {
+		if err := hook.Check(command, uid); (err != nil) != refused {
+			t.Errorf("%q: %v, want refused: %v", command, err, refused)
+		}
+	}
+}
+
 // Whoever may write to the script after the start is found before the run.
 func TestARefusedRunIsLoggedAndGivesItsReceipt(t *testing.T) {
 	if os.Geteuid() != 0 {

@@ -1,11 +1,14 @@
 package hook
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
@@ -21,6 +24,9 @@ var (
 		"setpriv", "flock", "xargs", "systemd-run", "chrt", "taskset", "stdbuf", "unshare", "nsenter", "chroot", "ip", "time", "script", "unbuffer"}
 	// linesAfterC run a line after -c, besides shells.
 	linesAfterC = []string{"su", "runuser", "flock", "script", "sg"}
+	// runVariables say what programs run or load without being asked, or list the
+	// directories in which they search for it.
+	runVariables = []string{"PATH", "BASH_ENV", "ENV", "LD_PRELOAD", "LD_AUDIT", "LD_LIBRARY_PATH", "PYTHONSTARTUP", "PYTHONPATH", "PERL5LIB", "RUBYLIB", "NODE_PATH"}
 )
 
 // maxDepth bounds how often a line may hold a line.
@@ -29,15 +35,16 @@ const maxDepth = 8
 // names is what is found in a command.
 type names struct {
 	paths []string // absolute
+	run   []string // of these, what is run, or searched for what is
 	err   error    // the first
 	depth int
 }
 
-// named returns the absolute paths of what a command names.
-func named(command string) ([]string, error) {
+// find returns what a command names.
+func find(command string) (names, error) {
 	var n names
 	n.line(command)
-	return n.paths, n.err
+	return n, n.err
 }
 
 func (n *names) fail(err error) {
@@ -68,6 +75,10 @@ func (n *names) line(text string) {
 			n.call(words(node.Args))
 		case *syntax.Redirect:
 			return n.redirect(node)
+		case *syntax.Assign:
+			if node.Name != nil {
+				n.assign(node.Name.Value, word(node.Value))
+			}
 		case *syntax.Word:
 			n.search(word(node))
 		}
@@ -95,8 +106,12 @@ func parse(command string) (*syntax.File, error) {
 func (n *names) redirect(r *syntax.Redirect) bool {
 	switch r.Op {
 	case syntax.RdrIn, syntax.RdrInOut:
-		if file := word(r.Word); literal(file) && !filepath.IsAbs(file) {
+		file := word(r.Word)
+		if literal(file) && !filepath.IsAbs(file) {
 			n.relative(file)
+		}
+		if r.Op == syntax.RdrIn { // the other creates it
+			n.runs(file)
 		}
 		return true
 	case syntax.Hdoc, syntax.DashHdoc, syntax.WordHdoc:
@@ -105,15 +120,47 @@ func (n *names) redirect(r *syntax.Redirect) bool {
 	return false
 }
 
+// assign takes in a variable that says what is run, or where that is searched.
+func (n *names) assign(name, value string) {
+	if !slices.Contains(runVariables, name) {
+		return
+	}
+	for _, path := range strings.Split(value, ":") {
+		if name == "PATH" && literal(path) && !filepath.IsAbs(path) && !strings.HasPrefix(path, "~") {
+			n.relative(cmp.Or(path, "."))
+		}
+		n.runs(path)
+	}
+}
+
+// runs takes in a path that is run. Of one that ends in something unknown it takes
+// in the directory.
+func (n *names) runs(path string) {
+	known, _, cut := strings.Cut(path, unknown)
+	if cut {
+		known = known[:strings.LastIndexByte(known, '/')+1]
+	}
+	if filepath.IsAbs(known) {
+		n.run = append(n.run, known)
+	}
+}
+
 // call takes in a simple command. A word that can't be known is not.
 func (n *names) call(args []string) {
-	if len(args) == 0 || !literal(args[0]) {
+	if len(args) == 0 {
+		return
+	}
+	n.runs(args[0])
+	if !literal(args[0]) {
 		return
 	}
 	n.program(args[0])
 	for _, arg := range args[1:] {
 		if strings.HasPrefix(arg, "./") || strings.HasPrefix(arg, "../") {
 			n.relative(strings.TrimSuffix(arg, unknown))
+		}
+		if name, value, ok := strings.Cut(arg, "="); ok { // of env and the like
+			n.assign(name, value)
 		}
 	}
 	name := filepath.Base(args[0])
@@ -125,49 +172,106 @@ func (n *names) call(args []string) {
 	case slices.Contains(shells, name):
 		n.shell(args[1:])
 	case slices.Contains(interpreters, name) || strings.HasPrefix(name, "python"):
-		if len(args) > 1 {
-			n.script(args[1])
-		}
+		n.interpreter(args[1:])
 	case slices.Contains(wrappers, name):
 		n.wrapped(name, args[1:])
 	}
 }
 
-// program takes in a program's name.
+// program takes in a program's name. The directories of this process's own PATH
+// count up to the one in which it is: what is put there is run in its place.
 func (n *names) program(name string) {
-	switch path, err := exec.LookPath(name); {
-	case filepath.IsAbs(name):
-		n.paths = append(n.paths, name)
-	case strings.Contains(name, "/"), errors.Is(err, exec.ErrDot):
+	path, err := exec.LookPath(name)
+	if strings.Contains(name, "/") {
+		if !filepath.IsAbs(name) {
+			n.relative(name)
+		}
+		return
+	}
+	if errors.Is(err, exec.ErrDot) {
 		n.relative(name)
-	case err == nil:
-		n.paths = append(n.paths, path)
+		return
+	}
+	if err == nil {
+		n.run = append(n.run, path)
 	} // else a builtin, a function, or nothing: the shell will say
+	for _, dir := range filepath.SplitList(os.Getenv("PATH")) {
+		n.runs(dir)
+		if err == nil && dir == filepath.Dir(path) {
+			return
+		}
+	}
 }
 
 // script takes in the file that an interpreter is to run, unless that is a flag.
 func (n *names) script(arg string) {
+	n.runs(arg)
 	if literal(arg) && arg != "" && !strings.HasPrefix(arg, "-") && !filepath.IsAbs(arg) {
 		n.relative(arg)
 	}
 }
 
-// shell takes in what a shell is given.
-func (n *names) shell(args []string) {
+// interpreter takes in what an interpreter is given: a script first, or flags
+// before it, of which some take a word and some make a text the script.
+func (n *names) interpreter(args []string) {
 	for i, arg := range args {
-		switch {
-		case !literal(arg):
-			return
-		case strings.HasPrefix(arg, "-") && !strings.HasPrefix(arg, "--") && strings.Contains(arg, "c"):
-			n.next(args[i+1:])
-			return
-		case slices.Contains(shells, arg): // busybox sh
-			n.shell(args[i+1:])
-			return
-		case !strings.HasPrefix(arg, "-"):
+		if i == 0 {
 			n.script(arg)
+		}
+		switch {
+		case arg == "--eval", arg == "--print", arg == "--run":
+			return
+		case strings.HasPrefix(arg, "--"), strings.HasPrefix(arg, "-M"), strings.HasPrefix(arg, "-I"):
+		case strings.HasPrefix(arg, "-") && strings.ContainsAny(arg, "cemrE"):
+			return
+		case strings.HasPrefix(arg, "/"):
+			n.runs(arg)
+			return
+		case i == 0 && !strings.HasPrefix(arg, "-"):
 			return
 		}
+	}
+}
+
+// shell takes in what a shell is given: options, then a line if -c is one of
+// them, else a script.
+func (n *names) shell(args []string) {
+	line := false
+	for len(args) > 0 {
+		arg := args[0]
+		args = args[1:]
+		switch {
+		case arg == "--rcfile", arg == "--init-file":
+			if len(args) > 0 {
+				n.script(args[0])
+				args = args[1:]
+			}
+			continue
+		case strings.HasPrefix(arg, "--") && len(arg) > 2:
+			continue
+		case arg != "-" && arg != "--" && arg != "" && strings.ContainsRune("-+", rune(arg[0])):
+			line = line || arg[0] == '-' && strings.Contains(arg, "c")
+			// Each -o, -O, +o and +O, alone or among others, is followed by a name.
+			args = args[min(len(args), strings.Count(strings.ToLower(arg), "o")):]
+			if !literal(arg) {
+				return
+			}
+			continue
+		case arg == "-", arg == "--":
+			if len(args) == 0 {
+				return
+			}
+			arg = args[0]
+		}
+		switch {
+		case line:
+			n.next([]string{arg})
+		case slices.Contains(shells, arg): // busybox sh
+			n.shell(args)
+		default:
+			n.script(arg)
+		}
+		return
 	}
 }
 
@@ -179,14 +283,30 @@ func (n *names) next(args []string) {
 }
 
 // wrapped takes in what a wrapper is given. Which of its words is the program is
-// not known here, so any may be.
+// not known here, so any may be, up to one that certainly is: a word after a flag
+// may belong to that, and a word of ip may be a name of anything.
 func (n *names) wrapped(wrapper string, args []string) {
+	found, afterFlag := wrapper == "script", false // whose program comes after -c alone
+	lock := wrapper == "flock"                     // its first word is a file that nobody runs
 	for i, arg := range args {
 		if (arg == "-c" || arg == "--command") && slices.Contains(linesAfterC, wrapper) {
 			n.next(args[i+1:])
 			return
 		}
-		if !literal(arg) || strings.HasPrefix(arg, "-") || arg == "" {
+		if strings.HasPrefix(arg, "-") {
+			afterFlag = strings.Trim(arg, letters) == "" // else its value is in it
+			continue
+		}
+		ofFlag := afterFlag
+		afterFlag = false
+		if _, err := strconv.ParseFloat(arg, 64); lock && !(ofFlag && err == nil) {
+			lock = false
+			continue
+		}
+		if !found {
+			n.runs(arg)
+		}
+		if !literal(arg) || arg == "" {
 			continue
 		}
 		if name := filepath.Base(arg); slices.Contains(shells, name) || slices.Contains(interpreters, name) || slices.Contains(wrappers, name) ||
@@ -194,11 +314,16 @@ func (n *names) wrapped(wrapper string, args []string) {
 			n.call(args[i:])
 			return
 		}
-		if path, err := exec.LookPath(arg); err == nil && !strings.Contains(arg, "/") {
+		path, err := exec.LookPath(arg)
+		if err == nil && !strings.Contains(arg, "/") {
 			n.paths = append(n.paths, path)
 		}
+		found = found || !ofFlag && wrapper != "ip" && (err == nil || strings.HasPrefix(arg, "/"))
 	}
 }
+
+// letters are what a flag consists of that has no value in it.
+const letters = "-abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 // search takes in the absolute paths in a word, wherever they begin: in a list, in
 // an option, in a text that somebody may run. Of one that goes on with something
