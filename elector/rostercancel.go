@@ -32,6 +32,8 @@ func (e *Elector) cancelChange(id election.RequestID) *election.Refusal {
 		return &election.Refusal{Code: "busy", Message: "too late to cancel: the new voters decide already; undo it by another change once it is done"}
 	case ch.driver == nil && !e.roster.Joint() && ch.want == nil:
 		return &election.Refusal{Code: "not_found", Message: "no change of the voters is under way"}
+	case ch.driver == nil && !e.roster.Joint() && e.roster.Version != ch.want.of:
+		return &election.Refusal{Code: "busy", Message: "too late to cancel: the change has ended, and `doyen voters` shows how; undo it by another one"}
 	case ch.driver == nil && !e.roster.Joint(): // asked for here, and not begun
 		e.reply(ch.want.request, &election.Refusal{Code: "not_confirmed", Message: "the change was cancelled: the voters are as before"})
 		ch.want = nil
@@ -43,15 +45,16 @@ func (e *Elector) cancelChange(id election.RequestID) *election.Refusal {
 	return nil
 }
 
-// finishCancel answers once the change has ended, or can't be ended in time.
+// finishCancel answers once the outcome of the change is committed, or can't be in
+// time.
 func (e *Elector) finishCancel() {
 	ch := &e.change
 	switch {
 	case ch.cancel == nil:
 		return
-	case ch.driver == nil && !e.roster.Joint() && slices.Equal(e.roster.Voters, ch.cancel.former):
+	case e.committed() && slices.Equal(e.roster.Voters, ch.cancel.former):
 		e.reply(ch.cancel.request, nil)
-	case ch.driver == nil && !e.roster.Joint():
+	case e.committed():
 		e.reply(ch.cancel.request, &election.Refusal{Code: "busy", Message: "too late to cancel: the change was finished first; undo it by another change"})
 	case e.now >= ch.cancel.deadline:
 		e.reply(ch.cancel.request, &election.Refusal{Code: "not_confirmed", Message: "the change was not cancelled in time: " + e.describeChange()})

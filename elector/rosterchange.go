@@ -22,7 +22,8 @@ type rosterChange struct {
 	adoptAt   election.Instant // a joint roster that nobody drives is taken over then
 	wakeAt    election.Instant
 	seenJoint election.Version
-	since     election.Instant // a joint roster has been held since then; Never: it is stable
+	since     election.Instant // a change has been under way since then; Never: none is
+	agreed    election.Version // the newest stable roster that is known to be committed
 }
 
 // wantedRoster is a change asked for at this agent. Its voters are those of the
@@ -63,7 +64,7 @@ func (e *Elector) noRosterToChange() *election.Refusal {
 		return &election.Refusal{Code: "no_quorum", Message: "this cluster runs without quorum (--quorum=false): it has no voters"}
 	case e.roster == nil:
 		return &election.Refusal{Code: "no_quorum", Message: "there is no roster yet: the warning `formation` says what it waits for"}
-	case !e.roster.Has(e.cfg.Self.Peer):
+	case !e.roster.Has(e.cfg.Self.Peer) && e.change.driver == nil:
 		return &election.Refusal{Code: "not_voter", Message: "this agent is not a voter: ask one"}
 	}
 	return nil
@@ -109,7 +110,7 @@ func (e *Elector) advanceChange() {
 		return
 	}
 	switch {
-	case !e.roster.Joint():
+	case !e.roster.Joint() && !e.awaitsOutcome():
 		ch.since = election.Never
 	case ch.since == election.Never:
 		ch.since = e.now
@@ -134,9 +135,11 @@ func (e *Elector) advanceChange() {
 	}
 	c.standing, c.priority = true, election.DefaultPriority
 	switch {
-	case c.role == leader && (ch.driver == nil || ch.driver.Ballot != c.term):
-		e.beginDriving(c)
+	case c.role == leader && ch.driver != nil && ch.driver.Ballot == c.term:
+	case c.role == leader && e.awaitsOutcome() && e.keepsDriving() && !e.wonUnderPresent(c):
+		// The outcome proposed under the former term is not committed yet.
 	case c.role == leader:
+		e.beginDriving(c)
 	case e.keepsDriving():
 		c.standing = false // a vote for a higher ballot would end this one, and the way back with it
 	default:
@@ -147,55 +150,12 @@ func (e *Elector) advanceChange() {
 }
 
 // keepsDriving reports whether this agent drives on although it lost the roster
-// election: ballots, not leases, make a driver safe (R1), and nobody else could
-// lead back from its mark without the new voters (R12).
+// election: ballots, not leases, make a driver safe (R1). Nobody else could lead
+// back from its mark without the new voters (R12); and an outcome that is proposed
+// may be held here alone, so that nobody else could come to it.
 func (e *Elector) keepsDriving() bool {
 	d := e.change.driver
-	return d != nil && d.MayAlwaysGoBack() && !d.Hopeless() && e.roster.Version.Driver <= d.Ballot
-}
-
-// finishWanted answers the change asked for once it holds, or took too long.
-func (e *Elector) finishWanted() {
-	ch := &e.change
-	if ch.want == nil {
-		return
-	}
-	done := ch.driver == nil && !e.roster.Joint() && slices.Equal(e.roster.Voters, ch.want.voters)
-	switch {
-	case done:
-		e.out.Replies = append(e.out.Replies, election.Reply{Request: ch.want.request})
-	case e.overtakenChange():
-		e.reply(ch.want.request, e.whyOvertaken())
-	case e.now >= ch.want.deadline:
-		e.reply(ch.want.request, &election.Refusal{Code: "not_confirmed",
-			Message: "the change was not confirmed in time, and goes on: `doyen voters` shows what it waits for, `doyen voters cancel` takes it back"})
-	default:
-		ch.wakeAt = min(ch.wakeAt, ch.want.deadline)
-		return
-	}
-	ch.want, ch.lost = nil, ""
-	if !e.roster.Joint() {
-		e.stopDriving()
-	}
-}
-
-// overtakenChange reports whether the roster has become another one than that
-// the wanted change was asked of, and by no change this agent still drives.
-func (e *Elector) overtakenChange() bool {
-	ch := &e.change
-	drives := ch.driver != nil && ch.driver.Ballot == e.roster.Version.Driver
-	return !e.roster.Joint() && e.roster.Version != ch.want.of && !drives
-}
-
-func (e *Elector) whyOvertaken() *election.Refusal {
-	switch ch := &e.change; {
-	case !slices.Equal(e.roster.Voters, ch.want.former):
-		return &election.Refusal{Code: "busy",
-			Message: "another change of the voters came first: look at the voters, and ask again if it is still wanted"}
-	case ch.lost != "":
-		return &election.Refusal{Code: "not_confirmed", Message: "the voters are as before: " + ch.lost + " was lost while the change was made; ask again once it is back"}
-	}
-	return &election.Refusal{Code: "not_confirmed", Message: "the change was cancelled: the voters are as before"}
+	return d != nil && (d.MayAlwaysGoBack() || e.awaitsOutcome()) && !d.Hopeless() && e.roster.Version.Driver <= d.Ballot
 }
 
 // adopts reports whether this voter should drive a joint roster that was left
@@ -238,6 +198,9 @@ func (e *Elector) beginDriving(c *contest) {
 		}
 		ch.driver = quorum.NewDriver(c.term, e.cfg.Drift, e.roster, ch.want.voters)
 	default:
+		if e.wonUnderPresent(c) {
+			ch.agreed = e.roster.Version
+		}
 		e.stopDriving() // it is done already
 		return
 	}
@@ -274,6 +237,7 @@ func (e *Elector) drive(c *contest) {
 		ch.resendAt = e.now
 	}
 	if d.Done() {
+		ch.agreed = d.Proposal().Version
 		e.sendAllConnected(election.Report{Roster: d.Proposal(), Stamp: e.now})
 		e.stopDriving()
 		e.finishWanted()
@@ -324,6 +288,9 @@ func (e *Elector) giveUpLostVoters(c *contest) {
 func (e *Elector) rosterAccept(from election.PeerID, m election.RosterAccept) {
 	if d := e.change.driver; d != nil && !e.older(from) {
 		d.Accept(e.now, from, m)
+		if p := e.peers.get(from); p != nil {
+			p.holds = m.Version
+		}
 	}
 }
 

@@ -43,16 +43,16 @@ func (e *Elector) warnings(q QuorumStatus) []Warning {
 	if others := e.describeChanged(); others != "" {
 		warn("identity_changed", others)
 	}
-	if e.roster.Joint() && e.now >= e.change.since.Add(2*e.cfg.Timing.Lease) {
-		warn("voters_change", "a change of the voters takes long: "+e.describeChange()+". What is missing must come back; or doyen voters cancel goes back to the former voters")
+	if (e.roster.Joint() || e.awaitsOutcome()) && e.now >= e.change.since.Add(2*e.cfg.Timing.Lease) {
+		warn("voters_change", "a change of the voters takes long: "+e.describeChange()+e.changeAdvice())
 	}
 	switch {
 	case !q.Exists:
 		warn("quorum_lost", "a majority of the voters can't be reached: nobody can lead until more voters are back")
-	case q.Edge && q.Voters > 1 && q.Reachable == q.Voters:
-		warn("quorum_edge", fmt.Sprintf("%d voters survive no loss: add another with doyen voters add", q.Voters))
-	case q.Edge && q.Voters > 1:
+	case q.Edge && q.Voters > 1 && q.Reachable < q.Voters:
 		warn("quorum_edge", "one more voter lost and nobody can lead: bring the missing voters back")
+	case q.Edge && q.Voters > 1 && !e.roster.Joint():
+		warn("quorum_edge", fmt.Sprintf("%d voters survive no loss: add another with doyen voters add", q.Voters))
 	}
 	sortWarnings(ws)
 	return ws

@@ -94,10 +94,11 @@ func (d *Driver) Refuse(from election.PeerID, m election.RosterRefuse) {
 	d.refused[from] = true
 }
 
-// Hopeless reports whether so many former voters have granted a higher ballot
-// that nothing this one proposes can be committed any more.
+// Hopeless reports whether so many voters have granted a higher ballot that what
+// this one proposes can't be committed any more: of the former ones, or of those
+// of the outcome.
 func (d *Driver) Hopeless() bool {
-	return !confirms(d.joint.Voters, func(v election.PeerID) bool { return !d.refused[v] })
+	return !confirms(d.proposal.Voters, func(v election.PeerID) bool { return !d.refused[v] })
 }
 
 // HasAccepted reports whether the voter accepted what is proposed now.

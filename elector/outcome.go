@@ -1,0 +1,124 @@
+package elector
+
+import (
+	"slices"
+
+	"github.com/doyen-election/doyen/election"
+	"github.com/doyen-election/doyen/quorum"
+)
+
+// What a change of the voters has come to is told to who asked for it once it is
+// committed. Before that it is one agent's word: if that agent is wiped, which is
+// what one does with a removed voter, the others hold on to a joint roster, and
+// need its vote for ever.
+
+// awaitsOutcome reports whether this agent has proposed the outcome of a change,
+// and waits for it to be accepted.
+func (e *Elector) awaitsOutcome() bool {
+	d := e.change.driver
+	return d != nil && !d.Proposal().Joint()
+}
+
+// wonUnderPresent reports whether the term led was given by a majority that held
+// the present roster: if that is stable, no ballot of an earlier one can be won any
+// more.
+func (e *Elector) wonUnderPresent(c *contest) bool {
+	won := c.lease.Won()
+	return won != nil && won.Version == e.roster.Version
+}
+
+// committed reports whether the stable roster is known to be more than a proposal
+// that this agent accepted: its voters decide, so a former one may be wiped. The
+// voters are asked if that is not known.
+func (e *Elector) committed() bool {
+	ch := &e.change
+	if e.roster.Joint() || ch.driver != nil {
+		return false
+	}
+	if ch.agreed == e.roster.Version {
+		return true
+	}
+	if quorum.Accepted(e.roster, func(id election.PeerID) bool {
+		p := e.peers.get(id)
+		return id == e.cfg.Self.Peer || p != nil && p.holds == e.roster.Version && !e.older(id)
+	}) {
+		ch.agreed = e.roster.Version
+		return true
+	}
+	e.askVoters(e.roster)
+	ch.wakeAt = min(ch.wakeAt, e.askRosterAt)
+	return false
+}
+
+// finishWanted answers the change asked for once its outcome is committed, or it
+// took too long.
+func (e *Elector) finishWanted() {
+	ch := &e.change
+	if ch.want == nil {
+		return
+	}
+	ended := e.changeEnded()
+	if ended && ch.driver != nil {
+		e.stopDriving() // of the roster it was asked of, or of another's
+	}
+	wanted, former := slices.Equal(e.roster.Voters, ch.want.voters), slices.Equal(e.roster.Voters, ch.want.former)
+	switch {
+	case ended && !wanted && !former:
+		e.reply(ch.want.request, &election.Refusal{Code: "busy",
+			Message: "another change of the voters came first: look at the voters, and ask again if it is still wanted"})
+	case ended && e.committed() && wanted:
+		e.reply(ch.want.request, nil)
+	case ended && e.committed():
+		e.reply(ch.want.request, e.whyUndone())
+	case e.now >= ch.want.deadline:
+		e.reply(ch.want.request, e.whyNotInTime())
+	default:
+		ch.wakeAt = min(ch.wakeAt, ch.want.deadline)
+		return
+	}
+	ch.want, ch.lost = nil, ""
+	if !e.roster.Joint() && ch.driver == nil {
+		e.stopDriving()
+	}
+}
+
+// changeEnded reports whether the roster has become another one than that the
+// wanted change was asked of, and by no change this agent still drives.
+func (e *Elector) changeEnded() bool {
+	ch := &e.change
+	drives := ch.driver != nil && ch.driver.Ballot == e.roster.Version.Driver
+	return !e.roster.Joint() && e.roster.Version != ch.want.of && !drives
+}
+
+// whyNotInTime says how far the change has come that was asked for.
+func (e *Elector) whyNotInTime() *election.Refusal {
+	switch {
+	case e.awaitsOutcome():
+		return &election.Refusal{Code: "not_confirmed",
+			Message: "the change was not confirmed in time, and goes on: " + e.describeChange() + e.changeAdvice()}
+	case e.roster.Version != e.change.want.of || e.change.driver != nil:
+		return &election.Refusal{Code: "not_confirmed",
+			Message: "the change was not confirmed in time, and goes on: `doyen voters` shows what it waits for, `doyen voters cancel` takes it back"}
+	}
+	why := "this agent was not elected to make it"
+	if c := e.contests.get(election.RosterElection); c != nil && e.unable(c) != "" {
+		why = "this agent can't be elected to make it, because " + e.unable(c)
+	}
+	return &election.Refusal{Code: "not_confirmed", Message: "the change was not begun: " + why + "; the voters are as before"}
+}
+
+// changeAdvice says what to do about a change that does not end.
+func (e *Elector) changeAdvice() string {
+	if e.awaitsOutcome() {
+		return ". It can't be cancelled any more: what is missing must come back; keep this agent running, and its data dir, until then"
+	}
+	return ". What is missing must come back; or doyen voters cancel goes back to the former voters"
+}
+
+// whyUndone says why the voters are those from before.
+func (e *Elector) whyUndone() *election.Refusal {
+	if lost := e.change.lost; lost != "" {
+		return &election.Refusal{Code: "not_confirmed", Message: "the voters are as before: " + lost + " was lost while the change was made; ask again once it is back"}
+	}
+	return &election.Refusal{Code: "not_confirmed", Message: "the change was cancelled: the voters are as before"}
+}

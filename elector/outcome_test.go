@@ -1,0 +1,178 @@
+package elector
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/doyen-election/doyen/election"
+)
+
+// dismissing is a change that takes a off the roster, and is asked of a.
+type dismissing struct {
+	name, voters string
+	change       election.ChangeRoster
+	left         string
+}
+
+var dismissals = []dismissing{
+	{"one of two is removed", "a,b", election.ChangeRoster{Remove: []election.PeerID{"a"}, Request: 1}, "b"},
+	{"a follower is removed", "b,a", election.ChangeRoster{Remove: []election.PeerID{"a"}, Request: 1}, "b"},
+	{"the only one is replaced", "a", election.ChangeRoster{Add: nodesOf("d"), Remove: []election.PeerID{"a"}, Request: 1}, "d"},
+}
+
+// untilOutcome cuts a off from who is left as soon as a proposes that one alone,
+// and runs until a has lost the lead of the change.
+func (d dismissing) untilOutcome(t *testing.T) *cluster {
+	c := votersAnd(t, d.voters)
+	c.spy = func(from string, e election.Envelope) {
+		if m, ok := e.Message.(election.RosterPropose); ok && from == "a" && !m.Roster.Joint() {
+			c.part("a", d.left, true)
+		}
+	}
+	c.input("a", d.change)
+	c.run(6 * testTiming.Lease)
+	c.spy = nil
+	if a, left := c.roster("a"), c.roster(d.left); a.Joint() || !left.Committed {
+		t.Fatalf("a holds %s, %s holds %s; want the outcome at a, the marked roster at %s", voterNames(a), d.left, voterNames(left), d.left)
+	}
+	return c
+}
+
+func TestAChangeWhoseOutcomeOnlyTheAskingAgentHoldsIsNotDone(t *testing.T) {
+	for _, d := range dismissals {
+		t.Run(d.name, func(t *testing.T) {
+			c := d.untilOutcome(t)
+			if got := c.replyTo("a", 1); got != "" {
+				t.Fatalf("answers %q while %s does not hold the outcome", got, d.left)
+			}
+			c.input("a", election.ChangeRoster{Cancel: true, Request: 2})
+			c.run(testTiming.Heartbeat)
+			if got := c.replyTo("a", 2); got != "busy" {
+				t.Fatalf("cancel: %q, want busy: it is too late", got)
+			}
+			c.part("a", d.left, false)
+			c.run(testTiming.Lease)
+			if got := c.replyTo("a", 1); got != "done" {
+				t.Fatalf("answers %q once %s can be told, want done", got, d.left)
+			}
+			c.wantVoters(d.left, d.left)
+			c.kill("a") // wiped: it was told that it is not a voter any more
+			c.run(4 * testTiming.Lease)
+			if q := c.nodes[d.left].elector.Status(c.now).Quorum; !q.Exists {
+				t.Fatalf("%s has no quorum without a: %+v", d.left, q)
+			}
+		})
+	}
+}
+
+func TestAChangeThatWaitsForItsOutcomeAtItsDeadlineGoesOnAndSaysSo(t *testing.T) {
+	for _, d := range dismissals {
+		t.Run(d.name, func(t *testing.T) {
+			c := d.untilOutcome(t)
+			c.run(c.nodes["a"].elector.change.want.deadline.Sub(c.now))
+			replies := c.nodes["a"].replies
+			if len(replies) != 1 || replies[0].Refusal == nil || !strings.Contains(replies[0].Refusal.Message, "waits for "+d.left+" to accept") ||
+				!strings.Contains(replies[0].Refusal.Message, "keep this agent running") {
+				t.Fatalf("%+v, want that it goes on, waits for %s, and needs this agent", replies, d.left)
+			}
+			status := c.nodes["a"].elector.Status(c.now)
+			if status.Change == nil || !slices.ContainsFunc(status.Warnings, func(w Warning) bool {
+				return w.Code == "voters_change" && strings.Contains(w.Message, "keep this agent running")
+			}) {
+				t.Fatalf("change %+v, warnings %+v; want both to show it", status.Change, status.Warnings)
+			}
+			c.part("a", d.left, false)
+			c.run(testTiming.Lease)
+			c.wantVoters(d.left, d.left)
+			if ch := c.nodes["a"].elector.Status(c.now).Change; ch != nil {
+				t.Fatalf("a still drives: %+v", ch)
+			}
+		})
+	}
+}
+
+// TestAWayBackThatOnlyTheAskingAgentHoldsIsNotDone: a inherits a mark, and is asked
+// to cancel.
+func TestAWayBackThatOnlyTheAskingAgentHoldsIsNotDone(t *testing.T) {
+	joint := &election.Roster{Cluster: "x", Version: election.Version{Driver: 5, Counter: 1}, Voters: voters("a", "b", "c"),
+		Next: voters("a", "b", "d"), Committed: true, Floor: 4}
+	s := newLone(t, election.State{Roster: joint, Grants: map[election.Name]election.Grant{
+		election.RosterElection: {Term: 5, Holder: election.Holder{Peer: "c", Boot: 3}, Lease: testTiming.Lease, Released: true}}})
+	s.step(election.ChangeRoster{Cancel: true, Request: 9})
+	s.drive("b", "d")
+	p := s.proposal(s.take(), "b")
+	s.accept("b", p, 6)
+	s.accept("d", p, 6)
+	for range 40 {
+		if s.e.roster.Joint() {
+			s.keep(testTiming.Heartbeat/4, "b", "d")
+		}
+	}
+	if s.e.roster.Joint() {
+		t.Fatalf("holds %s, want the former voters", voterNames(*s.e.roster))
+	}
+	s.pass(3 * testTiming.Lease)
+	if len(s.replies) != 0 {
+		t.Fatalf("%+v, while nobody else is known to hold the former voters", s.replies)
+	}
+	s.accept("b", s.proposal(s.take(), "b"), 6)
+	if len(s.replies) != 1 || s.replies[0].Refusal != nil {
+		t.Fatalf("%+v once a majority has accepted, want done", s.replies)
+	}
+}
+
+func TestAnOutcomeThatCannotBeCommittedIsNotDoneUntilAMajorityHoldsIt(t *testing.T) {
+	s, p := changing(t, 0)
+	p = s.mark(p, "d", "b")
+	for _, id := range []election.PeerID{"b", "c", "d"} {
+		s.accept(id, p, 1)
+	}
+	for range 40 {
+		if s.e.roster.Joint() {
+			s.keep(testTiming.Heartbeat/4, "b", "c", "d")
+		}
+	}
+	d := s.e.change.driver
+	if d == nil || d.Proposal().Joint() {
+		t.Fatalf("holds %s, drives %+v; want the outcome proposed", voterNames(*s.e.roster), d)
+	}
+	refuse := election.RosterRefuse{Driver: d.Ballot, Version: d.Proposal().Version, Granted: d.Ballot + 1}
+	s.hear("c", refuse) // not a voter any more
+	s.hear("b", refuse)
+	if d.Hopeless() {
+		t.Fatal("hopeless, though a and d may accept")
+	}
+	s.hear("d", refuse)
+	if !d.Hopeless() {
+		t.Fatal("not hopeless, though b and d have granted a higher ballot")
+	}
+	s.pass(3 * testTiming.Lease)
+	if s.e.change.driver != nil || len(s.replies) != 0 {
+		t.Fatalf("drives on: %t, replies %+v; want neither", s.e.change.driver != nil, s.replies)
+	}
+	s.tells("c", s.e.roster)
+	if len(s.replies) != 0 {
+		t.Fatalf("%+v at the word of c, who is not a voter any more", s.replies)
+	}
+	s.tells("b", s.e.roster)
+	if len(s.replies) != 1 || s.replies[0].Refusal != nil {
+		t.Fatalf("%+v once b holds the outcome too, want done", s.replies)
+	}
+}
+
+func TestAVoterIsNotAskedForWhileOneIsBeingAdded(t *testing.T) {
+	joint := &election.Roster{Cluster: "x", Version: election.Version{Driver: 5, Counter: 1}, Voters: voters("a", "b"),
+		Next: voters("a", "b", "d"), Committed: true, Floor: 4}
+	s := newLone(t, election.State{Roster: joint})
+	if q := s.e.Status(s.now).Quorum; !q.Edge || q.Reachable != q.Voters {
+		t.Fatalf("%+v, want all reachable, and that one loss ends it", q)
+	}
+	if s.warns("quorum_edge") {
+		t.Fatalf("warnings %+v, want none of quorum_edge", s.e.Status(s.now).Warnings)
+	}
+	s.step(election.PeerLost{Peer: "d"})
+	if !s.warns("quorum_edge") {
+		t.Fatal("no quorum_edge, though d is missing")
+	}
+}
