@@ -22,11 +22,6 @@ const (
 	closeLimit = 500 * time.Millisecond // to finish answers under way
 	// handOverSlack is how much longer than one lease a hand-over may take.
 	handOverSlack = 500 * time.Millisecond
-	trimDelay     = 2 * time.Second // the start is over by then, if that is on time
-	// trimLate is how late it may come; else the machine is busy, with the start of
-	// many agents perhaps, and it is put off, trimTries times at the most.
-	trimLate  = 20 * time.Millisecond
-	trimTries = 30
 )
 
 // run starts the loop, says that the agent is ready, and stops it when that is
@@ -45,7 +40,7 @@ func (a *agent) run(ctx context.Context, stderr io.Writer) error {
 		a.cfg.Name, a.cfg.Socket, a.transport.Addr(), a.membership.Addr())
 	a.notify(daemon.SdNotifyReady + "\nSTATUS=ready")
 	footprint.Limit()
-	running.Go(func() { whenCalm(loopCtx, a.trim) })
+	running.Go(func() { footprint.WhenCalm(loopCtx, a.trim) })
 	select {
 	case <-ctx.Done():
 	case <-a.leaving:
@@ -55,22 +50,6 @@ func (a *agent) run(ctx context.Context, stderr io.Writer) error {
 	stop()
 	running.Wait()
 	return a.close()
-}
-
-// whenCalm calls f after trimDelay, or later if that comes late.
-func whenCalm(ctx context.Context, f func()) {
-	for tries := 1; ; tries++ {
-		due := time.Now().Add(trimDelay)
-		select {
-		case <-time.After(trimDelay):
-		case <-ctx.Done():
-			return
-		}
-		if time.Since(due) < trimLate || tries == trimTries {
-			f()
-			return
-		}
-	}
 }
 
 // trim gives back what only the start needed.

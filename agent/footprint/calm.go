@@ -1,0 +1,53 @@
+package footprint
+
+import (
+	"context"
+	"runtime/metrics"
+	"time"
+)
+
+// The start is over when the agent was on time, and has made little garbage, for
+// calmFor. It is looked at each calmTick; after calmLatest it is taken for over.
+const (
+	calmFor    = 2 * time.Second
+	calmTick   = 100 * time.Millisecond
+	calmLatest = time.Minute
+	// onTime is how late a timer may ring. Where many agents start at once, each is
+	// late only now and then: who has slept gets a processor soon.
+	onTime = 20 * time.Millisecond
+	// littleGarbage, in bytes, is what an agent at rest stays well below in calmFor.
+	littleGarbage = 2 << 20
+)
+
+// WhenCalm calls f once the start is over, unless ctx ends before.
+func WhenCalm(ctx context.Context, f func()) { whenCalm(ctx, allocated, time.Since, f) }
+
+func whenCalm(ctx context.Context, allocated func() uint64, since func(due time.Time) time.Duration, f func()) {
+	began := time.Now()
+	for rests, made := began, allocated(); ; {
+		due := time.Now().Add(calmTick)
+		select {
+		case <-time.After(calmTick):
+		case <-ctx.Done():
+			return
+		}
+		now := time.Now()
+		if since(due) > onTime || allocated()-made > littleGarbage {
+			rests, made = now, allocated()
+		}
+		if now.Sub(rests) >= calmFor || now.Sub(began) >= calmLatest {
+			f()
+			return
+		}
+	}
+}
+
+// allocated is how many bytes were, since the start.
+func allocated() uint64 {
+	sample := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}}
+	metrics.Read(sample)
+	if sample[0].Value.Kind() != metrics.KindUint64 {
+		return 0
+	}
+	return sample[0].Value.Uint64()
+}
