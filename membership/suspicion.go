@@ -61,7 +61,18 @@ func (s *suspicion) adapt(now time.Time, members int64) {
 	}
 	mult := s.calm
 	if until := s.until.Load(); until != nil && now.Before(*until) {
-		mult *= patientBy
+		mult = max(mult*patientBy, unconfirmed(members))
 	}
 	s.config.SuspicionMult = mult
+}
+
+// unconfirmed is the least that has memberlist gossip a suspicion once only: with
+// fewer, each further agent that misses the member too has all others told again,
+// which takes a hundred agents as many milliseconds each time. It asks for as many
+// confirmations as are impossible, and of a crowd only.
+func unconfirmed(members int64) int {
+	if members < crowd {
+		return 0
+	}
+	return int(members + members/4)
 }

@@ -51,8 +51,24 @@ func TestAnAgentThatBeginsInACrowdIsPatient(t *testing.T) {
 		d.slow = newSuspicion(list, time.Now().Add(-c.age))
 		d.live.Store(c.members)
 		_ = d.NotifyAlive(&memberlist.Node{Name: "other#1"})
-		if patient := list.SuspicionMult == 3*patientBy; patient != c.patient {
+		if patient := list.SuspicionMult >= 3*patientBy; patient != c.patient {
 			t.Errorf("%d members at the age of %s: patient %t", c.members, c.age, patient)
 		}
+	}
+}
+
+// TestInACrowdASuspicionIsGossipedOnce shows that a patient agent of a crowd asks for
+// more confirmations than there can be, which memberlist takes for none: each would be
+// told to all.
+func TestInACrowdASuspicionIsGossipedOnce(t *testing.T) {
+	t.Parallel()
+	list := memberlist.DefaultLANConfig()
+	list.SuspicionMult = 3
+	d := newDelegate(testNotary(t), "own#1")
+	d.slow = newSuspicion(list, time.Now())
+	d.live.Store(100)
+	_ = d.NotifyAlive(&memberlist.Node{Name: "other#1"})
+	if confirmations := list.SuspicionMult - 2; confirmations <= 100-2 {
+		t.Errorf("%d confirmations are asked of 98", confirmations)
 	}
 }
