@@ -7,8 +7,9 @@
 //   - nobody but the peers last given to SetPeers is talked to, each under the
 //     identity its key proves, and a peer counts as connected only after both
 //     sides accepted each other's Hello;
-//   - messages of one connection arrive in the order they were sent, each at
-//     most once, none of them before its Connected or after its Lost;
+//   - messages of one connection arrive in the order they were sent, but for
+//     what package inbox lets go first, each at most once, none of them before
+//     its Connected or after its Lost;
 //   - Connected and Lost alternate for each peer and are never dropped, however
 //     slow the consumer is: a pair it has not taken yet is left out instead.
 //     Both sides of a connection are told of it, or, when it merely replaces one

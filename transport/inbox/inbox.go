@@ -7,8 +7,10 @@
 // worthless is not taken at all: an older heartbeat, an older request for the
 // same vote, a request for a vote whose sender has given it back since; that a
 // peer which sends much does not crowd out the others; and that what waits is
-// bounded. All other messages of a peer are taken in the order in which they
-// were put.
+// bounded. Next come votes, and what votes rest on: rosters and reports. Words of
+// selection, and questions, come last: while nobody leads, a hundred agents send
+// them in numbers that grow with the square. The messages of a peer that are of
+// one of these two kinds are taken in the order in which they were put.
 //
 // It does not guarantee that a message is taken: of a peer that sends too much,
 // the newest are refused. The protocol takes that for a lossy network. It knows
@@ -26,7 +28,7 @@ const (
 	PerPeer = 256
 	// maxAsked bounds the elections of which it is known what a peer asked for.
 	maxAsked = 2048
-	// inRow is how many urgent messages are taken before one that is not.
+	// inRow is how many messages are taken before one that is less urgent.
 	inRow = 16
 )
 
@@ -40,15 +42,18 @@ type Item struct {
 
 // Inbox is an empty one when it is zero.
 //
-// Invariants: of each peer at most PerPeer messages wait in queue, and one of
-// each urgent kind in urgent; a peer is in peers while something of it
-// waits, or while it is connected.
+// Invariants: of each peer at most PerPeer messages wait in queue and votes, and
+// one of each urgent kind in urgent; what is in urgent and votes was put before the
+// peer's first note in queue; a peer is in peers while something of it waits, or
+// while it is connected.
 type Inbox struct {
-	queue  []*entry
-	urgent []*entry
-	peers  map[election.PeerID]*peer
-	row    int // urgent ones taken since the last other one
-	vain   uint64
+	queue    []*entry
+	votes    []*entry
+	urgent   []*entry
+	peers    map[election.PeerID]*peer
+	row      int // urgent ones taken since the last other one
+	votesRow int // votes taken since the last one of queue
+	vain     uint64
 }
 
 // entry is an item that waits. It is changed in place when a newer message
@@ -61,7 +66,7 @@ type entry struct {
 
 // peer is what waits of one peer.
 type peer struct {
-	messages int // in the queue
+	messages int // in the queue and among the votes
 	notes    int
 	beat     *entry
 	ack      *entry
@@ -87,7 +92,11 @@ func (b *Inbox) Put(from election.PeerID, m election.Message) bool {
 		return false
 	}
 	p.messages++
-	b.queue = append(b.queue, e)
+	if p.notes == 0 && !isWord(m) {
+		b.votes = append(b.votes, e)
+	} else {
+		b.queue = append(b.queue, e)
+	}
 	switch m := m.(type) {
 	case election.VoteRequest:
 		if p.requests == nil {
@@ -172,9 +181,20 @@ func (p *peer) urgent(m election.Message) **entry {
 	return nil
 }
 
+// isWord reports whether a message is one of those that come last.
+func isWord(m election.Message) bool {
+	switch m.(type) {
+	case election.BullyElection, election.BullyAnswer, election.BullyDecline, election.BullyCoordinator,
+		election.RingElection, election.RingAck, election.RingElected,
+		election.Inquiry, election.Candidacies, election.CandidaciesAck:
+		return true
+	}
+	return false
+}
+
 // Note adds what is not a message. It is never refused, and taken before every
 // message of the peer that is put after it; of those put before, the urgent ones
-// that have not been taken by then are dropped.
+// and the votes that have not been taken by then are dropped.
 func (b *Inbox) Note(from election.PeerID, note any) {
 	p := b.peer(from)
 	p.notes++
@@ -203,35 +223,58 @@ func (b *Inbox) Unsay(from election.PeerID, fits func(note any) bool) bool {
 
 // Take returns what is to be handled next; false if nothing waits.
 func (b *Inbox) Take() (Item, bool) {
-	if len(b.urgent) > 0 && (b.row < inRow || len(b.queue) == 0) {
-		e := b.shift(&b.urgent)
-		p := b.peer(e.Peer)
-		if slot := p.urgent(e.Message); *slot == e {
-			*slot = nil
+	for {
+		var e *entry
+		switch {
+		case len(b.urgent) > 0 && (b.row < inRow || len(b.queue)+len(b.votes) == 0):
+			return b.takeUrgent(), true
+		case len(b.votes) > 0 && (b.votesRow < inRow || len(b.queue) == 0):
+			e = b.shift(&b.votes)
+			b.votesRow++
+		case len(b.queue) > 0:
+			e = b.shift(&b.queue)
+			b.votesRow = 0
+		default:
+			return Item{}, false
 		}
-		b.tidy(e.Peer, p)
-		b.row++
-		return e.Item, true
-	}
-	b.row = 0
-	for len(b.queue) > 0 {
-		e := b.shift(&b.queue)
 		if e.gone {
 			continue
 		}
+		b.row = 0
 		p := b.peer(e.Peer)
 		p.leave(e)
 		if e.Message == nil {
-			b.urgent = slices.DeleteFunc(b.urgent, func(u *entry) bool { return u.Peer == e.Peer })
+			b.drop(e.Peer, p)
 		}
 		b.tidy(e.Peer, p)
 		return e.Item, true
 	}
-	return Item{}, false
+}
+
+func (b *Inbox) takeUrgent() Item {
+	e := b.shift(&b.urgent)
+	p := b.peer(e.Peer)
+	if slot := p.urgent(e.Message); *slot == e {
+		*slot = nil
+	}
+	b.tidy(e.Peer, p)
+	b.row++
+	return e.Item
+}
+
+// drop forgets what of the peer would cross the note that is taken.
+func (b *Inbox) drop(from election.PeerID, p *peer) {
+	b.urgent = slices.DeleteFunc(b.urgent, func(u *entry) bool { return u.Peer == from })
+	b.votes = slices.DeleteFunc(b.votes, func(v *entry) bool {
+		if v.Peer == from {
+			p.leave(v)
+		}
+		return v.Peer == from
+	})
 }
 
 // Waiting is how many entries are kept.
-func (b *Inbox) Waiting() int { return len(b.queue) + len(b.urgent) }
+func (b *Inbox) Waiting() int { return len(b.queue) + len(b.votes) + len(b.urgent) }
 
 // Outdated is how many messages a newer one made worthless before they were taken.
 func (b *Inbox) Outdated() uint64 { return b.vain }

@@ -92,6 +92,62 @@ func TestHeartbeatsAndTheirAnswersAreTakenFirst(t *testing.T) {
 	}
 }
 
+// While nobody leads, words of selection come in numbers that grow with the square of
+// the agents. Votes end that, so they go before.
+func TestVotesAreTakenBeforeWordsOfSelection(t *testing.T) {
+	var b Inbox
+	for i := range 10 {
+		b.Put("q", answer(i))
+	}
+	b.Put("p", answer(10))
+	b.Put("p", ask("x", 1))
+	b.Put("q", ask("x", 2))
+	b.Put("p", ack(1))
+	got := messages(drain(&b))
+	for i, want := range []election.Message{ack(1), ask("x", 1), ask("x", 2), answer(0), answer(1)} {
+		if !same(got[i], want) {
+			t.Errorf("message %d is %+v, want %+v", i, got[i], want)
+		}
+	}
+}
+
+func TestVotesDoNotKeepWordsOfSelectionWaitingForEver(t *testing.T) {
+	var b Inbox
+	b.Put("p", answer(1))
+	for i := range 10 * inRow {
+		b.Put("q", ask(election.Name([]byte{byte('a' + i%20)}), election.Term(i+1)))
+		if item, _ := b.Take(); item.Peer == "p" {
+			return
+		}
+	}
+	t.Error("a peer that asks for votes without end is all that is heard")
+}
+
+// A vote of a connection that has ended is not taken once its end was.
+func TestVotesStayOnTheirSideOfANote(t *testing.T) {
+	var b Inbox
+	for i := range 2 * inRow {
+		b.Put("q", ask(election.Name([]byte{byte('a' + i)}), 1))
+	}
+	b.Put("p", answer(1))
+	b.Put("p", ask("x", 1))
+	b.Note("p", "lost")
+	b.Put("p", ask("x", 2))
+	lost := false
+	for _, i := range drain(&b) {
+		if i.Peer != "p" {
+			continue
+		}
+		if r, asks := i.Message.(election.VoteRequest); asks && (r.Term == 2) != lost {
+			t.Errorf("the request for term %d is on the wrong side of the end", r.Term)
+		}
+		lost = lost || i.Message == nil
+	}
+	if b.Waiting() != 0 || len(b.peers) > 2 {
+		t.Errorf("%d entries of %d peers are left", b.Waiting(), len(b.peers))
+	}
+}
+
 func TestTheNewestHeartbeatOfAPeerReplacesItsOlderOne(t *testing.T) {
 	var b Inbox
 	b.Put("p", beat(1))
