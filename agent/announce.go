@@ -69,6 +69,10 @@ func (l *loop) announce(now election.Instant, before *serve.Picture, a election.
 		change.Leader = l.picture.Load().Leader(a.Leader.Peer)
 		change.IsLeader = a.Leader == l.self
 	}
+	if change.IsLeader && !l.led {
+		l.led = true
+		l.reach() // all others need this agent at once
+	}
 	switch a.Event {
 	case election.NoLeader:
 		change.Type = api.ChangeNoLeader

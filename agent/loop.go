@@ -81,6 +81,7 @@ type loop struct {
 	owed       map[election.PeerID]election.Instant // first heartbeat it has said nothing since
 	lost       map[election.PeerID]election.Instant // when the connection closed, of those that have none now
 	connected  map[election.PeerID]bool             // replaced, never changed: pictures share it
+	led        bool                                 // this agent has begun to lead something
 	draining   bool
 	stopping   bool
 	handed     []election.Name // led at the stop, and others are candidates in

@@ -139,15 +139,20 @@ func (l *loop) look() bool {
 	return changed
 }
 
-// reach has the transport connect to those who are present, voters first.
+// reach has the transport connect to those who are present, voters first. What is
+// neither to a voter nor to a leader can wait: nobody needs it to agree.
 func (l *loop) reach() {
 	peers := make([]transport.Peer, 0, len(l.presence.members))
+	votes := func(p election.PeerID, name string) bool {
+		return l.roster.Has(p) || l.roster == nil && slices.Contains(l.voters, name)
+	}
+	plain := !l.led && (l.roster != nil || len(l.voters) > 0) && !votes(l.self.Peer, l.name)
 	for _, m := range l.presence.members {
 		if m.Peer == l.self.Peer {
 			continue
 		}
-		first := l.roster.Has(m.Peer) || l.roster == nil && slices.Contains(l.voters, m.Name)
-		peers = append(peers, transport.Peer{ID: m.Peer, Addr: m.PeerAddr, First: first})
+		first := votes(m.Peer, m.Name)
+		peers = append(peers, transport.Peer{ID: m.Peer, Addr: m.PeerAddr, First: first, Later: plain && !first})
 	}
 	l.network.SetPeers(peers)
 }

@@ -166,3 +166,30 @@ func TestVotersAreConnectedFirst(t *testing.T) {
 		}
 	})
 }
+
+// TestWhatIsNeitherToAVoterNorToALeaderCanWait shows which connections are put off
+// where many agents start at once: those without which all can agree.
+func TestWhatIsNeitherToAVoterNorToALeaderCanWait(t *testing.T) {
+	for _, c := range []struct {
+		voters []string
+		leads  bool
+		want   string
+	}{
+		{[]string{"b"}, false, "c"},
+		{[]string{"b"}, true, ""}, // all others need it
+		{[]string{"a", "b"}, false, ""},
+		{nil, false, ""}, // it does not know who votes
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			r := newRig(t, nil)
+			r.loop.voters, r.loop.led = c.voters, c.leads
+			r.start(t)
+			defer r.cancel()
+			r.views <- membership.View{Members: []membership.Member{memberOf("b", membership.Alive), memberOf("c", membership.Alive)}}
+			synctest.Wait()
+			if got := r.later(); got != c.want {
+				t.Errorf("voters %v, leads %t: %q can wait, want %q", c.voters, c.leads, got, c.want)
+			}
+		})
+	}
+}

@@ -95,13 +95,16 @@ func (r *rig) isPeer(id election.PeerID) bool {
 	return slices.ContainsFunc(r.peers, func(p transport.Peer) bool { return p.ID == id })
 }
 
-// first lists the peers that are to be connected first.
-func (r *rig) first() string {
+// first lists the peers that are to be connected first, later those that can wait.
+func (r *rig) first() string { return r.those(func(p transport.Peer) bool { return p.First }) }
+func (r *rig) later() string { return r.those(func(p transport.Peer) bool { return p.Later }) }
+
+func (r *rig) those(are func(transport.Peer) bool) string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var all []string
 	for _, p := range r.peers {
-		if p.First {
+		if are(p) {
 			all = append(all, string(p.ID))
 		}
 	}

@@ -60,7 +60,7 @@ func (l *link) tell(o outcome) {
 // dialling is what a dial goes by.
 type dialling struct {
 	addr     netip.AddrPort
-	first    bool
+	urgency  func() urgency
 	dark     bool
 	timeouts int
 }
@@ -76,7 +76,7 @@ func (l *link) call(ctx context.Context, d dialling, o *outcome) {
 			return
 		}
 	}
-	turn, err := l.t.dialling.begin(ctx, d.first, d.timeouts > 0)
+	turn, err := l.t.dialling.begin(ctx, d.urgency, d.timeouts > 0)
 	if err != nil {
 		o.err = err
 		return

@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -15,10 +16,10 @@ import (
 
 // begin lets a handshake wait for its turn in the background, and notes its name
 // once it has begun.
-func begin(h *handshakes, began *[]string, name string, first, doubtful bool) (end func(timedOut bool)) {
+func begin(h *handshakes, began *[]string, name string, u urgency, doubtful bool) (end func(timedOut bool)) {
 	var one *handshake
 	go func() {
-		one, _ = h.begin(context.Background(), first, doubtful)
+		one, _ = h.begin(context.Background(), u.always, doubtful)
 		*began = append(*began, name)
 	}()
 	synctest.Wait()
@@ -34,12 +35,12 @@ func TestHandshakesBeginInOrderVotersFirstAndNeverTooMany(t *testing.T) {
 		var began []string
 		var ends []func(bool)
 		for range handshakesFirst {
-			ends = append(ends, begin(h, &began, "early", false, false))
+			ends = append(ends, begin(h, &began, "early", inTurn, false))
 		}
 		began = nil
-		b := begin(h, &began, "b", false, false)
-		c := begin(h, &began, "c", false, false)
-		voter := begin(h, &began, "voter", true, false)
+		b := begin(h, &began, "b", inTurn, false)
+		c := begin(h, &began, "c", inTurn, false)
+		voter := begin(h, &began, "voter", first, false)
 		if len(began) > 0 {
 			t.Fatalf("%v began beside %d others", began, handshakesFirst)
 		}
@@ -65,13 +66,13 @@ func TestAPeerThatTimedOutTakesAtMostHalfOfTheHandshakes(t *testing.T) {
 		var began []string
 		var ends []func(bool)
 		for range handshakesFirst {
-			ends = append(ends, begin(h, &began, "doubtful", true, true))
+			ends = append(ends, begin(h, &began, "doubtful", first, true))
 		}
 		if len(began) != handshakesFirst/2 {
 			t.Fatalf("%d doubtful ones began, want %d", len(began), handshakesFirst/2)
 		}
 		began = nil
-		good := begin(h, &began, "good", false, false)
+		good := begin(h, &began, "good", inTurn, false)
 		if !slices.Equal(began, []string{"good"}) {
 			t.Errorf("those that may never succeed keep one waiting that will")
 		}
@@ -98,7 +99,7 @@ func TestTheNumberOfHandshakesFollowsFromHowLongTheyTake(t *testing.T) {
 			{"one that timed out", 2 * time.Second, true, false, handshakesFirst / 2},
 			{"another, at the least there may be", 2 * time.Second, true, false, handshakesFew},
 		} {
-			one, err := h.begin(t.Context(), false, step.doubtful)
+			one, err := h.begin(t.Context(), inTurn.always, step.doubtful)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -109,7 +110,7 @@ func TestTheNumberOfHandshakesFollowsFromHowLongTheyTake(t *testing.T) {
 			}
 		}
 		for range 1000 {
-			one, _ := h.begin(t.Context(), false, false)
+			one, _ := h.begin(t.Context(), inTurn.always, false)
 			h.end(one, false)
 		}
 		if h.limit != handshakesMany {
@@ -123,11 +124,11 @@ func TestAHandshakeThatIsNotWaitedForAnyMoreTakesNoTurn(t *testing.T) {
 		h := newHandshakes(2 * time.Second)
 		h.limit = 1
 		var began []string
-		end := begin(h, &began, "one", false, false)
+		end := begin(h, &began, "one", inTurn, false)
 		ctx, cancel := context.WithCancelCause(t.Context())
 		gone := errors.New("gone")
 		var err error
-		go func() { _, err = h.begin(ctx, true, false) }()
+		go func() { _, err = h.begin(ctx, first.always, false) }()
 		synctest.Wait()
 		cancel(gone)
 		synctest.Wait()
@@ -228,4 +229,56 @@ func TestManyPeersThatDoNotAnswerDelayNobody(t *testing.T) {
 	if a.dialling.peak > handshakesFirst {
 		t.Errorf("%d dials were under way at once, want at most %d", a.dialling.peak, handshakesFirst)
 	}
+}
+
+// TestHandshakesThatCanWaitRestAfterASlowOne shows that one of them is under way at a
+// time, that a slow one and a late process make the rest long, that the others do not
+// wait for it, and that one which is needed meanwhile does not either.
+func TestHandshakesThatCanWaitRestAfterASlowOne(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHandshakes(2 * time.Second)
+		late := time.Duration(0)
+		h.late = func(time.Time) time.Duration { return late }
+		var began []string
+		expect := func(after time.Duration, want ...string) {
+			t.Helper()
+			<-time.After(after)
+			synctest.Wait()
+			if !slices.Equal(began, want) {
+				t.Fatalf("%v began, want %v", began, want)
+			}
+			began = nil
+		}
+		var needed atomic.Int32
+		needed.Store(int32(later))
+		one := begin(h, &began, "one", later, false)
+		two := begin(h, &began, "two", later, false)
+		three := begin(h, &began, "three", later, false)
+		var four *handshake
+		go func() {
+			four, _ = h.begin(context.Background(), func() urgency { return urgency(needed.Load()) }, false)
+			began = append(began, "four")
+		}()
+		other := begin(h, &began, "other", inTurn, false)
+		expect(0, "one", "other")
+		one(false) // quick
+		expect(restMin-1, []string(nil)...)
+		expect(1, "two")
+		<-time.After(h.slow / 2)
+		two(false) // slow
+		expect(restFactor*h.slow/4, []string(nil)...)
+		needed.Store(int32(inTurn))
+		h.look()
+		expect(0, "four")
+		expect(restMost, "three")
+		late = 10 * restLate
+		last := begin(h, &began, "last", later, false)
+		three(false) // slow, and the process is late
+		expect(restMost+restFactor*late-1, []string(nil)...)
+		expect(1, "last")
+		last(false)
+		other(false)
+		h.end(four, false)
+		<-time.After(2 * restMost)
+	})
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/netip"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/libp2p/go-libp2p/core/network"
@@ -27,12 +28,13 @@ const (
 // Invariant: the consumer was told Connected of boot held, and not yet Lost;
 // held is 0 if there is no such boot. While session is set, held is not 0.
 type link struct {
-	t     *Transport
-	id    election.PeerID
-	pid   peer.ID
-	dials bool // this side dials, the other waits
-	ctx   context.Context
-	stop  context.CancelFunc
+	t       *Transport
+	id      election.PeerID
+	pid     peer.ID
+	dials   bool         // this side dials, the other waits
+	urgency atomic.Int32 // of dials
+	ctx     context.Context
+	stop    context.CancelFunc
 
 	arrivals  chan network.Stream // streams the peer opened
 	outcomes  chan outcome
@@ -42,7 +44,6 @@ type link struct {
 
 	mu      sync.Mutex
 	addr    netip.AddrPort
-	first   bool // before those that are not
 	session *session
 	held    election.BootID
 	removed bool
@@ -66,12 +67,13 @@ type link struct {
 
 func newLink(t *Transport, id peer.ID, p Peer) *link {
 	l := &link{
-		t: t, id: p.ID, pid: id, addr: p.Addr, first: p.First, dials: t.self < p.ID,
+		t: t, id: p.ID, pid: id, addr: p.Addr, dials: t.self < p.ID,
 		arrivals: make(chan network.Stream, 1), outcomes: make(chan outcome), probes: make(chan error),
 		suspected: make(chan struct{}, 1), moved: make(chan struct{}, 1),
 		interval: redialMin, abandon: func() {},
 		retry: time.NewTimer(0), patience: time.NewTimer(t.grace),
 	}
+	l.urgency.Store(int32(urgencyOf(p.First, p.Later)))
 	l.patience.Stop()
 	if !l.dials {
 		l.retry.Stop()
@@ -152,7 +154,7 @@ func (l *link) dial() {
 		return
 	}
 	addr, held := l.where()
-	d := dialling{addr: addr, first: l.isFirst(), dark: l.dark, timeouts: l.timeouts}
+	d := dialling{addr: addr, urgency: l.urgent, dark: l.dark, timeouts: l.timeouts}
 	l.t.count.dials.Add(1)
 	l.begin(held, func(ctx context.Context, o *outcome) { l.call(ctx, d, o) })
 }
@@ -184,11 +186,7 @@ func (l *link) begin(held election.BootID, attempt func(context.Context, *outcom
 	}()
 }
 
-func (l *link) isFirst() bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.first
-}
+func (l *link) urgent() urgency { return urgency(l.urgency.Load()) }
 
 func (l *link) where() (netip.AddrPort, election.BootID) {
 	l.mu.Lock()

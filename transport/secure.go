@@ -26,11 +26,11 @@ type patient struct {
 // Others are bounded by the places that the doorman has for them: their line
 // could be blocked by anybody.
 func (p patient) SecureInbound(ctx context.Context, c net.Conn, id peer.ID) (sec.SecureConn, error) {
-	known, first := p.known(addrOf(c.RemoteAddr()))
+	known, isFirst := p.known(addrOf(c.RemoteAddr()))
 	if !known {
 		return p.secure(ctx, c, id)
 	}
-	turn, err := p.line.begin(ctx, first, false)
+	turn, err := p.line.begin(ctx, urgencyOf(isFirst, false).always, false)
 	if err != nil {
 		return nil, err
 	}

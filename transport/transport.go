@@ -29,6 +29,19 @@ type Peer struct {
 	// First says that it is to be connected before those that are not: without
 	// the voters nobody can lead.
 	First bool
+	// Later says that it can wait: neither it nor this agent is needed for the
+	// others to agree.
+	Later bool
+}
+
+func urgencyOf(isFirst, isLater bool) urgency {
+	switch {
+	case isFirst:
+		return first
+	case isLater:
+		return later
+	}
+	return inTurn
 }
 
 // Config is what a transport does not change while it runs.
@@ -202,13 +215,14 @@ func (t *Transport) SetPeers(peers []Peer) {
 		t.running.Add(1)
 		go l.loop()
 	}
+	t.dialling.look()
 }
 
 // relocate notes the peer's address and wakes the loop if it is a new one.
 func (l *link) relocate(p Peer) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.first = p.First
+	l.urgency.Store(int32(urgencyOf(p.First, p.Later)))
 	if l.addr == p.Addr {
 		return
 	}
