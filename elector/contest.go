@@ -192,6 +192,7 @@ func (e *Elector) follow(c *contest, k known) {
 	e.abandon(c)
 	c.selection.Stop()
 	c.failures = 0
+	e.settled = true
 	c.vacantSince, c.holdBackUntil, c.retryAt = election.Never, 0, 0
 	c.leader = k
 	c.offer.taken(k.holder.Peer)

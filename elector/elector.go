@@ -35,6 +35,8 @@ type Elector struct {
 	agenda       agenda
 	shown        []*ContestStatus // to readers; replaced, never changed; nil: to be made anew
 	retired      election.Term    // the highest term known of any contest that is no more
+	settled      bool             // somebody was known to lead something since the start
+	informedAt   election.Instant // enough voters had told what they know, in a crowd; 0: not yet
 	sweepAt      election.Instant // contests that nobody stands in are dropped then
 	inquiries    table[uint64, *inquiry]
 	inquired     uint64

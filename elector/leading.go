@@ -14,6 +14,7 @@ func (e *Elector) becomeLeader(c *contest) {
 	e.agenda.widen()
 	c.role = leader
 	c.failures = 0
+	e.settled = true
 	c.vacantSince, c.holdBackUntil = election.Never, 0
 	c.rumour = rumour{}
 	e.outdate(c, c.term-1)

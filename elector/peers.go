@@ -26,6 +26,7 @@ type peer struct {
 	beats           *failuredetector.Detector // of a leader's heartbeats; nil if it leads nothing
 	owesSince       election.Instant          // of the oldest thing it should have answered; 0: nothing
 	probeAt         election.Instant          // it is asked for a word again then, if it owes one
+	probes          int                       // how often it was, since its last answer
 
 	told        bool                 // it said itself in which elections it stands:
 	serial      uint64               // of what it said

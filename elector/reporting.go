@@ -42,6 +42,7 @@ func (e *Elector) reported(from election.PeerID, r election.Report) {
 	e.noteProgress(from, p, r)
 	e.hasWritten(from, r.ID)
 	first := !p.reported && r.Election == ""
+	p.probes = 0
 	p.reported = p.reported || first
 	e.stamped(from, r.Stamp)
 	e.learnRoster(from, r.Roster)

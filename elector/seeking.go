@@ -47,7 +47,7 @@ func (e *Elector) seek(c *contest) {
 // so that a lost leader does not start a herd.
 func (e *Elector) startInTurn(c *contest, f election.Field) {
 	turn := slices.IndexFunc(f.Ranks, func(r election.Rank) bool { return r.Peer == e.cfg.Self.Peer })
-	start := max(c.vacantSince.Add(time.Duration(turn)*e.cfg.Timing.stagger()), c.holdBackUntil, c.retryAt)
+	start := max(c.vacantSince.Add(time.Duration(turn)*e.cfg.Timing.stagger()), e.firstTurn(c), c.holdBackUntil, c.retryAt)
 	if e.now < start {
 		e.wake(c, start)
 		return
@@ -60,6 +60,36 @@ func (e *Elector) startInTurn(c *contest, f election.Field) {
 	e.counters.Rounds++
 	e.apply(c, f, c.selection.Start(e.now, f))
 	e.agenda.recount(c)
+}
+
+const (
+	// crowd is how many members make it a matter of who starts the first round.
+	crowd = 16
+	// crowdStagger is how many times as long as else each waits for the next better
+	// one then.
+	crowdStagger = 4
+)
+
+// firstTurn is when this agent may start a round for the first leader that it hears
+// of, in a crowd. All have just begun, on machines that are busy with that, and are
+// not connected to each other yet: each would take itself for one of the best, and
+// rounds of a hundred keep all too busy to vote. So the better ones among all members
+// count, connected or not, from when enough voters have told what they know.
+func (e *Elector) firstTurn(c *contest) election.Instant {
+	if e.settled || !e.cfg.Quorum || len(e.view.Members) < crowd {
+		return 0
+	}
+	if e.informedAt == 0 {
+		e.informedAt = e.now
+	}
+	better := 0
+	own := e.ownRank(c)
+	for _, m := range e.view.Members {
+		if r, stands := e.rank(m, c.name); stands && r.Priority > 0 && r.Above(own) {
+			better++
+		}
+	}
+	return e.informedAt.Add(time.Duration(better*crowdStagger) * e.cfg.Timing.stagger())
 }
 
 // contested reports whether this agent has a round or an attempt of its own under

@@ -83,14 +83,19 @@ func (e *Elector) follows(id election.PeerID) bool {
 	return false
 }
 
+// maxProbes bounds how often the time from one question to the next is doubled.
+const maxProbes = 3
+
 // probe asks for a word from peers that owe one: those that never told what
 // they have on record, and silent ones, since one that leads no more, and whose
-// Release was lost, would count as silent for ever.
+// Release was lost, would count as silent for ever. One that answers late is asked
+// less and less: it would have the answers to all questions to give.
 func (e *Elector) probe() {
 	for i, p := range e.peers.rows {
 		id := e.peers.keys[i]
 		if !e.foreign(p) && e.now >= p.probeAt && (!p.reported || e.silent(id)) {
-			p.probeAt = e.now.Add(e.cfg.Timing.Heartbeat)
+			p.probeAt = e.now.Add(e.cfg.Timing.Heartbeat << p.probes)
+			p.probes = min(p.probes+1, maxProbes)
 			e.owes(p)
 			e.send(id, election.Inquiry{})
 		}
