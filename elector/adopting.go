@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/quorum"
@@ -119,17 +120,49 @@ func (e *Elector) propose(from election.PeerID, m election.RosterPropose) {
 	e.voter.Propose(e.now, from, m)
 }
 
+// wantedRestore is the way back to the roster held before one that dropped several
+// voters, while it is being written.
+type wantedRestore struct {
+	request    election.RequestID
+	generation uint64
+	deadline   election.Instant
+}
+
 // restore goes back to the roster that this agent held before it took over one
-// that dropped several voters.
-func (e *Elector) restore() *election.Refusal {
+// that dropped several voters; its reply comes once that is on disk.
+func (e *Elector) restore(id election.RequestID) *election.Refusal {
 	state := e.ledger.State()
-	if state.Former == nil || state.Roster == nil {
+	switch {
+	case e.barred.Code != "":
+		return e.whyBarred()
+	case e.change.restore != nil:
+		return &election.Refusal{Code: "busy", Message: "the former voters are being written already"}
+	case state.Former == nil || state.Roster == nil:
 		return &election.Refusal{Code: "not_found", Message: "nothing to restore: this agent has taken over no roster that dropped several voters at once, or has voted for another change since"}
 	}
-	if !e.voter.Restore() {
+	generation, ok := e.voter.Restore()
+	if !ok {
 		return &election.Refusal{Code: "busy", Message: "a vote is being written: ask again"}
 	}
+	e.change.restore = &wantedRestore{request: id, generation: generation, deadline: e.now.Add(5*e.cfg.Timing.Lease + 5*time.Second)}
 	return nil
+}
+
+// finishRestore answers once the former roster is on disk.
+func (e *Elector) finishRestore() {
+	ch := &e.change
+	switch r := ch.restore; {
+	case r == nil:
+		return
+	case e.ledger.Durable(r.generation):
+		e.reply(r.request, nil)
+	case e.now >= r.deadline:
+		e.reply(r.request, &election.Refusal{Code: "not_confirmed", Message: "the former voters are not on disk yet: this agent goes back to them once its disk takes the write"})
+	default:
+		ch.wakeAt = min(ch.wakeAt, r.deadline)
+		return
+	}
+	ch.restore = nil
 }
 
 func namesOfVoters(voters []election.Voter) string {

@@ -22,6 +22,7 @@ func (e *Elector) bar(in election.Barred) {
 	e.barred = Warning{Code: in.Code, Message: in.Why}
 	e.voter.Bar(e.now)
 	e.ledger.Bar()
+	e.endChange()
 	e.touchAll()
 	for _, c := range e.contests.rows {
 		switch c.role {
@@ -35,6 +36,27 @@ func (e *Elector) bar(in election.Barred) {
 	for _, p := range e.connectedPeers() {
 		e.send(p, e.report(0, "")) // it is no voter any more
 	}
+}
+
+// whyBarred refuses what a barred agent is asked to change.
+func (e *Elector) whyBarred() *election.Refusal {
+	return &election.Refusal{Code: "unavailable", Message: "this agent votes and changes nothing until its next start: " + e.barred.Message}
+}
+
+// endChange answers who waits for a change of the voters that this agent has no
+// part in any more.
+func (e *Elector) endChange() {
+	ch := &e.change
+	if ch.want != nil {
+		e.reply(ch.want.request, e.whyBarred())
+	}
+	if ch.cancel != nil {
+		e.reply(ch.cancel.request, e.whyBarred())
+	}
+	if ch.restore != nil {
+		e.reply(ch.restore.request, e.whyBarred())
+	}
+	ch.want, ch.cancel, ch.restore, ch.driver = nil, nil, nil, nil
 }
 
 // meetFormer bars an agent that formed a cluster of its own, alone, and meets one

@@ -2,6 +2,7 @@ package elector
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -113,5 +114,90 @@ func TestABarredAgentRefusesWhatWaitedForAWrite(t *testing.T) {
 	}
 	if o.e.HandingOver() {
 		t.Error("it waits for a write that will never be made")
+	}
+}
+
+// What a barred agent accepted it could never carry out, or would undo at its next
+// start.
+func TestABarredAgentChangesNoVotersAndSaysWhy(t *testing.T) {
+	for name, change := range map[string]election.ChangeRoster{
+		"add":     {Add: voters("d")},
+		"remove":  {Remove: []election.PeerID{"c"}},
+		"cancel":  {Cancel: true},
+		"restore": {Restore: true},
+	} {
+		for _, when := range []string{"before", "after"} {
+			t.Run(name+" asked "+when, func(t *testing.T) {
+				s := newLone(t, trioState())
+				s.connect("d", election.Report{})
+				switch name {
+				case "restore":
+					s.step(election.PeerLost{Peer: "c"})
+					s.tells("b", elsewhere("a", "y", "z"))
+					if s.e.ledger.State().Former == nil {
+						t.Fatalf("holds %s, and nothing to go back to", s.holds())
+					}
+				case "cancel":
+					joint := elsewhere("a", "b", "c")
+					joint.Next = voters("a", "b", "d")
+					s.tells("b", joint)
+				}
+				s.stuck = true
+				s.clear()
+				change.Request = 4
+				if when == "after" {
+					s.step(shared)
+				}
+				s.step(change)
+				if when == "before" {
+					if len(s.replies) != 0 {
+						t.Fatalf("%+v, before anything is done", s.replies)
+					}
+					s.step(shared)
+				}
+				if len(s.replies) != 1 || s.replies[0].Refusal == nil || s.replies[0].Refusal.Code != "unavailable" ||
+					!strings.Contains(s.replies[0].Refusal.Message, shared.Why) {
+					t.Fatalf("%+v, want that it is refused, and why", s.replies)
+				}
+				s.pass(30 * time.Second)
+				if len(s.replies) != 1 {
+					t.Fatalf("answers again: %+v", s.replies)
+				}
+			})
+		}
+	}
+}
+
+func TestRestoreIsAnsweredOnceItIsOnDisk(t *testing.T) {
+	s := newLone(t, trioState())
+	s.step(election.PeerLost{Peer: "c"})
+	s.tells("b", elsewhere("a", "y", "z"))
+	s.stuck = true
+	s.clear()
+	s.step(election.ChangeRoster{Restore: true, Request: 4})
+	if len(s.replies) != 0 {
+		t.Fatalf("%+v, while a,y,z are on the disk", s.replies)
+	}
+	s.step(election.ChangeRoster{Restore: true, Request: 5})
+	if len(s.replies) != 1 || s.replies[0].Refusal == nil || s.replies[0].Refusal.Code != "busy" {
+		t.Fatalf("asked again: %+v, want busy", s.replies)
+	}
+	s.clear()
+	s.step(election.Persisted{Write: s.begun})
+	if len(s.replies) != 1 || s.replies[0].Refusal != nil || s.holds() != "a,b,c" {
+		t.Fatalf("%+v, holds %s; want done, and a,b,c", s.replies, s.holds())
+	}
+}
+
+func TestRestoreThatCannotBeWrittenSaysSo(t *testing.T) {
+	s := newLone(t, trioState())
+	s.step(election.PeerLost{Peer: "c"})
+	s.tells("b", elsewhere("a", "y", "z"))
+	s.stuck = true
+	s.clear()
+	s.step(election.ChangeRoster{Restore: true, Request: 4})
+	s.pass(30 * time.Second)
+	if len(s.replies) != 1 || s.replies[0].Refusal == nil || s.replies[0].Refusal.Code != "not_confirmed" {
+		t.Fatalf("%+v, want not_confirmed", s.replies)
 	}
 }

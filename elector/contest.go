@@ -274,7 +274,7 @@ func (e *Elector) unable(c *contest) string {
 		return "it does not stand"
 	case e.stopping:
 		return "it is shutting down"
-	case e.draining:
+	case e.draining && c.name != election.RosterElection: // no program acts on that one, and it ends with the change
 		return "it is draining"
 	case c.role == draining:
 		return "it is handing over"

@@ -223,9 +223,13 @@ func (e *Elector) shutdown() {
 	e.leaveAll(election.ReasonShutdown)
 }
 
-// leaveAll hands over everything led here to whoever comes next.
+// leaveAll hands over everything led here to whoever comes next. An agent that
+// drains still drives a change of the voters: that is maintenance too.
 func (e *Elector) leaveAll(why election.Reason) {
 	for _, c := range e.contests.rows {
+		if why == election.ReasonDraining && c.name == election.RosterElection {
+			continue
+		}
 		switch c.role {
 		case leader:
 			e.withdraw(c, departure{reason: why, standDown: e.cfg.Timing.Lease})

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/doyen-election/doyen/election"
 )
@@ -174,5 +175,73 @@ func TestAVoterIsNotAskedForWhileOneIsBeingAdded(t *testing.T) {
 	s.step(election.PeerLost{Peer: "d"})
 	if !s.warns("quorum_edge") {
 		t.Fatal("no quorum_edge, though d is missing")
+	}
+}
+
+func TestADrainedAgentChangesTheVotersAndLeadsNothingElse(t *testing.T) {
+	c := votersAnd(t, "a,b,c")
+	c.input("b", election.Drain{On: true, Request: 1})
+	c.run(testTiming.Lease)
+	c.input("b", election.ChangeRoster{Remove: []election.PeerID{"c"}, Request: 2})
+	c.run(testTiming.Lease / 2)
+	c.input("b", election.Drain{On: true, Request: 3}) // again, while it drives
+	c.leadsOnAs(4, "a")
+	if got := c.replyTo("b", 2); got != "done" {
+		t.Fatalf("remove, asked of a drained agent: %q, want done", got)
+	}
+	c.wantVoters("a", "a,b")
+}
+
+// leadsOnAs is leadsOn under whatever term.
+func (c *cluster) leadsOnAs(leases int, name string) {
+	c.t.Helper()
+	for range 24 * leases {
+		c.run(testTiming.Lease / 24)
+		if got := c.leaders(); !strings.HasPrefix(got, name+"@") {
+			c.t.Fatalf("leads: %q, want %s all the time", got, name)
+		}
+	}
+}
+
+func TestAChangeThatIsNotBegunInTimeSaysThatAndWhy(t *testing.T) {
+	for _, try := range []struct {
+		name string
+		stop func(*solo)
+		why  string
+	}{
+		{"nobody votes for it", func(*solo) {}, "was not elected to make it"},
+		{"its disk hangs", func(s *solo) { s.hang(); s.step(election.Drain{On: true}) }, "can't write its promises"},
+		{"the others are gone", func(s *solo) { s.step(election.PeerLost{Peer: "b"}); s.step(election.PeerLost{Peer: "c"}) }, "cut off from the majority"},
+	} {
+		t.Run(try.name, func(t *testing.T) {
+			s := newLone(t, trioState())
+			s.step(election.ChangeRoster{Remove: []election.PeerID{"c"}, Request: 1})
+			try.stop(s)
+			s.keepAlive(s.e.change.want.deadline.Sub(s.now))
+			if len(s.replies) == 0 {
+				t.Fatal("no answer")
+			}
+			r := s.replies[len(s.replies)-1].Refusal
+			if r == nil || r.Code != "not_confirmed" || !strings.Contains(r.Message, "was not begun") || !strings.Contains(r.Message, try.why) ||
+				!strings.Contains(r.Message, "the voters are as before") {
+				t.Fatalf("%+v, want that it was not begun: %s", r, try.why)
+			}
+			if c := s.e.contests.get(election.RosterElection); c.standing {
+				t.Fatal("it still wants to make the change")
+			}
+		})
+	}
+}
+
+// keepAlive lets time pass while b and c answer what they are asked, but vote for
+// nobody.
+func (s *solo) keepAlive(d time.Duration) {
+	for end := s.now.Add(d); s.now < end; {
+		s.pass(min(testTiming.Heartbeat, end.Sub(s.now)))
+		for _, id := range []election.PeerID{"b", "c"} {
+			if s.e.isConnected(id) {
+				s.hear(id, election.Report{Voter: true, Roster: soloRoster, Stamp: 5})
+			}
+		}
 	}
 }

@@ -16,6 +16,7 @@ import (
 type rosterChange struct {
 	want      *wantedRoster
 	cancel    *wantedCancel
+	restore   *wantedRestore
 	driver    *quorum.Driver // nil: this agent drives nothing
 	lost      string         // why the driver went back by itself
 	resendAt  election.Instant
@@ -42,11 +43,7 @@ func (e *Elector) changeRoster(in election.ChangeRoster) *election.Refusal {
 	case in.Cancel:
 		return e.cancelChange(in.Request)
 	case in.Restore:
-		if refusal := e.restore(); refusal != nil {
-			return refusal
-		}
-		e.reply(in.Request, nil)
-		return nil
+		return e.restore(in.Request)
 	}
 	voters, refusal := e.changedVoters(in)
 	if refusal != nil {
@@ -62,6 +59,8 @@ func (e *Elector) noRosterToChange() *election.Refusal {
 	switch {
 	case !e.cfg.Quorum:
 		return &election.Refusal{Code: "no_quorum", Message: "this cluster runs without quorum (--quorum=false): it has no voters"}
+	case e.barred.Code != "":
+		return e.whyBarred()
 	case e.roster == nil:
 		return &election.Refusal{Code: "no_quorum", Message: "there is no roster yet: the warning `formation` says what it waits for"}
 	case !e.roster.Has(e.cfg.Self.Peer) && e.change.driver == nil:
@@ -117,9 +116,7 @@ func (e *Elector) advanceChange() {
 	}
 	e.finishWanted()
 	e.finishCancel()
-	if e.barred.Code != "" {
-		ch.driver = nil
-	}
+	e.finishRestore()
 	if e.barred.Code != "" || !e.roster.Has(e.cfg.Self.Peer) && ch.driver == nil {
 		return
 	}

@@ -28,15 +28,16 @@ func (v *Voter) AdoptKeeping(now election.Instant, r *election.Roster) {
 
 // Restore goes back to the roster that AdoptKeeping replaced. That was never
 // accepted from a driver, so it is as if it had not been told: no ballot and no
-// promise rests on it. It reports false while a vote is being written (V1).
-func (v *Voter) Restore() bool {
-	if busy := !v.idle(); busy {
-		return false
+// promise rests on it. It returns the write that it waits for; false while a vote is
+// being written (V1), and if nothing is written any more.
+func (v *Voter) Restore() (generation uint64, ok bool) {
+	if v.barred || !v.idle() {
+		return 0, false
 	}
 	v.adoption = v.ledger.Change(func(s *election.State) {
 		s.Roster, s.Former, s.Refused = s.Former, nil, s.Roster.Version
 	})
-	return true
+	return v.adoption, true
 }
 
 // roundRoster handles a roster message now, or once no vote is being written.
