@@ -327,11 +327,23 @@ func (e *Elector) giveWay(c *contest) {
 	if c.rival.peer != best.Peer {
 		c.rival = rival{peer: best.Peer, since: e.now}
 	}
-	if due := c.rival.since.Add(e.cfg.PreemptDelay << c.offer.vain(best.Peer)); e.now < due {
+	due := c.rival.since.Add(e.cfg.PreemptDelay << c.offer.vain(best.Peer))
+	if e.now >= due && !e.sharesRoster(best.Peer) {
+		due = e.now.Add(e.cfg.Timing.Heartbeat) // its next answer tells
+	}
+	if e.now < due {
 		e.wake(c, due)
 		return
 	}
 	e.withdraw(c, departure{reason: election.ReasonPreempted, standDown: e.transferStandDown()})
+}
+
+// sharesRoster reports whether the peer holds the roster that this agent leads
+// by. One that holds another, and can't be brought to take this one over, gets no
+// votes of those who hold this one.
+func (e *Elector) sharesRoster(id election.PeerID) bool {
+	p := e.peers.get(id)
+	return !e.cfg.Quorum || e.roster == nil || p != nil && p.holds == e.roster.Version
 }
 
 // bestOther returns the best candidate that is not this agent, zero if none.

@@ -64,6 +64,37 @@ func TestARivalThatTakesNothingIsOfferedLessAndLess(t *testing.T) {
 	}
 }
 
+// TestARivalThatHoldsOtherVotersIsOfferedNothing: it asks for votes under a
+// change of the voters that those who vote here don't believe, and gets none.
+func TestARivalThatHoldsOtherVotersIsOfferedNothing(t *testing.T) {
+	o := newLone(t, trioState())
+	o.elect("pay")
+	o.hear("b", election.Candidacies{Boot: 1, Serial: 1, Candidacies: []election.Candidacy{{Election: "pay", Priority: 200}}})
+	holds := election.Version{Driver: 2}
+	offered := func(d time.Duration) (is bool) {
+		for end := o.now.Add(d); o.now < end; {
+			o.pass(testTiming.Heartbeat / 4)
+			is = is || len(o.withdrawn) > 0
+			for _, m := range o.take() {
+				if beat, ok := m.Message.(election.Heartbeat); ok {
+					a := ack(beat)
+					if m.To == "b" {
+						a.Version = holds
+					}
+					o.hear(m.To, a)
+				}
+			}
+		}
+		return is
+	}
+	if offered(10 * time.Second) {
+		t.Fatal("it was offered the leadership, which it can't take")
+	}
+	if holds = o.e.roster.Version; !offered(time.Second) {
+		t.Fatal("it was not offered the leadership, though it holds the same voters now")
+	}
+}
+
 // TestTheSuccessorIsChosenAtTheRelease: those who act under a term may take a
 // lease to stop, and whoever was to follow may have changed its mind meanwhile.
 func TestTheSuccessorIsChosenAtTheRelease(t *testing.T) {
