@@ -159,7 +159,7 @@ func (w *world) checkBarred(a *agent, local election.Instant, m election.Message
 		}
 	case election.Heartbeat:
 		for _, c := range m.Claims {
-			if l := w.log(a, c.Election); l != nil && local.Add(c.Remaining) > l.ends[c.Term].until {
+			if l := w.log(a, c.Election); l != nil && c.Remaining > 0 && local.Add(c.Remaining) > l.ends[c.Term].until {
 				w.fail("barred", "%s must not lead any more, knows it, and leads on: %s", a.peer, describe(m))
 			}
 		}
