@@ -32,6 +32,9 @@ const (
 	// time, and stuckAfter before it says that killing does not help.
 	again      = 2 * time.Millisecond
 	stuckAfter = 200 * time.Millisecond
+	// maxOrders bounds what a guard obeys before it keeps its schedule: more than
+	// its socket holds.
+	maxOrders = 1000
 	// never is after every deadline.
 	never = int64(math.MaxInt64)
 )
@@ -40,7 +43,7 @@ const (
 // parent of all that descends from it, and the only one to wait for them.
 type guard struct {
 	link     *link
-	orders   chan order // closed when the runner is gone
+	ready    chan struct{} // there may be orders; nil once the runner is gone
 	alarm    *alarm.Alarm
 	path     string
 	args     []string
@@ -104,7 +107,7 @@ func newGuard(args []string) (*guard, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &guard{cgroup: newCgroup(os.Getpid()), link: &link{conn: socket}, orders: make(chan order), alarm: a,
+	return &guard{cgroup: newCgroup(os.Getpid()), link: &link{conn: socket}, ready: make(chan struct{}), alarm: a,
 		forks: make(chan *syscall.ProcAttr), made: make(chan birth), group: group, nice: nice, path: args[2], args: args[3:]}, nil
 }
 
@@ -121,7 +124,7 @@ func (g *guard) loop() error {
 			signal.Notify(deaf, s)
 		}
 	}
-	go g.listen()
+	go g.link.listen(g.ready)
 	go g.fork()
 	g.receipts.Go(warm)
 	if err := g.link.send(report{Is: isReady}, -1); err != nil {
@@ -129,30 +132,36 @@ func (g *guard) loop() error {
 	}
 	for !g.orphan || g.command != nil {
 		select {
-		case o, ok := <-g.orders:
-			g.obey(o, ok)
+		case <-g.ready:
 		case <-ended:
 		case <-g.alarm.C:
 		}
-		g.step(alarm.Now())
+		// The clock comes first: what was ordered before a deadline has to be known
+		// when that is judged, even by a guard that was not let run for long.
+		now := alarm.Now()
+		g.catchUp()
+		g.step(now)
 	}
 	g.cgroup.drop()
 	g.receipts.Wait()
 	return nil
 }
 
-// listen hands the runner's orders to the loop.
-func (g *guard) listen() {
-	defer close(g.orders)
-	for {
+// catchUp obeys all that the runner has ordered by now.
+func (g *guard) catchUp() {
+	for range maxOrders {
+		if g.orphan {
+			return
+		}
 		var o order
-		if err := g.link.receive(&o); err != nil {
+		got, err := g.link.next(&o)
+		if err == nil && !got {
 			return
 		}
 		if o.Do == doStart || o.Do == doNothing {
 			o.Copy = g.link.take()
 		}
-		g.orders <- o
+		g.obey(o, err == nil)
 	}
 }
 
@@ -160,7 +169,7 @@ func (g *guard) obey(o order, ok bool) {
 	c := g.command
 	switch {
 	case !ok:
-		g.orders, g.orphan = nil, true
+		g.ready, g.orphan = nil, true
 		if c != nil {
 			c.killAt = 0
 		}

@@ -91,20 +91,76 @@ func (l *link) send(message any, fd int) error {
 // gone.
 func (l *link) receive(v any) error {
 	for {
-		if line, rest, ok := cutLine(l.rest); ok {
-			l.rest = rest
-			if err := json.Unmarshal(line, v); err != nil {
-				return fmt.Errorf("decode message: %w", err)
-			}
-			return nil
+		if ok, err := l.cut(v); ok || err != nil {
+			return err
 		}
-		if len(l.rest) > maxMessage {
-			return errors.New("receive message: it has no end")
+		buffer, oob := make([]byte, maxMessage), make([]byte, maxRights)
+		n, oobn, _, _, err := l.conn.ReadMsgUnix(buffer, oob)
+		if err == nil {
+			err = l.took(buffer[:n], oob[:oobn])
 		}
-		if err := l.fill(); err != nil {
+		if err != nil {
 			return err
 		}
 	}
+}
+
+// next is receive if a message has come in already, and returns false if not.
+func (l *link) next(v any) (ok bool, err error) {
+	raw, err := l.conn.SyscallConn()
+	if err != nil {
+		return false, err
+	}
+	for {
+		if ok, err := l.cut(v); ok || err != nil {
+			return ok, err
+		}
+		buffer, oob := make([]byte, maxMessage), make([]byte, maxRights)
+		var n, oobn int
+		fault := raw.Control(func(fd uintptr) { n, oobn, _, _, err = unix.Recvmsg(int(fd), buffer, oob, unix.MSG_DONTWAIT) })
+		switch {
+		case fault != nil:
+			return false, fault
+		case errors.Is(err, unix.EAGAIN):
+			return false, nil
+		case errors.Is(err, unix.EINTR):
+			continue
+		case err == nil:
+			err = l.took(buffer[:n], oob[:oobn])
+		}
+		if err != nil {
+			return false, err
+		}
+	}
+}
+
+// listen reports on ready, until the link is closed, that there is something to
+// receive or that the other process is gone.
+func (l *link) listen(ready chan<- struct{}) {
+	raw, err := l.conn.SyscallConn()
+	for err == nil {
+		err = raw.Read(func(fd uintptr) bool {
+			n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, 0)
+			return n != 0 || err != nil
+		})
+		ready <- struct{}{}
+	}
+}
+
+// cut takes the first message of what has come in, if all of that has.
+func (l *link) cut(v any) (ok bool, err error) {
+	line, rest, ok := cutLine(l.rest)
+	switch {
+	case !ok && len(l.rest) > maxMessage:
+		return false, errors.New("receive message: it has no end")
+	case !ok:
+		return false, nil
+	}
+	l.rest = rest
+	if err := json.Unmarshal(line, v); err != nil {
+		return false, fmt.Errorf("decode message: %w", err)
+	}
+	return true, nil
 }
 
 // take returns the descriptor that came with a start, or -1. Only start has
@@ -118,17 +174,16 @@ func (l *link) take() int {
 	return fd
 }
 
-func (l *link) fill() error {
-	buffer, oob := make([]byte, maxMessage), make([]byte, unix.CmsgSpace(4*8))
-	n, oobn, _, _, err := l.conn.ReadMsgUnix(buffer, oob)
-	if err != nil {
-		return err
-	}
-	if n == 0 && oobn == 0 {
+// maxRights bounds the descriptors of one message, in bytes.
+var maxRights = unix.CmsgSpace(4 * 8)
+
+// took keeps what has come in.
+func (l *link) took(data, oob []byte) error {
+	if len(data) == 0 && len(oob) == 0 {
 		return errEnded
 	}
-	l.rest = append(l.rest, buffer[:n]...)
-	messages, err := unix.ParseSocketControlMessage(oob[:oobn])
+	l.rest = append(l.rest, data...)
+	messages, err := unix.ParseSocketControlMessage(oob)
 	if err != nil {
 		return fmt.Errorf("receive descriptor: %w", err)
 	}
@@ -136,6 +191,9 @@ func (l *link) fill() error {
 		fds, err := unix.ParseUnixRights(&m)
 		if err != nil {
 			return fmt.Errorf("receive descriptor: %w", err)
+		}
+		for _, fd := range fds {
+			unix.CloseOnExec(fd)
 		}
 		l.fds = append(l.fds, fds...)
 	}

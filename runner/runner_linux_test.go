@@ -126,6 +126,25 @@ func TestAFrozenGuardCostsTheCommandBeforeTheLeaseEnds(t *testing.T) {
 	r.word("up")
 }
 
+// Orders for several leases wait in the guard's socket when it is let run again:
+// it goes by the last of them.
+func TestAGuardThatGotNoTimeObeysAllOrdersBeforeItJudges(t *testing.T) {
+	t.Parallel()
+	r := start(t, config{}, `trap 'echo usr1 >&9' USR1; echo up >&9; while :; do sleep 0.01; done`)
+	stood := r.agent.Stood()
+	stood.Elect(1, short)
+	r.word("up")
+	r.freeze(r.guard())
+	until := stood.Renew(2, short)
+	stood.Renew(3, long)
+	r.line("goes on under term 3")
+	wait(t, "end of the lease", after(t, until))
+	r.signal(r.cmd.Process.Pid, syscall.SIGUSR1)
+	r.signal(r.guard(), syscall.SIGCONT)
+	r.word("usr1")
+	r.blames("nobody renewed it", "the guard is late", "has ended")
+}
+
 func TestAKilledRunnerLeavesNothingBehind(t *testing.T) {
 	t.Parallel()
 	r := start(t, config{}, `setsid sh -c '(trap "" TERM; echo up >&9; sleep 1000) &'; exec sleep 1000`)

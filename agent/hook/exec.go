@@ -35,13 +35,18 @@ func (r *Runner) run(t *task) {
 		return
 	}
 	started := time.Now()
-	until, err := r.exec(t, logger)
+	killed, err := r.exec(t, logger)
 	took := time.Since(started).Round(time.Millisecond)
 	switch {
 	case t.ctx.Err() != nil:
 		logger.Warn("hook killed: "+context.Cause(t.ctx).Error(), "after", took)
-	case err != nil && r.clock() >= until:
-		logger.Warn("hook killed by its guard: this agent did not prolong it in time", "after", took)
+	case killed:
+		why := "this agent did not prolong it in time"
+		if r.clock() < t.until {
+			why = "the guard got no time to learn that it may go on"
+		}
+		t.again = r.standsOn(t)
+		logger.Warn("hook killed by its guard: "+why, "after", took, "again", t.again)
 	case err != nil:
 		logger.Warn("hook failed", "err", err, "took", took)
 	default:
@@ -49,18 +54,41 @@ func (r *Runner) run(t *task) {
 	}
 }
 
-// exec runs the command, and returns by when its guard would have ended it.
-func (r *Runner) exec(t *task, logger *slog.Logger) (until election.Instant, err error) {
+// standsOn reports whether a run that its guard has killed is to be repeated: it
+// was told of a leadership that goes on after all. It waits until that is known,
+// at most until the lease ends.
+func (r *Runner) standsOn(t *task) bool {
+	e := t.event
+	if e.Event != election.Leading || e.Stands == nil || e.Until == nil || r.clock() >= t.limit {
+		return false
+	}
+	for e.Stands() {
+		if r.clock() < e.Until() {
+			return true
+		}
+		timer := time.NewTimer(shortestStep)
+		select {
+		case <-t.ctx.Done():
+			timer.Stop()
+			return false
+		case <-timer.C:
+		}
+	}
+	return false
+}
+
+// exec runs the command, and reports whether its guard has killed it.
+func (r *Runner) exec(t *task, logger *slog.Logger) (killed bool, err error) {
 	if t.ctx.Err() != nil {
-		return election.Never, t.ctx.Err()
+		return false, t.ctx.Err()
 	}
 	e, command := t.event, r.commands.For(t.event.Election)
 	if err := r.check(command); err != nil {
-		return election.Never, fmt.Errorf("refuse to run hook: %w", err)
+		return false, fmt.Errorf("refuse to run hook: %w", err)
 	}
 	change, err := json.Marshal(e.Change)
 	if err != nil {
-		return election.Never, fmt.Errorf("encode the event for the hook: %w", err)
+		return false, fmt.Errorf("encode the event for the hook: %w", err)
 	}
 	cmd := exec.CommandContext(t.ctx, "/bin/sh", "-c", command)
 	cmd.Stdin = bytes.NewReader(append(change, '\n'))
@@ -77,25 +105,55 @@ func (r *Runner) exec(t *task, logger *slog.Logger) (until election.Instant, err
 	out := &output{logger: logger}
 	cmd.Stdout, cmd.Stderr = out, out
 	defer out.flush()
+	t.limit = r.clock().Add(r.commands.Limit + guardSlack)
+	t.until = e.until(t.limit)
 	r.mu.Lock()
-	guard := r.watched()
+	guard := r.guard
 	r.mu.Unlock()
-	limit := r.clock().Add(r.commands.Limit + guardSlack)
-	until = e.until(limit)
-	guard.cover(cmd, t.key, until)
+	guard.cover(cmd, t.key, t.until)
 	if err = cmd.Start(); err == nil {
-		stop := make(chan struct{})
-		prolonged := make(chan election.Instant)
-		go func() { prolonged <- r.prolong(guard, t, until, limit, stop) }()
+		r.began(t, cmd.Process.Pid, guard)
+		stop, stopped := make(chan struct{}), make(chan struct{})
+		go func() {
+			defer close(stopped)
+			r.prolong(t, stop)
+		}()
+		if awaitEnd(cmd.Process.Pid) {
+			r.over(t) // before its number can be another's
+		}
 		err = cmd.Wait()
 		close(stop)
-		until = <-prolonged
+		<-stopped
+		killed = r.over(t)
 	}
-	guard.over(t.key)
 	if err != nil {
-		return until, fmt.Errorf("run hook: %w", err)
+		return killed, fmt.Errorf("run hook: %w", err)
 	}
-	return until, nil
+	return false, nil
+}
+
+// began takes down a run that has been started under that guard. A guard that
+// began its work since then does not know of it.
+func (r *Runner) began(t *task, group int, under *guard) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	t.group = group
+	if r.guard != under {
+		r.guard.adopt(t.key, t.group, t.until)
+	}
+}
+
+// over tells the guard that the run has ended, and reports whether the guard has
+// killed it.
+func (r *Runner) over(t *task) (killed bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if t.group > 0 {
+		t.group = 0
+		r.guard.over(t.key)
+	}
+	t.killed = r.guard.killed(t.key) || t.killed
+	return t.killed
 }
 
 // until is by when a run has to have ended by what is known now.
@@ -106,20 +164,21 @@ func (e Event) until(limit election.Instant) election.Instant {
 	return min(limit, e.Until())
 }
 
-// prolong tells the guard, several times a lease, how long the run may go on, and
-// returns what it was told last.
-func (r *Runner) prolong(guard *guard, t *task, until, limit election.Instant, stop <-chan struct{}) election.Instant {
+// prolong tells the guard, several times a lease, how long the run may go on.
+func (r *Runner) prolong(t *task, stop <-chan struct{}) {
 	for {
-		timer := time.NewTimer(max(until.Sub(r.clock())/4, shortestStep))
+		timer := time.NewTimer(max(t.until.Sub(r.clock())/4, shortestStep))
 		select {
 		case <-stop:
 			timer.Stop()
-			return until
+			return
 		case <-timer.C:
 		}
-		if now := t.event.until(limit); now > until { // what was promised once is not taken back here: that is for kill
-			until = now
-			guard.prolong(t.key, until)
+		if now := t.event.until(t.limit); now > t.until { // what was promised once is not taken back here: that is for kill
+			r.mu.Lock()
+			t.until = now
+			r.guard.prolong(t.key, t.until)
+			r.mu.Unlock()
 		}
 	}
 }

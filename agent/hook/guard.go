@@ -1,6 +1,8 @@
 package hook
 
 import (
+	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -21,8 +23,10 @@ type guard struct {
 	cmd   *exec.Cmd
 	ended chan struct{}
 
-	mu  sync.Mutex
-	end *os.File // this process's end of the socket, on which the guard sees it go; nil: closed
+	mu    sync.Mutex
+	end   *os.File // this process's end of the socket, on which the guard sees it go; nil: closed
+	rest  []byte   // of a line that has not come in whole
+	kills map[uint64]bool
 }
 
 // guardedScript has the run tell the guard of itself before it begins, so that
@@ -44,7 +48,7 @@ func startGuard() (*guard, error) {
 	for _, fd := range pair {
 		unix.CloseOnExec(fd)
 	}
-	g := &guard{end: os.NewFile(uintptr(pair[0]), "guard"), ended: make(chan struct{})}
+	g := &guard{end: os.NewFile(uintptr(pair[0]), "guard"), ended: make(chan struct{}), kills: map[uint64]bool{}}
 	other := os.NewFile(uintptr(pair[1]), "agent")
 	defer other.Close()
 	g.cmd = &exec.Cmd{Path: program, Args: []string{os.Args[0], GuardWord}, ExtraFiles: []*os.File{other}} // its descriptor 3
@@ -71,6 +75,11 @@ func (g *guard) cover(run *exec.Cmd, key uint64, until election.Instant) {
 	run.ExtraFiles = []*os.File{g.end} // the run's descriptor 3
 }
 
+// adopt tells a guard of a run that began under another one, or none.
+func (g *guard) adopt(key uint64, group int, until election.Instant) {
+	g.say(fmt.Sprintf("%s %d %d %d\n", wordRun, key, group, until))
+}
+
 // prolong gives a run until then.
 func (g *guard) prolong(key uint64, until election.Instant) {
 	g.say(fmt.Sprintf("%s %d %d\n", wordUntil, key, until))
@@ -92,14 +101,34 @@ func (g *guard) say(line string) {
 	}
 }
 
-// gone reports whether the guard has ended, which it does not by itself.
-func (g *guard) gone() bool {
-	select {
-	case <-g.ended:
-		return true
-	default:
+// killed reports whether the guard has killed the run, which has ended.
+func (g *guard) killed(key uint64) bool {
+	if g == nil {
 		return false
 	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	buffer := make([]byte, 4096)
+	for g.end != nil {
+		n, _, err := unix.Recvfrom(int(g.end.Fd()), buffer, unix.MSG_DONTWAIT)
+		if errors.Is(err, unix.EINTR) {
+			continue
+		}
+		if err != nil || n == 0 {
+			break
+		}
+		lines := bytes.Split(append(g.rest, buffer[:n]...), []byte("\n"))
+		for _, line := range lines[:len(lines)-1] {
+			if number, ok := bytes.CutPrefix(line, []byte(wordKilled+" ")); ok && len(g.kills) < maxWaiting {
+				of, _ := strconv.ParseUint(string(number), 10, 64) // no run has 0
+				g.kills[of] = true
+			}
+		}
+		g.rest = bytes.Clone(lines[len(lines)-1])
+	}
+	was := g.kills[key]
+	delete(g.kills, key)
+	return was
 }
 
 // close ends the guard. No run is under way.

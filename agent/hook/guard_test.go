@@ -8,6 +8,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -52,7 +56,7 @@ func playAnAgent(command string) {
 			return boottime.Now().Add(lease)
 		}
 	}
-	r := hook.Start(hook.Commands{Default: command, Limit: limit, Guarded: true}, slog.New(slog.DiscardHandler))
+	r := hook.Start(hook.Commands{Default: command, Limit: limit, Guarded: true}, slog.New(slog.NewTextHandler(os.Stdout, nil)))
 	r.Enqueue(event)
 	_, _ = io.Copy(io.Discard, os.Stdin) // until the parent is gone
 }
@@ -159,4 +163,79 @@ func TestAFrozenAgentsRunIsLimited(t *testing.T) {
 	a := startActing(t, childLimit+"=500ms")
 	a.signal(syscall.SIGSTOP)
 	a.ended()
+}
+
+// Something kills the guard, such as the kernel for memory, and then the agent is
+// killed or frozen: another guard knows of the run under way.
+func TestAGuardThatEndsIsReplacedForTheRunUnderWay(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("needs Linux, to find the guard's process")
+	}
+	for _, s := range []syscall.Signal{syscall.SIGKILL, syscall.SIGSTOP} {
+		a := startActing(t, childLimit+"=1h", childLease+"=500ms")
+		if err := syscall.Kill(a.guard(), syscall.SIGKILL); err != nil {
+			t.Fatal(err)
+		}
+		for a.renewed.Scan() && !strings.Contains(a.renewed.Text(), "hook's guard has ended") {
+		}
+		for range 8 { // two leases
+			a.renewed.Scan()
+		}
+		a.goesOn()
+		a.signal(s)
+		a.ended()
+	}
+}
+
+// guard finds the guard of the stand-in.
+func (a acting) guard() int {
+	a.t.Helper()
+	lists, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", a.agent.Process.Pid))
+	for _, list := range lists {
+		children, _ := os.ReadFile(list)
+		for _, child := range strings.Fields(string(children)) {
+			line, _ := os.ReadFile("/proc/" + child + "/cmdline")
+			if strings.Contains(string(line), hook.GuardWord) {
+				pid, _ := strconv.Atoi(child)
+				return pid
+			}
+		}
+	}
+	a.t.Fatal("the agent has no guard")
+	return 0
+}
+
+// The guard kills a run of a leadership that goes on: nobody else would have the
+// command told of that.
+func TestALeadershipThatGoesOnIsToldAgainAfterItsRunWasKilledByTheGuard(t *testing.T) {
+	alive, never := filepath.Join(t.TempDir(), "alive"), filepath.Join(t.TempDir(), "never")
+	mkfifo(t, alive)
+	mkfifo(t, never)
+	r, l := start(t, "exec 4> "+alive+"; echo $DOYEN_EVENT $DOYEN_TERM >&4; cat "+never, time.Hour)
+	var renewed atomic.Bool
+	first := boottime.Now().Add(200 * time.Millisecond)
+	r.Enqueue(hook.Event{Election: "default", Event: election.Leading, Term: 7,
+		Stands: func() bool { return true },
+		Until: func() election.Instant {
+			if renewed.Load() {
+				return boottime.Now().Add(time.Hour)
+			}
+			return first
+		}})
+	if text, err := os.ReadFile(alive); string(text) != "leading 7\n" { // until it is dead
+		t.Fatalf("the first run says %q, %v", text, err)
+	}
+	pipe, err := os.OpenFile(alive, os.O_RDWR, 0) // waits for nobody
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pipe.Close()
+	_ = pipe.SetReadDeadline(time.Now().Add(patience))
+	renewed.Store(true)
+	if text, err := bufio.NewReader(pipe).ReadString('\n'); text != "leading 7\n" {
+		t.Errorf("the second run says %q, %v", text, err)
+	}
+	if !strings.Contains(l.String(), "hook killed by its guard") {
+		t.Errorf("the log says %s", l)
+	}
 }

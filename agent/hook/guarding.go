@@ -1,10 +1,9 @@
 package hook
 
 import (
-	"bufio"
+	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"math"
 	"os"
 	"os/signal"
@@ -22,6 +21,10 @@ const (
 	GuardWord = "hook-guard"
 	// guardSocket is the descriptor on which a guard hears of runs.
 	guardSocket = 3
+	// maxReads bounds what a guard takes in before it judges: more than its socket
+	// holds. A line without end is dropped.
+	maxReads = 1000
+	maxWords = 1 << 16
 )
 
 // What a guard hears: a line of words for each thing.
@@ -30,6 +33,9 @@ const (
 	wordUntil = "until" // KEY UNTIL
 	wordOver  = "over"  // KEY
 )
+
+// wordKilled is what a guard says before it kills a run: KEY.
+const wordKilled = "killed"
 
 // never is after every deadline.
 const never = int64(math.MaxInt64)
@@ -44,8 +50,11 @@ func Guard() int {
 		for _, s := range []os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGQUIT, syscall.SIGHUP, syscall.SIGPIPE} {
 			signal.Ignore(s) // what ends the agent must not end its guard; it starts no process
 		}
-		g := &guarding{alarm: a, runs: map[uint64]*guarded{}}
-		err = g.loop(os.NewFile(guardSocket, "agent"))
+		err = errors.New("it is started by doyen agent alone")
+		if unix.SetNonblock(guardSocket, true) == nil {
+			g := &guarding{alarm: a, runs: map[uint64]*guarded{}}
+			err = g.loop(os.NewFile(guardSocket, "agent"))
+		}
 	}
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "doyen: hook's guard: %v\n", err)
@@ -57,6 +66,8 @@ func Guard() int {
 // guarding is a guard at work.
 type guarding struct {
 	alarm *alarm.Alarm
+	agent syscall.RawConn
+	rest  []byte // of a line that has not come in whole
 	runs  map[uint64]*guarded
 }
 
@@ -67,31 +78,74 @@ type guarded struct {
 	until int64 // never once it is killed
 }
 
-func (g *guarding) loop(from io.ReadCloser) error {
+// loop guards until the agent is gone. from does not block.
+func (g *guarding) loop(from *os.File) (err error) {
 	defer from.Close()
-	if _, err := unix.FcntlInt(guardSocket, unix.F_GETFD, 0); err != nil {
-		return errors.New("it is started by doyen agent alone")
+	if g.agent, err = from.SyscallConn(); err != nil {
+		return fmt.Errorf("open the agent's socket: %w", err)
 	}
-	lines := make(chan string)
-	go func() {
-		defer close(lines)
-		for scan := bufio.NewScanner(from); scan.Scan(); {
-			lines <- scan.Text()
-		}
-	}()
+	ready, done := make(chan struct{}), make(chan struct{})
+	defer close(done)
+	go g.listen(ready, done)
 	for {
 		select {
-		case line, more := <-lines:
-			if !more {
-				g.killAll(never)
-				return nil
-			}
-			g.hear(line)
+		case <-ready:
 		case <-g.alarm.C:
 		}
-		g.killAll(alarm.Now())
+		// The clock comes first: what was said before a deadline has to be known when
+		// that is judged, even by a guard that was not let run for long.
+		now := alarm.Now()
+		if !g.catchUp() {
+			g.killAll(never)
+			return nil
+		}
+		g.killAll(now)
 		g.alarm.Set(g.next())
 	}
+}
+
+// listen reports that there is something to read, or that the agent is gone.
+func (g *guarding) listen(ready chan<- struct{}, done <-chan struct{}) {
+	for {
+		err := g.agent.Read(func(fd uintptr) bool {
+			n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, 0)
+			return n != 0 || err != nil
+		})
+		if err != nil {
+			return
+		}
+		select {
+		case ready <- struct{}{}:
+		case <-done:
+			return
+		}
+	}
+}
+
+// catchUp takes in all that the agent has said by now. It returns false when the
+// agent is gone.
+func (g *guarding) catchUp() bool {
+	buffer := make([]byte, 4096)
+	for range maxReads {
+		n, err := 0, error(nil)
+		fault := g.agent.Control(func(fd uintptr) { n, _, err = unix.Recvfrom(int(fd), buffer, unix.MSG_DONTWAIT) })
+		switch {
+		case errors.Is(err, unix.EAGAIN):
+			return true
+		case errors.Is(err, unix.EINTR):
+			continue
+		case fault != nil || err != nil || n == 0:
+			return false
+		}
+		lines := bytes.Split(append(g.rest, buffer[:n]...), []byte("\n"))
+		for _, line := range lines[:len(lines)-1] {
+			g.hear(string(line))
+		}
+		if g.rest = bytes.Clone(lines[len(lines)-1]); len(g.rest) > maxWords {
+			g.rest = nil
+		}
+	}
+	return true
 }
 
 // hear takes one line. What it can't read it leaves out: a run that is not
@@ -124,7 +178,7 @@ func (g *guarding) hear(line string) {
 
 // killAll kills the runs whose deadline has passed by then.
 func (g *guarding) killAll(now int64) {
-	for _, r := range g.runs {
+	for key, r := range g.runs {
 		if now < r.until {
 			continue
 		}
@@ -132,9 +186,16 @@ func (g *guarding) killAll(now int64) {
 		// What a run left behind when it ended by itself is not ended, and its number
 		// may be another's. An agent that is gone can't have said so.
 		if now == never || there(r.pidfd) {
+			g.confess(key)
 			_ = syscall.Kill(-r.group, syscall.SIGKILL)
 		}
 	}
+}
+
+// confess tells the agent that this guard kills the run: nobody else can know.
+func (g *guarding) confess(key uint64) {
+	line := fmt.Appendf(nil, "%s %d\n", wordKilled, key)
+	_ = g.agent.Control(func(fd uintptr) { _, _ = unix.SendmsgN(int(fd), line, nil, nil, unix.MSG_DONTWAIT) })
 }
 
 func (g *guarding) next() int64 {

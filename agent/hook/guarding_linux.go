@@ -1,6 +1,10 @@
 package hook
 
-import "golang.org/x/sys/unix"
+import (
+	"errors"
+
+	"golang.org/x/sys/unix"
+)
 
 // hold returns a descriptor of the process, -1 if there is none to be had.
 func hold(pid int) int {
@@ -20,5 +24,16 @@ func there(pidfd int) bool {
 func release(pidfd int) {
 	if pidfd >= 0 {
 		_ = unix.Close(pidfd)
+	}
+}
+
+// awaitEnd waits until a child has ended, and leaves it to be waited for: until
+// then its number is no other process's. It returns false if it can't.
+func awaitEnd(pid int) bool {
+	for {
+		err := unix.Waitid(unix.P_PID, pid, nil, unix.WEXITED|unix.WNOWAIT, nil)
+		if !errors.Is(err, unix.EINTR) {
+			return err == nil
+		}
 	}
 }

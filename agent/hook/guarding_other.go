@@ -8,3 +8,5 @@ func hold(int) int { return -1 }
 func there(int) bool { return true }
 
 func release(int) {}
+
+func awaitEnd(int) bool { return false }

@@ -121,6 +121,11 @@ type task struct {
 	kill   context.CancelCauseFunc
 	cancel context.CancelFunc
 	shares bool
+	limit  election.Instant // until when the run may go on at the longest
+	until  election.Instant // what its guard was told last
+	group  int              // the run's process group, while its first process has not been waited for; else 0
+	killed bool             // by its guard
+	again  bool             // it is to be run once more
 }
 
 // Start starts a runner of `sh -c COMMAND`.
@@ -128,26 +133,90 @@ func Start(commands Commands, logger *slog.Logger) *Runner {
 	r := &Runner{commands: commands, check: CheckAsRoot, clock: boottime.Now, logger: logger,
 		ended: make(chan struct{}), running: map[election.Name]*task{}}
 	r.ctx, r.cancel = context.WithCancelCause(context.Background())
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.watched()
+	if commands.Guarded {
+		r.guard = r.newGuard()
+		go r.keepGuard(r.guard)
+	}
 	return r
 }
 
-// watched returns the guard, another one if it has ended. The lock is held.
-func (r *Runner) watched() *guard {
-	if !r.commands.Guarded || r.guard != nil && !r.guard.gone() {
-		return r.guard
-	}
-	if r.guard != nil {
-		r.guard.close()
-		r.logger.Warn("hook's guard has ended: starting another")
-	}
-	var err error
-	if r.guard, err = startGuard(); err != nil {
+func (r *Runner) newGuard() *guard {
+	g, err := startGuard()
+	if err != nil {
 		r.logger.Warn("hook is not guarded: should this agent be killed or frozen, a run under way goes on", "err", err)
+		return nil
 	}
-	return r.guard
+	return g
+}
+
+// keepGuard starts another guard when one has ended, until the runner has, and
+// tells it of the runs under way. Guards that end soon come after a pause.
+func (r *Runner) keepGuard(g *guard) {
+	pause := time.Duration(0)
+	for {
+		began := time.Now()
+		if g != nil {
+			<-g.ended
+		}
+		if time.Since(began) > longestPause {
+			pause = 0
+		}
+		timer := time.NewTimer(pause)
+		select {
+		case <-timer.C:
+		case <-r.ended:
+			timer.Stop()
+		}
+		if r.finished() {
+			return
+		}
+		pause = min(max(time.Second, 2*pause), longestPause)
+		if g = r.newGuard(); g != nil && !r.guardBy(g) {
+			return
+		}
+	}
+}
+
+// longestPause bounds how long a runner waits before it starts another guard.
+const longestPause = 10 * time.Second
+
+// finished reports whether the runner has ended. Its guard ends just before.
+func (r *Runner) finished() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.hasEnded()
+}
+
+// hasEnded is finished with the lock held.
+func (r *Runner) hasEnded() bool {
+	select {
+	case <-r.ended:
+		return true
+	default:
+		return false
+	}
+}
+
+// guardBy has another guard take over, unless the runner has ended.
+func (r *Runner) guardBy(g *guard) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.hasEnded() {
+		g.close()
+		return false
+	}
+	// The former one's socket is left to the garbage collector: a run that is being
+	// started may use it.
+	r.guard = g
+	runs := 0
+	for _, t := range r.running {
+		if t.group > 0 {
+			g.adopt(t.key, t.group, t.until)
+			runs++
+		}
+	}
+	r.logger.Warn("hook's guard has ended: started another", "runs", runs)
+	return true
 }
 
 // Covers reports whether a change of the election runs a command. No runner

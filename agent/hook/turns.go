@@ -89,11 +89,19 @@ func (r *Runner) hasPlace(name election.Name) bool {
 	return r.shared < sharedPlaces
 }
 
-// finish ends a task: whoever waits for it is told before anything follows.
+// finish ends a task: whoever waits for it is told before anything follows. One
+// that is to be repeated waits for its turn, unless something newer does.
 func (r *Runner) finish(t *task) {
 	t.cancel()
 	t.kill(nil)
-	if t.event.Done != nil {
+	r.mu.Lock()
+	newer := slices.ContainsFunc(r.waiting, func(e Event) bool { return e.Election == t.event.Election })
+	again := t.again && !newer && !r.closed
+	if again {
+		r.waiting = append(r.waiting, t.event)
+	}
+	r.mu.Unlock()
+	if t.event.Done != nil && !again {
 		t.event.Done()
 	}
 	r.mu.Lock()
