@@ -1,8 +1,9 @@
 package transport
 
 import (
-	"cmp"
 	"context"
+	"maps"
+	"net/netip"
 	"slices"
 	"sync"
 	"time"
@@ -32,6 +33,8 @@ type handshakes struct {
 	underWay int
 	doubtful int // of those under way
 	waiting  []*handshake
+	begun    int // inbound ones, ever
+	sources  map[netip.Addr]source
 	peak     int  // the most that were ever under way
 	resting  bool // none of those that can wait begins
 }
@@ -43,9 +46,33 @@ type handshake struct {
 	// are never more than half as many as there may be: peers that are frozen
 	// don't keep the others waiting.
 	doubtful bool
+	from     netip.Addr    // where an inbound one comes from
+	at       place         // what was known of it
 	paced    bool          // those that can wait rest after it
 	may      chan struct{} // closed when it may begin
 	began    time.Time
+}
+
+// source is an address that inbound handshakes come from.
+type source struct {
+	underWay int
+	turn     int  // the number of the last one that began, of all; 0: none yet
+	doubtful bool // the last one that ended timed out
+}
+
+// shareOf is which part of those under way may come from the address of one member:
+// who can use it does not keep the others out by saying nothing.
+const shareOf = 4
+
+// share is how many of so many may be under way from the address. Where several
+// members share one, they have as large a part as they are of all: with less, those
+// that start together would time out in the line.
+func (p place) share(limit int) int {
+	most := max(1, limit/shareOf)
+	if p.peers > 1 {
+		most = max(most, limit*p.peers/p.of)
+	}
+	return most
 }
 
 // urgency is in which order handshakes begin.
@@ -61,13 +88,22 @@ const (
 func (u urgency) always() urgency { return u }
 
 func newHandshakes(greet time.Duration) *handshakes {
-	return &handshakes{slow: greet / 2, limit: handshakesFirst, late: time.Since}
+	return &handshakes{slow: greet / 2, limit: handshakesFirst, late: time.Since, sources: map[netip.Addr]source{}}
 }
 
 // begin waits until the handshake may begin, or ctx ends. After nil the caller
 // must call end.
 func (h *handshakes) begin(ctx context.Context, u func() urgency, doubtful bool) (*handshake, error) {
-	one := &handshake{urgency: u, doubtful: doubtful, may: make(chan struct{})}
+	return h.wait(ctx, &handshake{urgency: u, doubtful: doubtful, may: make(chan struct{})})
+}
+
+// answer is begin of an inbound handshake, for which all of its address get their
+// turn together.
+func (h *handshakes) answer(ctx context.Context, from netip.Addr, at place) (*handshake, error) {
+	return h.wait(ctx, &handshake{urgency: urgencyOf(at.first, false).always, from: from, at: at, may: make(chan struct{})})
+}
+
+func (h *handshakes) wait(ctx context.Context, one *handshake) (*handshake, error) {
 	h.mu.Lock()
 	h.waiting = append(h.waiting, one)
 	h.admit()
@@ -108,28 +144,79 @@ func (h *handshakes) end(one *handshake, timedOut bool) {
 		h.rest(took)
 	}
 	h.underWay--
+	if one.from.IsValid() {
+		h.leave(one.from, timedOut)
+	}
 	h.admit()
+}
+
+// leave takes note of how one from that address ended, for who holds the lock. What
+// is known of addresses is bounded, and of those without a doubt forgotten first.
+func (h *handshakes) leave(from netip.Addr, timedOut bool) {
+	s := h.sources[from]
+	s.underWay--
+	s.doubtful = timedOut
+	h.sources[from] = s
+	if len(h.sources) > maxPending {
+		maps.DeleteFunc(h.sources, func(_ netip.Addr, s source) bool { return s.underWay == 0 && !s.doubtful })
+	}
+	if len(h.sources) > maxPending && s.underWay == 0 {
+		delete(h.sources, from)
+	}
 }
 
 // admit lets those begin that may, for who holds the lock.
 func (h *handshakes) admit() {
-	slices.SortStableFunc(h.waiting, func(a, b *handshake) int { return cmp.Compare(b.urgency(), a.urgency()) })
-	h.waiting = slices.DeleteFunc(h.waiting, func(w *handshake) bool {
-		switch {
-		case h.underWay >= h.limit, w.doubtful && h.doubtful >= h.limit/2, w.urgency() == later && h.resting:
-			return false
-		case w.urgency() == later:
-			h.resting, w.paced = true, true
+	for h.underWay < h.limit {
+		at := h.next()
+		if at < 0 {
+			return
+		}
+		one := h.waiting[at]
+		h.waiting = slices.Delete(h.waiting, at, at+1)
+		if one.from.IsValid() {
+			s := h.sources[one.from]
+			one.doubtful = s.doubtful
+			s.underWay++
+			h.begun++
+			s.turn = h.begun
+			h.sources[one.from] = s
+		}
+		if one.urgency() == later {
+			h.resting, one.paced = true, true
 		}
 		h.underWay++
 		h.peak = max(h.peak, h.underWay)
-		if w.doubtful {
+		if one.doubtful {
 			h.doubtful++
 		}
-		w.began = time.Now()
-		close(w.may)
-		return true
-	})
+		one.began = time.Now()
+		close(one.may)
+	}
+}
+
+// next returns which is to begin next, -1 if none may: of the most urgent that of
+// the address whose turn was longest ago, of these the oldest.
+func (h *handshakes) next() int {
+	at, best, turn := -1, later, 0
+	for i, w := range h.waiting {
+		u, last := w.urgency(), h.sources[w.from].turn
+		if (at < 0 || u > best || u == best && last < turn) && h.mayBegin(w, u) {
+			at, best, turn = i, u, last
+		}
+	}
+	return at
+}
+
+func (h *handshakes) mayBegin(w *handshake, u urgency) bool {
+	from := h.sources[w.from] // nothing for one that this agent began
+	switch {
+	case (w.doubtful || from.doubtful) && h.doubtful >= h.limit/2,
+		w.from.IsValid() && from.underWay >= w.at.share(h.limit),
+		u == later && h.resting:
+		return false
+	}
+	return true
 }
 
 const (

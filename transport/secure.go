@@ -17,7 +17,7 @@ var errLeft = errors.New("the peer left before its turn")
 // patient is a security whose inbound handshakes wait for their turn.
 type patient struct {
 	sec.SecureTransport
-	known  func(netip.Addr) (known, first bool)
+	known  func(netip.Addr) place
 	line   *handshakes
 	within time.Duration // for a handshake, once it has begun
 }
@@ -26,11 +26,12 @@ type patient struct {
 // Others are bounded by the places that the doorman has for them: their line
 // could be blocked by anybody.
 func (p patient) SecureInbound(ctx context.Context, c net.Conn, id peer.ID) (sec.SecureConn, error) {
-	known, isFirst := p.known(addrOf(c.RemoteAddr()))
-	if !known {
+	from := addrOf(c.RemoteAddr())
+	at := p.known(from)
+	if at.peers == 0 {
 		return p.secure(ctx, c, id)
 	}
-	turn, err := p.line.begin(ctx, urgencyOf(isFirst, false).always, false)
+	turn, err := p.line.answer(ctx, from, at)
 	if err != nil {
 		return nil, err
 	}

@@ -83,7 +83,7 @@ type Transport struct {
 	limits     limits
 	dialling   *handshakes
 	answering  *handshakes
-	known      atomic.Pointer[map[netip.Addr]bool] // the peers' addresses, and which belong to a first one
+	known      atomic.Pointer[map[netip.Addr]place] // the peers' addresses
 	strangers  strangers
 	ctx        context.Context // ended: let go of everything
 	cancel     context.CancelFunc
@@ -117,10 +117,10 @@ func New(c Config) (*Transport, error) {
 		closing: make(chan struct{}), links: map[election.PeerID]*link{},
 	}
 	t.dialling, t.answering = newHandshakes(t.limits.greet), newHandshakes(t.limits.greet)
-	t.known.Store(&map[netip.Addr]bool{})
+	t.known.Store(&map[netip.Addr]place{})
 	t.door = &doorman{
 		bySource: map[netip.Prefix]int{}, full: func() { t.count.refused[refusePending].Add(1) },
-		known: func(a netip.Addr) bool { known, _ := t.knows(a); return known },
+		known: func(a netip.Addr) bool { return t.knows(a).peers > 0 },
 	}
 	t.ctx, t.cancel = context.WithCancel(context.Background())
 	if err := t.listen(c); err != nil {
@@ -179,7 +179,7 @@ func (t *Transport) Self() election.PeerID { return t.self }
 // what is no peer ID are left out.
 func (t *Transport) SetPeers(peers []Peer) {
 	wanted := make(map[peer.ID]Peer, len(peers))
-	known := make(map[netip.Addr]bool, len(peers))
+	known := make(map[netip.Addr]place, len(peers))
 	for _, p := range peers {
 		id, err := peer.Decode(string(p.ID))
 		if err != nil || !p.Addr.IsValid() {
@@ -188,8 +188,11 @@ func (t *Transport) SetPeers(peers []Peer) {
 		}
 		if p.ID != t.self {
 			wanted[id] = p
-			known[p.Addr.Addr().Unmap()] = known[p.Addr.Addr().Unmap()] || p.First
 		}
+	}
+	for _, p := range wanted {
+		at := p.Addr.Addr().Unmap()
+		known[at] = place{first: known[at].first || p.First, peers: known[at].peers + 1, of: len(wanted)}
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -233,11 +236,14 @@ func (l *link) relocate(p Peer) {
 	}
 }
 
-// knows reports whether the address is a peer's, and whether a first one's.
-func (t *Transport) knows(a netip.Addr) (known, first bool) {
-	first, known = (*t.known.Load())[a]
-	return known, first
+// place is what is known of an address.
+type place struct {
+	peers, of int  // how many are there, of all
+	first     bool // a first one is
 }
+
+// knows returns what is known of the address: of one that is not a peer's nothing.
+func (t *Transport) knows(a netip.Addr) place { return (*t.known.Load())[a] }
 
 func (t *Transport) link(p election.PeerID) *link {
 	t.mu.RLock()
