@@ -115,6 +115,8 @@ func (e *Elector) propose(from election.PeerID, m election.RosterPropose) {
 			p.doubted = doubted{version: m.Roster.Version, voters: namesOfVoters(m.Roster.All()), why: "its driver is not one of the voters this agent knows"}
 		}
 		e.askVoters(held)
+		e.send(from, election.RosterRefuse{Driver: m.Driver, Version: m.Roster.Version,
+			Granted: e.ledger.State().Grant(election.RosterElection).Term, Roster: e.roster})
 		return
 	}
 	e.voter.Propose(e.now, from, m)
@@ -186,5 +188,12 @@ func (e *Elector) describeDoubted() string {
 	if len(texts) == 0 {
 		return ""
 	}
-	return strings.Join(texts, "; ") + ". If a copy of this cluster runs somewhere, keep it away from this one: another --cluster name and key"
+	return strings.Join(texts, "; ") + ". If these are your own changes: start one of the voters this agent knows (" + e.otherVoters() +
+		") for a moment; or stop this agent, move its data dir away, start it with --join and without --voters, and if it is to vote run on a voter: doyen voters replace " + e.cfg.Name +
+		". If a copy of this cluster runs somewhere, keep it away from this one: another --cluster name and key"
+}
+
+// otherVoters names the voters besides this agent.
+func (e *Elector) otherVoters() string {
+	return strings.Join(e.namesOf(e.roster.All(), func(v election.Voter) bool { return v.Peer != e.cfg.Self.Peer }), ", ")
 }

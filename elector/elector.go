@@ -268,6 +268,7 @@ func (e *Elector) settle() {
 func (e *Elector) advance() {
 	e.form()
 	e.voter.Tick(e.now)
+	e.bringUp()
 	e.advanceChange()
 	e.advanceContests()
 	e.expireInquiries()
@@ -281,7 +282,7 @@ func (e *Elector) advance() {
 
 func (e *Elector) wakeAt() election.Instant {
 	wake := election.Earliest(e.voter.WakeAt(), e.ledger.WakeAt(), e.beatWake(), e.formationWake(),
-		e.inquiryWake(), e.probeWake(), e.tellWake(), e.diskWake(), e.change.wakeAt, e.agenda.wakes.next())
+		e.inquiryWake(), e.probeWake(), e.bringUpWake(), e.tellWake(), e.diskWake(), e.change.wakeAt, e.agenda.wakes.next())
 	if wake <= e.now {
 		wake = e.now + 1 // time must move before anything more can be due
 	}

@@ -70,6 +70,8 @@ func (e *Elector) finishWanted() {
 		e.reply(ch.want.request, nil)
 	case ended && e.committed():
 		e.reply(ch.want.request, e.whyUndone())
+	case e.behindJoiner() != "":
+		e.reply(ch.want.request, whyBehind(e.behindJoiner()))
 	case e.now >= ch.want.deadline:
 		e.reply(ch.want.request, e.whyNotInTime())
 	default:

@@ -15,11 +15,14 @@ type peer struct {
 	reported  bool             // its Report arrived since it connected
 	holds     election.Version // of the roster it was last known to hold
 	doubted   doubted          // its newest roster that was not taken over
-	cluster   string           // the one it said it belongs to
-	reportAt  election.Instant // it is asked for its Report again then
-	stamp     election.Instant // the newest instant of its clock it sent, echoed to it
-	stampedAt election.Instant // when that came
-	stale     bool             // the last echo was too old to serve it
+	// differsSince is since when it is to vote and holds a roster with which it can't;
+	// 0: it does not. It is told of the present one again at bringUpAt.
+	differsSince, bringUpAt election.Instant
+	cluster                 string           // the one it said it belongs to
+	reportAt                election.Instant // it is asked for its Report again then
+	stamp                   election.Instant // the newest instant of its clock it sent, echoed to it
+	stampedAt               election.Instant // when that came
+	stale                   bool             // the last echo was too old to serve it
 	// unwritableUntil is for how long a voter that said it can't write its
 	// promises is believed, and not asked.
 	unwritableUntil election.Instant
@@ -76,10 +79,14 @@ func (e *Elector) runs(h election.Holder) bool {
 	return e.isConnected(h.Peer) && e.peers.get(h.Peer).boot == h.Boot
 }
 
-// reachable reports whether the peer's vote can be had: it is connected, answers
-// and can write. This agent always counts.
+// reachable reports whether the peer's vote can be had: it is connected, answers,
+// can write, and goes by the present roster. This agent always counts.
 func (e *Elector) reachable(id election.PeerID) bool {
-	return id == e.cfg.Self.Peer || e.isConnected(id) && !e.silent(id) && !e.older(id) && e.now >= e.peers.get(id).unwritableUntil
+	if id == e.cfg.Self.Peer {
+		return true
+	}
+	p := e.peers.get(id)
+	return e.isConnected(id) && !e.silent(id) && !e.older(id) && e.now >= p.unwritableUntil && !e.behind(p)
 }
 
 // hasMajority reports whether a majority of the voters can be reached.

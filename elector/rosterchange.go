@@ -130,6 +130,9 @@ func (e *Elector) advanceChange() {
 		}
 		return
 	}
+	if ch.want != nil && !e.joinersReady() {
+		return
+	}
 	c.standing, c.priority = true, election.DefaultPriority
 	switch {
 	case c.role == leader && ch.driver != nil && ch.driver.Ballot == c.term:

@@ -37,6 +37,9 @@ func (e *Elector) warnings(q QuorumStatus) []Warning {
 	if doubted := e.describeDoubted(); doubted != "" {
 		warn("roster_doubted", doubted)
 	}
+	if behind := e.describeBehind(); behind != "" {
+		warn("voter_behind", behind)
+	}
 	if older := e.describeOlder(); older != "" {
 		warn("voter_data_dir_older", older)
 	}

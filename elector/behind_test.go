@@ -1,0 +1,129 @@
+package elector
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/doyen-election/doyen/election"
+)
+
+// replaced returns a cluster whose voters a and b were replaced by d and e while x,
+// the third voter if it votes, was away; a and b are gone, x is back.
+func replaced(t *testing.T, xVotes bool) *cluster {
+	c := newCluster(t, Bully, "a", "b", "x", "d", "e")
+	c.nodes["d"].observe, c.nodes["e"].observe, c.nodes["x"].observe = true, true, !xVotes
+	for _, n := range c.names {
+		c.start(n)
+	}
+	c.run(2 * testTiming.Lease)
+	c.kill("x")
+	c.input("b", election.ChangeRoster{Add: nodesOf("d"), Remove: []election.PeerID{"a"}, Request: 1})
+	c.run(10 * testTiming.Lease)
+	c.kill("a")
+	c.run(3 * testTiming.Lease)
+	c.input("d", election.ChangeRoster{Add: nodesOf("e"), Remove: []election.PeerID{"b"}, Request: 2})
+	c.run(10 * testTiming.Lease)
+	c.kill("b")
+	c.start("x")
+	c.run(5 * testTiming.Lease)
+	if b, d := c.replyTo("b", 1), c.replyTo("d", 2); b != "done" || d != "done" {
+		t.Fatalf("the changes: %q, %q; want done", b, d)
+	}
+	return c
+}
+
+// warning returns what an agent warns of by that code; empty if it does not.
+func (c *cluster) warning(at, code string) string {
+	for _, w := range c.nodes[at].elector.Status(c.now).Warnings {
+		if w.Code == code {
+			return w.Message
+		}
+	}
+	return ""
+}
+
+func TestAVoterThatDoesNotTakeOverThePresentRosterIsNoSpare(t *testing.T) {
+	c := replaced(t, true)
+	for _, n := range []string{"d", "e"} {
+		q := c.nodes[n].elector.Status(c.now).Quorum
+		if q.Voters != 3 || q.Reachable != 2 || !q.Exists || !q.Edge {
+			t.Errorf("%s: %+v, want 2 of 3, and that one loss ends it", n, q)
+		}
+		if w := c.warning(n, "voter_behind"); !strings.Contains(w, "x holds an older list") || !strings.Contains(w, "doyen voters replace x") {
+			t.Errorf("%s warns: %q, want that x is behind, and what to do", n, w)
+		}
+	}
+	if w := c.warning("x", "roster_doubted"); !strings.Contains(w, "start one of the voters this agent knows (a, b)") || !strings.Contains(w, "doyen voters replace x") {
+		t.Errorf("x warns: %q, want what to do", w)
+	}
+	if c.leaders() == "" {
+		t.Error("nobody leads")
+	}
+	c.start("b") // as the warnings say
+	c.run(3 * testTiming.Lease)
+	for _, n := range []string{"d", "e"} {
+		if q := c.nodes[n].elector.Status(c.now).Quorum; q.Reachable != 3 || c.warning(n, "voter_behind") != "" {
+			t.Errorf("%s, with b there for a moment: %+v, %q; want 3 of 3", n, q, c.warning(n, "voter_behind"))
+		}
+	}
+	c.kill("b")
+	c.kill("e")
+	c.run(4 * testTiming.Lease)
+	if c.leaders() == "" {
+		t.Error("nobody leads after a loss that x makes up for")
+	}
+}
+
+func TestAnAgentThatDoesNotTakeOverThePresentRosterIsNotAdded(t *testing.T) {
+	c := replaced(t, false)
+	c.input("d", election.ChangeRoster{Add: nodesOf("x"), Request: 5})
+	c.run(3 * testTiming.Lease)
+	r := c.nodes["d"].replies[len(c.nodes["d"].replies)-1]
+	if r.Request != 5 || r.Refusal == nil || !strings.Contains(r.Refusal.Message, "the voters are as before: x holds other voters") {
+		t.Fatalf("%+v, want that x can't be added, and why", r.Refusal)
+	}
+	c.wantVoters("d", "d,e")
+	c.start("b") // as the refusal says
+	c.run(testTiming.Lease)
+	c.input("d", election.ChangeRoster{Add: nodesOf("x"), Request: 6})
+	c.run(4 * testTiming.Lease)
+	if got := c.replyTo("d", 6); got != "done" {
+		t.Fatalf("once x has heard of it from b: %q, want done", got)
+	}
+}
+
+// What is known of a voter may be old: nobody has led since.
+func TestAVoterThatOnlySeemsBehindIsAskedBeforeItCountsAsLost(t *testing.T) {
+	s := newLone(t, trioState())
+	s.tells("b", elsewhere("a", "b", "c"))
+	s.tells("c", soloRoster)
+	s.take()
+	s.pass(testTiming.Lease - time.Millisecond)
+	sent := s.take()
+	if len(sentTo[election.Inquiry](sent, "c")) == 0 || len(sentTo[election.Report](sent, "c")) == 0 {
+		t.Fatalf("sent %+v, want that c is told and asked", sent)
+	}
+	if !s.e.reachable("c") {
+		t.Fatal("c counts as lost within a lease")
+	}
+	s.pass(2 * time.Millisecond)
+	if s.e.reachable("c") || s.e.Status(s.now).Quorum.Reachable != 2 {
+		t.Fatal("c counts as reachable though it did not take over the roster for a lease")
+	}
+	s.tells("c", elsewhere("a", "b", "c"))
+	if !s.e.reachable("c") || s.e.Status(s.now).Quorum.Reachable != 3 {
+		t.Fatal("c does not count though it holds the present roster")
+	}
+}
+
+func TestR1AStrangerIsToldThatItsProposalIsNotAccepted(t *testing.T) {
+	s := newLone(t, trioState())
+	s.connect("z", election.Report{})
+	s.take()
+	s.hear("z", election.RosterPropose{Driver: 9, Holder: election.Holder{Peer: "z", Boot: 1}, Roster: *elsewhere("a", "b", "z")})
+	sent := s.take()
+	if r := sentTo[election.RosterRefuse](sent, "z"); len(r) != 1 || r[0].Driver != 9 || r[0].Roster.Version != soloRoster.Version || len(sentTo[election.RosterAccept](sent, "z")) != 0 {
+		t.Fatalf("sent %+v, want one refusal with the roster held", sent)
+	}
+}
