@@ -6,6 +6,9 @@ import "time"
 // of this package; the set is closed.
 type Message interface{ message() }
 
+// MaxReason is how many bytes a message's Reason may have.
+const MaxReason = 1024
+
 // SendID numbers the sends of one boot of one agent. Each request, each
 // retransmission and each round of heartbeats has its own.
 type SendID uint64

@@ -62,10 +62,16 @@ func (e *Elector) endChange() {
 // meetFormer bars an agent that formed a cluster of its own, alone, and meets one
 // whose roster has its name: it lost its data directory and was started as if there
 // were no cluster yet. Two leaders for the same programs would act beside each other.
-func (e *Elector) meetFormer(theirs *election.Roster) {
+// Only a voter shows that the cluster still runs: an observer may be all that is left
+// of it, and then nobody could give this agent its vote back.
+func (e *Elector) meetFormer(from election.PeerID, p *peer, r election.Report) {
+	theirs := r.Roster
 	v, named := theirs.Named(e.cfg.Name)
 	alone := len(e.roster.All()) == 1 && e.roster.Has(e.cfg.Self.Peer) && e.roster.Version == election.Version{Counter: 1}
 	if !named || !alone || v.Peer == e.cfg.Self.Peer {
+		return
+	}
+	if p.remains = !r.Voter || !theirs.Has(from); p.remains {
 		return
 	}
 	e.bar(election.Barred{Code: "identity_changed", Why: fmt.Sprintf(

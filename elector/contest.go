@@ -32,8 +32,10 @@ type contest struct {
 	selection selection
 	role      role
 	highest   election.Term // seen from anybody
+	asked     asked
 	leader    known
 	over      election.Term // every term up to it is over: its leader gave it back, or a later one was heard; with quorum
+	gone      gone
 	rumour    rumour
 
 	vacantSince    election.Instant
@@ -77,6 +79,13 @@ type known struct {
 	rank   election.Rank
 	until  election.Instant
 	heard  election.Instant
+}
+
+// gone is the last leader that gave back a term of which no voter has told: its
+// terms up to that one are over, nobody else's.
+type gone struct {
+	holder election.Holder
+	term   election.Term
 }
 
 // rumour is a leader that voters told of but that was not heard yet.
@@ -286,7 +295,7 @@ func (e *Elector) unable(c *contest) string {
 		return "it has no roster yet"
 	case e.cfg.Quorum && !e.hasMajority():
 		return "it is cut off from the majority"
-	case c.highest >= election.MaxTerm:
+	case c.asked.after(c.highest) > election.MaxTerm:
 		return "its terms are used up"
 	case e.holds(c):
 		return "its vote is promised from before its start"

@@ -35,6 +35,7 @@ type Elector struct {
 	agenda       agenda
 	shown        []*ContestStatus // to readers; replaced, never changed; nil: to be made anew
 	retired      election.Term    // the highest term known of any contest that is no more
+	spent        election.Term    // the highest that was asked for in any of those
 	settled      bool             // somebody was known to lead something since the start
 	informedAt   election.Instant // enough voters had told what they know, in a crowd; 0: not yet
 	sweepAt      election.Instant // contests that nobody stands in are dropped then

@@ -35,7 +35,7 @@ func (e *Elector) contest(name election.Name) *contest {
 	state := e.ledger.State()
 	c := &contest{name: name, selection: s, vacantSince: election.Never, idleSince: election.Never, wakeAt: election.Never, ringsAt: election.Never, shownAt: -1,
 		standDowns: map[election.PeerID]election.Instant{},
-		highest:    max(state.Grant(name).Term, state.Seen[name], e.retired)}
+		highest:    max(state.Grant(name).Term, state.Seen[name], e.retired), asked: upTo(e.spent)}
 	e.contests.put(name, c)
 	e.touch(c)
 	return c
@@ -102,12 +102,13 @@ func (e *Elector) sweep() {
 	e.forgetProgress()
 	for _, c := range e.contests.rows {
 		switch {
-		case e.exists(c):
+		case e.exists(c), c.highest < c.asked.highest(): // what was asked for and given up must not count for other elections
 			c.idleSince = election.Never
 		case c.idleSince == election.Never:
 			c.idleSince = e.now
 		case e.now >= c.idleSince.Add(2*e.cfg.Timing.Lease):
-			e.retired = max(e.retired, c.highest) // a term asked for is never asked for again (H1)
+			e.retired = max(e.retired, c.highest)
+			e.spent = max(e.spent, c.asked.highest()) // a term asked for is never asked for again (H1)
 			e.contests.remove(c.name)
 			e.drop(c)
 		}

@@ -87,7 +87,7 @@ func (e *Elector) claimed(holder election.Holder, claim election.Claim, echo ele
 	if confirmed {
 		e.learnTerm(c, claim.Term)
 	}
-	if claim.Term <= c.over || c.role == leader && !confirmed {
+	if claim.Term <= c.over || c.gone.holder == holder && claim.Term <= c.gone.term || c.role == leader && !confirmed {
 		return // a late word, or one that a voter's refusal would bear out
 	}
 	k := known{holder: holder, term: claim.Term, rank: claim.Rank, heard: e.now, until: e.claimEnd(claim, echo)}
@@ -148,17 +148,20 @@ func (e *Elector) released(from election.PeerID, m election.Release) {
 		e.counters.Dropped["malformed"]++
 		return
 	}
+	c := e.contest(m.Election)
+	if c == nil {
+		return // there is no room for its name: nothing of it is on record either
+	}
 	if e.cfg.Quorum {
 		e.voter.Release(e.now, from, m)
 	}
-	c := e.contest(m.Election)
-	if c == nil || from == e.cfg.Self.Peer {
+	if from == e.cfg.Self.Peer {
 		return
 	}
 	if p := e.peers.get(from); p != nil {
 		p.leaving = p.leaving || m.Leaving
 	}
-	if (e.confirms(c, m.Holder, m.Term) || c.leader.holder == m.Holder) && !e.learnTerm(c, m.Term) {
+	if e.confirms(c, m.Holder, m.Term) && !e.learnTerm(c, m.Term) {
 		return
 	}
 	maps.DeleteFunc(c.standDowns, func(_ election.PeerID, until election.Instant) bool { return until <= e.now })
@@ -177,8 +180,12 @@ func (e *Elector) released(from election.PeerID, m election.Release) {
 	if c.role != follower && c.role != nominee {
 		return
 	}
-	if c.leader.holder == m.Holder {
+	switch {
+	case c.leader.holder != m.Holder:
+	case e.confirms(c, m.Holder, c.leader.term):
 		e.outdate(c, c.leader.term)
+	default: // it may have made the term up: those of others are not over
+		c.gone = gone{holder: m.Holder, term: c.leader.term}
 	}
 	e.forget(c, election.ReasonReleased)
 	c.vacantSince = min(c.vacantSince, e.now)

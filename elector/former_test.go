@@ -1,6 +1,7 @@
 package elector
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/doyen-election/doyen/election"
@@ -44,5 +45,27 @@ func TestAnAgentThatBeganAgainAloneStandsBackWhereItsClusterStillRuns(t *testing
 		if s.leads(election.Default) != c.leads {
 			t.Errorf("%s: four leases later it leads: %t", name, !c.leads)
 		}
+	}
+}
+
+// TestAnObserverOfADeadClusterBarsNobody: nobody could run there what the bar asks for.
+// A voter that is met later shows that the cluster runs.
+func TestAnObserverOfADeadClusterBarsNobody(t *testing.T) {
+	own := &election.Roster{Cluster: "new", Version: election.Version{Counter: 1}, Voters: voters("a")}
+	old := &election.Roster{Cluster: "old", Version: election.Version{Driver: 7},
+		Voters: []election.Voter{{Name: "a", Peer: "former"}, {Name: "b", Peer: "b"}}}
+	s := newSolo(t, func(_ *Config, st *election.State) { st.Roster = own })
+	s.campaign(election.Default)
+	s.pass(testTiming.Lease)
+	s.connect("o", election.Report{Stamp: 5, Roster: old})
+	s.connect("p", election.Report{Stamp: 5, Roster: old, Voter: true}) // by a roster that does not name it
+	s.pass(testTiming.Lease)
+	warned := s.e.Status(s.now).Warnings
+	if !s.leads(election.Default) || len(warned) != 1 || warned[0].Code != "foreign_cluster" || !strings.Contains(warned[0].Message, "stop o, delete its data directory") {
+		t.Errorf("an observer: leads %t, warnings %+v", s.leads(election.Default), warned)
+	}
+	s.connect("b", election.Report{Voter: true, Stamp: 5, Roster: old})
+	if s.leads(election.Default) {
+		t.Error("a voter after it: it leads beside the living cluster")
 	}
 }

@@ -74,10 +74,13 @@ func (e *Elector) overtakeTerm(c *contest) {
 	if c.lease == nil || e.roster == nil || !e.outlived(c) {
 		return
 	}
+	if c.overtake != nil && c.term <= e.roster.Floor && e.goBack(c) {
+		c.overtaken = true
+	}
 	if c.overtake == nil || c.overtake.Term <= e.roster.Floor || c.overtaken {
 		c.overtaken = false
-		c.highest = max(c.highest, e.roster.Floor) + 1
-		c.overtake = quorum.NewLease(c.highest, e.cfg.Timing.Lease, e.cfg.Drift, e.roster)
+		c.attempt.tooFar = nil
+		c.overtake = quorum.NewLease(e.newTerm(c), e.cfg.Timing.Lease, e.cfg.Drift, e.roster)
 		c.attempt.resendAt = e.now
 	}
 	if c.overtake.End() > e.now.Add(e.guard()) && c.overtake.End() >= c.lease.End() { // programs were told of the later one

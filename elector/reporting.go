@@ -35,7 +35,7 @@ func (e *Elector) reported(from election.PeerID, r election.Report) {
 		p.cluster = r.Roster.Cluster
 	}
 	if e.foreign(p) {
-		e.meetFormer(r.Roster)
+		e.meetFormer(from, p, r)
 		e.counters.Dropped["foreign_cluster"]++
 		return
 	}

@@ -286,10 +286,17 @@ func (e *Elector) giveUpLostVoters(c *contest) {
 }
 
 func (e *Elector) rosterAccept(from election.PeerID, m election.RosterAccept) {
-	if d := e.change.driver; d != nil && !e.older(from) {
+	switch d := e.change.driver; {
+	case d == nil || e.older(from):
+	case !d.Asks(from):
+		e.counters.Dropped["not_voter"]++
+	default:
 		d.Accept(e.now, from, m)
 		if p := e.peers.get(from); p != nil {
 			p.holds = m.Version
+		}
+		if d.TooFar(from) {
+			e.counters.Dropped["term_leap"]++
 		}
 	}
 }
@@ -299,7 +306,7 @@ func (e *Elector) rosterRefuse(from election.PeerID, m election.RosterRefuse) {
 	if d := e.change.driver; d != nil {
 		d.Refuse(from, m)
 	}
-	if c := e.held(election.RosterElection); c != nil {
+	if c := e.held(election.RosterElection); c != nil && (e.votes(from, nil) || e.change.driver.Asks(from)) {
 		e.learnTerm(c, m.Granted)
 	}
 	e.learnRoster(from, m.Roster)

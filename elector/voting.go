@@ -13,16 +13,13 @@ type attempt struct {
 	resendAt election.Instant
 	every    time.Duration // doubled each time: what answers late must not be asked for more and more
 	refused  map[election.PeerID]election.RefusalReason
+	tooFar   map[election.PeerID]election.Term // voters for which the term is too far above those known, and the highest that each knows
 }
 
 // nominate begins an attempt: it asks all voters for a term nobody has had
 // (H1). Without quorum the nominee leads at once.
 func (e *Elector) nominate(c *contest, f election.Field) {
-	if e.roster != nil {
-		c.highest = max(c.highest, e.roster.Floor)
-	}
-	c.highest++
-	c.term = c.highest
+	c.term = e.newTerm(c)
 	if !e.cfg.Quorum {
 		e.remember(c)
 		e.becomeLeader(c)
@@ -82,7 +79,7 @@ func (e *Elector) requestVote(c *contest, voter election.PeerID, t election.Term
 // failAttempt gives the votes back, waits a random time (Ongaro 2014, section
 // 3.4), and after a second failure lets the next rank go.
 func (e *Elector) failAttempt(c *contest, f election.Field) {
-	stale := false
+	stale := e.goBack(c)
 	for _, why := range c.attempt.refused {
 		stale = stale || why == election.RefusedStaleTerm
 	}
@@ -230,9 +227,24 @@ func (e *Elector) voteRefusal(from election.PeerID, m election.VoteRefusal) {
 			c.overtaken = true
 		}
 	}
+	if m.Reason == election.RefusedLeap && e.roster.Has(from) {
+		c.refusedAsTooFar(from, m)
+	}
 	if c.role == nominee && m.Term == c.term && !c.lease.SupportedBy(from) && m.Reason != election.RefusedVersion {
 		c.attempt.refused[from] = m.Reason
 	}
+}
+
+// refusedAsTooFar takes note of a voter that knows of no term near the one that is
+// asked for now.
+func (c *contest) refusedAsTooFar(from election.PeerID, m election.VoteRefusal) {
+	if overtakes := c.overtake != nil && m.Term == c.overtake.Term; !overtakes && (c.role != nominee || m.Term != c.term) {
+		return
+	}
+	if c.attempt.tooFar == nil {
+		c.attempt.tooFar = map[election.PeerID]election.Term{}
+	}
+	c.attempt.tooFar[from] = m.Granted
 }
 
 // rerosterContest goes on with one election under the roster that has just
@@ -248,6 +260,7 @@ func (e *Elector) rerosterContest(c *contest) {
 	if e.roster == nil {
 		return
 	}
+	c.attempt.tooFar = nil
 	switch c.role {
 	case nominee:
 		if c.term <= e.roster.Floor {

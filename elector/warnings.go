@@ -49,6 +49,9 @@ func (e *Elector) warnings(q QuorumStatus) []Warning {
 	if (e.roster.Joint() || e.awaitsOutcome()) && e.now >= e.change.since.Add(2*e.cfg.Timing.Lease) {
 		warn("voters_change", "a change of the voters takes long: "+e.describeChange()+e.changeAdvice())
 	}
+	if far := e.describeTooFar(); far != "" {
+		warn("voter_term_leap", far)
+	}
 	switch {
 	case !q.Exists:
 		warn("quorum_lost", "a majority of the voters can't be reached: nobody can lead until more voters are back")
@@ -99,6 +102,10 @@ func sortWarnings(ws []Warning) {
 
 func (e *Elector) describeForeign() string {
 	for i, p := range e.peers.rows {
+		if e.foreign(p) && p.remains {
+			return fmt.Sprintf("%[1]s is an observer of another cluster (%[2]s; this agent's is %[3]s), of which %[4]s was a voter under an identity that is lost: if no voter of that cluster runs any more, stop %[1]s, delete its data directory and start it again, so that it joins this cluster; if one does, this agent must join that one: stop it, delete its data directory, start it with --join and without --voters",
+				e.nameOf(e.peers.keys[i]), p.cluster, e.roster.Cluster, e.cfg.Name)
+		}
 		if e.foreign(p) {
 			return fmt.Sprintf("%s belongs to another cluster (%s; this agent's is %s): give one of the two another --cluster name, or wipe the data dir of the one that should join",
 				e.nameOf(e.peers.keys[i]), p.cluster, e.roster.Cluster)

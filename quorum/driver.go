@@ -27,6 +27,7 @@ type Driver struct {
 	back      bool
 	accepted  map[election.PeerID]election.Instant // voter → when the promises it told of have ended everywhere
 	refused   map[election.PeerID]bool             // voters that have granted a higher ballot
+	told      map[election.PeerID]election.Term    // the highest term each voter told last, believed or not
 	floor     election.Term                        // the highest term in the acceptances of the marked roster (R4 ii)
 	waited    bool                                 // the marked roster was accepted, and waited for
 }
@@ -63,8 +64,16 @@ func (d *Driver) Proposal() *election.Roster { return d.proposal }
 // Accept counts an acceptance that arrives now. What a voter had promised before
 // it accepted has ended, on any clock, that long after (R4); an instant that is
 // known already is replaced only by another arrival's, and only if that is sooner.
+// Nobody counts but the voters of the two halves, and none that is TooFar.
 func (d *Driver) Accept(now election.Instant, from election.PeerID, m election.RosterAccept) {
-	if m.Driver != d.Ballot || m.Version != d.proposal.Version {
+	if m.Driver != d.Ballot || m.Version != d.proposal.Version || !d.Asks(from) {
+		return
+	}
+	if d.told == nil {
+		d.told = map[election.PeerID]election.Term{}
+	}
+	d.told[from] = m.Highest
+	if d.TooFar(from) {
 		return
 	}
 	until := now.Add(Outlast(m.Promise, d.drift))
@@ -77,6 +86,23 @@ func (d *Driver) Accept(now election.Instant, from election.PeerID, m election.R
 	}
 }
 
+// Asks reports whether the peer is a voter of either half: its answers matter.
+func (d *Driver) Asks(p election.PeerID) bool { return d != nil && d.joint.Has(p) }
+
+// TooFar reports whether the term that the voter told is farther above those of
+// all other voters than attempts can have raised it. A floor from it could use the
+// terms up for good, so the acceptance does not count until another voter tells of
+// a term that it may follow. The voter is asked again until then.
+func (d *Driver) TooFar(voter election.PeerID) bool {
+	others := d.joint.Floor
+	for id, t := range d.told {
+		if id != voter {
+			others = max(others, t)
+		}
+	}
+	return !d.told[voter].Follows(others)
+}
+
 // Recount forgets who accepted: until when to wait for what they had promised was
 // counted on a clock that can't be relied on any more. They are asked again, and
 // tell what they promise then.
@@ -85,7 +111,7 @@ func (d *Driver) Recount() { clear(d.accepted) }
 // Refuse takes note that a voter has granted a higher ballot: it never accepts
 // anything of this one again (R1).
 func (d *Driver) Refuse(from election.PeerID, m election.RosterRefuse) {
-	if m.Driver != d.Ballot || m.Granted <= d.Ballot {
+	if m.Driver != d.Ballot || m.Granted <= d.Ballot || !d.Asks(from) {
 		return
 	}
 	if d.refused == nil {

@@ -331,3 +331,42 @@ func TestR12ABallotIsHopelessOnceAMajorityOfTheFormerVotersHasGrantedAHigherOne(
 		t.Fatal("goes on though one of three former voters at most can accept")
 	}
 }
+
+func TestR4OnlyTheVotersOfTheTwoHalvesSetTheFloor(t *testing.T) {
+	d := marked(t, ballot())
+	accepts{d, at(0)}.by("z", 1000, 0)
+	if d.HasAccepted("z") {
+		t.Error("an observer's acceptance counts")
+	}
+	accepts{d, at(0)}.by("abd", 7, 0)
+	if d.Advance(at(0)); d.Proposal().Joint() || d.Proposal().Floor != 7 {
+		t.Fatalf("proposes %+v, want a stable roster with floor 7", d.Proposal())
+	}
+}
+
+// A floor from a term that nobody else knows of could use up all terms for good.
+func TestR4ATermThatOneVoterAloneTellsOfSetsNoFloor(t *testing.T) {
+	const far = election.Term(1) << 50
+	d := marked(t, ballot())
+	accepts{d, at(0)}.by("ad", 7, 0)
+	accepts{d, at(0)}.by("b", far, 0)
+	if d.HasAccepted("b") || !d.TooFar("b") || d.Agreed() {
+		t.Fatal("counts an acceptance with a term far above all others")
+	}
+	accepts{d, at(1)}.by("b", 8, 0)
+	if d.TooFar("b") || !d.Advance(at(1)) || d.Proposal().Floor != 8 {
+		t.Fatalf("proposes %+v, want a stable roster with floor 8", d.Proposal())
+	}
+}
+
+// If two tell of it, it may have been granted: a floor below it would let the token
+// be handed out again (G2).
+func TestR4ATermThatTwoVotersTellOfSetsTheFloor(t *testing.T) {
+	const far = election.Term(1) << 50
+	d := marked(t, ballot())
+	accepts{d, at(0)}.by("abdb", far, 0) // b is asked again until it counts
+	accepts{d, at(0)}.by("a", far, 0)
+	if !d.Advance(at(0)) || d.Proposal().Joint() || d.Proposal().Floor != far {
+		t.Fatalf("proposes %+v, want a stable roster with floor %d", d.Proposal(), far)
+	}
+}

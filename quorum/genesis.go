@@ -157,6 +157,16 @@ func (f *Formation) Propose(from election.PeerID, m election.GenesisPropose) {
 		Message: election.GenesisAccept{Cluster: g.Roster.Cluster, Attempt: g.Attempt}}})
 }
 
+// clip shortens a list of names, so that a reason with it fits into a message: 31
+// long names would not.
+func clip(names string) string {
+	const limit = election.MaxReason / 2
+	if len(names) <= limit {
+		return names
+	}
+	return names[:limit] + "..."
+}
+
 func proposerOf(g *election.Genesis) string {
 	for _, v := range g.Roster.Voters {
 		if v.Peer == g.Proposer {
@@ -188,7 +198,7 @@ func (f *Formation) objection(from election.PeerID, g *election.Genesis) string 
 	case held.Roster != nil:
 		return "it belongs to another cluster (" + held.Roster.Cluster + ") already"
 	case own != voterNames(g):
-		return fmt.Sprintf("it was started with --voters %s; set the same on all", strings.Join(f.cfg.Names, ","))
+		return fmt.Sprintf("it was started with --voters %s; set the same on all", clip(strings.Join(f.cfg.Names, ",")))
 	case !named:
 		return "it has another identity than the one named"
 	case held.Pending == nil || held.Pending.Same(g):

@@ -1,6 +1,7 @@
 package quorum
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -201,5 +202,25 @@ func TestNothingAboutGenesisIsSaidBeforeItIsOnDisk(t *testing.T) {
 	}
 	if out := fs["pa"].settle(at(3)); len(out) != 2 || fs["pa"].disk.Roster == nil {
 		t.Fatalf("a tells %+v, want both others", out)
+	}
+}
+
+// A message with a longer reason is never sent, and the proposer would wait for an
+// answer without a word why.
+func TestARefusalNamesOnlyAsManyVotersAsFitIntoItsReason(t *testing.T) {
+	var names []string
+	for i := range election.MaxVoters {
+		names = append(names, fmt.Sprintf("%02d%s", i, strings.Repeat("x", 61)))
+	}
+	c := newFounder(t, names[0], "pc", names...)
+	c.formation.Propose("pa", election.GenesisPropose{Genesis: election.Genesis{Proposer: "pa", Attempt: 1,
+		Roster: election.Roster{Cluster: "x", Version: election.Version{Counter: 1}, Voters: []election.Voter{{Name: "a", Peer: "pa"}, c.self}}}})
+	out := c.settle(at(0))
+	if len(out) != 1 {
+		t.Fatalf("it answers %+v", out)
+	}
+	reason := out[0].Message.(election.GenesisRefuse).Reason
+	if len(reason) > election.MaxReason || !strings.Contains(reason, names[1]) || !strings.HasSuffix(reason, "set the same on all") {
+		t.Fatalf("a reason of %d bytes: %s", len(reason), reason)
 	}
 }

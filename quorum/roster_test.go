@@ -1,6 +1,7 @@
 package quorum
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/doyen-election/doyen/election"
@@ -77,6 +78,39 @@ func TestR2ANewerRosterIsTakenOverOnceItIsOnDisk(t *testing.T) {
 		d.write(at(1))
 		if got := d.voter.Roster(); got.Version != three.Version || got.Cluster != "x" {
 			t.Errorf("%s was taken over: %+v", name, got)
+		}
+	}
+}
+
+// Each of a thousand made-up names would be kept, and looked at again in each step.
+func TestNothingIsQueuedForAnElectionThatIsNotOnRecord(t *testing.T) {
+	d := newDesk(t, state())
+	d.grant(at(0), holderB, 3)
+	d.propose(at(1), 5, newer(roster3, election.Version{Driver: 5}, nil))
+	for i := range 100 {
+		d.voter.Release(at(2), "b", election.Release{Election: election.Name(fmt.Sprint("made-up-", i)), Term: 1, Holder: holderB})
+	}
+	d.voter.Release(at(2), "b", election.Release{Election: "e", Term: 3, Holder: holderB})
+	if n := len(d.voter.queued); n != 1 {
+		t.Errorf("messages of %d elections wait for the write, want those of one", n)
+	}
+	d.write(at(3))
+	if !d.ledger.State().Grants["e"].Released {
+		t.Error("the release of the term on record is lost")
+	}
+}
+
+// The drivers of a roster are its voters. A term of an observer at one voter would
+// keep them from electing one with that voter's vote.
+func TestTheRosterElectionIsTheVotersOwn(t *testing.T) {
+	d := newDesk(t, state())
+	for _, peer := range []election.PeerID{"z", "b"} {
+		h := election.Holder{Peer: peer, Boot: 1}
+		d.voter.Request(at(0), peer, election.VoteRequest{Election: election.RosterElection, Term: 4, Holder: h,
+			Lease: testLease, Send: 1, Rank: election.Rank{Priority: 100, Peer: peer}, Roster: *roster3})
+		d.write(at(0))
+		if g := d.ledger.State().Grants[election.RosterElection]; (g.Holder == h) != (peer == "b") {
+			t.Errorf("%s asks: on record %+v", peer, g)
 		}
 	}
 }

@@ -148,6 +148,8 @@ func (v *Voter) judge(now election.Instant, r request) {
 		v.refuse(now, r, election.RefusedNotVoter)
 	case v.roster.Version != r.Roster.Version || v.roster.Cluster != r.Roster.Cluster:
 		v.refuse(now, r, election.RefusedVersion)
+	case r.Election == election.RosterElection && !v.roster.Has(r.from):
+		v.refuse(now, r, election.RefusedNotVoter) // its terms would stand in the way of the voters, who alone drive
 	case r.Term <= v.roster.Floor:
 		v.refuse(now, r, election.RefusedFloor)
 	case r.Lease > v.cfg.Lease:
@@ -268,10 +270,14 @@ func (v *Voter) Renew(now election.Instant, from election.PeerID, h election.Hea
 	return nacks
 }
 
-// Release ends the promise of the term on record, for good (V7).
+// Release ends the promise of the term on record, for good (V7). One of an election
+// of which nothing is on record or waits has nothing to end, and is not queued.
 func (v *Voter) Release(now election.Instant, from election.PeerID, r election.Release) {
 	if v.locked(r.Election) {
-		v.queue(now, r.Election, from, r)
+		_, onRecord := v.ledger.State().Grants[r.Election]
+		if onRecord || len(v.kept[r.Election]) > 0 || len(v.queued[r.Election]) > 0 {
+			v.queue(now, r.Election, from, r)
+		}
 		return
 	}
 	v.dropUpTo(r.Election, r.Holder, r.Term)

@@ -1,0 +1,254 @@
+package elector
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/doyen-election/doyen/election"
+)
+
+// leap is farther than one term may be above those known.
+const leap = election.Term(1) << 32
+
+// withObserver is the voters a, b and c and the observer d, with a leader.
+func withObserver(t *testing.T) *cluster {
+	c := newCluster(t, Bully, "a", "b", "c", "d")
+	c.nodes["d"].observe = true
+	for _, n := range c.names {
+		c.start(n)
+	}
+	c.run(10 * time.Second)
+	return c
+}
+
+// TestNoMessagesOfAnObserverEndAnElection: one or two to each follower did. The next
+// leader asked for a term that no voter grants, until all had been started again.
+func TestNoMessagesOfAnObserverEndAnElection(t *testing.T) {
+	ghost := func(c *cluster) election.Holder { return election.Holder{Peer: "d", Boot: c.nodes["d"].boot} }
+	for name, lies := range map[string]func(*cluster, *Elector, election.Term) []election.Message{
+		"a claim that is followed, and a release": func(c *cluster, e *Elector, known election.Term) []election.Message {
+			return []election.Message{
+				election.Heartbeat{Boot: 1, Send: 1, Version: e.roster.Version, Echo: c.now,
+					Claims: []election.Claim{{Election: election.Default, Term: known + 1, Remaining: testTiming.Lease}}},
+				election.Release{Election: election.Default, Term: known + leap, Holder: ghost(c)},
+			}
+		},
+		"a report with a roster of its own": func(c *cluster, e *Elector, known election.Term) []election.Message {
+			forged := *e.roster
+			forged.Voters = voters("d")
+			return []election.Message{election.Report{Voter: true, Roster: &forged, Boot: 1, Standings: farStanding(ghost(c), known+leap)}}
+		},
+		"the truth": func(*cluster, *Elector, election.Term) []election.Message { return nil },
+	} {
+		c := withObserver(t)
+		for _, n := range []string{"b", "c"} {
+			e := c.nodes[n].elector
+			for _, m := range lies(c, e, e.contests.get(election.Default).highest) {
+				c.input(n, election.Received{From: "d", Message: m})
+			}
+		}
+		c.run(3 * time.Second)
+		for _, n := range []string{"b", "c"} {
+			if known := c.nodes[n].elector.contests.get(election.Default).highest; known >= leap {
+				t.Errorf("%s: %s believes in term %d", name, n, known)
+			}
+		}
+		c.kill("d")
+		c.kill("a")
+		c.run(10 * time.Second)
+		if leads := c.leaders(); leads != "b@2" {
+			t.Errorf("%s: %q leads ten seconds after the leader died, want b in term 2", name, leads)
+		}
+	}
+}
+
+// TestARefusalOfAnObserverEndsNoChangeOfTheVoters: one made the driver ask for a term
+// of the roster election that no voter grants.
+func TestARefusalOfAnObserverEndsNoChangeOfTheVoters(t *testing.T) {
+	c := withObserver(t)
+	refuse := election.RosterRefuse{Driver: 1, Version: election.Version{Driver: 1}, Granted: leap}
+	c.input("a", election.Received{From: "d", Message: refuse})
+	c.run(time.Second)
+	c.input("a", election.Received{From: "d", Message: refuse})
+	c.input("a", election.ChangeRoster{Remove: []election.PeerID{"c"}, Request: 1})
+	c.run(10 * time.Second)
+	if known := c.nodes["a"].elector.contests.get(election.RosterElection).highest; known >= leap {
+		t.Errorf("believes in term %d", known)
+	}
+	if r := c.nodes["a"].replies; len(r) != 1 || r[0].Refusal != nil {
+		t.Errorf("replies %+v", r)
+	}
+}
+
+// TestALeaderIsNamedAlthoughAnObserverGaveBackAHigherTerm: its word said that the
+// terms of all others were over.
+func TestALeaderIsNamedAlthoughAnObserverGaveBackAHigherTerm(t *testing.T) {
+	s := newSolo(t, nil)
+	s.connect("d", election.Report{Roster: soloRoster, Stamp: 5})
+	s.hear("d", claimOf(1000))
+	s.hear("d", election.Release{Election: election.Default, Term: 1000, Holder: election.Holder{Peer: "d", Boot: 1}})
+	s.hear("d", claimOf(1000))
+	if leads := s.status(election.Default).Leader.Peer; leads == "d" {
+		t.Error("names the observer again by a late heartbeat")
+	}
+	s.hear("b", claimOf(1))
+	if leads := s.status(election.Default).Leader.Peer; leads != "b" {
+		t.Errorf("names %q, want b", leads)
+	}
+}
+
+// refusedFar is a that was told of a term far above all that a and c know, by the
+// voter b, and asks c for one above it.
+func refusedFar(t *testing.T) *solo {
+	s := newLone(t, trioState())
+	s.hear("b", election.Report{Voter: true, Standings: farStanding(election.Holder{Peer: "d", Boot: 1}, leap)})
+	s.campaign(election.Default)
+	return s
+}
+
+// tooFar is the refusal of a voter that knows of no term above that one.
+func tooFar(r election.VoteRequest, known election.Term) election.VoteRefusal {
+	refusal := refusalOf(r, known)
+	refusal.Reason = election.RefusedLeap
+	return refusal
+}
+
+// TestATermThatTheVotersCannotFollowIsGivenUp: one voter that had granted it kept the
+// others from ever electing a leader again.
+func TestATermThatTheVotersCannotFollowIsGivenUp(t *testing.T) {
+	s := refusedFar(t)
+	var asked []election.Term
+	for range 40 {
+		s.pass(testTiming.Heartbeat / 2)
+		for _, r := range sentTo[election.VoteRequest](s.take(), "c") {
+			asked = append(asked, r.Term)
+			switch {
+			case r.Term > leap:
+				s.hear("c", tooFar(r, 0))
+			default:
+				s.hear("b", refusalOf(r, leap))
+				s.hear("c", grant(r))
+			}
+		}
+		if s.leads(election.Default) {
+			if term := s.status(election.Default).Term; term > 10 {
+				t.Errorf("leads in term %d, asked for %d", term, asked)
+			}
+			return
+		}
+	}
+	t.Fatalf("never leads; asked for %d", asked)
+}
+
+// TestH1NoTermIsAskedForTwiceAfterGoingBack: going back to the terms that the voters
+// know leads past those it has asked for already, low ones and high ones.
+func TestH1NoTermIsAskedForTwiceAfterGoingBack(t *testing.T) {
+	s := refusedFar(t)
+	var asked []election.Term
+	seen := map[election.Term]bool{}
+	near, far := 0, 0
+	for range 400 {
+		s.pass(testTiming.Heartbeat / 2)
+		for _, r := range sentTo[election.VoteRequest](s.take(), "c") {
+			if len(asked) == 0 || asked[len(asked)-1] != r.Term {
+				if seen[r.Term] {
+					t.Fatalf("asks for %d again, after %d", r.Term, asked)
+				}
+				asked, seen[r.Term] = append(asked, r.Term), true
+				if r.Term > leap {
+					far++
+				} else {
+					near++
+				}
+			}
+			switch {
+			case r.Term > leap:
+				s.hear("c", tooFar(r, 0))
+			default:
+				s.hear("b", refusalOf(r, leap)) // which leads it up again
+				s.hear("c", election.VoteRefusal{Election: r.Election, Term: r.Term, Holder: r.Holder, Send: r.Send, Reason: election.RefusedPromised})
+			}
+		}
+	}
+	if near < 3 || far < 3 {
+		t.Fatalf("asked for %d: it does not go back and up again", asked)
+	}
+}
+
+func TestTermsAskedForAreKeptInBoundedRoom(t *testing.T) {
+	var a asked
+	seen := map[election.Term]bool{}
+	x := uint64(1)
+	for range 2000 {
+		x = x*6364136223846793005 + 1442695040888963407
+		term := a.after(election.Term(x >> (3 + x%60)))
+		if seen[term] {
+			t.Fatalf("%d again: %+v", term, a.spans)
+		}
+		seen[term] = true
+		a.add(term)
+		for i := range a.spans {
+			if s := a.spans[i]; s.first > s.last || i > 0 && s.first <= a.spans[i-1].last || len(a.spans) > maxSpans {
+				t.Fatalf("spans %+v", a.spans)
+			}
+		}
+	}
+}
+
+// TestR6AnOvertakingGoesBackToWhatTheVotersKnow: else a leader whose term a change of
+// the voters ended would lose its lease.
+func TestR6AnOvertakingGoesBackToWhatTheVotersKnow(t *testing.T) {
+	s := newSolo(t, nil).leader()
+	for _, far := range []election.Term{leap, 2 * leap} {
+		s.hear("c", election.Report{Voter: true, Roster: soloRoster, Standings: farStanding(election.Holder{Peer: "d", Boot: 1}, far)})
+	}
+	next := *soloRoster
+	next.Version, next.Floor = election.Version{Driver: 3}, 9
+	s.tells("b", &next)
+	for range 8 {
+		s.pass(testTiming.Heartbeat / 2)
+		for _, r := range sentTo[election.VoteRequest](s.take(), "b") {
+			if r.Term > leap {
+				s.hear("b", tooFar(r, 0))
+			} else {
+				s.hear("b", grant(r))
+			}
+		}
+	}
+	if st := s.status(election.Default); !s.leads(election.Default) || st.Term <= 9 || st.Term > 20 {
+		t.Errorf("%+v, want it to lead in a term just above the floor", st)
+	}
+}
+
+// TestAnObserversAcceptanceSetsNoFloor: one used up all terms for good, on disk.
+func TestAnObserversAcceptanceSetsNoFloor(t *testing.T) {
+	s, p := changing(t, 0)
+	s.connect("z", election.Report{Roster: soloRoster, Stamp: 5})
+	m := s.mark(p, "b", "d")
+	s.hear("z", election.RosterAccept{Driver: m.Driver, Version: m.Roster.Version, Highest: 100_000})
+	s.accept("b", m, 1)
+	s.accept("d", m, 1)
+	stable := false
+	for _, x := range sentTo[election.RosterPropose](s.keep(3*testTiming.Lease, "b", "d"), "b") {
+		if stable = stable || !x.Roster.Joint(); !x.Roster.Joint() && x.Roster.Floor > 1000 {
+			t.Fatalf("a stable roster with floor %d is proposed", x.Roster.Floor)
+		}
+	}
+	if !stable {
+		t.Error("the change does not go on")
+	}
+}
+
+// TestAVoterWhoseTermIsTooFarIsNamed: the change waits for it, and somebody must know.
+func TestAVoterWhoseTermIsTooFarIsNamed(t *testing.T) {
+	s, p := changing(t, 0)
+	m := s.mark(p, "b", "d")
+	s.accept("d", m, 1<<50)
+	for _, w := range s.e.Status(s.now).Warnings {
+		if w.Code == "voter_term_leap" && strings.HasPrefix(w.Message, "d ") {
+			return
+		}
+	}
+	t.Errorf("warnings %+v", s.e.Status(s.now).Warnings)
+}
