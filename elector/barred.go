@@ -64,19 +64,21 @@ func (e *Elector) endChange() {
 // were no cluster yet. Two leaders for the same programs would act beside each other.
 // Only a voter shows that the cluster still runs: an observer may be all that is left
 // of it, and then nobody could give this agent its vote back.
-func (e *Elector) meetFormer(from election.PeerID, p *peer, r election.Report) {
-	theirs := r.Roster
-	v, named := theirs.Named(e.cfg.Name)
-	alone := len(e.roster.All()) == 1 && e.roster.Has(e.cfg.Self.Peer) && e.roster.Version == election.Version{Counter: 1}
-	if !named || !alone || v.Peer == e.cfg.Self.Peer {
-		return
-	}
-	if p.remains = !r.Voter || !theirs.Has(from); p.remains {
+func (e *Elector) meetFormer(from election.PeerID, p *peer) {
+	if !e.foreign(p) || !e.wasVoterOf(p.tells) || !p.tells.Has(from) {
 		return
 	}
 	e.bar(election.Barred{Code: "identity_changed", Why: fmt.Sprintf(
 		"%s was a voter of a cluster that is running (%s) and now formed one of its own: it leads nothing until its next start. Stop it, delete its data directory, start it with --join and without --voters, and run on a voter: doyen voters replace %s",
-		e.cfg.Name, theirs.Cluster, e.cfg.Name)})
+		e.cfg.Name, p.cluster, e.cfg.Name)})
+}
+
+// wasVoterOf reports whether this agent, alone in a cluster that it began, has the
+// name of a voter of that roster, and another identity.
+func (e *Elector) wasVoterOf(theirs *election.Roster) bool {
+	v, named := theirs.Named(e.cfg.Name)
+	alone := len(e.roster.All()) == 1 && e.roster.Has(e.cfg.Self.Peer) && e.roster.Version == election.Version{Counter: 1}
+	return named && alone && v.Peer != e.cfg.Self.Peer
 }
 
 // barredFrom reports whether a message asks for something that a barred agent

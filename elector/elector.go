@@ -325,6 +325,9 @@ func (e *Elector) activateRoster() {
 	}
 	if first {
 		e.sendAllConnected(e.report(0, ""))
+		for i, p := range e.peers.rows {
+			e.meetFormer(e.peers.keys[i], p) // it may have reported before
+		}
 	}
 }
 

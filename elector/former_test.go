@@ -69,3 +69,19 @@ func TestAnObserverOfADeadClusterBarsNobody(t *testing.T) {
 		t.Error("a voter after it: it leads beside the living cluster")
 	}
 }
+
+// TestAClusterThatReportedFirstIsNoticedOnceTheOwnOneIsOnDisk: a voter may report while
+// the roster of an agent that begins alone is still being written.
+func TestAClusterThatReportedFirstIsNoticedOnceTheOwnOneIsOnDisk(t *testing.T) {
+	s := newSolo(t, func(_ *Config, st *election.State) { st.Roster = nil })
+	s.stuck, s.e.cfg.Alone = true, true
+	s.step(election.Tick{})
+	s.connect("v", election.Report{Voter: true, Stamp: 5, Roster: &election.Roster{Cluster: "old", Version: election.Version{Driver: 7},
+		Voters: []election.Voter{{Name: "a", Peer: "former"}, {Name: "v", Peer: "v"}}}})
+	s.step(election.Persisted{Write: s.begun})
+	s.campaign(election.Default)
+	s.pass(2 * testTiming.Lease)
+	if s.e.roster == nil || s.e.barred.Code != "identity_changed" || s.leads(election.Default) {
+		t.Errorf("roster %v, barred %q, leads %t", s.e.roster, s.e.barred.Code, s.leads(election.Default))
+	}
+}

@@ -23,7 +23,7 @@ type peer struct {
 	stamp                   election.Instant // the newest instant of its clock it sent, echoed to it
 	stampedAt               election.Instant // when that came
 	stale                   bool             // the last echo was too old to serve it
-	remains                 bool             // it is an observer of a cluster that named this agent's name
+	tells                   *election.Roster // that it last reported
 	// unwritableUntil is for how long a voter that said it can't write its
 	// promises is believed, and not asked.
 	unwritableUntil election.Instant

@@ -32,10 +32,10 @@ func (e *Elector) reported(from election.PeerID, r election.Report) {
 		return
 	}
 	if r.Roster != nil {
-		p.cluster = r.Roster.Cluster
+		p.cluster, p.tells = r.Roster.Cluster, r.Roster
 	}
 	if e.foreign(p) {
-		e.meetFormer(from, p, r)
+		e.meetFormer(from, p)
 		e.counters.Dropped["foreign_cluster"]++
 		return
 	}

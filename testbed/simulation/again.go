@@ -107,11 +107,11 @@ func (w *world) endOwnClusters() {
 	w.heal.began = w.now
 }
 
-// formerOf returns an agent that is connected to it and by whose roster another
+// formerOf returns a voter that is connected to it and by whose roster another
 // identity has its name; nil if there is none.
 func (w *world) formerOf(a *agent) *agent {
 	for _, b := range w.agents {
-		if b == a || b.own != nil || !a.alive || !b.alive || !a.disk.state.Roster.Has(a.peer) || b.disk.state.Roster == nil {
+		if b == a || b.own != nil || !a.alive || !b.alive || !a.disk.state.Roster.Has(a.peer) || !b.disk.state.Roster.Has(b.peer) {
 			continue
 		}
 		c := w.conns[a.id][b.id]
