@@ -81,6 +81,17 @@ func (e *Elector) wasVoterOf(theirs *election.Roster) bool {
 	return named && alone && v.Peer != e.cfg.Self.Peer
 }
 
+// tellFirstRoster tells everybody of this agent's first roster, now that it is on
+// disk; also those of other clusters: they ask until they know that it is not of theirs.
+func (e *Elector) tellFirstRoster() {
+	own := e.report(0, "")
+	for i, p := range e.peers.rows {
+		if p.connected {
+			e.send(e.peers.keys[i], own)
+		}
+	}
+}
+
 // barredFrom reports whether a message asks for something that a barred agent
 // must not do. A Vote Request is refused by the voter.
 func (e *Elector) barredFrom(m election.Message) bool {

@@ -324,10 +324,10 @@ func (e *Elector) activateRoster() {
 		e.rerosterContest(c)
 	}
 	if first {
-		e.sendAllConnected(e.report(0, ""))
 		for i, p := range e.peers.rows {
 			e.meetFormer(e.peers.keys[i], p) // it may have reported before
 		}
+		e.tellFirstRoster()
 	}
 }
 

@@ -1,0 +1,97 @@
+package elector
+
+import (
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/doyen-election/doyen/election"
+)
+
+// writesItsOwn is an agent alone, whose first roster is being written.
+func writesItsOwn(t *testing.T) *solo {
+	t.Helper()
+	cfg := Config{Self: soloSelf, Name: "a", JoinedAt: 'a', Quorum: true, Alone: true, Algorithm: Bully, Timing: testTiming, Drift: DefaultDrift}
+	s := &solo{t: t, now: at(60_000), stuck: true, view: election.View{Members: []election.Member{member("a", 100), member("b", 100)}}}
+	e, err := New(cfg, election.State{Peer: "a"}, s.now, rand.New(rand.NewPCG(1, 2)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.e = e
+	s.view.Members[0].Boot = soloSelf.Boot
+	s.step(election.ViewChanged{View: s.view})
+	s.campaign(election.Default)
+	if s.begun == 0 {
+		t.Fatal("it writes no roster")
+	}
+	return s
+}
+
+// formerOf is the Report of b, a voter of the cluster in which a had another identity.
+func formerOf(name string) election.Report {
+	return election.Report{Voter: true, Stamp: 5, Roster: &election.Roster{Cluster: "old", Version: election.Version{Driver: 7},
+		Voters: []election.Voter{{Name: name, Peer: "former"}, {Name: "b", Peer: "b"}}}}
+}
+
+// written has the disk take the first roster, at last, and all that comes after it.
+func (s *solo) written() {
+	s.stuck = false
+	s.step(election.Persisted{Write: s.begun})
+	s.pass(2 * testTiming.Lease)
+}
+
+// TestAnAgentAloneMeetsItsFormerClusterBeforeItsOwnIsOnDisk: the former cluster
+// tells of itself once, when it connects. An agent that took no notice, because its
+// disk was slow, led beside it from then on.
+func TestAnAgentAloneMeetsItsFormerClusterBeforeItsOwnIsOnDisk(t *testing.T) {
+	for name, leads := range map[string]bool{"a": false, "z": true} {
+		s := writesItsOwn(t)
+		s.connect("b", formerOf(name))
+		s.clear()
+		s.written()
+		if slices.ContainsFunc(s.e.Status(s.now).Warnings, func(w Warning) bool { return w.Code == "identity_changed" }) == leads {
+			t.Errorf("its cluster knew %s: warned %t", name, leads)
+		}
+		if slices.ContainsFunc(s.announced, func(x election.Announcement) bool { return x.Event == election.Leading }) != leads {
+			t.Errorf("its cluster knew %s: it led a cluster of its own, for a moment: %t", name, !leads)
+		}
+		if s.leads(election.Default) != leads {
+			t.Errorf("its cluster knew %s: it leads a cluster of its own: %t", name, !leads)
+		}
+		told := false
+		for _, m := range s.sent {
+			r, ok := m.Message.(election.Report)
+			told = told || ok && m.To == "b" && r.Roster != nil && r.Roster.Cluster != "old"
+		}
+		if !told {
+			t.Errorf("its cluster knew %s: b does not hear that this agent is of another cluster, and asks it for ever", name)
+		}
+	}
+}
+
+// TestAnAgentAloneFollowsNobodyWhileItsRosterIsWritten: it would name a leader of
+// another cluster in a high term, and then lead in a low one.
+func TestAnAgentAloneFollowsNobodyWhileItsRosterIsWritten(t *testing.T) {
+	beat := election.Heartbeat{Boot: 1, Send: 6, Version: election.Version{Driver: 7},
+		Claims: []election.Claim{{Election: election.Default, Term: 14, Remaining: testTiming.Lease}}}
+	for name, first := range map[string]bool{"before its Report": true, "after it": false} {
+		s := writesItsOwn(t)
+		s.step(election.PeerConnected{Peer: "b", Boot: 1})
+		if !first {
+			s.hear("b", formerOf("z"))
+		}
+		s.hear("b", beat)
+		for _, c := range s.e.Contests() {
+			if c.Leader.Peer != "" {
+				t.Errorf("a Heartbeat %s: it names %v in term %d", name, c.Leader, c.Term)
+			}
+		}
+		if first {
+			s.hear("b", formerOf("z"))
+		}
+		s.written()
+		if c := s.e.Contests()[0]; c.State != Leading || c.Term != 1 {
+			t.Errorf("a Heartbeat %s: %s in term %d, want leading in term 1", name, c.State, c.Term)
+		}
+	}
+}
