@@ -93,8 +93,9 @@ func (w *world) lives(voters []election.Voter, a *agent) bool {
 }
 
 // promised reports whether G4 is: a majority of the voters who count still
-// exists. A first roster that its proposer alone had committed is lost with
-// it, and those whom it told of it after all wait for each other.
+// exists, and all can hear of their roster. A first roster that its proposer alone
+// had committed is lost with it, and those whom it told of it after all wait for
+// each other.
 func (w *world) promised() bool {
 	newest := w.newestRoster()
 	switch {
@@ -105,7 +106,7 @@ func (w *world) promised() bool {
 	case newest == nil:
 		return !w.formed
 	}
-	return w.lives(newest.Voters, nil) && w.heard(newest) && (!newest.Committed || w.lives(newest.Next, nil))
+	return w.lives(newest.Voters, nil) && w.heard(newest) && w.reaches(newest) && (!newest.Committed || w.lives(newest.Next, nil))
 }
 
 // heard reports whether a majority of the newest roster's voters hold it, or can
@@ -124,6 +125,25 @@ func (w *world) heard(newest *election.Roster) bool {
 		}
 	}
 	return n*2 > len(newest.Voters)
+}
+
+// reaches reports whether everybody can hear of the newest roster, observers too:
+// from a voter they know, who may have to hear of it first. An observer that missed
+// the change by which the last voter it knew was replaced believes nobody: an
+// operator must wipe it. Until then it follows no leader, and hands its old roster
+// to those who have none.
+func (w *world) reaches(newest *election.Roster) bool {
+	knows := map[election.PeerID]bool{}
+	for more := true; more; {
+		more = false
+		for _, b := range w.agents {
+			r := b.disk.state.Roster
+			if !knows[b.peer] && (r == nil || r.Version == newest.Version || slices.ContainsFunc(r.All(), func(v election.Voter) bool { return knows[v.Peer] })) {
+				knows[b.peer], more = true, true
+			}
+		}
+	}
+	return len(knows) == len(w.agents)
 }
 
 // keepers counts the voters but a who have that roster on disk.
