@@ -27,9 +27,10 @@ func writesItsOwn(t *testing.T) *solo {
 	return s
 }
 
-// formerOf is the Report of b, a voter of the cluster in which a had another identity.
+// formerOf is the Report of b, who leads a cluster with a voter of that name.
 func formerOf(name string) election.Report {
-	return election.Report{Voter: true, Stamp: 5, Roster: &election.Roster{Cluster: "old", Version: election.Version{Driver: 7},
+	leads := election.Standing{Election: election.Default, Term: 14, Holder: election.Holder{Peer: "b", Boot: 1}, Remaining: testTiming.Lease}
+	return election.Report{Voter: true, Stamp: 5, Standings: []election.Standing{leads}, Roster: &election.Roster{Cluster: "old", Version: election.Version{Driver: 7},
 		Voters: []election.Voter{{Name: name, Peer: "former"}, {Name: "b", Peer: "b"}}}}
 }
 
