@@ -11,7 +11,17 @@ import (
 // writesItsOwn is an agent alone, whose first roster is being written.
 func writesItsOwn(t *testing.T) *solo {
 	t.Helper()
-	cfg := Config{Self: soloSelf, Name: "a", JoinedAt: 'a', Quorum: true, Alone: true, Algorithm: Bully, Timing: testTiming, Drift: DefaultDrift}
+	s := startsWithout(t, true)
+	if s.begun == 0 {
+		t.Fatal("it writes no roster")
+	}
+	return s
+}
+
+// startsWithout is an agent that has no roster yet, and whose disk is slow.
+func startsWithout(t *testing.T, alone bool) *solo {
+	t.Helper()
+	cfg := Config{Self: soloSelf, Name: "a", JoinedAt: 'a', Quorum: true, Alone: alone, Algorithm: Bully, Timing: testTiming, Drift: DefaultDrift}
 	s := &solo{t: t, now: at(60_000), stuck: true, view: election.View{Members: []election.Member{member("a", 100), member("b", 100)}}}
 	e, err := New(cfg, election.State{Peer: "a"}, s.now, rand.New(rand.NewPCG(1, 2)))
 	if err != nil {
@@ -21,9 +31,6 @@ func writesItsOwn(t *testing.T) *solo {
 	s.view.Members[0].Boot = soloSelf.Boot
 	s.step(election.ViewChanged{View: s.view})
 	s.campaign(election.Default)
-	if s.begun == 0 {
-		t.Fatal("it writes no roster")
-	}
 	return s
 }
 
@@ -73,7 +80,7 @@ func TestAnAgentAloneMeetsItsFormerClusterBeforeItsOwnIsOnDisk(t *testing.T) {
 // TestAnAgentAloneFollowsNobodyWhileItsRosterIsWritten: it would name a leader of
 // another cluster in a high term, and then lead in a low one.
 func TestAnAgentAloneFollowsNobodyWhileItsRosterIsWritten(t *testing.T) {
-	beat := election.Heartbeat{Boot: 1, Send: 6, Version: election.Version{Driver: 7},
+	beat := election.Heartbeat{Boot: 1, Send: 6, Echo: at(60_000), Version: election.Version{Driver: 7},
 		Claims: []election.Claim{{Election: election.Default, Term: 14, Remaining: testTiming.Lease}}}
 	for name, first := range map[string]bool{"before its Report": true, "after it": false} {
 		s := writesItsOwn(t)
@@ -94,5 +101,22 @@ func TestAnAgentAloneFollowsNobodyWhileItsRosterIsWritten(t *testing.T) {
 		if c := s.e.Contests()[0]; c.State != Leading || c.Term != 1 {
 			t.Errorf("a Heartbeat %s: %s in term %d, want leading in term 1", name, c.State, c.Term)
 		}
+	}
+}
+
+// TestTheRosterThatIsWrittenSaysWhoTellsOfTerms: another peer claims to be a voter of
+// a newer one, which nobody bears out.
+func TestTheRosterThatIsWrittenSaysWhoTellsOfTerms(t *testing.T) {
+	s := startsWithout(t, false)
+	s.connect("b", election.Report{Voter: true, Stamp: 5, Roster: &election.Roster{Cluster: "old", Version: election.Version{Counter: 1},
+		Voters: []election.Voter{{Name: "b", Peer: "b"}}}})
+	if s.begun == 0 {
+		t.Fatal("it writes no roster")
+	}
+	r := formerOf("z")
+	r.Roster.Voters = append(r.Roster.Voters, election.Voter{Name: "y", Peer: "y"})
+	s.connect("y", r)
+	if c := s.e.contests.get(election.Default); c.highest != 0 {
+		t.Errorf("it learnt term %d from who is not a voter of the roster that is being written", c.highest)
 	}
 }

@@ -70,9 +70,14 @@ func (e *Elector) isConnected(id election.PeerID) bool {
 	return p != nil && p.connected && !e.foreign(p)
 }
 
+// heldRoster is the roster of the cluster this agent belongs to, also one that is
+// being written: a disk may take long, and nobody of another cluster counts meanwhile.
+func (e *Elector) heldRoster() *election.Roster { return e.ledger.State().Roster }
+
 // foreign reports whether the peer belongs to another cluster.
 func (e *Elector) foreign(p *peer) bool {
-	return e.roster != nil && p.cluster != "" && p.cluster != e.roster.Cluster
+	held := e.heldRoster()
+	return held != nil && p.cluster != "" && p.cluster != held.Cluster
 }
 
 // runs reports whether that very boot of the peer is connected.

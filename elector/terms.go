@@ -25,7 +25,7 @@ func (e *Elector) learnTerm(c *contest, t election.Term) bool {
 // is being written, or, while this agent has none, by the one that the peer tells.
 // A roster that is not taken over says nothing: its sender may have made it up.
 func (e *Elector) votes(p election.PeerID, told *election.Roster) bool {
-	held := e.ledger.State().Roster
+	held := e.heldRoster()
 	switch {
 	case !e.cfg.Quorum:
 		return true

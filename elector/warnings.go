@@ -104,11 +104,11 @@ func (e *Elector) describeForeign() string {
 	for i, p := range e.peers.rows {
 		if e.foreign(p) && e.wasVoterOf(p.tells) && e.barred.Code == "" {
 			return fmt.Sprintf("%[1]s is an observer of another cluster (%[2]s; this agent's is %[3]s), of which %[4]s was a voter under an identity that is lost: if no voter of that cluster runs any more, stop %[1]s, delete its data directory and start it again, so that it joins this cluster; if one does, this agent must join that one: stop it, delete its data directory, start it with --join and without --voters",
-				e.nameOf(e.peers.keys[i]), p.cluster, e.roster.Cluster, e.cfg.Name)
+				e.nameOf(e.peers.keys[i]), p.cluster, e.heldRoster().Cluster, e.cfg.Name)
 		}
 		if e.foreign(p) {
 			return fmt.Sprintf("%s belongs to another cluster (%s; this agent's is %s): give one of the two another --cluster name, or wipe the data dir of the one that should join",
-				e.nameOf(e.peers.keys[i]), p.cluster, e.roster.Cluster)
+				e.nameOf(e.peers.keys[i]), p.cluster, e.heldRoster().Cluster)
 		}
 	}
 	return ""
