@@ -148,7 +148,7 @@ func (w *wire) examine(s *stream, from netip.Addr) {
 	if f.kind == faultKey || f.kind == faultNoKey || f.kind == faultNeedless {
 		_, _ = s.Conn.Write(refuse(f.kind)) // a few bytes: they wait for nobody
 	}
-	s.bad = f.kind != faultIncomplete
+	s.bad.Store(f.kind != faultIncomplete)
 	_ = s.Close()
 }
 
@@ -281,10 +281,10 @@ func (w *wire) Shutdown() error {
 type stream struct {
 	net.Conn
 	wire  *wire
-	place *place // nil: both ends are this agent's
-	head  []byte // passed the guard, not yet read
-	whole bool   // nothing more is to be examined
-	bad   bool   // what it brought was not gossip of this cluster
+	place *place      // nil: both ends are this agent's
+	head  []byte      // passed the guard, not yet read
+	whole bool        // nothing more is to be examined
+	bad   atomic.Bool // what it brought was not gossip of this cluster
 	once  sync.Once
 }
 
@@ -324,7 +324,7 @@ func (s *stream) Close() error {
 	err := s.Conn.Close()
 	s.once.Do(func() {
 		if s.place != nil {
-			s.place.leave(s.bad)
+			s.place.leave(s.bad.Load())
 		}
 		s.wire.mu.Lock()
 		defer s.wire.mu.Unlock()

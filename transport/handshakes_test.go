@@ -14,13 +14,22 @@ import (
 	"time"
 )
 
+// noting guards the names that tests note from several goroutines.
+var noting sync.Mutex
+
+func hasBegun(began *[]string, name string) {
+	noting.Lock()
+	defer noting.Unlock()
+	*began = append(*began, name)
+}
+
 // begin lets a handshake wait for its turn in the background, and notes its name
 // once it has begun.
 func begin(h *handshakes, began *[]string, name string, u urgency, doubtful bool) (end func(timedOut bool)) {
 	var one *handshake
 	go func() {
 		one, _ = h.begin(context.Background(), u.always, doubtful)
-		*began = append(*began, name)
+		hasBegun(began, name)
 	}()
 	synctest.Wait()
 	return func(timedOut bool) {
@@ -244,6 +253,8 @@ func TestHandshakesThatCanWaitRestAfterASlowOne(t *testing.T) {
 			t.Helper()
 			<-time.After(after)
 			synctest.Wait()
+			noting.Lock()
+			defer noting.Unlock()
 			if !slices.Equal(began, want) {
 				t.Fatalf("%v began, want %v", began, want)
 			}
@@ -257,7 +268,7 @@ func TestHandshakesThatCanWaitRestAfterASlowOne(t *testing.T) {
 		var four *handshake
 		go func() {
 			four, _ = h.begin(context.Background(), func() urgency { return urgency(needed.Load()) }, false)
-			began = append(began, "four")
+			hasBegun(&began, "four")
 		}()
 		other := begin(h, &began, "other", inTurn, false)
 		expect(0, "one", "other")

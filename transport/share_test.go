@@ -18,7 +18,7 @@ func answer(h *handshakes, began *[]string, from string, u urgency) (end func(ti
 	var one *handshake
 	go func() {
 		one, _ = h.answer(context.Background(), netip.MustParseAddr(from), place{peers: 1, of: 9, first: u == first})
-		*began = append(*began, from)
+		hasBegun(began, from)
 	}()
 	synctest.Wait()
 	return func(timedOut bool) {
@@ -144,7 +144,12 @@ func TestManyAgentsBehindOneAddressAllGetTheirTurn(t *testing.T) {
 				}()
 			}
 			synctest.Wait()
-			for h.underWay > 0 {
+			left := func() int {
+				h.mu.Lock()
+				defer h.mu.Unlock()
+				return h.underWay
+			}
+			for left() > 0 {
 				<-time.After(c.took)
 				synctest.Wait()
 			}
