@@ -43,7 +43,7 @@ func TestASuspendIsToldBeforeAnythingElse(t *testing.T) {
 	})
 }
 
-// timedCore is a core that remembers when it was told what.
+// timedCore is a core that remembers when it received each input.
 type timedCore struct {
 	*rig
 	when func(now election.Instant, in election.Input)
@@ -60,7 +60,7 @@ func TestNoInstantLiesAfterASuspendThatTheCoreWasNotToldOf(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, nil)
 		const hour = election.Instant(3600e9)
-		woken, asked, told := hour, hour, hour // the end of the last suspend: as it is, when the clocks were compared, when the core was told
+		woken, asked, told := hour, hour, hour // the end of the last suspend: as it is, when the clocks were compared, when the core received it
 		begins := ""
 		r.loop.clock = func() election.Instant {
 			now := woken

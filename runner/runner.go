@@ -2,9 +2,6 @@ package runner
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"math/rand/v2"
 	"os"
 	"os/signal"
 	"syscall"
@@ -306,80 +303,6 @@ func (r *runner) purge() {
 		}
 		timer.Stop()
 	}
-}
-
-// standing is the outcome of one try to stand.
-type standing struct {
-	candidacy *client.Candidacy
-	err       error
-}
-
-// stand tries to stand, after a wait that grows from failure to failure.
-func (r *runner) stand() {
-	if r.candidacy != nil {
-		r.candidacy.Close()
-		r.candidacy = nil
-	}
-	r.asking = true
-	request := r.Request
-	// The command's own children don't hold the campaign's connection, and live on
-	// if runner and guard are killed together. When one of the two is, the other
-	// gives the receipt, so nothing is lost by doing without proof.
-	request.Proof = new(false)
-	wait := max(r.retry/2+rand.N(r.retry/2+1), alarm.Until(r.notBefore))
-	r.retry = min(max(firstRetry, 2*r.retry), lastRetry)
-	go func() {
-		timer := time.NewTimer(wait)
-		defer timer.Stop()
-		select {
-		case <-timer.C:
-		case <-r.ctx.Done():
-			return
-		}
-		ctx, cancel := context.WithTimeout(r.ctx, standTimeout)
-		defer cancel()
-		candidacy, err := r.Client.Stand(ctx, r.Election, request)
-		select {
-		case r.stood <- standing{candidacy, err}:
-		case <-r.ctx.Done():
-			if err == nil {
-				candidacy.Close()
-			}
-		}
-	}()
-}
-
-// take goes on from the outcome of a try.
-func (r *runner) take(s standing) {
-	r.asking = false
-	if s.err != nil {
-		if !r.met && !r.worthWaiting(s.err) {
-			r.ending, r.fault = true, fmt.Errorf("stand for %s: %w", r.Election, s.err)
-			return
-		}
-		r.complain(s.err)
-		return
-	}
-	r.say("standing for %s", r.Election)
-	r.candidacy, r.over, r.met, r.retry, r.late, r.complaint = s.candidacy, false, true, 0, 0, ""
-	go r.listen(s.candidacy)
-}
-
-// complain tells why it can't stand, once for each reason: an agent that is away
-// for a day is not worth a line for every try.
-func (r *runner) complain(err error) {
-	if text := err.Error(); text != r.complaint {
-		r.complaint = text
-		r.say("can't stand for %s: %s; trying again", r.Election, text)
-	}
-}
-
-// worthWaiting reports an error at the start that --wait is for.
-func (r *runner) worthWaiting(err error) bool {
-	if refused, ok := errors.AsType[*client.APIError](err); ok {
-		return r.Wait && refused.Status >= 500
-	}
-	return r.Wait
 }
 
 // hearing is a line of the agent, or the end of the lines.

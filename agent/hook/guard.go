@@ -89,7 +89,7 @@ func (g *guard) prolong(key uint64, until election.Instant) {
 func (g *guard) over(key uint64) { g.say(fmt.Sprintf("%s %d\n", wordOver, key)) }
 
 // say never waits: a guard that is frozen or gone is told nothing, and does not
-// need to be; what it was told last holds.
+// need to be; the last deadline that it received holds.
 func (g *guard) say(line string) {
 	if g == nil {
 		return

@@ -169,7 +169,7 @@ func TestAFrozenAgentsRunIsLimited(t *testing.T) {
 // killed or frozen: another guard knows of the run under way.
 func TestAGuardThatEndsIsReplacedForTheRunUnderWay(t *testing.T) {
 	if runtime.GOOS != "linux" {
-		t.Skip("needs Linux, to find the guard's process")
+		t.Skip("needs Linux's /proc, to find the guard's process; CI runs it")
 	}
 	for _, s := range []syscall.Signal{syscall.SIGKILL, syscall.SIGSTOP} {
 		a := startActing(t, childLimit+"=1h", childLease+"=500ms")

@@ -122,7 +122,7 @@ type task struct {
 	cancel context.CancelFunc
 	shares bool
 	limit  election.Instant // until when the run may go on at the longest
-	until  election.Instant // what its guard was told last
+	until  election.Instant // the deadline last sent to its guard
 	group  int              // the run's process group, while its first process has not been waited for; else 0
 	killed bool             // by its guard
 	again  bool             // it is to be run once more
