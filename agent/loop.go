@@ -229,7 +229,7 @@ func (l *loop) resume() election.Instant {
 }
 
 // feed gives the elector one input and carries out the output. Readers see the
-// outcome before anybody else is told: a leadership that ends is withdrawn from
+// outcome before any message leaves: a leadership that ends is withdrawn from
 // the picture before it is released.
 func (l *loop) feed(now election.Instant, in election.Input) {
 	before := l.picture.Load()

@@ -33,7 +33,7 @@ func TestASuspendIsToldBeforeAnythingElse(t *testing.T) {
 			told := slices.Clone(r.inputs)
 			r.mu.Unlock()
 			if len(told) < 2 || told[0] != election.Input(election.Suspended{}) || told[1] != told[0] {
-				t.Errorf("%s: the core was told %#v", how, told)
+				t.Errorf("%s: the core received %#v", how, told)
 			}
 			if slices.Index(told[2:], election.Input(election.Suspended{})) >= 0 {
 				t.Errorf("%s: told again: %#v", how, told)
@@ -55,7 +55,7 @@ func (c timedCore) Step(now election.Instant, in election.Input) election.Output
 }
 
 // TestNoInstantLiesAfterASuspendThatTheCoreWasNotToldOf: a suspend that begins while
-// the loop looks at the clocks is told first, or lies after the input's instant.
+// the loop reads the clocks reaches the core first, or lies after the input's instant.
 func TestNoInstantLiesAfterASuspendThatTheCoreWasNotToldOf(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, nil)

@@ -22,7 +22,7 @@ const maxLinks = 40
 // only the owner of what lies there can replace it. Of a path that does not exist
 // it looks at the directories that do. One that would be run, such as a program, a
 // script or an entry of PATH, must not be creatable by others either: a directory
-// with the sticky bit is no protection there. Files that only output is redirected
+// with the sticky bit does not prevent that. Files that only output is redirected
 // to are not looked at. Paths that are not absolute are refused where a program or
 // script is named, and wherever they begin with a dot: what they stand for depends
 // on where the command is then.

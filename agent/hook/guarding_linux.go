@@ -28,7 +28,7 @@ func release(pidfd int) {
 }
 
 // awaitEnd waits until a child has ended, and leaves it to be waited for: until
-// then its number is no other process's. It returns false if it can't.
+// then no other process gets its number. It returns false if it can't.
 func awaitEnd(pid int) bool {
 	for {
 		err := unix.Waitid(unix.P_PID, pid, nil, unix.WEXITED|unix.WNOWAIT, nil)

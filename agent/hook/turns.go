@@ -89,7 +89,7 @@ func (r *Runner) hasPlace(name election.Name) bool {
 	return r.shared < sharedPlaces
 }
 
-// finish ends a task: whoever waits for it is told before anything follows. One
+// finish ends a task: those that wait for it hear of it before anything follows. One
 // that is to be repeated waits for its turn, unless something newer does.
 func (r *Runner) finish(t *task) {
 	t.cancel()
