@@ -1,27 +1,32 @@
 package footprint
 
 import (
+	"math"
 	"os"
 	"runtime/debug"
 	"testing"
 )
 
 // TestTheCollectorIsLazyUntilTheStartIsOver shows that little is collected while
-// the agent starts, and that the heap is kept small once that is over.
+// the agent starts, unless much garbage is there, and that the heap is kept small
+// once that is over.
 func TestTheCollectorIsLazyUntilTheStartIsOver(t *testing.T) {
 	was := debug.SetGCPercent(100)
 	defer debug.SetGCPercent(was)
+	defer debug.SetMemoryLimit(debug.SetMemoryLimit(-1))
 	percent := func() int {
 		p := debug.SetGCPercent(100)
 		debug.SetGCPercent(p)
 		return p
 	}
-	t.Setenv("GOGC", "")
-	os.Unsetenv("GOGC")
-	if Limit(); percent() != startPercent {
-		t.Errorf("%d at the start, want %d", percent(), startPercent)
+	for _, name := range []string{"GOGC", "GOMEMLIMIT"} {
+		t.Setenv(name, "")
+		os.Unsetenv(name)
 	}
-	if err := Trim(); err != nil || percent() != gcPercent {
-		t.Errorf("%d after it, want %d (%v)", percent(), gcPercent, err)
+	if Limit(); percent() != startPercent || debug.SetMemoryLimit(-1) != startMemory {
+		t.Errorf("%d at the start, up to %d bytes, want %d, up to %d", percent(), debug.SetMemoryLimit(-1), startPercent, startMemory)
+	}
+	if err := Trim(); err != nil || percent() != gcPercent || debug.SetMemoryLimit(-1) != math.MaxInt64 {
+		t.Errorf("%d after it, up to %d bytes, want %d without a bound (%v)", percent(), debug.SetMemoryLimit(-1), gcPercent, err)
 	}
 }

@@ -7,6 +7,7 @@
 package footprint
 
 import (
+	"math"
 	"os"
 	"runtime"
 	"runtime/debug"
@@ -21,6 +22,11 @@ const gcPercent = 50
 // exchanges and handshakes with all others: where many agents start at once on
 // one machine, a quarter of its time would go into collecting.
 const startPercent = 400
+
+// startMemory, in bytes, is up to where garbage may pile up until then: beyond, Go
+// collects as often as it takes to stay below. Else readers who crowd the socket of
+// an agent that has just started fill twice that.
+const startMemory = 64 << 20
 
 // processors is how many cores run the agent's Go code at once. All it does is
 // short, so that one is never busy for long; waking a second for each message
@@ -43,6 +49,9 @@ func Limit() {
 	}
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(startPercent)
+		if os.Getenv("GOMEMLIMIT") == "" {
+			debug.SetMemoryLimit(startMemory)
+		}
 	}
 	relaxTimers(timerSlack)
 }
@@ -52,6 +61,9 @@ func Limit() {
 func shrink() {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(gcPercent)
+		if os.Getenv("GOMEMLIMIT") == "" {
+			debug.SetMemoryLimit(math.MaxInt64)
+		}
 	}
 	debug.FreeOSMemory()
 }
