@@ -42,6 +42,29 @@ func TestH1AnAttemptTakesATermAboveAllThatWereSeen(t *testing.T) {
 	}
 }
 
+// TestANomineeThatOnlyLacksTheTermAsksAgainAtOnce: the choice stands, so no other
+// round of selection is needed; but only once, for two that outbid each other would
+// never end.
+func TestANomineeThatOnlyLacksTheTermAsksAgainAtOnce(t *testing.T) {
+	s := newLone(t, trioState())
+	s.campaign("default")
+	asked := s.now
+	first := s.request(s.take(), "b", "default")
+	s.hear("b", refusalOf(first, 20))
+	s.hear("c", refusalOf(first, 20))
+	out := s.take()
+	for _, id := range []election.PeerID{"b", "c"} {
+		r := s.request(out, id, "default")
+		if r.Term <= 20 || s.now != asked {
+			t.Fatalf("asks %s for term %d after %s, want above 20, at once", id, r.Term, s.now.Sub(asked))
+		}
+		s.hear(id, refusalOf(r, 40))
+	}
+	if again := sentTo[election.VoteRequest](s.take(), "b"); len(again) != 0 {
+		t.Fatalf("asks a third time at once: %+v", again)
+	}
+}
+
 func TestH1NoTermIsAskedForTwice(t *testing.T) {
 	s := newLone(t, trioState())
 	s.campaign("default")

@@ -1,6 +1,7 @@
 package elector
 
 import (
+	"slices"
 	"time"
 
 	"github.com/doyen-election/doyen/election"
@@ -13,6 +14,7 @@ type attempt struct {
 	resendAt election.Instant
 	every    time.Duration // doubled each time: what answers late must not be asked for more and more
 	refused  map[election.PeerID]election.RefusalReason
+	second   bool                              // of the same choice: the first was refused for its term alone
 	tooFar   map[election.PeerID]election.Term // voters for which the term is too far above those known, and the highest that each knows
 }
 
@@ -48,8 +50,15 @@ func (e *Elector) pursue(c *contest, f election.Field) {
 		c.late = c.term
 		e.failAttempt(c, f)
 		return
-	case !quorum.Confirmed(e.roster, func(id election.PeerID) bool { return c.attempt.refused[id] == 0 && e.reachable(id) }):
-		e.failAttempt(c, f) // those that may still grant are no majority: a split vote
+	case !e.mayStillGrant(c):
+		learnt := e.goBack(c) || e.mayStillGrant(c, election.RefusedStaleTerm, election.RefusedFloor)
+		if learnt && !c.attempt.second {
+			e.abandon(c)
+			e.nominate(c, f) // it only had to learn the term: the choice stands
+			c.attempt.second = true
+			return
+		}
+		e.failAttempt(c, f) // a split vote
 		return
 	}
 	if e.now >= c.attempt.resendAt {
@@ -58,6 +67,15 @@ func (e *Elector) pursue(c *contest, f election.Field) {
 		e.requestVotes(c, c.term)
 	}
 	e.wake(c, election.Earliest(c.attempt.resendAt, c.attempt.deadline))
+}
+
+// mayStillGrant reports whether the reachable voters that have not refused, or only
+// for one of those reasons, are a majority.
+func (e *Elector) mayStillGrant(c *contest, but ...election.RefusalReason) bool {
+	return quorum.Confirmed(e.roster, func(id election.PeerID) bool {
+		why := c.attempt.refused[id]
+		return (why == 0 || slices.Contains(but, why)) && e.reachable(id)
+	})
 }
 
 // won reports whether a majority's answers leave enough of a lease to lead.
@@ -79,16 +97,9 @@ func (e *Elector) requestVote(c *contest, voter election.PeerID, t election.Term
 // failAttempt gives the votes back, waits a random time (Ongaro 2014, section
 // 3.4), and after a second failure lets the next rank go.
 func (e *Elector) failAttempt(c *contest, f election.Field) {
-	stale := e.goBack(c)
-	for _, why := range c.attempt.refused {
-		stale = stale || why == election.RefusedStaleTerm
-	}
 	e.abandon(c)
 	c.selection.Stop()
 	c.retryAt = e.now.Add(e.jitter(e.cfg.Timing.Heartbeat))
-	if stale && c.failures == 0 {
-		c.retryAt = e.now.Add(e.jitter(e.cfg.Timing.stagger())) // it only had to learn the term
-	}
 	c.failures++
 	if c.failures >= 2 && len(f.Ranks) > 1 {
 		c.failures = 0
