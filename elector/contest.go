@@ -81,11 +81,20 @@ type known struct {
 	heard  election.Instant
 }
 
-// gone is the last leader that gave back a term of which no voter has told: its
-// terms up to that one are over, nobody else's.
+// gone is the last leader that released a term which no voter has confirmed. Its own
+// terms up to that one have ended. Those of others have too, if it did lead: so what
+// they claim counts only if it was sent after at, when they would know. Without
+// quorum terms order nothing, and at is zero.
 type gone struct {
 	holder election.Holder
 	term   election.Term
+	at     election.Instant
+}
+
+// outdates reports whether the claim of a term is a late message. It was sent after
+// the instant that it echoes.
+func (g gone) outdates(h election.Holder, t election.Term, echo election.Instant) bool {
+	return t <= g.term && (h == g.holder || echo < g.at)
 }
 
 // rumour is a leader that voters told of but that was not heard yet.

@@ -87,8 +87,8 @@ func (e *Elector) claimed(holder election.Holder, claim election.Claim, echo ele
 	if confirmed {
 		e.learnTerm(c, claim.Term)
 	}
-	if claim.Term <= c.over || c.gone.holder == holder && claim.Term <= c.gone.term || c.role == leader && !confirmed {
-		return // a late word, or one that a voter's refusal would bear out
+	if claim.Term <= c.over || c.gone.outdates(holder, claim.Term, echo) || c.role == leader && !confirmed {
+		return // a late message, or a claim that a voter's refusal would bear out
 	}
 	k := known{holder: holder, term: claim.Term, rank: claim.Rank, heard: e.now, until: e.claimEnd(claim, echo)}
 	switch {
@@ -186,6 +186,9 @@ func (e *Elector) released(from election.PeerID, m election.Release) {
 		e.outdate(c, c.leader.term)
 	default: // it may have made the term up: those of others are not over
 		c.gone = gone{holder: m.Holder, term: c.leader.term}
+		if e.cfg.Quorum {
+			c.gone.at = e.now
+		}
 	}
 	e.forget(c, election.ReasonReleased)
 	c.vacantSince = min(c.vacantSince, e.now)

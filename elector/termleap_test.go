@@ -96,6 +96,29 @@ func TestALeaderIsNamedAlthoughAnObserverGaveBackAHigherTerm(t *testing.T) {
 	}
 }
 
+// TestALateClaimIsNotBelievedAfterAReleaseThatNoVoterConfirms: what d has released may
+// have been true, then b had led before it. The program was told of that term
+// already, and terms never fall.
+func TestALateClaimIsNotBelievedAfterAReleaseThatNoVoterConfirms(t *testing.T) {
+	s := newSolo(t, nil)
+	s.connect("d", election.Report{Roster: soloRoster, Stamp: 5})
+	late := claimOf(1)
+	late.Echo = s.now
+	s.pass(20 * time.Millisecond)
+	s.hear("d", claimOf(2))
+	s.hear("d", election.Release{Election: election.Default, Term: 2, Holder: election.Holder{Peer: "d", Boot: 1}})
+	s.hear("b", late)
+	if leads := s.status(election.Default).Leader.Peer; leads != "" {
+		t.Fatalf("names %q by a claim that was sent before the release", leads)
+	}
+	later := claimOf(1)
+	later.Echo = s.now
+	s.hear("b", later)
+	if leads := s.status(election.Default).Leader.Peer; leads != "b" {
+		t.Fatalf("names %q, want b, which claims it after the release", leads)
+	}
+}
+
 // refusedFar is a that was told of a term far above all that a and c know, by the
 // voter b, and asks c for one above it.
 func refusedFar(t *testing.T) *solo {
