@@ -168,13 +168,20 @@ func TestABarredAgentChangesNoVotersAndSaysWhy(t *testing.T) {
 	}
 }
 
-func TestRestoreIsAnsweredOnceItIsOnDisk(t *testing.T) {
+// restoring is asked, by request 4, to go back from a, y and z to a, b and c, and its
+// disk hangs.
+func restoring(t *testing.T) *solo {
 	s := newLone(t, trioState())
 	s.step(election.PeerLost{Peer: "c"})
 	s.tells("b", elsewhere("a", "y", "z"))
 	s.stuck = true
 	s.clear()
 	s.step(election.ChangeRoster{Restore: true, Request: 4})
+	return s
+}
+
+func TestRestoreIsAnsweredOnceItIsOnDisk(t *testing.T) {
+	s := restoring(t)
 	if len(s.replies) != 0 {
 		t.Fatalf("%+v, while a,y,z are on the disk", s.replies)
 	}
@@ -190,12 +197,7 @@ func TestRestoreIsAnsweredOnceItIsOnDisk(t *testing.T) {
 }
 
 func TestRestoreThatCannotBeWrittenSaysSo(t *testing.T) {
-	s := newLone(t, trioState())
-	s.step(election.PeerLost{Peer: "c"})
-	s.tells("b", elsewhere("a", "y", "z"))
-	s.stuck = true
-	s.clear()
-	s.step(election.ChangeRoster{Restore: true, Request: 4})
+	s := restoring(t)
 	s.pass(30 * time.Second)
 	if len(s.replies) != 1 || s.replies[0].Refusal == nil || s.replies[0].Refusal.Code != "not_confirmed" {
 		t.Fatalf("%+v, want not_confirmed", s.replies)

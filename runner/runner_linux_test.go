@@ -19,6 +19,8 @@ const (
 	short = 4 * time.Second
 	// stubborn ignores SIGTERM, and so does its child.
 	stubborn = `trap "" TERM; echo up >&9; (sleep 1000) & while :; do sleep 1000; done`
+	// signalled says when it gets SIGUSR1.
+	signalled = `trap 'echo usr1 >&9' USR1; echo up >&9; while :; do sleep 0.01; done`
 )
 
 func TestTheCommandRunsWhileItLeadsAndTheReceiptFollowsItsEnd(t *testing.T) {
@@ -130,7 +132,7 @@ func TestAFrozenGuardCostsTheCommandBeforeTheLeaseEnds(t *testing.T) {
 // it goes by the last of them.
 func TestAGuardThatGotNoTimeObeysAllOrdersBeforeItJudges(t *testing.T) {
 	t.Parallel()
-	r := start(t, config{}, `trap 'echo usr1 >&9' USR1; echo up >&9; while :; do sleep 0.01; done`)
+	r := start(t, config{}, signalled)
 	stood := r.agent.Stood()
 	stood.Elect(1, short)
 	r.word("up")
@@ -316,7 +318,7 @@ func TestACommandThatCannotBeRunNeverStands(t *testing.T) {
 
 func TestANewTermGoesOnWithTheSameCommand(t *testing.T) {
 	t.Parallel()
-	r := start(t, config{}, `trap 'echo usr1 >&9' USR1; echo up >&9; while :; do sleep 0.01; done`)
+	r := start(t, config{}, signalled)
 	stood := r.agent.Stood()
 	stood.Elect(1, short)
 	r.word("up")

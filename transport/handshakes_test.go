@@ -26,9 +26,15 @@ func hasBegun(began *[]string, name string) {
 // begin lets a handshake wait for its turn in the background, and notes its name
 // once it has begun.
 func begin(h *handshakes, began *[]string, name string, u urgency, doubtful bool) (end func(timedOut bool)) {
+	return inBackground(h, began, name, func() (*handshake, error) {
+		return h.begin(context.Background(), u.always, doubtful)
+	})
+}
+
+func inBackground(h *handshakes, began *[]string, name string, begin func() (*handshake, error)) (end func(timedOut bool)) {
 	var one *handshake
 	go func() {
-		one, _ = h.begin(context.Background(), u.always, doubtful)
+		one, _ = begin()
 		hasBegun(began, name)
 	}()
 	synctest.Wait()

@@ -15,16 +15,9 @@ import (
 // answer lets an inbound handshake from the address wait for its turn in the
 // background, and notes the address once it has begun.
 func answer(h *handshakes, began *[]string, from string, u urgency) (end func(timedOut bool)) {
-	var one *handshake
-	go func() {
-		one, _ = h.answer(context.Background(), netip.MustParseAddr(from), place{peers: 1, of: 9, first: u == first})
-		hasBegun(began, from)
-	}()
-	synctest.Wait()
-	return func(timedOut bool) {
-		h.end(one, timedOut)
-		synctest.Wait()
-	}
+	return inBackground(h, began, from, func() (*handshake, error) {
+		return h.answer(context.Background(), netip.MustParseAddr(from), place{peers: 1, of: 9, first: u == first})
+	})
 }
 
 func TestOneAddressHasAQuarterOfTheHandshakes(t *testing.T) {

@@ -168,50 +168,51 @@ func (p *Policy) rules(name string, said Rules, rest rules) (rules, error) {
 }
 
 // list resolves the names of a list; nil holds nobody.
-func (p *Policy) list(key string, l *List) (ids, error) {
-	var found ids
+func (p *Policy) list(key string, l *List) (found ids, err error) {
 	if l == nil {
-		return found, nil
+		return ids{}, nil
 	}
-	for _, name := range l.Users {
-		id, err := number(name, func(name string) (string, error) {
-			u, err := user.Lookup(name)
-			if err != nil {
-				return "", err
-			}
-			return u.Uid, nil
-		})
-		if err != nil {
-			return ids{}, &Error{key, fmt.Sprintf("there is no user %q on this host", name), "create it, correct the name, or give the user's number"}
-		}
-		if p.foreignUIDs && id == overflowID {
-			return ids{}, foreign(key)
-		}
-		found.users = append(found.users, id)
+	if found.users, err = lookUp(key, "user", l.Users, uidOf, p.foreignUIDs); err != nil {
+		return ids{}, err
 	}
-	for _, name := range l.Groups {
-		id, err := number(name, func(name string) (string, error) {
-			g, err := user.LookupGroup(name)
-			if err != nil {
-				return "", err
-			}
-			return g.Gid, nil
-		})
-		if err != nil {
-			return ids{}, &Error{key, fmt.Sprintf("there is no group %q on this host", name), "create it, correct the name, or give the group's number"}
-		}
-		if p.foreignGIDs && id == overflowID {
-			return ids{}, foreign(key)
-		}
-		found.groups = append(found.groups, id)
+	if found.groups, err = lookUp(key, "group", l.Groups, gidOf, p.foreignGIDs); err != nil {
+		return ids{}, err
 	}
-	slices.Sort(found.users)
-	slices.Sort(found.groups)
-	return ids{slices.Compact(found.users), slices.Compact(found.groups)}, nil
+	return found, nil
 }
 
-func foreign(key string) error {
-	return &Error{key, fmt.Sprintf("%d stands for everybody of other user namespaces here", overflowID), "name another user or group"}
+// lookUp resolves the names of users or of groups, in order. foreign says that
+// the overflow ID stands for those of other user namespaces.
+func lookUp(key, kind string, names []string, lookup func(string) (string, error), foreign bool) ([]uint32, error) {
+	var found []uint32
+	for _, name := range names {
+		id, err := number(name, lookup)
+		if err != nil {
+			return nil, &Error{key, fmt.Sprintf("there is no %s %q on this host", kind, name), "create it, correct the name, or give the " + kind + "'s number"}
+		}
+		if foreign && id == overflowID {
+			return nil, &Error{key, fmt.Sprintf("%d stands for everybody of other user namespaces here", overflowID), "name another user or group"}
+		}
+		found = append(found, id)
+	}
+	slices.Sort(found)
+	return slices.Compact(found), nil
+}
+
+func uidOf(name string) (string, error) {
+	u, err := user.Lookup(name)
+	if err != nil {
+		return "", err
+	}
+	return u.Uid, nil
+}
+
+func gidOf(name string) (string, error) {
+	g, err := user.LookupGroup(name)
+	if err != nil {
+		return "", err
+	}
+	return g.Gid, nil
 }
 
 // number returns a user's or a group's number, which is never looked up if it

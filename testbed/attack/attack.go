@@ -17,6 +17,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"net"
 	"net/netip"
 	"os"
 	"os/signal"
@@ -150,6 +151,16 @@ func carryOut(ctx context.Context, text string) (string, error) {
 	return a.run(ctx, o)
 }
 
+// numbers reads options.
+func (o Order) numbers(options map[string]*int) (err error) {
+	for key, to := range options {
+		if *to, err = o.number(key); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // number reads an option.
 func (o Order) number(key string) (int, error) {
 	n, err := strconv.Atoi(o.Options[key])
@@ -211,6 +222,21 @@ func (p *pace) wait(ctx context.Context) bool {
 
 // giveBack says that the thing let through last did not happen.
 func (p *pace) giveBack() { p.next = p.next.Add(-p.every) }
+
+// sendGossip sends the targets in turn what packet makes for them, rate a second,
+// from one socket after the other. It returns how many packets it sent; some may
+// be lost, to a full queue or a target that is down.
+func (o Order) sendGossip(ctx context.Context, rate int, packet func(Target) ([]byte, error), from ...net.PacketConn) (sent int, err error) {
+	for p := newPace(float64(rate)); p.wait(ctx); sent++ {
+		t := o.Targets[sent%len(o.Targets)]
+		b, err := packet(t)
+		if err != nil {
+			return sent, err
+		}
+		_, _ = from[sent%len(from)].WriteTo(b, net.UDPAddrFromAddrPort(t.Gossip))
+	}
+	return sent, nil
+}
 
 // rest returns false if the context ends before the pause is over.
 func rest(ctx context.Context, pause time.Duration) bool {

@@ -20,12 +20,8 @@ import (
 // other side closes. More sources than one need an attack from the target's own
 // host: they are addresses of the loopback interface.
 func idle(ctx context.Context, o Order) (string, error) {
-	n, err := o.number("connections")
-	if err != nil {
-		return "", err
-	}
-	sources, err := o.number("sources")
-	if err != nil {
+	var n, sources int
+	if err := o.numbers(map[string]*int{"connections": &n, "sources": &sources}); err != nil {
 		return "", err
 	}
 	if sources > 1 && !o.Here {

@@ -12,12 +12,8 @@ import (
 // are garbage (no label, nothing), sealed (the cluster's label, and what a wrong
 // key makes of a message) and cluster (another cluster's label).
 func noise(ctx context.Context, o Order) (string, error) {
-	n, err := o.number("sources")
-	if err != nil {
-		return "", err
-	}
-	rate, err := o.number("rate")
-	if err != nil {
+	var n, rate int
+	if err := o.numbers(map[string]*int{"sources": &n, "rate": &rate}); err != nil {
 		return "", err
 	}
 	var from []net.PacketConn
@@ -37,15 +33,9 @@ func noise(ctx context.Context, o Order) (string, error) {
 		}
 		from = append(from, c)
 	}
-	p, sent := newPace(float64(rate)), 0
-	for p.wait(ctx) {
-		t := o.Targets[sent%len(o.Targets)]
-		packet, err := t.noise(o.Options["kind"])
-		if err != nil {
-			return "", err
-		}
-		_, _ = from[sent%len(from)].WriteTo(packet, net.UDPAddrFromAddrPort(t.Gossip)) // a full queue loses it
-		sent++
+	sent, err := o.sendGossip(ctx, rate, func(t Target) ([]byte, error) { return t.noise(o.Options["kind"]) }, from...)
+	if err != nil {
+		return "", err
 	}
 	return fmt.Sprintf("sent %d datagrams from %d addresses", sent, len(from)), nil
 }

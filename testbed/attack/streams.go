@@ -21,11 +21,8 @@ const chunk = 64 << 10
 // rate is MiB a second of all together, 0 for as many as there can be.
 func streams(ctx context.Context, o Order) (string, error) {
 	var n, announce, send, rate int
-	for key, to := range map[string]*int{"streams": &n, "announce": &announce, "send": &send, "rate": &rate} {
-		var err error
-		if *to, err = o.number(key); err != nil {
-			return "", err
-		}
+	if err := o.numbers(map[string]*int{"streams": &n, "announce": &announce, "send": &send, "rate": &rate}); err != nil {
+		return "", err
 	}
 	var opened, sent atomic.Int64
 	var all sync.WaitGroup

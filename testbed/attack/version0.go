@@ -12,12 +12,8 @@ import (
 // version0 sends packets of the encryption's version 0, whose last byte says how
 // much of it is padding: more than there is.
 func version0(ctx context.Context, o Order) (string, error) {
-	padding, err := o.number("padding")
-	if err != nil {
-		return "", err
-	}
-	rate, err := o.number("rate")
-	if err != nil {
+	var padding, rate int
+	if err := o.numbers(map[string]*int{"padding": &padding, "rate": &rate}); err != nil {
 		return "", err
 	}
 	c, err := net.ListenPacket("udp", ":0")
@@ -25,21 +21,16 @@ func version0(ctx context.Context, o Order) (string, error) {
 		return "", err
 	}
 	defer c.Close()
-	p, sent := newPace(float64(rate)), 0
-	for p.wait(ctx) {
-		t := o.Targets[sent%len(o.Targets)]
+	sent, err := o.sendGossip(ctx, rate, func(t Target) ([]byte, error) {
 		key, err := t.key()
 		if err != nil {
-			return "", err
+			return nil, err
 		}
 		plain := append([]byte{0, 0x82, 0xaa}, "SourceNode\xa0\xa5SeqNo"...) // a ping
-		plain = append(plain, 0xcc, byte(padding))
-		packet, err := t.seal(key, 0, plain)
-		if err != nil {
-			return "", err
-		}
-		_, _ = c.WriteTo(packet, net.UDPAddrFromAddrPort(t.Gossip)) // a target that is down refuses it
-		sent++
+		return t.seal(key, 0, append(plain, 0xcc, byte(padding)))
+	}, c)
+	if err != nil {
+		return "", err
 	}
 	return fmt.Sprintf("sent %d packets", sent), nil
 }
