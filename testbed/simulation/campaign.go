@@ -78,7 +78,12 @@ func (c Campaign) explain(ctx context.Context, o Options, v *Violation) error {
 		fmt.Fprintf(c.Log, "shrinking seed %d\n", v.Seed)
 		if s := Shrink(ctx, o, c.Tries, c.Cores); s != nil {
 			o = s.Options
-			fmt.Fprintf(c.Out, "\nshrunk in %d tries from %d faults to %d:\nreplay: %s\n", s.Tries, s.Before, s.Faults, o.Command())
+			if o.Shrunk.whole() {
+				fmt.Fprintf(c.Out, "\nnot shrunk: %d tries found nothing to leave out of its %d faults\n", s.Tries, s.Before)
+			} else {
+				fmt.Fprintf(c.Out, "\nshrunk in %d tries from %d faults to %d:\n", s.Tries, s.Before, s.Faults)
+			}
+			fmt.Fprintf(c.Out, "replay: %s\n", o.Command())
 		}
 	}
 	o.Record = true

@@ -3,6 +3,7 @@ package simulation
 import (
 	"context"
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -45,6 +46,21 @@ func TestACampaignTellsWhatBrokeAndDrawsIt(t *testing.T) {
 	}
 	if !strings.Contains(log.String(), "1 seeds") {
 		t.Errorf("no progress in\n%s", &log)
+	}
+}
+
+func TestACampaignSaysThatNothingWasShrunk(t *testing.T) {
+	o, _ := straying(t, 1)
+	ctx, stop := context.WithCancel(t.Context())
+	stop()
+	var out strings.Builder
+	c := Campaign{SweepOptions: SweepOptions{Options: o, Cores: 1}, Single: true, Tries: 60, Out: &out, Log: io.Discard}
+	if err := c.Run(ctx); !errors.Is(err, ErrViolated) {
+		t.Fatalf("got %v\n%s", err, &out)
+	}
+	if !strings.Contains(out.String(), "\nnot shrunk: 0 tries found nothing to leave out of its ") ||
+		!strings.Contains(out.String(), "\nreplay: "+o.Command()+"\n") || strings.Contains(out.String(), "to 0") {
+		t.Errorf("want that it was not shrunk, and how to replay the whole, in\n%s", &out)
 	}
 }
 

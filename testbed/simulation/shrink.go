@@ -27,8 +27,8 @@ type Shrinking struct {
 // leaves out faults, agents, elections and noise, and shortens the time between
 // faults, for as long as the violation stays (Zeller and Hildebrandt 2002). It
 // plays up to tries worlds on that many cores and returns the same whatever
-// their number; it stops early, with what it has, when ctx ends. nil: the
-// options show no violation.
+// their number; it stops early, with what it has, when ctx ends. If nothing can
+// be left out, its Options are those given. nil: they show no violation.
 func Shrink(ctx context.Context, o Options, tries, cores int) *Shrinking {
 	o.Trace, o.Live, o.Record, o.until = 0, nil, false, 0
 	first := Run(o)
@@ -36,10 +36,10 @@ func Shrink(ctx context.Context, o Options, tries, cores int) *Shrinking {
 		return nil
 	}
 	s := &shrinker{ctx: ctx, cores: max(1, cores), left: tries, best: o, found: first.Violation}
-	all := s.struck(o)
-	before := len(all)
-	if s.attempt(withFaults(o, all)) {
-		s.faults = all
+	s.play = s.shows
+	s.faults = s.struck(o)
+	before := len(s.faults)
+	if s.attempt(withFaults(o, s.faults)) {
 		s.rounds()
 	}
 	return &Shrinking{Options: s.best, Violation: s.found, Faults: len(s.faults), Before: before, Tries: tries - s.left}
@@ -51,7 +51,8 @@ type shrinker struct {
 	left   int // worlds that may still be played
 	best   Options
 	found  *Violation
-	faults []int // of best
+	faults []int                    // that strike in best
+	play   func(Options) *Violation // shows, or what a test puts in its place
 }
 
 // struck returns the faults of the schedule that struck before the violation.
@@ -173,7 +174,7 @@ func (s *shrinker) first(candidates []Options) bool {
 		found := make([]*Violation, n)
 		var wg sync.WaitGroup
 		for i := range n {
-			wg.Go(func() { found[i] = s.shows(candidates[i]) })
+			wg.Go(func() { found[i] = s.play(candidates[i]) })
 		}
 		wg.Wait()
 		for i, v := range found {
