@@ -18,7 +18,8 @@
 // It does not guarantee that what a command left running elsewhere (a service
 // it started, a process in a group of its own) stops, nor that a command which
 // is told the end of a leadership is done with it before another agent leads:
-// it says so in the log when that is missed.
+// it says so in the log when that is missed. Nor does it guard runs between the
+// end of a guard and the start of the next one, see keepGuard.
 package hook
 
 import (
@@ -143,7 +144,7 @@ func Start(commands Commands, logger *slog.Logger) *Runner {
 func (r *Runner) newGuard() *guard {
 	g, err := startGuard()
 	if err != nil {
-		r.logger.Warn("hook is not guarded: should this agent be killed or frozen, a run under way goes on", "err", err)
+		r.logger.Warn("hook is not guarded: if this agent is killed or frozen, nothing ends a run under way; starting its guard is tried again", "err", err)
 		return nil
 	}
 	return g
@@ -215,7 +216,7 @@ func (r *Runner) guardBy(g *guard) bool {
 			runs++
 		}
 	}
-	r.logger.Warn("hook's guard has ended: started another", "runs", runs)
+	r.logger.Warn("hook's guard has ended: another one was started, runs in between were not guarded", "runs", runs)
 	return true
 }
 
