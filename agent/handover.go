@@ -67,7 +67,7 @@ func (a *agent) handOver() {
 	ctx, cancel := context.WithTimeout(context.Background(), leaveLimit)
 	defer cancel()
 	if err := a.membership.Leave(ctx); err != nil {
-		a.logger.Info("the others may not have heard the goodbye", "err", err)
+		a.logger.Info("goodbye may not have reached the other agents: they notice by its silence that this one is gone", "err", err)
 	}
 }
 

@@ -223,7 +223,7 @@ func (l *loop) resume() election.Instant {
 		if !l.suspended() {
 			return now
 		}
-		l.logger.Warn("this host was suspended: what this agent led is over, and it votes for nobody new for a lease")
+		l.logger.Warn("this host was suspended: this agent leads nothing any more, and votes for no new leader for a lease")
 		l.feed(l.clock(), election.Suspended{})
 	}
 }

@@ -14,7 +14,7 @@ import (
 // is a *ConfigError about that flag.
 func CheckFile(flag, path string) error {
 	if err := hook.CheckPathAsRoot(path); err != nil {
-		return configError(flag, "what an agent of root goes by must be root's alone; or run the agent as another user", "%v", err)
+		return configError(flag, "only root may be able to write to what an agent of root reads: change its owner or mode, move it, or run the agent as another user", "%v", err)
 	}
 	return nil
 }

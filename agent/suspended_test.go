@@ -54,9 +54,9 @@ func (c timedCore) Step(now election.Instant, in election.Input) election.Output
 	return c.rig.Step(now, in)
 }
 
-// TestNoInstantLiesAfterASuspendThatTheCoreWasNotToldOf: a suspend that begins while
+// TestTheCoreHearsOfASuspendBeforeAnyLaterInput: a suspend that begins while
 // the loop reads the clocks reaches the core first, or lies after the input's instant.
-func TestNoInstantLiesAfterASuspendThatTheCoreWasNotToldOf(t *testing.T) {
+func TestTheCoreHearsOfASuspendBeforeAnyLaterInput(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, nil)
 		const hour = election.Instant(3600e9)

@@ -227,7 +227,7 @@ func checkOutputs(c Config) *ConfigError {
 		}
 	}
 	if len(c.HTTPHosts) > maxHTTPHosts {
-		return configError("http-hosts", "a listener has few names", "%d names, at most %d", len(c.HTTPHosts), maxHTTPHosts)
+		return configError("http-hosts", "name only those by which clients ask for it; IP addresses and localhost need no entry", "%d names, at most %d", len(c.HTTPHosts), maxHTTPHosts)
 	}
 	for _, h := range c.HTTPHosts {
 		if err := checkHostPort(h); err != nil || strings.Contains(h, ":") {
@@ -257,7 +257,7 @@ func checkHooks(c Config) *ConfigError {
 	}
 	for _, flag := range slices.Sorted(maps.Keys(commands)) {
 		if err := hook.CheckAsRoot(commands[flag]); err != nil {
-			return configError(flag, "what root runs must be root's alone", "%v", err)
+			return configError(flag, "only root may be able to write to what root runs: change its owner or mode, or move it", "%v", err)
 		}
 	}
 	return nil

@@ -138,13 +138,13 @@ func (e *Elector) restore(id election.RequestID) *election.Refusal {
 	case e.barred.Code != "":
 		return e.whyBarred()
 	case e.change.restore != nil:
-		return &election.Refusal{Code: "busy", Message: "the former voters are being written already"}
+		return &election.Refusal{Code: "busy", Message: "this agent is already writing the former voters to its disk"}
 	case state.Former == nil || state.Roster == nil:
 		return &election.Refusal{Code: "not_found", Message: "nothing to restore: this agent has taken over no roster that dropped several voters at once, or has voted for another change since"}
 	}
 	generation, ok := e.voter.Restore()
 	if !ok {
-		return &election.Refusal{Code: "busy", Message: "a vote is being written: ask again"}
+		return &election.Refusal{Code: "busy", Message: "this agent is writing a vote to its disk: ask again"}
 	}
 	e.change.restore = &wantedRestore{request: id, generation: generation, deadline: e.now.Add(5*e.cfg.Timing.Lease + 5*time.Second)}
 	return nil

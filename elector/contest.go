@@ -305,9 +305,9 @@ func (e *Elector) unable(c *contest) string {
 	case e.cfg.Quorum && !e.hasMajority():
 		return "it is cut off from the majority"
 	case c.asked.after(c.highest) > election.MaxTerm:
-		return "its terms are used up"
+		return "no higher term is left to ask for"
 	case e.holds(c):
-		return "its vote is promised from before its start"
+		return "it still has to keep a promise from before its start"
 	}
 	return ""
 }

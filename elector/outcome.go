@@ -65,7 +65,7 @@ func (e *Elector) finishWanted() {
 	switch {
 	case ended && !wanted && !former:
 		e.reply(ch.want.request, &election.Refusal{Code: "busy",
-			Message: "another change of the voters came first: look at the voters, and ask again if it is still wanted"})
+			Message: "another change of the voters came first: `doyen voters` shows what it did; ask again if this one is still wanted"})
 	case ended && e.committed() && wanted:
 		e.reply(ch.want.request, nil)
 	case ended && e.committed():
@@ -112,9 +112,9 @@ func (e *Elector) whyNotInTime() *election.Refusal {
 // changeAdvice says what to do about a change that does not end.
 func (e *Elector) changeAdvice() string {
 	if e.awaitsOutcome() {
-		return ". It can't be cancelled any more: what is missing must come back; keep this agent running, and its data dir, until then"
+		return ". It can't be cancelled any more: bring the missing voters back, and keep this agent running, with its data dir, until then"
 	}
-	return ". What is missing must come back; or doyen voters cancel goes back to the former voters"
+	return ". Bring the missing voters back, or go back to the former voters: doyen voters cancel"
 }
 
 // whyUndone says why the voters are those from before.

@@ -29,11 +29,11 @@ func (e *Elector) cancelChange(id election.RequestID) *election.Refusal {
 	case ch.cancel != nil:
 		return &election.Refusal{Code: "busy", Message: "the change is being cancelled already"}
 	case ch.driver != nil && !ch.driver.GoBack():
-		return &election.Refusal{Code: "busy", Message: "too late to cancel: the new voters decide already; undo it by another change once it is done"}
+		return &election.Refusal{Code: "busy", Message: "the change can't be cancelled any more: its outcome was sent to the voters, and some may hold it already; to undo it, make the opposite change once it is done"}
 	case ch.driver == nil && !e.roster.Joint() && ch.want == nil:
 		return &election.Refusal{Code: "not_found", Message: "no change of the voters is under way"}
 	case ch.driver == nil && !e.roster.Joint() && e.roster.Version != ch.want.of:
-		return &election.Refusal{Code: "busy", Message: "too late to cancel: the change has ended, and `doyen voters` shows how; undo it by another one"}
+		return &election.Refusal{Code: "busy", Message: "the change can't be cancelled any more: it has ended, and `doyen voters` shows the voters now; to undo it, make the opposite change"}
 	case ch.driver == nil && !e.roster.Joint(): // asked for here, and not begun
 		e.reply(ch.want.request, &election.Refusal{Code: "not_confirmed", Message: "the change was cancelled: the voters are as before"})
 		ch.want = nil
@@ -55,7 +55,7 @@ func (e *Elector) finishCancel() {
 	case e.committed() && slices.Equal(e.roster.Voters, ch.cancel.former):
 		e.reply(ch.cancel.request, nil)
 	case e.committed():
-		e.reply(ch.cancel.request, &election.Refusal{Code: "busy", Message: "too late to cancel: the change was finished first; undo it by another change"})
+		e.reply(ch.cancel.request, &election.Refusal{Code: "busy", Message: "the change was not cancelled, because it was done first; to undo it, make the opposite change"})
 	case e.now >= ch.cancel.deadline:
 		e.reply(ch.cancel.request, &election.Refusal{Code: "not_confirmed", Message: "the change was not cancelled in time: " + e.describeChange()})
 	default:
@@ -143,12 +143,12 @@ func (e *Elector) describeChange() string {
 	case missing != "" && s.Driver == e.cfg.Self.Peer:
 		text += ", and waits for " + missing + " to accept"
 	case missing != "":
-		text += "; not reached from here: " + missing
+		text += "; this agent can't reach " + missing
 	case s.PromisesEnd != 0:
-		text += ", and waits for promises to end that were given under the former voters"
+		text += ", and waits until promises given under the former voters have ended"
 	}
 	if s.Committed && !quorum.Confirmed(e.roster, e.reachable) {
-		text += "; both sets of voters have accepted it, so a majority of each must be reachable, unless the agent that drove it still runs: doyen voters cancel leads back there"
+		text += "; it needs a majority of the former and one of the new voters, unless the agent that drove it still runs: there, doyen voters cancel goes back without the new ones"
 	}
 	return text
 }

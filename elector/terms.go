@@ -53,5 +53,5 @@ func (e *Elector) describeTooFar() string {
 	if len(names) == 0 {
 		return ""
 	}
-	return strings.Join(names, ", ") + " told of a term far above all that the other voters know, so its acceptance of the change of the voters does not count: its state is damaged, or it is not the program it should be; go back with doyen voters cancel, and replace that agent's data directory (doyen voters replace)"
+	return strings.Join(names, ", ") + " reported a term far above all that the other voters know, so its acceptance of the change of the voters does not count: its state is damaged, or another program runs in its place; run doyen voters cancel, move that agent's data directory away, start it with --join, and run doyen voters replace NAME on another voter"
 }

@@ -63,7 +63,7 @@ func TestAFrozenGuardIsNotTheCommandsFault(t *testing.T) {
 	r.line("the guard is late")
 	r.agent.Stood().Elect(2, long)
 	r.word("up")
-	r.blames("doyen run was not let run", "starting it again in", "in a row")
+	r.blames("doyen run got no processor time", "starting it again in", "in a row")
 }
 
 // A host that is paused: all of it is late, and the command the least of all.

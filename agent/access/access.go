@@ -160,7 +160,7 @@ func (p *Policy) rules(name string, said Rules, rest rules) (rules, error) {
 			return rules{}, &Error{key + ".max-priority", fmt.Sprintf("%d is not between 0 and %d", r.maxPriority, campaign.MaxPriority), "the higher leads; 0 never leads"}
 		}
 		if said.Campaign == nil && r.campaign.empty() {
-			return rules{}, &Error{key + ".max-priority", "bounds the priority of nobody: no user or group may campaign there",
+			return rules{}, &Error{key + ".max-priority", "has no effect: no user or group may campaign there",
 				"add `campaign: {groups: [NAME]}` beside it, or under \"*\""}
 		}
 	}

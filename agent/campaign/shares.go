@@ -69,7 +69,7 @@ func (r *Registry) crowded(now election.Instant, q Request) *election.Refusal {
 		return busy("%d programs of user %d are candidates on this host, which is one user's share: end some of them, or have an administrator raise `access.max-candidacies`",
 			r.shares.of[q.UID], q.UID)
 	case c == nil && !r.shares.begin(now, q.UID):
-		return busy("user %d began too many new elections: one more is taken each second", q.UID)
+		return busy("user %d starts new elections faster than one a second, which is the limit: try again in a second", q.UID)
 	}
 	return nil
 }

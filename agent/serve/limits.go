@@ -95,9 +95,9 @@ func (w *watches) begin(uid uint32, favoured bool) *election.Refusal {
 	busy := func(message string) *election.Refusal { return &election.Refusal{Code: api.CodeBusy, Message: message} }
 	switch {
 	case !favoured && w.of[uid] >= w.share:
-		return busy("user " + userName(uid) + " watches as often as one user may: end some of its watches")
+		return busy("user " + userName(uid) + " has as many watches of this agent as one user may: end some of them")
 	case w.open >= w.total || !favoured && w.open >= w.total-w.reserve:
-		return busy("there are as many watches of this agent as there may be: end some of them")
+		return busy("this agent has as many watches as it serves: end some of them")
 	}
 	w.of[uid]++
 	w.open++
