@@ -89,12 +89,19 @@ func needy(voters string, id election.RequestID) election.ChangeRoster {
 	return election.ChangeRoster{Add: nodesOf("d", "e"), Remove: []election.PeerID{"b", "c"}, Request: id}
 }
 
+// newVotersLost is a cluster of those voters in which at makes a change that needs
+// d, or e, and both die: with its mark out, or before.
+func newVotersLost(t *testing.T, voters, at string, marked bool) *cluster {
+	c := votersAnd(t, voters)
+	c.input(at, needy(voters, 1))
+	c.killAt(marked, "d", "e")
+	return c
+}
+
 func TestR10LeadersSurviveANewVoterThatNeverComesAndCancelLeadsBack(t *testing.T) {
 	for _, voters := range []string{"a", "a,b", "a,b,c"} {
 		t.Run(voters, func(t *testing.T) {
-			c := votersAnd(t, voters)
-			c.input("a", needy(voters, 1))
-			c.killAt(false, "d", "e")
+			c := newVotersLost(t, voters, "a", false)
 			c.leadsOn(4)
 			status := c.nodes["a"].elector.Status(c.now)
 			if ch := status.Change; ch == nil || ch.Driver != "a" || !slices.Contains(ch.Missing, "d") || ch.Committed {
@@ -121,9 +128,7 @@ func TestR10LeadersSurviveANewVoterThatNeverComesAndCancelLeadsBack(t *testing.T
 }
 
 func TestR12CancelMayBeAskedOfAnyVoter(t *testing.T) {
-	c := votersAnd(t, "a,b,c")
-	c.input("b", needy("a,b,c", 1))
-	c.killAt(false, "d", "e")
+	c := newVotersLost(t, "a,b,c", "b", false)
 	c.leadsOn(1)
 	c.input("c", election.ChangeRoster{Cancel: true, Request: 2})
 	c.leadsOn(1)
@@ -134,9 +139,7 @@ func TestR12CancelMayBeAskedOfAnyVoter(t *testing.T) {
 }
 
 func TestR11ANewDriverGoesBackFromAnUnmarkedRosterWithoutTheNewVoters(t *testing.T) {
-	c := votersAnd(t, "a,b,c")
-	c.input("b", needy("a,b,c", 1))
-	c.killAt(false, "d", "e")
+	c := newVotersLost(t, "a,b,c", "b", false)
 	c.run(testTiming.Heartbeat)
 	if !c.nodes["c"].elector.roster.Joint() {
 		t.Fatal("c does not hold the joint roster")
@@ -174,9 +177,7 @@ func TestR11AVoterAloneGoesBackAfterARestart(t *testing.T) {
 func TestR12ADriverThatLosesTheNewVotersAfterItsMarkGoesBackByItself(t *testing.T) {
 	for _, voters := range []string{"a", "a,b", "a,b,c"} {
 		t.Run(voters, func(t *testing.T) {
-			c := votersAnd(t, voters)
-			c.input("a", needy(voters, 1))
-			c.killAt(true, "d", "e")
+			c := newVotersLost(t, voters, "a", true)
 			c.leadsOn(3)
 			c.wantVoters("a", voters)
 			if got := c.replyTo("a", 1); got != "not_confirmed" {
