@@ -14,9 +14,9 @@ import (
 
 func agentCommand() command {
 	flags := []cli.Flag{
-		&cli.StringFlag{Name: "config", Usage: "YAML `FILE` with any of the settings below, by the flags' names [$DOYEN_CONFIG]"},
+		&cli.StringFlag{Name: "config", Usage: "YAML `FILE` with any of the settings below; its keys are the names of the flags [$DOYEN_CONFIG]"},
 		&cli.BoolFlag{Name: "check-config", Usage: "validate the configuration, print it as a configuration file, start nothing", DisableDefaultText: true},
-		&cli.BoolFlag{Name: "reset-genesis", Usage: "drop a pending first roster, never a committed one", DisableDefaultText: true},
+		&cli.BoolFlag{Name: "reset-genesis", Usage: "drop a first roster that is still pending; a committed one is kept", DisableDefaultText: true},
 	}
 	for _, s := range settings() {
 		flags = append(flags, s.flag())
@@ -24,9 +24,9 @@ func agentCommand() command {
 	return command{
 		name:  "agent",
 		usage: "run the agent of this host",
-		description: "Each flag from --name on is also an environment variable, DOYEN_ and its name in capitals with\n" +
-			"underscores (DOYEN_DATA_DIR), and a key of its own name in the file given by --config.\n" +
-			"The flag beats the environment, which beats the file.\n\n" +
+		description: "Each flag from --name on can also be set by an environment variable, DOYEN_ and its name in capitals with\n" +
+			"underscores (DOYEN_DATA_DIR), or by a key of the same name in the file given by --config.\n" +
+			"The flag overrides the environment, which overrides the file.\n\n" +
 			"Exit codes: 0 stopped by SIGTERM, SIGINT or SIGHUP after a clean hand-over, 64 usage, 78 bad configuration.",
 		flags: flags,
 		run:   runAgent,

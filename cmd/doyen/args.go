@@ -127,7 +127,7 @@ func flagLength(command string, known []cli.Flag, args []string) (int, error) {
 		value = args[1]
 	}
 	if value == "" && name == "socket" {
-		return 0, usage("leave it out for the default", "%s is empty", written)
+		return 0, usage("omit it for the default", "%s is empty", written)
 	}
 	return length, nil
 }
@@ -164,7 +164,7 @@ func unknownFlag(command string, known []cli.Flag, written, name string) error {
 	if command != "" {
 		where, hint = command+": ", "`doyen "+command+" --help` lists the flags"
 	} else {
-		hint = "only --socket and --output may stand before the command; " + hint
+		hint = "only --socket and --output may come before the command; " + hint
 	}
 	if near := nearest(name, names); near != "" {
 		hint = "did you mean --" + near + "? " + hint
@@ -217,7 +217,7 @@ func (c command) checkArgs(args []string) error {
 // slipOfBool explains the commonest slip: a flag's truth after a space.
 func slipOfBool(arg string) string {
 	if arg == "true" || arg == "false" {
-		return "; a flag that is true or false takes its value after =, as in --quorum=false"
+		return "; give a true/false flag its value after =, as in --quorum=false"
 	}
 	return ""
 }
@@ -229,8 +229,8 @@ func (i *invocation) election() (string, error) {
 	}
 	name := i.Args().First()
 	if !election.ValidName(name) {
-		return "", usage("a name is 1 to 63 of a-z, 0-9, dot, dash and underscore, and starts with a letter or digit",
-			"%s: %q can't be the name of an election", i.Command.Name, name)
+		return "", usage("a name has 1 to 63 characters from a-z, 0-9, dot, dash and underscore, and starts with a letter or digit",
+			"%s: %q is not a valid election name", i.Command.Name, name)
 	}
 	return name, nil
 }

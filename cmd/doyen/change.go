@@ -33,7 +33,7 @@ func transferCommand() command {
 		name: "transfer", args: "[ELECTION] --to NAME", max: 1,
 		usage:       "make this agent hand its leadership over to another, and wait for the outcome",
 		description: "Exit codes: 0 done, 1 refused, 3 the agent can't be reached.",
-		flags:       []cli.Flag{&cli.StringFlag{Name: "to", Usage: "`NAME` of the agent that is to lead"}},
+		flags:       []cli.Flag{&cli.StringFlag{Name: "to", Usage: "`NAME` of the agent that should lead"}},
 		run: func(i *invocation) error {
 			name, err := i.election()
 			if err != nil {
@@ -41,7 +41,7 @@ func transferCommand() command {
 			}
 			to := i.String("to")
 			if to == "" {
-				return usage("write: doyen transfer "+name+" --to NAME, where NAME is the agent that is to lead; `doyen elections` lists the candidates", "transfer: --to is missing")
+				return usage("write: doyen transfer "+name+" --to NAME, where NAME is the agent that should lead; `doyen elections` lists the candidates", "transfer: --to is missing")
 			}
 			what := fmt.Sprintf("transfer %s to %s", name, to)
 			return i.order(what, "transfer of "+name+" done", func(ctx context.Context, c *client.Client) (api.Outcome, error) {
@@ -54,13 +54,13 @@ func transferCommand() command {
 func drainCommand() command {
 	return command{
 		name: "drain", args: "on|off", min: 1, max: 1, words: []string{"on", "off"},
-		usage:       "maintenance: hand over what this agent leads and stand in nothing; or end that",
+		usage:       "maintenance: hand over what this agent leads and withdraw its candidacies; off ends that",
 		description: "Exit codes: 0 done, 1 refused, 3 the agent can't be reached.",
 		run: func(i *invocation) error {
 			on := i.Args().First() == "on"
-			done := "drained: this agent stands in nothing until `doyen drain off`, restarts included"
+			done := "drained: this agent is not a candidate until `doyen drain off`, even after a restart"
 			if !on {
-				done = "drain ended: this agent stands again"
+				done = "drain ended: this agent is a candidate again"
 			}
 			return i.order("drain "+i.Args().First(), done, func(ctx context.Context, c *client.Client) (api.Outcome, error) {
 				return c.Drain(ctx, on)
@@ -92,7 +92,7 @@ func (i *invocation) order(what, done string, ask func(context.Context, *client.
 		return fmt.Errorf("%s: %w", what, err)
 	}
 	if !outcome.Done {
-		return &failure{code: exitFailed, what: what, err: errors.New(orDash(outcome.Message)), hint: "`doyen status` tells how things stand"}
+		return &failure{code: exitFailed, what: what, err: errors.New(orDash(outcome.Message)), hint: "`doyen status` shows the current state"}
 	}
 	return i.answer(outcomeLine(outcome, done))
 }

@@ -46,7 +46,7 @@ func (g *gathered) override(i *invocation, s setting) error {
 			return nil
 		}
 		if err := s.set(&g.config, fmt.Sprint(i.Value(s.name))); err != nil {
-			return usage("`doyen agent --help` tells what each flag takes", "agent: --%s: %v", s.name, err)
+			return usage("`doyen agent --help` explains each flag", "agent: --%s: %v", s.name, err)
 		}
 		return nil
 	}

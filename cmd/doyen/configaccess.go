@@ -44,7 +44,7 @@ func (g *gathered) readAccess(path string, key, value *yaml.Node) error {
 		case "max-candidacies":
 			c.MaxCandidacies, err = r.number(full, value)
 			if err == nil && c.MaxCandidacies < 1 {
-				err = badFile(path, value.Line, "use 1 or more", "%s: %d is not a number of candidacies", full, c.MaxCandidacies)
+				err = badFile(path, value.Line, "use 1 or more", "%s: %d is not a valid number of candidacies", full, c.MaxCandidacies)
 			}
 		default:
 			c.Elections = map[string]access.Rules{}
@@ -53,7 +53,7 @@ func (g *gathered) readAccess(path string, key, value *yaml.Node) error {
 				return err
 			})
 			if err == nil && len(c.Elections) == 0 {
-				err = badFile(path, value.Line, `name an election, or "*" for all, or leave it out for the default`, "%s holds no elections", full)
+				err = badFile(path, value.Line, `name an election, or "*" for all, or remove the key for the default`, "%s names no elections", full)
 			}
 		}
 		return err
@@ -85,7 +85,7 @@ func (r accessReader) list(key string, value *yaml.Node) (*access.List, error) {
 	var l access.List
 	err := r.each(key, value, []string{"groups", "users"}, func(full, name string, value *yaml.Node) error {
 		if value.Kind != yaml.SequenceNode {
-			return badFile(r.path, value.Line, "write a list, such as [doyen, 1001]; [] is nobody", "%s is not a list", full)
+			return badFile(r.path, value.Line, "write a list, such as [doyen, 1001]; [] means nobody", "%s is not a list", full)
 		}
 		to := &l.Groups
 		if name == "users" {
@@ -94,7 +94,7 @@ func (r accessReader) list(key string, value *yaml.Node) (*access.List, error) {
 		*to = []string{}
 		for _, item := range value.Content {
 			if item.Kind != yaml.ScalarNode || item.Value == "" || item.Tag != "!!str" && item.Tag != "!!int" {
-				return badFile(r.path, item.Line, "write names or numbers, such as [doyen, 1001]", "%s: %q is not the name or number of one", full, item.Value)
+				return badFile(r.path, item.Line, "write names or numbers, such as [doyen, 1001]", "%s: %q is not a name or a number", full, item.Value)
 			}
 			*to = append(*to, item.Value)
 		}
@@ -117,9 +117,9 @@ func (r accessReader) each(of string, value *yaml.Node, known []string, do func(
 	if value.Kind != yaml.MappingNode {
 		hint := "see `access` in docs/operations.md"
 		if known != nil {
-			hint = "it takes " + strings.Join(known, ", ") + ", each with a value"
+			hint = "its keys are " + strings.Join(known, ", ") + ", each with a value"
 		}
-		return badFile(r.path, value.Line, hint, "%s holds no settings", of)
+		return badFile(r.path, value.Line, hint, "%s has no settings", of)
 	}
 	for n := 0; n < len(value.Content); n += 2 {
 		key, value := value.Content[n], value.Content[n+1]
@@ -129,7 +129,7 @@ func (r accessReader) each(of string, value *yaml.Node, known []string, do func(
 		}
 		switch {
 		case key.Kind != yaml.ScalarNode:
-			return badFile(r.path, key.Line, "write a name", "a key of %s is not text", of)
+			return badFile(r.path, key.Line, "write a name", "a key in %s is not text", of)
 		case known != nil && !slices.Contains(known, key.Value):
 			return badFile(r.path, key.Line, unknownHint(key.Value, known), "unknown key %q in %s", key.Value, of)
 		case r.g.source[full] != "":
@@ -147,5 +147,5 @@ func unknownHint(key string, known []string) string {
 	if near := nearest(key, known); near != "" {
 		return fmt.Sprintf("did you mean %q?", near)
 	}
-	return "it takes " + strings.Join(known, ", ")
+	return "its keys are " + strings.Join(known, ", ")
 }

@@ -27,18 +27,18 @@ func (g *gathered) readElections(path string, key, value *yaml.Node) error {
 	g.source[electionsKey] = fmt.Sprintf("%s:%d: %s", path, key.Line, electionsKey)
 	const form = "write `elections: {payments: {on-change: CMD}}`"
 	if value.Kind != yaml.MappingNode {
-		return badFile(path, value.Line, form, "%q holds no elections", electionsKey)
+		return badFile(path, value.Line, form, "%q names no elections", electionsKey)
 	}
 	g.config.Elections = map[string]agent.ElectionConfig{}
 	for n := 0; n < len(value.Content); n += 2 {
 		name, settings := value.Content[n], value.Content[n+1]
 		switch _, twice := g.config.Elections[name.Value]; {
 		case name.Kind != yaml.ScalarNode || !election.ValidName(name.Value) && name.Value != agent.EveryOther:
-			return badFile(path, name.Line, "a name is 1 to 63 of a-z, 0-9, dot, dash and underscore, and starts with a letter or digit", "%q can't be the name of an election", name.Value)
+			return badFile(path, name.Line, "a name has 1 to 63 characters from a-z, 0-9, dot, dash and underscore, and starts with a letter or digit", "%q is not a valid election name", name.Value)
 		case twice:
 			return badFile(path, name.Line, "keep one of them", "the election %q is given twice", name.Value)
 		case settings.Kind != yaml.MappingNode:
-			return badFile(path, settings.Line, form, "the election %q holds no settings", name.Value)
+			return badFile(path, settings.Line, form, "the election %q has no settings", name.Value)
 		}
 		one, err := g.readElection(path, name.Value, settings)
 		if err != nil {
@@ -61,15 +61,15 @@ func (g *gathered) readElection(path, name string, settings *yaml.Node) (agent.E
 		case g.source[full] != "":
 			return one, badFile(path, key.Line, "keep one of them", "%q is given twice in the election %q", key.Value, name)
 		case value.Kind != yaml.ScalarNode || value.Tag != "!!str":
-			return one, badFile(path, value.Line, "put the command in quotes", "%q of the election %q is no text", key.Value, name)
+			return one, badFile(path, value.Line, "put the command in quotes", "%q of the election %q is not text", key.Value, name)
 		case value.Value == "":
-			return one, badFile(path, value.Line, "leave the election out for the command of all; `true` does nothing", "%q of the election %q is empty", key.Value, name)
+			return one, badFile(path, value.Line, "remove the election to run the command of all elections; write `true` to run nothing", "%q of the election %q is empty", key.Value, name)
 		}
 		g.source[full] = fmt.Sprintf("%s:%d: %s", path, key.Line, full)
 		one.OnChange = value.Value
 	}
 	if one.OnChange == "" {
-		return one, badFile(path, settings.Line, "write `on-change: CMD`, or leave it out", "the election %q has no settings", name)
+		return one, badFile(path, settings.Line, "write `on-change: CMD`, or remove the election", "the election %q has no settings", name)
 	}
 	return one, nil
 }
@@ -78,7 +78,7 @@ func unknownElectionHint(key string) string {
 	if near := nearest(key, []string{"on-change"}); near != "" {
 		return fmt.Sprintf("did you mean %q?", near)
 	}
-	return "an election takes on-change"
+	return "the key of an election is on-change"
 }
 
 // electionValues is what differs in single elections, as it is written in JSON.

@@ -80,15 +80,15 @@ func unknownKeyHint(key string, names []string) string {
 // ever.
 func loadFile(path string) ([]byte, error) {
 	if strings.Contains(path, "://") {
-		return nil, &agent.ConfigError{Flag: "config", Problem: path + " is a URL", Hint: "only a file of this host is read"}
+		return nil, &agent.ConfigError{Flag: "config", Problem: path + " is a URL", Hint: "only a file on this host can be read"}
 	}
-	const hint = "name a YAML file, or leave --config and DOYEN_CONFIG out"
+	const hint = "name a YAML file, or omit --config and DOYEN_CONFIG"
 	info, err := os.Stat(path)
 	if err != nil {
 		return nil, &agent.ConfigError{Flag: "config", Problem: err.Error(), Hint: hint}
 	}
 	if !info.Mode().IsRegular() {
-		return nil, &agent.ConfigError{Flag: "config", Problem: path + " is no regular file", Hint: hint}
+		return nil, &agent.ConfigError{Flag: "config", Problem: path + " is not a regular file", Hint: hint}
 	}
 	abs, err := filepath.Abs(path)
 	if err != nil {
@@ -121,14 +121,14 @@ func parseFile(path string, text []byte) (*yaml.Node, error) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, badFile(path, 0, "", "no valid YAML: %s", strings.TrimPrefix(err.Error(), "yaml: "))
+		return nil, badFile(path, 0, "", "not valid YAML: %s", strings.TrimPrefix(err.Error(), "yaml: "))
 	}
 	root := document.Content[0]
 	if root.Kind == yaml.ScalarNode && root.Tag == "!!null" {
 		return nil, nil
 	}
 	if root.Kind != yaml.MappingNode {
-		return nil, badFile(path, root.Line, "write a setting a line, such as `name: a`", "not a list of settings")
+		return nil, badFile(path, root.Line, "write one setting per line, such as `name: a`", "not a list of settings")
 	}
 	if err := decoder.Decode(&yaml.Node{}); !errors.Is(err, io.EOF) {
 		return nil, badFile(path, 0, "keep one", "holds more than one YAML document")
@@ -146,31 +146,31 @@ func (s setting) take(c *agent.Config, value *yaml.Node) error {
 		*list = nil
 		for _, item := range value.Content {
 			if item.Kind != yaml.ScalarNode || item.Tag != "!!str" {
-				return fmt.Errorf("line %d: an element is no text; put it in quotes", item.Line)
+				return fmt.Errorf("line %d: an element is not text; put it in quotes", item.Line)
 			}
 			*list = append(*list, item.Value)
 		}
 		return nil
 	}
 	if value.Kind != yaml.ScalarNode {
-		return errors.New("is no single value")
+		return errors.New("is not a single value")
 	}
 	if value.Tag == "!!null" {
-		return errors.New("has no value; leave the key out for the default")
+		return errors.New("has no value; remove the key for the default")
 	}
 	wanted, advice := "!!str", "put it in quotes"
 	switch at.(type) {
 	case *bool:
 		wanted, advice = "!!bool", "write true or false"
 	case *int:
-		wanted, advice = "!!int", "write a whole number, without quotes"
+		wanted, advice = "!!int", "write an integer, without quotes"
 	case *time.Duration:
-		advice = "write a time with its unit, such as 200ms or 1.2s"
+		advice = "write a duration with its unit, such as 200ms or 1.2s"
 	case *[]string:
 		advice = "write a list, such as [a, b, c]"
 	}
 	if value.Tag != wanted {
-		return fmt.Errorf("%q is of the wrong type; %s", value.Value, advice)
+		return fmt.Errorf("%q has the wrong type; %s", value.Value, advice)
 	}
 	return s.set(c, value.Value)
 }

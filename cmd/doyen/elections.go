@@ -11,7 +11,7 @@ import (
 func electionsCommand() command {
 	return command{
 		name:  "elections",
-		usage: "list the elections: who leads, by what term and lease",
+		usage: "list the elections: leader, term and lease",
 		run:   elections,
 	}
 }
@@ -29,7 +29,7 @@ func elections(i *invocation) error {
 // electionsTable is empty of rows only until the first candidate stands.
 func electionsTable(list []api.Election) string {
 	if len(list) == 0 {
-		return "no elections: nobody stands in one yet\n"
+		return "no elections: there are no candidates yet\n"
 	}
 	rows := [][]string{{"ELECTION", "STATE", "LEADER", "TERM", "LEASE", "AUTHORITY", "HEARD", "CANDIDATES"}}
 	for _, e := range list {

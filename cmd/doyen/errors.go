@@ -82,7 +82,7 @@ func classify(err error) (code int, hint string) {
 		return exitConfig, ""
 	}
 	if errors.Is(err, context.Canceled) {
-		return exitFailed, "interrupted before the answer came: what was asked for may still happen"
+		return exitFailed, "interrupted before the agent answered: the request may still take effect"
 	}
 	return exitFailed, ""
 }
@@ -92,23 +92,23 @@ func apiHint(e *client.APIError) string {
 	case api.CodeBadRequest:
 		return "" // the message says what would be right
 	case api.CodeForbidden:
-		return "run it as root or as somebody the message names; `access` in docs/operations.md says which right allows what"
+		return "run it as root or as a user that the message names; `access` in docs/operations.md explains each right"
 	case api.CodeNotFound:
 		return "`doyen elections` lists the elections, `doyen members` the agents, `doyen voters` the voters"
 	case api.CodeNotLeader:
-		return "run it on the host that leads: `doyen elections` names it"
+		return "run it on the host that leads: `doyen elections` shows which one that is"
 	case api.CodeNotVoter:
 		return "run it on the host of a voter: `doyen voters` lists them"
 	case api.CodeNoCandidate:
-		return "`doyen elections` lists who stands; an agent with priority 0, draining or out of reach can't take over"
+		return "`doyen elections` lists the candidates; an agent that has priority 0, is draining or can't be reached can't take over"
 	case api.CodeNoQuorum:
 		return "`doyen voters` shows which ones are missing"
 	case api.CodeInUse:
 		return "`doyen keys list` shows the others"
 	case api.CodeNotConfirmed:
-		return "`doyen voters` tells what came of it: look before asking again"
+		return "`doyen voters` shows the outcome: check it before you try again"
 	case api.CodeBusy, api.CodeUnavailable:
 		return "try again in a moment; `doyen status` shows warnings"
 	}
-	return "`doyen status` and the agent's log may tell more"
+	return "`doyen status` and the agent's log may show more"
 }

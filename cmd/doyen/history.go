@@ -16,11 +16,11 @@ const timeOfDay = "2006-01-02 15:04:05.000"
 func historyCommand() command {
 	return command{
 		name: "history", args: "[ELECTION]", max: 1,
-		usage: "show who led when, why it changed, and how long there was none",
-		description: "What this agent saw since its start, of all elections or of one; the newest is last.\n" +
-			"GAP is how long nobody was known to lead before. Exit codes: 0 done, 3 the agent can't be reached.",
+		usage: "show who led and when, why that changed, and how long there was no leader",
+		description: "Shows what this agent has seen since its start, in all elections or in one; the newest is last.\n" +
+			"GAP is how long no leader was known before the change. Exit codes: 0 done, 3 the agent can't be reached.",
 		flags: []cli.Flag{
-			&cli.StringFlag{Name: "limit", Usage: "the newest `N`, 1 to 1024", DefaultText: "100"},
+			&cli.StringFlag{Name: "limit", Usage: "show only the newest `N` changes, 1 to 1024", DefaultText: "100"},
 			&cli.BoolFlag{Name: "evidence", Usage: "also show what this agent knew at each change", DisableDefaultText: true},
 		},
 		run: history,
@@ -39,7 +39,7 @@ func history(i *invocation) error {
 	if i.IsSet("limit") {
 		n, err := strconv.Atoi(i.String("limit"))
 		if err != nil || n < 1 || n > 1024 {
-			return usage("write --limit N, with N from 1 to 1024", "history: --limit %q is no such number", i.String("limit"))
+			return usage("write --limit N, with N from 1 to 1024", "history: --limit %q is not a number from 1 to 1024", i.String("limit"))
 		}
 		limit = n
 	}

@@ -31,7 +31,7 @@ func keygen(i *invocation) error {
 	key := base64.StdEncoding.EncodeToString(secret)
 	path := i.String("out")
 	if i.IsSet("out") && path == "" {
-		return usage("name a file, or leave --out away to write the key to stdout", "keygen: --out is empty")
+		return usage("name a file, or omit --out to write the key to stdout", "keygen: --out is empty")
 	}
 	field, value, text := "key", key, key+"\n"
 	if i.IsSet("out") {
@@ -59,7 +59,7 @@ func writeKey(path, key string) error {
 			hint: "it may be the cluster's key: choose another name, or move it away first"}
 	}
 	if err != nil {
-		return &failure{code: exitFailed, what: "write the key", err: err, hint: "name a file in a directory that is there and that you may write to"}
+		return &failure{code: exitFailed, what: "write the key", err: err, hint: "name a file in a directory that exists and that you may write to"}
 	}
 	if _, err = f.WriteString(key + "\n"); err == nil {
 		err = f.Sync()

@@ -19,8 +19,8 @@ func keysCommand() command {
 		name: "keys", args: "list|add FILE|use FINGERPRINT|remove FINGERPRINT", min: 1, max: 2, words: []string{"list", "add", "use", "remove"},
 		usage: "change the cluster key with no restart: add everywhere, use everywhere, remove everywhere",
 		description: "add FILE accepts the key in FILE, one line as `doyen keygen` writes it; - is standard input.\n" +
-			"use encrypts with it from now on; remove accepts one no longer. Each changes this agent and its\n" +
-			"key file: do it on every agent before the next step. A FINGERPRINT may be cut to what is unique.\n" +
+			"use encrypts with a key from now on; remove stops accepting one. Each changes only this agent and its\n" +
+			"key file: run it on every agent before the next step. A unique beginning of a FINGERPRINT is enough.\n" +
 			"Exit codes: 0 done, 1 refused, 3 the agent can't be reached.",
 		run: keys,
 	}
@@ -67,7 +67,7 @@ func keys(i *invocation) error {
 	list, err := c.ChangeKeys(ctx, request)
 	if refused, ok := errors.AsType[*client.APIError](err); ok && refused.Code == api.CodeUnavailable {
 		return &failure{code: exitFailed, what: verb + " key", err: err,
-			hint: "the agent must be able to write to the directory of its key file, and find that file as it left it"}
+			hint: "the agent must be able to write to the directory of its key file, and nobody may have changed that file since"}
 	}
 	if err != nil {
 		return fmt.Errorf("%s key: %w", verb, err)
@@ -93,7 +93,7 @@ func (i *invocation) readKey(path string) (string, error) {
 	}
 	lines := strings.Fields(string(text))
 	if len(lines) != 1 {
-		return "", &failure{code: exitFailed, what: "add key", err: fmt.Errorf("%s holds %d words, want the one line of a key", path, len(lines)),
+		return "", &failure{code: exitFailed, what: "add key", err: fmt.Errorf("%s holds %d words, expected one line with one key", path, len(lines)),
 			hint: "make one with `doyen keygen --out FILE`"}
 	}
 	return lines[0], nil
@@ -105,13 +105,13 @@ func wholeFingerprint(list []api.Key, part string) (string, error) {
 	for _, k := range list {
 		if strings.HasPrefix(k.Fingerprint, strings.ToLower(part)) {
 			if found != "" {
-				return "", errors.New("more than one key begins so")
+				return "", errors.New("more than one key starts with it")
 			}
 			found = k.Fingerprint
 		}
 	}
 	if found == "" {
-		return "", errors.New("no key of this agent begins so")
+		return "", errors.New("no key of this agent starts with it")
 	}
 	return found, nil
 }

@@ -22,7 +22,7 @@ func leaderCommand() command {
 func isLeaderCommand() command {
 	return command{
 		name: "is-leader", args: "[ELECTION]", max: 1,
-		usage:       "tell by the exit code whether this agent leads, for scripts and cron",
+		usage:       "show by the exit code whether this agent leads, for scripts and cron",
 		description: "Prints nothing. Exit codes: 0 this agent leads, 1 another leads, 2 none or no quorum, 3 the agent can't be reached.",
 		run:         isLeader,
 	}
@@ -51,7 +51,7 @@ func leader(i *invocation) error {
 	if e.Leader == nil {
 		why, hint := leaderless(e)
 		if e.State == api.StateNoQuorum && i.formless(ctx) {
-			why, hint = "the voters are not agreed on yet", "`doyen status` says whom this agent waits for"
+			why, hint = "the agents have not agreed on the voters yet", "`doyen status` shows which agents this one waits for"
 		}
 		return &failure{code: exitNone, what: name + " has no leader", err: errors.New(why), hint: hint}
 	}
@@ -117,7 +117,7 @@ func leaderless(e api.Election) (why, hint string) {
 	case api.StateNoQuorum:
 		return "a majority of the voters can't be reached", "`doyen voters` shows which ones are missing"
 	case api.StateIdle:
-		return "nobody stands in it", "an election needs a candidate: `doyen members` shows who is one"
+		return "it has no candidates", "`doyen members` shows which agents are candidates, and in what"
 	}
 	return "an election is under way", "ask again in a moment, or follow it with `doyen watch " + e.Election + "`"
 }

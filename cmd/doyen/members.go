@@ -11,7 +11,7 @@ import (
 func membersCommand() command {
 	return command{
 		name:  "members",
-		usage: "list the agents that gossip knows",
+		usage: "list the agents known by gossip",
 		run:   members,
 	}
 }

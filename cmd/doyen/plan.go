@@ -21,12 +21,12 @@ const maxPlanned = 1024
 func planCommand() command {
 	return command{
 		name: "plan", args: "[--down NAME...] [--cut A,B|C,D]", max: maxPlanned,
-		usage: "tell what would happen if hosts went down or links were cut: who leads, is there a quorum, within what time",
-		description: "It runs the elector itself in virtual time, several times, from what the agent knows now; nothing is\n" +
-			"done to the cluster. --down names hosts that go down: --down a,b or --down a b. --cut names the sides of\n" +
-			"a cut network, quoted because of the |; agents that no side names form one more side, so --cut a cuts a\n" +
-			"off from all others. TERM is the least one the new leader would have. Hooks and programs are assumed to stop at once.\n" +
-			"Exit codes: 0 answered, 3 the agent can't be reached, 64 no such agent or nobody left.",
+		usage: "predict what happens if hosts go down or links are cut: who leads, is there a quorum, how soon",
+		description: "Runs the real election code several times in virtual time, from what the agent knows now; the cluster is\n" +
+			"not touched. --down names hosts that go down: --down a,b or --down a b. --cut names the sides of\n" +
+			"a cut network, quoted because of the |; agents named on no side form one more side, so --cut a cuts a\n" +
+			"off from all others. TERM is the lowest term the new leader could have. Hooks and programs are assumed to stop at once.\n" +
+			"Exit codes: 0 answered, 3 the agent can't be reached, 64 unknown agent or no agent left.",
 		flags: []cli.Flag{
 			&cli.StringSliceFlag{Name: "down", Usage: "`NAME` of a host that goes down, repeatable"},
 			&cli.StringFlag{Name: "cut", Usage: "`SIDES` that can't reach each other, as 'a,b|c,d'"},
@@ -65,12 +65,12 @@ func planned(i *invocation) error {
 func (i *invocation) faults() (plan.Faults, error) {
 	var f plan.Faults
 	if i.NArg() > 0 && !i.IsSet("down") {
-		return f, usage("write: doyen plan --down NAME", "plan: %q is no flag", i.Args().First())
+		return f, usage("write: doyen plan --down NAME", "plan: %q is not a flag", i.Args().First())
 	}
 	for _, text := range append(i.StringSlice("down"), i.Args().Slice()...) {
 		for name := range strings.SplitSeq(text, ",") {
 			if !election.ValidName(name) {
-				return f, usage("write --down a, --down a,b or --down a --down b", "plan: %q can't be the name of an agent", name)
+				return f, usage("write --down a, --down a,b or --down a --down b", "plan: %q is not a valid agent name", name)
 			}
 			f.Down = append(f.Down, name)
 		}
@@ -82,7 +82,7 @@ func (i *invocation) faults() (plan.Faults, error) {
 		var names []string
 		for name := range strings.SplitSeq(side, ",") {
 			if name = strings.TrimSpace(name); !election.ValidName(name) {
-				return f, usage("write --cut 'a,b|c,d', or --cut a to cut a off", "plan: --cut: %q can't be the name of an agent", name)
+				return f, usage("write --cut 'a,b|c,d', or --cut a to cut a off", "plan: --cut: %q is not a valid agent name", name)
 			}
 			names = append(names, name)
 		}
@@ -115,7 +115,7 @@ func (i *invocation) snapshot() (plan.Snapshot, error) {
 		return s, fmt.Errorf("ask for the live state: %w", err)
 	}
 	if a.LeaseMS == 0 || a.HeartbeatMS == 0 {
-		return s, &failure{code: exitFailed, what: "ask for the live state", err: errors.New("this agent does not tell its timing"), hint: "it is of an older version: upgrade it"}
+		return s, &failure{code: exitFailed, what: "ask for the live state", err: errors.New("this agent does not report its timing"), hint: "it runs an older version: upgrade it"}
 	}
 	return snapshotOf(a, members, voters, elections), nil
 }
@@ -194,7 +194,7 @@ func planPage(r plan.Report, quorum bool) string {
 	}
 	page.WriteString(table(sides) + "\n" + table(rows))
 	if !r.Settled {
-		page.WriteString("\nnot settled: in some runs things still changed at the end\n")
+		page.WriteString("\nnot settled: in some runs the result was still changing at the end\n")
 	}
 	return page.String()
 }

@@ -29,20 +29,20 @@ func runCommand() command {
 	return command{
 		name: "run", args: "ELECTION -- CMD ARG…", max: math.MaxInt,
 		usage: "run a command only while this host leads an election",
-		description: "Stands in the election, starts CMD when elected, with DOYEN_ELECTION, DOYEN_TERM and DOYEN_SOCKET in\n" +
-			"its environment, and has it and all that it started dead before the lease can end: SIGTERM first,\n" +
-			"SIGKILL in time. Then it stands again, unless --once, until SIGTERM or SIGINT, which is passed on to CMD.\n\n" +
+		description: "Becomes a candidate in the election and starts CMD when elected, with DOYEN_ELECTION, DOYEN_TERM and\n" +
+			"DOYEN_SOCKET in its environment. Ends CMD and everything it started before the lease can end: SIGTERM first,\n" +
+			"then SIGKILL in time. It is then a candidate again, unless --once, until SIGTERM or SIGINT, which is passed on to CMD.\n\n" +
 			"Exit codes: 0 ended by a signal; with --once or --restart CMD's own, 128+N if signal N killed it;\n" +
-			"at the start: 1 the agent refuses, 3 it can't be reached, 64 usage, 126 CMD can't be run, 127 there is no CMD.",
+			"at the start: 1 the agent refuses, 3 it can't be reached, 64 usage, 126 CMD can't be run, 127 CMD does not exist.",
 		flags: []cli.Flag{
-			&cli.BoolFlag{Name: "once", Usage: "run CMD once: when it ends, by itself or with the lead, withdraw and exit with its status", DisableDefaultText: true},
-			&cli.StringFlag{Name: "restart", Usage: "`WHEN` to start CMD again that ended by itself: always, on-failure, or never, which is --once", DefaultText: runner.RestartAlways},
-			&cli.StringFlag{Name: "grace", Usage: "`TIME` between SIGTERM and SIGKILL, cut short by the lease", DefaultText: defaultGrace.String()},
-			&cli.BoolFlag{Name: "shell", Usage: "CMD is a line for /bin/sh, each ARG one of its $1, $2, …", DisableDefaultText: true},
+			&cli.BoolFlag{Name: "once", Usage: "run CMD once: when it ends, by itself or with the leadership, withdraw the candidacy and exit with CMD's status", DisableDefaultText: true},
+			&cli.StringFlag{Name: "restart", Usage: "`WHEN` to start CMD again after it ended by itself: always, on-failure, or never, which is the same as --once", DefaultText: runner.RestartAlways},
+			&cli.StringFlag{Name: "grace", Usage: "`TIME` between SIGTERM and SIGKILL; less if the lease ends sooner", DefaultText: defaultGrace.String()},
+			&cli.BoolFlag{Name: "shell", Usage: "run CMD as a command line of /bin/sh, with each ARG as its $1, $2, …", DisableDefaultText: true},
 			&cli.StringFlag{Name: "priority", Usage: "`NUMBER` of this candidacy (default: the agent's)"},
-			&cli.StringFlag{Name: "meta", Usage: "`TEXT` shown beside the candidacy (default: none)"},
-			&cli.BoolFlag{Name: "wait", Usage: "wait for an agent that can't be reached at the start", DisableDefaultText: true},
-			&cli.BoolFlag{Name: "quiet", Usage: "say nothing of what happens", DisableDefaultText: true},
+			&cli.StringFlag{Name: "meta", Usage: "`TEXT` shown with the candidacy (default: none)"},
+			&cli.BoolFlag{Name: "wait", Usage: "if the agent can't be reached at the start, wait for it", DisableDefaultText: true},
+			&cli.BoolFlag{Name: "quiet", Usage: "print no messages about what happens", DisableDefaultText: true},
 		},
 		run: runRun,
 	}
@@ -65,7 +65,7 @@ func runRun(i *invocation) error {
 	config.Signals = signals
 	status, err := runner.Run(context.WithoutCancel(i.Context.Context), config)
 	if cannot, ok := errors.AsType[*runner.CommandError](err); ok {
-		return &failure{code: cannot.Status, what: "run", err: err, hint: "name a program that is in PATH, or by its path; --shell takes a line for the shell"}
+		return &failure{code: cannot.Status, what: "run", err: err, hint: "name a program in PATH, or give its path; with --shell, CMD is a command line of the shell"}
 	}
 	if err != nil {
 		return fmt.Errorf("run: %w", err)
@@ -92,8 +92,8 @@ func runConfig(i *invocation) (runner.Config, error) {
 	case len(args) == 0:
 		return c, usage(runUsage, "run: ELECTION is missing")
 	case !election.ValidName(args[0]):
-		return c, usage("a name is 1 to 63 of a-z, 0-9, dot, dash and underscore, and starts with a letter or digit",
-			"run: %q can't be the name of an election", args[0])
+		return c, usage("a name has 1 to 63 characters from a-z, 0-9, dot, dash and underscore, and starts with a letter or digit",
+			"run: %q is not a valid election name", args[0])
 	case len(args) == 1 || args[1] != "--":
 		return c, usage(runUsage, "run: write the election before --, and the command after it")
 	case len(args) == 2 || args[2] == "":
@@ -106,18 +106,18 @@ func runConfig(i *invocation) (runner.Config, error) {
 	if text := i.String("grace"); text != "" {
 		grace, err := time.ParseDuration(text)
 		if err != nil || grace < 0 {
-			return c, usage("write it with its unit, such as 10s or 500ms", "run: --grace: %q is no time", text)
+			return c, usage("write it with its unit, such as 10s or 500ms", "run: --grace: %q is not a duration", text)
 		}
 		c.Grace = grace
 	}
 	c.Request = api.CampaignRequest{Meta: i.String("meta")}
 	if len(c.Request.Meta) > maxMeta {
-		return c, usage("shorten it", "run: --meta has %d bytes, %d are allowed", len(c.Request.Meta), maxMeta)
+		return c, usage("shorten it", "run: --meta has %d bytes, at most %d are allowed", len(c.Request.Meta), maxMeta)
 	}
 	if text := i.String("priority"); text != "" {
 		priority, err := strconv.Atoi(text)
 		if err != nil {
-			return c, usage("the higher leads, 0 never does", "run: --priority: %q is no whole number", text)
+			return c, usage("the highest leads; 0 never leads", "run: --priority: %q is not an integer", text)
 		}
 		c.Request.Priority = &priority
 	}
@@ -140,7 +140,7 @@ func restart(i *invocation, c *runner.Config) error {
 	case c.Restart != runner.RestartAlways && c.Restart != runner.RestartOnFailure && c.Restart != runner.RestartNever:
 		return usage("use always, on-failure or never", "run: unknown --restart %q", c.Restart)
 	case once && c.Restart != runner.RestartNever:
-		return usage("leave one of them out", "run: --once and --restart %s contradict each other", c.Restart)
+		return usage("omit one of them", "run: --once and --restart %s contradict each other", c.Restart)
 	}
 	c.Status = c.Restart == runner.RestartNever
 	return nil

@@ -46,7 +46,7 @@ func TestAnInterruptedCallSaysSo(t *testing.T) {
 	cancel()
 	var stdout, stderr bytes.Buffer
 	code := run(ctx, []string{"doyen", "resign"}, nil, &stdout, &stderr)
-	if code != exitFailed || !strings.Contains(stderr.String(), "hint: interrupted before the answer came") {
+	if code != exitFailed || !strings.Contains(stderr.String(), "hint: interrupted before the agent answered") {
 		t.Errorf("code %d, stderr %q", code, &stderr)
 	}
 }

@@ -37,28 +37,28 @@ func (s setting) unset(c *agent.Config) bool {
 func settings() []setting {
 	return []setting{
 		{"name", "`NAME` of this agent, unique in the cluster (default: the host name)", func(c *agent.Config) any { return &c.Name }},
-		{"cluster", "`NAME` of the cluster; agents of another one are refused", func(c *agent.Config) any { return &c.Cluster }},
-		{"data-dir", "`DIR` of the identity and the promises (default: /var/lib/doyen as root, else $XDG_STATE_HOME/doyen)", func(c *agent.Config) any { return &c.DataDir }},
-		{"socket", "`PATH` to answer the other commands at (default: /run/doyen/doyen.sock as root, else $XDG_RUNTIME_DIR/doyen/doyen.sock)", func(c *agent.Config) any { return &c.Socket }},
+		{"cluster", "`NAME` of the cluster; agents of another cluster are refused", func(c *agent.Config) any { return &c.Cluster }},
+		{"data-dir", "`DIR` for the agent's identity and its promises as a voter (default: /var/lib/doyen as root, else $XDG_STATE_HOME/doyen)", func(c *agent.Config) any { return &c.DataDir }},
+		{"socket", "`PATH` of the socket for the other commands (default: /run/doyen/doyen.sock as root, else $XDG_RUNTIME_DIR/doyen/doyen.sock)", func(c *agent.Config) any { return &c.Socket }},
 		{"bind", "`ADDR` to listen on", func(c *agent.Config) any { return &c.Bind }},
-		{"advertise", "`ADDR` the other agents reach this host at (default: --bind, or an address like it for 0.0.0.0 and ::)", func(c *agent.Config) any { return &c.Advertise }},
-		{"gossip-port", "`PORT` of gossip, TCP and UDP; 0 for any free one", func(c *agent.Config) any { return &c.GossipPort }},
-		{"peer-port", "`PORT` of the direct streams, TCP; 0 for any free one", func(c *agent.Config) any { return &c.PeerPort }},
-		{"join", "`HOST[:PORT]` of any other agent, repeatable; retried for ever", func(c *agent.Config) any { return &c.Join }},
+		{"advertise", "`ADDR` at which the other agents reach this host (default: --bind; for 0.0.0.0 and :: an address of this host)", func(c *agent.Config) any { return &c.Advertise }},
+		{"gossip-port", "`PORT` for gossip, TCP and UDP; 0 for any free one", func(c *agent.Config) any { return &c.GossipPort }},
+		{"peer-port", "`PORT` for the direct connections, TCP; 0 for any free one", func(c *agent.Config) any { return &c.PeerPort }},
+		{"join", "`HOST[:PORT]` of any other agent, repeatable; retried until it answers", func(c *agent.Config) any { return &c.Join }},
 		{"key-file", "`FILE` with the cluster key, required unless --bind is loopback (default: none)", func(c *agent.Config) any { return &c.KeyFile }},
 		{"voters", "`NAMES` of the first roster, a,b,c, the same on every agent (default: this agent alone, unless --join is given)", func(c *agent.Config) any { return &c.Voters }},
-		{"quorum", "only a majority of the voters makes a leader; --quorum=false is for advisory use", func(c *agent.Config) any { return &c.Quorum }},
-		{"algorithm", "`NAME` of the way to choose: bully or ring", func(c *agent.Config) any { return &c.Algorithm }},
-		{"priority", "`NUMBER`, the higher leads; 0 never leads", func(c *agent.Config) any { return &c.Priority }},
-		{"preempt", "a leader hands over to a strictly higher priority", func(c *agent.Config) any { return &c.Preempt }},
-		{"preempt-delay", "`TIME` for which it must have been there", func(c *agent.Config) any { return &c.PreemptDelay }},
-		{"candidate", "stand in the election \"default\" on behalf of this host", func(c *agent.Config) any { return &c.Candidate }},
+		{"quorum", "a leader needs a majority of the voters; --quorum=false is for advisory use, two agents may lead then", func(c *agent.Config) any { return &c.Quorum }},
+		{"algorithm", "`NAME` of the election algorithm: bully or ring", func(c *agent.Config) any { return &c.Algorithm }},
+		{"priority", "`NUMBER`; the candidate with the highest leads; 0 never leads", func(c *agent.Config) any { return &c.Priority }},
+		{"preempt", "a leader hands over to a candidate with a strictly higher priority", func(c *agent.Config) any { return &c.Preempt }},
+		{"preempt-delay", "`TIME` for which a higher-priority candidate must be present before the leader hands over", func(c *agent.Config) any { return &c.PreemptDelay }},
+		{"candidate", "be a candidate in the election \"default\" on behalf of this host", func(c *agent.Config) any { return &c.Candidate }},
 		{"profile", "`NAME`: local, lan or wan; sets --heartbeat and --lease to 50ms/300ms, 200ms/1.2s or 1s/6s", func(c *agent.Config) any { return &c.Profile }},
 		{"heartbeat", "`TIME` between heartbeats (default: the profile's)", func(c *agent.Config) any { return &c.Heartbeat }},
-		{"lease", "`TIME` a leadership lasts without a majority (default: the profile's)", func(c *agent.Config) any { return &c.Lease }},
-		{"on-change", "`CMD` to run when the leader of \"default\" changes (other elections: in the file), with DOYEN_ELECTION, DOYEN_EVENT, DOYEN_LEADER and DOYEN_TERM, and JSON on its stdin (default: none)", func(c *agent.Config) any { return &c.OnChange }},
+		{"lease", "`TIME` a leadership lasts after a majority last confirmed it (default: the profile's)", func(c *agent.Config) any { return &c.Lease }},
+		{"on-change", "`CMD` to run when the leader of \"default\" changes (use the file for other elections), with DOYEN_ELECTION, DOYEN_EVENT, DOYEN_LEADER and DOYEN_TERM, and JSON on its stdin (default: none)", func(c *agent.Config) any { return &c.OnChange }},
 		{"http", "`ADDR:PORT` of a read-only listener: /leader /livez /readyz /metrics, and a status page at / (default: none)", func(c *agent.Config) any { return &c.HTTP }},
-		{"http-hosts", "`NAMES` by which --http may be asked, besides IP addresses, localhost and this host's own", func(c *agent.Config) any { return &c.HTTPHosts }},
+		{"http-hosts", "host `NAMES` accepted in requests to --http, besides IP addresses, localhost and this host's own names", func(c *agent.Config) any { return &c.HTTPHosts }},
 		{"log-level", "`LEVEL`: debug, info, warn or error", func(c *agent.Config) any { return &c.LogLevel }},
 		{"log-format", "`FORMAT`: text or json", func(c *agent.Config) any { return &c.LogFormat }},
 	}
@@ -107,17 +107,17 @@ func (s setting) set(c *agent.Config, text string) error {
 		}
 	case *int:
 		if *v, err = strconv.Atoi(text); err != nil {
-			return fmt.Errorf("%q is no whole number", text)
+			return fmt.Errorf("%q is not an integer", text)
 		}
 	case *time.Duration:
 		if *v, err = time.ParseDuration(text); err != nil {
-			return fmt.Errorf("%q is no time; write it with its unit, such as 200ms or 1.2s", text)
+			return fmt.Errorf("%q is not a duration; write it with its unit, such as 200ms or 1.2s", text)
 		}
 	case *[]string:
 		*v = strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == ' ' })
 	}
 	if s.unset(c) {
-		return fmt.Errorf("%q is no value; leave it out for the default", text)
+		return fmt.Errorf("%q is not a value; omit it for the default", text)
 	}
 	return nil
 }

@@ -13,7 +13,7 @@ import (
 func statusCommand() command {
 	return command{
 		name:  "status",
-		usage: "show this agent, the quorum, the elections and what is amiss",
+		usage: "show this agent, the quorum, the elections and the warnings",
 		run:   status,
 	}
 }
@@ -63,10 +63,10 @@ func statusPage(a api.Agent, list []api.Election, p palette, now time.Time) stri
 		fmt.Fprintf(&page, "%-9s %s\n", label, fmt.Sprintf(format, args...))
 	}
 	row("agent", "%s, up %s, pid %d, version %s", printable(a.Name), age(milliseconds(a.UptimeMS)), a.PID, orDash(printable(a.Version)))
-	row("cluster", "%s, chosen by %s", printable(a.Cluster), printable(a.Algorithm))
+	row("cluster", "%s, algorithm %s", printable(a.Cluster), printable(a.Algorithm))
 	row("quorum", "%s", quorumLine(a.Quorum, p))
 	if a.Draining {
-		row("draining", "%s", p.yellow("yes: it stands in nothing until `doyen drain off`, restarts included"))
+		row("draining", "%s", p.yellow("yes: it is not a candidate until `doyen drain off`, even after a restart"))
 	}
 	fmt.Fprintf(&page, "\n%s", paintStates(electionsTable(list), list, p))
 	if len(a.Warnings) > 0 {
@@ -84,15 +84,15 @@ func statusPage(a api.Agent, list []api.Election, p palette, now time.Time) stri
 
 func quorumLine(q api.Quorum, p palette) string {
 	if !q.Enabled {
-		return p.yellow("off") + ": answers are this agent's view only, there may be two leaders"
+		return p.yellow("off") + ": answers are this agent's view only; there may be two leaders"
 	}
 	if q.Voters == 0 {
-		return p.red("not formed yet") + ": the voters are not agreed on, see the warnings"
+		return p.red("not formed yet") + ": the agents have not agreed on the voters yet, see the warnings"
 	}
 	counts := fmt.Sprintf("%d of %d voters reachable, %d needed", q.Reachable, q.Voters, q.Needed)
 	switch q.State {
 	case api.QuorumEdge:
-		return p.yellow(q.State) + ": " + counts + "; one more loss and it is lost"
+		return p.yellow(q.State) + ": " + counts + "; losing one more voter loses the quorum"
 	case api.QuorumLost:
 		return p.red(q.State) + ": " + counts
 	}

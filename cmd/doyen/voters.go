@@ -14,11 +14,11 @@ func votersCommand() command {
 	return command{
 		name: "voters", args: "[list] | add|remove|replace NAME | cancel | restore", max: 2, words: []string{"list", "add", "remove", "replace", "cancel", "restore"},
 		usage: "list the agents whose votes count, or change them one at a time",
-		description: "replace puts the live agent NAME, whose data dir was lost, in the place of its former identity.\n" +
-			"cancel goes back from a change that can't finish, such as one whose new voter never comes.\n" +
-			"restore makes this agent alone go back to the voters it knew before it took over another set,\n" +
+		description: "replace is for a live agent NAME that lost its data dir: its new identity takes the place of the old one.\n" +
+			"cancel takes back a change that can't finish, such as one whose new voter never starts.\n" +
+			"restore makes this agent, and no other, go back to the voters it knew before it adopted another set,\n" +
 			"such as that of a copy of this cluster.\n" +
-			"Ask an agent that is a voter. Exit codes: 0 done, 1 refused, 3 the agent can't be reached.",
+			"Run it on the host of a voter. Exit codes: 0 done, 1 refused, 3 the agent can't be reached.",
 		run: func(i *invocation) error {
 			if i.Args().Len() == 0 || i.Args().Get(0) == "list" && i.Args().Get(1) == "" {
 				return listVoters(i)
@@ -60,8 +60,8 @@ func changeVoters(i *invocation, verb, name string) error {
 		return usage("write: doyen voters "+verb+" NAME; `doyen members` lists the names", "voters %s: NAME is missing", verb)
 	}
 	if name != "" && !election.ValidName(name) {
-		return usage("a name is 1 to 63 of a-z, 0-9, dot, dash and underscore, and starts with a letter or digit",
-			"voters %s: %q can't be the name of an agent", verb, name)
+		return usage("a name has 1 to 63 characters from a-z, 0-9, dot, dash and underscore, and starts with a letter or digit",
+			"voters %s: %q is not a valid agent name", verb, name)
 	}
 	ctx, cancel := i.change()
 	defer cancel()
@@ -110,7 +110,7 @@ func votersChange(c *api.VotersChange) string {
 	if c == nil {
 		return ""
 	}
-	line := "a change is under way, which no agent is known to drive"
+	line := "a change is under way, and no agent is known to drive it"
 	if c.Driver != "" {
 		line = "a change is under way, driven by " + c.Driver
 	}
@@ -121,7 +121,7 @@ func votersChange(c *api.VotersChange) string {
 	case len(c.WaitsFor) > 0:
 		line += "; waits for " + strings.Join(c.WaitsFor, ", ")
 	case c.PromisesMS > 0:
-		line += fmt.Sprintf("; promises given under the former voters run for %s more", milliseconds(c.PromisesMS))
+		line += fmt.Sprintf("; promises given under the former voters last for another %s", milliseconds(c.PromisesMS))
 	}
 	return line + "\n"
 }

@@ -33,7 +33,7 @@ func benchCommand() *cli.Command {
 			&cli.StringFlag{Name: "agents", Usage: fmt.Sprintf("`NUMBERS` of them, 3 to %d, as in 3,5,9", hosts.MaxAgents), Value: "3"},
 			&cli.StringFlag{Name: "algorithm", Usage: "`NAMES` of the ways to choose: bully, ring or both", Value: "bully"},
 			&cli.StringFlag{Name: "profile", Usage: "`NAMES`: local, lan or wan", Value: "lan"},
-			&cli.BoolFlag{Name: "netns", Usage: "each agent in a network namespace of its own: links can be cut and packets counted"},
+			&cli.BoolFlag{Name: "netns", Usage: "each agent in a separate network namespace: links can be cut and packets counted"},
 			&cli.Uint64Flag{Name: "seed", Usage: "`NUMBER` that the faults' moments follow from", DefaultText: "random"},
 		},
 		Action:      runBench,

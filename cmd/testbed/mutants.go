@@ -22,7 +22,7 @@ func mutantsCommand() *cli.Command {
 			&cli.StringFlag{Name: "only", Usage: "run the tests of this `PACKAGE` alone, such as testbed/simulation, to see what they find by themselves"},
 			&cli.IntFlag{Name: "seeds", Usage: "`NUMBER` of worlds the simulation plays", Value: mutants.DefaultSeeds},
 			&cli.DurationFlag{Name: "timeout", Usage: "a package whose tests run for this `TIME` hangs", Value: mutants.DefaultLimit},
-			&cli.BoolFlag{Name: "verbose", Usage: "show what the tests said"},
+			&cli.BoolFlag{Name: "verbose", Usage: "show the output of the tests"},
 		},
 		Action: runMutants,
 	}

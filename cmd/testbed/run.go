@@ -24,9 +24,9 @@ func runScriptsCommand() *cli.Command {
 		Name:      "run",
 		Usage:     "play scenario scripts, such as testbed/scenarios/leader-killed.txtar",
 		ArgsUsage: "FILE...",
-		Description: "A script starts agents, does to them what hosts and networks suffer, and says what must be seen then;\n" +
+		Description: "A script starts agents, does to them what hosts and networks suffer, and states what must be seen then;\n" +
 			"docs/testbed.md tells how to write one. It builds the product, which needs the source tree, or takes --binary.\n" +
-			"As root each host gets a network of its own; other users get it where the system lets them.\n\n" +
+			"As root each host gets its own network; other users get one where the system allows it.\n\n" +
 			"Exit codes: 0 every script passed, 1 one failed, 64 usage.",
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "binary", Usage: "`PATH` of the doyen to run (default: it is built)"},
@@ -102,7 +102,7 @@ func playAll(c *cli.Context, o scenario.Options, files []string, rounds int) err
 		}
 	}
 	if undecided > 0 {
-		fmt.Fprintf(c.App.ErrWriter, "undecided plays: %d, since the machine stood still\n", undecided)
+		fmt.Fprintf(c.App.ErrWriter, "undecided plays: %d, since the machine was paused\n", undecided)
 	}
 	if failed > 0 {
 		return fmt.Errorf("%d of %d did not pass; --seed %d repeats the network's random faults", failed, rounds*len(files), o.Seed)

@@ -17,7 +17,7 @@ import (
 func simulateCommand() *cli.Command {
 	return &cli.Command{
 		Name:  "simulate",
-		Usage: "look for two leaders, and other broken promises, in simulated worlds",
+		Usage: "search simulated worlds for two leaders and other broken promises",
 		Description: "Each seed is a cluster in virtual time, under faults. It plays seeds until the first that breaks a promise,\n" +
 			"or until --for, --seeds or ctrl-c. What breaks one is shrunk to a short story and the command that replays it.\n" +
 			"Without a budget it plays for one minute.\n\n" +
@@ -27,12 +27,12 @@ func simulateCommand() *cli.Command {
 			&cli.DurationFlag{Name: "for", Usage: "play for this `TIME`"},
 			&cli.Uint64Flag{Name: "from", Usage: "the first `SEED`", Value: 1},
 			&cli.Uint64Flag{Name: "seed", Usage: "play this `SEED` only"},
-			&cli.StringFlag{Name: "shrunk", Usage: "what to leave out of the seed's world, as a replay command says it in `WORDS`"},
+			&cli.StringFlag{Name: "shrunk", Usage: "what to omit from the seed's world, in the `WORDS` of a replay command"},
 			&cli.StringFlag{Name: "html", Usage: "draw what breaks a promise, or the one seed, as a space-time diagram in this `FILE`"},
 			&cli.IntFlag{Name: "cores", Usage: "`NUMBER` of them to use", Value: runtime.GOMAXPROCS(0)},
 			&cli.IntFlag{Name: "voters", Usage: "`NUMBER` of them, 1 to 9, and no observers", DefaultText: "as the seed draws"},
 			&cli.Float64Flag{Name: "drift", Usage: "let clocks stray by this `PERCENT`; above 1 is more than the protocol allows for, and expected to break", DefaultText: "1"},
-			&cli.StringFlag{Name: "rule", Usage: "look for what breaks this `RULE` only, such as G1"},
+			&cli.StringFlag{Name: "rule", Usage: "search only for what breaks this `RULE`, such as G1"},
 			&cli.IntFlag{Name: "tries", Usage: "`NUMBER` of worlds that shrinking may play; 0: do not shrink", Value: simulation.DefaultTries},
 		},
 		Action: simulate,

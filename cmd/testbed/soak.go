@@ -18,8 +18,8 @@ import (
 func soakCommand() *cli.Command {
 	return &cli.Command{
 		Name:  "soak",
-		Usage: "run agents and programs for hours under random faults, and look for what must never happen",
-		Description: "Programs on all hosts stand in one election, and the one that leads adds to a counter which checks fencing\n" +
+		Usage: "run agents and programs for hours under random faults, and watch for what must never happen",
+		Description: "Programs on all hosts are candidates in one election, and the one that leads adds to a counter which checks fencing\n" +
 			"tokens. Each round some faults strike; then all must recover. It stops at the first overlap, falling token,\n" +
 			"unexplained history of the counter or missing recovery, and keeps all logs. Ctrl-c ends it with a summary.\n\n" +
 			"Exit codes: 0 nothing was violated, 1 something was, 64 usage.",

@@ -13,7 +13,7 @@ import (
 // clusterFlags say which agents to run.
 func clusterFlags() []cli.Flag {
 	return []cli.Flag{
-		&cli.StringFlag{Name: "algorithm", Usage: "`NAME` of the way to choose: bully or ring", Value: "bully"},
+		&cli.StringFlag{Name: "algorithm", Usage: "`NAME` of the election algorithm: bully or ring", Value: "bully"},
 		&cli.StringFlag{Name: "profile", Usage: "`NAME`: local, lan or wan, for leases of 300ms, 1.2s or 6s", Value: "lan"},
 		&cli.BoolFlag{Name: "quorum", Usage: "only a majority of the voters makes a leader", Value: true},
 	}
@@ -32,10 +32,10 @@ func upCommand(stdin *os.File) *cli.Command {
 			"a step failed or two led at once; 64 usage.",
 		Flags: append([]cli.Flag{
 			&cli.IntFlag{Name: "agents", Usage: "`NUMBER` of them, 1 to 24; the first seven vote", Value: 3},
-			&cli.DurationFlag{Name: "for", Usage: "run for this `TIME`, without keys; unless told otherwise, kill the leader once and start it again"},
+			&cli.DurationFlag{Name: "for", Usage: "run for this `TIME`, without keys; unless --script or --kill-leader-every is given, kill the leader once and start it again"},
 			&cli.StringFlag{Name: "script", Usage: "`STEPS` to do"},
 			&cli.DurationFlag{Name: "kill-leader-every", Usage: "kill the leader at this `INTERVAL`, and start it again half an interval later"},
-			&cli.BoolFlag{Name: "netns", Usage: "give each agent a network namespace and an address of its own (Linux, as root or where users may have namespaces)"},
+			&cli.BoolFlag{Name: "netns", Usage: "give each agent its own network namespace and address (Linux, as root or where users may have namespaces)"},
 		}, clusterFlags()...),
 		Action: func(c *cli.Context) error { return up(c, stdin) },
 	}
