@@ -46,7 +46,7 @@ func (l *loop) Stand(q campaign.Request) (k *campaign.Candidacy, err error) {
 			l.campaigns.End(k.ID())
 			l.drainQueue()
 			k, err = nil, &election.Refusal{Code: api.CodeBusy, Message: fmt.Sprintf(
-				"there are too many elections for one more: %s does not come to exist", q.Election)}
+				"there are too many elections: %s can't be created", q.Election)}
 		}
 	})
 	return k, err
@@ -152,7 +152,7 @@ func (l *loop) advertise() {
 			break
 		}
 		if n == 0 {
-			l.logger.Warn("gossip does not tell in which elections this host stands", "err", err)
+			l.logger.Warn("gossip does not show in which elections this host is a candidate", "err", err)
 			return
 		}
 		l.room = n / 2

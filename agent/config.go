@@ -255,12 +255,12 @@ func resolveAdvertise(c *Config) error {
 		}
 		failed = err
 	}
-	why := "no interface has an address of that kind which other hosts could use"
+	why := "no interface has an address of that kind that other hosts can use"
 	if failed != nil {
 		why = failed.Error()
 	}
-	return configError("advertise", "say which address the other agents reach this host at",
-		"no address to tell the others: --bind is %s: %s", c.Bind, why)
+	return configError("advertise", "give the address at which the other agents reach this host",
+		"no address found for the other agents to use: --bind is %s: %s", c.Bind, why)
 }
 
 // addressLike returns an address of the family that is listened on, since who

@@ -63,28 +63,28 @@ func (l *loop) ofOld(now election.Instant, c elector.ContestStatus) string {
 	switch over := now.Sub(c.ValidUntil); {
 	case over < 0:
 	case over < time.Millisecond:
-		left = "its lease had just ended"
+		left = "its lease had just expired"
 	default:
-		left = "its lease was over for " + short(over)
+		left = "its lease had expired " + short(over) + " earlier"
 	}
 	if c.Leader == l.self {
-		return fmt.Sprintf("this agent led in term %d, last confirmed %s before, %s", c.Term, short(now.Sub(c.HeardAt)), left)
+		return fmt.Sprintf("this agent led in term %d, last confirmed %s earlier, %s", c.Term, short(now.Sub(c.HeardAt)), left)
 	}
 	peer := c.Leader.Peer
 	link := "its connection is open"
 	if !l.connected[peer] {
 		link = "it is not connected"
 		if at, ok := l.lost[peer]; ok {
-			link = "its connection closed " + short(now.Sub(at)) + " before"
+			link = "its connection had closed " + short(now.Sub(at)) + " earlier"
 		}
 	}
-	return fmt.Sprintf("%s led in term %d, last heard %s before, %s, %s, gossip: %s",
+	return fmt.Sprintf("%s led in term %d, last heard %s earlier, %s, %s, gossip: %s",
 		l.nameOf(peer), c.Term, short(now.Sub(c.HeardAt)), left, link, l.gossiped(peer))
 }
 
 // ofNew is about the leader that is one now.
 func (l *loop) ofNew(now election.Instant, c elector.ContestStatus, a election.Announcement, q elector.QuorumStatus) string {
-	until := "its lease runs " + short(c.ValidUntil.Sub(now))
+	until := "its lease lasts " + short(c.ValidUntil.Sub(now))
 	switch {
 	case a.Leader == l.self && q.Enabled:
 		return fmt.Sprintf("a majority of %d voters granted term %d, %s", q.Voters, a.Term, until)

@@ -49,11 +49,11 @@ func TestTheHistorySaysWhatWasKnownOfALostLeader(t *testing.T) {
 		}
 		synctest.Wait()
 		got := r.loop.history.List("default", 10)
-		if len(got) != 2 || got[0].GapMS != 300 || got[0].Leader.Name != "bee" || !strings.HasPrefix(got[0].Evidence, "bee claims term 4 in its heartbeats, its lease runs 1s") {
+		if len(got) != 2 || got[0].GapMS != 300 || got[0].Leader.Name != "bee" || !strings.HasPrefix(got[0].Evidence, "bee claims term 4 in its heartbeats, its lease lasts 1s") {
 			t.Fatalf("the history is %+v", got)
 		}
-		const want = "bee led in term 4, last heard 150ms before, its lease had 850ms left, " +
-			"its connection closed 50ms before, gossip: suspect; 2 of 3 voters can be reached, 2 needed"
+		const want = "bee led in term 4, last heard 150ms earlier, its lease had 850ms left, " +
+			"its connection had closed 50ms earlier, gossip: suspect; 2 of 3 voters can be reached, 2 needed"
 		if got[1].Evidence != want || got[1].Reason != "leader not heard" {
 			t.Errorf("evidence:\n%s\nwant:\n%s", got[1].Evidence, want)
 		}

@@ -55,7 +55,7 @@ func (a *agent) run(ctx context.Context, stderr io.Writer) error {
 // trim gives back what only the start needed.
 func (a *agent) trim() {
 	if err := footprint.Trim(); err != nil {
-		a.logger.Debug("memory is not given back", "err", err)
+		a.logger.Debug("unused memory was not returned to the system", "err", err)
 	}
 }
 
@@ -149,15 +149,15 @@ func (a *agent) close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), closeLimit)
 	defer cancel()
 	if err := a.server.Close(ctx); err != nil {
-		a.logger.Info("answers were cut short", "err", err)
+		a.logger.Info("some answers were not sent completely", "err", err)
 	}
 	flush, done := context.WithTimeout(context.Background(), flushLimit)
 	defer done()
 	if err := a.transport.Close(flush); err != nil {
-		a.logger.Info("messages were cut short", "err", err)
+		a.logger.Info("some messages were not sent", "err", err)
 	}
 	if err := a.pages.Close(); err != nil {
-		a.logger.Info("a lease page stays behind, with no lease", "err", err)
+		a.logger.Info("a lease page was not removed; it holds no lease", "err", err)
 	}
 	err := a.membership.Close()
 	if a.hooks != nil {
@@ -219,7 +219,7 @@ func (c commands) Leave(ctx context.Context) error {
 // notify tells the service manager, if there is one.
 func (a *agent) notify(state string) {
 	if _, err := daemon.SdNotify(false, state); err != nil {
-		a.logger.Debug("the service manager can't be told", "err", err)
+		a.logger.Debug("the service manager can't be notified", "err", err)
 	}
 }
 

@@ -36,11 +36,11 @@ func gossipKeys(c Config, logger *slog.Logger) ([][]byte, error) {
 		// keeps the other users of this host out.
 		key := make([]byte, membership.KeySize)
 		if _, err := rand.Read(key); err != nil {
-			return nil, fmt.Errorf("make a key for gossip: %w", err)
+			return nil, fmt.Errorf("create a key for gossip: %w", err)
 		}
 		return [][]byte{key}, nil
 	}
-	logger.Warn("there is no cluster key: every user of this host can start an agent that joins, is a candidate and leads; give all agents the same --key-file")
+	logger.Warn("there is no cluster key: every user of this host can start an agent that joins, becomes a candidate and leads; give all agents the same --key-file")
 	return nil, nil
 }
 
@@ -55,7 +55,7 @@ func ReadKeys(path string) ([][]byte, *ConfigError) {
 	case err != nil:
 		return nil, configError("key-file", hint, "%v", err)
 	case !info.Mode().IsRegular():
-		return nil, configError("key-file", hint, "%s is no regular file", path)
+		return nil, configError("key-file", hint, "%s is not a regular file", path)
 	case info.Mode().Perm()&0o077 != 0:
 		return nil, configError("key-file", "run: chmod 600 "+path, "%s can be read by others (mode %04o)", path, info.Mode().Perm())
 	}
@@ -83,9 +83,9 @@ func ReadKeys(path string) ([][]byte, *ConfigError) {
 	}
 	switch {
 	case len(keys) == 0:
-		return nil, configError("key-file", hint, "%s holds no key", path)
+		return nil, configError("key-file", hint, "%s has no key", path)
 	case len(keys) > maxKeys || len(text) > maxKeyFile:
-		return nil, configError("key-file", "leave the ones that are needed", "%s holds more than %d keys", path, maxKeys)
+		return nil, configError("key-file", "keep only those that are needed", "%s holds more than %d keys", path, maxKeys)
 	}
 	return keys, nil
 }
@@ -94,10 +94,10 @@ func ReadKeys(path string) ([][]byte, *ConfigError) {
 func parseKey(text string) ([]byte, error) {
 	key, err := base64.StdEncoding.DecodeString(text)
 	if err != nil {
-		return nil, errors.New("holds no base64")
+		return nil, errors.New("is not valid base64")
 	}
 	if n := len(key); n != membership.KeySize {
-		return nil, fmt.Errorf("holds a key of %d bytes, want %d", n, membership.KeySize)
+		return nil, fmt.Errorf("holds a key of %d bytes, expected %d", n, membership.KeySize)
 	}
 	return key, nil
 }

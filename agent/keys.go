@@ -64,10 +64,10 @@ func (k *keyring) ChangeKeys(r api.KeysRequest) *election.Refusal {
 		return refused
 	}
 	if err := k.keep(held, next); err != nil {
-		return refusal(api.CodeUnavailable, "nothing is changed: "+err.Error())
+		return refusal(api.CodeUnavailable, "nothing was changed: "+err.Error())
 	}
 	if err := k.gossip.SetKeys(next); err != nil {
-		return refusal(api.CodeUnavailable, err.Error()+"; the key file is changed, and in force at the next start")
+		return refusal(api.CodeUnavailable, err.Error()+"; the key file was changed, and takes effect at the next start")
 	}
 	k.logger.Info("cluster keys changed", "in_use", fingerprint(next[0]), "accepted", len(next))
 	return nil
@@ -102,7 +102,7 @@ func changed(held [][]byte, r api.KeysRequest) ([][]byte, *election.Refusal) {
 	}
 	i := slices.IndexFunc(held, func(key []byte) bool { return fingerprint(key) == r.Use+r.Remove }) // one of them is empty
 	if i < 0 {
-		return nil, refusal(api.CodeNotFound, "no key has this fingerprint; GET /v1/keys lists those there are")
+		return nil, refusal(api.CodeNotFound, "no key has this fingerprint; GET /v1/keys lists the keys")
 	}
 	if r.Use != "" {
 		key := held[i]
@@ -127,7 +127,7 @@ func (k *keyring) keep(held, next [][]byte) error {
 		return fmt.Errorf("read the key file: %w", bad)
 	}
 	if !slices.EqualFunc(there, held, bytes.Equal) {
-		return fmt.Errorf("%s holds other keys than this agent uses: it was edited since the start; restart the agent, or put it back", path)
+		return fmt.Errorf("%s differs from the keys that this agent uses: it was edited since the start; restart the agent, or restore the file", path)
 	}
 	var text strings.Builder
 	for _, key := range next {

@@ -134,7 +134,7 @@ func TestAKeyChangeThatCannotBeKeptIsNotMade(t *testing.T) {
 	}{
 		"nothing asked":    {[][]byte{one}, api.KeysRequest{}, nil, api.CodeBadRequest, "name one key"},
 		"two things asked": {[][]byte{one, two}, api.KeysRequest{Use: fingerprint(two), Remove: fingerprint(one)}, nil, api.CodeBadRequest, "name one key"},
-		"no key":           {[][]byte{one}, api.KeysRequest{Add: "hello"}, nil, api.CodeBadRequest, "no base64"},
+		"no key":           {[][]byte{one}, api.KeysRequest{Add: "hello"}, nil, api.CodeBadRequest, "not valid base64"},
 		"a short key":      {[][]byte{one}, api.KeysRequest{Add: "aGVsbG8="}, nil, api.CodeBadRequest, "5 bytes"},
 		"too many":         {many, api.KeysRequest{Add: strings.TrimSpace(encoded(one))}, nil, api.CodeBadRequest, "8 keys already"},
 		"unknown":          {[][]byte{one}, api.KeysRequest{Use: fingerprint(two)}, nil, api.CodeNotFound, "no key has"},
@@ -143,7 +143,7 @@ func TestAKeyChangeThatCannotBeKeptIsNotMade(t *testing.T) {
 		"edited by hand": {[][]byte{one, two}, api.KeysRequest{Use: fingerprint(two)}, func(k *keyring, _ *ring) {
 			_ = os.WriteFile(k.path, []byte(encoded(three)), 0o600)
 		}, api.CodeUnavailable, "edited since the start"},
-		"gone": {[][]byte{one, two}, api.KeysRequest{Use: fingerprint(two)}, func(k *keyring, _ *ring) { _ = os.Remove(k.path) }, api.CodeUnavailable, "nothing is changed"},
+		"gone": {[][]byte{one, two}, api.KeysRequest{Use: fingerprint(two)}, func(k *keyring, _ *ring) { _ = os.Remove(k.path) }, api.CodeUnavailable, "nothing was changed"},
 		"gossip refuses": {[][]byte{one, two}, api.KeysRequest{Use: fingerprint(two)}, func(_ *keyring, r *ring) {
 			r.err = errors.New("no")
 		}, api.CodeUnavailable, "at the next start"},
@@ -179,9 +179,9 @@ func TestAKeyFileHoldsOneToEightKeys(t *testing.T) {
 		"without a line end": {strings.TrimSpace(encoded(one)), [][]byte{one}, ""},
 		"two, and space":     {"\n " + encoded(two, one) + "\r\n", [][]byte{two, one}, ""},
 		"one, twice":         {encoded(one, two, one), [][]byte{one, two}, ""},
-		"none":               {"\n\n", nil, "holds no key"},
+		"none":               {"\n\n", nil, "has no key"},
 		"nine":               {encoded(nine...), nil, "more than 8"},
-		"a bad second":       {encoded(one) + "hello\n", nil, "no base64"},
+		"a bad second":       {encoded(one) + "hello\n", nil, "not valid base64"},
 	} {
 		path := filepath.Join(t.TempDir(), "key")
 		if err := os.WriteFile(path, []byte(c.text), 0o600); err != nil {

@@ -139,7 +139,7 @@ func (l *loop) run(ctx context.Context) {
 	defer l.timer.Stop()
 	l.tellStart()
 	if l.wasDrained {
-		l.logger.Warn("drained since before the start: this agent stands in nothing until doyen drain off")
+		l.logger.Warn("still drained after restart: not a candidate until `doyen drain off`")
 		l.queue = append(l.queue, election.Drain{On: true})
 	}
 	l.queue = append(append(l.queue, l.campaigns.Take()...), election.Tick{})
@@ -328,7 +328,7 @@ func (l *loop) publish(now election.Instant) {
 	if status.Draining != l.draining {
 		l.draining = status.Draining
 		if err := l.gossip.Update(func(m *membership.Member) { m.Draining = status.Draining }); err != nil {
-			l.logger.Warn("the others are not told of the drain", "err", err)
+			l.logger.Warn("the other agents can't be notified of the drain", "err", err)
 		}
 	}
 }

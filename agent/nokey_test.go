@@ -22,8 +22,8 @@ func TestNobodyJoinsAnAgentThatIsToldNothing(t *testing.T) {
 	stranger.Name, stranger.Priority = "stranger", 1_000_000
 	stranger.Join = []string{net.JoinHostPort("127.0.0.1", strconv.Itoa(gossip))}
 	their, log, _ := start(t, stranger)
-	waitFor(t, their, "/v1/agent", "has a cluster key, this one has none")
-	waitFor(t, client, "/v1/agent", "has no cluster key, this one has")
+	waitFor(t, their, "/v1/agent", "has a cluster key, but this one has none")
+	waitFor(t, client, "/v1/agent", "has no cluster key, but this one has")
 	if !strings.Contains(log.String(), "every user of this host") {
 		t.Errorf("an agent that joins without a key says nothing of it:\n%s", log)
 	}

@@ -315,7 +315,7 @@ func TestAProgramWhoseChildHoldsItsConnectionIsNotProvenGone(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = first.cmd.Wait()
-	agents[0].out.wait(t, "another one holds its connection") // until the agent looks, nobody knows of the child
+	agents[0].out.wait(t, "another process holds its connection") // until the agent looks, nobody knows of the child
 	waitFor(t, agents[0].client, "/v1/campaigns", `"election":"payments"`)
 	if err := kill(); err != nil {
 		t.Fatal(err)

@@ -252,13 +252,13 @@ func TestWhatIsInUseStopsTheStartByName(t *testing.T) {
 	}{
 		{"data dir", func(c *agent.Config) { c.DataDir = first.DataDir }, "data-dir", "in use by agent a (pid "},
 		{"socket", func(c *agent.Config) { c.Socket = first.Socket }, "socket", "in use by"},
-		{"no socket", func(c *agent.Config) { c.Socket = dead.Socket }, "socket", "no socket"},
+		{"no socket", func(c *agent.Config) { c.Socket = dead.Socket }, "socket", "not a socket"},
 		{"peer port", func(c *agent.Config) { c.PeerPort = peers }, "peer-port", "in use"},
 		{"gossip port", func(c *agent.Config) { c.GossipPort = gossip }, "gossip-port", "in use"},
 		{"read-only listener", func(c *agent.Config) { c.HTTP = net.JoinHostPort("127.0.0.1", strconv.Itoa(peers)) }, "http", "in use"},
 		{"bind", func(c *agent.Config) {
 			c.Bind, c.Advertise, c.KeyFile, c.Voters = "192.0.2.1", "192.0.2.1", key(t), []string{"a"}
-		}, "bind", "no address of this host"},
+		}, "bind", "not an address of this host"},
 	}
 	for _, c := range cases {
 		cfg := lone(t)

@@ -34,9 +34,9 @@ func portError(flag, bind string, port int, err error) error {
 	}
 	switch {
 	case said(syscall.EADDRINUSE), strings.Contains(err.Error(), "port is in use"):
-		return configError(flag, "stop who uses it (ss -tulpn tells who) or choose another one", "%s is in use", at)
+		return configError(flag, "stop the program that uses it (`ss -tulpn` shows which) or choose another one", "%s is in use", at)
 	case said(syscall.EADDRNOTAVAIL):
-		return configError("bind", "use an address that `ip addr` lists", "%s is no address of this host", bind)
+		return configError("bind", "use an address that `ip addr` lists", "%s is not an address of this host", bind)
 	case said(syscall.EACCES):
 		return configError(flag, "use a port above 1023", "%s may not be used by this user", at)
 	}
@@ -50,7 +50,7 @@ func (a *agent) resetGenesis(s election.State) (election.State, error) {
 		return s, nil
 	}
 	if s.Roster != nil {
-		return s, configError("reset-genesis", "start without it", "the first roster is committed, and binds")
+		return s, configError("reset-genesis", "start without it", "the first roster is committed and can't be dropped")
 	}
 	if s.Pending == nil {
 		return s, nil
@@ -59,7 +59,7 @@ func (a *agent) resetGenesis(s election.State) (election.State, error) {
 	if err := a.store.Write(s); err != nil {
 		return s, fmt.Errorf("drop pending roster: %w", err)
 	}
-	a.logger.Info("the pending first roster is dropped")
+	a.logger.Info("the pending first roster was dropped")
 	return s, nil
 }
 

@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	nameRule = "a name is 1 to 63 of a-z, 0-9, dot, dash and underscore, and starts with a letter or digit"
+	nameRule = "a name has 1 to 63 characters from a-z, 0-9, dot, dash and underscore, and starts with a letter or digit"
 	// maxSocketPath is the room for a path in Linux's sockaddr_un, less its NUL.
 	maxSocketPath = 107
 	maxJoin       = 64
@@ -41,10 +41,10 @@ func (c Config) Validate() error {
 
 func checkNames(c Config) *ConfigError {
 	if !election.ValidName(c.Name) {
-		return configError("name", nameRule, "%q is no valid name", c.Name)
+		return configError("name", nameRule, "%q is not a valid name", c.Name)
 	}
 	if !election.ValidName(c.Cluster) {
-		return configError("cluster", nameRule, "%q is no valid name", c.Cluster)
+		return configError("cluster", nameRule, "%q is not a valid name", c.Cluster)
 	}
 	return nil
 }
@@ -54,7 +54,7 @@ func checkVoters(c Config) *ConfigError {
 	for _, v := range c.Voters {
 		switch {
 		case !election.ValidName(v):
-			return configError("voters", nameRule, "%q is no valid name", v)
+			return configError("voters", nameRule, "%q is not a valid name", v)
 		case seen[v]:
 			return configError("voters", "name each voter once", "%q is named twice", v)
 		}
@@ -64,7 +64,7 @@ func checkVoters(c Config) *ConfigError {
 		return configError("voters", "3, 5 or 7 are enough; other agents need not vote", "%d voters, at most %d", len(c.Voters), election.MaxVoters)
 	}
 	if len(c.Voters) > 0 && !seen[c.Name] && len(c.Join) == 0 {
-		return configError("voters", "add it, or say with --join how to reach a voter",
+		return configError("voters", "add it, or give the address of a voter with --join",
 			"this agent's name %q is not among %s, and there is no --join", c.Name, strings.Join(c.Voters, ","))
 	}
 	return nil
@@ -78,7 +78,7 @@ func checkPaths(c Config) *ConfigError {
 		return configError("socket", "choose a shorter path", "the path has %d bytes, the system allows %d", len(c.Socket), maxSocketPath)
 	}
 	if c.Socket == "" || strings.ContainsRune(c.Socket, 0) {
-		return configError("socket", "name a path", "%q is no path", c.Socket)
+		return configError("socket", "name a path", "%q is not a path", c.Socket)
 	}
 	return nil
 }
@@ -87,7 +87,7 @@ func checkPaths(c Config) *ConfigError {
 func parseAddr(s string) (netip.Addr, error) {
 	addr, err := netip.ParseAddr(s)
 	if err != nil {
-		return addr, fmt.Errorf("%q is no IP address", s)
+		return addr, fmt.Errorf("%q is not an IP address", s)
 	}
 	if addr.Zone() != "" {
 		return addr, fmt.Errorf("%q has a zone, which other hosts can't use", s)
@@ -98,11 +98,11 @@ func parseAddr(s string) (netip.Addr, error) {
 func checkAddresses(c Config) *ConfigError {
 	bind, err := parseAddr(c.Bind)
 	if err != nil || bind.IsMulticast() {
-		return configError("bind", "give an address of this host, such as 0.0.0.0", "%q is no IP address to listen on", c.Bind)
+		return configError("bind", "give an address of this host, such as 0.0.0.0", "%q is not an IP address to listen on", c.Bind)
 	}
 	advertise, err := parseAddr(c.Advertise)
 	if err != nil || advertise.IsUnspecified() || advertise.IsMulticast() {
-		return configError("advertise", "give the address the other agents reach this host at", "%q is no IP address of a host", c.Advertise)
+		return configError("advertise", "give the address at which the other agents reach this host", "%q is not an IP address of a host", c.Advertise)
 	}
 	if bind.Is4() != advertise.Is4() {
 		return configError("advertise", "give an address of the same kind, or listen on another --bind (0.0.0.0 is all of IPv4, :: all of IPv6)",
@@ -113,7 +113,7 @@ func checkAddresses(c Config) *ConfigError {
 		port int
 	}{{"gossip-port", c.GossipPort}, {"peer-port", c.PeerPort}} {
 		if p.port < 0 || p.port > 65535 {
-			return configError(p.flag, "use 1 to 65535, or 0 for any free one", "%d is no port", p.port)
+			return configError(p.flag, "use 1 to 65535, or 0 for any free one", "%d is not a port", p.port)
 		}
 	}
 	if c.GossipPort == c.PeerPort && c.GossipPort != 0 {
@@ -124,7 +124,7 @@ func checkAddresses(c Config) *ConfigError {
 
 func checkJoin(c Config) *ConfigError {
 	if len(c.Join) > maxJoin {
-		return configError("join", "a few are enough; the rest is found by gossip", "%d addresses, at most %d", len(c.Join), maxJoin)
+		return configError("join", "a few are enough; gossip finds the others", "%d addresses, at most %d", len(c.Join), maxJoin)
 	}
 	for _, j := range c.Join {
 		if err := checkHostPort(j); err != nil {
@@ -144,10 +144,10 @@ func checkHostPort(s string) error {
 	if strings.Contains(s, ":") {
 		var err error
 		if host, port, err = net.SplitHostPort(s); err != nil {
-			return fmt.Errorf("no host and port")
+			return fmt.Errorf("not a host and a port")
 		}
 		if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
-			return fmt.Errorf("%q is no port", port)
+			return fmt.Errorf("%q is not a port", port)
 		}
 	}
 	if _, err := netip.ParseAddr(host); err == nil {
@@ -157,7 +157,7 @@ func checkHostPort(s string) error {
 		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '.' || r == '-' || r == '_')
 	}
 	if host == "" || len(host) > 253 || strings.ContainsFunc(host, odd) {
-		return fmt.Errorf("%q is no host", host)
+		return fmt.Errorf("%q is not a host", host)
 	}
 	return nil
 }
@@ -191,7 +191,7 @@ func checkElection(c Config) *ConfigError {
 		return configError("algorithm", "use bully or ring", "unknown algorithm %q", c.Algorithm)
 	}
 	if c.Priority < 0 || c.Priority > MaxPriority {
-		return configError("priority", "the higher leads; 0 never leads", "%d is not between 0 and %d", c.Priority, MaxPriority)
+		return configError("priority", "the highest leads; 0 never leads", "%d is not between 0 and %d", c.Priority, MaxPriority)
 	}
 	if c.PreemptDelay < 0 || c.PreemptDelay > 24*time.Hour {
 		return configError("preempt-delay", "use 0s to 24h", "%s is out of range", c.PreemptDelay)
@@ -201,7 +201,7 @@ func checkElection(c Config) *ConfigError {
 
 func checkTiming(c Config) *ConfigError {
 	if c.Lease <= 0 {
-		return configError("lease", "see --profile for values that fit", "%s is no time that a leadership can last", c.Lease)
+		return configError("lease", "see --profile for values that fit", "%s is not above 0", c.Lease)
 	}
 	if c.Heartbeat < minHeartbeat {
 		return configError("heartbeat", "see --profile for values that fit", "%s is below %s", c.Heartbeat, minHeartbeat)
@@ -220,10 +220,10 @@ func checkOutputs(c Config) *ConfigError {
 	if c.HTTP != "" {
 		_, port, err := net.SplitHostPort(c.HTTP)
 		if err != nil {
-			return configError("http", "write ADDR:PORT", "%q is no address", c.HTTP)
+			return configError("http", "write ADDR:PORT", "%q is not an address", c.HTTP)
 		}
 		if _, err := strconv.ParseUint(port, 10, 16); err != nil {
-			return configError("http", "write ADDR:PORT", "%q is no port", port)
+			return configError("http", "write ADDR:PORT", "%q is not a port", port)
 		}
 	}
 	if len(c.HTTPHosts) > maxHTTPHosts {
@@ -231,7 +231,7 @@ func checkOutputs(c Config) *ConfigError {
 	}
 	for _, h := range c.HTTPHosts {
 		if err := checkHostPort(h); err != nil || strings.Contains(h, ":") {
-			return configError("http-hosts", "write names alone, as a browser has them in its address bar", "%q is not the name of a host", h)
+			return configError("http-hosts", "write only the name, without a scheme, a port or a path", "%q is not the name of a host", h)
 		}
 	}
 	if !slices.Contains([]string{"debug", "info", "warn", "error"}, c.LogLevel) {
@@ -246,12 +246,12 @@ func checkOutputs(c Config) *ConfigError {
 // checkHooks refuses, as root, commands that others could have written to.
 func checkHooks(c Config) *ConfigError {
 	if len(c.Elections) > maxElections {
-		return configError("elections", "name those that differ", "%d elections, at most %d", len(c.Elections), maxElections)
+		return configError("elections", "name only those that differ", "%d elections, at most %d", len(c.Elections), maxElections)
 	}
 	commands := map[string]string{"on-change": c.OnChange}
 	for name, e := range c.Elections {
 		if !election.ValidName(name) && name != EveryOther {
-			return configError("elections", nameRule, "%q is no valid name", name)
+			return configError("elections", nameRule, "%q is not a valid name", name)
 		}
 		commands[electionSetting(name, "on-change")] = e.OnChange
 	}
@@ -266,7 +266,7 @@ func checkHooks(c Config) *ConfigError {
 // checkAccess looks up every user and group that is named.
 func checkAccess(c Config) *ConfigError {
 	if len(c.Access.Elections) > maxElections {
-		return configError("access.elections", `name those that differ, and "*" for all others`, "%d elections, at most %d", len(c.Access.Elections), maxElections)
+		return configError("access.elections", `name only those that differ, and "*" for all others`, "%d elections, at most %d", len(c.Access.Elections), maxElections)
 	}
 	_, err := c.Policy()
 	bad, _ := errors.AsType[*ConfigError](err)

@@ -93,7 +93,7 @@ func (w *warnings) adopted(self election.PeerID, name string, r *election.Roster
 	for _, v := range r.All() {
 		if v.Peer == self && v.Name != name {
 			w.renamed = []elector.Warning{{Code: warnRenamed, Message: fmt.Sprintf(
-				"the roster names this agent %s, it runs as %s: start it with --name %s, or with another --data-dir if it is meant to be another agent", v.Name, name, v.Name)}}
+				"the roster calls this agent %s, but it runs as %s: start it with --name %s, or with another --data-dir if it is meant to be another agent", v.Name, name, v.Name)}}
 		}
 	}
 }
@@ -125,7 +125,7 @@ func sharedIdentity(v membership.View) string {
 
 func refusalText(r membership.Refusal) string {
 	if r.Cause == membership.CauseSeed {
-		return fmt.Sprintf("--join %s: %v; it is tried again for ever", r.Name, r.Err)
+		return fmt.Sprintf("--join %s: %v; trying again until it works", r.Name, r.Err)
 	}
 	if r.Cause == membership.CauseNoise {
 		return r.Err.Error()
@@ -139,9 +139,9 @@ func refusalText(r membership.Refusal) string {
 		who += " at " + at
 	}
 	if r.Self {
-		return fmt.Sprintf("this agent is refused by %s: %v", who, r.Err)
+		return fmt.Sprintf("%s refuses this agent: %v", who, r.Err)
 	}
-	return fmt.Sprintf("%s is refused: %v", who, r.Err)
+	return fmt.Sprintf("this agent refuses %s: %v", who, r.Err)
 }
 
 // otherWarnings adds to the elector's what is wrong with the lease pages, with what
@@ -163,9 +163,9 @@ func (w *warnings) refuse(r transport.Refused) {
 		return
 	}
 	who := cmp.Or(r.Name, string(r.Peer))
-	text := fmt.Sprintf("%s at %s is refused: %v", who, r.Addr, r.Err)
+	text := fmt.Sprintf("this agent refuses %s at %s: %v", who, r.Addr, r.Err)
 	if r.ByPeer {
-		text = fmt.Sprintf("this agent is refused by %s at %s: %v", who, r.Addr, r.Err)
+		text = fmt.Sprintf("%s at %s refuses this agent: %v", who, r.Addr, r.Err)
 	}
 	w.refused[r.Peer] = elector.Warning{Code: warnRefusedPeer, Message: text}
 	w.dirty = true
@@ -231,7 +231,7 @@ func (w *warnings) replace(now election.Instant, all []elector.Warning) {
 	for _, old := range w.current {
 		over := !slices.ContainsFunc(next, func(n api.Warning) bool { return n.Code == old.Code })
 		if b := w.begun[old.Code+" "+old.Message]; over && b.logged {
-			w.logger.Info("warning is over", "code", old.Code, "lasted", now.Sub(b.at).Round(time.Millisecond))
+			w.logger.Info("warning ended", "code", old.Code, "lasted", now.Sub(b.at).Round(time.Millisecond))
 		}
 	}
 	w.current, w.begun = next, stands

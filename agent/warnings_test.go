@@ -38,7 +38,7 @@ func TestWarningsAreLoggedOnceAndOnlyIfTheyLast(t *testing.T) {
 		}
 		warn()
 		text := r.log.String()
-		if strings.Contains(text, "brief") || strings.Count(text, "msg=lasting") != 1 || strings.Count(text, "warning is over") != 1 {
+		if strings.Contains(text, "brief") || strings.Count(text, "msg=lasting") != 1 || strings.Count(text, "warning ended") != 1 {
 			t.Errorf("log:\n%s", text)
 		}
 		r.cancel()

@@ -107,7 +107,7 @@ func Resolve(c Config, owner Owner) (*Policy, error) {
 		p.maxCandidacies = DefaultMaxCandidacies
 	}
 	if p.maxCandidacies < 0 {
-		return nil, &Error{"access.max-candidacies", fmt.Sprintf("%d is not a number of candidacies", c.MaxCandidacies), "use 1 or more"}
+		return nil, &Error{"access.max-candidacies", fmt.Sprintf("%d is not a valid number of candidacies", c.MaxCandidacies), "use 1 or more"}
 	}
 	var err error
 	if p.admin, err = p.list("access.admin", c.Admin); err != nil {
@@ -139,8 +139,8 @@ func (p *Policy) rules(name string, said Rules, rest rules) (rules, error) {
 		key = "access.elections." + strconv.Quote(name)
 	}
 	if name != Rest && !election.ValidName(name) {
-		return rules{}, &Error{key, fmt.Sprintf("%q can't be the name of an election", name),
-			"a name is 1 to 63 of a-z, 0-9, dot, dash and underscore, and starts with a letter or digit; \"*\" is all others"}
+		return rules{}, &Error{key, fmt.Sprintf("%q is not a valid election name", name),
+			"a name has 1 to 63 characters from a-z, 0-9, dot, dash and underscore, and starts with a letter or digit; \"*\" is all others"}
 	}
 	r := rest
 	var err error
@@ -157,7 +157,7 @@ func (p *Policy) rules(name string, said Rules, rest rules) (rules, error) {
 	if said.MaxPriority != nil {
 		r.maxPriority = *said.MaxPriority
 		if r.maxPriority < 0 || r.maxPriority > campaign.MaxPriority {
-			return rules{}, &Error{key + ".max-priority", fmt.Sprintf("%d is not between 0 and %d", r.maxPriority, campaign.MaxPriority), "the higher leads; 0 never leads"}
+			return rules{}, &Error{key + ".max-priority", fmt.Sprintf("%d is not between 0 and %d", r.maxPriority, campaign.MaxPriority), "the highest leads; 0 never leads"}
 		}
 		if said.Campaign == nil && r.campaign.empty() {
 			return rules{}, &Error{key + ".max-priority", "has no effect: no user or group may campaign there",

@@ -50,9 +50,9 @@ func (p *Policy) May(w Who, right Right, election string) error {
 		key, what = "access.elections."+election+".hand-over", "hand over "+election
 	}
 	if _, own := p.elections[election]; right != Admin && !own {
-		also = fmt.Sprintf("; a new entry for %s replaces all that %q gives in it", election, Rest)
+		also = fmt.Sprintf("; a new entry for %s replaces everything that %q gives there", election, Rest)
 	}
-	return fmt.Errorf("user %s may not %s: it lacks the right %q, which %s have; an administrator gives it with `%s` in the agent's configuration file%s",
+	return fmt.Errorf("user %s may not %s: it lacks the right %q, which %s have; an administrator can give it with `%s` in the agent's configuration file%s",
 		userName(w.UID), what, right, p.holders(right, election), key, also)
 }
 

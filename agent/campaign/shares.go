@@ -60,13 +60,13 @@ func (r *Registry) crowded(now election.Instant, q Request) *election.Refusal {
 	c := r.races[q.Election]
 	switch {
 	case r.count >= places:
-		return busy("%d programs stand for election on this host, which is the limit: end some of them", r.count)
+		return busy("%d programs on this host are candidates, which is the limit: stop some of them", r.count)
 	case c != nil && len(c.standing) >= MaxPerElection:
-		return busy("%d programs of this host stand for %s, which is the limit: end some of them", MaxPerElection, q.Election)
+		return busy("%d programs on this host are candidates in %s, which is the limit: stop some of them", MaxPerElection, q.Election)
 	case q.Own || r.shares.each == 0:
 		return nil
 	case r.shares.of[q.UID] >= r.shares.each:
-		return busy("%d programs of user %d are candidates on this host, which is one user's share: end some of them, or have an administrator raise `access.max-candidacies`",
+		return busy("%d programs of user %d are candidates on this host, which is one user's share: stop some of them, or ask an administrator to raise `access.max-candidacies`",
 			r.shares.of[q.UID], q.UID)
 	case c == nil && !r.shares.begin(now, q.UID):
 		return busy("user %d starts new elections faster than one a second, which is the limit: try again in a second", q.UID)

@@ -136,15 +136,15 @@ func (r *Registry) stopped(k *Candidacy, how release) {
 func (r *Registry) Receipt(id string, term election.Term, authorized func(uid uint32) bool) error {
 	k := r.byID[id]
 	if k == nil {
-		return &election.Refusal{Code: api.CodeNotFound, Message: "there is no such campaign on this host, or none any more"}
+		return &election.Refusal{Code: api.CodeNotFound, Message: "there is no such campaign on this host; it may have ended"}
 	}
 	if !authorized(k.request.UID) {
 		return &election.Refusal{Code: api.CodeForbidden, Message: fmt.Sprintf(
-			"this campaign is of user %d: only that user, root and the agent's own may give its receipt", k.request.UID)}
+			"this campaign belongs to user %d: only that user, root and the agent's user may send its receipt", k.request.UID)}
 	}
 	if term > k.newest {
 		return &election.Refusal{Code: api.CodeBadRequest, Message: fmt.Sprintf(
-			"this campaign was never elected in term %d, the newest is %d", term, k.newest)}
+			"this campaign was never elected in term %d; its newest term is %d", term, k.newest)}
 	}
 	c := r.races[k.election]
 	switch {

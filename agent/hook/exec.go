@@ -31,7 +31,7 @@ func (r *Runner) run(t *task) {
 	e := t.event
 	logger := r.logger.With("election", e.Election, "event", e.Event, "term", e.Term)
 	if e.Stands != nil && !e.Stands() {
-		logger.Info("hook left out: what it would be told is over")
+		logger.Info("hook skipped: its event is outdated")
 		return
 	}
 	started := time.Now()
@@ -41,9 +41,9 @@ func (r *Runner) run(t *task) {
 	case t.ctx.Err() != nil:
 		logger.Warn("hook killed: "+context.Cause(t.ctx).Error(), "after", took)
 	case killed:
-		why := "this agent did not prolong it in time"
+		why := "this agent did not extend its deadline in time"
 		if r.clock() < t.until {
-			why = "the guard got no time to learn that it may go on"
+			why = "the guard did not run in time to read the new deadline"
 		}
 		t.again = r.standsOn(t)
 		logger.Warn("hook killed by its guard: "+why, "after", took, "again", t.again)
@@ -214,7 +214,7 @@ func (o *output) Write(p []byte) (int, error) {
 func (o *output) line(s string) {
 	o.lines++
 	if o.lines <= maxLines {
-		o.logger.Info("hook says", "line", s[:min(len(s), maxLine)])
+		o.logger.Info("hook output", "line", s[:min(len(s), maxLine)])
 	}
 }
 
@@ -223,7 +223,7 @@ func (o *output) flush() {
 		o.line(string(o.rest))
 	}
 	if o.lines > maxLines {
-		o.logger.Info("hook said more than is logged", "lines", o.lines)
+		o.logger.Info("hook wrote more than is logged", "lines", o.lines)
 	}
 }
 

@@ -50,7 +50,7 @@ func Guard() int {
 		for _, s := range []os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGQUIT, syscall.SIGHUP, syscall.SIGPIPE} {
 			signal.Ignore(s) // what ends the agent must not end its guard; it starts no process
 		}
-		err = errors.New("it is started by doyen agent alone")
+		err = errors.New("only doyen agent can start it")
 		if unix.SetNonblock(guardSocket, true) == nil {
 			g := &guarding{alarm: a, runs: map[uint64]*guarded{}}
 			err = g.loop(os.NewFile(guardSocket, "agent"))

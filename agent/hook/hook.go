@@ -39,7 +39,7 @@ import (
 // Why a run was killed.
 var (
 	errTooLong = errors.New("it took too long")
-	errOver    = errors.New("what it was told is over")
+	errOver    = errors.New("its event is outdated")
 	errStopped = errors.New("the agent stops")
 )
 
@@ -264,7 +264,7 @@ func (r *Runner) supersede(e *Event) {
 		if old.Election != e.Election || old.Event == election.NoLeader && e.Event != election.NoLeader {
 			return false
 		}
-		r.logger.Info("hook left out: what it would be told is over", "election", old.Election, "event", old.Event, "term", old.Term)
+		r.logger.Info("hook skipped: its event is outdated", "election", old.Election, "event", old.Event, "term", old.Term)
 		e.Done = both(old.Done, e.Done)
 		return true
 	})
@@ -278,7 +278,7 @@ func (r *Runner) watchOverrun(e *Event) {
 	}
 	logger := r.logger.With("election", e.Election, "event", e.Event, "term", e.Term)
 	timer := time.AfterFunc(e.StopIn, func() {
-		logger.Warn("hook is late: it has not finished ending a leadership whose lease is over; another agent may lead by now")
+		logger.Warn("hook is late: it has not finished ending a leadership whose lease has expired; another agent may lead by now")
 	})
 	e.Done = both(func() { timer.Stop() }, e.Done)
 }

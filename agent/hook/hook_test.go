@@ -178,7 +178,7 @@ func TestALeadershipThatIsOverIsNotToldAnyMore(t *testing.T) {
 	if got, want := trail(), "following 1, none 17"; got != want {
 		t.Errorf("runs: %s; want %s", got, want)
 	}
-	if !strings.Contains(l.String(), "hook left out") {
+	if !strings.Contains(l.String(), "hook skipped") {
 		t.Errorf("not logged:\n%s", l)
 	}
 }
@@ -313,7 +313,7 @@ func TestFailuresAndFloodsAreLoggedBounded(t *testing.T) {
 	if !strings.Contains(text, "exit status 3") || !strings.Contains(text, "lines=500") {
 		t.Errorf("log lacks the failure or the count: %q", text)
 	}
-	if n := strings.Count(text, "hook says"); n > 50 {
+	if n := strings.Count(text, "hook output"); n > 50 {
 		t.Errorf("%d lines logged", n)
 	}
 }

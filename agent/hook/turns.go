@@ -130,7 +130,7 @@ func (r *Runner) makeRoom() {
 	}
 	left := r.waiting[i]
 	r.waiting = slices.Delete(r.waiting, i, i+1)
-	r.logger.Warn("hook left out: the command is too slow for so many elections", "election", left.Election, "event", left.Event, "term", left.Term)
+	r.logger.Warn("hook skipped: the command is too slow for so many elections", "election", left.Election, "event", left.Event, "term", left.Term)
 	if left.Done != nil {
 		go left.Done()
 	}

@@ -54,13 +54,13 @@ func (n *names) fail(err error) {
 }
 
 func (n *names) relative(word string) {
-	n.fail(fmt.Errorf("check %s: it is a relative path, and what that is depends on where the command is then: write it from /", word))
+	n.fail(fmt.Errorf("check %s: it is a relative path, which depends on the working directory: write an absolute path", word))
 }
 
 // line takes in what a shell would run.
 func (n *names) line(text string) {
 	if n.depth++; n.depth > maxDepth {
-		n.fail(errors.New("read the command: too many commands in commands"))
+		n.fail(errors.New("read the command: too many nested commands"))
 		return
 	}
 	defer func() { n.depth-- }()

@@ -50,7 +50,7 @@ func hold(dir string) (*os.File, error) {
 		return nil, errors.Join(fmt.Errorf("protect the lock: %w", err), f.Close())
 	}
 	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
-		return nil, errors.Join(fmt.Errorf("another agent keeps its own in %s: give each agent a socket of another name, or in another directory", dir), f.Close())
+		return nil, errors.Join(fmt.Errorf("another agent keeps its lease pages in %s: give each agent a socket with a different name, or in a different directory", dir), f.Close())
 	}
 	return f, nil
 }

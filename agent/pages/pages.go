@@ -64,12 +64,12 @@ func Open(dir string, boot election.BootID) *Keeper {
 		ready: make(chan struct{}, 1), work: make(chan struct{}, 1)}
 	lock, err := take(dir)
 	if err != nil {
-		k.problem = fmt.Sprintf("no lease pages are kept: %v", err)
+		k.problem = fmt.Sprintf("lease pages are off: %v", err)
 		return k
 	}
 	k.lock = lock
 	if err := wipe(dir); err != nil {
-		k.problem = fmt.Sprintf("a lease page is left over, and may be believed until its lease ends: %v", err)
+		k.problem = fmt.Sprintf("an old lease page could not be removed, and programs may trust it until its lease ends: %v", err)
 	}
 	return k
 }
@@ -223,7 +223,7 @@ func (k *Keeper) fail(now election.Instant, e *entry, err error) {
 		k.failed++
 	}
 	e.retryAt = now.Add(retryAfter)
-	k.tell(fmt.Sprintf("a lease page is missing: %v; it is tried again every %s", err, retryAfter))
+	k.tell(fmt.Sprintf("a lease page is missing: %v; trying again every %s", err, retryAfter))
 }
 
 func (k *Keeper) recovered() {

@@ -179,7 +179,7 @@ func TestTwoAgentsKeepNoPagesInOneDirectory(t *testing.T) {
 	dir := t.TempDir()
 	first, second := keep(t, dir), pages.Open(dir, 2)
 	second.Publish(0, status(1, "payments"))
-	if p := second.Problem(); !strings.Contains(p, "another agent keeps its own") || first.Problem() != "" {
+	if p := second.Problem(); !strings.Contains(p, "another agent keeps its lease pages") || first.Problem() != "" {
 		t.Errorf("problems %q and %q", first.Problem(), p)
 	}
 	second.Run(t.Context()) // has nothing to do
@@ -228,7 +228,7 @@ func TestWhatIsInTheWayIsSaidAndHarmsNothingElse(t *testing.T) {
 	for _, dir := range []string{file, link, filepath.Join(base, "no", "such")} {
 		k := keep(t, dir)
 		k.Publish(0, status(1, "payments"))
-		if !strings.Contains(k.Problem(), "no lease pages are kept") {
+		if !strings.Contains(k.Problem(), "lease pages are off") {
 			t.Errorf("%s: problem %q", dir, k.Problem())
 		}
 	}

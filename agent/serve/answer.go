@@ -64,7 +64,7 @@ func receive(w http.ResponseWriter, r *http.Request) bool {
 		return false
 	case err != nil:
 		w.Header().Set("Connection", "close")
-		fail(w, http.StatusBadRequest, api.ErrorDetail{Code: api.CodeBadRequest, Message: "the body that was announced did not arrive"})
+		fail(w, http.StatusBadRequest, api.ErrorDetail{Code: api.CodeBadRequest, Message: "the body did not arrive completely"})
 		return false
 	}
 	_ = control.SetReadDeadline(time.Time{})
@@ -92,7 +92,7 @@ func misread(err error) string {
 	var kind *json.UnmarshalTypeError
 	switch {
 	case errors.As(err, &syntax):
-		return "the body is no JSON: " + syntax.Error() + ", at byte " + strconv.FormatInt(syntax.Offset, 10)
+		return "the body is not valid JSON: " + syntax.Error() + ", at byte " + strconv.FormatInt(syntax.Offset, 10)
 	case errors.As(err, &kind) && kind.Field == "":
 		return "the body must be a JSON object, as {}"
 	case errors.As(err, &kind):
@@ -101,11 +101,11 @@ func misread(err error) string {
 		case reflect.Bool:
 			wanted = "true or false"
 		case reflect.Int, reflect.Uint64:
-			wanted = "a whole number"
+			wanted = "an integer"
 		}
 		return strconv.Quote(kind.Field) + " must be " + wanted
 	}
-	return "the body is not the JSON this call takes"
+	return "the body is not the JSON that this call expects"
 }
 
 // clip keeps text of the caller's short and printable, to be answered with.
@@ -127,7 +127,7 @@ func name(w http.ResponseWriter, r *http.Request) (election.Name, bool) {
 func validName(w http.ResponseWriter, s string) (election.Name, bool) {
 	if !election.ValidName(s) {
 		fail(w, http.StatusBadRequest, api.ErrorDetail{
-			Code: api.CodeBadRequest, Message: strconv.Quote(clip(s)) + " is no name of an election: [a-z0-9][a-z0-9._-]{0,62}",
+			Code: api.CodeBadRequest, Message: strconv.Quote(clip(s)) + " is not a valid election name: [a-z0-9][a-z0-9._-]{0,62}",
 		})
 		return "", false
 	}
@@ -135,7 +135,7 @@ func validName(w http.ResponseWriter, s string) (election.Name, bool) {
 }
 
 func unknownElection(w http.ResponseWriter, name election.Name) {
-	fail(w, http.StatusNotFound, api.ErrorDetail{Code: api.CodeNotFound, Message: "nobody stands in the election " + string(name)})
+	fail(w, http.StatusNotFound, api.ErrorDetail{Code: api.CodeNotFound, Message: "no candidate is in the election " + string(name)})
 }
 
 // refuse answers with the elector's refusal.

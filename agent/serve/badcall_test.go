@@ -82,7 +82,7 @@ func TestAMethodThatIsNotForAPathNamesThoseThatAre(t *testing.T) {
 		}
 		text, _ := io.ReadAll(response.Body)
 		response.Body.Close()
-		if got := response.Header.Get("Allow"); got != want || !strings.Contains(string(text), "it takes "+want) {
+		if got := response.Header.Get("Allow"); got != want || !strings.Contains(string(text), "use "+want) {
 			t.Errorf("%s: Allow %q, body %s; want %q", path, got, text, want)
 		}
 	}
@@ -93,7 +93,7 @@ func TestWhatIsWrongWithABodyIsSaidInItsOwnWords(t *testing.T) {
 	for body, want := range map[string]string{
 		`{"to":7}`:        `"to\" must be text in quotes`,
 		`["b"]`:           "must be a JSON object, as {}",
-		`{"to":`:          "no JSON: unexpected end of JSON input, at byte 6",
+		`{"to":`:          "not valid JSON: unexpected end of JSON input, at byte 6",
 		`{"to":"\u0000"}`: `"to\" must name an agent`,
 	} {
 		if _, text := a.do(t, "POST", "/v1/elections/default/transfer", body); !strings.Contains(text, want) {

@@ -74,7 +74,7 @@ func (s *Server) campaign(w http.ResponseWriter, r *http.Request) {
 	p, _ := caller(r) // authorized, so it is there, and so is the link
 	if s.otherTime(p.pid) {
 		fail(w, http.StatusBadRequest, api.ErrorDetail{Code: api.CodeBadRequest, Message: "this program is in another time namespace than the agent: " +
-			"it would compare deadlines with another clock; run it in the host's, or an agent in its own"})
+			"it would compare deadlines with a different clock; run it in the host's time namespace, or run an agent in its own"})
 		return
 	}
 	ceiling, ok := s.ceiling(w, p, name, request.Priority)
@@ -115,11 +115,11 @@ func (s *Server) campaign(w http.ResponseWriter, r *http.Request) {
 func implausible(r api.CampaignRequest) string {
 	switch {
 	case len(r.Meta) > maxMeta:
-		return fmt.Sprintf(`"meta" has %d bytes, at most %d are kept`, len(r.Meta), maxMeta)
+		return fmt.Sprintf(`"meta" has %d bytes, at most %d are allowed`, len(r.Meta), maxMeta)
 	case !utf8.ValidString(r.Meta):
-		return `"meta" is no UTF-8 text`
+		return `"meta" is not UTF-8 text`
 	case r.Priority != nil && (*r.Priority < 0 || *r.Priority > campaign.MaxPriority):
-		return fmt.Sprintf(`"priority" is %d, and must be between 0 and %d`, *r.Priority, campaign.MaxPriority)
+		return fmt.Sprintf(`"priority" is %d; it must be between 0 and %d`, *r.Priority, campaign.MaxPriority)
 	}
 	return ""
 }
@@ -133,7 +133,7 @@ func (s *Server) ceiling(w http.ResponseWriter, p peer, name election.Name, aske
 	}
 	if asked != nil && *asked > highest {
 		fail(w, http.StatusForbidden, api.ErrorDetail{Code: api.CodeForbidden, Message: fmt.Sprintf(
-			"priority %d is above %d, the highest that user %s may have in %s: ask for less, or have an administrator raise `%s` in the agent's configuration file",
+			"priority %d is above %d, the highest that user %s may have in %s: ask for less, or ask an administrator to raise `%s` in the agent's configuration file",
 			*asked, highest, userName(p.UID), name, s.Access.PriorityKey(string(name)))})
 		return nil, false
 	}

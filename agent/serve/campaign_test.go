@@ -342,13 +342,13 @@ func TestCampaignsThatMakeNoSenseAreRefused(t *testing.T) {
 	}{
 		{right, `{"meta":"` + strings.Repeat("m", maxMeta+1) + `"}`, "at most 256", 400},
 		{right, `{"priority":-1}`, "between 0 and 1000000", 400},
-		{right, `{"priority":"high"}`, `\"priority\" must be a whole number`, 400},
+		{right, `{"priority":"high"}`, `\"priority\" must be an integer`, 400},
 		{right, `[]`, "must be a JSON object", 400},
 		{right, `{"meta":"` + strings.Repeat("m", maxBody) + `"}`, "over the limit", 413},
-		{"/v1/elections/_roster/campaign", `{}`, "no name of an election", 400},
-		{"/v1/elections/" + strings.Repeat("n", 64) + "/campaign", `{}`, "no name of an election", 400},
+		{"/v1/elections/_roster/campaign", `{}`, "not a valid election name", 400},
+		{"/v1/elections/" + strings.Repeat("n", 64) + "/campaign", `{}`, "not a valid election name", 400},
 		{"/v1/campaigns/nobody/stopped", `{}`, "no such campaign", 404},
-		{"/v1/campaigns/nobody/stopped", `{"term":-1}`, "must be a whole number", 400},
+		{"/v1/campaigns/nobody/stopped", `{"term":-1}`, "must be an integer", 400},
 	} {
 		_, response, body := h.post(t, c.path, c.body)
 		text, _ := body.ReadString('\n')
@@ -375,7 +375,7 @@ func TestTooManyCampaignsLeaveRoomForPlainCalls(t *testing.T) {
 	for range 600 { // more than the places for plain calls
 		_, response, body := h.post(t, "/v1/elections/payments/campaign", "")
 		text, _ := body.ReadString('\n')
-		if response.StatusCode != http.StatusServiceUnavailable || !response.Close || !strings.Contains(text, "1000 programs stand") {
+		if response.StatusCode != http.StatusServiceUnavailable || !response.Close || !strings.Contains(text, "1000 programs on this host are candidates") {
 			t.Fatalf("one too many: %s %s", response.Status, text)
 		}
 	}

@@ -38,12 +38,12 @@ func (s *Server) transfer(w http.ResponseWriter, r *http.Request) {
 	}
 	target, ok := named(s.Picture(), request.To)
 	if !ok {
-		fail(w, http.StatusNotFound, api.ErrorDetail{Code: api.CodeNotFound, Message: "no live member is named " + request.To})
+		fail(w, http.StatusNotFound, api.ErrorDetail{Code: api.CodeNotFound, Message: "there is no live member named " + request.To})
 		return
 	}
 	if target == s.Self.Peer {
 		if e, leads := s.led(name); leads {
-			answer(w, api.Outcome{Done: true, Message: "it led already, nothing was handed over", Leader: e.Leader, Term: e.Term})
+			answer(w, api.Outcome{Done: true, Message: "it leads already; nothing was handed over", Leader: e.Leader, Term: e.Term})
 			return
 		}
 	}
@@ -209,7 +209,7 @@ func (s *Server) keepDrain(w http.ResponseWriter, on bool) bool {
 	}
 	if err := s.KeepDrain(on); err != nil {
 		fail(w, http.StatusServiceUnavailable, api.ErrorDetail{Code: api.CodeUnavailable,
-			Message: "a restart would forget it: " + err.Error()})
+			Message: "the drain could not be saved, so a restart would undo it: " + err.Error()})
 		return false
 	}
 	return true

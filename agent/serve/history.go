@@ -26,7 +26,7 @@ func (s *Server) history(w http.ResponseWriter, r *http.Request) {
 		n, err := strconv.Atoi(text)
 		if err != nil || n < 1 || n > history.MaxKept {
 			fail(w, http.StatusBadRequest, api.ErrorDetail{Code: api.CodeBadRequest,
-				Message: "limit is a whole number from 1 to " + strconv.Itoa(history.MaxKept)})
+				Message: "limit must be an integer from 1 to " + strconv.Itoa(history.MaxKept)})
 			return
 		}
 		limit = n

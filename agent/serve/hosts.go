@@ -27,8 +27,8 @@ func (s *Server) forHosts(next http.Handler) http.Handler {
 		case slices.Contains(probes, r.URL.Path):
 			w = silent{w}
 		default:
-			fail(w, http.StatusForbidden, api.ErrorDetail{Code: api.CodeForbidden, Message: "this listener was asked as " + clip(r.Host) +
-				": ask by an IP address or localhost, or add the name to http-hosts in the agent's configuration"})
+			fail(w, http.StatusForbidden, api.ErrorDetail{Code: api.CodeForbidden, Message: "this listener does not accept the host name " + clip(r.Host) +
+				": use an IP address or localhost, or add the name to http-hosts in the agent's configuration"})
 			return
 		}
 		next.ServeHTTP(w, r)

@@ -36,7 +36,7 @@ func Listen(path string) (net.Listener, error) {
 	}
 	l, err := net.Listen("unix", path)
 	if errors.Is(err, unix.EADDRINUSE) {
-		return nil, &SocketError{path, "another process took it this moment", "start again"}
+		return nil, &SocketError{path, "another process has just taken it", "start again"}
 	}
 	if err != nil {
 		return nil, &SocketError{path, "can't be listened on: " + cause(err), "choose another path with --socket"}
@@ -59,7 +59,7 @@ func socketDir(dir string) error {
 	case err != nil:
 		return &SocketError{dir, "can't be used: " + cause(err), "choose another path with --socket"}
 	case !info.IsDir():
-		return &SocketError{dir, "is no directory", "choose another path with --socket"}
+		return &SocketError{dir, "is not a directory", "choose another path with --socket"}
 	}
 	return trusted(dir, os.Geteuid())
 }
@@ -107,10 +107,10 @@ func clearSocket(path string) error {
 		return nil
 	}
 	if err != nil {
-		return &SocketError{path, "can't be looked at: " + cause(err), "choose another path with --socket"}
+		return &SocketError{path, "can't be examined: " + cause(err), "choose another path with --socket"}
 	}
 	if info.Mode().Type() != fs.ModeSocket {
-		return &SocketError{path, "is there and is no socket; it is left as it is", "move it away or choose another path with --socket"}
+		return &SocketError{path, "exists and is not a socket; nothing was changed", "move it away or choose another path with --socket"}
 	}
 	conn, err := net.DialTimeout("unix", path, dialTimeout)
 	if err == nil {
@@ -119,10 +119,10 @@ func clearSocket(path string) error {
 		return &SocketError{path, "is in use by " + owner, "stop it or choose another path with --socket"}
 	}
 	if !errors.Is(err, unix.ECONNREFUSED) {
-		return &SocketError{path, "may be in use: " + cause(err), "stop who listens there or choose another path with --socket"}
+		return &SocketError{path, "may be in use: " + cause(err), "stop the process that listens there or choose another path with --socket"}
 	}
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return &SocketError{path, "is left over and can't be removed: " + cause(err), "remove it"}
+		return &SocketError{path, "is an old socket and can't be removed: " + cause(err), "remove it"}
 	}
 	return nil
 }

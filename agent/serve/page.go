@@ -94,7 +94,7 @@ func (s *Server) status(w http.ResponseWriter, _ *http.Request) {
 	}
 	if err != nil {
 		s.Logger.Error("the status page can't be made", "err", err)
-		plain(w, http.StatusInternalServerError, "the status page can't be made; the agent's log says why\n")
+		plain(w, http.StatusInternalServerError, "the status page can't be made; the agent's log shows why\n")
 		return
 	}
 	h := w.Header()

@@ -63,7 +63,7 @@ func (s *Server) may(w http.ResponseWriter, r *http.Request, right access.Right,
 	var err error
 	switch {
 	case !ok || s.Access == nil:
-		err = errors.New("changes are only taken from processes of this host, over the Unix socket")
+		err = errors.New("changes are accepted only from processes of this host, over the Unix socket")
 	default:
 		err = s.Access.May(p.Who, right, election)
 	}

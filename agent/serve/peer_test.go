@@ -61,7 +61,7 @@ func TestWhatIsAtTheSocketsPathDecides(t *testing.T) {
 		if err := make_(); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := Listen(path); !errors.As(err, &refused) || !strings.Contains(err.Error(), "no socket") {
+		if _, err := Listen(path); !errors.As(err, &refused) || !strings.Contains(err.Error(), "not a socket") {
 			t.Errorf("a %s: %v", name, err)
 		}
 		if _, err := os.Lstat(path); err != nil {

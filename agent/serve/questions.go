@@ -89,7 +89,7 @@ func (q *questions) forget(now election.Instant) {
 func tooOften(who string, seconds float64) *election.Refusal {
 	wait := time.Duration(math.Ceil(seconds*100)) * 10 * time.Millisecond
 	return &election.Refusal{Code: api.CodeBusy, Message: fmt.Sprintf(
-		"%s: ask again in %s, or without consistency=quorum, which asks nobody", who, wait)}
+		"%s: ask again in %s, or without consistency=quorum, which does not ask the voters", who, wait)}
 }
 
 // mayAsk counts n questions of the caller; it answers, and returns false, if

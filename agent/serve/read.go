@@ -88,7 +88,7 @@ func consistency(w http.ResponseWriter, r *http.Request) (quorum, ok bool) {
 	case "quorum":
 		return true, true
 	}
-	fail(w, http.StatusBadRequest, api.ErrorDetail{Code: api.CodeBadRequest, Message: "consistency is quorum, or left out"})
+	fail(w, http.StatusBadRequest, api.ErrorDetail{Code: api.CodeBadRequest, Message: "consistency must be quorum, or be omitted"})
 	return false, false
 }
 
@@ -102,7 +102,7 @@ func (s *Server) allConfirmed(w http.ResponseWriter, r *http.Request) {
 	contests := s.Picture().contests()
 	if len(contests) > maxConfirmed {
 		fail(w, http.StatusBadRequest, api.ErrorDetail{Code: api.CodeBadRequest, Message: fmt.Sprintf(
-			"consistency=quorum is for %d elections at once, and there are %d: ask for each by its name", maxConfirmed, len(contests))})
+			"consistency=quorum works for at most %d elections at once, and there are %d: ask for each by its name", maxConfirmed, len(contests))})
 		return
 	}
 	if !s.mayAsk(w, r, len(contests)) {
@@ -116,7 +116,7 @@ func (s *Server) allConfirmed(w http.ResponseWriter, r *http.Request) {
 	case s.confirming <- struct{}{}:
 		defer func() { <-s.confirming }()
 	case <-ctx.Done():
-		refuse(w, &election.Refusal{Code: api.CodeBusy, Message: "others ask about all elections; ask again"})
+		refuse(w, &election.Refusal{Code: api.CodeBusy, Message: "too many requests ask about all elections; ask again"})
 		return
 	}
 	elections := make([]api.Election, len(contests))

@@ -33,7 +33,7 @@ func (m methods) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	allowed = slices.Compact(allowed) // HEAD may be there in its own right
 	w.Header().Set("Allow", strings.Join(allowed, ", "))
 	fail(w, http.StatusMethodNotAllowed, api.ErrorDetail{
-		Code: api.CodeBadRequest, Message: clip(r.Method) + " is not for " + clip(r.URL.Path) + "; it takes " + strings.Join(allowed, ", "),
+		Code: api.CodeBadRequest, Message: clip(r.Method) + " is not allowed for " + clip(r.URL.Path) + "; use " + strings.Join(allowed, ", "),
 	})
 }
 

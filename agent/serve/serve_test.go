@@ -210,7 +210,7 @@ func TestATransferToTheLeaderItselfIsDoneAlready(t *testing.T) {
 		return election.Reply{}, nil
 	}
 	status, text := a.do(t, "POST", "/v1/elections/default/transfer", `{"to":"a"}`)
-	want := `{"done":true,"message":"it led already, nothing was handed over","leader":{"name":"a","id":"peer-a","addr":""},"term":7,"waited_ms":0}`
+	want := `{"done":true,"message":"it leads already; nothing was handed over","leader":{"name":"a","id":"peer-a","addr":""},"term":7,"waited_ms":0}`
 	if status != 200 || strings.TrimSpace(text) != want {
 		t.Errorf("%d %s, want %s", status, text, want)
 	}

@@ -122,7 +122,7 @@ func (t *stream) relay(hangup <-chan struct{}) end {
 		case <-gone:
 			gone = nil
 			if !t.process.Alone() {
-				t.server.Logger.Info("the process that stood for election has ended, and another one holds its connection: a successor waits for a receipt or the lease",
+				t.server.Logger.Info("the process that was a candidate has ended, and another process holds its connection: a successor waits for a receipt or the lease",
 					"campaign", t.k.ID(), "election", t.k.Election())
 			}
 		case <-t.server.streams.closing:
@@ -195,7 +195,7 @@ func (t *stream) write(within time.Duration) (more bool, err error) {
 // sayLate tells a program that did not read, for when it does, that it was
 // given up. There is room for that line only here.
 func (t *stream) sayLate(until election.Instant) {
-	t.server.Logger.Warn("a program does not read its campaign: it is given up", "campaign", t.k.ID(), "election", t.k.Election())
+	t.server.Logger.Warn("a program does not read its campaign: the campaign ends", "campaign", t.k.ID(), "election", t.k.Election())
 	line, err := json.Marshal(api.CampaignEvent{Type: api.CampaignRevoked, Campaign: t.k.ID(), Election: string(t.k.Election()),
 		StopByBoottimeNS: int64(until), Reason: "its campaign was not read for too long"})
 	if err != nil || t.cut {
@@ -211,10 +211,10 @@ func (t *stream) prove(until election.Instant) {
 	logger := t.server.Logger.With("campaign", t.k.ID(), "election", t.k.Election())
 	if t.gone(until) {
 		t.server.Campaigns.Gone(t.k.ID())
-		logger.Info("the program that acted is gone")
+		logger.Info("the program that led has exited")
 		return
 	}
-	logger.Info("the program that acted closed its campaign, and is not proven gone")
+	logger.Info("the program that led closed its campaign, but did not provably exit")
 }
 
 // gone waits for the proof that the program is gone: that the process which

@@ -105,23 +105,23 @@ func (p *Picture) change(request api.VotersRequest) (election.ChangeRoster, *api
 	}
 	held, isVoter := p.Status.Roster.Named(name)
 	if request.Add != "" && isVoter {
-		return c, &api.ErrorDetail{Code: api.CodeBadRequest, Message: name + " is a voter already; one that has a new identity takes its place by replace"}
+		return c, &api.ErrorDetail{Code: api.CodeBadRequest, Message: name + " is a voter already; if it has a new identity, use replace"}
 	}
 	if request.Add != "" && p.Status.Roster != nil && len(p.Status.Roster.Voters) >= election.MaxVoters {
 		return c, &api.ErrorDetail{Code: api.CodeBadRequest, Message: fmt.Sprintf("there are %d voters, which is the limit: remove one first", election.MaxVoters)}
 	}
 	if request.Add == "" {
 		if !isVoter {
-			return c, &api.ErrorDetail{Code: api.CodeNotFound, Message: name + " is no voter"}
+			return c, &api.ErrorDetail{Code: api.CodeNotFound, Message: name + " is not a voter"}
 		}
 		c.Remove = []election.PeerID{held.Peer}
 	}
 	if request.Remove == "" {
 		peer, live := p.liveNamed(name, held.Peer)
 		if !live {
-			message := "no live agent is named " + name + ": start it first"
+			message := "there is no live agent named " + name + ": start it first"
 			if request.Replace != "" {
-				message = "no live agent named " + name + " has another identity than the voter: there is nothing to replace it by"
+				message = "no live agent named " + name + " has a different identity from the voter: there is nothing to replace it with"
 			}
 			return c, &api.ErrorDetail{Code: api.CodeNotFound, Message: message}
 		}

@@ -70,7 +70,7 @@ func resumption(w http.ResponseWriter, r *http.Request) (after uint64, resume, o
 	}
 	after, err := strconv.ParseUint(given, 10, 64)
 	if err != nil {
-		fail(w, http.StatusBadRequest, api.ErrorDetail{Code: api.CodeBadRequest, Message: "after must be the index of a change, a whole number"})
+		fail(w, http.StatusBadRequest, api.ErrorDetail{Code: api.CodeBadRequest, Message: "after must be the index of a change, an integer"})
 		return 0, false, false
 	}
 	return after, after > 0, true

@@ -82,6 +82,6 @@ func syncFile(files Files, name string) (err error) {
 }
 
 func unsynced(name string, err error) error {
-	return &Error{Path: name, Problem: "can't be synced to the disk, so a power cut could take promises back: " + cause(err),
-		Hint: "look at the disk of --data-dir, and at the kernel's log", Err: err}
+	return &Error{Path: name, Problem: "can't be synced to the disk, so a power cut could lose promises: " + cause(err),
+		Hint: "check the disk of --data-dir, and the kernel's log", Err: err}
 }

@@ -34,7 +34,7 @@ func readKey(dir directory) (ed25519.PrivateKey, error) {
 	}
 	damaged := &Error{
 		Path:    path,
-		Problem: "holds no Ed25519 private key in PEM",
+		Problem: "is not an Ed25519 private key in PEM",
 		Hint: "restore it; else move the whole directory away, start with a new identity, " +
 			"and replace this voter by `doyen voters replace`",
 	}

@@ -26,8 +26,8 @@ type Record struct {
 type TakenError struct{}
 
 func (*TakenError) Error() string {
-	return "the state file was written by another process since this agent last did: two agents use this data directory or a copy was put in its place. " +
-		"This agent grants no votes and leads nothing until it is started again. " +
+	return "another process wrote the state file since this agent last did: two agents use this data directory, or a copy replaced it. " +
+		"This agent grants no votes and leads nothing until it is restarted. " +
 		"Stop every agent that uses this directory, move the directory away, start one agent with a new identity, and run `doyen voters replace` for it on a voter"
 }
 
@@ -64,9 +64,9 @@ func decodeState(data []byte) (election.State, error) {
 	var foreign *codec.ForeignStateError
 	switch {
 	case errors.As(err, &newer):
-		hint = "it is left as it is"
+		hint = "nothing was changed"
 	case errors.As(err, &foreign):
-		hint = "it is left as it is; move it away or use another --data-dir"
+		hint = "nothing was changed; move it away or use another --data-dir"
 	}
 	return election.State{}, &Error{Path: stateFile, Problem: err.Error(), Hint: hint, Err: err}
 }
@@ -102,7 +102,7 @@ func (r *Record) ours() error {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil
 	case err != nil:
-		return fmt.Errorf("look at the state file: %w", err)
+		return fmt.Errorf("check the state file: %w", err)
 	case !same:
 		r.taken = &TakenError{}
 	}

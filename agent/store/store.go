@@ -98,14 +98,14 @@ func (s *Store) locate(err error) error {
 func makeDir(dir string) error {
 	info, err := os.Stat(dir)
 	if err == nil && !info.IsDir() {
-		return &Error{Path: dir, Problem: "is no directory", Hint: "name another one with --data-dir"}
+		return &Error{Path: dir, Problem: "is not a directory", Hint: "name another directory with --data-dir"}
 	}
 	if err == nil {
 		return private(dir, info)
 	}
 	made := missing(dir)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return &Error{Path: dir, Problem: "can't be created: " + cause(err), Hint: "name another one with --data-dir", Err: err}
+		return &Error{Path: dir, Problem: "can't be created: " + cause(err), Hint: "name another directory with --data-dir", Err: err}
 	}
 	for _, d := range made {
 		if err := syncDir(filepath.Dir(d)); err != nil {
@@ -147,7 +147,7 @@ func (s *Store) Peer() election.PeerID { return s.peer }
 // one that matches *TakenError is for good.
 func (s *Store) Write(state election.State) error {
 	if state.Peer != s.peer {
-		return fmt.Errorf("write state: it is of %s, this store of %s", state.Peer, s.peer)
+		return fmt.Errorf("write state: it belongs to %s, this store to %s", state.Peer, s.peer)
 	}
 	if err := s.held(); err != nil {
 		return fmt.Errorf("write state: %w", err)
@@ -164,14 +164,14 @@ func (s *Store) Write(state election.State) error {
 func (s *Store) held() error {
 	locked, err := s.lock.Stat()
 	if err != nil {
-		return fmt.Errorf("look at lock: %w", err)
+		return fmt.Errorf("check the lock: %w", err)
 	}
 	there, err := os.Stat(s.lock.Name())
 	if err == nil && os.SameFile(locked, there) {
 		return nil
 	}
-	return &Error{Path: string(s.dir), Problem: "is not the directory this agent locked: it was removed or was replaced while it runs",
-		Hint: "put it back, or stop this agent"}
+	return &Error{Path: string(s.dir), Problem: "is not the directory this agent locked: it was removed or replaced while the agent ran",
+		Hint: "restore it, or stop this agent"}
 }
 
 // Close unlocks the directory. The lock's file stays, since removing it could
@@ -203,15 +203,15 @@ func (s *Store) load(c Config) (election.State, error) {
 	case haveKey && !haveState:
 		return election.State{}, &Error{
 			Path:    s.dir.path(stateFile),
-			Problem: "is missing while the identity is there: the promises made under it are lost",
-			Hint: "bring the state back only if it is the newest; else move the whole directory away, start with a new identity, " +
-				"and let another agent run `doyen voters replace " + c.Name + "`",
+			Problem: "is missing while the identity exists: the promises made under that identity are lost",
+			Hint: "restore the state only if it is the newest; else move the whole directory away, start with a new identity, " +
+				"and run on a voter: `doyen voters replace " + c.Name + "`",
 		}
 	case !haveKey && haveState && !virgin(state):
 		return election.State{}, &Error{
 			Path:    s.dir.path(identityFile),
-			Problem: fmt.Sprintf("is missing while the promises of %s are there", state.Peer),
-			Hint:    "bring the identity back; else move the whole directory away to start with a new one",
+			Problem: fmt.Sprintf("is missing while the promises of %s exist", state.Peer),
+			Hint:    "restore the identity; else move the whole directory away to start with a new one",
 		}
 	case !haveKey:
 		return s.create(c.PeerID)
@@ -228,8 +228,8 @@ func (s *Store) adopt(key ed25519.PrivateKey, state election.State, peerID func(
 	if state.Peer != peer {
 		return &Error{
 			Path:    s.dir.path(stateFile),
-			Problem: fmt.Sprintf("holds the promises of %s, the identity beside it is %s", state.Peer, peer),
-			Hint:    "put back the pair that belongs together, or use another --data-dir",
+			Problem: fmt.Sprintf("holds the promises of %s, but the identity next to it is %s", state.Peer, peer),
+			Hint:    "restore the two files that belong together, or use another --data-dir",
 		}
 	}
 	s.key, s.peer = key, peer
@@ -273,5 +273,5 @@ func (s *Store) create(peerID func(ed25519.PublicKey) (election.PeerID, error)) 
 }
 
 func (s *Store) unwritable(err error) error {
-	return &Error{Path: string(s.dir), Problem: "can't be written: " + cause(err), Hint: "make room or name another one with --data-dir", Err: err}
+	return &Error{Path: string(s.dir), Problem: "can't be written: " + cause(err), Hint: "free disk space or name another directory with --data-dir", Err: err}
 }

@@ -121,7 +121,7 @@ func TestWhatIsWrongIsRefusedAndLeftAlone(t *testing.T) {
 		damage func(dir string) error
 		want   string
 	}{
-		{"state lost", func(d string) error { return os.Remove(d + "/state") }, "promises made under it are lost"},
+		{"state lost", func(d string) error { return os.Remove(d + "/state") }, "promises made under that identity are lost"},
 		{"identity lost", func(d string) error { return os.Remove(d + "/identity.key") }, "identity.key: is missing"},
 		{"state damaged", func(d string) error { return flip(d + "/state") }, "checksum"},
 		{"state empty", func(d string) error { return os.Truncate(d+"/state", 0) }, "cut short"},
@@ -130,12 +130,12 @@ func TestWhatIsWrongIsRefusedAndLeftAlone(t *testing.T) {
 		{"state newer", func(d string) error { return os.WriteFile(d+"/state", newer(), 0o600) }, "newer"},
 		{"state a directory", func(d string) error {
 			return errors.Join(os.Remove(d+"/state"), os.Mkdir(d+"/state", 0o700))
-		}, "no regular file"},
+		}, "not a regular file"},
 		{"identity of another", func(d string) error {
 			other, _ := made(t)
 			return os.Rename(other+"/identity.key", d+"/identity.key")
-		}, "the identity beside it is"},
-		{"identity damaged", func(d string) error { return os.WriteFile(d+"/identity.key", []byte("?"), 0o600) }, "no Ed25519"},
+		}, "the identity next to it is"},
+		{"identity damaged", func(d string) error { return os.WriteFile(d+"/identity.key", []byte("?"), 0o600) }, "not an Ed25519"},
 		{"identity readable by others", func(d string) error { return os.Chmod(d+"/identity.key", 0o640) }, "chmod 600"},
 	}
 	for _, c := range cases {
@@ -248,7 +248,7 @@ func TestADirectoryReplacedWhileItIsInUseIsNotWrittenTo(t *testing.T) {
 	if err := errors.Join(os.Rename(dir, dir+".old"), os.Mkdir(dir, 0o700)); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Write(state); err == nil || !strings.Contains(err.Error(), "was replaced while it runs") {
+	if err := s.Write(state); err == nil || !strings.Contains(err.Error(), "replaced while the agent ran") {
 		t.Errorf("got %v", err)
 	}
 	if entries, _ := os.ReadDir(dir); len(entries) != 0 {
@@ -292,7 +292,7 @@ func TestAFileInThePlaceOfTheDirectoryIsRefused(t *testing.T) {
 	if err := os.WriteFile(path, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := open(t, path); err == nil || !strings.Contains(err.Error(), "no directory") {
+	if _, _, err := open(t, path); err == nil || !strings.Contains(err.Error(), "not a directory") {
 		t.Fatalf("got %v", err)
 	}
 }
