@@ -88,7 +88,7 @@ func (c *Client) diagnose(ctx context.Context, err error) (reason, hint string) 
 		return filepath.Dir(c.socket) + " belongs to another user, who could answer in an agent's place",
 			"set XDG_RUNTIME_DIR for the agent and the commands alike, or name another path with --socket or DOYEN_SOCKET"
 	case c.socket == "":
-		return "no socket is named", "name the agent's socket with --socket or DOYEN_SOCKET"
+		return "no socket is given", "name the agent's socket with --socket or DOYEN_SOCKET"
 	case len(c.socket) > maxSocketPath:
 		return fmt.Sprintf("the socket path %s has %d bytes, the system allows %d", c.socket, len(c.socket), maxSocketPath),
 			"let the agent listen at a shorter path"
@@ -98,11 +98,11 @@ func (c *Client) diagnose(ctx context.Context, err error) (reason, hint string) 
 		return "permission denied to connect to " + c.socket,
 			"ask as root, as the user that runs the agent, or as a member of the socket's group"
 	case statErr == nil && info.Mode().Type() != os.ModeSocket:
-		return c.socket + " is no socket", c.elsewhere()
+		return c.socket + " is not a socket", c.elsewhere()
 	case errors.Is(err, syscall.ECONNREFUSED):
-		return "nobody listens at " + c.socket + " any more", "its agent stopped or was killed: start it again with `doyen agent`"
+		return "no agent listens at " + c.socket + " any more", "its agent stopped or was killed: start it again with `doyen agent`"
 	case errors.Is(err, syscall.EAGAIN):
-		return "too many wait to be answered at " + c.socket, restart
+		return "too many connections wait at " + c.socket, restart
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
 		return "no answer came in time from " + c.socket, "the agent may be stopped or overloaded: " + restart
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):

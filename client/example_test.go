@@ -64,7 +64,7 @@ func ExampleClient_Run() {
 	fmt.Println(err)
 	// Output:
 	// leading under term 7
-	// leadership of payments, term 7, is over: transferred
+	// leadership of payments, term 7, has ended: transferred
 	// leading under term 9
 	// the work is done
 }

@@ -24,7 +24,7 @@ type LostError struct {
 }
 
 func (e *LostError) Error() string {
-	return fmt.Sprintf("leadership of %s, term %d, is over: %s", e.Election, e.Term, e.Reason)
+	return fmt.Sprintf("leadership of %s, term %d, has ended: %s", e.Election, e.Term, e.Reason)
 }
 
 func (e *LostError) Unwrap() error { return e.Err }

@@ -47,14 +47,14 @@ func TestTheProgramOfTheDocumentationRuns(t *testing.T) {
 	stood := a.Stood()
 	stood.Elect(7, lease)
 	lines := bufio.NewScanner(stderr)
-	for _, want := range []string{"leading under term 7", "paying, with token 7", "is over: transferred", "terminated"} {
+	for _, want := range []string{"leading under term 7", "paying, with token 7", "has ended: transferred", "terminated"} {
 		if !lines.Scan() || !strings.Contains(lines.Text(), want) {
 			t.Fatalf("it says %q, want %q", lines.Text(), want)
 		}
 		switch want {
 		case "paying, with token 7":
 			stood.Revoke("transferred", time.Minute)
-		case "is over: transferred":
+		case "has ended: transferred":
 			wait(t, "receipt", stood.Receipts())
 			if err := command.Process.Signal(syscall.SIGTERM); err != nil {
 				t.Fatal(err)

@@ -70,7 +70,7 @@ func (c *Client) Stand(ctx context.Context, election string, request api.Campaig
 	go s.read(response.Body)
 	first, err := s.Next(ctx)
 	if err == nil && (first.Type != api.CampaignCandidate || first.Campaign == "") {
-		err = fmt.Errorf("stand in %s: the agent's first line is %q of campaign %q, not candidate", election, first.Type, first.Campaign)
+		err = fmt.Errorf("campaign in %s: the agent's first line is %q of campaign %q, expected candidate", election, first.Type, first.Campaign)
 	}
 	if err != nil {
 		s.Close()

@@ -16,7 +16,7 @@ type impostorError struct {
 }
 
 func (e *impostorError) Error() string {
-	return fmt.Sprintf("user %d answers there, in the directory %s that others than its owner, user %d, may write to", e.uid, e.dir, e.own)
+	return fmt.Sprintf("user %d answers there, in the directory %s, which others besides its owner, user %d, may write to", e.uid, e.dir, e.own)
 }
 
 // trusted refuses, as root, a socket in a directory that others may write to,

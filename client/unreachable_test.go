@@ -19,12 +19,12 @@ func TestAnUnreachableAgentSaysWhyAndWhatToDo(t *testing.T) {
 		reason, hint string
 	}{
 		{"no socket", func(*testing.T, string) {}, "there is no socket at", "--socket or DOYEN_SOCKET"},
-		{"dead socket", deadSocket, "nobody listens at", "start it again with `doyen agent`"},
+		{"dead socket", deadSocket, "no agent listens at", "start it again with `doyen agent`"},
 		{"a file", func(t *testing.T, path string) {
 			if err := os.WriteFile(path, nil, 0o600); err != nil {
 				t.Fatal(err)
 			}
-		}, "is no socket", "DOYEN_SOCKET"},
+		}, "is not a socket", "DOYEN_SOCKET"},
 		{"no permission", func(t *testing.T, path string) {
 			if os.Geteuid() == 0 {
 				t.Skip("root is refused nothing")
@@ -54,7 +54,7 @@ func TestAnUnreachableAgentSaysWhyAndWhatToDo(t *testing.T) {
 	})
 	t.Run("no path", func(t *testing.T) {
 		_, err := client.New("").Agent(t.Context())
-		checkUnreachable(t, err, "no socket is named", "DOYEN_SOCKET")
+		checkUnreachable(t, err, "no socket is given", "DOYEN_SOCKET")
 	})
 }
 

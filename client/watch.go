@@ -121,7 +121,7 @@ type badLineError struct {
 	err error
 }
 
-func (e *badLineError) Error() string { return "a line is no " + e.of + ": " + e.err.Error() }
+func (e *badLineError) Error() string { return "a line is not a valid " + e.of + ": " + e.err.Error() }
 func (e *badLineError) Unwrap() error { return e.err }
 
 func (c *Client) ended(ctx context.Context, err error) error {

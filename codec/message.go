@@ -44,7 +44,7 @@ func (e *UnknownKindError) Error() string {
 // of the kind's shape.
 type MalformedError struct{ Err error }
 
-func (e *MalformedError) Error() string { return "malformed message: " + e.Err.Error() }
+func (e *MalformedError) Error() string { return "invalid message: " + e.Err.Error() }
 func (e *MalformedError) Unwrap() error { return e.Err }
 
 // SenselessError says that a message has a value that no correct agent sends.
@@ -53,7 +53,7 @@ type SenselessError struct {
 	Err  error  // names the field
 }
 
-func (e *SenselessError) Error() string { return "senseless " + e.Kind + ": " + e.Err.Error() }
+func (e *SenselessError) Error() string { return "invalid " + e.Kind + ": " + e.Err.Error() }
 func (e *SenselessError) Unwrap() error { return e.Err }
 
 // Kind returns the message's short and stable name, such as "VoteRequest", for

@@ -72,7 +72,7 @@ func maybePeer(field string, p election.PeerID) error {
 	}
 	for i := range len(p) {
 		if p[i] <= ' ' || p[i] > '~' {
-			return fmt.Errorf("%s %.64q is no peer ID", field, p)
+			return fmt.Errorf("%s %.64q is not a peer ID", field, p)
 		}
 	}
 	return nil
@@ -164,11 +164,11 @@ func roster(r *election.Roster) error {
 	case r == nil:
 		return nil
 	case r.Version == election.Version{}:
-		return errors.New("roster: version 0.0 says that there is none")
+		return errors.New("roster: version 0.0 means that there is no roster")
 	case len(r.Voters) == 0:
 		return errors.New("roster: no voters")
 	case r.Committed && !r.Joint():
-		return errors.New("roster: it is marked as committed, which only a joint one can be")
+		return errors.New("roster: it is marked as committed, but only a joint roster can be")
 	}
 	return within("roster", first(
 		cluster(r.Cluster),
@@ -190,7 +190,7 @@ func voters(field string, list []election.Voter) error {
 				return fmt.Errorf("name %.64q is not valid", v.Name)
 			}
 			if names[v.Name] {
-				return fmt.Errorf("name %q comes twice", v.Name)
+				return fmt.Errorf("name %q is used twice", v.Name)
 			}
 			names[v.Name] = true
 			return peer("peer", v.Peer)

@@ -59,7 +59,7 @@ func (e *Elector) objection(from election.PeerID, held, r *election.Roster) stri
 	case r.Version == e.ledger.State().Refused:
 		return "an operator refused it (doyen voters restore)"
 	case from != e.cfg.Self.Peer && !held.Has(from):
-		return "none of the voters this agent knows has told of it"
+		return "none of the voters this agent knows has reported it"
 	case lost(held, r) > 1 && e.stillHeld(held):
 		e.askVoters(held)
 		return "it drops several voters at once, and a majority of them still holds the present roster"
@@ -140,7 +140,7 @@ func (e *Elector) restore(id election.RequestID) *election.Refusal {
 	case e.change.restore != nil:
 		return &election.Refusal{Code: "busy", Message: "this agent is already writing the former voters to its disk"}
 	case state.Former == nil || state.Roster == nil:
-		return &election.Refusal{Code: "not_found", Message: "nothing to restore: this agent has taken over no roster that dropped several voters at once, or has voted for another change since"}
+		return &election.Refusal{Code: "not_found", Message: "nothing to restore: this agent has not adopted a roster that dropped several voters at once, or has voted for another change since"}
 	}
 	generation, ok := e.voter.Restore()
 	if !ok {
@@ -159,7 +159,7 @@ func (e *Elector) finishRestore() {
 	case e.ledger.Durable(r.generation):
 		e.reply(r.request, nil)
 	case e.now >= r.deadline:
-		e.reply(r.request, &election.Refusal{Code: "not_confirmed", Message: "the former voters are not on disk yet: this agent goes back to them once its disk takes the write"})
+		e.reply(r.request, &election.Refusal{Code: "not_confirmed", Message: "the former voters are not on disk yet: this agent goes back to them as soon as its disk accepts the write"})
 	default:
 		ch.wakeAt = min(ch.wakeAt, r.deadline)
 		return
@@ -181,7 +181,7 @@ func (e *Elector) describeDoubted() string {
 	var texts []string
 	for i, p := range e.peers.rows {
 		if e.roster.Version.Before(p.doubted.version) {
-			texts = append(texts, fmt.Sprintf("%s says that the voters are %s, which this agent does not take over: %s",
+			texts = append(texts, fmt.Sprintf("%s reports the voters %s, which this agent does not adopt: %s",
 				e.nameOf(e.peers.keys[i]), p.doubted.voters, p.doubted.why))
 		}
 	}
@@ -189,7 +189,7 @@ func (e *Elector) describeDoubted() string {
 		return ""
 	}
 	return strings.Join(texts, "; ") + ". If these are your own changes: start one of the voters this agent knows (" + e.otherVoters() +
-		") for a moment; or stop this agent, move its data dir away, start it with --join and without --voters, and if it is to vote run on a voter: doyen voters replace " + e.cfg.Name +
+		") for a moment; or stop this agent, move its data dir away, start it with --join and without --voters, and if it should vote, run on a voter: doyen voters replace " + e.cfg.Name +
 		". If a copy of this cluster runs somewhere, keep it away from this one: another --cluster name and key"
 }
 

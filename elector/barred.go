@@ -40,7 +40,7 @@ func (e *Elector) bar(in election.Barred) {
 
 // whyBarred refuses what a barred agent is asked to change.
 func (e *Elector) whyBarred() *election.Refusal {
-	return &election.Refusal{Code: "unavailable", Message: "this agent votes and changes nothing until its next start: " + e.barred.Message}
+	return &election.Refusal{Code: "unavailable", Message: "this agent neither votes nor changes anything until it is restarted: " + e.barred.Message}
 }
 
 // endChange answers who waits for a change of the voters that this agent has no
@@ -69,7 +69,7 @@ func (e *Elector) meetFormer(from election.PeerID, p *peer) {
 		return
 	}
 	e.bar(election.Barred{Code: "identity_changed", Why: fmt.Sprintf(
-		"%s was a voter of a cluster that is running (%s) and now formed one of its own: it leads nothing until its next start. Stop it, delete its data directory, start it with --join and without --voters, and run on a voter: doyen voters replace %s",
+		"%s was a voter of a cluster that is still running (%s), and has now formed a separate one: it leads nothing until it is restarted. Stop it, delete its data directory, start it with --join and without --voters, and run on a voter: doyen voters replace %s",
 		e.cfg.Name, p.cluster, e.cfg.Name)})
 }
 

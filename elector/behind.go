@@ -109,8 +109,8 @@ func (e *Elector) behindJoiner() string {
 }
 
 func whyBehind(name string) *election.Refusal {
-	return &election.Refusal{Code: "not_confirmed", Message: "the voters are as before: " + name +
-		" holds other voters than this agent, and does not take over the present ones; `doyen status` there says why. " + beginAgain(name) + ", and ask again"}
+	return &election.Refusal{Code: "not_confirmed", Message: "the voters are unchanged: " + name +
+		" holds a different list of voters and does not adopt the present one; `doyen status` there shows why. " + beginAgain(name) + ", and ask again"}
 }
 
 // beginAgain is what to do with an agent that can't learn of the present voters.
@@ -123,7 +123,7 @@ func (e *Elector) describeBehind() string {
 	var texts []string
 	for i, p := range e.peers.rows {
 		if name := e.nameOf(e.peers.keys[i]); e.roster.Has(e.peers.keys[i]) && e.behind(p) {
-			texts = append(texts, name+" holds an older list of voters and does not take over the present one, so its vote does not count; `doyen status` there says why. "+
+			texts = append(texts, name+" holds an older list of voters and does not adopt the present one, so its vote does not count; `doyen status` there shows why. "+
 				beginAgain(name)+", and run on another voter: doyen voters replace "+name)
 		}
 	}

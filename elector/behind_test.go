@@ -80,7 +80,7 @@ func TestAnAgentThatDoesNotTakeOverThePresentRosterIsNotAdded(t *testing.T) {
 	c.input("d", election.ChangeRoster{Add: nodesOf("x"), Request: 5})
 	c.run(3 * testTiming.Lease)
 	r := c.nodes["d"].replies[len(c.nodes["d"].replies)-1]
-	if r.Request != 5 || r.Refusal == nil || !strings.Contains(r.Refusal.Message, "the voters are as before: x holds other voters") {
+	if r.Request != 5 || r.Refusal == nil || !strings.Contains(r.Refusal.Message, "the voters are unchanged: x holds a different list of voters") {
 		t.Fatalf("%+v, want that x can't be added, and why", r.Refusal)
 	}
 	c.wantVoters("d", "d,e")

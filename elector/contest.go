@@ -289,7 +289,7 @@ func (e *Elector) ownRank(c *contest) election.Rank {
 func (e *Elector) unable(c *contest) string {
 	switch {
 	case !c.standing || c.priority <= 0:
-		return "it does not stand"
+		return "it is not a candidate"
 	case e.stopping:
 		return "it is shutting down"
 	case e.draining && c.name != election.RosterElection: // no program acts on that one, and it ends with the change
@@ -299,7 +299,7 @@ func (e *Elector) unable(c *contest) string {
 	case !e.writes():
 		return "it can't write its promises"
 	case e.now < c.standDownUntil:
-		return "it is standing down"
+		return "it has just stepped down"
 	case e.cfg.Quorum && e.roster == nil:
 		return "it has no roster yet"
 	case e.cfg.Quorum && !e.hasMajority():

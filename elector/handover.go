@@ -159,7 +159,7 @@ func (e *Elector) resign(in election.Resign) *election.Refusal {
 	}
 	if _, exists := e.heir(c); !exists {
 		return &election.Refusal{Code: "no_candidate", Message: "no other candidate could lead " + string(in.Election) +
-			": it would only be led by this agent again"}
+			": this agent would only lead it again"}
 	}
 	e.withdraw(c, departure{reason: election.ReasonResigned, standDown: e.cfg.Timing.Lease})
 	return nil
@@ -175,7 +175,7 @@ func (e *Elector) transfer(in election.Transfer) *election.Refusal {
 	}
 	m, known := e.view.Find(in.To)
 	if !known {
-		return &election.Refusal{Code: "no_candidate", Message: "the target is no live member"}
+		return &election.Refusal{Code: "no_candidate", Message: "the target is not a live member"}
 	}
 	if _, ok := e.present(c, m); !ok {
 		return &election.Refusal{Code: "no_candidate", Message: m.Name + " can't lead " + string(in.Election) + " now: " + e.whyNot(c, m)}
@@ -189,9 +189,9 @@ func (e *Elector) whyNot(c *contest, m election.Member) string {
 	r, stands := e.rank(m, c.name)
 	switch {
 	case !stands:
-		return "it does not stand"
+		return "it is not a candidate"
 	case r.Priority <= 0:
-		return "its priority is 0, or its disk takes no writes"
+		return "its priority is 0, or its disk does not accept writes"
 	case m.Draining:
 		return "it is draining"
 	case !e.isConnected(m.Peer):

@@ -106,7 +106,7 @@ func (e *Elector) whyNotInTime() *election.Refusal {
 	if c := e.contests.get(election.RosterElection); c != nil && e.unable(c) != "" {
 		why = "this agent can't be elected to make it, because " + e.unable(c)
 	}
-	return &election.Refusal{Code: "not_confirmed", Message: "the change was not begun: " + why + "; the voters are as before"}
+	return &election.Refusal{Code: "not_confirmed", Message: "the change was not started: " + why + "; the voters are unchanged"}
 }
 
 // changeAdvice says what to do about a change that does not end.
@@ -120,7 +120,7 @@ func (e *Elector) changeAdvice() string {
 // whyUndone says why the voters are those from before.
 func (e *Elector) whyUndone() *election.Refusal {
 	if lost := e.change.lost; lost != "" {
-		return &election.Refusal{Code: "not_confirmed", Message: "the voters are as before: " + lost + " was lost while the change was made; ask again once it is back"}
+		return &election.Refusal{Code: "not_confirmed", Message: "the voters are unchanged: " + lost + " was lost while the change was made; ask again once it is back"}
 	}
-	return &election.Refusal{Code: "not_confirmed", Message: "the change was cancelled: the voters are as before"}
+	return &election.Refusal{Code: "not_confirmed", Message: "the change was cancelled: the voters are unchanged"}
 }

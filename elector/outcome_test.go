@@ -222,9 +222,9 @@ func TestAChangeThatIsNotBegunInTimeSaysThatAndWhy(t *testing.T) {
 				t.Fatal("no answer")
 			}
 			r := s.replies[len(s.replies)-1].Refusal
-			if r == nil || r.Code != "not_confirmed" || !strings.Contains(r.Message, "was not begun") || !strings.Contains(r.Message, try.why) ||
-				!strings.Contains(r.Message, "the voters are as before") {
-				t.Fatalf("%+v, want that it was not begun: %s", r, try.why)
+			if r == nil || r.Code != "not_confirmed" || !strings.Contains(r.Message, "was not started") || !strings.Contains(r.Message, try.why) ||
+				!strings.Contains(r.Message, "the voters are unchanged") {
+				t.Fatalf("%+v, want that it was not started: %s", r, try.why)
 			}
 			if c := s.e.contests.get(election.RosterElection); c.standing {
 				t.Fatal("it still wants to make the change")

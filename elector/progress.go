@@ -33,9 +33,9 @@ func (e *Elector) noteProgress(from election.PeerID, p *peer, r election.Report)
 	}
 	if r.Known > e.ledger.Writes() && e.roster.Has(from) {
 		e.bar(election.Barred{Code: "data_dir_older", Why: fmt.Sprintf(
-			"the data directory of this agent is older than the one it had: %s knows of write %d, the newest here is %d. "+
-				"Promises are lost, so this agent grants no votes and leads nothing. Stop it and put the newest data directory back; "+
-				"if there is none, move the directory away, start it with a new identity, and run on another voter: doyen voters replace %s",
+			"this agent runs with an older copy of its data directory: %s knows of write %d, the newest here is %d. "+
+				"Promises are lost, so this agent grants no votes and leads nothing. Stop it and restore the newest data directory; "+
+				"if it no longer exists, move the directory away, start the agent with a new identity, and run on another voter: doyen voters replace %s",
 			e.nameOf(from), r.Known, e.ledger.Writes(), e.cfg.Name)})
 	}
 	m := e.progress.get(from)
@@ -101,6 +101,6 @@ func (e *Elector) describeOlder() string {
 	if len(names) == 0 {
 		return ""
 	}
-	return "the data directory of " + strings.Join(names, ", ") + " is older than the one used before: promises are lost, so no vote from there counts here. " +
-		"Stop that agent and put its newest data directory back; if there is none, move the directory away, start it with a new identity, and run on another voter: doyen voters replace NAME"
+	return "the data directory of " + strings.Join(names, ", ") + " is older than the one used before: promises are lost, so its votes do not count here. " +
+		"Stop that agent and restore its newest data directory; if it no longer exists, move the directory away, start the agent with a new identity, and run on another voter: doyen voters replace NAME"
 }

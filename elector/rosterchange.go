@@ -62,9 +62,9 @@ func (e *Elector) noRosterToChange() *election.Refusal {
 	case e.barred.Code != "":
 		return e.whyBarred()
 	case e.roster == nil:
-		return &election.Refusal{Code: "no_quorum", Message: "there is no roster yet: the warning `formation` says what it waits for"}
+		return &election.Refusal{Code: "no_quorum", Message: "there is no roster yet: the warning `formation` shows what it waits for"}
 	case !e.roster.Has(e.cfg.Self.Peer) && e.change.driver == nil:
-		return &election.Refusal{Code: "not_voter", Message: "this agent is not a voter: ask one"}
+		return &election.Refusal{Code: "not_voter", Message: "this agent is not a voter: run the command on a voter"}
 	}
 	return nil
 }

@@ -15,7 +15,7 @@ func (e *Elector) warnings(q QuorumStatus) []Warning {
 	if e.barred.Code != "" {
 		warn(e.barred.Code, e.barred.Message)
 	} else if !e.writes() {
-		warn("disk_failing", "the state file can't be written: this agent grants no votes and stands in no election until it can; free or mend the disk of its data dir")
+		warn("disk_failing", "the state file can't be written: this agent grants no votes and is not a candidate until it can; free space on the disk of its data dir, or repair the disk")
 	}
 	if foreign := e.describeForeign(); foreign != "" {
 		warn("foreign_cluster", foreign)
@@ -27,7 +27,7 @@ func (e *Elector) warnings(q QuorumStatus) []Warning {
 		warn("voter_disk_failing", unwritable)
 	}
 	if e.roster == nil {
-		warn("formation", "no roster is formed yet, so nobody can vote: "+e.formation.Problem())
+		warn("formation", "the first roster is not formed yet, so nobody can vote: "+e.formation.Problem())
 		sortWarnings(ws)
 		return ws
 	}
@@ -47,7 +47,7 @@ func (e *Elector) warnings(q QuorumStatus) []Warning {
 		warn("identity_changed", others)
 	}
 	if (e.roster.Joint() || e.awaitsOutcome()) && e.now >= e.change.since.Add(2*e.cfg.Timing.Lease) {
-		warn("voters_change", "a change of the voters takes long: "+e.describeChange()+e.changeAdvice())
+		warn("voters_change", "a change of the voters takes a long time: "+e.describeChange()+e.changeAdvice())
 	}
 	if far := e.describeTooFar(); far != "" {
 		warn("voter_term_leap", far)
@@ -56,9 +56,9 @@ func (e *Elector) warnings(q QuorumStatus) []Warning {
 	case !q.Exists:
 		warn("quorum_lost", "a majority of the voters can't be reached: nobody can lead until more voters are back")
 	case q.Edge && q.Voters > 1 && q.Reachable < q.Voters:
-		warn("quorum_edge", "one more voter lost and nobody can lead: bring the missing voters back")
+		warn("quorum_edge", "if one more voter is lost, nobody can lead: bring the missing voters back")
 	case q.Edge && q.Voters > 1 && !e.roster.Joint():
-		warn("quorum_edge", fmt.Sprintf("%d voters survive no loss: add another with doyen voters add", q.Voters))
+		warn("quorum_edge", fmt.Sprintf("with %d voters, none may be lost: add another with doyen voters add", q.Voters))
 	}
 	sortWarnings(ws)
 	return ws
@@ -77,7 +77,7 @@ func (e *Elector) describeOtherVoters() string {
 	if len(e.cfg.Voters) == 0 || slices.Equal(slices.Sorted(slices.Values(e.cfg.Voters)), names) || !first && !left {
 		return ""
 	}
-	return fmt.Sprintf("this agent was started with --voters %s, but the voters are %s: the flag only makes the first roster; change it with doyen voters add or remove",
+	return fmt.Sprintf("this agent was started with --voters %s, but the voters are %s: the flag only sets the first roster; change the voters with doyen voters add or remove",
 		strings.Join(e.cfg.Voters, ","), strings.Join(names, ","))
 }
 
@@ -90,8 +90,8 @@ func (e *Elector) describeChanged() string {
 		if !ok || v.Peer == m.Peer {
 			continue
 		}
-		texts = append(texts, m.Name+" is no voter: the roster names it under another identity ("+string(v.Peer)+
-			"), whose data dir it has not; put that very directory back if it still exists (never a backup of it), or run on a voter: doyen voters replace "+m.Name)
+		texts = append(texts, m.Name+" can't vote: the roster lists a different identity under that name ("+string(v.Peer)+
+			"); restore its original data directory if it still exists (never a backup of it), or run on a voter: doyen voters replace "+m.Name)
 	}
 	return strings.Join(texts, "; ")
 }
@@ -103,7 +103,7 @@ func sortWarnings(ws []Warning) {
 func (e *Elector) describeForeign() string {
 	for i, p := range e.peers.rows {
 		if e.foreign(p) && e.wasVoterOf(p.tells) && e.barred.Code == "" {
-			return fmt.Sprintf("%[1]s is an observer of another cluster (%[2]s; this agent's is %[3]s), of which %[4]s was a voter under an identity that is lost: if no voter of that cluster runs any more, stop %[1]s, delete its data directory and start it again, so that it joins this cluster; if one does, this agent must join that one: stop it, delete its data directory, start it with --join and without --voters",
+			return fmt.Sprintf("%[1]s is an observer of another cluster (%[2]s; this agent's is %[3]s), of which %[4]s was a voter under an identity that is lost: if no voter of that cluster runs any more, stop %[1]s, delete its data directory and start it again, so that it joins this cluster; if a voter of that cluster still runs, this agent must join it: stop this agent, delete its data directory, start it with --join and without --voters",
 				e.nameOf(e.peers.keys[i]), p.cluster, e.heldRoster().Cluster, e.cfg.Name)
 		}
 		if e.foreign(p) {
@@ -125,5 +125,5 @@ func (e *Elector) describeUnwritable() string {
 	if len(names) == 0 {
 		return ""
 	}
-	return strings.Join(names, ", ") + " can't write promises, so no vote can be had there: free or mend the disk of the data dir on that host"
+	return strings.Join(names, ", ") + " can't write promises, so its vote can't be had: free space on the disk of the data dir on that host, or repair the disk"
 }

@@ -80,10 +80,10 @@ func TestWhatIsNoPageIsRefusedWithTheReason(t *testing.T) {
 	}{
 		"another election":          {"default", data},
 		"version 2, this program":   {"payments", change(8, 2)},
-		"no lease page":             {"payments", change(0, 'x')},
+		"not a lease page":          {"payments", change(0, 'x')},
 		"earlier boot of the host":  {"payments", change(80, data[80]+1)},
 		"shorter than a page":       {"payments", data[:100]},
-		"it is no lease page":       {"payments", make([]byte, leasepage.Size)},
+		"it is not a lease page":    {"payments", make([]byte, leasepage.Size)},
 		"page of another election":  {"payments", change(40, 'x')},
 		"the page of another elect": {strings.Repeat("p", 64), data},
 	} {

@@ -12,11 +12,11 @@ import (
 )
 
 var (
-	errNoFile    = errors.New("it is no regular file")
+	errNoFile    = errors.New("it is not a regular file")
 	errShort     = errors.New("it is shorter than a page")
-	errNoPage    = errors.New("it is no lease page")
+	errNoPage    = errors.New("it is not a lease page")
 	errOther     = errors.New("it is the page of another election")
-	errOtherBoot = errors.New("it was left behind by an earlier boot of the host")
+	errOtherBoot = errors.New("it is from an earlier boot of the host")
 )
 
 // versionError is a page that this package is too old, or too new, to read.
@@ -30,7 +30,7 @@ func parseBoot(text string) (hostBoot, error) {
 	var b hostBoot
 	raw, err := hex.DecodeString(strings.ReplaceAll(strings.TrimSpace(text), "-", ""))
 	if err != nil || len(raw) != len(b) {
-		return b, fmt.Errorf("read the host's boot: %.80q is no UUID", text)
+		return b, fmt.Errorf("read the host's boot: %.80q is not a UUID", text)
 	}
 	copy(b[:], raw)
 	return b, nil

@@ -120,7 +120,7 @@ func (r *Reader) Close() error {
 
 var (
 	errNoLease = errors.New("the page holds no lease")
-	errBusy    = errors.New("the page is written without a pause")
+	errBusy    = errors.New("the page changes too fast to be read")
 )
 
 // turns bounds how often a reading begins again because the page was written

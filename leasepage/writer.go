@@ -37,7 +37,7 @@ func Create(directory, election string, agent uint64) (*Writer, error) {
 
 func create(directory, election string, agent uint64) (*Writer, error) {
 	if !usable(election) {
-		return nil, errors.New("no file can have that name")
+		return nil, errors.New("a file can't have that name")
 	}
 	host, err := thisBoot()
 	if err != nil {

@@ -40,7 +40,7 @@ const (
 
 var (
 	errCrowded = errors.New("too many streams are being served")
-	errLong    = errors.New("it announces more than an exchange of this cluster needs")
+	errLong    = errors.New("it announces more bytes than an exchange in this cluster needs")
 	errFull    = errors.New("the cluster has as many members as an agent keeps")
 	errUnread  = errors.New("too many bytes wait to be read")
 )

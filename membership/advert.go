@@ -104,7 +104,7 @@ func (n *notary) sealUnchecked(m Member, key ed25519.PrivateKey) ([]byte, error)
 	meta = append(meta, ed25519.Sign(key, n.signed(gossipName(m.Member), body))...)
 	meta = append(meta, body...)
 	if len(meta) > memberlist.MetaMaxSize {
-		return nil, fmt.Errorf("advertise %q: needs %d bytes of at most %d: stand in fewer elections, or give them shorter names",
+		return nil, fmt.Errorf("advertise %q: it needs %d bytes, at most %d are allowed: be a candidate in fewer elections, or give them shorter names",
 			m.Name, len(meta), memberlist.MetaMaxSize)
 	}
 	return meta, nil
@@ -127,7 +127,7 @@ func (n *notary) open(node string, meta []byte) (Member, error) {
 		return Member{}, fmt.Errorf("public key of %d bytes", len(a.Key))
 	}
 	if !ed25519.Verify(a.Key, n.signed(node, body), signature) {
-		return Member{}, errors.New("its signature does not fit its advertisement")
+		return Member{}, errors.New("its signature does not match its advertisement")
 	}
 	m, err := n.member(a)
 	if err != nil {
@@ -182,13 +182,13 @@ func checkMember(m Member) error {
 	case !election.ValidName(m.Name):
 		return fmt.Errorf("name %.80q is not of the form [a-z0-9][a-z0-9._-]{0,62}", m.Name)
 	case m.JoinedAt <= 0:
-		return errors.New("no time of start")
+		return errors.New("it has no start time")
 	case !m.PeerAddr.IsValid() || m.PeerAddr.Addr().IsUnspecified() || m.PeerAddr.Addr().Zone() != "" || m.PeerAddr.Port() == 0:
-		return fmt.Errorf("peer address %s can't be reached by others", m.PeerAddr)
+		return fmt.Errorf("other hosts can't reach the peer address %s", m.PeerAddr)
 	case !plain(m.Version) || !plain(m.Settings.Algorithm):
 		return fmt.Errorf("version %.40q or algorithm %.40q is longer than %d bytes or not printable", m.Version, m.Settings.Algorithm, maxWord)
 	case len(m.Candidacies) > maxCandidacies:
-		return fmt.Errorf("%d candidacies: want at most %d", len(m.Candidacies), maxCandidacies)
+		return fmt.Errorf("%d candidacies, at most %d are allowed", len(m.Candidacies), maxCandidacies)
 	}
 	for i, c := range m.Candidacies {
 		if !election.ValidName(string(c.Election)) && c.Election != election.RosterElection {

@@ -224,7 +224,7 @@ func (a *assembler) oneName(live []Member) (kept []Member, refused []Refusal) {
 			continue
 		}
 		r := Refusal{Cause: CauseName, Name: m.Name, Addr: m.GossipAddr, Err: fmt.Errorf(
-			"the name %q is taken: the agent at %s has it since %s; give the one at %s another",
+			"the name %q is taken: the agent at %s has used it since %s; give the agent at %s a different name",
 			m.Name, s.GossipAddr, time.Unix(0, s.JoinedAt).UTC().Format(time.RFC3339), m.GossipAddr)}
 		if m.Peer == a.self.Peer {
 			r.Addr, r.Self = s.GossipAddr, true

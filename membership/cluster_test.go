@@ -201,7 +201,7 @@ func TestUpdateThatDoesNotFitChangesNothing(t *testing.T) {
 			m.Candidacies = append(m.Candidacies, election.Candidacy{Election: election.Name("default-and-a-long-name-" + string(c)), Priority: 1})
 		}
 	})
-	wantText(t, err, "of at most 512", "fewer elections")
+	wantText(t, err, "at most 512 are allowed", "fewer elections")
 	if got := a.self.Candidacies; len(got) != 1 {
 		t.Errorf("candidacies changed to %v", got)
 	}

@@ -98,7 +98,7 @@ func (p Pace) timing() (timing, error) {
 		t.tcp, t.dial = 3*time.Second, 2*time.Second
 		t.retry = 200 * time.Millisecond
 	default:
-		return timing{}, fmt.Errorf("validate membership config: unknown pace %q: want local, lan or wan", p)
+		return timing{}, fmt.Errorf("validate membership config: unknown pace %q: use local, lan or wan", p)
 	}
 	return t, nil
 }
@@ -119,9 +119,9 @@ func (c Config) validateSelf() error {
 	case c.Cluster == "" || len(c.Cluster) > 63:
 		return fmt.Errorf("cluster name %q must have 1 to 63 bytes", c.Cluster)
 	case len(c.Signer) != ed25519.PrivateKeySize:
-		return errors.New("signer is no ed25519 private key")
+		return errors.New("signer is not an ed25519 private key")
 	case c.PeerIDOf == nil:
-		return errors.New("no PeerIDOf")
+		return errors.New("PeerIDOf is missing")
 	}
 	id, err := c.PeerIDOf(publicKey(c.Signer))
 	if err != nil {
@@ -138,7 +138,7 @@ func (c Config) validateNetwork() error {
 	case len(c.Key) > 0 && CheckKey(c.Key) != nil:
 		return CheckKey(c.Key)
 	case len(c.OtherKeys) > 0 && len(c.Key) == 0:
-		return errors.New("there are other cluster keys, but none to use")
+		return errors.New("there are other cluster keys, but no key to use")
 	case !c.Bind.IsValid():
 		return errors.New("no address to bind")
 	case c.Bind.Zone() != "" || c.Advertise.Zone() != "":
@@ -148,9 +148,9 @@ func (c Config) validateNetwork() error {
 	case c.DefaultPort < 0 || c.DefaultPort > 65535:
 		return fmt.Errorf("default port %d is out of range", c.DefaultPort)
 	case c.advertised().IsUnspecified() || c.advertised().IsMulticast():
-		return fmt.Errorf("others can't reach the advertised address %s", c.advertised())
+		return fmt.Errorf("other hosts can't reach the advertised address %s", c.advertised())
 	case len(c.Join) > maxSeeds:
-		return fmt.Errorf("%d addresses to join: want at most %d", len(c.Join), maxSeeds)
+		return fmt.Errorf("%d addresses to join, at most %d are allowed", len(c.Join), maxSeeds)
 	}
 	for _, s := range c.Join {
 		if _, err := parseSeed(s, 1); err != nil {
@@ -186,14 +186,14 @@ func parseSeed(s string, defaultPort uint16) (seed, error) {
 		}
 	}
 	if host == "" || strings.ContainsAny(host, " /[]") {
-		return seed{}, fmt.Errorf("parse join address %q: want HOST or HOST:PORT", s)
+		return seed{}, fmt.Errorf("parse join address %q: write HOST or HOST:PORT", s)
 	}
 	if port == "" && host == s {
 		return seed{host: host, port: defaultPort}, nil
 	}
 	n, err := strconv.ParseUint(port, 10, 16)
 	if err != nil || n == 0 {
-		return seed{}, fmt.Errorf("parse join address %q: port %q is not in 1 to 65535", s, port)
+		return seed{}, fmt.Errorf("parse join address %q: port %q is not between 1 and 65535", s, port)
 	}
 	return seed{host: host, port: uint16(n)}, nil
 }

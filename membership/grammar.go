@@ -48,7 +48,7 @@ const (
 
 var (
 	errShort    = errors.New("it ends too early")
-	errVersions = errors.New("a node with other versions of the gossip protocol than those of this release")
+	errVersions = errors.New("a node uses other versions of the gossip protocol than this release")
 )
 
 // source gives the bytes of a message; what it returns is valid until the next
@@ -74,7 +74,7 @@ func (c *cursor) next(n int) ([]byte, error) {
 func checkPacket(b []byte) error {
 	if len(b) >= 5 && b[0] == sayCRC {
 		if crc32.ChecksumIEEE(b[5:]) != binary.BigEndian.Uint32(b[1:5]) {
-			return errors.New("its checksum does not fit")
+			return errors.New("its checksum does not match")
 		}
 		b = b[5:]
 	}
@@ -152,7 +152,7 @@ func checkState(s source) error {
 		return err
 	}
 	if head.nodes > maxNodes || head.userState != 0 {
-		return fmt.Errorf("it announces %d nodes and %d bytes: want at most %d and none", head.nodes, head.userState, maxNodes)
+		return fmt.Errorf("it announces %d nodes and %d bytes, at most %d and none are allowed", head.nodes, head.userState, maxNodes)
 	}
 	for range head.nodes {
 		f, err := readFields(s)
@@ -178,7 +178,7 @@ type fields struct {
 
 func (f fields) incarnation(accuses bool) error {
 	if f.incarnations > maxIncarnation || accuses && f.incarnations > maxAccusation {
-		return fmt.Errorf("incarnation %d: no agent lives through so many", f.incarnations)
+		return fmt.Errorf("incarnation %d is higher than an agent can reach", f.incarnations)
 	}
 	return nil
 }
@@ -235,7 +235,7 @@ func mapLength(s source) (int, error) {
 		n, err := unsigned(s, 2)
 		return int(n), err
 	}
-	return 0, fmt.Errorf("byte %#x begins no message", b[0])
+	return 0, fmt.Errorf("byte %#x does not start a message", b[0])
 }
 
 // maxKey is longer than the name of any field.
@@ -254,7 +254,7 @@ func readKey(s source) (string, error) {
 		}
 		n = int(long)
 	} else if b[0]&0xe0 != 0xa0 {
-		return "", fmt.Errorf("byte %#x begins no field name", b[0])
+		return "", fmt.Errorf("byte %#x does not start a field name", b[0])
 	}
 	if n > maxKey {
 		return "", fmt.Errorf("a field name of %d bytes", n)
@@ -292,7 +292,7 @@ func readValue(s source) (uint64, []byte, error) {
 	case c >= 0xd9 && c <= 0xdb: // a string
 		text, err = readText(s, 1<<(c-0xd9))
 	default:
-		err = fmt.Errorf("byte %#x begins no number and no string", c)
+		err = fmt.Errorf("byte %#x starts neither a number nor a string", c)
 	}
 	return n, text, err
 }

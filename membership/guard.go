@@ -61,7 +61,7 @@ func (k faultKind) String() string {
 	case faultNeedless:
 		return "remote state is encrypted and encryption is not configured"
 	case faultMessage:
-		return "no message of an agent: "
+		return "not a message of an agent: "
 	case faultIncomplete:
 		return "incomplete: "
 	}
@@ -266,7 +266,7 @@ func (in *intake) refusal() *fault {
 	// The other side's view is the reverse of this one's.
 	for word, kind := range map[faultKind]faultKind{faultKey: faultKey, faultNoKey: faultNeedless, faultNeedless: faultNoKey} {
 		if strings.Contains(string(text), word.String()) {
-			return &fault{kind, " (the other side says so)"}
+			return &fault{kind, " (reported by the other side)"}
 		}
 	}
 	return &fault{faultMessage, "an error in plain text"}

@@ -345,7 +345,7 @@ func TestSpoofedDatagramsNameNobody(t *testing.T) {
 		k.datagram(junk)
 	}
 	r := a.refuses(CauseNoise)
-	wantText(t, r.Err, "datagrams", "no agent of this cluster made")
+	wantText(t, r.Err, "datagrams", "no agent of this cluster sent")
 	if r.Addr.IsValid() || r.Name != "" {
 		t.Errorf("it names %q at %s", r.Name, r.Addr)
 	}

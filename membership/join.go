@@ -389,11 +389,11 @@ func joinHint(addr netip.AddrPort, err error, cluster string) (hint, bool) {
 	}
 	if containsAny(words, "EOF", "connection reset by peer", "broken pipe") {
 		return hint{cause: CauseNoAgent, addr: addr, text: addr.String() + " closes the connection without an answer: " +
-			"it belongs to another cluster than " + cluster + ", or is no agent's gossip port; compare the cluster names and the addresses to join"}, true
+			"it belongs to another cluster than " + cluster + ", or is not the gossip port of an agent; compare the cluster names and the addresses to join"}, true
 	}
 	if strings.Contains(words, "received invalid msgType") || strings.Contains(words, "msgpack") {
 		return hint{cause: CauseNoAgent, addr: addr, text: addr.String() +
-			" does not answer as an agent: correct the addresses to join"}, true
+			" does not answer like an agent: correct the addresses to join"}, true
 	}
 	return hint{}, false
 }

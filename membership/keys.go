@@ -85,7 +85,7 @@ func (m *Membership) SetKeys(keys [][]byte) error {
 // CheckKey reports a key of the wrong length: only AES-256 is used.
 func CheckKey(key []byte) error {
 	if len(key) != KeySize {
-		return fmt.Errorf("cluster key has %d bytes, want %d: `doyen keygen` makes one", len(key), KeySize)
+		return fmt.Errorf("cluster key has %d bytes, expected %d: `doyen keygen` makes one", len(key), KeySize)
 	}
 	return nil
 }

@@ -137,9 +137,9 @@ func keyText(words, host string) string {
 	switch {
 	case strings.Contains(words, "encryption is configured but remote state is not encrypted"),
 		strings.Contains(words, "unsupported encryption version"), strings.Contains(words, "payload is too small to decrypt"):
-		return "the agent at " + host + " has no cluster key, this one has" + remedy
+		return "the agent at " + host + " has no cluster key, but this one has" + remedy
 	case strings.Contains(words, "remote state is encrypted and encryption is not configured"):
-		return "the agent at " + host + " has a cluster key, this one has none" + remedy
+		return "the agent at " + host + " has a cluster key, but this one has none" + remedy
 	case strings.Contains(words, "no installed keys could decrypt the message"), strings.Contains(words, "Decrypt packet failed"):
 		return "the cluster key differs from that of the agent at " + host + remedy
 	}

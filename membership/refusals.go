@@ -36,11 +36,11 @@ func faultHint(f *fault, host netip.Addr, cluster string) (hint, bool) {
 		h.cause, h.text = CauseClusterKey, keyText(f.Error(), host.String())
 	case faultCluster:
 		h.cause, h.text = CauseCluster, fmt.Sprintf(
-			"the agent at %s belongs to cluster %.63q, this one to %q: give both the same cluster name, or take it off the addresses to join",
+			"the agent at %s belongs to cluster %.63q, this one to %q: give both the same cluster name, or remove it from the addresses to join",
 			host, f.text, cluster)
 	case faultMessage:
 		h.cause, h.text = CauseMessage, fmt.Sprintf(
-			"the agent at %s has the cluster key, and sends what this release does not: %s; run the same release on all agents", host, f.text)
+			"the agent at %s has the cluster key, but sends what this release does not know: %s; run the same release on all agents", host, f.text)
 	default:
 		return h, false
 	}
@@ -129,7 +129,7 @@ func (l *ledger) hear(now time.Time, n int64) {
 		many *= 10 // the text changes seldom
 	}
 	r := Refusal{Cause: CauseNoise, Err: fmt.Errorf(
-		"at least %d datagrams came to the gossip port that no agent of this cluster made: they may come from anywhere; close the port to strangers", many)}
+		"the gossip port received at least %d datagrams that no agent of this cluster sent: they may come from anywhere; close the port to other hosts", many)}
 	k := refusalKey{cause: CauseNoise}
 	l.put(k, r, l.noiseUntil)
 	if s := l.standing[k]; s.refusal.Err.Error() != r.Err.Error() {

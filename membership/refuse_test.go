@@ -24,8 +24,8 @@ func TestClusterKeysThatDifferAreNamedOnBothSides(t *testing.T) {
 	}{
 		{"two keys", one, other, "cluster key differs from that of the agent at 127.0.0.1",
 			"cluster key differs from that of the agent at 127.0.0.1"},
-		{"key joins none", one, nil, "has no cluster key, this one has", "has a cluster key, this one has none"},
-		{"none joins key", nil, one, "has a cluster key, this one has none", "has no cluster key, this one has"},
+		{"key joins none", one, nil, "has no cluster key, but this one has", "has a cluster key, but this one has none"},
+		{"none joins key", nil, one, "has a cluster key, but this one has none", "has no cluster key, but this one has"},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {

@@ -134,9 +134,9 @@ func TestBadConfigurationIsNamed(t *testing.T) {
 	}{
 		{"cluster name", func(c *Config) { c.Cluster = "" }},
 		{"cluster key has 5 bytes", func(c *Config) { c.Key = []byte("12345") }},
-		{"no ed25519 private key", func(c *Config) { c.Signer = nil }},
+		{"not an ed25519 private key", func(c *Config) { c.Signer = nil }},
 		{"the signer's peer ID is", func(c *Config) { c.Self.Peer = "somebody" }},
-		{"no PeerIDOf", func(c *Config) { c.PeerIDOf = nil }},
+		{"PeerIDOf is missing", func(c *Config) { c.PeerIDOf = nil }},
 		{"no address to bind", func(c *Config) { c.Bind = netip.Addr{} }},
 		{"has a zone", func(c *Config) { c.Bind = netip.MustParseAddr("fe80::1%lo") }},
 		{"port 70000", func(c *Config) { c.Port = 70000 }},
@@ -145,10 +145,10 @@ func TestBadConfigurationIsNamed(t *testing.T) {
 		{`join address "a:b:c"`, func(c *Config) { c.Join = []string{"a:b:c"} }},
 		{"unknown pace", func(c *Config) { c.Pace = "slow" }},
 		{"is not of the form", func(c *Config) { c.Self.Name = "UPPER" }},
-		{"no time of start", func(c *Config) { c.Self.JoinedAt = 0 }},
-		{"can't be reached", func(c *Config) { c.Self.PeerAddr = netip.AddrPort{} }},
+		{"it has no start time", func(c *Config) { c.Self.JoinedAt = 0 }},
+		{"can't reach the peer address", func(c *Config) { c.Self.PeerAddr = netip.AddrPort{} }},
 		{"given twice", func(c *Config) { c.Self.Candidacies = append(c.Self.Candidacies, c.Self.Candidacies...) }},
-		{"of at most 512", func(c *Config) {
+		{"at most 512 are allowed", func(c *Config) {
 			for i := range 10 {
 				c.Self.Candidacies = append(c.Self.Candidacies, election.Candidacy{Election: election.Name(fmt.Sprintf("e%d-%s", i, strings.Repeat("x", 50)))})
 			}

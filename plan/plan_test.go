@@ -165,8 +165,8 @@ func TestQuestionsThatMakeNoSense(t *testing.T) {
 		"unknown down":  {plan.Faults{Down: []string{"z"}}, `"z"`},
 		"unknown cut":   {plan.Faults{Groups: [][]string{{"a"}, {"z"}}}, `"z"`},
 		"twice":         {plan.Faults{Groups: [][]string{{"a"}, {"a"}}}, "two sides"},
-		"an empty side": {plan.Faults{Groups: [][]string{{"a"}, {}}}, "names nobody"},
-		"nobody left":   {plan.Faults{Down: []string{"a", "b", "c"}}, "nobody is left"},
+		"an empty side": {plan.Faults{Groups: [][]string{{"a"}, {}}}, "is empty"},
+		"nobody left":   {plan.Faults{Down: []string{"a", "b", "c"}}, "no agent is left"},
 	} {
 		_, err := plan.Ask(s, c.faults, 1)
 		bad, ok := errors.AsType[*plan.InputError](err)

@@ -59,7 +59,7 @@ func (e *InputError) Error() string { return e.Problem }
 func (s Snapshot) validate() error {
 	switch {
 	case s.Quorum && (s.Roster == nil || len(s.Roster.Voters) == 0):
-		return errors.New("no first roster is formed yet, so there is nothing to plan with")
+		return errors.New("the first roster is not formed yet, so nothing can be planned")
 	case len(s.Agents) == 0:
 		return errors.New("no agent is alive")
 	}
@@ -73,7 +73,7 @@ func (s Snapshot) lay(f Faults) ([]int, error) {
 	grouped := map[string]bool{}
 	for g, names := range f.Groups {
 		if len(names) == 0 {
-			return nil, &InputError{"a side of the cut names nobody", "write the sides as a,b|c,d"}
+			return nil, &InputError{"a side of the cut is empty", "write the sides as a,b|c,d"}
 		}
 		for _, name := range names {
 			i, err := s.find(name)
@@ -99,7 +99,7 @@ func (s Snapshot) lay(f Faults) ([]int, error) {
 		}
 	}
 	if !slices.ContainsFunc(groups, func(g int) bool { return g >= 0 }) {
-		return nil, &InputError{"nobody is left", "leave at least one agent up"}
+		return nil, &InputError{"no agent is left", "leave at least one agent up"}
 	}
 	return groups, nil
 }
@@ -112,7 +112,7 @@ func (s Snapshot) find(name string) (int, error) {
 	if _, voter := s.Roster.Named(name); voter {
 		return -1, nil
 	}
-	return 0, &InputError{fmt.Sprintf("no agent is named %q", name), "`doyen members` lists the names"}
+	return 0, &InputError{fmt.Sprintf("there is no agent named %q", name), "`doyen members` lists the names"}
 }
 
 // ranked gives every candidate of an election its priority. Only the order is

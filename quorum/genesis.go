@@ -192,7 +192,7 @@ func (f *Formation) objection(from election.PeerID, g *election.Genesis) string 
 	held := f.ledger.State()
 	switch {
 	case g.Proposer != from || g.Roster.Version != (election.Version{Counter: 1}) || g.Roster.Joint():
-		return "it is not well formed"
+		return "it is invalid"
 	case held.Roster != nil && held.Roster.Cluster == g.Roster.Cluster:
 		return "it is committed here already"
 	case held.Roster != nil:
@@ -200,7 +200,7 @@ func (f *Formation) objection(from election.PeerID, g *election.Genesis) string 
 	case own != voterNames(g):
 		return fmt.Sprintf("it was started with --voters %s; set the same on all", clip(strings.Join(f.cfg.Names, ",")))
 	case !named:
-		return "it has another identity than the one named"
+		return "it has a different identity from the one named"
 	case held.Pending == nil || held.Pending.Same(g):
 		return ""
 	case held.Pending.Proposer == g.Proposer && held.Pending.Attempt < g.Attempt:

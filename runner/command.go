@@ -121,7 +121,7 @@ func stuck(err error) string {
 	if err != nil {
 		return "a process can't be killed: " + err.Error()
 	}
-	return "a process does not die: it waits in the kernel, for a disk perhaps"
+	return "a process does not exit: it is blocked in the kernel, perhaps by a disk"
 }
 
 // next is when enforce has something to do.

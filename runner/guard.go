@@ -74,7 +74,7 @@ func Guard(args []string) int {
 
 func newGuard(args []string) (*guard, error) {
 	if len(args) < 4 {
-		return nil, errors.New("it is started by doyen run alone")
+		return nil, errors.New("only doyen run can start it")
 	}
 	group, err := strconv.Atoi(args[0])
 	if err != nil {
@@ -98,7 +98,7 @@ func newGuard(args []string) (*guard, error) {
 	file.Close()
 	socket, ok := conn.(*net.UnixConn)
 	if !ok {
-		return nil, errors.New("open the runner's socket: it is none of the Unix family")
+		return nil, errors.New("open the runner's socket: it is not a Unix socket")
 	}
 	if err := adopt(); err != nil {
 		return nil, err

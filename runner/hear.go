@@ -41,7 +41,7 @@ func (r *runner) lead(e api.CampaignEvent, now int64) {
 	if !r.leading {
 		r.leading, r.owed, r.revoked, r.lease, r.late = true, true, false, 0, 0
 	} else if e.Term != r.term {
-		r.say("leading %s goes on under term %d", r.Election, e.Term)
+		r.say("still leading %s, now under term %d", r.Election, e.Term)
 	}
 	r.term, r.until, r.lease = e.Term, e.ValidUntilBoottimeNS, max(r.lease, left)
 	if r.state != idle {
@@ -52,7 +52,7 @@ func (r *runner) lead(e api.CampaignEvent, now int64) {
 func (r *runner) lose(reason string, revoked bool) {
 	r.leading, r.revoked = false, revoked
 	r.forget()
-	what := "nothing runs"
+	what := "nothing was running"
 	if r.state != idle {
 		what = "stopping " + r.name()
 	}
@@ -74,7 +74,7 @@ func (r *runner) learn(is report, ok bool) {
 	case is.Is == isStarted && r.state == starting:
 		r.state = running
 	case is.Is == isStuck:
-		r.say("%s; no successor is told that it has stopped", is.Why)
+		r.say("%s; a successor waits for the lease to end", is.Why)
 	case is.Is == isFailed:
 		r.state = idle
 		status := statusNotRunnable
@@ -93,7 +93,7 @@ func (r *runner) learn(is report, ok bool) {
 // gone takes the end of the command and all that descended from it.
 func (r *runner) gone(is report) {
 	if is.Others && is.Why == byItself {
-		r.say("%s left processes behind when it ended: they are ended too", r.name())
+		r.say("%s left processes running when it ended: stopping them", r.name())
 	}
 	switch is.Why {
 	case byItself:
@@ -119,7 +119,7 @@ func (r *runner) interrupted(status int) {
 		r.status = status
 	}
 	if r.Restart == RestartNever && !r.ending {
-		r.say("%s is not begun again: it was to run once", r.name())
+		r.say("%s is not started again: it should run only once", r.name())
 		r.ending, r.status = true, status
 	}
 }

@@ -294,7 +294,7 @@ func (r *runner) purge() {
 		err := killFamily(0)
 		if !said && alarm.Now()-began > int64(stuckAfter) {
 			said = true
-			r.say("%s; no successor is told that it has stopped", stuck(err))
+			r.say("%s; a successor waits for the lease to end", stuck(err))
 		}
 		timer := time.NewTimer(again)
 		select {

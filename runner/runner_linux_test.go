@@ -139,7 +139,7 @@ func TestAGuardThatGotNoTimeObeysAllOrdersBeforeItJudges(t *testing.T) {
 	r.freeze(r.guard())
 	until := stood.Renew(2, short)
 	stood.Renew(3, long)
-	r.line("goes on under term 3")
+	r.line(", now under term 3")
 	wait(t, "end of the lease", after(t, until))
 	r.signal(r.cmd.Process.Pid, syscall.SIGUSR1)
 	r.signal(r.guard(), syscall.SIGCONT)
@@ -178,7 +178,7 @@ func TestWhatACommandLeavesBehindEndsWithIt(t *testing.T) {
 	r.agent.Stood().Elect(1, long)
 	r.word("left")
 	wait(t, "death", r.death)
-	r.line("sh left processes behind")
+	r.line("sh left processes running")
 	r.line("starting it again in 100ms")
 	r.word("left")
 }
@@ -224,7 +224,7 @@ func TestARunOnceIsNotBegunAgainAfterTheLeadWasLost(t *testing.T) {
 	stood.Elect(1, long)
 	r.word("up")
 	stood.Revoke("transferred", time.Minute)
-	r.line("sh is not begun again")
+	r.line("sh is not started again")
 	r.status(5)
 	wait(t, "receipt", stood.Receipts())
 	wait(t, "withdrawal", stood.Gone())
@@ -252,7 +252,7 @@ func TestASignalEndsARunOnceWithTheStatusOfTheCommand(t *testing.T) {
 
 	r = start(t, config{Restart: runner.RestartNever, Status: true}, `true`)
 	r.agent.Stood()
-	r.line("standing")
+	r.line("candidate in")
 	r.signal(r.cmd.Process.Pid, syscall.SIGTERM)
 	r.status(128 + int(syscall.SIGTERM))
 }
@@ -323,7 +323,7 @@ func TestANewTermGoesOnWithTheSameCommand(t *testing.T) {
 	stood.Elect(1, short)
 	r.word("up")
 	stood.Renew(5, long)
-	r.line("goes on under term 5")
+	r.line(", now under term 5")
 	r.signal(r.cmd.Process.Pid, syscall.SIGUSR1)
 	r.word("usr1")
 }

@@ -19,10 +19,10 @@ func TestWhatKeepsItFromStandingIsToldOnce(t *testing.T) {
 	r.take(standing{err: away})
 	close(lines)
 	want := []string{
-		"can't stand for payments: there is no socket; trying again",
-		"can't stand for payments: too many campaigns; trying again",
-		"can't stand for payments: there is no socket; trying again",
-		"can't stand for payments: there is no socket; trying again",
+		"can't be a candidate in payments: there is no socket; trying again",
+		"can't be a candidate in payments: too many campaigns; trying again",
+		"can't be a candidate in payments: there is no socket; trying again",
+		"can't be a candidate in payments: there is no socket; trying again",
 	}
 	if got := slices.Collect(func(yield func(string) bool) {
 		for line := range lines {

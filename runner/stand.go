@@ -57,13 +57,13 @@ func (r *runner) take(s standing) {
 	r.asking = false
 	if s.err != nil {
 		if !r.met && !r.worthWaiting(s.err) {
-			r.ending, r.fault = true, fmt.Errorf("stand for %s: %w", r.Election, s.err)
+			r.ending, r.fault = true, fmt.Errorf("campaign in %s: %w", r.Election, s.err)
 			return
 		}
 		r.complain(s.err)
 		return
 	}
-	r.say("standing for %s", r.Election)
+	r.say("candidate in %s", r.Election)
 	r.candidacy, r.over, r.met, r.retry, r.late, r.complaint = s.candidacy, false, true, 0, 0, ""
 	go r.listen(s.candidacy)
 }
@@ -73,7 +73,7 @@ func (r *runner) take(s standing) {
 func (r *runner) complain(err error) {
 	if text := err.Error(); text != r.complaint {
 		r.complaint = text
-		r.say("can't stand for %s: %s; trying again", r.Election, text)
+		r.say("can't be a candidate in %s: %s; trying again", r.Election, text)
 	}
 }
 

@@ -228,7 +228,7 @@ func (l *link) report(err error) bool {
 			l.t.count.refused[refuseHello].Add(1)
 		}
 	case errors.As(err, &mismatch):
-		e.Err = fmt.Errorf("its address is that of another peer, %s", mismatch.Actual)
+		e.Err = fmt.Errorf("its address belongs to another peer, %s", mismatch.Actual)
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()

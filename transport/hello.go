@@ -117,7 +117,7 @@ func greet(w *wire, ours helloFrame, accept func(Hello) error) (helloFrame, erro
 	}
 	verdict := receiveCBOR(body, &theirs)
 	if verdict != nil {
-		verdict = fmt.Errorf("malformed hello: %w", verdict)
+		verdict = fmt.Errorf("invalid hello: %w", verdict)
 	} else {
 		verdict = judge(theirs, accept)
 	}
@@ -142,7 +142,7 @@ func greet(w *wire, ours helloFrame, accept func(Hello) error) (helloFrame, erro
 
 func judge(theirs helloFrame, accept func(Hello) error) error {
 	if theirs.Protocol != protocolVersion {
-		return fmt.Errorf("protocol version %d, want %d", theirs.Protocol, protocolVersion)
+		return fmt.Errorf("protocol version %d, expected %d", theirs.Protocol, protocolVersion)
 	}
 	if err := theirs.hello().Validate(); err != nil {
 		return err

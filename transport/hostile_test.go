@@ -145,7 +145,7 @@ func TestARogueHelloIsRefusedInWords(t *testing.T) {
 		"not valid":            frame(func(f *helloFrame) { f.Name = strings.Repeat("n", 64) }),
 		"over the limit":       frame(func(f *helloFrame) { f.Cluster = strings.Repeat("c", maxText+1) }),
 		"negative":             frame(func(f *helloFrame) { f.Lease = -1 }),
-		"malformed hello":      {0x41, 0x41, 0x1c},
+		"invalid hello":        {0x41, 0x41, 0x1c},
 		"cannot unmarshal":     {0x01},
 		"duplicate":            {0xa2, 0x01, 0x01, 0x01, 0x01},
 		"indefinite-length":    {0xbf, 0xff},

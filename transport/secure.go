@@ -12,7 +12,7 @@ import (
 	"github.com/libp2p/go-libp2p/core/sec"
 )
 
-var errLeft = errors.New("the peer left before its turn")
+var errLeft = errors.New("the peer disconnected while it waited")
 
 // patient is a security whose inbound handshakes wait for their turn.
 type patient struct {

@@ -28,7 +28,7 @@ var (
 	errUnacked      = errors.New("the peer's host does not answer")
 	errSuspected    = errors.New("silent")
 	errReplaced     = errors.New("replaced by a newer connection")
-	errRestarted    = errors.New("the peer connected anew")
+	errRestarted    = errors.New("the peer connected again")
 	errRemoved      = errors.New("no longer a member")
 	errClosing      = errors.New("transport closed")
 )

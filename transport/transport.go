@@ -59,7 +59,7 @@ type Config struct {
 func (c Config) validate() error {
 	switch {
 	case len(c.Key) != ed25519.PrivateKeySize:
-		return fmt.Errorf("key has %d bytes, want %d", len(c.Key), ed25519.PrivateKeySize)
+		return fmt.Errorf("key has %d bytes, expected %d", len(c.Key), ed25519.PrivateKeySize)
 	case !c.Listen.IsValid():
 		return errors.New("no address to listen at")
 	}
@@ -183,7 +183,7 @@ func (t *Transport) SetPeers(peers []Peer) {
 	for _, p := range peers {
 		id, err := peer.Decode(string(p.ID))
 		if err != nil || !p.Addr.IsValid() {
-			t.log.Warn("leave out a peer that can't be dialled", "peer", string(p.ID), "addr", p.Addr, "err", err)
+			t.log.Warn("skip a peer that can't be dialled", "peer", string(p.ID), "addr", p.Addr, "err", err)
 			continue
 		}
 		if p.ID != t.self {

@@ -98,7 +98,7 @@ func (a *Agent) Stood() *Campaign {
 	case c := <-a.stood:
 		return c
 	case <-time.After(Patience):
-		a.t.Fatal("nobody stood")
+		a.t.Fatal("no candidate came")
 		return nil
 	}
 }
