@@ -72,7 +72,7 @@ func attacks() map[string]attack {
 			map[string]string{"sources": "400", "rate": "1000", "kind": "garbage"}, noise},
 		"version0": {"has the key, and sends a packet of encryption version 0 whose padding is a lie",
 			map[string]string{"padding": "239", "rate": "10"}, version0},
-		"observer": {"has the key, joins as an agent that is not a voter, and says what no agent would",
+		"observer": {"has the key, joins as an agent that is not a voter, and sends what no agent would",
 			map[string]string{"says": "term", "election": string(election.Default), "every": "200ms"}, observer},
 		"replay": {"listens to the gossip of the host it is on, and sends all of it again, without the key",
 			map[string]string{"capture": "3s", "wait": "0s", "every": "1s"}, replay},

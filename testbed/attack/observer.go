@@ -50,9 +50,9 @@ func observer(ctx context.Context, o Order) (string, error) {
 		}
 	}
 	if l.sent == 0 {
-		return "", errors.New("it was never connected to an agent that told it of the voters")
+		return "", errors.New("it was never connected to an agent that reported the voters to it")
 	}
-	return fmt.Sprintf("said %d things to %d agents: %d votes granted, %d refused", l.sent, len(l.stamps), l.granted, l.refused), nil
+	return fmt.Sprintf("sent %d messages to %d agents: %d votes granted, %d refused", l.sent, len(l.stamps), l.granted, l.refused), nil
 }
 
 // liar is the observer.

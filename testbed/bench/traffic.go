@@ -41,7 +41,7 @@ func (b *bench) traffic(ctx context.Context) error {
 	}
 	inside := b.o.Net == hosts.Namespaces
 	if !inside {
-		b.note("packets of an agent: agents that share a loopback interface can't be told apart, see --netns")
+		b.note("packets of an agent: agents that share a loopback interface can't be distinguished, see --netns")
 	}
 	costs.each(func(key, who string, all []cost) {
 		var packets, bytes, messages, messageBytes []float64

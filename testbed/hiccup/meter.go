@@ -161,5 +161,5 @@ func Describe(hiccups []Hiccup) string {
 	}
 	slices.Sort(names)
 	total, longest := Total(hiccups)
-	return fmt.Sprintf("the machine stood still for %s, %s at the longest (%s)", total.Round(time.Millisecond), longest.Round(time.Millisecond), strings.Join(names, ", "))
+	return fmt.Sprintf("the machine was paused for %s, %s at most (%s)", total.Round(time.Millisecond), longest.Round(time.Millisecond), strings.Join(names, ", "))
 }

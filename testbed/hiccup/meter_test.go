@@ -48,7 +48,7 @@ func TestHiccupsThatOverlapCountOnce(t *testing.T) {
 	if total != 500*ms || longest != 400*ms {
 		t.Errorf("%s in all, %s at the longest; want 500 ms, 400 ms", total, longest)
 	}
-	want := "the machine stood still for 500ms, 400ms at the longest (disk, processor 0, processor 1)"
+	want := "the machine was paused for 500ms, 400ms at most (disk, processor 0, processor 1)"
 	if got := Describe(hiccups); got != want {
 		t.Errorf("%q, want %q", got, want)
 	}

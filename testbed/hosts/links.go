@@ -116,7 +116,7 @@ func (c *Cluster) set(from, to int, cut bool) error {
 // ends those.
 func (c *Cluster) Mend() (election.Instant, error) {
 	if c.network == nil {
-		return 0, unavailable("mend the links", "the hosts share the loopback interface")
+		return 0, unavailable("heal the links", "the hosts share the loopback interface")
 	}
 	at := boottime.Now()
 	var errs []error

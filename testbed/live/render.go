@@ -90,7 +90,7 @@ func leadership(m Model) []row {
 	first := row{{none, "  leader    "}, {red, "nobody"}}
 	switch {
 	case m.Leader != "" && m.Quorum && m.Remaining <= 0:
-		first = append(first, span{faint, fmt.Sprintf("  the lease of %s, term %d, is over", m.Leader, m.Term)})
+		first = append(first, span{faint, fmt.Sprintf("  the lease of %s, term %d, has ended", m.Leader, m.Term)})
 	case m.Leader != "":
 		first = row{{none, "  leader    "}, {green, fmt.Sprintf("%-10s", m.Leader)}, {none, fmt.Sprintf("  term %-5d", m.Term)}}
 		if m.Quorum {

@@ -82,7 +82,7 @@ func parseStep(text string, names []string) (Step, error) {
 	}
 	at, err := time.ParseDuration(strings.TrimSpace(when))
 	if err != nil || at < 0 || at > 24*time.Hour {
-		return Step{}, fmt.Errorf("%q is no time from 0s to 24h, such as 3s or 1.5s", when)
+		return Step{}, fmt.Errorf("%q is not a time from 0s to 24h, such as 3s or 1.5s", when)
 	}
 	s.At = at
 	return s, nil

@@ -34,12 +34,12 @@ func TestParseScriptSaysWhatIsWrong(t *testing.T) {
 		"kill the leader@3s":                    "VERB TARGET@TIME",
 		"murder leader@3s":                      `unknown verb "murder": use kill, stop`,
 		"kill delta@3s":                         `unknown target "delta": use leader, follower, all, alpha, beta, gamma`,
-		"kill leader@soon":                      `"soon" is no time`,
-		"kill leader@-1s":                       "is no time from 0s",
-		"kill leader@3":                         "is no time",
+		"kill leader@soon":                      `"soon" is not a time`,
+		"kill leader@-1s":                       "is not a time from 0s",
+		"kill leader@3":                         "is not a time",
 		"kill leader@25h":                       "to 24h",
 		"kill leader@1s,x":                      `"x": a step is`,
-		"kill leader@1s@2s":                     "is no time",
+		"kill leader@1s@2s":                     "is not a time",
 		strings.Repeat("kill leader@1s,", 1001): "more than 1000",
 	} {
 		if _, err := live.ParseScript(text, three); err == nil || !strings.Contains(err.Error(), want) {

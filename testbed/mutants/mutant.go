@@ -71,7 +71,7 @@ func parse(name string, data []byte) (Mutant, error) {
 		case found && key == "where":
 			m.Where = value
 		default:
-			return m, fmt.Errorf("%q in its head says neither rule, breaks nor where", strings.TrimSpace(line))
+			return m, fmt.Errorf("%q in its head is neither rule, breaks nor where", strings.TrimSpace(line))
 		}
 	}
 	if m.Rule == "" || m.Breaks == "" || m.Where == "" {
@@ -99,7 +99,7 @@ func parseEdits(pkg, text string) ([]Edit, error) {
 		case e.Old == e.New:
 			return fmt.Errorf("an edit of %s changes nothing", e.Package)
 		case e.Old == "":
-			return fmt.Errorf("an edit of %s says nowhere where", e.Package)
+			return fmt.Errorf("an edit of %s does not name a place", e.Package)
 		}
 		edits = append(edits, e)
 		e = Edit{Package: e.Package}
@@ -124,7 +124,7 @@ func parseEdits(pkg, text string) ([]Edit, error) {
 			e.Old += rest
 			e.New += rest
 		default:
-			return nil, fmt.Errorf("a line of an edit of %s begins with neither -, + nor a space: %q", e.Package, line)
+			return nil, fmt.Errorf("a line of an edit of %s starts with neither -, + nor a space: %q", e.Package, line)
 		}
 	}
 	return edits, end()

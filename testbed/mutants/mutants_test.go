@@ -72,12 +72,12 @@ func TestAMutantThatSaysTooLittleIsRefused(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                                  "its head must say",
 		"rule: r\nbreaks: b\n-- x --\n-a\n": "its head must say",
-		"author: me\n" + head:               "says neither rule",
+		"author: me\n" + head:               "is neither rule",
 		head:                                "changes nothing",
 		head + "-- x --\n same\n":           "changes nothing",
-		head + "-- x --\n+only\n":           "says nowhere where",
+		head + "-- x --\n+only\n":           "does not name a place",
 		head + "-- x --\n-a\n@@\n":          "changes nothing",
-		head + "-- x --\nno mark\n-a\n+b\n": "begins with neither",
+		head + "-- x --\nno mark\n-a\n+b\n": "starts with neither",
 	} {
 		if _, err := parse("m", []byte(text)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %q", text, err, want)

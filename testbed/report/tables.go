@@ -45,7 +45,7 @@ func cards(r *observe.Recording) []card {
 
 func orUnsaid(s string) string {
 	if s == "" {
-		return "network not said"
+		return "network unknown"
 	}
 	return s
 }

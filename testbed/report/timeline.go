@@ -261,7 +261,7 @@ func describe(host string, s observe.StateSpan) string {
 	case observe.StateDown:
 		text = host + " is down"
 	case silent:
-		text = host + " says nothing, and its lease is over"
+		text = host + " reports nothing, and its lease has expired"
 	default:
 		text = host + " is " + s.State
 	}

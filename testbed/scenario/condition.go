@@ -106,7 +106,7 @@ func (w *world) scope(name string, words []string) (value string, hosts []string
 func agreement(t *observe.Tracker, hosts []string, leader string) verdict {
 	a, ok := t.Agreement(hosts)
 	if ok && (leader == "" || a.Leader == leader) {
-		return verdict{true, a.At, fmt.Sprintf("%s leads, term %d, by the word of %s", a.Leader, a.Term, short(hosts))}
+		return verdict{true, a.At, fmt.Sprintf("%s leads, term %d, reported by %s", a.Leader, a.Term, short(hosts))}
 	}
 	return verdict{saw: said(t, hosts)}
 }

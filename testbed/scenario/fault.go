@@ -42,7 +42,7 @@ func (w *world) mended(at election.Instant, where []string, kinds ...string) {
 		}
 	}
 	if found {
-		w.watcher.remark(at, "** %s of %s is over", strings.Join(kinds, " or "), short(where))
+		w.watcher.remark(at, "** %s of %s has ended", strings.Join(kinds, " or "), short(where))
 	}
 }
 

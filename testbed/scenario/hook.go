@@ -37,7 +37,7 @@ func hookCommand(w *world, _ *testscript.TestScript, args []string) (string, err
 		return "", err
 	}
 	if len(hosts) != 1 {
-		return "", errors.New("want one host: each has a hook of its own")
+		return "", errors.New("want one host: each has its own hook")
 	}
 	w.hooks = append(w.hooks, &hooked{name: name, host: hosts[0], election: of})
 	w.settings[hosts[0]] = append(w.settings[hosts[0]], setting{func(c *agent.Config) {

@@ -82,7 +82,7 @@ func describeOverlaps(all []observe.OverlapSpan) string {
 	}
 	var told []string
 	for _, o := range all[:min(len(all), 5)] {
-		told = append(told, fmt.Sprintf("%s and %s both led %s for %s, by the word of %s", o.First, o.Second, o.Election, o.To.Sub(o.From), o.By))
+		told = append(told, fmt.Sprintf("%s and %s both led %s for %s, reported by %s", o.First, o.Second, o.Election, o.To.Sub(o.From), o.By))
 	}
 	return strings.Join(told, "; ")
 }

@@ -141,7 +141,7 @@ func bars(x elector.Warning) bool {
 
 // meetsFormer reports whether the agent that warns so has met its former cluster.
 func meetsFormer(x elector.Warning) bool {
-	return x.Code == "identity_changed" && strings.Contains(x.Message, "formed one of its own")
+	return x.Code == "identity_changed" && strings.Contains(x.Message, "formed a separate one")
 }
 
 // checkBarred checks that an agent that has learnt it promises nothing, and

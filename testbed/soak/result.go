@@ -71,7 +71,7 @@ func (r Result) Summary() string {
 	}
 	fmt.Fprintf(&b, "faults: %s\n", strings.Join(kinds, ", "))
 	for _, k := range r.LeftOut {
-		fmt.Fprintf(&b, "left out: %s\n", k)
+		fmt.Fprintf(&b, "skipped: %s\n", k)
 	}
 	c := r.Counts
 	fmt.Fprintf(&b, "counter: %d operations in %d windows judged (%d undecided), %d refused for an old token, %d never heard of by their program\n",

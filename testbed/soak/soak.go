@@ -285,7 +285,7 @@ func (s *soak) heal(ctx context.Context) error {
 	}
 	switch err := s.pump(ctx, agreed, healing+5*s.lease); {
 	case errors.Is(err, errTooLong):
-		s.violate("no recovery", fmt.Sprintf("%s after all faults were over: %s", healing+5*s.lease, s.picture()))
+		s.violate("no recovery", fmt.Sprintf("%s after all faults had ended: %s", healing+5*s.lease, s.picture()))
 		return nil
 	case err != nil:
 		return err
@@ -331,7 +331,7 @@ func (s *soak) ask(ctx context.Context, h *hosts.Host) {
 func (s *soak) leaveOut(k Kind, err error) {
 	s.kinds = slices.DeleteFunc(s.kinds, func(x Kind) bool { return x == k })
 	s.result.LeftOut = append(s.result.LeftOut, fmt.Sprintf("%s: %v", k, err))
-	fmt.Fprintf(s.o.Log, "soak: left out: %s: %v\n", k, err)
+	fmt.Fprintf(s.o.Log, "soak: skipped: %s: %v\n", k, err)
 }
 
 func (s *soak) progress() {
