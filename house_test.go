@@ -8,7 +8,9 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -186,5 +188,110 @@ func TestNoTestSleeps(t *testing.T) {
 			}
 			return true
 		})
+	}
+}
+
+// spoken are the folders, their sub-folders included, whose strings people read:
+// help, errors, warnings, log lines and pages. The traces of the testbed's
+// simulated worlds are not among them.
+var spoken = []string{
+	"agent", "api", "bully", "client", "cmd/doyen", "codec", "election", "elector", "failuredetector", "leasepage",
+	"membership", "plan", "quorum", "ring", "runner", "transport",
+	"cmd/testbed", "testbed/attack", "testbed/bench", "testbed/hiccup", "testbed/hosts", "testbed/live", "testbed/mutants",
+	"testbed/netns", "testbed/observe", "testbed/report", "testbed/scenario", "testbed/soak",
+}
+
+// banned are phrases that a reader has to think about, and what to write instead.
+var banned = []struct {
+	phrase  *regexp.Regexp
+	instead string
+}{
+	{regexp.MustCompile(`\b(is|are|was|were) no\b`), "is not a …, is not valid …"},
+	{regexp.MustCompile(`\bwho(ever|m)\b`), "the agent that, a user that, which agents"},
+	{regexp.MustCompile(`\banew\b`), "again"},
+	{regexp.MustCompile(`\b(stands?|stood|standing)\b`), "is a candidate in, candidacy"},
+	{regexp.MustCompile(`\b(un)?told\b`), "is notified, has been reported, unreported"},
+	{regexp.MustCompile(`\bwords? of\b|\blate words?\b`), "reported by, a late message"},
+	{regexp.MustCompile(`\b(says|said|speaks?|spoke)\b`), "shows, reports, sends"},
+	{regexp.MustCompile(`\bowes?\b`), "expects a reply from"},
+	{regexp.MustCompile(`\blets? go\b`), "closes, releases"},
+	{regexp.MustCompile(`\bleft out\b|\bleaves? (it|them|one of them) out\b`), "skipped, omit it"},
+	{regexp.MustCompile(`\btakes? note\b|\btaken note\b`), "records, recorded"},
+	{regexp.MustCompile(`\blooks? for\b`), "checks"},
+	{regexp.MustCompile(`\bmend(s|ed|ing)?\b`), "repair, of a link: heal"},
+	{regexp.MustCompile(`\bat the latest\b`), "no later than"},
+	{regexp.MustCompile(`\bof (its|their) own\b`), "its own, separate"},
+	{regexp.MustCompile(`\b(is|are|was|were) over\b`), "has expired, has ended, ended … earlier"},
+	{regexp.MustCompile(`\bbeg(in|ins|an) with\b|\bbegun\b`), "start with, started"},
+	{regexp.MustCompile(`\b(senseless|malformed)\b`), "invalid"},
+	{regexp.MustCompile(`\bwhole numbers?\b`), "an integer"},
+	{regexp.MustCompile(`\bfor ever\b`), "until …, forever"},
+}
+
+// plainWords are what a banned phrase may be a part of: good English, and the name of
+// an argument.
+var plainWords = regexp.MustCompile(`\bthere (is|are|was|were) no\b|\bno (longer|later|more than)\b|\bover (the|a) limit\b|\bsays=`)
+
+// unplain returns the banned phrases of a text, each with what to write instead.
+// A single word is a code, a label or a key, which programs compare.
+func unplain(text string) (found []string) {
+	if !strings.Contains(text, " ") {
+		return nil
+	}
+	text = plainWords.ReplaceAllString(text, "")
+	for _, b := range banned {
+		if phrase := b.phrase.FindString(text); phrase != "" {
+			found = append(found, strconv.Quote(phrase)+": write "+b.instead)
+		}
+	}
+	return found
+}
+
+func isSpoken(folder string) bool {
+	return slices.ContainsFunc(spoken, func(f string) bool { return folder == f || strings.HasPrefix(folder, f+"/") })
+}
+
+func TestWhatPeopleReadIsPlainEnglish(t *testing.T) {
+	count := 0
+	for _, s := range sources(t) {
+		if s.test || !isSpoken(s.folder) {
+			continue
+		}
+		ast.Inspect(s.file, func(n ast.Node) bool {
+			if lit, ok := n.(*ast.BasicLit); ok && lit.Kind == token.STRING {
+				count++
+				for _, bad := range unplain(lit.Value) {
+					t.Errorf("%s: %s", s.fset.Position(lit.Pos()), bad)
+				}
+			}
+			return true
+		})
+	}
+	if count < 1000 {
+		t.Errorf("found %d strings: the walk is broken", count)
+	}
+}
+
+// Pages and scripts that the program holds are read as well.
+func TestEmbeddedTextIsPlainEnglish(t *testing.T) {
+	files := 0
+	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
+		kind := filepath.Ext(path)
+		if err != nil || d.IsDir() || kind != ".html" && kind != ".tmpl" || !isSpoken(filepath.ToSlash(filepath.Dir(path))) {
+			return err
+		}
+		files++
+		text, err := os.ReadFile(path)
+		n := 0
+		for line := range strings.Lines(string(text)) {
+			n++
+			for _, bad := range unplain(line) {
+				t.Errorf("%s:%d: %s", path, n, bad)
+			}
+		}
+		return err
+	})
+	if err != nil || files == 0 {
+		t.Errorf("%d files, %v", files, err)
 	}
 }
