@@ -198,7 +198,7 @@ func (r *runner) overdue(now int64) {
 			return
 		case <-timer.C:
 		}
-		r.say("doyen run got no processor time for %v, or its host stood still: killing its guard and everything it started", still.Round(time.Millisecond))
+		r.say("doyen run got no processor time for %v, or its host was paused: killing its guard and everything it started", still.Round(time.Millisecond))
 	} else {
 		r.say("the guard is late: killing it and everything it started")
 	}

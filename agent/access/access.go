@@ -191,7 +191,7 @@ func lookUp(key, kind string, names []string, lookup func(string) (string, error
 			return nil, &Error{key, fmt.Sprintf("there is no %s %q on this host", kind, name), "create it, correct the name, or give the " + kind + "'s number"}
 		}
 		if foreign && id == overflowID {
-			return nil, &Error{key, fmt.Sprintf("%d stands for everybody of other user namespaces here", overflowID), "name another user or group"}
+			return nil, &Error{key, fmt.Sprintf("%d means every user of other user namespaces here", overflowID), "name another user or group"}
 		}
 		found = append(found, id)
 	}
