@@ -76,7 +76,7 @@ func TestInconsistentValuesAreRefusedByFlag(t *testing.T) {
 		{"advertise", "nobody could reach 10.0.0.1: --bind is ::", func(c *agent.Config) { c.Bind, c.Advertise, c.KeyFile = "::", "10.0.0.1", "/k" }},
 		{"gossip-port", "not a port", func(c *agent.Config) { c.GossipPort = 65536 }},
 		{"peer-port", "not a port", func(c *agent.Config) { c.PeerPort = -1 }},
-		{"peer-port", "gossip port too", func(c *agent.Config) { c.PeerPort = c.GossipPort }},
+		{"peer-port", "also the gossip port", func(c *agent.Config) { c.PeerPort = c.GossipPort }},
 		{"join", "not a port", func(c *agent.Config) { c.Join = []string{"b:0"} }},
 		{"join", "not a host", func(c *agent.Config) { c.Join = []string{"b b"} }},
 		{"join", "not a host", func(c *agent.Config) { c.Join = []string{""} }},

@@ -139,7 +139,7 @@ func (l *loop) run(ctx context.Context) {
 	defer l.timer.Stop()
 	l.tellStart()
 	if l.wasDrained {
-		l.logger.Warn("still drained after restart: not a candidate until `doyen drain off`")
+		l.logger.Warn("still drained after restart: this agent can't be elected until `doyen drain off`")
 		l.queue = append(l.queue, election.Drain{On: true})
 	}
 	l.queue = append(append(l.queue, l.campaigns.Take()...), election.Tick{})

@@ -61,7 +61,7 @@ func checkVoters(c Config) *ConfigError {
 		seen[v] = true
 	}
 	if len(c.Voters) > election.MaxVoters {
-		return configError("voters", "3, 5 or 7 are enough; other agents need not vote", "%d voters, at most %d", len(c.Voters), election.MaxVoters)
+		return configError("voters", "3, 5 or 7 are enough; other agents need not vote", "%d voters are given, at most %d are allowed", len(c.Voters), election.MaxVoters)
 	}
 	if len(c.Voters) > 0 && !seen[c.Name] && len(c.Join) == 0 {
 		return configError("voters", "add it, or give the address of a voter with --join",
@@ -117,14 +117,14 @@ func checkAddresses(c Config) *ConfigError {
 		}
 	}
 	if c.GossipPort == c.PeerPort && c.GossipPort != 0 {
-		return configError("peer-port", "both use TCP; choose another one", "%d is the gossip port too", c.PeerPort)
+		return configError("peer-port", "both use TCP; choose another one", "%d is also the gossip port", c.PeerPort)
 	}
 	return nil
 }
 
 func checkJoin(c Config) *ConfigError {
 	if len(c.Join) > maxJoin {
-		return configError("join", "a few are enough; gossip finds the others", "%d addresses, at most %d", len(c.Join), maxJoin)
+		return configError("join", "a few are enough; gossip finds the others", "%d addresses are given, at most %d are allowed", len(c.Join), maxJoin)
 	}
 	for _, j := range c.Join {
 		if err := checkHostPort(j); err != nil {
@@ -227,7 +227,7 @@ func checkOutputs(c Config) *ConfigError {
 		}
 	}
 	if len(c.HTTPHosts) > maxHTTPHosts {
-		return configError("http-hosts", "name only those by which clients ask for it; IP addresses and localhost need no entry", "%d names, at most %d", len(c.HTTPHosts), maxHTTPHosts)
+		return configError("http-hosts", "name only those by which clients ask for it; IP addresses and localhost need no entry", "%d names are given, at most %d are allowed", len(c.HTTPHosts), maxHTTPHosts)
 	}
 	for _, h := range c.HTTPHosts {
 		if err := checkHostPort(h); err != nil || strings.Contains(h, ":") {
@@ -246,7 +246,7 @@ func checkOutputs(c Config) *ConfigError {
 // checkHooks refuses, as root, commands that others could have written to.
 func checkHooks(c Config) *ConfigError {
 	if len(c.Elections) > maxElections {
-		return configError("elections", "name only those that differ", "%d elections, at most %d", len(c.Elections), maxElections)
+		return configError("elections", "name only those that differ", "%d elections are given, at most %d are allowed", len(c.Elections), maxElections)
 	}
 	commands := map[string]string{"on-change": c.OnChange}
 	for name, e := range c.Elections {
@@ -266,7 +266,7 @@ func checkHooks(c Config) *ConfigError {
 // checkAccess looks up every user and group that is named.
 func checkAccess(c Config) *ConfigError {
 	if len(c.Access.Elections) > maxElections {
-		return configError("access.elections", `name only those that differ, and "*" for all others`, "%d elections, at most %d", len(c.Access.Elections), maxElections)
+		return configError("access.elections", `name only those that differ, and "*" for all others`, "%d elections are given, at most %d are allowed", len(c.Access.Elections), maxElections)
 	}
 	_, err := c.Policy()
 	bad, _ := errors.AsType[*ConfigError](err)

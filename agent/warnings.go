@@ -125,7 +125,7 @@ func sharedIdentity(v membership.View) string {
 
 func refusalText(r membership.Refusal) string {
 	if r.Cause == membership.CauseSeed {
-		return fmt.Sprintf("--join %s: %v; trying again until it works", r.Name, r.Err)
+		return fmt.Sprintf("--join %s: %v; trying again", r.Name, r.Err)
 	}
 	if r.Cause == membership.CauseNoise {
 		return r.Err.Error()

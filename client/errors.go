@@ -82,7 +82,7 @@ func (c *Client) diagnose(ctx context.Context, err error) (reason, hint string) 
 	impostor, _ := errors.AsType[*impostorError](err)
 	switch {
 	case impostor != nil:
-		return "what listens at " + c.socket + " may not be an agent: " + impostor.Error(),
+		return "the program that listens at " + c.socket + " may not be an agent: " + impostor.Error(),
 			"let the agent listen in a directory that only its user and root may write to, or ask as user " + strconv.FormatUint(uint64(impostor.uid), 10)
 	case errors.Is(err, errForeign):
 		return filepath.Dir(c.socket) + " belongs to another user, who could answer in an agent's place",
@@ -108,7 +108,7 @@ func (c *Client) diagnose(ctx context.Context, err error) (reason, hint string) 
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
 		return "the agent at " + c.socket + " closed the connection", restart
 	}
-	return fmt.Sprintf("what listens at %s does not answer as an agent does: %v", c.socket, err), c.elsewhere()
+	return fmt.Sprintf("the program that listens at %s does not answer like an agent: %v", c.socket, err), c.elsewhere()
 }
 
 // elsewhere says where an agent might be instead. An agent of root is the

@@ -15,7 +15,7 @@ func (e *Elector) warnings(q QuorumStatus) []Warning {
 	if e.barred.Code != "" {
 		warn(e.barred.Code, e.barred.Message)
 	} else if !e.writes() {
-		warn("disk_failing", "the state file can't be written: this agent grants no votes and is not a candidate until it can; free space on the disk of its data dir, or repair the disk")
+		warn("disk_failing", "the state file can't be written: this agent grants no votes and can't be elected until it can; free space on the disk of its data dir, or repair the disk")
 	}
 	if foreign := e.describeForeign(); foreign != "" {
 		warn("foreign_cluster", foreign)

@@ -16,9 +16,9 @@ func (r *runner) hear(h hearing) {
 	case h.err != nil:
 		r.over = true
 		if r.leading {
-			r.lose("the connection to its agent has ended: "+h.err.Error(), false)
+			r.lose("the connection to the agent has ended: "+h.err.Error(), false)
 		} else {
-			r.say("the connection to its agent has ended: %v", h.err)
+			r.say("the connection to the agent has ended: %v", h.err)
 		}
 	case e.Type == api.CampaignElected, e.Type == api.CampaignRenewed && (r.leading || e.Term == r.late):
 		r.lead(e, now)

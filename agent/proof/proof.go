@@ -18,4 +18,4 @@ package proof
 import "errors"
 
 // ErrNone says that this system can prove nothing about the process.
-var ErrNone = errors.New("prove a process gone: the system cannot tell")
+var ErrNone = errors.New("prove that a process has ended: this system has no means for it")

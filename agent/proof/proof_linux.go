@@ -29,22 +29,22 @@ func Of(conn *net.UnixConn, accepted int64) (*Process, error) {
 	// Asked while it lives, so that an end without a proof is no surprise; the first
 	// time may take milliseconds, for the kernel's module.
 	if _, err := sockdiag.Peer(conn); err != nil {
-		return nil, fmt.Errorf("prove a process gone: %w", err)
+		return nil, fmt.Errorf("prove that a process has ended: %w", err)
 	}
 	raw, err := conn.SyscallConn()
 	if err != nil {
-		return nil, fmt.Errorf("prove a process gone: %w", err)
+		return nil, fmt.Errorf("prove that a process has ended: %w", err)
 	}
 	pidfd := -1
 	var asked error
 	if err := raw.Control(func(fd uintptr) { pidfd, asked = peer(int(fd), accepted) }); err != nil {
-		return nil, fmt.Errorf("prove a process gone: %w", err)
+		return nil, fmt.Errorf("prove that a process has ended: %w", err)
 	}
 	if asked != nil {
 		return nil, asked
 	}
 	if err := unix.SetNonblock(pidfd, true); err != nil { // so that the runtime waits for it, and no thread
-		return nil, fmt.Errorf("prove a process gone: %w", joined(err, pidfd))
+		return nil, fmt.Errorf("prove that a process has ended: %w", joined(err, pidfd))
 	}
 	p := &Process{file: os.NewFile(uintptr(pidfd), "pidfd"), conn: conn, gone: make(chan struct{})}
 	if err := p.file.SetReadDeadline(time.Time{}); err != nil { // the runtime can't wait for it

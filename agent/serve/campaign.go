@@ -93,7 +93,7 @@ func (s *Server) campaign(w http.ResponseWriter, r *http.Request) {
 		var err error
 		if t.process, err = proof.Of(link.conn, int64(link.accepted)); err != nil { // its end proves nothing then
 			s.unproven.Do(func() {
-				s.Logger.Info("that a program has ended can't be proven on this host: its successor waits for its receipt, or for the end of the lease; not logged again", "err", err)
+				s.Logger.Info("this host can't prove that a program has ended: its successor waits for its receipt, or for the end of the lease; not logged again", "err", err)
 			})
 		}
 	}

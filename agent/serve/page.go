@@ -186,7 +186,7 @@ func quorumClass(q api.Quorum) string {
 func quorumWord(q api.Quorum) string {
 	switch {
 	case !q.Enabled:
-		return "No quorum is asked for:"
+		return "Quorum is off:"
 	case q.State == api.QuorumEdge && q.Voters > 1:
 		return "Quorum on the edge:"
 	case q.State == api.QuorumLost:
@@ -198,13 +198,13 @@ func quorumWord(q api.Quorum) string {
 func quorumText(q api.Quorum) string {
 	switch {
 	case !q.Enabled:
-		return "this is one agent's view, there may be two leaders."
+		return "this is one agent's view; there may be two leaders."
 	case q.Voters == 0:
-		return "the first voters are not agreed on yet."
+		return "the agents have not agreed on the first voters yet."
 	}
 	text := fmt.Sprintf("%d of %d voters reachable, %d needed", q.Reachable, q.Voters, q.Needed)
 	if q.State == api.QuorumEdge && q.Voters > 1 {
-		text += "; one more loss and nobody can lead"
+		text += "; if one more is lost, nobody can lead"
 	}
 	return text + "."
 }

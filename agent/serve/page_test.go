@@ -55,7 +55,7 @@ func TestTheStatusPageTellsWhoLeadsAndRunsNothing(t *testing.T) {
 		t.Errorf("%d %v", response.StatusCode, response.Header)
 	}
 	for _, want := range []string{"<title>Doyen: a leads</title>", ">leading</td><td><b>a</b> <span class=\"soft\">(this agent)</span></td><td class=\"n\">7</td><td class=\"n\">1.0 s</td><td>a, b</td>",
-		"Quorum on the edge:", "2 of 3 voters reachable, 2 needed; one more loss", "<b>join_failing</b>: &lt;b&gt;no&lt;/b&gt;", "&lt;script&gt;alert", ">1.1 s</td>"} {
+		"Quorum on the edge:", "2 of 3 voters reachable, 2 needed; if one more is lost", "<b>join_failing</b>: &lt;b&gt;no&lt;/b&gt;", "&lt;script&gt;alert", ">1.1 s</td>"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the page lacks %q", want)
 		}

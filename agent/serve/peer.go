@@ -33,19 +33,19 @@ func withPeer(ctx context.Context, c net.Conn) context.Context {
 func peerOf(c net.Conn) (peer, error) {
 	unix, ok := c.(*net.UnixConn)
 	if !ok {
-		return peer{}, errors.New("ask for the peer: not a Unix socket")
+		return peer{}, errors.New("identify the process at the other end: not a Unix socket")
 	}
 	raw, err := unix.SyscallConn()
 	if err != nil {
-		return peer{}, fmt.Errorf("ask for the peer: %w", err)
+		return peer{}, fmt.Errorf("identify the process at the other end: %w", err)
 	}
 	var p peer
 	var asked error
 	if err := raw.Control(func(fd uintptr) { p, asked = credentials(int(fd)) }); err != nil {
-		return peer{}, fmt.Errorf("ask for the peer: %w", err)
+		return peer{}, fmt.Errorf("identify the process at the other end: %w", err)
 	}
 	if asked != nil {
-		return peer{}, fmt.Errorf("ask for the peer: %w", asked)
+		return peer{}, fmt.Errorf("identify the process at the other end: %w", asked)
 	}
 	return p, nil
 }

@@ -220,7 +220,7 @@ func (s *Server) livez(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), pingTimeout)
 	defer cancel()
 	if err := s.Ping(ctx); err != nil {
-		plain(w, http.StatusServiceUnavailable, "the loop does not answer: "+err.Error()+"\n")
+		plain(w, http.StatusServiceUnavailable, "the agent's loop does not answer: "+err.Error()+"\n")
 		return
 	}
 	plain(w, http.StatusOK, "ok\n")

@@ -54,13 +54,13 @@ func transferCommand() command {
 func drainCommand() command {
 	return command{
 		name: "drain", args: "on|off", min: 1, max: 1, words: []string{"on", "off"},
-		usage:       "maintenance: hand over what this agent leads and withdraw its candidacies; off ends that",
+		usage:       "for maintenance: hand over what this agent leads, and keep it from being elected until off",
 		description: "Exit codes: 0 done, 1 refused, 3 the agent can't be reached.",
 		run: func(i *invocation) error {
 			on := i.Args().First() == "on"
-			done := "drained: this agent is not a candidate until `doyen drain off`, even after a restart"
+			done := "drained: this agent can't be elected until `doyen drain off`, even after a restart"
 			if !on {
-				done = "drain ended: this agent is a candidate again"
+				done = "drain ended: this agent can be elected again"
 			}
 			return i.order("drain "+i.Args().First(), done, func(ctx context.Context, c *client.Client) (api.Outcome, error) {
 				return c.Drain(ctx, on)

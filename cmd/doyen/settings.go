@@ -44,7 +44,7 @@ func settings() []setting {
 		{"advertise", "`ADDR` at which the other agents reach this host (default: --bind; for 0.0.0.0 and :: an address of this host)", func(c *agent.Config) any { return &c.Advertise }},
 		{"gossip-port", "`PORT` for gossip, TCP and UDP; 0 for any free one", func(c *agent.Config) any { return &c.GossipPort }},
 		{"peer-port", "`PORT` for the direct connections, TCP; 0 for any free one", func(c *agent.Config) any { return &c.PeerPort }},
-		{"join", "`HOST[:PORT]` of any other agent, repeatable; retried until it answers", func(c *agent.Config) any { return &c.Join }},
+		{"join", "`HOST[:PORT]` of any other agent, repeatable; retried forever", func(c *agent.Config) any { return &c.Join }},
 		{"key-file", "`FILE` with the cluster key, required unless --bind is loopback (default: none)", func(c *agent.Config) any { return &c.KeyFile }},
 		{"voters", "`NAMES` of the first roster, a,b,c, the same on every agent (default: this agent alone, unless --join is given)", func(c *agent.Config) any { return &c.Voters }},
 		{"quorum", "a leader needs a majority of the voters; --quorum=false is for advisory use, two agents may lead then", func(c *agent.Config) any { return &c.Quorum }},

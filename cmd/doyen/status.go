@@ -66,7 +66,7 @@ func statusPage(a api.Agent, list []api.Election, p palette, now time.Time) stri
 	row("cluster", "%s, algorithm %s", printable(a.Cluster), printable(a.Algorithm))
 	row("quorum", "%s", quorumLine(a.Quorum, p))
 	if a.Draining {
-		row("draining", "%s", p.yellow("yes: it is not a candidate until `doyen drain off`, even after a restart"))
+		row("draining", "%s", p.yellow("yes: it can't be elected until `doyen drain off`, even after a restart"))
 	}
 	fmt.Fprintf(&page, "\n%s", paintStates(electionsTable(list), list, p))
 	if len(a.Warnings) > 0 {
