@@ -36,7 +36,7 @@ func TestAnUnreachableAgentSaysWhyAndWhatToDo(t *testing.T) {
 		}, "permission denied", "as root"},
 		{"closes at once", func(t *testing.T, path string) { speak(t, path, "") }, "closed the connection", "log"},
 		{"something else", func(t *testing.T, path string) { speak(t, path, "220 ESMTP ready\r\n") },
-			"does not answer as an agent does", "DOYEN_SOCKET"},
+			"does not answer like an agent", "DOYEN_SOCKET"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
