@@ -116,7 +116,7 @@ func (e *Elector) nameOf(id election.PeerID) string {
 }
 
 // stamped takes note of an instant of the peer's clock: the newest to arrive, not
-// the highest, since its clock starts anew when its host does.
+// the highest, since its clock starts again when its host does.
 func (e *Elector) stamped(id election.PeerID, stamp election.Instant) {
 	if p := e.peers.get(id); p != nil && stamp != 0 {
 		p.stamp, p.stampedAt = stamp, e.now

@@ -83,7 +83,7 @@ func TestALateWriterOfAnOldTermIsRefused(t *testing.T) {
 	payout("7", "a's", 0, "")
 	payout("7", "a's again; it's", 0, "")
 	payout("9", "b's", 0, "")
-	payout("7", "a's, late", 3, "term 7 of payments is over: term 9 has written")
+	payout("7", "a's, late", 3, "term 7 of payments has ended: term 9 has written")
 	payout("9", "b's again", 0, "")
 	payout("", "nobody's", 2, "not run by doyen run")
 	_, rows := run(t, env, "psql", "-At", "-c", "SELECT term, note FROM payouts ORDER BY id")

@@ -24,7 +24,7 @@ BEGIN
     ON CONFLICT (election) DO UPDATE SET term = greatest(f.term, with_term)
     RETURNING term INTO newest;
     IF newest > with_term THEN
-        RAISE EXCEPTION 'term % of % is over: term % has written', with_term, of_election, newest
+        RAISE EXCEPTION 'term % of % has ended: term % has written', with_term, of_election, newest
             USING ERRCODE = 'object_not_in_prerequisite_state'; -- not to be retried
     END IF;
 END

@@ -69,7 +69,7 @@ func (w *world) checkSend(i int, m election.Message) {
 		return
 	}
 	if on := w.agents[i].disk.Grants[g.Election]; on.Term != g.Term || on.Holder != g.Holder {
-		w.fail("durable before sent", "%s grants term %d to %s, its disk says %d to %s", peerOf(i), g.Term, g.Holder, on.Term, on.Holder)
+		w.fail("durable before sent", "%s grants term %d to %s, its disk holds %d to %s", peerOf(i), g.Term, g.Holder, on.Term, on.Holder)
 	}
 }
 

@@ -115,7 +115,7 @@ func (w *rosterWorld) rostersTo(x int) (steps []rosterStep) {
 			}})
 		}
 		if told && version(v.held) != r.Version {
-			steps = append(steps, rosterStep{fmt.Sprintf("%s is told %s", v.id, rosterText(r)), func(w *rosterWorld) { w.agents[x].held = r }})
+			steps = append(steps, rosterStep{fmt.Sprintf("%s receives %s", v.id, rosterText(r)), func(w *rosterWorld) { w.agents[x].held = r }})
 		}
 	}
 	return steps

@@ -192,7 +192,7 @@ func (n *Network) runElectors(until election.Instant) {
 	begun := n.Now
 	for turns := 0; n.Now < until; turns++ {
 		if turns == stormLimit {
-			n.tb.Fatalf("time stands still at %s:\n%s", n.Now.Sub(0), n.Trace())
+			n.tb.Fatalf("time does not advance at %s:\n%s", n.Now.Sub(0), n.Trace())
 		}
 		n.DeliverAll(stormLimit)
 		next := n.NextWake()

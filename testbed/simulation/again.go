@@ -99,7 +99,7 @@ func (w *world) endOwnClusters() {
 			continue
 		}
 		if b := w.formerOf(a); b != nil && !w.barred(a) {
-			w.fail("former cluster", "%s leads a cluster of its own, though %s knows it as a voter of %s, and they are connected", a.peer, b.peer,
+			w.fail("former cluster", "%s leads its own cluster, though %s knows it as a voter of %s, and they are connected", a.peer, b.peer,
 				describeRoster(b.disk.state.Roster))
 		}
 		w.endOwn(a)
@@ -173,7 +173,7 @@ func (w *world) checkStepsDown(a *agent) {
 	}
 	for _, c := range a.contests {
 		if w.log(a, c.Election) != nil && c.State == elector.Leading {
-			w.fail("barred", "%s must not lead any more, knows it, and says that it leads %s", a.peer, c.Election)
+			w.fail("barred", "%s must not lead any more, knows it, and claims to lead %s", a.peer, c.Election)
 		}
 	}
 	if t, _ := a.elector.Drives(); t > 0 {

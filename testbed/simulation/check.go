@@ -59,7 +59,7 @@ func (w *world) answered(replies []election.Reply) {
 		}
 		delete(w.inquiries, r.Request)
 		if r.Refusal == nil && w.plan.quorum && r.Leader.Holder.Peer != "" && r.Leader.Term < q.least {
-			w.fail("stale answer", "a majority says term %d of %s, term %d had begun before it was asked", r.Leader.Term, q.election, q.least)
+			w.fail("stale answer", "a majority reports term %d of %s, but term %d had started before the question", r.Leader.Term, q.election, q.least)
 		}
 	}
 }
@@ -76,17 +76,17 @@ func (w *world) checkSend(a *agent, local election.Instant, e election.Envelope)
 	case election.VoteGrant:
 		g := s.Grants[m.Election]
 		if g.Term != m.Term || g.Holder != m.Holder {
-			w.fail("durable before sent", "%s grants %s@%d to %s, its disk says %d to %s", a.peer, m.Election, m.Term, m.Holder, g.Term, g.Holder)
+			w.fail("durable before sent", "%s grants %s@%d to %s, its disk holds %d to %s", a.peer, m.Election, m.Term, m.Holder, g.Term, g.Holder)
 		}
 		w.checkGrant(a, m)
 	case election.RosterAccept:
 		if s.Roster == nil || s.Roster.Version != m.Version || s.Grants[election.RosterElection].Term < m.Driver {
-			w.fail("durable before sent", "%s accepts roster %v of driver %d, its disk says %s", a.peer, m.Version, m.Driver, describeState(*s))
+			w.fail("durable before sent", "%s accepts roster %v of driver %d, its disk holds %s", a.peer, m.Version, m.Driver, describeState(*s))
 		}
 	case election.GenesisAccept:
 		pending := s.Pending != nil && s.Pending.Attempt == m.Attempt && s.Pending.Roster.Cluster == m.Cluster
 		if !pending && (s.Roster == nil || s.Roster.Cluster != m.Cluster) {
-			w.fail("durable before sent", "%s accepts genesis %s#%d, its disk says %s", a.peer, m.Cluster, m.Attempt, describeState(*s))
+			w.fail("durable before sent", "%s accepts genesis %s#%d, its disk holds %s", a.peer, m.Cluster, m.Attempt, describeState(*s))
 		}
 	case election.GenesisCommit:
 		if s.Roster == nil || s.Roster.Cluster != m.Genesis.Roster.Cluster {
@@ -189,20 +189,20 @@ func (w *world) checkTold(a *agent, local election.Instant, l *contestLog, c *el
 		return
 	}
 	if c.State == elector.Leading && local >= c.ValidUntil && w.stepping == a {
-		w.fail("lease answer", "%s says at %d that it leads %s until %d", a.peer, local, c.Election, c.ValidUntil)
+		w.fail("lease answer", "%s claims at %d to lead %s until %d", a.peer, local, c.Election, c.ValidUntil)
 	}
 	if a.terms == nil {
 		a.terms, a.deadlines = make([]election.Term, len(w.logs)), make([]election.Instant, len(w.logs))
 	}
 	if c.State == elector.Leading {
 		if told := &a.deadlines[l.index]; c.ValidUntil < *told {
-			w.fail("told deadlines never fall", "%s said that it leads %s until %d, and now only until %d", a.peer, c.Election, *told, c.ValidUntil)
+			w.fail("announced deadlines never fall", "%s claimed to lead %s until %d, and now only until %d", a.peer, c.Election, *told, c.ValidUntil)
 		} else {
 			*told = c.ValidUntil
 		}
 	}
 	if told := &a.terms[l.index]; c.Term < *told {
-		w.fail("told terms never fall", "%s named a leader of %s in term %d, and now in term %d", a.peer, c.Election, *told, c.Term)
+		w.fail("announced terms never fall", "%s named a leader of %s in term %d, and now in term %d", a.peer, c.Election, *told, c.Term)
 	} else {
 		*told = c.Term
 	}

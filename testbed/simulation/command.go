@@ -35,7 +35,7 @@ func (w *world) drain(r *rand.Rand) {
 
 func (w *world) setDrain(a *agent, on bool) {
 	a.draining = on
-	w.note(a, "is told to drain: %v", on)
+	w.note(a, "is asked to drain: %v", on)
 	w.input(a, election.Drain{On: on, Request: w.request()})
 	w.advertise(a)
 }
@@ -43,14 +43,14 @@ func (w *world) setDrain(a *agent, on bool) {
 func (w *world) resign(r *rand.Rand) {
 	_, name := w.contestOf(r)
 	a := w.victim(r)
-	w.note(a, "is told to RESIGN %s", name)
+	w.note(a, "is asked to RESIGN %s", name)
 	w.input(a, election.Resign{Election: name, Request: w.request()})
 }
 
 func (w *world) transfer(r *rand.Rand) {
 	_, name := w.contestOf(r)
 	to, a := w.anyone(r), w.victim(r)
-	w.note(a, "is told to TRANSFER %s to %s", name, to.peer)
+	w.note(a, "is asked to TRANSFER %s to %s", name, to.peer)
 	w.input(a, election.Transfer{Election: name, To: to.peer, Request: w.request()})
 }
 
@@ -63,7 +63,7 @@ func (w *world) reprioritize(r *rand.Rand) {
 		return
 	}
 	s.priority = pick(r, 0, 50, 100, 200, 300)
-	w.note(a, "stands in %s with priority %d", name, s.priority)
+	w.note(a, "is a candidate in %s with priority %d", name, s.priority)
 	w.input(a, election.Campaign{Election: name, Priority: s.priority})
 	w.advertise(a)
 }
@@ -77,7 +77,7 @@ func (w *world) withdraw(r *rand.Rand) {
 		return
 	}
 	s.stands = false
-	w.note(a, "stands in %s no more", name)
+	w.note(a, "is no longer a candidate in %s", name)
 	w.input(a, election.Withdraw{Election: name})
 	w.advertise(a)
 	w.later(w.lasts(r), func() { w.standAgain(a, e) })
@@ -100,7 +100,7 @@ func (w *world) holdShortElection(r *rand.Rand) {
 		return
 	}
 	w.short++
-	w.note(a, "and %s stand in %s", b.peer, name)
+	w.note(a, "and %s are candidates in %s", b.peer, name)
 	for _, x := range []*agent{a, b} {
 		w.input(x, election.Campaign{Election: name, Priority: election.DefaultPriority})
 	}

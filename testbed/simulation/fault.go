@@ -28,7 +28,7 @@ func (w *world) cutPower(r *rand.Rand) {
 	base := election.Instant(1e9 + r.Int64N(1e10))
 	cut := func() {
 		w.stop(a, loud)
-		w.note(a, "its host loses POWER, its clock starts anew")
+		w.note(a, "its host loses POWER, its clock starts again")
 		a.disk.powerCut(w, a)
 		a.clock.reboot(w.now, base)
 		w.later(lasts, func() { w.start(a) })
@@ -88,7 +88,7 @@ func (w *world) leave(r *rand.Rand) {
 func (w *world) leaveFor(a *agent, away time.Duration) {
 	life := a.life
 	a.stopping = a.alive
-	w.note(a, "is told to SHUT DOWN")
+	w.note(a, "is asked to SHUT DOWN")
 	w.input(a, election.Shutdown{})
 	w.later(2*w.plan.timing.Lease, func() {
 		if a.life == life {

@@ -42,7 +42,7 @@ func (w *world) rollBack(r *rand.Rand) {
 // promised.
 func rests(rule string) bool {
 	return slices.Contains([]string{"G1", "G2", "G4", "G5", "H5", "stability", "terms on disk", "roster on disk",
-		"stale answer", "told terms never fall", "told deadlines never fall", "traffic"}, rule)
+		"stale answer", "announced terms never fall", "announced deadlines never fall", "traffic"}, rule)
 }
 
 // checkTrusted checks that nobody is taken for an agent with an older copy of
@@ -54,9 +54,9 @@ func (w *world) checkTrusted(a *agent) {
 	for _, x := range a.elector.Status(a.clock.at(w.now)).Warnings {
 		switch {
 		case x.Code == "data_dir_older" && !a.rolledBack:
-			w.fail("older copies", "%s says: %s", a.peer, x.Message)
+			w.fail("older copies", "%s reports: %s", a.peer, x.Message)
 		case meetsFormer(x) && a.own == nil, x.Code == "data_dir_shared" && !a.disk.taken:
-			w.fail("barred", "%s says for no reason: %s", a.peer, x.Message)
+			w.fail("barred", "%s reports without reason: %s", a.peer, x.Message)
 		case bars(x):
 			w.stats.Barred++
 			if meetsFormer(x) {
@@ -65,7 +65,7 @@ func (w *world) checkTrusted(a *agent) {
 		case x.Code == "voter_data_dir_older":
 			for _, b := range w.named(x.Message) {
 				if !b.rolledBack {
-					w.fail("older copies", "%s says: %s", a.peer, x.Message)
+					w.fail("older copies", "%s reports: %s", a.peer, x.Message)
 				}
 			}
 		}

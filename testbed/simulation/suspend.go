@@ -15,7 +15,7 @@ func (w *world) suspend(r *rand.Rand) {
 	a, lasts, late := w.victim(r), w.lasts(r), around(r, w.plan.timing.Heartbeat)
 	how, part, over := r.IntN(4), r.Float64(), around(r, w.plan.timing.Lease)
 	if !a.alive || how == 0 {
-		w.note(a, "is told of a SUSPEND that never was")
+		w.note(a, "gets a SUSPEND that never was")
 		w.input(a, election.Suspended{})
 		return
 	}
