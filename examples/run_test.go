@@ -175,7 +175,7 @@ func TestPayoutsCarryTheTokenOfTheRunThatMadeThem(t *testing.T) {
 		t.Errorf("rows %q", rows())
 	}
 	code, out := run(t, append(env, fmt.Sprintf("DOYEN_TERM=%d", first)), payout, "late")
-	if code != 3 || !strings.Contains(out, "is over") {
+	if code != 3 || !strings.Contains(out, "has ended") {
 		t.Errorf("a late payout: %d %s", code, out)
 	}
 }
