@@ -44,7 +44,6 @@ func (w *world) endOwn(a *agent) {
 		return
 	}
 	w.takeDisk(a)
-	a.own = nil
 	w.start(a)
 }
 

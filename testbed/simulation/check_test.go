@@ -130,3 +130,15 @@ func TestAnAgentHasMetItsFormerClusterWhereAVoterOfItIsConnected(t *testing.T) {
 		}
 	}
 }
+
+// TestAnAgentThatLostItsDiskBelongsToNoCluster: its last write may have made it join that
+// of one that began again, and it would have formed another of its own with the same terms.
+func TestAnAgentThatLostItsDiskBelongsToNoCluster(t *testing.T) {
+	w := newWorld(Options{Seed: 1, Voters: 3})
+	a := w.agents[0]
+	a.own = w.logs
+	w.takeDisk(a)
+	if w.config(a).Alone {
+		t.Error("begins alone though nobody has it do so")
+	}
+}

@@ -38,6 +38,7 @@ func (w *world) takeDisk(a *agent) {
 	a.wiped++
 	a.peer = election.PeerID(fmt.Sprintf("p%c.%d", digit(a.number), a.wiped)) // sorts where the old one did
 	w.orphaned = w.orphaned || a.own == nil && !w.remembered(a) && w.newestRoster() != nil
+	a.own = nil // it may have joined another's cluster by its last write
 	a.disk = disk{slow: a.disk.slow, failing: a.disk.failing}
 	a.disk.format(w, a, election.State{Peer: a.peer})
 }
