@@ -1,0 +1,176 @@
+package doyen_test
+
+import (
+	"go/ast"
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// pages are the README and the pages below docs, by their paths.
+func pages(t *testing.T) map[string]string {
+	t.Helper()
+	found := map[string]string{}
+	for _, pattern := range []string{"*.md", "docs/*.md", "docs/decisions/*.md"} {
+		names, err := filepath.Glob(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range names {
+			text, err := os.ReadFile(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			found[filepath.ToSlash(name)] = string(text)
+		}
+	}
+	if len(found) < 20 {
+		t.Fatalf("found %d pages: the search is broken", len(found))
+	}
+	return found
+}
+
+var (
+	fenced = regexp.MustCompile("(?ms)^```.*?^```$")
+	quoted = regexp.MustCompile("`[^`\n]*`")
+)
+
+// prose is a page without its code, line by line: what it quotes is checked where
+// it is written.
+func prose(page string) []string {
+	page = fenced.ReplaceAllStringFunc(page, func(code string) string { return strings.Repeat("\n", strings.Count(code, "\n")) })
+	return strings.Split(quoted.ReplaceAllString(page, "``"), "\n")
+}
+
+// plainPages are written in the words of the dictionary in docs/architecture.md.
+var plainPages = []string{"README.md", "docs/api.md", "docs/architecture.md", "docs/guarantees.md", "docs/operations.md", "docs/run.md", "docs/security.md", "docs/testbed.md"}
+
+// plainInPages is good English where a sentence has a subject, and a term of the
+// dictionary.
+var plainInPages = regexp.MustCompile(`\b(says|said|for ever)\b|\bThere (is|are) no\b|\b(stands?|standing) down\b|\bstands still\b|\bstood still\b|\blooks? for\b|\bof its own (voters|roster)\b|\bbegins with \*\*|\bhad begun\b|\b(over )?words of\b`)
+
+func TestPagesAreInPlainEnglish(t *testing.T) {
+	all := pages(t)
+	for _, name := range plainPages {
+		for i, line := range prose(all[name]) {
+			for _, bad := range unplain(plainInPages.ReplaceAllString(line, "")) {
+				t.Errorf("%s:%d: %s", name, i+1, bad)
+			}
+		}
+	}
+}
+
+var (
+	link    = regexp.MustCompile(`\]\(([^)\s]+)\)`)
+	heading = regexp.MustCompile(`(?m)^#+ (.*)$`)
+	notKept = regexp.MustCompile(`[^\p{L}\p{N} _-]`)
+)
+
+// anchors are what a page's headings can be linked by.
+func anchors(page string) []string {
+	var found []string
+	for _, h := range heading.FindAllStringSubmatch(fenced.ReplaceAllString(page, ""), -1) {
+		found = append(found, strings.ReplaceAll(notKept.ReplaceAllString(strings.ToLower(h[1]), ""), " ", "-"))
+	}
+	return found
+}
+
+func TestEveryLinkOfThePagesLeadsSomewhere(t *testing.T) {
+	all := pages(t)
+	for name, text := range all {
+		for _, l := range link.FindAllStringSubmatch(quoted.ReplaceAllString(fenced.ReplaceAllString(text, ""), "``"), -1) {
+			if strings.Contains(l[1], "://") {
+				continue
+			}
+			file, anchor, _ := strings.Cut(l[1], "#")
+			target := name
+			if file != "" {
+				target = path.Join(path.Dir(name), file)
+				if _, err := os.Stat(target); err != nil {
+					t.Errorf("%s: the link %s leads nowhere", name, l[1])
+				}
+			}
+			if page, ok := all[target]; ok && anchor != "" && !slices.Contains(anchors(page), anchor) {
+				t.Errorf("%s: %s has no heading for the link %s", name, target, l[1])
+			}
+		}
+	}
+}
+
+// The dictionary of docs/architecture.md names types, functions and files that exist.
+func TestTheDictionaryNamesWhatExists(t *testing.T) {
+	_, words, _ := strings.Cut(pages(t)["docs/architecture.md"], "\n## Words\n")
+	words, _, _ = strings.Cut(words, "\n## ")
+	declared := map[string]bool{} // "package.Name"
+	for _, s := range sources(t) {
+		if s.test {
+			continue
+		}
+		for _, d := range s.file.Decls {
+			if f, ok := d.(*ast.FuncDecl); ok {
+				declared[s.file.Name.Name+"."+f.Name.Name] = true
+			}
+		}
+		ast.Inspect(s.file, func(n ast.Node) bool {
+			switch n := n.(type) {
+			case *ast.TypeSpec:
+				declared[s.file.Name.Name+"."+n.Name.Name] = true
+				if of, ok := n.Type.(*ast.StructType); ok {
+					for _, f := range of.Fields.List {
+						for _, name := range f.Names {
+							declared[n.Name.Name+"."+name.Name] = true
+						}
+					}
+				}
+			case *ast.ValueSpec:
+				for _, name := range n.Names {
+					declared[s.file.Name.Name+"."+name.Name] = true
+				}
+			case *ast.FuncDecl:
+				if n.Recv != nil {
+					declared[receiver(n)+"."+n.Name.Name] = true
+				}
+			}
+			return true
+		})
+	}
+	count := 0
+	for line := range strings.Lines(words) {
+		cells := strings.Split(line, "|")
+		if len(cells) < 4 {
+			continue
+		}
+		for _, q := range quoted.FindAllString(cells[3], -1) {
+			name := strings.Trim(q, "`")
+			count++
+			if strings.Contains(name, "/") {
+				if _, err := os.Stat(name); err != nil {
+					t.Errorf("the dictionary names %s, which does not exist", name)
+				}
+				continue
+			}
+			parts := strings.Split(strings.NewReplacer("(*", "", ")", "").Replace(name), ".")
+			if len(parts) > 1 && !declared[strings.Join(parts[len(parts)-2:], ".")] {
+				t.Errorf("the dictionary names %s, which does not exist", name)
+			}
+		}
+	}
+	if count < 60 {
+		t.Errorf("found %d names: the search is broken", count)
+	}
+}
+
+func receiver(f *ast.FuncDecl) string {
+	of := f.Recv.List[0].Type
+	if star, ok := of.(*ast.StarExpr); ok {
+		of = star.X
+	}
+	if id, ok := of.(*ast.Ident); ok {
+		return id.Name
+	}
+	return ""
+}
