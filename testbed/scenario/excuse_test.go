@@ -16,7 +16,7 @@ import (
 )
 
 func TestAScriptIsPlayedUntilAPlayDecides(t *testing.T) {
-	still := Result{Excuse: "the machine stood still"}
+	still := Result{Excuse: "the machine was paused"}
 	for name, test := range map[string]struct {
 		plays     []Result
 		passed    bool
@@ -50,7 +50,7 @@ func TestOnlyAHiccupOfAHeartbeatExcuses(t *testing.T) {
 		t.Errorf("two short ones excuse: %s", told)
 	}
 	later.To++
-	if told := excuse([]hiccup.Hiccup{short, later}, heartbeat); !strings.Contains(told, "200ms at the longest (processor 0)") {
+	if told := excuse([]hiccup.Hiccup{short, later}, heartbeat); !strings.Contains(told, "200ms at most (processor 0)") {
 		t.Errorf("a long one does not excuse: %q", told)
 	}
 }
@@ -128,7 +128,7 @@ func TestAScriptThatCantBePlayedIsNotPlayedAgain(t *testing.T) {
 	plays := 0
 	_, err := untilDecided(nil, func() (Result, error) {
 		plays++
-		return Result{Excuse: "the machine stood still"}, errors.New("interrupted")
+		return Result{Excuse: "the machine was paused"}, errors.New("interrupted")
 	})
 	if err == nil || plays != 1 {
 		t.Errorf("%d plays, %v", plays, err)
