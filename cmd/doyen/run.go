@@ -30,8 +30,9 @@ func runCommand() command {
 		name: "run", args: "ELECTION -- CMD ARG…", max: math.MaxInt,
 		usage: "run a command only while this host leads an election",
 		description: "Becomes a candidate in the election and starts CMD when elected, with DOYEN_ELECTION, DOYEN_TERM and\n" +
-			"DOYEN_SOCKET in its environment. Ends CMD and everything it started before the lease can end: SIGTERM first,\n" +
-			"then SIGKILL in time. It is then a candidate again, unless --once, until SIGTERM or SIGINT, which is passed on to CMD.\n\n" +
+			"DOYEN_SOCKET in its environment. Ends CMD and everything it started before the lease can end: SIGTERM\n" +
+			"first, then SIGKILL in time. It is then a candidate again, unless --once, until SIGTERM or SIGINT, which\n" +
+			"is passed on to CMD.\n\n" +
 			"Exit codes: 0 ended by a signal; with --once or --restart CMD's own, 128+N if signal N killed it;\n" +
 			"at the start: 1 the agent refuses, 3 it can't be reached, 64 usage, 126 CMD can't be run, 127 CMD does not exist.",
 		flags: []cli.Flag{
