@@ -92,10 +92,10 @@ func (l *loop) announce(now election.Instant, before *serve.Picture, a election.
 	l.tellHook(a, change)
 }
 
-// doubtLeader does the same for a leader that went silent, from its followers'
-// side: nobody else sends them heartbeats.
+// doubtLeader has the connection to a leader that was not heard for half a lease
+// made again, from its followers' side: nobody else sends them heartbeats.
 func (l *loop) doubtLeader(now election.Instant, before *serve.Picture, a election.Announcement) {
-	if a.Reason != election.ReasonLost && a.Reason != election.ReasonLeaseExpired {
+	if a.Reason != election.ReasonLeaseExpired {
 		return
 	}
 	for _, c := range before.Status.Contests {

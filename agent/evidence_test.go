@@ -29,7 +29,7 @@ func TestTheHistorySaysWhatWasKnownOfALostLeader(t *testing.T) {
 			case election.Resign: // stands for what makes the elector lose it
 				r.status.Contests = nil
 				r.status.Quorum = elector.QuorumStatus{Enabled: true, Voters: 3, Needed: 2, Reachable: 2}
-				out.Announce = []election.Announcement{{Election: "default", Event: election.NoLeader, Term: 4, Reason: election.ReasonLost}}
+				out.Announce = []election.Announcement{{Election: "default", Event: election.NoLeader, Term: 4, Reason: election.ReasonLeaseExpired}}
 				out.Replies = []election.Reply{{Request: in.Request}}
 			}
 			return out
@@ -54,7 +54,7 @@ func TestTheHistorySaysWhatWasKnownOfALostLeader(t *testing.T) {
 		}
 		const want = "bee led in term 4, last heard 150ms earlier, its lease had 850ms left, " +
 			"its connection had closed 50ms earlier, gossip: suspect; 2 of 3 voters can be reached, 2 needed"
-		if got[1].Evidence != want || got[1].Reason != "leader not heard" {
+		if got[1].Evidence != want || got[1].Reason != "lease expired" {
 			t.Errorf("evidence:\n%s\nwant:\n%s", got[1].Evidence, want)
 		}
 		r.cancel()

@@ -8,20 +8,22 @@ import (
 	"time"
 
 	"github.com/doyen-election/doyen/client"
+	"github.com/doyen-election/doyen/client/alarm"
 	"github.com/doyen-election/doyen/leasepage"
 )
 
 // held returns a page that holds a lease for an hour, and its writer.
 func held(t testing.TB) (*client.Lease, *leasepage.Writer) {
 	t.Helper()
-	w, err := leasepage.Create(t.TempDir(), "payments", 1)
+	dir := t.TempDir()
+	w, err := leasepage.Create(dir, "payments", 1)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := w.Set(7, leasepage.Now()+int64(time.Hour)); err != nil {
+	if err := w.Set(7, alarm.Now()+int64(time.Hour)); err != nil {
 		t.Fatal(err)
 	}
-	l, err := client.OpenLease(w.Path())
+	l, err := client.OpenLease(filepath.Join(dir, "payments"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,8 +16,9 @@ const (
 	MaxMessage = 256 << 10
 	// MaxElections is how many elections one message may speak of.
 	MaxElections = 1024
-	// MaxVoters is how many voters a roster, or either half of a joint one, may
-	// have.
+	// MaxVoters is how many voters a roster in a message, or either half of a
+	// joint one, may have. It lies above election.MaxVoters, so that raising that
+	// one does not change the format.
 	MaxVoters = 64
 )
 

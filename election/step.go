@@ -171,7 +171,6 @@ const (
 	ReasonSuperseded   Reason = "superseded by a higher term"
 	ReasonReleased     Reason = "released by its leader"
 	ReasonSuspended    Reason = "its host was suspended"
-	ReasonLost         Reason = "leader not heard"
 	ReasonBarred       Reason = "it must not lead any more: its warnings say why"
 )
 

@@ -57,10 +57,6 @@ func (cs *candidacies) find(name election.Name) (int, bool) {
 	})
 }
 
-// Candidacies returns the elections this agent stands in, sorted by name. The
-// roster election is not among them: its candidates are the voters.
-func (e *Elector) Candidacies() []election.Candidacy { return e.stands.list }
-
 // tellCandidacies tells each peer that does not know yet in which elections
 // this agent stands. One telling is under way to a peer at a time: what changes
 // meanwhile goes with the next.

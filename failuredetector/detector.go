@@ -111,14 +111,6 @@ func (d *Detector) Heard(now election.Instant) {
 	d.deadline = now.Add(d.patience())
 }
 
-// Reset forgets what was observed and watches from now on, as if the agent had
-// just been heard: for a new leader, or a new path to it.
-func (d *Detector) Reset(now election.Instant) {
-	d.prior()
-	d.watching, d.heardAt = true, now
-	d.deadline = now.Add(d.patience())
-}
-
 // Suspects reports whether the agent was silent for too long. A detector that
 // watches nobody suspects nobody.
 func (d *Detector) Suspects(now election.Instant) bool { return now >= d.deadline }
@@ -126,16 +118,6 @@ func (d *Detector) Suspects(now election.Instant) bool { return now >= d.deadlin
 // Deadline is the instant at which suspicion begins if nothing more is heard;
 // Never while nobody is watched.
 func (d *Detector) Deadline() election.Instant { return d.deadline }
-
-// Phi is the accrued suspicion: -log10 of the probability that the next
-// heartbeat is still to come. It is 0 while nobody is watched, and may be
-// infinite. Suspicion begins at the threshold, within the bounds of time.
-func (d *Detector) Phi(now election.Instant) float64 {
-	if !d.watching || now <= d.heardAt {
-		return 0
-	}
-	return phiAt((float64(now.Sub(d.heardAt)) - d.mean) / d.deviation)
-}
 
 // patience is how long a silence is trusted.
 func (d *Detector) patience() time.Duration {

@@ -89,7 +89,3 @@ func (c *clock) ask() int64 {
 	}
 	return c.boot() // the machine is busy: the next reading tries again
 }
-
-// Now reads CLOCK_BOOTTIME, in nanoseconds, by a system call: what the
-// `_boottime_ns` fields of the socket API are compared with.
-func Now() int64 { return readBoottime() }

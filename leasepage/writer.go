@@ -98,9 +98,6 @@ func (w *Writer) begin(f *os.File, h header) error {
 	return w.store(value{})
 }
 
-// Path is where the page is.
-func (w *Writer) Path() string { return w.path }
-
 // Set has the page say that the agent leads in that term until the deadline, an
 // instant of CLOCK_BOOTTIME in nanoseconds; a deadline of 0 says that it does
 // not. What the page says already is not written again. After an error the page

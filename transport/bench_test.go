@@ -18,9 +18,9 @@ func beat(i int) election.Message {
 func BenchmarkRoundTrip(b *testing.B) {
 	x, y := pair(b)
 	for i := 0; b.Loop(); i++ {
-		x.Send(y.Self(), beat(i))
+		x.Send(y.self, beat(i))
 		<-y.Events()
-		y.Send(x.Self(), beat(i))
+		y.Send(x.self, beat(i))
 		<-x.Events()
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/2, "ns/way")
@@ -39,7 +39,7 @@ func BenchmarkThroughput(b *testing.B) {
 	}()
 	for i := 0; b.Loop(); i++ {
 		room <- struct{}{}
-		if !x.Send(y.Self(), note(i)) {
+		if !x.Send(y.self, note(i)) {
 			b.Fatal("dropped")
 		}
 	}

@@ -137,14 +137,14 @@ func TestKeysOfOtherKindsAreNotEvenRead(t *testing.T) {
 			t.Errorf("a key of kind %d, which no agent has, was read: %v", kind, err)
 		}
 	}
-	if a.Self() == "" {
+	if a.self == "" {
 		t.Error("an agent has lost its name")
 	}
 }
 
 func TestAConnectionThatWasReplacedSaysNothingMore(t *testing.T) {
 	a, b := pair(t)
-	l := a.link(b.Self())
+	l := a.link(b.self)
 	current := l.current()
 	l.deliver(newSession(current.wire), election.BullyAnswer{})
 	if n := a.Stats().MessagesIn; n != 0 {

@@ -22,7 +22,7 @@ func wired(t testing.TB) (a, b *Transport, line *cable) {
 	a = start(t, Config{Key: ids[0].key, Hello: helloOf("a", 1)})
 	b = start(t, Config{Key: ids[1].key, Hello: helloOf("b", 2)})
 	line = newCable(t, b.Addr())
-	a.SetPeers([]Peer{{ID: b.Self(), Addr: line.addr()}})
+	a.SetPeers([]Peer{{ID: b.self, Addr: line.addr()}})
 	b.SetPeers([]Peer{at(a)})
 	await[Connected](t, a)
 	await[Connected](t, b)
@@ -73,7 +73,7 @@ func TestABrokenConnectionIsReplacedWithoutAWord(t *testing.T) {
 	for breaker := range 2 {
 		resumed := a.Stats().Resumed + b.Stats().Resumed
 		tr := []*Transport{a, b}[breaker]
-		s := tr.link([]*Transport{b, a}[breaker].Self()).current()
+		s := tr.link([]*Transport{b, a}[breaker].self).current()
 		_ = s.wire.stream.Conn().Close()
 		eventually(t, "a new connection on both sides", func() bool { return a.Stats().Resumed+b.Stats().Resumed >= resumed+2 })
 		exchange(t, a, b) // which fails on any Lost or Connected
@@ -90,7 +90,7 @@ func TestASuspectedPeerIsLostAndComesBackWhenTheLinkHeals(t *testing.T) {
 			one, other := both[suspicious], both[1-suspicious]
 			line.sever()
 			suspect(t, one, other)
-			one.Suspect(other.Self()) // nothing to lose
+			one.Suspect(other.self) // nothing to lose
 			if suspicious == 1 {
 				// In silence, the other side finds out by itself only when it writes,
 				// or is told by its own layer above.
@@ -116,7 +116,7 @@ func TestAYoungConnectionIsSparedFromSuspicion(t *testing.T) {
 	a := start(t, Config{Key: ids[0].key, Hello: slow})
 	b := start(t, Config{Key: ids[1].key, Hello: helloOf("b", 2)})
 	introduce(t, a, b)
-	a.Suspect(b.Self())
+	a.Suspect(b.self)
 	exchange(t, a, b) // which fails on a Lost
 }
 
@@ -127,7 +127,7 @@ func TestAPeerThatReadsNothingFillsItsQueueAndIsLost(t *testing.T) {
 	big := election.BullyDecline{Election: "default", Reason: strings.Repeat("x", 1024)}
 	eventually(t, "a full queue", func() bool {
 		for range 100 {
-			a.Send(b.Self(), big)
+			a.Send(b.self, big)
 		}
 		return a.Stats().Dropped["queue_full"] > 0
 	})
@@ -178,12 +178,12 @@ func TestAKilledProcessIsLostAtOnce(t *testing.T) {
 	for victim := range ids {
 		survivor := start(t, Config{Key: ids[1-victim].key, Hello: helloOf("survivor", 1)})
 		way := "dials"
-		if survivor.Self() > ids[victim].id {
+		if survivor.self > ids[victim].id {
 			way = "waits"
 		}
 		for range 3 {
 			cmd := exec.Command(os.Args[0])
-			cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%d %s %s", victimEnv, victim+1, survivor.Self(), survivor.Addr()))
+			cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%d %s %s", victimEnv, victim+1, survivor.self, survivor.Addr()))
 			out, err := cmd.StdoutPipe()
 			if err != nil {
 				t.Fatal(err)

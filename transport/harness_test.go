@@ -90,7 +90,7 @@ func kill(tr *Transport) {
 }
 
 // at is how others reach the transport.
-func at(tr *Transport) Peer { return Peer{ID: tr.Self(), Addr: tr.Addr()} }
+func at(tr *Transport) Peer { return Peer{ID: tr.self, Addr: tr.Addr()} }
 
 // pair returns two connected transports; the first is the one that dials.
 func pair(t testing.TB) (a, b *Transport) {
@@ -154,7 +154,7 @@ func number(m election.Message) int { return int(m.(election.BullyAnswer).Round)
 func suspect(t testing.TB, tr, of *Transport) {
 	t.Helper()
 	eventually(t, "the end of the connection", func() bool {
-		tr.Suspect(of.Self())
+		tr.Suspect(of.self)
 		return !tr.Stats().Links[0].Connected
 	})
 	if l := await[Lost](t, tr); !errors.Is(l.Err, errSuspected) {
@@ -166,10 +166,10 @@ func suspect(t testing.TB, tr, of *Transport) {
 func exchange(t testing.TB, a, b *Transport) {
 	t.Helper()
 	for _, way := range [][2]*Transport{{a, b}, {b, a}} {
-		if !way[0].Send(way[1].Self(), note(42)) {
+		if !way[0].Send(way[1].self, note(42)) {
 			t.Fatalf("not sent; %+v", way[0].Stats())
 		}
-		if m := await[Message](t, way[1]); m.Peer != way[0].Self() || number(m.Message) != 42 {
+		if m := await[Message](t, way[1]); m.Peer != way[0].self || number(m.Message) != 42 {
 			t.Fatalf("got %+v", m)
 		}
 	}

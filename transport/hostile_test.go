@@ -91,7 +91,7 @@ func rogue(t *testing.T) (victim *Transport, self election.PeerID, dial func() n
 		}
 	})
 	victim.SetPeers([]Peer{{ID: ids[0].id, Addr: loopback}})
-	id, err := peer.Decode(string(victim.Self()))
+	id, err := peer.Decode(string(victim.self))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -269,9 +269,9 @@ func TestThePeerThatShouldWaitIsNotLetInWhenItDials(t *testing.T) {
 	ids := identities(t, 2)
 	a := start(t, Config{Key: ids[0].key, Hello: helloOf("a", 1)})
 	b := start(t, Config{Key: ids[1].key, Hello: helloOf("b", 2)})
-	a.SetPeers([]Peer{{ID: b.Self(), Addr: loopback}})
+	a.SetPeers([]Peer{{ID: b.self, Addr: loopback}})
 	b.SetPeers([]Peer{at(a)})
-	id, err := peer.Decode(string(a.Self()))
+	id, err := peer.Decode(string(a.self))
 	if err != nil {
 		t.Fatal(err)
 	}

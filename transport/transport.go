@@ -170,9 +170,6 @@ func (t *Transport) Next() (Event, bool) { return t.box.take() }
 // Addr returns the address the transport listens at, with the port it got.
 func (t *Transport) Addr() netip.AddrPort { return t.addr }
 
-// Self returns the peer ID that the configured key proves.
-func (t *Transport) Self() election.PeerID { return t.self }
-
 // SetPeers replaces the peers this agent may talk to, and is connected to
 // whenever that is possible. A peer that is no longer among them is lost; one
 // whose address changed keeps a connection that works. This agent itself and

@@ -19,12 +19,12 @@ func TestPeersMeetAndTalkInOrderBothWays(t *testing.T) {
 	for _, way := range [][2]*Transport{{a, b}, {b, a}} {
 		from, to := way[0], way[1]
 		for i := range queueLength {
-			if !from.Send(to.Self(), note(i)) {
+			if !from.Send(to.self, note(i)) {
 				t.Fatalf("message %d not sent", i)
 			}
 		}
 		for i := range queueLength {
-			if m := await[Message](t, to); m.Peer != from.Self() || number(m.Message) != i {
+			if m := await[Message](t, to); m.Peer != from.self || number(m.Message) != i {
 				t.Fatalf("message %d: got %+v", i, m)
 			}
 		}
@@ -42,10 +42,10 @@ func TestAHelloIsToldAsItWasSaid(t *testing.T) {
 	a.SetPeers([]Peer{at(b), at(a), {ID: "not a peer ID", Addr: a.Addr()}, {ID: ids[1].id}})
 	a.SetPeers([]Peer{at(b)})
 	b.SetPeers([]Peer{at(a)})
-	if c := await[Connected](t, a); c.Peer != b.Self() || c.Hello != helloOf("b", 2) {
+	if c := await[Connected](t, a); c.Peer != b.self || c.Hello != helloOf("b", 2) {
 		t.Errorf("got %+v", c)
 	}
-	if c := await[Connected](t, b); c.Peer != a.Self() || c.Hello != helloOf("a", 1) {
+	if c := await[Connected](t, b); c.Peer != a.self || c.Hello != helloOf("a", 1) {
 		t.Errorf("got %+v", c)
 	}
 }
@@ -67,10 +67,10 @@ func TestARefusalIsToldToBothSidesOnce(t *testing.T) {
 			by, of := await[Refused](t, both[refuser]), await[Refused](t, both[1-refuser])
 			name := []string{"a", "b"}
 			want := fmt.Sprintf("lease 1.2s of %q is not mine", name[1-refuser])
-			if by.ByPeer || by.Name != name[1-refuser] || by.Err.Error() != want || by.Peer != both[1-refuser].Self() || !by.Addr.IsValid() {
+			if by.ByPeer || by.Name != name[1-refuser] || by.Err.Error() != want || by.Peer != both[1-refuser].self || !by.Addr.IsValid() {
 				t.Errorf("the refuser was told %+v", by)
 			}
-			if !of.ByPeer || of.Name != name[refuser] || of.Err.Error() != want || of.Peer != both[refuser].Self() {
+			if !of.ByPeer || of.Name != name[refuser] || of.Err.Error() != want || of.Peer != both[refuser].self {
 				t.Errorf("the refused was told %+v", of)
 			}
 			eventually(t, "a second attempt", func() bool {
@@ -97,7 +97,7 @@ func TestAStrangerIsNotLetInUntilItIsKnown(t *testing.T) {
 	b.strangers.mu.Unlock()
 	a.SetPeers([]Peer{at(b)})
 	eventually(t, "some refusals", func() bool { return b.Stats().Refusals["unknown_peer"] >= 3 })
-	if r := await[Refused](t, b); r.Peer != a.Self() || !errors.Is(r.Err, errStranger) {
+	if r := await[Refused](t, b); r.Peer != a.self || !errors.Is(r.Err, errStranger) {
 		t.Errorf("told %+v", r)
 	}
 	b.SetPeers([]Peer{at(a)})
@@ -109,11 +109,11 @@ func TestARemovedPeerIsLostOnBothSides(t *testing.T) {
 	t.Parallel()
 	a, b := pair(t)
 	a.SetPeers(nil)
-	if l := await[Lost](t, a); l.Peer != b.Self() || !errors.Is(l.Err, errRemoved) {
+	if l := await[Lost](t, a); l.Peer != b.self || !errors.Is(l.Err, errRemoved) {
 		t.Errorf("got %+v", l)
 	}
 	await[Lost](t, b)
-	if a.Send(b.Self(), note(1)) {
+	if a.Send(b.self, note(1)) {
 		t.Error("sent to a removed peer")
 	}
 	a.SetPeers([]Peer{at(b)})
@@ -136,7 +136,7 @@ func TestWhatCannotBeSentIsSaidAndCounted(t *testing.T) {
 	}
 	b.SetPeers([]Peer{at(a)})
 	await[Connected](t, a)
-	if a.Send(b.Self(), election.BullyAnswer{}) {
+	if a.Send(b.self, election.BullyAnswer{}) {
 		t.Error("sent a senseless message")
 	}
 	d := a.Stats().Dropped
@@ -157,7 +157,7 @@ func TestASlowConsumerLosesMessagesButNoState(t *testing.T) {
 	sent := 0
 	eventually(t, "an overflow", func() bool {
 		for range 100 {
-			if a.Send(b.Self(), note(sent)) {
+			if a.Send(b.self, note(sent)) {
 				sent++
 			}
 		}
@@ -189,7 +189,7 @@ func TestCloseSendsWhatIsQueued(t *testing.T) {
 		both := []*Transport{a, b}
 		from, to := both[closer], both[1-closer]
 		for i := range queueLength {
-			if !from.Send(to.Self(), note(i)) {
+			if !from.Send(to.self, note(i)) {
 				t.Fatalf("message %d not sent", i)
 			}
 		}
@@ -200,7 +200,7 @@ func TestCloseSendsWhatIsQueued(t *testing.T) {
 			}
 		}
 		await[Lost](t, to)
-		if from.Send(to.Self(), note(1)) {
+		if from.Send(to.self, note(1)) {
 			t.Error("sent after close")
 		}
 	}
@@ -210,7 +210,7 @@ func TestCloseDoesNotWaitLongerThanItsContext(t *testing.T) {
 	t.Parallel()
 	a, b, line := wired(t)
 	line.sever()
-	if !a.Send(b.Self(), note(1)) {
+	if !a.Send(b.self, note(1)) {
 		t.Fatal("not sent")
 	}
 	ctx, cancel := context.WithCancel(t.Context())

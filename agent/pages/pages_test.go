@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/doyen-election/doyen/agent/boottime"
 	"github.com/doyen-election/doyen/agent/pages"
 	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/elector"
@@ -28,7 +29,7 @@ func status(term election.Term, names ...election.Name) *elector.Status {
 	s := &elector.Status{Self: self, Quorum: elector.QuorumStatus{Enabled: true}}
 	for _, name := range names {
 		s.Contests = append(s.Contests, &elector.ContestStatus{Election: name, State: elector.Leading, Leader: self, Term: term,
-			ValidUntil: election.Instant(leasepage.Now()).Add(time.Hour)})
+			ValidUntil: boottime.Now().Add(time.Hour)})
 	}
 	return s
 }
@@ -105,7 +106,7 @@ func TestEachElectionHasAPageThatSaysWhatTheStatusSays(t *testing.T) {
 		"it stands down":    func(s *elector.Status) { s.Contests[1].State = elector.Electing },
 		"a former life did": func(s *elector.Status) { s.Contests[1].Leader.Boot++ },
 		"without a quorum":  func(s *elector.Status) { s.Quorum.Enabled = false },
-		"the lease is over": func(s *elector.Status) { s.Contests[1].ValidUntil = election.Instant(leasepage.Now()) },
+		"the lease is over": func(s *elector.Status) { s.Contests[1].ValidUntil = boottime.Now() },
 		"the election ends": func(s *elector.Status) { s.Contests = s.Contests[:1] },
 	} {
 		publish(t, k, status(8, "default", "payments"), "valid again after "+what, func() bool { return valid(path) })
@@ -155,10 +156,10 @@ func TestAFormerLifesPagesAreWipedAtTheStart(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := former.Set(1, leasepage.Now()+int64(time.Hour)); err != nil {
+	if err := former.Set(1, int64(boottime.Now().Add(time.Hour))); err != nil {
 		t.Fatal(err)
 	}
-	r := open(t, former.Path())
+	r := open(t, filepath.Join(dir, "payments"))
 	elsewhere := filepath.Join(t.TempDir(), "file")
 	if err := errors.Join(os.WriteFile(elsewhere, []byte("mine"), 0o600), os.Symlink(elsewhere, filepath.Join(dir, "link"))); err != nil {
 		t.Fatal(err)

@@ -56,9 +56,6 @@ type Overlap struct {
 	From, To      election.Instant
 }
 
-// Duration is how long it lasted.
-func (o Overlap) Duration() time.Duration { return o.To.Sub(o.From) }
-
 // Overlaps finds every stretch in which two different agents claimed to lead,
 // by their starts. The lease bounds what a silent agent can have told; 0 says
 // that there are no leases.
