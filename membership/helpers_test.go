@@ -124,21 +124,12 @@ func (a *agent) departs(name string, status Status) {
 	})
 }
 
-// refuses waits for a refusal of the cause and returns it.
+// refuses waits for a view with a refusal of the cause and returns the refusal.
 func (a *agent) refuses(cause Cause) Refusal {
 	a.t.Helper()
-	deadline := time.After(patience)
-	for {
-		select {
-		case r := <-a.Refusals():
-			if r.Cause == cause {
-				return r
-			}
-			a.t.Logf("%s: another refusal first: %s: %v", a.self.Name, r.Cause, r.Err)
-		case <-deadline:
-			a.t.Fatalf("%s: waited %s for a refusal because of %s", a.self.Name, patience, cause)
-		}
-	}
+	is := func(r Refusal) bool { return r.Cause == cause }
+	v := a.until(fmt.Sprintf("a refusal because of %s", cause), func(v View) bool { return slices.ContainsFunc(v.Refused, is) })
+	return v.Refused[slices.IndexFunc(v.Refused, is)]
 }
 
 func namesOf(members []Member) []string {

@@ -45,10 +45,8 @@ func TestTheClusterKeyIsChangedWhileGossipGoesOn(t *testing.T) {
 	c.Key, c.Join = newer, addrsOf(a)
 	start(t, c).sees("agent-1", "agent-2", "agent-3")
 	for _, x := range []*agent{a, b} {
-		select {
-		case r := <-x.Refusals():
-			t.Errorf("%s refused: %v", x.self.Name, r.Err)
-		default:
+		if v := x.sees("agent-1", "agent-2", "agent-3"); len(v.Refused) > 0 {
+			t.Errorf("%s refused: %+v", x.self.Name, v.Refused)
 		}
 	}
 	old := testConfig(4)

@@ -170,7 +170,6 @@ func (l *loop) suspectAt(now time.Time) time.Time {
 
 // publish puts the view into its slot if it says something new.
 func (l *loop) publish(v View, now time.Time) {
-	l.ledger.report(l.m.refusals)
 	v.Refused = l.ledger.list()
 	known := map[string]time.Duration{}
 	for _, m := range l.last.Members {
@@ -241,5 +240,4 @@ func (l *loop) note(h hint, now time.Time) {
 	known := l.m.wire.known.Load()
 	host := h.addr.Addr()
 	l.ledger.note(now, Refusal{Cause: h.cause, Name: h.name, Addr: h.addr, Err: errors.New(h.text)}, known.members[host] || known.sought[host])
-	l.ledger.report(l.m.refusals)
 }

@@ -25,10 +25,9 @@ type Membership struct {
 	mirror *mirror
 	keys   *keyring
 
-	views    chan View // one slot, newest only
-	refusals chan Refusal
-	hints    chan hint
-	update   chan struct{} // one slot: the advertisement changed
+	views  chan View // one slot, newest only
+	hints  chan hint
+	update chan struct{} // one slot: the advertisement changed
 
 	ctx     context.Context
 	cancel  context.CancelFunc
@@ -58,7 +57,7 @@ func New(cfg Config) (*Membership, error) {
 	}
 	m := &Membership{
 		cfg: cfg, timing: t, notary: n,
-		views: make(chan View, 1), refusals: make(chan Refusal, 64), hints: make(chan hint, 64),
+		views: make(chan View, 1), hints: make(chan hint, 64),
 		update: make(chan struct{}, 1),
 	}
 	m.ctx, m.cancel = context.WithCancel(context.Background())
@@ -170,11 +169,6 @@ func (m *Membership) seeds() ([]seed, error) {
 // next. The first holds this agent alone, the last is from before Leave. The
 // channel is never closed.
 func (m *Membership) Views() <-chan View { return m.views }
-
-// Refusals returns who is refused and why, each cause of each agent once until
-// it changes or was gone. What stands refused is also in View.Refused. The
-// channel holds 64 and is never closed.
-func (m *Membership) Refusals() <-chan Refusal { return m.refusals }
 
 // Addr returns the gossip address the others are told.
 func (m *Membership) Addr() netip.AddrPort { return m.wire.advertise }

@@ -47,8 +47,7 @@ func faultHint(f *fault, host netip.Addr, cluster string) (hint, bool) {
 	return h, true
 }
 
-// ledger keeps what is refused now and reports each cause of each agent once
-// until it changes. It belongs to the loop.
+// ledger keeps what is refused now. It belongs to the loop.
 type ledger struct {
 	standing   map[refusalKey]*standing
 	noise      int64 // datagrams of nobody's, as long as they come
@@ -62,10 +61,9 @@ type refusalKey struct {
 }
 
 type standing struct {
-	refusal  Refusal
-	until    time.Time // zero: as long as the views say so
-	wanted   bool      // a hint about somebody this agent looks for
-	reported bool
+	refusal Refusal
+	until   time.Time // zero: as long as the views say so
+	wanted  bool      // a hint about somebody this agent looks for
 }
 
 func newLedger() *ledger { return &ledger{standing: map[refusalKey]*standing{}} }
@@ -132,9 +130,7 @@ func (l *ledger) hear(now time.Time, n int64) {
 		"the gossip port received at least %d datagrams that no agent of this cluster sent: they may come from anywhere; close the port to other hosts", many)}
 	k := refusalKey{cause: CauseNoise}
 	l.put(k, r, l.noiseUntil)
-	if s := l.standing[k]; s.refusal.Err.Error() != r.Err.Error() {
-		s.refusal, s.reported = r, false
-	}
+	l.standing[k].refusal = r
 }
 
 // count returns how many hints there are, or how many refusals of the views.
@@ -160,43 +156,17 @@ func (l *ledger) put(k refusalKey, r Refusal, until time.Time) {
 		if !until.IsZero() {
 			return // the first text stays: the same cause has several symptoms
 		}
-		if old.refusal.Err.Error() != r.Err.Error() {
-			old.refusal, old.reported = r, false
-		}
-	}
-}
-
-// report sends what is new, as far as there is room; the rest comes next time.
-func (l *ledger) report(to chan<- Refusal) {
-	for _, s := range l.sorted() {
-		if s.reported {
-			continue
-		}
-		select {
-		case to <- s.refusal:
-			s.reported = true
-		default:
-			return
-		}
+		old.refusal = r
 	}
 }
 
 // list returns what is refused now, sorted.
 func (l *ledger) list() []Refusal {
-	var out []Refusal
-	for _, s := range l.sorted() {
-		out = append(out, s.refusal)
-	}
-	return out
-}
-
-func (l *ledger) sorted() []*standing {
-	all := make([]*standing, 0, len(l.standing))
+	var all []Refusal
 	for _, s := range l.standing {
-		all = append(all, s)
+		all = append(all, s.refusal)
 	}
-	slices.SortFunc(all, func(x, y *standing) int {
-		a, b := x.refusal, y.refusal
+	slices.SortFunc(all, func(a, b Refusal) int {
 		return cmp.Or(a.Addr.Compare(b.Addr), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Cause, b.Cause))
 	})
 	return all

@@ -50,11 +50,6 @@ func TestClusterKeysThatDifferAreNamedOnBothSides(t *testing.T) {
 				if len(v.Members) != 1 {
 					t.Errorf("members %v, want self alone", namesOf(v.Members))
 				}
-				select {
-				case r := <-x.Refusals():
-					t.Errorf("reported again: %v", r.Err)
-				default:
-				}
 			}
 		})
 	}
@@ -116,11 +111,6 @@ func TestSettingsThatDifferAreRefusedOnBothSides(t *testing.T) {
 	v := a.until("the refusal to be over", func(v View) bool { return len(v.Refused) == 0 })
 	if len(v.Departed) != 0 {
 		t.Errorf("departed %v", namesOf(v.Departed))
-	}
-	select {
-	case r := <-a.Refusals():
-		t.Errorf("reported again: %v", r.Err)
-	default:
 	}
 }
 
@@ -230,25 +220,25 @@ func (forgedMeta) GetBroadcasts(_, _ int) [][]byte   { return nil }
 func (forgedMeta) LocalState(bool) []byte            { return nil }
 func (forgedMeta) MergeRemoteState(_ []byte, _ bool) {}
 
-func TestLedgerReportsEachCauseOnceUntilItChanges(t *testing.T) {
-	l, out, now := newLedger(), make(chan Refusal, 8), time.Unix(1000, 0)
+func TestLedgerSaysWhatTheNewestViewRefuses(t *testing.T) {
+	l, now := newLedger(), time.Unix(1000, 0)
 	r := func(text string) Refusal {
 		return Refusal{Cause: CauseJudge, Name: "b", Addr: netip.MustParseAddrPort("10.0.0.2:1"), Err: errors.New(text)}
 	}
 	steps := []struct {
 		refused []Refusal
-		want    int
+		want    string
 	}{
-		{[]Refusal{r("x")}, 1}, {[]Refusal{r("x")}, 0}, {[]Refusal{r("y")}, 1}, {nil, 0}, {[]Refusal{r("y")}, 1},
+		{[]Refusal{r("x")}, "x"}, {[]Refusal{r("x")}, "x"}, {[]Refusal{r("y")}, "y"}, {nil, ""}, {[]Refusal{r("y")}, "y"},
 	}
 	for i, s := range steps {
 		l.settle(now, s.refused)
-		l.report(out)
-		if len(out) != s.want {
-			t.Errorf("step %d: %d reported, want %d", i, len(out), s.want)
+		got := ""
+		for _, r := range l.list() {
+			got += r.Err.Error()
 		}
-		for len(out) > 0 {
-			<-out
+		if got != s.want {
+			t.Errorf("step %d: %q is refused, want %q", i, got, s.want)
 		}
 	}
 }
@@ -264,14 +254,6 @@ func TestLedgerIsBoundedAndForgetsHints(t *testing.T) {
 	}
 	if n := len(l.list()); n != maxHints {
 		t.Errorf("%d hints kept, want %d", n, maxHints)
-	}
-	full := make(chan Refusal, 3)
-	l.report(full)
-	l.report(full) // must not block
-	<-full
-	l.report(full)
-	if len(full) != 3 {
-		t.Errorf("%d reported, want the room that there is", len(full))
 	}
 	l.settle(now.Add(hintFor+1), nil)
 	if n := len(l.list()); n != 0 {
@@ -309,14 +291,16 @@ func TestTrueRefusalsFindRoomAmongFalseOnes(t *testing.T) {
 }
 
 func TestNoiseIsOneRefusalThatChangesSeldom(t *testing.T) {
-	l, out, now := newLedger(), make(chan Refusal, 64), time.Unix(1000, 0)
+	l, now, texts := newLedger(), time.Unix(1000, 0), map[string]bool{}
 	for range 5000 {
 		now = now.Add(time.Millisecond)
 		l.hear(now, 1)
-		l.report(out)
+		for _, r := range l.list() {
+			texts[r.Err.Error()] = true
+		}
 	}
-	if n := len(out); n != 3 || len(l.list()) != 1 {
-		t.Errorf("reported %d times, %d refusals; want 3 (10, 100, 1000) and 1", n, len(l.list()))
+	if len(texts) != 3 || len(l.list()) != 1 {
+		t.Errorf("%d texts, %d refusals; want 3 (10, 100, 1000) and 1", len(texts), len(l.list()))
 	}
 	l.hear(now.Add(hintFor+1), fewNoise-1)
 	l.settle(now.Add(hintFor+1), nil)
