@@ -27,19 +27,6 @@ type burden struct {
 
 func newBurden(host string) *burden { return &burden{group: newGroup(host)} }
 
-// means says how starvation and memory limits work here.
-func (b *burden) means() (starve, memory string) {
-	starve = "the processes stopped for nine tenths of the time (no control group can be made)"
-	if b.group.cpu != "" {
-		starve = "a control group with a tenth of a processor and a busy program for each processor in it"
-	}
-	memory = "RLIMIT_DATA, which counts what is mapped, used or not (no control group can be made)"
-	if b.group.memory != "" {
-		memory = "a control group"
-	}
-	return starve, memory
-}
-
 // starve begins or ends it, for the processes there are. Each new one has to be
 // admitted.
 func (b *burden) starve(on bool, s *spawner, pids []int, signal func(syscall.Signal)) error {

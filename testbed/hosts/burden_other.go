@@ -11,10 +11,6 @@ func sweepGroups() {}
 
 func newBurden(string) *burden { return &burden{} }
 
-func (b *burden) means() (starve, memory string) {
-	return "the processes stopped for nine tenths of the time", ""
-}
-
 func (b *burden) starve(on bool, _ *spawner, _ []int, signal func(syscall.Signal)) error {
 	switch {
 	case on && b.duty == nil:

@@ -8,8 +8,7 @@
 // What joins the hosts is Config.Net: the loopback interface, which needs no
 // rights and whose links can't be touched, or a network namespace for each and
 // the switch of package netns. A fault that this machine or that network can't
-// have is refused with ErrUnavailable; Cluster.Means tells all of them and what
-// the others work by.
+// have is refused with ErrUnavailable.
 //
 // It guarantees that no process outlives the testbed: Close ends every one of
 // them, and if the testbed itself is killed, the kernel kills them (Linux) or

@@ -87,7 +87,7 @@ func (h *Host) SlowDisk(d time.Duration) (election.Instant, error) {
 }
 
 // Starve leaves the host's processes a tenth of a processor, which they share
-// with busy ones; off ends it. Means says by what.
+// with busy ones; off ends it.
 func (h *Host) Starve(on bool) (election.Instant, error) {
 	h.weight.Lock()
 	defer h.weight.Unlock()
@@ -103,7 +103,7 @@ func (h *Host) Starve(on bool) (election.Instant, error) {
 }
 
 // LimitMemory bounds the memory that the host's processes take from now on, in
-// bytes, and ends what goes beyond it; 0 ends it. Means says by what.
+// bytes, and ends what goes beyond it; 0 ends it.
 func (h *Host) LimitMemory(bytes int64) (election.Instant, error) {
 	if bytes < 0 {
 		return 0, fmt.Errorf("limit the memory of %s: %d bytes is below 0", h.Name(), bytes)

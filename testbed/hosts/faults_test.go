@@ -315,9 +315,14 @@ func TestHostsAreCutAndMended(t *testing.T) {
 			t.Fatal(err)
 		}
 		var got []string
-		for i := range names {
-			for j := range names {
-				if c.Network().Link(i, j).Cut {
+		for i, from := range names {
+			for j, to := range names {
+				if i == j {
+					continue
+				}
+				if l, err := c.Link(from, to); err != nil {
+					t.Error(err)
+				} else if l.Cut {
 					got = append(got, fmt.Sprint(i)+fmt.Sprint(j))
 				}
 			}
@@ -358,11 +363,6 @@ func TestWhatLoopbackLacksItSays(t *testing.T) {
 	} {
 		if _, err := do(); !errors.Is(err, hosts.ErrUnavailable) {
 			t.Errorf("%s: %v, want that it is not available", what, err)
-		}
-	}
-	for _, m := range cluster.Means() {
-		if (m.How == "") == (m.Why == "") {
-			t.Errorf("%+v", m)
 		}
 	}
 }

@@ -19,10 +19,6 @@ const (
 	Back               // from the second to the first
 )
 
-// Network is what joins the hosts, nil on loopback. Its hosts are in the order
-// of Hosts.
-func (c *Cluster) Network() *netns.Network { return c.network }
-
 // index finds a host of the network.
 func (c *Cluster) index(name string) (int, error) {
 	if c.network == nil {

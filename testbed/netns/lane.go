@@ -15,15 +15,6 @@ const (
 	heldBack = 2 * time.Millisecond
 )
 
-// Traffic counts the packets a host sent to another. Sent is what the sender's
-// kernel gave out; Lost what the link's faults took of it, Overflowed what found
-// a queue full.
-type Traffic struct {
-	Sent, Bytes      uint64
-	Lost, Overflowed uint64
-	Duplicated       uint64
-}
-
 // lane is the way from one host to another. Its instants are of one monotonic
 // clock, from wherever that begins.
 type lane struct {
@@ -33,7 +24,6 @@ type lane struct {
 	free   time.Duration // when the rate lets the next packet go
 	last   time.Duration // when the latest packet in order arrives
 	queued int           // packets in the switch's hands
-	count  Traffic
 }
 
 // fate is when the copies of a packet arrive: none, one or two.
@@ -47,15 +37,11 @@ type fate struct {
 func (l *lane) judge(now time.Duration, packet []byte) fate {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.count.Sent++
-	l.count.Bytes += uint64(len(packet))
 	if l.link.Cut || l.link.closes(packet) || l.chance(l.link.Loss) {
-		l.count.Lost++
 		return fate{}
 	}
 	at, ok := l.pace(now, len(packet))
 	if !ok || l.queued >= maxQueued {
-		l.count.Overflowed++
 		return fate{}
 	}
 	at += l.link.Delay
@@ -70,7 +56,6 @@ func (l *lane) judge(now time.Duration, packet []byte) fate {
 	}
 	f := fate{at: [2]time.Duration{at, at}, n: 1}
 	if l.chance(l.link.Duplicate) {
-		l.count.Duplicated++
 		f.n = 2
 	}
 	if at > now {
@@ -102,9 +87,6 @@ func (l *lane) arrived() (deliver bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.queued--
-	if l.link.Cut {
-		l.count.Lost++
-	}
 	return !l.link.Cut
 }
 
@@ -113,7 +95,6 @@ func (l *lane) refuse() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.queued--
-	l.count.Overflowed++
 }
 
 // set changes the link for packets sent from now on, which may overtake those
@@ -128,10 +109,4 @@ func (l *lane) get() Link {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.link
-}
-
-func (l *lane) traffic() Traffic {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.count
 }

@@ -28,31 +28,36 @@ func judged(l *lane, count int, every time.Duration) (arrivals []time.Duration) 
 
 func TestAPerfectLinkDelaysNothing(t *testing.T) {
 	l := newLane(Link{}, 1)
-	for i, at := range judged(l, 100, time.Millisecond) {
+	arrivals := judged(l, 100, time.Millisecond)
+	for i, at := range arrivals {
 		if at != time.Duration(i)*time.Millisecond {
 			t.Fatalf("packet %d arrives at %s", i, at)
 		}
 	}
-	if want := (Traffic{Sent: 100, Bytes: 100_000}); l.count != want {
-		t.Errorf("counted %+v, want %+v", l.count, want)
+	if len(arrivals) != 100 {
+		t.Errorf("%d of 100 packets arrive", len(arrivals))
 	}
 }
 
 func TestSharesOfRandomFaultsAreAsSet(t *testing.T) {
 	const packets = 20_000
 	l := newLane(Link{Delay: time.Millisecond, Loss: 0.1, Duplicate: 0.05}, 2)
-	got := len(judged(l, packets, time.Millisecond))
-	near := func(what string, got uint64, want float64) {
+	var copies [3]int // how many packets arrive never, once, twice
+	for i := range packets {
+		f := l.judge(time.Duration(i)*time.Millisecond, ofSize(1000))
+		copies[f.n]++
+		for range f.n {
+			l.arrived()
+		}
+	}
+	near := func(what string, got int, want float64) {
 		t.Helper()
 		if off := math.Abs(float64(got) - want); off > 5*math.Sqrt(want) {
 			t.Errorf("%s: %d, want some %.0f", what, got, want)
 		}
 	}
-	near("lost", l.count.Lost, 0.1*packets)
-	near("duplicated", l.count.Duplicated, 0.05*0.9*packets)
-	if want := packets - l.count.Lost + l.count.Duplicated; uint64(got) != want {
-		t.Errorf("%d arrived, want %d", got, want)
-	}
+	near("lost", copies[0], 0.1*packets)
+	near("duplicated", copies[2], 0.05*0.9*packets)
 }
 
 func TestJitterKeepsTheOrderAndReorderDoesNot(t *testing.T) {
@@ -89,18 +94,18 @@ func TestARateSpacesPacketsAndItsQueueIsBounded(t *testing.T) {
 		}
 	}
 	slow := newLane(Link{Rate: 1000}, 4) // one takes a second
-	for range 10 {
-		slow.judge(0, ofSize(1000))
+	fit := func(l *lane, count int) (n int) {
+		for range count {
+			n += l.judge(0, ofSize(1000)).n
+		}
+		return n
 	}
-	if slow.count.Overflowed != 7 {
-		t.Errorf("%d of 10 did not fit into a backlog of %s, want 7", slow.count.Overflowed, maxBacklog)
+	if n := fit(slow, 10); n != 3 {
+		t.Errorf("%d of 10 fit into a backlog of %s, want 3", n, maxBacklog)
 	}
 	full := newLane(Link{Delay: time.Second}, 4)
-	for range maxQueued + 5 {
-		full.judge(0, ofSize(1000))
-	}
-	if full.count.Overflowed != 5 || full.queued != maxQueued {
-		t.Errorf("%d wait, %d did not fit", full.queued, full.count.Overflowed)
+	if n := fit(full, maxQueued+5); n != maxQueued || full.queued != maxQueued {
+		t.Errorf("%d wait, %d fit, want %d", full.queued, n, maxQueued)
 	}
 }
 

@@ -160,14 +160,6 @@ func (n *Network) Link(from, to int) Link {
 	return n.fabric.lanes[from][to].get()
 }
 
-// Traffic returns what one host sent to another since the network was made.
-func (n *Network) Traffic(from, to int) Traffic {
-	if n.pair(from, to) != nil {
-		return Traffic{}
-	}
-	return n.fabric.lanes[from][to].traffic()
-}
-
 func (n *Network) pair(from, to int) error {
 	if from == to || min(from, to) < 0 || max(from, to) >= len(n.hosts) {
 		return fmt.Errorf("from host %d to host %d: want two of 0 to %d", from, to, len(n.hosts)-1)

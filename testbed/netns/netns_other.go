@@ -30,7 +30,6 @@ func (*Network) Len() int                       { return 0 }
 func (*Network) Close() error                   { return nil }
 func (*Network) SetLink(_, _ int, _ Link) error { return errLinux }
 func (*Network) Link(_, _ int) Link             { return Link{} }
-func (*Network) Traffic(_, _ int) Traffic       { return Traffic{} }
 func (*Host) Start(*exec.Cmd) error             { return errLinux }
 func (*Host) Enter() error                      { return errLinux }
 func (*Host) SetCarrier(bool) error             { return errLinux }

@@ -180,9 +180,6 @@ func TestACutIsOneWayAndSilent(t *testing.T) {
 	if got := receive(t, b, 11, time.Second); !slices.Equal(got, []int{11}) {
 		t.Errorf("after the mend came %v", got)
 	}
-	if c := n.Traffic(0, 1); c.Sent != 11 || c.Lost != 10 || c.Bytes != 11*128 {
-		t.Errorf("counted %+v", c)
-	}
 }
 
 func TestALoudCutIsSeenByTheHost(t *testing.T) {
