@@ -7,8 +7,13 @@ import (
 )
 
 // begin asks all better-ranked candidates, save those that declined in the round
-// it follows, and nominates if there is nobody to ask.
+// it follows, and nominates if there is nobody to ask. In a full field it ends the
+// round that it would follow.
 func (b *Bully) begin(now election.Instant, f election.Field, v *election.Verdict) {
+	if f.Full {
+		b.Stop()
+		return
+	}
 	b.peers = slices.DeleteFunc(b.peers, func(p peer) bool { return p.standing != declined })
 	b.phase, b.until, b.blind = asking, now.Add(b.timeout), false
 	b.round++

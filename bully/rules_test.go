@@ -170,3 +170,23 @@ func TestStandsBackOnlyForBetter(t *testing.T) {
 		t.Error("stands back for a worse rank or for itself")
 	}
 }
+
+// TestARoundEndsInsteadOfBeginningAgainWhereTheFieldIsFull shows that a wait that ends
+// leaves its turn to others, and that nothing begins because somebody asks.
+func TestARoundEndsInsteadOfBeginningAgainWhereTheFieldIsFull(t *testing.T) {
+	b := newBully(t)
+	f := middle()
+	b.Start(0, f)
+	b.Receive(0, f, "e", election.BullyAnswer{Election: selectiontest.Election, Round: 1})
+	f.Full = true
+	if v := b.Tick(patience-1, f); !b.Active() || len(v.Send) != 0 {
+		t.Fatalf("ends the wait too early, or sends %v", v.Send)
+	}
+	if v := b.Tick(patience, f); b.Active() || len(v.Send) != 0 {
+		t.Errorf("begins again: sends %v", v.Send)
+	}
+	v := b.Receive(patience, f, "a", election.BullyElection{Election: selectiontest.Election, Round: 3, Rank: rank("a", 1)})
+	if _, answers := v.Send[0].Message.(election.BullyAnswer); b.Active() || len(v.Send) != 1 || !answers {
+		t.Errorf("asked by a worse one, it begins, or sends %v, want an Answer alone", v.Send)
+	}
+}

@@ -14,6 +14,10 @@ type Field struct {
 	Ranks []Rank
 	// Leads is this agent's own confirmed leadership, nil when it has none.
 	Leads *Leadership
+	// Full says that as many rounds are under way here as there may be: none
+	// begins now, and one that would begin again ends instead, so that others get
+	// their turn.
+	Full bool
 	// Patience is how long to wait for the outcome of somebody else's round: the
 	// end of the old lease and a vote timeout more.
 	Patience Instant

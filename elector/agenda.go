@@ -43,6 +43,11 @@ const (
 // full reports whether the next round has to wait until one has ended.
 func (a *agenda) full() bool { return a.contesting >= a.window }
 
+// closed reports whether a round has to wait for its turn: one that begins, and one
+// that begins again. Else two agents could each fill their windows for ever with
+// rounds that wait for the other's.
+func (a *agenda) closed() bool { return a.full() || a.queued > 0 && !a.serving }
+
 // widen takes note that an attempt was won.
 func (a *agenda) widen() { a.window = min(a.window+1, maxWindow) }
 

@@ -234,7 +234,7 @@ func (e *Elector) announce(c *contest, a election.Announcement) {
 
 // field is who could lead the election right now.
 func (e *Elector) field(c *contest) election.Field {
-	f := election.Field{Self: e.ownRank(c), Patience: e.patience(c)}
+	f := election.Field{Self: e.ownRank(c), Full: e.agenda.closed(), Patience: e.patience(c)}
 	f.Unable = e.unable(c)
 	f.Able = f.Unable == ""
 	if c.role == leader {

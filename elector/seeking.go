@@ -52,7 +52,7 @@ func (e *Elector) startInTurn(c *contest, f election.Field) {
 		e.wake(c, start)
 		return
 	}
-	if e.agenda.full() || e.agenda.queued > 0 && !e.agenda.serving {
+	if f.Full {
 		e.agenda.queue(c, true)
 		return
 	}

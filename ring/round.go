@@ -7,8 +7,13 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-// begin sends an own token of a new round. Alone in the ring it is home at once.
+// begin sends an own token of a new round. Alone in the ring it is home at once. In
+// a full field it ends the round that it would follow.
 func (r *Ring) begin(now election.Instant, f election.Field, v *election.Verdict) {
+	if f.Full {
+		r.Stop()
+		return
+	}
 	ring := members(f, r.self)
 	r.number++
 	r.phase, r.until = entered, r.giveUpAt(now, f, ring)

@@ -295,3 +295,21 @@ func TestForgetsWhoLeft(t *testing.T) {
 		t.Errorf("remembers %d things of a field of 1", got)
 	}
 }
+
+// TestARoundEndsInsteadOfBeginningAgainWhereTheFieldIsFull shows that a token that was
+// lost leaves its turn to others, and that none begins because a worse one comes by.
+func TestARoundEndsInsteadOfBeginningAgainWhereTheFieldIsFull(t *testing.T) {
+	r := newRing(t)
+	f := middle()
+	lost := r.Start(0, f).WakeAt
+	r.Receive(0, f, "a", election.RingAck{Election: selectiontest.Election, Round: election.RoundID{Origin: "m", Number: 1}, Best: "m"})
+	f.Full = true
+	lost = max(lost, r.Tick(0, f).WakeAt)
+	if v := r.Tick(lost, f); r.Active() || len(v.Send) != 0 {
+		t.Errorf("begins again: sends %v", v.Send)
+	}
+	v := r.Receive(lost, f, "a", token(rank("a", 1), 1))
+	if sent, _ := tokens(v); r.Active() || len(sent) != 0 {
+		t.Errorf("a worse token comes by, and it sends %v", sent)
+	}
+}

@@ -1,0 +1,58 @@
+package elector
+
+import (
+	"testing"
+	"time"
+
+	"github.com/doyen-election/doyen/election"
+)
+
+// TestRoundsThatWaitForOthersGiveTheirTurnsUp: a has all the rounds under way that it
+// may, each waits for b, which answers and never asks for votes, since its own wait for
+// a. The election in which a is the best must get its turn, or none is ever led again.
+func TestRoundsThatWaitForOthersGiveTheirTurnsUp(t *testing.T) {
+	for _, algorithm := range []Algorithm{Bully, Ring} {
+		s := newSolo(t, func(cfg *Config, _ *election.State) { cfg.Algorithm = algorithm })
+		s.e.agenda.window = minWindow
+		s.hear("b", election.Candidacies{Boot: 1, Serial: 1, Candidacies: []election.Candidacy{
+			{Election: "waits-1", Priority: 200}, {Election: "waits-2", Priority: 200}, {Election: "leads", Priority: 50}}})
+		s.campaign("waits-1")
+		s.campaign("waits-2")
+		s.answerAsTheBetter("b", time.Second)
+		if s.e.agenda.contesting != minWindow {
+			t.Fatalf("%s: %d rounds are under way, want %d", algorithm, s.e.agenda.contesting, minWindow)
+		}
+		s.campaign("leads")
+		s.take()
+		s.answerAsTheBetter("b", 5*testTiming.Lease)
+		asked := false
+		for _, m := range s.take() {
+			switch m := m.Message.(type) {
+			case election.VoteRequest:
+				asked = asked || m.Election == "leads"
+			case election.RingElection: // its token goes round
+				asked = asked || m.Election == "leads"
+			}
+		}
+		if !asked {
+			t.Errorf("%s: the election in which it is the best got no turn in five leases", algorithm)
+		}
+	}
+}
+
+// answerAsTheBetter plays a peer that answers every word of selection and has never its
+// own turn.
+func (s *solo) answerAsTheBetter(p election.PeerID, d time.Duration) {
+	answered := 0
+	for end := s.now.Add(d); s.now < end; {
+		for ; answered < len(s.sent); answered++ {
+			switch m := s.sent[answered].Message.(type) {
+			case election.BullyElection:
+				s.hear(p, election.BullyAnswer{Election: m.Election, Round: m.Round})
+			case election.RingElection:
+				s.hear(p, election.RingAck{Election: m.Election, Round: m.Round, Best: m.Best.Peer})
+			}
+		}
+		s.pass(testTiming.Heartbeat / 10)
+	}
+}
