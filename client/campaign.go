@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net/http"
 	"time"
 
 	"github.com/doyen-election/doyen/api"
@@ -17,6 +18,13 @@ const (
 	firstRetry = 50 * time.Millisecond
 	lastRetry  = 2 * time.Second
 )
+
+// Campaigns returns the programs of this host that are candidates, the oldest
+// first: GET /v1/campaigns.
+func (c *Client) Campaigns(ctx context.Context) ([]api.Campaign, error) {
+	answer, err := call[api.Campaigns](ctx, c, http.MethodGet, "/v1/campaigns", nil)
+	return answer.Campaigns, err
+}
 
 // Campaign stands in the election and returns when this program has been
 // elected. It tries again, with longer and longer waits, while the agent can't

@@ -39,7 +39,7 @@ func (r *runner) lead(e api.CampaignEvent, now int64) {
 		return
 	}
 	if !r.leading {
-		r.leading, r.owed, r.revoked, r.lease, r.late = true, true, false, 0, 0
+		r.leading, r.owed, r.revoked, r.lease, r.late, r.explained = true, true, false, 0, 0, ""
 	} else if e.Term != r.term {
 		r.say("still leading %s, now under term %d", r.Election, e.Term)
 	}

@@ -51,6 +51,7 @@ type runner struct {
 	alarm    *alarm.Alarm
 	stood    chan standing
 	heard    chan hearing
+	waits    chan waiting
 
 	candidacy *client.Candidacy
 	over      bool // the candidacy's connection ended, or nothing it says counts
@@ -58,6 +59,7 @@ type runner struct {
 	met       bool // it stood once
 	retry     time.Duration
 	complaint string // the last one told since it stood
+	explained string // why it waits; the last one told since it led
 
 	leading bool
 	owed    bool
@@ -104,7 +106,7 @@ func Run(ctx context.Context, c Config) (status int, err error) {
 	defer c.speak()()
 	life, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
-	r := &runner{Config: c, ctx: life, ask: ctx.Done(), stood: make(chan standing), heard: make(chan hearing), children: make(chan os.Signal, 1)}
+	r := &runner{Config: c, ctx: life, ask: ctx.Done(), stood: make(chan standing), heard: make(chan hearing), waits: make(chan waiting), children: make(chan os.Signal, 1)}
 	if _, err := unix.IoctlGetInt(0, unix.TIOCGPGRP); err == nil {
 		r.terminal, r.group = true, unix.Getpgrp()
 	}
@@ -146,6 +148,8 @@ func (r *runner) loop() {
 			if h.from == r.candidacy && !r.over {
 				r.hear(h)
 			}
+		case w := <-r.waits:
+			r.explain(w)
 		case report, ok := <-r.guard.reports:
 			r.learn(report, ok)
 		case <-r.children:

@@ -3,7 +3,11 @@ package runner
 import (
 	"errors"
 	"slices"
+	"strings"
 	"testing"
+
+	"github.com/doyen-election/doyen/api"
+	"github.com/doyen-election/doyen/client"
 )
 
 // An agent that stays away is complained of once, and again for another reason
@@ -32,5 +36,45 @@ func TestWhatKeepsItFromStandingIsToldOnce(t *testing.T) {
 		}
 	}); !slices.Equal(got, want) {
 		t.Errorf("said %q, want %q", got, want)
+	}
+}
+
+// What a candidacy waits for is told once, and only while it waits.
+func TestWhyItWaitsIsToldOnce(t *testing.T) {
+	lines := make(chan string, 8)
+	own := new(client.Candidacy)
+	r := &runner{Config: Config{lines: lines}, candidacy: own}
+	r.explain(waiting{own, ""})
+	r.explain(waiting{own, "drained"})
+	r.explain(waiting{own, "drained"})
+	r.explain(waiting{own, "no quorum"})
+	r.explain(waiting{new(client.Candidacy), "of an earlier candidacy"})
+	r.leading = true
+	r.explain(waiting{own, "drained"})
+	close(lines)
+	if got := []string{<-lines, <-lines, <-lines}; !slices.Equal(got, []string{"drained", "no quorum", ""}) {
+		t.Errorf("said %q", got)
+	}
+}
+
+func TestWhatAProgramWaitsFor(t *testing.T) {
+	leads := api.Election{Election: "default", IsLeader: true}
+	for _, test := range []struct {
+		agent     api.Agent
+		e         api.Election
+		campaigns []api.Campaign
+		says      string
+	}{
+		{says: ""}, // another agent leads, or an election is on its way
+		{agent: api.Agent{Draining: true}, says: "this agent is drained"},
+		{agent: api.Agent{Quorum: api.Quorum{Enabled: true, State: api.QuorumLost}}, says: "no quorum"},
+		{agent: api.Agent{Quorum: api.Quorum{State: api.QuorumLost}}}, // it needs none
+		{e: leads, says: "this host's agent is a candidate in default too"},
+		{e: leads, campaigns: []api.Campaign{{Election: "default", Term: 7}}}, // a program leads
+		{e: leads, campaigns: []api.Campaign{{Election: "other", Term: 7}, {Election: "default"}}, says: "this host's agent is"},
+	} {
+		if got := whyNotElected(test.agent, test.e, test.campaigns); !strings.HasPrefix(got, test.says) || test.says == "" && got != "" {
+			t.Errorf("%+v: %q, want %q", test, got, test.says)
+		}
 	}
 }

@@ -66,6 +66,7 @@ func (r *runner) take(s standing) {
 	r.say("candidate in %s", r.Election)
 	r.candidacy, r.over, r.met, r.retry, r.late, r.complaint = s.candidacy, false, true, 0, 0, ""
 	go r.listen(s.candidacy)
+	go r.askWhy(s.candidacy)
 }
 
 // complain tells why it can't stand, once for each reason: an agent that is away

@@ -1,0 +1,79 @@
+package runner
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/doyen-election/doyen/api"
+	"github.com/doyen-election/doyen/client"
+)
+
+// patience is how long a candidacy waits before it says why: an election takes
+// less.
+const patience = time.Second
+
+// waiting is what keeps a candidacy from being elected.
+type waiting struct {
+	candidacy *client.Candidacy
+	why       string
+}
+
+// askWhy asks the agent what a candidacy waits for. An agent that does not answer
+// is not worth a line: the end of the connection says so.
+func (r *runner) askWhy(candidacy *client.Candidacy) {
+	if r.lines == nil {
+		return
+	}
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-r.ctx.Done():
+		return
+	}
+	ctx, cancel := context.WithTimeout(r.ctx, standTimeout)
+	defer cancel()
+	defer r.Client.Close() // the connection for questions; the candidacy has its own
+	agent, err := r.Client.Agent(ctx)
+	if err != nil {
+		return
+	}
+	e, err := r.Client.Election(ctx, r.Election, client.ElectionOptions{})
+	var campaigns []api.Campaign
+	if err == nil && e.IsLeader {
+		if campaigns, err = r.Client.Campaigns(ctx); err != nil {
+			return
+		}
+	}
+	select {
+	case r.waits <- waiting{candidacy, whyNotElected(agent, e, campaigns)}:
+	case <-r.ctx.Done():
+	}
+}
+
+// whyNotElected says what keeps a program of this agent's host from being elected,
+// if it is something that does not pass by itself.
+func whyNotElected(agent api.Agent, e api.Election, campaigns []api.Campaign) string {
+	switch {
+	case agent.Draining:
+		return "this agent is drained: nothing on this host is elected until `doyen drain off`"
+	case agent.Quorum.Enabled && agent.Quorum.State == api.QuorumLost:
+		return fmt.Sprintf("no quorum: this agent reaches %d of %d voters, and %d are needed: `doyen voters` shows which ones are missing",
+			agent.Quorum.Reachable, agent.Quorum.Voters, agent.Quorum.Needed)
+	case e.IsLeader && !slices.ContainsFunc(campaigns, func(c api.Campaign) bool { return c.Election == e.Election && c.Term > 0 }):
+		return fmt.Sprintf("this host's agent is a candidate in %s too, and leads it: nothing is started until the agent leads no longer. "+
+			"Use an election of another name, or start the agent with --candidate=false", e.Election)
+	}
+	return ""
+}
+
+// explain says why nothing is elected, once for each reason.
+func (r *runner) explain(w waiting) {
+	if w.candidacy != r.candidacy || r.over || r.leading || w.why == "" || w.why == r.explained {
+		return
+	}
+	r.explained = w.why
+	r.say("%s", w.why)
+}
