@@ -88,7 +88,10 @@ type ConfigError struct {
 	Flag    string // without dashes; empty if no flag is to blame
 	Problem string
 	Hint    string // what to do; may be empty
+	Cause   error  // what Problem says, if the caller may want to know its type; may be nil
 }
+
+func (e *ConfigError) Unwrap() error { return e.Cause }
 
 func (e *ConfigError) Error() string {
 	s := e.Problem

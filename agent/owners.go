@@ -14,7 +14,9 @@ import (
 // is a *ConfigError about that flag.
 func CheckFile(flag, path string) error {
 	if err := hook.CheckPathAsRoot(path); err != nil {
-		return configError(flag, "only root may be able to write to what an agent of root reads: change its owner or mode, move it, or run the agent as another user", "%v", err)
+		bad := configError(flag, "only root may be able to write to what an agent of root reads: change its owner or mode, move it, or run the agent as another user", "%v", err)
+		bad.Cause = err
+		return bad
 	}
 	return nil
 }

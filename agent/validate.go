@@ -257,7 +257,9 @@ func checkHooks(c Config) *ConfigError {
 	}
 	for _, flag := range slices.Sorted(maps.Keys(commands)) {
 		if err := hook.CheckAsRoot(commands[flag]); err != nil {
-			return configError(flag, "only root may be able to write to what root runs: change its owner or mode, or move it", "%v", err)
+			bad := configError(flag, "only root may be able to write to what root runs: change its owner or mode, or move it", "%v", err)
+			bad.Cause = err
+			return bad
 		}
 	}
 	return nil

@@ -78,6 +78,17 @@ func CheckAsRoot(command string) error {
 	return Check(command, 0)
 }
 
+// OwnedError says that a file or directory belongs to a user who must not be able
+// to change it.
+type OwnedError struct {
+	Path string
+	UID  uint32
+}
+
+func (e *OwnedError) Error() string {
+	return fmt.Sprintf("%s belongs to user %d, who could change it: chown root %s", e.Path, e.UID, e.Path)
+}
+
 // place is a file or directory that a path leads to.
 type place struct {
 	path string
@@ -154,7 +165,7 @@ func checkOwner(path string, info fs.FileInfo, uid int) error {
 		return nil // a system that does not tell
 	}
 	if owner.Uid != 0 && int(owner.Uid) != uid {
-		return fmt.Errorf("%s belongs to user %d, who could change it: chown root %s", path, owner.Uid, path)
+		return &OwnedError{Path: path, UID: owner.Uid}
 	}
 	mode := info.Mode()
 	switch {

@@ -2,14 +2,19 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/signal"
+	"os/user"
+	"strconv"
+	"strings"
 	"syscall"
 
 	"github.com/urfave/cli/v2"
 
 	"github.com/doyen-election/doyen/agent"
+	"github.com/doyen-election/doyen/agent/hook"
 )
 
 func agentCommand() command {
@@ -34,18 +39,13 @@ func agentCommand() command {
 }
 
 func runAgent(i *invocation) error {
-	found, err := gather(i)
-	if err != nil {
+	found, config, err := configured(i)
+	switch {
+	case err != nil && i.Bool("check-config"):
+		return checkedAsRoot(err)
+	case err != nil:
 		return err
-	}
-	config, err := found.config.Resolve()
-	if err != nil {
-		return found.blame(err)
-	}
-	if err := config.Validate(); err != nil {
-		return found.blame(err)
-	}
-	if i.Bool("check-config") {
+	case i.Bool("check-config"):
 		return printConfig(i, config)
 	}
 	defer outliveReaders()()
@@ -54,6 +54,42 @@ func runAgent(i *invocation) error {
 		return found.blame(err)
 	}
 	return nil
+}
+
+// configured returns the configuration that the agent is to run with.
+func configured(i *invocation) (gathered, agent.Config, error) {
+	found, err := gather(i)
+	if err != nil {
+		return found, agent.Config{}, err
+	}
+	config, err := found.config.Resolve()
+	if err == nil {
+		err = config.Validate()
+	}
+	if err != nil {
+		return found, agent.Config{}, found.blame(err)
+	}
+	return found, config, nil
+}
+
+// checkedAsRoot returns what --check-config says where root checks and a file
+// belongs to somebody else: mostly to the user that the agent will run as, so that
+// giving it to root would keep that agent from starting.
+func checkedAsRoot(err error) error {
+	bad, _ := errors.AsType[*agent.ConfigError](err)
+	owned, ok := errors.AsType[*hook.OwnedError](err)
+	if !ok || bad == nil {
+		return err
+	}
+	name, check := strconv.FormatUint(uint64(owned.UID), 10), ""
+	if u, err := user.LookupId(name); err == nil {
+		name = u.Username
+		check = fmt.Sprintf(": `runuser -u %s -- doyen agent --check-config …`", name)
+	}
+	return &agent.ConfigError{Flag: bad.Flag,
+		Problem: strings.TrimSuffix(bad.Problem, ": chown root "+owned.Path),
+		Hint: fmt.Sprintf("this was checked as root; if the agent runs as user %s, check as that user%s; if it runs as root, chown root %s",
+			name, check, owned.Path)}
 }
 
 // outliveReaders keeps the process alive when whoever reads its log goes away:

@@ -69,7 +69,7 @@ func (g *gathered) blame(err error) error {
 		return err
 	}
 	if source := g.source[bad.Flag]; source != "" {
-		return &agent.ConfigError{Problem: source + ": " + bad.Problem, Hint: bad.Hint}
+		return &agent.ConfigError{Problem: source + ": " + bad.Problem, Hint: bad.Hint, Cause: bad.Cause}
 	}
 	return bad
 }

@@ -1,8 +1,10 @@
 package main
 
 import (
+	"bytes"
 	"errors"
 	"os"
+	"os/user"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -23,6 +25,41 @@ func TestAConfigurationThatOthersCanWriteIsRefusedAsRoot(t *testing.T) {
 		}
 		if _, err := loadFile(path); (err == nil) != c.ok || err != nil && !strings.HasPrefix(err.Error(), "--config: ") {
 			t.Errorf("mode %04o, user %d: %v", c.mode, c.uid, err)
+		}
+	}
+}
+
+// The agent mostly runs as the user who owns its files, so that giving them to root
+// would keep it from starting.
+func TestACheckAsRootOfAnotherUsersFilesAsksForACheckAsThatUser(t *testing.T) {
+	owner, err := user.LookupId("65534")
+	if os.Geteuid() != 0 || err != nil {
+		t.Skip("needs root, whose --check-config looks, and a user 65534; CI runs this as root")
+	}
+	dir := t.TempDir()
+	theirs := filepath.Join(dir, "theirs")
+	if err := errors.Join(os.Mkdir(theirs, 0o700), os.Chown(theirs, 65534, 0)); err != nil {
+		t.Fatal(err)
+	}
+	yaml := filepath.Join(theirs, "agent.yaml")
+	if err := os.WriteFile(yaml, []byte("name: a\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	base := []string{"doyen", "agent", "--check-config", "--name", "a", "--socket", filepath.Join(dir, "s")}
+	for flag, args := range map[string][]string{
+		"data-dir":  {"--data-dir", theirs},
+		"config":    {"--data-dir", dir, "--config", yaml},
+		"on-change": {"--data-dir", dir, "--on-change", filepath.Join(theirs, "hook")},
+	} {
+		var stdout, stderr bytes.Buffer
+		code := run(t.Context(), append(base[:len(base):len(base)], args...), strings.NewReader(""), &stdout, &stderr)
+		says := stderr.String()
+		if code != exitConfig || !strings.HasPrefix(says, "doyen: --"+flag+": ") ||
+			!strings.Contains(says, "this was checked as root; if the agent runs as user "+owner.Username+", check as that user: `runuser -u "+owner.Username+" -- doyen agent --check-config …`") {
+			t.Errorf("--%s: %d, %s", flag, code, says)
+		}
+		if strings.Index(says, "chown root") < strings.Index(says, "runuser") {
+			t.Errorf("--%s: %q gives the file to root before it asks whose agent it is", flag, says)
 		}
 	}
 }
