@@ -85,6 +85,7 @@ type ids struct{ users, groups []uint32 }
 type rules struct {
 	campaign, handOver ids
 	maxPriority        int
+	said               []Right // those that the election's own entry gives, also to nobody
 }
 
 // Policy is a resolved configuration. It is not altered once made, so that any
@@ -94,6 +95,7 @@ type Policy struct {
 	admin          ids
 	elections      map[string]rules // Rest is always there
 	maxCandidacies int
+	assumed        bool // no rules were configured: the agent's group has its rights by default
 	// foreignUIDs and foreignGIDs say that the overflow ID stands for users and
 	// groups of other user namespaces here.
 	foreignUIDs, foreignGIDs bool
@@ -114,6 +116,7 @@ func Resolve(c Config, owner Owner) (*Policy, error) {
 		return nil, err
 	}
 	if len(c.Elections) == 0 {
+		p.assumed = true
 		group := ids{groups: []uint32{owner.GID}}
 		p.elections[Rest] = rules{campaign: group, handOver: group, maxPriority: campaign.MaxPriority}
 		return p, nil
@@ -143,13 +146,16 @@ func (p *Policy) rules(name string, said Rules, rest rules) (rules, error) {
 			"a name has 1 to 63 characters from a-z, 0-9, dot, dash and underscore, and starts with a letter or digit; \"*\" is all others"}
 	}
 	r := rest
+	r.said = nil
 	var err error
 	if said.Campaign != nil {
+		r.said = append(r.said, Campaign)
 		if r.campaign, err = p.list(key+".campaign", said.Campaign); err != nil {
 			return rules{}, err
 		}
 	}
 	if said.HandOver != nil {
+		r.said = append(r.said, HandOver)
 		if r.handOver, err = p.list(key+".hand-over", said.HandOver); err != nil {
 			return rules{}, err
 		}

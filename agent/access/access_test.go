@@ -119,14 +119,32 @@ func TestStrangersOfAnotherUserNamespaceMatchNobody(t *testing.T) {
 	}
 }
 
-// Followed to the letter, the advice gives no right in another election.
+// Followed to the letter, the advice gives no right in another election, and takes
+// none away unasked: the election's own list of a right replaces that of "*", which
+// an entry without that list takes over.
 func TestARefusalNamesTheElectionsOwnRules(t *testing.T) {
-	p := resolve(t, Config{Elections: map[string]Rules{"own": {Campaign: &List{Users: []string{"77"}}}}}, Owner{UID: 1000, GID: 500})
-	for name, also := range map[string]bool{"own": false, "other": true} {
-		err := p.May(Who{UID: 78}, Campaign, name)
-		if err == nil || !strings.Contains(err.Error(), "access.elections."+name+".campaign") || strings.Contains(err.Error(), "a new entry") != also {
-			t.Errorf("%s: %v", name, err)
+	some := &List{Users: []string{"77"}}
+	p := resolve(t, Config{Elections: map[string]Rules{"own": {Campaign: some}, "both": {HandOver: &List{}}, Rest: {HandOver: some}}}, Owner{UID: 1000, GID: 500})
+	for _, c := range []struct {
+		election string
+		right    Right
+		replaces bool
+	}{
+		{"own", Campaign, false},
+		{"own", HandOver, true},
+		{"other", Campaign, false}, // "*" gives it to nobody
+		{"other", HandOver, true},
+		{"both", HandOver, false},
+	} {
+		err := p.May(Who{UID: 78}, c.right, c.election)
+		if err == nil || !strings.Contains(err.Error(), "access.elections."+c.election+"."+string(c.right)) ||
+			strings.Contains(err.Error(), "in "+c.election+` that list replaces the one of "*", so repeat there`) != c.replaces {
+			t.Errorf("%s of %s: %v", c.right, c.election, err)
 		}
+	}
+	err := resolve(t, Config{}, Owner{UID: 1000, GID: 500}).May(Who{UID: 78}, Campaign, "other")
+	if err == nil || !strings.Contains(err.Error(), "with access.elections only what it gives applies, in every election") {
+		t.Errorf("without the section: %v", err)
 	}
 }
 

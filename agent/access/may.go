@@ -49,11 +49,28 @@ func (p *Policy) May(w Who, right Right, election string) error {
 	case HandOver:
 		key, what = "access.elections."+election+".hand-over", "hand over "+election
 	}
-	if _, own := p.elections[election]; right != Admin && !own {
-		also = fmt.Sprintf("; a new entry for %s replaces everything that %q gives there", election, Rest)
+	if right != Admin {
+		also = p.replaced(right, election)
 	}
 	return fmt.Errorf("user %s may not %s: it lacks the right %q, which %s have; an administrator can give it with `%s` in the agent's configuration file%s",
 		userName(w.UID), what, right, p.holders(right, election), key, also)
+}
+
+// replaced says who would lose the right by the setting that May names, unless it
+// names them too; empty if nobody would.
+func (p *Policy) replaced(right Right, election string) string {
+	if p.assumed {
+		return fmt.Sprintf("; with access.elections only what it gives applies, in every election, so give group %s there what it is to keep (%q is every other election)",
+			groupName(p.owner.GID), Rest)
+	}
+	rest := p.elections[Rest].campaign
+	if right == HandOver {
+		rest = p.elections[Rest].handOver
+	}
+	if entry, ok := p.elections[election]; ok && slices.Contains(entry.said, right) || rest.empty() {
+		return ""
+	}
+	return fmt.Sprintf("; in %s that list replaces the one of %q, so repeat there who is to keep the right", election, Rest)
 }
 
 func (p *Policy) may(w Who, right Right, election string) bool {
