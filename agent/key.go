@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"os"
 	"slices"
@@ -49,11 +50,11 @@ func gossipKeys(c Config, logger *slog.Logger) ([][]byte, error) {
 // use; the others are accepted as well, while the cluster's key is changed. It
 // returns the bytes of each, 1 to 8 of them, no two the same.
 func ReadKeys(path string) ([][]byte, *ConfigError) {
-	const hint = "make one with `doyen keygen`"
+	const hint = "each line of it is a key as `doyen keygen` writes it: copy the file of an agent that works"
 	info, err := os.Stat(path) // before opening: opening a pipe would block
 	switch {
 	case err != nil:
-		return nil, configError("key-file", hint, "%v", err)
+		return nil, configError("key-file", keyFileHint(err), "%v", err)
 	case !info.Mode().IsRegular():
 		return nil, configError("key-file", hint, "%s is not a regular file", path)
 	case info.Mode().Perm()&0o077 != 0:
@@ -61,12 +62,12 @@ func ReadKeys(path string) ([][]byte, *ConfigError) {
 	}
 	f, err := os.Open(path)
 	if err != nil {
-		return nil, configError("key-file", hint, "%v", err)
+		return nil, configError("key-file", keyFileHint(err), "%v", err)
 	}
 	defer f.Close()
 	text, err := io.ReadAll(io.LimitReader(f, maxKeyFile+1))
 	if err != nil {
-		return nil, configError("key-file", hint, "%v", err)
+		return nil, configError("key-file", keyFileHint(err), "%v", err)
 	}
 	var keys [][]byte
 	for line := range strings.Lines(string(text)) {
@@ -88,6 +89,18 @@ func ReadKeys(path string) ([][]byte, *ConfigError) {
 		return nil, configError("key-file", "keep only those that are needed", "%s holds more than %d keys", path, maxKeys)
 	}
 	return keys, nil
+}
+
+// keyFileHint says what to do about a key file that can't be read. A new key on
+// the second host would keep its agent apart from the first.
+func keyFileHint(err error) string {
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return "copy the cluster's key file here, mode 0600; only on the first host make one with `doyen keygen --out FILE`"
+	case errors.Is(err, fs.ErrPermission):
+		return "make it, and the directories above it, readable for the agent's user"
+	}
+	return "check the file and its disk, or copy the cluster's key file here again"
 }
 
 // parseKey reads one key as a key file writes it.

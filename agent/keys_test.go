@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/base64"
 	"errors"
+	"fmt"
+	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -197,5 +199,27 @@ func TestAKeyFileHoldsOneToEightKeys(t *testing.T) {
 		if bad != nil || !slices.EqualFunc(keys, c.keys, bytes.Equal) {
 			t.Errorf("%s: %q, %v", name, keys, bad)
 		}
+	}
+}
+
+// A new key on the second host would keep its agent apart from the first, and a file
+// that the agent may not read is there already.
+func TestAKeyFileThatCanNotBeReadIsNotReplacedByANewKey(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "junk"), []byte("junk\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]string{
+		filepath.Join(dir, "none"): "copy the cluster's key file here, mode 0600; only on the first host make one",
+		dir:                        "copy the file of an agent that works",
+		filepath.Join(dir, "junk"): "copy the file of an agent that works",
+	} {
+		if _, bad := ReadKeys(path); bad == nil || !strings.Contains(bad.Hint, want) {
+			t.Errorf("%s: %v, want %q", path, bad, want)
+		}
+	}
+	denied := fmt.Errorf("open: %w", fs.ErrPermission)
+	if hint := keyFileHint(denied); !strings.Contains(hint, "readable for the agent's user") || strings.Contains(hint, "keygen") {
+		t.Errorf("where reading is not allowed: %q", hint)
 	}
 }

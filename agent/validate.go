@@ -169,7 +169,7 @@ func checkKey(c Config) *ConfigError {
 	}
 	bind, _ := parseAddr(c.Bind)
 	if !bind.IsLoopback() {
-		return configError("key-file", "make one with `doyen keygen` and copy it to every host",
+		return configError("key-file", "name the cluster's key file, the same key on every host; only on the first host make one with `doyen keygen --out FILE`",
 			"is required when --bind is not loopback (it is %s)", c.Bind)
 	}
 	return nil
