@@ -19,6 +19,7 @@ import (
 	"github.com/libp2p/go-libp2p/core/peer"
 	"github.com/libp2p/go-libp2p/core/peerstore"
 	"github.com/libp2p/go-libp2p/core/sec"
+	"github.com/libp2p/go-libp2p/core/transport"
 	"github.com/libp2p/go-libp2p/gologshim"
 	"github.com/libp2p/go-libp2p/p2p/host/eventbus"
 	"github.com/libp2p/go-libp2p/p2p/host/peerstore/pstoremem"
@@ -247,6 +248,22 @@ type warnings struct{ slog.Handler }
 
 func (w warnings) Enabled(ctx context.Context, level slog.Level) bool {
 	return level >= slog.LevelWarn && w.Handler.Enabled(ctx, level)
+}
+
+// Handle drops the word that a listener was closed before it first accepted:
+// only this agent closes it, as when its gossip port is taken.
+func (w warnings) Handle(ctx context.Context, r slog.Record) error {
+	ours := false
+	if r.Message == "swarm listener accept error" {
+		r.Attrs(func(a slog.Attr) bool {
+			ours = a.Key == "err" && a.Value.String() == transport.ErrListenerClosed.Error()
+			return !ours
+		})
+	}
+	if ours {
+		return nil
+	}
+	return w.Handler.Handle(ctx, r)
 }
 
 func (w warnings) WithAttrs(attrs []slog.Attr) slog.Handler {
