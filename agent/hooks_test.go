@@ -32,7 +32,7 @@ func TestAHookThatOthersCanWriteStopsTheStartOfRoot(t *testing.T) {
 	} {
 		_, err := resolved(t, change)
 		bad, ok := errors.AsType[*agent.ConfigError](err)
-		if !ok || bad.Flag != flag || !strings.Contains(bad.Problem, "chmod o-w") {
+		if !ok || bad.Flag != flag || !strings.Contains(bad.Problem, "chmod go-w") {
 			t.Errorf("%s: %v", flag, err)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 
 	"github.com/doyen-election/doyen/agent/hook"
+	"github.com/doyen-election/doyen/agent/store"
 )
 
 // CheckFile refuses, as root, a file of the agent's that somebody else could
@@ -24,6 +25,9 @@ func CheckFile(flag, path string) error {
 // checkOwners looks at the key file, the data directory and the socket's. What
 // is yet to be made lies in what is there.
 func checkOwners(c Config) *ConfigError {
+	if err := store.CheckMode(c.DataDir); err != nil { // one chmod for this and for what is below
+		return configError("data-dir", "", "%v", err)
+	}
 	for _, f := range []struct{ flag, path string }{
 		{"key-file", c.KeyFile}, {"data-dir", c.DataDir}, {"socket", filepath.Dir(c.Socket)},
 	} {

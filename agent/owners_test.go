@@ -30,28 +30,31 @@ func TestAnAgentOfRootGoesByNothingThatOthersCanWrite(t *testing.T) {
 		}
 		return file
 	}
+	also := ""
 	for name, c := range map[string]struct {
 		change func(*agent.Config)
 		says   string
 	}{
-		"all of root":                      {func(c *agent.Config) {}, ""},
-		"yet to be made":                   {func(c *agent.Config) { c.DataDir = filepath.Join(make_(0o700, 0), "x", "y") }, ""},
-		"the data directory of another":    {func(c *agent.Config) { c.DataDir = make_(0o700, 1000) }, "--data-dir: "},
-		"to be made in another's":          {func(c *agent.Config) { c.DataDir = filepath.Join(make_(0o755, 1000), "x") }, "--data-dir: "},
-		"the socket's directory":           {func(c *agent.Config) { c.Socket = filepath.Join(make_(0o755, 1000), "s") }, "--socket: "},
-		"the socket's, that all may write": {func(c *agent.Config) { c.Socket = filepath.Join(make_(0o777, 0), "s") }, "--socket: "},
-		"the socket's, with a sticky bit":  {func(c *agent.Config) { c.Socket = filepath.Join(make_(0o777|os.ModeSticky, 0), "s") }, ""},
-		"a key file of another":            {func(c *agent.Config) { c.KeyFile = key(0o600, 1000) }, "--key-file: "},
+		"all of root":                         {func(c *agent.Config) {}, ""},
+		"yet to be made":                      {func(c *agent.Config) { c.DataDir = filepath.Join(make_(0o700, 0), "x", "y") }, ""},
+		"the data directory of another":       {func(c *agent.Config) { c.DataDir = make_(0o700, 1000) }, "--data-dir: "},
+		"to be made in another's":             {func(c *agent.Config) { c.DataDir = filepath.Join(make_(0o755, 1000), "x") }, "--data-dir: "},
+		"a data directory that all may write": {func(c *agent.Config) { c.DataDir = make_(0o777, 0); also = "chmod 700 " + c.DataDir }, "--data-dir: "},
+		"the socket's directory":              {func(c *agent.Config) { c.Socket = filepath.Join(make_(0o755, 1000), "s") }, "--socket: "},
+		"the socket's, that all may write":    {func(c *agent.Config) { c.Socket = filepath.Join(make_(0o777, 0), "s") }, "--socket: "},
+		"the socket's, with a sticky bit":     {func(c *agent.Config) { c.Socket = filepath.Join(make_(0o777|os.ModeSticky, 0), "s") }, ""},
+		"a key file of another":               {func(c *agent.Config) { c.KeyFile = key(0o600, 1000) }, "--key-file: "},
 	} {
 		config := agent.Default()
 		config.Name, config.DataDir, config.Socket, config.KeyFile = "a", make_(0o700, 0), filepath.Join(make_(0o750, 0), "s"), key(0o600, 0)
+		also = ""
 		c.change(&config)
 		resolved, err := config.Resolve()
 		if err != nil {
 			t.Fatal(err)
 		}
 		err = resolved.Validate()
-		if _, bad := errors.AsType[*agent.ConfigError](err); bad != (c.says != "") || bad && !strings.HasPrefix(err.Error(), c.says) {
+		if _, bad := errors.AsType[*agent.ConfigError](err); bad != (c.says != "") || bad && (!strings.HasPrefix(err.Error(), c.says) || !strings.Contains(err.Error(), also)) {
 			t.Errorf("%s: %v, want %q", name, err, c.says)
 		}
 	}

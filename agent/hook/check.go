@@ -171,6 +171,8 @@ func checkOwner(path string, info fs.FileInfo, uid int) error {
 	switch {
 	case mode&fs.ModeSymlink != 0, mode&fs.ModeCharDevice != 0, mode.IsDir() && mode&fs.ModeSticky != 0:
 		return nil // /dev/null is open to all
+	case mode.Perm()&0o022 == 0o022:
+		return fmt.Errorf("%s can be written by anybody (mode %04o): chmod go-w %s", path, mode.Perm(), path)
 	case mode.Perm()&0o002 != 0:
 		return fmt.Errorf("%s can be written by anybody (mode %04o): chmod o-w %s", path, mode.Perm(), path)
 	case mode.Perm()&0o020 != 0 && owner.Gid != 0:

@@ -226,7 +226,7 @@ func TestARefusedRunIsLoggedAndGivesItsReceipt(t *testing.T) {
 		t.Fatal(err)
 	}
 	await(t, "the second run", tell(r, hook.Event{Election: "default", Event: election.NoLeader}))
-	if !strings.Contains(log.String(), "refuse to run hook") || !strings.Contains(log.String(), "chmod o-w") {
+	if !strings.Contains(log.String(), "refuse to run hook") || !strings.Contains(log.String(), "chmod go-w") {
 		t.Errorf("the log says %q", log)
 	}
 }

@@ -41,7 +41,7 @@ func (d directory) Open(name string) (File, error) {
 		return nil, &Error{Path: path, Problem: cause(err), Err: err}
 	}
 	if !info.Mode().IsRegular() {
-		return nil, &Error{Path: path, Problem: "is not a regular file", Hint: "move it away or use another --data-dir"}
+		return nil, &Error{Path: path, Problem: "is not a regular file", Hint: moveAway}
 	}
 	f, err := os.Open(path)
 	if err != nil {

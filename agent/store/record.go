@@ -59,14 +59,14 @@ func decodeState(data []byte) (election.State, error) {
 		return state, nil
 	}
 	hint := "restore it only from a copy that is not older; else move the whole directory away, start with a new identity, " +
-		"and replace this voter by `doyen voters replace`"
+		"and replace this voter by `doyen voters replace`: docs/operations.md, \"A lost data directory\""
 	var newer *codec.NewerStateError
 	var foreign *codec.ForeignStateError
 	switch {
 	case errors.As(err, &newer):
 		hint = "nothing was changed"
 	case errors.As(err, &foreign):
-		hint = "nothing was changed; move it away or use another --data-dir"
+		hint = "nothing was changed; " + moveAway
 	}
 	return election.State{}, &Error{Path: stateFile, Problem: err.Error(), Hint: hint, Err: err}
 }

@@ -30,6 +30,8 @@ const (
 	identityFile = "identity.key"
 	stateFile    = "state"
 	tempSuffix   = ".new"
+
+	moveAway = "move it away or use another --data-dir"
 )
 
 // Error says why a data directory can't be used, and what to do.
@@ -101,7 +103,7 @@ func makeDir(dir string) error {
 		return &Error{Path: dir, Problem: "is not a directory", Hint: "name another directory with --data-dir"}
 	}
 	if err == nil {
-		return private(dir, info)
+		return private(dir, info.Mode().Perm())
 	}
 	made := missing(dir)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -113,6 +115,16 @@ func makeDir(dir string) error {
 		}
 	}
 	return nil
+}
+
+// CheckMode refuses a directory that others may change; one that does not exist
+// yet is no problem.
+func CheckMode(dir string) error {
+	info, err := os.Stat(dir)
+	if err != nil || !info.IsDir() {
+		return nil
+	}
+	return private(dir, info.Mode().Perm())
 }
 
 // missing returns which directories of a path do not exist, the outermost first.
@@ -130,8 +142,8 @@ func missing(dir string) []string {
 
 // private refuses a directory in which others may put another identity or other
 // promises.
-func private(dir string, info fs.FileInfo) error {
-	if mode := info.Mode().Perm(); mode&0o022 != 0 {
+func private(dir string, mode fs.FileMode) error {
+	if mode&0o022 != 0 {
 		return &Error{Path: dir, Problem: fmt.Sprintf("can be changed by others (mode %04o)", mode), Hint: "if nobody did, run: chmod 700 " + dir}
 	}
 	return nil
@@ -194,6 +206,10 @@ func (s *Store) load(c Config) (election.State, error) {
 	key, keyErr := readKey(s.dir)
 	if keyErr != nil && !errors.Is(keyErr, fs.ErrNotExist) {
 		return election.State{}, keyErr
+	}
+	if bad, ok := errors.AsType[*Error](stateErr); ok && keyErr == nil && strings.HasSuffix(bad.Hint, moveAway) {
+		// The state alone moved away, the next start would refuse the identity.
+		bad.Hint = "nothing was changed; if the state of this agent is lost, do what docs/operations.md says under \"A lost data directory\""
 	}
 	if stateErr != nil && !errors.Is(stateErr, fs.ErrNotExist) {
 		return election.State{}, stateErr

@@ -107,6 +107,30 @@ func TestAStartCutOffBeforeTheIdentityStartsAfresh(t *testing.T) {
 	s.Close()
 }
 
+// To move only the state away would make the next start say that it is missing.
+func TestAStateThatIsLostBesideAnIdentityNamesTheWayBack(t *testing.T) {
+	for name, damage := range map[string]func(path string) error{
+		"foreign":     func(p string) error { return os.WriteFile(p, []byte("PNG and so on"), 0o600) },
+		"damaged":     func(p string) error { return os.Truncate(p, 60) },
+		"a directory": func(p string) error { return errors.Join(os.Remove(p), os.Mkdir(p, 0o700)) },
+	} {
+		dir, _ := made(t)
+		if err := damage(filepath.Join(dir, "state")); err != nil {
+			t.Fatal(err)
+		}
+		_, _, err := open(t, dir)
+		if err == nil || !strings.Contains(err.Error(), `"A lost data directory"`) || strings.Contains(err.Error(), "move it away") {
+			t.Errorf("%s: %v", name, err)
+		}
+		if err := os.Remove(filepath.Join(dir, "identity.key")); err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := open(t, dir); name != "damaged" && (err == nil || !strings.Contains(err.Error(), "move it away")) {
+			t.Errorf("%s, without an identity: %v", name, err)
+		}
+	}
+}
+
 func TestWhatIsWrongIsRefusedAndLeftAlone(t *testing.T) {
 	flip := func(path string) error {
 		data, err := os.ReadFile(path)
