@@ -216,14 +216,17 @@ func checkTiming(c Config) *ConfigError {
 	return nil
 }
 
+// HTTPHint says how the address of --http is written.
+const HTTPHint = "write ADDR:PORT, such as 127.0.0.1:7980"
+
 func checkOutputs(c Config) *ConfigError {
 	if c.HTTP != "" {
 		_, port, err := net.SplitHostPort(c.HTTP)
 		if err != nil {
-			return configError("http", "write ADDR:PORT", "%q is not an address", c.HTTP)
+			return configError("http", HTTPHint, "%q is not an address", c.HTTP)
 		}
 		if _, err := strconv.ParseUint(port, 10, 16); err != nil {
-			return configError("http", "write ADDR:PORT", "%q is not a port", port)
+			return configError("http", HTTPHint, "%q is not a port", port)
 		}
 	}
 	if len(c.HTTPHosts) > maxHTTPHosts {

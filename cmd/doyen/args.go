@@ -11,6 +11,9 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
+// nameRule says what the name of an agent or an election may be.
+const nameRule = "a name has 1 to 63 characters from a-z, 0-9, dot, dash and underscore, and starts with a letter or digit"
+
 // arrange puts the command line in the order urfave/cli wants: the command, its
 // flags, then its arguments; flags of every command may also stand before its
 // name. It refuses what can't be understood, so that the parser never has to:
@@ -229,7 +232,7 @@ func (i *invocation) election() (string, error) {
 	}
 	name := i.Args().First()
 	if !election.ValidName(name) {
-		return "", usage("a name has 1 to 63 characters from a-z, 0-9, dot, dash and underscore, and starts with a letter or digit",
+		return "", usage(nameRule,
 			"%s: %q is not a valid election name", i.Command.Name, name)
 	}
 	return name, nil

@@ -9,6 +9,7 @@ import (
 
 	"github.com/doyen-election/doyen/api"
 	"github.com/doyen-election/doyen/client"
+	"github.com/doyen-election/doyen/election"
 )
 
 func resignCommand() command {
@@ -41,7 +42,14 @@ func transferCommand() command {
 			}
 			to := i.String("to")
 			if to == "" {
-				return usage("write: doyen transfer "+name+" --to NAME, where NAME is the agent that should lead; `doyen elections` lists the candidates", "transfer: --to is missing")
+				hint := "write: doyen transfer " + name + " --to NAME, where NAME is the agent that should lead; `doyen elections` lists the candidates"
+				if i.NArg() > 0 {
+					hint += ". If " + name + " is that agent, and not an election: doyen transfer --to " + name
+				}
+				return usage(hint, "transfer: --to is missing")
+			}
+			if !election.ValidName(to) {
+				return usage(nameRule, "transfer: --to: %q is not a valid agent name", to)
 			}
 			what := fmt.Sprintf("transfer %s to %s", name, to)
 			return i.order(what, "transfer of "+name+" done", func(ctx context.Context, c *client.Client) (api.Outcome, error) {

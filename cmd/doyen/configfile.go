@@ -159,6 +159,9 @@ func (s setting) take(c *agent.Config, value *yaml.Node) error {
 		return errors.New("has no value; remove the key for the default")
 	}
 	wanted, advice := "!!str", "put it in quotes"
+	if s.name == "http" { // a port alone is a number
+		advice = agent.HTTPHint
+	}
 	switch at.(type) {
 	case *bool:
 		wanted, advice = "!!bool", "write true or false"

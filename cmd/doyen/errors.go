@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/doyen-election/doyen/agent"
 	"github.com/doyen-election/doyen/api"
@@ -108,6 +109,9 @@ func apiHint(e *client.APIError) string {
 	case api.CodeNotConfirmed:
 		return "`doyen voters` shows the outcome: check it before you try again"
 	case api.CodeBusy, api.CodeUnavailable:
+		if strings.Contains(e.Message, "`doyen ") {
+			return "" // the message names the command that shows more, or takes it back
+		}
 		return "try again in a moment; `doyen status` shows warnings"
 	}
 	return "`doyen status` and the agent's log may show more"

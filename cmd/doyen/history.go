@@ -49,10 +49,13 @@ func history(i *invocation) error {
 	if err != nil {
 		return fmt.Errorf("ask for the history: %w", err)
 	}
-	return i.answer(historyTable(list, i.Bool("evidence")))
+	return i.answer(historyTable(list, name, i.Bool("evidence")))
 }
 
-func historyTable(list []api.Transition, evidence bool) string {
+func historyTable(list []api.Transition, name string, evidence bool) string {
+	if len(list) == 0 && name != "" {
+		return "no changes of " + name + " since this agent started\n"
+	}
 	if len(list) == 0 {
 		return "no changes: nobody has led since this agent started\n"
 	}

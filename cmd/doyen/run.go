@@ -93,7 +93,7 @@ func runConfig(i *invocation) (runner.Config, error) {
 	case len(args) == 0:
 		return c, usage(runUsage, "run: ELECTION is missing")
 	case !election.ValidName(args[0]):
-		return c, usage("a name has 1 to 63 characters from a-z, 0-9, dot, dash and underscore, and starts with a letter or digit",
+		return c, usage(nameRule,
 			"run: %q is not a valid election name", args[0])
 	case len(args) == 1 || args[1] != "--":
 		return c, usage(runUsage, "run: write the election before --, and the command after it")
@@ -119,6 +119,9 @@ func runConfig(i *invocation) (runner.Config, error) {
 		priority, err := strconv.Atoi(text)
 		if err != nil {
 			return c, usage("the highest leads; 0 never leads", "run: --priority: %q is not an integer", text)
+		}
+		if priority < 0 || priority > election.MaxPriority {
+			return c, usage("the highest leads; 0 never leads", "run: --priority: %d is not between 0 and %d", priority, election.MaxPriority)
 		}
 		c.Request.Priority = &priority
 	}

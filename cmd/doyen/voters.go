@@ -2,11 +2,13 @@ package main
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/doyen-election/doyen/api"
+	"github.com/doyen-election/doyen/client"
 	"github.com/doyen-election/doyen/election"
 )
 
@@ -60,13 +62,15 @@ func changeVoters(i *invocation, verb, name string) error {
 		return usage("write: doyen voters "+verb+" NAME; `doyen members` lists the names", "voters %s: NAME is missing", verb)
 	}
 	if name != "" && !election.ValidName(name) {
-		return usage("a name has 1 to 63 characters from a-z, 0-9, dot, dash and underscore, and starts with a letter or digit",
+		return usage(nameRule,
 			"voters %s: %q is not a valid agent name", verb, name)
 	}
 	ctx, cancel := i.change()
 	defer cancel()
 	roster, err := i.client().ChangeVoters(ctx, request)
-	switch {
+	switch refused, _ := errors.AsType[*client.APIError](err); {
+	case bare && refused != nil && refused.Code == api.CodeNotFound:
+		return &failure{code: exitFailed, what: "voters " + verb, err: err, hint: "`doyen voters` shows the voters, and whether a change is under way"}
 	case err != nil && request.Cancel:
 		return fmt.Errorf("cancel the change of the voters: %w", err)
 	case err != nil && request.Restore:
