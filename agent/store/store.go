@@ -209,7 +209,7 @@ func (s *Store) load(c Config) (election.State, error) {
 	}
 	if bad, ok := errors.AsType[*Error](stateErr); ok && keyErr == nil && strings.HasSuffix(bad.Hint, moveAway) {
 		// The state alone moved away, the next start would refuse the identity.
-		bad.Hint = "nothing was changed; if the state of this agent is lost, do what docs/operations.md says under \"A lost data directory\""
+		bad.Hint = "nothing was changed; if the state of this agent is lost, follow \"A lost data directory\" in docs/operations.md"
 	}
 	if stateErr != nil && !errors.Is(stateErr, fs.ErrNotExist) {
 		return election.State{}, stateErr
