@@ -207,7 +207,7 @@ func (e *Elector) receive(from election.PeerID, m election.Message) {
 	case election.CandidaciesAck:
 		e.toldAck(from, m)
 	case election.GenesisPropose:
-		e.formation.Propose(from, m)
+		e.formation.Propose(e.now, from, m)
 	case election.GenesisAccept:
 		e.formation.Accept(from, m)
 	case election.GenesisRefuse:

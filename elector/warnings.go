@@ -27,7 +27,7 @@ func (e *Elector) warnings(q QuorumStatus) []Warning {
 		warn("voter_disk_failing", unwritable)
 	}
 	if e.roster == nil {
-		warn("formation", "the first roster is not formed yet, so nobody can vote: "+e.formation.Problem())
+		warn("formation", "the first roster is not formed yet, so nobody can vote: "+e.formation.Problem(e.now))
 		sortWarnings(ws)
 		return ws
 	}

@@ -33,6 +33,8 @@ type Formation struct {
 	waitsFor  []string                   // names that are missing, or have not answered
 	refusals  map[election.PeerID]string // who and why
 	stuck     string                     // why this agent can't join what it heard of
+	refused   string                     // the last proposal that this agent refused, and why
+	refusedAt election.Instant
 	out       []election.Envelope
 }
 
@@ -48,7 +50,7 @@ func (f *Formation) Done() bool { return f.voter.Roster() != nil }
 // Alone commits a roster of this agent alone, unless a pending genesis binds it.
 func (f *Formation) Alone(now election.Instant, cluster string) {
 	if p := f.ledger.State().Pending; p != nil {
-		f.stuck = fmt.Sprintf("a formation, proposed by %s, is pending here; if it can't finish, restart this agent once with --reset-genesis", p.Proposer)
+		f.stuck = fmt.Sprintf("a formation, proposed by %s, is pending here; if it can't finish, restart this agent once with --reset-genesis", proposerOf(p))
 		return
 	}
 	f.voter.Adopt(now, &election.Roster{Cluster: cluster, Version: election.Version{Counter: 1},
@@ -140,10 +142,11 @@ func (f *Formation) send(g *election.Genesis, m election.Message, to func(electi
 }
 
 // Propose handles a proposal. What binds this agent already is kept.
-func (f *Formation) Propose(from election.PeerID, m election.GenesisPropose) {
+func (f *Formation) Propose(now election.Instant, from election.PeerID, m election.GenesisPropose) {
 	g := m.Genesis
-	if reason := f.objection(from, &g); reason != "" {
-		f.stuck = fmt.Sprintf("%s proposes the voters %s, but this agent refuses: %s", proposerOf(&g), voterNames(&g), reason)
+	if here, reason := f.objection(from, &g); reason != "" {
+		f.refused = fmt.Sprintf("%s proposes the voters %s, but this agent refuses: %s", proposerOf(&g), voterNames(&g), here)
+		f.refusedAt = now
 		f.out = append(f.out, election.Envelope{To: from, Message: election.GenesisRefuse{
 			Cluster: g.Roster.Cluster, Attempt: g.Attempt, Reason: reason}})
 		return
@@ -151,7 +154,7 @@ func (f *Formation) Propose(from election.PeerID, m election.GenesisPropose) {
 	if !f.ledger.State().Pending.Same(&g) {
 		f.pendingAt = f.ledger.Change(func(s *election.State) { s.Pending = &g })
 	}
-	f.waitsFor, f.stuck = nil, ""
+	f.waitsFor, f.stuck, f.refused = nil, "", ""
 	f.answers = slices.DeleteFunc(f.answers, func(h heldReply) bool { return h.To == from }) // a repeat needs one answer
 	f.answers = append(f.answers, heldReply{generation: f.pendingAt, Envelope: election.Envelope{To: from,
 		Message: election.GenesisAccept{Cluster: g.Roster.Cluster, Attempt: g.Attempt}}})
@@ -185,8 +188,27 @@ func voterNames(g *election.Genesis) string {
 	return strings.Join(names, ",")
 }
 
-// objection says why this agent can't accept the genesis; empty if it can.
-func (f *Formation) objection(from election.PeerID, g *election.Genesis) string {
+// objection says why this agent can't accept the genesis, for its own operator and
+// for the proposer's; empty if it can.
+func (f *Formation) objection(from election.PeerID, g *election.Genesis) (here, there string) {
+	held := f.ledger.State().Pending
+	reason := f.mismatch(from, g)
+	switch {
+	case reason != "", held == nil, held.Same(g):
+		return reason, reason
+	case held.Proposer == g.Proposer && held.Attempt < g.Attempt:
+		return "", "" // its earlier attempt can't be committed any more: the proposer gave it up
+	}
+	by := proposerOf(held)
+	if held.Proposer != g.Proposer && by == proposerOf(g) {
+		by += " under another identity"
+	}
+	const format = "another formation, proposed by %s, is pending %s; if that can't finish, restart %s once with --reset-genesis"
+	return fmt.Sprintf(format, by, "here", "this agent"), fmt.Sprintf(format, by, "there", f.cfg.Self.Name)
+}
+
+// mismatch says what is wrong with the genesis, whatever else is pending here.
+func (f *Formation) mismatch(from election.PeerID, g *election.Genesis) string {
 	named := slices.Contains(g.Roster.Voters, f.cfg.Self)
 	own := strings.Join(slices.Sorted(slices.Values(f.cfg.Names)), ",")
 	held := f.ledger.State()
@@ -201,13 +223,8 @@ func (f *Formation) objection(from election.PeerID, g *election.Genesis) string 
 		return fmt.Sprintf("it was started with --voters %s; set the same on all", clip(strings.Join(f.cfg.Names, ",")))
 	case !named:
 		return "it has a different identity from the one named"
-	case held.Pending == nil || held.Pending.Same(g):
-		return ""
-	case held.Pending.Proposer == g.Proposer && held.Pending.Attempt < g.Attempt:
-		return "" // its earlier attempt can't be committed any more: the proposer gave it up
-	default:
-		return fmt.Sprintf("another formation, proposed by %s, is pending there; if that can't finish, restart it once with --reset-genesis", held.Pending.Proposer)
 	}
+	return ""
 }
 
 // Accept counts an acceptance of the proposal under way.
@@ -270,11 +287,15 @@ func (f *Formation) Settle() []election.Envelope {
 	return out
 }
 
-// Problem says why there is no roster yet; empty once there is one.
-func (f *Formation) Problem() string {
+// Problem says why there is no roster yet; empty once there is one. A proposal that
+// was refused counts while it is repeated.
+func (f *Formation) Problem(now election.Instant) string {
+	const repeats = 10
 	switch {
 	case f.Done():
 		return ""
+	case f.refused != "" && now < f.refusedAt.Add(repeats*f.cfg.Retry):
+		return f.refused
 	case f.stuck != "":
 		return f.stuck
 	case len(f.refusals) > 0:

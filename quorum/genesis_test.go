@@ -13,6 +13,7 @@ type founder struct {
 	t         *testing.T
 	self      election.Voter
 	names     []string
+	now       election.Instant
 	disk      election.State
 	ledger    *Ledger
 	formation *Formation
@@ -44,7 +45,7 @@ func (f *founder) settle(now election.Instant) []election.Envelope {
 func (f *founder) receive(from election.PeerID, m election.Message) {
 	switch m := m.(type) {
 	case election.GenesisPropose:
-		f.formation.Propose(from, m)
+		f.formation.Propose(f.now, from, m)
 	case election.GenesisAccept:
 		f.formation.Accept(from, m)
 	case election.GenesisRefuse:
@@ -63,6 +64,9 @@ func run(now election.Instant, founders map[election.PeerID]*founder, cut func(f
 			}
 		}
 		return "", false
+	}
+	for _, f := range founders {
+		f.now = now
 	}
 	for range 10 {
 		for _, id := range []election.PeerID{"pa", "pb", "pc", "pd"} {
@@ -93,14 +97,14 @@ func TestGenesisCommitsOnceAllNamedAccepted(t *testing.T) {
 	absent := fs["pc"]
 	delete(fs, "pc")
 	run(at(0), fs, nil)
-	if fs["pa"].formation.Done() || !strings.Contains(fs["pa"].formation.Problem(), "waits for c") {
-		t.Fatalf("with c absent: %q", fs["pa"].formation.Problem())
+	if fs["pa"].formation.Done() || !strings.Contains(fs["pa"].formation.Problem(fs["pa"].now), "waits for c") {
+		t.Fatalf("with c absent: %q", fs["pa"].formation.Problem(fs["pa"].now))
 	}
 	fs["pc"] = absent
 	run(at(1000), fs, nil)
 	for id, f := range fs {
 		if !f.formation.Done() || f.disk.Roster == nil || f.disk.Pending != nil {
-			t.Errorf("%s is not formed: %q", id, f.formation.Problem())
+			t.Errorf("%s is not formed: %q", id, f.formation.Problem(f.now))
 		}
 	}
 }
@@ -118,8 +122,17 @@ func TestAPendingGenesisBindsAgainstAWipedProposer(t *testing.T) {
 	if fs["pd"].formation.Done() || fs["pb"].formation.Done() {
 		t.Fatal("a second genesis was committed from overlapping voters")
 	}
-	if p := fs["pd"].formation.Problem(); !strings.Contains(p, "refuses") || !strings.Contains(p, "--reset-genesis") {
-		t.Fatalf("the wiped agent says %q, want who refuses and what to do", p)
+	const told = "pb refuses: another formation, proposed by a under another identity, is pending there; if that can't finish, restart b once with --reset-genesis"
+	if p := fs["pd"].formation.Problem(at(1000)); !strings.Contains(p, told) {
+		t.Errorf("the wiped agent says %q, want who refuses and what to do", p)
+	}
+	const here = "a proposes the voters a,b,c, but this agent refuses: another formation, proposed by a under another identity, is pending here; if that can't finish, restart this agent once with --reset-genesis"
+	if p := fs["pb"].formation.Problem(at(1000)); p != here {
+		t.Errorf("the agent that refuses says %q, want %q", p, here)
+	}
+	// Nobody proposes that any more.
+	if p := fs["pb"].formation.Problem(at(1000).Add(11 * timeout)); p != "waits for a to commit" {
+		t.Errorf("long after the last proposal it still says %q", p)
 	}
 }
 
@@ -132,7 +145,7 @@ func TestALaterAttemptOfTheSameProposerReplacesItsEarlierOne(t *testing.T) {
 	run(at(1000), fs, nil)
 	for id, f := range fs {
 		if !f.formation.Done() || !f.voter.Roster().Has("pd") {
-			t.Errorf("%s is not formed with the new c: %q", id, f.formation.Problem())
+			t.Errorf("%s is not formed with the new c: %q", id, f.formation.Problem(f.now))
 		}
 	}
 	if fs["pa"].disk.Attempt != 2 {
@@ -166,7 +179,7 @@ func TestAnAcceptedGenesisSurvivesARestart(t *testing.T) {
 	run(at(1000), fs, nil)
 	for id, f := range fs {
 		if !f.formation.Done() {
-			t.Errorf("%s is not formed after the restarts: %q", id, f.formation.Problem())
+			t.Errorf("%s is not formed after the restarts: %q", id, f.formation.Problem(f.now))
 		}
 	}
 }
@@ -175,7 +188,7 @@ func TestGenesisIsRefusedByAnAgentStartedWithOtherVoters(t *testing.T) {
 	fs := trio(t)
 	fs["pc"] = newFounder(t, "c", "pc", "a", "c")
 	run(at(0), fs, nil)
-	if p := fs["pa"].formation.Problem(); !strings.Contains(p, "--voters a,c") {
+	if p := fs["pa"].formation.Problem(fs["pa"].now); !strings.Contains(p, "--voters a,c") {
 		t.Fatalf("the proposer says %q, want the other's --voters", p)
 	}
 }
@@ -184,7 +197,7 @@ func TestNothingAboutGenesisIsSaidBeforeItIsOnDisk(t *testing.T) {
 	fs := trio(t)
 	run(at(0), fs, func(_, to election.PeerID, _ election.Message) bool { return to == "pc" })
 	proposal := election.GenesisPropose{Genesis: *fs["pa"].disk.Pending}
-	fs["pc"].formation.Propose("pa", proposal)
+	fs["pc"].formation.Propose(0, "pa", proposal)
 	if out := fs["pc"].formation.Settle(); len(out) != 0 {
 		t.Fatalf("c says %+v before it has written", out)
 	}
@@ -213,7 +226,7 @@ func TestARefusalNamesOnlyAsManyVotersAsFitIntoItsReason(t *testing.T) {
 		names = append(names, fmt.Sprintf("%02d%s", i, strings.Repeat("x", 61)))
 	}
 	c := newFounder(t, names[0], "pc", names...)
-	c.formation.Propose("pa", election.GenesisPropose{Genesis: election.Genesis{Proposer: "pa", Attempt: 1,
+	c.formation.Propose(0, "pa", election.GenesisPropose{Genesis: election.Genesis{Proposer: "pa", Attempt: 1,
 		Roster: election.Roster{Cluster: "x", Version: election.Version{Counter: 1}, Voters: []election.Voter{{Name: "a", Peer: "pa"}, c.self}}}})
 	out := c.settle(at(0))
 	if len(out) != 1 {

@@ -45,7 +45,7 @@ func TestRepeatedProposalsDoNotPileUpBehindASlowDisk(t *testing.T) {
 	g := election.Genesis{Proposer: "pa", Attempt: 1, Roster: election.Roster{Cluster: "x", Version: election.Version{Counter: 1},
 		Voters: []election.Voter{{Name: "a", Peer: "pa"}, {Name: "b", Peer: "pb"}, {Name: "c", Peer: "pc"}}}}
 	for range 1000 {
-		f.formation.Propose("pa", election.GenesisPropose{Genesis: g})
+		f.formation.Propose(0, "pa", election.GenesisPropose{Genesis: g})
 	}
 	if n := len(f.formation.answers); n > 1 {
 		t.Fatalf("%d answers wait for one write, want 1", n)
