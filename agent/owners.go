@@ -25,8 +25,9 @@ func CheckFile(flag, path string) error {
 // checkOwners looks at the key file, the data directory and the socket's. What
 // is yet to be made lies in what is there.
 func checkOwners(c Config) *ConfigError {
-	if err := store.CheckMode(c.DataDir); err != nil { // one chmod for this and for what is below
-		return configError("data-dir", "", "%v", err)
+	// First, since its chmod is enough for what comes below as well.
+	if bad, ok := errors.AsType[*ConfigError](startError("data-dir", store.CheckMode(c.DataDir))); ok {
+		return bad
 	}
 	for _, f := range []struct{ flag, path string }{
 		{"key-file", c.KeyFile}, {"data-dir", c.DataDir}, {"socket", filepath.Dir(c.Socket)},

@@ -57,6 +57,20 @@ func TestWhyItWaitsIsToldOnce(t *testing.T) {
 	}
 }
 
+// A candidacy that goes before the agent's waits for the preemption only.
+func TestAHigherPriorityTakesOverFromTheAgentItself(t *testing.T) {
+	members := []api.Member{{ID: "B", Priority: 1}, {ID: "A", Priority: 100}}
+	for _, test := range []struct {
+		priority *int
+		preempt  bool
+		want     bool
+	}{{nil, true, false}, {new(100), true, false}, {new(101), true, true}, {new(101), false, false}} {
+		if got := takesOver(test.priority, api.Agent{ID: "A", Preempt: test.preempt}, members); got != test.want {
+			t.Errorf("%+v: %t", test, got)
+		}
+	}
+}
+
 func TestWhatAProgramWaitsFor(t *testing.T) {
 	leads := api.Election{Election: "default", IsLeader: true}
 	for _, test := range []struct {
@@ -67,7 +81,8 @@ func TestWhatAProgramWaitsFor(t *testing.T) {
 	}{
 		{says: ""}, // another agent leads, or an election is on its way
 		{agent: api.Agent{Draining: true}, says: "this agent is drained"},
-		{agent: api.Agent{Quorum: api.Quorum{Enabled: true, State: api.QuorumLost}}, says: "no quorum"},
+		{agent: api.Agent{Quorum: api.Quorum{Enabled: true, State: api.QuorumLost}}, says: "no quorum: this agent does not know the voters yet"},
+		{agent: api.Agent{Quorum: api.Quorum{Enabled: true, State: api.QuorumLost, Voters: 3, Needed: 2, Reachable: 1}}, says: "no quorum: this agent reaches 1 of 3 voters"},
 		{agent: api.Agent{Quorum: api.Quorum{State: api.QuorumLost}}}, // it needs none
 		{e: leads, says: "this host's agent is a candidate in default too"},
 		{e: leads, campaigns: []api.Campaign{{Election: "default", Term: 7}}}, // a program leads

@@ -46,11 +46,22 @@ func (r *runner) askWhy(candidacy *client.Candidacy) {
 		if campaigns, err = r.Client.Campaigns(ctx); err != nil {
 			return
 		}
+		members, err := r.Client.Members(ctx)
+		if err != nil || takesOver(r.Request.Priority, agent, members) {
+			return
+		}
 	}
 	select {
 	case r.waits <- waiting{candidacy, whyNotElected(agent, e, campaigns)}:
 	case <-r.ctx.Done():
 	}
+}
+
+// takesOver reports whether a candidacy with that priority takes over from the agent
+// itself, which leads, soon.
+func takesOver(priority *int, agent api.Agent, members []api.Member) bool {
+	return priority != nil && agent.Preempt &&
+		slices.ContainsFunc(members, func(m api.Member) bool { return m.ID == agent.ID && m.Priority < *priority })
 }
 
 // whyNotElected says what keeps a program of this agent's host from being elected,
@@ -59,6 +70,8 @@ func whyNotElected(agent api.Agent, e api.Election, campaigns []api.Campaign) st
 	switch {
 	case agent.Draining:
 		return "this agent is drained: nothing on this host is elected until `doyen drain off`"
+	case agent.Quorum.Enabled && agent.Quorum.State == api.QuorumLost && agent.Quorum.Voters == 0:
+		return "no quorum: this agent does not know the voters yet: `doyen status` shows what it waits for"
 	case agent.Quorum.Enabled && agent.Quorum.State == api.QuorumLost:
 		return fmt.Sprintf("no quorum: this agent reaches %d of %d voters, and %d are needed: `doyen voters` shows which ones are missing",
 			agent.Quorum.Reachable, agent.Quorum.Voters, agent.Quorum.Needed)
