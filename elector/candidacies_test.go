@@ -244,6 +244,36 @@ func TestOthersRoundsWaitForTheirTurnToo(t *testing.T) {
 	}
 }
 
+// TestARoundThatOthersBeganTakesItsTurnOnceItIsWon: there was room when it began, and
+// is none when the better candidate declines.
+func TestARoundThatOthersBeganTakesItsTurnOnceItIsWon(t *testing.T) {
+	o := newLone(t, trioState())
+	o.hear("b", election.Candidacies{Boot: 1, Serial: 1, Candidacies: []election.Candidacy{{Election: "pay", Priority: 200}}})
+	o.campaign("pay")
+	o.hear("c", election.BullyElection{Election: "pay", Round: 1, Rank: election.Rank{Peer: "c", Priority: 50, JoinedAt: 'c'}})
+	asks := sentTo[election.BullyElection](o.take(), "b")
+	if len(asks) != 1 {
+		t.Fatalf("asks b %+v, want once", asks)
+	}
+	for i := range firstWindow {
+		o.campaign(election.Name("job-" + time.Duration(i).String()))
+	}
+	asked := sentTo[election.VoteRequest](o.take(), "b")
+	if len(asked) != firstWindow {
+		t.Fatalf("it asks for the votes of %d elections, want %d", len(asked), firstWindow)
+	}
+	isPay := func(r election.VoteRequest) bool { return r.Election == "pay" }
+	o.hear("b", election.BullyDecline{Election: "pay", Round: asks[0].Round})
+	if slices.ContainsFunc(sentTo[election.VoteRequest](o.take(), "b"), isPay) {
+		t.Error("it asks for votes at once, beside all others")
+	}
+	o.hear("b", grant(asked[0]))
+	o.hear("b", election.Candidacies{Boot: 1, Serial: 2, Candidacies: []election.Candidacy{{Election: "pay", Priority: 0}}})
+	if !slices.ContainsFunc(sentTo[election.VoteRequest](o.take(), "b"), isPay) {
+		t.Error("it does not ask for votes once another attempt has ended")
+	}
+}
+
 // TestAFloodThatIsAnsweredTooLateGetsSmaller: voters that can't keep up are asked
 // about fewer elections at once. Those that do not answer may only keep a promise.
 func TestAFloodThatIsAnsweredTooLateGetsSmaller(t *testing.T) {
