@@ -20,7 +20,7 @@ import (
 const module = "github.com/doyen-election/doyen/"
 
 // pure packages take time, randomness and durable state as arguments.
-var pure = []string{"election", "bully", "ring", "failuredetector", "quorum", "elector", "codec", "plan", "transport/inbox"}
+var pure = []string{"election", "bully", "ring", "failuredetector", "quorum", "elector", "internal/codec", "internal/plan", "transport/inbox"}
 
 // owners are the only packages that may import a library, their own
 // sub-packages and tests included.
@@ -137,7 +137,7 @@ func TestTheClientNeedsOnlyTheAPI(t *testing.T) {
 			continue
 		}
 		for _, p := range imports(s) {
-			if strings.Contains(p, ".") && !slices.Contains([]string{module + "api", module + "leasepage", module + "client/alarm"}, p) {
+			if strings.Contains(p, ".") && !slices.Contains([]string{module + "api", module + "internal/leasepage", module + "client/alarm"}, p) {
 				t.Errorf("%s imports %s", s.path, p)
 			}
 		}
@@ -147,7 +147,7 @@ func TestTheClientNeedsOnlyTheAPI(t *testing.T) {
 // What programs of others come to depend on through the client stays small.
 func TestThePackagesBelowTheClientNeedOnlyTheSystem(t *testing.T) {
 	for _, s := range sources(t) {
-		if s.test || !slices.Contains([]string{"leasepage", "client/alarm"}, s.folder) {
+		if s.test || !slices.Contains([]string{"internal/leasepage", "client/alarm"}, s.folder) {
 			continue
 		}
 		for _, p := range imports(s) {
@@ -194,8 +194,8 @@ func TestNoTestSleeps(t *testing.T) {
 // spoken are the folders, their sub-folders included, whose strings people read:
 // help, errors, warnings, log lines and pages.
 var spoken = []string{
-	"agent", "api", "bully", "client", "cmd/doyen", "codec", "election", "elector", "failuredetector", "leasepage",
-	"membership", "plan", "quorum", "ring", "runner", "transport",
+	"agent", "api", "bully", "client", "cmd/doyen", "election", "elector", "failuredetector", "internal",
+	"membership", "quorum", "ring", "transport",
 	"cmd/testbed", "testbed",
 }
 

@@ -8,8 +8,8 @@ import (
 	"github.com/doyen-election/doyen/agent/hook"
 	"github.com/doyen-election/doyen/agent/serve"
 	"github.com/doyen-election/doyen/api"
-	"github.com/doyen-election/doyen/codec"
 	"github.com/doyen-election/doyen/election"
+	"github.com/doyen-election/doyen/internal/codec"
 )
 
 // told is what the hook was last told of an election.

@@ -6,11 +6,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/doyen-election/doyen/agent/boottime"
 	"github.com/doyen-election/doyen/agent/pages"
 	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/elector"
-	"github.com/doyen-election/doyen/leasepage"
+	"github.com/doyen-election/doyen/internal/boottime"
+	"github.com/doyen-election/doyen/internal/leasepage"
 )
 
 func TestALeasePageSaysTheEndBeforeTheReleaseIsSent(t *testing.T) {

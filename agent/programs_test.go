@@ -22,8 +22,8 @@ import (
 	"time"
 
 	"github.com/doyen-election/doyen/agent"
-	"github.com/doyen-election/doyen/agent/boottime"
 	"github.com/doyen-election/doyen/api"
+	"github.com/doyen-election/doyen/internal/boottime"
 )
 
 // How the test binary is told to play a program that stands for election.

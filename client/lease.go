@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/doyen-election/doyen/leasepage"
+	"github.com/doyen-election/doyen/internal/leasepage"
 )
 
 // LeasePath returns where the agent that listens at the socket keeps the lease

@@ -9,7 +9,7 @@ import (
 
 	"github.com/doyen-election/doyen/client"
 	"github.com/doyen-election/doyen/client/alarm"
-	"github.com/doyen-election/doyen/leasepage"
+	"github.com/doyen-election/doyen/internal/leasepage"
 )
 
 // held returns a page that holds a lease for an hour, and its writer.

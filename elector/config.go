@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/doyen-election/doyen/codec"
 	"github.com/doyen-election/doyen/election"
+	"github.com/doyen-election/doyen/internal/codec"
 )
 
 // Algorithm is a way to select who should lead.

@@ -1,9 +1,9 @@
 package elector
 
 import (
-	"github.com/doyen-election/doyen/codec"
 	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/failuredetector"
+	"github.com/doyen-election/doyen/internal/codec"
 	"github.com/doyen-election/doyen/quorum"
 )
 

@@ -1,8 +1,8 @@
 package elector
 
 import (
-	"github.com/doyen-election/doyen/codec"
 	"github.com/doyen-election/doyen/election"
+	"github.com/doyen-election/doyen/internal/codec"
 	"github.com/doyen-election/doyen/quorum"
 )
 

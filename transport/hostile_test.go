@@ -18,8 +18,8 @@ import (
 	"github.com/libp2p/go-libp2p/core/peer"
 	"github.com/multiformats/go-multistream"
 
-	"github.com/doyen-election/doyen/codec"
 	"github.com/doyen-election/doyen/election"
+	"github.com/doyen-election/doyen/internal/codec"
 )
 
 func TestWhoeverKnocksAtThePortDisturbsNobody(t *testing.T) {

@@ -9,8 +9,8 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/doyen-election/doyen/codec"
 	"github.com/doyen-election/doyen/election"
+	"github.com/doyen-election/doyen/internal/codec"
 )
 
 const (

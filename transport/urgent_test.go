@@ -8,8 +8,8 @@ import (
 
 	"github.com/libp2p/go-libp2p/core/network"
 
-	"github.com/doyen-election/doyen/codec"
 	"github.com/doyen-election/doyen/election"
+	"github.com/doyen-election/doyen/internal/codec"
 )
 
 // page is a stream that keeps what is written.

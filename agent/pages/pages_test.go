@@ -13,11 +13,11 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/doyen-election/doyen/agent/boottime"
 	"github.com/doyen-election/doyen/agent/pages"
 	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/elector"
-	"github.com/doyen-election/doyen/leasepage"
+	"github.com/doyen-election/doyen/internal/boottime"
+	"github.com/doyen-election/doyen/internal/leasepage"
 )
 
 const patience = 20 * time.Second

@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"github.com/doyen-election/doyen/election"
-	"github.com/doyen-election/doyen/leasepage"
+	"github.com/doyen-election/doyen/internal/leasepage"
 )
 
 // order is what Run is to do: close a page, or make one.

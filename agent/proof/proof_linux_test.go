@@ -14,8 +14,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/doyen-election/doyen/agent/boottime"
 	"github.com/doyen-election/doyen/agent/sockdiag"
+	"github.com/doyen-election/doyen/internal/boottime"
 )
 
 const patience = 10 * time.Second

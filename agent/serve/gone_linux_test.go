@@ -14,8 +14,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/doyen-election/doyen/agent/boottime"
 	"github.com/doyen-election/doyen/agent/proof"
+	"github.com/doyen-election/doyen/internal/boottime"
 )
 
 // bequeathTo, if set in the environment, has this test binary connect to the socket

@@ -8,7 +8,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/doyen-election/doyen/runner"
+	"github.com/doyen-election/doyen/internal/runner"
 )
 
 // The scripts are static: completing asks no agent, and so never waits for one.

@@ -17,7 +17,7 @@ import (
 	"syscall"
 
 	"github.com/doyen-election/doyen/agent/hook"
-	"github.com/doyen-election/doyen/runner"
+	"github.com/doyen-election/doyen/internal/runner"
 )
 
 func main() {

@@ -12,7 +12,7 @@ import (
 	"github.com/doyen-election/doyen/api"
 	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/elector"
-	"github.com/doyen-election/doyen/plan"
+	"github.com/doyen-election/doyen/internal/plan"
 )
 
 // maxPlanned bounds the names of a question.

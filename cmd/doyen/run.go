@@ -15,7 +15,7 @@ import (
 
 	"github.com/doyen-election/doyen/api"
 	"github.com/doyen-election/doyen/election"
-	"github.com/doyen-election/doyen/runner"
+	"github.com/doyen-election/doyen/internal/runner"
 )
 
 const (

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/doyen-election/doyen/agent"
-	"github.com/doyen-election/doyen/agent/boottime"
+	"github.com/doyen-election/doyen/internal/boottime"
 	"github.com/doyen-election/doyen/testbed/hosts"
 )
 

@@ -6,10 +6,10 @@ import (
 	"math"
 	"time"
 
-	"github.com/doyen-election/doyen/agent/boottime"
 	"github.com/doyen-election/doyen/api"
 	"github.com/doyen-election/doyen/client"
 	"github.com/doyen-election/doyen/election"
+	"github.com/doyen-election/doyen/internal/boottime"
 	"github.com/doyen-election/doyen/testbed/hosts"
 )
 

@@ -11,9 +11,9 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/doyen-election/doyen/agent/boottime"
 	"github.com/doyen-election/doyen/api"
 	"github.com/doyen-election/doyen/client"
+	"github.com/doyen-election/doyen/internal/boottime"
 	"github.com/doyen-election/doyen/testbed/bench/stamp"
 	"github.com/doyen-election/doyen/testbed/hosts"
 )

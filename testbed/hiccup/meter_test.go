@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/doyen-election/doyen/agent/boottime"
 	"github.com/doyen-election/doyen/election"
+	"github.com/doyen-election/doyen/internal/boottime"
 )
 
 const ms = time.Millisecond

@@ -8,8 +8,8 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/doyen-election/doyen/agent/boottime"
 	"github.com/doyen-election/doyen/election"
+	"github.com/doyen-election/doyen/internal/boottime"
 )
 
 // ErrUnavailable says that this machine, or this cluster, can't have a fault.

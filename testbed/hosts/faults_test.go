@@ -14,8 +14,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/doyen-election/doyen/agent/boottime"
 	"github.com/doyen-election/doyen/election"
+	"github.com/doyen-election/doyen/internal/boottime"
 	"github.com/doyen-election/doyen/testbed/hosts"
 	"github.com/doyen-election/doyen/testbed/netns"
 )

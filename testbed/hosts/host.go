@@ -11,8 +11,8 @@ import (
 	"syscall"
 
 	"github.com/doyen-election/doyen/agent"
-	"github.com/doyen-election/doyen/agent/boottime"
 	"github.com/doyen-election/doyen/election"
+	"github.com/doyen-election/doyen/internal/boottime"
 )
 
 // Status is what a host's process does.

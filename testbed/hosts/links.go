@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/doyen-election/doyen/agent/boottime"
 	"github.com/doyen-election/doyen/election"
+	"github.com/doyen-election/doyen/internal/boottime"
 	"github.com/doyen-election/doyen/testbed/netns"
 )
 

@@ -25,10 +25,10 @@ type stage struct {
 // simulation last.
 func stages(seeds int) []stage {
 	return []stage{
-		{pkg: "failuredetector"}, {pkg: "bully"}, {pkg: "ring"}, {pkg: "quorum"}, {pkg: "elector"}, {pkg: "codec"},
-		{pkg: "agent/boottime"}, {pkg: "client/alarm"}, {pkg: "leasepage"},
+		{pkg: "failuredetector"}, {pkg: "bully"}, {pkg: "ring"}, {pkg: "quorum"}, {pkg: "elector"}, {pkg: "internal/codec"},
+		{pkg: "internal/boottime"}, {pkg: "client/alarm"}, {pkg: "internal/leasepage"},
 		{pkg: "agent/store"}, {pkg: "agent/hook"}, {pkg: "agent/watch"}, {pkg: "agent/pages"}, {pkg: "agent/access"}, {pkg: "agent/footprint"}, {pkg: "agent/serve"}, {pkg: "agent"}, {pkg: "client"},
-		{pkg: "agent/proof"}, {pkg: "agent/campaign"}, {pkg: "runner"},
+		{pkg: "agent/proof"}, {pkg: "agent/campaign"}, {pkg: "internal/runner"},
 		{pkg: "transport/inbox"}, {pkg: "transport"}, {pkg: "membership"}, {pkg: "cmd/doyen"},
 		{pkg: "testbed/exhaustive", run: "^TestEvery(Interleaving|OrderOfARosterChange)$"},
 		{pkg: "testbed/simulation", run: "^TestSimulation$", args: []string{"-seeds", strconv.Itoa(seeds)}},

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/doyen-election/doyen/agent/boottime"
 	"github.com/doyen-election/doyen/election"
+	"github.com/doyen-election/doyen/internal/boottime"
 )
 
 // verdict is what a condition finds: whether it holds, since when by the

@@ -20,8 +20,8 @@ import (
 	"github.com/prometheus/procfs"
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"github.com/doyen-election/doyen/agent/boottime"
 	"github.com/doyen-election/doyen/election"
+	"github.com/doyen-election/doyen/internal/boottime"
 	"github.com/doyen-election/doyen/testbed/hosts"
 	"github.com/doyen-election/doyen/testbed/observe"
 )

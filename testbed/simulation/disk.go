@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/doyen-election/doyen/agent/store"
-	"github.com/doyen-election/doyen/codec"
 	"github.com/doyen-election/doyen/election"
+	"github.com/doyen-election/doyen/internal/codec"
 )
 
 // disk is what a host does not forget, and the write of its agent that is under

@@ -5,8 +5,8 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"github.com/doyen-election/doyen/codec"
 	"github.com/doyen-election/doyen/election"
+	"github.com/doyen-election/doyen/internal/codec"
 )
 
 // maxHeld bounds what a silently cut link keeps for later, as TCP would.

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/doyen-election/doyen/codec"
+	"github.com/doyen-election/doyen/internal/codec"
 )
 
 // maxPast bounds the older copies that are kept of a data directory.

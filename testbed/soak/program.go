@@ -14,8 +14,8 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/doyen-election/doyen/agent/boottime"
 	"github.com/doyen-election/doyen/client"
+	"github.com/doyen-election/doyen/internal/boottime"
 )
 
 const (

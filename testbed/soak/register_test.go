@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/doyen-election/doyen/agent/boottime"
+	"github.com/doyen-election/doyen/internal/boottime"
 )
 
 // desk is a register that answers on a socket.

@@ -17,7 +17,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/doyen-election/doyen/agent/boottime"
+	"github.com/doyen-election/doyen/internal/boottime"
 )
 
 const (

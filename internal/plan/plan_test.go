@@ -12,7 +12,7 @@ import (
 
 	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/elector"
-	"github.com/doyen-election/doyen/plan"
+	"github.com/doyen-election/doyen/internal/plan"
 )
 
 // cluster is a snapshot of agents of these names, the first the oldest and all

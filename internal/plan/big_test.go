@@ -7,7 +7,7 @@ import (
 
 	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/elector"
-	"github.com/doyen-election/doyen/plan"
+	"github.com/doyen-election/doyen/internal/plan"
 )
 
 // Elections that are alike fare alike, each in its own terms; so a thousand of

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/doyen-election/doyen/agent/boottime"
+	"github.com/doyen-election/doyen/internal/boottime"
 )
 
 func TestNowNeverStepsBack(t *testing.T) {

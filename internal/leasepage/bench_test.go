@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/doyen-election/doyen/leasepage"
+	"github.com/doyen-election/doyen/internal/leasepage"
 )
 
 func BenchmarkValid(b *testing.B) {

@@ -11,7 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/doyen-election/doyen/leasepage"
+	"github.com/doyen-election/doyen/internal/leasepage"
 )
 
 // valid returns the bytes of a page with a lease.

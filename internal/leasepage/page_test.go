@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/doyen-election/doyen/leasepage"
+	"github.com/doyen-election/doyen/internal/leasepage"
 )
 
 const patience = 20 * time.Second

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/doyen-election/doyen/client/alarm"
-	"github.com/doyen-election/doyen/runner"
+	"github.com/doyen-election/doyen/internal/runner"
 )
 
 const (
