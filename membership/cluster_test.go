@@ -4,12 +4,12 @@ import (
 	"context"
 	"net"
 	"net/netip"
-	"runtime"
 	"slices"
 	"testing"
 	"time"
 
 	"github.com/doyen-election/doyen/election"
+	"github.com/doyen-election/doyen/testbed/loopbacks"
 )
 
 func TestThreeFreshAgentsSeeEachOtherWithinMoments(t *testing.T) {
@@ -230,9 +230,7 @@ func TestJoiningOneselfIsHarmless(t *testing.T) {
 // TestStreamsComeFromTheAddressOfTheAgent: on a host with several addresses too,
 // for the others keep places for members' addresses.
 func TestStreamsComeFromTheAddressOfTheAgent(t *testing.T) {
-	if runtime.GOOS != "linux" {
-		t.Skip("needs a second loopback address such as 127.0.0.2, which only Linux has by itself; CI runs it")
-	}
+	loopbacks.NeedTwo(t)
 	t.Parallel()
 	other, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
-	"runtime"
 	"testing"
 	"time"
 
@@ -13,6 +12,7 @@ import (
 	"github.com/libp2p/go-libp2p/core/network"
 
 	"github.com/doyen-election/doyen/election"
+	"github.com/doyen-election/doyen/testbed/loopbacks"
 )
 
 // doorOf knows the members at these addresses.
@@ -97,9 +97,7 @@ func TestASourceAtTheDoorIsAnAddressOrASlash64(t *testing.T) {
 // TestConnectionsComeFromTheAddressOfTheAgent: on a host with several addresses
 // too, for the others keep places for members' addresses.
 func TestConnectionsComeFromTheAddressOfTheAgent(t *testing.T) {
-	if runtime.GOOS != "linux" {
-		t.Skip("needs a second loopback address such as 127.0.0.2, which only Linux has by itself; CI runs it")
-	}
+	loopbacks.NeedTwo(t)
 	ids := identities(t, 3)
 	other, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -5,11 +5,12 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
-	"runtime"
 	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/doyen-election/doyen/testbed/loopbacks"
 )
 
 // answer lets an inbound handshake from the address wait for its turn in the
@@ -157,9 +158,7 @@ func TestManyAgentsBehindOneAddressAllGetTheirTurn(t *testing.T) {
 // member, but has no key, agrees on Noise and says nothing more. No handshake times
 // out here: the limits are those of a heartbeat of minutes.
 func TestSilentConnectionsFromOneMemberDelayNoOther(t *testing.T) {
-	if runtime.GOOS != "linux" {
-		t.Skip("needs a second loopback address such as 127.0.0.2, which only Linux has by itself; CI runs it")
-	}
+	loopbacks.NeedTwo(t)
 	ids := identities(t, 3)
 	hello := helloOf("b", 2)
 	hello.Heartbeat = time.Minute

@@ -194,7 +194,7 @@ func lookUp(key, kind string, names []string, lookup func(string) (string, error
 	for _, name := range names {
 		id, err := number(name, lookup)
 		if err != nil {
-			return nil, &Error{key, fmt.Sprintf("there is no %s %q on this host", kind, name), "create it, correct the name, or give the " + kind + "'s number"}
+			return nil, &Error{key, fmt.Sprintf("%s %q does not exist on this host", kind, name), "create it, correct the name, or give the " + kind + "'s number"}
 		}
 		if foreign && id == overflowID {
 			return nil, &Error{key, fmt.Sprintf("%d means every user of other user namespaces here", overflowID), "name another user or group"}

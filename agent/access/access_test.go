@@ -159,11 +159,11 @@ func TestNamesAreLookedUpAtTheStart(t *testing.T) {
 	}
 	few, many := -1, 1_000_001
 	for want, c := range map[string]Config{
-		`access.admin: there is no user "no-such-user"`:             {Admin: &List{Users: []string{"no-such-user"}}},
-		`access.admin: there is no group "no-such-group"`:           {Admin: &List{Groups: []string{"no-such-group"}}},
-		`access.admin: there is no user "4294967295"`:               {Admin: &List{Users: []string{"4294967295"}}},
-		`access.elections."*".campaign: there is no user "x y"`:     {Elections: map[string]Rules{Rest: {Campaign: &List{Users: []string{"x y"}}}}},
-		`access.elections.pay.hand-over: there is no group "-1"`:    {Elections: map[string]Rules{"pay": {HandOver: &List{Groups: []string{"-1"}}}}},
+		`access.admin: user "no-such-user" does not exist`:          {Admin: &List{Users: []string{"no-such-user"}}},
+		`access.admin: group "no-such-group" does not exist`:        {Admin: &List{Groups: []string{"no-such-group"}}},
+		`access.admin: user "4294967295" does not exist`:            {Admin: &List{Users: []string{"4294967295"}}},
+		`access.elections."*".campaign: user "x y" does not exist`:  {Elections: map[string]Rules{Rest: {Campaign: &List{Users: []string{"x y"}}}}},
+		`access.elections.pay.hand-over: group "-1" does not exist`: {Elections: map[string]Rules{"pay": {HandOver: &List{Groups: []string{"-1"}}}}},
 		`access.elections.PAY: "PAY" is not a valid election name`:  {Elections: map[string]Rules{"PAY": {}}},
 		`access.elections.pay.max-priority: -1 is not between`:      {Elections: map[string]Rules{"pay": {Campaign: &List{}, MaxPriority: &few}}},
 		`access.elections.pay.max-priority: 1000001 is not between`: {Elections: map[string]Rules{"pay": {Campaign: &List{}, MaxPriority: &many}}},

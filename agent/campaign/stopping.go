@@ -136,7 +136,7 @@ func (r *Registry) stopped(k *Candidacy, how release) {
 func (r *Registry) Receipt(id string, term election.Term, authorized func(uid uint32) bool) error {
 	k := r.byID[id]
 	if k == nil {
-		return &election.Refusal{Code: api.CodeNotFound, Message: "there is no such campaign on this host; it may have ended"}
+		return &election.Refusal{Code: api.CodeNotFound, Message: "no campaign on this host has this ID; it may have ended"}
 	}
 	if !authorized(k.request.UID) {
 		return &election.Refusal{Code: api.CodeForbidden, Message: fmt.Sprintf(

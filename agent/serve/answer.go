@@ -135,7 +135,7 @@ func validName(w http.ResponseWriter, s string) (election.Name, bool) {
 }
 
 func unknownElection(w http.ResponseWriter, name election.Name) {
-	fail(w, http.StatusNotFound, api.ErrorDetail{Code: api.CodeNotFound, Message: "there is no candidate in the election " + string(name)})
+	fail(w, http.StatusNotFound, api.ErrorDetail{Code: api.CodeNotFound, Message: "the election " + string(name) + " has no candidate"})
 }
 
 // refuse answers with the elector's refusal.

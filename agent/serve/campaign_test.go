@@ -347,7 +347,7 @@ func TestCampaignsThatMakeNoSenseAreRefused(t *testing.T) {
 		{right, `{"meta":"` + strings.Repeat("m", maxBody) + `"}`, "over the limit", 413},
 		{"/v1/elections/_roster/campaign", `{}`, "not a valid election name", 400},
 		{"/v1/elections/" + strings.Repeat("n", 64) + "/campaign", `{}`, "not a valid election name", 400},
-		{"/v1/campaigns/nobody/stopped", `{}`, "no such campaign", 404},
+		{"/v1/campaigns/nobody/stopped", `{}`, "no campaign on this host has this ID", 404},
 		{"/v1/campaigns/nobody/stopped", `{"term":-1}`, "must be an integer", 400},
 	} {
 		_, response, body := h.post(t, c.path, c.body)

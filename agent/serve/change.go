@@ -38,7 +38,7 @@ func (s *Server) transfer(w http.ResponseWriter, r *http.Request) {
 	}
 	target, ok := named(s.Picture(), request.To)
 	if !ok {
-		fail(w, http.StatusNotFound, api.ErrorDetail{Code: api.CodeNotFound, Message: "there is no live member named " + request.To})
+		fail(w, http.StatusNotFound, api.ErrorDetail{Code: api.CodeNotFound, Message: "no live member is named " + request.To})
 		return
 	}
 	if target == s.Self.Peer {

@@ -95,7 +95,7 @@ func (s *Server) pageRoutes() *http.ServeMux {
 }
 
 func nothingThere(w http.ResponseWriter, r *http.Request) {
-	fail(w, http.StatusNotFound, api.ErrorDetail{Code: api.CodeNotFound, Message: "there is nothing at " + clip(r.URL.Path)})
+	fail(w, http.StatusNotFound, api.ErrorDetail{Code: api.CodeNotFound, Message: "this API has nothing at " + clip(r.URL.Path)})
 }
 
 // plainPath reports whether the path is written as its own shortest form.

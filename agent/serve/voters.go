@@ -119,7 +119,7 @@ func (p *Picture) change(request api.VotersRequest) (election.ChangeRoster, *api
 	if request.Remove == "" {
 		peer, live := p.liveNamed(name, held.Peer)
 		if !live {
-			message := "there is no live agent named " + name + ": start it first"
+			message := "no live agent is named " + name + ": start it first"
 			if request.Replace != "" {
 				message = "no live agent named " + name + " has a different identity from the voter: there is nothing to replace it with"
 			}

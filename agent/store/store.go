@@ -118,7 +118,7 @@ func makeDir(dir string) error {
 }
 
 // CheckMode refuses a directory that others may change; one that does not exist
-// yet is no problem.
+// yet is not a problem.
 func CheckMode(dir string) error {
 	info, err := os.Stat(dir)
 	if err != nil || !info.IsDir() {

@@ -146,7 +146,7 @@ func (a *Agent) stopped(w http.ResponseWriter, r *http.Request) {
 	a.mu.Unlock()
 	if c == nil {
 		w.WriteHeader(http.StatusNotFound)
-		json.NewEncoder(w).Encode(api.Error{Err: api.ErrorDetail{Code: api.CodeNotFound, Message: "no such campaign"}})
+		json.NewEncoder(w).Encode(api.Error{Err: api.ErrorDetail{Code: api.CodeNotFound, Message: "no campaign on this host has this ID; it may have ended"}})
 		return
 	}
 	c.receipts <- struct{}{}

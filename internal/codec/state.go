@@ -43,7 +43,7 @@ var states = newFormat(maxStateItems, maxStateItems)
 type ForeignStateError struct{}
 
 func (*ForeignStateError) Error() string {
-	return "not a Doyen state file (a different file is in its place)"
+	return "is not a Doyen state file (a different file is in its place)"
 }
 
 // NewerStateError says that a newer version of Doyen wrote the state.

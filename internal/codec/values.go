@@ -164,7 +164,7 @@ func roster(r *election.Roster) error {
 	case r == nil:
 		return nil
 	case r.Version == election.Version{}:
-		return errors.New("roster: version 0.0 means that there is no roster")
+		return errors.New("roster: version 0.0 is not valid")
 	case len(r.Voters) == 0:
 		return errors.New("roster: no voters")
 	case r.Committed && !r.Joint():

@@ -71,7 +71,7 @@ func (e *CommandError) Unwrap() error { return e.Err }
 func (c Config) resolve() (Config, error) {
 	switch {
 	case len(c.Command) == 0 || c.Command[0] == "":
-		return c, &CommandError{statusNotFound, errors.New("there is no command")}
+		return c, &CommandError{statusNotFound, errors.New("the command is missing")}
 	case c.Restart != RestartAlways && c.Restart != RestartOnFailure && c.Restart != RestartNever:
 		return c, fmt.Errorf("unknown restart %q", c.Restart)
 	}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"time"
 
 	"github.com/doyen-election/doyen/client"
 	"github.com/doyen-election/doyen/client/alarm"
@@ -32,11 +31,7 @@ func (r *runner) stand() {
 	wait := max(r.retry/2+rand.N(r.retry/2+1), alarm.Until(r.notBefore))
 	r.retry = min(max(firstRetry, 2*r.retry), lastRetry)
 	go func() {
-		timer := time.NewTimer(wait)
-		defer timer.Stop()
-		select {
-		case <-timer.C:
-		case <-r.ctx.Done():
+		if !r.waitFor(wait) {
 			return
 		}
 		ctx, cancel := context.WithTimeout(r.ctx, standTimeout)

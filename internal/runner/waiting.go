@@ -26,11 +26,7 @@ func (r *runner) askWhy(candidacy *client.Candidacy) {
 	if r.lines == nil {
 		return
 	}
-	timer := time.NewTimer(patience)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-r.ctx.Done():
+	if !r.waitFor(patience) {
 		return
 	}
 	ctx, cancel := context.WithTimeout(r.ctx, standTimeout)
@@ -54,6 +50,18 @@ func (r *runner) askWhy(candidacy *client.Candidacy) {
 	select {
 	case r.waits <- waiting{candidacy, whyNotElected(agent, e, campaigns)}:
 	case <-r.ctx.Done():
+	}
+}
+
+// waitFor waits that long. It returns false if Run ended first.
+func (r *runner) waitFor(d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-r.ctx.Done():
+		return false
 	}
 }
 
