@@ -3,13 +3,10 @@ package agent
 import (
 	"errors"
 	"fmt"
-	"io"
-	"maps"
 	"net"
 	"net/netip"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -159,20 +156,17 @@ func DefaultSocket() string {
 	return filepath.Join(os.TempDir(), "doyen-"+strconv.Itoa(os.Getuid()), "doyen.sock")
 }
 
-type profile struct {
-	heartbeat, lease time.Duration
-}
-
-func profileNamed(name string) (profile, bool) {
-	switch name {
+// timing returns the heartbeat and the lease of a profile, 0 if it does not exist.
+func timing(profile string) (heartbeat, lease time.Duration) {
+	switch profile {
 	case "local":
-		return profile{50 * time.Millisecond, 300 * time.Millisecond}, true
+		return 50 * time.Millisecond, 300 * time.Millisecond
 	case "lan":
-		return profile{200 * time.Millisecond, 1200 * time.Millisecond}, true
+		return 200 * time.Millisecond, 1200 * time.Millisecond
 	case "wan":
-		return profile{time.Second, 6 * time.Second}, true
+		return time.Second, 6 * time.Second
 	}
-	return profile{}, false
+	return 0, 0
 }
 
 // Resolve fills in what was left to be found out: the host name, the paths,
@@ -226,16 +220,14 @@ func resolvePaths(c *Config) error {
 	return nil
 }
 
+// resolveTiming leaves a profile that does not exist to Validate.
 func resolveTiming(c *Config) error {
-	p, ok := profileNamed(c.Profile)
-	if !ok {
-		return configError("profile", "use local, lan or wan", "unknown profile %q", c.Profile)
-	}
+	heartbeat, lease := timing(c.Profile)
 	if c.Heartbeat == 0 {
-		c.Heartbeat = p.heartbeat
+		c.Heartbeat = heartbeat
 	}
 	if c.Lease == 0 {
-		c.Lease = p.lease
+		c.Lease = lease
 	}
 	return nil
 }
@@ -287,61 +279,6 @@ func addressLike(bind netip.Addr, interfaces sockaddr.IfAddrs) string {
 		}
 	}
 	return first
-}
-
-// Fprint writes the configuration as the lines of a configuration file.
-func (c Config) Fprint(w io.Writer) error {
-	list := func(s []string) string {
-		quoted := make([]string, len(s))
-		for i, v := range s {
-			quoted[i] = strconv.Quote(v)
-		}
-		return "[" + strings.Join(quoted, ", ") + "]"
-	}
-	_, err := fmt.Fprintf(w, `name: %q
-cluster: %q
-data-dir: %q
-socket: %q
-bind: %q
-advertise: %q
-gossip-port: %d
-peer-port: %d
-join: %s
-key-file: %q
-voters: %s
-quorum: %t
-algorithm: %s
-priority: %d
-preempt: %t
-preempt-delay: %s
-candidate: %t
-profile: %s
-heartbeat: %s
-lease: %s
-on-change: %q
-http: %q
-http-hosts: %s
-log-level: %s
-log-format: %s
-`, c.Name, c.Cluster, c.DataDir, c.Socket, c.Bind, c.Advertise, c.GossipPort, c.PeerPort, list(c.Join), c.KeyFile,
-		list(c.Voters), c.Quorum, c.Algorithm, c.Priority, c.Preempt, c.PreemptDelay, c.Candidate, c.Profile,
-		c.Heartbeat, c.Lease, c.OnChange, c.HTTP, list(c.HTTPHosts), c.LogLevel, c.LogFormat)
-	if err != nil {
-		return err
-	}
-	text := ""
-	if len(c.Elections) > 0 {
-		text = "elections:\n"
-	}
-	for _, name := range slices.Sorted(maps.Keys(c.Elections)) {
-		text += fmt.Sprintf("  %q:\n    on-change: %q\n", name, c.Elections[name].OnChange)
-	}
-	policy, err := c.Policy()
-	if err != nil {
-		return err
-	}
-	_, err = io.WriteString(w, text+policy.String())
-	return err
 }
 
 // Policy returns who may do what over the socket, with all names looked up.

@@ -30,7 +30,7 @@ const (
 // are named and, as root, who could change the hooks and the agent's own files.
 func (c Config) Validate() error {
 	for _, check := range []func(Config) *ConfigError{
-		checkNames, checkVoters, checkPaths, checkAddresses, checkJoin, checkKey, checkAlone, checkElection, checkTiming, checkOutputs, checkHooks, checkAccess, checkOwners,
+		checkNames, checkVoters, checkPaths, checkAddresses, checkJoin, checkKey, checkAlone, checkChoices, checkElection, checkTiming, checkOutputs, checkHooks, checkAccess, checkOwners,
 	} {
 		if err := check(c); err != nil {
 			return err
@@ -187,9 +187,6 @@ func checkAlone(c Config) *ConfigError {
 }
 
 func checkElection(c Config) *ConfigError {
-	if c.Algorithm != "bully" && c.Algorithm != "ring" {
-		return configError("algorithm", "use bully or ring", "unknown algorithm %q", c.Algorithm)
-	}
 	if c.Priority < 0 || c.Priority > MaxPriority {
 		return configError("priority", "the highest leads; 0 never leads", "%d is not between 0 and %d", c.Priority, MaxPriority)
 	}
@@ -236,12 +233,6 @@ func checkOutputs(c Config) *ConfigError {
 		if err := checkHostPort(h); err != nil || strings.Contains(h, ":") {
 			return configError("http-hosts", "write only the name, without a scheme, a port or a path", "%q is not the name of a host", h)
 		}
-	}
-	if !slices.Contains([]string{"debug", "info", "warn", "error"}, c.LogLevel) {
-		return configError("log-level", "use debug, info, warn or error", "unknown level %q", c.LogLevel)
-	}
-	if c.LogFormat != "text" && c.LogFormat != "json" {
-		return configError("log-format", "use text or json", "unknown format %q", c.LogFormat)
 	}
 	return nil
 }

@@ -23,8 +23,8 @@ func agentCommand() command {
 		&cli.BoolFlag{Name: "check-config", Usage: "validate the configuration, print it as a configuration file, start nothing", DisableDefaultText: true},
 		&cli.BoolFlag{Name: "reset-genesis", Usage: "drop a first roster that is still pending; a committed one is kept", DisableDefaultText: true},
 	}
-	for _, s := range settings() {
-		flags = append(flags, s.flag())
+	for _, s := range agent.Settings() {
+		flags = append(flags, flagOf(s))
 	}
 	return command{
 		name:  "agent",
@@ -106,8 +106,8 @@ func printConfig(i *invocation, config agent.Config) error {
 		return config.Fprint(i.stdout)
 	}
 	values := map[string]any{}
-	for _, s := range settings() {
-		values[s.name] = s.value(&config)
+	for _, s := range agent.Settings() {
+		values[s.Name] = jsonValue(s, &config)
 	}
 	values[electionsKey] = electionValues(config)
 	policy, err := config.Policy()

@@ -8,6 +8,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/doyen-election/doyen/agent"
 	"github.com/doyen-election/doyen/internal/runner"
 )
 
@@ -78,19 +79,16 @@ func completeFlag(f cli.Flag) completedFlag {
 		done.TakesValue = documented.TakesValue()
 		done.Usage = strings.ReplaceAll(documented.GetUsage(), "`", "")
 	}
+	for _, s := range agent.Settings() {
+		if s.Name == done.Name {
+			done.Values = s.Choices
+		}
+	}
 	switch done.Name {
 	case "output":
 		done.Values = []string{"table", "json"}
-	case "algorithm":
-		done.Values = []string{"bully", "ring"}
-	case "profile":
-		done.Values = []string{"local", "lan", "wan"}
-	case "log-level":
-		done.Values = []string{"debug", "info", "warn", "error"}
 	case "restart":
 		done.Values = []string{runner.RestartAlways, runner.RestartOnFailure, runner.RestartNever}
-	case "log-format":
-		done.Values = []string{"text", "json"}
 	case "socket", "config", "key-file", "data-dir", "out", "on-change":
 		done.Path = true
 	}

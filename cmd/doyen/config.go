@@ -28,7 +28,7 @@ func gather(i *invocation) (gathered, error) {
 			return g, err
 		}
 	}
-	for _, s := range settings() {
+	for _, s := range agent.Settings() {
 		if err := g.override(i, s); err != nil {
 			return g, err
 		}
@@ -38,25 +38,25 @@ func gather(i *invocation) (gathered, error) {
 }
 
 // override takes the setting from its flag, else from the environment.
-func (g *gathered) override(i *invocation, s setting) error {
-	if i.IsSet(s.name) {
-		delete(g.source, s.name)
-		if list, ok := s.at(&g.config).(*[]string); ok {
-			*list = i.StringSlice(s.name)
+func (g *gathered) override(i *invocation, s agent.Setting) error {
+	if i.IsSet(s.Name) {
+		delete(g.source, s.Name)
+		if list, ok := s.Field(&g.config).(*[]string); ok {
+			*list = i.StringSlice(s.Name)
 			return nil
 		}
-		if err := s.set(&g.config, fmt.Sprint(i.Value(s.name))); err != nil {
-			return usage("`doyen agent --help` explains each flag", "agent: --%s: %v", s.name, err)
+		if err := s.Set(&g.config, fmt.Sprint(i.Value(s.Name))); err != nil {
+			return usage("`doyen agent --help` explains each flag", "agent: --%s: %v", s.Name, err)
 		}
 		return nil
 	}
-	text := i.getenv(s.env())
+	text := i.getenv(s.Env())
 	if text == "" {
 		return nil
 	}
-	g.source[s.name] = s.env()
-	if err := s.set(&g.config, text); err != nil {
-		return &agent.ConfigError{Problem: s.env() + ": " + err.Error()}
+	g.source[s.Name] = s.Env()
+	if err := s.Set(&g.config, text); err != nil {
+		return &agent.ConfigError{Problem: s.Env() + ": " + err.Error()}
 	}
 	return nil
 }

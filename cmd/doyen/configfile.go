@@ -39,10 +39,10 @@ func (g *gathered) readFile(path string) error {
 	if err != nil || root == nil {
 		return err
 	}
-	known, names := map[string]setting{}, []string{electionsKey, accessKey}
-	for _, s := range settings() {
-		known[s.name] = s
-		names = append(names, s.name)
+	known, names := map[string]agent.Setting{}, []string{electionsKey, accessKey}
+	for _, s := range agent.Settings() {
+		known[s.Name] = s
+		names = append(names, s.Name)
 	}
 	for n := 0; n < len(root.Content); n += 2 {
 		key, value := root.Content[n], root.Content[n+1]
@@ -58,12 +58,12 @@ func (g *gathered) readFile(path string) error {
 		if !ok || key.Kind != yaml.ScalarNode {
 			return badFile(path, key.Line, unknownKeyHint(key.Value, names), "unknown key %q", key.Value)
 		}
-		if earlier := g.source[s.name]; earlier != "" {
-			return badFile(path, key.Line, "keep one of them", "%q is given twice, before at %s", s.name, strings.TrimSuffix(earlier, ": "+s.name))
+		if earlier := g.source[s.Name]; earlier != "" {
+			return badFile(path, key.Line, "keep one of them", "%q is given twice, before at %s", s.Name, strings.TrimSuffix(earlier, ": "+s.Name))
 		}
-		g.source[s.name] = fmt.Sprintf("%s:%d: %s", path, key.Line, s.name)
-		if err := s.take(&g.config, value); err != nil {
-			return &agent.ConfigError{Problem: g.source[s.name] + ": " + err.Error()}
+		g.source[s.Name] = fmt.Sprintf("%s:%d: %s", path, key.Line, s.Name)
+		if err := take(&g.config, s, value); err != nil {
+			return &agent.ConfigError{Problem: g.source[s.Name] + ": " + err.Error()}
 		}
 	}
 	return nil
@@ -137,12 +137,12 @@ func parseFile(path string, text []byte) (*yaml.Node, error) {
 }
 
 // take puts a YAML value into the configuration if it is of the setting's type.
-func (s setting) take(c *agent.Config, value *yaml.Node) error {
-	at := s.at(c)
+func take(c *agent.Config, s agent.Setting, value *yaml.Node) error {
+	field := s.Field(c)
 	if value.Kind == yaml.AliasNode {
 		return errors.New("aliases can't be used here; write the value out")
 	}
-	if list, ok := at.(*[]string); ok && value.Kind == yaml.SequenceNode {
+	if list, ok := field.(*[]string); ok && value.Kind == yaml.SequenceNode {
 		*list = nil
 		for _, item := range value.Content {
 			if item.Kind != yaml.ScalarNode || item.Tag != "!!str" {
@@ -159,10 +159,10 @@ func (s setting) take(c *agent.Config, value *yaml.Node) error {
 		return errors.New("has no value; remove the key for the default")
 	}
 	wanted, advice := "!!str", "put it in quotes"
-	if s.name == "http" { // a port alone is a number
+	if s.Name == "http" { // a port alone is a number
 		advice = agent.HTTPHint
 	}
-	switch at.(type) {
+	switch field.(type) {
 	case *bool:
 		wanted, advice = "!!bool", "write true or false"
 	case *int:
@@ -175,5 +175,5 @@ func (s setting) take(c *agent.Config, value *yaml.Node) error {
 	if value.Tag != wanted {
 		return fmt.Errorf("%q has the wrong type; %s", value.Value, advice)
 	}
-	return s.set(c, value.Value)
+	return s.Set(c, value.Value)
 }

@@ -104,17 +104,17 @@ func TestAgentAndClientAgreeOnTheSocket(t *testing.T) {
 func TestEverySettingHasItsOwnPlace(t *testing.T) {
 	var c agent.Config
 	seen := map[any]string{}
-	for _, s := range settings() {
-		at := s.at(&c)
+	for _, s := range agent.Settings() {
+		at := s.Field(&c)
 		if other := seen[at]; other != "" {
-			t.Errorf("--%s and --%s set the same field", s.name, other)
+			t.Errorf("--%s and --%s set the same field", s.Name, other)
 		}
-		seen[at] = s.name
-		if s.flag() == nil {
-			t.Errorf("--%s has a type without a flag: %T", s.name, at)
+		seen[at] = s.Name
+		if flagOf(s) == nil {
+			t.Errorf("--%s has a type without a flag: %T", s.Name, at)
 		}
-		if s.env() != strings.ToUpper(s.env()) || strings.Contains(s.env(), "-") {
-			t.Errorf("--%s has the variable %s", s.name, s.env())
+		if s.Env() != strings.ToUpper(s.Env()) || strings.Contains(s.Env(), "-") {
+			t.Errorf("--%s has the variable %s", s.Name, s.Env())
 		}
 	}
 }

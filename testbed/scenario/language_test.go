@@ -35,7 +35,7 @@ func TestAWrongLineIsRefusedWithWhatIsWrong(t *testing.T) {
 		"quorum maybe":                 "want on or off",
 		"set omega priority=1":         `there is no host "omega"; there are alpha beta gamma`,
 		"set alpha":                    "want KEY=VALUE after the hosts",
-		"set alpha color=red":          "the keys are name, cluster",
+		"set alpha color=red":          "the keys are those of the agent's configuration file",
 		"set alpha priority=high":      "priority=high",
 		"start omega":                  `there is no host "omega"`,
 		"start $nobody":                "is a variable not set?",

@@ -4,9 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
@@ -109,42 +109,24 @@ func setCommand(w *world, ts *testscript.TestScript, args []string) (string, err
 	return "", nil
 }
 
-// settingOf reads one configuration key, named as in the agent's configuration
-// file.
+// chosen are the settings that the testbed chooses itself.
+var chosen = []string{"data-dir", "socket", "bind", "advertise", "gossip-port", "peer-port", "join"}
+
+// settingOf reads one setting, named as in the agent's configuration file.
 func settingOf(key, value string, abs func(string) string) (func(*agent.Config), error) {
-	number, numberErr := strconv.Atoi(value)
-	yes, boolErr := strconv.ParseBool(value)
-	time, timeErr := time.ParseDuration(value)
-	var err error
-	var apply func(*agent.Config)
-	switch key {
-	case "name":
-		apply = func(c *agent.Config) { c.Name = value }
-	case "cluster":
-		apply = func(c *agent.Config) { c.Cluster = value }
-	case "key-file":
-		path := abs(value)
-		err = os.Chmod(path, 0o600) // a script's files can be read by all
-		apply = func(c *agent.Config) { c.KeyFile = path }
-	case "priority":
-		apply, err = func(c *agent.Config) { c.Priority = number }, numberErr
-	case "preempt":
-		apply, err = func(c *agent.Config) { c.Preempt = yes }, boolErr
-	case "voters":
-		apply = func(c *agent.Config) { c.Voters = strings.Split(value, ",") }
-	case "candidate":
-		apply, err = func(c *agent.Config) { c.Candidate = yes }, boolErr
-	case "preempt-delay":
-		apply, err = func(c *agent.Config) { c.PreemptDelay = time }, timeErr
-	case "heartbeat":
-		apply, err = func(c *agent.Config) { c.Heartbeat = time }, timeErr
-	case "lease":
-		apply, err = func(c *agent.Config) { c.Lease = time }, timeErr
-	default:
-		err = errors.New("the keys are name, cluster, key-file, priority, preempt, preempt-delay, candidate, voters, heartbeat and lease")
+	all := agent.Settings()
+	n := slices.IndexFunc(all, func(s agent.Setting) bool { return s.Name == key && !slices.Contains(chosen, key) })
+	if n < 0 {
+		return nil, fmt.Errorf("%s=%s: the keys are those of the agent's configuration file, except %s", key, value, strings.Join(chosen, ", "))
 	}
-	if err != nil {
+	if key == "key-file" {
+		value = abs(value)
+		if err := os.Chmod(value, 0o600); err != nil { // a script's files can be read by all
+			return nil, fmt.Errorf("%s=%s: %w", key, value, err)
+		}
+	}
+	if err := all[n].Set(new(agent.Config), value); err != nil {
 		return nil, fmt.Errorf("%s=%s: %w", key, value, err)
 	}
-	return apply, nil
+	return func(c *agent.Config) { _ = all[n].Set(c, value) }, nil
 }

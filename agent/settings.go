@@ -1,0 +1,177 @@
+package agent
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Setting is one value of a Config. It has the same name as a flag of `doyen agent`,
+// as a key of the configuration file and in the scenarios of the testbed.
+type Setting struct {
+	Name string
+	// Field points into a configuration: *string, *bool, *int, *time.Duration or
+	// *[]string. The type is the same in every configuration.
+	Field func(*Config) any
+	// Choices are the texts that it can have; nil if there is no such list.
+	Choices []string
+	// Found says that the zero value means "not given": the agent then finds a value
+	// itself (Resolve).
+	Found bool
+	// Help explains it in a line, with the placeholder of its value in backquotes.
+	Help string
+}
+
+// Settings returns every setting, in the order in which they are shown.
+func Settings() []Setting {
+	return []Setting{
+		{Name: "name", Field: func(c *Config) any { return &c.Name }, Found: true,
+			Help: "`NAME` of this agent, unique in the cluster (default: the host name)"},
+		{Name: "cluster", Field: func(c *Config) any { return &c.Cluster },
+			Help: "`NAME` of the cluster; agents of another cluster are refused"},
+		{Name: "data-dir", Field: func(c *Config) any { return &c.DataDir }, Found: true,
+			Help: "`DIR` for the agent's identity and its promises as a voter (default: /var/lib/doyen as root, else $XDG_STATE_HOME/doyen)"},
+		{Name: "socket", Field: func(c *Config) any { return &c.Socket }, Found: true,
+			Help: "`PATH` of the socket for the other commands (default: /run/doyen/doyen.sock as root, else $XDG_RUNTIME_DIR/doyen/doyen.sock)"},
+		{Name: "bind", Field: func(c *Config) any { return &c.Bind },
+			Help: "`ADDR` to listen on"},
+		{Name: "advertise", Field: func(c *Config) any { return &c.Advertise }, Found: true,
+			Help: "`ADDR` at which the other agents reach this host (default: --bind; for 0.0.0.0 and :: an address of this host)"},
+		{Name: "gossip-port", Field: func(c *Config) any { return &c.GossipPort },
+			Help: "`PORT` for gossip, TCP and UDP; 0 for any free one"},
+		{Name: "peer-port", Field: func(c *Config) any { return &c.PeerPort },
+			Help: "`PORT` for the direct connections, TCP; 0 for any free one"},
+		{Name: "join", Field: func(c *Config) any { return &c.Join },
+			Help: "`HOST[:PORT]` of any other agent, repeatable; retried forever"},
+		{Name: "key-file", Field: func(c *Config) any { return &c.KeyFile },
+			Help: "`FILE` with the cluster key, required unless --bind is loopback (default: none)"},
+		{Name: "voters", Field: func(c *Config) any { return &c.Voters },
+			Help: "`NAMES` of the first roster, a,b,c, the same on every agent (default: this agent alone, unless --join is given)"},
+		{Name: "quorum", Field: func(c *Config) any { return &c.Quorum },
+			Help: "a leader needs a majority of the voters; --quorum=false is for advisory use, two agents may lead then"},
+		{Name: "algorithm", Field: func(c *Config) any { return &c.Algorithm }, Choices: []string{"bully", "ring"},
+			Help: "`NAME` of the election algorithm: bully or ring"},
+		{Name: "priority", Field: func(c *Config) any { return &c.Priority },
+			Help: "`NUMBER`; the candidate with the highest leads; 0 never leads"},
+		{Name: "preempt", Field: func(c *Config) any { return &c.Preempt },
+			Help: "a leader hands over to a candidate with a strictly higher priority"},
+		{Name: "preempt-delay", Field: func(c *Config) any { return &c.PreemptDelay },
+			Help: "`TIME` for which a higher-priority candidate must be present before the leader hands over"},
+		{Name: "candidate", Field: func(c *Config) any { return &c.Candidate },
+			Help: "be a candidate in the election \"default\" on behalf of this host"},
+		{Name: "profile", Field: func(c *Config) any { return &c.Profile }, Choices: []string{"local", "lan", "wan"},
+			Help: "`NAME`: local, lan or wan; sets --heartbeat and --lease to 50ms/300ms, 200ms/1.2s or 1s/6s"},
+		{Name: "heartbeat", Field: func(c *Config) any { return &c.Heartbeat }, Found: true,
+			Help: "`TIME` between heartbeats (default: the profile's)"},
+		{Name: "lease", Field: func(c *Config) any { return &c.Lease }, Found: true,
+			Help: "`TIME` a leadership lasts after a majority last confirmed it (default: the profile's)"},
+		{Name: "on-change", Field: func(c *Config) any { return &c.OnChange },
+			Help: "`CMD` to run when the leader of \"default\" changes (use the file for other elections), with DOYEN_ELECTION, DOYEN_EVENT, DOYEN_LEADER and DOYEN_TERM, and JSON on its stdin (default: none)"},
+		{Name: "http", Field: func(c *Config) any { return &c.HTTP },
+			Help: "`ADDR:PORT` of a read-only listener: /leader /livez /readyz /metrics, and a status page at / (default: none)"},
+		{Name: "http-hosts", Field: func(c *Config) any { return &c.HTTPHosts },
+			Help: "host `NAMES` accepted in requests to --http, besides IP addresses, localhost and this host's own names"},
+		{Name: "log-level", Field: func(c *Config) any { return &c.LogLevel }, Choices: []string{"debug", "info", "warn", "error"},
+			Help: "`LEVEL`: debug, info, warn or error"},
+		{Name: "log-format", Field: func(c *Config) any { return &c.LogFormat }, Choices: []string{"text", "json"},
+			Help: "`FORMAT`: text or json"},
+	}
+}
+
+// Env is the setting's environment variable.
+func (s Setting) Env() string {
+	return "DOYEN_" + strings.ToUpper(strings.ReplaceAll(s.Name, "-", "_"))
+}
+
+// Set parses the text and puts it into the configuration. A list is separated by
+// commas or blanks. An empty text is refused where the agent would find a value:
+// it is most probably a variable that is not set.
+func (s Setting) Set(c *Config, text string) error {
+	var err error
+	unset := false
+	switch v := s.Field(c).(type) {
+	case *string:
+		*v, unset = text, text == ""
+	case *bool:
+		if *v, err = strconv.ParseBool(text); err != nil {
+			return fmt.Errorf("%q is neither true nor false", text)
+		}
+	case *int:
+		if *v, err = strconv.Atoi(text); err != nil {
+			return fmt.Errorf("%q is not an integer", text)
+		}
+	case *time.Duration:
+		if *v, err = time.ParseDuration(text); err != nil {
+			return fmt.Errorf("%q is not a duration; write it with its unit, such as 200ms or 1.2s", text)
+		}
+		unset = *v == 0
+	case *[]string:
+		*v = strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == ' ' })
+	}
+	if unset && s.Found {
+		return fmt.Errorf("%q is not a value; omit it for the default", text)
+	}
+	return nil
+}
+
+// write returns the setting as a line of a configuration file.
+func (s Setting) write(c *Config) string {
+	var text string
+	switch v := s.Field(c).(type) {
+	case *string:
+		if text = *v; s.Choices == nil {
+			text = strconv.Quote(text)
+		}
+	case *bool:
+		text = strconv.FormatBool(*v)
+	case *int:
+		text = strconv.Itoa(*v)
+	case *time.Duration:
+		text = v.String()
+	case *[]string:
+		quoted := make([]string, len(*v))
+		for i, element := range *v {
+			quoted[i] = strconv.Quote(element)
+		}
+		text = "[" + strings.Join(quoted, ", ") + "]"
+	}
+	return s.Name + ": " + text + "\n"
+}
+
+// Fprint writes the configuration as the lines of a configuration file.
+func (c Config) Fprint(w io.Writer) error {
+	text := ""
+	for _, s := range Settings() {
+		text += s.write(&c)
+	}
+	if len(c.Elections) > 0 {
+		text += "elections:\n"
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.Elections)) {
+		text += fmt.Sprintf("  %q:\n    on-change: %q\n", name, c.Elections[name].OnChange)
+	}
+	policy, err := c.Policy()
+	if err != nil {
+		return err
+	}
+	_, err = io.WriteString(w, text+policy.String())
+	return err
+}
+
+// checkChoices refuses a text that is not one of its setting's choices.
+func checkChoices(c Config) *ConfigError {
+	for _, s := range Settings() {
+		text, ok := s.Field(&c).(*string)
+		if !ok || s.Choices == nil || slices.Contains(s.Choices, *text) {
+			continue
+		}
+		last := len(s.Choices) - 1
+		kind := s.Name[strings.LastIndex(s.Name, "-")+1:]
+		return configError(s.Name, fmt.Sprintf("use %s or %s", strings.Join(s.Choices[:last], ", "), s.Choices[last]), "unknown %s %q", kind, *text)
+	}
+	return nil
+}
