@@ -101,15 +101,17 @@ func (e *Elector) newTerm(c *contest) election.Term {
 // every later attempt would be refused as well. It reports whether it did. What
 // one of the others may have granted in that term stays with it.
 func (e *Elector) goBack(c *contest) bool {
-	follows := func(id election.PeerID) bool { _, far := c.attempt.tooFar[id]; return !far }
-	if e.roster == nil || quorum.Confirmed(e.roster, follows) {
+	tooFar := func(id election.PeerID) bool { return c.bid.refused[id].why == election.RefusedLeap }
+	if c.bid == nil || quorum.Confirmed(e.roster, func(id election.PeerID) bool { return !tooFar(id) }) {
 		return false
 	}
 	c.highest = e.roster.Floor
-	for _, known := range c.attempt.tooFar {
-		c.highest = max(c.highest, known)
+	for id, refused := range c.bid.refused {
+		if tooFar(id) {
+			c.highest = max(c.highest, refused.known)
+			delete(c.bid.refused, id)
+		}
 	}
-	c.attempt.tooFar = nil
 	e.counters.Dropped["term_leap"]++
 	return true
 }

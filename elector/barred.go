@@ -25,7 +25,7 @@ func (e *Elector) bar(in election.Barred) {
 	e.endChange()
 	e.touchAll()
 	for _, c := range e.contests.rows {
-		switch c.role {
+		switch c.role() {
 		case leader:
 			e.withdraw(c, departure{reason: election.ReasonBarred})
 		case nominee:

@@ -23,14 +23,14 @@ type selection interface {
 
 // contest is one election as this agent takes part in it.
 //
-// Invariants: lease is set exactly in the roles nominee, leader and draining;
-// vacantSince is Never exactly while somebody is known to lead or may.
+// Invariant: vacantSince is Never exactly while another agent is known to lead, or may.
 type contest struct {
 	name      election.Name
 	standing  bool
 	priority  int
 	selection selection
-	role      role
+	held      *tenure       // the term that this agent leads, or has stepped down from
+	bid       *bid          // for a first term, or while it leads for a higher one; kept until the release
 	highest   election.Term // seen from anybody
 	asked     asked
 	leader    known
@@ -39,22 +39,13 @@ type contest struct {
 	rumour    rumour
 
 	vacantSince    election.Instant
-	holdBackUntil  election.Instant // another is the target of a transfer
-	retryAt        election.Instant // after an attempt that failed
+	notBefore      election.Instant // it starts no round: an attempt has failed, or another agent is the target of a transfer
 	standDownUntil election.Instant // this agent lets others go first
 	standDowns     map[election.PeerID]election.Instant
 	failures       int
 
-	term      election.Term                        // of the attempt or the leadership
-	lease     *quorum.Lease                        // nil without quorum
-	attempt   attempt                              // in role nominee; its resendAt also while overtaking
-	firstBeat election.SendID                      // the first heartbeat that claimed the term
-	overtake  *quorum.Lease                        // a higher term sought while leading (R6)
-	disputed  map[election.PeerID]election.Instant // since when, voters that can't renew the term led
-	overtaken bool                                 // nor can one give the higher term
-	leaving   departure                            // in role draining
-	rival     rival                                // a higher priority seen while leading
-	offer     offer                                // the election was offered to, in vain so far
+	rival rival // a higher priority seen while leading
+	offer offer // the election was offered to, in vain so far
 
 	idleSince election.Instant // nobody stands and nobody leads; Never: somebody does
 	listing   listing
@@ -105,14 +96,36 @@ type rumour struct {
 	promiseEnd election.Instant
 }
 
+// role is this agent's part in an election. It follows from what is held and asked for.
 type role uint8
 
 const (
 	follower role = iota // of a leader, or waiting for one
 	nominee              // selected, asking for votes
-	leader
-	draining // withdrawn, waits for those who act on its behalf
+	leader               // it may ask for a higher term at the same time
+	draining             // it has stepped down, and waits for all that act on its behalf to stop
 )
+
+func (c *contest) role() role {
+	switch {
+	case c.held == nil && c.bid == nil:
+		return follower
+	case c.held == nil:
+		return nominee
+	case c.held.leaving == nil:
+		return leader
+	}
+	return draining
+}
+
+// tenure is a term that this agent leads, or led and has not released yet.
+type tenure struct {
+	term      election.Term
+	lease     *quorum.Lease                        // nil without quorum
+	firstBeat election.SendID                      // the first heartbeat that claimed the term
+	disputed  map[election.PeerID]election.Instant // since when, voters that can't renew the term
+	leaving   *departure                           // nil while it leads
+}
 
 func newSelection(cfg Config, name election.Name) (selection, error) {
 	if cfg.Algorithm == Ring {
@@ -155,7 +168,7 @@ func (e *Elector) advanceContest(c *contest) {
 	defer e.agenda.settle(c)
 	e.expireKnown(c)
 	e.wakeForHold(c)
-	switch c.role {
+	switch c.role() {
 	case leader:
 		e.lead(c)
 	case draining:
@@ -167,7 +180,7 @@ func (e *Elector) advanceContest(c *contest) {
 
 // expireKnown stops naming a leader whose lease is over.
 func (e *Elector) expireKnown(c *contest) {
-	if c.leader.holder == (election.Holder{}) || c.role == leader {
+	if c.leader.holder == (election.Holder{}) || c.role() == leader {
 		return
 	}
 	if e.now < c.leader.until {
@@ -211,7 +224,7 @@ func (e *Elector) follow(c *contest, k known) {
 	c.selection.Stop()
 	c.failures = 0
 	e.settled = true
-	c.vacantSince, c.holdBackUntil, c.retryAt = election.Never, 0, 0
+	c.vacantSince, c.notBefore = election.Never, 0
 	c.leader = k
 	c.offer.taken(k.holder.Peer)
 	switch {
@@ -237,8 +250,8 @@ func (e *Elector) field(c *contest) election.Field {
 	f := election.Field{Self: e.ownRank(c), Full: e.agenda.closed(), Patience: e.patience(c)}
 	f.Unable = e.unable(c)
 	f.Able = f.Unable == ""
-	if c.role == leader {
-		f.Leads = &election.Leadership{Leader: e.cfg.Self, Term: c.term}
+	if c.role() == leader {
+		f.Leads = &election.Leadership{Leader: e.cfg.Self, Term: c.held.term}
 	}
 	if f.Able {
 		f.Ranks = append(f.Ranks, f.Self)
@@ -294,7 +307,7 @@ func (e *Elector) unable(c *contest) string {
 		return "it is shutting down"
 	case e.draining && c.name != election.RosterElection: // no program acts on that one, and it ends with the change
 		return "it is draining"
-	case c.role == draining:
+	case c.role() == draining:
 		return "it is handing over"
 	case !e.writes():
 		return "it can't write its promises"

@@ -109,7 +109,7 @@ func (e *Elector) leaveToWriters() {
 		return
 	}
 	for _, c := range e.contests.rows {
-		if c.role != leader {
+		if c.role() != leader {
 			continue
 		}
 		heir := e.bestOf(c, func(c *contest, m election.Member) (election.Rank, bool) {

@@ -16,19 +16,19 @@ import (
 // leadership.
 func (e *Elector) outlived(c *contest) bool {
 	switch {
-	case c.term <= e.roster.Floor, c.overtake != nil:
+	case c.held.term <= e.roster.Floor, c.bid != nil:
 		return true
-	case len(c.disputed) == 0, !e.hasMajority(), !e.writes():
+	case len(c.held.disputed) == 0, !e.hasMajority(), !e.writes():
 		return false
 	}
 	if !quorum.Confirmed(e.roster, func(id election.PeerID) bool {
-		_, disputes := c.disputed[id]
+		_, disputes := c.held.disputed[id]
 		return e.reachable(id) && !disputes
 	}) {
 		return true
 	}
-	due := c.lease.End().Add(-e.cfg.Timing.Lease / 2)
-	for id, since := range c.disputed {
+	due := c.held.lease.End().Add(-e.cfg.Timing.Lease / 2)
+	for id, since := range c.held.disputed {
 		if e.reachable(id) {
 			due = min(due, since.Add(e.cfg.Timing.disputeTime()))
 		}
@@ -42,13 +42,13 @@ func (e *Elector) outlived(c *contest) bool {
 
 // dispute takes note that a voter can't renew the term led.
 func (e *Elector) dispute(c *contest, voter election.PeerID) {
-	if _, known := c.disputed[voter]; known || !e.roster.Has(voter) {
+	if _, known := c.held.disputed[voter]; known || !e.roster.Has(voter) {
 		return
 	}
-	if c.disputed == nil {
-		c.disputed = map[election.PeerID]election.Instant{}
+	if c.held.disputed == nil {
+		c.held.disputed = map[election.PeerID]election.Instant{}
 	}
-	c.disputed[voter] = e.now
+	c.held.disputed[voter] = e.now
 }
 
 // withhold takes note that a voter does not renew all that is led here.

@@ -38,9 +38,10 @@ func (s *solo) drive(by ...election.PeerID) election.Term {
 				s.hear(id, grant(r))
 			}
 		}
-		if c := s.e.contests.get(election.RosterElection); c != nil && c.role == leader {
-			s.step(election.Tick{})
-			return c.term
+		if c := s.e.contests.get(election.RosterElection); c != nil && c.role() == leader {
+			term := c.held.term
+			s.step(election.Tick{}) // which may end it
+			return term
 		}
 		s.pass(5 * time.Millisecond)
 	}

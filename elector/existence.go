@@ -67,7 +67,7 @@ func (e *Elector) dropUnused() {
 		return
 	}
 	for _, c := range e.contests.rows {
-		if c.term == 0 && c.over == 0 && !e.exists(c) {
+		if c.asked.highest() <= e.spent && c.over == 0 && !e.exists(c) {
 			e.contests.remove(c.name)
 			e.drop(c)
 		}
@@ -120,7 +120,7 @@ func (e *Elector) exists(c *contest) bool {
 	switch {
 	case c.name == election.Default, c.name == election.RosterElection:
 		return true
-	case c.standing, c.role != follower, c.leader.holder != (election.Holder{}), e.now < c.rumour.heedUntil, c.selection.Active():
+	case c.standing, c.role() != follower, c.leader.holder != (election.Holder{}), e.now < c.rumour.heedUntil, c.selection.Active():
 		return true
 	}
 	for _, m := range e.view.Members {
@@ -133,7 +133,7 @@ func (e *Elector) exists(c *contest) bool {
 
 // remember keeps the term led without quorum. Of elections that are no more
 // only the highest is kept when there are too many.
-func (e *Elector) remember(c *contest) {
+func (e *Elector) remember(c *contest, t election.Term) {
 	e.ledger.Change(func(s *election.State) {
 		if len(s.Seen) >= e.cfg.MaxElections {
 			for name, t := range s.Seen {
@@ -143,6 +143,6 @@ func (e *Elector) remember(c *contest) {
 				}
 			}
 		}
-		s.Seen[c.name] = c.term
+		s.Seen[c.name] = t
 	})
 }

@@ -56,8 +56,8 @@ func (e *Elector) askReport(from election.PeerID, p *peer) {
 // election need not be advanced: with a thousand of them nearly all claims are
 // such. It reports whether this one is.
 func (e *Elector) prolong(c *contest, holder election.Holder, claim election.Claim, echo, suspectAt election.Instant) bool {
-	settled := c.role == follower && c.vacantSince == election.Never && !c.selection.Active() &&
-		c.failures == 0 && c.holdBackUntil == 0 && c.rumour == (rumour{})
+	settled := c.role() == follower && c.vacantSince == election.Never && !c.selection.Active() &&
+		c.failures == 0 && c.notBefore == 0 && c.rumour == (rumour{})
 	if !settled || c.leader.holder != holder || c.leader.term != claim.Term {
 		return false
 	}
@@ -87,20 +87,20 @@ func (e *Elector) claimed(holder election.Holder, claim election.Claim, echo ele
 	if confirmed {
 		e.learnTerm(c, claim.Term)
 	}
-	if claim.Term <= c.over || c.gone.outdates(holder, claim.Term, echo) || c.role == leader && !confirmed {
+	if claim.Term <= c.over || c.gone.outdates(holder, claim.Term, echo) || c.role() == leader && !confirmed {
 		return // a late message, or a claim that a voter's refusal would bear out
 	}
 	k := known{holder: holder, term: claim.Term, rank: claim.Rank, heard: e.now, until: e.claimEnd(claim, echo)}
 	switch {
-	case c.role == leader && !e.yields(c, k), claim.Term < c.leader.term:
+	case c.role() == leader && !e.yields(c, k), claim.Term < c.leader.term:
 		return
-	case c.role != leader && claim.Term == c.leader.term && holder != c.leader.holder && c.leader.rank.Above(claim.Rank):
+	case c.role() != leader && claim.Term == c.leader.term && holder != c.leader.holder && c.leader.rank.Above(claim.Rank):
 		return // two leaders without quorum: all name the same one while they meet
-	case c.role == leader:
+	case c.role() == leader:
 		e.withdraw(c, departure{reason: election.ReasonSuperseded})
 		c.rumour = e.heed(c, k)
 		return
-	case c.role == draining:
+	case c.role() == draining:
 		c.rumour = e.heed(c, k) // and does not start a round against it when that is over
 		return
 	case k.until <= e.now:
@@ -136,8 +136,8 @@ func (e *Elector) claimEnd(claim election.Claim, echo election.Instant) election
 // With quorum only a higher term can be real; without, the lower of (term,
 // rank) steps down.
 func (e *Elector) yields(c *contest, other known) bool {
-	if e.cfg.Quorum || other.term != c.term {
-		return other.term > c.term
+	if e.cfg.Quorum || other.term != c.held.term {
+		return other.term > c.held.term
 	}
 	return other.rank.Above(e.ownRank(c))
 }
@@ -177,7 +177,7 @@ func (e *Elector) released(from election.PeerID, m election.Release) {
 	if c.leader.holder != m.Holder && (c.leader.holder != (election.Holder{}) || m.StandDown == 0 && m.Target == "") {
 		return // an attempt given up, or an old term: nobody we follow
 	}
-	if c.role != follower && c.role != nominee {
+	if c.role() != follower && c.role() != nominee {
 		return
 	}
 	switch {
@@ -203,11 +203,11 @@ func (e *Elector) takeTurns(c *contest, target election.PeerID) {
 	}
 	c.offer.made(target)
 	if target != e.cfg.Self.Peer {
-		c.holdBackUntil = e.now.Add(e.cfg.Timing.voteTimeout())
+		c.notBefore = max(c.notBefore, e.now.Add(e.cfg.Timing.voteTimeout()))
 		return
 	}
-	c.holdBackUntil, c.standDownUntil, c.retryAt = 0, 0, 0
-	if f := e.field(c); f.Able && c.role == follower {
+	c.notBefore, c.standDownUntil = 0, 0
+	if f := e.field(c); f.Able && c.role() == follower {
 		c.selection.Stop()
 		e.nominate(c, f)
 	}

@@ -35,13 +35,12 @@ func (d departure) orderly() bool {
 // they were told has passed (H6).
 func (e *Elector) withdraw(c *contest, d departure) {
 	d.stopBy = e.leaseEnd(c)
-	c.role = draining
+	c.held.leaving = &d
 	e.touch(c)
-	c.leaving = d
 	if c.name == election.RosterElection {
-		c.leaving.stopped = true // no program acts on it
+		d.stopped = true // no program acts on it
 	} else {
-		e.out.Withdraw = append(e.out.Withdraw, election.Withdrawal{Election: c.name, Term: c.term, StopBy: d.stopBy, Reason: d.reason})
+		e.out.Withdraw = append(e.out.Withdraw, election.Withdrawal{Election: c.name, Term: c.held.term, StopBy: d.stopBy, Reason: d.reason})
 	}
 	e.forget(c, d.reason)
 	e.wake(c, d.stopBy)
@@ -49,35 +48,34 @@ func (e *Elector) withdraw(c *contest, d departure) {
 
 // stopped takes the receipt that nobody acts under the term any more.
 func (e *Elector) stopped(in election.Stopped) {
-	if c := e.held(in.Election); c != nil && c.role == draining && c.term == in.Term {
-		c.leaving.stopped = true
+	if c := e.held(in.Election); c != nil && c.role() == draining && c.held.term == in.Term {
+		c.held.leaving.stopped = true
 	}
 }
 
 // finishDraining releases the term when that is safe.
 func (e *Elector) finishDraining(c *contest) {
-	if !c.leaving.stopped && e.now < c.leaving.stopBy {
-		e.wake(c, c.leaving.stopBy)
+	if d := c.held.leaving; !d.stopped && e.now < d.stopBy {
+		e.wake(c, d.stopBy)
 		return
 	}
 	target, standDown := e.successor(c)
-	release := election.Release{Election: c.name, Term: c.term, Holder: e.cfg.Self,
+	release := election.Release{Election: c.name, Term: c.held.term, Holder: e.cfg.Self,
 		Target: target, StandDown: standDown, Leaving: e.stopping}
-	if c.overtake != nil { // asked for while leading, and perhaps granted; first, so that whoever follows asks for more
+	if c.bid != nil { // asked for while leading, and perhaps granted; first, so that whoever follows asks for more
 		higher := release
-		higher.Term = c.overtake.Term
+		higher.Term = c.bid.lease.Term
 		e.releaseTo(higher)
 	}
 	e.releaseTo(release)
-	c.role = follower
-	c.lease, c.overtake, c.leaving = nil, nil, departure{}
+	c.held, c.bid = nil, nil
 	c.vacantSince = e.now
 	if standDown > 0 {
 		c.standDownUntil = e.now.Add(standDown)
 	}
 	if target != "" {
 		c.offer.made(target)
-		c.holdBackUntil = e.now.Add(e.cfg.Timing.voteTimeout())
+		c.notBefore = e.now.Add(e.cfg.Timing.voteTimeout())
 	}
 	e.seek(c)
 }
@@ -88,7 +86,7 @@ func (e *Elector) finishDraining(c *contest) {
 // who acted under the term were stopping.
 func (e *Elector) successor(c *contest) (target election.PeerID, standDown time.Duration) {
 	best := e.bestOther(c)
-	switch d := c.leaving; d.reason {
+	switch d := c.held.leaving; d.reason {
 	case election.ReasonPreempted:
 		if best.Priority <= c.priority {
 			return "", 0 // the rival is gone
@@ -147,7 +145,7 @@ func (e *Elector) withdrawCandidacy(name election.Name, remaining int) {
 		return
 	}
 	e.stand(c, remaining > 0, remaining)
-	if c.role == leader {
+	if c.role() == leader {
 		e.withdraw(c, departure{reason: election.ReasonWithdrawn})
 	}
 }
@@ -202,9 +200,9 @@ func (e *Elector) whyNot(c *contest, m election.Member) string {
 
 func (e *Elector) mustLead(c *contest, name election.Name) *election.Refusal {
 	switch {
-	case c == nil || c.role != leader && c.role != draining:
+	case c == nil || c.role() != leader && c.role() != draining:
 		return &election.Refusal{Code: "not_leader", Message: "this agent does not lead " + string(name)}
-	case c.role == draining:
+	case c.role() == draining:
 		return &election.Refusal{Code: "busy", Message: "this agent is handing over " + string(name) + " already"}
 	}
 	return nil
@@ -230,7 +228,7 @@ func (e *Elector) leaveAll(why election.Reason) {
 		if why == election.ReasonDraining && c.name == election.RosterElection {
 			continue
 		}
-		switch c.role {
+		switch c.role() {
 		case leader:
 			e.withdraw(c, departure{reason: why, standDown: e.cfg.Timing.Lease})
 		case nominee:
@@ -247,7 +245,7 @@ func (e *Elector) HandingOver() bool {
 		return true
 	}
 	for _, c := range e.contests.rows {
-		if c.role == leader || c.role == draining {
+		if c.role() == leader || c.role() == draining {
 			return true
 		}
 	}

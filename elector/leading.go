@@ -10,22 +10,21 @@ import (
 
 // becomeLeader begins to lead: a majority's answers are in (H5), or there is
 // no quorum to ask.
-func (e *Elector) becomeLeader(c *contest) {
+func (e *Elector) becomeLeader(c *contest, won *tenure) {
 	e.agenda.widen()
-	c.role = leader
+	c.held, c.bid = won, nil
 	c.failures = 0
 	e.settled = true
-	c.vacantSince, c.holdBackUntil = election.Never, 0
+	c.vacantSince, c.notBefore = election.Never, 0
 	c.rumour = rumour{}
-	e.outdate(c, c.term-1)
+	e.outdate(c, won.term-1)
 	c.rival = rival{}
 	c.offer.taken(e.cfg.Self.Peer)
-	c.firstBeat, c.disputed, c.overtaken = 0, nil, false
-	c.leader = known{holder: e.cfg.Self, term: c.term, rank: e.ownRank(c), until: e.leaseEnd(c), heard: e.now}
+	c.leader = known{holder: e.cfg.Self, term: won.term, rank: e.ownRank(c), until: e.leaseEnd(c), heard: e.now}
 	e.counters.TermsWon++
-	e.sendAll(c.selection.Confirmed(e.field(c), election.Leadership{Leader: e.cfg.Self, Term: c.term}))
+	e.sendAll(c.selection.Confirmed(e.field(c), election.Leadership{Leader: e.cfg.Self, Term: won.term}))
 	c.selection.Stop()
-	e.announce(c, election.Announcement{Event: election.Leading, Leader: e.cfg.Self, Term: c.term, Reason: election.ReasonElected})
+	e.announce(c, election.Announcement{Event: election.Leading, Leader: e.cfg.Self, Term: won.term, Reason: election.ReasonElected})
 	e.beatAt = e.now // tell and renew at once
 	if c.name == election.RosterElection {
 		e.change.wakeAt = e.now // there is a roster to propose
@@ -35,10 +34,10 @@ func (e *Elector) becomeLeader(c *contest) {
 
 // leaseEnd is until when this agent may act as the leader.
 func (e *Elector) leaseEnd(c *contest) election.Instant {
-	if c.lease == nil {
+	if c.held.lease == nil {
 		return e.now.Add(e.cfg.Timing.Lease)
 	}
-	return c.lease.End()
+	return c.held.lease.End()
 }
 
 // lead keeps a leadership: it takes over what the voters renewed, overtakes
@@ -47,7 +46,7 @@ func (e *Elector) leaseEnd(c *contest) election.Instant {
 func (e *Elector) lead(c *contest) {
 	e.overtakeTerm(c)
 	e.refreshOwn(c)
-	if c.lease != nil {
+	if c.held.lease != nil {
 		e.wake(c, e.actsUntil(c))
 		e.expiresAt = min(e.expiresAt, e.actsUntil(c))
 	} else {
@@ -60,8 +59,8 @@ func (e *Elector) lead(c *contest) {
 func (e *Elector) refreshOwn(c *contest) {
 	before := c.leader
 	c.leader.until, c.leader.heard, c.leader.rank = e.leaseEnd(c), e.now, e.ownRank(c)
-	if c.lease != nil {
-		c.leader.heard = c.lease.End().Add(-quorum.HolderLease(e.cfg.Timing.Lease, e.cfg.Drift))
+	if c.held.lease != nil {
+		c.leader.heard = c.held.lease.End().Add(-quorum.HolderLease(e.cfg.Timing.Lease, e.cfg.Drift))
 	}
 	if c.leader != before {
 		e.markUntold(c)
@@ -71,39 +70,29 @@ func (e *Elector) refreshOwn(c *contest) {
 // overtakeTerm takes a higher term from the same voters when this one can't be
 // renewed any more: same leader, higher token, no gap (R6).
 func (e *Elector) overtakeTerm(c *contest) {
-	if c.lease == nil || e.roster == nil || !e.outlived(c) {
+	if c.held.lease == nil || e.roster == nil || !e.outlived(c) {
 		return
 	}
-	if c.overtake != nil && c.term <= e.roster.Floor && e.goBack(c) {
-		c.overtaken = true
+	floor := e.roster.Floor
+	if c.held.term <= floor && e.goBack(c) || c.bid == nil || c.bid.lease.Term <= floor || c.bid.tooLow(e.roster) {
+		c.bid = e.newBid(c)
 	}
-	if c.overtake == nil || c.overtake.Term <= e.roster.Floor || c.overtaken {
-		c.overtaken = false
-		c.attempt.tooFar = nil
-		c.overtake = quorum.NewLease(e.newTerm(c), e.cfg.Timing.Lease, e.cfg.Drift, e.roster)
-		c.attempt.resendAt = e.now
-	}
-	if c.overtake.End() > e.now.Add(e.guard()) && c.overtake.End() >= c.lease.End() { // programs were told of the later one
-		c.lease, c.term, c.overtake = c.overtake, c.overtake.Term, nil
-		c.firstBeat, c.disputed = 0, nil
-		c.leader.term, c.leader.until = c.term, c.lease.End()
-		e.announce(c, election.Announcement{Event: election.NewTerm, Leader: e.cfg.Self, Term: c.term, Reason: election.ReasonElected})
+	if e.won(c.bid) && c.bid.lease.End() >= c.held.lease.End() { // programs were told of the later one
+		c.held, c.bid = &tenure{term: c.bid.lease.Term, lease: c.bid.lease}, nil
+		c.leader.term, c.leader.until = c.held.term, c.held.lease.End()
+		e.announce(c, election.Announcement{Event: election.NewTerm, Leader: e.cfg.Self, Term: c.held.term, Reason: election.ReasonElected})
 		e.beatAt = e.now
 		return
 	}
-	if e.now >= c.attempt.resendAt {
-		c.attempt.resendAt = e.now.Add(e.cfg.Timing.Heartbeat / 2)
-		e.requestVotes(c, c.overtake.Term)
-	}
-	e.wake(c, c.attempt.resendAt)
+	e.seekVotes(c)
 }
 
 // askAgain asks the voters for the term this agent leads, under a new roster.
 func (e *Elector) askAgain(c *contest) {
-	if c.term <= e.roster.Floor {
+	if c.held.term <= e.roster.Floor {
 		return // lead overtakes the term instead
 	}
-	e.requestVotes(c, c.term)
+	e.requestVotes(c, c.held.term)
 }
 
 // expireLeases withdraws what this agent leads before its lease ends (H5). A lease
@@ -115,7 +104,7 @@ func (e *Elector) expireLeases() {
 	e.expiresAt = election.Never
 	for _, c := range e.contests.rows {
 		switch {
-		case c.role != leader || c.lease == nil:
+		case c.role() != leader || c.held.lease == nil:
 		case e.now < e.actsUntil(c):
 			e.expiresAt = min(e.expiresAt, e.actsUntil(c))
 		default:
@@ -126,7 +115,7 @@ func (e *Elector) expireLeases() {
 }
 
 // actsUntil is when a leadership that is not renewed is withdrawn.
-func (e *Elector) actsUntil(c *contest) election.Instant { return c.lease.End().Add(-e.guard()) }
+func (e *Elector) actsUntil(c *contest) election.Instant { return c.held.lease.End().Add(-e.guard()) }
 
 // leadsAny reports whether there is a term to claim in heartbeats.
 func (e *Elector) leadsAny() bool {
@@ -141,7 +130,7 @@ func (e *Elector) leadsAny() bool {
 // claimable reports whether heartbeats claim the term: while this agent leads,
 // and while it hands over, so that nobody starts a round before the release.
 func (c *contest) claimable() bool {
-	return c.role == leader || c.role == draining && c.leaving.orderly()
+	return c.role() == leader || c.role() == draining && c.held.leaving.orderly()
 }
 
 // beat sends the heartbeat when it is due: one message to each connected peer
@@ -191,15 +180,15 @@ func (e *Elector) claims() election.Heartbeat {
 		if !c.claimable() {
 			continue
 		}
-		if c.firstBeat == 0 {
-			c.firstBeat = h.Send
+		if c.held.firstBeat == 0 {
+			c.held.firstBeat = h.Send
 		}
-		claim := election.Claim{Election: c.name, Term: c.term, Remaining: max(0, e.claimedUntil(c).Sub(e.now))}
+		claim := election.Claim{Election: c.name, Term: c.held.term, Remaining: max(0, e.claimedUntil(c).Sub(e.now))}
 		if !e.cfg.Quorum {
 			claim.Rank = e.ownRank(c)
 		}
 		h.Claims = append(h.Claims, claim)
-		for voter := range c.disputed {
+		for voter := range c.held.disputed {
 			e.withhold(voter)
 		}
 	}
@@ -208,8 +197,8 @@ func (e *Elector) claims() election.Heartbeat {
 }
 
 func (e *Elector) claimedUntil(c *contest) election.Instant {
-	if c.role == draining {
-		return c.leaving.stopBy
+	if c.role() == draining {
+		return c.held.leaving.stopBy
 	}
 	return e.leaseEnd(c)
 }
@@ -219,7 +208,7 @@ func (e *Elector) renewOwn(h election.Heartbeat) {
 	nacks := e.voter.Renew(e.now, e.cfg.Self.Peer, h)
 	e.renewed(e.cfg.Self.Peer, election.HeartbeatAck{Boot: h.Boot, Send: h.Send, Version: h.Version, Nacks: nacks})
 	for _, claim := range h.Claims {
-		if c := e.contests.get(claim.Election); c.role == leader {
+		if c := e.contests.get(claim.Election); c.role() == leader {
 			e.refreshOwn(c)
 		}
 	}
@@ -254,25 +243,25 @@ func (e *Elector) renewed(voter election.PeerID, m election.HeartbeatAck) {
 		return
 	}
 	for _, c := range e.contests.rows {
-		if c.role != leader || c.lease == nil || c.firstBeat == 0 || m.Send < c.firstBeat {
+		if c.role() != leader || c.held.lease == nil || c.held.firstBeat == 0 || m.Send < c.held.firstBeat {
 			continue
 		}
 		i := slices.IndexFunc(m.Nacks, func(n election.Nack) bool { return n.Election == c.name })
 		if i < 0 {
-			before := c.lease.End()
-			c.lease.Count(voter, sent, m.Version)
-			delete(c.disputed, voter)
-			if c.lease.End() > before { // those who answer after the majority change nothing
+			before := c.held.lease.End()
+			c.held.lease.Count(voter, sent, m.Version)
+			delete(c.held.disputed, voter)
+			if c.held.lease.End() > before { // those who answer after the majority change nothing
 				e.touch(c)
 			}
 			continue
 		}
-		if e.learnTerm(c, m.Nacks[i].Term) && m.Nacks[i].Term > c.term {
+		if e.learnTerm(c, m.Nacks[i].Term) && m.Nacks[i].Term > c.held.term {
 			e.dispute(c, voter)
 			e.touch(c)
 		}
-		if m.Nacks[i].Term <= c.term && c.term > e.roster.Floor {
-			e.requestVote(c, voter, c.term)
+		if m.Nacks[i].Term <= c.held.term && c.held.term > e.roster.Floor {
+			e.requestVote(c, voter, c.held.term)
 		}
 	}
 }

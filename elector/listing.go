@@ -69,7 +69,7 @@ type listingKey struct {
 }
 
 func (l *listing) renew(e *Elector, c *contest, facts uint64) {
-	key := listingKey{facts, c.role, c.standing, c.priority, c.leader.holder, e.holds(c)}
+	key := listingKey{facts, c.role(), c.standing, c.priority, c.leader.holder, e.holds(c)}
 	fleeting := c.standsBack(e.now)
 	if key == l.key && !l.fleeting && !fleeting {
 		return

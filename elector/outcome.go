@@ -23,7 +23,7 @@ func (e *Elector) awaitsOutcome() bool {
 // the present roster: if that is stable, no ballot of an earlier one can be won any
 // more.
 func (e *Elector) wonUnderPresent(c *contest) bool {
-	won := c.lease.Won()
+	won := c.held.lease.Won()
 	return won != nil && won.Version == e.roster.Version
 }
 

@@ -187,7 +187,7 @@ func (c *crowded) serve(a *crowdedAgent) {
 func (c *crowded) led() (n int) {
 	for _, a := range c.agents {
 		for _, s := range a.elector.contests.rows {
-			if s.role == leader && s.name != election.RosterElection && s.lease.End() > c.now {
+			if s.role() == leader && s.name != election.RosterElection && s.held.lease.End() > c.now {
 				n++
 			}
 		}

@@ -60,10 +60,10 @@ func (e *Elector) Contests() []*ContestStatus {
 // Contests tells nothing, and until when; term 0: it does not.
 func (e *Elector) Drives() (election.Term, election.Instant) {
 	c := e.contests.get(election.RosterElection)
-	if c == nil || c.role != leader {
+	if c == nil || c.role() != leader {
 		return 0, 0
 	}
-	return c.term, e.leaseEnd(c)
+	return c.held.term, e.leaseEnd(c)
 }
 
 // showAll makes what readers are shown anew.
@@ -127,13 +127,13 @@ func (e *Elector) contestStatus(c *contest) ContestStatus {
 
 func (e *Elector) state(c *contest, candidates bool) State {
 	switch {
-	case c.role == leader:
+	case c.role() == leader:
 		return Leading
 	case c.leader.holder != (election.Holder{}) && c.vacantSince == election.Never:
 		return Following
 	case e.cfg.Quorum && !e.facts.majority:
 		return NoQuorum
-	case candidates || c.role != follower || c.selection.Active():
+	case candidates || c.role() != follower || c.selection.Active():
 		return Electing
 	}
 	return Idle

@@ -135,10 +135,10 @@ func (e *Elector) advanceChange() {
 	}
 	c.standing, c.priority = true, election.DefaultPriority
 	switch {
-	case c.role == leader && ch.driver != nil && ch.driver.Ballot == c.term:
-	case c.role == leader && e.awaitsOutcome() && e.keepsDriving() && !e.wonUnderPresent(c):
+	case c.role() == leader && ch.driver != nil && ch.driver.Ballot == c.held.term:
+	case c.role() == leader && e.awaitsOutcome() && e.keepsDriving() && !e.wonUnderPresent(c):
 		// The outcome proposed under the former term is not committed yet.
-	case c.role == leader:
+	case c.role() == leader:
 		e.beginDriving(c)
 	case e.keepsDriving():
 		c.standing = false // a vote for a higher ballot would end this one, and the way back with it
@@ -188,7 +188,7 @@ func (e *Elector) beginDriving(c *contest) {
 	ch.lost = ""
 	switch {
 	case e.roster.Joint():
-		ch.driver = quorum.InheritChange(c.term, e.cfg.Drift, e.roster, c.lease.Won())
+		ch.driver = quorum.InheritChange(c.held.term, e.cfg.Drift, e.roster, c.held.lease.Won())
 	case ch.want != nil && e.roster.Version == ch.want.of:
 		if gone := e.goneSinceAsked(); gone != "" {
 			e.reply(ch.want.request, notConnected(gone))
@@ -196,7 +196,7 @@ func (e *Elector) beginDriving(c *contest) {
 			e.stopDriving()
 			return
 		}
-		ch.driver = quorum.NewDriver(c.term, e.cfg.Drift, e.roster, ch.want.voters)
+		ch.driver = quorum.NewDriver(c.held.term, e.cfg.Drift, e.roster, ch.want.voters)
 	default:
 		if e.wonUnderPresent(c) {
 			ch.agreed = e.roster.Version
@@ -268,8 +268,8 @@ func (e *Elector) giveUpLostVoters(c *contest) {
 	}
 	r := ch.driver.Proposal()
 	fades := election.Instant(0)
-	if c.role == leader {
-		fades = c.lease.End().Add(-e.cfg.Timing.Lease / 3)
+	if c.role() == leader {
+		fades = c.held.lease.End().Add(-e.cfg.Timing.Lease / 3)
 	}
 	former := &election.Roster{Voters: r.Voters}
 	switch {

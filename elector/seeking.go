@@ -10,15 +10,15 @@ import (
 // seek finds a leader while none is known: it starts a round of selection when
 // this agent's turn has come, and follows it up.
 func (e *Elector) seek(c *contest) {
-	if c.role == nominee && e.won(c) {
-		e.becomeLeader(c)
+	if c.role() == nominee && e.won(c.bid) {
+		e.becomeLeader(c, &tenure{term: c.bid.lease.Term, lease: c.bid.lease})
 		return
 	}
 	if !e.vacant(c) {
-		if c.role == nominee { // two that refuse each other must not start again in step
-			c.retryAt = e.now.Add(e.jitter(e.cfg.Timing.Heartbeat))
+		if c.role() == nominee { // two that refuse each other must not start again in step
+			c.notBefore = max(c.notBefore, e.now.Add(e.jitter(e.cfg.Timing.Heartbeat)))
 		}
-		if c.role == nominee || c.selection.Active() {
+		if c.role() == nominee || c.selection.Active() {
 			e.abandon(c)
 			c.selection.Stop()
 		}
@@ -29,7 +29,7 @@ func (e *Elector) seek(c *contest) {
 	f := e.field(c)
 	e.apply(c, f, c.selection.Tick(e.now, f)) // even without a round of its own: Ring passes others' tokens on
 	switch {
-	case c.role == nominee:
+	case c.role() == nominee:
 		e.pursue(c, f)
 	case c.selection.Active():
 	case !e.informed():
@@ -47,7 +47,7 @@ func (e *Elector) seek(c *contest) {
 // so that a lost leader does not start a herd.
 func (e *Elector) startInTurn(c *contest, f election.Field) {
 	turn := slices.IndexFunc(f.Ranks, func(r election.Rank) bool { return r.Peer == e.cfg.Self.Peer })
-	start := max(c.vacantSince.Add(time.Duration(turn)*e.cfg.Timing.stagger()), e.firstTurn(c), c.holdBackUntil, c.retryAt)
+	start := max(c.vacantSince.Add(time.Duration(turn)*e.cfg.Timing.stagger()), e.firstTurn(c), c.notBefore)
 	if e.now < start {
 		e.wake(c, start)
 		return
@@ -95,7 +95,7 @@ func (e *Elector) firstTurn(c *contest) election.Instant {
 // contested reports whether this agent has a round or an attempt of its own under
 // way: who stands back for another only waits.
 func (c *contest) contested() bool {
-	return c.role == nominee || c.begun && c.selection.Active()
+	return c.role() == nominee || c.begun && c.selection.Active()
 }
 
 // vacant reports whether nobody is known to lead, or whoever does is thought
@@ -152,7 +152,7 @@ func (e *Elector) selectionWord(from election.PeerID, m election.Message) {
 // mayBeVacant reports whether a message of selection deserves an answer: this
 // agent leads, stands aside and must say so, or knows of no live leader.
 func (e *Elector) mayBeVacant(c *contest) bool {
-	return c.role != follower || e.vacant(c) || !c.standing || e.unable(c) != ""
+	return c.role() != follower || e.vacant(c) || !c.standing || e.unable(c) != ""
 }
 
 // apply carries out what the algorithm asks for.
@@ -160,7 +160,7 @@ func (e *Elector) apply(c *contest, f election.Field, v election.Verdict) {
 	e.sendAll(v.Send)
 	e.wake(c, v.WakeAt)
 	switch {
-	case !v.Nominee || c.role != follower || !f.Able:
+	case !v.Nominee || c.role() != follower || !f.Able:
 	case !c.begun && e.agenda.full():
 		// It was asked to take part by another's round: its own waits for its turn.
 		c.selection.Stop()

@@ -21,12 +21,12 @@ func (e *Elector) suspended() {
 	}
 	e.touchAll()
 	for _, c := range e.contests.rows {
-		switch c.role {
+		switch c.role() {
 		case leader:
 			e.withdraw(c, departure{reason: election.ReasonSuspended})
 			continue
 		case draining:
-			c.leaving.suspended = true // its heartbeats would have others name it for too long
+			c.held.leaving.suspended = true // its heartbeats would have others name it for too long
 		case nominee:
 			e.abandon(c)
 			c.selection.Stop()

@@ -8,29 +8,59 @@ import (
 	"github.com/doyen-election/doyen/quorum"
 )
 
-// attempt is a nominee's way to a majority.
-type attempt struct {
-	deadline election.Instant // give up then
+// bid is this agent's request for a term: a nominee's for the first one, or a
+// leader's for one above the term that it leads (R6).
+type bid struct {
+	lease    *quorum.Lease    // what the votes are worth; its Term is the one asked for
+	deadline election.Instant // a nominee gives up then
 	resendAt election.Instant
-	every    time.Duration // doubled each time: what answers late must not be asked for more and more
-	refused  map[election.PeerID]election.RefusalReason
-	second   bool                              // of the same choice: the first was refused for its term alone
-	tooFar   map[election.PeerID]election.Term // voters for which the term is too far above those known, and the highest that each knows
+	every    time.Duration // doubled each time: voters that answer late must not be asked more and more often
+	refused  map[election.PeerID]refusal
+	second   bool // of the same nomination: the first was refused for its term alone
 }
 
-// nominate begins an attempt: it asks all voters for a term nobody has had
-// (H1). Without quorum the nominee leads at once.
+// refusal is why a voter refuses a bid, and the highest term that it knows.
+type refusal struct {
+	why   election.RefusalReason
+	known election.Term
+}
+
+// newBid starts to ask for a term that was never asked for (H1).
+func (e *Elector) newBid(c *contest) *bid {
+	return &bid{lease: quorum.NewLease(e.newTerm(c), e.cfg.Timing.Lease, e.cfg.Drift, e.roster),
+		refused: map[election.PeerID]refusal{}}
+}
+
+// refuse records a voter's answer. A late one does not count against a vote that came
+// since, unless the term is too low: that is final.
+func (b *bid) refuse(voter election.PeerID, m election.VoteRefusal) {
+	if m.Reason != election.RefusedVersion && (m.Reason == election.RefusedStaleTerm || !b.lease.SupportedBy(voter)) {
+		b.refused[voter] = refusal{why: m.Reason, known: m.Granted}
+	}
+}
+
+// tooLow reports whether a voter of the roster refuses the term as too low.
+func (b *bid) tooLow(r *election.Roster) bool {
+	for id, refused := range b.refused {
+		if (refused.why == election.RefusedStaleTerm || refused.why == election.RefusedFloor) && r.Has(id) {
+			return true
+		}
+	}
+	return false
+}
+
+// nominate begins to ask for the votes of a majority. Without quorum the nominee leads
+// at once.
 func (e *Elector) nominate(c *contest, f election.Field) {
-	c.term = e.newTerm(c)
 	if !e.cfg.Quorum {
-		e.remember(c)
-		e.becomeLeader(c)
+		t := e.newTerm(c)
+		e.remember(c, t)
+		e.becomeLeader(c, &tenure{term: t})
 		return
 	}
 	e.counters.Attempts++
-	c.role = nominee
-	c.lease = quorum.NewLease(c.term, e.cfg.Timing.Lease, e.cfg.Drift, e.roster)
-	c.attempt = attempt{deadline: f.Patience, refused: map[election.PeerID]election.RefusalReason{}}
+	c.bid = e.newBid(c)
+	c.bid.deadline = f.Patience
 	if b, ok := c.selection.(interface {
 		Nomination(election.Field, func(election.PeerID) bool) []election.Envelope
 	}); ok {
@@ -39,48 +69,54 @@ func (e *Elector) nominate(c *contest, f election.Field) {
 	e.pursue(c, f)
 }
 
-// pursue asks again while a majority is missing: the lease counts from the
-// send, so a nominee that waits for an old lease to end wants a fresh one.
+// pursue follows up a nominee's bid.
 func (e *Elector) pursue(c *contest, f election.Field) {
 	switch {
 	case !f.Able:
-		e.failAttempt(c, f)
+		e.failBid(c, f)
 		return
-	case e.now >= c.attempt.deadline:
-		c.late = c.term
-		e.failAttempt(c, f)
+	case e.now >= c.bid.deadline:
+		c.late = c.bid.lease.Term
+		e.failBid(c, f)
 		return
 	case !e.mayStillGrant(c):
 		learnt := e.goBack(c) || e.mayStillGrant(c, election.RefusedStaleTerm, election.RefusedFloor)
-		if learnt && !c.attempt.second {
+		if learnt && !c.bid.second {
 			e.abandon(c)
 			e.nominate(c, f) // it only had to learn the term: the choice stands
-			c.attempt.second = true
+			c.bid.second = true
 			return
 		}
-		e.failAttempt(c, f) // a split vote
+		e.failBid(c, f) // a split vote
 		return
 	}
-	if e.now >= c.attempt.resendAt {
-		c.attempt.every = min(max(2*c.attempt.every, e.cfg.Timing.Heartbeat/2), e.cfg.Timing.Heartbeat*3/4)
-		c.attempt.resendAt = e.now.Add(c.attempt.every)
-		e.requestVotes(c, c.term)
+	e.seekVotes(c)
+	e.wake(c, c.bid.deadline)
+}
+
+// seekVotes asks the voters, and again while a majority is missing: the lease counts from
+// the send, so who waits for an old lease to end wants a fresh one.
+func (e *Elector) seekVotes(c *contest) {
+	if b := c.bid; e.now >= b.resendAt {
+		b.every = min(max(2*b.every, e.cfg.Timing.Heartbeat/2), e.cfg.Timing.Heartbeat*3/4)
+		b.resendAt = e.now.Add(b.every)
+		e.requestVotes(c, b.lease.Term)
 	}
-	e.wake(c, election.Earliest(c.attempt.resendAt, c.attempt.deadline))
+	e.wake(c, c.bid.resendAt)
 }
 
 // mayStillGrant reports whether the reachable voters that have not refused, or only
 // for one of those reasons, are a majority.
 func (e *Elector) mayStillGrant(c *contest, but ...election.RefusalReason) bool {
 	return quorum.Confirmed(e.roster, func(id election.PeerID) bool {
-		why := c.attempt.refused[id]
-		return (why == 0 || slices.Contains(but, why)) && e.reachable(id)
+		refused, has := c.bid.refused[id]
+		return (!has || slices.Contains(but, refused.why)) && e.reachable(id)
 	})
 }
 
 // won reports whether a majority's answers leave enough of a lease to lead.
-func (e *Elector) won(c *contest) bool {
-	return c.lease.End() > e.now.Add(e.guard())
+func (e *Elector) won(b *bid) bool {
+	return b.lease.End() > e.now.Add(e.guard())
 }
 
 func (e *Elector) requestVotes(c *contest, t election.Term) {
@@ -94,19 +130,19 @@ func (e *Elector) requestVote(c *contest, voter election.PeerID, t election.Term
 		Lease: e.cfg.Timing.Lease, Send: e.sends.Next(e.now), Rank: e.ownRank(c), Roster: *e.roster})
 }
 
-// failAttempt gives the votes back, waits a random time (Ongaro 2014, section
+// failBid gives the votes back, waits a random time (Ongaro 2014, section
 // 3.4), and after a second failure lets the next rank go.
-func (e *Elector) failAttempt(c *contest, f election.Field) {
+func (e *Elector) failBid(c *contest, f election.Field) {
 	e.abandon(c)
 	c.selection.Stop()
-	c.retryAt = e.now.Add(e.jitter(e.cfg.Timing.Heartbeat))
+	c.notBefore = max(c.notBefore, e.now.Add(e.jitter(e.cfg.Timing.Heartbeat)))
 	c.failures++
 	if c.failures >= 2 && len(f.Ranks) > 1 {
 		c.failures = 0
 		c.standDownUntil = e.now.Add(e.cfg.Timing.Lease)
 		e.wake(c, c.standDownUntil)
 	}
-	e.wake(c, c.retryAt)
+	e.wake(c, c.notBefore)
 }
 
 func (e *Elector) jitter(d time.Duration) time.Duration {
@@ -117,15 +153,14 @@ func (e *Elector) jitter(d time.Duration) time.Duration {
 // a lease must be left to begin to lead.
 func (e *Elector) guard() time.Duration { return e.cfg.Timing.stagger() }
 
-// abandon ends an attempt and gives its votes back. The term was never acted
+// abandon ends a nominee's bid and gives its votes back. The term was never acted
 // under, nor is any other, so this is no early release (H6).
 func (e *Elector) abandon(c *contest) {
-	if c.role != nominee {
+	if c.role() != nominee {
 		return
 	}
-	c.role = follower
-	c.lease = nil
-	e.sendVoters(election.Release{Election: c.name, Term: c.term, Holder: e.cfg.Self})
+	e.sendVoters(election.Release{Election: c.name, Term: c.bid.lease.Term, Holder: e.cfg.Self})
+	c.bid = nil
 }
 
 func (e *Elector) sendVoters(m election.Message) {
@@ -161,13 +196,13 @@ func (e *Elector) voteRequest(from election.PeerID, m election.VoteRequest) {
 
 // heedRound stands back for a better-ranked nominee.
 func (e *Elector) heedRound(c *contest, asker election.Rank) {
-	if c.role != follower && c.role != nominee || !asker.Above(e.ownRank(c)) || !c.standing {
+	if c.role() != follower && c.role() != nominee || !asker.Above(e.ownRank(c)) || !c.standing {
 		return
 	}
 	if c.leader.holder != (election.Holder{}) && !e.vacant(c) {
 		return
 	}
-	if c.role == nominee {
+	if c.role() == nominee {
 		e.abandon(c)
 		c.selection.Stop()
 	}
@@ -192,19 +227,24 @@ func (e *Elector) voteGrant(from election.PeerID, m election.VoteGrant) {
 		e.agenda.narrow(e.now, e.cfg.Timing.voteTimeout())
 	}
 	switch {
-	case c.overtake != nil && c.overtake.Term == m.Term && fresh:
-		c.overtake.Count(from, sent, m.Version)
-	case (c.role == nominee || c.role == leader) && c.term == m.Term:
+	case c.asksFor(m.Term):
 		if fresh {
-			c.lease.Count(from, sent, m.Version)
-			delete(c.attempt.refused, from)
-			delete(c.disputed, from)
+			c.bid.lease.Count(from, sent, m.Version)
+			delete(c.bid.refused, from)
 		}
-	case c.role == follower:
-		// A vote for an attempt given up: the voter need not keep it.
+	case c.role() == leader && c.held.term == m.Term:
+		if fresh {
+			c.held.lease.Count(from, sent, m.Version)
+			delete(c.held.disputed, from)
+		}
+	case c.role() == follower:
+		// A vote for a bid given up: the voter need not keep it.
 		e.send(from, election.Release{Election: m.Election, Term: m.Term, Holder: e.cfg.Self})
 	}
 }
+
+// asksFor reports whether the votes of that term are asked for now.
+func (c *contest) asksFor(t election.Term) bool { return c.bid != nil && c.bid.lease.Term == t }
 
 // voteRefusal learns from a refusal, and counts it once.
 func (e *Elector) voteRefusal(from election.PeerID, m election.VoteRefusal) {
@@ -230,60 +270,38 @@ func (e *Elector) voteRefusal(from election.PeerID, m election.VoteRefusal) {
 	if m.Remaining > 0 && m.GrantedTo != e.cfg.Self {
 		e.noteStanding(election.Standing{Election: m.Election, Term: m.Granted, Holder: m.GrantedTo, Remaining: m.Remaining})
 	}
-	if m.Reason == election.RefusedStaleTerm || m.Reason == election.RefusedFloor {
-		switch {
-		case c.role == leader && m.Term == c.term:
-			e.dispute(c, from)
-		case c.overtake != nil && m.Term == c.overtake.Term && e.roster.Has(from):
-			c.overtaken = true
-		}
+	switch {
+	case !e.roster.Has(from):
+	case c.asksFor(m.Term):
+		c.bid.refuse(from, m)
+	case c.role() == leader && c.held.term == m.Term && (m.Reason == election.RefusedStaleTerm || m.Reason == election.RefusedFloor):
+		e.dispute(c, from)
 	}
-	if m.Reason == election.RefusedLeap && e.roster.Has(from) {
-		c.refusedAsTooFar(from, m)
-	}
-	if c.role == nominee && m.Term == c.term && !c.lease.SupportedBy(from) && m.Reason != election.RefusedVersion {
-		c.attempt.refused[from] = m.Reason
-	}
-}
-
-// refusedAsTooFar takes note of a voter that knows of no term near the one that is
-// asked for now.
-func (c *contest) refusedAsTooFar(from election.PeerID, m election.VoteRefusal) {
-	if overtakes := c.overtake != nil && m.Term == c.overtake.Term; !overtakes && (c.role != nominee || m.Term != c.term) {
-		return
-	}
-	if c.attempt.tooFar == nil {
-		c.attempt.tooFar = map[election.PeerID]election.Term{}
-	}
-	c.attempt.tooFar[from] = m.Granted
 }
 
 // rerosterContest goes on with one election under the roster that has just
 // become durable: lease already earned stays good, the rest is asked again (R6).
 func (e *Elector) rerosterContest(c *contest) {
-	if c.lease != nil && e.roster != nil {
-		c.lease.Reroster(e.roster)
-	}
-	if c.overtake != nil && e.roster != nil {
-		c.overtake.Reroster(e.roster)
-		c.attempt.resendAt = e.now
-	}
 	if e.roster == nil {
 		return
 	}
-	c.attempt.tooFar = nil
-	switch c.role {
-	case nominee:
-		if c.term <= e.roster.Floor {
-			e.abandon(c)
-			c.highest = max(c.highest, e.roster.Floor)
-			c.selection.Stop()
-			return
-		}
-		c.attempt.refused = map[election.PeerID]election.RefusalReason{}
-		c.attempt.resendAt = e.now
-	case leader:
+	if c.held != nil && c.held.lease != nil {
+		c.held.lease.Reroster(e.roster)
+	}
+	if c.role() == leader || c.role() == nominee && c.bid.lease.Term <= e.roster.Floor {
 		c.highest = max(c.highest, e.roster.Floor)
+	}
+	if c.role() == nominee && c.bid.lease.Term <= e.roster.Floor {
+		e.abandon(c)
+		c.selection.Stop()
+		return
+	}
+	if b := c.bid; b != nil {
+		b.lease.Reroster(e.roster)
+		b.resendAt = e.now
+		clear(b.refused)
+	}
+	if c.role() == leader {
 		e.askAgain(c)
 	}
 }

@@ -24,7 +24,9 @@ func firstBeat(e *elector.Elector) election.SendID {
 	keys := contests.FieldByName("keys")
 	for i := range keys.Len() {
 		if keys.Index(i).String() == string(election.Default) {
-			return election.SendID(contests.FieldByName("rows").Index(i).Elem().FieldByName("firstBeat").Uint())
+			if held := contests.FieldByName("rows").Index(i).Elem().FieldByName("held"); !held.IsNil() {
+				return election.SendID(held.Elem().FieldByName("firstBeat").Uint())
+			}
 		}
 	}
 	return 0

@@ -54,7 +54,7 @@ func special() map[reflect.Type]encode {
 // nothing.
 func fieldRules() map[string]encode {
 	rules := map[string]encode{
-		"elector.contest.firstBeat":   func(e *encoder, p unsafe.Pointer) { e.truth(*(*election.SendID)(p) != 0) },
+		"elector.tenure.firstBeat":    func(e *encoder, p unsafe.Pointer) { e.truth(*(*election.SendID)(p) != 0) },
 		"elector.peer.stamp":          func(e *encoder, p unsafe.Pointer) { e.stamp(*(*election.Instant)(p), e.peer) },
 		"elector.peer.owesSince":      func(e *encoder, p unsafe.Pointer) { e.stamp(*(*election.Instant)(p), e.owner) },
 		"quorum.Lease.sends":          encodeSendTimes,
@@ -87,9 +87,8 @@ func fieldRules() map[string]encode {
 func deadlines() []string {
 	return []string{
 		"elector.Elector.beatAt", "elector.peer.probeAt", "elector.known.until",
-		"elector.rumour.heedUntil", "elector.rumour.promiseEnd", "elector.contest.holdBackUntil",
-		"elector.contest.retryAt", "elector.contest.standDownUntil", "elector.attempt.deadline",
-		"elector.attempt.resendAt", "elector.departure.stopBy", "quorum.promise.until",
+		"elector.rumour.heedUntil", "elector.rumour.promiseEnd", "elector.contest.notBefore",
+		"elector.contest.standDownUntil", "elector.bid.deadline", "elector.bid.resendAt", "elector.departure.stopBy", "quorum.promise.until",
 		"quorum.Lease.earned", "quorum.Ledger.retryAt", "bully.Bully.until", "bully.deferring.until",
 		"ring.Ring.until", "ring.hop.until",
 	}
