@@ -96,7 +96,6 @@ type (
 		Election  Name          `cbor:"1,keyasint"`
 		Term      Term          `cbor:"2,keyasint"` // the term refused
 		Holder    Holder        `cbor:"3,keyasint"`
-		Send      SendID        `cbor:"4,keyasint"`
 		Granted   Term          `cbor:"5,keyasint"` // the term on record
 		GrantedTo Holder        `cbor:"6,keyasint"`
 		Remaining time.Duration `cbor:"7,keyasint,omitempty"` // of that promise, if it runs
@@ -229,10 +228,6 @@ type (
 		Attempt uint64 `cbor:"2,keyasint"`
 		Reason  string `cbor:"3,keyasint"`
 	}
-	// GenesisCommit tells that all named agents accepted.
-	GenesisCommit struct {
-		Genesis Genesis `cbor:"1,keyasint"`
-	}
 	// RosterPropose asks a voter to hold a new roster, by the leader of the
 	// roster election in term Driver.
 	RosterPropose struct {
@@ -283,7 +278,6 @@ func (CandidaciesAck) message()   {}
 func (GenesisPropose) message()   {}
 func (GenesisAccept) message()    {}
 func (GenesisRefuse) message()    {}
-func (GenesisCommit) message()    {}
 func (RosterPropose) message()    {}
 func (RosterAccept) message()     {}
 func (RosterRefuse) message()     {}

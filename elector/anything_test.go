@@ -196,10 +196,10 @@ func drawView(t *rapid.T) election.View {
 
 func drawMessage(t *rapid.T) election.Message {
 	name, term, holder, span := drawName(t), drawTerm(t), drawHolder(t), drawSpan(t)
-	switch rapid.IntRange(0, 24).Draw(t, "message") {
-	case 23:
+	switch rapid.IntRange(0, 23).Draw(t, "message") {
+	case 22:
 		return election.Candidacies{Boot: holder.Boot, Serial: uint64(drawSend(t)), Candidacies: []election.Candidacy{{Election: name, Priority: rapid.IntRange(0, 200).Draw(t, "p")}}}
-	case 24:
+	case 23:
 		return election.CandidaciesAck{Boot: holder.Boot, Serial: uint64(drawSend(t)), By: 1}
 	case 0:
 		return election.BullyElection{Election: name, Round: uint64(drawSend(t)), Rank: drawRank(t)}
@@ -246,8 +246,6 @@ func drawMessage(t *rapid.T) election.Message {
 	case 19:
 		return election.GenesisRefuse{Cluster: "x", Attempt: uint64(drawSend(t)), Reason: "no"}
 	case 20:
-		return election.GenesisCommit{Genesis: drawGenesis(t)}
-	case 21:
 		m := election.RosterPropose{Driver: term, Holder: holder}
 		if r := drawRoster(t); r != nil {
 			m.Roster = *r

@@ -21,7 +21,7 @@ func rosterOf(names ...string) *election.Roster {
 func trioState() election.State { return election.State{Roster: rosterOf("a", "b", "c")} }
 
 func refusalOf(r election.VoteRequest, granted election.Term) election.VoteRefusal {
-	return election.VoteRefusal{Election: r.Election, Term: r.Term, Holder: r.Holder, Send: r.Send, Granted: granted,
+	return election.VoteRefusal{Election: r.Election, Term: r.Term, Holder: r.Holder, Granted: granted,
 		Reason: election.RefusedStaleTerm}
 }
 

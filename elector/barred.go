@@ -99,7 +99,7 @@ func (e *Elector) barredFrom(m election.Message) bool {
 		return false
 	}
 	switch m.(type) {
-	case election.GenesisPropose, election.GenesisAccept, election.GenesisCommit, election.RosterPropose, election.RosterAccept:
+	case election.GenesisPropose, election.GenesisAccept, election.RosterPropose, election.RosterAccept:
 		return true
 	}
 	return false

@@ -212,8 +212,6 @@ func (e *Elector) receive(from election.PeerID, m election.Message) {
 		e.formation.Accept(from, m)
 	case election.GenesisRefuse:
 		e.formation.Refuse(from, e.nameOf(from), m)
-	case election.GenesisCommit:
-		e.formation.Commit(e.now, m)
 	case election.RosterPropose:
 		e.propose(from, m)
 	case election.RosterAccept:
@@ -232,7 +230,7 @@ func (e *Elector) receive(from election.PeerID, m election.Message) {
 func needsQuorum(m election.Message) bool {
 	switch m.(type) {
 	case election.VoteRequest, election.VoteGrant, election.VoteRefusal,
-		election.GenesisPropose, election.GenesisAccept, election.GenesisRefuse, election.GenesisCommit,
+		election.GenesisPropose, election.GenesisAccept, election.GenesisRefuse,
 		election.RosterPropose, election.RosterAccept, election.RosterRefuse, election.RosterCancel:
 		return true
 	}

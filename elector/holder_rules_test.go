@@ -66,7 +66,7 @@ func failedOnce(t *testing.T) (*solo, election.VoteRequest) {
 	s.answerRound()
 	r := last[election.VoteRequest](s, "b")
 	for _, p := range []election.PeerID{"b", "c"} {
-		s.hear(p, election.VoteRefusal{Election: r.Election, Term: r.Term, Holder: r.Holder, Send: r.Send,
+		s.hear(p, election.VoteRefusal{Election: r.Election, Term: r.Term, Holder: r.Holder,
 			Granted: 5, GrantedTo: election.Holder{Peer: "c", Boot: 9}, Reason: election.RefusedStaleTerm})
 	}
 	return s, r

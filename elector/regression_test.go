@@ -143,7 +143,7 @@ func TestAPeerOfAnotherClusterIsNoticedWhenTheOwnRosterComesLater(t *testing.T) 
 	foreign.Cluster = "y"
 	o.connect("z", election.Report{Voter: true, Roster: foreign})
 	o.connect("b", election.Report{})
-	o.hear("b", election.GenesisCommit{Genesis: g})
+	o.hear("b", election.Report{Voter: true, Roster: r})
 	if o.e.roster == nil {
 		t.Fatal("not formed")
 	}

@@ -188,7 +188,7 @@ func TestH1NoTermIsAskedForTwiceAfterGoingBack(t *testing.T) {
 				s.hear("c", tooFar(r, 0))
 			default:
 				s.hear("b", refusalOf(r, leap)) // which leads it up again
-				s.hear("c", election.VoteRefusal{Election: r.Election, Term: r.Term, Holder: r.Holder, Send: r.Send, Reason: election.RefusedPromised})
+				s.hear("c", election.VoteRefusal{Election: r.Election, Term: r.Term, Holder: r.Holder, Reason: election.RefusedPromised})
 			}
 		}
 	}

@@ -71,5 +71,5 @@ func farStanding(h election.Holder, term election.Term) []election.Standing {
 }
 
 func refusalTo(granted election.Term) election.VoteRefusal {
-	return election.VoteRefusal{Election: election.Default, Term: 1, Holder: soloSelf, Send: 1, Granted: granted, Reason: election.RefusedStaleTerm}
+	return election.VoteRefusal{Election: election.Default, Term: 1, Holder: soloSelf, Granted: granted, Reason: election.RefusedStaleTerm}
 }

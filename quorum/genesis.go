@@ -18,9 +18,10 @@ type FormationConfig struct {
 }
 
 // Formation makes the first roster. The first name proposes, each named agent
-// writes the proposal as pending and accepts, and once all have, it is
-// committed. A majority does not suffice, and a pending genesis binds: two
-// rosters made from overlapping voters could each elect (docs/guarantees.md).
+// writes the proposal as pending and accepts, and once all have, the proposer
+// commits it. The others adopt it from the proposer's next Report. A majority does
+// not suffice, and a pending genesis binds: two rosters made from overlapping
+// voters could each elect (docs/guarantees.md).
 type Formation struct {
 	cfg       FormationConfig
 	ledger    *Ledger
@@ -86,7 +87,7 @@ func (f *Formation) Advance(now election.Instant, find func(name string) (electi
 		}
 	}
 	if len(f.waitsFor) == 0 {
-		f.commit(now, pending)
+		f.voter.Adopt(now, &pending.Roster)
 		return
 	}
 	if !f.sent || now >= f.sentAt.Add(f.cfg.Retry) {
@@ -104,17 +105,6 @@ func (f *Formation) begin(voters []election.Voter, cluster string) {
 		s.Pending = &election.Genesis{Proposer: f.cfg.Self.Peer, Attempt: s.Attempt, Roster: election.Roster{
 			Cluster: cluster, Version: election.Version{Counter: 1}, Voters: voters}}
 	})
-}
-
-func (f *Formation) commit(now election.Instant, g *election.Genesis) {
-	f.voter.Adopt(now, &g.Roster)
-	generation := f.ledger.generation
-	for _, v := range g.Roster.Voters {
-		if v.Peer != f.cfg.Self.Peer {
-			f.answers = append(f.answers, heldReply{generation: generation,
-				Envelope: election.Envelope{To: v.Peer, Message: election.GenesisCommit{Genesis: *g}}})
-		}
-	}
 }
 
 func (f *Formation) voters(find func(string) (election.PeerID, bool)) (voters []election.Voter, missing []string) {
@@ -244,17 +234,10 @@ func (f *Formation) Refuse(from election.PeerID, name string, m election.Genesis
 	}
 }
 
-// Commit commits the pending genesis, and no other.
-func (f *Formation) Commit(now election.Instant, m election.GenesisCommit) {
-	if f.ledger.State().Roster == nil && f.ledger.State().Pending.Same(&m.Genesis) {
-		f.voter.Adopt(now, &m.Genesis.Roster)
-	}
-}
-
-// Learn judges a roster told by another agent while this one has none: it may
-// be taken over if it is the pending genesis or a successor of it, or if this
-// agent is not bound by it. Its own proposal binds no proposer that has not
-// committed it: nobody else can.
+// Learn judges a roster that another agent reports while this one has none. It is
+// adopted if it is the pending genesis or a successor of it (each genesis names a
+// cluster of its own), or if nothing else binds this agent. A proposal of its own
+// does not bind it: only it could have committed that.
 func (f *Formation) Learn(now election.Instant, r *election.Roster) {
 	held := f.ledger.State()
 	genesis := r.Version == election.Version{Counter: 1}

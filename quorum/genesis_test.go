@@ -18,6 +18,7 @@ type founder struct {
 	ledger    *Ledger
 	formation *Formation
 	voter     *Voter
+	told      *election.Roster // the others were, as the elector does
 }
 
 func newFounder(t *testing.T, name string, peer election.PeerID, names ...string) *founder {
@@ -29,6 +30,7 @@ func newFounder(t *testing.T, name string, peer election.PeerID, names ...string
 func (f *founder) start() {
 	f.ledger = NewLedger(f.disk, testLease)
 	f.voter = NewVoter(VoterConfig{Self: f.self.Peer, Drift: testDrift, Lease: testLease, VoteTimeout: timeout}, f.ledger, 0)
+	f.told = nil
 	f.formation = NewFormation(FormationConfig{Self: f.self, Names: f.names, Retry: timeout}, f.ledger, f.voter)
 }
 
@@ -39,7 +41,16 @@ func (f *founder) settle(now election.Instant) []election.Envelope {
 		f.ledger.Persisted(w.Write)
 	}
 	f.voter.Settle(now)
-	return f.formation.Settle()
+	out := f.formation.Settle()
+	if r := f.voter.Roster(); r != f.told {
+		f.told = r
+		for _, v := range r.Voters {
+			if v.Peer != f.self.Peer {
+				out = append(out, election.Envelope{To: v.Peer, Message: election.Report{Voter: true, Roster: r}})
+			}
+		}
+	}
+	return out
 }
 
 func (f *founder) receive(from election.PeerID, m election.Message) {
@@ -50,8 +61,8 @@ func (f *founder) receive(from election.PeerID, m election.Message) {
 		f.formation.Accept(from, m)
 	case election.GenesisRefuse:
 		f.formation.Refuse(from, string(from), m)
-	case election.GenesisCommit:
-		f.formation.Commit(0, m)
+	case election.Report:
+		f.formation.Learn(f.now, m.Roster)
 	}
 }
 
@@ -111,10 +122,10 @@ func TestGenesisCommitsOnceAllNamedAccepted(t *testing.T) {
 
 func TestAPendingGenesisBindsAgainstAWipedProposer(t *testing.T) {
 	fs := trio(t)
-	// All accept, but the commit reaches nobody; then the first agent loses its disk.
+	// All accept, but nobody hears of the commit; then the first agent loses its disk.
 	run(at(0), fs, func(from, to election.PeerID, m election.Message) bool {
-		_, commit := m.(election.GenesisCommit)
-		return commit
+		_, tells := m.(election.Report)
+		return tells
 	})
 	delete(fs, "pa")
 	fs["pd"] = newFounder(t, "a", "pd", "a", "b", "c")
@@ -157,19 +168,31 @@ func TestOnlyThePendingGenesisIsCommitted(t *testing.T) {
 	f := newFounder(t, "b", "pb", "a", "b", "c")
 	g := election.Genesis{Proposer: "pa", Attempt: 1, Roster: election.Roster{Cluster: "x", Version: election.Version{Counter: 1},
 		Voters: []election.Voter{{Name: "a", Peer: "pa"}, {Name: "b", Peer: "pb"}, {Name: "c", Peer: "pc"}}}}
-	f.formation.Commit(0, election.GenesisCommit{Genesis: g})
 	f.formation.Learn(0, &g.Roster)
 	f.settle(0)
 	if f.formation.Done() {
-		t.Fatal("an agent that accepted nothing committed a genesis that names it")
+		t.Fatal("an agent that accepted nothing adopted a genesis that names it")
+	}
+	f.formation.Propose(0, "pa", election.GenesisPropose{Genesis: g})
+	f.settle(at(1))
+	other := g.Roster
+	other.Cluster = "y"
+	f.formation.Learn(at(2), &other)
+	f.settle(at(2))
+	if f.formation.Done() || !strings.Contains(f.formation.Problem(at(2)), "another formation is committed elsewhere") {
+		t.Fatalf("adopted another genesis than the one it accepted, or says %q", f.formation.Problem(at(2)))
+	}
+	f.formation.Learn(at(3), &g.Roster)
+	f.settle(at(3))
+	if !f.formation.Done() {
+		t.Fatal("the genesis that it accepted is not adopted")
 	}
 }
 
 func TestAnAcceptedGenesisSurvivesARestart(t *testing.T) {
 	fs := trio(t)
 	run(at(0), fs, func(from, to election.PeerID, m election.Message) bool {
-		_, commit := m.(election.GenesisCommit)
-		return commit || to == "pc"
+		return to == "pc"
 	})
 	fs["pb"].start()
 	if fs["pb"].ledger.State().Pending == nil {
@@ -210,8 +233,8 @@ func TestNothingAboutGenesisIsSaidBeforeItIsOnDisk(t *testing.T) {
 		return election.PeerID("p" + name), true
 	}, func() string { return "" })
 	fs["pa"].voter.Settle(at(2))
-	if out := fs["pa"].formation.Settle(); len(out) != 0 {
-		t.Fatalf("a tells %+v before it has written what it commits", out)
+	if out := fs["pa"].formation.Settle(); len(out) != 0 || fs["pa"].formation.Done() {
+		t.Fatalf("a goes on under the roster, or tells %+v, before it has written what it commits", out)
 	}
 	if out := fs["pa"].settle(at(3)); len(out) != 2 || fs["pa"].disk.Roster == nil {
 		t.Fatalf("a tells %+v, want both others", out)

@@ -200,7 +200,7 @@ func (v *Voter) grantOf(now election.Instant, r request) election.Envelope {
 func (v *Voter) refuse(now election.Instant, r request, why election.RefusalReason) {
 	v.refused++
 	g := v.ledger.State().Grant(r.Election)
-	refusal := election.VoteRefusal{Election: r.Election, Term: r.Term, Holder: r.Holder, Send: r.Send,
+	refusal := election.VoteRefusal{Election: r.Election, Term: r.Term, Holder: r.Holder,
 		Granted: g.Term, GrantedTo: g.Holder, Remaining: v.remaining(now, r.Election), Reason: why}
 	if v.roster != nil && r.Roster.Cluster == v.roster.Cluster &&
 		(r.Roster.Version.Before(v.roster.Version) || r.Roster.Floor < v.roster.Floor) {

@@ -128,8 +128,6 @@ func checkGenesisRefuse(m election.GenesisRefuse) error {
 	return first(cluster(m.Cluster), text("reason", m.Reason, maxReason))
 }
 
-func checkGenesisCommit(m election.GenesisCommit) error { return genesis(&m.Genesis) }
-
 func checkRosterPropose(m election.RosterPropose) error {
 	return first(term("driver", m.Driver), holder("holder", m.Holder), roster(&m.Roster))
 }

@@ -177,7 +177,7 @@ var messageOf = map[string]func(draw) election.Message{
 	},
 	"VoteRefusal": func(d draw) election.Message {
 		return election.VoteRefusal{
-			Election: d.name(), Term: d.term(), Holder: d.holder(), Send: d.send(), Granted: d.term() - 1,
+			Election: d.name(), Term: d.term(), Holder: d.holder(), Granted: d.term() - 1,
 			GrantedTo: d.maybeHolder(), Remaining: d.duration() - 1,
 			Reason: election.RefusalReason(rapid.Uint8Range(1, 255).Draw(d.T, "reason")), Roster: d.maybeRoster(),
 		}
@@ -211,7 +211,6 @@ var messageOf = map[string]func(draw) election.Message{
 	"GenesisRefuse": func(d draw) election.Message {
 		return election.GenesisRefuse{Cluster: d.cluster(), Attempt: d.uint(), Reason: d.text()}
 	},
-	"GenesisCommit": func(d draw) election.Message { return election.GenesisCommit{Genesis: d.genesis()} },
 	"RosterPropose": func(d draw) election.Message {
 		return election.RosterPropose{Driver: d.term(), Holder: d.holder(), Roster: d.roster()}
 	},

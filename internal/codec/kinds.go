@@ -35,7 +35,6 @@ var kinds = []kind{
 	of(16, "GenesisPropose", checkGenesisPropose),
 	of(17, "GenesisAccept", checkGenesisAccept),
 	of(18, "GenesisRefuse", checkGenesisRefuse),
-	of(19, "GenesisCommit", checkGenesisCommit),
 	of(20, "RosterPropose", checkRosterPropose),
 	of(21, "RosterAccept", checkRosterAccept),
 	of(22, "RosterRefuse", checkRosterRefuse),

@@ -33,7 +33,7 @@ func samples() []election.Message {
 		election.VoteRequest{Election: "pay", Term: 12, Holder: ann, Lease: lease, Send: 9, Rank: rank, Roster: roster},
 		election.VoteGrant{Election: "pay", Term: 12, Holder: ann, Send: 9, Version: v, Stamp: 77},
 		election.VoteRefusal{
-			Election: "pay", Term: 12, Holder: ann, Send: 9, Granted: 13, GrantedTo: bob,
+			Election: "pay", Term: 12, Holder: ann, Granted: 13, GrantedTo: bob,
 			Remaining: lease, Reason: election.RefusedPromised, Roster: &roster,
 		},
 		election.Release{Election: "pay", Term: 12, Holder: ann, Target: bob.Peer, StandDown: lease, Leaving: true},
@@ -47,7 +47,6 @@ func samples() []election.Message {
 		election.GenesisPropose{Genesis: first},
 		election.GenesisAccept{Cluster: "c0ffee", Attempt: 5},
 		election.GenesisRefuse{Cluster: "c0ffee", Attempt: 5, Reason: "another is pending"},
-		election.GenesisCommit{Genesis: first},
 		election.RosterPropose{Driver: 4, Holder: ann, Roster: marked},
 		election.RosterAccept{Driver: 4, Version: v, Highest: 13, Promise: lease},
 		election.RosterRefuse{Driver: 4, Version: v, Granted: 6, Roster: &roster},

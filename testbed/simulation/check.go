@@ -88,9 +88,9 @@ func (w *world) checkSend(a *agent, local election.Instant, e election.Envelope)
 		if !pending && (s.Roster == nil || s.Roster.Cluster != m.Cluster) {
 			w.fail("durable before sent", "%s accepts genesis %s#%d, its disk holds %s", a.peer, m.Cluster, m.Attempt, describeState(*s))
 		}
-	case election.GenesisCommit:
-		if s.Roster == nil || s.Roster.Cluster != m.Genesis.Roster.Cluster {
-			w.fail("durable before sent", "%s commits a genesis that is not on its disk", a.peer)
+	case election.Report:
+		if m.Roster != nil && (s.Roster == nil || s.Roster.Cluster != m.Roster.Cluster) {
+			w.fail("durable before sent", "%s reports a roster of cluster %s, its disk holds %s", a.peer, m.Roster.Cluster, describeState(*s))
 		}
 	case election.Heartbeat:
 		for _, c := range m.Claims {

@@ -303,8 +303,6 @@ func brief(m election.Message) (text string, quiet bool) {
 		return "Genesis Accept", false
 	case election.GenesisRefuse:
 		return "Genesis Refuse", false
-	case election.GenesisCommit:
-		return "Genesis Commit", false
 	case election.RosterPropose:
 		return fmt.Sprintf("Roster Propose v%d.%d", m.Roster.Version.Driver, m.Roster.Version.Counter), false
 	case election.RosterAccept:

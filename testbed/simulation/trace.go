@@ -127,7 +127,7 @@ func describe(x any) string {
 	case election.VoteRequest:
 		return fmt.Sprintf("VoteRequest %s@%d send %d prio %d %s", x.Election, x.Term, x.Send, x.Rank.Priority, describeRoster(&x.Roster))
 	case election.VoteRefusal:
-		return fmt.Sprintf("VoteRefusal %s@%d send %d reason %d granted %d to %s for %v %s", x.Election, x.Term, x.Send, x.Reason,
+		return fmt.Sprintf("VoteRefusal %s@%d reason %d granted %d to %s for %v %s", x.Election, x.Term, x.Reason,
 			x.Granted, x.GrantedTo, x.Remaining, describeRoster(x.Roster))
 	case election.HeartbeatAck:
 		return fmt.Sprintf("HeartbeatAck send %d version %v nacks %v %s", x.Send, x.Version, x.Nacks, describeRoster(x.Roster))
