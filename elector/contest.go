@@ -49,17 +49,16 @@ type contest struct {
 
 	idleSince election.Instant // nobody stands and nobody leads; Never: somebody does
 	listing   listing
-	told      *ContestStatus // to readers; replaced, never changed
-	toldOf    uint64         // the listing's number in it
-	shownAt   int            // where in what they are shown; -1: nowhere
+	shown     *ContestStatus // to readers; replaced, never changed; nil: it is not
+	refresh   bool           // what readers are shown may have changed
+	touched   bool           // something was heard or done about it: it is to be advanced
+	wakeAt    election.Instant
 
 	// Kept by the agenda, which says what they mean.
-	wakeAt, ringsAt                  election.Instant
-	place                            int           // in its wakes
-	turn                             uint64        // since when it wants to start a round; 0: it does not
-	begun                            bool          // the round under way is this agent's own
-	late                             election.Term // of the last attempt that won no majority in time
-	touched, untold, queued, counted bool
+	turn            uint64        // since when it wants to start a round; 0: it does not
+	begun           bool          // the round under way is this agent's own
+	late            election.Term // of the last attempt that won no majority in time
+	queued, counted bool
 }
 
 // known is a leader this agent heard. It is named until its lease, as seen
@@ -142,11 +141,14 @@ func (e *Elector) advanceContests() {
 		e.advanced = facts
 		e.touchAll()
 	}
-	due := e.agenda.due(e.now)
-	for _, c := range due {
-		e.advanceContest(c)
+	for _, c := range e.contests.rows {
+		e.agenda.recount(c) // what was heard may have begun or ended a round
 	}
-	e.agenda.putBack(due)
+	for _, c := range e.contests.rows {
+		if c.touched || c.wakeAt <= e.now {
+			e.advanceContest(c)
+		}
+	}
 	if e.agenda.queued == 0 || e.agenda.full() {
 		return
 	}
@@ -160,11 +162,19 @@ func (e *Elector) advanceContests() {
 	e.agenda.serving = false
 }
 
+// contestsWake is when the next election is to be advanced.
+func (e *Elector) contestsWake() election.Instant {
+	wake := election.Never
+	for _, c := range e.contests.rows {
+		wake = min(wake, c.wakeAt)
+	}
+	return wake
+}
+
 // advanceContest does what is due in one election.
 func (e *Elector) advanceContest(c *contest) {
-	c.touched, c.wakeAt = false, election.Never
+	c.touched, c.refresh, c.wakeAt = false, true, election.Never
 	e.agenda.queue(c, false)
-	e.markUntold(c)
 	defer e.agenda.settle(c)
 	e.expireKnown(c)
 	e.wakeForHold(c)
@@ -184,7 +194,7 @@ func (e *Elector) expireKnown(c *contest) {
 		return
 	}
 	if e.now < c.leader.until {
-		e.wake(c, c.leader.until)
+		c.wake(c.leader.until)
 		return
 	}
 	e.forget(c, election.ReasonLeaseExpired)

@@ -34,7 +34,7 @@ func (e *Elector) outlived(c *contest) bool {
 		}
 	}
 	if e.now < due {
-		e.wake(c, due)
+		c.wake(due)
 		return false
 	}
 	return true

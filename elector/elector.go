@@ -30,7 +30,7 @@ type Elector struct {
 	stands       candidacies
 	heardOf      uint64 // counts what was heard of members and of candidacies
 	facts        facts
-	toldFacts    uint64 // and that readers were last told with
+	shownFacts   uint64 // and that readers were last shown
 	advanced     uint64 // the facts' generation that all elections were last advanced with
 	agenda       agenda
 	shown        []*ContestStatus // to readers; replaced, never changed; nil: to be made anew
@@ -281,7 +281,7 @@ func (e *Elector) advance() {
 
 func (e *Elector) wakeAt() election.Instant {
 	wake := election.Earliest(e.voter.WakeAt(), e.ledger.WakeAt(), e.beatWake(), e.formationWake(),
-		e.inquiryWake(), e.probeWake(), e.bringUpWake(), e.tellWake(), e.diskWake(), e.change.wakeAt, e.agenda.wakes.next())
+		e.inquiryWake(), e.probeWake(), e.bringUpWake(), e.tellWake(), e.diskWake(), e.change.wakeAt, e.contestsWake())
 	if wake <= e.now {
 		wake = e.now + 1 // time must move before anything more can be due
 	}

@@ -13,7 +13,7 @@ import (
 func (e *Elector) held(name election.Name) *contest {
 	c := e.contests.get(name)
 	if c != nil {
-		e.touch(c)
+		c.touch()
 	}
 	return c
 }
@@ -33,11 +33,11 @@ func (e *Elector) contest(name election.Name) *contest {
 		return nil
 	}
 	state := e.ledger.State()
-	c := &contest{name: name, selection: s, vacantSince: election.Never, idleSince: election.Never, wakeAt: election.Never, ringsAt: election.Never, shownAt: -1,
+	c := &contest{name: name, selection: s, vacantSince: election.Never, idleSince: election.Never, wakeAt: election.Never,
 		standDowns: map[election.PeerID]election.Instant{},
 		highest:    max(state.Grant(name).Term, state.Seen[name], e.retired), asked: upTo(e.spent)}
 	e.contests.put(name, c)
-	e.touch(c)
+	c.touch()
 	return c
 }
 
@@ -68,7 +68,6 @@ func (e *Elector) dropUnused() {
 	}
 	for _, c := range e.contests.rows {
 		if c.asked.highest() <= e.spent && c.over == 0 && !e.exists(c) {
-			e.contests.remove(c.name)
 			e.drop(c)
 		}
 	}
@@ -109,7 +108,6 @@ func (e *Elector) sweep() {
 		case e.now >= c.idleSince.Add(2*e.cfg.Timing.Lease):
 			e.retired = max(e.retired, c.highest)
 			e.spent = max(e.spent, c.asked.highest()) // a term asked for is never asked for again (H1)
-			e.contests.remove(c.name)
 			e.drop(c)
 		}
 	}

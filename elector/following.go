@@ -66,9 +66,9 @@ func (e *Elector) prolong(c *contest, holder election.Holder, claim election.Cla
 		return false
 	}
 	c.leader.rank, c.leader.heard, c.leader.until = claim.Rank, e.now, max(c.leader.until, until)
-	e.markUntold(c)
+	c.refresh = true
 	c.wakeAt = election.Never // as advancing it would
-	e.wake(c, min(c.leader.until, suspectAt))
+	c.wake(min(c.leader.until, suspectAt))
 	e.wakeForHold(c)
 	return true
 }

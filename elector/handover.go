@@ -36,14 +36,14 @@ func (d departure) orderly() bool {
 func (e *Elector) withdraw(c *contest, d departure) {
 	d.stopBy = e.leaseEnd(c)
 	c.held.leaving = &d
-	e.touch(c)
+	c.touch()
 	if c.name == election.RosterElection {
 		d.stopped = true // no program acts on it
 	} else {
 		e.out.Withdraw = append(e.out.Withdraw, election.Withdrawal{Election: c.name, Term: c.held.term, StopBy: d.stopBy, Reason: d.reason})
 	}
 	e.forget(c, d.reason)
-	e.wake(c, d.stopBy)
+	c.wake(d.stopBy)
 }
 
 // stopped takes the receipt that nobody acts under the term any more.
@@ -56,7 +56,7 @@ func (e *Elector) stopped(in election.Stopped) {
 // finishDraining releases the term when that is safe.
 func (e *Elector) finishDraining(c *contest) {
 	if d := c.held.leaving; !d.stopped && e.now < d.stopBy {
-		e.wake(c, d.stopBy)
+		c.wake(d.stopBy)
 		return
 	}
 	target, standDown := e.successor(c)

@@ -36,9 +36,9 @@ func (e *Elector) holdOutlived() time.Duration {
 func (e *Elector) wakeForHold(c *contest) {
 	held := e.heldUntil(c)
 	if soon := held.Add(-e.holdOutlived()); e.now < soon {
-		e.wake(c, soon)
+		c.wake(soon)
 	}
 	if e.now < held {
-		e.wake(c, held)
+		c.wake(held)
 	}
 }

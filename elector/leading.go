@@ -47,10 +47,10 @@ func (e *Elector) lead(c *contest) {
 	e.overtakeTerm(c)
 	e.refreshOwn(c)
 	if c.held.lease != nil {
-		e.wake(c, e.actsUntil(c))
+		c.wake(e.actsUntil(c))
 		e.expiresAt = min(e.expiresAt, e.actsUntil(c))
 	} else {
-		e.wake(c, e.now.Add(e.cfg.Timing.Heartbeat)) // what it says of itself is prolonged then
+		c.wake(e.now.Add(e.cfg.Timing.Heartbeat)) // what it says of itself is prolonged then
 	}
 	e.giveWay(c)
 }
@@ -63,7 +63,7 @@ func (e *Elector) refreshOwn(c *contest) {
 		c.leader.heard = c.held.lease.End().Add(-quorum.HolderLease(e.cfg.Timing.Lease, e.cfg.Drift))
 	}
 	if c.leader != before {
-		e.markUntold(c)
+		c.refresh = true
 	}
 }
 
@@ -252,13 +252,13 @@ func (e *Elector) renewed(voter election.PeerID, m election.HeartbeatAck) {
 			c.held.lease.Count(voter, sent, m.Version)
 			delete(c.held.disputed, voter)
 			if c.held.lease.End() > before { // those who answer after the majority change nothing
-				e.touch(c)
+				c.touch()
 			}
 			continue
 		}
 		if e.learnTerm(c, m.Nacks[i].Term) && m.Nacks[i].Term > c.held.term {
 			e.dispute(c, voter)
-			e.touch(c)
+			c.touch()
 		}
 		if m.Nacks[i].Term <= c.held.term && c.held.term > e.roster.Floor {
 			e.requestVote(c, voter, c.held.term)
@@ -324,7 +324,7 @@ func (e *Elector) giveWay(c *contest) {
 		due = e.now.Add(e.cfg.Timing.Heartbeat) // its next answer tells
 	}
 	if e.now < due {
-		e.wake(c, due)
+		c.wake(due)
 		return
 	}
 	e.withdraw(c, departure{reason: election.ReasonPreempted, standDown: e.transferStandDown()})

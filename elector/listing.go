@@ -49,7 +49,6 @@ func (f *facts) renew(e *Elector) uint64 {
 
 // listing is who stands in one election.
 type listing struct {
-	number     uint64 // how often the candidates changed
 	key        listingKey
 	fleeting   bool              // it may change with time alone
 	candidates []election.PeerID // that can be elected, best first; replaced, never changed
@@ -94,8 +93,8 @@ func (l *listing) renew(e *Elector, c *contest, facts uint64) {
 		l.stood = l.stood || stands
 	}
 	l.key, l.able, l.fleeting = key, len(f.Ranks) > 0, fleeting
-	if l.number == 0 || !slices.Equal(candidates, l.candidates) {
-		l.candidates, l.number = candidates, l.number+1
+	if l.candidates == nil || !slices.Equal(candidates, l.candidates) {
+		l.candidates = candidates
 	}
 }
 

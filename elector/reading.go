@@ -23,35 +23,24 @@ func (e *Elector) Status(now election.Instant) *Status {
 // as of the last step. What has not changed is shared with what was returned
 // before.
 func (e *Elector) Contests() []*ContestStatus {
-	if facts := e.facts.renew(e); facts != e.toldFacts {
-		e.toldFacts = facts
-		for _, c := range e.contests.rows {
-			e.markUntold(c)
+	facts := e.facts.renew(e)
+	changed := e.shown == nil
+	for _, c := range e.contests.rows {
+		if c.refresh || facts != e.shownFacts {
+			c.listing.renew(e, c, facts)
+			changed = e.show(c) || changed
+			c.refresh = c.listing.fleeting || e.now < c.rumour.heedUntil // it changes with time alone
 		}
 	}
-	untold := e.agenda.take(&e.agenda.untold)
-	own := false // e.shown is this call's, nobody has it yet
-	for _, c := range untold {
-		c.untold = false
-		c.listing.renew(e, c, e.toldFacts)
-		told := e.tell(c)
-		if c.listing.fleeting || e.now < c.rumour.heedUntil {
-			e.markUntold(c) // it changes with time alone
-		}
-		switch shows := c.name != election.RosterElection && (c.listing.stood || e.exists(c)); {
-		case e.shown == nil:
-		case shows != (c.shownAt >= 0):
-			e.shown = nil
-		case shows && told:
-			if !own {
-				e.shown, own = slices.Clone(e.shown), true
-			}
-			e.shown[c.shownAt] = c.told
-		}
+	e.shownFacts = facts
+	if !changed {
+		return e.shown
 	}
-	e.agenda.putBack(untold)
-	if e.shown == nil {
-		e.showAll()
+	e.shown = make([]*ContestStatus, 0, len(e.contests.rows))
+	for _, c := range e.contests.rows {
+		if c.shown != nil {
+			e.shown = append(e.shown, c.shown)
+		}
 	}
 	return e.shown
 }
@@ -66,27 +55,20 @@ func (e *Elector) Drives() (election.Term, election.Instant) {
 	return c.held.term, e.leaseEnd(c)
 }
 
-// showAll makes what readers are shown anew.
-func (e *Elector) showAll() {
-	e.shown = make([]*ContestStatus, 0, len(e.contests.rows))
-	for _, c := range e.contests.rows {
-		c.shownAt = -1
-		if c.name != election.RosterElection && (c.listing.stood || e.exists(c)) {
-			c.shownAt = len(e.shown)
-			e.shown = append(e.shown, c.told)
-		}
-	}
-}
-
-// tell replaces what readers are told of an election, and reports whether that
+// show replaces what readers are shown of an election, and reports whether that
 // has changed.
-func (e *Elector) tell(c *contest) bool {
+func (e *Elector) show(c *contest) bool {
+	before := c.shown
+	if c.name == election.RosterElection || !c.listing.stood && !e.exists(c) {
+		c.shown = nil
+		return before != nil
+	}
 	s := e.contestStatus(c)
-	if c.told != nil && c.toldOf == c.listing.number && s.agrees(c.told) {
+	if before != nil && s.agrees(before) {
 		return false
 	}
-	told := s // readers may have the one before
-	c.told, c.toldOf = &told, c.listing.number
+	shown := s // readers may have the one before
+	c.shown = &shown
 	return true
 }
 
@@ -109,10 +91,10 @@ func (e *Elector) Counters() Counters {
 	return c
 }
 
-// agrees reports whether nothing has changed but, perhaps, the candidates.
+// agrees reports whether nothing has changed.
 func (s *ContestStatus) agrees(t *ContestStatus) bool {
 	return s.Election == t.Election && s.State == t.State && s.Leader == t.Leader && s.Term == t.Term &&
-		s.ValidUntil == t.ValidUntil && s.HeardAt == t.HeardAt
+		s.ValidUntil == t.ValidUntil && s.HeardAt == t.HeardAt && slices.Equal(s.Candidates, t.Candidates)
 }
 
 func (e *Elector) contestStatus(c *contest) ContestStatus {

@@ -34,12 +34,12 @@ func (e *Elector) seek(c *contest) {
 	case c.selection.Active():
 	case !e.informed():
 		if at := e.started.Add(informWait * e.cfg.Timing.Heartbeat); !e.cfg.Quorum && e.now < at {
-			e.wake(c, at) // for whom nobody may tell; else a Report wakes us
+			c.wake(at) // for whom nobody may tell; else a Report wakes us
 		}
 	case f.Able:
 		e.startInTurn(c, f)
 	case e.now < c.standDownUntil:
-		e.wake(c, c.standDownUntil)
+		c.wake(c.standDownUntil)
 	}
 }
 
@@ -49,7 +49,7 @@ func (e *Elector) startInTurn(c *contest, f election.Field) {
 	turn := slices.IndexFunc(f.Ranks, func(r election.Rank) bool { return r.Peer == e.cfg.Self.Peer })
 	start := max(c.vacantSince.Add(time.Duration(turn)*e.cfg.Timing.stagger()), e.firstTurn(c), c.notBefore)
 	if e.now < start {
-		e.wake(c, start)
+		c.wake(start)
 		return
 	}
 	if f.Full {
@@ -109,7 +109,7 @@ func (e *Elector) vacant(c *contest) bool {
 		return e.suspects(c)
 	}
 	if e.now < c.rumour.heedUntil && e.runs(c.rumour.holder) && !e.silent(c.rumour.holder.Peer) {
-		e.wake(c, c.rumour.heedUntil)
+		c.wake(c.rumour.heedUntil)
 		return false
 	}
 	return true
@@ -127,7 +127,7 @@ func (e *Elector) suspects(c *contest) bool {
 		}
 		return true
 	}
-	e.wake(c, p.beats.Deadline())
+	c.wake(p.beats.Deadline())
 	return false
 }
 
@@ -158,7 +158,7 @@ func (e *Elector) mayBeVacant(c *contest) bool {
 // apply carries out what the algorithm asks for.
 func (e *Elector) apply(c *contest, f election.Field, v election.Verdict) {
 	e.sendAll(v.Send)
-	e.wake(c, v.WakeAt)
+	c.wake(v.WakeAt)
 	switch {
 	case !v.Nominee || c.role() != follower || !f.Able:
 	case !c.begun && e.agenda.full():

@@ -30,42 +30,34 @@ func stale(e *Elector) string {
 		c.listing.key = listingKey{}
 		c.listing.renew(e, c, facts)
 		fresh := e.contestStatus(c)
+		shows := c.name != election.RosterElection && (c.listing.stood || e.exists(c))
 		c.listing = kept
-		if !fresh.agrees(c.told) || !slices.Equal(fresh.Candidates, c.told.Candidates) {
-			return fmt.Sprintf("readers are told %+v, it is %+v", *c.told, fresh)
+		if shows != (c.shown != nil) {
+			return fmt.Sprintf("readers are shown %s: %t, it should be %t", c.name, c.shown != nil, shows)
+		}
+		if c.shown != nil && !fresh.agrees(c.shown) {
+			return fmt.Sprintf("readers are shown %+v, it is %+v", *c.shown, fresh)
 		}
 	}
 	return ""
 }
 
-// problem says in what the lists differ from what the elections say of themselves.
+// problem says in what the counts differ from what the elections say of themselves.
 func (a *agenda) problem(all []*contest) string {
-	contesting, queued, touched, untold, waking := 0, 0, 0, 0, 0
-	count := func(n *int, is bool) {
-		if is {
-			*n++
-		}
-	}
+	contesting, queued := 0, 0
 	for _, c := range all {
-		count(&contesting, c.counted)
-		count(&queued, c.queued)
-		count(&touched, c.touched)
-		count(&untold, c.untold)
-		count(&waking, c.ringsAt != election.Never)
-		switch {
-		case !c.touched && c.counted != c.contested():
+		if c.counted {
+			contesting++
+		}
+		if c.queued {
+			queued++
+		}
+		if !c.touched && c.counted != c.contested() {
 			return fmt.Sprintf("%s contests: %t, counted: %t", c.name, c.contested(), c.counted)
-		case c.touched && !slices.Contains(a.touched, c), c.untold && !slices.Contains(a.untold, c):
-			return fmt.Sprintf("%s is in no list: touched %t, untold %t", c.name, c.touched, c.untold)
-		case c.ringsAt != election.Never && (c.place >= len(a.wakes) || a.wakes[c.place] != c):
-			return fmt.Sprintf("%s wants to wake and is not among those", c.name)
-		case c.wakeAt < c.ringsAt, c.ringsAt < a.wakes.next():
-			return fmt.Sprintf("%s is woken too late", c.name)
 		}
 	}
-	if contesting != a.contesting || queued != a.queued || touched != len(a.touched) || untold != len(a.untold) || waking != len(a.wakes) {
-		return fmt.Sprintf("of %d elections %d contest, %d are queued, %d touched, %d untold, %d wait; listed are %d, %d, %d, %d, %d", len(all),
-			contesting, queued, touched, untold, waking, a.contesting, a.queued, len(a.touched), len(a.untold), len(a.wakes))
+	if contesting != a.contesting || queued != a.queued {
+		return fmt.Sprintf("of %d elections %d contest, %d are queued; counted are %d and %d", len(all), contesting, queued, a.contesting, a.queued)
 	}
 	return ""
 }

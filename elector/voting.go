@@ -91,7 +91,7 @@ func (e *Elector) pursue(c *contest, f election.Field) {
 		return
 	}
 	e.seekVotes(c)
-	e.wake(c, c.bid.deadline)
+	c.wake(c.bid.deadline)
 }
 
 // seekVotes asks the voters, and again while a majority is missing: the lease counts from
@@ -102,7 +102,7 @@ func (e *Elector) seekVotes(c *contest) {
 		b.resendAt = e.now.Add(b.every)
 		e.requestVotes(c, b.lease.Term)
 	}
-	e.wake(c, c.bid.resendAt)
+	c.wake(c.bid.resendAt)
 }
 
 // mayStillGrant reports whether the reachable voters that have not refused, or only
@@ -140,9 +140,9 @@ func (e *Elector) failBid(c *contest, f election.Field) {
 	if c.failures >= 2 && len(f.Ranks) > 1 {
 		c.failures = 0
 		c.standDownUntil = e.now.Add(e.cfg.Timing.Lease)
-		e.wake(c, c.standDownUntil)
+		c.wake(c.standDownUntil)
 	}
-	e.wake(c, c.notBefore)
+	c.wake(c.notBefore)
 }
 
 func (e *Elector) jitter(d time.Duration) time.Duration {
