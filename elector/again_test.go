@@ -54,7 +54,7 @@ func TestR3AChangeGoesOnThoughTwoVotersHoldItsFormerEnd(t *testing.T) {
 		}
 		t.Fatalf("%s: not after 8 s\n%s", what, c.trace.String())
 	}
-	until("a accepts the end of its change alone", func() bool { return stage == ended && !c.nodes["a"].disk.Roster.Joint() })
+	until("a accepts the end of its change alone", func() bool { return stage == ended && !c.nodes["a"].Disk.Roster.Joint() })
 	c.run(2 * sync)
 	c.kill("a")
 	stage = orphaned

@@ -35,7 +35,7 @@ func replaced(t *testing.T, xVotes bool) *cluster {
 
 // warning returns what an agent warns of by that code; empty if it does not.
 func (c *cluster) warning(at, code string) string {
-	for _, w := range c.nodes[at].elector.Status(c.now).Warnings {
+	for _, w := range c.nodes[at].elector.Status(c.Now).Warnings {
 		if w.Code == code {
 			return w.Message
 		}
@@ -46,7 +46,7 @@ func (c *cluster) warning(at, code string) string {
 func TestAVoterThatDoesNotTakeOverThePresentRosterIsNoSpare(t *testing.T) {
 	c := replaced(t, true)
 	for _, n := range []string{"d", "e"} {
-		q := c.nodes[n].elector.Status(c.now).Quorum
+		q := c.nodes[n].elector.Status(c.Now).Quorum
 		if q.Voters != 3 || q.Reachable != 2 || !q.Exists || !q.Edge {
 			t.Errorf("%s: %+v, want 2 of 3, and that one loss ends it", n, q)
 		}
@@ -63,7 +63,7 @@ func TestAVoterThatDoesNotTakeOverThePresentRosterIsNoSpare(t *testing.T) {
 	c.start("b") // as the warnings say
 	c.run(3 * testTiming.Lease)
 	for _, n := range []string{"d", "e"} {
-		if q := c.nodes[n].elector.Status(c.now).Quorum; q.Reachable != 3 || c.warning(n, "voter_behind") != "" {
+		if q := c.nodes[n].elector.Status(c.Now).Quorum; q.Reachable != 3 || c.warning(n, "voter_behind") != "" {
 			t.Errorf("%s, with b there for a moment: %+v, %q; want 3 of 3", n, q, c.warning(n, "voter_behind"))
 		}
 	}

@@ -30,7 +30,7 @@ func (c *cluster) killAt(committed bool, names ...string) {
 		if m, ok := e.Message.(election.RosterPropose); ok && !done && m.Roster.Joint() && m.Roster.Committed == committed {
 			done = true
 			for _, n := range names {
-				c.nodes[n].up = false
+				c.nodes[n].Up = false
 			}
 		}
 	}
@@ -103,7 +103,7 @@ func TestR10LeadersSurviveANewVoterThatNeverComesAndCancelLeadsBack(t *testing.T
 		t.Run(voters, func(t *testing.T) {
 			c := newVotersLost(t, voters, "a", false)
 			c.leadsOn(4)
-			status := c.nodes["a"].elector.Status(c.now)
+			status := c.nodes["a"].elector.Status(c.Now)
 			if ch := status.Change; ch == nil || ch.Driver != "a" || !slices.Contains(ch.Missing, "d") || ch.Committed {
 				t.Fatalf("the change is shown as %+v, want that it waits for d", ch)
 			}
@@ -215,7 +215,7 @@ func TestR12ADriverThatLostTheRosterElectionStillLeadsBack(t *testing.T) {
 			return
 		}
 		done = true
-		c.nodes["d"].up, c.nodes["e"].up = false, false
+		c.nodes["d"].Up, c.nodes["e"].Up = false, false
 		c.cut["a>b"], c.cut["b>a"] = true, true
 		c.input("a", election.PeerLost{Peer: "b"})
 		c.input("b", election.PeerLost{Peer: "a"})
@@ -229,8 +229,8 @@ func TestR12ADriverThatLostTheRosterElectionStillLeadsBack(t *testing.T) {
 	}
 	delete(c.cut, "a>b")
 	delete(c.cut, "b>a")
-	c.input("a", election.PeerConnected{Peer: "b", Boot: c.nodes["b"].boot})
-	c.input("b", election.PeerConnected{Peer: "a", Boot: c.nodes["a"].boot})
+	c.input("a", election.PeerConnected{Peer: "b", Boot: c.nodes["b"].Boot})
+	c.input("b", election.PeerConnected{Peer: "a", Boot: c.nodes["a"].Boot})
 	c.run(4 * testTiming.Lease)
 	c.wantVoters("a", "a,b")
 	if c.leaders() == "" || c.replyTo("a", 1) != "not_confirmed" {

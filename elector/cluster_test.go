@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/doyen-election/doyen/election"
+	"github.com/doyen-election/doyen/internal/virtual"
 )
 
 const (
@@ -22,12 +23,10 @@ var testTiming = Timing{Heartbeat: 200 * time.Millisecond, Lease: 1200 * time.Mi
 // cluster is a few electors in one virtual time, with a perfect network but
 // for what a test cuts, and a readable trace.
 type cluster struct {
+	virtual.Cluster
 	t      *testing.T
-	now    election.Instant
 	nodes  map[string]*node
 	names  []string
-	events []event
-	order  uint64
 	cut    map[string]bool // "a>b": messages from a to b vanish
 	trace  strings.Builder
 	quiet  bool // leave heartbeats and their acks out of the trace
@@ -40,70 +39,62 @@ type cluster struct {
 }
 
 type node struct {
-	name    string
-	boot    election.BootID
-	up      bool
+	*virtual.Agent
 	elector *Elector
-	disk    election.State
-	wakeAt  election.Instant
-	stops   bool // gives stop receipts at once
 	observe bool // not among the first voters
 	prio    int
 	replies []election.Reply
 }
 
-type event struct {
-	at    election.Instant
-	order uint64
-	node  string
-	boot  election.BootID
-	input election.Input
-}
-
 func newCluster(t *testing.T, algo Algorithm, names ...string) *cluster {
 	c := &cluster{t: t, nodes: map[string]*node{}, names: names, cut: map[string]bool{}, quiet: true, algo: algo, quorum: true}
+	c.Cut = func(from, to *virtual.Agent) bool { return c.cut[string(from.Peer+">"+to.Peer)] }
+	c.Delay = func(from, to *virtual.Agent) time.Duration { return hop }
+	c.Write = func(*virtual.Agent) time.Duration { return sync }
+	c.Watch = c.did
 	for _, n := range names {
-		c.nodes[n] = &node{name: n, stops: true, prio: 100, disk: election.State{Peer: election.PeerID(n)}}
+		id := election.PeerID(n)
+		c.nodes[n] = &node{prio: 100, Agent: &virtual.Agent{Holder: election.Holder{Peer: id}, Disk: election.State{Peer: id}}}
+		c.Add(c.nodes[n].Agent)
 	}
 	return c
 }
 
 func (c *cluster) tracef(format string, args ...any) {
-	fmt.Fprintf(&c.trace, "%7.1f  ", float64(c.now)/float64(time.Millisecond))
+	fmt.Fprintf(&c.trace, "%7.1f  ", float64(c.Now)/float64(time.Millisecond))
 	fmt.Fprintf(&c.trace, format+"\n", args...)
 }
 
 func (c *cluster) start(name string) {
 	n := c.nodes[name]
-	n.boot++
-	n.up = true
+	c.Start(n.Agent, n.Boot+1)
 	voters := slices.DeleteFunc(slices.Clone(c.names), func(v string) bool { return c.nodes[v].observe })
 	if n.observe {
 		voters = nil
 	}
-	e, err := New(Config{Self: election.Holder{Peer: election.PeerID(name), Boot: n.boot}, Name: name,
-		JoinedAt: int64(slices.Index(c.names, name)) + int64(n.boot-1)*100, Quorum: c.quorum, Algorithm: c.algo, Timing: testTiming,
-		Drift: DefaultDrift, Preempt: true, PreemptDelay: time.Second, Voters: voters}, n.disk, c.now, rand.New(rand.NewPCG(uint64(1+slices.Index(c.names, name)), uint64(n.boot))))
+	e, err := New(Config{Self: election.Holder{Peer: election.PeerID(name), Boot: n.Boot}, Name: name,
+		JoinedAt: int64(slices.Index(c.names, name)) + int64(n.Boot-1)*100, Quorum: c.quorum, Algorithm: c.algo, Timing: testTiming,
+		Drift: DefaultDrift, Preempt: true, PreemptDelay: time.Second, Voters: voters}, n.Disk, c.Now, rand.New(rand.NewPCG(uint64(1+slices.Index(c.names, name)), uint64(n.Boot))))
 	if err != nil {
 		c.t.Fatal(err)
 	}
 	n.elector = e
-	n.wakeAt = c.now
+	n.Step = func(now election.Instant, in election.Input) election.Output { return c.step(name, in) }
 	c.input(name, election.Campaign{Election: election.Default, Priority: n.prio})
 	c.views()
 	for _, other := range c.names {
-		if o := c.nodes[other]; o.up && other != name {
-			c.later(c.late[name+">"+other], name, election.PeerConnected{Peer: election.PeerID(other), Boot: o.boot})
-			c.later(c.late[other+">"+name], other, election.PeerConnected{Peer: election.PeerID(name), Boot: n.boot})
+		if o := c.nodes[other]; o.Up && other != name {
+			c.later(c.late[name+">"+other], name, election.PeerConnected{Peer: election.PeerID(other), Boot: o.Boot})
+			c.later(c.late[other+">"+name], other, election.PeerConnected{Peer: election.PeerID(name), Boot: n.Boot})
 		}
 	}
 }
 
 func (c *cluster) kill(name string) {
 	c.tracef("%s is killed", name)
-	c.nodes[name].up = false
+	c.nodes[name].Up = false
 	for _, other := range c.names {
-		if c.nodes[other].up {
+		if c.nodes[other].Up {
 			c.input(other, election.PeerLost{Peer: election.PeerID(name)})
 		}
 	}
@@ -113,15 +104,15 @@ func (c *cluster) kill(name string) {
 func (c *cluster) views() {
 	var v election.View
 	for _, name := range c.names {
-		if n := c.nodes[name]; n.up {
-			v.Members = append(v.Members, election.Member{Peer: election.PeerID(name), Boot: n.boot, Name: name,
-				JoinedAt:    int64(slices.Index(c.names, name)) + int64(n.boot-1)*100,
+		if n := c.nodes[name]; n.Up {
+			v.Members = append(v.Members, election.Member{Peer: election.PeerID(name), Boot: n.Boot, Name: name,
+				JoinedAt:    int64(slices.Index(c.names, name)) + int64(n.Boot-1)*100,
 				Candidacies: []election.Candidacy{{Election: election.Default, Priority: n.prio}}})
 		}
 	}
 	slices.SortFunc(v.Members, func(a, b election.Member) int { return cmp.Compare(a.Peer, b.Peer) })
 	for _, name := range c.names {
-		if c.nodes[name].up {
+		if c.nodes[name].Up {
 			c.input(name, election.ViewChanged{View: v})
 		}
 	}
@@ -131,90 +122,49 @@ func (c *cluster) views() {
 func (c *cluster) input(name string, in election.Input) { c.later(0, name, in) }
 
 func (c *cluster) later(d time.Duration, name string, in election.Input) {
-	c.order++
-	c.events = append(c.events, event{at: c.now.Add(d), order: c.order, node: name, boot: c.nodes[name].boot, input: in})
+	c.Input(c.nodes[name].Agent, d, in)
 }
 
 // run lets that much time pass.
 func (c *cluster) run(d time.Duration) {
-	for end := c.now.Add(d); ; {
-		next := c.next()
-		if next == nil || next.at > end {
-			if next != nil && next.order > 0 {
-				c.events = append(c.events, *next) // its time is still to come
-			}
-			c.now = end
-			return
-		}
-		c.now = max(c.now, next.at)
-		if n := c.nodes[next.node]; n.up && n.boot == next.boot {
-			c.step(n, next.input)
-		}
+	for end := c.Now.Add(d); c.Happen(end); {
 	}
 }
 
-// next takes the earliest event or wake-up.
-func (c *cluster) next() *event {
-	var best *event
-	found := -1
-	for i := range c.events {
-		if e := &c.events[i]; best == nil || e.at < best.at || e.at == best.at && e.order < best.order {
-			best, found = e, i
-		}
-	}
-	for _, name := range c.names {
-		if n := c.nodes[name]; n.up && (best == nil || n.wakeAt < best.at) {
-			best, found = &event{at: n.wakeAt, node: name, boot: n.boot, input: election.Tick{}}, -1
-		}
-	}
-	if best == nil || best.at == election.Never {
-		return nil
-	}
-	taken := *best
-	if found >= 0 {
-		c.events = slices.Delete(c.events, found, found+1)
-	}
-	return &taken
-}
-
-func (c *cluster) step(n *node, in election.Input) {
-	if c.steps++; c.now > c.since.Add(hop) {
-		c.steps, c.since = 0, c.now
+func (c *cluster) step(name string, in election.Input) election.Output {
+	if c.steps++; c.Now > c.since.Add(hop) {
+		c.steps, c.since = 0, c.Now
 	}
 	if c.steps > 10_000 {
-		c.t.Fatalf("%s wakes itself for ever", n.name)
+		c.t.Fatalf("%s wakes itself for ever", name)
 	}
-	out := n.elector.Step(c.now, in)
-	if out.WakeAt <= c.now {
-		c.t.Fatalf("%s wants to wake at %d, now is %d", n.name, out.WakeAt, c.now)
+	e := c.nodes[name].elector
+	out := e.Step(c.Now, in)
+	if out.WakeAt <= c.Now {
+		c.t.Fatalf("%s wants to wake at %d, now is %d", name, out.WakeAt, c.Now)
 	}
-	if problem := stale(n.elector); problem != "" {
-		c.t.Fatalf("%s after %T: %s", n.name, in, problem)
+	if problem := stale(e); problem != "" {
+		c.t.Fatalf("%s after %T: %s", name, in, problem)
 	}
-	n.wakeAt = out.WakeAt
-	for _, w := range out.Withdraw {
-		c.tracef("%s withdraws from %s term %d: %s", n.name, w.Election, w.Term, w.Reason)
-		if n.stops {
-			c.input(n.name, election.Stopped{Election: w.Election, Term: w.Term})
-		}
-	}
-	if p := out.Persist; p != nil {
-		n.disk = p.State // a crash would have to undo this; these traces crash nobody while writing
-		c.later(sync, n.name, election.Persisted{Write: p.Write})
-	}
-	for _, s := range out.Send {
-		c.traceMessage(n.name, s)
+	return out
+}
+
+// did writes what an agent does into the trace.
+func (c *cluster) did(a *virtual.Agent, action any) {
+	switch x := action.(type) {
+	case election.Withdrawal:
+		c.tracef("%s withdraws from %s term %d: %s", a.Peer, x.Election, x.Term, x.Reason)
+	case election.Envelope:
+		c.traceMessage(string(a.Peer), x)
 		if c.spy != nil {
-			c.spy(n.name, s)
+			c.spy(string(a.Peer), x)
 		}
-		if !c.cut[n.name+">"+string(s.To)] && c.nodes[string(s.To)].up {
-			c.later(hop, string(s.To), election.Received{From: election.PeerID(n.name), Message: s.Message})
-		}
+	case election.Announcement:
+		c.tracef("%s announces %s: %s term %d (%s)", a.Peer, x.Event, x.Leader.Peer, x.Term, x.Reason)
+	case election.Reply:
+		n := c.nodes[string(a.Peer)]
+		n.replies = append(n.replies, x)
 	}
-	for _, a := range out.Announce {
-		c.tracef("%s announces %s: %s term %d (%s)", n.name, a.Event, a.Leader.Peer, a.Term, a.Reason)
-	}
-	n.replies = append(n.replies, out.Replies...)
 }
 
 func (c *cluster) traceMessage(from string, s election.Envelope) {
@@ -269,11 +219,11 @@ func (c *cluster) leaders() string {
 	var ls []string
 	for _, name := range c.names {
 		n := c.nodes[name]
-		if !n.up {
+		if !n.Up {
 			continue
 		}
-		for _, s := range n.elector.Status(c.now).Contests {
-			if _, ok := s.LeaderAt(c.now); ok && s.State == Leading {
+		for _, s := range n.elector.Status(c.Now).Contests {
+			if _, ok := s.LeaderAt(c.Now); ok && s.State == Leading {
 				ls = append(ls, fmt.Sprintf("%s@%d", name, s.Term))
 			}
 		}
@@ -283,8 +233,8 @@ func (c *cluster) leaders() string {
 
 // known returns whom an agent names, "" if nobody.
 func (c *cluster) known(name string) string {
-	for _, s := range c.nodes[name].elector.Status(c.now).Contests {
-		if h, ok := s.LeaderAt(c.now); ok {
+	for _, s := range c.nodes[name].elector.Status(c.Now).Contests {
+		if h, ok := s.LeaderAt(c.Now); ok {
 			return fmt.Sprintf("%s@%d", h.Peer, s.Term)
 		}
 	}

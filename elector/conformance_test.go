@@ -45,33 +45,16 @@ func (c *cluster) alone(name string, cut bool) {
 func (c *cluster) watch(d time.Duration) string {
 	c.t.Helper()
 	var seen []string
-	for end := c.now.Add(d); ; {
+	for end := c.Now.Add(d); ; {
 		if now := c.leaders(); now != "" && (len(seen) == 0 || seen[len(seen)-1] != now) {
 			seen = append(seen, now)
 			if strings.Contains(now, " ") {
 				c.t.Fatalf("%s lead at once:\n%s", now, c.trace.String())
 			}
 		}
-		next := c.next()
-		if next == nil || next.at > end {
-			if next != nil {
-				c.putBack(*next)
-			}
-			c.now = end
+		if !c.Happen(end) {
 			return strings.Join(seen, " ")
 		}
-		c.now = max(c.now, next.at)
-		if n := c.nodes[next.node]; n.up && n.boot == next.boot {
-			c.step(n, next.input)
-		}
-	}
-}
-
-// putBack returns an event whose time has not come. A Tick was not taken out: it
-// is due when its node says.
-func (c *cluster) putBack(e event) {
-	if _, tick := e.input.(election.Tick); !tick {
-		c.events = append(c.events, e)
 	}
 }
 
@@ -158,13 +141,13 @@ func TestOngaro2014SplitVotesResolve(t *testing.T) {
 				attempts += c.nodes[n].elector.Counters().Attempts
 			}
 			split(false)
-			healed := c.now
-			for c.leaders() == "" && c.now < healed.Add(6*testTiming.Lease) {
+			healed := c.Now
+			for c.leaders() == "" && c.Now < healed.Add(6*testTiming.Lease) {
 				c.watch(5 * time.Millisecond)
 			}
-			slowest = max(slowest, c.now.Sub(healed))
+			slowest = max(slowest, c.Now.Sub(healed))
 			if c.leaders() == "" {
-				t.Fatalf("nobody leads %s after votes were split for %s:\n%s", c.now.Sub(healed), cut, c.trace.String())
+				t.Fatalf("nobody leads %s after votes were split for %s:\n%s", c.Now.Sub(healed), cut, c.trace.String())
 			}
 		}
 		t.Logf("%d attempts failed; slowest to resolve: %s, a lease being %s", attempts, slowest, testTiming.Lease)
@@ -195,7 +178,7 @@ func TestOngaro2014ARejoiningServerDisruptsNobody(t *testing.T) {
 				if known := c.known(n); known != leads {
 					t.Errorf("%s names %q after %s came back, want %s", n, known, name, leads)
 				}
-				if g := c.nodes[n].disk.Grants[election.Default]; leads != fmt.Sprintf("a@%d", g.Term) {
+				if g := c.nodes[n].Disk.Grants[election.Default]; leads != fmt.Sprintf("a@%d", g.Term) {
 					t.Errorf("%s has granted term %d, %s leads", n, g.Term, leads)
 				}
 			}
@@ -226,11 +209,11 @@ func TestOngaro2014ALeaderWithoutMajorityStepsDown(t *testing.T) {
 	eachAlgorithm(t, func(t *testing.T, a Algorithm) {
 		c := led(t, a, "a", "b", "c")
 		c.alone("a", true)
-		cut := c.now
+		cut := c.Now
 		for c.leaders() == "a@1" {
 			c.watch(time.Millisecond)
 		}
-		if took := c.now.Sub(cut); took > testTiming.Lease {
+		if took := c.Now.Sub(cut); took > testTiming.Lease {
 			t.Errorf("a led for %s after it was cut off, more than a lease", took)
 		}
 		if known := c.known("a"); known != "" {

@@ -39,14 +39,14 @@ func (c *cluster) leader() string {
 // until lets time pass until another agent than that one leads, and returns how long
 // it took.
 func (c *cluster) untilAnother(than string, atMost time.Duration) (time.Duration, error) {
-	from := c.now
+	from := c.Now
 	for c.leader() == "" || c.leader() == than {
-		if c.now.Sub(from) > atMost {
+		if c.Now.Sub(from) > atMost {
 			return 0, fmt.Errorf("nobody but %s led within %s", than, atMost)
 		}
 		c.watch(time.Millisecond)
 	}
-	return c.now.Sub(from), nil
+	return c.Now.Sub(from), nil
 }
 
 // TestAHoldIsWaitedForLikeAPromise: the leader dies while the voter of another

@@ -60,7 +60,7 @@ func TestAChangeWhoseOutcomeOnlyTheAskingAgentHoldsIsNotDone(t *testing.T) {
 			c.wantVoters(d.left, d.left)
 			c.kill("a") // wiped: it was told that it is not a voter any more
 			c.run(4 * testTiming.Lease)
-			if q := c.nodes[d.left].elector.Status(c.now).Quorum; !q.Exists {
+			if q := c.nodes[d.left].elector.Status(c.Now).Quorum; !q.Exists {
 				t.Fatalf("%s has no quorum without a: %+v", d.left, q)
 			}
 		})
@@ -71,13 +71,13 @@ func TestAChangeThatWaitsForItsOutcomeAtItsDeadlineGoesOnAndSaysSo(t *testing.T)
 	for _, d := range dismissals {
 		t.Run(d.name, func(t *testing.T) {
 			c := d.untilOutcome(t)
-			c.run(c.nodes["a"].elector.change.want.deadline.Sub(c.now))
+			c.run(c.nodes["a"].elector.change.want.deadline.Sub(c.Now))
 			replies := c.nodes["a"].replies
 			if len(replies) != 1 || replies[0].Refusal == nil || !strings.Contains(replies[0].Refusal.Message, "waits for "+d.left+" to accept") ||
 				!strings.Contains(replies[0].Refusal.Message, "keep this agent running") {
 				t.Fatalf("%+v, want that it goes on, waits for %s, and needs this agent", replies, d.left)
 			}
-			status := c.nodes["a"].elector.Status(c.now)
+			status := c.nodes["a"].elector.Status(c.Now)
 			if status.Change == nil || !slices.ContainsFunc(status.Warnings, func(w Warning) bool {
 				return w.Code == "voters_change" && strings.Contains(w.Message, "keep this agent running")
 			}) {
@@ -86,7 +86,7 @@ func TestAChangeThatWaitsForItsOutcomeAtItsDeadlineGoesOnAndSaysSo(t *testing.T)
 			c.part("a", d.left, false)
 			c.run(testTiming.Lease)
 			c.wantVoters(d.left, d.left)
-			if ch := c.nodes["a"].elector.Status(c.now).Change; ch != nil {
+			if ch := c.nodes["a"].elector.Status(c.Now).Change; ch != nil {
 				t.Fatalf("a still drives: %+v", ch)
 			}
 		})

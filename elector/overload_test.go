@@ -1,14 +1,13 @@
 package elector
 
 import (
-	"cmp"
-	"container/heap"
 	"fmt"
 	"math/rand/v2"
 	"testing"
 	"time"
 
 	"github.com/doyen-election/doyen/election"
+	"github.com/doyen-election/doyen/internal/virtual"
 	"github.com/doyen-election/doyen/transport/inbox"
 )
 
@@ -16,13 +15,11 @@ import (
 // a step takes time, and what comes meanwhile waits in the inbox that real agents
 // have. Slow says how many times as long everything takes.
 type crowded struct {
+	virtual.Timeline[election.Instant, happening]
 	t      *testing.T
-	now    election.Instant
 	slow   int
 	agents map[election.PeerID]*crowdedAgent
 	names  []election.PeerID
-	queue  happenings
-	order  uint64
 }
 
 type crowdedAgent struct {
@@ -38,26 +35,10 @@ type crowdedAgent struct {
 // happening is a message that arrives, an input of the agent's own, or, with
 // neither, the end of a step.
 type happening struct {
-	at    election.Instant
-	order uint64
 	to    *crowdedAgent
 	from  election.PeerID
 	what  election.Message
 	input election.Input
-}
-
-type happenings []happening
-
-func (h happenings) Len() int { return len(h) }
-func (h happenings) Less(i, j int) bool {
-	return cmp.Or(cmp.Compare(h[i].at, h[j].at), cmp.Compare(h[i].order, h[j].order)) < 0
-}
-func (h happenings) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
-func (h *happenings) Push(x any)   { *h = append(*h, x.(happening)) }
-func (h *happenings) Pop() any {
-	last := (*h)[len(*h)-1]
-	*h = (*h)[:len(*h)-1]
-	return last
 }
 
 const (
@@ -71,19 +52,20 @@ const (
 
 // newCrowded starts agents that are all candidates in n elections.
 func newCrowded(t *testing.T, n int) *crowded {
-	c := &crowded{t: t, now: at(60_000), slow: 1, agents: map[election.PeerID]*crowdedAgent{}, names: []election.PeerID{"a", "b", "c"}}
+	c := &crowded{t: t, slow: 1, agents: map[election.PeerID]*crowdedAgent{}, names: []election.PeerID{"a", "b", "c"}}
+	c.Now = at(60_000)
 	var v election.View
 	for _, id := range c.names {
 		v.Members = append(v.Members, election.Member{Peer: id, Boot: 1, Name: string(id), JoinedAt: int64(id[0])})
 	}
 	for i, id := range c.names {
 		e, err := New(Config{Self: election.Holder{Peer: id, Boot: 1}, Name: string(id), JoinedAt: int64(id[0]), Quorum: true,
-			Algorithm: Bully, Timing: testTiming, Drift: DefaultDrift}, election.State{Peer: id, Roster: rosterOf("a", "b", "c")}, c.now,
+			Algorithm: Bully, Timing: testTiming, Drift: DefaultDrift}, election.State{Peer: id, Roster: rosterOf("a", "b", "c")}, c.Now,
 			rand.New(rand.NewPCG(1, uint64(i))))
 		if err != nil {
 			t.Fatal(err)
 		}
-		a := &crowdedAgent{id: id, elector: e, wakeAt: c.now}
+		a := &crowdedAgent{id: id, elector: e, wakeAt: c.Now}
 		a.local = append(a.local, election.ViewChanged{View: v})
 		for _, other := range c.names {
 			if other != id {
@@ -98,16 +80,12 @@ func newCrowded(t *testing.T, n int) *crowded {
 	return c
 }
 
-func (c *crowded) later(d time.Duration, h happening) {
-	c.order++
-	h.at, h.order = c.now.Add(d), c.order
-	heap.Push(&c.queue, h)
-}
+func (c *crowded) later(d time.Duration, h happening) { c.Push(c.Now.Add(d), h) }
 
 // run lets that much time pass, and stops early once the condition holds.
 func (c *crowded) run(d time.Duration, until func() bool) time.Duration {
-	began := c.now
-	for end := c.now.Add(d); c.now < end; {
+	began := c.Now
+	for end := c.Now.Add(d); c.Now < end; {
 		if until != nil && until() {
 			break
 		}
@@ -115,20 +93,16 @@ func (c *crowded) run(d time.Duration, until func() bool) time.Duration {
 			c.serve(c.agents[id])
 		}
 		next := end
-		if len(c.queue) > 0 {
-			next = min(next, c.queue[0].at)
-		}
 		for _, a := range c.agents {
 			if !a.busy {
 				next = min(next, a.wakeAt)
 			}
 		}
-		c.now = max(c.now, next)
-		for len(c.queue) > 0 && c.queue[0].at <= c.now {
-			c.happen(heap.Pop(&c.queue).(happening))
+		for h, _, ok := c.Next(next); ok; h, _, ok = c.Next(c.Now) {
+			c.happen(h)
 		}
 	}
-	return c.now.Sub(began)
+	return c.Now.Sub(began)
 }
 
 func (c *crowded) happen(h happening) {
@@ -151,7 +125,7 @@ func (c *crowded) serve(a *crowdedAgent) {
 	var in election.Input
 	took := aStep
 	switch {
-	case a.wakeAt <= c.now:
+	case a.wakeAt <= c.Now:
 		in = election.Tick{}
 	case len(a.local) > 0:
 		in, a.local = a.local[0], a.local[1:]
@@ -165,7 +139,7 @@ func (c *crowded) serve(a *crowdedAgent) {
 			took += time.Duration(len(h.Claims)) * aClaim
 		}
 	}
-	out := a.elector.Step(c.now, in)
+	out := a.elector.Step(c.Now, in)
 	took *= time.Duration(c.slow)
 	a.busy, a.wakeAt = true, out.WakeAt
 	c.later(took, happening{to: a})
@@ -187,7 +161,7 @@ func (c *crowded) serve(a *crowdedAgent) {
 func (c *crowded) led() (n int) {
 	for _, a := range c.agents {
 		for _, s := range a.elector.contests.rows {
-			if s.role() == leader && s.name != election.RosterElection && s.held.lease.End() > c.now {
+			if s.role() == leader && s.name != election.RosterElection && s.held.lease.End() > c.Now {
 				n++
 			}
 		}

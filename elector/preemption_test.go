@@ -20,7 +20,7 @@ func TestPreemptionByACandidateThatCannotLeadIsNotTriedForEver(t *testing.T) {
 	c.run(20 * time.Millisecond)
 	l := c.nodes["b"].elector.ledger
 	l.Change(func(*election.State) {})
-	l.Failed(l.Next(c.now).Write, c.now.Add(time.Hour))
+	l.Failed(l.Next(c.Now).Write, c.Now.Add(time.Hour))
 	c.input("b", election.Resign{Election: election.Default})
 	c.run(2 * time.Second)
 	leaderless := 0

@@ -18,11 +18,11 @@ func TestAVoterThatCameBackWithAHigherTermRenewsWithinALease(t *testing.T) {
 			c.watch(4*testTiming.Lease + time.Duration(round)*7*time.Millisecond)
 			c.part("a", "c", false)
 			c.watch(2 * testTiming.Heartbeat)
-			if q := c.nodes["a"].elector.Status(c.now).Quorum; round == 0 && (q.Reachable != 2 || !q.Edge || !q.Exists) {
+			if q := c.nodes["a"].elector.Status(c.Now).Quorum; round == 0 && (q.Reachable != 2 || !q.Edge || !q.Exists) {
 				t.Errorf("c can't renew what a leads, and a says %+v", q)
 			}
 			c.watch(testTiming.Lease - 2*testTiming.Heartbeat)
-			if q := c.nodes["a"].elector.Status(c.now).Quorum; q.Reachable != 3 || q.Edge {
+			if q := c.nodes["a"].elector.Status(c.Now).Quorum; q.Reachable != 3 || q.Edge {
 				t.Errorf("round %d: a lease after c came back a says %+v", round, q)
 			}
 			c.part("a", "b", true)

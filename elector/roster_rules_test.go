@@ -32,14 +32,14 @@ func (p *proposals) note(from string, e election.Envelope) {
 		v := m.Roster.Version
 		if _, known := p.rosters[v]; !known {
 			p.order = append(p.order, v)
-			p.rosters[v], p.first[v] = m.Roster, p.c.now
+			p.rosters[v], p.first[v] = m.Roster, p.c.Now
 			p.accepts[v] = map[election.PeerID]bool{election.PeerID(from): true} // its own is not sent
 		}
 	case election.RosterAccept:
 		r := p.rosters[m.Version]
 		p.accepts[m.Version][election.PeerID(from)] = true
 		if _, done := p.agreed[m.Version]; !done && quorum.Confirmed(&r, func(id election.PeerID) bool { return p.accepts[m.Version][id] }) {
-			p.agreed[m.Version] = p.c.now
+			p.agreed[m.Version] = p.c.Now
 		}
 	}
 }
@@ -115,8 +115,8 @@ func TestADriverSaysThatItLeadsTheRosterElection(t *testing.T) {
 	c.run(testTiming.Lease)
 	replaceCByD(c, "b")
 	c.run(testTiming.Lease / 2)
-	if term, until := c.nodes["b"].elector.Drives(); term == 0 || until <= c.now {
-		t.Errorf("b drives the change, and says: term %d until %d, now %d", term, until, c.now)
+	if term, until := c.nodes["b"].elector.Drives(); term == 0 || until <= c.Now {
+		t.Errorf("b drives the change, and says: term %d until %d, now %d", term, until, c.Now)
 	}
 	if term, _ := c.nodes["a"].elector.Drives(); term != 0 {
 		t.Errorf("a drives nothing, and says: term %d", term)
@@ -132,7 +132,7 @@ func TestR4TheFloorIsAboveWhatOnlyTheNewHalfKnows(t *testing.T) {
 	add := []election.Voter{{Name: "d", Peer: "d"}, {Name: "e", Peer: "e"}}
 	for _, v := range add { // voters once: they granted payments a term that the others never saw
 		c.nodes[v.Name].observe = true
-		c.nodes[v.Name].disk.Grants = map[election.Name]election.Grant{
+		c.nodes[v.Name].Disk.Grants = map[election.Name]election.Grant{
 			"payments": {Term: 40, Holder: election.Holder{Peer: "z", Boot: 1}, Lease: testTiming.Lease, Released: true}}
 	}
 	for _, n := range c.names {
@@ -175,12 +175,12 @@ func TestAnOlderRosterIsTakenOverByNobody(t *testing.T) {
 		c.start(n)
 	}
 	c.run(testTiming.Lease)
-	before := c.nodes["a"].elector.Status(c.now).Roster
+	before := c.nodes["a"].elector.Status(c.Now).Roster
 	replaceCByD(c, "b")
 	c.run(3 * testTiming.Lease)
 	c.input("a", election.Received{From: "b", Message: election.Report{Voter: true, Roster: before}})
 	c.run(testTiming.Heartbeat)
-	if r := c.nodes["a"].elector.Status(c.now).Roster; !r.Has("d") {
+	if r := c.nodes["a"].elector.Status(c.Now).Roster; !r.Has("d") {
 		t.Errorf("a went back to %s", strings.TrimSpace(voterNames(*r)))
 	}
 }

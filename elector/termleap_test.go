@@ -25,11 +25,11 @@ func withObserver(t *testing.T) *cluster {
 // TestNoMessagesOfAnObserverEndAnElection: one or two to each follower did. The next
 // leader asked for a term that no voter grants, until all had been started again.
 func TestNoMessagesOfAnObserverEndAnElection(t *testing.T) {
-	ghost := func(c *cluster) election.Holder { return election.Holder{Peer: "d", Boot: c.nodes["d"].boot} }
+	ghost := func(c *cluster) election.Holder { return election.Holder{Peer: "d", Boot: c.nodes["d"].Boot} }
 	for name, lies := range map[string]func(*cluster, *Elector, election.Term) []election.Message{
 		"a claim that is followed, and a release": func(c *cluster, e *Elector, known election.Term) []election.Message {
 			return []election.Message{
-				election.Heartbeat{Boot: 1, Send: 1, Version: e.roster.Version, Echo: c.now,
+				election.Heartbeat{Boot: 1, Send: 1, Version: e.roster.Version, Echo: c.Now,
 					Claims: []election.Claim{{Election: election.Default, Term: known + 1, Remaining: testTiming.Lease}}},
 				election.Release{Election: election.Default, Term: known + leap, Holder: ghost(c)},
 			}

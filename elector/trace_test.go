@@ -86,7 +86,7 @@ func command(t *testing.T, c *cluster, d *datadriven.TestData) {
 	case "drain":
 		c.input(arg(0), election.Drain{On: true, Request: 1})
 	case "restart":
-		c.nodes[arg(0)].up = false
+		c.nodes[arg(0)].Up = false
 		c.tracef("%s is restarted", arg(0))
 		c.start(arg(0))
 	case "shutdown":
@@ -104,12 +104,12 @@ func command(t *testing.T, c *cluster, d *datadriven.TestData) {
 		}
 		c.input(arg(0), change)
 	case "stubborn":
-		c.nodes[arg(0)].stops = false
+		c.nodes[arg(0)].Stubborn = true
 	case "leaders":
 		c.tracef("leads: %s", c.leaders())
 		for _, n := range c.names {
-			if c.nodes[n].up {
-				if r := c.nodes[n].elector.Status(c.now).Roster; r != nil && len(c.names) > 3 {
+			if c.nodes[n].Up {
+				if r := c.nodes[n].elector.Status(c.Now).Roster; r != nil && len(c.names) > 3 {
 					c.tracef("%s has roster %v %s", n, r.Version, voterNames(*r))
 				}
 				c.tracef("%s names %q", n, c.known(n))

@@ -2,7 +2,6 @@ package plan
 
 import (
 	"math"
-	"slices"
 	"time"
 
 	"github.com/doyen-election/doyen/election"
@@ -38,13 +37,13 @@ func play(s Snapshot, groups map[election.PeerID]int, seed uint64) (outcome, err
 		return outcome{}, err
 	}
 	w.campaign(true)
-	w.until(w.now.Add(10*s.Timing.Lease), w.restored)
+	w.until(w.Now.Add(10*s.Timing.Lease), w.restored)
 	w.campaign(false)
 	// The runs strike at moments spread over the time between two heartbeats,
 	// however many there are: multiples of the golden ratio are.
 	phase := time.Duration(float64(s.Timing.Heartbeat) * math.Mod(float64(seed)*math.Phi, 1))
-	w.run(w.now.Add(4*s.Timing.Heartbeat + phase))
-	struck := w.now
+	w.run(w.Now.Add(4*s.Timing.Heartbeat + phase))
+	struck := w.Now
 	w.strike(groups, seed%2 == 0)
 	settled := w.settle(struck)
 	return w.judge(struck, settled), nil
@@ -52,11 +51,11 @@ func play(s Snapshot, groups map[election.PeerID]int, seed uint64) (outcome, err
 
 // until lets time pass, half a heartbeat at a time, until done or the instant.
 func (w *world) until(end election.Instant, done func() bool) bool {
-	for w.now < end {
+	for w.Now < end {
 		if done() {
 			return true
 		}
-		if !w.run(min(end, w.now.Add(w.snap.Timing.Heartbeat/2))) {
+		if !w.run(min(end, w.Now.Add(w.snap.Timing.Heartbeat/2))) {
 			return false
 		}
 	}
@@ -66,7 +65,7 @@ func (w *world) until(end election.Instant, done func() bool) bool {
 // restored reports whether everybody who leads now leads.
 func (w *world) restored() bool {
 	for _, e := range w.snap.Elections {
-		if _, leads := w.led[claim{e.Name, e.Leader}]; e.Leader != "" && w.byPeer[e.Leader] != nil && !leads {
+		if _, leads := w.led[claim{e.Name, e.Leader}]; e.Leader != "" && w.node(e.Leader) != nil && !leads {
 			return false
 		}
 	}
@@ -78,32 +77,26 @@ func (w *world) restored() bool {
 func (w *world) strike(groups map[election.PeerID]int, loud bool) {
 	for _, n := range w.nodes {
 		n.group = groups[n.Peer]
-		n.up = n.group >= 0
+		n.Up = n.group >= 0
 	}
 	gossip := max(leastGossip, 2*w.snap.Timing.Lease)
 	for _, n := range w.nodes {
-		if !n.up {
+		if !n.Up {
 			continue
 		}
 		var members []election.Member
 		for _, other := range w.nodes {
-			if other.up && other.group == n.group {
-				members = append(members, election.Member{Peer: other.Peer, Boot: boot, Name: other.Name, JoinedAt: other.JoinedAt, Candidacies: other.stands})
+			if other.Up && other.group == n.group {
+				members = append(members, other.member(other.candidacies))
 				continue
 			}
 			noticed := w.between(w.snap.Timing.Lease, w.snap.Timing.Lease*3/2)
-			if loud && !other.up {
+			if loud && !other.Up {
 				noticed = w.between(leastHop, 10*mostHop)
 			}
-			w.give(n, noticed, election.PeerLost{Peer: other.Peer})
+			w.Input(n.Agent, noticed, election.PeerLost{Peer: other.Peer})
 		}
-		slices.SortFunc(members, func(a, b election.Member) int {
-			if a.Peer < b.Peer {
-				return -1
-			}
-			return 1
-		})
-		w.give(n, gossip, election.ViewChanged{View: election.View{Members: members}})
+		w.Input(n.Agent, gossip, viewOf(members))
 	}
 }
 
@@ -113,16 +106,16 @@ func (w *world) settle(struck election.Instant) bool {
 	lease := w.snap.Timing.Lease
 	calm := 2*lease + 4*w.snap.Timing.Heartbeat // a stand-down is over, and tried again
 	begun := struck.Add(max(leastGossip, 2*lease))
-	last, since := "", w.now
+	last, since := "", w.Now
 	return w.until(begun.Add(maxWait*lease), func() bool {
 		if now := w.describe(); now != last {
-			last, since = now, w.now
+			last, since = now, w.Now
 		}
 		wait := calm
 		if w.overtaken() {
 			wait += min(w.snap.PreemptDelay, maxWait/2*lease)
 		}
-		return w.now.Sub(max(since, begun)) > wait
+		return w.Now.Sub(max(since, begun)) > wait
 	})
 }
 
@@ -130,11 +123,11 @@ func (w *world) settle(struck election.Instant) bool {
 func (w *world) describe() string {
 	var text []byte
 	for _, n := range w.nodes {
-		if !n.up {
+		if !n.Up {
 			continue
 		}
-		for _, c := range n.elector.Status(w.now).Contests {
-			leader, _ := c.LeaderAt(w.now)
+		for _, c := range n.elector.Status(w.Now).Contests {
+			leader, _ := c.LeaderAt(w.Now)
 			text = append(text, string(leader.Peer)+"/"...)
 			text = append(text, byte(c.Term), byte(c.Term>>8), ' ')
 		}
@@ -149,10 +142,10 @@ func (w *world) overtaken() bool {
 		return false
 	}
 	for c := range w.led {
-		leader := w.byPeer[c.peer]
+		leader := w.node(c.peer)
 		mine := priority(leader, c.election)
 		for _, n := range w.nodes {
-			if n.up && leader.up && n.group == leader.group && priority(n, c.election) > mine {
+			if n.Up && leader.Up && n.group == leader.group && priority(n, c.election) > mine {
 				return true
 			}
 		}
@@ -161,7 +154,7 @@ func (w *world) overtaken() bool {
 }
 
 func priority(n *node, name election.Name) int {
-	for _, c := range n.stands {
+	for _, c := range n.candidacies {
 		if c.Election == name {
 			return c.Priority
 		}
@@ -173,14 +166,14 @@ func priority(n *node, name election.Name) int {
 func (w *world) judge(struck election.Instant, settled bool) outcome {
 	o := outcome{sides: map[int]map[election.Name]verdict{}, settled: settled, steps: w.steps}
 	for _, n := range w.nodes {
-		if !n.up {
+		if !n.Up {
 			continue
 		}
 		if o.sides[n.group] == nil {
 			o.sides[n.group] = map[election.Name]verdict{}
 		}
-		for _, c := range n.elector.Status(w.now).Contests {
-			leader, ok := c.LeaderAt(w.now)
+		for _, c := range n.elector.Status(w.Now).Contests {
+			leader, ok := c.LeaderAt(w.Now)
 			if !ok || c.State != elector.Leading || leader.Peer != n.Peer {
 				continue
 			}

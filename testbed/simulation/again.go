@@ -92,7 +92,7 @@ func (w *world) endOwnClusters() {
 	if !slices.ContainsFunc(w.agents, func(a *agent) bool { return a.own != nil }) {
 		return
 	}
-	w.until(w.now + 2*int64(w.slowest()))
+	w.until(w.Now + 2*int64(w.slowest()))
 	for _, a := range w.agents {
 		if a.own == nil || w.violation != nil {
 			continue
@@ -103,7 +103,7 @@ func (w *world) endOwnClusters() {
 		}
 		w.endOwn(a)
 	}
-	w.heal.began = w.now
+	w.heal.began = w.Now
 }
 
 // formerOf returns a voter that is connected to it and by whose roster another
@@ -130,7 +130,7 @@ func (w *world) barred(a *agent) bool {
 	if !a.suspect() || !a.alive || !w.plan.quorum {
 		return false
 	}
-	return slices.ContainsFunc(a.elector.Status(a.clock.at(w.now)).Warnings, bars)
+	return slices.ContainsFunc(a.elector.Status(a.clock.at(w.Now)).Warnings, bars)
 }
 
 // bars reports whether the agent that warns so must not vote any more.

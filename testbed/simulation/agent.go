@@ -37,10 +37,9 @@ type agent struct {
 	boot      election.BootID
 	joinedAt  int64
 	elector   *elector.Elector
-	wakeAt    int64 // true time; never: not wanted
-	paused    int   // pauses under way
-	frozen    int   // of the whole host
-	suspended bool  // and it is to learn that when it goes on
+	paused    int  // pauses under way
+	frozen    int  // of the whole host
+	suspended bool // and it is to learn that when it goes on
 	doom      *doom
 	inbox     []election.Input
 	draining  bool
@@ -71,7 +70,7 @@ type standing struct {
 
 func (w *world) newAgent(id, number int) *agent {
 	v := voter(number)
-	a := &agent{id: id, number: number, peer: v.Peer, name: v.Name, wakeAt: never}
+	a := &agent{id: id, number: number, peer: v.Peer, name: v.Name}
 	a.rng = rand.New(rand.NewPCG(w.options.Seed, 0x686f7374+uint64(number)<<32))
 	a.clock = clock{base: election.Instant(1e9 + a.rng.Int64N(1e14)), ppm: w.drawRate(a.rng)}
 	if !w.options.Shrunk.has(FirstDrift) {
@@ -159,7 +158,7 @@ func (w *world) start(a *agent) {
 	a.life++
 	a.settings = w.drawSettings(a)
 	a.boot = election.BootID(a.rng.Uint64())
-	a.joinedAt = w.now + a.rng.Int64N(1000)
+	a.joinedAt = w.Now + a.rng.Int64N(1000)
 	a.suspended = false
 	a.alive, a.paused, a.draining, a.stopping, a.ending, a.doom = true, 0, false, false, false, nil
 	a.inbox, a.contests = nil, nil
@@ -167,7 +166,7 @@ func (w *world) start(a *agent) {
 	clear(a.terms)
 	clear(a.deadlines)
 	var err error
-	a.elector, err = elector.New(w.config(a), state, a.clock.at(w.now), rand.New(rand.NewPCG(a.rng.Uint64(), 0)))
+	a.elector, err = elector.New(w.config(a), state, a.clock.at(w.Now), rand.New(rand.NewPCG(a.rng.Uint64(), 0)))
 	if err != nil {
 		w.fail("start", "%s: %v", a.peer, err)
 		return
@@ -197,7 +196,7 @@ func (w *world) stop(a *agent, loud bool) {
 	w.checkTrusted(a)
 	w.note(a, "STOPS, %s", loudly(loud))
 	w.stopping(a)
-	a.alive, a.wakeAt, a.inbox, a.contests, a.doom = false, never, nil, nil, nil
+	a.alive, w.Wakes[a.id], a.inbox, a.contests, a.doom = false, never, nil, nil, nil
 	a.disk.kill(w, a)
 	w.endStatusClaims(a)
 	for _, b := range w.agents {

@@ -29,8 +29,8 @@ func (w *world) checkOutput(a *agent, local election.Instant, out election.Outpu
 		w.fail("bounds", "%s asks for %d messages, %d announcements and %d withdrawals in one step",
 			a.peer, len(out.Send), len(out.Announce), len(out.Withdraw))
 	}
-	if w.now-a.spin.since > spinWindow {
-		a.spin = spin{since: w.now}
+	if w.Now-a.spin.since > spinWindow {
+		a.spin = spin{since: w.Now}
 	}
 	if a.spin.steps++; a.spin.steps > maxSpin {
 		w.fail("livelock", "%s takes over %d steps in %v", a.peer, maxSpin, time.Duration(spinWindow))
@@ -167,7 +167,7 @@ func (w *world) checkStatus(a *agent, local election.Instant, c *elector.Contest
 	if leads {
 		l.extend(a, c.Term, c.ValidUntil)
 		w.acts(l, x)
-		if p := l.find(program, self); p != nil && p.acting(w.now) && p.term <= c.Term {
+		if p := l.find(program, self); p != nil && p.acting(w.Now) && p.term <= c.Term {
 			p.term, p.until = c.Term, max(p.until, c.ValidUntil)
 			w.leadsOn(p)
 		}

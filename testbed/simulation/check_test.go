@@ -16,7 +16,7 @@ func drivers(t *testing.T) (w *world, second func()) {
 	w.plan.quorum = true
 	claim := func(number int, term election.Term) {
 		a := w.numbered(number)
-		w.checkSend(a, a.clock.at(w.now), election.Envelope{Message: election.Heartbeat{
+		w.checkSend(a, a.clock.at(w.Now), election.Envelope{Message: election.Heartbeat{
 			Claims: []election.Claim{{Election: election.RosterElection, Term: term, Remaining: time.Second}}}})
 	}
 	claim(0, 1)
@@ -28,7 +28,7 @@ func drivers(t *testing.T) (w *world, second func()) {
 func TestADriverThatIsAloneEndsWhenItsElectorSaysSo(t *testing.T) {
 	w, second := drivers(t)
 	a := w.numbered(0)
-	w.checkDriving(a, a.clock.at(w.now), 0, 0)
+	w.checkDriving(a, a.clock.at(w.Now), 0, 0)
 	second()
 	if w.violation != nil {
 		t.Error(w.violation)
@@ -47,7 +47,7 @@ func TestTwoDriversAtOnceAreFound(t *testing.T) {
 func TestADriverThatIsAloneIsFound(t *testing.T) {
 	w, second := drivers(t)
 	a := w.numbered(0)
-	local := a.clock.at(w.now)
+	local := a.clock.at(w.Now)
 	w.checkDriving(a, local, 0, 0)
 	w.checkDriving(a, local, 1, local.Add(time.Second))
 	second()
@@ -60,7 +60,7 @@ func TestADriverThatIsAloneIsFound(t *testing.T) {
 func TestAnAttemptGivenUpEndsNoDriver(t *testing.T) {
 	w, second := drivers(t)
 	a := w.numbered(0)
-	w.checkSend(a, a.clock.at(w.now), election.Envelope{Message: election.Release{Election: election.RosterElection, Term: 3,
+	w.checkSend(a, a.clock.at(w.Now), election.Envelope{Message: election.Release{Election: election.RosterElection, Term: 3,
 		Holder: election.Holder{Peer: a.peer, Boot: a.boot}}})
 	second()
 	if w.violation == nil || w.violation.Rule != "G1" {

@@ -63,7 +63,7 @@ func (w *world) connect(c *conn, a, b *agent) {
 	e := &c.ends[w.side(a, b)]
 	gen, life, boot, to := c.gen, a.life, b.boot, b.life
 	wait := w.around(w.plan.delay) + 1
-	e.pending, e.tellAt = true, w.now+int64(wait)
+	e.pending, e.tellAt = true, w.Now+int64(wait)
 	w.after(wait, func() {
 		if c.gen != gen || a.life != life {
 			return

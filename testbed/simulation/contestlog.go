@@ -91,7 +91,7 @@ func (l *contestLog) find(kind actorKind, h election.Holder) *actor {
 // does.
 func (w *world) acts(l *contestLog, now actor) {
 	x := l.find(now.kind, now.holder)
-	if x != nil && x.acting(w.now) {
+	if x != nil && x.acting(w.Now) {
 		x.term, x.until = now.term, now.until
 		w.leadsOn(x)
 		w.checkAlone(l, x)
@@ -99,7 +99,7 @@ func (w *world) acts(l *contestLog, now actor) {
 	}
 	if x == nil {
 		l.actors = slices.DeleteFunc(l.actors, func(x actor) bool {
-			return !x.acting(w.now) && (x.stopped || !w.mayLead(x))
+			return !x.acting(w.Now) && (x.stopped || !w.mayLead(x))
 		})
 		l.actors = append(l.actors, now)
 		x = &l.actors[len(l.actors)-1]
@@ -133,12 +133,12 @@ func (w *world) pollOthers(l *contestLog, a *agent) {
 
 // checkAlone checks G1: nobody else leads.
 func (w *world) checkAlone(l *contestLog, x *actor) {
-	if !w.plan.quorum || !x.acting(w.now) {
+	if !w.plan.quorum || !x.acting(w.Now) {
 		return
 	}
 	for i := range l.actors {
 		y := &l.actors[i]
-		if y.holder == x.holder || !y.acting(w.now) {
+		if y.holder == x.holder || !y.acting(w.Now) {
 			continue
 		}
 		newer, older := x, y
@@ -146,7 +146,7 @@ func (w *world) checkAlone(l *contestLog, x *actor) {
 			newer, older = y, x
 		}
 		w.fail("G1", "%s leads %s in term %d while %s leads on in term %d: %s has %v left", newer.holder, l.name, newer.term,
-			older.holder, older.term, older.host.peer, older.until.Sub(older.host.clock.at(w.now)))
+			older.holder, older.term, older.host.peer, older.until.Sub(older.host.clock.at(w.Now)))
 	}
 }
 

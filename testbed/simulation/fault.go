@@ -30,7 +30,7 @@ func (w *world) cutPower(r *rand.Rand) {
 		w.stop(a, loud)
 		w.note(a, "its host loses POWER, its clock starts again")
 		a.disk.powerCut(w, a)
-		a.clock.reboot(w.now, base)
+		a.clock.reboot(w.Now, base)
 		w.later(lasts, func() { w.start(a) })
 	}
 	if chance(r, 0.5) || !a.alive {
@@ -118,7 +118,7 @@ func (w *world) pauseFor(a *agent, how string) {
 	w.poll(a)
 	w.note(a, "%s", how)
 	a.paused++
-	a.wakeAt = never
+	w.Wakes[a.id] = never
 	w.pausing(a)
 }
 
@@ -167,9 +167,9 @@ func (w *world) failDisk(r *rand.Rand) {
 // retime changes a clock's rate, within the bound.
 func (w *world) retime(r *rand.Rand) {
 	a := w.victim(r)
-	a.clock.retime(w.now, w.drawRate(r))
+	a.clock.retime(w.Now, w.drawRate(r))
 	w.note(a, "its clock runs at %+d ppm", a.clock.ppm)
-	if a.alive && a.paused == 0 && a.wakeAt != never {
+	if a.alive && a.paused == 0 && w.Wakes[a.id] != never {
 		w.step(a, election.Tick{}) // its timer is set anew
 	}
 }

@@ -41,14 +41,14 @@ func (w *world) healAll() {
 	}
 	w.note(nil, "HEAL: all faults end")
 	w.phase = healing
-	w.heal = recovery{began: w.now, agreedAt: -1, handedAt: -int64(time.Hour), handovers: map[election.Name]int{},
+	w.heal = recovery{began: w.Now, agreedAt: -1, handedAt: -int64(time.Hour), handovers: map[election.Name]int{},
 		handed: map[election.Name]int64{}, agreed: map[election.Name]bool{}}
 	w.settle()
 	w.mendAll()
 	w.endOwnClusters()
 	if !w.promised() && !w.rolledBack {
 		w.stats.Unpromised++
-		w.until(w.now + healLeases*int64(w.slowest()))
+		w.until(w.Now + healLeases*int64(w.slowest()))
 		return
 	}
 	lease := int64(w.plan.timing.Lease)
@@ -59,7 +59,7 @@ func (w *world) healAll() {
 	}
 	w.phase = stable
 	sent := w.stats.Messages
-	w.watch(w.now + stableLeases*lease)
+	w.watch(w.Now + stableLeases*lease)
 	w.checkTraffic(w.stats.Messages - sent)
 	for _, a := range w.agents {
 		w.checkTrusted(a)
@@ -79,7 +79,13 @@ func (w *world) mendAll() {
 	w.plan.delay = min(w.plan.delay, beat/20)
 	w.plan.late = min(w.plan.late, beat/50)
 	w.plan.write = min(w.plan.write, beat/20)
-	w.queue.hasten(w.now + int64(beat/4))
+	soon := w.Now + int64(beat/4)
+	w.Reschedule(func(at int64, e event) int64 {
+		if e.run == nil {
+			at = min(at, soon)
+		}
+		return at
+	})
 	for i := range w.links {
 		for j := range w.links[i] {
 			w.links[i][j].lastAt = 0
@@ -150,19 +156,19 @@ func (w *world) healAgent(a *agent) {
 // watch lets time pass and looks whether all agree: four times a heartbeat until
 // they do, then once a lease: whoever loses its leader meanwhile says so itself.
 func (w *world) watch(end int64) {
-	for looks := 0; w.now < end && w.violation == nil; looks++ {
+	for looks := 0; w.Now < end && w.violation == nil; looks++ {
 		look := int64(w.plan.timing.Lease)
 		if w.heal.agreedAt < 0 {
 			look = int64(w.plan.timing.Heartbeat / 4)
 		}
-		w.until(min(end, w.now+look))
-		if w.heal.agreedAt < 0 && !w.heal.changed && looks%4 != 0 && w.now < end {
+		w.until(min(end, w.Now+look))
+		if w.heal.agreedAt < 0 && !w.heal.changed && looks%4 != 0 && w.Now < end {
 			continue // as before
 		}
 		w.heal.changed = false
 		agreed := w.agreed()
 		if w.heal.agreedAt < 0 && w.heal.complete(w) {
-			w.heal.agreedAt = w.now
+			w.heal.agreedAt = w.Now
 			w.note(nil, "AGREED: %s", w.whoLeads())
 		}
 		if w.phase == stable && !agreed && !w.handingOver() {
@@ -197,7 +203,7 @@ func (r *recovery) complete(w *world) bool {
 func (w *world) agreedOn(name election.Name) bool {
 	var leader election.Holder
 	for _, a := range w.agents {
-		h, ok := a.leaderOf(name, a.clock.at(w.now))
+		h, ok := a.leaderOf(name, a.clock.at(w.Now))
 		if !ok || leader.Peer != "" && h != leader {
 			return false
 		}
@@ -224,12 +230,12 @@ func (w *world) whoLeads() string {
 	for _, a := range w.agents {
 		text += fmt.Sprintf("\n  %s:", a.peer)
 		for _, c := range a.contests {
-			h, _ := c.LeaderAt(a.clock.at(w.now))
+			h, _ := c.LeaderAt(a.clock.at(w.Now))
 			text += fmt.Sprintf(" %s %s names %s@%d, candidates %v;", c.Election, c.State, h.Peer, c.Term, c.Candidates)
 		}
 		if r := a.disk.state.Roster; a.alive {
 			text += " " + describeRoster(r)
-			for _, s := range a.elector.Status(a.clock.at(w.now)).Warnings {
+			for _, s := range a.elector.Status(a.clock.at(w.Now)).Warnings {
 				text += " [" + s.Message + "]"
 			}
 		}
@@ -243,7 +249,7 @@ func (r *recovery) withdrawn(w *world, x election.Withdrawal) {
 		return
 	}
 	if x.Reason == election.ReasonPreempted {
-		r.handedAt, r.handed[x.Election] = w.now, w.now
+		r.handedAt, r.handed[x.Election] = w.Now, w.Now
 		if r.handovers[x.Election]++; r.handovers[x.Election] > w.mayGiveWay() {
 			w.fail("stability", "%d leaders of %s gave way since all faults ended", r.handovers[x.Election], x.Election)
 		}
@@ -290,5 +296,5 @@ func (w *world) observe(a *agent, x election.Announcement) {
 
 // handingOver reports whether a leader gave way to a higher priority just now.
 func (w *world) handingOver() bool {
-	return w.now-w.heal.handedAt < handoverLeases*int64(w.plan.timing.Lease)
+	return w.Now-w.heal.handedAt < handoverLeases*int64(w.plan.timing.Lease)
 }

@@ -89,43 +89,43 @@ func (h *History) finish(w *world) {
 	if h == nil {
 		return
 	}
-	h.ended = w.now
+	h.ended = w.Now
 	for _, spans := range [][]span{h.lives, h.pauses} {
 		for i := range spans {
 			if spans[i].to == open {
-				spans[i].to = w.now
+				spans[i].to = w.Now
 			}
 		}
 	}
 	for i := range h.bars {
 		if b := &h.bars[i]; b.to == open {
-			b.to = min(b.lease, w.now)
+			b.to = min(b.lease, w.Now)
 		}
 	}
 }
 
 func (w *world) starting(a *agent) {
 	if h := w.history; h != nil {
-		h.lives = append(h.lives, span{lane: a.id, from: w.now, to: open, text: election.Holder{Peer: a.peer, Boot: a.boot}.String()})
+		h.lives = append(h.lives, span{lane: a.id, from: w.Now, to: open, text: election.Holder{Peer: a.peer, Boot: a.boot}.String()})
 	}
 }
 
 func (w *world) stopping(a *agent) {
 	if w.history != nil {
-		closeSpan(w.history.lives, a.id, w.now)
-		closeSpan(w.history.pauses, a.id, w.now)
+		closeSpan(w.history.lives, a.id, w.Now)
+		closeSpan(w.history.pauses, a.id, w.Now)
 	}
 }
 
 func (w *world) pausing(a *agent) {
 	if h := w.history; h != nil && a.paused == 1 {
-		h.pauses = append(h.pauses, span{lane: a.id, from: w.now, to: open})
+		h.pauses = append(h.pauses, span{lane: a.id, from: w.Now, to: open})
 	}
 }
 
 func (w *world) resuming(a *agent) {
 	if w.history != nil {
-		closeSpan(w.history.pauses, a.id, w.now)
+		closeSpan(w.history.pauses, a.id, w.Now)
 	}
 }
 
@@ -146,7 +146,7 @@ func (w *world) leads(l *contestLog, x *actor) {
 	if h == nil {
 		return
 	}
-	h.bars = append(h.bars, bar{span: span{lane: x.host.id, from: w.now, to: open}, kind: x.kind, election: l.name,
+	h.bars = append(h.bars, bar{span: span{lane: x.host.id, from: w.Now, to: open}, kind: x.kind, election: l.name,
 		term: x.term, holder: x.holder.String(), lease: x.host.clock.when(x.until)})
 	x.bar = len(h.bars)
 }
@@ -160,9 +160,9 @@ func (w *world) leadsOn(x *actor) {
 	if x.term == b.term {
 		return
 	}
-	b.to = w.now // the same leader goes on in a higher term
+	b.to = w.Now // the same leader goes on in a higher term
 	next := *b
-	next.from, next.to, next.term = w.now, open, x.term
+	next.from, next.to, next.term = w.Now, open, x.term
 	w.history.bars = append(w.history.bars, next)
 	x.bar = len(w.history.bars)
 }
@@ -170,7 +170,7 @@ func (w *world) leadsOn(x *actor) {
 func (w *world) leadsNoMore(x *actor) {
 	if w.history != nil && x.bar > 0 {
 		b := &w.history.bars[x.bar-1]
-		b.to = min(w.now, b.lease)
+		b.to = min(w.Now, b.lease)
 	}
 }
 
@@ -181,7 +181,7 @@ func (w *world) sending(a, b *agent, m election.Message) int {
 		return 0
 	}
 	what, quiet := brief(m)
-	h.arrows = append(h.arrows, arrow{from: a.id, to: b.id, sent: w.now, came: open, what: what, detail: describe(m), quiet: quiet})
+	h.arrows = append(h.arrows, arrow{from: a.id, to: b.id, sent: w.Now, came: open, what: what, detail: describe(m), quiet: quiet})
 	return len(h.arrows) - 1
 }
 
@@ -200,19 +200,19 @@ func (w *world) repeating(i int) int {
 func (w *world) losing(i int) {
 	if i > 0 {
 		w.history.arrows[i].lost = true
-		w.history.arrows[i].came = w.now
+		w.history.arrows[i].came = w.Now
 	}
 }
 
-func (w *world) arriving(e event) {
+func (w *world) arriving(e flight) {
 	if e.arrow > 0 {
-		w.history.arrows[e.arrow].came = w.now
+		w.history.arrows[e.arrow].came = w.Now
 	}
 }
 
 func (w *world) mark(lane int, kind markKind, text string) {
 	if h := w.history; h != nil {
-		h.marks = append(h.marks, mark{lane: lane, at: w.now, kind: kind, text: text})
+		h.marks = append(h.marks, mark{lane: lane, at: w.Now, kind: kind, text: text})
 	}
 }
 

@@ -12,12 +12,24 @@ import (
 // maxHeld bounds what a silently cut link keeps for later, as TCP would.
 const maxHeld = 64
 
+// flight is a message under way.
+type flight struct {
+	to    *agent
+	from  *agent
+	as    election.PeerID // the sender's identity then: it may lose its disk before the message arrives
+	epoch int             // of its clock then
+	life  uint32          // of the receiver, when the message was sent
+	conn  uint32          // generation of the connection it was sent on
+	msg   election.Message
+	arrow int // of the history
+}
+
 // link is one direction between two agents.
 type link struct {
 	rng    *rand.Rand
 	cuts   int   // cuts under way
 	lastAt int64 // arrival of the newest message: links keep the order, bursts aside
-	held   []event
+	held   []flight
 }
 
 // burst is how badly the network behaves everywhere.
@@ -45,7 +57,7 @@ func (w *world) send(a *agent, m election.Envelope) {
 	c := w.conns[a.id][b.id]
 	end := &c.ends[w.side(a, b)]
 	l := &w.links[a.id][b.id]
-	e := event{to: b, from: a, as: a.peer, epoch: a.clock.epoch, life: end.life, conn: end.gen, msg: m.Message, arrow: w.sending(a, b, m.Message)}
+	e := flight{to: b, from: a, as: a.peer, epoch: a.clock.epoch, life: end.life, conn: end.gen, msg: m.Message, arrow: w.sending(a, b, m.Message)}
 	if l.rng.IntN(64) == 0 {
 		w.checkWire(a, m.Message)
 	}
@@ -63,37 +75,35 @@ func (w *world) send(a *agent, m election.Envelope) {
 	}
 	w.transmit(l, e)
 	if chance(l.rng, max(w.plan.repeat, w.burst.repeat)) {
-		e.at = w.now + int64(around(l.rng, 20*w.plan.delay+w.burst.slow))
+		at := w.Now + int64(around(l.rng, 20*w.plan.delay+w.burst.slow))
 		e.arrow = w.repeating(e.arrow)
-		w.queue.push(e)
+		w.Push(at, event{flight: e})
 	}
 }
 
-func (w *world) lost(e event) {
+func (w *world) lost(e flight) {
 	w.stats.Lost++
 	w.losing(e.arrow)
 }
 
 // transmit lets the message arrive after those before it, as a stream does;
 // in a burst of reordering any time later.
-func (w *world) transmit(l *link, e event) {
-	e.at = w.now + int64(w.plan.delay/2+around(l.rng, w.plan.delay/2)) + 1
+func (w *world) transmit(l *link, e flight) {
+	at := w.Now + int64(w.plan.delay/2+around(l.rng, w.plan.delay/2)) + 1
 	if chance(l.rng, max(w.plan.reorder, w.burst.reorder)) {
-		e.at += int64(around(l.rng, 20*w.plan.delay+w.burst.slow))
-		w.queue.push(e)
+		w.Push(at+int64(around(l.rng, 20*w.plan.delay+w.burst.slow)), event{flight: e})
 		return
 	}
 	if w.burst.slow > 0 {
-		e.at += int64(around(l.rng, w.burst.slow))
+		at += int64(around(l.rng, w.burst.slow))
 	}
-	e.at = max(e.at, l.lastAt+1)
-	l.lastAt = e.at
-	w.queue.push(e)
+	l.lastAt = max(at, l.lastAt+1)
+	w.Push(l.lastAt, event{flight: e})
 }
 
 // arrive hands over a message. One of an old connection is lost, but not
 // always; one to a former process always is.
-func (w *world) arrive(e event) {
+func (w *world) arrive(e flight) {
 	if !e.to.alive || e.to.life != e.life {
 		w.lost(e)
 		return
@@ -103,8 +113,7 @@ func (w *world) arrive(e event) {
 	switch {
 	case end.told && end.gen == e.conn:
 	case end.pending && c.gen == e.conn: // the stream is there, and read soon
-		e.at = max(w.now, end.tellAt) + 1
-		w.queue.push(e)
+		w.Push(max(w.Now, end.tellAt)+1, event{flight: e})
 		return
 	case e.epoch != e.from.clock.epoch && end.told: // of a host that was down since: the transport closed that stream
 		w.lost(e)

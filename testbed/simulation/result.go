@@ -126,7 +126,7 @@ func (s Stats) String() string {
 func Run(o Options) Result {
 	w := newWorld(o)
 	w.run(o.Seed)
-	w.stats.Virtual = time.Duration(w.now)
+	w.stats.Virtual = time.Duration(w.Now)
 	w.stats.HealSeed = o.Seed
 	for _, l := range w.logs {
 		w.stats.Terms += int(l.highest)

@@ -51,7 +51,7 @@ func (w *world) checkTrusted(a *agent) {
 	if !a.alive || a.elector == nil {
 		return
 	}
-	for _, x := range a.elector.Status(a.clock.at(w.now)).Warnings {
+	for _, x := range a.elector.Status(a.clock.at(w.Now)).Warnings {
 		switch {
 		case x.Code == "data_dir_older" && !a.rolledBack:
 			w.fail("older copies", "%s reports: %s", a.peer, x.Message)

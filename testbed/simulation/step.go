@@ -2,6 +2,7 @@ package simulation
 
 import (
 	"github.com/doyen-election/doyen/election"
+	"github.com/doyen-election/doyen/internal/virtual"
 )
 
 // pollEvery is how many steps pass between two looks at an agent's status that
@@ -10,45 +11,41 @@ import (
 // stopped.
 const pollEvery = 32
 
-// step lets the agent handle one input now, and carries out what it asks for
-// in the order of a real agent: withdraw, persist, send, announce.
+// step lets the agent handle one input now, and carries out what it asks for.
 func (w *world) step(a *agent, in election.Input) {
 	if w.violation != nil || !a.alive {
 		return
 	}
-	if a.doom != nil {
-		if a.doom.steps--; a.doom.steps < 0 {
-			w.stepAndDie(a, in)
-			return
-		}
+	d := a.doom
+	dies := d != nil && d.steps == 0
+	if d != nil {
+		d.steps--
 	}
-	local := a.clock.at(w.now)
+	local := a.clock.at(w.Now)
 	w.handling(in)
 	out := a.elector.Step(local, in)
 	w.stats.Steps++
-	if w.trace.wanted() {
-		w.trace.add(record{at: w.now, agent: a, life: a.life, local: local, in: in, out: out})
+	switch {
+	case dies:
+		w.note(a, "CRASHES in the middle of a step, on %s", describe(in))
+	case w.trace.wanted():
+		w.trace.add(record{at: w.Now, agent: a, life: a.life, local: local, in: in, out: out})
 	}
 	w.checkOutput(a, local, out)
-	for _, x := range out.Withdraw {
-		w.withdrawn(a, x)
+	if dies {
+		w.die(a, local, out)
+		return
 	}
-	if out.Persist != nil {
-		w.write(a, out.Persist)
-	}
-	for _, m := range out.Send {
-		w.checkSend(a, local, m)
-		w.send(a, m)
-	}
-	w.wake(a, out.WakeAt)
-	w.look(a, local)
-	if len(out.Announce) > 0 || len(out.Withdraw) > 0 || w.stats.Steps%pollEvery == 0 || a.suspect() {
-		w.stepping = a
-		w.poll(a)
-		w.stepping = nil
-	}
-	for _, x := range out.Announce {
-		w.announced(a, local, x)
+	for action := range virtual.Actions(&out) {
+		w.act(a, local, action)
+		if _, wake := action.(election.Instant); wake { // all is sent, and nothing announced
+			w.look(a, local)
+			if len(out.Announce) > 0 || len(out.Withdraw) > 0 || w.stats.Steps%pollEvery == 0 || a.suspect() {
+				w.stepping = a
+				w.poll(a)
+				w.stepping = nil
+			}
+		}
 	}
 	w.answered(out.Replies)
 	if a.stopping && !a.ending && !a.elector.HandingOver() {
@@ -62,24 +59,58 @@ func (w *world) step(a *agent, in election.Input) {
 	}
 }
 
+// act carries out one thing that a step asks for.
+func (w *world) act(a *agent, local election.Instant, action any) {
+	switch x := action.(type) {
+	case election.Withdrawal:
+		w.withdrawn(a, x)
+	case *election.Persist:
+		w.write(a, x)
+	case election.Envelope:
+		w.checkSend(a, local, x)
+		w.send(a, x)
+	case election.Instant:
+		w.wake(a, x)
+	case election.Announcement:
+		w.announced(a, local, x)
+	}
+}
+
+// die carries out only the first things that a step asks for; then the process is
+// gone.
+func (w *world) die(a *agent, local election.Instant, out election.Output) {
+	d := a.doom
+	a.doom = nil
+	left := d.done
+	for action := range virtual.Actions(&out) {
+		if _, sent := action.(election.Instant); sent || left == 0 {
+			break
+		}
+		left--
+		w.act(a, local, action)
+	}
+	w.stop(a, d.loud)
+	w.later(d.lasts, func() { w.start(a) })
+}
+
 // wake wakes the agent when its clock reads that, or a little later.
 func (w *world) wake(a *agent, at election.Instant) {
-	a.wakeAt = a.clock.when(at)
-	if a.wakeAt == never {
+	w.Wakes[a.id] = a.clock.when(at)
+	if w.Wakes[a.id] == never {
 		return
 	}
-	a.wakeAt = max(a.wakeAt, w.now+1)
+	w.Wakes[a.id] = max(w.Wakes[a.id], w.Now+1)
 	if w.plan.late > 0 {
-		a.wakeAt += int64(around(a.rng, w.plan.late))
+		w.Wakes[a.id] += int64(around(a.rng, w.plan.late))
 	}
 	if a.paused > 0 {
-		a.wakeAt = never // resume sees to it
+		w.Wakes[a.id] = never // resume sees to it
 	}
 }
 
 // poll reads the agent's status like a reader of its socket.
 func (w *world) poll(a *agent) {
-	local := a.clock.at(w.now)
+	local := a.clock.at(w.Now)
 	a.contests = a.elector.Contests()
 	for i := range a.contests {
 		w.checkStatus(a, local, a.contests[i])
@@ -100,35 +131,4 @@ func (w *world) handling(in election.Input) {
 func (w *world) look(a *agent, local election.Instant) {
 	t, until := a.elector.Drives()
 	w.checkDriving(a, local, t, until)
-}
-
-// stepAndDie takes a step and carries out only the first things that its
-// output asks for; then the process is gone.
-func (w *world) stepAndDie(a *agent, in election.Input) {
-	d := a.doom
-	a.doom = nil
-	local := a.clock.at(w.now)
-	w.handling(in)
-	out := a.elector.Step(local, in)
-	w.stats.Steps++
-	w.note(a, "CRASHES in the middle of a step, on %s", describe(in))
-	w.checkOutput(a, local, out)
-	left := d.done
-	does := func() bool { left--; return left >= 0 }
-	for _, x := range out.Withdraw {
-		if does() {
-			w.withdrawn(a, x)
-		}
-	}
-	if out.Persist != nil && does() {
-		w.write(a, out.Persist)
-	}
-	for _, m := range out.Send {
-		if does() {
-			w.checkSend(a, local, m)
-			w.send(a, m)
-		}
-	}
-	w.stop(a, d.loud)
-	w.later(d.lasts, func() { w.start(a) })
 }

@@ -55,7 +55,7 @@ func (w *world) suspend(r *rand.Rand) {
 // next step, is a limit that docs/guarantees.md tells.
 func (w *world) miscount(a *agent, by time.Duration) {
 	w.note(a, "its clock counts the suspend wrongly, by %v", by)
-	a.clock.retime(w.now, a.clock.ppm)
+	a.clock.retime(w.Now, a.clock.ppm)
 	a.clock.base = a.clock.base.Add(by)
 	for _, l := range w.logsOf(a) {
 		for i := range l.actors {

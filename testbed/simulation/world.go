@@ -9,7 +9,14 @@ import (
 	"time"
 
 	"github.com/doyen-election/doyen/election"
+	"github.com/doyen-election/doyen/internal/virtual"
 )
+
+// event is a message that arrives, or anything else, in run.
+type event struct {
+	flight
+	run func()
+}
 
 // phase is how far a run has come.
 type phase uint8
@@ -22,27 +29,26 @@ const (
 
 // world is one run. It is single-threaded: everything happens in run.
 type world struct {
-	options Options
-	rng     *rand.Rand
-	now     int64 // true time
-	queue   queue
-	plan    plan
-	agents  []*agent
-	conns   [][]*conn // by agent, symmetric
-	links   [][]link  // directed: [from][to]
-	burst   burst
-	logs    []*contestLog // by election of the plan, the roster election last
-	phase   phase
-	heal    recovery
-	trace   trace
-	stats   Stats
-	lease   time.Duration    // that an agent gets at its next start
-	longest time.Duration    // that any agent ever had
-	newest  election.Version // of all stable rosters on any disk
-	asked   election.RequestID
-	shorts  map[election.Name]election.Term // led last in each short election
-	short   int                             // how many are under way
-	replied map[election.RequestID]bool
+	virtual.Timeline[int64, event] // in true time
+	options                        Options
+	rng                            *rand.Rand
+	plan                           plan
+	agents                         []*agent
+	conns                          [][]*conn // by agent, symmetric
+	links                          [][]link  // directed: [from][to]
+	burst                          burst
+	logs                           []*contestLog // by election of the plan, the roster election last
+	phase                          phase
+	heal                           recovery
+	trace                          trace
+	stats                          Stats
+	lease                          time.Duration    // that an agent gets at its next start
+	longest                        time.Duration    // that any agent ever had
+	newest                         election.Version // of all stable rosters on any disk
+	asked                          election.RequestID
+	shorts                         map[election.Name]election.Term // led last in each short election
+	short                          int                             // how many are under way
+	replied                        map[election.RequestID]bool
 
 	schedule   []strike
 	kept       []int // of the schedule: these strike
@@ -81,6 +87,7 @@ func newWorld(o Options) *world {
 	for number := range w.plan.voters + w.plan.observers {
 		if !slices.Contains(o.Shrunk.Absent, number) {
 			w.agents = append(w.agents, w.newAgent(len(w.agents), number))
+			w.Wakes = append(w.Wakes, never)
 		}
 	}
 	if len(w.agents) == 0 || len(w.firstVoters()) == 0 {
@@ -176,47 +183,24 @@ func (w *world) run(seed uint64) {
 // until lets happen what happens before the true time t.
 func (w *world) until(t int64) {
 	for w.violation == nil {
-		a, at := w.nextWake()
-		if next := w.queue.next(); next <= at {
-			a, at = nil, next
-		}
-		if at >= t {
-			w.now = t
-			return
-		}
-		w.now = at
+		e, agent, ok := w.Next(t - 1)
 		switch {
-		case a != nil:
-			a.wakeAt = never
-			w.step(a, election.Tick{})
+		case !ok:
+			w.Now = t
+			return
+		case agent >= 0:
+			w.step(w.agents[agent], election.Tick{})
+		case e.run != nil:
+			e.run()
 		default:
-			w.happen(w.queue.pop())
+			w.arrive(e.flight)
 		}
 	}
-}
-
-func (w *world) happen(e event) {
-	if e.run != nil {
-		e.run()
-		return
-	}
-	w.arrive(e)
-}
-
-func (w *world) nextWake() (*agent, int64) {
-	var first *agent
-	at := never
-	for _, a := range w.agents {
-		if a.wakeAt < at {
-			first, at = a, a.wakeAt
-		}
-	}
-	return first, at
 }
 
 // after lets run happen later.
 func (w *world) after(d time.Duration, run func()) {
-	w.queue.push(event{at: w.now + int64(d), run: run})
+	w.Push(w.Now+int64(d), event{run: run})
 }
 
 // later is after, for what a fault does or ends: when all faults have ended at
@@ -234,7 +218,7 @@ func (w *world) note(a *agent, format string, args ...any) {
 	if !w.trace.wanted() && w.history == nil {
 		return
 	}
-	r := record{at: w.now, agent: a, note: fmt.Sprintf(format, args...)}
+	r := record{at: w.Now, agent: a, note: fmt.Sprintf(format, args...)}
 	w.noting(a, r.note)
 	if a != nil {
 		r.life = a.life
@@ -247,7 +231,7 @@ func (w *world) fail(rule, format string, args ...any) {
 	if w.violation != nil || w.rolledBack && rests(rule) || w.options.Rule != "" && rule != w.options.Rule && rule != "panic" {
 		return
 	}
-	w.violation = &Violation{Rule: rule, At: time.Duration(w.now), phase: w.phase, What: fmt.Sprintf(format, args...)}
+	w.violation = &Violation{Rule: rule, At: time.Duration(w.Now), phase: w.phase, What: fmt.Sprintf(format, args...)}
 	first, _, _ := strings.Cut(w.violation.What, "\n")
 	w.note(nil, "VIOLATION of %s: %s", rule, first)
 	w.violating(rule, w.violation.What)

@@ -1,0 +1,43 @@
+package virtual
+
+import (
+	"iter"
+
+	"github.com/doyen-election/doyen/election"
+)
+
+// Actions lists what an output asks for, in the order in which an agent does it:
+// each election.Withdrawal, the *election.Persist if there is one, each
+// election.Envelope, the election.Instant at which it wants to be woken, each
+// election.Announcement and each election.Reply. A process that crashes in the
+// middle has done the first few.
+func Actions(out *election.Output) iter.Seq[any] {
+	return func(yield func(any) bool) {
+		for _, w := range out.Withdraw {
+			if !yield(w) {
+				return
+			}
+		}
+		if out.Persist != nil && !yield(out.Persist) {
+			return
+		}
+		for _, e := range out.Send {
+			if !yield(e) {
+				return
+			}
+		}
+		if !yield(out.WakeAt) {
+			return
+		}
+		for _, a := range out.Announce {
+			if !yield(a) {
+				return
+			}
+		}
+		for _, r := range out.Replies {
+			if !yield(r) {
+				return
+			}
+		}
+	}
+}

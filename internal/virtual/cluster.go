@@ -1,0 +1,121 @@
+package virtual
+
+import (
+	"time"
+
+	"github.com/doyen-election/doyen/election"
+)
+
+// Cluster is agents that share one exact clock, a network that loses nothing but
+// what is cut, and disks that keep what they were given. Its functions must be set
+// before the first agent is added.
+type Cluster struct {
+	Timeline[election.Instant, Event]
+	Agents []*Agent
+
+	// Cut reports whether nothing gets from one agent to another now. A message is
+	// lost if that holds when it is sent or when it should arrive.
+	Cut func(from, to *Agent) bool
+	// Delay is how long a message takes, if none sent before it takes longer, and
+	// Write how long a write does.
+	Delay func(from, to *Agent) time.Duration
+	Write func(*Agent) time.Duration
+	// Watch is called with each action of an agent (see Actions), before the cluster
+	// does its part of it.
+	Watch func(*Agent, any)
+
+	byPeer map[election.PeerID]*Agent
+}
+
+// Agent is one agent of a cluster.
+type Agent struct {
+	election.Holder
+	Step func(election.Instant, election.Input) election.Output // of its elector
+	Up   bool                                                   // else nothing reaches it
+	Disk election.State                                         // as its last write left it
+	// Stubborn agents give no receipt when they are asked to stop leading.
+	Stubborn bool
+	Index    int // among the cluster's
+
+	arrival map[*Agent]election.Instant // of the newest message to each: links keep the order
+}
+
+// Event is an input on its way to one process of an agent.
+type Event struct {
+	from, to *Agent // from is nil for what is no message
+	boot     election.BootID
+	input    election.Input
+}
+
+// Add adds an agent, which is woken as soon as it is up.
+func (c *Cluster) Add(a *Agent) {
+	a.Index, a.arrival = len(c.Agents), map[*Agent]election.Instant{}
+	c.Agents = append(c.Agents, a)
+	c.Wakes = append(c.Wakes, c.Now)
+	if c.byPeer == nil {
+		c.byPeer = map[election.PeerID]*Agent{}
+	}
+	c.byPeer[a.Peer] = a
+}
+
+// Start begins a new process of the agent.
+func (c *Cluster) Start(a *Agent, boot election.BootID) {
+	a.Boot, a.Up = boot, true
+	c.Wakes[a.Index] = c.Now
+}
+
+// Find returns the agent of that peer ID, nil if there is none.
+func (c *Cluster) Find(p election.PeerID) *Agent { return c.byPeer[p] }
+
+// Input gives the agent's present process an input after some time.
+func (c *Cluster) Input(a *Agent, after time.Duration, in election.Input) {
+	c.Push(c.Now.Add(after), Event{to: a, boot: a.Boot, input: in})
+}
+
+// Happen lets the next thing happen, unless that is after end: then it moves the
+// time to end, and reports false.
+func (c *Cluster) Happen(end election.Instant) bool {
+	e, agent, ok := c.Next(end)
+	switch {
+	case !ok:
+		return false
+	case agent >= 0:
+		c.step(c.Agents[agent], election.Tick{})
+	case e.boot == e.to.Boot && (e.from == nil || !c.Cut(e.from, e.to)):
+		c.step(e.to, e.input)
+	}
+	return true
+}
+
+func (c *Cluster) step(a *Agent, in election.Input) {
+	if !a.Up {
+		return
+	}
+	out := a.Step(c.Now, in)
+	for action := range Actions(&out) {
+		c.Watch(a, action)
+		switch x := action.(type) {
+		case election.Withdrawal:
+			if !a.Stubborn {
+				c.Input(a, 0, election.Stopped{Election: x.Election, Term: x.Term})
+			}
+		case *election.Persist:
+			a.Disk = x.State
+			c.Input(a, c.Write(a), election.Persisted{Write: x.Write})
+		case election.Envelope:
+			c.send(a, x)
+		case election.Instant:
+			c.Wakes[a.Index] = x
+		}
+	}
+}
+
+func (c *Cluster) send(from *Agent, m election.Envelope) {
+	to := c.Find(m.To)
+	if to == nil || !to.Up || c.Cut(from, to) {
+		return
+	}
+	at := max(c.Now.Add(c.Delay(from, to)), from.arrival[to])
+	from.arrival[to] = at
+	c.Push(at, Event{from: from, to: to, boot: to.Boot, input: election.Received{From: from.Peer, Message: m.Message}})
+}

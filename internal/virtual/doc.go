@@ -1,0 +1,18 @@
+// Package virtual plays agents in virtual time: it keeps what is to happen in
+// order, and carries out what an elector asks for in the order that the protocol
+// rests on.
+//
+//   - Timeline is a queue of events and of the moments at which agents want to be
+//     woken.
+//   - Actions lists what one Output asks for, in order.
+//   - Cluster is a number of agents that share one exact clock, with a network and
+//     disks whose delays the caller draws. It serves `doyen plan` and the golden
+//     traces. testbed/simulation has clocks, networks and disks that fail, and uses
+//     the first two only.
+//   - Brief and Describe write a message for a person.
+//
+// It is deterministic: it draws nothing, reads no clock and starts no goroutine,
+// so equal calls give equal runs. It knows electors by their Step only, so that
+// their own tests can use it. It checks nothing: what must hold is up to the
+// caller.
+package virtual
