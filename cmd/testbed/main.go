@@ -20,9 +20,8 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/doyen-election/doyen/testbed/actor"
 	"github.com/doyen-election/doyen/testbed/bench"
-	"github.com/doyen-election/doyen/testbed/hosts"
-	"github.com/doyen-election/doyen/testbed/scenario"
 	"github.com/doyen-election/doyen/testbed/soak"
 )
 
@@ -32,15 +31,10 @@ const (
 )
 
 func main() {
-	// The agents of the testbed are this executable, run again.
-	if code, served := hosts.ServeAgent(os.Args, os.Stderr); served {
+	// The agents and programs of the testbed are this executable, run again.
+	if code, served := actor.Serve(os.Args, os.Stdout, os.Stderr); served {
 		os.Exit(code)
 	}
-	// So are the programs that scripts start.
-	if code, served := scenario.ServeProgram(os.Args, os.Stdout, os.Stderr); served {
-		os.Exit(code)
-	}
-	// And those of the bench and of the soak.
 	if code, served := bench.ServeProgram(os.Args, os.Stderr); served {
 		os.Exit(code)
 	}

@@ -10,7 +10,7 @@ import (
 	"syscall"
 
 	"github.com/doyen-election/doyen/client"
-	"github.com/doyen-election/doyen/testbed/bench/stamp"
+	"github.com/doyen-election/doyen/testbed/actor/stamp"
 )
 
 const (
@@ -20,7 +20,7 @@ const (
 	// contested is the election of programs.
 	contested = "bench"
 
-	commandPackage = "github.com/doyen-election/doyen/testbed/bench/stamp/command"
+	commandPackage = "github.com/doyen-election/doyen/testbed/actor/command"
 )
 
 // ServeProgram runs a program that campaigns, if that is what this process was

@@ -15,7 +15,7 @@ func cut() fault {
 			return r.cluster.Cut([]string{leader.Name()}, nil, hosts.BothWays)
 		},
 		mend: func(r *rig) error {
-			_, err := r.cluster.Mend()
+			_, err := r.cluster.Heal()
 			return err
 		},
 	}

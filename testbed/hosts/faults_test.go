@@ -294,7 +294,7 @@ func TestMemoryIsLimited(t *testing.T) {
 	}
 }
 
-func TestHostsAreCutAndMended(t *testing.T) {
+func TestHostsAreCutAndHealed(t *testing.T) {
 	c := laid(t, 4)
 	names := []string{"alpha", "beta", "gamma", "delta"} // 0 to 3
 	slow := netns.Link{Delay: time.Millisecond}
@@ -330,7 +330,7 @@ func TestHostsAreCutAndMended(t *testing.T) {
 		if strings.Join(got, " ") != cut.want {
 			t.Errorf("%v from %v, direction %d: cut %v, want %s", cut.a, cut.b, cut.d, got, cut.want)
 		}
-		if _, err := c.Mend(); err != nil {
+		if _, err := c.Heal(); err != nil {
 			t.Fatal(err)
 		}
 		if l, err := c.Link("alpha", "beta"); err != nil || l != slow {
@@ -356,7 +356,7 @@ func TestWhatLoopbackLacksItSays(t *testing.T) {
 	for what, do := range map[string]func() (election.Instant, error){
 		"link":    func() (election.Instant, error) { return cluster.SetLink("alpha", "beta", netns.Link{}) },
 		"cut":     func() (election.Instant, error) { return cluster.Cut([]string{"alpha"}, nil, hosts.Forth) },
-		"mend":    cluster.Mend,
+		"heal":    func() (election.Instant, error) { return cluster.Heal() },
 		"carrier": func() (election.Instant, error) { return cluster.SetCarrier("alpha", false) },
 		"fill":    h.FillDisk,
 		"slow":    func() (election.Instant, error) { return h.SlowDisk(time.Second) },

@@ -108,18 +108,25 @@ func (c *Cluster) set(from, to int, cut bool) error {
 	return c.network.SetLink(from, to, l)
 }
 
-// Mend ends every cut and plugs every cable in. Delays and losses stay: SetLink
-// ends those.
-func (c *Cluster) Mend() (election.Instant, error) {
+// Heal ends every cut to or from the hosts. Without a name it heals the whole
+// network, and plugs every cable in. Delays and losses stay: SetLink ends those.
+func (c *Cluster) Heal(names ...string) (election.Instant, error) {
 	if c.network == nil {
 		return 0, unavailable("heal the links", "the hosts share the loopback interface")
+	}
+	healed, err := c.indices(names)
+	if err != nil {
+		return 0, fmt.Errorf("heal: %w", err)
 	}
 	at := boottime.Now()
 	var errs []error
 	for i := range c.hosts {
-		errs = append(errs, c.network.Host(i).SetCarrier(true))
+		if len(names) == 0 {
+			errs = append(errs, c.network.Host(i).SetCarrier(true))
+		}
 		for j := range c.hosts {
-			if i != j && c.network.Link(i, j).Cut {
+			meant := len(names) == 0 || slices.Contains(healed, i) || slices.Contains(healed, j)
+			if meant && i != j && c.network.Link(i, j).Cut {
 				errs = append(errs, c.set(i, j, false))
 			}
 		}

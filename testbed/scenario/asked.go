@@ -57,7 +57,7 @@ func askHost(ctx context.Context, h *hosts.Host, name, value, of string) (found 
 		if err != nil {
 			return err.Error(), false
 		}
-		return fmt.Sprintf("candidates %s", short(e.Candidates)), strconv.Itoa(len(e.Candidates)) == value
+		return fmt.Sprintf("candidates %s", hosts.Short(e.Candidates)), strconv.Itoa(len(e.Candidates)) == value
 	}
 	if name == "members" || name == "connected" {
 		members, err := c.Members(ctx)
@@ -116,18 +116,17 @@ func (w *world) processes(name string, words []string) (condition, error) {
 	return condition{judge: func() verdict { return w.exited(targets, status) }}, nil
 }
 
-// exited is judged with the watcher's lock held.
 func (w *world) exited(targets []*hosts.Host, status string) verdict {
 	v := verdict{holds: true}
 	var all []string
 	for _, h := range targets {
 		word := "runs"
-		for _, e := range w.watcher.exits {
+		for _, e := range w.lab.Exits() {
 			if e.Host != h.Name() {
 				continue
 			}
 			word = e.How
-			v.since = newest(v.since, e.At)
+			v.since = max(v.since, e.At)
 		}
 		v.holds = v.holds && word != "runs" && h.Status() == hosts.Down && (status == "" || word == status)
 		all = append(all, h.Name()+": "+word)
@@ -150,7 +149,7 @@ func logged(targets []*hosts.Host, wanted *regexp.Regexp) verdict {
 	}
 	v.saw = "every log has it"
 	if !v.holds {
-		v.saw = fmt.Sprintf("no line of %s has %q", short(missing), wanted)
+		v.saw = fmt.Sprintf("no line of %s has %q", hosts.Short(missing), wanted)
 	}
 	return v
 }

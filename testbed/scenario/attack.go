@@ -12,6 +12,7 @@ import (
 
 	"github.com/doyen-election/doyen/testbed/attack"
 	"github.com/doyen-election/doyen/testbed/hosts"
+	"github.com/doyen-election/doyen/testbed/lab"
 )
 
 // attackCommand: attack NAME from HOST on HOST… [KEY=VALUE…] [as=P] for TIME. It
@@ -58,7 +59,7 @@ func attackCommand(w *world, _ *testscript.TestScript, args []string) (string, e
 	if err != nil {
 		return "", err
 	}
-	return attack.Does(words[0]), w.launch(name, from.Name(), "", func(*program) *exec.Cmd {
+	return attack.Does(words[0]), w.launch(name, from.Name(), "", func(*lab.Program) *exec.Cmd {
 		return exec.Command(w.o.Actor, arguments...)
 	})
 }

@@ -16,28 +16,14 @@ type verdict struct {
 	saw   string
 }
 
-// condition is what can be expected of hosts and programs. It is judged with
-// the watcher's lock held, unless it asks the agents.
+// condition is what can be expected of hosts and programs.
 type condition struct {
 	judge func() verdict
-	// asks says that nobody tells when it changes: it is judged at intervals,
-	// without the lock.
+	// asks says that nothing reports when it changes: it is judged at intervals.
 	asks bool
 }
 
 const askEvery = 20 * time.Millisecond
-
-func (w *world) judge(c condition) (verdict, <-chan struct{}) {
-	if c.asks {
-		w.watcher.mu.Lock()
-		moved := w.watcher.moved
-		w.watcher.mu.Unlock()
-		return c.judge(), moved
-	}
-	w.watcher.mu.Lock()
-	defer w.watcher.mu.Unlock()
-	return c.judge(), w.watcher.moved
-}
 
 // await waits until the condition holds, and demands that it came to hold by
 // the deadline.
@@ -48,7 +34,7 @@ func (w *world) await(c condition, from election.Instant, within time.Duration) 
 	tick := w.ticks(c)
 	defer tick.Stop()
 	for {
-		v, moved := w.judge(c)
+		moved, v := w.lab.Moved(), c.judge()
 		now := boottime.Now()
 		if v.since == 0 {
 			v.since = now
@@ -78,7 +64,7 @@ func (w *world) hold(c condition, long time.Duration) (string, error) {
 	tick := w.ticks(c)
 	defer tick.Stop()
 	for {
-		v, moved := w.judge(c)
+		moved, v := w.lab.Moved(), c.judge()
 		if !v.holds {
 			return v.saw, fmt.Errorf("it ended after %s: %s", boottime.Now().Sub(began).Round(time.Millisecond), v.saw)
 		}
@@ -93,7 +79,7 @@ func (w *world) hold(c condition, long time.Duration) (string, error) {
 	}
 }
 
-// ticks are the moments at which a condition is judged though nothing was told.
+// ticks are the moments at which a condition is judged though nothing was reported.
 func (w *world) ticks(c condition) *time.Ticker {
 	if c.asks {
 		return time.NewTicker(askEvery)

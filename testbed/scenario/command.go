@@ -7,6 +7,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/doyen-election/doyen/internal/boottime"
+	"github.com/doyen-election/doyen/testbed/hosts"
 	"github.com/doyen-election/doyen/testbed/observe"
 )
 
@@ -20,11 +21,11 @@ func commands() map[string]func(*testscript.TestScript, bool, []string) {
 	for name, c := range map[string]command{
 		"hosts": hostsCommand, "profile": profileCommand, "algorithm": algorithmCommand, "quorum": quorumCommand,
 		"set": setCommand, "disks": disksCommand,
-		"start": startCommand, "restart": restartCommand, "crash": crashCommand, "terminate": terminateCommand,
-		"freeze": freezeCommand, "thaw": thawCommand, "wipe": wipeCommand,
-		"cut": cutCommand, "link": linkCommand, "flap": flapCommand, "mend": mendCommand, "unplug": unplugCommand, "plug": plugCommand,
-		"fill-disk": fillDiskCommand, "free-disk": freeDiskCommand, "slow-disk": slowDiskCommand,
-		"starve": starveCommand, "feed": feedCommand, "limit-memory": limitMemoryCommand, "clock": clockCommand,
+		"start": startCommand, "restart": restartCommand, "crash": crashCommand, "terminate": begin(hosts.Terminate),
+		"freeze": freezeCommand, "thaw": thawCommand, "wipe": begin(hosts.Wipe),
+		"cut": cutCommand, "link": linkCommand, "flap": flapCommand, "mend": mendCommand, "unplug": begin(hosts.Unplug), "plug": end(hosts.Unplug),
+		"fill-disk": begin(hosts.FullDisk), "free-disk": end(hosts.FullDisk), "slow-disk": measured("a time such as 500ms, stuck or off", slowDisk),
+		"starve": begin(hosts.Starve), "feed": end(hosts.Starve), "limit-memory": measured("a number of megabytes, 0 for no limit", limitMemory), "clock": measured("a rate such as 1.009", setClock),
 		"leader": leaderCommand, "follower": followerCommand, "doyen": doyenCommand,
 		"expect": expectCommand, "hold": holdCommand, "elapse": elapseCommand, "mark": markCommand, "show": showCommand,
 		"program": programCommand, "run": runCommand, "hook": hookCommand, "attack": attackCommand,
@@ -59,14 +60,14 @@ func wrap(name string, c command) func(*testscript.TestScript, bool, []string) {
 			return
 		}
 		w.failure = fmt.Sprintf("line %d: %s: %v", step.Line, step.Text, err)
-		if w.cluster == nil {
+		if w.lab == nil {
 			ts.Fatalf("%s: %v", name, err)
 		}
-		ts.Fatalf("%s: %v\n%s%s", step.Text, err, w.alarm(), strings.TrimRight(w.watcher.account(recent), "\n"))
+		ts.Fatalf("%s: %v\n%s%s", step.Text, err, w.alarm(), strings.TrimRight(w.lab.Account(recent), "\n"))
 	}
 }
 
-// alarm tells of overlaps, which no failure of another kind may hide.
+// alarm reports overlaps, which no failure of another kind may hide.
 func (w *world) alarm() string {
 	all, err := w.overlaps("")
 	if err != nil || len(all) == 0 || !w.config.Quorum {

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/doyen-election/doyen/election"
+	"github.com/doyen-election/doyen/testbed/hosts"
 	"github.com/doyen-election/doyen/testbed/observe"
 )
 
@@ -22,7 +22,7 @@ func (w *world) condition(words []string) (condition, error) {
 	}
 	of, words := option(words, "of")
 	of = electionName(of)
-	w.watcher.follow(of)
+	w.lab.Follow(of)
 	name, words := words[0], words[1:]
 	switch name {
 	case "agree", "one-leader", "leader", "leads", "no-leader", "not-leading", "state":
@@ -43,35 +43,35 @@ func (w *world) ruling(name string, words []string, of string) (condition, error
 	if err != nil {
 		return condition{}, err
 	}
-	tracker := func() *observe.Tracker { return w.watcher.seen.Of(of) }
-	among := func() []string { // those that run, as long as none is named
-		if hosts == nil {
-			return w.running()
+	return condition{judge: func() (v verdict) {
+		among := hosts
+		if among == nil { // those that run, as long as none is named
+			among = w.running()
 		}
-		return hosts
-	}
-	switch name {
-	case "agree", "one-leader", "leader":
-		return condition{judge: func() verdict { return agreement(tracker(), among(), value) }}, nil
-	case "leads":
-		return condition{judge: func() verdict {
-			s := tracker().Standing(value)
-			return verdict{s.Leads, s.Since, said(tracker(), among())}
-		}}, nil
-	case "state":
-		return condition{judge: func() verdict { return inState(tracker(), among(), value) }}, nil
-	}
-	return condition{judge: func() verdict {
-		v := verdict{holds: true, saw: said(tracker(), among())}
-		for _, h := range among() {
-			s := tracker().Standing(h)
-			if s.Leads || name == "no-leader" && s.Leader != "" || !s.Heard {
-				v.holds = false
-			}
-			v.since = max(v.since, s.Since)
-		}
+		w.lab.Look(func(e seen) { v = judgeRuling(name, value, e.Of(of), among) })
 		return v
 	}}, nil
+}
+
+func judgeRuling(name, value string, t *observe.Tracker, among []string) verdict {
+	switch name {
+	case "agree", "one-leader", "leader":
+		return agreement(t, among, value)
+	case "leads":
+		s := t.Standing(value)
+		return verdict{s.Leads, s.Since, named(t, among)}
+	case "state":
+		return inState(t, among, value)
+	}
+	v := verdict{holds: true, saw: named(t, among)}
+	for _, h := range among {
+		s := t.Standing(h)
+		if s.Leads || name == "no-leader" && s.Leader != "" || !s.Heard {
+			v.holds = false
+		}
+		v.since = max(v.since, s.Since)
+	}
+	return v
 }
 
 // scope reads [VALUE] [on|among HOST…].
@@ -103,18 +103,18 @@ func (w *world) scope(name string, words []string) (value string, hosts []string
 
 // agreement holds when all hosts name one leader of one term, who is one of them
 // and says so itself.
-func agreement(t *observe.Tracker, hosts []string, leader string) verdict {
-	a, ok := t.Agreement(hosts)
+func agreement(t *observe.Tracker, among []string, leader string) verdict {
+	a, ok := t.Agreement(among)
 	if ok && (leader == "" || a.Leader == leader) {
-		return verdict{true, a.At, fmt.Sprintf("%s leads, term %d, reported by %s", a.Leader, a.Term, short(hosts))}
+		return verdict{true, a.At, fmt.Sprintf("%s leads, term %d, reported by %s", a.Leader, a.Term, hosts.Short(among))}
 	}
-	return verdict{saw: said(t, hosts)}
+	return verdict{saw: named(t, among)}
 }
 
-func inState(t *observe.Tracker, hosts []string, state string) verdict {
+func inState(t *observe.Tracker, among []string, state string) verdict {
 	v := verdict{holds: true}
 	var all []string
-	for _, h := range hosts {
+	for _, h := range among {
 		s := t.Standing(h)
 		v.holds = v.holds && s.State == state
 		all = append(all, h+" is "+cmp.Or(s.State, "silent"))
@@ -123,10 +123,10 @@ func inState(t *observe.Tracker, hosts []string, state string) verdict {
 	return v
 }
 
-// said tells whom each host names as the leader.
-func said(t *observe.Tracker, hosts []string) string {
+// named says which leader each host names.
+func named(t *observe.Tracker, among []string) string {
 	by := map[string][]string{}
-	for _, h := range hosts {
+	for _, h := range among {
 		s := t.Standing(h)
 		word := "names nobody"
 		switch {
@@ -141,7 +141,7 @@ func said(t *observe.Tracker, hosts []string) string {
 	}
 	var all []string
 	for word, who := range by {
-		all = append(all, short(who)+" "+word)
+		all = append(all, hosts.Short(who)+" "+word)
 	}
 	slices.Sort(all)
 	if len(all) == 0 {
@@ -149,6 +149,3 @@ func said(t *observe.Tracker, hosts []string) string {
 	}
 	return strings.Join(all, "; ")
 }
-
-// newest returns the latest of instants.
-func newest(all ...election.Instant) election.Instant { return slices.Max(all) }

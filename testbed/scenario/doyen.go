@@ -21,7 +21,7 @@ const doyenTimeout = 30 * time.Second
 
 // doyenCommand runs the product's command line against a host's socket: doyen
 // HOST [exit=N] ARG…. It must end with 0, with ! before it with anything else.
-// What it writes is there for stdout and stderr. With & behind it, it is begun and
+// What it writes is there for stdout and stderr. With & behind it, it is started and
 // left to itself until the script ends.
 func doyenCommand(w *world, ts *testscript.TestScript, args []string) (string, error) {
 	fails := len(args) > 0 && args[0] == "!"
@@ -46,7 +46,7 @@ func doyenCommand(w *world, ts *testscript.TestScript, args []string) (string, e
 	ctx, cancel := context.WithTimeout(w.ctx, doyenTimeout)
 	if args[len(args)-1] == "&" {
 		ts.Defer(cancel)
-		return w.begin(w.doyen(ctx, h, args[:len(args)-1]))
+		return w.background(w.doyen(ctx, h, args[:len(args)-1]))
 	}
 	defer cancel()
 	cmd := w.doyen(ctx, h, args)
@@ -76,12 +76,12 @@ func (w *world) doyen(ctx context.Context, h *hosts.Host, args []string) *exec.C
 	return cmd
 }
 
-// begin starts a command that nobody waits for; its context ends it.
-func (w *world) begin(cmd *exec.Cmd) (string, error) {
+// background starts a command that is not waited for; its context ends it.
+func (w *world) background(cmd *exec.Cmd) (string, error) {
 	w.acted = boottime.Now()
 	if err := cmd.Start(); err != nil {
 		return "", err
 	}
 	go func() { _ = cmd.Wait() }()
-	return "begun", nil
+	return "started", nil
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/internal/boottime"
 	"github.com/doyen-election/doyen/testbed/hiccup"
-	"github.com/doyen-election/doyen/testbed/hosts"
+	"github.com/doyen-election/doyen/testbed/lab"
 )
 
 // excused tells how the machine stood still while that happened by which the script
@@ -32,8 +32,8 @@ func excuse(hiccups []hiccup.Hiccup, heartbeat time.Duration) string {
 	return hiccup.Describe(hiccups)
 }
 
-// tellHiccups notes in a verbose transcript what nobody asked for.
-func (w *world) tellHiccups() {
+// reportHiccups adds the pauses of the machine to a verbose transcript.
+func (w *world) reportHiccups() {
 	if hiccups := w.meter.Between(w.began, boottime.Now()); w.o.Verbose && len(hiccups) > 0 {
 		w.t.Log(hiccup.Describe(hiccups))
 	}
@@ -50,7 +50,7 @@ func (w *world) doubtful() election.Instant {
 }
 
 // agents is the configuration that all have in common.
-func (w *world) agents() agent.Config { return w.cluster.Hosts()[0].Config() }
+func (w *world) agents() agent.Config { return w.lab.Cluster.Hosts()[0].Config() }
 
 // brokenSoon gives whoever leads too long the time to meet its successor, and
 // reports what is broken then.
@@ -68,8 +68,7 @@ func (w *world) brokenSoon() bool {
 // broken reports whether two led at once, a term did not rise, or an agent ended
 // by itself as one does that panics.
 func (w *world) broken() bool {
-	crashed := false
-	w.watcher.look(func(seen) { crashed = slices.ContainsFunc(w.watcher.exits, panicked) })
+	crashed := slices.ContainsFunc(w.lab.Exits(), panicked)
 	if crashed || !w.config.Quorum {
 		return crashed
 	}
@@ -79,4 +78,4 @@ func (w *world) broken() bool {
 }
 
 // panicked reports the exit status that Go gives a panic.
-func panicked(e hosts.Exit) bool { return strings.Contains(e.How, "exit status 2") }
+func panicked(e lab.Exit) bool { return strings.Contains(e.How, "exit status 2") }

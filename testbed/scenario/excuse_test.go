@@ -12,6 +12,7 @@ import (
 	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/testbed/hiccup"
 	"github.com/doyen-election/doyen/testbed/hosts"
+	"github.com/doyen-election/doyen/testbed/lab"
 	"github.com/doyen-election/doyen/testbed/observe"
 )
 
@@ -60,15 +61,14 @@ func laidOut(t *testing.T, quorum bool) *world {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	config := hosts.Config{Agents: 3, Algorithm: "bully", Profile: "lan", Quorum: quorum, Program: hosts.Binary{Path: "none"}}
-	cluster, err := hosts.New(config)
+	l, err := lab.New(ctx, config, lab.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &world{ctx: ctx, config: config, cluster: cluster, watcher: watch(ctx, cluster, nil), began: election.Instant(time.Hour)}
+	w := &world{ctx: ctx, config: config, lab: l, began: election.Instant(time.Hour)}
 	t.Cleanup(func() {
 		cancel()
-		w.watcher.wait()
-		if err := cluster.Close(ctx); err != nil {
+		if err := l.Kill(); err != nil {
 			t.Error(err)
 		}
 	})
@@ -77,12 +77,12 @@ func laidOut(t *testing.T, quorum bool) *world {
 
 // leads has the agent say that it leads, at an instant in seconds.
 func (w *world) leads(agent string, term uint64, at int64) {
-	w.watcher.apply(observe.Changed{Agent: agent, Change: api.Change{Type: api.ChangeLeader, Election: "default", Term: term,
+	w.lab.Apply(observe.Changed{Agent: agent, Change: api.Change{Type: api.ChangeLeader, Election: "default", Term: term,
 		Leader: &api.Leader{Name: agent}, IsLeader: true, BoottimeNS: at * int64(time.Second)}})
 }
 
 func (w *world) stops(agent string, term uint64, at int64) {
-	w.watcher.apply(observe.Changed{Agent: agent, Change: api.Change{Type: api.ChangeNoLeader, Election: "default", Term: term, BoottimeNS: at * int64(time.Second)}})
+	w.lab.Apply(observe.Changed{Agent: agent, Change: api.Change{Type: api.ChangeNoLeader, Election: "default", Term: term, BoottimeNS: at * int64(time.Second)}})
 }
 
 func TestWhatMustHoldOnAnyMachineIsNeverExcused(t *testing.T) {
@@ -95,9 +95,9 @@ func TestWhatMustHoldOnAnyMachineIsNeverExcused(t *testing.T) {
 		"two lead at once":          {func(w *world) { w.leads("alpha", 1, 1); w.leads("beta", 2, 2) }, true, true},
 		"two without a quorum":      {func(w *world) { w.leads("alpha", 1, 1); w.leads("beta", 2, 2) }, false, false},
 		"a term that does not rise": {func(w *world) { w.leads("alpha", 2, 1); w.stops("alpha", 2, 2); w.leads("beta", 2, 3) }, true, true},
-		"an agent that was killed":  {func(w *world) { w.watcher.exits = []hosts.Exit{{How: "signal: killed"}} }, true, false},
-		"an agent that panicked":    {func(w *world) { w.watcher.exits = []hosts.Exit{{How: "exit status 2"}} }, true, true},
-		"one, without a quorum":     {func(w *world) { w.watcher.exits = []hosts.Exit{{How: "exit status 2"}} }, false, true},
+		"an agent that was killed":  {func(w *world) { w.lab.Exited(hosts.Exit{How: "signal: killed"}) }, true, false},
+		"an agent that panicked":    {func(w *world) { w.lab.Exited(hosts.Exit{How: "exit status 2"}) }, true, true},
+		"one, without a quorum":     {func(w *world) { w.lab.Exited(hosts.Exit{How: "exit status 2"}) }, false, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := laidOut(t, test.quorum)

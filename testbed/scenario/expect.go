@@ -27,7 +27,7 @@ func expectCommand(w *world, _ *testscript.TestScript, args []string) (string, e
 	if len(args) == 0 {
 		return "", errors.New("what? The conditions are in docs/testbed.md")
 	}
-	if w.cluster == nil {
+	if w.lab == nil {
 		return "", errors.New("no host was started")
 	}
 	if q, ok := quantities()[args[0]]; ok {
@@ -44,8 +44,8 @@ func expectCommand(w *world, _ *testscript.TestScript, args []string) (string, e
 	if err != nil {
 		return "", err
 	}
-	if within == 0 { // now, as far as has been heard
-		v, _ := w.judge(c)
+	if within == 0 { // now, as far as is known
+		v := c.judge()
 		if !v.holds {
 			return v.saw, errors.New("instead: " + v.saw)
 		}
@@ -63,7 +63,7 @@ func holdCommand(w *world, _ *testscript.TestScript, args []string) (string, err
 	if err != nil || long <= 0 || long > maxWithin {
 		return "", fmt.Errorf("%q: want a time such as 2s, at most an hour", args[0])
 	}
-	if w.cluster == nil {
+	if w.lab == nil {
 		return "", errors.New("no host was started")
 	}
 	c, err := w.condition(args[1:])
@@ -99,7 +99,7 @@ func (w *world) choice(ts *testscript.TestScript, args []string, choose func(lea
 	if err != nil {
 		return "", err
 	}
-	if w.cluster == nil {
+	if w.lab == nil {
 		return "", errors.New("no host was started")
 	}
 	among := slices.IndexFunc(words, func(word string) bool { return word == "among" || word == "of" })
@@ -117,14 +117,14 @@ func (w *world) choice(ts *testscript.TestScript, args []string, choose func(lea
 	if _, err := w.await(c, from, within); err != nil {
 		return "", err
 	}
-	if len(w.cluster.Hosts()) <= fewHosts {
+	if len(w.lab.Cluster.Hosts()) <= fewHosts {
 		_, _ = w.sample() // for the recording: what the election that ended here cost
 	}
 	of, _ := option(words, "of")
 	var taken, said []string
 	for _, variable := range words[:among] {
 		leader := ""
-		w.watcher.look(func(e seen) { leader = e.Of(electionName(of)).Leader() })
+		w.lab.Look(func(e seen) { leader = e.Of(electionName(of)).Leader() })
 		name := choose(leader, taken)
 		if name == "" {
 			return "", fmt.Errorf("there is none for $%s", variable)
@@ -148,7 +148,7 @@ func markCommand(w *world, _ *testscript.TestScript, args []string) (string, err
 	if len(args) != 0 {
 		return "", errors.New("it takes no words")
 	}
-	if w.cluster == nil {
+	if w.lab == nil {
 		return "", errors.New("no host was started")
 	}
 	w.marked = boottime.Now()
@@ -163,10 +163,10 @@ func markCommand(w *world, _ *testscript.TestScript, args []string) (string, err
 
 // showCommand writes what was seen so far into the transcript.
 func showCommand(w *world, ts *testscript.TestScript, _ []string) (string, error) {
-	if w.cluster == nil {
+	if w.lab == nil {
 		return "", errors.New("no host was started")
 	}
-	ts.Logf("%s", w.watcher.account(0))
+	ts.Logf("%s", w.lab.Account(0))
 	return "", nil
 }
 

@@ -6,43 +6,65 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/doyen-election/doyen/client"
-	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/internal/boottime"
 	"github.com/doyen-election/doyen/testbed/hosts"
-	"github.com/doyen-election/doyen/testbed/observe"
 )
 
-// struck notes that something was done to hosts at an instant: what is expected
-// next is counted from there.
-func (w *world) struck(at election.Instant, what string, where, peers []string, detail string) {
-	w.acted = at
-	w.faults = append(w.faults, observe.Fault{What: what, Where: where, Peers: peers, Detail: detail, From: at, To: election.Never})
-	text := what + " " + short(where)
-	if detail != "" {
-		text += ", " + detail
-	}
-	w.watcher.remark(at, "** %s", text)
-}
+// ails are the faults that take a host out of what the word rest means.
+var ails = []string{"crash", "terminate", "freeze", "cut", "carrier"}
 
-// mended notes that the faults of a kind are over for these hosts.
-func (w *world) mended(at election.Instant, where []string, kinds ...string) {
+// begin lets a fault happen to hosts: what is expected next is counted from there.
+func (w *world) begin(f hosts.Fault, where ...*hosts.Host) error {
+	at, err := w.lab.Begin(f, where...)
+	if err != nil {
+		return err
+	}
 	w.acted = at
-	found := false
-	for i := range w.faults {
-		f := &w.faults[i]
-		hit := slices.ContainsFunc(where, func(name string) bool { return slices.Contains(f.Where, name) })
-		if hit && f.To == election.Never && slices.Contains(kinds, f.What) {
-			f.To, found = at, true
+	for _, h := range where {
+		if slices.Contains(ails, f.Name) {
+			w.ail(h.Name(), f.Name)
 		}
 	}
-	if found {
-		w.watcher.remark(at, "** %s of %s has ended", strings.Join(kinds, " or "), short(where))
+	return nil
+}
+
+// end ends a fault of hosts.
+func (w *world) end(f hosts.Fault, where ...*hosts.Host) error {
+	at, err := w.lab.End(f, where...)
+	if err != nil {
+		return err
+	}
+	w.acted = at
+	for _, h := range where {
+		w.heal(h.Name(), f.Name)
+	}
+	return nil
+}
+
+// begin makes a command of the begin of a fault: NAME HOST….
+func begin(f func() hosts.Fault) command {
+	return func(w *world, _ *testscript.TestScript, args []string) (string, error) {
+		targets, err := w.hostsOf(args)
+		if err != nil {
+			return "", err
+		}
+		return "", w.begin(f(), targets...)
+	}
+}
+
+// end makes a command of its end.
+func end(f func() hosts.Fault) command {
+	return func(w *world, _ *testscript.TestScript, args []string) (string, error) {
+		targets, err := w.hostsOf(args)
+		if err != nil {
+			return "", err
+		}
+		return "", w.end(f(), targets...)
 	}
 }
 
@@ -116,241 +138,122 @@ func (w *world) settled(h *hosts.Host, before int) {
 }
 
 func (w *world) start(h *hosts.Host) error {
-	at, err := h.Start()
-	if err != nil {
+	if err := w.end(hosts.Crash(), h); err != nil {
 		return err
 	}
-	w.heal(h.Name(), "down", "frozen")
-	w.mended(at, []string{h.Name()}, "crash", "terminate", "wipe")
-	w.watcher.tell(func() { w.watcher.seen.Started(h.Name(), at) })
+	w.heal(h.Name(), "terminate", "freeze")
 	return nil
 }
 
-// each does something to every host that the words mean.
-func (w *world) each(words []string, do func(*hosts.Host) error) error {
-	targets, err := w.hostsOf(words)
-	if err != nil {
-		return err
-	}
-	for _, h := range targets {
-		if err := do(h); err != nil {
-			return err
-		}
-	}
-	return nil
-}
+// endLimit is how long an agent may take to end.
+const endLimit = 30 * time.Second
 
 func crashCommand(w *world, _ *testscript.TestScript, args []string) (string, error) {
 	if n := len(args) - 1; n == 1 && args[n] == "with-its-guard" {
 		if p, ok := w.programNamed(args[:n]); ok {
-			return "", p.killWithGuard(w)
+			return w.strikes(crashWithGuard(p))
 		}
 	}
 	if p, ok := w.programNamed(args); ok {
-		return "", p.kill(w)
+		return w.strikes(p.Crash())
 	}
 	targets, err := w.hostsOf(args)
-	if err != nil {
-		return "", err
+	if err == nil {
+		err = w.begin(hosts.Crash(), targets...)
 	}
-	for _, h := range targets {
-		w.watcher.ask(h) // what it told last counts
+	if err == nil {
+		err = w.lab.Ended(w.ctx, endLimit, targets...)
 	}
-	for _, h := range targets { // as close to each other as can be
-		at, err := h.Kill()
-		if err != nil {
-			return "", err
-		}
-		w.ail(h.Name(), "down")
-		w.struck(at, "crash", []string{h.Name()}, nil, "")
-	}
-	return "", w.gone(targets)
+	return "", err
 }
 
-// gone waits until the hosts' processes have ended.
-func (w *world) gone(targets []*hosts.Host) error {
-	limit := time.NewTimer(30 * time.Second)
-	defer limit.Stop()
-	for _, h := range targets {
-		select {
-		case <-h.Done():
-		case <-limit.C:
-			return fmt.Errorf("%s has not ended in 30 s", h.Name())
-		case <-w.ctx.Done():
-			return w.ctx.Err()
-		}
-	}
-	return nil
-}
-
-func terminateCommand(w *world, _ *testscript.TestScript, args []string) (string, error) {
-	return "", w.each(args, func(h *hosts.Host) error {
-		at, err := h.Terminate()
-		if err != nil {
-			return err
-		}
-		w.ail(h.Name(), "down")
-		w.struck(at, "terminate", []string{h.Name()}, nil, "")
-		return nil
-	})
-}
-
-func freezeCommand(w *world, _ *testscript.TestScript, args []string) (string, error) {
+func freezeCommand(w *world, ts *testscript.TestScript, args []string) (string, error) {
 	if p, ok := w.programNamed(args); ok {
-		return "", p.freeze(w)
+		return w.strikes(p.Freeze())
 	}
-	return "", w.each(args, func(h *hosts.Host) error {
-		w.watcher.ask(h)
-		at, err := h.Freeze()
-		if err != nil {
-			return err
-		}
-		w.watcher.tell(func() { w.watcher.seen.Froze(h.Name()) })
-		w.ail(h.Name(), "frozen")
-		w.struck(at, "freeze", []string{h.Name()}, nil, "")
-		return nil
-	})
+	return begin(hosts.Freeze)(w, ts, args)
 }
 
-func thawCommand(w *world, _ *testscript.TestScript, args []string) (string, error) {
+func thawCommand(w *world, ts *testscript.TestScript, args []string) (string, error) {
 	if p, ok := w.programNamed(args); ok {
-		return "", p.thaw(w)
+		return w.strikes(p.Thaw())
 	}
-	return "", w.each(args, func(h *hosts.Host) error {
-		at, err := h.Thaw()
-		if err != nil {
-			return err
-		}
-		w.watcher.tell(func() { w.watcher.seen.Thawed(h.Name(), at) })
-		w.heal(h.Name(), "frozen")
-		w.mended(at, []string{h.Name()}, "freeze")
-		w.watcher.ask(h) // whether it thinks that it still leads
-		return nil
-	})
+	return end(hosts.Freeze)(w, ts, args)
 }
 
 // restartCommand ends agents politely, one after another, and starts each again
 // as soon as it ended.
 func restartCommand(w *world, _ *testscript.TestScript, args []string) (string, error) {
-	return "", w.each(args, func(h *hosts.Host) error {
-		at, err := h.Terminate()
-		if err != nil && !errors.Is(err, hosts.ErrDown) {
-			return err
-		}
+	targets, err := w.hostsOf(args)
+	for _, h := range targets {
 		if err == nil {
-			w.struck(at, "terminate", []string{h.Name()}, nil, "to start it again")
+			err = w.lab.Restart(w.ctx, h, endLimit)
 		}
-		if err := w.gone([]*hosts.Host{h}); err != nil {
-			return err
-		}
-		return w.start(h)
-	})
+		w.acted = boottime.Now()
+		w.heal(h.Name(), "crash", "terminate", "freeze")
+	}
+	return "", err
 }
 
-func wipeCommand(w *world, _ *testscript.TestScript, args []string) (string, error) {
-	return "", w.each(args, func(h *hosts.Host) error {
-		if err := h.Wipe(); err != nil {
-			return err
-		}
-		w.struck(boottime.Now(), "wipe", []string{h.Name()}, nil, "")
-		return nil
-	})
-}
-
-// onHost makes a command of a fault of one host that others may begin or end.
-func onHost(what, detail string, over bool, do func(*hosts.Host) (election.Instant, error)) command {
+// measured makes a command of a fault with a measure: NAME HOST… MEASURE. The
+// fault is over, instead, if none says so.
+func measured(want string, read func(word string) (f hosts.Fault, over bool, err error)) command {
 	return func(w *world, _ *testscript.TestScript, args []string) (string, error) {
-		return "", w.each(args, func(h *hosts.Host) error { return w.doTo(h, what, detail, over, do) })
+		if len(args) < 2 {
+			return "", errors.New("want hosts and then " + want)
+		}
+		n := len(args) - 1
+		f, over, err := read(args[n])
+		if err != nil {
+			return "", fmt.Errorf("%q: want %s", args[n], want)
+		}
+		targets, err := w.hostsOf(args[:n])
+		switch {
+		case err != nil:
+			return "", err
+		case over:
+			return "", w.end(f, targets...)
+		}
+		return "", w.begin(f, targets...)
 	}
 }
 
-func (w *world) doTo(h *hosts.Host, what, detail string, over bool, do func(*hosts.Host) (election.Instant, error)) error {
-	at, err := do(h)
-	switch {
-	case err != nil:
-		return err
-	case over:
-		w.mended(at, []string{h.Name()}, what)
-	default:
-		w.struck(at, what, []string{h.Name()}, nil, detail)
-	}
-	return nil
-}
-
-func fillDiskCommand(w *world, ts *testscript.TestScript, args []string) (string, error) {
-	return onHost("disk", "full", false, (*hosts.Host).FillDisk)(w, ts, args)
-}
-
-func freeDiskCommand(w *world, ts *testscript.TestScript, args []string) (string, error) {
-	return onHost("disk", "", true, (*hosts.Host).FreeDisk)(w, ts, args)
-}
-
-// slowDiskCommand: slow-disk HOST… TIME|stuck|off.
-func slowDiskCommand(w *world, ts *testscript.TestScript, args []string) (string, error) {
-	if len(args) < 2 {
-		return "", errors.New("want hosts and then a time, stuck or off")
-	}
-	last := args[len(args)-1]
-	delay := hosts.Stuck
-	switch last {
+// slowDisk: slow-disk HOST… TIME|stuck|off.
+func slowDisk(word string) (hosts.Fault, bool, error) {
+	switch word {
 	case "stuck":
+		return hosts.SlowDisk(hosts.Stuck), false, nil
 	case "off":
-		delay = 0
-	default:
-		d, err := time.ParseDuration(last)
-		if err != nil || d <= 0 {
-			return "", fmt.Errorf("%q: want a time such as 500ms, stuck or off", last)
-		}
-		delay = d
+		return hosts.SlowDisk(0), true, nil
 	}
-	do := func(h *hosts.Host) (election.Instant, error) { return h.SlowDisk(delay) }
-	return onHost("disk", "each write waits: "+last, delay == 0, do)(w, ts, args[:len(args)-1])
+	d, err := time.ParseDuration(word)
+	if d <= 0 {
+		err = errMeasure
+	}
+	return hosts.SlowDisk(d), false, err
 }
 
-func starveCommand(w *world, ts *testscript.TestScript, args []string) (string, error) {
-	return onHost("cpu", "others want the processor all the time", false,
-		func(h *hosts.Host) (election.Instant, error) { return h.Starve(true) })(w, ts, args)
+var errMeasure = errors.New("out of bounds")
+
+// limitMemory: limit-memory HOST… MEGABYTES.
+func limitMemory(word string) (hosts.Fault, bool, error) {
+	mb, err := strconv.ParseInt(word, 10, 32)
+	if mb < 0 {
+		err = errMeasure
+	}
+	return hosts.LimitMemory(mb << 20), mb == 0, err
 }
 
-func feedCommand(w *world, ts *testscript.TestScript, args []string) (string, error) {
-	return onHost("cpu", "", true, func(h *hosts.Host) (election.Instant, error) { return h.Starve(false) })(w, ts, args)
+// setClock: clock HOST… RATE, from the next start on.
+func setClock(word string) (hosts.Fault, bool, error) {
+	rate, err := strconv.ParseFloat(word, 64)
+	if rate <= 0 {
+		err = errMeasure
+	}
+	return hosts.Clock(rate), rate == 1, err
 }
 
-// limitMemoryCommand: limit-memory HOST… MEGABYTES, 0 for no limit.
-func limitMemoryCommand(w *world, ts *testscript.TestScript, args []string) (string, error) {
-	if len(args) < 2 {
-		return "", errors.New("want hosts and then a number of megabytes, 0 for no limit")
-	}
-	last := args[len(args)-1]
-	mb, err := strconv.ParseInt(last, 10, 32)
-	if err != nil || mb < 0 {
-		return "", fmt.Errorf("%q: want a number of megabytes, 0 for no limit", last)
-	}
-	do := func(h *hosts.Host) (election.Instant, error) { return h.LimitMemory(mb << 20) }
-	return onHost("memory", last+" MB", mb == 0, do)(w, ts, args[:len(args)-1])
-}
-
-// clockCommand: clock HOST… RATE, from the next start on.
-func clockCommand(w *world, _ *testscript.TestScript, args []string) (string, error) {
-	if len(args) < 2 {
-		return "", errors.New("want hosts and then a rate such as 1.009")
-	}
-	rate, err := strconv.ParseFloat(args[len(args)-1], 64)
-	if err != nil || rate <= 0 {
-		return "", fmt.Errorf("%q: want a rate such as 1.009", args[len(args)-1])
-	}
-	return "", w.each(args[:len(args)-1], func(h *hosts.Host) error {
-		if err := h.ClockRate(rate); err != nil {
-			return err
-		}
-		if rate != 1 {
-			w.struck(boottime.Now(), "clock", []string{h.Name()}, nil, fmt.Sprintf("runs at %g times real time", rate))
-		}
-		return nil
-	})
-}
-
-// elapseCommand lets a fault last while nobody can say anything.
+// elapseCommand lets a fault last while no agent can report anything.
 func elapseCommand(w *world, _ *testscript.TestScript, args []string) (string, error) {
 	if len(args) != 1 {
 		return "", errors.New("want a time")

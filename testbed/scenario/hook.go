@@ -1,30 +1,30 @@
 package scenario
 
 import (
-	"bufio"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
-	"syscall"
+	"strings"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/doyen-election/doyen/agent"
 	"github.com/doyen-election/doyen/election"
+	"github.com/doyen-election/doyen/testbed/actor"
+	"github.com/doyen-election/doyen/testbed/lab"
 )
 
 // hooked is a hook that a host's agent is to have.
 type hooked struct{ name, host, election string }
 
-// hookCommand: hook NAME HOST ELECTION. The agent's hook acts from when it is told
-// that its host leads until somebody ends it.
+// hookCommand: hook NAME HOST ELECTION. The agent's hook acts from when it hears
+// that its host leads until it is ended.
 func hookCommand(w *world, _ *testscript.TestScript, args []string) (string, error) {
 	if len(args) != 3 {
 		return "", errors.New("want a name, a host and an election")
 	}
-	if w.cluster != nil {
+	if w.lab != nil {
 		return "", errLaidOut
 	}
 	name, of := args[0], args[2]
@@ -42,7 +42,8 @@ func hookCommand(w *world, _ *testscript.TestScript, args []string) (string, err
 	w.hooks = append(w.hooks, &hooked{name: name, host: hosts[0], election: of})
 	w.settings[hosts[0]] = append(w.settings[hosts[0]], setting{func(c *agent.Config) {
 		dir := filepath.Dir(c.Socket)
-		command := fmt.Sprintf(`[ "$DOYEN_EVENT" != leading ] || exec %s %s %s > %s`, w.o.Actor, actArgument, stampsIn(dir, name), saidIn(dir, name))
+		act := strings.Join(append([]string{w.o.Actor}, actor.Command(lab.StampsIn(dir, name))...), " ")
+		command := fmt.Sprintf(`[ "$DOYEN_EVENT" != leading ] || exec %s > %s`, act, saidIn(dir, name))
 		if of == string(election.Default) {
 			c.OnChange = command
 			return
@@ -55,35 +56,18 @@ func hookCommand(w *world, _ *testscript.TestScript, args []string) (string, err
 	return "", nil
 }
 
-func stampsIn(dir, name string) string { return filepath.Join(dir, "stamps-"+name) }
-
 func saidIn(dir, name string) string { return filepath.Join(dir, "said-"+name) }
 
-// layOutHooks makes what the runs of hooks say heard.
+// layOutHooks makes the pipes to which the runs of hooks report.
 func (w *world) layOutHooks() error {
 	for _, h := range w.hooks {
 		host, err := w.oneHost(h.host)
 		if err != nil {
 			return err
 		}
-		dir := filepath.Dir(host.Log())
-		path := saidIn(dir, h.name)
-		if err := syscall.Mkfifo(path, 0o600); err != nil {
-			return fmt.Errorf("hook %s: %w", h.name, err)
+		if _, err := w.lab.Hook(h.name, h.election, host, saidIn(filepath.Dir(host.Log()), h.name)); err != nil {
+			return err
 		}
-		said, err := os.OpenFile(path, os.O_RDWR, 0) // so that it does not end with a run
-		if err != nil {
-			return fmt.Errorf("hook %s: %w", h.name, err)
-		}
-		p := &program{name: h.name, election: h.election, host: host, said: said, stamps: stampsIn(dir, h.name), ended: make(chan struct{})}
-		w.programs[h.name] = p
-		w.watcher.follow(h.election)
-		go func() {
-			defer close(p.ended)
-			for lines := bufio.NewScanner(said); lines.Scan(); {
-				p.hear(w.watcher, lines.Text())
-			}
-		}()
 	}
 	return nil
 }

@@ -44,7 +44,7 @@ func peakMemory(h *hosts.Host) (float64, error) {
 
 // forgetPeaks lets the most memory be counted from now on.
 func (w *world) forgetPeaks() {
-	for _, h := range w.cluster.Hosts() {
+	for _, h := range w.lab.Cluster.Hosts() {
 		if pid := h.PID(); pid > 0 {
 			_ = os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", pid), []byte("5"), 0) // if it may not, it counts from the start
 		}

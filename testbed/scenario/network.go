@@ -10,7 +10,6 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"github.com/doyen-election/doyen/internal/boottime"
 	"github.com/doyen-election/doyen/testbed/hosts"
 	"github.com/doyen-election/doyen/testbed/netns"
 )
@@ -56,16 +55,6 @@ func (w *world) split(words []string) (sides, error) {
 	return sides{a, b, direction}, nil
 }
 
-func (s sides) detail() string {
-	switch s.direction {
-	case hosts.Forth:
-		return "one way, to " + short(s.b)
-	case hosts.Back:
-		return "one way, from " + short(s.b)
-	}
-	return "from " + short(s.b)
-}
-
 // pairs are the ordered pairs of hosts, from and to, that are meant.
 func (s sides) pairs() [][2]string {
 	var all [][2]string
@@ -94,23 +83,16 @@ func cutCommand(w *world, _ *testscript.TestScript, args []string) (string, erro
 }
 
 func (w *world) cut(s sides) error {
-	at, err := w.cluster.Cut(s.a, s.b, s.direction)
+	where, err := w.hostsOf(s.a)
 	if err != nil {
 		return err
 	}
-	for _, name := range s.a {
-		w.ail(name, "cut")
-	}
-	w.struck(at, "cut", s.a, s.b, s.detail())
-	return nil
+	return w.begin(hosts.Cut(s.b, s.direction), where...)
 }
 
 // mendCommand: mend all, or mend HOST…: what was cut to or from them. Delays
 // and losses stay.
 func mendCommand(w *world, _ *testscript.TestScript, args []string) (string, error) {
-	if err := w.ready(); err != nil {
-		return "", err
-	}
 	names, err := w.names(args)
 	if err != nil {
 		return "", err
@@ -119,30 +101,11 @@ func mendCommand(w *world, _ *testscript.TestScript, args []string) (string, err
 }
 
 func (w *world) mend(names []string) error {
-	at := boottime.Now()
-	for _, a := range w.config.Names() {
-		for _, b := range w.config.Names() {
-			if a == b || !slices.Contains(names, a) && !slices.Contains(names, b) {
-				continue
-			}
-			l, err := w.cluster.Link(a, b)
-			if err != nil {
-				return err
-			}
-			if !l.Cut {
-				continue
-			}
-			l.Cut = false
-			if _, err := w.cluster.SetLink(a, b, l); err != nil {
-				return err
-			}
-		}
+	where, err := w.hostsOf(names)
+	if err != nil {
+		return err
 	}
-	for _, name := range names {
-		w.heal(name, "cut")
-	}
-	w.mended(at, names, "cut")
-	return nil
+	return w.end(hosts.Cut(nil, hosts.BothWays), where...)
 }
 
 // linkCommand: link A… [B…] KEY=VALUE…, link A -> B KEY=VALUE…, link all
@@ -163,26 +126,15 @@ func linkCommand(w *world, _ *testscript.TestScript, args []string) (string, err
 	if err != nil {
 		return "", err
 	}
-	at := boottime.Now()
-	for _, p := range s.pairs() {
-		if p[0] == p[1] {
-			continue
-		}
-		old, err := w.cluster.Link(p[0], p[1])
-		if err != nil {
-			return "", err
-		}
-		link.Cut = old.Cut
-		if _, err := w.cluster.SetLink(p[0], p[1], link); err != nil {
-			return "", err
-		}
+	where, err := w.hostsOf(s.a)
+	if err != nil {
+		return "", err
 	}
+	f := hosts.Degrade(s.b, s.direction, link, strings.Join(args[first:], ", "))
 	if first == len(args) {
-		w.mended(at, s.a, "link")
-		return "", nil
+		return "", w.end(f, where...)
 	}
-	w.struck(at, "link", s.a, s.b, strings.Join(args[first:], ", "))
-	return "", nil
+	return "", w.begin(f, where...)
 }
 
 func (w *world) linkSides(words []string) (sides, error) {
@@ -266,29 +218,4 @@ func flapCommand(w *world, _ *testscript.TestScript, args []string) (string, err
 			return "", w.ctx.Err()
 		}
 	}
-}
-
-// unplugCommand takes the carrier away, which the host notices.
-func unplugCommand(w *world, _ *testscript.TestScript, args []string) (string, error) {
-	return "", w.each(args, func(h *hosts.Host) error {
-		at, err := w.cluster.SetCarrier(h.Name(), false)
-		if err != nil {
-			return err
-		}
-		w.ail(h.Name(), "carrier")
-		w.struck(at, "carrier", []string{h.Name()}, nil, "its cable is unplugged")
-		return nil
-	})
-}
-
-func plugCommand(w *world, _ *testscript.TestScript, args []string) (string, error) {
-	return "", w.each(args, func(h *hosts.Host) error {
-		at, err := w.cluster.SetCarrier(h.Name(), true)
-		if err != nil {
-			return err
-		}
-		w.heal(h.Name(), "carrier")
-		w.mended(at, []string{h.Name()}, "carrier")
-		return nil
-	})
 }

@@ -1,15 +1,9 @@
 package scenario
 
 import (
-	"bufio"
-	"cmp"
-	"encoding/binary"
 	"errors"
 	"fmt"
-	"io"
-	"os"
 	"os/exec"
-	"path/filepath"
 	"runtime"
 	"slices"
 	"strconv"
@@ -22,31 +16,9 @@ import (
 
 	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/internal/boottime"
-	"github.com/doyen-election/doyen/testbed/hosts"
-	"github.com/doyen-election/doyen/testbed/observe"
+	"github.com/doyen-election/doyen/testbed/actor"
+	"github.com/doyen-election/doyen/testbed/lab"
 )
-
-// program is a process of a script's that stands for election on a host, or
-// attacks one.
-type program struct {
-	name, election string // of an attack the election is empty
-	host           *hosts.Host
-	cmd            *exec.Cmd // nil: the agent runs it, as its hook
-	said           *os.File  // of a hook, its other end is what runs write to
-	stamps         string    // path
-	ended          chan struct{}
-
-	// Guarded by the watcher.
-	acts   bool // by its own word
-	term   uint64
-	pid    int // of the process that acts
-	since  election.Instant
-	gone   bool // the process and all that held its output ended
-	exit   string
-	output []string // the newest lines
-}
-
-const maxOutput = 400
 
 // programCommand: program NAME HOST ELECTION [priority=N].
 func programCommand(w *world, _ *testscript.TestScript, args []string) (string, error) {
@@ -61,8 +33,8 @@ func programCommand(w *world, _ *testscript.TestScript, args []string) (string, 
 		}
 		priority = value
 	}
-	return "", w.launch(args[0], args[1], args[2], func(p *program) *exec.Cmd {
-		return exec.Command(w.o.Actor, campaignArgument, p.host.Config().Socket, p.election, priority, p.stamps)
+	return "", w.launch(args[0], args[1], args[2], func(p *lab.Program) *exec.Cmd {
+		return exec.Command(w.o.Actor, actor.Campaign(p.Host.Config().Socket, p.Election, priority, p.Stamps)...)
 	})
 }
 
@@ -72,136 +44,69 @@ func runCommand(w *world, _ *testscript.TestScript, args []string) (string, erro
 	if len(args) < 3 {
 		return "", errors.New("want a name, a host, an election, and flags of doyen run if you like")
 	}
-	role, flags := actArgument, args[3:]
+	role, flags := actor.Command, args[3:]
 	if len(flags) > 0 && flags[0] == "by-a-child" {
-		role, flags = parentArgument, flags[1:]
+		role, flags = actor.Parent, flags[1:]
 	}
-	return "", w.launch(args[0], args[1], args[2], func(p *program) *exec.Cmd {
-		all := slices.Concat([]string{"run", "--socket", p.host.Config().Socket}, flags,
-			[]string{p.election, "--", w.o.Actor, role, p.stamps})
+	return "", w.launch(args[0], args[1], args[2], func(p *lab.Program) *exec.Cmd {
+		all := slices.Concat([]string{"run", "--socket", p.Host.Config().Socket}, flags,
+			[]string{p.Election, "--", w.o.Actor}, role(p.Stamps))
 		return exec.Command(w.o.Binary.Path, all...)
 	})
 }
 
-func (w *world) launch(name, host, election string, command func(*program) *exec.Cmd) error {
-	if _, taken := w.programs[name]; taken || slices.Contains(w.config.Names(), name) {
-		return fmt.Errorf("the name %q is taken", name)
-	}
+func (w *world) launch(name, host, election string, command func(*lab.Program) *exec.Cmd) error {
 	h, err := w.oneHost(host)
 	if err != nil {
 		return err
 	}
-	dir := filepath.Dir(h.Log())
-	p := &program{name: name, election: election, host: h, stamps: stampsIn(dir, name), ended: make(chan struct{})}
-	p.cmd = command(p)
-	out, in, err := os.Pipe()
-	if err != nil {
+	if _, taken := w.lab.Program(name); taken || slices.Contains(w.config.Names(), name) {
+		return fmt.Errorf("the name %q is taken", name)
+	}
+	if _, err := w.lab.Launch(name, election, h, false, command); err != nil {
 		return err
 	}
-	p.cmd.Stdout, p.cmd.Stderr = in, in
-	p.cmd.Dir = dir
-	err = h.Exec(p.cmd)
-	in.Close()
-	if err != nil {
-		out.Close()
-		return fmt.Errorf("start %s: %w", name, err)
-	}
-	w.programs[name] = p
 	w.acted = boottime.Now()
-	if election != "" {
-		w.watcher.follow(election)
-	}
-	go p.listen(w.watcher, out)
 	return nil
 }
 
-// listen takes down what the program and its children say, until the last of
-// them ended.
-func (p *program) listen(w *watcher, out *os.File) {
-	defer close(p.ended)
-	defer out.Close()
-	waited := make(chan error, 1)
-	go func() { waited <- p.cmd.Wait() }()
-	lines := bufio.NewScanner(out)
-	for lines.Scan() {
-		p.hear(w, lines.Text())
-	}
-	_, _ = io.Copy(io.Discard, out) // after a line that is too long
-	<-waited
-	w.tell(func() {
-		p.acts, p.gone, p.exit, p.since = false, true, p.cmd.ProcessState.String(), boottime.Now()
-		w.note(p.since, "program %s: it ended, %s", p.name, p.exit)
-	})
-}
-
-func (p *program) hear(w *watcher, line string) {
-	var what string
-	var term uint64
-	var pid int
-	var at int64
-	_, err := fmt.Sscanf(line, "@ %s %d %d %d", &what, &term, &pid, &at)
-	w.tell(func() {
-		if len(p.output) == maxOutput {
-			p.output = slices.Delete(p.output, 0, maxOutput/4)
-		}
-		p.output = append(p.output, line)
-		if err != nil {
-			return
-		}
-		p.acts, p.term, p.pid, p.since = what == "acting", term, pid, p.host.Real(election.Instant(at))
-		w.note(p.since, "program %s on %s: %s, term %d", p.name, p.host.Name(), what, term)
-	})
-}
-
-// transcript returns the newest lines of what it and its children wrote.
-func (p *program) transcript(w *watcher) string {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return strings.Join(p.output, "\n") + "\n"
-}
-
-func (w *world) programNamed(words []string) (*program, bool) {
-	if len(words) != 1 {
+func (w *world) programNamed(words []string) (*lab.Program, bool) {
+	if len(words) != 1 || w.lab == nil {
 		return nil, false
 	}
-	p, ok := w.programs[words[0]]
-	return p, ok
+	return w.lab.Program(words[0])
 }
 
-func (p *program) signal(w *world, what string, s syscall.Signal) error {
-	if p.cmd == nil {
-		return fmt.Errorf("%s %s: it is a hook, which ends with its agent: %s %s", what, p.name, what, p.host.Name())
+// strikes is the end of a command that did something to a program.
+func (w *world) strikes(at election.Instant, err error) (string, error) {
+	if err == nil {
+		w.acted = at
 	}
-	at := boottime.Now()
-	if err := p.cmd.Process.Signal(s); err != nil {
-		return fmt.Errorf("%s %s: %w", what, p.name, err)
-	}
-	w.struck(at, what, []string{p.host.Name()}, nil, "program "+p.name)
-	return nil
+	return "", err
 }
 
-// killWithGuard kills a `doyen run` and its guard, so that neither has the time to
+// crashWithGuard kills a `doyen run` and its guard, so that neither has the time to
 // act on the other's end: one that is stopped does nothing. By then the kernel
 // has killed the command.
-func (p *program) killWithGuard(w *world) error {
-	guard, err := childOf(p.cmd.Process.Pid)
+func crashWithGuard(p *lab.Program) (election.Instant, error) {
+	guard, err := childOf(p.PID())
 	if err != nil {
-		return fmt.Errorf("find the guard of %s: %w", p.name, err)
+		return 0, fmt.Errorf("find the guard of %s: %w", p.Name, err)
 	}
 	command, err := childOf(guard)
 	if err != nil {
-		return fmt.Errorf("find the command of %s: %w", p.name, err)
+		return 0, fmt.Errorf("find the command of %s: %w", p.Name, err)
 	}
-	if err := p.signal(w, "freeze", syscall.SIGSTOP); err != nil {
-		return err
+	if _, err := p.Freeze(); err != nil {
+		return 0, err
 	}
 	if err := syscall.Kill(guard, syscall.SIGKILL); err != nil {
-		return fmt.Errorf("crash the guard of %s: %w", p.name, err)
+		return 0, fmt.Errorf("crash the guard of %s: %w", p.Name, err)
 	}
-	for deadline := time.Now().Add(time.Second); lives(command) && time.Now().Before(deadline); {
+	for deadline := time.Now().Add(time.Second); lab.Lives(command) && time.Now().Before(deadline); {
 		runtime.Gosched()
 	}
-	return p.kill(w)
+	return p.Crash()
 }
 
 // childOf returns the only child of a process.
@@ -218,44 +123,15 @@ func childOf(parent int) (int, error) {
 	return 0, fmt.Errorf("process %d has no child", parent)
 }
 
-// lives reports whether a process runs: a zombie does not.
-func lives(pid int) bool {
-	p, err := procfs.NewProc(pid)
-	if err != nil {
-		return false
-	}
-	stat, err := p.Stat()
-	return err == nil && stat.State != "Z"
-}
-
-func (p *program) kill(w *world) error   { return p.signal(w, "crash", syscall.SIGKILL) }
-func (p *program) freeze(w *world) error { return p.signal(w, "freeze", syscall.SIGSTOP) }
-func (p *program) thaw(w *world) error   { return p.signal(w, "thaw", syscall.SIGCONT) }
-
-// end ends the program, and what acts for it.
-func (p *program) end(w *world) {
-	if p.cmd == nil {
-		_ = p.said.Close()
-	} else {
-		_ = p.cmd.Process.Signal(syscall.SIGCONT)
-		_ = p.cmd.Process.Kill()
-	}
-	w.watcher.mu.Lock()
-	defer w.watcher.mu.Unlock()
-	if p.acts && !p.gone && p.pid > 0 && lives(p.pid) { // the child of a command that was killed, or a hook's run that nobody ended
-		_ = syscall.Kill(p.pid, syscall.SIGKILL)
-	}
-}
-
 // acting reads the conditions about programs: acting P, one-acting among P…,
 // not-acting P…, ended P….
 func (w *world) acting(name string, words []string) (condition, error) {
 	if len(words) > 0 && (words[0] == "among" || words[0] == "on") {
 		words = words[1:]
 	}
-	var all []*program
+	var all []*lab.Program
 	for _, word := range words {
-		p, ok := w.programs[word]
+		p, ok := w.lab.Program(word)
 		if !ok {
 			return condition{}, fmt.Errorf("there is no program %q", word)
 		}
@@ -264,82 +140,51 @@ func (w *world) acting(name string, words []string) (condition, error) {
 	if len(all) == 0 {
 		return condition{}, errors.New("no program is named")
 	}
-	if name == "not-acting" { // nobody tells of the end of a command that is killed
-		return condition{asks: true, judge: func() verdict {
-			w.watcher.mu.Lock()
-			defer w.watcher.mu.Unlock()
-			c := census(all)
-			return verdict{holds: c.acting == 0, saw: c.saw}
-		}}, nil
-	}
-	return condition{judge: func() verdict {
+	// Nothing reports the end of a command that is killed.
+	return condition{asks: name == "not-acting", judge: func() verdict {
 		c := census(all)
-		wanted := map[string]bool{"acting": c.acting == len(all), "one-acting": c.acting == 1, "ended": c.ended == len(all)}
-		return verdict{wanted[name], c.since, c.saw}
+		switch name {
+		case "not-acting":
+			return verdict{holds: c.acting == 0, saw: c.saw}
+		case "one-acting":
+			return verdict{c.acting == 1, c.since, c.saw}
+		case "ended":
+			return verdict{c.ended == len(all), c.since, c.saw}
+		}
+		return verdict{c.acting == len(all), c.since, c.saw}
 	}}, nil
 }
 
 // counted is what programs do.
 type counted struct {
 	acting, ended int
-	since         election.Instant // of the newest that they said
+	since         election.Instant // of the newest that they reported
 	saw           string
 }
 
-// census is taken with the watcher's lock held.
-func census(all []*program) counted {
+func census(all []*lab.Program) counted {
 	var c counted
-	var told []string
+	var described []string
 	for _, p := range all {
-		word := "does not act"
+		a, word := p.Acting(), "does not act"
 		switch {
-		case p.gone:
-			word = "ended, " + p.exit
-			if p.election == "" && p.cmd.ProcessState.ExitCode() > 0 {
-				word = "failed, " + p.exit // an attack that could not be carried out shows nothing
+		case a.Ended != "":
+			word = "ended, " + a.Ended
+			if p.Election == "" && a.Code > 0 {
+				word = "failed, " + a.Ended // an attack that could not be carried out shows nothing
 			} else {
 				c.ended++
 			}
-			if len(p.output) > 0 {
-				word += ": " + p.output[len(p.output)-1]
+			if a.Last != "" {
+				word += ": " + a.Last
 			}
-		case p.acts && lives(p.pid):
+		case a.Acts:
 			c.acting++
-			word = "acts under term " + strconv.FormatUint(p.term, 10)
+			word = "acts under term " + strconv.FormatUint(a.Term, 10)
 		}
-		c.since = max(c.since, p.since)
-		told = append(told, p.name+" "+word)
+		c.since = max(c.since, a.Since)
+		described = append(described, p.Name+" "+word)
 	}
-	c.saw = strings.Join(told, "; ")
+	c.saw = strings.Join(described, "; ")
 	return c
-}
-
-// stamps reads what all programs noted: a stretch for each process and term.
-func (w *world) stamps() ([]observe.ProgramSpan, error) {
-	var all []observe.ProgramSpan
-	for _, name := range slices.Sorted(mapKeys(w.programs)) {
-		p := w.programs[name]
-		text, err := os.ReadFile(p.stamps)
-		if err != nil && !errors.Is(err, os.ErrNotExist) {
-			return nil, err
-		}
-		spans := map[[2]uint64]*observe.ProgramSpan{}
-		for ; len(text) >= stampSize; text = text[stampSize:] {
-			term, pid := binary.LittleEndian.Uint64(text), binary.LittleEndian.Uint64(text[8:])
-			at := p.host.Real(election.Instant(binary.LittleEndian.Uint64(text[16:])))
-			s := spans[[2]uint64{term, pid}]
-			if s == nil {
-				s = &observe.ProgramSpan{Program: name, Host: p.host.Name(), Election: p.election, Term: term, PID: int(pid), From: at}
-				spans[[2]uint64{term, pid}] = s
-			}
-			s.To = max(s.To, at)
-		}
-		for _, s := range spans {
-			all = append(all, *s)
-		}
-	}
-	slices.SortFunc(all, func(a, b observe.ProgramSpan) int {
-		return cmp.Or(cmp.Compare(a.From, b.From), cmp.Compare(a.Program, b.Program))
-	})
-	return all, nil
 }

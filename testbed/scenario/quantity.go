@@ -42,10 +42,8 @@ func (w *world) measure(q quantity, args []string) (string, error) {
 
 // settle hears what the agents say now, so that what they told last is known.
 func (w *world) settle() {
-	for _, h := range w.cluster.Hosts() {
-		if slices.Contains(w.running(), h.Name()) {
-			w.watcher.ask(h)
-		}
+	for _, h := range w.lab.Cluster.Hosts() {
+		w.lab.Ask(h)
 	}
 }
 
@@ -53,8 +51,8 @@ func (w *world) settle() {
 // programs' word.
 func (w *world) overlaps(of string) ([]observe.OverlapSpan, error) {
 	var all []observe.OverlapSpan
-	w.watcher.look(func(e seen) { all = e.Overlaps(boottime.Now()) })
-	spans, err := w.stamps()
+	w.lab.Look(func(e seen) { all = e.Overlaps(boottime.Now()) })
+	spans, err := w.lab.Spans()
 	if err != nil {
 		return nil, err
 	}
@@ -90,8 +88,9 @@ func describeOverlaps(all []observe.OverlapSpan) string {
 // changes are the takeovers since the mark, and leaders that went on under a higher
 // term.
 func (w *world) changes(of string) (since, wentOn []observe.Takeover) {
-	w.watcher.look(func(e seen) {
-		for _, t := range e.Takeovers(w.faults) {
+	faults := w.lab.Faults()
+	w.lab.Look(func(e seen) {
+		for _, t := range e.Takeovers(faults) {
 			switch {
 			case t.At < w.marked || t.Election != electionName(of):
 			case t.GoesOn:
@@ -141,7 +140,7 @@ func termRises(w *world, of string, words []string) (float64, string, []string, 
 		return 0, "", nil, errors.New("it takes no limit")
 	}
 	var all []observe.Takeover
-	w.watcher.look(func(e seen) { all = e.Takeovers(nil) })
+	w.lab.Look(func(e seen) { all = e.Takeovers(nil) })
 	highest, broken := map[string]uint64{}, 0
 	var told []string
 	for _, t := range all {

@@ -1,55 +1,24 @@
 package scenario
 
 import (
-	"bufio"
-	"context"
 	"fmt"
-	"io"
-	"iter"
-	"maps"
-	"net"
-	"net/http"
-	"strconv"
 	"strings"
-	"time"
+
+	dto "github.com/prometheus/client_model/go"
 
 	"github.com/doyen-election/doyen/internal/boottime"
 	"github.com/doyen-election/doyen/testbed/hosts"
+	"github.com/doyen-election/doyen/testbed/lab"
 	"github.com/doyen-election/doyen/testbed/observe"
 )
-
-func mapKeys[V any](m map[string]V) iter.Seq[string] { return maps.Keys(m) }
 
 // record makes the recording of what was seen until now.
 func (w *world) record() *observe.Recording {
 	if w.failure == "" {
-		_, _ = w.sample() // what it cost in the end; an agent that can't tell is left out
+		_, _ = w.sample() // what it cost in the end; an agent that can't report it is skipped
 	}
-	now := boottime.Now()
-	c := w.cluster.Hosts()[0].Config()
-	r := &observe.Recording{
-		Format: observe.RecordingFormat, Scenario: w.name, Algorithm: c.Algorithm, Profile: c.Profile, Quorum: c.Quorum,
-		Network: "loopback", Heartbeat: int64(c.Heartbeat), Lease: int64(c.Lease), Wall: w.wall,
-		From: w.began, To: now, Faults: w.faults, Steps: w.steps, Messages: w.samples, Failed: w.failure,
-	}
-	if w.config.Net == hosts.Namespaces {
-		r.Network = "namespaces"
-	}
-	for i := range r.Faults {
-		r.Faults[i].To = min(r.Faults[i].To, now)
-	}
-	voter := map[string]bool{}
-	for _, name := range c.Voters {
-		voter[name] = true
-	}
-	w.watcher.look(func(e seen) {
-		for _, h := range w.cluster.Hosts() {
-			r.Hosts = append(r.Hosts, observe.HostRecord{Name: h.Name(), Addr: h.Config().Bind, Voter: voter[h.Name()], Spans: e.Spans(h.Name(), now)})
-		}
-		r.Takeovers = e.Takeovers(w.faults)
-	})
-	r.Programs, _ = w.stamps()
-	r.Overlaps, _ = w.overlaps("")
+	r := w.lab.Record(w.name)
+	r.From, r.Wall, r.Steps, r.Messages, r.Failed = w.began, w.wall, w.steps, w.samples, w.failure
 	return r
 }
 
@@ -57,7 +26,7 @@ func (w *world) record() *observe.Recording {
 // the messages by kind for the recording.
 func (w *world) sample() (map[string]float64, error) {
 	counters := map[string]float64{}
-	for _, h := range w.cluster.Hosts() {
+	for _, h := range w.lab.Cluster.Hosts() {
 		if h.Status() != hosts.Running {
 			continue
 		}
@@ -65,64 +34,35 @@ func (w *world) sample() (map[string]float64, error) {
 		if len(w.steps) > 0 {
 			m.Step = w.steps[len(w.steps)-1].Line
 		}
-		metrics, err := scrape(w.ctx, h.Config().Socket)
+		families, err := lab.Metrics(w.ctx, h.Config().Socket)
 		if err != nil {
 			return nil, fmt.Errorf("read the counters of %s: %w", h.Name(), err)
 		}
-		for metric, x := range metrics {
-			counters[h.Name()+" "+metric] = x
-			if kind, ok := label(metric, "doyen_messages_total", "kind"); ok {
-				if direction, _ := label(metric, "doyen_messages_total", "direction"); direction == "sent" {
-					m.Sent[kind] = uint64(x)
-				} else {
-					m.Received[kind] = uint64(x)
-				}
+		for name, family := range families {
+			for _, metric := range family.GetMetric() {
+				counters[h.Name()+" "+written(name, metric)] = lab.Value(metric)
 			}
+		}
+		for _, metric := range families["doyen_messages_total"].GetMetric() {
+			messages := m.Received
+			if lab.Label(metric, "direction") == "sent" {
+				messages = m.Sent
+			}
+			messages[lab.Label(metric, "kind")] = uint64(lab.Value(metric))
 		}
 		w.samples = append(w.samples, m)
 	}
 	return counters, nil
 }
 
-// scrape reads an agent's metrics, by name and labels as they are written.
-func scrape(ctx context.Context, socket string) (map[string]float64, error) {
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
-	defer cancel()
-	transport := &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return (&net.Dialer{}).DialContext(ctx, "unix", socket)
-	}}
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://doyen/metrics", nil)
-	if err != nil {
-		return nil, err
+// written is a metric as scripts and /metrics write it: NAME{LABEL="VALUE",…}.
+func written(name string, m *dto.Metric) string {
+	var labels []string
+	for _, l := range m.GetLabel() {
+		labels = append(labels, fmt.Sprintf("%s=%q", l.GetName(), l.GetValue()))
 	}
-	response, err := (&http.Client{Transport: transport}).Do(request)
-	if err != nil {
-		return nil, err
+	if len(labels) == 0 {
+		return name
 	}
-	defer response.Body.Close()
-	if response.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("it answered %s", response.Status)
-	}
-	metrics := map[string]float64{}
-	lines := bufio.NewScanner(io.LimitReader(response.Body, 8<<20))
-	for lines.Scan() {
-		at := strings.LastIndexByte(lines.Text(), ' ')
-		if at < 0 || strings.HasPrefix(lines.Text(), "#") {
-			continue
-		}
-		if x, err := strconv.ParseFloat(lines.Text()[at+1:], 64); err == nil {
-			metrics[lines.Text()[:at]] = x
-		}
-	}
-	return metrics, lines.Err()
-}
-
-// label returns a label's value of a metric of that name.
-func label(metric, name, key string) (string, bool) {
-	if !strings.HasPrefix(metric, name+"{") {
-		return "", false
-	}
-	_, after, ok := strings.Cut(metric, key+`="`)
-	value, _, _ := strings.Cut(after, `"`)
-	return value, ok
+	return name + "{" + strings.Join(labels, ",") + "}"
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/doyen-election/doyen/testbed/hosts"
+	"github.com/doyen-election/doyen/testbed/lab"
 	"github.com/doyen-election/doyen/testbed/observe"
 )
 
@@ -19,8 +20,8 @@ import (
 type Options struct {
 	// Binary is the product, which is the agent and the `doyen` of scripts.
 	Binary hosts.Binary
-	// Actor is an executable that calls ServeProgram first thing in its main
-	// function: what `program` and `run` start. "" is this very executable.
+	// Actor is an executable whose main function calls actor.Serve first: what
+	// `program` and `run` start. "" is this very executable.
 	Actor string
 	// Long makes the condition [long] true: scripts then last as long as their
 	// names promise.
@@ -32,7 +33,12 @@ type Options struct {
 	Seed uint64
 	// Verbose keeps the whole transcript of a script that passes.
 	Verbose bool
-	// Undecided is told of each play that decides nothing and is followed by
+	// OnLab, if not nil, is called with the cluster of each play before its agents
+	// start.
+	OnLab func(*lab.Lab)
+	// OnFault, if not nil, is called as lab.Options says.
+	OnFault func(f observe.Fault, over bool)
+	// Undecided is called with each play that decides nothing and is followed by
 	// another; nil is fine.
 	Undecided func(Result)
 	// Logs is the directory below which the logs of a failed script are kept; ""
@@ -59,20 +65,20 @@ const maxPlays = 5
 
 // Run plays one script. What goes wrong in it is in the result; so is ctx's end,
 // which fails it. A play that fails while the machine stood still decides nothing,
-// unless what must hold on any machine did not: o.Undecided is told of it, and the
+// unless what must hold on any machine did not: o.Undecided is called, and the
 // script is played again. It fails if none of five plays decides.
 func Run(ctx context.Context, o Options, file string) (Result, error) {
 	return untilDecided(o.Undecided, func() (Result, error) { return play(ctx, o, file) })
 }
 
-func untilDecided(tell func(Result), play func() (Result, error)) (Result, error) {
+func untilDecided(undecided func(Result), play func() (Result, error)) (Result, error) {
 	for n := 1; ; n++ {
 		r, err := play()
 		if err != nil || r.Excuse == "" || n == maxPlays {
 			return r, err
 		}
-		if tell != nil {
-			tell(r)
+		if undecided != nil {
+			undecided(r)
 		}
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/doyen-election/doyen/testbed/actor"
 	"github.com/doyen-election/doyen/testbed/hosts"
 	"github.com/doyen-election/doyen/testbed/scenario"
 )
@@ -31,7 +32,7 @@ var short = []string{"leader-killed", "leader-frozen-and-thawed"}
 
 // TestMain lets this very binary be the programs of the scripts.
 func TestMain(m *testing.M) {
-	if code, served := scenario.ServeProgram(os.Args, os.Stdout, os.Stderr); served {
+	if code, served := actor.Serve(os.Args, os.Stdout, os.Stderr); served {
 		os.Exit(code)
 	}
 	code := m.Run()

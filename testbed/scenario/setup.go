@@ -31,7 +31,7 @@ func hostsCommand(w *world, ts *testscript.TestScript, args []string) (string, e
 	if err != nil || n < 1 || n > maxHosts {
 		return "", fmt.Errorf("%q: want a number from 1 to %d", args[0], maxHosts)
 	}
-	if w.cluster != nil {
+	if w.lab != nil {
 		return "", errLaidOut
 	}
 	w.config.Agents = n
@@ -47,7 +47,7 @@ func (w *world) choose(args []string, want string, choose func(word string)) (st
 	if len(args) != 1 {
 		return "", errors.New("want one word: " + want)
 	}
-	if w.cluster != nil {
+	if w.lab != nil {
 		return "", errLaidOut
 	}
 	choose(args[0])
@@ -79,7 +79,7 @@ func disksCommand(w *world, _ *testscript.TestScript, args []string) (string, er
 
 // setCommand sets configuration keys of hosts: set HOST… KEY=VALUE…
 func setCommand(w *world, ts *testscript.TestScript, args []string) (string, error) {
-	if w.cluster != nil {
+	if w.lab != nil {
 		return "", errLaidOut
 	}
 	first := 0

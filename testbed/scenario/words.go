@@ -44,31 +44,17 @@ func (w *world) named(word string) ([]string, error) {
 		return nil, errors.New("an empty name: is a variable not set?")
 	}
 	if !slices.Contains(all, word) {
-		return nil, fmt.Errorf("there is no host %q; there are %s, and the words all, rest and running", word, short(all))
+		return nil, fmt.Errorf("there is no host %q; there are %s, and the words all, rest and running", word, hosts.Short(all))
 	}
 	return []string{word}, nil
 }
 
-// short lists names, not too many.
-func short(names []string) string {
-	if len(names) > 6 {
-		return strings.Join(names[:5], " ") + fmt.Sprintf(" and %d more", len(names)-5)
-	}
-	return strings.Join(names, " ")
-}
-
-// running are the hosts whose agent can say something.
+// running are the hosts whose agent can answer.
 func (w *world) running() []string {
-	if w.cluster == nil {
+	if w.lab == nil {
 		return nil
 	}
-	var names []string
-	for _, h := range w.cluster.Hosts() {
-		if h.Status() == hosts.Running {
-			names = append(names, h.Name())
-		}
-	}
-	return names
+	return w.lab.Running()
 }
 
 // hostsOf resolves words to hosts that are laid out.
@@ -82,7 +68,7 @@ func (w *world) hostsOf(words []string) ([]*hosts.Host, error) {
 	}
 	var found []*hosts.Host
 	for _, name := range names {
-		h, ok := w.cluster.Host(name)
+		h, ok := w.lab.Cluster.Host(name)
 		if !ok {
 			return nil, fmt.Errorf("host %s was not laid out", name)
 		}

@@ -17,7 +17,7 @@ func threeHosts() *world {
 func TestWordsMeanHosts(t *testing.T) {
 	w := threeHosts()
 	w.ail("beta", "cut")
-	w.ail("beta", "frozen")
+	w.ail("beta", "freeze")
 	for words, want := range map[string]string{
 		"all": "alpha beta gamma", "rest": "alpha gamma", "gamma alpha": "alpha gamma",
 		"alpha,beta alpha": "alpha beta", "rest beta": "alpha beta gamma",
@@ -31,7 +31,7 @@ func TestWordsMeanHosts(t *testing.T) {
 	if got, _ := w.names([]string{"rest"}); len(got) != 2 {
 		t.Errorf("with one of two ailments gone rest is %v, want it without beta", got)
 	}
-	w.heal("beta", "frozen", "down")
+	w.heal("beta", "freeze", "crash")
 	if got, _ := w.names([]string{"rest"}); len(got) != 3 {
 		t.Errorf("with both gone rest is %v, want all", got)
 	}

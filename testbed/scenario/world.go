@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -18,11 +17,12 @@ import (
 	"github.com/doyen-election/doyen/internal/boottime"
 	"github.com/doyen-election/doyen/testbed/hiccup"
 	"github.com/doyen-election/doyen/testbed/hosts"
+	"github.com/doyen-election/doyen/testbed/lab"
 	"github.com/doyen-election/doyen/testbed/observe"
 )
 
 // world is one script's: its hosts, what was done to them, and what was seen.
-// The script's goroutine owns all of it but what the watcher guards.
+// The script's goroutine owns all of it.
 type world struct {
 	o      Options
 	ctx    context.Context
@@ -34,11 +34,9 @@ type world struct {
 	config   hosts.Config
 	settings map[string][]setting // by host, for its start
 	noNet    error                // why there are no networks of their own
-	cluster  *hosts.Cluster       // nil before the first start
-	watcher  *watcher
-	meter    *hiccup.Meter // nil before the first start
-	programs map[string]*program
-	hooks    []*hooked // to be laid out
+	lab      *lab.Lab             // nil before the first start
+	meter    *hiccup.Meter        // nil before the first start
+	hooks    []*hooked            // to be laid out
 
 	began     election.Instant
 	wall      time.Time
@@ -46,7 +44,6 @@ type world struct {
 	marked    election.Instant // since when takeovers and counters are counted
 	counters  map[string]float64
 	afflicted map[string]map[string]bool // hosts, by what ails them
-	faults    []observe.Fault
 	steps     []observe.Step
 	samples   []observe.MessageSample
 	failure   string
@@ -59,6 +56,11 @@ type worldKey struct{}
 const (
 	closeLimit = 3 * time.Second // for agents to end by themselves
 	maxHosts   = 64
+	pollBase   = 50 * time.Millisecond
+	// recent is how many lines of what was seen a failure shows.
+	recent = 24
+	// deliverySlack is how late what an agent stamped in time may arrive here.
+	deliverySlack = 700 * time.Millisecond
 )
 
 func newWorld(ctx context.Context, o Options, file string, env *testscript.Env) (*world, error) {
@@ -69,7 +71,7 @@ func newWorld(ctx context.Context, o Options, file string, env *testscript.Env) 
 	base := filepath.Base(file)
 	w := &world{
 		o: o, name: strings.TrimSuffix(strings.TrimSuffix(base, ".txt"), ".txtar"), lines: scriptLines(string(text)),
-		settings: map[string][]setting{}, programs: map[string]*program{}, afflicted: map[string]map[string]bool{},
+		settings: map[string][]setting{}, afflicted: map[string]map[string]bool{},
 		began: boottime.Now(), wall: time.Now().UTC(), counters: map[string]float64{},
 		config: hosts.Config{Agents: 3, Algorithm: "bully", Profile: "lan", Quorum: true, Program: o.Binary, Seed: o.Seed},
 	}
@@ -102,7 +104,7 @@ func (w *world) nameHosts(setenv func(key, value string)) {
 
 // ready lays the cluster out, if it is not yet.
 func (w *world) ready() error {
-	if w.cluster != nil {
+	if w.lab != nil {
 		return nil
 	}
 	config := w.config
@@ -112,26 +114,22 @@ func (w *world) ready() error {
 			s.apply(c)
 		}
 	}
-	exits := make(chan hosts.Exit, maxHosts)
-	config.OnExit = func(e hosts.Exit) {
-		select {
-		case exits <- e:
-		case <-w.ctx.Done():
-		}
-	}
-	cluster, err := hosts.New(config)
+	n := time.Duration(config.Agents)
+	l, err := lab.New(w.ctx, config, lab.Options{Poll: max(pollBase, n*10*time.Millisecond), Retry: n * time.Millisecond, OnFault: w.o.OnFault})
 	if err != nil {
 		return err
 	}
-	w.cluster = cluster
-	disk := cluster.Dir()
+	w.lab = l
+	disk := l.Cluster.Dir()
 	if w.config.DiskFaults {
 		disk = "" // the agents have others
 	}
 	if w.meter, err = hiccup.Start(disk); err != nil {
 		w.t.Log(err)
 	}
-	w.watcher = watch(w.ctx, cluster, exits)
+	if w.o.OnLab != nil {
+		w.o.OnLab(l)
+	}
 	return w.layOutHooks()
 }
 
@@ -141,86 +139,41 @@ func (w *world) close() {
 	if w.t.failed && w.failure == "" {
 		w.failure = "the script failed"
 	}
-	if w.cluster != nil && w.failure != "" {
+	if w.lab != nil && w.failure != "" {
 		w.excuse = w.excused() // while the programs run
 	}
-	for _, p := range w.programs {
-		p.end(w)
-	}
-	if w.cluster != nil {
+	if w.lab != nil {
+		for _, p := range w.lab.Programs() {
+			p.End()
+		}
 		w.recording = w.record()
 		if w.failure != "" {
 			w.t.Log(w.keepLogs())
 		}
-		w.tellHiccups()
+		w.reportHiccups()
 		w.meter.Stop()
 		ctx, stop := context.WithTimeout(context.Background(), closeLimit)
-		if w.failure != "" || len(w.cluster.Hosts()) > 9 {
+		if w.failure != "" || len(w.lab.Cluster.Hosts()) > fewHosts {
 			stop() // many that hand over to each other one by one take their time
 		}
 		w.cancel()
-		if err := w.cluster.Close(ctx); err != nil {
+		if err := w.lab.Close(ctx); err != nil {
 			w.t.Log("close:", err)
 			w.t.failed, w.excuse = true, ""
 		}
 		stop()
-		w.watcher.wait()
-		w.awaitPrograms()
 	}
 	w.cancel()
 }
 
-// awaitPrograms waits until the programs and all that they started are gone.
-func (w *world) awaitPrograms() {
-	late := time.After(closeLimit)
-	for _, p := range w.programs {
-		select {
-		case <-p.ended:
-		case <-late:
-			w.t.Log("close: program " + p.name + " has left a process behind")
-			w.t.failed, w.excuse = true, ""
-			return
-		}
-	}
-}
-
-// keepLogs copies the logs of all hosts and programs to a directory that stays,
-// once, and says where.
+// keepLogs copies all logs to a folder that stays, and says where.
 func (w *world) keepLogs() string {
-	if w.cluster == nil {
-		return "no agent was started"
-	}
 	dir, err := os.MkdirTemp(w.o.Logs, "doyen-scenario-"+w.name+"-")
 	if err != nil {
 		return fmt.Sprintf("the logs are lost: %v", err)
 	}
-	for _, h := range w.cluster.Hosts() {
-		err = errors.Join(err, copyFile(filepath.Join(dir, h.Name()+".log"), h.Log()))
-	}
-	for name, p := range w.programs {
-		err = errors.Join(err, os.WriteFile(filepath.Join(dir, "program-"+name+".log"), []byte(p.transcript(w.watcher)), 0o644))
-	}
-	err = errors.Join(err, os.WriteFile(filepath.Join(dir, "seen.txt"), []byte(w.watcher.account(0)), 0o644))
-	if err != nil {
+	if err := w.lab.KeepLogs(dir); err != nil {
 		return fmt.Sprintf("logs: %s (some are missing: %v)", dir, err)
 	}
 	return "logs: " + dir
-}
-
-// copyFile copies a file; one that does not exist (its host was never started)
-// is left out.
-func copyFile(to, from string) error {
-	in, err := os.Open(from)
-	if errors.Is(err, os.ErrNotExist) {
-		return nil
-	} else if err != nil {
-		return err
-	}
-	defer in.Close()
-	out, err := os.Create(to)
-	if err != nil {
-		return err
-	}
-	_, err = io.Copy(out, in)
-	return errors.Join(err, out.Close())
 }

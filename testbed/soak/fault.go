@@ -167,7 +167,7 @@ func (s *soak) disconnect(f strike, h *hosts.Host) (undo, error) {
 	default:
 		_, err = s.cluster.Cut(name, nil, hosts.BothWays)
 	}
-	return func() error { _, err := s.cluster.Mend(); return err }, err
+	return func() error { _, err := s.cluster.Heal(); return err }, err
 }
 
 const asking = 3 * time.Second

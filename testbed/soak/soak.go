@@ -262,7 +262,7 @@ var errTooLong = errors.New("it took too long")
 // heal ends whatever troubles anybody, and waits until all agree and a program
 // acts again.
 func (s *soak) heal(ctx context.Context) error {
-	if _, err := s.cluster.Mend(); err != nil && !errors.Is(err, hosts.ErrUnavailable) {
+	if _, err := s.cluster.Heal(); err != nil && !errors.Is(err, hosts.ErrUnavailable) {
 		return err
 	}
 	for _, h := range s.cluster.Hosts() {

@@ -5,6 +5,9 @@
 // CLOCK_BOOTTIME, into a file of its own, every half a millisecond. What a
 // program does after its newest stamp is not seen: an overlap shorter than that
 // may go unnoticed, one that is reported happened.
+//
+// The package needs little, since testbed/actor/command, which is started while the
+// bench measures, is built of it alone.
 package stamp
 
 import (
@@ -36,37 +39,63 @@ type Stamp struct {
 	First, Last int64 // instants, nanoseconds of CLOCK_BOOTTIME
 }
 
-// Act stamps until ctx ends. first is the instant at which the program began.
-func Act(ctx context.Context, dir string, term uint64, first int64) error {
+// Book is where a program stamps that it acts under one term.
+type Book struct {
+	file  *os.File
+	first int64
+}
+
+// Open begins to stamp, below a folder. first is the instant at which the program
+// began to act.
+func Open(dir string, term uint64, first int64) (*Book, error) {
 	name := fmt.Sprintf("%d.%d", os.Getpid(), term)
 	file, err := os.Create(filepath.Join(dir, name+".new"))
 	if err != nil {
-		return fmt.Errorf("stamp: %w", err)
+		return nil, fmt.Errorf("stamp: %w", err)
 	}
-	defer file.Close()
-	write := func() error {
-		var s [size]byte
-		binary.LittleEndian.PutUint64(s[:], uint64(first))
-		binary.LittleEndian.PutUint64(s[8:], uint64(Now()))
-		_, err := file.WriteAt(s[:], 0)
-		return err
-	}
-	if err := write(); err != nil {
-		return fmt.Errorf("stamp: %w", err)
+	b := &Book{file, first}
+	if err := b.Stamp(first); err != nil {
+		file.Close()
+		return nil, err
 	}
 	if err := os.Rename(file.Name(), filepath.Join(dir, name)); err != nil { // it is seen whole
+		file.Close()
+		return nil, fmt.Errorf("stamp: %w", err)
+	}
+	return b, nil
+}
+
+// Stamp says that the program acts at an instant.
+func (b *Book) Stamp(at int64) error {
+	var s [size]byte
+	binary.LittleEndian.PutUint64(s[:], uint64(b.first))
+	binary.LittleEndian.PutUint64(s[8:], uint64(at))
+	if _, err := b.file.WriteAt(s[:], 0); err != nil {
 		return fmt.Errorf("stamp: %w", err)
 	}
+	return nil
+}
+
+// Close ends the stamping.
+func (b *Book) Close() error { return b.file.Close() }
+
+// Act stamps until ctx ends. first is the instant at which the program began.
+func Act(ctx context.Context, dir string, term uint64, first int64) error {
+	b, err := Open(dir, term, first)
+	if err != nil {
+		return err
+	}
+	defer b.Close()
 	tick := time.NewTicker(Every)
 	defer tick.Stop()
 	for {
+		if err := b.Stamp(Now()); err != nil {
+			return err
+		}
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-tick.C:
-			if err := write(); err != nil {
-				return fmt.Errorf("stamp: %w", err)
-			}
 		}
 	}
 }

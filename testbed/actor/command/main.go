@@ -11,7 +11,7 @@ import (
 	"strconv"
 	"syscall"
 
-	"github.com/doyen-election/doyen/testbed/bench/stamp"
+	"github.com/doyen-election/doyen/testbed/actor/stamp"
 )
 
 func main() {

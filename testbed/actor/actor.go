@@ -1,0 +1,176 @@
+// Package actor is the testbed's programs: those that are candidates in elections
+// by the client library, and the commands of `doyen run` and of hooks. Each stamps
+// what it does (package stamp) and reports on stdout when it begins and stops.
+//
+// They are the testbed's own executable, run again with a hidden word; only what
+// the bench starts while it measures is a small executable of its own, see command.
+package actor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"strconv"
+	"syscall"
+	"time"
+
+	"github.com/doyen-election/doyen/api"
+	"github.com/doyen-election/doyen/client"
+	"github.com/doyen-election/doyen/internal/boottime"
+	"github.com/doyen-election/doyen/testbed/actor/stamp"
+	"github.com/doyen-election/doyen/testbed/attack"
+	"github.com/doyen-election/doyen/testbed/hosts"
+)
+
+// word makes an executable one of the programs. It is not a command for people.
+const word = "program-of-testbed" // ROLE ARGUMENT…
+
+// Campaign are the arguments of a program that is a candidate, and acts while it
+// leads. The priority is a number, or "-" for the agent's.
+func Campaign(socket, election, priority, stamps string) []string {
+	return []string{word, "campaign", socket, election, priority, stamps}
+}
+
+// Command are the arguments of what `doyen run` or a hook starts: it acts for as
+// long as it lives, and looks at no lease.
+func Command(stamps string) []string { return []string{word, "command", stamps} }
+
+// Parent are the arguments of a command that has a child act for it.
+func Parent(stamps string) []string { return []string{word, "parent", stamps} }
+
+// Count are the arguments of a candidate that adds to a register while it leads.
+func Count(socket, election, register, host string) []string {
+	return []string{word, "count", socket, election, register, host}
+}
+
+// Serve is an agent, an attack or a program of the testbed, if that is what this
+// process was started for; args are the process's. It returns false at once if not,
+// else the exit code. The main function must call it before anything else.
+func Serve(args []string, stdout, stderr io.Writer) (code int, served bool) {
+	if code, served := hosts.ServeAgent(args, stderr); served {
+		return code, true
+	}
+	if code, served := attack.Serve(args, stdout, stderr); served {
+		return code, true
+	}
+	if len(args) < 3 || args[1] != word {
+		return 0, false
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := serve(ctx, args[0], args[2], args[3:], stdout); err != nil && ctx.Err() == nil {
+		fmt.Fprintln(stderr, "program:", err)
+		return 1, true
+	}
+	return 0, true
+}
+
+func serve(ctx context.Context, self, role string, args []string, stdout io.Writer) error {
+	switch {
+	case role == "campaign" && len(args) == 4:
+		return campaign(ctx, args[0], args[1], args[2], func(l *client.Leadership) error { return act(l, args[3], stdout) })
+	case role == "count" && len(args) == 4:
+		c := &counter{name: fmt.Sprintf("%s/%d", args[3], os.Getpid()), host: args[3], register: args[2]}
+		return campaign(ctx, args[0], args[1], "-", c.act)
+	case role == "command" && len(args) == 1:
+		return command(ctx, args[0], stdout)
+	case role == "parent" && len(args) == 1:
+		return parent(self, args[0], stdout)
+	}
+	return fmt.Errorf("there is no role %s with %d arguments", role, len(args))
+}
+
+// campaign is a candidate until ctx ends, and acts whenever it leads.
+func campaign(ctx context.Context, socket, election, priority string, act func(*client.Leadership) error) error {
+	var request api.CampaignRequest
+	if n, err := strconv.Atoi(priority); err == nil {
+		request.Priority = &n
+	}
+	c := client.New(socket)
+	defer c.Close()
+	for ctx.Err() == nil {
+		l, err := c.CampaignAs(ctx, election, request)
+		if err != nil {
+			return err
+		}
+		err = act(l)
+		// It has stopped: nothing is under way, and nothing will be. If the agent is
+		// gone, its lease runs out.
+		_ = l.Close()
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// act stamps while it leads: each stamp is a reading of the clock taken before the
+// check that allowed it, so it claims no more than it may.
+func act(l *client.Leadership, stamps string, stdout io.Writer) (err error) {
+	tick := time.NewTicker(stamp.Every)
+	defer tick.Stop()
+	var term uint64
+	var book *stamp.Book
+	defer func() {
+		if book != nil {
+			err = errors.Join(err, book.Close())
+		}
+	}()
+	for {
+		at := stamp.Now()
+		if !l.Valid() {
+			say(stdout, "stopped", term)
+			fmt.Fprintln(stdout, context.Cause(l.Context())) // for the log
+			return nil
+		}
+		if now := l.Token(); now != term {
+			if book != nil {
+				book.Close()
+			}
+			if book, err = stamp.Open(stamps, now, at); err != nil {
+				return err
+			}
+			term = now
+			fmt.Fprintln(stdout, "@ acting", term, os.Getpid(), at)
+		}
+		if err := book.Stamp(at); err != nil {
+			return err
+		}
+		select {
+		case <-l.Context().Done():
+		case <-tick.C:
+		}
+	}
+}
+
+// say reports to the testbed at once.
+func say(stdout io.Writer, what string, term uint64) {
+	fmt.Fprintln(stdout, "@", what, term, os.Getpid(), int64(boottime.Now()))
+}
+
+// command acts until SIGTERM.
+func command(ctx context.Context, stamps string, stdout io.Writer) error {
+	term, err := strconv.ParseUint(os.Getenv("DOYEN_TERM"), 10, 64)
+	if err != nil {
+		return fmt.Errorf("read DOYEN_TERM: %w", err)
+	}
+	say(stdout, "acting", term)
+	err = stamp.Act(ctx, stamps, term, stamp.Now())
+	say(stdout, "stopped", term)
+	return err
+}
+
+// parent has a child act for it. The child gets no descriptor but the usual ones,
+// as most runtimes have it.
+func parent(self, stamps string, stdout io.Writer) error {
+	for fd := 3; fd < 256; fd++ {
+		syscall.CloseOnExec(fd)
+	}
+	child := exec.Command(self, Command(stamps)...)
+	child.Stdout = stdout
+	return child.Run()
+}

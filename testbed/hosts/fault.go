@@ -1,0 +1,160 @@
+package hosts
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/doyen-election/doyen/election"
+	"github.com/doyen-election/doyen/internal/boottime"
+	"github.com/doyen-election/doyen/testbed/netns"
+)
+
+// Fault is something that can happen to a host. The functions below return all
+// there are; scenarios, the soak, the live view and the bench draw on them.
+type Fault struct {
+	Name   string // as recordings have it
+	Detail string
+	Peers  []string // the hosts at the other end of the links; nil if it is not a fault of links
+	// Silences says that the agent can't report what happens to its leadership.
+	Silences bool
+
+	begin, end func(*Cluster, *Host) (election.Instant, error)
+}
+
+// Begin lets the fault happen to the host. Like End it returns the instant just
+// before.
+func (f Fault) Begin(c *Cluster, h *Host) (election.Instant, error) { return f.begin(c, h) }
+
+// End ends it. A host that is down is started.
+func (f Fault) End(c *Cluster, h *Host) (election.Instant, error) {
+	if f.end == nil {
+		return 0, fmt.Errorf("end %s of %s: it has no end", f.Name, h.Name())
+	}
+	return f.end(c, h)
+}
+
+// of lets a method of the host be a begin or an end.
+func of(do func(*Host) (election.Instant, error)) func(*Cluster, *Host) (election.Instant, error) {
+	return func(_ *Cluster, h *Host) (election.Instant, error) { return do(h) }
+}
+
+// Crash ends the agent at once (SIGKILL); its end is a start.
+func Crash() Fault {
+	return Fault{Name: "crash", Silences: true, begin: of((*Host).Kill), end: of((*Host).Start)}
+}
+
+// Terminate asks the agent to end (SIGTERM); its end is a start.
+func Terminate() Fault {
+	return Fault{Name: "terminate", begin: of((*Host).Terminate), end: of((*Host).Start)}
+}
+
+// Freeze stops the agent without its knowledge (SIGSTOP).
+func Freeze() Fault {
+	return Fault{Name: "freeze", Silences: true, begin: of((*Host).Freeze), end: of((*Host).Thaw)}
+}
+
+// Wipe empties the data directory of a host that is down.
+func Wipe() Fault {
+	return Fault{Name: "wipe", begin: of(func(h *Host) (election.Instant, error) { return boottime.Now(), h.Wipe() })}
+}
+
+// FullDisk leaves no byte on the disk.
+func FullDisk() Fault {
+	return Fault{Name: "disk", Detail: "full", begin: of((*Host).FillDisk), end: of((*Host).FreeDisk)}
+}
+
+// SlowDisk makes each fsync take that much longer; see Stuck.
+func SlowDisk(d time.Duration) Fault {
+	wait := d.String()
+	if d == Stuck {
+		wait = "stuck"
+	}
+	slow := func(d time.Duration) func(*Cluster, *Host) (election.Instant, error) {
+		return of(func(h *Host) (election.Instant, error) { return h.SlowDisk(d) })
+	}
+	return Fault{Name: "disk", Detail: "each write waits: " + wait, begin: slow(d), end: slow(0)}
+}
+
+// Starve lets other processes compete for the processor all the time.
+func Starve() Fault {
+	starve := func(on bool) func(*Cluster, *Host) (election.Instant, error) {
+		return of(func(h *Host) (election.Instant, error) { return h.Starve(on) })
+	}
+	return Fault{Name: "cpu", Detail: "others want the processor all the time", begin: starve(true), end: starve(false)}
+}
+
+// LimitMemory bounds the memory of the host's processes.
+func LimitMemory(bytes int64) Fault {
+	limit := func(bytes int64) func(*Cluster, *Host) (election.Instant, error) {
+		return of(func(h *Host) (election.Instant, error) { return h.LimitMemory(bytes) })
+	}
+	return Fault{Name: "memory", Detail: fmt.Sprintf("%d MB", bytes>>20), begin: limit(bytes), end: limit(0)}
+}
+
+// Clock makes the host's clock run at a rate, from the next start on.
+func Clock(rate float64) Fault {
+	set := func(rate float64) func(*Cluster, *Host) (election.Instant, error) {
+		return of(func(h *Host) (election.Instant, error) { return boottime.Now(), h.ClockRate(rate) })
+	}
+	return Fault{Name: "clock", Detail: fmt.Sprintf("runs at %g times real time", rate), begin: set(rate), end: set(1)}
+}
+
+// Unplug takes the host's cable out, which the host notices.
+func Unplug() Fault {
+	carrier := func(up bool) func(*Cluster, *Host) (election.Instant, error) {
+		return func(c *Cluster, h *Host) (election.Instant, error) { return c.SetCarrier(h.Name(), up) }
+	}
+	return Fault{Name: "carrier", Detail: "its cable is unplugged", begin: carrier(false), end: carrier(true)}
+}
+
+// Cut loses all packets between the host and the peers, silently. Its end heals
+// every cut of the host.
+func Cut(peers []string, d Direction) Fault {
+	detail := map[Direction]string{BothWays: "from ", Forth: "one way, to ", Back: "one way, from "}[d] + Short(peers)
+	return Fault{Name: "cut", Detail: detail, Peers: slices.Clip(peers),
+		begin: func(c *Cluster, h *Host) (election.Instant, error) { return c.Cut([]string{h.Name()}, peers, d) },
+		end:   func(c *Cluster, h *Host) (election.Instant, error) { return c.Heal(h.Name()) }}
+}
+
+// Degrade sets what the links between the host and the peers do to packets. A cut
+// link stays cut.
+func Degrade(peers []string, d Direction, l netns.Link, detail string) Fault {
+	set := func(l netns.Link) func(*Cluster, *Host) (election.Instant, error) {
+		return func(c *Cluster, h *Host) (election.Instant, error) { return c.degrade(h.Name(), peers, d, l) }
+	}
+	return Fault{Name: "link", Detail: detail, Peers: slices.Clip(peers), begin: set(l), end: set(netns.Link{})}
+}
+
+func (c *Cluster) degrade(host string, peers []string, d Direction, l netns.Link) (election.Instant, error) {
+	if _, err := c.indices(append([]string{host}, peers...)); err != nil {
+		return 0, fmt.Errorf("set link: %w", err)
+	}
+	at := boottime.Now()
+	var errs []error
+	set := func(from, to string) {
+		old, err := c.Link(from, to)
+		l.Cut = old.Cut
+		_, setErr := c.SetLink(from, to, l)
+		errs = append(errs, err, setErr)
+	}
+	for _, peer := range peers {
+		if peer != host && d != Back {
+			set(host, peer)
+		}
+		if peer != host && d != Forth {
+			set(peer, host)
+		}
+	}
+	return at, errors.Join(errs...)
+}
+
+// Short lists names, not too many.
+func Short(names []string) string {
+	if len(names) > 6 {
+		return strings.Join(names[:5], " ") + fmt.Sprintf(" and %d more", len(names)-5)
+	}
+	return strings.Join(names, " ")
+}

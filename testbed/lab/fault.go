@@ -1,0 +1,177 @@
+package lab
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/doyen-election/doyen/client"
+	"github.com/doyen-election/doyen/election"
+	"github.com/doyen-election/doyen/internal/boottime"
+	"github.com/doyen-election/doyen/testbed/hosts"
+	"github.com/doyen-election/doyen/testbed/observe"
+)
+
+// maxFaults bounds what a recording has of them.
+const maxFaults = 20_000
+
+// Begin lets a fault happen to hosts, as close to each other as can be, and
+// returns the instant just before the last one. A fault of links is recorded as
+// one, every other as one for each host.
+func (l *Lab) Begin(f hosts.Fault, where ...*hosts.Host) (at election.Instant, err error) {
+	if f.Silences {
+		for _, h := range where {
+			l.Ask(h) // the deadline it reported last counts
+		}
+	}
+	var names []string
+	for _, h := range where {
+		l.expect(f, h, true)
+		if at, err = f.Begin(l.Cluster, h); err != nil {
+			l.expect(f, h, false)
+			return 0, err
+		}
+		if f.Name == "freeze" {
+			l.tell(func() { l.seen.Froze(h.Name()) })
+		}
+		names = append(names, h.Name())
+		if f.Peers == nil {
+			l.Note(observe.Fault{What: f.Name, Where: []string{h.Name()}, Detail: f.Detail, From: at})
+		}
+	}
+	if f.Peers != nil {
+		l.Note(observe.Fault{What: f.Name, Where: names, Peers: f.Peers, Detail: f.Detail, From: at})
+	}
+	return at, nil
+}
+
+// expect records that a fault ends a process, before it does.
+func (l *Lab) expect(f hosts.Fault, h *hosts.Host, yes bool) {
+	if f.Name == "crash" || f.Name == "terminate" {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.expected[h.Name()] = yes
+	}
+}
+
+// End ends a fault of hosts.
+func (l *Lab) End(f hosts.Fault, where ...*hosts.Host) (at election.Instant, err error) {
+	for _, h := range where {
+		if at, err = f.End(l.Cluster, h); err != nil {
+			return 0, err
+		}
+		switch f.Name {
+		case "freeze":
+			l.tell(func() { l.seen.Thawed(h.Name(), at) })
+			l.Over(at, "", []string{h.Name()}, f.Name)
+			l.Ask(h) // whether it still takes itself for the leader
+		case "crash", "terminate":
+			l.tell(func() { l.seen.Started(h.Name(), at) })
+			l.Over(at, "", []string{h.Name()}, "crash", "terminate", "freeze", "wipe")
+		default:
+			l.Over(at, "", []string{h.Name()}, f.Name)
+		}
+	}
+	return at, nil
+}
+
+// Start runs the agent of a host that is down.
+func (l *Lab) Start(h *hosts.Host) (election.Instant, error) { return l.End(hosts.Crash(), h) }
+
+// Restart asks an agent to end, and starts it as soon as it has ended; ErrLate if it
+// does not within the limit.
+func (l *Lab) Restart(ctx context.Context, h *hosts.Host, limit time.Duration) error {
+	f := hosts.Terminate()
+	f.Detail = "to start it again"
+	if h.Status() != hosts.Down {
+		if _, err := l.Begin(f, h); err != nil {
+			return err
+		}
+		_, _ = h.Thaw() // a frozen one would not hear
+	}
+	if err := l.Ended(ctx, limit, h); err != nil {
+		return err
+	}
+	_, err := l.Start(h)
+	return err
+}
+
+// Resign lets the leader of an election hand it over.
+func (l *Lab) Resign(ctx context.Context, h *hosts.Host, name string) error {
+	at := boottime.Now()
+	return l.Call(ctx, h, func(ctx context.Context, c *client.Client) error {
+		outcome, err := c.Resign(ctx, name)
+		if err == nil && !outcome.Done {
+			err = fmt.Errorf("%s", outcome.Message)
+		}
+		if err != nil {
+			return fmt.Errorf("resign %s: %w", h.Name(), err)
+		}
+		l.Note(observe.Fault{What: "resign", Where: []string{h.Name()}, From: at, To: at})
+		return nil
+	})
+}
+
+// Note records a fault that began, or one that is over at once if it has a To.
+func (l *Lab) Note(f observe.Fault) {
+	if f.To == 0 {
+		f.To = election.Never
+	}
+	l.tell(func() {
+		if len(l.faults) < maxFaults {
+			l.faults = append(l.faults, f)
+		}
+		text := f.What + " " + hosts.Short(f.Where)
+		if f.Detail != "" {
+			text += ", " + f.Detail
+		}
+		l.note(f.From, "** %s", text)
+	})
+	if l.o.OnFault != nil {
+		l.o.OnFault(f, false)
+	}
+}
+
+// Over records that the faults of these kinds are over for hosts, or for a program
+// on them.
+func (l *Lab) Over(at election.Instant, program string, where []string, kinds ...string) {
+	var ended []observe.Fault
+	l.tell(func() {
+		for i := range l.faults {
+			f := &l.faults[i]
+			hit := slices.ContainsFunc(where, func(name string) bool { return slices.Contains(f.Where, name) })
+			if hit && f.To == election.Never && slices.Contains(kinds, f.What) && programOf(*f) == program {
+				f.To = at
+				ended = append(ended, *f)
+			}
+		}
+		if len(ended) > 0 {
+			l.note(at, "** %s of %s has ended", strings.Join(kinds, " or "), hosts.Short(where))
+		}
+	})
+	for _, f := range ended {
+		if l.o.OnFault != nil {
+			l.o.OnFault(f, true)
+		}
+	}
+}
+
+// programOf returns the program that a fault hit; "" if it hit the host.
+func programOf(f observe.Fault) string {
+	name, _ := strings.CutPrefix(f.Detail, ofProgram)
+	if name == f.Detail {
+		return ""
+	}
+	return name
+}
+
+const ofProgram = "program "
+
+// Faults are those that have begun.
+func (l *Lab) Faults() []observe.Fault {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Clone(l.faults)
+}

@@ -1,0 +1,285 @@
+package lab
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/doyen-election/doyen/client"
+	"github.com/doyen-election/doyen/election"
+	"github.com/doyen-election/doyen/internal/boottime"
+	"github.com/doyen-election/doyen/testbed/hosts"
+	"github.com/doyen-election/doyen/testbed/observe"
+)
+
+// Options says how a cluster is watched.
+type Options struct {
+	Poll  time.Duration // between polls of an agent; 0: none
+	Retry time.Duration // see observe.Options
+	// OnFault, if not nil, is called when a fault begins, and again when it is over.
+	OnFault func(f observe.Fault, over bool)
+}
+
+// Lab is a cluster under watch.
+type Lab struct {
+	Cluster *hosts.Cluster
+
+	o       Options
+	c       hosts.Config
+	ctx     context.Context
+	stop    context.CancelFunc
+	running sync.WaitGroup
+
+	mu       sync.Mutex
+	seen     *observe.Elections
+	followed []string // elections
+	exits    []Exit
+	expected map[string]bool // hosts whose process a fault ends
+	notes    []note          // who reported what, bounded
+	moved    chan struct{}   // closed and replaced whenever something was seen
+	programs map[string]*Program
+	faults   []observe.Fault
+	began    election.Instant
+	wall     time.Time
+}
+
+// Exit is the end of an agent's process.
+type Exit struct {
+	hosts.Exit
+	Expected bool // a fault ended it
+}
+
+// note is a line of the account of what was seen.
+type note struct {
+	at   election.Instant
+	text string
+}
+
+const maxNotes = 4096
+
+// New lays out a cluster and follows its default election. It starts no agent. The
+// caller must Close it.
+func New(ctx context.Context, c hosts.Config, o Options) (*Lab, error) {
+	l := &Lab{o: o, c: c, moved: make(chan struct{}), programs: map[string]*Program{}, expected: map[string]bool{}, began: boottime.Now(), wall: time.Now().UTC()}
+	l.ctx, l.stop = context.WithCancel(ctx)
+	lease := c.Lease()
+	c.OnExit = l.Exited
+	var err error
+	if l.Cluster, err = hosts.New(c); err != nil {
+		l.stop()
+		return nil, err
+	}
+	if first := l.Cluster.Hosts()[0].Config(); first.Quorum {
+		lease = first.Lease // Config.Adjust may have changed it
+	} else {
+		lease = 0
+	}
+	l.seen = observe.NewElections(lease)
+	for _, h := range l.Cluster.Hosts() {
+		l.seen.Started(h.Name(), boottime.Now())
+	}
+	l.Follow(string(election.Default))
+	return l, nil
+}
+
+// Exited records that an agent's process ended.
+func (l *Lab) Exited(e hosts.Exit) {
+	l.tell(func() {
+		l.exits = append(l.exits, Exit{e, l.expected[e.Host]})
+		delete(l.expected, e.Host)
+		l.seen.Exited(e.Host, e.At)
+		l.note(e.At, "%s: its process ended, %s", e.Host, e.How)
+	})
+}
+
+// Unwatch ends the watching and leaves the agents alone.
+func (l *Lab) Unwatch() {
+	l.stop()
+	l.running.Wait()
+}
+
+// Close ends the watching, the programs and the agents, which have until the end of
+// ctx to end by themselves.
+func (l *Lab) Close(ctx context.Context) error {
+	l.stop()
+	for _, p := range l.Programs() {
+		p.End()
+	}
+	err := l.Cluster.Close(ctx)
+	l.running.Wait()
+	return errors.Join(err, l.awaitPrograms())
+}
+
+// Kill is Close that asks no agent to end.
+func (l *Lab) Kill() error {
+	now, cancel := context.WithCancel(context.Background())
+	cancel()
+	return l.Close(now)
+}
+
+// Follow begins to follow an election at all hosts.
+func (l *Lab) Follow(name string) {
+	l.mu.Lock()
+	known := slices.Contains(l.followed, name)
+	if !known {
+		l.followed = append(l.followed, name)
+	}
+	l.mu.Unlock()
+	if known {
+		return
+	}
+	o := observe.Options{Election: name, Poll: l.o.Poll, Retry: l.o.Retry}
+	for _, h := range l.Cluster.Hosts() {
+		o.Sources = append(o.Sources, observe.Source{Agent: h.Name(), Socket: h.Config().Socket})
+	}
+	events := observe.Follow(l.ctx, o)
+	l.running.Go(func() {
+		for e := range events {
+			l.Apply(e)
+		}
+	})
+}
+
+// Apply records what an agent reported, by the machine's clock.
+func (l *Lab) Apply(e observe.Event) {
+	l.tell(func() {
+		switch v := e.(type) {
+		case observe.Changed:
+			h, _ := l.Cluster.Host(v.Agent)
+			v.Change.BoottimeNS = int64(h.Real(election.Instant(v.Change.BoottimeNS)))
+			if s := v.Change.Snapshot; s != nil && s.ValidUntilBoottimeNS != 0 {
+				s.ValidUntilBoottimeNS = int64(h.Real(election.Instant(s.ValidUntilBoottimeNS)))
+			}
+			l.reported(v)
+			e = v
+		case observe.Polled:
+			h, _ := l.Cluster.Host(v.Agent)
+			if v.Election.ValidUntilBoottimeNS != 0 {
+				v.Election.ValidUntilBoottimeNS = int64(h.Real(election.Instant(v.Election.ValidUntilBoottimeNS)))
+			}
+			e = v
+		}
+		l.seen.Apply(e)
+	})
+}
+
+func (l *Lab) reported(v observe.Changed) {
+	c := v.Change
+	who := "nobody leads"
+	switch {
+	case c.IsLeader:
+		who = "it leads"
+	case c.Leader != nil:
+		who = c.Leader.Name + " leads"
+	}
+	of := ""
+	if c.Election != string(election.Default) {
+		of = " " + c.Election
+	}
+	because := ""
+	if c.Reason != "" {
+		because = " (" + c.Reason + ")"
+	}
+	l.note(election.Instant(c.BoottimeNS), "%s%s: %s, term %d%s", v.Agent, of, who, c.Term, because)
+}
+
+// note is called with the lock held.
+func (l *Lab) note(at election.Instant, format string, args ...any) {
+	if len(l.notes) == maxNotes {
+		l.notes = slices.Delete(l.notes, 0, maxNotes/4)
+	}
+	l.notes = append(l.notes, note{at, fmt.Sprintf(format, args...)})
+}
+
+// Account lists the last n things that were seen, all if n is 0, by their
+// instants, counted back from now.
+func (l *Lab) Account(n int) string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	notes := slices.Clone(l.notes)
+	slices.SortStableFunc(notes, func(a, b note) int { return int(a.at - b.at) })
+	if n > 0 && len(notes) > n {
+		notes = notes[len(notes)-n:]
+	}
+	now := boottime.Now()
+	var s strings.Builder
+	s.WriteString("what was seen, in ms before now:\n")
+	for _, l := range notes {
+		fmt.Fprintf(&s, "%9.1f  %s\n", float64(now.Sub(l.at))/float64(time.Millisecond), l.text)
+	}
+	return s.String()
+}
+
+// tell changes what is known, and wakes those who wait.
+func (l *Lab) tell(change func()) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	change()
+	close(l.moved)
+	l.moved = make(chan struct{})
+}
+
+// Look lets f read what was seen.
+func (l *Lab) Look(f func(*observe.Elections)) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	f(l.seen)
+}
+
+// Moved is closed when something more was seen.
+func (l *Lab) Moved() <-chan struct{} {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.moved
+}
+
+// Exits are the ends of the agents' processes, the newest last.
+func (l *Lab) Exits() []Exit {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Clip(l.exits)
+}
+
+// Running are the hosts whose agent can answer.
+func (l *Lab) Running() []string {
+	var names []string
+	for _, h := range l.Cluster.Hosts() {
+		if h.Status() == hosts.Running {
+			names = append(names, h.Name())
+		}
+	}
+	return names
+}
+
+// Ask polls an agent now, so that the deadline it reported last is known.
+func (l *Lab) Ask(h *hosts.Host) {
+	if h.Status() != hosts.Running {
+		return
+	}
+	l.mu.Lock()
+	names := slices.Clip(l.followed)
+	l.mu.Unlock()
+	c := client.New(h.Config().Socket)
+	defer c.Close()
+	for _, name := range names {
+		if p, err := observe.Ask(l.ctx, c, h.Name(), name); err == nil {
+			l.Apply(p)
+		}
+	}
+}
+
+// asking is how long an agent may take to answer a request.
+const asking = 3 * time.Second
+
+// Call sends a request to an agent.
+func (l *Lab) Call(ctx context.Context, h *hosts.Host, do func(context.Context, *client.Client) error) error {
+	c := client.New(h.Config().Socket)
+	defer c.Close()
+	ctx, cancel := context.WithTimeout(ctx, asking+2*h.Config().Lease)
+	defer cancel()
+	return do(ctx, c)
+}

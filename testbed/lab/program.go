@@ -1,0 +1,323 @@
+package lab
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/prometheus/procfs"
+
+	"github.com/doyen-election/doyen/election"
+	"github.com/doyen-election/doyen/internal/boottime"
+	"github.com/doyen-election/doyen/testbed/actor/stamp"
+	"github.com/doyen-election/doyen/testbed/hosts"
+	"github.com/doyen-election/doyen/testbed/observe"
+)
+
+// Program is a process on a host that is a candidate in an election, or an attack.
+type Program struct {
+	Name, Election string // of an attack the election is empty
+	Host           *hosts.Host
+	Stamps         string // the folder in which it stamps what it does
+
+	lab   *Lab
+	make  func(*Program) *exec.Cmd // nil: the agent runs it, as its hook
+	again bool                     // it is started again whenever it ended
+	said  *os.File                 // of a hook, its other end is what runs write to
+	ended chan struct{}
+
+	// Guarded by the lab.
+	cmd    *exec.Cmd
+	closed bool
+	acts   bool // as it reported
+	term   uint64
+	pid    int // of the process that acts
+	since  election.Instant
+	exit   string   // how the process, and all that held its output, ended; "" while it runs
+	output []string // the newest lines
+}
+
+// Acting is what a program does.
+type Acting struct {
+	Acts  bool
+	Term  uint64
+	Since election.Instant // of the newest that it reported
+	Ended string           // how it ended; "" while it runs
+	Code  int              // with which exit status
+	Last  string           // line of its output
+}
+
+const (
+	maxOutput = 400
+	// leaving is how long what a program started may outlive it.
+	leaving = 3 * time.Second
+)
+
+// ErrNoProcess says that a program has no process to send a signal to.
+var ErrNoProcess = errors.New("it does not run")
+
+func (l *Lab) newProgram(name, election string, h *hosts.Host) *Program {
+	return &Program{Name: name, Election: election, Host: h, lab: l, Stamps: StampsIn(filepath.Dir(h.Log()), name), ended: make(chan struct{})}
+}
+
+// StampsIn is where a program stamps, of a host with that folder.
+func StampsIn(dir, name string) string { return filepath.Join(dir, "stamps-"+name) }
+
+// Launch starts a program on a host. With again it is started again whenever it
+// ended, until Close.
+func (l *Lab) Launch(name, election string, h *hosts.Host, again bool, command func(*Program) *exec.Cmd) (*Program, error) {
+	p := l.newProgram(name, election, h)
+	p.make, p.again = command, again
+	if err := os.MkdirAll(p.Stamps, 0o700); err != nil {
+		return nil, fmt.Errorf("start %s: %w", name, err)
+	}
+	out, err := p.start()
+	if err != nil {
+		return nil, err
+	}
+	l.mu.Lock()
+	l.programs[name] = p
+	l.mu.Unlock()
+	if election != "" {
+		l.Follow(election)
+	}
+	go p.run(out)
+	return p, nil
+}
+
+// Hook makes a program of what the agent of a host runs as its hook, which writes
+// what it does to a pipe of that path.
+func (l *Lab) Hook(name, election string, h *hosts.Host, pipe string) (*Program, error) {
+	p := l.newProgram(name, election, h)
+	err := errors.Join(os.MkdirAll(p.Stamps, 0o700), syscall.Mkfifo(pipe, 0o600))
+	if err == nil {
+		p.said, err = os.OpenFile(pipe, os.O_RDWR, 0) // so that it does not end with a run
+	}
+	if err != nil {
+		return nil, fmt.Errorf("hook %s: %w", name, err)
+	}
+	l.mu.Lock()
+	l.programs[name] = p
+	l.mu.Unlock()
+	l.Follow(election)
+	go func() {
+		defer close(p.ended)
+		for lines := bufio.NewScanner(p.said); lines.Scan(); {
+			p.hear(lines.Text())
+		}
+	}()
+	return p, nil
+}
+
+// start makes a process, and returns what it and its children write.
+func (p *Program) start() (*os.File, error) {
+	p.lab.mu.Lock()
+	defer p.lab.mu.Unlock()
+	if p.closed {
+		return nil, ErrNoProcess
+	}
+	cmd := p.make(p)
+	out, in, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	defer in.Close()
+	cmd.Stdout, cmd.Stderr, cmd.Dir = in, in, filepath.Dir(p.Host.Log())
+	if err := p.Host.Exec(cmd); err != nil {
+		out.Close()
+		return nil, fmt.Errorf("start %s: %w", p.Name, err)
+	}
+	p.cmd, p.exit = cmd, ""
+	return out, nil
+}
+
+// run hears the program's processes until the last one has ended.
+func (p *Program) run(out *os.File) {
+	defer close(p.ended)
+	for out != nil {
+		p.listen(out)
+		out = nil
+		if p.again {
+			out, _ = p.start() // nil after Close
+		}
+	}
+}
+
+// listen records what a process and its children write, until the last of them
+// ended.
+func (p *Program) listen(out *os.File) {
+	defer out.Close()
+	cmd, waited := p.cmd, make(chan error, 1)
+	go func() { waited <- cmd.Wait() }()
+	lines := bufio.NewScanner(out)
+	for lines.Scan() {
+		p.hear(lines.Text())
+	}
+	_, _ = io.Copy(io.Discard, out) // after a line that is too long
+	<-waited
+	p.lab.tell(func() {
+		p.acts, p.exit, p.since = false, cmd.ProcessState.String(), boottime.Now()
+		p.lab.note(p.since, "program %s: it ended, %s", p.Name, p.exit)
+	})
+}
+
+func (p *Program) hear(line string) {
+	var what string
+	var term uint64
+	var pid int
+	var at int64
+	_, err := fmt.Sscanf(line, "@ %s %d %d %d", &what, &term, &pid, &at)
+	p.lab.tell(func() {
+		if len(p.output) == maxOutput {
+			p.output = slices.Delete(p.output, 0, maxOutput/4)
+		}
+		p.output = append(p.output, line)
+		if err != nil {
+			return
+		}
+		p.acts, p.term, p.pid, p.since = what == "acting", term, pid, p.Host.Real(election.Instant(at))
+		p.lab.note(p.since, "program %s on %s: %s, term %d", p.Name, p.Host.Name(), what, term)
+	})
+}
+
+// Programs are all, by their names.
+func (l *Lab) Programs() []*Program {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.SortedFunc(maps.Values(l.programs), func(a, b *Program) int { return strings.Compare(a.Name, b.Name) })
+}
+
+// Program returns the one of that name.
+func (l *Lab) Program(name string) (*Program, bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	p, ok := l.programs[name]
+	return p, ok
+}
+
+// Acting returns what the program does now. A process that is gone does not act,
+// whatever it reported last.
+func (p *Program) Acting() Acting {
+	p.lab.mu.Lock()
+	defer p.lab.mu.Unlock()
+	a := Acting{Acts: p.exit == "" && p.acts && Lives(p.pid), Term: p.term, Since: p.since, Ended: p.exit}
+	if p.exit != "" {
+		a.Code = p.cmd.ProcessState.ExitCode()
+	}
+	if n := len(p.output); n > 0 {
+		a.Last = p.output[n-1]
+	}
+	return a
+}
+
+// PID is the process's; 0 of a hook.
+func (p *Program) PID() int {
+	p.lab.mu.Lock()
+	defer p.lab.mu.Unlock()
+	if p.cmd == nil {
+		return 0
+	}
+	return p.cmd.Process.Pid
+}
+
+// Ended is closed when no process of the program is left.
+func (p *Program) Ended() <-chan struct{} { return p.ended }
+
+// Crash kills the program.
+func (p *Program) Crash() (election.Instant, error) { return p.signal("crash", syscall.SIGKILL) }
+
+// Freeze stops it without its knowledge.
+func (p *Program) Freeze() (election.Instant, error) { return p.signal("freeze", syscall.SIGSTOP) }
+
+// Thaw lets a frozen one continue.
+func (p *Program) Thaw() (election.Instant, error) { return p.signal("thaw", syscall.SIGCONT) }
+
+func (p *Program) signal(what string, s syscall.Signal) (election.Instant, error) {
+	if p.make == nil {
+		return 0, fmt.Errorf("%s %s: it is a hook, which ends with its agent: %s %s", what, p.Name, what, p.Host.Name())
+	}
+	p.lab.mu.Lock()
+	at := boottime.Now()
+	err := p.cmd.Process.Signal(s)
+	p.lab.mu.Unlock()
+	switch {
+	case errors.Is(err, os.ErrProcessDone):
+		return 0, fmt.Errorf("%s %s: %w", what, p.Name, ErrNoProcess)
+	case err != nil:
+		return 0, fmt.Errorf("%s %s: %w", what, p.Name, err)
+	case s == syscall.SIGCONT:
+		p.lab.Over(at, p.Name, []string{p.Host.Name()}, "freeze")
+	default:
+		f := observe.Fault{What: what, Where: []string{p.Host.Name()}, Detail: ofProgram + p.Name, From: at}
+		if s == syscall.SIGKILL {
+			f.To = at
+		}
+		p.lab.Note(f)
+	}
+	return at, nil
+}
+
+// End ends the program, and what acts for it.
+func (p *Program) End() {
+	p.lab.mu.Lock()
+	defer p.lab.mu.Unlock()
+	p.closed = true
+	if p.cmd == nil {
+		_ = p.said.Close()
+	} else {
+		_ = p.cmd.Process.Signal(syscall.SIGCONT)
+		_ = p.cmd.Process.Kill()
+	}
+	if p.acts && p.exit == "" && p.pid > 0 && Lives(p.pid) { // the child of a command that was killed, or a hook's run that nobody ended
+		_ = syscall.Kill(p.pid, syscall.SIGKILL)
+	}
+}
+
+// awaitPrograms waits until the programs and all that they started are gone.
+func (l *Lab) awaitPrograms() error {
+	late := time.After(leaving)
+	for _, p := range l.Programs() {
+		select {
+		case <-p.ended:
+		case <-late:
+			return fmt.Errorf("program %s has left a process behind", p.Name)
+		}
+	}
+	return nil
+}
+
+// Lives reports whether a process runs: a zombie does not.
+func Lives(pid int) bool {
+	p, err := procfs.NewProc(pid)
+	if err != nil {
+		return false
+	}
+	stat, err := p.Stat()
+	return err == nil && stat.State != "Z"
+}
+
+// Spans reads what all programs stamped: a stretch for each process and term.
+func (l *Lab) Spans() ([]observe.ProgramSpan, error) {
+	var all []observe.ProgramSpan
+	for _, p := range l.Programs() {
+		stamps, err := stamp.Read(p.Stamps)
+		if err != nil {
+			return nil, err
+		}
+		for _, s := range stamps {
+			all = append(all, observe.ProgramSpan{Program: p.Name, Host: p.Host.Name(), Election: p.Election, Term: s.Term, PID: s.PID,
+				From: p.Host.Real(election.Instant(s.First)), To: p.Host.Real(election.Instant(s.Last))})
+		}
+	}
+	slices.SortStableFunc(all, func(a, b observe.ProgramSpan) int { return int(a.From - b.From) })
+	return all, nil
+}
