@@ -131,27 +131,18 @@ func TestEachLibraryHasOneOwner(t *testing.T) {
 	}
 }
 
-func TestTheClientNeedsOnlyTheAPI(t *testing.T) {
-	for _, s := range sources(t) {
-		if s.folder != "client" || s.test {
-			continue
-		}
-		for _, p := range imports(s) {
-			if strings.Contains(p, ".") && !slices.Contains([]string{module + "api", module + "internal/leasepage", module + "client/alarm"}, p) {
-				t.Errorf("%s imports %s", s.path, p)
-			}
-		}
-	}
-}
+// belowClient are the packages that a program depends on through the client.
+var belowClient = []string{"api", "internal/alarm", "internal/leasepage"}
 
-// What programs of others come to depend on through the client stays small.
-func TestThePackagesBelowTheClientNeedOnlyTheSystem(t *testing.T) {
+// What a program comes to depend on through the client stays small.
+func TestTheClientAndWhatItImportsNeedOnlyTheSystem(t *testing.T) {
 	for _, s := range sources(t) {
-		if s.test || !slices.Contains([]string{"internal/leasepage", "client/alarm"}, s.folder) {
+		if s.test || s.folder != "client" && !slices.Contains(belowClient, s.folder) {
 			continue
 		}
 		for _, p := range imports(s) {
-			if strings.Contains(p, ".") && p != "golang.org/x/sys/unix" {
+			own, ok := strings.CutPrefix(p, module)
+			if ok && !slices.Contains(belowClient, own) || !ok && strings.Contains(p, ".") && p != "golang.org/x/sys/unix" {
 				t.Errorf("%s imports %s", s.path, p)
 			}
 		}

@@ -7,7 +7,6 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"time"
 
@@ -16,6 +15,7 @@ import (
 	"github.com/doyen-election/doyen/agent/access"
 	"github.com/doyen-election/doyen/agent/campaign"
 	"github.com/doyen-election/doyen/agent/hook"
+	"github.com/doyen-election/doyen/client"
 	"github.com/doyen-election/doyen/election"
 )
 
@@ -143,19 +143,6 @@ func DefaultDataDir() (string, error) {
 	return filepath.Join(home, ".local", "state", "doyen"), nil
 }
 
-// DefaultSocket is where an agent of this user listens, and so where the other
-// commands look for it: /run/doyen/doyen.sock as root, else below
-// XDG_RUNTIME_DIR, else in a directory of the user's own below the temporary one.
-func DefaultSocket() string {
-	if os.Geteuid() == 0 {
-		return "/run/doyen/doyen.sock"
-	}
-	if dir := os.Getenv("XDG_RUNTIME_DIR"); filepath.IsAbs(dir) {
-		return filepath.Join(dir, "doyen", "doyen.sock")
-	}
-	return filepath.Join(os.TempDir(), "doyen-"+strconv.Itoa(os.Getuid()), "doyen.sock")
-}
-
 // timing returns the heartbeat and the lease of a profile, 0 if it does not exist.
 func timing(profile string) (heartbeat, lease time.Duration) {
 	switch profile {
@@ -205,7 +192,7 @@ func resolvePaths(c *Config) error {
 		c.DataDir = dir
 	}
 	if c.Socket == "" {
-		c.Socket = DefaultSocket()
+		c.Socket = client.DefaultSocket()
 	}
 	for flag, path := range map[string]*string{"data-dir": &c.DataDir, "socket": &c.Socket, "key-file": &c.KeyFile} {
 		if *path == "" {

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/doyen-election/doyen/api"
-	"github.com/doyen-election/doyen/client/alarm"
+	"github.com/doyen-election/doyen/internal/alarm"
 )
 
 // The waiting between two tries to stand: it doubles, and is cut at random so

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/doyen-election/doyen/api"
+	"github.com/doyen-election/doyen/internal/alarm"
 )
 
 const (
@@ -151,6 +152,26 @@ func (c *Client) Election(ctx context.Context, name string, opts ElectionOptions
 		path += "?consistency=quorum"
 	}
 	return call[api.Election](ctx, c, http.MethodGet, path, nil)
+}
+
+// IsLeader reports whether the agent of this host leads the election, and returns
+// the answer that it is taken from: the Election above, with the same errors.
+//
+// An answer that took longer than the rest of the lease that it reports proves
+// nothing, for this process or the agent may have been suspended meanwhile: then
+// leads is false although answer.IsLeader is true. Where leads is true, the lease
+// had not ended when the call returned. The agent may step down at any moment: a
+// program that has to be notified of that campaigns.
+func (c *Client) IsLeader(ctx context.Context, name string) (leads bool, answer api.Election, err error) {
+	asked := alarm.Now()
+	answer, err = c.Election(ctx, name, ElectionOptions{})
+	return err == nil && proves(answer, time.Duration(alarm.Now()-asked)), answer, err
+}
+
+// proves reports whether an answer that was asked for so long ago shows that the
+// agent leads. Without a quorum there is no lease.
+func proves(e api.Election, since time.Duration) bool {
+	return e.IsLeader && (e.Authority == api.AuthorityView || since < time.Duration(e.LeaseRemainingMS)*time.Millisecond)
 }
 
 // Resign makes this agent step down in the election and waits for the outcome.

@@ -18,7 +18,8 @@
 // It does not guarantee that an answer is still true when it is read: a leader
 // may be inside its lease when the agent answers and outside a moment later.
 // api.Election says how long the answer holds (LeaseRemainingMS, counted from
-// the answer; ValidUntilBoottimeNS, comparable on the same host). Nor does it
+// the answer; ValidUntilBoottimeNS, comparable on the same host), and IsLeader
+// takes that into account. Nor does it
 // retry, but for Campaign and Run: an unanswered call that changes something may
 // have happened.
 //

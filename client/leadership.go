@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/doyen-election/doyen/api"
-	"github.com/doyen-election/doyen/client/alarm"
+	"github.com/doyen-election/doyen/internal/alarm"
 )
 
 // LostError is why a leadership ended.

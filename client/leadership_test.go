@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/doyen-election/doyen/api"
-	"github.com/doyen-election/doyen/client/alarm"
+	"github.com/doyen-election/doyen/internal/alarm"
 )
 
 // A leadership that is over has the token it had: one that is told later is

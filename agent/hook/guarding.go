@@ -13,7 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/doyen-election/doyen/client/alarm"
+	"github.com/doyen-election/doyen/internal/alarm"
 )
 
 const (

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/doyen-election/doyen/api"
 	"github.com/doyen-election/doyen/client"
@@ -74,8 +73,7 @@ func isLeader(i *invocation) error {
 	}
 	ctx, cancel := i.question()
 	defer cancel()
-	asked := time.Now()
-	e, err := i.client().Election(ctx, name, client.ElectionOptions{})
+	leads, e, err := i.client().IsLeader(ctx, name)
 	switch {
 	case unknown(err):
 		return silentExit{exitNone}
@@ -83,25 +81,13 @@ func isLeader(i *invocation) error {
 		_, hint := classify(err)
 		return &failure{code: exitUnreachable, what: "ask who leads " + name, err: err, hint: hint}
 	}
-	if code := standing(e, time.Since(asked)); code != exitOK {
-		return silentExit{code}
-	}
-	return nil
-}
-
-// standing is is-leader's exit code for an answer that was asked for so long
-// ago. An answer that took longer than the lease it speaks of proves nothing:
-// this process or the agent may have been suspended meanwhile.
-func standing(e api.Election, since time.Duration) int {
 	switch {
-	case e.IsLeader && e.Authority != api.AuthorityView && since >= milliseconds(e.LeaseRemainingMS):
-		return exitNone
-	case e.IsLeader:
-		return exitOK
-	case e.Leader == nil || e.State == api.StateNoQuorum:
-		return exitNone
+	case leads:
+		return nil
+	case e.IsLeader || e.Leader == nil || e.State == api.StateNoQuorum: // the first: the answer is too old
+		return silentExit{exitNone}
 	}
-	return exitFailed
+	return silentExit{exitFailed}
 }
 
 // unknown reports an answer that means that nobody leads: nobody stood in the

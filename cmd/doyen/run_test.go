@@ -92,15 +92,6 @@ func TestReport(t *testing.T) {
 }
 
 // An agent and the commands of one user must meet without being told where.
-func TestAgentAndClientAgreeOnTheSocket(t *testing.T) {
-	for _, dir := range []string{"/run/user/7", "", "relative"} {
-		t.Setenv("XDG_RUNTIME_DIR", dir)
-		if a, c := agent.DefaultSocket(), client.DefaultSocket(); a != c {
-			t.Errorf("XDG_RUNTIME_DIR=%q: the agent listens at %s, the client asks at %s", dir, a, c)
-		}
-	}
-}
-
 func TestEverySettingHasItsOwnPlace(t *testing.T) {
 	var c agent.Config
 	seen := map[any]string{}

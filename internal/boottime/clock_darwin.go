@@ -2,8 +2,6 @@ package boottime
 
 import "golang.org/x/sys/unix"
 
-const clock = unix.CLOCK_MONOTONIC
-
 // By these a sleep is noticed: one counts it, the other stands still. Neither is
 // corrected, so nothing but a sleep moves them apart.
 const (

@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/doyen-election/doyen/internal/leasepage"
+	"github.com/doyen-election/doyen/internal/alarm"
 )
 
 func BenchmarkValid(b *testing.B) {
@@ -20,7 +20,7 @@ func BenchmarkValid(b *testing.B) {
 
 func BenchmarkSet(b *testing.B) {
 	w, _ := page(b)
-	until := leasepage.Now() + int64(time.Hour)
+	until := alarm.Now() + int64(time.Hour)
 	b.ReportAllocs()
 	for b.Loop() {
 		until++

@@ -7,8 +7,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-const clockID = unix.CLOCK_MONOTONIC // counts sleep, as CLOCK_BOOTTIME does on Linux
-
 // thisBoot asks the kernel for the name of its present run.
 func thisBoot() (hostBoot, error) {
 	text, err := unix.Sysctl("kern.bootsessionuuid")

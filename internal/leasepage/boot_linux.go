@@ -7,8 +7,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-const clockID = unix.CLOCK_BOOTTIME
-
 // thisBoot asks the kernel for the name of its present run.
 func thisBoot() (hostBoot, error) {
 	text, err := os.ReadFile("/proc/sys/kernel/random/boot_id")

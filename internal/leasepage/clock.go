@@ -4,7 +4,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"golang.org/x/sys/unix"
+	"github.com/doyen-election/doyen/internal/alarm"
 )
 
 // clock reads CLOCK_BOOTTIME at the price of Go's own clocks, which cost no
@@ -51,14 +51,8 @@ func newClock() *clock {
 			now := time.Now()
 			return now.UnixNano(), int64(now.Sub(base))
 		},
-		boot: readBoottime,
+		boot: alarm.Now,
 	}
-}
-
-func readBoottime() int64 {
-	var ts unix.Timespec
-	_ = unix.ClockGettime(clockID, &ts) // fails only for an unknown clock
-	return ts.Nano()
 }
 
 // now returns the reading in nanoseconds.

@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/doyen-election/doyen/internal/alarm"
 	"github.com/doyen-election/doyen/internal/leasepage"
 )
 
@@ -119,7 +120,7 @@ func TestAPageThatShrinksEndsNobody(t *testing.T) {
 	if r.Valid() {
 		t.Error("the lease is valid")
 	}
-	if err := w.Set(1, leasepage.Now()+int64(time.Hour)); err == nil || !strings.Contains(err.Error(), "disk is full") {
+	if err := w.Set(1, alarm.Now()+int64(time.Hour)); err == nil || !strings.Contains(err.Error(), "disk is full") {
 		t.Errorf("written: %v", err)
 	}
 	if err := errors.Join(w.Set(2, 0), w.Close()); err != nil {
@@ -173,5 +174,5 @@ func plainly(data []byte) bool {
 		sum = (sum ^ w) * 0x100000001b3
 	}
 	return string(data[:8]) == "doyenlp\n" && binary.NativeEndian.Uint32(data[8:]) == 1 &&
-		string(data[16:25]) == "payments\x00" && sequence != 0 && word(at+16) == sum && int64(word(at+8)) > leasepage.Now()-int64(time.Minute)
+		string(data[16:25]) == "payments\x00" && sequence != 0 && word(at+16) == sum && int64(word(at+8)) > alarm.Now()-int64(time.Minute)
 }

@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/doyen-election/doyen/internal/alarm"
 	"github.com/doyen-election/doyen/internal/leasepage"
 )
 
@@ -66,7 +67,7 @@ func onFullDisk(dir string) error {
 		return fmt.Errorf("left behind: %v", left)
 	}
 	for _, w := range made {
-		if err := w.Set(1, leasepage.Now()+int64(time.Hour)); err != nil {
+		if err := w.Set(1, alarm.Now()+int64(time.Hour)); err != nil {
 			return err
 		}
 		r, err := leasepage.Open(w.Path())
@@ -94,7 +95,7 @@ func punched(w *leasepage.Writer, dir string) error {
 		return err
 	}
 	_ = os.WriteFile(filepath.Join(dir, "filler"+filepath.Base(w.Path())), make([]byte, 1<<20), 0o600) // as far as it goes
-	if err := w.Set(2, leasepage.Now()+int64(time.Hour)); err == nil {
+	if err := w.Set(2, alarm.Now()+int64(time.Hour)); err == nil {
 		return fmt.Errorf("a page was written where there is no room")
 	}
 	return nil

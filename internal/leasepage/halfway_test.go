@@ -4,6 +4,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/doyen-election/doyen/internal/alarm"
 )
 
 // However far a writer came before it was stopped, readers find the lease that
@@ -18,7 +20,7 @@ func TestAWriterThatIsStoppedHalfwayBlocksNoReader(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		until := Now() + int64(time.Minute)
+		until := alarm.Now() + int64(time.Minute)
 		for term := range uint64(3) { // both places of the page hold an older value
 			if err := w.Set(term+1, until); err != nil {
 				t.Fatal(err)

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/doyen-election/doyen/internal/alarm"
 	"github.com/doyen-election/doyen/internal/leasepage"
 )
 
@@ -43,7 +44,7 @@ func open(t testing.TB, path string) *leasepage.Reader {
 // set has the page tell of a lease that runs for that long from now.
 func set(t testing.TB, w *leasepage.Writer, term uint64, left time.Duration) int64 {
 	t.Helper()
-	until := leasepage.Now() + int64(left)
+	until := alarm.Now() + int64(left)
 	if err := w.Set(term, until); err != nil {
 		t.Fatal(err)
 	}
@@ -82,14 +83,14 @@ func TestALeaseEndsByItself(t *testing.T) {
 	w, r := page(t)
 	until := set(t, w, 1, 20*time.Millisecond)
 	eventually(t, "over", func() bool {
-		before := leasepage.Now()
+		before := alarm.Now()
 		l, ok := r.Check()
 		if ok && (before >= until || l.Remaining <= 0) {
 			t.Fatalf("valid %d ns after its end", before-until)
 		}
 		return !ok
 	})
-	if now := leasepage.Now(); now < until-int64(time.Millisecond) {
+	if now := alarm.Now(); now < until-int64(time.Millisecond) {
 		t.Errorf("over %d ns early", until-now)
 	}
 }

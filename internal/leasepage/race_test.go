@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/doyen-election/doyen/internal/leasepage"
+	"github.com/doyen-election/doyen/internal/alarm"
 )
 
 // A writer at full speed, and readers beside it: each sees only a term with its
@@ -15,7 +15,7 @@ import (
 func TestReadersSeeNoHalfAndNoStaleValue(t *testing.T) {
 	const terms, callers = 20_000, 4
 	w, r := page(t)
-	base := leasepage.Now() + int64(time.Hour)
+	base := alarm.Now() + int64(time.Hour)
 	var done atomic.Bool
 	var ended atomic.Uint64 // the highest term that was withdrawn
 	var seen atomic.Uint64

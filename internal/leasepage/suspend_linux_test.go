@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/doyen-election/doyen/internal/alarm"
 	"github.com/doyen-election/doyen/testbed/timens"
 )
 
@@ -11,7 +12,7 @@ import (
 func TestAPageIsReadByTheClockThatCountsSuspends(t *testing.T) {
 	timens.Run(t, func(t *testing.T) {
 		uptime := timens.Uptime(t)
-		for name, now := range map[string]int64{"Now": Now(), "a reader's clock": newClock().now()} {
+		for name, now := range map[string]int64{"Now": alarm.Now(), "a reader's clock": newClock().now()} {
 			if off := time.Duration(now) - uptime; off < -20*time.Millisecond || off > time.Minute {
 				t.Errorf("%s is %v off the kernel's uptime", name, off)
 			}

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/doyen-election/doyen/api"
-	"github.com/doyen-election/doyen/client/alarm"
+	"github.com/doyen-election/doyen/internal/alarm"
 )
 
 // hear takes a line of the agent.

@@ -21,9 +21,9 @@ import (
 	"time"
 
 	"github.com/doyen-election/doyen/client"
-	"github.com/doyen-election/doyen/client/alarm"
 	"github.com/doyen-election/doyen/client/clienttest"
 	"github.com/doyen-election/doyen/election"
+	"github.com/doyen-election/doyen/internal/alarm"
 	"github.com/doyen-election/doyen/internal/runner"
 	"github.com/doyen-election/doyen/testbed/hiccup"
 )

@@ -26,7 +26,7 @@ type stage struct {
 func stages(seeds int) []stage {
 	return []stage{
 		{pkg: "failuredetector"}, {pkg: "bully"}, {pkg: "ring"}, {pkg: "quorum"}, {pkg: "elector"}, {pkg: "internal/codec"},
-		{pkg: "internal/boottime"}, {pkg: "client/alarm"}, {pkg: "internal/leasepage"},
+		{pkg: "internal/alarm"}, {pkg: "internal/boottime"}, {pkg: "internal/leasepage"},
 		{pkg: "agent/store"}, {pkg: "agent/hook"}, {pkg: "agent/watch"}, {pkg: "agent/pages"}, {pkg: "agent/access"}, {pkg: "agent/footprint"}, {pkg: "agent/serve"}, {pkg: "agent"}, {pkg: "client"},
 		{pkg: "agent/proof"}, {pkg: "agent/campaign"}, {pkg: "internal/runner"},
 		{pkg: "transport/inbox"}, {pkg: "transport"}, {pkg: "membership"}, {pkg: "cmd/doyen"},

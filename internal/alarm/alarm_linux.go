@@ -12,7 +12,7 @@ const clock = unix.CLOCK_BOOTTIME
 // Alarm is one alarm, which can be set again and again. Its methods are for one
 // goroutine.
 type Alarm struct {
-	// C is sent one value when the alarm rings. An alarm that was set anew may
+	// C is sent one value when the alarm rings. An alarm that was set again may
 	// still have rung for the instant before: read the clock.
 	C <-chan struct{}
 
@@ -57,7 +57,7 @@ func (a *Alarm) Set(instant int64) {
 	})
 }
 
-// Close frees the alarm; it rings no more.
+// Close frees the alarm. It does not ring any more.
 func (a *Alarm) Close() {
 	a.file.Close()
 	<-a.done

@@ -17,7 +17,7 @@ const (
 
 // Alarm is one alarm, which can be set again and again.
 type Alarm struct {
-	// C is sent one value when the alarm rings. An alarm that was set anew may
+	// C is sent one value when the alarm rings. An alarm that was set again may
 	// still have rung for the instant before: read the clock.
 	C <-chan struct{}
 
@@ -65,7 +65,7 @@ func (a *Alarm) ring() {
 	}
 }
 
-// Close frees the alarm; it rings no more.
+// Close frees the alarm. It does not ring any more.
 func (a *Alarm) Close() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
