@@ -31,9 +31,9 @@ func (l *loop) call(f func(now election.Instant)) bool {
 	}
 }
 
-// Stand takes a program's candidacy; the error is a *election.Refusal.
+// Stand takes a program's candidacy; the error is a *api.ErrorDetail.
 func (l *loop) Stand(q campaign.Request) (k *campaign.Candidacy, err error) {
-	err = &election.Refusal{Code: api.CodeUnavailable, Message: whyAgentStops}
+	err = &api.ErrorDetail{Code: api.CodeUnavailable, Message: whyAgentStops}
 	l.call(func(now election.Instant) {
 		if l.stopping {
 			return
@@ -45,7 +45,7 @@ func (l *loop) Stand(q campaign.Request) (k *campaign.Candidacy, err error) {
 		if _, exists := l.contest(q.Election); !exists {
 			l.campaigns.End(k.ID())
 			l.drainQueue()
-			k, err = nil, &election.Refusal{Code: api.CodeBusy, Message: fmt.Sprintf(
+			k, err = nil, &api.ErrorDetail{Code: api.CodeBusy, Message: fmt.Sprintf(
 				"there are too many elections: %s can't be created", q.Election)}
 		}
 	})
@@ -69,9 +69,9 @@ func (l *loop) Gone(id string) {
 }
 
 // Receipt takes a program's word that it has stopped; the error is a
-// *election.Refusal.
+// *api.ErrorDetail.
 func (l *loop) Receipt(id string, term election.Term, authorized func(uid uint32) bool) (err error) {
-	err = &election.Refusal{Code: api.CodeUnavailable, Message: whyAgentStops}
+	err = &api.ErrorDetail{Code: api.CodeUnavailable, Message: whyAgentStops}
 	l.call(func(election.Instant) { err = l.campaigns.Receipt(id, term, authorized) })
 	return err
 }

@@ -123,7 +123,7 @@ func TestACandidacyThatTheElectorHasNoRoomForIsRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, nil).start(t) // its core knows of no election
 		_, err := r.loop.Stand(campaign.Request{Election: pay})
-		if refused, ok := errors.AsType[*election.Refusal](err); !ok || refused.Code != api.CodeBusy {
+		if refused, ok := errors.AsType[*api.ErrorDetail](err); !ok || refused.Code != api.CodeBusy {
 			t.Errorf("got %v", err)
 		}
 		if list := r.loop.Campaigns(); len(list) != 0 {

@@ -16,7 +16,6 @@ import (
 	"syscall"
 
 	"github.com/doyen-election/doyen/api"
-	"github.com/doyen-election/doyen/election"
 )
 
 // keyring changes the cluster keys while the agent runs: in the key file first,
@@ -52,7 +51,7 @@ func (k *keyring) Keys() []api.Key {
 
 // ChangeKeys carries out one change, or says why not. What is so already is
 // done.
-func (k *keyring) ChangeKeys(r api.KeysRequest) *election.Refusal {
+func (k *keyring) ChangeKeys(r api.KeysRequest) *api.ErrorDetail {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.path == "" {
@@ -73,12 +72,12 @@ func (k *keyring) ChangeKeys(r api.KeysRequest) *election.Refusal {
 	return nil
 }
 
-func refusal(code, message string) *election.Refusal {
-	return &election.Refusal{Code: code, Message: message}
+func refusal(code, message string) *api.ErrorDetail {
+	return &api.ErrorDetail{Code: code, Message: message}
 }
 
 // changed returns the keys after the request.
-func changed(held [][]byte, r api.KeysRequest) ([][]byte, *election.Refusal) {
+func changed(held [][]byte, r api.KeysRequest) ([][]byte, *api.ErrorDetail) {
 	asked := 0
 	for _, s := range []string{r.Add, r.Use, r.Remove} {
 		if s != "" {

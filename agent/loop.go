@@ -13,7 +13,7 @@ import (
 	"github.com/doyen-election/doyen/agent/pages"
 	"github.com/doyen-election/doyen/agent/serve"
 	"github.com/doyen-election/doyen/agent/watch"
-	"github.com/doyen-election/doyen/api"
+	"github.com/doyen-election/doyen/agent/words"
 	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/elector"
 	"github.com/doyen-election/doyen/membership"
@@ -25,9 +25,6 @@ const (
 	maxPending = 256 // commands waiting for the elector's reply
 	maxBatch   = 32  // events of the network handled before readers see their outcome
 )
-
-// errBusy says that too many commands are under way.
-var errBusy = errors.New("too many commands at once")
 
 // loopConfig is what the loop works with.
 type loopConfig struct {
@@ -347,7 +344,7 @@ func (l *loop) ask(a ask) {
 		}
 	}
 	if len(l.pending) >= maxPending {
-		a.reply <- election.Reply{Refusal: &election.Refusal{Code: api.CodeBusy, Message: errBusy.Error()}}
+		a.reply <- election.Reply{Refusal: &election.Refusal{Why: words.TooManyCommands}}
 		return
 	}
 	l.requests++

@@ -14,6 +14,7 @@ import (
 
 	"github.com/doyen-election/doyen/agent/hook"
 	"github.com/doyen-election/doyen/agent/serve"
+	"github.com/doyen-election/doyen/agent/words"
 	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/elector"
 	"github.com/doyen-election/doyen/membership"
@@ -213,7 +214,7 @@ func TestCommandsGetTheirReplyAndEndWithTheLoop(t *testing.T) {
 		r := newRig(t, func(in election.Input) election.Output {
 			out := election.Output{WakeAt: election.Never}
 			if in, ok := in.(election.Resign); ok && in.Election == "default" {
-				out.Replies = []election.Reply{{Request: in.Request, Refusal: &election.Refusal{Code: "busy"}}}
+				out.Replies = []election.Reply{{Request: in.Request, Refusal: &election.Refusal{Why: election.DeniedHandingOver}}}
 			}
 			return out
 		})
@@ -222,7 +223,7 @@ func TestCommandsGetTheirReplyAndEndWithTheLoop(t *testing.T) {
 			return func(id election.RequestID) election.Input { return election.Resign{Election: name, Request: id} }
 		}
 		reply, err := r.loop.Ask(t.Context(), resign("default"))
-		if err != nil || reply.Refusal == nil || reply.Refusal.Code != "busy" {
+		if err != nil || reply.Refusal == nil || reply.Refusal.Why != election.DeniedHandingOver {
 			t.Errorf("%+v, %v", reply, err)
 		}
 		if err := r.loop.Ping(t.Context()); err != nil {
@@ -234,12 +235,12 @@ func TestCommandsGetTheirReplyAndEndWithTheLoop(t *testing.T) {
 			go func() { _, _ = r.loop.Ask(ctx, resign("silent")) }()
 		}
 		synctest.Wait()
-		if reply, err := r.loop.Ask(t.Context(), resign("default")); err != nil || reply.Refusal == nil || reply.Refusal.Code != "busy" {
+		if reply, err := r.loop.Ask(t.Context(), resign("default")); err != nil || reply.Refusal == nil || reply.Refusal.Why != words.TooManyCommands {
 			t.Errorf("with too many: %+v, %v", reply, err)
 		}
 		<-ctx.Done()
 		synctest.Wait()
-		if reply, _ := r.loop.Ask(t.Context(), resign("default")); reply.Refusal.Message != "" {
+		if reply, _ := r.loop.Ask(t.Context(), resign("default")); reply.Refusal.Why == words.TooManyCommands {
 			t.Errorf("forgotten commands still count: %+v", reply.Refusal)
 		}
 		r.cancel()

@@ -7,8 +7,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/doyen-election/doyen/api"
 	"github.com/doyen-election/doyen/election"
-	"github.com/doyen-election/doyen/elector"
 	"github.com/doyen-election/doyen/membership"
 	"github.com/doyen-election/doyen/transport"
 )
@@ -91,10 +91,10 @@ func (p *presence) view() election.View {
 }
 
 // warnings names whom gossip has called dead for long, wrongly.
-func (p *presence) warnings(now election.Instant) (all []elector.Warning) {
+func (p *presence) warnings(now election.Instant) (all []api.Warning) {
 	for _, m := range p.members {
 		if m.dead && !m.Suspected && now.Sub(m.deadSince) >= gossipBlockedAfter {
-			all = append(all, elector.Warning{Code: warnGossip, Message: fmt.Sprintf(
+			all = append(all, api.Warning{Code: warnGossip, Message: fmt.Sprintf(
 				"gossip does not reach %s, whose direct connection works: open port %d at %s, for UDP and TCP, in both directions",
 				m.Name, m.GossipAddr.Port(), m.GossipAddr.Addr())})
 		}
@@ -109,7 +109,7 @@ func (l *loop) viewed(v membership.View) {
 	l.look()
 	l.step(election.ViewChanged{View: l.presence.view()})
 	if why := sharedIdentity(v); why != "" {
-		l.step(election.Barred{Code: warnIdentity, Why: why})
+		l.step(election.Barred{Code: warnIdentity, Detail: why})
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/doyen-election/doyen/agent/words"
 	"github.com/doyen-election/doyen/api"
 	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/elector"
@@ -49,12 +50,12 @@ const maxRefused = 64
 type warnings struct {
 	grace   time.Duration
 	logger  *slog.Logger
-	members []elector.Warning // from the newest view
-	renamed []elector.Warning // one at most
-	refused map[election.PeerID]elector.Warning
+	members []api.Warning // from the newest view
+	renamed []api.Warning // one at most
+	refused map[election.PeerID]api.Warning
 	dirty   bool
 
-	core    []elector.Warning // as of the last update
+	core    []api.Warning // the elector's and the network's, as of the last update
 	problem string
 	current []api.Warning    // sorted by code; replaced, never changed
 	begun   map[string]begun // by code and message, of what stands
@@ -69,7 +70,7 @@ type begun struct {
 }
 
 func newWarnings(grace time.Duration, logger *slog.Logger) warnings {
-	return warnings{grace: grace, logger: logger, begun: map[string]begun{}, dueAt: election.Never, refused: map[election.PeerID]elector.Warning{}, current: []api.Warning{}}
+	return warnings{grace: grace, logger: logger, begun: map[string]begun{}, dueAt: election.Never, refused: map[election.PeerID]api.Warning{}, current: []api.Warning{}}
 }
 
 // viewed takes who is refused by gossip, and forgets peers that are gone.
@@ -77,7 +78,7 @@ func (w *warnings) viewed(v membership.View) {
 	w.dirty = true
 	w.members = nil
 	for _, r := range v.Refused {
-		w.members = append(w.members, elector.Warning{Code: refusalCode(r), Message: refusalText(r)})
+		w.members = append(w.members, api.Warning{Code: refusalCode(r), Message: refusalText(r)})
 	}
 	for id := range w.refused {
 		if !slices.ContainsFunc(v.Members, func(m membership.Member) bool { return m.Peer == id }) {
@@ -92,7 +93,7 @@ func (w *warnings) adopted(self election.PeerID, name string, r *election.Roster
 	w.renamed, w.dirty = nil, true
 	for _, v := range r.All() {
 		if v.Peer == self && v.Name != name {
-			w.renamed = []elector.Warning{{Code: warnRenamed, Message: fmt.Sprintf(
+			w.renamed = []api.Warning{{Code: warnRenamed, Message: fmt.Sprintf(
 				"the roster calls this agent %s, but it runs as %s: start it with --name %s, or with another --data-dir if it is meant to be another agent", v.Name, name, v.Name)}}
 		}
 	}
@@ -146,13 +147,13 @@ func refusalText(r membership.Refusal) string {
 
 // otherWarnings adds to the elector's what is wrong with the lease pages, with what
 // the network was given and with gossip, if anything is.
-func (l *loop) otherWarnings(now election.Instant, status *elector.Status) []elector.Warning {
-	all := slices.Clip(status.Warnings)
+func (l *loop) otherWarnings(now election.Instant, status *elector.Status) []api.Warning {
+	all := words.Warnings(status, l.name)
 	if problem := l.pages.Problem(); problem != "" {
-		all = append(all, elector.Warning{Code: warnPages, Message: problem})
+		all = append(all, api.Warning{Code: warnPages, Message: problem})
 	}
 	if problem := l.network.Unsendable(); problem != "" {
-		all = append(all, elector.Warning{Code: warnUnsendable, Message: problem})
+		all = append(all, api.Warning{Code: warnUnsendable, Message: problem})
 	}
 	return append(all, l.presence.warnings(now)...)
 }
@@ -167,7 +168,7 @@ func (w *warnings) refuse(r transport.Refused) {
 	if r.ByPeer {
 		text = fmt.Sprintf("%s at %s refuses this agent: %v", who, r.Addr, r.Err)
 	}
-	w.refused[r.Peer] = elector.Warning{Code: warnRefusedPeer, Message: text}
+	w.refused[r.Peer] = api.Warning{Code: warnRefusedPeer, Message: text}
 	w.dirty = true
 }
 
@@ -181,7 +182,7 @@ func (w *warnings) unrefuse(p election.PeerID) {
 
 // update takes the elector's warnings and what is wrong with the disk, and
 // returns everything that stands. What did not change costs a comparison.
-func (w *warnings) update(now election.Instant, core []elector.Warning, problem string) []api.Warning {
+func (w *warnings) update(now election.Instant, core []api.Warning, problem string) []api.Warning {
 	if !w.dirty && now < w.dueAt && problem == w.problem && slices.Equal(core, w.core) {
 		return w.current
 	}
@@ -195,7 +196,7 @@ func (w *warnings) update(now election.Instant, core []elector.Warning, problem 
 			all[i].Message += " (" + problem + ")"
 		}
 	}
-	slices.SortFunc(all, func(a, b elector.Warning) int {
+	slices.SortFunc(all, func(a, b api.Warning) int {
 		return cmp.Or(strings.Compare(a.Code, b.Code), strings.Compare(a.Message, b.Message))
 	})
 	w.replace(now, slices.Compact(all))
@@ -203,7 +204,7 @@ func (w *warnings) update(now election.Instant, core []elector.Warning, problem 
 }
 
 // replace logs what is due and what is over, and keeps since when the rest is.
-func (w *warnings) replace(now election.Instant, all []elector.Warning) {
+func (w *warnings) replace(now election.Instant, all []api.Warning) {
 	next := make([]api.Warning, 0, len(all))
 	stands := make(map[string]begun, len(all))
 	w.dueAt = election.Never
@@ -238,7 +239,7 @@ func (w *warnings) replace(now election.Instant, all []elector.Warning) {
 }
 
 // graceOf is how long a warning must stand before it is logged.
-func (w *warnings) graceOf(a elector.Warning) time.Duration {
+func (w *warnings) graceOf(a api.Warning) time.Duration {
 	if a.Code == warnFormation {
 		return formationGrace
 	}

@@ -23,12 +23,12 @@ func TestWarningsAreLoggedOnceAndOnlyIfTheyLast(t *testing.T) {
 			r.views <- membership.View{}
 			synctest.Wait()
 		}
-		warn(elector.Warning{Code: "quorum_edge", Message: "brief"})
-		if got := r.loop.Picture().Warnings; len(got) != 1 || got[0].Code != "quorum_edge" {
+		warn(elector.Warning{Code: "voter_behind", Agent: "brief"})
+		if got := r.loop.Picture().Warnings; len(got) != 1 || got[0].Code != "voter_behind" {
 			t.Errorf("answers show %+v", got)
 		}
 		warn()
-		lasting := elector.Warning{Code: "quorum_lost", Message: "lasting"}
+		lasting := elector.Warning{Code: "voter_disk_failing", Agent: "lasting"}
 		warn(lasting)
 		since := r.loop.Picture().Warnings[0].Since
 		<-time.After(3 * lease) // of the bubble's clock; nothing else happens meanwhile
@@ -38,7 +38,7 @@ func TestWarningsAreLoggedOnceAndOnlyIfTheyLast(t *testing.T) {
 		}
 		warn()
 		text := r.log.String()
-		if strings.Contains(text, "brief") || strings.Count(text, "msg=lasting") != 1 || strings.Count(text, "warning ended") != 1 {
+		if strings.Contains(text, "brief") || strings.Count(text, `msg="lasting can't write promises`) != 1 || strings.Count(text, "warning ended") != 1 {
 			t.Errorf("log:\n%s", text)
 		}
 		r.cancel()

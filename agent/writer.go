@@ -75,7 +75,7 @@ func (w *writer) bar() *election.Barred {
 		return nil
 	}
 	w.barred = true
-	return &election.Barred{Code: warnShared, Why: w.taken.Error()}
+	return &election.Barred{Code: warnShared, Detail: w.taken.Error()}
 }
 
 // problem returns why the last write failed, empty if it did not.

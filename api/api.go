@@ -183,6 +183,8 @@ type ErrorDetail struct {
 	Message string `json:"message"`
 }
 
+func (e *ErrorDetail) Error() string { return e.Message }
+
 // The error codes.
 const (
 	CodeBadRequest   = "bad_request"

@@ -2,10 +2,6 @@ package bully
 
 import "github.com/doyen-election/doyen/election"
 
-// lowerRank is the reason told to an asker that ranks higher than the asked:
-// their facts differ, and the claims of both settle it.
-const lowerRank = "ranks lower than the asker"
-
 // Receive takes a Bully message of this election. Others are dropped, and so is
 // what the sender should not have sent.
 func (b *Bully) Receive(now election.Instant, f election.Field, from election.PeerID, m election.Message) election.Verdict {
@@ -41,9 +37,9 @@ func (b *Bully) receiveElection(now election.Instant, f election.Field, from ele
 	case f.Leads != nil:
 		v.Send = append(v.Send, b.coordinator(from, *f.Leads))
 	case !f.Able:
-		v.Send = append(v.Send, b.decline(from, m.Round, f.Unable))
+		v.Send = append(v.Send, b.decline(from, m.Round))
 	case m.Rank.Above(f.Self):
-		v.Send = append(v.Send, b.decline(from, m.Round, lowerRank))
+		v.Send = append(v.Send, b.decline(from, m.Round))
 		if holds(f, from) {
 			b.waitFor(now, f, from)
 		}
@@ -94,6 +90,6 @@ func (b *Bully) receiveCoordinator(now election.Instant, f election.Field, from 
 	}
 }
 
-func (b *Bully) decline(to election.PeerID, round uint64, reason string) election.Envelope {
-	return election.Envelope{To: to, Message: election.BullyDecline{Election: b.election, Round: round, Reason: reason}}
+func (b *Bully) decline(to election.PeerID, round uint64) election.Envelope {
+	return election.Envelope{To: to, Message: election.BullyDecline{Election: b.election, Round: round}}
 }

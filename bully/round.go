@@ -119,7 +119,7 @@ func (b *Bully) excuse(f election.Field, v *election.Verdict) {
 	}
 	if f.Leads == nil {
 		for _, d := range b.deferring {
-			v.Send = append(v.Send, b.decline(d.id, d.round, f.Unable))
+			v.Send = append(v.Send, b.decline(d.id, d.round))
 		}
 	}
 	b.deferring = nil

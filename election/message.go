@@ -31,7 +31,6 @@ type (
 	BullyDecline struct {
 		Election Name   `cbor:"1,keyasint"`
 		Round    uint64 `cbor:"2,keyasint"`
-		Reason   string `cbor:"3,keyasint,omitempty"`
 	}
 	// BullyCoordinator announces a confirmed leader.
 	BullyCoordinator struct {

@@ -7,8 +7,6 @@ type Field struct {
 	// Able says that this agent can be nominated now: it stands with a priority
 	// above 0, is not draining, not standing down, not cut off from the majority.
 	Able bool
-	// Unable says why not, for a Decline.
-	Unable string
 	// Ranks are the live candidates that can be elected, best first, self
 	// included when Able.
 	Ranks []Rank

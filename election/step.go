@@ -74,9 +74,15 @@ type (
 		Request  RequestID
 	}
 	// Barred says that this agent's promises are not the only ones in its name, or
-	// not all of them: it grants and leads nothing from then on. Code and Why are
-	// its warning.
-	Barred struct{ Code, Why string }
+	// not all of them: it grants and leads nothing from then on.
+	Barred struct {
+		Code          string // of its warning
+		Detail        string // of what the agent itself found
+		Name          string // this agent's
+		Agent         string // that remembers more writes of this agent than there are
+		Known, Writes uint64 // how many it remembers, and how many there are
+		Cluster       string // another one, in which this agent was a voter
+	}
 	// Suspended says that the host was suspended since the last input: what was
 	// counted before may be wrong by more than the drift.
 	Suspended struct{}
@@ -180,11 +186,3 @@ type Reply struct {
 	Refusal *Refusal
 	Leader  Standing // answers Inquire
 }
-
-// Refusal says why a command was not carried out.
-type Refusal struct {
-	Code    string // a stable word, such as "not_leader"
-	Message string // for a person
-}
-
-func (r *Refusal) Error() string { return r.Message }

@@ -1,7 +1,6 @@
 package elector
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -19,7 +18,7 @@ import (
 type doubted struct {
 	version election.Version
 	voters  string
-	why     string
+	why     Doubt
 }
 
 // learnRoster takes over a newer roster told by a peer, unless there is an
@@ -38,7 +37,7 @@ func (e *Elector) learnRoster(from election.PeerID, r *election.Roster) {
 		e.formation.Learn(e.now, r)
 		return
 	}
-	if why := e.objection(from, held, r); why != "" {
+	if why := e.objection(from, held, r); why != 0 {
 		e.counters.Dropped["doubted_roster"]++
 		if p != nil {
 			p.doubted = doubted{version: r.Version, voters: namesOfVoters(r.Voters), why: why}
@@ -52,19 +51,18 @@ func (e *Elector) learnRoster(from election.PeerID, r *election.Roster) {
 	e.formation.Learn(e.now, r)
 }
 
-// objection says why a newer roster is not taken over at a peer's word; empty if
-// it is.
-func (e *Elector) objection(from election.PeerID, held, r *election.Roster) string {
+// objection says why a newer roster is not taken over at a peer's word; 0: it is.
+func (e *Elector) objection(from election.PeerID, held, r *election.Roster) Doubt {
 	switch {
 	case r.Version == e.ledger.State().Refused:
-		return "an operator refused it (doyen voters restore)"
+		return Refused
 	case from != e.cfg.Self.Peer && !held.Has(from):
-		return "none of the voters this agent knows has reported it"
+		return FromUnknown
 	case lost(held, r) > 1 && e.stillHeld(held):
 		e.askVoters(held)
-		return "it drops several voters at once, and a majority of them still holds the present roster"
+		return DropsMany
 	}
-	return ""
+	return 0
 }
 
 // lost counts the voters that decide now and would not any more. One change drops
@@ -112,7 +110,7 @@ func (e *Elector) propose(from election.PeerID, m election.RosterPropose) {
 		!held.Has(from) {
 		e.counters.Dropped["doubted_roster"]++
 		if p := e.peers.get(from); p != nil {
-			p.doubted = doubted{version: m.Roster.Version, voters: namesOfVoters(m.Roster.All()), why: "its driver is not one of the voters this agent knows"}
+			p.doubted = doubted{version: m.Roster.Version, voters: namesOfVoters(m.Roster.All()), why: OtherDriver}
 		}
 		e.askVoters(held)
 		e.send(from, election.RosterRefuse{Driver: m.Driver, Version: m.Roster.Version,
@@ -138,13 +136,13 @@ func (e *Elector) restore(id election.RequestID) *election.Refusal {
 	case e.barred.Code != "":
 		return e.whyBarred()
 	case e.change.restore != nil:
-		return &election.Refusal{Code: "busy", Message: "this agent is already writing the former voters to its disk"}
+		return &election.Refusal{Why: election.DeniedRestoring}
 	case state.Former == nil || state.Roster == nil:
-		return &election.Refusal{Code: "not_found", Message: "nothing to restore: this agent has not adopted a roster that dropped several voters at once, or has voted for another change since"}
+		return &election.Refusal{Why: election.DeniedNothingToGoBack}
 	}
 	generation, ok := e.voter.Restore()
 	if !ok {
-		return &election.Refusal{Code: "busy", Message: "this agent is writing a vote to its disk: ask again"}
+		return &election.Refusal{Why: election.DeniedVoteOnItsWay}
 	}
 	e.change.restore = &wantedRestore{request: id, generation: generation, deadline: e.now.Add(5*e.cfg.Timing.Lease + 5*time.Second)}
 	return nil
@@ -159,7 +157,7 @@ func (e *Elector) finishRestore() {
 	case e.ledger.Durable(r.generation):
 		e.reply(r.request, nil)
 	case e.now >= r.deadline:
-		e.reply(r.request, &election.Refusal{Code: "not_confirmed", Message: "the former voters are not on disk yet: this agent goes back to them as soon as its disk accepts the write"})
+		e.reply(r.request, &election.Refusal{Why: election.DeniedNotRestored})
 	default:
 		ch.wakeAt = min(ch.wakeAt, r.deadline)
 		return
@@ -174,26 +172,4 @@ func namesOfVoters(voters []election.Voter) string {
 	}
 	slices.Sort(names)
 	return strings.Join(names, ",")
-}
-
-// describeDoubted names the peers whose newer rosters are not taken over.
-func (e *Elector) describeDoubted() string {
-	var texts []string
-	for i, p := range e.peers.rows {
-		if e.roster.Version.Before(p.doubted.version) {
-			texts = append(texts, fmt.Sprintf("%s reports the voters %s, which this agent does not adopt: %s",
-				e.nameOf(e.peers.keys[i]), p.doubted.voters, p.doubted.why))
-		}
-	}
-	if len(texts) == 0 {
-		return ""
-	}
-	return strings.Join(texts, "; ") + ". If these are your own changes: start one of the voters this agent knows (" + e.otherVoters() +
-		") for a moment; or stop this agent, move its data dir away, start it with --join and without --voters, and if it should vote, run on a voter: doyen voters replace " + e.cfg.Name +
-		". If a copy of this cluster runs somewhere, keep it away from this one: another --cluster name and key"
-}
-
-// otherVoters names the voters besides this agent.
-func (e *Elector) otherVoters() string {
-	return strings.Join(e.namesOf(e.roster.All(), func(v election.Voter) bool { return v.Peer != e.cfg.Self.Peer }), ", ")
 }

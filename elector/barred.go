@@ -1,10 +1,6 @@
 package elector
 
-import (
-	"fmt"
-
-	"github.com/doyen-election/doyen/election"
-)
+import "github.com/doyen-election/doyen/election"
 
 // An agent is barred when it has learnt that its promises are not the only ones
 // made in its name, or not all that were made: another process has its identity
@@ -19,7 +15,8 @@ func (e *Elector) bar(in election.Barred) {
 	if e.barred.Code != "" {
 		return
 	}
-	e.barred = Warning{Code: in.Code, Message: in.Why}
+	in.Name = e.cfg.Name
+	e.barred = in
 	e.voter.Bar(e.now)
 	e.ledger.Bar()
 	e.endChange()
@@ -40,7 +37,7 @@ func (e *Elector) bar(in election.Barred) {
 
 // whyBarred refuses what a barred agent is asked to change.
 func (e *Elector) whyBarred() *election.Refusal {
-	return &election.Refusal{Code: "unavailable", Message: "this agent neither votes nor changes anything until it is restarted: " + e.barred.Message}
+	return &election.Refusal{Why: election.DeniedBarred, Barred: e.barred}
 }
 
 // endChange answers who waits for a change of the voters that this agent has no
@@ -68,9 +65,7 @@ func (e *Elector) meetFormer(from election.PeerID, p *peer) {
 	if !e.foreign(p) || !e.wasVoterOf(p.tells) || !p.tells.Has(from) {
 		return
 	}
-	e.bar(election.Barred{Code: "identity_changed", Why: fmt.Sprintf(
-		"%s was a voter of a cluster that is still running (%s), and has now formed a separate one: it leads nothing until it is restarted. Stop it, delete its data directory, start it with --join and without --voters, and run on a voter: doyen voters replace %s",
-		e.cfg.Name, p.cluster, e.cfg.Name)})
+	e.bar(election.Barred{Code: "identity_changed", Cluster: p.cluster})
 }
 
 // wasVoterOf reports whether this agent, alone in a cluster that it began, has the

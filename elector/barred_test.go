@@ -2,14 +2,13 @@ package elector
 
 import (
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/doyen-election/doyen/election"
 )
 
-var shared = election.Barred{Code: "data_dir_shared", Why: "two agents use it"}
+var shared = election.Barred{Code: "data_dir_shared", Detail: "two agents use it"}
 
 // Another process makes promises in this agent's name: whatever it still answers
 // may make two leaders.
@@ -155,8 +154,8 @@ func TestABarredAgentChangesNoVotersAndSaysWhy(t *testing.T) {
 					}
 					s.step(shared)
 				}
-				if len(s.replies) != 1 || s.replies[0].Refusal == nil || s.replies[0].Refusal.Code != "unavailable" ||
-					!strings.Contains(s.replies[0].Refusal.Message, shared.Why) {
+				if len(s.replies) != 1 || s.replies[0].Refusal == nil || s.replies[0].Refusal.Why != election.DeniedBarred ||
+					s.replies[0].Refusal.Barred.Detail != shared.Detail {
 					t.Fatalf("%+v, want that it is refused, and why", s.replies)
 				}
 				s.pass(30 * time.Second)
@@ -186,8 +185,8 @@ func TestRestoreIsAnsweredOnceItIsOnDisk(t *testing.T) {
 		t.Fatalf("%+v, while a,y,z are on the disk", s.replies)
 	}
 	s.step(election.ChangeRoster{Restore: true, Request: 5})
-	if len(s.replies) != 1 || s.replies[0].Refusal == nil || s.replies[0].Refusal.Code != "busy" {
-		t.Fatalf("asked again: %+v, want busy", s.replies)
+	if len(s.replies) != 1 || s.replies[0].Refusal == nil || s.replies[0].Refusal.Why != election.DeniedRestoring {
+		t.Fatalf("asked again: %+v, want that it is under way", s.replies)
 	}
 	s.clear()
 	s.step(election.Persisted{Write: s.begun})
@@ -199,7 +198,7 @@ func TestRestoreIsAnsweredOnceItIsOnDisk(t *testing.T) {
 func TestRestoreThatCannotBeWrittenSaysSo(t *testing.T) {
 	s := restoring(t)
 	s.pass(30 * time.Second)
-	if len(s.replies) != 1 || s.replies[0].Refusal == nil || s.replies[0].Refusal.Code != "not_confirmed" {
-		t.Fatalf("%+v, want not_confirmed", s.replies)
+	if len(s.replies) != 1 || s.replies[0].Refusal == nil || s.replies[0].Refusal.Why != election.DeniedNotRestored {
+		t.Fatalf("%+v, want that it was not in time", s.replies)
 	}
 }

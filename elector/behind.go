@@ -2,7 +2,6 @@ package elector
 
 import (
 	"slices"
-	"strings"
 
 	"github.com/doyen-election/doyen/election"
 )
@@ -106,26 +105,4 @@ func (e *Elector) behindJoiner() string {
 		}
 	}
 	return ""
-}
-
-func whyBehind(name string) *election.Refusal {
-	return &election.Refusal{Code: "not_confirmed", Message: "the voters are unchanged: " + name +
-		" holds a different list of voters and does not adopt the present one; `doyen status` there shows why. " + beginAgain(name) + ", and ask again"}
-}
-
-// beginAgain is what to do with an agent that can't learn of the present voters.
-func beginAgain(name string) string {
-	return "Start one of the voters it knows for a moment; or stop " + name + ", move its data dir away, and start it with --join and without --voters"
-}
-
-// describeBehind names the voters that hold an older roster.
-func (e *Elector) describeBehind() string {
-	var texts []string
-	for i, p := range e.peers.rows {
-		if name := e.nameOf(e.peers.keys[i]); e.roster.Has(e.peers.keys[i]) && e.behind(p) {
-			texts = append(texts, name+" holds an older list of voters and does not adopt the present one, so its vote does not count; `doyen status` there shows why. "+
-				beginAgain(name)+", and run on another voter: doyen voters replace "+name)
-		}
-	}
-	return strings.Join(texts, "; ")
 }

@@ -257,9 +257,7 @@ func (e *Elector) announce(c *contest, a election.Announcement) {
 
 // field is who could lead the election right now.
 func (e *Elector) field(c *contest) election.Field {
-	f := election.Field{Self: e.ownRank(c), Full: e.agenda.closed(), Patience: e.patience(c)}
-	f.Unable = e.unable(c)
-	f.Able = f.Unable == ""
+	f := election.Field{Self: e.ownRank(c), Able: e.unable(c) == 0, Full: e.agenda.closed(), Patience: e.patience(c)}
 	if c.role() == leader {
 		f.Leads = &election.Leadership{Leader: e.cfg.Self, Term: c.held.term}
 	}
@@ -308,31 +306,31 @@ func (e *Elector) ownRank(c *contest) election.Rank {
 	return election.Rank{Priority: c.priority, JoinedAt: e.cfg.JoinedAt, Peer: e.cfg.Self.Peer}
 }
 
-// unable says why this agent can't be nominated now; empty if it can.
-func (e *Elector) unable(c *contest) string {
+// unable says why this agent can't be nominated now; 0: it can.
+func (e *Elector) unable(c *contest) election.Obstacle {
 	switch {
 	case !c.standing || c.priority <= 0:
-		return "it is not a candidate"
+		return election.NotCandidate
 	case e.stopping:
-		return "it is shutting down"
+		return election.ShuttingDown
 	case e.draining && c.name != election.RosterElection: // no program acts on that one, and it ends with the change
-		return "it is draining"
+		return election.DrainingNow
 	case c.role() == draining:
-		return "it is handing over"
+		return election.HandingOver
 	case !e.writes():
-		return "it can't write its promises"
+		return election.CantWrite
 	case e.now < c.standDownUntil:
-		return "it has just stepped down"
+		return election.SteppedDown
 	case e.cfg.Quorum && e.roster == nil:
-		return "it has no roster yet"
+		return election.NoRoster
 	case e.cfg.Quorum && !e.hasMajority():
-		return "it is cut off from the majority"
+		return election.CutOff
 	case c.asked.after(c.highest) > election.MaxTerm:
-		return "no higher term is left to ask for"
+		return election.NoTermLeft
 	case e.holds(c):
-		return "it still has to keep a promise from before its start"
+		return election.KeepsPromise
 	}
-	return ""
+	return 0
 }
 
 // patience is how long to wait for somebody else's round: until the old lease

@@ -207,8 +207,8 @@ func TestR7OneChangeAtATime(t *testing.T) {
 		t.Helper()
 		s.replies = nil
 		s.step(election.ChangeRoster{Remove: []election.PeerID{"b"}, Request: 2})
-		if len(s.replies) != 1 || s.replies[0].Refusal == nil || s.replies[0].Refusal.Code != "busy" {
-			t.Fatalf("%s: %+v, want busy", when, s.replies)
+		if len(s.replies) != 1 || s.replies[0].Refusal == nil || s.replies[0].Refusal.Why != election.DeniedOtherChange {
+			t.Fatalf("%s: %+v, want that another change is under way", when, s.replies)
 		}
 	}
 	busy("while its own change is proposed")
@@ -275,7 +275,7 @@ func TestR7AChangeAskedOfAnEarlierRosterIsNotDriven(t *testing.T) {
 			s.connect("e", election.Report{})
 			s.step(election.ChangeRoster{Add: voters("d"), Request: 1})
 			meanwhile.comes(s)
-			if len(s.replies) != 1 || s.replies[0].Refusal == nil || s.replies[0].Refusal.Code != "busy" {
+			if len(s.replies) != 1 || s.replies[0].Refusal == nil || s.replies[0].Refusal.Why != election.DeniedOvertaken {
 				t.Fatalf("%+v, want busy", s.replies)
 			}
 			if !slices.Equal(s.e.roster.Voters, first.Voters) {
@@ -294,7 +294,7 @@ func TestR7WhoWasToBeAddedAndIsGoneIsNotProposed(t *testing.T) {
 	if ps := sentTo[election.RosterPropose](s.take(), "b"); len(ps) > 0 {
 		t.Fatalf("proposes %+v", ps)
 	}
-	if len(s.replies) != 1 || s.replies[0].Refusal == nil || s.replies[0].Refusal.Code != "not_found" {
+	if len(s.replies) != 1 || s.replies[0].Refusal == nil || s.replies[0].Refusal.Why != election.DeniedNotConnected {
 		t.Fatalf("%+v, want not_found", s.replies)
 	}
 }
@@ -303,23 +303,23 @@ func TestR7WhatCannotBeChangedIsRefusedAndSaysWhy(t *testing.T) {
 	for _, try := range []struct {
 		name   string
 		change election.ChangeRoster
-		code   string
+		why    election.Denial
 	}{
-		{"a stranger removed", election.ChangeRoster{Remove: []election.PeerID{"z"}}, "not_found"},
-		{"one removed twice", election.ChangeRoster{Remove: []election.PeerID{"b", "b"}}, "not_found"},
-		{"a voter added", election.ChangeRoster{Add: voters("b")}, "bad_request"},
-		{"one added twice", election.ChangeRoster{Add: voters("d", "d")}, "bad_request"},
-		{"a taken name", election.ChangeRoster{Add: []election.Voter{{Name: "b", Peer: "d"}}}, "bad_request"},
-		{"nobody", election.ChangeRoster{Add: []election.Voter{{}}}, "not_found"},
-		{"one who is not there", election.ChangeRoster{Add: voters("e")}, "not_found"},
-		{"all removed", election.ChangeRoster{Remove: []election.PeerID{"a", "b", "c"}}, "bad_request"},
+		{"a stranger removed", election.ChangeRoster{Remove: []election.PeerID{"z"}}, election.DeniedRemoveNotVoter},
+		{"one removed twice", election.ChangeRoster{Remove: []election.PeerID{"b", "b"}}, election.DeniedRemoveNotVoter},
+		{"a voter added", election.ChangeRoster{Add: voters("b")}, election.DeniedAddVoter},
+		{"one added twice", election.ChangeRoster{Add: voters("d", "d")}, election.DeniedAddVoter},
+		{"a taken name", election.ChangeRoster{Add: []election.Voter{{Name: "b", Peer: "d"}}}, election.DeniedAddVoter},
+		{"nobody", election.ChangeRoster{Add: []election.Voter{{}}}, election.DeniedNotConnected},
+		{"one who is not there", election.ChangeRoster{Add: voters("e")}, election.DeniedNotConnected},
+		{"all removed", election.ChangeRoster{Remove: []election.PeerID{"a", "b", "c"}}, election.DeniedLastVoter},
 	} {
 		t.Run(try.name, func(t *testing.T) {
 			s := newLone(t, trioState())
 			s.connect("d", election.Report{})
 			s.step(try.change)
-			if len(s.replies) != 1 || s.replies[0].Refusal == nil || s.replies[0].Refusal.Code != try.code {
-				t.Fatalf("%+v, want %s", s.replies, try.code)
+			if len(s.replies) != 1 || s.replies[0].Refusal == nil || s.replies[0].Refusal.Why != try.why {
+				t.Fatalf("%+v, want %s", s.replies, try.why)
 			}
 		})
 	}

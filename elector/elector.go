@@ -46,7 +46,7 @@ type Elector struct {
 	progress     table[election.PeerID, progress] // of the others' states; of few, and kept when they are gone
 	toldWrites   uint64                           // how many the others were told last
 	tellWritesAt election.Instant                 // not before, again
-	barred       Warning                          // why this agent grants and leads nothing until its next start; zero: it does
+	barred       election.Barred                  // why this agent grants and leads nothing until its next start; zero: it does
 	beatAt       election.Instant
 	expiresAt    election.Instant         // no leadership here is to be withdrawn before
 	ledHere      int                      // how many elections the last heartbeat claimed

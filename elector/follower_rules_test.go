@@ -184,8 +184,9 @@ func TestALeaderHandsOverOnlyToWhoCanLead(t *testing.T) {
 		s.step(election.Transfer{Election: election.Default, To: to, Request: election.RequestID(i + 2)})
 	}
 	for _, r := range s.replies {
-		if r.Refusal == nil || r.Refusal.Code != "no_candidate" {
-			t.Errorf("request %d: %+v, want no_candidate", r.Request, r.Refusal)
+		if why := []election.Denial{election.DeniedNobodyElse, election.DeniedTargetUnable, election.DeniedTargetUnable, election.DeniedLeadsAlready,
+			election.DeniedTargetUnknown}[r.Request-1]; r.Refusal == nil || r.Refusal.Why != why {
+			t.Errorf("request %d: %+v, want %q", r.Request, r.Refusal, why)
 		}
 	}
 	if len(s.replies) != 5 || len(s.withdrawn) > 0 {

@@ -1,7 +1,6 @@
 package elector
 
 import (
-	"strings"
 	"testing"
 
 	"github.com/doyen-election/doyen/election"
@@ -61,7 +60,7 @@ func TestAnObserverOfADeadClusterBarsNobody(t *testing.T) {
 	s.connect("p", election.Report{Stamp: 5, Roster: old, Voter: true}) // by a roster that does not name it
 	s.pass(testTiming.Lease)
 	warned := s.e.Status(s.now).Warnings
-	if !s.leads(election.Default) || len(warned) != 1 || warned[0].Code != "foreign_cluster" || !strings.Contains(warned[0].Message, "stop o, delete its data directory") {
+	if !s.leads(election.Default) || len(warned) != 2 || warned[0].Code != "foreign_cluster" || warned[0].Agent != "o" || !warned[0].Former {
 		t.Errorf("an observer: leads %t, warnings %+v", s.leads(election.Default), warned)
 	}
 	s.connect("b", election.Report{Voter: true, Stamp: 5, Roster: old})

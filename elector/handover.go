@@ -1,7 +1,6 @@
 package elector
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/doyen-election/doyen/election"
@@ -123,7 +122,7 @@ func (e *Elector) releaseTo(m election.Release) {
 func (e *Elector) campaign(in election.Campaign) *election.Refusal {
 	c := e.contest(in.Election)
 	if c == nil {
-		return &election.Refusal{Code: "busy", Message: fmt.Sprintf("the agent holds %d elections already, and all of them have candidates", e.names())}
+		return &election.Refusal{Why: election.DeniedElections, Count: e.names()}
 	}
 	e.stand(c, true, in.Priority)
 	return nil
@@ -156,8 +155,7 @@ func (e *Elector) resign(in election.Resign) *election.Refusal {
 		return refusal
 	}
 	if _, exists := e.heir(c); !exists {
-		return &election.Refusal{Code: "no_candidate", Message: "no other candidate could lead " + string(in.Election) +
-			": this agent would only lead it again"}
+		return &election.Refusal{Why: election.DeniedNobodyElse, Election: in.Election}
 	}
 	e.withdraw(c, departure{reason: election.ReasonResigned, standDown: e.cfg.Timing.Lease})
 	return nil
@@ -169,41 +167,41 @@ func (e *Elector) transfer(in election.Transfer) *election.Refusal {
 		return refusal
 	}
 	if in.To == e.cfg.Self.Peer {
-		return &election.Refusal{Code: "no_candidate", Message: "this agent leads " + string(in.Election) + " already"}
+		return &election.Refusal{Why: election.DeniedLeadsAlready, Election: in.Election}
 	}
 	m, known := e.view.Find(in.To)
 	if !known {
-		return &election.Refusal{Code: "no_candidate", Message: "the target is not a live member"}
+		return &election.Refusal{Why: election.DeniedTargetUnknown}
 	}
 	if _, ok := e.present(c, m); !ok {
-		return &election.Refusal{Code: "no_candidate", Message: m.Name + " can't lead " + string(in.Election) + " now: " + e.whyNot(c, m)}
+		return &election.Refusal{Why: election.DeniedTargetUnable, Election: in.Election, Agent: m.Name, Obstacle: e.whyNot(c, m)}
 	}
 	e.withdraw(c, departure{reason: election.ReasonTransferred, to: in.To, standDown: e.transferStandDown()})
 	return nil
 }
 
-// whyNot says why a member is no candidate.
-func (e *Elector) whyNot(c *contest, m election.Member) string {
+// whyNot says why another member that is not present can't lead.
+func (e *Elector) whyNot(c *contest, m election.Member) election.Obstacle {
 	r, stands := e.rank(m, c.name)
 	switch {
 	case !stands:
-		return "it is not a candidate"
+		return election.NotCandidate
 	case r.Priority <= 0:
-		return "its priority is 0, or its disk does not accept writes"
+		return election.NoPriority
 	case m.Draining:
-		return "it is draining"
+		return election.DrainingNow
 	case !e.isConnected(m.Peer):
-		return "it is not connected"
+		return election.NotConnected
 	}
-	return "it does not answer"
+	return election.DoesNotAnswer
 }
 
 func (e *Elector) mustLead(c *contest, name election.Name) *election.Refusal {
 	switch {
 	case c == nil || c.role() != leader && c.role() != draining:
-		return &election.Refusal{Code: "not_leader", Message: "this agent does not lead " + string(name)}
+		return &election.Refusal{Why: election.DeniedNotLeader, Election: name}
 	case c.role() == draining:
-		return &election.Refusal{Code: "busy", Message: "this agent is handing over " + string(name) + " already"}
+		return &election.Refusal{Why: election.DeniedHandingOver, Election: name}
 	}
 	return nil
 }

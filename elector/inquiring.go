@@ -38,11 +38,11 @@ func (e *Elector) inquire(in election.Inquire) {
 	under := e.underWay(in.Election)
 	switch {
 	case !e.cfg.Quorum:
-		e.reply(in.Request, &election.Refusal{Code: "no_quorum", Message: "this cluster runs without quorum (--quorum=false)"})
+		e.reply(in.Request, &election.Refusal{Why: election.DeniedNoVoters})
 	case !e.hasMajority():
-		e.reply(in.Request, &election.Refusal{Code: "no_quorum", Message: "a majority of the voters can't be reached"})
+		e.reply(in.Request, &election.Refusal{Why: election.DeniedNoMajority})
 	case under == nil && len(e.inquiries.keys) >= maxInquiries, under != nil && len(under.next) >= maxReaders:
-		e.reply(in.Request, &election.Refusal{Code: "busy", Message: "too many questions to the voters at once; ask again"})
+		e.reply(in.Request, &election.Refusal{Why: election.DeniedQuestions})
 	case under != nil:
 		under.next = append(under.next, r)
 	default:
@@ -132,7 +132,7 @@ func (e *Elector) expireInquiries() {
 // they came.
 func (e *Elector) expireReaders(readers []reader) []reader {
 	for len(readers) > 0 && e.now >= readers[0].deadline {
-		e.reply(readers[0].request, &election.Refusal{Code: "no_quorum", Message: "a majority of the voters did not answer, or did not agree, in time"})
+		e.reply(readers[0].request, &election.Refusal{Why: election.DeniedNoAnswer})
 		readers = readers[1:]
 	}
 	return readers

@@ -135,7 +135,7 @@ func TestQuestionsAndTheirReadersAreBounded(t *testing.T) {
 	for _, name := range []election.Name{"another", "pay-0"} {
 		o.replies = nil
 		o.step(election.Inquire{Election: name, Request: 3})
-		if len(o.replies) != 1 || o.replies[0].Refusal == nil || o.replies[0].Refusal.Code != "busy" {
+		if len(o.replies) != 1 || o.replies[0].Refusal == nil || o.replies[0].Refusal.Why != election.DeniedQuestions {
 			t.Errorf("%s: %+v", name, o.replies)
 		}
 	}

@@ -64,21 +64,20 @@ func (e *Elector) finishWanted() {
 	wanted, former := slices.Equal(e.roster.Voters, ch.want.voters), slices.Equal(e.roster.Voters, ch.want.former)
 	switch {
 	case ended && !wanted && !former:
-		e.reply(ch.want.request, &election.Refusal{Code: "busy",
-			Message: "another change of the voters came first: `doyen voters` shows what it did; ask again if this one is still wanted"})
+		e.reply(ch.want.request, &election.Refusal{Why: election.DeniedOvertaken})
 	case ended && e.committed() && wanted:
 		e.reply(ch.want.request, nil)
 	case ended && e.committed():
 		e.reply(ch.want.request, e.whyUndone())
 	case e.behindJoiner() != "":
-		e.reply(ch.want.request, whyBehind(e.behindJoiner()))
+		e.reply(ch.want.request, &election.Refusal{Why: election.DeniedBehind, Agent: e.behindJoiner()})
 	case e.now >= ch.want.deadline:
 		e.reply(ch.want.request, e.whyNotInTime())
 	default:
 		ch.wakeAt = min(ch.wakeAt, ch.want.deadline)
 		return
 	}
-	ch.want, ch.lost = nil, ""
+	ch.want, ch.lost = nil, nil
 	if !e.roster.Joint() && ch.driver == nil {
 		e.stopDriving()
 	}
@@ -94,33 +93,20 @@ func (e *Elector) changeEnded() bool {
 
 // whyNotInTime says how far the change has come that was asked for.
 func (e *Elector) whyNotInTime() *election.Refusal {
-	switch {
-	case e.awaitsOutcome():
-		return &election.Refusal{Code: "not_confirmed",
-			Message: "the change was not confirmed in time, and goes on: " + e.describeChange() + e.changeAdvice()}
-	case e.roster.Version != e.change.want.of || e.change.driver != nil:
-		return &election.Refusal{Code: "not_confirmed",
-			Message: "the change was not confirmed in time, and goes on: `doyen voters` shows what it waits for, `doyen voters cancel` takes it back"}
+	if e.roster.Version != e.change.want.of || e.change.driver != nil {
+		return &election.Refusal{Why: election.DeniedNotConfirmed, Change: e.changeStatus()}
 	}
-	why := "this agent was not elected to make it"
-	if c := e.contests.get(election.RosterElection); c != nil && e.unable(c) != "" {
-		why = "this agent can't be elected to make it, because " + e.unable(c)
+	why := election.Obstacle(0) // it was not elected
+	if c := e.contests.get(election.RosterElection); c != nil {
+		why = e.unable(c)
 	}
-	return &election.Refusal{Code: "not_confirmed", Message: "the change was not started: " + why + "; the voters are unchanged"}
-}
-
-// changeAdvice says what to do about a change that does not end.
-func (e *Elector) changeAdvice() string {
-	if e.awaitsOutcome() {
-		return ". It can't be cancelled any more: bring the missing voters back, and keep this agent running, with its data dir, until then"
-	}
-	return ". Bring the missing voters back, or go back to the former voters: doyen voters cancel"
+	return &election.Refusal{Why: election.DeniedNotStarted, Obstacle: why}
 }
 
 // whyUndone says why the voters are those from before.
 func (e *Elector) whyUndone() *election.Refusal {
-	if lost := e.change.lost; lost != "" {
-		return &election.Refusal{Code: "not_confirmed", Message: "the voters are unchanged: " + lost + " was lost while the change was made; ask again once it is back"}
+	if e.change.lost != nil {
+		return e.change.lost
 	}
-	return &election.Refusal{Code: "not_confirmed", Message: "the change was cancelled: the voters are unchanged"}
+	return &election.Refusal{Why: election.DeniedCancelled}
 }

@@ -49,7 +49,7 @@ func TestAChangeWhoseOutcomeOnlyTheAskingAgentHoldsIsNotDone(t *testing.T) {
 			}
 			c.input("a", election.ChangeRoster{Cancel: true, Request: 2})
 			c.run(testTiming.Heartbeat)
-			if got := c.replyTo("a", 2); got != "busy" {
+			if got := c.replyTo("a", 2); got != election.DeniedChangeSent {
 				t.Fatalf("cancel: %q, want busy: it is too late", got)
 			}
 			c.part("a", d.left, false)
@@ -73,13 +73,13 @@ func TestAChangeThatWaitsForItsOutcomeAtItsDeadlineGoesOnAndSaysSo(t *testing.T)
 			c := d.untilOutcome(t)
 			c.run(c.nodes["a"].elector.change.want.deadline.Sub(c.Now))
 			replies := c.nodes["a"].replies
-			if len(replies) != 1 || replies[0].Refusal == nil || !strings.Contains(replies[0].Refusal.Message, "waits for "+d.left+" to accept") ||
-				!strings.Contains(replies[0].Refusal.Message, "keep this agent running") {
+			if len(replies) != 1 || replies[0].Refusal == nil || replies[0].Refusal.Why != election.DeniedNotConfirmed ||
+				!slices.Equal(replies[0].Refusal.Change.Missing, []string{d.left}) || !replies[0].Refusal.Change.Outcome {
 				t.Fatalf("%+v, want that it goes on, waits for %s, and needs this agent", replies, d.left)
 			}
 			status := c.nodes["a"].elector.Status(c.Now)
-			if status.Change == nil || !slices.ContainsFunc(status.Warnings, func(w Warning) bool {
-				return w.Code == "voters_change" && strings.Contains(w.Message, "keep this agent running")
+			if status.Change == nil || !status.Change.Outcome || !slices.ContainsFunc(status.Warnings, func(w Warning) bool {
+				return w.Code == "voters_change"
 			}) {
 				t.Fatalf("change %+v, warnings %+v; want both to show it", status.Change, status.Warnings)
 			}
@@ -207,11 +207,11 @@ func TestAChangeThatIsNotBegunInTimeSaysThatAndWhy(t *testing.T) {
 	for _, try := range []struct {
 		name string
 		stop func(*solo)
-		why  string
+		why  election.Obstacle
 	}{
-		{"nobody votes for it", func(*solo) {}, "was not elected to make it"},
-		{"its disk hangs", func(s *solo) { s.hang(); s.step(election.Drain{On: true}) }, "can't write its promises"},
-		{"the others are gone", func(s *solo) { s.step(election.PeerLost{Peer: "b"}); s.step(election.PeerLost{Peer: "c"}) }, "cut off from the majority"},
+		{"nobody votes for it", func(*solo) {}, 0},
+		{"its disk hangs", func(s *solo) { s.hang(); s.step(election.Drain{On: true}) }, election.CantWrite},
+		{"the others are gone", func(s *solo) { s.step(election.PeerLost{Peer: "b"}); s.step(election.PeerLost{Peer: "c"}) }, election.CutOff},
 	} {
 		t.Run(try.name, func(t *testing.T) {
 			s := newLone(t, trioState())
@@ -222,9 +222,8 @@ func TestAChangeThatIsNotBegunInTimeSaysThatAndWhy(t *testing.T) {
 				t.Fatal("no answer")
 			}
 			r := s.replies[len(s.replies)-1].Refusal
-			if r == nil || r.Code != "not_confirmed" || !strings.Contains(r.Message, "was not started") || !strings.Contains(r.Message, try.why) ||
-				!strings.Contains(r.Message, "the voters are unchanged") {
-				t.Fatalf("%+v, want that it was not started: %s", r, try.why)
+			if r == nil || r.Why != election.DeniedNotStarted || r.Obstacle != try.why {
+				t.Fatalf("%+v, want that it was not started: %d", r, try.why)
 			}
 			if c := s.e.contests.get(election.RosterElection); c.standing {
 				t.Fatal("it still wants to make the change")

@@ -1,11 +1,6 @@
 package elector
 
-import (
-	"fmt"
-	"strings"
-
-	"github.com/doyen-election/doyen/election"
-)
+import "github.com/doyen-election/doyen/election"
 
 // A data directory that was restored from an older copy has lost promises. The
 // agent that uses it can't know. So each agent counts its writes, tells the
@@ -32,11 +27,7 @@ func (e *Elector) noteProgress(from election.PeerID, p *peer, r election.Report)
 		return
 	}
 	if r.Known > e.ledger.Writes() && e.roster.Has(from) {
-		e.bar(election.Barred{Code: "data_dir_older", Why: fmt.Sprintf(
-			"this agent runs with an older copy of its data directory: %s knows of write %d, the newest here is %d. "+
-				"Promises are lost, so this agent grants no votes and leads nothing. Stop it and restore the newest data directory; "+
-				"if it no longer exists, move the directory away, start the agent with a new identity, and run on another voter: doyen voters replace %s",
-			e.nameOf(from), r.Known, e.ledger.Writes(), e.cfg.Name)})
+		e.bar(election.Barred{Code: "data_dir_older", Agent: e.nameOf(from), Known: r.Known, Writes: e.ledger.Writes()})
 	}
 	m := e.progress.get(from)
 	was := m.older
@@ -88,19 +79,4 @@ func (e *Elector) forgetProgress() {
 			e.progress.remove(id)
 		}
 	}
-}
-
-// describeOlder names the voters that came back with an older state.
-func (e *Elector) describeOlder() string {
-	var names []string
-	for _, id := range e.progress.keys {
-		if e.roster.Has(id) && e.older(id) {
-			names = append(names, e.nameOf(id))
-		}
-	}
-	if len(names) == 0 {
-		return ""
-	}
-	return "the data directory of " + strings.Join(names, ", ") + " is older than the one used before: promises are lost, so its votes do not count here. " +
-		"Stop that agent and restore its newest data directory; if it no longer exists, move the directory away, start the agent with a new identity, and run on another voter: doyen voters replace NAME"
 }

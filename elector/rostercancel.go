@@ -2,7 +2,6 @@ package elector
 
 import (
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/doyen-election/doyen/election"
@@ -27,15 +26,15 @@ func (e *Elector) cancelChange(id election.RequestID) *election.Refusal {
 	ch := &e.change
 	switch {
 	case ch.cancel != nil:
-		return &election.Refusal{Code: "busy", Message: "the change is being cancelled already"}
+		return &election.Refusal{Why: election.DeniedCancelling}
 	case ch.driver != nil && !ch.driver.GoBack():
-		return &election.Refusal{Code: "busy", Message: "the change can't be cancelled any more: its outcome was sent to the voters, and some may hold it already; to undo it, make the opposite change once it is done"}
+		return &election.Refusal{Why: election.DeniedChangeSent}
 	case ch.driver == nil && !e.roster.Joint() && ch.want == nil:
-		return &election.Refusal{Code: "not_found", Message: "no change of the voters is under way"}
+		return &election.Refusal{Why: election.DeniedNoChange}
 	case ch.driver == nil && !e.roster.Joint() && e.roster.Version != ch.want.of:
-		return &election.Refusal{Code: "busy", Message: "the change can't be cancelled any more: it has ended, and `doyen voters` shows the voters now; to undo it, make the opposite change"}
+		return &election.Refusal{Why: election.DeniedChangeEnded}
 	case ch.driver == nil && !e.roster.Joint(): // asked for here, and not begun
-		e.reply(ch.want.request, &election.Refusal{Code: "not_confirmed", Message: "the change was cancelled: the voters are as before"})
+		e.reply(ch.want.request, &election.Refusal{Why: election.DeniedCancelled})
 		ch.want = nil
 		e.reply(id, nil)
 		return nil
@@ -55,9 +54,9 @@ func (e *Elector) finishCancel() {
 	case e.committed() && slices.Equal(e.roster.Voters, ch.cancel.former):
 		e.reply(ch.cancel.request, nil)
 	case e.committed():
-		e.reply(ch.cancel.request, &election.Refusal{Code: "busy", Message: "the change was not cancelled, because it was done first; to undo it, make the opposite change"})
+		e.reply(ch.cancel.request, &election.Refusal{Why: election.DeniedDoneFirst})
 	case e.now >= ch.cancel.deadline:
-		e.reply(ch.cancel.request, &election.Refusal{Code: "not_confirmed", Message: "the change was not cancelled in time: " + e.describeChange()})
+		e.reply(ch.cancel.request, &election.Refusal{Why: election.DeniedNotCancelled, Change: e.changeStatus()})
 	default:
 		ch.wakeAt = min(ch.wakeAt, ch.cancel.deadline)
 		return
@@ -103,52 +102,29 @@ func (e *Elector) namesOf(voters []election.Voter, is func(election.Voter) bool)
 }
 
 // changeStatus says what a change of the voters waits for, nil if there is none.
-func (e *Elector) changeStatus() *ChangeStatus {
+func (e *Elector) changeStatus() *election.ChangeStatus {
 	ch := &e.change
 	if e.roster == nil || ch.driver == nil && !e.roster.Joint() {
 		return nil
 	}
-	s := &ChangeStatus{Committed: e.roster.Committed}
+	s := &election.ChangeStatus{Committed: e.roster.Committed, Outcome: e.awaitsOutcome(),
+		NeedsNew: e.roster.Committed && !quorum.Confirmed(e.roster, e.reachable)}
 	if c := e.contests.get(election.RosterElection); c != nil && e.now < c.leader.until {
 		s.Driver = c.leader.holder.Peer
+		if s.Driver != e.cfg.Self.Peer {
+			s.Name = e.nameOf(s.Driver)
+		}
 	}
 	d := ch.driver
 	if d == nil {
 		s.Missing = e.namesOf(e.roster.All(), func(v election.Voter) bool { return !e.reachable(v.Peer) })
 		return s
 	}
-	s.Driver, s.Back = e.cfg.Self.Peer, d.Back()
+	s.Driver, s.Name, s.Back = e.cfg.Self.Peer, "", d.Back()
 	if !d.Agreed() {
 		s.Missing = e.namesOf(d.Proposal().All(), func(v election.Voter) bool { return !d.HasAccepted(v.Peer) })
 	} else if d.Marks() {
 		s.PromisesEnd = d.WaitsUntil()
 	}
 	return s
-}
-
-// describeChange says in words what the change under way waits for.
-func (e *Elector) describeChange() string {
-	s := e.changeStatus()
-	if s == nil {
-		return ""
-	}
-	text := "nobody drives it now"
-	switch {
-	case s.Driver == e.cfg.Self.Peer:
-		text = "this agent drives it"
-	case s.Driver != "":
-		text = e.nameOf(s.Driver) + " drives it"
-	}
-	switch missing := strings.Join(s.Missing, ", "); {
-	case missing != "" && s.Driver == e.cfg.Self.Peer:
-		text += ", and waits for " + missing + " to accept"
-	case missing != "":
-		text += "; this agent can't reach " + missing
-	case s.PromisesEnd != 0:
-		text += ", and waits until promises given under the former voters have ended"
-	}
-	if s.Committed && !quorum.Confirmed(e.roster, e.reachable) {
-		text += "; it needs a majority of the former and one of the new voters, unless the agent that drove it still runs: there, doyen voters cancel goes back without the new ones"
-	}
-	return text
 }

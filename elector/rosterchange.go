@@ -17,8 +17,8 @@ type rosterChange struct {
 	want      *wantedRoster
 	cancel    *wantedCancel
 	restore   *wantedRestore
-	driver    *quorum.Driver // nil: this agent drives nothing
-	lost      string         // why the driver went back by itself
+	driver    *quorum.Driver    // nil: this agent drives nothing
+	lost      *election.Refusal // why the driver went back by itself; nil: it did not
 	resendAt  election.Instant
 	adoptAt   election.Instant // a joint roster that nobody drives is taken over then
 	wakeAt    election.Instant
@@ -58,13 +58,13 @@ func (e *Elector) changeRoster(in election.ChangeRoster) *election.Refusal {
 func (e *Elector) noRosterToChange() *election.Refusal {
 	switch {
 	case !e.cfg.Quorum:
-		return &election.Refusal{Code: "no_quorum", Message: "this cluster runs without quorum (--quorum=false): it has no voters"}
+		return &election.Refusal{Why: election.DeniedNoVoters}
 	case e.barred.Code != "":
 		return e.whyBarred()
 	case e.roster == nil:
-		return &election.Refusal{Code: "no_quorum", Message: "there is no roster yet: the warning `formation` shows what it waits for"}
+		return &election.Refusal{Why: election.DeniedNoRoster}
 	case !e.roster.Has(e.cfg.Self.Peer) && e.change.driver == nil:
-		return &election.Refusal{Code: "not_voter", Message: "this agent is not a voter: run the command on a voter"}
+		return &election.Refusal{Why: election.DeniedNotVoter}
 	}
 	return nil
 }
@@ -75,27 +75,27 @@ func (e *Elector) changedVoters(in election.ChangeRoster) ([]election.Voter, *el
 	}
 	switch {
 	case e.change.want != nil || e.change.driver != nil || e.roster.Joint():
-		return nil, &election.Refusal{Code: "busy", Message: "another change of the voters is under way: `doyen voters` shows what it waits for, `doyen voters cancel` takes it back"}
+		return nil, &election.Refusal{Why: election.DeniedOtherChange}
 	case !e.hasMajority():
-		return nil, &election.Refusal{Code: "no_quorum", Message: "a majority of the voters can't be reached"}
+		return nil, &election.Refusal{Why: election.DeniedNoMajority}
 	}
 	voters := slices.DeleteFunc(slices.Clone(e.roster.Voters), func(v election.Voter) bool {
 		return slices.Contains(in.Remove, v.Peer)
 	})
 	if len(voters)+len(in.Remove) != len(e.roster.Voters) {
-		return nil, &election.Refusal{Code: "not_found", Message: "an agent to remove is not a voter"}
+		return nil, &election.Refusal{Why: election.DeniedRemoveNotVoter}
 	}
 	for _, v := range in.Add {
 		if slices.ContainsFunc(voters, func(w election.Voter) bool { return w.Peer == v.Peer || w.Name == v.Name }) {
-			return nil, &election.Refusal{Code: "bad_request", Message: v.Name + " is a voter already"}
+			return nil, &election.Refusal{Why: election.DeniedAddVoter, Agent: v.Name}
 		}
 		if !e.reachable(v.Peer) {
-			return nil, notConnected(v.Name)
+			return nil, &election.Refusal{Why: election.DeniedNotConnected, Agent: v.Name}
 		}
 		voters = append(voters, v)
 	}
 	if len(voters) == 0 {
-		return nil, &election.Refusal{Code: "bad_request", Message: "the last voter can't be removed: add another one first"}
+		return nil, &election.Refusal{Why: election.DeniedLastVoter}
 	}
 	election.SortVoters(voters)
 	return voters, nil
@@ -185,13 +185,13 @@ func (e *Elector) stopDriving() {
 // driver's term (R3), or the one wanted (R9).
 func (e *Elector) beginDriving(c *contest) {
 	ch := &e.change
-	ch.lost = ""
+	ch.lost = nil
 	switch {
 	case e.roster.Joint():
 		ch.driver = quorum.InheritChange(c.held.term, e.cfg.Drift, e.roster, c.held.lease.Won())
 	case ch.want != nil && e.roster.Version == ch.want.of:
 		if gone := e.goneSinceAsked(); gone != "" {
-			e.reply(ch.want.request, notConnected(gone))
+			e.reply(ch.want.request, &election.Refusal{Why: election.DeniedNotConnected, Agent: gone})
 			ch.want = nil
 			e.stopDriving()
 			return
@@ -218,10 +218,6 @@ func (e *Elector) goneSinceAsked() string {
 		}
 	}
 	return ""
-}
-
-func notConnected(name string) *election.Refusal {
-	return &election.Refusal{Code: "not_found", Message: name + " is not connected"}
 }
 
 // drive moves a change on, and proposes what it has come to until it is
@@ -278,10 +274,8 @@ func (e *Elector) giveUpLostVoters(c *contest) {
 		ch.wakeAt = min(ch.wakeAt, fades)
 	default:
 		ch.driver.GoBack()
-		ch.lost = strings.Join(e.namesOf(r.Next, func(v election.Voter) bool { return !e.reachable(v.Peer) }), ", ")
-		if ch.lost == "" {
-			ch.lost = "a majority of the new voters"
-		}
+		ch.lost = &election.Refusal{Why: election.DeniedVotersLost,
+			Agent: strings.Join(e.namesOf(r.Next, func(v election.Voter) bool { return !e.reachable(v.Peer) }), ", ")}
 	}
 }
 

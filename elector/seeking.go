@@ -152,7 +152,7 @@ func (e *Elector) selectionWord(from election.PeerID, m election.Message) {
 // mayBeVacant reports whether a message of selection deserves an answer: this
 // agent leads, stands aside and must say so, or knows of no live leader.
 func (e *Elector) mayBeVacant(c *contest) bool {
-	return c.role() != follower || e.vacant(c) || !c.standing || e.unable(c) != ""
+	return c.role() != follower || e.vacant(c) || !c.standing || e.unable(c) != 0
 }
 
 // apply carries out what the algorithm asks for.

@@ -10,10 +10,10 @@ type Status struct {
 	Self     election.Holder
 	Draining bool
 	Quorum   QuorumStatus
-	Roster   *election.Roster // nil before genesis is committed
-	Change   *ChangeStatus    // of the voters; nil: none is under way
-	Contests []*ContestStatus // sorted by election
-	Warnings []Warning        // sorted by code
+	Roster   *election.Roster       // nil before genesis is committed
+	Change   *election.ChangeStatus // of the voters; nil: none is under way
+	Contests []*ContestStatus       // sorted by election
+	Warnings []Warning              // sorted by code
 	Counters Counters
 }
 
@@ -25,16 +25,6 @@ type QuorumStatus struct {
 	Reachable int  // connected, not suspected, and renews what this agent leads; self included
 	Exists    bool // the reachable voters form a majority (of both halves)
 	Edge      bool // it exists, and one more loss may end it
-}
-
-// ChangeStatus is a change of the voters under way, as this agent knows it: its
-// driver knows what it waits for.
-type ChangeStatus struct {
-	Driver      election.PeerID  // empty: nobody is known to drive it
-	Committed   bool             // majorities of both sets of voters accepted it
-	Back        bool             // it goes back to the former voters
-	Missing     []string         // at the driver: who has not accepted; elsewhere: who can't be reached
-	PromisesEnd election.Instant // what was promised under the former voters has ended then; 0: not known, or nothing
 }
 
 // ContestStatus is one election as this agent knows it.
@@ -67,11 +57,30 @@ func (c ContestStatus) LeaderAt(now election.Instant) (election.Holder, bool) {
 	return c.Leader, true
 }
 
-// Warning is something an operator should mend. Code is stable.
+// Warning is a condition that an operator should end, in facts; the agent puts
+// them into words (agent/words). There is one for each agent that it is about.
 type Warning struct {
-	Code    string
-	Message string
+	Code    string          // stable
+	Agent   string          // the name of the agent it is about; empty: this one
+	Peer    election.PeerID // the identity that the roster lists under that name
+	Cluster string          // that the agent belongs to
+	Own     string          // and the one that this agent belongs to
+	Former  bool            // this agent may have been a voter of that cluster
+	Voters  string          // that the agent reports, or this one was started with
+	Doubt   Doubt           // why they are not adopted
+	Problem string          // why there is no roster yet
+	Barred  election.Barred
 }
+
+// Doubt is why a newer roster is not adopted.
+type Doubt uint8
+
+const (
+	Refused     Doubt = iota + 1 // by an operator
+	FromUnknown                  // no voter that this agent knows has reported it
+	DropsMany                    // voters at once, and a majority still holds the present one
+	OtherDriver                  // who proposes it is not a voter that this agent knows
+)
 
 // Counters count what happened since the start; they only rise.
 type Counters struct {

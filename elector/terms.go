@@ -1,10 +1,6 @@
 package elector
 
-import (
-	"strings"
-
-	"github.com/doyen-election/doyen/election"
-)
+import "github.com/doyen-election/doyen/election"
 
 // A term that others claim is not taken on trust: one that nobody can exceed would
 // end the election for good. Only voters tell of terms, and holders that a voter
@@ -40,18 +36,4 @@ func (e *Elector) votes(p election.PeerID, told *election.Roster) bool {
 func (e *Elector) confirms(c *contest, h election.Holder, t election.Term) bool {
 	g := e.ledger.State().Grant(c.name)
 	return e.votes(h.Peer, nil) || g.Holder == h && g.Term == t || c.rumour.holder == h && c.rumour.term == t
-}
-
-// describeTooFar names the voters whose acceptance of a change does not count
-// because of the term they told with it.
-func (e *Elector) describeTooFar() string {
-	d := e.change.driver
-	if d == nil {
-		return ""
-	}
-	names := e.namesOf(d.Proposal().All(), func(v election.Voter) bool { return d.TooFar(v.Peer) })
-	if len(names) == 0 {
-		return ""
-	}
-	return strings.Join(names, ", ") + " reported a term far above all that the other voters know, so its acceptance of the change of the voters does not count: its state is damaged, or another program runs in its place; run doyen voters cancel, move that agent's data directory away, start it with --join, and run doyen voters replace NAME on another voter"
 }

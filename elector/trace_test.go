@@ -118,7 +118,7 @@ func command(t *testing.T, c *cluster, d *datadriven.TestData) {
 	case "replies":
 		for _, r := range c.nodes[arg(0)].replies {
 			if r.Refusal != nil {
-				c.tracef("refused: %s: %s", r.Refusal.Code, r.Refusal.Message)
+				c.tracef("refused: %s", r.Refusal.Why)
 				continue
 			}
 			c.tracef("done")

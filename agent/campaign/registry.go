@@ -110,10 +110,10 @@ func New(c Config) *Registry {
 	return r
 }
 
-// Stand takes a new candidacy, or returns a *election.Refusal.
+// Stand takes a new candidacy, or returns a *api.ErrorDetail.
 func (r *Registry) Stand(now election.Instant, q Request) (*Candidacy, error) {
 	if r.closed {
-		return nil, &election.Refusal{Code: api.CodeUnavailable, Message: "the agent stops"}
+		return nil, &api.ErrorDetail{Code: api.CodeUnavailable, Message: "the agent stops"}
 	}
 	if refused := r.crowded(now, q); refused != nil {
 		return nil, refused

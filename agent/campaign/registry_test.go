@@ -86,7 +86,7 @@ func stopped(term election.Term) election.Stopped {
 
 func refusal(t *testing.T, err error, code string) {
 	t.Helper()
-	refused, ok := errors.AsType[*election.Refusal](err)
+	refused, ok := errors.AsType[*api.ErrorDetail](err)
 	if !ok || refused.Code != code || refused.Message == "" {
 		t.Errorf("got %v, want a refusal with %s", err, code)
 	}

@@ -49,9 +49,9 @@ func (s *shares) end(uid uint32) {
 
 // crowded returns the refusal of a candidacy that exceeds a limit, nil if it exceeds
 // none.
-func (r *Registry) crowded(now election.Instant, q Request) *election.Refusal {
-	busy := func(format string, args ...any) *election.Refusal {
-		return &election.Refusal{Code: api.CodeBusy, Message: fmt.Sprintf(format, args...)}
+func (r *Registry) crowded(now election.Instant, q Request) *api.ErrorDetail {
+	busy := func(format string, args ...any) *api.ErrorDetail {
+		return &api.ErrorDetail{Code: api.CodeBusy, Message: fmt.Sprintf(format, args...)}
 	}
 	places := r.cfg.MaxCandidacies
 	if !q.Own {

@@ -136,14 +136,14 @@ func (r *Registry) stopped(k *Candidacy, how release) {
 func (r *Registry) Receipt(id string, term election.Term, authorized func(uid uint32) bool) error {
 	k := r.byID[id]
 	if k == nil {
-		return &election.Refusal{Code: api.CodeNotFound, Message: "no campaign on this host has this ID; it may have ended"}
+		return &api.ErrorDetail{Code: api.CodeNotFound, Message: "no campaign on this host has this ID; it may have ended"}
 	}
 	if !authorized(k.request.UID) {
-		return &election.Refusal{Code: api.CodeForbidden, Message: fmt.Sprintf(
+		return &api.ErrorDetail{Code: api.CodeForbidden, Message: fmt.Sprintf(
 			"this campaign belongs to user %d: only that user, root and the agent's user may send its receipt", k.request.UID)}
 	}
 	if term > k.newest {
-		return &election.Refusal{Code: api.CodeBadRequest, Message: fmt.Sprintf(
+		return &api.ErrorDetail{Code: api.CodeBadRequest, Message: fmt.Sprintf(
 			"this campaign was never elected in term %d; its newest term is %d", term, k.newest)}
 	}
 	c := r.races[k.election]

@@ -22,7 +22,7 @@ type campaigns = serve.Campaigns // so that the field has another name than its 
 
 func (s *stage) Stand(q campaign.Request) (*campaign.Candidacy, error) {
 	s.asked = append(s.asked, q)
-	return nil, &election.Refusal{Code: api.CodeBusy, Message: "the stage is full"}
+	return nil, &api.ErrorDetail{Code: api.CodeBusy, Message: "the stage is full"}
 }
 
 func (s *stage) Campaigns() []api.Campaign {
@@ -64,7 +64,7 @@ func TestTheAgentsGroupCannotTakeTheClusterOver(t *testing.T) {
 	var reached []election.Input
 	a.on = func(in election.Input) (election.Reply, error) {
 		reached = append(reached, in)
-		return election.Reply{Refusal: &election.Refusal{Code: api.CodeNotLeader, Message: "reached"}}, nil
+		return election.Reply{Refusal: &election.Refusal{Why: election.DeniedNotLeader}}, nil
 	}
 	member := a.as(t, as{uid: 65534, gid: 65534, groups: []int{4001}})
 	for _, c := range []struct{ path, body, lacks string }{
@@ -91,7 +91,7 @@ func TestTheAgentsGroupCannotTakeTheClusterOver(t *testing.T) {
 	default:
 	}
 	// What it may do, it can, and reading is open.
-	if status, text := member.do(t, "POST", "/v1/elections/default/resign", `{}`); status != 409 || !strings.Contains(text, "reached") {
+	if status, text := member.do(t, "POST", "/v1/elections/default/resign", `{}`); status != 409 || !strings.Contains(text, api.CodeNotLeader) {
 		t.Errorf("resign: %d %s", status, text)
 	}
 	if status, text := member.do(t, "POST", "/v1/elections/default/campaign", `{}`); status != 503 || len(programs.asked) != 1 || *programs.asked[0].MaxPriority != 200 {

@@ -139,7 +139,7 @@ func unknownElection(w http.ResponseWriter, name election.Name) {
 }
 
 // refuse answers with the elector's refusal.
-func refuse(w http.ResponseWriter, r *election.Refusal) {
+func refuse(w http.ResponseWriter, r *api.ErrorDetail) {
 	status := http.StatusConflict
 	switch r.Code {
 	case api.CodeBadRequest:

@@ -17,7 +17,7 @@ import (
 const maxMeta = 256 // bytes
 
 // Campaigns is where programs stand for election. None of its methods waits for
-// anything but its turn. Its errors are *election.Refusal.
+// anything but its turn. Its errors are *api.ErrorDetail.
 type Campaigns interface {
 	// Stand begins a candidacy, which lasts until End.
 	Stand(campaign.Request) (*campaign.Candidacy, error)
@@ -142,7 +142,7 @@ func (s *Server) ceiling(w http.ResponseWriter, p peer, name election.Name, aske
 
 // refused answers with a refusal, or that the agent did not answer.
 func refused(w http.ResponseWriter, err error) {
-	if refusal, ok := errors.AsType[*election.Refusal](err); ok {
+	if refusal, ok := errors.AsType[*api.ErrorDetail](err); ok {
 		refuse(w, refusal)
 		return
 	}

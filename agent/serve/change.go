@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/doyen-election/doyen/agent/watch"
+	"github.com/doyen-election/doyen/agent/words"
 	"github.com/doyen-election/doyen/api"
 	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/membership"
@@ -94,7 +95,7 @@ func (s *Server) handOver(w http.ResponseWriter, r *http.Request, name election.
 		unanswered(w, err)
 		return
 	case reply.Refusal != nil:
-		refuse(w, reply.Refusal)
+		refuse(w, words.Refusal(reply.Refusal))
 		return
 	}
 	e, known := s.successor(ctx, follower, name, before.Term)
@@ -188,7 +189,7 @@ func (s *Server) drain(w http.ResponseWriter, r *http.Request) {
 		unanswered(w, err)
 		return
 	case reply.Refusal != nil:
-		refuse(w, reply.Refusal)
+		refuse(w, words.Refusal(reply.Refusal))
 		return
 	}
 	if !*request.On && !s.keepDrain(w, false) {

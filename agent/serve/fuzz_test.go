@@ -27,12 +27,12 @@ func (staying) Leave(context.Context) error { return nil }
 type closed struct{}
 
 func (closed) Stand(campaign.Request) (*campaign.Candidacy, error) {
-	return nil, &election.Refusal{Code: api.CodeBusy, Message: "full"}
+	return nil, &api.ErrorDetail{Code: api.CodeBusy, Message: "full"}
 }
 func (closed) End(string) (election.Instant, bool) { return 0, false }
 func (closed) Gone(string)                         {}
 func (closed) Receipt(string, election.Term, func(uint32) bool) error {
-	return &election.Refusal{Code: api.CodeNotFound, Message: "no such candidacy"}
+	return &api.ErrorDetail{Code: api.CodeNotFound, Message: "no such candidacy"}
 }
 func (closed) Campaigns() []api.Campaign { return []api.Campaign{} }
 

@@ -4,14 +4,13 @@ import (
 	"net/http"
 
 	"github.com/doyen-election/doyen/api"
-	"github.com/doyen-election/doyen/election"
 )
 
 // Keyring is the agent's cluster keys.
 type Keyring interface {
 	Keys() []api.Key
 	// ChangeKeys carries out one change, or says why not.
-	ChangeKeys(api.KeysRequest) *election.Refusal
+	ChangeKeys(api.KeysRequest) *api.ErrorDetail
 }
 
 func (s *Server) keys(w http.ResponseWriter, _ *http.Request) {

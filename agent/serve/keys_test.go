@@ -7,16 +7,15 @@ import (
 
 	"github.com/doyen-election/doyen/agent/serve"
 	"github.com/doyen-election/doyen/api"
-	"github.com/doyen-election/doyen/election"
 )
 
 type keys struct{ asked api.KeysRequest }
 
 func (k *keys) Keys() []api.Key { return []api.Key{{Fingerprint: "0011", InUse: true}} }
-func (k *keys) ChangeKeys(r api.KeysRequest) *election.Refusal {
+func (k *keys) ChangeKeys(r api.KeysRequest) *api.ErrorDetail {
 	k.asked = r
 	if r.Remove != "" {
-		return &election.Refusal{Code: api.CodeInUse, Message: "in use"}
+		return &api.ErrorDetail{Code: api.CodeInUse, Message: "in use"}
 	}
 	return nil
 }

@@ -7,7 +7,6 @@ import (
 
 	"github.com/doyen-election/doyen/agent/campaign"
 	"github.com/doyen-election/doyen/api"
-	"github.com/doyen-election/doyen/election"
 )
 
 // What a server bounds, if the system allows it that many files.
@@ -89,10 +88,10 @@ func (s *Server) newWatches() *watches {
 }
 
 // begin counts one more of the user, or says why not.
-func (w *watches) begin(uid uint32, favoured bool) *election.Refusal {
+func (w *watches) begin(uid uint32, favoured bool) *api.ErrorDetail {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	busy := func(message string) *election.Refusal { return &election.Refusal{Code: api.CodeBusy, Message: message} }
+	busy := func(message string) *api.ErrorDetail { return &api.ErrorDetail{Code: api.CodeBusy, Message: message} }
 	switch {
 	case !favoured && w.of[uid] >= w.share:
 		return busy("user " + userName(uid) + " has as many watches of this agent as one user may: end some of them")

@@ -46,7 +46,7 @@ func (b *bucket) fill(now election.Instant, rate, burst float64) {
 
 // ask counts n questions of a user, or says when they may be asked. A favoured
 // user is bound by what is for all alone.
-func (q *questions) ask(now election.Instant, uid uint32, favoured bool, n int) *election.Refusal {
+func (q *questions) ask(now election.Instant, uid uint32, favoured bool, n int) *api.ErrorDetail {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.all.fill(now, questionsOfAll, burstOfAll)
@@ -86,9 +86,9 @@ func (q *questions) forget(now election.Instant) {
 	}
 }
 
-func tooOften(who string, seconds float64) *election.Refusal {
+func tooOften(who string, seconds float64) *api.ErrorDetail {
 	wait := time.Duration(math.Ceil(seconds*100)) * 10 * time.Millisecond
-	return &election.Refusal{Code: api.CodeBusy, Message: fmt.Sprintf(
+	return &api.ErrorDetail{Code: api.CodeBusy, Message: fmt.Sprintf(
 		"%s: ask again in %s, or without consistency=quorum, which does not ask the voters", who, wait)}
 }
 

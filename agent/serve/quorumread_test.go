@@ -75,11 +75,11 @@ func TestAQuorumReadOfAllElectionsAsksAboutEach(t *testing.T) {
 
 	a.on = func(in election.Input) (election.Reply, error) {
 		if in.(election.Inquire).Election == "payments" {
-			return election.Reply{Refusal: &election.Refusal{Code: "no_quorum", Message: "no majority"}}, nil
+			return election.Reply{Refusal: &election.Refusal{Why: election.DeniedNoMajority}}, nil
 		}
 		return election.Reply{}, nil
 	}
-	if status, text := a.do(t, "GET", "/v1/elections?consistency=quorum", ""); status != http.StatusServiceUnavailable || !strings.Contains(text, "no_quorum") || !strings.Contains(text, "payments: no majority") {
+	if status, text := a.do(t, "GET", "/v1/elections?consistency=quorum", ""); status != http.StatusServiceUnavailable || !strings.Contains(text, "no_quorum") || !strings.Contains(text, "payments: a majority of the voters can't be reached") {
 		t.Errorf("one of them is not answered: %d %s", status, text)
 	}
 

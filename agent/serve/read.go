@@ -9,6 +9,7 @@ import (
 	"os"
 	"sync"
 
+	"github.com/doyen-election/doyen/agent/words"
 	"github.com/doyen-election/doyen/api"
 	"github.com/doyen-election/doyen/election"
 )
@@ -116,7 +117,7 @@ func (s *Server) allConfirmed(w http.ResponseWriter, r *http.Request) {
 	case s.confirming <- struct{}{}:
 		defer func() { <-s.confirming }()
 	case <-ctx.Done():
-		refuse(w, &election.Refusal{Code: api.CodeBusy, Message: "too many requests ask about all elections; ask again"})
+		refuse(w, &api.ErrorDetail{Code: api.CodeBusy, Message: "too many requests ask about all elections; ask again"})
 		return
 	}
 	elections := make([]api.Election, len(contests))
@@ -140,14 +141,14 @@ func (s *Server) allConfirmed(w http.ResponseWriter, r *http.Request) {
 
 // about names the election that an error is about.
 func about(name election.Name, err error) error {
-	if r, ok := errors.AsType[*election.Refusal](err); ok {
-		return &election.Refusal{Code: r.Code, Message: string(name) + ": " + r.Message}
+	if r, ok := errors.AsType[*api.ErrorDetail](err); ok {
+		return &api.ErrorDetail{Code: r.Code, Message: string(name) + ": " + r.Message}
 	}
 	return fmt.Errorf("%s: %w", name, err)
 }
 
 // confirmed asks a majority of the voters who leads. Errors are of type
-// *election.Refusal if they can't be asked, or do not agree.
+// *api.ErrorDetail if they can't be asked, or do not agree.
 func (s *Server) confirmed(ctx context.Context, name election.Name) (api.Election, error) {
 	reply, err := s.Ask(ctx, func(id election.RequestID) election.Input {
 		return election.Inquire{Election: name, Request: id}
@@ -156,7 +157,7 @@ func (s *Server) confirmed(ctx context.Context, name election.Name) (api.Electio
 	case err != nil:
 		return api.Election{}, err
 	case reply.Refusal != nil:
-		return api.Election{}, reply.Refusal
+		return api.Election{}, words.Refusal(reply.Refusal)
 	}
 	if err := s.awaitTerm(ctx, name, reply.Leader.Term); err != nil {
 		return api.Election{}, err

@@ -215,7 +215,7 @@ func TestATransferToTheLeaderItselfIsDoneAlready(t *testing.T) {
 	}
 	a.now.Add(int64(time.Second)) // the lease is over: it does not lead any more
 	a.on = func(election.Input) (election.Reply, error) {
-		return election.Reply{Refusal: &election.Refusal{Code: "not_leader", Message: "because"}}, nil
+		return election.Reply{Refusal: &election.Refusal{Why: election.DeniedNotLeader}}, nil
 	}
 	if status, text := a.do(t, "POST", "/v1/elections/default/transfer", `{"to":"a"}`); status != 409 {
 		t.Errorf("after its lease: %d %s", status, text)
@@ -224,15 +224,19 @@ func TestATransferToTheLeaderItselfIsDoneAlready(t *testing.T) {
 
 func TestRefusalsKeepTheirCode(t *testing.T) {
 	a := stand(t)
-	for code, status := range map[string]int{
-		"not_leader": 409, "no_candidate": 409, "no_quorum": 503, "busy": 503, "not_found": 404, "forbidden": 403,
+	for why, want := range map[election.Denial]struct {
+		code   string
+		status int
+	}{
+		election.DeniedNotLeader: {"not_leader", 409}, election.DeniedNobodyElse: {"no_candidate", 409}, election.DeniedNoMajority: {"no_quorum", 503},
+		election.DeniedHandingOver: {"busy", 503}, election.DeniedNoChange: {"not_found", 404}, election.DeniedBarred: {"unavailable", 503},
 	} {
 		a.on = func(election.Input) (election.Reply, error) {
-			return election.Reply{Refusal: &election.Refusal{Code: code, Message: "because"}}, nil
+			return election.Reply{Refusal: &election.Refusal{Why: why, Election: "default"}}, nil
 		}
 		got, text := a.do(t, "POST", "/v1/elections/default/resign", "")
-		if got != status || !strings.Contains(text, `"code":"`+code+`","message":"because"`) {
-			t.Errorf("%s: %d %q, want %d", code, got, text, status)
+		if got != want.status || !strings.Contains(text, `"code":"`+want.code+`","message":"`) {
+			t.Errorf("%s: %d %q, want %+v", why, got, text, want)
 		}
 	}
 	a.on = func(election.Input) (election.Reply, error) { return election.Reply{}, errors.New("the agent stops") }

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/doyen-election/doyen/agent/words"
 	"github.com/doyen-election/doyen/api"
 	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/membership"
@@ -60,7 +61,7 @@ func (s *Server) changeVoters(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if !s.Picture().Status.Quorum.Enabled {
-		refuse(w, &election.Refusal{Code: api.CodeNoQuorum, Message: "this cluster runs without quorum (--quorum=false): it has no voters"})
+		refuse(w, &api.ErrorDetail{Code: api.CodeNoQuorum, Message: words.NoVoters})
 		return
 	}
 	change, bad := s.Picture().change(request)
@@ -82,7 +83,7 @@ func (s *Server) changeVoters(w http.ResponseWriter, r *http.Request) {
 	case err != nil:
 		unanswered(w, err)
 	case reply.Refusal != nil:
-		refuse(w, reply.Refusal)
+		refuse(w, words.Refusal(reply.Refusal))
 	default:
 		answer(w, s.Picture().voters(s.Clock()))
 	}

@@ -71,14 +71,14 @@ func TestAChangeUnderWayIsToldWithWhatItWaitsFor(t *testing.T) {
 	p := &Picture{
 		Status: &elector.Status{Self: election.Holder{Peer: "pa"},
 			Roster: &election.Roster{Voters: []election.Voter{{Name: "a", Peer: "pa"}}, Next: []election.Voter{{Name: "a", Peer: "pa"}, {Name: "d", Peer: "pd"}}},
-			Change: &elector.ChangeStatus{Driver: "pa", Missing: []string{"d"}}},
+			Change: &election.ChangeStatus{Driver: "pa", Missing: []string{"d"}}},
 		View: &membership.View{Members: []membership.Member{{Member: election.Member{Name: "a", Peer: "pa"}, Status: membership.Alive}}},
 	}
 	c := p.voters(0).Change
 	if c == nil || c.Driver != "a" || c.Committed || len(c.WaitsFor) != 1 || c.WaitsFor[0] != "d" || c.PromisesMS != 0 {
 		t.Fatalf("tells %+v, want that a drives it and waits for d", c)
 	}
-	p.Status.Change = &elector.ChangeStatus{Driver: "pa", Committed: true, Back: true, PromisesEnd: 1_500_000_000}
+	p.Status.Change = &election.ChangeStatus{Driver: "pa", Committed: true, Back: true, PromisesEnd: 1_500_000_000}
 	c = p.voters(500_000_000).Change
 	if !c.Committed || !c.GoingBack || c.PromisesMS != 1000 || len(c.WaitsFor) != 0 {
 		t.Fatalf("tells %+v, want that it waits for a second more", c)

@@ -16,7 +16,7 @@ func checkBullyElection(m election.BullyElection) error {
 func checkBullyAnswer(m election.BullyAnswer) error { return electionName(m.Election) }
 
 func checkBullyDecline(m election.BullyDecline) error {
-	return first(electionName(m.Election), text("reason", m.Reason, maxReason))
+	return electionName(m.Election)
 }
 
 func checkBullyCoordinator(m election.BullyCoordinator) error {

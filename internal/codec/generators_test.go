@@ -150,7 +150,7 @@ var messageOf = map[string]func(draw) election.Message{
 		return election.BullyAnswer{Election: d.name(), Round: d.uint()}
 	},
 	"BullyDecline": func(d draw) election.Message {
-		return election.BullyDecline{Election: d.name(), Round: d.uint(), Reason: d.text()}
+		return election.BullyDecline{Election: d.name(), Round: d.uint()}
 	},
 	"BullyCoordinator": func(d draw) election.Message {
 		return election.BullyCoordinator{Election: d.name(), Term: d.term(), Leader: d.holder()}

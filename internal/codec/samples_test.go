@@ -25,7 +25,7 @@ func samples() []election.Message {
 	return []election.Message{
 		election.BullyElection{Election: "pay", Round: 7, Rank: rank},
 		election.BullyAnswer{Election: "pay", Round: 7},
-		election.BullyDecline{Election: "pay", Round: 7, Reason: "draining"},
+		election.BullyDecline{Election: "pay", Round: 7},
 		election.BullyCoordinator{Election: "pay", Term: 12, Leader: ann},
 		election.RingElection{Election: "pay", Round: round, Best: rank},
 		election.RingAck{Election: "pay", Round: round, Best: bob.Peer},

@@ -142,7 +142,7 @@ func drawMessage(t *rapid.T) election.Message {
 	case 1:
 		return election.BullyAnswer{Election: name, Round: number}
 	case 2:
-		return election.BullyDecline{Election: name, Round: number, Reason: "draining"}
+		return election.BullyDecline{Election: name, Round: number}
 	case 3:
 		return election.BullyCoordinator{Election: name, Term: drawTerm(t), Leader: drawHolder(t)}
 	case 4:

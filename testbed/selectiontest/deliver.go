@@ -158,7 +158,7 @@ func describe(m election.Message) string {
 	case election.BullyAnswer:
 		return fmt.Sprintf("Answer round %d", m.Round)
 	case election.BullyDecline:
-		return fmt.Sprintf("Decline round %d (%s)", m.Round, m.Reason)
+		return fmt.Sprintf("Decline round %d", m.Round)
 	case election.BullyCoordinator:
 		return fmt.Sprintf("Coordinator term %d", m.Term)
 	case election.RingElection:

@@ -121,7 +121,7 @@ func (n *Network) Agent(id election.PeerID) *Agent {
 // Field is what that agent decides on.
 func (n *Network) Field(a *Agent) election.Field {
 	f := election.Field{
-		Self: a.Rank, Able: a.Unable == "", Unable: a.Unable, Leads: a.Leads,
+		Self: a.Rank, Able: a.Unable == "", Leads: a.Leads,
 		Patience: max(n.Now, n.LeaseEnd).Add(VoteTimeout),
 	}
 	for _, b := range n.agents {

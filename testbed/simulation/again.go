@@ -3,7 +3,6 @@ package simulation
 import (
 	"math/rand/v2"
 	"slices"
-	"strings"
 
 	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/elector"
@@ -140,7 +139,7 @@ func bars(x elector.Warning) bool {
 
 // meetsFormer reports whether the agent that warns so has met its former cluster.
 func meetsFormer(x elector.Warning) bool {
-	return x.Code == "identity_changed" && strings.Contains(x.Message, "formed a separate one")
+	return x.Barred.Code == "identity_changed"
 }
 
 // checkBarred checks that an agent that has learnt it promises nothing, and

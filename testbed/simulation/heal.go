@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/doyen-election/doyen/agent/words"
 	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/elector"
 )
@@ -235,7 +236,7 @@ func (w *world) whoLeads() string {
 		}
 		if r := a.disk.state.Roster; a.alive {
 			text += " " + describeRoster(r)
-			for _, s := range a.elector.Status(a.clock.at(w.Now)).Warnings {
+			for _, s := range words.Warnings(a.elector.Status(a.clock.at(w.Now)), a.name) {
 				text += " [" + s.Message + "]"
 			}
 		}

@@ -62,6 +62,6 @@ func (w *world) noticed(a *agent, err error) {
 		w.fail("one writer", "%s writes on, though another process has written to its data directory", a.peer)
 	case found && !d.told:
 		d.told = true
-		w.input(a, election.Barred{Code: "data_dir_shared", Why: taken.Error()})
+		w.input(a, election.Barred{Code: "data_dir_shared", Detail: taken.Error()})
 	}
 }

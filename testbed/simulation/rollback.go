@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"math/rand/v2"
 	"slices"
-	"strings"
 
 	"github.com/doyen-election/doyen/internal/codec"
 )
@@ -54,34 +53,20 @@ func (w *world) checkTrusted(a *agent) {
 	for _, x := range a.elector.Status(a.clock.at(w.Now)).Warnings {
 		switch {
 		case x.Code == "data_dir_older" && !a.rolledBack:
-			w.fail("older copies", "%s reports: %s", a.peer, x.Message)
+			w.fail("older copies", "%s reports: %+v", a.peer, x)
 		case meetsFormer(x) && a.own == nil, x.Code == "data_dir_shared" && !a.disk.taken:
-			w.fail("barred", "%s reports without reason: %s", a.peer, x.Message)
+			w.fail("barred", "%s reports without reason: %+v", a.peer, x)
 		case bars(x):
 			w.stats.Barred++
 			if meetsFormer(x) {
 				w.stats.Former++
 			}
 		case x.Code == "voter_data_dir_older":
-			for _, b := range w.named(x.Message) {
-				if !b.rolledBack {
-					w.fail("older copies", "%s reports: %s", a.peer, x.Message)
+			for _, b := range w.agents {
+				if b.name == x.Agent && !b.rolledBack {
+					w.fail("older copies", "%s reports: %+v", a.peer, x)
 				}
 			}
 		}
 	}
-}
-
-// named returns the agents that the warning is about.
-func (w *world) named(message string) (named []*agent) {
-	_, names, _ := strings.Cut(message, "the data directory of ")
-	names, _, _ = strings.Cut(names, " is older")
-	for name := range strings.SplitSeq(names, ", ") {
-		for _, b := range w.agents {
-			if b.name == name {
-				named = append(named, b)
-			}
-		}
-	}
-	return named
 }

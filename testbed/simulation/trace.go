@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/doyen-election/doyen/agent/words"
 	"github.com/doyen-election/doyen/election"
 )
 
@@ -79,7 +80,11 @@ func describeOutput(o election.Output) string {
 		fmt.Fprintf(&b, "\n      ANNOUNCE %s %s %s@%d: %s", a.Election, a.Event, a.Leader, a.Term, a.Reason)
 	}
 	for _, r := range o.Replies {
-		fmt.Fprintf(&b, "\n      REPLY %d %v %v", r.Request, r.Refusal, r.Leader)
+		text := "done"
+		if r.Refusal != nil {
+			text = words.Refusal(r.Refusal).Message
+		}
+		fmt.Fprintf(&b, "\n      REPLY %d %s %v", r.Request, text, r.Leader)
 	}
 	if o.WakeAt != election.Never {
 		fmt.Fprintf(&b, "\n      wake %d", o.WakeAt)

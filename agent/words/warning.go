@@ -1,0 +1,150 @@
+package words
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/doyen-election/doyen/api"
+	"github.com/doyen-election/doyen/election"
+	"github.com/doyen-election/doyen/elector"
+)
+
+// Warnings puts the elector's warnings into words, one of each code. The name is
+// this agent's.
+func Warnings(s *elector.Status, name string) []api.Warning {
+	var all []api.Warning
+	for rest := s.Warnings; len(rest) > 0; {
+		n := 1
+		for n < len(rest) && rest[n].Code == rest[0].Code {
+			n++
+		}
+		all = append(all, api.Warning{Code: rest[0].Code, Message: warning(s, name, rest[:n])})
+		rest = rest[n:]
+	}
+	return all
+}
+
+// warning puts those of one code into words.
+func warning(s *elector.Status, name string, ws []elector.Warning) string {
+	w := ws[0]
+	switch w.Code {
+	case "disk_failing":
+		return "the state file can't be written: this agent grants no votes and can't be elected until it can; free space on the disk of its data dir, or repair the disk"
+	case "foreign_cluster":
+		return foreign(name, w)
+	case "formation":
+		return "the first roster is not formed yet, so nobody can vote: " + w.Problem
+	case "identity_changed":
+		return changed(ws)
+	case "quorum_edge":
+		if s.Quorum.Reachable < s.Quorum.Voters {
+			return "if one more voter is lost, nobody can lead: bring the missing voters back"
+		}
+		return fmt.Sprintf("with %d voters, none may be lost: add another with doyen voters add", s.Quorum.Voters)
+	case "quorum_lost":
+		return "a majority of the voters can't be reached: nobody can lead until more voters are back"
+	case "roster_doubted":
+		return doubted(s, name, ws)
+	case "voter_behind":
+		return each(ws, "; ", func(w elector.Warning) string {
+			return w.Agent + " holds an older list of voters and does not adopt the present one, so its vote does not count; `doyen status` there shows why. " +
+				startAgain(w.Agent) + ", and run on another voter: doyen voters replace " + w.Agent
+		})
+	case "voter_data_dir_older":
+		return "the data directory of " + agents(ws) + " is older than the one used before: promises are lost, so its votes do not count here. " +
+			"Stop that agent and restore its newest data directory; if it no longer exists, move the directory away, start the agent with a new identity, and run on another voter: doyen voters replace NAME"
+	case "voter_disk_failing":
+		return agents(ws) + " can't write promises, so its vote can't be had: free space on the disk of the data dir on that host, or repair the disk"
+	case "voter_term_leap":
+		return agents(ws) + " reported a term far above all that the other voters know, so its acceptance of the change of the voters does not count: its state is damaged, or another program runs in its place; run doyen voters cancel, move that agent's data directory away, start it with --join, and run doyen voters replace NAME on another voter"
+	case "voters_change":
+		return "a change of the voters takes a long time: " + change(s.Change) + changeAdvice(s.Change)
+	case "voters_differ":
+		return fmt.Sprintf("this agent was started with --voters %s, but the voters are %s: the flag only sets the first roster; change the voters with doyen voters add or remove",
+			w.Voters, strings.Join(names(s.Roster, ""), ","))
+	}
+	return barred(w.Barred)
+}
+
+// barred says why an agent may neither vote nor lead until it is restarted.
+func barred(b election.Barred) string {
+	switch b.Code {
+	case "data_dir_older":
+		return fmt.Sprintf("this agent runs with an older copy of its data directory: %s knows of write %d, the newest here is %d. "+
+			"Promises are lost, so this agent grants no votes and leads nothing. Stop it and restore the newest data directory; "+
+			"if it no longer exists, move the directory away, start the agent with a new identity, and run on another voter: doyen voters replace %s",
+			b.Agent, b.Known, b.Writes, b.Name)
+	case "identity_changed":
+		return fmt.Sprintf("%[1]s was a voter of a cluster that is still running (%[2]s), and has now formed a separate one: it leads nothing until it is restarted. Stop it, delete its data directory, start it with --join and without --voters, and run on a voter: doyen voters replace %[1]s",
+			b.Name, b.Cluster)
+	}
+	return b.Detail
+}
+
+// changed is about agents that the roster lists under another identity; this one
+// may be among them, and is barred then.
+func changed(ws []elector.Warning) string {
+	return each(ws, "; ", func(w elector.Warning) string {
+		if w.Barred.Code != "" {
+			return barred(w.Barred)
+		}
+		return w.Agent + " can't vote: the roster lists a different identity under that name (" + string(w.Peer) +
+			"); restore its original data directory if it still exists (never a backup of it), or run on a voter: doyen voters replace " + w.Agent
+	})
+}
+
+func foreign(name string, w elector.Warning) string {
+	if w.Former {
+		return fmt.Sprintf("%[1]s is an observer of another cluster (%[2]s; this agent's is %[3]s), of which %[4]s was a voter under an identity that is lost: if no voter of that cluster runs any more, stop %[1]s, delete its data directory and start it again, so that it joins this cluster; if a voter of that cluster still runs, this agent must join it: stop this agent, delete its data directory, start it with --join and without --voters",
+			w.Agent, w.Cluster, w.Own, name)
+	}
+	return fmt.Sprintf("%s belongs to another cluster (%s; this agent's is %s): give one of the two another --cluster name, or wipe the data dir of the one that should join",
+		w.Agent, w.Cluster, w.Own)
+}
+
+func doubted(s *elector.Status, name string, ws []elector.Warning) string {
+	reports := each(ws, "; ", func(w elector.Warning) string {
+		return fmt.Sprintf("%s reports the voters %s, which this agent does not adopt: %s", w.Agent, w.Voters, doubt(w.Doubt))
+	})
+	return reports + ". If these are your own changes: start one of the voters this agent knows (" + strings.Join(names(s.Roster, s.Self.Peer), ", ") +
+		") for a moment; or stop this agent, move its data dir away, start it with --join and without --voters, and if it should vote, run on a voter: doyen voters replace " + name +
+		". If a copy of this cluster runs somewhere, keep it away from this one: another --cluster name and key"
+}
+
+func doubt(d elector.Doubt) string {
+	switch d {
+	case elector.Refused:
+		return "an operator refused it (doyen voters restore)"
+	case elector.FromUnknown:
+		return "none of the voters this agent knows has reported it"
+	case elector.DropsMany:
+		return "it drops several voters at once, and a majority of them still holds the present roster"
+	}
+	return "its driver is not one of the voters this agent knows"
+}
+
+// names lists the voters of a roster, one of them perhaps left out.
+func names(r *election.Roster, but election.PeerID) []string {
+	var all []string
+	for _, v := range r.All() {
+		if v.Peer != but {
+			all = append(all, v.Name)
+		}
+	}
+	slices.Sort(all)
+	return all
+}
+
+// agents names the agents that warnings are about.
+func agents(ws []elector.Warning) string {
+	return each(ws, ", ", func(w elector.Warning) string { return w.Agent })
+}
+
+func each(ws []elector.Warning, between string, text func(elector.Warning) string) string {
+	var texts []string
+	for _, w := range ws {
+		texts = append(texts, text(w))
+	}
+	return strings.Join(texts, between)
+}

@@ -1,0 +1,86 @@
+package election
+
+// Refusal says why a command was not carried out, in facts. The agent puts them
+// into words (agent/words).
+type Refusal struct {
+	Why      Denial
+	Election Name     // that the command is about
+	Agent    string   // the name of the agent that stands in the way
+	Obstacle Obstacle // why an agent can't lead
+	Count    int      // of elections, when there are too many
+	Change   *ChangeStatus
+	Barred   Barred
+}
+
+// Denial is the kind of a Refusal.
+type Denial string
+
+const (
+	DeniedElections       Denial = "too many elections"
+	DeniedNotLeader       Denial = "not the leader"
+	DeniedHandingOver     Denial = "handing over already"
+	DeniedLeadsAlready    Denial = "leads already"
+	DeniedNobodyElse      Denial = "nobody else can lead"
+	DeniedTargetUnknown   Denial = "target unknown"
+	DeniedTargetUnable    Denial = "target unable"
+	DeniedBarred          Denial = "barred"
+	DeniedQuestions       Denial = "too many questions"
+	DeniedNoAnswer        Denial = "no answer from a majority"
+	DeniedNoMajority      Denial = "no majority"
+	DeniedNoVoters        Denial = "no voters"
+	DeniedNoRoster        Denial = "no roster"
+	DeniedNotVoter        Denial = "not a voter"
+	DeniedRemoveNotVoter  Denial = "remove: not a voter"
+	DeniedAddVoter        Denial = "add: a voter already"
+	DeniedLastVoter       Denial = "last voter"
+	DeniedNotConnected    Denial = "not connected"
+	DeniedBehind          Denial = "behind"
+	DeniedOtherChange     Denial = "another change"
+	DeniedOvertaken       Denial = "another change came first"
+	DeniedNotStarted      Denial = "not started"
+	DeniedNotConfirmed    Denial = "not confirmed"
+	DeniedVotersLost      Denial = "new voters lost"
+	DeniedCancelled       Denial = "cancelled"
+	DeniedNoChange        Denial = "no change"
+	DeniedCancelling      Denial = "cancelling already"
+	DeniedChangeSent      Denial = "outcome sent"
+	DeniedChangeEnded     Denial = "change ended"
+	DeniedDoneFirst       Denial = "done first"
+	DeniedNotCancelled    Denial = "not cancelled in time"
+	DeniedRestoring       Denial = "restoring already"
+	DeniedNothingToGoBack Denial = "nothing to restore"
+	DeniedVoteOnItsWay    Denial = "a vote is being written"
+	DeniedNotRestored     Denial = "not restored in time"
+)
+
+// Obstacle is a reason why an agent can't lead an election now.
+type Obstacle uint8
+
+const (
+	NotCandidate  Obstacle = iota + 1 // 0: it can
+	NoPriority                        // 0, or its disk fails
+	ShuttingDown                      //
+	DrainingNow                       //
+	HandingOver                       //
+	CantWrite                         // its promises
+	SteppedDown                       // a moment ago
+	NoRoster                          // yet
+	CutOff                            // from the majority of the voters
+	NoTermLeft                        // that it could ask for
+	KeepsPromise                      // that it gave before its start
+	NotConnected                      //
+	DoesNotAnswer                     //
+)
+
+// ChangeStatus is a change of the voters under way, as one agent knows it: its
+// driver knows what it waits for.
+type ChangeStatus struct {
+	Driver      PeerID   // empty: no agent is known to drive it
+	Name        string   // the driver's; empty: this agent drives it
+	Committed   bool     // majorities of both sets of voters accepted it
+	Back        bool     // it goes back to the former voters
+	Outcome     bool     // this agent has proposed the outcome: it can't be cancelled any more
+	NeedsNew    bool     // nothing but a majority of the new voters, too, can end it
+	Missing     []string // at the driver: the voters that have not accepted; elsewhere: those out of reach
+	PromisesEnd Instant  // what was promised under the former voters has ended then; 0: not known, or nothing
+}
