@@ -48,7 +48,6 @@ type Elector struct {
 	tellWritesAt election.Instant                 // not before, again
 	barred       election.Barred                  // why this agent grants and leads nothing until its next start; zero: it does
 	beatAt       election.Instant
-	expiresAt    election.Instant         // no leadership here is to be withdrawn before
 	ledHere      int                      // how many elections the last heartbeat claimed
 	withheld     map[election.PeerID]bool // voters that can't renew all of them
 	draining     bool

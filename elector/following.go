@@ -32,11 +32,8 @@ func (e *Elector) heartbeat(from election.PeerID, m election.Heartbeat) {
 	}
 	e.send(from, ack)
 	holder := election.Holder{Peer: from, Boot: m.Boot}
-	suspectAt := p.beats.Deadline()
 	for _, claim := range m.Claims {
-		if c := e.contests.get(claim.Election); c == nil || !e.prolong(c, holder, claim, m.Echo, suspectAt) {
-			e.claimed(holder, claim, m.Echo)
-		}
+		e.claimed(holder, claim, m.Echo)
 	}
 }
 
@@ -50,27 +47,6 @@ func (e *Elector) askReport(from election.PeerID, p *peer) {
 		p.reportAt = e.now.Add(e.cfg.Timing.Lease)
 		e.send(from, election.Inquiry{})
 	}
-}
-
-// prolong takes the claim of a leader that is followed already, for which the
-// election need not be advanced: with a thousand of them nearly all claims are
-// such. It reports whether this one is.
-func (e *Elector) prolong(c *contest, holder election.Holder, claim election.Claim, echo, suspectAt election.Instant) bool {
-	settled := c.role() == follower && c.vacantSince == election.Never && !c.selection.Active() &&
-		c.failures == 0 && c.notBefore == 0 && c.rumour == (rumour{})
-	if !settled || c.leader.holder != holder || c.leader.term != claim.Term {
-		return false
-	}
-	until := e.claimEnd(claim, echo)
-	if until <= e.now {
-		return false
-	}
-	c.leader.rank, c.leader.heard, c.leader.until = claim.Rank, e.now, max(c.leader.until, until)
-	c.refresh = true
-	c.wakeAt = election.Never // as advancing it would
-	c.wake(min(c.leader.until, suspectAt))
-	e.wakeForHold(c)
-	return true
 }
 
 // claimed handles one leadership that a heartbeat claims.

@@ -48,7 +48,6 @@ func (e *Elector) lead(c *contest) {
 	e.refreshOwn(c)
 	if c.held.lease != nil {
 		c.wake(e.actsUntil(c))
-		e.expiresAt = min(e.expiresAt, e.actsUntil(c))
 	} else {
 		c.wake(e.now.Add(e.cfg.Timing.Heartbeat)) // what it says of itself is prolonged then
 	}
@@ -95,19 +94,10 @@ func (e *Elector) askAgain(c *contest) {
 	e.requestVotes(c, c.held.term)
 }
 
-// expireLeases withdraws what this agent leads before its lease ends (H5). A lease
-// never ends sooner than it did, so between two ends nothing is looked at.
+// expireLeases withdraws what this agent leads before its lease ends (H5).
 func (e *Elector) expireLeases() {
-	if e.now < e.expiresAt {
-		return
-	}
-	e.expiresAt = election.Never
 	for _, c := range e.contests.rows {
-		switch {
-		case c.role() != leader || c.held.lease == nil:
-		case e.now < e.actsUntil(c):
-			e.expiresAt = min(e.expiresAt, e.actsUntil(c))
-		default:
+		if c.role() == leader && c.held.lease != nil && e.now >= e.actsUntil(c) {
 			e.counters.LeasesExpired++
 			e.withdraw(c, departure{reason: election.ReasonLeaseExpired})
 		}

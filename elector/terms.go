@@ -34,6 +34,9 @@ func (e *Elector) votes(p election.PeerID, told *election.Roster) bool {
 // confirms reports whether the holder of a term is a voter, or some voter has told of
 // it, or this agent's own voter has granted it.
 func (e *Elector) confirms(c *contest, h election.Holder, t election.Term) bool {
+	if e.votes(h.Peer, nil) || c.rumour.holder == h && c.rumour.term == t {
+		return true
+	}
 	g := e.ledger.State().Grant(c.name)
-	return e.votes(h.Peer, nil) || g.Holder == h && g.Term == t || c.rumour.holder == h && c.rumour.term == t
+	return g.Holder == h && g.Term == t
 }

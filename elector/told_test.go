@@ -23,9 +23,6 @@ func stale(e *Elector) string {
 	}
 	facts := e.facts.renew(e)
 	for _, c := range e.contests.rows {
-		if c.role() == leader && c.held.lease != nil && e.actsUntil(c) < e.expiresAt {
-			return fmt.Sprintf("the lease of %s ends unseen", c.name)
-		}
 		kept := c.listing
 		c.listing.key = listingKey{}
 		c.listing.renew(e, c, facts)
