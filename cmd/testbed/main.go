@@ -22,7 +22,6 @@ import (
 
 	"github.com/doyen-election/doyen/testbed/actor"
 	"github.com/doyen-election/doyen/testbed/bench"
-	"github.com/doyen-election/doyen/testbed/soak"
 )
 
 const (
@@ -36,9 +35,6 @@ func main() {
 		os.Exit(code)
 	}
 	if code, served := bench.ServeProgram(os.Args, os.Stderr); served {
-		os.Exit(code)
-	}
-	if code, served := soak.ServeProgram(os.Args, os.Stderr); served {
 		os.Exit(code)
 	}
 	// The first signal asks for a clean end; the second one is not caught, and

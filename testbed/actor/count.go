@@ -50,20 +50,16 @@ type counter struct {
 	register   string // path of its socket
 }
 
-// errRefused says that another program has a higher token.
-var errRefused = errors.New("the register knows a higher token")
+// ErrRefused says that another program has a higher token.
+var ErrRefused = errors.New("the register knows a higher token")
 
 // act adds to the register until the leadership is over.
 func (p *counter) act(l *client.Leadership) error {
-	conn, err := net.Dial("unix", p.register)
+	line, err := Dial(p.register, p.name, p.host)
 	if err != nil {
-		return fmt.Errorf("reach the register: %w", err)
+		return err
 	}
-	defer conn.Close()
-	line := &line{encoder: json.NewEncoder(conn), lines: bufio.NewScanner(conn), conn: conn}
-	if err := line.encoder.Encode(Ask{Program: p.name, Host: p.host}); err != nil {
-		return fmt.Errorf("reach the register: %w", err)
-	}
+	defer line.Close()
 	value, read, token := 0, false, uint64(0)
 	for l.Context().Err() == nil {
 		at, now := boottime.Now(), l.Token()
@@ -77,8 +73,8 @@ func (p *counter) act(l *client.Leadership) error {
 		if rand.IntN(dawdles) == 0 { // as a pause of the process does, between looking at the lease and acting
 			pause(context.Background(), time.Duration(2*rand.Float64()*float64(time.Until(l.Deadline()))))
 		}
-		value, err = line.ask(a)
-		if errors.Is(err, errRefused) {
+		value, err = line.Ask(a)
+		if errors.Is(err, ErrRefused) {
 			return nil
 		}
 		if err != nil {
@@ -90,36 +86,55 @@ func (p *counter) act(l *client.Leadership) error {
 	return nil
 }
 
-// line is a connection to the register.
-type line struct {
+// Line is a program's connection to the register.
+type Line struct {
+	net.Conn
 	encoder *json.Encoder
 	lines   *bufio.Scanner
-	conn    net.Conn
 }
 
-// ask does an operation, and reports when its answer came.
-func (l *line) ask(a Ask) (int, error) {
-	if err := l.conn.SetDeadline(time.Now().Add(answering)); err != nil {
-		return 0, err
+// Dial connects a program to the register.
+func Dial(path, program, host string) (*Line, error) {
+	conn, err := net.Dial("unix", path)
+	if err != nil {
+		return nil, fmt.Errorf("reach the register: %w", err)
 	}
-	a.Call = int64(boottime.Now())
-	if err := l.encoder.Encode(a); err != nil {
-		return 0, fmt.Errorf("ask the register: %w", err)
+	l := &Line{encoder: json.NewEncoder(conn), lines: bufio.NewScanner(conn), Conn: conn}
+	if err := l.encoder.Encode(Ask{Program: program, Host: host}); err != nil {
+		conn.Close()
+		return nil, fmt.Errorf("reach the register: %w", err)
 	}
-	if !l.lines.Scan() {
-		return 0, fmt.Errorf("ask the register: no answer: %w", errors.Join(l.lines.Err(), io.ErrUnexpectedEOF))
-	}
-	var got Answer
-	if err := json.Unmarshal(l.lines.Bytes(), &got); err != nil {
+	return l, nil
+}
+
+// Ask does an operation, and reports when its answer came.
+func (l *Line) Ask(a Ask) (int, error) {
+	got, err := l.Do(a)
+	if err != nil {
 		return 0, fmt.Errorf("ask the register: %w", err)
 	}
 	if !got.Done {
-		return 0, errRefused
+		return 0, ErrRefused
 	}
 	if err := l.encoder.Encode(Ask{Return: int64(boottime.Now())}); err != nil {
 		return 0, fmt.Errorf("answer the register: %w", err)
 	}
 	return got.Value, nil
+}
+
+// Do is Ask that does not report the answer.
+func (l *Line) Do(a Ask) (got Answer, err error) {
+	if err := l.SetDeadline(time.Now().Add(answering)); err != nil {
+		return got, err
+	}
+	a.Call = int64(boottime.Now())
+	if err := l.encoder.Encode(a); err != nil {
+		return got, err
+	}
+	if !l.lines.Scan() {
+		return got, fmt.Errorf("no answer: %w", errors.Join(l.lines.Err(), io.ErrUnexpectedEOF))
+	}
+	return got, json.Unmarshal(l.lines.Bytes(), &got)
 }
 
 func pause(ctx context.Context, d time.Duration) {

@@ -28,7 +28,6 @@ type Fault struct {
 // before.
 func (f Fault) Begin(c *Cluster, h *Host) (election.Instant, error) { return f.begin(c, h) }
 
-// End ends it. A host that is down is started.
 func (f Fault) End(c *Cluster, h *Host) (election.Instant, error) {
 	if f.end == nil {
 		return 0, fmt.Errorf("end %s of %s: it has no end", f.Name, h.Name())
@@ -56,12 +55,10 @@ func Freeze() Fault {
 	return Fault{Name: "freeze", Silences: true, begin: of((*Host).Freeze), end: of((*Host).Thaw)}
 }
 
-// Wipe empties the data directory of a host that is down.
 func Wipe() Fault {
 	return Fault{Name: "wipe", begin: of(func(h *Host) (election.Instant, error) { return boottime.Now(), h.Wipe() })}
 }
 
-// FullDisk leaves no byte on the disk.
 func FullDisk() Fault {
 	return Fault{Name: "disk", Detail: "full", begin: of((*Host).FillDisk), end: of((*Host).FreeDisk)}
 }

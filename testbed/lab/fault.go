@@ -56,7 +56,6 @@ func (l *Lab) expect(f hosts.Fault, h *hosts.Host, yes bool) {
 	}
 }
 
-// End ends a fault of hosts.
 func (l *Lab) End(f hosts.Fault, where ...*hosts.Host) (at election.Instant, err error) {
 	for _, h := range where {
 		if at, err = f.End(l.Cluster, h); err != nil {
@@ -77,7 +76,6 @@ func (l *Lab) End(f hosts.Fault, where ...*hosts.Host) (at election.Instant, err
 	return at, nil
 }
 
-// Start runs the agent of a host that is down.
 func (l *Lab) Start(h *hosts.Host) (election.Instant, error) { return l.End(hosts.Crash(), h) }
 
 // Restart asks an agent to end, and starts it as soon as it has ended; ErrLate if it
@@ -169,7 +167,6 @@ func programOf(f observe.Fault) string {
 
 const ofProgram = "program "
 
-// Faults are those that have begun.
 func (l *Lab) Faults() []observe.Fault {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -114,7 +114,7 @@ func (l *Lab) Close(ctx context.Context) error {
 	return errors.Join(err, l.awaitPrograms())
 }
 
-// Kill is Close that asks no agent to end.
+// Kill is Close at once.
 func (l *Lab) Kill() error {
 	now, cancel := context.WithCancel(context.Background())
 	cancel()

@@ -189,14 +189,12 @@ func (p *Program) hear(line string) {
 	})
 }
 
-// Programs are all, by their names.
 func (l *Lab) Programs() []*Program {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return slices.SortedFunc(maps.Values(l.programs), func(a, b *Program) int { return strings.Compare(a.Name, b.Name) })
 }
 
-// Program returns the one of that name.
 func (l *Lab) Program(name string) (*Program, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -219,7 +217,6 @@ func (p *Program) Acting() Acting {
 	return a
 }
 
-// PID is the process's; 0 of a hook.
 func (p *Program) PID() int {
 	p.lab.mu.Lock()
 	defer p.lab.mu.Unlock()
@@ -232,13 +229,10 @@ func (p *Program) PID() int {
 // Ended is closed when no process of the program is left.
 func (p *Program) Ended() <-chan struct{} { return p.ended }
 
-// Crash kills the program.
 func (p *Program) Crash() (election.Instant, error) { return p.signal("crash", syscall.SIGKILL) }
 
-// Freeze stops it without its knowledge.
 func (p *Program) Freeze() (election.Instant, error) { return p.signal("freeze", syscall.SIGSTOP) }
 
-// Thaw lets a frozen one continue.
 func (p *Program) Thaw() (election.Instant, error) { return p.signal("thaw", syscall.SIGCONT) }
 
 func (p *Program) signal(what string, s syscall.Signal) (election.Instant, error) {

@@ -33,7 +33,6 @@ func (w *world) begin(f hosts.Fault, where ...*hosts.Host) error {
 	return nil
 }
 
-// end ends a fault of hosts.
 func (w *world) end(f hosts.Fault, where ...*hosts.Host) error {
 	at, err := w.lab.End(f, where...)
 	if err != nil {
@@ -145,8 +144,7 @@ func (w *world) start(h *hosts.Host) error {
 	return nil
 }
 
-// endLimit is how long an agent may take to end.
-const endLimit = 30 * time.Second
+const endLimit = 30 * time.Second // for an agent
 
 func crashCommand(w *world, _ *testscript.TestScript, args []string) (string, error) {
 	if n := len(args) - 1; n == 1 && args[n] == "with-its-guard" {

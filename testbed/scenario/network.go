@@ -55,22 +55,6 @@ func (w *world) split(words []string) (sides, error) {
 	return sides{a, b, direction}, nil
 }
 
-// pairs are the ordered pairs of hosts, from and to, that are meant.
-func (s sides) pairs() [][2]string {
-	var all [][2]string
-	for _, a := range s.a {
-		for _, b := range s.b {
-			if s.direction != hosts.Back {
-				all = append(all, [2]string{a, b})
-			}
-			if s.direction != hosts.Forth {
-				all = append(all, [2]string{b, a})
-			}
-		}
-	}
-	return all
-}
-
 func cutCommand(w *world, _ *testscript.TestScript, args []string) (string, error) {
 	if err := w.ready(); err != nil {
 		return "", err

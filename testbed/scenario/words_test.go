@@ -110,3 +110,19 @@ func TestLinesOfAScriptAreFound(t *testing.T) {
 		t.Errorf("lines %d, %d, %d; want 3, 5 and none", a, b, c)
 	}
 }
+
+// pairs are the ordered pairs of hosts, from and to, that are meant.
+func (s sides) pairs() [][2]string {
+	var all [][2]string
+	for _, a := range s.a {
+		for _, b := range s.b {
+			if s.direction != hosts.Back {
+				all = append(all, [2]string{a, b})
+			}
+			if s.direction != hosts.Forth {
+				all = append(all, [2]string{b, a})
+			}
+		}
+	}
+	return all
+}

@@ -8,26 +8,24 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
-	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/internal/boottime"
-	"github.com/doyen-election/doyen/testbed/hosts"
 	"github.com/doyen-election/doyen/testbed/observe"
 )
 
-// check looks for what must never happen, and takes the first of it down.
+// check looks for what must never happen, and records the first of it.
 func (s *soak) check() {
-	for _, name := range s.seen.Names() {
-		claims := s.seen.Of(name).Claims()
-		for _, o := range s.seen.Of(name).Overlaps() {
-			s.violate("overlap", fmt.Sprintf("in %s %s (term %d) and %s (term %d) led at once for %s", name, o.First.Agent, o.First.Term,
-				o.Second.Agent, o.Second.Term, min(o.To, boottime.Now()).Sub(o.From)))
+	s.lab.Look(func(e *observe.Elections) {
+		for _, name := range e.Names() {
+			for _, o := range e.Of(name).Overlaps() {
+				s.violate("overlap", fmt.Sprintf("in %s %s (term %d) and %s (term %d) led at once for %s", name, o.First.Agent, o.First.Term,
+					o.Second.Agent, o.Second.Term, min(o.To, boottime.Now()).Sub(o.From)))
+			}
+			if s.o.Hosts.Quorum {
+				s.violateIf("token", fallen(name, e.Of(name).Claims()))
+			}
 		}
-		if s.o.Hosts.Quorum {
-			s.violateIf("token", fallen(name, claims))
-		}
-	}
+	})
 	s.violateIf("overlap", together(s.register.Acts()))
 	s.violateIf("history", s.register.Check())
 }
@@ -44,7 +42,7 @@ func (s *soak) violate(rule, what string) {
 	}
 }
 
-// fallen tells of a leader whose token is not above that of an earlier one; "" if
+// fallen describes a leader whose token is not above that of an earlier one; "" if
 // there is none.
 func fallen(name string, claims []observe.Claim) string {
 	sorted := slices.SortedStableFunc(slices.Values(claims), func(a, b observe.Claim) int { return cmp.Compare(a.Start, b.Start) })
@@ -60,7 +58,7 @@ func fallen(name string, claims []observe.Claim) string {
 	return ""
 }
 
-// together tells of two programs that acted at once, or under one token; "" if
+// together describes two programs that acted at once, or under one token; "" if
 // none did.
 func together(acts []observe.ProgramSpan) string {
 	sorted := slices.SortedStableFunc(slices.Values(acts), func(a, b observe.ProgramSpan) int { return cmp.Compare(a.From, b.From) })
@@ -79,18 +77,6 @@ func together(acts []observe.ProgramSpan) string {
 		}
 	}
 	return ""
-}
-
-// picture is what the agents say, for a violation.
-func (s *soak) picture() string {
-	var said []string
-	for _, name := range []string{string(election.Default), Election} {
-		for _, h := range s.cluster.Hosts() {
-			at := s.seen.Of(name).Standing(h.Name())
-			said = append(said, fmt.Sprintf("%s: %s is %s, %s, names %q, term %d", name, h.Name(), h.Status(), at.State, at.Leader, at.Term))
-		}
-	}
-	return strings.Join(said, "; ") + fmt.Sprintf("; last addition %s ago", boottime.Now().Sub(s.register.LastAdd()).Round(time.Millisecond))
 }
 
 // conclude puts the result together, and keeps the logs if something was
@@ -118,48 +104,17 @@ func (s *soak) conclude() {
 
 // record makes the recording of all that was seen.
 func (s *soak) record() *observe.Recording {
-	now := boottime.Now()
-	c := s.cluster.Hosts()[0].Config()
-	r := &observe.Recording{
-		Format: observe.RecordingFormat, Scenario: fmt.Sprintf("soak, seed %d", s.o.Seed), Algorithm: c.Algorithm, Profile: c.Profile,
-		Quorum: c.Quorum, Network: "loopback", Heartbeat: int64(c.Heartbeat), Lease: int64(c.Lease), Wall: time.Now().Add(-now.Sub(s.began)).UTC(),
-		From: s.began, To: now, Faults: s.faults, Overlaps: s.seen.Overlaps(now), Takeovers: s.seen.Takeovers(s.faults), Programs: s.register.Acts(),
-	}
-	if s.o.Hosts.Net == hosts.Namespaces {
-		r.Network = "namespaces"
-	}
-	for _, h := range s.cluster.Hosts() {
-		r.Hosts = append(r.Hosts, observe.HostRecord{Name: h.Name(), Addr: h.Config().Bind, Voter: slices.Contains(c.Voters, h.Name()),
-			Spans: s.seen.Spans(h.Name(), now)})
-	}
+	r := s.lab.Record(fmt.Sprintf("soak, seed %d", s.o.Seed))
+	r.Programs = s.register.Acts()
 	return r
 }
 
 // keep copies all logs, and the history, to where they outlive the cluster.
 func (s *soak) keep() error {
-	if err := os.MkdirAll(s.o.Keep, 0o755); err != nil {
-		return fmt.Errorf("keep the logs: %w", err)
-	}
-	var errs []error
-	copied := func(from, name string) {
-		text, err := os.ReadFile(from)
-		if errors.Is(err, os.ErrNotExist) {
-			return
-		}
-		if err == nil {
-			err = os.WriteFile(filepath.Join(s.o.Keep, name), text, 0o644)
-		}
-		errs = append(errs, err)
-	}
-	for _, h := range s.cluster.Hosts() {
-		copied(h.Log(), h.Name()+".log")
-		copied(s.programs[h.Name()].log(), h.Name()+"-program.log")
-	}
 	var history strings.Builder
 	for _, o := range s.register.History() {
 		fmt.Fprintf(&history, "%+v\n", o)
 	}
-	errs = append(errs, os.WriteFile(filepath.Join(s.o.Keep, "history.txt"), []byte(history.String()), 0o644),
+	return errors.Join(s.lab.KeepLogs(s.o.Keep), os.WriteFile(filepath.Join(s.o.Keep, "history.txt"), []byte(history.String()), 0o644),
 		s.result.Recording.Write(filepath.Join(s.o.Keep, "recording.json")))
-	return errors.Join(errs...)
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/internal/boottime"
+	"github.com/doyen-election/doyen/testbed/actor"
 	"github.com/doyen-election/doyen/testbed/history"
 	"github.com/doyen-election/doyen/testbed/observe"
 )
@@ -27,24 +28,6 @@ const (
 	// maxActs is how many stretches of acting are remembered.
 	maxActs = 512
 )
-
-// ask is one line of a program's: an operation, or word that an answer came.
-type ask struct {
-	Program string `json:"program,omitempty"` // of the first line: who it is
-	Host    string `json:"host,omitempty"`
-	Op      string `json:"op,omitempty"` // read, add, or "" for word of an answer
-	Token   uint64 `json:"token,omitempty"`
-	Value   int    `json:"value,omitempty"`       // to write
-	At      int64  `json:"at_ns,omitempty"`       // an instant at which it knew that it leads
-	Call    int64  `json:"call_ns,omitempty"`     // when it asked
-	Return  int64  `json:"returned_ns,omitempty"` // when the answer came
-}
-
-// answer is one line back.
-type answer struct {
-	Done  bool `json:"done"` // false: the token is too old
-	Value int  `json:"value"`
-}
 
 // Register is the shared counter that only the leading program should change. It
 // takes what comes with a token at least as high as the highest it has seen. Its
@@ -103,7 +86,7 @@ func (r *Register) serve(ctx context.Context, conn net.Conn) {
 	client, host := -1, ""
 	defer func() { r.leave(client) }()
 	for lines.Scan() {
-		var a ask
+		var a actor.Ask
 		if json.Unmarshal(lines.Bytes(), &a) != nil {
 			return
 		}
@@ -142,13 +125,13 @@ func (r *Register) leave(client int) {
 }
 
 // do carries an operation out.
-func (r *Register) do(client int, host string, a ask) answer {
+func (r *Register) do(client int, host string, a actor.Ask) actor.Answer {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.act(r.names[client], host, a)
 	if a.Token < r.highest {
 		r.counts.Refused++
-		return answer{}
+		return actor.Answer{}
 	}
 	r.highest = a.Token
 	o := &porcupine.Operation{ClientId: client, Input: history.Read, Call: a.Call}
@@ -158,7 +141,7 @@ func (r *Register) do(client int, host string, a ask) answer {
 	o.Output = history.Result{Known: true, Value: r.value}
 	r.open[client] = o
 	r.counts.Operations++
-	return answer{Done: true, Value: r.value}
+	return actor.Answer{Done: true, Value: r.value}
 }
 
 // returned ends the program's operation: it has heard the answer.
@@ -204,7 +187,7 @@ func (r *Register) judge() {
 }
 
 // act remembers that a program knew, at an instant, that it leads.
-func (r *Register) act(program, host string, a ask) {
+func (r *Register) act(program, host string, a actor.Ask) {
 	at := election.Instant(a.At)
 	for i := range slices.Backward(r.acts) {
 		if s := &r.acts[i]; s.Program == program && s.Term == a.Token {

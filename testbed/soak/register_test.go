@@ -1,9 +1,7 @@
 package soak
 
 import (
-	"bufio"
 	"context"
-	"encoding/json"
 	"net"
 	"path/filepath"
 	"runtime"
@@ -12,6 +10,7 @@ import (
 	"time"
 
 	"github.com/doyen-election/doyen/internal/boottime"
+	"github.com/doyen-election/doyen/testbed/actor"
 )
 
 // desk is a register that answers on a socket.
@@ -33,22 +32,20 @@ func desk(t *testing.T) (*Register, func(program string) *line) {
 		}
 	})
 	return r, func(program string) *line {
-		conn, err := net.Dial("unix", path)
+		l, err := actor.Dial(path, program, "")
 		if err != nil {
 			t.Fatal(err)
 		}
-		t.Cleanup(func() { conn.Close() })
-		k := &line{encoder: json.NewEncoder(conn), lines: bufio.NewScanner(conn), conn: conn}
-		if err := k.encoder.Encode(ask{Program: program}); err != nil {
-			t.Fatal(err)
-		}
-		return k
+		t.Cleanup(func() { l.Close() })
+		return &line{l}
 	}
 }
 
+type line struct{ *actor.Line }
+
 func (l *line) must(t *testing.T, op string, token uint64, value, want int) {
 	t.Helper()
-	got, err := l.ask(ask{Op: op, Token: token, Value: value, At: int64(boottime.Now())})
+	got, err := l.Ask(actor.Ask{Op: op, Token: token, Value: value, At: int64(boottime.Now())})
 	if err != nil || got != want {
 		t.Fatalf("%s with token %d: %d, %v; want %d", op, token, got, err, want)
 	}
@@ -60,7 +57,7 @@ func TestTheRegisterRefusesAnOldToken(t *testing.T) {
 	a.must(t, "read", 1, 0, 0)
 	a.must(t, "add", 1, 1, 1)
 	b.must(t, "read", 2, 0, 1)
-	if _, err := a.ask(ask{Op: "add", Token: 1, Value: 2}); err != errRefused {
+	if _, err := a.Ask(actor.Ask{Op: "add", Token: 1, Value: 2}); err != actor.ErrRefused {
 		t.Errorf("an old token: %v", err)
 	}
 	b.must(t, "add", 2, 2, 2)
@@ -86,7 +83,7 @@ func TestALostAdditionIsFound(t *testing.T) {
 	for _, v := range []int{1, 2, 2} { // the third writes what the second did
 		a.must(t, "add", 1, v, v)
 	}
-	a.conn.Close() // and so ends what is under way
+	a.Close() // and so ends what is under way
 	await(t, func() bool { return strings.Contains(r.Check(), "no order of") })
 	if len(r.History()) < 4 {
 		t.Errorf("%d operations are kept", len(r.History()))
@@ -97,18 +94,15 @@ func TestAnOperationWhoseProgramDiedCounts(t *testing.T) {
 	r, open := desk(t)
 	a := open("a")
 	a.must(t, "read", 1, 0, 0)
-	if err := a.encoder.Encode(ask{Op: "add", Token: 1, Value: 1, Call: int64(boottime.Now())}); err != nil {
+	if _, err := a.Do(actor.Ask{Op: "add", Token: 1, Value: 1}); err != nil { // it is done, and the program dies before it reports that it knows
 		t.Fatal(err)
 	}
-	if !a.lines.Scan() { // it was done, and the program dies before it says that it knows
-		t.Fatal(a.lines.Err())
-	}
-	a.conn.Close()
+	a.Close()
 	await(t, func() bool { return r.Counts().Unknown == 1 })
 	b := open("b")
 	b.must(t, "read", 2, 0, 1)
 	b.must(t, "add", 2, 2, 2)
-	b.conn.Close()
+	b.Close()
 	await(t, func() bool { r.Check(); return r.Counts().Windows >= 1 && len(r.History()) == 0 })
 	if what := r.Check(); what != "" {
 		t.Error(what)
@@ -118,11 +112,11 @@ func TestAnOperationWhoseProgramDiedCounts(t *testing.T) {
 func TestGarbageEndsOnlyItsConnection(t *testing.T) {
 	r, open := desk(t)
 	bad, good := open("bad"), open("good")
-	if _, err := bad.conn.Write([]byte("{\n")); err != nil {
+	if _, err := bad.Write([]byte("{\n")); err != nil {
 		t.Fatal(err)
 	}
-	if bad.lines.Scan() {
-		t.Errorf("it was answered %q", bad.lines.Text())
+	if n, err := bad.Read(make([]byte, 1)); err == nil {
+		t.Errorf("it was answered with %d bytes", n)
 	}
 	good.must(t, "read", 1, 0, 0)
 	if r.Counts().Operations != 1 {

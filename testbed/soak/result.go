@@ -16,7 +16,7 @@ type Result struct {
 	Lasted    time.Duration
 	Rounds    int
 	Faults    map[Kind]int
-	LeftOut   []string // kinds of faults that could not be had, and why
+	Skipped   []string // kinds of faults that could not be had, and why
 	Takeovers int
 	Counts    Counts
 	Heals     []time.Duration // from the end of a round's faults until all went on
@@ -28,14 +28,14 @@ type Result struct {
 type Violation struct {
 	Rule   string // overlap, token, history or no recovery
 	What   string
-	At     time.Duration // since the begin
+	At     time.Duration // since the start
 	Round  int
 	Faults []string // of that round
 	Logs   string   // the folder they are kept in
 }
 
 func (v *Violation) String() string {
-	return fmt.Sprintf("%s, %s after the begin, in round %d (%s): %s", v.Rule, v.At.Round(time.Millisecond), v.Round, strings.Join(v.Faults, "; "), v.What)
+	return fmt.Sprintf("%s, %s after the start, in round %d (%s): %s", v.Rule, v.At.Round(time.Millisecond), v.Round, strings.Join(v.Faults, "; "), v.What)
 }
 
 // line is one of progress.
@@ -70,11 +70,11 @@ func (r Result) Summary() string {
 		kinds = append(kinds, fmt.Sprintf("%s %d", k, r.Faults[k]))
 	}
 	fmt.Fprintf(&b, "faults: %s\n", strings.Join(kinds, ", "))
-	for _, k := range r.LeftOut {
+	for _, k := range r.Skipped {
 		fmt.Fprintf(&b, "skipped: %s\n", k)
 	}
 	c := r.Counts
-	fmt.Fprintf(&b, "counter: %d operations in %d windows judged (%d undecided), %d refused for an old token, %d never heard of by their program\n",
+	fmt.Fprintf(&b, "counter: %d operations in %d windows judged (%d undecided), %d refused for an old token, %d whose answer no program received\n",
 		c.Operations, c.Windows, c.Undecided, c.Refused, c.Unknown)
 	if len(r.Heals) > 0 {
 		sorted := slices.Sorted(slices.Values(r.Heals))

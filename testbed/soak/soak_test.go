@@ -12,16 +12,15 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/doyen-election/doyen/election"
+	"github.com/doyen-election/doyen/testbed/actor"
 	"github.com/doyen-election/doyen/testbed/hosts"
+	"github.com/doyen-election/doyen/testbed/lab"
 	"github.com/doyen-election/doyen/testbed/observe"
 )
 
 // TestMain lets this very binary be the agents and the programs.
 func TestMain(m *testing.M) {
-	if code, served := hosts.ServeAgent(os.Args, os.Stderr); served {
-		os.Exit(code)
-	}
-	if code, served := ServeProgram(os.Args, os.Stderr); served {
+	if code, served := actor.Serve(os.Args, os.Stdout, os.Stderr); served {
 		os.Exit(code)
 	}
 	os.Exit(m.Run())
@@ -145,7 +144,7 @@ func TestARoundOfFaultsOnRealProcesses(t *testing.T) {
 		t.Errorf("%s", result.Summary())
 	}
 	r := result.Recording
-	if r == nil || len(r.Hosts) != 3 || len(r.Hosts[0].Spans) == 0 || len(r.Programs) == 0 || len(r.Faults) != result.injected() {
+	if r == nil || len(r.Hosts) != 3 || len(r.Hosts[0].Spans) == 0 || len(r.Programs) == 0 || len(r.Faults) < result.injected() {
 		t.Errorf("recorded %+v", r)
 	}
 	if left, _ := os.ReadDir(dir); len(left) > 0 {
@@ -155,17 +154,15 @@ func TestARoundOfFaultsOnRealProcesses(t *testing.T) {
 
 // What a violation leaves behind is enough to look into it without the cluster.
 func TestTheLogsOfAViolationAreKept(t *testing.T) {
-	cluster, err := hosts.New(hosts.Config{Agents: 3, Algorithm: "bully", Profile: "lan", Quorum: true, Program: hosts.Self{}})
+	l, err := lab.New(t.Context(), hosts.Config{Agents: 3, Algorithm: "bully", Profile: "lan", Quorum: true, Program: hosts.Self{}}, lab.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer cluster.Close(t.Context())
+	defer l.Kill()
 	kept := filepath.Join(t.TempDir(), "kept")
-	s := &soak{o: Options{Hosts: hosts.Config{Agents: 3}, Keep: kept}, cluster: cluster, seen: observe.NewElections(time.Second),
-		register: NewRegister(), programs: map[string]*runner{}}
-	for _, h := range cluster.Hosts() {
-		s.programs[h.Name()] = newRunner(h, "", "")
-		if err := os.WriteFile(h.Log(), []byte("what "+h.Name()+" said\n"), 0o600); err != nil {
+	s := &soak{o: Options{Hosts: hosts.Config{Agents: 3}, Keep: kept}, lab: l, register: NewRegister()}
+	for _, h := range l.Cluster.Hosts() {
+		if err := os.WriteFile(h.Log(), []byte("what "+h.Name()+" wrote\n"), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -175,7 +172,7 @@ func TestTheLogsOfAViolationAreKept(t *testing.T) {
 	if v := s.result.Violation; v.Rule != "overlap" || v.Logs != kept {
 		t.Errorf("%+v", v)
 	}
-	if text, err := os.ReadFile(filepath.Join(kept, "beta.log")); err != nil || string(text) != "what beta said\n" {
+	if text, err := os.ReadFile(filepath.Join(kept, "beta.log")); err != nil || string(text) != "what beta wrote\n" {
 		t.Errorf("%q, %v", text, err)
 	}
 	r, err := observe.ReadRecording(filepath.Join(kept, "recording.json"))

@@ -76,7 +76,6 @@ func (b *Book) Stamp(at int64) error {
 	return nil
 }
 
-// Close ends the stamping.
 func (b *Book) Close() error { return b.file.Close() }
 
 // Act stamps until ctx ends. first is the instant at which the program began.
