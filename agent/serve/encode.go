@@ -57,21 +57,21 @@ const unannounced = 2048
 
 // appendElection appends what Election's answer is in JSON.
 func (p *Picture) appendElection(b []byte, c *elector.ContestStatus, now election.Instant, index uint64) []byte {
-	s := p.stands(c, now)
-	b = appendString(append(b, `{"election":`...), string(c.Election))
-	b = appendString(append(b, `,"state":`...), s.state)
-	b = strconv.AppendBool(append(b, `,"is_leader":`...), s.isLeader)
+	e, leader := p.judge(c, now)
+	b = appendString(append(b, `{"election":`...), e.Election)
+	b = appendString(append(b, `,"state":`...), e.State)
+	b = strconv.AppendBool(append(b, `,"is_leader":`...), e.IsLeader)
 	b = append(b, `,"leader":`...)
-	if s.led {
-		b = p.appendLeader(b, s.leader)
+	if leader != "" {
+		b = p.appendLeader(b, leader)
 	} else {
 		b = append(b, `null`...)
 	}
-	b = strconv.AppendUint(append(b, `,"term":`...), uint64(c.Term), 10)
-	b = appendString(append(b, `,"authority":`...), s.authority)
-	b = strconv.AppendInt(append(b, `,"lease_remaining_ms":`...), s.remaining, 10)
-	b = strconv.AppendInt(append(b, `,"valid_until_boottime_ns":`...), s.until, 10)
-	b = strconv.AppendInt(append(b, `,"view_age_ms":`...), s.age, 10)
+	b = strconv.AppendUint(append(b, `,"term":`...), e.Term, 10)
+	b = appendString(append(b, `,"authority":`...), e.Authority)
+	b = strconv.AppendInt(append(b, `,"lease_remaining_ms":`...), e.LeaseRemainingMS, 10)
+	b = strconv.AppendInt(append(b, `,"valid_until_boottime_ns":`...), e.ValidUntilBoottimeNS, 10)
+	b = strconv.AppendInt(append(b, `,"view_age_ms":`...), e.ViewAgeMS, 10)
 	b = append(b, `,"candidates":[`...)
 	for i, id := range c.Candidates {
 		if i > 0 {

@@ -66,60 +66,37 @@ func (p *Picture) contest(name election.Name) (elector.ContestStatus, bool) {
 	return empty, name == election.Default
 }
 
-// standing is what can be said of an election at one instant.
-type standing struct {
-	state     string
-	authority string
-	leader    election.PeerID // of whoever leads, if led
-	led       bool
-	isLeader  bool
-	remaining int64 // milliseconds of the lease
-	until     int64 // CLOCK_BOOTTIME, nanoseconds
-	age       int64 // milliseconds since the leader was heard
-}
-
-// stands judges an election at the given instant: no leader is named whose lease
-// has ended since the picture was taken.
-func (p *Picture) stands(c *elector.ContestStatus, now election.Instant) standing {
-	s := standing{state: string(c.State), authority: api.AuthorityView}
+// judge answers for one election at the given instant, without the names of leader
+// and candidates: no leader is named whose lease has ended since the picture was
+// taken. The leader is empty if there is none.
+func (p *Picture) judge(c *elector.ContestStatus, now election.Instant) (e api.Election, leader election.PeerID) {
+	e = api.Election{Election: string(c.Election), State: string(c.State), Term: uint64(c.Term), Authority: api.AuthorityView}
 	if p.Status.Quorum.Enabled {
-		s.authority = api.AuthorityLease
+		e.Authority = api.AuthorityLease
 	}
-	leader, ok := c.LeaderAt(now)
+	holder, ok := c.LeaderAt(now)
 	if !ok {
 		if c.State == elector.Leading || c.State == elector.Following {
-			s.state = api.StateElecting
+			e.State = api.StateElecting
 		}
-		return s
+		return e, ""
 	}
-	s.leader, s.led = leader.Peer, true
-	s.isLeader = leader == p.Status.Self && c.State == elector.Leading
-	s.remaining = c.ValidUntil.Sub(now).Milliseconds()
-	s.until = int64(c.ValidUntil)
-	s.age = max(0, now.Sub(c.HeardAt).Milliseconds())
-	return s
+	e.IsLeader = holder == p.Status.Self && c.State == elector.Leading
+	e.LeaseRemainingMS = c.ValidUntil.Sub(now).Milliseconds()
+	e.ValidUntilBoottimeNS = int64(c.ValidUntil)
+	e.ViewAgeMS = max(0, now.Sub(c.HeardAt).Milliseconds())
+	return e, holder.Peer
 }
 
 // Election answers for one election at the given instant.
 func (p *Picture) Election(c elector.ContestStatus, now election.Instant, index uint64) api.Election {
-	s := p.stands(&c, now)
-	e := api.Election{
-		Election:             string(c.Election),
-		State:                s.state,
-		IsLeader:             s.isLeader,
-		Term:                 uint64(c.Term),
-		Authority:            s.authority,
-		LeaseRemainingMS:     s.remaining,
-		ValidUntilBoottimeNS: s.until,
-		ViewAgeMS:            s.age,
-		Candidates:           make([]string, len(c.Candidates)),
-		Index:                index,
-	}
+	e, leader := p.judge(&c, now)
+	e.Candidates, e.Index = make([]string, len(c.Candidates)), index
 	for i, id := range c.Candidates {
 		e.Candidates[i] = p.name(id)
 	}
-	if s.led {
-		e.Leader = p.Leader(s.leader)
+	if leader != "" {
+		e.Leader = p.Leader(leader)
 	}
 	return e
 }
