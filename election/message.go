@@ -6,8 +6,8 @@ import "time"
 // of this package; the set is closed.
 type Message interface{ message() }
 
-// MaxReason is how many bytes a message's Reason may have.
-const MaxReason = 1024
+// MaxDetail is how many bytes the Detail of a GenesisRefuse may have.
+const MaxDetail = 1024
 
 // SendID numbers the sends of one boot of one agent. Each request, each
 // retransmission and each round of heartbeats has its own.
@@ -223,9 +223,10 @@ type (
 	}
 	// GenesisRefuse says why it is not.
 	GenesisRefuse struct {
-		Cluster string `cbor:"1,keyasint"`
-		Attempt uint64 `cbor:"2,keyasint"`
-		Reason  string `cbor:"3,keyasint"`
+		Cluster string    `cbor:"1,keyasint"`
+		Attempt uint64    `cbor:"2,keyasint"`
+		Reason  Objection `cbor:"3,keyasint"`
+		Detail  string    `cbor:"4,keyasint,omitempty"` // depends on the reason
 	}
 	// RosterPropose asks a voter to hold a new roster, by the leader of the
 	// roster election in term Driver.
@@ -281,6 +282,20 @@ func (RosterPropose) message()    {}
 func (RosterAccept) message()     {}
 func (RosterRefuse) message()     {}
 func (RosterCancel) message()     {}
+
+// Objection is why an agent refuses a first roster. Agents of other versions may
+// send more of them.
+type Objection uint8
+
+const (
+	GenesisInvalid       Objection = iota + 1
+	GenesisKnown                   // it is committed there already
+	GenesisElsewhere               // detail: the cluster to which the agent belongs
+	GenesisOtherVoters             // detail: the agent's --voters
+	GenesisOtherIdentity           // than the agent has
+	GenesisPending                 // there is another one; detail: who proposed it
+	GenesisPendingFormer           // as above, by an agent of the proposer's name, under another identity
+)
 
 // Envelope is a message with the peer it goes to.
 type Envelope struct {

@@ -244,7 +244,7 @@ func drawMessage(t *rapid.T) election.Message {
 	case 18:
 		return election.GenesisAccept{Cluster: "x", Attempt: uint64(drawSend(t))}
 	case 19:
-		return election.GenesisRefuse{Cluster: "x", Attempt: uint64(drawSend(t)), Reason: "no"}
+		return election.GenesisRefuse{Cluster: "x", Attempt: uint64(drawSend(t)), Reason: election.GenesisInvalid}
 	case 20:
 		m := election.RosterPropose{Driver: term, Holder: holder}
 		if r := drawRoster(t); r != nil {

@@ -1,6 +1,9 @@
 package elector
 
-import "github.com/doyen-election/doyen/election"
+import (
+	"github.com/doyen-election/doyen/election"
+	"github.com/doyen-election/doyen/quorum"
+)
 
 // Status is an immutable picture of one agent's part in everything, for
 // readers outside the loop. Deadlines are instants, so a reader computes what
@@ -68,7 +71,7 @@ type Warning struct {
 	Former  bool            // this agent may have been a voter of that cluster
 	Voters  string          // that the agent reports, or this one was started with
 	Doubt   Doubt           // why they are not adopted
-	Problem string          // why there is no roster yet
+	Forming quorum.Problem  // why there is no roster yet
 	Barred  election.Barred
 }
 

@@ -22,7 +22,7 @@ func (e *Elector) warnings(q QuorumStatus) (ws []Warning) {
 	switch {
 	case !e.cfg.Quorum:
 	case e.roster == nil:
-		ws = append(ws, Warning{Code: "formation", Problem: e.formation.Problem(e.now)})
+		ws = append(ws, Warning{Code: "formation", Forming: e.formation.Problem(e.now)})
 	default:
 		ws = e.warnOfVoters(ws, q)
 	}

@@ -1,7 +1,6 @@
 package quorum
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -31,10 +30,10 @@ type Formation struct {
 	answers   []heldReply
 	sentAt    election.Instant
 	sent      bool
-	waitsFor  []string                   // names that are missing, or have not answered
-	refusals  map[election.PeerID]string // who and why
-	stuck     string                     // why this agent can't join what it heard of
-	refused   string                     // the last proposal that this agent refused, and why
+	waitsFor  []string // names that are missing, or have not answered
+	refusals  map[election.PeerID]Refused
+	stuck     Problem // why this agent can't join what it heard of; zero: nothing hinders it
+	refused   Problem // the last proposal that this agent refused; zero: none
 	refusedAt election.Instant
 	out       []election.Envelope
 }
@@ -42,7 +41,7 @@ type Formation struct {
 // NewFormation returns the formation of an agent that may have a pending
 // genesis from its former life.
 func NewFormation(cfg FormationConfig, l *Ledger, v *Voter) *Formation {
-	return &Formation{cfg: cfg, ledger: l, voter: v, accepted: map[election.PeerID]bool{}, refusals: map[election.PeerID]string{}}
+	return &Formation{cfg: cfg, ledger: l, voter: v, accepted: map[election.PeerID]bool{}, refusals: map[election.PeerID]Refused{}}
 }
 
 // Done reports whether this agent has a durable roster.
@@ -51,7 +50,7 @@ func (f *Formation) Done() bool { return f.voter.Roster() != nil }
 // Alone commits a roster of this agent alone, unless a pending genesis binds it.
 func (f *Formation) Alone(now election.Instant, cluster string) {
 	if p := f.ledger.State().Pending; p != nil {
-		f.stuck = fmt.Sprintf("a formation, proposed by %s, is pending here; if it can't finish, restart this agent once with --reset-genesis", proposerOf(p))
+		f.stuck = Problem{Why: PendingHere, Agents: []string{proposerOf(p)}}
 		return
 	}
 	f.voter.Adopt(now, &election.Roster{Cluster: cluster, Version: election.Version{Counter: 1},
@@ -99,7 +98,7 @@ func (f *Formation) Advance(now election.Instant, find func(name string) (electi
 // begin makes a new attempt, bound by this agent itself first.
 func (f *Formation) begin(voters []election.Voter, cluster string) {
 	f.accepted = map[election.PeerID]bool{}
-	f.sent, f.refusals = false, map[election.PeerID]string{}
+	f.sent, f.refusals = false, map[election.PeerID]Refused{}
 	f.pendingAt = f.ledger.Change(func(s *election.State) {
 		s.Attempt++
 		s.Pending = &election.Genesis{Proposer: f.cfg.Self.Peer, Attempt: s.Attempt, Roster: election.Roster{
@@ -134,26 +133,26 @@ func (f *Formation) send(g *election.Genesis, m election.Message, to func(electi
 // Propose handles a proposal. What binds this agent already is kept.
 func (f *Formation) Propose(now election.Instant, from election.PeerID, m election.GenesisPropose) {
 	g := m.Genesis
-	if here, reason := f.objection(from, &g); reason != "" {
-		f.refused = fmt.Sprintf("%s proposes the voters %s, but this agent refuses: %s", proposerOf(&g), voterNames(&g), here)
+	if reason, detail := f.objection(from, &g); reason != 0 {
+		f.refused = Problem{Why: RefusedHere, Agents: []string{proposerOf(&g)}, Voters: voterNames(&g),
+			Refused: []Refused{{Reason: reason, Detail: detail}}}
 		f.refusedAt = now
 		f.out = append(f.out, election.Envelope{To: from, Message: election.GenesisRefuse{
-			Cluster: g.Roster.Cluster, Attempt: g.Attempt, Reason: reason}})
+			Cluster: g.Roster.Cluster, Attempt: g.Attempt, Reason: reason, Detail: clip(detail)}})
 		return
 	}
 	if !f.ledger.State().Pending.Same(&g) {
 		f.pendingAt = f.ledger.Change(func(s *election.State) { s.Pending = &g })
 	}
-	f.waitsFor, f.stuck, f.refused = nil, "", ""
+	f.waitsFor, f.stuck, f.refused = nil, Problem{}, Problem{}
 	f.answers = slices.DeleteFunc(f.answers, func(h heldReply) bool { return h.To == from }) // a repeat needs one answer
 	f.answers = append(f.answers, heldReply{generation: f.pendingAt, Envelope: election.Envelope{To: from,
 		Message: election.GenesisAccept{Cluster: g.Roster.Cluster, Attempt: g.Attempt}}})
 }
 
-// clip shortens a list of names, so that a reason with it fits into a message: 31
-// long names would not.
+// clip shortens a list of names for a message: 31 long ones would not fit.
 func clip(names string) string {
-	const limit = election.MaxReason / 2
+	const limit = election.MaxDetail / 2
 	if len(names) <= limit {
 		return names
 	}
@@ -178,43 +177,39 @@ func voterNames(g *election.Genesis) string {
 	return strings.Join(names, ",")
 }
 
-// objection says why this agent can't accept the genesis, for its own operator and
-// for the proposer's; empty if it can.
-func (f *Formation) objection(from election.PeerID, g *election.Genesis) (here, there string) {
+// objection says why this agent can't accept the genesis; 0: it can.
+func (f *Formation) objection(from election.PeerID, g *election.Genesis) (reason election.Objection, detail string) {
 	held := f.ledger.State().Pending
-	reason := f.mismatch(from, g)
+	reason, detail = f.mismatch(from, g)
 	switch {
-	case reason != "", held == nil, held.Same(g):
-		return reason, reason
+	case reason != 0, held == nil, held.Same(g):
+		return reason, detail
 	case held.Proposer == g.Proposer && held.Attempt < g.Attempt:
-		return "", "" // its earlier attempt can't be committed any more: the proposer gave it up
+		return 0, "" // its earlier attempt can't be committed any more: the proposer gave it up
+	case held.Proposer != g.Proposer && proposerOf(held) == proposerOf(g):
+		return election.GenesisPendingFormer, proposerOf(held)
 	}
-	by := proposerOf(held)
-	if held.Proposer != g.Proposer && by == proposerOf(g) {
-		by += " under another identity"
-	}
-	const format = "another formation, proposed by %s, is pending %s; if that can't finish, restart %s once with --reset-genesis"
-	return fmt.Sprintf(format, by, "here", "this agent"), fmt.Sprintf(format, by, "there", f.cfg.Self.Name)
+	return election.GenesisPending, proposerOf(held)
 }
 
 // mismatch says what is wrong with the genesis, whatever else is pending here.
-func (f *Formation) mismatch(from election.PeerID, g *election.Genesis) string {
+func (f *Formation) mismatch(from election.PeerID, g *election.Genesis) (reason election.Objection, detail string) {
 	named := slices.Contains(g.Roster.Voters, f.cfg.Self)
 	own := strings.Join(slices.Sorted(slices.Values(f.cfg.Names)), ",")
 	held := f.ledger.State()
 	switch {
 	case g.Proposer != from || g.Roster.Version != (election.Version{Counter: 1}) || g.Roster.Joint():
-		return "it is invalid"
+		return election.GenesisInvalid, ""
 	case held.Roster != nil && held.Roster.Cluster == g.Roster.Cluster:
-		return "it is committed here already"
+		return election.GenesisKnown, ""
 	case held.Roster != nil:
-		return "it belongs to another cluster (" + held.Roster.Cluster + ") already"
+		return election.GenesisElsewhere, held.Roster.Cluster
 	case own != voterNames(g):
-		return fmt.Sprintf("it was started with --voters %s; set the same on all", clip(strings.Join(f.cfg.Names, ",")))
+		return election.GenesisOtherVoters, strings.Join(f.cfg.Names, ",")
 	case !named:
-		return "it has a different identity from the one named"
+		return election.GenesisOtherIdentity, ""
 	}
-	return ""
+	return 0, ""
 }
 
 // Accept counts an acceptance of the proposal under way.
@@ -226,11 +221,11 @@ func (f *Formation) Accept(from election.PeerID, m election.GenesisAccept) {
 	}
 }
 
-// Refuse takes note of why the formation can't finish.
+// Refuse records why the formation can't finish.
 func (f *Formation) Refuse(from election.PeerID, name string, m election.GenesisRefuse) {
 	p := f.ledger.State().Pending
 	if p != nil && p.Attempt == m.Attempt && p.Roster.Cluster == m.Cluster {
-		f.refusals[from] = name + " refuses: " + m.Reason
+		f.refusals[from] = Refused{Agent: name, Reason: m.Reason, Detail: m.Detail}
 	}
 }
 
@@ -247,9 +242,9 @@ func (f *Formation) Learn(now election.Instant, r *election.Roster) {
 	case held.Pending != nil && held.Pending.Roster.Cluster == r.Cluster:
 		f.voter.Adopt(now, r)
 	case held.Pending != nil && held.Pending.Proposer != f.cfg.Self.Peer:
-		f.stuck = "another formation is committed elsewhere; restart this agent once with --reset-genesis to join it"
+		f.stuck = Problem{Why: CommittedElsewhere}
 	case genesis && r.Has(f.cfg.Self.Peer):
-		f.stuck = "a committed roster names this agent, but its own record of it is lost"
+		f.stuck = Problem{Why: RecordLost}
 	default:
 		f.voter.Adopt(now, r)
 	}
@@ -270,29 +265,59 @@ func (f *Formation) Settle() []election.Envelope {
 	return out
 }
 
-// Problem says why there is no roster yet; empty once there is one. A proposal that
+// Problem says why there is no roster yet; zero once there is one. A proposal that
 // was refused counts while it is repeated.
-func (f *Formation) Problem(now election.Instant) string {
+func (f *Formation) Problem(now election.Instant) Problem {
 	const repeats = 10
 	switch {
 	case f.Done():
-		return ""
-	case f.refused != "" && now < f.refusedAt.Add(repeats*f.cfg.Retry):
+		return Problem{}
+	case f.refused.Why != 0 && now < f.refusedAt.Add(repeats*f.cfg.Retry):
 		return f.refused
-	case f.stuck != "":
+	case f.stuck.Why != 0:
 		return f.stuck
 	case len(f.refusals) > 0:
-		var all []string
+		p := Problem{Why: RefusedThere}
 		for _, peer := range slices.Sorted(maps.Keys(f.refusals)) {
-			all = append(all, f.refusals[peer])
+			p.Refused = append(p.Refused, f.refusals[peer])
 		}
-		return strings.Join(all, "; ")
+		return p
 	case len(f.waitsFor) > 0:
-		return "waits for " + strings.Join(f.waitsFor, ", ")
+		return Problem{Why: AwaitsAgents, Agents: f.waitsFor}
 	case len(f.cfg.Names) == 0:
-		return "waits for a member that knows the roster"
+		return Problem{Why: AwaitsRoster}
 	case f.ledger.State().Pending != nil:
-		return "waits for " + f.cfg.Names[0] + " to commit"
+		return Problem{Why: AwaitsCommit, Agents: f.cfg.Names[:1]}
 	}
-	return "waits for the proposal of " + f.cfg.Names[0]
+	return Problem{Why: AwaitsProposal, Agents: f.cfg.Names[:1]}
 }
+
+// Problem is why there is no first roster, in facts.
+type Problem struct {
+	Why     Trouble
+	Agents  []string // that are awaited, or the one that proposed
+	Voters  string   // that it proposed
+	Refused []Refused
+}
+
+// Refused is an agent's refusal of a first roster.
+type Refused struct {
+	Agent  string // its name
+	Reason election.Objection
+	Detail string
+}
+
+// Trouble is the kind of a Problem.
+type Trouble uint8
+
+const (
+	PendingHere        Trouble = iota + 1 // a formation that another agent proposed
+	CommittedElsewhere                    // another formation than the one pending here
+	RecordLost                            // a committed roster has this agent, which has no record of it
+	RefusedHere                           // a proposal
+	RefusedThere                          // this agent's proposal
+	AwaitsAgents                          // that it can't reach, or that have not accepted
+	AwaitsRoster                          // from any member that has it
+	AwaitsCommit                          // of what is pending here
+	AwaitsProposal
+)

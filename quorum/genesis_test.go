@@ -2,6 +2,8 @@ package quorum
 
 import (
 	"fmt"
+	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -108,14 +110,14 @@ func TestGenesisCommitsOnceAllNamedAccepted(t *testing.T) {
 	absent := fs["pc"]
 	delete(fs, "pc")
 	run(at(0), fs, nil)
-	if fs["pa"].formation.Done() || !strings.Contains(fs["pa"].formation.Problem(fs["pa"].now), "waits for c") {
-		t.Fatalf("with c absent: %q", fs["pa"].formation.Problem(fs["pa"].now))
+	if fs["pa"].formation.Done() || !reflect.DeepEqual(fs["pa"].formation.Problem(fs["pa"].now), Problem{Why: AwaitsAgents, Agents: []string{"c"}}) {
+		t.Fatalf("with c absent: %+v", fs["pa"].formation.Problem(fs["pa"].now))
 	}
 	fs["pc"] = absent
 	run(at(1000), fs, nil)
 	for id, f := range fs {
 		if !f.formation.Done() || f.disk.Roster == nil || f.disk.Pending != nil {
-			t.Errorf("%s is not formed: %q", id, f.formation.Problem(f.now))
+			t.Errorf("%s is not formed: %+v", id, f.formation.Problem(f.now))
 		}
 	}
 }
@@ -133,17 +135,18 @@ func TestAPendingGenesisBindsAgainstAWipedProposer(t *testing.T) {
 	if fs["pd"].formation.Done() || fs["pb"].formation.Done() {
 		t.Fatal("a second genesis was committed from overlapping voters")
 	}
-	const told = "pb refuses: another formation, proposed by a under another identity, is pending there; if that can't finish, restart b once with --reset-genesis"
-	if p := fs["pd"].formation.Problem(at(1000)); !strings.Contains(p, told) {
-		t.Errorf("the wiped agent says %q, want who refuses and what to do", p)
+	theirs := Refused{Agent: "pb", Reason: election.GenesisPendingFormer, Detail: "a"}
+	if p := fs["pd"].formation.Problem(at(1000)); p.Why != RefusedThere || !slices.Contains(p.Refused, theirs) {
+		t.Errorf("the wiped agent reports %+v, want who refuses and what to do", p)
 	}
-	const here = "a proposes the voters a,b,c, but this agent refuses: another formation, proposed by a under another identity, is pending here; if that can't finish, restart this agent once with --reset-genesis"
-	if p := fs["pb"].formation.Problem(at(1000)); p != here {
-		t.Errorf("the agent that refuses says %q, want %q", p, here)
+	own := Problem{Why: RefusedHere, Agents: []string{"a"}, Voters: "a,b,c",
+		Refused: []Refused{{Reason: election.GenesisPendingFormer, Detail: "a"}}}
+	if p := fs["pb"].formation.Problem(at(1000)); !reflect.DeepEqual(p, own) {
+		t.Errorf("the agent that refuses reports %+v, want %+v", p, own)
 	}
 	// Nobody proposes that any more.
-	if p := fs["pb"].formation.Problem(at(1000).Add(11 * timeout)); p != "waits for a to commit" {
-		t.Errorf("long after the last proposal it still says %q", p)
+	if p := fs["pb"].formation.Problem(at(1000).Add(11 * timeout)); p.Why != AwaitsCommit {
+		t.Errorf("long after the last proposal it still reports %+v", p)
 	}
 }
 
@@ -156,7 +159,7 @@ func TestALaterAttemptOfTheSameProposerReplacesItsEarlierOne(t *testing.T) {
 	run(at(1000), fs, nil)
 	for id, f := range fs {
 		if !f.formation.Done() || !f.voter.Roster().Has("pd") {
-			t.Errorf("%s is not formed with the new c: %q", id, f.formation.Problem(f.now))
+			t.Errorf("%s is not formed with the new c: %+v", id, f.formation.Problem(f.now))
 		}
 	}
 	if fs["pa"].disk.Attempt != 2 {
@@ -179,8 +182,8 @@ func TestOnlyThePendingGenesisIsCommitted(t *testing.T) {
 	other.Cluster = "y"
 	f.formation.Learn(at(2), &other)
 	f.settle(at(2))
-	if f.formation.Done() || !strings.Contains(f.formation.Problem(at(2)), "another formation is committed elsewhere") {
-		t.Fatalf("adopted another genesis than the one it accepted, or says %q", f.formation.Problem(at(2)))
+	if f.formation.Done() || f.formation.Problem(at(2)).Why != CommittedElsewhere {
+		t.Fatalf("adopted another genesis than the one it accepted, or reports %+v", f.formation.Problem(at(2)))
 	}
 	f.formation.Learn(at(3), &g.Roster)
 	f.settle(at(3))
@@ -202,7 +205,7 @@ func TestAnAcceptedGenesisSurvivesARestart(t *testing.T) {
 	run(at(1000), fs, nil)
 	for id, f := range fs {
 		if !f.formation.Done() {
-			t.Errorf("%s is not formed after the restarts: %q", id, f.formation.Problem(f.now))
+			t.Errorf("%s is not formed after the restarts: %+v", id, f.formation.Problem(f.now))
 		}
 	}
 }
@@ -211,8 +214,8 @@ func TestGenesisIsRefusedByAnAgentStartedWithOtherVoters(t *testing.T) {
 	fs := trio(t)
 	fs["pc"] = newFounder(t, "c", "pc", "a", "c")
 	run(at(0), fs, nil)
-	if p := fs["pa"].formation.Problem(fs["pa"].now); !strings.Contains(p, "--voters a,c") {
-		t.Fatalf("the proposer says %q, want the other's --voters", p)
+	if p := fs["pa"].formation.Problem(fs["pa"].now); p.Why != RefusedThere || p.Refused[0] != (Refused{Agent: "pc", Reason: election.GenesisOtherVoters, Detail: "a,c"}) {
+		t.Fatalf("the proposer reports %+v, want the other's --voters", p)
 	}
 }
 
@@ -241,9 +244,9 @@ func TestNothingAboutGenesisIsSaidBeforeItIsOnDisk(t *testing.T) {
 	}
 }
 
-// A message with a longer reason is never sent, and the proposer would wait for an
-// answer without a word why.
-func TestARefusalNamesOnlyAsManyVotersAsFitIntoItsReason(t *testing.T) {
+// A message with a longer detail is never sent, and the proposer would wait for an
+// answer without learning why.
+func TestARefusalNamesOnlyAsManyVotersAsFitIntoItsDetail(t *testing.T) {
 	var names []string
 	for i := range election.MaxVoters {
 		names = append(names, fmt.Sprintf("%02d%s", i, strings.Repeat("x", 61)))
@@ -255,8 +258,8 @@ func TestARefusalNamesOnlyAsManyVotersAsFitIntoItsReason(t *testing.T) {
 	if len(out) != 1 {
 		t.Fatalf("it answers %+v", out)
 	}
-	reason := out[0].Message.(election.GenesisRefuse).Reason
-	if len(reason) > election.MaxReason || !strings.Contains(reason, names[1]) || !strings.HasSuffix(reason, "set the same on all") {
-		t.Fatalf("a reason of %d bytes: %s", len(reason), reason)
+	m := out[0].Message.(election.GenesisRefuse)
+	if m.Reason != election.GenesisOtherVoters || len(m.Detail) > election.MaxDetail || !strings.Contains(m.Detail, names[1]) {
+		t.Fatalf("reason %d, a detail of %d bytes: %s", m.Reason, len(m.Detail), m.Detail)
 	}
 }

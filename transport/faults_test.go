@@ -124,7 +124,7 @@ func TestAPeerThatReadsNothingFillsItsQueueAndIsLost(t *testing.T) {
 	t.Parallel()
 	a, b, line := wired(t)
 	line.sever()
-	big := election.GenesisRefuse{Cluster: "c", Reason: strings.Repeat("x", 1024)}
+	big := election.GenesisRefuse{Cluster: "c", Reason: 1, Detail: strings.Repeat("x", 1024)}
 	eventually(t, "a full queue", func() bool {
 		for range 100 {
 			a.Send(b.self, big)

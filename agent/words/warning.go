@@ -34,7 +34,7 @@ func warning(s *elector.Status, name string, ws []elector.Warning) string {
 	case "foreign_cluster":
 		return foreign(name, w)
 	case "formation":
-		return "the first roster is not formed yet, so nobody can vote: " + w.Problem
+		return "the first roster is not formed yet, so nobody can vote: " + Forming(w.Forming)
 	case "identity_changed":
 		return changed(ws)
 	case "quorum_edge":

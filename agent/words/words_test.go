@@ -12,6 +12,7 @@ import (
 	"github.com/doyen-election/doyen/api"
 	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/elector"
+	"github.com/doyen-election/doyen/quorum"
 )
 
 // denials reads all kinds of refusals from their source.
@@ -95,7 +96,7 @@ func TestWarningsSayWhatToDo(t *testing.T) {
 			{Code: "disk_failing"},
 			{Code: "foreign_cluster", Agent: "o", Cluster: "old", Own: "new", Former: true},
 			{Code: "foreign_cluster", Agent: "p", Cluster: "old", Own: "new"},
-			{Code: "formation", Problem: "waits for b"},
+			{Code: "formation", Forming: quorum.Problem{Why: quorum.AwaitsAgents, Agents: []string{"b"}}},
 			{Code: "identity_changed", Agent: "d", Peer: "pd"},
 			{Code: "identity_changed", Agent: "e", Peer: "pe"},
 			{Code: "quorum_edge"},
@@ -141,5 +142,35 @@ func TestWarningsSayWhatToDo(t *testing.T) {
 	if len(got) != 3 || !strings.Contains(got[0].Message, "p belongs to another cluster (old; this agent's is new)") ||
 		!strings.Contains(got[1].Message, "bring the missing voters back") || got[2].Message != "a copy runs" {
 		t.Errorf("%+v", got)
+	}
+}
+
+func TestAMissingRosterIsExplained(t *testing.T) {
+	refused := func(reason election.Objection, detail string) []quorum.Refused {
+		return []quorum.Refused{{Agent: "b", Reason: reason, Detail: detail}}
+	}
+	for _, c := range []struct {
+		problem quorum.Problem
+		want    string
+	}{
+		{quorum.Problem{}, ""},
+		{quorum.Problem{Why: quorum.AwaitsAgents, Agents: []string{"b", "c"}}, "waits for b, c"},
+		{quorum.Problem{Why: quorum.AwaitsRoster}, "waits for a member that knows the roster"},
+		{quorum.Problem{Why: quorum.AwaitsCommit, Agents: []string{"a"}}, "waits for a to commit"},
+		{quorum.Problem{Why: quorum.AwaitsProposal, Agents: []string{"a"}}, "waits for the proposal of a"},
+		{quorum.Problem{Why: quorum.PendingHere, Agents: []string{"a"}}, "a formation, proposed by a, is pending here; if it can't finish, restart this agent once with --reset-genesis"},
+		{quorum.Problem{Why: quorum.CommittedElsewhere}, "another formation is committed elsewhere; restart this agent once with --reset-genesis to join it"},
+		{quorum.Problem{Why: quorum.RecordLost}, "a committed roster names this agent, but its own record of it is lost"},
+		{quorum.Problem{Why: quorum.RefusedThere, Refused: refused(election.GenesisPendingFormer, "a")},
+			"b refuses: another formation, proposed by a under another identity, is pending there; if that can't finish, restart b once with --reset-genesis"},
+		{quorum.Problem{Why: quorum.RefusedHere, Agents: []string{"a"}, Voters: "a,b,c", Refused: refused(election.GenesisPending, "d")},
+			"a proposes the voters a,b,c, but this agent refuses: another formation, proposed by d, is pending here; if that can't finish, restart this agent once with --reset-genesis"},
+		{quorum.Problem{Why: quorum.RefusedThere, Refused: append(refused(election.GenesisOtherVoters, "a,c"), refused(election.GenesisElsewhere, "x")...)},
+			"b refuses: it was started with --voters a,c; set the same on all; b refuses: it belongs to another cluster (x) already"},
+		{quorum.Problem{Why: quorum.RefusedThere, Refused: refused(99, "y")}, "b refuses: for a reason that this version does not know (99: y)"},
+	} {
+		if got := words.Forming(c.problem); got != c.want {
+			t.Errorf("%+v: %q, want %q", c.problem, got, c.want)
+		}
 	}
 }

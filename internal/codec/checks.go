@@ -125,7 +125,10 @@ func checkGenesisPropose(m election.GenesisPropose) error { return genesis(&m.Ge
 func checkGenesisAccept(m election.GenesisAccept) error { return cluster(m.Cluster) }
 
 func checkGenesisRefuse(m election.GenesisRefuse) error {
-	return first(cluster(m.Cluster), text("reason", m.Reason, maxReason))
+	if m.Reason == 0 {
+		return errors.New("no reason")
+	}
+	return first(cluster(m.Cluster), text("detail", m.Detail, maxDetail))
 }
 
 func checkRosterPropose(m election.RosterPropose) error {

@@ -65,7 +65,7 @@ func (d draw) send() election.SendID     { return election.SendID(d.uint()) }
 func (d draw) bool() bool                { return rapid.Bool().Draw(d.T, "bool") }
 func (d draw) instant() election.Instant { return election.Instant(rapid.Int64().Draw(d.T, "instant")) }
 func (d draw) text() string {
-	return rapid.StringN(0, 50, maxReason).Draw(d.T, "text")
+	return rapid.StringN(0, 50, maxDetail).Draw(d.T, "text")
 }
 
 func (d draw) cluster() string {
@@ -209,7 +209,7 @@ var messageOf = map[string]func(draw) election.Message{
 		return election.GenesisAccept{Cluster: d.cluster(), Attempt: d.uint()}
 	},
 	"GenesisRefuse": func(d draw) election.Message {
-		return election.GenesisRefuse{Cluster: d.cluster(), Attempt: d.uint(), Reason: d.text()}
+		return election.GenesisRefuse{Cluster: d.cluster(), Attempt: d.uint(), Reason: election.Objection(rapid.Uint8Range(1, 255).Draw(d.T, "reason")), Detail: d.text()}
 	},
 	"RosterPropose": func(d draw) election.Message {
 		return election.RosterPropose{Driver: d.term(), Holder: d.holder(), Roster: d.roster()}

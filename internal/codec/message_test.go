@@ -184,7 +184,7 @@ func TestSenselessMessagesAreRefusedOnBothSides(t *testing.T) {
 		"bad election":    election.BullyAnswer{Election: "Payments!"},
 		"no rank":         election.BullyElection{Election: "a"},
 		"negative rank":   election.BullyElection{Election: "a", Rank: election.Rank{Priority: -1, Peer: "p"}},
-		"long reason":     election.GenesisRefuse{Cluster: "a", Reason: strings.Repeat("x", maxReason+1)},
+		"long detail":     election.GenesisRefuse{Cluster: "a", Reason: 1, Detail: strings.Repeat("x", maxDetail+1)},
 		"term 0":          election.BullyCoordinator{Election: "a", Leader: h},
 		"term at the end": election.BullyCoordinator{Election: "a", Term: 1 << 63, Leader: h},
 		"no holder":       election.VoteRequest{Election: "a", Term: 1, Lease: time.Second, Roster: r},

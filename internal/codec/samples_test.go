@@ -46,7 +46,7 @@ func samples() []election.Message {
 		election.Report{ID: 6, Voter: true, Roster: &roster, Standings: []election.Standing{{Election: "pay", Term: 12, Holder: ann, Remaining: lease}}, Stamp: 77, Election: "pay", Boot: bob.Boot, Writes: 31, Known: 30},
 		election.GenesisPropose{Genesis: first},
 		election.GenesisAccept{Cluster: "c0ffee", Attempt: 5},
-		election.GenesisRefuse{Cluster: "c0ffee", Attempt: 5, Reason: "another is pending"},
+		election.GenesisRefuse{Cluster: "c0ffee", Attempt: 5, Reason: election.GenesisPending, Detail: "a"},
 		election.RosterPropose{Driver: 4, Holder: ann, Roster: marked},
 		election.RosterAccept{Driver: 4, Version: v, Highest: 13, Promise: lease},
 		election.RosterRefuse{Driver: 4, Version: v, Granted: 6, Roster: &roster},

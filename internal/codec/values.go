@@ -14,7 +14,7 @@ import (
 const (
 	maxPeerID   = 128 // bytes; an Ed25519 peer ID has 52
 	maxCluster  = 128 // bytes
-	maxReason   = election.MaxReason
+	maxDetail   = election.MaxDetail
 	maxDuration = 24 * time.Hour
 	maxPriority = math.MaxInt32
 	maxTerm     = election.MaxTerm
