@@ -47,10 +47,10 @@ func TestAWrongCommandLineIsRefusedWithAHint(t *testing.T) {
 		"bench --only speed":           `--only: unknown part "speed"`,
 		"bench --agents 2":             "3 are the least",
 		"bench --seed -1":              "-1",
-		"bench --agents three":         `--agents: "three" is not a number`,
+		"bench --agents three":         "three",
 		"bench --agents 3,2":           "--agents: 2 agents",
 		"bench --algorithm all":        `unknown algorithm "all"`,
-		"bench compare before.json":    "compare takes two files, got 1",
+		"bench compare a b c":          "compare takes two files, or one of two builds, got 3",
 		"report":                       "nothing to show",
 		"report --messages --plots x":  "there is no --bench",
 		"soak --for 0s":                "--for: 0s is not",
@@ -108,9 +108,9 @@ func TestAnInterruptedRunEndsWithOne(t *testing.T) {
 
 func TestWhatCantBeReadIsNamed(t *testing.T) {
 	for line, want := range map[string]string{
-		"bench compare /none/before.json /none/after.json": "/none/before.json",
-		"report --bench /none/bench.json":                  "/none/bench.json",
-		"report --recording /none/run.json":                "/none/run.json",
+		"bench compare /none/before.txt /none/after.txt": "/none/before.txt",
+		"report --bench /none/bench.txt":                 "/none/bench.txt",
+		"report --recording /none/run.json":              "/none/run.json",
 	} {
 		code, _, stderr := testbed(t, strings.Fields(line)...)
 		if code != exitFailed || !strings.Contains(stderr, want) {

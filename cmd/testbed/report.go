@@ -15,7 +15,7 @@ func reportCommand() *cli.Command {
 	return &cli.Command{
 		Name:  "report",
 		Usage: "show what was recorded and measured as a page",
-		Description: "It draws what `testbed run --record`, `testbed soak --record` and `testbed bench --json` wrote: who led when\n" +
+		Description: "It draws what `testbed run --record`, `testbed soak --record` and `testbed bench --out` wrote: who led when\n" +
 			"under which faults, how long takeovers took, what more agents cost; and the messages of simulated elections.\n" +
 			"The page is one file that needs nothing else.\n\n" +
 			"Exit codes: 0 written, 1 a file can't be read or written, 64 usage.",
@@ -48,11 +48,20 @@ func writeReport(c *cli.Context) error {
 			return err
 		}
 	}
-	if p.Bench, err = readBench(c.String("bench")); err != nil {
-		return err
+	if path := c.String("bench"); path != "" {
+		r, err := bench.ReadReport(path)
+		if err != nil {
+			return err
+		}
+		after, before := r.Builds()
+		p.Bench, p.Before = &after, before
 	}
-	if p.Before, err = readBench(c.String("before")); err != nil {
-		return err
+	if path := c.String("before"); path != "" {
+		r, err := bench.ReadReport(path)
+		if err != nil {
+			return err
+		}
+		p.Before = &r
 	}
 	if dir := c.String("plots"); dir != "" {
 		files, err := report.WritePlots(dir, *p.Bench)
@@ -67,14 +76,6 @@ func writeReport(c *cli.Context) error {
 		}
 	}
 	return showReport(c, c.String("out"), p, c.Bool("open"))
-}
-
-func readBench(path string) (*bench.Report, error) {
-	if path == "" {
-		return nil, nil
-	}
-	r, err := bench.ReadReport(path)
-	return &r, err
 }
 
 func addMessages(p *report.Page) error {

@@ -19,11 +19,6 @@ const (
 	// atOncePatience is how long agents that all start at once may take to agree.
 	// Until that is over, all of them being connected is waited for.
 	atOncePatience = 240 * time.Second
-	// atOnceFew agents agree within atOnceSoon, more of them within atOnceLater,
-	// in milliseconds.
-	atOnceFew   = 60
-	atOnceSoon  = 15_000
-	atOnceLater = 60_000
 	// askAtOnce is how often an agent is asked whether it is connected to all.
 	askAtOnce = 250 * time.Millisecond
 )
@@ -31,66 +26,46 @@ const (
 // atOnce measures how long all agents take to agree and to be connected, each to
 // each, if all of them are started as fast as the machine makes processes.
 func (b *bench) atOnce(ctx context.Context) error {
-	var all started
-	rounds := max(1, b.o.Rounds/10)
-	for i := range rounds {
-		b.progress("start all at once", i+1, rounds)
-		if err := b.startAtOnce(ctx, &all); err != nil {
+	return b.repeat("StartAtOnce", b.rounds(1), func() (err error) {
+		c := b.config()
+		voters := c.Names()[:min(atOnceVoters, c.Agents)]
+		c.Adjust = func(_ int, a *agent.Config) { a.Voters = voters }
+		r, err := newRig(ctx, c, 0, b.rng)
+		if err != nil {
 			return err
 		}
-	}
-	bound := float64(atOnceSoon)
-	if b.o.Agents > atOnceFew {
-		bound = atOnceLater
-	}
-	of := fmt.Sprintf("%d agents started at once: ", b.o.Agents)
-	b.add("at_once_spawned", of+"first process started → last process started", "ms", nil, all.spawned)
-	b.add("at_once_agree", of+"first process started → all agree", "ms", &Target{ofMax, bound}, all.agreed)
-	b.add("at_once_connected", of+"first process started → each connected to each", "ms", nil, all.connected)
-	b.add("at_once_dials_failed", of+"dials that failed, an agent", "", nil, all.failed)
-	b.add("at_once_misled", of+"agents that log a refusal though nothing is misconfigured", "", &Target{ofMax, 0}, all.misled)
-	return nil
+		defer b.finish(r, &err)
+		a, err := r.agreeWithin(ctx, atOncePatience)
+		if err != nil {
+			return err
+		}
+		for _, h := range r.cluster.Hosts() {
+			failed, err := r.connected(ctx, h, b.on.Agents-1)
+			if err != nil {
+				return err
+			}
+			b.add("StartAtOnce", value{Value: failed, Unit: "failed-dials/agent"})
+		}
+		connected := boottime.Now()
+		misled, err := countMisled(r.cluster.Hosts())
+		b.add("StartAtOnce", took(r.started.Sub(r.first), "ms-started/start"), took(a.At.Sub(r.first), "ms-agreed/start"),
+			took(connected.Sub(r.first), "ms-connected/start"), value{Value: misled, Unit: "misled-agents"})
+		return err
+	})
 }
 
-// started is what starts of all agents at once have shown: times in
-// milliseconds, and counts.
-type started struct{ spawned, agreed, connected, failed, misled []float64 }
-
-func (b *bench) startAtOnce(ctx context.Context, all *started) (err error) {
-	c := b.config(b.o.Profile)
-	voters := c.Names()[:min(atOnceVoters, c.Agents)]
-	c.Adjust = func(_ int, a *agent.Config) { a.Voters = voters }
-	r, err := newRig(ctx, c, 0, b.rng)
-	if err != nil {
-		return err
-	}
-	defer b.finish(r, &err)
-	all.spawned = append(all.spawned, millis(r.started.Sub(r.first)))
-	a, err := r.agreeWithin(ctx, atOncePatience)
-	if err != nil {
-		return err
-	}
-	all.agreed = append(all.agreed, millis(a.At.Sub(r.first)))
-	for _, h := range r.cluster.Hosts() {
-		failed, err := r.connected(ctx, h, b.o.Agents-1)
-		if err != nil {
-			return err
-		}
-		all.failed = append(all.failed, failed)
-	}
-	all.connected = append(all.connected, millis(boottime.Now().Sub(r.first)))
-	misled := 0.0
-	for _, h := range r.cluster.Hosts() {
+// countMisled counts the agents that log a refusal.
+func countMisled(all []*hosts.Host) (misled float64, err error) {
+	for _, h := range all {
 		log, err := os.ReadFile(h.Log())
 		if err != nil {
-			return fmt.Errorf("read what %s logged: %w", h.Name(), err)
+			return 0, fmt.Errorf("read what %s logged: %w", h.Name(), err)
 		}
 		if strings.Contains(string(log), "code=refused_") {
 			misled++
 		}
 	}
-	all.misled = append(all.misled, misled)
-	return nil
+	return misled, nil
 }
 
 // connected waits until the agent is connected to that many peers, and returns

@@ -6,9 +6,12 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"os"
 	"slices"
 	"strings"
 	"time"
+
+	"golang.org/x/perf/benchfmt"
 
 	"github.com/doyen-election/doyen/agent"
 	"github.com/doyen-election/doyen/testbed/hosts"
@@ -16,17 +19,15 @@ import (
 
 // Options says what to measure.
 type Options struct {
-	Agents    int
-	Algorithm string
-	Profile   string  // of all but the takeovers that are measured on "local"
-	More      []Point // further clusters to measure the same on
-	Net       hosts.Net
-	Busy      int      // loops beside the agents in part load
-	Rounds    int      // kills of the leader; what else is repeated follows from it
-	Only      []string // parts, see Parts; empty: the usual ones
-	Binary    string   // path of the product; "": it is built
-	Seed      uint64   // of the moments at which faults hit
-	Progress  io.Writer
+	Points   []Point // the clusters to measure
+	Net      hosts.Net
+	Busy     int      // busy loops beside the agents in part load
+	Rounds   int      // kills of the leader; how often the rest is repeated follows from it
+	Only     []string // parts, see Parts; empty: the usual ones
+	Binary   string   // path of the product; "": it is built
+	Before   string   // path of another build, to measure in turns with it; "": none
+	Seed     uint64   // of the moments at which faults hit
+	Progress io.Writer
 }
 
 const (
@@ -38,7 +39,26 @@ const (
 	fewestRounds = 3
 	// fewAgents are as many as targets are set for.
 	fewAgents = 3
+	// turns is how often each of two builds is measured.
+	turns = 2
 )
+
+// Points combines numbers of agents, algorithms ("both" is bully and ring) and
+// profiles, each combination once.
+func Points(agents []int, algorithms, profiles []string) []Point {
+	algorithms = strings.Split(strings.ReplaceAll(strings.Join(algorithms, ","), "both", "bully,ring"), ",")
+	var all []Point
+	for _, profile := range profiles {
+		for _, n := range agents {
+			for _, algorithm := range algorithms {
+				if p := (Point{n, algorithm, profile}); !slices.Contains(all, p) {
+					all = append(all, p)
+				}
+			}
+		}
+	}
+	return all
+}
 
 // Check reports what can't be measured, naming the flag to blame.
 func (o Options) Check() error {
@@ -50,46 +70,32 @@ func (o Options) Check() error {
 			return fmt.Errorf("--only: unknown part %q: use %s", name, strings.Join(Parts(), ", "))
 		}
 	}
-	for _, p := range o.points() {
+	if len(o.Points) == 0 {
+		return errors.New("--agents: nothing given")
+	}
+	for _, p := range o.Points {
 		if p.Agents < 3 {
 			return fmt.Errorf("--agents: %d agents, nobody could take over from the leader: 3 are the least", p.Agents)
 		}
-		if err := o.on(p).hosts().Check(); err != nil {
+		if err := (&bench{o: o, on: p}).config().Check(); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// points are the clusters to measure.
-func (o Options) points() []Point {
-	return append([]Point{{o.Agents, o.Algorithm, o.Profile}}, o.More...)
-}
-
-// on returns the options of one cluster.
-func (o Options) on(p Point) Options {
-	o.Agents, o.Algorithm, o.Profile = p.Agents, p.Algorithm, p.Profile
-	if p.Agents >= manyAgents {
-		o.Rounds = max(fewestRounds, o.Rounds/5)
-	}
-	return o
-}
-
-func (o Options) hosts() hosts.Config {
-	return hosts.Config{Agents: o.Agents, Algorithm: o.Algorithm, Profile: o.Profile, Quorum: true, Net: o.Net, Seed: o.Seed}
-}
-
 // bench is one run.
 type bench struct {
-	o         Options
-	program   hosts.Program
-	binary    string // its path; a program that is none has no size
-	rng       *rand.Rand
-	at        *Point // what is being measured, of several
-	idled     *idleCosts
-	idleTime  time.Duration // to measure idling for; 0: idleWindow
-	report    Report
-	elsewhere []float64 // ms of two leaders at once in what measures something else
+	o        Options
+	on       Point // the cluster that is measured
+	program  hosts.Program
+	binary   string // its path; "" if it is not a file
+	build    string // which of two it is
+	rng      *rand.Rand
+	idled    bool          // the idle agents have been measured
+	idleTime time.Duration // to measure idling for; 0: idleWindow
+	machine  []benchfmt.Config
+	report   Report
 }
 
 // Run measures, and returns what it found; on an error, what it found before.
@@ -98,12 +104,10 @@ func Run(ctx context.Context, o Options) (report Report, err error) {
 		return Report{}, err
 	}
 	b := &bench{o: o, rng: rand.New(rand.NewPCG(o.Seed, 0))}
-	b.report = Report{
-		Version: agent.Version, Time: time.Now().UTC(), Machine: machine(),
-		Options: Settings{Agents: o.Agents, Algorithm: o.Algorithm, Profile: o.Profile,
-			LeaseMS: o.hosts().Lease().Milliseconds(), Rounds: o.Rounds, Seed: o.Seed},
-	}
-	product := hosts.Binary{Path: o.Binary}
+	var load string
+	b.machine, load = machine()
+	b.note(fmt.Sprintf("Doyen %s, %s, %d rounds, seed %d, load %s before the run", agent.Version, time.Now().UTC().Format("2006-01-02 15:04 MST"),
+		o.Rounds, o.Seed, load))
 	if o.Binary == "" {
 		dir, dirErr := hosts.NewDir()
 		if dirErr != nil {
@@ -111,84 +115,139 @@ func Run(ctx context.Context, o Options) (report Report, err error) {
 		}
 		defer func() { err = errors.Join(err, dir.Close()) }()
 		b.progress("build", 0, 0)
-		if product.Path, err = hosts.BuildShipped(ctx, dir.Path, hosts.Product); err != nil {
+		if b.o.Binary, err = hosts.BuildShipped(ctx, dir.Path, hosts.Product); err != nil {
 			return b.report, err
 		}
 	}
-	b.program, b.binary = product, product.Path
-	err = b.run(ctx)
-	return b.report, err
-}
-
-func (b *bench) run(ctx context.Context) error {
-	all := b.o
 	var errs []error
-	for _, p := range all.points() {
-		b.o, b.elsewhere, b.idled = all.on(p), nil, nil
-		if len(all.More) > 0 {
-			b.at = &p
-			b.progress(p.String(), 0, 0)
+	for _, b.on = range o.Points {
+		if len(o.Points) > 1 {
+			b.progress(b.on.String(), 0, 0)
 		}
 		errs = append(errs, b.measure(ctx))
 		if ctx.Err() != nil {
 			break
 		}
 	}
-	return errors.Join(errs...)
+	return b.report, errors.Join(errs...)
 }
 
-// measure measures one cluster.
+// measure measures one cluster. Of several, a part that fails does not end the run.
 func (b *bench) measure(ctx context.Context) error {
 	var errs []error
-	for _, part := range parts() {
-		if !part.wanted(b.o, b.at != nil) {
+	for _, p := range parts() {
+		if !p.wanted(b.o) {
 			continue
 		}
-		err := part.measure(b, ctx)
+		if p.lacks != nil {
+			if why := p.lacks(b); why != "" {
+				b.note("not measured: " + why)
+				continue
+			}
+		}
+		err := b.builds(func() error { return p.measure(b, ctx) })
 		if err == nil {
 			continue
 		}
-		err = fmt.Errorf("measure %s: %w", part.name, err)
-		if b.at == nil || ctx.Err() != nil {
+		err = fmt.Errorf("measure %s on %s: %w", p.name, b.on, err)
+		if len(b.o.Points) == 1 || ctx.Err() != nil {
 			return err
 		}
-		// Of an hour of measuring, what succeeds is kept.
 		errs = append(errs, err)
 		b.progress(err.Error(), 0, 0)
-		b.note(fmt.Sprintf("%s on %s: %v", part.name, b.at, err))
-	}
-	if len(b.elsewhere) > 0 {
-		b.add("overlap_elsewhere", "two leaders at once, in the takeovers above", "ms", &Target{ofMax, 0}, b.elsewhere)
+		b.note("not measured: " + err.Error())
 	}
 	return errors.Join(errs...)
 }
 
-func (b *bench) config(profile string) hosts.Config {
-	c := b.o.hosts()
-	c.Profile, c.Program = profile, b.program
-	return c
+// builds measures the product, or two builds of it in turns.
+func (b *bench) builds(measure func() error) error {
+	all := []struct{ build, path string }{{"", b.o.Binary}}
+	if b.o.Before != "" {
+		all = slices.Repeat([]struct{ build, path string }{{buildOld, b.o.Before}, {buildNew, b.o.Binary}}, turns)
+	}
+	for _, x := range all {
+		b.build, b.program, b.binary, b.idled = x.build, hosts.Binary{Path: x.path}, x.path, b.idled && b.o.Before == ""
+		if err := measure(); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
-func (b *bench) add(key, what, unit string, target *Target, samples []float64) {
-	r := newResult(key, what, unit, target, samples)
-	r.On = b.at
-	b.report.Results = append(b.report.Results, r)
+// config is the configuration of the cluster that is measured.
+func (b *bench) config() hosts.Config {
+	return hosts.Config{Agents: b.on.Agents, Algorithm: b.on.Algorithm, Profile: b.on.Profile, Quorum: true, Net: b.o.Net, Seed: b.o.Seed,
+		Program: b.program}
 }
 
-// note says what was not measured, and why, once.
+// rounds are so many tenths of the kills that were asked for, or a few.
+func (b *bench) rounds(tenths int) int {
+	all := b.o.Rounds
+	if b.on.Agents >= manyAgents {
+		all /= 5
+	}
+	if b.o.Before != "" {
+		all = (all + turns - 1) / turns
+	}
+	return max(all*tenths/10, min(b.o.Rounds, fewestRounds))
+}
+
+// value is one thing that a round showed.
+type value = benchfmt.Value
+
+// add reports a round.
+func (b *bench) add(name string, values ...value) {
+	config := slices.Clone(b.machine)
+	if b.build != "" {
+		config = append(config, benchfmt.Config{Key: buildKey, Value: []byte(b.build), File: true})
+	}
+	full := name + fmt.Sprintf(pointFormat, b.on.Agents, b.on.Algorithm, b.on.Profile)
+	b.report.Results = append(b.report.Results, &benchfmt.Result{Config: config, Name: benchfmt.Name(full), Iters: 1, Values: values})
+}
+
+// addAll reports samples of one thing.
+func (b *bench) addAll(name, unit string, samples []float64) {
+	for _, x := range samples {
+		b.add(name, value{Value: x, Unit: unit})
+	}
+}
+
+func took(d time.Duration, unit string) value { return value{Value: millis(d), Unit: unit} }
+
+// errAgain says that a round measured nothing, as may happen on a busy machine.
+type errAgain string
+
+func (e errAgain) Error() string { return string(e) }
+
+// repeat makes rounds until that many were measured. Those that measured nothing
+// are made again, and noted.
+func (b *bench) repeat(what string, rounds int, round func() error) error {
+	missed := map[string]int{}
+	for done, left := 0, 2+rounds/2; done < rounds; {
+		err := round()
+		if again, ok := errors.AsType[errAgain](err); ok && left > 0 {
+			left--
+			missed[again.Error()]++
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("%s, round %d: %w", what, done+1, err)
+		}
+		done++
+		b.progress(what, done, rounds)
+	}
+	for why, n := range missed {
+		b.note(fmt.Sprintf("%s, %d rounds were made again: %s", what, n, why))
+	}
+	return nil
+}
+
+// note adds a fact to the report, once.
 func (b *bench) note(text string) {
-	if !slices.Contains(b.report.Notes, text) {
-		b.report.Notes = append(b.report.Notes, text)
+	if text = strings.ReplaceAll(text, "\n", " "); !slices.Contains(b.report.Facts, text) {
+		b.report.Facts = append(b.report.Facts, text)
 	}
-}
-
-// small returns the target where it was set, for a few agents; what more of them
-// cost is for information.
-func (b *bench) small(t *Target) *Target {
-	if b.at != nil && b.at.Agents > fewAgents {
-		return nil
-	}
-	return t
 }
 
 // progress says on one line how far it is; of 0 rounds there are no numbers.
@@ -203,3 +262,13 @@ func (b *bench) progress(what string, done, of int) {
 
 // finish closes a rig at the end of a measurement.
 func (b *bench) finish(r *rig, err *error) { *err = errors.Join(*err, r.close()) }
+
+// size measures the product's file.
+func (b *bench) size(context.Context) error {
+	info, err := os.Stat(b.binary)
+	if err != nil {
+		return fmt.Errorf("measure the binary: %w", err)
+	}
+	b.add("Binary", value{Value: float64(info.Size()) / 1e6, Unit: "MB"})
+	return nil
+}

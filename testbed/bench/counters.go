@@ -6,12 +6,14 @@ import (
 	"maps"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 
 	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
 
+	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/testbed/hosts"
 )
 
@@ -56,6 +58,43 @@ func label(m *dto.Metric, name string) string {
 // counted is how many messages of each kind were sent.
 type counted map[string]float64
 
+// counter counts the messages of an election.
+type counter struct {
+	counting []*hosts.Host // a killed agent's count is lost
+	before   counted
+}
+
+// around has the counters read just before the fault.
+func (c *counter) around(f fault) fault {
+	deal := f.deal
+	f.deal = func(r *rig, ctx context.Context, leader *hosts.Host) (at election.Instant, err error) {
+		c.counting = slices.DeleteFunc(slices.Clone(r.cluster.Hosts()), func(h *hosts.Host) bool { return f.ends && h == leader })
+		if c.before, err = sentMessages(ctx, c.counting); err != nil {
+			return 0, err
+		}
+		return deal(r, ctx, leader)
+	}
+	return f
+}
+
+// read returns what was sent until all agree, heartbeats and their answers
+// aside: they go on all the time.
+func (c *counter) read(ctx context.Context, r *rig) (counted, error) {
+	if _, err := r.agree(ctx); err != nil {
+		return nil, err
+	}
+	if err := r.idle(ctx, afterAgreement); err != nil {
+		return nil, err
+	}
+	after, err := sentMessages(ctx, c.counting)
+	for kind := range after {
+		if after[kind] -= c.before[kind]; after[kind] == 0 || strings.HasPrefix(kind, "Heartbeat") {
+			delete(after, kind)
+		}
+	}
+	return after, err
+}
+
 // sentMessages sums what these agents have sent since they started.
 func sentMessages(ctx context.Context, all []*hosts.Host) (counted, error) {
 	sum := counted{}
@@ -73,33 +112,14 @@ func sentMessages(ctx context.Context, all []*hosts.Host) (counted, error) {
 	return sum, nil
 }
 
-// since returns what was sent after before, heartbeats and their answers aside:
-// they go on all the time.
-func (c counted) since(before counted) counted {
-	d := counted{}
-	for kind, n := range c {
-		if n -= before[kind]; n != 0 && !strings.HasPrefix(kind, "Heartbeat") {
-			d[kind] = n
-		}
-	}
-	return d
-}
-
-func (c counted) total() float64 {
+// addCounts reports the messages of an election, all and each kind.
+func (b *bench) addCounts(name string, sent counted) {
 	sum := 0.0
-	for n := range maps.Values(c) {
+	for _, n := range sent {
 		sum += n
 	}
-	return sum
-}
-
-// mean of several counts, kind by kind.
-func mean(all []counted) map[string]float64 {
-	m := map[string]float64{}
-	for _, c := range all {
-		for kind, n := range c {
-			m[kind] += n / float64(len(all))
-		}
+	b.add(name, value{Value: sum, Unit: perElection})
+	for _, kind := range slices.Sorted(maps.Keys(sent)) {
+		b.add(name+"/kind="+kind, value{Value: sent[kind], Unit: perElection})
 	}
-	return m
 }

@@ -3,7 +3,6 @@ package bench
 import (
 	"context"
 	"fmt"
-	"runtime"
 	"time"
 
 	"github.com/prometheus/procfs"
@@ -15,7 +14,7 @@ import (
 type cost struct {
 	rssMiB, pssMiB float64
 	cpuPercent     float64 // of one core
-	traffic        traffic // in a second
+	traffic        []value // in a second
 }
 
 const (
@@ -31,40 +30,37 @@ func (b *bench) window() time.Duration {
 	return idleWindow
 }
 
-// idleCosts are the costs of the leader and of each follower while nobody asks
-// them anything.
-type idleCosts struct{ leader, followers []cost }
-
-// measureIdle measures them, once for each cluster. It works on Linux only.
-func (b *bench) measureIdle(ctx context.Context) (costs *idleCosts, err error) {
-	if b.idled != nil {
-		return b.idled, nil
+// idle measures what the leader and the followers cost while nobody asks them
+// anything, once for each cluster.
+func (b *bench) idle(ctx context.Context) (err error) {
+	if b.idled {
+		return nil
 	}
-	r, err := b.newRig(ctx, b.o.Profile, 0)
+	r, err := b.newRig(ctx, 0)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer b.finish(r, &err)
 	a, err := r.agree(ctx)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	r.unwatch()
 	all := r.cluster.Hosts()
 	each, err := b.costsOf(ctx, all, "idle")
 	if err != nil {
-		return nil, err
+		return err
 	}
-	costs = &idleCosts{}
 	for i, h := range all {
+		name := "Idle/role=follower"
 		if h.Name() == a.Leader {
-			costs.leader = append(costs.leader, each[i])
-		} else {
-			costs.followers = append(costs.followers, each[i])
+			name = "Idle/role=leader"
 		}
+		c := each[i]
+		b.add(name, append([]value{{Value: c.rssMiB, Unit: rss}, {Value: c.pssMiB, Unit: pss}, {Value: c.cpuPercent, Unit: cpu}}, c.traffic...)...)
 	}
-	b.idled = costs
-	return costs, nil
+	b.idled = true
+	return nil
 }
 
 // costsOf measures what each agent takes for a while, after what a start costs
@@ -74,7 +70,7 @@ func (b *bench) costsOf(ctx context.Context, all []*hosts.Host, what string) (co
 	if err := sleep(ctx, min(idleSettle, b.window())); err != nil {
 		return nil, err
 	}
-	sent, err := readTraffic(ctx, all, b.o.Net)
+	sent, err := b.readTraffic(ctx, all)
 	if err != nil {
 		return nil, err
 	}
@@ -90,19 +86,71 @@ func (b *bench) costsOf(ctx context.Context, all []*hosts.Host, what string) (co
 	if err != nil {
 		return nil, err
 	}
-	sentAfter, err := readTraffic(ctx, all, b.o.Net)
+	sentAfter, err := b.readTraffic(ctx, all)
 	if err != nil {
 		return nil, err
 	}
 	for i, h := range all {
 		seconds := till.Sub(at).Seconds()
-		c := cost{cpuPercent: 100 * (after[i] - before[i]) / seconds, traffic: sentAfter[i].since(sent[i], seconds)}
+		c := cost{cpuPercent: 100 * (after[i] - before[i]) / seconds, traffic: sentAfter[i]}
+		for k := range c.traffic {
+			c.traffic[k].Value = (c.traffic[k].Value - sent[i][k].Value) / seconds
+		}
 		if c.rssMiB, c.pssMiB, err = readMemory(h.PID()); err != nil {
 			return nil, err
 		}
 		costs = append(costs, c)
 	}
 	return costs, nil
+}
+
+// readTraffic returns what each agent has sent and received so far.
+func (b *bench) readTraffic(ctx context.Context, all []*hosts.Host) ([][]value, error) {
+	var found [][]value
+	for _, h := range all {
+		families, err := readMetrics(ctx, h.Config().Socket)
+		if err != nil {
+			return nil, fmt.Errorf("read the traffic of %s: %w", h.Name(), err)
+		}
+		sum := func(unit, name string) value {
+			v := value{Unit: unit}
+			for _, m := range families[name].GetMetric() {
+				v.Value += m.GetCounter().GetValue()
+			}
+			return v
+		}
+		// Of elections, heartbeats included; bytes before encryption.
+		values := []value{sum("messages/s", "doyen_messages_total"), sum("message-bytes/s", "doyen_transport_bytes_total")}
+		if b.o.Net == hosts.Namespaces { // else agents share a loopback interface
+			packets, bytes, err := readInterfaces(h.PID())
+			if err != nil {
+				return nil, fmt.Errorf("read the traffic of %s: %w", h.Name(), err)
+			}
+			values = append(values, value{Value: packets, Unit: "packets/s"}, value{Value: bytes, Unit: "bytes/s"})
+		}
+		found = append(found, values)
+	}
+	return found, nil
+}
+
+// readInterfaces reads the counters of the interfaces that the process sees, its
+// loopback aside.
+func readInterfaces(pid int) (packets, bytes float64, err error) {
+	p, err := procfs.NewProc(pid)
+	if err != nil {
+		return 0, 0, err
+	}
+	lines, err := p.NetDev()
+	if err != nil {
+		return 0, 0, err
+	}
+	for name, l := range lines {
+		if name != "lo" {
+			packets += float64(l.RxPackets + l.TxPackets)
+			bytes += float64(l.RxBytes + l.TxBytes)
+		}
+	}
+	return packets, bytes, nil
 }
 
 // readCPU returns the processor time that each agent has had, in seconds. It
@@ -146,8 +194,6 @@ func readMemory(pid int) (rss, pss float64, err error) {
 	}
 	return float64(status.VmRSS) / mib, float64(maps.Pss) / mib, nil
 }
-
-func canMeasureIdle() bool { return runtime.GOOS == "linux" }
 
 func sleep(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)

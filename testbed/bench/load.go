@@ -7,126 +7,150 @@ import (
 	"os/exec"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
-	"github.com/doyen-election/doyen/client"
 	"github.com/doyen-election/doyen/testbed/hosts"
 )
 
 const (
+	manyHolders   = 5    // agents
+	manyElections = 1000 // a fifth of them led by each
 	// loadElections have a candidate on each host.
 	loadElections = 1000
-	// loadStart is the longest that the cold start of all of them may take in
-	// milliseconds, loadBusy the longest beside busy loops, loadAfter the longest
-	// once those have ended.
-	loadStart, loadBusy, loadAfter = 8000, 30_000, 5000
+	// loadBusy is the longest that a cold start of all of them may take beside
+	// busy loops.
+	loadBusy = 30 * time.Second
 	// loadWatch is for how long nobody may lose a lead that was won.
 	loadWatch = time.Minute
 	// DefaultBusy is how many busy loops run beside the agents.
 	DefaultBusy = 4
-	// tellEvery is how often the progress is told.
-	tellEvery = 5 * time.Second
 )
+
+// manyElections measures what a thousand elections cost five agents, and how soon
+// all that one of them led are led again when it dies.
+func (b *bench) manyElections(ctx context.Context) error {
+	defer func(was Point) { b.on = was }(b.on)
+	b.on.Agents = manyHolders
+	return b.many(ctx, manyElections)
+}
+
+// many has two candidates in each of n elections.
+func (b *bench) many(ctx context.Context, n int) (err error) {
+	r, err := b.newRig(ctx, 0)
+	if err != nil {
+		return err
+	}
+	defer b.finish(r, &err)
+	if _, err := r.agree(ctx); err != nil {
+		return err
+	}
+	r.unwatch()
+	all := r.cluster.Hosts()
+	c := newCandidates(ctx, all, n)
+	defer c.close()
+	for _, second := range []bool{false, true} { // the first ones lead before the second ones are candidates
+		for i := range n {
+			c.start(i, hostOf(i, len(all), second))
+		}
+		if _, err := b.await(ctx, "every election to be led", c, 2*patience, c.allLed); err != nil {
+			return err
+		}
+	}
+	costs, err := b.costsOf(ctx, all, "many elections")
+	if err != nil {
+		return err
+	}
+	for _, x := range costs {
+		b.add("ManyElections", value{Value: x.rssMiB, Unit: rss}, value{Value: x.cpuPercent, Unit: cpu})
+	}
+	b.progress("the death of an agent that leads many", 0, 0)
+	victim, before := b.rng.IntN(len(all)), c.victories()
+	at, err := all[victim].Kill()
+	if err != nil {
+		return err
+	}
+	_, err = b.await(ctx, "each election to be led again", c, 2*patience, func() bool {
+		for i, v := range c.victories() {
+			if before[i].host == victim && (v.at <= at || v.host == victim) {
+				return false
+			}
+		}
+		return true
+	})
+	for i, v := range c.victories() {
+		if before[i].host == victim && v.at > at {
+			b.add("ManyElections", took(v.at.Sub(at), perTakeover))
+		}
+	}
+	return err
+}
+
+// hostOf returns the host of an election's first or second candidate: the second
+// ones of a host's elections are spread over all others.
+func hostOf(i, hosts int, second bool) int {
+	if !second {
+		return i % hosts
+	}
+	return (i + 1 + i/hosts%(hosts-1)) % hosts
+}
 
 // load measures how soon a thousand elections with a candidate on every host are
 // all led: on a quiet machine, and beside programs that take its processors.
 func (b *bench) load(ctx context.Context) error {
-	all := fmt.Sprintf("%d elections × %d candidates from a cold start", loadElections, b.o.Agents)
-	quiet, err := b.underLoad(ctx, loadElections, 0, loadWatch)
-	b.add("load_start", all+" → all led", "ms", &Target{ofMax, loadStart}, quiet.settled)
-	b.add("load_lost", fmt.Sprintf("leads lost in the %s after that", loadWatch), "", &Target{Of: ofMax}, quiet.lost)
+	err := b.underLoad(ctx, loadElections, 0, loadWatch)
 	if err != nil || b.o.Busy == 0 {
 		return err
 	}
-	busy, err := b.underLoad(ctx, loadElections, b.o.Busy, loadBusy*time.Millisecond)
-	loops := fmt.Sprintf("beside %d busy loops", b.o.Busy)
-	b.add("load_busy_start", "the same "+loops+" → all led", "ms", &Target{ofMax, loadBusy}, busy.settled)
-	b.add("load_busy_lost", "leads lost "+loops, "", nil, busy.lost)
-	b.add("load_busy_after", "end of the loops → all led", "ms", &Target{ofMax, loadAfter}, busy.after)
-	b.add("load_busy_after_lost", "leads lost in the 10 s after that", "", &Target{Of: ofMax}, busy.lostAfter)
-	return err
+	return b.underLoad(ctx, loadElections, b.o.Busy, loadBusy)
 }
-
-// underload is what one cold start showed.
-type underload struct{ settled, lost, after, lostAfter []float64 }
 
 // underLoad starts agents and programs that want to lead n elections on each host,
 // beside busy loops, and watches for a while.
-func (b *bench) underLoad(ctx context.Context, n, busy int, watch time.Duration) (u underload, err error) {
-	r, err := b.newRig(ctx, b.o.Profile, 0)
+func (b *bench) underLoad(ctx context.Context, n, busy int, watch time.Duration) (err error) {
+	r, err := b.newRig(ctx, 0)
 	if err != nil {
-		return u, err
+		return err
 	}
 	defer b.finish(r, &err)
 	if _, err := r.agree(ctx); err != nil {
-		return u, err
+		return err
 	}
 	r.unwatch()
 	loops, err := newLoops(busy)
 	defer loops.end()
 	if err != nil {
-		return u, err
+		return err
 	}
-	at := time.Now()
-	p := newPretenders(ctx, r.cluster.Hosts(), n)
-	defer p.close()
-	what := fmt.Sprintf("%d elections beside %d busy loops", n, busy)
-	settled, err := b.await(ctx, what, p, patience+loadBusy*time.Millisecond)
-	u.settled = []float64{millis(settled.Sub(at))}
-	if err != nil && busy == 0 {
-		return u, err
-	}
-	lost := p.losses()
-	if err := b.watchLeads(ctx, what+", watching", p, watch); err != nil {
-		return u, err
-	}
-	u.lost = []float64{float64(p.losses() - lost)}
+	c := newCandidates(ctx, r.cluster.Hosts(), n)
+	defer c.close()
+	what, name := fmt.Sprintf("%d elections beside %d busy loops", n, busy), "Load/loops=0"
 	if busy > 0 {
-		loops.end()
-		at = time.Now()
-		if settled, err = b.await(ctx, what+", loops ended", p, 3*patience); err != nil {
-			return u, err
-		}
-		u.after, lost = []float64{millis(settled.Sub(at))}, p.losses()
-		if err := b.watchLeads(ctx, what+", loops ended", p, min(watch, 2*tellEvery)); err != nil {
-			return u, err
-		}
-		u.lostAfter = []float64{float64(p.losses() - lost)}
+		name = "Load/loops=some"
 	}
-	return u, b.noteCounters(ctx, what, r.cluster.Hosts())
-}
-
-// await waits until every election is led, and returns since when.
-func (b *bench) await(ctx context.Context, what string, p *pretenders, within time.Duration) (time.Time, error) {
-	limit, tell := time.NewTimer(within), time.NewTicker(tellEvery)
-	defer limit.Stop()
-	defer tell.Stop()
-	for {
-		if p.led() == len(p.holders) {
-			return time.Now(), nil
-		}
-		select {
-		case <-p.moved:
-		case <-tell.C:
-			b.progress(p.said(what), 0, 0)
-		case <-limit.C:
-			return time.Now(), fmt.Errorf("wait until %s are all led: %s after %s", what, p.said(""), within)
-		case <-ctx.Done():
-			return time.Now(), context.Cause(ctx)
-		}
-	}
-}
-
-// watchLeads lets a time pass.
-func (b *bench) watchLeads(ctx context.Context, what string, p *pretenders, d time.Duration) error {
-	for end := time.Now().Add(d); time.Now().Before(end); {
-		if err := sleep(ctx, min(tellEvery, time.Until(end))); err != nil {
+	// phase measures until all are led, and then for a while.
+	phase := func(what, name string, within, watch time.Duration) error {
+		settled, err := b.await(ctx, what, c, within, c.allLed)
+		b.add(name, took(settled, perSettling))
+		if err != nil && name != "Load/loops=some" { // beside loops it goes on: how it ends is measured, too
 			return err
 		}
-		b.progress(p.said(what), 0, 0)
+		lost, err := b.watchLeads(ctx, what+", watching", c, watch)
+		if err == nil {
+			b.add(name, value{Value: lost, Unit: leadsLost})
+		}
+		return err
 	}
-	return nil
+	c.everywhere()
+	if err := phase(what, name, patience+loadBusy, watch); err != nil {
+		return err
+	}
+	if busy > 0 {
+		loops.end()
+		if err := phase(what+", loops ended", "Load/loops=ended", 3*patience, min(watch, 2*tellEvery)); err != nil {
+			return err
+		}
+	}
+	return b.noteCounters(ctx, what, r.cluster.Hosts())
 }
 
 // noteCounters says what the agents counted, so that a bad figure has a reason.
@@ -136,108 +160,24 @@ func (b *bench) noteCounters(ctx context.Context, what string, all []*hosts.Host
 		if err != nil {
 			return fmt.Errorf("%s: %w", h.Name(), err)
 		}
-		var said []string
+		var counts []string
 		for _, name := range []string{"steps", "selection_rounds", "nominations", "terms_won", "leases_expired", "suspicions", "messages_dropped"} {
 			for _, m := range families["doyen_"+name+"_total"].GetMetric() {
 				if v := m.GetCounter().GetValue(); v > 0 {
-					said = append(said, fmt.Sprintf("%s %.0f", strings.TrimSpace(name+" "+label(m, "why")), v))
+					counts = append(counts, fmt.Sprintf("%s %.0f", strings.TrimSpace(name+" "+label(m, "why")), v))
 				}
 			}
 		}
 		for _, name := range []string{"step", "state_write"} {
 			for _, m := range families["doyen_"+name+"_seconds"].GetMetric() {
 				h := m.GetHistogram()
-				said = append(said, fmt.Sprintf("%s %.2f ms", name, 1000*h.GetSampleSum()/max(1, float64(h.GetSampleCount()))))
+				counts = append(counts, fmt.Sprintf("%s %.2f ms", name, 1000*h.GetSampleSum()/max(1, float64(h.GetSampleCount()))))
 			}
 		}
-		slices.Sort(said)
-		b.progress(fmt.Sprintf("%s: %s: %s", what, h.Name(), strings.Join(said, ", ")), 0, 0)
+		slices.Sort(counts)
+		b.progress(fmt.Sprintf("%s: %s: %s", what, h.Name(), strings.Join(counts, ", ")), 0, 0)
 	}
 	return nil
-}
-
-// pretenders are programs on each host that want to lead the same elections.
-type pretenders struct {
-	stop    context.CancelFunc
-	clients []*client.Client
-	running sync.WaitGroup
-	moved   chan struct{}
-
-	mu      sync.Mutex
-	holders []int // how many programs lead each election: its agent says one at most
-	leading int   // elections that somebody leads
-	ended   int   // leads that ended
-}
-
-func newPretenders(ctx context.Context, all []*hosts.Host, n int) *pretenders {
-	ctx, stop := context.WithCancel(ctx)
-	p := &pretenders{stop: stop, moved: make(chan struct{}, 1), holders: make([]int, n)}
-	for _, h := range all {
-		c := client.New(h.Config().Socket)
-		p.clients = append(p.clients, c)
-		for i := range n {
-			p.running.Go(func() { p.lead(ctx, c, i) })
-		}
-	}
-	return p
-}
-
-// lead wants to lead one election, again and again.
-func (p *pretenders) lead(ctx context.Context, c *client.Client, i int) {
-	for ctx.Err() == nil {
-		_ = c.Run(ctx, fmt.Sprintf("bench-%04d", i), func(ctx context.Context, _ uint64) error {
-			p.leads(i, 1)
-			<-ctx.Done()
-			p.leads(i, -1)
-			return nil
-		}) // ended, or refused: it is tried again
-	}
-}
-
-func (p *pretenders) leads(i, more int) {
-	p.mu.Lock()
-	before := p.holders[i]
-	p.holders[i] += more
-	switch {
-	case before == 0:
-		p.leading++
-	case p.holders[i] == 0:
-		p.leading--
-	}
-	if more < 0 {
-		p.ended++
-	}
-	p.mu.Unlock()
-	select {
-	case p.moved <- struct{}{}:
-	default:
-	}
-}
-
-// led is how many elections somebody leads now.
-func (p *pretenders) led() int {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.leading
-}
-
-// losses is how many leads have ended so far.
-func (p *pretenders) losses() int {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.ended
-}
-
-func (p *pretenders) said(what string) string {
-	return strings.TrimPrefix(fmt.Sprintf("%s: %d of %d led, %d leads lost", what, p.led(), len(p.holders), p.losses()), ": ")
-}
-
-func (p *pretenders) close() {
-	p.stop()
-	p.running.Wait()
-	for _, c := range p.clients {
-		c.Close()
-	}
 }
 
 // loops are processes that take all the processor time that they get.

@@ -3,7 +3,6 @@ package bench
 import (
 	"context"
 	"fmt"
-	"math"
 	"time"
 
 	"github.com/doyen-election/doyen/api"
@@ -17,68 +16,74 @@ import (
 // time from the stamp before a fault to the fault itself, and the load of
 // watching. The end of a takeover is stamped by the new leader itself.
 func (b *bench) overhead(ctx context.Context) error {
-	stamps, err := b.stampCost(ctx)
-	if err != nil {
+	if err := b.stampCost(ctx); err != nil {
 		return err
 	}
-	b.add("overhead_stamp", "measuring: stamp before a signal → the signal was sent", "ms", &Target{ofP99, 1}, stamps)
-	rounds := max(fewestRounds, b.o.Rounds*3/10)
-	watched, unwatched, err := b.watchCost(ctx, rounds)
-	if err != nil {
-		return err
+	const name = "Measuring/of=watching"
+	var watched, unwatched []float64
+	half := (b.rounds(3) + 1) / 2
+	for range 2 { // a watched and an unwatched cluster, twice, so that a drift of the machine hits both
+		more, err := b.watchedTransfers(ctx, half)
+		if err != nil {
+			return err
+		}
+		watched = append(watched, more...)
+		if more, err = b.unwatchedTransfers(ctx, half); err != nil {
+			return err
+		}
+		unwatched = append(unwatched, more...)
 	}
-	b.add("overhead_watched", "transfer → new leader, watched as in every measurement", "ms", nil, watched)
-	b.add("overhead_unwatched", "transfer → new leader, nobody watching, read afterwards", "ms", nil, unwatched)
-	added := math.Max(0, Summarise(watched).Median-Summarise(unwatched).Median)
-	b.add("overhead", "measuring: what watching adds to a takeover, difference of the medians", "ms", &Target{ofMedian, 1}, []float64{added})
+	for i := range watched {
+		b.add(name, value{Value: watched[i], Unit: "ms-watched/takeover"}, value{Value: unwatched[i], Unit: "ms-unwatched/takeover"})
+	}
+	added := median(watched) - median(unwatched)
+	b.add(name, value{Value: max(0, added), Unit: "ms-added/takeover"})
 	return nil
 }
 
-// stampCost returns how long after the stamp a signal has been sent, in
-// milliseconds. The signal is one that changes nothing: SIGCONT.
-func (b *bench) stampCost(ctx context.Context) (took []float64, err error) {
+// stampCost measures how long after the stamp a signal has been sent. The signal
+// is one that changes nothing: SIGCONT.
+func (b *bench) stampCost(ctx context.Context) (err error) {
 	const signals = 200
-	r, err := b.newRig(ctx, b.o.Profile, b.pollEvery())
+	r, err := b.newRig(ctx, b.pollEvery())
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer b.finish(r, &err)
 	leader, err := r.settle(ctx, 0)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	for range signals {
+	return b.repeat("stamps before signals", signals, func() error {
 		at, err := leader.Thaw()
-		if err != nil {
-			return nil, err
+		if err == nil {
+			b.add("Measuring/of=signal", took(boottime.Now().Sub(at), "ms/signal"))
 		}
-		took = append(took, millis(boottime.Now().Sub(at)))
-	}
-	return took, nil
+		return err
+	})
 }
 
-// watchCost makes transfers, in turn watched as always and with nobody watching,
-// and returns how long they took, in milliseconds.
-func (b *bench) watchCost(ctx context.Context, rounds int) (watched, unwatched []float64, err error) {
-	const what = "what watching adds"
-	for range 2 { // a watched and an unwatched cluster, twice, so that a drift of the machine hits both
-		half, err := b.takeovers(ctx, b.o.Profile, what+", watched", (rounds+1)/2, transferred())
-		if err != nil {
-			return nil, nil, err
-		}
-		watched = append(watched, half...)
-		if half, err = b.unwatchedTransfers(ctx, what+", unwatched", (rounds+1)/2); err != nil {
-			return nil, nil, err
-		}
-		unwatched = append(unwatched, half...)
+// watchedTransfers makes transfers that are watched as always, and returns how
+// long they took, in milliseconds.
+func (b *bench) watchedTransfers(ctx context.Context, rounds int) (all []float64, err error) {
+	r, err := b.newRig(ctx, b.pollEvery())
+	if err != nil {
+		return nil, err
 	}
-	return watched, unwatched, nil
+	defer b.finish(r, &err)
+	return all, b.repeat("what watching adds, watched", rounds, func() error {
+		found, err := r.round(ctx, experiment{}, faults()["transfer"])
+		if err == nil {
+			all = append(all, millis(found.took))
+		}
+		return err
+	})
 }
 
 // unwatchedTransfers makes transfers that nobody watches. When a leader began is
 // read from its watch a while after.
-func (b *bench) unwatchedTransfers(ctx context.Context, what string, rounds int) (took []float64, err error) {
-	r, err := b.newRig(ctx, b.o.Profile, 0)
+func (b *bench) unwatchedTransfers(ctx context.Context, rounds int) (all []float64, err error) {
+	r, err := b.newRig(ctx, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -88,25 +93,18 @@ func (b *bench) unwatchedTransfers(ctx context.Context, what string, rounds int)
 		return nil, err
 	}
 	r.unwatch()
-	all := r.cluster.Hosts()
-	for round := range rounds {
+	leader, _ := r.cluster.Host(a.Leader)
+	return all, b.repeat("what watching adds, unwatched", rounds, func() error {
 		if err := sleep(ctx, r.lease*21/20+time.Duration(b.rng.Int64N(int64(r.lease/4)))); err != nil {
-			return nil, err
+			return err
 		}
-		leader, _ := r.cluster.Host(a.Leader)
-		to := leader
-		for to == leader {
-			to = all[b.rng.IntN(len(all))]
-		}
+		to := r.other(leader)
 		began, at, err := unwatchedTransfer(ctx, leader, to)
-		if err != nil {
-			return nil, fmt.Errorf("%s, round %d: %w", what, round+1, err)
+		if err == nil {
+			all, leader = append(all, millis(began.Sub(at))), to
 		}
-		took = append(took, millis(began.Sub(at)))
-		a.Leader = to.Name()
-		b.progress(what, round+1, rounds)
-	}
-	return took, nil
+		return err
+	})
 }
 
 // unwatchedTransfer hands over and returns when the successor began to lead, and
@@ -120,10 +118,7 @@ func unwatchedTransfer(ctx context.Context, from, to *hosts.Host) (began, at ele
 	if err != nil {
 		return 0, 0, err
 	}
-	asked := client.New(from.Config().Socket)
-	defer asked.Close()
-	at = boottime.Now()
-	if _, err := asked.Transfer(ctx, string(election.Default), to.Name()); err != nil {
+	if at, err = handOver(ctx, from, string(election.Default), to.Name()); err != nil {
 		return 0, 0, err
 	}
 	for change, err := range successor.Watch(ctx, string(election.Default), before.Index) {

@@ -2,14 +2,18 @@ package bench
 
 import (
 	"context"
+	"runtime"
 	"slices"
+
+	"github.com/doyen-election/doyen/testbed/hosts"
 )
 
 // part is something that can be measured by itself.
 type part struct {
 	name    string
-	measure func(*bench, context.Context) error
 	when    when
+	measure func(*bench, context.Context) error
+	lacks   func(*bench) string // why it can't be measured here, or ""; nil: it can
 }
 
 // when says which runs a part belongs to if nobody names the parts.
@@ -25,26 +29,26 @@ const (
 // parts are all of them, in the order in which they are measured.
 func parts() []part {
 	return []part{
-		{"cold", (*bench).cold, always},
-		{"kill", (*bench).kill, always},
-		{"local", (*bench).local, alone},
-		{"handover", (*bench).handover, always},
-		{"overlap", (*bench).overlap, alone},
-		{"idle", (*bench).idle, always},
-		{"query", (*bench).query, alone},
-		{"watchers", (*bench).watchers, alone},
-		{"size", (*bench).size, alone},
-		{"traffic", (*bench).traffic, compared},
-		{"cut", (*bench).cut, compared},
-		{"messages", (*bench).messages, compared},
-		{"overhead", (*bench).overhead, onRequest},
-		{"again-kill", (*bench).againKill, onRequest},
-		{"again-handover", (*bench).againHandover, onRequest},
-		{"programs", (*bench).programs, onRequest},
-		{"many-elections", (*bench).manyElections, onRequest},
-		{"load", (*bench).load, onRequest},
-		{"readers", (*bench).readers, onRequest},
-		{"at-once", (*bench).atOnce, onRequest},
+		{"cold", always, (*bench).cold, nil},
+		{"kill", always, rounds(experiment{name: "Takeover", faults: []string{"kill"}, tenths: 10}), nil},
+		{"local", alone, rounds(experiment{name: "Takeover", profile: "local", faults: []string{"kill"}, tenths: 10}), nil},
+		{"handover", always, rounds(experiment{name: "Takeover", faults: []string{"resign", "transfer", "sigterm"}, tenths: 3}), nil},
+		{"overlap", alone, rounds(experiment{name: "Overlap", faults: []string{"kill", "freeze", "freeze-for-a-lease"}, tenths: 7, hasty: true}), nil},
+		{"idle", always, (*bench).idle, needLinux},
+		{"query", alone, (*bench).query, nil},
+		{"watchers", alone, (*bench).watchers, nil},
+		{"size", alone, (*bench).size, nil},
+		{"traffic", compared, (*bench).idle, needLinux},
+		{"cut", compared, rounds(experiment{name: "Takeover", faults: []string{"cut"}, tenths: 3}), needNamespaces},
+		{"messages", compared, rounds(experiment{name: "Election", faults: []string{"kill", "resign"}, tenths: 1, count: true}), nil},
+		{"overhead", onRequest, (*bench).overhead, nil},
+		{"again-kill", onRequest, rounds(experiment{name: "Takeover", faults: []string{"kill"}, tenths: 10, again: true}), nil},
+		{"again-handover", onRequest, rounds(experiment{name: "Takeover", faults: []string{"sigterm", "resign", "transfer"}, tenths: 10, again: true}), nil},
+		{"programs", onRequest, (*bench).programs, nil},
+		{"many-elections", onRequest, (*bench).manyElections, needLinux},
+		{"load", onRequest, (*bench).load, nil},
+		{"readers", onRequest, (*bench).readers, nil},
+		{"at-once", onRequest, (*bench).atOnce, nil},
 	}
 }
 
@@ -57,14 +61,27 @@ func Parts() []string {
 	return names
 }
 
-// wanted reports whether the part belongs to a run with these options, of one
-// cluster or of several.
-func (p part) wanted(o Options, several bool) bool {
+// wanted reports whether the part belongs to a run with these options.
+func (p part) wanted(o Options) bool {
 	switch {
 	case len(o.Only) > 0:
 		return slices.Contains(o.Only, p.name)
-	case several:
+	case len(o.Points) > 1:
 		return p.when == always || p.when == compared
 	}
 	return p.when == always || p.when == alone
+}
+
+func needLinux(*bench) string {
+	if runtime.GOOS != "linux" {
+		return "what agents cost: that takes Linux"
+	}
+	return ""
+}
+
+func needNamespaces(b *bench) string {
+	if b.o.Net != hosts.Namespaces {
+		return "the leader cut off: hosts that share a loopback interface can't be cut off, see --netns"
+	}
+	return ""
 }

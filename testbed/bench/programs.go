@@ -11,7 +11,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/doyen-election/doyen/api"
 	"github.com/doyen-election/doyen/client"
 	"github.com/doyen-election/doyen/internal/boottime"
 	"github.com/doyen-election/doyen/testbed/actor/stamp"
@@ -26,7 +25,7 @@ const lookEvery = 2 * time.Millisecond
 type troupe struct {
 	*rig
 	dir     string // of the stamps
-	command func(h *hosts.Host, dir string) (*exec.Cmd, error)
+	command command
 	actors  map[string]*actor // by host
 }
 
@@ -37,7 +36,30 @@ type actor struct {
 }
 
 // blow is something that ends a program's acting.
-type blow func(ctx context.Context, t *troupe, host string, acting stamp.Stamp) error
+type blow func(ctx context.Context, t *troupe, host *hosts.Host, acting stamp.Stamp) error
+
+// blows are all of them, by name.
+func blows() map[string]blow {
+	return map[string]blow{
+		"kill": func(_ context.Context, t *troupe, host *hosts.Host, _ stamp.Stamp) error {
+			return t.actors[host.Name()].cmd.Process.Kill()
+		},
+		"kill-command": func(_ context.Context, _ *troupe, _ *hosts.Host, acting stamp.Stamp) error {
+			return syscall.Kill(acting.PID, syscall.SIGKILL)
+		},
+		"resign": func(ctx context.Context, _ *troupe, host *hosts.Host, _ stamp.Stamp) error {
+			_, err := handOver(ctx, host, contested, "")
+			return err
+		},
+		"transfer": func(ctx context.Context, t *troupe, host *hosts.Host, _ stamp.Stamp) error {
+			_, err := handOver(ctx, host, contested, t.other(host).Name())
+			return err
+		},
+	}
+}
+
+// command returns the program of a host, which stamps into a directory.
+type command func(h *hosts.Host, dir string) (*exec.Cmd, error)
 
 // programs measures how soon another program acts.
 func (b *bench) programs(ctx context.Context) error {
@@ -46,77 +68,49 @@ func (b *bench) programs(ctx context.Context) error {
 		return err
 	}
 	defer dir.Close()
-	few := max(fewestRounds, b.o.Rounds*3/10)
-	kills := func(key, what string, rounds int, command func(*hosts.Host, string) (*exec.Cmd, error), hit blow) error {
-		return b.blows(ctx, key, what, rounds, []Target{{Of: ofMedian, AtMost: 15}, {Of: ofP99, AtMost: 40}}, dir.Path, command, hit)
-	}
 	campaign := func(h *hosts.Host, dir string) (*exec.Cmd, error) { return campaigning(h.Config().Socket, dir) }
-	if err := kills("program_kill", "program with a campaign, kill -9 → next program elected", 4*b.o.Rounds, campaign, killActor); err != nil {
+	stamps, err := hosts.BuildShipped(ctx, dir.Path, commandPackage)
+	if err != nil {
 		return err
 	}
-	if b.binary != "" {
-		stamps, err := hosts.BuildShipped(ctx, dir.Path, commandPackage)
-		if err != nil {
-			return err
-		}
-		run := func(h *hosts.Host, dir string) (*exec.Cmd, error) {
-			return exec.Command(b.binary, "run", "--socket", h.Config().Socket, "--restart", "never", "--quiet", contested, "--", stamps, dir), nil
-		}
-		if err := kills("program_run_command_kill", "CMD of `doyen run --restart never`, kill -9 → next CMD started", b.o.Rounds, run, killCommand); err != nil {
-			return err
-		}
-		if err := kills("program_run_kill", "`doyen run`, kill -9 → next CMD started", b.o.Rounds, run, killActor); err != nil {
+	run := func(h *hosts.Host, dir string) (*exec.Cmd, error) {
+		return exec.Command(b.binary, "run", "--socket", h.Config().Socket, "--restart", "never", "--quiet", contested, "--", stamps, dir), nil
+	}
+	for _, p := range []struct {
+		by, fault string
+		tenths    int
+		command   command
+	}{
+		{"campaign", "kill", 40, campaign}, {"run", "kill-command", 10, run}, {"run", "kill", 10, run},
+		{"campaign", "resign", 3, campaign}, {"campaign", "transfer", 3, campaign},
+	} {
+		name := fmt.Sprintf("Program/by=%s/fault=%s", p.by, p.fault)
+		if err := b.replacements(ctx, name, b.rounds(p.tenths), dir.Path, p.command, blows()[p.fault]); err != nil {
 			return err
 		}
 	}
-	hand := []Target{{Of: ofMedian, AtMost: 10}}
-	if err := b.blows(ctx, "program_resign", "resign → next program elected", few, hand, dir.Path, campaign, resignProgram); err != nil {
-		return err
-	}
-	return b.blows(ctx, "program_transfer", "transfer → next program elected", few, hand, dir.Path, campaign, transferProgram)
+	return nil
 }
 
-// blows measures one blow, round after round, and whether two programs ever acted at once.
-func (b *bench) blows(ctx context.Context, key, what string, rounds int, targets []Target, dir string,
-	command func(*hosts.Host, string) (*exec.Cmd, error), hit blow) error {
-	took, overlaps, err := b.replacements(ctx, what, rounds, dir, command, hit)
-	b.add(key, what, "ms", &targets[0], took)
-	b.report.Results[len(b.report.Results)-1].Also = targets[1:]
-	b.add(key+"_overlap", "two programs at once in these rounds, by their own stamps", "ms", &Target{Of: ofMax}, overlaps)
-	return err
-}
-
-func (b *bench) replacements(ctx context.Context, what string, rounds int, dir string,
-	command func(*hosts.Host, string) (*exec.Cmd, error), hit blow) (took, overlaps []float64, err error) {
+// replacements measures one blow, round after round, and whether two programs
+// ever acted at once.
+func (b *bench) replacements(ctx context.Context, name string, rounds int, dir string, command command, hit blow) (err error) {
 	t, err := b.newTroupe(ctx, dir, command)
 	if err != nil {
-		return nil, nil, err
+		return err
 	}
 	defer func() { err = errors.Join(err, t.close()) }()
-	for missed := 0; len(took) < rounds; {
-		d, overlap, err := t.round(ctx, hit)
-		if missesTheLeader(err) && missed < rounds {
-			missed++
-			continue
+	return b.repeat(name, rounds, func() error {
+		after, together, err := t.round(ctx, hit)
+		if err == nil {
+			b.add(name, took(after, perTakeover), took(together, overlapped))
 		}
-		if err != nil {
-			return took, overlaps, fmt.Errorf("%s, round %d: %w", what, len(took)+1, err)
-		}
-		took, overlaps = append(took, millis(d)), append(overlaps, millis(overlap))
-		b.progress(what, len(took), rounds)
-	}
-	return took, overlaps, nil
+		return err
+	})
 }
 
-// missesTheLeader reports a round that measured nothing: the lead was lost, or
-// given up already, before it was asked for, as on a machine that stands still.
-func missesTheLeader(err error) bool {
-	refused, ok := errors.AsType[*client.APIError](err)
-	return ok && (refused.Code == api.CodeNotLeader || refused.Code == api.CodeBusy)
-}
-
-func (b *bench) newTroupe(ctx context.Context, dir string, command func(*hosts.Host, string) (*exec.Cmd, error)) (*troupe, error) {
-	r, err := b.newRig(ctx, b.o.Profile, 0)
+func (b *bench) newTroupe(ctx context.Context, dir string, command command) (*troupe, error) {
+	r, err := b.newRig(ctx, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -173,15 +167,15 @@ func (t *troupe) close() error {
 }
 
 // newest returns the program that acts: the newest stamp, and its host.
-func (t *troupe) newest() (host string, found stamp.Stamp, err error) {
+func (t *troupe) newest() (host *hosts.Host, found stamp.Stamp, err error) {
 	for _, h := range t.cluster.Hosts() {
 		all, err := stamp.Read(filepath.Join(t.dir, h.Name()))
 		if err != nil {
-			return "", stamp.Stamp{}, err
+			return nil, stamp.Stamp{}, err
 		}
 		for _, s := range all {
 			if s.First > found.First {
-				host, found = h.Name(), s
+				host, found = h, s
 			}
 		}
 	}
@@ -189,16 +183,16 @@ func (t *troupe) newest() (host string, found stamp.Stamp, err error) {
 }
 
 // await looks at the stamps until one fits.
-func (t *troupe) await(ctx context.Context, what string, fits func(stamp.Stamp) bool) (host string, found stamp.Stamp, err error) {
+func (t *troupe) await(ctx context.Context, what string, fits func(stamp.Stamp) bool) (host *hosts.Host, found stamp.Stamp, err error) {
 	for end := time.Now().Add(patience); time.Now().Before(end); {
 		if host, found, err = t.newest(); err != nil || found.First > 0 && fits(found) {
 			return host, found, err
 		}
 		if err := sleep(ctx, lookEvery); err != nil {
-			return "", stamp.Stamp{}, err
+			return nil, stamp.Stamp{}, err
 		}
 	}
-	return "", stamp.Stamp{}, fmt.Errorf("wait for %s: not within %s", what, patience)
+	return nil, stamp.Stamp{}, fmt.Errorf("wait for %s: not within %s", what, patience)
 }
 
 // round hits the program that acts, and returns how long it took until another
@@ -221,7 +215,7 @@ func (t *troupe) round(ctx context.Context, hit blow) (took, overlap time.Durati
 	if err != nil {
 		return 0, 0, err
 	}
-	if err := t.call(ctx, host, rivalled); err != nil {
+	if err := rivalled(ctx, host); err != nil {
 		return 0, 0, err
 	}
 	at := boottime.Now()
@@ -232,7 +226,7 @@ func (t *troupe) round(ctx context.Context, hit blow) (took, overlap time.Durati
 	if err != nil {
 		return 0, 0, err
 	}
-	before, err := stamp.Read(filepath.Join(t.dir, host))
+	before, err := stamp.Read(filepath.Join(t.dir, host.Name()))
 	if err != nil {
 		return 0, 0, err
 	}
@@ -241,8 +235,12 @@ func (t *troupe) round(ctx context.Context, hit blow) (took, overlap time.Durati
 }
 
 // rivalled waits until the agent knows of another candidate: one that was started
-// anew stands a moment later.
-func rivalled(ctx context.Context, c *client.Client) error {
+// again is a candidate a moment later.
+func rivalled(ctx context.Context, h *hosts.Host) error {
+	c := client.New(h.Config().Socket)
+	defer c.Close()
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
 	for {
 		e, err := c.Election(ctx, contested, client.ElectionOptions{})
 		if err != nil || len(e.Candidates) > 1 {
@@ -252,39 +250,4 @@ func rivalled(ctx context.Context, c *client.Client) error {
 			return fmt.Errorf("wait for a second candidate: %w", err)
 		}
 	}
-}
-
-func killActor(_ context.Context, t *troupe, host string, _ stamp.Stamp) error {
-	return t.actors[host].cmd.Process.Kill()
-}
-
-func killCommand(_ context.Context, _ *troupe, _ string, acting stamp.Stamp) error {
-	return syscall.Kill(acting.PID, syscall.SIGKILL)
-}
-
-func resignProgram(ctx context.Context, t *troupe, host string, _ stamp.Stamp) error {
-	return t.call(ctx, host, func(ctx context.Context, c *client.Client) error {
-		_, err := c.Resign(ctx, contested)
-		return err
-	})
-}
-
-func transferProgram(ctx context.Context, t *troupe, host string, _ stamp.Stamp) error {
-	to := host
-	for to == host {
-		to = t.cluster.Hosts()[t.rng.IntN(len(t.cluster.Hosts()))].Name()
-	}
-	return t.call(ctx, host, func(ctx context.Context, c *client.Client) error {
-		_, err := c.Transfer(ctx, contested, to)
-		return err
-	})
-}
-
-func (t *troupe) call(ctx context.Context, host string, do func(context.Context, *client.Client) error) error {
-	h, _ := t.cluster.Host(host)
-	c := client.New(h.Config().Socket)
-	defer c.Close()
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	return do(ctx, c)
 }

@@ -60,45 +60,54 @@ func (a *asking) ask() error {
 	return err
 }
 
-// queries are the figures of asking a follower's agent who leads.
-type queries struct {
-	one    []float64 // µs, one caller on one connection
-	client []float64 // µs, the same by package client, JSON decoded
-	many   []float64 // answers per second to 16 callers, a sample a second
-	each   []float64 // µs, one answer to one of the 16
-}
-
-func (b *bench) queries(ctx context.Context) (q queries, err error) {
-	r, err := b.newRig(ctx, b.o.Profile, 0)
+// query measures how soon a follower's agent says who leads.
+func (b *bench) query(ctx context.Context) (err error) {
+	r, err := b.newRig(ctx, 0)
 	if err != nil {
-		return q, err
+		return err
 	}
 	defer b.finish(r, &err)
 	a, err := r.agree(ctx)
 	if err != nil {
-		return q, err
+		return err
 	}
 	r.unwatch()
-	follower := r.cluster.Hosts()[0]
-	for _, h := range r.cluster.Hosts() {
-		if h.Name() != a.Leader {
-			follower = h
-		}
-	}
+	leader, _ := r.cluster.Host(a.Leader)
+	follower := r.other(leader)
 	if err := sleep(ctx, time.Second); err != nil { // the start is over
-		return q, err
+		return err
 	}
 	b.progress("queries, one caller", 0, 0)
-	if q.one, err = askAlone(ctx, follower); err != nil {
-		return q, err
+	one, err := askAlone(ctx, follower)
+	if err != nil {
+		return err
 	}
+	b.addAll("Query/by=socket", perAnswer, thin(one))
 	b.progress("queries, the Go client", 0, 0)
-	if q.client, err = askByClient(ctx, follower); err != nil {
-		return q, err
+	decoded, err := askByClient(ctx, follower)
+	if err != nil {
+		return err
 	}
+	b.addAll("Query/by=client", perAnswer, thin(decoded))
 	b.progress(fmt.Sprintf("queries, %d callers", callers), 0, 0)
-	q.many, q.each, err = askTogether(ctx, follower)
-	return q, err
+	return b.askTogether(ctx, follower)
+}
+
+// maxSamples keeps the report of a hundred thousand calls readable.
+const maxSamples = 1000
+
+// thin keeps so many samples as a report has room for, evenly chosen from the
+// least to the greatest.
+func thin(samples []float64) []float64 {
+	if len(samples) <= maxSamples {
+		return samples
+	}
+	sorted := slices.Sorted(slices.Values(samples))
+	kept := make([]float64, maxSamples)
+	for i := range kept {
+		kept[i] = sorted[i*(len(sorted)-1)/(maxSamples-1)]
+	}
+	return kept
 }
 
 func askAlone(ctx context.Context, h *hosts.Host) ([]float64, error) {
@@ -139,9 +148,8 @@ func timed(ctx context.Context, call func() error) ([]float64, error) {
 }
 
 // askTogether has many callers ask as fast as they can, each on a connection of
-// its own, and returns the answers of each second, and how long each answer
-// took, in microseconds.
-func askTogether(ctx context.Context, h *hosts.Host) (rates, took []float64, err error) {
+// its own.
+func (b *bench) askTogether(ctx context.Context, h *hosts.Host) error {
 	var all []*asking
 	defer func() {
 		for _, a := range all {
@@ -151,20 +159,24 @@ func askTogether(ctx context.Context, h *hosts.Host) (rates, took []float64, err
 	for range callers {
 		a, err := newAsking(h.Config().Socket)
 		if err != nil {
-			return nil, nil, err
+			return err
 		}
 		all = append(all, a)
 	}
+	const name = "Query/by=socket/callers=16"
+	var took []float64
 	for range int(queryTime / time.Second) {
 		began := time.Now()
 		answers, err := askFor(ctx, all, time.Second)
 		if err != nil {
-			return nil, nil, err
+			return err
 		}
-		rates = append(rates, float64(len(answers))/time.Since(began).Seconds())
+		rate := float64(len(answers)) / time.Since(began).Seconds()
+		b.add(name, value{Value: rate, Unit: answersPerSecond}, value{Value: 1e6 / rate, Unit: "µs-apart"})
 		took = append(took, answers...)
 	}
-	return rates, took, context.Cause(ctx)
+	b.addAll(name, perAnswer, thin(took))
+	return context.Cause(ctx)
 }
 
 func askFor(ctx context.Context, all []*asking, d time.Duration) ([]float64, error) {

@@ -15,58 +15,54 @@ import (
 )
 
 const (
-	// readerCount ask a majority without end, for readersFor, about elections of
-	// which there are readElections.
-	readerCount   = 60
-	readersFor    = 10 * time.Second
-	readElections = 1000
-	// readWithin is what an answer, or a refusal, may take, in milliseconds.
-	readWithin = 500
+	// readerCount ask a majority without end, for readersFor.
+	readerCount = 60
+	readersFor  = 10 * time.Second
 )
 
-// readers measures what readers that have a majority asked without end do to who
-// leads.
+// readers measures what readers that have a majority asked without end do to
+// those that lead.
 func (b *bench) readers(ctx context.Context) error {
-	reads, lost, err := b.crowdOfReaders(ctx, readElections, readerCount, readersFor)
-	what := fmt.Sprintf("%d connections with consistency=quorum, %d elections: ", readerCount, readElections)
-	b.add("readers_lost", what+"leads lost", "", &Target{Of: ofMax}, []float64{lost})
-	b.add("readers_answered", what+"a read answered", "ms", &Target{ofMax, readWithin}, reads.answered)
-	b.add("readers_refused", what+"a read refused", "ms", &Target{ofMax, readWithin}, reads.refused)
-	b.add("readers_rate", what+"answers", "1/s", nil, []float64{float64(len(reads.answered)) / readersFor.Seconds()})
-	return err
+	return b.askMajority(ctx, loadElections, readerCount, readersFor)
 }
 
 // reads are how long reads took, in milliseconds.
 type reads struct{ answered, refused []float64 }
 
-func (b *bench) crowdOfReaders(ctx context.Context, elections, count int, d time.Duration) (all reads, lost float64, err error) {
-	r, err := b.newRig(ctx, b.o.Profile, 0)
+func (b *bench) askMajority(ctx context.Context, elections, count int, d time.Duration) (err error) {
+	r, err := b.newRig(ctx, 0)
 	if err != nil {
-		return all, 0, err
+		return err
 	}
 	defer b.finish(r, &err)
 	if _, err := r.agree(ctx); err != nil {
-		return all, 0, err
+		return err
 	}
 	r.unwatch()
-	p := newPretenders(ctx, r.cluster.Hosts(), elections)
-	defer p.close()
-	if _, err := b.await(ctx, fmt.Sprintf("%d elections before %d readers", elections, count), p, 2*patience); err != nil {
-		return all, 0, err
+	c := newCandidates(ctx, r.cluster.Hosts(), elections)
+	defer c.close()
+	c.everywhere()
+	if _, err := b.await(ctx, fmt.Sprintf("%d elections before %d readers", elections, count), c, 2*patience, c.allLed); err != nil {
+		return err
 	}
 	if err := sleep(ctx, d/5); err != nil { // what a start costs is over
-		return all, 0, err
+		return err
 	}
-	before := p.losses()
+	_, before := c.state()
+	answers := 0
 	for _, h := range r.cluster.Hosts() {
 		b.progress(fmt.Sprintf("%d readers of %s", count, h.Name()), 0, 0)
-		each, err := readQuorum(ctx, h, elections, count, d/time.Duration(b.o.Agents))
+		each, err := readQuorum(ctx, h, elections, count, d/time.Duration(b.on.Agents))
 		if err != nil {
-			return all, 0, err
+			return err
 		}
-		all.answered, all.refused = append(all.answered, each.answered...), append(all.refused, each.refused...)
+		answers += len(each.answered)
+		b.addAll("Readers", perRead, thin(each.answered))
+		b.addAll("Readers", perRefusal, thin(each.refused))
 	}
-	return all, float64(p.losses() - before), b.noteCounters(ctx, "readers", r.cluster.Hosts())
+	_, after := c.state()
+	b.add("Readers", value{Value: float64(after - before), Unit: leadsLost}, value{Value: float64(answers) / d.Seconds(), Unit: answersPerSecond})
+	return b.noteCounters(ctx, "readers", r.cluster.Hosts())
 }
 
 // readQuorum has many callers ask an agent without end.

@@ -5,12 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"strings"
 	"time"
 
 	"github.com/doyen-election/doyen/client"
 	"github.com/doyen-election/doyen/election"
+	"github.com/doyen-election/doyen/internal/boottime"
 	"github.com/doyen-election/doyen/testbed/hosts"
 	"github.com/doyen-election/doyen/testbed/observe"
 )
@@ -37,12 +37,12 @@ const (
 	pollFew   = 8
 )
 
-func (b *bench) newRig(ctx context.Context, profile string, poll time.Duration) (*rig, error) {
-	return newRig(ctx, b.config(profile), poll, b.rng)
+func (b *bench) newRig(ctx context.Context, poll time.Duration) (*rig, error) {
+	return newRig(ctx, b.config(), poll, b.rng)
 }
 
 func (b *bench) pollEvery() time.Duration {
-	return pollEvery * time.Duration(max(1, b.o.Agents/pollFew))
+	return pollEvery * time.Duration(max(1, b.on.Agents/pollFew))
 }
 
 // newRig starts agents. With a poll of 0 they are only watched.
@@ -214,11 +214,7 @@ func (r *rig) ask(ctx context.Context, h *hosts.Host) {
 	}
 }
 
-// size of a file in bytes.
-func size(path string) (int64, error) {
-	info, err := os.Stat(path)
-	if err != nil {
-		return 0, fmt.Errorf("measure the binary: %w", err)
-	}
-	return info.Size(), nil
+// together is for how long two have led at once so far.
+func (r *rig) together() time.Duration {
+	return observe.Together(r.tracker.Overlaps(), boottime.Now())
 }

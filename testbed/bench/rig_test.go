@@ -2,16 +2,13 @@ package bench
 
 import (
 	"context"
-	"fmt"
 	"math/rand/v2"
-	"net/http"
 	"os"
 	"os/exec"
 	"slices"
 	"testing"
+	"time"
 
-	"github.com/doyen-election/doyen/api"
-	"github.com/doyen-election/doyen/client"
 	"github.com/doyen-election/doyen/testbed/actor/stamp"
 	"github.com/doyen-election/doyen/testbed/hosts"
 )
@@ -40,8 +37,18 @@ func small(t *testing.T) *bench {
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	t.Setenv("TMPDIR", dir)
-	return &bench{o: Options{Agents: 3, Algorithm: "bully", Profile: "lan", Rounds: 1, Progress: t.Output()},
-		program: hosts.Self{}, rng: rand.New(rand.NewPCG(1, 1))}
+	return &bench{o: Options{Rounds: 1, Progress: t.Output()}, on: Point{3, "bully", "lan"},
+		program: hosts.Self{}, rng: rand.New(rand.NewPCG(1, 1)), idleTime: lookEvery}
+}
+
+// samples returns what was reported of a figure.
+func (b *bench) samples(name, unit string) []float64 {
+	for _, f := range b.report.Figures() {
+		if f.Name == name && f.Unit == unit {
+			return f.Samples
+		}
+	}
+	return nil
 }
 
 func TestAProgramIsReplaced(t *testing.T) {
@@ -49,38 +56,122 @@ func TestAProgramIsReplaced(t *testing.T) {
 	b := small(t)
 	campaign := func(h *hosts.Host, dir string) (*exec.Cmd, error) { return campaigning(h.Config().Socket, dir) }
 	missed := false
-	missedOnce := func(ctx context.Context, t *troupe, host string, s stamp.Stamp) error {
+	missedOnce := func(ctx context.Context, t *troupe, host *hosts.Host, s stamp.Stamp) error {
 		if !missed {
 			missed = true
-			return fmt.Errorf("resign: %w", &client.APIError{Status: http.StatusConflict, Code: api.CodeNotLeader})
+			return errMoved
 		}
-		return killActor(ctx, t, host, s)
+		return blows()["kill"](ctx, t, host, s)
 	}
-	for name, hit := range map[string]blow{"kill": missedOnce, "resign": resignProgram, "transfer": transferProgram} {
-		took, overlaps, err := b.replacements(t.Context(), name, 1, stamps, campaign, hit)
-		if err != nil || len(took) != 1 || took[0] <= 0 || overlaps[0] != 0 {
-			t.Errorf("%s: took %v, two at once for %v: %v", name, took, overlaps, err)
+	for name, hit := range map[string]blow{"kill": missedOnce, "resign": blows()["resign"], "transfer": blows()["transfer"]} {
+		err := b.replacements(t.Context(), name, 1, stamps, campaign, hit)
+		after, together := b.samples(name, perTakeover), b.samples(name, overlapped)
+		if err != nil || len(after) != 1 || after[0] <= 0 || !slices.Equal(together, []float64{0}) {
+			t.Errorf("%s: took %v, two at once for %v: %v", name, after, together, err)
 		}
+	}
+	if len(b.report.Facts) != 1 {
+		t.Errorf("the round that was made again is not noted: %q", b.report.Facts)
 	}
 }
 
 func TestRoundsWithRealProcesses(t *testing.T) {
 	b := small(t)
-	cold, whole, err := b.coldStarts(t.Context(), 1)
-	if err != nil || len(cold) != 1 || cold[0] <= 0 || whole[0] <= cold[0] {
-		t.Errorf("cold starts %v, of all %v: %v", cold, whole, err)
-	}
-	for name, f := range map[string]fault{"resign": resigned(), "SIGTERM": terminated()} {
-		took, err := b.takeovers(t.Context(), "lan", name, 1, f)
-		if err != nil || len(took) != 1 || took[0] <= 0 {
-			t.Errorf("%s: takeovers %v: %v", name, took, err)
+	for name, e := range map[string]experiment{
+		"Takeover/fault=resign":            {name: "Takeover", faults: []string{"resign"}},
+		"Takeover/fault=sigterm":           {name: "Takeover", faults: []string{"sigterm"}},
+		"Overlap/fault=kill":               {name: "Overlap", faults: []string{"kill"}, hasty: true},
+		"Overlap/fault=freeze":             {name: "Overlap", faults: []string{"freeze"}, hasty: true},
+		"Overlap/fault=freeze-for-a-lease": {name: "Overlap", faults: []string{"freeze-for-a-lease"}, hasty: true},
+		"Takeover/fault=transfer/again":    {name: "Takeover", faults: []string{"transfer"}, again: true},
+	} {
+		err := rounds(e)(b, t.Context())
+		together, after := b.samples(name, overlapped), b.samples(name, perTakeover)
+		if err != nil || !slices.Equal(together, []float64{0}) || !e.hasty && (len(after) != 1 || after[0] <= 0) {
+			t.Errorf("%s: takeovers %v, two leaders at once for %v: %v", name, after, together, err)
 		}
-	}
-	lasted, err := b.overlaps(t.Context(), 3) // one of each kind
-	if err != nil || !slices.Equal(append(lasted, b.elsewhere...), make([]float64, 5)) {
-		t.Errorf("two leaders at once for %v and %v ms: %v", lasted, b.elsewhere, err)
 	}
 	if left, _ := os.ReadDir(os.TempDir()); len(left) > 0 {
 		t.Errorf("%d files were left behind", len(left))
+	}
+}
+
+func TestWhatAgentsCostIsMeasured(t *testing.T) {
+	b := small(t)
+	for _, measure := range []func(*bench, context.Context) error{
+		(*bench).cold, (*bench).idle, (*bench).atOnce,
+		rounds(experiment{name: "Election", faults: []string{"resign"}, count: true}),
+	} {
+		if err := measure(b, t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
+	for _, f := range []struct {
+		name, unit string
+		samples    int
+	}{
+		{"ColdStart", "ms/start", 1}, {"ColdStart", "ms-all/start", 1}, {"Idle/role=leader", rss, 1}, {"Idle/role=follower", "messages/s", 2},
+		{"StartAtOnce", "ms-connected/start", 1}, {"StartAtOnce", "failed-dials/agent", 3}, {"Election/fault=resign/kind=VoteRequest", perElection, 1},
+	} {
+		if got := b.samples(f.name, f.unit); len(got) != f.samples {
+			t.Errorf("%s %s: %v, want %d samples", f.name, f.unit, got, f.samples)
+		}
+	}
+	for _, f := range b.report.Figures() {
+		if f.What == f.Name {
+			t.Errorf("%s in %s has no words", f.Name, f.Unit)
+		}
+	}
+}
+
+func TestElectionsWithACandidateOnEachHostAreLedUnderLoad(t *testing.T) {
+	b := small(t)
+	if err := b.underLoad(t.Context(), 5, 1, lookEvery); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"Load/loops=some", "Load/loops=ended"} {
+		if settled, lost := b.samples(name, perSettling), b.samples(name, leadsLost); len(settled) != 1 || len(lost) != 1 {
+			t.Errorf("%s: settled %v, lost %v", name, settled, lost)
+		}
+	}
+}
+
+func TestReadersThatHaveAMajorityAskedAreCounted(t *testing.T) {
+	b := small(t)
+	if err := b.askMajority(t.Context(), 3, 4, time.Second); err != nil {
+		t.Fatal(err)
+	}
+	if lost := b.samples("Readers", leadsLost); !slices.Equal(lost, []float64{0}) {
+		t.Errorf("%v leads were lost", lost)
+	}
+	if answered, refused := b.samples("Readers", perRead), b.samples("Readers", perRefusal); len(answered) == 0 || len(refused) == 0 {
+		t.Errorf("%d answered, %d refused", len(answered), len(refused))
+	}
+}
+
+func TestTheSecondCandidatesAreSpread(t *testing.T) {
+	heirs := map[[2]int]int{}
+	for i := range 1000 {
+		first, second := hostOf(i, 5, false), hostOf(i, 5, true)
+		if first == second {
+			t.Fatalf("election %d has both candidates on host %d", i, first)
+		}
+		heirs[[2]int{first, second}]++
+	}
+	for pair, n := range heirs {
+		if n != 50 {
+			t.Errorf("%d elections of host %d have their heir on host %d, want 50", n, pair[0], pair[1])
+		}
+	}
+}
+
+func TestManyElectionsAreLedAgain(t *testing.T) {
+	b := small(t)
+	if err := b.many(t.Context(), 12); err != nil {
+		t.Fatal(err)
+	}
+	costs, again := b.samples("ManyElections", cpu), b.samples("ManyElections", perTakeover)
+	if len(costs) != 3 || len(again) != 4 || again[0] <= 0 || again[3] > 5000 {
+		t.Fatalf("costs %v, took %v", costs, again)
 	}
 }

@@ -6,108 +6,148 @@ import (
 	"strconv"
 	"strings"
 	"text/tabwriter"
+
+	"golang.org/x/perf/benchmath"
 )
 
-// Table writes the report for people.
-func (r Report) Table() string {
-	var text strings.Builder
-	m := r.Machine
-	fmt.Fprintf(&text, "Doyen %s, %s: %d agents, %s, profile %s (lease %d ms), %d rounds, seed %d\n", r.Version,
-		r.Time.Format("2006-01-02 15:04 MST"), r.Options.Agents, r.Options.Algorithm, r.Options.Profile, r.Options.LeaseMS,
-		r.Options.Rounds, r.Options.Seed)
-	fmt.Fprintf(&text, "%s/%s %s, %d × %s, %d MiB, %s, load %.2f before the run\n\n", m.OS, m.Arch, m.Kernel, m.CPUs, orUnknown(m.CPU),
-		m.MemoryMiB, m.Go, m.Load1)
-	if r.several() {
-		fmt.Fprintf(&text, "Measured on: %s. With %d agents or more there are fewer rounds.\n\n", r.points(), manyAgents)
+// Row is one figure, of one run or of two.
+type Row struct {
+	Figure
+	Before  Figure  // of the run before; without samples if there is none
+	Change  string  // of the median; ~ if it may be chance
+	P       float64 // how likely such a difference is by chance, by the U test of Mann and Whitney
+	Verdict string  // "better", "worse" or ""
+	Missed  bool    // a target is missed, of two runs: that was met before
+}
+
+// Rows are the figures of a report, beside those of another one if it is not nil.
+func (r Report) Rows(before *Report) []Row {
+	var old []Figure
+	if before != nil {
+		old = before.Figures()
 	}
-	w := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "WHAT\tUNIT\tN\tMEDIAN\tP99\tMIN\tMAX\tAT MOST\t")
-	for _, x := range r.Results {
-		s, what := x.Summary, x.What
-		if r.several() {
-			what += " (" + r.Point(x).String() + ")"
+	var rows []Row
+	for _, f := range r.Figures() {
+		row := Row{Figure: f, P: 1, Missed: len(f.Unmet()) > 0}
+		i := slices.IndexFunc(old, func(o Figure) bool { return o.Name == f.Name && o.Unit == f.Unit && o.On == f.On })
+		if i >= 0 {
+			row.compare(old[i])
+			old = slices.Delete(old, i, i+1)
 		}
-		fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%s\t%s\t%s\t%s\t%s\n", what, x.Unit, s.N, figure(s.Median), figure(s.P99),
-			figure(s.Min), figure(s.Max), x.target(), x.mark())
+		rows = append(rows, row)
+	}
+	for _, o := range old { // only measured before
+		gone := o
+		gone.Samples = nil
+		rows = append(rows, Row{Figure: gone, Before: o, P: 1})
+	}
+	return rows
+}
+
+func (row *Row) compare(before Figure) {
+	row.Before = before
+	row.Missed = row.Missed && len(before.Unmet()) == 0
+	found := benchmath.AssumeNothing.Compare(sample(before.Samples), sample(row.Samples))
+	was, is := before.Value(ofMedian), row.Value(ofMedian)
+	row.P, row.Change = found.P, found.FormatDelta(was, is)
+	switch {
+	case found.P > found.Alpha || was == is:
+	case (is > was) == (row.Unit == answersPerSecond):
+		row.Verdict = "better"
+	default:
+		row.Verdict = "worse"
+	}
+}
+
+// Target writes what is wanted of the figure.
+func (f Figure) Target() string {
+	var all []string
+	for _, t := range f.Targets {
+		all = append(all, Digits(t.AtMost)+" "+t.Of)
+	}
+	return strings.Join(all, ", ")
+}
+
+// Mark says in a word whether the targets are met.
+func (row Row) Mark() string {
+	switch {
+	case row.Missed:
+		return "MISSED"
+	case len(row.Targets) > 0 && len(row.Samples) > 0 && len(row.Before.Samples) == 0:
+		return "ok"
+	}
+	return row.Verdict
+}
+
+// Cells writes some statistics of the figure; each is "-" without samples.
+func (f Figure) Cells(statistics ...string) []string {
+	var cells []string
+	for _, of := range statistics {
+		cell := Digits(f.Value(of))
+		if of == "n" {
+			cell = strconv.Itoa(len(f.Samples))
+		} else if len(f.Samples) == 0 {
+			cell = "-"
+		}
+		cells = append(cells, cell)
+	}
+	return cells
+}
+
+// Table writes the report for people, beside another one if it is not nil.
+func (r Report) Table(before *Report) string {
+	var text strings.Builder
+	line := func(w *tabwriter.Writer, cells ...string) { fmt.Fprintln(w, strings.Join(cells, "\t")+"\t") }
+	for _, f := range append(slices.Clone(r.Facts), r.Config()...) {
+		fmt.Fprintln(&text, f)
+	}
+	for _, d := range r.Differences(before) {
+		fmt.Fprintf(&text, "Careful, before it was %s\n", d)
+	}
+	fmt.Fprintln(&text)
+	w := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
+	if before == nil {
+		line(w, "WHAT", "ON", "UNIT", "N", "MEDIAN", "P99", "MIN", "MAX", "AT MOST", "")
+	} else {
+		line(w, "WHAT", "ON", "UNIT", "N", "BEFORE", "P99", "N", "AFTER", "P99", "CHANGE", "P", "")
+	}
+	for _, row := range r.Rows(before) {
+		cells := []string{row.What, row.On.String(), row.Unit}
+		if before == nil {
+			cells = append(append(cells, row.Cells("n", ofMedian, ofP99, "min", ofMax)...), row.Target())
+		} else {
+			cells = slices.Concat(cells, row.Before.Cells("n", ofMedian, ofP99), row.Cells("n", ofMedian, ofP99), []string{row.Change, fmt.Sprintf("%.3f", row.P)})
+		}
+		line(w, append(cells, row.Mark())...)
 	}
 	w.Flush()
-	for _, n := range r.Notes {
-		fmt.Fprintf(&text, "\nNot measured: %s.\n", n)
-	}
 	return text.String()
 }
 
-// Missed returns what did not meet its target, a line each.
-func (r Report) Missed() []string {
-	var missed []string
-	for _, x := range r.Results {
-		of, what := "", x.What
-		if x.Summary.N == 0 {
-			of = " of 0 samples"
-		}
-		if x.On != nil {
-			what += " (" + x.On.String() + ")"
-		}
-		for _, t := range x.unmet() {
-			missed = append(missed, fmt.Sprintf("%s: %s is %s %s%s, at most %s %s is wanted", what, t.Of, figure(x.value(t.Of)), x.Unit, of,
-				figure(t.AtMost), x.Unit))
-		}
+// Differences are what makes two reports hard to compare: the machine's
+// properties that differ, as they were before.
+func (r Report) Differences(before *Report) []string {
+	if before == nil {
+		return nil
 	}
-	return missed
+	return slices.DeleteFunc(before.Config(), func(c string) bool { return slices.Contains(r.Config(), c) })
 }
 
-// several reports whether more than one cluster was measured.
-func (r Report) several() bool {
-	return slices.ContainsFunc(r.Results, func(x Result) bool { return x.On != nil })
-}
-
-// points names the clusters that were measured.
-func (r Report) points() string {
+// MissedSince returns what met its targets before and does not now, a line each.
+func (r Report) MissedSince(before Report) []string {
 	var all []string
-	for _, x := range r.Results {
-		if name := r.Point(x).String(); !slices.Contains(all, name) {
-			all = append(all, name)
+	for _, row := range r.Rows(&before) {
+		if row.Missed {
+			all = append(all, fmt.Sprintf("%s (%s): its target was met before", row.What, row.On))
 		}
 	}
-	return strings.Join(all, "; ")
+	return all
 }
 
-func (r Result) target() string {
-	if r.Target == nil {
-		return "-"
-	}
-	text := r.Target.String()
-	for _, t := range r.Also {
-		text += ", " + t.String()
-	}
-	return text
-}
-
-func (r Result) mark() string {
-	switch {
-	case r.Target == nil:
-		return ""
-	case r.Met():
-		return "ok"
-	}
-	return "MISSED"
-}
-
-// figure writes a number with three significant digits, or all before the
-// point.
-func figure(x float64) string {
-	switch {
-	case x == 0:
-		return "0"
-	case x >= 100 || x <= -100:
+// Digits writes a number with three significant digits, or all before the point.
+func Digits(x float64) string {
+	if x >= 100 || x <= -100 {
 		return strconv.FormatFloat(x, 'f', 0, 64)
 	}
 	return strconv.FormatFloat(x, 'g', 3, 64)
-}
-
-func orUnknown(s string) string {
-	if s == "" {
-		return "unknown processor"
-	}
-	return s
 }

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/doyen-election/doyen/api"
-	"github.com/doyen-election/doyen/client"
 	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/internal/boottime"
 	"github.com/doyen-election/doyen/testbed/hosts"
@@ -27,70 +26,43 @@ const (
 // watchers measures how long a change takes from the agent's stamp on it until
 // the last of many watchers has read it.
 func (b *bench) watchers(ctx context.Context) error {
-	took, kib, err := b.watched(ctx, watcherCount, watcherRounds)
-	b.add("watch_reach", fmt.Sprintf("a change → read by all of %d watchers of one agent", watcherCount), "ms", &Target{ofMax, 50}, took)
-	if canMeasureIdle() {
-		b.add("watch_memory", "memory of the agent for each watcher: PSS", "KiB", nil, []float64{kib})
-	}
-	return err
+	return b.watched(ctx, watcherCount, watcherRounds)
 }
 
-// watched has an agent watched while the lead is handed round. It returns for
-// each change how long it took to reach all watchers, in milliseconds, and what
-// each costs the agent, in KiB.
-func (b *bench) watched(ctx context.Context, watchers, rounds int) (took []float64, kib float64, err error) {
-	r, err := b.newRig(ctx, b.o.Profile, 0)
+// watched has an agent watched while the lead is handed round, and measures what
+// each watcher costs it.
+func (b *bench) watched(ctx context.Context, watchers, rounds int) (err error) {
+	r, err := b.newRig(ctx, 0)
 	if err != nil {
-		return nil, 0, err
+		return err
 	}
 	defer b.finish(r, &err)
 	a, err := r.agree(ctx)
 	if err != nil {
-		return nil, 0, err
+		return err
 	}
 	r.unwatch()
-	all, leader := r.cluster.Hosts(), a.Leader
-	_, before, _ := readMemory(all[0].PID()) // where it can't be read it is 0
-	crowd, err := gather(ctx, all[0], watchers)
+	leader, _ := r.cluster.Host(a.Leader)
+	watched := r.cluster.Hosts()[0]
+	_, before, unknown := readMemory(watched.PID())
+	crowd, err := gather(ctx, watched, watchers)
 	if err != nil {
-		return nil, 0, err
+		return err
 	}
 	defer crowd.close()
-	_, after, _ := readMemory(all[0].PID())
-	for round := range rounds {
-		b.progress(fmt.Sprintf("hand-overs before %d watchers", watchers), round+1, rounds)
-		to := leader
-		for to == leader {
-			to = all[b.rng.IntN(len(all))].Name()
+	if _, after, err := readMemory(watched.PID()); errors.Join(unknown, err) == nil {
+		b.add("Watch", value{Value: (after - before) * 1024 / float64(watchers), Unit: "KiB/watcher"})
+	}
+	return b.repeat(fmt.Sprintf("hand-overs before %d watchers", watchers), rounds, func() error {
+		to := r.other(leader)
+		if _, err := handOver(ctx, leader, string(election.Default), to.Name()); err != nil {
+			return err
 		}
-		if leader, err = transfer(ctx, r, leader, to); err != nil {
-			return took, 0, err
-		}
-		lasted, err := crowd.reached(ctx, leader)
-		if err != nil {
-			return took, 0, err
-		}
-		took = append(took, lasted...)
-	}
-	return took, (after - before) * 1024 / float64(watchers), nil
-}
-
-// transfer hands over and returns who leads then.
-func transfer(ctx context.Context, r *rig, from, to string) (string, error) {
-	h, ok := r.cluster.Host(from)
-	if !ok {
-		return "", fmt.Errorf("hand over: there is no agent %q", from)
-	}
-	c := client.New(h.Config().Socket)
-	defer c.Close()
-	outcome, err := c.Transfer(ctx, string(election.Default), to)
-	if err != nil {
-		return "", fmt.Errorf("hand over from %s: %w", from, err)
-	}
-	if outcome.Leader == nil {
-		return "", fmt.Errorf("hand over from %s: %s", from, outcome.Message)
-	}
-	return outcome.Leader.Name, nil
+		leader = to
+		lasted, err := crowd.reached(ctx, to.Name())
+		b.addAll("Watch", "ms/change", lasted)
+		return err
+	})
 }
 
 // crowd is many watchers of one agent.

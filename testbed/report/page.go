@@ -74,8 +74,8 @@ type view struct {
 	Steps     []step
 	Counts    *countTable
 	Charts    []drawn
-	Figures   *figures
-	Compared  *bench.Comparison
+	Figures   []bench.Row
+	Compared  string // the report and the one before, as a table
 	Diagrams  []diagram
 }
 
@@ -110,8 +110,7 @@ func (p Page) view() (view, error) {
 			return view{}, err
 		}
 		if p.Before != nil {
-			c := bench.Compare(*p.Before, *p.Bench)
-			v.Compared = &c
+			v.Compared = p.Bench.Table(p.Before)
 		}
 	}
 	for _, d := range p.Diagrams {
@@ -174,6 +173,6 @@ func (v *view) chart(all []chart) error {
 }
 
 func (v *view) measure(r bench.Report) error {
-	v.Figures = newFigures(r)
+	v.Figures = r.Rows(nil)
 	return v.chart(charts(r))
 }

@@ -3,6 +3,7 @@ package report
 import (
 	"encoding/xml"
 	"errors"
+	"fmt"
 	"io"
 	"math"
 	"os"
@@ -13,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/perf/benchfmt"
 	"pgregory.net/rapid"
 
 	"github.com/doyen-election/doyen/testbed/bench"
@@ -29,22 +31,25 @@ func written(t *testing.T, p Page) string {
 	return page.String()
 }
 
-func result(key string, on bench.Point, samples ...float64) bench.Result {
-	return bench.Result{Key: key, What: key + " <b>", On: &on, Unit: "ms", Samples: samples, Summary: bench.Summarise(samples)}
-}
-
 // measured is a bench report of two algorithms on two numbers of agents.
 func measured() *bench.Report {
-	r := &bench.Report{Version: "1.2.3", Time: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Options: bench.Settings{Agents: 3, Algorithm: "bully", Profile: "lan"}}
-	for _, n := range []int{3, 25} {
-		for _, way := range []string{"bully", "ring"} {
-			p := bench.Point{Agents: n, Algorithm: way, Profile: "lan"}
-			r.Results = append(r.Results, result("kill", p, 1100, 1150, 1190, float64(1100+n)), result("resign", p, 3, 4, float64(n)),
-				result("messages_kill", p, float64(n*n), float64(n)), result("idle_cpu_leader", p, 0.5))
+	r := &bench.Report{Facts: []string{"Doyen 1.2.3 <b>"}}
+	add := func(name, unit string, on bench.Point, samples ...float64) {
+		full := fmt.Sprintf("%s/agents=%d/algorithm=%s/profile=%s", name, on.Agents, on.Algorithm, on.Profile)
+		for _, x := range samples {
+			r.Results = append(r.Results, &benchfmt.Result{Name: benchfmt.Name(full), Iters: 1, Values: []benchfmt.Value{{Value: x, Unit: unit}}})
 		}
 	}
-	r.Results[0].Target = &bench.Target{Of: "p99", AtMost: 1200}
-	r.Results[2].Kinds = map[string]float64{"VoteRequest": 2, "BullyElection": 1}
+	for _, n := range []int{3, 25} {
+		for _, algorithm := range []string{"bully", "ring"} {
+			p := bench.Point{Agents: n, Algorithm: algorithm, Profile: "lan"}
+			add("Takeover/fault=kill", "ms/takeover", p, 1100, 1150, 1190, float64(1100+n))
+			add("Takeover/fault=resign", "ms/takeover", p, 3, 4, float64(n))
+			add("Election/fault=kill", "messages/election", p, float64(n*n), float64(n))
+			add("Election/fault=kill/kind=<i>", "messages/election", p, 2)
+			add("Idle/role=leader", "%CPU", p, 0.5)
+		}
+	}
 	return r
 }
 
@@ -61,14 +66,14 @@ func TestThePageShowsEverythingAndEscapesIt(t *testing.T) {
 		"that it failed": `class="outcome failed"`, "why": "logs: &lt;kept&gt;", "a leader": `class="s-leading"`, "a follower": `class="s-following"`,
 		"electing": `class="s-electing"`, "no quorum": `class="s-no_quorum"`, "down": `class="s-down"`, "a crash": `class="f-process"`, "a cut": `class="f-network"`,
 		"a full disk": `class="f-host"`, "an overlap": "two leaders", "a program": "program p1 acts in term 2", "a takeover": "default: alpha → beta, 1.105 s after crash",
-		"a step": "expect one-leader among rest", "what it saw": "beta, after 1.105s", "counts": "VoteRequest", "a figure": "kill &lt;b&gt;",
-		"a chart": `class="chart"`, "kinds": "BullyElection 1, VoteRequest 2", "a comparison": "BEFORE", "messages": "Vote Request to p1", "no vote": "no vote",
+		"a step": "expect one-leader among rest", "what it saw": "beta, after 1.105s", "counts": "VoteRequest", "a figure": "kill -9 of the leader → new leader",
+		"a chart": `class="chart"`, "a kind": "&lt;i&gt;: messages of an election", "a comparison": "BEFORE", "messages": "Vote Request to p1", "no vote": "no vote",
 	} {
 		if !strings.Contains(page, want) {
 			t.Errorf("%s is missing: no %q", what, want)
 		}
 	}
-	for _, bad := range []string{"<script", "gamma<&>", "http-equiv", "src=", "href=", "@import", "NaN", "+Inf", "ZgotmplZ", "kill <b>"} {
+	for _, bad := range []string{"<script", "gamma<&>", "http-equiv", "src=", "href=", "@import", "NaN", "+Inf", "ZgotmplZ", "1.2.3 <b>", "<i>"} {
 		if strings.Contains(page, bad) {
 			t.Errorf("the page contains %q", bad)
 		}

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/doyen-election/doyen/testbed/bench"
 	"github.com/doyen-election/doyen/testbed/observe"
 )
 
@@ -102,11 +101,7 @@ func takeoverCharts(r *observe.Recording) []chart {
 	var drawn [][]float64
 	for _, cause := range causes {
 		if samples := byCause[cause]; len(samples) > 1 && len(c.series) < maxSeries {
-			s := series{name: fmt.Sprintf("%s, n = %d", cause, len(samples)), points: ecdf(samples), steps: true}
-			if len(samples) <= rugMost {
-				s.rug = samples
-			}
-			c.series, drawn = append(c.series, s), append(drawn, samples)
+			c.series, drawn = append(c.series, spread(cause, samples)), append(drawn, samples)
 		}
 	}
 	c.logX = wide(drawn...)
@@ -171,51 +166,4 @@ func countMessages(r *observe.Recording) *countTable {
 		t.Rows = append(t.Rows, row)
 	}
 	return t
-}
-
-// figures are a bench report as a table.
-type figures struct {
-	Machine, Options string
-	Rows             []figure
-	Notes            []string
-}
-
-type figure struct {
-	What, On, Unit, Median, P99, Min, Max, Target, Class string
-	N                                                    int
-	Kinds                                                string
-}
-
-func newFigures(r bench.Report) *figures {
-	m := r.Machine
-	f := &figures{
-		Machine: fmt.Sprintf("%s/%s %s, %d × %s, %d MiB, %s, load %.2f before the run", m.OS, m.Arch, m.Kernel, m.CPUs, m.CPU, m.MemoryMiB, m.Go, m.Load1),
-		Options: fmt.Sprintf("Doyen %s, %s, %d rounds, seed %d", r.Version, r.Time.Format("2006-01-02 15:04 MST"), r.Options.Rounds, r.Options.Seed),
-		Notes:   r.Notes,
-	}
-	for _, x := range r.Results {
-		s := x.Summary
-		row := figure{What: x.What, On: r.Point(x).String(), Unit: x.Unit, N: s.N, Median: three(s.Median), P99: three(s.P99), Min: three(s.Min), Max: three(s.Max)}
-		if x.Target != nil {
-			row.Target, row.Class = x.Target.Of+" ≤ "+three(x.Target.AtMost), "met"
-			if !x.Met() {
-				row.Class = "missed"
-			}
-		}
-		var kinds []string
-		for _, k := range slices.Sorted(maps.Keys(x.Kinds)) {
-			kinds = append(kinds, fmt.Sprintf("%s %s", k, three(x.Kinds[k])))
-		}
-		row.Kinds = strings.Join(kinds, ", ")
-		f.Rows = append(f.Rows, row)
-	}
-	return f
-}
-
-// three writes a number with three significant digits, or all before the point.
-func three(x float64) string {
-	if x >= 100 || x <= -100 {
-		return fmt.Sprintf("%.0f", x)
-	}
-	return fmt.Sprintf("%.3g", x)
 }

@@ -1,0 +1,153 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/doyen-election/doyen/testbed/observe"
+)
+
+// experiment hits the leader with a fault, round after round.
+type experiment struct {
+	name    string   // of the benchmark
+	profile string   // "": of the cluster
+	faults  []string // one after another
+	tenths  int      // rounds, in tenths of the kills that were asked for
+	hasty   bool     // the last round's trouble is not over, and only overlaps are measured
+	again   bool     // within a lease before, another agent was killed and started again
+	count   bool     // the messages of the election are counted, and nothing else measured
+}
+
+const (
+	// afterAgreement is how long the last messages of an election may take, and the
+	// agents' counters to show them.
+	afterAgreement = 1200 * time.Millisecond
+	// asksAfterThaw is how often a thawed agent is asked whether it still leads.
+	asksAfterThaw = 5
+)
+
+// rounds makes the experiment a part.
+func rounds(e experiment) func(*bench, context.Context) error {
+	return func(b *bench, ctx context.Context) error {
+		if e.profile != "" {
+			defer func(was Point) { b.on = was }(b.on)
+			b.on.Profile = e.profile
+		}
+		for _, name := range e.faults {
+			if err := b.experiment(ctx, e, name); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+// experiment makes the rounds of one fault.
+func (b *bench) experiment(ctx context.Context, e experiment, name string) (err error) {
+	f, ok := faults()[name]
+	if !ok {
+		return fmt.Errorf("find the fault %s: there is none", name)
+	}
+	r, err := b.newRig(ctx, b.pollEvery())
+	if err != nil {
+		return err
+	}
+	defer b.finish(r, &err)
+	what := e.name + "/fault=" + name
+	if e.again {
+		what += "/again"
+	}
+	return b.repeat(what, b.rounds(e.tenths), func() error {
+		found, err := r.round(ctx, e, f)
+		if err != nil {
+			return err
+		}
+		switch {
+		case e.count:
+			b.addCounts(what, found.sent)
+		case e.hasty:
+			b.add(what, took(found.together, overlapped))
+		default:
+			b.add(what, took(found.took, perTakeover), took(found.together, overlapped))
+		}
+		return nil
+	})
+}
+
+// found is what a round showed.
+type found struct {
+	took     time.Duration // from the fault to the next leader
+	together time.Duration // two led at once
+	sent     counted       // messages of the election
+}
+
+// round makes one round, after which all agents run again. It begins a lease
+// after the last one: a voter that was started again is free to vote by then,
+// and one that gave leadership up free to lead. What is measured is one fault
+// that hits agents in good health, unless the experiment says otherwise.
+func (r *rig) round(ctx context.Context, e experiment, f fault) (found, error) {
+	settle := r.lease * 21 / 20
+	switch {
+	case e.hasty:
+		settle = r.lease / 4
+	case e.count:
+		settle += afterAgreement // what a start costs is over
+	case e.again:
+		if _, err := r.round(ctx, experiment{}, faults()["kill"]); err != nil {
+			return found{}, err
+		}
+		settle = time.Duration(r.rng.Int64N(int64(r.lease))) // the killed agent's voter may hold what it promised (V5)
+	}
+	before := r.together()
+	var counter counter
+	if e.count {
+		f = counter.around(f)
+	}
+	leader, at, err := r.deal(ctx, settle, f)
+	if err != nil {
+		return found{}, err
+	}
+	var next observe.Claim
+	if !f.unsure {
+		if next, err = r.successor(ctx, at); err != nil {
+			return found{}, err
+		}
+	}
+	x := found{took: next.Start.Sub(at)}
+	if e.count {
+		if x.sent, err = counter.read(ctx, r); err != nil {
+			return x, err
+		}
+	}
+	if f.undo != nil {
+		if err := f.undo(r, ctx, leader); err != nil {
+			return x, err
+		}
+	}
+	if _, err := r.agree(ctx); err != nil {
+		return x, err
+	}
+	if next.Agent == leader.Name() {
+		return x, errAgain("the same agent led again, nobody took over")
+	}
+	x.together = r.together() - before
+	return x, nil
+}
+
+// cold measures how soon agents that are started one after another agree.
+func (b *bench) cold(ctx context.Context) error {
+	return b.repeat("ColdStart", b.rounds(2), func() (err error) {
+		r, err := b.newRig(ctx, 0)
+		if err != nil {
+			return err
+		}
+		defer b.finish(r, &err)
+		a, err := r.agree(ctx)
+		if err != nil {
+			return err
+		}
+		b.add("ColdStart", took(a.At.Sub(r.started), "ms/start"), took(a.At.Sub(r.first), "ms-all/start"))
+		return nil
+	})
+}

@@ -1,0 +1,158 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/doyen-election/doyen/api"
+	"github.com/doyen-election/doyen/client"
+	"github.com/doyen-election/doyen/election"
+	"github.com/doyen-election/doyen/internal/boottime"
+	"github.com/doyen-election/doyen/testbed/hosts"
+)
+
+// fault makes the leader stop leading.
+type fault struct {
+	// deal returns the instant just before.
+	deal   func(*rig, context.Context, *hosts.Host) (election.Instant, error)
+	undo   func(*rig, context.Context, *hosts.Host) error // nil: there is nothing to undo
+	ends   bool                                           // the leader's process
+	unsure bool                                           // another leader may or may not follow
+}
+
+// faults are all of them, by name.
+func faults() map[string]fault {
+	return map[string]fault{
+		"kill":     {deal: (*rig).kill, undo: (*rig).startAgain, ends: true},
+		"sigterm":  {deal: (*rig).terminate, undo: (*rig).startAgain, ends: true},
+		"resign":   {deal: (*rig).resign},
+		"transfer": {deal: (*rig).transfer},
+		"cut":      {deal: (*rig).cut, undo: (*rig).heal},
+		"freeze":   {deal: (*rig).freeze, undo: (*rig).thaw},
+		// Whether it has been succeeded when it is thawed is chance: the two are
+		// closest there.
+		"freeze-for-a-lease": {deal: (*rig).freezeForALease, undo: (*rig).thaw, unsure: true},
+	}
+}
+
+func (r *rig) kill(_ context.Context, leader *hosts.Host) (election.Instant, error) {
+	return leader.Kill()
+}
+
+func (r *rig) terminate(_ context.Context, leader *hosts.Host) (election.Instant, error) {
+	return leader.Terminate()
+}
+
+// startAgain starts an agent whose process ends or has ended.
+func (r *rig) startAgain(ctx context.Context, h *hosts.Host) error {
+	err := r.until(ctx, "the end of "+h.Name(), func() bool { return h.Status() == hosts.Down })
+	if err != nil {
+		return err
+	}
+	_, err = h.Start()
+	return err
+}
+
+// cut loses the leader's packets, both ways, while its links stay up and nobody
+// is notified.
+func (r *rig) cut(_ context.Context, leader *hosts.Host) (election.Instant, error) {
+	return r.cluster.Cut([]string{leader.Name()}, nil, hosts.BothWays)
+}
+
+func (r *rig) heal(context.Context, *hosts.Host) error {
+	_, err := r.cluster.Heal()
+	return err
+}
+
+func (r *rig) freeze(_ context.Context, leader *hosts.Host) (election.Instant, error) {
+	at, err := leader.Freeze()
+	if err == nil {
+		r.tracker.Froze(leader.Name())
+	}
+	return at, err
+}
+
+func (r *rig) freezeForALease(ctx context.Context, leader *hosts.Host) (election.Instant, error) {
+	at, err := r.freeze(ctx, leader)
+	if err != nil {
+		return 0, err
+	}
+	return at, r.idle(ctx, r.lease*3/4+time.Duration(r.rng.Int64N(int64(r.lease*2/5))))
+}
+
+// thaw lets a frozen leader go on, and asks it at once whether it thinks that
+// it still leads.
+func (r *rig) thaw(ctx context.Context, leader *hosts.Host) error {
+	at, err := leader.Thaw()
+	if err != nil {
+		return err
+	}
+	r.tracker.Thawed(leader.Name(), at)
+	for range asksAfterThaw {
+		r.ask(ctx, leader)
+	}
+	return r.idle(ctx, r.lease/10)
+}
+
+func (r *rig) resign(ctx context.Context, leader *hosts.Host) (election.Instant, error) {
+	return handOver(ctx, leader, string(election.Default), "")
+}
+
+func (r *rig) transfer(ctx context.Context, leader *hosts.Host) (election.Instant, error) {
+	return handOver(ctx, leader, string(election.Default), r.other(leader).Name())
+}
+
+// other returns any other host.
+func (r *rig) other(than *hosts.Host) *hosts.Host {
+	all := r.cluster.Hosts()
+	for {
+		if h := all[r.rng.IntN(len(all))]; h != than {
+			return h
+		}
+	}
+}
+
+// handOver asks an agent to hand an election over, to the next by rank if none is
+// named. It returns the instant just before.
+func handOver(ctx context.Context, from *hosts.Host, name, to string) (at election.Instant, err error) {
+	c := client.New(from.Config().Socket)
+	defer c.Close()
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	var outcome api.Outcome
+	if at = boottime.Now(); to == "" {
+		outcome, err = c.Resign(ctx, name)
+	} else {
+		outcome, err = c.Transfer(ctx, name, to)
+	}
+	switch {
+	case missesTheLeader(err):
+		return at, errMoved
+	case err == nil && !outcome.Done:
+		return at, fmt.Errorf("%s would not hand over: %s", from.Name(), outcome.Message)
+	}
+	return at, err
+}
+
+// errMoved says that the leader was another one by the time the fault came: on a
+// busy machine leaders are lost by themselves.
+const errMoved = errAgain("the leader was another one when the fault came")
+
+// missesTheLeader reports that the lead was lost, or given up already, before it
+// was asked for.
+func missesTheLeader(err error) bool {
+	refused, ok := errors.AsType[*client.APIError](err)
+	return ok && (refused.Code == api.CodeNotLeader || refused.Code == api.CodeBusy)
+}
+
+// deal lets the cluster settle for that time and deals the fault to the leader.
+func (r *rig) deal(ctx context.Context, settle time.Duration, f fault) (leader *hosts.Host, at election.Instant, err error) {
+	if leader, err = r.settle(ctx, settle); err != nil {
+		return nil, 0, err
+	}
+	r.ask(ctx, leader) // its newest deadline counts from here on
+	at, err = f.deal(r, ctx, leader)
+	return leader, at, err
+}

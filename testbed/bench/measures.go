@@ -1,0 +1,170 @@
+package bench
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/doyen-election/doyen/quorum"
+	"github.com/doyen-election/doyen/testbed/hosts"
+)
+
+// Units of the report. Others are written only once.
+const (
+	perTakeover      = "ms/takeover"
+	overlapped       = "ms-overlap"
+	answersPerSecond = "answers/s"
+	perAnswer        = "µs/answer"
+	perRead          = "ms/answer"
+	perRefusal       = "ms/refusal"
+	perSettling      = "ms/settling"
+	leadsLost        = "leads-lost"
+	perElection      = "messages/election"
+	rss              = "MiB-RSS"
+	pss              = "MiB-PSS"
+	cpu              = "%CPU"
+)
+
+const (
+	// slack is what a takeover may take beyond the lease that safety demands to
+	// wait out, in milliseconds; manySlack, until all of many elections are led.
+	slack     = 30
+	manySlack = 200
+	// hostsUp is how long fifty hosts may take to start and agree.
+	hostsUp = 20 * time.Second
+	// atOnceFew agents that start at once agree within atOnceSoon, more of them
+	// within atOnceLater, in milliseconds.
+	atOnceFew   = 60
+	atOnceSoon  = 15_000
+	atOnceLater = 60_000
+	// leastRate is how many answers a second an agent gives many callers.
+	leastRate = 25_000
+	// drift is the agents' bound on how far a clock strays.
+	drift = 0.01
+)
+
+// measure is what a figure is about.
+type measure struct {
+	name, unit string
+	what       string
+	targets    []Target
+}
+
+func (p Point) lease() time.Duration {
+	return hosts.Config{Agents: p.Agents, Algorithm: p.Algorithm, Profile: p.Profile, Quorum: true}.Lease()
+}
+
+// few returns the targets where they were set, for a few agents; what more of
+// them cost is for information.
+func few(p Point, targets []Target) []Target {
+	if p.Agents > fewAgents {
+		return nil
+	}
+	return targets
+}
+
+// takeovers are the measures of what begins with a start or a fault.
+func takeovers(p Point) []measure {
+	wait := p.lease()
+	lease, held := millis(wait), millis(quorum.Outlast(wait, drift))
+	const again = " within a lease of another's kill -9 and restart → new leader"
+	return []measure{
+		{"ColdStart", "ms/start", "cold start: last process started → all agree", few(p, []Target{{ofMedian, 500}})},
+		{"ColdStart", "ms-all/start", "cold start: first process started → all agree", []Target{{ofMax, millis(hostsUp)}}},
+		{"Takeover/fault=kill", perTakeover, "kill -9 of the leader → new leader", few(p, []Target{{ofP99, lease + slack}})},
+		{"Takeover/fault=cut", perTakeover, "leader cut off silently → new leader", few(p, []Target{{ofP99, lease + slack}})},
+		{"Takeover/fault=resign", perTakeover, "resign → new leader", few(p, []Target{{ofMedian, 15}})},
+		{"Takeover/fault=transfer", perTakeover, "transfer → new leader", few(p, []Target{{ofMedian, 15}})},
+		{"Takeover/fault=sigterm", perTakeover, "SIGTERM → new leader", few(p, []Target{{ofMedian, 15}})},
+		{"Takeover/fault=kill/again", perTakeover, "kill -9" + again, few(p, []Target{{ofP99, held + slack}})},
+		{"Takeover/fault=resign/again", perTakeover, "resign" + again, few(p, []Target{{ofMedian, 15}, {ofP99, 70}})},
+		{"Takeover/fault=transfer/again", perTakeover, "transfer" + again, few(p, []Target{{ofMedian, 15}, {ofP99, 70}})},
+		{"Takeover/fault=sigterm/again", perTakeover, "SIGTERM" + again, few(p, []Target{{ofMedian, 15}, {ofP99, 70}})},
+		{"Takeover", overlapped, "two leaders at once in these rounds", []Target{{ofMax, 0}}},
+		{"Overlap", overlapped, "two leaders at once", []Target{{ofMax, 0}}},
+		{"Election/fault=kill", perElection, "messages of an election, after kill -9 of the leader", nil},
+		{"Election/fault=resign", perElection, "messages of an election, after a resignation", nil},
+		{"Program/by=campaign/fault=kill", perTakeover, "program with a campaign, kill -9 → next program elected", []Target{{ofMedian, 15}, {ofP99, 40}}},
+		{"Program/by=run/fault=kill-command", perTakeover, "CMD of `doyen run --restart never`, kill -9 → next CMD started", []Target{{ofMedian, 15}, {ofP99, 40}}},
+		{"Program/by=run/fault=kill", perTakeover, "`doyen run`, kill -9 → next CMD started", []Target{{ofMedian, 15}, {ofP99, 40}}},
+		{"Program/by=campaign/fault=resign", perTakeover, "resign → next program elected", []Target{{ofMedian, 10}}},
+		{"Program/by=campaign/fault=transfer", perTakeover, "transfer → next program elected", []Target{{ofMedian, 10}}},
+		{"Program", overlapped, "two programs at once in these rounds, by their own stamps", []Target{{ofMax, 0}}},
+	}
+}
+
+// costs are the measures of agents at work.
+func costs(p Point) []measure {
+	return []measure{
+		{"Idle", rss, "RSS when idle", few(p, []Target{{ofMax, 20}})},
+		{"Idle", pss, "PSS when idle", nil},
+		{"Idle", cpu, "CPU of a core when idle", few(p, []Target{{ofMax, 0.8}})},
+		{"Idle", "packets/s", "packets in and out when idle", nil},
+		{"Idle", "bytes/s", "bytes in and out when idle", nil},
+		{"Idle", "messages/s", "messages in and out when idle", nil},
+		{"Idle", "message-bytes/s", "bytes of messages when idle, before encryption", nil},
+		{"Query/by=socket", perAnswer, "GET /v1/elections/default, keep-alive", []Target{{ofMedian, 100}}},
+		{"Query/by=client", perAnswer, "the same by the Go client, decoded", nil},
+		{"Query/by=socket/callers=16", answersPerSecond, "the same, 16 callers", nil},
+		{"Query/by=socket/callers=16", "µs-apart", "the same, 16 callers: an answer every", []Target{{ofMedian, 1e6 / leastRate}}},
+		{"Query/by=socket/callers=16", perAnswer, "the same, 16 callers: each answer", []Target{{ofP99, 3000}}},
+		{"Watch", "ms/change", fmt.Sprintf("a change → read by all of %d watchers of one agent", watcherCount), []Target{{ofMax, 50}}},
+		{"Watch", "KiB/watcher", "memory of the agent for each watcher: PSS", nil},
+		{"Binary", "MB", "stripped binary", []Target{{ofMax, 20}}},
+		{"Measuring/of=signal", "ms/signal", "measuring: stamp before a signal → the signal was sent", []Target{{ofP99, 1}}},
+		{"Measuring/of=watching", "ms-watched/takeover", "transfer → new leader, watched as in every measurement", nil},
+		{"Measuring/of=watching", "ms-unwatched/takeover", "transfer → new leader, nobody watching, read afterwards", nil},
+		{"Measuring/of=watching", "ms-added/takeover", "measuring: what watching adds to a takeover, difference of the medians", []Target{{ofMedian, 1}}},
+	}
+}
+
+// crowds are the measures of many elections, readers or agents.
+func crowds(p Point) []measure {
+	lease := millis(p.lease())
+	agreed := float64(atOnceSoon)
+	if p.Agents > atOnceFew {
+		agreed = atOnceLater
+	}
+	many := fmt.Sprintf("%d elections held by %d agents, an agent: ", manyElections, manyHolders)
+	load := fmt.Sprintf("%d elections × %d candidates ", loadElections, p.Agents)
+	started := fmt.Sprintf("%d agents started at once: ", p.Agents)
+	read := fmt.Sprintf("%d connections with consistency=quorum, %d elections: ", readerCount, loadElections)
+	return []measure{
+		{"ManyElections", cpu, many + "CPU of a core", []Target{{ofMax, 3}}},
+		{"ManyElections", rss, many + "RSS", []Target{{ofMax, 60}}},
+		{"ManyElections", perTakeover, fmt.Sprintf("kill -9 of an agent that leads %d elections → each led again", manyElections/manyHolders), []Target{{ofMax, lease + manySlack}}},
+		{"Load/loops=0", perSettling, load + "from a cold start → all led", []Target{{ofMax, 8000}}},
+		{"Load/loops=0", leadsLost, fmt.Sprintf("leads lost in the %s after that", loadWatch), []Target{{ofMax, 0}}},
+		{"Load/loops=some", perSettling, "the same beside busy loops → all led", []Target{{ofMax, millis(loadBusy)}}},
+		{"Load/loops=some", leadsLost, "leads lost beside busy loops", nil},
+		{"Load/loops=ended", perSettling, "end of the loops → all led", []Target{{ofMax, 5000}}},
+		{"Load/loops=ended", leadsLost, "leads lost in the 10 s after that", []Target{{ofMax, 0}}},
+		{"Readers", leadsLost, read + "leads lost", []Target{{ofMax, 0}}},
+		{"Readers", perRead, read + "a read answered", []Target{{ofMax, 500}}},
+		{"Readers", perRefusal, read + "a read refused", []Target{{ofMax, 500}}},
+		{"Readers", answersPerSecond, read + "answers", nil},
+		{"StartAtOnce", "ms-started/start", started + "first process started → last process started", nil},
+		{"StartAtOnce", "ms-agreed/start", started + "first process started → all agree", []Target{{ofMax, agreed}}},
+		{"StartAtOnce", "ms-connected/start", started + "first process started → each connected to each", nil},
+		{"StartAtOnce", "failed-dials/agent", started + "dials that failed, an agent", nil},
+		{"StartAtOnce", "misled-agents", started + "agents that log a refusal though nothing is misconfigured", []Target{{ofMax, 0}}},
+	}
+}
+
+// measureOf returns what a figure is about: the measure whose name is the
+// longest beginning of the figure's. What follows is added to the words.
+func measureOf(name, unit string, p Point) measure {
+	found := measure{what: name}
+	for _, m := range slices.Concat(takeovers(p), costs(p), crowds(p)) {
+		if rest, ok := strings.CutPrefix(name, m.name); ok && m.unit == unit && len(m.name) > len(found.name) {
+			found = m
+			if _, kind, ok := strings.Cut(rest, "="); ok {
+				found.what = kind + ": " + m.what
+			}
+		}
+	}
+	return found
+}
+
+func millis(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }

@@ -1,0 +1,256 @@
+package bench
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/prometheus/procfs"
+	"golang.org/x/perf/benchfmt"
+	"golang.org/x/perf/benchmath"
+	"golang.org/x/sys/unix"
+)
+
+// Report is what a run found: a line for each round, as Go's benchmarks write it.
+type Report struct {
+	Facts   []string // of the run, a line each: which build, when, what could not be measured
+	Results []*benchfmt.Result
+}
+
+// Point is a cluster that was measured.
+type Point struct {
+	Agents    int
+	Algorithm string
+	Profile   string
+}
+
+func (p Point) String() string {
+	return fmt.Sprintf("%d agents, %s, %s", p.Agents, p.Algorithm, p.Profile)
+}
+
+const (
+	pointFormat = "/agents=%d/algorithm=%s/profile=%s"
+	// buildKey says which of two builds a result is about.
+	buildKey           = "build"
+	buildOld, buildNew = "before", "after"
+)
+
+// Figure is one thing that was measured on one cluster.
+type Figure struct {
+	Name, Unit string
+	On         Point
+	What       string // in words
+	Targets    []Target
+	Samples    []float64 // in ascending order
+}
+
+// Target is what a statistic may be at most.
+type Target struct {
+	Of     string // median, p99 or max
+	AtMost float64
+}
+
+const (
+	ofMedian = "median"
+	ofP99    = "p99"
+	ofMax    = "max"
+)
+
+// Figures gathers the samples of each thing, in the order in which they were measured.
+func (r Report) Figures() []Figure {
+	var all []Figure
+	for _, result := range r.Results {
+		name, on := parseName(string(result.Name))
+		for _, v := range result.Values {
+			if v.OrigUnit != "" { // the reader has converted it
+				v.Value, v.Unit = v.OrigValue, v.OrigUnit
+			}
+			same := func(f Figure) bool { return f.Name == name && f.Unit == v.Unit && f.On == on }
+			i := slices.IndexFunc(all, same)
+			if i < 0 {
+				m := measureOf(name, v.Unit, on)
+				i, all = len(all), append(all, Figure{Name: name, Unit: v.Unit, On: on, What: m.what, Targets: m.targets})
+			}
+			all[i].Samples = append(all[i].Samples, v.Value)
+		}
+	}
+	for _, f := range all {
+		slices.Sort(f.Samples)
+	}
+	return all
+}
+
+func parseName(full string) (name string, on Point) {
+	i := strings.Index(full, "/agents=")
+	if i < 0 {
+		return full, on
+	}
+	spaced := strings.NewReplacer("/", " ")
+	_, err := fmt.Sscanf(spaced.Replace(full[i:]), spaced.Replace(pointFormat), &on.Agents, &on.Algorithm, &on.Profile)
+	if err != nil {
+		return full, Point{}
+	}
+	return full[:i], on
+}
+
+// Value is a statistic of the samples, 0 if there are none: median, p99, min or
+// max. The p99 is the least sample that 99 % do not exceed (the nearest rank).
+func (f Figure) Value(of string) float64 {
+	n := len(f.Samples)
+	switch {
+	case n == 0:
+		return 0
+	case of == ofP99:
+		return f.Samples[(99*n+99)/100-1]
+	case of == ofMax:
+		return f.Samples[n-1]
+	case of == "min":
+		return f.Samples[0]
+	}
+	return median(f.Samples)
+}
+
+func median(values []float64) float64 {
+	return benchmath.AssumeNothing.Summary(sample(values), 0.95).Center
+}
+
+func sample(values []float64) *benchmath.Sample {
+	thresholds := benchmath.DefaultThresholds
+	return benchmath.NewSample(slices.Clone(values), &thresholds) // it sorts them
+}
+
+// Unmet returns the targets that are not met. Nothing measured meets none.
+func (f Figure) Unmet() []Target {
+	return slices.DeleteFunc(slices.Clone(f.Targets), func(t Target) bool {
+		return len(f.Samples) > 0 && f.Value(t.Of) <= t.AtMost
+	})
+}
+
+// Missed returns what did not meet its target, a line each.
+func (r Report) Missed() []string {
+	var missed []string
+	for _, f := range r.Figures() {
+		for _, t := range f.Unmet() {
+			missed = append(missed, fmt.Sprintf("%s (%s): %s is %s %s, at most %s is wanted", f.What, f.On, t.Of, Digits(f.Value(t.Of)), f.Unit, Digits(t.AtMost)))
+		}
+	}
+	return missed
+}
+
+// Builds returns what was measured of the newer of two builds, and of the other
+// one; before is nil if there is one build only.
+func (r Report) Builds() (after Report, before *Report) {
+	of := func(build string) Report {
+		one := r
+		one.Results = slices.DeleteFunc(slices.Clone(r.Results), func(x *benchfmt.Result) bool { return x.GetConfig(buildKey) != build })
+		return one
+	}
+	if old := of(buildOld); len(old.Results) > 0 {
+		return of(buildNew), &old
+	}
+	return r, nil
+}
+
+// Config describes the machine, a line for each property.
+func (r Report) Config() []string {
+	var all []string
+	if len(r.Results) > 0 {
+		for _, c := range r.Results[0].Config {
+			if c.Key != buildKey {
+				all = append(all, c.Key+": "+string(c.Value))
+			}
+		}
+	}
+	return all
+}
+
+// machine describes this one. What is unknown is missing. The load is a fact
+// of the run: results of different configurations are not compared.
+func machine() (config []benchfmt.Config, load string) {
+	add := func(key, value string) {
+		if value != "" {
+			config = append(config, benchfmt.Config{Key: key, Value: []byte(value), File: true})
+		}
+	}
+	add("goos", runtime.GOOS)
+	add("goarch", runtime.GOARCH)
+	add("go", runtime.Version())
+	var name unix.Utsname
+	if unix.Uname(&name) == nil {
+		add("kernel", unix.ByteSliceToString(name.Release[:]))
+	}
+	add("cpus", strconv.Itoa(runtime.NumCPU()))
+	fs, err := procfs.NewDefaultFS()
+	if err != nil {
+		return config, "unknown"
+	}
+	if cpus, err := fs.CPUInfo(); err == nil && len(cpus) > 0 {
+		add("cpu", cpus[0].ModelName)
+	}
+	if memory, err := fs.Meminfo(); err == nil && memory.MemTotalBytes != nil {
+		add("memory", fmt.Sprintf("%d MiB", *memory.MemTotalBytes>>20))
+	}
+	if l, err := fs.LoadAvg(); err == nil {
+		load = fmt.Sprintf("%.2f", l.Load1)
+	}
+	return config, load
+}
+
+const factMark = "# "
+
+// Write writes the report in Go's benchmark format.
+func (r Report) Write(w io.Writer) error {
+	var text bytes.Buffer
+	for _, f := range r.Facts {
+		fmt.Fprintln(&text, factMark+f)
+	}
+	fmt.Fprintf(&text, "\nUnit %s better=higher\n", answersPerSecond)
+	out := benchfmt.NewWriter(&text)
+	for _, result := range r.Results {
+		if err := out.Write(result); err != nil {
+			return fmt.Errorf("write the report: %w", err)
+		}
+	}
+	if _, err := w.Write(text.Bytes()); err != nil {
+		return fmt.Errorf("write the report: %w", err)
+	}
+	return nil
+}
+
+var errNoResults = errors.New("it has no results")
+
+// ReadReport reads a report from a file.
+func ReadReport(path string) (Report, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return Report{}, fmt.Errorf("read the report: %w", err)
+	}
+	var r Report
+	for line := range strings.Lines(string(text)) {
+		if fact, ok := strings.CutPrefix(line, factMark); ok {
+			r.Facts = append(r.Facts, strings.TrimSpace(fact))
+		}
+	}
+	reader := benchfmt.NewReader(bytes.NewReader(text), path)
+	for reader.Scan() {
+		switch x := reader.Result().(type) {
+		case *benchfmt.Result:
+			r.Results = append(r.Results, x.Clone())
+		case *benchfmt.SyntaxError:
+			return Report{}, fmt.Errorf("read the report: %w", x)
+		}
+	}
+	if err = reader.Err(); err == nil && len(r.Results) == 0 {
+		err = errNoResults
+	}
+	if err != nil {
+		return Report{}, fmt.Errorf("read the report %s: %w: is it what `testbed bench --out` wrote?", path, err)
+	}
+	return r, nil
+}

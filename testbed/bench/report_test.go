@@ -1,0 +1,341 @@
+package bench
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"golang.org/x/perf/benchfmt"
+	"pgregory.net/rapid"
+)
+
+var three = Point{3, "ring", "lan"}
+
+// reported is a report of samples of some figures, named "NAME UNIT".
+func reported(on Point, samples map[string][]float64) Report {
+	b := &bench{on: on, machine: []benchfmt.Config{{Key: "cpus", Value: []byte("2"), File: true}}}
+	b.note("Doyen 1.2.3, seed 9")
+	names := make([]string, 0, len(samples))
+	for name := range samples {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		name, unit, _ := strings.Cut(name, " ")
+		b.addAll(name, unit, samples[name+" "+unit])
+	}
+	return b.report
+}
+
+// around returns n samples that rise in small steps from a value.
+func around(from float64, n int) []float64 {
+	all := make([]float64, n)
+	for i := range all {
+		all[i] = from + float64(i)/10
+	}
+	return all
+}
+
+func TestTable(t *testing.T) {
+	r := reported(three, map[string][]float64{
+		"Takeover/fault=kill ms/takeover":              {1100, 1199.6, 1231},
+		"Takeover/fault=kill ms-overlap":               {0, 0},
+		"Takeover/fault=resign ms/takeover":            {4.567, 3, 800},
+		"Query/by=socket/callers=16 answers/s":         {38786.4},
+		"Election/fault=kill/kind=x messages/election": {2},
+		"Unknown/x=y eggs":                             {1},
+	})
+	want := `Doyen 1.2.3, seed 9
+cpus: 2
+
+WHAT                                                     ON                   UNIT               N  MEDIAN  P99    MIN    MAX    AT MOST            
+x: messages of an election, after kill -9 of the leader  3 agents, ring, lan  messages/election  1  2       2      2      2                         
+the same, 16 callers                                     3 agents, ring, lan  answers/s          1  38786   38786  38786  38786                     
+kill: two leaders at once in these rounds                3 agents, ring, lan  ms-overlap         2  0       0      0      0      0 max      ok      
+kill -9 of the leader → new leader                       3 agents, ring, lan  ms/takeover        3  1200    1231   1100   1231   1230 p99   MISSED  
+resign → new leader                                      3 agents, ring, lan  ms/takeover        3  4.57    800    3      800    15 median  ok      
+Unknown/x=y                                              3 agents, ring, lan  eggs               1  1       1      1      1                         
+`
+	got := r.Table(nil)
+	if got != want {
+		t.Errorf("got:\n%s\nwant:\n%s", got, want)
+	}
+	missed := []string{"kill -9 of the leader → new leader (3 agents, ring, lan): p99 is 1231 ms/takeover, at most 1230 is wanted"}
+	if !slices.Equal(r.Missed(), missed) {
+		t.Errorf("missed %q", r.Missed())
+	}
+}
+
+func TestTargetsAreForAFewAgents(t *testing.T) {
+	for agents, want := range map[int]int{3: 1, 5: 0} {
+		if m := measureOf("Takeover/fault=kill", perTakeover, Point{agents, "bully", "lan"}); len(m.targets) != want {
+			t.Errorf("of %d agents: %v", agents, m.targets)
+		}
+	}
+}
+
+func TestEveryFaultHasAMeasure(t *testing.T) {
+	for name := range faults() {
+		for _, unit := range []string{perTakeover, overlapped} {
+			freezes := unit == perTakeover && strings.HasPrefix(name, "freeze") // only their overlaps count
+			if m := measureOf("Takeover/fault="+name, unit, three); m.unit == "" && !freezes {
+				t.Errorf("%s: no measure in %s", name, unit)
+			}
+		}
+	}
+	for name := range blows() {
+		if m := measureOf("Program/by=run/fault="+name, overlapped, three); m.unit == "" {
+			t.Errorf("%s: no measure", name)
+		}
+	}
+}
+
+func TestStatistics(t *testing.T) {
+	hundred := make([]float64, 100)
+	for i := range hundred {
+		hundred[i] = float64(100 - i) // 100 down to 1
+	}
+	for name, test := range map[string]struct {
+		samples []float64
+		want    []string
+	}{
+		"one":                       {[]float64{7}, []string{"1", "7", "7", "7", "7"}},
+		"two":                       {[]float64{9, 1}, []string{"2", "5", "9", "1", "9"}},
+		"three":                     {[]float64{9, 1, 2}, []string{"3", "2", "9", "1", "9"}},
+		"the 99th of a hundred":     {hundred, []string{"100", "50.5", "99", "1", "100"}},
+		"101: not the greatest":     {append([]float64{1000}, hundred...), []string{"101", "51", "100", "1", "1000"}},
+		"fewer than 100: the worst": {hundred[:99], []string{"99", "51", "100", "2", "100"}},
+	} {
+		f := reported(three, map[string][]float64{"x ms": test.samples}).Figures()[0]
+		if got := f.Cells("n", ofMedian, ofP99, "min", ofMax); !slices.Equal(got, test.want) {
+			t.Errorf("%s: %q, want %q", name, got, test.want)
+		}
+	}
+	if got := (Figure{}).Cells("n", ofMedian, ofP99); !slices.Equal(got, []string{"0", "-", "-"}) {
+		t.Errorf("of nothing: %q", got)
+	}
+}
+
+// The definition, word by word: the least sample that at least 99 percent do not
+// exceed.
+func TestTheP99IsTheNearestRank(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		samples := rapid.SliceOfN(rapid.Float64Range(-1e6, 1e6), 1, 300).Draw(t, "samples")
+		got := reported(three, map[string][]float64{"x ms": samples}).Figures()[0].Value(ofP99)
+		atMost := func(x float64) (n int) {
+			for _, s := range samples {
+				if s <= x {
+					n++
+				}
+			}
+			return n
+		}
+		if 100*atMost(got) < 99*len(samples) {
+			t.Fatalf("only %d of %d are at most %v", atMost(got), len(samples), got)
+		}
+		for _, s := range samples {
+			if s < got && 100*atMost(s) >= 99*len(samples) {
+				t.Fatalf("%v is less than %v and would do", s, got)
+			}
+		}
+	})
+}
+
+func twoRuns() (before, after Report) {
+	before = reported(three, map[string][]float64{
+		"Takeover/fault=kill ms/takeover": around(1100, 30), "Takeover/fault=resign ms/takeover": around(3, 30),
+		"Readers answers/s": around(40000, 30), "gone ms": {1},
+	})
+	after = reported(three, map[string][]float64{
+		"Takeover/fault=kill ms/takeover": around(1300, 30), "Takeover/fault=resign ms/takeover": around(3.02, 30),
+		"Readers answers/s": around(50000, 30), "new ms": {1},
+	})
+	return before, after
+}
+
+func TestCompareTellsChanceFromChange(t *testing.T) {
+	before, after := twoRuns()
+	got := map[string]string{}
+	for _, row := range after.Rows(&before) {
+		got[row.Name] = row.Change + " " + row.Mark()
+	}
+	want := map[string]string{"Takeover/fault=kill": "+18.16% MISSED", "Takeover/fault=resign": "~ ", "Readers": "+25.00% better", "gone": " ", "new": " "}
+	for name, w := range want {
+		if got[name] != w {
+			t.Errorf("%s: %q, want %q", name, got[name], w)
+		}
+	}
+	if len(got) != len(want) {
+		t.Errorf("%d rows, want %d", len(got), len(want))
+	}
+	if missed := after.MissedSince(before); len(missed) != 1 || !strings.HasPrefix(missed[0], "kill -9") {
+		t.Errorf("missed %q", missed)
+	}
+	if table := after.Table(&before); !strings.Contains(table, "+18.16%") || !strings.Contains(table, "0.000") {
+		t.Error(table)
+	}
+}
+
+func TestARunComparedWithItselfIsTheSame(t *testing.T) {
+	before, _ := twoRuns()
+	for _, row := range before.Rows(&before) {
+		if row.Verdict != "" || row.Missed || row.Change != "~" {
+			t.Errorf("%s: %+v", row.Name, row)
+		}
+	}
+	if d := before.Differences(&before); len(d) > 0 {
+		t.Errorf("%q", d)
+	}
+}
+
+func TestAnotherMachineIsWarnedOf(t *testing.T) {
+	before, after := twoRuns()
+	for _, r := range after.Results {
+		r.Config[0].Value = []byte("64")
+	}
+	if table := after.Table(&before); !strings.Contains(table, "Careful, before it was cpus: 2") {
+		t.Error(table)
+	}
+}
+
+func TestAReportIsReadAsItWasWritten(t *testing.T) {
+	wrote, _ := twoRuns()
+	b := &bench{on: Point{9, "bully", "wan"}, build: buildOld, report: wrote}
+	b.add("Binary", value{Value: 19.9, Unit: "MB"})
+	path := filepath.Join(t.TempDir(), "r.txt")
+	write(t, path, b.report)
+	read, err := ReadReport(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := read.Table(nil), b.report.Table(nil); got != want {
+		t.Errorf("read\n%s\nwrote\n%s", got, want)
+	}
+	_, old := read.Builds()
+	if got := old.Figures(); len(got) != 1 || got[0].On != b.on || got[0].Unit != "MB" || got[0].Samples[0] != 19.9 {
+		t.Errorf("of one build: %+v", got)
+	}
+	for name, text := range map[string]string{"prose": "x", "a broken line": "BenchmarkX 1 ms\n"} {
+		bad := filepath.Join(t.TempDir(), "bad")
+		if err := os.WriteFile(bad, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := ReadReport(bad); err == nil || !strings.Contains(err.Error(), bad) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func write(t *testing.T, path string, r Report) {
+	t.Helper()
+	file, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	if err := r.Write(file); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestManySamplesAreThinnedFromTheLeastToTheGreatest(t *testing.T) {
+	many := make([]float64, 12345)
+	for i := range many {
+		many[i] = float64(len(many) - 1 - i)
+	}
+	kept := thin(many)
+	if len(kept) != maxSamples || kept[0] != 0 || kept[maxSamples-1] != 12344 || !slices.IsSorted(kept) {
+		t.Errorf("%d samples kept, %v to %v", len(kept), kept[0], kept[len(kept)-1])
+	}
+	if few := []float64{3, 1}; !slices.Equal(thin(few), few) {
+		t.Error("few are not kept")
+	}
+}
+
+func TestCheckNamesTheFlag(t *testing.T) {
+	good := Options{Points: []Point{{3, "bully", "lan"}}, Rounds: 1, Only: Parts()}
+	if err := good.Check(); err != nil {
+		t.Error(err)
+	}
+	for want, change := range map[string]func(*Options){
+		"--rounds":    func(o *Options) { o.Rounds = 0 },
+		"--only":      func(o *Options) { o.Only = []string{"speed"} },
+		"--agents: 2": func(o *Options) { o.Points = []Point{{2, "bully", "lan"}} },
+		"--agents: n": func(o *Options) { o.Points = nil },
+		"--profile":   func(o *Options) { o.Points = []Point{{3, "bully", "x"}} },
+	} {
+		o := good
+		change(&o)
+		if err := o.Check(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %s", err, want)
+		}
+	}
+}
+
+func TestPointsCombine(t *testing.T) {
+	got := Points([]int{3, 5, 3}, []string{"bully", "both"}, []string{"lan", "wan"})
+	want := []Point{
+		{3, "bully", "lan"}, {3, "ring", "lan"}, {5, "bully", "lan"}, {5, "ring", "lan"},
+		{3, "bully", "wan"}, {3, "ring", "wan"}, {5, "bully", "wan"}, {5, "ring", "wan"},
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("%v", got)
+	}
+}
+
+func TestRoundsOfEachPart(t *testing.T) {
+	for _, test := range []struct {
+		b            bench
+		tenths, want int
+	}{
+		{bench{o: Options{Rounds: 50}}, 10, 50},
+		{bench{o: Options{Rounds: 50}}, 3, 15},
+		{bench{o: Options{Rounds: 10}}, 1, 3},
+		{bench{o: Options{Rounds: 1}}, 2, 1},
+		{bench{o: Options{Rounds: 50}, on: Point{Agents: manyAgents}}, 10, 10},
+		{bench{o: Options{Rounds: 51, Before: "x"}}, 10, 26},
+	} {
+		if got := test.b.rounds(test.tenths); got != test.want {
+			t.Errorf("%d rounds, %d tenths: %d, want %d", test.b.o.Rounds, test.tenths, got, test.want)
+		}
+	}
+}
+
+func TestPartsOfARun(t *testing.T) {
+	names := func(o Options) (all []string) {
+		for _, p := range parts() {
+			if p.wanted(o) {
+				all = append(all, p.name)
+			}
+		}
+		return all
+	}
+	usual := []string{"cold", "kill", "local", "handover", "overlap", "idle", "query", "watchers", "size"}
+	if got := names(Options{Points: make([]Point, 1)}); !slices.Equal(got, usual) {
+		t.Errorf("of one cluster: %v", got)
+	}
+	if got := names(Options{Points: make([]Point, 2)}); !slices.Contains(got, "messages") || slices.Contains(got, "size") {
+		t.Errorf("of several: %v", got)
+	}
+	if got := names(Options{Only: []string{"cut"}}); !slices.Equal(got, []string{"cut"}) {
+		t.Errorf("of what is named: %v", got)
+	}
+}
+
+func TestTwoBuildsAreMeasuredInTurns(t *testing.T) {
+	b := bench{o: Options{Binary: "new", Before: "old"}}
+	var order []string
+	err := b.builds(func() error {
+		b.add("x", value{Value: 1, Unit: "ms"})
+		order = append(order, b.build+" "+b.binary)
+		return nil
+	})
+	if want := []string{"before old", "after new", "before old", "after new"}; err != nil || !slices.Equal(order, want) {
+		t.Errorf("%q: %v", order, err)
+	}
+	if after, before := b.report.Builds(); len(before.Results) != turns || len(after.Results) != turns {
+		t.Errorf("%d results of the build before, %d of the other one", len(before.Results), len(after.Results))
+	}
+}
