@@ -14,18 +14,15 @@ import (
 )
 
 const (
-	// programArgument makes the testbed's executable a program that campaigns. It
-	// is no command for people.
+	// programArgument makes the testbed's executable a program; people don't use it.
 	programArgument = "program-of-bench"
-	// contested is the election of programs.
-	contested = "bench"
+	contested       = "bench"
 
 	commandPackage = "github.com/doyen-election/doyen/testbed/actor/command"
 )
 
-// ServeProgram runs a program that campaigns, if that is what this process was
-// started for; args are the process's. It returns false at once if not, else the
-// exit code.
+// ServeProgram runs a program that campaigns, if this process was started for
+// that with these args.
 func ServeProgram(args []string, stderr io.Writer) (code int, served bool) {
 	if len(args) != 4 || args[1] != programArgument {
 		return 0, false

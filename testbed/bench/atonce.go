@@ -10,6 +10,7 @@ import (
 	"github.com/doyen-election/doyen/agent"
 	"github.com/doyen-election/doyen/internal/boottime"
 	"github.com/doyen-election/doyen/testbed/hosts"
+	"github.com/doyen-election/doyen/testbed/lab"
 )
 
 const (
@@ -72,17 +73,17 @@ func countMisled(all []*hosts.Host) (misled float64, err error) {
 // how many of its dials have failed.
 func (r *rig) connected(ctx context.Context, h *hosts.Host, peers int) (failed float64, err error) {
 	for waited := time.Duration(0); waited < atOncePatience; waited += askAtOnce {
-		families, err := readMetrics(ctx, h.Config().Socket)
+		families, err := lab.Metrics(ctx, h.Config().Socket)
 		if err != nil {
 			return 0, fmt.Errorf("%s: %w", h.Name(), err)
 		}
 		for _, m := range families["doyen_transport_dials_total"].GetMetric() {
-			if label(m, "outcome") == "failed" {
-				failed = m.GetCounter().GetValue()
+			if lab.Label(m, "outcome") == "failed" {
+				failed = lab.Value(m)
 			}
 		}
 		for _, m := range families["doyen_peers_connected"].GetMetric() {
-			if int(m.GetGauge().GetValue()) >= peers {
+			if int(lab.Value(m)) >= peers {
 				return failed, nil
 			}
 		}

@@ -160,7 +160,7 @@ func (b *bench) measure(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// builds measures the product, or two builds of it in turns.
+// builds measures the product, or two builds in turns.
 func (b *bench) builds(measure func() error) error {
 	all := []struct{ build, path string }{{"", b.o.Binary}}
 	if b.o.Before != "" {
@@ -193,7 +193,6 @@ func (b *bench) rounds(tenths int) int {
 	return max(all*tenths/10, min(b.o.Rounds, fewestRounds))
 }
 
-// value is one thing that a round showed.
 type value = benchfmt.Value
 
 // add reports a round.
@@ -206,7 +205,6 @@ func (b *bench) add(name string, values ...value) {
 	b.report.Results = append(b.report.Results, &benchfmt.Result{Config: config, Name: benchfmt.Name(full), Iters: 1, Values: values})
 }
 
-// addAll reports samples of one thing.
 func (b *bench) addAll(name, unit string, samples []float64) {
 	for _, x := range samples {
 		b.add(name, value{Value: x, Unit: unit})
@@ -260,10 +258,8 @@ func (b *bench) progress(what string, done, of int) {
 	}
 }
 
-// finish closes a rig at the end of a measurement.
 func (b *bench) finish(r *rig, err *error) { *err = errors.Join(*err, r.close()) }
 
-// size measures the product's file.
 func (b *bench) size(context.Context) error {
 	info, err := os.Stat(b.binary)
 	if err != nil {

@@ -13,7 +13,6 @@ import (
 	"github.com/doyen-election/doyen/testbed/hosts"
 )
 
-// tellEvery is how often the progress is reported.
 const tellEvery = 5 * time.Second
 
 // candidates are programs on several hosts that want to lead many elections.
@@ -37,7 +36,7 @@ type victory struct {
 	at   election.Instant
 }
 
-// newCandidates returns as yet no candidates in n elections.
+// newCandidates prepares for n elections; nobody is a candidate yet.
 func newCandidates(ctx context.Context, all []*hosts.Host, n int) *candidates {
 	c := &candidates{moved: make(chan struct{}, 1), won: make([]victory, n), holders: make([]int, n)}
 	c.ctx, c.stop = context.WithCancel(ctx)
@@ -47,7 +46,6 @@ func newCandidates(ctx context.Context, all []*hosts.Host, n int) *candidates {
 	return c
 }
 
-// everywhere starts a candidate in each election on each host.
 func (c *candidates) everywhere() {
 	for host := range c.clients {
 		for i := range c.won {
@@ -100,7 +98,6 @@ func (c *candidates) state() (leading, lost int) {
 	return c.leading, c.lost
 }
 
-// victories returns the newest one of each election.
 func (c *candidates) victories() []victory {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -20,11 +20,9 @@ type experiment struct {
 }
 
 const (
-	// afterAgreement is how long the last messages of an election may take, and the
-	// agents' counters to show them.
+	// afterAgreement is how long counters may take to show an election's messages.
 	afterAgreement = 1200 * time.Millisecond
-	// asksAfterThaw is how often a thawed agent is asked whether it still leads.
-	asksAfterThaw = 5
+	asksAfterThaw  = 5
 )
 
 // rounds makes the experiment a part.

@@ -22,7 +22,6 @@ type fault struct {
 	unsure bool                                           // another leader may or may not follow
 }
 
-// faults are all of them, by name.
 func faults() map[string]fault {
 	return map[string]fault{
 		"kill":     {deal: (*rig).kill, undo: (*rig).startAgain, ends: true},
@@ -104,7 +103,6 @@ func (r *rig) transfer(ctx context.Context, leader *hosts.Host) (election.Instan
 	return handOver(ctx, leader, string(election.Default), r.other(leader).Name())
 }
 
-// other returns any other host.
 func (r *rig) other(than *hosts.Host) *hosts.Host {
 	all := r.cluster.Hosts()
 	for {
@@ -136,12 +134,10 @@ func handOver(ctx context.Context, from *hosts.Host, name, to string) (at electi
 	return at, err
 }
 
-// errMoved says that the leader was another one by the time the fault came: on a
-// busy machine leaders are lost by themselves.
+// errMoved: on a busy machine leaders are lost by themselves.
 const errMoved = errAgain("the leader was another one when the fault came")
 
-// missesTheLeader reports that the lead was lost, or given up already, before it
-// was asked for.
+// missesTheLeader reports that the lead was lost before it was asked for.
 func missesTheLeader(err error) bool {
 	refused, ok := errors.AsType[*client.APIError](err)
 	return ok && (refused.Code == api.CodeNotLeader || refused.Code == api.CodeBusy)

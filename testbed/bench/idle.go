@@ -8,6 +8,7 @@ import (
 	"github.com/prometheus/procfs"
 
 	"github.com/doyen-election/doyen/testbed/hosts"
+	"github.com/doyen-election/doyen/testbed/lab"
 )
 
 // cost is what one agent takes of the machine while nothing happens.
@@ -22,7 +23,6 @@ const (
 	idleWindow = 20 * time.Second
 )
 
-// window is how long idling is measured for.
 func (b *bench) window() time.Duration {
 	if b.idleTime > 0 {
 		return b.idleTime
@@ -30,8 +30,7 @@ func (b *bench) window() time.Duration {
 	return idleWindow
 }
 
-// idle measures what the leader and the followers cost while nobody asks them
-// anything, once for each cluster.
+// idle measures what agents cost that nobody asks, once for each cluster.
 func (b *bench) idle(ctx context.Context) (err error) {
 	if b.idled {
 		return nil
@@ -63,8 +62,7 @@ func (b *bench) idle(ctx context.Context) (err error) {
 	return nil
 }
 
-// costsOf measures what each agent takes for a while, after what a start costs
-// is over.
+// costsOf measures what each agent takes for a while.
 func (b *bench) costsOf(ctx context.Context, all []*hosts.Host, what string) (costs []cost, err error) {
 	b.progress(what+", settling", 0, 0)
 	if err := sleep(ctx, min(idleSettle, b.window())); err != nil {
@@ -108,14 +106,14 @@ func (b *bench) costsOf(ctx context.Context, all []*hosts.Host, what string) (co
 func (b *bench) readTraffic(ctx context.Context, all []*hosts.Host) ([][]value, error) {
 	var found [][]value
 	for _, h := range all {
-		families, err := readMetrics(ctx, h.Config().Socket)
+		families, err := lab.Metrics(ctx, h.Config().Socket)
 		if err != nil {
 			return nil, fmt.Errorf("read the traffic of %s: %w", h.Name(), err)
 		}
 		sum := func(unit, name string) value {
 			v := value{Unit: unit}
 			for _, m := range families[name].GetMetric() {
-				v.Value += m.GetCounter().GetValue()
+				v.Value += lab.Value(m)
 			}
 			return v
 		}
@@ -133,8 +131,7 @@ func (b *bench) readTraffic(ctx context.Context, all []*hosts.Host) ([][]value, 
 	return found, nil
 }
 
-// readInterfaces reads the counters of the interfaces that the process sees, its
-// loopback aside.
+// readInterfaces reads the counters of the process's interfaces, but for loopback.
 func readInterfaces(pid int) (packets, bytes float64, err error) {
 	p, err := procfs.NewProc(pid)
 	if err != nil {

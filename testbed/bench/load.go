@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/doyen-election/doyen/testbed/hosts"
+	"github.com/doyen-election/doyen/testbed/lab"
 )
 
 const (
@@ -34,7 +35,6 @@ func (b *bench) manyElections(ctx context.Context) error {
 	return b.many(ctx, manyElections)
 }
 
-// many has two candidates in each of n elections.
 func (b *bench) many(ctx context.Context, n int) (err error) {
 	r, err := b.newRig(ctx, 0)
 	if err != nil {
@@ -156,15 +156,15 @@ func (b *bench) underLoad(ctx context.Context, n, busy int, watch time.Duration)
 // noteCounters says what the agents counted, so that a bad figure has a reason.
 func (b *bench) noteCounters(ctx context.Context, what string, all []*hosts.Host) error {
 	for _, h := range all {
-		families, err := readMetrics(ctx, h.Config().Socket)
+		families, err := lab.Metrics(ctx, h.Config().Socket)
 		if err != nil {
 			return fmt.Errorf("%s: %w", h.Name(), err)
 		}
 		var counts []string
 		for _, name := range []string{"steps", "selection_rounds", "nominations", "terms_won", "leases_expired", "suspicions", "messages_dropped"} {
 			for _, m := range families["doyen_"+name+"_total"].GetMetric() {
-				if v := m.GetCounter().GetValue(); v > 0 {
-					counts = append(counts, fmt.Sprintf("%s %.0f", strings.TrimSpace(name+" "+label(m, "why")), v))
+				if v := lab.Value(m); v > 0 {
+					counts = append(counts, fmt.Sprintf("%s %.0f", strings.TrimSpace(name+" "+lab.Label(m, "why")), v))
 				}
 			}
 		}
@@ -180,7 +180,7 @@ func (b *bench) noteCounters(ctx context.Context, what string, all []*hosts.Host
 	return nil
 }
 
-// loops are processes that take all the processor time that they get.
+// loops take all the processor time that they get.
 type loops struct{ running []*exec.Cmd }
 
 func newLoops(n int) (*loops, error) {

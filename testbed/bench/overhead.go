@@ -41,8 +41,7 @@ func (b *bench) overhead(ctx context.Context) error {
 	return nil
 }
 
-// stampCost measures how long after the stamp a signal has been sent. The signal
-// is one that changes nothing: SIGCONT.
+// stampCost sends signals that change nothing: SIGCONT.
 func (b *bench) stampCost(ctx context.Context) (err error) {
 	const signals = 200
 	r, err := b.newRig(ctx, b.pollEvery())
@@ -63,8 +62,7 @@ func (b *bench) stampCost(ctx context.Context) (err error) {
 	})
 }
 
-// watchedTransfers makes transfers that are watched as always, and returns how
-// long they took, in milliseconds.
+// watchedTransfers returns how long transfers took, in milliseconds.
 func (b *bench) watchedTransfers(ctx context.Context, rounds int) (all []float64, err error) {
 	r, err := b.newRig(ctx, b.pollEvery())
 	if err != nil {
@@ -80,8 +78,8 @@ func (b *bench) watchedTransfers(ctx context.Context, rounds int) (all []float64
 	})
 }
 
-// unwatchedTransfers makes transfers that nobody watches. When a leader began is
-// read from its watch a while after.
+// unwatchedTransfers makes some that nobody watches. When a leader began is read
+// from its history afterwards.
 func (b *bench) unwatchedTransfers(ctx context.Context, rounds int) (all []float64, err error) {
 	r, err := b.newRig(ctx, 0)
 	if err != nil {
@@ -107,8 +105,8 @@ func (b *bench) unwatchedTransfers(ctx context.Context, rounds int) (all []float
 	})
 }
 
-// unwatchedTransfer hands over and returns when the successor began to lead, and
-// the instant just before the request.
+// unwatchedTransfer returns when the successor began to lead, and the instant
+// just before the request.
 func unwatchedTransfer(ctx context.Context, from, to *hosts.Host) (began, at election.Instant, err error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()

@@ -17,8 +17,7 @@ import (
 	"github.com/doyen-election/doyen/testbed/hosts"
 )
 
-// lookEvery is how often stamps are looked at. What is measured is in them, so it
-// adds nothing.
+// lookEvery adds nothing to what is measured: that is in the stamps.
 const lookEvery = 2 * time.Millisecond
 
 // troupe is a cluster with a program on each host, all in one election.
@@ -38,7 +37,6 @@ type actor struct {
 // blow is something that ends a program's acting.
 type blow func(ctx context.Context, t *troupe, host *hosts.Host, acting stamp.Stamp) error
 
-// blows are all of them, by name.
 func blows() map[string]blow {
 	return map[string]blow{
 		"kill": func(_ context.Context, t *troupe, host *hosts.Host, _ stamp.Stamp) error {
@@ -92,8 +90,7 @@ func (b *bench) programs(ctx context.Context) error {
 	return nil
 }
 
-// replacements measures one blow, round after round, and whether two programs
-// ever acted at once.
+// replacements measures one blow, round after round.
 func (b *bench) replacements(ctx context.Context, name string, rounds int, dir string, command command, hit blow) (err error) {
 	t, err := b.newTroupe(ctx, dir, command)
 	if err != nil {
@@ -130,7 +127,6 @@ func (b *bench) newTroupe(ctx context.Context, dir string, command command) (*tr
 	return t, nil
 }
 
-// start starts the program of a host.
 func (t *troupe) start(h *hosts.Host) error {
 	dir := filepath.Join(t.dir, h.Name())
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -166,7 +162,7 @@ func (t *troupe) close() error {
 	return t.rig.close()
 }
 
-// newest returns the program that acts: the newest stamp, and its host.
+// newest returns the newest stamp, that of the program that acts, and its host.
 func (t *troupe) newest() (host *hosts.Host, found stamp.Stamp, err error) {
 	for _, h := range t.cluster.Hosts() {
 		all, err := stamp.Read(filepath.Join(t.dir, h.Name()))
@@ -234,8 +230,7 @@ func (t *troupe) round(ctx context.Context, hit blow) (took, overlap time.Durati
 	return time.Duration(next.First - int64(at)), max(0, time.Duration(before[i].Last-next.First)), nil
 }
 
-// rivalled waits until the agent knows of another candidate: one that was started
-// again is a candidate a moment later.
+// rivalled waits until a program that was started again is a candidate, too.
 func rivalled(ctx context.Context, h *hosts.Host) error {
 	c := client.New(h.Config().Socket)
 	defer c.Close()

@@ -96,8 +96,7 @@ func (b *bench) query(ctx context.Context) (err error) {
 // maxSamples keeps the report of a hundred thousand calls readable.
 const maxSamples = 1000
 
-// thin keeps so many samples as a report has room for, evenly chosen from the
-// least to the greatest.
+// thin keeps so many samples, evenly chosen from the least to the greatest.
 func thin(samples []float64) []float64 {
 	if len(samples) <= maxSamples {
 		return samples
@@ -128,8 +127,7 @@ func askByClient(ctx context.Context, h *hosts.Host) ([]float64, error) {
 	})
 }
 
-// timed makes calls for a while and returns how long each took, in
-// microseconds.
+// timed makes calls for a while and returns how long each took, in µs.
 func timed(ctx context.Context, call func() error) ([]float64, error) {
 	for range warmUpCalls {
 		if err := call(); err != nil {
@@ -147,8 +145,7 @@ func timed(ctx context.Context, call func() error) ([]float64, error) {
 	return took, context.Cause(ctx)
 }
 
-// askTogether has many callers ask as fast as they can, each on a connection of
-// its own.
+// askTogether has many callers ask as fast as they can, on a connection each.
 func (b *bench) askTogether(ctx context.Context, h *hosts.Host) error {
 	var all []*asking
 	defer func() {

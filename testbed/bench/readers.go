@@ -20,8 +20,7 @@ const (
 	readersFor  = 10 * time.Second
 )
 
-// readers measures what readers that have a majority asked without end do to
-// those that lead.
+// readers measures whether readers that ask a majority without end cost leads.
 func (b *bench) readers(ctx context.Context) error {
 	return b.askMajority(ctx, loadElections, readerCount, readersFor)
 }
@@ -91,7 +90,6 @@ func readQuorum(ctx context.Context, h *hosts.Host, elections, count int, d time
 	return all, errors.Join(errs...)
 }
 
-// read asks once.
 func (r *reads) read(conn net.Conn, from *bufio.Reader, of int) error {
 	began := time.Now()
 	if err := conn.SetDeadline(began.Add(patience)); err != nil {

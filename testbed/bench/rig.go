@@ -31,8 +31,8 @@ type rig struct {
 const (
 	// patience is how long anything may take that should take a few leases.
 	patience = 20 * time.Second
-	// pollEvery is how often deadlines are asked for during rounds, of a few
-	// agents: of many it is less often, so that asking stays cheap.
+	// pollEvery is how often deadlines are asked for, of pollFew agents: of more
+	// it is less often, so that asking stays cheap.
 	pollEvery = 50 * time.Millisecond
 	pollFew   = 8
 )
@@ -96,12 +96,11 @@ func (r *rig) close() error {
 	return r.cluster.Close(now)
 }
 
-// until takes note of what happens until the condition holds.
+// until records what happens until the condition holds.
 func (r *rig) until(ctx context.Context, what string, condition func() bool) error {
 	return r.untilWithin(ctx, patience, what, condition)
 }
 
-// untilWithin is until with a patience of its own.
 func (r *rig) untilWithin(ctx context.Context, patience time.Duration, what string, condition func() bool) error {
 	limit := time.NewTimer(patience)
 	defer limit.Stop()
@@ -123,7 +122,7 @@ func (r *rig) untilWithin(ctx context.Context, patience time.Duration, what stri
 	return nil
 }
 
-// picture is what the agents say, for an error.
+// picture describes the agents, for an error.
 func (r *rig) picture() string {
 	var said []string
 	for _, h := range r.cluster.Hosts() {
@@ -153,7 +152,6 @@ func (r *rig) agreeWithin(ctx context.Context, patience time.Duration) (observe.
 	return a, err
 }
 
-// idle lets a time pass.
 func (r *rig) idle(ctx context.Context, d time.Duration) error {
 	over := time.Now().Add(d)
 	tick := time.NewTicker(max(time.Millisecond, min(d, 5*time.Millisecond)))

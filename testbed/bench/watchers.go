@@ -23,14 +23,12 @@ const (
 	watcherRounds = 10 // hand-overs, of two changes each
 )
 
-// watchers measures how long a change takes from the agent's stamp on it until
-// the last of many watchers has read it.
+// watchers measures how soon the last of many watchers has read a change.
 func (b *bench) watchers(ctx context.Context) error {
 	return b.watched(ctx, watcherCount, watcherRounds)
 }
 
-// watched has an agent watched while the lead is handed round, and measures what
-// each watcher costs it.
+// watched has an agent watched while leadership is handed round.
 func (b *bench) watched(ctx context.Context, watchers, rounds int) (err error) {
 	r, err := b.newRig(ctx, 0)
 	if err != nil {
@@ -75,7 +73,7 @@ type crowd struct {
 	decoded map[string]api.Change
 }
 
-// reach is how far a change has come.
+// reach is how many watchers have read a change.
 type reach struct {
 	read int
 	took time.Duration
@@ -123,7 +121,7 @@ func (c *crowd) gather(ctx context.Context, h *hosts.Host, n int) error {
 	return nil
 }
 
-// read tells of every line that comes, until the connection ends.
+// read reports every line that comes, until the connection ends.
 func (c *crowd) read(conn net.Conn) {
 	err := func() error {
 		if _, err := io.WriteString(conn, "GET /v1/elections/"+string(election.Default)+"/watch HTTP/1.1\r\nHost: d\r\n\r\n"); err != nil {
@@ -153,7 +151,6 @@ func (c *crowd) tell(a arrival) {
 	}
 }
 
-// next returns a change that one of the watchers has read, and when.
 func (c *crowd) next(ctx context.Context) (api.Change, election.Instant, error) {
 	a, err := c.await(ctx)
 	if err != nil {
@@ -185,7 +182,7 @@ func (c *crowd) await(ctx context.Context) (arrival, error) {
 }
 
 // reached waits until every watcher has read that the agent leads, and returns
-// for each change that all have read how long that took, in milliseconds.
+// how long each change took that all have read, in milliseconds.
 func (c *crowd) reached(ctx context.Context, leader string) ([]float64, error) {
 	for told := false; !told; {
 		change, at, err := c.next(ctx)
