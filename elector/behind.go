@@ -31,11 +31,13 @@ func (e *Elector) joins(id election.PeerID) bool {
 		slices.ContainsFunc(w.voters, func(v election.Voter) bool { return v.Peer == id })
 }
 
-// bringUp tells those that hold another roster of the present one, and asks what
-// they hold now: what is known of them may be old.
-func (e *Elector) bringUp() {
+// bringUp sends the present roster to those that hold another one, and asks what
+// they hold now: what is known of them may be old. It returns when it is to be
+// called next.
+func (e *Elector) bringUp() election.Instant {
+	wake := election.Never
 	if !e.cfg.Quorum {
-		return
+		return wake
 	}
 	for i, p := range e.peers.rows {
 		id := e.peers.keys[i]
@@ -49,31 +51,16 @@ func (e *Elector) bringUp() {
 				p.bringUpAt = e.now.Add(e.cfg.Timing.Heartbeat) // the news may be on its way
 			}
 		}
-		if e.now < p.bringUpAt {
-			continue
+		if e.now >= p.bringUpAt {
+			p.bringUpAt = e.now.Add(e.cfg.Timing.Heartbeat)
+			if e.roster.Has(e.cfg.Self.Peer) { // nobody else is believed
+				e.send(id, e.report(0, election.RosterElection))
+			}
+			e.send(id, election.Inquiry{Election: election.RosterElection})
 		}
-		p.bringUpAt = e.now.Add(e.cfg.Timing.Heartbeat)
-		if e.roster.Has(e.cfg.Self.Peer) { // nobody else is believed
-			e.send(id, e.report(0, election.RosterElection))
-		}
-		e.send(id, election.Inquiry{Election: election.RosterElection})
-	}
-}
-
-func (e *Elector) bringUpWake() election.Instant {
-	wake := election.Never
-	if !e.cfg.Quorum {
-		return wake
-	}
-	for i, p := range e.peers.rows {
-		switch {
-		case !e.differs(e.peers.keys[i], p):
-		case p.differsSince == 0:
-			return e.now // the roster has just changed
-		case e.now < p.differsSince.Add(e.cfg.Timing.Lease):
-			wake = election.Earliest(wake, p.bringUpAt, p.differsSince.Add(e.cfg.Timing.Lease))
-		default:
-			wake = min(wake, p.bringUpAt)
+		wake = min(wake, p.bringUpAt)
+		if !e.behind(p) {
+			wake = min(wake, p.differsSince.Add(e.cfg.Timing.Lease))
 		}
 	}
 	return wake

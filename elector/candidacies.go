@@ -59,8 +59,8 @@ func (cs *candidacies) find(name election.Name) (int, bool) {
 
 // tellCandidacies tells each peer that does not know yet in which elections
 // this agent stands. One telling is under way to a peer at a time: what changes
-// meanwhile goes with the next.
-func (e *Elector) tellCandidacies() {
+// meanwhile goes with the next. It returns when it is to be called next.
+func (e *Elector) tellCandidacies() election.Instant {
 	if cs := &e.stands; cs.mute == e.writes() {
 		cs.mute = !cs.mute
 		cs.direct = true // gossip tells them as they were meant
@@ -70,27 +70,19 @@ func (e *Elector) tellCandidacies() {
 		own, gossiped := e.view.Find(e.cfg.Self.Peer)
 		e.stands.direct = gossiped && !slices.Equal(own.Candidacies, e.stands.list)
 	}
-	if !e.stands.direct {
-		return
-	}
-	for i, p := range e.peers.rows {
-		if p.knows == e.stands.serial || e.now < p.tellAt || e.foreign(p) {
-			continue
-		}
-		p.tellAt = e.now.Add(e.cfg.Timing.Heartbeat)
-		e.send(e.peers.keys[i], election.Candidacies{Boot: e.cfg.Self.Boot, Serial: e.stands.serial, Candidacies: e.stands.told()})
-	}
-}
-
-func (e *Elector) tellWake() election.Instant {
 	wake := election.Never
 	if !e.stands.direct {
 		return wake
 	}
-	for _, p := range e.peers.rows {
-		if p.knows != e.stands.serial && !e.foreign(p) {
-			wake = min(wake, p.tellAt)
+	for i, p := range e.peers.rows {
+		if p.knows == e.stands.serial || e.foreign(p) {
+			continue
 		}
+		if e.now >= p.tellAt {
+			p.tellAt = e.now.Add(e.cfg.Timing.Heartbeat)
+			e.send(e.peers.keys[i], election.Candidacies{Boot: e.cfg.Self.Boot, Serial: e.stands.serial, Candidacies: e.stands.told()})
+		}
+		wake = min(wake, p.tellAt)
 	}
 	return wake
 }

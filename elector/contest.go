@@ -293,7 +293,7 @@ func (e *Elector) able(m election.Member, p *peer) bool {
 	switch {
 	case m.Peer == e.cfg.Self.Peer, m.Draining:
 		return false
-	case p == nil, !p.connected, p.boot != m.Boot, p.silent(e.now, e.cfg.Timing.Lease), e.foreign(p):
+	case p == nil, !p.connected, p.boot != m.Boot, e.now >= p.silentFrom(e.cfg.Timing.Lease), e.foreign(p):
 		return false
 	}
 	return !m.Suspected || p.beating(e.now)

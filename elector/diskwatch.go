@@ -48,23 +48,30 @@ func (e *Elector) writes() bool {
 	return e.barred.Code == "" && !e.ledger.Failing() && !e.diskStuck()
 }
 
-func (e *Elector) diskStuck() bool {
-	return e.now >= e.ledger.WaitsSince().Add(e.cfg.Timing.diskPatience())
+func (e *Elector) diskStuck() bool { return e.now >= e.diskStuckFrom() }
+
+// diskStuckFrom is from when the disk counts as stuck if it takes nothing more.
+func (e *Elector) diskStuckFrom() election.Instant {
+	return e.ledger.WaitsSince().Add(e.cfg.Timing.diskPatience())
 }
 
-// watchDisk has a leader's disk tried, and the others' once its own is stuck.
-func (e *Elector) watchDisk() {
-	if !e.leadsAny() {
-		e.disk = diskWatch{}
-		return
+// watchDisk has a leader's disk tried, and the others' once its own is stuck. It
+// returns when it is to be called next.
+func (e *Elector) watchDisk() election.Instant {
+	leads, w := e.leadsAny(), &e.disk
+	if !leads || !e.diskStuck() {
+		*w = diskWatch{}
 	}
-	if e.ledger.Settled() && e.now >= e.ledger.TriedAt().Add(e.cfg.Timing.diskPatience()) {
+	switch tryAt := e.ledger.TriedAt().Add(e.cfg.Timing.diskPatience()); {
+	case !leads:
+		return election.Never
+	case e.ledger.Settled() && e.now < tryAt:
+		return tryAt
+	case e.ledger.Settled():
 		e.ledger.Change(func(*election.State) {})
 	}
-	w := &e.disk
 	if !e.diskStuck() {
-		*w = diskWatch{}
-		return
+		return election.Never // diskStuckFrom has it called again
 	}
 	if w.question == 0 || e.now >= w.asked.Add(e.cfg.Timing.diskPatience()) {
 		e.inquired++
@@ -79,19 +86,7 @@ func (e *Elector) watchDisk() {
 		}
 	}
 	e.leaveToWriters()
-}
-
-func (e *Elector) diskWake() election.Instant {
-	patience := e.cfg.Timing.diskPatience()
-	switch {
-	case !e.ledger.Settled() && !e.diskStuck():
-		return e.ledger.WaitsSince().Add(patience) // it can't be elected from then on
-	case !e.leadsAny():
-		return election.Never
-	case e.ledger.Settled():
-		return e.ledger.TriedAt().Add(patience)
-	}
-	return e.disk.askAt
+	return w.askAt
 }
 
 // hasWritten takes note that a peer's disk takes writes.

@@ -102,13 +102,13 @@ func (e *Elector) Step(now election.Instant, in election.Input) election.Output 
 	e.expireLeases() // before anything else: a thawed leader must not act on what comes next
 	e.handle(in)
 	e.settle()
-	e.advance()
+	duty := e.advance()
 	e.settle()
 	if e.stopping {
 		e.ledger.Flush()
 	}
 	e.out.Persist = e.ledger.Next(e.now)
-	e.out.WakeAt = e.wakeAt()
+	e.out.WakeAt = e.wakeAt(duty)
 	return e.out
 }
 
@@ -262,48 +262,43 @@ func (e *Elector) settle() {
 	e.counters.Dropped["own_loop"]++
 }
 
-// advance does what time or changed facts make due.
-func (e *Elector) advance() {
-	e.form()
+// advance does what time or changed facts make due, and returns when the next of
+// these duties is.
+func (e *Elector) advance() election.Instant {
 	e.voter.Tick(e.now)
-	e.bringUp()
+	formed, brought := e.form(), e.bringUp()
 	e.advanceChange()
 	e.advanceContests()
-	e.expireInquiries()
 	e.sweep()
-	e.probe()
-	e.tellCandidacies()
 	e.tellProgress()
-	e.watchDisk()
-	e.beat()
+	return election.Earliest(formed, brought, e.expireInquiries(), e.tellCandidacies(), e.watchDisk(), e.beat(), e.probe())
 }
 
-func (e *Elector) wakeAt() election.Instant {
-	wake := election.Earliest(e.voter.WakeAt(), e.ledger.WakeAt(), e.beatWake(), e.formationWake(),
-		e.inquiryWake(), e.probeWake(), e.bringUpWake(), e.tellWake(), e.diskWake(), e.change.wakeAt, e.contestsWake())
-	if wake <= e.now {
-		wake = e.now + 1 // time must move before anything more can be due
+// wakeAt is when the next Tick is wanted: for a duty, or for one of those that keep
+// an alarm of their own.
+func (e *Elector) wakeAt(duty election.Instant) election.Instant {
+	wake := election.Earliest(duty, e.voter.WakeAt(), e.ledger.WakeAt(), e.change.wakeAt, e.contestsWake())
+	if !e.diskStuck() {
+		wake = min(wake, e.diskStuckFrom()) // it can't be elected from then on
 	}
-	return wake
+	return max(wake, e.now+1) // time must move before anything more can be due
 }
 
-// form makes the first roster, if there is none.
-func (e *Elector) form() {
+// form makes the first roster, if there is none, and returns when it is to be
+// called next.
+func (e *Elector) form() election.Instant {
 	if !e.cfg.Quorum || e.roster != nil || e.ledger.State().Roster != nil || e.barred.Code != "" {
-		return
+		return election.Never
 	}
 	if e.cfg.Alone && len(e.cfg.Voters) == 0 {
 		e.formation.Alone(e.now, e.newCluster())
-		return
+		return election.Never
 	}
 	e.formation.Advance(e.now, e.reachableNamed, e.newCluster)
-}
-
-func (e *Elector) formationWake() election.Instant {
-	if e.cfg.Quorum && e.roster == nil && e.formation.Proposer() {
-		return e.now.Add(e.cfg.Timing.Heartbeat)
+	if !e.formation.Proposer() {
+		return election.Never
 	}
-	return election.Never
+	return e.now.Add(e.cfg.Timing.Heartbeat)
 }
 
 func (e *Elector) newCluster() string { return fmt.Sprintf("%016x", e.rng.Uint64()) }

@@ -58,6 +58,27 @@ func TestH5ALeaderWithdrawsBeforeItsLeaseEnds(t *testing.T) {
 	}
 }
 
+func TestH5OneLeaseEndsWhileAnotherIsRenewed(t *testing.T) {
+	s := newSolo(t, nil).leader()
+	s.clear()
+	s.elect("later")
+	end := s.status("later").ValidUntil
+	var withdrawn []election.Withdrawal
+	for s.now < end && len(withdrawn) == 0 {
+		s.pass(testTiming.Heartbeat / 4)
+		withdrawn = append(withdrawn, s.withdrawn...)
+		for _, h := range sentTo[election.Heartbeat](s.take(), "b") {
+			s.hear("b", ack(h, election.Nack{Election: "later"}))
+		}
+	}
+	if len(withdrawn) != 1 || withdrawn[0].Election != "later" || s.now >= end {
+		t.Fatalf("at %d withdrew %+v, want later before its end at %d", s.now, withdrawn, end)
+	}
+	if !s.leads(election.Default) {
+		t.Fatal("leads default no more, though b renewed it")
+	}
+}
+
 // failedOnce is an a that asked for votes and gave up, as both others refused: it
 // has learnt of term 5. It returns the request too.
 func failedOnce(t *testing.T) (*solo, election.VoteRequest) {

@@ -116,16 +116,23 @@ func (e *Elector) answered(from election.PeerID, r election.Report) {
 	e.conclude(r.ID, q)
 }
 
-// expireInquiries refuses the readers whose time is up. A question that nobody
-// waits for any more has ended.
-func (e *Elector) expireInquiries() {
+// expireInquiries refuses the readers whose time is up, and returns when the next
+// one's is. A question that nobody waits for any more has ended.
+func (e *Elector) expireInquiries() election.Instant {
+	wake := election.Never
 	ids := e.inquiries.keys
 	for i, q := range e.inquiries.rows {
 		q.readers, q.next = e.expireReaders(q.readers), e.expireReaders(q.next)
+		for _, waiting := range [][]reader{q.readers, q.next} {
+			if len(waiting) > 0 {
+				wake = min(wake, waiting[0].deadline) // those that came later wait longer
+			}
+		}
 		if len(q.readers) == 0 {
 			e.conclude(ids[i], q)
 		}
 	}
+	return wake
 }
 
 // expireReaders returns those that go on waiting; they are in the order in which
@@ -136,12 +143,4 @@ func (e *Elector) expireReaders(readers []reader) []reader {
 		readers = readers[1:]
 	}
 	return readers
-}
-
-func (e *Elector) inquiryWake() election.Instant {
-	wake := election.Never
-	for _, q := range e.inquiries.rows {
-		wake = min(wake, q.readers[0].deadline) // those that came later wait longer
-	}
-	return wake
 }

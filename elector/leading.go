@@ -123,15 +123,15 @@ func (c *contest) claimable() bool {
 	return c.role() == leader || c.role() == draining && c.held.leaving.orderly()
 }
 
-// beat sends the heartbeat when it is due: one message to each connected peer
-// for all elections led here.
-func (e *Elector) beat() {
+// beat sends the heartbeat when it is due, and returns when the next one is: one
+// message to each connected peer for all elections led here.
+func (e *Elector) beat() election.Instant {
 	if !e.leadsAny() {
 		e.withheld = nil
-		return
+		return election.Never
 	}
 	if e.now < e.beatAt {
-		return
+		return e.beatAt
 	}
 	e.beatAt = e.now.Add(e.cfg.Timing.Heartbeat)
 	h := e.claims()
@@ -141,6 +141,7 @@ func (e *Elector) beat() {
 	if e.roster.Has(e.cfg.Self.Peer) {
 		e.renewOwn(h)
 	}
+	return e.beatAt
 }
 
 // beatTo sends a heartbeat to one peer, with the stamp that it may echo.
@@ -150,13 +151,6 @@ func (e *Elector) beatTo(id election.PeerID, h election.Heartbeat) {
 	e.owes(p)
 	p.stale = p.stamp == 0 || e.now.Sub(p.stampedAt) > e.cfg.Timing.Heartbeat*3/2 // an answer to the last heartbeat is fresh
 	e.send(id, h)
-}
-
-func (e *Elector) beatWake() election.Instant {
-	if e.leadsAny() {
-		return e.beatAt
-	}
-	return election.Never
 }
 
 // claims returns a heartbeat for everything led here.

@@ -34,23 +34,27 @@ func (e *Elector) heard(p *peer) {
 	p.beats.Heard(e.now)
 }
 
-// silent reports whether the peer owes a word: a leader's heartbeat that is
-// overdue, or an answer that did not come for a lease.
+// silent reports whether a leader's heartbeats are overdue, or an answer did not
+// come for a lease.
 func (e *Elector) silent(id election.PeerID) bool {
 	p := e.peers.get(id)
-	return p != nil && p.silent(e.now, e.cfg.Timing.Lease)
+	return p != nil && e.now >= p.silentFrom(e.cfg.Timing.Lease)
 }
 
-func (p *peer) silent(now election.Instant, lease time.Duration) bool {
-	return p.overdue(now) || p.owing(now, lease)
+// silentFrom is from when the peer is silent if nothing more comes.
+func (p *peer) silentFrom(lease time.Duration) election.Instant {
+	from := election.Never
+	if p.beats != nil {
+		from = p.beats.Deadline()
+	}
+	if p.owesSince != 0 {
+		from = min(from, p.owesSince.Add(lease))
+	}
+	return from
 }
 
 func (p *peer) overdue(now election.Instant) bool {
 	return p.beats != nil && p.beats.Suspects(now)
-}
-
-func (p *peer) owing(now election.Instant, lease time.Duration) bool {
-	return p.owesSince != 0 && now >= p.owesSince.Add(lease)
 }
 
 // owes takes note that the peer was sent something it must answer.
@@ -86,40 +90,33 @@ func (e *Elector) follows(id election.PeerID) bool {
 // maxProbes bounds how often the time from one question to the next is doubled.
 const maxProbes = 3
 
-// probe asks for a word from peers that owe one: those that never told what
-// they have on record, and silent ones, since one that leads no more, and whose
-// Release was lost, would count as silent for ever. One that answers late is asked
-// less and less: it would have the answers to all questions to give.
-func (e *Elector) probe() {
-	for i, p := range e.peers.rows {
-		id := e.peers.keys[i]
-		if !e.foreign(p) && e.now >= p.probeAt && (!p.reported || e.silent(id)) {
-			p.probeAt = e.now.Add(e.cfg.Timing.Heartbeat << p.probes)
-			p.probes = min(p.probes+1, maxProbes)
-			e.owes(p)
-			e.send(id, election.Inquiry{})
-		}
-	}
-}
-
-func (e *Elector) probeWake() election.Instant {
+// probe asks peers for an answer that did not send their Report yet, and silent
+// ones: one that leads no more, and whose Release was lost, would count as silent
+// for ever. One that answers late is asked less and less: it would have the answers
+// to all questions to give. It returns when it is to be called next.
+func (e *Elector) probe() election.Instant {
 	wake := election.Never
-	for _, p := range e.peers.rows {
+	for i, p := range e.peers.rows {
 		if e.foreign(p) {
 			continue
-		}
-		if !p.reported {
-			wake = min(wake, p.probeAt)
-		}
-		if p.beats != nil {
-			wake = min(wake, max(p.beats.Deadline(), p.probeAt))
 		}
 		if e.now < p.unwritableUntil {
 			wake = min(wake, p.unwritableUntil) // its vote may be had again
 		}
-		if p.owesSince != 0 {
-			wake = min(wake, max(p.owesSince.Add(e.cfg.Timing.Lease), p.probeAt))
+		if e.now >= e.probeDue(p) {
+			p.probeAt = e.now.Add(e.cfg.Timing.Heartbeat << p.probes)
+			p.probes = min(p.probes+1, maxProbes)
+			e.owes(p)
+			e.send(e.peers.keys[i], election.Inquiry{})
 		}
+		wake = min(wake, e.probeDue(p))
 	}
 	return wake
+}
+
+func (e *Elector) probeDue(p *peer) election.Instant {
+	if !p.reported {
+		return p.probeAt
+	}
+	return max(p.probeAt, p.silentFrom(e.cfg.Timing.Lease))
 }
