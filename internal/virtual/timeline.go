@@ -1,5 +1,10 @@
 package virtual
 
+import (
+	"cmp"
+	"slices"
+)
+
 // Never is a time that does not come.
 const Never = 1<<63 - 1
 
@@ -86,10 +91,12 @@ func (l *Timeline[T, E]) pop() E {
 	}
 }
 
-// Reschedule moves each event to the time that when returns for it.
+// Reschedule moves each event to the time that when returns for it. Events that
+// then happen at the same time keep their order.
 func (l *Timeline[T, E]) Reschedule(when func(at T, event E) T) {
 	old := l.heap
 	l.heap = nil
+	slices.SortFunc(old, func(e, f entry[T, E]) int { return cmp.Or(cmp.Compare(e.at, f.at), cmp.Compare(e.number, f.number)) })
 	for _, e := range old {
 		l.Push(when(e.at, e.event), e.event)
 	}

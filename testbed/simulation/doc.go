@@ -10,7 +10,9 @@
 // docs/guarantees.md, that nothing is sent before the state it rests on is
 // durable, and that terms never fall, on disk or as told), and a heal phase, in
 // which all faults end and one leader agreed by all must exist in bounded time
-// and stay (G4). The checkers see true time, which no agent does.
+// and stay (G4). Programs add to a counter that checks fencing tokens, and what it
+// answered must be what a counter answers. The checkers see true time, which no
+// agent does.
 //
 // The faults of a seed are a schedule, drawn before the run begins, any of which
 // can be left out without changing the others. So Shrink finds the few that make

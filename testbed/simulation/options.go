@@ -24,9 +24,12 @@ type Options struct {
 	Live   io.Writer // if set, each line of the trace is written there at once
 	Record bool      // keep a History
 
-	// until ends the run at that true time, if above 0: whoever looks for a
-	// violation seen before then need not play on.
-	until time.Duration
+	// chaosOnly ends the run with its faults: a search for a violation seen before
+	// then need not play on.
+	chaosOnly bool
+	// unguarded is a counter that takes what comes with any token, to show that
+	// the judge of its history sees what that breaks.
+	unguarded bool
 	// blind is a checker broken on purpose, to have something to shrink: it
 	// takes every leadership after that many for a violation.
 	blind int

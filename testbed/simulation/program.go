@@ -35,6 +35,7 @@ func (w *world) announced(a *agent, local election.Instant, x election.Announcem
 	for _, c := range a.contests {
 		if c.Election == x.Election && c.Leader == self && local < c.ValidUntil {
 			w.acts(l, actor{kind: program, host: a, epoch: a.clock.epoch, holder: self, term: c.Term, until: c.ValidUntil})
+			w.startAdding(a, l, self)
 			return
 		}
 	}

@@ -51,6 +51,8 @@ type Stats struct {
 	Former      int            // of those, because they had begun again and met their former cluster
 	Taken       int            // data directories that a second process wrote to
 	Stuck       int            // leaderships given away since the disk took no writes
+	Counted     int            // operations on the counter that tokens guard
+	Refused     int            // for an old token
 	Terms       int            // used up, in all elections
 	Rounds      int            // elections held: selections begun
 	Attempts    int            // of nominees, to win the votes
@@ -93,6 +95,8 @@ func (s *Stats) Add(t Stats) {
 	s.Former += t.Former
 	s.Taken += t.Taken
 	s.Unpromised += t.Unpromised
+	s.Counted += t.Counted
+	s.Refused += t.Refused
 	s.Terms += t.Terms
 	s.Rounds += t.Rounds
 	s.Attempts += t.Attempts
@@ -111,8 +115,9 @@ func (s Stats) String() string {
 		s.Steps, s.Virtual.Round(time.Second), s.Messages, s.Lost, s.Writes)
 	fmt.Fprintf(&b, "elections held %d, votes asked for %d times, leaderships won %d (%d began beside a predecessor cut off or paused)\n"+
 		"terms %d (%d overtaken by their own holder), rosters changed %d, writes cut short %d, taken back by a power cut %d, given away by a stuck disk %d\n"+
-		"elections that come and go led %d times, forgotten %d times; worlds left without a majority %d; agents barred %d (%d met their former cluster), data directories used twice %d\nfaults %d:",
-		s.Rounds, s.Attempts, s.Leaderships, s.Cut, s.Terms, s.Overtaken, s.Rosters, s.Torn, s.TakenBack, s.Stuck, s.Short, s.Forgotten, s.Unpromised, s.Barred, s.Former, s.Taken, s.Injected())
+		"elections that come and go led %d times, forgotten %d times; worlds left without a majority %d; agents barred %d (%d met their former cluster), data directories used twice %d\n"+
+		"operations on the guarded counter %d, refused for an old token %d\nfaults %d:",
+		s.Rounds, s.Attempts, s.Leaderships, s.Cut, s.Terms, s.Overtaken, s.Rosters, s.Torn, s.TakenBack, s.Stuck, s.Short, s.Forgotten, s.Unpromised, s.Barred, s.Former, s.Taken, s.Counted, s.Refused, s.Injected())
 	sep := ""
 	for _, k := range slices.Sorted(maps.Keys(s.Faults)) {
 		fmt.Fprintf(&b, "%s %s %d", sep, k, s.Faults[k])

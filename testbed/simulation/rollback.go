@@ -40,7 +40,7 @@ func (w *world) rollBack(r *rand.Rand) {
 // rests reports whether the rule rests on data directories that keep what is
 // promised.
 func rests(rule string) bool {
-	return slices.Contains([]string{"G1", "G2", "G4", "G5", "H5", "stability", "terms on disk", "roster on disk",
+	return slices.Contains([]string{"G1", "G2", "G4", "G5", "H5", "counter", "stability", "terms on disk", "roster on disk",
 		"stale answer", "announced terms never fall", "announced deadlines never fall", "traffic"}, rule)
 }
 

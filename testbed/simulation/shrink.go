@@ -30,7 +30,7 @@ type Shrinking struct {
 // their number; it stops early, with what it has, when ctx ends. If nothing can
 // be left out, its Options are those given. nil: they show no violation.
 func Shrink(ctx context.Context, o Options, tries, cores int) *Shrinking {
-	o.Trace, o.Live, o.Record, o.until = 0, nil, false, 0
+	o.Trace, o.Live, o.Record, o.chaosOnly = 0, nil, false, false
 	first := Run(o)
 	if first.Violation == nil {
 		return nil
@@ -192,10 +192,7 @@ func (s *shrinker) first(candidates []Options) bool {
 // shows returns the violation of the rule that is looked for, if the world has
 // one.
 func (s *shrinker) shows(o Options) *Violation {
-	w := newWorld(o)
-	if s.found.phase == chaos {
-		o.until = w.chaosEnd // what comes after shows another violation at best
-	}
+	o.chaosOnly = s.found.phase == chaos // what comes after shows another violation at best
 	v := Run(o).Violation
 	if v == nil || v.Rule != s.found.Rule || v.phase != s.found.phase {
 		return nil

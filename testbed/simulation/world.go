@@ -30,25 +30,27 @@ const (
 // world is one run. It is single-threaded: everything happens in run.
 type world struct {
 	virtual.Timeline[int64, event] // in true time
-	options                        Options
-	rng                            *rand.Rand
-	plan                           plan
-	agents                         []*agent
-	conns                          [][]*conn // by agent, symmetric
-	links                          [][]link  // directed: [from][to]
-	burst                          burst
-	logs                           []*contestLog // by election of the plan, the roster election last
-	phase                          phase
-	heal                           recovery
-	trace                          trace
-	stats                          Stats
-	lease                          time.Duration    // that an agent gets at its next start
-	longest                        time.Duration    // that any agent ever had
-	newest                         election.Version // of all stable rosters on any disk
-	asked                          election.RequestID
-	shorts                         map[election.Name]election.Term // led last in each short election
-	short                          int                             // how many are under way
-	replied                        map[election.RequestID]bool
+
+	options Options
+	rng     *rand.Rand
+	plan    plan
+	agents  []*agent
+	conns   [][]*conn // by agent, symmetric
+	links   [][]link  // directed: [from][to]
+	burst   burst
+	logs    []*contestLog // by election of the plan, the roster election last
+	phase   phase
+	heal    recovery
+	counter *counter
+	trace   trace
+	stats   Stats
+	lease   time.Duration    // that an agent gets at its next start
+	longest time.Duration    // that any agent ever had
+	newest  election.Version // of all stable rosters on any disk
+	asked   election.RequestID
+	shorts  map[election.Name]election.Term // led last in each short election
+	short   int                             // how many are under way
+	replied map[election.RequestID]bool
 
 	schedule   []strike
 	kept       []int // of the schedule: these strike
@@ -80,6 +82,7 @@ func newWorld(o Options) *world {
 	w.rng = rand.New(rand.NewPCG(o.Seed, 0x63616f73+o.Shrunk.Variation<<32))
 	w.schedule = drawSchedule(&w.plan, o.Seed)
 	w.kept = w.shrinkSchedule(w.schedule)
+	w.counter = w.newCounter()
 	w.trace = trace{ring: make([]record, o.Trace), live: o.Live}
 	for i, name := range append(slices.Clone(w.plan.elections), election.RosterElection) {
 		w.logs = append(w.logs, newContestLog(i, name))
@@ -170,13 +173,14 @@ func (w *world) run(seed uint64) {
 		}
 	}
 	w.scheduleFaults()
-	end := w.chaosEnd
-	if u := w.options.until; u > 0 && u < end {
-		w.until(int64(u))
+	w.watchCounter()
+	w.until(int64(w.chaosEnd))
+	w.checkCounter()
+	if w.options.chaosOnly {
 		return
 	}
-	w.until(int64(end))
 	w.healAll()
+	w.checkCounter()
 	w.checkFootprints()
 }
 
