@@ -55,27 +55,33 @@ func runScripts(c *cli.Context) (err error) {
 	case !one && (c.IsSet("record") || c.IsSet("report")):
 		return usage("play one script, once", "--record and --report are for one run")
 	}
-	o := scenario.Options{Long: c.Bool("long"), Loopback: c.Bool("loopback"), Seed: c.Uint64("seed"), Verbose: c.Bool("verbose"), Logs: c.String("logs")}
+	o, clean, err := scenarioOptions(c)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, clean()) }()
+	return playAll(c, o, files, rounds)
+}
+
+// scenarioOptions read the flags of `run`, of which `up --script` has some, and
+// build the product. The function removes it.
+func scenarioOptions(c *cli.Context) (o scenario.Options, clean func() error, err error) {
+	o = scenario.Options{Long: c.Bool("long"), Loopback: c.Bool("loopback"), Seed: c.Uint64("seed"), Verbose: c.Bool("verbose"), Logs: c.String("logs")}
 	if !c.IsSet("seed") {
 		o.Seed = rand.Uint64()
 	}
 	if !o.Loopback {
 		err := needNetworks()
 		if done, ok := errors.AsType[*elsewhere](err); ok {
-			return done
+			return o, nil, done
 		}
 		if err != nil {
 			o.Loopback = true
 			fmt.Fprintf(c.App.ErrWriter, "the hosts share the loopback interface: links can't be cut, delayed or made lossy, nor disks filled\n(%v)\n", err)
 		}
 	}
-	binary, clean, err := productBinary(c)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, clean()) }()
-	o.Binary = binary
-	return playAll(c, o, files, rounds)
+	o.Binary, clean, err = productBinary(c)
+	return o, clean, err
 }
 
 // playAll plays each script in turn, as many times as are asked for.

@@ -1,13 +1,19 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"os"
+	"strings"
 
 	"github.com/urfave/cli/v2"
 
 	"github.com/doyen-election/doyen/testbed/hosts"
+	"github.com/doyen-election/doyen/testbed/lab"
 	"github.com/doyen-election/doyen/testbed/live"
+	"github.com/doyen-election/doyen/testbed/observe"
+	"github.com/doyen-election/doyen/testbed/scenario"
 )
 
 // clusterFlags say which agents to run.
@@ -24,16 +30,14 @@ func upCommand(stdin *os.File) *cli.Command {
 		Name:  "up",
 		Usage: "run agents and watch them live",
 		Description: "On a terminal keys kill, stop and restart agents; without one, or with --for, lines are printed.\n" +
-			"A script is steps of VERB TARGET@TIME, counted from when the agents first agreed:\n" +
-			"  --script \"kill leader@3s, start all@6s\"\n" +
-			"Verbs: kill (-9), stop, continue, terminate, start, restart, resign.\n" +
-			"Targets: leader, follower, all, or a name: alpha, beta, gamma...\n\n" +
-			"Exit codes: 0 ended by key or signal, or after --for with all agents agreed; 1 they did not agree,\n" +
-			"a step failed or two led at once; 64 usage.",
+			"With --script a scenario is played and shown, such as testbed/scenarios/leader-killed.txtar: the script\n" +
+			"lays the cluster out and says what happens to it; docs/testbed.md explains how to write one.\n\n" +
+			"Exit codes: 0 ended by key or signal, after --for with all agents agreed, or the script passed;\n" +
+			"1 they did not agree, two led at once or the script failed; 64 usage.",
 		Flags: append([]cli.Flag{
 			&cli.IntFlag{Name: "agents", Usage: "`NUMBER` of them, 1 to 24; the first seven vote", Value: 3},
-			&cli.DurationFlag{Name: "for", Usage: "run for this `TIME`, without keys; unless --script or --kill-leader-every is given, kill the leader once and start it again"},
-			&cli.StringFlag{Name: "script", Usage: "`STEPS` to do"},
+			&cli.DurationFlag{Name: "for", Usage: "run for this `TIME`, without keys; unless --kill-leader-every is given, kill the leader once and start it again"},
+			&cli.StringFlag{Name: "script", Usage: "play this scenario `FILE`, and show it"},
 			&cli.DurationFlag{Name: "kill-leader-every", Usage: "kill the leader at this `INTERVAL`, and start it again half an interval later"},
 			&cli.BoolFlag{Name: "netns", Usage: "give each agent its own network namespace and address (Linux, as root or where users may have namespaces)"},
 		}, clusterFlags()...),
@@ -50,11 +54,8 @@ func up(c *cli.Context, stdin *os.File) error {
 		Hosts: config, For: c.Duration("for"), KillLeaderEvery: c.Duration("kill-leader-every"),
 		Stdin: stdin, Stdout: c.App.Writer, Getenv: os.Getenv,
 	}
-	if text := c.String("script"); c.IsSet("script") {
-		var err error
-		if o.Script, err = live.ParseScript(text, config.Names()); err != nil {
-			return usage(`write it as "kill leader@3s, start all@6s"`, "--script: %v", err)
-		}
+	if c.IsSet("script") {
+		return upScript(c, o)
 	}
 	if err := o.Check(); err != nil {
 		return usage("`testbed up --help` lists the flags", "%v", err)
@@ -66,4 +67,39 @@ func up(c *cli.Context, stdin *os.File) error {
 		o.Hosts.Net = hosts.Namespaces
 	}
 	return live.Run(c.Context, o)
+}
+
+// upScript plays a scenario and shows it.
+func upScript(c *cli.Context, o live.Options) (err error) {
+	for _, flag := range []string{"agents", "algorithm", "profile", "quorum", "for", "kill-leader-every", "netns"} {
+		if c.IsSet(flag) {
+			return usage("a script has its own commands for that, see docs/testbed.md", "--script and --%s exclude each other", flag)
+		}
+	}
+	file := c.String("script")
+	if _, err := os.Stat(file); err != nil {
+		return usage("name a scenario, such as testbed/scenarios/leader-killed.txtar", "--script: %v", err)
+	}
+	play, clean, err := scenarioOptions(c)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, clean()) }()
+	passed := false
+	o.Play = func(ctx context.Context, onLab func(*lab.Lab), onFault func(observe.Fault, bool)) error {
+		play.OnLab, play.OnFault = onLab, onFault
+		r, err := scenario.Run(ctx, play, file)
+		if err == nil && !r.Passed {
+			err = fmt.Errorf("%s: %s\n%s", outcome(r), r.Name, strings.TrimSpace(r.Excuse+"\n"+r.Log))
+		}
+		passed = err == nil
+		return err
+	}
+	if err := live.Run(c.Context, o); err != nil {
+		return err
+	}
+	if passed {
+		fmt.Fprintln(c.App.Writer, "the script passed")
+	}
+	return nil
 }

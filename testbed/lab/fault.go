@@ -9,7 +9,6 @@ import (
 
 	"github.com/doyen-election/doyen/client"
 	"github.com/doyen-election/doyen/election"
-	"github.com/doyen-election/doyen/internal/boottime"
 	"github.com/doyen-election/doyen/testbed/hosts"
 	"github.com/doyen-election/doyen/testbed/observe"
 )
@@ -98,7 +97,6 @@ func (l *Lab) Restart(ctx context.Context, h *hosts.Host, limit time.Duration) e
 
 // Resign lets the leader of an election hand it over.
 func (l *Lab) Resign(ctx context.Context, h *hosts.Host, name string) error {
-	at := boottime.Now()
 	return l.Call(ctx, h, func(ctx context.Context, c *client.Client) error {
 		outcome, err := c.Resign(ctx, name)
 		if err == nil && !outcome.Done {
@@ -107,7 +105,6 @@ func (l *Lab) Resign(ctx context.Context, h *hosts.Host, name string) error {
 		if err != nil {
 			return fmt.Errorf("resign %s: %w", h.Name(), err)
 		}
-		l.Note(observe.Fault{What: "resign", Where: []string{h.Name()}, From: at, To: at})
 		return nil
 	})
 }
@@ -136,17 +133,21 @@ func (l *Lab) Note(f observe.Fault) {
 // on them.
 func (l *Lab) Over(at election.Instant, program string, where []string, kinds ...string) {
 	var ended []observe.Fault
+	var whats []string
 	l.tell(func() {
 		for i := range l.faults {
 			f := &l.faults[i]
 			hit := slices.ContainsFunc(where, func(name string) bool { return slices.Contains(f.Where, name) })
-			if hit && f.To == election.Never && slices.Contains(kinds, f.What) && programOf(*f) == program {
+			if hit && f.To == election.Never && slices.Contains(kinds, f.What) && f.Program() == program {
 				f.To = at
 				ended = append(ended, *f)
+				if !slices.Contains(whats, f.What) {
+					whats = append(whats, f.What)
+				}
 			}
 		}
 		if len(ended) > 0 {
-			l.note(at, "** %s of %s has ended", strings.Join(kinds, " or "), hosts.Short(where))
+			l.note(at, "** %s of %s is over", strings.Join(whats, " and "), hosts.Short(where))
 		}
 	})
 	for _, f := range ended {
@@ -155,17 +156,6 @@ func (l *Lab) Over(at election.Instant, program string, where []string, kinds ..
 		}
 	}
 }
-
-// programOf returns the program that a fault hit; "" if it hit the host.
-func programOf(f observe.Fault) string {
-	name, _ := strings.CutPrefix(f.Detail, ofProgram)
-	if name == f.Detail {
-		return ""
-	}
-	return name
-}
-
-const ofProgram = "program "
 
 func (l *Lab) Faults() []observe.Fault {
 	l.mu.Lock()

@@ -106,6 +106,9 @@ func (l *Lab) Unwatch() {
 // ctx to end by themselves.
 func (l *Lab) Close(ctx context.Context) error {
 	l.stop()
+	for _, h := range l.Cluster.Hosts() {
+		l.expect(hosts.Terminate(), h, true)
+	}
 	for _, p := range l.Programs() {
 		p.End()
 	}

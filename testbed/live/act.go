@@ -2,240 +2,173 @@ package live
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
-	"github.com/doyen-election/doyen/client"
 	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/internal/boottime"
 	"github.com/doyen-election/doyen/testbed/hosts"
+	"github.com/doyen-election/doyen/testbed/lab"
+	"github.com/doyen-election/doyen/testbed/observe"
 )
 
-// play does the steps whose time has come.
-func (s *session) play(ctx context.Context) {
-	if s.first.IsZero() {
-		return
+// demonstration shows one takeover in a run of this length: the leader is
+// killed, another takes over, and the killed one comes back.
+func demonstration(length time.Duration) func(context.Context, *lab.Lab) error {
+	return func(ctx context.Context, l *lab.Lab) error {
+		return killAndStart(ctx, l, min(2*time.Second, length/5), min(6*time.Second, length/2))
 	}
-	if len(s.steps) == 0 && s.o.KillLeaderEvery > 0 {
-		s.steps = killing(s.o.KillLeaderEvery)(s.rounds)
-		s.rounds++
-	}
-	for len(s.steps) > 0 && time.Since(s.first) >= s.steps[0].At {
-		step := s.steps[0]
-		if _, led := s.ruler(); step.Target == theLeader && !led {
-			return // it is done to the next leader
+}
+
+// killing kills the leader at each interval and starts it again half an interval
+// later.
+func killing(every time.Duration, failed func(error)) func(context.Context, *lab.Lab) error {
+	return func(ctx context.Context, l *lab.Lab) error {
+		if err := wait(ctx, every/2); err != nil {
+			return err
 		}
-		s.steps = s.steps[1:]
-		if err := s.do(ctx, step.Verb, step.Target); err != nil {
-			// Killing at intervals goes on: there may be no leader yet.
-			s.reported(report{Bad, fmt.Sprintf("%s: %v", step, err), s.o.KillLeaderEvery == 0})
+		for ctx.Err() == nil {
+			if err := killAndStart(ctx, l, every/2, every); err != nil {
+				failed(err)
+				_ = wait(ctx, every/2)
+			}
+		}
+		return ctx.Err()
+	}
+}
+
+// killAndStart kills the leader and starts what is down, each that long after the
+// agents agree.
+func killAndStart(ctx context.Context, l *lab.Lab, kill, start time.Duration) error {
+	if _, err := l.Agree(ctx, maxFor); err != nil {
+		return err
+	}
+	if err := wait(ctx, kill); err != nil {
+		return err
+	}
+	var leader *hosts.Host
+	err := l.Until(ctx, maxFor, "a leader", func() (ok bool) { leader, ok = leading(l); return ok })
+	if err == nil {
+		_, err = l.Begin(hosts.Crash(), leader)
+	}
+	if err == nil {
+		err = wait(ctx, start-kill)
+	}
+	for _, h := range l.Cluster.Hosts() {
+		if err == nil && h.Status() == hosts.Down {
+			_, err = l.Start(h)
 		}
 	}
+	return err
+}
+
+func wait(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// leading returns the host that leads, if one does.
+func leading(l *lab.Lab) (h *hosts.Host, ok bool) {
+	l.Look(func(e *observe.Elections) { h, ok = l.Cluster.Host(e.Of(string(election.Default)).Leader()) })
+	return h, ok && h.Status() == hosts.Running
 }
 
 // press does what a key says, and reports whether it is to end.
 func (s *session) press(ctx context.Context, k key) (quit bool) {
-	hosts := s.cluster.Hosts()
-	selected := hosts[s.selected].Name()
-	var err error
+	all := s.lab.Cluster.Hosts()
+	h := all[s.selected]
 	switch k {
 	case keyQuit, 'q':
 		return true
 	case keyUp:
 		s.selected = max(0, s.selected-1)
 	case keyDown:
-		s.selected = min(len(hosts)-1, s.selected+1)
+		s.selected = min(len(all)-1, s.selected+1)
 	case 'k':
-		err = s.do(ctx, Kill, selected)
+		s.begin(ctx, hosts.Crash(), h)
 	case 's':
-		err = s.do(ctx, Stop, selected)
+		s.begin(ctx, hosts.Freeze(), h)
 	case 'c':
-		err = s.do(ctx, Continue, selected)
+		s.do(ctx, func() error { _, err := s.lab.End(hosts.Freeze(), h); return err })
 	case 't':
-		err = s.do(ctx, Terminate, selected)
+		s.begin(ctx, hosts.Terminate(), h)
 	case 'r':
-		err = s.do(ctx, Restart, selected)
+		s.do(ctx, func() error { return s.restart(ctx, h) })
 	case 'g':
-		err = s.do(ctx, Resign, selected)
+		s.do(ctx, func() error {
+			at := boottime.Now()
+			s.lab.Note(observe.Fault{What: "resign", Where: []string{h.Name()}, From: at, To: at})
+			return s.lab.Resign(ctx, h, string(election.Default))
+		})
 	case 'l':
-		err = s.do(ctx, Kill, theLeader)
+		if h, ok := leading(s.lab); ok {
+			s.begin(ctx, hosts.Crash(), h)
+		} else {
+			s.say(Bad, "kill: nobody leads")
+		}
 	default:
-		if i := int(k - '1'); i >= 0 && i < min(9, len(hosts)) {
+		if i := int(k - '1'); i >= 0 && i < min(9, len(all)) {
 			s.selected = i
 		}
-	}
-	if err != nil {
-		s.say(Bad, "%v", err)
 	}
 	s.front.show(s.model())
 	return false
 }
 
-// do does the verb to every host that the target means.
-func (s *session) do(ctx context.Context, v Verb, target string) error {
-	targets, err := s.resolve(v, target)
-	if err != nil {
-		return err
-	}
-	for _, h := range targets {
-		if err := s.doTo(ctx, v, h); err != nil {
-			return err
+// do does something that takes its time, and reports how it fails.
+func (s *session) do(ctx context.Context, what func() error) {
+	s.working.Go(func() {
+		if err := what(); err != nil {
+			s.report(ctx, report{mood: Bad, text: err.Error()})
 		}
-	}
-	return nil
+	})
 }
 
-// ruler returns the host that leads, if one does.
-func (s *session) ruler() (*hosts.Host, bool) {
-	h, ok := s.cluster.Host(s.leader.agent)
-	return h, ok && h.Status() == hosts.Running
-}
-
-func (s *session) resolve(v Verb, target string) ([]*hosts.Host, error) {
-	switch target {
-	case theLeader:
-		if h, led := s.ruler(); led {
-			return []*hosts.Host{h}, nil
-		}
-		return nil, fmt.Errorf("%s: nobody leads", v)
-	case aFollower:
-		for _, h := range s.cluster.Hosts() {
-			if h.Status() == hosts.Running && h.Name() != s.leader.agent {
-				return []*hosts.Host{h}, nil
-			}
-		}
-		return nil, fmt.Errorf("%s: nobody follows", v)
-	case everySuited:
-		var suited []*hosts.Host
-		for _, h := range s.cluster.Hosts() {
-			if v.suits(h.Status()) {
-				suited = append(suited, h)
-			}
-		}
-		return suited, nil
-	}
-	if h, ok := s.cluster.Host(target); ok {
-		return []*hosts.Host{h}, nil
-	}
-	return nil, fmt.Errorf("%s: there is no %s", v, target)
-}
-
-// suits reports whether the verb does anything to a host of this status.
-func (v Verb) suits(status hosts.Status) bool {
-	switch v {
-	case Start:
-		return status == hosts.Down
-	case Continue:
-		return status == hosts.Frozen
-	case Kill:
-		return status != hosts.Down
-	case Restart:
-		return true
-	}
-	return status == hosts.Running
-}
-
-func (s *session) doTo(ctx context.Context, v Verb, h *hosts.Host) error {
-	was := ruling{h.Name(), s.tracker.Standing(h.Name()).Term}
-	leads := was == s.leader
-	at, err := s.deal(ctx, v, h)
-	if err != nil {
-		return err
-	}
-	mood, suffix := Plain, ""
-	if leads {
-		mood, suffix = Bad, ", the leader"
-		if v != Start && v != Continue {
-			s.blow = &blow{was, v, at}
-		}
-	}
-	s.say(mood, "%s %s%s", v.sign(), h.Name(), suffix)
-	return nil
-}
-
-func (v Verb) sign() string {
-	switch v {
-	case Kill:
-		return "kill -9"
-	case Stop:
-		return "SIGSTOP"
-	case Continue:
-		return "SIGCONT"
-	case Terminate:
-		return "SIGTERM"
-	}
-	return string(v)
-}
-
-// deal does the verb to a host, or begins to, and returns the instant before.
-func (s *session) deal(ctx context.Context, v Verb, h *hosts.Host) (at election.Instant, err error) {
-	switch v {
-	case Kill:
-		if at, err = h.Kill(); err == nil {
-			s.asked[h.Name()] = true
-		}
-	case Stop:
-		if at, err = h.Freeze(); err == nil {
-			s.tracker.Froze(h.Name())
-		}
-	case Continue:
-		if at, err = h.Thaw(); err == nil {
-			s.tracker.Thawed(h.Name(), at)
-		}
-	case Terminate:
-		if at, err = h.Terminate(); err == nil {
-			s.asked[h.Name()] = true
-		}
-	case Start:
-		at, err = h.Start()
-	case Restart:
-		at = boottime.Now()
-		s.asked[h.Name()] = h.Status() != hosts.Down
-		s.working.Go(func() { s.restart(ctx, h) })
-	case Resign:
-		at = boottime.Now()
-		s.working.Go(func() { s.resign(ctx, h) })
-	}
-	return at, err
+func (s *session) begin(ctx context.Context, f hosts.Fault, h *hosts.Host) {
+	s.do(ctx, func() error { _, err := s.lab.Begin(f, h); return err })
 }
 
 // restart ends a process as politely as it lets itself be, and starts it again.
-func (s *session) restart(ctx context.Context, h *hosts.Host) {
-	limit := h.Config().Lease + closeLimit
-	_, _ = h.Terminate() // it may be down
-	_, _ = h.Thaw()
-	select {
-	case <-h.Done():
-	case <-time.After(limit):
-		_, _ = h.Kill()
-		<-h.Done()
-	case <-ctx.Done():
-		return
+func (s *session) restart(ctx context.Context, h *hosts.Host) error {
+	down := h.Status() == hosts.Down
+	err := s.lab.Restart(ctx, h, h.Config().Lease+closeLimit)
+	if errors.Is(err, lab.ErrLate) {
+		if _, err = s.lab.Begin(hosts.Crash(), h); err == nil {
+			err = s.lab.Restart(ctx, h, closeLimit)
+		}
 	}
-	if _, err := h.Start(); err != nil {
-		s.report(ctx, report{Bad, err.Error(), true})
-		return
+	if err == nil && down {
+		s.report(ctx, report{mood: Plain, text: h.Name() + " started again"})
 	}
-	s.report(ctx, report{Plain, h.Name() + " started again", false})
+	return err
 }
 
-func (s *session) resign(ctx context.Context, h *hosts.Host) {
-	ctx, cancel := context.WithTimeout(ctx, 2*h.Config().Lease+closeLimit)
-	defer cancel()
-	c := client.New(h.Config().Socket)
-	defer c.Close()
-	outcome, err := c.Resign(ctx, string(election.Default))
+// describe puts a fault, or its end, into words, and its begin into those that
+// come after "1.2 s after". The detail is "" where the words say it.
+func describe(f observe.Fault, over bool) (text, after, detail string) {
+	where := hosts.Short(f.Where)
+	if p := f.Program(); p != "" {
+		where = "program " + p + " on " + where
+	}
+	words := map[string][3]string{
+		"crash": {"kill -9", "kill -9 of", "start"}, "terminate": {"SIGTERM", "SIGTERM of", "start"},
+		"freeze": {"SIGSTOP", "SIGSTOP of", "SIGCONT"}, "resign": {"resign", "the resignation of", ""},
+	}
+	w, ok := words[f.What]
 	switch {
-	case err != nil:
-		s.report(ctx, report{Bad, fmt.Sprintf("resign %s: %v", h.Name(), err), true})
-	case !outcome.Done:
-		s.report(ctx, report{Bad, fmt.Sprintf("resign %s: %s", h.Name(), outcome.Message), true})
+	case ok && over:
+		return w[2] + " " + where, "", ""
+	case ok:
+		return w[0] + " " + where, w[1] + " " + where, ""
+	case over:
+		return fmt.Sprintf("%s of %s has ended", f.What, where), "", ""
 	}
-}
-
-func (s *session) report(ctx context.Context, r report) {
-	select {
-	case s.reports <- r:
-	case <-ctx.Done():
-	}
+	return f.What + " " + where, f.What + " of " + where, f.Detail
 }

@@ -1,8 +1,8 @@
-// Package live is `testbed up`: agents as real processes, what they say of
-// their leader as it happens, and faults by key or by script.
+// Package live is `testbed up`: agents as real processes, what they report of
+// their leader as it happens, and faults by key, or a scenario that is played.
 //
 // It guarantees that a run that was given a time ends with an error unless the
-// agents that run agree at its end, every step of its script was done, and no
+// agents that run agree at its end, all has happened that was to happen, and no
 // two agents led at once (with quorum); that the terminal is as it was when Run
 // returns; and that the agents are gone then.
 //

@@ -4,13 +4,16 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/doyen-election/doyen/agent"
+	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/internal/boottime"
 	"github.com/doyen-election/doyen/testbed/hosts"
+	"github.com/doyen-election/doyen/testbed/lab"
 	"github.com/doyen-election/doyen/testbed/observe"
 )
 
@@ -23,17 +26,43 @@ func (s *session) say(mood Mood, format string, args ...any) {
 	s.front.line(l)
 }
 
-// notice says what is new: a leader gained or lost, an agreement.
+// standing is what an agent reports of the default election.
+func (s *session) standing(agent string) (st observe.Standing) {
+	s.lab.Look(func(e *observe.Elections) { st = e.Of(string(election.Default)).Standing(agent) })
+	return st
+}
+
+// overlap is for how long there were two leaders.
+func (s *session) overlap() (d time.Duration) {
+	s.lab.Look(func(e *observe.Elections) {
+		d = observe.Together(e.Of(string(election.Default)).Overlaps(), boottime.Now())
+	})
+	return d
+}
+
+// notice shows what is new: processes that ended, a leader gained or lost, an
+// agreement.
 func (s *session) notice() {
-	now := ruling{agent: s.tracker.Leader()}
-	if now.agent != "" {
-		now.term = s.tracker.Standing(now.agent).Term
+	exits := s.lab.Exits()
+	for _, e := range exits[s.exits:] {
+		s.exited(e)
 	}
+	s.exits = len(exits)
+	var now ruling
+	var a observe.Agreement
+	var ok bool
+	running := s.lab.Running()
+	s.lab.Look(func(e *observe.Elections) {
+		t := e.Of(string(election.Default))
+		now.agent = t.Leader()
+		if now.agent != "" {
+			now.term = t.Standing(now.agent).Term
+		}
+		a, ok = t.Agreement(running)
+	})
 	if now != s.leader {
 		s.newLeader(now)
 	}
-	running := s.running()
-	a, ok := s.tracker.Agreement(running)
 	if ok && (a.Leader != s.agreed.Leader || a.Term != s.agreed.Term) {
 		all := fmt.Sprintf("all %d agree", len(running))
 		if len(running) == 1 {
@@ -47,39 +76,59 @@ func (s *session) notice() {
 	}
 }
 
-// afterStart tells the cold start's time, once.
+// afterStart is the time of the cold start, once.
 func (s *session) afterStart(a observe.Agreement) string {
-	if !s.first.IsZero() {
+	if s.started == 0 {
 		return ""
 	}
-	s.first = time.Now()
-	return ", " + ms(a.At.Sub(s.started)) + " after the last one was started"
+	started := s.started
+	s.started = 0
+	return ", " + ms(a.At.Sub(started)) + " after the last one was started"
 }
 
 func (s *session) newLeader(now ruling) {
 	before := s.leader
 	s.leader = now
 	if now.agent == "" {
-		if before := s.tracker.Standing(before.agent); before.Heard {
+		s.deposed, s.deposedAt = before, boottime.Now()
+		if before := s.standing(before.agent); before.Heard {
 			s.say(Plain, "%s no longer leads%s", before.Agent, because(before.Reason))
 		}
 		return
 	}
 	took := ""
-	since := s.tracker.Standing(now.agent).Since
+	since := s.standing(now.agent).Since
 	if b := s.blow; b != nil && since >= b.at && now != b.ruling {
 		d := since.Sub(b.at)
-		took = fmt.Sprintf(", %s after %s %s", ms(d), b.verb.done(), b.agent)
+		took = fmt.Sprintf(", %s after %s", ms(d), b.text)
 		s.blow = nil
 		if now.agent != b.agent {
 			s.tookOver(d)
 		}
 	}
 	s.say(Good, "%s leads, term %d%s", now.agent, now.term, took)
-	if t := observe.Together(s.tracker.Overlaps(), boottime.Now()); t > s.together {
+	if t := s.overlap(); t > s.together {
 		s.say(Bad, "two leaders at once: %s in all", ms(t))
 		s.together = t
 	}
+}
+
+// struck shows a fault, or its end.
+func (s *session) struck(f observe.Fault, over bool) {
+	text, after, detail := describe(f, over)
+	leader := s.leader
+	if leader.agent == "" && f.From < s.deposedAt {
+		leader = s.deposed // it led then
+	}
+	mood := Plain
+	if slices.Contains(f.Where, leader.agent) && !over && f.Program() == "" {
+		mood, text = Bad, text+", the leader"
+		s.blow = &blow{leader, after, f.From}
+	}
+	if detail != "" {
+		text += ": " + detail
+	}
+	s.say(mood, "%s", text)
 }
 
 // tookOver counts a takeover, of which the newest are kept.
@@ -96,62 +145,42 @@ func because(reason string) string {
 	return " (" + strings.ReplaceAll(reason, "_", " ") + ")"
 }
 
-// done is the verb as "after ... alpha" has it.
-func (v Verb) done() string {
-	switch v {
-	case Kill:
-		return "kill -9 of"
-	case Stop:
-		return "SIGSTOP of"
-	case Terminate, Restart:
-		return "SIGTERM of"
-	case Resign:
-		return "the resignation of"
-	}
-	return string(v) + " of"
-}
-
-// running are the agents that can be expected to know who leads.
-func (s *session) running() []string {
-	var names []string
-	for _, h := range s.cluster.Hosts() {
-		if h.Status() == hosts.Running {
-			names = append(names, h.Name())
-		}
-	}
-	return names
-}
-
-// allEnded reports whether no process is left, and how each ended is known: that is
-// told a moment later.
+// allEnded reports that no process is left, and how each ended is known: that is
+// reported a moment later.
 func (s *session) allEnded() bool {
-	all := true
-	for _, h := range s.cluster.Hosts() {
-		if h.Status() == hosts.Running {
-			delete(s.ended, h.Name())
-		}
-		all = all && s.ended[h.Name()]
+	ended := map[string]bool{}
+	for _, e := range s.lab.Exits()[:s.exits] {
+		ended[e.Host] = true
 	}
-	return all
+	for _, h := range s.lab.Cluster.Hosts() {
+		if h.Status() != hosts.Down || !ended[h.Name()] {
+			return false
+		}
+	}
+	return true
 }
 
-func (s *session) exited(e hosts.Exit) {
-	s.ended[e.Host] = true
-	s.tracker.Exited(e.Host, e.At)
-	asked := s.asked[e.Host]
-	delete(s.asked, e.Host)
+func (s *session) exited(e lab.Exit) {
 	switch {
-	case asked && e.Clean:
+	case e.Expected && e.Clean:
 		s.say(Faint, "%s ended cleanly", e.Host)
-	case !asked:
-		s.reported(report{Bad, fmt.Sprintf("%s ended by itself, %s: %s", e.Host, e.How, e.Said), true})
+	case !e.Expected:
+		s.reported(report{mood: Bad, text: fmt.Sprintf("%s ended by itself, %s: %s", e.Host, e.How, e.Said), fail: true})
 	}
 }
 
 func (s *session) reported(r report) {
-	s.say(r.mood, "%s", r.text)
+	if r.fault != nil {
+		s.struck(*r.fault, r.over)
+	}
+	if r.text != "" {
+		s.say(r.mood, "%s", r.text)
+	}
 	if r.fail {
 		s.failed = append(s.failed, r.text)
+	}
+	if r.done {
+		s.driving = false
 	}
 }
 
@@ -159,20 +188,20 @@ func (s *session) reported(r report) {
 func (s *session) verdict() error {
 	var errs []error
 	if s.agreed == (observe.Agreement{}) {
-		var said []string
-		for _, name := range s.running() {
-			st := s.tracker.Standing(name)
-			said = append(said, fmt.Sprintf("%s is %s and names %s, term %d", name, dash(st.State), dash(st.Leader), st.Term))
+		var views []string
+		for _, name := range s.lab.Running() {
+			st := s.standing(name)
+			views = append(views, fmt.Sprintf("%s is %s and names %s, term %d", name, dash(st.State), dash(st.Leader), st.Term))
 		}
-		errs = append(errs, fmt.Errorf("the agents do not agree at the end: %s", strings.Join(said, "; ")))
+		errs = append(errs, fmt.Errorf("the agents do not agree at the end: %s", strings.Join(views, "; ")))
 	}
-	for _, step := range s.steps {
-		errs = append(errs, fmt.Errorf("the script was not ended: %s", step))
+	if s.driving && s.o.KillLeaderEvery == 0 {
+		errs = append(errs, errors.New("not all that was to happen to the agents has happened"))
 	}
 	for _, f := range s.failed {
 		errs = append(errs, fmt.Errorf("it went wrong: %s", f))
 	}
-	if t := observe.Together(s.tracker.Overlaps(), boottime.Now()); t > 0 && s.o.Hosts.Quorum {
+	if t := s.overlap(); t > 0 && s.o.Hosts.Quorum {
 		errs = append(errs, fmt.Errorf("two agents led at once, for %s", ms(t)))
 	}
 	return errors.Join(errs...)
@@ -186,24 +215,24 @@ func (s *session) summary() []string {
 			text[0] += " " + ms(t)
 		}
 	}
-	if s.tracker != nil {
-		text = append(text, "two leaders at once: "+ms(observe.Together(s.tracker.Overlaps(), boottime.Now())))
+	if s.lab != nil {
+		text = append(text, "two leaders at once: "+ms(s.overlap()))
 	}
 	return text
 }
 
 func (s *session) model() Model {
-	c := s.cluster.Hosts()[0].Config()
+	c := s.lab.Cluster.Hosts()[0].Config()
 	m := Model{
 		Algorithm: c.Algorithm, Profile: c.Profile, Quorum: c.Quorum, Heartbeat: c.Heartbeat, Lease: c.Lease,
 		Elapsed: time.Since(s.began), Leader: s.leader.agent, Term: s.leader.term,
 		Takeovers: s.takeovers, Together: s.together, Selected: s.selected, Lines: s.lines, Ask: asker(),
 	}
 	if m.Leader != "" {
-		m.Remaining = s.tracker.Standing(m.Leader).Until.Sub(boottime.Now())
+		m.Remaining = s.standing(m.Leader).Until.Sub(boottime.Now())
 	}
-	for _, h := range s.cluster.Hosts() {
-		st := s.tracker.Standing(h.Name())
+	for _, h := range s.lab.Cluster.Hosts() {
+		st := s.standing(h.Name())
 		m.Agents = append(m.Agents, Row{Name: h.Name(), Status: h.Status(), State: st.State, Leads: st.Leads,
 			Follows: st.Leader, Term: st.Term, Addr: addressOf(h.Config()), Socket: h.Config().Socket})
 	}

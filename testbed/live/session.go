@@ -12,6 +12,7 @@ import (
 
 	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/testbed/hosts"
+	"github.com/doyen-election/doyen/testbed/lab"
 	"github.com/doyen-election/doyen/testbed/observe"
 )
 
@@ -19,11 +20,15 @@ import (
 type Options struct {
 	Hosts           hosts.Config
 	For             time.Duration // 0: until it is ended by key, signal or ctx
-	Script          []Step        // see ParseScript
 	KillLeaderEvery time.Duration // 0: never
-	Stdin           *os.File      // read for keys if it and Stdout are terminals
-	Stdout          io.Writer
-	Getenv          func(string) string
+	// Drive, if not nil, does something to the agents; an error fails the run.
+	Drive func(context.Context, *lab.Lab) error
+	// Play, if not nil, lays out the cluster itself, gives it to onLab before its
+	// agents start, and does all that happens to it; the run ends with it.
+	Play   func(ctx context.Context, onLab func(*lab.Lab), onFault func(observe.Fault, bool)) error
+	Stdin  *os.File // read for keys if it and Stdout are terminals
+	Stdout io.Writer
+	Getenv func(string) string
 }
 
 const (
@@ -36,26 +41,35 @@ const (
 	maxShown   = 24 // agents: a screen has so many lines
 )
 
-// Run starts the agents, shows them, does to them what keys and script say, and
-// ends them. With a time to run for it returns an error unless, at the end, the
-// agents that run agree on a leader and all went as the script says.
+// Run starts the agents, shows them, lets happen to them what keys and options say,
+// and ends them. With a time to run for it returns an error unless, at the end, the
+// agents that run agree on a leader and nothing went wrong.
 func Run(ctx context.Context, o Options) (err error) {
 	if err := o.Check(); err != nil {
 		return err
 	}
-	if o.For > 0 && o.Script == nil && o.KillLeaderEvery == 0 {
-		o.Script = demonstration(o.For)
-	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	s := &session{o: o, exits: make(chan hosts.Exit), reports: make(chan report), asked: map[string]bool{}, ended: map[string]bool{}}
-	o.Hosts.OnExit = func(e hosts.Exit) {
-		select {
-		case s.exits <- e:
-		case <-ctx.Done():
-		}
+	s := &session{o: o, began: time.Now(), labs: make(chan *lab.Lab), reports: make(chan report), played: make(chan error, 1)}
+	if s.front, err = openFront(o); err != nil {
+		return err
 	}
-	if s.cluster, err = hosts.New(o.Hosts); err != nil {
+	defer func() { err = errors.Join(err, s.front.close(s.summary())) }() // also when something panics
+	onFault := func(f observe.Fault, over bool) { s.report(ctx, report{fault: &f, over: over}) }
+	if o.Play != nil {
+		onLab := func(l *lab.Lab) {
+			select {
+			case s.labs <- l:
+			case <-ctx.Done():
+			}
+		}
+		s.working.Go(func() { s.played <- o.Play(ctx, onLab, onFault) })
+		defer s.working.Wait()
+		defer cancel()
+		return s.loop(ctx)
+	}
+	l, err := lab.New(ctx, o.Hosts, lab.Options{Poll: pollEvery, OnFault: onFault})
+	if err != nil {
 		return err
 	}
 	defer func() {
@@ -63,12 +77,9 @@ func Run(ctx context.Context, o Options) (err error) {
 		defer stop()
 		cancel()
 		s.working.Wait()
-		err = errors.Join(err, s.cluster.Close(end))
+		err = errors.Join(err, l.Close(end))
 	}()
-	if s.front, err = openFront(o); err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, s.front.close(s.summary())) }() // also when something panics
+	s.show(l)
 	return s.run(ctx)
 }
 
@@ -76,10 +87,10 @@ func Run(ctx context.Context, o Options) (err error) {
 func (o Options) Check() error {
 	least := 2 * o.Hosts.Lease()
 	switch {
+	case o.Play != nil:
+		return nil
 	case o.Hosts.Agents < 1 || o.Hosts.Agents > maxShown:
 		return fmt.Errorf("--agents: %d agents, 1 to %d can be shown", o.Hosts.Agents, maxShown)
-	case len(o.Script) > 0 && o.KillLeaderEvery != 0:
-		return errors.New("--script and --kill-leader-every exclude each other")
 	case o.KillLeaderEvery != 0 && o.KillLeaderEvery < least:
 		return fmt.Errorf("--kill-leader-every: %s is below two leases, %s: nobody could take over in between", o.KillLeaderEvery, least)
 	case o.For < 0 || o.For > maxFor:
@@ -88,31 +99,30 @@ func (o Options) Check() error {
 	return o.Hosts.Check()
 }
 
-// session is one run. Its one goroutine owns all of it but the channels.
+// session is one run. Its one goroutine owns all of it but the lab and the channels.
 type session struct {
 	o       Options
-	cluster *hosts.Cluster
+	lab     *lab.Lab // nil before the first is laid out
 	front   front
-	tracker *observe.Tracker
-	exits   chan hosts.Exit
+	labs    chan *lab.Lab
 	reports chan report
-	working sync.WaitGroup // what was started for a key or a step and takes its time
+	played  chan error
+	working sync.WaitGroup // what was started for a key, and what happens to the agents
 
 	began     time.Time
-	started   election.Instant // of the last agent
+	started   election.Instant // of the last agent; 0 once it was shown how soon all agreed
 	lines     []Line
 	selected  int
 	leader    ruling
+	deposed   ruling // the one before, while nobody leads
+	deposedAt election.Instant
 	agreed    observe.Agreement // zero while they do not
-	first     time.Time         // when they first agreed
-	steps     []Step
-	rounds    int             // of killing at intervals
-	blow      *blow           // that the leader was dealt and none took over since
-	asked     map[string]bool // whose process was told to end
-	ended     map[string]bool // whose process has ended, as was told
+	driving   bool              // something is still to happen to the agents
+	blow      *blow             // that the leader was dealt and none took over since
+	exits     int               // of the lab, that were shown
 	takeovers []time.Duration
 	together  time.Duration
-	failed    []string // what went wrong, steps that could not be done included
+	failed    []string // what went wrong
 }
 
 // ruling is a leader and its term.
@@ -124,63 +134,69 @@ type ruling struct {
 // blow is a fault that hit the leader.
 type blow struct {
 	ruling
-	verb Verb
+	text string // as "1.2 s after" has it
 	at   election.Instant
 }
 
-// report is the outcome of what took its time.
+// report is something that happened: a fault, or the outcome of what took its time.
 type report struct {
+	fault *observe.Fault
+	over  bool
+
 	mood Mood
 	text string
 	fail bool // a run that was given a time fails with it
+	done bool // all has happened to the agents that was to happen
 }
 
-func (s *session) run(ctx context.Context) error {
-	first := s.cluster.Hosts()[0].Config()
-	lease := first.Lease
-	if !first.Quorum {
-		lease = 0
+func (s *session) report(ctx context.Context, r report) {
+	select {
+	case s.reports <- r:
+	case <-ctx.Done():
 	}
-	s.tracker, s.began = observe.NewTracker(lease), time.Now()
-	s.steps = s.o.Script
-	if err := s.startAll(); err != nil {
-		return err
-	}
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	events := observe.Follow(ctx, observe.Options{Sources: s.sources(), Poll: pollEvery})
-	err := s.loop(ctx, events, first.Lease)
-	cancel()
-	for range events { // until nothing follows any more
-	}
-	return err
 }
 
-func (s *session) startAll() error {
-	for i, h := range s.cluster.Hosts() {
-		at, err := h.Start()
-		if err != nil {
-			return err
-		}
-		s.started = at
+// show begins to show a cluster.
+func (s *session) show(l *lab.Lab) {
+	s.lab, s.selected, s.exits, s.leader, s.agreed = l, 0, 0, ruling{}, observe.Agreement{}
+	for i, h := range l.Cluster.Hosts() {
 		c := h.Config()
 		s.front.intro(i, c.Name, addressOf(c), c.Socket)
 	}
-	s.say(Plain, "%d agents started", len(s.cluster.Hosts()))
-	return nil
 }
 
-func (s *session) sources() []observe.Source {
-	var all []observe.Source
-	for _, h := range s.cluster.Hosts() {
-		all = append(all, observe.Source{Agent: h.Name(), Socket: h.Config().Socket})
+// run starts the agents and what happens to them.
+func (s *session) run(ctx context.Context) (err error) {
+	for _, h := range s.lab.Cluster.Hosts() {
+		if s.started, err = s.lab.Start(h); err != nil {
+			return err
+		}
 	}
-	return all
+	s.say(Plain, "%d agents started", len(s.lab.Cluster.Hosts()))
+	drive := s.o.Drive
+	switch {
+	case drive != nil:
+	case s.o.KillLeaderEvery > 0:
+		drive = killing(s.o.KillLeaderEvery, func(err error) { s.report(ctx, report{mood: Bad, text: err.Error()}) })
+	case s.o.For > 0:
+		drive = demonstration(s.o.For)
+	default:
+		return s.loop(ctx)
+	}
+	s.driving = true
+	s.working.Go(func() {
+		if err := drive(ctx, s.lab); err != nil {
+			s.report(ctx, report{mood: Bad, text: err.Error(), fail: true, done: true})
+			return
+		}
+		s.report(ctx, report{done: true})
+	})
+	return s.loop(ctx)
 }
 
-// loop is the session's life. It returns nil when it was ended by key, or at
+// loop runs until the session ends. It returns nil when it was ended by key, or at
 // its time with all well.
-func (s *session) loop(ctx context.Context, events <-chan observe.Event, lease time.Duration) error {
+func (s *session) loop(ctx context.Context) error {
 	draw := time.NewTicker(drawEvery)
 	defer draw.Stop()
 	var end, grace <-chan time.Time
@@ -188,29 +204,36 @@ func (s *session) loop(ctx context.Context, events <-chan observe.Event, lease t
 		end = time.After(s.o.For)
 	}
 	for {
+		var moved <-chan struct{}
+		var keys <-chan key
+		if s.lab != nil {
+			moved, keys = s.lab.Moved(), s.front.keys()
+			s.notice()
+			if grace != nil && (s.agreed != (observe.Agreement{}) || s.allEnded()) {
+				return s.verdict()
+			}
+		}
 		select {
 		case <-ctx.Done():
 			return s.interrupted()
-		case e := <-events:
-			s.tracker.Apply(e)
-		case e := <-s.exits:
-			s.exited(e)
+		case l := <-s.labs:
+			s.show(l)
+		case err := <-s.played:
+			return err
 		case r := <-s.reports:
 			s.reported(r)
-		case k := <-s.front.keys():
+		case k := <-keys:
 			if s.press(ctx, k) {
 				return nil
 			}
+		case <-moved:
 		case <-draw.C:
-			s.play(ctx)
-			s.front.show(s.model())
+			if s.lab != nil {
+				s.front.show(s.model())
+			}
 		case <-end:
-			end, grace = nil, time.After(lease+endSlack)
+			end, grace = nil, time.After(s.o.Hosts.Lease()+endSlack)
 		case <-grace:
-			return s.verdict()
-		}
-		s.notice()
-		if grace != nil && (s.agreed != (observe.Agreement{}) || s.allEnded()) {
 			return s.verdict()
 		}
 	}

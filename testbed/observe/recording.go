@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/doyen-election/doyen/election"
@@ -87,6 +88,18 @@ type Fault struct {
 	Detail string           `json:"detail,omitempty"` // such as "delay 100ms, loss 5 %" or "one way"
 	From   election.Instant `json:"from_ns"`
 	To     election.Instant `json:"to_ns"` // Never until it is mended; the run's end in a recording
+}
+
+// OfProgram begins the detail of a fault that hit a program, and not its host.
+const OfProgram = "program "
+
+// Program is the program that a fault hit; "" if it hit the host.
+func (f Fault) Program() string {
+	name, ok := strings.CutPrefix(f.Detail, OfProgram)
+	if !ok {
+		return ""
+	}
+	return name
 }
 
 // Step is a line of the script.

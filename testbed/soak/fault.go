@@ -69,9 +69,11 @@ func (s *soak) begin(ctx context.Context, f strike, h *hosts.Host) (undo, error)
 	p := s.programs[h.Name()]
 	switch f.Kind {
 	case Resign:
+		at := boottime.Now()
 		if s.lab.Resign(ctx, h, Election) != nil {
 			return nil, errNothing // it is down, frozen or does not lead
 		}
+		s.lab.Note(observe.Fault{What: "resign", Where: []string{h.Name()}, From: at, To: at})
 		return nothing, nil
 	case Drain:
 		at := boottime.Now()
