@@ -147,7 +147,7 @@ func (l *Lab) Over(at election.Instant, program string, where []string, kinds ..
 			}
 		}
 		if len(ended) > 0 {
-			l.note(at, "** %s of %s is over", strings.Join(whats, " and "), hosts.Short(where))
+			l.note(at, "** %s of %s has ended", strings.Join(whats, " and "), hosts.Short(where))
 		}
 	})
 	for _, f := range ended {
