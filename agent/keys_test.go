@@ -15,6 +15,7 @@ import (
 
 	"github.com/doyen-election/doyen/api"
 	"github.com/doyen-election/doyen/membership"
+	"github.com/doyen-election/doyen/testbed/golden"
 )
 
 // ring stands in for gossip.
@@ -222,4 +223,17 @@ func TestAKeyFileThatCanNotBeReadIsNotReplacedByANewKey(t *testing.T) {
 	if hint := keyFileHint(denied); !strings.Contains(hint, "readable for the agent's user") || strings.Contains(hint, "keygen") {
 		t.Errorf("where reading is not allowed: %q", hint)
 	}
+}
+
+// The next versions must read the key files of this one.
+func TestTheKeyFileIsWhatItWas(t *testing.T) {
+	k, _ := newKeyring(t, clusterKey(1))
+	if err := k.keep([][]byte{clusterKey(1)}, [][]byte{clusterKey(2), clusterKey(1)}); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(k.path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	golden.Check(t, "keys.golden", string(text))
 }

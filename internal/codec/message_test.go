@@ -3,7 +3,6 @@ package codec
 import (
 	"bytes"
 	"errors"
-	"flag"
 	"fmt"
 	"go/ast"
 	"go/parser"
@@ -20,9 +19,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/doyen-election/doyen/election"
+	"github.com/doyen-election/doyen/testbed/golden"
 )
-
-var update = flag.Bool("update", false, "rewrite the golden files (a change of the wire format)")
 
 func TestEveryMessageSurvivesTheWireUnchanged(t *testing.T) {
 	for name, of := range messageOf {
@@ -83,6 +81,7 @@ func TestEveryMessageOfPackageElectionHasAKind(t *testing.T) {
 	}
 }
 
+// The next versions must talk to this one.
 func TestTheWireFormatIsWhatItWas(t *testing.T) {
 	var lines strings.Builder
 	for i, m := range samples() {
@@ -95,22 +94,10 @@ func TestTheWireFormatIsWhatItWas(t *testing.T) {
 		}
 		fmt.Fprintf(&lines, "%s %x\n", Kind(m), data)
 	}
-	path := filepath.Join("testdata", "messages.golden")
-	if *update {
-		if err := os.WriteFile(path, []byte(lines.String()), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
 	if n := len(samples()); n != len(kinds) {
 		t.Errorf("%d samples of %d kinds", n, len(kinds))
 	}
-	if lines.String() != string(want) {
-		t.Errorf("the bytes changed; agents of the versions before could not be understood.\ngot:\n%swant:\n%s", lines.String(), want)
-	}
+	golden.Check(t, "messages.golden", lines.String())
 }
 
 func TestAnUnknownKindIsItsOwnError(t *testing.T) {
