@@ -8,8 +8,8 @@ import (
 	"github.com/doyen-election/doyen/testbed/selectiontest"
 )
 
-func newSelector(self election.PeerID) (selectiontest.Selector, error) {
-	return bully.New(selectiontest.Election, bully.Config{Self: self, Heartbeat: selectiontest.Heartbeat})
+func newSelector(self election.PeerID) selectiontest.Selector {
+	return bully.New(selectiontest.Election, self, selectiontest.Heartbeat)
 }
 
 // TestTraces compares what happens with the golden traces in testdata, which

@@ -2,8 +2,8 @@ package bully
 
 import "github.com/doyen-election/doyen/election"
 
-// Receive takes a Bully message of this election. Others are dropped, and so is
-// what the sender should not have sent.
+// Receive handles a Bully message of this election. It drops others, and what its
+// sender should not have sent.
 func (b *Bully) Receive(now election.Instant, f election.Field, from election.PeerID, m election.Message) election.Verdict {
 	var v election.Verdict
 	if from != b.self && from != "" {
@@ -29,9 +29,8 @@ func (b *Bully) Receive(now election.Instant, f election.Field, from election.Pe
 	return b.proceed(now, f, v)
 }
 
-// receiveElection answers whoever asks. The ranks compared are those that both
-// claim for themselves, so that of two agents exactly one stands back, even
-// while the views of a third differ.
+// receiveElection answers. It compares the ranks that both agents claim for themselves,
+// so that exactly one of the two waits, even if their views differ.
 func (b *Bully) receiveElection(now election.Instant, f election.Field, from election.PeerID, m election.BullyElection, v *election.Verdict) {
 	switch {
 	case f.Leads != nil:
@@ -45,16 +44,15 @@ func (b *Bully) receiveElection(now election.Instant, f election.Field, from ele
 		}
 	default:
 		v.Send = append(v.Send, election.Envelope{To: from, Message: election.BullyAnswer{Election: b.election, Round: m.Round}})
-		b.noteDeferring(from, m.Round, max(f.Patience, now.Add(b.timeout)))
+		b.remember(from, m.Round, max(f.Patience, now.Add(b.timeout)))
 		if b.phase == idle {
 			b.begin(now, f, v)
 		}
 	}
 }
 
-// receiveAnswer stands back for whoever was asked in this round, or for a better
-// one that says unasked, with round 0, that it is nominee. All else is stale,
-// foreign or repeated, and changes nothing.
+// receiveAnswer waits for a candidate that was asked in this round, or for a better one
+// that reports with round 0 that it is the nominee. Anything else is late or repeated.
 func (b *Bully) receiveAnswer(now election.Instant, f election.Field, from election.PeerID, round uint64) {
 	if round == 0 {
 		for _, r := range f.Ranks {
@@ -69,21 +67,20 @@ func (b *Bully) receiveAnswer(now election.Instant, f election.Field, from elect
 	}
 }
 
-// receiveDecline excuses whoever was asked in this round or is waited for. Round
-// 0 takes back an unasked Answer.
+// receiveDecline ends the wait for a candidate. Round 0 takes back an Answer with
+// round 0.
 func (b *Bully) receiveDecline(from election.PeerID, round uint64) {
 	p := b.find(from)
 	if p == nil || round != 0 && round != b.round {
 		return
 	}
-	if round == b.round || p.standing == answered {
-		p.standing = declined
+	if round == b.round || p.reply == answered {
+		p.reply = declined
 	}
 }
 
-// receiveCoordinator treats a Coordinator as an Answer of its sender, if that is
-// a live candidate. It may be stale, so it ends nothing: the wait is bounded,
-// and the elector calls Stop once it knows the leader by its heartbeats.
+// receiveCoordinator takes a Coordinator for an Answer. It may be late, so it ends no
+// round: the elector calls Stop once heartbeats show who leads.
 func (b *Bully) receiveCoordinator(now election.Instant, f election.Field, from election.PeerID) {
 	if f.Able && f.Leads == nil && b.phase != idle && holds(f, from) {
 		b.waitFor(now, f, from)

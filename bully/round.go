@@ -6,30 +6,29 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-// begin asks all better-ranked candidates, save those that declined in the round
-// it follows, and nominates if there is nobody to ask. In a full field it ends the
-// round that it would follow.
+// begin starts a round: it asks all better-ranked candidates that did not decline in
+// the one before, and nominates if there are none. In a full field it only stops.
 func (b *Bully) begin(now election.Instant, f election.Field, v *election.Verdict) {
 	if f.Full {
 		b.Stop()
 		return
 	}
-	b.peers = slices.DeleteFunc(b.peers, func(p peer) bool { return p.standing != declined })
+	b.peers = slices.DeleteFunc(b.peers, func(p peer) bool { return p.reply != declined })
 	b.phase, b.until, b.blind = asking, now.Add(b.timeout), false
 	b.round++
 	b.ask(f, v)
-	if !b.any(asked) {
+	if !b.any(none) {
 		b.nominate(v)
 	}
 }
 
-// ask sends Election to the better-ranked candidates that have no entry yet.
+// ask sends Election to the better-ranked candidates that were not asked yet.
 func (b *Bully) ask(f election.Field, v *election.Verdict) {
 	for _, r := range f.Ranks {
 		if r.Peer == b.self || !r.Above(f.Self) || b.find(r.Peer) != nil {
 			continue
 		}
-		b.peers = append(b.peers, peer{id: r.Peer, standing: asked})
+		b.peers = append(b.peers, peer{id: r.Peer, reply: none})
 		v.Send = append(v.Send, election.Envelope{
 			To:      r.Peer,
 			Message: election.BullyElection{Election: b.election, Round: b.round, Rank: f.Self},
@@ -42,20 +41,19 @@ func (b *Bully) nominate(v *election.Verdict) {
 	v.Nominee = true
 }
 
-// waitFor stands back for that peer. A wait lasts at least the answer timeout,
-// so that a patience already over starts no storm of rounds, and each peer
-// prolongs it at most once.
+// waitFor waits for that peer, and for the answer timeout at least: otherwise a
+// patience that has passed already would start round after round.
 func (b *Bully) waitFor(now election.Instant, f election.Field, id election.PeerID) {
 	if b.phase == nominated {
 		return
 	}
 	switch p := b.find(id); {
-	case p != nil && p.standing != asked:
+	case p != nil && p.reply != none:
 		return // counted already, or it has declined
 	case p != nil:
-		p.standing = answered
+		p.reply = answered
 	case holds(f, id):
-		b.peers = append(b.peers, peer{id: id, standing: answered})
+		b.peers = append(b.peers, peer{id: id, reply: answered})
 	case b.blind:
 		return
 	default:
@@ -68,28 +66,25 @@ func (b *Bully) waitFor(now election.Instant, f election.Field, id election.Peer
 	b.phase, b.until = waiting, until
 }
 
-// proceed draws the conclusions from what is known by now, and completes the
-// verdict.
+// proceed does what is due, and completes the verdict.
 func (b *Bully) proceed(now election.Instant, f election.Field, v election.Verdict) election.Verdict {
 	b.forget(now, f)
 	b.excuse(f, &v)
 	switch {
-	case f.Leads != nil:
-		b.Stop()
-	case !f.Able && b.phase != nominated: // a nominee's attempt is the elector's to end
+	case f.Leads != nil, !f.Able && b.phase != nominated: // the elector ends a nominee's bid
 		b.Stop()
 	case b.phase == asking:
 		if now < b.until {
-			b.ask(f, &v) // who joined meanwhile
+			b.ask(f, &v) // those that joined meanwhile
 		}
-		if now >= b.until || !b.any(asked) {
+		if now >= b.until || !b.any(none) {
 			b.nominate(&v)
 		}
 	case b.phase == waiting && now >= b.until:
 		b.peers = nil // ask everybody, those that declined included
 		b.begin(now, f, &v)
 	case b.phase == waiting && !b.blind && !b.any(answered):
-		b.begin(now, f, &v) // all we waited for are gone
+		b.begin(now, f, &v) // all that it waited for are gone
 	}
 	v.WakeAt = election.Never
 	if b.phase == asking || b.phase == waiting {
@@ -98,7 +93,7 @@ func (b *Bully) proceed(now election.Instant, f election.Field, v election.Verdi
 	return v
 }
 
-// forget drops who is no longer in the field, and who no longer waits for us.
+// forget drops the candidates that left the field, or wait no longer.
 func (b *Bully) forget(now election.Instant, f election.Field) {
 	if len(b.peers) == 0 && len(b.deferring) == 0 {
 		return
@@ -111,8 +106,8 @@ func (b *Bully) forget(now election.Instant, f election.Field) {
 	b.deferring = slices.DeleteFunc(b.deferring, func(d deferring) bool { return now >= d.until || !here[d.id] })
 }
 
-// excuse tells those that stand back for this agent, should it be unable to
-// lead, not to wait any longer.
+// excuse tells the candidates that wait for this agent to wait no longer, if it can't
+// lead.
 func (b *Bully) excuse(f election.Field, v *election.Verdict) {
 	if f.Leads == nil && f.Able {
 		return
@@ -129,9 +124,8 @@ func (b *Bully) defers(id election.PeerID) bool {
 	return slices.ContainsFunc(b.deferring, func(d deferring) bool { return d.id == id })
 }
 
-// noteDeferring remembers that the peer was told, in that round of its own, to
-// stand back.
-func (b *Bully) noteDeferring(id election.PeerID, round uint64, until election.Instant) {
+// remember records that the peer was told, in that round of its own, to wait.
+func (b *Bully) remember(id election.PeerID, round uint64, until election.Instant) {
 	b.deferring = slices.DeleteFunc(b.deferring, func(d deferring) bool { return d.id == id })
 	b.deferring = append(b.deferring, deferring{id: id, round: round, until: until})
 }

@@ -50,8 +50,8 @@ func (c Config) Validate() error {
 		return errors.New("validate elector config: no peer ID")
 	case c.Algorithm != Bully && c.Algorithm != Ring:
 		return fmt.Errorf("validate elector config: unknown algorithm %q", c.Algorithm)
-	case c.Timing.Heartbeat <= 0 || c.Timing.Lease <= 0:
-		return errors.New("validate elector config: heartbeat and lease must be above 0")
+	case c.Timing.Heartbeat < time.Microsecond: // Ring divides it
+		return fmt.Errorf("validate elector config: heartbeat %s is below 1µs", c.Timing.Heartbeat)
 	case c.Timing.Heartbeat*3 >= c.Timing.Lease:
 		return fmt.Errorf("validate elector config: heartbeat %s must be below a third of lease %s", c.Timing.Heartbeat, c.Timing.Lease)
 	case c.Timing.Lease > election.MaxLease:

@@ -16,6 +16,7 @@ type selection interface {
 	Receive(election.Instant, election.Field, election.PeerID, election.Message) election.Verdict
 	Tick(election.Instant, election.Field) election.Verdict
 	Confirmed(election.Field, election.Leadership) []election.Envelope
+	Nominated(f election.Field, votes func(election.PeerID) bool) []election.Envelope
 	StandBack(now election.Instant, f election.Field, better election.Rank)
 	Stop()
 	Active() bool
@@ -126,11 +127,11 @@ type tenure struct {
 	leaving   *departure                           // nil while it leads
 }
 
-func newSelection(cfg Config, name election.Name) (selection, error) {
+func newSelection(cfg Config, name election.Name) selection {
 	if cfg.Algorithm == Ring {
-		return ring.New(name, ring.Config{Self: cfg.Self.Peer, Heartbeat: cfg.Timing.Heartbeat})
+		return ring.New(name, cfg.Self.Peer, cfg.Timing.Heartbeat)
 	}
-	return bully.New(name, bully.Config{Self: cfg.Self.Peer, Heartbeat: cfg.Timing.Heartbeat})
+	return bully.New(name, cfg.Self.Peer, cfg.Timing.Heartbeat)
 }
 
 // advanceContests does what is due in all elections: in those that something was

@@ -71,9 +71,6 @@ func New(cfg Config, s election.State, now election.Instant, rng *rand.Rand) (*E
 	if cfg.MaxElections == 0 {
 		cfg.MaxElections = codec.MaxElections // so that a heartbeat and a report hold them all
 	}
-	if _, err := newSelection(cfg, election.Default); err != nil {
-		return nil, err
-	}
 	ledger := quorum.NewLedger(s, cfg.Timing.Lease)
 	voter := quorum.NewVoter(quorum.VoterConfig{Self: cfg.Self.Peer, Drift: cfg.Drift,
 		Lease: cfg.Timing.Lease, VoteTimeout: cfg.Timing.voteTimeout()}, ledger, now)

@@ -27,13 +27,8 @@ func (e *Elector) contest(name election.Name) *contest {
 		e.counters.Dropped["too_many_elections"]++
 		return nil
 	}
-	s, err := newSelection(e.cfg, name)
-	if err != nil {
-		e.counters.Dropped["no_selection"]++ // Validate states what the algorithms demand
-		return nil
-	}
 	state := e.ledger.State()
-	c := &contest{name: name, selection: s, vacantSince: election.Never, idleSince: election.Never, wakeAt: election.Never,
+	c := &contest{name: name, selection: newSelection(e.cfg, name), vacantSince: election.Never, idleSince: election.Never, wakeAt: election.Never,
 		standDowns: map[election.PeerID]election.Instant{},
 		highest:    max(state.Grant(name).Term, state.Seen[name], e.retired), asked: upTo(e.spent)}
 	e.contests.put(name, c)

@@ -61,11 +61,7 @@ func (e *Elector) nominate(c *contest, f election.Field) {
 	e.counters.Attempts++
 	c.bid = e.newBid(c)
 	c.bid.deadline = f.Patience
-	if b, ok := c.selection.(interface {
-		Nomination(election.Field, func(election.PeerID) bool) []election.Envelope
-	}); ok {
-		e.sendAll(b.Nomination(f, e.roster.Has)) // voters learn of the round by the Vote Request
-	}
+	e.sendAll(c.selection.Nominated(f, e.roster.Has))
 	e.pursue(c, f)
 }
 

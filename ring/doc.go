@@ -1,27 +1,32 @@
-// Package ring selects who should lead by the ring algorithm of E. Chang and R.
-// Roberts, "An Improved Algorithm for Decentralized Extrema-Finding in Circular
-// Configurations of Processes", CACM 22(5), 1979: a token that carries the best
-// candidate it has met goes round all candidates in the order of their peer IDs,
-// and whoever gets its own token back is the nominee.
+// Package ring selects who should lead by the ring algorithm of E. Chang and R. Roberts,
+// "An Improved Algorithm for Decentralized Extrema-Finding in Circular Configurations of
+// Processes", CACM 22(5), 1979: a token (Election) that carries the best
+// candidate it has met goes round all candidates, in the order of their peer IDs. The
+// candidate whose own token comes back is the nominee. A nominee that the voters confirm
+// sends an announcement (Elected) round the ring.
 //
-// It guarantees, when messages arrive within the hop timeout and all agents see
-// the same field, that exactly the best candidate able to lead becomes the
-// nominee; that every wait ends, with a new token if the last one got lost; that
-// no token and no announcement circulates for ever, even after its origin died;
-// and that whatever a peer sends, nothing panics and memory stays within a small
-// multiple of the field.
+// # Differences from the paper
 //
-// It does not guarantee one nominee, nor any, when messages are lost, late or
-// the fields differ: that costs time and never safety, because a nominee is
-// not yet a leader. Who leads is decided by votes, outside this package. An
-// Elected message proves nothing here and is not acknowledged: it may get lost,
-// and heartbeats then tell who leads.
+//   - A nominee does not lead: it asks for votes, outside this package.
+//   - So an Elected proves nothing and is not acknowledged. Heartbeats show who leads,
+//     also where it got lost.
+//   - The paper's ring has no failures. Here each hop is acknowledged (Ack), and a
+//     candidate that does not do so within the hop timeout is skipped.
+//   - A candidate that replaces a worse token by its own starts a round of its own, so
+//     that the origin of a token is always the candidate it carries, and a token whose
+//     origin died is recognized.
+//   - A candidate whose token does not come home in time sends another one.
 //
-// Two things are added to the paper. Each hop of a token is acknowledged, and a
-// candidate that does not do so in the hop timeout is skipped. And a candidate
-// that replaces a worse token by its own makes it a round of its own, so that
-// the origin of a token is always the candidate it carries.
+// # Guarantees
 //
-// It assumes of time only that the instants it is given do not go backwards,
-// and of the network nothing: messages may be lost, repeated and reordered.
+// If messages arrive within the hop timeout and all agents see the same field, exactly the
+// best candidate that can lead becomes the nominee. Every wait ends, with a new token if
+// the last one got lost. No token and no announcement circulates for ever, even if its
+// origin died. Whatever a peer sends, nothing panics, and memory is bounded by the field.
+//
+// If messages are lost or late, or the fields differ, there may be two nominees, or none
+// for a while. That costs time, never safety.
+//
+// Instants must not go backwards. Messages may be lost, repeated and reordered. A Ring is
+// not safe for concurrent use.
 package ring

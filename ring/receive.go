@@ -7,8 +7,8 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-// Receive takes a Ring message of this election. Others are dropped, and so is
-// what the sender should not have sent.
+// Receive handles a Ring message of this election. It drops others, and what its
+// sender should not have sent.
 func (r *Ring) Receive(now election.Instant, f election.Field, from election.PeerID, m election.Message) election.Verdict {
 	var v election.Verdict
 	if from != r.self && from != "" {
@@ -33,8 +33,8 @@ func (r *Ring) Receive(now election.Instant, f election.Field, from election.Pee
 	return r.proceed(now, f, v)
 }
 
-// receiveToken passes a better token on, replaces a worse one by an own token
-// unless one is or was out in this round, and takes its own home.
+// receiveToken passes a better token on, and replaces a worse one by an own token,
+// once in a round.
 func (r *Ring) receiveToken(now election.Instant, f election.Field, m election.RingElection, v *election.Verdict) {
 	ring := members(f, r.self)
 	switch {
@@ -43,7 +43,7 @@ func (r *Ring) receiveToken(now election.Instant, f election.Field, m election.R
 	case f.Leads != nil:
 		v.Send = append(v.Send, r.elected(m.Round.Origin, *f.Leads))
 	case !contains(ring, m.Best.Peer):
-		// Its best is dead or left: nobody would ever take it home.
+		// Its best is dead or left: it would circulate for ever.
 		if f.Able && r.phase == idle {
 			r.begin(now, f, v)
 		}
@@ -61,8 +61,8 @@ func (r *Ring) receiveToken(now election.Instant, f election.Field, m election.R
 	}
 }
 
-// receiveOwn nominates if the token of the current round came home. A rank that
-// changed on the way needs a new round: others compared the old one.
+// receiveOwn nominates if the token of the current round came home. If this agent's rank
+// changed meanwhile, the others compared the old one, and a new round is needed.
 func (r *Ring) receiveOwn(now election.Instant, f election.Field, m election.RingElection, v *election.Verdict) {
 	if r.phase != entered || m.Round.Number != r.number || !f.Able || f.Leads != nil {
 		return
@@ -74,17 +74,14 @@ func (r *Ring) receiveOwn(now election.Instant, f election.Field, m election.Rin
 	r.nominate(v)
 }
 
-// receiveAck settles the hop to that candidate. An ack of a candidate that was
-// skipped meanwhile changes nothing.
 func (r *Ring) receiveAck(from election.PeerID, m election.RingAck) {
 	r.hops = slices.DeleteFunc(r.hops, func(h hop) bool {
 		return h.to == from && h.token.Round == m.Round && h.token.Best.Peer == m.Best
 	})
 }
 
-// receiveElected passes a new announcement on, up to its origin. It may be
-// stale, so it changes nothing else: the elector calls Stop once it knows the
-// leader by its heartbeats, which need not go round.
+// receiveElected passes a new announcement on, up to its origin. It may be late, so it
+// ends no round: the elector calls Stop once heartbeats show who leads.
 func (r *Ring) receiveElected(f election.Field, l election.Leadership, v *election.Verdict) {
 	if l.Leader.Peer == r.self || !r.noteAnnounced(l) {
 		return
@@ -107,8 +104,8 @@ func (r *Ring) noteAnnounced(l election.Leadership) bool {
 	return true
 }
 
-// notePassage reports whether the token is newer than all before of that run of
-// its origin. The other run's number says nothing, so the newest arrival wins.
+// notePassage reports whether the token is newer than all before of that run of its
+// origin. Numbers of different runs don't compare: then the newest arrival wins.
 func (r *Ring) notePassage(m election.RingElection) bool {
 	p := passage{origin: m.Best.Peer, joined: m.Best.JoinedAt, number: m.Round.Number}
 	i := slices.IndexFunc(r.passages, func(q passage) bool { return q.origin == p.origin })

@@ -7,8 +7,8 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-// begin sends an own token of a new round. Alone in the ring it is home at once. In
-// a full field it ends the round that it would follow.
+// begin starts a round with an own token, which is home at once if this agent is alone.
+// In a full field it only stops.
 func (r *Ring) begin(now election.Instant, f election.Field, v *election.Verdict) {
 	if f.Full {
 		r.Stop()
@@ -17,7 +17,7 @@ func (r *Ring) begin(now election.Instant, f election.Field, v *election.Verdict
 	ring := members(f, r.self)
 	r.number++
 	r.phase, r.until = entered, r.giveUpAt(now, f, ring)
-	r.ahead, r.at = election.Rank{}, better(f)
+	r.ahead, r.holders = election.Rank{}, better(f)
 	r.send(now, ring, hop{to: r.self, token: election.RingElection{
 		Election: r.election,
 		Round:    election.RoundID{Origin: r.self, Number: r.number},
@@ -25,16 +25,15 @@ func (r *Ring) begin(now election.Instant, f election.Field, v *election.Verdict
 	}}, v)
 }
 
-// giveUpAt is when a token sent now is taken for lost: a hop timeout for each
-// hop, counted past the end of the old lease, since before it no vote can be
-// had. Each next best gives up a hop timeout later, so that not all start anew.
+// giveUpAt is when a token sent now counts as lost: a hop timeout for each hop, after
+// the end of the old lease, since no vote is granted before. Each worse candidate gives
+// up a hop timeout later, so that not all start again.
 func (r *Ring) giveUpAt(now election.Instant, f election.Field, ring []election.PeerID) election.Instant {
 	hops := len(ring) + len(better(f))
 	return max(now, f.Patience).Add(time.Duration(hops) * r.timeout)
 }
 
-// yield waits for the outcome of a better candidate's round. The own token, if
-// one is out, no longer matters.
+// yield waits for the outcome of a better candidate's round instead of this agent's.
 func (r *Ring) yield(f election.Field, to election.Rank, until election.Instant) {
 	if r.phase == nominated {
 		return
@@ -44,9 +43,9 @@ func (r *Ring) yield(f election.Field, to election.Rank, until election.Instant)
 	}
 	r.dropHop(r.self)
 	r.phase, r.until = yielded, until
-	r.ahead, r.at = to, nil
+	r.ahead, r.holders = to, nil
 	if contains(members(f, r.self), to.Peer) {
-		r.at = []election.PeerID{to.Peer}
+		r.holders = []election.PeerID{to.Peer}
 	}
 }
 
@@ -56,9 +55,8 @@ func (r *Ring) nominate(v *election.Verdict) {
 	v.Nominee = true
 }
 
-// send takes a token to the candidate after h.to. A token that reaches self
-// again this way met nobody: an own one is home. Past its origin a token of
-// somebody else's has nowhere to go.
+// send takes a token to the candidate after h.to. If that is this agent itself, no other
+// candidate is left, and an own token is home. A token of another origin ends there.
 func (r *Ring) send(now election.Instant, ring []election.PeerID, h hop, v *election.Verdict) {
 	origin := h.token.Round.Origin
 	r.dropHop(origin)
@@ -75,15 +73,12 @@ func (r *Ring) send(now election.Instant, ring []election.PeerID, h hop, v *elec
 	}
 }
 
-// proceed draws the conclusions from what is known by now, and completes the
-// verdict.
+// proceed does what is due, and completes the verdict.
 func (r *Ring) proceed(now election.Instant, f election.Field, v election.Verdict) election.Verdict {
 	ring := members(f, r.self)
 	r.forget(ring)
 	switch {
-	case f.Leads != nil:
-		r.Stop()
-	case !f.Able && r.phase != nominated: // a nominee's attempt is the elector's to end
+	case f.Leads != nil, !f.Able && r.phase != nominated: // the elector ends a nominee's bid
 		r.Stop()
 	case r.phase != nominated:
 		r.watch(now, f, ring)
@@ -106,13 +101,12 @@ func (r *Ring) proceed(now election.Instant, f election.Field, v election.Verdic
 	return v
 }
 
-// watch notices that a candidate left which may have taken the token that
-// matters here with it. Then the best one left starts anew at once, and each
-// next one a hop timeout later, so that not all do.
+// watch notices that a candidate left that may have held the token this agent waits for.
+// Then the best candidate left starts again at once, each next one a hop timeout later.
 func (r *Ring) watch(now election.Instant, f election.Field, ring []election.PeerID) {
-	before := len(r.at)
-	r.at = slices.DeleteFunc(r.at, func(p election.PeerID) bool { return !contains(ring, p) })
-	if len(r.at) == before {
+	before := len(r.holders)
+	r.holders = slices.DeleteFunc(r.holders, func(p election.PeerID) bool { return !contains(ring, p) })
+	if len(r.holders) == before {
 		return
 	}
 	r.ahead = election.Rank{}
@@ -130,8 +124,7 @@ func better(f election.Field) []election.PeerID {
 	return peers
 }
 
-// forget drops the tokens and passages of origins that are no longer in the
-// ring: such a token must not circulate.
+// forget drops the tokens of origins that left the ring, which would never come home.
 func (r *Ring) forget(ring []election.PeerID) {
 	r.hops = slices.DeleteFunc(r.hops, func(h hop) bool { return !contains(ring, h.token.Round.Origin) })
 	r.passages = slices.DeleteFunc(r.passages, func(p passage) bool { return !contains(ring, p.origin) })

@@ -33,11 +33,7 @@ func token(best election.Rank, number uint64) election.RingElection {
 
 func newRing(t *testing.T) *ring.Ring {
 	t.Helper()
-	r, err := ring.New(selectiontest.Election, ring.Config{Self: "m", Heartbeat: selectiontest.Heartbeat})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return r
+	return ring.New(selectiontest.Election, "m", selectiontest.Heartbeat)
 }
 
 // tokens returns the tokens that the verdict sends, and to whom the first goes.
@@ -51,14 +47,6 @@ func tokens(v election.Verdict) (sent []election.RingElection, to election.PeerI
 		}
 	}
 	return sent, to
-}
-
-func TestNewRefusesBadConfig(t *testing.T) {
-	for _, c := range []ring.Config{{}, {Self: "m"}, {Self: "m", Heartbeat: 3}, {Heartbeat: time.Second}} {
-		if _, err := ring.New("payments", c); err == nil {
-			t.Errorf("%+v is accepted", c)
-		}
-	}
 }
 
 // TestStaleOwnToken shows that an own token of an earlier round, or one that

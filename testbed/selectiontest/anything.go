@@ -24,10 +24,7 @@ const latest = 1 << 60
 // asks to be woken in the past, unless told nonsense about time.
 func Anything(m Maker, perPeer int) func(*rapid.T) {
 	return func(t *rapid.T) {
-		s, err := m("self")
-		if err != nil {
-			t.Fatalf("make selector: %v", err)
-		}
+		s := m("self")
 		now, nominee := election.Instant(0), false
 		for range rapid.IntRange(1, 60).Draw(t, "calls") {
 			now += election.Instant(rapid.Int64Range(0, int64(300*time.Millisecond)).Draw(t, "pass"))
@@ -79,9 +76,7 @@ func call(t *rapid.T, s Selector, now election.Instant, f election.Field) (elect
 		s.Stop()
 	case 4:
 		s.Confirmed(f, election.Leadership{Leader: drawHolder(t), Term: drawTerm(t)})
-		if b, ok := s.(nominator); ok {
-			b.Nomination(f, nil)
-		}
+		s.Nominated(f, func(election.PeerID) bool { return false })
 	default:
 		return s.Receive(now, f, drawPeer(t), drawMessage(t)), true
 	}

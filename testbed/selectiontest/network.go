@@ -25,14 +25,10 @@ type Selector interface {
 	Receive(now election.Instant, f election.Field, from election.PeerID, m election.Message) election.Verdict
 	Tick(now election.Instant, f election.Field) election.Verdict
 	Confirmed(f election.Field, l election.Leadership) []election.Envelope
+	Nominated(f election.Field, votes func(election.PeerID) bool) []election.Envelope
 	StandBack(now election.Instant, f election.Field, better election.Rank)
 	Stop()
 	Active() bool
-}
-
-// nominator is the part of Bully that tells worse candidates of a nominee.
-type nominator interface {
-	Nomination(f election.Field, skip func(election.PeerID) bool) []election.Envelope
 }
 
 // TB is the part of testing.TB and rapid.T that is needed here.
@@ -42,7 +38,7 @@ type TB interface {
 }
 
 // Maker makes the selector of one agent.
-type Maker func(self election.PeerID) (Selector, error)
+type Maker func(self election.PeerID) Selector
 
 // Agent is one agent of a network.
 type Agent struct {
@@ -87,13 +83,9 @@ func New(tb TB, m Maker) *Network {
 // the one added earlier is senior.
 func (n *Network) Add(id election.PeerID, priority int) *Agent {
 	n.tb.Helper()
-	s, err := n.make(id)
-	if err != nil {
-		n.tb.Fatalf("make selector: %v", err)
-	}
 	a := &Agent{
 		Rank:     election.Rank{Priority: priority, JoinedAt: int64(len(n.agents) + 1), Peer: id},
-		Selector: s, sees: map[election.PeerID]bool{}, wake: election.Never,
+		Selector: n.make(id), sees: map[election.PeerID]bool{}, wake: election.Never,
 	}
 	for _, b := range n.agents {
 		a.sees[b.Rank.Peer], b.sees[id] = true, true
@@ -207,10 +199,8 @@ func (n *Network) carryOut(a *Agent, v election.Verdict) {
 	}
 	a.Nominee = true
 	n.logf("%s is nominee\n", a.Rank.Peer)
-	if s, ok := a.Selector.(nominator); ok {
-		for _, e := range s.Nomination(n.Field(a), func(election.PeerID) bool { return !n.NoVoters }) {
-			n.Send(a.Rank.Peer, e.To, e.Message)
-		}
+	for _, e := range a.Selector.Nominated(n.Field(a), func(election.PeerID) bool { return !n.NoVoters }) {
+		n.Send(a.Rank.Peer, e.To, e.Message)
 	}
 }
 

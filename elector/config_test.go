@@ -1,0 +1,32 @@
+package elector
+
+import (
+	"testing"
+	"time"
+
+	"github.com/doyen-election/doyen/election"
+)
+
+// TestTheConfigurationMustFitTheAlgorithms shows that bully and ring never get an
+// identity or a heartbeat that they could not use.
+func TestTheConfigurationMustFitTheAlgorithms(t *testing.T) {
+	good := Config{Self: election.Holder{Peer: "a", Boot: 1}, Algorithm: Ring, Timing: testTiming}
+	if err := good.Validate(); err != nil {
+		t.Fatal(err)
+	}
+	for what, spoil := range map[string]func(*Config){
+		"no peer ID":         func(c *Config) { c.Self.Peer = "" },
+		"no algorithm":       func(c *Config) { c.Algorithm = "" },
+		"no heartbeat":       func(c *Config) { c.Timing.Heartbeat = 0 },
+		"negative heartbeat": func(c *Config) { c.Timing.Heartbeat = -time.Second },
+		"no time for hops":   func(c *Config) { c.Timing.Heartbeat = 3 },
+		"no lease":           func(c *Config) { c.Timing.Lease = 0 },
+		"a short lease":      func(c *Config) { c.Timing.Lease = 3 * c.Timing.Heartbeat },
+	} {
+		c := good
+		spoil(&c)
+		if c.Validate() == nil {
+			t.Errorf("%s: accepted", what)
+		}
+	}
+}
