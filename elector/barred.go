@@ -18,7 +18,6 @@ func (e *Elector) bar(in election.Barred) {
 	in.Name = e.cfg.Name
 	e.barred = in
 	e.voter.Bar(e.now)
-	e.ledger.Bar()
 	e.endChange()
 	e.touchAll()
 	for _, c := range e.contests.rows {

@@ -1,7 +1,6 @@
 package elector
 
 import (
-	"slices"
 	"time"
 
 	"github.com/doyen-election/doyen/election"
@@ -33,13 +32,6 @@ type diskWatch struct {
 	asked    election.Instant
 	askAt    election.Instant // again
 	wrote    map[election.PeerID]bool
-}
-
-// owed is the answer to such a question, until this agent has written.
-type owed struct {
-	to         election.PeerID
-	question   uint64
-	generation uint64
 }
 
 // writes reports whether this agent may write its promises and its disk takes
@@ -117,28 +109,18 @@ func (e *Elector) leaveToWriters() {
 	}
 }
 
-// oweReport answers once this agent has written something. Who asks again waits for
-// the same write: it may take longer than that.
-func (e *Elector) oweReport(to election.PeerID, question uint64) {
-	if i := slices.IndexFunc(e.owed, func(o owed) bool { return o.to == to }); i >= 0 {
-		e.owed[i].question = question
-		return
-	}
-	e.owed = append(e.owed, owed{to: to, question: question, generation: e.ledger.Change(func(*election.State) {})})
+// reportOnceWritten answers once this agent has written something. A peer that asks
+// again gets one answer, to its last question.
+func (e *Elector) reportOnceWritten(to election.PeerID, question uint64) {
+	e.cancelReport(to)
+	e.ledger.WhenDurable(e.ledger.NextWrite(), election.Envelope{To: to,
+		Message: election.Report{ID: question, Election: election.RosterElection}})
 }
 
-// unowe forgets what a peer asked.
-func (e *Elector) unowe(to election.PeerID) {
-	e.owed = slices.DeleteFunc(e.owed, func(o owed) bool { return o.to == to })
-}
-
-// payReports answers those who asked whether this agent can write, once it has.
-func (e *Elector) payReports() {
-	e.owed = slices.DeleteFunc(e.owed, func(o owed) bool {
-		written := e.ledger.Durable(o.generation)
-		if written {
-			e.send(o.to, e.report(o.question, election.RosterElection))
-		}
-		return written
+// cancelReport drops the answer that waits for a write.
+func (e *Elector) cancelReport(to election.PeerID) {
+	e.ledger.Cancel(func(m election.Envelope) bool {
+		_, reports := m.Message.(election.Report)
+		return reports && m.To == to
 	})
 }

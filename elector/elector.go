@@ -42,7 +42,6 @@ type Elector struct {
 	inquiries    table[uint64, *inquiry]
 	inquired     uint64
 	disk         diskWatch
-	owed         []owed
 	progress     table[election.PeerID, progress] // of the others' states; of few, and kept when they are gone
 	toldWrites   uint64                           // how many the others were told last
 	tellWritesAt election.Instant                 // not before, again
@@ -192,7 +191,7 @@ func (e *Elector) receive(from election.PeerID, m election.Message) {
 		e.heartbeatAck(from, m)
 	case election.Inquiry:
 		if m.Durable {
-			e.oweReport(from, m.ID)
+			e.reportOnceWritten(from, m.ID)
 			return
 		}
 		e.send(from, e.report(m.ID, m.Election))
@@ -242,10 +241,8 @@ const maxOwnTurns = 64
 func (e *Elector) settle() {
 	for range maxOwnTurns {
 		e.voter.Settle(e.now)
-		e.sendAll(e.voter.Take())
-		e.sendAll(e.formation.Settle())
+		e.sendAll(e.ledger.Take())
 		e.activateRoster()
-		e.payReports()
 		if len(e.own) == 0 {
 			return
 		}

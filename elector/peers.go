@@ -62,7 +62,7 @@ func (e *Elector) disconnected(id election.PeerID) {
 	e.heardOf++
 	e.peers.remove(id)
 	e.voter.Disconnected(id)
-	e.unowe(id)
+	e.cancelReport(id)
 }
 
 func (e *Elector) isConnected(id election.PeerID) bool {

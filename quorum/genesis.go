@@ -27,7 +27,6 @@ type Formation struct {
 	voter     *Voter
 	pendingAt uint64 // generation of the pending genesis
 	accepted  map[election.PeerID]bool
-	answers   []heldReply
 	sentAt    election.Instant
 	sent      bool
 	waitsFor  []string // names that are missing, or have not answered
@@ -35,7 +34,6 @@ type Formation struct {
 	stuck     Problem // why this agent can't join what it heard of; zero: nothing hinders it
 	refused   Problem // the last proposal that this agent refused; zero: none
 	refusedAt election.Instant
-	out       []election.Envelope
 }
 
 // NewFormation returns the formation of an agent that may have a pending
@@ -125,7 +123,7 @@ func (f *Formation) voters(find func(string) (election.PeerID, bool)) (voters []
 func (f *Formation) send(g *election.Genesis, m election.Message, to func(election.PeerID) bool) {
 	for _, v := range g.Roster.Voters {
 		if v.Peer != f.cfg.Self.Peer && to(v.Peer) {
-			f.out = append(f.out, election.Envelope{To: v.Peer, Message: m})
+			f.ledger.Send(election.Envelope{To: v.Peer, Message: m})
 		}
 	}
 }
@@ -137,7 +135,7 @@ func (f *Formation) Propose(now election.Instant, from election.PeerID, m electi
 		f.refused = Problem{Why: RefusedHere, Agents: []string{proposerOf(&g)}, Voters: voterNames(&g),
 			Refused: []Refused{{Reason: reason, Detail: detail}}}
 		f.refusedAt = now
-		f.out = append(f.out, election.Envelope{To: from, Message: election.GenesisRefuse{
+		f.ledger.Send(election.Envelope{To: from, Message: election.GenesisRefuse{
 			Cluster: g.Roster.Cluster, Attempt: g.Attempt, Reason: reason, Detail: clip(detail)}})
 		return
 	}
@@ -145,9 +143,12 @@ func (f *Formation) Propose(now election.Instant, from election.PeerID, m electi
 		f.pendingAt = f.ledger.Change(func(s *election.State) { s.Pending = &g })
 	}
 	f.waitsFor, f.stuck, f.refused = nil, Problem{}, Problem{}
-	f.answers = slices.DeleteFunc(f.answers, func(h heldReply) bool { return h.To == from }) // a repeat needs one answer
-	f.answers = append(f.answers, heldReply{generation: f.pendingAt, Envelope: election.Envelope{To: from,
-		Message: election.GenesisAccept{Cluster: g.Roster.Cluster, Attempt: g.Attempt}}})
+	f.ledger.Cancel(func(e election.Envelope) bool { // a repeat needs one answer
+		_, accepts := e.Message.(election.GenesisAccept)
+		return accepts && e.To == from
+	})
+	f.ledger.WhenDurable(f.pendingAt, election.Envelope{To: from,
+		Message: election.GenesisAccept{Cluster: g.Roster.Cluster, Attempt: g.Attempt}})
 }
 
 // clip shortens a list of names for a message: 31 long ones would not fit.
@@ -248,21 +249,6 @@ func (f *Formation) Learn(now election.Instant, r *election.Roster) {
 	default:
 		f.voter.Adopt(now, r)
 	}
-}
-
-// Settle releases the answers whose writes are durable, and returns everything
-// that may leave now.
-func (f *Formation) Settle() []election.Envelope {
-	f.answers = slices.DeleteFunc(f.answers, func(h heldReply) bool {
-		durable := f.ledger.Durable(h.generation)
-		if durable {
-			f.out = append(f.out, h.Envelope)
-		}
-		return durable
-	})
-	out := f.out
-	f.out = nil
-	return out
 }
 
 // Problem says why there is no roster yet; zero once there is one. A proposal that

@@ -43,7 +43,7 @@ func (f *founder) settle(now election.Instant) []election.Envelope {
 		f.ledger.Persisted(w.Write)
 	}
 	f.voter.Settle(now)
-	out := f.formation.Settle()
+	out := f.ledger.Take()
 	if r := f.voter.Roster(); r != f.told {
 		f.told = r
 		for _, v := range r.Voters {
@@ -224,7 +224,7 @@ func TestNothingAboutGenesisIsSaidBeforeItIsOnDisk(t *testing.T) {
 	run(at(0), fs, func(_, to election.PeerID, _ election.Message) bool { return to == "pc" })
 	proposal := election.GenesisPropose{Genesis: *fs["pa"].disk.Pending}
 	fs["pc"].formation.Propose(0, "pa", proposal)
-	if out := fs["pc"].formation.Settle(); len(out) != 0 {
+	if out := fs["pc"].ledger.Take(); len(out) != 0 {
 		t.Fatalf("c says %+v before it has written", out)
 	}
 	out := fs["pc"].settle(at(1))
@@ -236,7 +236,7 @@ func TestNothingAboutGenesisIsSaidBeforeItIsOnDisk(t *testing.T) {
 		return election.PeerID("p" + name), true
 	}, func() string { return "" })
 	fs["pa"].voter.Settle(at(2))
-	if out := fs["pa"].formation.Settle(); len(out) != 0 || fs["pa"].formation.Done() {
+	if out := fs["pa"].ledger.Take(); len(out) != 0 || fs["pa"].formation.Done() {
 		t.Fatalf("a goes on under the roster, or tells %+v, before it has written what it commits", out)
 	}
 	if out := fs["pa"].settle(at(3)); len(out) != 2 || fs["pa"].disk.Roster == nil {

@@ -28,7 +28,7 @@ func (p *player) answers(now election.Instant) []election.Envelope {
 			p.ledger.Persisted(w.Write)
 		}
 		p.voter.Settle(now)
-		out = append(out, p.voter.Take()...)
+		out = append(out, p.ledger.Take()...)
 	}
 	return out
 }

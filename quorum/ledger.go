@@ -1,6 +1,7 @@
 package quorum
 
 import (
+	"slices"
 	"time"
 
 	"github.com/doyen-election/doyen/election"
@@ -9,6 +10,9 @@ import (
 // Ledger holds the durable state in memory and orders its writes: at most one
 // is under way, and all changes made meanwhile share the next one, so that the
 // grants of many elections cost one fsync.
+//
+// It is also the outbox of what rests on those writes: a message leaves once its
+// generation is durable.
 //
 // Invariant: durable ≤ generation and urgent ≤ generation; while a write is
 // under way, durable ≤ writing ≤ generation.
@@ -26,6 +30,13 @@ type Ledger struct {
 	barred     bool // nothing is written any more
 	retryAt    election.Instant
 	retry      time.Duration
+	unsent     []unsent
+}
+
+// unsent is a message that leaves once its generation is durable; 0: now.
+type unsent struct {
+	generation uint64
+	election.Envelope
 }
 
 // NewLedger returns a ledger of a state that is on disk. A failed write is
@@ -41,8 +52,36 @@ func NewLedger(s election.State, retry time.Duration) *Ledger {
 	return &Ledger{state: s, retry: retry, waits: election.Never, kept: s.Writes}
 }
 
-// Bar ends the writing for good.
-func (l *Ledger) Bar() { l.barred = true }
+// Bar ends the writing for good. What rests on it is never sent.
+func (l *Ledger) Bar() { l.barred, l.unsent = true, nil }
+
+// WhenDurable sends the message once that generation is on disk.
+func (l *Ledger) WhenDurable(generation uint64, e election.Envelope) {
+	if !l.barred {
+		l.unsent = append(l.unsent, unsent{generation: generation, Envelope: e})
+	}
+}
+
+// Send sends a message that rests on no write.
+func (l *Ledger) Send(e election.Envelope) { l.unsent = append(l.unsent, unsent{Envelope: e}) }
+
+// Cancel drops the unsent messages that match.
+func (l *Ledger) Cancel(matches func(election.Envelope) bool) {
+	l.unsent = slices.DeleteFunc(l.unsent, func(u unsent) bool { return matches(u.Envelope) })
+}
+
+// Take returns what may leave now, in the order in which it was given.
+func (l *Ledger) Take() []election.Envelope {
+	var out []election.Envelope
+	l.unsent = slices.DeleteFunc(l.unsent, func(u unsent) bool {
+		durable := l.Durable(u.generation)
+		if durable {
+			out = append(out, u.Envelope)
+		}
+		return durable
+	})
+	return out
+}
 
 // Flush makes what nobody waited for due to be written too: a release that is
 // on disk spares the next life the hold of V5.
@@ -63,6 +102,15 @@ func (l *Ledger) Note(change func(*election.State)) uint64 {
 	change(&l.state)
 	l.generation++
 	return l.generation
+}
+
+// NextWrite has something written, if nothing is due, and returns the generation
+// that is durable with the next write that succeeds.
+func (l *Ledger) NextWrite() uint64 {
+	if l.Settled() {
+		l.Change(func(*election.State) {})
+	}
+	return l.durable + 1
 }
 
 // Durable reports whether the change of that generation is on disk.

@@ -34,7 +34,7 @@ func TestV4AGrantMadeDuringAWriteWaitsForTheNextOne(t *testing.T) {
 	d.voter.Request(at(1), "a", other)
 	d.ledger.Persisted(first.Write)
 	d.voter.Settle(at(2))
-	if g := onlyGrant(t, d.voter.Take()); g.Election != "e" {
+	if g := onlyGrant(t, d.ledger.Take()); g.Election != "e" {
 		t.Fatalf("granted in %s, whose write has not begun", g.Election)
 	}
 	if g := onlyGrant(t, d.write(at(3))); g.Election != "f" || d.disk.Grants["f"].Term != 1 {

@@ -28,6 +28,17 @@ func TestV7AReleaseForgetsNoNewerRequestOfItsHolder(t *testing.T) {
 	}
 }
 
+func TestV3ALateRequestReplacesNoNewerOneOfItsHolder(t *testing.T) {
+	d := newDesk(t, state())
+	d.grant(at(0), holderA, 1)
+	d.ask(at(900), holderB, 7, 2, 0)
+	d.ask(at(901), holderB, 3, 1, 0)
+	d.voter.Tick(at(1000))
+	if out := d.write(at(1000)); onlyGrant(t, out[:1]).Term != 7 {
+		t.Fatalf("sent %+v, want a grant of term 7 first", out)
+	}
+}
+
 func TestV5TheHoldLastsForTheLongestLeaseOfAHolderThatOvertookItself(t *testing.T) {
 	d := newDesk(t, state())
 	d.voter.cfg.Lease = 9 * time.Second // all agreed to it then
@@ -47,7 +58,7 @@ func TestRepeatedProposalsDoNotPileUpBehindASlowDisk(t *testing.T) {
 	for range 1000 {
 		f.formation.Propose(0, "pa", election.GenesisPropose{Genesis: g})
 	}
-	if n := len(f.formation.answers); n > 1 {
+	if n := len(f.ledger.unsent); n > 1 {
 		t.Fatalf("%d answers wait for one write, want 1", n)
 	}
 }

@@ -6,14 +6,14 @@ import (
 
 // Propose handles a roster proposed by the leader of the roster election (R1).
 func (v *Voter) Propose(now election.Instant, from election.PeerID, p election.RosterPropose) {
-	v.roundRoster(now, queued{from: from, message: p})
+	v.receiveRoster(now, received{from: from, message: p, at: now})
 }
 
 // Adopt takes over a newer roster that came with another message (R2). It is
 // durable, and Roster returns it, once Settle says so.
 func (v *Voter) Adopt(now election.Instant, r *election.Roster) {
 	if v.newer(r) {
-		v.roundRoster(now, queued{message: election.Report{Roster: r}})
+		v.receiveRoster(now, received{message: election.Report{Roster: r}, at: now})
 	}
 }
 
@@ -21,8 +21,8 @@ func (v *Voter) Adopt(now election.Instant, r *election.Roster) {
 // former one is kept, so that an operator can go back to it (Restore).
 func (v *Voter) AdoptKeeping(now election.Instant, r *election.Roster) {
 	if v.newer(r) {
-		v.keeps = r
-		v.roundRoster(now, queued{message: election.Report{Roster: r}})
+		v.keeping = r
+		v.Adopt(now, r)
 	}
 }
 
@@ -34,40 +34,28 @@ func (v *Voter) Restore() (generation uint64, ok bool) {
 	if v.barred || !v.idle() {
 		return 0, false
 	}
-	v.adoption = v.ledger.Change(func(s *election.State) {
+	v.adopting = v.ledger.Change(func(s *election.State) {
 		s.Roster, s.Former, s.Refused = s.Former, nil, s.Roster.Version
 	})
-	return v.adoption, true
+	return v.adopting, true
 }
 
-// roundRoster handles a roster message now, or once no vote is being written.
-func (v *Voter) roundRoster(now election.Instant, q queued) {
-	if v.barred {
-		return // nothing is written any more
+func (v *Voter) receiveRoster(now election.Instant, r received) {
+	if !v.barred {
+		v.receive(now, r)
 	}
-	if !v.idle() {
-		if len(v.proposed) < maxQueued {
-			v.proposed = append(v.proposed, q)
-		}
+}
+
+func (v *Voter) adopt(r *election.Roster) {
+	if !v.newer(r) {
 		return
 	}
-	v.handleRoster(now, q)
-}
-
-func (v *Voter) handleRoster(now election.Instant, q queued) {
-	switch m := q.message.(type) {
-	case election.RosterPropose:
-		v.propose(now, q.from, m)
-	case election.Report:
-		if v.newer(m.Roster) {
-			v.adoption = v.ledger.Change(func(s *election.State) {
-				if s.Former == nil && v.keeps == m.Roster {
-					s.Former = s.Roster
-				}
-				s.Roster, s.Pending = keepingFloor(s.Roster, m.Roster), nil
-			})
+	v.adopting = v.ledger.Change(func(s *election.State) {
+		if s.Former == nil && v.keeping == r {
+			s.Former = s.Roster
 		}
-	}
+		s.Roster, s.Pending = keepingFloor(s.Roster, r), nil
+	})
 }
 
 // keepingFloor is the newer roster with a floor no lower than that of the one
@@ -107,7 +95,7 @@ func (v *Voter) propose(now election.Instant, from election.PeerID, p election.R
 	}
 	repeat := held != nil && held.Version == p.Roster.Version
 	if g.Term > p.Driver || !repeat && !v.newer(&p.Roster) || p.Roster.Version.Driver != p.Driver {
-		v.out = append(v.out, election.Envelope{To: from, Message: election.RosterRefuse{Driver: p.Driver,
+		v.ledger.Send(election.Envelope{To: from, Message: election.RosterRefuse{Driver: p.Driver,
 			Version: p.Roster.Version, Granted: g.Term, Roster: held}})
 		return
 	}
@@ -119,12 +107,9 @@ func (v *Voter) propose(now election.Instant, from election.PeerID, p election.R
 				s.Grants[election.RosterElection] = raised(g, p.Driver, p.Holder, v.cfg.Lease)
 			}
 		})
-		v.adoption = generation
+		v.adopting = generation
 	}
-	v.held = append(v.held, heldReply{generation: generation, Envelope: election.Envelope{To: from,
+	v.ledger.WhenDurable(generation, election.Envelope{To: from,
 		Message: election.RosterAccept{Driver: p.Driver, Version: p.Roster.Version,
-			Highest: max(v.Highest(), p.Roster.Floor), Promise: v.longest(now)}}})
-	if v.ledger.Durable(generation) {
-		v.Settle(now)
-	}
+			Highest: max(v.Highest(), p.Roster.Floor), Promise: v.longest(now)}})
 }

@@ -20,7 +20,7 @@ func TestR1AnAcceptedRosterIsWrittenRaisesTheTermAndTellsTheHighest(t *testing.T
 	d.grant(at(0), holderA, 9)
 	d.voter.Propose(at(1), "a", proposed(4, 0))
 	d.voter.Settle(at(1))
-	if out := d.voter.Take(); len(out) != 0 || d.voter.Roster() != roster3 {
+	if out := d.ledger.Take(); len(out) != 0 || d.voter.Roster() != roster3 {
 		t.Fatalf("sent %+v, holds %v before the write", out, d.voter.Roster().Version)
 	}
 	a := onlyAccept(t, d.write(at(2)))
@@ -91,7 +91,7 @@ func TestNothingIsQueuedForAnElectionThatIsNotOnRecord(t *testing.T) {
 		d.voter.Release(at(2), "b", election.Release{Election: election.Name(fmt.Sprint("made-up-", i)), Term: 1, Holder: holderB})
 	}
 	d.voter.Release(at(2), "b", election.Release{Election: "e", Term: 3, Holder: holderB})
-	if n := len(d.voter.queued); n != 1 {
+	if n := len(d.voter.waiting); n != 1 {
 		t.Errorf("messages of %d elections wait for the write, want those of one", n)
 	}
 	d.write(at(3))

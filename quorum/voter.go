@@ -8,16 +8,12 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-// maxQueued bounds what a voter keeps for one election: requests it can't
-// grant yet, and messages that wait for a write.
-const maxQueued = 32
-
 // VoterConfig is what a voter does not change while it runs.
 type VoterConfig struct {
 	Self        election.PeerID
 	Drift       float64
 	Lease       time.Duration // that all agents agree on
-	VoteTimeout time.Duration // how long a request that can't be granted yet is kept
+	VoteTimeout time.Duration // how long a request that can't be granted yet waits
 }
 
 // Voter keeps one agent's promises, in all elections.
@@ -30,14 +26,10 @@ type Voter struct {
 	ledger   *Ledger
 	roster   *election.Roster // the durable one; nil before genesis
 	promises map[election.Name]promise
-	kept     map[election.Name][]request // can't be granted yet (V3)
-	writing  map[election.Name]uint64    // generation of the grant being written
-	queued   map[election.Name][]queued  // wait for that write
-	held     []heldReply
-	adoption uint64           // generation of the roster being written; 0: none
-	keeps    *election.Roster // taken over with the former one kept
-	proposed []queued         // roster messages that wait for votes to be written
-	out      []election.Envelope
+	writing  map[election.Name]uint64 // generation of the grant being written
+	adopting uint64                   // generation of the roster being written; 0: none
+	keeping  *election.Roster         // when it is adopted, the former one is kept
+	waiting  []received               // in their order
 	granted  uint64
 	refused  uint64
 	barred   bool // it promises nothing any more
@@ -58,9 +50,7 @@ type promise struct {
 func NewVoter(cfg VoterConfig, l *Ledger, now election.Instant) *Voter {
 	v := &Voter{cfg: cfg, ledger: l, roster: l.State().Roster,
 		promises: map[election.Name]promise{},
-		kept:     map[election.Name][]request{},
 		writing:  map[election.Name]uint64{},
-		queued:   map[election.Name][]queued{},
 	}
 	until := v.outlastsAll(now)
 	for e, g := range l.State().Grants {
@@ -92,81 +82,71 @@ func (v *Voter) Suspended(now election.Instant) {
 	for e, p := range v.promises {
 		v.promises[e] = promise{holder: p.holder, until: max(p.until, until), hold: true}
 	}
-	clear(v.kept)
-	for e, waiting := range v.queued {
-		v.queued[e] = slices.DeleteFunc(waiting, func(q queued) bool {
-			_, asks := q.message.(election.VoteRequest)
-			return asks
-		})
-	}
+	v.dropRequests(func(received, election.VoteRequest) bool { return true })
 }
 
 // Bar ends the promising for good: what was not sent yet never is, and what is
-// being written is not waited for. Promises that were made still hold. Those who
-// wait for a vote are told that there will be none.
+// being written is not waited for. Promises that were made still hold. Whoever
+// waits for a vote is refused.
 func (v *Voter) Bar(now election.Instant) {
 	v.barred = true
-	v.held, v.out, v.proposed = nil, nil, nil
+	v.ledger.Bar()
 	clear(v.writing)
-	v.adoption = 0
-	kept, waiting := v.kept, v.queued
-	v.kept, v.queued = map[election.Name][]request{}, map[election.Name][]queued{}
-	for _, e := range sorted(kept) {
-		for _, r := range kept[e] {
-			v.refuse(now, r, election.RefusedUnavailable)
-		}
-	}
-	for _, e := range sorted(waiting) {
-		for _, q := range waiting[e] {
-			if m, asks := q.message.(election.VoteRequest); asks {
-				v.refuse(now, request{from: q.from, VoteRequest: m, since: q.since}, election.RefusedUnavailable)
-			}
+	v.adopting = 0
+	waiting := v.waiting
+	v.waiting = nil
+	for _, r := range waiting {
+		if m, asks := r.message.(election.VoteRequest); asks {
+			v.refuse(now, r.from, m, election.RefusedUnavailable)
 		}
 	}
 }
 
-// Request handles a Vote Request from the peer that would be the holder.
-func (v *Voter) Request(now election.Instant, from election.PeerID, r election.VoteRequest) {
-	v.handleRequest(now, request{from: from, VoteRequest: r, since: now})
+// Request handles a Vote Request from the peer that would be the holder. It
+// replaces an earlier one.
+func (v *Voter) Request(now election.Instant, from election.PeerID, m election.VoteRequest) {
+	v.drop(m.Election, m.Holder, m.Term)
+	v.receive(now, received{from: from, message: m, at: now})
 }
 
-func (v *Voter) handleRequest(now election.Instant, r request) {
-	if v.locked(r.Election) {
-		v.queue(r.since, r.Election, r.from, r.VoteRequest)
-		return
-	}
-	v.judge(now, r)
-}
-
-// judge applies V2 to V4 and R5 to a request, now.
-func (v *Voter) judge(now election.Instant, r request) {
+// objection is why a request is refused whatever is promised (V2, R5); 0: nothing.
+func (v *Voter) objection(from election.PeerID, r election.VoteRequest) election.RefusalReason {
 	g := v.ledger.State().Grant(r.Election)
 	switch {
 	case v.barred:
-		v.refuse(now, r, election.RefusedUnavailable)
+		return election.RefusedUnavailable
 	case !v.roster.Has(v.cfg.Self):
-		v.refuse(now, r, election.RefusedNotVoter)
+		return election.RefusedNotVoter
 	case v.roster.Version != r.Roster.Version || v.roster.Cluster != r.Roster.Cluster:
-		v.refuse(now, r, election.RefusedVersion)
-	case r.Election == election.RosterElection && !v.roster.Has(r.from):
-		v.refuse(now, r, election.RefusedNotVoter) // its terms would stand in the way of the voters, who alone drive
+		return election.RefusedVersion
+	case r.Election == election.RosterElection && !v.roster.Has(from):
+		return election.RefusedNotVoter // only voters drive: its terms would be in their way
 	case r.Term <= v.roster.Floor:
-		v.refuse(now, r, election.RefusedFloor)
+		return election.RefusedFloor
 	case r.Lease > v.cfg.Lease:
-		v.refuse(now, r, election.RefusedLease) // the promise would hold off everybody else for longer than any agreed to
+		return election.RefusedLease // others would have to wait for longer than was agreed
 	case !r.Term.Follows(max(g.Term, v.roster.Floor)):
-		v.refuse(now, r, election.RefusedLeap)
+		return election.RefusedLeap
 	case r.Term < g.Term, r.Term == g.Term && (r.Holder != g.Holder || g.Released):
-		v.refuse(now, r, election.RefusedStaleTerm)
-	case v.promisedToOther(now, r.Election, r.Holder):
-		v.keep(now, r)
-	case r.Term == g.Term && r.Lease <= g.Lease:
-		v.extend(r.since, r.Election, r.Holder, g.Lease)
-		v.out = append(v.out, v.grantOf(now, r))
+		return election.RefusedStaleTerm
+	}
+	return 0
+}
+
+// judge answers a request that need not wait (V2 to V4).
+func (v *Voter) judge(now election.Instant, r received, m election.VoteRequest) {
+	g := v.ledger.State().Grant(m.Election)
+	why := v.objection(r.from, m)
+	switch {
+	case why != 0:
+		v.refuse(now, r.from, m, why)
+	case m.Term == g.Term && m.Lease <= g.Lease:
+		v.extend(r.at, m.Election, m.Holder, g.Lease)
+		v.ledger.Send(v.grantOf(now, r.from, m))
 	case v.ledger.Failing():
-		v.refuse(now, r, election.RefusedUnavailable)
+		v.refuse(now, r.from, m, election.RefusedUnavailable)
 	default:
-		v.grant(now, r)
+		v.grant(now, r, m)
 	}
 }
 
@@ -180,33 +160,32 @@ func raised(g election.Grant, t election.Term, h election.Holder, lease time.Dur
 	return election.Grant{Term: t, Holder: h, Lease: lease}
 }
 
-// grant writes the promise; its reply is held until the write is durable (V4).
-func (v *Voter) grant(now election.Instant, r request) {
+// grant writes the promise, and answers once that is durable (V4).
+func (v *Voter) grant(now election.Instant, r received, m election.VoteRequest) {
 	generation := v.ledger.Change(func(s *election.State) {
-		s.Grants[r.Election] = raised(s.Grants[r.Election], r.Term, r.Holder, r.Lease)
+		s.Grants[m.Election] = raised(s.Grants[m.Election], m.Term, m.Holder, m.Lease)
 	})
-	v.drop(r.Election, r.Holder)
-	v.extend(r.since, r.Election, r.Holder, r.Lease)
-	v.writing[r.Election] = generation
-	v.held = append(v.held, heldReply{generation: generation, Envelope: v.grantOf(now, r)})
+	v.extend(r.at, m.Election, m.Holder, m.Lease)
+	v.writing[m.Election] = generation
+	v.ledger.WhenDurable(generation, v.grantOf(now, r.from, m))
 	v.granted++
 }
 
-func (v *Voter) grantOf(now election.Instant, r request) election.Envelope {
-	return election.Envelope{To: r.from, Message: election.VoteGrant{Election: r.Election, Term: r.Term,
-		Holder: r.Holder, Send: r.Send, Version: v.roster.Version, Stamp: now}}
+func (v *Voter) grantOf(now election.Instant, to election.PeerID, m election.VoteRequest) election.Envelope {
+	return election.Envelope{To: to, Message: election.VoteGrant{Election: m.Election, Term: m.Term,
+		Holder: m.Holder, Send: m.Send, Version: v.roster.Version, Stamp: now}}
 }
 
-func (v *Voter) refuse(now election.Instant, r request, why election.RefusalReason) {
+func (v *Voter) refuse(now election.Instant, to election.PeerID, m election.VoteRequest, why election.RefusalReason) {
 	v.refused++
-	g := v.ledger.State().Grant(r.Election)
-	refusal := election.VoteRefusal{Election: r.Election, Term: r.Term, Holder: r.Holder,
-		Granted: g.Term, GrantedTo: g.Holder, Remaining: v.remaining(now, r.Election), Reason: why}
-	if v.roster != nil && r.Roster.Cluster == v.roster.Cluster &&
-		(r.Roster.Version.Before(v.roster.Version) || r.Roster.Floor < v.roster.Floor) {
+	g := v.ledger.State().Grant(m.Election)
+	refusal := election.VoteRefusal{Election: m.Election, Term: m.Term, Holder: m.Holder,
+		Granted: g.Term, GrantedTo: g.Holder, Remaining: v.remaining(now, m.Election), Reason: why}
+	if v.roster != nil && m.Roster.Cluster == v.roster.Cluster &&
+		(m.Roster.Version.Before(v.roster.Version) || m.Roster.Floor < v.roster.Floor) {
 		refusal.Roster = v.roster
 	}
-	v.out = append(v.out, election.Envelope{To: r.from, Message: refusal})
+	v.ledger.Send(election.Envelope{To: to, Message: refusal})
 }
 
 // extend promises for that long from the receipt of the request. One that was kept
@@ -224,10 +203,6 @@ func (p promise) extended(from election.Instant, h election.Holder, l time.Durat
 	}
 	p.until, p.hold = max(p.until, from.Add(l)), false
 	return p
-}
-
-func (v *Voter) promisedToOther(now election.Instant, e election.Name, h election.Holder) bool {
-	return v.promises[e].toOther(now, h)
 }
 
 func (p promise) toOther(now election.Instant, h election.Holder) bool {
@@ -254,7 +229,7 @@ func (v *Voter) Renew(now election.Instant, from election.PeerID, h election.Hea
 	var nacks []election.Nack
 	holder := election.Holder{Peer: from, Boot: h.Boot}
 	current := !v.barred && v.roster.Has(v.cfg.Self) &&
-		v.adoption == 0 && v.roster.Version == h.Version
+		v.adopting == 0 && v.roster.Version == h.Version
 	for _, c := range h.Claims {
 		g := v.ledger.State().Grant(c.Election)
 		p := v.promises[c.Election]
@@ -270,27 +245,23 @@ func (v *Voter) Renew(now election.Instant, from election.PeerID, h election.Hea
 	return nacks
 }
 
-// Release ends the promise of the term on record, for good (V7). One of an election
-// of which nothing is on record or waits has nothing to end, and is not queued.
-func (v *Voter) Release(now election.Instant, from election.PeerID, r election.Release) {
-	if v.locked(r.Election) {
-		_, onRecord := v.ledger.State().Grants[r.Election]
-		if onRecord || len(v.kept[r.Election]) > 0 || len(v.queued[r.Election]) > 0 {
-			v.queue(now, r.Election, from, r)
-		}
-		return
-	}
-	v.dropUpTo(r.Election, r.Holder, r.Term)
-	g := v.ledger.State().Grant(r.Election)
-	if g.Term != r.Term || g.Holder != r.Holder || g.Released {
+// Release ends the promise of the term on record, for good (V7).
+func (v *Voter) Release(now election.Instant, from election.PeerID, m election.Release) {
+	v.receive(now, received{from: from, message: m, at: now})
+	v.retry(now)
+}
+
+func (v *Voter) release(m election.Release) {
+	v.drop(m.Election, m.Holder, m.Term)
+	g := v.ledger.State().Grant(m.Election)
+	if g.Term != m.Term || g.Holder != m.Holder || g.Released {
 		return
 	}
 	g.Released = true
-	v.ledger.Note(func(s *election.State) { s.Grants[r.Election] = g })
-	if v.promises[r.Election].holder == r.Holder {
-		delete(v.promises, r.Election)
+	v.ledger.Note(func(s *election.State) { s.Grants[m.Election] = g })
+	if v.promises[m.Election].holder == m.Holder {
+		delete(v.promises, m.Election)
 	}
-	v.retry(now, r.Election)
 }
 
 // Roster returns the durable roster, nil before genesis.
@@ -354,7 +325,7 @@ func (v *Voter) Highest() election.Term {
 func (v *Voter) Forget(now election.Instant, used func(election.Name) bool, n int) int {
 	grants := v.ledger.State().Grants
 	idle := slices.DeleteFunc(v.ledger.State().Elections(), func(e election.Name) bool {
-		return e == election.RosterElection || used(e) || v.locked(e) || len(v.kept[e]) > 0 || now < v.promises[e].until
+		return e == election.RosterElection || used(e) || v.locked(e) || v.awaiting(e) > 0 || now < v.promises[e].until
 	})
 	slices.SortStableFunc(idle, func(a, b election.Name) int { return cmp.Compare(grants[a].Term, grants[b].Term) })
 	idle = idle[:min(n, len(idle))]

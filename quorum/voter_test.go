@@ -49,7 +49,7 @@ func (d *desk) write(now election.Instant) []election.Envelope {
 		d.ledger.Persisted(w.Write)
 	}
 	d.voter.Settle(now)
-	return d.voter.Take()
+	return d.ledger.Take()
 }
 
 func (d *desk) ask(now election.Instant, h election.Holder, term election.Term, send election.SendID, rank int) {
@@ -102,7 +102,7 @@ func TestV1NothingAboutAnElectionIsHandledWhileItsGrantIsWritten(t *testing.T) {
 	if w == nil || w.State.Grants["e"].Holder != holderA {
 		t.Fatalf("write %+v, want a's grant", w)
 	}
-	if out := d.voter.Take(); len(out) != 0 {
+	if out := d.ledger.Take(); len(out) != 0 {
 		t.Fatalf("sent %+v before the write was durable", out)
 	}
 	if n := d.voter.Renew(at(2), "a", renewal(holderA, 1)); len(n) != 1 {
@@ -110,7 +110,7 @@ func TestV1NothingAboutAnElectionIsHandledWhileItsGrantIsWritten(t *testing.T) {
 	}
 	d.ledger.Persisted(w.Write)
 	d.voter.Settle(at(3))
-	if g := onlyGrant(t, d.voter.Take()); g.Holder != holderA {
+	if g := onlyGrant(t, d.ledger.Take()); g.Holder != holderA {
 		t.Fatalf("granted %v, want a", g.Holder)
 	}
 	if out := d.write(at(4)); len(out) != 0 {
@@ -143,11 +143,11 @@ func TestV3AHigherTermWaitsForThePromiseAndTheBestRankedGoesFirst(t *testing.T) 
 		t.Fatalf("wakes at %d, want the end of the promise", wake)
 	}
 	d.voter.Tick(at(1000))
-	if g := onlyGrant(t, d.write(at(1000))); g.Holder != better {
+	out := d.write(at(1000))
+	if g := onlyGrant(t, out[:1]); g.Holder != better {
 		t.Fatalf("granted %v, want the best-ranked", g.Holder)
 	}
-	d.voter.Tick(at(1001))
-	onlyRefusal(t, d.write(at(1001)), election.RefusedStaleTerm) // b asked for a lower term
+	onlyRefusal(t, out[1:], election.RefusedStaleTerm) // b asked for a lower term
 }
 
 func TestV3AKeptRequestIsRefusedAfterTheVoteTimeout(t *testing.T) {
@@ -270,7 +270,7 @@ func TestAFailedWriteAnswersNobodyAndLaterWritesDo(t *testing.T) {
 	w := d.ledger.Next(at(0))
 	d.ledger.Failed(w.Write, at(1))
 	d.voter.Settle(at(1))
-	if out := d.voter.Take(); len(out) != 0 {
+	if out := d.ledger.Take(); len(out) != 0 {
 		t.Fatalf("sent %+v after a failed write", out)
 	}
 	if d.ledger.Next(at(2)) != nil {

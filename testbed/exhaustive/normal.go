@@ -54,17 +54,17 @@ func special() map[reflect.Type]encode {
 // nothing.
 func fieldRules() map[string]encode {
 	rules := map[string]encode{
-		"elector.tenure.firstBeat":    func(e *encoder, p unsafe.Pointer) { e.truth(*(*election.SendID)(p) != 0) },
-		"elector.peer.stamp":          func(e *encoder, p unsafe.Pointer) { e.stamp(*(*election.Instant)(p), e.peer) },
-		"elector.peer.owesSince":      func(e *encoder, p unsafe.Pointer) { e.stamp(*(*election.Instant)(p), e.owner) },
-		"quorum.Lease.sends":          encodeSendTimes,
-		"quorum.heldReply.generation": encodeGeneration,
-		"quorum.Voter.adoption":       encodeGeneration,
-		"quorum.Voter.writing":        encodeWriting,
-		"quorum.Ledger.generation":    encodeGeneration,
-		"quorum.Ledger.urgent":        encodeGeneration,
-		"quorum.Ledger.writing":       encodeGeneration,
-		"election.Report.Stamp":       func(e *encoder, p unsafe.Pointer) { e.stamp(*(*election.Instant)(p), e.from) },
+		"elector.tenure.firstBeat": func(e *encoder, p unsafe.Pointer) { e.truth(*(*election.SendID)(p) != 0) },
+		"elector.peer.stamp":       func(e *encoder, p unsafe.Pointer) { e.stamp(*(*election.Instant)(p), e.peer) },
+		"elector.peer.owesSince":   func(e *encoder, p unsafe.Pointer) { e.stamp(*(*election.Instant)(p), e.owner) },
+		"quorum.Lease.sends":       encodeSendTimes,
+		"quorum.unsent.generation": encodeGeneration,
+		"quorum.Voter.adopting":    encodeGeneration,
+		"quorum.Voter.writing":     encodeWriting,
+		"quorum.Ledger.generation": encodeGeneration,
+		"quorum.Ledger.urgent":     encodeGeneration,
+		"quorum.Ledger.writing":    encodeGeneration,
+		"election.Report.Stamp":    func(e *encoder, p unsafe.Pointer) { e.stamp(*(*election.Instant)(p), e.from) },
 	}
 	for _, f := range deadlines() {
 		rules[f] = encodeDeadline
