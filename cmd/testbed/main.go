@@ -21,7 +21,6 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/doyen-election/doyen/testbed/actor"
-	"github.com/doyen-election/doyen/testbed/bench"
 )
 
 const (
@@ -32,9 +31,6 @@ const (
 func main() {
 	// The agents and programs of the testbed are this executable, run again.
 	if code, served := actor.Serve(os.Args, os.Stdout, os.Stderr); served {
-		os.Exit(code)
-	}
-	if code, served := bench.ServeProgram(os.Args, os.Stderr); served {
 		os.Exit(code)
 	}
 	// The first signal asks for a clean end; the second one is not caught, and

@@ -36,11 +36,11 @@ func (b *bench) atOnce(ctx context.Context) error {
 			return err
 		}
 		defer b.finish(r, &err)
-		a, err := r.agreeWithin(ctx, atOncePatience)
+		a, err := r.Agree(ctx, atOncePatience)
 		if err != nil {
 			return err
 		}
-		for _, h := range r.cluster.Hosts() {
+		for _, h := range r.Cluster.Hosts() {
 			failed, err := r.connected(ctx, h, b.on.Agents-1)
 			if err != nil {
 				return err
@@ -48,7 +48,7 @@ func (b *bench) atOnce(ctx context.Context) error {
 			b.add("StartAtOnce", value{Value: failed, Unit: "failed-dials/agent"})
 		}
 		connected := boottime.Now()
-		misled, err := countMisled(r.cluster.Hosts())
+		misled, err := countMisled(r.Cluster.Hosts())
 		b.add("StartAtOnce", took(r.started.Sub(r.first), "ms-started/start"), took(a.At.Sub(r.first), "ms-agreed/start"),
 			took(connected.Sub(r.first), "ms-connected/start"), value{Value: misled, Unit: "misled-agents"})
 		return err
@@ -87,7 +87,7 @@ func (r *rig) connected(ctx context.Context, h *hosts.Host, peers int) (failed f
 				return failed, nil
 			}
 		}
-		if err := r.idle(ctx, askAtOnce); err != nil {
+		if err := sleep(ctx, askAtOnce); err != nil {
 			return 0, err
 		}
 	}

@@ -258,7 +258,7 @@ func (b *bench) progress(what string, done, of int) {
 	}
 }
 
-func (b *bench) finish(r *rig, err *error) { *err = errors.Join(*err, r.close()) }
+func (b *bench) finish(r *rig, err *error) { *err = errors.Join(*err, r.Kill()) }
 
 func (b *bench) size(context.Context) error {
 	info, err := os.Stat(b.binary)

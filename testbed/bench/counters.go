@@ -25,7 +25,7 @@ type counter struct {
 func (c *counter) around(f fault) fault {
 	deal := f.deal
 	f.deal = func(r *rig, ctx context.Context, leader *hosts.Host) (at election.Instant, err error) {
-		c.counting = slices.DeleteFunc(slices.Clone(r.cluster.Hosts()), func(h *hosts.Host) bool { return f.ends && h == leader })
+		c.counting = slices.DeleteFunc(slices.Clone(r.Cluster.Hosts()), func(h *hosts.Host) bool { return f.ends && h == leader })
 		if c.before, err = sentMessages(ctx, c.counting); err != nil {
 			return 0, err
 		}
@@ -40,7 +40,7 @@ func (c *counter) read(ctx context.Context, r *rig) (counted, error) {
 	if _, err := r.agree(ctx); err != nil {
 		return nil, err
 	}
-	if err := r.idle(ctx, afterAgreement); err != nil {
+	if err := sleep(ctx, afterAgreement); err != nil {
 		return nil, err
 	}
 	after, err := sentMessages(ctx, c.counting)

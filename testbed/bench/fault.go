@@ -24,75 +24,60 @@ type fault struct {
 
 func faults() map[string]fault {
 	return map[string]fault{
-		"kill":     {deal: (*rig).kill, undo: (*rig).startAgain, ends: true},
-		"sigterm":  {deal: (*rig).terminate, undo: (*rig).startAgain, ends: true},
+		"kill":     {deal: begin(hosts.Crash()), undo: (*rig).startAgain, ends: true},
+		"sigterm":  {deal: begin(hosts.Terminate()), undo: (*rig).startAgain, ends: true},
 		"resign":   {deal: (*rig).resign},
 		"transfer": {deal: (*rig).transfer},
-		"cut":      {deal: (*rig).cut, undo: (*rig).heal},
-		"freeze":   {deal: (*rig).freeze, undo: (*rig).thaw},
+		"cut":      {deal: begin(silentCut()), undo: (*rig).heal},
+		"freeze":   {deal: begin(hosts.Freeze()), undo: (*rig).thaw},
 		// Whether it has been succeeded when it is thawed is chance: the two are
 		// closest there.
 		"freeze-for-a-lease": {deal: (*rig).freezeForALease, undo: (*rig).thaw, unsure: true},
 	}
 }
 
-func (r *rig) kill(_ context.Context, leader *hosts.Host) (election.Instant, error) {
-	return leader.Kill()
+func begin(f hosts.Fault) func(*rig, context.Context, *hosts.Host) (election.Instant, error) {
+	return func(r *rig, _ context.Context, leader *hosts.Host) (election.Instant, error) {
+		return r.Begin(f, leader)
+	}
 }
 
-func (r *rig) terminate(_ context.Context, leader *hosts.Host) (election.Instant, error) {
-	return leader.Terminate()
+// silentCut loses the leader's packets, both ways, while its links stay up and
+// nobody is notified.
+func silentCut() hosts.Fault { return hosts.Cut(nil, hosts.BothWays) }
+
+func (r *rig) heal(_ context.Context, h *hosts.Host) error {
+	_, err := r.End(silentCut(), h)
+	return err
 }
 
 // startAgain starts an agent whose process ends or has ended.
 func (r *rig) startAgain(ctx context.Context, h *hosts.Host) error {
-	err := r.until(ctx, "the end of "+h.Name(), func() bool { return h.Status() == hosts.Down })
-	if err != nil {
+	if err := r.Ended(ctx, patience, h); err != nil {
 		return err
 	}
-	_, err = h.Start()
+	_, err := r.Start(h)
 	return err
-}
-
-// cut loses the leader's packets, both ways, while its links stay up and nobody
-// is notified.
-func (r *rig) cut(_ context.Context, leader *hosts.Host) (election.Instant, error) {
-	return r.cluster.Cut([]string{leader.Name()}, nil, hosts.BothWays)
-}
-
-func (r *rig) heal(context.Context, *hosts.Host) error {
-	_, err := r.cluster.Heal()
-	return err
-}
-
-func (r *rig) freeze(_ context.Context, leader *hosts.Host) (election.Instant, error) {
-	at, err := leader.Freeze()
-	if err == nil {
-		r.tracker.Froze(leader.Name())
-	}
-	return at, err
 }
 
 func (r *rig) freezeForALease(ctx context.Context, leader *hosts.Host) (election.Instant, error) {
-	at, err := r.freeze(ctx, leader)
+	at, err := r.Begin(hosts.Freeze(), leader)
 	if err != nil {
 		return 0, err
 	}
-	return at, r.idle(ctx, r.lease*3/4+time.Duration(r.rng.Int64N(int64(r.lease*2/5))))
+	return at, sleep(ctx, r.lease*3/4+time.Duration(r.rng.Int64N(int64(r.lease*2/5))))
 }
 
 // thaw lets a frozen leader go on, and asks it at once whether it thinks that
 // it still leads.
 func (r *rig) thaw(ctx context.Context, leader *hosts.Host) error {
-	at, err := leader.Thaw()
-	if err != nil {
+	if _, err := r.End(hosts.Freeze(), leader); err != nil {
 		return err
 	}
-	r.tracker.Thawed(leader.Name(), at)
 	for range asksAfterThaw {
-		r.ask(ctx, leader)
+		r.Ask(leader)
 	}
-	return r.idle(ctx, r.lease/10)
+	return sleep(ctx, r.lease/10)
 }
 
 func (r *rig) resign(ctx context.Context, leader *hosts.Host) (election.Instant, error) {
@@ -104,7 +89,7 @@ func (r *rig) transfer(ctx context.Context, leader *hosts.Host) (election.Instan
 }
 
 func (r *rig) other(than *hosts.Host) *hosts.Host {
-	all := r.cluster.Hosts()
+	all := r.Cluster.Hosts()
 	for {
 		if h := all[r.rng.IntN(len(all))]; h != than {
 			return h
@@ -148,7 +133,6 @@ func (r *rig) deal(ctx context.Context, settle time.Duration, f fault) (leader *
 	if leader, err = r.settle(ctx, settle); err != nil {
 		return nil, 0, err
 	}
-	r.ask(ctx, leader) // its newest deadline counts from here on
 	at, err = f.deal(r, ctx, leader)
 	return leader, at, err
 }

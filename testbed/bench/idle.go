@@ -44,8 +44,8 @@ func (b *bench) idle(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	r.unwatch()
-	all := r.cluster.Hosts()
+	r.Unwatch()
+	all := r.Cluster.Hosts()
 	each, err := b.costsOf(ctx, all, "idle")
 	if err != nil {
 		return err

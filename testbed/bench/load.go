@@ -44,8 +44,8 @@ func (b *bench) many(ctx context.Context, n int) (err error) {
 	if _, err := r.agree(ctx); err != nil {
 		return err
 	}
-	r.unwatch()
-	all := r.cluster.Hosts()
+	r.Unwatch()
+	all := r.Cluster.Hosts()
 	c := newCandidates(ctx, all, n)
 	defer c.close()
 	for _, second := range []bool{false, true} { // the first ones lead before the second ones are candidates
@@ -115,13 +115,13 @@ func (b *bench) underLoad(ctx context.Context, n, busy int, watch time.Duration)
 	if _, err := r.agree(ctx); err != nil {
 		return err
 	}
-	r.unwatch()
+	r.Unwatch()
 	loops, err := newLoops(busy)
 	defer loops.end()
 	if err != nil {
 		return err
 	}
-	c := newCandidates(ctx, r.cluster.Hosts(), n)
+	c := newCandidates(ctx, r.Cluster.Hosts(), n)
 	defer c.close()
 	what, name := fmt.Sprintf("%d elections beside %d busy loops", n, busy), "Load/loops=0"
 	if busy > 0 {
@@ -150,7 +150,7 @@ func (b *bench) underLoad(ctx context.Context, n, busy int, watch time.Duration)
 			return err
 		}
 	}
-	return b.noteCounters(ctx, what, r.cluster.Hosts())
+	return b.noteCounters(ctx, what, r.Cluster.Hosts())
 }
 
 // noteCounters says what the agents counted, so that a bad figure has a reason.

@@ -90,8 +90,8 @@ func (b *bench) unwatchedTransfers(ctx context.Context, rounds int) (all []float
 	if err != nil {
 		return nil, err
 	}
-	r.unwatch()
-	leader, _ := r.cluster.Host(a.Leader)
+	r.Unwatch()
+	leader, _ := r.Cluster.Host(a.Leader)
 	return all, b.repeat("what watching adds, unwatched", rounds, func() error {
 		if err := sleep(ctx, r.lease*21/20+time.Duration(b.rng.Int64N(int64(r.lease/4)))); err != nil {
 			return err

@@ -6,32 +6,33 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"syscall"
 	"time"
 
 	"github.com/doyen-election/doyen/client"
 	"github.com/doyen-election/doyen/internal/boottime"
+	"github.com/doyen-election/doyen/testbed/actor"
 	"github.com/doyen-election/doyen/testbed/actor/stamp"
 	"github.com/doyen-election/doyen/testbed/hosts"
+	"github.com/doyen-election/doyen/testbed/lab"
 )
 
 // lookEvery adds nothing to what is measured: that is in the stamps.
 const lookEvery = 2 * time.Millisecond
 
+// commandPackage is what the bench lets `doyen run` start.
+const (
+	commandPackage = "github.com/doyen-election/doyen/testbed/actor/command"
+	contested      = "bench"
+)
+
 // troupe is a cluster with a program on each host, all in one election.
 type troupe struct {
 	*rig
-	dir     string // of the stamps
-	command command
-	actors  map[string]*actor // by host
-}
-
-// actor is one program's process.
-type actor struct {
-	cmd   *exec.Cmd
-	ended chan struct{}
+	command  command
+	programs map[*hosts.Host]*lab.Program
+	dying    *lab.Program // that a blow ended; nil if none did
 }
 
 // blow is something that ends a program's acting.
@@ -40,9 +41,12 @@ type blow func(ctx context.Context, t *troupe, host *hosts.Host, acting stamp.St
 func blows() map[string]blow {
 	return map[string]blow{
 		"kill": func(_ context.Context, t *troupe, host *hosts.Host, _ stamp.Stamp) error {
-			return t.actors[host.Name()].cmd.Process.Kill()
+			t.dying = t.programs[host]
+			_, err := t.dying.Crash()
+			return err
 		},
-		"kill-command": func(_ context.Context, _ *troupe, _ *hosts.Host, acting stamp.Stamp) error {
+		"kill-command": func(_ context.Context, t *troupe, host *hosts.Host, acting stamp.Stamp) error {
+			t.dying = t.programs[host]
 			return syscall.Kill(acting.PID, syscall.SIGKILL)
 		},
 		"resign": func(ctx context.Context, _ *troupe, host *hosts.Host, _ stamp.Stamp) error {
@@ -56,8 +60,16 @@ func blows() map[string]blow {
 	}
 }
 
-// command returns the program of a host, which stamps into a directory.
-type command func(h *hosts.Host, dir string) (*exec.Cmd, error)
+// command makes the program of a host.
+type command func(*lab.Program) *exec.Cmd
+
+// campaigning is a program that is a candidate by itself.
+func campaigning() (command, error) {
+	executable, err := os.Executable()
+	return func(p *lab.Program) *exec.Cmd {
+		return exec.Command(executable, actor.Campaign(p.Host.Config().Socket, contested, "-", p.Stamps)...)
+	}, err
+}
 
 // programs measures how soon another program acts.
 func (b *bench) programs(ctx context.Context) error {
@@ -66,13 +78,16 @@ func (b *bench) programs(ctx context.Context) error {
 		return err
 	}
 	defer dir.Close()
-	campaign := func(h *hosts.Host, dir string) (*exec.Cmd, error) { return campaigning(h.Config().Socket, dir) }
+	campaign, err := campaigning()
+	if err != nil {
+		return err
+	}
 	stamps, err := hosts.BuildShipped(ctx, dir.Path, commandPackage)
 	if err != nil {
 		return err
 	}
-	run := func(h *hosts.Host, dir string) (*exec.Cmd, error) {
-		return exec.Command(b.binary, "run", "--socket", h.Config().Socket, "--restart", "never", "--quiet", contested, "--", stamps, dir), nil
+	run := func(p *lab.Program) *exec.Cmd {
+		return exec.Command(b.binary, "run", "--socket", p.Host.Config().Socket, "--restart", "never", "--quiet", contested, "--", stamps, p.Stamps)
 	}
 	for _, p := range []struct {
 		by, fault string
@@ -83,7 +98,7 @@ func (b *bench) programs(ctx context.Context) error {
 		{"campaign", "resign", 3, campaign}, {"campaign", "transfer", 3, campaign},
 	} {
 		name := fmt.Sprintf("Program/by=%s/fault=%s", p.by, p.fault)
-		if err := b.replacements(ctx, name, b.rounds(p.tenths), dir.Path, p.command, blows()[p.fault]); err != nil {
+		if err := b.replacements(ctx, name, b.rounds(p.tenths), p.command, blows()[p.fault]); err != nil {
 			return err
 		}
 	}
@@ -91,12 +106,12 @@ func (b *bench) programs(ctx context.Context) error {
 }
 
 // replacements measures one blow, round after round.
-func (b *bench) replacements(ctx context.Context, name string, rounds int, dir string, command command, hit blow) (err error) {
-	t, err := b.newTroupe(ctx, dir, command)
+func (b *bench) replacements(ctx context.Context, name string, rounds int, command command, hit blow) (err error) {
+	t, err := b.newTroupe(ctx, command)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, t.close()) }()
+	defer func() { err = errors.Join(err, t.Kill()) }()
 	return b.repeat(name, rounds, func() error {
 		after, together, err := t.round(ctx, hit)
 		if err == nil {
@@ -106,66 +121,33 @@ func (b *bench) replacements(ctx context.Context, name string, rounds int, dir s
 	})
 }
 
-func (b *bench) newTroupe(ctx context.Context, dir string, command command) (*troupe, error) {
+func (b *bench) newTroupe(ctx context.Context, command command) (*troupe, error) {
 	r, err := b.newRig(ctx, 0)
 	if err != nil {
 		return nil, err
 	}
-	t := &troupe{rig: r, command: command, actors: map[string]*actor{}}
-	if t.dir, err = os.MkdirTemp(dir, "stamps"); err != nil {
-		return nil, errors.Join(err, t.close())
-	}
+	t := &troupe{rig: r, command: command, programs: map[*hosts.Host]*lab.Program{}}
 	if _, err = r.agree(ctx); err != nil {
-		return nil, errors.Join(err, t.close())
+		return nil, errors.Join(err, t.Kill())
 	}
-	r.unwatch()
-	for _, h := range r.cluster.Hosts() {
+	r.Unwatch()
+	for _, h := range r.Cluster.Hosts() {
 		if err := t.start(h); err != nil {
-			return nil, errors.Join(err, t.close())
+			return nil, errors.Join(err, t.Kill())
 		}
 	}
 	return t, nil
 }
 
-func (t *troupe) start(h *hosts.Host) error {
-	dir := filepath.Join(t.dir, h.Name())
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return fmt.Errorf("start a program: %w", err)
-	}
-	cmd, err := t.command(h, dir)
-	if err != nil {
-		return err
-	}
-	log, err := os.OpenFile(filepath.Join(dir, "..", h.Name()+".log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
-	if err != nil {
-		return fmt.Errorf("start a program: %w", err)
-	}
-	defer log.Close()
-	cmd.Stdout, cmd.Stderr = log, log
-	if err := h.Exec(cmd); err != nil {
-		return err
-	}
-	a := &actor{cmd: cmd, ended: make(chan struct{})}
-	go func() {
-		_ = cmd.Wait() // how it ended is in its log
-		close(a.ended)
-	}()
-	t.actors[h.Name()] = a
-	return nil
-}
-
-func (t *troupe) close() error {
-	for _, a := range t.actors {
-		_ = a.cmd.Process.Kill() // it may be gone
-		<-a.ended
-	}
-	return t.rig.close()
+func (t *troupe) start(h *hosts.Host) (err error) {
+	t.programs[h], err = t.Launch(h.Name(), "", h, false, t.command)
+	return err
 }
 
 // newest returns the newest stamp, that of the program that acts, and its host.
 func (t *troupe) newest() (host *hosts.Host, found stamp.Stamp, err error) {
-	for _, h := range t.cluster.Hosts() {
-		all, err := stamp.Read(filepath.Join(t.dir, h.Name()))
+	for _, h := range t.Cluster.Hosts() {
+		all, err := stamp.Read(t.programs[h].Stamps)
 		if err != nil {
 			return nil, stamp.Stamp{}, err
 		}
@@ -194,16 +176,22 @@ func (t *troupe) await(ctx context.Context, what string, fits func(stamp.Stamp) 
 // round hits the program that acts, and returns how long it took until another
 // acted, and for how long both did.
 func (t *troupe) round(ctx context.Context, hit blow) (took, overlap time.Duration, err error) {
-	for _, h := range t.cluster.Hosts() {
+	if t.dying != nil {
 		select {
-		case <-t.actors[h.Name()].ended:
+		case <-t.dying.Ended():
+		case <-time.After(patience):
+			return 0, 0, fmt.Errorf("program %s, which was killed, has not ended", t.dying.Name)
+		}
+		t.dying = nil
+	}
+	for h, p := range t.programs {
+		if p.Acting().Ended != "" {
 			if err := t.start(h); err != nil {
 				return 0, 0, err
 			}
-		default:
 		}
 	}
-	settle := t.lease/3 + time.Duration(t.rng.Int64N(int64(t.lease/4))) // all stand again, and any moment may be hit
+	settle := t.lease/3 + time.Duration(t.rng.Int64N(int64(t.lease/4))) // all are candidates again, and any moment may be hit
 	if err := sleep(ctx, settle); err != nil {
 		return 0, 0, err
 	}
@@ -222,7 +210,7 @@ func (t *troupe) round(ctx context.Context, hit blow) (took, overlap time.Durati
 	if err != nil {
 		return 0, 0, err
 	}
-	before, err := stamp.Read(filepath.Join(t.dir, host.Name()))
+	before, err := stamp.Read(t.programs[host].Stamps)
 	if err != nil {
 		return 0, 0, err
 	}

@@ -71,8 +71,8 @@ func (b *bench) query(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	r.unwatch()
-	leader, _ := r.cluster.Host(a.Leader)
+	r.Unwatch()
+	leader, _ := r.Cluster.Host(a.Leader)
 	follower := r.other(leader)
 	if err := sleep(ctx, time.Second); err != nil { // the start is over
 		return err

@@ -37,8 +37,8 @@ func (b *bench) askMajority(ctx context.Context, elections, count int, d time.Du
 	if _, err := r.agree(ctx); err != nil {
 		return err
 	}
-	r.unwatch()
-	c := newCandidates(ctx, r.cluster.Hosts(), elections)
+	r.Unwatch()
+	c := newCandidates(ctx, r.Cluster.Hosts(), elections)
 	defer c.close()
 	c.everywhere()
 	if _, err := b.await(ctx, fmt.Sprintf("%d elections before %d readers", elections, count), c, 2*patience, c.allLed); err != nil {
@@ -49,7 +49,7 @@ func (b *bench) askMajority(ctx context.Context, elections, count int, d time.Du
 	}
 	_, before := c.state()
 	answers := 0
-	for _, h := range r.cluster.Hosts() {
+	for _, h := range r.Cluster.Hosts() {
 		b.progress(fmt.Sprintf("%d readers of %s", count, h.Name()), 0, 0)
 		each, err := readQuorum(ctx, h, elections, count, d/time.Duration(b.on.Agents))
 		if err != nil {
@@ -61,7 +61,7 @@ func (b *bench) askMajority(ctx context.Context, elections, count int, d time.Du
 	}
 	_, after := c.state()
 	b.add("Readers", value{Value: float64(after - before), Unit: leadsLost}, value{Value: float64(answers) / d.Seconds(), Unit: answersPerSecond})
-	return b.noteCounters(ctx, "readers", r.cluster.Hosts())
+	return b.noteCounters(ctx, "readers", r.Cluster.Hosts())
 }
 
 // readQuorum has many callers ask an agent without end.

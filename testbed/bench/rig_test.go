@@ -4,21 +4,18 @@ import (
 	"context"
 	"math/rand/v2"
 	"os"
-	"os/exec"
 	"slices"
 	"testing"
 	"time"
 
+	"github.com/doyen-election/doyen/testbed/actor"
 	"github.com/doyen-election/doyen/testbed/actor/stamp"
 	"github.com/doyen-election/doyen/testbed/hosts"
 )
 
 // TestMain lets this very binary be the agents.
 func TestMain(m *testing.M) {
-	if code, served := hosts.ServeAgent(os.Args, os.Stderr); served {
-		os.Exit(code)
-	}
-	if code, served := ServeProgram(os.Args, os.Stderr); served {
+	if code, served := actor.Serve(os.Args, os.Stdout, os.Stderr); served {
 		os.Exit(code)
 	}
 	os.Exit(m.Run())
@@ -52,9 +49,11 @@ func (b *bench) samples(name, unit string) []float64 {
 }
 
 func TestAProgramIsReplaced(t *testing.T) {
-	stamps := t.TempDir()
 	b := small(t)
-	campaign := func(h *hosts.Host, dir string) (*exec.Cmd, error) { return campaigning(h.Config().Socket, dir) }
+	campaign, err := campaigning()
+	if err != nil {
+		t.Fatal(err)
+	}
 	missed := false
 	missedOnce := func(ctx context.Context, t *troupe, host *hosts.Host, s stamp.Stamp) error {
 		if !missed {
@@ -64,7 +63,7 @@ func TestAProgramIsReplaced(t *testing.T) {
 		return blows()["kill"](ctx, t, host, s)
 	}
 	for name, hit := range map[string]blow{"kill": missedOnce, "resign": blows()["resign"], "transfer": blows()["transfer"]} {
-		err := b.replacements(t.Context(), name, 1, stamps, campaign, hit)
+		err := b.replacements(t.Context(), name, 1, campaign, hit)
 		after, together := b.samples(name, perTakeover), b.samples(name, overlapped)
 		if err != nil || len(after) != 1 || after[0] <= 0 || !slices.Equal(together, []float64{0}) {
 			t.Errorf("%s: took %v, two at once for %v: %v", name, after, together, err)

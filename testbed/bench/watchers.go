@@ -39,9 +39,9 @@ func (b *bench) watched(ctx context.Context, watchers, rounds int) (err error) {
 	if err != nil {
 		return err
 	}
-	r.unwatch()
-	leader, _ := r.cluster.Host(a.Leader)
-	watched := r.cluster.Hosts()[0]
+	r.Unwatch()
+	leader, _ := r.Cluster.Host(a.Leader)
+	watched := r.Cluster.Hosts()[0]
 	_, before, unknown := readMemory(watched.PID())
 	crowd, err := gather(ctx, watched, watchers)
 	if err != nil {
