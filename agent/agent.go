@@ -138,7 +138,7 @@ func (a *agent) start() error {
 	if err := a.connect(); err != nil {
 		return errors.Join(err, socket.Close())
 	}
-	if err := a.think(state, hub); err != nil {
+	if err := a.newCore(state, hub); err != nil {
 		return errors.Join(err, socket.Close())
 	}
 	a.server = a.newServer(hub)
@@ -218,7 +218,7 @@ func (a *agent) self(addr netip.AddrPort) membership.Member {
 }
 
 // think makes the elector and the loop around it.
-func (a *agent) think(state election.State, hub *watch.Hub) error {
+func (a *agent) newCore(state election.State, hub *watch.Hub) error {
 	holder := election.Holder{Peer: a.store.Peer(), Boot: a.boot}
 	suspends := boottime.NewSuspends() // before anything is counted
 	core, err := elector.New(elector.Config{

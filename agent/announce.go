@@ -13,21 +13,21 @@ import (
 )
 
 // told is what the hook was last told of an election.
-type told struct {
+type announced struct {
 	event election.Event
 	term  election.Term
 }
 
-// maxTold bounds what is remembered for the hook: twice as many elections as an
+// maxAnnounced bounds what is remembered for the hook: twice as many elections as an
 // agent holds.
-const maxTold = 2 * codec.MaxElections
+const maxAnnounced = 2 * codec.MaxElections
 
 // tells takes note of what the hook is told. Of elections that are no more,
 // nothing has to be remembered.
-func (l *loop) tells(name election.Name, t told) {
-	l.told[name] = t
-	if len(l.told) > maxTold {
-		maps.DeleteFunc(l.told, func(n election.Name, _ told) bool {
+func (l *loop) remember(name election.Name, t announced) {
+	l.announced[name] = t
+	if len(l.announced) > maxAnnounced {
+		maps.DeleteFunc(l.announced, func(n election.Name, _ announced) bool {
 			_, exists := l.contest(n)
 			return n != name && !exists
 		})
@@ -45,7 +45,7 @@ func (l *loop) withdraw(w election.Withdrawal) {
 	if !hooked {
 		return
 	}
-	l.tells(w.Election, told{election.NoLeader, w.Term})
+	l.remember(w.Election, announced{election.NoLeader, w.Term})
 	l.hooks.Enqueue(hook.Event{
 		Election: w.Election, Event: election.NoLeader, Term: w.Term,
 		Change: l.nobody(w.Election, w.Term, string(w.Reason)),
@@ -106,14 +106,14 @@ func (l *loop) doubtLeader(now election.Instant, before *serve.Picture, a electi
 	}
 }
 
-// tellStart has the hook begin from nothing: this agent's former life may have
+// announceStart has the hook begin from nothing: this agent's former life may have
 // been killed while it led, and then nobody told the end of that.
-func (l *loop) tellStart() {
+func (l *loop) announceStart() {
 	names := append(l.hooks.Named(), election.Default)
 	slices.Sort(names)
 	for _, name := range slices.Compact(names) {
 		if l.hooks.Covers(name) {
-			l.told[name] = told{event: election.NoLeader}
+			l.announced[name] = announced{event: election.NoLeader}
 			l.hooks.Enqueue(hook.Event{Election: name, Event: election.NoLeader, Change: l.nobody(name, 0, "the agent starts")})
 		}
 	}
@@ -138,11 +138,11 @@ func (l *loop) tellHook(a election.Announcement, c api.Change) {
 			e.Event = election.Leading
 		}
 	}
-	now := told{e.Event, e.Term}
-	if now.event == election.NoLeader && l.told[a.Election] == now {
+	now := announced{e.Event, e.Term}
+	if now.event == election.NoLeader && l.announced[a.Election] == now {
 		return // the withdrawal told it already
 	}
-	l.tells(a.Election, now)
+	l.remember(a.Election, now)
 	if e.Event == election.Leading {
 		e.Stands = func() bool { return l.leads(e.Election, e.Term) }
 		e.Until = func() election.Instant { return l.actsUntil(e.Election, e.Term) }

@@ -63,12 +63,12 @@ func TestWhatTheHookWasToldIsBounded(t *testing.T) {
 	r := newRig(t, nil)
 	r.status.Contests = []*elector.ContestStatus{{Election: "lasting"}}
 	r.loop.publish(0)
-	is := told{election.NoLeader, 3}
-	r.loop.tells("lasting", is)
-	for i := range 3 * maxTold {
-		r.loop.tells(election.Name(fmt.Sprint("job-", i)), is)
+	is := announced{election.NoLeader, 3}
+	r.loop.remember("lasting", is)
+	for i := range 3 * maxAnnounced {
+		r.loop.remember(election.Name(fmt.Sprint("job-", i)), is)
 	}
-	if n := len(r.loop.told); n > maxTold || r.loop.told["lasting"] != is {
-		t.Errorf("%d elections are remembered; of the one that exists %+v", n, r.loop.told["lasting"])
+	if n := len(r.loop.announced); n > maxAnnounced || r.loop.announced["lasting"] != is {
+		t.Errorf("%d elections are remembered; of the one that exists %+v", n, r.loop.announced["lasting"])
 	}
 }

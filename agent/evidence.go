@@ -36,11 +36,11 @@ func (l *loop) record(now election.Instant, before *serve.Picture, a election.An
 func (l *loop) evidence(now election.Instant, before *serve.Picture, a election.Announcement) string {
 	var facts []string
 	if c, ok := contestOf(before.Status, a.Election); ok && c.Leader != (election.Holder{}) && c.Leader != a.Leader {
-		facts = append(facts, l.ofOld(now, c))
+		facts = append(facts, l.describeOld(now, c))
 	}
 	after := l.picture.Load().Status
 	if c, ok := contestOf(after, a.Election); ok && a.Event != election.NoLeader {
-		facts = append(facts, l.ofNew(now, c, a, after.Quorum))
+		facts = append(facts, l.describeNew(now, c, a, after.Quorum))
 	}
 	if q := after.Quorum; q.Enabled && a.Event == election.NoLeader {
 		facts = append(facts, fmt.Sprintf("%d of %d voters can be reached, %d needed", q.Reachable, q.Voters, q.Needed))
@@ -57,8 +57,8 @@ func contestOf(s *elector.Status, name election.Name) (elector.ContestStatus, bo
 	return elector.ContestStatus{}, false
 }
 
-// ofOld is about the leader that is one no more.
-func (l *loop) ofOld(now election.Instant, c elector.ContestStatus) string {
+// describeOld is about the leader that is one no more.
+func (l *loop) describeOld(now election.Instant, c elector.ContestStatus) string {
 	left := "its lease had " + short(c.ValidUntil.Sub(now)) + " left"
 	switch over := now.Sub(c.ValidUntil); {
 	case over < 0:
@@ -82,8 +82,8 @@ func (l *loop) ofOld(now election.Instant, c elector.ContestStatus) string {
 		l.nameOf(peer), c.Term, short(now.Sub(c.HeardAt)), left, link, l.gossiped(peer))
 }
 
-// ofNew is about the leader that is one now.
-func (l *loop) ofNew(now election.Instant, c elector.ContestStatus, a election.Announcement, q elector.QuorumStatus) string {
+// describeNew is about the leader that is one now.
+func (l *loop) describeNew(now election.Instant, c elector.ContestStatus, a election.Announcement, q elector.QuorumStatus) string {
 	until := "its lease lasts " + short(c.ValidUntil.Sub(now))
 	switch {
 	case a.Leader == l.self && q.Enabled:

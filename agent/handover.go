@@ -97,9 +97,9 @@ func (a *agent) voteForSuccessor() {
 	}
 }
 
-// sayReleased says that a stopping agent has released everything, and that others
+// reportReleased says that a stopping agent has released everything, and that others
 // lead it.
-func (l *loop) sayReleased() {
+func (l *loop) reportReleased() {
 	if !l.stopping || l.core.HandingOver() {
 		return
 	}

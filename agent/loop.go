@@ -82,7 +82,7 @@ type loop struct {
 	draining   bool
 	stopping   bool
 	handed     []election.Name // led at the stop, and others are candidates in
-	told       map[election.Name]told
+	announced  map[election.Name]announced
 	advertised []election.Candidacy // as gossip was last told
 	room       int                  // how many of them gossip had room for, when it was too many; 0: not known
 	warnings   warnings
@@ -90,10 +90,10 @@ type loop struct {
 	prolonged  []*elector.ContestStatus // of which programs were last told the leases
 }
 
-// ask is a command and where its reply goes; without make it only shows that
+// ask is a command and where its reply goes; without build it only shows that
 // the loop is alive.
 type ask struct {
-	make  func(election.RequestID) election.Input
+	build func(election.RequestID) election.Input
 	reply chan election.Reply // has room
 	gone  <-chan struct{}     // closed when the reply is not waited for any more
 }
@@ -122,7 +122,7 @@ func newLoop(c loopConfig) *loop {
 		lost:       map[election.PeerID]election.Instant{},
 		history:    history.New(int64(c.clock()), string(election.Default)),
 		connected:  map[election.PeerID]bool{},
-		told:       map[election.Name]told{},
+		announced:  map[election.Name]announced{},
 		warnings:   newWarnings(c.lease, c.logger),
 	}
 	l.publish(l.clock())
@@ -134,7 +134,7 @@ func (l *loop) run(ctx context.Context) {
 	defer close(l.done)
 	defer l.campaigns.Close(whyAgentStops)
 	defer l.timer.Stop()
-	l.tellStart()
+	l.announceStart()
 	if l.wasDrained {
 		l.logger.Warn("still drained after restart: this agent can't be elected until `doyen drain off`")
 		l.queue = append(l.queue, election.Drain{On: true})
@@ -185,7 +185,7 @@ func (l *loop) drainQueue() {
 		l.queue = l.queue[1:]
 		l.step(in)
 	}
-	l.sayReleased()
+	l.reportReleased()
 }
 
 // take handles what the network has, up to a few. What only prolongs, renews or
@@ -332,7 +332,7 @@ func (l *loop) publish(now election.Instant) {
 
 // ask takes a command.
 func (l *loop) ask(a ask) {
-	if a.make == nil {
+	if a.build == nil {
 		a.reply <- election.Reply{}
 		return
 	}
@@ -349,7 +349,7 @@ func (l *loop) ask(a ask) {
 	}
 	l.requests++
 	l.pending[l.requests] = pending{reply: a.reply, gone: a.gone}
-	l.step(a.make(l.requests))
+	l.step(a.build(l.requests))
 }
 
 func (l *loop) answer(r election.Reply) {
@@ -363,8 +363,8 @@ func (l *loop) answer(r election.Reply) {
 func (l *loop) Picture() *serve.Picture { return l.picture.Load() }
 
 // Ask has the loop carry out a command and waits for the elector's reply.
-func (l *loop) Ask(ctx context.Context, make_ func(election.RequestID) election.Input) (election.Reply, error) {
-	a := ask{make: make_, reply: make(chan election.Reply, 1), gone: ctx.Done()}
+func (l *loop) Ask(ctx context.Context, build func(election.RequestID) election.Input) (election.Reply, error) {
+	a := ask{build: build, reply: make(chan election.Reply, 1), gone: ctx.Done()}
 	select {
 	case l.asks <- a:
 	case <-l.done:

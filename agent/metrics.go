@@ -163,10 +163,10 @@ func (r *reader) cluster(gauge func(*prometheus.Desc, float64, ...string)) {
 	for status, n := range count {
 		gauge(r.desc.members, float64(n), string(status))
 	}
-	told := map[string]bool{}
+	counted := map[string]bool{}
 	for _, w := range p.Warnings {
-		if !told[w.Code] {
-			told[w.Code] = true
+		if !counted[w.Code] {
+			counted[w.Code] = true
 			gauge(r.desc.warnings, 1, w.Code)
 		}
 	}

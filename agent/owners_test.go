@@ -16,7 +16,7 @@ func TestAnAgentOfRootGoesByNothingThatOthersCanWrite(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root, whose agent looks; CI runs this as root")
 	}
-	make_ := func(mode os.FileMode, uid int) string {
+	build := func(mode os.FileMode, uid int) string {
 		dir := filepath.Join(t.TempDir(), "d")
 		if err := errors.Join(os.Mkdir(dir, 0o700), os.Chmod(dir, mode), os.Chown(dir, uid, uid)); err != nil {
 			t.Fatal(err)
@@ -36,17 +36,17 @@ func TestAnAgentOfRootGoesByNothingThatOthersCanWrite(t *testing.T) {
 		says   string
 	}{
 		"all of root":                         {func(c *agent.Config) {}, ""},
-		"yet to be made":                      {func(c *agent.Config) { c.DataDir = filepath.Join(make_(0o700, 0), "x", "y") }, ""},
-		"the data directory of another":       {func(c *agent.Config) { c.DataDir = make_(0o700, 1000) }, "--data-dir: "},
-		"to be made in another's":             {func(c *agent.Config) { c.DataDir = filepath.Join(make_(0o755, 1000), "x") }, "--data-dir: "},
-		"a data directory that all may write": {func(c *agent.Config) { c.DataDir = make_(0o777, 0); also = "chmod 700 " + c.DataDir }, "--data-dir: "},
-		"the socket's directory":              {func(c *agent.Config) { c.Socket = filepath.Join(make_(0o755, 1000), "s") }, "--socket: "},
-		"the socket's, that all may write":    {func(c *agent.Config) { c.Socket = filepath.Join(make_(0o777, 0), "s") }, "--socket: "},
-		"the socket's, with a sticky bit":     {func(c *agent.Config) { c.Socket = filepath.Join(make_(0o777|os.ModeSticky, 0), "s") }, ""},
+		"yet to be made":                      {func(c *agent.Config) { c.DataDir = filepath.Join(build(0o700, 0), "x", "y") }, ""},
+		"the data directory of another":       {func(c *agent.Config) { c.DataDir = build(0o700, 1000) }, "--data-dir: "},
+		"to be made in another's":             {func(c *agent.Config) { c.DataDir = filepath.Join(build(0o755, 1000), "x") }, "--data-dir: "},
+		"a data directory that all may write": {func(c *agent.Config) { c.DataDir = build(0o777, 0); also = "chmod 700 " + c.DataDir }, "--data-dir: "},
+		"the socket's directory":              {func(c *agent.Config) { c.Socket = filepath.Join(build(0o755, 1000), "s") }, "--socket: "},
+		"the socket's, that all may write":    {func(c *agent.Config) { c.Socket = filepath.Join(build(0o777, 0), "s") }, "--socket: "},
+		"the socket's, with a sticky bit":     {func(c *agent.Config) { c.Socket = filepath.Join(build(0o777|os.ModeSticky, 0), "s") }, ""},
 		"a key file of another":               {func(c *agent.Config) { c.KeyFile = key(0o600, 1000) }, "--key-file: "},
 	} {
 		config := agent.Default()
-		config.Name, config.DataDir, config.Socket, config.KeyFile = "a", make_(0o700, 0), filepath.Join(make_(0o750, 0), "s"), key(0o600, 0)
+		config.Name, config.DataDir, config.Socket, config.KeyFile = "a", build(0o700, 0), filepath.Join(build(0o750, 0), "s"), key(0o600, 0)
 		also = ""
 		c.change(&config)
 		resolved, err := config.Resolve()

@@ -49,7 +49,7 @@ func faultHint(f *fault, host netip.Addr, cluster string) (hint, bool) {
 
 // ledger keeps what is refused now. It belongs to the loop.
 type ledger struct {
-	standing   map[refusalKey]*standing
+	current    map[refusalKey]*refused
 	noise      int64 // datagrams of nobody's, as long as they come
 	noiseUntil time.Time
 }
@@ -60,13 +60,13 @@ type refusalKey struct {
 	addr  netip.AddrPort
 }
 
-type standing struct {
+type refused struct {
 	refusal Refusal
 	until   time.Time // zero: as long as the views say so
 	wanted  bool      // a hint about somebody this agent looks for
 }
 
-func newLedger() *ledger { return &ledger{standing: map[refusalKey]*standing{}} }
+func newLedger() *ledger { return &ledger{current: map[refusalKey]*refused{}} }
 
 // settle takes what the newest view refuses; what it refuses no longer is over.
 func (l *ledger) settle(now time.Time, refused []Refusal) {
@@ -76,9 +76,9 @@ func (l *ledger) settle(now time.Time, refused []Refusal) {
 		current[k] = true
 		l.put(k, r, time.Time{})
 	}
-	for k, s := range l.standing {
+	for k, s := range l.current {
 		if s.until.IsZero() && !current[k] || !s.until.IsZero() && now.After(s.until) {
-			delete(l.standing, k)
+			delete(l.current, k)
 		}
 	}
 }
@@ -88,23 +88,23 @@ func (l *ledger) settle(now time.Time, refused []Refusal) {
 // for always finds room.
 func (l *ledger) note(now time.Time, r Refusal, wanted bool) {
 	k := refusalKey{r.Cause, r.Name, netip.AddrPortFrom(r.Addr.Addr(), 0)}
-	if l.standing[k] == nil && l.count(true) >= maxHints && (!wanted || !l.yield()) {
+	if l.current[k] == nil && l.count(true) >= maxHints && (!wanted || !l.yield()) {
 		return // it will come again when there is room
 	}
 	l.put(k, r, now.Add(hintFor))
-	l.standing[k].wanted = l.standing[k].wanted || wanted
+	l.current[k].wanted = l.current[k].wanted || wanted
 }
 
 // yield forgets the hint about a stranger that is over first.
 func (l *ledger) yield() bool {
 	var first refusalKey
-	for k, s := range l.standing {
-		if !s.until.IsZero() && !s.wanted && k.cause != CauseNoise && (l.standing[first] == nil || s.until.Before(l.standing[first].until)) {
+	for k, s := range l.current {
+		if !s.until.IsZero() && !s.wanted && k.cause != CauseNoise && (l.current[first] == nil || s.until.Before(l.current[first].until)) {
 			first = k
 		}
 	}
-	found := l.standing[first] != nil
-	delete(l.standing, first)
+	found := l.current[first] != nil
+	delete(l.current, first)
 	return found
 }
 
@@ -130,13 +130,13 @@ func (l *ledger) hear(now time.Time, n int64) {
 		"the gossip port received at least %d datagrams that no agent of this cluster sent: they may come from anywhere; close the port to other hosts", many)}
 	k := refusalKey{cause: CauseNoise}
 	l.put(k, r, l.noiseUntil)
-	l.standing[k].refusal = r
+	l.current[k].refusal = r
 }
 
 // count returns how many hints there are, or how many refusals of the views.
 func (l *ledger) count(hints bool) int {
 	n := 0
-	for _, s := range l.standing {
+	for _, s := range l.current {
 		if hints == !s.until.IsZero() {
 			n++
 		}
@@ -145,12 +145,12 @@ func (l *ledger) count(hints bool) int {
 }
 
 func (l *ledger) put(k refusalKey, r Refusal, until time.Time) {
-	old, ok := l.standing[k]
+	old, ok := l.current[k]
 	switch {
 	case !ok && until.IsZero() && l.count(false) >= maxRefusals:
 		return // it will come again when there is room
 	case !ok:
-		l.standing[k] = &standing{refusal: r, until: until}
+		l.current[k] = &refused{refusal: r, until: until}
 	default:
 		old.until = until
 		if !until.IsZero() {
@@ -163,7 +163,7 @@ func (l *ledger) put(k refusalKey, r Refusal, until time.Time) {
 // list returns what is refused now, sorted.
 func (l *ledger) list() []Refusal {
 	var all []Refusal
-	for _, s := range l.standing {
+	for _, s := range l.current {
 		all = append(all, s.refusal)
 	}
 	slices.SortFunc(all, func(a, b Refusal) int {

@@ -130,12 +130,12 @@ func plain(err error) error {
 
 func dropFor(err error) int {
 	var unknown *codec.UnknownKindError
-	var senseless *codec.SenselessError
+	var invalid *codec.InvalidError
 	switch {
 	case errors.As(err, &unknown):
 		return dropUnknownKind
-	case errors.As(err, &senseless):
-		return dropSenseless
+	case errors.As(err, &invalid):
+		return dropInvalid
 	}
 	return dropMalformed
 }

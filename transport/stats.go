@@ -35,7 +35,7 @@ const (
 	dropQueueFull           // Send faster than the peer takes it
 	dropUnknownKind         // received from a newer version
 	dropMalformed           // received, no message
-	dropSenseless           // received, a message no correct agent sends
+	dropInvalid             // received, a message no correct agent sends
 	dropInboxFull           // received faster than the consumer takes it
 	dropOutdated            // a newer message made it worthless before it was sent or taken
 	drops

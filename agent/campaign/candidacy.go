@@ -23,13 +23,13 @@ type Candidacy struct {
 	host     bool
 
 	// Owned by the registry.
-	ended  bool          // its connection is closed, or it was told that it is over
-	leaves bool          // it ends with the revocation that comes next
-	paid   bool          // it gave the receipt for the term it leads
-	newest election.Term // it was elected in
-	before bool          // it was elected in an earlier leadership, too
-	wait   *wait         // the term it is yet to stop under
-	owes   int           // terms whose deadline passed without a receipt
+	ended      bool          // its connection is closed, or it was told that it is over
+	leaves     bool          // it ends with the revocation that comes next
+	hasStopped bool          // it gave the receipt for the term it leads
+	newest     election.Term // it was elected in
+	before     bool          // it was elected in an earlier leadership, too
+	wait       *wait         // the term it is yet to stop under
+	unanswered int           // terms whose deadline passed without a receipt
 
 	ready chan struct{}
 

@@ -13,10 +13,10 @@ import (
 // then, and until is 0. While it leads, the elector goes on standing with the
 // priority of who acts.
 type race struct {
-	name     election.Name
-	standing []*Candidacy // the best first
-	stands   bool         // as the elector was told
-	priority int          // as the elector was told
+	name       election.Name
+	candidates []*Candidacy // the best first
+	asked      bool         // as the elector was told
+	priority   int          // as the elector was told
 
 	term   election.Term
 	acting *Candidacy       // may have ended since
@@ -38,7 +38,7 @@ func (r *Registry) race(name election.Name) *race {
 
 // tidy drops the race in which nobody stands and nothing is led.
 func (r *Registry) tidy(c *race) {
-	if len(c.standing) == 0 && c.term == 0 && !c.stands {
+	if len(c.candidates) == 0 && c.term == 0 && !c.asked {
 		delete(r.races, c.name)
 	}
 }
@@ -50,29 +50,29 @@ func (r *Registry) settle(c *race) {
 		return
 	}
 	switch {
-	case len(c.standing) > 0 && (!c.stands || c.priority != c.standing[0].priority):
-		c.stands, c.priority = true, c.standing[0].priority
+	case len(c.candidates) > 0 && (!c.asked || c.priority != c.candidates[0].priority):
+		c.asked, c.priority = true, c.candidates[0].priority
 		r.inputs = append(r.inputs, election.Campaign{Election: c.name, Priority: c.priority})
-	case len(c.standing) == 0 && c.stands:
-		c.stands, c.priority = false, 0
+	case len(c.candidates) == 0 && c.asked:
+		c.asked, c.priority = false, 0
 		r.inputs = append(r.inputs, election.Withdraw{Election: c.name})
 	default:
 		return
 	}
-	r.told = true
+	r.changed = true
 }
 
 // dismiss has the elector give up what the host leads, and stand on for the
 // best candidacy that is left.
 func (r *Registry) dismiss(c *race, why election.Reason) {
 	c.why = why
-	c.stands, c.priority = len(c.standing) > 0, 0
-	if c.stands {
-		c.priority = c.standing[0].priority
-		c.stands = c.priority > 0
+	c.asked, c.priority = len(c.candidates) > 0, 0
+	if c.asked {
+		c.priority = c.candidates[0].priority
+		c.asked = c.priority > 0
 	}
 	r.inputs = append(r.inputs, election.Withdraw{Election: c.name, Remaining: c.priority})
-	r.told = true
+	r.changed = true
 }
 
 // Lead takes the word that the host leads the election, until then if nothing
@@ -83,11 +83,11 @@ func (r *Registry) Lead(now election.Instant, name election.Name, term election.
 		r.led++
 	}
 	c.term, c.acting, c.until = term, nil, 0
-	if len(c.standing) == 0 || c.standing[0].priority <= 0 {
+	if len(c.candidates) == 0 || c.candidates[0].priority <= 0 {
 		r.dismiss(c, election.ReasonWithdrawn) // it ended while it was being elected
 		return
 	}
-	k := c.standing[0]
+	k := c.candidates[0]
 	c.acting, c.until = k, until
 	if !k.host {
 		k.before, k.newest = k.newest > 0, term
@@ -149,7 +149,7 @@ func (r *Registry) considerRival(now election.Instant, c *race) {
 // outranked reports whether a strictly higher priority than that of who acts
 // waits.
 func (c *race) outranked() bool {
-	return c.acting != nil && len(c.standing) > 0 && c.standing[0].priority > c.acting.priority
+	return c.acting != nil && len(c.candidates) > 0 && c.candidates[0].priority > c.acting.priority
 }
 
 func (r *Registry) dropRival(c *race) {

@@ -81,19 +81,19 @@ type Request struct {
 // Invariant: a candidacy is in byID while its connection lives, or while its
 // receipt would still be worth something.
 type Registry struct {
-	cfg    Config
-	races  map[election.Name]*race
-	rivals map[*race]struct{} // those in which somebody better waits
-	byID   map[string]*Candidacy
-	waits  []*wait
-	count  int    // of candidacies that live, without the host's own
-	led    int    // races whose term is not 0
-	order  uint64 // of the newest
-	inputs []election.Input
-	told   bool // the elections in which the host stands changed
-	closed bool
-	stats  counters
-	shares shares
+	cfg     Config
+	races   map[election.Name]*race
+	rivals  map[*race]struct{} // those in which somebody better waits
+	byID    map[string]*Candidacy
+	waits   []*wait
+	count   int    // of candidacies that live, without the host's own
+	led     int    // races whose term is not 0
+	order   uint64 // of the newest
+	inputs  []election.Input
+	changed bool // the elections in which the host stands changed
+	closed  bool
+	stats   counters
+	shares  shares
 }
 
 // New returns a registry of the host's own candidacy, if it has one.
@@ -104,7 +104,7 @@ func New(c Config) *Registry {
 	r := &Registry{cfg: c, races: map[election.Name]*race{}, rivals: map[*race]struct{}{}, byID: map[string]*Candidacy{}, shares: newShares(c.MaxOfUser)}
 	if c.Host {
 		race := r.race(election.Default)
-		race.standing = []*Candidacy{{election: election.Default, priority: c.Priority, host: true}}
+		race.candidates = []*Candidacy{{election: election.Default, priority: c.Priority, host: true}}
 		r.settle(race)
 	}
 	return r
@@ -132,8 +132,8 @@ func (r *Registry) Stand(now election.Instant, q Request) (*Candidacy, error) {
 	r.count++
 	r.shares.of[q.UID]++
 	r.stats.candidacies.Store(int64(r.count))
-	c.standing = append(c.standing, k)
-	slices.SortStableFunc(c.standing, better)
+	c.candidates = append(c.candidates, k)
+	slices.SortStableFunc(c.candidates, better)
 	k.say(api.CampaignEvent{Type: api.CampaignCandidate})
 	r.settle(c)
 	r.considerRival(now, c)
@@ -181,7 +181,7 @@ func (r *Registry) remove(k *Candidacy) {
 	r.shares.end(k.request.UID)
 	r.stats.candidacies.Store(int64(r.count))
 	c := r.race(k.election)
-	c.standing = slices.DeleteFunc(c.standing, func(o *Candidacy) bool { return o == k })
+	c.candidates = slices.DeleteFunc(c.candidates, func(o *Candidacy) bool { return o == k })
 }
 
 // forget drops a candidacy that has ended and of which nothing is awaited.
@@ -201,13 +201,13 @@ func (r *Registry) Take() []election.Input {
 // Advertise returns the elections in which the host stands, sorted by name, and
 // whether they changed since the last call.
 func (r *Registry) Advertise() ([]election.Candidacy, bool) {
-	if !r.told {
+	if !r.changed {
 		return nil, false
 	}
-	r.told = false
+	r.changed = false
 	var all []election.Candidacy
 	for name, c := range r.races {
-		if c.stands {
+		if c.asked {
 			all = append(all, election.Candidacy{Election: name, Priority: c.priority})
 		}
 	}

@@ -61,7 +61,7 @@ func (r *Registry) crowded(now election.Instant, q Request) *api.ErrorDetail {
 	switch {
 	case r.count >= places:
 		return busy("%d programs on this host are candidates, which is the limit: stop some of them", r.count)
-	case c != nil && len(c.standing) >= MaxPerElection:
+	case c != nil && len(c.candidates) >= MaxPerElection:
 		return busy("%d programs on this host are candidates in %s, which is the limit: stop some of them", MaxPerElection, q.Election)
 	case q.Own || r.shares.each == 0:
 		return nil

@@ -48,7 +48,7 @@ func (r *Registry) revoke(c *race, w election.Withdrawal, wt *wait) {
 		if k.leaves {
 			r.remove(k)
 		}
-		if k.paid {
+		if k.hasStopped {
 			r.stopped(k, byReceipt)
 		}
 	}
@@ -89,7 +89,7 @@ func (r *Registry) expire(now election.Instant) {
 		if k := w.by; k != nil {
 			r.stats.released[byDeadline].Add(1)
 			k.wait = nil
-			k.owes++
+			k.unanswered++
 			r.forget(k)
 		}
 		return true
@@ -148,14 +148,14 @@ func (r *Registry) Receipt(id string, term election.Term, authorized func(uid ui
 	}
 	c := r.races[k.election]
 	switch {
-	case term == 0 && k.owes > 0:
-		k.owes--
+	case term == 0 && k.unanswered > 0:
+		k.unanswered--
 	case k.wait != nil && (term == 0 || term == k.wait.term):
 		r.stopped(k, byReceipt)
 	case c != nil && c.acting == k && c.why == "" && (term == 0 || term == c.term):
-		k.paid = term != 0 || !k.before
+		k.hasStopped = term != 0 || !k.before
 		k.leaves = !k.ended
-		c.standing = slices.DeleteFunc(c.standing, func(o *Candidacy) bool { return o == k })
+		c.candidates = slices.DeleteFunc(c.candidates, func(o *Candidacy) bool { return o == k })
 		r.dismiss(c, ReasonStopped)
 	}
 	return nil // else it is late, or nothing was led: nothing waits for it

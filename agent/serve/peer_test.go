@@ -53,12 +53,12 @@ func TestWhatIsAtTheSocketsPathDecides(t *testing.T) {
 		t.Fatalf("a dead one: %v", err)
 	}
 	again.Close()
-	for name, make_ := range map[string]func() error{
+	for name, build := range map[string]func() error{
 		"file":    func() error { return os.WriteFile(path, []byte("mine"), 0o600) },
 		"folder":  func() error { return os.Mkdir(path, 0o700) },
 		"symlink": func() error { return os.Symlink(filepath.Join(dir, "elsewhere"), path) },
 	} {
-		if err := make_(); err != nil {
+		if err := build(); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := Listen(path); !errors.As(err, &refused) || !strings.Contains(err.Error(), "not a socket") {

@@ -48,14 +48,14 @@ type MalformedError struct{ Err error }
 func (e *MalformedError) Error() string { return "invalid message: " + e.Err.Error() }
 func (e *MalformedError) Unwrap() error { return e.Err }
 
-// SenselessError says that a message has a value that no correct agent sends.
-type SenselessError struct {
+// InvalidError says that a message has a value that no correct agent sends.
+type InvalidError struct {
 	Kind string // of the message, as Kind gives it
 	Err  error  // names the field
 }
 
-func (e *SenselessError) Error() string { return "invalid " + e.Kind + ": " + e.Err.Error() }
-func (e *SenselessError) Unwrap() error { return e.Err }
+func (e *InvalidError) Error() string { return "invalid " + e.Kind + ": " + e.Err.Error() }
+func (e *InvalidError) Unwrap() error { return e.Err }
 
 // Kind returns the message's short and stable name, such as "VoteRequest", for
 // metrics and logs; "unknown" for what is no message of package election.
@@ -68,7 +68,7 @@ func Kind(m election.Message) string {
 }
 
 // EncodeMessage returns the message in at most MaxMessage bytes. A message that
-// DecodeMessage would refuse is an error here already: a *SenselessError where
+// DecodeMessage would refuse is an error here already: a *InvalidError where
 // the sender has a defect.
 func EncodeMessage(m election.Message) ([]byte, error) {
 	k, ok := byType[reflect.TypeOf(m)]
@@ -76,7 +76,7 @@ func EncodeMessage(m election.Message) ([]byte, error) {
 		return nil, fmt.Errorf("encode message: %T is not a message of package election", m)
 	}
 	if err := k.check(m); err != nil {
-		return nil, fmt.Errorf("encode message: %w", &SenselessError{Kind: k.name, Err: err})
+		return nil, fmt.Errorf("encode message: %w", &InvalidError{Kind: k.name, Err: err})
 	}
 	body, err := messages.marshal(m)
 	if err != nil {
@@ -93,7 +93,7 @@ func EncodeMessage(m election.Message) ([]byte, error) {
 }
 
 // DecodeMessage returns the message that the bytes are. Errors are
-// *UnknownKindError, *MalformedError or *SenselessError. It keeps no reference
+// *UnknownKindError, *MalformedError or *InvalidError. It keeps no reference
 // to data.
 func DecodeMessage(data []byte) (election.Message, error) {
 	if len(data) > MaxMessage {
@@ -115,7 +115,7 @@ func DecodeMessage(data []byte) (election.Message, error) {
 		return nil, &MalformedError{Err: fmt.Errorf("%s: %w", k.name, err)}
 	}
 	if err := k.check(m); err != nil {
-		return nil, &SenselessError{Kind: k.name, Err: err}
+		return nil, &InvalidError{Kind: k.name, Err: err}
 	}
 	return m, nil
 }

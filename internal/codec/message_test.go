@@ -191,8 +191,8 @@ func TestSenselessMessagesAreRefusedOnBothSides(t *testing.T) {
 		"a voter twice":   with(func(r *election.Roster) { r.Next = []election.Voter{{Name: "a", Peer: "p"}, {Name: "b", Peer: "p"}} }),
 		"a name twice":    with(func(r *election.Roster) { r.Next = []election.Voter{{Name: "a", Peer: "p"}, {Name: "a", Peer: "q"}} }),
 	} {
-		var senseless *SenselessError
-		if _, err := EncodeMessage(m); !errors.As(err, &senseless) {
+		var invalid *InvalidError
+		if _, err := EncodeMessage(m); !errors.As(err, &invalid) {
 			t.Errorf("encode %s: got %v", name, err)
 		}
 		body, err := messages.marshal(m)
@@ -203,7 +203,7 @@ func TestSenselessMessagesAreRefusedOnBothSides(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got, err := DecodeMessage(data); !errors.As(err, &senseless) {
+		if got, err := DecodeMessage(data); !errors.As(err, &invalid) {
 			t.Errorf("decode %s: got %#v, %v", name, got, err)
 		}
 	}

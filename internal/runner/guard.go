@@ -127,7 +127,7 @@ func (g *guard) loop() error {
 	go g.link.listen(g.ready)
 	go g.fork()
 	g.receipts.Go(warm)
-	if err := g.link.send(report{Is: isReady}, -1); err != nil {
+	if err := g.link.send(report{Kind: isReady}, -1); err != nil {
 		return err
 	}
 	for !g.orphan || g.command != nil {
@@ -193,7 +193,7 @@ func (g *guard) start(o order) {
 		defer syscall.Close(o.Copy)
 	}
 	if alarm.Now() >= o.Schedule.TermAt {
-		g.tell(report{Is: isGone, Why: tooLate})
+		g.tell(report{Kind: isGone, Why: tooLate})
 		return
 	}
 	// Descriptors that are not closed on exec are the command's; it is the only
@@ -210,7 +210,7 @@ func (g *guard) start(o order) {
 			syscall.Close(kept)
 		}
 		errno, _ := errors.AsType[syscall.Errno](err)
-		g.tell(report{Is: isFailed, Errno: int(errno), Why: err.Error()})
+		g.tell(report{Kind: isFailed, Errno: int(errno), Why: err.Error()})
 		return
 	}
 	g.command = &command{pid: pid, group: pid, kept: kept, campaign: o.Campaign, term: o.Term, grace: o.Grace, schedule: o.Schedule, killAt: never, termAt: never, told: map[int]bool{}}
@@ -218,7 +218,7 @@ func (g *guard) start(o order) {
 		g.command.group = 0
 	}
 	calm(pid, g.command.group, g.nice)
-	g.tell(report{Is: isStarted})
+	g.tell(report{Kind: isStarted})
 }
 
 // exec makes the process, outside of a control group if it can't be in one.
@@ -274,7 +274,7 @@ func (g *guard) step(now int64) {
 	}
 	if !childless {
 		if fault := c.enforce(now, g.cgroup.kill); fault != "" {
-			g.tell(report{Is: isStuck, Why: fault})
+			g.tell(report{Kind: isStuck, Why: fault})
 		}
 		g.alarm.Set(c.next(now))
 		return
@@ -286,7 +286,7 @@ func (g *guard) step(now int64) {
 		syscall.Close(c.kept)
 	}
 	g.command = nil
-	g.tell(report{Is: isGone, Why: c.why, Status: c.status, Killed: c.killing > 0, Others: c.others})
+	g.tell(report{Kind: isGone, Why: c.why, Status: c.status, Killed: c.killing > 0, Others: c.others})
 	if c.killing > 0 && !g.orphan { // some kernels kill whatever begins its life in a group that was killed once
 		g.cgroup.drop()
 		g.cgroup = newCgroup(os.Getpid())

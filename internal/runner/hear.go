@@ -64,50 +64,50 @@ func (r *runner) lose(reason string, revoked bool) {
 func (r *runner) forget() { r.ends, r.notBefore = 0, 0 }
 
 // learn takes a report of the guard, or its end.
-func (r *runner) learn(is report, ok bool) {
+func (r *runner) learn(got report, ok bool) {
 	switch {
 	case !ok:
 		r.replaceGuard()
-	case is.Is == isReady:
+	case got.Kind == isReady:
 		r.guard.ready = true
 		r.guard.warm()
-	case is.Is == isStarted && r.state == starting:
+	case got.Kind == isStarted && r.state == starting:
 		r.state = running
-	case is.Is == isStuck:
-		r.say("%s; a successor waits for the lease to end", is.Why)
-	case is.Is == isFailed:
+	case got.Kind == isStuck:
+		r.say("%s; a successor waits for the lease to end", got.Why)
+	case got.Kind == isFailed:
 		r.state = idle
 		status := statusNotRunnable
-		if syscall.Errno(is.Errno) == syscall.ENOENT {
+		if syscall.Errno(got.Errno) == syscall.ENOENT {
 			status = statusNotFound
 		}
-		r.say("can't start %s: %s", r.name(), is.Why)
+		r.say("can't start %s: %s", r.name(), got.Why)
 		r.ended(status)
-	case is.Is == isGone:
+	case got.Kind == isGone:
 		r.state = idle
 		r.reclaim()
-		r.gone(is)
+		r.gone(got)
 	}
 }
 
 // gone takes the end of the command and all that descended from it.
-func (r *runner) gone(is report) {
-	if is.Others && is.Why == byItself {
+func (r *runner) gone(got report) {
+	if got.Others && got.Why == byItself {
 		r.say("%s left processes running when it ended: stopping them", r.name())
 	}
-	switch is.Why {
+	switch got.Why {
 	case byItself:
-		r.ended(is.Status)
+		r.ended(got.Status)
 	case byLease:
 		r.leading, r.over = false, true
 		r.forget()
-		r.say("the lease of %s was about to end and nobody renewed it: %s", r.Election, ending(r.name(), is))
-		r.interrupted(is.Status)
+		r.say("the lease of %s was about to end and nobody renewed it: %s", r.Election, ending(r.name(), got))
+		r.interrupted(got.Status)
 	case tooLate:
 		r.say("the lease of %s was about to end before %s was started", r.Election, r.name())
 	default:
-		r.say("%s", ending(r.name(), is))
-		r.interrupted(is.Status)
+		r.say("%s", ending(r.name(), got))
+		r.interrupted(got.Status)
 	}
 }
 

@@ -34,7 +34,7 @@ const (
 
 // report is what the guard tells the runner.
 type report struct {
-	Is     string `json:"is"`
+	Kind   string `json:"kind"`
 	Why    string `json:"why,omitempty"`    // of gone, failed and stuck
 	Errno  int    `json:"errno,omitempty"`  // of failed
 	Status int    `json:"status,omitempty"` // of gone: the exit status, or 128 and the signal

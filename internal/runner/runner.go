@@ -49,7 +49,7 @@ type runner struct {
 	guard    *guarded
 	children chan os.Signal
 	alarm    *alarm.Alarm
-	stood    chan standing
+	attempts chan attempt
 	heard    chan hearing
 	waits    chan waiting
 
@@ -106,7 +106,7 @@ func Run(ctx context.Context, c Config) (status int, err error) {
 	defer c.speak()()
 	life, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
-	r := &runner{Config: c, ctx: life, ask: ctx.Done(), stood: make(chan standing), heard: make(chan hearing), waits: make(chan waiting), children: make(chan os.Signal, 1)}
+	r := &runner{Config: c, ctx: life, ask: ctx.Done(), attempts: make(chan attempt), heard: make(chan hearing), waits: make(chan waiting), children: make(chan os.Signal, 1)}
 	if _, err := unix.IoctlGetInt(0, unix.TIOCGPGRP); err == nil {
 		r.terminal, r.group = true, unix.Getpgrp()
 	}
@@ -142,7 +142,7 @@ func (r *runner) loop() {
 			r.end(0)
 		case s := <-r.Signals:
 			r.signal(s.(syscall.Signal))
-		case s := <-r.stood:
+		case s := <-r.attempts:
 			r.take(s)
 		case h := <-r.heard:
 			if h.from == r.candidacy && !r.over {

@@ -17,10 +17,10 @@ func TestWhatKeepsItFromStandingIsToldOnce(t *testing.T) {
 	r := &runner{Config: Config{Election: "payments", lines: lines}, met: true}
 	away, busy := errors.New("there is no socket"), errors.New("too many campaigns")
 	for _, err := range []error{away, away, busy, busy, away} {
-		r.take(standing{err: err})
+		r.take(attempt{err: err})
 	}
 	r.complaint = "" // as after it stood
-	r.take(standing{err: away})
+	r.take(attempt{err: away})
 	close(lines)
 	want := []string{
 		"can't be a candidate in payments: there is no socket; trying again",

@@ -86,9 +86,9 @@ func (r *runner) reclaim() {
 }
 
 // ending says how a command that was told to end did.
-func ending(name string, is report) string {
-	if is.Killed {
+func ending(name string, got report) string {
+	if got.Killed {
 		return name + " had to be killed"
 	}
-	return fmt.Sprintf("%s ended with status %d", name, is.Status)
+	return fmt.Sprintf("%s ended with status %d", name, got.Status)
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/doyen-election/doyen/internal/alarm"
 )
 
-// standing is the outcome of one try to stand.
-type standing struct {
+// attempt is the outcome of one try to become a candidate.
+type attempt struct {
 	candidacy *client.Candidacy
 	err       error
 }
@@ -38,7 +38,7 @@ func (r *runner) stand() {
 		defer cancel()
 		candidacy, err := r.Client.Stand(ctx, r.Election, request)
 		select {
-		case r.stood <- standing{candidacy, err}:
+		case r.attempts <- attempt{candidacy, err}:
 		case <-r.ctx.Done():
 			if err == nil {
 				candidacy.Close()
@@ -48,7 +48,7 @@ func (r *runner) stand() {
 }
 
 // take goes on from the outcome of a try.
-func (r *runner) take(s standing) {
+func (r *runner) take(s attempt) {
 	r.asking = false
 	if s.err != nil {
 		if !r.met && !r.worthWaiting(s.err) {

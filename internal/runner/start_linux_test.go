@@ -50,8 +50,8 @@ func TestTheGuardStartsNothingWhenTheLeaseIsAboutToEnd(t *testing.T) {
 		termAt int64
 		want   report
 	}{
-		{"SIGTERM is due", alarm.Now(), report{Is: isGone, Why: tooLate}},
-		{"time is left", never, report{Is: isFailed, Errno: int(syscall.EPERM), Why: syscall.EPERM.Error()}}, // it tried
+		{"SIGTERM is due", alarm.Now(), report{Kind: isGone, Why: tooLate}},
+		{"time is left", never, report{Kind: isFailed, Errno: int(syscall.EPERM), Why: syscall.EPERM.Error()}}, // it tried
 	} {
 		runner, own := linked(t)
 		g := &guard{link: own, cgroup: &cgroup{}, forks: make(chan *syscall.ProcAttr, 1), made: make(chan birth, 1)}
@@ -61,7 +61,7 @@ func TestTheGuardStartsNothingWhenTheLeaseIsAboutToEnd(t *testing.T) {
 		if err := runner.receive(&got); err != nil {
 			t.Fatal(err)
 		}
-		if got != test.want || (len(g.forks) == 1) != (got.Is == isFailed) || g.command != nil {
+		if got != test.want || (len(g.forks) == 1) != (got.Kind == isFailed) || g.command != nil {
 			t.Errorf("%s: it reports %+v, want %+v; processes asked for: %d", test.name, got, test.want, len(g.forks))
 		}
 	}
@@ -124,7 +124,7 @@ func TestAnEndWithTheLeaseIsNotTheCommandsOwn(t *testing.T) {
 func TestALostLeadForgetsHowOftenTheCommandEndedBefore(t *testing.T) {
 	for name, lose := range map[string]func(*runner){
 		"lost":            func(r *runner) { r.lose("a reason", true) },
-		"ended by itself": func(r *runner) { r.gone(report{Is: isGone, Why: byLease}) },
+		"ended by itself": func(r *runner) { r.gone(report{Kind: isGone, Why: byLease}) },
 	} {
 		r := &runner{Config: ofTest(), leading: true, ends: 3, notBefore: never}
 		if lose(r); r.ends != 0 || r.notBefore != 0 || r.leading {
@@ -196,7 +196,7 @@ func TestTheCommandInheritsACopyOfTheConnection(t *testing.T) {
 	g.made <- birth{pid: child.Process.Pid}
 	g.start(order{Do: doStart, Term: 1, Copy: sent, Schedule: schedule{TermAt: never, KillAt: never}})
 	var got report
-	if err := runner.receive(&got); err != nil || got.Is != isStarted {
+	if err := runner.receive(&got); err != nil || got.Kind != isStarted {
 		t.Fatalf("%+v: %v", got, err)
 	}
 	kept := g.command.kept
