@@ -11,6 +11,7 @@ import (
 
 	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/internal/virtual"
+	"github.com/doyen-election/doyen/testbed/messages"
 )
 
 const (
@@ -168,50 +169,18 @@ func (c *cluster) did(a *virtual.Agent, action any) {
 }
 
 func (c *cluster) traceMessage(from string, s election.Envelope) {
-	var text string
-	switch m := s.Message.(type) {
-	case election.VoteRequest:
-		text = fmt.Sprintf("Vote Request term %d", m.Term)
-	case election.VoteGrant:
-		text = fmt.Sprintf("Vote Grant term %d", m.Term)
-	case election.VoteRefusal:
-		text = fmt.Sprintf("Vote Refusal term %d, has %d", m.Term, m.Granted)
-	case election.Release:
-		text = fmt.Sprintf("Release term %d", m.Term)
-		if m.Target != "" {
-			text += " for " + string(m.Target)
-		}
-	case election.RosterPropose:
-		text = fmt.Sprintf("Roster Propose %v %s", m.Roster.Version, voterNames(m.Roster))
-	case election.RosterAccept:
-		text = fmt.Sprintf("Roster Accept %v, knows term %d", m.Version, m.Highest)
+	switch s.Message.(type) {
 	case election.Heartbeat, election.HeartbeatAck, election.Inquiry, election.Report, election.RingAck:
 		if c.quiet {
 			return
 		}
-		text = fmt.Sprintf("%T", m)
-	default:
-		text = strings.TrimPrefix(fmt.Sprintf("%T", m), "election.")
 	}
-	c.tracef("%s -> %s  %s", from, s.To, text)
+	c.tracef("%s -> %s  %s", from, s.To, messages.Brief(s.Message))
 }
 
 func voterNames(r election.Roster) string {
-	names := func(vs []election.Voter) string {
-		var ns []string
-		for _, v := range vs {
-			ns = append(ns, v.Name)
-		}
-		return strings.Join(ns, ",")
-	}
-	if r.Joint() {
-		mark := ""
-		if r.Committed {
-			mark = " (committed)"
-		}
-		return fmt.Sprintf("joint %s + %s%s", names(r.Voters), names(r.Next), mark)
-	}
-	return fmt.Sprintf("stable %s floor %d", names(r.Voters), r.Floor)
+	_, text, _ := strings.Cut(messages.Roster(&r), " ")
+	return text
 }
 
 // leaders returns who leads by its own account, as "name@term".

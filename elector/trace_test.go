@@ -9,6 +9,7 @@ import (
 	"github.com/cockroachdb/datadriven"
 
 	"github.com/doyen-election/doyen/election"
+	"github.com/doyen-election/doyen/testbed/messages"
 )
 
 // TestTraces replays testdata/traces: who said what to whom when, from cold
@@ -110,7 +111,7 @@ func command(t *testing.T, c *cluster, d *datadriven.TestData) {
 		for _, n := range c.names {
 			if c.nodes[n].Up {
 				if r := c.nodes[n].elector.Status(c.Now).Roster; r != nil && len(c.names) > 3 {
-					c.tracef("%s has roster %v %s", n, r.Version, voterNames(*r))
+					c.tracef("%s has roster %s", n, messages.Roster(r))
 				}
 				c.tracef("%s names %q", n, c.known(n))
 			}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/elector"
+	"github.com/doyen-election/doyen/testbed/messages"
 )
 
 // mover carries actions out. Each worker has one.
@@ -187,7 +188,7 @@ func (m *mover) step(w *world, i int, in election.Input) {
 	}
 	out := a.elector.Step(a.clock, in)
 	if w.log != nil {
-		w.note("%s [%v] %s%s", peerOf(i), timeOf(a.clock-epoch), describe(in), describeOutput(out))
+		w.note("%s [%v] %s%s", peerOf(i), timeOf(a.clock-epoch), messages.Describe(in), messages.Output(out))
 	}
 	for _, x := range out.Withdraw {
 		if x.Election == election.Default {
@@ -269,7 +270,7 @@ func (w *world) poll(i int) {
 }
 
 func (f flight) String() string {
-	return fmt.Sprintf("%s -> %s %s", peerOf(f.from), peerOf(f.to), describe(f.message))
+	return fmt.Sprintf("%s -> %s %s", peerOf(f.from), peerOf(f.to), messages.Describe(f.message))
 }
 
 // supersede drops what waits for a paused agent when the same peer sends more

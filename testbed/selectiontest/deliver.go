@@ -1,10 +1,10 @@
 package selectiontest
 
 import (
-	"fmt"
 	"slices"
 
 	"github.com/doyen-election/doyen/election"
+	"github.com/doyen-election/doyen/testbed/messages"
 )
 
 // InFlight returns how many messages are under way.
@@ -19,7 +19,7 @@ func (n *Network) DeliverAt(i int) {
 	n.queue = slices.Delete(n.queue, i, i+1)
 	to := n.Agent(m.to)
 	lost := to.Dead || n.Lose != nil && n.Lose()
-	n.logf("  %s -> %s %s%s\n", m.from, m.to, describe(m.message), note(lost))
+	n.logf("  %s -> %s %s%s\n", m.from, m.to, messages.Brief(m.message), note(lost))
 	if lost {
 		return
 	}
@@ -54,7 +54,7 @@ func (n *Network) Repeat(i int) { n.queue = append(n.queue, n.queue[i]) }
 func (n *Network) Discard(i int) {
 	m := n.queue[i]
 	n.queue = slices.Delete(n.queue, i, i+1)
-	n.logf("  %s -> %s %s (lost)\n", m.from, m.to, describe(m.message))
+	n.logf("  %s -> %s %s (lost)\n", m.from, m.to, messages.Brief(m.message))
 }
 
 // DeliverAll delivers until nothing is under way. More than the limit of
@@ -129,46 +129,6 @@ func announced(m election.Message) (election.Term, bool) {
 		return m.Term, true
 	}
 	return 0, false
-}
-
-// kind is the literature's name of a message.
-func kind(m election.Message) string {
-	switch m.(type) {
-	case election.BullyElection, election.RingElection:
-		return "Election"
-	case election.BullyAnswer:
-		return "Answer"
-	case election.BullyDecline:
-		return "Decline"
-	case election.BullyCoordinator:
-		return "Coordinator"
-	case election.RingAck:
-		return "Ack"
-	case election.RingElected:
-		return "Elected"
-	}
-	return fmt.Sprintf("%T", m)
-}
-
-// describe writes a message so that a person can read it.
-func describe(m election.Message) string {
-	switch m := m.(type) {
-	case election.BullyElection:
-		return fmt.Sprintf("Election round %d", m.Round)
-	case election.BullyAnswer:
-		return fmt.Sprintf("Answer round %d", m.Round)
-	case election.BullyDecline:
-		return fmt.Sprintf("Decline round %d", m.Round)
-	case election.BullyCoordinator:
-		return fmt.Sprintf("Coordinator term %d", m.Term)
-	case election.RingElection:
-		return fmt.Sprintf("Election best %s round %d", m.Best.Peer, m.Round.Number)
-	case election.RingAck:
-		return fmt.Sprintf("Ack best %s round %d", m.Best, m.Round.Number)
-	case election.RingElected:
-		return fmt.Sprintf("Elected %s term %d", m.Leader.Peer, m.Term)
-	}
-	return kind(m)
 }
 
 func note(lost bool) string {

@@ -7,10 +7,11 @@ import (
 	"time"
 
 	"github.com/doyen-election/doyen/election"
+	"github.com/doyen-election/doyen/testbed/messages"
 )
 
 // Election is the election all agents of a network select for.
-const Election election.Name = "payments"
+const Election = election.Default
 
 // Heartbeat is the interval every selector is made with, and VoteTimeout what
 // patience adds to the end of the old lease.
@@ -178,7 +179,8 @@ func (n *Network) Confirm(id election.PeerID, term election.Term) {
 
 // Send puts a message under way, whoever it is from.
 func (n *Network) Send(from, to election.PeerID, m election.Message) {
-	n.Sent[kind(m)]++
+	kind, _, _ := strings.Cut(messages.Brief(m), " ")
+	n.Sent[kind]++
 	n.queue = append(n.queue, flight{from: from, to: to, message: m})
 }
 

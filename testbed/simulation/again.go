@@ -6,6 +6,7 @@ import (
 
 	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/elector"
+	"github.com/doyen-election/doyen/testbed/messages"
 )
 
 // beginAgain has an operator start an agent whose data directory is lost as if
@@ -98,7 +99,7 @@ func (w *world) endOwnClusters() {
 		}
 		if b := w.formerOf(a); b != nil && !w.barred(a) {
 			w.fail("former cluster", "%s leads its own cluster, though %s knows it as a voter of %s, and they are connected", a.peer, b.peer,
-				describeRoster(b.disk.state.Roster))
+				messages.Roster(b.disk.state.Roster))
 		}
 		w.endOwn(a)
 	}
@@ -150,15 +151,15 @@ func (w *world) checkBarred(a *agent, local election.Instant, m election.Message
 	}
 	switch m := m.(type) {
 	case election.VoteGrant, election.RosterAccept, election.RosterPropose, election.GenesisAccept, election.GenesisPropose:
-		w.fail("barred", "%s must not vote any more, knows it, and sends %s", a.peer, describe(m))
+		w.fail("barred", "%s must not vote any more, knows it, and sends %s", a.peer, messages.Describe(m))
 	case election.HeartbeatAck:
 		if h, ok := w.handles.(election.Heartbeat); ok && h.Send == m.Send && m.Version != (election.Version{}) && len(m.Nacks) < len(h.Claims) {
-			w.fail("barred", "%s must not vote any more, knows it, and renews: %s to %s", a.peer, describe(m), describe(h))
+			w.fail("barred", "%s must not vote any more, knows it, and renews: %s to %s", a.peer, messages.Describe(m), messages.Describe(h))
 		}
 	case election.Heartbeat:
 		for _, c := range m.Claims {
 			if l := w.log(a, c.Election); l != nil && c.Remaining > 0 && local.Add(c.Remaining) > l.ends[c.Term].until {
-				w.fail("barred", "%s must not lead any more, knows it, and leads on: %s", a.peer, describe(m))
+				w.fail("barred", "%s must not lead any more, knows it, and leads on: %s", a.peer, messages.Describe(m))
 			}
 		}
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/elector"
+	"github.com/doyen-election/doyen/testbed/messages"
 )
 
 // maxInbox bounds what waits for a paused agent; a real transport's queues are
@@ -171,7 +172,7 @@ func (w *world) start(a *agent) {
 		w.fail("start", "%s: %v", a.peer, err)
 		return
 	}
-	w.note(a, "STARTS as %s with %s", election.Holder{Peer: a.peer, Boot: a.boot}, describeState(state))
+	w.note(a, "STARTS as %s with %s", election.Holder{Peer: a.peer, Boot: a.boot}, messages.State(state))
 	w.starting(a)
 	for e, s := range a.stand {
 		if s.stands {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/elector"
+	"github.com/doyen-election/doyen/testbed/messages"
 )
 
 const (
@@ -81,16 +82,16 @@ func (w *world) checkSend(a *agent, local election.Instant, e election.Envelope)
 		w.checkGrant(a, m)
 	case election.RosterAccept:
 		if s.Roster == nil || s.Roster.Version != m.Version || s.Grants[election.RosterElection].Term < m.Driver {
-			w.fail("durable before sent", "%s accepts roster %v of driver %d, its disk holds %s", a.peer, m.Version, m.Driver, describeState(*s))
+			w.fail("durable before sent", "%s accepts roster %v of driver %d, its disk holds %s", a.peer, m.Version, m.Driver, messages.State(*s))
 		}
 	case election.GenesisAccept:
 		pending := s.Pending != nil && s.Pending.Attempt == m.Attempt && s.Pending.Roster.Cluster == m.Cluster
 		if !pending && (s.Roster == nil || s.Roster.Cluster != m.Cluster) {
-			w.fail("durable before sent", "%s accepts genesis %s#%d, its disk holds %s", a.peer, m.Cluster, m.Attempt, describeState(*s))
+			w.fail("durable before sent", "%s accepts genesis %s#%d, its disk holds %s", a.peer, m.Cluster, m.Attempt, messages.State(*s))
 		}
 	case election.Report:
 		if m.Roster != nil && (s.Roster == nil || s.Roster.Cluster != m.Roster.Cluster) {
-			w.fail("durable before sent", "%s reports a roster of cluster %s, its disk holds %s", a.peer, m.Roster.Cluster, describeState(*s))
+			w.fail("durable before sent", "%s reports a roster of cluster %s, its disk holds %s", a.peer, m.Roster.Cluster, messages.State(*s))
 		}
 	case election.Heartbeat:
 		for _, c := range m.Claims {

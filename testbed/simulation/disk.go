@@ -8,6 +8,7 @@ import (
 	"github.com/doyen-election/doyen/agent/store"
 	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/internal/codec"
+	"github.com/doyen-election/doyen/testbed/messages"
 )
 
 // disk is what a host does not forget, and the write of its agent that is under
@@ -35,7 +36,7 @@ const stateFile = "state"
 func (d *disk) format(w *world, a *agent, s election.State) {
 	data, err := codec.EncodeState(s)
 	if err != nil {
-		w.fail("durable state", "%s can't encode %s: %v", a.peer, describeState(s), err)
+		w.fail("durable state", "%s can't encode %s: %v", a.peer, messages.State(s), err)
 		return
 	}
 	*d = disk{files: newFilesystem(), slow: d.slow, failing: d.failing}
@@ -72,7 +73,7 @@ func (d *disk) look(w *world, a *agent) {
 		w.fail("terms on disk", "%s: the count of writes falls from %d to %d", a.peer, d.state.Writes, state.Writes)
 	}
 	if r := d.state.Roster; r != nil && (state.Roster == nil || state.Roster.Version.Before(r.Version)) {
-		w.fail("roster on disk", "%s: from %s to %s", a.peer, describeRoster(r), describeRoster(state.Roster))
+		w.fail("roster on disk", "%s: from %s to %s", a.peer, messages.Roster(r), messages.Roster(state.Roster))
 	}
 	before := d.state
 	if w.changes(copies) && d.sure != nil {
@@ -181,7 +182,7 @@ func (d *disk) carryOut(w *world, a *agent, dies, fails int) error {
 	*d.calls = calls{filesystem: &d.files, dies: dies, fails: fails, rng: a.rng}
 	err := d.record.Write(p.State)
 	if err != nil && dies < 0 && fails < 0 && !d.taken {
-		w.fail("durable state", "%s can't write %s: %v", a.peer, describeState(p.State), err)
+		w.fail("durable state", "%s can't write %s: %v", a.peer, messages.State(p.State), err)
 	}
 	d.look(w, a)
 	return err

@@ -8,6 +8,7 @@ import (
 	"github.com/doyen-election/doyen/agent/words"
 	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/elector"
+	"github.com/doyen-election/doyen/testbed/messages"
 )
 
 const (
@@ -235,7 +236,7 @@ func (w *world) whoLeads() string {
 			text += fmt.Sprintf(" %s %s names %s@%d, candidates %v;", c.Election, c.State, h.Peer, c.Term, c.Candidates)
 		}
 		if r := a.disk.state.Roster; a.alive {
-			text += " " + describeRoster(r)
+			text += " " + messages.Roster(r)
 			for _, s := range words.Warnings(a.elector.Status(a.clock.at(w.Now)), a.name) {
 				text += " [" + s.Message + "]"
 			}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/doyen-election/doyen/election"
+	"github.com/doyen-election/doyen/testbed/messages"
 )
 
 // open is the end of what has not ended.
@@ -180,8 +181,7 @@ func (w *world) sending(a, b *agent, m election.Message) int {
 	if h == nil || len(h.arrows) >= maxArrows {
 		return 0
 	}
-	what, quiet := brief(m)
-	h.arrows = append(h.arrows, arrow{from: a.id, to: b.id, sent: w.Now, came: open, what: what, detail: describe(m), quiet: quiet})
+	h.arrows = append(h.arrows, arrow{from: a.id, to: b.id, sent: w.Now, came: open, what: messages.Brief(m), detail: messages.Describe(m), quiet: routine(m)})
 	return len(h.arrows) - 1
 }
 
@@ -256,65 +256,17 @@ func (w *world) announcing(a *agent, x election.Announcement) {
 	w.mark(a.id, leaderMark, text)
 }
 
-// brief names a message in a few words, and says whether it is one of those
-// that go on all the time.
-func brief(m election.Message) (text string, quiet bool) {
-	about := func(what string, e election.Name, t election.Term) (string, bool) {
-		return fmt.Sprintf("%s %s term %d", what, e, t), false
-	}
+// routine reports whether a message is one of those that are sent all the time.
+func routine(m election.Message) bool {
 	switch m := m.(type) {
-	case election.BullyElection:
-		return "Election " + string(m.Election), false
-	case election.BullyAnswer:
-		return "Answer " + string(m.Election), false
-	case election.BullyDecline:
-		return "Decline " + string(m.Election), false
-	case election.BullyCoordinator:
-		return about("Coordinator", m.Election, m.Term)
-	case election.RingElection:
-		return fmt.Sprintf("Election %s best %s", m.Election, m.Best.Peer), false
-	case election.RingAck:
-		return "Ack " + string(m.Election), false
-	case election.RingElected:
-		return about("Elected", m.Election, m.Term)
-	case election.VoteRequest:
-		return about("Vote Request", m.Election, m.Term)
-	case election.VoteGrant:
-		return about("Vote Grant", m.Election, m.Term)
-	case election.VoteRefusal:
-		return about("Vote Refusal", m.Election, m.Term)
-	case election.Release:
-		return about("Release", m.Election, m.Term)
 	case election.Heartbeat:
-		text = "Heartbeat"
-		for _, c := range m.Claims {
-			text += fmt.Sprintf(" %s@%d", c.Election, c.Term)
-		}
-		return text, true
+		return true
 	case election.HeartbeatAck:
-		refuses := slices.ContainsFunc(m.Nacks, func(n election.Nack) bool { return n.Term > 0 })
-		if refuses {
-			return fmt.Sprintf("Heartbeat Ack, nacks %v", m.Nacks), false
-		}
-		return "Heartbeat Ack", true
-	case election.GenesisPropose:
-		return "Genesis Propose", false
-	case election.GenesisAccept:
-		return "Genesis Accept", false
-	case election.GenesisRefuse:
-		return "Genesis Refuse", false
-	case election.RosterPropose:
-		return fmt.Sprintf("Roster Propose v%d.%d", m.Roster.Version.Driver, m.Roster.Version.Counter), false
-	case election.RosterAccept:
-		return fmt.Sprintf("Roster Accept v%d.%d", m.Version.Driver, m.Version.Counter), false
-	case election.RosterRefuse:
-		return fmt.Sprintf("Roster Refuse v%d.%d", m.Version.Driver, m.Version.Counter), false
-	case election.Inquiry:
-		return "Inquiry", false
+		return !slices.ContainsFunc(m.Nacks, func(n election.Nack) bool { return n.Term > 0 })
 	case election.Report:
-		return "Report", m.ID == 0
+		return m.ID == 0
 	}
-	return describe(m), false
+	return false
 }
 
 // at writes a true time for a person.

@@ -6,6 +6,7 @@ import (
 
 	"github.com/doyen-election/doyen/agent/store"
 	"github.com/doyen-election/doyen/election"
+	"github.com/doyen-election/doyen/testbed/messages"
 )
 
 // intrude has a second process use an agent's data directory: it reads the state,
@@ -33,7 +34,7 @@ func (w *world) intrude(r *rand.Rand) {
 			Holder: election.Holder{Peer: a.peer, Boot: boot}, Lease: max(g.Lease, a.settings.timing.Lease)}
 	}
 	state.Writes++
-	w.note(a, "a SECOND PROCESS writes to its data directory: %s", describeState(state))
+	w.note(a, "a SECOND PROCESS writes to its data directory: %s", messages.State(state))
 	if err := second.Write(state); err != nil {
 		w.fail("durable state", "a second process can't write to the data directory of %s: %v", a.peer, err)
 		return

@@ -7,6 +7,7 @@ import (
 
 	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/internal/codec"
+	"github.com/doyen-election/doyen/testbed/messages"
 )
 
 // maxHeld bounds what a silently cut link keeps for later, as TCP would.
@@ -50,7 +51,7 @@ func (w *world) send(a *agent, m election.Envelope) {
 		return
 	}
 	if b == nil || b == a {
-		w.fail("send", "%s sends %s to %q", a.peer, describe(m.Message), m.To)
+		w.fail("send", "%s sends %s to %q", a.peer, messages.Describe(m.Message), m.To)
 		return
 	}
 	w.stats.Messages++
@@ -163,7 +164,7 @@ func (w *world) checkWire(a *agent, m election.Message) {
 		_, err = codec.DecodeMessage(data)
 	}
 	if err != nil {
-		w.fail("codec", "%s sends %s: %v", a.peer, describe(m), err)
+		w.fail("codec", "%s sends %s: %v", a.peer, messages.Describe(m), err)
 	}
 }
 

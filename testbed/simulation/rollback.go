@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/doyen-election/doyen/internal/codec"
+	"github.com/doyen-election/doyen/testbed/messages"
 )
 
 // maxPast bounds the older copies that are kept of a data directory.
@@ -31,7 +32,7 @@ func (w *world) rollBack(r *rand.Rand) {
 		w.fail("durable state", "%s wrote what can't be read: %v", a.peer, err)
 		return
 	}
-	w.note(a, "an OLDER COPY of its data directory is restored: %s", describeState(state))
+	w.note(a, "an OLDER COPY of its data directory is restored: %s", messages.State(state))
 	a.disk.files.format(stateFile, older)
 	a.disk.sure, a.disk.state = older, state
 	a.rolledBack, w.rolledBack = true, true

@@ -3,6 +3,7 @@ package simulation
 import (
 	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/internal/virtual"
+	"github.com/doyen-election/doyen/testbed/messages"
 )
 
 // pollEvery is how many steps pass between two looks at an agent's status that
@@ -27,7 +28,7 @@ func (w *world) step(a *agent, in election.Input) {
 	w.stats.Steps++
 	switch {
 	case dies:
-		w.note(a, "CRASHES in the middle of a step, on %s", describe(in))
+		w.note(a, "CRASHES in the middle of a step, on %s", messages.Describe(in))
 	case w.trace.wanted():
 		w.trace.add(record{at: w.Now, agent: a, life: a.life, local: local, in: in, out: out})
 	}

@@ -1,0 +1,176 @@
+// Package messages writes what agents send, hear and ask for as text, for traces,
+// diagrams and the reports of failed tests: Brief in a few words, Describe with
+// all that matters. The text is for people: no program reads it.
+package messages
+
+import (
+	"fmt"
+	"reflect"
+	"regexp"
+	"strings"
+
+	"github.com/doyen-election/doyen/election"
+)
+
+// Brief names a message as the literature does, with its election unless that is
+// the default one.
+func Brief(m election.Message) string {
+	switch m := m.(type) {
+	case election.BullyElection:
+		return about("Election", m.Election, "round %d", m.Round)
+	case election.BullyAnswer:
+		return about("Answer", m.Election, "round %d", m.Round)
+	case election.BullyDecline:
+		return about("Decline", m.Election, "round %d", m.Round)
+	case election.BullyCoordinator:
+		return about("Coordinator", m.Election, "term %d", m.Term)
+	case election.RingElection:
+		return about("Election", m.Election, "best %s round %d", m.Best.Peer, m.Round.Number)
+	case election.RingAck:
+		return about("Ack", m.Election, "best %s round %d", m.Best, m.Round.Number)
+	case election.RingElected:
+		return about("Elected", m.Election, "%s term %d", m.Leader.Peer, m.Term)
+	case election.VoteRequest:
+		return about("Vote Request", m.Election, "term %d", m.Term)
+	case election.VoteGrant:
+		return about("Vote Grant", m.Election, "term %d", m.Term)
+	case election.VoteRefusal:
+		return about("Vote Refusal", m.Election, "term %d, has %d", m.Term, m.Granted)
+	case election.Release:
+		text := about("Release", m.Election, "term %d", m.Term)
+		if m.Target != "" {
+			text += " for " + string(m.Target)
+		}
+		return text
+	case election.Heartbeat:
+		text := "Heartbeat"
+		for _, c := range m.Claims {
+			text += fmt.Sprintf(" %s@%d", c.Election, c.Term)
+		}
+		return text
+	case election.HeartbeatAck:
+		if len(m.Nacks) > 0 {
+			return fmt.Sprintf("Heartbeat Ack, nacks %v", m.Nacks)
+		}
+	case election.RosterPropose:
+		return "Roster Propose " + Roster(&m.Roster)
+	case election.RosterAccept:
+		return fmt.Sprintf("Roster Accept %s, knows term %d", version(m.Version), m.Highest)
+	case election.RosterRefuse:
+		return "Roster Refuse " + version(m.Version)
+	}
+	return wordStart.ReplaceAllString(reflect.TypeOf(m).Name(), "$1 $2")
+}
+
+var wordStart = regexp.MustCompile(`([a-z])([A-Z])`)
+
+func about(what string, name election.Name, format string, args ...any) string {
+	if name != election.Default {
+		what += " " + string(name)
+	}
+	return what + " " + fmt.Sprintf(format, args...)
+}
+
+// Describe writes a message or an input in one line.
+func Describe(x any) string {
+	switch x := x.(type) {
+	case election.Received:
+		return fmt.Sprintf("<- %s %s", x.From, Describe(x.Message))
+	case election.VoteRequest:
+		return fmt.Sprintf("VoteRequest %s@%d of %s send %d prio %d %s", x.Election, x.Term, x.Holder, x.Send, x.Rank.Priority, Roster(&x.Roster))
+	case election.VoteRefusal:
+		return fmt.Sprintf("VoteRefusal %s@%d reason %d granted %d to %s for %v %s", x.Election, x.Term, x.Reason,
+			x.Granted, x.GrantedTo, x.Remaining, Roster(x.Roster))
+	case election.HeartbeatAck:
+		return fmt.Sprintf("HeartbeatAck send %d version %v nacks %v %s", x.Send, x.Version, x.Nacks, Roster(x.Roster))
+	case election.Report:
+		return fmt.Sprintf("Report %d voter %v standings %v %s", x.ID, x.Voter, x.Standings, Roster(x.Roster))
+	case election.RosterPropose:
+		return fmt.Sprintf("RosterPropose driver %d %s", x.Driver, Roster(&x.Roster))
+	case election.RosterRefuse:
+		return fmt.Sprintf("RosterRefuse driver %d version %v granted %d %s", x.Driver, x.Version, x.Granted, Roster(x.Roster))
+	case election.ViewChanged:
+		text := "ViewChanged"
+		for _, m := range x.View.Members {
+			text += fmt.Sprintf(" %s/%s%v", m.Peer, m.Boot, m.Candidacies)
+			if m.Draining {
+				text += "(draining)"
+			}
+			if m.Suspected {
+				text += "(suspected)"
+			}
+		}
+		return text
+	}
+	return fmt.Sprintf("%s %+v", reflect.TypeOf(x).Name(), x)
+}
+
+// Output writes what a step asks for, a line for each thing.
+func Output(o election.Output) string {
+	var b strings.Builder
+	line := func(format string, args ...any) { fmt.Fprintf(&b, "\n      "+format, args...) }
+	for _, w := range o.Withdraw {
+		line("WITHDRAW %s@%d stop by %d: %s", w.Election, w.Term, w.StopBy, w.Reason)
+	}
+	if o.Persist != nil {
+		line("PERSIST #%d %s", o.Persist.Write, State(o.Persist.State))
+	}
+	for _, e := range o.Send {
+		line("-> %s %s", e.To, Describe(e.Message))
+	}
+	for _, a := range o.Announce {
+		line("ANNOUNCE %s %s %s@%d: %s", a.Election, a.Event, a.Leader, a.Term, a.Reason)
+	}
+	for _, r := range o.Replies {
+		text := "done"
+		if r.Refusal != nil {
+			text = fmt.Sprintf("refused: %+v", *r.Refusal)
+		}
+		line("REPLY %d %s %v", r.Request, text, r.Leader)
+	}
+	if o.WakeAt != election.Never {
+		line("wake %d", o.WakeAt)
+	}
+	return b.String()
+}
+
+// State writes what is on an agent's disk.
+func State(s election.State) string {
+	text := Roster(s.Roster)
+	if s.Pending != nil {
+		text += fmt.Sprintf(" pending %s#%d", s.Pending.Proposer, s.Pending.Attempt)
+	}
+	for _, name := range s.Elections() {
+		g := s.Grants[name]
+		text += fmt.Sprintf(" %s@%d=%s", name, g.Term, g.Holder)
+		if g.Released {
+			text += "(released)"
+		}
+	}
+	return text
+}
+
+// Roster writes a roster, or that there is none.
+func Roster(r *election.Roster) string {
+	switch {
+	case r == nil:
+		return "no roster"
+	case !r.Joint():
+		return fmt.Sprintf("%s stable %s floor %d", version(r.Version), voters(r.Voters), r.Floor)
+	}
+	text := fmt.Sprintf("%s joint %s + %s floor %d", version(r.Version), voters(r.Voters), voters(r.Next), r.Floor)
+	if r.Committed {
+		text += " (committed)"
+	}
+	return text
+}
+
+func version(v election.Version) string { return fmt.Sprintf("v%d.%d", v.Driver, v.Counter) }
+
+func voters(all []election.Voter) string {
+	var peers []string
+	for _, v := range all {
+		peers = append(peers, string(v.Peer))
+	}
+	return strings.Join(peers, ",")
+}
