@@ -1,11 +1,11 @@
-// Package election is the vocabulary of Doyen: identities, ranks, terms, the
-// durable state, and the messages, inputs and outputs of one agent's pure step.
+// Package election is the vocabulary of Doyen: identities, ranks and terms, the roster,
+// the durable state, the messages between agents, and the inputs and outputs of an
+// agent's step. docs/architecture.md, "Words", explains each word.
 //
-// It guarantees only shapes: every type is a plain value with a total order
-// where one is needed. It holds no protocol logic, reads no clock, and makes
-// no promise that a value received from a peer is sensible: whoever consumes a
-// message validates it.
+// All types are plain values, most with a total order. They hold no rules of a protocol,
+// and nothing here checks what came from a peer: internal/codec checks its form, and
+// the package that acts on it whether it makes sense.
 //
-// Time is an Instant of the local CLOCK_BOOTTIME, which counts suspend; two
-// hosts' instants are never compared.
+// An Instant is a reading of the local CLOCK_BOOTTIME, which counts suspend. Instants of
+// two hosts are never compared.
 package election

@@ -6,11 +6,10 @@ import (
 	"time"
 )
 
-// Instant is nanoseconds of the local CLOCK_BOOTTIME. Instants of different
-// hosts are not comparable.
+// Instant is nanoseconds of the local CLOCK_BOOTTIME.
 type Instant int64
 
-// Never is an instant that does not come: no wake-up is wanted.
+// Never is an instant that does not come.
 const Never Instant = 1<<63 - 1
 
 // Add returns the instant d later. Never stays Never.
@@ -24,7 +23,7 @@ func (i Instant) Add(d time.Duration) Instant {
 // Sub returns the time from j to i.
 func (i Instant) Sub(j Instant) time.Duration { return time.Duration(i - j) }
 
-// Earliest returns the first of the given instants, Never if there is none.
+// Earliest returns the first of the instants; Never if there are none.
 func Earliest(instants ...Instant) Instant {
 	first := Never
 	for _, i := range instants {
@@ -33,18 +32,15 @@ func Earliest(instants ...Instant) Instant {
 	return first
 }
 
-// PeerID is an agent's libp2p peer ID in its text form: the hash of its public
-// key, and so its identity across restarts.
+// PeerID is an agent's identity: its libp2p peer ID as text, derived from its key.
 type PeerID string
 
-// BootID tells one run of an agent from the next. It is drawn at random at
-// every process start.
+// BootID identifies one process run of an agent. It is drawn at random.
 type BootID uint64
 
 func (b BootID) String() string { return fmt.Sprintf("%016x", uint64(b)) }
 
-// Holder is who can hold a term: one run of one agent. A restarted agent is
-// another holder than its former life.
+// Holder is one process run of one agent, which is what can hold a term.
 type Holder struct {
 	Peer PeerID `cbor:"1,keyasint"`
 	Boot BootID `cbor:"2,keyasint"`
@@ -56,10 +52,10 @@ func (h Holder) String() string { return fmt.Sprintf("%s/%s", h.Peer, h.Boot) }
 type Name string
 
 const (
-	// Default is the election an agent stands in on behalf of its host.
+	// Default is the election in which an agent is a candidate on behalf of its host.
 	Default Name = "default"
-	// RosterElection is the system election whose leader changes the roster.
-	// Its name can't be chosen by users: it does not match ValidName.
+	// RosterElection is the election whose leader changes the roster. Users can't
+	// choose its name: ValidName refuses it.
 	RosterElection Name = "_roster"
 )
 
@@ -78,15 +74,15 @@ func ValidName(s string) bool {
 
 const maxName = 63
 
-// Term numbers an authority in one election. It only rises, and is the fencing
+// Term numbers the leaderships of one election. It only rises, and is the fencing
 // token: a resource that has seen a term refuses every lower one.
 type Term uint64
 
 // MaxTerm is the highest term that is granted, sent or kept.
 const MaxTerm Term = 1 << 61
 
-// maxLeap is how far one term may be above those known: terms rise by one with each
-// attempt, so what is farther away is a defect, and would use the numbers up.
+// maxLeap is how far a term may be above those known. Terms rise by one with each bid, so
+// one that is farther away is a defect, and would use up the numbers.
 const maxLeap Term = 1 << 32
 
 // Follows reports whether the term may come after a known one.
@@ -97,16 +93,14 @@ func (t Term) Follows(known Term) bool {
 // MaxLease is the longest lease that agents may use.
 const MaxLease = 10 * time.Minute
 
-// Rank orders the candidates of an election; the highest should lead. It is a
-// total order: priority, then seniority, then peer ID.
+// Rank orders candidates by priority, seniority and peer ID; the highest should lead.
 type Rank struct {
 	Priority int    `cbor:"1,keyasint"` // 0 never leads
 	JoinedAt int64  `cbor:"2,keyasint"` // Unix nanoseconds of its start; the older is senior
 	Peer     PeerID `cbor:"3,keyasint"`
 }
 
-// Compare returns +1 if r ranks higher than s, -1 if lower, 0 if they are the
-// same.
+// Compare returns +1 if r ranks higher than s, -1 if lower, 0 if they are equal.
 func (r Rank) Compare(s Rank) int {
 	return cmp.Or(
 		cmp.Compare(r.Priority, s.Priority),
@@ -115,7 +109,6 @@ func (r Rank) Compare(s Rank) int {
 	)
 }
 
-// Above reports whether r ranks higher than s.
 func (r Rank) Above(s Rank) bool { return r.Compare(s) > 0 }
 
 // DefaultPriority is the priority of a candidate that states none.

@@ -2,37 +2,36 @@ package election
 
 import "time"
 
-// Message is what one agent sends another. Every concrete message is a value
-// of this package; the set is closed.
+// Message is what one agent sends another. All kinds are in this package.
 type Message interface{ message() }
 
 // MaxDetail is how many bytes the Detail of a GenesisRefuse may have.
 const MaxDetail = 1024
 
-// SendID numbers the sends of one boot of one agent. Each request, each
-// retransmission and each round of heartbeats has its own.
+// SendID numbers the sends of one process run of an agent. Each request, also a repeated
+// one, and each round of heartbeats has its own.
 type SendID uint64
 
 // Selection: Bully (Garcia-Molina 1982).
 type (
-	// BullyElection asks better-ranked candidates whether one of them is alive.
+	// BullyElection asks a better-ranked candidate whether it is alive.
 	BullyElection struct {
 		Election Name   `cbor:"1,keyasint"`
 		Round    uint64 `cbor:"2,keyasint"`
 		Rank     Rank   `cbor:"3,keyasint"` // the sender's
 	}
-	// BullyAnswer says: I am alive and rank higher, stand back. A nominee that
-	// waits for its votes also sends it unasked, with round 0.
+	// BullyAnswer says that the sender is alive and ranks higher. A nominee also sends
+	// it unasked, with round 0.
 	BullyAnswer struct {
 		Election Name   `cbor:"1,keyasint"`
 		Round    uint64 `cbor:"2,keyasint"` // the round answered
 	}
-	// BullyDecline says: I rank higher but can't lead now, do not wait for me.
+	// BullyDecline says that the sender can't lead, or ranks lower: do not wait for it.
 	BullyDecline struct {
 		Election Name   `cbor:"1,keyasint"`
 		Round    uint64 `cbor:"2,keyasint"`
 	}
-	// BullyCoordinator announces a confirmed leader.
+	// BullyCoordinator announces a leader.
 	BullyCoordinator struct {
 		Election Name   `cbor:"1,keyasint"`
 		Term     Term   `cbor:"2,keyasint"`
@@ -40,7 +39,7 @@ type (
 	}
 )
 
-// RoundID names one circulation of a ring token.
+// RoundID identifies a token of Ring.
 type RoundID struct {
 	Origin PeerID `cbor:"1,keyasint"`
 	Number uint64 `cbor:"2,keyasint"`
@@ -48,7 +47,7 @@ type RoundID struct {
 
 // Selection: Ring (Chang and Roberts 1979).
 type (
-	// RingElection is the token: the best candidate it has met so far.
+	// RingElection is the token, with the best candidate that it has met.
 	RingElection struct {
 		Election Name    `cbor:"1,keyasint"`
 		Round    RoundID `cbor:"2,keyasint"`
@@ -60,7 +59,7 @@ type (
 		Round    RoundID `cbor:"2,keyasint"`
 		Best     PeerID  `cbor:"3,keyasint"`
 	}
-	// RingElected announces a confirmed leader round the ring.
+	// RingElected announces a leader.
 	RingElected struct {
 		Election Name   `cbor:"1,keyasint"`
 		Term     Term   `cbor:"2,keyasint"`
@@ -70,8 +69,8 @@ type (
 
 // Authority: votes, leases, heartbeats.
 type (
-	// VoteRequest asks a voter for its promise. The requester's roster travels
-	// with it, so that a voter that is behind catches up.
+	// VoteRequest asks a voter for a grant. It carries the requester's roster, so that a
+	// voter with an older one catches up.
 	VoteRequest struct {
 		Election Name          `cbor:"1,keyasint"`
 		Term     Term          `cbor:"2,keyasint"`
@@ -88,7 +87,7 @@ type (
 		Holder   Holder  `cbor:"3,keyasint"`
 		Send     SendID  `cbor:"4,keyasint"`
 		Version  Version `cbor:"5,keyasint"`
-		Stamp    Instant `cbor:"6,keyasint"` // the voter's clock, to be echoed
+		Stamp    Instant `cbor:"6,keyasint"` // of the voter's clock, to be echoed
 	}
 	// VoteRefusal answers a request that was not granted.
 	VoteRefusal struct {
@@ -97,7 +96,7 @@ type (
 		Holder    Holder        `cbor:"3,keyasint"`
 		Granted   Term          `cbor:"5,keyasint"` // the term on record
 		GrantedTo Holder        `cbor:"6,keyasint"`
-		Remaining time.Duration `cbor:"7,keyasint,omitempty"` // of that promise, if it runs
+		Remaining time.Duration `cbor:"7,keyasint,omitempty"` // of that promise; 0: it has expired
 		Reason    RefusalReason `cbor:"8,keyasint"`
 		Roster    *Roster       `cbor:"9,keyasint,omitempty"` // if newer than the requester's
 	}
@@ -107,25 +106,24 @@ type (
 		Term      Term          `cbor:"2,keyasint"`
 		Holder    Holder        `cbor:"3,keyasint"`
 		Target    PeerID        `cbor:"4,keyasint,omitempty"` // of a transfer
-		StandDown time.Duration `cbor:"5,keyasint,omitempty"` // for so long the sender is no candidate
+		StandDown time.Duration `cbor:"5,keyasint,omitempty"` // for so long the sender is not a candidate
 		Leaving   bool          `cbor:"6,keyasint,omitempty"` // the sender's agent stops
 	}
-	// Heartbeat says that its sender leads, and renews the leases of all it
-	// leads at once.
+	// Heartbeat says what its sender leads, and renews all these leases at once.
 	Heartbeat struct {
 		Boot    BootID  `cbor:"1,keyasint"`
 		Send    SendID  `cbor:"2,keyasint"`
 		Version Version `cbor:"3,keyasint"`
-		Echo    Instant `cbor:"4,keyasint,omitempty"` // the newest stamp the receiver sent
+		Echo    Instant `cbor:"4,keyasint,omitempty"` // the newest stamp of the receiver
 		Claims  []Claim `cbor:"5,keyasint"`           // sorted by election
 	}
-	// HeartbeatAck answers every heartbeat. From a voter of that version it
-	// renews each claim that is not among the nacks.
+	// HeartbeatAck answers a heartbeat. From a voter of that version it renews each claim
+	// that is not among the nacks.
 	HeartbeatAck struct {
 		Boot    BootID  `cbor:"1,keyasint"` // of the heartbeat's sender
 		Send    SendID  `cbor:"2,keyasint"`
 		Version Version `cbor:"3,keyasint"`
-		Stamp   Instant `cbor:"4,keyasint"` // the receiver's clock, to be echoed
+		Stamp   Instant `cbor:"4,keyasint"` // of the receiver's clock, to be echoed
 		Nacks   []Nack  `cbor:"5,keyasint,omitempty"`
 		Roster  *Roster `cbor:"6,keyasint,omitempty"` // if newer than the sender's
 	}
@@ -135,124 +133,120 @@ type (
 type Claim struct {
 	Election  Name          `cbor:"1,keyasint"`
 	Term      Term          `cbor:"2,keyasint"`
-	Remaining time.Duration `cbor:"3,keyasint"` // of the lease, at the send
-	// Rank is compared when two leaders without quorum meet; with quorum it is
-	// zero, and not sent.
-	Rank Rank `cbor:"4,keyasint,omitzero"`
+	Remaining time.Duration `cbor:"3,keyasint"`          // of the lease, at the send
+	Rank      Rank          `cbor:"4,keyasint,omitzero"` // only without quorum, where two leaders may meet
 }
 
-// Nack is a claim the voter does not honour.
+// Nack is a claim that the voter does not renew.
 type Nack struct {
 	Election Name `cbor:"1,keyasint"`
 	Term     Term `cbor:"2,keyasint"` // the term on record
 }
 
-// RefusalReason says why a vote was refused.
+// RefusalReason is why a voter does not grant a term.
 type RefusalReason uint8
 
 const (
 	RefusedStaleTerm   RefusalReason = iota + 1 // the term on record is as high or higher
-	RefusedPromised                             // a promise to another holder still runs
+	RefusedPromised                             // to another holder
 	RefusedVersion                              // the rosters differ
 	RefusedFloor                                // the term is not above the roster's floor
-	RefusedNotVoter                             // the receiver is no voter
+	RefusedNotVoter                             // the receiver is not a voter
 	RefusedUnavailable                          // the voter can't write its promises
 	RefusedLease                                // the lease is longer than those in use
 	RefusedLeap                                 // the term is too far above those known
 )
 
-// Knowledge: what an agent tells another that just connected or asks.
+// Knowledge.
 type (
-	// Inquiry asks for a Report; with Durable, for one that is sent once the
-	// receiver has written something to its disk; with Election, for one that
-	// tells of that election only.
+	// Inquiry asks for a Report.
 	Inquiry struct {
 		ID       uint64 `cbor:"1,keyasint"`
-		Durable  bool   `cbor:"2,keyasint,omitempty"`
-		Election Name   `cbor:"3,keyasint,omitempty"`
+		Durable  bool   `cbor:"2,keyasint,omitempty"` // to be sent once the receiver has written to its disk
+		Election Name   `cbor:"3,keyasint,omitempty"` // about this one only; empty: about all
 	}
-	// Report is what the sender's voter has on record. It is sent unasked, with
-	// ID 0, to every peer that connects and when a roster is committed.
+	// Report is what the sender has on record. It is sent unasked, with ID 0, to every
+	// peer that connects, and when a roster is committed.
 	Report struct {
 		ID        uint64     `cbor:"1,keyasint,omitempty"`
 		Voter     bool       `cbor:"2,keyasint,omitempty"` // the sender is on its roster
 		Roster    *Roster    `cbor:"3,keyasint,omitempty"`
 		Standings []Standing `cbor:"4,keyasint,omitempty"` // sorted by election
-		Stamp     Instant    `cbor:"5,keyasint,omitempty"` // the sender's clock, to be echoed
-		Election  Name       `cbor:"6,keyasint,omitempty"` // it tells of this one only; empty: of all
+		Stamp     Instant    `cbor:"5,keyasint,omitempty"` // of the sender's clock, to be echoed
+		Election  Name       `cbor:"6,keyasint,omitempty"` // about this one only; empty: about all
 		Boot      BootID     `cbor:"7,keyasint,omitempty"` // the sender's
-		Writes    uint64     `cbor:"8,keyasint,omitempty"` // how many writes of its state are durable
+		Writes    uint64     `cbor:"8,keyasint,omitempty"` // of its state that are durable
 		Known     uint64     `cbor:"9,keyasint,omitempty"` // how many of the receiver's it remembers
 	}
 )
 
-// Candidacies: what gossip has no room for, or tells too late.
+// Candidacies that do not fit into gossip, or that it spreads too late.
 type (
-	// Candidacies is every election in which the sender stands.
+	// Candidacies are all those of the sender.
 	Candidacies struct {
 		Boot        BootID      `cbor:"1,keyasint"`
-		Serial      uint64      `cbor:"2,keyasint"`           // rises with each change within a boot
+		Serial      uint64      `cbor:"2,keyasint"`           // rises with each change in a process run
 		Candidacies []Candidacy `cbor:"3,keyasint,omitempty"` // sorted by election
 	}
-	// CandidaciesAck says that it arrived; it is repeated until then.
+	// CandidaciesAck says that they arrived: until then they are repeated.
 	CandidaciesAck struct {
 		Boot   BootID `cbor:"1,keyasint"` // of the candidacies' sender
 		Serial uint64 `cbor:"2,keyasint"`
-		By     BootID `cbor:"3,keyasint"` // of who knows: its next life does not
+		By     BootID `cbor:"3,keyasint"` // the receiver's: its next process run does not know them
 	}
 )
 
-// Standing is one grant on record, as reported.
+// Standing is one grant in a Report.
 type Standing struct {
 	Election  Name          `cbor:"1,keyasint"`
 	Term      Term          `cbor:"2,keyasint"`
 	Holder    Holder        `cbor:"3,keyasint"`
-	Remaining time.Duration `cbor:"4,keyasint,omitempty"` // 0: the promise is over
+	Remaining time.Duration `cbor:"4,keyasint,omitempty"` // of the promise; 0: it has expired
 }
 
-// Roster: genesis and changes (docs/guarantees.md).
+// The roster: genesis and changes.
 type (
-	// GenesisPropose asks a named agent to accept a first roster.
+	// GenesisPropose asks to accept a first roster.
 	GenesisPropose struct {
 		Genesis Genesis `cbor:"1,keyasint"`
 	}
-	// GenesisAccept says the proposal is pending on the sender's disk.
+	// GenesisAccept says that the proposal is durable at the sender, as pending.
 	GenesisAccept struct {
 		Cluster string `cbor:"1,keyasint"`
 		Attempt uint64 `cbor:"2,keyasint"`
 	}
-	// GenesisRefuse says why it is not.
+	// GenesisRefuse says why the sender does not accept.
 	GenesisRefuse struct {
 		Cluster string    `cbor:"1,keyasint"`
 		Attempt uint64    `cbor:"2,keyasint"`
 		Reason  Objection `cbor:"3,keyasint"`
 		Detail  string    `cbor:"4,keyasint,omitempty"` // depends on the reason
 	}
-	// RosterPropose asks a voter to hold a new roster, by the leader of the
-	// roster election in term Driver.
+	// RosterPropose asks a voter to accept a new roster. The sender led the roster
+	// election in term Driver.
 	RosterPropose struct {
 		Driver Term   `cbor:"1,keyasint"`
 		Holder Holder `cbor:"2,keyasint"`
 		Roster Roster `cbor:"3,keyasint"`
 	}
-	// RosterAccept says the proposed version is on the sender's disk.
+	// RosterAccept says that the proposed version is durable at the sender.
 	RosterAccept struct {
 		Driver  Term    `cbor:"1,keyasint"`
 		Version Version `cbor:"2,keyasint"`
-		Highest Term    `cbor:"3,keyasint"` // the highest term the sender knows of any election
-		// Promise is what is left, when the sender accepts, of the longest promise
-		// it has given in any election, what it holds after a start included (R4).
+		Highest Term    `cbor:"3,keyasint"` // that the sender knows in any election
+		// Promise is how long the longest promise of the sender still runs, in any
+		// election, those of its earlier process run included (R4).
 		Promise time.Duration `cbor:"4,keyasint,omitempty"`
 	}
-	// RosterRefuse says that it is not, and what the sender holds instead.
+	// RosterRefuse says that the sender does not accept, and what it holds.
 	RosterRefuse struct {
 		Driver  Term    `cbor:"1,keyasint"`
 		Version Version `cbor:"2,keyasint"`
 		Granted Term    `cbor:"3,keyasint"` // the sender's term in the roster election
 		Roster  *Roster `cbor:"4,keyasint,omitempty"`
 	}
-	// RosterCancel asks the driver of that version's change to go back to the
-	// former voters (R12). It is repeated until the change has ended.
+	// RosterCancel asks the driver of that version to go back to the former voters (R12).
+	// It is repeated until the change has ended.
 	RosterCancel struct {
 		Version Version `cbor:"1,keyasint"` // of the joint roster the sender holds
 	}
@@ -283,8 +277,7 @@ func (RosterAccept) message()     {}
 func (RosterRefuse) message()     {}
 func (RosterCancel) message()     {}
 
-// Objection is why an agent refuses a first roster. Agents of other versions may
-// send more of them.
+// Objection is why an agent refuses a first roster. Other versions may send more of them.
 type Objection uint8
 
 const (
@@ -297,7 +290,7 @@ const (
 	GenesisPendingFormer           // as above, by an agent of the proposer's name, under another identity
 )
 
-// Envelope is a message with the peer it goes to.
+// Envelope is a message to a peer.
 type Envelope struct {
 	To      PeerID
 	Message Message

@@ -1,7 +1,7 @@
 package election
 
-// Refusal says why a command was not carried out, in facts. The agent puts them
-// into words (agent/words).
+// Refusal is why a command was not carried out, in facts. Package agent/words puts them
+// into words.
 type Refusal struct {
 	Why      Denial
 	Election Name     // that the command is about

@@ -5,19 +5,17 @@ import (
 	"slices"
 )
 
-// Version orders rosters: first by the term of the driver that made it, then
-// by that driver's count. Genesis is version {0, 1}; {0, 0} is "no roster".
+// Version orders rosters: by the term of the driver that made them, then by its counter.
+// Genesis is {0, 1}; {0, 0} is "no roster".
 type Version struct {
 	Driver  Term   `cbor:"1,keyasint"`
 	Counter uint64 `cbor:"2,keyasint"`
 }
 
-// Compare orders versions, newer being greater.
 func (v Version) Compare(w Version) int {
 	return cmp.Or(cmp.Compare(v.Driver, w.Driver), cmp.Compare(v.Counter, w.Counter))
 }
 
-// Before reports whether v is older than w.
 func (v Version) Before(w Version) bool { return v.Compare(w) < 0 }
 
 // Voter is an agent whose grants count.
@@ -26,33 +24,27 @@ type Voter struct {
 	Peer PeerID `cbor:"2,keyasint"`
 }
 
-// MaxVoters is how many voters operators may have: more only make each round
-// longer.
+// MaxVoters bounds the voters: more only make each round longer.
 const MaxVoters = 31
 
-// Roster is a versioned set of voters. It is stable when Next is empty, and
-// joint while a change from Voters to Next is under way. A joint roster without
-// the mark Committed is only proposed: a majority means one of Voters. With the
-// mark, majorities of both halves have accepted it, and a majority means one of
-// each (Ongaro 2014, section 4.3; docs/guarantees.md, R9 and R10).
+// Roster is a versioned set of voters. It is stable, or joint: Next is not empty, and a
+// change from Voters to Next is under way. A majority means one of Voters until the
+// mark Committed, and then one of each half (Ongaro 2014, section 4.3; R9 and R10 in
+// docs/guarantees.md).
 //
-// Invariant: a roster is never changed in place; a new version is a new value.
-// Only a joint roster is Committed.
+// Invariant: a roster is never changed in place. Only a joint roster is Committed.
 type Roster struct {
-	Cluster string  `cbor:"1,keyasint"` // drawn at random at genesis
-	Version Version `cbor:"2,keyasint"`
-	Voters  []Voter `cbor:"3,keyasint"`           // sorted by peer ID
-	Next    []Voter `cbor:"4,keyasint,omitempty"` // sorted by peer ID
-	Floor   Term    `cbor:"5,keyasint,omitempty"` // no term at or below it is granted or renewed
-	// Committed marks a joint roster that majorities of both halves accepted.
-	Committed bool `cbor:"6,keyasint,omitempty"`
+	Cluster   string  `cbor:"1,keyasint"` // drawn at random at genesis
+	Version   Version `cbor:"2,keyasint"`
+	Voters    []Voter `cbor:"3,keyasint"`           // sorted by peer ID
+	Next      []Voter `cbor:"4,keyasint,omitempty"` // sorted by peer ID
+	Floor     Term    `cbor:"5,keyasint,omitempty"` // no term at or below it is granted or renewed
+	Committed bool    `cbor:"6,keyasint,omitempty"` // majorities of both halves have accepted it
 }
 
-// Joint reports whether a change is under way.
 func (r *Roster) Joint() bool { return len(r.Next) > 0 }
 
-// Counted returns the voters whose votes count now: those of the former half
-// alone until a joint roster is marked (R10). It is for reading only.
+// Counted returns the voters whose votes count now (R10). It is for reading only.
 func (r *Roster) Counted() []Voter {
 	if r != nil && !r.Committed {
 		return r.Voters
@@ -60,8 +52,7 @@ func (r *Roster) Counted() []Voter {
 	return r.All()
 }
 
-// All returns every voter of both halves, once each, sorted by peer ID. It is for
-// reading only.
+// All returns the voters of both halves, sorted by peer ID. It is for reading only.
 func (r *Roster) All() []Voter {
 	switch {
 	case r == nil:
@@ -83,7 +74,6 @@ func (r *Roster) Has(p PeerID) bool {
 	return slices.ContainsFunc(r.Voters, is) || slices.ContainsFunc(r.Next, is)
 }
 
-// Named returns the voter of that name.
 func (r *Roster) Named(name string) (Voter, bool) {
 	for _, v := range r.All() {
 		if v.Name == name {
@@ -98,15 +88,13 @@ func SortVoters(voters []Voter) {
 	slices.SortFunc(voters, func(a, b Voter) int { return cmp.Compare(a.Peer, b.Peer) })
 }
 
-// Genesis is a proposed first roster. All its voters must accept it before it
-// is committed.
+// Genesis is a proposed first roster, committed once all its voters have accepted it.
 type Genesis struct {
 	Proposer PeerID `cbor:"1,keyasint"`
 	Attempt  uint64 `cbor:"2,keyasint"` // counts the proposer's attempts
 	Roster   Roster `cbor:"3,keyasint"`
 }
 
-// Same reports whether g and h are the same proposal.
 func (g *Genesis) Same(h *Genesis) bool {
 	return g != nil && h != nil && g.Proposer == h.Proposer && g.Attempt == h.Attempt &&
 		g.Roster.Cluster == h.Roster.Cluster && slices.Equal(g.Roster.Voters, h.Roster.Voters)

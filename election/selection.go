@@ -1,23 +1,17 @@
 package election
 
-// Field is who could lead one election right now, as one agent sees it: what a
-// selection algorithm decides on.
+// Field is what one agent knows of the candidates of an election now.
 type Field struct {
-	Self Rank // of this agent, whether it can lead or not
-	// Able says that this agent can be nominated now: it stands with a priority
-	// above 0, is not draining, not standing down, not cut off from the majority.
-	Able bool
-	// Ranks are the live candidates that can be elected, best first, self
-	// included when Able.
+	Self Rank // of this agent, also if it can't lead
+	Able bool // this agent can be nominated
+	// Ranks are the candidates that can be elected, best first, self included if Able.
 	Ranks []Rank
-	// Leads is this agent's own confirmed leadership, nil when it has none.
-	Leads *Leadership
-	// Full says that as many rounds are under way here as there may be: none
-	// begins now, and one that would begin again ends instead, so that others get
-	// their turn.
+	Leads *Leadership // this agent's own; nil: it does not lead
+	// Full says that this agent has begun as many rounds as it may: it begins none now,
+	// and ends one that would begin again, so that other elections get their turn.
 	Full bool
-	// Patience is how long to wait for the outcome of somebody else's round: the
-	// end of the old lease and a vote timeout more.
+	// Patience is until when to wait for another agent's round: a vote timeout after
+	// the end of the old lease.
 	Patience Instant
 }
 
@@ -27,9 +21,9 @@ type Leadership struct {
 	Term   Term
 }
 
-// Verdict is what a selection algorithm asks for after one input.
+// Verdict is what a selection algorithm asks for.
 type Verdict struct {
 	Send    []Envelope
-	Nominee bool    // this agent should ask for votes; said once a round
-	WakeAt  Instant // Tick then; Never if there is nothing to wait for
+	Nominee bool    // this agent should ask for votes; once in a round
+	WakeAt  Instant // when Tick is wanted
 }

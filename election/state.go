@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Grant is one voter's durable promise in one election: this term belongs to
-// this holder, and nobody else is granted while its lease may run.
+// Grant is a voter's record in one election: this term belongs to this holder, and no
+// other holder gets a grant while its lease may run.
 type Grant struct {
 	Term     Term          `cbor:"1,keyasint"`
 	Holder   Holder        `cbor:"2,keyasint"`
@@ -15,8 +15,7 @@ type Grant struct {
 	Released bool          `cbor:"4,keyasint,omitempty"`
 }
 
-// State is everything an agent must not forget: written, and only then acted
-// upon.
+// State is what an agent must not forget: it is written before anything depends on it.
 type State struct {
 	Peer    PeerID         `cbor:"1,keyasint"` // whose promises these are
 	Roster  *Roster        `cbor:"2,keyasint,omitempty"`
@@ -24,21 +23,19 @@ type State struct {
 	Grants  map[Name]Grant `cbor:"4,keyasint,omitempty"`
 	Seen    map[Name]Term  `cbor:"5,keyasint,omitempty"` // highest term led without quorum; best effort
 	Attempt uint64         `cbor:"6,keyasint,omitempty"` // genesis attempts this agent has made
-	// Forgotten is the highest term of the grants that were dropped to make room
-	// for other elections. Every election not on record counts as granted up to
-	// it: its terms never start again.
-	Forgotten Term `cbor:"7,keyasint,omitempty"`
-	// Writes counts the writes of this state, this one included.
-	Writes uint64 `cbor:"8,keyasint,omitempty"`
-	// Former is the roster that was held before one was taken over, at a peer's
-	// word, that drops several of its voters; nil once this voter accepted another.
-	// Refused is one that an operator went back from: it is not taken over again.
+	// Forgotten is the highest term of the grants that were dropped to make room for
+	// other elections. Every election without a record counts as granted up to it.
+	Forgotten Term   `cbor:"7,keyasint,omitempty"`
+	Writes    uint64 `cbor:"8,keyasint,omitempty"` // of this state, this one included
+	// Former is the roster before one that a peer reported, and that dropped several of
+	// its voters; nil once this voter has accepted another. Refused is one from which
+	// an operator went back: it is not adopted again.
 	Former  *Roster `cbor:"10,keyasint,omitempty"`
 	Refused Version `cbor:"11,keyasint,omitzero"`
 }
 
-// Grant returns what is on record of the election. One that is not was never
-// granted, or was and is forgotten: then that term is over for everybody.
+// Grant returns the record of an election. Without one, every term up to Forgotten counts
+// as granted and released.
 func (s *State) Grant(name Name) Grant {
 	if g, onRecord := s.Grants[name]; onRecord {
 		return g
@@ -53,5 +50,4 @@ func (s State) Clone() State {
 	return s
 }
 
-// Elections returns the elections with a grant on record, sorted.
 func (s State) Elections() []Name { return slices.Sorted(maps.Keys(s.Grants)) }

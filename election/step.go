@@ -1,50 +1,46 @@
 package election
 
-// Input is one thing that happens to an agent. The set is closed.
+// Input is something that happens to an agent. All kinds are in this package.
 type Input interface{ input() }
 
-// RequestID lets the caller of a command find its Reply. It is chosen by the
-// caller and opaque to the elector.
+// RequestID is chosen by the caller of a command, who finds its Reply by it.
 type RequestID uint64
 
 type (
-	// Tick says that time has passed; it is due at Output.WakeAt at the latest.
+	// Tick says that time has passed. It comes no later than Output.WakeAt.
 	Tick struct{}
 	// Received is a message from an authenticated peer.
 	Received struct {
 		From    PeerID
 		Message Message
 	}
-	// ViewChanged replaces the view of the live members.
+	// ViewChanged replaces the view.
 	ViewChanged struct{ View View }
-	// PeerConnected says that messages to the peer may now arrive.
+	// PeerConnected says that the peer can be reached now.
 	PeerConnected struct {
 		Peer PeerID
 		Boot BootID
 	}
-	// PeerLost says that the peer's connection closed and a redial failed.
+	// PeerLost says that the connection closed, and could not be made again.
 	PeerLost struct{ Peer PeerID }
-	// Persisted says that the state of that Persist, and so of every earlier
-	// one, is on disk.
+	// Persisted says that this write, and so every earlier one, is durable.
 	Persisted struct{ Write uint64 }
-	// PersistFailed says that it may or may not be on disk.
+	// PersistFailed says that it may be durable, or not.
 	PersistFailed struct{ Write uint64 }
-	// Campaign makes this agent a candidate, or changes its priority. It is
-	// refused when the agent holds as many elections as it may.
+	// Campaign makes this agent a candidate, or changes its priority.
 	Campaign struct {
 		Election Name
 		Priority int
 		Request  RequestID // 0: no reply is wanted
 	}
-	// Withdraw ends a candidacy of this host, and the leadership it had.
+	// Withdraw ends a candidacy of this host, and what it led by it.
 	Withdraw struct {
 		Election Name
-		// Remaining is the priority of the best of the host's other candidates,
-		// for which the agent stands on; 0: there is none.
+		// Remaining is the highest priority of the host's other candidates, for which
+		// the agent stays a candidate; 0: there are none.
 		Remaining int
 	}
-	// Stopped is the receipt that whoever acted on this agent's behalf under
-	// the term acts no more.
+	// Stopped is the receipt: all that acted under this agent's term have stopped.
 	Stopped struct {
 		Election Name
 		Term     Term
@@ -60,39 +56,37 @@ type (
 		To       PeerID
 		Request  RequestID
 	}
-	// Drain makes the agent hand over what it leads and stand in nothing, or
-	// ends that.
+	// Drain makes the agent hand over everything and be a candidate nowhere, or ends that.
 	Drain struct {
 		On      bool
 		Request RequestID
 	}
-	// Shutdown makes the agent hand over what it leads, for good.
+	// Shutdown makes the agent hand over everything for good.
 	Shutdown struct{}
 	// Inquire asks a majority of the voters who leads.
 	Inquire struct {
 		Election Name
 		Request  RequestID
 	}
-	// Barred says that this agent's promises are not the only ones in its name, or
-	// not all of them: it grants and leads nothing from then on.
+	// Barred says that another process may have made promises in this agent's name, or
+	// that some of its own are lost: it may neither vote nor lead until its next start.
 	Barred struct {
 		Code          string // of its warning
-		Detail        string // of what the agent itself found
+		Detail        string // what the agent found out, in its own words
 		Name          string // this agent's
-		Agent         string // that remembers more writes of this agent than there are
-		Known, Writes uint64 // how many it remembers, and how many there are
-		Cluster       string // another one, in which this agent was a voter
+		Agent         string // one that remembers more writes of this agent than there are
+		Known, Writes uint64 // how many that one remembers; how many there are
+		Cluster       string // another one, of which this agent was a voter
 	}
-	// Suspended says that the host was suspended since the last input: what was
-	// counted before may be wrong by more than the drift.
+	// Suspended says that the host was suspended since the last input: the clock may have
+	// strayed by more than the drift.
 	Suspended struct{}
-	// ChangeRoster asks for a change of the voters, or with Cancel for the way
-	// back from the one under way.
+	// ChangeRoster asks for a change of the voters.
 	ChangeRoster struct {
 		Add     []Voter
 		Remove  []PeerID
-		Cancel  bool
-		Restore bool // or to go back, at this agent alone, to what it held before it took over another cluster's
+		Cancel  bool // go back from the change under way instead
+		Restore bool // go back, at this agent alone, to what it held before it adopted another roster
 		Request RequestID
 	}
 )
@@ -116,33 +110,32 @@ func (Barred) input()        {}
 func (Suspended) input()     {}
 func (ChangeRoster) input()  {}
 
-// Output is what one step asks for, to be carried out in the order of its
-// fields: Withdraw before Persist before Send before Announce.
+// Output is what one step asks for. It is carried out in the order of its fields.
 type Output struct {
-	Withdraw []Withdrawal   // stop acting, at once; answered by Stopped
+	Withdraw []Withdrawal   // step down: stop acting, at once; answered by Stopped
 	Persist  *Persist       // write this; answered by Persisted or PersistFailed
-	Send     []Envelope     // each rests only on what is already on disk
-	Announce []Announcement // tell the programs of this host
+	Send     []Envelope     // each depends only on what is durable already
+	Announce []Announcement // to the programs of this host
 	Replies  []Reply        // outcomes of commands
-	WakeAt   Instant        // Tick then at the latest
+	WakeAt   Instant        // when the next Tick is wanted, at the latest
 }
 
-// Persist is a state to be made durable. Writes are numbered from 1 and at
-// most one is under way.
+// Persist is a state to be made durable. Writes are numbered from 1, and at most one is in
+// progress.
 type Persist struct {
 	Write uint64
 	State State
 }
 
-// Withdrawal ends this agent's own leadership.
+// Withdrawal is the end of a leadership of this agent.
 type Withdrawal struct {
 	Election Name
 	Term     Term
-	StopBy   Instant // whoever acts under the term must have stopped by then
+	StopBy   Instant // all that act under the term must have stopped by then
 	Reason   Reason
 }
 
-// Announcement is a change of who leads, as this agent knows it.
+// Announcement is a change of leader, as this agent knows it.
 type Announcement struct {
 	Election Name
 	Event    Event
@@ -151,17 +144,16 @@ type Announcement struct {
 	Reason   Reason
 }
 
-// Event says what changed.
 type Event string
 
 const (
 	Leading   Event = "leading"   // this agent leads
 	Following Event = "following" // another agent leads
-	NoLeader  Event = "none"      // nobody is known to lead
+	NoLeader  Event = "none"      // no leader is known
 	NewTerm   Event = "term"      // same leader, higher term
 )
 
-// Reason says why something changed, in words fit for a log line.
+// Reason is why a leadership began or ended. Programs and operators see it as it is.
 type Reason string
 
 const (

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// Candidacy says that a member stands in an election.
+// Candidacy is a member's wish to lead an election.
 type Candidacy struct {
 	Election Name `cbor:"1,keyasint"`
 	Priority int  `cbor:"2,keyasint"` // 0 never leads
@@ -17,33 +17,30 @@ type Member struct {
 	Boot        BootID
 	Name        string
 	JoinedAt    int64       // Unix nanoseconds, the member's own wall clock at its start
-	Candidacies []Candidacy // sorted by election; those for which gossip has room
+	Candidacies []Candidacy // sorted by election; as many as fit into gossip
 	Draining    bool
-	Suspected   bool // by gossip; never overrides a live heartbeat
+	Suspected   bool // by gossip; a live heartbeat outweighs it
 }
 
-// Rank returns the member's rank in the election, and whether it stands in it,
-// as far as gossip tells.
+// Rank returns the member's rank in the election, if gossip shows that it is a candidate.
 func (m Member) Rank(e Name) (Rank, bool) { return m.RankIn(e, m.Candidacies) }
 
-// RankIn is Rank for a member that stands in those elections, sorted.
+// RankIn is Rank for a member with those candidacies, sorted by election.
 func (m Member) RankIn(e Name, candidacies []Candidacy) (Rank, bool) {
-	i, stands := slices.BinarySearchFunc(candidacies, e, func(c Candidacy, e Name) int {
+	i, found := slices.BinarySearchFunc(candidacies, e, func(c Candidacy, e Name) int {
 		return cmp.Compare(c.Election, e)
 	})
-	if !stands {
+	if !found {
 		return Rank{}, false
 	}
 	return Rank{Priority: candidacies[i].Priority, JoinedAt: m.JoinedAt, Peer: m.Peer}, true
 }
 
-// View is an immutable snapshot of the live members, self included, sorted by
-// peer ID, one entry a peer.
+// View is an immutable snapshot of the live members, self included, sorted by peer ID.
 type View struct {
 	Members []Member
 }
 
-// Find returns the member with that peer ID.
 func (v View) Find(p PeerID) (Member, bool) {
 	i, ok := slices.BinarySearchFunc(v.Members, p, func(m Member, p PeerID) int {
 		return cmp.Compare(m.Peer, p)

@@ -9,7 +9,7 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-// Policy is how silence is judged.
+// Policy is how the silence of an agent is judged.
 type Policy uint8
 
 const (
@@ -20,33 +20,32 @@ const (
 )
 
 const (
-	// DefaultThreshold is the phi at which suspicion begins: a healthy agent is
-	// suspected once in 10^8 heartbeats, if arrivals are normally distributed.
+	// DefaultThreshold is the phi of a suspicion. With normally distributed arrivals, a
+	// healthy agent is suspected once in 10^8 heartbeats.
 	DefaultThreshold = 8.0
-	// Window is how many of the newest intervals are remembered.
+	// Window is how many intervals are remembered.
 	Window = 200
 	// MinIntervals is how many heartbeat intervals of silence are never suspect.
 	MinIntervals = 2
 
 	minThreshold, maxThreshold = 1.0, 100.0
-	// minDeviation, as a part of the heartbeat, keeps very regular arrivals from
-	// making every jitter suspect.
+	// minDeviation, as a part of the heartbeat: after very regular arrivals a small
+	// delay would be suspect otherwise.
 	minDeviation = 0.1
-	// priorDeviation, as a part of the heartbeat, is assumed of an agent that was
-	// not heard yet. Akka starts the same way.
+	// priorDeviation, as a part of the heartbeat, is assumed before anything is heard, as
+	// Akka does.
 	priorDeviation = 0.25
 )
 
-// Config is what a detector does not change while it runs.
 type Config struct {
 	Heartbeat time.Duration // the interval at which the other agent sends
-	Lease     time.Duration // silence is suspect after it at the latest
+	Lease     time.Duration // the longest silence that is not suspect
 	Policy    Policy
 	Threshold float64       // of phi, 1 to 100; 0: DefaultThreshold
 	Deadline  time.Duration // of FixedDeadline, from MinIntervals heartbeats to a lease
 }
 
-// Validate states the inequalities the bounds rest on.
+// Validate checks the inequalities on which the bounds depend.
 func (c Config) Validate() error {
 	least := MinIntervals * c.Heartbeat
 	switch {
@@ -64,12 +63,12 @@ func (c Config) Validate() error {
 	return nil
 }
 
-// Detector judges one agent. It is not safe for concurrent use.
+// Detector judges one agent.
 //
 // Invariant: intervals holds 2 to Window values, each from 0 to the lease.
 type Detector struct {
 	config Config
-	sigmas float64 // how many deviations above the mean phi meets the threshold
+	sigmas float64 // how many deviations above the mean phi reaches the threshold
 
 	watching  bool
 	heardAt   election.Instant
@@ -80,8 +79,7 @@ type Detector struct {
 	deadline  election.Instant
 }
 
-// New returns a detector that watches nobody yet. It fails on an invalid
-// configuration.
+// New returns a detector that has heard nothing yet.
 func New(c Config) (*Detector, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
@@ -94,7 +92,7 @@ func New(c Config) (*Detector, error) {
 	return d, nil
 }
 
-// Heard takes note of a heartbeat. The first one begins the watch.
+// Heard records a heartbeat.
 func (d *Detector) Heard(now election.Instant) {
 	switch {
 	case !d.watching:
@@ -102,8 +100,8 @@ func (d *Detector) Heard(now election.Instant) {
 	case now < d.heardAt:
 		return
 	default:
-		// A silence as long as the lease says all that can be said: longer ones,
-		// of a suspended host, must not outweigh what is observed afterwards.
+		// Bounded, so that the long silence of a suspended host does not outweigh what
+		// is observed afterwards.
 		d.remember(min(now.Sub(d.heardAt), d.config.Lease))
 		d.estimate()
 	}
@@ -111,12 +109,11 @@ func (d *Detector) Heard(now election.Instant) {
 	d.deadline = now.Add(d.patience())
 }
 
-// Suspects reports whether the agent was silent for too long. A detector that
-// watches nobody suspects nobody.
+// Suspects reports whether the agent has been silent for too long since it was heard.
 func (d *Detector) Suspects(now election.Instant) bool { return now >= d.deadline }
 
-// Deadline is the instant at which suspicion begins if nothing more is heard;
-// Never while nobody is watched.
+// Deadline is when suspicion begins if nothing more is heard; Never before the first
+// heartbeat.
 func (d *Detector) Deadline() election.Instant { return d.deadline }
 
 // patience is how long a silence is trusted.
@@ -124,7 +121,7 @@ func (d *Detector) patience() time.Duration {
 	if d.config.Policy == FixedDeadline {
 		return d.config.Deadline
 	}
-	// Bounded as a float first, so that the conversion can't overflow.
+	// Bounded before the conversion, which could overflow.
 	accrued := math.Min(math.Ceil(d.mean+d.sigmas*d.deviation), float64(d.config.Lease))
 	return max(time.Duration(accrued), MinIntervals*d.config.Heartbeat)
 }

@@ -1,18 +1,16 @@
-// Package failuredetector turns the arrivals of one agent's heartbeats into
-// trust or suspicion: by the phi-accrual detector of N. Hayashibara, X. Défago,
-// R. Yared and T. Katayama, "The φ Accrual Failure Detector", SRDS 2004, or by a
-// fixed deadline.
+// Package failuredetector turns the arrivals of one agent's heartbeats into trust or
+// suspicion: by the phi-accrual detector of N. Hayashibara, X. Défago, R. Yared and T.
+// Katayama, "The φ Accrual Failure Detector", SRDS 2004, or by a fixed deadline.
 //
-// It guarantees that a silent agent is suspected, at the latest a lease and at
-// the earliest two heartbeat intervals after it was last heard; that the instant
-// is known in advance, so that callers sleep until then instead of asking; and
-// that memory is bounded, whatever arrives.
+// A silent agent is suspected two heartbeat intervals after it was last heard at the
+// earliest, and a lease after it at the latest: the paper has no such bounds, and its
+// estimate may be far off where arrivals are not normally distributed. The instant of
+// suspicion is known in advance, so callers sleep until then. Memory is bounded.
 //
-// It does not guarantee to be right: an agent that is slow beyond what was
-// observed is suspected and trusted again with its next heartbeat. Suspicion
-// starts a selection and takes no authority from anybody.
+// The detector may be wrong: it suspects an agent that is slower than ever before, and
+// trusts it again with its next heartbeat. Suspicion starts a selection, and takes no
+// authority from an agent.
 //
-// It assumes of time only that instants are of one clock; one that goes
-// backwards is ignored. Arrivals are taken for normally distributed, as in the
-// paper; the bounds hold where they are not.
+// Instants must be of one clock; one that goes backwards is ignored. A Detector is not
+// safe for concurrent use.
 package failuredetector

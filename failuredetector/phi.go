@@ -5,16 +5,15 @@ import (
 	"time"
 )
 
-// phiAt is -log10 of the probability that a normally distributed value lies
-// more than so many deviations above its mean (Hayashibara 2004, section 4.2).
+// phiAt is -log10 of the probability that a normally distributed value lies more than so
+// many deviations above its mean (Hayashibara 2004, section 4.2).
 func phiAt(deviations float64) float64 {
 	tail := 0.5 * math.Erfc(deviations/math.Sqrt2)
 	return math.Max(0, -math.Log10(tail))
 }
 
-// deviationsAt inverts phiAt for a threshold from minThreshold to maxThreshold.
-// It bisects, because math.Erfcinv loses its digits where the tail is thin, and
-// returns the upper end, where phi has reached the threshold.
+// deviationsAt inverts phiAt. It bisects, because math.Erfcinv loses its digits where the
+// tail is thin, and returns the upper end, where phi has reached the threshold.
 func deviationsAt(threshold float64) float64 {
 	low, high := 0.0, 25.0 // phiAt(25) is above 137
 	for range 60 {
@@ -27,7 +26,6 @@ func deviationsAt(threshold float64) float64 {
 	return high
 }
 
-// remember adds an interval in place of the oldest once the window is full.
 func (d *Detector) remember(interval time.Duration) {
 	if len(d.intervals) < Window {
 		d.intervals = append(d.intervals, interval)
@@ -37,9 +35,8 @@ func (d *Detector) remember(interval time.Duration) {
 	d.oldest = (d.oldest + 1) % Window
 }
 
-// prior fills the window with what is assumed before anything is observed: two
-// intervals about the configured heartbeat, which count like observed ones until
-// newer ones take their places.
+// prior fills the window with what is assumed before anything is observed: two intervals
+// about the heartbeat, which newer ones replace.
 func (d *Detector) prior() {
 	spread := time.Duration(float64(d.config.Heartbeat) * priorDeviation)
 	d.intervals = []time.Duration{d.config.Heartbeat - spread, d.config.Heartbeat + spread}
@@ -47,8 +44,8 @@ func (d *Detector) prior() {
 	d.estimate()
 }
 
-// estimate computes mean and deviation of the window. Summing anew each time
-// costs a few hundred additions a heartbeat and gathers no rounding error.
+// estimate computes mean and deviation of the window, each time from all intervals, so
+// that no rounding errors add up.
 func (d *Detector) estimate() {
 	count, sum, squares := float64(len(d.intervals)), 0.0, 0.0
 	for _, i := range d.intervals {
