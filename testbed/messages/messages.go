@@ -124,7 +124,7 @@ func Output(o election.Output) string {
 	for _, r := range o.Replies {
 		text := "done"
 		if r.Refusal != nil {
-			text = fmt.Sprintf("refused: %+v", *r.Refusal)
+			text = "refused: " + string(r.Refusal.Why)
 		}
 		line("REPLY %d %s %v", r.Request, text, r.Leader)
 	}
