@@ -35,31 +35,23 @@ func (b *bench) idle(ctx context.Context) (err error) {
 	if b.idled {
 		return nil
 	}
-	r, err := b.newRig(ctx, 0)
-	if err != nil {
-		return err
-	}
-	defer b.finish(r, &err)
-	a, err := r.agree(ctx)
-	if err != nil {
-		return err
-	}
-	r.Unwatch()
-	all := r.Cluster.Hosts()
-	each, err := b.costsOf(ctx, all, "idle")
-	if err != nil {
-		return err
-	}
-	for i, h := range all {
-		name := "Idle/role=follower"
-		if h.Name() == a.Leader {
-			name = "Idle/role=leader"
+	return b.quiet(ctx, func(r *rig, leader *hosts.Host) error {
+		all := r.Cluster.Hosts()
+		each, err := b.costsOf(ctx, all, "idle")
+		if err != nil {
+			return err
 		}
-		c := each[i]
-		b.add(name, append([]value{{Value: c.rssMiB, Unit: rss}, {Value: c.pssMiB, Unit: pss}, {Value: c.cpuPercent, Unit: cpu}}, c.traffic...)...)
-	}
-	b.idled = true
-	return nil
+		for i, h := range all {
+			name := "Idle/role=follower"
+			if h == leader {
+				name = "Idle/role=leader"
+			}
+			c := each[i]
+			b.add(name, append([]value{{Value: c.rssMiB, Unit: rss}, {Value: c.pssMiB, Unit: pss}, {Value: c.cpuPercent, Unit: cpu}}, c.traffic...)...)
+		}
+		b.idled = true
+		return nil
+	})
 }
 
 // costsOf measures what each agent takes for a while.

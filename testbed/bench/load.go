@@ -36,53 +36,46 @@ func (b *bench) manyElections(ctx context.Context) error {
 }
 
 func (b *bench) many(ctx context.Context, n int) (err error) {
-	r, err := b.newRig(ctx, 0)
-	if err != nil {
-		return err
-	}
-	defer b.finish(r, &err)
-	if _, err := r.agree(ctx); err != nil {
-		return err
-	}
-	r.Unwatch()
-	all := r.Cluster.Hosts()
-	c := newCandidates(ctx, all, n)
-	defer c.close()
-	for _, second := range []bool{false, true} { // the first ones lead before the second ones are candidates
-		for i := range n {
-			c.start(i, hostOf(i, len(all), second))
-		}
-		if _, err := b.await(ctx, "every election to be led", c, 2*patience, c.allLed); err != nil {
-			return err
-		}
-	}
-	costs, err := b.costsOf(ctx, all, "many elections")
-	if err != nil {
-		return err
-	}
-	for _, x := range costs {
-		b.add("ManyElections", value{Value: x.rssMiB, Unit: rss}, value{Value: x.cpuPercent, Unit: cpu})
-	}
-	b.progress("the death of an agent that leads many", 0, 0)
-	victim, before := b.rng.IntN(len(all)), c.victories()
-	at, err := all[victim].Kill()
-	if err != nil {
-		return err
-	}
-	_, err = b.await(ctx, "each election to be led again", c, 2*patience, func() bool {
-		for i, v := range c.victories() {
-			if before[i].host == victim && (v.at <= at || v.host == victim) {
-				return false
+	return b.quiet(ctx, func(r *rig, _ *hosts.Host) error {
+		all := r.Cluster.Hosts()
+		c := newCandidates(ctx, all, n)
+		defer c.close()
+		for _, second := range []bool{false, true} { // the first ones lead before the second ones are candidates
+			for i := range n {
+				c.start(i, hostOf(i, len(all), second))
+			}
+			if _, err := b.await(ctx, "every election to be led", c, 2*patience, c.allLed); err != nil {
+				return err
 			}
 		}
-		return true
-	})
-	for i, v := range c.victories() {
-		if before[i].host == victim && v.at > at {
-			b.add("ManyElections", took(v.at.Sub(at), perTakeover))
+		costs, err := b.costsOf(ctx, all, "many elections")
+		if err != nil {
+			return err
 		}
-	}
-	return err
+		for _, x := range costs {
+			b.add("ManyElections", value{Value: x.rssMiB, Unit: rss}, value{Value: x.cpuPercent, Unit: cpu})
+		}
+		b.progress("the death of an agent that leads many", 0, 0)
+		victim, before := b.rng.IntN(len(all)), c.victories()
+		at, err := all[victim].Kill()
+		if err != nil {
+			return err
+		}
+		_, err = b.await(ctx, "each election to be led again", c, 2*patience, func() bool {
+			for i, v := range c.victories() {
+				if before[i].host == victim && (v.at <= at || v.host == victim) {
+					return false
+				}
+			}
+			return true
+		})
+		for i, v := range c.victories() {
+			if before[i].host == victim && v.at > at {
+				b.add("ManyElections", took(v.at.Sub(at), perTakeover))
+			}
+		}
+		return err
+	})
 }
 
 // hostOf returns the host of an election's first or second candidate: the second
@@ -107,50 +100,43 @@ func (b *bench) load(ctx context.Context) error {
 // underLoad starts agents and programs that want to lead n elections on each host,
 // beside busy loops, and watches for a while.
 func (b *bench) underLoad(ctx context.Context, n, busy int, watch time.Duration) (err error) {
-	r, err := b.newRig(ctx, 0)
-	if err != nil {
-		return err
-	}
-	defer b.finish(r, &err)
-	if _, err := r.agree(ctx); err != nil {
-		return err
-	}
-	r.Unwatch()
-	loops, err := newLoops(busy)
-	defer loops.end()
-	if err != nil {
-		return err
-	}
-	c := newCandidates(ctx, r.Cluster.Hosts(), n)
-	defer c.close()
-	what, name := fmt.Sprintf("%d elections beside %d busy loops", n, busy), "Load/loops=0"
-	if busy > 0 {
-		name = "Load/loops=some"
-	}
-	// phase measures until all are led, and then for a while.
-	phase := func(what, name string, within, watch time.Duration) error {
-		settled, err := b.await(ctx, what, c, within, c.allLed)
-		b.add(name, took(settled, perSettling))
-		if err != nil && name != "Load/loops=some" { // beside loops it goes on: how it ends is measured, too
+	return b.quiet(ctx, func(r *rig, _ *hosts.Host) error {
+		loops, err := newLoops(busy)
+		defer loops.end()
+		if err != nil {
 			return err
 		}
-		lost, err := b.watchLeads(ctx, what+", watching", c, watch)
-		if err == nil {
-			b.add(name, value{Value: lost, Unit: leadsLost})
+		c := newCandidates(ctx, r.Cluster.Hosts(), n)
+		defer c.close()
+		what, name := fmt.Sprintf("%d elections beside %d busy loops", n, busy), "Load/loops=0"
+		if busy > 0 {
+			name = "Load/loops=some"
 		}
-		return err
-	}
-	c.everywhere()
-	if err := phase(what, name, patience+loadBusy, watch); err != nil {
-		return err
-	}
-	if busy > 0 {
-		loops.end()
-		if err := phase(what+", loops ended", "Load/loops=ended", 3*patience, min(watch, 2*tellEvery)); err != nil {
+		// phase measures until all are led, and then for a while.
+		phase := func(what, name string, within, watch time.Duration) error {
+			settled, err := b.await(ctx, what, c, within, c.allLed)
+			b.add(name, took(settled, perSettling))
+			if err != nil && name != "Load/loops=some" { // beside loops it goes on: how it ends is measured, too
+				return err
+			}
+			lost, err := b.watchLeads(ctx, what+", watching", c, watch)
+			if err == nil {
+				b.add(name, value{Value: lost, Unit: leadsLost})
+			}
 			return err
 		}
-	}
-	return b.noteCounters(ctx, what, r.Cluster.Hosts())
+		c.everywhere()
+		if err := phase(what, name, patience+loadBusy, watch); err != nil {
+			return err
+		}
+		if busy > 0 {
+			loops.end()
+			if err := phase(what+", loops ended", "Load/loops=ended", 3*patience, min(watch, 2*tellEvery)); err != nil {
+				return err
+			}
+		}
+		return b.noteCounters(ctx, what, r.Cluster.Hosts())
+	})
 }
 
 // noteCounters says what the agents counted, so that a bad figure has a reason.

@@ -69,40 +69,33 @@ func (b *bench) watchedTransfers(ctx context.Context, rounds int) (all []float64
 		return nil, err
 	}
 	defer b.finish(r, &err)
-	return all, b.repeat("what watching adds, watched", rounds, func() error {
+	err = b.repeat("what watching adds, watched", rounds, func() error {
 		found, err := r.round(ctx, experiment{}, faults()["transfer"])
 		if err == nil {
 			all = append(all, millis(found.took))
 		}
 		return err
 	})
+	return all, err
 }
 
 // unwatchedTransfers makes some that nobody watches. When a leader began is read
 // from its history afterwards.
 func (b *bench) unwatchedTransfers(ctx context.Context, rounds int) (all []float64, err error) {
-	r, err := b.newRig(ctx, 0)
-	if err != nil {
-		return nil, err
-	}
-	defer b.finish(r, &err)
-	a, err := r.agree(ctx)
-	if err != nil {
-		return nil, err
-	}
-	r.Unwatch()
-	leader, _ := r.Cluster.Host(a.Leader)
-	return all, b.repeat("what watching adds, unwatched", rounds, func() error {
-		if err := sleep(ctx, r.lease*21/20+time.Duration(b.rng.Int64N(int64(r.lease/4)))); err != nil {
+	err = b.quiet(ctx, func(r *rig, leader *hosts.Host) error {
+		return b.repeat("what watching adds, unwatched", rounds, func() error {
+			if err := sleep(ctx, r.lease*21/20+time.Duration(b.rng.Int64N(int64(r.lease/4)))); err != nil {
+				return err
+			}
+			to := r.other(leader)
+			began, at, err := unwatchedTransfer(ctx, leader, to)
+			if err == nil {
+				all, leader = append(all, millis(began.Sub(at))), to
+			}
 			return err
-		}
-		to := r.other(leader)
-		began, at, err := unwatchedTransfer(ctx, leader, to)
-		if err == nil {
-			all, leader = append(all, millis(began.Sub(at))), to
-		}
-		return err
+		})
 	})
+	return all, err
 }
 
 // unwatchedTransfer returns when the successor began to lead, and the instant

@@ -31,66 +31,64 @@ type asking struct {
 	r    *bufio.Reader
 }
 
-const request = "GET /v1/elections/" + string(election.Default) + " HTTP/1.1\r\nHost: d\r\n\r\n"
-
-func newAsking(socket string) (*asking, error) {
-	conn, err := net.Dial("unix", socket)
+func newAsking(h *hosts.Host) (*asking, error) {
+	conn, err := net.Dial("unix", h.Config().Socket)
 	if err != nil {
 		return nil, fmt.Errorf("dial the agent: %w", err)
 	}
 	return &asking{conn, bufio.NewReader(conn)}, nil
 }
 
-func (a *asking) ask() error {
+// ask sends a GET and reads the answer, which may be a refusal.
+func (a *asking) ask(path string) (status int, err error) {
 	if err := a.conn.SetDeadline(time.Now().Add(patience)); err != nil {
-		return err
+		return 0, err
 	}
-	if _, err := io.WriteString(a.conn, request); err != nil {
-		return fmt.Errorf("ask the agent: %w", err)
+	if _, err := io.WriteString(a.conn, "GET "+path+" HTTP/1.1\r\nHost: d\r\n\r\n"); err != nil {
+		return 0, fmt.Errorf("ask the agent: %w", err)
 	}
 	response, err := http.ReadResponse(a.r, nil)
 	if err != nil {
-		return fmt.Errorf("read the agent's answer: %w", err)
+		return 0, fmt.Errorf("read the agent's answer: %w", err)
 	}
 	defer response.Body.Close()
-	if response.StatusCode != http.StatusOK {
-		return fmt.Errorf("ask the agent: %s", response.Status)
+	if _, err := io.Copy(io.Discard, response.Body); err != nil {
+		return 0, fmt.Errorf("read the agent's answer: %w", err)
 	}
-	_, err = io.Copy(io.Discard, response.Body)
+	return response.StatusCode, nil
+}
+
+// leader asks who leads.
+func (a *asking) leader() error {
+	status, err := a.ask("/v1/elections/" + string(election.Default))
+	if err == nil && status != http.StatusOK {
+		err = fmt.Errorf("ask the agent: %d %s", status, http.StatusText(status))
+	}
 	return err
 }
 
 // query measures how soon a follower's agent says who leads.
 func (b *bench) query(ctx context.Context) (err error) {
-	r, err := b.newRig(ctx, 0)
-	if err != nil {
-		return err
-	}
-	defer b.finish(r, &err)
-	a, err := r.agree(ctx)
-	if err != nil {
-		return err
-	}
-	r.Unwatch()
-	leader, _ := r.Cluster.Host(a.Leader)
-	follower := r.other(leader)
-	if err := sleep(ctx, time.Second); err != nil { // the start is over
-		return err
-	}
-	b.progress("queries, one caller", 0, 0)
-	one, err := askAlone(ctx, follower)
-	if err != nil {
-		return err
-	}
-	b.addAll("Query/by=socket", perAnswer, thin(one))
-	b.progress("queries, the Go client", 0, 0)
-	decoded, err := askByClient(ctx, follower)
-	if err != nil {
-		return err
-	}
-	b.addAll("Query/by=client", perAnswer, thin(decoded))
-	b.progress(fmt.Sprintf("queries, %d callers", callers), 0, 0)
-	return b.askTogether(ctx, follower)
+	return b.quiet(ctx, func(r *rig, leader *hosts.Host) error {
+		follower := r.other(leader)
+		if err := sleep(ctx, time.Second); err != nil { // the start is over
+			return err
+		}
+		b.progress("queries, one caller", 0, 0)
+		one, err := askAlone(ctx, follower)
+		if err != nil {
+			return err
+		}
+		b.addAll("Query/by=socket", perAnswer, thin(one))
+		b.progress("queries, the Go client", 0, 0)
+		decoded, err := askByClient(ctx, follower)
+		if err != nil {
+			return err
+		}
+		b.addAll("Query/by=client", perAnswer, thin(decoded))
+		b.progress(fmt.Sprintf("queries, %d callers", callers), 0, 0)
+		return b.askTogether(ctx, follower)
+	})
 }
 
 // maxSamples keeps the report of a hundred thousand calls readable.
@@ -110,12 +108,12 @@ func thin(samples []float64) []float64 {
 }
 
 func askAlone(ctx context.Context, h *hosts.Host) ([]float64, error) {
-	a, err := newAsking(h.Config().Socket)
+	a, err := newAsking(h)
 	if err != nil {
 		return nil, err
 	}
 	defer a.conn.Close()
-	return timed(ctx, a.ask)
+	return timed(ctx, a.leader)
 }
 
 func askByClient(ctx context.Context, h *hosts.Host) ([]float64, error) {
@@ -154,7 +152,7 @@ func (b *bench) askTogether(ctx context.Context, h *hosts.Host) error {
 		}
 	}()
 	for range callers {
-		a, err := newAsking(h.Config().Socket)
+		a, err := newAsking(h)
 		if err != nil {
 			return err
 		}
@@ -183,7 +181,7 @@ func askFor(ctx context.Context, all []*asking, d time.Duration) ([]float64, err
 	for i, a := range all {
 		running.Go(func() {
 			for now := time.Now(); now.Before(end) && ctx.Err() == nil && errs[i] == nil; {
-				errs[i] = a.ask()
+				errs[i] = a.leader()
 				answered := time.Now()
 				took[i] = append(took[i], float64(answered.Sub(now))/float64(time.Microsecond))
 				now = answered

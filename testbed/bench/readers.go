@@ -1,12 +1,9 @@
 package bench
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"net"
 	"net/http"
 	"sync"
 	"time"
@@ -29,39 +26,32 @@ func (b *bench) readers(ctx context.Context) error {
 type reads struct{ answered, refused []float64 }
 
 func (b *bench) askMajority(ctx context.Context, elections, count int, d time.Duration) (err error) {
-	r, err := b.newRig(ctx, 0)
-	if err != nil {
-		return err
-	}
-	defer b.finish(r, &err)
-	if _, err := r.agree(ctx); err != nil {
-		return err
-	}
-	r.Unwatch()
-	c := newCandidates(ctx, r.Cluster.Hosts(), elections)
-	defer c.close()
-	c.everywhere()
-	if _, err := b.await(ctx, fmt.Sprintf("%d elections before %d readers", elections, count), c, 2*patience, c.allLed); err != nil {
-		return err
-	}
-	if err := sleep(ctx, d/5); err != nil { // what a start costs is over
-		return err
-	}
-	_, before := c.state()
-	answers := 0
-	for _, h := range r.Cluster.Hosts() {
-		b.progress(fmt.Sprintf("%d readers of %s", count, h.Name()), 0, 0)
-		each, err := readQuorum(ctx, h, elections, count, d/time.Duration(b.on.Agents))
-		if err != nil {
+	return b.quiet(ctx, func(r *rig, _ *hosts.Host) error {
+		c := newCandidates(ctx, r.Cluster.Hosts(), elections)
+		defer c.close()
+		c.everywhere()
+		if _, err := b.await(ctx, fmt.Sprintf("%d elections before %d readers", elections, count), c, 2*patience, c.allLed); err != nil {
 			return err
 		}
-		answers += len(each.answered)
-		b.addAll("Readers", perRead, thin(each.answered))
-		b.addAll("Readers", perRefusal, thin(each.refused))
-	}
-	_, after := c.state()
-	b.add("Readers", value{Value: float64(after - before), Unit: leadsLost}, value{Value: float64(answers) / d.Seconds(), Unit: answersPerSecond})
-	return b.noteCounters(ctx, "readers", r.Cluster.Hosts())
+		if err := sleep(ctx, d/5); err != nil { // what a start costs is over
+			return err
+		}
+		_, before := c.state()
+		answers := 0
+		for _, h := range r.Cluster.Hosts() {
+			b.progress(fmt.Sprintf("%d readers of %s", count, h.Name()), 0, 0)
+			each, err := readQuorum(ctx, h, elections, count, d/time.Duration(b.on.Agents))
+			if err != nil {
+				return err
+			}
+			answers += len(each.answered)
+			b.addAll("Readers", perRead, thin(each.answered))
+			b.addAll("Readers", perRefusal, thin(each.refused))
+		}
+		_, after := c.state()
+		b.add("Readers", value{Value: float64(after - before), Unit: leadsLost}, value{Value: float64(answers) / d.Seconds(), Unit: answersPerSecond})
+		return b.noteCounters(ctx, "readers", r.Cluster.Hosts())
+	})
 }
 
 // readQuorum has many callers ask an agent without end.
@@ -71,15 +61,14 @@ func readQuorum(ctx context.Context, h *hosts.Host, elections, count int, d time
 	end := time.Now().Add(d)
 	for i := range count {
 		running.Go(func() {
-			conn, err := net.Dial("unix", h.Config().Socket)
+			a, err := newAsking(h)
 			if err != nil {
-				errs[i] = fmt.Errorf("dial the agent: %w", err)
+				errs[i] = err
 				return
 			}
-			defer conn.Close()
-			from := bufio.NewReader(conn)
+			defer a.conn.Close()
 			for n := i; time.Now().Before(end) && ctx.Err() == nil && errs[i] == nil; n += count {
-				errs[i] = each[i].read(conn, from, n%elections)
+				errs[i] = each[i].read(a, n%elections)
 			}
 		})
 	}
@@ -90,30 +79,19 @@ func readQuorum(ctx context.Context, h *hosts.Host, elections, count int, d time
 	return all, errors.Join(errs...)
 }
 
-func (r *reads) read(conn net.Conn, from *bufio.Reader, of int) error {
+func (r *reads) read(a *asking, of int) error {
 	began := time.Now()
-	if err := conn.SetDeadline(began.Add(patience)); err != nil {
+	status, err := a.ask(fmt.Sprintf("/v1/elections/bench-%04d?consistency=quorum", of))
+	if err != nil {
 		return err
 	}
-	if _, err := fmt.Fprintf(conn, "GET /v1/elections/bench-%04d?consistency=quorum HTTP/1.1\r\nHost: d\r\n\r\n", of); err != nil {
-		return fmt.Errorf("ask the agent: %w", err)
-	}
-	response, err := http.ReadResponse(from, nil)
-	if err != nil {
-		return fmt.Errorf("read the agent's answer: %w", err)
-	}
-	defer response.Body.Close()
-	if _, err := io.Copy(io.Discard, response.Body); err != nil {
-		return fmt.Errorf("read the agent's answer: %w", err)
-	}
-	took := millis(time.Since(began))
-	switch response.StatusCode {
+	switch took := millis(time.Since(began)); status {
 	case http.StatusOK:
 		r.answered = append(r.answered, took)
 	case http.StatusServiceUnavailable:
 		r.refused = append(r.refused, took)
 	default:
-		return fmt.Errorf("ask the agent: %s", response.Status)
+		return fmt.Errorf("ask the agent: %d %s", status, http.StatusText(status))
 	}
 	return nil
 }

@@ -40,6 +40,22 @@ func (b *bench) pollEvery() time.Duration {
 	return pollEvery * time.Duration(max(1, b.on.Agents/pollFew))
 }
 
+// quiet starts agents and measures while nobody watches them.
+func (b *bench) quiet(ctx context.Context, measure func(r *rig, leader *hosts.Host) error) (err error) {
+	r, err := b.newRig(ctx, 0)
+	if err != nil {
+		return err
+	}
+	defer b.finish(r, &err)
+	a, err := r.agree(ctx)
+	if err != nil {
+		return err
+	}
+	r.Unwatch()
+	leader, _ := r.Cluster.Host(a.Leader)
+	return measure(r, leader)
+}
+
 // newRig starts agents. With a poll of 0 they are only watched.
 func newRig(ctx context.Context, c hosts.Config, poll time.Duration, rng *rand.Rand) (*rig, error) {
 	l, err := lab.New(ctx, c, lab.Options{Poll: poll})

@@ -30,36 +30,27 @@ func (b *bench) watchers(ctx context.Context) error {
 
 // watched has an agent watched while leadership is handed round.
 func (b *bench) watched(ctx context.Context, watchers, rounds int) (err error) {
-	r, err := b.newRig(ctx, 0)
-	if err != nil {
-		return err
-	}
-	defer b.finish(r, &err)
-	a, err := r.agree(ctx)
-	if err != nil {
-		return err
-	}
-	r.Unwatch()
-	leader, _ := r.Cluster.Host(a.Leader)
-	watched := r.Cluster.Hosts()[0]
-	_, before, unknown := readMemory(watched.PID())
-	crowd, err := gather(ctx, watched, watchers)
-	if err != nil {
-		return err
-	}
-	defer crowd.close()
-	if _, after, err := readMemory(watched.PID()); errors.Join(unknown, err) == nil {
-		b.add("Watch", value{Value: (after - before) * 1024 / float64(watchers), Unit: "KiB/watcher"})
-	}
-	return b.repeat(fmt.Sprintf("hand-overs before %d watchers", watchers), rounds, func() error {
-		to := r.other(leader)
-		if _, err := handOver(ctx, leader, string(election.Default), to.Name()); err != nil {
+	return b.quiet(ctx, func(r *rig, leader *hosts.Host) error {
+		watched := r.Cluster.Hosts()[0]
+		_, before, unknown := readMemory(watched.PID())
+		crowd, err := gather(ctx, watched, watchers)
+		if err != nil {
 			return err
 		}
-		leader = to
-		lasted, err := crowd.reached(ctx, to.Name())
-		b.addAll("Watch", "ms/change", lasted)
-		return err
+		defer crowd.close()
+		if _, after, err := readMemory(watched.PID()); errors.Join(unknown, err) == nil {
+			b.add("Watch", value{Value: (after - before) * 1024 / float64(watchers), Unit: "KiB/watcher"})
+		}
+		return b.repeat(fmt.Sprintf("hand-overs before %d watchers", watchers), rounds, func() error {
+			to := r.other(leader)
+			if _, err := handOver(ctx, leader, string(election.Default), to.Name()); err != nil {
+				return err
+			}
+			leader = to
+			lasted, err := crowd.reached(ctx, to.Name())
+			b.addAll("Watch", "ms/change", lasted)
+			return err
+		})
 	})
 }
 
