@@ -69,14 +69,18 @@ func sentMessages(ctx context.Context, all []*hosts.Host) (counted, error) {
 	return sum, nil
 }
 
-// addCounts reports the messages of an election, all and each kind.
-func (b *bench) addCounts(name string, sent counted) {
-	sum := 0.0
-	for _, n := range sent {
-		sum += n
+// addCounts reports the messages of elections, all and each kind that any had.
+func (b *bench) addCounts(name string, elections []counted) {
+	all := counted{}
+	for _, sent := range elections {
+		maps.Copy(all, sent)
 	}
-	b.add(name, value{Value: sum, Unit: perElection})
-	for _, kind := range slices.Sorted(maps.Keys(sent)) {
-		b.add(name+"/kind="+kind, value{Value: sent[kind], Unit: perElection})
+	for _, sent := range elections {
+		sum := 0.0
+		for _, kind := range slices.Sorted(maps.Keys(all)) {
+			sum += sent[kind]
+			b.add(name+"/kind="+kind, value{Value: sent[kind], Unit: perElection})
+		}
+		b.add(name, value{Value: sum, Unit: perElection})
 	}
 }

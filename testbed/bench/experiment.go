@@ -56,6 +56,8 @@ func (b *bench) experiment(ctx context.Context, e experiment, name string) (err 
 	if e.again {
 		what += "/again"
 	}
+	var elections []counted
+	defer func() { b.addCounts(what, elections) }()
 	return b.repeat(what, b.rounds(e.tenths), func() error {
 		found, err := r.round(ctx, e, f)
 		if err != nil {
@@ -63,7 +65,7 @@ func (b *bench) experiment(ctx context.Context, e experiment, name string) (err 
 		}
 		switch {
 		case e.count:
-			b.addCounts(what, found.sent)
+			elections = append(elections, found.sent)
 		case e.hasty:
 			b.add(what, took(found.together, overlapped))
 		default:
