@@ -197,39 +197,39 @@ func TestEveryPieceLiesWithinTheDrawing(t *testing.T) {
 		from := r.From.Add(time.Duration(rapid.Int64Range(-int64(time.Second), int64(10*time.Second)).Draw(t, "from")))
 		to := from.Add(time.Duration(rapid.Int64Range(0, int64(10*time.Second)).Draw(t, "length")))
 		l := lay(r, "default", from, to, r.From)
-		check := func(what string, all []piece, least float64) {
-			for _, p := range all {
-				if p.X < l.Left-0.01 || p.X > l.Right+0.01 || p.X+p.W > l.Right+2*thinnest+0.01 || p.Y < 0 || p.Y+p.H > l.Height || p.W < least-0.01 {
-					t.Fatalf("%s: %+v is not within %v to %v", what, p, l.Left, l.Right)
-				}
+		left, right := nameWidth-0.01, pageWidth-rightSpace+0.01
+		least := map[string]float64{"ribbon": thinnest, "fault": thinnest, "overlap": thinnest, "program": thinnest, "state": finest}
+		var last piece
+		for _, p := range l.pieces {
+			if p.kind == "name" {
+				continue
 			}
-		}
-		check("ribbon", l.Ribbon, thinnest)
-		check("faults", l.Faults, thinnest)
-		check("overlaps", l.Overlaps, thinnest)
-		check("steps", l.Steps, 1)
-		for _, k := range l.Tracks {
-			check(k.Name, k.States, finest)
-			check(k.Name, k.Programs, thinnest)
-			for i := 1; i < len(k.States); i++ {
-				if k.States[i].X < k.States[i-1].X {
-					t.Fatalf("%s: states out of order", k.Name)
-				}
+			if p.x < left || p.x > right || p.x+p.w > right+2*thinnest || p.y < 0 || p.y+p.h > l.Height || p.w < least[p.kind]-0.01 {
+				t.Fatalf("%+v is not within %v to %v", p, left, right)
 			}
-		}
-		for _, tick := range l.Ticks {
-			if tick.X < l.Left-0.01 || tick.X > l.Right+0.01 {
-				t.Fatalf("tick %+v", tick)
+			if p.kind == "state" && last.kind == "state" && p.y == last.y && p.x < last.x {
+				t.Fatalf("%+v: states out of order", p)
 			}
+			last = p
 		}
 	})
+}
+
+// of returns the pieces of a kind.
+func (t timeline) of(kind string) (all []piece) {
+	for _, p := range t.pieces {
+		if p.kind == kind {
+			all = append(all, p)
+		}
+	}
+	return all
 }
 
 func TestTheRibbonTellsWhoLedAndThatNobodyDid(t *testing.T) {
 	r := example()
 	var words []string
-	for _, p := range lay(r, "default", r.From, r.To, r.From).Ribbon {
-		words = append(words, p.Class+" "+p.Title)
+	for _, p := range lay(r, "default", r.From, r.To, r.From).of("ribbon") {
+		words = append(words, p.class+" "+p.title)
 	}
 	want := []string{
 		"nobody nobody led, from 0.0 ms to 80.0 ms: 80.0 ms",
@@ -257,11 +257,11 @@ func TestThousandsOfChangesAreDrawnAsWhatCanBeSeen(t *testing.T) {
 	}
 	h.Spans[9999].State = "leading"
 	r := &observe.Recording{From: start, To: at(20_000 * ms), Hosts: []observe.HostRecord{h}}
-	states := lay(r, "default", r.From, r.To, r.From).Tracks[0].States
+	states := lay(r, "default", r.From, r.To, r.From).of("state")
 	if len(states) > 3*pageWidth {
 		t.Errorf("%d pieces", len(states))
 	}
-	if !slices.ContainsFunc(states, func(p piece) bool { return p.Class == "s-leading" && p.W >= thinnest }) {
+	if !slices.ContainsFunc(states, func(p piece) bool { return p.class == "s-leading" && p.w >= thinnest }) {
 		t.Error("the leader of a millisecond is gone")
 	}
 }
@@ -321,13 +321,15 @@ func TestAFrozenLeaderIsDrawnToTheEndOfItsLease(t *testing.T) {
 	}, Takeovers: []observe.Takeover{{Election: "default", Before: "alpha", After: "beta", Term: 2, At: at(2100 * ms), Gap: int64(100 * ms)}}}
 	l := lay(r, "default", r.From, r.To, r.From)
 	var classes []string
-	for _, p := range l.Tracks[0].States {
-		classes = append(classes, p.Class)
+	for _, p := range l.of("state") {
+		if strings.HasPrefix(p.title, "alpha") {
+			classes = append(classes, p.class)
+		}
 	}
 	if !slices.Equal(classes, []string{"s-leading", "s-silent", "s-following"}) {
 		t.Errorf("%q", classes)
 	}
-	if len(l.Ribbon) != 3 || l.Ribbon[1].Title != "nobody led, from 2.000 s to 2.100 s: 100.0 ms" {
-		t.Errorf("%+v", l.Ribbon)
+	if ribbon := l.of("ribbon"); len(ribbon) != 3 || ribbon[1].title != "nobody led, from 2.000 s to 2.100 s: 100.0 ms" {
+		t.Errorf("%+v", ribbon)
 	}
 }

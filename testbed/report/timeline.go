@@ -10,6 +10,7 @@ import (
 	"github.com/doyen-election/doyen/api"
 	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/testbed/observe"
+	"github.com/doyen-election/doyen/testbed/spacetime"
 )
 
 const (
@@ -35,48 +36,46 @@ const (
 // timeline is one election of a recording, or a part of it, laid out.
 type timeline struct {
 	Title         string
-	Election      string
 	Width, Height float64
-	Ribbon        []piece // who led
-	Tracks        []track // the hosts
-	Faults        []piece
-	Overlaps      []piece
-	Steps         []piece
-	Ticks         []tick
-	Left, Right   float64
-	Top, Bottom   float64 // of the tracks
-	Small         bool    // there are many hosts: less room for each
+	Small         bool // there are many hosts: less room for each
+	top, bottom   float64
+	pieces        []piece // what comes later lies on top
 }
 
-// track is one host.
-type track struct {
-	Name             string
-	Note             string // beside the name: an observer
-	Y, Middle        float64
-	States, Programs []piece
-}
-
-// piece is something with a place.
+// piece is something with a place. Without a width or a height it is a line,
+// without both only its label is drawn.
 type piece struct {
-	X, Y, W, H float64
-	Class      string
-	Label      string // written on it, if there is room
-	Title      string // shown when the pointer is over it
+	kind           string // what it is, as a class for the style
+	x, y, w, h     float64
+	class          string
+	label          string // if there is room
+	labelX, labelY float64
+	title          string // shown when the pointer is over it
 }
 
-// Place is the piece's place as attributes of a rectangle.
-func (p piece) Place() template.HTMLAttr {
-	return template.HTMLAttr(fmt.Sprintf(`x="%.1f" y="%.1f" width="%.1f" height="%.1f"`, p.X, p.Y, p.W, p.H))
+// inside puts the label on the piece.
+func (p piece) inside() piece {
+	p.labelX, p.labelY = p.x+4, p.y+p.h/2+4
+	return p
 }
 
-// Inside is where the label begins, if there is room for it; Under is its base
-// line.
-func (p piece) Inside() string { return fmt.Sprintf("%.1f", p.X+4) }
-func (p piece) Under() string  { return fmt.Sprintf("%.1f", p.Y+p.H/2+4) }
-
-type tick struct {
-	X    float64
-	Text string
+// SVG draws the timeline.
+func (t timeline) SVG() template.HTML {
+	var s spacetime.SVG
+	for _, p := range t.pieces {
+		s.Group(p.kind, p.title, func() {
+			switch {
+			case p.w > 0 && p.h > 0:
+				s.Rect(p.class, p.x, p.y, p.w, p.h, "")
+			case p.w > 0 || p.h > 0:
+				s.Line(p.class, p.x, p.y, p.x+p.w, p.y+p.h, "")
+			}
+			if p.label != "" {
+				s.Text(p.class, p.labelX, p.labelY, p.label, "")
+			}
+		})
+	}
+	return s.HTML()
 }
 
 // scale maps instants to places.
@@ -117,7 +116,7 @@ func (s scale) span(from, to election.Instant) string {
 // place lays a stretch out, as wide as it was long, or as narrow as can be seen.
 func (s scale) place(from, to election.Instant, y, h, least float64) piece {
 	x := s.x(from)
-	return piece{X: x, Y: y, W: math.Max(s.x(to)-x, least), H: h}
+	return piece{x: x, y: y, w: math.Max(s.x(to)-x, least), h: h}
 }
 
 // hostHeight is less the more hosts there are.
@@ -152,38 +151,50 @@ func (s scale) thick() float64 {
 // from zero.
 func lay(r *observe.Recording, name string, from, to, zero election.Instant) timeline {
 	s := scale{from: from, to: max(to, from+1), zero: zero, height: hostHeight(len(r.Hosts))}
-	t := timeline{Election: name, Width: pageWidth, Left: nameWidth, Right: pageWidth - rightSpace, Top: ribbonSpace}
-	t.Small = s.height < roomy
+	t := timeline{Width: pageWidth, Small: s.height < roomy, top: ribbonSpace}
 	if len(r.Steps) > 0 || len(r.Overlaps) > 0 {
-		t.Top += wordSpace
+		t.top += wordSpace
 	}
-	rows, led := map[string]float64{}, leaderships(r, name)
-	for i, h := range r.Hosts {
-		y := t.Top + float64(i)*s.height
-		rows[h.Name] = y
-		k := track{Name: h.Name, Y: y, Middle: y + (s.height+s.rise())/2 + 1, States: s.states(spansOf(h, name, led), h.Name, y), Programs: s.programs(r, h.Name, name, y)}
-		if !h.Voter {
-			k.Note = "no vote"
+	t.bottom = t.top + float64(len(r.Hosts))*s.height
+	t.Height = t.bottom + 30
+	add := func(kind string, all ...piece) {
+		for _, p := range all {
+			p.kind = kind
+			t.pieces = append(t.pieces, p)
 		}
-		t.Tracks = append(t.Tracks, k)
 	}
-	t.Bottom = t.Top + float64(len(r.Hosts))*s.height
-	t.Height = t.Bottom + 30
+	label := func(text string, y float64) piece { return piece{label: text, labelX: nameWidth - 8, labelY: y} }
+	rows, led := map[string]float64{}, leaderships(r, name)
+	add("tick", s.ticks(t.top, t.bottom)...)
+	add("step", s.steps(r, t.bottom)...)
+	add("name", label("leader", t.top-10))
+	add("ribbon", s.ribbon(led, t.top-ribbonSpace)...)
+	for i, h := range r.Hosts {
+		y := t.top + float64(i)*s.height
+		rows[h.Name] = y
+		text := h.Name
+		if !h.Voter {
+			text += " (no vote)"
+		}
+		add("rest", piece{x: nameWidth, y: y, w: pageWidth - rightSpace - nameWidth})
+		add("name", label(text, y+(s.height+s.rise())/2+1))
+		add("state", s.states(spansOf(h, name, led), h.Name, y)...)
+		add("program", s.programs(r, h.Name, name, y)...)
+	}
+	var faults []piece
 	for _, f := range r.Faults {
-		t.Faults = append(t.Faults, s.fault(f, rows)...)
+		faults = append(faults, s.fault(f, rows)...)
 	}
-	unclutter(t.Faults, t.Right)
+	unclutter(faults, pageWidth-rightSpace)
+	add("fault", faults...)
 	for _, o := range r.Overlaps {
 		if o.Election == name && s.seen(o.From, o.To) {
-			p := s.place(o.From, o.To, t.Top-4, t.Bottom-t.Top+8, thinnest)
-			p.Class, p.Label = "overlap", "two leaders"
-			p.Title = fmt.Sprintf("%s and %s both led, by the %s' word, %s", o.First, o.Second, o.By, s.span(o.From, o.To))
-			t.Overlaps = append(t.Overlaps, p)
+			p := s.place(o.From, o.To, t.top-4, t.bottom-t.top+8, thinnest)
+			p.label, p.labelX, p.labelY = "two leaders", p.x+4, 12
+			p.title = fmt.Sprintf("%s and %s both led, as %s reported, %s", o.First, o.Second, o.By, s.span(o.From, o.To))
+			add("overlap", p)
 		}
 	}
-	t.Ribbon = s.ribbon(led, t.Top-ribbonSpace)
-	t.Steps = s.steps(r)
-	t.Ticks = s.ticks()
 	return t
 }
 
@@ -226,11 +237,12 @@ func (s scale) states(spans []observe.StateSpan, host string, y float64) []piece
 			least = thinnest
 		}
 		p := s.place(span.From, span.To, y+s.rise(), s.thick(), least)
-		p.Class, p.Title = "s-"+span.State, describe(host, span)+", "+s.span(span.From, span.To)
-		if text := fmt.Sprintf("term %d", span.Term); span.State == api.StateLeading && s.height >= roomy && p.W > letter*float64(len(text))+4 {
-			p.Label = text
+		p.class, p.title = "s-"+span.State, describe(host, span)+", "+s.span(span.From, span.To)
+		if text := fmt.Sprintf("term %d", span.Term); span.State == api.StateLeading && s.height >= roomy && p.w > letter*float64(len(text))+4 {
+			p.label = text
+			p = p.inside()
 		}
-		if n := len(all); n > 0 && p.W <= least && p.X-all[n-1].X < finest {
+		if n := len(all); n > 0 && p.w <= least && p.x-all[n-1].x < finest {
 			if weight(span.State) > weight(shown) { // of what lies on one point, what matters most
 				all[n-1], shown = p, span.State
 			}
@@ -279,8 +291,8 @@ func (s scale) programs(r *observe.Recording, host, name string, y float64) []pi
 			continue
 		}
 		d := s.place(p.From, p.To, y+s.height-5, 3, thinnest)
-		d.Class = "acts"
-		d.Title = fmt.Sprintf("program %s acts in term %d, %s", p.Program, p.Term, s.span(p.From, p.To))
+		d.class = "acts"
+		d.title = fmt.Sprintf("program %s acts in term %d, %s", p.Program, p.Term, s.span(p.From, p.To))
 		all = append(all, d)
 	}
 	return all

@@ -32,9 +32,9 @@ func (s scale) fault(f observe.Fault, rows map[string]float64) []piece {
 			continue
 		}
 		p := s.place(f.From, f.To, y+s.rise()-faultBar, faultBar, thinnest+1)
-		p.Class, p.Title = faultClass(f.What), fmt.Sprintf("%s: %s, %s", host, text, s.span(f.From, f.To))
+		p.class, p.title = faultClass(f.What), fmt.Sprintf("%s: %s, %s", host, text, s.span(f.From, f.To))
 		if s.height >= roomy {
-			p.Label = f.What
+			p.label, p.labelX, p.labelY = f.What, p.x+1, p.y-1.5
 		}
 		all = append(all, p)
 	}
@@ -47,12 +47,12 @@ func unclutter(all []piece, right float64) {
 	free := map[float64]float64{} // by row: from where on there is room
 	for i := range all {
 		p := &all[i]
-		end := p.X + letter*0.9*float64(len(p.Label)) + 4
-		if p.Label == "" || p.X < free[p.Y] || end > right {
-			p.Label = ""
+		end := p.x + letter*0.9*float64(len(p.label)) + 4
+		if p.label == "" || p.x < free[p.y] || end > right {
+			p.label = ""
 			continue
 		}
-		free[p.Y] = end
+		free[p.y] = end
 	}
 }
 
@@ -110,11 +110,11 @@ func (s scale) ribbon(all []lead, top float64) []piece {
 			return
 		}
 		p := s.place(from, to, y, h, least)
-		p.Class, p.Title = class, title
-		if p.W > letter*float64(len(label))+6 {
-			p.Label = label
+		p.class, p.title = class, title
+		if p.w > letter*float64(len(label))+6 {
+			p.label = label
 		}
-		pieces = append(pieces, p)
+		pieces = append(pieces, p.inside())
 	}
 	for _, l := range all {
 		if l.from > reached {
@@ -130,18 +130,17 @@ func (s scale) ribbon(all []lead, top float64) []piece {
 }
 
 // steps are the script's lines, each where it began.
-func (s scale) steps(r *observe.Recording) []piece {
+func (s scale) steps(r *observe.Recording, bottom float64) []piece {
 	var all []piece
 	next := 0.0
 	for _, step := range r.Steps {
 		if step.From < s.from || step.From > s.to {
 			continue
 		}
-		p := s.place(step.From, step.From, 0, wordSpace, 1)
-		p.Class, p.Title = "step", fmt.Sprintf("line %d, at %s: %s", step.Line, s.since(step.From), step.Text)
-		if p.X >= next {
-			p.Label = fmt.Sprint(step.Line)
-			next = p.X + letter*float64(len(p.Label)) + 4
+		p := piece{x: s.x(step.From), y: 14, h: bottom - 14, title: fmt.Sprintf("line %d, at %s: %s", step.Line, s.since(step.From), step.Text)}
+		if p.x >= next {
+			p.label, p.labelX, p.labelY = fmt.Sprint(step.Line), p.x, 11
+			next = p.x + letter*float64(len(p.label)) + 4
 		}
 		all = append(all, p)
 	}
@@ -149,7 +148,7 @@ func (s scale) steps(r *observe.Recording) []piece {
 }
 
 // ticks are round times, about nine of them.
-func (s scale) ticks() []tick {
+func (s scale) ticks(top, bottom float64) []piece {
 	from, to := s.from.Sub(s.zero).Seconds(), s.to.Sub(s.zero).Seconds()
 	step := niceStep((to - from) / 9)
 	unit, factor := "s", 1.0
@@ -159,10 +158,11 @@ func (s scale) ticks() []tick {
 	case to > 7200:
 		unit, factor, step = "min", 1.0/60, 60*niceStep((to-from)/9/60)
 	}
-	var all []tick
+	var all []piece
 	for v := math.Ceil(from/step) * step; v <= to && len(all) < 40; v += step {
 		at := s.zero.Add(time.Duration(math.Round(v * float64(time.Second))))
-		all = append(all, tick{s.x(at), fmt.Sprintf("%s %s", short(math.Round(v/step)*step*factor+0), unit)})
+		x, text := s.x(at), fmt.Sprintf("%s %s", short(math.Round(v/step)*step*factor+0), unit)
+		all = append(all, piece{x: x, y: top, h: bottom - top, label: text, labelX: x, labelY: bottom + 16})
 	}
 	return all
 }

@@ -81,5 +81,6 @@ func newView(d Diagram) (view, error) {
 	for i, name := range d.Lanes {
 		heads = append(heads, head{g.x(i), name})
 	}
-	return view{g.Diagram, heads, g.text + 860, g.axis.bottom() + 30, g.text, template.HTML(g.draw()), style}, nil // its texts are escaped
+	g.draw()
+	return view{g.Diagram, heads, g.text + 860, g.axis.bottom() + 30, g.text, g.HTML(), style}, nil
 }
