@@ -168,15 +168,15 @@ type (
 	// Report is what the sender has on record. It is sent unasked, with ID 0, to every
 	// peer that connects, and when a roster is committed.
 	Report struct {
-		ID        uint64     `cbor:"1,keyasint,omitempty"`
-		Voter     bool       `cbor:"2,keyasint,omitempty"` // the sender is on its roster
-		Roster    *Roster    `cbor:"3,keyasint,omitempty"`
-		Standings []Standing `cbor:"4,keyasint,omitempty"` // sorted by election
-		Stamp     Instant    `cbor:"5,keyasint,omitempty"` // of the sender's clock, to be echoed
-		Election  Name       `cbor:"6,keyasint,omitempty"` // about this one only; empty: about all
-		Boot      BootID     `cbor:"7,keyasint,omitempty"` // the sender's
-		Writes    uint64     `cbor:"8,keyasint,omitempty"` // of its state that are durable
-		Known     uint64     `cbor:"9,keyasint,omitempty"` // how many of the receiver's it remembers
+		ID       uint64   `cbor:"1,keyasint,omitempty"`
+		Voter    bool     `cbor:"2,keyasint,omitempty"` // the sender is on its roster
+		Roster   *Roster  `cbor:"3,keyasint,omitempty"`
+		Records  []Record `cbor:"4,keyasint,omitempty"` // sorted by election
+		Stamp    Instant  `cbor:"5,keyasint,omitempty"` // of the sender's clock, to be echoed
+		Election Name     `cbor:"6,keyasint,omitempty"` // about this one only; empty: about all
+		Boot     BootID   `cbor:"7,keyasint,omitempty"` // the sender's
+		Writes   uint64   `cbor:"8,keyasint,omitempty"` // of its state that are durable
+		Known    uint64   `cbor:"9,keyasint,omitempty"` // how many of the receiver's it remembers
 	}
 )
 
@@ -196,8 +196,8 @@ type (
 	}
 )
 
-// Standing is one grant in a Report.
-type Standing struct {
+// Record is one grant on record at a voter, with what is left of its promise.
+type Record struct {
 	Election  Name          `cbor:"1,keyasint"`
 	Term      Term          `cbor:"2,keyasint"`
 	Holder    Holder        `cbor:"3,keyasint"`

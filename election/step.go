@@ -176,5 +176,5 @@ const (
 type Reply struct {
 	Request RequestID
 	Refusal *Refusal
-	Leader  Standing // answers Inquire
+	Leader  Record // answers Inquire
 }

@@ -238,7 +238,7 @@ func drawMessage(t *rapid.T) election.Message {
 		return election.Inquiry{ID: uint64(drawSend(t))}
 	case 16:
 		return election.Report{ID: uint64(drawSend(t)), Voter: rapid.Bool().Draw(t, "voter"), Roster: drawRoster(t),
-			Standings: []election.Standing{{Election: name, Term: term, Holder: holder, Remaining: span}}, Stamp: election.Instant(drawSpan(t))}
+			Records: []election.Record{{Election: name, Term: term, Holder: holder, Remaining: span}}, Stamp: election.Instant(drawSpan(t))}
 	case 17:
 		return election.GenesisPropose{Genesis: drawGenesis(t)}
 	case 18:

@@ -28,7 +28,7 @@ func refusalOf(r election.VoteRequest, granted election.Term) election.VoteRefus
 func TestH1AnAttemptTakesATermAboveAllThatWereSeen(t *testing.T) {
 	s := newLone(t, trioState())
 	s.hear("b", election.Report{Voter: true, Roster: s.disk.Roster,
-		Standings: []election.Standing{{Election: "default", Term: 7, Holder: election.Holder{Peer: "c", Boot: 3}}}})
+		Records: []election.Record{{Election: "default", Term: 7, Holder: election.Holder{Peer: "c", Boot: 3}}}})
 	s.campaign("default")
 	r := s.request(s.take(), "b", "default")
 	if r.Term != 8 {

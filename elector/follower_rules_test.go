@@ -60,7 +60,7 @@ func TestG5WhatProvesNothingNamesNobody(t *testing.T) {
 			s.hear("b", election.Release{Election: election.Default, Term: 3, Holder: election.Holder{Peer: "b", Boot: 1}})
 		},
 		"a report of a promise that may run": func(s *solo) {
-			s.hear("c", election.Report{Voter: true, Roster: soloRoster, Standings: []election.Standing{
+			s.hear("c", election.Report{Voter: true, Roster: soloRoster, Records: []election.Record{
 				{Election: election.Default, Term: 3, Holder: election.Holder{Peer: "b", Boot: 1}, Remaining: testTiming.Lease}}})
 		},
 	} {
@@ -93,7 +93,7 @@ func soloRequest(from election.PeerID, term election.Term) election.VoteRequest 
 
 func TestG6AnInquiryIsAnsweredByAMajorityThatAgrees(t *testing.T) {
 	said := func(p election.PeerID) election.Report {
-		return election.Report{Voter: true, Roster: soloRoster, Standings: []election.Standing{
+		return election.Report{Voter: true, Roster: soloRoster, Records: []election.Record{
 			{Election: election.Default, Term: 3, Holder: election.Holder{Peer: p, Boot: 1}, Remaining: time.Second}}}
 	}
 	s := newSolo(t, nil) // a itself has granted nothing

@@ -36,8 +36,8 @@ func startsWithout(t *testing.T, alone bool) *solo {
 
 // formerOf is the Report of b, who leads a cluster with a voter of that name.
 func formerOf(name string) election.Report {
-	leads := election.Standing{Election: election.Default, Term: 14, Holder: election.Holder{Peer: "b", Boot: 1}, Remaining: testTiming.Lease}
-	return election.Report{Voter: true, Stamp: 5, Standings: []election.Standing{leads}, Roster: &election.Roster{Cluster: "old", Version: election.Version{Driver: 7},
+	leads := election.Record{Election: election.Default, Term: 14, Holder: election.Holder{Peer: "b", Boot: 1}, Remaining: testTiming.Lease}
+	return election.Report{Voter: true, Stamp: 5, Records: []election.Record{leads}, Roster: &election.Roster{Cluster: "old", Version: election.Version{Driver: 7},
 		Voters: []election.Voter{{Name: name, Peer: "former"}, {Name: "b", Peer: "b"}}}}
 }
 

@@ -112,7 +112,7 @@ func TestAVoterThatMissedAReleaseHoldsNobodyUp(t *testing.T) {
 	o.campaign("default")
 	b := election.Holder{Peer: "b", Boot: 1}
 	o.hear("b", election.Release{Election: "default", Term: 5, Holder: b, StandDown: time.Second})
-	o.hear("c", election.Report{Voter: true, Roster: o.disk.Roster, Standings: []election.Standing{{Election: "default", Term: 5, Holder: b, Remaining: time.Second}}})
+	o.hear("c", election.Report{Voter: true, Roster: o.disk.Roster, Records: []election.Record{{Election: "default", Term: 5, Holder: b, Remaining: time.Second}}})
 	o.take()
 	o.pass(testTiming.Heartbeat)
 	if len(sentTo[election.VoteRequest](o.sent, "c")) == 0 {

@@ -24,7 +24,7 @@ type inquiry struct {
 	election election.Name
 	readers  []reader
 	next     []reader
-	answers  map[election.PeerID]election.Standing
+	answers  map[election.PeerID]election.Record
 }
 
 // reader waits for an answer until a deadline.
@@ -63,7 +63,7 @@ func (e *Elector) underWay(name election.Name) *inquiry {
 // ask asks all voters about an election.
 func (e *Elector) ask(name election.Name, readers []reader) {
 	e.inquired++
-	e.inquiries.put(e.inquired, &inquiry{election: name, readers: readers, answers: map[election.PeerID]election.Standing{}})
+	e.inquiries.put(e.inquired, &inquiry{election: name, readers: readers, answers: map[election.PeerID]election.Record{}})
 	for _, v := range e.roster.All() {
 		e.send(v.Peer, election.Inquiry{ID: e.inquired, Election: name})
 	}
@@ -85,8 +85,8 @@ func (e *Elector) answered(from election.PeerID, r election.Report) {
 	if q == nil || !r.Voter || r.Election != q.election || e.older(from) {
 		return
 	}
-	q.answers[from] = election.Standing{}
-	for _, s := range r.Standings {
+	q.answers[from] = election.Record{}
+	for _, s := range r.Records {
 		if s.Election == q.election && s.Remaining > 0 && s.Term > e.roster.Floor { // up to the floor all are over (R4)
 			q.answers[from] = s
 		}
@@ -94,7 +94,7 @@ func (e *Elector) answered(from election.PeerID, r election.Report) {
 	if !quorum.Confirmed(e.roster, func(id election.PeerID) bool { _, ok := q.answers[id]; return ok }) {
 		return
 	}
-	var newest election.Standing
+	var newest election.Record
 	for _, id := range slices.Sorted(maps.Keys(q.answers)) {
 		if s := q.answers[id]; s.Term > newest.Term {
 			newest = s
@@ -108,7 +108,7 @@ func (e *Elector) answered(from election.PeerID, r election.Report) {
 		return // the voters still to answer may decide it
 	}
 	if !quorum.Confirmed(e.roster, agree) {
-		newest = election.Standing{}
+		newest = election.Record{}
 	}
 	for _, reader := range q.readers {
 		e.out.Replies = append(e.out.Replies, election.Reply{Request: reader.request, Leader: newest})

@@ -20,7 +20,7 @@ func (s *solo) inquiries() (asked []election.Inquiry) {
 
 // report is what a voter says of one election: b leads it in that term.
 func report(q election.Inquiry, term election.Term) election.Report {
-	return election.Report{ID: q.ID, Election: q.Election, Voter: true, Roster: soloRoster, Standings: []election.Standing{
+	return election.Report{ID: q.ID, Election: q.Election, Voter: true, Roster: soloRoster, Records: []election.Record{
 		{Election: q.Election, Term: term, Holder: election.Holder{Peer: "b", Boot: 1}, Remaining: time.Second}}}
 }
 
@@ -31,11 +31,11 @@ func TestAnInquiryIsAboutOneElection(t *testing.T) {
 		o.hear("b", election.Inquiry{ID: 5, Election: of})
 		r := o.sent[0].Message.(election.Report)
 		want := map[election.Name]int{"": 200, job("a", 7): 1}[of]
-		if r.ID != 5 || r.Election != of || len(r.Standings) != want {
-			t.Errorf("asked about %q: %d standings, of %q", of, len(r.Standings), r.Election)
+		if r.ID != 5 || r.Election != of || len(r.Records) != want {
+			t.Errorf("asked about %q: %d records, of %q", of, len(r.Records), r.Election)
 		}
-		if want == 1 && (r.Standings[0].Election != of || r.Standings[0].Remaining <= 0) {
-			t.Errorf("told %+v", r.Standings[0])
+		if want == 1 && (r.Records[0].Election != of || r.Records[0].Remaining <= 0) {
+			t.Errorf("told %+v", r.Records[0])
 		}
 	}
 }

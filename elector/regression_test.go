@@ -71,7 +71,7 @@ func TestAnInquiryIsNotAnsweredByReportsToAFormerBoot(t *testing.T) {
 	o := newLone(t, trioState())
 	o.step(election.Inquire{Election: "default", Request: 1})
 	for _, id := range []election.PeerID{"b", "c"} {
-		o.hear(id, election.Report{ID: 1, Election: "default", Voter: true, Roster: o.disk.Roster, Standings: []election.Standing{
+		o.hear(id, election.Report{ID: 1, Election: "default", Voter: true, Roster: o.disk.Roster, Records: []election.Record{
 			{Election: "default", Term: 5, Holder: election.Holder{Peer: "b", Boot: 3}, Remaining: time.Second}}})
 	}
 	if len(o.replies) != 0 {
@@ -262,7 +262,7 @@ func TestR6AnOvertakingGoesOnUnderAYetNewerRoster(t *testing.T) {
 // the former leader again, from a heartbeat that was long on its way.
 func TestALateWordOfAnOutlivedTermIsNotBelieved(t *testing.T) {
 	o := newLone(t, trioState())
-	o.hear("b", election.Report{Voter: true, Standings: []election.Standing{{Election: "pay", Term: 4, Holder: election.Holder{Peer: "b", Boot: 1}}}})
+	o.hear("b", election.Report{Voter: true, Records: []election.Record{{Election: "pay", Term: 4, Holder: election.Holder{Peer: "b", Boot: 1}}}})
 	o.elect("pay")
 	led := o.status("pay").Term
 	o.step(election.Withdraw{Election: "pay"})
@@ -335,7 +335,7 @@ func TestWhoHeedsALeaderAnswersNoToken(t *testing.T) {
 		*s = trioState()
 		s.Peer = "a"
 	})
-	o.hear("b", election.Report{Voter: true, Standings: []election.Standing{{Election: "default", Term: 3, Remaining: time.Second,
+	o.hear("b", election.Report{Voter: true, Records: []election.Record{{Election: "default", Term: 3, Remaining: time.Second,
 		Holder: election.Holder{Peer: "c", Boot: 1}}}})
 	o.hear("c", election.Report{Voter: true})
 	o.campaign("default")
@@ -354,11 +354,11 @@ func TestWhoHeedsALeaderAnswersNoToken(t *testing.T) {
 // that was led. Found by the simulation.
 func TestElectionsThatVotersRememberLeaveRoomForThoseThatAre(t *testing.T) {
 	o := newLone(t, trioState())
-	var past []election.Standing
+	var past []election.Record
 	for i := range codec.MaxElections {
-		past = append(past, election.Standing{Election: election.Name(fmt.Sprintf("past-%d", i)), Term: 7})
+		past = append(past, election.Record{Election: election.Name(fmt.Sprintf("past-%d", i)), Term: 7})
 	}
-	o.hear("b", election.Report{Voter: true, Standings: past})
+	o.hear("b", election.Report{Voter: true, Records: past})
 	o.hear("b", election.Heartbeat{Boot: 1, Send: 3, Version: soloRoster.Version, Echo: o.now - 1,
 		Claims: []election.Claim{{Election: "pay", Term: 4, Remaining: time.Second}}})
 	if s := o.status("pay"); s.Leader.Peer != "b" {
@@ -377,7 +377,7 @@ func TestG6ATermUpToTheFloorNamesNobody(t *testing.T) {
 		o.step(election.Inquire{Election: "pay", Request: 4})
 		id := last[election.Inquiry](o, "b").ID
 		for _, p := range []election.PeerID{"b", "c"} {
-			o.hear(p, election.Report{ID: id, Election: "pay", Voter: true, Roster: state.Roster, Standings: []election.Standing{
+			o.hear(p, election.Report{ID: id, Election: "pay", Voter: true, Roster: state.Roster, Records: []election.Record{
 				{Election: "pay", Term: 3, Holder: election.Holder{Peer: "b", Boot: 1}, Remaining: time.Second}}})
 		}
 		if len(o.replies) != 1 || (o.replies[0].Leader.Term == 3) != (floor < 3) {

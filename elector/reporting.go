@@ -16,11 +16,11 @@ func (e *Elector) report(id uint64, of election.Name) election.Report {
 	if e.roster.Has(e.cfg.Self.Peer) && e.barred.Code == "" {
 		r.Voter = true
 		if of != "" {
-			r.Standings = e.voter.Standing(e.now, of)
+			r.Records = e.voter.Record(e.now, of)
 			return r
 		}
-		r.Standings = e.voter.Standings(e.now)
-		r.Standings = r.Standings[:min(len(r.Standings), codec.MaxElections)]
+		r.Records = e.voter.Records(e.now)
+		r.Records = r.Records[:min(len(r.Records), codec.MaxElections)]
 	}
 	return r
 }
@@ -47,8 +47,8 @@ func (e *Elector) reported(from election.PeerID, r election.Report) {
 	e.stamped(from, r.Stamp)
 	e.learnRoster(from, r.Roster)
 	if e.votes(from, r.Roster) {
-		for _, s := range r.Standings {
-			e.noteStanding(s)
+		for _, s := range r.Records {
+			e.noteRecord(s)
 		}
 	}
 	if first {
@@ -60,8 +60,8 @@ func (e *Elector) reported(from election.PeerID, r election.Report) {
 	e.answered(from, r)
 }
 
-// noteStanding learns a term and perhaps a leader that has not been heard yet.
-func (e *Elector) noteStanding(s election.Standing) {
+// noteRecord learns a term and perhaps a leader that has not been heard yet.
+func (e *Elector) noteRecord(s election.Record) {
 	c := e.contest(s.Election)
 	if c == nil {
 		return

@@ -36,7 +36,7 @@ func TestNoMessagesOfAnObserverEndAnElection(t *testing.T) {
 		"a report with a roster of its own": func(c *cluster, e *Elector, known election.Term) []election.Message {
 			forged := *e.roster
 			forged.Voters = voters("d")
-			return []election.Message{election.Report{Voter: true, Roster: &forged, Boot: 1, Standings: farStanding(ghost(c), known+leap)}}
+			return []election.Message{election.Report{Voter: true, Roster: &forged, Boot: 1, Records: farRecord(ghost(c), known+leap)}}
 		},
 		"the truth": func(*cluster, *Elector, election.Term) []election.Message { return nil },
 	} {
@@ -122,7 +122,7 @@ func TestALateClaimIsNotBelievedAfterAReleaseThatNoVoterConfirms(t *testing.T) {
 // voter b, and asks c for one above it.
 func refusedFar(t *testing.T) *solo {
 	s := newLone(t, trioState())
-	s.hear("b", election.Report{Voter: true, Standings: farStanding(election.Holder{Peer: "d", Boot: 1}, leap)})
+	s.hear("b", election.Report{Voter: true, Records: farRecord(election.Holder{Peer: "d", Boot: 1}, leap)})
 	s.campaign(election.Default)
 	return s
 }
@@ -221,7 +221,7 @@ func TestTermsAskedForAreKeptInBoundedRoom(t *testing.T) {
 func TestR6AnOvertakingGoesBackToWhatTheVotersKnow(t *testing.T) {
 	s := newSolo(t, nil).leader()
 	for _, far := range []election.Term{leap, 2 * leap} {
-		s.hear("c", election.Report{Voter: true, Roster: soloRoster, Standings: farStanding(election.Holder{Peer: "d", Boot: 1}, far)})
+		s.hear("c", election.Report{Voter: true, Roster: soloRoster, Records: farRecord(election.Holder{Peer: "d", Boot: 1}, far)})
 	}
 	next := *soloRoster
 	next.Version, next.Floor = election.Version{Driver: 3}, 9

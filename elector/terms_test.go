@@ -16,8 +16,8 @@ func TestNoClaimOfATermNobodyCanExceedIsBelieved(t *testing.T) {
 		"a heartbeat of a voter":     func(s *solo) { s.hear("b", claimOf(far)) },
 		"a heartbeat of an observer": func(s *solo) { s.hear("d", claimOf(far)) },
 		"one within reach":           func(s *solo) { s.hear("d", claimOf(1000)) },
-		"a report of a voter":        func(s *solo) { s.hear("b", election.Report{Voter: true, Standings: farStanding(ghost, far)}) },
-		"a report of an observer":    func(s *solo) { s.hear("d", election.Report{Voter: true, Standings: farStanding(ghost, 1000)}) },
+		"a report of a voter":        func(s *solo) { s.hear("b", election.Report{Voter: true, Records: farRecord(ghost, far)}) },
+		"a report of an observer":    func(s *solo) { s.hear("d", election.Report{Voter: true, Records: farRecord(ghost, 1000)}) },
 		"a release": func(s *solo) {
 			s.hear("d", election.Release{Election: election.Default, Term: far, Holder: ghost, StandDown: time.Second})
 		},
@@ -66,8 +66,8 @@ func claimOf(term election.Term) election.Heartbeat {
 		Claims: []election.Claim{{Election: election.Default, Term: term, Remaining: testTiming.Lease}}}
 }
 
-func farStanding(h election.Holder, term election.Term) []election.Standing {
-	return []election.Standing{{Election: election.Default, Term: term, Holder: h}}
+func farRecord(h election.Holder, term election.Term) []election.Record {
+	return []election.Record{{Election: election.Default, Term: term, Holder: h}}
 }
 
 func refusalTo(granted election.Term) election.VoteRefusal {

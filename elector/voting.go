@@ -264,7 +264,7 @@ func (e *Elector) voteRefusal(from election.PeerID, m election.VoteRefusal) {
 		}
 	}
 	if m.Remaining > 0 && m.GrantedTo != e.cfg.Self {
-		e.noteStanding(election.Standing{Election: m.Election, Term: m.Granted, Holder: m.GrantedTo, Remaining: m.Remaining})
+		e.noteRecord(election.Record{Election: m.Election, Term: m.Granted, Holder: m.GrantedTo, Remaining: m.Remaining})
 	}
 	switch {
 	case !e.roster.Has(from):

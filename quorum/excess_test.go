@@ -36,7 +36,7 @@ func TestATermFarAboveThoseKnownIsNotGranted(t *testing.T) {
 func TestWhatIsLeftOfAPromiseFitsAMessage(t *testing.T) {
 	d := newDesk(t, election.State{Peer: "v", Roster: roster3, Grants: map[election.Name]election.Grant{
 		"e": {Term: 1, Holder: holderA, Lease: 100 * time.Hour}}})
-	if s := d.voter.Standings(at(0)); len(s) != 1 || s[0].Remaining > Outlast(election.MaxLease, testDrift) {
+	if s := d.voter.Records(at(0)); len(s) != 1 || s[0].Remaining > Outlast(election.MaxLease, testDrift) {
 		t.Fatalf("reports %+v", s)
 	}
 }

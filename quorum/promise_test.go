@@ -45,11 +45,11 @@ func TestV4AGrantMadeDuringAWriteWaitsForTheNextOne(t *testing.T) {
 func TestV4AGrantNotOnDiskIsNotReported(t *testing.T) {
 	d := newDesk(t, state())
 	d.ask(at(0), holderA, 1, 1, 0)
-	if s := d.voter.Standings(at(0)); len(s) != 0 {
+	if s := d.voter.Records(at(0)); len(s) != 0 {
 		t.Fatalf("reports %+v before the write", s)
 	}
 	d.write(at(1))
-	if s := d.voter.Standings(at(1)); len(s) != 1 || s[0].Holder != holderA || s[0].Remaining <= 0 {
+	if s := d.voter.Records(at(1)); len(s) != 1 || s[0].Holder != holderA || s[0].Remaining <= 0 {
 		t.Fatalf("reports %+v after the write, want a's grant", s)
 	}
 }

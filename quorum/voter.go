@@ -283,26 +283,26 @@ func (v *Voter) HoldEnd(e election.Name, h election.Holder) election.Instant {
 	return 0
 }
 
-// Standings returns the durable grants on record.
-func (v *Voter) Standings(now election.Instant) []election.Standing {
-	var standings []election.Standing
+// Records returns all durable grants.
+func (v *Voter) Records(now election.Instant) []election.Record {
+	var records []election.Record
 	for _, e := range v.ledger.State().Elections() {
-		standings = append(standings, v.Standing(now, e)...)
+		records = append(records, v.Record(now, e)...)
 	}
-	return standings
+	return records
 }
 
-// Standing returns the durable grant of one election; nothing if there is none.
-func (v *Voter) Standing(now election.Instant, e election.Name) []election.Standing {
+// Record returns the durable grant of one election; nothing if there is none.
+func (v *Voter) Record(now election.Instant, e election.Name) []election.Record {
 	g, onRecord := v.ledger.State().Grants[e]
 	if _, writing := v.writing[e]; writing || !onRecord {
 		return nil
 	}
-	s := election.Standing{Election: e, Term: g.Term, Holder: g.Holder}
+	s := election.Record{Election: e, Term: g.Term, Holder: g.Holder}
 	if !g.Released && v.promises[e].holder == g.Holder {
 		s.Remaining = v.remaining(now, e)
 	}
-	return []election.Standing{s}
+	return []election.Record{s}
 }
 
 // Highest is the highest term this voter knows of any election (R1), those

@@ -104,7 +104,7 @@ func (p *Picture) Election(c elector.ContestStatus, now election.Instant, index 
 // inquired is the picture's answer once a majority has said who holds the term.
 // A leader is named only if the picture names the same one, until the end of
 // its lease as it is known here: a voter's promise outlasts the lease it is for.
-func (p *Picture) inquired(e api.Election, s election.Standing) api.Election {
+func (p *Picture) inquired(e api.Election, s election.Record) api.Election {
 	e.Authority = api.AuthorityQuorum
 	if e.Leader != nil && e.Leader.ID == string(s.Holder.Peer) && e.Term == uint64(s.Term) {
 		return e

@@ -17,7 +17,7 @@ func TestAQuorumReadNamesWhoAMajorityAndThisAgentName(t *testing.T) {
 	a := stand(t)
 	b := election.Holder{Peer: "peer-b", Boot: 2}
 	a.shows(elector.Following, b, 8, a.clock().Add(time.Second))
-	said := func(s election.Standing) func(election.Input) (election.Reply, error) {
+	said := func(s election.Record) func(election.Input) (election.Reply, error) {
 		return func(in election.Input) (election.Reply, error) {
 			if _, ok := in.(election.Inquire); !ok {
 				t.Errorf("asked %T", in)
@@ -25,15 +25,15 @@ func TestAQuorumReadNamesWhoAMajorityAndThisAgentName(t *testing.T) {
 			return election.Reply{Leader: s}, nil
 		}
 	}
-	a.on = said(election.Standing{Term: 8, Holder: b, Remaining: 5 * time.Second})
+	a.on = said(election.Record{Term: 8, Holder: b, Remaining: 5 * time.Second})
 	if e := a.election(t, "/v1/elections/default?consistency=quorum"); e.Authority != "quorum" || e.Leader == nil || e.Leader.Name != "b" || e.LeaseRemainingMS > 1000 {
 		t.Errorf("a confirmed leader: got %+v, want b until the end of its lease and no longer", e)
 	}
-	a.on = said(election.Standing{Term: 9, Holder: election.Holder{Peer: "peer-c", Boot: 3}, Remaining: time.Second})
+	a.on = said(election.Record{Term: 9, Holder: election.Holder{Peer: "peer-c", Boot: 3}, Remaining: time.Second})
 	if e := a.election(t, "/v1/elections/default?consistency=quorum"); e.Leader != nil || e.State != "electing" || e.Term != 9 {
 		t.Errorf("a majority holds to another: got %+v, want nobody yet", e)
 	}
-	a.on = said(election.Standing{})
+	a.on = said(election.Record{})
 	if e := a.election(t, "/v1/elections/default?consistency=quorum"); e.Leader != nil || e.State != "electing" {
 		t.Errorf("nobody by majority, but got %+v", e)
 	}
@@ -58,7 +58,7 @@ func TestAQuorumReadOfAllElectionsAsksAboutEach(t *testing.T) {
 		if in.(election.Inquire).Election == "payments" {
 			return election.Reply{}, nil
 		}
-		return election.Reply{Leader: election.Standing{Term: 8, Holder: b, Remaining: time.Second}}, nil
+		return election.Reply{Leader: election.Record{Term: 8, Holder: b, Remaining: time.Second}}, nil
 	}
 	status, text := a.do(t, "GET", "/v1/elections?consistency=quorum", "")
 	var all api.Elections

@@ -99,7 +99,7 @@ func checkInquiry(m election.Inquiry) error { return maybeElection(m.Election) }
 func checkReport(m election.Report) error {
 	return first(
 		roster(m.Roster),
-		each("standings", m.Standings, MaxElections, func(s election.Standing) election.Name { return s.Election }, standing),
+		each("records", m.Records, MaxElections, func(s election.Record) election.Name { return s.Election }, record),
 		maybeElection(m.Election),
 	)
 }
@@ -112,8 +112,8 @@ func maybeElection(e election.Name) error {
 	return electionName(e)
 }
 
-// standing may have no holder: a term learnt with a roster was granted to nobody.
-func standing(s election.Standing) error {
+// record may have no holder: a term learnt with a roster was granted to nobody.
+func record(s election.Record) error {
 	return first(
 		electionName(s.Election), term("term", s.Term),
 		maybeHolder("holder", s.Holder), maybeDuration("remaining", s.Remaining),

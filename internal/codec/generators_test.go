@@ -134,9 +134,9 @@ func (d draw) nacks() (list []election.Nack) {
 	return list
 }
 
-func (d draw) standings() (list []election.Standing) {
+func (d draw) records() (list []election.Record) {
 	for _, n := range d.names() {
-		list = append(list, election.Standing{Election: n, Term: d.term(), Holder: d.maybeHolder(), Remaining: d.duration()})
+		list = append(list, election.Record{Election: n, Term: d.term(), Holder: d.maybeHolder(), Remaining: d.duration()})
 	}
 	return list
 }
@@ -201,7 +201,7 @@ var messageOf = map[string]func(draw) election.Message{
 	},
 	"Inquiry": func(d draw) election.Message { return election.Inquiry{ID: d.uint(), Election: d.maybeName()} },
 	"Report": func(d draw) election.Message {
-		return election.Report{ID: d.uint(), Voter: d.bool(), Roster: d.maybeRoster(), Standings: d.standings(), Stamp: d.instant(), Election: d.maybeName(),
+		return election.Report{ID: d.uint(), Voter: d.bool(), Roster: d.maybeRoster(), Records: d.records(), Stamp: d.instant(), Election: d.maybeName(),
 			Boot: election.BootID(d.uint()), Writes: d.uint(), Known: d.uint()}
 	},
 	"GenesisPropose": func(d draw) election.Message { return election.GenesisPropose{Genesis: d.genesis()} },

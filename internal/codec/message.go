@@ -12,7 +12,7 @@ import (
 
 const (
 	// MaxMessage is the size in bytes no encoded message exceeds. A message of
-	// MaxElections claims or standings fits.
+	// MaxElections claims or records fits.
 	MaxMessage = 256 << 10
 	// MaxElections is how many elections one message may speak of.
 	MaxElections = 1024

@@ -221,7 +221,7 @@ func TestTheFullestMessagesFit(t *testing.T) {
 	for i := range MaxElections {
 		n := election.Name(fmt.Sprintf("%063d", i))
 		beat.Claims = append(beat.Claims, election.Claim{Election: n, Term: maxTerm, Remaining: maxDuration, Rank: election.Rank{Priority: maxPriority, JoinedAt: -1 << 62, Peer: long}})
-		report.Standings = append(report.Standings, election.Standing{Election: n, Term: maxTerm, Holder: election.Holder{Peer: long, Boot: 1 << 63}, Remaining: maxDuration})
+		report.Records = append(report.Records, election.Record{Election: n, Term: maxTerm, Holder: election.Holder{Peer: long, Boot: 1 << 63}, Remaining: maxDuration})
 	}
 	for _, m := range []election.Message{beat, report} {
 		data, err := EncodeMessage(m)

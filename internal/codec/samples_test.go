@@ -43,7 +43,7 @@ func samples() []election.Message {
 		},
 		election.HeartbeatAck{Boot: ann.Boot, Send: 9, Version: v, Stamp: 77, Nacks: []election.Nack{{Election: "pay", Term: 13}}, Roster: &roster},
 		election.Inquiry{ID: 6, Election: "pay"},
-		election.Report{ID: 6, Voter: true, Roster: &roster, Standings: []election.Standing{{Election: "pay", Term: 12, Holder: ann, Remaining: lease}}, Stamp: 77, Election: "pay", Boot: bob.Boot, Writes: 31, Known: 30},
+		election.Report{ID: 6, Voter: true, Roster: &roster, Records: []election.Record{{Election: "pay", Term: 12, Holder: ann, Remaining: lease}}, Stamp: 77, Election: "pay", Boot: bob.Boot, Writes: 31, Known: 30},
 		election.GenesisPropose{Genesis: first},
 		election.GenesisAccept{Cluster: "c0ffee", Attempt: 5},
 		election.GenesisRefuse{Cluster: "c0ffee", Attempt: 5, Reason: election.GenesisPending, Detail: "a"},

@@ -220,7 +220,7 @@ func (l *liar) lastTerm(to election.PeerID, name election.Name) []election.Messa
 		election.Heartbeat{Boot: l.self.Boot, Send: l.send, Version: l.roster.Version, Echo: l.stamps[to],
 			Claims: []election.Claim{{Election: name, Term: last, Remaining: l.lease}}},
 		election.Report{Voter: true, Roster: l.roster, Boot: l.self.Boot, Stamp: 1,
-			Standings: []election.Standing{{Election: name, Term: last, Holder: l.self}}},
+			Records: []election.Record{{Election: name, Term: last, Holder: l.self}}},
 		election.Release{Election: name, Term: last, Holder: l.self},
 	}
 }

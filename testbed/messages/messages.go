@@ -84,7 +84,7 @@ func Describe(x any) string {
 	case election.HeartbeatAck:
 		return fmt.Sprintf("HeartbeatAck send %d version %v nacks %v %s", x.Send, x.Version, x.Nacks, Roster(x.Roster))
 	case election.Report:
-		return fmt.Sprintf("Report %d voter %v standings %v %s", x.ID, x.Voter, x.Standings, Roster(x.Roster))
+		return fmt.Sprintf("Report %d voter %v records %v %s", x.ID, x.Voter, x.Records, Roster(x.Roster))
 	case election.RosterPropose:
 		return fmt.Sprintf("RosterPropose driver %d %s", x.Driver, Roster(&x.Roster))
 	case election.RosterRefuse:
