@@ -47,7 +47,7 @@ type probe struct {
 
 // Start begins to watch the processors that this process may use, where the
 // system allows to choose among them, and the disk of the directory, unless that
-// is "". Where no file can be written there, the disk is not watched, and err says
+// is "". Where no file can be written there, the disk is not watched, and err is
 // why; the Meter works all the same.
 func Start(dir string) (m *Meter, err error) {
 	m = &Meter{stop: make(chan struct{})}
@@ -151,7 +151,7 @@ func Total(hiccups []Hiccup) (total, longest time.Duration) {
 	return total, longest
 }
 
-// Describe tells of hiccups in a line.
+// Describe puts hiccups into a line.
 func Describe(hiccups []Hiccup) string {
 	var names []string
 	for _, h := range hiccups {

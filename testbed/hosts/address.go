@@ -21,8 +21,8 @@ type place struct {
 // 127.0.0.0/8 is this machine, each has an address of its own and the usual
 // ports; elsewhere they share 127.0.0.1 and differ in their ports.
 //
-// A place is tried and let go again, so another program could take it before
-// the agent does: the agent then says so and ends.
+// A place is tried and freed again, so another program could take it before
+// the agent does: the agent then reports that and ends.
 func places(n int) ([]place, error) {
 	if runtime.GOOS != "linux" {
 		return portsOf(netip.AddrFrom4([4]byte{127, 0, 0, 1}), n)

@@ -173,7 +173,7 @@ func family(pids []int) []int {
 	return pids
 }
 
-// spinner is a process that wants a processor all the time, once it is told to.
+// spinner is a process that wants a processor all the time, once it is asked to.
 type spinner struct {
 	cmd   *exec.Cmd
 	stdin io.WriteCloser

@@ -101,7 +101,7 @@ func writeKey(path string) error {
 	return nil
 }
 
-// maxSeeds is how many other agents each is told of; gossip finds the rest.
+// maxSeeds is how many other agents each is given; gossip finds the rest.
 const maxSeeds = 3
 
 // lay makes the i-th host.
@@ -226,7 +226,7 @@ func (h *Host) lift() {
 	}
 }
 
-// clear ends what still runs on the host, whose agent has ended, and lets go of
+// clear ends what still runs on the host, whose agent has ended, and closes
 // its room.
 func (h *Host) clear() error {
 	h.mu.Lock()

@@ -60,7 +60,7 @@ type Config struct {
 	DiskFaults bool
 	// Adjust, if not nil, may change the configuration of the i-th agent.
 	Adjust func(i int, c *agent.Config)
-	// OnExit, if not nil, is told of every end of a process, in a goroutine of
+	// OnExit, if not nil, is called with every end of a process, in a goroutine of
 	// that process's.
 	OnExit func(Exit)
 }

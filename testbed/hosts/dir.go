@@ -16,7 +16,7 @@ const (
 )
 
 // Dir is a temporary directory that does not outlive its owner for long: while
-// the owner lives it holds a lock on a file in it, and whoever makes the next
+// the owner lives it holds a lock on a file in it, and the owner of the next
 // one removes those whose lock is free.
 type Dir struct {
 	Path string
@@ -44,7 +44,7 @@ func NewDir() (*Dir, error) {
 }
 
 // hold gives the directory its lock. The file gets its name once it is locked:
-// nobody ever sees it free while its owner lives.
+// no other sees it free while its owner lives.
 func (d *Dir) hold() error {
 	unnamed := filepath.Join(d.Path, "lock.new")
 	lock, err := os.OpenFile(unnamed, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
@@ -73,7 +73,7 @@ func (d *Dir) Close() error {
 	return nil
 }
 
-// sweep removes what nobody holds. What it can't remove it leaves to the next.
+// sweep removes what is not held. What it can't remove it leaves to the next.
 func sweep(parent string) {
 	entries, err := os.ReadDir(parent)
 	if err != nil {

@@ -1,6 +1,6 @@
 // Package hosts runs agents as real processes of this machine, each with an
 // address, a data directory and a socket of its own, and does to them what
-// happens to hosts: they are killed, frozen, thawed, told to end, started again;
+// happens to hosts: they are killed, frozen, thawed, asked to end, started again;
 // they lose their disk, or it fills up, slows down or gets stuck; they are short
 // of processors or memory; their clocks run fast or slow; their links are cut,
 // slow and lossy.
@@ -21,7 +21,7 @@
 // about these system calls of a host's processes (seccomp). The agents know
 // nothing of it, and other hosts pay nothing for it.
 //
-// It does not look at what the agents say, which is package observe's work.
+// It does not look at what the agents report, which is package observe's work.
 //
 // Faults are stamped on the clock of package boottime, which every agent of the
 // machine stamps its changes on, so the two compare; for a host whose clock was

@@ -11,7 +11,7 @@ import (
 // program is a process that Exec started.
 type program struct{ cmd *exec.Cmd }
 
-// ended reports a process that is no more, and was waited for.
+// ended reports a process that has ended, and was waited for.
 func (p *program) ended() bool {
 	return errors.Is(p.cmd.Process.Signal(syscall.Signal(0)), os.ErrProcessDone)
 }

@@ -148,8 +148,8 @@ const minRate, maxRate = 0.5, 2
 // ClockRate makes CLOCK_BOOTTIME run at that rate for processes that are started
 // on the host from now on, without a step; 1 is true time. Other clocks and
 // timers run true: an agent asks this one when a timer rings, so by a fast clock
-// it wakes up that much late. Each reading costs some 20 µs. Real tells what
-// stamps mean.
+// it wakes up that much late. Each reading costs some 20 µs. Real translates
+// stamps.
 func (h *Host) ClockRate(rate float64) error {
 	if !(rate >= minRate && rate <= maxRate) {
 		return fmt.Errorf("set clock of %s: rate %v: want %v to %v", h.Name(), rate, minRate, maxRate)

@@ -60,7 +60,7 @@ func newGroup(name string) group {
 	return g
 }
 
-// writable tries to make a group, for rights alone do not tell.
+// writable tries to make a group, for rights alone do not show it.
 func writable(parent string) bool {
 	dir, err := os.MkdirTemp(parent, groupPrefix+strconv.Itoa(os.Getpid())+".probe.")
 	return err == nil && os.Remove(dir) == nil

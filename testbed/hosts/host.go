@@ -67,7 +67,7 @@ type Host struct {
 type process struct {
 	cmd    *exec.Cmd
 	frozen bool
-	done   chan struct{} // closed once it ended and was told to onExit
+	done   chan struct{} // closed once it ended and onExit was called
 }
 
 func (p *process) ended() bool {
@@ -88,7 +88,7 @@ func (h *Host) Config() agent.Config { return h.config }
 // Log is the path of what the agent's processes wrote to stderr.
 func (h *Host) Log() string { return filepath.Join(h.dir, "log") }
 
-// Status tells whether a process runs.
+// Status is whether a process runs.
 func (h *Host) Status() Status {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -124,7 +124,7 @@ func (h *Host) Done() <-chan struct{} {
 	return h.process.done
 }
 
-// Start runs the agent, with the data its former life left. It returns the
+// Start runs the agent, with the data that its former process left. It returns the
 // instant just before the process was made; ErrUp if one runs.
 func (h *Host) Start() (election.Instant, error) {
 	at, err := h.start()

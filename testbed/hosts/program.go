@@ -44,7 +44,7 @@ func (b Binary) Command(c agent.Config, dir string) (*exec.Cmd, error) {
 // function must call ServeAgent before anything else.
 type Self struct{}
 
-// selfArgument makes this executable an agent. It is no command for people.
+// selfArgument makes this executable an agent. It is not a command for people.
 const selfArgument = "agent-of-testbed"
 
 // Command runs this executable with the hidden argument and the configuration

@@ -46,13 +46,13 @@ func (r *room) enter(c clock) error {
 	if calls == (intercept{}) {
 		return nil
 	}
-	told, err := calls.install()
+	calledBack, err := calls.install()
 	if err != nil {
 		return err
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.supervisors = append(r.supervisors, newSupervisor(told, c, r.delay))
+	r.supervisors = append(r.supervisors, newSupervisor(calledBack, c, r.delay))
 	return nil
 }
 
@@ -139,7 +139,7 @@ func (r *room) free() error {
 	return err
 }
 
-// close lets go of the room, in which nothing runs any more.
+// close ends the room, in which nothing runs any more.
 func (r *room) close() error {
 	errs := []error{r.free()}
 	r.mu.Lock()
@@ -160,7 +160,7 @@ type filler struct {
 	stopped chan struct{}
 }
 
-// refillEvery is how long at most a page that somebody gave back stays free.
+// refillEvery is how long at most a page that was given back stays free.
 const refillEvery = 2 * time.Millisecond
 
 func newFiller(path string) (*filler, error) {

@@ -80,7 +80,7 @@ func (i intercept) filter(arch uint32) []unix.SockFilter {
 }
 
 // install puts the calling thread, and all processes it starts from now on,
-// under the filter. The file is where their calls are told. A thread can be put
+// under the filter. The file is where their calls are reported. A thread can be put
 // under one filter only.
 func (i intercept) install() (*os.File, error) {
 	arch, err := architecture()
@@ -111,7 +111,7 @@ func (i intercept) install() (*os.File, error) {
 	return nil, fmt.Errorf("intercept system calls: %w (it needs Linux 5.5 and seccomp)", errno)
 }
 
-// receive waits for the next call. It fails once the file is closed, or nobody
+// receive waits for the next call. It fails once the file is closed, or no process
 // is under the filter any more.
 func receive(file *os.File) (n notification, err error) {
 	raw, err := file.SyscallConn()
@@ -140,7 +140,7 @@ func receive(file *os.File) (n notification, err error) {
 	return n, err
 }
 
-// respond answers a call. Its process may be gone: nobody minds.
+// respond answers a call. Its process may have ended, which does no harm.
 func respond(file *os.File, r response) {
 	if raw, err := file.SyscallConn(); err == nil {
 		_ = raw.Control(func(fd uintptr) {

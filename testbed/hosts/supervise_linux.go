@@ -14,7 +14,7 @@ import (
 )
 
 // supervisor answers the system calls of processes that were started under one
-// filter: it lets syncs wait, and tells the time.
+// filter: it lets syncs wait, and answers with the time.
 type supervisor struct {
 	calls *os.File
 	clock clock
@@ -43,7 +43,7 @@ func newSupervisor(calls *os.File, c clock, delay time.Duration) *supervisor {
 	return s
 }
 
-// run answers until the file is closed or nobody can call any more.
+// run answers until the file is closed or no process can call any more.
 func (s *supervisor) run() {
 	defer close(s.done)
 	// Read here: the thread that made the supervisor may be under the filter.
@@ -57,17 +57,17 @@ func (s *supervisor) run() {
 		case err != nil:
 			return
 		case call.nr == unix.SYS_CLOCK_GETTIME:
-			respond(s.calls, s.tell(call))
+			respond(s.calls, s.time(call))
 		default:
 			s.hold(call.id)
 		}
 	}
 }
 
-// tell writes the host's time where the caller wants it. Both clocks of a host
+// time writes the host's time where the caller wants it. Both clocks of a host
 // run at one rate, as those of one oscillator do: a process that saw only one of
 // them gain would take that for a suspend.
-func (s *supervisor) tell(call notification) response {
+func (s *supervisor) time(call notification) response {
 	shown := s.clock.at(boottime.Now())
 	if call.args[0] == unix.CLOCK_MONOTONIC {
 		shown -= s.ahead

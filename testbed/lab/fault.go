@@ -33,7 +33,7 @@ func (l *Lab) Begin(f hosts.Fault, where ...*hosts.Host) (at election.Instant, e
 			return 0, err
 		}
 		if f.Name == "freeze" {
-			l.tell(func() { l.seen.Froze(h.Name()) })
+			l.change(func() { l.seen.Froze(h.Name()) })
 		}
 		names = append(names, h.Name())
 		if f.Peers == nil {
@@ -62,11 +62,11 @@ func (l *Lab) End(f hosts.Fault, where ...*hosts.Host) (at election.Instant, err
 		}
 		switch f.Name {
 		case "freeze":
-			l.tell(func() { l.seen.Thawed(h.Name(), at) })
+			l.change(func() { l.seen.Thawed(h.Name(), at) })
 			l.Over(at, "", []string{h.Name()}, f.Name)
 			l.Ask(h) // whether it still takes itself for the leader
 		case "crash", "terminate":
-			l.tell(func() { l.seen.Started(h.Name(), at) })
+			l.change(func() { l.seen.Started(h.Name(), at) })
 			l.Over(at, "", []string{h.Name()}, "crash", "terminate", "freeze", "wipe")
 		default:
 			l.Over(at, "", []string{h.Name()}, f.Name)
@@ -114,7 +114,7 @@ func (l *Lab) Note(f observe.Fault) {
 	if f.To == 0 {
 		f.To = election.Never
 	}
-	l.tell(func() {
+	l.change(func() {
 		if len(l.faults) < maxFaults {
 			l.faults = append(l.faults, f)
 		}
@@ -134,7 +134,7 @@ func (l *Lab) Note(f observe.Fault) {
 func (l *Lab) Over(at election.Instant, program string, where []string, kinds ...string) {
 	var ended []observe.Fault
 	var whats []string
-	l.tell(func() {
+	l.change(func() {
 		for i := range l.faults {
 			f := &l.faults[i]
 			hit := slices.ContainsFunc(where, func(name string) bool { return slices.Contains(f.Where, name) })

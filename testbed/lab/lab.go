@@ -88,7 +88,7 @@ func New(ctx context.Context, c hosts.Config, o Options) (*Lab, error) {
 
 // Exited records that an agent's process ended.
 func (l *Lab) Exited(e hosts.Exit) {
-	l.tell(func() {
+	l.change(func() {
 		l.exits = append(l.exits, Exit{e, l.expected[e.Host]})
 		delete(l.expected, e.Host)
 		l.seen.Exited(e.Host, e.At)
@@ -149,7 +149,7 @@ func (l *Lab) Follow(name string) {
 
 // Apply records what an agent reported, by the machine's clock.
 func (l *Lab) Apply(e observe.Event) {
-	l.tell(func() {
+	l.change(func() {
 		switch v := e.(type) {
 		case observe.Changed:
 			h, _ := l.Cluster.Host(v.Agent)
@@ -217,11 +217,11 @@ func (l *Lab) Account(n int) string {
 	return s.String()
 }
 
-// tell changes what is known, and wakes those who wait.
-func (l *Lab) tell(change func()) {
+// change changes what is known, and wakes those who wait.
+func (l *Lab) change(do func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	change()
+	do()
 	close(l.moved)
 	l.moved = make(chan struct{})
 }

@@ -32,7 +32,7 @@ type Program struct {
 	lab   *Lab
 	make  func(*Program) *exec.Cmd // nil: the agent runs it, as its hook
 	again bool                     // it is started again whenever it ended
-	said  *os.File                 // of a hook, its other end is what runs write to
+	pipe  *os.File                 // of a hook, its other end is what runs write to
 	ended chan struct{}
 
 	// Guarded by the lab.
@@ -100,7 +100,7 @@ func (l *Lab) Hook(name, election string, h *hosts.Host, pipe string) (*Program,
 	p := l.newProgram(name, election, h)
 	err := errors.Join(os.MkdirAll(p.Stamps, 0o700), syscall.Mkfifo(pipe, 0o600))
 	if err == nil {
-		p.said, err = os.OpenFile(pipe, os.O_RDWR, 0) // so that it does not end with a run
+		p.pipe, err = os.OpenFile(pipe, os.O_RDWR, 0) // so that it does not end with a run
 	}
 	if err != nil {
 		return nil, fmt.Errorf("hook %s: %w", name, err)
@@ -111,7 +111,7 @@ func (l *Lab) Hook(name, election string, h *hosts.Host, pipe string) (*Program,
 	l.Follow(election)
 	go func() {
 		defer close(p.ended)
-		for lines := bufio.NewScanner(p.said); lines.Scan(); {
+		for lines := bufio.NewScanner(p.pipe); lines.Scan(); {
 			p.hear(lines.Text())
 		}
 	}()
@@ -164,7 +164,7 @@ func (p *Program) listen(out *os.File) {
 	}
 	_, _ = io.Copy(io.Discard, out) // after a line that is too long
 	<-waited
-	p.lab.tell(func() {
+	p.lab.change(func() {
 		p.acts, p.exit, p.since = false, cmd.ProcessState.String(), boottime.Now()
 		p.lab.note(p.since, "program %s: it ended, %s", p.Name, p.exit)
 	})
@@ -176,7 +176,7 @@ func (p *Program) hear(line string) {
 	var pid int
 	var at int64
 	_, err := fmt.Sscanf(line, "@ %s %d %d %d", &what, &term, &pid, &at)
-	p.lab.tell(func() {
+	p.lab.change(func() {
 		if len(p.output) == maxOutput {
 			p.output = slices.Delete(p.output, 0, maxOutput/4)
 		}
@@ -266,12 +266,12 @@ func (p *Program) End() {
 	defer p.lab.mu.Unlock()
 	p.closed = true
 	if p.cmd == nil {
-		_ = p.said.Close()
+		_ = p.pipe.Close()
 	} else {
 		_ = p.cmd.Process.Signal(syscall.SIGCONT)
 		_ = p.cmd.Process.Kill()
 	}
-	if p.acts && p.exit == "" && p.pid > 0 && Lives(p.pid) { // the child of a command that was killed, or a hook's run that nobody ended
+	if p.acts && p.exit == "" && p.pid > 0 && Lives(p.pid) { // the child of a command that was killed, or a hook's run that was not ended
 		_ = syscall.Kill(p.pid, syscall.SIGKILL)
 	}
 }

@@ -78,7 +78,7 @@ func (l *Lab) Picture() string {
 			of = ""
 		}
 		for _, h := range l.Cluster.Hosts() {
-			s := l.seen.Of(name).Standing(h.Name())
+			s := l.seen.Of(name).View(h.Name())
 			all = append(all, fmt.Sprintf("%s%s is %s, %s, names %q, term %d", of, h.Name(), h.Status(), s.State, s.Leader, s.Term))
 		}
 	}

@@ -20,7 +20,7 @@ type front interface {
 	close(summary []string) error
 }
 
-// openFront takes the terminal if there is one and nobody only waits for the
+// openFront takes the terminal if there is one and no caller only waits for the
 // end of a run.
 func openFront(o Options) (front, error) {
 	out, ok := o.Stdout.(*os.File)

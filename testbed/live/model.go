@@ -15,7 +15,7 @@ type Model struct {
 	Heartbeat time.Duration
 	Lease     time.Duration
 	Elapsed   time.Duration
-	Leader    string // "": nobody says that it leads
+	Leader    string // "": no agent reports that it leads
 	Term      uint64
 	Remaining time.Duration   // of the leader's lease
 	Takeovers []time.Duration // from the fault to the next leader
@@ -43,7 +43,7 @@ type Mood int
 // The moods of a line.
 const (
 	Plain Mood = iota
-	Good       // somebody leads, all agree
+	Good       // an agent leads, all agree
 	Bad        // a fault, a failure
 	Faint      // in passing
 )

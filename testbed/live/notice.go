@@ -17,7 +17,7 @@ import (
 	"github.com/doyen-election/doyen/testbed/observe"
 )
 
-// say notes a line and shows it.
+// say shows a line.
 func (s *session) say(mood Mood, format string, args ...any) {
 	l := Line{At: time.Since(s.began), Mood: mood, Text: fmt.Sprintf(format, args...)}
 	if s.lines = append(s.lines, l); len(s.lines) > maxLines {
@@ -26,9 +26,9 @@ func (s *session) say(mood Mood, format string, args ...any) {
 	s.front.line(l)
 }
 
-// standing is what an agent reports of the default election.
-func (s *session) standing(agent string) (st observe.Standing) {
-	s.lab.Look(func(e *observe.Elections) { st = e.Of(string(election.Default)).Standing(agent) })
+// view is what an agent reports of the default election.
+func (s *session) view(agent string) (st observe.View) {
+	s.lab.Look(func(e *observe.Elections) { st = e.Of(string(election.Default)).View(agent) })
 	return st
 }
 
@@ -56,7 +56,7 @@ func (s *session) notice() {
 		t := e.Of(string(election.Default))
 		now.agent = t.Leader()
 		if now.agent != "" {
-			now.term = t.Standing(now.agent).Term
+			now.term = t.View(now.agent).Term
 		}
 		a, ok = t.Agreement(running)
 	})
@@ -91,13 +91,13 @@ func (s *session) newLeader(now ruling) {
 	s.leader = now
 	if now.agent == "" {
 		s.deposed, s.deposedAt = before, boottime.Now()
-		if before := s.standing(before.agent); before.Heard {
+		if before := s.view(before.agent); before.Heard {
 			s.say(Plain, "%s no longer leads%s", before.Agent, because(before.Reason))
 		}
 		return
 	}
 	took := ""
-	since := s.standing(now.agent).Since
+	since := s.view(now.agent).Since
 	if b := s.blow; b != nil && since >= b.at && now != b.ruling {
 		d := since.Sub(b.at)
 		took = fmt.Sprintf(", %s after %s", ms(d), b.text)
@@ -190,7 +190,7 @@ func (s *session) verdict() error {
 	if s.agreed == (observe.Agreement{}) {
 		var views []string
 		for _, name := range s.lab.Running() {
-			st := s.standing(name)
+			st := s.view(name)
 			views = append(views, fmt.Sprintf("%s is %s and names %s, term %d", name, dash(st.State), dash(st.Leader), st.Term))
 		}
 		errs = append(errs, fmt.Errorf("the agents do not agree at the end: %s", strings.Join(views, "; ")))
@@ -229,10 +229,10 @@ func (s *session) model() Model {
 		Takeovers: s.takeovers, Together: s.together, Selected: s.selected, Lines: s.lines, Ask: asker(),
 	}
 	if m.Leader != "" {
-		m.Remaining = s.standing(m.Leader).Until.Sub(boottime.Now())
+		m.Remaining = s.view(m.Leader).Until.Sub(boottime.Now())
 	}
 	for _, h := range s.lab.Cluster.Hosts() {
-		st := s.standing(h.Name())
+		st := s.view(h.Name())
 		m.Agents = append(m.Agents, Row{Name: h.Name(), Status: h.Status(), State: st.State, Leads: st.Leads,
 			Follows: st.Leader, Term: st.Term, Addr: addressOf(h.Config()), Socket: h.Config().Socket})
 	}

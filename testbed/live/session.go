@@ -92,7 +92,7 @@ func (o Options) Check() error {
 	case o.Hosts.Agents < 1 || o.Hosts.Agents > maxShown:
 		return fmt.Errorf("--agents: %d agents, 1 to %d can be shown", o.Hosts.Agents, maxShown)
 	case o.KillLeaderEvery != 0 && o.KillLeaderEvery < least:
-		return fmt.Errorf("--kill-leader-every: %s is below two leases, %s: nobody could take over in between", o.KillLeaderEvery, least)
+		return fmt.Errorf("--kill-leader-every: %s is below two leases, %s: no other could take over in between", o.KillLeaderEvery, least)
 	case o.For < 0 || o.For > maxFor:
 		return fmt.Errorf("--for: %s is not between 0s and %s", o.For, maxFor)
 	}

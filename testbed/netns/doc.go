@@ -7,7 +7,7 @@
 // its hosts and nothing else. A packet on a perfect link is handed over within
 // some 20 µs, and costs this process less than 10; one that is delayed is handed
 // over some 50 µs after its time. Both were measured on a machine that had a
-// processor to spare, as the tests log it: how late at most nobody can promise.
+// processor to spare, as the tests log it: how late at most can't be promised.
 // Queues are bounded; what does not fit is lost.
 //
 // Random faults follow from a seed, a stream of numbers for each pair: the same

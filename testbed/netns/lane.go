@@ -81,7 +81,7 @@ func (l *lane) pace(now time.Duration, size int) (time.Duration, bool) {
 // depend on the others being off.
 func (l *lane) chance(share float64) bool { return share > 0 && l.rng.Float64() < share }
 
-// arrived says that a queued copy left the queue. A link that was cut meanwhile
+// arrived records that a queued copy left the queue. A link that was cut meanwhile
 // takes what was on its way.
 func (l *lane) arrived() (deliver bool) {
 	l.mu.Lock()
@@ -90,7 +90,7 @@ func (l *lane) arrived() (deliver bool) {
 	return !l.link.Cut
 }
 
-// refuse says that a queued copy found the switch full.
+// refuse records that a queued copy found the switch full.
 func (l *lane) refuse() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

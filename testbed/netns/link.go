@@ -17,7 +17,7 @@ type Link struct {
 	// another 2 ms and half a Delay, so that later ones overtake them.
 	Reorder float64
 	Rate    int64 // bytes per second of IP packets; 0 is no limit
-	Cut     bool  // nothing arrives, and nobody is told
+	Cut     bool  // nothing arrives, silently
 	// Port closes one port, of TCP and UDP: what is sent to or from it does not
 	// arrive. 0 closes none.
 	Port uint16

@@ -123,7 +123,7 @@ func (n *Network) Host(i int) *Host { return n.hosts[i] }
 // Len is the number of hosts.
 func (n *Network) Len() int { return len(n.hosts) }
 
-// Close ends the switch and lets go of the namespaces, which end with what still
+// Close ends the switch and closes the namespaces, which end with what still
 // runs in them.
 func (n *Network) Close() error {
 	var errs []error
@@ -175,10 +175,10 @@ func (h *Host) do(what func() error) error {
 }
 
 // Start starts the command on the host. One with a parent-death signal gets it
-// at Close, at the latest.
+// no later than Close.
 func (h *Host) Start(cmd *exec.Cmd) error { return h.do(cmd.Start) }
 
-// Enter moves the calling thread, which its goroutine must be locked to for good,
+// Enter moves the calling thread, which its goroutine must be locked to for ever,
 // into the host's network namespace.
 func (h *Host) Enter() error {
 	if err := netns.Set(h.space); err != nil {
@@ -189,7 +189,7 @@ func (h *Host) Enter() error {
 
 // SetCarrier takes the host's interface down, as network managers do when the
 // cable is out, or up again: packets are lost both ways, and the host's own
-// senders are told that there is no route.
+// senders are answered that there is no route.
 func (h *Host) SetCarrier(up bool) error {
 	err := h.do(func() error {
 		eth, err := netlink.LinkByName("eth0")

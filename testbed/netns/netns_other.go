@@ -19,7 +19,7 @@ type Host struct{ Addr netip.Addr }
 // New fails on this system.
 func New(int, uint64) (*Network, error) { return nil, errLinux }
 
-// Check says why no network can be made here.
+// Check returns why no network can be made here.
 func Check() error { return errLinux }
 
 // Rerun never runs anything on this system.

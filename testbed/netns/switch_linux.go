@@ -185,7 +185,7 @@ func (d *deliveries) Push(x any)   { *d = append(*d, x.(delivery)) }
 func (d *deliveries) Pop() any {
 	old := *d
 	last := old[len(old)-1]
-	old[len(old)-1] = delivery{} // lets go of the packet
+	old[len(old)-1] = delivery{} // frees the packet
 	*d = old[:len(old)-1]
 	return last
 }

@@ -13,17 +13,17 @@ type Claim struct {
 	Agent string
 	Term  uint64
 	Start election.Instant
-	// Until is the latest deadline the agent was heard to tell, 0 if none.
+	// Until is the latest deadline the agent reported, 0 if none.
 	Until election.Instant
 	// Ended is when the agent itself stopped to claim; Never if it did not.
 	Ended election.Instant
 	// Silent says that the agent was frozen during the claim, or killed: programs
-	// may act under it to the deadline they were told, and no longer.
+	// may act under it to the deadline they received, and no longer.
 	Silent bool
 
 	gone     election.Instant // when the agent's process ended; Never if it did not
 	answered election.Instant // when it first gave an answer it was asked for after Until; 0 if it did not
-	expired  bool             // it ended, the agent says, because its lease had
+	expired  bool             // it ended, the agent reports, because its lease had
 }
 
 // span is a stretch of time, its end not included.
@@ -37,7 +37,7 @@ func (c Claim) span(lease time.Duration) span {
 	}
 	until := c.Until
 	if until == 0 {
-		until = c.Start.Add(lease) // the longest that it can have told
+		until = c.Start.Add(lease) // the longest that it can have reported
 	}
 	return span{c.Start, max(c.Start, min(until, c.Ended))}
 }
@@ -45,7 +45,7 @@ func (c Claim) span(lease time.Duration) span {
 // defiant reports an agent that went on to claim past its deadline though it was
 // let run: it gave an answer after the deadline, and had not taken its claim back
 // soon after. One that only had no processor for a while could not take it back
-// in time; nobody may act on its word after the deadline.
+// in time; no program may act on what it reported after the deadline.
 func (c Claim) defiant(lease time.Duration) bool {
 	return c.answered != 0 && c.Ended > c.answered.Add(lease/12)
 }
@@ -57,7 +57,7 @@ type Overlap struct {
 }
 
 // Overlaps finds every stretch in which two different agents claimed to lead,
-// by their starts. The lease bounds what a silent agent can have told; 0 says
+// by their starts. The lease bounds what a silent agent can have reported; 0 means
 // that there are no leases.
 func Overlaps(claims []Claim, lease time.Duration) []Overlap {
 	sorted := slices.SortedStableFunc(slices.Values(claims), func(a, b Claim) int { return cmp.Compare(a.Start, b.Start) })

@@ -9,10 +9,10 @@
 //
 // An overlap it reports is proven: both agents claimed to lead at that instant.
 // The claim of an agent that was frozen or killed lasts as long as the deadline
-// it last told anybody here, so how fine the search is depends on how often the
-// agents are polled; what they told others is not seen. So does that of an agent
-// that says too late that its lease expired, because it was not let run; one that
-// answered in between, and still claimed to lead, is held to its word. Without
+// it last reported here, so how fine the search is depends on how often the
+// agents are polled; what they reported to others is not seen. So does that of an agent
+// that reports too late that its lease expired, because it was not let run; one that
+// answered in between, and still claimed to lead, is judged by that. Without
 // quorum there are no deadlines, and a killed agent's claim ends with it.
 //
 // Tracker is one election's, Elections puts several together. Recording is what

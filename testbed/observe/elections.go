@@ -44,7 +44,7 @@ func (e *Elections) Of(name string) *Tracker {
 // Names returns the elections of which something was seen, sorted.
 func (e *Elections) Names() []string { return slices.Sorted(maps.Keys(e.trackers)) }
 
-// Apply takes note of an event.
+// Apply records an event.
 func (e *Elections) Apply(event Event) {
 	var at line
 	var when election.Instant
@@ -58,7 +58,7 @@ func (e *Elections) Apply(event Event) {
 	}
 	t := e.Of(at.election)
 	t.Apply(event)
-	if s := t.Standing(at.agent); s.Heard {
+	if s := t.View(at.agent); s.Heard {
 		e.line(at).become(StateSpan{State: s.State, Leader: s.Leader, Term: s.Term, Reason: s.Reason, From: when})
 		delete(e.down, at.agent)
 	}
@@ -77,14 +77,14 @@ func (e *Elections) line(at line) *timeline {
 }
 
 // Started notes that an agent's process was started. It counts as down until it
-// says something.
+// reports something.
 func (e *Elections) Started(agent string, at election.Instant) {
 	if _, ok := e.down[agent]; !ok {
 		e.down[agent] = at
 	}
 }
 
-// Froze notes that an agent was stopped, and can say nothing.
+// Froze records that an agent was stopped, and can report nothing.
 func (e *Elections) Froze(agent string) {
 	e.frozen[agent] = true
 	for _, t := range e.trackers {
@@ -137,7 +137,7 @@ func (e *Elections) Takeovers(faults []Fault) []Takeover {
 	return all
 }
 
-// Spans returns what the agent said of every election until now.
+// Spans returns what the agent reported of every election until now.
 func (e *Elections) Spans(agent string, now election.Instant) []StateSpan {
 	var all []StateSpan
 	for _, name := range e.Names() {

@@ -104,14 +104,14 @@ type follower struct {
 	events          chan<- Event
 }
 
-// watch follows the changes, anew whenever the agent went away.
+// watch follows the changes, again whenever the agent went away.
 func (f *follower) watch(ctx context.Context) {
 	for ctx.Err() == nil {
 		seen, retry := false, f.retry
 		for change, err := range f.client.Watch(ctx, f.election, 0) {
 			if err != nil {
 				if seen && ctx.Err() == nil {
-					f.tell(ctx, Lost{Agent: f.agent, Election: f.election, At: boottime.Now(), Err: err})
+					f.send(ctx, Lost{Agent: f.agent, Election: f.election, At: boottime.Now(), Err: err})
 				}
 				if _, refused := errors.AsType[*client.APIError](err); refused {
 					retry = max(retry, refusedRetry)
@@ -119,7 +119,7 @@ func (f *follower) watch(ctx context.Context) {
 				break
 			}
 			seen = true
-			f.tell(ctx, Changed{Agent: f.agent, Change: change})
+			f.send(ctx, Changed{Agent: f.agent, Change: change})
 		}
 		pause(ctx, retry)
 	}
@@ -128,7 +128,7 @@ func (f *follower) watch(ctx context.Context) {
 func (f *follower) poll(ctx context.Context, every time.Duration) {
 	for ctx.Err() == nil {
 		if answer, err := Ask(ctx, f.client, f.agent, f.election); err == nil {
-			f.tell(ctx, answer)
+			f.send(ctx, answer)
 		}
 		pause(ctx, every)
 	}
@@ -146,7 +146,7 @@ func Ask(ctx context.Context, c *client.Client, agent, election string) (Polled,
 	return Polled{Agent: agent, Sent: sent, Received: boottime.Now(), Election: answer}, nil
 }
 
-func (f *follower) tell(ctx context.Context, e Event) {
+func (f *follower) send(ctx context.Context, e Event) {
 	select {
 	case f.events <- e:
 	case <-ctx.Done():

@@ -43,7 +43,7 @@ type Recording struct {
 	Failed    string           `json:"failed,omitempty"` // why the run failed; empty: it passed
 }
 
-// HostRecord is what one host's agent said.
+// HostRecord is what one host's agent reported.
 type HostRecord struct {
 	Name  string `json:"name"`
 	Addr  string `json:"addr"`
@@ -52,7 +52,7 @@ type HostRecord struct {
 	Spans []StateSpan `json:"spans"`
 }
 
-// StateSpan is a stretch in which an agent said the same of an election. The
+// StateSpan is a stretch in which an agent reported the same of an election. The
 // beginning and end of leading are the agent's own stamps; those of other
 // states are as fine as the agent was polled.
 type StateSpan struct {
@@ -111,16 +111,16 @@ type Step struct {
 	Saw  string           `json:"saw,omitempty"` // what an expectation found
 }
 
-// Takeover is one leadership following on another. Gap is how long nobody led in
+// Takeover is one leadership following on another. Gap is how long there was no leader in
 // between; it is negative if the two overlapped.
 type Takeover struct {
 	Election string           `json:"election"`
-	Before   string           `json:"before"` // who led, "" if nobody had
+	Before   string           `json:"before"` // who led, "" if none had
 	After    string           `json:"after"`
 	Term     uint64           `json:"term"`
 	At       election.Instant `json:"at_ns"` // when After began to lead
 	Gap      int64            `json:"gap_ns"`
-	// GoesOn says that a leader only took a higher term, by its own word and
+	// GoesOn says that a leader only took a higher term, as it reported and
 	// without a gap, as one does whose term a voter can't renew.
 	GoesOn bool `json:"goes_on,omitempty"`
 	// Cause is the newest fault that hit the leader before, if one did, and Took
@@ -129,8 +129,8 @@ type Takeover struct {
 	Took  int64  `json:"took_ns,omitempty"`
 }
 
-// OverlapSpan is a stretch in which two led at once, by agents' or programs'
-// word.
+// OverlapSpan is a stretch in which two led at once, as agents or programs
+// reported.
 type OverlapSpan struct {
 	Election string           `json:"election"`
 	By       string           `json:"by"` // agents or programs

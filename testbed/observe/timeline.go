@@ -12,12 +12,12 @@ import (
 // one long span.
 const maxSpans = 20_000
 
-// timeline is what one agent said of one election, one span after another.
+// timeline is what one agent reported of one election, one span after another.
 type timeline struct {
 	spans []StateSpan // the last one is open
 }
 
-// become notes what the agent says from s.From on. An instant before that of
+// become records what the agent reports from s.From on. An instant before that of
 // the last change counts as that one: an answer may be older than a change that
 // overtook it.
 func (l *timeline) become(s StateSpan) {
@@ -48,8 +48,8 @@ func (l *timeline) until(now election.Instant) []StateSpan {
 	return spans
 }
 
-// Takeovers orders claims of one election by their beginnings and tells of each
-// how long nobody led before it, and which fault that hit the one before was
+// Takeovers orders claims of one election by their beginnings and adds to each
+// how long there was no leader before it, and which fault that hit the one before was
 // the newest.
 func Takeovers(claims []Claim, lease time.Duration, faults []Fault) []Takeover {
 	sorted := slices.SortedStableFunc(slices.Values(claims), func(a, b Claim) int { return cmp.Compare(a.Start, b.Start) })

@@ -11,16 +11,16 @@ import (
 // maxClaims bounds what is kept: the oldest claim is forgotten for a newer one.
 const maxClaims = 4096
 
-// Standing is what one agent says.
-type Standing struct {
+// View is what one agent reports.
+type View struct {
 	Agent  string
-	Heard  bool // its watch is followed; if not, the rest is what it said last
+	Heard  bool // its watch is followed; if not, the rest is what it reported last
 	Leader string
 	Term   uint64
 	Leads  bool             // it is the leader itself
 	Since  election.Instant // when it came to know this leader of this term
 	State  string           // one of api's State constants, of the newest answer
-	Until  election.Instant // the deadline of the leadership, as it told last; 0 if none
+	Until  election.Instant // the deadline of the leadership, as it reported last; 0 if none
 	Reason string           // of the newest change
 }
 
@@ -36,7 +36,7 @@ type Agreement struct {
 // concurrent use.
 type Tracker struct {
 	lease  time.Duration // 0: without quorum
-	agents map[string]*Standing
+	agents map[string]*View
 	frozen map[string]election.Instant // when it was thawed, Never if it was not
 	claims []*Claim
 }
@@ -44,20 +44,20 @@ type Tracker struct {
 // NewTracker returns a tracker of agents with this lease; 0 for agents without
 // quorum, whose leaderships have no deadline.
 func NewTracker(lease time.Duration) *Tracker {
-	return &Tracker{lease: lease, agents: map[string]*Standing{}, frozen: map[string]election.Instant{}}
+	return &Tracker{lease: lease, agents: map[string]*View{}, frozen: map[string]election.Instant{}}
 }
 
-// Standing returns what the agent says.
-func (t *Tracker) Standing(agent string) Standing { return *t.agent(agent) }
+// View returns what the agent reports.
+func (t *Tracker) View(agent string) View { return *t.agent(agent) }
 
-func (t *Tracker) agent(name string) *Standing {
+func (t *Tracker) agent(name string) *View {
 	if t.agents[name] == nil {
-		t.agents[name] = &Standing{Agent: name}
+		t.agents[name] = &View{Agent: name}
 	}
 	return t.agents[name]
 }
 
-// Apply takes note of an event.
+// Apply records an event.
 func (t *Tracker) Apply(e Event) {
 	switch e := e.(type) {
 	case Changed:
@@ -77,7 +77,7 @@ func (t *Tracker) changed(name string, c api.Change) {
 		leader = c.Leader.Name
 	}
 	if !s.Heard || s.Leader != leader || s.Term != c.Term || s.Leads != c.IsLeader || at < s.Since {
-		s.Since = at // a change may be told again after a snapshot that had it
+		s.Since = at // a change may be reported again after a snapshot that had it
 	}
 	s.Heard, s.Leader, s.Term, s.Leads, s.Reason = true, leader, c.Term, c.IsLeader, c.Reason
 	s.State = stateOf(c, s.State)
@@ -138,8 +138,8 @@ func (t *Tracker) find(name string, term uint64) *Claim {
 	return nil
 }
 
-// polled takes note of an answer. The watch is the one to say when a leadership
-// begins and ends; an answer tells the deadline.
+// polled records an answer. The watch reports when a leadership begins and ends; an
+// answer has the deadline.
 func (t *Tracker) polled(p Polled) {
 	s, e := t.agent(p.Agent), p.Election
 	if s.Heard && s.Term == e.Term && s.Leads == e.IsLeader {
@@ -172,23 +172,23 @@ func (t *Tracker) askedLate(p Polled) {
 	}
 }
 
-// Froze notes that an agent was stopped, and can say nothing.
+// Froze records that an agent was stopped, and can report nothing.
 func (t *Tracker) Froze(agent string) {
 	t.frozen[agent] = election.Never
 	t.silence(agent)
 }
 
 // Thawed notes that a frozen agent goes on since the instant. What it claimed
-// before counts to its deadline, until it says that it still leads.
+// before counts to its deadline, until it reports that it still leads.
 func (t *Tracker) Thawed(agent string, at election.Instant) {
 	if _, ok := t.frozen[agent]; ok {
 		t.frozen[agent] = at
 	}
 }
 
-// Exited notes that an agent's process ended at the instant. What it said before
+// Exited notes that an agent's process ended at the instant. What it reported before
 // may still arrive, and ends its claims; what a later process of the same agent
-// says does not.
+// reports does not.
 func (t *Tracker) Exited(agent string, at election.Instant) {
 	delete(t.frozen, agent)
 	t.silence(agent)
@@ -212,7 +212,7 @@ func (t *Tracker) silence(agent string) {
 }
 
 // Agreement returns the leader that all of the agents name, if they do and it
-// is one of them and says so itself.
+// is one of them and reports so itself.
 func (t *Tracker) Agreement(agents []string) (Agreement, bool) {
 	var a Agreement
 	for i, name := range agents {
@@ -237,7 +237,7 @@ func (t *Tracker) Claims() []Claim {
 	return claims
 }
 
-// Leader returns the agent that says it leads, of several the one with the
+// Leader returns the agent that reports that it leads, of several the one with the
 // highest term, and "" if none does.
 func (t *Tracker) Leader() string {
 	leader, term := "", uint64(0)

@@ -150,7 +150,7 @@ func TestAChangeToldAgainAfterASnapshotIsDatedByItself(t *testing.T) {
 	snapshot.Change.Type = api.ChangeSnapshot
 	snapshot.Change.Snapshot = &api.Election{State: api.StateLeading, IsLeader: true, Term: 1, ValidUntilBoottimeNS: 150}
 	tr := tracked(snapshot, leads("a", 1, 80))
-	if s := tr.Standing("a"); s.Since != 80 || s.Until != 150 {
+	if s := tr.View("a"); s.Since != 80 || s.Until != 150 {
 		t.Errorf("%+v, want since 80 until 150", s)
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/doyen-election/doyen/testbed/observe"
 )
 
-// command is one word of the language. What it says it saw is noted beside its
+// command is one word of the language. What it saw is recorded beside its
 // line.
 type command func(w *world, ts *testscript.TestScript, args []string) (saw string, err error)
 
@@ -114,7 +114,7 @@ func (w *world) lineOf(word string) int {
 	return 0
 }
 
-// conditionOf tells the conditions of scripts, such as [long].
+// conditionOf judges the conditions of scripts, such as [long].
 func conditionOf(w *world, name string) (bool, error) {
 	switch name {
 	case "long":

@@ -14,7 +14,7 @@ import (
 // seen is what was seen of all elections.
 type seen = *observe.Elections
 
-// condition reads words that say what must be so: NAME [WORD…] [on|among
+// condition reads words that state what must hold: NAME [WORD…] [on|among
 // HOST…] [of ELECTION].
 func (w *world) condition(words []string) (condition, error) {
 	if len(words) == 0 {
@@ -58,14 +58,14 @@ func judgeRuling(name, value string, t *observe.Tracker, among []string) verdict
 	case "agree", "one-leader", "leader":
 		return agreement(t, among, value)
 	case "leads":
-		s := t.Standing(value)
+		s := t.View(value)
 		return verdict{s.Leads, s.Since, named(t, among)}
 	case "state":
 		return inState(t, among, value)
 	}
 	v := verdict{holds: true, saw: named(t, among)}
 	for _, h := range among {
-		s := t.Standing(h)
+		s := t.View(h)
 		if s.Leads || name == "no-leader" && s.Leader != "" || !s.Heard {
 			v.holds = false
 		}
@@ -102,7 +102,7 @@ func (w *world) scope(name string, words []string) (value string, hosts []string
 }
 
 // agreement holds when all hosts name one leader of one term, who is one of them
-// and says so itself.
+// and reports so itself.
 func agreement(t *observe.Tracker, among []string, leader string) verdict {
 	a, ok := t.Agreement(among)
 	if ok && (leader == "" || a.Leader == leader) {
@@ -115,7 +115,7 @@ func inState(t *observe.Tracker, among []string, state string) verdict {
 	v := verdict{holds: true}
 	var all []string
 	for _, h := range among {
-		s := t.Standing(h)
+		s := t.View(h)
 		v.holds = v.holds && s.State == state
 		all = append(all, h+" is "+cmp.Or(s.State, "silent"))
 	}
@@ -127,7 +127,7 @@ func inState(t *observe.Tracker, among []string, state string) verdict {
 func named(t *observe.Tracker, among []string) string {
 	by := map[string][]string{}
 	for _, h := range among {
-		s := t.Standing(h)
+		s := t.View(h)
 		word := "names nobody"
 		switch {
 		case !s.Heard:

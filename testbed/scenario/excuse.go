@@ -12,18 +12,18 @@ import (
 	"github.com/doyen-election/doyen/testbed/lab"
 )
 
-// excused tells how the machine stood still while that happened by which the script
+// excused describes how the machine was paused while that happened by which the script
 // failed, "" if it did not, or if something did not hold that must on any machine.
 func (w *world) excused() string {
-	told := excuse(w.meter.Between(w.doubtful(), boottime.Now()), w.agents().Heartbeat)
-	if told != "" && w.brokenSoon() {
+	described := excuse(w.meter.Between(w.doubtful(), boottime.Now()), w.agents().Heartbeat)
+	if described != "" && w.brokenSoon() {
 		return ""
 	}
-	return told
+	return described
 }
 
 // excuse describes hiccups of a heartbeat and more: agents that are not let run for
-// so long, and packets that nobody passes on, look like faults that no script asked
+// so long, and packets that are not passed on, look like faults that no script asked
 // for. What lasts less is within what leases leave room for.
 func excuse(hiccups []hiccup.Hiccup, heartbeat time.Duration) string {
 	if _, longest := hiccup.Total(hiccups); longest < heartbeat {
@@ -52,7 +52,7 @@ func (w *world) doubtful() election.Instant {
 // agents is the configuration that all have in common.
 func (w *world) agents() agent.Config { return w.lab.Cluster.Hosts()[0].Config() }
 
-// brokenSoon gives whoever leads too long the time to meet its successor, and
+// brokenSoon gives a leader that leads too long the time to meet its successor, and
 // reports what is broken then.
 func (w *world) brokenSoon() bool {
 	late := time.NewTimer(w.agents().Lease + deliverySlack)

@@ -121,7 +121,7 @@ func (w *world) choice(ts *testscript.TestScript, args []string, choose func(lea
 		_, _ = w.sample() // for the recording: what the election that ended here cost
 	}
 	of, _ := option(words, "of")
-	var taken, said []string
+	var taken, chosen []string
 	for _, variable := range words[:among] {
 		leader := ""
 		w.lab.Look(func(e seen) { leader = e.Of(electionName(of)).Leader() })
@@ -130,10 +130,10 @@ func (w *world) choice(ts *testscript.TestScript, args []string, choose func(lea
 			return "", fmt.Errorf("there is none for $%s", variable)
 		}
 		taken = append(taken, name)
-		said = append(said, variable+" is "+name)
+		chosen = append(chosen, variable+" is "+name)
 		ts.Setenv(variable, name)
 	}
-	return strings.Join(said, ", "), nil
+	return strings.Join(chosen, ", "), nil
 }
 
 func electionName(of string) string {

@@ -45,7 +45,7 @@ func (w *world) end(f hosts.Fault, where ...*hosts.Host) error {
 	return nil
 }
 
-// begin makes a command of the begin of a fault: NAME HOST….
+// begin makes a command of the start of a fault: NAME HOST….
 func begin(f func() hosts.Fault) command {
 	return func(w *world, _ *testscript.TestScript, args []string) (string, error) {
 		targets, err := w.hostsOf(args)
@@ -194,7 +194,7 @@ func restartCommand(w *world, _ *testscript.TestScript, args []string) (string, 
 }
 
 // measured makes a command of a fault with a measure: NAME HOST… MEASURE. The
-// fault is over, instead, if none says so.
+// fault ends instead if the measure means none.
 func measured(want string, read func(word string) (f hosts.Fault, over bool, err error)) command {
 	return func(w *world, _ *testscript.TestScript, args []string) (string, error) {
 		if len(args) < 2 {

@@ -39,7 +39,7 @@ func peakMemory(h *hosts.Host) (float64, error) {
 			return kib / 1024, err
 		}
 	}
-	return 0, fmt.Errorf("read the memory of %s: the kernel does not tell", h.Name())
+	return 0, fmt.Errorf("read the memory of %s: the kernel does not report it", h.Name())
 }
 
 // forgetPeaks lets the most memory be counted from now on.

@@ -40,7 +40,7 @@ func (w *world) measure(q quantity, args []string) (string, error) {
 	return saw, nil
 }
 
-// settle hears what the agents say now, so that what they told last is known.
+// settle polls the agents, so that what they report now is known.
 func (w *world) settle() {
 	for _, h := range w.lab.Cluster.Hosts() {
 		w.lab.Ask(h)
@@ -78,11 +78,11 @@ func describeOverlaps(all []observe.OverlapSpan) string {
 	if len(all) == 0 {
 		return "never two at once"
 	}
-	var told []string
+	var described []string
 	for _, o := range all[:min(len(all), 5)] {
-		told = append(told, fmt.Sprintf("%s and %s both led %s for %s, reported by %s", o.First, o.Second, o.Election, o.To.Sub(o.From), o.By))
+		described = append(described, fmt.Sprintf("%s and %s both led %s for %s, reported by %s", o.First, o.Second, o.Election, o.To.Sub(o.From), o.By))
 	}
-	return strings.Join(told, "; ")
+	return strings.Join(described, "; ")
 }
 
 // changes are the takeovers since the mark, and leaders that went on under a higher
@@ -111,27 +111,27 @@ func gapQuantity(w *world, of string, words []string) (float64, string, []string
 		return 0, "", nil, errors.New("there was no takeover")
 	}
 	var longest time.Duration
-	var told []string
+	var described []string
 	for _, t := range all {
 		longest = max(longest, time.Duration(t.Gap))
-		told = append(told, fmt.Sprintf("%s after %s: %s", t.After, t.Before, time.Duration(t.Gap).Round(100*time.Microsecond)))
+		described = append(described, fmt.Sprintf("%s after %s: %s", t.After, t.Before, time.Duration(t.Gap).Round(100*time.Microsecond)))
 	}
-	return float64(longest), strings.Join(told, ", "), words, nil
+	return float64(longest), strings.Join(described, ", "), words, nil
 }
 
 func takeoversQuantity(w *world, of string, words []string) (float64, string, []string, error) {
 	all, wentOn := w.changes(of)
-	var told []string
+	var described []string
 	for _, t := range all {
-		told = append(told, fmt.Sprintf("%s, term %d", t.After, t.Term))
+		described = append(described, fmt.Sprintf("%s, term %d", t.After, t.Term))
 	}
-	if len(told) == 0 {
-		told = []string{"none"}
+	if len(described) == 0 {
+		described = []string{"none"}
 	}
 	for _, t := range wentOn {
-		told = append(told, fmt.Sprintf("%s went on under term %d", t.After, t.Term))
+		described = append(described, fmt.Sprintf("%s went on under term %d", t.After, t.Term))
 	}
-	return float64(len(all)), strings.Join(told, "; "), words, nil
+	return float64(len(all)), strings.Join(described, "; "), words, nil
 }
 
 // termRises counts leaderships whose term is not above all those before.
@@ -142,7 +142,7 @@ func termRises(w *world, of string, words []string) (float64, string, []string, 
 	var all []observe.Takeover
 	w.lab.Look(func(e seen) { all = e.Takeovers(nil) })
 	highest, broken := map[string]uint64{}, 0
-	var told []string
+	var described []string
 	for _, t := range all {
 		if of != "" && t.Election != of {
 			continue
@@ -151,9 +151,9 @@ func termRises(w *world, of string, words []string) (float64, string, []string, 
 			broken++
 		}
 		highest[t.Election] = max(highest[t.Election], t.Term)
-		told = append(told, fmt.Sprintf("%s %d", t.After, t.Term))
+		described = append(described, fmt.Sprintf("%s %d", t.After, t.Term))
 	}
-	return float64(broken), "terms: " + strings.Join(told, ", "), nil, nil
+	return float64(broken), "terms: " + strings.Join(described, ", "), nil, nil
 }
 
 // countedQuantity: counted METRIC [among HOST…] LIMIT, what it rose by since the

@@ -55,7 +55,7 @@ type Result struct {
 	Log     string // the transcript; of a script that passed, its headings only
 	// Recording is what was seen, nil if no host was laid out.
 	Recording *observe.Recording
-	// Excuse tells that the machine stood still while a script was played that
+	// Excuse reports that the machine was paused while a script was played that
 	// failed, for so long that it may have failed for that; "" if not.
 	Excuse string
 }
@@ -64,7 +64,7 @@ type Result struct {
 const maxPlays = 5
 
 // Run plays one script. What goes wrong in it is in the result; so is ctx's end,
-// which fails it. A play that fails while the machine stood still decides nothing,
+// which fails it. A play that fails while the machine was paused decides nothing,
 // unless what must hold on any machine did not: o.Undecided is called, and the
 // script is played again. It fails if none of five plays decides.
 func Run(ctx context.Context, o Options, file string) (Result, error) {

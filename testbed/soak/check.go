@@ -13,7 +13,7 @@ import (
 	"github.com/doyen-election/doyen/testbed/observe"
 )
 
-// check looks for what must never happen, and records the first of it.
+// check checks for what must never happen, and records the first of it.
 func (s *soak) check() {
 	s.lab.Look(func(e *observe.Elections) {
 		for _, name := range e.Names() {

@@ -16,7 +16,7 @@
 // Which faults strike whom, when and for how long follows from the seed. What
 // comes of them does not: processes, disks and clocks are real, so a seed plays
 // the same faults again and not the same run. Faults that this machine can't have
-// are left out, and named.
+// are skipped, and named.
 //
 // It assumes that all processes share one clock, CLOCK_BOOTTIME.
 package soak

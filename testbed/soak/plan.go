@@ -21,11 +21,11 @@ const (
 	CrashHost     Kind = "crash host"     // kill -9 of both
 	CrashProgram  Kind = "crash program"  // kill -9
 	FreezeProgram Kind = "freeze program" // SIGSTOP
-	Resign        Kind = "resign"         // the leader is told to
+	Resign        Kind = "resign"         // the leader is asked to
 	Drain         Kind = "drain"          // on, and off later
 	Cut           Kind = "cut"            // from all others, silently
-	CutOut        Kind = "cut out"        // nobody hears the host
-	CutIn         Kind = "cut in"         // the host hears nobody
+	CutOut        Kind = "cut out"        // no other hears the host
+	CutIn         Kind = "cut in"         // the host hears no other
 	CutPair       Kind = "cut pair"       // two hosts from each other
 	BadLinks      Kind = "bad links"      // delay, loss, duplication, reordering of all that the host sends
 	Unplug        Kind = "unplug"         // its carrier is gone: a loud cut
@@ -39,7 +39,7 @@ func Kinds() []Kind {
 		Cut, CutOut, CutIn, CutPair, BadLinks, Unplug, SlowDisk, Starve}
 }
 
-// leading stands for the host that leads when the fault strikes.
+// leading means the host that leads when the fault strikes.
 const leading = -1
 
 // strike is one fault of a round.

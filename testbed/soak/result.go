@@ -61,7 +61,7 @@ func (r Result) slowest() time.Duration {
 // Facts are the summary, a line each.
 func (r Result) Facts() []string { return strings.Split(strings.TrimSpace(r.Summary()), "\n") }
 
-// Summary tells what happened, for people.
+// Summary is what happened, for people.
 func (r Result) Summary() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "soaked for %s, seed %d: %d rounds, %d faults, %d takeovers\n", r.Lasted.Round(time.Second), r.Seed, r.Rounds, r.injected(), r.Takeovers)

@@ -49,7 +49,7 @@ func (o Options) Check() error {
 		return fmt.Errorf("--for: %s is not between 1ns and %s", o.For, longest)
 	}
 	if o.Hosts.Agents < 3 {
-		return fmt.Errorf("--hosts: %d hosts, nobody could take over from a leader: 3 are the least", o.Hosts.Agents)
+		return fmt.Errorf("--hosts: %d hosts, too few for another to take over from a leader: 3 are the least", o.Hosts.Agents)
 	}
 	return o.Hosts.Check()
 }

@@ -1,4 +1,4 @@
-// Package stamp lets a program note when it acts, so that somebody else can tell
+// Package stamp lets a program record when it acts, so that others can judge
 // later, to a millisecond, whether two acted at once.
 //
 // A program that acts writes the instants of its first and its newest act, on
