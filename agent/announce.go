@@ -77,7 +77,6 @@ func (l *loop) announce(now election.Instant, before *serve.Picture, a election.
 	case election.NoLeader:
 		change.Type = api.ChangeNoLeader
 		l.logger.Info("nobody leads", "election", a.Election, "term", a.Term, "reason", a.Reason)
-		l.doubtLeader(now, before, a)
 	case election.NewTerm:
 		change.Type = api.ChangeTerm
 		l.logger.Info("term rose", "election", a.Election, "leader", change.Leader.Name, "term", a.Term)
@@ -90,20 +89,6 @@ func (l *loop) announce(now election.Instant, before *serve.Picture, a election.
 	l.tellCampaigns(now, a)
 	l.hub.Publish(change)
 	l.tellHook(a, change)
-}
-
-// doubtLeader has the connection to a leader that was not heard for half a lease
-// made again, from its followers' side: nobody else sends them heartbeats.
-func (l *loop) doubtLeader(now election.Instant, before *serve.Picture, a election.Announcement) {
-	if a.Reason != election.ReasonLeaseExpired {
-		return
-	}
-	for _, c := range before.Status.Contests {
-		p := c.Leader.Peer
-		if at, connected := l.heard[p]; c.Election == a.Election && connected && now.Sub(at) > l.lease/2 {
-			l.network.Suspect(p)
-		}
-	}
 }
 
 // announceStart has the hook begin from nothing: this agent's former life may have

@@ -75,7 +75,6 @@ type loop struct {
 	names      map[election.PeerID]string
 	roster     *election.Roster
 	heard      map[election.PeerID]election.Instant // last message of each connected peer
-	owed       map[election.PeerID]election.Instant // first heartbeat it has said nothing since
 	lost       map[election.PeerID]election.Instant // when the connection closed, of those that have none now
 	connected  map[election.PeerID]bool             // replaced, never changed: pictures share it
 	led        bool                                 // this agent has begun to lead something
@@ -118,7 +117,6 @@ func newLoop(c loopConfig) *loop {
 		view:       &membership.View{},
 		presence:   newPresence(c.lease),
 		heard:      map[election.PeerID]election.Instant{},
-		owed:       map[election.PeerID]election.Instant{},
 		lost:       map[election.PeerID]election.Instant{},
 		history:    history.New(int64(c.clock()), string(election.Default)),
 		connected:  map[election.PeerID]bool{},
@@ -243,9 +241,9 @@ func (l *loop) feed(now election.Instant, in election.Input) {
 	}
 	for _, e := range out.Send {
 		l.network.Send(e.To, e.Message)
-		if _, beats := e.Message.(election.Heartbeat); beats {
-			l.beat(now, e.To)
-		}
+	}
+	for _, p := range out.Redial {
+		l.network.Suspect(p)
 	}
 	for _, a := range out.Announce {
 		l.announce(now, before, a)
@@ -282,7 +280,6 @@ func (l *loop) event(e transport.Event) {
 	switch e := e.(type) {
 	case transport.Message:
 		l.heard[e.Peer] = l.clock()
-		delete(l.owed, e.Peer)
 		l.step(election.Received{From: e.Peer, Message: e.Message})
 	case transport.Connected:
 		l.heard[e.Peer] = l.clock()
@@ -293,7 +290,6 @@ func (l *loop) event(e transport.Event) {
 		l.step(election.PeerConnected{Peer: e.Peer, Boot: e.Hello.Boot})
 	case transport.Lost:
 		delete(l.heard, e.Peer)
-		delete(l.owed, e.Peer)
 		l.lose(e.Peer)
 		l.connect(e.Peer, false)
 		l.logger.Info("peer lost", "peer", e.Peer, "name", l.nameOf(e.Peer), "err", e.Err)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"os"
 	"reflect"
 	"strings"
@@ -177,36 +178,47 @@ func TestEventsBecomeInputsAndViewsSetThePeers(t *testing.T) {
 // was simply never sent any is left in peace.
 func TestAPeerThatAnswersNoHeartbeatIsSuspected(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		beat := election.Output{Send: []election.Envelope{{To: "b", Message: election.Heartbeat{}}}, WakeAt: election.Never}
-		r := newRig(t, func(in election.Input) election.Output {
-			if _, ok := in.(election.ViewChanged); ok {
-				return beat
-			}
-			return election.Output{WakeAt: election.Never}
-		})
+		r, core := newRig(t, nil), alone(t)
+		born := time.Now()
+		r.answer = func(in election.Input) election.Output { return core.Step(election.Instant(time.Since(born)), in) }
 		r.start(t)
-		r.hear(transport.Connected{Peer: "b"})
-		<-time.After(time.Hour) // of the bubble's clock: nothing was owed
-		answered := election.HeartbeatAck{}
+		r.hear(transport.Connected{Peer: "b"}, transport.Message{Peer: "b", Message: election.Report{}})
+		<-time.After(time.Hour) // of the bubble's clock: nothing was expected
+		if strings.Contains(r.happened(), "suspect") {
+			t.Fatal("suspected though it was asked nothing")
+		}
+		campaign := func(id election.RequestID) election.Input {
+			return election.Campaign{Election: election.Default, Priority: 100, Request: id}
+		}
+		if _, err := r.loop.Ask(t.Context(), campaign); err != nil { // it leads, and sends heartbeats
+			t.Fatal(err)
+		}
 		for range 20 {
-			r.views <- membership.View{}
 			<-time.After(lease / 2)
-			r.hear(transport.Message{Peer: "b", Message: answered})
+			r.hear(transport.Message{Peer: "b", Message: election.HeartbeatAck{}})
 		}
 		synctest.Wait()
 		if strings.Contains(r.happened(), "suspect") {
 			t.Fatal("suspected though it answers")
 		}
-		for range 4 {
-			r.views <- membership.View{}
-			<-time.After(lease / 2)
-		}
+		<-time.After(2 * lease)
 		synctest.Wait()
 		if n := strings.Count(r.happened(), "suspect:b"); n != 1 {
 			t.Errorf("suspected %d times, want once", n)
 		}
 		r.cancel()
 	})
+}
+
+// alone is the elector of an agent that leads whatever it is a candidate in.
+func alone(t *testing.T) *elector.Elector {
+	e, err := elector.New(elector.Config{Self: election.Holder{Peer: me, Boot: 1}, Name: "a", Algorithm: elector.Bully,
+		Timing: elector.Timing{Heartbeat: lease / 6, Lease: lease}, Drift: elector.DefaultDrift},
+		election.State{Peer: me}, 0, rand.New(rand.NewPCG(1, 2)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e
 }
 
 func TestCommandsGetTheirReplyAndEndWithTheLoop(t *testing.T) {

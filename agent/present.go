@@ -171,21 +171,3 @@ func (l *loop) connect(p election.PeerID, up bool) {
 	}
 	l.connected = next
 }
-
-// beat notes a heartbeat, which every peer answers. One that says nothing for
-// a whole lease has a connection that is dead though it looks open; only a new
-// one can heal it.
-func (l *loop) beat(now election.Instant, p election.PeerID) {
-	if _, connected := l.heard[p]; !connected {
-		return
-	}
-	since, silent := l.owed[p]
-	if !silent {
-		l.owed[p] = now
-		return
-	}
-	if now.Sub(since) > l.lease {
-		l.owed[p] = now // once a lease
-		l.network.Suspect(p)
-	}
-}

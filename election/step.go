@@ -115,6 +115,7 @@ type Output struct {
 	Withdraw []Withdrawal   // step down: stop acting, at once; answered by Stopped
 	Persist  *Persist       // write this; answered by Persisted or PersistFailed
 	Send     []Envelope     // each depends only on what is durable already
+	Redial   []PeerID       // nothing comes over their connections, which look open: make them again
 	Announce []Announcement // to the programs of this host
 	Replies  []Reply        // outcomes of commands
 	WakeAt   Instant        // when the next Tick is wanted, at the latest

@@ -160,6 +160,8 @@ func (c *cluster) did(a *virtual.Agent, action any) {
 		if c.spy != nil {
 			c.spy(string(a.Peer), x)
 		}
+	case election.PeerID:
+		c.tracef("%s redials %s", a.Peer, x)
 	case election.Announcement:
 		c.tracef("%s announces %s: %s term %d (%s)", a.Peer, x.Event, x.Leader.Peer, x.Term, x.Reason)
 	case election.Reply:

@@ -198,6 +198,7 @@ func (e *Elector) expireKnown(c *contest) {
 		c.wake(c.leader.until)
 		return
 	}
+	e.redialLeader(c.leader.holder.Peer)
 	e.forget(c, election.ReasonLeaseExpired)
 }
 

@@ -166,7 +166,7 @@ func (e *Elector) receive(from election.PeerID, m election.Message) {
 			e.counters.Dropped["foreign_cluster"]++
 			return
 		}
-		e.spoke(from, m)
+		e.heardFrom(from, m)
 	}
 	if !e.cfg.Quorum && needsQuorum(m) {
 		e.counters.Dropped["without_quorum"]++

@@ -20,7 +20,7 @@ func (e *Elector) heartbeat(from election.PeerID, m election.Heartbeat) {
 		e.askReport(from, p)
 		return
 	}
-	e.heard(p)
+	e.heardHeartbeat(p)
 	p.holds = m.Version
 	ack := election.HeartbeatAck{Boot: m.Boot, Send: m.Send, Stamp: e.now}
 	if e.roster != nil {

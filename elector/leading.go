@@ -148,7 +148,8 @@ func (e *Elector) beat() election.Instant {
 func (e *Elector) beatTo(id election.PeerID, h election.Heartbeat) {
 	p := e.peers.get(id)
 	h.Echo = p.stamp
-	e.owes(p)
+	e.redialUnanswered(id, p)
+	e.expectAnswer(p)
 	p.stale = p.stamp == 0 || e.now.Sub(p.stampedAt) > e.cfg.Timing.Heartbeat*3/2 // an answer to the last heartbeat is fresh
 	e.send(id, h)
 }

@@ -28,9 +28,11 @@ type peer struct {
 	// promises is believed, and not asked.
 	unwritableUntil election.Instant
 	beats           *failuredetector.Detector // of a leader's heartbeats; nil if it leads nothing
-	owesSince       election.Instant          // of the oldest thing it should have answered; 0: nothing
-	probeAt         election.Instant          // it is asked for a word again then, if it owes one
-	probes          int                       // how often it was, since its last answer
+	heardAt         election.Instant          // when its last message came; at first, when it connected
+	unansweredSince election.Instant          // the oldest message that it has not answered; 0: none
+	redialAt        election.Instant          // its connection is not made again before
+	probeAt         election.Instant          // it is asked for an answer then, if it is silent
+	probes          int                       // how often it was, since its last Report
 
 	told        bool                 // it said itself in which elections it stands:
 	serial      uint64               // of what it said
@@ -44,7 +46,7 @@ func (e *Elector) connected(in election.PeerConnected) {
 		return
 	}
 	e.heardOf++
-	e.peers.put(in.Peer, &peer{connected: true, boot: in.Boot, probeAt: e.now.Add(e.cfg.Timing.Heartbeat)})
+	e.peers.put(in.Peer, &peer{connected: true, boot: in.Boot, heardAt: e.now, probeAt: e.now.Add(e.cfg.Timing.Heartbeat)})
 	own := e.report(0, "")
 	own.Known = e.progress.get(in.Peer).writes
 	e.send(in.Peer, own)

@@ -26,8 +26,8 @@ func (c Config) detector() failuredetector.Config {
 	return d
 }
 
-// heard feeds the failure detector with a leader's heartbeat.
-func (e *Elector) heard(p *peer) {
+// heardHeartbeat feeds the failure detector with a leader's heartbeat.
+func (e *Elector) heardHeartbeat(p *peer) {
 	if p.beats == nil {
 		p.beats = e.newDetector()
 	}
@@ -47,8 +47,8 @@ func (p *peer) silentFrom(lease time.Duration) election.Instant {
 	if p.beats != nil {
 		from = p.beats.Deadline()
 	}
-	if p.owesSince != 0 {
-		from = min(from, p.owesSince.Add(lease))
+	if p.unansweredSince != 0 {
+		from = min(from, p.unansweredSince.Add(lease))
 	}
 	return from
 }
@@ -57,19 +57,42 @@ func (p *peer) overdue(now election.Instant) bool {
 	return p.beats != nil && p.beats.Suspects(now)
 }
 
-// owes takes note that the peer was sent something it must answer.
-func (e *Elector) owes(p *peer) {
-	if p.owesSince == 0 {
-		p.owesSince = e.now
+// expectAnswer notes that the peer was sent something that it must answer.
+func (e *Elector) expectAnswer(p *peer) {
+	if p.unansweredSince == 0 {
+		p.unansweredSince = e.now
 	}
 }
 
-// spoke takes note of any word of a peer. A leader that released, or that
-// nobody here follows any more, owes no heartbeats: it is there, it only leads
-// no more.
-func (e *Elector) spoke(id election.PeerID, m election.Message) {
+// redialUnanswered has the connection to a peer made again that has answered nothing
+// for a lease, though heartbeats are sent to it: it is dead, though it looks open.
+func (e *Elector) redialUnanswered(id election.PeerID, p *peer) {
+	if p.unansweredSince != 0 && e.now > p.unansweredSince.Add(e.cfg.Timing.Lease) {
+		e.redial(id, p)
+	}
+}
+
+// redialLeader does so from the side of a follower, which sends no heartbeats: the
+// lease of its leader has expired, and it has heard nothing of it for half a lease.
+func (e *Elector) redialLeader(id election.PeerID) {
+	if p := e.peers.get(id); p != nil && e.now > p.heardAt.Add(e.cfg.Timing.Lease/2) {
+		e.redial(id, p)
+	}
+}
+
+// redial asks for a new connection, once a lease.
+func (e *Elector) redial(id election.PeerID, p *peer) {
+	if e.now >= p.redialAt {
+		p.redialAt = e.now.Add(e.cfg.Timing.Lease)
+		e.out.Redial = append(e.out.Redial, id)
+	}
+}
+
+// heardFrom notes that a message of the peer came. A leader that released, or that
+// nobody here follows any more, sends no heartbeats: that is not silence.
+func (e *Elector) heardFrom(id election.PeerID, m election.Message) {
 	p := e.peers.get(id)
-	p.owesSince = 0
+	p.heardAt, p.unansweredSince = e.now, 0
 	_, released := m.(election.Release)
 	_, beats := m.(election.Heartbeat)
 	if released || !beats && p.overdue(e.now) && !e.follows(id) {
@@ -106,7 +129,7 @@ func (e *Elector) probe() election.Instant {
 		if e.now >= e.probeDue(p) {
 			p.probeAt = e.now.Add(e.cfg.Timing.Heartbeat << p.probes)
 			p.probes = min(p.probes+1, maxProbes)
-			e.owes(p)
+			e.expectAnswer(p)
 			e.send(e.peers.keys[i], election.Inquiry{})
 		}
 		wake = min(wake, e.probeDue(p))

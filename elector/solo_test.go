@@ -27,6 +27,7 @@ type solo struct {
 	sent      []delivery
 	withdrawn []election.Withdrawal
 	announced []election.Announcement
+	redialled []election.PeerID
 	replies   []election.Reply
 }
 
@@ -119,6 +120,7 @@ func (s *solo) step(in election.Input) {
 	}
 	s.withdrawn = append(s.withdrawn, out.Withdraw...)
 	s.announced = append(s.announced, out.Announce...)
+	s.redialled = append(s.redialled, out.Redial...)
 	s.replies = append(s.replies, out.Replies...)
 	if out.Persist != nil && s.stuck {
 		s.begun = out.Persist.Write

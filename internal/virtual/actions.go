@@ -8,8 +8,8 @@ import (
 
 // Actions lists what an output asks for, in the order in which an agent does it:
 // each election.Withdrawal, the *election.Persist if there is one, each
-// election.Envelope, the election.Instant at which it wants to be woken, each
-// election.Announcement and each election.Reply. A process that crashes in the
+// election.Envelope, each election.PeerID to redial, the election.Instant at which
+// it wants to be woken, each election.Announcement and each election.Reply. A process that crashes in the
 // middle has done the first few.
 func Actions(out *election.Output) iter.Seq[any] {
 	return func(yield func(any) bool) {
@@ -23,6 +23,11 @@ func Actions(out *election.Output) iter.Seq[any] {
 		}
 		for _, e := range out.Send {
 			if !yield(e) {
+				return
+			}
+		}
+		for _, p := range out.Redial {
+			if !yield(p) {
 				return
 			}
 		}

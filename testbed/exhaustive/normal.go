@@ -54,17 +54,17 @@ func special() map[reflect.Type]encode {
 // nothing.
 func fieldRules() map[string]encode {
 	rules := map[string]encode{
-		"elector.tenure.firstBeat": func(e *encoder, p unsafe.Pointer) { e.truth(*(*election.SendID)(p) != 0) },
-		"elector.peer.stamp":       func(e *encoder, p unsafe.Pointer) { e.stamp(*(*election.Instant)(p), e.peer) },
-		"elector.peer.owesSince":   func(e *encoder, p unsafe.Pointer) { e.stamp(*(*election.Instant)(p), e.owner) },
-		"quorum.Lease.sends":       encodeSendTimes,
-		"quorum.unsent.generation": encodeGeneration,
-		"quorum.Voter.adopting":    encodeGeneration,
-		"quorum.Voter.writing":     encodeWriting,
-		"quorum.Ledger.generation": encodeGeneration,
-		"quorum.Ledger.urgent":     encodeGeneration,
-		"quorum.Ledger.writing":    encodeGeneration,
-		"election.Report.Stamp":    func(e *encoder, p unsafe.Pointer) { e.stamp(*(*election.Instant)(p), e.from) },
+		"elector.tenure.firstBeat":     func(e *encoder, p unsafe.Pointer) { e.truth(*(*election.SendID)(p) != 0) },
+		"elector.peer.stamp":           func(e *encoder, p unsafe.Pointer) { e.stamp(*(*election.Instant)(p), e.peer) },
+		"elector.peer.unansweredSince": func(e *encoder, p unsafe.Pointer) { e.stamp(*(*election.Instant)(p), e.owner) },
+		"quorum.Lease.sends":           encodeSendTimes,
+		"quorum.unsent.generation":     encodeGeneration,
+		"quorum.Voter.adopting":        encodeGeneration,
+		"quorum.Voter.writing":         encodeWriting,
+		"quorum.Ledger.generation":     encodeGeneration,
+		"quorum.Ledger.urgent":         encodeGeneration,
+		"quorum.Ledger.writing":        encodeGeneration,
+		"election.Report.Stamp":        func(e *encoder, p unsafe.Pointer) { e.stamp(*(*election.Instant)(p), e.from) },
 	}
 	for _, f := range deadlines() {
 		rules[f] = encodeDeadline
@@ -73,6 +73,7 @@ func fieldRules() map[string]encode {
 		"elector.Elector.rng", "elector.Elector.now", "elector.Elector.started", "elector.Elector.formation",
 		"elector.Elector.change", "elector.Elector.sends", "elector.Elector.inquiries", "elector.Elector.inquired",
 		"elector.Elector.own", "elector.contest.wakeAt", "elector.contest.rival", "elector.known.heard",
+		"elector.peer.heardAt", "elector.peer.redialAt", // of connections, which nothing closes here
 		"elector.Elector.progress", "elector.Elector.toldWrites", "elector.Elector.tellWritesAt",
 		"election.State.Writes", "election.Report.Boot", "election.Report.Writes", "election.Report.Known", "quorum.Ledger.kept",
 		"quorum.Voter.ledger", "quorum.Voter.granted", "quorum.Voter.refused",

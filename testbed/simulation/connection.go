@@ -101,6 +101,17 @@ func (w *world) hangUp(a, b *agent, loud bool) {
 	w.dial(a, b, w.around(w.redial()))
 }
 
+// redials has a's connection to the peer made again, as a asked. The peer notices
+// unless nothing of a reaches it.
+func (w *world) redials(a *agent, p election.PeerID) {
+	b := w.find(p)
+	if b == nil || b == a {
+		return
+	}
+	w.hangUp(a, b, w.links[a.id][b.id].cuts == 0)
+	w.lose(w.conns[a.id][b.id], a, b, w.around(w.redial()))
+}
+
 // lose tells a that its connection to b is lost, unless a newer one is there.
 func (w *world) lose(c *conn, a, b *agent, in time.Duration) {
 	e := &c.ends[w.side(a, b)]

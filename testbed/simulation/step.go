@@ -70,6 +70,8 @@ func (w *world) act(a *agent, local election.Instant, action any) {
 	case election.Envelope:
 		w.checkSend(a, local, x)
 		w.send(a, x)
+	case election.PeerID:
+		w.redials(a, x)
 	case election.Instant:
 		w.wake(a, x)
 	case election.Announcement:

@@ -1,0 +1,93 @@
+package elector
+
+import (
+	"testing"
+	"time"
+
+	"github.com/doyen-election/doyen/election"
+)
+
+// redials counts for which peers a asks for new connections within that time, while
+// b and c answer as given.
+func (s *solo) redials(span time.Duration, answers func(p election.PeerID, h election.Heartbeat)) map[election.PeerID]int {
+	s.t.Helper()
+	n := map[election.PeerID]int{}
+	for end := s.now.Add(span); s.now < end; {
+		s.pass(testTiming.Heartbeat / 4)
+		for _, p := range s.redialled {
+			n[p]++
+		}
+		s.redialled = nil
+		sent := s.take()
+		for _, p := range []election.PeerID{"b", "c"} {
+			for _, h := range sentTo[election.Heartbeat](sent, p) {
+				answers(p, h)
+			}
+		}
+	}
+	return n
+}
+
+func TestALeaderRedialsOnceALeaseWhoAnswersNothing(t *testing.T) {
+	s := newSolo(t, nil).leader()
+	all := func(p election.PeerID, h election.Heartbeat) { s.hear(p, ack(h)) }
+	onlyB := func(p election.PeerID, h election.Heartbeat) {
+		if p == "b" {
+			all(p, h)
+		}
+	}
+	if n := s.redials(3*testTiming.Lease, all); len(n) > 0 {
+		t.Fatalf("redials %v though all answer", n)
+	}
+	if n := s.redials(testTiming.Lease, onlyB); len(n) > 0 {
+		t.Fatalf("redials %v though none was silent for a lease", n)
+	}
+	if n := s.redials(3*testTiming.Lease, onlyB); n["b"] != 0 || n["c"] < 2 || n["c"] > 3 {
+		t.Fatalf("redials %v in three leases, want c once in each", n)
+	}
+	s.hear("c", election.Inquiry{Election: election.Default}) // any message shows that the connection works
+	if n := s.redials(testTiming.Lease, onlyB); len(n) > 0 {
+		t.Fatalf("redials %v, though c was heard within a lease", n)
+	}
+	s.step(election.PeerLost{Peer: "c"})
+	if n := s.redials(3*testTiming.Lease, onlyB); len(n) > 0 {
+		t.Fatalf("redials %v, though c has no connection", n)
+	}
+}
+
+func TestAFollowerRedialsALeaderWhoseLeaseExpired(t *testing.T) {
+	for _, test := range []struct {
+		name   string
+		talks  bool
+		redial int
+	}{{"silent", false, 1}, {"heard of otherwise", true, 0}} {
+		t.Run(test.name, func(t *testing.T) {
+			s := newSolo(t, nil)
+			for i := range 10 {
+				s.pass(testTiming.Heartbeat)
+				s.hear("b", election.Heartbeat{Boot: 1, Send: election.SendID(i + 1), Version: soloRoster.Version, Echo: s.now,
+					Claims: []election.Claim{{Election: election.Default, Term: 1, Remaining: testTiming.Lease}}})
+			}
+			if s.status(election.Default).State != Following {
+				t.Fatal("does not follow b")
+			}
+			n := 0
+			for range 8 {
+				s.pass(testTiming.Lease / 4)
+				if test.talks {
+					s.hear("b", election.Inquiry{Election: election.Default})
+				}
+				for _, p := range s.redialled {
+					if p != "b" {
+						t.Fatalf("redials %s", p)
+					}
+					n++
+				}
+				s.redialled = nil
+			}
+			if n != test.redial {
+				t.Errorf("redials b %d times, want %d", n, test.redial)
+			}
+		})
+	}
+}
