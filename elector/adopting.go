@@ -9,20 +9,18 @@ import (
 	"github.com/doyen-election/doyen/quorum"
 )
 
-// A newer roster that a peer tells of is taken over without a vote (R2), so not
-// everybody is believed: a copy of this cluster, whose voters were changed
-// elsewhere, would replace the voters of this one. No correct agent needs more
-// than this: whoever missed a change hears of it from a voter it knows.
+// A newer roster is adopted without a vote (R2), so it must come from a voter that this
+// agent knows. Otherwise a copy of this cluster, with voters that were changed elsewhere,
+// could replace its voters.
 
-// doubted is the newest roster of a peer that was not taken over.
+// doubted is the newest roster of a peer that was not adopted.
 type doubted struct {
 	version election.Version
 	voters  string
 	why     Doubt
 }
 
-// learnRoster takes over a newer roster told by a peer, unless there is an
-// objection.
+// learnRoster adopts a newer roster of a peer, unless there is an objection.
 func (e *Elector) learnRoster(from election.PeerID, r *election.Roster) {
 	if r == nil || !e.cfg.Quorum {
 		return
@@ -51,7 +49,7 @@ func (e *Elector) learnRoster(from election.PeerID, r *election.Roster) {
 	e.formation.Learn(e.now, r)
 }
 
-// objection says why a newer roster is not taken over at a peer's word; 0: it is.
+// objection says why a peer's newer roster is not adopted; 0: it is.
 func (e *Elector) objection(from election.PeerID, held, r *election.Roster) Doubt {
 	switch {
 	case r.Version == e.ledger.State().Refused:
@@ -65,8 +63,8 @@ func (e *Elector) objection(from election.PeerID, held, r *election.Roster) Doub
 	return 0
 }
 
-// lost counts the voters that decide now and would not any more. One change drops
-// one: more were dropped in several, while this agent was away, or elsewhere.
+// lost counts the voters that decide now and would not any more. One change drops at most
+// one: more means that this agent missed several changes, or that they were made elsewhere.
 func lost(held, r *election.Roster) int {
 	n := 0
 	for _, v := range held.Counted() {
@@ -77,10 +75,9 @@ func lost(held, r *election.Roster) int {
 	return n
 }
 
-// stillHeld reports whether a majority of the former voters, this agent
-// included, is known to hold no newer roster: then none can have been committed.
-// Once a joint roster is marked, either half may commit what it came to: it takes
-// a majority of each.
+// stillHeld reports whether a majority of the former voters (of each half, if the held
+// roster is marked), this agent included, is known to hold no newer roster: then none
+// can have been committed.
 func (e *Elector) stillHeld(held *election.Roster) bool {
 	return quorum.Confirmed(held, func(id election.PeerID) bool {
 		p := e.peers.get(id)
@@ -88,8 +85,7 @@ func (e *Elector) stillHeld(held *election.Roster) bool {
 	})
 }
 
-// askVoters asks the voters what they hold now, at most once a heartbeat: what is
-// known of them may be old.
+// askVoters asks the voters, at most once a heartbeat, what they hold now.
 func (e *Elector) askVoters(held *election.Roster) {
 	if e.now < e.askRosterAt {
 		return
@@ -102,8 +98,8 @@ func (e *Elector) askVoters(held *election.Roster) {
 	}
 }
 
-// propose hands a proposal to the voter. Its driver must be a voter of the
-// roster that is held: one that missed a change learns of it first.
+// propose hands a proposal to the voter. The driver must be a voter of the roster held
+// here: an agent that missed a change learns of it first.
 func (e *Elector) propose(from election.PeerID, m election.RosterPropose) {
 	held := e.ledger.State().Roster
 	if held != nil && from != e.cfg.Self.Peer && held.Cluster == m.Roster.Cluster && held.Version.Before(m.Roster.Version) &&
@@ -120,16 +116,15 @@ func (e *Elector) propose(from election.PeerID, m election.RosterPropose) {
 	e.voter.Propose(e.now, from, m)
 }
 
-// wantedRestore is the way back to the roster held before one that dropped several
-// voters, while it is being written.
+// wantedRestore waits for the write of the roster to which this agent goes back.
 type wantedRestore struct {
 	request    election.RequestID
 	generation uint64
 	deadline   election.Instant
 }
 
-// restore goes back to the roster that this agent held before it took over one
-// that dropped several voters; its reply comes once that is on disk.
+// restore goes back to the roster that this agent held before it adopted one that
+// dropped several voters. The reply comes once that is durable.
 func (e *Elector) restore(id election.RequestID) *election.Refusal {
 	state := e.ledger.State()
 	switch {
@@ -148,7 +143,7 @@ func (e *Elector) restore(id election.RequestID) *election.Refusal {
 	return nil
 }
 
-// finishRestore answers once the former roster is on disk.
+// finishRestore replies once the former roster is durable, or at the deadline.
 func (e *Elector) finishRestore() {
 	ch := &e.change
 	switch r := ch.restore; {

@@ -5,15 +5,13 @@ import (
 	"github.com/doyen-election/doyen/quorum"
 )
 
-// outlived reports whether the term led can't be renewed any more: a new roster's
-// floor rose above it, or there is no majority without voters that promised it, or
-// a higher one, to somebody else. Who fell silent counts as lost once half the
-// lease has gone by.
+// outlived reports whether this leader needs a higher term: a new roster's floor rose above
+// its own, or no majority is left without the voters that dispute it, which have granted
+// this term or a higher one to another holder. A silent voter counts as lost after half
+// the lease.
 //
-// A voter that is there and still disputes the term when any attempt it may have
-// voted for has ended is reason enough: until the term is above what it promised,
-// the majority lacks its vote, and the next voter that falls silent would end the
-// leadership.
+// One reachable voter that still disputes the term after any other bid must have ended is
+// reason enough: without its vote, the next voter that falls silent may end the leadership.
 func (e *Elector) outlived(c *contest) bool {
 	switch {
 	case c.held.term <= e.roster.Floor, c.bid != nil:
@@ -40,7 +38,7 @@ func (e *Elector) outlived(c *contest) bool {
 	return true
 }
 
-// dispute takes note that a voter can't renew the term led.
+// dispute records that a voter can't renew the term.
 func (e *Elector) dispute(c *contest, voter election.PeerID) {
 	if _, known := c.held.disputed[voter]; known || !e.roster.Has(voter) {
 		return
@@ -51,7 +49,7 @@ func (e *Elector) dispute(c *contest, voter election.PeerID) {
 	c.held.disputed[voter] = e.now
 }
 
-// withhold takes note that a voter does not renew all that is led here.
+// withhold records that a voter does not renew everything that this agent leads.
 func (e *Elector) withhold(voter election.PeerID) {
 	if e.withheld == nil {
 		e.withheld = map[election.PeerID]bool{}

@@ -7,10 +7,10 @@ import (
 	"github.com/doyen-election/doyen/quorum"
 )
 
-// holds reports whether this agent needs its own vote and can't have it, because its
-// voter holds what a former life promised (V5). To ask the others then would only
-// keep their votes from a candidate that can lead at once. The vote of an agent that
-// leaves makes a leader, and renews nothing: the hold must end within that lease.
+// holds reports whether this agent needs its own vote, and its voter still keeps a promise
+// of an earlier process run (V5). To ask the others then would only keep their votes from
+// a candidate that can lead at once. The vote of an agent that leaves helps to win but
+// not to renew, so the hold must end within that lease.
 func (e *Elector) holds(c *contest) bool {
 	held := e.heldUntil(c)
 	if e.now >= held {
@@ -22,17 +22,17 @@ func (e *Elector) holds(c *contest) bool {
 	})
 }
 
-// heldUntil is when this agent's voter may vote for it, as far as its hold goes.
+// heldUntil is when the hold lets this agent's voter vote for it.
 func (e *Elector) heldUntil(c *contest) election.Instant {
 	return e.voter.HoldEnd(c.name, e.cfg.Self)
 }
 
-// holdOutlived is how long a hold a new leadership outlives without a renewal.
+// holdOutlived is how long a hold may last for a new lease to outlast it.
 func (e *Elector) holdOutlived() time.Duration {
 	return quorum.HolderLease(e.cfg.Timing.Lease, e.cfg.Drift) - 2*e.guard()
 }
 
-// wakeForHold has the election advanced when its hold gets less of a hindrance.
+// wakeForHold advances the election when its hold no longer hinders it, or hinders it less.
 func (e *Elector) wakeForHold(c *contest) {
 	held := e.heldUntil(c)
 	if soon := held.Add(-e.holdOutlived()); e.now < soon {

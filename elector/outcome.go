@@ -7,29 +7,25 @@ import (
 	"github.com/doyen-election/doyen/quorum"
 )
 
-// What a change of the voters has come to is told to who asked for it once it is
-// committed. Before that it is one agent's word: if that agent is wiped, which is
-// what one does with a removed voter, the others hold on to a joint roster, and
-// need its vote for ever.
+// A change of the voters is reported as done only once its outcome is committed. Before
+// that this agent alone may hold it: if it is wiped, as removed voters are, the others
+// would need its vote for ever.
 
-// awaitsOutcome reports whether this agent has proposed the outcome of a change,
-// and waits for it to be accepted.
+// awaitsOutcome reports whether this agent has proposed the outcome of a change.
 func (e *Elector) awaitsOutcome() bool {
 	d := e.change.driver
 	return d != nil && !d.Proposal().Joint()
 }
 
-// wonUnderPresent reports whether the term led was given by a majority that held
-// the present roster: if that is stable, no ballot of an earlier one can be won any
-// more.
+// wonUnderPresent reports whether a majority that held the present roster granted the
+// term: if that is stable, no ballot of an earlier one can be won any more.
 func (e *Elector) wonUnderPresent(c *contest) bool {
 	won := c.held.lease.Won()
 	return won != nil && won.Version == e.roster.Version
 }
 
-// committed reports whether the stable roster is known to be more than a proposal
-// that this agent accepted: its voters decide, so a former one may be wiped. The
-// voters are asked if that is not known.
+// committed reports whether the roster is known to be stable and committed, so that a
+// former voter may be wiped. It asks the voters if that is not known.
 func (e *Elector) committed() bool {
 	ch := &e.change
 	if e.roster.Joint() || ch.driver != nil {
@@ -50,8 +46,7 @@ func (e *Elector) committed() bool {
 	return false
 }
 
-// finishWanted answers the change asked for once its outcome is committed, or it
-// took too long.
+// finishWanted replies once the outcome is committed, or at the deadline.
 func (e *Elector) finishWanted() {
 	ch := &e.change
 	if ch.want == nil {
@@ -59,7 +54,7 @@ func (e *Elector) finishWanted() {
 	}
 	ended := e.changeEnded()
 	if ended && ch.driver != nil {
-		e.stopDriving() // of the roster it was asked of, or of another's
+		e.stopDriving() // the change may be another agent's
 	}
 	wanted, former := slices.Equal(e.roster.Voters, ch.want.voters), slices.Equal(e.roster.Voters, ch.want.former)
 	switch {
@@ -83,15 +78,14 @@ func (e *Elector) finishWanted() {
 	}
 }
 
-// changeEnded reports whether the roster has become another one than that the
-// wanted change was asked of, and by no change this agent still drives.
+// changeEnded reports whether a change since then has ended, by whichever driver.
 func (e *Elector) changeEnded() bool {
 	ch := &e.change
 	drives := ch.driver != nil && ch.driver.Ballot == e.roster.Version.Driver
 	return !e.roster.Joint() && e.roster.Version != ch.want.of && !drives
 }
 
-// whyNotInTime says how far the change has come that was asked for.
+// whyNotInTime says how far the wanted change has come.
 func (e *Elector) whyNotInTime() *election.Refusal {
 	if e.roster.Version != e.change.want.of || e.change.driver != nil {
 		return &election.Refusal{Why: election.DeniedNotConfirmed, Change: e.changeStatus()}

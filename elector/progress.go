@@ -2,26 +2,24 @@ package elector
 
 import "github.com/doyen-election/doyen/election"
 
-// A data directory that was restored from an older copy has lost promises. The
-// agent that uses it can't know. So each agent counts its writes, tells the
-// others how many are durable, and remembers in memory what it was told. An
-// identity that comes back with fewer has lost some: its votes do not count
-// here, it is told so, and it bars itself.
+// An agent whose data directory is an older copy has lost promises, and can't know it. So
+// each agent reports how many writes of its state are durable, and remembers in memory
+// what the others reported. If one comes back with fewer, its votes do not count here,
+// and it is told so and bars itself.
 //
-// This helps and guarantees nothing: an agent that was started since remembers
-// nothing, and what was written since the last word is not missed.
+// This is help without a guarantee: an agent that was started since remembers nothing,
+// and writes since the last report are not missed.
 
 // progress is how far another agent's state had come.
 type progress struct {
 	boot   election.BootID
-	stamp  election.Instant // of its clock, when it last said so
+	stamp  election.Instant // of its clock, at its newest report
 	writes uint64
-	older  bool // that run of it began with fewer
+	older  bool // it began that process run with fewer
 }
 
-// noteProgress takes what a peer says of its writes. Messages may come late:
-// what a former run sent is not this run's, and within a run only what was sent
-// after the newest word counts.
+// noteProgress records how many writes a peer reports. Late messages do not count: those
+// of an earlier process run, or sent before the newest one.
 func (e *Elector) noteProgress(from election.PeerID, p *peer, r election.Report) {
 	if r.Boot == 0 || r.Boot != p.boot || !e.cfg.Quorum {
 		return
@@ -37,7 +35,7 @@ func (e *Elector) noteProgress(from election.PeerID, p *peer, r election.Report)
 	case r.Stamp <= m.stamp:
 		return
 	case r.Writes < m.writes && !m.older:
-		m.older = true // the whole machine went back to a snapshot
+		m.older = true // its whole machine went back to a snapshot
 	}
 	m.boot, m.stamp = r.Boot, r.Stamp
 	if !m.older {
@@ -50,15 +48,14 @@ func (e *Elector) noteProgress(from election.PeerID, p *peer, r election.Report)
 	}
 }
 
-// older reports whether the peer came back with an older state: it has lost
-// promises, and what it promises now counts for nothing.
+// older reports whether the peer came back with an older state: its votes do not count.
 func (e *Elector) older(id election.PeerID) bool {
 	m := e.progress.get(id)
 	return m.older && e.peers.get(id) != nil && e.peers.get(id).boot == m.boot
 }
 
-// tellProgress tells the others how many writes are durable, at most once a
-// lease, when something else has this agent act.
+// tellProgress reports how many writes are durable, at most once a lease. It causes no
+// step of its own.
 func (e *Elector) tellProgress() {
 	if !e.cfg.Quorum || e.ledger.Writes() == e.toldWrites || e.now < e.tellWritesAt {
 		return
@@ -71,8 +68,7 @@ func (e *Elector) tellProgress() {
 	}
 }
 
-// forgetProgress drops what is remembered of identities that neither vote nor
-// are connected.
+// forgetProgress drops the identities that neither vote nor are connected.
 func (e *Elector) forgetProgress() {
 	for _, id := range e.progress.keys {
 		if e.peers.get(id) == nil && !e.roster.Has(id) {

@@ -8,8 +8,8 @@ import (
 	"github.com/doyen-election/doyen/quorum"
 )
 
-// wantedCancel is the way back from a change, asked for at this agent. The driver
-// may be another one: it is asked until the change has ended one way or the other.
+// wantedCancel asks to go back from a change. If another agent drives it, that one is
+// asked until the change has ended.
 type wantedCancel struct {
 	former   []election.Voter
 	request  election.RequestID
@@ -17,8 +17,7 @@ type wantedCancel struct {
 	resendAt election.Instant
 }
 
-// cancelChange asks for the way back; its reply comes when the former voters
-// decide alone again.
+// cancelChange accepts to go back. The reply comes once the former voters decide alone.
 func (e *Elector) cancelChange(id election.RequestID) *election.Refusal {
 	if refusal := e.noRosterToChange(); refusal != nil {
 		return refusal
@@ -33,7 +32,7 @@ func (e *Elector) cancelChange(id election.RequestID) *election.Refusal {
 		return &election.Refusal{Why: election.DeniedNoChange}
 	case ch.driver == nil && !e.roster.Joint() && e.roster.Version != ch.want.of:
 		return &election.Refusal{Why: election.DeniedChangeEnded}
-	case ch.driver == nil && !e.roster.Joint(): // asked for here, and not begun
+	case ch.driver == nil && !e.roster.Joint(): // asked for at this agent, and not begun
 		e.reply(ch.want.request, &election.Refusal{Why: election.DeniedCancelled})
 		ch.want = nil
 		e.reply(id, nil)
@@ -44,8 +43,7 @@ func (e *Elector) cancelChange(id election.RequestID) *election.Refusal {
 	return nil
 }
 
-// finishCancel answers once the outcome of the change is committed, or can't be in
-// time.
+// finishCancel replies once the outcome is committed, or at the deadline.
 func (e *Elector) finishCancel() {
 	ch := &e.change
 	switch {
@@ -81,15 +79,14 @@ func (e *Elector) askToCancel() {
 	ch.wakeAt = min(ch.wakeAt, ch.cancel.resendAt)
 }
 
-// rosterCancel takes the way back for a voter that asks for it. One that speaks
-// of another ballot means another change.
+// rosterCancel goes back, if the voter that asks means this driver's change.
 func (e *Elector) rosterCancel(from election.PeerID, m election.RosterCancel) {
 	if d := e.change.driver; d != nil && e.roster.Has(from) && m.Version.Driver == d.Ballot {
 		d.GoBack()
 	}
 }
 
-// namesOf lists the voters for which is holds.
+// namesOf lists the names of the voters for which is returns true.
 func (e *Elector) namesOf(voters []election.Voter, is func(election.Voter) bool) []string {
 	var names []string
 	for _, v := range voters {
@@ -101,7 +98,7 @@ func (e *Elector) namesOf(voters []election.Voter, is func(election.Voter) bool)
 	return names
 }
 
-// changeStatus says what a change of the voters waits for, nil if there is none.
+// changeStatus describes the change of the voters under way; nil: there is none.
 func (e *Elector) changeStatus() *election.ChangeStatus {
 	ch := &e.change
 	if e.roster == nil || ch.driver == nil && !e.roster.Joint() {

@@ -9,10 +9,10 @@ import (
 	"github.com/doyen-election/doyen/quorum"
 )
 
-// rosterChange is this agent's part in a change of the roster. The driver is the
-// leader of the roster election; its term is the ballot. An agent stands in that
-// election only while there is a change to drive: its own, or a joint roster that
-// a former driver left behind (R3).
+// rosterChange is this agent's part in a change of the roster. The leader of the roster
+// election drives it, with its term as the ballot. An agent is a candidate there only
+// while it has a change to drive: one asked for here, or one that a former driver left
+// behind (R3).
 type rosterChange struct {
 	want      *wantedRoster
 	cancel    *wantedCancel
@@ -20,15 +20,15 @@ type rosterChange struct {
 	driver    *quorum.Driver    // nil: this agent drives nothing
 	lost      *election.Refusal // why the driver went back by itself; nil: it did not
 	resendAt  election.Instant
-	adoptAt   election.Instant // a joint roster that nobody drives is taken over then
+	inheritAt election.Instant // when this agent drives on what a former driver left behind
 	wakeAt    election.Instant
 	seenJoint election.Version
-	since     election.Instant // a change has been under way since then; Never: none is
-	agreed    election.Version // the newest stable roster that is known to be committed
+	since     election.Instant // when the change under way began; Never: there is none
+	agreed    election.Version // the newest stable roster known to be committed
 }
 
-// wantedRoster is a change asked for at this agent. Its voters are those of the
-// roster it was asked of, changed: on any other it would undo what came between.
+// wantedRoster is a change asked for at this agent. It is made from that roster only: from
+// a later one it would undo what came between.
 type wantedRoster struct {
 	voters   []election.Voter
 	former   []election.Voter
@@ -37,7 +37,7 @@ type wantedRoster struct {
 	deadline election.Instant
 }
 
-// changeRoster accepts a change to drive; its reply comes when it is done.
+// changeRoster accepts a change to drive. The reply comes once it is done.
 func (e *Elector) changeRoster(in election.ChangeRoster) *election.Refusal {
 	switch {
 	case in.Cancel:
@@ -54,7 +54,7 @@ func (e *Elector) changeRoster(in election.ChangeRoster) *election.Refusal {
 	return nil
 }
 
-// noRosterToChange says why this agent can change nothing, nil if it can.
+// noRosterToChange says why this agent can't change the voters; nil: it can.
 func (e *Elector) noRosterToChange() *election.Refusal {
 	switch {
 	case !e.cfg.Quorum:
@@ -101,7 +101,7 @@ func (e *Elector) changedVoters(in election.ChangeRoster) ([]election.Voter, *el
 	return voters, nil
 }
 
-// advanceChange drives what there is to drive.
+// advanceChange does what is due in a change of the voters.
 func (e *Elector) advanceChange() {
 	ch := &e.change
 	ch.wakeAt = election.Never
@@ -124,7 +124,7 @@ func (e *Elector) advanceChange() {
 	if c == nil {
 		return
 	}
-	if ch.want == nil && ch.cancel == nil && !e.adopts() && ch.driver == nil {
+	if ch.want == nil && ch.cancel == nil && !e.inherits() && ch.driver == nil {
 		if c.standing {
 			e.withdrawCandidacy(election.RosterElection, 0) // another driver finished it
 		}
@@ -141,7 +141,7 @@ func (e *Elector) advanceChange() {
 	case c.role() == leader:
 		e.beginDriving(c)
 	case e.keepsDriving():
-		c.standing = false // a vote for a higher ballot would end this one, and the way back with it
+		c.standing = false // a vote for a higher ballot would end this one
 	default:
 		ch.driver = nil
 	}
@@ -149,18 +149,17 @@ func (e *Elector) advanceChange() {
 	e.askToCancel()
 }
 
-// keepsDriving reports whether this agent drives on although it lost the roster
-// election: ballots, not leases, make a driver safe (R1). Nobody else could lead
-// back from its mark without the new voters (R12); and an outcome that is proposed
-// may be held here alone, so that nobody else could come to it.
+// keepsDriving reports whether this agent drives on though it lost the roster election:
+// its ballot makes a driver safe, not a lease (R1). Only it can go back from its mark
+// without the new voters (R12), and only it may hold the outcome that it proposed.
 func (e *Elector) keepsDriving() bool {
 	d := e.change.driver
 	return d != nil && (d.MayAlwaysGoBack() || e.awaitsOutcome()) && !d.Hopeless() && e.roster.Version.Driver <= d.Ballot
 }
 
-// adopts reports whether this voter should drive a joint roster that was left
-// behind: after a lease, and a random time more, without being finished.
-func (e *Elector) adopts() bool {
+// inherits reports whether this voter should drive on what a former driver left behind:
+// after two leases, and a random time more.
+func (e *Elector) inherits() bool {
 	ch := &e.change
 	if !e.roster.Joint() {
 		ch.seenJoint = election.Version{}
@@ -168,12 +167,12 @@ func (e *Elector) adopts() bool {
 	}
 	if ch.seenJoint != e.roster.Version {
 		ch.seenJoint = e.roster.Version
-		ch.adoptAt = e.now.Add(2*e.cfg.Timing.Lease + e.jitter(e.cfg.Timing.Lease))
+		ch.inheritAt = e.now.Add(2*e.cfg.Timing.Lease + e.jitter(e.cfg.Timing.Lease))
 	}
-	if e.now < ch.adoptAt {
-		ch.wakeAt = min(ch.wakeAt, ch.adoptAt)
+	if e.now < ch.inheritAt {
+		ch.wakeAt = min(ch.wakeAt, ch.inheritAt)
 	}
-	return e.now >= ch.adoptAt
+	return e.now >= ch.inheritAt
 }
 
 func (e *Elector) stopDriving() {
@@ -181,8 +180,8 @@ func (e *Elector) stopDriving() {
 	e.withdrawCandidacy(election.RosterElection, 0)
 }
 
-// beginDriving proposes a joint roster: the one inherited, anew under this
-// driver's term (R3), or the one wanted (R9).
+// beginDriving proposes a joint roster: the inherited one under this driver's term (R3),
+// or the wanted one (R9).
 func (e *Elector) beginDriving(c *contest) {
 	ch := &e.change
 	ch.lost = nil
@@ -201,7 +200,7 @@ func (e *Elector) beginDriving(c *contest) {
 		if e.wonUnderPresent(c) {
 			ch.agreed = e.roster.Version
 		}
-		e.stopDriving() // it is done already
+		e.stopDriving() // it is done
 		return
 	}
 	ch.resendAt = e.now
@@ -210,7 +209,7 @@ func (e *Elector) beginDriving(c *contest) {
 	}
 }
 
-// goneSinceAsked is the name of a voter to add who is not connected any more.
+// goneSinceAsked is the name of a voter to add that can't be reached any more.
 func (e *Elector) goneSinceAsked() string {
 	for _, v := range e.change.want.voters {
 		if !e.roster.Has(v.Peer) && !e.reachable(v.Peer) {
@@ -220,8 +219,7 @@ func (e *Elector) goneSinceAsked() string {
 	return ""
 }
 
-// drive moves a change on, and proposes what it has come to until it is
-// committed.
+// drive repeats the driver's proposal until enough voters have accepted it.
 func (e *Elector) drive(c *contest) {
 	ch := &e.change
 	d := ch.driver
@@ -254,9 +252,9 @@ func (e *Elector) drive(c *contest) {
 	}
 }
 
-// giveUpLostVoters takes the way back when the new voters are lost while their
-// votes are needed already: before the leases end that can't be renewed without
-// them. The driver's own shows how it goes with all others (R10, R12).
+// giveUpLostVoters goes back when the new voters are lost and their votes are needed
+// already: before the leases expire that can't be renewed without them. The driver takes
+// its own lease as the measure (R10, R12).
 func (e *Elector) giveUpLostVoters(c *contest) {
 	ch := &e.change
 	if !ch.driver.Marks() || ch.driver.Back() || !ch.driver.MayAlwaysGoBack() {
@@ -269,7 +267,7 @@ func (e *Elector) giveUpLostVoters(c *contest) {
 	}
 	former := &election.Roster{Voters: r.Voters}
 	switch {
-	case !quorum.Accepted(former, e.reachable): // nothing is won by going back now
+	case !quorum.Accepted(former, e.reachable): // going back would not help
 	case e.now < fades && quorum.Accepted(r, e.reachable):
 		ch.wakeAt = min(ch.wakeAt, fades)
 	default:
@@ -295,7 +293,7 @@ func (e *Elector) rosterAccept(from election.PeerID, m election.RosterAccept) {
 	}
 }
 
-// rosterRefuse learns what stood in the way: a higher driver, or a newer roster.
+// rosterRefuse learns of a higher driver, or a newer roster.
 func (e *Elector) rosterRefuse(from election.PeerID, m election.RosterRefuse) {
 	if d := e.change.driver; d != nil {
 		d.Refuse(from, m)

@@ -2,12 +2,12 @@ package elector
 
 import "github.com/doyen-election/doyen/election"
 
-// A term that others claim is not taken on trust: one that nobody can exceed would
-// end the election for good. Only voters tell of terms, and holders that a voter
-// confirms, and nobody of one far above those known.
+// A term that nobody can exceed would end an election for good. So a term counts only if
+// it is not far above those known, and if a voter reports it, or its holder does and a
+// voter confirms that.
 
-// learnTerm takes note of a term that was granted or claimed elsewhere, and reports
-// whether it is to be believed.
+// learnTerm records a term that was granted or claimed elsewhere, and reports whether it
+// counts.
 func (e *Elector) learnTerm(c *contest, t election.Term) bool {
 	if !t.Follows(c.highest) {
 		e.counters.Dropped["term_leap"]++
@@ -17,9 +17,8 @@ func (e *Elector) learnTerm(c *contest, t election.Term) bool {
 	return true
 }
 
-// votes reports whether the peer is a voter, by this agent's roster, also one that
-// is being written, or, while this agent has none, by the one that the peer tells.
-// A roster that is not taken over says nothing: its sender may have made it up.
+// votes reports whether the peer is a voter: by this agent's roster, also one that is
+// being written, or by the peer's own while this agent has none.
 func (e *Elector) votes(p election.PeerID, told *election.Roster) bool {
 	held := e.heldRoster()
 	switch {
@@ -31,8 +30,8 @@ func (e *Elector) votes(p election.PeerID, told *election.Roster) bool {
 	return e.roster.Has(p) || held.Has(p)
 }
 
-// confirms reports whether the holder of a term is a voter, or some voter has told of
-// it, or this agent's own voter has granted it.
+// confirms reports whether the holder of a term is a voter, or a voter has reported it, or
+// this agent's own voter has granted it.
 func (e *Elector) confirms(c *contest, h election.Holder, t election.Term) bool {
 	if e.votes(h.Peer, nil) || c.rumour.holder == h && c.rumour.term == t {
 		return true
