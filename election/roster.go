@@ -24,7 +24,7 @@ type Voter struct {
 	Peer PeerID `cbor:"2,keyasint"`
 }
 
-// MaxVoters bounds the voters: more only make each round longer.
+// MaxVoters bounds the voters of a roster, and of either half of a joint one.
 const MaxVoters = 31
 
 // Roster is a versioned set of voters. It is stable, or joint: Next is not empty, and a

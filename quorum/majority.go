@@ -47,7 +47,7 @@ func supportedSince(r *election.Roster, sends map[election.PeerID]election.Insta
 }
 
 func majoritySend(voters []election.Voter, sends map[election.PeerID]election.Instant) (election.Instant, bool) {
-	var room [32]election.Instant // election.MaxVoters fit; more, which messages may have, are allocated
+	var room [election.MaxVoters]election.Instant
 	counted := room[:0]
 	for _, v := range voters {
 		if at, ok := sends[v.Peer]; ok {

@@ -16,10 +16,6 @@ const (
 	MaxMessage = 256 << 10
 	// MaxElections is how many elections one message may speak of.
 	MaxElections = 1024
-	// MaxVoters is how many voters a roster in a message, or either half of a
-	// joint one, may have. It lies above election.MaxVoters, so that raising that
-	// one does not change the format.
-	MaxVoters = 64
 )
 
 // messages is how messages are written. A struct is a map, and no message's has

@@ -162,7 +162,7 @@ func TestSenselessMessagesAreRefusedOnBothSides(t *testing.T) {
 	}
 	tooMany := func(r *election.Roster) {
 		r.Voters = nil
-		for i := range MaxVoters + 1 {
+		for i := range election.MaxVoters + 1 {
 			r.Voters = append(r.Voters, election.Voter{Name: fmt.Sprintf("h%03d", i), Peer: election.PeerID(fmt.Sprintf("p%03d", i))})
 		}
 	}
@@ -212,7 +212,7 @@ func TestSenselessMessagesAreRefusedOnBothSides(t *testing.T) {
 func TestTheFullestMessagesFit(t *testing.T) {
 	long := election.PeerID(strings.Repeat("p", maxPeerID))
 	var voters []election.Voter
-	for i := range MaxVoters {
+	for i := range election.MaxVoters {
 		voters = append(voters, election.Voter{Name: fmt.Sprintf("%063d", i), Peer: election.PeerID(fmt.Sprintf("%0128d", i))})
 	}
 	full := election.Roster{Cluster: strings.Repeat("c", maxCluster), Version: election.Version{Driver: maxTerm, Counter: 1}, Voters: voters, Next: voters, Floor: maxTerm}

@@ -182,8 +182,8 @@ func roster(r *election.Roster) error {
 // voters checks one half of a roster. A name stands once in a half; two halves
 // may give it to two peers, which is a replacement.
 func voters(field string, list []election.Voter) error {
-	names := make(map[string]bool, min(len(list), MaxVoters))
-	return each(field, list, MaxVoters,
+	names := make(map[string]bool, min(len(list), election.MaxVoters))
+	return each(field, list, election.MaxVoters,
 		func(v election.Voter) election.PeerID { return v.Peer },
 		func(v election.Voter) error {
 			if !election.ValidName(v.Name) {
