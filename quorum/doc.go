@@ -1,17 +1,76 @@
-// Package quorum is authority: majority arithmetic, the voter's durable
-// promises, the holder's lease, the first roster and its changes.
+// Package quorum decides who may lead. It keeps what an agent has promised as a
+// voter, and counts what others have promised to it. Packages bully and ring only
+// choose a nominee.
 //
-// It guarantees, if every agent of a roster follows it and every clock runs
-// within 1 ± drift of real time, that at most one holder of an election is
-// inside its lease at any instant of real time, and that terms only rise:
-// through loss, duplication and reordering of messages, crashes, restarts and
-// roster changes. It does not guarantee progress, which needs a majority that
-// hears each other, and nothing against agents that lie or disks that forget.
+// # Parts
 //
-// It is pure: time comes in as instants of the local CLOCK_BOOTTIME, writes go
-// out through the Ledger, and nothing rests on a state before it is durable.
+//	Voter      one agent's votes in all elections: what it has promised to whom
+//	Ledger     the durable state, its writes, and the messages that rest on them
+//	Lease      the holder's side of one term: until when it may act
+//	Sends      when each request and heartbeat left; a lease counts from there
+//	Driver     one change of the roster, by the leader of the roster election
+//	Formation  the first roster, which all named agents must accept
 //
-// Leases are those of Gray and Cheriton 1989, votes are Paxos' promises
-// (Lamport 1998), joint rosters are Raft's (Ongaro 2014, section 4.3). Rule
-// names such as V3 or H2 are those of docs/guarantees.md.
+// An elector owns one Voter, Ledger, Sends and Formation, a Lease for each term
+// that it asks for or leads, and a Driver while it changes the voters. All are pure:
+// time comes in as instants of the local CLOCK_BOOTTIME, and the caller carries out
+// writes and sends messages.
+//
+// # Where it is decided
+//
+//   - A vote: Voter.Request. objection says why a request is refused at once,
+//     blocked whether it must wait, judge answers it.
+//   - A majority: Confirmed for votes and renewals; Accepted for a proposed roster.
+//   - A lease: Lease.Count, for each grant and each acknowledged heartbeat. It counts
+//     from the send, shortened by the drift. The voter's promise counts from the
+//     receipt, so it ends later on any clock.
+//   - A renewal: Voter.Renew extends the promises, Lease.Count the lease.
+//   - The early end of a term: Voter.Release, by its holder alone.
+//   - A newer roster: Voter.Propose by its driver, Voter.Adopt from a report.
+//
+// # What waits
+//
+// A message waits at the voter while a write is under way that it could contradict
+// (V1), and a request also while another holder is promised the election (V3). All
+// wait in one bounded list, and are tried again at each event: messages about the
+// roster first, then releases, then requests by rank. A request waits for at most
+// one vote timeout; the newer one of its holder replaces it.
+//
+// # Durable before sent
+//
+//	VoteGrant       the grant: term, holder and lease
+//	RosterAccept    the roster, and the driver's term in the roster election
+//	GenesisAccept   the pending genesis
+//	any roster      Voter.Roster returns what is on disk, and only that is sent
+//
+// Ledger.Change returns a generation, and a message given to Ledger.WhenDurable
+// leaves once that is on disk. One write is under way at a time; all changes made
+// meanwhile share the next one. A renewal writes nothing: after a restart the voter
+// holds everything on record for the longest lease that may still run (V5).
+//
+// # One vote
+//
+// Of a, b and c, a leads in term 4, and dies. b is the nominee and asks for term 5.
+// c has promised the election to a until 10:00:01, so the request waits. b asks
+// again and again, each time with a new send number; c keeps the last. At 10:00:01
+// Tick finds nothing in its way. judge changes the grant on record to term 5 and b,
+// promises b a lease from the receipt, and locks the election. Ledger.Next returns
+// the write. When the caller reports it durable, by Persisted, Settle unlocks the
+// election and Ledger.Take returns the Vote Grant. b finds in Sends when the
+// request left, and Lease.Count makes a majority of c and b's own voter: b leads
+// until Lease.End. From then on heartbeats renew the promises, and each
+// acknowledgement moves Lease.End.
+//
+// # Guarantees
+//
+// If every agent of a roster follows the rules and every clock runs within
+// 1 ± drift of real time, at most one holder of an election has an unexpired lease
+// at any instant of real time, and terms only rise: through loss, duplication and
+// reordering of messages, crashes, restarts and changes of the roster. Progress is
+// not guaranteed: it needs a majority whose messages arrive and whose disks write.
+// Nothing is guaranteed against agents that lie, or disks that forget.
+//
+// Leases are those of Gray and Cheriton 1989, votes are Paxos' promises (Lamport
+// 1998), joint rosters are Raft's (Ongaro 2014, section 4.3). V3, H2 and the like
+// are rules of docs/guarantees.md.
 package quorum

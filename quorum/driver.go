@@ -6,34 +6,28 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-// Driver is one ballot of the roster election as its leader spends it: one
-// change of the voters, forward or back (R3, R4, R9 to R13). It is a plain value
-// that is given acceptances and instants; its rosters are the proposals.
+// Driver is one change of the voters, forward or back, in one ballot: a term of the
+// roster election (R3, R4, R9 to R13).
 //
-// Invariants: no two proposals of one ballot have one version; the stable roster
-// of the new voters is proposed only after the marked one was accepted by
-// majorities of both halves and what a majority of the former voters had promised
-// before that has ended, and of the new ones too if the mark is inherited; once it
-// is proposed there is no way back.
+// Invariant: each proposal of a ballot has another version. The stable roster of the
+// new voters is proposed once majorities of both halves have accepted the mark, and
+// what a majority of the former voters had promised before has ended, also of the
+// new ones if the mark is inherited. Then there is no way back.
 type Driver struct {
-	Ballot   election.Term
-	drift    float64
-	proposal *election.Roster
-	joint    election.Roster // of the change; never changed
-	// inherited says that the mark may be another ballot's: what was agreed on
-	// then may be decided already, so the way back leads through this ballot's own
-	// commit and wait (R13).
-	inherited bool
+	Ballot    election.Term
+	drift     float64
+	proposal  *election.Roster
+	joint     election.Roster // of the change; never changed
+	inherited bool            // the mark may be another ballot's, and decided upon already (R13)
 	back      bool
-	accepted  map[election.PeerID]election.Instant // voter → when the promises it told of have ended everywhere
+	accepted  map[election.PeerID]election.Instant // voter → when the promises that it reported have ended everywhere
 	refused   map[election.PeerID]bool             // voters that have granted a higher ballot
-	told      map[election.PeerID]election.Term    // the highest term each voter told last, believed or not
+	reported  map[election.PeerID]election.Term    // the highest term that each voter reported last, believed or not
 	floor     election.Term                        // the highest term in the acceptances of the marked roster (R4 ii)
 	waited    bool                                 // the marked roster was accepted, and waited for
 }
 
-// NewDriver begins a change of the stable roster's voters to next, in that
-// ballot: an unmarked joint roster is proposed (R9).
+// NewDriver starts a change of a stable roster, by an unmarked joint one (R9).
 func NewDriver(ballot election.Term, drift float64, stable *election.Roster, next []election.Voter) *Driver {
 	d := &Driver{Ballot: ballot, drift: drift, joint: *stable}
 	d.joint.Next, d.joint.Committed = next, false
@@ -41,10 +35,9 @@ func NewDriver(ballot election.Term, drift float64, stable *election.Roster, nex
 	return d
 }
 
-// InheritChange goes on with a joint roster that another ballot left behind, the
-// highest the driver was told: it is proposed anew with the same mark (R3). won
-// is the roster whose majority elected the driver: unless that was an unmarked
-// one, a mark may have been agreed on (R11, R13).
+// InheritChange goes on with the highest joint roster that was reported (R3). won is
+// the roster whose majority elected the driver: unless it was unmarked, a mark may
+// have been agreed on (R11, R13).
 func InheritChange(ballot election.Term, drift float64, joint, won *election.Roster) *Driver {
 	d := &Driver{Ballot: ballot, drift: drift, joint: *joint,
 		inherited: joint.Committed || won == nil || won.Committed}
@@ -61,18 +54,16 @@ func (d *Driver) propose(r election.Roster, counter uint64) {
 // Proposal is the roster to propose now. Each is a new value.
 func (d *Driver) Proposal() *election.Roster { return d.proposal }
 
-// Accept counts an acceptance that arrives now. What a voter had promised before
-// it accepted has ended, on any clock, that long after (R4); an instant that is
-// known already is replaced only by another arrival's, and only if that is sooner.
-// Nobody counts but the voters of the two halves, and none that is TooFar.
+// Accept counts an acceptance. What the voter had promised before is counted from
+// the arrival, now (R4).
 func (d *Driver) Accept(now election.Instant, from election.PeerID, m election.RosterAccept) {
 	if m.Driver != d.Ballot || m.Version != d.proposal.Version || !d.Asks(from) {
 		return
 	}
-	if d.told == nil {
-		d.told = map[election.PeerID]election.Term{}
+	if d.reported == nil {
+		d.reported = map[election.PeerID]election.Term{}
 	}
-	d.told[from] = m.Highest
+	d.reported[from] = m.Highest
 	if d.TooFar(from) {
 		return
 	}
@@ -86,30 +77,26 @@ func (d *Driver) Accept(now election.Instant, from election.PeerID, m election.R
 	}
 }
 
-// Asks reports whether the peer is a voter of either half: its answers matter.
+// Asks reports whether the peer is a voter of either half.
 func (d *Driver) Asks(p election.PeerID) bool { return d != nil && d.joint.Has(p) }
 
-// TooFar reports whether the term that the voter told is farther above those of
-// all other voters than attempts can have raised it. A floor from it could use the
-// terms up for good, so the acceptance does not count until another voter tells of
-// a term that it may follow. The voter is asked again until then.
+// TooFar reports whether the voter's term is farther above those of all others than
+// attempts can have raised it. A floor from it could use up all terms, so its
+// acceptance does not count until another voter reports a term as high.
 func (d *Driver) TooFar(voter election.PeerID) bool {
 	others := d.joint.Floor
-	for id, t := range d.told {
+	for id, t := range d.reported {
 		if id != voter {
 			others = max(others, t)
 		}
 	}
-	return !d.told[voter].Follows(others)
+	return !d.reported[voter].Follows(others)
 }
 
-// Recount forgets who accepted: until when to wait for what they had promised was
-// counted on a clock that can't be relied on any more. They are asked again, and
-// tell what they promise then.
+// Recount forgets the acceptances, whose waits a suspend has made uncertain.
 func (d *Driver) Recount() { clear(d.accepted) }
 
-// Refuse takes note that a voter has granted a higher ballot: it never accepts
-// anything of this one again (R1).
+// Refuse records that a voter has granted a higher ballot (R1).
 func (d *Driver) Refuse(from election.PeerID, m election.RosterRefuse) {
 	if m.Driver != d.Ballot || m.Granted <= d.Ballot || !d.Asks(from) {
 		return
@@ -120,49 +107,42 @@ func (d *Driver) Refuse(from election.PeerID, m election.RosterRefuse) {
 	d.refused[from] = true
 }
 
-// Hopeless reports whether so many voters have granted a higher ballot that what
-// this one proposes can't be committed any more: of the former ones, or of those
-// of the outcome.
+// Hopeless reports whether too many voters have granted a higher ballot for anything
+// of this one to be committed.
 func (d *Driver) Hopeless() bool {
 	return !confirms(d.proposal.Voters, func(v election.PeerID) bool { return !d.refused[v] })
 }
 
-// HasAccepted reports whether the voter accepted what is proposed now.
 func (d *Driver) HasAccepted(voter election.PeerID) bool {
 	_, ok := d.accepted[voter]
 	return ok
 }
 
-// Agreed reports whether what is proposed now is committed.
 func (d *Driver) Agreed() bool { return Accepted(d.proposal, d.HasAccepted) }
 
 // Done reports whether a stable roster is committed: the change has ended.
 func (d *Driver) Done() bool { return !d.proposal.Joint() && d.Agreed() }
 
-// Marks reports whether the marked joint roster is what is proposed.
 func (d *Driver) Marks() bool { return d.proposal.Committed }
 
 // Back reports whether the way back was taken or asked for.
 func (d *Driver) Back() bool { return d.back }
 
-// GoBack asks for the way back to the former voters. It returns false if that is
-// too late: their successors are proposed already (R12).
+// GoBack asks for the way back; false once the new voters are proposed (R12).
 func (d *Driver) GoBack() bool {
 	d.back = d.back || d.proposal.Joint()
 	return d.back
 }
 
-// MayAlwaysGoBack reports whether this ballot alone can lead back from its mark
-// without the new voters (R12): it must not be given up as long as they may be
-// missing.
+// MayAlwaysGoBack reports whether only this ballot can lead back without the new
+// voters (R12), and so must not be given up while they are missing.
 func (d *Driver) MayAlwaysGoBack() bool {
 	return !d.inherited && (d.Marks() || d.back)
 }
 
-// WaitsUntil is when a majority of the former voters' old promises have ended;
-// Never if that many did not accept the marked roster yet. If the mark is
-// inherited, the new voters may have decided alone since, by a roster of the
-// former ballot that some of them took over (R2): then theirs count too (R13).
+// WaitsUntil is when the old promises of a majority of the former voters have ended;
+// Never before that many have accepted the mark. With an inherited mark the new
+// voters may have decided alone since, so theirs count too (R13).
 func (d *Driver) WaitsUntil() election.Instant {
 	until := d.promisesEnd(d.joint.Voters)
 	if d.inherited {
@@ -171,7 +151,6 @@ func (d *Driver) WaitsUntil() election.Instant {
 	return until
 }
 
-// promisesEnd is when the old promises of a majority of that half have ended.
 func (d *Driver) promisesEnd(half []election.Voter) election.Instant {
 	var ends []election.Instant
 	for _, v := range half {
@@ -187,8 +166,7 @@ func (d *Driver) promisesEnd(half []election.Voter) election.Instant {
 	return ends[need-1]
 }
 
-// Advance proposes what comes next, if something does, and reports whether it
-// did.
+// Advance proposes what comes next, and reports whether something does.
 func (d *Driver) Advance(now election.Instant) bool {
 	d.waited = d.waited || d.Marks() && d.Agreed() && now >= d.WaitsUntil()
 	next := d.joint

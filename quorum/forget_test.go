@@ -44,12 +44,12 @@ func TestAPromiseThatRunsOrIsUsedIsNotForgotten(t *testing.T) {
 	if n := d.voter.Forget(at(2000), func(election.Name) bool { return true }, 8); n != 0 {
 		t.Error("forgot an election in use")
 	}
-	d.start(at(3000)) // V5: what the former life promised may still run
+	d.start(at(3000)) // V5: what the former process run promised may still run
 	if n := d.voter.Forget(at(3500), unused, 8); n != 0 {
-		t.Error("forgot a promise of its former life that may still run")
+		t.Error("forgot a promise of its former run that may still count")
 	}
 	if n := d.voter.Forget(at(5000), unused, 8); n != 1 {
-		t.Error("kept what is over")
+		t.Error("kept what has expired")
 	}
 }
 

@@ -9,18 +9,16 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-// FormationConfig is what an agent knows about the first roster.
 type FormationConfig struct {
 	Self  election.Voter
 	Names []string // the first is the proposer; the same on every agent
 	Retry time.Duration
 }
 
-// Formation makes the first roster. The first name proposes, each named agent
-// writes the proposal as pending and accepts, and once all have, the proposer
-// commits it. The others adopt it from the proposer's next Report. A majority does
-// not suffice, and a pending genesis binds: two rosters made from overlapping
-// voters could each elect (docs/guarantees.md).
+// Formation makes the first roster. The agent named first proposes, each named agent
+// writes that as pending and accepts, and once all have, the proposer commits. The
+// others adopt the roster from its Report. What is pending binds an agent: two first
+// rosters that share voters could elect two leaders.
 type Formation struct {
 	cfg       FormationConfig
 	ledger    *Ledger
@@ -36,13 +34,10 @@ type Formation struct {
 	refusedAt election.Instant
 }
 
-// NewFormation returns the formation of an agent that may have a pending
-// genesis from its former life.
 func NewFormation(cfg FormationConfig, l *Ledger, v *Voter) *Formation {
 	return &Formation{cfg: cfg, ledger: l, voter: v, accepted: map[election.PeerID]bool{}, refusals: map[election.PeerID]Refused{}}
 }
 
-// Done reports whether this agent has a durable roster.
 func (f *Formation) Done() bool { return f.voter.Roster() != nil }
 
 // Alone commits a roster of this agent alone, unless a pending genesis binds it.
@@ -55,13 +50,12 @@ func (f *Formation) Alone(now election.Instant, cluster string) {
 		Voters: []election.Voter{f.cfg.Self}})
 }
 
-// Proposer reports whether this agent is the one that proposes.
 func (f *Formation) Proposer() bool {
 	return len(f.cfg.Names) > 0 && f.cfg.Names[0] == f.cfg.Self.Name
 }
 
-// Advance does what the proposer has to do now: find says which peer has a
-// name and can be reached, cluster names a new cluster.
+// Advance does the proposer's part. find returns the reachable peer of that name,
+// cluster names a new cluster.
 func (f *Formation) Advance(now election.Instant, find func(name string) (election.PeerID, bool), cluster func() string) {
 	if f.ledger.State().Roster != nil || !f.Proposer() {
 		return
@@ -93,7 +87,6 @@ func (f *Formation) Advance(now election.Instant, find func(name string) (electi
 	}
 }
 
-// begin makes a new attempt, bound by this agent itself first.
 func (f *Formation) begin(voters []election.Voter, cluster string) {
 	f.accepted = map[election.PeerID]bool{}
 	f.sent, f.refusals = false, map[election.PeerID]Refused{}
@@ -128,7 +121,6 @@ func (f *Formation) send(g *election.Genesis, m election.Message, to func(electi
 	}
 }
 
-// Propose handles a proposal. What binds this agent already is kept.
 func (f *Formation) Propose(now election.Instant, from election.PeerID, m election.GenesisPropose) {
 	g := m.Genesis
 	if reason, detail := f.objection(from, &g); reason != 0 {
@@ -193,7 +185,7 @@ func (f *Formation) objection(from election.PeerID, g *election.Genesis) (reason
 	return election.GenesisPending, proposerOf(held)
 }
 
-// mismatch says what is wrong with the genesis, whatever else is pending here.
+// mismatch says what is wrong with the genesis, whatever is pending here; 0: nothing.
 func (f *Formation) mismatch(from election.PeerID, g *election.Genesis) (reason election.Objection, detail string) {
 	named := slices.Contains(g.Roster.Voters, f.cfg.Self)
 	own := strings.Join(slices.Sorted(slices.Values(f.cfg.Names)), ",")
@@ -213,7 +205,6 @@ func (f *Formation) mismatch(from election.PeerID, g *election.Genesis) (reason 
 	return 0, ""
 }
 
-// Accept counts an acceptance of the proposal under way.
 func (f *Formation) Accept(from election.PeerID, m election.GenesisAccept) {
 	p := f.ledger.State().Pending
 	if p != nil && p.Proposer == f.cfg.Self.Peer && p.Attempt == m.Attempt && p.Roster.Cluster == m.Cluster {
@@ -222,7 +213,6 @@ func (f *Formation) Accept(from election.PeerID, m election.GenesisAccept) {
 	}
 }
 
-// Refuse records why the formation can't finish.
 func (f *Formation) Refuse(from election.PeerID, name string, m election.GenesisRefuse) {
 	p := f.ledger.State().Pending
 	if p != nil && p.Attempt == m.Attempt && p.Roster.Cluster == m.Cluster {
@@ -230,10 +220,9 @@ func (f *Formation) Refuse(from election.PeerID, name string, m election.Genesis
 	}
 }
 
-// Learn judges a roster that another agent reports while this one has none. It is
-// adopted if it is the pending genesis or a successor of it (each genesis names a
-// cluster of its own), or if nothing else binds this agent. A proposal of its own
-// does not bind it: only it could have committed that.
+// Learn adopts a roster that another agent reports, unless it is not that of the
+// pending genesis (each has its own cluster name). A proposal of its own binds no
+// agent: only it could have committed that.
 func (f *Formation) Learn(now election.Instant, r *election.Roster) {
 	held := f.ledger.State()
 	genesis := r.Version == election.Version{Counter: 1}
@@ -251,8 +240,8 @@ func (f *Formation) Learn(now election.Instant, r *election.Roster) {
 	}
 }
 
-// Problem says why there is no roster yet; zero once there is one. A proposal that
-// was refused counts while it is repeated.
+// Problem says why there is no roster; zero once there is one. A refused proposal
+// counts while it is repeated.
 func (f *Formation) Problem(now election.Instant) Problem {
 	const repeats = 10
 	switch {
@@ -286,14 +275,12 @@ type Problem struct {
 	Refused []Refused
 }
 
-// Refused is an agent's refusal of a first roster.
 type Refused struct {
 	Agent  string // its name
 	Reason election.Objection
 	Detail string
 }
 
-// Trouble is the kind of a Problem.
 type Trouble uint8
 
 const (

@@ -20,7 +20,7 @@ type founder struct {
 	ledger    *Ledger
 	formation *Formation
 	voter     *Voter
-	told      *election.Roster // the others were, as the elector does
+	reported  *election.Roster // to the others, as the elector does
 }
 
 func newFounder(t *testing.T, name string, peer election.PeerID, names ...string) *founder {
@@ -32,7 +32,7 @@ func newFounder(t *testing.T, name string, peer election.PeerID, names ...string
 func (f *founder) start() {
 	f.ledger = NewLedger(f.disk, testLease)
 	f.voter = NewVoter(VoterConfig{Self: f.self.Peer, Drift: testDrift, Lease: testLease, VoteTimeout: timeout}, f.ledger, 0)
-	f.told = nil
+	f.reported = nil
 	f.formation = NewFormation(FormationConfig{Self: f.self, Names: f.names, Retry: timeout}, f.ledger, f.voter)
 }
 
@@ -44,8 +44,8 @@ func (f *founder) settle(now election.Instant) []election.Envelope {
 	}
 	f.voter.Settle(now)
 	out := f.ledger.Take()
-	if r := f.voter.Roster(); r != f.told {
-		f.told = r
+	if r := f.voter.Roster(); r != f.reported {
+		f.reported = r
 		for _, v := range r.Voters {
 			if v.Peer != f.self.Peer {
 				out = append(out, election.Envelope{To: v.Peer, Message: election.Report{Voter: true, Roster: r}})
@@ -153,7 +153,7 @@ func TestAPendingGenesisBindsAgainstAWipedProposer(t *testing.T) {
 func TestALaterAttemptOfTheSameProposerReplacesItsEarlierOne(t *testing.T) {
 	fs := trio(t)
 	run(at(0), fs, func(from, to election.PeerID, m election.Message) bool { return to == "pc" })
-	// c never accepted and comes back as another identity: the proposer tries anew.
+	// c never accepted and comes back as another identity: the proposer tries again.
 	delete(fs, "pc")
 	fs["pd"] = newFounder(t, "c", "pd", "a", "b", "c")
 	run(at(1000), fs, nil)

@@ -6,12 +6,11 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-// Majority returns how many of n voters decide.
 func Majority(n int) int { return n/2 + 1 }
 
-// Confirmed reports whether the voters for which has is true form a majority of
-// the roster, as votes count: of both halves once a joint roster is marked, of
-// the former half alone before (R10).
+// Confirmed reports whether the voters for which has is true are a majority for
+// votes: of both halves once a joint roster is marked, before of the former half
+// (R10).
 func Confirmed(r *election.Roster, has func(election.PeerID) bool) bool {
 	if r == nil || !confirms(r.Voters, has) {
 		return false
@@ -19,8 +18,8 @@ func Confirmed(r *election.Roster, has func(election.PeerID) bool) bool {
 	return !r.Committed || confirms(r.Next, has)
 }
 
-// Accepted reports whether the voters for which has is true suffice to commit
-// the roster: majorities of both halves of a joint one, marked or not (R9).
+// Accepted reports whether the voters for which has is true commit the roster:
+// majorities of both halves of a joint one, marked or not (R9).
 func Accepted(r *election.Roster, has func(election.PeerID) bool) bool {
 	return confirms(r.Voters, has) && (!r.Joint() || confirms(r.Next, has))
 }
@@ -35,8 +34,8 @@ func confirms(voters []election.Voter, has func(election.PeerID) bool) bool {
 	return n >= Majority(len(voters))
 }
 
-// supportedSince returns the latest instant such that the voters whose counted
-// send is at or after it form a majority of the roster, as votes count (H3, R10).
+// supportedSince is the latest instant such that the voters whose counted send is not
+// before it are a majority for votes (H3, R10).
 func supportedSince(r *election.Roster, sends map[election.PeerID]election.Instant) (election.Instant, bool) {
 	since, ok := majoritySend(r.Voters, sends)
 	if !ok || !r.Committed {

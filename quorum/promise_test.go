@@ -12,7 +12,7 @@ func asked(h election.Holder, term election.Term, r *election.Roster) election.V
 		Rank: election.Rank{Peer: h.Peer}, Roster: *r}
 }
 
-func TestV4AKeptRequestIsPromisedAWholeLeaseFromItsReceipt(t *testing.T) {
+func TestV4AWaitingRequestIsPromisedALeaseFromItsReceipt(t *testing.T) {
 	d := newDesk(t, state())
 	d.grant(at(0), holderA, 1)
 	d.ask(at(900), holderB, 2, 1, 0)
@@ -54,20 +54,20 @@ func TestV4AGrantNotOnDiskIsNotReported(t *testing.T) {
 	}
 }
 
-func TestV5AFormerLifeCountsAsSomebodyElse(t *testing.T) {
+func TestV5AFormerProcessRunIsAnotherHolder(t *testing.T) {
 	d := newDesk(t, state())
 	d.grant(at(0), holderA, 1)
 	reborn := election.Holder{Peer: "a", Boot: 2}
 	d.ask(at(10), reborn, 2, 1, 0)
 	if out := d.write(at(10)); len(out) != 0 {
-		t.Fatalf("sent %+v to the next life of a holder whose programs may still act", out)
+		t.Fatalf("sent %+v to the next process run of a holder whose programs may still act", out)
 	}
 	d.voter.Tick(at(10).Add(timeout))
 	onlyRefusal(t, d.write(at(410)), election.RefusedPromised)
 	d.ask(at(800), reborn, 2, 2, 0)
 	d.voter.Tick(at(1000))
 	if g := onlyGrant(t, d.write(at(1000))); g.Holder != reborn {
-		t.Fatalf("granted %v, want the next life once the promise is over", g.Holder)
+		t.Fatalf("granted %v, want the next process run once the promise has expired", g.Holder)
 	}
 }
 
@@ -92,7 +92,7 @@ func TestV6WhoIsNotOnRecordRenewsNothingEvenWhenNoPromiseRuns(t *testing.T) {
 	d.grant(at(5001), holderB, 4)
 }
 
-// TestNoVoteGoesToOneThatIsGone: b asked first, was told to wait, and closed its
+// TestNoVoteGoesToOneThatIsGone: b asked first, had to wait, and closed its
 // connection. When the promise to c ends, the vote is a's.
 func TestNoVoteGoesToOneThatIsGone(t *testing.T) {
 	d := newDesk(t, state())
@@ -106,10 +106,10 @@ func TestNoVoteGoesToOneThatIsGone(t *testing.T) {
 	}
 }
 
-// TestV4TheTimeARequestWasKeptIsNotPromised: b's request was kept for 300 ms, and b
+// TestV4TheTimeARequestWaitedIsNotPromised: b's request waited for 300 ms, and b
 // has died without a word since. What it can earn counts from its send, so the next
 // one need not wait for longer than a lease from its receipt.
-func TestV4TheTimeARequestWasKeptIsNotPromised(t *testing.T) {
+func TestV4TheTimeARequestWaitedIsNotPromised(t *testing.T) {
 	d := newDesk(t, state())
 	d.grant(at(0), holderA, 1)
 	d.ask(at(700), holderB, 2, 1, 100)

@@ -4,32 +4,27 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-// Propose handles a roster proposed by the leader of the roster election (R1).
+// Propose handles a roster that its driver proposes (R1).
 func (v *Voter) Propose(now election.Instant, from election.PeerID, p election.RosterPropose) {
 	v.receiveRoster(now, received{from: from, message: p, at: now})
 }
 
-// Adopt takes over a newer roster that came with another message (R2). It is
-// durable, and Roster returns it, once Settle says so.
+// Adopt takes a newer roster that was reported (R2). Roster returns it once durable.
 func (v *Voter) Adopt(now election.Instant, r *election.Roster) {
 	if v.newer(r) {
 		v.receiveRoster(now, received{message: election.Report{Roster: r}, at: now})
 	}
 }
 
-// AdoptKeeping is Adopt for a roster that drops several of the voters held: the
-// former one is kept, so that an operator can go back to it (Restore).
+// AdoptKeeping adopts, and keeps the former roster for Restore.
 func (v *Voter) AdoptKeeping(now election.Instant, r *election.Roster) {
-	if v.newer(r) {
-		v.keeping = r
-		v.Adopt(now, r)
-	}
+	v.keeping = r
+	v.Adopt(now, r)
 }
 
-// Restore goes back to the roster that AdoptKeeping replaced. That was never
-// accepted from a driver, so it is as if it had not been told: no ballot and no
-// promise rests on it. It returns the write that it waits for; false while a vote is
-// being written (V1), and if nothing is written any more.
+// Restore goes back to the roster that AdoptKeeping replaced. The newer one was not
+// accepted from a driver, so no ballot rests on it. It returns the generation to
+// wait for; false while a vote is being written (V1), or if the voter is barred.
 func (v *Voter) Restore() (generation uint64, ok bool) {
 	if v.barred || !v.idle() {
 		return 0, false
@@ -58,10 +53,8 @@ func (v *Voter) adopt(r *election.Roster) {
 	})
 }
 
-// keepingFloor is the newer roster with a floor no lower than that of the one
-// held. A joint roster that is proposed again (R3) carries the floor from before
-// the change, and may come to a voter that holds its end with a higher one: the
-// floor goes on binding it (R5), and is told with what it accepts.
+// keepingFloor is the newer roster with a floor no lower than that of the one held: a
+// joint one that is proposed again has the floor from before the change (R5).
 func keepingFloor(held, newer *election.Roster) *election.Roster {
 	if held == nil || newer.Floor >= held.Floor {
 		return newer
@@ -71,8 +64,7 @@ func keepingFloor(held, newer *election.Roster) *election.Roster {
 	return &r
 }
 
-// newer reports whether r is a newer version of this voter's roster. An agent
-// without a roster takes any that genesis let through.
+// newer reports whether r is a newer version of the roster held, if there is one.
 func (v *Voter) newer(r *election.Roster) bool {
 	if r == nil {
 		return false
@@ -81,9 +73,8 @@ func (v *Voter) newer(r *election.Roster) bool {
 	return held == nil || held.Cluster == r.Cluster && held.Version.Before(r.Version)
 }
 
-// propose accepts iff the granted term of the roster election is at most the
-// driver's and the version is newer, raising that term. A repeat of the version
-// held is acknowledged under the same test.
+// propose accepts if the granted term of the roster election is at most the driver's
+// and the version is newer, or the same again. It raises that term (R1).
 func (v *Voter) propose(now election.Instant, from election.PeerID, p election.RosterPropose) {
 	held, pending := v.ledger.State().Roster, v.ledger.State().Pending
 	g := v.ledger.State().Grants[election.RosterElection]

@@ -32,29 +32,29 @@ func TestV5ASuspendedVoterHoldsAsAfterAStart(t *testing.T) {
 	}
 }
 
-// A request that was kept, or waited for a write, is promised from its receipt:
+// A request that has waited is promised from its receipt:
 // that instant, too, is not as long ago as the clock says.
 func TestV4NoRequestFromBeforeASuspendIsGrantedAfterIt(t *testing.T) {
 	d := newDesk(t, state())
 	d.grant(at(0), holderA, 1)
-	d.ask(at(900), holderB, 2, 1, 0) // kept
+	d.ask(at(900), holderB, 2, 1, 0) // waits for the promise
 	d.voter.Suspended(at(1100))
 	d.voter.Release(at(1101), "a", election.Release{Election: "e", Term: 1, Holder: holderA})
 	d.voter.Tick(at(1101))
 	if out := d.write(at(1101)); len(out) != 0 {
-		t.Errorf("a kept request was answered: %+v", out)
+		t.Errorf("a waiting request was answered: %+v", out)
 	}
 
 	d = newDesk(t, state())
 	d.ask(at(0), holderA, 1, 1, 0)
 	w := d.ledger.Next(at(0))
-	d.ask(at(1), holderB, 2, 1, 0) // queued, as is a's release
+	d.ask(at(1), holderB, 2, 1, 0) // waits for the write, as does the release
 	d.voter.Release(at(2), "a", election.Release{Election: "e", Term: 1, Holder: holderA})
 	d.voter.Suspended(at(300))
 	d.ledger.Persisted(w.Write)
 	d.voter.Settle(at(301))
 	if g := onlyGrant(t, d.write(at(301))); g.Holder != holderA {
-		t.Errorf("a queued request was granted: %+v", g)
+		t.Errorf("a waiting request was granted: %+v", g)
 	}
 	if end := d.voter.PromiseEnd("e"); end != 0 {
 		t.Errorf("the release was dropped with it: promised until %d", end)

@@ -8,19 +8,17 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-// VoterConfig is what a voter does not change while it runs.
 type VoterConfig struct {
 	Self        election.PeerID
 	Drift       float64
 	Lease       time.Duration // that all agents agree on
-	VoteTimeout time.Duration // how long a request that can't be granted yet waits
+	VoteTimeout time.Duration // how long a request may wait
 }
 
 // Voter keeps one agent's promises, in all elections.
 //
-// Invariant: no reply leaves before the state it rests on is durable (V4), and
-// while a grant of an election is being written no other message about that
-// election is handled (V1).
+// Invariant: while a grant of an election is being written, no other message about
+// that election is handled (V1).
 type Voter struct {
 	cfg      VoterConfig
 	ledger   *Ledger
@@ -35,18 +33,14 @@ type Voter struct {
 	barred   bool // it promises nothing any more
 }
 
-// promise is the volatile half of a grant: until when nobody else is granted.
-// Its holder may differ from the one on record after a roster election's term
-// was raised, so it is kept by itself.
+// promise is the volatile half of a grant: until when nobody else is granted. Its
+// holder may differ from the one on record, which a driver may have replaced (R1).
 type promise struct {
 	holder election.Holder
 	until  election.Instant
-	hold   bool // of a former life, and not renewed since (V5)
+	hold   bool // of a former process run, and not renewed since (V5)
 }
 
-// NewVoter returns the voter of an agent that starts now with the ledger's
-// state. Whatever its former life promised is held for as long as any lease
-// granted may still run (V5).
 func NewVoter(cfg VoterConfig, l *Ledger, now election.Instant) *Voter {
 	v := &Voter{cfg: cfg, ledger: l, roster: l.State().Roster,
 		promises: map[election.Name]promise{},
@@ -61,7 +55,7 @@ func NewVoter(cfg VoterConfig, l *Ledger, now election.Instant) *Voter {
 	return v
 }
 
-// outlastsAll is when every lease granted until now has ended on any clock.
+// outlastsAll is when every lease granted until now has ended on any clock (V5).
 func (v *Voter) outlastsAll(now election.Instant) election.Instant {
 	longest := v.cfg.Lease
 	for _, g := range v.ledger.State().Grants {
@@ -70,13 +64,9 @@ func (v *Voter) outlastsAll(now election.Instant) election.Instant {
 	return now.Add(Outlast(longest, v.cfg.Drift))
 }
 
-// Suspended takes note that the host was suspended, which its clock may have
-// counted as longer than it was: a promise would end while its holder may still
-// act. As after a start, nobody knows how much of it is left, so it is held for as
-// long as any lease granted may still run (V5). A promise that had ended before
-// may be held once more, which costs time and no safety. Requests that wait are
-// dropped like lost messages: what is promised to one counts from its receipt
-// (V4), and that instant is as wrong.
+// Suspended holds all promises as after a start (V5): the clock may have counted
+// the suspend as longer than it was. Waiting requests are dropped: a promise would
+// count from their receipt (V4), which is as uncertain.
 func (v *Voter) Suspended(now election.Instant) {
 	until := v.outlastsAll(now)
 	for e, p := range v.promises {
@@ -85,9 +75,7 @@ func (v *Voter) Suspended(now election.Instant) {
 	v.dropRequests(func(received, election.VoteRequest) bool { return true })
 }
 
-// Bar ends the promising for good: what was not sent yet never is, and what is
-// being written is not waited for. Promises that were made still hold. Whoever
-// waits for a vote is refused.
+// Bar ends voting for good. Promises that were sent still hold.
 func (v *Voter) Bar(now election.Instant) {
 	v.barred = true
 	v.ledger.Bar()
@@ -102,14 +90,12 @@ func (v *Voter) Bar(now election.Instant) {
 	}
 }
 
-// Request handles a Vote Request from the peer that would be the holder. It
-// replaces an earlier one.
 func (v *Voter) Request(now election.Instant, from election.PeerID, m election.VoteRequest) {
 	v.drop(m.Election, m.Holder, m.Term)
 	v.receive(now, received{from: from, message: m, at: now})
 }
 
-// objection is why a request is refused whatever is promised (V2, R5); 0: nothing.
+// objection is why a request is refused, whatever is promised (V2, R5); 0: nothing.
 func (v *Voter) objection(from election.PeerID, r election.VoteRequest) election.RefusalReason {
 	g := v.ledger.State().Grant(r.Election)
 	switch {
@@ -133,7 +119,6 @@ func (v *Voter) objection(from election.PeerID, r election.VoteRequest) election
 	return 0
 }
 
-// judge answers a request that need not wait (V2 to V4).
 func (v *Voter) judge(now election.Instant, r received, m election.VoteRequest) {
 	g := v.ledger.State().Grant(m.Election)
 	why := v.objection(r.from, m)
@@ -150,9 +135,8 @@ func (v *Voter) judge(now election.Instant, r received, m election.VoteRequest) 
 	}
 }
 
-// raised is the record of a higher term, or of a longer lease. A lease on record
-// is never shortened for the same holder, which may still act on the lower term
-// (R8).
+// raised is the record of a higher term, or of a longer lease. It never shortens the
+// lease of a holder, which may still act on the lower term (R8).
 func raised(g election.Grant, t election.Term, h election.Holder, lease time.Duration) election.Grant {
 	if g.Holder == h {
 		lease = max(lease, g.Lease)
@@ -160,7 +144,6 @@ func raised(g election.Grant, t election.Term, h election.Holder, lease time.Dur
 	return election.Grant{Term: t, Holder: h, Lease: lease}
 }
 
-// grant writes the promise, and answers once that is durable (V4).
 func (v *Voter) grant(now election.Instant, r received, m election.VoteRequest) {
 	generation := v.ledger.Change(func(s *election.State) {
 		s.Grants[m.Election] = raised(s.Grants[m.Election], m.Term, m.Holder, m.Lease)
@@ -188,10 +171,8 @@ func (v *Voter) refuse(now election.Instant, to election.PeerID, m election.Vote
 	v.ledger.Send(election.Envelope{To: to, Message: refusal})
 }
 
-// extend promises for that long from the receipt of the request. One that was kept
-// counts from there too: what it can earn counts from its send (H3), and a promise
-// counted from the grant would outlive by the time it was kept a holder that has
-// died meanwhile.
+// extend promises a lease from the receipt, also to a request that has waited: its
+// holder's lease counts from the send, so a longer promise would only delay others.
 func (v *Voter) extend(receipt election.Instant, e election.Name, h election.Holder, l time.Duration) {
 	v.promises[e] = v.promises[e].extended(receipt, h, l)
 }
@@ -213,8 +194,7 @@ func (v *Voter) remaining(now election.Instant, e election.Name) time.Duration {
 	return min(max(0, v.promises[e].until.Sub(now)), Outlast(election.MaxLease, v.cfg.Drift))
 }
 
-// longest is what is left of the longest promise given in any election. What is
-// held after a start is a promise like any other (R4).
+// longest is what is left of the longest promise, holds included (R4).
 func (v *Voter) longest(now election.Instant) time.Duration {
 	var longest time.Duration
 	for e := range v.promises {
@@ -223,8 +203,7 @@ func (v *Voter) longest(now election.Instant) time.Duration {
 	return longest
 }
 
-// Renew extends the promises that a heartbeat claims and that are on record
-// just so (V6), and returns the others. A nack changes nothing.
+// Renew extends promises for claims that equal the record, and nacks the others (V6).
 func (v *Voter) Renew(now election.Instant, from election.PeerID, h election.Heartbeat) []election.Nack {
 	var nacks []election.Nack
 	holder := election.Holder{Peer: from, Boot: h.Boot}
@@ -245,7 +224,7 @@ func (v *Voter) Renew(now election.Instant, from election.PeerID, h election.Hea
 	return nacks
 }
 
-// Release ends the promise of the term on record, for good (V7).
+// Release ends the term on record, for good (V7).
 func (v *Voter) Release(now election.Instant, from election.PeerID, m election.Release) {
 	v.receive(now, received{from: from, message: m, at: now})
 	v.retry(now)
@@ -264,18 +243,15 @@ func (v *Voter) release(m election.Release) {
 	}
 }
 
-// Roster returns the durable roster, nil before genesis.
+// Roster returns the durable roster; nil before genesis.
 func (v *Voter) Roster() *election.Roster { return v.roster }
 
-// Counted returns how many votes were granted and refused since the start.
 func (v *Voter) Counted() (granted, refused uint64) { return v.granted, v.refused }
 
-// PromiseEnd is when the election's promise ends on this voter's clock; 0 if
-// none runs.
+// PromiseEnd is when the election's promise ends; 0: there is none.
 func (v *Voter) PromiseEnd(e election.Name) election.Instant { return v.promises[e].until }
 
-// HoldEnd is when the voter may vote for that holder, as far as what its former
-// life promised to another goes, and that one has not renewed; 0 if it may.
+// HoldEnd is when a hold ends that keeps the voter from that holder; 0: none does.
 func (v *Voter) HoldEnd(e election.Name, h election.Holder) election.Instant {
 	if p := v.promises[e]; p.hold && p.holder != h {
 		return p.until
@@ -283,7 +259,6 @@ func (v *Voter) HoldEnd(e election.Name, h election.Holder) election.Instant {
 	return 0
 }
 
-// Records returns all durable grants.
 func (v *Voter) Records(now election.Instant) []election.Record {
 	var records []election.Record
 	for _, e := range v.ledger.State().Elections() {
@@ -292,7 +267,6 @@ func (v *Voter) Records(now election.Instant) []election.Record {
 	return records
 }
 
-// Record returns the durable grant of one election; nothing if there is none.
 func (v *Voter) Record(now election.Instant, e election.Name) []election.Record {
 	g, onRecord := v.ledger.State().Grants[e]
 	if _, writing := v.writing[e]; writing || !onRecord {
@@ -305,8 +279,7 @@ func (v *Voter) Record(now election.Instant, e election.Name) []election.Record 
 	return []election.Record{s}
 }
 
-// Highest is the highest term this voter knows of any election (R1), those
-// included that it has forgotten.
+// Highest is the highest term known of any election (R1), also of forgotten ones.
 func (v *Voter) Highest() election.Term {
 	highest := v.ledger.State().Forgotten
 	if v.roster != nil {
@@ -318,10 +291,9 @@ func (v *Voter) Highest() election.Term {
 	return highest
 }
 
-// Forget drops up to n grants of elections that nobody here uses, those of the
-// lowest terms first, and returns how many. Only promises that are over are
-// dropped; from then on every election not on record counts as granted up to
-// the highest term dropped, so that no term starts again (G2).
+// Forget drops up to n expired grants of unused elections, of the lowest terms first,
+// and returns how many. Each election not on record then counts as granted up to the
+// highest term dropped, so that no term is given out again (G2).
 func (v *Voter) Forget(now election.Instant, used func(election.Name) bool, n int) int {
 	grants := v.ledger.State().Grants
 	idle := slices.DeleteFunc(v.ledger.State().Elections(), func(e election.Name) bool {

@@ -36,7 +36,7 @@ func newDesk(t *testing.T, s election.State) *desk {
 	return d
 }
 
-// start begins a new life from what is on disk.
+// start starts again from what is on disk.
 func (d *desk) start(now election.Instant) {
 	d.ledger = NewLedger(d.disk, testLease)
 	d.voter = NewVoter(VoterConfig{Self: "v", Drift: testDrift, Lease: testLease, VoteTimeout: timeout}, d.ledger, now)
@@ -114,7 +114,7 @@ func TestV1NothingAboutAnElectionIsHandledWhileItsGrantIsWritten(t *testing.T) {
 		t.Fatalf("granted %v, want a", g.Holder)
 	}
 	if out := d.write(at(4)); len(out) != 0 {
-		t.Fatalf("b's queued request was answered %+v while a's promise runs", out)
+		t.Fatalf("b's waiting request was answered %+v while a's promise runs", out)
 	}
 }
 
@@ -150,7 +150,7 @@ func TestV3AHigherTermWaitsForThePromiseAndTheBestRankedGoesFirst(t *testing.T) 
 	onlyRefusal(t, out[1:], election.RefusedStaleTerm) // b asked for a lower term
 }
 
-func TestV3AKeptRequestIsRefusedAfterTheVoteTimeout(t *testing.T) {
+func TestV3AWaitingRequestIsRefusedAfterTheVoteTimeout(t *testing.T) {
 	d := newDesk(t, state())
 	d.grant(at(0), holderA, 1)
 	d.ask(at(100), holderB, 2, 1, 1)
@@ -234,7 +234,7 @@ func TestV7AReleasedTermIsNeverGrantedOrRenewedAgain(t *testing.T) {
 	}
 	d.ask(at(12), holderA, 3, 5, 0)
 	onlyRefusal(t, d.write(at(12)), election.RefusedStaleTerm)
-	d.grant(at(13), holderB, 4) // at once: the promise is over
+	d.grant(at(13), holderB, 4) // at once: the promise has ended
 }
 
 func TestV7AReleaseOfAnotherTermChangesNothing(t *testing.T) {

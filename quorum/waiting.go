@@ -7,11 +7,9 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-// maxWaiting bounds the messages that wait for one election, and those about the
-// roster.
+// maxWaiting bounds what waits for one election, and what waits about the roster.
 const maxWaiting = 32
 
-// received is a message that a voter handles, perhaps later.
 type received struct {
 	from    election.PeerID
 	message election.Message
@@ -29,8 +27,8 @@ func (r received) election() election.Name {
 	return ""
 }
 
-// order says which of two messages is tried first: one about the roster, then one
-// that gives a term back, then the request of the better-ranked candidate (V3).
+// order compares by what is tried first: messages about the roster, then releases,
+// then requests, of the best-ranked candidate first (V3).
 func order(a, b received) int {
 	x, asks := a.message.(election.VoteRequest)
 	y, too := b.message.(election.VoteRequest)
@@ -50,7 +48,6 @@ func class(r received) int {
 	return 0
 }
 
-// receive handles a message, or has it wait.
 func (v *Voter) receive(now election.Instant, r received) {
 	if v.blocked(now, r) {
 		v.wait(now, r)
@@ -59,8 +56,8 @@ func (v *Voter) receive(now election.Instant, r received) {
 	v.handle(now, r)
 }
 
-// blocked reports whether the message must wait: for a write (V1), or for the
-// promise to another holder, if nothing else is in a request's way (V3).
+// blocked reports whether the message must wait: for a write (V1), or a request that
+// has no other hindrance for the promise to another holder (V3).
 func (v *Voter) blocked(now election.Instant, r received) bool {
 	switch m := r.message.(type) {
 	case election.VoteRequest:
@@ -71,14 +68,13 @@ func (v *Voter) blocked(now election.Instant, r received) bool {
 	return !v.idle()
 }
 
-// locked reports whether messages about the election wait for a write. A message
-// about the roster that waits goes before new votes.
+// locked reports whether the election waits for a write. A waiting message about the
+// roster goes before new votes.
 func (v *Voter) locked(e election.Name) bool {
 	_, writing := v.writing[e]
 	return writing || v.adopting != 0 || len(v.waiting) > 0 && v.waiting[0].election() == ""
 }
 
-// idle reports whether neither a vote nor a roster is being written.
 func (v *Voter) idle() bool { return len(v.writing) == 0 && v.adopting == 0 }
 
 func (v *Voter) handle(now election.Instant, r received) {
@@ -117,7 +113,6 @@ func (v *Voter) wait(now election.Instant, r received) {
 	v.waiting = slices.Insert(v.waiting, i, r)
 }
 
-// awaiting counts what waits for the election.
 func (v *Voter) awaiting(e election.Name) int {
 	n := 0
 	for _, r := range v.waiting {
@@ -128,8 +123,7 @@ func (v *Voter) awaiting(e election.Name) int {
 	return n
 }
 
-// retry handles what need not wait any more, and refuses the requests that have
-// waited for a promise too long.
+// retry handles what is not blocked any more, and refuses requests whose time is up.
 func (v *Voter) retry(now election.Instant) {
 	for i := 0; i < len(v.waiting); {
 		r := v.waiting[i]
@@ -150,12 +144,10 @@ func (v *Voter) retry(now election.Instant) {
 	}
 }
 
-// expired reports whether a request has waited for as long as it may.
 func (v *Voter) expired(now election.Instant, r received) bool {
 	return now >= r.at.Add(v.cfg.VoteTimeout)
 }
 
-// drop forgets the holder's waiting requests, up to that term.
 func (v *Voter) drop(e election.Name, h election.Holder, t election.Term) {
 	v.dropRequests(func(_ received, m election.VoteRequest) bool {
 		return m.Election == e && m.Holder == h && m.Term <= t
@@ -169,16 +161,15 @@ func (v *Voter) dropRequests(matches func(received, election.VoteRequest) bool) 
 	})
 }
 
-// Disconnected drops the requests of a peer that can't take an answer, so that no
-// vote goes to it while others wait. A promise that it has stays (H7).
+// Disconnected drops the requests of a peer that could not take an answer. A promise
+// to it stays (H7).
 func (v *Voter) Disconnected(p election.PeerID) {
 	v.dropRequests(func(r received, _ election.VoteRequest) bool { return r.from == p })
 }
 
-// Tick handles what need not wait any more.
 func (v *Voter) Tick(now election.Instant) { v.retry(now) }
 
-// WakeAt is when Tick has something to do.
+// WakeAt is when Tick may have something to do.
 func (v *Voter) WakeAt() election.Instant {
 	wake := election.Never
 	for _, r := range v.waiting {
@@ -189,7 +180,6 @@ func (v *Voter) WakeAt() election.Instant {
 	return wake
 }
 
-// Settle goes on with what is durable now.
 func (v *Voter) Settle(now election.Instant) {
 	durable := false
 	for e, generation := range v.writing {

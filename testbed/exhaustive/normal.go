@@ -75,7 +75,7 @@ func fieldRules() map[string]encode {
 		"elector.Elector.own", "elector.contest.wakeAt", "elector.contest.rival", "elector.known.heard",
 		"elector.peer.heardAt", "elector.peer.redialAt", // of connections, which nothing closes here
 		"elector.Elector.progress", "elector.Elector.toldWrites", "elector.Elector.tellWritesAt",
-		"election.State.Writes", "election.Report.Boot", "election.Report.Writes", "election.Report.Known", "quorum.Ledger.kept",
+		"election.State.Writes", "election.Report.Boot", "election.Report.Writes", "election.Report.Known", "quorum.Ledger.written",
 		"quorum.Voter.ledger", "quorum.Voter.granted", "quorum.Voter.refused",
 		"quorum.Ledger.durable", "quorum.Ledger.writes", "quorum.Ledger.retry", "quorum.Lease.drift",
 	} {
