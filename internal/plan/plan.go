@@ -160,8 +160,8 @@ func (s Snapshot) side(groups map[election.PeerID]int, g int) Side {
 	return side
 }
 
-// classes are the elections by who leads and who stands, in which order: those
-// alike fare alike, so one of them is run.
+// classes are the elections by leader and candidates, in their order: those that
+// are alike fare alike, so one of them is run.
 type classes struct {
 	first []Election                 // of each class
 	of    map[election.Name]Election // of its class, the first
@@ -182,8 +182,8 @@ func (s Snapshot) alike() classes {
 	return c
 }
 
-// reign puts together who leads one side in an election that was run as another
-// one, and reports whether anybody does.
+// reign puts together which agents lead one side in an election, whose class was
+// run as another one, and reports whether any does.
 func (s Snapshot) reign(e, as Election, g int, runs []outcome) (Reign, bool) {
 	r := Reign{Certain: true, Stays: true}
 	wins := map[string]int{}

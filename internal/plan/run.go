@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	// leastGossip is how long gossip takes at least to drop who is gone.
+	// leastGossip is how long gossip takes at least to drop an agent that is gone.
 	leastGossip = 2 * time.Second
 	// maxWait bounds what is waited for after the faults, in leases.
 	maxWait = 60
@@ -29,8 +29,8 @@ type outcome struct {
 	steps   int
 }
 
-// play runs the snapshot until it stands as it does now, lets the faults happen
-// and waits until nothing changes any more.
+// play runs the electors until the same agents lead as in the snapshot, lets the
+// faults happen and waits until nothing changes any more.
 func play(s Snapshot, groups map[election.PeerID]int, seed uint64) (outcome, error) {
 	w, err := newWorld(s, seed)
 	if err != nil {
@@ -62,7 +62,7 @@ func (w *world) until(end election.Instant, done func() bool) bool {
 	return done()
 }
 
-// restored reports whether everybody who leads now leads.
+// restored reports whether all leaders of the snapshot lead.
 func (w *world) restored() bool {
 	for _, e := range w.snap.Elections {
 		if _, leads := w.led[claim{e.Name, e.Leader}]; e.Leader != "" && w.node(e.Leader) != nil && !leads {
@@ -100,11 +100,10 @@ func (w *world) strike(groups map[election.PeerID]int, loud bool) {
 	}
 }
 
-// settle waits until nothing has changed for longer than anything takes that
-// the electors wait for by themselves.
+// settle waits until nothing has changed for longer than any wait of an elector.
 func (w *world) settle(struck election.Instant) bool {
 	lease := w.snap.Timing.Lease
-	calm := 2*lease + 4*w.snap.Timing.Heartbeat // a stand-down is over, and tried again
+	calm := 2*lease + 4*w.snap.Timing.Heartbeat // a stand-down has expired, and another attempt was made
 	begun := struck.Add(max(leastGossip, 2*lease))
 	last, since := "", w.Now
 	return w.until(begun.Add(maxWait*lease), func() bool {
@@ -119,7 +118,7 @@ func (w *world) settle(struck election.Instant) bool {
 	})
 }
 
-// describe says who names whom.
+// describe writes which leader each agent names.
 func (w *world) describe() string {
 	var text []byte
 	for _, n := range w.nodes {
@@ -135,8 +134,8 @@ func (w *world) describe() string {
 	return string(text)
 }
 
-// overtaken reports whether somebody of a higher priority waits for a leader to
-// give way.
+// overtaken reports whether a candidate of a higher priority waits for a leader to
+// hand over.
 func (w *world) overtaken() bool {
 	if !w.snap.Preempt {
 		return false
@@ -162,7 +161,7 @@ func priority(n *node, name election.Name) int {
 	return -1
 }
 
-// judge reads who leads what, on each side.
+// judge reads which agents lead, on each side.
 func (w *world) judge(struck election.Instant, settled bool) outcome {
 	o := outcome{sides: map[int]map[election.Name]verdict{}, settled: settled, steps: w.steps}
 	for _, n := range w.nodes {

@@ -11,7 +11,7 @@ import (
 	"github.com/doyen-election/doyen/elector"
 )
 
-// Snapshot is the live state, as one agent tells it.
+// Snapshot is the live state, as one agent reports it.
 type Snapshot struct {
 	Algorithm    elector.Algorithm
 	Timing       elector.Timing
@@ -28,7 +28,7 @@ type Agent struct {
 	Name     string
 	Peer     election.PeerID
 	JoinedAt int64 // Unix nanoseconds
-	// Priority is the one in the election default, as far as it stands there.
+	// Priority is the one in the election default, if it is a candidate there.
 	Priority int
 	// RTT is its round trip as seen from the agent asked; 0 if it is not known.
 	RTT time.Duration
@@ -51,7 +51,7 @@ type Faults struct {
 	Groups [][]string
 }
 
-// InputError says what of a question makes no sense.
+// InputError says what is wrong with a question.
 type InputError struct{ Problem, Hint string }
 
 func (e *InputError) Error() string { return e.Problem }
@@ -66,8 +66,8 @@ func (s Snapshot) validate() error {
 	return nil
 }
 
-// lay checks the faults against who is there and returns, for each agent, its
-// group from 0 on; down is -1.
+// lay checks that the faults name agents of the snapshot, and returns the group of
+// each agent, from 0 on; down is -1.
 func (s Snapshot) lay(f Faults) ([]int, error) {
 	groups := make([]int, len(s.Agents))
 	grouped := map[string]bool{}

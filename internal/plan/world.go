@@ -103,7 +103,7 @@ func (w *world) node(p election.PeerID) *node {
 	return nil
 }
 
-// candidacies are where the agent stands now.
+// candidacies are the elections in which the agent is a candidate now.
 func (w *world) candidacies(p election.PeerID) []election.Candidacy {
 	var all []election.Candidacy
 	for _, e := range w.snap.Elections {

@@ -34,8 +34,7 @@ const (
 // methods may be called by several goroutines at once.
 type Register struct {
 	mu       sync.Mutex
-	value    int
-	highest  uint64
+	counter  history.Register
 	first    int // value at the beginning of the window
 	ops      []porcupine.Operation
 	open     map[int]*porcupine.Operation // under way, by program
@@ -129,19 +128,18 @@ func (r *Register) do(client int, host string, a actor.Ask) actor.Answer {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.act(r.names[client], host, a)
-	if a.Token < r.highest {
+	if !r.counter.Admit(election.Term(a.Token)) {
 		r.counts.Refused++
 		return actor.Answer{}
 	}
-	r.highest = a.Token
 	o := &porcupine.Operation{ClientId: client, Input: history.Read, Call: a.Call}
 	if a.Op == "add" {
-		o.Input, r.value, r.lastAdd = history.Add, a.Value, boottime.Now()
+		o.Input, r.counter.Value, r.lastAdd = history.Add, a.Value, boottime.Now()
 	}
-	o.Output = history.Result{Known: true, Value: r.value}
+	o.Output = history.Result{Known: true, Value: r.counter.Value}
 	r.open[client] = o
 	r.counts.Operations++
-	return actor.Answer{Done: true, Value: r.value}
+	return actor.Answer{Done: true, Value: r.counter.Value}
 }
 
 // returned ends the program's operation: it has heard the answer.
@@ -173,16 +171,16 @@ func (r *Register) judge() {
 		now = max(now, o.Return+1)
 	}
 	ops := append(r.ops, porcupine.Operation{ClientId: len(r.names), Input: history.Read, Call: now,
-		Output: history.Result{Known: true, Value: r.value}, Return: now + 1})
+		Output: history.Result{Known: true, Value: r.counter.Value}, Return: now + 1})
 	switch porcupine.CheckOperationsTimeout(history.Counter(r.first), ops, judging) {
 	case porcupine.Illegal:
-		r.violated = fmt.Sprintf("the counter: no order of %d operations explains their answers, from %d on to %d", len(ops), r.first, r.value)
+		r.violated = fmt.Sprintf("the counter: no order of %d operations explains their answers, from %d on to %d", len(ops), r.first, r.counter.Value)
 	case porcupine.Unknown:
 		r.counts.Undecided++
 	}
 	r.counts.Windows++
 	if r.violated == "" {
-		r.first, r.ops = r.value, nil
+		r.first, r.ops = r.counter.Value, nil
 	}
 }
 
