@@ -334,7 +334,7 @@ func TestHostsAreCutAndHealed(t *testing.T) {
 			t.Fatal(err)
 		}
 		if l, err := c.Link("alpha", "beta"); err != nil || l != slow {
-			t.Errorf("after the mend the link from alpha to beta is %+v (%v)", l, err)
+			t.Errorf("after the heal the link from alpha to beta is %+v (%v)", l, err)
 		}
 	}
 	if _, err := c.SetCarrier("beta", false); err != nil {

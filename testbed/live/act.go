@@ -137,15 +137,11 @@ func (s *session) begin(ctx context.Context, f hosts.Fault, h *hosts.Host) {
 
 // restart ends a process as politely as it lets itself be, and starts it again.
 func (s *session) restart(ctx context.Context, h *hosts.Host) error {
-	down := h.Status() == hosts.Down
 	err := s.lab.Restart(ctx, h, h.Config().Lease+closeLimit)
 	if errors.Is(err, lab.ErrLate) {
 		if _, err = s.lab.Begin(hosts.Crash(), h); err == nil {
 			err = s.lab.Restart(ctx, h, closeLimit)
 		}
-	}
-	if err == nil && down {
-		s.report(ctx, report{mood: Plain, text: h.Name() + " started again"})
 	}
 	return err
 }

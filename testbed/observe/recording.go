@@ -87,7 +87,7 @@ type Fault struct {
 	Peers  []string         `json:"peers,omitempty"`
 	Detail string           `json:"detail,omitempty"` // such as "delay 100ms, loss 5 %" or "one way"
 	From   election.Instant `json:"from_ns"`
-	To     election.Instant `json:"to_ns"` // Never until it is mended; the run's end in a recording
+	To     election.Instant `json:"to_ns"` // Never until it has ended; the run's end in a recording
 }
 
 // OfProgram begins the detail of a fault that hit a program, and not its host.

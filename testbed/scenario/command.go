@@ -23,7 +23,7 @@ func commands() map[string]func(*testscript.TestScript, bool, []string) {
 		"set": setCommand, "disks": disksCommand,
 		"start": startCommand, "restart": restartCommand, "crash": crashCommand, "terminate": begin(hosts.Terminate),
 		"freeze": freezeCommand, "thaw": thawCommand, "wipe": begin(hosts.Wipe),
-		"cut": cutCommand, "link": linkCommand, "flap": flapCommand, "mend": mendCommand, "unplug": begin(hosts.Unplug), "plug": end(hosts.Unplug),
+		"cut": cutCommand, "link": linkCommand, "flap": flapCommand, "heal": healCommand, "unplug": begin(hosts.Unplug), "plug": end(hosts.Unplug),
 		"fill-disk": begin(hosts.FullDisk), "free-disk": end(hosts.FullDisk), "slow-disk": measured("a time such as 500ms, stuck or off", slowDisk),
 		"starve": begin(hosts.Starve), "feed": end(hosts.Starve), "limit-memory": measured("a number of megabytes, 0 for no limit", limitMemory), "clock": measured("a rate such as 1.009", setClock),
 		"leader": leaderCommand, "follower": followerCommand, "doyen": doyenCommand,

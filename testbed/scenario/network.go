@@ -74,17 +74,17 @@ func (w *world) cut(s sides) error {
 	return w.begin(hosts.Cut(s.b, s.direction), where...)
 }
 
-// mendCommand: mend all, or mend HOST…: what was cut to or from them. Delays
+// healCommand: heal all, or heal HOST…: what was cut to or from them. Delays
 // and losses stay.
-func mendCommand(w *world, _ *testscript.TestScript, args []string) (string, error) {
+func healCommand(w *world, _ *testscript.TestScript, args []string) (string, error) {
 	names, err := w.names(args)
 	if err != nil {
 		return "", err
 	}
-	return "", w.mend(names)
+	return "", w.healLinks(names)
 }
 
-func (w *world) mend(names []string) error {
+func (w *world) healLinks(names []string) error {
 	where, err := w.hostsOf(names)
 	if err != nil {
 		return err
@@ -165,7 +165,7 @@ func linkOf(words []string) (netns.Link, error) {
 	return l, l.Validate()
 }
 
-// flapCommand cuts and mends at intervals: flap HOST every TIME for TIME.
+// flapCommand cuts and heals at intervals: flap HOST every TIME for TIME.
 func flapCommand(w *world, _ *testscript.TestScript, args []string) (string, error) {
 	every, args, err := duration(args, "every", 100*time.Millisecond)
 	if err != nil {
@@ -189,7 +189,7 @@ func flapCommand(w *world, _ *testscript.TestScript, args []string) (string, err
 		if cut {
 			err = w.cut(s)
 		} else {
-			err = w.mend(s.a)
+			err = w.healLinks(s.a)
 		}
 		if err != nil {
 			return "", err
@@ -197,7 +197,7 @@ func flapCommand(w *world, _ *testscript.TestScript, args []string) (string, err
 		select {
 		case <-tick.C:
 		case <-end.C:
-			return "", w.mend(s.a)
+			return "", w.healLinks(s.a)
 		case <-w.ctx.Done():
 			return "", w.ctx.Err()
 		}
