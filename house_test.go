@@ -20,7 +20,7 @@ import (
 const module = "github.com/doyen-election/doyen/"
 
 // pure packages take time, randomness and durable state as arguments.
-var pure = []string{"election", "bully", "ring", "failuredetector", "quorum", "elector", "internal/codec", "internal/plan", "internal/virtual", "transport/inbox"}
+var pure = []string{"election", "bully", "ring", "failuredetector", "quorum", "contest", "elector", "internal/codec", "internal/plan", "internal/virtual", "transport/inbox"}
 
 // owners are the only packages that may import a library, their own
 // sub-packages and tests included.
@@ -185,7 +185,7 @@ func TestNoTestSleeps(t *testing.T) {
 // spoken are the folders, their sub-folders included, whose strings people read:
 // help, errors, warnings, log lines and pages.
 var spoken = []string{
-	"agent", "api", "bully", "client", "cmd/doyen", "election", "elector", "failuredetector", "internal",
+	"agent", "api", "bully", "client", "cmd/doyen", "contest", "election", "elector", "failuredetector", "internal",
 	"membership", "quorum", "ring", "transport",
 	"cmd/testbed", "testbed",
 }

@@ -12,18 +12,18 @@ import (
 type agenda struct {
 	queued     int  // would start a round if not so many were under way
 	serving    bool // those that queue are having their turn
-	contesting int  // have a round or an attempt of this agent's under way
+	contesting int  // have a round or a bid of this agent's under way
 	window     int  // how many may have
 	narrowedAt election.Instant
 	turns      uint64 // given to those that queue
 }
 
 // A thousand elections at once would keep everybody too busy to answer any. How
-// many rounds and attempts of this agent's own may be under way follows what the
+// many rounds and bids of this agent's own may be under way follows what the
 // voters can take, as a sender's window follows a network (Jacobson 1988,
 // "Congestion Avoidance and Control"): it grows by one with each that was won and
-// is halved when a vote came too late, once a vote timeout at most. An attempt that
-// gets no vote says nothing: voters that promised the election to somebody keep it
+// is halved when a vote came too late, once a vote timeout at most. A bid that gets
+// no vote shows nothing: voters that promised the election to somebody keep it
 // waiting. A round that others' rounds ask for is begun in its turn
 // like any other.
 const (
@@ -40,10 +40,10 @@ func (a *agenda) full() bool { return a.contesting >= a.window }
 // rounds that wait for the other's.
 func (a *agenda) closed() bool { return a.full() || a.queued > 0 && !a.serving }
 
-// widen takes note that an attempt was won.
+// widen records that a bid was won.
 func (a *agenda) widen() { a.window = min(a.window+1, maxWindow) }
 
-// narrow takes note that a vote came too late.
+// narrow records that a vote came too late.
 func (a *agenda) narrow(now election.Instant, pause time.Duration) {
 	if now >= a.narrowedAt.Add(pause) {
 		a.window, a.narrowedAt = max(a.window/2, minWindow), now
@@ -51,7 +51,7 @@ func (a *agenda) narrow(now election.Instant, pause time.Duration) {
 }
 
 // touch has the election advanced in this step, or in the next if it was already.
-func (c *contest) touch() { c.touched, c.refresh = true, true }
+func (c *entry) touch() { c.touched, c.refresh = true, true }
 
 // touchAll has every election advanced in this step.
 func (e *Elector) touchAll() {
@@ -61,27 +61,18 @@ func (e *Elector) touchAll() {
 }
 
 // wake has the election advanced no later than at that instant.
-func (c *contest) wake(at election.Instant) { c.wakeAt = min(c.wakeAt, at) }
+func (c *entry) wake(at election.Instant) { c.wakeAt = min(c.wakeAt, at) }
 
-// settle takes note of what an election that was advanced does now.
-func (a *agenda) settle(c *contest) {
-	if !c.queued {
-		c.turn = 0
-	}
-	a.recount(c)
-}
-
-// recount counts whether this agent has a round or an attempt under way.
-func (a *agenda) recount(c *contest) {
-	c.begun = c.begun && c.selection.Active()
-	if contests := c.contested(); contests != c.counted {
+// recount counts whether this agent has a round or a bid under way.
+func (a *agenda) recount(c *entry) {
+	if contests := c.Contests(); contests != c.counted {
 		c.counted = contests
 		a.contesting += sign(contests)
 	}
 }
 
 // queue notes whether the election waits for its turn to start a round.
-func (a *agenda) queue(c *contest, waits bool) {
+func (a *agenda) queue(c *entry, waits bool) {
 	if waits && c.turn == 0 {
 		a.turns++
 		c.turn = a.turns
@@ -93,14 +84,14 @@ func (a *agenda) queue(c *contest, waits bool) {
 }
 
 // queued returns the elections that wait to start a round, whose turn it is first.
-func (e *Elector) queued() []*contest {
-	var waiting []*contest
+func (e *Elector) queued() []*entry {
+	var waiting []*entry
 	for _, c := range e.contests.rows {
 		if c.queued {
 			waiting = append(waiting, c)
 		}
 	}
-	slices.SortFunc(waiting, func(b, c *contest) int { return cmp.Compare(b.turn, c.turn) })
+	slices.SortFunc(waiting, func(b, c *entry) int { return cmp.Compare(b.turn, c.turn) })
 	return waiting
 }
 
@@ -112,8 +103,8 @@ func sign(up bool) int {
 }
 
 // drop forgets an election.
-func (e *Elector) drop(c *contest) {
-	e.contests.remove(c.name)
+func (e *Elector) drop(c *entry) {
+	e.contests.remove(c.Name())
 	e.agenda.queue(c, false)
 	if c.counted {
 		e.agenda.contesting--

@@ -18,13 +18,7 @@ func (e *Elector) bar(in election.Barred) {
 	e.endChange()
 	e.touchAll()
 	for _, c := range e.contests.rows {
-		switch c.role() {
-		case leader:
-			e.withdraw(c, departure{reason: election.ReasonBarred})
-		case nominee:
-			e.abandon(c)
-			c.selection.Stop()
-		}
+		e.carry(c, c.Leave(c, election.ReasonBarred))
 	}
 	for _, p := range e.connectedPeers() {
 		e.send(p, e.report(0, "")) // it does not vote any more

@@ -101,7 +101,7 @@ func (e *Elector) told(from election.PeerID, m election.Candidacies) {
 		}
 		p.told, p.serial, p.candidacies = true, m.Serial, m.Candidacies
 		for name, stands := range changes(before, m.Candidacies) {
-			var c *contest
+			var c *entry
 			if stands {
 				c = e.contest(name) // it exists from its first candidate on
 			} else {

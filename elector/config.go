@@ -77,11 +77,3 @@ type Timing struct {
 // voteTimeout is how long a voter keeps a request it can't grant yet, and how
 // long others wait for a nominee once the old lease is over.
 func (t Timing) voteTimeout() time.Duration { return 2 * t.Heartbeat }
-
-// disputeTime is how long a leader leaves a term that a voter can't renew: an
-// attempt of another, and its Release, take no longer.
-func (t Timing) disputeTime() time.Duration { return t.voteTimeout() + t.Heartbeat }
-
-// stagger is how much longer each worse-ranked candidate waits before it
-// starts a round, so that a lost leader does not start a herd.
-func (t Timing) stagger() time.Duration { return t.Heartbeat / 4 }

@@ -24,21 +24,21 @@ func (s *solo) crowdOf(better int) {
 func TestInACrowdTheBetterMembersGoFirstThoughTheyAreNotConnectedYet(t *testing.T) {
 	t.Parallel()
 	const better = 20
-	wait := better * crowdStagger * testTiming.stagger()
+	wait := better * crowdStagger * (testTiming.Heartbeat / 4)
 	o := newSolo(t, nil)
 	o.crowdOf(better)
 	o.campaign(election.Default)
 	o.take()
-	o.pass(wait - testTiming.stagger())
+	o.pass(wait - (testTiming.Heartbeat / 4))
 	if asked := sentTo[election.VoteRequest](o.take(), "b"); len(asked) > 0 {
 		t.Fatal("it goes first though others are better")
 	}
-	o.pass(2 * testTiming.stagger())
+	o.pass(2 * (testTiming.Heartbeat / 4))
 	if asked := sentTo[election.VoteRequest](o.take(), "b"); len(asked) == 0 {
 		t.Fatal("it waits for others that do nothing")
 	}
 	o.e.settled = true
-	if o.e.firstTurn(o.e.held(election.Default)) != 0 {
+	if firstTurn(o) != 0 {
 		t.Error("it waits as long after there was a leader")
 	}
 }
@@ -50,7 +50,7 @@ func TestAFewMembersDoNotWaitForThoseThatAreNotConnected(t *testing.T) {
 	o := newSolo(t, nil)
 	o.crowdOf(crowd - len(o.view.Members) - 1)
 	o.campaign(election.Default)
-	if o.e.firstTurn(o.e.held(election.Default)) != 0 {
+	if firstTurn(o) != 0 {
 		t.Error("one of a few waits for members that are not connected")
 	}
 }
@@ -76,4 +76,9 @@ func TestAPeerThatAnswersLateIsAskedLessAndLess(t *testing.T) {
 	if d := o.e.peers.get("d"); asked() != 0 || d.probes != 0 {
 		t.Error("it is asked for what it has answered, or would be late to be asked again")
 	}
+}
+
+func firstTurn(s *solo) election.Instant {
+	c := s.e.held(election.Default)
+	return c.FirstTurn(c.Field(c).Self)
 }

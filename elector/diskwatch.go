@@ -3,6 +3,7 @@ package elector
 import (
 	"time"
 
+	"github.com/doyen-election/doyen/contest"
 	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/quorum"
 )
@@ -96,15 +97,12 @@ func (e *Elector) leaveToWriters() {
 		return
 	}
 	for _, c := range e.contests.rows {
-		if c.role() != leader {
+		if c.Role() != contest.Leader {
 			continue
 		}
-		heir := e.bestOf(c, func(c *contest, m election.Member) (election.Rank, bool) {
-			r, ok := e.candidate(c, m)
-			return r, ok && w.wrote[m.Peer]
-		})
+		heir := c.BestOf(c, func(id election.PeerID) bool { return w.wrote[id] })
 		if heir.Peer != "" {
-			e.withdraw(c, departure{reason: election.ReasonDisk, to: heir.Peer, standDown: e.cfg.Timing.Lease})
+			e.stepDown(c, election.ReasonDisk, heir.Peer)
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/doyen-election/doyen/contest"
 	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/quorum"
 )
@@ -38,8 +39,8 @@ func (s *solo) drive(by ...election.PeerID) election.Term {
 				s.hear(id, grant(r))
 			}
 		}
-		if c := s.e.contests.get(election.RosterElection); c != nil && c.role() == leader {
-			term := c.held.term
+		if c := s.e.contests.get(election.RosterElection); c != nil && c.Role() == contest.Leader {
+			term := c.Term()
 			s.step(election.Tick{}) // which may end it
 			return term
 		}

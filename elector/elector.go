@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 
+	"github.com/doyen-election/doyen/contest"
 	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/internal/codec"
 	"github.com/doyen-election/doyen/quorum"
@@ -13,6 +14,7 @@ import (
 // use: one goroutine owns it.
 type Elector struct {
 	cfg          Config
+	rules        *contest.Config // the part of cfg that the contests need
 	rng          *rand.Rand
 	now          election.Instant
 	started      election.Instant
@@ -26,7 +28,7 @@ type Elector struct {
 	roster       *election.Roster // the voter's durable one
 	view         election.View
 	peers        table[election.PeerID, *peer]
-	contests     table[election.Name, *contest]
+	contests     table[election.Name, *entry]
 	stands       candidacies
 	heardOf      uint64 // counts what was heard of members and of candidacies
 	facts        facts
@@ -73,7 +75,10 @@ func New(cfg Config, s election.State, now election.Instant, rng *rand.Rand) (*E
 	ledger := quorum.NewLedger(s, cfg.Timing.Lease)
 	voter := quorum.NewVoter(quorum.VoterConfig{Self: cfg.Self.Peer, Drift: cfg.Drift,
 		Lease: cfg.Timing.Lease, VoteTimeout: cfg.Timing.voteTimeout()}, ledger, now)
-	e := &Elector{cfg: cfg, rng: rng, now: now, started: now, ledger: ledger, voter: voter,
+	rules := &contest.Config{Self: cfg.Self, JoinedAt: cfg.JoinedAt, Quorum: cfg.Quorum,
+		Heartbeat: cfg.Timing.Heartbeat, Lease: cfg.Timing.Lease, Drift: cfg.Drift,
+		Preempt: cfg.Preempt, PreemptDelay: cfg.PreemptDelay, Rand: rng}
+	e := &Elector{cfg: cfg, rules: rules, rng: rng, now: now, started: now, ledger: ledger, voter: voter,
 		formation: quorum.NewFormation(quorum.FormationConfig{
 			Self:  election.Voter{Name: cfg.Name, Peer: cfg.Self.Peer},
 			Names: cfg.Voters, Retry: cfg.Timing.Heartbeat}, ledger, voter),
@@ -216,7 +221,7 @@ func (e *Elector) receive(from election.PeerID, m election.Message) {
 	case election.RosterCancel:
 		e.rosterCancel(from, m)
 	default:
-		e.selectionWord(from, m)
+		e.selectionMessage(from, m)
 	}
 }
 
@@ -307,7 +312,7 @@ func (e *Elector) activateRoster() {
 	e.roster = r
 	e.touchAll()
 	for _, c := range e.contests.rows {
-		e.rerosterContest(c)
+		e.carry(c, c.Reroster(c))
 	}
 	if first {
 		for i, p := range e.peers.rows {

@@ -1,6 +1,7 @@
 package elector
 
 import (
+	"github.com/doyen-election/doyen/contest"
 	"github.com/doyen-election/doyen/election"
 )
 
@@ -10,7 +11,7 @@ import (
 
 // held returns the election's contest, nil if there is none, and has it advanced
 // in this step.
-func (e *Elector) held(name election.Name) *contest {
+func (e *Elector) held(name election.Name) *entry {
 	c := e.contests.get(name)
 	if c != nil {
 		c.touch()
@@ -19,7 +20,7 @@ func (e *Elector) held(name election.Name) *contest {
 }
 
 // contest returns the election's contest, making it if there is room.
-func (e *Elector) contest(name election.Name) *contest {
+func (e *Elector) contest(name election.Name) *entry {
 	if c := e.held(name); c != nil {
 		return c
 	}
@@ -28,9 +29,8 @@ func (e *Elector) contest(name election.Name) *contest {
 		return nil
 	}
 	state := e.ledger.State()
-	c := &contest{name: name, selection: newSelection(e.cfg, name), vacantSince: election.Never, idleSince: election.Never, wakeAt: election.Never,
-		standDowns: map[election.PeerID]election.Instant{},
-		highest:    max(state.Grant(name).Term, state.Seen[name], e.retired), asked: upTo(e.spent)}
+	c := &entry{Contest: contest.New(name, e.rules, newSelection(e.cfg, name), max(state.Grant(name).Term, state.Seen[name], e.retired), e.spent),
+		e: e, idleSince: election.Never, wakeAt: election.Never}
 	e.contests.put(name, c)
 	c.touch()
 	return c
@@ -62,7 +62,7 @@ func (e *Elector) dropUnused() {
 		return
 	}
 	for _, c := range e.contests.rows {
-		if c.asked.highest() <= e.spent && c.over == 0 && !e.exists(c) {
+		if c.Asked() <= e.spent && c.Fresh() && !e.exists(c) {
 			e.drop(c)
 		}
 	}
@@ -96,28 +96,29 @@ func (e *Elector) sweep() {
 	e.forgetProgress()
 	for _, c := range e.contests.rows {
 		switch {
-		case e.exists(c), c.highest < c.asked.highest(): // what was asked for and given up must not count for other elections
+		case e.exists(c), c.Highest() < c.Asked(): // what was asked for and given up must not count for other elections
 			c.idleSince = election.Never
 		case c.idleSince == election.Never:
 			c.idleSince = e.now
 		case e.now >= c.idleSince.Add(2*e.cfg.Timing.Lease):
-			e.retired = max(e.retired, c.highest)
-			e.spent = max(e.spent, c.asked.highest()) // a term asked for is never asked for again (H1)
+			e.retired = max(e.retired, c.Highest())
+			e.spent = max(e.spent, c.Asked()) // a term asked for is never asked for again (H1)
 			e.drop(c)
 		}
 	}
 }
 
 // exists reports whether somebody stands in the election, or leads it, or may.
-func (e *Elector) exists(c *contest) bool {
+func (e *Elector) exists(c *entry) bool {
+	_, candidate := c.Candidate()
 	switch {
-	case c.name == election.Default, c.name == election.RosterElection:
+	case c.Name() == election.Default, c.Name() == election.RosterElection:
 		return true
-	case c.standing, c.role() != follower, c.leader.holder != (election.Holder{}), e.now < c.rumour.heedUntil, c.selection.Active():
+	case candidate, c.Role() != contest.Follower, c.Leader().Holder != (election.Holder{}), c.Heeds(e.now), c.Active():
 		return true
 	}
 	for _, m := range e.view.Members {
-		if _, stands := e.rank(m, c.name); stands {
+		if _, stands := e.rank(m, c.Name()); stands {
 			return true
 		}
 	}
@@ -126,16 +127,16 @@ func (e *Elector) exists(c *contest) bool {
 
 // remember keeps the term led without quorum. Of elections that are no more
 // only the highest is kept when there are too many.
-func (e *Elector) remember(c *contest, t election.Term) {
+func (e *Elector) remember(name election.Name, t election.Term) {
 	e.ledger.Change(func(s *election.State) {
 		if len(s.Seen) >= e.cfg.MaxElections {
-			for name, t := range s.Seen {
-				if !e.takesPart(name) {
+			for other, t := range s.Seen {
+				if !e.takesPart(other) {
 					s.Forgotten = max(s.Forgotten, t)
-					delete(s.Seen, name)
+					delete(s.Seen, other)
 				}
 			}
 		}
-		s.Seen[c.name] = t
+		s.Seen[name] = t
 	})
 }

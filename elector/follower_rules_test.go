@@ -242,7 +242,7 @@ func thirdAfterRelease(t *testing.T, edit func(*election.Release)) (*solo, elect
 func TestTheWorseRankedStartLater(t *testing.T) {
 	s, released := thirdAfterRelease(t, nil)
 	s.pass(testTiming.Lease)
-	turn := released.Add(2 * testTiming.stagger())
+	turn := released.Add(2 * (testTiming.Heartbeat / 4))
 	for _, d := range s.sent {
 		if _, ok := d.Message.(election.BullyElection); ok {
 			if d.at < turn {
@@ -274,7 +274,8 @@ func TestWhoHasJustSteppedDownIsNoCandidate(t *testing.T) {
 			t.Fatalf("asks who has just stepped down: %+v", m)
 		}
 	}
-	for _, p := range s.e.field(s.e.contest(election.Default)).Ranks {
+	c := s.e.contest(election.Default)
+	for _, p := range c.Field(c).Ranks {
 		if p.Peer == "b" {
 			t.Fatal("who has just stepped down is in the field")
 		}

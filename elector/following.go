@@ -1,8 +1,6 @@
 package elector
 
 import (
-	"maps"
-
 	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/quorum"
 )
@@ -55,41 +53,7 @@ func (e *Elector) claimed(holder election.Holder, claim election.Claim, echo ele
 	if c == nil {
 		return
 	}
-	confirmed := e.confirms(c, holder, claim.Term)
-	if !claim.Term.Follows(c.highest) {
-		e.counters.Dropped["term_leap"]++
-		return
-	}
-	if confirmed {
-		e.learnTerm(c, claim.Term)
-	}
-	if claim.Term <= c.over || c.gone.outdates(holder, claim.Term, echo) || c.role() == leader && !confirmed {
-		return // a late message, or a claim that a voter's refusal would bear out
-	}
-	k := known{holder: holder, term: claim.Term, rank: claim.Rank, heard: e.now, until: e.claimEnd(claim, echo)}
-	switch {
-	case c.role() == leader && !e.yields(c, k), claim.Term < c.leader.term:
-		return
-	case c.role() != leader && claim.Term == c.leader.term && holder != c.leader.holder && c.leader.rank.Above(claim.Rank):
-		return // two leaders without quorum: all name the same one while they meet
-	case c.role() == leader:
-		e.withdraw(c, departure{reason: election.ReasonSuperseded})
-		c.rumour = e.heed(c, k)
-		return
-	case c.role() == draining:
-		c.rumour = e.heed(c, k) // and does not start a round against it when that is over
-		return
-	case k.until <= e.now:
-		// It leads, but how long is not known yet: its next heartbeat echoes our stamp.
-		c.rumour = e.heed(c, k)
-		return
-	}
-	e.follow(c, k)
-}
-
-// heed is the rumour of a leader that was heard but can't be named yet.
-func (e *Elector) heed(c *contest, k known) rumour {
-	return rumour{holder: k.holder, term: k.term, heedUntil: e.now.Add(2 * e.cfg.Timing.Heartbeat), promiseEnd: c.rumour.promiseEnd}
+	e.carry(c, c.Claimed(c, holder, claim, echo, e.claimEnd(claim, echo)))
 }
 
 // claimEnd is the latest instant, on this agent's clock, at which the claimed
@@ -108,17 +72,7 @@ func (e *Elector) claimEnd(claim election.Claim, echo election.Instant) election
 	return echo.Add(quorum.HolderLease(remaining, e.cfg.Drift))
 }
 
-// yields reports whether this leader gives way to another that claims to lead.
-// With quorum only a higher term can be real; without, the lower of (term,
-// rank) steps down.
-func (e *Elector) yields(c *contest, other known) bool {
-	if e.cfg.Quorum || other.term != c.held.term {
-		return other.term > c.held.term
-	}
-	return other.rank.Above(e.ownRank(c))
-}
-
-// released handles a term given back by its holder.
+// released handles a term that its holder has released.
 func (e *Elector) released(from election.PeerID, m election.Release) {
 	if m.Holder.Peer != from {
 		e.counters.Dropped["malformed"]++
@@ -137,54 +91,5 @@ func (e *Elector) released(from election.PeerID, m election.Release) {
 	if p := e.peers.get(from); p != nil {
 		p.leaving = p.leaving || m.Leaving
 	}
-	if e.confirms(c, m.Holder, m.Term) && !e.learnTerm(c, m.Term) {
-		return
-	}
-	maps.DeleteFunc(c.standDowns, func(_ election.PeerID, until election.Instant) bool { return until <= e.now })
-	if m.StandDown > 0 {
-		c.standDowns[from] = e.now.Add(min(m.StandDown, 2*e.cfg.Timing.Lease))
-	}
-	if c.rumour.holder == m.Holder && c.rumour.term <= m.Term {
-		c.rumour = rumour{}
-	}
-	if c.leader.holder == m.Holder && m.Term < c.leader.term {
-		return // a late word about a term that its holder has overtaken
-	}
-	if c.leader.holder != m.Holder && (c.leader.holder != (election.Holder{}) || m.StandDown == 0 && m.Target == "") {
-		return // an attempt given up, or an old term: nobody we follow
-	}
-	if c.role() != follower && c.role() != nominee {
-		return
-	}
-	switch {
-	case c.leader.holder != m.Holder:
-	case e.confirms(c, m.Holder, c.leader.term):
-		e.outdate(c, c.leader.term)
-	default: // it may have made the term up: those of others are not over
-		c.gone = gone{holder: m.Holder, term: c.leader.term}
-		if e.cfg.Quorum {
-			c.gone.at = e.now
-		}
-	}
-	e.forget(c, election.ReasonReleased)
-	c.vacantSince = min(c.vacantSince, e.now)
-	e.takeTurns(c, m.Target)
-}
-
-// takeTurns lets the target of a transfer ask for votes at once, and holds
-// everybody else back for one vote timeout.
-func (e *Elector) takeTurns(c *contest, target election.PeerID) {
-	if target == "" {
-		return
-	}
-	c.offer.made(target)
-	if target != e.cfg.Self.Peer {
-		c.notBefore = max(c.notBefore, e.now.Add(e.cfg.Timing.voteTimeout()))
-		return
-	}
-	c.notBefore, c.standDownUntil = 0, 0
-	if f := e.field(c); f.Able && c.role() == follower {
-		c.selection.Stop()
-		e.nominate(c, f)
-	}
+	e.carry(c, c.Released(c, m))
 }

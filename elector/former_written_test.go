@@ -116,7 +116,7 @@ func TestTheRosterThatIsWrittenSaysWhoTellsOfTerms(t *testing.T) {
 	r := formerOf("z")
 	r.Roster.Voters = append(r.Roster.Voters, election.Voter{Name: "y", Peer: "y"})
 	s.connect("y", r)
-	if c := s.e.contests.get(election.Default); c.highest != 0 {
-		t.Errorf("it learnt term %d from who is not a voter of the roster that is being written", c.highest)
+	if c := s.e.contests.get(election.Default); c.Highest() != 0 {
+		t.Errorf("it learnt term %d from who is not a voter of the roster that is being written", c.Highest())
 	}
 }

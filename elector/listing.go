@@ -3,6 +3,7 @@ package elector
 import (
 	"slices"
 
+	"github.com/doyen-election/doyen/contest"
 	"github.com/doyen-election/doyen/election"
 )
 
@@ -47,7 +48,7 @@ func (f *facts) renew(e *Elector) uint64 {
 	return f.generation
 }
 
-// listing is who stands in one election.
+// listing is the candidates of one election.
 type listing struct {
 	key        listingKey
 	fleeting   bool              // it may change with time alone
@@ -60,20 +61,22 @@ type listing struct {
 // listingKey is what it depends on besides time.
 type listingKey struct {
 	facts    uint64
-	role     role
+	role     contest.Role
 	standing bool
 	priority int
 	leader   election.Holder
 	holds    bool
 }
 
-func (l *listing) renew(e *Elector, c *contest, facts uint64) {
-	key := listingKey{facts, c.role(), c.standing, c.priority, c.leader.holder, e.holds(c)}
-	fleeting := c.standsBack(e.now)
+func (l *listing) renew(e *Elector, c *entry, facts uint64) {
+	priority, candidate := c.Candidate()
+	leader := c.Leader().Holder
+	key := listingKey{facts, c.Role(), candidate, priority, leader, c.Holds(c)}
+	fleeting := c.StandsDown(e.now)
 	if key == l.key && !l.fleeting && !fleeting {
 		return
 	}
-	f := e.field(c)
+	f := c.Field(c)
 	candidates := make([]election.PeerID, 0, len(f.Ranks)+1)
 	l.other = election.Rank{}
 	for _, r := range f.Ranks {
@@ -82,31 +85,18 @@ func (l *listing) renew(e *Elector, c *contest, facts uint64) {
 			l.other = r
 		}
 	}
-	if m, ok := e.view.Find(c.leader.holder.Peer); ok && !slices.Contains(candidates, m.Peer) && e.runs(c.leader.holder) {
-		if r, stands := e.rank(m, c.name); stands {
+	if m, ok := e.view.Find(leader.Peer); ok && !slices.Contains(candidates, m.Peer) && e.runs(leader) {
+		if r, stands := e.rank(m, c.Name()); stands {
 			candidates = append(candidates, r.Peer)
 		}
 	}
-	l.stood = c.standing
+	l.stood = candidate
 	for _, m := range e.view.Members {
-		_, stands := e.rank(m, c.name)
+		_, stands := e.rank(m, c.Name())
 		l.stood = l.stood || stands
 	}
 	l.key, l.able, l.fleeting = key, len(f.Ranks) > 0, fleeting
 	if l.candidates == nil || !slices.Equal(candidates, l.candidates) {
 		l.candidates = candidates
 	}
-}
-
-// standsBack reports whether somebody leaves the field to others for a time.
-func (c *contest) standsBack(now election.Instant) bool {
-	if now < c.standDownUntil {
-		return true
-	}
-	for _, until := range c.standDowns {
-		if now < until {
-			return true
-		}
-	}
-	return false
 }

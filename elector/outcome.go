@@ -19,8 +19,8 @@ func (e *Elector) awaitsOutcome() bool {
 
 // wonUnderPresent reports whether a majority that held the present roster granted the
 // term: if that is stable, no ballot of an earlier one can be won any more.
-func (e *Elector) wonUnderPresent(c *contest) bool {
-	won := c.held.lease.Won()
+func (e *Elector) wonUnderPresent(c *entry) bool {
+	won := c.WonBy()
 	return won != nil && won.Version == e.roster.Version
 }
 
@@ -92,7 +92,7 @@ func (e *Elector) whyNotInTime() *election.Refusal {
 	}
 	why := election.Obstacle(0) // it was not elected
 	if c := e.contests.get(election.RosterElection); c != nil {
-		why = e.unable(c)
+		why = c.Unable(c)
 	}
 	return &election.Refusal{Why: election.DeniedNotStarted, Obstacle: why}
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/doyen-election/doyen/contest"
 	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/internal/virtual"
 	"github.com/doyen-election/doyen/transport/inbox"
@@ -161,7 +162,7 @@ func (c *crowded) serve(a *crowdedAgent) {
 func (c *crowded) led() (n int) {
 	for _, a := range c.agents {
 		for _, s := range a.elector.contests.rows {
-			if s.role() == leader && s.name != election.RosterElection && s.held.lease.End() > c.Now {
+			if s.Role() == contest.Leader && s.Name() != election.RosterElection && s.LeaseEnd(c.Now) > c.Now {
 				n++
 			}
 		}

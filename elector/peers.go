@@ -51,9 +51,7 @@ func (e *Elector) connected(in election.PeerConnected) {
 	own.Known = e.progress.get(in.Peer).writes
 	e.send(in.Peer, own)
 	for _, c := range e.contests.rows {
-		if c.role() == nominee && e.roster.Has(in.Peer) {
-			e.requestVote(c, in.Peer, c.bid.lease.Term) // what was sent before did not reach it
-		}
+		e.carry(c, c.Reconnected(c, in.Peer))
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/doyen-election/doyen/contest"
 	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/quorum"
 )
@@ -29,7 +30,7 @@ func (e *Elector) Contests() []*ContestStatus {
 		if c.refresh || facts != e.shownFacts {
 			c.listing.renew(e, c, facts)
 			changed = e.show(c) || changed
-			c.refresh = c.listing.fleeting || e.now < c.rumour.heedUntil // it changes with time alone
+			c.refresh = c.listing.fleeting || c.Heeds(e.now) // it changes with time alone
 		}
 	}
 	e.shownFacts = facts
@@ -49,17 +50,17 @@ func (e *Elector) Contests() []*ContestStatus {
 // Contests tells nothing, and until when; term 0: it does not.
 func (e *Elector) Drives() (election.Term, election.Instant) {
 	c := e.contests.get(election.RosterElection)
-	if c == nil || c.role() != leader {
+	if c == nil || c.Role() != contest.Leader {
 		return 0, 0
 	}
-	return c.held.term, e.leaseEnd(c)
+	return c.Term(), c.LeaseEnd(e.now)
 }
 
 // show replaces what readers are shown of an election, and reports whether that
 // has changed.
-func (e *Elector) show(c *contest) bool {
+func (e *Elector) show(c *entry) bool {
 	before := c.shown
-	if c.name == election.RosterElection || !c.listing.stood && !e.exists(c) {
+	if c.Name() == election.RosterElection || !c.listing.stood && !e.exists(c) {
 		c.shown = nil
 		return before != nil
 	}
@@ -97,25 +98,26 @@ func (s *ContestStatus) agrees(t *ContestStatus) bool {
 		s.ValidUntil == t.ValidUntil && s.HeardAt == t.HeardAt && slices.Equal(s.Candidates, t.Candidates)
 }
 
-func (e *Elector) contestStatus(c *contest) ContestStatus {
-	s := ContestStatus{Election: c.name, Leader: c.leader.holder, Term: c.leader.term,
-		ValidUntil: c.leader.until, HeardAt: c.leader.heard, Candidates: c.listing.candidates}
-	if c.leader.holder == (election.Holder{}) {
-		s.Term = c.highest
+func (e *Elector) contestStatus(c *entry) ContestStatus {
+	known := c.Leader()
+	s := ContestStatus{Election: c.Name(), Leader: known.Holder, Term: known.Term,
+		ValidUntil: known.Until, HeardAt: known.Heard, Candidates: c.listing.candidates}
+	if known.Holder == (election.Holder{}) {
+		s.Term = c.Highest()
 	}
 	s.State = e.state(c, c.listing.able)
 	return s
 }
 
-func (e *Elector) state(c *contest, candidates bool) State {
+func (e *Elector) state(c *entry, candidates bool) State {
 	switch {
-	case c.role() == leader:
+	case c.Role() == contest.Leader:
 		return Leading
-	case c.leader.holder != (election.Holder{}) && c.vacantSince == election.Never:
+	case c.Leader().Holder != (election.Holder{}) && !c.Vacant():
 		return Following
 	case e.cfg.Quorum && !e.facts.majority:
 		return NoQuorum
-	case candidates || c.role() != follower || c.selection.Active():
+	case candidates || c.Role() != contest.Follower || c.Active():
 		return Electing
 	}
 	return Idle

@@ -66,15 +66,7 @@ func (e *Elector) noteRecord(s election.Record) {
 	if c == nil {
 		return
 	}
-	if !e.learnTerm(c, s.Term) || s.Remaining <= 0 || s.Holder == e.cfg.Self || s.Term < c.rumour.term {
-		return
-	}
-	end := max(c.rumour.promiseEnd, e.now.Add(min(s.Remaining, quorum.Outlast(e.cfg.Timing.Lease, e.cfg.Drift))))
-	if s.Term <= c.over {
-		c.rumour.promiseEnd = end // that voter has not heard, or holds: nobody leads in the term any more
-		return
-	}
-	c.rumour = rumour{holder: s.Holder, term: s.Term, heedUntil: e.now.Add(min(s.Remaining, 2*e.cfg.Timing.Heartbeat)), promiseEnd: end}
+	e.carry(c, c.Record(c, s))
 }
 
 // informWait is for how many heartbeats an agent without quorum waits to be told

@@ -106,8 +106,8 @@ func (e *Elector) changeStatus() *election.ChangeStatus {
 	}
 	s := &election.ChangeStatus{Committed: e.roster.Committed, Outcome: e.awaitsOutcome(),
 		NeedsNew: e.roster.Committed && !quorum.Confirmed(e.roster, e.reachable)}
-	if c := e.contests.get(election.RosterElection); c != nil && e.now < c.leader.until {
-		s.Driver = c.leader.holder.Peer
+	if c := e.contests.get(election.RosterElection); c != nil && e.now < c.Leader().Until {
+		s.Driver = c.Leader().Holder.Peer
 		if s.Driver != e.cfg.Self.Peer {
 			s.Name = e.nameOf(s.Driver)
 		}

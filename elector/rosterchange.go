@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/doyen-election/doyen/contest"
 	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/quorum"
 )
@@ -125,7 +126,7 @@ func (e *Elector) advanceChange() {
 		return
 	}
 	if ch.want == nil && ch.cancel == nil && !e.inherits() && ch.driver == nil {
-		if c.standing {
+		if _, candidate := c.Candidate(); candidate {
 			e.withdrawCandidacy(election.RosterElection, 0) // another driver finished it
 		}
 		return
@@ -133,15 +134,15 @@ func (e *Elector) advanceChange() {
 	if ch.want != nil && !e.joinersReady() {
 		return
 	}
-	c.standing, c.priority = true, election.DefaultPriority
+	c.Stand(true, election.DefaultPriority)
 	switch {
-	case c.role() == leader && ch.driver != nil && ch.driver.Ballot == c.held.term:
-	case c.role() == leader && e.awaitsOutcome() && e.keepsDriving() && !e.wonUnderPresent(c):
+	case c.Role() == contest.Leader && ch.driver != nil && ch.driver.Ballot == c.Term():
+	case c.Role() == contest.Leader && e.awaitsOutcome() && e.keepsDriving() && !e.wonUnderPresent(c):
 		// The outcome proposed under the former term is not committed yet.
-	case c.role() == leader:
+	case c.Role() == contest.Leader:
 		e.beginDriving(c)
 	case e.keepsDriving():
-		c.standing = false // a vote for a higher ballot would end this one
+		c.Stand(false, election.DefaultPriority) // a vote for a higher ballot would end this one
 	default:
 		ch.driver = nil
 	}
@@ -167,7 +168,7 @@ func (e *Elector) inherits() bool {
 	}
 	if ch.seenJoint != e.roster.Version {
 		ch.seenJoint = e.roster.Version
-		ch.inheritAt = e.now.Add(2*e.cfg.Timing.Lease + e.jitter(e.cfg.Timing.Lease))
+		ch.inheritAt = e.now.Add(2*e.cfg.Timing.Lease + e.rules.Jitter(e.cfg.Timing.Lease))
 	}
 	if e.now < ch.inheritAt {
 		ch.wakeAt = min(ch.wakeAt, ch.inheritAt)
@@ -182,12 +183,12 @@ func (e *Elector) stopDriving() {
 
 // beginDriving proposes a joint roster: the inherited one under this driver's term (R3),
 // or the wanted one (R9).
-func (e *Elector) beginDriving(c *contest) {
+func (e *Elector) beginDriving(c *entry) {
 	ch := &e.change
 	ch.lost = nil
 	switch {
 	case e.roster.Joint():
-		ch.driver = quorum.InheritChange(c.held.term, e.cfg.Drift, e.roster, c.held.lease.Won())
+		ch.driver = quorum.InheritChange(c.Term(), e.cfg.Drift, e.roster, c.WonBy())
 	case ch.want != nil && e.roster.Version == ch.want.of:
 		if gone := e.goneSinceAsked(); gone != "" {
 			e.reply(ch.want.request, &election.Refusal{Why: election.DeniedNotConnected, Agent: gone})
@@ -195,7 +196,7 @@ func (e *Elector) beginDriving(c *contest) {
 			e.stopDriving()
 			return
 		}
-		ch.driver = quorum.NewDriver(c.held.term, e.cfg.Drift, e.roster, ch.want.voters)
+		ch.driver = quorum.NewDriver(c.Term(), e.cfg.Drift, e.roster, ch.want.voters)
 	default:
 		if e.wonUnderPresent(c) {
 			ch.agreed = e.roster.Version
@@ -220,7 +221,7 @@ func (e *Elector) goneSinceAsked() string {
 }
 
 // drive repeats the driver's proposal until enough voters have accepted it.
-func (e *Elector) drive(c *contest) {
+func (e *Elector) drive(c *entry) {
 	ch := &e.change
 	d := ch.driver
 	if d == nil {
@@ -255,15 +256,15 @@ func (e *Elector) drive(c *contest) {
 // giveUpLostVoters goes back when the new voters are lost and their votes are needed
 // already: before the leases expire that can't be renewed without them. The driver takes
 // its own lease as the measure (R10, R12).
-func (e *Elector) giveUpLostVoters(c *contest) {
+func (e *Elector) giveUpLostVoters(c *entry) {
 	ch := &e.change
 	if !ch.driver.Marks() || ch.driver.Back() || !ch.driver.MayAlwaysGoBack() {
 		return
 	}
 	r := ch.driver.Proposal()
 	fades := election.Instant(0)
-	if c.role() == leader {
-		fades = c.held.lease.End().Add(-e.cfg.Timing.Lease / 3)
+	if c.Role() == contest.Leader {
+		fades = c.LeaseEnd(e.now).Add(-e.cfg.Timing.Lease / 3)
 	}
 	former := &election.Roster{Voters: r.Voters}
 	switch {
@@ -299,7 +300,7 @@ func (e *Elector) rosterRefuse(from election.PeerID, m election.RosterRefuse) {
 		d.Refuse(from, m)
 	}
 	if c := e.held(election.RosterElection); c != nil && (e.votes(from, nil) || e.change.driver.Asks(from)) {
-		e.learnTerm(c, m.Granted)
+		e.learn(c, m.Granted)
 	}
 	e.learnRoster(from, m.Roster)
 }

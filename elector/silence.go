@@ -103,7 +103,7 @@ func (e *Elector) heardFrom(id election.PeerID, m election.Message) {
 // follows reports whether the peer is known to lead something.
 func (e *Elector) follows(id election.PeerID) bool {
 	for _, c := range e.contests.rows {
-		if c.leader.holder.Peer == id {
+		if c.Leader().Holder.Peer == id {
 			return true
 		}
 	}

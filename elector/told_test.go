@@ -27,10 +27,10 @@ func stale(e *Elector) string {
 		c.listing.key = listingKey{}
 		c.listing.renew(e, c, facts)
 		fresh := e.contestStatus(c)
-		shows := c.name != election.RosterElection && (c.listing.stood || e.exists(c))
+		shows := c.Name() != election.RosterElection && (c.listing.stood || e.exists(c))
 		c.listing = kept
 		if shows != (c.shown != nil) {
-			return fmt.Sprintf("readers are shown %s: %t, it should be %t", c.name, c.shown != nil, shows)
+			return fmt.Sprintf("readers are shown %s: %t, it should be %t", c.Name(), c.shown != nil, shows)
 		}
 		if c.shown != nil && !fresh.agrees(c.shown) {
 			return fmt.Sprintf("readers are shown %+v, it is %+v", *c.shown, fresh)
@@ -40,7 +40,7 @@ func stale(e *Elector) string {
 }
 
 // problem says in what the counts differ from what the elections say of themselves.
-func (a *agenda) problem(all []*contest) string {
+func (a *agenda) problem(all []*entry) string {
 	contesting, queued := 0, 0
 	for _, c := range all {
 		if c.counted {
@@ -49,8 +49,8 @@ func (a *agenda) problem(all []*contest) string {
 		if c.queued {
 			queued++
 		}
-		if !c.touched && c.counted != c.contested() {
-			return fmt.Sprintf("%s contests: %t, counted: %t", c.name, c.contested(), c.counted)
+		if c.counted != c.Contests() {
+			return fmt.Sprintf("%s contests: %t, counted: %t", c.Name(), c.Contests(), c.counted)
 		}
 	}
 	if contesting != a.contesting || queued != a.queued {

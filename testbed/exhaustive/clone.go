@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"unsafe"
 
+	"github.com/doyen-election/doyen/contest"
 	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/elector"
 )
@@ -30,7 +31,7 @@ var immutable = []reflect.Type{
 	reflect.TypeFor[*election.Roster](), reflect.TypeFor[election.Roster](),
 	reflect.TypeFor[*election.Genesis](), reflect.TypeFor[election.View](),
 	reflect.TypeFor[election.Message](), reflect.TypeFor[election.Output](),
-	reflect.TypeFor[elector.Config](), reflect.TypeFor[*rand.Rand](),
+	reflect.TypeFor[elector.Config](), reflect.TypeFor[*contest.Config](), reflect.TypeFor[*rand.Rand](),
 }
 
 func newCloner() *cloner {

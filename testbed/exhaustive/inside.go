@@ -24,7 +24,7 @@ func firstBeat(e *elector.Elector) election.SendID {
 	keys := contests.FieldByName("keys")
 	for i := range keys.Len() {
 		if keys.Index(i).String() == string(election.Default) {
-			if held := contests.FieldByName("rows").Index(i).Elem().FieldByName("held"); !held.IsNil() {
+			if held := contests.FieldByName("rows").Index(i).Elem().FieldByName("Contest").Elem().FieldByName("held"); !held.IsNil() {
 				return election.SendID(held.Elem().FieldByName("firstBeat").Uint())
 			}
 		}

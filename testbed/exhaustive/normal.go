@@ -6,6 +6,7 @@ import (
 	"slices"
 	"unsafe"
 
+	"github.com/doyen-election/doyen/contest"
 	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/elector"
 	"github.com/doyen-election/doyen/failuredetector"
@@ -42,6 +43,7 @@ func special() map[reflect.Type]encode {
 		reflect.TypeFor[election.Roster]():          nil,
 		reflect.TypeFor[*election.Roster]():         nil,
 		reflect.TypeFor[elector.Config]():           nil,
+		reflect.TypeFor[*contest.Config]():          nil,
 		reflect.TypeFor[elector.Counters]():         nil,
 		reflect.TypeFor[election.Output]():          nil,
 		reflect.TypeFor[quorum.VoterConfig]():       nil,
@@ -54,7 +56,7 @@ func special() map[reflect.Type]encode {
 // nothing.
 func fieldRules() map[string]encode {
 	rules := map[string]encode{
-		"elector.tenure.firstBeat":     func(e *encoder, p unsafe.Pointer) { e.truth(*(*election.SendID)(p) != 0) },
+		"contest.tenure.firstBeat":     func(e *encoder, p unsafe.Pointer) { e.truth(*(*election.SendID)(p) != 0) },
 		"elector.peer.stamp":           func(e *encoder, p unsafe.Pointer) { e.stamp(*(*election.Instant)(p), e.peer) },
 		"elector.peer.unansweredSince": func(e *encoder, p unsafe.Pointer) { e.stamp(*(*election.Instant)(p), e.owner) },
 		"quorum.Lease.sends":           encodeSendTimes,
@@ -72,7 +74,7 @@ func fieldRules() map[string]encode {
 	for _, f := range []string{
 		"elector.Elector.rng", "elector.Elector.now", "elector.Elector.started", "elector.Elector.formation",
 		"elector.Elector.change", "elector.Elector.sends", "elector.Elector.inquiries", "elector.Elector.inquired",
-		"elector.Elector.own", "elector.contest.wakeAt", "elector.contest.rival", "elector.known.heard",
+		"elector.Elector.own", "elector.entry.e", "elector.entry.wakeAt", "contest.Contest.rival", "contest.Known.Heard",
 		"elector.peer.heardAt", "elector.peer.redialAt", // of connections, which nothing closes here
 		"elector.Elector.progress", "elector.Elector.toldWrites", "elector.Elector.tellWritesAt",
 		"election.State.Writes", "election.Report.Boot", "election.Report.Writes", "election.Report.Known", "quorum.Ledger.written",
@@ -87,9 +89,9 @@ func fieldRules() map[string]encode {
 // deadlines are the fields of which only the time to come counts.
 func deadlines() []string {
 	return []string{
-		"elector.Elector.beatAt", "elector.peer.probeAt", "elector.known.until",
-		"elector.rumour.heedUntil", "elector.rumour.promiseEnd", "elector.contest.notBefore",
-		"elector.contest.standDownUntil", "elector.bid.deadline", "elector.bid.resendAt", "elector.departure.stopBy", "quorum.promise.until",
+		"elector.Elector.beatAt", "elector.peer.probeAt", "contest.Known.Until",
+		"contest.rumour.heedUntil", "contest.rumour.promiseEnd", "contest.Contest.notBefore",
+		"contest.Contest.standDownUntil", "contest.bid.deadline", "contest.bid.resendAt", "contest.departure.stopBy", "quorum.promise.until",
 		"quorum.Lease.earned", "quorum.Ledger.retryAt", "bully.Bully.until", "bully.deferring.until",
 		"ring.Ring.until", "ring.hop.until",
 	}

@@ -1,4 +1,4 @@
-package elector
+package contest
 
 import (
 	"slices"
@@ -87,9 +87,9 @@ func (a *asked) join(i int) {
 
 // newTerm is the term to ask for next: above all that were seen, and never asked
 // for before (H1).
-func (e *Elector) newTerm(c *contest) election.Term {
-	if e.roster != nil {
-		c.highest = max(c.highest, e.roster.Floor)
+func (c *Contest) newTerm(s *step) election.Term {
+	if s.roster != nil {
+		c.highest = max(c.highest, s.roster.Floor)
 	}
 	c.highest = c.asked.after(c.highest)
 	c.asked.add(c.highest)
@@ -97,21 +97,21 @@ func (e *Elector) newTerm(c *contest) election.Term {
 }
 
 // goBack forgets a highest term that so many voters refuse to exceed, as too far
-// above all they know, that the others are no majority: somebody made it up, and
-// every later attempt would be refused as well. It reports whether it did. What
+// above all they know, that the others are not a majority: it was made up, and
+// every later bid would be refused as well. It reports whether it did. What
 // one of the others may have granted in that term stays with it.
-func (e *Elector) goBack(c *contest) bool {
+func (c *Contest) goBack(s *step) bool {
 	tooFar := func(id election.PeerID) bool { return c.bid.refused[id].why == election.RefusedLeap }
-	if c.bid == nil || quorum.Confirmed(e.roster, func(id election.PeerID) bool { return !tooFar(id) }) {
+	if c.bid == nil || quorum.Confirmed(s.roster, func(id election.PeerID) bool { return !tooFar(id) }) {
 		return false
 	}
-	c.highest = e.roster.Floor
+	c.highest = s.roster.Floor
 	for id, refused := range c.bid.refused {
 		if tooFar(id) {
 			c.highest = max(c.highest, refused.known)
 			delete(c.bid.refused, id)
 		}
 	}
-	e.counters.Dropped["term_leap"]++
+	s.out.TermLeaps++
 	return true
 }

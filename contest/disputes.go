@@ -1,4 +1,4 @@
-package elector
+package contest
 
 import (
 	"github.com/doyen-election/doyen/election"
@@ -12,47 +12,39 @@ import (
 //
 // One reachable voter that still disputes the term after any other bid must have ended is
 // reason enough: without its vote, the next voter that falls silent may end the leadership.
-func (e *Elector) outlived(c *contest) bool {
+func (c *Contest) outlived(s *step) bool {
 	switch {
-	case c.held.term <= e.roster.Floor, c.bid != nil:
+	case c.held.term <= s.roster.Floor, c.bid != nil:
 		return true
-	case len(c.held.disputed) == 0, !e.hasMajority(), !e.writes():
+	case len(c.held.disputed) == 0, !s.hasMajority(), !s.Writes():
 		return false
 	}
-	if !quorum.Confirmed(e.roster, func(id election.PeerID) bool {
+	if !quorum.Confirmed(s.roster, func(id election.PeerID) bool {
 		_, disputes := c.held.disputed[id]
-		return e.reachable(id) && !disputes
+		return s.Reachable(id) && !disputes
 	}) {
 		return true
 	}
-	due := c.held.lease.End().Add(-e.cfg.Timing.Lease / 2)
+	due := c.held.lease.End().Add(-c.cfg.Lease / 2)
 	for id, since := range c.held.disputed {
-		if e.reachable(id) {
-			due = min(due, since.Add(e.cfg.Timing.disputeTime()))
+		if s.Reachable(id) {
+			due = min(due, since.Add(c.cfg.disputeTime()))
 		}
 	}
-	if e.now < due {
-		c.wake(due)
+	if s.now < due {
+		s.wake(due)
 		return false
 	}
 	return true
 }
 
 // dispute records that a voter can't renew the term.
-func (e *Elector) dispute(c *contest, voter election.PeerID) {
-	if _, known := c.held.disputed[voter]; known || !e.roster.Has(voter) {
+func (c *Contest) dispute(s *step, voter election.PeerID) {
+	if _, known := c.held.disputed[voter]; known || !s.roster.Has(voter) {
 		return
 	}
 	if c.held.disputed == nil {
 		c.held.disputed = map[election.PeerID]election.Instant{}
 	}
-	c.held.disputed[voter] = e.now
-}
-
-// withhold records that a voter does not renew everything that this agent leads.
-func (e *Elector) withhold(voter election.PeerID) {
-	if e.withheld == nil {
-		e.withheld = map[election.PeerID]bool{}
-	}
-	e.withheld[voter] = true
+	c.held.disputed[voter] = s.now
 }

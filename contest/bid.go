@@ -1,0 +1,264 @@
+package contest
+
+import (
+	"slices"
+	"time"
+
+	"github.com/doyen-election/doyen/election"
+	"github.com/doyen-election/doyen/quorum"
+)
+
+// bid is this agent's request for a term: a nominee's for the first one, or a
+// leader's for one above the term that it leads (R6).
+type bid struct {
+	lease    *quorum.Lease    // what the votes are worth; its Term is the one asked for
+	deadline election.Instant // a nominee gives up then
+	resendAt election.Instant
+	every    time.Duration // doubled each time: voters that answer late must not be asked more and more often
+	refused  map[election.PeerID]refusal
+	second   bool // of the same nomination: the first was refused for its term alone
+}
+
+// refusal is why a voter refuses a bid, and the highest term that it knows.
+type refusal struct {
+	why   election.RefusalReason
+	known election.Term
+}
+
+func (c *Contest) newBid(s *step) *bid {
+	return &bid{lease: quorum.NewLease(c.newTerm(s), c.cfg.Lease, c.cfg.Drift, s.roster),
+		refused: map[election.PeerID]refusal{}}
+}
+
+// refuse records a voter's answer. A late one does not count against a vote that came
+// since, unless the term is too low: that is final.
+func (b *bid) refuse(voter election.PeerID, m election.VoteRefusal) {
+	if m.Reason != election.RefusedVersion && (m.Reason == election.RefusedStaleTerm || !b.lease.SupportedBy(voter)) {
+		b.refused[voter] = refusal{why: m.Reason, known: m.Granted}
+	}
+}
+
+// tooLow reports whether a voter of the roster refuses the term as too low.
+func (b *bid) tooLow(r *election.Roster) bool {
+	for id, refused := range b.refused {
+		if (refused.why == election.RefusedStaleTerm || refused.why == election.RefusedFloor) && r.Has(id) {
+			return true
+		}
+	}
+	return false
+}
+
+// nominate begins to ask for the votes of a majority. Without quorum the nominee leads
+// at once.
+func (c *Contest) nominate(s *step, f election.Field) {
+	if !c.cfg.Quorum {
+		t := c.newTerm(s)
+		s.out.Remember = t
+		c.becomeLeader(s, &tenure{term: t})
+		return
+	}
+	s.out.Attempts++
+	c.bid = c.newBid(s)
+	c.bid.deadline = f.Patience
+	s.sendAll(c.selection.Nominated(f, s.roster.Has))
+	c.pursue(s, f)
+}
+
+// pursue follows up a nominee's bid.
+func (c *Contest) pursue(s *step, f election.Field) {
+	switch {
+	case !f.Able:
+		c.failBid(s, f)
+		return
+	case s.now >= c.bid.deadline:
+		c.late = c.bid.lease.Term
+		c.failBid(s, f)
+		return
+	case !c.mayStillGrant(s):
+		learnt := c.goBack(s) || c.mayStillGrant(s, election.RefusedStaleTerm, election.RefusedFloor)
+		if learnt && !c.bid.second {
+			c.abandon(s)
+			c.nominate(s, f) // it only had to learn the term: the choice stands
+			c.bid.second = true
+			return
+		}
+		c.failBid(s, f) // a split vote
+		return
+	}
+	c.seekVotes(s)
+	s.wake(c.bid.deadline)
+}
+
+// seekVotes asks the voters, and again while a majority is missing: the lease counts from
+// the send, so who waits for an old lease to end wants a fresh one.
+func (c *Contest) seekVotes(s *step) {
+	if b := c.bid; s.now >= b.resendAt {
+		b.every = min(max(2*b.every, c.cfg.Heartbeat/2), c.cfg.Heartbeat*3/4)
+		b.resendAt = s.now.Add(b.every)
+		c.requestVotes(s, b.lease.Term)
+	}
+	s.wake(c.bid.resendAt)
+}
+
+// mayStillGrant reports whether the reachable voters that have not refused, or only
+// for one of those reasons, are a majority.
+func (c *Contest) mayStillGrant(s *step, but ...election.RefusalReason) bool {
+	return quorum.Confirmed(s.roster, func(id election.PeerID) bool {
+		refused, has := c.bid.refused[id]
+		return (!has || slices.Contains(but, refused.why)) && s.Reachable(id)
+	})
+}
+
+// won reports whether a majority's answers leave enough of a lease to lead.
+func (c *Contest) won(s *step, b *bid) bool {
+	return b.lease.End() > s.now.Add(c.cfg.guard())
+}
+
+func (c *Contest) requestVotes(s *step, t election.Term) {
+	for _, v := range s.roster.All() {
+		c.requestVote(s, v.Peer, t)
+	}
+}
+
+func (c *Contest) requestVote(s *step, voter election.PeerID, t election.Term) {
+	s.send(voter, election.VoteRequest{Election: c.name, Term: t, Holder: c.cfg.Self,
+		Lease: c.cfg.Lease, Rank: c.rank(), Roster: *s.roster})
+}
+
+// failBid gives the votes back, waits a random time (Ongaro 2014, section
+// 3.4), and after a second failure lets the next rank go.
+func (c *Contest) failBid(s *step, f election.Field) {
+	c.abandon(s)
+	c.selection.Stop()
+	c.notBefore = max(c.notBefore, s.now.Add(c.cfg.Jitter(c.cfg.Heartbeat)))
+	c.failures++
+	if c.failures >= 2 && len(f.Ranks) > 1 {
+		c.failures = 0
+		c.standDownUntil = s.now.Add(c.cfg.Lease)
+		s.wake(c.standDownUntil)
+	}
+	s.wake(c.notBefore)
+}
+
+func (c *Contest) giveUp(s *step) {
+	if c.Role() == Nominee {
+		c.abandon(s)
+		c.selection.Stop()
+	}
+}
+
+// abandon ends a nominee's bid and gives its votes back. The term was never acted
+// under, nor is any other, so this is no early release (H6).
+func (c *Contest) abandon(s *step) {
+	if c.Role() != Nominee {
+		return
+	}
+	s.sendVoters(election.Release{Election: c.name, Term: c.bid.lease.Term, Holder: c.cfg.Self})
+	c.bid = nil
+}
+
+// HeedRound handles another agent's Vote Request.
+func (c *Contest) HeedRound(f Facts, asker election.Rank) Verdict {
+	return c.do(f, func(s *step) { c.heedRound(s, asker) })
+}
+
+func (c *Contest) heedRound(s *step, asker election.Rank) {
+	if c.Role() != Follower && c.Role() != Nominee || !asker.Above(c.rank()) || !c.candidate {
+		return
+	}
+	if c.leader.Holder != (election.Holder{}) && !c.vacant(s) {
+		return
+	}
+	if c.Role() == Nominee {
+		c.abandon(s)
+		c.selection.Stop()
+	}
+	c.begun = false
+	c.selection.StandBack(s.now, c.field(s), asker)
+}
+
+// VoteGranted counts a vote that answers what was sent at that instant, for what this
+// agent asks for or holds (H4). One that is not fresh came too late to be worth
+// anything.
+func (c *Contest) VoteGranted(f Facts, from election.PeerID, m election.VoteGrant, sent election.Instant, fresh bool) Verdict {
+	s := begin(f)
+	s.out.Late = m.Term == c.late
+	switch {
+	case c.asksFor(m.Term):
+		if fresh {
+			c.bid.lease.Count(from, sent, m.Version)
+			delete(c.bid.refused, from)
+		}
+	case c.Role() == Leader && c.held.term == m.Term:
+		if fresh {
+			c.held.lease.Count(from, sent, m.Version)
+			delete(c.held.disputed, from)
+		}
+	case c.Role() == Follower:
+		// A vote for a bid given up: the voter need not keep it.
+		s.send(from, election.Release{Election: m.Election, Term: m.Term, Holder: c.cfg.Self})
+	}
+	return c.end(s)
+}
+
+func (c *Contest) asksFor(t election.Term) bool { return c.bid != nil && c.bid.lease.Term == t }
+
+// VoteRefused learns from a voter's refusal, and counts it once.
+func (c *Contest) VoteRefused(f Facts, from election.PeerID, m election.VoteRefusal) Verdict {
+	s := begin(f)
+	if m.Reason == election.RefusedFloor && s.roster != nil {
+		c.highest = max(c.highest, s.roster.Floor)
+		if r := m.Roster; r != nil && r.Cluster == s.roster.Cluster && r.Version == s.roster.Version {
+			c.learnTerm(s, r.Floor) // a voter keeps the floor of a roster it held before (R5)
+		}
+	}
+	if m.Remaining > 0 && m.GrantedTo != c.cfg.Self {
+		c.heedRecord(s, election.Record{Election: m.Election, Term: m.Granted, Holder: m.GrantedTo, Remaining: m.Remaining})
+	}
+	switch {
+	case !s.roster.Has(from):
+	case c.asksFor(m.Term):
+		c.bid.refuse(from, m)
+	case c.Role() == Leader && c.held.term == m.Term && (m.Reason == election.RefusedStaleTerm || m.Reason == election.RefusedFloor):
+		c.dispute(s, from)
+	}
+	return c.end(s)
+}
+
+// Reconnected asks a voter for its vote that has just connected: what was sent before did
+// not reach it.
+func (c *Contest) Reconnected(f Facts, voter election.PeerID) Verdict {
+	s := begin(f)
+	if c.Role() == Nominee && s.roster.Has(voter) {
+		c.requestVote(s, voter, c.bid.lease.Term)
+	}
+	return c.end(s)
+}
+
+// Reroster goes on under the roster that has just become durable: what was earned of a
+// lease stays good, the rest is asked again (R6).
+func (c *Contest) Reroster(f Facts) Verdict {
+	return c.do(f, func(s *step) { c.reroster(s) })
+}
+
+func (c *Contest) reroster(s *step) {
+	if c.held != nil && c.held.lease != nil {
+		c.held.lease.Reroster(s.roster)
+	}
+	if c.Role() == Leader || c.Role() == Nominee && c.bid.lease.Term <= s.roster.Floor {
+		c.highest = max(c.highest, s.roster.Floor)
+	}
+	if c.Role() == Nominee && c.bid.lease.Term <= s.roster.Floor {
+		c.abandon(s)
+		c.selection.Stop()
+		return
+	}
+	if b := c.bid; b != nil {
+		b.lease.Reroster(s.roster)
+		b.resendAt = s.now
+		clear(b.refused)
+	}
+	if c.Role() == Leader && c.held.term > s.roster.Floor { // else it overtakes the term instead
+		c.requestVotes(s, c.held.term)
+	}
+}

@@ -1,0 +1,171 @@
+package contest
+
+import (
+	"maps"
+
+	"github.com/doyen-election/doyen/election"
+	"github.com/doyen-election/doyen/quorum"
+)
+
+// Claimed handles one leadership that a heartbeat claims. It certainly lasts until that
+// instant; echo is when this agent sent what the heartbeat echoes.
+func (c *Contest) Claimed(f Facts, holder election.Holder, claim election.Claim, echo, until election.Instant) Verdict {
+	s := begin(f)
+	c.claimed(s, echo, Known{Holder: holder, Term: claim.Term, rank: claim.Rank, Heard: s.now, Until: until})
+	return c.end(s)
+}
+
+func (c *Contest) claimed(s *step, echo election.Instant, k Known) {
+	confirmed := c.confirms(s, k.Holder, k.Term)
+	if !k.Term.Follows(c.highest) {
+		s.out.TermLeaps++
+		return
+	}
+	if confirmed {
+		c.learnTerm(s, k.Term)
+	}
+	if k.Term <= c.ended || c.gone.outdates(k.Holder, k.Term, echo) || c.Role() == Leader && !confirmed {
+		return // a late message, or a claim that a voter's refusal would bear out
+	}
+	switch {
+	case c.Role() == Leader && !c.yields(k), k.Term < c.leader.Term:
+		return
+	case c.Role() != Leader && k.Term == c.leader.Term && k.Holder != c.leader.Holder && c.leader.rank.Above(k.rank):
+		return // two leaders without quorum: all name the same one while they meet
+	case c.Role() == Leader:
+		c.stepDown(s, departure{reason: election.ReasonSuperseded})
+		c.rumour = c.heed(s, k)
+		return
+	case c.Role() == Leaving:
+		c.rumour = c.heed(s, k) // and does not start a round against it once it has released its term
+		return
+	case k.Until <= s.now:
+		// It leads, but how long is not known yet: its next heartbeat echoes our stamp.
+		c.rumour = c.heed(s, k)
+		return
+	}
+	c.follow(s, k)
+}
+
+// heed is the rumour of a leader that was heard but can't be named yet.
+func (c *Contest) heed(s *step, k Known) rumour {
+	return rumour{holder: k.Holder, term: k.Term, heedUntil: s.now.Add(2 * c.cfg.Heartbeat), promiseEnd: c.rumour.promiseEnd}
+}
+
+// yields reports whether this leader gives way to another that claims to lead.
+// With quorum only a higher term can be real; without, the lower of (term,
+// rank) steps down.
+func (c *Contest) yields(other Known) bool {
+	if c.cfg.Quorum || other.Term != c.held.term {
+		return other.Term > c.held.term
+	}
+	return other.rank.Above(c.rank())
+}
+
+// Released handles a term that its holder has released.
+func (c *Contest) Released(f Facts, m election.Release) Verdict {
+	return c.do(f, func(s *step) { c.released(s, m) })
+}
+
+func (c *Contest) released(s *step, m election.Release) {
+	if c.confirms(s, m.Holder, m.Term) && !c.learnTerm(s, m.Term) {
+		return
+	}
+	maps.DeleteFunc(c.standDowns, func(_ election.PeerID, until election.Instant) bool { return until <= s.now })
+	if m.StandDown > 0 {
+		c.standDowns[m.Holder.Peer] = s.now.Add(min(m.StandDown, 2*c.cfg.Lease))
+	}
+	if c.rumour.holder == m.Holder && c.rumour.term <= m.Term {
+		c.rumour = rumour{}
+	}
+	if c.leader.Holder == m.Holder && m.Term < c.leader.Term {
+		return // a late message about a term that its holder has overtaken
+	}
+	if c.leader.Holder != m.Holder && (c.leader.Holder != (election.Holder{}) || m.StandDown == 0 && m.Target == "") {
+		return // a bid given up, or an old term: not of a leader that is followed here
+	}
+	if c.Role() != Follower && c.Role() != Nominee {
+		return
+	}
+	switch {
+	case c.leader.Holder != m.Holder:
+	case c.confirms(s, m.Holder, c.leader.Term):
+		c.outdate(c.leader.Term)
+	default: // it may have made the term up: those of others have not ended
+		c.gone = gone{holder: m.Holder, term: c.leader.Term}
+		if c.cfg.Quorum {
+			c.gone.at = s.now
+		}
+	}
+	c.forget(s, election.ReasonReleased)
+	c.vacantSince = min(c.vacantSince, s.now)
+	c.takeTurns(s, m.Target)
+}
+
+// takeTurns lets the target of a transfer ask for votes at once, and holds all others
+// back for one vote timeout.
+func (c *Contest) takeTurns(s *step, target election.PeerID) {
+	if target == "" {
+		return
+	}
+	c.offer.made(target)
+	if target != c.cfg.Self.Peer {
+		c.notBefore = max(c.notBefore, s.now.Add(c.cfg.VoteTimeout()))
+		return
+	}
+	c.notBefore, c.standDownUntil = 0, 0
+	if f := c.field(s); f.Able && c.Role() == Follower {
+		c.selection.Stop()
+		c.nominate(s, f)
+	}
+}
+
+// Record learns a term and perhaps a leader that has not been heard yet, from a grant
+// that a voter has reported.
+func (c *Contest) Record(f Facts, g election.Record) Verdict {
+	return c.do(f, func(s *step) { c.heedRecord(s, g) })
+}
+
+func (c *Contest) heedRecord(s *step, g election.Record) {
+	if !c.learnTerm(s, g.Term) || g.Remaining <= 0 || g.Holder == c.cfg.Self || g.Term < c.rumour.term {
+		return
+	}
+	end := max(c.rumour.promiseEnd, s.now.Add(min(g.Remaining, quorum.Outlast(c.cfg.Lease, c.cfg.Drift))))
+	if g.Term <= c.ended {
+		c.rumour.promiseEnd = end // that voter has not heard, or holds: the term has ended
+		return
+	}
+	c.rumour = rumour{holder: g.Holder, term: g.Term, heedUntil: s.now.Add(min(g.Remaining, 2*c.cfg.Heartbeat)), promiseEnd: end}
+}
+
+// Suspended ends every lease that was counted on this agent's clock before its host was
+// suspended, and every bid. Answers to older sends that still arrive are of terms that
+// it never asks for again (H1, H4), or older than the first heartbeat of what it wins
+// from now on.
+func (c *Contest) Suspended(f Facts) Verdict {
+	s := begin(f)
+	switch c.Role() {
+	case Leader:
+		c.stepDown(s, departure{reason: election.ReasonSuspended})
+		return c.end(s)
+	case Leaving:
+		c.held.leaving.suspended = true // its heartbeats would have others name it for too long
+	default:
+		c.giveUp(s)
+	}
+	c.doubt(s)
+	return c.end(s)
+}
+
+// doubt stops naming a leader until it is heard with an instant that lies after the
+// suspend, and leaves it the time for that before any agent is a candidate against it.
+func (c *Contest) doubt(s *step) {
+	k := c.leader
+	if k.Holder == (election.Holder{}) {
+		return
+	}
+	c.forget(s, election.ReasonSuspended)
+	if c.cfg.Quorum && c.vacantSince == election.Never {
+		c.rumour = c.heed(s, k)
+	}
+}

@@ -1,0 +1,158 @@
+package contest
+
+import (
+	"time"
+
+	"github.com/doyen-election/doyen/election"
+)
+
+// departure is how and why a leadership ends.
+type departure struct {
+	reason    election.Reason
+	to        election.PeerID  // the target of a transfer, or of a leader that can't write
+	stopBy    election.Instant // the last deadline that was announced to all that act under the term
+	stopped   bool
+	suspended bool // the host was, since
+}
+
+// standDown is for how long this agent then lets others go first.
+func (c *Contest) standDown(why election.Reason) time.Duration {
+	switch why {
+	case election.ReasonResigned, election.ReasonDraining, election.ReasonShutdown, election.ReasonDisk:
+		return c.cfg.Lease
+	case election.ReasonTransferred, election.ReasonPreempted:
+		return c.cfg.transferStandDown()
+	}
+	return 0
+}
+
+// orderly reports whether the lease was certainly still good when the leader stepped
+// down, and how long it still runs is known.
+func (d departure) orderly() bool {
+	if d.suspended {
+		return false
+	}
+	switch d.reason {
+	case election.ReasonLeaseExpired, election.ReasonSuperseded, election.ReasonSuspended:
+		return false
+	}
+	return true
+}
+
+func (c *Contest) StepDown(f Facts, why election.Reason, to election.PeerID) Verdict {
+	s := begin(f)
+	if c.Role() == Leader {
+		c.stepDown(s, departure{reason: why, to: to})
+	}
+	return c.end(s)
+}
+
+// Leave ends a leadership, or a bid and its round.
+func (c *Contest) Leave(f Facts, why election.Reason) Verdict {
+	s := begin(f)
+	if c.Role() == Leader {
+		c.stepDown(s, departure{reason: why})
+	}
+	c.giveUp(s)
+	return c.end(s)
+}
+
+// stepDown first has all stop that act on this agent's behalf. The term is released once
+// they have, or the last deadline that was announced to them has passed (H6).
+func (c *Contest) stepDown(s *step, d departure) {
+	d.stopBy = c.leaseEnd(s.now)
+	d.stopped = c.name == election.RosterElection // no program acts on it
+	c.held.leaving = &d
+	s.out.Again = true
+	if !d.stopped {
+		s.out.StepDown = append(s.out.StepDown, election.Withdrawal{Election: c.name, Term: c.held.term, StopBy: d.stopBy, Reason: d.reason})
+	}
+	c.forget(s, d.reason)
+	s.wake(d.stopBy)
+}
+
+// Stopped takes the receipt that nothing acts under the term any more.
+func (c *Contest) Stopped(t election.Term) {
+	if c.Role() == Leaving && c.held.term == t {
+		c.held.leaving.stopped = true
+	}
+}
+
+func (c *Contest) finishLeaving(s *step) {
+	if d := c.held.leaving; !d.stopped && s.now < d.stopBy {
+		s.wake(d.stopBy)
+		return
+	}
+	target, standDown := c.successor(s)
+	release := election.Release{Election: c.name, Term: c.held.term, Holder: c.cfg.Self,
+		Target: target, StandDown: standDown, Leaving: s.StopsSoon(c.cfg.Self.Peer)}
+	if c.bid != nil { // asked for while leading, and perhaps granted; first, so that the next leader asks for more
+		higher := release
+		higher.Term = c.bid.lease.Term
+		c.releaseTo(s, higher)
+	}
+	c.releaseTo(s, release)
+	c.held, c.bid = nil, nil
+	c.vacantSince = s.now
+	if standDown > 0 {
+		c.standDownUntil = s.now.Add(standDown)
+	}
+	if target != "" {
+		c.offer.made(target)
+		c.notBefore = s.now.Add(c.cfg.VoteTimeout())
+	}
+	c.seek(s)
+}
+
+// successor returns which agent the term is given to, none in particular if empty, and
+// for how long this agent lets others go first. It is decided at the release: the one
+// that was to follow may have gone, or been passed over, while all that acted under the
+// term were stopping.
+func (c *Contest) successor(s *step) (target election.PeerID, standDown time.Duration) {
+	best := c.bestOther(s)
+	d := c.held.leaving
+	switch d.reason {
+	case election.ReasonPreempted:
+		if best.Priority <= c.priority {
+			return "", 0 // the rival is gone
+		}
+		return best.Peer, c.standDown(d.reason)
+	case election.ReasonWithdrawn:
+		if c.candidate && c.rank().Above(best) {
+			return "", 0
+		}
+		return best.Peer, 0
+	case election.ReasonTransferred, election.ReasonDisk:
+		if bestOf(s, func(r election.Rank) bool { return r.Peer == d.to }).Peer != "" {
+			return d.to, c.standDown(d.reason)
+		}
+	case election.ReasonResigned, election.ReasonDraining, election.ReasonShutdown, election.ReasonBarred:
+	default:
+		return "", 0
+	}
+	target, _ = c.heir(s)
+	return target, c.standDown(d.reason)
+}
+
+func (c *Contest) releaseTo(s *step, m election.Release) {
+	if s.roster.Has(c.cfg.Self.Peer) {
+		s.send(c.cfg.Self.Peer, m)
+	}
+	for _, id := range s.Connected() {
+		s.send(id, m)
+	}
+}
+
+func (c *Contest) Stand(candidate bool, priority int) { c.candidate, c.priority = candidate, priority }
+
+func (c *Contest) HasHeir(f Facts) bool {
+	_, exists := c.heir(begin(f))
+	return exists
+}
+
+// BestOf returns the best of those other candidates that may lead now; zero if there is
+// none.
+func (c *Contest) BestOf(f Facts, eligible func(election.PeerID) bool) election.Rank {
+	s := begin(f)
+	return bestOf(s, func(r election.Rank) bool { return c.mayLead(s, r) && eligible(r.Peer) })
+}

@@ -1,0 +1,244 @@
+package contest
+
+import (
+	"iter"
+	"maps"
+
+	"github.com/doyen-election/doyen/election"
+	"github.com/doyen-election/doyen/quorum"
+)
+
+// becomeLeader starts to lead: a majority's answers are in (H5), or there is
+// no quorum to ask.
+func (c *Contest) becomeLeader(s *step, won *tenure) {
+	s.out.Won = true
+	c.held, c.bid = won, nil
+	c.failures = 0
+	c.vacantSince, c.notBefore = election.Never, 0
+	c.rumour = rumour{}
+	c.outdate(won.term - 1)
+	c.rival = rival{}
+	c.offer.taken(c.cfg.Self.Peer)
+	c.leader = Known{Holder: c.cfg.Self, Term: won.term, rank: c.rank(), Until: c.leaseEnd(s.now), Heard: s.now}
+	s.out.TermsWon++
+	s.sendAll(c.selection.Confirmed(c.field(s), election.Leadership{Leader: c.cfg.Self, Term: won.term}))
+	c.selection.Stop()
+	c.announce(s, election.Announcement{Event: election.Leading, Leader: c.cfg.Self, Term: won.term, Reason: election.ReasonElected})
+	s.out.Beat = true // claim and renew at once
+	c.lead(s)
+}
+
+func (c *Contest) leaseEnd(now election.Instant) election.Instant {
+	if c.held.lease == nil {
+		return now.Add(c.cfg.Lease)
+	}
+	return c.held.lease.End()
+}
+
+// lead keeps a leadership: it uses what the voters renewed, overtakes its own term when
+// that can't be renewed any more, and gives way to a higher priority.
+func (c *Contest) lead(s *step) {
+	c.overtakeTerm(s)
+	c.Refresh(s.now)
+	if c.held.lease != nil {
+		s.wake(c.actsUntil())
+	} else {
+		s.wake(s.now.Add(c.cfg.Heartbeat)) // what it reports of itself is extended then
+	}
+	c.giveWay(s)
+}
+
+// Refresh brings what this agent reports of its own leadership up to date, and reports
+// whether that has changed.
+func (c *Contest) Refresh(now election.Instant) bool {
+	if c.Role() != Leader {
+		return false
+	}
+	before := c.leader
+	c.leader.Until, c.leader.Heard, c.leader.rank = c.leaseEnd(now), now, c.rank()
+	if c.held.lease != nil {
+		c.leader.Heard = c.held.lease.End().Add(-quorum.HolderLease(c.cfg.Lease, c.cfg.Drift))
+	}
+	return c.leader != before
+}
+
+// overtakeTerm takes a higher term from the same voters when this one can't be
+// renewed any more: same leader, higher token, no gap (R6).
+func (c *Contest) overtakeTerm(s *step) {
+	if c.held.lease == nil || s.roster == nil || !c.outlived(s) {
+		return
+	}
+	floor := s.roster.Floor
+	if c.held.term <= floor && c.goBack(s) || c.bid == nil || c.bid.lease.Term <= floor || c.bid.tooLow(s.roster) {
+		c.bid = c.newBid(s)
+	}
+	if c.won(s, c.bid) && c.bid.lease.End() >= c.held.lease.End() { // programs were told of the later one
+		c.held, c.bid = &tenure{term: c.bid.lease.Term, lease: c.bid.lease}, nil
+		c.leader.Term, c.leader.Until = c.held.term, c.held.lease.End()
+		c.announce(s, election.Announcement{Event: election.NewTerm, Leader: c.cfg.Self, Term: c.held.term, Reason: election.ReasonElected})
+		s.out.Beat = true
+		return
+	}
+	c.seekVotes(s)
+}
+
+// Expire steps down before the lease ends (H5). It is called before anything else in a
+// step: a leader that was frozen must not act on what comes next.
+func (c *Contest) Expire(f Facts) (v Verdict, due bool) {
+	if c.Role() != Leader || c.held.lease == nil || f.Now() < c.actsUntil() {
+		return Verdict{}, false
+	}
+	s := begin(f)
+	s.out.LeasesExpired++
+	c.stepDown(s, departure{reason: election.ReasonLeaseExpired})
+	return c.end(s), true
+}
+
+// actsUntil is when a leader whose lease is not renewed steps down.
+func (c *Contest) actsUntil() election.Instant { return c.held.lease.End().Add(-c.cfg.guard()) }
+
+// Claimable reports whether heartbeats claim the term: while this agent leads, and
+// while it hands over, so that no other agent starts a round before the release.
+func (c *Contest) Claimable() bool {
+	return c.Role() == Leader || c.Role() == Leaving && c.held.leaving.orderly()
+}
+
+// Claim is what the heartbeat with that number claims, if the term is claimable.
+func (c *Contest) Claim(now election.Instant, send election.SendID) election.Claim {
+	if c.held.firstBeat == 0 {
+		c.held.firstBeat = send
+	}
+	until := c.leaseEnd(now)
+	if c.Role() == Leaving {
+		until = c.held.leaving.stopBy
+	}
+	claim := election.Claim{Election: c.name, Term: c.held.term, Remaining: max(0, until.Sub(now))}
+	if !c.cfg.Quorum {
+		claim.Rank = c.rank()
+	}
+	return claim
+}
+
+func (c *Contest) Disputed() iter.Seq[election.PeerID] { return maps.Keys(c.held.disputed) }
+
+// Renewed counts a voter's answer to a heartbeat that was sent at that instant and whose
+// claim it honours (H4). It reports whether Advance should be called.
+func (c *Contest) Renewed(voter election.PeerID, m election.HeartbeatAck, sent election.Instant) bool {
+	if !c.claimedBy(m.Send) {
+		return false
+	}
+	before := c.held.lease.End()
+	c.held.lease.Count(voter, sent, m.Version)
+	delete(c.held.disputed, voter)
+	return c.held.lease.End() > before // answers after the majority's change nothing
+}
+
+// Nacked learns that a voter does not honour the claim of that heartbeat, and asks it for
+// its vote if it has none for this agent on record. It reports whether Advance should be
+// called.
+func (c *Contest) Nacked(f Facts, voter election.PeerID, send election.SendID, n election.Nack) (v Verdict, disputes bool) {
+	s := begin(f)
+	if !c.claimedBy(send) {
+		return c.end(s), false
+	}
+	if c.learnTerm(s, n.Term) && n.Term > c.held.term {
+		c.dispute(s, voter)
+		disputes = true
+	}
+	if n.Term <= c.held.term && c.held.term > s.roster.Floor {
+		c.requestVote(s, voter, c.held.term)
+	}
+	return c.end(s), disputes
+}
+
+// claimedBy reports whether that heartbeat claimed the term that this agent leads (H4).
+func (c *Contest) claimedBy(send election.SendID) bool {
+	return c.Role() == Leader && c.held.lease != nil && c.held.firstBeat != 0 && send >= c.held.firstBeat
+}
+
+type rival struct {
+	peer  election.PeerID
+	since election.Instant
+}
+
+// offer is to whom the election was transferred, and how often it did not take
+// it: one that can't lead, and can't say so, must not cost a gap every preempt
+// delay.
+type offer struct {
+	peer  election.PeerID
+	times int
+}
+
+// maxPatience bounds how often the preempt delay is doubled.
+const maxPatience = 8
+
+func (o *offer) made(to election.PeerID) {
+	if o.peer != to {
+		*o = offer{peer: to}
+	}
+	o.times = min(o.times+1, maxPatience)
+}
+
+func (o *offer) taken(by election.PeerID) {
+	if o.peer == by {
+		*o = offer{}
+	}
+}
+
+func (o *offer) vain(p election.PeerID) int {
+	if o.peer != p {
+		return 0
+	}
+	return o.times
+}
+
+// giveWay transfers to a strictly higher priority that stayed for the preempt
+// delay. It is the leader's own act: nobody is deposed from outside.
+func (c *Contest) giveWay(s *step) {
+	if !c.cfg.Preempt {
+		return
+	}
+	best := s.Best()
+	if best.Priority <= c.priority {
+		c.rival = rival{}
+		return
+	}
+	if c.rival.peer != best.Peer {
+		c.rival = rival{peer: best.Peer, since: s.now}
+	}
+	due := c.rival.since.Add(c.cfg.PreemptDelay << c.offer.vain(best.Peer))
+	if s.now >= due && !s.SharesRoster(best.Peer) {
+		due = s.now.Add(c.cfg.Heartbeat) // its next answer tells
+	}
+	if s.now < due {
+		s.wake(due)
+		return
+	}
+	c.stepDown(s, departure{reason: election.ReasonPreempted})
+}
+
+// bestOther returns the best candidate that is not this agent, zero if none.
+func (c *Contest) bestOther(s *step) election.Rank {
+	return bestOf(s, func(r election.Rank) bool { return c.mayLead(s, r) })
+}
+
+// heir returns which agent should follow this one: none in particular if there are
+// candidates that will see to it themselves, else the best of those that have just
+// stepped down, and would wait, unless they are asked.
+func (c *Contest) heir(s *step) (target election.PeerID, exists bool) {
+	if c.bestOther(s).Peer != "" {
+		return "", true
+	}
+	target = bestOf(s, func(election.Rank) bool { return true }).Peer
+	return target, target != ""
+}
+
+func bestOf(s *step, eligible func(election.Rank) bool) election.Rank {
+	var best election.Rank
+	for r := range s.Candidates() {
+		if eligible(r) && (best.Peer == "" || r.Above(best)) {
+			best = r
+		}
+	}
+	return best
+}

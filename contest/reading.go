@@ -1,0 +1,58 @@
+package contest
+
+import "github.com/doyen-election/doyen/election"
+
+func (c *Contest) Name() election.Name { return c.name }
+
+func (c *Contest) Candidate() (priority int, is bool) { return c.priority, c.candidate }
+
+// Leader returns the leader that is named, this agent included; zero if none is.
+func (c *Contest) Leader() Known { return c.leader }
+
+// Vacant reports whether no other agent is known to lead, nor may.
+func (c *Contest) Vacant() bool { return c.vacantSince != election.Never }
+
+func (c *Contest) Active() bool { return c.selection.Active() }
+
+// Heeds reports whether a leader is awaited that voters have reported.
+func (c *Contest) Heeds(now election.Instant) bool { return now < c.rumour.heedUntil }
+
+func (c *Contest) Highest() election.Term { return c.highest }
+
+// Asked is the highest term that this agent ever asked for; 0: none.
+func (c *Contest) Asked() election.Term { return c.asked.highest() }
+
+// Fresh reports whether no term of it is known to have ended.
+func (c *Contest) Fresh() bool { return c.ended == 0 }
+
+// Term is the term that this agent leads, or has not released yet; 0: none.
+func (c *Contest) Term() election.Term {
+	if c.held == nil {
+		return 0
+	}
+	return c.held.term
+}
+
+func (c *Contest) LeaseEnd(now election.Instant) election.Instant { return c.leaseEnd(now) }
+
+// WonBy is the roster whose majority first promised the term led.
+func (c *Contest) WonBy() *election.Roster { return c.held.lease.Won() }
+
+func (c *Contest) Field(f Facts) election.Field { return c.field(begin(f)) }
+
+func (c *Contest) Unable(f Facts) election.Obstacle { return c.unable(begin(f)) }
+
+func (c *Contest) Holds(f Facts) bool { return c.holds(begin(f)) }
+
+// StandsDown reports whether a candidate lets others go first for a time.
+func (c *Contest) StandsDown(now election.Instant) bool {
+	if now < c.standDownUntil {
+		return true
+	}
+	for _, until := range c.standDowns {
+		if now < until {
+			return true
+		}
+	}
+	return false
+}

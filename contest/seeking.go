@@ -1,0 +1,129 @@
+package contest
+
+import (
+	"slices"
+	"time"
+
+	"github.com/doyen-election/doyen/election"
+)
+
+// seek finds a leader while none is known: it starts a round of selection when
+// this agent's turn has come, and follows it up.
+func (c *Contest) seek(s *step) {
+	if c.Role() == Nominee && c.won(s, c.bid) {
+		c.becomeLeader(s, &tenure{term: c.bid.lease.Term, lease: c.bid.lease})
+		return
+	}
+	if !c.vacant(s) {
+		if c.Role() == Nominee { // two that refuse each other must not start again in step
+			c.notBefore = max(c.notBefore, s.now.Add(c.cfg.Jitter(c.cfg.Heartbeat)))
+		}
+		if c.Role() == Nominee || c.selection.Active() {
+			c.abandon(s)
+			c.selection.Stop()
+		}
+		c.vacantSince = election.Never
+		return
+	}
+	c.vacantSince = min(c.vacantSince, s.now)
+	f := c.field(s)
+	c.apply(s, f, c.selection.Tick(s.now, f)) // even without a round of its own: Ring passes others' tokens on
+	switch {
+	case c.Role() == Nominee:
+		c.pursue(s, f)
+	case c.selection.Active():
+	case f.Able:
+		if informed, by := s.Informed(); !informed {
+			s.wake(by)
+			return
+		}
+		c.startInTurn(s, f)
+	case s.now < c.standDownUntil:
+		s.wake(c.standDownUntil)
+	}
+}
+
+// startInTurn starts a round once the better-ranked had time to start theirs,
+// so that a lost leader does not start a herd.
+func (c *Contest) startInTurn(s *step, f election.Field) {
+	turn := slices.IndexFunc(f.Ranks, func(r election.Rank) bool { return r.Peer == c.cfg.Self.Peer })
+	start := max(c.vacantSince.Add(time.Duration(turn)*c.cfg.Stagger()), s.FirstTurn(c.rank()), c.notBefore)
+	if s.now < start {
+		s.wake(start)
+		return
+	}
+	if f.Full {
+		s.out.Queue = true
+		return
+	}
+	c.begun = true
+	s.out.Rounds++
+	c.apply(s, f, c.selection.Start(s.now, f))
+}
+
+// Contests reports whether this agent has a round or a bid of its own under way. One
+// that stands back for another agent only waits.
+func (c *Contest) Contests() bool {
+	return c.Role() == Nominee || c.begun && c.selection.Active()
+}
+
+// vacant reports whether no leader is known, or the one that is seems to be lost. The
+// old lease may still run: selection uses the time until it ends. An agent that voters
+// have not reported to yet takes part in rounds, and starts none.
+func (c *Contest) vacant(s *step) bool {
+	if c.leader.Holder != (election.Holder{}) {
+		if !s.Runs(c.leader.Holder) {
+			return true
+		}
+		return c.suspects(s)
+	}
+	if s.now < c.rumour.heedUntil && s.Runs(c.rumour.holder) && !s.Silent(c.rumour.holder.Peer) {
+		s.wake(c.rumour.heedUntil)
+		return false
+	}
+	return true
+}
+
+// suspects reports whether the known leader's heartbeats are overdue.
+func (c *Contest) suspects(s *step) bool {
+	due := s.SuspectAt(c.leader.Holder.Peer)
+	if s.now < due {
+		s.wake(due)
+		return false
+	}
+	if c.vacantSince == election.Never {
+		s.out.Suspicions++
+	}
+	return true
+}
+
+// Receive hands a message of Bully or Ring to the algorithm in use.
+func (c *Contest) Receive(f Facts, from election.PeerID, m election.Message) Verdict {
+	s := begin(f)
+	if c.mayBeVacant(s) { // else a live leader is followed here: its heartbeats will reach the sender
+		f := c.field(s)
+		c.apply(s, f, c.selection.Receive(s.now, f, from, m))
+	}
+	return c.end(s)
+}
+
+// mayBeVacant reports whether a message of selection deserves an answer: this
+// agent leads, stands aside and must say so, or knows of no live leader.
+func (c *Contest) mayBeVacant(s *step) bool {
+	return c.Role() != Follower || c.vacant(s) || !c.candidate || c.unable(s) != 0
+}
+
+// apply carries out what the algorithm asks for.
+func (c *Contest) apply(s *step, f election.Field, v election.Verdict) {
+	s.sendAll(v.Send)
+	s.wake(v.WakeAt)
+	switch {
+	case !v.Nominee || c.Role() != Follower || !f.Able:
+	case !c.begun && s.Full():
+		// It was asked to take part by another's round: its own waits for its turn.
+		c.selection.Stop()
+		s.out.Queue = true
+	default:
+		c.nominate(s, f)
+	}
+}

@@ -1,0 +1,96 @@
+package contest
+
+import (
+	"iter"
+
+	"github.com/doyen-election/doyen/election"
+	"github.com/doyen-election/doyen/quorum"
+)
+
+// Facts is what a contest asks about its agent and the other agents. The answers do
+// not change while the contest takes a step.
+type Facts interface {
+	Now() election.Instant
+	Roster() *election.Roster // the durable one; nil before genesis
+
+	// Obstacle is why this agent can't be elected, as far as the agent as a whole is
+	// concerned; 0: it can.
+	Obstacle() election.Obstacle
+	Writes() bool // its disk takes what it must promise
+	Full() bool   // as many rounds are under way in its contests as may be
+	Closed() bool // a round that starts now has to wait for its turn
+	// Informed reports whether enough voters have reported to know that nobody leads;
+	// if not, by when it will be without a report.
+	Informed() (bool, election.Instant)
+	// FirstTurn is when a first leader may be sought by an agent of that rank.
+	FirstTurn(own election.Rank) election.Instant
+
+	// What this agent's own voter has on record: its grant, when its promise ends, and
+	// when it may vote for this agent as far as a promise from before its start goes.
+	Granted() election.Grant
+	PromiseEnd() election.Instant
+	HoldEnd() election.Instant
+
+	// Candidates are the other agents that are candidates and can be elected, as far as
+	// the agents as a whole are concerned, in any order. Best is the best of those that
+	// have not just stepped down.
+	Candidates() iter.Seq[election.Rank]
+	Best() election.Rank
+	Connected() []election.PeerID
+	Runs(election.Holder) bool         // that process run is connected
+	Silent(election.PeerID) bool       // it has not answered for too long
+	Votes(election.PeerID) bool        // it is a voter, also of a roster that is being written
+	Reachable(election.PeerID) bool    // its vote can be had
+	StopsSoon(election.PeerID) bool    // its agent is shutting down
+	SharesRoster(election.PeerID) bool // it holds the present roster
+	// SuspectAt is when a connected leader's heartbeats are overdue.
+	SuspectAt(election.PeerID) election.Instant
+}
+
+// Verdict is what a contest asks for after one step, to be carried out at once.
+type Verdict struct {
+	StepDown []election.Withdrawal
+	Remember election.Term       // without quorum: write down that it was led; 0: nothing
+	Send     []election.Envelope // the caller numbers the Vote Requests
+	Announce []election.Announcement
+	WakeAt   election.Instant // call Advance then
+	Again    bool             // call Advance again before that
+	Queue    bool             // a round waits for its turn
+	Beat     bool             // send a heartbeat at once
+	Won      bool             // this agent has become the leader
+	Late     bool             // a vote came after the bid was given up
+	Expired  election.PeerID  // the lease of this leader has expired as seen from here
+
+	// How often it happened.
+	Rounds, Attempts, TermsWon, LeasesExpired, Suspicions, TermLeaps uint64
+}
+
+// step is one call: what is known, and the verdict as it comes about.
+type step struct {
+	Facts
+	now    election.Instant
+	roster *election.Roster
+	out    Verdict
+}
+
+func begin(f Facts) *step {
+	return &step{Facts: f, now: f.Now(), roster: f.Roster(), out: Verdict{WakeAt: election.Never}}
+}
+
+func (s *step) wake(at election.Instant) { s.out.WakeAt = min(s.out.WakeAt, at) }
+
+func (s *step) send(to election.PeerID, m election.Message) {
+	s.out.Send = append(s.out.Send, election.Envelope{To: to, Message: m})
+}
+
+func (s *step) sendAll(envelopes []election.Envelope) { s.out.Send = append(s.out.Send, envelopes...) }
+
+func (s *step) sendVoters(m election.Message) {
+	for _, v := range s.roster.All() {
+		s.send(v.Peer, m)
+	}
+}
+
+func (s *step) hasMajority() bool {
+	return s.roster != nil && quorum.Confirmed(s.roster, s.Reachable)
+}

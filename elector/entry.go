@@ -1,0 +1,237 @@
+package elector
+
+import (
+	"iter"
+
+	"github.com/doyen-election/doyen/bully"
+	"github.com/doyen-election/doyen/contest"
+	"github.com/doyen-election/doyen/election"
+	"github.com/doyen-election/doyen/ring"
+)
+
+// entry is one of the elections that this agent holds: its contest, when that is to be
+// advanced, and what readers are shown of it. It is also the facts that the contest is
+// given.
+type entry struct {
+	*contest.Contest
+	e         *Elector
+	idleSince election.Instant // there are no candidates and no leader; Never: there are
+	listing   listing
+	shown     *ContestStatus // to readers; replaced, never changed; nil: it is not
+	refresh   bool           // what readers are shown may have changed
+	touched   bool           // something was heard or done about it: it is to be advanced
+	wakeAt    election.Instant
+
+	// Kept by the agenda, which says what they mean.
+	turn            uint64 // since when it wants to start a round; 0: it does not
+	queued, counted bool
+}
+
+func newSelection(cfg Config, name election.Name) contest.Selection {
+	if cfg.Algorithm == Ring {
+		return ring.New(name, cfg.Self.Peer, cfg.Timing.Heartbeat)
+	}
+	return bully.New(name, cfg.Self.Peer, cfg.Timing.Heartbeat)
+}
+
+// advanceContests does what is due in all elections: in those that something was
+// heard about, whose time has come, or in every one if facts changed that matter
+// to all.
+func (e *Elector) advanceContests() {
+	if facts := e.facts.renew(e); facts != e.advanced {
+		e.advanced = facts
+		e.touchAll()
+	}
+	for _, c := range e.contests.rows {
+		if c.touched || c.wakeAt <= e.now {
+			e.advanceContest(c)
+		}
+	}
+	if e.agenda.queued == 0 || e.agenda.full() {
+		return
+	}
+	e.agenda.serving = true
+	for _, c := range e.queued() {
+		if e.agenda.full() {
+			break
+		}
+		e.advanceContest(c)
+	}
+	e.agenda.serving = false
+}
+
+// contestsWake is when the next election is to be advanced.
+func (e *Elector) contestsWake() election.Instant {
+	wake := election.Never
+	for _, c := range e.contests.rows {
+		wake = min(wake, c.wakeAt)
+	}
+	return wake
+}
+
+// advanceContest does what is due in one election.
+func (e *Elector) advanceContest(c *entry) {
+	c.touched, c.refresh, c.wakeAt = false, true, election.Never
+	e.agenda.queue(c, false)
+	e.carry(c, c.Advance(c))
+	if !c.queued {
+		c.turn = 0
+	}
+}
+
+// carry carries out what a contest asks for.
+func (e *Elector) carry(c *entry, v contest.Verdict) {
+	if v.Remember != 0 {
+		e.remember(c.Name(), v.Remember)
+	}
+	e.out.Withdraw = append(e.out.Withdraw, v.StepDown...)
+	for _, m := range v.Send {
+		if r, ok := m.Message.(election.VoteRequest); ok {
+			r.Send = e.sends.Next(e.now)
+			m.Message = r
+		}
+		e.send(m.To, m.Message)
+	}
+	e.out.Announce = append(e.out.Announce, v.Announce...)
+	c.wake(v.WakeAt)
+	c.touched, c.refresh = c.touched || v.Again, c.refresh || v.Again
+	if v.Queue {
+		e.agenda.queue(c, true)
+	}
+	if v.Beat {
+		e.beatAt = e.now
+	}
+	if v.Won {
+		e.agenda.widen()
+		if c.Name() == election.RosterElection {
+			e.change.wakeAt = e.now // there is a roster to propose
+		}
+	}
+	if v.Expired != "" {
+		e.redialLeader(v.Expired)
+	}
+	if v.Late {
+		e.agenda.narrow(e.now, e.cfg.Timing.voteTimeout())
+	}
+	e.settled = e.settled || c.Leader().Holder != (election.Holder{})
+	e.agenda.recount(c)
+	e.counters.Rounds += v.Rounds
+	e.counters.Attempts += v.Attempts
+	e.counters.TermsWon += v.TermsWon
+	e.counters.LeasesExpired += v.LeasesExpired
+	e.counters.Suspicions += v.Suspicions
+	if v.TermLeaps > 0 {
+		e.counters.Dropped["term_leap"] += v.TermLeaps
+	}
+}
+
+// learn has a contest learn a term that was granted elsewhere.
+func (e *Elector) learn(c *entry, t election.Term) bool {
+	believed := c.Learn(t)
+	if !believed {
+		e.counters.Dropped["term_leap"]++
+	}
+	return believed
+}
+
+// The facts that a contest is given.
+
+func (c *entry) Now() election.Instant            { return c.e.now }
+func (c *entry) Roster() *election.Roster         { return c.e.roster }
+func (c *entry) Writes() bool                     { return c.e.writes() }
+func (c *entry) Full() bool                       { return c.e.agenda.full() }
+func (c *entry) Closed() bool                     { return c.e.agenda.closed() }
+func (c *entry) PromiseEnd() election.Instant     { return c.e.voter.PromiseEnd(c.Name()) }
+func (c *entry) HoldEnd() election.Instant        { return c.e.voter.HoldEnd(c.Name(), c.e.cfg.Self) }
+func (c *entry) Granted() election.Grant          { return c.e.ledger.State().Grant(c.Name()) }
+func (c *entry) Connected() []election.PeerID     { return c.e.connectedPeers() }
+func (c *entry) Runs(h election.Holder) bool      { return c.e.runs(h) }
+func (c *entry) Silent(p election.PeerID) bool    { return c.e.silent(p) }
+func (c *entry) Votes(p election.PeerID) bool     { return c.e.votes(p, nil) }
+func (c *entry) Reachable(p election.PeerID) bool { return c.e.reachable(p) }
+
+func (c *entry) Obstacle() election.Obstacle {
+	switch e := c.e; {
+	case e.stopping:
+		return election.ShuttingDown
+	case e.draining && c.Name() != election.RosterElection: // no program acts on that one, and it ends with the change
+		return election.DrainingNow
+	case !e.writes():
+		return election.CantWrite
+	case e.cfg.Quorum && e.roster == nil:
+		return election.NoRoster
+	case e.cfg.Quorum && !e.hasMajority():
+		return election.CutOff
+	}
+	return 0
+}
+
+func (c *entry) Informed() (bool, election.Instant) {
+	if c.e.informed() {
+		return true, 0
+	}
+	if at := c.e.started.Add(informWait * c.e.cfg.Timing.Heartbeat); !c.e.cfg.Quorum && c.e.now < at {
+		return false, at
+	}
+	return false, election.Never // a Report ends the wait
+}
+
+func (c *entry) Candidates() iter.Seq[election.Rank] {
+	return func(yield func(election.Rank) bool) {
+		for _, m := range c.e.view.Members {
+			if r, ok := c.e.present(c.Name(), m); ok && !yield(r) {
+				return
+			}
+		}
+	}
+}
+
+func (c *entry) Best() election.Rank {
+	c.listing.renew(c.e, c, c.e.advanced)
+	return c.listing.other
+}
+
+func (c *entry) StopsSoon(id election.PeerID) bool {
+	if id == c.e.cfg.Self.Peer {
+		return c.e.stopping
+	}
+	p := c.e.peers.get(id)
+	return p != nil && p.leaving
+}
+
+// SharesRoster: an agent that holds another roster, and can't be brought to take this
+// one over, gets no votes of those that hold this one.
+func (c *entry) SharesRoster(id election.PeerID) bool {
+	p := c.e.peers.get(id)
+	return !c.e.cfg.Quorum || c.e.roster == nil || p != nil && p.holds == c.e.roster.Version
+}
+
+func (c *entry) SuspectAt(id election.PeerID) election.Instant {
+	if p := c.e.peers.get(id); p != nil && p.beats != nil {
+		return p.beats.Deadline()
+	}
+	return election.Never
+}
+
+// present returns the rank of another member that is a candidate and can be reached,
+// even if it has just stepped down.
+func (e *Elector) present(name election.Name, m election.Member) (election.Rank, bool) {
+	p := e.peers.get(m.Peer)
+	r, is := p.rank(m, name)
+	return r, is && r.Priority > 0 && e.able(m, p)
+}
+
+// able reports whether another member could be elected, as far as the election
+// does not matter.
+func (e *Elector) able(m election.Member, p *peer) bool {
+	switch {
+	case m.Peer == e.cfg.Self.Peer, m.Draining:
+		return false
+	case p == nil, !p.connected, p.boot != m.Boot, e.now >= p.silentFrom(e.cfg.Timing.Lease), e.foreign(p):
+		return false
+	}
+	return !m.Suspected || p.beating(e.now)
+}
+
+// beating reports whether live heartbeats overrule gossip's suspicion.
+func (p *peer) beating(now election.Instant) bool { return p.beats != nil && !p.overdue(now) }
