@@ -32,24 +32,24 @@ const (
 	Admin    Right = "admin"     // drain, leave, voters, keys; and all of the above
 )
 
-// Rest is the key of the elections that have no rules of their own.
+// Rest is the key of the elections without their own rules.
 const Rest = "*"
 
-// DefaultMaxCandidacies is how many candidacies one user's programs may have
-// unless the configuration says otherwise.
+// DefaultMaxCandidacies is how many candidacies the programs of one user may have by
+// default.
 const DefaultMaxCandidacies = 64
 
 // List is users and groups by name or number, as an operator writes them.
 type List struct{ Users, Groups []string }
 
-// Rules are what a configuration says about one election. What it does not say
-// (nil) is as for the rest.
+// Rules are those of one election in a configuration. What is nil is as for the
+// rest.
 type Rules struct {
 	Campaign, HandOver *List
 	MaxPriority        *int
 }
 
-// Config is what a configuration says. Nothing said (nil) means the default.
+// Config is the access part of a configuration. What is nil has its default.
 type Config struct {
 	// Admin are those who may do everything, besides root and the agent's user.
 	Admin *List
@@ -96,8 +96,8 @@ type Policy struct {
 	elections      map[string]rules // Rest is always there
 	maxCandidacies int
 	assumed        bool // no rules were configured: the agent's group has its rights by default
-	// foreignUIDs and foreignGIDs say that the overflow ID stands for users and
-	// groups of other user namespaces here.
+	// foreignUIDs and foreignGIDs mean that the overflow ID is that of users and groups
+	// of other user namespaces here.
 	foreignUIDs, foreignGIDs bool
 }
 
@@ -135,7 +135,7 @@ func Resolve(c Config, owner Owner) (*Policy, error) {
 	return p, nil
 }
 
-// rules resolves those of one election; what it does not say is as in rest.
+// rules resolves those of one election; what they leave open is as in rest.
 func (p *Policy) rules(name string, said Rules, rest rules) (rules, error) {
 	key := "access.elections." + name
 	if name == Rest {
@@ -187,8 +187,8 @@ func (p *Policy) list(key string, l *List) (found ids, err error) {
 	return found, nil
 }
 
-// lookUp resolves the names of users or of groups, in order. foreign says that
-// the overflow ID stands for those of other user namespaces.
+// lookUp resolves the names of users or of groups, in order. With foreign, the
+// overflow ID is that of the users or groups of other user namespaces.
 func lookUp(key, kind string, names []string, lookup func(string) (string, error), foreign bool) ([]uint32, error) {
 	var found []uint32
 	for _, name := range names {

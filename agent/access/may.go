@@ -15,8 +15,8 @@ const overflowID = 65534
 // Who is at the other end of a connection, as the kernel vouches.
 type Who struct {
 	UID, GID uint32
-	// Groups are the supplementary ones that the kernel reports, and AllGroups says
-	// that there are no others.
+	// Groups are the supplementary ones that the kernel reports; with AllGroups there
+	// are no others.
 	Groups    []uint32
 	AllGroups bool
 }
@@ -56,7 +56,7 @@ func (p *Policy) May(w Who, right Right, election string) error {
 		userName(w.UID), what, right, p.holders(right, election), key, also)
 }
 
-// replaced says who would lose the right by the setting that May names, unless it
+// replaced names who would lose the right by the setting that May names, unless it
 // names them too; empty if nobody would.
 func (p *Policy) replaced(right Right, election string) string {
 	if p.assumed {

@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// String is the policy as a section of a configuration file that resolves to
-// the same policy: numbers, with the names they stand for in comments.
+// String is the policy as a section of a configuration file that resolves to the
+// same policy: numbers, with their names in comments.
 func (p *Policy) String() string {
 	var b strings.Builder
 	own := "root"

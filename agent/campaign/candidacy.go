@@ -11,7 +11,7 @@ import (
 // maxWaiting bounds the lines that wait for one reader.
 const maxWaiting = 64
 
-// Candidacy is one program that stands, or the host itself. ID, Election,
+// Candidacy is one program that is a candidate, or the host itself. ID, Election,
 // Ready and Take may be used by other goroutines, the last two by one.
 type Candidacy struct {
 	id       string
@@ -23,7 +23,7 @@ type Candidacy struct {
 	host     bool
 
 	// Owned by the registry.
-	ended      bool          // its connection is closed, or it was told that it is over
+	ended      bool          // its connection is closed, or the program was notified of the end
 	leaves     bool          // it ends with the revocation that comes next
 	hasStopped bool          // it gave the receipt for the term it leads
 	newest     election.Term // it was elected in
@@ -46,7 +46,7 @@ func newCandidacy(id string, q Request, order uint64) *Candidacy {
 // ID is what the receipt is given for.
 func (k *Candidacy) ID() string { return k.id }
 
-// Election is where it stands.
+// Election is where it is a candidate.
 func (k *Candidacy) Election() election.Name { return k.election }
 
 func (k *Candidacy) describe() api.Campaign {
@@ -58,8 +58,8 @@ func (k *Candidacy) describe() api.Campaign {
 	return d
 }
 
-// say adds a line for the program. A renewal that it has not read yet gives way
-// to the line that follows it.
+// say adds a line for the program. A line replaces a renewal before it that the
+// program has not read yet.
 func (k *Candidacy) say(e api.CampaignEvent) {
 	e.Campaign, e.Election = k.id, string(k.election)
 	k.mu.Lock()
@@ -75,7 +75,7 @@ func (k *Candidacy) say(e api.CampaignEvent) {
 	k.signal()
 }
 
-// end says that no line follows.
+// end closes the lines: none follows.
 func (k *Candidacy) end() {
 	if k.host {
 		return

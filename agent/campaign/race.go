@@ -9,18 +9,18 @@ import (
 
 // race is one election as the host takes part in it.
 //
-// Invariants: term is 0 exactly while the host does not lead; acting is nil
-// then, and until is 0. While it leads, the elector goes on standing with the
-// priority of who acts.
+// Invariants: term is 0 exactly while the host does not lead; acting is nil then,
+// and until is 0. While the host leads, its candidacy in the elector keeps the
+// priority of the program that acts.
 type race struct {
 	name       election.Name
 	candidates []*Candidacy // the best first
-	asked      bool         // as the elector was told
-	priority   int          // as the elector was told
+	asked      bool         // the elector has the host as a candidate
+	priority   int          // the one that the elector has
 
 	term   election.Term
 	acting *Candidacy       // may have ended since
-	until  election.Instant // the newest deadline that the program was told
+	until  election.Instant // the newest deadline sent to the program
 	why    election.Reason  // of a dismissal under way; empty: none
 
 	due election.Instant // a rival takes over then; in Registry.rivals if there is one
@@ -36,15 +36,15 @@ func (r *Registry) race(name election.Name) *race {
 	return c
 }
 
-// tidy drops the race in which nobody stands and nothing is led.
+// tidy drops a race without candidates in which nothing is led.
 func (r *Registry) tidy(c *race) {
 	if len(c.candidates) == 0 && c.term == 0 && !c.asked {
 		delete(r.races, c.name)
 	}
 }
 
-// settle has the elector stand for the best candidacy. While the host leads,
-// it stands for who acts.
+// settle gives the elector the best candidacy. While the host leads, it keeps that
+// of the program that acts.
 func (r *Registry) settle(c *race) {
 	if c.term != 0 {
 		return
@@ -62,8 +62,8 @@ func (r *Registry) settle(c *race) {
 	r.changed = true
 }
 
-// dismiss has the elector give up what the host leads, and stand on for the
-// best candidacy that is left.
+// dismiss has the elector step down, and stay a candidate with the best candidacy
+// that is left.
 func (r *Registry) dismiss(c *race, why election.Reason) {
 	c.why = why
 	c.asked, c.priority = len(c.candidates) > 0, 0
@@ -75,8 +75,8 @@ func (r *Registry) dismiss(c *race, why election.Reason) {
 	r.changed = true
 }
 
-// Lead takes the word that the host leads the election, until then if nothing
-// more is heard, and tells the best candidate.
+// Lead records that the host leads the election, until then unless the lease is
+// renewed, and notifies the best candidate.
 func (r *Registry) Lead(now election.Instant, name election.Name, term election.Term, until election.Instant) {
 	c := r.race(name)
 	if c.term == 0 {
@@ -131,7 +131,7 @@ func (r *Registry) renew(c *race, until election.Instant) {
 	r.sayUntil(c.acting, api.CampaignRenewed, c.term, until)
 }
 
-// sayUntil tells a program that it may act until then.
+// sayUntil sends a program the deadline until which it may act.
 func (r *Registry) sayUntil(k *Candidacy, kind string, term election.Term, until election.Instant) {
 	k.say(api.CampaignEvent{Type: kind, Term: uint64(term), ValidUntilBoottimeNS: int64(until), Authority: r.cfg.Authority})
 }
@@ -170,7 +170,7 @@ func (r *Registry) Advance(now election.Instant) {
 	}
 }
 
-// WakeAt is when Advance has something to do, at the latest.
+// WakeAt is when Advance has something to do next.
 func (r *Registry) WakeAt() election.Instant {
 	wake := election.Never
 	for _, w := range r.waits {

@@ -1,18 +1,17 @@
-// Package campaign keeps which programs of this host stand for election, which
-// of them acts, and what is still to be waited for before a term may be given
-// back.
+// Package campaign keeps which programs of this host are candidates, which of them
+// acts, and which reports are awaited before a term may be released.
 //
-// It guarantees that of one election at most one program of the host is told
-// that it is elected, the best of them: the highest priority, then the oldest;
-// that a program is told the end of each term it was elected in; and that the
-// receipt for a term is given to the elector only once whoever acted under it
-// has stopped, by its own word or by proof. What waits for a slow reader is
-// bounded: renewals give way to newer ones, all other lines are kept, and a
-// reader that has too many of them waiting is given up.
+// It guarantees that in each election at most one program of the host is notified
+// that it is elected, the best of them: the highest priority, then the oldest; that
+// a program is notified of the end of each term in which it was elected; and that
+// the elector gets the receipt for a term only once the program that acted has
+// stopped, by its own report or by proof. What waits for a slow reader is bounded:
+// newer renewals replace older ones, all other lines are kept, and the candidacy
+// ends when too many of them wait.
 //
-// It does not guarantee that a program which is told to stop does. Time comes
-// in as an argument and nothing here waits: one goroutine owns a registry, and
-// only what a Candidacy says of itself may be used by another.
+// It does not guarantee that a program stops when it is notified. Time comes in as
+// an argument and nothing here waits: one goroutine owns a registry, and other
+// goroutines may use only what Candidacy names.
 package campaign
 
 import (
@@ -31,12 +30,12 @@ const (
 	MaxPriority = election.MaxPriority
 	// MaxPerElection bounds those of one election on one agent.
 	MaxPerElection = 64
-	// many elections led by one host cost more to tell of than to lead: a line
-	// takes longer to write than the renewal it tells of.
+	// many elections led by one host cost more to report than to lead: writing a line
+	// takes longer than the renewal that it reports.
 	many = 100
 )
 
-// ReasonStopped is why a term ends whose program says by itself that it has
+// ReasonStopped is why a term ends whose program has reported by itself that it
 // stopped.
 const ReasonStopped election.Reason = "the program has stopped"
 
@@ -44,7 +43,7 @@ const ReasonStopped election.Reason = "the program has stopped"
 type Config struct {
 	// Priority is that of a candidacy which states none.
 	Priority int
-	// Host says that the host itself stands in the default election, the lowest
+	// Host makes the host itself a candidate in the default election, the lowest
 	// among equals.
 	Host bool
 	// Preempt has a program take over from another one of the host if its priority
@@ -54,7 +53,7 @@ type Config struct {
 	// Step is by how much a lease must be prolonged to be worth a line, and
 	// StepOfMany, once the host leads more than many elections.
 	Step, StepOfMany time.Duration
-	// Authority is what the lines say that tell a program it may act.
+	// Authority is part of the lines that let a program act.
 	Authority string
 	// MaxCandidacies is how many there may be, 0 for MaxCandidacies, of which a part
 	// is for root and the agent's own user. MaxOfUser is how many of them one other
@@ -64,7 +63,7 @@ type Config struct {
 	NewID func() string
 }
 
-// Request is who wants to stand, and how.
+// Request is a program that wants to be a candidate.
 type Request struct {
 	Election election.Name
 	Priority *int // nil: the agent's
@@ -110,7 +109,7 @@ func New(c Config) *Registry {
 	return r
 }
 
-// Stand takes a new candidacy, or returns a *api.ErrorDetail.
+// Stand adds a candidacy, or returns a *api.ErrorDetail.
 func (r *Registry) Stand(now election.Instant, q Request) (*Candidacy, error) {
 	if r.closed {
 		return nil, &api.ErrorDetail{Code: api.CodeUnavailable, Message: "the agent stops"}
@@ -191,15 +190,15 @@ func (r *Registry) forget(k *Candidacy) {
 	}
 }
 
-// Take returns what the elector is to be told, in this order.
+// Take returns the inputs for the elector, in this order.
 func (r *Registry) Take() []election.Input {
 	inputs := r.inputs
 	r.inputs = nil
 	return inputs
 }
 
-// Advertise returns the elections in which the host stands, sorted by name, and
-// whether they changed since the last call.
+// Advertise returns the elections in which the host is a candidate, sorted by name,
+// and whether they changed since the last call.
 func (r *Registry) Advertise() ([]election.Candidacy, bool) {
 	if !r.changed {
 		return nil, false
@@ -234,7 +233,7 @@ func (r *Registry) List() []api.Campaign {
 	return all
 }
 
-// Close tells every program that it is over, and takes no more of them.
+// Close ends every candidacy, and takes no new ones.
 func (r *Registry) Close(reason string) {
 	r.closed = true
 	for _, k := range r.byID {

@@ -24,7 +24,7 @@ type counters struct {
 // Stats is what was counted.
 type Stats struct {
 	Candidacies      int64             // that live
-	Elected, Revoked uint64            // programs told so
+	Elected, Revoked uint64            // lines sent to programs
 	Released         map[string]uint64 // terms, by how the program was known to have stopped: receipt, proof, deadline
 }
 

@@ -14,13 +14,13 @@ type wait struct {
 	election election.Name
 	term     election.Term
 	stopBy   election.Instant
-	hook     bool       // the hook has not told the end yet
+	hook     bool       // the hook's run has not ended yet
 	by       *Candidacy // has not stopped yet; nil: nobody acts, or it has
 	over     bool       // the elector has the receipt
 }
 
-// Withdraw takes the end of a leadership, and tells whoever acted. hook says
-// that a hook is run for it, whose end is awaited too.
+// Withdraw takes the end of a leadership, and notifies the program that acted. With
+// hook, the end of the hook's run is awaited too.
 func (r *Registry) Withdraw(w election.Withdrawal, hook bool) {
 	wt := &wait{election: w.Election, term: w.Term, stopBy: w.StopBy, hook: hook}
 	r.waits = append(r.waits, wt)
@@ -30,7 +30,7 @@ func (r *Registry) Withdraw(w election.Withdrawal, hook bool) {
 	r.conclude(wt)
 }
 
-// revoke tells the program that acts.
+// revoke notifies the program that acts.
 func (r *Registry) revoke(c *race, w election.Withdrawal, wt *wait) {
 	k, why := c.acting, w.Reason
 	if c.why != "" {
@@ -56,8 +56,8 @@ func (r *Registry) revoke(c *race, w election.Withdrawal, wt *wait) {
 	r.tidy(c)
 }
 
-// HookDone takes the end of the hook's run for a withdrawal. The elector is told
-// even if it is too late to matter: it knows that by itself.
+// HookDone takes the end of the hook's run for a withdrawal. The elector gets it
+// even if it is too late to matter, which it knows by itself.
 func (r *Registry) HookDone(name election.Name, term election.Term) {
 	for _, w := range r.waits {
 		if w.election == name && w.term == term {
@@ -123,16 +123,16 @@ func (r *Registry) stopped(k *Candidacy, how release) {
 	r.forget(k)
 }
 
-// Receipt takes the program's own word that it has stopped acting under a term;
-// 0: the oldest it has not said so of. A program that says so unasked gives up
-// the term and the candidacy. authorized tells whether the caller may speak for
+// Receipt takes a program's report that it has stopped acting under a term; 0: the
+// oldest one without a receipt. A program that reports without being asked gives up
+// the term and the candidacy. authorized reports whether the caller may do this for
 // a program of that user.
 //
-// A receipt without a term never ends one that the program may not know of: it
-// counts for a term whose deadline passed unanswered, if there is one, before
-// it counts for the present one. Unasked, it may be a copy of one that was given
-// for an earlier leadership: then it is taken for the wish to lead no more, and
-// the program is told so, but not for its word that it has stopped.
+// A receipt without a term never ends a term that the program may not know of: it
+// counts for a term whose deadline passed without a receipt, if there is one, before
+// it counts for the present one. A receipt that nobody asked for may be a copy of
+// one for an earlier leadership: then the program is notified of the end of the
+// term, but does not count as stopped.
 func (r *Registry) Receipt(id string, term election.Term, authorized func(uid uint32) bool) error {
 	k := r.byID[id]
 	if k == nil {

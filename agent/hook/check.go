@@ -13,22 +13,21 @@ import (
 // maxLinks bounds how many symbolic links a path may go through.
 const maxLinks = 40
 
-// Check refuses a command that another user than the given one, or root, could
-// have put something else into: the user who can change what root runs is root.
-// It looks at every program that the command names, and at every absolute path in
-// any of its words: a program may run what it is given. Of each, and of every
-// directory and symbolic link on the way to it, it asks that it is owned by root
-// or that user and can't be written by others; in a directory with the sticky bit,
-// only the owner of what lies there can replace it. Of a path that does not exist
-// it looks at the directories that do. One that would be run, such as a program, a
-// script or an entry of PATH, must not be creatable by others either: a directory
-// with the sticky bit does not prevent that. Files that only output is redirected
-// to are not looked at. Paths that are not absolute are refused where a program or
-// script is named, and wherever they begin with a dot: what they stand for depends
-// on where the command is then.
+// Check refuses a command that a user other than the given one or root could have
+// written: the user who can change what root runs is root. It checks every program
+// that the command names, and every absolute path in any of its words, since a
+// program may run what it is given. Each of them, and every directory and symbolic
+// link on the way to it, must be owned by root or that user and not be writable by
+// others; in a directory with the sticky bit, only the owner of a file can replace
+// it. Of a path that does not exist it checks the directories that do. A path that
+// would be run, such as a program, a script or an entry of PATH, must not be
+// creatable by others either: the sticky bit does not prevent that. Files to which
+// output is redirected are not checked. Relative paths are refused where a program
+// or script is named, and wherever they start with a dot: they depend on where the
+// command is at that moment.
 //
-// It can't see what a variable or a substitution will be, what the program
-// itself goes on to run, or a file it is told by other means.
+// It can't see what a variable or a substitution will be, what the program itself
+// goes on to run, or a file whose name it gets in another way.
 func Check(command string, uid int) error {
 	found, err := find(command)
 	if err != nil {
@@ -78,8 +77,8 @@ func CheckAsRoot(command string) error {
 	return Check(command, 0)
 }
 
-// OwnedError says that a file or directory belongs to a user who must not be able
-// to change it.
+// OwnedError is a file or directory that belongs to a user who must not be able to
+// change it.
 type OwnedError struct {
 	Path string
 	UID  uint32
@@ -162,7 +161,7 @@ func mode(info fs.FileInfo) uint32 {
 func checkOwner(path string, info fs.FileInfo, uid int) error {
 	owner, ok := info.Sys().(*syscall.Stat_t)
 	if !ok {
-		return nil // a system that does not tell
+		return nil // this system does not report owners
 	}
 	if owner.Uid != 0 && int(owner.Uid) != uid {
 		return &OwnedError{Path: path, UID: owner.Uid}

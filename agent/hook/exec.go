@@ -24,7 +24,7 @@ const (
 )
 
 // guardSlack is how much later than this process the guard ends a run that takes
-// too long: this one can say why.
+// too long: this process can log why.
 const guardSlack = 500 * time.Millisecond
 
 func (r *Runner) run(t *task) {
@@ -54,9 +54,9 @@ func (r *Runner) run(t *task) {
 	}
 }
 
-// standsOn reports whether a run that its guard has killed is to be repeated: it
-// was told of a leadership that goes on after all. It waits until that is known,
-// at most until the lease ends.
+// standsOn reports whether a run that its guard has killed is to be repeated: it was
+// for a leadership that goes on. It waits until that is known, at most until the
+// lease ends.
 func (r *Runner) standsOn(t *task) bool {
 	e := t.event
 	if e.Event != election.Leading || e.Stands == nil || e.Until == nil || r.clock() >= t.limit {
@@ -143,7 +143,7 @@ func (r *Runner) began(t *task, group int, under *guard) {
 	}
 }
 
-// over tells the guard that the run has ended, and reports whether the guard has
+// over reports the end of the run to the guard, and returns whether the guard has
 // killed it.
 func (r *Runner) over(t *task) (killed bool) {
 	r.mu.Lock()
@@ -164,7 +164,7 @@ func (e Event) until(limit election.Instant) election.Instant {
 	return min(limit, e.Until())
 }
 
-// prolong tells the guard, several times a lease, how long the run may go on.
+// prolong sends the guard, several times a lease, the deadline of the run.
 func (r *Runner) prolong(t *task, stop <-chan struct{}) {
 	for {
 		timer := time.NewTimer(max(t.until.Sub(r.clock())/4, shortestStep))
@@ -183,7 +183,7 @@ func (r *Runner) prolong(t *task, stop <-chan struct{}) {
 	}
 }
 
-// shortestStep bounds how often a guard is told something of a run.
+// shortestStep bounds how often a guard is sent a deadline.
 const shortestStep = 10 * time.Millisecond
 
 // output logs the first lines a command writes, and counts the rest. exec

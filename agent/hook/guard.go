@@ -29,9 +29,9 @@ type guard struct {
 	kills map[uint64]bool
 }
 
-// guardedScript has the run tell the guard of itself before it begins, so that
-// there is no moment at which it is not guarded. The subshell is for a guard
-// that is gone: writing to it kills only that.
+// guardedScript has the run report itself to the guard before it starts the command,
+// so that it is guarded from the first moment. The subshell is for a guard that has
+// ended: writing to it kills only the subshell.
 const guardedScript = `(echo "` + wordRun + ` $1 $$ $2" >&3) 2>/dev/null; exec 3>&-; exec /bin/sh -c "$0"`
 
 func startGuard() (*guard, error) {
@@ -64,8 +64,8 @@ func startGuard() (*guard, error) {
 	return g, nil
 }
 
-// cover makes a run that is not started yet tell the guard of itself, and by when
-// it has to have ended.
+// cover makes a run that is not started yet report itself to the guard, with its
+// deadline.
 func (g *guard) cover(run *exec.Cmd, key uint64, until election.Instant) {
 	if g == nil {
 		return
@@ -75,7 +75,7 @@ func (g *guard) cover(run *exec.Cmd, key uint64, until election.Instant) {
 	run.ExtraFiles = []*os.File{g.end} // the run's descriptor 3
 }
 
-// adopt tells a guard of a run that began under another one, or none.
+// adopt reports a run to the guard that was started under another one, or none.
 func (g *guard) adopt(key uint64, group int, until election.Instant) {
 	g.say(fmt.Sprintf("%s %d %d %d\n", wordRun, key, group, until))
 }
@@ -85,11 +85,11 @@ func (g *guard) prolong(key uint64, until election.Instant) {
 	g.say(fmt.Sprintf("%s %d %d\n", wordUntil, key, until))
 }
 
-// over tells the guard that the run has ended.
+// over reports the end of the run to the guard.
 func (g *guard) over(key uint64) { g.say(fmt.Sprintf("%s %d\n", wordOver, key)) }
 
-// say never waits: a guard that is frozen or gone is told nothing, and does not
-// need to be; the last deadline that it received holds.
+// say never waits: a guard that is frozen or has ended gets nothing, and need not;
+// the last deadline that it received holds.
 func (g *guard) say(line string) {
 	if g == nil {
 		return

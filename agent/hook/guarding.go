@@ -34,7 +34,7 @@ const (
 	wordOver  = "over"  // KEY
 )
 
-// wordKilled is what a guard says before it kills a run: KEY.
+// wordKilled is what a guard sends before it kills a run: KEY.
 const wordKilled = "killed"
 
 // never is after every deadline.
@@ -92,8 +92,8 @@ func (g *guarding) loop(from *os.File) (err error) {
 		case <-ready:
 		case <-g.alarm.C:
 		}
-		// The clock comes first: what was said before a deadline has to be known when
-		// that is judged, even by a guard that was not let run for long.
+		// The clock is read first: what was sent before a deadline must be known when the
+		// deadline is judged, even by a guard that got no processor time for long.
 		now := alarm.Now()
 		if !g.catchUp() {
 			g.killAll(never)
@@ -122,8 +122,8 @@ func (g *guarding) listen(ready chan<- struct{}, done <-chan struct{}) {
 	}
 }
 
-// catchUp takes in all that the agent has said by now. It returns false when the
-// agent is gone.
+// catchUp reads all that the agent has sent by now. It returns false when the agent
+// has ended.
 func (g *guarding) catchUp() bool {
 	buffer := make([]byte, 4096)
 	for range maxReads {
@@ -183,8 +183,8 @@ func (g *guarding) killAll(now int64) {
 			continue
 		}
 		r.until = never
-		// What a run left behind when it ended by itself is not ended, and its number
-		// may be another's. An agent that is gone can't have said so.
+		// What a run left behind when it ended by itself keeps running, and its number may
+		// belong to another process. An agent that has ended can't have reported that.
 		if now == never || there(r.pidfd) {
 			g.confess(key)
 			_ = syscall.Kill(-r.group, syscall.SIGKILL)
@@ -192,7 +192,7 @@ func (g *guarding) killAll(now int64) {
 	}
 }
 
-// confess tells the agent that this guard kills the run: nobody else can know.
+// confess reports to the agent that this guard kills the run: nobody else can know.
 func (g *guarding) confess(key uint64) {
 	line := fmt.Appendf(nil, "%s %d\n", wordKilled, key)
 	_ = g.agent.Control(func(fd uintptr) { _, _ = unix.SendmsgN(int(fd), line, nil, nil, unix.MSG_DONTWAIT) })

@@ -15,8 +15,8 @@ func hold(pid int) int {
 	return fd
 }
 
-// there reports whether the process has not been waited for: as long as it has
-// not, its number is no other's.
+// there reports whether the process has not been waited for: until then, its number
+// belongs to no other process.
 func there(pidfd int) bool {
 	return pidfd < 0 || unix.PidfdSendSignal(pidfd, 0, nil, 0) != unix.ESRCH
 }

@@ -1,25 +1,24 @@
 // Package hook runs an operator's command at every change of leadership.
 //
-// It guarantees order, one run at a time of an election, a bounded queue and
-// bounded runs: a command that takes too long is killed with its whole process
-// group. What is outdated before its turn came is left out: of each election the
-// newest event waits, and before it the end of a leadership, which is never left
-// out. What matters most goes first: the ends of this agent's own leaderships,
-// then their beginnings, then the rest; and elections without a command of their
-// own share a few places, so that however many there are, the others don't wait
-// for them.
+// It guarantees order, one run at a time of an election, a bounded queue and bounded
+// runs: a command that takes too long is killed with its whole process group. An
+// event that is outdated before its turn is skipped: of each election the newest
+// event waits, and before it the end of a leadership, which is never skipped. The
+// ends of this agent's own leaderships go first, then their starts, then the rest;
+// and elections without their own command share a few places, so that the others
+// don't wait for them, however many there are.
 //
-// A command that was told this agent leads is killed as soon as that leadership
-// ends, so that the run that tells the end is not kept waiting. A guard, a
-// process of its own, kills it by the end of the lease, and every run by its
-// limit, if this process is frozen, and at once if it dies. As root, what others
-// could have written to is not run, see Check.
+// A command that was run because this agent leads is killed as soon as that
+// leadership ends, so that the run for the end need not wait. A guard, which is a
+// separate process, kills it by the end of the lease, and every run by its limit,
+// if this process is frozen, and at once if it dies. For root, commands that others
+// could have written are refused, see Check.
 //
-// It does not guarantee that what a command left running elsewhere (a service
-// it started, a process in a group of its own) stops, nor that a command which
-// is told the end of a leadership is done with it before another agent leads:
-// it says so in the log when that is missed. Nor does it guard runs between the
-// end of a guard and the start of the next one, see keepGuard.
+// It does not guarantee that processes which a command left elsewhere (a service it
+// started, a process in another group) stop, nor that the run for the end of a
+// leadership has finished before another agent leads: it logs when that is missed.
+// Nor are runs guarded between the end of a guard and the start of the next one,
+// see keepGuard.
 package hook
 
 import (
@@ -67,13 +66,13 @@ func (c Commands) For(name election.Name) string {
 	return c.Others
 }
 
-// named reports whether the configuration speaks of the election.
+// named reports whether the configuration names the election.
 func (c Commands) named(name election.Name) bool {
 	_, ok := c.Of[name]
 	return ok || name == election.Default
 }
 
-// Event is one change to tell the command.
+// Event is one change for which the command is run.
 type Event struct {
 	Election election.Name
 	Event    election.Event // leading, following or none
@@ -81,11 +80,11 @@ type Event struct {
 	Term     election.Term
 	// Change is what the command reads, as JSON, from its standard input.
 	Change api.Change
-	// Stands, if not nil, tells just before the run whether the event is still
-	// true; one that is not is left out.
+	// Stands, if not nil, is asked just before the run whether the event is still
+	// true; if not, the run is skipped.
 	Stands func() bool
-	// Until, if not nil, tells until when the run may go on by what is known now; it
-	// is asked several times while it does. The guard ends a run that goes on longer.
+	// Until, if not nil, returns until when the run may go on by what is known now; it
+	// is asked several times during the run. The guard ends a run that goes on longer.
 	Until func() election.Instant
 	// StopIn, if not 0, is how much later than now the leadership that this event
 	// ends is certain to be over: another agent may lead from then on.
@@ -151,7 +150,7 @@ func (r *Runner) newGuard() *guard {
 }
 
 // keepGuard starts another guard when one has ended, until the runner has, and
-// tells it of the runs under way. Guards that end soon come after a pause.
+// reports the runs under way to it. Guards that end soon come after a pause.
 func (r *Runner) keepGuard(g *guard) {
 	pause := time.Duration(0)
 	for {
@@ -226,7 +225,7 @@ func (r *Runner) Covers(name election.Name) bool {
 	return r != nil && r.commands.For(name) != ""
 }
 
-// Named returns the elections that have a command of their own, sorted.
+// Named returns the elections that have their own command, sorted.
 func (r *Runner) Named() []election.Name {
 	if r == nil {
 		return nil
@@ -254,11 +253,11 @@ func (r *Runner) Enqueue(e Event) {
 	r.dispatch()
 }
 
-// supersede leaves out what the new event outdates of its election: whatever
-// still waits to tell who leads. What waits to tell that nobody does is only
-// outdated by the same word: it may be the end of a leadership, on which the
-// command stops something. Whoever waits for an event that is left out waits
-// for the new one.
+// supersede skips what the new event outdates of its election: any event that still
+// waits to report a leader. An event that reports that nobody leads is only outdated
+// by another one of that kind: it may be the end of a leadership, at which the
+// command stops something. What waits for a skipped event then waits for the new
+// one.
 func (r *Runner) supersede(e *Event) {
 	r.waiting = slices.DeleteFunc(r.waiting, func(old Event) bool {
 		if old.Election != e.Election || old.Event == election.NoLeader && e.Event != election.NoLeader {
@@ -270,8 +269,8 @@ func (r *Runner) supersede(e *Event) {
 	})
 }
 
-// watchOverrun has it logged, once, if the command has not been told of a
-// leadership's end, and finished, by the time another agent may lead.
+// watchOverrun logs once if the run for the end of a leadership has not finished by
+// the time another agent may lead.
 func (r *Runner) watchOverrun(e *Event) {
 	if e.StopIn == 0 {
 		return

@@ -24,7 +24,7 @@ var (
 		"setpriv", "flock", "xargs", "systemd-run", "chrt", "taskset", "stdbuf", "unshare", "nsenter", "chroot", "ip", "time", "script", "unbuffer"}
 	// linesAfterC run a line after -c, besides shells.
 	linesAfterC = []string{"su", "runuser", "flock", "script", "sg"}
-	// runVariables say what programs run or load without being asked, or list the
+	// runVariables name what programs run or load without being asked, or list the
 	// directories in which they search for it.
 	runVariables = []string{"PATH", "BASH_ENV", "ENV", "LD_PRELOAD", "LD_AUDIT", "LD_LIBRARY_PATH", "PYTHONSTARTUP", "PYTHONPATH", "PERL5LIB", "RUBYLIB", "NODE_PATH"}
 )
@@ -120,7 +120,7 @@ func (n *names) redirect(r *syntax.Redirect) bool {
 	return false
 }
 
-// assign takes in a variable that says what is run, or where that is searched.
+// assign takes in a variable that names what is run, or where that is searched.
 func (n *names) assign(name, value string) {
 	if !slices.Contains(runVariables, name) {
 		return
@@ -194,7 +194,7 @@ func (n *names) program(name string) {
 	}
 	if err == nil {
 		n.run = append(n.run, path)
-	} // else a builtin, a function, or nothing: the shell will say
+	} // else a builtin, a function, or nothing: the shell will report it
 	for _, dir := range filepath.SplitList(os.Getenv("PATH")) {
 		n.runs(dir)
 		if err == nil && dir == filepath.Dir(path) {
@@ -340,7 +340,7 @@ func (n *names) search(text string) {
 	}
 }
 
-// unknown stands for the part of a word that only the shell will know.
+// unknown replaces the part of a word that only the shell will know.
 const unknown = "\x00"
 
 func literal(word string) bool { return !strings.Contains(word, unknown) }

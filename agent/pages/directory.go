@@ -55,7 +55,7 @@ func hold(dir string) (*os.File, error) {
 	return f, nil
 }
 
-// wipe ends every lease that a file in the directory may tell of.
+// wipe ends every lease that a file in the directory may show.
 func wipe(dir string) error {
 	found, err := os.ReadDir(dir)
 	if err != nil {

@@ -1,16 +1,15 @@
-// Package pages keeps the lease pages of one agent: a file for each election in
-// a directory beside its socket, by which programs check for themselves whether
-// this agent leads (see package leasepage).
+// Package pages keeps the lease pages of one agent: a file for each election in a
+// directory beside its socket, by which programs check for themselves whether this
+// agent leads (see package leasepage).
 //
-// It guarantees that the pages a former life of the agent left behind are wiped
-// before Open returns; that when Publish returns, every page says what the
-// status says, or nothing; that Publish opens, makes and removes no file; and
-// that where a page can't be kept, it is missing and a problem is told, and
-// nothing else suffers.
+// It guarantees that the pages of an earlier process run are wiped before Open
+// returns; that when Publish returns, every page shows what the status shows, or
+// nothing; that Publish opens, makes and removes no file; and that a page which
+// can't be kept is missing, is reported as a problem, and harms nothing else.
 //
-// It does not guarantee that Publish never waits for a disk: a store to a file
-// on one may. The socket's directory belongs in memory, as /run is. Without a
-// quorum there is no lease, and pages say so.
+// It does not guarantee that Publish never waits for a disk: a store to a file on
+// one may. The socket's directory should be in memory, as /run is. Without a quorum
+// there is no lease, and pages show none.
 package pages
 
 import (
@@ -52,13 +51,13 @@ type Keeper struct {
 type entry struct {
 	election election.Name
 	page     *leasepage.Writer      // nil: not there, or not yet
-	written  *elector.ContestStatus // what the page says; nil: not known
+	written  *elector.ContestStatus // what the page shows; nil: not known
 	failed   bool
 	retryAt  election.Instant
 }
 
-// Open takes the directory of the agent's pages and wipes what a former life
-// left there. It always returns a Keeper; Problem says why one keeps nothing.
+// Open takes the directory of the agent's pages and wipes what an earlier process
+// run left there. It always returns a Keeper; Problem is why one keeps nothing.
 func Open(dir string, boot election.BootID) *Keeper {
 	k := &Keeper{dir: dir, boot: boot, ordered: map[election.Name]bool{},
 		ready: make(chan struct{}, 1), work: make(chan struct{}, 1)}
@@ -74,7 +73,7 @@ func Open(dir string, boot election.BootID) *Keeper {
 	return k
 }
 
-// Problem says why pages are missing, and is empty if none is.
+// Problem is why pages are missing, empty if none is.
 func (k *Keeper) Problem() string {
 	if k == nil {
 		return ""
@@ -93,8 +92,8 @@ func (k *Keeper) Ready() <-chan struct{} {
 	return k.ready
 }
 
-// Publish writes what the status says of each election, where it is not written
-// yet. Elections that are new get a page by Run.
+// Publish writes what the status has of each election, where it is not written yet.
+// Elections that are new get a page by Run.
 func (k *Keeper) Publish(now election.Instant, s *elector.Status) {
 	if k == nil || k.lock == nil {
 		return
@@ -200,7 +199,7 @@ func (k *Keeper) collect(now election.Instant) {
 	}
 }
 
-// retire ends what a page tells, here and now, and has it removed.
+// retire ends the lease that a page shows, at once, and has the page removed.
 func (k *Keeper) retire(name election.Name, page *leasepage.Writer) {
 	if page != nil {
 		_ = page.Set(0, 0) // a page that can't be written holds no lease
@@ -238,8 +237,8 @@ func (k *Keeper) tell(problem string) {
 	k.problem = problem
 }
 
-// Close ends every lease that a page tells of, and removes the pages. Neither
-// Publish nor Run may be under way, or called afterwards.
+// Close ends every lease that a page shows, and removes the pages. Neither Publish
+// nor Run may be under way, or called afterwards.
 func (k *Keeper) Close() error {
 	if k == nil || k.lock == nil {
 		return nil

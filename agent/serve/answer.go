@@ -34,17 +34,17 @@ func write(w http.ResponseWriter, status int, body any) {
 	h.Set("Content-Length", strconv.Itoa(len(data)))
 	h.Set("Cache-Control", "no-store")
 	w.WriteHeader(status)
-	_, _ = w.Write(data) // whoever asked may be gone
+	_, _ = w.Write(data) // the client may have gone
 }
 
 func tooLarge() api.ErrorDetail {
 	return api.ErrorDetail{Code: api.CodeTooLarge, Message: "the body is over the limit of " + strconv.Itoa(maxBody) + " bytes"}
 }
 
-// receive takes the whole body of any request into memory, or answers, and
-// returns false, if it is too long or does not come. The deadline is for all of
-// it, and stays after a failure: net/http goes on reading what was announced
-// before it answers, and would do so for ever.
+// receive takes the whole body of any request into memory, or answers, and returns
+// false, if it is too long or does not come. The deadline is for all of it, and
+// stays after a failure: net/http reads the announced rest before it answers, and
+// would read without end.
 func receive(w http.ResponseWriter, r *http.Request) bool {
 	if r.ContentLength == 0 {
 		return true
@@ -86,7 +86,7 @@ func body(w http.ResponseWriter, r *http.Request, v any) bool {
 	return true
 }
 
-// misread says what is wrong with a body, in JSON's words and not in Go's.
+// misread describes what is wrong with a body, in JSON's words and not in Go's.
 func misread(err error) string {
 	var syntax *json.SyntaxError
 	var kind *json.UnmarshalTypeError
@@ -118,8 +118,8 @@ func clip(s string) string {
 	return s
 }
 
-// name takes the election from the path; it answers, and returns false, if
-// that is no name.
+// name takes the election from the path; it answers, and returns false, if that is
+// not a name.
 func name(w http.ResponseWriter, r *http.Request) (election.Name, bool) {
 	return validName(w, r.PathValue("name"))
 }

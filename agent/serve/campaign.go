@@ -16,21 +16,21 @@ import (
 
 const maxMeta = 256 // bytes
 
-// Campaigns is where programs stand for election. None of its methods waits for
-// anything but its turn. Its errors are *api.ErrorDetail.
+// Campaigns is where programs become candidates. Its methods wait only for the
+// agent's loop. Its errors are *api.ErrorDetail.
 type Campaigns interface {
-	// Stand begins a candidacy, which lasts until End.
+	// Stand starts a candidacy, which lasts until End.
 	Stand(campaign.Request) (*campaign.Candidacy, error)
 	// End returns, if the program is yet to stop acting, until when a proof that
 	// it is gone is worth something.
 	End(id string) (until election.Instant, waits bool)
-	// Gone says that the program of a candidacy which has ended is proven gone.
+	// Gone takes the proof that the program of an ended candidacy has ended.
 	Gone(id string)
-	// Receipt is a program's word that it has stopped acting under the term, or
-	// under the oldest one it owes that word for (0). authorized tells whether the
-	// caller may speak for that user's programs.
+	// Receipt is a program's report that it has stopped acting under the term, or under
+	// the oldest one without a receipt (0). authorized reports whether the caller may
+	// do this for that user's programs.
 	Receipt(id string, term election.Term, authorized func(uid uint32) bool) error
-	// Campaigns describes the programs that stand.
+	// Campaigns describes the programs that are candidates.
 	Campaigns() []api.Campaign
 }
 
@@ -87,9 +87,9 @@ func (s *Server) campaign(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer s.streams.done(link.conn)
-	w.Header().Set("Connection", "close") // whoever is refused leaves its place to others
+	w.Header().Set("Connection", "close") // a refused program leaves its place to others
 	t := &stream{server: s, unix: link.conn}
-	if request.Proof == nil || *request.Proof { // held before it stands: it has just asked, so it lives
+	if request.Proof == nil || *request.Proof { // held before it is a candidate: it has just asked, so it lives
 		var err error
 		if t.process, err = proof.Of(link.conn, int64(link.accepted)); err != nil { // its end proves nothing then
 			s.unproven.Do(func() {
@@ -111,7 +111,7 @@ func (s *Server) campaign(w http.ResponseWriter, r *http.Request) {
 	t.run(w)
 }
 
-// implausible says what is wrong with a request, empty if nothing.
+// implausible describes what is wrong with a request, empty if nothing.
 func implausible(r api.CampaignRequest) string {
 	switch {
 	case len(r.Meta) > maxMeta:
@@ -149,7 +149,7 @@ func refused(w http.ResponseWriter, err error) {
 	unanswered(w, err)
 }
 
-// campaigns lists who stands on this host. The ID of a campaign is for those who
+// campaigns lists the candidates of this host. The ID of a campaign is for those who
 // may give its receipt.
 func (s *Server) campaigns(w http.ResponseWriter, r *http.Request) {
 	p, _ := caller(r)

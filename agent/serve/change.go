@@ -116,8 +116,8 @@ func (s *Server) handOver(w http.ResponseWriter, r *http.Request, name election.
 	answer(w, outcome)
 }
 
-// comesBack says so if this agent is going to take the lead back by its higher
-// priority, which whoever sent it away may not expect.
+// comesBack warns if this agent is going to take the lead back by its higher
+// priority, which may surprise the operator who made it hand over.
 func (s *Server) comesBack(name election.Name, leader election.PeerID) string {
 	p := s.Picture()
 	own, ok := p.member(s.Self.Peer)
@@ -151,7 +151,7 @@ func (s *Server) successor(ctx context.Context, f *watch.Follower, name election
 			if !open {
 				return api.Election{}, false
 			}
-			f.Take() // what it says is in the picture
+			f.Take() // the picture shows it
 		case <-ctx.Done():
 			return api.Election{}, false
 		}
@@ -201,9 +201,9 @@ func (s *Server) drain(w http.ResponseWriter, r *http.Request) {
 	answer(w, outcome)
 }
 
-// keepDrain keeps a drain over restarts; it answers, and returns false, if the
-// disk does not take it. That is written before the agent stands aside, and taken
-// back after it stands again: what a crash leaves in between is a drained agent.
+// keepDrain keeps a drain over restarts; it answers, and returns false, if the disk
+// does not take it. It is written before the agent drains, and removed after the
+// drain has ended: what a crash leaves in between is a drained agent.
 func (s *Server) keepDrain(w http.ResponseWriter, on bool) bool {
 	if s.KeepDrain == nil {
 		return true
@@ -223,8 +223,8 @@ type lead struct {
 	follower *watch.Follower
 }
 
-// leading returns what this agent leads. What can't be followed is left out:
-// its outcome is then not waited for.
+// leading returns what this agent leads. An election that can't be followed is
+// skipped: its outcome is then not waited for.
 func (s *Server) leading() []lead {
 	var led []lead
 	for _, c := range s.Picture().Status.Contests {
@@ -244,7 +244,7 @@ func closeAll(led []lead) {
 	}
 }
 
-// await waits for the successors of everything led here; the first one is told.
+// await waits for the successors of everything led here, and reports the first one.
 func (s *Server) await(ctx context.Context, led []lead, outcome *api.Outcome) {
 	for _, l := range led {
 		if !s.succeedable(l.name) {

@@ -44,7 +44,7 @@ func (a *answers) send(w http.ResponseWriter, buffer *[]byte) {
 	if len(data) > unannounced {
 		h.Set("Content-Length", strconv.Itoa(len(data)))
 	}
-	_, _ = w.Write(data) // whoever asked may be gone; the data is copied
+	_, _ = w.Write(data) // the client may have gone; the data is copied
 	if cap(data) <= bufferKept {
 		*buffer = data[:0]
 		a.buffers.Put(buffer)

@@ -8,11 +8,11 @@ import (
 	"github.com/doyen-election/doyen/api"
 )
 
-// defaultHistory is how many transitions an answer has if it is not said.
+// defaultHistory is how many transitions an answer has by default.
 const defaultHistory = 100
 
-// history answers GET /v1/history?election=&limit=. An election that nobody
-// stood in has no history, and that is no error.
+// history answers GET /v1/history?election=&limit=. An election that never had a
+// candidate has an empty history, which is not an error.
 func (s *Server) history(w http.ResponseWriter, r *http.Request) {
 	query := r.URL.Query()
 	of := query.Get("election")

@@ -11,7 +11,7 @@ import (
 )
 
 // probes are the paths that load balancers and supervisors ask under any name.
-// Their status tells nothing that is worth an attack; see forHosts.
+// Their status reveals nothing that is worth an attack; see forHosts.
 var probes = []string{"/leader", "/livez", "/readyz"}
 
 // forHosts answers only if the caller names this host as an operator would: by

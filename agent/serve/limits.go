@@ -87,7 +87,7 @@ func (s *Server) newWatches() *watches {
 	return &watches{total: total, share: total / sharing, reserve: total / reserving, of: map[uint32]int{}}
 }
 
-// begin counts one more of the user, or says why not.
+// begin counts one more of the user, or returns why not.
 func (w *watches) begin(uid uint32, favoured bool) *api.ErrorDetail {
 	w.mu.Lock()
 	defer w.mu.Unlock()

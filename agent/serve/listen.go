@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// SocketError says why a socket can't be listened on, and what to do.
+// SocketError is why a socket can't be listened on, and what to do.
 type SocketError struct {
 	Path    string
 	Problem string
@@ -134,7 +134,7 @@ func describe(conn net.Conn) string {
 	return "another process"
 }
 
-// cause returns what the system said, without paths and addresses.
+// cause returns the system's error, without paths and addresses.
 func cause(err error) string {
 	var errno unix.Errno
 	if errors.As(err, &errno) {

@@ -5,9 +5,9 @@ import (
 	"strconv"
 )
 
-// otherTime reports whether a process is known to be in another time namespace:
-// its CLOCK_BOOTTIME may read other numbers than the agent's, so that a deadline
-// told to it may seem to lie in a future far away.
+// otherTime reports whether a process is known to be in another time namespace: its
+// CLOCK_BOOTTIME may read other numbers than the agent's, so that a deadline sent to
+// it may seem to lie far in the future.
 func otherTime(pid int32) bool {
 	own, err := os.Readlink("/proc/self/ns/time")
 	if err != nil {

@@ -57,9 +57,9 @@ func newPage() (*template.Template, error) {
 	return t, nil
 }
 
-// escape has the html function escape each value of the template. Values stand
-// in text and in quoted attributes only, where that suffices; html/template,
-// which knows of scripts and addresses too, makes the program 160 kB longer.
+// escape has the html function escape each value of the template. Values are in text
+// and in quoted attributes only, where that suffices; html/template, which also
+// handles scripts and addresses, makes the program 160 kB longer.
 func escape(n parse.Node) {
 	switch n := n.(type) {
 	case *parse.ListNode:
@@ -84,8 +84,8 @@ func escape(n parse.Node) {
 	}
 }
 
-// status answers with the page. It needs nothing but itself: no script, no
-// font, no image, and a browser is told to load none.
+// status answers with the page, which loads nothing else: no script, no font, no
+// image, and its headers forbid browsers to load any.
 func (s *Server) status(w http.ResponseWriter, _ *http.Request) {
 	var out bytes.Buffer
 	t, err := s.page()
@@ -103,7 +103,7 @@ func (s *Server) status(w http.ResponseWriter, _ *http.Request) {
 	h.Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'")
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Referrer-Policy", "no-referrer")
-	_, _ = out.WriteTo(w) // whoever asked may be gone
+	_, _ = out.WriteTo(w) // the client may have gone
 }
 
 // shown gathers what the page shows, from one picture.

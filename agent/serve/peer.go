@@ -16,7 +16,7 @@ import (
 // peer is who is at the other end of a Unix socket, as the kernel vouches.
 type peer struct {
 	access.Who
-	pid int32 // 0: the system does not tell
+	pid int32 // 0: the system does not report it
 }
 
 type peerKey struct{}

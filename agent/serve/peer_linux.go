@@ -18,8 +18,8 @@ func credentials(fd int) (peer, error) {
 }
 
 // peerGroups returns the supplementary groups that the process had when it
-// connected, and false if the kernel does not tell (before 4.13): a service or
-// a container may have groups that no database knows.
+// connected, and false if the kernel does not report them (before 4.13): a service
+// or a container may have groups that no database knows.
 func peerGroups(fd int) ([]uint32, bool) {
 	const size = unsafe.Sizeof(uint32(0))
 	groups := make([]uint32, 32)
@@ -30,7 +30,7 @@ func peerGroups(fd int) ([]uint32, bool) {
 		n := int(uintptr(length) / size)
 		switch {
 		case errno == unix.ERANGE && n > len(groups):
-			groups = make([]uint32, n) // what the kernel says it takes
+			groups = make([]uint32, n) // as many as the kernel has asked for
 		case errno != 0:
 			return nil, false
 		default:

@@ -101,9 +101,9 @@ func (p *Picture) Election(c elector.ContestStatus, now election.Instant, index 
 	return e
 }
 
-// inquired is the picture's answer once a majority has said who holds the term.
-// A leader is named only if the picture names the same one, until the end of
-// its lease as it is known here: a voter's promise outlasts the lease it is for.
+// inquired is the picture's answer once a majority has reported who holds the term.
+// A leader is named only if the picture names the same one, until the end of its
+// lease as it is known here: a voter's promise outlasts the lease it is for.
 func (p *Picture) inquired(e api.Election, s election.Record) api.Election {
 	e.Authority = api.AuthorityQuorum
 	if e.Leader != nil && e.Leader.ID == string(s.Holder.Peer) && e.Term == uint64(s.Term) {
@@ -117,7 +117,7 @@ func (p *Picture) inquired(e api.Election, s election.Record) api.Election {
 	return e
 }
 
-// contests returns what there is to say about every election, sorted by name.
+// contests returns every election, sorted by name.
 func (p *Picture) contests() []*elector.ContestStatus {
 	if len(p.Status.Contests) > 0 {
 		return p.Status.Contests

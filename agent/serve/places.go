@@ -11,14 +11,14 @@ import (
 	"github.com/doyen-election/doyen/api"
 )
 
-// origin is whom a connection counts for: a user, or a network address.
+// origin is what a connection counts for: a user, or a network address.
 type origin struct {
 	name     string // for people
 	favoured bool   // no share bounds it, and the reserve is for it
 }
 
 // waiting holds connections, the one that joined it first in front. Each is in one
-// line of its origin and in one of all: which says which of its links count.
+// line of its origin and in one of all: which selects the links that count.
 type waiting struct {
 	which       int
 	front, back *placed
@@ -76,8 +76,8 @@ func (q *queue) of(busy bool) *waiting {
 type places struct {
 	net.Listener
 	total, share, reserve int
-	// brief says that no answer takes long: where no connection is idle, the one
-	// whose answer takes longest gives way, since its reader does not read.
+	// brief means that no answer takes long: where no connection is idle, the one whose
+	// answer takes longest gives way, since its reader does not read.
 	brief  bool
 	origin func(*placed) origin
 
@@ -220,7 +220,7 @@ type placed struct {
 	places  *places
 	origin  origin
 	peer    peer
-	vouched bool // the kernel says who the peer is
+	vouched bool // the kernel names the peer
 
 	// Guarded by places.
 	open, busy, exempt bool
@@ -257,8 +257,8 @@ func (k *placed) Close() error {
 	return k.Conn.Close()
 }
 
-// follow keeps a connection's queue as net/http tells its state. Its handler
-// tells when a request is there: a state is active from the first byte on.
+// follow keeps a connection's queue as net/http reports its state. The handler
+// reports when a request is there: a state is active from the first byte on.
 func follow(c net.Conn, state http.ConnState) {
 	k, ok := c.(*placed)
 	switch {
@@ -270,7 +270,7 @@ func follow(c net.Conn, state http.ConnState) {
 	}
 }
 
-// refuseConn says why a connection is closed, as an answer to whatever it asks.
+// refuseConn answers whatever is asked with the reason, and closes the connection.
 func refuseConn(c net.Conn, why string) {
 	body, _ := json.Marshal(api.Error{Err: api.ErrorDetail{Code: api.CodeBusy, Message: why}}) // of plain text
 	_ = c.SetWriteDeadline(time.Now().Add(lastWordTime))

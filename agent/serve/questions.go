@@ -44,8 +44,8 @@ func (b *bucket) fill(now election.Instant, rate, burst float64) {
 	b.at = now
 }
 
-// ask counts n questions of a user, or says when they may be asked. A favoured
-// user is bound by what is for all alone.
+// ask counts n questions of a user, or returns when they may be asked. A favoured
+// user is limited only by what all users together may ask.
 func (q *questions) ask(now election.Instant, uid uint32, favoured bool, n int) *api.ErrorDetail {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -18,7 +18,7 @@ func (s *Server) agent(w http.ResponseWriter, _ *http.Request) {
 	answer(w, s.describe(s.Picture()))
 }
 
-// describe says what there is to say of this agent.
+// describe answers GET /v1/agent.
 func (s *Server) describe(p *Picture) api.Agent {
 	return api.Agent{
 		Name: s.Name, ID: string(s.Self.Peer), BootID: s.Self.Boot.String(), Version: s.Version,
@@ -93,8 +93,8 @@ func consistency(w http.ResponseWriter, r *http.Request) (quorum, ok bool) {
 	return false, false
 }
 
-// maxConfirmed bounds the elections that one call has a majority asked about:
-// each is a question of its own, and the elector takes only so many at once.
+// maxConfirmed bounds the elections that one call has a majority asked about: each
+// is a separate question, and the elector takes only so many at once.
 const maxConfirmed = 32
 
 // allConfirmed asks a majority about each election before it answers. One call
@@ -168,7 +168,7 @@ func (s *Server) confirmed(ctx context.Context, name election.Name) (api.Electio
 }
 
 // awaitTerm waits a little until this agent has heard of a leader that the voters
-// told of: that takes a heartbeat.
+// reported: that takes a heartbeat.
 func (s *Server) awaitTerm(ctx context.Context, name election.Name, term election.Term) error {
 	c, _ := s.Picture().contest(name)
 	if _, named := c.LeaderAt(s.Clock()); term == 0 || named && c.Term >= term {
@@ -213,7 +213,7 @@ func plain(w http.ResponseWriter, status int, text string) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(status)
-	_, _ = io.WriteString(w, text) // whoever asked may be gone
+	_, _ = io.WriteString(w, text) // the client may have gone
 }
 
 // livez shows that the loop turns, not only that the socket answers.
@@ -227,8 +227,8 @@ func (s *Server) livez(w http.ResponseWriter, r *http.Request) {
 	plain(w, http.StatusOK, "ok\n")
 }
 
-// readyz says whether this agent has something to say: a leader, or at least a
-// quorum that can make one.
+// readyz reports whether this agent knows a leader, or at least a quorum that can
+// elect one.
 func (s *Server) readyz(w http.ResponseWriter, _ *http.Request) {
 	p := s.Picture()
 	c, _ := p.contest(election.Default)

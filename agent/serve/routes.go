@@ -58,8 +58,8 @@ func (s *Server) postOf(right access.Right, h http.HandlerFunc) methods {
 	}}
 }
 
-// postOwn is for anybody whom the kernel vouches for: the handler itself looks
-// at whose it is that is changed.
+// postOwn is for every user that the kernel vouches for: the handler itself checks
+// whose candidacy is changed.
 func (s *Server) postOwn(h http.HandlerFunc) methods {
 	return methods{http.MethodPost: func(w http.ResponseWriter, r *http.Request) {
 		if _, ok := caller(r); !ok {

@@ -42,7 +42,7 @@ const (
 	pingTimeout   = 2 * time.Second
 )
 
-// Commands is what the agent can be told to do.
+// Commands is what the agent can be asked to do.
 type Commands interface {
 	// Ask carries out a command; the refusal, if any, is in the reply.
 	Ask(context.Context, func(election.RequestID) election.Input) (election.Reply, error)
@@ -139,7 +139,7 @@ func (s *Server) serve(l net.Listener, h http.Handler, idle time.Duration) {
 	}()
 }
 
-// debugWriter keeps what net/http says of broken clients out of the way.
+// debugWriter logs at debug level what net/http reports of broken clients.
 type debugWriter struct{ logger *slog.Logger }
 
 func (w debugWriter) Write(p []byte) (int, error) {

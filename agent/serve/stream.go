@@ -20,7 +20,7 @@ const (
 	// streamBuffer is how many bytes of lines the system may hold for a program
 	// that does not read. A line takes about three times its length there.
 	streamBuffer = 16 << 10
-	// lastWord is how much more it may hold for the line that says why the stream
+	// lastWord is how much more it may hold for the line with the reason why the stream
 	// ends.
 	lastWord     = 64 << 10
 	lastWordTime = 50 * time.Millisecond
@@ -192,8 +192,8 @@ func (t *stream) write(within time.Duration) (more bool, err error) {
 	return more, err
 }
 
-// sayLate tells a program that did not read, for when it does, that it was
-// given up. There is room for that line only here.
+// sayLate leaves a line for a program that did not read, in case it does: its
+// candidacy has ended. Only here is capacity for that line.
 func (t *stream) sayLate(until election.Instant) {
 	t.server.Logger.Warn("a program does not read its campaign: the campaign ends", "campaign", t.k.ID(), "election", t.k.Election())
 	line, err := json.Marshal(api.CampaignEvent{Type: api.CampaignRevoked, Campaign: t.k.ID(), Election: string(t.k.Election()),
@@ -206,7 +206,8 @@ func (t *stream) sayLate(until election.Instant) {
 	_, _ = t.conn.Write(append(line, '\n'))
 }
 
-// prove says so if the program is gone, for which the lease need not run out.
+// prove reports that the program has ended, if it has: then the lease need not
+// expire first.
 func (t *stream) prove(until election.Instant) {
 	logger := t.server.Logger.With("campaign", t.k.ID(), "election", t.k.Election())
 	if t.gone(until) {

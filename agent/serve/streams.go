@@ -41,7 +41,7 @@ func (s *streams) done(c net.Conn) {
 	}
 }
 
-// close tells them to end, and waits for that until ctx ends.
+// close asks them to end, and waits for that until ctx ends.
 func (s *streams) close(ctx context.Context) error {
 	s.mu.Lock()
 	if !s.closed {

@@ -52,8 +52,8 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request) {
 	if resume {
 		err = s.resumed(out, name, follower, after)
 	} else {
-		// The index is taken before the picture: what changes in between is told
-		// again, rather than left out.
+		// The index is taken before the picture: what changes in between is reported twice,
+		// rather than skipped.
 		err = out.send(s.snapshot(name, api.ChangeSnapshot, s.Hub.Index(string(name)), 0))
 	}
 	if err == nil {
@@ -76,10 +76,10 @@ func resumption(w http.ResponseWriter, r *http.Request) (after uint64, resume, o
 	return after, after > 0, true
 }
 
-// resumed begins a watch that goes on behind an index: with how things stand
-// now, so that the first line always tells that, under the index the reader
-// has; and then with what it missed, the oldest first. If that is not known any
-// more, the first line says so.
+// resumed starts a watch that goes on behind an index: with the present state, so
+// that the first line always has it, under the index that the reader has; and then
+// with what it missed, the oldest first. If that is not known any more, the first
+// line reports it.
 func (s *Server) resumed(out *lines, name election.Name, f *watch.Follower, after uint64) error {
 	changes, missed, index := f.Take()
 	if missed > 0 {
@@ -124,8 +124,8 @@ func (s *Server) snapshot(name election.Name, kind string, index, missed uint64)
 	}
 }
 
-// lines writes JSON lines, what waits at once under a deadline of its own: a
-// reader that does not read for so long is cut off.
+// lines writes JSON lines, what waits at once under its own deadline: a reader that
+// does not read for so long is cut off.
 type lines struct {
 	w       http.ResponseWriter
 	control *http.ResponseController

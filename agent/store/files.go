@@ -105,7 +105,7 @@ func readAll(f File, name string, limit int64) ([]byte, error) {
 	return data, nil
 }
 
-// cause returns what the system said, without the path, which Error names.
+// cause returns the system's error, without the path, which Error names.
 func cause(err error) string {
 	var path *fs.PathError
 	if errors.As(err, &path) {

@@ -10,9 +10,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// acquire locks the directory for the life of this process: the kernel lets go
-// of the lock when the process ends, however it ends, so a stale lock file is
-// no obstacle.
+// acquire locks the directory for the life of this process: the kernel releases the
+// lock when the process ends, however it ends, so a stale lock file is not an
+// obstacle.
 func acquire(path, name string) (*os.File, error) {
 	dir := filepath.Dir(path)
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)

@@ -20,9 +20,9 @@ type Record struct {
 	taken error // another process wrote the state: nothing is written any more
 }
 
-// TakenError says that another process writes to the data directory of this
-// agent. Both believe that the promises there are theirs, and neither knows
-// those of the other.
+// TakenError means that another process writes to the data directory of this agent.
+// Both believe that the promises there are theirs, and neither knows those of the
+// other.
 type TakenError struct{}
 
 func (*TakenError) Error() string {
@@ -91,9 +91,9 @@ func (r *Record) Write(state election.State) error {
 	return r.ours() // one that wrote at the same time looked when this one had not yet
 }
 
-// ours reports whether nobody else has put a state in place. One that was
-// removed is no sign of another writer: that would have left its own. It is
-// written again from memory, which knows every promise.
+// ours reports whether nobody else has put a state in place. A state that was
+// removed does not show another writer, which would have left its own. It is written
+// again from memory, which has every promise.
 func (r *Record) ours() error {
 	if r.taken != nil || r.last == nil {
 		return r.taken
@@ -114,7 +114,7 @@ func (r *Record) keep(f File) {
 	r.last = f
 }
 
-// Close lets go of the state file.
+// Close closes the state file.
 func (r *Record) Close() error {
 	if r.last == nil {
 		return nil

@@ -1,15 +1,15 @@
-// Package store keeps what an agent must not forget: its identity and its
-// promises, in one directory that one agent at a time may use.
+// Package store keeps what an agent must not forget: its identity and its promises,
+// in one directory that one agent at a time may use.
 //
-// It guarantees that a state written is on disk, or that Write says it may not
-// be; that a crash at any point leaves the old state or the new one, never a
-// mixture; and that a directory whose promises are lost, damaged, of another
-// identity or of a newer version is refused and left as it is, with what to do
-// about it. Nothing is ever recreated in silence.
+// It guarantees that a state written is on disk, or that Write returns an error;
+// that a crash at any point leaves the old state or the new one, never a mixture;
+// and that a directory whose promises are lost, damaged, of another identity or of a
+// newer version is refused and left as it is, with what to do about it. Nothing is
+// ever recreated in silence.
 //
-// It does not guarantee anything against a disk that lies about fsync, nor
-// against a directory restored from an old copy: promises made since are lost
-// then, and nobody can tell. It writes from one goroutine at a time.
+// It does not guarantee anything against a disk that lies about fsync, nor against a
+// directory restored from an old copy: promises made since are lost then, and nobody
+// can know. It writes from one goroutine at a time.
 package store
 
 import (
@@ -34,7 +34,7 @@ const (
 	moveAway = "move it away or use another --data-dir"
 )
 
-// Error says why a data directory can't be used, and what to do.
+// Error is why a data directory can't be used, and what to do.
 type Error struct {
 	Path    string
 	Problem string
@@ -64,7 +64,7 @@ type Store struct {
 // Config is what a store has to know.
 type Config struct {
 	Dir    string
-	Name   string // this agent's, for whoever finds the directory locked
+	Name   string // this agent's, for those who find the directory locked
 	PeerID func(ed25519.PublicKey) (election.PeerID, error)
 }
 
@@ -95,8 +95,8 @@ func (s *Store) locate(err error) error {
 	return err
 }
 
-// makeDir creates the directory, and says so to the disk: a directory that a
-// crash takes away would take the promises with it.
+// makeDir creates the directory, and syncs that: a directory that a crash takes away
+// would take the promises with it.
 func makeDir(dir string) error {
 	info, err := os.Stat(dir)
 	if err == nil && !info.IsDir() {
@@ -170,9 +170,9 @@ func (s *Store) Write(state election.State) error {
 	return nil
 }
 
-// held reports whether the directory is still the one that is locked. One that
-// was removed and made anew, or moved away, may be another agent's by now, and
-// has not this one's identity in it.
+// held reports whether the directory is still the one that is locked. One that was
+// removed and made again, or moved away, may belong to another agent by now, and
+// does not have this agent's identity in it.
 func (s *Store) held() error {
 	locked, err := s.lock.Stat()
 	if err != nil {

@@ -1,14 +1,13 @@
-// Package watch hands changes of leadership to whoever follows them.
+// Package watch hands changes of leadership to those who follow them.
 //
-// It guarantees that a follower sees the changes of its election in order, each
-// once, or is told how many it missed; that publishing never waits for a
-// follower; that a change is encoded once, however many follow; and that
-// followers, what they have waiting and what is kept for those who come back are
-// all bounded.
+// It guarantees that a follower gets the changes of its election in order, each
+// once, or the number that it missed; that publishing never waits for a follower;
+// that a change is encoded once, however many follow; and that followers, what waits
+// for them and what is kept for those who come back are all bounded.
 //
-// It does not keep changes beyond this process. Indexes begin at the process's
-// start time, so those of a former life are recognised as too old, as long as
-// the wall clock did not go back in between.
+// It does not keep changes beyond this process. Indexes start at the process's start
+// time, so those of an earlier process run are recognised as too old, as long as the
+// wall clock did not go back in between.
 package watch
 
 import (
@@ -27,9 +26,9 @@ const (
 )
 
 var (
-	// ErrFull says that there are as many followers as there may be.
+	// ErrFull refuses a follower: there are as many as there may be.
 	ErrFull = errors.New("follow changes: too many followers")
-	// ErrClosed says that the agent stops.
+	// ErrClosed refuses a follower: the agent stops.
 	ErrClosed = errors.New("follow changes: the agent stops")
 )
 
@@ -43,8 +42,8 @@ type Change struct {
 	err    error
 }
 
-// Line returns the change as a line of JSON, newline included, encoded by
-// whoever asks first. It must not be altered.
+// Line returns the change as a line of JSON, newline included, encoded by the first
+// caller. It must not be altered.
 func (c *Change) Line() ([]byte, error) {
 	c.encode.Do(func() {
 		c.line, c.err = json.Marshal(&c.Change)
@@ -102,15 +101,15 @@ func (h *Hub) Publish(change api.Change) {
 	}
 }
 
-// forget takes note that a change is not kept any more.
+// forget records that a change is not kept any more.
 func (h *Hub) forget(c *Change) {
 	h.floor.Store(c.Index)
 	h.newest.CompareAndDelete(c.Election, c.Index)
 }
 
-// Follow begins to follow an election. With resume, changes after that index
-// come first, or word that they are lost (Take tells at once which); without,
-// only what comes from now on.
+// Follow starts to follow an election. With resume, changes after that index come
+// first, or Take reports at once that they are lost; without, only changes from now
+// on come.
 func (h *Hub) Follow(election string, after uint64, resume bool) (*Follower, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -129,8 +128,8 @@ func (h *Hub) Follow(election string, after uint64, resume bool) (*Follower, err
 	return f, nil
 }
 
-// Await follows what comes from now on, for a command that waits for its
-// outcome. It has its place whoever follows: commands are few and short.
+// Await follows what comes from now on, for a command that waits for its outcome.
+// It always has a place: commands are few and short.
 func (h *Hub) Await(election string) (*Follower, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -149,8 +148,8 @@ func (h *Hub) add(election string) (*Follower, error) {
 	return f, nil
 }
 
-// replay fills in what followed the index. An index that was never given out
-// here, or lies before what is kept, has changes after it that nobody can tell.
+// replay fills in what followed the index. After an index that was never given out
+// here, or lies before what is kept, the changes are not known.
 func (h *Hub) replay(f *Follower, after uint64) {
 	oldest := h.index + 1 - uint64(len(h.kept)) // of what is kept
 	if after > h.index || after+1 < oldest {
@@ -202,8 +201,8 @@ func (f *Follower) offer(c *Change) {
 	f.signal()
 }
 
-// lag counts a change as lost, and those that wait with it: the fresh snapshot
-// that the follower gets stands for them all.
+// lag counts a change as lost, and those that wait with it: the fresh snapshot that
+// the follower gets replaces them all.
 func (f *Follower) lag(n uint64) {
 	f.missed += uint64(len(f.waiting)) + n
 	f.waiting = nil
@@ -221,8 +220,8 @@ func (f *Follower) signal() {
 // there will be nothing more.
 func (f *Follower) Ready() <-chan struct{} { return f.ready }
 
-// Take returns what waits, and how many changes were lost; if some were, a
-// picture taken after this call, together with index, stands for them.
+// Take returns what waits, and how many changes were lost; if some were, a picture
+// taken after this call, together with index, replaces them.
 func (f *Follower) Take() (changes []*Change, missed, index uint64) {
 	f.hub.mu.Lock()
 	defer f.hub.mu.Unlock()
