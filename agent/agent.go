@@ -1,15 +1,15 @@
-// Package agent is the daemon: it runs the pure elector against the network,
-// the disk and the clock, and answers the programs of its host.
+// Package agent is the daemon: it runs the pure elector against the network, the
+// disk and the clock, and answers the programs of its host.
 //
-// It guarantees that one goroutine owns the elector and carries out its
-// outputs in their order: leadership is withdrawn before it is released,
-// written before it is sent, sent before it is announced; that readers see an
-// immutable picture and no lease that has ended; that everything it queues is
-// bounded; and that a stop hands over what is led before it lets go.
+// It guarantees that one goroutine owns the elector and carries out its outputs in
+// their order: programs are notified of the end of a leadership before it is
+// released, state is written before it is sent, and sent before it is announced;
+// that readers see an immutable picture and no lease that has ended; that everything
+// it queues is bounded; and that a stop hands over what is led before it closes.
 //
-// It does not guarantee that a program which ignores the deadline it was given
-// stops acting. It assumes a disk that keeps what it has synced, and a clock
-// that counts suspend, see package boottime.
+// It does not guarantee that a program which ignores its deadline stops acting. It
+// assumes a disk that keeps what it has synced, and a clock that counts suspend, see
+// package boottime.
 package agent
 
 import (
@@ -48,10 +48,10 @@ const Version = "0.2.0"
 // hookLimit bounds one run of the hook.
 const hookLimit = 10 * time.Second
 
-// Run runs an agent until ctx is cancelled or it is told to leave, hands over
-// what it leads, and returns nil. What only an operator can put right is a
-// *ConfigError, before anything was started. Log lines and the line that says
-// that the agent is ready go to stderr.
+// Run runs an agent until ctx is cancelled or it is asked to leave, hands over what
+// it leads, and returns nil. What only an operator can repair is a *ConfigError,
+// before anything was started. The log, and the line that the agent is ready, go to
+// stderr.
 func Run(ctx context.Context, cfg Config, stderr io.Writer) error {
 	cfg, err := cfg.Resolve()
 	if err != nil {
@@ -100,7 +100,7 @@ type agent struct {
 	logger    *slog.Logger
 	boot      election.BootID
 	born      int64         // Unix nanoseconds
-	leaving   chan struct{} // closed: told to leave
+	leaving   chan struct{} // closed: asked to leave
 	leaveOnce sync.Once
 	roster    atomic.Pointer[election.Roster] // as gossip's goroutine may read it
 
@@ -115,8 +115,8 @@ type agent struct {
 	server     *serve.Server
 }
 
-// start starts the parts that can fail, in the order in which a mistake is
-// cheapest: nothing is said to anybody before every port is bound.
+// start starts the parts that can fail, in the order in which a mistake is cheapest:
+// nothing is sent before every port is bound.
 func (a *agent) start() error {
 	a.boot, a.born = newBoot(), time.Now().UnixNano()
 	s, state, err := store.Open(store.Config{Dir: a.cfg.DataDir, Name: a.cfg.Name, PeerID: transport.PeerIDOf})
@@ -149,8 +149,8 @@ func (a *agent) start() error {
 	return nil
 }
 
-// connect starts transport and membership, in that order: gossip tells the
-// port that the transport got.
+// connect starts transport and membership, in that order: gossip announces the port
+// that the transport got.
 func (a *agent) connect() (err error) {
 	bind, _ := parseAddr(a.cfg.Bind) // validated
 	advertise, _ := parseAddr(a.cfg.Advertise)
@@ -201,7 +201,7 @@ func (a *agent) rightful(m membership.Member) bool {
 	return ok && v.Peer == m.Peer
 }
 
-// self is what gossip tells of this agent.
+// self is what this agent gossips about itself.
 func (a *agent) self(addr netip.AddrPort) membership.Member {
 	m := membership.Member{
 		Member:   election.Member{Peer: a.store.Peer(), Boot: a.boot, Name: a.cfg.Name, JoinedAt: a.born},
@@ -264,8 +264,7 @@ func (a *agent) newServer(hub *watch.Hub) *serve.Server {
 	})
 }
 
-// authority is what programs are told of their leadership, where it is not a
-// lease.
+// authority is sent to programs with their leadership, where it is not a lease.
 func (a *agent) authority() string {
 	if a.cfg.Quorum {
 		return ""

@@ -12,7 +12,7 @@ import (
 	"github.com/doyen-election/doyen/internal/codec"
 )
 
-// told is what the hook was last told of an election.
+// announced is the newest event of an election that was given to the hook.
 type announced struct {
 	event election.Event
 	term  election.Term
@@ -22,8 +22,8 @@ type announced struct {
 // agent holds.
 const maxAnnounced = 2 * codec.MaxElections
 
-// tells takes note of what the hook is told. Of elections that are no more,
-// nothing has to be remembered.
+// remember records what the hook was given. Elections that no longer exist are
+// forgotten.
 func (l *loop) remember(name election.Name, t announced) {
 	l.announced[name] = t
 	if len(l.announced) > maxAnnounced {
@@ -59,7 +59,7 @@ func (l *loop) withdraw(w election.Withdrawal) {
 	})
 }
 
-// announce tells the programs of this host who leads.
+// announce notifies the programs of this host who leads.
 func (l *loop) announce(now election.Instant, before *serve.Picture, a election.Announcement) {
 	change := api.Change{
 		Time: time.Now().UTC(), Election: string(a.Election), Term: uint64(a.Term),
@@ -91,8 +91,8 @@ func (l *loop) announce(now election.Instant, before *serve.Picture, a election.
 	l.tellHook(a, change)
 }
 
-// announceStart has the hook begin from nothing: this agent's former life may have
-// been killed while it led, and then nobody told the end of that.
+// announceStart has the hook begin from nothing: the agent's earlier process run may
+// have been killed while it led, and then nobody reported the end of that.
 func (l *loop) announceStart() {
 	names := append(l.hooks.Named(), election.Default)
 	slices.Sort(names)
@@ -104,8 +104,8 @@ func (l *loop) announceStart() {
 	}
 }
 
-// nobody is what a hook is told when a leadership of this agent ends, before
-// anybody else is.
+// nobody is the event for a hook when a leadership of this agent ends, before anybody
+// else leads.
 func (l *loop) nobody(name election.Name, term election.Term, why string) api.Change {
 	return api.Change{Time: time.Now().UTC(), Type: api.ChangeNoLeader, Election: string(name),
 		Term: uint64(term), Reason: why, BoottimeNS: int64(l.clock())}
@@ -125,7 +125,7 @@ func (l *loop) tellHook(a election.Announcement, c api.Change) {
 	}
 	now := announced{e.Event, e.Term}
 	if now.event == election.NoLeader && l.announced[a.Election] == now {
-		return // the withdrawal told it already
+		return // the withdrawal was announced already
 	}
 	l.remember(a.Election, now)
 	if e.Event == election.Leading {
@@ -135,9 +135,9 @@ func (l *loop) tellHook(a election.Announcement, c api.Change) {
 	l.hooks.Enqueue(e)
 }
 
-// leads reports whether this agent is inside its lease of that term. It may be
-// called from any goroutine. Without a quorum there is no lease: whoever led at
-// the last step leads.
+// leads reports whether this agent is inside its lease of that term. It may be called
+// from any goroutine. Without a quorum there is no lease: the leader of the last step
+// leads.
 func (l *loop) leads(name election.Name, term election.Term) bool {
 	status := l.picture.Load().Status
 	for _, c := range status.Contests {

@@ -12,7 +12,7 @@ import (
 	"github.com/doyen-election/doyen/membership"
 )
 
-// whyAgentStops is what programs that stand are told last.
+// whyAgentStops is the reason in the last line to programs that are candidates.
 const whyAgentStops = "the agent stops"
 
 // call has the loop run f and what follows from it, and returns once that is
@@ -31,7 +31,7 @@ func (l *loop) call(f func(now election.Instant)) bool {
 	}
 }
 
-// Stand takes a program's candidacy; the error is a *api.ErrorDetail.
+// Stand adds a program's candidacy; the error is a *api.ErrorDetail.
 func (l *loop) Stand(q campaign.Request) (k *campaign.Candidacy, err error) {
 	err = &api.ErrorDetail{Code: api.CodeUnavailable, Message: whyAgentStops}
 	l.call(func(now election.Instant) {
@@ -76,14 +76,14 @@ func (l *loop) Receipt(id string, term election.Term, authorized func(uid uint32
 	return err
 }
 
-// Campaigns lists the programs that stand; nothing once the loop has ended.
+// Campaigns lists the programs that are candidates; none once the loop has ended.
 func (l *loop) Campaigns() []api.Campaign {
 	all := []api.Campaign{}
 	l.call(func(election.Instant) { all = append(all, l.campaigns.List()...) })
 	return all
 }
 
-// contest returns what the newest picture tells of an election.
+// contest returns an election of the newest picture.
 func (l *loop) contest(name election.Name) (elector.ContestStatus, bool) {
 	contests := l.picture.Load().Status.Contests
 	i, ok := slices.BinarySearchFunc(contests, name, func(c *elector.ContestStatus, n election.Name) int {
@@ -95,8 +95,8 @@ func (l *loop) contest(name election.Name) (elector.ContestStatus, bool) {
 	return *contests[i], true
 }
 
-// prolong tells the programs whose leases were renewed since it last did. What did
-// not change is shared between pictures.
+// prolong notifies the programs whose leases were renewed since its last call. What
+// did not change is shared between pictures.
 func (l *loop) prolong() {
 	before := l.prolonged
 	l.prolonged = l.picture.Load().Status.Contests
@@ -115,8 +115,8 @@ func (l *loop) holds(c *elector.ContestStatus) bool {
 	return c.State == elector.Leading && c.Leader == l.self
 }
 
-// tellCampaigns tells the program that is to act that this agent leads. Within
-// one step a leadership can begin and end: then nobody is told.
+// tellCampaigns notifies the program that is to act that this agent leads. Within one
+// step a leadership can begin and end: then no program is notified.
 func (l *loop) tellCampaigns(now election.Instant, a election.Announcement) {
 	if a.Leader != l.self || a.Event != election.Leading && a.Event != election.NewTerm {
 		return
@@ -131,8 +131,8 @@ func (l *loop) tellCampaigns(now election.Instant, a election.Announcement) {
 	}
 }
 
-// advertise has gossip tell in which elections this host stands: what fits,
-// with the default election first. The elector tells the rest directly.
+// advertise gossips the elections in which this host is a candidate: those that fit,
+// the default election first. The elector sends the rest directly.
 func (l *loop) advertise() {
 	all, changed := l.campaigns.Advertise()
 	if !changed {
@@ -162,7 +162,7 @@ func (l *loop) advertise() {
 	}
 }
 
-// tellGossip has gossip tell these, unless it does so already.
+// tellGossip gossips these candidacies, unless it does so already.
 func (l *loop) tellGossip(some []election.Candidacy) error {
 	some = slices.Clone(some)
 	slices.SortFunc(some, func(a, b election.Candidacy) int { return cmp.Compare(a.Election, b.Election) })

@@ -29,7 +29,7 @@ type Config struct {
 	Socket  string // path of the Unix socket, at most 107 bytes
 
 	Bind       string // IP address to listen on
-	Advertise  string // IP address told to the others; default: Bind, or one like it if that is unspecified
+	Advertise  string // IP address for the other agents; default: Bind, or one like it if that is unspecified
 	GossipPort int    // 0: any free one
 	PeerPort   int    // 0: any free one
 	Join       []string
@@ -41,7 +41,7 @@ type Config struct {
 	Priority     int    // 0..MaxPriority; 0 never leads
 	Preempt      bool
 	PreemptDelay time.Duration
-	Candidate    bool // stand in the election "default"
+	Candidate    bool // be a candidate in the election "default"
 	ResetGenesis bool // drop a pending, never a committed, first roster
 
 	Profile   string        // local, lan or wan: sets Heartbeat and Lease where they are 0
@@ -61,7 +61,7 @@ type Config struct {
 	GuardHooks bool
 }
 
-// EveryOther stands for the elections that Config.Elections does not name.
+// EveryOther is the name for all elections that Config.Elections does not name.
 const EveryOther = "*"
 
 // ElectionConfig is what differs in one election. It is a part of the
@@ -73,8 +73,8 @@ type ElectionConfig struct {
 const (
 	// MaxPriority is the highest priority a candidate can have.
 	MaxPriority = campaign.MaxPriority
-	// DefaultGossipPort and DefaultPeerPort are the ports of an agent that is
-	// told no others.
+	// DefaultGossipPort and DefaultPeerPort are the ports of an agent that is given no
+	// others.
 	DefaultGossipPort = 7946
 	DefaultPeerPort   = 7947
 )
@@ -85,7 +85,7 @@ type ConfigError struct {
 	Flag    string // without dashes; empty if no flag is to blame
 	Problem string
 	Hint    string // what to do; may be empty
-	Cause   error  // what Problem says, if the caller may want to know its type; may be nil
+	Cause   error  // the error behind Problem, if the caller may want to know its type; may be nil
 }
 
 func (e *ConfigError) Unwrap() error { return e.Cause }
@@ -107,8 +107,8 @@ func configError(flag, hint, format string, args ...any) *ConfigError {
 	return &ConfigError{Flag: flag, Problem: fmt.Sprintf(format, args...), Hint: hint}
 }
 
-// Default is the configuration of an agent that is told nothing: a working
-// cluster of one on loopback, once resolved.
+// Default is the configuration of an agent without settings: a working cluster of one
+// on loopback, once resolved.
 func Default() Config {
 	return Config{
 		Cluster:      "doyen",
@@ -219,7 +219,7 @@ func resolveTiming(c *Config) error {
 	return nil
 }
 
-// resolveAdvertise leaves a Bind that is no address to Validate.
+// resolveAdvertise leaves a Bind that is not an address to Validate.
 func resolveAdvertise(c *Config) error {
 	bind, err := parseAddr(c.Bind)
 	if c.Advertise != "" || err != nil {

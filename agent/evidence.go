@@ -31,8 +31,8 @@ func (l *loop) record(now election.Instant, before *serve.Picture, a election.An
 	})
 }
 
-// evidence says in words for a person what this agent knew when it came to know
-// a change: of whoever led before, of whoever leads now, and of the voters.
+// evidence describes to a person what this agent knew at a change: of the leader
+// before, of the leader now, and of the voters.
 func (l *loop) evidence(now election.Instant, before *serve.Picture, a election.Announcement) string {
 	var facts []string
 	if c, ok := contestOf(before.Status, a.Election); ok && c.Leader != (election.Holder{}) && c.Leader != a.Leader {

@@ -17,15 +17,14 @@ import (
 )
 
 const (
-	leaveLimit = 300 * time.Millisecond // to say goodbye by gossip
+	leaveLimit = 300 * time.Millisecond // to leave gossip
 	flushLimit = 200 * time.Millisecond // to send what is queued
 	closeLimit = 500 * time.Millisecond // to finish answers under way
 	// handOverSlack is how much longer than one lease a hand-over may take.
 	handOverSlack = 500 * time.Millisecond
 )
 
-// run starts the loop, says that the agent is ready, and stops it when that is
-// asked for.
+// run starts the loop, reports that the agent is ready, and stops it on request.
 func (a *agent) run(ctx context.Context, stderr io.Writer) error {
 	loopCtx, stop := context.WithCancel(context.Background())
 	defer stop()
@@ -59,9 +58,9 @@ func (a *agent) trim() {
 	}
 }
 
-// handOver has the loop release everything, which takes one step when no
-// hook has to run, and tells the others that this agent leaves. The loop goes
-// on meanwhile: the successor may need this agent's vote.
+// handOver has the loop release everything, which takes one step when no hook has to
+// run, and notifies the others that this agent leaves. The loop goes on meanwhile:
+// the successor may need this agent's vote.
 func (a *agent) handOver() {
 	a.release()
 	ctx, cancel := context.WithTimeout(context.Background(), leaveLimit)
@@ -97,8 +96,8 @@ func (a *agent) voteForSuccessor() {
 	}
 }
 
-// reportReleased says that a stopping agent has released everything, and that others
-// lead it.
+// reportReleased closes released once a stopping agent has released everything, and
+// followed once others lead it.
 func (l *loop) reportReleased() {
 	if !l.stopping || l.core.HandingOver() {
 		return
@@ -216,7 +215,7 @@ func (c commands) Leave(ctx context.Context) error {
 	}
 }
 
-// notify tells the service manager, if there is one.
+// notify reports a state to the service manager, if there is one.
 func (a *agent) notify(state string) {
 	if _, err := daemon.SdNotify(false, state); err != nil {
 		a.logger.Debug("the service manager can't be notified", "err", err)

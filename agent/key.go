@@ -91,8 +91,8 @@ func ReadKeys(path string) ([][]byte, *ConfigError) {
 	return keys, nil
 }
 
-// keyFileHint says what to do about a key file that can't be read. A new key on
-// the second host would keep its agent apart from the first.
+// keyFileHint is what to do about a key file that can't be read. A new key on the
+// second host would keep its agent apart from the first.
 func keyFileHint(err error) string {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):

@@ -41,7 +41,7 @@ func fingerprint(key []byte) string {
 func (k *keyring) Keys() []api.Key {
 	list := []api.Key{}
 	if k.path == "" {
-		return list // it has one of its own that nobody is to know, or none
+		return list // it has a key that nobody needs to know, or none
 	}
 	for i, key := range k.gossip.Keys() {
 		list = append(list, api.Key{Fingerprint: fingerprint(key), InUse: i == 0})
@@ -49,8 +49,8 @@ func (k *keyring) Keys() []api.Key {
 	return list
 }
 
-// ChangeKeys carries out one change, or says why not. What is so already is
-// done.
+// ChangeKeys carries out one change, or returns why not. A change that is in force
+// already succeeds.
 func (k *keyring) ChangeKeys(r api.KeysRequest) *api.ErrorDetail {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -33,9 +33,9 @@ type loopConfig struct {
 	gossip  gossip
 	writer  *writer
 	hooks   *hook.Runner // nil: no hook
-	// wasDrained says that the agent was drained when it stopped.
+	// wasDrained: the agent was drained when it stopped.
 	wasDrained bool
-	// campaigns is who stands on this host; owned by the goroutine of run.
+	// campaigns are the candidates of this host; owned by the goroutine of run.
 	campaigns *campaign.Registry
 	hub       *watch.Hub
 	pages     *pages.Keeper // nil: none are kept
@@ -47,7 +47,7 @@ type loopConfig struct {
 	self      election.Holder
 	name      string
 	observe   func(time.Duration)    // how long a step took
-	adopt     func(*election.Roster) // told of each new roster
+	adopt     func(*election.Roster) // called with each new roster
 	logger    *slog.Logger
 }
 
@@ -82,11 +82,11 @@ type loop struct {
 	stopping   bool
 	handed     []election.Name // led at the stop, and others are candidates in
 	announced  map[election.Name]announced
-	advertised []election.Candidacy // as gossip was last told
+	advertised []election.Candidacy // as gossip has them
 	room       int                  // how many of them gossip had room for, when it was too many; 0: not known
 	warnings   warnings
 	unshown    bool                     // steps were taken since the picture was
-	prolonged  []*elector.ContestStatus // of which programs were last told the leases
+	prolonged  []*elector.ContestStatus // whose leases the programs have as they are here
 }
 
 // ask is a command and where its reply goes; without build it only shows that
@@ -204,14 +204,14 @@ func (l *loop) take() {
 	}
 }
 
-// step feeds one input, and before it that the host was suspended, if it was: what
-// comes first after that must not meet what was counted before. The input's instant
-// is read before the clocks are asked about a suspend, so none lies before it that
-// the elector was not told of.
+// step feeds one input, and before it that the host was suspended, if it was: what is
+// received after a suspend must not be counted with what was received before. The
+// instant is read before the clocks are asked about a suspend, so the elector knows
+// of every suspend before it.
 func (l *loop) step(in election.Input) { l.feed(l.resume(), in) }
 
-// resume tells the elector of a suspend, if there was one, and returns an instant
-// that no suspend lies before which it was not told of.
+// resume reports a suspend to the elector, if there was one, and returns an instant
+// before which there was no other.
 func (l *loop) resume() election.Instant {
 	for {
 		now := l.clock()
@@ -232,7 +232,7 @@ func (l *loop) feed(now election.Instant, in election.Input) {
 	if l.unshown = quietly(in, out); !l.unshown {
 		l.publish(now)
 	}
-	l.campaigns.Advance(now) // whoever was given up by the elector is by the registry
+	l.campaigns.Advance(now) // a candidacy that the elector gave up, the registry gives up too
 	for _, w := range out.Withdraw {
 		l.withdraw(w)
 	}
@@ -270,12 +270,12 @@ func (l *loop) arm(now, wake election.Instant) {
 		l.timer.Stop()
 		return
 	}
-	// Go's timers stand still while the host is suspended. After that they ring
-	// late by as much as was left; heartbeats and leases bound that.
+	// Go's timers stop while the host is suspended. After that they ring late by what
+	// was left; heartbeats and leases bound that.
 	l.timer.Reset(max(0, wake.Sub(now)))
 }
 
-// event takes what the transport tells.
+// event handles one event of the transport.
 func (l *loop) event(e transport.Event) {
 	switch e := e.(type) {
 	case transport.Message:

@@ -13,8 +13,8 @@ import (
 	"github.com/doyen-election/doyen/transport"
 )
 
-// metrics are this agent's, in a registry of their own. All but the two
-// histograms are read off the picture when they are asked for.
+// metrics are this agent's, in a separate registry. All but the two histograms are
+// read off the picture when they are asked for.
 type metrics struct {
 	registry *prometheus.Registry
 	fsync    histogram
@@ -51,7 +51,7 @@ func (m *metrics) watch(cfg Config, l *loop, t *transport.Transport) {
 	m.registry.MustRegister(&reader{loop: l, transport: t, cfg: cfg, desc: newDescs()})
 }
 
-// descs describe what reader tells.
+// descs describe the metrics of reader.
 type descs struct {
 	info, leader, known, term, remaining, candidates *prometheus.Desc
 	quorum, voters, reachable, members, peers        *prometheus.Desc

@@ -7,7 +7,7 @@ import (
 	"github.com/doyen-election/doyen/transport"
 )
 
-// What the loop needs of the rest of the house, so that a test can stand in.
+// What the loop needs of the other parts, so that a test can replace them.
 type (
 	// core decides. One goroutine owns it.
 	core interface {
@@ -24,7 +24,7 @@ type (
 		Ready() <-chan struct{}
 		Next() (transport.Event, bool)
 	}
-	// gossip tells who is there.
+	// gossip has the members.
 	gossip interface {
 		Views() <-chan membership.View
 		Update(func(*membership.Member)) error

@@ -24,12 +24,14 @@ type present struct {
 	deadSince election.Instant
 }
 
-// presence is who is there by gossip and by streams. It belongs to the loop.
+// presence is which agents are present, by gossip and by streams. It belongs to the
+// loop.
 //
-// Gossip has a port of its own, which a firewall rule or a flood can close while
-// every stream works. So a member that gossip calls dead is kept as long as its
-// stream was heard within a lease, counted from the verdict at the earliest. One
-// that owes nothing would say nothing: it is asked. Whoever left said so itself.
+// Gossip has a separate port, which a firewall rule or a flood can close while every
+// stream works. So a member that gossip calls dead is kept as long as its stream was
+// heard within a lease, counted from the verdict at the earliest. A member that has
+// nothing to send is asked for an answer. A member that left is not kept: it reported
+// that itself.
 type presence struct {
 	lease   time.Duration
 	dead    map[election.PeerID]election.Instant // by gossip's verdict, since when it is known here
@@ -90,7 +92,7 @@ func (p *presence) view() election.View {
 	return election.View{Members: members}
 }
 
-// warnings names whom gossip has called dead for long, wrongly.
+// warnings names members that gossip has wrongly called dead for long.
 func (p *presence) warnings(now election.Instant) (all []api.Warning) {
 	for _, m := range p.members {
 		if m.dead && !m.Suspected && now.Sub(m.deadSince) >= gossipBlockedAfter {

@@ -19,8 +19,8 @@ type Setting struct {
 	Field func(*Config) any
 	// Choices are the texts that it can have; nil if there is no such list.
 	Choices []string
-	// Found says that the zero value means "not given": the agent then finds a value
-	// itself (Resolve).
+	// Found settings have a zero value that means "not given": the agent then finds a
+	// value itself (Resolve).
 	Found bool
 	// Help explains it in a line, with the placeholder of its value in backquotes.
 	Help string

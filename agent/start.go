@@ -25,8 +25,8 @@ func startError(flag string, err error) error {
 	return err
 }
 
-// portError does the same for a port. Neither library below always wraps what
-// the system said, so texts count too.
+// portError does the same for a port. The two libraries do not always wrap the
+// system's error, so texts count too.
 func portError(flag, bind string, port int, err error) error {
 	at := fmt.Sprintf("%s port %d", bind, port)
 	said := func(errno syscall.Errno) bool {
@@ -79,7 +79,7 @@ func (a *agent) listenTCP() error {
 	return nil
 }
 
-// accept judges what a peer says of itself before any message is exchanged.
+// accept judges the hello of a peer before any message is exchanged.
 func (a *agent) accept(_ election.PeerID, h transport.Hello) error {
 	if h.Cluster != a.cfg.Cluster {
 		return fmt.Errorf("agent %s belongs to cluster %q, this one to %q", h.Name, h.Cluster, a.cfg.Cluster)
@@ -87,11 +87,11 @@ func (a *agent) accept(_ election.PeerID, h transport.Hello) error {
 	return a.agree(h.Name, membership.Settings{Algorithm: h.Algorithm, Quorum: h.Quorum, Lease: h.Lease})
 }
 
-// judge does the same for what gossip tells.
+// judge does the same for what a member gossips.
 func (a *agent) judge(m membership.Member) error { return a.agree(m.Name, m.Settings) }
 
-// agree compares what all agents must agree on. Heartbeats may differ: whoever
-// leads sends its own, and the failure detectors learn them.
+// agree compares what all agents must agree on. Heartbeats may differ: a leader sends
+// at its rate, and the failure detectors learn it.
 func (a *agent) agree(name string, theirs membership.Settings) error {
 	switch {
 	case theirs.Algorithm != a.cfg.Algorithm:

@@ -20,7 +20,7 @@ const (
 	// maxSocketPath is the room for a path in Linux's sockaddr_un, less its NUL.
 	maxSocketPath = 107
 	maxJoin       = 64
-	maxElections  = 256 // with settings of their own
+	maxElections  = 256 // with their own settings
 	maxHTTPHosts  = 64
 	minHeartbeat  = 5 * time.Millisecond
 )
@@ -213,7 +213,7 @@ func checkTiming(c Config) *ConfigError {
 	return nil
 }
 
-// HTTPHint says how the address of --http is written.
+// HTTPHint shows how the address of --http is written.
 const HTTPHint = "write ADDR:PORT, such as 127.0.0.1:7980"
 
 func checkOutputs(c Config) *ConfigError {

@@ -41,12 +41,12 @@ const formationGrace = 10 * time.Second
 // maxRefused bounds the refusals of direct connections that are kept.
 const maxRefused = 64
 
-// warnings gathers what an operator should mend, from every part of the agent,
-// and logs each once. It belongs to the loop.
+// warnings gathers what an operator should repair, from every part of the agent, and
+// logs each once. It belongs to the loop.
 //
-// What the elector warns of comes and goes within milliseconds while a cluster
-// forms or a voter reconnects: such a warning is logged once it has stood for
-// a lease. Answers show it from the first moment.
+// The elector's warnings come and go within milliseconds while a cluster forms or a
+// voter reconnects: such a warning is logged once it has lasted for a lease. Answers
+// show it from the first moment.
 type warnings struct {
 	grace   time.Duration
 	logger  *slog.Logger
@@ -58,11 +58,11 @@ type warnings struct {
 	core    []api.Warning // the elector's and the network's, as of the last update
 	problem string
 	current []api.Warning    // sorted by code; replaced, never changed
-	begun   map[string]begun // by code and message, of what stands
+	begun   map[string]begun // by code and message, of those in force
 	dueAt   election.Instant // update again then; Never if there is no need
 }
 
-// begun is when a warning came to stand, and whether it was logged.
+// begun is since when a warning is in force, and whether it was logged.
 type begun struct {
 	at     election.Instant
 	due    election.Instant
@@ -113,7 +113,7 @@ func refusalCode(r membership.Refusal) string {
 	return warnRefused
 }
 
-// sharedIdentity says that another running agent has this one's identity; empty if
+// sharedIdentity names another running agent that has this one's identity; empty if
 // none does. Both vote for the same voter, so this one must not.
 func sharedIdentity(v membership.View) string {
 	for _, r := range v.Refused {
@@ -180,8 +180,8 @@ func (w *warnings) unrefuse(p election.PeerID) {
 	}
 }
 
-// update takes the elector's warnings and what is wrong with the disk, and
-// returns everything that stands. What did not change costs a comparison.
+// update takes the elector's warnings and what is wrong with the disk, and returns
+// everything that is in force. What did not change costs a comparison.
 func (w *warnings) update(now election.Instant, core []api.Warning, problem string) []api.Warning {
 	if !w.dirty && now < w.dueAt && problem == w.problem && slices.Equal(core, w.core) {
 		return w.current
@@ -203,7 +203,8 @@ func (w *warnings) update(now election.Instant, core []api.Warning, problem stri
 	return w.current
 }
 
-// replace logs what is due and what is over, and keeps since when the rest is.
+// replace logs what is due and what has ended, and keeps since when the rest is in
+// force.
 func (w *warnings) replace(now election.Instant, all []api.Warning) {
 	next := make([]api.Warning, 0, len(all))
 	stands := make(map[string]begun, len(all))
@@ -238,7 +239,7 @@ func (w *warnings) replace(now election.Instant, all []api.Warning) {
 	w.current, w.begun = next, stands
 }
 
-// graceOf is how long a warning must stand before it is logged.
+// graceOf is how long a warning must last before it is logged.
 func (w *warnings) graceOf(a api.Warning) time.Duration {
 	if a.Code == warnFormation {
 		return formationGrace

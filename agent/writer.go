@@ -23,7 +23,7 @@ type writer struct {
 	results  chan election.Input // Persisted or PersistFailed; once, Barred after it
 	failure  atomic.Pointer[string]
 	taken    *store.TakenError // by another writer, for good
-	barred   bool              // and that was told
+	barred   bool              // and that was reported
 }
 
 func newWriter(d disk, observe func(time.Duration), logger *slog.Logger) *writer {

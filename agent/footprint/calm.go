@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// The start is over when the agent was on time, and has made little garbage, for
-// calmFor. It is looked at each calmTick; after calmLatest it is taken for over.
+// The start has ended when the agent was on time, and has made little garbage, for
+// calmFor. This is checked at each calmTick; after calmLatest it has ended anyway.
 const (
 	calmFor    = 2 * time.Second
 	calmTick   = 100 * time.Millisecond
@@ -19,7 +19,7 @@ const (
 	littleGarbage = 2 << 20
 )
 
-// WhenCalm calls f once the start is over, unless ctx ends before.
+// WhenCalm calls f once the start has ended, unless ctx ends before.
 func WhenCalm(ctx context.Context, f func()) { whenCalm(ctx, allocated, time.Since, f) }
 
 func whenCalm(ctx context.Context, allocated func() uint64, since func(due time.Time) time.Duration, f func()) {

@@ -18,9 +18,9 @@ import (
 // little garbage, so it costs nothing that can be measured.
 const gcPercent = 50
 
-// startPercent is that until the start is over. Then there is much garbage, of
-// exchanges and handshakes with all others: where many agents start at once on
-// one machine, a quarter of its time would go into collecting.
+// startPercent is GOGC until the start has ended. Exchanges and handshakes with all
+// others leave much garbage then: where many agents start at once on one machine, a
+// quarter of its time would go into collecting.
 const startPercent = 400
 
 // startMemory, in bytes, is up to where garbage may pile up until then: beyond, Go
@@ -56,8 +56,8 @@ func Limit() {
 	relaxTimers(timerSlack)
 }
 
-// shrink has the collector keep the heap small from now on, unless GOGC says
-// otherwise, and gives back what is free.
+// shrink has the collector keep the heap small from now on, unless GOGC is set, and
+// gives back what is free.
 func shrink() {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(gcPercent)

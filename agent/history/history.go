@@ -1,13 +1,13 @@
-// Package history keeps the newest changes of leadership that an agent saw,
-// and for how long nobody was known to lead before each new leader.
+// Package history keeps the newest changes of leadership that an agent saw, and for
+// how long nobody was known to lead before each new leader.
 //
-// It guarantees the order in which they were added and a bound on what is kept,
-// over all elections together: when it is full, the oldest goes. Readers never
-// delay whoever adds for longer than a copy takes.
+// It guarantees the order in which they were added and a bound on what is kept, over
+// all elections together: when it is full, the oldest goes. Readers never delay the
+// one that adds for longer than a copy takes.
 //
-// It does not outlive the process: the agent's log has the same changes for
-// good, and a write per change would compete with the votes for the disk. What
-// one agent saw is not what another saw: nothing here is agreed on.
+// It does not outlive the process: the agent's log has the same changes, and a write
+// per change would compete with the votes for the disk. Agents may have seen
+// different changes: nothing here is agreed on.
 package history
 
 import (

@@ -26,8 +26,8 @@ type Process struct {
 // the peer (before 6.5), one is opened by number, and a process that began
 // later is not the peer but one that was given its number.
 func Of(conn *net.UnixConn, accepted int64) (*Process, error) {
-	// Asked while it lives, so that an end without a proof is no surprise; the first
-	// time may take milliseconds, for the kernel's module.
+	// Asked while the process lives, so that a missing proof is known before its end;
+	// the first time may take milliseconds, for the kernel's module.
 	if _, err := sockdiag.Peer(conn); err != nil {
 		return nil, fmt.Errorf("prove that a process has ended: %w", err)
 	}
@@ -124,10 +124,10 @@ func (p *Process) wait() {
 // Gone is closed when the process has ended with all its threads.
 func (p *Process) Gone() <-chan struct{} { return p.gone }
 
-// Alone reports whether no process held the connection any more when the one
-// that made it was found gone, which a goroutine of its own looks for. A process
-// that held it then may still act, even if it closes the connection later. False
-// before that.
+// Alone reports whether the connection was already closed everywhere when the process
+// that made it was found to have ended. If another process still held it then, that
+// process may still act, even if it closes the connection later. It is false before
+// the end is known.
 func (p *Process) Alone() bool {
 	select {
 	case <-p.gone:

@@ -4,7 +4,7 @@ package proof
 
 import "net"
 
-// Process is nothing that this system could tell of.
+// Process is empty: this system can prove nothing about it.
 type Process struct{}
 
 // Of returns ErrNone.
