@@ -12,8 +12,8 @@ import (
 	"github.com/doyen-election/doyen/internal/alarm"
 )
 
-// The waiting between two tries to stand: it doubles, and is cut at random so
-// that programs that lost one agent do not come back at one moment.
+// The wait between two attempts to become a candidate: it doubles, and is shortened at
+// random so that programs that lost one agent do not come back at one moment.
 const (
 	firstRetry = 50 * time.Millisecond
 	lastRetry  = 2 * time.Second
@@ -26,14 +26,14 @@ func (c *Client) Campaigns(ctx context.Context) ([]api.Campaign, error) {
 	return answer.Campaigns, err
 }
 
-// Campaign stands in the election and returns when this program has been
-// elected. It tries again, with longer and longer waits, while the agent can't
-// be reached, is busy or stops; a refusal that will not change (a bad name, no
-// right to) is returned as an *APIError. When ctx ends it withdraws, and the
-// error says what stood in the way last.
+// Campaign makes this program a candidate in the election and returns when it has
+// been elected. It tries again, with longer and longer waits, while the agent can't
+// be reached, is busy or stops; a refusal that will not change (an invalid name, no
+// permission) is returned as an *APIError. When ctx ends it withdraws, and the error
+// has the last obstacle.
 //
-// The leadership's context is derived from ctx. The caller must Close the
-// leadership, and does that when nothing is under way any more:
+// The leadership's context is derived from ctx. The caller must Close the leadership
+// when nothing is under way any more:
 //
 //	l, err := c.Campaign(ctx, "payments")
 //	if err != nil {
@@ -56,7 +56,7 @@ func (c *Client) CampaignAs(ctx context.Context, election string, request api.Ca
 				return l, nil
 			}
 			s.Close()
-			retry.reset() // it stood: what failed is new
+			retry.reset() // it was a candidate: what failed is new
 		}
 		if err := c.again(ctx, &retry, election, err); err != nil {
 			return nil, err
@@ -64,22 +64,21 @@ func (c *Client) CampaignAs(ctx context.Context, election string, request api.Ca
 	}
 }
 
-// Run calls act whenever this program leads the election, and never twice at
-// once. It stands, waits, calls, gives the receipt when act has returned, and
-// stands again.
+// Run calls act whenever this program leads the election, and never twice at once. It
+// becomes a candidate, waits, calls, gives the receipt when act has returned, and
+// becomes a candidate again.
 //
-// The context that act is given ends with the leadership, as Leadership.Context
-// does; token is the fencing token. What act returns decides by when it returns:
+// The context that act is given ends with the leadership, as Leadership.Context does;
+// token is the fencing token. What happens next depends on when act returns:
 //
-//   - while it still leads: its work is done. Run gives the lead back and
-//     returns act's error, or nil.
-//   - after its context ended: it stopped because it had to. Whatever it
-//     returns, Run stands again, unless ctx has ended: then Run returns ctx's
-//     cause.
+//   - while it still leads: its work is done. Run gives the lead back and returns
+//     act's error, or nil.
+//   - after its context ended: it stopped because it had to. Run ignores its error and
+//     becomes a candidate again, unless ctx has ended: then Run returns ctx's cause.
 //
-// Run never returns while act is running, and gives no receipt before: a
-// successor waits for act's return or for the end of the lease, whichever comes
-// first. If act panics, no receipt is given.
+// Run never returns while act is running, and gives no receipt before: a successor
+// waits for act's return or for the end of the lease, whichever comes first. If act
+// panics, no receipt is given.
 func (c *Client) Run(ctx context.Context, election string, act func(ctx context.Context, token uint64) error) error {
 	return c.RunAs(ctx, election, api.CampaignRequest{}, act)
 }
@@ -102,8 +101,8 @@ func (c *Client) RunAs(ctx context.Context, election string, request api.Campaig
 	}
 }
 
-// run leads as often as the agent lets it. It is done when Run is; else the
-// candidacy is over, for the reason in err.
+// run leads as often as the agent elects it. It is done when Run is; else the candidacy
+// has ended, for the reason in err.
 func (s *Candidacy) run(ctx context.Context, act func(context.Context, uint64) error) (done bool, err error) {
 	defer s.Close()
 	for {
@@ -136,7 +135,7 @@ type endedError struct{ err error }
 func (e *endedError) Error() string { return e.err.Error() }
 func (e *endedError) Unwrap() error { return e.err }
 
-// receipt tells the agent that nothing is under way, as far as it listens.
+// receipt reports to the agent that nothing is under way, if it can be reached.
 func (s *Candidacy) receipt() error {
 	ctx, cancel := context.WithTimeout(context.Background(), receiptTimeout)
 	defer cancel()
@@ -166,7 +165,7 @@ func (s *Candidacy) elected(ctx context.Context) (*Leadership, error) {
 	}
 }
 
-// again waits before the next try, or tells why there is none.
+// again waits before the next attempt, or returns why there is none.
 func (c *Client) again(ctx context.Context, r *retry, election string, err error) error {
 	if ctx.Err() == nil && !passing(err) {
 		return fmt.Errorf("campaign in %s: %w", election, err)

@@ -25,7 +25,7 @@ const (
 	// idleTimeout is for how long a connection is kept for another call: less than
 	// the 10 s after which an agent closes it, so that no call meets that.
 	idleTimeout = 5 * time.Second
-	// origin stands for the agent in URLs; the socket decides who that is.
+	// origin names the agent in URLs; the socket decides which one it is.
 	origin = "http://doyen"
 )
 
@@ -37,8 +37,8 @@ type Client struct {
 	// fields that package api does not name. It must not keep the slice.
 	Raw func(body []byte)
 
-	// Retrying, if not nil, is told why Campaign or Run could not stand or stands
-	// no more, each time before it tries again. Set it before the first call.
+	// Retrying, if not nil, gets the reason why Campaign or Run is not a candidate, each
+	// time before it tries again. Set it before the first call.
 	Retrying func(err error)
 
 	socket string
@@ -80,10 +80,10 @@ func (c *Client) dial(ctx context.Context) (net.Conn, error) {
 	return conn, nil
 }
 
-// DefaultSocket is where an agent of this user listens unless told otherwise:
-// /run/doyen/doyen.sock as root, else below XDG_RUNTIME_DIR, else, where that
-// is unset or no absolute path (cron, a bare container), in a directory of the
-// user's own below the temporary one.
+// DefaultSocket is where an agent of this user listens by default:
+// /run/doyen/doyen.sock as root, else below XDG_RUNTIME_DIR, else, where that is unset
+// or not an absolute path (cron, a bare container), in a directory of the user below
+// the temporary one.
 func DefaultSocket() string {
 	if os.Geteuid() == 0 {
 		return rootSocket
@@ -104,7 +104,7 @@ func temporarySocket() string {
 func foreign(dir string, uid int) bool {
 	info, err := os.Lstat(dir)
 	if err != nil {
-		return false // dialling tells
+		return false // dialling fails then
 	}
 	owner, ok := info.Sys().(*syscall.Stat_t)
 	return ok && owner.Uid != 0 && owner.Uid != uint32(uid)
@@ -120,7 +120,7 @@ func (c *Client) Socket() string { return c.socket }
 // on.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
-// Agent returns what the agent says of itself: GET /v1/agent.
+// Agent returns what the agent reports about itself: GET /v1/agent.
 func (c *Client) Agent(ctx context.Context) (api.Agent, error) {
 	return call[api.Agent](ctx, c, http.MethodGet, "/v1/agent", nil)
 }
@@ -137,15 +137,15 @@ func (c *Client) Elections(ctx context.Context) ([]api.Election, error) {
 	return answer.Elections, err
 }
 
-// ElectionOptions says how an election is asked for.
+// ElectionOptions is how an election is asked for.
 type ElectionOptions struct {
 	// Quorum makes the agent ask a majority of the voters before it answers;
 	// without one it fails with api.CodeNoQuorum.
 	Quorum bool
 }
 
-// Election returns one election: GET /v1/elections/NAME. One that nobody stood
-// in yet is an *APIError with api.CodeNotFound.
+// Election returns one election: GET /v1/elections/NAME. One that never had a candidate
+// is an *APIError with api.CodeNotFound.
 func (c *Client) Election(ctx context.Context, name string, opts ElectionOptions) (api.Election, error) {
 	path := electionPath(name, "")
 	if opts.Quorum {
@@ -185,8 +185,7 @@ func (c *Client) Transfer(ctx context.Context, name, to string) (api.Outcome, er
 	return call[api.Outcome](ctx, c, http.MethodPost, electionPath(name, "/transfer"), api.TransferRequest{To: to})
 }
 
-// Drain makes this agent hand over what it leads and stand in nothing, or ends
-// that.
+// Drain makes this agent hand over what it leads and be no candidate, or ends that.
 func (c *Client) Drain(ctx context.Context, on bool) (api.Outcome, error) {
 	return call[api.Outcome](ctx, c, http.MethodPost, "/v1/drain", api.DrainRequest{On: on})
 }

@@ -30,7 +30,7 @@ func (e *APIError) Error() string {
 	return fmt.Sprintf("%s (%s)", e.Message, e.Code)
 }
 
-// refusal reads the error out of an answer that is no success.
+// refusal reads the error out of an answer that is not a success.
 func refusal(response *http.Response) error {
 	body, _ := io.ReadAll(io.LimitReader(response.Body, 64<<10))
 	var answer api.Error
@@ -44,8 +44,8 @@ func refusal(response *http.Response) error {
 	return &APIError{Status: response.StatusCode, Message: text}
 }
 
-// UnreachableError says that no answer came: there is no agent at the socket,
-// it may not be asked, or it went away.
+// UnreachableError means that no answer came: there is no agent at the socket, this
+// program may not ask it, or it went away.
 type UnreachableError struct {
 	Socket string
 	Reason string // why, as a sentence without a full stop
@@ -57,8 +57,8 @@ func (e *UnreachableError) Error() string { return e.Reason }
 
 func (e *UnreachableError) Unwrap() error { return e.Err }
 
-// unanswered tells why a call got no answer. A cancelled context is the
-// caller's own doing and returned as it is; one that ran out is the agent's.
+// unanswered returns why a call got no answer. A context that the caller cancelled is
+// returned as it is; one that ran out is the agent's fault.
 func (c *Client) unanswered(ctx context.Context, err error) error {
 	if errors.Is(ctx.Err(), context.Canceled) {
 		return fmt.Errorf("ask the agent: %w", context.Cause(ctx))
@@ -70,7 +70,7 @@ func (c *Client) unanswered(ctx context.Context, err error) error {
 	return &UnreachableError{Socket: c.socket, Reason: reason, Hint: hint, Err: err}
 }
 
-// errForeign says that the socket's directory is not to be trusted.
+// errForeign refuses a socket's directory that can't be trusted.
 var errForeign = errors.New("dial agent: the socket's directory belongs to another user")
 
 // maxSocketPath is the room for a path in Linux's sockaddr_un, less its NUL.
@@ -111,8 +111,8 @@ func (c *Client) diagnose(ctx context.Context, err error) (reason, hint string) 
 	return fmt.Sprintf("the program that listens at %s does not answer like an agent: %v", c.socket, err), c.elsewhere()
 }
 
-// elsewhere says where an agent might be instead. An agent of root is the
-// usual one, and a user's default is another path.
+// elsewhere names where an agent might be instead. An agent of root is the usual one,
+// and a user's default is another path.
 func (c *Client) elsewhere() string {
 	if _, err := os.Stat(rootSocket); err == nil && c.socket != rootSocket {
 		return "an agent of root is at " + rootSocket + ": name it with --socket or DOYEN_SOCKET"

@@ -64,12 +64,12 @@ func lead(ctx context.Context, s *Candidacy, elected api.CampaignEvent) (*Leader
 }
 
 // Context ends as soon as the leadership does: at the end of the lease by this
-// process's own reading of CLOCK_BOOTTIME, whatever has become of the agent; at
-// once when the agent revokes it or its connection ends; and with the context
-// given to Campaign or Run. context.Cause tells which: a *LostError but for the
-// last, which has that context's cause.
+// process's own reading of CLOCK_BOOTTIME, whatever has become of the agent; at once
+// when the agent revokes it or its connection ends; and with the context given to
+// Campaign or Run. context.Cause is a *LostError, except in the last case, which has
+// that context's cause.
 //
-// A program that was not let run, or looks too rarely, learns late. Work that
+// A program that got no processor time, or checks too rarely, learns late. Work that
 // must not run beside a successor's carries Token.
 func (l *Leadership) Context() context.Context { return l.ctx }
 
@@ -84,8 +84,8 @@ func (l *Leadership) Valid() bool {
 	return l.ctx.Err() == nil && alarm.Now() < l.until.Load()
 }
 
-// Deadline returns the instant at which the lease ends unless it is renewed
-// before, which normally happens with every heartbeat or every second one. time.Time stands still
+// Deadline returns the instant at which the lease ends unless it is renewed before,
+// which normally happens with every heartbeat or every second one. time.Time stops
 // while the host is suspended: ask again, or use Valid.
 func (l *Leadership) Deadline() time.Time {
 	return time.Now().Add(time.Duration(l.until.Load() - alarm.Now()))
@@ -116,7 +116,7 @@ func (l *Leadership) Close() error {
 	return l.Resign(ctx)
 }
 
-// follow reads what the agent tells of the leadership until it is over.
+// follow reads the agent's lines about the leadership until it has ended.
 func (l *Leadership) follow() {
 	defer close(l.followed)
 	for {
@@ -131,7 +131,7 @@ func (l *Leadership) follow() {
 		case event := <-l.candidacy.events:
 			l.candidacy.note(event)
 			if l.ctx.Err() != nil {
-				return // it is over: what comes now is about another one
+				return // it has ended: what comes now is about another one
 			}
 			if alarm.Now() >= l.until.Load() { // this process was not let run: the clock goes first
 				l.over("its lease ended before this program read that it was renewed", nil)
@@ -166,7 +166,7 @@ func (l *Leadership) over(reason string, err error) {
 	l.end(&LostError{Election: l.candidacy.election, Term: l.Token(), Reason: reason, StopBy: l.until.Load(), Err: err})
 }
 
-// settle waits until nothing is read for the leadership any more, which is over.
+// settle waits until nothing is read any more for the leadership, which has ended.
 func (l *Leadership) settle() {
 	<-l.followed
 	l.alarm.Close()

@@ -13,14 +13,13 @@ import (
 // page of an election.
 func LeasePath(socket, election string) string { return leasepage.Path(socket, election) }
 
-// Lease checks without asking the agent whether it leads: a few memory reads
-// and a reading of the clock. The answer is right even when the agent is frozen
-// or gone, since the deadline passes by itself; see package leasepage for what
-// is guaranteed. It may be used by several goroutines at once.
+// Lease checks without asking the agent whether it leads: a few memory reads and a
+// reading of the clock. The answer is right even when the agent is frozen or gone,
+// since the deadline passes by itself; see package leasepage for what is guaranteed. It
+// may be used by several goroutines at once.
 //
-// It tells of the agent of this host. A program that stands in the election
-// compares the token with its own: another program of the host may be the one
-// that was elected.
+// It is about the agent of this host. A program that is a candidate compares the token
+// with its own: another program of the host may be the one that was elected.
 type Lease struct {
 	page *leasepage.Reader
 }
@@ -50,5 +49,5 @@ func (l *Lease) Check() (token uint64, remaining time.Duration, ok bool) {
 	return lease.Term, lease.Remaining, ok
 }
 
-// Close ends the checks: every later one says no.
+// Close ends the checks: every later one returns false.
 func (l *Lease) Close() error { return l.page.Close() }

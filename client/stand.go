@@ -25,7 +25,7 @@ type Candidacy struct {
 	client   *Client
 	election string
 	id       string
-	term     atomic.Uint64 // the newest told
+	term     atomic.Uint64 // the newest one received
 
 	conn   *net.UnixConn
 	hangUp func()
@@ -41,9 +41,9 @@ var errClosed = errors.New("the candidacy was withdrawn")
 
 // Stand makes the calling program a candidate of its host in the election:
 // POST /v1/elections/NAME/campaign. It returns when the agent has accepted the
-// candidacy, and that line is read; ctx only bounds how long that may take.
-// Errors are *APIError when the agent refused, *UnreachableError when it could
-// not be asked. The caller must Close what it gets.
+// candidacy, and that line is read; ctx only bounds how long that may take. Errors are
+// *APIError when the agent refused, *UnreachableError when it could not be asked. The
+// caller must Close the candidacy.
 func (c *Client) Stand(ctx context.Context, election string, request api.CampaignRequest) (*Candidacy, error) {
 	s := &Candidacy{client: c, election: election,
 		events: make(chan api.CampaignEvent), ended: make(chan struct{}), closed: make(chan struct{})}
@@ -109,13 +109,13 @@ func (s *Candidacy) read(body io.Reader) {
 // ID names the candidacy to the agent.
 func (s *Candidacy) ID() string { return s.id }
 
-// Election is the name of the election it stands in.
+// Election is the name of the election in which it is a candidate.
 func (s *Candidacy) Election() string { return s.election }
 
-// Next waits for the agent's next line: elected, renewed or revoked. An error
-// means that no more will come, and that the agent counts the program as a
-// candidate no longer: *UnreachableError if the agent ended it or went away, an
-// error of ctx, which ends nothing, if that was over first.
+// Next waits for the agent's next line: elected, renewed or revoked. An error means
+// that no more will come, and that the program is not a candidate any longer:
+// *UnreachableError if the agent ended it or went away. An error of ctx, if that ended
+// first, ends nothing.
 func (s *Candidacy) Next(ctx context.Context) (api.CampaignEvent, error) {
 	select {
 	case event := <-s.events:
@@ -150,12 +150,11 @@ func (s *Candidacy) fault(ctx context.Context) error {
 	return s.client.unanswered(context.WithoutCancel(ctx), s.err)
 }
 
-// Stopped gives the receipt for the newest term that Next returned: nothing
-// that this program did as the leader is still under way, so that a successor
-// need not wait for the lease to end. It also ends a leadership that was not
-// revoked. Never give it for what has not stopped: it is what the guarantee of
-// one leader rests on. Before Next returned a term there is nothing to give it
-// for, and nothing is said: the agent would take it for a term that the program
+// Stopped gives the receipt for the newest term that Next returned: nothing that this
+// program did as the leader is still under way, so that a successor need not wait for
+// the lease to end. It also ends a leadership that was not revoked. Never give it for
+// work that has not stopped: the guarantee of one leader rests on it. Before Next has
+// returned a term nothing is sent: the agent would take it for a term that the program
 // has yet to hear of.
 func (s *Candidacy) Stopped(ctx context.Context) error {
 	term := s.term.Load()

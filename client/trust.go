@@ -8,8 +8,8 @@ import (
 	"syscall"
 )
 
-// impostorError says that a socket is not to be trusted, since somebody else
-// than its directory's owner answers there.
+// impostorError refuses a socket where somebody other than its directory's owner
+// answers.
 type impostorError struct {
 	dir      string
 	uid, own uint32 // who listens, and whose the directory is
@@ -19,10 +19,10 @@ func (e *impostorError) Error() string {
 	return fmt.Sprintf("user %d answers there, in the directory %s, which others besides its owner, user %d, may write to", e.uid, e.dir, e.own)
 }
 
-// trusted refuses, as root, a socket in a directory that others may write to,
-// such as /tmp, unless root or the directory's owner listens there: anybody else
-// could have made it, and would be told and believed what is meant for an agent.
-// Other users name the sockets of others at their own risk.
+// trusted refuses, as root, a socket in a directory that others may write to, such as
+// /tmp, unless root or the directory's owner listens there: anybody else could have
+// made it, and would be believed in place of an agent. Other users name the sockets of
+// others at their own risk.
 func trusted(c net.Conn, socket string) error {
 	if os.Geteuid() != 0 {
 		return nil

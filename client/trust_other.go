@@ -2,6 +2,6 @@
 
 package client
 
-// listener can't tell who listens without a system's own calls: whoever does is
-// believed, as root would be.
+// listener can't find out here who listens: it reports root, and so every listener is
+// believed.
 func listener(int) (uint32, error) { return 0, nil }

@@ -49,7 +49,7 @@ var (
 // places for long messages.
 type usage struct{ places, bytes, long int }
 
-// admission says which streams are let in, and how much they may put into memory
+// admission decides which streams are let in, and how much they may put into memory
 // before they have shown the cluster key.
 type admission struct {
 	mu        sync.Mutex
@@ -87,7 +87,7 @@ func sourceOf(a netip.Addr) netip.Prefix {
 	return p
 }
 
-// enter gives an inbound stream a place, or says why not.
+// enter gives an inbound stream a place, or returns why not.
 func (a *admission) enter(from netip.Addr, known bool) (*place, error) {
 	p := &place{admission: a, source: sourceOf(from), stranger: !known}
 	most := maxFromSource

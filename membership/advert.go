@@ -24,7 +24,7 @@ const (
 	maxWord        = 32 // bytes of a version or an algorithm
 )
 
-// advert is what an agent says of itself. On the wire it is a version byte, an
+// advert is what an agent gossips about itself. On the wire it is a version byte, an
 // ed25519 signature and this in CBOR, together at most 512 bytes.
 type advert struct {
 	Key         []byte          `cbor:"1,keyasint"` // ed25519 public key
@@ -176,7 +176,7 @@ func (n *notary) signed(node string, body []byte) []byte {
 	return append(b, body...)
 }
 
-// checkMember states what a member may say of itself.
+// checkMember states what a member may gossip about itself.
 func checkMember(m Member) error {
 	switch {
 	case !election.ValidName(m.Name):

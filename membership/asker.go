@@ -16,9 +16,9 @@ const (
 	patientFor = 30 * time.Second
 )
 
-// asker finds out whether nodes that are listed as live are there: each is asked
-// by its gossip name, and who answers has that name and the cluster key now. It
-// belongs to the loop; each question runs in a goroutine of its own.
+// asker finds out whether nodes that are listed as live are there: each is asked by its
+// gossip name, and one that answers has that name and the cluster key now. It belongs
+// to the loop; each question runs in a separate goroutine.
 type asker struct {
 	ping     func(node string, at netip.AddrPort) error
 	answered chan answer

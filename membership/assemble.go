@@ -19,7 +19,7 @@ const (
 // assembler makes views out of what memberlist lists. It belongs to the loop,
 // reads no clock and does no I/O.
 type assembler struct {
-	self  Member // who this agent is; what it stands in is not used
+	self  Member // this agent; its candidacies are not used
 	open  func(node string, meta []byte) (Member, error)
 	judge func(Member) error
 	owns  func(Member) bool // its name, by right
@@ -104,10 +104,11 @@ func (a *assembler) split(seen []sighting) (live, gone []Member) {
 	return live, gone
 }
 
-// doubt sets aside who may be a recording. Whoever captured gossip can send it
-// again, without the key, and an agent that is long gone is listed as live until
-// it is missed. So one whose life had ended, and one whose name another has, come
-// into a view only once they have answered; whoever is in it stays meanwhile.
+// doubt sets aside members that may be a recording. Somebody who captured gossip can
+// send it again, without the key, and an agent that is long gone is listed as live
+// until it is missed. So a member whose process run had ended, or whose name another
+// has, comes into a view only once it has answered; members that are in it stay
+// meanwhile.
 func (a *assembler) doubt(live []Member) (kept, doubted []Member) {
 	if a.answers == nil {
 		return live, nil
@@ -193,7 +194,7 @@ func (a *assembler) oneBoot(live []Member) ([]Member, []Refusal) {
 	return kept, refused
 }
 
-// accepted leaves out whom the judge refuses.
+// accepted skips members that the judge refuses.
 func (a *assembler) accepted(live []Member) (kept []Member, refused []Refusal) {
 	for _, m := range live {
 		if m.Peer != a.self.Peer {
@@ -207,9 +208,9 @@ func (a *assembler) accepted(live []Member) (kept []Member, refused []Refusal) {
 	return kept, refused
 }
 
-// oneName keeps, of several agents with one name, its owner by right, else the
-// senior. This agent always
-// stays in its own view; if it is the junior, that is what it has to be told.
+// oneName keeps, of several agents with one name, its owner by right, else the senior.
+// This agent always stays in its own view; if it is the junior, it must be notified of
+// that.
 func (a *assembler) oneName(live []Member) (kept []Member, refused []Refusal) {
 	senior := map[string]Member{}
 	for _, m := range live {
@@ -288,7 +289,7 @@ func (a *assembler) oldest() election.PeerID {
 	return first.member.Peer
 }
 
-// lost returns the dead, whom the joiner looks for, and since when.
+// lost returns the dead, which the joiner tries to reach, and since when.
 func (a *assembler) lost() map[netip.AddrPort]time.Time {
 	lost := map[netip.AddrPort]time.Time{}
 	for _, d := range a.departed {

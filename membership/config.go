@@ -41,17 +41,17 @@ type Config struct {
 	Pace        Pace     // empty: PaceLAN
 	// PeerIDOf derives an agent's peer ID from its public key.
 	PeerIDOf func(ed25519.PublicKey) (election.PeerID, error)
-	// Judge refuses a member by an error that says why. It gets copies, is
-	// called from one goroutine for every member of every new view, must be
-	// quick and depend on its argument alone. Nil accepts all.
+	// Judge refuses a member by an error with the reason. It gets copies, is called from
+	// one goroutine for every member of every new view, must be quick and depend on its
+	// argument alone. Nil accepts all.
 	Judge func(Member) error
-	// Rightful reports whether a member owns its name, as voters do: of several
-	// live members with one name it wins, whoever came first. It is called as
-	// Judge is; nil owns no names.
+	// Rightful reports whether a member owns its name, as voters do: of several live
+	// members with one name it wins, whichever came first. It is called as Judge is; nil
+	// owns no names.
 	Rightful func(Member) bool
 	Logger   *slog.Logger // nil: nothing is logged
 
-	// wrap lets a test stand between memberlist and the network.
+	// wrap lets a test come between memberlist and the network.
 	wrap func(memberlist.NodeAwareTransport) memberlist.NodeAwareTransport
 	// forget lets a test wait less than the 30 s after which memberlist forgets
 	// the dead.
@@ -67,7 +67,7 @@ const (
 	PaceWAN   Pace = "wan"   // round trips of some hundred milliseconds; dead within about ten seconds
 )
 
-// timing is what a Pace stands for.
+// timing is the timing of a Pace.
 type timing struct {
 	probeInterval, probeTimeout      time.Duration
 	suspicionMult, suspicionMaxMult  int
@@ -103,7 +103,7 @@ func (p Pace) timing() (timing, error) {
 	return t, nil
 }
 
-// validate says what is missing or out of range, in the words of a user.
+// validate returns what is missing or out of range, in the words of a user.
 func (c Config) validate() error {
 	if err := c.validateSelf(); err != nil {
 		return fmt.Errorf("validate membership config: %w", err)
@@ -160,7 +160,7 @@ func (c Config) validateNetwork() error {
 	return nil
 }
 
-// seed is where to look for the cluster.
+// seed is an address at which the cluster may be found.
 type seed struct {
 	host string // a name or an IP address
 	port uint16
@@ -198,7 +198,7 @@ func parseSeed(s string, defaultPort uint16) (seed, error) {
 	return seed{host: host, port: uint16(n)}, nil
 }
 
-// advertised is the address that others are told.
+// advertised is the address for the other agents.
 func (c Config) advertised() netip.Addr {
 	if c.Advertise.IsValid() {
 		return c.Advertise.Unmap()
@@ -206,8 +206,8 @@ func (c Config) advertised() netip.Addr {
 	return c.Bind.Unmap()
 }
 
-// hostAddrs returns the addresses of this host's interfaces, sorted; none when
-// the system does not tell.
+// hostAddrs returns the addresses of this host's interfaces, sorted; none when the
+// system does not report them.
 func hostAddrs() []netip.Addr {
 	found, err := net.InterfaceAddrs()
 	if err != nil {

@@ -69,7 +69,7 @@ func (d *delegate) open(node string, meta []byte) (Member, error) {
 			break
 		}
 	}
-	if len(node) <= 128 { // a longer one is no gossip name
+	if len(node) <= 128 { // a longer one is not a gossip name
 		d.opened[node] = opened{meta: bytes.Clone(meta), member: m, err: err}
 	}
 	return m, err
@@ -82,15 +82,15 @@ func (d *delegate) changed() {
 	}
 }
 
-// NotifyAlive keeps whoever is not signed out of memberlist's own list, so that
-// a forgery can't replace a member's advertisement or fill the list; and whoever
-// has versions that memberlist would refuse all exchanges for.
+// NotifyAlive keeps out of memberlist's list a node that is not signed, so that a
+// forgery can't replace a member's advertisement or fill the list; and a node with
+// versions for which memberlist would refuse all exchanges.
 func (d *delegate) NotifyAlive(n *memberlist.Node) error {
 	if d.slow != nil {
 		d.slow.adapt(time.Now(), d.live.Load()) // nodes are announced all the time
 	}
 	if said := [...]byte{n.PMin, n.PMax, n.PCur, n.DMin, n.DMax, n.DCur}; string(said[:]) != versions {
-		return errVersions // the guard has told of it
+		return errVersions // the guard has reported it
 	}
 	if _, err := d.open(n.Name, n.Meta); err != nil {
 		select {

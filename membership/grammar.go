@@ -7,11 +7,11 @@ import (
 	"hash/crc32"
 )
 
-// What memberlist says on the wire: a byte for the kind of message, and a map of
-// field names to numbers, truths and strings in MessagePack. Its decoders trust
-// what they are told: an announced length, how deep things are nested, how much
-// a compressed message grows. So everything is read here first, and only what
-// an agent of this product says is handed on.
+// The messages of memberlist: a byte for the kind of message, and a map of field names
+// to numbers, truths and strings in MessagePack. Its decoders trust what they receive:
+// an announced length, how deep things are nested, how much a compressed message grows.
+// So everything is read here first, and only what an agent of this product sends is
+// handed on.
 const (
 	sayPing = iota
 	sayIndirectPing
@@ -38,11 +38,10 @@ const (
 	// below what answers it, so that the answer can't overflow.
 	maxAccusation  = 1 << 30
 	maxIncarnation = 1 << 31
-	// versions are what every node of this release says: the least, the most and
-	// the spoken version of memberlist's protocol, and of none beside it. They are
-	// not signed, and memberlist refuses an exchange as a whole if those of one live
-	// node don't fit all others. A memberlist with others needs a release that takes
-	// both.
+	// versions are what every node of this release sends: the least, the most and the used
+	// version of memberlist's protocol, and of none beside it. They are not signed, and
+	// memberlist refuses an exchange as a whole if those of one live node don't fit all
+	// others. A memberlist with others needs a release that takes both.
 	versions = "\x01\x05\x02\x00\x00\x00"
 )
 

@@ -12,11 +12,10 @@ import (
 	"sync/atomic"
 )
 
-// guard stands in front of memberlist: what comes in passes it only if it was
-// made with a cluster key and is what an agent says (grammar.go). Memberlist
-// would buffer what strangers announce, answer them under the key, and panic at
-// some messages of those who have it. Without a cluster key the second half is
-// left.
+// guard comes before memberlist: what is received passes it only if it was made with a
+// cluster key and is something that an agent sends (grammar.go). Memberlist would buffer
+// what strangers announce, answer them under the key, and panic at some messages of
+// those who have it. Without a cluster key only the second half is checked.
 type guard struct {
 	label string
 	keys  atomic.Pointer[[]cipher.AEAD] // nil: no encryption
@@ -45,7 +44,7 @@ const (
 	faultKey                         // made with another key
 	faultNoKey                       // made without a key, and this agent has one
 	faultNeedless                    // made with a key, and this agent has none
-	faultMessage                     // made with the key, and not what an agent says
+	faultMessage                     // made with the key, and not what an agent sends
 	faultIncomplete                  // it ended before it was whole, or there was no room for it
 )
 
@@ -244,7 +243,7 @@ func (in *intake) peek() (byte, error) {
 	return b[0], nil
 }
 
-// fault says whether a message was wrong or did not come.
+// fault reports whether a message was wrong or did not come.
 func (in *intake) fault(err error) *fault {
 	var f *fault
 	var timeout interface{ Timeout() bool }
@@ -259,8 +258,8 @@ func (in *intake) fault(err error) *fault {
 	return &fault{faultMessage, err.Error()}
 }
 
-// refusal reads why the other side did not take what this agent sent: it says so
-// in plain text, since it could not read what came. See refuse.
+// refusal reads why the other side did not take what this agent sent: the answer is in
+// plain text, since it could not read what came. See refuse.
 func (in *intake) refusal() *fault {
 	text, _ := in.from.Peek(min(in.from.Buffered(), 200))
 	// The other side's view is the reverse of this one's.
@@ -272,9 +271,9 @@ func (in *intake) refusal() *fault {
 	return &fault{faultMessage, "an error in plain text"}
 }
 
-// refuse is the answer to a stream of another key: always the same few bytes in
-// plain text, so that no stranger makes an agent encrypt. It tells nothing that
-// silence would not.
+// refuse is the answer to a stream of another key: always the same few bytes in plain
+// text, so that no stranger makes an agent encrypt. It reveals nothing that silence
+// would not.
 func refuse(k faultKind) []byte {
 	const field = "Error"
 	text := k.String()

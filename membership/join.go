@@ -40,9 +40,9 @@ const (
 	oddFor = 5 * time.Second
 )
 
-// joiner schedules the attempts to join seeds and lost members for ever;
-// memberlist by itself never tries again. It belongs to the loop; each attempt
-// runs in a goroutine of its own, at most one a target.
+// joiner schedules the attempts to join seeds and lost members, without end; memberlist
+// by itself never tries again. It belongs to the loop; each attempt runs in a separate
+// goroutine, at most one a target.
 type joiner struct {
 	timing  timing
 	isSelf  func(netip.AddrPort) bool
@@ -107,7 +107,7 @@ func newJoiner(t timing, seeds []seed, now time.Time, isSelf func(netip.AddrPort
 	return j
 }
 
-// seek replaces the lost members to look for.
+// seek replaces the lost members to be tried.
 func (j *joiner) seek(lost map[netip.AddrPort]time.Time, now time.Time) {
 	want := map[string]bool{}
 	for addr, at := range lost {
@@ -217,8 +217,8 @@ func (j *joiner) try(ctx context.Context, key string, s seed, listed map[netip.A
 	}
 }
 
-// finish takes an outcome, schedules the next try, and returns what the outcome
-// tells of why an agent can't be joined.
+// finish takes an outcome, schedules the next try, and returns hints why an agent can't
+// be joined.
 func (j *joiner) finish(r attempt, now time.Time, cluster string) []hint {
 	t := j.targets[r.key]
 	if t == nil {
@@ -272,7 +272,7 @@ func (j *joiner) unreached(now time.Time) []Refusal {
 	return out
 }
 
-// plainly says in a few words why an address can't be joined.
+// plainly describes in a few words why an address can't be joined.
 func plainly(err error) error {
 	var name *net.DNSError
 	var dial *net.OpError
@@ -380,8 +380,8 @@ func resolve(ctx context.Context, host string) ([]netip.Addr, error) {
 	return addrs[:min(len(addrs), maxResolved)], nil
 }
 
-// joinHint explains why a join failed, when that is something to mend rather
-// than an agent that is not there.
+// joinHint explains why a join failed, when that is something to repair rather than an
+// agent that is not there.
 func joinHint(addr netip.AddrPort, err error, cluster string) (hint, bool) {
 	words := err.Error()
 	if text := keyText(words, addr.Addr().String()); text != "" {

@@ -62,9 +62,9 @@ func (m *Membership) Keys() [][]byte {
 	return keys
 }
 
-// SetKeys replaces the cluster keys: the first is used from now on, all are
-// accepted. Each has 32 bytes. An agent that started without a key
-// gets none: all its peers would have to be told in the same moment.
+// SetKeys replaces the cluster keys: the first is used from now on, all are accepted.
+// Each has 32 bytes. An agent that started without a key gets none: all its peers would
+// have to get it in the same moment.
 func (m *Membership) SetKeys(keys [][]byte) error {
 	if m.keys.ring == nil {
 		return errNoKey

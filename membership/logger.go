@@ -16,9 +16,8 @@ const (
 	logPrefix = "memberlist: "
 )
 
-// logTap stands where memberlist writes its log. Memberlist logs under its
-// lock, so a line is only copied and handed off; when too many wait, it is
-// dropped.
+// logTap receives memberlist's log. Memberlist logs under its lock, so a line is only
+// copied and handed off; when too many wait, it is dropped.
 type logTap struct {
 	log   *slog.Logger
 	lines chan string

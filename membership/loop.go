@@ -168,7 +168,7 @@ func (l *loop) suspectAt(now time.Time) time.Time {
 	return later(due, l.done.Add(probe))
 }
 
-// publish puts the view into its slot if it says something new.
+// publish puts the view into its slot if it shows something new.
 func (l *loop) publish(v View, now time.Time) {
 	v.Refused = l.ledger.list()
 	known := map[string]time.Duration{}
@@ -198,7 +198,7 @@ func (l *loop) publish(v View, now time.Time) {
 	l.m.views <- v // this loop alone sends, so the slot is free
 }
 
-// same reports whether two views say the same.
+// same reports whether two views show the same.
 func same(a, b View) bool {
 	if len(a.Refused) != len(b.Refused) {
 		return false
@@ -219,7 +219,7 @@ func (l *loop) finish(r attempt, now time.Time) {
 	l.acquaint()
 }
 
-// acquaint tells the wire whose addresses are something to this agent.
+// acquaint gives the wire the addresses of members and seeds.
 func (l *loop) acquaint() {
 	known := &acquaintances{members: map[netip.Addr]bool{}, sought: map[netip.Addr]bool{}}
 	for a := range l.listed {

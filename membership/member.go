@@ -22,13 +22,13 @@ const (
 	Alive   Status = "alive"
 	Suspect Status = "suspect" // it did not answer; it may yet refute that
 	Dead    Status = "dead"    // it did not refute
-	// Left is who said goodbye, or who was shut out: it has not answered since a
-	// cluster key was removed, so nothing speaks for its having the new one.
+	// Left is a member that left, or that was shut out: it has not answered since a cluster
+	// key was removed, so nothing shows that it has the new one.
 	Left Status = "left"
 )
 
-// Member is an agent as gossip sees it. All but the addresses' reachability,
-// Status and RTT is what the agent says of itself, under its signature.
+// Member is an agent as gossip sees it. All but the addresses' reachability, Status and
+// RTT is what the agent gossips about itself, under its signature.
 type Member struct {
 	election.Member
 	Version    string         // of its program, at most 32 bytes
@@ -48,7 +48,7 @@ type View struct {
 	// Departed are the last known dead and left ones, sorted by peer ID: at
 	// most 64, forgotten after a day. None of them is also in Members.
 	Departed []Member
-	// Refused is what stands refused now, sorted by host, name and cause.
+	// Refused are the refusals in force, sorted by host, name and cause.
 	Refused []Refusal
 }
 
@@ -68,7 +68,7 @@ type Cause string
 const (
 	CauseClusterKey Cause = "cluster_key" // the other agent's key differs, or one has none
 	CauseCluster    Cause = "cluster"     // the other agent belongs to another cluster
-	CauseNoAgent    Cause = "no_agent"    // what answers at a seed is no agent of this cluster
+	CauseNoAgent    Cause = "no_agent"    // what answers at a seed is not an agent of this cluster
 	CauseSeed       Cause = "seed"        // an address to join does not answer, and nobody else was found
 	CauseMessage    Cause = "message"     // the other agent has the key, and sends what this release does not
 	CauseNoise      Cause = "noise"       // datagrams that no agent of this cluster made, from anywhere

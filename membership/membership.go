@@ -40,9 +40,9 @@ type Membership struct {
 	closed  bool
 }
 
-// New binds the gossip port, starts, and returns; it joins in the background,
-// for ever. The error says which part of the configuration is wrong or which
-// address is in use.
+// New binds the gossip port, starts, and returns; it joins in the background, without
+// end. The error names the part of the configuration that is wrong or the address that
+// is in use.
 func New(cfg Config) (*Membership, error) {
 	t, err := cfg.Pace.timing()
 	if err != nil {
@@ -170,13 +170,13 @@ func (m *Membership) seeds() ([]seed, error) {
 // channel is never closed.
 func (m *Membership) Views() <-chan View { return m.views }
 
-// Addr returns the gossip address the others are told.
+// Addr returns the gossip address that the others get.
 func (m *Membership) Addr() netip.AddrPort { return m.wire.advertise }
 
-// Update changes what this agent says of itself: candidacies (sorted by
-// election) and draining; it ignores other changes. It returns at once, the
-// others hear of it by gossip. An error means that nothing was changed: the
-// advertisement would not fit, or a name is invalid.
+// Update changes what this agent gossips about itself: candidacies (sorted by election)
+// and draining; it ignores other changes. It returns at once, the others hear of it by
+// gossip. An error means that nothing was changed: the advertisement would not fit, or
+// a name is invalid.
 func (m *Membership) Update(change func(*Member)) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -203,8 +203,8 @@ func (m *Membership) Update(change func(*Member)) error {
 	return nil
 }
 
-// advertise tells the others of updates. Memberlist would block until the
-// broadcast is out; it goes out whether one waits for it or not.
+// advertise has updates gossiped. Memberlist would block until the broadcast is out; it
+// goes out whether one waits for it or not.
 func (m *Membership) advertise() {
 	for {
 		select {
@@ -219,9 +219,9 @@ func (m *Membership) advertise() {
 // leaveFor bounds the goodbye.
 const leaveFor = 2 * time.Second
 
-// Leave tells the others that this agent leaves, and returns when that was sent
-// or the context is over. After it the agent does not come back and there are
-// no more views: Close is what remains. Later calls return the first one's outcome.
+// Leave notifies the others that this agent leaves, and returns when that was sent or
+// the context has ended. After it the agent does not come back and there are no more
+// views: only Close remains. Later calls return the first one's outcome.
 func (m *Membership) Leave(ctx context.Context) error {
 	m.mu.Lock()
 	if m.closed {

@@ -12,13 +12,12 @@ import (
 	"github.com/hashicorp/memberlist"
 )
 
-// mirror reads memberlist's own list, with the state of each node. Memberlist
-// has no call for that: Members leaves out the state, mixes alive with suspect,
-// hands out pointers into what it changes, and there is no event of suspicion.
-// What does carry the state is the exchange by which a node joins. So the mirror
-// is a second, idle memberlist that joins the first one in memory, takes what it
-// is told and merges nothing. It has left before it joins, so the first one has
-// nothing to merge either.
+// mirror reads memberlist's own list, with the state of each node. Memberlist has no
+// call for that: Members omits the state, mixes alive with suspect, hands out pointers
+// into what it changes, and there is no event of suspicion. The exchange by which a node
+// joins does carry the state. So the mirror is a second, idle memberlist that joins the
+// first one in memory, takes what it receives and merges nothing. It has left before it
+// joins, so the first one has nothing to merge either.
 type mirror struct {
 	list *memberlist.Memberlist
 	wire *wire
@@ -73,7 +72,7 @@ func (m *mirror) read() ([]sighting, error) {
 	return m.told, nil
 }
 
-// NotifyMerge is called by Join with what the other side told.
+// NotifyMerge is called by Join with what the other side sent.
 func (m *mirror) NotifyMerge(nodes []*memberlist.Node) error {
 	m.told = make([]sighting, 0, len(nodes))
 	for _, n := range nodes {

@@ -9,12 +9,12 @@ import (
 )
 
 const (
-	maxRefusals = 256 // that the views say
+	maxRefusals = 256 // that the views show
 	maxHints    = 64
 	// fewNoise is how many datagrams of nobody's are worth no word.
 	fewNoise = 10
-	// hintFor is how long a refusal that rests on single messages stands after
-	// the last of them.
+	// hintFor is how long a refusal that rests on single messages is in force after the last
+	// of them.
 	hintFor = 2 * time.Minute
 )
 
@@ -27,8 +27,8 @@ type hint struct {
 	text  string
 }
 
-// faultHint says who sent what did not pass the guard, and what to do about it.
-// There is nothing to do about strangers that talk to open ports.
+// faultHint names who sent what did not pass the guard, and what to do about it. There
+// is nothing to do about strangers that talk to open ports.
 func faultHint(f *fault, host netip.Addr, cluster string) (hint, bool) {
 	h := hint{addr: netip.AddrPortFrom(host, 0)}
 	switch f.kind {
@@ -62,13 +62,13 @@ type refusalKey struct {
 
 type refused struct {
 	refusal Refusal
-	until   time.Time // zero: as long as the views say so
-	wanted  bool      // a hint about somebody this agent looks for
+	until   time.Time // zero: as long as the views show it
+	wanted  bool      // a hint about an agent that this one tries to reach
 }
 
 func newLedger() *ledger { return &ledger{current: map[refusalKey]*refused{}} }
 
-// settle takes what the newest view refuses; what it refuses no longer is over.
+// settle takes what the newest view refuses; other refusals of views end.
 func (l *ledger) settle(now time.Time, refused []Refusal) {
 	current := map[refusalKey]bool{}
 	for _, r := range refused {
@@ -95,7 +95,7 @@ func (l *ledger) note(now time.Time, r Refusal, wanted bool) {
 	l.current[k].wanted = l.current[k].wanted || wanted
 }
 
-// yield forgets the hint about a stranger that is over first.
+// yield forgets the hint about a stranger that ends first.
 func (l *ledger) yield() bool {
 	var first refusalKey
 	for k, s := range l.current {
@@ -108,9 +108,8 @@ func (l *ledger) yield() bool {
 	return found
 }
 
-// hear takes how many datagrams of nobody's came since it was last called.
-// Whoever sends them can write any address on them, so they are counted, and no
-// address is named.
+// hear takes how many datagrams from unknown senders came since its last call. Senders
+// can write any address on them, so they are counted, and no address is named.
 func (l *ledger) hear(now time.Time, n int64) {
 	if n == 0 {
 		return

@@ -70,8 +70,8 @@ func bindOnce(addr netip.Addr, port int) (*sockets, error) {
 // port is the one both sockets are bound to.
 func (s *sockets) port() uint16 { return uint16(s.tcp.Addr().(*net.TCPAddr).Port) }
 
-// read hands packets that pass to memberlist, each in a buffer of its own size,
-// until the sockets are closed.
+// read hands packets that pass to memberlist, each in a buffer of its size, until the
+// sockets are closed.
 func (s *sockets) read(passes func(b []byte, from netip.AddrPort) bool) {
 	buffer := make([]byte, 1<<16)
 	for {

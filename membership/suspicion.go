@@ -19,12 +19,12 @@ const (
 	crowd = 16
 )
 
-// suspicion is how long a member that does not answer may take to say that it is
-// there. Where a hundred agents start at once, all are late, and each calls the
-// others dead: every such verdict has all of them exchange lists and connect
-// again, so that there is even less time. So an agent that finds itself late, or
-// that others miss and that misses others (memberlist's score of its own health),
-// waits longer. One without such a sign is as quick as ever.
+// suspicion is how long a member that does not answer may take to refute that it is
+// dead. Where a hundred agents start at once, all are late, and each calls the others
+// dead: after every such verdict all of them exchange lists and connect again, so that
+// there is even less time. So an agent that finds itself late, or that others miss and
+// that misses others (memberlist's score of its own health), waits longer. One without
+// such a sign does not.
 type suspicion struct {
 	config *memberlist.Config // of the list that is running
 	calm   int
@@ -66,10 +66,10 @@ func (s *suspicion) adapt(now time.Time, members int64) {
 	s.config.SuspicionMult = mult
 }
 
-// unconfirmed is the least that has memberlist gossip a suspicion once only: with
-// fewer, each further agent that misses the member too has all others told again,
-// which takes a hundred agents as many milliseconds each time. It asks for as many
-// confirmations as are impossible, and of a crowd only.
+// unconfirmed is the least number with which memberlist gossips a suspicion once only:
+// with fewer, each further agent that misses the member too has all others notified
+// again, which takes a hundred agents as many milliseconds each time. It is a number of
+// confirmations that never come, and for a crowd only.
 func unconfirmed(members int64) int {
 	if members < crowd {
 		return 0

@@ -48,8 +48,8 @@ type acquaintances struct {
 }
 
 // worthNaming reports whether the address on a datagram that was not let in may be
-// told of. Anybody can write any address on one: only an address that is looked for
-// counts, or a member's if the datagram was made with the key.
+// reported. Anybody can write any address on one: only an address that this agent tries
+// to reach counts, or a member's if the datagram was made with the key.
 func (k *acquaintances) worthNaming(kind faultKind, host netip.Addr) bool {
 	return k.sought[host] || kind == faultMessage && k.members[host]
 }
@@ -98,7 +98,7 @@ func (w *wire) receive() {
 	})
 }
 
-// suspect tells of somebody who can't be understood.
+// suspect reports a sender that can't be understood.
 func (w *wire) suspect(f *fault, host netip.Addr) {
 	h, ok := faultHint(f, host, w.guard.label)
 	if !ok {
@@ -110,8 +110,8 @@ func (w *wire) suspect(f *fault, host netip.Addr) {
 	}
 }
 
-// pump admits inbound streams as long as there is room, and closes the others:
-// whoever meant it will come again.
+// pump admits inbound streams while there is capacity, and closes the others: their
+// senders will try again.
 func (w *wire) pump() {
 	defer w.pumped.Done()
 	w.sockets.accept(func(c net.Conn) {

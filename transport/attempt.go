@@ -17,14 +17,14 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-// protocolID names the stream between two agents. What is said on it has a
-// version of its own, in the hello, so that a difference can be told in words.
+// protocolID names the stream between two agents. Its messages have a separate version,
+// in the hello, so that a difference can be reported in words.
 const protocolID = "/doyen"
 
 // outcome is how an attempt at a session ended.
 type outcome struct {
 	attempt uint64
-	held    election.BootID // what this side said it counts as connected
+	held    election.BootID // what this side sent as connected
 	wire    *wire           // nil if err is not
 	theirs  helloFrame
 	err     error
@@ -40,7 +40,7 @@ func (o outcome) close() {
 	}
 }
 
-// tell reports the outcome of an attempt to the loop.
+// tell hands the outcome of an attempt to the loop.
 func (l *link) tell(o outcome) {
 	var refused *refusal
 	if errors.As(o.err, &refused) {
@@ -99,8 +99,8 @@ func (l *link) call(ctx context.Context, d dialling, o *outcome) {
 	l.t.dialling.end(turn, o.tooSlow)
 }
 
-// unanswered reports whether a dial ended because nothing answered at all, or
-// whether this process got to look so late that it can't tell.
+// unanswered reports whether a dial ended because nothing answered at all, or whether
+// this process was so late to check that it can't tell.
 func (t *Transport) unanswered(err error, began time.Time) (dark, late bool) {
 	var op *net.OpError
 	if !errors.As(err, &op) || op.Op != "dial" || !op.Timeout() {
@@ -125,7 +125,7 @@ func (t *Transport) reach(ctx context.Context, addr netip.AddrPort) error {
 // meet greets the peer on the stream.
 func (l *link) meet(ctx context.Context, s network.Stream, o *outcome) {
 	o.wire = newWire(s)
-	// An attempt that is abandoned lets go of its connection at once.
+	// An attempt that is abandoned closes its connection at once.
 	release := context.AfterFunc(ctx, func() { _ = s.Conn().Close() })
 	if o.err = s.SetDeadline(deadlineOf(ctx)); o.err != nil {
 		return
@@ -213,8 +213,8 @@ func (t *Transport) expect(c network.Conn) {
 	})
 }
 
-// report keeps why an attempt failed, and tells of it if it is a refusal that
-// was not told yet. It reports whether it is one.
+// report keeps why an attempt failed, and sends Refused if it is a refusal that was not
+// reported yet. It returns whether it is a refusal.
 func (l *link) report(err error) bool {
 	var refused *refusal
 	var mismatch sec.ErrPeerIDMismatch
@@ -259,13 +259,13 @@ func (l *link) probe() {
 	}()
 }
 
-// knock returns an error only if nobody listens there. That there was no answer
-// in time says nothing.
+// knock returns an error only if nobody listens there. No answer in time proves
+// nothing.
 func (t *Transport) knock(ctx context.Context, addr netip.AddrPort) error {
 	c, err := t.host.dialer.DialContext(ctx, "tcp", addr.String())
 	if err == nil {
-		// A process that is dying may still have its listener open, and resets
-		// what it has not accepted. A living one says hello or nothing.
+		// A process that is dying may still have its listener open, and resets what it has not
+		// accepted. A living one sends a hello or nothing.
 		if deadline, ok := ctx.Deadline(); ok && c.SetReadDeadline(deadline) == nil {
 			_, err = c.Read(make([]byte, 1))
 		}

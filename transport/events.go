@@ -6,12 +6,11 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-// Event is what the transport tells its consumer: Connected, Lost, Message or
-// Refused.
+// Event is what a consumer gets from the transport: Connected, Lost, Message or Refused.
 type Event interface{ event() }
 
 type (
-	// Connected says that messages to and from the peer may now arrive.
+	// Connected: messages to and from the peer may now arrive.
 	Connected struct {
 		Peer  election.PeerID
 		Hello Hello
@@ -27,11 +26,11 @@ type (
 		Peer    election.PeerID
 		Message election.Message
 	}
-	// Refused says that a peer could be reached, and is not connected because
-	// one side would not. It is told once for each cause until that changes.
+	// Refused: a peer could be reached, and is not connected because one side refused. It
+	// is sent once for each cause until that changes.
 	Refused struct {
 		Peer   election.PeerID
-		Name   string         // as it said; empty if it was not asked
+		Name   string         // as in its hello; empty if it was not asked
 		Addr   netip.AddrPort // as far as known
 		ByPeer bool           // it refused this agent; else this agent refused it
 		Err    error          // the refuser's reason

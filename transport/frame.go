@@ -109,7 +109,7 @@ func (w *wire) complete(limit int) bool {
 	return n > int64(limit) || int64(w.r.Buffered()) >= frameHeader+n
 }
 
-// cut tells an end inside a frame from an end between two.
+// cut distinguishes an end inside a frame from an end between two.
 func cut(err error, inside bool) error {
 	if err == io.EOF && inside {
 		return io.ErrUnexpectedEOF

@@ -48,7 +48,7 @@ func (gater) InterceptAddrDial(peer.ID, ma.Multiaddr) bool                    { 
 func (gater) InterceptUpgraded(network.Conn) (bool, control.DisconnectReason) { return true, 0 }
 
 func (g gater) InterceptAccept(c network.ConnMultiaddrs) bool {
-	// Noise sets a deadline of its own once the handshake's turn has come.
+	// Noise sets its own deadline once it is the handshake's turn.
 	if c, ok := c.(net.Conn); ok && c.SetReadDeadline(time.Now().Add(g.t.limits.greet)) != nil {
 		return false // it is closed already
 	}
@@ -75,7 +75,7 @@ func (g gater) InterceptSecured(dir network.Direction, p peer.ID, addrs network.
 	return true
 }
 
-// strangers remembers which unknown peers knock, to tell of each once.
+// strangers remembers which unknown peers connect, to report each once.
 type strangers struct {
 	mu    sync.Mutex
 	known map[election.PeerID]*stranger
@@ -218,7 +218,7 @@ func (v *visit) PeerScope() network.PeerScope {
 	return v.NullScope.PeerScope()
 }
 
-// Done implements network.ResourceScopeSpan: the connection is over.
+// Done implements network.ResourceScopeSpan: the connection has ended.
 func (v *visit) Done() { v.leave() }
 
 // addrPort returns the address, or zero if it is not of IP and TCP.

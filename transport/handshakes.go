@@ -25,8 +25,8 @@ const (
 // from ever being connected. So few are begun at a time, and the others wait in
 // a line, where they cost nothing. How many follows from how long they take.
 type handshakes struct {
-	slow time.Duration                     // one that takes longer says that there are too many
-	late func(due time.Time) time.Duration // how late it is now; a test says so itself
+	slow time.Duration                     // one that takes longer shows that there are too many
+	late func(due time.Time) time.Duration // how late it is now; replaced in tests
 
 	mu       sync.Mutex
 	limit    int // between handshakesFew and handshakesMany
@@ -42,9 +42,8 @@ type handshakes struct {
 // handshake is one that waits or is under way.
 type handshake struct {
 	urgency func() urgency // it may change while it waits
-	// doubtful says that the last one with this peer timed out. Of such there
-	// are never more than half as many as there may be: peers that are frozen
-	// don't keep the others waiting.
+	// doubtful: the last one with this peer timed out. At most half of the places are for
+	// these: peers that are frozen don't keep the others waiting.
 	doubtful bool
 	from     netip.Addr    // where an inbound one comes from
 	at       place         // what was known of it
@@ -131,7 +130,7 @@ func (h *handshakes) end(one *handshake, timedOut bool) {
 	defer h.mu.Unlock()
 	took := time.Since(one.began)
 	switch {
-	case one.doubtful: // says something of its peer only
+	case one.doubtful: // that is about its peer only
 		h.doubtful--
 	case timedOut:
 		h.limit = max(handshakesFew, h.limit/2)
@@ -150,8 +149,8 @@ func (h *handshakes) end(one *handshake, timedOut bool) {
 	h.admit()
 }
 
-// leave takes note of how one from that address ended, for who holds the lock. What
-// is known of addresses is bounded, and of those without a doubt forgotten first.
+// leave records how one from that address ended; the caller holds the lock. What is
+// known of addresses is bounded; addresses without a doubt are forgotten first.
 func (h *handshakes) leave(from netip.Addr, timedOut bool) {
 	s := h.sources[from]
 	s.underWay--
@@ -255,7 +254,7 @@ func (h *handshakes) rested() {
 	h.admit()
 }
 
-// look takes note that the urgency of some may have changed.
+// look records that the urgency of some may have changed.
 func (h *handshakes) look() {
 	h.mu.Lock()
 	defer h.mu.Unlock()

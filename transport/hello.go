@@ -12,8 +12,8 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-// protocolVersion is the version of everything that is said after the stream
-// has been opened. Two versions don't talk to each other.
+// protocolVersion is the version of everything that is sent after the stream has been
+// opened. Two versions don't talk to each other.
 const protocolVersion = 1
 
 const (
@@ -23,7 +23,7 @@ const (
 	maxText   = 128 // bytes of a cluster, version or algorithm
 )
 
-// Hello is what an agent says of itself before anything else.
+// Hello is what an agent sends about itself before anything else.
 type Hello struct {
 	Boot      election.BootID // not 0
 	Name      string          // as election.ValidName has it
@@ -103,9 +103,9 @@ func (r *refusal) Error() string {
 
 func (r *refusal) Unwrap() error { return r.err }
 
-// greet exchanges hellos and verdicts and returns the peer's hello. It returns
-// nil only if both sides accepted, and a *refusal if one did not. Both sides say
-// the same things in the same order, and the stream's deadline bounds it all.
+// greet exchanges hellos and verdicts and returns the peer's hello. It returns nil only
+// if both sides accepted, and a *refusal if one did not. Both sides send the same frames
+// in the same order, and the stream's deadline bounds it all.
 func greet(w *wire, ours helloFrame, accept func(Hello) error) (helloFrame, error) {
 	if err := sendCBOR(w, ours); err != nil {
 		return helloFrame{}, fmt.Errorf("send hello: %w", err)
@@ -167,9 +167,9 @@ func clip(s string, limit int) string {
 // partTimeout bounds how long a refuser stays to see its reason received.
 const partTimeout = 500 * time.Millisecond
 
-// part ends a stream after a refusal. Closing at once would reset the
-// connection and might take the verdict with it, so each side first says that
-// it has nothing more to say, and waits for the other's same word.
+// part ends a stream after a refusal. Closing at once would reset the connection and
+// might take the verdict with it, so each side first closes its half, and waits until
+// the other has done the same.
 func part(w *wire) {
 	if w.stream.SetDeadline(time.Now().Add(partTimeout)) == nil && w.stream.CloseWrite() == nil {
 		_, _ = io.Copy(io.Discard, io.LimitReader(w.r, maxHello)) // its end is all we want to know

@@ -62,8 +62,8 @@ func (l limits) within(timeouts int) time.Duration {
 	return l.greet * time.Duration(min(1<<min(timeouts, 8), greetMost))
 }
 
-// host is libp2p assembled by hand: the parts a private mesh of known peers
-// needs, and none that look for, advertise to or relay for others.
+// host is libp2p assembled by hand: the parts that a private mesh of known peers needs,
+// and none that discover, advertise to or relay for others.
 type host struct {
 	*swarm.Swarm
 	store  peerstore.Peerstore

@@ -21,12 +21,12 @@ const (
 	spareMax = 2 * time.Second
 )
 
-// link is everything about one peer, for as long as it is on the allow-list.
-// Its loop is the one goroutine that decides; attempts, probes, the reader and
-// the writer do one blocking thing each and report to it.
+// link is everything about one peer, for as long as it is on the allow-list. Its loop is
+// the one goroutine that decides; attempts, probes, the reader and the writer do one
+// blocking thing each and report to it.
 //
-// Invariant: the consumer was told Connected of boot held, and not yet Lost;
-// held is 0 if there is no such boot. While session is set, held is not 0.
+// Invariant: the consumer has got Connected with boot held, and not yet Lost; held is 0
+// if there is no such boot. While session is set, held is not 0.
 type link struct {
 	t       *Transport
 	id      election.PeerID
@@ -48,7 +48,7 @@ type link struct {
 	held    election.BootID
 	removed bool
 	failure string // of the last attempt
-	told    string // the refusal last told of
+	told    string // the refusal last reported
 
 	// The rest is the loop's own.
 	attempt  uint64 // number of the last one begun
@@ -117,7 +117,7 @@ func (l *link) loop() {
 	}
 }
 
-// end leaves nothing behind. Whoever removed the link has told its loss.
+// end leaves nothing behind. The caller of remove has reported the loss.
 func (l *link) end() {
 	l.retry.Stop()
 	l.patience.Stop()
@@ -212,8 +212,8 @@ func (l *link) conclude(o outcome) {
 	case o.err != nil:
 		l.failed(o)
 	case l.resumes(o) && o.held != held:
-		// Both sides still counted each other as connected, and here that has
-		// changed since it was said: the peer would tell nobody.
+		// Both sides still counted each other as connected, and here that has changed since the
+		// hello was sent: the peer would not report the new connection.
 		o.close()
 		l.again(0)
 	default:
@@ -221,8 +221,8 @@ func (l *link) conclude(o outcome) {
 	}
 }
 
-// resumes reports whether both sides said that they still count each other's
-// boot as connected: then nobody needs to be told of the new connection.
+// resumes reports whether both sides still count each other's boot as connected, by
+// their hellos: then the new connection is not reported.
 func (l *link) resumes(o outcome) bool {
 	return o.held == o.theirs.Boot && o.theirs.Held == l.t.hello.Boot
 }
@@ -279,7 +279,7 @@ func (l *link) deliver(s *session, m election.Message) {
 	if l.session != s {
 		return
 	}
-	l.t.count.messagesIn.Add(1) // before whoever takes it can look
+	l.t.count.messagesIn.Add(1) // before the consumer can take it
 	if !l.t.box.put(Message{Peer: l.id, Message: m}) {
 		l.t.count.messagesIn.Add(^uint64(0))
 		l.t.count.dropped[dropInboxFull].Add(1)
@@ -298,9 +298,9 @@ func (l *link) broken(s *session) {
 	l.redial()
 }
 
-// suspect gives the connection up, if there is one, and tells its loss. A
-// connection so young that the peer could not have spoken yet is spared: the
-// silence was that of the one before.
+// suspect closes the connection, if there is one, and reports its loss. A connection so
+// young that the peer could not have sent anything yet is spared: the silence was that
+// of the one before.
 func (l *link) suspect() {
 	if s := l.current(); s != nil {
 		if time.Since(s.began) < min(2*l.t.hello.Heartbeat, spareMax) {
@@ -313,14 +313,14 @@ func (l *link) suspect() {
 	l.lose(errSuspected)
 }
 
-// move takes note of a new address: what was learnt of the old one is void. A
-// connection that works is kept.
+// move records a new address: what was learnt of the old one is void. A connection that
+// works is kept.
 func (l *link) move() {
 	if l.current() != nil || !l.dials {
 		return
 	}
 	l.abandon()
-	l.attempt++ // whatever that attempt says, it is too late
+	l.attempt++ // the outcome of that attempt comes too late
 	l.busy, l.interval, l.dark, l.timeouts, l.turned = false, redialMin, false, 0, 0
 	l.again(0)
 }
@@ -332,7 +332,7 @@ func (l *link) again(in time.Duration) {
 	}
 }
 
-// lose tells the loss of what was told as connected.
+// lose reports the loss of what was reported as connected.
 func (l *link) lose(err error) {
 	l.patience.Stop()
 	l.mu.Lock()
@@ -349,7 +349,7 @@ func (l *link) untell(err error) {
 	l.t.box.put(Lost{Peer: l.id, Err: err})
 }
 
-// remove ends the link. Nothing of it is told once remove has returned.
+// remove ends the link. Nothing of it is reported once remove has returned.
 func (l *link) remove() {
 	l.mu.Lock()
 	l.untell(errRemoved)

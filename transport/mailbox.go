@@ -23,9 +23,9 @@ type mailbox struct {
 
 func newMailbox() *mailbox { return &mailbox{ready: make(chan struct{}, 1)} }
 
-// put adds the event and reports whether it did. Connected and Lost are never
-// refused: a Lost whose Connected nobody has seen yet takes it out again,
-// together with everything the peer said in between.
+// put adds the event and returns whether it did. Connected and Lost are never refused: a
+// Lost whose Connected nobody has taken yet removes it, together with everything that
+// the peer sent in between.
 func (b *mailbox) put(e Event) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -40,7 +40,7 @@ type session struct {
 	queue chan []byte
 	bytes atomic.Int64  // in queue
 	first urgent        // goes before what is in queue
-	drain chan struct{} // closed: write what is queued, then say that it was all
+	drain chan struct{} // closed: write what is queued, then close this half
 	gone  chan struct{} // closed: the connection is closed, or about to be
 	done  chan struct{} // closed: both goroutines have ended
 	once  sync.Once
@@ -115,7 +115,7 @@ func (s *session) read(deliver func(election.Message), count *counters, written 
 	<-written
 }
 
-// plain says in a few words what the layers below say in many.
+// plain describes in a few words the errors of the layers below.
 func plain(err error) error {
 	switch {
 	case errors.Is(err, io.EOF):

@@ -26,11 +26,9 @@ import (
 type Peer struct {
 	ID   election.PeerID
 	Addr netip.AddrPort // where its transport listens
-	// First says that it is to be connected before those that are not: without
-	// the voters nobody can lead.
+	// First peers are connected before the others: without the voters nobody can lead.
 	First bool
-	// Later says that it can wait: neither it nor this agent is needed for the
-	// others to agree.
+	// Later peers can wait: neither they nor this agent are needed for the others to agree.
 	Later bool
 }
 
@@ -48,10 +46,9 @@ func urgencyOf(isFirst, isLater bool) urgency {
 type Config struct {
 	Key    ed25519.PrivateKey // the agent's identity
 	Listen netip.AddrPort     // port 0: any
-	Hello  Hello              // said to every peer
-	// Accept judges what a peer says of itself. The text of its error is told to
-	// both sides. It is called from several goroutines, must not block, and may
-	// be nil: everybody is accepted.
+	Hello  Hello              // sent to every peer
+	// Accept judges a peer's hello. Both sides get the text of its error. It is called from
+	// several goroutines, must not block, and may be nil: everybody is accepted.
 	Accept func(election.PeerID, Hello) error
 	Logger *slog.Logger // nil: nothing is logged
 }
@@ -85,7 +82,7 @@ type Transport struct {
 	answering  *handshakes
 	known      atomic.Pointer[map[netip.Addr]place] // the peers' addresses
 	strangers  strangers
-	ctx        context.Context // ended: let go of everything
+	ctx        context.Context // ended: close everything
 	cancel     context.CancelFunc
 	closing    chan struct{} // closed: finish what is queued
 	running    sync.WaitGroup
@@ -170,10 +167,9 @@ func (t *Transport) Next() (Event, bool) { return t.box.take() }
 // Addr returns the address the transport listens at, with the port it got.
 func (t *Transport) Addr() netip.AddrPort { return t.addr }
 
-// SetPeers replaces the peers this agent may talk to, and is connected to
-// whenever that is possible. A peer that is no longer among them is lost; one
-// whose address changed keeps a connection that works. This agent itself and
-// what is no peer ID are left out.
+// SetPeers replaces the peers this agent may talk to, and is connected to whenever that
+// is possible. A peer that is no longer among them is lost; one whose address changed
+// keeps a connection that works. This agent itself and invalid peer IDs are skipped.
 func (t *Transport) SetPeers(peers []Peer) {
 	wanted := make(map[peer.ID]Peer, len(peers))
 	known := make(map[netip.Addr]place, len(peers))
@@ -292,8 +288,8 @@ func (t *Transport) Send(to election.PeerID, m election.Message) bool {
 	return true
 }
 
-// refuse takes note of a message that can't be sent. Each kind is logged once: what
-// makes one impossible does so again and again.
+// refuse records a message that can't be sent. Each kind is logged once: what makes one
+// impossible does so again and again.
 func (t *Transport) refuse(to election.PeerID, m election.Message, err error) {
 	kind := codec.Kind(m)
 	text := fmt.Sprintf("a %s can't be sent: %v; please report this, and restart this agent", kind, err)
@@ -303,8 +299,8 @@ func (t *Transport) refuse(to election.PeerID, m election.Message, err error) {
 	}
 }
 
-// Unsendable says what could not be sent since the start because it has a value that
-// no correct agent sends, the newest such message; empty if all could.
+// Unsendable describes the newest message that could not be sent since the start because
+// it has a value that no correct agent sends; empty if all could.
 func (t *Transport) Unsendable() string {
 	if text := t.unsendable.Load(); text != nil {
 		return *text
@@ -312,9 +308,9 @@ func (t *Transport) Unsendable() string {
 	return ""
 }
 
-// Suspect says that the peer has been silent for too long: its connection is
-// closed and told as Lost, and a new one is tried for. A connection younger than
-// two of the configured heartbeats is spared, so say it again if need be.
+// Suspect closes the connection of a peer that has been silent for too long, reports it
+// as Lost, and tries for a new one. A connection younger than two of the configured
+// heartbeats is spared, so call it again if need be.
 func (t *Transport) Suspect(p election.PeerID) {
 	if l := t.link(p); l != nil {
 		select {
@@ -340,10 +336,9 @@ func (t *Transport) Stats() Stats {
 	return s
 }
 
-// Close accepts nobody any more, sends what is queued and waits until the peers
-// have read it or ctx ends, then closes every connection. Once it returns,
-// nothing of the transport runs and nothing more happens. The error says what was
-// cut short.
+// Close accepts nobody any more, sends what is queued and waits until the peers have
+// read it or ctx ends, then closes every connection. Once it returns, nothing of the
+// transport runs and nothing more happens. The error names what was cut short.
 func (t *Transport) Close(ctx context.Context) error {
 	t.mu.Lock()
 	if t.closed {

@@ -9,7 +9,7 @@ import (
 
 type rawConn interface{}
 
-// hungUp can't tell here: the handshake will.
+// hungUp can't find that out here: the handshake will.
 func hungUp(net.Conn) bool { return false }
 
 // setUserTimeout does nothing: a connection over a cut link ends by its probes,

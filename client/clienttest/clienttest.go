@@ -1,8 +1,8 @@
-// Package clienttest stands in for an agent in tests of programs that campaign:
-// a test decides when its candidates are elected, renewed and revoked.
+// Package clienttest replaces an agent in tests of programs that campaign: a test
+// decides when its candidates are elected, renewed and revoked.
 //
-// It guarantees the shapes of the socket API and nothing of what they mean:
-// there are no voters behind it, and no lease but the one the test tells.
+// It guarantees the shapes of the socket API and nothing of what they mean: there are
+// no voters behind it, and no lease but the one that the test sends.
 package clienttest
 
 import (
@@ -39,7 +39,7 @@ type Agent struct {
 	done   chan struct{}
 }
 
-// Start starts an agent on a socket of its own.
+// Start starts an agent on a new socket.
 func Start(t testing.TB) *Agent {
 	t.Helper()
 	dir, err := os.MkdirTemp("/tmp", "doyen") // a socket's path must be short
@@ -189,12 +189,12 @@ func (c *Campaign) Say(e api.CampaignEvent) {
 	c.lines <- e
 }
 
-// Elect tells the candidate that it leads for so long, and returns until when.
+// Elect notifies the candidate that it leads for so long, and returns until when.
 func (c *Campaign) Elect(term uint64, lease time.Duration) int64 {
 	return c.until(api.CampaignElected, term, lease)
 }
 
-// Renew tells it that it leads for so long from now.
+// Renew notifies it that it leads for so long from now.
 func (c *Campaign) Renew(term uint64, lease time.Duration) int64 {
 	return c.until(api.CampaignRenewed, term, lease)
 }
@@ -205,7 +205,7 @@ func (c *Campaign) until(kind string, term uint64, lease time.Duration) int64 {
 	return until
 }
 
-// Revoke tells it to have stopped in so long.
+// Revoke notifies it that it must have stopped in so long.
 func (c *Campaign) Revoke(reason string, in time.Duration) {
 	c.Say(api.CampaignEvent{Type: api.CampaignRevoked, Reason: reason, StopByBoottimeNS: alarm.Now() + int64(in)})
 }

@@ -10,8 +10,8 @@ import (
 
 // command is one run of the command, as its guard sees it.
 //
-// Invariant: once why is set the command is being ended, and why says for what;
-// once killing is, SIGKILL is repeated until nothing is left.
+// Invariant: once why is set the command is being ended, for that reason; once
+// killing is, SIGKILL is repeated until nothing is left.
 type command struct {
 	pid   int
 	group int // its own process group; 0: it shares the runner's
@@ -28,7 +28,7 @@ type command struct {
 	why      string
 	told     map[int]bool
 	killing  int64 // since
-	stuck    bool  // that was said
+	stuck    bool  // that was reported
 
 	ended  bool // the command itself; descendants may be left
 	others bool
@@ -58,8 +58,8 @@ func (c *command) end(status int) {
 	}
 }
 
-// pass hands on a signal that is no end by itself, to the command alone: most
-// programs die of one that they do not expect.
+// pass hands on a signal that does not end the run by itself, to the command alone:
+// most programs die of a signal that they do not expect.
 func (c *command) pass(signal syscall.Signal) {
 	if !c.ended {
 		_ = syscall.Kill(c.pid, signal)
@@ -116,7 +116,7 @@ func (c *command) enforce(now int64, killAll func()) (fault string) {
 	return stuck(err)
 }
 
-// stuck says why killing does not help; err is what came of it.
+// stuck describes why killing does not help; err is its outcome.
 func stuck(err error) string {
 	if err != nil {
 		return "a process can't be killed: " + err.Error()

@@ -22,7 +22,7 @@ const (
 	RestartNever = "never"
 )
 
-// The statuses by which shells tell that a command can't be run.
+// The statuses of shells for a command that can't be run.
 const (
 	statusNotRunnable = 126
 	statusNotFound    = 127
@@ -50,14 +50,14 @@ type Config struct {
 	Wait bool
 	// Signals are passed on to the command or end it, see Run.
 	Signals <-chan os.Signal
-	// Say, if not nil, is given a line about each thing that happens.
+	// Say, if not nil, gets a line about each thing that happens.
 	Say func(line string)
 
 	path  string // of the program
 	lines chan<- string
 }
 
-// CommandError says that the command can't be run.
+// CommandError means that the command can't be run.
 type CommandError struct {
 	Status int // 126 or 127
 	Err    error

@@ -7,9 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// reap takes the status of every child that has ended. childless says that
-// there is none left; this process being a subreaper, it then has no descendant
-// either.
+// reap takes the status of every child that has ended. childless reports that none is
+// left; since this process is a subreaper, it then has no descendant either.
 func reap(ended func(pid int, status unix.WaitStatus)) (childless bool) {
 	for {
 		var status unix.WaitStatus
@@ -26,11 +25,11 @@ func reap(ended func(pid int, status unix.WaitStatus)) (childless bool) {
 	}
 }
 
-// killFamily sends SIGKILL to the process group, if there is one of its own,
-// and to every child. Children alone are safe to name: no other process gets
-// the number of one that is not reaped. Who descends from one of them becomes a
-// child when its parent is dead, and is met by the next call. err tells of a
-// process that may not be killed.
+// killFamily sends SIGKILL to the process group, if the command has a separate one,
+// and to every child. Only children are safe to name: no other process gets the
+// number of a child that is not reaped. A descendant of a child becomes a child when
+// its parent is dead, and is found by the next call. err is about a process that may
+// not be killed.
 func killFamily(group int) (err error) {
 	if group > 0 {
 		killGroup(group)
@@ -48,13 +47,13 @@ func killFamily(group int) (err error) {
 // forking.
 func killGroup(group int) {
 	hasten(unix.PRIO_PGRP, group)
-	_ = syscall.Kill(-group, syscall.SIGKILL) // none of it left is no fault
+	_ = syscall.Kill(-group, syscall.SIGKILL) // it is not an error if none of it is left
 }
 
-// askFamily sends the signal once to each process: to the group at first, and
-// to those of this process's descendants that are in another one. Who is found
-// by a later call was forked since, and is asked in any group. told holds who was
-// told.
+// askFamily sends the signal once to each process: to the group at first, and to
+// those of this process's descendants that are in another one. A process that a later
+// call finds was forked since, and gets the signal in any group. told holds the
+// processes that have got it.
 func askFamily(group int, signal syscall.Signal, told map[int]bool) {
 	first := group > 0 && !told[-group]
 	if first {

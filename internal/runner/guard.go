@@ -28,8 +28,8 @@ const (
 	// keepFrom is the least descriptor under which a command holds its copy of
 	// the campaign's connection: above those that shells and daemons use.
 	keepFrom = 100
-	// again is how long a guard waits before it kills what it finds a second
-	// time, and stuckAfter before it says that killing does not help.
+	// again is how long a guard waits before it kills what it finds a second time, and
+	// stuckAfter before it reports that killing does not help.
 	again      = 2 * time.Millisecond
 	stuckAfter = 200 * time.Millisecond
 	// maxOrders bounds what a guard obeys before it keeps its schedule: more than
@@ -39,15 +39,15 @@ const (
 	never = int64(math.MaxInt64)
 )
 
-// guard is a process of its own that starts and ends the command. It is the
-// parent of all that descends from it, and the only one to wait for them.
+// guard is a separate process that starts and ends the command. It is the parent of
+// all that descends from it, and the only one to wait for them.
 type guard struct {
 	link     *link
 	ready    chan struct{} // there may be orders; nil once the runner is gone
 	alarm    *alarm.Alarm
 	path     string
 	args     []string
-	group    int // process group the command joins; 0: one of its own
+	group    int // process group the command joins; 0: a separate one
 	nice     int // of the command
 	orphan   bool
 	command  *command // nil: nothing runs
@@ -187,7 +187,7 @@ func (g *guard) obey(o order, ok bool) {
 	}
 }
 
-// start starts the command, unless its time is over already.
+// start starts the command, unless its time has passed already.
 func (g *guard) start(o order) {
 	if o.Copy >= 0 {
 		defer syscall.Close(o.Copy)
@@ -261,7 +261,7 @@ func (g *guard) forked(attr *syscall.ProcAttr) (pid int, err error) {
 	return made.pid, made.err
 }
 
-// step reaps who ended, does what is due, and says when it is all over.
+// step reaps processes that ended, does what is due, and reports the end of all.
 func (g *guard) step(now int64) {
 	childless := reap(func(pid int, status unix.WaitStatus) {
 		if c := g.command; c != nil && c.pid == pid && !c.ended {
@@ -322,7 +322,7 @@ func warm() {
 	agent.Close()
 }
 
-// tell gives the runner a report. If it is gone, that is noticed elsewhere.
+// tell sends the runner a report. If the runner has ended, that is noticed elsewhere.
 func (g *guard) tell(r report) { _ = g.link.send(r, -1) }
 
 // exitStatus is what a shell would call the status.

@@ -18,11 +18,11 @@ type guarded struct {
 	pid     int
 	link    *link
 	reports chan report // closed when the guard is gone
-	ready   bool        // it said so
+	ready   bool        // it has reported that
 }
 
-// startGuard starts a guard for the command. group is the process group the
-// command is to join, 0 for one of its own, nice its priority.
+// startGuard starts a guard for the command. group is the process group the command
+// is to join, 0 for a separate one, nice its priority.
 func startGuard(c Config, group, nice int) (*guarded, error) {
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM, 0)
 	if err != nil {
@@ -58,7 +58,7 @@ func startGuard(c Config, group, nice int) (*guarded, error) {
 	return g, nil
 }
 
-// environment is the runner's own with what the command is told; the guard adds
+// environment is the runner's own, with the variables for the command; the guard adds
 // the term.
 func environment(c Config) []string {
 	var env []string
@@ -107,8 +107,8 @@ func (g *guarded) start(o order, of syscall.Conn) error {
 	return sent
 }
 
-// tell gives an order. A guard that takes none for a second counts as gone,
-// which the end of its reports tells.
+// tell gives an order. A guard that takes none for a second counts as ended, and its
+// reports end.
 func (g *guarded) tell(o order) {
 	_ = g.link.conn.SetWriteDeadline(time.Now().Add(time.Second))
 	if err := g.link.send(o, -1); err != nil {

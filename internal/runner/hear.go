@@ -59,8 +59,8 @@ func (r *runner) lose(reason string, revoked bool) {
 	r.say("no longer leading %s (%s): %s", r.Election, reason, what)
 }
 
-// forget forgets how often the command has ended: what it did under a lead that
-// is lost says nothing about the next one.
+// forget forgets how often the command has ended: that counts under one leadership
+// only.
 func (r *runner) forget() { r.ends, r.notBefore = 0, 0 }
 
 // learn takes a report of the guard, or its end.
@@ -111,9 +111,9 @@ func (r *runner) gone(got report) {
 	}
 }
 
-// interrupted goes on from the end of a command that was made to end. One that
-// is never to be started again is not begun anew either when this host leads
-// again: nobody knows how far it got.
+// interrupted continues after the end of a command that was made to end. With
+// RestartNever it is not started again either when this host leads again: nobody
+// knows how far it got.
 func (r *runner) interrupted(status int) {
 	if r.Status {
 		r.status = status
@@ -140,8 +140,8 @@ func (r *runner) ended(status int) {
 	r.relax(status)
 }
 
-// relax has the next start wait, and after too many gives the lead up. What ended
-// when the lease was over, or nearly, may have been made to: that is not counted.
+// relax delays the next start, and after too many gives the lead up. An end when the
+// lease had expired, or nearly, may have been forced: that is not counted.
 func (r *runner) relax(status int) {
 	now := alarm.Now()
 	if !r.leading || now >= plan(r.until, r.lease).TermAt {

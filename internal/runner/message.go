@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// order is what the runner tells the guard.
+// order is a message from the runner to the guard.
 type order struct {
 	Do       string        `json:"do"`
 	Schedule schedule      `json:"schedule"` // of start and lease; and the term
@@ -32,7 +32,7 @@ const (
 	doNothing = "nothing" // but go the way of the others, see warm
 )
 
-// report is what the guard tells the runner.
+// report is a message from the guard to the runner.
 type report struct {
 	Kind   string `json:"kind"`
 	Why    string `json:"why,omitempty"`    // of gone, failed and stuck
@@ -42,7 +42,7 @@ type report struct {
 	Others bool   `json:"others,omitempty"` // of gone: descendants outlived the command
 }
 
-// What a report says.
+// The kinds of a report.
 const (
 	isReady   = "ready"
 	isStarted = "started"

@@ -7,10 +7,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// hurry has this process go before others, where it may: whoever has to kill by
-// a deadline must be let run on a busy machine. It returns what the command's
-// processes are to have, which is what this one had. Threads have a priority
-// each, and hand it on to those they make.
+// hurry gives this process priority over others, where it may: a process that has to
+// kill by a deadline must run on a busy machine. It returns the priority for the
+// command's processes, which is the one that this process had. Each thread has a
+// priority, and the threads that it makes inherit it.
 func hurry() (nice int) {
 	raw, err := unix.Getpriority(unix.PRIO_PROCESS, 0)
 	if err != nil {

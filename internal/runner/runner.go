@@ -15,8 +15,8 @@ import (
 )
 
 const (
-	// standTimeout bounds one try to stand: an agent that is frozen takes the
-	// connection and does not answer.
+	// standTimeout bounds one attempt to become a candidate: an agent that is frozen takes
+	// the connection and does not answer.
 	standTimeout = 5 * time.Second
 	// receiptTimeout bounds giving a receipt.
 	receiptTimeout = time.Second
@@ -31,20 +31,20 @@ const (
 	idle     state = iota // nothing of it
 	starting              // ordered, not answered
 	running
-	stopping // told to end
+	stopping // ordered to end
 )
 
 // runner is one Run. Its loop is one goroutine; the others only wait for it.
 //
-// Invariants: the command is ordered to start only while leading; the receipt
-// is given only while idle; owed is true from being told elected to the receipt
-// or to the end of the candidacy.
+// Invariants: the command is ordered to start only while leading; the receipt is
+// given only while idle; owed is true from the elected line to the receipt or to the
+// end of the candidacy.
 type runner struct {
 	Config
 	ctx      context.Context // of everything that waits
 	ask      <-chan struct{} // closed to ask for the end; nil once it was
 	terminal bool
-	group    int // process group the command joins; 0: one of its own
+	group    int // process group the command joins; 0: a separate one
 	nice     int // of the command
 	guard    *guarded
 	children chan os.Signal
@@ -54,19 +54,19 @@ type runner struct {
 	waits    chan waiting
 
 	candidacy *client.Candidacy
-	over      bool // the candidacy's connection ended, or nothing it says counts
-	asking    bool // a try to stand is under way
-	met       bool // it stood once
+	over      bool // the candidacy's connection ended, or its lines don't count any more
+	asking    bool // an attempt is under way
+	met       bool // it was a candidate once
 	retry     time.Duration
-	complaint string // the last one told since it stood
-	explained string // why it waits; the last one told since it led
+	complaint string // the last one reported since it was a candidate
+	explained string // why it waits; the last reason reported since it led
 
 	leading bool
 	owed    bool
 	revoked bool // by the agent's own line
 	term    uint64
 	late    uint64        // a term whose elected line was read after its deadline
-	until   int64         // the newest deadline told
+	until   int64         // the newest deadline received
 	lease   time.Duration // the longest that was left of it
 
 	state     state
@@ -84,20 +84,20 @@ type runner struct {
 	fault   error
 }
 
-// Run stands for election and runs the command while it leads, until a signal
-// asks for the end, the command's end is to end it (Restart), or the agent
-// refuses it at the start. It returns the command's exit status where that is
-// asked for, 128 and the signal's number if one killed it, else 0.
+// Run campaigns in the election and runs the command while it leads, until a signal
+// asks for the end, the command's end is to end it (Restart), or the agent refuses it
+// at the start. It returns the command's exit status where that is asked for, 128 and
+// the signal's number if one killed it, else 0.
 //
-// Of Signals, SIGINT, SIGTERM and SIGQUIT are passed on and end it once the
-// command has ended, as SIGHUP does at a terminal; a second one does not wait.
-// All others are passed on.
+// Of Signals, SIGINT, SIGTERM and SIGQUIT are passed on and end it once the command
+// has ended, as SIGHUP does at a terminal; a second one does not wait. All others are
+// passed on.
 //
-// Errors are *CommandError if the command can't be run, *client.UnreachableError
-// and *client.APIError if the agent can't be asked or refuses at the start.
+// Errors are *CommandError if the command can't be run, *client.UnreachableError and
+// *client.APIError if the agent can't be asked or refuses at the start.
 //
-// Run takes over the process: it makes it a subreaper, waits for every child
-// and has every descendant killed at the end.
+// Run takes over the process: it makes it a subreaper, waits for every child and has
+// every descendant killed at the end.
 func Run(ctx context.Context, c Config) (status int, err error) {
 	c, err = c.resolve()
 	if err != nil {
@@ -153,7 +153,7 @@ func (r *runner) loop() {
 		case report, ok := <-r.guard.reports:
 			r.learn(report, ok)
 		case <-r.children:
-			reap(func(int, unix.WaitStatus) {}) // a guard's end is told by its socket
+			reap(func(int, unix.WaitStatus) {}) // a guard's end is reported by its socket
 		case <-r.alarm.C:
 			if now := alarm.Now(); r.state != idle && now >= r.lateAt() {
 				r.overdue(now)
@@ -162,7 +162,7 @@ func (r *runner) loop() {
 	}
 }
 
-// follow does what follows from how things stand. It returns true at the end.
+// follow does what the present state asks for. It returns true at the end.
 func (r *runner) follow(now int64) bool {
 	if r.state == running && (!r.leading || r.ending) {
 		r.stop(now)
@@ -241,8 +241,8 @@ func (r *runner) lateAt() int64 {
 	return due + min(int64(margin(r.lease)/2), max(0, r.until-due)/2)
 }
 
-// mayStart reports whether the command may be started: not while it rests after an
-// end of its own, and not when it would have to be ended at once with the lease.
+// mayStart reports whether the command may be started: not during the pause after it
+// ended by itself, and not when it would have to be ended at once with the lease.
 func (r *runner) mayStart(now int64) bool {
 	return r.leading && now >= r.notBefore && now < plan(r.until, r.lease).TermAt
 }
@@ -258,7 +258,7 @@ func (r *runner) start(now int64) {
 	}
 }
 
-// stop has the command told to end, in time for its lease.
+// stop has the command ended, in time for its lease.
 func (r *runner) stop(now int64) {
 	r.state, r.stopped = stopping, now
 	r.killAt = min(now+int64(r.Grace), plan(r.until, r.lease).KillAt)

@@ -12,9 +12,9 @@ const (
 	lastLines = 200 * time.Millisecond
 )
 
-// speak has lines written by a goroutine of their own: stderr may be a pipe that
-// nobody reads, full of what the command wrote, and must not keep the runner
-// from what it has to do. finish waits a little for the last ones.
+// speak has lines written by a separate goroutine: stderr may be a pipe that nobody
+// reads, full of what the command wrote, and must not block the runner. finish waits
+// a little for the last ones.
 func (c *Config) speak() (finish func()) {
 	if c.Say == nil {
 		return func() {}
@@ -38,8 +38,7 @@ func (c *Config) speak() (finish func()) {
 	}
 }
 
-// say gives a line to whoever is told what happens. One that finds no room is
-// dropped.
+// say reports what happens in a line. When too many lines wait, it is dropped.
 func (c *Config) say(format string, args ...any) {
 	if c.lines == nil {
 		return

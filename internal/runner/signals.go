@@ -23,7 +23,7 @@ func (r *runner) signal(s syscall.Signal) {
 		}
 		r.pass(s)
 	case syscall.SIGWINCH:
-		if !r.terminal { // it tells its whole group
+		if !r.terminal { // it sends signals to its whole group
 			r.pass(s)
 		}
 	default:
@@ -37,8 +37,8 @@ func (r *runner) pass(s syscall.Signal) {
 	}
 }
 
-// end begins the end of the run; 0 stands for one that no signal asked for. The
-// second time, nothing is waited for.
+// end begins the end of the run; 0 is for one that no signal asked for. The second
+// time, nothing is waited for.
 func (r *runner) end(s syscall.Signal) {
 	now := alarm.Now()
 	r.signals++
@@ -58,8 +58,8 @@ func (r *runner) end(s syscall.Signal) {
 	case s == 0:
 		o.Signal = int(syscall.SIGTERM)
 	case r.terminal && (s == syscall.SIGINT || s == syscall.SIGQUIT):
-		// The terminal told the command already, and two are often taken for
-		// "at once". Somebody else may have told this process alone.
+		// The terminal has sent it to the command already, and two are often taken for "at
+		// once". Somebody else may have sent it to this process alone.
 		o.Signal, o.TermAt = 0, now+int64(r.Grace/2)
 	}
 	if r.state != stopping {
@@ -69,9 +69,8 @@ func (r *runner) end(s syscall.Signal) {
 	r.guard.tell(o)
 }
 
-// reclaim makes the runner's process group the one that its terminal listens
-// to, if a group of the command's that had been is no more: Ctrl-C would reach
-// nobody.
+// reclaim makes the runner's process group the one that its terminal sends signals
+// to, if a former group of the command's has ended: else Ctrl-C would reach nobody.
 func (r *runner) reclaim() {
 	if !r.terminal {
 		return
@@ -85,7 +84,7 @@ func (r *runner) reclaim() {
 	_ = unix.IoctlSetPointerInt(0, unix.TIOCSPGRP, r.group) // the terminal may be gone
 }
 
-// ending says how a command that was told to end did.
+// ending describes how a command ended that was made to.
 func ending(name string, got report) string {
 	if got.Killed {
 		return name + " had to be killed"

@@ -16,7 +16,7 @@ type attempt struct {
 	err       error
 }
 
-// stand tries to stand, after a wait that grows from failure to failure.
+// stand tries to become a candidate, after a wait that grows from failure to failure.
 func (r *runner) stand() {
 	if r.candidacy != nil {
 		r.candidacy.Close()
@@ -64,8 +64,8 @@ func (r *runner) take(s attempt) {
 	go r.askWhy(s.candidacy)
 }
 
-// complain tells why it can't stand, once for each reason: an agent that is away
-// for a day is not worth a line for every try.
+// complain reports why it can't be a candidate, once for each reason: an agent that is
+// away for a day is not worth a line for every attempt.
 func (r *runner) complain(err error) {
 	if text := err.Error(); text != r.complaint {
 		r.complaint = text

@@ -10,7 +10,7 @@ import (
 	"github.com/doyen-election/doyen/client"
 )
 
-// patience is how long a candidacy waits before it says why: an election takes
+// patience is how long a candidacy waits before it reports why: an election takes
 // less.
 const patience = time.Second
 
@@ -20,8 +20,8 @@ type waiting struct {
 	why       string
 }
 
-// askWhy asks the agent what a candidacy waits for. An agent that does not answer
-// is not worth a line: the end of the connection says so.
+// askWhy asks the agent what a candidacy waits for. An agent that does not answer is
+// not worth a line: the end of the connection is one.
 func (r *runner) askWhy(candidacy *client.Candidacy) {
 	if r.lines == nil {
 		return
@@ -72,8 +72,8 @@ func takesOver(priority *int, agent api.Agent, members []api.Member) bool {
 		slices.ContainsFunc(members, func(m api.Member) bool { return m.ID == agent.ID && m.Priority < *priority })
 }
 
-// whyNotElected says what keeps a program of this agent's host from being elected,
-// if it is something that does not pass by itself.
+// whyNotElected describes what keeps a program of this agent's host from being
+// elected, if it is something that does not pass by itself.
 func whyNotElected(agent api.Agent, e api.Election, campaigns []api.Campaign) string {
 	switch {
 	case agent.Draining:
@@ -90,7 +90,7 @@ func whyNotElected(agent api.Agent, e api.Election, campaigns []api.Campaign) st
 	return ""
 }
 
-// explain says why nothing is elected, once for each reason.
+// explain reports why nothing is elected, once for each reason.
 func (r *runner) explain(w waiting) {
 	if w.candidacy != r.candidacy || r.over || r.leading || w.why == "" || w.why == r.explained {
 		return

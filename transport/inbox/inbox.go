@@ -1,20 +1,20 @@
-// Package inbox holds what peers sent and nobody has taken yet, and says what is
+// Package inbox holds what peers sent and nobody has taken yet, and decides what is
 // taken first when more arrives than is taken.
 //
-// It guarantees that the newest heartbeat of each peer, and its newest answer to
-// a heartbeat, are taken before everything else, so that a leader keeps what it
-// holds however many others ask for something; that what a newer message makes
-// worthless is not taken at all: an older heartbeat, an older request for the
-// same vote, a request for a vote whose sender has given it back since; that a
-// peer which sends much does not crowd out the others; and that what waits is
-// bounded. Next come votes, and what votes rest on: rosters and reports. Words of
-// selection, and questions, come last: while nobody leads, a hundred agents send
-// them in numbers that grow with the square. The messages of a peer that are of
-// one of these two kinds are taken in the order in which they were put.
+// It guarantees that the newest heartbeat of each peer, and its newest answer to a
+// heartbeat, are taken before everything else, so that a leader keeps its leases however
+// many others ask for something; that what a newer message makes worthless is not taken
+// at all: an older heartbeat, an older request for the same vote, a request for a vote
+// that its sender has released since; that a peer which sends much does not crowd out
+// the others; and that what waits is bounded. Next come votes, and what votes rest on:
+// rosters and reports. Messages of selection, and questions, come last: while nobody
+// leads, a hundred agents send them in numbers that grow with the square. The messages
+// of a peer that are of one of these two kinds are taken in the order in which they were
+// put.
 //
-// It does not guarantee that a message is taken: of a peer that sends too much,
-// the newest are refused. The protocol takes that for a lossy network. It knows
-// no time and starts no goroutine; its owner locks it.
+// It does not guarantee that a message is taken: of a peer that sends too much, the
+// newest are refused. To the protocol that is a lossy network. It knows no time and
+// starts no goroutine; its owner locks it.
 package inbox
 
 import (
@@ -154,9 +154,9 @@ func (b *Inbox) cancel(p *peer, m election.Release) bool {
 	return e.first && r.Term == m.Term && m.Target == "" && m.StandDown == 0
 }
 
-// asks takes note of a request, and reports whether it is the first of its term
-// on this connection. If it was the second after all, its Release is dropped for
-// nothing, and the promise ends with its lease.
+// asks records a request, and returns whether it is the first of its term on this
+// connection. If it was the second after all, its Release is dropped for nothing, and
+// the promise ends with its lease.
 func (p *peer) asks(m election.VoteRequest) bool {
 	if p.asked == nil {
 		p.asked = map[election.Name]election.Term{}
@@ -279,7 +279,7 @@ func (b *Inbox) Waiting() int { return len(b.queue) + len(b.votes) + len(b.urgen
 // Outdated is how many messages a newer one made worthless before they were taken.
 func (b *Inbox) Outdated() uint64 { return b.vain }
 
-// leave takes note that an entry of the queue does not wait any more.
+// leave records that an entry of the queue does not wait any more.
 func (p *peer) leave(e *entry) {
 	switch m := e.Message.(type) {
 	case nil:
