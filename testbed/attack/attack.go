@@ -1,5 +1,5 @@
 // Package attack does to agents what people who mean harm can do: each attack
-// is a small function in a file of its own, listed in a table with a sentence.
+// is a small function in its own file, listed in a table with a sentence.
 // Scripts of testbed/scenario start them on hosts ("attack NAME from HOST on
 // HOST"); docs/testbed.md lists them.
 //
@@ -103,7 +103,7 @@ func (o Order) Check() error {
 	return nil
 }
 
-// argument makes an executable an attack. It is no command for people.
+// argument makes an executable an attack. People don't use it.
 const argument = "attack-of-testbed" // ORDER in JSON
 
 // Arguments are what an executable whose main function calls Serve must be

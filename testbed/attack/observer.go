@@ -15,13 +15,13 @@ import (
 	"github.com/doyen-election/doyen/transport"
 )
 
-// observer joins the cluster as an agent of its own that is not a voter, which
-// takes the cluster key, and says to all agents every now and then what no agent
+// observer joins the cluster as another agent that is not a voter, which
+// takes the cluster key, and sends all agents every now and then what no agent
 // would:
 //
 //	lease   ask for votes under the longest lease that can be written, ten minutes
 //	term    claim the highest term there is, in a heartbeat, a report and a release
-//	roster  tell of a newer roster, whose only voter it is
+//	roster  report a newer roster, whose only voter it is
 func observer(ctx context.Context, o Order) (string, error) {
 	every, err := o.span("every")
 	if err != nil {

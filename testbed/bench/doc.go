@@ -2,8 +2,8 @@
 // takeovers of every kind, whether two ever lead at once, what an idle agent
 // costs, how fast it answers, how big it is.
 //
-// It guarantees that it measures the product as it is shipped, each agent a
-// process of its own; that a takeover is counted from the instant just before
+// It guarantees that it measures the product as it is shipped, each agent in
+// its own process; that a takeover is counted from the instant just before
 // the fault to the instant stamped by the new leader itself, both on the
 // machine's CLOCK_BOOTTIME, so that watching adds nothing to it but the load of
 // the watching; and that every round is in the report, in Go's benchmark format

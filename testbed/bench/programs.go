@@ -2,7 +2,6 @@ package bench
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -106,37 +105,22 @@ func (b *bench) programs(ctx context.Context) error {
 }
 
 // replacements measures one blow, round after round.
-func (b *bench) replacements(ctx context.Context, name string, rounds int, command command, hit blow) (err error) {
-	t, err := b.newTroupe(ctx, command)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, t.Kill()) }()
-	return b.repeat(name, rounds, func() error {
-		after, together, err := t.round(ctx, hit)
-		if err == nil {
-			b.add(name, took(after, perTakeover), took(together, overlapped))
+func (b *bench) replacements(ctx context.Context, name string, rounds int, command command, hit blow) error {
+	return b.quiet(ctx, func(r *rig, _ *hosts.Host) error {
+		t := &troupe{rig: r, command: command, programs: map[*hosts.Host]*lab.Program{}}
+		for _, h := range r.Cluster.Hosts() {
+			if err := t.start(h); err != nil {
+				return err
+			}
 		}
-		return err
+		return b.repeat(name, rounds, func() error {
+			after, together, err := t.round(ctx, hit)
+			if err == nil {
+				b.add(name, took(after, perTakeover), took(together, overlapped))
+			}
+			return err
+		})
 	})
-}
-
-func (b *bench) newTroupe(ctx context.Context, command command) (*troupe, error) {
-	r, err := b.newRig(ctx, 0)
-	if err != nil {
-		return nil, err
-	}
-	t := &troupe{rig: r, command: command, programs: map[*hosts.Host]*lab.Program{}}
-	if _, err = r.agree(ctx); err != nil {
-		return nil, errors.Join(err, t.Kill())
-	}
-	r.Unwatch()
-	for _, h := range r.Cluster.Hosts() {
-		if err := t.start(h); err != nil {
-			return nil, errors.Join(err, t.Kill())
-		}
-	}
-	return t, nil
 }
 
 func (t *troupe) start(h *hosts.Host) (err error) {

@@ -39,7 +39,7 @@ func newCloner() *cloner {
 	for _, t := range immutable {
 		c.fixes[t] = nil
 	}
-	// Counters do not matter here; each copy counts anew.
+	// Counters do not matter here; each copy counts from 0.
 	c.fixes[reflect.TypeFor[elector.Counters]()] = func(p unsafe.Pointer) {
 		*(*elector.Counters)(p) = elector.Counters{Sent: map[string]uint64{}, Received: map[string]uint64{}, Dropped: map[string]uint64{}}
 	}

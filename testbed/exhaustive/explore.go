@@ -58,7 +58,7 @@ func (r Result) String() string {
 		float64(r.States)/r.Took.Seconds(), r.Bounds)
 }
 
-// pending is a state to expand. Only its parent is kept: making it anew costs
+// pending is a state to expand. Only its parent is kept: making it again costs
 // one step, and keeping it would cost the memory of a world.
 type pending struct {
 	parent *world

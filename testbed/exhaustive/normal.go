@@ -17,7 +17,7 @@ import (
 //
 //   - Counters, configuration, random source (it is constant), roster and view
 //     (they never change here but for the boots), the last output, and what each
-//     step computes anew before it reads it.
+//     step computes again before it reads it.
 //   - Absolute instants: each is taken relative to the clock of the agent that
 //     read it. A deadline that is past is past, however long; all other instants
 //     (since when, sent when) count up to the slack, which is above everything
@@ -28,7 +28,7 @@ import (
 //     durable, and in what order the others are.
 //   - Observed intervals: the detectors run with a fixed deadline.
 
-// special are the types with a rule of their own; nil: the type says nothing.
+// special are the types with their own rule; nil: the type says nothing.
 func special() map[reflect.Type]encode {
 	return map[reflect.Type]encode{
 		reflect.TypeFor[election.Instant]():         encodePast,
@@ -52,7 +52,7 @@ func special() map[reflect.Type]encode {
 	}
 }
 
-// fieldRules are the fields with a rule of their own; nil: the field says
+// fieldRules are the fields with their own rule; nil: the field says
 // nothing.
 func fieldRules() map[string]encode {
 	rules := map[string]encode{

@@ -99,7 +99,7 @@ func (m *mover) toLeader(w *world) *world {
 	return w
 }
 
-// toUnheard goes on likewise, but what b is told of votes and leases is lost,
+// toUnheard goes on likewise, but what is sent to b of votes and leases is lost,
 // and in the end a is cut off.
 func (m *mover) toUnheard(w *world) *world {
 	w = m.quiet(w, func(f flight) bool { return f.to == 1 && f.ofAuthority() })

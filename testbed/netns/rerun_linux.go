@@ -28,7 +28,7 @@ const (
 )
 
 // Rerun runs this executable again, with the same arguments and streams, as root
-// of a user namespace of its own, if that gets it the right to make networks and
+// of its own user namespace, if that gets it the right to make networks and
 // it has none yet. If it did, ran is true and the caller must end with the code.
 // The error says why neither this process nor that one can make any; the caller
 // goes on without, or ends.

@@ -128,7 +128,7 @@ func restyle(was text.Style, size vg.Length, ink string) text.Style {
 	return was
 }
 
-// look is how the i-th series is told from the others, in three ways at once.
+// look distinguishes the i-th series from the others, in three ways at once.
 func look(i int) (name string, dashes []vg.Length, glyph draw.GlyphDrawer) {
 	return []string{"one", "two", "three", "four", "five"}[i%maxSeries],
 		[][]vg.Length{nil, {7, 3}, {2, 2}, {9, 3, 2, 3}, {1, 3}}[i%maxSeries],

@@ -12,8 +12,8 @@ import (
 	"github.com/doyen-election/doyen/testbed/bench"
 )
 
-// WritePlots writes every chart of a bench report as an SVG file of its own into
-// a directory, and returns the files. Each shows itself in light and dark.
+// WritePlots writes every chart of a bench report as an SVG file into a
+// directory, and returns the files. Each shows itself in light and dark.
 func WritePlots(dir string, r bench.Report) ([]string, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, fmt.Errorf("write plots: %w", err)
@@ -53,8 +53,7 @@ func Open(ctx context.Context, path string, out io.Writer, getenv func(string) s
 	return nil
 }
 
-// opener is the program that shows a file to whoever sits before the display; ""
-// if nobody does.
+// opener is the program that shows a file on the display; "" without a display.
 func opener(system string, getenv func(string) string) string {
 	switch {
 	case system == "darwin":

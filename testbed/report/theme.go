@@ -68,7 +68,7 @@ func themed(svg string) string {
 	return strings.ReplaceAll(svg, ";font-weight:normal;font-style:normal", "")
 }
 
-// alone makes a drawing a file of its own, which knows its colours.
+// alone makes a drawing a file that knows its colours.
 func alone(svg string) string {
 	svg = svg[strings.Index(svg, "<svg"):]
 	end := strings.Index(svg, ">")

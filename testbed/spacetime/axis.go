@@ -20,7 +20,7 @@ type axis struct {
 	rows    []float64 // of the lines of text
 }
 
-// newAxis gives every line of text a row of its own, at the height of its time
+// newAxis gives every line of text its own row, at the height of its time
 // or just below.
 func newAxis(d Diagram, lines []line, top float64) axis {
 	times := []time.Duration{d.From, d.To}
