@@ -8,19 +8,17 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-// candidacies is in which elections this agent stands, and who has to be told.
-//
-// Gossip carries the few for which it has room, and carries them slowly. From
-// the first one on that gossip does not tell, each peer is told all of them
-// directly, again and again until it says that it knows.
+// candidacies are those of this agent, and which peers know them. Gossip carries only a few,
+// and slowly. As soon as one does not fit, all are sent to each peer directly, again and
+// again until it acknowledges them.
 type candidacies struct {
 	list   []election.Candidacy // sorted; replaced, never changed
 	serial uint64
-	direct bool // peers are told
-	mute   bool // this agent can't lead: it is told with priority 0
+	direct bool // they are sent to peers
+	mute   bool // this agent can't lead: they are sent with priority 0
 }
 
-// set makes this agent stand with that priority, or no more.
+// set begins or ends a candidacy, or changes its priority.
 func (cs *candidacies) set(name election.Name, stands bool, priority int) {
 	i, stood := cs.find(name)
 	next := slices.Clone(cs.list)
@@ -38,8 +36,7 @@ func (cs *candidacies) set(name election.Name, stands bool, priority int) {
 	cs.serial++
 }
 
-// told returns what the peers are told. Nobody gives way to who can't write, or
-// counts on it.
+// told returns what is sent to peers. They must not wait for an agent that can't write.
 func (cs *candidacies) told() []election.Candidacy {
 	if !cs.mute {
 		return cs.list
@@ -57,13 +54,13 @@ func (cs *candidacies) find(name election.Name) (int, bool) {
 	})
 }
 
-// tellCandidacies tells each peer that does not know yet in which elections
-// this agent stands. One telling is under way to a peer at a time: what changes
-// meanwhile goes with the next. It returns when it is to be called next.
+// tellCandidacies sends the candidacies to each peer that does not know them yet, one
+// message at a time: later changes go with the next. It returns when it is to be called
+// next.
 func (e *Elector) tellCandidacies() election.Instant {
 	if cs := &e.stands; cs.mute == e.writes() {
 		cs.mute = !cs.mute
-		cs.direct = true // gossip tells them as they were meant
+		cs.direct = true // gossip shows them with their own priority
 		cs.serial++
 	}
 	if !e.stands.direct {
@@ -87,7 +84,7 @@ func (e *Elector) tellCandidacies() election.Instant {
 	return wake
 }
 
-// told learns in which elections a peer stands.
+// told learns the candidacies of a peer.
 func (e *Elector) told(from election.PeerID, m election.Candidacies) {
 	p := e.peers.get(from)
 	if p == nil || m.Boot != p.boot {
@@ -97,13 +94,13 @@ func (e *Elector) told(from election.PeerID, m election.Candidacies) {
 	if !p.told || m.Serial > p.serial {
 		before := p.candidacies
 		if !p.told {
-			e.heardOf++ // gossip's word may have differed in any
+			e.heardOf++ // gossip may have shown any of them otherwise
 		}
 		p.told, p.serial, p.candidacies = true, m.Serial, m.Candidacies
 		for name, stands := range changes(before, m.Candidacies) {
 			var c *entry
 			if stands {
-				c = e.contest(name) // it exists from its first candidate on
+				c = e.contest(name) // it exists from its first candidate
 			} else {
 				c = e.held(name)
 			}
@@ -115,8 +112,8 @@ func (e *Elector) told(from election.PeerID, m election.Candidacies) {
 	e.send(from, election.CandidaciesAck{Boot: m.Boot, Serial: p.serial, By: e.cfg.Self.Boot})
 }
 
-// changes walks, in order, the elections in which two sorted lists differ, and
-// whether the newer one stands in them.
+// changes walks, in order, the elections in which two sorted lists differ, and whether the
+// newer list has them.
 func changes(before, now []election.Candidacy) iter.Seq2[election.Name, bool] {
 	return func(yield func(election.Name, bool) bool) {
 		for len(before) > 0 || len(now) > 0 {
@@ -141,8 +138,7 @@ func changes(before, now []election.Candidacy) iter.Seq2[election.Name, bool] {
 	}
 }
 
-// toldAck takes note of what a peer knows; if that is not the newest, it is
-// told again at once.
+// toldAck records what a peer knows. If that is not the newest, it is sent at once.
 func (e *Elector) toldAck(from election.PeerID, m election.CandidaciesAck) {
 	p := e.peers.get(from)
 	if p == nil || m.Boot != e.cfg.Self.Boot || m.By != p.boot {
@@ -152,8 +148,8 @@ func (e *Elector) toldAck(from election.PeerID, m election.CandidaciesAck) {
 	p.knows, p.tellAt = max(p.knows, m.Serial), e.now
 }
 
-// rank returns a member's rank in the election, and whether it stands: by its
-// own word, else by gossip's.
+// rank returns a member's rank, if it is a candidate: as it reported, or else as gossip
+// shows it.
 func (e *Elector) rank(m election.Member, name election.Name) (election.Rank, bool) {
 	return e.peers.get(m.Peer).rank(m, name)
 }

@@ -8,18 +8,14 @@ import (
 	"github.com/doyen-election/doyen/quorum"
 )
 
-// A leader renews its leases without its disk, and would lead on for ever when that
-// hangs. But what it leads for may need the disk, and its own vote is lost to the
-// others. So a leader writes now and then only to see whether it still can, and
-// gives its elections to somebody else if not.
-//
-// Not if that would leave them with nobody: where all disks hang together, those of
-// one storage say, no vote can be given. The others are asked to write first, and a
-// majority of the voters must have done so.
+// A leader renews its leases without its disk, and would lead on when that hangs. But its
+// programs may need the disk, and the others lack its vote. So a leader writes now and
+// then to see whether it can, and hands over its elections if not. First a majority of
+// the voters must have shown that they can write: if all disks hang, those of one storage
+// for instance, no other agent could be elected.
 
-// diskPatience is how long a disk may take for what it is given before it counts
-// as stuck, and how often a leader writes. Nobody may be elected while all disks
-// are slow, so it is long.
+// diskPatience is how long a write may take before the disk counts as stuck, and how often
+// a leader writes. It is long, because no agent can be elected while all disks are slow.
 func (t Timing) diskPatience() time.Duration {
 	if t.DiskPatience > 0 {
 		return t.DiskPatience
@@ -27,7 +23,7 @@ func (t Timing) diskPatience() time.Duration {
 	return max(5*t.Lease, 5*time.Second)
 }
 
-// diskWatch is a leader's question to the others whether they can write.
+// diskWatch is a leader's question whether the others can write.
 type diskWatch struct {
 	question uint64 // its number; 0: none
 	asked    election.Instant
@@ -35,21 +31,21 @@ type diskWatch struct {
 	wrote    map[election.PeerID]bool
 }
 
-// writes reports whether this agent may write its promises and its disk takes
-// them, as far as is known.
+// writes reports whether this agent may write its promises, and its disk is not known to
+// fail.
 func (e *Elector) writes() bool {
 	return e.barred.Code == "" && !e.ledger.Failing() && !e.diskStuck()
 }
 
 func (e *Elector) diskStuck() bool { return e.now >= e.diskStuckFrom() }
 
-// diskStuckFrom is from when the disk counts as stuck if it takes nothing more.
+// diskStuckFrom is when the disk counts as stuck, unless the write under way succeeds.
 func (e *Elector) diskStuckFrom() election.Instant {
 	return e.ledger.WaitsSince().Add(e.cfg.Timing.diskPatience())
 }
 
-// watchDisk has a leader's disk tried, and the others' once its own is stuck. It
-// returns when it is to be called next.
+// watchDisk tries a leader's disk, and asks the others once that is stuck. It returns when
+// it is to be called next.
 func (e *Elector) watchDisk() election.Instant {
 	leads, w := e.leadsAny(), &e.disk
 	if !leads || !e.diskStuck() {
@@ -82,15 +78,15 @@ func (e *Elector) watchDisk() election.Instant {
 	return w.askAt
 }
 
-// hasWritten takes note that a peer's disk takes writes.
+// hasWritten records that a peer has written.
 func (e *Elector) hasWritten(from election.PeerID, question uint64) {
 	if w := &e.disk; w.question != 0 && question == w.question {
 		w.wrote[from] = true
 	}
 }
 
-// leaveToWriters gives each election led here to the best candidate that has
-// written, if a majority of the voters have.
+// leaveToWriters hands over each election to the best candidate that has written, if a
+// majority of the voters have.
 func (e *Elector) leaveToWriters() {
 	w := &e.disk
 	if e.cfg.Quorum && !quorum.Confirmed(e.roster, func(id election.PeerID) bool { return w.wrote[id] }) {
@@ -107,8 +103,8 @@ func (e *Elector) leaveToWriters() {
 	}
 }
 
-// reportOnceWritten answers once this agent has written something. A peer that asks
-// again gets one answer, to its last question.
+// reportOnceWritten answers once this agent has written. A peer that asks again gets one
+// answer, to its last question.
 func (e *Elector) reportOnceWritten(to election.PeerID, question uint64) {
 	e.cancelReport(to)
 	e.ledger.WhenDurable(e.ledger.NextWrite(), election.Envelope{To: to,

@@ -5,12 +5,11 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-// An election comes to exist with its first candidate, and is dropped some time
-// after its last. Its terms outlive it: on record as long as there is room,
-// then as part of what every later election starts above.
+// An election exists from its first candidate until some time after its last. Its terms
+// outlive it: in the record while that has capacity, then as the terms above which every
+// later election starts.
 
-// held returns the election's contest, nil if there is none, and has it advanced
-// in this step.
+// held returns the election's contest, to be advanced in this step; nil: there is none.
 func (e *Elector) held(name election.Name) *entry {
 	c := e.contests.get(name)
 	if c != nil {
@@ -19,7 +18,7 @@ func (e *Elector) held(name election.Name) *entry {
 	return c
 }
 
-// contest returns the election's contest, making it if there is room.
+// contest returns the election's contest. It makes one if there is capacity.
 func (e *Elector) contest(name election.Name) *entry {
 	if c := e.held(name); c != nil {
 		return c
@@ -36,9 +35,9 @@ func (e *Elector) contest(name election.Name) *entry {
 	return c
 }
 
-// hasRoom reports whether one more election fits beside those that are held and
-// those on record; one place is kept for the roster election. Elections that
-// nobody uses make room, a few at once.
+// hasRoom reports whether there is capacity for one more election, beside those that exist
+// and those on record. One place is kept for the roster election. Unused elections are
+// dropped, a few at once.
 func (e *Elector) hasRoom(name election.Name) bool {
 	limit := e.cfg.MaxElections
 	if name != election.RosterElection {
@@ -54,9 +53,8 @@ func (e *Elector) hasRoom(name election.Name) bool {
 	return e.voter.Forget(e.now, e.takesPart, 1+e.cfg.MaxElections/16) > 0
 }
 
-// dropUnused drops the contests in which nobody stands and this agent never asked
-// for a term: mostly they are known from voters' records only. The voters' terms
-// bind whoever asks later; without quorum there are none.
+// dropUnused drops the contests without candidates in which this agent never asked for a
+// term: most are known only from voters' records, which bind later candidates too.
 func (e *Elector) dropUnused() {
 	if !e.cfg.Quorum {
 		return
@@ -75,7 +73,7 @@ func (e *Elector) onRecord(name election.Name) bool {
 
 func (e *Elector) takesPart(name election.Name) bool { return e.contests.get(name) != nil }
 
-// names counts the elections held or on record, so that a Report holds them.
+// names counts the elections that exist or are on record: they must fit into a Report.
 func (e *Elector) names() int {
 	n := len(e.ledger.State().Grants)
 	for _, name := range e.contests.keys {
@@ -86,8 +84,8 @@ func (e *Elector) names() int {
 	return n
 }
 
-// sweep drops the contests that were idle for so long that no late message can
-// speak of a leadership in them any more.
+// sweep drops the contests that were idle for so long that no late message about a
+// leadership can come any more.
 func (e *Elector) sweep() {
 	if e.now < e.sweepAt {
 		return
@@ -96,7 +94,7 @@ func (e *Elector) sweep() {
 	e.forgetProgress()
 	for _, c := range e.contests.rows {
 		switch {
-		case e.exists(c), c.Highest() < c.Asked(): // what was asked for and given up must not count for other elections
+		case e.exists(c), c.Highest() < c.Asked(): // what was asked for in vain must not count for other elections
 			c.idleSince = election.Never
 		case c.idleSince == election.Never:
 			c.idleSince = e.now
@@ -108,7 +106,7 @@ func (e *Elector) sweep() {
 	}
 }
 
-// exists reports whether somebody stands in the election, or leads it, or may.
+// exists reports whether the election has a candidate or a leader, or may have.
 func (e *Elector) exists(c *entry) bool {
 	_, candidate := c.Candidate()
 	switch {
@@ -125,8 +123,8 @@ func (e *Elector) exists(c *entry) bool {
 	return false
 }
 
-// remember keeps the term led without quorum. Of elections that are no more
-// only the highest is kept when there are too many.
+// remember records the term led without quorum. If there are too many, only the highest is
+// kept of the elections that do not exist any more.
 func (e *Elector) remember(name election.Name, t election.Term) {
 	e.ledger.Change(func(s *election.State) {
 		if len(s.Seen) >= e.cfg.MaxElections {

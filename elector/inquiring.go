@@ -9,17 +9,15 @@ import (
 )
 
 const (
-	// maxInquiries bounds the questions to a majority under way at once, one of
-	// each election.
+	// maxInquiries bounds the questions under way, one of each election.
 	maxInquiries = 64
-	// maxReaders bounds those who wait for the answer to one of them.
+	// maxReaders bounds the readers that wait for one answer.
 	maxReaders = 256
 )
 
-// inquiry is one question to a majority of the voters: who leads? It is shared by
-// all readers that came before it was asked. An answer to it may be older than a
-// reader that came later: those wait for the next, which is asked as soon as this
-// one has ended.
+// inquiry asks a majority of the voters who leads. All readers that came before it was
+// asked share it. For those that came later an answer may be too old: they wait for the
+// next inquiry, which follows at once.
 type inquiry struct {
 	election election.Name
 	readers  []reader
@@ -27,7 +25,6 @@ type inquiry struct {
 	answers  map[election.PeerID]election.Record
 }
 
-// reader waits for an answer until a deadline.
 type reader struct {
 	request  election.RequestID
 	deadline election.Instant
@@ -50,7 +47,7 @@ func (e *Elector) inquire(in election.Inquire) {
 	}
 }
 
-// underWay returns the question about an election that has no answer yet.
+// underWay returns the inquiry about an election that is not concluded.
 func (e *Elector) underWay(name election.Name) *inquiry {
 	for _, q := range e.inquiries.rows {
 		if q.election == name {
@@ -69,7 +66,7 @@ func (e *Elector) ask(name election.Name, readers []reader) {
 	}
 }
 
-// conclude ends a question, and asks again for those that came meanwhile.
+// conclude ends an inquiry, and asks again for the readers that came meanwhile.
 func (e *Elector) conclude(id uint64, q *inquiry) {
 	e.inquiries.remove(id)
 	if len(q.next) > 0 {
@@ -77,9 +74,9 @@ func (e *Elector) conclude(id uint64, q *inquiry) {
 	}
 }
 
-// answered counts a voter's report towards the inquiry it answers. A majority
-// that promised the same term to the same holder, in promises that still run,
-// says who leads; one that has answered without such a promise says nobody.
+// answered counts a voter's report. The holder leads to which a majority has promised the
+// same term, by promises that have not expired. If a majority has answered, and there is
+// no such holder, none leads.
 func (e *Elector) answered(from election.PeerID, r election.Report) {
 	q := e.inquiries.get(r.ID)
 	if q == nil || !r.Voter || r.Election != q.election || e.older(from) {
@@ -87,7 +84,7 @@ func (e *Elector) answered(from election.PeerID, r election.Report) {
 	}
 	q.answers[from] = election.Record{}
 	for _, s := range r.Records {
-		if s.Election == q.election && s.Remaining > 0 && s.Term > e.roster.Floor { // up to the floor all are over (R4)
+		if s.Election == q.election && s.Remaining > 0 && s.Term > e.roster.Floor { // up to the floor all have expired (R4)
 			q.answers[from] = s
 		}
 	}
@@ -105,7 +102,7 @@ func (e *Elector) answered(from election.PeerID, r election.Report) {
 		return ok && s.Term == newest.Term && s.Holder == newest.Holder
 	}
 	if !quorum.Confirmed(e.roster, agree) && len(q.answers) < len(e.roster.All()) {
-		return // the voters still to answer may decide it
+		return // the other voters may decide it
 	}
 	if !quorum.Confirmed(e.roster, agree) {
 		newest = election.Record{}
@@ -116,8 +113,8 @@ func (e *Elector) answered(from election.PeerID, r election.Report) {
 	e.conclude(r.ID, q)
 }
 
-// expireInquiries refuses the readers whose time is up, and returns when the next
-// one's is. A question that nobody waits for any more has ended.
+// expireInquiries refuses the readers whose deadline has passed, and concludes inquiries
+// without readers. It returns the next deadline.
 func (e *Elector) expireInquiries() election.Instant {
 	wake := election.Never
 	ids := e.inquiries.keys
@@ -135,8 +132,7 @@ func (e *Elector) expireInquiries() election.Instant {
 	return wake
 }
 
-// expireReaders returns those that go on waiting; they are in the order in which
-// they came.
+// expireReaders returns the readers that still wait, the earliest first.
 func (e *Elector) expireReaders(readers []reader) []reader {
 	for len(readers) > 0 && e.now >= readers[0].deadline {
 		e.reply(readers[0].request, &election.Refusal{Why: election.DeniedNoAnswer})

@@ -10,8 +10,7 @@ import (
 	"github.com/doyen-election/doyen/quorum"
 )
 
-// Status returns a picture of everything for readers outside the loop. The
-// picture shares nothing that changes.
+// Status returns a snapshot for readers outside the loop. It shares nothing that changes.
 func (e *Elector) Status(now election.Instant) *Status {
 	s := &Status{At: now, Self: e.cfg.Self, Draining: e.draining, Roster: e.roster,
 		Quorum: e.quorumStatus(), Contests: e.Contests(), Counters: e.recentCounters(now)}
@@ -20,9 +19,8 @@ func (e *Elector) Status(now election.Instant) *Status {
 	return s
 }
 
-// Contests returns the part of Status that is about the elections that exist,
-// as of the last step. What has not changed is shared with what was returned
-// before.
+// Contests returns the part of Status about the elections that exist, as of the last step.
+// It shares what has not changed with what it returned before.
 func (e *Elector) Contests() []*ContestStatus {
 	facts := e.facts.renew(e)
 	changed := e.shown == nil
@@ -46,8 +44,8 @@ func (e *Elector) Contests() []*ContestStatus {
 	return e.shown
 }
 
-// Drives returns in which term this agent leads the roster election, of which
-// Contests tells nothing, and until when; term 0: it does not.
+// Drives returns in which term this agent leads the roster election, which Contests omits,
+// and until when; term 0: it does not.
 func (e *Elector) Drives() (election.Term, election.Instant) {
 	c := e.contests.get(election.RosterElection)
 	if c == nil || c.Role() != contest.Leader {
@@ -56,8 +54,7 @@ func (e *Elector) Drives() (election.Term, election.Instant) {
 	return c.Term(), c.LeaseEnd(e.now)
 }
 
-// show replaces what readers are shown of an election, and reports whether that
-// has changed.
+// show renews what readers are shown of an election, and reports whether that has changed.
 func (e *Elector) show(c *entry) bool {
 	before := c.shown
 	if c.Name() == election.RosterElection || !c.listing.stood && !e.exists(c) {
@@ -73,8 +70,8 @@ func (e *Elector) show(c *entry) bool {
 	return true
 }
 
-// countersEvery is how old the counters of a Status may be: copying them costs
-// more than most steps.
+// countersEvery is how old the counters of a Status may be: a copy costs more than most
+// steps.
 const countersEvery = time.Second
 
 func (e *Elector) recentCounters(now election.Instant) Counters {
@@ -92,7 +89,6 @@ func (e *Elector) Counters() Counters {
 	return c
 }
 
-// agrees reports whether nothing has changed.
 func (s *ContestStatus) agrees(t *ContestStatus) bool {
 	return s.Election == t.Election && s.State == t.State && s.Leader == t.Leader && s.Term == t.Term &&
 		s.ValidUntil == t.ValidUntil && s.HeardAt == t.HeardAt && slices.Equal(s.Candidates, t.Candidates)

@@ -6,8 +6,7 @@ import (
 	"github.com/doyen-election/doyen/quorum"
 )
 
-// report is what this agent's voter has on record, of one election or, with no
-// name, of all.
+// report is what this agent's voter has on record of that election; of all without a name.
 func (e *Elector) report(id uint64, of election.Name) election.Report {
 	r := election.Report{ID: id, Roster: e.roster, Stamp: e.now, Election: of}
 	if e.cfg.Quorum {
@@ -60,7 +59,7 @@ func (e *Elector) reported(from election.PeerID, r election.Report) {
 	e.answered(from, r)
 }
 
-// noteRecord learns a term and perhaps a leader that has not been heard yet.
+// noteRecord learns a term, and perhaps a leader that was not heard yet.
 func (e *Elector) noteRecord(s election.Record) {
 	c := e.contest(s.Election)
 	if c == nil {
@@ -69,12 +68,10 @@ func (e *Elector) noteRecord(s election.Record) {
 	e.carry(c, c.Record(c, s))
 }
 
-// informWait is for how many heartbeats an agent without quorum waits to be told
-// of a leader.
+// informWait is for how many heartbeats an agent without quorum waits to hear a leader.
 const informWait = 3
 
-// informed reports whether enough voters told what they have on record to know
-// that nobody leads.
+// informed reports whether enough voters have reported to know that there is no leader.
 func (e *Elector) informed() bool {
 	told := func(id election.PeerID) bool {
 		return id == e.cfg.Self.Peer || e.isConnected(id) && e.peers.get(id).reported && !e.older(id)

@@ -82,7 +82,7 @@ const (
 	Refused     Doubt = iota + 1 // by an operator
 	FromUnknown                  // no voter that this agent knows has reported it
 	DropsMany                    // voters at once, and a majority still holds the present one
-	OtherDriver                  // who proposes it is not a voter that this agent knows
+	OtherDriver                  // the agent that proposes it is not a voter that this one knows
 )
 
 // Counters count what happened since the start; they only rise.
