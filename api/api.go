@@ -47,8 +47,8 @@ const (
 	QuorumLost   = "lost"
 )
 
-// Warning is something an operator should mend. Code is stable and listed in
-// docs/operations.md; Message says what, why and what to do.
+// Warning is something that an operator should repair. Code is stable and listed in
+// docs/operations.md; Message is what happened, why and what to do.
 type Warning struct {
 	Code    string    `json:"code"`
 	Message string    `json:"message"`
@@ -177,7 +177,7 @@ type Error struct {
 	Err ErrorDetail `json:"error"`
 }
 
-// ErrorDetail says what went wrong. Codes are stable and listed in docs/api.md.
+// ErrorDetail is what went wrong. Codes are stable and listed in docs/api.md.
 type ErrorDetail struct {
 	Code    string `json:"code"`
 	Message string `json:"message"`

@@ -25,8 +25,8 @@ type CampaignEvent struct {
 	// Term is the fencing token; 0 in a candidate line. A renewed line with a
 	// higher term than the one before carries a new token.
 	Term uint64 `json:"term,omitempty"`
-	// ValidUntilBoottimeNS, of elected and renewed: the program may act until
-	// then, and not one nanosecond longer, unless a later line says so.
+	// ValidUntilBoottimeNS, of elected and renewed: the program may act until then, and not
+	// one nanosecond longer, unless a later line prolongs it.
 	ValidUntilBoottimeNS int64 `json:"valid_until_boottime_ns,omitempty"`
 	// Authority, of elected and renewed, is AuthorityView where the agents run
 	// without a quorum: another program may have been elected as well. Empty: it is
@@ -57,7 +57,7 @@ type Campaigns struct {
 	Campaigns []Campaign `json:"campaigns"`
 }
 
-// Campaign is a program of this host that stands for election.
+// Campaign is a program of this host that is a candidate.
 type Campaign struct {
 	// Campaign is its ID, for its own user, root and the agent's; else empty.
 	Campaign string    `json:"campaign,omitempty"`

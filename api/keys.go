@@ -6,7 +6,7 @@ type Keys struct {
 	Keys []Key `json:"keys"`
 }
 
-// Key is a cluster key, by its fingerprint: keys themselves are never told.
+// Key is a cluster key, by its fingerprint: keys themselves are never shown.
 type Key struct {
 	Fingerprint string `json:"fingerprint"` // 16 hexadecimal digits, the same on all agents
 	InUse       bool   `json:"in_use"`      // this agent encrypts with it; it accepts all

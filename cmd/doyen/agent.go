@@ -72,9 +72,9 @@ func configured(i *invocation) (gathered, agent.Config, error) {
 	return found, config, nil
 }
 
-// checkedAsRoot returns what --check-config says where root checks and a file
-// belongs to somebody else: mostly to the user that the agent will run as, so that
-// giving it to root would keep that agent from starting.
+// checkedAsRoot returns the error of --check-config where root checks and a file belongs
+// to somebody else: mostly to the user that the agent will run as, so that giving it to
+// root would keep that agent from starting.
 func checkedAsRoot(err error) error {
 	bad, _ := errors.AsType[*agent.ConfigError](err)
 	owned, ok := errors.AsType[*hook.OwnedError](err)
@@ -92,9 +92,9 @@ func checkedAsRoot(err error) error {
 			name, check, owned.Path)}
 }
 
-// outliveReaders keeps the process alive when whoever reads its log goes away:
-// that must not cost a leadership. A signal that is caught, and not ignored, is
-// back to its default in the commands a hook runs.
+// outliveReaders keeps the process alive when the reader of its log goes away: that must
+// not cost a leadership. A signal that is caught, and not ignored, is back to its default
+// in the commands a hook runs.
 func outliveReaders() (undo func()) {
 	pipes := make(chan os.Signal, 1) // never read: only that it is caught counts
 	signal.Notify(pipes, syscall.SIGPIPE)

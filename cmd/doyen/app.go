@@ -70,7 +70,7 @@ func newApp(s *shell, stdin io.Reader) *cli.App {
 	return app
 }
 
-// helpCommand stands in for urfave/cli's own, whose words are others.
+// helpCommand replaces urfave/cli's own, which has other texts.
 func helpCommand() *cli.Command {
 	return &cli.Command{
 		Name: "help", Aliases: []string{"h"}, ArgsUsage: "[COMMAND]", HideHelp: true,
@@ -103,8 +103,8 @@ func commonFlags() []cli.Flag {
 	}
 }
 
-// allFlags are the command's own flags and those that every command takes. The
-// agent's --socket is a setting of its own.
+// allFlags are the command's own flags and those that every command takes. The agent's
+// --socket is a separate setting.
 func (c command) allFlags() []cli.Flag {
 	flags := c.flags
 	for _, f := range commonFlags() {

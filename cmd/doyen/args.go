@@ -11,13 +11,13 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-// nameRule says what the name of an agent or an election may be.
+// nameRule is the rule for the name of an agent or an election.
 const nameRule = "a name has 1 to 63 characters from a-z, 0-9, dot, dash and underscore, and starts with a letter or digit"
 
-// arrange puts the command line in the order urfave/cli wants: the command, its
-// flags, then its arguments; flags of every command may also stand before its
-// name. It refuses what can't be understood, so that the parser never has to:
-// unknown commands and flags, flags without their value.
+// arrange puts the command line in the order urfave/cli wants: the command, its flags,
+// then its arguments; flags of every command may also come before its name. It refuses
+// what can't be understood, so that the parser never has to: unknown commands and flags,
+// flags without their value.
 func arrange(app *cli.App, args []string) ([]string, error) {
 	if len(args) == 0 {
 		return []string{app.Name}, nil
@@ -52,8 +52,8 @@ func arrange(app *cli.App, args []string) ([]string, error) {
 	return slices.Concat([]string{app.Name, name}, front, flags, []string{"--"}, positional), nil
 }
 
-// commandOf splits the arguments of `doyen run` before the "--" that the command
-// it is to run stands behind. Nothing from there on is doyen's own.
+// commandOf splits the arguments of `doyen run` at the "--" before the command that it is
+// to run. Nothing from there on is doyen's own.
 func commandOf(name string, args []string) (own, command []string) {
 	if i := slices.Index(args, "--"); name == "run" && i >= 0 {
 		return args[:i], args[i:]
@@ -82,8 +82,8 @@ func leadingFlags(app *cli.App, args []string) (flags, rest []string, err error)
 	return flags, args, nil
 }
 
-// split tells a command's flags, with their values, from its arguments.
-// Everything after "--" is an argument.
+// split separates a command's flags, with their values, from its arguments. Everything
+// after "--" is an argument.
 func split(name string, known []cli.Flag, args []string) (flags, positional []string, err error) {
 	for len(args) > 0 {
 		switch {
@@ -225,7 +225,7 @@ func slipOfBool(arg string) string {
 	return ""
 }
 
-// election returns the ELECTION argument, which is "default" if it was left out.
+// election returns the ELECTION argument, by default "default".
 func (i *invocation) election() (string, error) {
 	if i.NArg() == 0 {
 		return string(election.Default), nil

@@ -90,8 +90,8 @@ func leaveCommand() command {
 	}
 }
 
-// order asks for a change and tells the outcome. An outcome that is not done is
-// a refusal.
+// order asks for a change and prints the outcome. An outcome that is not done is a
+// refusal.
 func (i *invocation) order(what, done string, ask func(context.Context, *client.Client) (api.Outcome, error)) error {
 	ctx, cancel := i.change()
 	defer cancel()
@@ -105,8 +105,8 @@ func (i *invocation) order(what, done string, ask func(context.Context, *client.
 	return i.answer(outcomeLine(outcome, done))
 }
 
-// outcomeLine says what was done, who leads now, what the agent added, and how
-// long that took.
+// outcomeLine is what was done, who leads now, what the agent added, and how long that
+// took.
 func outcomeLine(o api.Outcome, done string) string {
 	line := done
 	if o.Leader != nil {

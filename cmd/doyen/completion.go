@@ -95,8 +95,8 @@ func completeFlag(f cli.Flag) completedFlag {
 	return done
 }
 
-// quoteIn quotes text for the shell's single quotes; zsh gives some characters
-// of a description a meaning of their own.
+// quoteIn quotes text for the shell's single quotes; to zsh some characters of a
+// description have a special meaning.
 func quoteIn(shell string) func(string) string {
 	pairs := []string{`'`, `'\''`}
 	switch shell {

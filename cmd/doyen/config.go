@@ -7,8 +7,8 @@ import (
 	"github.com/doyen-election/doyen/agent"
 )
 
-// gathered is a configuration and where each of its values came from, so that
-// an error can point at the place to mend.
+// gathered is a configuration and where each of its values came from, so that an error
+// can point at the place to change.
 type gathered struct {
 	config agent.Config
 	source map[string]string // by setting: "DOYEN_LEASE", "doyen.yaml:3: lease"
@@ -61,8 +61,8 @@ func (g *gathered) override(i *invocation, s agent.Setting) error {
 	return nil
 }
 
-// blame names the variable or the line of the file that a bad value came from,
-// where the error speaks of a flag that was not given.
+// blame names the variable or the line of the file that a bad value came from, where the
+// error names a flag that was not given.
 func (g *gathered) blame(err error) error {
 	bad, ok := errors.AsType[*agent.ConfigError](err)
 	if !ok {

@@ -26,7 +26,7 @@ func elections(i *invocation) error {
 	return i.answer(electionsTable(list))
 }
 
-// electionsTable is empty of rows only until the first candidate stands.
+// electionsTable has no rows only until there is a first candidate.
 func electionsTable(list []api.Election) string {
 	if len(list) == 0 {
 		return "no elections: there are no candidates yet\n"

@@ -90,14 +90,14 @@ func isLeader(i *invocation) error {
 	return silentExit{exitFailed}
 }
 
-// unknown reports an answer that means that nobody leads: nobody stood in the
-// election yet, or there is no majority to say who does.
+// unknown reports an answer that means that nobody leads: the election never had a
+// candidate, or no majority can report who leads.
 func unknown(err error) bool {
 	refused, ok := errors.AsType[*client.APIError](err)
 	return ok && (refused.Code == api.CodeNotFound || refused.Code == api.CodeNoQuorum)
 }
 
-// leaderless says why nobody leads and what to do.
+// leaderless returns why nobody leads and what to do.
 func leaderless(e api.Election) (why, hint string) {
 	switch e.State {
 	case api.StateNoQuorum:

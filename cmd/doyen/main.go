@@ -35,8 +35,8 @@ func main() {
 	os.Exit(run(ctx, os.Args, os.Stdin, os.Stdout, os.Stderr))
 }
 
-// endings are the signals that ask for an end. A terminal that closes is one,
-// unless nohup says that it shall not be.
+// endings are the signals that ask for an end. A terminal that closes is one, except
+// under nohup.
 func endings() []os.Signal {
 	all := []os.Signal{os.Interrupt, syscall.SIGTERM}
 	if !signal.Ignored(syscall.SIGHUP) {
@@ -45,8 +45,8 @@ func endings() []os.Signal {
 	return all
 }
 
-// run does what the arguments say and returns the exit code. Flags may stand
-// anywhere, so the arguments are put in the order that the parser wants first.
+// run does what the arguments ask for and returns the exit code. Flags may be anywhere, so
+// the arguments are first put in the order that the parser wants.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	shell := &shell{stdout: stdout, stderr: stderr, getenv: os.Getenv}
 	app := newApp(shell, stdin)

@@ -32,7 +32,7 @@ import (
 	"golang.org/x/term"
 )
 
-// write gives the output to stdout in one piece, and says if that failed: a
+// write gives the output to stdout in one piece, and returns an error if that failed: a
 // full disk must not look like an empty answer.
 func (s *shell) write(output []byte) error {
 	out := bufio.NewWriter(s.stdout)

@@ -62,7 +62,7 @@ func planned(i *invocation) error {
 	return i.print("%s", planPage(report, snapshot.Quorum))
 }
 
-// faults reads --down and --cut. Names after --down may also stand by themselves.
+// faults reads --down and --cut. Names after --down may also be separate arguments.
 func (i *invocation) faults() (plan.Faults, error) {
 	var f plan.Faults
 	if i.NArg() > 0 && !i.IsSet("down") {
@@ -159,7 +159,7 @@ func rosterHalf(voters []api.Voter) []election.Voter {
 	return half
 }
 
-// candidatesOf returns who stands, by identity: answers give the names.
+// candidatesOf returns the candidates, by identity: answers give the names.
 func candidatesOf(e api.Election, members []api.Member) []election.PeerID {
 	ids := map[string]election.PeerID{}
 	for _, m := range members {

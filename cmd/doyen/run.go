@@ -20,7 +20,7 @@ import (
 
 const (
 	defaultGrace = 10 * time.Second
-	// maxMeta bounds what a program may say of itself, in bytes.
+	// maxMeta bounds a program's description of itself, in bytes.
 	maxMeta  = 256
 	runUsage = "write: doyen run ELECTION -- CMD ARG…"
 )
@@ -57,8 +57,8 @@ func runRun(i *invocation) error {
 	if i.Context.Context.Err() != nil {
 		return silentExit{exitOK} // a signal came first
 	}
-	// The context ends at the first signal, and the command has to be told which
-	// it was: they are taken here.
+	// The context ends at the first signal, and the command has to get the same one: they are
+	// taken here.
 	signals := make(chan os.Signal, 8)
 	signal.Notify(signals, passed()...)
 	defer signal.Stop(signals)
@@ -133,7 +133,7 @@ func runConfig(i *invocation) (runner.Config, error) {
 	return c, nil
 }
 
-// restart settles --once and --restart, which speak of the same.
+// restart settles --once and --restart, which set the same.
 func restart(i *invocation, c *runner.Config) error {
 	once := i.Bool("once")
 	switch {

@@ -109,7 +109,7 @@ func votersTable(roster api.Voters) string {
 	return table(rows) + votersChange(roster.Change)
 }
 
-// votersChange says what a change under way waits for.
+// votersChange is what a change under way waits for.
 func votersChange(c *api.VotersChange) string {
 	if c == nil {
 		return ""

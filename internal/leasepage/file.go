@@ -71,10 +71,10 @@ func mapWords(f *os.File, protection int) (*words, error) {
 }
 
 func unmap(w *words) {
-	_ = unix.MunmapPtr(unsafe.Pointer(w), Size) // fails only for what is no mapping
+	_ = unix.MunmapPtr(unsafe.Pointer(w), Size) // fails only for what is not a mapping
 }
 
-// Wipe makes sure that a file holds no lease any more, also for whoever has it
+// Wipe makes sure that a file holds no lease any more, also for programs that have it
 // mapped, and removes it. Where there is no file, there is nothing to do.
 func Wipe(path string) error {
 	err := overwrite(path)
@@ -92,7 +92,7 @@ func Wipe(path string) error {
 func overwrite(path string) error {
 	f, info, err := open(path, os.O_RDWR)
 	if errors.Is(err, os.ErrNotExist) || errors.Is(err, errNoFile) {
-		return nil // a link has no content of its own
+		return nil // a link has no content to wipe
 	}
 	if err != nil {
 		return err

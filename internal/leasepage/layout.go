@@ -57,7 +57,7 @@ func Path(socket, election string) string { return filepath.Join(Dir(socket), el
 // words are the page as readers and the writer see it.
 type words = [Size / 8]uint64
 
-// hostBoot names one run of the kernel: CLOCK_BOOTTIME begins anew with each.
+// hostBoot names one run of the kernel: CLOCK_BOOTTIME starts again with each.
 type hostBoot [16]byte
 
 // header is what does not change while a page lives.
@@ -114,8 +114,8 @@ func place(sequence uint64) int {
 	return wordOdd
 }
 
-// judge says why a header is not the one of that election's page in this boot
-// of the host.
+// judge returns why a header is not the one of that election's page in this boot of the
+// host.
 func judge(b [headerSize]byte, election string, host hostBoot) error {
 	want := header{election: election, host: host, agent: binary.NativeEndian.Uint64(b[atAgent:])}
 	if len(election) > maxName {

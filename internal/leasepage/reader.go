@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Lease is what a page says while the agent leads.
+// Lease is what a page shows while the agent leads.
 type Lease struct {
 	Term      uint64        // the fencing token
 	Deadline  int64         // CLOCK_BOOTTIME, nanoseconds
@@ -44,9 +44,9 @@ type mapping struct {
 // is a new page, at most.
 const lookEvery = 10 * time.Millisecond
 
-// Open opens the page of the election that the file is named after. Errors are
-// those of opening a file (fs.ErrNotExist if the agent keeps no such page), or
-// say why the file is no page that can be read.
+// Open opens the page of the election that the file is named after. Errors are those of
+// opening a file (fs.ErrNotExist if the agent keeps no such page), or why the file is not
+// a page that can be read.
 func Open(path string) (*Reader, error) {
 	host, err := thisBoot()
 	if err != nil {
@@ -88,8 +88,8 @@ func (m *mapping) recognise(election string, host hostBoot) (err error) {
 	return judge(head, election, host)
 }
 
-// Check returns the lease, and whether the agent is inside it: at one instant of
-// the call the page said so, and the clock was before the deadline.
+// Check returns the lease, and whether the agent is inside it: at one instant of the call
+// the page showed it, and the clock was before the deadline.
 func (r *Reader) Check() (Lease, bool) {
 	m := r.page.Load()
 	if m == nil {
@@ -111,8 +111,8 @@ func (r *Reader) Valid() bool {
 	return ok
 }
 
-// Close ends the reading: every later check says no. The memory is given back
-// once no check reads it.
+// Close ends the reading: every later check returns false. The memory is given back once
+// no check reads it.
 func (r *Reader) Close() error {
 	r.page.Store(nil)
 	return nil

@@ -98,10 +98,10 @@ func (w *Writer) begin(f *os.File, h header) error {
 	return w.store(value{})
 }
 
-// Set has the page say that the agent leads in that term until the deadline, an
-// instant of CLOCK_BOOTTIME in nanoseconds; a deadline of 0 says that it does
-// not. What the page says already is not written again. After an error the page
-// is gone, and no reader finds a lease in it.
+// Set has the page show that the agent leads in that term until the deadline, an instant
+// of CLOCK_BOOTTIME in nanoseconds, or that it does not lead, with a deadline of 0. What
+// the page shows already is not written again. After an error the page is gone, and no
+// reader finds a lease in it.
 func (w *Writer) Set(term uint64, deadline int64) error {
 	v := value{term, deadline}
 	if w.words == nil || v == w.value {
@@ -126,8 +126,8 @@ func (w *Writer) store(v value) (err error) {
 	return nil
 }
 
-// abandon gives up a page that can't be written: it is cut to nothing, so that
-// whoever has it mapped finds no lease.
+// abandon gives up a page that can't be written: it is cut to nothing, so that programs
+// that have it mapped find no lease.
 func (w *Writer) abandon() error {
 	w.release()
 	f, info, err := open(w.path, os.O_RDWR)
@@ -141,7 +141,7 @@ func (w *Writer) abandon() error {
 	return errors.Join(f.Truncate(0), w.remove())
 }
 
-// Close ends the lease that the page tells of, and removes it.
+// Close ends the lease that the page shows, and removes it.
 func (w *Writer) Close() error {
 	if w.words == nil {
 		return nil
