@@ -8,6 +8,7 @@ package actor
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -47,14 +48,20 @@ func Count(socket, election, register, host string) []string {
 	return []string{word, "count", socket, election, register, host}
 }
 
+// Attack are the arguments of an attack.
+func Attack(o attack.Order) ([]string, error) {
+	order, err := json.Marshal(o)
+	if err != nil {
+		return nil, fmt.Errorf("encode an order: %w", err)
+	}
+	return []string{word, "attack", string(order)}, nil
+}
+
 // Serve is an agent, an attack or a program of the testbed, if that is what this
 // process was started for; args are the process's. It returns false at once if not,
 // else the exit code. The main function must call it before anything else.
 func Serve(args []string, stdout, stderr io.Writer) (code int, served bool) {
 	if code, served := hosts.ServeAgent(args, stderr); served {
-		return code, true
-	}
-	if code, served := attack.Serve(args, stdout, stderr); served {
 		return code, true
 	}
 	if len(args) < 3 || args[1] != word {
@@ -78,6 +85,12 @@ func serve(ctx context.Context, self, role string, args []string, stdout io.Writ
 		return campaign(ctx, args[0], args[1], "-", c.act)
 	case role == "command" && len(args) == 1:
 		return command(ctx, args[0], stdout)
+	case role == "attack" && len(args) == 1:
+		did, err := attack.Run(ctx, args[0])
+		if err == nil {
+			fmt.Fprintln(stdout, did)
+		}
+		return err
 	case role == "parent" && len(args) == 1:
 		return parent(self, args[0], stdout)
 	}

@@ -15,16 +15,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"net"
 	"net/netip"
 	"os"
-	"os/signal"
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/doyen-election/doyen/election"
@@ -103,38 +100,9 @@ func (o Order) Check() error {
 	return nil
 }
 
-// argument makes an executable an attack. People don't use it.
-const argument = "attack-of-testbed" // ORDER in JSON
-
-// Arguments are what an executable whose main function calls Serve must be
-// started with to carry out the order.
-func (o Order) Arguments() ([]string, error) {
-	text, err := json.Marshal(o)
-	if err != nil {
-		return nil, fmt.Errorf("encode an order: %w", err)
-	}
-	return []string{argument, string(text)}, nil
-}
-
-// Serve carries out an order, if that is what this process was started for; args
-// are the process's. It returns false at once if not, else the exit code once
-// the attack is over. The last line it writes says what was done.
-func Serve(args []string, stdout, stderr io.Writer) (code int, served bool) {
-	if len(args) != 3 || args[1] != argument {
-		return 0, false
-	}
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
-	defer stop()
-	did, err := carryOut(ctx, args[2])
-	if err != nil {
-		fmt.Fprintln(stderr, "attack:", err)
-		return 1, true
-	}
-	fmt.Fprintln(stdout, did)
-	return 0, true
-}
-
-func carryOut(ctx context.Context, text string) (string, error) {
+// Run carries out an order in JSON until its time is over or ctx ends, and returns
+// what it did.
+func Run(ctx context.Context, text string) (string, error) {
 	var o Order
 	if err := json.Unmarshal([]byte(text), &o); err != nil {
 		return "", fmt.Errorf("decode the order: %w", err)

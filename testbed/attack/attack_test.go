@@ -1,6 +1,7 @@
 package attack
 
 import (
+	"encoding/json"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -45,17 +46,15 @@ func TestAnOrderIsCarriedOutUntilItsTimeIsOver(t *testing.T) {
 	socket := filepath.Join(t.TempDir(), "nobody-listens")
 	o := Order{Attack: "idle", Targets: []Target{{Socket: socket}}, For: 20 * time.Millisecond,
 		Options: map[string]string{"port": "socket", "connections": "2"}}
-	arguments, err := o.Arguments()
+	order, err := json.Marshal(o)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var out, errs strings.Builder
-	code, served := Serve(append([]string{"testbed"}, arguments...), &out, &errs)
-	if !served || code != 0 || out.String() != "opened 0 connections, at most 0 at once\n" {
-		t.Errorf("served %v, exit %d, %q, %q", served, code, out.String(), errs.String())
+	if did, err := Run(t.Context(), string(order)); err != nil || did != "opened 0 connections, at most 0 at once" {
+		t.Errorf("%q, %v", did, err)
 	}
-	if _, served := Serve([]string{"testbed", "run"}, &out, &errs); served {
-		t.Error("`testbed run` was taken for an attack")
+	if did, err := Run(t.Context(), "{"); err == nil {
+		t.Errorf("half an order is carried out: %s", did)
 	}
 }
 

@@ -3,14 +3,13 @@ package bench
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/doyen-election/doyen/api"
 	"github.com/doyen-election/doyen/client"
 	"github.com/doyen-election/doyen/election"
-	"github.com/doyen-election/doyen/internal/boottime"
 	"github.com/doyen-election/doyen/testbed/hosts"
+	"github.com/doyen-election/doyen/testbed/lab"
 )
 
 // fault makes the leader stop leading.
@@ -97,24 +96,11 @@ func (r *rig) other(than *hosts.Host) *hosts.Host {
 	}
 }
 
-// handOver asks an agent to hand an election over, to the next by rank if none is
-// named. It returns the instant just before.
-func handOver(ctx context.Context, from *hosts.Host, name, to string) (at election.Instant, err error) {
-	c := client.New(from.Config().Socket)
-	defer c.Close()
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	var outcome api.Outcome
-	if at = boottime.Now(); to == "" {
-		outcome, err = c.Resign(ctx, name)
-	} else {
-		outcome, err = c.Transfer(ctx, name, to)
-	}
-	switch {
-	case missesTheLeader(err):
+// handOver is HandOver for a leader that may have been lost.
+func handOver(ctx context.Context, from *hosts.Host, name, to string) (election.Instant, error) {
+	at, err := lab.HandOver(ctx, from, name, to)
+	if missesTheLeader(err) {
 		return at, errMoved
-	case err == nil && !outcome.Done:
-		return at, fmt.Errorf("%s would not hand over: %s", from.Name(), outcome.Message)
 	}
 	return at, err
 }

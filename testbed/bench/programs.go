@@ -48,7 +48,7 @@ func blows() map[string]blow {
 			t.dying = t.programs[host]
 			return syscall.Kill(acting.PID, syscall.SIGKILL)
 		},
-		"resign": func(ctx context.Context, _ *troupe, host *hosts.Host, _ stamp.Stamp) error {
+		"resign": func(ctx context.Context, t *troupe, host *hosts.Host, _ stamp.Stamp) error {
 			_, err := handOver(ctx, host, contested, "")
 			return err
 		},

@@ -2,13 +2,16 @@ package lab
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/doyen-election/doyen/api"
 	"github.com/doyen-election/doyen/client"
 	"github.com/doyen-election/doyen/election"
+	"github.com/doyen-election/doyen/internal/boottime"
 	"github.com/doyen-election/doyen/testbed/hosts"
 	"github.com/doyen-election/doyen/testbed/observe"
 )
@@ -95,18 +98,25 @@ func (l *Lab) Restart(ctx context.Context, h *hosts.Host, limit time.Duration) e
 	return err
 }
 
-// Resign lets the leader of an election hand it over.
-func (l *Lab) Resign(ctx context.Context, h *hosts.Host, name string) error {
-	return l.Call(ctx, h, func(ctx context.Context, c *client.Client) error {
-		outcome, err := c.Resign(ctx, name)
+// HandOver lets the leader of an election hand it over, to the next by rank if no
+// host is named. It returns the instant just before.
+func HandOver(ctx context.Context, from *hosts.Host, name, to string) (at election.Instant, err error) {
+	err = Call(ctx, from, func(ctx context.Context, c *client.Client) (err error) {
+		var outcome api.Outcome
+		if at = boottime.Now(); to == "" {
+			outcome, err = c.Resign(ctx, name)
+		} else {
+			outcome, err = c.Transfer(ctx, name, to)
+		}
 		if err == nil && !outcome.Done {
-			err = fmt.Errorf("%s", outcome.Message)
+			err = errors.New(outcome.Message)
 		}
 		if err != nil {
-			return fmt.Errorf("resign %s: %w", h.Name(), err)
+			return fmt.Errorf("%s does not hand over: %w", from.Name(), err)
 		}
 		return nil
 	})
+	return at, err
 }
 
 // Note records a fault that began, or one that is over at once if it has a To.

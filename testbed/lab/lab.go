@@ -279,7 +279,7 @@ func (l *Lab) Ask(h *hosts.Host) {
 const asking = 3 * time.Second
 
 // Call sends a request to an agent.
-func (l *Lab) Call(ctx context.Context, h *hosts.Host, do func(context.Context, *client.Client) error) error {
+func Call(ctx context.Context, h *hosts.Host, do func(context.Context, *client.Client) error) error {
 	c := client.New(h.Config().Socket)
 	defer c.Close()
 	ctx, cancel := context.WithTimeout(ctx, asking+2*h.Config().Lease)

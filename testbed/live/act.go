@@ -105,7 +105,8 @@ func (s *session) press(ctx context.Context, k key) (quit bool) {
 		s.do(ctx, func() error {
 			at := boottime.Now()
 			s.lab.Note(observe.Fault{What: "resign", Where: []string{h.Name()}, From: at, To: at})
-			return s.lab.Resign(ctx, h, string(election.Default))
+			_, err := lab.HandOver(ctx, h, string(election.Default), "")
+			return err
 		})
 	case 'l':
 		if h, ok := leading(s.lab); ok {

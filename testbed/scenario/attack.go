@@ -10,6 +10,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/doyen-election/doyen/testbed/actor"
 	"github.com/doyen-election/doyen/testbed/attack"
 	"github.com/doyen-election/doyen/testbed/hosts"
 	"github.com/doyen-election/doyen/testbed/lab"
@@ -55,7 +56,7 @@ func attackCommand(w *world, _ *testscript.TestScript, args []string) (string, e
 	if err != nil {
 		return "", err
 	}
-	arguments, err := order.Arguments()
+	arguments, err := actor.Attack(order)
 	if err != nil {
 		return "", err
 	}

@@ -69,8 +69,8 @@ func (s *soak) begin(ctx context.Context, f strike, h *hosts.Host) (undo, error)
 	p := s.programs[h.Name()]
 	switch f.Kind {
 	case Resign:
-		at := boottime.Now()
-		if s.lab.Resign(ctx, h, Election) != nil {
+		at, err := lab.HandOver(ctx, h, Election, "")
+		if err != nil {
 			return nil, errNothing // it is down, frozen or does not lead
 		}
 		s.lab.Note(observe.Fault{What: "resign", Where: []string{h.Name()}, From: at, To: at})
@@ -151,7 +151,7 @@ func (s *soak) fault(f strike, h *hosts.Host) (hosts.Fault, error) {
 }
 
 func (s *soak) drain(ctx context.Context, h *hosts.Host, on bool) error {
-	return s.lab.Call(ctx, h, func(ctx context.Context, c *client.Client) error {
+	return lab.Call(ctx, h, func(ctx context.Context, c *client.Client) error {
 		_, err := c.Drain(ctx, on)
 		return err
 	})
