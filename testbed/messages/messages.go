@@ -118,6 +118,9 @@ func Output(o election.Output) string {
 	for _, e := range o.Send {
 		line("-> %s %s", e.To, Describe(e.Message))
 	}
+	for _, p := range o.Redial {
+		line("REDIAL %s", p)
+	}
 	for _, a := range o.Announce {
 		line("ANNOUNCE %s %s %s@%d: %s", a.Election, a.Event, a.Leader, a.Term, a.Reason)
 	}
