@@ -42,8 +42,6 @@ func (c *Contest) Field(f Facts) election.Field { return c.field(begin(f)) }
 
 func (c *Contest) Unable(f Facts) election.Obstacle { return c.unable(begin(f)) }
 
-func (c *Contest) Holds(f Facts) bool { return c.holds(begin(f)) }
-
 // StandsDown reports whether a candidate lets others go first for a time.
 func (c *Contest) StandsDown(now election.Instant) bool {
 	if now < c.standDownUntil {

@@ -60,18 +60,18 @@ type listing struct {
 
 // listingKey is what it depends on besides time.
 type listingKey struct {
-	facts    uint64
-	role     contest.Role
-	standing bool
-	priority int
-	leader   election.Holder
-	holds    bool
+	facts     uint64
+	role      contest.Role
+	candidate bool
+	priority  int
+	leader    election.Holder
+	unable    election.Obstacle
 }
 
 func (l *listing) renew(e *Elector, c *entry, facts uint64) {
 	priority, candidate := c.Candidate()
 	leader := c.Leader().Holder
-	key := listingKey{facts, c.Role(), candidate, priority, leader, c.Holds(c)}
+	key := listingKey{facts, c.Role(), candidate, priority, leader, c.Unable(c)}
 	fleeting := c.StandsDown(e.now)
 	if key == l.key && !l.fleeting && !fleeting {
 		return

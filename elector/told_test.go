@@ -3,6 +3,7 @@ package elector
 import (
 	"fmt"
 	"slices"
+	"testing"
 
 	"github.com/doyen-election/doyen/election"
 )
@@ -57,4 +58,16 @@ func (a *agenda) problem(all []*entry) string {
 		return fmt.Sprintf("of %d elections %d contest, %d are queued; counted are %d and %d", len(all), contesting, queued, a.contesting, a.queued)
 	}
 	return ""
+}
+
+// With the last term known there is none left to ask for: this agent can't be elected.
+func TestACandidateWithNoTermLeftIsNotShown(t *testing.T) {
+	s := newSolo(t, func(_ *Config, st *election.State) { st.Roster = nil })
+	s.campaign("default")
+	far := rosterOf("a", "b")
+	far.Floor = election.MaxTerm
+	s.hear("b", election.Report{Voter: true, Roster: far})
+	if shown := s.status("default"); slices.Contains(shown.Candidates, "a") {
+		t.Errorf("%+v, want no candidate a", shown)
+	}
 }
