@@ -31,10 +31,10 @@
 // # What waits
 //
 // A message waits at the voter while a write is under way that it could contradict
-// (V1), and a request also while another holder is promised the election (V3). All
-// wait in one bounded list, and are tried again at each event: messages about the
-// roster first, then releases, then requests by rank. A request waits for at most
-// one vote timeout; the newer one of its holder replaces it.
+// (V1), and a request also while another holder is promised the election (V3). Each
+// election has one bounded list, and the roster one. All are tried again at each
+// event: messages about the roster first, then releases, then requests by rank. A
+// request waits for at most one vote timeout; a newer one of its holder replaces it.
 //
 // # Durable before sent
 //

@@ -2,6 +2,7 @@ package quorum
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"time"
 
@@ -24,10 +25,10 @@ type Voter struct {
 	ledger   *Ledger
 	roster   *election.Roster // the durable one; nil before genesis
 	promises map[election.Name]promise
-	writing  map[election.Name]uint64 // generation of the grant being written
-	adopting uint64                   // generation of the roster being written; 0: none
-	keeping  *election.Roster         // when it is adopted, the former one is kept
-	waiting  []received               // in their order
+	writing  map[election.Name]uint64     // generation of the grant being written
+	adopting uint64                       // generation of the roster being written; 0: none
+	keeping  *election.Roster             // when it is adopted, the former one is kept
+	waiting  map[election.Name][]received // in their order
 	granted  uint64
 	refused  uint64
 	barred   bool // it promises nothing any more
@@ -45,6 +46,7 @@ func NewVoter(cfg VoterConfig, l *Ledger, now election.Instant) *Voter {
 	v := &Voter{cfg: cfg, ledger: l, roster: l.State().Roster,
 		promises: map[election.Name]promise{},
 		writing:  map[election.Name]uint64{},
+		waiting:  map[election.Name][]received{},
 	}
 	until := v.outlastsAll(now)
 	for e, g := range l.State().Grants {
@@ -82,17 +84,19 @@ func (v *Voter) Bar(now election.Instant) {
 	clear(v.writing)
 	v.adopting = 0
 	waiting := v.waiting
-	v.waiting = nil
-	for _, r := range waiting {
-		if m, asks := r.message.(election.VoteRequest); asks {
-			v.refuse(now, r.from, m, election.RefusedUnavailable)
+	v.waiting = map[election.Name][]received{}
+	for _, e := range slices.Sorted(maps.Keys(waiting)) {
+		for _, r := range waiting[e] {
+			if m, asks := r.message.(election.VoteRequest); asks {
+				v.refuse(now, r.from, m, election.RefusedUnavailable)
+			}
 		}
 	}
 }
 
 func (v *Voter) Request(now election.Instant, from election.PeerID, m election.VoteRequest) {
 	v.drop(m.Election, m.Holder, m.Term)
-	v.receive(now, received{from: from, message: m, at: now})
+	v.receive(now, received{from: from, election: m.Election, message: m, at: now})
 }
 
 // objection is why a request is refused, whatever is promised (V2, R5); 0: nothing.
@@ -226,7 +230,7 @@ func (v *Voter) Renew(now election.Instant, from election.PeerID, h election.Hea
 
 // Release ends the term on record, for good (V7).
 func (v *Voter) Release(now election.Instant, from election.PeerID, m election.Release) {
-	v.receive(now, received{from: from, message: m, at: now})
+	v.receive(now, received{from: from, election: m.Election, message: m, at: now})
 	v.retry(now)
 }
 
@@ -297,7 +301,7 @@ func (v *Voter) Highest() election.Term {
 func (v *Voter) Forget(now election.Instant, used func(election.Name) bool, n int) int {
 	grants := v.ledger.State().Grants
 	idle := slices.DeleteFunc(v.ledger.State().Elections(), func(e election.Name) bool {
-		return e == election.RosterElection || used(e) || v.locked(e) || v.awaiting(e) > 0 || now < v.promises[e].until
+		return e == election.RosterElection || used(e) || v.locked(e) || len(v.waiting[e]) > 0 || now < v.promises[e].until
 	})
 	slices.SortStableFunc(idle, func(a, b election.Name) int { return cmp.Compare(grants[a].Term, grants[b].Term) })
 	idle = idle[:min(n, len(idle))]

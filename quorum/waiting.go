@@ -2,6 +2,7 @@ package quorum
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 
 	"github.com/doyen-election/doyen/election"
@@ -11,39 +12,27 @@ import (
 const maxWaiting = 32
 
 type received struct {
-	from    election.PeerID
-	message election.Message
-	at      election.Instant // its receipt
+	from     election.PeerID
+	election election.Name // or roster
+	message  election.Message
+	at       election.Instant // its receipt
 }
 
-// election is what the message is about; empty for the roster.
-func (r received) election() election.Name {
-	switch m := r.message.(type) {
-	case election.VoteRequest:
-		return m.Election
-	case election.Release:
-		return m.Election
-	}
-	return ""
-}
+// roster is where messages about the roster wait, before all elections.
+const roster election.Name = ""
 
-// order compares by what is tried first: messages about the roster, then releases,
-// then requests, of the best-ranked candidate first (V3).
+// order compares by what is tried first: releases, then the requests, of the
+// best-ranked candidate first (V3).
 func order(a, b received) int {
 	x, asks := a.message.(election.VoteRequest)
 	y, too := b.message.(election.VoteRequest)
-	if asks && too {
+	switch {
+	case asks && too:
 		return cmp.Or(y.Rank.Compare(x.Rank), cmp.Compare(x.Holder.Boot, y.Holder.Boot))
-	}
-	return cmp.Compare(class(a), class(b))
-}
-
-func class(r received) int {
-	switch r.message.(type) {
-	case election.VoteRequest:
-		return 2
-	case election.Release:
+	case asks:
 		return 1
+	case too:
+		return -1
 	}
 	return 0
 }
@@ -72,7 +61,7 @@ func (v *Voter) blocked(now election.Instant, r received) bool {
 // roster goes before new votes.
 func (v *Voter) locked(e election.Name) bool {
 	_, writing := v.writing[e]
-	return writing || v.adopting != 0 || len(v.waiting) > 0 && v.waiting[0].election() == ""
+	return writing || v.adopting != 0 || len(v.waiting[roster]) > 0
 }
 
 func (v *Voter) idle() bool { return len(v.writing) == 0 && v.adopting == 0 }
@@ -91,8 +80,8 @@ func (v *Voter) handle(now election.Instant, r received) {
 }
 
 func (v *Voter) wait(now election.Instant, r received) {
-	e := r.election()
-	n := v.awaiting(e)
+	e := r.election
+	n := len(v.waiting[e])
 	full := n >= maxWaiting
 	switch m := r.message.(type) {
 	case election.Release:
@@ -107,33 +96,29 @@ func (v *Voter) wait(now election.Instant, r received) {
 	if full {
 		return
 	}
-	i, _ := slices.BinarySearchFunc(v.waiting, r, func(other, r received) int {
+	i, _ := slices.BinarySearchFunc(v.waiting[e], r, func(other, r received) int {
 		return cmp.Or(order(other, r), -1) // behind its equals
 	})
-	v.waiting = slices.Insert(v.waiting, i, r)
-}
-
-func (v *Voter) awaiting(e election.Name) int {
-	n := 0
-	for _, r := range v.waiting {
-		if r.election() == e {
-			n++
-		}
-	}
-	return n
+	v.waiting[e] = slices.Insert(v.waiting[e], i, r)
 }
 
 // retry handles what is not blocked any more, and refuses requests whose time is up.
 func (v *Voter) retry(now election.Instant) {
-	for i := 0; i < len(v.waiting); {
-		r := v.waiting[i]
+	for _, e := range slices.Sorted(maps.Keys(v.waiting)) {
+		v.retryOf(now, e)
+	}
+}
+
+func (v *Voter) retryOf(now election.Instant, e election.Name) {
+	for i := 0; i < len(v.waiting[e]); {
+		r := v.waiting[e][i]
 		m, asks := r.message.(election.VoteRequest)
 		blocked := v.blocked(now, r)
-		if blocked && (!asks || v.locked(m.Election) || !v.expired(now, r)) {
+		if blocked && (!asks || v.locked(e) || !v.expired(now, r)) {
 			i++
 			continue
 		}
-		v.waiting = slices.Delete(v.waiting, i, i+1)
+		v.setWaiting(e, slices.Delete(v.waiting[e], i, i+1))
 		switch {
 		case blocked:
 			v.refuse(now, r.from, m, election.RefusedPromised)
@@ -144,21 +129,33 @@ func (v *Voter) retry(now election.Instant) {
 	}
 }
 
+func (v *Voter) setWaiting(e election.Name, waiting []received) {
+	if len(waiting) == 0 {
+		delete(v.waiting, e)
+		return
+	}
+	v.waiting[e] = waiting
+}
+
 func (v *Voter) expired(now election.Instant, r received) bool {
 	return now >= r.at.Add(v.cfg.VoteTimeout)
 }
 
 func (v *Voter) drop(e election.Name, h election.Holder, t election.Term) {
-	v.dropRequests(func(_ received, m election.VoteRequest) bool {
-		return m.Election == e && m.Holder == h && m.Term <= t
-	})
+	v.dropOf(e, func(_ received, m election.VoteRequest) bool { return m.Holder == h && m.Term <= t })
+}
+
+func (v *Voter) dropOf(e election.Name, matches func(received, election.VoteRequest) bool) {
+	v.setWaiting(e, slices.DeleteFunc(v.waiting[e], func(r received) bool {
+		m, asks := r.message.(election.VoteRequest)
+		return asks && matches(r, m)
+	}))
 }
 
 func (v *Voter) dropRequests(matches func(received, election.VoteRequest) bool) {
-	v.waiting = slices.DeleteFunc(v.waiting, func(r received) bool {
-		m, asks := r.message.(election.VoteRequest)
-		return asks && matches(r, m)
-	})
+	for e := range v.waiting {
+		v.dropOf(e, matches)
+	}
 }
 
 // Disconnected drops the requests of a peer that could not take an answer. A promise
@@ -172,9 +169,12 @@ func (v *Voter) Tick(now election.Instant) { v.retry(now) }
 // WakeAt is when Tick may have something to do.
 func (v *Voter) WakeAt() election.Instant {
 	wake := election.Never
-	for _, r := range v.waiting {
-		if m, asks := r.message.(election.VoteRequest); asks && !v.locked(m.Election) {
-			wake = election.Earliest(wake, v.promises[m.Election].until, r.at.Add(v.cfg.VoteTimeout))
+	for e, waiting := range v.waiting {
+		if v.locked(e) {
+			continue // the write's end wakes the agent
+		}
+		for _, r := range waiting {
+			wake = election.Earliest(wake, v.promises[e].until, r.at.Add(v.cfg.VoteTimeout))
 		}
 	}
 	return wake
