@@ -20,7 +20,7 @@ func (e *Elector) bar(in election.Barred) {
 	for _, c := range e.contests.rows {
 		e.carry(c, c.Leave(c, election.ReasonBarred))
 	}
-	for _, p := range e.connectedPeers() {
+	for _, p := range e.peers.keys {
 		e.send(p, e.report(0, "")) // it does not vote any more
 	}
 }
@@ -49,10 +49,9 @@ func (e *Elector) endChange() {
 // leaders would act for the same programs. Only a voter shows that the other cluster
 // still runs: an observer may be all that is left of it.
 func (e *Elector) meetFormer(from election.PeerID, p *peer) {
-	if !e.foreign(p) || !e.wasVoterOf(p.tells) || !p.tells.Has(from) {
-		return
+	if e.wasVoterOf(p.tells) && p.tells.Has(from) {
+		e.bar(election.Barred{Code: "identity_changed", Cluster: p.cluster})
 	}
-	e.bar(election.Barred{Code: "identity_changed", Cluster: p.cluster})
 }
 
 // wasVoterOf reports whether this agent, alone in a cluster that it formed, has the name of
@@ -67,10 +66,9 @@ func (e *Elector) wasVoterOf(theirs *election.Roster) bool {
 // of other clusters learn from it that this agent is not of theirs.
 func (e *Elector) tellFirstRoster() {
 	own := e.report(0, "")
-	for i, p := range e.peers.rows {
-		if p.connected {
-			e.send(e.peers.keys[i], own)
-		}
+	e.sendAllConnected(own)
+	for _, id := range e.foreign.keys {
+		e.send(id, own)
 	}
 }
 

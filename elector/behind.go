@@ -15,7 +15,7 @@ import (
 // which it can't vote.
 func (e *Elector) differs(id election.PeerID, p *peer) bool {
 	switch {
-	case e.roster == nil, e.foreign(p), p.holds == election.Version{}:
+	case e.roster == nil, p.holds == election.Version{}:
 		return false
 	case e.roster.Has(id):
 		return p.holds.Before(e.roster.Version)

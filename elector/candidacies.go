@@ -72,7 +72,7 @@ func (e *Elector) tellCandidacies() election.Instant {
 		return wake
 	}
 	for i, p := range e.peers.rows {
-		if p.knows == e.stands.serial || e.foreign(p) {
+		if p.knows == e.stands.serial {
 			continue
 		}
 		if e.now >= p.tellAt {

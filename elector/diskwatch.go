@@ -68,7 +68,7 @@ func (e *Elector) watchDisk() election.Instant {
 	}
 	if e.now >= w.askAt {
 		w.askAt = e.now.Add(e.cfg.Timing.Lease)
-		for _, id := range e.connectedPeers() {
+		for _, id := range e.peers.keys {
 			if !w.wrote[id] {
 				e.send(id, election.Inquiry{ID: w.question, Durable: true})
 			}

@@ -27,7 +27,8 @@ type Elector struct {
 	sends        *quorum.Sends
 	roster       *election.Roster // the voter's durable one
 	view         election.View
-	peers        table[election.PeerID, *peer]
+	peers        table[election.PeerID, *peer] // those connected, but for
+	foreign      table[election.PeerID, *peer] // those that belong to another cluster
 	contests     table[election.Name, *entry]
 	stands       candidacies
 	heardOf      uint64 // counts what was heard of members and of candidacies
@@ -160,15 +161,14 @@ func (e *Elector) handle(in election.Input) {
 
 // receive handles a message of an authenticated peer, or of this agent itself.
 func (e *Elector) receive(from election.PeerID, m election.Message) {
-	p := e.peers.get(from)
 	if from != e.cfg.Self.Peer {
 		e.counters.Received[codec.Kind(m)]++
-		if p == nil || !p.connected {
+		if foreign := e.foreign.get(from); foreign != nil {
+			e.heardForeign(from, foreign, m)
+		} else if e.peers.get(from) == nil {
 			e.counters.Dropped["not_connected"]++
-			return
 		}
-		if _, isReport := m.(election.Report); e.foreign(p) && !isReport {
-			e.counters.Dropped["foreign_cluster"]++
+		if e.peers.get(from) == nil {
 			return
 		}
 		e.heardFrom(from, m)
@@ -244,6 +244,7 @@ const maxOwnTurns = 64
 // settle lets leave what rests on durable state, and handles what this agent
 // told itself, until nothing moves any more.
 func (e *Elector) settle() {
+	e.setForeignApart()
 	for range maxOwnTurns {
 		e.voter.Settle(e.now)
 		e.sendAll(e.ledger.Take())
@@ -315,8 +316,8 @@ func (e *Elector) activateRoster() {
 		e.carry(c, c.Reroster(c))
 	}
 	if first {
-		for i, p := range e.peers.rows {
-			e.meetFormer(e.peers.keys[i], p) // it may have reported before
+		for i, p := range e.foreign.rows {
+			e.meetFormer(e.foreign.keys[i], p) // it may have reported before
 		}
 		e.tellFirstRoster()
 	}

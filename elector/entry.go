@@ -144,7 +144,7 @@ func (c *entry) Closed() bool                     { return c.e.agenda.closed() }
 func (c *entry) PromiseEnd() election.Instant     { return c.e.voter.PromiseEnd(c.Name()) }
 func (c *entry) HoldEnd() election.Instant        { return c.e.voter.HoldEnd(c.Name(), c.e.cfg.Self) }
 func (c *entry) Granted() election.Grant          { return c.e.ledger.State().Grant(c.Name()) }
-func (c *entry) Connected() []election.PeerID     { return c.e.connectedPeers() }
+func (c *entry) Connected() []election.PeerID     { return c.e.peers.keys }
 func (c *entry) Runs(h election.Holder) bool      { return c.e.runs(h) }
 func (c *entry) Silent(p election.PeerID) bool    { return c.e.silent(p) }
 func (c *entry) Votes(p election.PeerID) bool     { return c.e.votes(p, nil) }
@@ -227,7 +227,7 @@ func (e *Elector) able(m election.Member, p *peer) bool {
 	switch {
 	case m.Peer == e.cfg.Self.Peer, m.Draining:
 		return false
-	case p == nil, !p.connected, p.boot != m.Boot, e.now >= p.silentFrom(e.cfg.Timing.Lease), e.foreign(p):
+	case p == nil, p.boot != m.Boot, e.now >= p.silentFrom(e.cfg.Timing.Lease):
 		return false
 	}
 	return !m.Suspected || p.beating(e.now)

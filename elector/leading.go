@@ -37,7 +37,7 @@ func (e *Elector) beat() election.Instant {
 	}
 	e.beatAt = e.now.Add(e.cfg.Timing.Heartbeat)
 	h := e.claims()
-	for _, id := range e.connectedPeers() {
+	for _, id := range e.peers.keys {
 		e.beatTo(id, h)
 	}
 	if e.roster.Has(e.cfg.Self.Peer) {

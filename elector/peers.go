@@ -9,12 +9,11 @@ import (
 
 // peer is what this agent knows of another, by direct contact.
 type peer struct {
-	connected bool
-	leaving   bool // its agent stops
-	boot      election.BootID
-	reported  bool             // its Report arrived since it connected
-	holds     election.Version // of the roster it was last known to hold
-	doubted   doubted          // its newest roster that was not taken over
+	leaving  bool // its agent stops
+	boot     election.BootID
+	reported bool             // its Report arrived since it connected
+	holds    election.Version // of the roster it was last known to hold
+	doubted  doubted          // its newest roster that was not taken over
 	// differsSince is since when it is to vote and holds a roster with which it can't;
 	// 0: it does not. It is told of the present one again at bringUpAt.
 	differsSince, bringUpAt election.Instant
@@ -46,7 +45,8 @@ func (e *Elector) connected(in election.PeerConnected) {
 		return
 	}
 	e.heardOf++
-	e.peers.put(in.Peer, &peer{connected: true, boot: in.Boot, heardAt: e.now, probeAt: e.now.Add(e.cfg.Timing.Heartbeat)})
+	e.foreign.remove(in.Peer)
+	e.peers.put(in.Peer, &peer{boot: in.Boot, heardAt: e.now, probeAt: e.now.Add(e.cfg.Timing.Heartbeat)})
 	own := e.report(0, "")
 	own.Known = e.progress.get(in.Peer).writes
 	e.send(in.Peer, own)
@@ -61,23 +61,49 @@ func (e *Elector) connected(in election.PeerConnected) {
 func (e *Elector) disconnected(id election.PeerID) {
 	e.heardOf++
 	e.peers.remove(id)
+	e.foreign.remove(id)
 	e.voter.Disconnected(id)
 	e.cancelReport(id)
 }
 
-func (e *Elector) isConnected(id election.PeerID) bool {
-	p := e.peers.get(id)
-	return p != nil && p.connected && !e.foreign(p)
-}
+func (e *Elector) isConnected(id election.PeerID) bool { return e.peers.get(id) != nil }
 
 // heldRoster is the roster of the cluster this agent belongs to, also one that is
 // being written: a disk may take long, and nobody of another cluster counts meanwhile.
 func (e *Elector) heldRoster() *election.Roster { return e.ledger.State().Roster }
 
-// foreign reports whether the peer belongs to another cluster.
-func (e *Elector) foreign(p *peer) bool {
+// isForeign reports whether the peer belongs to another cluster.
+func (e *Elector) isForeign(p *peer) bool {
 	held := e.heldRoster()
 	return held != nil && p.cluster != "" && p.cluster != held.Cluster
+}
+
+// setForeignApart takes those of another cluster out of the table of peers: this
+// agent may have come to a cluster of its own since they reported theirs.
+func (e *Elector) setForeignApart() {
+	ids := e.peers.keys
+	for i, p := range e.peers.rows {
+		if id := ids[i]; e.isForeign(p) {
+			e.peers.remove(id)
+			e.foreign.put(id, p)
+		}
+	}
+}
+
+// heardForeign takes a message of a peer of another cluster. Only a Report counts: it
+// may have left that cluster.
+func (e *Elector) heardForeign(from election.PeerID, p *peer, m election.Message) {
+	r, _ := m.(election.Report)
+	if r.Roster != nil {
+		p.cluster, p.tells = r.Roster.Cluster, r.Roster
+	}
+	if e.isForeign(p) {
+		e.meetFormer(from, p)
+		e.counters.Dropped["foreign_cluster"]++
+		return
+	}
+	e.foreign.remove(from)
+	e.peers.put(from, p)
 }
 
 // runs reports whether that very boot of the peer is connected.
@@ -139,17 +165,7 @@ func (e *Elector) sendAll(envelopes []election.Envelope) {
 }
 
 func (e *Elector) sendAllConnected(m election.Message) {
-	for _, id := range e.connectedPeers() {
+	for _, id := range e.peers.keys {
 		e.send(id, m)
 	}
-}
-
-func (e *Elector) connectedPeers() []election.PeerID {
-	ids := make([]election.PeerID, 0, len(e.peers.keys))
-	for i, p := range e.peers.rows {
-		if p.connected && !e.foreign(p) {
-			ids = append(ids, e.peers.keys[i])
-		}
-	}
-	return ids
 }

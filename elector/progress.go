@@ -61,7 +61,7 @@ func (e *Elector) tellProgress() {
 		return
 	}
 	e.toldWrites, e.tellWritesAt = e.ledger.Writes(), e.now.Add(e.cfg.Timing.Lease)
-	for _, id := range e.connectedPeers() {
+	for _, id := range e.peers.keys {
 		if p := e.peers.get(id); p.reported {
 			e.send(id, election.Report{Election: election.RosterElection, Boot: e.cfg.Self.Boot, Writes: e.toldWrites, Stamp: e.now})
 		}

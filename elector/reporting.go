@@ -33,9 +33,9 @@ func (e *Elector) reported(from election.PeerID, r election.Report) {
 	if r.Roster != nil {
 		p.cluster, p.tells = r.Roster.Cluster, r.Roster
 	}
-	if e.foreign(p) {
-		e.meetFormer(from, p)
-		e.counters.Dropped["foreign_cluster"]++
+	if e.isForeign(p) {
+		e.setForeignApart()
+		e.heardForeign(from, p, r)
 		return
 	}
 	e.noteProgress(from, p, r)

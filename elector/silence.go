@@ -120,9 +120,6 @@ const maxProbes = 3
 func (e *Elector) probe() election.Instant {
 	wake := election.Never
 	for i, p := range e.peers.rows {
-		if e.foreign(p) {
-			continue
-		}
 		if e.now < p.unwritableUntil {
 			wake = min(wake, p.unwritableUntil) // its vote may be had again
 		}

@@ -16,6 +16,10 @@ func (e *Elector) warnings(q QuorumStatus) (ws []Warning) {
 	case !e.writes():
 		ws = append(ws, Warning{Code: "disk_failing"})
 	}
+	for i, p := range e.foreign.rows {
+		ws = append(ws, Warning{Code: "foreign_cluster", Agent: e.nameOf(e.foreign.keys[i]), Cluster: p.cluster,
+			Own: e.heldRoster().Cluster, Former: e.barred.Code == "" && e.wasVoterOf(p.tells)})
+	}
 	for i, p := range e.peers.rows {
 		ws = e.warnOfPeer(ws, e.peers.keys[i], p)
 	}
@@ -34,10 +38,6 @@ func (e *Elector) warnOfPeer(ws []Warning, id election.PeerID, p *peer) []Warnin
 	warn := func(w Warning) {
 		w.Agent = e.nameOf(id)
 		ws = append(ws, w)
-	}
-	if e.foreign(p) {
-		warn(Warning{Code: "foreign_cluster", Cluster: p.cluster, Own: e.heldRoster().Cluster,
-			Former: e.barred.Code == "" && e.wasVoterOf(p.tells)})
 	}
 	if e.cfg.Quorum && e.now < p.unwritableUntil {
 		warn(Warning{Code: "voter_disk_failing"})
