@@ -8,24 +8,22 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-// agenda is how many rounds of this agent's are under way, and which wait.
+// agenda counts this agent's rounds in progress, and those that wait for their turn.
 type agenda struct {
-	queued     int  // would start a round if not so many were under way
-	serving    bool // those that queue are having their turn
-	contesting int  // have a round or a bid of this agent's under way
-	window     int  // how many may have
+	queued     int  // elections that wait to start a round
+	serving    bool // those are having their turn
+	contesting int  // elections with a round or a bid of this agent in progress
+	window     int  // how many of those there may be
 	narrowedAt election.Instant
-	turns      uint64 // given to those that queue
+	turns      uint64 // queue positions given so far
 }
 
-// A thousand elections at once would keep everybody too busy to answer any. How
-// many rounds and bids of this agent's own may be under way follows what the
-// voters can take, as a sender's window follows a network (Jacobson 1988,
-// "Congestion Avoidance and Control"): it grows by one with each that was won and
-// is halved when a vote came too late, once a vote timeout at most. A bid that gets
-// no vote shows nothing: voters that promised the election to somebody keep it
-// waiting. A round that others' rounds ask for is begun in its turn
-// like any other.
+// A thousand rounds at once would keep all agents too busy to answer any. So the number of
+// rounds and bids in progress follows what the voters can take, as a sender's window
+// follows a network (Jacobson 1988, "Congestion Avoidance and Control"): it grows by one
+// with each that is won, and is halved when a vote comes too late, at most once a vote
+// timeout. A bid without any vote says nothing: voters may have promised the election to
+// another agent.
 const (
 	minWindow   = 2
 	firstWindow = 16
@@ -35,9 +33,8 @@ const (
 // full reports whether the next round has to wait until one has ended.
 func (a *agenda) full() bool { return a.contesting >= a.window }
 
-// closed reports whether a round has to wait for its turn: one that begins, and one
-// that begins again. Else two agents could each fill their windows for ever with
-// rounds that wait for the other's.
+// closed reports whether a round has to wait for its turn, also one that begins again:
+// else two agents could fill their windows for ever with rounds that wait for the other's.
 func (a *agenda) closed() bool { return a.full() || a.queued > 0 && !a.serving }
 
 // widen records that a bid was won.
@@ -83,7 +80,7 @@ func (a *agenda) queue(c *entry, waits bool) {
 	}
 }
 
-// queued returns the elections that wait to start a round, whose turn it is first.
+// queued returns the elections that wait to start a round, in the order of their turns.
 func (e *Elector) queued() []*entry {
 	var waiting []*entry
 	for _, c := range e.contests.rows {

@@ -49,7 +49,7 @@ func (e *Elector) endChange() {
 // leaders would act for the same programs. Only a voter shows that the other cluster
 // still runs: an observer may be all that is left of it.
 func (e *Elector) meetFormer(from election.PeerID, p *peer) {
-	if e.wasVoterOf(p.tells) && p.tells.Has(from) {
+	if e.wasVoterOf(p.roster) && p.roster.Has(from) {
 		e.bar(election.Barred{Code: "identity_changed", Cluster: p.cluster})
 	}
 }
@@ -62,9 +62,9 @@ func (e *Elector) wasVoterOf(theirs *election.Roster) bool {
 	return named && alone && v.Peer != e.cfg.Self.Peer
 }
 
-// tellFirstRoster sends this agent's first roster, once it is durable, to all peers. Those
+// sendFirstRoster sends this agent's first roster, once it is durable, to all peers. Those
 // of other clusters learn from it that this agent is not of theirs.
-func (e *Elector) tellFirstRoster() {
+func (e *Elector) sendFirstRoster() {
 	own := e.report(0, "")
 	e.sendAllConnected(own)
 	for _, id := range e.foreign.keys {

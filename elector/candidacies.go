@@ -37,7 +37,7 @@ func (cs *candidacies) set(name election.Name, stands bool, priority int) {
 }
 
 // told returns what is sent to peers. They must not wait for an agent that can't write.
-func (cs *candidacies) told() []election.Candidacy {
+func (cs *candidacies) sent() []election.Candidacy {
 	if !cs.mute {
 		return cs.list
 	}
@@ -54,10 +54,10 @@ func (cs *candidacies) find(name election.Name) (int, bool) {
 	})
 }
 
-// tellCandidacies sends the candidacies to each peer that does not know them yet, one
+// sendCandidacies sends the candidacies to each peer that does not know them yet, one
 // message at a time: later changes go with the next. It returns when it is to be called
 // next.
-func (e *Elector) tellCandidacies() election.Instant {
+func (e *Elector) sendCandidacies() election.Instant {
 	if cs := &e.stands; cs.mute == e.writes() {
 		cs.mute = !cs.mute
 		cs.direct = true // gossip shows them with their own priority
@@ -75,28 +75,28 @@ func (e *Elector) tellCandidacies() election.Instant {
 		if p.knows == e.stands.serial {
 			continue
 		}
-		if e.now >= p.tellAt {
-			p.tellAt = e.now.Add(e.cfg.Timing.Heartbeat)
-			e.send(e.peers.keys[i], election.Candidacies{Boot: e.cfg.Self.Boot, Serial: e.stands.serial, Candidacies: e.stands.told()})
+		if e.now >= p.sendAt {
+			p.sendAt = e.now.Add(e.cfg.Timing.Heartbeat)
+			e.send(e.peers.keys[i], election.Candidacies{Boot: e.cfg.Self.Boot, Serial: e.stands.serial, Candidacies: e.stands.sent()})
 		}
-		wake = min(wake, p.tellAt)
+		wake = min(wake, p.sendAt)
 	}
 	return wake
 }
 
 // told learns the candidacies of a peer.
-func (e *Elector) told(from election.PeerID, m election.Candidacies) {
+func (e *Elector) candidaciesOf(from election.PeerID, m election.Candidacies) {
 	p := e.peers.get(from)
 	if p == nil || m.Boot != p.boot {
 		e.counters.Dropped["stale_candidacies"]++
 		return
 	}
-	if !p.told || m.Serial > p.serial {
+	if !p.listed || m.Serial > p.serial {
 		before := p.candidacies
-		if !p.told {
+		if !p.listed {
 			e.heardOf++ // gossip may have shown any of them otherwise
 		}
-		p.told, p.serial, p.candidacies = true, m.Serial, m.Candidacies
+		p.listed, p.serial, p.candidacies = true, m.Serial, m.Candidacies
 		for name, stands := range changes(before, m.Candidacies) {
 			var c *entry
 			if stands {
@@ -138,14 +138,14 @@ func changes(before, now []election.Candidacy) iter.Seq2[election.Name, bool] {
 	}
 }
 
-// toldAck records what a peer knows. If that is not the newest, it is sent at once.
-func (e *Elector) toldAck(from election.PeerID, m election.CandidaciesAck) {
+// candidaciesAck records what a peer knows. If that is not the newest, it is sent at once.
+func (e *Elector) candidaciesAck(from election.PeerID, m election.CandidaciesAck) {
 	p := e.peers.get(from)
 	if p == nil || m.Boot != e.cfg.Self.Boot || m.By != p.boot {
 		e.counters.Dropped["stale_ack"]++
 		return
 	}
-	p.knows, p.tellAt = max(p.knows, m.Serial), e.now
+	p.knows, p.sendAt = max(p.knows, m.Serial), e.now
 }
 
 // rank returns a member's rank, if it is a candidate: as it reported, or else as gossip
@@ -155,7 +155,7 @@ func (e *Elector) rank(m election.Member, name election.Name) (election.Rank, bo
 }
 
 func (p *peer) rank(m election.Member, name election.Name) (election.Rank, bool) {
-	if p != nil && p.told && p.boot == m.Boot {
+	if p != nil && p.listed && p.boot == m.Boot {
 		return m.RankIn(name, p.candidacies)
 	}
 	return m.Rank(name)

@@ -23,7 +23,7 @@ type Elector struct {
 	voter        *quorum.Voter
 	formation    *quorum.Formation
 	change       rosterChange
-	askRosterAt  election.Instant // the voters may be asked what they hold then
+	askRosterAt  election.Instant // the voters are not asked for their rosters before
 	sends        *quorum.Sends
 	roster       *election.Roster // the voter's durable one
 	view         election.View
@@ -31,31 +31,31 @@ type Elector struct {
 	foreign      table[election.PeerID, *peer] // those that belong to another cluster
 	contests     table[election.Name, *entry]
 	stands       candidacies
-	heardOf      uint64 // counts what was heard of members and of candidacies
+	heardOf      uint64 // counts the changes of members and their candidacies
 	facts        facts
-	shownFacts   uint64 // and that readers were last shown
+	shownFacts   uint64 // their generation that readers were last shown
 	advanced     uint64 // the facts' generation that all elections were last advanced with
 	agenda       agenda
-	shown        []*ContestStatus // to readers; replaced, never changed; nil: to be made anew
-	retired      election.Term    // the highest term known of any contest that is no more
-	spent        election.Term    // the highest that was asked for in any of those
-	settled      bool             // somebody was known to lead something since the start
-	informedAt   election.Instant // enough voters had told what they know, in a crowd; 0: not yet
-	sweepAt      election.Instant // contests that nobody stands in are dropped then
+	shown        []*ContestStatus // to readers; replaced, never changed; nil: to be made again
+	retired      election.Term    // the highest term known in any dropped contest
+	spent        election.Term    // the highest term asked for in any of those
+	settled      bool             // a leader of some election was known since the start
+	informedAt   election.Instant // enough voters had reported, in a crowd; 0: not yet
+	sweepAt      election.Instant // contests without candidates are dropped then
 	inquiries    table[uint64, *inquiry]
 	inquired     uint64
 	disk         diskWatch
-	progress     table[election.PeerID, progress] // of the others' states; of few, and kept when they are gone
-	toldWrites   uint64                           // how many the others were told last
-	tellWritesAt election.Instant                 // not before, again
-	barred       election.Barred                  // why this agent grants and leads nothing until its next start; zero: it does
+	progress     table[election.PeerID, progress] // of the other agents' states, also of some that are not connected
+	sentWrites   uint64                           // the number of writes that the others were last sent
+	sendWritesAt election.Instant                 // it is not sent again before
+	barred       election.Barred                  // why this agent neither votes nor leads until its next start; zero: it does
 	beatAt       election.Instant
 	ledHere      int                      // how many elections the last heartbeat claimed
 	withheld     map[election.PeerID]bool // voters that can't renew all of them
 	draining     bool
 	stopping     bool
 	counters     Counters
-	counted      Counters // a copy that is shared with readers, and when it was made
+	counted      Counters // a copy for readers, made at countedAt
 	countedAt    election.Instant
 	own          []election.Message // to itself, handled within the step
 	out          election.Output
@@ -203,9 +203,9 @@ func (e *Elector) receive(from election.PeerID, m election.Message) {
 	case election.Report:
 		e.reported(from, m)
 	case election.Candidacies:
-		e.told(from, m)
+		e.candidaciesOf(from, m)
 	case election.CandidaciesAck:
-		e.toldAck(from, m)
+		e.candidaciesAck(from, m)
 	case election.GenesisPropose:
 		e.formation.Propose(e.now, from, m)
 	case election.GenesisAccept:
@@ -225,8 +225,7 @@ func (e *Elector) receive(from election.PeerID, m election.Message) {
 	}
 }
 
-// needsQuorum reports whether a message is about votes or the roster, which an
-// agent without quorum has none of.
+// needsQuorum reports whether a message is about votes or the roster.
 func needsQuorum(m election.Message) bool {
 	switch m.(type) {
 	case election.VoteRequest, election.VoteGrant, election.VoteRefusal,
@@ -237,12 +236,11 @@ func needsQuorum(m election.Message) bool {
 	return false
 }
 
-// maxOwnTurns bounds how often an agent answers itself within one step: asking
-// and granting its own votes takes a few.
+// maxOwnTurns bounds how often an agent answers itself within one step. A few are needed.
 const maxOwnTurns = 64
 
-// settle lets leave what rests on durable state, and handles what this agent
-// told itself, until nothing moves any more.
+// settle sends the messages whose writes are durable, and handles this agent's messages to
+// itself, until there are none.
 func (e *Elector) settle() {
 	e.setForeignApart()
 	for range maxOwnTurns {
@@ -262,20 +260,18 @@ func (e *Elector) settle() {
 	e.counters.Dropped["own_loop"]++
 }
 
-// advance does what time or changed facts make due, and returns when the next of
-// these duties is.
+// advance does what time or changed facts make due, and returns when the next duty is.
 func (e *Elector) advance() election.Instant {
 	e.voter.Tick(e.now)
 	formed, brought := e.form(), e.bringUp()
 	e.advanceChange()
 	e.advanceContests()
 	e.sweep()
-	e.tellProgress()
-	return election.Earliest(formed, brought, e.expireInquiries(), e.tellCandidacies(), e.watchDisk(), e.beat(), e.probe())
+	e.sendProgress()
+	return election.Earliest(formed, brought, e.expireInquiries(), e.sendCandidacies(), e.watchDisk(), e.beat(), e.probe())
 }
 
-// wakeAt is when the next Tick is wanted: for a duty, or for one of those that keep
-// an alarm of their own.
+// wakeAt is when the next Tick is wanted: for a duty, or for a part with its own alarm.
 func (e *Elector) wakeAt(duty election.Instant) election.Instant {
 	wake := election.Earliest(duty, e.voter.WakeAt(), e.ledger.WakeAt(), e.change.wakeAt, e.contestsWake())
 	if !e.diskStuck() {
@@ -284,8 +280,7 @@ func (e *Elector) wakeAt(duty election.Instant) election.Instant {
 	return max(wake, e.now+1) // time must move before anything more can be due
 }
 
-// form makes the first roster, if there is none, and returns when it is to be
-// called next.
+// form makes the first roster, and returns when it is due next.
 func (e *Elector) form() election.Instant {
 	if !e.cfg.Quorum || e.roster != nil || e.ledger.State().Roster != nil || e.barred.Code != "" {
 		return election.Never
@@ -303,7 +298,7 @@ func (e *Elector) form() election.Instant {
 
 func (e *Elector) newCluster() string { return fmt.Sprintf("%016x", e.rng.Uint64()) }
 
-// activateRoster goes on under the roster that has just become durable.
+// activateRoster goes on with a roster that has just become durable.
 func (e *Elector) activateRoster() {
 	r := e.voter.Roster()
 	if r == e.roster {
@@ -319,7 +314,7 @@ func (e *Elector) activateRoster() {
 		for i, p := range e.foreign.rows {
 			e.meetFormer(e.foreign.keys[i], p) // it may have reported before
 		}
-		e.tellFirstRoster()
+		e.sendFirstRoster()
 	}
 }
 

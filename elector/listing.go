@@ -7,11 +7,10 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-// Who can be elected is read at every step, in every election, and changes
-// seldom: it is kept, with the facts it was made from.
+// The candidates of each election are read at every step and change seldom: they are kept,
+// with the facts from which they were derived.
 
-// facts is what who can be elected depends on in all elections alike. The
-// generation rises when they change.
+// facts are what the candidates of all elections depend on. The generation counts changes.
 type facts struct {
 	generation uint64
 	heard      uint64 // counts views and candidacies
@@ -55,7 +54,7 @@ type listing struct {
 	candidates []election.PeerID // that can be elected, best first; replaced, never changed
 	other      election.Rank     // the best of them besides this agent
 	able       bool              // there is one
-	stood      bool              // somebody stands, able or not
+	stood      bool              // there is a candidate, able or not
 }
 
 // listingKey is what it depends on besides time.

@@ -9,35 +9,35 @@ import (
 
 // peer is what this agent knows of another, by direct contact.
 type peer struct {
-	leaving  bool // its agent stops
 	boot     election.BootID
+	leaving  bool             // its agent stops
 	reported bool             // its Report arrived since it connected
-	holds    election.Version // of the roster it was last known to hold
-	doubted  doubted          // its newest roster that was not taken over
-	// differsSince is since when it is to vote and holds a roster with which it can't;
-	// 0: it does not. It is told of the present one again at bringUpAt.
-	differsSince, bringUpAt election.Instant
-	cluster                 string           // the one it said it belongs to
-	reportAt                election.Instant // it is asked for its Report again then
-	stamp                   election.Instant // the newest instant of its clock it sent, echoed to it
-	stampedAt               election.Instant // when that came
-	stale                   bool             // the last echo was too old to serve it
-	tells                   *election.Roster // that it last reported
-	// unwritableUntil is for how long a voter that said it can't write its
-	// promises is believed, and not asked.
-	unwritableUntil election.Instant
+	reportAt election.Instant // the next request for its Report
+
+	cluster      string           // as it last reported
+	roster       *election.Roster // as it last reported
+	holds        election.Version // of the roster that it was last known to hold
+	doubted      doubted          // its newest roster that was not adopted
+	differsSince election.Instant // it votes, or is to, and holds a roster with which it can't; 0: no
+	bringUpAt    election.Instant // the present roster is sent to it again then
+
+	stamp     election.Instant // the newest instant of its clock that it sent, echoed to it
+	stampedAt election.Instant // when that came
+	stale     bool             // the last echo was too old to be of use to it
+
+	unwritableUntil election.Instant          // a voter that can't write its promises is not counted until then
 	beats           *failuredetector.Detector // of a leader's heartbeats; nil if it leads nothing
-	heardAt         election.Instant          // when its last message came; at first, when it connected
+	heardAt         election.Instant          // when its last message came, or it connected
 	unansweredSince election.Instant          // the oldest message that it has not answered; 0: none
 	redialAt        election.Instant          // its connection is not made again before
-	probeAt         election.Instant          // it is asked for an answer then, if it is silent
-	probes          int                       // how often it was, since its last Report
+	probeAt         election.Instant          // the next Inquiry if it is silent
+	probes          int                       // Inquiries since its last Report
 
-	told        bool                 // it said itself in which elections it stands:
-	serial      uint64               // of what it said
-	candidacies []election.Candidacy // sorted; if told
-	knows       uint64               // the serial of this agent's candidacies that it knows
-	tellAt      election.Instant     // it is told again then, if it does not know
+	listed      bool                 // it sent its candidacies:
+	serial      uint64               // of that message
+	candidacies []election.Candidacy // sorted
+	knows       uint64               // the newest serial of this agent's candidacies that it has acknowledged
+	sendAt      election.Instant     // the next message with them, unless it has
 }
 
 func (e *Elector) connected(in election.PeerConnected) {
@@ -55,9 +55,8 @@ func (e *Elector) connected(in election.PeerConnected) {
 	}
 }
 
-// disconnected forgets what only the connection vouched for. The peer's
-// promises and leases are untouched: a closed connection starts selection, it
-// shortens no promise (H7).
+// disconnected forgets the peer, not its promises and leases: a closed connection starts
+// selection, and shortens no promise (H7).
 func (e *Elector) disconnected(id election.PeerID) {
 	e.heardOf++
 	e.peers.remove(id)
@@ -68,8 +67,7 @@ func (e *Elector) disconnected(id election.PeerID) {
 
 func (e *Elector) isConnected(id election.PeerID) bool { return e.peers.get(id) != nil }
 
-// heldRoster is the roster of the cluster this agent belongs to, also one that is
-// being written: a disk may take long, and nobody of another cluster counts meanwhile.
+// heldRoster is this agent's roster, also one that is still being written.
 func (e *Elector) heldRoster() *election.Roster { return e.ledger.State().Roster }
 
 // isForeign reports whether the peer belongs to another cluster.
@@ -78,8 +76,8 @@ func (e *Elector) isForeign(p *peer) bool {
 	return held != nil && p.cluster != "" && p.cluster != held.Cluster
 }
 
-// setForeignApart takes those of another cluster out of the table of peers: this
-// agent may have come to a cluster of its own since they reported theirs.
+// setForeignApart moves foreign peers out of the table of peers: this agent may have got
+// its roster after they reported theirs.
 func (e *Elector) setForeignApart() {
 	ids := e.peers.keys
 	for i, p := range e.peers.rows {
@@ -90,12 +88,12 @@ func (e *Elector) setForeignApart() {
 	}
 }
 
-// heardForeign takes a message of a peer of another cluster. Only a Report counts: it
-// may have left that cluster.
+// heardForeign handles a message of a foreign peer: a Report may show that it has changed
+// its cluster.
 func (e *Elector) heardForeign(from election.PeerID, p *peer, m election.Message) {
 	r, _ := m.(election.Report)
 	if r.Roster != nil {
-		p.cluster, p.tells = r.Roster.Cluster, r.Roster
+		p.cluster, p.roster = r.Roster.Cluster, r.Roster
 	}
 	if e.isForeign(p) {
 		e.meetFormer(from, p)
@@ -106,13 +104,13 @@ func (e *Elector) heardForeign(from election.PeerID, p *peer, m election.Message
 	e.peers.put(from, p)
 }
 
-// runs reports whether that very boot of the peer is connected.
+// runs reports whether that process run of the peer is connected.
 func (e *Elector) runs(h election.Holder) bool {
 	return e.isConnected(h.Peer) && e.peers.get(h.Peer).boot == h.Boot
 }
 
-// reachable reports whether the peer's vote can be had: it is connected, answers,
-// can write, and goes by the present roster. This agent always counts.
+// reachable reports whether the peer can vote: it is connected, answers, can write, and
+// holds the present roster. This agent always counts.
 func (e *Elector) reachable(id election.PeerID) bool {
 	if id == e.cfg.Self.Peer {
 		return true
@@ -141,8 +139,8 @@ func (e *Elector) nameOf(id election.PeerID) string {
 	return string(id)
 }
 
-// stamped takes note of an instant of the peer's clock: the newest to arrive, not
-// the highest, since its clock starts again when its host does.
+// stamped records an instant of the peer's clock: the newest to arrive, not the highest,
+// because its clock starts again when its host does.
 func (e *Elector) stamped(id election.PeerID, stamp election.Instant) {
 	if p := e.peers.get(id); p != nil && stamp != 0 {
 		p.stamp, p.stampedAt = stamp, e.now

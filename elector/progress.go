@@ -54,16 +54,16 @@ func (e *Elector) older(id election.PeerID) bool {
 	return m.older && e.peers.get(id) != nil && e.peers.get(id).boot == m.boot
 }
 
-// tellProgress reports how many writes are durable, at most once a lease. It causes no
+// sendProgress reports how many writes are durable, at most once a lease. It causes no
 // step of its own.
-func (e *Elector) tellProgress() {
-	if !e.cfg.Quorum || e.ledger.Writes() == e.toldWrites || e.now < e.tellWritesAt {
+func (e *Elector) sendProgress() {
+	if !e.cfg.Quorum || e.ledger.Writes() == e.sentWrites || e.now < e.sendWritesAt {
 		return
 	}
-	e.toldWrites, e.tellWritesAt = e.ledger.Writes(), e.now.Add(e.cfg.Timing.Lease)
+	e.sentWrites, e.sendWritesAt = e.ledger.Writes(), e.now.Add(e.cfg.Timing.Lease)
 	for _, id := range e.peers.keys {
 		if p := e.peers.get(id); p.reported {
-			e.send(id, election.Report{Election: election.RosterElection, Boot: e.cfg.Self.Boot, Writes: e.toldWrites, Stamp: e.now})
+			e.send(id, election.Report{Election: election.RosterElection, Boot: e.cfg.Self.Boot, Writes: e.sentWrites, Stamp: e.now})
 		}
 	}
 }

@@ -31,7 +31,7 @@ func (e *Elector) reported(from election.PeerID, r election.Report) {
 		return
 	}
 	if r.Roster != nil {
-		p.cluster, p.tells = r.Roster.Cluster, r.Roster
+		p.cluster, p.roster = r.Roster.Cluster, r.Roster
 	}
 	if e.isForeign(p) {
 		e.setForeignApart()

@@ -7,17 +7,7 @@ import (
 	"github.com/doyen-election/doyen/failuredetector"
 )
 
-// newDetector watches one leader's heartbeats.
-func (e *Elector) newDetector() *failuredetector.Detector {
-	d, err := failuredetector.New(e.cfg.detector())
-	if err != nil {
-		return nil // Validate states the same inequalities
-	}
-	return d
-}
-
-// detector is the failure detector's policy: phi-accrual, or a fixed deadline
-// if one is given.
+// detector configures the failure detector: phi-accrual, or a fixed deadline if one is given.
 func (c Config) detector() failuredetector.Config {
 	d := failuredetector.Config{Heartbeat: c.Timing.Heartbeat, Lease: c.Timing.Lease}
 	if c.FixedDeadline > 0 {
@@ -29,7 +19,7 @@ func (c Config) detector() failuredetector.Config {
 // heardHeartbeat feeds the failure detector with a leader's heartbeat.
 func (e *Elector) heardHeartbeat(p *peer) {
 	if p.beats == nil {
-		p.beats = e.newDetector()
+		p.beats, _ = failuredetector.New(e.cfg.detector()) // Validate states the same inequalities
 	}
 	p.beats.Heard(e.now)
 }
@@ -64,16 +54,16 @@ func (e *Elector) expectAnswer(p *peer) {
 	}
 }
 
-// redialUnanswered has the connection to a peer made again that has answered nothing
-// for a lease, though heartbeats are sent to it: it is dead, though it looks open.
+// redialUnanswered asks for a new connection to a peer that has answered no heartbeat for
+// a lease: the present one looks open and is dead.
 func (e *Elector) redialUnanswered(id election.PeerID, p *peer) {
 	if p.unansweredSince != 0 && e.now > p.unansweredSince.Add(e.cfg.Timing.Lease) {
 		e.redial(id, p)
 	}
 }
 
-// redialLeader does so from the side of a follower, which sends no heartbeats: the
-// lease of its leader has expired, and it has heard nothing of it for half a lease.
+// redialLeader does so for a follower, which sends no heartbeats, when its leader's lease
+// has expired and nothing came from that leader for half a lease.
 func (e *Elector) redialLeader(id election.PeerID) {
 	if p := e.peers.get(id); p != nil && e.now > p.heardAt.Add(e.cfg.Timing.Lease/2) {
 		e.redial(id, p)
@@ -88,8 +78,8 @@ func (e *Elector) redial(id election.PeerID, p *peer) {
 	}
 }
 
-// heardFrom notes that a message of the peer came. A leader that released, or that
-// nobody here follows any more, sends no heartbeats: that is not silence.
+// heardFrom records that a message came. A peer that has released its term, or is not
+// followed any more, sends no heartbeats: that is not silence.
 func (e *Elector) heardFrom(id election.PeerID, m election.Message) {
 	p := e.peers.get(id)
 	p.heardAt, p.unansweredSince = e.now, 0
@@ -110,13 +100,12 @@ func (e *Elector) follows(id election.PeerID) bool {
 	return false
 }
 
-// maxProbes bounds how often the time from one question to the next is doubled.
+// maxProbes bounds how often the time between two Inquiries is doubled.
 const maxProbes = 3
 
-// probe asks peers for an answer that did not send their Report yet, and silent
-// ones: one that leads no more, and whose Release was lost, would count as silent
-// for ever. One that answers late is asked less and less: it would have the answers
-// to all questions to give. It returns when it is to be called next.
+// probe sends an Inquiry to peers whose Report is missing, and to silent ones: a former
+// leader whose Release was lost would stay silent for ever. A peer that does not answer is
+// asked less and less often, so that it is not overloaded. It returns when it is due next.
 func (e *Elector) probe() election.Instant {
 	wake := election.Never
 	for i, p := range e.peers.rows {

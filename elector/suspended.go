@@ -1,10 +1,8 @@
 package elector
 
-// A suspend is counted by the clock only as well as the host can tell its length:
-// by a clock of whole seconds it may be counted as a second too short or too long.
-// Too short, and a lease looks as if it still ran. Too long, and a voter's promise,
-// or a driver's wait for promises, looks as if it had ended. So nothing that was
-// counted on this agent's clock before a suspend counts after it.
+// The clock may count a suspend as a second too short or too long, if the host measures it
+// with a clock of whole seconds. Then a lease that has expired looks valid, or a promise
+// that still holds looks expired. So no deadline from before a suspend counts after it.
 
 // suspended ends every lease this agent counts, its own and those of the leaders it
 // follows, and every bid. Its voter holds what it promised as after a start.

@@ -18,7 +18,7 @@ func (e *Elector) warnings(q QuorumStatus) (ws []Warning) {
 	}
 	for i, p := range e.foreign.rows {
 		ws = append(ws, Warning{Code: "foreign_cluster", Agent: e.nameOf(e.foreign.keys[i]), Cluster: p.cluster,
-			Own: e.heldRoster().Cluster, Former: e.barred.Code == "" && e.wasVoterOf(p.tells)})
+			Own: e.heldRoster().Cluster, Former: e.barred.Code == "" && e.wasVoterOf(p.roster)})
 	}
 	for i, p := range e.peers.rows {
 		ws = e.warnOfPeer(ws, e.peers.keys[i], p)

@@ -76,7 +76,7 @@ func fieldRules() map[string]encode {
 		"elector.Elector.change", "elector.Elector.sends", "elector.Elector.inquiries", "elector.Elector.inquired",
 		"elector.Elector.own", "elector.entry.e", "elector.entry.wakeAt", "contest.Contest.rival", "contest.Known.Heard",
 		"elector.peer.heardAt", "elector.peer.redialAt", // of connections, which nothing closes here
-		"elector.Elector.progress", "elector.Elector.toldWrites", "elector.Elector.tellWritesAt",
+		"elector.Elector.progress", "elector.Elector.sentWrites", "elector.Elector.sendWritesAt",
 		"election.State.Writes", "election.Report.Boot", "election.Report.Writes", "election.Report.Known", "quorum.Ledger.written",
 		"quorum.Voter.ledger", "quorum.Voter.granted", "quorum.Voter.refused",
 		"quorum.Ledger.durable", "quorum.Ledger.writes", "quorum.Ledger.retry", "quorum.Lease.drift",
