@@ -2,8 +2,10 @@ package elector
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/doyen-election/doyen/election"
 )
@@ -62,12 +64,23 @@ func (a *agenda) problem(all []*entry) string {
 
 // With the last term known there is none left to ask for: this agent can't be elected.
 func TestACandidateWithNoTermLeftIsNotShown(t *testing.T) {
-	s := newSolo(t, func(_ *Config, st *election.State) { st.Roster = nil })
-	s.campaign("default")
-	far := rosterOf("a", "b")
-	far.Floor = election.MaxTerm
-	s.hear("b", election.Report{Voter: true, Roster: far})
-	if shown := s.status("default"); slices.Contains(shown.Candidates, "a") {
-		t.Errorf("%+v, want no candidate a", shown)
+	now := election.Instant(time.Hour)
+	e, err := New(Config{Self: soloSelf, Name: "a", JoinedAt: 1, Quorum: true, Algorithm: Bully, Timing: testTiming, Drift: DefaultDrift},
+		election.State{Peer: "a", Roster: rosterOf("a", "b", "c")}, now, rand.New(rand.NewPCG(1, 2)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	last := election.Roster{Cluster: "x", Version: election.Version{Driver: 1}, Voters: voters("a"), Floor: election.MaxTerm}
+	for _, in := range []election.Input{election.Campaign{Election: "default", Priority: 1}, election.PeerConnected{Peer: "c"},
+		election.Received{From: "c", Message: election.Report{Roster: &last}}} {
+		if out := e.Step(now, in); out.Persist != nil {
+			e.Step(now, election.Persisted{Write: out.Persist.Write})
+		}
+		if problem := stale(e); problem != "" {
+			t.Fatalf("after %T: %s", in, problem)
+		}
+	}
+	if shown := e.Status(now).Contests[0]; len(shown.Candidates) != 0 || shown.Term != election.MaxTerm {
+		t.Errorf("%+v, want no candidate and the last term", shown)
 	}
 }
