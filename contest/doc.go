@@ -1,4 +1,73 @@
-// Package contest is one election of one agent: its candidacy, what it knows of a
-// leader, its bids for votes, its leadership and the end of that. It is given its facts
-// and returns a verdict, and knows of no connections, gossip, disks or other elections.
+// Package contest is one election as one agent takes part in it: whether the agent is a
+// candidate, which leader it knows, its bid for votes, its leadership, and the end of
+// that. A Contest is given Facts and returns a Verdict. It knows nothing of
+// connections, gossip, disks, or other elections: package elector answers its
+// questions and carries out what it asks for.
+//
+// # Roles
+//
+// The role follows from two things: the term that the agent holds (tenure) and the
+// term that it asks for (bid).
+//
+//	Follower   neither. It follows the leader that it has heard, or seeks one.
+//	Nominee    a bid. Selection chose it, and it asks the voters for their votes.
+//	Leader     a term. With a bid as well, it overtakes its own term (R6).
+//	Leaving    a term that it has stepped down from and not released yet.
+//
+// # The three waits
+//
+// A candidate waits for its turn: the i-th best waits i × heartbeat/4 after the
+// leader was lost, so that the best one starts alone (seeking.go). After a failed bid, or
+// while the target of a transfer goes first, it waits longer (notBefore).
+//
+// A nominee waits for promises to end: the voters have promised the old leader that they
+// grant nothing until its lease has certainly expired. They keep the request, and the
+// nominee repeats it, because its lease counts from the send (bid.go).
+//
+// A leader that steps down waits until all that act on its behalf have stopped,
+// or until the last deadline that they know has passed. Only then does it release the
+// term (handover.go, H6).
+//
+// # A step
+//
+// Each exported method that takes Facts is a step. It reads the facts, changes the
+// Contest, and returns a Verdict: programs to stop, messages to send, changes to
+// announce, and when Advance is to be called. Advance does what is due by time:
+//
+//	expireKnown   forgets a leader whose lease has expired
+//	lead          keeps a leadership: overtakes its term, gives way to a higher priority
+//	finishLeaving releases a term once that is safe
+//	seek          follows up a round of selection or a bid, or starts a round
+//
+// Expire comes before anything else in a step of the agent, so that a leader that was
+// frozen does not act on what it hears next.
+//
+// # A takeover
+//
+// Leader a is killed; b and c follow it. Its connection closes, so b's Advance finds
+// the election vacant (seek) and starts a round. No better candidate is left: the
+// selection makes b the nominee, and nominate starts a bid for a term that was never
+// asked for (newTerm, H1). Each Vote Request is sent again after heartbeat/2, and
+// then every three quarters of a heartbeat.
+//
+// When the promises to a have ended, the voters write their votes and grant them.
+// VoteGranted counts each from the send that it answers (H3, H4). Once a majority leaves
+// enough of a lease (won), Advance makes b the leader (becomeLeader, H5): it announces
+// that it leads and sends a heartbeat at once. Voters renew the lease with
+// each answer (Renewed). On c, Claimed names the leader until the claimed lease has
+// certainly expired (follow, G5).
+//
+// # Where a program is told to stop
+//
+// In stepDown, which puts a Withdrawal first in the Verdict. It is called when the lease
+// is about to end (Expire), when a higher term is claimed (claimed), for a candidate
+// of higher priority (giveWay), after a suspend (Suspended), and by command
+// (StepDown, Leave). Stopped takes the receipt.
+//
+// # Guarantees
+//
+// With the voters of package quorum: one holder inside its lease (G1), terms that only
+// rise (G2), and a leader that steps down before its lease ends (G3). Rules such as H1
+// are those of docs/guarantees.md. It assumes that clocks keep their stated drift, and
+// that a verdict is carried out in full and at once.
 package contest

@@ -1,15 +1,63 @@
-// Package elector composes selection, detection and authority into one agent's
-// part in every election: a pure step from an instant and an input to an
-// ordered output.
+// Package elector is one agent's part in all elections: a pure step from an instant and
+// an input to an ordered output. What is decided in one election is in package
+// contest, and what a voter promises is in package quorum. This package has the rest:
+// peers, the detection of silence, heartbeats for all elections at once, the driver of
+// roster changes, and what readers see.
 //
-// It guarantees, together with the electors of the other agents and as far as
-// clocks keep their stated drift: at most one holder inside its lease (G1),
-// terms that only rise (G2), a leader that withdraws before its lease ends
-// (G3), and that no follower names a leader whose lease is over (G5). It never
-// panics on what a peer sends: what should not have come is counted and
-// dropped. It does not guarantee that whoever acts on a leader's behalf stops
-// in time: that is the caller's part, between a Withdrawal and its Stopped.
+// # A step
 //
-// With quorum, nothing is sent, granted or announced before the state it rests
-// on is durable; without, terms are written as they are led. Equal inputs at equal instants give equal outputs.
+// (*Elector).Step, in this order:
+//
+//	expireLeases   steps down where a lease is about to end, before anything else
+//	handle         the input: a message (receive), a view, a connection, a command
+//	settle         sends what has become durable, and handles messages to itself
+//	advance        does what is due by time or by facts that have changed
+//	settle         again
+//	Persist        the next write of the state, if one is needed
+//
+// Each election is an entry: its Contest, when that is to be advanced, and what readers
+// were shown of it. The entry answers the questions of its Contest (contest.Facts), and
+// carry does what the returned verdict asks for. A contest is advanced if something
+// was heard about it, if its time has come, or if facts have changed that matter to
+// all (advanceContests). How many rounds may be under way at once is limited (agenda.go).
+//
+// The output is carried out in the order of its fields: Withdraw (stop acting), Persist,
+// Send, Announce. Replies to voters wait until what they rest on is durable.
+//
+// # Peers
+//
+// A peer is another agent as this one knows it by direct contact (peers.go). It is
+// silent if it has not answered for a lease, or if it leads and its heartbeats are
+// overdue (silence.go). A voter is reachable if its vote can be had: connected, not
+// silent, able to write, and with the present roster.
+//
+// # A heartbeat
+//
+// beat sends one message to each peer for all elections led here, with the claims of
+// all contests. The receiver renews what its own voter has promised (heartbeat in
+// following.go), and gives each claim to its contest. Its answer renews the leases
+// (heartbeatAck, renewed). An answer holds a stamp of the receiver's clock that the next
+// heartbeat echoes: from it the receiver knows until when the claimed lease
+// certainly runs (claimEnd).
+//
+// # The three waits, and the end of a leadership
+//
+// A candidate waits for its turn, a nominee for the end of old promises, and a leader
+// that steps down for its programs: see package contest. In addition, an agent that has
+// just started waits until enough voters have reported (informed), and a voter keeps
+// the promises of its last run (quorum). A program is told to stop by Output.Withdraw,
+// and election.Stopped is the receipt.
+//
+// # Guarantees
+//
+// Together with the electors of the other agents, and as far as clocks keep their
+// stated drift: at most one holder inside its lease (G1), terms that only rise (G2), a
+// leader that steps down before its lease ends (G3), and no follower that names a leader
+// whose lease has expired (G5). No message of a peer makes it panic: an unexpected one is
+// counted and dropped. It does not guarantee that programs stop in time: that is the
+// caller's part, between a Withdrawal and its Stopped.
+//
+// With quorum, nothing is sent, granted or announced before the state it rests on is
+// durable; without, terms are written as they are led. Equal inputs at equal instants
+// give equal outputs.
 package elector
