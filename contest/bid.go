@@ -159,7 +159,9 @@ func (c *Contest) abandon(s *step) {
 
 // HeedRound handles another agent's Vote Request.
 func (c *Contest) HeedRound(f Facts, asker election.Rank) Verdict {
-	return c.do(f, func(s *step) { c.heedRound(s, asker) })
+	s := new(step).begin(f)
+	c.heedRound(s, asker)
+	return c.end(s)
 }
 
 func (c *Contest) heedRound(s *step, asker election.Rank) {
@@ -181,7 +183,7 @@ func (c *Contest) heedRound(s *step, asker election.Rank) {
 // agent asks for or holds (H4). One that is not fresh came too late to be worth
 // anything.
 func (c *Contest) VoteGranted(f Facts, from election.PeerID, m election.VoteGrant, sent election.Instant, fresh bool) Verdict {
-	s := begin(f)
+	s := new(step).begin(f)
 	s.out.Late = m.Term == c.late
 	switch {
 	case c.asksFor(m.Term):
@@ -205,7 +207,7 @@ func (c *Contest) asksFor(t election.Term) bool { return c.bid != nil && c.bid.l
 
 // VoteRefused learns from a voter's refusal, and counts it once.
 func (c *Contest) VoteRefused(f Facts, from election.PeerID, m election.VoteRefusal) Verdict {
-	s := begin(f)
+	s := new(step).begin(f)
 	if m.Reason == election.RefusedFloor && s.roster != nil {
 		c.highest = max(c.highest, s.roster.Floor)
 		if r := m.Roster; r != nil && r.Cluster == s.roster.Cluster && r.Version == s.roster.Version {
@@ -228,7 +230,7 @@ func (c *Contest) VoteRefused(f Facts, from election.PeerID, m election.VoteRefu
 // Reconnected asks a voter for its vote that has just connected: what was sent before did
 // not reach it.
 func (c *Contest) Reconnected(f Facts, voter election.PeerID) Verdict {
-	s := begin(f)
+	s := new(step).begin(f)
 	if c.Role() == Nominee && s.roster.Has(voter) {
 		c.requestVote(s, voter, c.bid.lease.Term)
 	}
@@ -238,7 +240,9 @@ func (c *Contest) Reconnected(f Facts, voter election.PeerID) Verdict {
 // Reroster goes on under the roster that has just become durable: what was earned of a
 // lease stays good, the rest is asked again (R6).
 func (c *Contest) Reroster(f Facts) Verdict {
-	return c.do(f, func(s *step) { c.reroster(s) })
+	s := new(step).begin(f)
+	c.reroster(s)
+	return c.end(s)
 }
 
 func (c *Contest) reroster(s *step) {

@@ -123,7 +123,7 @@ type tenure struct {
 
 // Advance does what is due by time, or by facts that have changed.
 func (c *Contest) Advance(f Facts) Verdict {
-	s := begin(f)
+	s := new(step).begin(f)
 	c.expireKnown(s)
 	c.wakeForHold(s)
 	switch c.Role() {
@@ -134,12 +134,6 @@ func (c *Contest) Advance(f Facts) Verdict {
 	default:
 		c.seek(s)
 	}
-	return c.end(s)
-}
-
-func (c *Contest) do(f Facts, what func(*step)) Verdict {
-	s := begin(f)
-	what(s)
 	return c.end(s)
 }
 
@@ -224,8 +218,9 @@ func (c *Contest) field(s *step) election.Field {
 	if f.Able {
 		f.Ranks = append(f.Ranks, f.Self)
 	}
+	now := s.now // s itself must not escape
 	for r := range s.Candidates() {
-		if c.mayLead(s, r) {
+		if c.mayLead(now, r) {
 			f.Ranks = append(f.Ranks, r)
 		}
 	}
@@ -237,7 +232,9 @@ func (c *Contest) rank() election.Rank {
 	return election.Rank{Priority: c.priority, JoinedAt: c.cfg.JoinedAt, Peer: c.cfg.Self.Peer}
 }
 
-func (c *Contest) mayLead(s *step, r election.Rank) bool { return s.now >= c.standDowns[r.Peer] }
+func (c *Contest) mayLead(now election.Instant, r election.Rank) bool {
+	return now >= c.standDowns[r.Peer]
+}
 
 func (c *Contest) unable(s *step) election.Obstacle {
 	switch {

@@ -39,7 +39,7 @@
 //	finishLeaving releases a term once that is safe
 //	seek          follows up a round of selection or a bid, or starts a round
 //
-// Expire comes before anything else in a step of the agent, so that a leader that was
+// Where Ends reports so, Expire comes before anything else in a step of the agent, so that a leader that was
 // frozen does not act on what it hears next.
 //
 // # A takeover

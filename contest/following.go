@@ -10,7 +10,7 @@ import (
 // Claimed handles one leadership that a heartbeat claims. It certainly lasts until that
 // instant; echo is when this agent sent what the heartbeat echoes.
 func (c *Contest) Claimed(f Facts, holder election.Holder, claim election.Claim, echo, until election.Instant) Verdict {
-	s := begin(f)
+	s := new(step).begin(f)
 	c.claimed(s, echo, Known{Holder: holder, Term: claim.Term, rank: claim.Rank, Heard: s.now, Until: until})
 	return c.end(s)
 }
@@ -64,7 +64,9 @@ func (c *Contest) yields(other Known) bool {
 
 // Released handles a term that its holder has released.
 func (c *Contest) Released(f Facts, m election.Release) Verdict {
-	return c.do(f, func(s *step) { c.released(s, m) })
+	s := new(step).begin(f)
+	c.released(s, m)
+	return c.end(s)
 }
 
 func (c *Contest) released(s *step, m election.Release) {
@@ -123,7 +125,9 @@ func (c *Contest) takeTurns(s *step, target election.PeerID) {
 // Record learns a term and perhaps a leader that has not been heard yet, from a grant
 // that a voter has reported.
 func (c *Contest) Record(f Facts, g election.Record) Verdict {
-	return c.do(f, func(s *step) { c.heedRecord(s, g) })
+	s := new(step).begin(f)
+	c.heedRecord(s, g)
+	return c.end(s)
 }
 
 func (c *Contest) heedRecord(s *step, g election.Record) {
@@ -143,7 +147,7 @@ func (c *Contest) heedRecord(s *step, g election.Record) {
 // it never asks for again (H1, H4), or older than the first heartbeat of what it wins
 // from now on.
 func (c *Contest) Suspended(f Facts) Verdict {
-	s := begin(f)
+	s := new(step).begin(f)
 	switch c.Role() {
 	case Leader:
 		c.stepDown(s, departure{reason: election.ReasonSuspended})

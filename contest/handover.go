@@ -40,7 +40,7 @@ func (d departure) orderly() bool {
 }
 
 func (c *Contest) StepDown(f Facts, why election.Reason, to election.PeerID) Verdict {
-	s := begin(f)
+	s := new(step).begin(f)
 	if c.Role() == Leader {
 		c.stepDown(s, departure{reason: why, to: to})
 	}
@@ -49,7 +49,7 @@ func (c *Contest) StepDown(f Facts, why election.Reason, to election.PeerID) Ver
 
 // Leave ends a leadership, or a bid and its round.
 func (c *Contest) Leave(f Facts, why election.Reason) Verdict {
-	s := begin(f)
+	s := new(step).begin(f)
 	if c.Role() == Leader {
 		c.stepDown(s, departure{reason: why})
 	}
@@ -123,7 +123,7 @@ func (c *Contest) successor(s *step) (target election.PeerID, standDown time.Dur
 		}
 		return best.Peer, 0
 	case election.ReasonTransferred, election.ReasonDisk:
-		if bestOf(s, func(r election.Rank) bool { return r.Peer == d.to }).Peer != "" {
+		if bestOf(s.Facts, func(r election.Rank) bool { return r.Peer == d.to }).Peer != "" {
 			return d.to, c.standDown(d.reason)
 		}
 	case election.ReasonResigned, election.ReasonDraining, election.ReasonShutdown, election.ReasonBarred:
@@ -145,14 +145,11 @@ func (c *Contest) releaseTo(s *step, m election.Release) {
 
 func (c *Contest) Stand(candidate bool, priority int) { c.candidate, c.priority = candidate, priority }
 
-func (c *Contest) HasHeir(f Facts) bool {
-	_, exists := c.heir(begin(f))
-	return exists
-}
+func (c *Contest) HasHeir(f Facts) bool { _, has := c.heir(new(step).begin(f)); return has }
 
 // BestOf returns the best of those other candidates that may lead now; zero if there is
 // none.
 func (c *Contest) BestOf(f Facts, eligible func(election.PeerID) bool) election.Rank {
-	s := begin(f)
-	return bestOf(s, func(r election.Rank) bool { return c.mayLead(s, r) && eligible(r.Peer) })
+	now := f.Now()
+	return bestOf(f, func(r election.Rank) bool { return c.mayLead(now, r) && eligible(r.Peer) })
 }

@@ -82,16 +82,18 @@ func (c *Contest) overtakeTerm(s *step) {
 	c.seekVotes(s)
 }
 
-// Expire steps down before the lease ends (H5). It is called before anything else in a
-// step: a leader that was frozen must not act on what comes next.
-func (c *Contest) Expire(f Facts) (v Verdict, due bool) {
-	if c.Role() != Leader || c.held.lease == nil || f.Now() < c.actsUntil() {
-		return Verdict{}, false
-	}
-	s := begin(f)
+// Ends reports whether the lease of a leader is about to end, so that Expire must be
+// called before anything else: a leader that was frozen must not act on what comes next.
+func (c *Contest) Ends(now election.Instant) bool {
+	return c.held != nil && c.held.leaving == nil && c.held.lease != nil && now >= c.actsUntil()
+}
+
+// Expire steps down before the lease ends (H5).
+func (c *Contest) Expire(f Facts) Verdict {
+	s := new(step).begin(f)
 	s.out.LeasesExpired++
 	c.stepDown(s, departure{reason: election.ReasonLeaseExpired})
-	return c.end(s), true
+	return c.end(s)
 }
 
 // actsUntil is when a leader whose lease is not renewed steps down.
@@ -137,7 +139,7 @@ func (c *Contest) Renewed(voter election.PeerID, m election.HeartbeatAck, sent e
 // its vote if it has none for this agent on record. It reports whether Advance should be
 // called.
 func (c *Contest) Nacked(f Facts, voter election.PeerID, send election.SendID, n election.Nack) (v Verdict, disputes bool) {
-	s := begin(f)
+	s := new(step).begin(f)
 	if !c.claimedBy(send) {
 		return c.end(s), false
 	}
@@ -219,7 +221,8 @@ func (c *Contest) giveWay(s *step) {
 
 // bestOther returns the best candidate that is not this agent, zero if none.
 func (c *Contest) bestOther(s *step) election.Rank {
-	return bestOf(s, func(r election.Rank) bool { return c.mayLead(s, r) })
+	now := s.now
+	return bestOf(s.Facts, func(r election.Rank) bool { return c.mayLead(now, r) })
 }
 
 // heir returns which agent should follow this one: none in particular if there are
@@ -229,13 +232,13 @@ func (c *Contest) heir(s *step) (target election.PeerID, exists bool) {
 	if c.bestOther(s).Peer != "" {
 		return "", true
 	}
-	target = bestOf(s, func(election.Rank) bool { return true }).Peer
+	target = bestOf(s.Facts, func(election.Rank) bool { return true }).Peer
 	return target, target != ""
 }
 
-func bestOf(s *step, eligible func(election.Rank) bool) election.Rank {
+func bestOf(f Facts, eligible func(election.Rank) bool) election.Rank {
 	var best election.Rank
-	for r := range s.Candidates() {
+	for r := range f.Candidates() {
 		if eligible(r) && (best.Peer == "" || r.Above(best)) {
 			best = r
 		}

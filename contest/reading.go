@@ -27,10 +27,10 @@ func (c *Contest) Fresh() bool { return c.ended == 0 }
 
 // Term is the term that this agent leads, or has not released yet; 0: none.
 func (c *Contest) Term() election.Term {
-	if c.held == nil {
-		return 0
+	if c.held != nil {
+		return c.held.term
 	}
-	return c.held.term
+	return 0
 }
 
 func (c *Contest) LeaseEnd(now election.Instant) election.Instant { return c.leaseEnd(now) }
@@ -38,9 +38,9 @@ func (c *Contest) LeaseEnd(now election.Instant) election.Instant { return c.lea
 // WonBy is the roster whose majority first promised the term led.
 func (c *Contest) WonBy() *election.Roster { return c.held.lease.Won() }
 
-func (c *Contest) Field(f Facts) election.Field { return c.field(begin(f)) }
+func (c *Contest) Field(f Facts) election.Field { return c.field(new(step).begin(f)) }
 
-func (c *Contest) Unable(f Facts) election.Obstacle { return c.unable(begin(f)) }
+func (c *Contest) Unable(f Facts) election.Obstacle { return c.unable(new(step).begin(f)) }
 
 // StandsDown reports whether a candidate lets others go first for a time.
 func (c *Contest) StandsDown(now election.Instant) bool {

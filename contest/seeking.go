@@ -99,7 +99,7 @@ func (c *Contest) suspects(s *step) bool {
 
 // Receive hands a message of Bully or Ring to the algorithm in use.
 func (c *Contest) Receive(f Facts, from election.PeerID, m election.Message) Verdict {
-	s := begin(f)
+	s := new(step).begin(f)
 	if c.mayBeVacant(s) { // else a live leader is followed here: its heartbeats will reach the sender
 		f := c.field(s)
 		c.apply(s, f, c.selection.Receive(s.now, f, from, m))

@@ -73,8 +73,10 @@ type step struct {
 	out    Verdict
 }
 
-func begin(f Facts) *step {
-	return &step{Facts: f, now: f.Now(), roster: f.Roster(), out: Verdict{WakeAt: election.Never}}
+// begin returns the step itself, so that it need not be allocated.
+func (s *step) begin(f Facts) *step {
+	s.Facts, s.now, s.roster, s.out.WakeAt = f, f.Now(), f.Roster(), election.Never
+	return s
 }
 
 func (s *step) wake(at election.Instant) { s.out.WakeAt = min(s.out.WakeAt, at) }

@@ -98,7 +98,7 @@ func (e *Elector) leaveToWriters() {
 		}
 		heir := c.BestOf(c, func(id election.PeerID) bool { return w.wrote[id] })
 		if heir.Peer != "" {
-			e.stepDown(c, election.ReasonDisk, heir.Peer)
+			e.carry(c, c.StepDown(c, election.ReasonDisk, heir.Peer))
 		}
 	}
 }

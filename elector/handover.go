@@ -37,11 +37,7 @@ func (e *Elector) withdrawCandidacy(name election.Name, remaining int) {
 		return
 	}
 	e.stand(c, remaining > 0, remaining)
-	e.stepDown(c, election.ReasonWithdrawn, "")
-}
-
-func (e *Elector) stepDown(c *entry, why election.Reason, to election.PeerID) {
-	e.carry(c, c.StepDown(c, why, to))
+	e.carry(c, c.StepDown(c, election.ReasonWithdrawn, ""))
 }
 
 func (e *Elector) resign(in election.Resign) *election.Refusal {
@@ -52,7 +48,7 @@ func (e *Elector) resign(in election.Resign) *election.Refusal {
 	if !c.HasHeir(c) {
 		return &election.Refusal{Why: election.DeniedNobodyElse, Election: in.Election}
 	}
-	e.stepDown(c, election.ReasonResigned, "")
+	e.carry(c, c.StepDown(c, election.ReasonResigned, ""))
 	return nil
 }
 
@@ -71,7 +67,7 @@ func (e *Elector) transfer(in election.Transfer) *election.Refusal {
 	if _, ok := e.present(c.Name(), m); !ok {
 		return &election.Refusal{Why: election.DeniedTargetUnable, Election: in.Election, Agent: m.Name, Obstacle: e.whyNot(c.Name(), m)}
 	}
-	e.stepDown(c, election.ReasonTransferred, in.To)
+	e.carry(c, c.StepDown(c, election.ReasonTransferred, in.To))
 	return nil
 }
 

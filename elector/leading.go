@@ -9,8 +9,8 @@ import (
 // expireLeases has this agent step down where its lease is about to end.
 func (e *Elector) expireLeases() {
 	for _, c := range e.contests.rows {
-		if v, due := c.Expire(c); due {
-			e.carry(c, v)
+		if c.Ends(e.now) {
+			e.carry(c, c.Expire(c))
 		}
 	}
 }
