@@ -221,8 +221,7 @@ func (c *Contest) giveWay(s *step) {
 
 // bestOther returns the best candidate that is not this agent, zero if none.
 func (c *Contest) bestOther(s *step) election.Rank {
-	now := s.now
-	return bestOf(s.Facts, func(r election.Rank) bool { return c.mayLead(now, r) })
+	return c.BestOf(s.Facts, func(election.PeerID) bool { return true })
 }
 
 // heir returns which agent should follow this one: none in particular if there are

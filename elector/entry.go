@@ -107,9 +107,7 @@ func (e *Elector) carry(c *entry, v contest.Verdict) {
 			e.change.wakeAt = e.now // there is a roster to propose
 		}
 	}
-	if v.Expired != "" {
-		e.redialLeader(v.Expired)
-	}
+	e.redialLeader(v.Expired) // if it is a peer
 	if v.Late {
 		e.agenda.narrow(e.now, e.cfg.Timing.voteTimeout())
 	}
