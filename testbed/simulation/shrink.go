@@ -39,10 +39,11 @@ func Shrink(ctx context.Context, o Options, tries, cores int) *Shrinking {
 	s.play = s.shows
 	s.faults = s.struck(o)
 	before := len(s.faults)
-	if s.attempt(withFaults(o, s.faults)) {
-		s.rounds()
+	if !s.attempt(withFaults(o, s.faults)) {
+		s.faults = newWorld(o).kept // without those to come, chance takes another course
 	}
-	return &Shrinking{Options: s.best, Violation: s.found, Faults: len(s.faults), Before: before, Tries: tries - s.left}
+	s.rounds()
+	return &Shrinking{Options: s.best, Violation: s.found, Faults: len(s.struck(s.best)), Before: before, Tries: tries - s.left}
 }
 
 type shrinker struct {
@@ -51,7 +52,7 @@ type shrinker struct {
 	left   int // worlds that may still be played
 	best   Options
 	found  *Violation
-	faults []int                    // that strike in best
+	faults []int                    // that best keeps
 	play   func(Options) *Violation // shows, or what a test puts in its place
 }
 
