@@ -89,10 +89,10 @@ func (w *world) logsOf(a *agent) []*contestLog {
 // endOwnClusters ends what is left of them when all faults have ended. An agent
 // that was connected to its former cluster meanwhile must have learnt of it.
 func (w *world) endOwnClusters() {
-	if !slices.ContainsFunc(w.agents, func(a *agent) bool { return a.own != nil }) {
+	if len(w.clusters) == 0 && !slices.ContainsFunc(w.agents, func(a *agent) bool { return a.own != nil }) {
 		return
 	}
-	w.until(w.Now + 2*int64(w.slowest()))
+	w.until(w.Now + 2*int64(w.slowest())) // an agent may still be writing that it joined one
 	for _, a := range w.agents {
 		if a.own == nil || w.violation != nil {
 			continue

@@ -142,3 +142,15 @@ func TestAnAgentThatLostItsDiskBelongsToNoCluster(t *testing.T) {
 		t.Error("begins alone though nobody has it do so")
 	}
 }
+
+// TestAnAgentThatJoinsAForeignClusterByALateWriteIsFreed: the disk was slow, so that the write ended
+// when the faults had. Nobody of that cluster was left, and the agent stayed in it.
+func TestAnAgentThatJoinsAForeignClusterByALateWriteIsFreed(t *testing.T) {
+	shrunk, err := ParseShrunk("faults=160,212,218,221,222,227 gap=400ms without=loss,repetition,stale,drift variation=1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r := Run(Options{Seed: 310010220, Shrunk: shrunk}); r.Violation != nil {
+		t.Errorf("%s: %s", r.Violation.Rule, r.Violation.What)
+	}
+}
