@@ -190,9 +190,7 @@ func machine() (config []benchfmt.Config, load string) {
 	if err != nil {
 		return config, "unknown"
 	}
-	if cpus, err := fs.CPUInfo(); err == nil && len(cpus) > 0 {
-		add("cpu", cpus[0].ModelName)
-	}
+	add("cpu", processor(fs))
 	if memory, err := fs.Meminfo(); err == nil && memory.MemTotalBytes != nil {
 		add("memory", fmt.Sprintf("%d MiB", *memory.MemTotalBytes>>20))
 	}

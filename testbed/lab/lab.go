@@ -66,17 +66,15 @@ const maxNotes = 4096
 func New(ctx context.Context, c hosts.Config, o Options) (*Lab, error) {
 	l := &Lab{o: o, c: c, moved: make(chan struct{}), programs: map[string]*Program{}, expected: map[string]bool{}, began: boottime.Now(), wall: time.Now().UTC()}
 	l.ctx, l.stop = context.WithCancel(ctx)
-	lease := c.Lease()
 	c.OnExit = l.Exited
 	var err error
 	if l.Cluster, err = hosts.New(c); err != nil {
 		l.stop()
 		return nil, err
 	}
+	var lease time.Duration // of those that a quorum gives; Config.Adjust may have changed it
 	if first := l.Cluster.Hosts()[0].Config(); first.Quorum {
-		lease = first.Lease // Config.Adjust may have changed it
-	} else {
-		lease = 0
+		lease = first.Lease
 	}
 	l.seen = observe.NewElections(lease)
 	for _, h := range l.Cluster.Hosts() {
