@@ -136,7 +136,7 @@ func (l *loop) tellHook(a election.Announcement, c api.Change) {
 }
 
 // leads reports whether this agent is inside its lease of that term. It may be called
-// from any goroutine. Without a quorum there is no lease: the leader of the last step
+// from any goroutine. Without a quorum nobody holds a lease: the leader of the last step
 // leads.
 func (l *loop) leads(name election.Name, term election.Term) bool {
 	status := l.picture.Load().Status

@@ -17,7 +17,7 @@ type Setting struct {
 	// Field points into a configuration: *string, *bool, *int, *time.Duration or
 	// *[]string. The type is the same in every configuration.
 	Field func(*Config) any
-	// Choices are the texts that it can have; nil if there is no such list.
+	// Choices are the texts that it can have; nil if any text is allowed.
 	Choices []string
 	// Found settings have a zero value that means "not given": the agent then finds a
 	// value itself (Resolve).

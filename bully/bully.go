@@ -31,7 +31,7 @@ type peer struct {
 	reply reply
 }
 
-// deferring is a worse-ranked candidate that was told to wait, in that round of
+// deferring is a worse-ranked candidate that was asked to wait, in that round of
 // its own.
 type deferring struct {
 	id    election.PeerID

@@ -124,7 +124,7 @@ func (b *Bully) defers(id election.PeerID) bool {
 	return slices.ContainsFunc(b.deferring, func(d deferring) bool { return d.id == id })
 }
 
-// remember records that the peer was told, in that round of its own, to wait.
+// remember records that this agent asked the peer to wait, in that round of the peer.
 func (b *Bully) remember(id election.PeerID, round uint64, until election.Instant) {
 	b.deferring = slices.DeleteFunc(b.deferring, func(d deferring) bool { return d.id == id })
 	b.deferring = append(b.deferring, deferring{id: id, round: round, until: until})

@@ -169,7 +169,7 @@ func (c *Client) IsLeader(ctx context.Context, name string) (leads bool, answer 
 }
 
 // proves reports whether an answer that was asked for so long ago shows that the
-// agent leads. Without a quorum there is no lease.
+// agent leads. Without a quorum nobody holds a lease.
 func proves(e api.Election, since time.Duration) bool {
 	return e.IsLeader && (e.Authority == api.AuthorityView || since < time.Duration(e.LeaseRemainingMS)*time.Millisecond)
 }

@@ -44,7 +44,7 @@ func refusal(response *http.Response) error {
 	return &APIError{Status: response.StatusCode, Message: text}
 }
 
-// UnreachableError means that no answer came: there is no agent at the socket, this
+// UnreachableError means that no answer came: no agent listens at the socket, this
 // program may not ask it, or it went away.
 type UnreachableError struct {
 	Socket string

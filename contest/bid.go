@@ -148,7 +148,7 @@ func (c *Contest) giveUp(s *step) {
 }
 
 // abandon ends a nominee's bid and gives its votes back. The term was never acted
-// under, nor is any other, so this is no early release (H6).
+// under, nor is any other, so the release is not too early (H6).
 func (c *Contest) abandon(s *step) {
 	if c.Role() != Nominee {
 		return

@@ -267,7 +267,7 @@ func (f *Formation) Problem(now election.Instant) Problem {
 	return Problem{Why: AwaitsProposal, Agents: f.cfg.Names[:1]}
 }
 
-// Problem is why there is no first roster, in facts.
+// Problem is what keeps the first roster from being formed, in facts.
 type Problem struct {
 	Why     Trouble
 	Agents  []string // that are awaited, or the one that proposed

@@ -9,7 +9,7 @@
 //
 // It does not guarantee that Publish never waits for a disk: a store to a file on
 // one may. The socket's directory should be in memory, as /run is. Without a quorum
-// there is no lease, and pages show none.
+// nobody holds a lease, and pages show none.
 package pages
 
 import (

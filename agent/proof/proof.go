@@ -11,7 +11,7 @@
 // about processes to which it handed the connection, nor about what it had sent or
 // begun to write before it ended. Where the kernel does not report this (systems
 // other than Linux, a kernel before 5.3 or without sock_diag, a process of a namespace
-// that can't be seen from here) there is no proof, which is an error and does no
+// that can't be seen from here) nothing is proven, which is an error and does no
 // harm.
 package proof
 

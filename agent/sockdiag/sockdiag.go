@@ -2,7 +2,7 @@
 // (sock_diag, see sock_diag(7)). No privilege is needed for it.
 //
 // It guarantees that a socket which it calls unheld is held by no process and never
-// will be again: there is no descriptor of it anywhere, and none is on its way in a
+// will be again: no descriptor of it is left anywhere, and none is on its way in a
 // message. A socket that was only shut down is not mistaken for that.
 //
 // It does not report who holds a socket, nor anything about processes. It sees only

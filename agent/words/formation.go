@@ -8,7 +8,7 @@ import (
 	"github.com/doyen-election/doyen/quorum"
 )
 
-// Forming says why there is no first roster yet.
+// Forming tells what keeps the first roster from being formed.
 func Forming(p quorum.Problem) string {
 	awaited := strings.Join(p.Agents, ", ")
 	switch p.Why {

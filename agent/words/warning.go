@@ -124,7 +124,7 @@ func doubt(d elector.Doubt) string {
 	return "its driver is not one of the voters this agent knows"
 }
 
-// names lists the voters of a roster, one of them perhaps left out.
+// names lists the voters of a roster, perhaps without one of them.
 func names(r *election.Roster, but election.PeerID) []string {
 	var all []string
 	for _, v := range r.All() {

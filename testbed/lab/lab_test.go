@@ -29,7 +29,7 @@ const patience = 20 * time.Second
 func open(t *testing.T, agents int) (*lab.Lab, *hosts.Host) {
 	t.Helper()
 	if testing.Short() {
-		t.Skip("it runs real processes for some seconds")
+		t.Skip("it runs real processes for some seconds: not with -short; CI runs it")
 	}
 	dir, err := os.MkdirTemp("/tmp", "dl") // t.TempDir can be too long for a socket
 	if err != nil {

@@ -46,7 +46,7 @@ func options(t *testing.T, out *strings.Builder) live.Options {
 
 func TestARunShowsATakeoverAndEndsAgreed(t *testing.T) {
 	if testing.Short() {
-		t.Skip("it runs real processes for some seconds")
+		t.Skip("it runs real processes for some seconds: not with -short; CI runs it")
 	}
 	var out strings.Builder
 	if err := live.Run(t.Context(), options(t, &out)); err != nil {
@@ -73,7 +73,7 @@ func TestARunShowsATakeoverAndEndsAgreed(t *testing.T) {
 
 func TestARunWithoutAMajorityAtItsEndFails(t *testing.T) {
 	if testing.Short() {
-		t.Skip("it runs real processes for some seconds")
+		t.Skip("it runs real processes for some seconds: not with -short; CI runs it")
 	}
 	var out strings.Builder
 	o := options(t, &out)

@@ -120,7 +120,7 @@ func TestProgramsThatActAtOnceAreFound(t *testing.T) {
 
 func TestARoundOfFaultsOnRealProcesses(t *testing.T) {
 	if testing.Short() {
-		t.Skip("it runs real processes for some seconds")
+		t.Skip("it runs real processes for some seconds: not with -short; CI runs it")
 	}
 	dir, err := os.MkdirTemp("/tmp", "ds")
 	if err != nil {
