@@ -126,7 +126,7 @@ func (c *Contest) Disputed() iter.Seq[election.PeerID] { return maps.Keys(c.held
 // Renewed counts a voter's answer to a heartbeat that was sent at that instant and whose
 // claim it honours (H4). It reports whether Advance should be called.
 func (c *Contest) Renewed(voter election.PeerID, m election.HeartbeatAck, sent election.Instant) bool {
-	if !c.claimedBy(m.Send) {
+	if !c.ClaimedBy(m.Send) {
 		return false
 	}
 	before := c.held.lease.End()
@@ -140,7 +140,7 @@ func (c *Contest) Renewed(voter election.PeerID, m election.HeartbeatAck, sent e
 // called.
 func (c *Contest) Nacked(f Facts, voter election.PeerID, send election.SendID, n election.Nack) (v Verdict, disputes bool) {
 	s := new(step).begin(f)
-	if !c.claimedBy(send) {
+	if !c.ClaimedBy(send) {
 		return c.end(s), false
 	}
 	if c.learnTerm(s, n.Term) && n.Term > c.held.term {
@@ -153,8 +153,8 @@ func (c *Contest) Nacked(f Facts, voter election.PeerID, send election.SendID, n
 	return c.end(s), disputes
 }
 
-// claimedBy reports whether that heartbeat claimed the term that this agent leads (H4).
-func (c *Contest) claimedBy(send election.SendID) bool {
+// ClaimedBy reports whether that heartbeat claimed the term that this agent leads (H4).
+func (c *Contest) ClaimedBy(send election.SendID) bool {
 	return c.Role() == Leader && c.held.lease != nil && c.held.firstBeat != 0 && send >= c.held.firstBeat
 }
 

@@ -2,19 +2,18 @@ package exhaustive
 
 import (
 	"fmt"
-	"reflect"
 	"slices"
 
+	"github.com/doyen-election/doyen/contest"
 	"github.com/doyen-election/doyen/election"
-	"github.com/doyen-election/doyen/elector"
+	"github.com/doyen-election/doyen/internal/codec"
 	"github.com/doyen-election/doyen/testbed/messages"
 )
 
 // mover carries actions out. Each worker has one.
 type mover struct {
 	options Options
-	cloner  *cloner
-	own     [size]bool // electors of the world being made that are its own already
+	own     [size]bool // processes of the world being made that are its own already
 	hush    bool       // reports wait until both ends are connected
 }
 
@@ -122,7 +121,7 @@ func (m *mover) crash(w *world, i int, landed bool) {
 	if i == size-1 && m.options.broken == losesAcknowledgedWrite && a.before != nil {
 		a.disk = a.before
 	}
-	a.alive, a.elector, a.pending, a.leading, a.owed, a.wake = false, nil, nil, false, 0, 0
+	a.alive, a.process, a.pending, a.leading, a.owed, a.wake = false, nil, nil, false, 0, 0
 	a.paused, a.slow = false, false
 	w.network = slices.DeleteFunc(w.network, func(f flight) bool { return f.to == i })
 	for j := range w.agents {
@@ -149,12 +148,7 @@ func (m *mover) boot(w *world, i int) {
 	a := &w.agents[i]
 	a.boot = bootOf(i, int(a.boot-1)/size+1)
 	w.note("%s starts as %s", peerOf(i), w.holder(i))
-	e, err := newElector(i, w.holder(i), *a.disk, a.clock, m.options.Algorithm)
-	if err != nil {
-		w.fail("start", "%v", err)
-		return
-	}
-	a.alive, a.elector, a.wake = true, e, a.clock
+	a.alive, a.process, a.wake = true, newProcess(i, w.holder(i), *a.disk, a.clock, m.options.Algorithm), a.clock
 	m.own[i] = true
 	if i < size-1 {
 		m.step(w, i, election.Campaign{Election: election.Default, Priority: election.DefaultPriority})
@@ -184,9 +178,9 @@ func (m *mover) step(w *world, i int, in election.Input) {
 		return
 	}
 	if !m.own[i] {
-		a.elector, m.own[i] = m.cloner.elector(a.elector), true
+		a.process, m.own[i] = a.process.clone(), true
 	}
-	out := a.elector.Step(a.clock, in)
+	out := a.process.step(a.clock, in)
 	if w.log != nil {
 		w.note("%s [%v] %s%s", peerOf(i), timeOf(a.clock-epoch), messages.Describe(in), messages.Output(out))
 	}
@@ -250,7 +244,7 @@ func (w *world) send(i int, s election.Envelope, maxTerm election.Term) {
 	if r, ok := s.Message.(election.VoteRequest); ok && r.Term > maxTerm {
 		w.beyond = true
 	}
-	to := w.index(s.To)
+	to := indexOf(s.To)
 	if w.agents[to].alive && !w.agents[i].cut && !w.agents[to].cut {
 		if w.agents[to].paused {
 			w.supersede(i, to, s.Message)
@@ -259,13 +253,12 @@ func (w *world) send(i int, s election.Envelope, maxTerm election.Term) {
 	}
 }
 
-// poll reads the leading agent's status, like its programs do.
+// poll reads who leads of the leading agent, as its programs do.
 func (w *world) poll(i int) {
 	a := &w.agents[i]
-	for _, c := range a.elector.Status(a.clock).Contests {
-		if c.Election == election.Default && c.State == elector.Leading && c.Leader == w.holder(i) && a.clock < c.ValidUntil {
-			w.acts(i, act{holder: c.Leader, term: c.Term, until: c.ValidUntil})
-		}
+	c := a.process.contest
+	if k := c.Leader(); c.Role() == contest.Leader && a.clock < k.Until {
+		w.acts(i, act{holder: k.Holder, term: k.Term, until: k.Until})
 	}
 }
 
@@ -277,6 +270,6 @@ func (f flight) String() string {
 // of the same kind, so that a pause does not gather messages without bound.
 func (w *world) supersede(from, to int, m election.Message) {
 	w.network = slices.DeleteFunc(w.network, func(f flight) bool {
-		return f.from == from && f.to == to && !f.late && reflect.TypeOf(f.message) == reflect.TypeOf(m)
+		return f.from == from && f.to == to && !f.late && codec.Kind(f.message) == codec.Kind(m)
 	})
 }

@@ -94,7 +94,6 @@ type explorer struct {
 // worker expands states, apart from the others.
 type worker struct {
 	mover   *mover
-	encoder *encoder
 	actions []action
 }
 
@@ -113,7 +112,7 @@ func Explore(o Options) (Result, error) {
 	began := time.Now()
 	x := &explorer{options: o, visited: map[uint64]struct{}{}, result: Result{Bounds: o.Bounds}}
 	for range runtime.GOMAXPROCS(0) {
-		x.workers = append(x.workers, &worker{mover: &mover{options: o, cloner: newCloner()}, encoder: newEncoder()})
+		x.workers = append(x.workers, &worker{mover: &mover{options: o}})
 	}
 	var err error
 	if x.roots, err = x.workers[0].mover.roots(); err != nil {
@@ -127,7 +126,7 @@ func Explore(o Options) (Result, error) {
 func (x *explorer) run() {
 	var level []pending
 	for i, r := range x.roots {
-		x.visited[x.workers[0].encoder.hash(r.world)] = struct{}{}
+		x.visited[r.world.hash()] = struct{}{}
 		x.nodes = append(x.nodes, node{parent: -1})
 		level = append(level, pending{parent: r.world, root: true, node: int32(i)})
 	}
@@ -211,7 +210,7 @@ func (k *worker) expand(p pending, bounds Bounds) expansion {
 	k.actions = w.actions(bounds, k.actions[:0])
 	for _, a := range k.actions {
 		s := k.mover.apply(w, a)
-		e.next = append(e.next, found{action: a, hash: k.encoder.hash(s), beyond: s.beyond, fault: s.fault,
+		e.next = append(e.next, found{action: a, hash: s.hash(), beyond: s.beyond, fault: s.fault,
 			later: s.last > w.last && s.last > 1})
 	}
 	return e

@@ -2,9 +2,7 @@ package exhaustive
 
 import (
 	"fmt"
-	"reflect"
 	"slices"
-	"unsafe"
 
 	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/quorum"
@@ -84,7 +82,7 @@ func newRosterWorld(o RosterOptions) *rosterWorld {
 	return w
 }
 
-func (w *rosterWorld) clone(c *cloner) *rosterWorld {
+func (w *rosterWorld) clone() *rosterWorld {
 	next := *w
 	next.rosters, next.said = slices.Clip(w.rosters), slices.Clip(w.said)
 	next.agents = slices.Clone(w.agents)
@@ -97,16 +95,15 @@ func (w *rosterWorld) clone(c *cloner) *rosterWorld {
 			a.seeks = &b
 		}
 		if a.drives != nil {
-			c.memo = c.memo[:0]
-			c.fixOf(reflect.TypeFor[*quorum.Driver]())(unsafe.Pointer(&a.drives))
+			a.drives = a.drives.Clone()
 		}
 	}
 	return &next
 }
 
 // after is the world once that has happened.
-func (w *rosterWorld) after(c *cloner, s rosterStep) *rosterWorld {
-	n := w.clone(c)
+func (w *rosterWorld) after(s rosterStep) *rosterWorld {
+	n := w.clone()
 	n.said = append(n.said, s.text)
 	s.do(n)
 	return n
@@ -166,7 +163,6 @@ func version(r *election.Roster) election.Version {
 
 // ExploreRoster visits the states of a change breadth first.
 func ExploreRoster(o RosterOptions) RosterResult {
-	c := newCloner()
 	first := newRosterWorld(o)
 	for _, text := range o.After {
 		steps := first.steps(o)
@@ -174,7 +170,7 @@ func ExploreRoster(o RosterOptions) RosterResult {
 		if i < 0 {
 			return RosterResult{Violation: fmt.Errorf("%q can't happen there", text), Path: first.said}
 		}
-		first = first.after(c, steps[i])
+		first = first.after(steps[i])
 	}
 	level := []*rosterWorld{first}
 	seen := map[string]bool{level[0].key(): true}
@@ -183,7 +179,7 @@ func ExploreRoster(o RosterOptions) RosterResult {
 		var next []*rosterWorld
 		for _, w := range level {
 			for _, step := range w.steps(o) {
-				n := w.after(c, step)
+				n := w.after(step)
 				k := n.key()
 				if seen[k] {
 					continue

@@ -3,7 +3,6 @@ package exhaustive
 import (
 	"cmp"
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -32,7 +31,7 @@ var timing = elector.Timing{Heartbeat: 390 * time.Millisecond, Lease: 1200 * tim
 type agent struct {
 	alive   bool
 	boot    election.BootID
-	elector *elector.Elector // shared between worlds until stepped
+	process *process // shared between worlds until stepped
 	clock   election.Instant
 	rate    election.Instant // clock units in ten of true time
 	paused  bool
@@ -90,12 +89,7 @@ func (b Bounds) String() string {
 
 func peerOf(i int) election.PeerID { return election.PeerID(rune('a' + i)) }
 
-func (w *world) index(id election.PeerID) int {
-	if len(id) == 1 {
-		return int(id[0] - 'a')
-	}
-	return 0
-}
+func indexOf(id election.PeerID) int { return int(id[0] - 'a') }
 
 // bootOf numbers boots so that each belongs to one agent.
 func bootOf(agent, life int) election.BootID { return election.BootID(life*size + agent + 1) }
@@ -104,19 +98,6 @@ func agentOf(b election.BootID) int { return int(b-1) % size }
 
 func (w *world) holder(i int) election.Holder {
 	return election.Holder{Peer: peerOf(i), Boot: w.agents[i].boot}
-}
-
-// steady is a random source that always gives the same number, so that retries
-// wait a fixed part of their jitter, another one at each agent.
-type steady uint64
-
-func (s steady) Uint64() uint64 { return uint64(s) }
-
-func newElector(i int, h election.Holder, s election.State, now election.Instant, a elector.Algorithm) (*elector.Elector, error) {
-	part := steady(uint64(1+6*i)<<60 | 0x123456789)
-	return elector.New(elector.Config{Self: h, Name: string(h.Peer), JoinedAt: int64(h.Boot), Quorum: true,
-		Algorithm: a, Timing: timing, Drift: drift, FixedDeadline: 2 * timing.Heartbeat},
-		s, now, rand.New(part))
 }
 
 // view is what gossip tells everybody.
@@ -138,66 +119,6 @@ func firstState(i int) *election.State {
 		r.Voters = append(r.Voters, election.Voter{Name: string(peerOf(j)), Peer: peerOf(j)})
 	}
 	return &election.State{Peer: peerOf(i), Roster: r, Grants: map[election.Name]election.Grant{}}
-}
-
-// encodeWorld appends everything that can matter.
-func (e *encoder) encodeWorld(w *world) {
-	e.world = w
-	for i := range w.agents {
-		e.encodeAgent(i, &w.agents[i])
-	}
-	outer := e.buf
-	var flights [][]byte
-	for _, f := range w.network {
-		e.buf = e.borrow()
-		e.from, e.to, e.owner = f.from, f.to, f.from
-		e.buf = append(e.buf, byte(f.from), byte(f.to))
-		e.truth(f.late)
-		e.message(f.message)
-		flights = append(flights, e.buf)
-	}
-	e.buf = outer
-	e.sorted(flights)
-	for _, n := range []int{int(w.spent), int(w.last), int(w.leader.Boot)} {
-		e.number(uint64(n))
-	}
-}
-
-func (e *encoder) encodeAgent(i int, a *agent) {
-	e.owner, e.from = i, i
-	for _, b := range []bool{a.alive, a.paused, a.cut, a.slow} {
-		e.truth(b)
-	}
-	e.number(uint64(a.boot))
-	e.number(uint64(a.rate))
-	e.state(a.disk)
-	e.truth(a.pending != nil)
-	if a.pending != nil {
-		e.state(&a.pending.State)
-	}
-	e.number(uint64(a.owed))
-	e.truth(a.leading)
-	for _, x := range a.acts {
-		e.number(uint64(x.holder.Boot))
-		e.number(uint64(x.term))
-		e.signed(int64(x.until - a.clock))
-	}
-	if a.alive {
-		e.signed(int64(max(0, a.wake-a.clock)))
-		e.durable = durableOf(a.elector)
-		e.elector(a.elector)
-	}
-}
-
-func (e *encoder) state(s *election.State) {
-	for _, name := range s.Elections() {
-		g := s.Grants[name]
-		e.text(string(name))
-		e.number(uint64(g.Term))
-		e.holder(g.Holder)
-		e.truth(g.Released)
-	}
-	e.number(0)
 }
 
 // sweep removes past acts, and sorts the others.

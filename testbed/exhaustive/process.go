@@ -1,0 +1,325 @@
+package exhaustive
+
+import (
+	"math/rand/v2"
+
+	"github.com/doyen-election/doyen/bully"
+	"github.com/doyen-election/doyen/contest"
+	"github.com/doyen-election/doyen/election"
+	"github.com/doyen-election/doyen/elector"
+	"github.com/doyen-election/doyen/quorum"
+	"github.com/doyen-election/doyen/ring"
+)
+
+// process is one process run of an agent: the product's own contest, selection and
+// voter, and what they need around them. It does for one election, under one roster,
+// what package elector does.
+type process struct {
+	self      election.Holder
+	now       election.Instant
+	contest   *contest.Contest
+	selection selection
+	voter     *quorum.Voter
+	ledger    *quorum.Ledger
+	sends     *quorum.Sends
+	roster    *election.Roster
+	peers     [size]peer
+	beatAt    election.Instant
+	wakeAt    election.Instant // when the contest wants to be advanced
+
+	own []election.Message // to itself, handled within the step
+	out election.Output
+}
+
+type selection interface {
+	contest.Selection
+	Outlook(election.Instant) any
+}
+
+// peer is what a process knows of another.
+type peer struct {
+	boot      election.BootID // of the connected process run; 0: there is none
+	listed    election.BootID // by gossip
+	reported  bool
+	stamp     election.Instant // the newest of its clock, echoed to it; 0: none
+	overdueAt election.Instant // its heartbeats are overdue then; Never: it leads nothing
+	askedAt   election.Instant // the oldest message that it has not answered; 0: none
+	probeAt   election.Instant // if it is silent, it is asked for a Report
+}
+
+// steady is a random source that always gives the same number, so that retries
+// wait a fixed part of their jitter, another one at each agent.
+type steady uint64
+
+func (s steady) Uint64() uint64 { return uint64(s) }
+
+func newProcess(i int, self election.Holder, s election.State, now election.Instant, a elector.Algorithm) *process {
+	ledger := quorum.NewLedger(s, timing.Lease)
+	rules := &contest.Config{Self: self, JoinedAt: int64(self.Boot), Quorum: true, Heartbeat: timing.Heartbeat,
+		Lease: timing.Lease, Drift: drift, Rand: rand.New(steady(uint64(1+6*i)<<60 | 0x123456789))}
+	p := &process{self: self, now: now, ledger: ledger, sends: quorum.NewSends(timing.Lease), roster: s.Roster, wakeAt: now}
+	p.voter = quorum.NewVoter(quorum.VoterConfig{Self: self.Peer, Drift: drift, Lease: timing.Lease,
+		VoteTimeout: rules.VoteTimeout()}, ledger, now)
+	p.selection = bully.New(election.Default, self.Peer, timing.Heartbeat)
+	if a == elector.Ring {
+		p.selection = ring.New(election.Default, self.Peer, timing.Heartbeat)
+	}
+	p.contest = contest.New(election.Default, rules, p.selection, s.Grant(election.Default).Term, 0)
+	for j := range p.peers {
+		p.peers[j].overdueAt = election.Never
+	}
+	return p
+}
+
+// clone returns a copy that shares nothing that changes.
+func (p *process) clone() *process {
+	n := *p
+	switch s := p.selection.(type) {
+	case *bully.Bully:
+		n.selection = s.Clone()
+	case *ring.Ring:
+		n.selection = s.Clone()
+	}
+	n.contest, n.ledger, n.sends = p.contest.Clone(n.selection), p.ledger.Clone(), p.sends.Clone()
+	n.voter = p.voter.Clone(n.ledger)
+	return &n
+}
+
+// step handles one input, in the order of elector.Elector.Step.
+func (p *process) step(now election.Instant, in election.Input) election.Output {
+	p.now, p.out = now, election.Output{}
+	if p.contest.Ends(now) {
+		p.carry(p.contest.Expire(p))
+	}
+	p.handle(in)
+	p.settle()
+	p.voter.Tick(now)
+	p.wakeAt = election.Never
+	p.carry(p.contest.Advance(p))
+	due := election.Earliest(p.beat(), p.probe())
+	p.settle()
+	p.out.Persist = p.ledger.Next(now)
+	p.out.WakeAt = max(now+1, election.Earliest(due, p.wakeAt, p.voter.WakeAt(), p.ledger.WakeAt()))
+	return p.out
+}
+
+func (p *process) handle(in election.Input) {
+	switch in := in.(type) {
+	case election.Received:
+		p.receive(in.From, in.Message)
+	case election.ViewChanged:
+		for i, m := range in.View.Members {
+			p.peers[i].listed = m.Boot
+		}
+	case election.PeerConnected:
+		o := p.peer(in.Peer)
+		*o = peer{boot: in.Boot, listed: o.listed, overdueAt: election.Never, probeAt: p.now.Add(timing.Heartbeat)}
+		p.send(in.Peer, p.report())
+		p.carry(p.contest.Reconnected(p, in.Peer))
+	case election.PeerLost:
+		o := p.peer(in.Peer)
+		*o = peer{listed: o.listed, overdueAt: election.Never}
+		p.voter.Disconnected(in.Peer)
+	case election.Persisted:
+		p.ledger.Persisted(in.Write)
+	case election.Campaign:
+		p.contest.Stand(true, in.Priority)
+	case election.Stopped:
+		p.contest.Stopped(in.Term)
+	case election.Resign:
+		if p.contest.HasHeir(p) {
+			p.carry(p.contest.StepDown(p, election.ReasonResigned, ""))
+		}
+	}
+}
+
+func (p *process) receive(from election.PeerID, m election.Message) {
+	o := p.peer(from)
+	if from != p.self.Peer {
+		if o.boot == 0 {
+			return
+		}
+		p.heard(from, m)
+	}
+	switch m := m.(type) {
+	case election.VoteRequest:
+		if from != p.self.Peer {
+			if m.Holder.Boot != o.boot {
+				return // that run has ended
+			}
+			p.carry(p.contest.HeedRound(p, m.Rank))
+		}
+		p.voter.Request(p.now, from, m)
+	case election.VoteGrant:
+		if m.Holder == p.self {
+			sent, fresh := p.sends.At(m.Send)
+			o.stamp = m.Stamp
+			p.carry(p.contest.VoteGranted(p, from, m, sent, fresh))
+		}
+	case election.VoteRefusal:
+		if m.Holder == p.self && p.contest.Learn(m.Granted) {
+			p.carry(p.contest.VoteRefused(p, from, m))
+		}
+	case election.Release:
+		p.voter.Release(p.now, from, m)
+		if from != p.self.Peer {
+			p.carry(p.contest.Released(p, m))
+		}
+	case election.Heartbeat:
+		p.heartbeat(from, m)
+	case election.HeartbeatAck:
+		if m.Boot == p.self.Boot {
+			o.stamp = m.Stamp
+			p.renewed(from, m)
+		}
+	case election.Inquiry:
+		p.send(from, p.report())
+	case election.Report:
+		o.reported, o.stamp = true, m.Stamp
+		for _, r := range m.Records {
+			p.carry(p.contest.Record(p, r))
+		}
+	default:
+		p.carry(p.contest.Receive(p, from, m))
+	}
+}
+
+// heard records that a message came. A peer that leads no more sends no heartbeats:
+// that is not silence.
+func (p *process) heard(from election.PeerID, m election.Message) {
+	o := p.peer(from)
+	o.askedAt = 0
+	_, released := m.(election.Release)
+	_, beats := m.(election.Heartbeat)
+	if released || !beats && p.now >= o.overdueAt && p.contest.Leader().Holder.Peer != from {
+		o.overdueAt = election.Never
+	}
+}
+
+// heartbeat renews what this voter promised, and names the leader. The claimed lease
+// counts from what the heartbeat echoes: it was sent after that.
+func (p *process) heartbeat(from election.PeerID, m election.Heartbeat) {
+	o := p.peer(from)
+	if m.Boot != o.boot {
+		return
+	}
+	o.overdueAt = p.now.Add(2 * timing.Heartbeat)
+	p.send(from, election.HeartbeatAck{Boot: m.Boot, Send: m.Send, Stamp: p.now, Version: p.roster.Version, Nacks: p.voter.Renew(p.now, from, m)})
+	for _, c := range m.Claims {
+		until := m.Echo.Add(quorum.HolderLease(min(c.Remaining, timing.Lease), drift))
+		p.carry(p.contest.Claimed(p, election.Holder{Peer: from, Boot: m.Boot}, c, m.Echo, until))
+	}
+}
+
+// beat sends the heartbeat when it is due, and returns when the next one is.
+func (p *process) beat() election.Instant {
+	if !p.contest.Claimable() {
+		return election.Never
+	}
+	if p.now < p.beatAt {
+		return p.beatAt
+	}
+	p.beatAt = p.now.Add(timing.Heartbeat)
+	h := election.Heartbeat{Boot: p.self.Boot, Send: p.sends.Next(p.now), Version: p.roster.Version}
+	h.Claims = []election.Claim{p.contest.Claim(p.now, h.Send)}
+	for _, id := range p.Connected() {
+		o := p.peer(id)
+		h.Echo = o.stamp
+		p.expectAnswer(o)
+		p.send(id, h)
+	}
+	nacks := p.voter.Renew(p.now, p.self.Peer, h)
+	p.renewed(p.self.Peer, election.HeartbeatAck{Boot: h.Boot, Send: h.Send, Version: h.Version, Nacks: nacks})
+	p.contest.Refresh(p.now)
+	return p.beatAt
+}
+
+// renewed counts a voter's answer to a heartbeat.
+func (p *process) renewed(voter election.PeerID, m election.HeartbeatAck) {
+	sent, fresh := p.sends.At(m.Send)
+	switch {
+	case !fresh:
+	case len(m.Nacks) == 0:
+		p.contest.Renewed(voter, m, sent)
+	default:
+		v, _ := p.contest.Nacked(p, voter, m.Send, m.Nacks[0])
+		p.carry(v)
+	}
+}
+
+// probe asks silent peers for a Report, and returns when it is due next.
+func (p *process) probe() election.Instant {
+	wake := election.Never
+	for _, id := range p.Connected() {
+		o := p.peer(id)
+		if p.now >= max(o.probeAt, o.silentFrom()) {
+			o.probeAt = p.now.Add(timing.Heartbeat)
+			p.expectAnswer(o)
+			p.send(id, election.Inquiry{})
+		}
+		wake = min(wake, max(o.probeAt, o.silentFrom()))
+	}
+	return wake
+}
+
+// settle sends the messages whose writes are durable, and handles those to itself.
+func (p *process) settle() {
+	for {
+		p.voter.Settle(p.now)
+		for _, m := range p.ledger.Take() {
+			p.send(m.To, m.Message)
+		}
+		own := p.own
+		if p.own = nil; len(own) == 0 {
+			return
+		}
+		for _, m := range own {
+			p.receive(p.self.Peer, m)
+		}
+	}
+}
+
+// carry carries out what the contest asks for.
+func (p *process) carry(v contest.Verdict) {
+	p.out.Withdraw = append(p.out.Withdraw, v.StepDown...)
+	p.out.Announce = append(p.out.Announce, v.Announce...)
+	for _, m := range v.Send {
+		if r, asks := m.Message.(election.VoteRequest); asks {
+			r.Send = p.sends.Next(p.now)
+			m.Message = r
+		}
+		p.send(m.To, m.Message)
+	}
+	p.wakeAt = min(p.wakeAt, v.WakeAt)
+	if v.Beat {
+		p.beatAt = p.now
+	}
+}
+
+func (p *process) send(to election.PeerID, m election.Message) {
+	if to == p.self.Peer {
+		p.own = append(p.own, m)
+		return
+	}
+	p.out.Send = append(p.out.Send, election.Envelope{To: to, Message: m})
+}
+
+func (p *process) report() election.Report {
+	return election.Report{Voter: true, Records: p.voter.Records(p.now), Stamp: p.now}
+}
+
+func (p *process) peer(id election.PeerID) *peer { return &p.peers[indexOf(id)] }
+
+func (p *process) expectAnswer(o *peer) {
+	if o.askedAt == 0 {
+		o.askedAt = p.now
+	}
+}
+
+// silentFrom is from when the peer is silent if nothing more comes.
+func (o *peer) silentFrom() election.Instant {
+	if o.askedAt == 0 {
+		return o.overdueAt
+	}
+	return min(o.overdueAt, o.askedAt.Add(timing.Lease))
+}
