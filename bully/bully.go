@@ -61,6 +61,13 @@ func New(name election.Name, self election.PeerID, timeout time.Duration) *Bully
 	return &Bully{election: name, self: self, timeout: timeout}
 }
 
+// Clone returns a copy that shares nothing that changes.
+func (b *Bully) Clone() *Bully {
+	n := *b
+	n.peers, n.deferring = slices.Clone(b.peers), slices.Clone(b.deferring)
+	return &n
+}
+
 // Active reports whether this agent asks, waits or is the nominee.
 func (b *Bully) Active() bool { return b.phase != idle }
 

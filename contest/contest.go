@@ -1,6 +1,7 @@
 package contest
 
 import (
+	"maps"
 	"slices"
 
 	"github.com/doyen-election/doyen/election"
@@ -55,6 +56,30 @@ type Contest struct {
 func New(name election.Name, cfg *Config, s Selection, highest, spent election.Term) *Contest {
 	return &Contest{name: name, cfg: cfg, selection: s, vacantSince: election.Never,
 		standDowns: map[election.PeerID]election.Instant{}, highest: highest, asked: upTo(spent)}
+}
+
+// Clone returns a copy that shares nothing that changes, with that copy of the selection.
+func (c *Contest) Clone(s Selection) *Contest {
+	n := *c
+	n.selection, n.asked.spans, n.standDowns = s, slices.Clone(c.asked.spans), maps.Clone(c.standDowns)
+	if c.held != nil {
+		h := *c.held
+		h.disputed = maps.Clone(h.disputed)
+		if h.lease != nil {
+			h.lease = h.lease.Clone()
+		}
+		if h.leaving != nil {
+			d := *h.leaving
+			h.leaving = &d
+		}
+		n.held = &h
+	}
+	if c.bid != nil {
+		b := *c.bid
+		b.lease, b.refused = b.lease.Clone(), maps.Clone(b.refused)
+		n.bid = &b
+	}
+	return &n
 }
 
 // Known is a leader that this agent has heard, and names until then.

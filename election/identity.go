@@ -116,12 +116,3 @@ const DefaultPriority = 100
 
 // MaxPriority is the highest priority a candidate can have.
 const MaxPriority = 1_000_000
-
-// CountFrom makes instants count from now, but none earlier than that; Never stays Never.
-func CountFrom(now Instant, earliest time.Duration, instants ...*Instant) {
-	for _, i := range instants {
-		if *i != Never {
-			*i = max(*i-now, Instant(earliest))
-		}
-	}
-}

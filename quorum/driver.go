@@ -1,6 +1,7 @@
 package quorum
 
 import (
+	"maps"
 	"slices"
 
 	"github.com/doyen-election/doyen/election"
@@ -49,6 +50,13 @@ func (d *Driver) propose(r election.Roster, counter uint64) {
 	r.Version = election.Version{Driver: d.Ballot, Counter: counter}
 	d.proposal = &r
 	d.accepted = map[election.PeerID]election.Instant{}
+}
+
+// Clone returns a copy that shares nothing that changes.
+func (d *Driver) Clone() *Driver {
+	n := *d
+	n.accepted, n.refused, n.reported = maps.Clone(d.accepted), maps.Clone(d.refused), maps.Clone(d.reported)
+	return &n
 }
 
 // Proposal is the roster to propose now. Each is a new value.

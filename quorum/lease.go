@@ -1,7 +1,9 @@
 package quorum
 
 import (
+	"maps"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/doyen-election/doyen/election"
@@ -35,6 +37,13 @@ type Lease struct {
 func NewLease(t election.Term, length time.Duration, drift float64, r *election.Roster) *Lease {
 	return &Lease{Term: t, length: length, drift: drift, roster: r,
 		sends: map[election.PeerID]election.Instant{}}
+}
+
+// Clone returns a copy that shares nothing that changes.
+func (l *Lease) Clone() *Lease {
+	n := *l
+	n.sends = maps.Clone(l.sends)
+	return &n
 }
 
 // Count records that the voter acknowledged, at version v, what left at that instant.
@@ -84,6 +93,9 @@ type Sends struct {
 
 // NewSends returns a log that remembers sends for that long; a lease is enough.
 func NewSends(keep time.Duration) *Sends { return &Sends{keep: keep} }
+
+// Clone returns a copy. What is in the log never changes.
+func (s *Sends) Clone() *Sends { return &Sends{last: s.last, log: slices.Clip(s.log), keep: s.keep} }
 
 // Next numbers a send that leaves now (H2). Copies to several voters may share it.
 func (s *Sends) Next(now election.Instant) election.SendID {

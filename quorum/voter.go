@@ -57,6 +57,16 @@ func NewVoter(cfg VoterConfig, l *Ledger, now election.Instant) *Voter {
 	return v
 }
 
+// Clone returns a copy that shares nothing that changes, with that copy of the ledger.
+func (v *Voter) Clone(l *Ledger) *Voter {
+	n := *v
+	n.ledger, n.promises, n.writing, n.waiting = l, maps.Clone(v.promises), maps.Clone(v.writing), maps.Clone(v.waiting)
+	for e, waiting := range n.waiting {
+		n.waiting[e] = slices.Clone(waiting)
+	}
+	return &n
+}
+
 // outlastsAll is when every lease granted until now has ended on any clock (V5).
 func (v *Voter) outlastsAll(now election.Instant) election.Instant {
 	longest := v.cfg.Lease

@@ -3,6 +3,7 @@ package exhaustive
 import (
 	"bytes"
 	"fmt"
+	"reflect"
 	"slices"
 
 	"github.com/cespare/xxhash/v2"
@@ -52,29 +53,22 @@ func (w *world) agentKey(b []byte, i int) []byte {
 		return b
 	}
 	p := a.process
-	wake, beat := a.wake, p.beatAt
-	election.CountFrom(a.clock, 0, &wake, &beat)
-	b = fmt.Appendln(b, wake, beat, p.selection.Outlook(a.clock))
+	b = fmt.Appendln(b, max(0, a.wake-a.clock), w.ago(i, p.beatAt), p.ledger.State().Grants)
 	for j, o := range p.peers {
-		election.CountFrom(a.clock, 0, &o.overdueAt, &o.probeAt)
-		o.stamp, o.askedAt = w.ago(j, o.stamp), w.ago(i, o.askedAt)
-		b = fmt.Appendln(b, o)
+		b = fmt.Appendln(b, w.ago(j, o.stamp))
+		o.stamp = 0
+		b = w.text(b, i, reflect.ValueOf(o))
 	}
-	b = fmt.Appendln(b, p.contest.Outlook(a.clock)...)
-	b = fmt.Appendln(b, p.voter.Outlook(a.clock, func(from election.PeerID, m election.Message) election.Message {
-		return w.plain(indexOf(from), i, m)
-	}))
-	return fmt.Appendln(b, p.ledger.Outlook(func(to election.PeerID, m election.Message) election.Message {
-		return w.plain(i, indexOf(to), m)
-	})...)
+	return w.text(w.text(b, i, reflect.ValueOf(p.contest)), i, reflect.ValueOf(p.voter))
 }
 
-// ago is how long ago agent i's clock read that; 0 if it is 0.
+// ago is how long ago agent i's clock read that, no more than the slack; below 0 if that
+// is to come.
 func (w *world) ago(i int, at election.Instant) election.Instant {
-	if at == 0 {
-		return 0
+	if at == election.Never {
+		return at
 	}
-	return 1 + min(slack, w.agents[i].clock-at)
+	return min(slack, w.agents[i].clock-at)
 }
 
 // plain is the message with what does not matter taken out.
@@ -108,7 +102,7 @@ func (w *world) worth(boot election.BootID, id election.SendID) election.SendID 
 	case !fresh:
 		return 0
 	case a.process.contest.ClaimedBy(id):
-		return election.SendID(2 * w.ago(i, at))
+		return election.SendID(2*w.ago(i, at) + 2)
 	}
 	return election.SendID(2*w.ago(i, at) + 1)
 }

@@ -18,7 +18,7 @@ type process struct {
 	self      election.Holder
 	now       election.Instant
 	contest   *contest.Contest
-	selection selection
+	selection contest.Selection
 	voter     *quorum.Voter
 	ledger    *quorum.Ledger
 	sends     *quorum.Sends
@@ -31,11 +31,6 @@ type process struct {
 	out election.Output
 }
 
-type selection interface {
-	contest.Selection
-	Outlook(election.Instant) any
-}
-
 // peer is what a process knows of another.
 type peer struct {
 	boot      election.BootID // of the connected process run; 0: there is none
@@ -43,7 +38,7 @@ type peer struct {
 	reported  bool
 	stamp     election.Instant // the newest of its clock, echoed to it; 0: none
 	overdueAt election.Instant // its heartbeats are overdue then; Never: it leads nothing
-	askedAt   election.Instant // the oldest message that it has not answered; 0: none
+	askedAt   election.Instant // the oldest message that it has not answered; Never: none
 	probeAt   election.Instant // if it is silent, it is asked for a Report
 }
 
@@ -66,7 +61,7 @@ func newProcess(i int, self election.Holder, s election.State, now election.Inst
 	}
 	p.contest = contest.New(election.Default, rules, p.selection, s.Grant(election.Default).Term, 0)
 	for j := range p.peers {
-		p.peers[j].overdueAt = election.Never
+		p.peers[j].lost()
 	}
 	return p
 }
@@ -113,12 +108,12 @@ func (p *process) handle(in election.Input) {
 		}
 	case election.PeerConnected:
 		o := p.peer(in.Peer)
-		*o = peer{boot: in.Boot, listed: o.listed, overdueAt: election.Never, probeAt: p.now.Add(timing.Heartbeat)}
+		o.lost()
+		o.boot, o.probeAt = in.Boot, p.now.Add(timing.Heartbeat)
 		p.send(in.Peer, p.report())
 		p.carry(p.contest.Reconnected(p, in.Peer))
 	case election.PeerLost:
-		o := p.peer(in.Peer)
-		*o = peer{listed: o.listed, overdueAt: election.Never}
+		p.peer(in.Peer).lost()
 		p.voter.Disconnected(in.Peer)
 	case election.Persisted:
 		p.ledger.Persisted(in.Write)
@@ -188,7 +183,7 @@ func (p *process) receive(from election.PeerID, m election.Message) {
 // that is not silence.
 func (p *process) heard(from election.PeerID, m election.Message) {
 	o := p.peer(from)
-	o.askedAt = 0
+	o.askedAt = election.Never
 	_, released := m.(election.Release)
 	_, beats := m.(election.Heartbeat)
 	if released || !beats && p.now >= o.overdueAt && p.contest.Leader().Holder.Peer != from {
@@ -225,7 +220,7 @@ func (p *process) beat() election.Instant {
 	for _, id := range p.Connected() {
 		o := p.peer(id)
 		h.Echo = o.stamp
-		p.expectAnswer(o)
+		o.askedAt = min(o.askedAt, p.now)
 		p.send(id, h)
 	}
 	nacks := p.voter.Renew(p.now, p.self.Peer, h)
@@ -254,7 +249,7 @@ func (p *process) probe() election.Instant {
 		o := p.peer(id)
 		if p.now >= max(o.probeAt, o.silentFrom()) {
 			o.probeAt = p.now.Add(timing.Heartbeat)
-			p.expectAnswer(o)
+			o.askedAt = min(o.askedAt, p.now)
 			p.send(id, election.Inquiry{})
 		}
 		wake = min(wake, max(o.probeAt, o.silentFrom()))
@@ -310,16 +305,10 @@ func (p *process) report() election.Report {
 
 func (p *process) peer(id election.PeerID) *peer { return &p.peers[indexOf(id)] }
 
-func (p *process) expectAnswer(o *peer) {
-	if o.askedAt == 0 {
-		o.askedAt = p.now
-	}
+// lost forgets all but what gossip lists.
+func (o *peer) lost() {
+	*o = peer{listed: o.listed, overdueAt: election.Never, askedAt: election.Never}
 }
 
 // silentFrom is from when the peer is silent if nothing more comes.
-func (o *peer) silentFrom() election.Instant {
-	if o.askedAt == 0 {
-		return o.overdueAt
-	}
-	return min(o.overdueAt, o.askedAt.Add(timing.Lease))
-}
+func (o *peer) silentFrom() election.Instant { return min(o.overdueAt, o.askedAt.Add(timing.Lease)) }
