@@ -91,3 +91,12 @@ func TestAFollowerRedialsALeaderWhoseLeaseExpired(t *testing.T) {
 		})
 	}
 }
+
+func TestAFixedDeadlineMakesALeaderSilent(t *testing.T) {
+	s := newSolo(t, func(c *Config, _ *election.State) { c.FixedDeadline = 2 * testTiming.Heartbeat })
+	p := s.e.peers.get("b")
+	s.e.heardHeartbeat(p)
+	if got, want := p.silentFrom(testTiming.Lease), s.e.now.Add(2*testTiming.Heartbeat); got != want {
+		t.Fatalf("b is silent from %d, want %d", got, want)
+	}
+}

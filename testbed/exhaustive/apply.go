@@ -148,7 +148,7 @@ func (m *mover) boot(w *world, i int) {
 	a := &w.agents[i]
 	a.boot = bootOf(i, int(a.boot-1)/size+1)
 	w.note("%s starts as %s", peerOf(i), w.holder(i))
-	a.alive, a.process, a.wake = true, newProcess(i, w.holder(i), *a.disk, a.clock, m.options.Algorithm), a.clock
+	a.alive, a.process, a.wake = true, newProcess(i, w.holder(i), *a.disk, a.clock, m.options.Ring), a.clock
 	m.own[i] = true
 	if i < size-1 {
 		m.step(w, i, election.Campaign{Election: election.Default, Priority: election.DefaultPriority})

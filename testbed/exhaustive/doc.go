@@ -1,7 +1,8 @@
 // Package exhaustive explores a small world breadth first: three voters, two
 // candidates, one election, in every order in which the things that can happen
-// may happen, within stated bounds. The agents are the product's own electors,
-// stepped by elector.Elector.Step: there is no second model to keep in step.
+// may happen, within stated bounds. Each agent is the product's own contest, selection
+// and voter, so there is no second model of the rules to keep in step. What package
+// elector does around them, process.go does for one election under one roster.
 //
 // What happens of itself happens in any order: a message arrives, a write ends,
 // an agent that is due is woken, a program that was told to stop says that it
@@ -24,8 +25,9 @@
 //
 // It does not show what lies beyond the bounds, nor anything about liveness.
 // States are told apart by a 64-bit hash of what can matter to the future
-// (normal.go says what can't), so among ten million states two fall together
-// with a probability of about three in a million.
+// (key.go says what can't), so among ten million states two fall together
+// with a probability of about three in a million. Package elector is left to the
+// random simulation.
 //
 // What voters report to a peer that connects is delivered at once, so late and
 // lost reports are not seen; a paused agent still learns of connections. A

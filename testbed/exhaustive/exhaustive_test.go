@@ -9,13 +9,19 @@ import (
 	"testing"
 
 	"github.com/doyen-election/doyen/election"
-	"github.com/doyen-election/doyen/elector"
 )
 
 var (
 	states      = flag.Int("states", 0, "how many states each exploration visits; 0: as many as fit a short run")
 	misfortunes = flag.Int("misfortunes", -1, "how many misfortunes a path may hold; -1: 0, 1 and 2, apart")
 )
+
+func algorithm(isRing bool) string {
+	if isRing {
+		return "ring"
+	}
+	return "bully"
+}
 
 func explore(t *testing.T, o Options) Result {
 	t.Helper()
@@ -24,7 +30,7 @@ func explore(t *testing.T, o Options) Result {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Logf("%s: %s", o.Algorithm, r)
+	t.Logf("%s: %s", algorithm(o.Ring), r)
 	return r
 }
 
@@ -35,7 +41,7 @@ func TestEveryInterleaving(t *testing.T) {
 	if *misfortunes >= 0 {
 		most = []int{*misfortunes}
 	}
-	for _, a := range []elector.Algorithm{elector.Bully, elector.Ring} {
+	for _, isRing := range []bool{false, true} {
 		for _, n := range most {
 			limit := limits[min(n, len(limits)-1)]
 			if testing.Short() || raceDetector {
@@ -44,12 +50,12 @@ func TestEveryInterleaving(t *testing.T) {
 			if *states > 0 {
 				limit = *states
 			}
-			t.Run(fmt.Sprintf("%s, %d misfortunes", a, n), func(t *testing.T) {
-				r := explore(t, Options{Algorithm: a, States: limit, Bounds: Bounds{Terms: 3, Misfortunes: n}})
+			t.Run(fmt.Sprintf("%s, %d misfortunes", algorithm(isRing), n), func(t *testing.T) {
+				r := explore(t, Options{Ring: isRing, States: limit, Bounds: Bounds{Terms: 3, Misfortunes: n}})
 				if v := r.Violation; v != nil {
 					t.Fatalf("%v\n%s", v, strings.Join(v.Path, "\n"))
 				}
-				if a == elector.Bully && n == 0 && limit >= 10_000 && r.Leaders == 0 {
+				if !isRing && n == 0 && limit >= 10_000 && r.Leaders == 0 {
 					t.Error("no second leader was seen: the exploration is too shallow to show anything")
 				}
 			})
@@ -68,7 +74,7 @@ func TestBrokenWorldsAreFoundOut(t *testing.T) {
 	}
 	for name, o := range tests {
 		t.Run(name, func(t *testing.T) {
-			o.Algorithm, o.States = elector.Bully, 100_000
+			o.States = 100_000
 			r := explore(t, o)
 			if r.Violation == nil || r.Violation.Rule != "one holder in its lease" {
 				t.Fatalf("found %v, want an overlap", r.Violation)
@@ -81,7 +87,7 @@ func TestBrokenWorldsAreFoundOut(t *testing.T) {
 // TestEqualOptionsGiveEqualResults shows that an exploration replays, whatever
 // the processors do.
 func TestEqualOptionsGiveEqualResults(t *testing.T) {
-	o := Options{Algorithm: elector.Bully, States: 1_500, Bounds: Bounds{Terms: 3, Misfortunes: 1}}
+	o := Options{States: 1_500, Bounds: Bounds{Terms: 3, Misfortunes: 1}}
 	a, b := explore(t, o), explore(t, o)
 	a.Took, b.Took = 0, 0
 	if a != b {
@@ -94,8 +100,9 @@ func TestEqualOptionsGiveEqualResults(t *testing.T) {
 // the same things can happen, and lead to the same hashes. It shows too that
 // making the next world leaves the one before as it was.
 func TestStatesThatAreTakenForEqualBehaveAlike(t *testing.T) {
-	for _, a := range []elector.Algorithm{elector.Bully, elector.Ring} {
-		o := Options{Algorithm: a, Bounds: Bounds{Terms: 3, Misfortunes: 2}}
+	for _, isRing := range []bool{false, true} {
+		a := algorithm(isRing)
+		o := Options{Ring: isRing, Bounds: Bounds{Terms: 3, Misfortunes: 2}}
 		m := &mover{options: o}
 		roots, err := m.roots()
 		if err != nil {

@@ -7,14 +7,13 @@ import (
 	"time"
 
 	"github.com/doyen-election/doyen/election"
-	"github.com/doyen-election/doyen/elector"
 )
 
 // Options say what to explore. The zero value of Bounds means DefaultBounds.
 type Options struct {
-	Algorithm elector.Algorithm
-	States    int // distinct states to visit at most
-	Bounds    Bounds
+	Ring   bool // else Bully
+	States int  // distinct states to visit at most
+	Bounds Bounds
 
 	broken breakage                 // what tests break, to show that it is found
 	rates  [][size]election.Instant // instead of clockRates

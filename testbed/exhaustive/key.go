@@ -2,45 +2,54 @@ package exhaustive
 
 import (
 	"bytes"
+	"cmp"
+	"encoding/binary"
 	"fmt"
 	"reflect"
 	"slices"
 
 	"github.com/cespare/xxhash/v2"
 
+	"github.com/doyen-election/doyen/contest"
 	"github.com/doyen-election/doyen/election"
+	"github.com/doyen-election/doyen/quorum"
 )
 
-// Two worlds with the same key behave the same for ever. What does not matter to the
-// future must not tell worlds apart:
+// Two worlds with the same key behave the same for ever. A key holds all that agents and
+// messages hold, private fields included, so a new field counts at once. Only these do
+// not tell worlds apart:
 //
-//   - Absolute instants: each counts from the clock of the agent that read it. A deadline
-//     that has passed is 0, however long ago; other instants (since when, sent when) count
-//     back to the slack, which is above everything that the protocol waits for.
+//   - What follows from the rest, or never changes here (same).
+//   - Absolute instants: each counts from the clock of the agent that read it, back to the
+//     slack, which is above everything that the protocol waits for.
 //   - The numbers of sends: an answer is worth what the send time of its request is worth,
 //     and whether the contest counts it for the term that it leads.
-//   - The numbers of changes and writes of the ledger: only which of them are durable, and
-//     in what order the others are.
-const slack = election.Instant(2 * 1200e6)
+//   - The order of messages under way.
+
+var slack = election.Instant(2 * timing.Lease)
+
+var same = []reflect.Type{
+	reflect.TypeFor[contest.Config](), reflect.TypeFor[quorum.VoterConfig](), reflect.TypeFor[election.Roster](),
+	reflect.TypeFor[election.Rank](),  // follows from the holder
+	reflect.TypeFor[election.State](), // but for its grants, which are written apart
+}
 
 func (w *world) hash() uint64 { return xxhash.Sum64(w.key()) }
 
-// key writes everything that can matter.
 func (w *world) key() []byte {
 	b := fmt.Appendln(nil, w.spent, w.last, w.leader.Boot)
 	for i := range w.agents {
-		b = w.agentKey(b, i)
+		b = w.appendAgent(b, i)
 	}
 	flights := make([][]byte, len(w.network))
 	for i, f := range w.network {
-		m := w.plain(f.from, f.to, f.message)
-		flights[i] = fmt.Appendf(nil, "%d %d %t %T %v\n", f.from, f.to, f.late, m, m)
+		flights[i] = w.appendFlight(nil, f)
 	}
 	slices.SortFunc(flights, bytes.Compare)
 	return append(b, bytes.Join(flights, nil)...)
 }
 
-func (w *world) agentKey(b []byte, i int) []byte {
+func (w *world) appendAgent(b []byte, i int) []byte {
 	a := &w.agents[i]
 	b = fmt.Appendln(b, a.alive, a.paused, a.cut, a.slow, a.boot, a.rate, a.owed, a.leading, a.disk.Grants, a.pending != nil)
 	if a.pending != nil {
@@ -57,9 +66,94 @@ func (w *world) agentKey(b []byte, i int) []byte {
 	for j, o := range p.peers {
 		b = fmt.Appendln(b, w.ago(j, o.stamp))
 		o.stamp = 0
-		b = w.text(b, i, reflect.ValueOf(o))
+		b = w.append(b, i, reflect.ValueOf(o))
 	}
-	return w.text(w.text(b, i, reflect.ValueOf(p.contest)), i, reflect.ValueOf(p.voter))
+	return w.append(w.append(b, i, reflect.ValueOf(p.contest)), i, reflect.ValueOf(p.voter))
+}
+
+func (w *world) appendFlight(b []byte, f flight) []byte {
+	m := f.message
+	b = append(b, byte(f.from), byte(f.to), flagOf(f.late))
+	if h, beats := m.(election.Heartbeat); beats {
+		b = fmt.Appendln(b, w.ago(f.to, h.Echo))
+		h.Echo = 0
+		m = h
+	}
+	return w.append(b, f.from, reflect.ValueOf(m))
+}
+
+// append writes a value and all that it refers to, with the instants of agent i's clock.
+func (w *world) append(b []byte, i int, v reflect.Value) []byte {
+	switch v.Kind() {
+	case reflect.Bool:
+		return append(b, flagOf(v.Bool()))
+	case reflect.Int64:
+		n := v.Int()
+		if v.Type() == reflect.TypeFor[election.Instant]() {
+			n = int64(w.ago(i, election.Instant(n)))
+		}
+		return binary.AppendVarint(b, n)
+	case reflect.Uint64:
+		n := v.Uint()
+		if v.Type() == reflect.TypeFor[election.SendID]() {
+			n = min(n, 1) // appendWorth says more
+		}
+		return binary.AppendUvarint(b, n)
+	case reflect.String:
+		return append(binary.AppendUvarint(b, uint64(v.Len())), v.String()...)
+	case reflect.Pointer, reflect.Interface:
+		if b = append(b, flagOf(v.IsNil())); v.IsNil() {
+			return b
+		}
+		return w.append(b, i, v.Elem())
+	case reflect.Slice:
+		b = binary.AppendUvarint(b, uint64(v.Len()))
+		for j := range v.Len() {
+			b = w.append(b, i, v.Index(j))
+		}
+		return b
+	case reflect.Map: // by name or peer
+		keys := v.MapKeys()
+		slices.SortFunc(keys, func(x, y reflect.Value) int { return cmp.Compare(x.String(), y.String()) })
+		b = binary.AppendUvarint(b, uint64(v.Len()))
+		for _, k := range keys {
+			b = w.append(w.append(b, i, k), i, v.MapIndex(k))
+		}
+		return b
+	case reflect.Struct:
+		if slices.Contains(same, v.Type()) {
+			return b
+		}
+		b = append(w.appendWorth(b, v), v.Type().Name()...)
+		for j := range v.NumField() {
+			b = w.append(b, i, v.Field(j))
+		}
+		return b
+	}
+	return fmt.Appendln(b, v)
+}
+
+// appendWorth writes what a message's number of a send is worth.
+func (w *world) appendWorth(b []byte, m reflect.Value) []byte {
+	holder := m
+	switch m.Type() {
+	case reflect.TypeFor[election.VoteRequest](), reflect.TypeFor[election.VoteGrant]():
+		holder = m.FieldByName("Holder")
+	case reflect.TypeFor[election.Heartbeat](), reflect.TypeFor[election.HeartbeatAck]():
+	default:
+		return b
+	}
+	boot, send := election.BootID(holder.FieldByName("Boot").Uint()), election.SendID(m.FieldByName("Send").Uint())
+	i := agentOf(boot)
+	a := &w.agents[i]
+	if !a.alive || a.boot != boot {
+		return append(b, 0)
+	}
+	at, fresh := a.process.sends.At(send)
+	if !fresh {
+		return append(b, 0)
+	}
+	return binary.AppendVarint(append(b, 1, flagOf(a.process.contest.ClaimedBy(send))), int64(w.ago(i, at)))
 }
 
 // ago is how long ago agent i's clock read that, no more than the slack; below 0 if that
@@ -69,40 +163,4 @@ func (w *world) ago(i int, at election.Instant) election.Instant {
 		return at
 	}
 	return min(slack, w.agents[i].clock-at)
-}
-
-// plain is the message with what does not matter taken out.
-func (w *world) plain(from, to int, m election.Message) election.Message {
-	switch m := m.(type) {
-	case election.VoteRequest:
-		m.Send, m.Roster = w.worth(m.Holder.Boot, m.Send), election.Roster{}
-		return m
-	case election.VoteGrant:
-		m.Send, m.Stamp = w.worth(m.Holder.Boot, m.Send), w.ago(from, m.Stamp)
-		return m
-	case election.Heartbeat:
-		m.Send, m.Echo = w.worth(m.Boot, m.Send), w.ago(to, m.Echo)
-		return m
-	case election.HeartbeatAck:
-		m.Send, m.Stamp = w.worth(m.Boot, m.Send), w.ago(from, m.Stamp)
-		return m
-	}
-	return m
-}
-
-// worth is what an answer to that send of that process run would be worth; 0: nothing.
-func (w *world) worth(boot election.BootID, id election.SendID) election.SendID {
-	i := agentOf(boot)
-	a := &w.agents[i]
-	if !a.alive || a.boot != boot {
-		return 0
-	}
-	at, fresh := a.process.sends.At(id)
-	switch {
-	case !fresh:
-		return 0
-	case a.process.contest.ClaimedBy(id):
-		return election.SendID(2*w.ago(i, at) + 2)
-	}
-	return election.SendID(2*w.ago(i, at) + 1)
 }

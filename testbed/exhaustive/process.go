@@ -6,7 +6,6 @@ import (
 	"github.com/doyen-election/doyen/bully"
 	"github.com/doyen-election/doyen/contest"
 	"github.com/doyen-election/doyen/election"
-	"github.com/doyen-election/doyen/elector"
 	"github.com/doyen-election/doyen/quorum"
 	"github.com/doyen-election/doyen/ring"
 )
@@ -48,7 +47,7 @@ type steady uint64
 
 func (s steady) Uint64() uint64 { return uint64(s) }
 
-func newProcess(i int, self election.Holder, s election.State, now election.Instant, a elector.Algorithm) *process {
+func newProcess(i int, self election.Holder, s election.State, now election.Instant, byRing bool) *process {
 	ledger := quorum.NewLedger(s, timing.Lease)
 	rules := &contest.Config{Self: self, JoinedAt: int64(self.Boot), Quorum: true, Heartbeat: timing.Heartbeat,
 		Lease: timing.Lease, Drift: drift, Rand: rand.New(steady(uint64(1+6*i)<<60 | 0x123456789))}
@@ -56,7 +55,7 @@ func newProcess(i int, self election.Holder, s election.State, now election.Inst
 	p.voter = quorum.NewVoter(quorum.VoterConfig{Self: self.Peer, Drift: drift, Lease: timing.Lease,
 		VoteTimeout: rules.VoteTimeout()}, ledger, now)
 	p.selection = bully.New(election.Default, self.Peer, timing.Heartbeat)
-	if a == elector.Ring {
+	if byRing {
 		p.selection = ring.New(election.Default, self.Peer, timing.Heartbeat)
 	}
 	p.contest = contest.New(election.Default, rules, p.selection, s.Grant(election.Default).Term, 0)

@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"github.com/doyen-election/doyen/election"
-	"github.com/doyen-election/doyen/elector"
 	"github.com/doyen-election/doyen/quorum"
 )
 
@@ -62,9 +61,9 @@ func (w *rosterWorld) votes(o RosterOptions, i int) (steps []rosterStep) {
 func (w *rosterWorld) begin(o RosterOptions, a *rosterAgent, b *rosterBallot) {
 	switch {
 	case a.held.Joint():
-		a.drives = quorum.InheritChange(b.term, elector.DefaultDrift, a.held, b.roster)
+		a.drives = quorum.InheritChange(b.term, drift, a.held, b.roster)
 	case a.held.Version == w.rosters[0].Version:
-		a.drives = quorum.NewDriver(b.term, elector.DefaultDrift, a.held, votersNamed(o.To))
+		a.drives = quorum.NewDriver(b.term, drift, a.held, votersNamed(o.To))
 	default:
 		return // it is done
 	}

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/doyen-election/doyen/election"
-	"github.com/doyen-election/doyen/elector"
 )
 
 // size is how many agents there are. All are voters; all but the last are
@@ -24,7 +23,7 @@ var rates = struct{ slow, exact, fast election.Instant }{9, 10, 11}
 
 // timing has as few heartbeats in a lease as the elector accepts, so that a
 // lease ends after few steps.
-var timing = elector.Timing{Heartbeat: 390 * time.Millisecond, Lease: 1200 * time.Millisecond}
+var timing = struct{ Heartbeat, Lease time.Duration }{390 * time.Millisecond, 1200 * time.Millisecond}
 
 // agent is one host with its clock, its disk, its program, and its process, if
 // that is alive.
