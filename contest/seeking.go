@@ -63,9 +63,7 @@ func (c *Contest) startInTurn(s *step, f election.Field) {
 
 // Contests reports whether this agent has a round or a bid of its own under way. One
 // that stands back for another agent only waits.
-func (c *Contest) Contests() bool {
-	return c.Role() == Nominee || c.begun && c.selection.Active()
-}
+func (c *Contest) Contests() bool { return c.Role() == Nominee || c.begun && c.selection.Active() }
 
 // vacant reports whether no leader is known, or the one that is seems to be lost. The
 // old lease may still run: selection uses the time until it ends. An agent that voters

@@ -93,6 +93,4 @@ func (s *step) sendVoters(m election.Message) {
 	}
 }
 
-func (s *step) hasMajority() bool {
-	return s.roster != nil && quorum.Confirmed(s.roster, s.Reachable)
-}
+func (s *step) hasMajority() bool { return quorum.Confirmed(s.roster, s.Reachable) }

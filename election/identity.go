@@ -23,15 +23,6 @@ func (i Instant) Add(d time.Duration) Instant {
 // Sub returns the time from j to i.
 func (i Instant) Sub(j Instant) time.Duration { return time.Duration(i - j) }
 
-// Earliest returns the first of the instants; Never if there are none.
-func Earliest(instants ...Instant) Instant {
-	first := Never
-	for _, i := range instants {
-		first = min(first, i)
-	}
-	return first
-}
-
 // PeerID is an agent's identity: its libp2p peer ID as text, derived from its key.
 type PeerID string
 

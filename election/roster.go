@@ -88,6 +88,18 @@ func SortVoters(voters []Voter) {
 	slices.SortFunc(voters, func(a, b Voter) int { return cmp.Compare(a.Peer, b.Peer) })
 }
 
+// Names lists the names of the voters that match, of all without a condition, sorted.
+func Names(voters []Voter, matches func(Voter) bool) []string {
+	var names []string
+	for _, v := range voters {
+		if matches == nil || matches(v) {
+			names = append(names, v.Name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
 // Genesis is a proposed first roster, committed once all its voters have accepted it.
 type Genesis struct {
 	Proposer PeerID `cbor:"1,keyasint"`

@@ -1,7 +1,6 @@
 package elector
 
 import (
-	"slices"
 	"strings"
 	"time"
 
@@ -38,7 +37,7 @@ func (e *Elector) learnRoster(from election.PeerID, r *election.Roster) {
 	if why := e.objection(from, held, r); why != 0 {
 		e.counters.Dropped["doubted_roster"]++
 		if p != nil {
-			p.doubted = doubted{version: r.Version, voters: namesOfVoters(r.Voters), why: why}
+			p.doubted = doubted{version: r.Version, voters: strings.Join(election.Names(r.Voters, nil), ","), why: why}
 		}
 		return
 	}
@@ -106,7 +105,7 @@ func (e *Elector) propose(from election.PeerID, m election.RosterPropose) {
 		!held.Has(from) {
 		e.counters.Dropped["doubted_roster"]++
 		if p := e.peers.get(from); p != nil {
-			p.doubted = doubted{version: m.Roster.Version, voters: namesOfVoters(m.Roster.All()), why: OtherDriver}
+			p.doubted = doubted{version: m.Roster.Version, voters: strings.Join(election.Names(m.Roster.All(), nil), ","), why: OtherDriver}
 		}
 		e.askVoters(held)
 		e.send(from, election.RosterRefuse{Driver: m.Driver, Version: m.Roster.Version,
@@ -158,13 +157,4 @@ func (e *Elector) finishRestore() {
 		return
 	}
 	ch.restore = nil
-}
-
-func namesOfVoters(voters []election.Voter) string {
-	var names []string
-	for _, v := range voters {
-		names = append(names, v.Name)
-	}
-	slices.Sort(names)
-	return strings.Join(names, ",")
 }

@@ -1,6 +1,7 @@
 package elector
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/doyen-election/doyen/election"
@@ -14,7 +15,7 @@ func elsewhere(names ...string) *election.Roster {
 	return &r
 }
 
-func (s *solo) holds() string { return namesOfVoters(s.e.roster.All()) }
+func (s *solo) holds() string { return strings.Join(election.Names(s.e.roster.All(), nil), ",") }
 
 // tells has a connected peer report that roster.
 func (s *solo) tells(from election.PeerID, r *election.Roster) {

@@ -20,9 +20,7 @@ func (e *Elector) bar(in election.Barred) {
 	for _, c := range e.contests.rows {
 		e.carry(c, c.Leave(c, election.ReasonBarred))
 	}
-	for _, p := range e.peers.keys {
-		e.send(p, e.report(0, "")) // it does not vote any more
-	}
+	e.sendAllConnected(e.report(0, "")) // it does not vote any more
 }
 
 func (e *Elector) whyBarred() *election.Refusal {

@@ -98,11 +98,9 @@ func (e *Elector) candidaciesOf(from election.PeerID, m election.Candidacies) {
 		}
 		p.listed, p.serial, p.candidacies = true, m.Serial, m.Candidacies
 		for name, stands := range changes(before, m.Candidacies) {
-			var c *entry
+			c := e.held(name)
 			if stands {
 				c = e.contest(name) // it exists from its first candidate
-			} else {
-				c = e.held(name)
 			}
 			if c != nil {
 				c.listing.key = listingKey{}

@@ -88,6 +88,7 @@ func New(cfg Config, s election.State, now election.Instant, rng *rand.Rand) (*E
 		roster:   voter.Roster(),
 		agenda:   agenda{window: firstWindow},
 		sweepAt:  now.Add(cfg.Timing.Lease),
+		withheld: map[election.PeerID]bool{},
 		inquired: uint64(cfg.Self.Boot), // so that no answer to a former boot's question counts
 		counters: Counters{Sent: map[string]uint64{}, Received: map[string]uint64{},
 			Dropped: map[string]uint64{}},
@@ -268,12 +269,12 @@ func (e *Elector) advance() election.Instant {
 	e.advanceContests()
 	e.sweep()
 	e.sendProgress()
-	return election.Earliest(formed, brought, e.expireInquiries(), e.sendCandidacies(), e.watchDisk(), e.beat(), e.probe())
+	return min(formed, brought, e.expireInquiries(), e.sendCandidacies(), e.watchDisk(), e.beat(), e.probe())
 }
 
 // wakeAt is when the next Tick is wanted: for a duty, or for a part with its own alarm.
 func (e *Elector) wakeAt(duty election.Instant) election.Instant {
-	wake := election.Earliest(duty, e.voter.WakeAt(), e.ledger.WakeAt(), e.change.wakeAt, e.contestsWake())
+	wake := min(duty, e.voter.WakeAt(), e.ledger.WakeAt(), e.change.wakeAt, e.contestsWake())
 	if !e.diskStuck() {
 		wake = min(wake, e.diskStuckFrom()) // it can't be elected from then on
 	}

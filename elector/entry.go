@@ -205,7 +205,7 @@ func (c *entry) SharesRoster(id election.PeerID) bool {
 }
 
 func (c *entry) SuspectAt(id election.PeerID) election.Instant {
-	if p := c.e.peers.get(id); p != nil && p.beats != nil {
+	if p := c.e.peers.get(id); p != nil {
 		return p.beats.Deadline()
 	}
 	return election.Never

@@ -17,19 +17,14 @@ func (e *Elector) expireLeases() {
 
 // leadsAny reports whether there is a term to claim in heartbeats.
 func (e *Elector) leadsAny() bool {
-	for _, c := range e.contests.rows {
-		if c.Claimable() {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(e.contests.rows, (*entry).Claimable)
 }
 
 // beat sends the heartbeat when it is due, and returns when the next one is: one
 // message to each connected peer for all elections led here.
 func (e *Elector) beat() election.Instant {
 	if !e.leadsAny() {
-		e.withheld = nil
+		clear(e.withheld)
 		return election.Never
 	}
 	if e.now < e.beatAt {
@@ -51,7 +46,7 @@ func (e *Elector) beatTo(id election.PeerID, h election.Heartbeat) {
 	p := e.peers.get(id)
 	h.Echo = p.stamp
 	e.redialUnanswered(id, p)
-	e.expectAnswer(p)
+	p.expectAnswer(e.now)
 	p.stale = p.stamp == 0 || e.now.Sub(p.stampedAt) > e.cfg.Timing.Heartbeat*3/2 // an answer to the last heartbeat is fresh
 	e.send(id, h)
 }
@@ -69,7 +64,7 @@ func (e *Elector) claims() election.Heartbeat {
 		}
 		h.Claims = append(h.Claims, c.Claim(e.now, h.Send))
 		for voter := range c.Disputed() {
-			e.withhold(voter)
+			e.withheld[voter] = true
 		}
 	}
 	e.ledHere = len(h.Claims)
@@ -129,12 +124,4 @@ func (e *Elector) renewed(voter election.PeerID, m election.HeartbeatAck) {
 		}
 		e.carry(c, v)
 	}
-}
-
-// withhold records that a voter does not renew all that is led here.
-func (e *Elector) withhold(voter election.PeerID) {
-	if e.withheld == nil {
-		e.withheld = map[election.PeerID]bool{}
-	}
-	e.withheld[voter] = true
 }

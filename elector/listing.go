@@ -16,15 +16,13 @@ type facts struct {
 	heard      uint64 // counts views and candidacies
 	able       []election.PeerID
 	own        ownFacts
-	majority   bool
 }
 
 type ownFacts struct{ draining, stopping, failing, rosterless, majority bool }
 
 // renew compares the facts with those of the last time.
 func (f *facts) renew(e *Elector) uint64 {
-	f.majority = e.hasMajority()
-	own := ownFacts{e.draining, e.stopping, !e.writes(), e.roster == nil, f.majority}
+	own := ownFacts{e.draining, e.stopping, !e.writes(), e.roster == nil, e.hasMajority()}
 	changed := own != f.own || f.heard != e.heardOf
 	n := 0
 	for _, m := range e.view.Members {

@@ -28,7 +28,7 @@ type peer struct {
 	unwritableUntil election.Instant          // a voter that can't write its promises is not counted until then
 	beats           *failuredetector.Detector // of a leader's heartbeats; nil if it leads nothing
 	heardAt         election.Instant          // when its last message came, or it connected
-	unansweredSince election.Instant          // the oldest message that it has not answered; 0: none
+	unansweredSince election.Instant          // the oldest message that it has not answered; Never: none
 	redialAt        election.Instant          // its connection is not made again before
 	probeAt         election.Instant          // the next Inquiry if it is silent
 	probes          int                       // Inquiries since its last Report
@@ -46,7 +46,7 @@ func (e *Elector) connected(in election.PeerConnected) {
 	}
 	e.heardOf++
 	e.foreign.remove(in.Peer)
-	e.peers.put(in.Peer, &peer{boot: in.Boot, heardAt: e.now, probeAt: e.now.Add(e.cfg.Timing.Heartbeat)})
+	e.peers.put(in.Peer, &peer{boot: in.Boot, heardAt: e.now, unansweredSince: election.Never, probeAt: e.now.Add(e.cfg.Timing.Heartbeat)})
 	own := e.report(0, "")
 	own.Known = e.progress.get(in.Peer).writes
 	e.send(in.Peer, own)
@@ -120,9 +120,7 @@ func (e *Elector) reachable(id election.PeerID) bool {
 }
 
 // hasMajority reports whether a majority of the voters can be reached.
-func (e *Elector) hasMajority() bool {
-	return e.roster != nil && quorum.Confirmed(e.roster, e.reachable)
-}
+func (e *Elector) hasMajority() bool { return quorum.Confirmed(e.roster, e.reachable) }
 
 func (e *Elector) reachableNamed(name string) (election.PeerID, bool) {
 	m, ok := e.view.Named(name)

@@ -111,7 +111,7 @@ func (e *Elector) state(c *entry, candidates bool) State {
 		return Leading
 	case c.Leader().Holder != (election.Holder{}) && !c.Vacant():
 		return Following
-	case e.cfg.Quorum && !e.facts.majority:
+	case e.cfg.Quorum && !e.facts.own.majority:
 		return NoQuorum
 	case candidates || c.Role() != contest.Follower || c.Active():
 		return Electing

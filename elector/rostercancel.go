@@ -86,18 +86,6 @@ func (e *Elector) rosterCancel(from election.PeerID, m election.RosterCancel) {
 	}
 }
 
-// namesOf lists the names of the voters for which is returns true.
-func (e *Elector) namesOf(voters []election.Voter, is func(election.Voter) bool) []string {
-	var names []string
-	for _, v := range voters {
-		if is(v) {
-			names = append(names, v.Name)
-		}
-	}
-	slices.Sort(names)
-	return names
-}
-
 // changeStatus describes the change of the voters under way; nil: there is none.
 func (e *Elector) changeStatus() *election.ChangeStatus {
 	ch := &e.change
@@ -114,12 +102,12 @@ func (e *Elector) changeStatus() *election.ChangeStatus {
 	}
 	d := ch.driver
 	if d == nil {
-		s.Missing = e.namesOf(e.roster.All(), func(v election.Voter) bool { return !e.reachable(v.Peer) })
+		s.Missing = election.Names(e.roster.All(), func(v election.Voter) bool { return !e.reachable(v.Peer) })
 		return s
 	}
 	s.Driver, s.Name, s.Back = e.cfg.Self.Peer, "", d.Back()
 	if !d.Agreed() {
-		s.Missing = e.namesOf(d.Proposal().All(), func(v election.Voter) bool { return !d.HasAccepted(v.Peer) })
+		s.Missing = election.Names(d.Proposal().All(), func(v election.Voter) bool { return !d.HasAccepted(v.Peer) })
 	} else if d.Marks() {
 		s.PromisesEnd = d.WaitsUntil()
 	}

@@ -274,7 +274,7 @@ func (e *Elector) giveUpLostVoters(c *entry) {
 	default:
 		ch.driver.GoBack()
 		ch.lost = &election.Refusal{Why: election.DeniedVotersLost,
-			Agent: strings.Join(e.namesOf(r.Next, func(v election.Voter) bool { return !e.reachable(v.Peer) }), ", ")}
+			Agent: strings.Join(election.Names(r.Next, func(v election.Voter) bool { return !e.reachable(v.Peer) }), ", ")}
 	}
 }
 

@@ -33,31 +33,18 @@ func (e *Elector) silent(id election.PeerID) bool {
 
 // silentFrom is from when the peer is silent if nothing more comes.
 func (p *peer) silentFrom(lease time.Duration) election.Instant {
-	from := election.Never
-	if p.beats != nil {
-		from = p.beats.Deadline()
-	}
-	if p.unansweredSince != 0 {
-		from = min(from, p.unansweredSince.Add(lease))
-	}
-	return from
+	return min(p.beats.Deadline(), p.unansweredSince.Add(lease))
 }
 
-func (p *peer) overdue(now election.Instant) bool {
-	return p.beats != nil && p.beats.Suspects(now)
-}
+func (p *peer) overdue(now election.Instant) bool { return now >= p.beats.Deadline() }
 
 // expectAnswer notes that the peer was sent something that it must answer.
-func (e *Elector) expectAnswer(p *peer) {
-	if p.unansweredSince == 0 {
-		p.unansweredSince = e.now
-	}
-}
+func (p *peer) expectAnswer(now election.Instant) { p.unansweredSince = min(p.unansweredSince, now) }
 
 // redialUnanswered asks for a new connection to a peer that has answered no heartbeat for
 // a lease: the present one looks open and is dead.
 func (e *Elector) redialUnanswered(id election.PeerID, p *peer) {
-	if p.unansweredSince != 0 && e.now > p.unansweredSince.Add(e.cfg.Timing.Lease) {
+	if e.now > p.unansweredSince.Add(e.cfg.Timing.Lease) {
 		e.redial(id, p)
 	}
 }
@@ -82,7 +69,7 @@ func (e *Elector) redial(id election.PeerID, p *peer) {
 // followed any more, sends no heartbeats: that is not silence.
 func (e *Elector) heardFrom(id election.PeerID, m election.Message) {
 	p := e.peers.get(id)
-	p.heardAt, p.unansweredSince = e.now, 0
+	p.heardAt, p.unansweredSince = e.now, election.Never
 	_, released := m.(election.Release)
 	_, beats := m.(election.Heartbeat)
 	if released || !beats && p.overdue(e.now) && !e.follows(id) {
@@ -115,7 +102,7 @@ func (e *Elector) probe() election.Instant {
 		if e.now >= e.probeDue(p) {
 			p.probeAt = e.now.Add(e.cfg.Timing.Heartbeat << p.probes)
 			p.probes = min(p.probes+1, maxProbes)
-			e.expectAnswer(p)
+			p.expectAnswer(e.now)
 			e.send(e.peers.keys[i], election.Inquiry{})
 		}
 		wake = min(wake, e.probeDue(p))

@@ -72,7 +72,7 @@ func (e *Elector) warnOfVoters(ws []Warning, q QuorumStatus) []Warning {
 		ws = append(ws, Warning{Code: "voters_change"})
 	}
 	if d := e.change.driver; d != nil {
-		for _, name := range e.namesOf(d.Proposal().All(), func(v election.Voter) bool { return d.TooFar(v.Peer) }) {
+		for _, name := range election.Names(d.Proposal().All(), func(v election.Voter) bool { return d.TooFar(v.Peer) }) {
 			ws = append(ws, Warning{Code: "voter_term_leap", Agent: name})
 		}
 	}
@@ -88,11 +88,7 @@ func (e *Elector) warnOfVoters(ws []Warning, q QuorumStatus) []Warning {
 // otherVoters reports whether this agent was started with other voters than those
 // that were formed. Later changes of the roster are nobody's mistake.
 func (e *Elector) otherVoters() bool {
-	var names []string
-	for _, v := range e.roster.All() {
-		names = append(names, v.Name)
-	}
-	slices.Sort(names)
+	names := election.Names(e.roster.All(), nil)
 	first := e.roster.Version == election.Version{Counter: 1}
 	left := slices.Contains(e.cfg.Voters, e.cfg.Name) && !slices.Contains(names, e.cfg.Name)
 	return len(e.cfg.Voters) > 0 && (first || left) && !slices.Equal(slices.Sorted(slices.Values(e.cfg.Voters)), names)

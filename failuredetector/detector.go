@@ -113,8 +113,13 @@ func (d *Detector) Heard(now election.Instant) {
 func (d *Detector) Suspects(now election.Instant) bool { return now >= d.deadline }
 
 // Deadline is when suspicion begins if nothing more is heard; Never before the first
-// heartbeat.
-func (d *Detector) Deadline() election.Instant { return d.deadline }
+// heartbeat, and without a detector.
+func (d *Detector) Deadline() election.Instant {
+	if d == nil {
+		return election.Never
+	}
+	return d.deadline
+}
 
 // patience is how long a silence is trusted.
 func (d *Detector) patience() time.Duration {

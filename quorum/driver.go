@@ -30,7 +30,8 @@ type Driver struct {
 
 // NewDriver starts a change of a stable roster, by an unmarked joint one (R9).
 func NewDriver(ballot election.Term, drift float64, stable *election.Roster, next []election.Voter) *Driver {
-	d := &Driver{Ballot: ballot, drift: drift, joint: *stable}
+	d := &Driver{Ballot: ballot, drift: drift, joint: *stable,
+		refused: map[election.PeerID]bool{}, reported: map[election.PeerID]election.Term{}}
 	d.joint.Next, d.joint.Committed = next, false
 	d.propose(d.joint, 0)
 	return d
@@ -41,6 +42,7 @@ func NewDriver(ballot election.Term, drift float64, stable *election.Roster, nex
 // have been agreed on (R11, R13).
 func InheritChange(ballot election.Term, drift float64, joint, won *election.Roster) *Driver {
 	d := &Driver{Ballot: ballot, drift: drift, joint: *joint,
+		refused: map[election.PeerID]bool{}, reported: map[election.PeerID]election.Term{},
 		inherited: joint.Committed || won == nil || won.Committed}
 	d.propose(d.joint, 0)
 	return d
@@ -67,9 +69,6 @@ func (d *Driver) Proposal() *election.Roster { return d.proposal }
 func (d *Driver) Accept(now election.Instant, from election.PeerID, m election.RosterAccept) {
 	if m.Driver != d.Ballot || m.Version != d.proposal.Version || !d.Asks(from) {
 		return
-	}
-	if d.reported == nil {
-		d.reported = map[election.PeerID]election.Term{}
 	}
 	d.reported[from] = m.Highest
 	if d.TooFar(from) {
@@ -108,9 +107,6 @@ func (d *Driver) Recount() { clear(d.accepted) }
 func (d *Driver) Refuse(from election.PeerID, m election.RosterRefuse) {
 	if m.Driver != d.Ballot || m.Granted <= d.Ballot || !d.Asks(from) {
 		return
-	}
-	if d.refused == nil {
-		d.refused = map[election.PeerID]bool{}
 	}
 	d.refused[from] = true
 }

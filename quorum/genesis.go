@@ -162,12 +162,7 @@ func proposerOf(g *election.Genesis) string {
 }
 
 func voterNames(g *election.Genesis) string {
-	var names []string
-	for _, v := range g.Roster.Voters {
-		names = append(names, v.Name)
-	}
-	slices.Sort(names)
-	return strings.Join(names, ",")
+	return strings.Join(election.Names(g.Roster.Voters, nil), ",")
 }
 
 // objection says why this agent can't accept the genesis; 0: it can.
@@ -227,9 +222,7 @@ func (f *Formation) Learn(now election.Instant, r *election.Roster) {
 	held := f.ledger.State()
 	genesis := r.Version == election.Version{Counter: 1}
 	switch {
-	case held.Roster != nil:
-		f.voter.Adopt(now, r)
-	case held.Pending != nil && held.Pending.Roster.Cluster == r.Cluster:
+	case held.Roster != nil, held.Pending != nil && held.Pending.Roster.Cluster == r.Cluster:
 		f.voter.Adopt(now, r)
 	case held.Pending != nil && held.Pending.Proposer != f.cfg.Self.Peer:
 		f.stuck = Problem{Why: CommittedElsewhere}

@@ -174,7 +174,7 @@ func (v *Voter) WakeAt() election.Instant {
 			continue // the write's end wakes the agent
 		}
 		for _, r := range waiting {
-			wake = election.Earliest(wake, v.promises[e].until, r.at.Add(v.cfg.VoteTimeout))
+			wake = min(wake, v.promises[e].until, r.at.Add(v.cfg.VoteTimeout))
 		}
 	}
 	return wake

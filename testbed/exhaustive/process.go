@@ -90,10 +90,10 @@ func (p *process) step(now election.Instant, in election.Input) election.Output 
 	p.voter.Tick(now)
 	p.wakeAt = election.Never
 	p.carry(p.contest.Advance(p))
-	due := election.Earliest(p.beat(), p.probe())
+	due := min(p.beat(), p.probe())
 	p.settle()
 	p.out.Persist = p.ledger.Next(now)
-	p.out.WakeAt = max(now+1, election.Earliest(due, p.wakeAt, p.voter.WakeAt(), p.ledger.WakeAt()))
+	p.out.WakeAt = max(now+1, min(due, p.wakeAt, p.voter.WakeAt(), p.ledger.WakeAt()))
 	return p.out
 }
 
