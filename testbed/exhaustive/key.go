@@ -19,7 +19,7 @@ import (
 // messages hold, private fields included, so a new field counts at once. Only these do
 // not tell worlds apart:
 //
-//   - What follows from the rest, or never changes here (same).
+//   - What never changes here (same).
 //   - Absolute instants: each counts from the clock of the agent that read it, back to the
 //     slack, which is above everything that the protocol waits for.
 //   - The numbers of sends: an answer is worth what the send time of its request is worth,
@@ -30,7 +30,6 @@ var slack = election.Instant(2 * timing.Lease)
 
 var same = []reflect.Type{
 	reflect.TypeFor[contest.Config](), reflect.TypeFor[quorum.VoterConfig](), reflect.TypeFor[election.Roster](),
-	reflect.TypeFor[election.Rank](),  // follows from the holder
 	reflect.TypeFor[election.State](), // but for its grants, which are written apart
 }
 
