@@ -150,7 +150,7 @@ type tenure struct {
 func (c *Contest) Advance(f Facts) Verdict {
 	s := new(step).begin(f)
 	c.expireKnown(s)
-	c.wakeForHold(s)
+	s.wake(c.holdChanges(f))
 	switch c.Role() {
 	case Leader:
 		c.lead(s)

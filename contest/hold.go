@@ -20,13 +20,15 @@ func (c *Contest) holds(s *step) bool {
 	})
 }
 
-// wakeForHold advances the election when its hold no longer hinders it, or hinders it less.
-func (c *Contest) wakeForHold(s *step) {
-	held := s.HoldEnd()
-	if soon := held.Add(-c.cfg.holdOutlived()); s.now < soon {
-		s.wake(soon)
+// holdChanges is when its hold no longer hinders the election, or hinders it less; Never:
+// there is none.
+func (c *Contest) holdChanges(f Facts) election.Instant {
+	now, held := f.Now(), f.HoldEnd()
+	switch soon := held.Add(-c.cfg.holdOutlived()); {
+	case now < soon:
+		return soon
+	case now < held:
+		return held
 	}
-	if s.now < held {
-		s.wake(held)
-	}
+	return election.Never
 }

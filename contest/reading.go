@@ -4,7 +4,9 @@ import "github.com/doyen-election/doyen/election"
 
 func (c *Contest) Name() election.Name { return c.name }
 
-func (c *Contest) Candidate() (priority int, is bool) { return c.priority, c.candidate }
+func (c *Contest) Stands() bool { return c.candidate }
+
+func (c *Contest) Priority() int { return c.priority }
 
 // Leader returns the leader that is named, this agent included; zero if none is.
 func (c *Contest) Leader() Known { return c.leader }

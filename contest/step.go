@@ -62,7 +62,7 @@ type Verdict struct {
 	Expired  election.PeerID  // the lease of this leader has expired as seen from here
 
 	// How often it happened.
-	Rounds, Attempts, TermsWon, LeasesExpired, Suspicions, TermLeaps uint64
+	Rounds, Attempts, TermsWon, LeasesExpired, Suspicions, TermLeaps uint8
 }
 
 // step is one call: what is known, and the verdict as it comes about.

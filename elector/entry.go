@@ -107,19 +107,21 @@ func (e *Elector) carry(c *entry, v contest.Verdict) {
 			e.change.wakeAt = e.now // there is a roster to propose
 		}
 	}
-	e.redialLeader(v.Expired) // if it is a peer
+	if v.Expired != "" {
+		e.redialLeader(v.Expired)
+	}
 	if v.Late {
 		e.agenda.narrow(e.now, e.cfg.Timing.voteTimeout())
 	}
 	e.settled = e.settled || c.Leader().Holder != (election.Holder{})
 	e.agenda.recount(c)
-	e.counters.Rounds += v.Rounds
-	e.counters.Attempts += v.Attempts
-	e.counters.TermsWon += v.TermsWon
-	e.counters.LeasesExpired += v.LeasesExpired
-	e.counters.Suspicions += v.Suspicions
+	e.counters.Rounds += uint64(v.Rounds)
+	e.counters.Attempts += uint64(v.Attempts)
+	e.counters.TermsWon += uint64(v.TermsWon)
+	e.counters.LeasesExpired += uint64(v.LeasesExpired)
+	e.counters.Suspicions += uint64(v.Suspicions)
 	if v.TermLeaps > 0 {
-		e.counters.Dropped["term_leap"] += v.TermLeaps
+		e.counters.Dropped["term_leap"] += uint64(v.TermLeaps)
 	}
 }
 

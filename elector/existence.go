@@ -108,11 +108,10 @@ func (e *Elector) sweep() {
 
 // exists reports whether the election has a candidate or a leader, or may have.
 func (e *Elector) exists(c *entry) bool {
-	_, candidate := c.Candidate()
 	switch {
 	case c.Name() == election.Default, c.Name() == election.RosterElection:
 		return true
-	case candidate, c.Role() != contest.Follower, c.Leader().Holder != (election.Holder{}), c.Heeds(e.now), c.Active():
+	case c.Stands(), c.Role() != contest.Follower, c.Leader().Holder != (election.Holder{}), c.Heeds(e.now), c.Active():
 		return true
 	}
 	for _, m := range e.view.Members {

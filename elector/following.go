@@ -49,11 +49,16 @@ func (e *Elector) askReport(from election.PeerID, p *peer) {
 
 // claimed handles one leadership that a heartbeat claims.
 func (e *Elector) claimed(holder election.Holder, claim election.Claim, echo election.Instant) {
-	c := e.contest(claim.Election)
-	if c == nil {
-		return
+	until := e.claimEnd(claim, echo)
+	if c := e.contests.get(claim.Election); c != nil && !c.touched {
+		if wakeAt, prolonged := c.Prolong(c, holder, claim, until); prolonged {
+			c.wakeAt, c.refresh = wakeAt, true
+			return
+		}
 	}
-	e.carry(c, c.Claimed(c, holder, claim, echo, e.claimEnd(claim, echo)))
+	if c := e.contest(claim.Election); c != nil {
+		e.carry(c, c.Claimed(c, holder, claim, echo, until))
+	}
 }
 
 // claimEnd is the latest instant, on this agent's clock, at which the claimed

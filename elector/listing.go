@@ -66,9 +66,8 @@ type listingKey struct {
 }
 
 func (l *listing) renew(e *Elector, c *entry, facts uint64) {
-	priority, candidate := c.Candidate()
 	leader := c.Leader().Holder
-	key := listingKey{facts, c.Role(), candidate, priority, leader, c.Unable(c)}
+	key := listingKey{facts, c.Role(), c.Stands(), c.Priority(), leader, c.Unable(c)}
 	fleeting := c.StandsDown(e.now)
 	if key == l.key && !l.fleeting && !fleeting {
 		return
@@ -87,7 +86,7 @@ func (l *listing) renew(e *Elector, c *entry, facts uint64) {
 			candidates = append(candidates, r.Peer)
 		}
 	}
-	l.stood = candidate
+	l.stood = c.Stands()
 	for _, m := range e.view.Members {
 		_, stands := e.rank(m, c.Name())
 		l.stood = l.stood || stands

@@ -225,7 +225,7 @@ func TestAChangeThatIsNotBegunInTimeSaysThatAndWhy(t *testing.T) {
 			if r == nil || r.Why != election.DeniedNotStarted || r.Obstacle != try.why {
 				t.Fatalf("%+v, want that it was not started: %d", r, try.why)
 			}
-			if _, candidate := s.e.contests.get(election.RosterElection).Candidate(); candidate {
+			if s.e.contests.get(election.RosterElection).Stands() {
 				t.Fatal("it still wants to make the change")
 			}
 		})

@@ -121,17 +121,14 @@ func (e *Elector) advanceChange() {
 	if e.barred.Code != "" || !e.roster.Has(e.cfg.Self.Peer) && ch.driver == nil {
 		return
 	}
-	c := e.contest(election.RosterElection)
-	if c == nil {
-		return
-	}
 	if ch.want == nil && ch.cancel == nil && !e.inherits() && ch.driver == nil {
-		if _, candidate := c.Candidate(); candidate {
+		if c := e.contests.get(election.RosterElection); c != nil && c.Stands() {
 			e.withdrawCandidacy(election.RosterElection, 0) // another driver finished it
 		}
 		return
 	}
-	if ch.want != nil && !e.joinersReady() {
+	c := e.contest(election.RosterElection)
+	if c == nil || ch.want != nil && !e.joinersReady() {
 		return
 	}
 	c.Stand(true, election.DefaultPriority)

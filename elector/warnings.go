@@ -88,8 +88,11 @@ func (e *Elector) warnOfVoters(ws []Warning, q QuorumStatus) []Warning {
 // otherVoters reports whether this agent was started with other voters than those
 // that were formed. Later changes of the roster are nobody's mistake.
 func (e *Elector) otherVoters() bool {
+	if len(e.cfg.Voters) == 0 {
+		return false
+	}
 	names := election.Names(e.roster.All(), nil)
 	first := e.roster.Version == election.Version{Counter: 1}
 	left := slices.Contains(e.cfg.Voters, e.cfg.Name) && !slices.Contains(names, e.cfg.Name)
-	return len(e.cfg.Voters) > 0 && (first || left) && !slices.Equal(slices.Sorted(slices.Values(e.cfg.Voters)), names)
+	return (first || left) && !slices.Equal(slices.Sorted(slices.Values(e.cfg.Voters)), names)
 }
