@@ -25,13 +25,13 @@ type Selection interface {
 //
 // Invariant: vacantSince is Never exactly while another agent is known to lead, or may.
 type Contest struct {
+	held      *tenure // the term that this agent leads, or has stepped down from
+	bid       *bid    // for a first term, or while it leads for a higher one; kept until the release
 	cfg       *Config
 	name      election.Name
 	candidate bool
 	priority  int
 	selection Selection
-	held      *tenure       // the term that this agent leads, or has stepped down from
-	bid       *bid          // for a first term, or while it leads for a higher one; kept until the release
 	highest   election.Term // seen from any agent
 	asked     asked
 	leader    Known

@@ -125,7 +125,7 @@ func (c *Contest) Disputed() iter.Seq[election.PeerID] { return maps.Keys(c.held
 
 // Renewed counts a voter's answer to a heartbeat that was sent at that instant and whose
 // claim it honours (H4). It reports whether Advance should be called.
-func (c *Contest) Renewed(voter election.PeerID, m election.HeartbeatAck, sent election.Instant) bool {
+func (c *Contest) Renewed(voter election.PeerID, m *election.HeartbeatAck, sent election.Instant) bool {
 	if !c.ClaimedBy(m.Send) {
 		return false
 	}

@@ -13,18 +13,19 @@ import (
 // advanced, and what readers are shown of it. It is also the facts that the contest is
 // given.
 type entry struct {
-	*contest.Contest
+	// What each step looks at in each election comes first, in one line of the cache.
+	wakeAt  election.Instant
+	touched bool // something was heard or done about it: it is to be advanced
+	refresh bool // what readers are shown may have changed
+	queued  bool // it waits for its turn to start a round
+	counted bool // among the agenda's contesting
+	contest.Contest
+
 	e         *Elector
+	turn      uint64           // its place among those that wait; 0: it wants to start no round
 	idleSince election.Instant // there are no candidates and no leader; Never: there are
 	listing   listing
 	shown     *ContestStatus // to readers; replaced, never changed; nil: it is not
-	refresh   bool           // what readers are shown may have changed
-	touched   bool           // something was heard or done about it: it is to be advanced
-	wakeAt    election.Instant
-
-	// Kept by the agenda, which says what they mean.
-	turn            uint64 // since when it wants to start a round; 0: it does not
-	queued, counted bool
 }
 
 func newSelection(cfg Config, name election.Name) contest.Selection {

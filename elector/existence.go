@@ -28,7 +28,7 @@ func (e *Elector) contest(name election.Name) *entry {
 		return nil
 	}
 	state := e.ledger.State()
-	c := &entry{Contest: contest.New(name, e.rules, newSelection(e.cfg, name), max(state.Grant(name).Term, state.Seen[name], e.retired), e.spent),
+	c := &entry{Contest: *contest.New(name, e.rules, newSelection(e.cfg, name), max(state.Grant(name).Term, state.Seen[name], e.retired), e.spent),
 		e: e, idleSince: election.Never, wakeAt: election.Never}
 	e.contests.put(name, c)
 	c.touch()

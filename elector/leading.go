@@ -113,7 +113,7 @@ func (e *Elector) renewed(voter election.PeerID, m election.HeartbeatAck) {
 	for _, c := range e.contests.rows {
 		i := slices.IndexFunc(m.Nacks, func(n election.Nack) bool { return n.Election == c.Name() })
 		if i < 0 {
-			if c.Renewed(voter, m, sent) {
+			if c.Renewed(voter, &m, sent) {
 				c.touch()
 			}
 			continue
