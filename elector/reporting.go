@@ -47,7 +47,9 @@ func (e *Elector) reported(from election.PeerID, r election.Report) {
 	e.learnRoster(from, r.Roster)
 	if e.votes(from, r.Roster) {
 		for _, s := range r.Records {
-			e.noteRecord(s)
+			if c := e.contest(s.Election); c != nil {
+				e.carry(c, c.Record(c, s))
+			}
 		}
 	}
 	if first {
@@ -57,15 +59,6 @@ func (e *Elector) reported(from election.PeerID, r election.Report) {
 		e.beatTo(from, e.claims())
 	}
 	e.answered(from, r)
-}
-
-// noteRecord learns a term, and perhaps a leader that was not heard yet.
-func (e *Elector) noteRecord(s election.Record) {
-	c := e.contest(s.Election)
-	if c == nil {
-		return
-	}
-	e.carry(c, c.Record(c, s))
 }
 
 // informWait is for how many heartbeats an agent without quorum waits to hear a leader.
