@@ -48,7 +48,7 @@ func (e *Elector) endChange() {
 // still runs: an observer may be all that is left of it.
 func (e *Elector) meetFormer(from election.PeerID, p *peer) {
 	if e.wasVoterOf(p.roster) && p.roster.Has(from) {
-		e.bar(election.Barred{Code: "identity_changed", Cluster: p.cluster})
+		e.bar(election.Barred{Code: "identity_changed", Cluster: p.roster.Cluster})
 	}
 }
 

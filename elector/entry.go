@@ -180,7 +180,7 @@ func (c *entry) Informed() (bool, election.Instant) {
 func (c *entry) Candidates() iter.Seq[election.Rank] {
 	return func(yield func(election.Rank) bool) {
 		for _, m := range c.e.view.Members {
-			if r, ok := c.e.present(c.Name(), m); ok && !yield(r) {
+			if r, why := c.e.present(c.Name(), m); why == 0 && !yield(r) {
 				return
 			}
 		}
@@ -214,25 +214,30 @@ func (c *entry) SuspectAt(id election.PeerID) election.Instant {
 	return election.Never
 }
 
-// present returns the rank of another member that is a candidate and can be reached,
-// even if it has just stepped down.
-func (e *Elector) present(name election.Name, m election.Member) (election.Rank, bool) {
+// present returns the rank of another member, and why it can't be elected; 0: it can, even
+// if it has just stepped down.
+func (e *Elector) present(name election.Name, m election.Member) (election.Rank, election.Obstacle) {
 	p := e.peers.get(m.Peer)
 	r, is := p.rank(m, name)
-	return r, is && r.Priority > 0 && e.able(m, p)
-}
-
-// able reports whether another member could be elected, as far as the election
-// does not matter.
-func (e *Elector) able(m election.Member, p *peer) bool {
 	switch {
-	case m.Peer == e.cfg.Self.Peer, m.Draining:
-		return false
-	case p == nil, p.boot != m.Boot, e.now >= p.silentFrom(e.cfg.Timing.Lease):
-		return false
+	case !is:
+		return r, election.NotCandidate
+	case r.Priority <= 0:
+		return r, election.NoPriority
 	}
-	return !m.Suspected || p.beating(e.now)
+	return r, e.away(m, p)
 }
 
-// beating reports whether live heartbeats overrule gossip's suspicion.
-func (p *peer) beating(now election.Instant) bool { return p.beats != nil && !p.overdue(now) }
+// away is why another member can't be elected, as far as the election does not matter.
+// Live heartbeats overrule gossip's suspicion.
+func (e *Elector) away(m election.Member, p *peer) election.Obstacle {
+	switch {
+	case m.Draining:
+		return election.DrainingNow
+	case p == nil:
+		return election.NotConnected
+	case p.boot != m.Boot, e.now >= p.silentFrom(e.cfg.Timing.Lease), m.Suspected && (p.beats == nil || p.overdue(e.now)):
+		return election.DoesNotAnswer
+	}
+	return 0
+}

@@ -13,7 +13,7 @@ func (e *Elector) heartbeat(from election.PeerID, m election.Heartbeat) {
 		e.counters.Dropped["stale_heartbeat"]++
 		return
 	}
-	if e.cfg.Quorum && e.heldRoster() != nil && p.cluster == "" {
+	if e.cfg.Quorum && e.heldRoster() != nil && p.roster == nil {
 		e.counters.Dropped["unreported"]++ // it overtook the Report that says of which cluster it is
 		e.askReport(from, p)
 		return

@@ -64,27 +64,11 @@ func (e *Elector) transfer(in election.Transfer) *election.Refusal {
 	if !known {
 		return &election.Refusal{Why: election.DeniedTargetUnknown}
 	}
-	if _, ok := e.present(c.Name(), m); !ok {
-		return &election.Refusal{Why: election.DeniedTargetUnable, Election: in.Election, Agent: m.Name, Obstacle: e.whyNot(c.Name(), m)}
+	if _, why := e.present(c.Name(), m); why != 0 {
+		return &election.Refusal{Why: election.DeniedTargetUnable, Election: in.Election, Agent: m.Name, Obstacle: why}
 	}
 	e.carry(c, c.StepDown(c, election.ReasonTransferred, in.To))
 	return nil
-}
-
-// whyNot says why another member that is not present can't lead.
-func (e *Elector) whyNot(name election.Name, m election.Member) election.Obstacle {
-	r, is := e.rank(m, name)
-	switch {
-	case !is:
-		return election.NotCandidate
-	case r.Priority <= 0:
-		return election.NoPriority
-	case m.Draining:
-		return election.DrainingNow
-	case !e.isConnected(m.Peer):
-		return election.NotConnected
-	}
-	return election.DoesNotAnswer
 }
 
 func (e *Elector) mustLead(c *entry, name election.Name) *election.Refusal {

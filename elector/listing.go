@@ -26,7 +26,7 @@ func (f *facts) renew(e *Elector) uint64 {
 	changed := own != f.own || f.heard != e.heardOf
 	n := 0
 	for _, m := range e.view.Members {
-		if !e.able(m, e.peers.get(m.Peer)) {
+		if e.away(m, e.peers.get(m.Peer)) != 0 {
 			continue
 		}
 		if n == len(f.able) || f.able[n] != m.Peer {

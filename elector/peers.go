@@ -14,7 +14,6 @@ type peer struct {
 	reported bool             // its Report arrived since it connected
 	reportAt election.Instant // the next request for its Report
 
-	cluster      string           // as it last reported
 	roster       *election.Roster // as it last reported
 	holds        election.Version // of the roster that it was last known to hold
 	doubted      doubted          // its newest roster that was not adopted
@@ -73,7 +72,7 @@ func (e *Elector) heldRoster() *election.Roster { return e.ledger.State().Roster
 // isForeign reports whether the peer belongs to another cluster.
 func (e *Elector) isForeign(p *peer) bool {
 	held := e.heldRoster()
-	return held != nil && p.cluster != "" && p.cluster != held.Cluster
+	return held != nil && p.roster != nil && p.roster.Cluster != held.Cluster
 }
 
 // setForeignApart moves foreign peers out of the table of peers: this agent may have got
@@ -93,7 +92,7 @@ func (e *Elector) setForeignApart() {
 func (e *Elector) heardForeign(from election.PeerID, p *peer, m election.Message) {
 	r, _ := m.(election.Report)
 	if r.Roster != nil {
-		p.cluster, p.roster = r.Roster.Cluster, r.Roster
+		p.roster = r.Roster
 	}
 	if e.isForeign(p) {
 		e.meetFormer(from, p)

@@ -31,7 +31,7 @@ func (e *Elector) reported(from election.PeerID, r election.Report) {
 		return
 	}
 	if r.Roster != nil {
-		p.cluster, p.roster = r.Roster.Cluster, r.Roster
+		p.roster = r.Roster
 	}
 	if e.isForeign(p) {
 		e.setForeignApart()

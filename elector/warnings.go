@@ -17,7 +17,7 @@ func (e *Elector) warnings(q QuorumStatus) (ws []Warning) {
 		ws = append(ws, Warning{Code: "disk_failing"})
 	}
 	for i, p := range e.foreign.rows {
-		ws = append(ws, Warning{Code: "foreign_cluster", Agent: e.nameOf(e.foreign.keys[i]), Cluster: p.cluster,
+		ws = append(ws, Warning{Code: "foreign_cluster", Agent: e.nameOf(e.foreign.keys[i]), Cluster: p.roster.Cluster,
 			Own: e.heldRoster().Cluster, Former: e.barred.Code == "" && e.wasVoterOf(p.roster)})
 	}
 	for i, p := range e.peers.rows {
