@@ -95,7 +95,7 @@ func (c *Contest) seekVotes(s *step) {
 	if b := c.bid; s.now >= b.resendAt {
 		b.every = min(max(2*b.every, c.cfg.Heartbeat/2), c.cfg.Heartbeat*3/4)
 		b.resendAt = s.now.Add(b.every)
-		c.requestVotes(s, b.lease.Term)
+		s.sendVoters(c.request(s, b.lease.Term))
 	}
 	s.wake(c.bid.resendAt)
 }
@@ -114,22 +114,15 @@ func (c *Contest) won(s *step, b *bid) bool {
 	return b.lease.End() > s.now.Add(c.cfg.guard())
 }
 
-func (c *Contest) requestVotes(s *step, t election.Term) {
-	for _, v := range s.roster.All() {
-		c.requestVote(s, v.Peer, t)
-	}
-}
-
-func (c *Contest) requestVote(s *step, voter election.PeerID, t election.Term) {
-	s.send(voter, election.VoteRequest{Election: c.name, Term: t, Holder: c.cfg.Self,
-		Lease: c.cfg.Lease, Rank: c.rank(), Roster: *s.roster})
+func (c *Contest) request(s *step, t election.Term) election.VoteRequest {
+	return election.VoteRequest{Election: c.name, Term: t, Holder: c.cfg.Self,
+		Lease: c.cfg.Lease, Rank: c.rank(), Roster: *s.roster}
 }
 
 // failBid gives the votes back, waits a random time (Ongaro 2014, section
 // 3.4), and after a second failure lets the next rank go.
 func (c *Contest) failBid(s *step, f election.Field) {
-	c.abandon(s)
-	c.selection.Stop()
+	c.giveUp(s)
 	c.notBefore = max(c.notBefore, s.now.Add(c.cfg.Jitter(c.cfg.Heartbeat)))
 	c.failures++
 	if c.failures >= 2 && len(f.Ranks) > 1 {
@@ -171,10 +164,7 @@ func (c *Contest) heedRound(s *step, asker election.Rank) {
 	if c.leader.Holder != (election.Holder{}) && !c.vacant(s) {
 		return
 	}
-	if c.Role() == Nominee {
-		c.abandon(s)
-		c.selection.Stop()
-	}
+	c.giveUp(s)
 	c.begun = false
 	c.selection.StandBack(s.now, c.field(s), asker)
 }
@@ -232,7 +222,7 @@ func (c *Contest) VoteRefused(f Facts, from election.PeerID, m election.VoteRefu
 func (c *Contest) Reconnected(f Facts, voter election.PeerID) Verdict {
 	s := new(step).begin(f)
 	if c.Role() == Nominee && s.roster.Has(voter) {
-		c.requestVote(s, voter, c.bid.lease.Term)
+		s.send(voter, c.request(s, c.bid.lease.Term))
 	}
 	return c.end(s)
 }
@@ -253,8 +243,7 @@ func (c *Contest) reroster(s *step) {
 		c.highest = max(c.highest, s.roster.Floor)
 	}
 	if c.Role() == Nominee && c.bid.lease.Term <= s.roster.Floor {
-		c.abandon(s)
-		c.selection.Stop()
+		c.giveUp(s)
 		return
 	}
 	if b := c.bid; b != nil {
@@ -263,6 +252,6 @@ func (c *Contest) reroster(s *step) {
 		clear(b.refused)
 	}
 	if c.Role() == Leader && c.held.term > s.roster.Floor { // else it overtakes the term instead
-		c.requestVotes(s, c.held.term)
+		s.sendVoters(c.request(s, c.held.term))
 	}
 }

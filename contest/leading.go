@@ -148,7 +148,7 @@ func (c *Contest) Nacked(f Facts, voter election.PeerID, send election.SendID, n
 		disputes = true
 	}
 	if n.Term <= c.held.term && c.held.term > s.roster.Floor {
-		c.requestVote(s, voter, c.held.term)
+		s.send(voter, c.request(s, c.held.term))
 	}
 	return c.end(s), disputes
 }

@@ -18,10 +18,8 @@ func (c *Contest) seek(s *step) {
 		if c.Role() == Nominee { // two that refuse each other must not start again in step
 			c.notBefore = max(c.notBefore, s.now.Add(c.cfg.Jitter(c.cfg.Heartbeat)))
 		}
-		if c.Role() == Nominee || c.selection.Active() {
-			c.abandon(s)
-			c.selection.Stop()
-		}
+		c.abandon(s)
+		c.selection.Stop()
 		c.vacantSince = election.Never
 		return
 	}

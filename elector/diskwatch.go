@@ -78,13 +78,6 @@ func (e *Elector) watchDisk() election.Instant {
 	return w.askAt
 }
 
-// hasWritten records that a peer has written.
-func (e *Elector) hasWritten(from election.PeerID, question uint64) {
-	if w := &e.disk; w.question != 0 && question == w.question {
-		w.wrote[from] = true
-	}
-}
-
 // leaveToWriters hands over each election to the best candidate that has written, if a
 // majority of the voters have.
 func (e *Elector) leaveToWriters() {

@@ -85,6 +85,7 @@ func New(cfg Config, s election.State, now election.Instant, rng *rand.Rand) (*E
 			Names: cfg.Voters, Retry: cfg.Timing.Heartbeat}, ledger, voter),
 		change:   rosterChange{since: election.Never},
 		sends:    quorum.NewSends(cfg.Timing.Lease),
+		withheld: map[election.PeerID]bool{},
 		roster:   voter.Roster(),
 		agenda:   agenda{window: firstWindow},
 		sweepAt:  now.Add(cfg.Timing.Lease),

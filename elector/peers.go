@@ -105,7 +105,8 @@ func (e *Elector) heardForeign(from election.PeerID, p *peer, m election.Message
 
 // runs reports whether that process run of the peer is connected.
 func (e *Elector) runs(h election.Holder) bool {
-	return e.isConnected(h.Peer) && e.peers.get(h.Peer).boot == h.Boot
+	p := e.peers.get(h.Peer)
+	return p != nil && p.boot == h.Boot
 }
 
 // reachable reports whether the peer can vote: it is connected, answers, can write, and

@@ -39,7 +39,9 @@ func (e *Elector) reported(from election.PeerID, r election.Report) {
 		return
 	}
 	e.noteProgress(from, p, r)
-	e.hasWritten(from, r.ID)
+	if w := &e.disk; w.question != 0 && r.ID == w.question {
+		w.wrote[from] = true
+	}
 	first := !p.reported && r.Election == ""
 	p.probes = 0
 	p.reported = p.reported || first
@@ -54,9 +56,9 @@ func (e *Elector) reported(from election.PeerID, r election.Report) {
 	}
 	if first {
 		e.touchAll() // it may be informed now
-	}
-	if first && e.leadsAny() {
-		e.beatTo(from, e.claims())
+		if e.leadsAny() {
+			e.beatTo(from, e.claims())
+		}
 	}
 	e.answered(from, r)
 }
