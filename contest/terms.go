@@ -1,7 +1,10 @@
 package contest
 
 import (
+	"slices"
+
 	"github.com/doyen-election/doyen/election"
+	"github.com/doyen-election/doyen/quorum"
 )
 
 // A term that nobody can exceed would end an election for good. So a term counts only if
@@ -34,4 +37,113 @@ func (c *Contest) confirms(s *step, h election.Holder, t election.Term) bool {
 	}
 	g := s.Granted()
 	return g.Holder == h && g.Term == t
+}
+
+// asked is the terms that this agent has asked for in one election. None of them
+// is asked for again (H1), also after the highest term seen turned out to be wrong.
+//
+// Invariant: the spans are sorted, and more than gap terms apart.
+type asked struct{ spans []span }
+
+// span is the terms from the first to the last.
+type span struct{ first, last election.Term }
+
+const (
+	// gap is how near to a span a term lies that is counted as part of it.
+	gap = 1 << 16
+	// maxSpans bounds how many are kept: the nearest two are made one.
+	maxSpans = 16
+)
+
+// upTo is every term up to t; none if t is 0.
+func upTo(t election.Term) asked {
+	if t == 0 {
+		return asked{}
+	}
+	return asked{spans: []span{{1, t}}}
+}
+
+// highest is the highest term ever asked for, 0 if none was.
+func (a *asked) highest() election.Term {
+	if len(a.spans) == 0 {
+		return 0
+	}
+	return a.spans[len(a.spans)-1].last
+}
+
+// after is the lowest term above t that was not asked for yet.
+func (a *asked) after(t election.Term) election.Term {
+	t++
+	for _, s := range a.spans {
+		if s.first <= t && t <= s.last {
+			t = s.last + 1
+		}
+	}
+	return t
+}
+
+func (a *asked) add(t election.Term) {
+	i, _ := slices.BinarySearchFunc(a.spans, t, func(s span, t election.Term) int {
+		if s.first <= t {
+			return -1
+		}
+		return 1
+	})
+	a.spans = slices.Insert(a.spans, i, span{t, t})
+	for i := len(a.spans) - 1; i > 0; i-- {
+		if a.between(i) <= gap {
+			a.join(i)
+		}
+	}
+	for len(a.spans) > maxSpans {
+		nearest := 1
+		for i := range a.spans {
+			if i > 0 && a.between(i) < a.between(nearest) {
+				nearest = i
+			}
+		}
+		a.join(nearest)
+	}
+}
+
+// between is how far span i is from the one before it; 0 if they overlap.
+func (a *asked) between(i int) election.Term {
+	return max(a.spans[i].first, a.spans[i-1].last) - a.spans[i-1].last
+}
+
+// join makes span i and the one before it one.
+func (a *asked) join(i int) {
+	a.spans[i-1].last = max(a.spans[i-1].last, a.spans[i].last)
+	a.spans = slices.Delete(a.spans, i, i+1)
+}
+
+// newTerm is the term to ask for next: above all that were seen, and never asked
+// for before (H1).
+func (c *Contest) newTerm(s *step) election.Term {
+	if s.roster != nil {
+		c.highest = max(c.highest, s.roster.Floor)
+	}
+	c.highest = c.asked.after(c.highest)
+	c.asked.add(c.highest)
+	return c.highest
+}
+
+// goBack forgets a highest term that so many voters refuse to exceed, as too far
+// above all they know, that the others are not a majority: it was made up, and
+// every later bid would be refused as well. It reports whether it did. What
+// one of the others may have granted in that term stays with it.
+func (c *Contest) goBack(s *step) bool {
+	tooFar := func(id election.PeerID) bool { return c.bid.refused[id].why == election.RefusedLeap }
+	if c.bid == nil || quorum.Confirmed(s.roster, func(id election.PeerID) bool { return !tooFar(id) }) {
+		return false
+	}
+	c.highest = s.roster.Floor
+	for id, refused := range c.bid.refused {
+		if tooFar(id) {
+			c.highest = max(c.highest, refused.known)
+			delete(c.bid.refused, id)
+		}
+	}
+	s.out.TermLeaps++
+	return true
 }

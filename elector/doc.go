@@ -35,7 +35,7 @@
 //
 // beat sends one message to each peer for all elections led here, with the claims of
 // all contests. The receiver renews what its own voter has promised (heartbeat in
-// following.go), and gives each claim to its contest. Its answer renews the leases
+// messages.go), and gives each claim to its contest. Its answer renews the leases
 // (heartbeatAck, renewed). An answer holds a stamp of the receiver's clock that the next
 // heartbeat echoes: from it the receiver knows until when the claimed lease
 // certainly runs (claimEnd).

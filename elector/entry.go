@@ -2,6 +2,7 @@ package elector
 
 import (
 	"iter"
+	"time"
 
 	"github.com/doyen-election/doyen/bully"
 	"github.com/doyen-election/doyen/contest"
@@ -175,6 +176,36 @@ func (c *entry) Informed() (bool, election.Instant) {
 		return false, at
 	}
 	return false, election.Never // a Report ends the wait
+}
+
+const (
+	// crowd is how many members make it a matter of who starts the first round.
+	crowd = 16
+	// crowdStagger is how many times as long as else each waits for the next better
+	// one then.
+	crowdStagger = 4
+)
+
+// FirstTurn is when this agent may start a round for the first leader that it hears
+// of, in a crowd. All have just begun, on machines that are busy with that, and are
+// not connected to each other yet: each would take itself for one of the best, and
+// rounds of a hundred keep all too busy to vote. So the better ones among all members
+// count, connected or not, from when enough voters have reported.
+func (c *entry) FirstTurn(own election.Rank) election.Instant {
+	e := c.e
+	if e.settled || !e.cfg.Quorum || len(e.view.Members) < crowd {
+		return 0
+	}
+	if e.informedAt == 0 {
+		e.informedAt = e.now
+	}
+	better := 0
+	for _, m := range e.view.Members {
+		if r, is := e.rank(m, c.Name()); is && r.Priority > 0 && r.Above(own) {
+			better++
+		}
+	}
+	return e.informedAt.Add(time.Duration(better*crowdStagger) * e.rules.Stagger())
 }
 
 func (c *entry) Candidates() iter.Seq[election.Rank] {

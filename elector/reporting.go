@@ -84,3 +84,78 @@ func (e *Elector) informed() bool {
 	}
 	return len(e.view.Members) > 1
 }
+
+// An agent whose data directory is an older copy has lost promises, and can't know it. So
+// each agent reports how many writes of its state are durable, and remembers in memory
+// what the others reported. If one comes back with fewer, its votes do not count here,
+// and it is told so and bars itself.
+//
+// This is help without a guarantee: an agent that was started since remembers nothing,
+// and writes since the last report are not missed.
+
+// progress is how far another agent's state had come.
+type progress struct {
+	boot   election.BootID
+	stamp  election.Instant // of its clock, at its newest report
+	writes uint64
+	older  bool // it began that process run with fewer
+}
+
+// noteProgress records how many writes a peer reports. Late messages do not count: those
+// of an earlier process run, or sent before the newest one.
+func (e *Elector) noteProgress(from election.PeerID, p *peer, r election.Report) {
+	if r.Boot == 0 || r.Boot != p.boot || !e.cfg.Quorum {
+		return
+	}
+	if r.Known > e.ledger.Writes() && e.roster.Has(from) {
+		e.bar(election.Barred{Code: "data_dir_older", Agent: e.nameOf(from), Known: r.Known, Writes: e.ledger.Writes()})
+	}
+	m := e.progress.get(from)
+	was := m.older
+	switch {
+	case r.Boot != m.boot:
+		m.older = r.Writes < m.writes
+	case r.Stamp <= m.stamp:
+		return
+	case r.Writes < m.writes && !m.older:
+		m.older = true // its whole machine went back to a snapshot
+	}
+	m.boot, m.stamp = r.Boot, r.Stamp
+	if !m.older {
+		m.writes = r.Writes
+	}
+	e.progress.put(from, m)
+	if m.older != was {
+		e.heardOf++
+		e.touchAll()
+	}
+}
+
+// older reports whether the peer came back with an older state: its votes do not count.
+func (e *Elector) older(id election.PeerID) bool {
+	m := e.progress.get(id)
+	return m.older && e.peers.get(id) != nil && e.peers.get(id).boot == m.boot
+}
+
+// sendProgress reports how many writes are durable, at most once a lease. It causes no
+// step of its own.
+func (e *Elector) sendProgress() {
+	if !e.cfg.Quorum || e.ledger.Writes() == e.sentWrites || e.now < e.sendWritesAt {
+		return
+	}
+	e.sentWrites, e.sendWritesAt = e.ledger.Writes(), e.now.Add(e.cfg.Timing.Lease)
+	for _, id := range e.peers.keys {
+		if p := e.peers.get(id); p.reported {
+			e.send(id, election.Report{Election: election.RosterElection, Boot: e.cfg.Self.Boot, Writes: e.sentWrites, Stamp: e.now})
+		}
+	}
+}
+
+// forgetProgress drops the identities that neither vote nor are connected.
+func (e *Elector) forgetProgress() {
+	for _, id := range e.progress.keys {
+		if e.peers.get(id) == nil && !e.roster.Has(id) {
+			e.progress.remove(id)
+		}
+	}
+}

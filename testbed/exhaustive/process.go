@@ -234,7 +234,7 @@ func (p *process) renewed(voter election.PeerID, m election.HeartbeatAck) {
 	switch {
 	case !fresh:
 	case len(m.Nacks) == 0:
-		p.contest.Renewed(voter, m, sent)
+		p.contest.Renewed(voter, &m, sent)
 	default:
 		v, _ := p.contest.Nacked(p, voter, m.Send, m.Nacks[0])
 		p.carry(v)
