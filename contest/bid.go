@@ -153,20 +153,13 @@ func (c *Contest) abandon(s *step) {
 // HeedRound handles another agent's Vote Request.
 func (c *Contest) HeedRound(f Facts, asker election.Rank) Verdict {
 	s := new(step).begin(f)
-	c.heedRound(s, asker)
+	if (c.Role() == Follower || c.Role() == Nominee) && asker.Above(c.rank()) && c.candidate &&
+		(c.leader.Holder == (election.Holder{}) || c.vacant(s)) {
+		c.giveUp(s)
+		c.begun = false
+		c.selection.StandBack(s.now, c.field(s), asker)
+	}
 	return c.end(s)
-}
-
-func (c *Contest) heedRound(s *step, asker election.Rank) {
-	if c.Role() != Follower && c.Role() != Nominee || !asker.Above(c.rank()) || !c.candidate {
-		return
-	}
-	if c.leader.Holder != (election.Holder{}) && !c.vacant(s) {
-		return
-	}
-	c.giveUp(s)
-	c.begun = false
-	c.selection.StandBack(s.now, c.field(s), asker)
 }
 
 // VoteGranted counts a vote that answers what was sent at that instant, for what this
@@ -231,11 +224,6 @@ func (c *Contest) Reconnected(f Facts, voter election.PeerID) Verdict {
 // lease stays good, the rest is asked again (R6).
 func (c *Contest) Reroster(f Facts) Verdict {
 	s := new(step).begin(f)
-	c.reroster(s)
-	return c.end(s)
-}
-
-func (c *Contest) reroster(s *step) {
 	if c.held != nil && c.held.lease != nil {
 		c.held.lease.Reroster(s.roster)
 	}
@@ -244,7 +232,6 @@ func (c *Contest) reroster(s *step) {
 	}
 	if c.Role() == Nominee && c.bid.lease.Term <= s.roster.Floor {
 		c.giveUp(s)
-		return
 	}
 	if b := c.bid; b != nil {
 		b.lease.Reroster(s.roster)
@@ -254,4 +241,5 @@ func (c *Contest) reroster(s *step) {
 	if c.Role() == Leader && c.held.term > s.roster.Floor { // else it overtakes the term instead
 		s.sendVoters(c.request(s, c.held.term))
 	}
+	return c.end(s)
 }

@@ -21,6 +21,8 @@ const (
 
 var testTiming = Timing{Heartbeat: 200 * time.Millisecond, Lease: 1200 * time.Millisecond}
 
+const voteTimeout = 400 * time.Millisecond // of an elector with that timing
+
 // cluster is a few electors in one virtual time, with a perfect network but
 // for what a test cuts, and a readable trace.
 type cluster struct {

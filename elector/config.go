@@ -73,7 +73,3 @@ type Timing struct {
 	Lease        time.Duration
 	DiskPatience time.Duration // 0: five leases, and five seconds at least
 }
-
-// voteTimeout is how long a voter keeps a request it can't grant yet, and how
-// long others wait for a nominee once the old lease is over.
-func (t Timing) voteTimeout() time.Duration { return 2 * t.Heartbeat }

@@ -73,12 +73,12 @@ func New(cfg Config, s election.State, now election.Instant, rng *rand.Rand) (*E
 	if cfg.MaxElections == 0 {
 		cfg.MaxElections = codec.MaxElections // so that a heartbeat and a report hold them all
 	}
-	ledger := quorum.NewLedger(s, cfg.Timing.Lease)
-	voter := quorum.NewVoter(quorum.VoterConfig{Self: cfg.Self.Peer, Drift: cfg.Drift,
-		Lease: cfg.Timing.Lease, VoteTimeout: cfg.Timing.voteTimeout()}, ledger, now)
 	rules := &contest.Config{Self: cfg.Self, JoinedAt: cfg.JoinedAt, Quorum: cfg.Quorum,
 		Heartbeat: cfg.Timing.Heartbeat, Lease: cfg.Timing.Lease, Drift: cfg.Drift,
 		Preempt: cfg.Preempt, PreemptDelay: cfg.PreemptDelay, Rand: rng}
+	ledger := quorum.NewLedger(s, cfg.Timing.Lease)
+	voter := quorum.NewVoter(quorum.VoterConfig{Self: cfg.Self.Peer, Drift: cfg.Drift,
+		Lease: cfg.Timing.Lease, VoteTimeout: rules.VoteTimeout()}, ledger, now)
 	e := &Elector{cfg: cfg, rules: rules, rng: rng, now: now, started: now, ledger: ledger, voter: voter,
 		formation: quorum.NewFormation(quorum.FormationConfig{
 			Self:  election.Voter{Name: cfg.Name, Peer: cfg.Self.Peer},

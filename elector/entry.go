@@ -113,7 +113,7 @@ func (e *Elector) carry(c *entry, v contest.Verdict) {
 		e.redialLeader(v.Expired)
 	}
 	if v.Late {
-		e.agenda.narrow(e.now, e.cfg.Timing.voteTimeout())
+		e.agenda.narrow(e.now, e.rules.VoteTimeout())
 	}
 	e.settled = e.settled || c.Leader().Holder != (election.Holder{})
 	e.agenda.recount(c)

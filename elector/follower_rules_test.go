@@ -256,7 +256,7 @@ func TestTheWorseRankedStartLater(t *testing.T) {
 
 func TestOthersHoldBackForTheTargetOfATransfer(t *testing.T) {
 	s, released := thirdAfterRelease(t, func(r *election.Release) { r.Target = "c" })
-	s.pass(testTiming.voteTimeout() - 1)
+	s.pass(voteTimeout - 1)
 	if ms := s.seeks(); len(ms) > 0 {
 		t.Fatalf("sent %+v %v after the transfer to c", ms[0], s.now.Sub(released))
 	}

@@ -31,7 +31,7 @@ type reader struct {
 }
 
 func (e *Elector) inquire(in election.Inquire) {
-	r := reader{request: in.Request, deadline: e.now.Add(e.cfg.Timing.voteTimeout())}
+	r := reader{request: in.Request, deadline: e.now.Add(e.rules.VoteTimeout())}
 	under := e.underWay(in.Election)
 	switch {
 	case !e.cfg.Quorum:

@@ -101,7 +101,7 @@ func TestReadersShareTheQuestionThatIsAskedAfterTheyCame(t *testing.T) {
 func TestEachReaderIsAnsweredWithinAVoteTimeout(t *testing.T) {
 	o := newSolo(t, nil)
 	o.take()
-	began, timeout := o.now, testTiming.voteTimeout()
+	began, timeout := o.now, voteTimeout
 	came := map[election.RequestID]election.Instant{}
 	for r := election.RequestID(1); o.now < began.Add(2*timeout); r++ {
 		came[r] = o.now

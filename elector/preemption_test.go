@@ -105,7 +105,7 @@ func TestTheSuccessorIsChosenAtTheRelease(t *testing.T) {
 		}
 		o.hear(p, m)
 	}
-	lapse := 2 * testTiming.voteTimeout()
+	lapse := 2 * voteTimeout
 	for _, test := range []struct {
 		name      string
 		meanwhile func(*solo)
