@@ -170,7 +170,7 @@ func (w *world) checkStatus(a *agent, local election.Instant, c *elector.Contest
 		w.acts(l, x)
 		if p := l.find(program, self); p != nil && p.acting(w.Now) && p.term <= c.Term {
 			p.term, p.until = c.Term, max(p.until, c.ValidUntil)
-			w.leadsOn(p)
+			w.leadsOn(l, p)
 		}
 		return
 	}

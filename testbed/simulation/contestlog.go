@@ -93,7 +93,7 @@ func (w *world) acts(l *contestLog, now actor) {
 	x := l.find(now.kind, now.holder)
 	if x != nil && x.acting(w.Now) {
 		x.term, x.until = now.term, now.until
-		w.leadsOn(x)
+		w.leadsOn(l, x)
 		w.checkAlone(l, x)
 		return
 	}

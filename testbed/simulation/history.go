@@ -8,211 +8,166 @@ import (
 
 	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/testbed/messages"
+	"github.com/doyen-election/doyen/testbed/spacetime"
 )
-
-// open is the end of what has not ended.
-const open int64 = -1
 
 // maxArrows bounds the messages a History keeps; what comes later is counted in
 // none.
 const maxArrows = 200_000
 
 // History is what a person may want to see of a run: who was up, who led, what
-// was sent, and what went wrong, in true time.
+// was sent, and what went wrong, in true time. The first of its arrows is none.
 type History struct {
-	seed   uint64
-	plan   plan
-	lanes  []string // of the agents
-	lives  []span
-	pauses []span
-	bars   []bar
-	arrows []arrow
-	marks  []mark
-	ended  int64
-}
-
-// span is a time of one agent's.
-type span struct {
-	lane     int
-	from, to int64
-	text     string
-}
-
-// bar is a leadership: an agent's claim, or a program's acting on it.
-type bar struct {
-	span
-	kind     actorKind
-	election election.Name
-	term     election.Term
-	holder   string
-	lease    int64 // when it ends, as was told last
-}
-
-// arrow is a message. Index 0 is none.
-type arrow struct {
-	from, to   int
-	sent, came int64
-	what       string
-	detail     string
-	lost       bool
-	quiet      bool // a heartbeat or its acknowledgement
-}
-
-// markKind is what a mark is about.
-type markKind uint8
-
-const (
-	noteMark markKind = iota
-	textMark          // shown otherwise: only its text is of interest
-	faultMark
-	leaderMark
-	violationMark
-)
-
-// mark is something that happened at once. Lane -1 is nobody's.
-type mark struct {
-	lane int
-	at   int64
-	kind markKind
-	text string
+	spacetime.Diagram
+	plan plan
 }
 
 func newHistory(w *world) *History {
-	h := &History{seed: w.options.Seed, plan: w.plan, arrows: make([]arrow, 1)}
+	h := &History{plan: w.plan}
+	h.Title, h.Slow, h.Arrows = fmt.Sprintf("Seed %d", w.options.Seed), w.plan.timing.Heartbeat, make([]spacetime.Arrow, 1)
 	for _, a := range w.agents {
-		h.lanes = append(h.lanes, string(a.peer))
+		h.Lanes = append(h.Lanes, string(a.peer))
 	}
 	return h
 }
 
-// finish ends what has not ended.
+// finish ends what has not ended, but for agents that are up: it was not the
+// process that ended.
 func (h *History) finish(w *world) {
 	if h == nil {
 		return
 	}
-	h.ended = w.Now
-	for _, spans := range [][]span{h.lives, h.pauses} {
-		for i := range spans {
-			if spans[i].to == open {
-				spans[i].to = w.Now
-			}
+	h.To = w.now()
+	for i := range h.Pauses {
+		if h.Pauses[i].To == spacetime.Never {
+			h.Pauses[i].To = h.To
 		}
 	}
-	for i := range h.bars {
-		if b := &h.bars[i]; b.to == open {
-			b.to = min(b.lease, w.Now)
+	for i := range h.Bars {
+		if b := &h.Bars[i]; b.To == spacetime.Never {
+			b.To = min(b.Lease, h.To)
 		}
 	}
 }
 
+func (w *world) now() time.Duration { return time.Duration(w.Now) }
+
 func (w *world) starting(a *agent) {
 	if h := w.history; h != nil {
-		h.lives = append(h.lives, span{lane: a.id, from: w.Now, to: open, text: election.Holder{Peer: a.peer, Boot: a.boot}.String()})
+		h.Lives = append(h.Lives, spacetime.Span{Lane: a.id, From: w.now(), To: spacetime.Never, Text: election.Holder{Peer: a.peer, Boot: a.boot}.String()})
 	}
 }
 
 func (w *world) stopping(a *agent) {
 	if w.history != nil {
-		closeSpan(w.history.lives, a.id, w.Now)
-		closeSpan(w.history.pauses, a.id, w.Now)
+		closeSpan(w.history.Lives, a.id, w.now())
+		closeSpan(w.history.Pauses, a.id, w.now())
 	}
 }
 
 func (w *world) pausing(a *agent) {
 	if h := w.history; h != nil && a.paused == 1 {
-		h.pauses = append(h.pauses, span{lane: a.id, from: w.Now, to: open})
+		h.Pauses = append(h.Pauses, spacetime.Span{Lane: a.id, From: w.now(), To: spacetime.Never})
 	}
 }
 
 func (w *world) resuming(a *agent) {
 	if w.history != nil {
-		closeSpan(w.history.pauses, a.id, w.Now)
+		closeSpan(w.history.Pauses, a.id, w.now())
 	}
 }
 
 // closeSpan ends the lane's newest, if it has not ended.
-func closeSpan(spans []span, lane int, at int64) {
-	for i := len(spans) - 1; i >= 0; i-- {
-		if spans[i].lane == lane {
-			if spans[i].to == open {
-				spans[i].to = at
+func closeSpan(spans []spacetime.Span, lane int, at time.Duration) {
+	for i := range slices.Backward(spans) {
+		if spans[i].Lane == lane {
+			if spans[i].To == spacetime.Never {
+				spans[i].To = at
 			}
 			return
 		}
 	}
 }
 
+// leads begins the bar of an agent's claim, or of a program's acting on it.
 func (w *world) leads(l *contestLog, x *actor) {
-	h := w.history
-	if h == nil {
-		return
+	if w.history != nil {
+		w.history.Bars = append(w.history.Bars, w.bar(l, x))
+		x.bar = len(w.history.Bars)
 	}
-	h.bars = append(h.bars, bar{span: span{lane: x.host.id, from: w.Now, to: open}, kind: x.kind, election: l.name,
-		term: x.term, holder: x.holder.String(), lease: x.host.clock.when(x.until)})
-	x.bar = len(h.bars)
 }
 
-func (w *world) leadsOn(x *actor) {
+func (w *world) bar(l *contestLog, x *actor) spacetime.Bar {
+	b := spacetime.Bar{Label: fmt.Sprintf("T%d", x.term), Row: l.index, Acts: x.kind == program, Lease: time.Duration(x.host.clock.when(x.until))}
+	if b.Row != 0 {
+		b.Label = string(l.name) + " " + b.Label
+	}
+	if l.name == election.RosterElection {
+		b.Row = 3
+	}
+	b.Span = spacetime.Span{Lane: x.host.id, From: w.now(), To: spacetime.Never, Text: fmt.Sprintf("%s leads %s in term %d", x.holder, l.name, x.term)}
+	if b.Acts {
+		b.Text = fmt.Sprintf("a program acts for %s in term %d", l.name, x.term)
+	}
+	return b
+}
+
+func (w *world) leadsOn(l *contestLog, x *actor) {
 	if w.history == nil || x.bar == 0 {
 		return
 	}
-	b := &w.history.bars[x.bar-1]
-	b.lease = x.host.clock.when(x.until)
-	if x.term == b.term {
-		return
+	b, next := &w.history.Bars[x.bar-1], w.bar(l, x)
+	b.Lease = next.Lease
+	if next.Label != b.Label { // the same leader goes on in a higher term
+		b.To = next.From
+		w.leads(l, x)
 	}
-	b.to = w.Now // the same leader goes on in a higher term
-	next := *b
-	next.from, next.to, next.term = w.Now, open, x.term
-	w.history.bars = append(w.history.bars, next)
-	x.bar = len(w.history.bars)
 }
 
 func (w *world) leadsNoMore(x *actor) {
 	if w.history != nil && x.bar > 0 {
-		b := &w.history.bars[x.bar-1]
-		b.to = min(w.Now, b.lease)
+		b := &w.history.Bars[x.bar-1]
+		b.To = min(w.now(), b.Lease)
 	}
 }
 
 // sending returns the arrow of a message that is being sent.
 func (w *world) sending(a, b *agent, m election.Message) int {
-	h := w.history
-	if h == nil || len(h.arrows) >= maxArrows {
+	if w.history == nil {
 		return 0
 	}
-	h.arrows = append(h.arrows, arrow{from: a.id, to: b.id, sent: w.Now, came: open, what: messages.Brief(m), detail: messages.Describe(m), quiet: routine(m)})
-	return len(h.arrows) - 1
+	return w.history.add(spacetime.Arrow{From: a.id, To: b.id, Sent: w.now(), Came: spacetime.Never, Text: messages.Brief(m), Detail: messages.Describe(m), Quiet: routine(m)})
 }
 
 // repeating returns the arrow of the second copy of a message.
 func (w *world) repeating(i int) int {
-	h := w.history
-	if h == nil || i == 0 || len(h.arrows) >= maxArrows {
+	if i == 0 {
 		return 0
 	}
-	again := h.arrows[i]
-	again.what += " (repeated)"
-	h.arrows = append(h.arrows, again)
-	return len(h.arrows) - 1
+	again := w.history.Arrows[i]
+	again.Text += " (repeated)"
+	return w.history.add(again)
 }
 
-func (w *world) losing(i int) {
-	if i > 0 {
-		w.history.arrows[i].lost = true
-		w.history.arrows[i].came = w.Now
+func (h *History) add(a spacetime.Arrow) int {
+	if len(h.Arrows) >= maxArrows {
+		return 0
 	}
+	h.Arrows = append(h.Arrows, a)
+	return len(h.Arrows) - 1
 }
 
-func (w *world) arriving(e flight) {
+// arriving ends a message's arrow.
+func (w *world) arriving(e flight, lost bool) {
 	if e.arrow > 0 {
-		w.history.arrows[e.arrow].came = w.Now
+		a := &w.history.Arrows[e.arrow]
+		a.Lost, a.Came = lost, w.now()
 	}
 }
 
-func (w *world) mark(lane int, kind markKind, text string) {
+func (w *world) mark(lane int, kind spacetime.MarkKind, text string) {
 	if h := w.history; h != nil {
-		h.marks = append(h.marks, mark{lane: lane, at: w.Now, kind: kind, text: text})
+		h.Marks = append(h.Marks, spacetime.Mark{Lane: lane, At: w.now(), Kind: kind, Text: text})
 	}
 }
 
@@ -222,20 +177,12 @@ func (w *world) noting(a *agent, text string) {
 		lane = a.id
 	}
 	if !strings.HasPrefix(text, "VIOLATION") && !strings.HasPrefix(text, "seed ") {
-		kind := noteMark
+		kind := spacetime.Note
 		if lane >= 0 && (strings.HasPrefix(text, "STARTS") || strings.HasPrefix(text, "STOPS")) {
-			kind = textMark
+			kind = spacetime.Text
 		}
 		w.mark(lane, kind, text)
 	}
-}
-
-func (w *world) striking(i int, name string) {
-	w.mark(-1, faultMark, fmt.Sprintf("fault %d: %s", i, name))
-}
-
-func (w *world) violating(rule, what string) {
-	w.mark(-1, violationMark, rule+": "+what)
 }
 
 func (w *world) announcing(a *agent, x election.Announcement) {
@@ -253,7 +200,7 @@ func (w *world) announcing(a *agent, x election.Announcement) {
 	case election.NoLeader:
 		text = fmt.Sprintf("knows no leader of %s after term %d (%s)", x.Election, x.Term, x.Reason)
 	}
-	w.mark(a.id, leaderMark, text)
+	w.mark(a.id, spacetime.Leader, text)
 }
 
 // routine reports whether a message is one of those that are sent all the time.
@@ -270,4 +217,4 @@ func routine(m election.Message) bool {
 }
 
 // at writes a true time for a person.
-func at(t int64) string { return fmt.Sprintf("%.3f s", time.Duration(t).Seconds()) }
+func at(t time.Duration) string { return fmt.Sprintf("%.3f s", t.Seconds()) }

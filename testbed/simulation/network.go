@@ -84,7 +84,7 @@ func (w *world) send(a *agent, m election.Envelope) {
 
 func (w *world) lost(e flight) {
 	w.stats.Lost++
-	w.losing(e.arrow)
+	w.arriving(e, true)
 }
 
 // transmit lets the message arrive after those before it, as a stream does;
@@ -123,7 +123,7 @@ func (w *world) arrive(e flight) {
 		w.lost(e)
 		return
 	}
-	w.arriving(e)
+	w.arriving(e, false)
 	w.input(e.to, election.Received{From: e.as, Message: e.msg})
 }
 

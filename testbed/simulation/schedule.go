@@ -2,9 +2,12 @@ package simulation
 
 import (
 	"cmp"
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"time"
+
+	"github.com/doyen-election/doyen/testbed/spacetime"
 )
 
 // fault is one kind of trouble. Each seed draws which kinds it meets, and how
@@ -133,7 +136,7 @@ func (w *world) scheduleFaults() {
 		w.later(f.at, func() {
 			kind := &kinds[f.kind]
 			w.stats.Faults[kind.name]++
-			w.striking(i, kind.name)
+			w.mark(-1, spacetime.Fault, fmt.Sprintf("fault %d: %s", i, kind.name))
 			if kind.strike == nil {
 				w.start(w.numbered(f.host))
 				return

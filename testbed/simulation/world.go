@@ -10,6 +10,7 @@ import (
 
 	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/internal/virtual"
+	"github.com/doyen-election/doyen/testbed/spacetime"
 )
 
 // event is a message that arrives, or anything else, in run.
@@ -238,7 +239,7 @@ func (w *world) fail(rule, format string, args ...any) {
 	w.violation = &Violation{Rule: rule, At: time.Duration(w.Now), phase: w.phase, What: fmt.Sprintf(format, args...)}
 	first, _, _ := strings.Cut(w.violation.What, "\n")
 	w.note(nil, "VIOLATION of %s: %s", rule, first)
-	w.violating(rule, w.violation.What)
+	w.mark(-1, spacetime.Violation, rule+": "+w.violation.What)
 }
 
 // around draws an exponential duration of that mean.

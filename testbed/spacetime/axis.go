@@ -22,7 +22,7 @@ type axis struct {
 
 // newAxis gives every line of text its own row, at the height of its time
 // or just below.
-func newAxis(d Diagram, lines []line, top float64) axis {
+func newAxis(d Diagram, lines []Line, top float64) axis {
 	times := []time.Duration{d.From, d.To}
 	add := func(ts ...time.Duration) {
 		for _, t := range ts {
@@ -43,7 +43,7 @@ func newAxis(d Diagram, lines []line, top float64) axis {
 		add(s.From, s.To)
 	}
 	for _, l := range lines {
-		add(l.at)
+		add(l.At)
 	}
 	slices.Sort(times)
 	a := axis{times: slices.Compact(times)}
@@ -54,11 +54,11 @@ func newAxis(d Diagram, lines []line, top float64) axis {
 			ms := (t - a.times[i-1]).Seconds() * 1000
 			y += leastGap + decade*math.Log10(1+ms)
 		}
-		if next < len(lines) && lines[next].at == t {
+		if next < len(lines) && lines[next].At == t {
 			y = max(y, row)
 		}
 		a.heights = append(a.heights, y)
-		for ; next < len(lines) && lines[next].at == t; next++ {
+		for ; next < len(lines) && lines[next].At == t; next++ {
 			row = max(row, y)
 			a.rows = append(a.rows, row)
 			row += lineHeight

@@ -18,7 +18,7 @@ type drawing struct {
 	Diagram
 	SVG
 	axis  axis
-	lines []line
+	lines []Line
 	lane  float64 // pixels from one to the next
 	text  float64 // where the text begins
 }
@@ -27,7 +27,7 @@ func newDrawing(d Diagram) *drawing {
 	g := &drawing{Diagram: d.clip()}
 	g.lane = min(max(860/float64(max(len(d.Lanes), 1)), 92), 190)
 	g.text = gutter + float64(len(d.Lanes))*g.lane + 16
-	g.lines = g.Diagram.lines()
+	g.lines = g.Diagram.Lines()
 	g.axis = newAxis(g.Diagram, g.lines, top)
 	return g
 }
@@ -71,21 +71,21 @@ func (g *drawing) rows() {
 	shown := time.Duration(-1)
 	for i, l := range g.lines {
 		y := g.axis.rows[i]
-		class := [...]string{"note", "note", "fault", "leader", "violation"}[l.kind]
-		if l.sent {
+		class := [...]string{"note", "note", "fault", "leader", "violation"}[l.Kind]
+		if l.Sent {
 			class = "sent"
 		}
-		if l.at != shown {
-			g.Text("time", gutter-14, y+4, seconds(l.at), "")
-			shown = l.at
+		if l.At != shown {
+			g.Text("time", gutter-14, y+4, seconds(l.At), "")
+			shown = l.At
 		}
-		if l.lane >= 0 {
-			g.Text("who "+class, g.text, y+4, g.Lanes[l.lane], "")
+		if l.Lane >= 0 {
+			g.Text("who "+class, g.text, y+4, g.Lanes[l.Lane], "")
 		}
-		if l.kind == Violation || l.kind == Fault {
+		if l.Kind == Violation || l.Kind == Fault {
 			g.Line("rule "+class, gutter, y, g.text-4, y, "")
 		}
-		text := map[MarkKind]string{Violation: "✖ ", Fault: "⚡ ", Leader: "★ "}[l.kind] + l.text
+		text := map[MarkKind]string{Violation: "✖ ", Fault: "⚡ ", Leader: "★ "}[l.Kind] + l.Text
 		g.Text(class, g.text+34, y+4, short(text), text)
 	}
 }

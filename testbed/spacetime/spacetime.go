@@ -30,6 +30,7 @@ type Diagram struct {
 	Bars     []Bar
 	Arrows   []Arrow
 	Marks    []Mark
+	Slow     time.Duration // an arrow that takes longer is listed with its arrival; 0: none
 }
 
 // Span is some time of one lane; To may be Never.
@@ -101,21 +102,18 @@ func keep[T any](list []T, fits func(T) bool) []T {
 	return kept
 }
 
-// line is one of the text beside the diagram.
-type line struct {
-	at   time.Duration
-	lane int
-	kind MarkKind
-	text string
-	sent bool // it tells of messages
+// Line is one of the text beside the diagram.
+type Line struct {
+	Mark
+	Sent bool // it tells of messages
 }
 
-// lines tells in words what is drawn: each mark, and each message that is not
+// Lines tells in words what is drawn: each mark, and each message that is not
 // quiet, those sent at once by one agent in one line.
-func (d Diagram) lines() []line {
-	var all []line
+func (d Diagram) Lines() []Line {
+	var all []Line
 	for _, m := range d.Marks {
-		all = append(all, line{at: m.At, lane: m.Lane, kind: m.Kind, text: m.Text})
+		all = append(all, Line{Mark: m})
 	}
 	for i := 0; i < len(d.Arrows); i++ {
 		a := d.Arrows[i]
@@ -131,9 +129,9 @@ func (d Diagram) lines() []line {
 			text += ", " + d.receiver(next)
 			i++
 		}
-		all = append(all, line{at: a.Sent, lane: a.From, text: a.Text + " " + text, sent: true})
+		all = append(all, Line{Mark{Lane: a.From, At: a.Sent, Text: a.Text + " " + text}, true})
 	}
-	slices.SortStableFunc(all, func(a, b line) int { return cmp.Compare(a.at, b.at) })
+	slices.SortStableFunc(all, func(a, b Line) int { return cmp.Compare(a.At, b.At) })
 	return all
 }
 
@@ -143,6 +141,8 @@ func (d Diagram) receiver(a Arrow) string {
 		return d.Lanes[a.To] + " (lost)"
 	case a.Came == Never:
 		return d.Lanes[a.To] + " (under way)"
+	case d.Slow > 0 && a.Came-a.Sent > d.Slow:
+		return d.Lanes[a.To] + " (at " + seconds(a.Came) + ")"
 	}
 	return d.Lanes[a.To]
 }

@@ -96,7 +96,7 @@ func TestTimeKeepsItsOrderAndLinesDoNotOverlap(t *testing.T) {
 		if g.axis.rows[i]-g.axis.rows[i-1] < lineHeight-0.01 {
 			t.Errorf("lines %d and %d overlap", i-1, i)
 		}
-		if g.axis.rows[i] < g.axis.y(g.lines[i].at)-0.01 {
+		if g.axis.rows[i] < g.axis.y(g.lines[i].At)-0.01 {
 			t.Errorf("line %d stands above its time", i)
 		}
 	}
