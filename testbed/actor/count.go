@@ -13,6 +13,7 @@ import (
 
 	"github.com/doyen-election/doyen/client"
 	"github.com/doyen-election/doyen/internal/boottime"
+	"github.com/doyen-election/doyen/testbed/observe"
 )
 
 const (
@@ -71,7 +72,7 @@ func (p *counter) act(l *client.Leadership) error {
 			a.Op, a.Value, token = "read", 0, now
 		}
 		if rand.IntN(dawdles) == 0 { // as a pause of the process does, between looking at the lease and acting
-			pause(context.Background(), time.Duration(2*rand.Float64()*float64(time.Until(l.Deadline()))))
+			_ = observe.Sleep(context.Background(), time.Duration(2*rand.Float64()*float64(time.Until(l.Deadline()))))
 		}
 		value, err = line.Ask(a)
 		if errors.Is(err, ErrRefused) {
@@ -81,7 +82,7 @@ func (p *counter) act(l *client.Leadership) error {
 			return err
 		}
 		read = true
-		pause(l.Context(), time.Duration(rand.ExpFloat64()*float64(pace)))
+		_ = observe.Sleep(l.Context(), time.Duration(rand.ExpFloat64()*float64(pace)))
 	}
 	return nil
 }
@@ -135,13 +136,4 @@ func (l *Line) Do(a Ask) (got Answer, err error) {
 		return got, fmt.Errorf("no answer: %w", errors.Join(l.lines.Err(), io.ErrUnexpectedEOF))
 	}
 	return got, json.Unmarshal(l.lines.Bytes(), &got)
-}
-
-func pause(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-	}
 }

@@ -25,6 +25,7 @@ import (
 	"time"
 
 	"github.com/doyen-election/doyen/election"
+	"github.com/doyen-election/doyen/testbed/observe"
 )
 
 // Target is an agent that is attacked. All of it can be read on the network,
@@ -185,7 +186,7 @@ func (p *pace) wait(ctx context.Context) bool {
 	if pause < time.Millisecond {
 		return ctx.Err() == nil // it catches up
 	}
-	return rest(ctx, pause)
+	return observe.Sleep(ctx, pause) == nil
 }
 
 // giveBack says that the thing let through last did not happen.
@@ -204,16 +205,4 @@ func (o Order) sendGossip(ctx context.Context, rate int, packet func(Target) ([]
 		_, _ = from[sent%len(from)].WriteTo(b, net.UDPAddrFromAddrPort(t.Gossip))
 	}
 	return sent, nil
-}
-
-// rest returns false if the context ends before the pause is over.
-func rest(ctx context.Context, pause time.Duration) bool {
-	t := time.NewTimer(pause)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }

@@ -13,6 +13,8 @@ import (
 	"sync/atomic"
 	"syscall"
 	"time"
+
+	"github.com/doyen-election/doyen/testbed/observe"
 )
 
 // idle keeps so many connections a target open to its gossip, peer or http port
@@ -58,7 +60,7 @@ func idle(ctx context.Context, o Order) (string, error) {
 						most.Store(max(most.Load(), held.Add(d)))
 						opened.Add(max(d, 0))
 					})
-					rest(ctx, 100*time.Millisecond)
+					_ = observe.Sleep(ctx, 100*time.Millisecond)
 				}
 			})
 		}

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"net"
 	"time"
+
+	"github.com/doyen-election/doyen/testbed/observe"
 )
 
 // maxCaptured bounds what replay remembers.
@@ -42,13 +44,13 @@ func replay(ctx context.Context, o Order) (string, error) {
 	}
 	defer c.Close()
 	sent := 0
-	for rest(ctx, wait); ctx.Err() == nil; rest(ctx, every) {
+	for observe.Sleep(ctx, wait); ctx.Err() == nil; observe.Sleep(ctx, every) {
 		for _, packet := range packets {
 			for _, t := range o.Targets {
 				_, _ = c.WriteTo(packet, net.UDPAddrFromAddrPort(t.Gossip))
 				sent++
 			}
-			rest(ctx, 100*time.Microsecond)
+			_ = observe.Sleep(ctx, 100*time.Microsecond)
 		}
 	}
 	return fmt.Sprintf("captured %d packets, sent %d", len(packets), sent), nil

@@ -8,6 +8,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/doyen-election/doyen/testbed/observe"
 )
 
 // encrypted begins an encrypted message of a stream, before its length.
@@ -48,7 +50,7 @@ func streams(ctx context.Context, o Order) (string, error) {
 func announceAndSend(ctx context.Context, t Target, announce, send int, p *pace) int64 {
 	c, err := (&net.Dialer{Timeout: time.Second}).DialContext(ctx, "tcp", t.Gossip.String())
 	if err != nil {
-		rest(ctx, 10*time.Millisecond)
+		_ = observe.Sleep(ctx, 10*time.Millisecond)
 		return 0
 	}
 	defer c.Close()

@@ -11,6 +11,7 @@ import (
 	"github.com/doyen-election/doyen/internal/boottime"
 	"github.com/doyen-election/doyen/testbed/hosts"
 	"github.com/doyen-election/doyen/testbed/lab"
+	"github.com/doyen-election/doyen/testbed/observe"
 )
 
 const (
@@ -87,7 +88,7 @@ func (r *rig) connected(ctx context.Context, h *hosts.Host, peers int) (failed f
 				return failed, nil
 			}
 		}
-		if err := sleep(ctx, askAtOnce); err != nil {
+		if err := observe.Sleep(ctx, askAtOnce); err != nil {
 			return 0, err
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/internal/boottime"
 	"github.com/doyen-election/doyen/testbed/hosts"
+	"github.com/doyen-election/doyen/testbed/observe"
 )
 
 const tellEvery = 5 * time.Second
@@ -146,7 +147,7 @@ func (b *bench) await(ctx context.Context, what string, c *candidates, within ti
 func (b *bench) watchLeads(ctx context.Context, what string, c *candidates, d time.Duration) (float64, error) {
 	_, before := c.state()
 	for end := time.Now().Add(d); time.Now().Before(end); {
-		if err := sleep(ctx, min(tellEvery, time.Until(end))); err != nil {
+		if err := observe.Sleep(ctx, min(tellEvery, time.Until(end))); err != nil {
 			return 0, err
 		}
 		b.progress(c.describe(what), 0, 0)

@@ -10,6 +10,7 @@ import (
 	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/testbed/hosts"
 	"github.com/doyen-election/doyen/testbed/lab"
+	"github.com/doyen-election/doyen/testbed/observe"
 )
 
 // counted is how many messages of each kind were sent.
@@ -40,7 +41,7 @@ func (c *counter) read(ctx context.Context, r *rig) (counted, error) {
 	if _, err := r.agree(ctx); err != nil {
 		return nil, err
 	}
-	if err := sleep(ctx, afterAgreement); err != nil {
+	if err := observe.Sleep(ctx, afterAgreement); err != nil {
 		return nil, err
 	}
 	after, err := sentMessages(ctx, c.counting)

@@ -10,6 +10,7 @@ import (
 	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/testbed/hosts"
 	"github.com/doyen-election/doyen/testbed/lab"
+	"github.com/doyen-election/doyen/testbed/observe"
 )
 
 // fault makes the leader stop leading.
@@ -64,7 +65,7 @@ func (r *rig) freezeForALease(ctx context.Context, leader *hosts.Host) (election
 	if err != nil {
 		return 0, err
 	}
-	return at, sleep(ctx, r.lease*3/4+time.Duration(r.rng.Int64N(int64(r.lease*2/5))))
+	return at, observe.Sleep(ctx, r.lease*3/4+time.Duration(r.rng.Int64N(int64(r.lease*2/5))))
 }
 
 // thaw lets a frozen leader go on, and asks it at once whether it thinks that
@@ -76,7 +77,7 @@ func (r *rig) thaw(ctx context.Context, leader *hosts.Host) error {
 	for range asksAfterThaw {
 		r.Ask(leader)
 	}
-	return sleep(ctx, r.lease/10)
+	return observe.Sleep(ctx, r.lease/10)
 }
 
 func (r *rig) resign(ctx context.Context, leader *hosts.Host) (election.Instant, error) {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/doyen-election/doyen/testbed/hosts"
 	"github.com/doyen-election/doyen/testbed/lab"
+	"github.com/doyen-election/doyen/testbed/observe"
 )
 
 // cost is what one agent takes of the machine while nothing happens.
@@ -57,7 +58,7 @@ func (b *bench) idle(ctx context.Context) (err error) {
 // costsOf measures what each agent takes for a while.
 func (b *bench) costsOf(ctx context.Context, all []*hosts.Host, what string) (costs []cost, err error) {
 	b.progress(what+", settling", 0, 0)
-	if err := sleep(ctx, min(idleSettle, b.window())); err != nil {
+	if err := observe.Sleep(ctx, min(idleSettle, b.window())); err != nil {
 		return nil, err
 	}
 	sent, err := b.readTraffic(ctx, all)
@@ -69,7 +70,7 @@ func (b *bench) costsOf(ctx context.Context, all []*hosts.Host, what string) (co
 		return nil, err
 	}
 	b.progress(fmt.Sprintf("%s, measuring for %s", what, b.window()), 0, 0)
-	if err := sleep(ctx, b.window()); err != nil {
+	if err := observe.Sleep(ctx, b.window()); err != nil {
 		return nil, err
 	}
 	after, till, err := readCPU(all)
@@ -182,15 +183,4 @@ func readMemory(pid int) (rss, pss float64, err error) {
 		return 0, 0, fmt.Errorf("read the memory of process %d: %w", pid, err)
 	}
 	return float64(status.VmRSS) / mib, float64(maps.Pss) / mib, nil
-}
-
-func sleep(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/internal/boottime"
 	"github.com/doyen-election/doyen/testbed/hosts"
+	"github.com/doyen-election/doyen/testbed/observe"
 )
 
 // overhead measures what measuring adds to what is measured. Two things can: the
@@ -84,7 +85,7 @@ func (b *bench) watchedTransfers(ctx context.Context, rounds int) (all []float64
 func (b *bench) unwatchedTransfers(ctx context.Context, rounds int) (all []float64, err error) {
 	err = b.quiet(ctx, func(r *rig, leader *hosts.Host) error {
 		return b.repeat("what watching adds, unwatched", rounds, func() error {
-			if err := sleep(ctx, r.lease*21/20+time.Duration(b.rng.Int64N(int64(r.lease/4)))); err != nil {
+			if err := observe.Sleep(ctx, r.lease*21/20+time.Duration(b.rng.Int64N(int64(r.lease/4)))); err != nil {
 				return err
 			}
 			to := r.other(leader)

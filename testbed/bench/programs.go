@@ -15,6 +15,7 @@ import (
 	"github.com/doyen-election/doyen/testbed/actor/stamp"
 	"github.com/doyen-election/doyen/testbed/hosts"
 	"github.com/doyen-election/doyen/testbed/lab"
+	"github.com/doyen-election/doyen/testbed/observe"
 )
 
 // lookEvery adds nothing to what is measured: that is in the stamps.
@@ -150,7 +151,7 @@ func (t *troupe) await(ctx context.Context, what string, fits func(stamp.Stamp) 
 		if host, found, err = t.newest(); err != nil || found.First > 0 && fits(found) {
 			return host, found, err
 		}
-		if err := sleep(ctx, lookEvery); err != nil {
+		if err := observe.Sleep(ctx, lookEvery); err != nil {
 			return nil, stamp.Stamp{}, err
 		}
 	}
@@ -176,7 +177,7 @@ func (t *troupe) round(ctx context.Context, hit blow) (took, overlap time.Durati
 		}
 	}
 	settle := t.lease/3 + time.Duration(t.rng.Int64N(int64(t.lease/4))) // all are candidates again, and any moment may be hit
-	if err := sleep(ctx, settle); err != nil {
+	if err := observe.Sleep(ctx, settle); err != nil {
 		return 0, 0, err
 	}
 	host, acting, err := t.await(ctx, "a program that acts", func(s stamp.Stamp) bool { return stamp.Now()-s.Last < int64(settle) })
@@ -213,7 +214,7 @@ func rivalled(ctx context.Context, h *hosts.Host) error {
 		if err != nil || len(e.Candidates) > 1 {
 			return err
 		}
-		if err := sleep(ctx, lookEvery); err != nil {
+		if err := observe.Sleep(ctx, lookEvery); err != nil {
 			return fmt.Errorf("wait for a second candidate: %w", err)
 		}
 	}

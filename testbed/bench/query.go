@@ -15,6 +15,7 @@ import (
 	"github.com/doyen-election/doyen/client"
 	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/testbed/hosts"
+	"github.com/doyen-election/doyen/testbed/observe"
 )
 
 const (
@@ -71,7 +72,7 @@ func (a *asking) leader() error {
 func (b *bench) query(ctx context.Context) (err error) {
 	return b.quiet(ctx, func(r *rig, leader *hosts.Host) error {
 		follower := r.other(leader)
-		if err := sleep(ctx, time.Second); err != nil { // the start is over
+		if err := observe.Sleep(ctx, time.Second); err != nil { // the start is over
 			return err
 		}
 		b.progress("queries, one caller", 0, 0)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/doyen-election/doyen/testbed/hosts"
+	"github.com/doyen-election/doyen/testbed/observe"
 )
 
 const (
@@ -33,7 +34,7 @@ func (b *bench) askMajority(ctx context.Context, elections, count int, d time.Du
 		if _, err := b.await(ctx, fmt.Sprintf("%d elections before %d readers", elections, count), c, 2*patience, c.allLed); err != nil {
 			return err
 		}
-		if err := sleep(ctx, d/5); err != nil { // what a start costs is over
+		if err := observe.Sleep(ctx, d/5); err != nil { // what a start costs is over
 			return err
 		}
 		_, before := c.state()

@@ -84,7 +84,7 @@ func (r *rig) settle(ctx context.Context, d time.Duration) (*hosts.Host, error) 
 	if _, err := r.agree(ctx); err != nil {
 		return nil, err
 	}
-	if err := sleep(ctx, d+time.Duration(r.rng.Int64N(int64(r.lease/4)))); err != nil {
+	if err := observe.Sleep(ctx, d+time.Duration(r.rng.Int64N(int64(r.lease/4)))); err != nil {
 		return nil, err
 	}
 	a, err := r.agree(ctx)

@@ -25,13 +25,13 @@ func demonstration(length time.Duration) func(context.Context, *lab.Lab) error {
 // later.
 func killing(every time.Duration, failed func(error)) func(context.Context, *lab.Lab) error {
 	return func(ctx context.Context, l *lab.Lab) error {
-		if err := wait(ctx, every/2); err != nil {
+		if err := observe.Sleep(ctx, every/2); err != nil {
 			return err
 		}
 		for ctx.Err() == nil {
 			if err := killAndStart(ctx, l, every/2, every); err != nil {
 				failed(err)
-				_ = wait(ctx, every/2)
+				_ = observe.Sleep(ctx, every/2)
 			}
 		}
 		return ctx.Err()
@@ -44,7 +44,7 @@ func killAndStart(ctx context.Context, l *lab.Lab, kill, start time.Duration) er
 	if _, err := l.Agree(ctx, maxFor); err != nil {
 		return err
 	}
-	if err := wait(ctx, kill); err != nil {
+	if err := observe.Sleep(ctx, kill); err != nil {
 		return err
 	}
 	var leader *hosts.Host
@@ -53,7 +53,7 @@ func killAndStart(ctx context.Context, l *lab.Lab, kill, start time.Duration) er
 		_, err = l.Begin(hosts.Crash(), leader)
 	}
 	if err == nil {
-		err = wait(ctx, start-kill)
+		err = observe.Sleep(ctx, start-kill)
 	}
 	for _, h := range l.Cluster.Hosts() {
 		if err == nil && h.Status() == hosts.Down {
@@ -61,17 +61,6 @@ func killAndStart(ctx context.Context, l *lab.Lab, kill, start time.Duration) er
 		}
 	}
 	return err
-}
-
-func wait(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
 }
 
 // leading returns the host that leads, if one does.

@@ -121,7 +121,7 @@ func (f *follower) watch(ctx context.Context) {
 			seen = true
 			f.send(ctx, Changed{Agent: f.agent, Change: change})
 		}
-		pause(ctx, retry)
+		_ = Sleep(ctx, retry)
 	}
 }
 
@@ -130,7 +130,7 @@ func (f *follower) poll(ctx context.Context, every time.Duration) {
 		if answer, err := Ask(ctx, f.client, f.agent, f.election); err == nil {
 			f.send(ctx, answer)
 		}
-		pause(ctx, every)
+		_ = Sleep(ctx, every)
 	}
 }
 
@@ -153,14 +153,14 @@ func (f *follower) send(ctx context.Context, e Event) {
 	}
 }
 
-func pause(ctx context.Context, d time.Duration) {
+// Sleep lets a time pass. It fails if ctx ends first.
+func Sleep(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
+		return nil
 	case <-ctx.Done():
+		return context.Cause(ctx)
 	}
 }
-
-// ErrEnded says that there is nothing more to observe.
-var ErrEnded = errors.New("observe: the following ended")

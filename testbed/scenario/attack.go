@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/netip"
 	"os/exec"
-	"slices"
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -28,31 +27,28 @@ func attackCommand(w *world, _ *testscript.TestScript, args []string) (string, e
 	if long == 0 || len(words) < 5 || words[1] != "from" || words[3] != "on" {
 		return "", errors.New(want)
 	}
-	name, options := words[0], map[string]string{}
-	first := slices.IndexFunc(words, func(word string) bool { _, _, err := pair(word); return err == nil })
-	if first < 0 {
-		first = len(words)
-	}
-	for _, word := range words[first:] {
+	words, pairs := options(words)
+	name, set := words[0], map[string]string{}
+	for _, word := range pairs {
 		key, value, err := pair(word)
 		if err != nil {
 			return "", err
 		}
-		options[key] = value
+		set[key] = value
 	}
-	if as, ok := options["as"]; ok {
+	if as, ok := set["as"]; ok {
 		name = as
-		delete(options, "as")
+		delete(set, "as")
 	}
 	from, err := w.oneHost(words[2])
 	if err != nil {
 		return "", err
 	}
-	targets, err := w.hostsOf(words[4:first])
+	targets, err := w.hostsOf(words[4:])
 	if err != nil {
 		return "", err
 	}
-	order, err := orderOf(words[0], from, targets, long, options)
+	order, err := orderOf(words[0], from, targets, long, set)
 	if err != nil {
 		return "", err
 	}
@@ -65,8 +61,8 @@ func attackCommand(w *world, _ *testscript.TestScript, args []string) (string, e
 	})
 }
 
-func orderOf(name string, from *hosts.Host, targets []*hosts.Host, long time.Duration, options map[string]string) (attack.Order, error) {
-	o := attack.Order{Attack: name, For: long, Options: options, Here: len(targets) == 1 && targets[0] == from}
+func orderOf(name string, from *hosts.Host, targets []*hosts.Host, long time.Duration, set map[string]string) (attack.Order, error) {
+	o := attack.Order{Attack: name, For: long, Options: set, Here: len(targets) == 1 && targets[0] == from}
 	for _, h := range targets {
 		c, err := h.Config().Resolve()
 		if err != nil {

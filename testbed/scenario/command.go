@@ -1,6 +1,7 @@
 package scenario
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
@@ -8,6 +9,7 @@ import (
 
 	"github.com/doyen-election/doyen/internal/boottime"
 	"github.com/doyen-election/doyen/testbed/hosts"
+	"github.com/doyen-election/doyen/testbed/lab"
 	"github.com/doyen-election/doyen/testbed/observe"
 )
 
@@ -19,20 +21,30 @@ type command func(w *world, ts *testscript.TestScript, args []string) (saw strin
 func commands() map[string]func(*testscript.TestScript, bool, []string) {
 	wrapped := map[string]func(*testscript.TestScript, bool, []string){}
 	for name, c := range map[string]command{
-		"hosts": hostsCommand, "profile": profileCommand, "algorithm": algorithmCommand, "quorum": quorumCommand,
-		"set": setCommand, "disks": disksCommand,
+		"hosts": before(fmt.Sprintf("a number from 1 to %d", maxHosts), hostCount), "profile": before("local, lan or wan", profile),
+		"algorithm": before("bully or ring", algorithm), "quorum": before("on or off", quorum), "set": setCommand, "disks": before("faulty", disks),
 		"start": startCommand, "restart": restartCommand, "crash": crashCommand, "terminate": begin(hosts.Terminate),
-		"freeze": freezeCommand, "thaw": thawCommand, "wipe": begin(hosts.Wipe),
+		"freeze": either((*lab.Program).Freeze, begin(hosts.Freeze)), "thaw": either((*lab.Program).Thaw, end(hosts.Freeze)), "wipe": begin(hosts.Wipe),
 		"cut": cutCommand, "link": linkCommand, "flap": flapCommand, "heal": healCommand, "unplug": begin(hosts.Unplug), "plug": end(hosts.Unplug),
 		"fill-disk": begin(hosts.FullDisk), "free-disk": end(hosts.FullDisk), "slow-disk": measured("a time such as 500ms, stuck or off", slowDisk),
 		"starve": begin(hosts.Starve), "feed": end(hosts.Starve), "limit-memory": measured("a number of megabytes, 0 for no limit", limitMemory), "clock": measured("a rate such as 1.009", setClock),
-		"leader": leaderCommand, "follower": followerCommand, "doyen": doyenCommand,
-		"expect": expectCommand, "hold": holdCommand, "elapse": elapseCommand, "mark": markCommand, "show": showCommand,
+		"leader": started(leaderCommand), "follower": started(followerCommand), "doyen": doyenCommand,
+		"expect": started(expectCommand), "hold": started(holdCommand), "elapse": elapseCommand, "mark": started(markCommand), "show": started(showCommand),
 		"program": programCommand, "run": runCommand, "hook": hookCommand, "attack": attackCommand,
 	} {
 		wrapped[name] = wrap(name, c)
 	}
 	return wrapped
+}
+
+// started makes a command one that needs hosts.
+func started(c command) command {
+	return func(w *world, ts *testscript.TestScript, args []string) (string, error) {
+		if w.lab == nil {
+			return "", errors.New("no host was started")
+		}
+		return c(w, ts, args)
+	}
 }
 
 // wrap notes the step and turns an error into the script's failure, with what

@@ -27,9 +27,6 @@ func expectCommand(w *world, _ *testscript.TestScript, args []string) (string, e
 	if len(args) == 0 {
 		return "", errors.New("what? The conditions are in docs/testbed.md")
 	}
-	if w.lab == nil {
-		return "", errors.New("no host was started")
-	}
 	if q, ok := quantities()[args[0]]; ok {
 		return w.measure(q, args)
 	}
@@ -59,12 +56,9 @@ func holdCommand(w *world, _ *testscript.TestScript, args []string) (string, err
 	if len(args) < 2 {
 		return "", errors.New("want a time and a condition, as in: hold 2s agree")
 	}
-	long, err := time.ParseDuration(args[0])
-	if err != nil || long <= 0 || long > maxWithin {
-		return "", fmt.Errorf("%q: want a time such as 2s, at most an hour", args[0])
-	}
-	if w.lab == nil {
-		return "", errors.New("no host was started")
+	long, err := timeOf(args[0])
+	if err != nil {
+		return "", err
 	}
 	c, err := w.condition(args[1:])
 	if err != nil {
@@ -98,9 +92,6 @@ func (w *world) choice(ts *testscript.TestScript, args []string, choose func(lea
 	within, words, err := duration(args, "within", usualWithin)
 	if err != nil {
 		return "", err
-	}
-	if w.lab == nil {
-		return "", errors.New("no host was started")
 	}
 	among := slices.IndexFunc(words, func(word string) bool { return word == "among" || word == "of" })
 	if among < 0 {
@@ -148,9 +139,6 @@ func markCommand(w *world, _ *testscript.TestScript, args []string) (string, err
 	if len(args) != 0 {
 		return "", errors.New("it takes no words")
 	}
-	if w.lab == nil {
-		return "", errors.New("no host was started")
-	}
 	w.marked = boottime.Now()
 	counters, err := w.sample()
 	if err != nil {
@@ -163,9 +151,6 @@ func markCommand(w *world, _ *testscript.TestScript, args []string) (string, err
 
 // showCommand writes what was seen so far into the transcript.
 func showCommand(w *world, ts *testscript.TestScript, _ []string) (string, error) {
-	if w.lab == nil {
-		return "", errors.New("no host was started")
-	}
 	ts.Logf("%s", w.lab.Account(0))
 	return "", nil
 }

@@ -11,8 +11,11 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/doyen-election/doyen/client"
+	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/internal/boottime"
 	"github.com/doyen-election/doyen/testbed/hosts"
+	"github.com/doyen-election/doyen/testbed/lab"
+	"github.com/doyen-election/doyen/testbed/observe"
 )
 
 // ails are the faults that take a host out of what the word rest means.
@@ -45,25 +48,18 @@ func (w *world) end(f hosts.Fault, where ...*hosts.Host) error {
 	return nil
 }
 
-// begin makes a command of the start of a fault: NAME HOST….
-func begin(f func() hosts.Fault) command {
-	return func(w *world, _ *testscript.TestScript, args []string) (string, error) {
-		targets, err := w.hostsOf(args)
-		if err != nil {
-			return "", err
-		}
-		return "", w.begin(f(), targets...)
-	}
-}
+// begin makes a command of the start of a fault, end of its end: NAME HOST….
+func begin(f func() hosts.Fault) command { return onHosts((*world).begin, f) }
 
-// end makes a command of its end.
-func end(f func() hosts.Fault) command {
+func end(f func() hosts.Fault) command { return onHosts((*world).end, f) }
+
+func onHosts(do func(*world, hosts.Fault, ...*hosts.Host) error, f func() hosts.Fault) command {
 	return func(w *world, _ *testscript.TestScript, args []string) (string, error) {
 		targets, err := w.hostsOf(args)
 		if err != nil {
 			return "", err
 		}
-		return "", w.end(f(), targets...)
+		return "", do(w, f(), targets...)
 	}
 }
 
@@ -146,15 +142,16 @@ func (w *world) start(h *hosts.Host) error {
 
 const endLimit = 30 * time.Second // for an agent
 
-func crashCommand(w *world, _ *testscript.TestScript, args []string) (string, error) {
+func crashCommand(w *world, ts *testscript.TestScript, args []string) (string, error) {
 	if n := len(args) - 1; n == 1 && args[n] == "with-its-guard" {
 		if p, ok := w.programNamed(args[:n]); ok {
 			return w.strikes(crashWithGuard(p))
 		}
 	}
-	if p, ok := w.programNamed(args); ok {
-		return w.strikes(p.Crash())
-	}
+	return either((*lab.Program).Crash, crashHosts)(w, ts, args)
+}
+
+func crashHosts(w *world, _ *testscript.TestScript, args []string) (string, error) {
 	targets, err := w.hostsOf(args)
 	if err == nil {
 		err = w.begin(hosts.Crash(), targets...)
@@ -165,18 +162,15 @@ func crashCommand(w *world, _ *testscript.TestScript, args []string) (string, er
 	return "", err
 }
 
-func freezeCommand(w *world, ts *testscript.TestScript, args []string) (string, error) {
-	if p, ok := w.programNamed(args); ok {
-		return w.strikes(p.Freeze())
+// either makes a command of what can be done to a program or to hosts: NAME
+// PROGRAM, or NAME HOST….
+func either(program func(*lab.Program) (election.Instant, error), host command) command {
+	return func(w *world, ts *testscript.TestScript, args []string) (string, error) {
+		if p, ok := w.programNamed(args); ok {
+			return w.strikes(program(p))
+		}
+		return host(w, ts, args)
 	}
-	return begin(hosts.Freeze)(w, ts, args)
-}
-
-func thawCommand(w *world, ts *testscript.TestScript, args []string) (string, error) {
-	if p, ok := w.programNamed(args); ok {
-		return w.strikes(p.Thaw())
-	}
-	return end(hosts.Freeze)(w, ts, args)
 }
 
 // restartCommand ends agents politely, one after another, and starts each again
@@ -256,17 +250,11 @@ func elapseCommand(w *world, _ *testscript.TestScript, args []string) (string, e
 	if len(args) != 1 {
 		return "", errors.New("want a time")
 	}
-	long, err := time.ParseDuration(args[0])
-	if err != nil || long <= 0 || long > maxWithin {
-		return "", fmt.Errorf("%q: want a time such as 2s, at most an hour", args[0])
+	long, err := timeOf(args[0])
+	if err != nil {
+		return "", err
 	}
-	end := time.NewTimer(long)
-	defer end.Stop()
-	select {
-	case <-end.C:
-	case <-w.ctx.Done():
-		return "", w.ctx.Err()
-	}
+	err = observe.Sleep(w.ctx, long)
 	w.acted = boottime.Now()
-	return "", nil
+	return "", err
 }

@@ -40,7 +40,7 @@ func hookCommand(w *world, _ *testscript.TestScript, args []string) (string, err
 		return "", errors.New("want one host: each has its own hook")
 	}
 	w.hooks = append(w.hooks, &hooked{name: name, host: hosts[0], election: of})
-	w.settings[hosts[0]] = append(w.settings[hosts[0]], setting{func(c *agent.Config) {
+	w.settings[hosts[0]] = append(w.settings[hosts[0]], func(c *agent.Config) {
 		dir := filepath.Dir(c.Socket)
 		act := strings.Join(append([]string{w.o.Actor}, actor.Command(lab.StampsIn(dir, name))...), " ")
 		command := fmt.Sprintf(`[ "$DOYEN_EVENT" != leading ] || exec %s > %s`, act, saidIn(dir, name))
@@ -52,7 +52,7 @@ func hookCommand(w *world, _ *testscript.TestScript, args []string) (string, err
 			c.Elections = map[string]agent.ElectionConfig{}
 		}
 		c.Elections[of] = agent.ElectionConfig{OnChange: command}
-	}})
+	})
 	return "", nil
 }
 

@@ -4,10 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"strconv"
-	"strings"
 
-	"github.com/doyen-election/doyen/testbed/hosts"
+	"github.com/prometheus/procfs"
 )
 
 // memoryQuantity: memory HOST LIMIT, the most MiB of memory (resident) that its
@@ -20,26 +18,16 @@ func memoryQuantity(w *world, _ string, words []string) (float64, string, []stri
 	if err != nil {
 		return 0, "", nil, err
 	}
-	mib, err := peakMemory(h)
+	p, err := procfs.NewProc(h.PID())
 	if err != nil {
-		return 0, "", nil, err
+		return 0, "", nil, fmt.Errorf("read the memory of %s: %w", h.Name(), err)
 	}
+	status, err := p.NewStatus()
+	if err != nil {
+		return 0, "", nil, fmt.Errorf("read the memory of %s: %w", h.Name(), err)
+	}
+	mib := float64(status.VmHWM) / (1 << 20)
 	return mib, fmt.Sprintf("%s had at most %.1f MiB", h.Name(), mib), words[1:], nil
-}
-
-// peakMemory asks the kernel.
-func peakMemory(h *hosts.Host) (float64, error) {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", h.PID()))
-	if err != nil {
-		return 0, fmt.Errorf("read the memory of %s: %w", h.Name(), err)
-	}
-	for line := range strings.Lines(string(text)) {
-		if value, ok := strings.CutPrefix(line, "VmHWM:"); ok {
-			kib, err := strconv.ParseFloat(strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(value), "kB")), 64)
-			return kib / 1024, err
-		}
-	}
-	return 0, fmt.Errorf("read the memory of %s: the kernel does not report it", h.Name())
 }
 
 // forgetPeaks lets the most memory be counted from now on.

@@ -98,15 +98,12 @@ func linkCommand(w *world, _ *testscript.TestScript, args []string) (string, err
 	if err := w.ready(); err != nil {
 		return "", err
 	}
-	first := slices.IndexFunc(args, func(word string) bool { return strings.Contains(word, "=") })
-	if first < 0 {
-		first = len(args)
-	}
-	link, err := linkOf(args[first:])
+	args, pairs := options(args)
+	link, err := linkOf(pairs)
 	if err != nil {
 		return "", err
 	}
-	s, err := w.linkSides(args[:first])
+	s, err := w.linkSides(args)
 	if err != nil {
 		return "", err
 	}
@@ -114,8 +111,8 @@ func linkCommand(w *world, _ *testscript.TestScript, args []string) (string, err
 	if err != nil {
 		return "", err
 	}
-	f := hosts.Degrade(s.b, s.direction, link, strings.Join(args[first:], ", "))
-	if first == len(args) {
+	f := hosts.Degrade(s.b, s.direction, link, strings.Join(pairs, ", "))
+	if len(pairs) == 0 {
 		return "", w.end(f, where...)
 	}
 	return "", w.begin(f, where...)

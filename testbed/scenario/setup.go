@@ -11,70 +11,59 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/doyen-election/doyen/agent"
+	"github.com/doyen-election/doyen/testbed/hosts"
 )
 
 // setting changes the configuration of an agent before its first start.
-type setting struct {
-	apply func(*agent.Config)
-}
+type setting func(*agent.Config)
 
 // everybody is the key of settings of all hosts.
 const everybody = "all"
 
 var errLaidOut = errors.New("it must come before the first host is started")
 
-func hostsCommand(w *world, ts *testscript.TestScript, args []string) (string, error) {
-	if len(args) != 1 {
-		return "", errors.New("want a number, as in: hosts 3")
+// before makes a command of one word that must come before the first host is
+// started. choose reports a word that is not among those wanted.
+func before(want string, choose func(c *hosts.Config, word string) bool) command {
+	return func(w *world, ts *testscript.TestScript, args []string) (string, error) {
+		switch {
+		case len(args) != 1:
+			return "", errors.New("want one word: " + want)
+		case w.lab != nil:
+			return "", errLaidOut
+		case !choose(&w.config, args[0]):
+			return "", fmt.Errorf("%q: want %s", args[0], want)
+		}
+		w.nameHosts(ts.Setenv)
+		return "", w.config.Check()
 	}
-	n, err := strconv.Atoi(args[0])
-	if err != nil || n < 1 || n > maxHosts {
-		return "", fmt.Errorf("%q: want a number from 1 to %d", args[0], maxHosts)
-	}
-	if w.lab != nil {
-		return "", errLaidOut
-	}
-	w.config.Agents = n
-	if err := w.config.Check(); err != nil {
-		return "", err
-	}
-	w.nameHosts(ts.Setenv)
-	return "", nil
 }
 
-// choose is a command with one word before the first start.
-func (w *world) choose(args []string, want string, choose func(word string)) (string, error) {
-	if len(args) != 1 {
-		return "", errors.New("want one word: " + want)
-	}
-	if w.lab != nil {
-		return "", errLaidOut
-	}
-	choose(args[0])
-	return "", w.config.Check()
+func hostCount(c *hosts.Config, word string) (ok bool) {
+	n, err := strconv.Atoi(word)
+	c.Agents = n
+	return err == nil && n >= 1 && n <= maxHosts
 }
 
-func profileCommand(w *world, _ *testscript.TestScript, args []string) (string, error) {
-	return w.choose(args, "local, lan or wan", func(word string) { w.config.Profile = word })
+func profile(c *hosts.Config, word string) bool {
+	c.Profile = word
+	return true // Check knows them
 }
 
-func algorithmCommand(w *world, _ *testscript.TestScript, args []string) (string, error) {
-	return w.choose(args, "bully or ring", func(word string) { w.config.Algorithm = word })
+func algorithm(c *hosts.Config, word string) bool {
+	c.Algorithm = word
+	return true
 }
 
-func quorumCommand(w *world, _ *testscript.TestScript, args []string) (string, error) {
-	if len(args) == 1 && args[0] != "on" && args[0] != "off" {
-		return "", errors.New("want on or off")
-	}
-	return w.choose(args, "on or off", func(word string) { w.config.Quorum = word == "on" })
+func quorum(c *hosts.Config, word string) bool {
+	c.Quorum = word == "on"
+	return word == "on" || word == "off"
 }
 
-// disksCommand makes disks that can be filled and slowed.
-func disksCommand(w *world, _ *testscript.TestScript, args []string) (string, error) {
-	if len(args) != 1 || args[0] != "faulty" {
-		return "", errors.New("want: disks faulty")
-	}
-	return w.choose(args, "faulty", func(string) { w.config.DiskFaults = true })
+// disks makes disks that can be filled and slowed.
+func disks(c *hosts.Config, word string) bool {
+	c.DiskFaults = true
+	return word == "faulty"
 }
 
 // setCommand sets configuration keys of hosts: set HOST… KEY=VALUE…
@@ -82,28 +71,25 @@ func setCommand(w *world, ts *testscript.TestScript, args []string) (string, err
 	if w.lab != nil {
 		return "", errLaidOut
 	}
-	first := 0
-	for first < len(args) {
-		if _, _, err := pair(args[first]); err == nil {
-			break
-		}
-		first++
-	}
-	names, err := w.names(args[:first])
+	args, pairs := options(args)
+	names, err := w.names(args)
 	if err != nil {
 		return "", err
 	}
-	if first == len(args) {
+	if len(pairs) == 0 {
 		return "", errors.New("want KEY=VALUE after the hosts")
 	}
-	for _, word := range args[first:] {
-		key, value, _ := pair(word)
+	for _, word := range pairs {
+		key, value, err := pair(word)
+		if err != nil {
+			return "", err
+		}
 		apply, err := settingOf(key, value, ts.MkAbs)
 		if err != nil {
 			return "", err
 		}
 		for _, name := range names {
-			w.settings[name] = append(w.settings[name], setting{apply})
+			w.settings[name] = append(w.settings[name], apply)
 		}
 	}
 	return "", nil

@@ -111,6 +111,24 @@ func duration(words []string, key string, usual time.Duration) (time.Duration, [
 	return d, rest, nil
 }
 
+// options splits words before the first KEY=VALUE.
+func options(words []string) (plain, pairs []string) {
+	first := slices.IndexFunc(words, func(word string) bool { return strings.Contains(word, "=") })
+	if first < 0 {
+		first = len(words)
+	}
+	return words[:first], words[first:]
+}
+
+// timeOf reads a time of a script.
+func timeOf(word string) (time.Duration, error) {
+	d, err := time.ParseDuration(word)
+	if err != nil || d <= 0 || d > maxWithin {
+		return 0, fmt.Errorf("%q: want a time such as 2s, at most an hour", word)
+	}
+	return d, nil
+}
+
 // pair takes a word KEY=VALUE apart.
 func pair(word string) (key, value string, err error) {
 	key, value, ok := strings.Cut(word, "=")

@@ -111,7 +111,7 @@ func (w *world) ready() error {
 	config.Adjust = func(i int, c *agent.Config) {
 		names := w.config.Names()
 		for _, s := range slices.Concat(w.settings[everybody], w.settings[names[i]]) {
-			s.apply(c)
+			s(c)
 		}
 	}
 	n := time.Duration(config.Agents)

@@ -3,6 +3,7 @@ package simulation
 import (
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -74,39 +75,23 @@ func (s *Stats) Injected() int {
 
 // Add adds another run's.
 func (s *Stats) Add(t Stats) {
-	if s.Faults == nil {
-		s.Faults = map[string]int{}
+	a, b := *s, t
+	if a.HealLeases >= b.HealLeases {
+		a, b = b, a // b has the slowest recovery
 	}
-	s.Steps += t.Steps
-	s.Virtual += t.Virtual
-	s.Messages += t.Messages
-	s.Lost += t.Lost
-	s.Writes += t.Writes
-	s.Leaderships += t.Leaderships
-	s.Overtaken += t.Overtaken
-	s.Short += t.Short
-	s.Forgotten += t.Forgotten
-	s.Rosters += t.Rosters
-	s.Cut += t.Cut
-	s.Torn += t.Torn
-	s.TakenBack += t.TakenBack
-	s.Stuck += t.Stuck
-	s.Barred += t.Barred
-	s.Former += t.Former
-	s.Taken += t.Taken
-	s.Unpromised += t.Unpromised
-	s.Counted += t.Counted
-	s.Refused += t.Refused
-	s.Terms += t.Terms
-	s.Rounds += t.Rounds
-	s.Attempts += t.Attempts
-	s.Footprint = max(s.Footprint, t.Footprint)
-	for k, n := range t.Faults {
-		s.Faults[k] += n
+	sum, more := reflect.ValueOf(&b).Elem(), reflect.ValueOf(a)
+	for i := range sum.NumField() {
+		if f := sum.Field(i); f.Kind() == reflect.Int || sum.Type().Field(i).Name == "Virtual" {
+			f.SetInt(f.Int() + more.Field(i).Int())
+		}
 	}
-	if t.HealLeases > s.HealLeases {
-		s.Heal, s.HealLeases, s.HealSeed = t.Heal, t.HealLeases, t.HealSeed
+	b.Footprint, b.Faults = max(s.Footprint, t.Footprint), map[string]int{}
+	for _, faults := range []map[string]int{s.Faults, t.Faults} {
+		for k, n := range faults {
+			b.Faults[k] += n
+		}
 	}
+	*s = b
 }
 
 func (s Stats) String() string {
