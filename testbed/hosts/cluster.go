@@ -48,13 +48,13 @@ func New(c Config) (*Cluster, error) {
 	}
 	cluster := &Cluster{dir: dir, disks: c.DiskFaults}
 	if err := cluster.layAll(c); err != nil {
-		return nil, errors.Join(err, cluster.Close(ended()))
+		return nil, errors.Join(err, cluster.Close(over()))
 	}
 	return cluster, nil
 }
 
-// ended is a context that is over.
-func ended() context.Context {
+// over is a context that has ended.
+func over() context.Context {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	return ctx
@@ -132,11 +132,11 @@ func (cluster *Cluster) lay(c Config, key string, called []string, where []place
 	if err := config.Validate(); err != nil {
 		return nil, fmt.Errorf("configure %s: %w", called[i], err)
 	}
-	r := &room{data: config.DataDir, disk: c.DiskFaults}
+	r := &sandbox{data: config.DataDir, disk: c.DiskFaults}
 	if cluster.network != nil {
 		r.space = cluster.network.Host(i)
 	}
-	return &Host{name: called[i], config: config, dir: dir, program: c.Program, onExit: c.OnExit, room: r, shared: cluster.spawner}, nil
+	return &Host{name: called[i], config: config, dir: dir, program: c.Program, onExit: c.OnExit, sandbox: r, shared: cluster.spawner}, nil
 }
 
 // Dir is where the cluster's files are until it is closed.
@@ -221,17 +221,17 @@ func (h *Host) lift() {
 	if h.burden != nil {
 		h.burden.lift()
 	}
-	if h.room.disk {
-		_ = h.room.slow(0) // fails only without a disk
+	if h.sandbox.disk {
+		_ = h.sandbox.slow(0) // fails only without a disk
 	}
 }
 
 // clear ends what still runs on the host, whose agent has ended, and closes
-// its room.
+// its sandbox.
 func (h *Host) clear() error {
 	h.mu.Lock()
 	for _, p := range h.programs {
-		_ = p.cmd.Process.Kill() // it may have ended
+		_ = p.Process.Kill() // it may have ended
 	}
 	for _, thread := range h.spawners {
 		thread.close()
@@ -240,7 +240,7 @@ func (h *Host) clear() error {
 	h.mu.Unlock()
 	h.weight.Lock()
 	defer h.weight.Unlock()
-	errs := []error{h.room.close()}
+	errs := []error{h.sandbox.close()}
 	if h.burden != nil {
 		errs = append(errs, h.burden.close())
 	}

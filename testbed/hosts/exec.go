@@ -5,15 +5,13 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 	"syscall"
 )
 
-// program is a process that Exec started.
-type program struct{ cmd *exec.Cmd }
-
 // ended reports a process that has ended, and was waited for.
-func (p *program) ended() bool {
-	return errors.Is(p.cmd.Process.Signal(syscall.Signal(0)), os.ErrProcessDone)
+func ended(cmd *exec.Cmd) bool {
+	return errors.Is(cmd.Process.Signal(syscall.Signal(0)), os.ErrProcessDone)
 }
 
 // Exec starts a program on the host: in its namespaces, with its clock, disk and
@@ -40,17 +38,11 @@ func (h *Host) exec(cmd *exec.Cmd) error {
 	if err != nil {
 		return err
 	}
-	var live []*program
-	for _, p := range h.programs {
-		if !p.ended() {
-			live = append(live, p)
-		}
-	}
-	h.programs = live
+	h.programs = slices.DeleteFunc(h.programs, ended)
 	if err := thread.start(cmd); err != nil {
 		return err
 	}
-	h.programs = append(h.programs, &program{cmd})
+	h.programs = append(h.programs, cmd)
 	return nil
 }
 
@@ -62,8 +54,8 @@ func (h *Host) pids() (all []int) {
 		all = append(all, h.process.cmd.Process.Pid)
 	}
 	for _, p := range h.programs {
-		if !p.ended() {
-			all = append(all, p.cmd.Process.Pid)
+		if !ended(p) {
+			all = append(all, p.Process.Pid)
 		}
 	}
 	return all
@@ -77,6 +69,6 @@ func (h *Host) pulse(s syscall.Signal) {
 		_ = h.process.cmd.Process.Signal(s) // it may end just now
 	}
 	for _, p := range h.programs {
-		_ = p.cmd.Process.Signal(s)
+		_ = p.Process.Signal(s)
 	}
 }

@@ -1,14 +1,12 @@
 package hosts
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/doyen-election/doyen/election"
-	"github.com/doyen-election/doyen/internal/boottime"
 	"github.com/doyen-election/doyen/testbed/netns"
 )
 
@@ -40,6 +38,11 @@ func of(do func(*Host) (election.Instant, error)) func(*Cluster, *Host) (electio
 	return func(_ *Cluster, h *Host) (election.Instant, error) { return do(h) }
 }
 
+// with is of, for a method with an argument.
+func with[T any](do func(*Host, T) (election.Instant, error), x T) func(*Cluster, *Host) (election.Instant, error) {
+	return func(_ *Cluster, h *Host) (election.Instant, error) { return do(h, x) }
+}
+
 // Crash ends the agent at once (SIGKILL); its end is a start.
 func Crash() Fault {
 	return Fault{Name: "crash", Silences: true, begin: of((*Host).Kill), end: of((*Host).Start)}
@@ -55,9 +58,7 @@ func Freeze() Fault {
 	return Fault{Name: "freeze", Silences: true, begin: of((*Host).Freeze), end: of((*Host).Thaw)}
 }
 
-func Wipe() Fault {
-	return Fault{Name: "wipe", begin: of(func(h *Host) (election.Instant, error) { return boottime.Now(), h.Wipe() })}
-}
+func Wipe() Fault { return Fault{Name: "wipe", begin: of((*Host).Wipe)} }
 
 func FullDisk() Fault {
 	return Fault{Name: "disk", Detail: "full", begin: of((*Host).FillDisk), end: of((*Host).FreeDisk)}
@@ -69,34 +70,22 @@ func SlowDisk(d time.Duration) Fault {
 	if d == Stuck {
 		wait = "stuck"
 	}
-	slow := func(d time.Duration) func(*Cluster, *Host) (election.Instant, error) {
-		return of(func(h *Host) (election.Instant, error) { return h.SlowDisk(d) })
-	}
-	return Fault{Name: "disk", Detail: "each write waits: " + wait, begin: slow(d), end: slow(0)}
+	return Fault{Name: "disk", Detail: "each write waits: " + wait, begin: with((*Host).SlowDisk, d), end: with((*Host).SlowDisk, 0)}
 }
 
 // Starve lets other processes compete for the processor all the time.
 func Starve() Fault {
-	starve := func(on bool) func(*Cluster, *Host) (election.Instant, error) {
-		return of(func(h *Host) (election.Instant, error) { return h.Starve(on) })
-	}
-	return Fault{Name: "cpu", Detail: "others want the processor all the time", begin: starve(true), end: starve(false)}
+	return Fault{Name: "cpu", Detail: "others want the processor all the time", begin: with((*Host).Starve, true), end: with((*Host).Starve, false)}
 }
 
 // LimitMemory bounds the memory of the host's processes.
 func LimitMemory(bytes int64) Fault {
-	limit := func(bytes int64) func(*Cluster, *Host) (election.Instant, error) {
-		return of(func(h *Host) (election.Instant, error) { return h.LimitMemory(bytes) })
-	}
-	return Fault{Name: "memory", Detail: fmt.Sprintf("%d MB", bytes>>20), begin: limit(bytes), end: limit(0)}
+	return Fault{Name: "memory", Detail: fmt.Sprintf("%d MB", bytes>>20), begin: with((*Host).LimitMemory, bytes), end: with((*Host).LimitMemory, 0)}
 }
 
 // Clock makes the host's clock run at a rate, from the next start on.
 func Clock(rate float64) Fault {
-	set := func(rate float64) func(*Cluster, *Host) (election.Instant, error) {
-		return of(func(h *Host) (election.Instant, error) { return boottime.Now(), h.ClockRate(rate) })
-	}
-	return Fault{Name: "clock", Detail: fmt.Sprintf("runs at %g times real time", rate), begin: set(rate), end: set(1)}
+	return Fault{Name: "clock", Detail: fmt.Sprintf("runs at %g times real time", rate), begin: with((*Host).ClockRate, rate), end: with((*Host).ClockRate, 1)}
 }
 
 // Unplug takes the host's cable out, which the host notices.
@@ -120,32 +109,15 @@ func Cut(peers []string, d Direction) Fault {
 // link stays cut.
 func Degrade(peers []string, d Direction, l netns.Link, detail string) Fault {
 	set := func(l netns.Link) func(*Cluster, *Host) (election.Instant, error) {
-		return func(c *Cluster, h *Host) (election.Instant, error) { return c.degrade(h.Name(), peers, d, l) }
+		return func(c *Cluster, h *Host) (election.Instant, error) {
+			return c.change("set link", []string{h.Name()}, peers, d, func(old *netns.Link) {
+				cut := old.Cut
+				*old = l
+				old.Cut = cut
+			})
+		}
 	}
 	return Fault{Name: "link", Detail: detail, Peers: slices.Clip(peers), begin: set(l), end: set(netns.Link{})}
-}
-
-func (c *Cluster) degrade(host string, peers []string, d Direction, l netns.Link) (election.Instant, error) {
-	if _, err := c.indices(append([]string{host}, peers...)); err != nil {
-		return 0, fmt.Errorf("set link: %w", err)
-	}
-	at := boottime.Now()
-	var errs []error
-	set := func(from, to string) {
-		old, err := c.Link(from, to)
-		l.Cut = old.Cut
-		_, setErr := c.SetLink(from, to, l)
-		errs = append(errs, err, setErr)
-	}
-	for _, peer := range peers {
-		if peer != host && d != Back {
-			set(host, peer)
-		}
-		if peer != host && d != Forth {
-			set(peer, host)
-		}
-	}
-	return at, errors.Join(errs...)
 }
 
 // Short lists names, not too many.

@@ -22,9 +22,9 @@ func unavailable(what, why string) error {
 // Stuck is a disk whose writes do not end, see SlowDisk.
 const Stuck = time.Duration(math.MaxInt64)
 
-// inRoom does something on a thread of the host, and returns the instant just
+// inSandbox does something on a thread of the host, and returns the instant just
 // before.
-func (h *Host) inRoom(what string, do func() error) (election.Instant, error) {
+func (h *Host) inSandbox(what string, do func() error) (election.Instant, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.closed {
@@ -43,11 +43,11 @@ func (h *Host) inRoom(what string, do func() error) (election.Instant, error) {
 
 // Wipe empties the data directory of a host that is down: its agent comes back
 // as another one. ErrUp if it is not down.
-func (h *Host) Wipe() error {
+func (h *Host) Wipe() (election.Instant, error) {
 	if h.Status() != Down {
-		return fmt.Errorf("wipe %s: %w", h.Name(), ErrUp)
+		return 0, fmt.Errorf("wipe %s: %w", h.Name(), ErrUp)
 	}
-	_, err := h.inRoom("wipe the disk", func() error {
+	return h.inSandbox("wipe the disk", func() error {
 		files, err := os.ReadDir(h.config.DataDir)
 		if errors.Is(err, os.ErrNotExist) {
 			return nil
@@ -57,19 +57,18 @@ func (h *Host) Wipe() error {
 		}
 		return err
 	})
-	return err
 }
 
 // FillDisk leaves no byte on the host's disk until FreeDisk. Like the faults
 // below it returns the instant just before. It needs a cluster in Namespaces,
 // with DiskFaults.
 func (h *Host) FillDisk() (election.Instant, error) {
-	return h.inRoom("fill the disk", h.room.fill)
+	return h.inSandbox("fill the disk", h.sandbox.fill)
 }
 
 // FreeDisk ends FillDisk.
 func (h *Host) FreeDisk() (election.Instant, error) {
-	return h.inRoom("free the disk", h.room.free)
+	return h.inSandbox("free the disk", h.sandbox.free)
 }
 
 // SlowDisk makes each fsync and fdatasync of the host's processes take that
@@ -80,7 +79,7 @@ func (h *Host) SlowDisk(d time.Duration) (election.Instant, error) {
 		return 0, fmt.Errorf("slow the disk of %s: %s is below 0s", h.Name(), d)
 	}
 	at := boottime.Now()
-	if err := h.room.slow(d); err != nil {
+	if err := h.sandbox.slow(d); err != nil {
 		return 0, fmt.Errorf("slow the disk of %s: %w", h.Name(), err)
 	}
 	return at, nil
@@ -89,33 +88,32 @@ func (h *Host) SlowDisk(d time.Duration) (election.Instant, error) {
 // Starve leaves the host's processes a tenth of a processor, which they share
 // with busy ones; off ends it.
 func (h *Host) Starve(on bool) (election.Instant, error) {
-	h.weight.Lock()
-	defer h.weight.Unlock()
-	thread, err := h.weigh()
-	if err != nil {
-		return 0, fmt.Errorf("starve %s: %w", h.Name(), err)
-	}
-	at := boottime.Now()
-	if err := h.burden.starve(on, thread, h.pids(), h.pulse); err != nil {
-		return 0, fmt.Errorf("starve %s: %w", h.Name(), err)
-	}
-	return at, nil
+	return h.burdened("starve", func(thread *spawner) error { return h.burden.starve(on, thread, h.pids(), h.pulse) })
 }
 
 // LimitMemory bounds the memory that the host's processes take from now on, in
 // bytes, and ends what goes beyond it; 0 ends it.
 func (h *Host) LimitMemory(bytes int64) (election.Instant, error) {
-	if bytes < 0 {
-		return 0, fmt.Errorf("limit the memory of %s: %d bytes is below 0", h.Name(), bytes)
-	}
+	return h.burdened("limit the memory of", func(*spawner) error {
+		if bytes < 0 {
+			return fmt.Errorf("%d bytes is below 0", bytes)
+		}
+		return h.burden.limit(bytes, h.pids())
+	})
+}
+
+// burdened does something to the host's burden, and returns the instant just
+// before.
+func (h *Host) burdened(what string, do func(*spawner) error) (election.Instant, error) {
 	h.weight.Lock()
 	defer h.weight.Unlock()
-	if _, err := h.weigh(); err != nil {
-		return 0, fmt.Errorf("limit the memory of %s: %w", h.Name(), err)
-	}
+	thread, err := h.weigh()
 	at := boottime.Now()
-	if err := h.burden.limit(bytes, h.pids()); err != nil {
-		return 0, fmt.Errorf("limit the memory of %s: %w", h.Name(), err)
+	if err == nil {
+		err = do(thread)
+	}
+	if err != nil {
+		return 0, fmt.Errorf("%s %s: %w", what, h.Name(), err)
 	}
 	return at, nil
 }
@@ -150,17 +148,17 @@ const minRate, maxRate = 0.5, 2
 // timers run true: an agent asks this one when a timer rings, so by a fast clock
 // it wakes up that much late. Each reading costs some 20 µs. Real translates
 // stamps.
-func (h *Host) ClockRate(rate float64) error {
+func (h *Host) ClockRate(rate float64) (election.Instant, error) {
 	if !(rate >= minRate && rate <= maxRate) {
-		return fmt.Errorf("set clock of %s: rate %v: want %v to %v", h.Name(), rate, minRate, maxRate)
+		return 0, fmt.Errorf("set clock of %s: rate %v: want %v to %v", h.Name(), rate, minRate, maxRate)
 	}
 	if err := canIntercept(); err != nil {
-		return fmt.Errorf("set clock of %s: %w", h.Name(), unavailable("change its rate", err.Error()))
+		return 0, fmt.Errorf("set clock of %s: %w", h.Name(), unavailable("change its rate", err.Error()))
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.rate = rate
-	return nil
+	return boottime.Now(), nil
 }
 
 // Real is the machine's time of an instant that a process of this host read from

@@ -142,13 +142,13 @@ func TestADiskFillsUpAndIsFreed(t *testing.T) {
 	if _, err := os.Stat(path); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the host's disk is seen outside: %v", err)
 	}
-	if err := h.Wipe(); err != nil {
+	if _, err := h.Wipe(); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := h.Start(); err != nil {
 		t.Fatal(err)
 	}
-	if err := h.Wipe(); !errors.Is(err, hosts.ErrUp) {
+	if _, err := h.Wipe(); !errors.Is(err, hosts.ErrUp) {
 		t.Errorf("wiping a host that is up: %v", err)
 	}
 }
@@ -216,7 +216,7 @@ func TestAClockRunsAtItsRate(t *testing.T) {
 	if ahead := tell(); ahead != 0 {
 		t.Errorf("without a fault the clock is %s ahead", ahead)
 	}
-	if err := h.ClockRate(2); err != nil {
+	if _, err := h.ClockRate(2); err != nil {
 		t.Fatal(err)
 	}
 	begun := time.Now()
@@ -225,13 +225,13 @@ func TestAClockRunsAtItsRate(t *testing.T) {
 	if ahead := tell(); ahead < 80*time.Millisecond {
 		t.Errorf("after 100 ms at twice the rate it is %s ahead", ahead)
 	}
-	if err := h.ClockRate(1); err != nil {
+	if _, err := h.ClockRate(1); err != nil {
 		t.Fatal(err)
 	}
 	if ahead := tell(); ahead < 80*time.Millisecond {
 		t.Errorf("back at the true rate it stepped back, %s ahead", ahead)
 	}
-	if err := h.ClockRate(5); err == nil {
+	if _, err := h.ClockRate(5); err == nil {
 		t.Error("a rate of 5 was accepted")
 	}
 }
@@ -298,7 +298,7 @@ func TestHostsAreCutAndHealed(t *testing.T) {
 	c := laid(t, 4)
 	names := []string{"alpha", "beta", "gamma", "delta"} // 0 to 3
 	slow := netns.Link{Delay: time.Millisecond}
-	if _, err := c.SetLink("alpha", "beta", slow); err != nil {
+	if _, err := hosts.Degrade(names[1:2], hosts.Forth, slow, "").Begin(c, c.Hosts()[0]); err != nil {
 		t.Fatal(err)
 	}
 	for _, cut := range []struct {
@@ -354,7 +354,9 @@ func TestWhatLoopbackLacksItSays(t *testing.T) {
 	defer cluster.Close(ended())
 	h := cluster.Hosts()[0]
 	for what, do := range map[string]func() (election.Instant, error){
-		"link":    func() (election.Instant, error) { return cluster.SetLink("alpha", "beta", netns.Link{}) },
+		"link": func() (election.Instant, error) {
+			return hosts.Degrade([]string{"beta"}, hosts.Forth, netns.Link{Delay: 1}, "").Begin(cluster, h)
+		},
 		"cut":     func() (election.Instant, error) { return cluster.Cut([]string{"alpha"}, nil, hosts.Forth) },
 		"heal":    func() (election.Instant, error) { return cluster.Heal() },
 		"carrier": func() (election.Instant, error) { return cluster.SetCarrier("alpha", false) },

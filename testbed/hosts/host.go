@@ -48,16 +48,16 @@ type Host struct {
 	dir     string
 	program Program
 	onExit  func(Exit)
-	room    *room
+	sandbox *sandbox
 	shared  *spawner // of all hosts whose processes need nothing of their own
 
 	mu       sync.Mutex
-	process  *process   // the newest one, nil before the first
-	programs []*program // what Exec started, those that ended included
-	spawner  *spawner   // where processes start now, nil before the first
-	spawners []*spawner // this host's own
-	rate     float64    // of the clock from the next start on
-	clocks   []clock    // that there were, the newest last
+	process  *process    // the newest one, nil before the first
+	programs []*exec.Cmd // what Exec started, those that ended included
+	spawner  *spawner    // where processes start now, nil before the first
+	spawners []*spawner  // this host's own
+	rate     float64     // of the clock from the next start on
+	clocks   []clock     // that there were, the newest last
 	closed   bool
 
 	weight sync.Mutex // guards burden, and is taken before mu
@@ -128,11 +128,12 @@ func (h *Host) Done() <-chan struct{} {
 // instant just before the process was made; ErrUp if one runs.
 func (h *Host) Start() (election.Instant, error) {
 	at, err := h.start()
-	if err != nil {
-		return 0, err
+	if err == nil {
+		if err = h.admit(h.PID()); err != nil {
+			_, _ = h.Kill() // it runs without the limits it should have
+		}
 	}
-	if err := h.admit(h.PID()); err != nil {
-		_, _ = h.Kill() // it runs without the limits it should have
+	if err != nil {
 		return 0, fmt.Errorf("start %s: %w", h.Name(), err)
 	}
 	return at, nil
@@ -142,32 +143,32 @@ func (h *Host) start() (election.Instant, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.closed {
-		return 0, fmt.Errorf("start %s: the testbed is closed", h.Name())
+		return 0, errors.New("the testbed is closed")
 	}
 	if h.process != nil && !h.process.ended() {
-		return 0, fmt.Errorf("start %s: %w", h.Name(), ErrUp)
+		return 0, ErrUp
 	}
 	cmd, err := h.program.Command(h.config, h.dir)
 	if err != nil {
-		return 0, fmt.Errorf("start %s: %w", h.Name(), err)
+		return 0, err
 	}
 	log, err := os.OpenFile(h.Log(), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
-		return 0, fmt.Errorf("start %s: %w", h.Name(), err)
+		return 0, err
 	}
 	defer log.Close()
 	cmd.Stdout, cmd.Stderr, cmd.Dir, cmd.Env = log, log, h.dir, environment()
 	// The end of the testbed closes it, see dieWithParent; so does cmd.Wait.
 	if _, err := cmd.StdinPipe(); err != nil {
-		return 0, fmt.Errorf("start %s: %w", h.Name(), err)
+		return 0, err
 	}
 	thread, err := h.thread()
 	if err != nil {
-		return 0, fmt.Errorf("start %s: %w", h.Name(), err)
+		return 0, err
 	}
 	at := boottime.Now()
 	if err := thread.start(cmd); err != nil {
-		return 0, fmt.Errorf("start %s: %w", h.Name(), err)
+		return 0, err
 	}
 	h.process = &process{cmd: cmd, done: make(chan struct{})}
 	go h.await(h.process)
@@ -181,7 +182,7 @@ func (h *Host) thread() (*spawner, error) {
 	switch {
 	case h.spawner != nil && !fresh:
 		return h.spawner, nil
-	case h.room.plain() && !fresh:
+	case h.sandbox.plain() && !fresh:
 		h.spawner = h.shared
 		return h.spawner, nil
 	}
@@ -190,7 +191,7 @@ func (h *Host) thread() (*spawner, error) {
 		now := boottime.Now()
 		c = clock{from: now, read: old.at(now), rate: h.rate}
 	}
-	thread, err := newSpawner(func() error { return h.room.enter(c) })
+	thread, err := newSpawner(func() error { return h.sandbox.enter(c) })
 	if err != nil {
 		return nil, err
 	}

@@ -43,17 +43,6 @@ func (c *Cluster) indices(names []string) (all []int, err error) {
 	return all, nil
 }
 
-// SetLink sets what happens to packets from one host to another, from now on.
-// Like the faults of hosts, those of links return the instant just before.
-func (c *Cluster) SetLink(from, to string, l netns.Link) (election.Instant, error) {
-	ends, err := c.indices([]string{from, to})
-	if err != nil {
-		return 0, fmt.Errorf("set link: %w", err)
-	}
-	at := boottime.Now()
-	return at, c.network.SetLink(ends[0], ends[1], l)
-}
-
 // Link returns what happens to packets from one host to another.
 func (c *Cluster) Link(from, to string) (netns.Link, error) {
 	ends, err := c.indices([]string{from, to})
@@ -63,75 +52,67 @@ func (c *Cluster) Link(from, to string) (netns.Link, error) {
 	return c.network.Link(ends[0], ends[1]), nil
 }
 
-// Cut cuts the links between each host of a and each of b (all that are not in
-// a, if b is empty), silently. What else the links do stays as it is.
-func (c *Cluster) Cut(a, b []string, d Direction) (election.Instant, error) {
+// change changes the links between each host of a and each of b (all that are not
+// in a, if b is empty). Like the faults of hosts, those of links return the instant
+// just before.
+func (c *Cluster) change(what string, a, b []string, d Direction, change func(*netns.Link)) (election.Instant, error) {
 	from, err := c.indices(a)
 	if err != nil {
-		return 0, fmt.Errorf("cut: %w", err)
+		return 0, fmt.Errorf("%s: %w", what, err)
 	}
 	to, err := c.indices(b)
 	if err != nil {
-		return 0, fmt.Errorf("cut: %w", err)
+		return 0, fmt.Errorf("%s: %w", what, err)
 	}
-	if len(b) == 0 {
-		for i := range c.hosts {
-			if !slices.Contains(from, i) {
-				to = append(to, i)
-			}
+	for i := range c.hosts {
+		if len(b) == 0 && !slices.Contains(from, i) {
+			to = append(to, i)
 		}
 	}
 	at := boottime.Now()
+	set := func(i, j int) {
+		before := c.network.Link(i, j)
+		after := before
+		if change(&after); after != before {
+			err = errors.Join(err, c.network.SetLink(i, j, after))
+		}
+	}
 	for _, i := range from {
 		for _, j := range to {
-			if i != j {
-				err = errors.Join(err, c.cut(i, j, d))
+			if i != j && d != Back {
+				set(i, j)
+			}
+			if i != j && d != Forth {
+				set(j, i)
 			}
 		}
 	}
 	return at, err
 }
 
-func (c *Cluster) cut(i, j int, d Direction) (err error) {
-	if d != Back {
-		err = c.set(i, j, true)
-	}
-	if d != Forth {
-		err = errors.Join(err, c.set(j, i, true))
-	}
-	return err
-}
-
-func (c *Cluster) set(from, to int, cut bool) error {
-	l := c.network.Link(from, to)
-	l.Cut = cut
-	return c.network.SetLink(from, to, l)
+// Cut cuts links, silently. What else they do stays as it is.
+func (c *Cluster) Cut(a, b []string, d Direction) (election.Instant, error) {
+	return c.change("cut", a, b, d, func(l *netns.Link) { l.Cut = true })
 }
 
 // Heal ends every cut to or from the hosts. Without a name it heals the whole
-// network, and plugs every cable in. Delays and losses stay: SetLink ends those.
+// network, and plugs every cable in. Delays and losses stay.
 func (c *Cluster) Heal(names ...string) (election.Instant, error) {
-	if c.network == nil {
-		return 0, unavailable("heal the links", "the hosts share the loopback interface")
+	var all []string
+	for _, h := range c.hosts {
+		all = append(all, h.Name())
 	}
-	healed, err := c.indices(names)
-	if err != nil {
-		return 0, fmt.Errorf("heal: %w", err)
+	plug := len(names) == 0
+	if plug {
+		names = all
 	}
-	at := boottime.Now()
-	var errs []error
+	at, err := c.change("heal", names, all, BothWays, func(l *netns.Link) { l.Cut = false })
 	for i := range c.hosts {
-		if len(names) == 0 {
-			errs = append(errs, c.network.Host(i).SetCarrier(true))
-		}
-		for j := range c.hosts {
-			meant := len(names) == 0 || slices.Contains(healed, i) || slices.Contains(healed, j)
-			if meant && i != j && c.network.Link(i, j).Cut {
-				errs = append(errs, c.set(i, j, false))
-			}
+		if plug && c.network != nil {
+			err = errors.Join(err, c.network.Host(i).SetCarrier(true))
 		}
 	}
-	return at, errors.Join(errs...)
+	return at, err
 }
 
 // SetCarrier pulls a host's cable out, which the host notices, or plugs it in

@@ -13,8 +13,8 @@ import (
 	"github.com/doyen-election/doyen/testbed/netns"
 )
 
-// room is where a host's processes run: its namespaces, its disk, its clock.
-type room struct {
+// sandbox is where a host's processes run: its namespaces, its disk, its clock.
+type sandbox struct {
 	data  string      // the data directory
 	space *netns.Host // nil on loopback
 	disk  bool        // the disk can be filled, with a space, and slowed
@@ -27,11 +27,11 @@ type room struct {
 	full        *filler
 }
 
-// plain reports a room that has nothing of its own.
-func (r *room) plain() bool { return r.space == nil && !r.disk }
+// plain reports a sandbox that has nothing of its own.
+func (r *sandbox) plain() bool { return r.space == nil && !r.disk }
 
-// enter moves the calling thread into the room, under that clock.
-func (r *room) enter(c clock) error {
+// enter moves the calling thread into the sandbox, under that clock.
+func (r *sandbox) enter(c clock) error {
 	if r.space != nil {
 		if err := r.space.Enter(); err != nil {
 			return err
@@ -62,7 +62,7 @@ const diskSize = 4 << 20
 
 // enterMounts moves the thread into the host's mount namespace, where the data
 // directory is a disk of its own. The first caller makes it.
-func (r *room) enterMounts() error {
+func (r *sandbox) enterMounts() error {
 	if r.mounts != nil {
 		// A thread that shares its working directory with others may not enter.
 		if err := unix.Unshare(unix.CLONE_FS); err != nil {
@@ -96,7 +96,7 @@ func (r *room) enterMounts() error {
 }
 
 // slow sets how much longer syncs take.
-func (r *room) slow(delay time.Duration) error {
+func (r *sandbox) slow(delay time.Duration) error {
 	if !r.disk {
 		return unavailable("slow the disk", "the cluster was laid out without DiskFaults")
 	}
@@ -109,8 +109,8 @@ func (r *room) slow(delay time.Duration) error {
 	return nil
 }
 
-// fill leaves no room on the disk. It is called on a thread in the room.
-func (r *room) fill() error {
+// fill leaves no room on the disk. It is called on a thread in the sandbox.
+func (r *sandbox) fill() error {
 	if !r.disk || r.space == nil {
 		return unavailable("fill the disk", "it needs a cluster in namespaces, with DiskFaults")
 	}
@@ -128,7 +128,7 @@ func (r *room) fill() error {
 }
 
 // free ends fill.
-func (r *room) free() error {
+func (r *sandbox) free() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.full == nil {
@@ -139,8 +139,8 @@ func (r *room) free() error {
 	return err
 }
 
-// close ends the room, in which nothing runs any more.
-func (r *room) close() error {
+// close ends the sandbox, in which nothing runs any more.
+func (r *sandbox) close() error {
 	errs := []error{r.free()}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -217,7 +217,7 @@ func (f *filler) close() error {
 // canIntercept reports why system calls can't be intercepted here, nil if they
 // can. It tries.
 func canIntercept() error {
-	probe := &room{disk: true}
+	probe := &sandbox{disk: true}
 	thread, err := newSpawner(func() error { return probe.enter(clock{}) })
 	if err != nil {
 		return err

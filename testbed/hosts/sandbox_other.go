@@ -1,0 +1,29 @@
+//go:build !linux
+
+package hosts
+
+import (
+	"errors"
+	"time"
+
+	"github.com/doyen-election/doyen/testbed/netns"
+)
+
+// sandbox is where a host's processes run: here, like any other.
+type sandbox struct {
+	data  string
+	space *netns.Host
+	disk  bool
+}
+
+const onlyLinux = "only on Linux"
+
+func (r *sandbox) plain() bool              { return true }
+func (r *sandbox) enter(clock) error        { return nil }
+func (r *sandbox) slow(time.Duration) error { return unavailable("slow the disk", onlyLinux) }
+func (r *sandbox) fill() error              { return unavailable("fill the disk", onlyLinux) }
+func (r *sandbox) free() error              { return nil }
+func (r *sandbox) close() error             { return nil }
+
+// canIntercept says why system calls can't be intercepted.
+func canIntercept() error { return errors.New(onlyLinux) }
