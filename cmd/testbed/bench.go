@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
@@ -47,11 +46,8 @@ func benchCommand() *cli.Command {
 func runBench(c *cli.Context) error {
 	o := bench.Options{
 		Points: bench.Points(c.IntSlice("agents"), c.StringSlice("algorithm"), c.StringSlice("profile")),
-		Rounds: c.Int("rounds"), Busy: c.Int("busy"), Seed: c.Uint64("seed"), Progress: c.App.ErrWriter,
+		Rounds: c.Int("rounds"), Busy: c.Int("busy"), Seed: seedOf(c), Progress: c.App.ErrWriter,
 		Only: strings.FieldsFunc(c.String("only"), func(r rune) bool { return r == ',' || r == ' ' }),
-	}
-	if !c.IsSet("seed") {
-		o.Seed = rand.Uint64()
 	}
 	for flag, path := range map[string]*string{"binary": &o.Binary, "before": &o.Before} {
 		if c.String(flag) == "" {

@@ -1,8 +1,13 @@
 package main
 
 import (
+	"errors"
 	"fmt"
+	"math/rand/v2"
 
+	"github.com/urfave/cli/v2"
+
+	"github.com/doyen-election/doyen/testbed/hosts"
 	"github.com/doyen-election/doyen/testbed/netns"
 )
 
@@ -21,4 +26,29 @@ func needNetworks() error {
 		return &elsewhere{code}
 	}
 	return err
+}
+
+// netOf is what joins the hosts: the loopback interface where it is asked for, or
+// where there is nothing better.
+func netOf(c *cli.Context) (hosts.Net, error) {
+	if c.Bool("loopback") {
+		return hosts.Loopback, nil
+	}
+	err := needNetworks()
+	if err == nil {
+		return hosts.Namespaces, nil
+	}
+	if ran, ok := errors.AsType[*elsewhere](err); ok {
+		return hosts.Loopback, ran
+	}
+	fmt.Fprintf(c.App.ErrWriter, "the hosts share the loopback interface: links can't be cut, delayed or made lossy, nor disks filled\n(%v)\n", err)
+	return hosts.Loopback, nil
+}
+
+// seedOf is --seed, or a random one.
+func seedOf(c *cli.Context) uint64 {
+	if c.IsSet("seed") {
+		return c.Uint64("seed")
+	}
+	return rand.Uint64()
 }

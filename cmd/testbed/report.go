@@ -75,7 +75,7 @@ func writeReport(c *cli.Context) error {
 			return err
 		}
 	}
-	return showReport(c, c.String("out"), p, c.Bool("open"))
+	return showReport(c, c.String("out"), p)
 }
 
 func addMessages(p *report.Page) error {
@@ -91,11 +91,11 @@ func addMessages(p *report.Page) error {
 }
 
 // showReport writes a page and says so.
-func showReport(c *cli.Context, path string, p report.Page, open bool) error {
+func showReport(c *cli.Context, path string, p report.Page) error {
 	if err := report.WriteFile(path, p); err != nil {
 		return err
 	}
-	if open {
+	if c.Bool("open") {
 		return report.Open(c.Context, path, c.App.Writer, os.Getenv)
 	}
 	fmt.Fprintf(c.App.Writer, "written to %s\n", path)

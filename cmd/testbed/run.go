@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
@@ -66,20 +65,12 @@ func runScripts(c *cli.Context) (err error) {
 // scenarioOptions read the flags of `run`, of which `up --script` has some, and
 // build the product. The function removes it.
 func scenarioOptions(c *cli.Context) (o scenario.Options, clean func() error, err error) {
-	o = scenario.Options{Long: c.Bool("long"), Loopback: c.Bool("loopback"), Seed: c.Uint64("seed"), Verbose: c.Bool("verbose"), Logs: c.String("logs")}
-	if !c.IsSet("seed") {
-		o.Seed = rand.Uint64()
+	o = scenario.Options{Long: c.Bool("long"), Seed: seedOf(c), Verbose: c.Bool("verbose"), Logs: c.String("logs")}
+	net, err := netOf(c)
+	if err != nil {
+		return o, nil, err
 	}
-	if !o.Loopback {
-		err := needNetworks()
-		if done, ok := errors.AsType[*elsewhere](err); ok {
-			return o, nil, done
-		}
-		if err != nil {
-			o.Loopback = true
-			fmt.Fprintf(c.App.ErrWriter, "the hosts share the loopback interface: links can't be cut, delayed or made lossy, nor disks filled\n(%v)\n", err)
-		}
-	}
+	o.Loopback = net == hosts.Loopback
 	o.Binary, clean, err = productBinary(c)
 	return o, clean, err
 }
@@ -102,7 +93,7 @@ func playAll(c *cli.Context, o scenario.Options, files []string, rounds int) err
 			if !r.Passed {
 				failed++
 			}
-			if err := keep(c, r); err != nil {
+			if err := keep(c, report.Page{Title: r.Name, Recording: r.Recording}); err != nil {
 				return err
 			}
 		}
@@ -162,22 +153,19 @@ func productBinary(c *cli.Context) (hosts.Binary, func() error, error) {
 	return hosts.Binary{Path: path}, dir.Close, nil
 }
 
-// keep writes the recording and the report that were asked for.
-func keep(c *cli.Context, r scenario.Result) error {
-	if r.Recording == nil {
+// keep writes the recording and the report of a run that were asked for.
+func keep(c *cli.Context, p report.Page) error {
+	if p.Recording == nil {
 		return nil
 	}
 	if file := c.String("record"); file != "" {
-		if err := r.Recording.Write(file); err != nil {
+		if err := p.Recording.Write(file); err != nil {
 			return err
 		}
 		fmt.Fprintln(c.App.ErrWriter, "recorded in", file)
 	}
 	if file := c.String("report"); file != "" {
-		if err := report.WriteFile(file, report.Page{Title: r.Name, Recording: r.Recording}); err != nil {
-			return err
-		}
-		fmt.Fprintln(c.App.ErrWriter, "report in", file)
+		return showReport(c, file, p)
 	}
 	return nil
 }

@@ -1,9 +1,7 @@
 package main
 
 import (
-	"errors"
 	"fmt"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"time"
@@ -38,29 +36,15 @@ func soakCommand() *cli.Command {
 }
 
 func runSoak(c *cli.Context) error {
-	o := soak.Options{
-		Hosts: hosts.Config{Agents: c.Int("hosts"), Algorithm: c.String("algorithm"), Profile: c.String("profile"), Quorum: c.Bool("quorum"),
-			Program: hosts.Self{}, Net: hosts.Namespaces, DiskFaults: true},
-		For: c.Duration("for"), Seed: c.Uint64("seed"), Keep: c.String("keep"), Log: c.App.ErrWriter,
+	net, err := netOf(c)
+	if err != nil {
+		return err
 	}
-	if !c.IsSet("seed") {
-		o.Seed = rand.Uint64()
-	}
-	o.Hosts.Seed = o.Seed
-	if c.Bool("loopback") {
-		o.Hosts.Net, o.Hosts.DiskFaults = hosts.Loopback, false
-	} else if err := needNetworks(); err != nil {
-		var ran *elsewhere
-		if errors.As(err, &ran) {
-			return err
-		}
-		fmt.Fprintf(c.App.ErrWriter, "soak: without faults of the network and of disks: %v\n", err)
-		o.Hosts.Net, o.Hosts.DiskFaults = hosts.Loopback, false
-	}
+	o := soak.Options{Hosts: clusterOf(c, c.Int("hosts")), For: c.Duration("for"), Seed: seedOf(c), Keep: c.String("keep"), Log: c.App.ErrWriter}
+	o.Hosts.Net, o.Hosts.DiskFaults, o.Hosts.Seed = net, net == hosts.Namespaces, o.Seed
 	if err := o.Check(); err != nil {
 		return usage("`testbed soak --help` lists the flags", "%v", err)
 	}
-	var err error
 	if o.Actor, err = os.Executable(); err != nil {
 		return fmt.Errorf("find this executable: %w", err)
 	}
@@ -69,28 +53,11 @@ func runSoak(c *cli.Context) error {
 	}
 	result, err := soak.Run(c.Context, o)
 	fmt.Fprint(c.App.Writer, result.Summary())
-	if showErr := showSoak(c, result); err == nil {
+	if showErr := keep(c, report.Page{Title: "Soak", Facts: result.Facts(), Recording: result.Recording}); err == nil {
 		err = showErr
 	}
 	if err == nil && result.Violation != nil {
 		err = fmt.Errorf("violated: %s; logs in %s", result.Violation, result.Violation.Logs)
 	}
 	return err
-}
-
-// showSoak writes the recording and the page that were asked for.
-func showSoak(c *cli.Context, result soak.Result) error {
-	if result.Recording == nil {
-		return nil
-	}
-	if path := c.String("record"); path != "" {
-		if err := result.Recording.Write(path); err != nil {
-			return err
-		}
-	}
-	path := c.String("report")
-	if path == "" {
-		return nil
-	}
-	return showReport(c, path, report.Page{Title: "Soak", Facts: result.Facts(), Recording: result.Recording}, c.Bool("open"))
 }

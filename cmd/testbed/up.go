@@ -25,6 +25,11 @@ func clusterFlags() []cli.Flag {
 	}
 }
 
+// clusterOf is what they say.
+func clusterOf(c *cli.Context, agents int) hosts.Config {
+	return hosts.Config{Agents: agents, Algorithm: c.String("algorithm"), Profile: c.String("profile"), Quorum: c.Bool("quorum"), Program: hosts.Self{}}
+}
+
 func upCommand(stdin *os.File) *cli.Command {
 	return &cli.Command{
 		Name:  "up",
@@ -46,12 +51,8 @@ func upCommand(stdin *os.File) *cli.Command {
 }
 
 func up(c *cli.Context, stdin *os.File) error {
-	config := hosts.Config{
-		Agents: c.Int("agents"), Algorithm: c.String("algorithm"), Profile: c.String("profile"), Quorum: c.Bool("quorum"),
-		Program: hosts.Self{},
-	}
 	o := live.Options{
-		Hosts: config, For: c.Duration("for"), KillLeaderEvery: c.Duration("kill-leader-every"),
+		Hosts: clusterOf(c, c.Int("agents")), For: c.Duration("for"), KillLeaderEvery: c.Duration("kill-leader-every"),
 		Stdin: stdin, Stdout: c.App.Writer, Getenv: os.Getenv,
 	}
 	if c.IsSet("script") {

@@ -74,19 +74,12 @@ func countMisled(all []*hosts.Host) (misled float64, err error) {
 // how many of its dials have failed.
 func (r *rig) connected(ctx context.Context, h *hosts.Host, peers int) (failed float64, err error) {
 	for waited := time.Duration(0); waited < atOncePatience; waited += askAtOnce {
-		families, err := lab.Metrics(ctx, h.Config().Socket)
+		m, err := lab.ReadMetrics(ctx, h)
 		if err != nil {
-			return 0, fmt.Errorf("%s: %w", h.Name(), err)
+			return 0, err
 		}
-		for _, m := range families["doyen_transport_dials_total"].GetMetric() {
-			if lab.Label(m, "outcome") == "failed" {
-				failed = lab.Value(m)
-			}
-		}
-		for _, m := range families["doyen_peers_connected"].GetMetric() {
-			if int(lab.Value(m)) >= peers {
-				return failed, nil
-			}
+		if int(m.Sum("doyen_peers_connected")) >= peers {
+			return m.Sum("doyen_transport_dials_total", "outcome=failed"), nil
 		}
 		if err := observe.Sleep(ctx, askAtOnce); err != nil {
 			return 0, err

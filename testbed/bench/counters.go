@@ -2,7 +2,6 @@ package bench
 
 import (
 	"context"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -57,14 +56,12 @@ func (c *counter) read(ctx context.Context, r *rig) (counted, error) {
 func sentMessages(ctx context.Context, all []*hosts.Host) (counted, error) {
 	sum := counted{}
 	for _, h := range all {
-		families, err := lab.Metrics(ctx, h.Config().Socket)
+		m, err := lab.ReadMetrics(ctx, h)
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", h.Name(), err)
+			return nil, err
 		}
-		for _, m := range families["doyen_messages_total"].GetMetric() {
-			if lab.Label(m, "direction") == "sent" {
-				sum[lab.Label(m, "kind")] += lab.Value(m)
-			}
+		for kind, n := range m.By("doyen_messages_total", "kind", "direction=sent") {
+			sum[kind] += n
 		}
 	}
 	return sum, nil

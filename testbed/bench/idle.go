@@ -99,19 +99,12 @@ func (b *bench) costsOf(ctx context.Context, all []*hosts.Host, what string) (co
 func (b *bench) readTraffic(ctx context.Context, all []*hosts.Host) ([][]value, error) {
 	var found [][]value
 	for _, h := range all {
-		families, err := lab.Metrics(ctx, h.Config().Socket)
+		m, err := lab.ReadMetrics(ctx, h)
 		if err != nil {
-			return nil, fmt.Errorf("read the traffic of %s: %w", h.Name(), err)
-		}
-		sum := func(unit, name string) value {
-			v := value{Unit: unit}
-			for _, m := range families[name].GetMetric() {
-				v.Value += lab.Value(m)
-			}
-			return v
+			return nil, err
 		}
 		// Of elections, heartbeats included; bytes before encryption.
-		values := []value{sum("messages/s", "doyen_messages_total"), sum("message-bytes/s", "doyen_transport_bytes_total")}
+		values := []value{{Value: m.Sum("doyen_messages_total"), Unit: "messages/s"}, {Value: m.Sum("doyen_transport_bytes_total"), Unit: "message-bytes/s"}}
 		if b.o.Net == hosts.Namespaces { // else agents share a loopback interface
 			packets, bytes, err := readInterfaces(h.PID())
 			if err != nil {
@@ -171,16 +164,18 @@ func readCPU(all []*hosts.Host) ([]float64, time.Time, error) {
 func readMemory(pid int) (rss, pss float64, err error) {
 	const mib = 1 << 20
 	p, err := procfs.NewProc(pid)
-	if err != nil {
-		return 0, 0, fmt.Errorf("read the memory of process %d: %w", pid, err)
+	if err == nil {
+		var status procfs.ProcStatus
+		status, err = p.NewStatus()
+		rss = float64(status.VmRSS) / mib
 	}
-	status, err := p.NewStatus()
-	if err != nil {
-		return 0, 0, fmt.Errorf("read the memory of process %d: %w", pid, err)
+	if err == nil {
+		var maps procfs.ProcSMapsRollup
+		maps, err = p.ProcSMapsRollup()
+		pss = float64(maps.Pss) / mib
 	}
-	maps, err := p.ProcSMapsRollup()
 	if err != nil {
-		return 0, 0, fmt.Errorf("read the memory of process %d: %w", pid, err)
+		err = fmt.Errorf("read the memory of process %d: %w", pid, err)
 	}
-	return float64(status.VmRSS) / mib, float64(maps.Pss) / mib, nil
+	return rss, pss, err
 }

@@ -142,15 +142,15 @@ func (b *bench) underLoad(ctx context.Context, n, busy int, watch time.Duration)
 // noteCounters says what the agents counted, so that a bad figure has a reason.
 func (b *bench) noteCounters(ctx context.Context, what string, all []*hosts.Host) error {
 	for _, h := range all {
-		families, err := lab.Metrics(ctx, h.Config().Socket)
+		families, err := lab.ReadMetrics(ctx, h)
 		if err != nil {
-			return fmt.Errorf("%s: %w", h.Name(), err)
+			return err
 		}
 		var counts []string
 		for _, name := range []string{"steps", "selection_rounds", "nominations", "terms_won", "leases_expired", "suspicions", "messages_dropped"} {
-			for _, m := range families["doyen_"+name+"_total"].GetMetric() {
-				if v := lab.Value(m); v > 0 {
-					counts = append(counts, fmt.Sprintf("%s %.0f", strings.TrimSpace(name+" "+lab.Label(m, "why")), v))
+			for why, n := range families.By("doyen_"+name+"_total", "why") {
+				if n > 0 {
+					counts = append(counts, fmt.Sprintf("%s %.0f", strings.TrimSpace(name+" "+why), n))
 				}
 			}
 		}

@@ -27,33 +27,33 @@ const (
 	contested      = "bench"
 )
 
-// troupe is a cluster with a program on each host, all in one election.
-type troupe struct {
+// contenders are a cluster with a program on each host, all in one election.
+type contenders struct {
 	*rig
 	command  command
 	programs map[*hosts.Host]*lab.Program
-	dying    *lab.Program // that a blow ended; nil if none did
+	dying    *lab.Program // that a strike ended; nil if none did
 }
 
-// blow is something that ends a program's acting.
-type blow func(ctx context.Context, t *troupe, host *hosts.Host, acting stamp.Stamp) error
+// strike is something that ends a program's acting.
+type strike func(ctx context.Context, t *contenders, host *hosts.Host, acting stamp.Stamp) error
 
-func blows() map[string]blow {
-	return map[string]blow{
-		"kill": func(_ context.Context, t *troupe, host *hosts.Host, _ stamp.Stamp) error {
+func strikes() map[string]strike {
+	return map[string]strike{
+		"kill": func(_ context.Context, t *contenders, host *hosts.Host, _ stamp.Stamp) error {
 			t.dying = t.programs[host]
 			_, err := t.dying.Crash()
 			return err
 		},
-		"kill-command": func(_ context.Context, t *troupe, host *hosts.Host, acting stamp.Stamp) error {
+		"kill-command": func(_ context.Context, t *contenders, host *hosts.Host, acting stamp.Stamp) error {
 			t.dying = t.programs[host]
 			return syscall.Kill(acting.PID, syscall.SIGKILL)
 		},
-		"resign": func(ctx context.Context, t *troupe, host *hosts.Host, _ stamp.Stamp) error {
+		"resign": func(ctx context.Context, t *contenders, host *hosts.Host, _ stamp.Stamp) error {
 			_, err := handOver(ctx, host, contested, "")
 			return err
 		},
-		"transfer": func(ctx context.Context, t *troupe, host *hosts.Host, _ stamp.Stamp) error {
+		"transfer": func(ctx context.Context, t *contenders, host *hosts.Host, _ stamp.Stamp) error {
 			_, err := handOver(ctx, host, contested, t.other(host).Name())
 			return err
 		},
@@ -98,17 +98,17 @@ func (b *bench) programs(ctx context.Context) error {
 		{"campaign", "resign", 3, campaign}, {"campaign", "transfer", 3, campaign},
 	} {
 		name := fmt.Sprintf("Program/by=%s/fault=%s", p.by, p.fault)
-		if err := b.replacements(ctx, name, b.rounds(p.tenths), p.command, blows()[p.fault]); err != nil {
+		if err := b.replacements(ctx, name, b.rounds(p.tenths), p.command, strikes()[p.fault]); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// replacements measures one blow, round after round.
-func (b *bench) replacements(ctx context.Context, name string, rounds int, command command, hit blow) error {
+// replacements measures one strike, round after round.
+func (b *bench) replacements(ctx context.Context, name string, rounds int, command command, hit strike) error {
 	return b.quiet(ctx, func(r *rig, _ *hosts.Host) error {
-		t := &troupe{rig: r, command: command, programs: map[*hosts.Host]*lab.Program{}}
+		t := &contenders{rig: r, command: command, programs: map[*hosts.Host]*lab.Program{}}
 		for _, h := range r.Cluster.Hosts() {
 			if err := t.start(h); err != nil {
 				return err
@@ -124,13 +124,13 @@ func (b *bench) replacements(ctx context.Context, name string, rounds int, comma
 	})
 }
 
-func (t *troupe) start(h *hosts.Host) (err error) {
+func (t *contenders) start(h *hosts.Host) (err error) {
 	t.programs[h], err = t.Launch(h.Name(), "", h, false, t.command)
 	return err
 }
 
 // newest returns the newest stamp, that of the program that acts, and its host.
-func (t *troupe) newest() (host *hosts.Host, found stamp.Stamp, err error) {
+func (t *contenders) newest() (host *hosts.Host, found stamp.Stamp, err error) {
 	for _, h := range t.Cluster.Hosts() {
 		all, err := stamp.Read(t.programs[h].Stamps)
 		if err != nil {
@@ -146,7 +146,7 @@ func (t *troupe) newest() (host *hosts.Host, found stamp.Stamp, err error) {
 }
 
 // await looks at the stamps until one fits.
-func (t *troupe) await(ctx context.Context, what string, fits func(stamp.Stamp) bool) (host *hosts.Host, found stamp.Stamp, err error) {
+func (t *contenders) await(ctx context.Context, what string, fits func(stamp.Stamp) bool) (host *hosts.Host, found stamp.Stamp, err error) {
 	for end := time.Now().Add(patience); time.Now().Before(end); {
 		if host, found, err = t.newest(); err != nil || found.First > 0 && fits(found) {
 			return host, found, err
@@ -160,7 +160,7 @@ func (t *troupe) await(ctx context.Context, what string, fits func(stamp.Stamp) 
 
 // round hits the program that acts, and returns how long it took until another
 // acted, and for how long both did.
-func (t *troupe) round(ctx context.Context, hit blow) (took, overlap time.Duration, err error) {
+func (t *contenders) round(ctx context.Context, hit strike) (took, overlap time.Duration, err error) {
 	if t.dying != nil {
 		select {
 		case <-t.dying.Ended():

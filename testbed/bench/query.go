@@ -40,17 +40,26 @@ func newAsking(h *hosts.Host) (*asking, error) {
 	return &asking{conn, bufio.NewReader(conn)}, nil
 }
 
-// ask sends a GET and reads the answer, which may be a refusal.
+// get sends a GET, and returns the answer, which may be a refusal.
+func (a *asking) get(path string) (*http.Response, error) {
+	if _, err := io.WriteString(a.conn, "GET "+path+" HTTP/1.1\r\nHost: d\r\n\r\n"); err != nil {
+		return nil, fmt.Errorf("ask the agent: %w", err)
+	}
+	response, err := http.ReadResponse(a.r, nil)
+	if err != nil {
+		return nil, fmt.Errorf("read the agent's answer: %w", err)
+	}
+	return response, nil
+}
+
+// ask is get, when the answer has been read.
 func (a *asking) ask(path string) (status int, err error) {
 	if err := a.conn.SetDeadline(time.Now().Add(patience)); err != nil {
 		return 0, err
 	}
-	if _, err := io.WriteString(a.conn, "GET "+path+" HTTP/1.1\r\nHost: d\r\n\r\n"); err != nil {
-		return 0, fmt.Errorf("ask the agent: %w", err)
-	}
-	response, err := http.ReadResponse(a.r, nil)
+	response, err := a.get(path)
 	if err != nil {
-		return 0, fmt.Errorf("read the agent's answer: %w", err)
+		return 0, err
 	}
 	defer response.Body.Close()
 	if _, err := io.Copy(io.Discard, response.Body); err != nil {

@@ -85,7 +85,7 @@ func TestEveryFaultHasAMeasure(t *testing.T) {
 			}
 		}
 	}
-	for name := range blows() {
+	for name := range strikes() {
 		if m := measureOf("Program/by=run/fault="+name, overlapped, three); m.unit == "" {
 			t.Errorf("%s: no measure", name)
 		}

@@ -55,14 +55,14 @@ func TestAProgramIsReplaced(t *testing.T) {
 		t.Fatal(err)
 	}
 	missed := false
-	missedOnce := func(ctx context.Context, t *troupe, host *hosts.Host, s stamp.Stamp) error {
+	missedOnce := func(ctx context.Context, t *contenders, host *hosts.Host, s stamp.Stamp) error {
 		if !missed {
 			missed = true
 			return errMoved
 		}
-		return blows()["kill"](ctx, t, host, s)
+		return strikes()["kill"](ctx, t, host, s)
 	}
-	for name, hit := range map[string]blow{"kill": missedOnce, "resign": blows()["resign"], "transfer": blows()["transfer"]} {
+	for name, hit := range map[string]strike{"kill": missedOnce, "resign": strikes()["resign"], "transfer": strikes()["transfer"]} {
 		err := b.replacements(t.Context(), name, 1, campaign, hit)
 		after, together := b.samples(name, perTakeover), b.samples(name, overlapped)
 		if err != nil || len(after) != 1 || after[0] <= 0 || !slices.Equal(together, []float64{0}) {

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"sync"
 	"time"
@@ -56,7 +55,7 @@ func (b *bench) watched(ctx context.Context, watchers, rounds int) (err error) {
 
 // crowd is many watchers of one agent.
 type crowd struct {
-	conns   []net.Conn
+	conns   []*asking
 	lines   chan arrival
 	over    chan struct{}
 	begun   uint64            // the index of the newest change before all watched
@@ -90,9 +89,9 @@ func gather(ctx context.Context, h *hosts.Host, n int) (*crowd, error) {
 
 func (c *crowd) gather(ctx context.Context, h *hosts.Host, n int) error {
 	for range n {
-		conn, err := net.Dial("unix", h.Config().Socket)
+		conn, err := newAsking(h)
 		if err != nil {
-			return fmt.Errorf("dial the agent: %w", err)
+			return err
 		}
 		c.conns = append(c.conns, conn)
 	}
@@ -113,12 +112,9 @@ func (c *crowd) gather(ctx context.Context, h *hosts.Host, n int) error {
 }
 
 // read reports every line that comes, until the connection ends.
-func (c *crowd) read(conn net.Conn) {
+func (c *crowd) read(a *asking) {
 	err := func() error {
-		if _, err := io.WriteString(conn, "GET /v1/elections/"+string(election.Default)+"/watch HTTP/1.1\r\nHost: d\r\n\r\n"); err != nil {
-			return err
-		}
-		response, err := http.ReadResponse(bufio.NewReader(conn), nil)
+		response, err := a.get("/v1/elections/" + string(election.Default) + "/watch")
 		if err != nil {
 			return err
 		}
@@ -209,7 +205,7 @@ func (c *crowd) close() {
 	close(c.over)
 	var closing sync.WaitGroup
 	for _, conn := range c.conns {
-		closing.Go(func() { conn.Close() })
+		closing.Go(func() { conn.conn.Close() })
 	}
 	closing.Wait()
 }

@@ -2,18 +2,34 @@ package lab
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
+	"slices"
+	"strings"
 	"time"
 
 	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
+
+	"github.com/doyen-election/doyen/testbed/hosts"
 )
 
-// Metrics returns an agent's own counters, from its socket.
-func Metrics(ctx context.Context, socket string) (map[string]*dto.MetricFamily, error) {
+// Metrics are an agent's own counters.
+type Metrics map[string]*dto.MetricFamily
+
+// ReadMetrics reads them from the agent's socket.
+func ReadMetrics(ctx context.Context, h *hosts.Host) (Metrics, error) {
+	families, err := readMetrics(ctx, h.Config().Socket)
+	if err != nil {
+		return nil, fmt.Errorf("read the metrics of %s: %w", h.Name(), err)
+	}
+	return families, nil
+}
+
+func readMetrics(ctx context.Context, socket string) (Metrics, error) {
 	const patience = 20 * time.Second
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -23,33 +39,38 @@ func Metrics(ctx context.Context, socket string) (map[string]*dto.MetricFamily, 
 	defer transport.CloseIdleConnections()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://d/metrics", nil)
 	if err != nil {
-		return nil, fmt.Errorf("read the metrics: %w", err)
+		return nil, err
 	}
 	response, err := transport.RoundTrip(request)
 	if err != nil {
-		return nil, fmt.Errorf("read the metrics: %w", err)
+		return nil, err
 	}
 	defer response.Body.Close()
 	if response.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("read the metrics: %s", response.Status)
+		return nil, errors.New(response.Status)
 	}
 	parser := expfmt.NewTextParser(model.LegacyValidation)
-	families, err := parser.TextToMetricFamilies(response.Body)
-	if err != nil {
-		return nil, fmt.Errorf("read the metrics: %w", err)
-	}
-	return families, nil
+	return parser.TextToMetricFamilies(response.Body)
 }
 
-// Label of a metric; "" if it has none of that name.
-func Label(m *dto.Metric, name string) string {
-	for _, l := range m.GetLabel() {
-		if l.GetName() == name {
-			return l.GetValue()
+// By sums a metric by the values of one of its labels, of those that have these
+// other labels: KEY=VALUE.
+func (m Metrics) By(name, label string, with ...string) map[string]float64 {
+	sum := map[string]float64{}
+	for _, metric := range m[name].GetMetric() {
+		labels := map[string]string{}
+		for _, l := range metric.GetLabel() {
+			labels[l.GetName()] = l.GetValue()
+		}
+		if !slices.ContainsFunc(with, func(w string) bool { key, value, _ := strings.Cut(w, "="); return labels[key] != value }) {
+			sum[labels[label]] += Value(metric)
 		}
 	}
-	return ""
+	return sum
 }
+
+// Sum is By without a label to sum by.
+func (m Metrics) Sum(name string, with ...string) float64 { return m.By(name, "", with...)[""] }
 
 // Value is what a counter or a gauge shows.
 func Value(m *dto.Metric) float64 {

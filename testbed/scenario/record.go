@@ -34,21 +34,19 @@ func (w *world) sample() (map[string]float64, error) {
 		if len(w.steps) > 0 {
 			m.Step = w.steps[len(w.steps)-1].Line
 		}
-		families, err := lab.Metrics(w.ctx, h.Config().Socket)
+		families, err := lab.ReadMetrics(w.ctx, h)
 		if err != nil {
-			return nil, fmt.Errorf("read the counters of %s: %w", h.Name(), err)
+			return nil, err
 		}
 		for name, family := range families {
 			for _, metric := range family.GetMetric() {
 				counters[h.Name()+" "+written(name, metric)] = lab.Value(metric)
 			}
 		}
-		for _, metric := range families["doyen_messages_total"].GetMetric() {
-			messages := m.Received
-			if lab.Label(metric, "direction") == "sent" {
-				messages = m.Sent
+		for direction, messages := range map[string]map[string]uint64{"sent": m.Sent, "received": m.Received} {
+			for kind, n := range families.By("doyen_messages_total", "kind", "direction="+direction) {
+				messages[kind] = uint64(n)
 			}
-			messages[lab.Label(metric, "kind")] = uint64(lab.Value(metric))
 		}
 		w.samples = append(w.samples, m)
 	}
