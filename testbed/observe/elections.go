@@ -14,18 +14,14 @@ import (
 type Elections struct {
 	lease    time.Duration
 	trackers map[string]*Tracker
-	lines    map[line]*timeline
 	down     map[string]election.Instant // agents whose process does not run, since when
 	frozen   map[string]bool
 }
 
-type line struct{ agent, election string }
-
 // NewElections returns nothing seen of agents with this lease; 0 for agents
 // without quorum.
 func NewElections(lease time.Duration) *Elections {
-	return &Elections{lease: lease, trackers: map[string]*Tracker{}, lines: map[line]*timeline{},
-		down: map[string]election.Instant{}, frozen: map[string]bool{}}
+	return &Elections{lease: lease, trackers: map[string]*Tracker{}, down: map[string]election.Instant{}, frozen: map[string]bool{}}
 }
 
 // Of returns what was seen of one election.
@@ -35,6 +31,9 @@ func (e *Elections) Of(name string) *Tracker {
 		t = NewTracker(e.lease)
 		for agent := range e.frozen {
 			t.Froze(agent)
+		}
+		for agent, since := range e.down {
+			t.line(agent).become(StateSpan{State: StateDown, From: since})
 		}
 		e.trackers[name] = t
 	}
@@ -46,34 +45,12 @@ func (e *Elections) Names() []string { return slices.Sorted(maps.Keys(e.trackers
 
 // Apply records an event.
 func (e *Elections) Apply(event Event) {
-	var at line
-	var when election.Instant
-	switch event := event.(type) {
-	case Changed:
-		at, when = line{event.Agent, event.Change.Election}, election.Instant(event.Change.BoottimeNS)
-	case Polled:
-		at, when = line{event.Agent, event.Election.Election}, event.Received
-	case Lost:
-		at, when = line{event.Agent, event.Election}, event.At
-	}
-	t := e.Of(at.election)
+	agent, name, _ := event.where()
+	t := e.Of(name)
 	t.Apply(event)
-	if s := t.View(at.agent); s.Heard {
-		e.line(at).become(StateSpan{State: s.State, Leader: s.Leader, Term: s.Term, Reason: s.Reason, From: when})
-		delete(e.down, at.agent)
+	if t.View(agent).Heard {
+		delete(e.down, agent)
 	}
-}
-
-func (e *Elections) line(at line) *timeline {
-	l := e.lines[at]
-	if l == nil {
-		l = &timeline{}
-		if since, ok := e.down[at.agent]; ok {
-			l.become(StateSpan{State: StateDown, From: since})
-		}
-		e.lines[at] = l
-	}
-	return l
 }
 
 // Started notes that an agent's process was started. It counts as down until it
@@ -104,9 +81,8 @@ func (e *Elections) Thawed(agent string, at election.Instant) {
 func (e *Elections) Exited(agent string, at election.Instant) {
 	delete(e.frozen, agent)
 	e.down[agent] = at
-	for name, t := range e.trackers {
+	for _, t := range e.trackers {
 		t.Exited(agent, at)
-		e.line(line{agent, name}).become(StateSpan{State: StateDown, From: at})
 	}
 }
 
@@ -141,7 +117,7 @@ func (e *Elections) Takeovers(faults []Fault) []Takeover {
 func (e *Elections) Spans(agent string, now election.Instant) []StateSpan {
 	var all []StateSpan
 	for _, name := range e.Names() {
-		for _, s := range e.line(line{agent, name}).until(now) {
+		for _, s := range e.trackers[name].line(agent).until(now) {
 			s.Election = name
 			all = append(all, s)
 		}

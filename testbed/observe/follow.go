@@ -19,7 +19,9 @@ type Source struct {
 }
 
 // Event is something seen at one agent: Changed, Polled or Lost.
-type Event interface{ event() }
+type Event interface {
+	where() (agent, name string, at election.Instant)
+}
 
 // Changed is a line of an agent's watch.
 type Changed struct {
@@ -43,9 +45,13 @@ type Lost struct {
 	Err      error
 }
 
-func (Changed) event() {}
-func (Polled) event()  {}
-func (Lost) event()    {}
+func (e Changed) where() (string, string, election.Instant) {
+	return e.Agent, e.Change.Election, election.Instant(e.Change.BoottimeNS)
+}
+func (e Polled) where() (string, string, election.Instant) {
+	return e.Agent, e.Election.Election, e.Received
+}
+func (e Lost) where() (string, string, election.Instant) { return e.Agent, e.Election, e.At }
 
 // Options says how to follow.
 type Options struct {

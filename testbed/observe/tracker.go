@@ -39,12 +39,13 @@ type Tracker struct {
 	agents map[string]*View
 	frozen map[string]election.Instant // when it was thawed, Never if it was not
 	claims []*Claim
+	lines  map[string]*timeline // by agent
 }
 
 // NewTracker returns a tracker of agents with this lease; 0 for agents without
 // quorum, whose leaderships have no deadline.
 func NewTracker(lease time.Duration) *Tracker {
-	return &Tracker{lease: lease, agents: map[string]*View{}, frozen: map[string]election.Instant{}}
+	return &Tracker{lease: lease, agents: map[string]*View{}, frozen: map[string]election.Instant{}, lines: map[string]*timeline{}}
 }
 
 // View returns what the agent reports.
@@ -68,6 +69,17 @@ func (t *Tracker) Apply(e Event) {
 		s := t.agent(e.Agent)
 		s.Heard, s.Leader, s.Leads, s.Until, s.State = false, "", false, 0, ""
 	}
+	agent, _, at := e.where()
+	if s := t.agent(agent); s.Heard {
+		t.line(agent).become(StateSpan{State: s.State, Leader: s.Leader, Term: s.Term, Reason: s.Reason, From: at})
+	}
+}
+
+func (t *Tracker) line(agent string) *timeline {
+	if t.lines[agent] == nil {
+		t.lines[agent] = &timeline{}
+	}
+	return t.lines[agent]
 }
 
 func (t *Tracker) changed(name string, c api.Change) {
@@ -192,6 +204,7 @@ func (t *Tracker) Thawed(agent string, at election.Instant) {
 func (t *Tracker) Exited(agent string, at election.Instant) {
 	delete(t.frozen, agent)
 	t.silence(agent)
+	t.line(agent).become(StateSpan{State: StateDown, From: at})
 	for _, c := range t.claims {
 		if c.Agent != agent {
 			continue
