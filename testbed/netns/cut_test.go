@@ -15,6 +15,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"runtime"
 	"sync"
 	"syscall"
 	"testing"
@@ -119,7 +120,17 @@ func (s *scene) start(host *netns.Host, name string, cfg agent.Config) {
 	cmd.Env = append(os.Environ(), configVariable+"="+string(text))
 	cmd.Stderr = o.log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	if err := host.Start(cmd); err != nil {
+	started, ended := make(chan error), make(chan struct{})
+	go func() {
+		runtime.LockOSThread() // the thread stays in the namespace, and lives as long as the agent
+		err := host.Enter()
+		if err == nil {
+			err = cmd.Start()
+		}
+		started <- err
+		<-ended
+	}()
+	if err := <-started; err != nil {
 		s.t.Fatal(err)
 	}
 	ctx, stop := context.WithCancel(context.Background())
@@ -131,6 +142,7 @@ func (s *scene) start(host *netns.Host, name string, cfg agent.Config) {
 		<-done
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
+		close(ended)
 		if s.t.Failed() {
 			s.t.Logf("log of %s:\n%s", name, o.log)
 		}

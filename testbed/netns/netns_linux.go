@@ -6,7 +6,6 @@ import (
 	"io"
 	"net/netip"
 	"os"
-	"os/exec"
 	"runtime"
 
 	"github.com/vishvananda/netlink"
@@ -28,7 +27,6 @@ type Host struct {
 	device *os.File
 	index  int
 	fabric *fabric
-	work   chan func() // to the thread that lives in the namespace
 }
 
 // New makes a switch and n hosts, 10.77.0.1 and so on, at most MaxHosts. Random
@@ -60,27 +58,15 @@ func New(n int, seed uint64) (*Network, error) {
 	return network, nil
 }
 
-// newHost makes a namespace and a thread that stays in it to start processes
-// there. The thread outlives every process it starts but at Close: a child with
-// a parent-death signal would die with the thread.
+// newHost makes a namespace, on a thread that ends with it.
 func newHost(i int) (*Host, error) {
-	h := &Host{Addr: netip.AddrFrom4([4]byte{10, 77, 0, byte(i + 1)}), index: i, work: make(chan func())}
-	ready := make(chan error)
+	h := &Host{Addr: netip.AddrFrom4([4]byte{10, 77, 0, byte(i + 1)}), index: i}
+	built := make(chan error)
 	go func() {
 		runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
-		err := h.build()
-		ready <- err
-		if err != nil {
-			return
-		}
-		for do := range h.work {
-			do()
-		}
+		built <- h.build()
 	}()
-	if err := <-ready; err != nil {
-		return nil, err
-	}
-	return h, nil
+	return h, <-built
 }
 
 // build moves the calling thread into a new namespace with an interface.
@@ -120,9 +106,6 @@ func (h *Host) configure(tun netlink.Link) error {
 // Host returns host i, counted from 0.
 func (n *Network) Host(i int) *Host { return n.hosts[i] }
 
-// Len is the number of hosts.
-func (n *Network) Len() int { return len(n.hosts) }
-
 // Close ends the switch and closes the namespaces, which end with what still
 // runs in them.
 func (n *Network) Close() error {
@@ -134,7 +117,6 @@ func (n *Network) Close() error {
 		if n.fabric == nil {
 			errs = append(errs, h.device.Close())
 		}
-		close(h.work)
 		errs = append(errs, h.space.Close())
 	}
 	return errors.Join(errs...)
@@ -148,7 +130,7 @@ func (n *Network) SetLink(from, to int, l Link) error {
 	if err := l.Validate(); err != nil {
 		return fmt.Errorf("set link: %w", err)
 	}
-	n.fabric.lanes[from][to].set(l, monotonic())
+	n.fabric.lanes[from][to].set(l, now())
 	return nil
 }
 
@@ -167,17 +149,6 @@ func (n *Network) pair(from, to int) error {
 	return nil
 }
 
-// do lets the host's thread do something.
-func (h *Host) do(what func() error) error {
-	done := make(chan error, 1)
-	h.work <- func() { done <- what() }
-	return <-done
-}
-
-// Start starts the command on the host. One with a parent-death signal gets it
-// no later than Close.
-func (h *Host) Start(cmd *exec.Cmd) error { return h.do(cmd.Start) }
-
 // Enter moves the calling thread, which its goroutine must be locked to for ever,
 // into the host's network namespace.
 func (h *Host) Enter() error {
@@ -191,16 +162,16 @@ func (h *Host) Enter() error {
 // cable is out, or up again: packets are lost both ways, and the host's own
 // senders are answered that there is no route.
 func (h *Host) SetCarrier(up bool) error {
-	err := h.do(func() error {
-		eth, err := netlink.LinkByName("eth0")
-		switch {
-		case err != nil:
-			return err
-		case up:
-			return netlink.LinkSetUp(eth)
+	inside, err := netlink.NewHandleAt(h.space)
+	if err == nil {
+		defer inside.Close()
+		var eth netlink.Link
+		if eth, err = inside.LinkByName("eth0"); err == nil && up {
+			err = inside.LinkSetUp(eth)
+		} else if err == nil {
+			err = inside.LinkSetDown(eth)
 		}
-		return netlink.LinkSetDown(eth)
-	})
+	}
 	if err != nil {
 		return fmt.Errorf("set carrier of %s: %w", h.Addr, err)
 	}

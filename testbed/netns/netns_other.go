@@ -5,7 +5,6 @@ package netns
 import (
 	"errors"
 	"net/netip"
-	"os/exec"
 )
 
 var errLinux = errors.New("make network: only Linux has network namespaces")
@@ -26,10 +25,8 @@ func Check() error { return errLinux }
 func Rerun() (code int, ran bool, err error) { return 0, false, errLinux }
 
 func (*Network) Host(int) *Host                 { return &Host{} }
-func (*Network) Len() int                       { return 0 }
 func (*Network) Close() error                   { return nil }
 func (*Network) SetLink(_, _ int, _ Link) error { return errLinux }
 func (*Network) Link(_, _ int) Link             { return Link{} }
-func (*Host) Start(*exec.Cmd) error             { return errLinux }
 func (*Host) Enter() error                      { return errLinux }
 func (*Host) SetCarrier(bool) error             { return errLinux }

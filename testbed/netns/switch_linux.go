@@ -1,14 +1,16 @@
 package netns
 
 import (
-	"container/heap"
 	"errors"
 	"io"
 	"math/rand/v2"
 	"net/netip"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/doyen-election/doyen/internal/alarm"
 )
 
 const (
@@ -27,15 +29,14 @@ type fabric struct {
 	readers sync.WaitGroup
 
 	mu      sync.Mutex
-	waiting deliveries
-	sent    uint64 // numbers deliveries, so that equal instants keep their order
-	alarm   *alarm
+	waiting []delivery // by their instants
+	alarm   *alarm.Alarm
+	closed  chan struct{}
 }
 
 // delivery is a packet that waits for its time.
 type delivery struct {
 	at     time.Duration
-	number uint64
 	to     int
 	lane   *lane
 	packet []byte
@@ -44,11 +45,11 @@ type delivery struct {
 // newFabric makes a switch that carries nothing until run is called. It closes
 // the ports when it is closed.
 func newFabric(ports []io.ReadWriteCloser, addrs []netip.Addr, seed uint64) (*fabric, error) {
-	a, err := newAlarm()
+	a, err := alarm.New()
 	if err != nil {
 		return nil, err
 	}
-	f := &fabric{ports: ports, carrier: make([]atomic.Bool, len(ports)), index: map[netip.Addr]int{}, alarm: a}
+	f := &fabric{ports: ports, carrier: make([]atomic.Bool, len(ports)), index: map[netip.Addr]int{}, alarm: a, closed: make(chan struct{})}
 	for i := range ports {
 		f.carrier[i].Store(true)
 		f.index[addrs[i]] = i
@@ -71,11 +72,13 @@ func (f *fabric) run() {
 
 // close ends the switch; what waits is lost.
 func (f *fabric) close() error {
-	errs := []error{f.alarm.close()}
+	close(f.closed)
+	var errs []error
 	for _, p := range f.ports {
 		errs = append(errs, p.Close())
 	}
 	f.readers.Wait()
+	f.alarm.Close()
 	return errors.Join(errs...)
 }
 
@@ -108,7 +111,7 @@ func (f *fabric) pass(from, to int, packet []byte) {
 	if !f.carrier[from].Load() {
 		return
 	}
-	l, now := f.lanes[from][to], monotonic()
+	l, now := f.lanes[from][to], now()
 	fate := l.judge(now, packet)
 	for _, at := range fate.at[:fate.n] {
 		if at <= now {
@@ -134,23 +137,28 @@ func (f *fabric) keep(d delivery) {
 		d.lane.refuse()
 		return
 	}
-	f.sent++
-	d.number = f.sent
-	heap.Push(&f.waiting, d)
-	if f.waiting[0].number == d.number {
-		_ = f.alarm.set(d.at) // fails only once it is closed
+	i, _ := slices.BinarySearchFunc(f.waiting, d.at, func(other delivery, at time.Duration) int {
+		if other.at <= at {
+			return -1 // equal instants keep their order
+		}
+		return 1
+	})
+	f.waiting = slices.Insert(f.waiting, i, d)
+	if i == 0 {
+		f.alarm.Set(int64(d.at))
 	}
 }
 
-// deliver hands over what has waited long enough, until the alarm is closed.
+// deliver hands over what has waited long enough, until the switch is closed.
 func (f *fabric) deliver() {
 	defer f.readers.Done()
-	for f.alarm.wait() == nil {
-		for {
-			d, ok := f.due()
-			if !ok {
-				break
-			}
+	for {
+		select {
+		case <-f.alarm.C:
+		case <-f.closed:
+			return
+		}
+		for d, ok := f.due(); ok; d, ok = f.due() {
 			if d.lane.arrived() {
 				f.hand(d.to, d.packet)
 			}
@@ -166,26 +174,15 @@ func (f *fabric) due() (delivery, bool) {
 	if len(f.waiting) == 0 {
 		return delivery{}, false
 	}
-	if next := f.waiting[0].at; next > monotonic() {
-		_ = f.alarm.set(next)
+	next := f.waiting[0]
+	if next.at > now() {
+		f.alarm.Set(int64(next.at))
 		return delivery{}, false
 	}
-	return heap.Pop(&f.waiting).(delivery), true
+	f.waiting[0] = delivery{} // frees the packet
+	f.waiting = f.waiting[1:]
+	return next, true
 }
 
-// deliveries is a heap, the earliest first.
-type deliveries []delivery
-
-func (d deliveries) Len() int { return len(d) }
-func (d deliveries) Less(i, j int) bool {
-	return d[i].at < d[j].at || d[i].at == d[j].at && d[i].number < d[j].number
-}
-func (d deliveries) Swap(i, j int) { d[i], d[j] = d[j], d[i] }
-func (d *deliveries) Push(x any)   { *d = append(*d, x.(delivery)) }
-func (d *deliveries) Pop() any {
-	old := *d
-	last := old[len(old)-1]
-	old[len(old)-1] = delivery{} // frees the packet
-	*d = old[:len(old)-1]
-	return last
-}
+// now reads the clock of the switch.
+func now() time.Duration { return time.Duration(alarm.Now()) }
