@@ -235,12 +235,7 @@ func (w *world) input(a *agent, in election.Input) {
 
 // inputSoon hands it to this process of the agent a little later.
 func (w *world) inputSoon(a *agent, in election.Input) {
-	life := a.life
-	w.after(around(a.rng, w.plan.delay/4), func() {
-		if a.life == life {
-			w.input(a, in)
-		}
-	})
+	w.after(around(a.rng, w.plan.delay/4), a.inLife(func() { w.input(a, in) }))
 }
 
 // resume ends one pause. What came meanwhile is handled at once, and the timer

@@ -25,12 +25,7 @@ func (w *world) drain(r *rand.Rand) {
 		return
 	}
 	w.setDrain(a, true)
-	life := a.life
-	w.later(w.lasts(r), func() {
-		if a.life == life {
-			w.setDrain(a, false)
-		}
-	})
+	w.later(w.lasts(r), a.inLife(func() { w.setDrain(a, false) }))
 }
 
 func (w *world) setDrain(a *agent, on bool) {

@@ -140,12 +140,12 @@ func (w *world) write(a *agent, p *election.Persist) {
 // writtenIn ends the write under way after that time, unless it has ended by
 // then.
 func (w *world) writtenIn(a *agent, in time.Duration) {
-	life, number := a.life, a.disk.pending.Write
-	w.after(in, func() {
-		if p := a.disk.pending; a.life == life && p != nil && p.Write == number {
+	number := a.disk.pending.Write
+	w.after(in, a.inLife(func() {
+		if p := a.disk.pending; p != nil && p.Write == number {
 			w.written(a)
 		}
-	})
+	}))
 }
 
 func (w *world) writeTime(a *agent) time.Duration {

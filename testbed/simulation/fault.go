@@ -86,19 +86,13 @@ func (w *world) leave(r *rand.Rand) {
 }
 
 func (w *world) leaveFor(a *agent, away time.Duration) {
-	life := a.life
+	stop := a.inLife(func() { w.stop(a, true) }) // if it did not end by itself, or was paused
 	a.stopping = a.alive
 	w.note(a, "is asked to SHUT DOWN")
 	w.input(a, election.Shutdown{})
-	w.later(2*w.plan.timing.Lease, func() {
-		if a.life == life {
-			w.stop(a, true) // it did not end by itself, or was paused
-		}
-	})
+	w.later(2*w.plan.timing.Lease, stop)
 	w.later(away, func() {
-		if a.life == life {
-			w.stop(a, true)
-		}
+		stop()
 		w.start(a)
 	})
 }

@@ -42,13 +42,10 @@ func (w *world) intrude(r *rand.Rand) {
 	d.taken = true
 	d.look(w, a)
 	w.stats.Taken++
-	life := a.life
-	w.later(lasts, func() {
-		if a.life == life {
-			w.stop(a, true)
-			w.start(a)
-		}
-	})
+	w.later(lasts, a.inLife(func() {
+		w.stop(a, true)
+		w.start(a)
+	}))
 }
 
 // noticed checks that an agent whose data directory another process writes to

@@ -84,9 +84,14 @@ func (w *world) remembered(a *agent) bool {
 
 // lives reports whether a majority of the voters still exists without a.
 func (w *world) lives(voters []election.Voter, a *agent) bool {
+	return w.most(voters, func(b *agent) bool { return b != a })
+}
+
+// most reports whether that holds of a majority of the voters, of those that exist.
+func (w *world) most(voters []election.Voter, holds func(*agent) bool) bool {
 	n := 0
 	for _, v := range voters {
-		if b := w.find(v.Peer); b != nil && b != a {
+		if b := w.find(v.Peer); b != nil && holds(b) {
 			n++
 		}
 	}
@@ -115,17 +120,12 @@ func (w *world) promised() bool {
 // its disk after others have heard of the outcome, and before the voters have:
 // then nobody is left whom they would believe.
 func (w *world) heard(newest *election.Roster) bool {
-	n := 0
-	for _, v := range newest.Voters {
-		b := w.find(v.Peer)
-		if b != nil && slices.ContainsFunc(w.agents, func(c *agent) bool {
+	return w.most(newest.Voters, func(b *agent) bool {
+		return slices.ContainsFunc(w.agents, func(c *agent) bool {
 			r := c.disk.state.Roster
 			return c.own == nil && r != nil && r.Version == newest.Version && (b.disk.state.Roster == nil || b.disk.state.Roster.Has(c.peer))
-		}) {
-			n++
-		}
-	}
-	return n*2 > len(newest.Voters)
+		})
+	})
 }
 
 // reaches reports whether everybody can hear of the newest roster, observers too:

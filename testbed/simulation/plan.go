@@ -11,18 +11,15 @@ import (
 
 // plan is what one seed decides before the run begins.
 type plan struct {
-	voters       int
-	observers    int
-	elections    []election.Name
-	quorum       bool
-	varied       bool // agents get other settings from life to life
-	prepared     bool // the roster exists from the start, else the voters form it
-	early        bool // disks are lost while they do
-	algorithm    elector.Algorithm
-	timing       elector.Timing
-	preempt      bool
-	preemptDelay time.Duration
-	fixed        time.Duration // deadline of the failure detector; 0: phi-accrual
+	voters    int
+	observers int
+	elections []election.Name
+	quorum    bool
+	varied    bool // agents get other settings from life to life
+	prepared  bool // the roster exists from the start, else the voters form it
+	early     bool // disks are lost while they do
+	algorithm elector.Algorithm
+	settings
 
 	loss, repeat, reorder float64 // of messages, always; bursts are worse
 
@@ -56,13 +53,15 @@ func drawPlan(rng *rand.Rand, drift int64) plan {
 		quorum:    rng.IntN(8) != 0,
 		prepared:  rng.IntN(3) == 0,
 		algorithm: pick(rng, elector.Bully, elector.Ring),
-		timing: pick(rng, elector.Timing{Heartbeat: 50 * time.Millisecond, Lease: 300 * time.Millisecond},
-			elector.Timing{Heartbeat: 200 * time.Millisecond, Lease: 1200 * time.Millisecond},
-			elector.Timing{Heartbeat: 100 * time.Millisecond, Lease: 400 * time.Millisecond}),
-		preempt: rng.IntN(3) != 0,
-		heeds:   pick(rng, 0, 0.5, 0.9),
-		stale:   pick(rng, 0, 0.3, 0.9),
-		drift:   drift,
+		settings: settings{
+			timing: pick(rng, elector.Timing{Heartbeat: 50 * time.Millisecond, Lease: 300 * time.Millisecond},
+				elector.Timing{Heartbeat: 200 * time.Millisecond, Lease: 1200 * time.Millisecond},
+				elector.Timing{Heartbeat: 100 * time.Millisecond, Lease: 400 * time.Millisecond}),
+			preempt: rng.IntN(3) != 0,
+		},
+		heeds: pick(rng, 0, 0.5, 0.9),
+		stale: pick(rng, 0, 0.3, 0.9),
+		drift: drift,
 	}
 	for i := range pick(rng, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 2, maxElections-1) {
 		p.elections = append(p.elections, election.Name(fmt.Sprintf("job%d", i+1)))

@@ -22,7 +22,7 @@ type settings struct {
 // one lease, and do, but for those that were not started again since the
 // operator changed it.
 func (w *world) drawSettings(a *agent) settings {
-	s := settings{timing: w.plan.timing, preempt: w.plan.preempt, preemptDelay: w.plan.preemptDelay, fixed: w.plan.fixed}
+	s := w.plan.settings
 	if !w.plan.varied {
 		return s
 	}

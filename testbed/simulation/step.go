@@ -51,12 +51,7 @@ func (w *world) step(a *agent, in election.Input) {
 	w.answered(out.Replies)
 	if a.stopping && !a.ending && !a.elector.HandingOver() {
 		a.ending = true
-		life := a.life
-		w.after(around(a.rng, w.plan.delay), func() {
-			if a.life == life {
-				w.stop(a, true)
-			}
-		})
+		w.after(around(a.rng, w.plan.delay), a.inLife(func() { w.stop(a, true) }))
 	}
 }
 

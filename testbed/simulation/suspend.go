@@ -33,11 +33,7 @@ func (w *world) suspend(r *rand.Rand) {
 		switch {
 		case how == 1: // counted well, and told late
 			w.resume(a, life)
-			w.later(late, func() {
-				if a.life == life {
-					w.input(a, election.Suspended{})
-				}
-			})
+			w.later(late, a.inLife(func() { w.input(a, election.Suspended{}) }))
 			return
 		case how == 2 && alone:
 			w.miscount(a, -time.Duration(part*float64(lasts)*(1-float64(statedDrift)/million)))

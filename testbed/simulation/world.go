@@ -218,6 +218,16 @@ func (w *world) later(d time.Duration, run func()) {
 	})
 }
 
+// inLife is run, unless the agent's process has ended by then.
+func (a *agent) inLife(run func()) func() {
+	life := a.life
+	return func() {
+		if a.life == life {
+			run()
+		}
+	}
+}
+
 // note writes a line of the trace that is no step.
 func (w *world) note(a *agent, format string, args ...any) {
 	if !w.trace.wanted() && w.history == nil {
