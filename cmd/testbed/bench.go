@@ -120,7 +120,6 @@ func compareCommand() *cli.Command {
 	}
 }
 
-// readBoth reads what to compare, from one file or two.
 func readBoth(paths []string) (before *bench.Report, after bench.Report, err error) {
 	first, err := bench.ReadReport(paths[0])
 	if err != nil {

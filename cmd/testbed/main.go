@@ -40,7 +40,6 @@ func main() {
 	os.Exit(run(ctx, os.Args, os.Stdin, os.Stdout, os.Stderr))
 }
 
-// run does what the arguments say and returns the exit code.
 func run(ctx context.Context, args []string, stdin *os.File, stdout, stderr io.Writer) int {
 	app := &cli.App{
 		Name:        "testbed",

@@ -45,7 +45,6 @@ func netOf(c *cli.Context) (hosts.Net, error) {
 	return hosts.Loopback, nil
 }
 
-// seedOf is --seed, or a random one.
 func seedOf(c *cli.Context) uint64 {
 	if c.IsSet("seed") {
 		return c.Uint64("seed")

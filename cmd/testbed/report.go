@@ -90,7 +90,6 @@ func addMessages(p *report.Page) error {
 	return nil
 }
 
-// showReport writes a page and says so.
 func showReport(c *cli.Context, path string, p report.Page) error {
 	if err := report.WriteFile(path, p); err != nil {
 		return err

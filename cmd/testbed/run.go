@@ -75,7 +75,6 @@ func scenarioOptions(c *cli.Context) (o scenario.Options, clean func() error, er
 	return o, clean, err
 }
 
-// playAll plays each script in turn, as many times as are asked for.
 func playAll(c *cli.Context, o scenario.Options, files []string, rounds int) error {
 	fmt.Fprintf(c.App.ErrWriter, "seed %d\n", o.Seed)
 	failed, undecided := 0, 0
@@ -120,7 +119,6 @@ func outcome(r scenario.Result) string {
 	return "FAIL"
 }
 
-// tell writes what became of a play.
 func tell(w io.Writer, word string, r scenario.Result, verbose bool) {
 	fmt.Fprintf(w, "%s  %5.1f s  %s\n", word, r.Took.Round(100*time.Millisecond).Seconds(), r.Name)
 	if r.Excuse != "" {
@@ -133,7 +131,6 @@ func tell(w io.Writer, word string, r scenario.Result, verbose bool) {
 	}
 }
 
-// productBinary takes --binary, or builds the product.
 func productBinary(c *cli.Context) (hosts.Binary, func() error, error) {
 	if path := c.String("binary"); path != "" {
 		absolute, err := filepath.Abs(path)
@@ -153,7 +150,6 @@ func productBinary(c *cli.Context) (hosts.Binary, func() error, error) {
 	return hosts.Binary{Path: path}, dir.Close, nil
 }
 
-// keep writes the recording and the report of a run that were asked for.
 func keep(c *cli.Context, p report.Page) error {
 	if p.Recording == nil {
 		return nil

@@ -70,7 +70,6 @@ func up(c *cli.Context, stdin *os.File) error {
 	return live.Run(c.Context, o)
 }
 
-// upScript plays a scenario and shows it.
 func upScript(c *cli.Context, o live.Options) (err error) {
 	for _, flag := range []string{"agents", "algorithm", "profile", "quorum", "for", "kill-leader-every", "netns"} {
 		if c.IsSet(flag) {

@@ -48,7 +48,6 @@ func Count(socket, election, register, host string) []string {
 	return []string{word, "count", socket, election, register, host}
 }
 
-// Attack are the arguments of an attack.
 func Attack(o attack.Order) ([]string, error) {
 	order, err := json.Marshal(o)
 	if err != nil {

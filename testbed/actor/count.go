@@ -39,7 +39,6 @@ type Ask struct {
 	Return  int64  `json:"returned_ns,omitempty"` // when the answer came
 }
 
-// Answer is one line back.
 type Answer struct {
 	Done  bool `json:"done"` // false: the token is too old
 	Value int  `json:"value"`
@@ -51,7 +50,6 @@ type counter struct {
 	register   string // path of its socket
 }
 
-// ErrRefused says that another program has a higher token.
 var ErrRefused = errors.New("the register knows a higher token")
 
 // act adds to the register until the leadership is over.
@@ -87,14 +85,12 @@ func (p *counter) act(l *client.Leadership) error {
 	return nil
 }
 
-// Line is a program's connection to the register.
 type Line struct {
 	net.Conn
 	encoder *json.Encoder
 	lines   *bufio.Scanner
 }
 
-// Dial connects a program to the register.
 func Dial(path, program, host string) (*Line, error) {
 	conn, err := net.Dial("unix", path)
 	if err != nil {

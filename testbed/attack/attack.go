@@ -43,7 +43,6 @@ type Target struct {
 	Lease     time.Duration
 }
 
-// Order says what to do, and to whom.
 type Order struct {
 	Attack  string
 	Targets []Target
@@ -52,14 +51,12 @@ type Order struct {
 	Options map[string]string
 }
 
-// attack is one line of the table.
 type attack struct {
 	does    string            // a sentence
 	options map[string]string // what can be set, and what it is otherwise
 	run     func(context.Context, Order) (did string, err error)
 }
 
-// attacks are all there are, by name.
 func attacks() map[string]attack {
 	return map[string]attack{
 		"streams": {"opens streams on the gossip port that announce much, and sends much on each, without the key",
@@ -77,10 +74,8 @@ func attacks() map[string]attack {
 	}
 }
 
-// Names lists the attacks.
 func Names() []string { return slices.Sorted(maps.Keys(attacks())) }
 
-// Does is the sentence that says what an attack does.
 func Does(name string) string { return attacks()[name].does }
 
 // Check reports an order that can't be carried out: an unknown attack or option,
@@ -120,7 +115,6 @@ func Run(ctx context.Context, text string) (string, error) {
 	return a.run(ctx, o)
 }
 
-// numbers reads options.
 func (o Order) numbers(options map[string]*int) (err error) {
 	for key, to := range options {
 		if *to, err = o.number(key); err != nil {
@@ -130,7 +124,6 @@ func (o Order) numbers(options map[string]*int) (err error) {
 	return nil
 }
 
-// number reads an option.
 func (o Order) number(key string) (int, error) {
 	n, err := strconv.Atoi(o.Options[key])
 	if err != nil || n < 0 {
@@ -139,7 +132,6 @@ func (o Order) number(key string) (int, error) {
 	return n, nil
 }
 
-// span reads an option that is a time.
 func (o Order) span(key string) (time.Duration, error) {
 	d, err := time.ParseDuration(o.Options[key])
 	if err != nil || d < 0 {

@@ -86,7 +86,6 @@ func become(uid int, targets []Target) error {
 	return nil
 }
 
-// port finds where to connect to.
 func (t Target) port(name string) (network, address string, err error) {
 	switch name {
 	case "gossip":

@@ -55,7 +55,6 @@ func observer(ctx context.Context, o Order) (string, error) {
 	return fmt.Sprintf("sent %d messages to %d agents: %d votes granted, %d refused", l.sent, len(l.stamps), l.granted, l.refused), nil
 }
 
-// liar is the observer.
 type liar struct {
 	cluster string
 	lease   time.Duration
@@ -141,7 +140,6 @@ func (l *liar) viewed(v membership.View) {
 	l.network.SetPeers(peers)
 }
 
-// hear takes what the agents tell.
 func (l *liar) hear() {
 	for e, ok := l.network.Next(); ok; e, ok = l.network.Next() {
 		switch e := e.(type) {

@@ -10,7 +10,6 @@ import (
 	"github.com/doyen-election/doyen/testbed/observe"
 )
 
-// maxCaptured bounds what replay remembers.
 const maxCaptured = 50_000
 
 // replay captures every gossip packet that comes to or leaves the host it is on

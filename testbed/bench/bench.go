@@ -17,7 +17,6 @@ import (
 	"github.com/doyen-election/doyen/testbed/hosts"
 )
 
-// Options says what to measure.
 type Options struct {
 	Points   []Point // the clusters to measure
 	Net      hosts.Net
@@ -84,7 +83,6 @@ func (o Options) Check() error {
 	return nil
 }
 
-// bench is one run.
 type bench struct {
 	o        Options
 	on       Point // the cluster that is measured
@@ -175,7 +173,6 @@ func (b *bench) builds(measure func() error) error {
 	return nil
 }
 
-// config is the configuration of the cluster that is measured.
 func (b *bench) config() hosts.Config {
 	return hosts.Config{Agents: b.on.Agents, Algorithm: b.on.Algorithm, Profile: b.on.Profile, Quorum: true, Net: b.o.Net, Seed: b.o.Seed,
 		Program: b.program}
@@ -195,7 +192,6 @@ func (b *bench) rounds(tenths int) int {
 
 type value = benchfmt.Value
 
-// add reports a round.
 func (b *bench) add(name string, values ...value) {
 	config := slices.Clone(b.machine)
 	if b.build != "" {

@@ -92,7 +92,6 @@ func (c *candidates) leads(i, host, more int) {
 	}
 }
 
-// state returns how many elections are led now, and how many leads have ended.
 func (c *candidates) state() (leading, lost int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -12,7 +12,6 @@ import (
 	"github.com/doyen-election/doyen/testbed/observe"
 )
 
-// counted is how many messages of each kind were sent.
 type counted map[string]float64
 
 // counter counts the messages of an election.
@@ -52,7 +51,6 @@ func (c *counter) read(ctx context.Context, r *rig) (counted, error) {
 	return after, err
 }
 
-// sentMessages sums what these agents have sent since they started.
 func sentMessages(ctx context.Context, all []*hosts.Host) (counted, error) {
 	sum := counted{}
 	for _, h := range all {

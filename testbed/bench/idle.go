@@ -31,7 +31,6 @@ func (b *bench) window() time.Duration {
 	return idleWindow
 }
 
-// idle measures what agents cost that nobody asks, once for each cluster.
 func (b *bench) idle(ctx context.Context) (err error) {
 	if b.idled {
 		return nil
@@ -55,7 +54,6 @@ func (b *bench) idle(ctx context.Context) (err error) {
 	})
 }
 
-// costsOf measures what each agent takes for a while.
 func (b *bench) costsOf(ctx context.Context, all []*hosts.Host, what string) (costs []cost, err error) {
 	b.progress(what+", settling", 0, 0)
 	if err := observe.Sleep(ctx, min(idleSettle, b.window())); err != nil {

@@ -166,7 +166,6 @@ func (b *bench) noteCounters(ctx context.Context, what string, all []*hosts.Host
 	return nil
 }
 
-// loops take all the processor time that they get.
 type loops struct{ running []*exec.Cmd }
 
 func newLoops(n int) (*loops, error) {

@@ -8,7 +8,6 @@ import (
 	"github.com/doyen-election/doyen/testbed/hosts"
 )
 
-// part is something that can be measured by itself.
 type part struct {
 	name    string
 	when    when
@@ -52,7 +51,6 @@ func parts() []part {
 	}
 }
 
-// Parts are the names of what can be measured by itself.
 func Parts() []string {
 	var names []string
 	for _, p := range parts() {
@@ -61,7 +59,6 @@ func Parts() []string {
 	return names
 }
 
-// wanted reports whether the part belongs to a run with these options.
 func (p part) wanted(o Options) bool {
 	switch {
 	case len(o.Only) > 0:

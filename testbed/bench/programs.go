@@ -60,7 +60,6 @@ func strikes() map[string]strike {
 	}
 }
 
-// command makes the program of a host.
 type command func(*lab.Program) *exec.Cmd
 
 // campaigning is a program that is a candidate by itself.
@@ -71,7 +70,6 @@ func campaigning() (command, error) {
 	}, err
 }
 
-// programs measures how soon another program acts.
 func (b *bench) programs(ctx context.Context) error {
 	dir, err := hosts.NewDir()
 	if err != nil {
@@ -105,7 +103,6 @@ func (b *bench) programs(ctx context.Context) error {
 	return nil
 }
 
-// replacements measures one strike, round after round.
 func (b *bench) replacements(ctx context.Context, name string, rounds int, command command, hit strike) error {
 	return b.quiet(ctx, func(r *rig, _ *hosts.Host) error {
 		t := &contenders{rig: r, command: command, programs: map[*hosts.Host]*lab.Program{}}

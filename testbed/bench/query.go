@@ -68,7 +68,6 @@ func (a *asking) ask(path string) (status int, err error) {
 	return response.StatusCode, nil
 }
 
-// leader asks who leads.
 func (a *asking) leader() error {
 	status, err := a.ask("/v1/elections/" + string(election.Default))
 	if err == nil && status != http.StatusOK {

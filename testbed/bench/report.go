@@ -23,7 +23,6 @@ type Report struct {
 	Results []*benchfmt.Result
 }
 
-// Point is a cluster that was measured.
 type Point struct {
 	Agents    int
 	Algorithm string
@@ -157,7 +156,6 @@ func (r Report) Builds() (after Report, before *Report) {
 	return r, nil
 }
 
-// Config describes the machine, a line for each property.
 func (r Report) Config() []string {
 	var all []string
 	if len(r.Results) > 0 {
@@ -202,7 +200,6 @@ func machine() (config []benchfmt.Config, load string) {
 
 const factMark = "# "
 
-// Write writes the report in Go's benchmark format.
 func (r Report) Write(w io.Writer) error {
 	var text bytes.Buffer
 	for _, f := range r.Facts {
@@ -223,7 +220,6 @@ func (r Report) Write(w io.Writer) error {
 
 var errNoResults = errors.New("it has no results")
 
-// ReadReport reads a report from a file.
 func ReadReport(path string) (Report, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {

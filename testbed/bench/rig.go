@@ -14,7 +14,6 @@ import (
 	"github.com/doyen-election/doyen/testbed/observe"
 )
 
-// rig is a cluster that is measured.
 type rig struct {
 	*lab.Lab
 	lease   time.Duration

@@ -63,7 +63,6 @@ type crowd struct {
 	decoded map[string]api.Change
 }
 
-// reach is how many watchers have read a change.
 type reach struct {
 	read int
 	took time.Duration

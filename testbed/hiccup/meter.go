@@ -58,7 +58,6 @@ func Start(dir string) (m *Meter, err error) {
 	return m, m.watchDisk(dir)
 }
 
-// Stop ends the threads and waits for them.
 func (m *Meter) Stop() {
 	if m == nil {
 		return
@@ -151,7 +150,6 @@ func Total(hiccups []Hiccup) (total, longest time.Duration) {
 	return total, longest
 }
 
-// Describe puts hiccups into a line.
 func Describe(hiccups []Hiccup) string {
 	var names []string
 	for _, h := range hiccups {

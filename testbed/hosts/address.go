@@ -11,7 +11,6 @@ import (
 	"github.com/doyen-election/doyen/agent"
 )
 
-// place is where an agent listens.
 type place struct {
 	addr         netip.Addr
 	gossip, peer int

@@ -10,7 +10,6 @@ import (
 	"slices"
 )
 
-// Product is the package of the product's command.
 const Product = "github.com/doyen-election/doyen/cmd/doyen"
 
 // Build builds a command of this module into dir, as `go run` and `go test`

@@ -107,7 +107,6 @@ func (b *burden) limit(bytes int64, pids []int) error {
 	return nil
 }
 
-// remember bounds one process's memory.
 func (b *burden) remember(pid int) error {
 	var err error
 	if b.group.memory != "" {

@@ -17,7 +17,6 @@ import (
 	"github.com/doyen-election/doyen/testbed/netns"
 )
 
-// Cluster is a set of hosts that know each other.
 type Cluster struct {
 	dir     *Dir
 	hosts   []*Host
@@ -104,7 +103,6 @@ func writeKey(path string) error {
 // maxSeeds is how many other agents each is given; gossip finds the rest.
 const maxSeeds = 3
 
-// lay makes the i-th host.
 func (cluster *Cluster) lay(c Config, key string, called []string, where []place, i int) (*Host, error) {
 	dir := filepath.Join(cluster.dir.Path, called[i])
 	if err := os.Mkdir(dir, 0o700); err != nil {
@@ -139,13 +137,11 @@ func (cluster *Cluster) lay(c Config, key string, called []string, where []place
 	return &Host{name: called[i], config: config, dir: dir, program: c.Program, onExit: c.OnExit, sandbox: r, shared: cluster.spawner}, nil
 }
 
-// Dir is where the cluster's files are until it is closed.
 func (c *Cluster) Dir() string { return c.dir.Path }
 
 // Hosts returns every host, in the order of their names' letters.
 func (c *Cluster) Hosts() []*Host { return c.hosts }
 
-// Host returns the host of that name.
 func (c *Cluster) Host(name string) (*Host, bool) {
 	for _, h := range c.hosts {
 		if h.Name() == name {

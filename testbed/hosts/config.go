@@ -42,7 +42,6 @@ func BestNet() (Net, error) {
 	return Namespaces, nil
 }
 
-// Config says which agents to run.
 type Config struct {
 	Agents    int    // 1 to MaxAgents
 	Algorithm string // bully or ring

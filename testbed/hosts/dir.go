@@ -63,7 +63,6 @@ func (d *Dir) hold() error {
 	return nil
 }
 
-// Close removes the directory and all that is in it.
 func (d *Dir) Close() error {
 	err := os.RemoveAll(d.Path)
 	d.lock.Close()

@@ -66,7 +66,6 @@ func (h *Host) FillDisk() (election.Instant, error) {
 	return h.inSandbox("fill the disk", h.sandbox.fill)
 }
 
-// FreeDisk ends FillDisk.
 func (h *Host) FreeDisk() (election.Instant, error) {
 	return h.inSandbox("free the disk", h.sandbox.free)
 }

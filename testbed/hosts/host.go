@@ -15,7 +15,6 @@ import (
 	"github.com/doyen-election/doyen/internal/boottime"
 )
 
-// Status is what a host's process does.
 type Status string
 
 const (
@@ -82,13 +81,11 @@ func (p *process) ended() bool {
 // Name is the host's name, and its agent's unless Config.Adjust changed that.
 func (h *Host) Name() string { return h.name }
 
-// Config is the agent's configuration.
 func (h *Host) Config() agent.Config { return h.config }
 
 // Log is the path of what the agent's processes wrote to stderr.
 func (h *Host) Log() string { return filepath.Join(h.dir, "log") }
 
-// Status is whether a process runs.
 func (h *Host) Status() Status {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -19,7 +19,6 @@ const (
 	Back               // from the second to the first
 )
 
-// index finds a host of the network.
 func (c *Cluster) index(name string) (int, error) {
 	if c.network == nil {
 		return 0, unavailable("touch a link", "the hosts share the loopback interface")
@@ -31,7 +30,6 @@ func (c *Cluster) index(name string) (int, error) {
 	return i, nil
 }
 
-// indices finds hosts of the network.
 func (c *Cluster) indices(names []string) (all []int, err error) {
 	for _, name := range names {
 		i, err := c.index(name)
@@ -43,7 +41,6 @@ func (c *Cluster) indices(names []string) (all []int, err error) {
 	return all, nil
 }
 
-// Link returns what happens to packets from one host to another.
 func (c *Cluster) Link(from, to string) (netns.Link, error) {
 	ends, err := c.indices([]string{from, to})
 	if err != nil {

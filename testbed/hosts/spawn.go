@@ -38,7 +38,6 @@ func newSpawner(enter func() error) (*spawner, error) {
 	return s, nil
 }
 
-// do lets the thread do something.
 func (s *spawner) do(what func() error) error {
 	result := make(chan error, 1)
 	s.work <- func() { result <- what() }

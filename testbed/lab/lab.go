@@ -16,7 +16,6 @@ import (
 	"github.com/doyen-election/doyen/testbed/observe"
 )
 
-// Options says how a cluster is watched.
 type Options struct {
 	Poll  time.Duration // between polls of an agent; 0: none
 	Retry time.Duration // see observe.Options
@@ -24,7 +23,6 @@ type Options struct {
 	OnFault func(f observe.Fault, over bool)
 }
 
-// Lab is a cluster under watch.
 type Lab struct {
 	Cluster *hosts.Cluster
 
@@ -84,7 +82,6 @@ func New(ctx context.Context, c hosts.Config, o Options) (*Lab, error) {
 	return l, nil
 }
 
-// Exited records that an agent's process ended.
 func (l *Lab) Exited(e hosts.Exit) {
 	l.change(func() {
 		l.exits = append(l.exits, Exit{e, l.expected[e.Host]})
@@ -122,7 +119,6 @@ func (l *Lab) Kill() error {
 	return l.Close(now)
 }
 
-// Follow begins to follow an election at all hosts.
 func (l *Lab) Follow(name string) {
 	l.mu.Lock()
 	known := slices.Contains(l.followed, name)
@@ -224,7 +220,6 @@ func (l *Lab) change(do func()) {
 	l.moved = make(chan struct{})
 }
 
-// Look lets f read what was seen.
 func (l *Lab) Look(f func(*observe.Elections)) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -46,7 +46,6 @@ type Program struct {
 	output []string // the newest lines
 }
 
-// Acting is what a program does.
 type Acting struct {
 	Acts  bool
 	Term  uint64

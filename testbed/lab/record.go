@@ -12,7 +12,6 @@ import (
 	"github.com/doyen-election/doyen/testbed/observe"
 )
 
-// Record makes the recording of what was seen until now.
 func (l *Lab) Record(name string) *observe.Recording {
 	now := boottime.Now()
 	c := l.Cluster.Hosts()[0].Config()

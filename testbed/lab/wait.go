@@ -67,7 +67,6 @@ func (l *Lab) Ended(ctx context.Context, limit time.Duration, all ...*hosts.Host
 	return nil
 }
 
-// Picture is what the agents report, for an error.
 func (l *Lab) Picture() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()

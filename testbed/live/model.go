@@ -6,7 +6,6 @@ import (
 	"github.com/doyen-election/doyen/testbed/hosts"
 )
 
-// Model is everything the screen shows.
 type Model struct {
 	Agents    []Row
 	Algorithm string
@@ -25,7 +24,6 @@ type Model struct {
 	Ask       string          // how the selected agent is asked, without the path of its socket
 }
 
-// Row is one agent.
 type Row struct {
 	Name    string
 	Status  hosts.Status
@@ -40,7 +38,6 @@ type Row struct {
 // Mood is what a line is about, and so its colour.
 type Mood int
 
-// The moods of a line.
 const (
 	Plain Mood = iota
 	Good       // an agent leads, all agree
@@ -48,7 +45,6 @@ const (
 	Faint      // in passing
 )
 
-// Line is something that happened.
 type Line struct {
 	At   time.Duration // since the start
 	Mood Mood

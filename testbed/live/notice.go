@@ -17,7 +17,6 @@ import (
 	"github.com/doyen-election/doyen/testbed/observe"
 )
 
-// say shows a line.
 func (s *session) say(mood Mood, format string, args ...any) {
 	l := Line{At: time.Since(s.began), Mood: mood, Text: fmt.Sprintf(format, args...)}
 	if s.lines = append(s.lines, l); len(s.lines) > maxLines {

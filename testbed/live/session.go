@@ -16,7 +16,6 @@ import (
 	"github.com/doyen-election/doyen/testbed/observe"
 )
 
-// Options says what to run and show.
 type Options struct {
 	Hosts           hosts.Config
 	For             time.Duration // 0: until it is ended by key, signal or ctx
@@ -125,7 +124,6 @@ type session struct {
 	failed    []string // what went wrong
 }
 
-// ruling is a leader and its term.
 type ruling struct {
 	agent string
 	term  uint64
@@ -156,7 +154,6 @@ func (s *session) report(ctx context.Context, r report) {
 	}
 }
 
-// show begins to show a cluster.
 func (s *session) show(l *lab.Lab) {
 	s.lab, s.selected, s.exits, s.leader, s.agreed = l, 0, 0, ruling{}, observe.Agreement{}
 	for i, h := range l.Cluster.Hosts() {

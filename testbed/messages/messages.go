@@ -105,7 +105,6 @@ func Describe(x any) string {
 	return fmt.Sprintf("%s %+v", reflect.TypeOf(x).Name(), x)
 }
 
-// Output writes what a step asks for, a line for each thing.
 func Output(o election.Output) string {
 	var b strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&b, "\n      "+format, args...) }
@@ -137,7 +136,6 @@ func Output(o election.Output) string {
 	return b.String()
 }
 
-// State writes what is on an agent's disk.
 func State(s election.State) string {
 	text := Roster(s.Roster)
 	if s.Pending != nil {
@@ -153,7 +151,6 @@ func State(s election.State) string {
 	return text
 }
 
-// Roster writes a roster, or that there is none.
 func Roster(r *election.Roster) string {
 	switch {
 	case r == nil:

@@ -11,7 +11,6 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 )
 
-// Mutant is one known-bad change.
 type Mutant struct {
 	Name   string
 	Rule   string // or guarantee that it breaks, as docs/guarantees.md has it
@@ -162,7 +161,6 @@ func (m Mutant) Apply(tree fs.FS) (map[string][]byte, error) {
 	return changed, nil
 }
 
-// sources returns the names of a package's Go files, without tests.
 func sources(tree fs.FS, pkg string) ([]string, error) {
 	names, err := fs.Glob(tree, pkg+"/*.go")
 	if err != nil {

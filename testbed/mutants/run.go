@@ -25,7 +25,6 @@ const (
 	DefaultLimit = time.Minute
 )
 
-// Options say what to run.
 type Options struct {
 	Names    []string // of the mutants; none: all
 	Only     string   // the one package whose tests are run, to see what it finds by itself; empty: all
@@ -88,7 +87,6 @@ func Run(ctx context.Context, o Options) (Report, error) {
 	return Report{Outcomes: outcomes, Took: time.Since(began)}, errors.Join(err, ctx.Err())
 }
 
-// UnknownError says that no mutant has that name.
 type UnknownError struct{ Name string }
 
 func (e *UnknownError) Error() string { return fmt.Sprintf("no mutant is called %q", e.Name) }

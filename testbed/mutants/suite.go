@@ -12,7 +12,6 @@ import (
 	"strings"
 )
 
-// stage is one package's tests.
 type stage struct {
 	pkg   string          // relative to the module
 	run   string          // which of its tests; empty: all
@@ -35,13 +34,11 @@ func stages(seeds int) []stage {
 	}
 }
 
-// module is the source tree.
 type module struct {
 	root string // its folder
 	path string // its import path
 }
 
-// findModule returns the module of the working directory.
 func findModule(ctx context.Context) (module, error) {
 	out, err := goCommand(ctx, "", "list", "-m", "-f", "{{.Path}}\n{{.Dir}}")
 	if err != nil {

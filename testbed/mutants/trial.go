@@ -15,7 +15,6 @@ import (
 	"time"
 )
 
-// Verdict is what became of a mutant.
 type Verdict string
 
 const (
@@ -27,7 +26,6 @@ const (
 	Interrupted Verdict = "interrupted"
 )
 
-// Outcome is what became of one mutant, and by what.
 type Outcome struct {
 	Mutant  Mutant
 	Verdict Verdict
@@ -43,7 +41,6 @@ func (o Outcome) Noticed() bool { return o.Verdict == Caught || o.Verdict == Tim
 // Late reports whether a costlier package noticed it than the one that should.
 func (o Outcome) Late() bool { return o.Noticed() && o.Package != o.Mutant.Where }
 
-// trial runs one mutant.
 type trial struct {
 	module  module
 	suite   []stage

@@ -25,7 +25,6 @@ type Link struct {
 
 const maxDelay = time.Minute
 
-// Validate reports a link that can't be.
 func (l Link) Validate() error {
 	for name, share := range map[string]float64{"loss": l.Loss, "duplicate": l.Duplicate, "reorder": l.Reorder} {
 		if !(share >= 0 && share <= 1) {
@@ -53,5 +52,4 @@ func (l Link) closes(packet []byte) bool {
 	return binary.BigEndian.Uint16(packet[header:]) == l.Port || binary.BigEndian.Uint16(packet[header+2:]) == l.Port
 }
 
-// MaxHosts is how many hosts a network can have.
 const MaxHosts = 200

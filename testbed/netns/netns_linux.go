@@ -103,7 +103,6 @@ func (h *Host) configure(tun netlink.Link) error {
 	return nil
 }
 
-// Host returns host i, counted from 0.
 func (n *Network) Host(i int) *Host { return n.hosts[i] }
 
 // Close ends the switch and closes the namespaces, which end with what still
@@ -134,7 +133,6 @@ func (n *Network) SetLink(from, to int, l Link) error {
 	return nil
 }
 
-// Link returns what happens to packets from one host to another.
 func (n *Network) Link(from, to int) Link {
 	if n.pair(from, to) != nil {
 		return Link{}

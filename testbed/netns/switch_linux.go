@@ -184,5 +184,4 @@ func (f *fabric) due() (delivery, bool) {
 	return next, true
 }
 
-// now reads the clock of the switch.
 func now() time.Duration { return time.Duration(alarm.Now()) }

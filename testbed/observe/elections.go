@@ -24,7 +24,6 @@ func NewElections(lease time.Duration) *Elections {
 	return &Elections{lease: lease, trackers: map[string]*Tracker{}, down: map[string]election.Instant{}, frozen: map[string]bool{}}
 }
 
-// Of returns what was seen of one election.
 func (e *Elections) Of(name string) *Tracker {
 	t := e.trackers[name]
 	if t == nil {
@@ -40,10 +39,8 @@ func (e *Elections) Of(name string) *Tracker {
 	return t
 }
 
-// Names returns the elections of which something was seen, sorted.
 func (e *Elections) Names() []string { return slices.Sorted(maps.Keys(e.trackers)) }
 
-// Apply records an event.
 func (e *Elections) Apply(event Event) {
 	agent, name, _ := event.where()
 	t := e.Of(name)

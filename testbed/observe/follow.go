@@ -23,7 +23,6 @@ type Event interface {
 	where() (agent, name string, at election.Instant)
 }
 
-// Changed is a line of an agent's watch.
 type Changed struct {
 	Agent  string
 	Change api.Change
@@ -53,7 +52,6 @@ func (e Polled) where() (string, string, election.Instant) {
 }
 func (e Lost) where() (string, string, election.Instant) { return e.Agent, e.Election, e.At }
 
-// Options says how to follow.
 type Options struct {
 	Sources  []Source
 	Election string        // "" is the default election
@@ -140,7 +138,6 @@ func (f *follower) poll(ctx context.Context, every time.Duration) {
 	}
 }
 
-// Ask polls an agent once.
 func Ask(ctx context.Context, c *client.Client, agent, election string) (Polled, error) {
 	ctx, cancel := context.WithTimeout(ctx, pollTimeout)
 	defer cancel()

@@ -43,7 +43,6 @@ type Recording struct {
 	Failed    string           `json:"failed,omitempty"` // why the run failed; empty: it passed
 }
 
-// HostRecord is what one host's agent reported.
 type HostRecord struct {
 	Name  string `json:"name"`
 	Addr  string `json:"addr"`
@@ -102,7 +101,6 @@ func (f Fault) Program() string {
 	return name
 }
 
-// Step is a line of the script.
 type Step struct {
 	Line int              `json:"line"`
 	Text string           `json:"text"`
@@ -151,7 +149,6 @@ type MessageSample struct {
 	Received map[string]uint64 `json:"received"`
 }
 
-// Write writes the recording as JSON.
 func (r *Recording) Write(path string) error {
 	encoded, err := json.MarshalIndent(r, "", " ")
 	if err != nil {
@@ -163,7 +160,6 @@ func (r *Recording) Write(path string) error {
 	return nil
 }
 
-// ReadRecording reads what Write wrote.
 func ReadRecording(path string) (*Recording, error) {
 	encoded, err := os.ReadFile(path)
 	if err != nil {

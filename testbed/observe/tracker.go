@@ -11,7 +11,6 @@ import (
 // maxClaims bounds what is kept: the oldest claim is forgotten for a newer one.
 const maxClaims = 4096
 
-// View is what one agent reports.
 type View struct {
 	Agent  string
 	Heard  bool // its watch is followed; if not, the rest is what it reported last
@@ -48,7 +47,6 @@ func NewTracker(lease time.Duration) *Tracker {
 	return &Tracker{lease: lease, agents: map[string]*View{}, frozen: map[string]election.Instant{}, lines: map[string]*timeline{}}
 }
 
-// View returns what the agent reports.
 func (t *Tracker) View(agent string) View { return *t.agent(agent) }
 
 func (t *Tracker) agent(name string) *View {
@@ -58,7 +56,6 @@ func (t *Tracker) agent(name string) *View {
 	return t.agents[name]
 }
 
-// Apply records an event.
 func (t *Tracker) Apply(e Event) {
 	switch e := e.(type) {
 	case Changed:

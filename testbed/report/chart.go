@@ -23,7 +23,6 @@ const (
 	maxSeries   = 5 // as many looks as there are
 )
 
-// chart is one drawing of some series.
 type chart struct {
 	name   string // of its file, without the ending
 	title  string
@@ -110,7 +109,6 @@ func mendLog(a *plot.Axis) {
 	}
 }
 
-// axis gives an axis the page's look.
 func (c chart) axis(a *plot.Axis, log bool) {
 	a.Color, a.Tick.Color = colorOf("soft"), colorOf("soft")
 	a.Label.TextStyle, a.Tick.Label = restyle(a.Label.TextStyle, 11, "ink"), restyle(a.Tick.Label, 10, "soft")

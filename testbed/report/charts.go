@@ -63,7 +63,6 @@ func growths() []growth {
 	}
 }
 
-// charts returns what can be drawn of a bench report.
 func charts(r bench.Report) []chart {
 	var all []chart
 	figures := r.Figures()

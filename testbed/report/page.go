@@ -33,7 +33,6 @@ type Page struct {
 	Diagrams  []spacetime.Diagram // messages of simulated runs
 }
 
-// Write writes the page as HTML.
 func Write(w io.Writer, p Page) error {
 	v, err := p.view()
 	if err != nil {
@@ -49,10 +48,8 @@ func Write(w io.Writer, p Page) error {
 	return nil
 }
 
-// px writes a coordinate.
 func px(x float64) string { return strconv.FormatFloat(x, 'f', 1, 64) }
 
-// WriteFile writes the page to a file.
 func WriteFile(path string, p Page) error {
 	file, err := os.Create(path)
 	if err != nil {
@@ -61,7 +58,6 @@ func WriteFile(path string, p Page) error {
 	return errors.Join(Write(file, p), file.Close())
 }
 
-// view is what the template shows.
 type view struct {
 	Page
 	Style     template.CSS

@@ -49,7 +49,6 @@ func orUnsaid(s string) string {
 	return s
 }
 
-// takeover is a row of the table of takeovers.
 type takeover struct {
 	At, Election, Before, After, Cause, Took, Gap string
 	Term                                          uint64
@@ -72,7 +71,6 @@ func takeovers(r *observe.Recording) []takeover {
 	return all
 }
 
-// step is a row of the table of the script's lines.
 type step struct {
 	Line                int
 	At, Took, Text, Saw string

@@ -258,7 +258,6 @@ func weight(state string) int {
 	return slices.Index([]string{api.StateIdle, api.StateFollowing, silent, observe.StateDown, api.StateElecting, api.StateNoQuorum, api.StateLeading}, state)
 }
 
-// describe tells in words what an agent said.
 func describe(host string, s observe.StateSpan) string {
 	var text string
 	switch s.State {

@@ -67,7 +67,6 @@ func faultClass(what string) string {
 	return "f-host"
 }
 
-// lead is one leadership of a recording.
 type lead struct {
 	host     string
 	term     uint64

@@ -17,7 +17,6 @@ import (
 // line.
 type command func(w *world, ts *testscript.TestScript, args []string) (saw string, err error)
 
-// commands are those of the language, beside testscript's own.
 func commands() map[string]func(*testscript.TestScript, bool, []string) {
 	wrapped := map[string]func(*testscript.TestScript, bool, []string){}
 	for name, c := range map[string]command{

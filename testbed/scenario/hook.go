@@ -15,7 +15,6 @@ import (
 	"github.com/doyen-election/doyen/testbed/lab"
 )
 
-// hooked is a hook that a host's agent is to have.
 type hooked struct{ name, host, election string }
 
 // hookCommand: hook NAME HOST ELECTION. The agent's hook acts from when it hears

@@ -12,7 +12,6 @@ import (
 	"github.com/doyen-election/doyen/testbed/observe"
 )
 
-// record makes the recording of what was seen until now.
 func (w *world) record() *observe.Recording {
 	if w.failure == "" {
 		_, _ = w.sample() // what it cost in the end; an agent that can't report it is skipped

@@ -16,7 +16,6 @@ import (
 	"github.com/doyen-election/doyen/testbed/observe"
 )
 
-// Options says how scripts are played.
 type Options struct {
 	// Binary is the product, which is the agent and the `doyen` of scripts.
 	Binary hosts.Binary
@@ -46,7 +45,6 @@ type Options struct {
 	Logs string
 }
 
-// Result is what became of one script.
 type Result struct {
 	Name    string
 	Passed  bool

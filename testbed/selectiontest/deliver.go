@@ -7,13 +7,10 @@ import (
 	"github.com/doyen-election/doyen/testbed/messages"
 )
 
-// InFlight returns how many messages are under way.
 func (n *Network) InFlight() int { return len(n.queue) }
 
-// Deliver delivers the oldest message under way.
 func (n *Network) Deliver() { n.DeliverAt(0) }
 
-// DeliverAt delivers the i-th oldest message under way.
 func (n *Network) DeliverAt(i int) {
 	m := n.queue[i]
 	n.queue = slices.Delete(n.queue, i, i+1)
@@ -50,7 +47,6 @@ func (n *Network) DeliverFirst() []int {
 // Repeat puts a copy of the i-th oldest message under way again.
 func (n *Network) Repeat(i int) { n.queue = append(n.queue, n.queue[i]) }
 
-// Discard loses the i-th oldest message under way.
 func (n *Network) Discard(i int) {
 	m := n.queue[i]
 	n.queue = slices.Delete(n.queue, i, i+1)

@@ -41,7 +41,6 @@ type TB interface {
 // Maker makes the selector of one agent.
 type Maker func(self election.PeerID) Selector
 
-// Agent is one agent of a network.
 type Agent struct {
 	Rank     election.Rank
 	Selector Selector
@@ -54,7 +53,6 @@ type Agent struct {
 	wake     election.Instant
 }
 
-// flight is a message under way.
 type flight struct {
 	from, to election.PeerID
 	message  election.Message
@@ -75,7 +73,6 @@ type Network struct {
 	trace  strings.Builder
 }
 
-// New returns a network without agents.
 func New(tb TB, m Maker) *Network {
 	return &Network{tb: tb, make: m, Sent: map[string]int{}}
 }
@@ -96,10 +93,8 @@ func (n *Network) Add(id election.PeerID, priority int) *Agent {
 	return a
 }
 
-// Agents returns all agents, best first.
 func (n *Network) Agents() []*Agent { return n.agents }
 
-// Agent returns the agent of that ID.
 func (n *Network) Agent(id election.PeerID) *Agent {
 	for _, a := range n.agents {
 		if a.Rank.Peer == id {

@@ -28,7 +28,6 @@ func drawNetwork(t *rapid.T, m Maker) *Network {
 	return n
 }
 
-// drawAgent draws one of the agents.
 func (n *Network) drawAgent(t *rapid.T, label string) *Agent {
 	return n.agents[rapid.IntRange(0, len(n.agents)-1).Draw(t, label)]
 }
@@ -43,7 +42,6 @@ func (n *Network) BestAble() *Agent {
 	return nil
 }
 
-// total returns how many messages were sent.
 func (n *Network) total() int {
 	sum := 0
 	for _, count := range n.Sent {

@@ -7,13 +7,11 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-// request numbers the next command.
 func (w *world) request() election.RequestID {
 	w.asked++
 	return w.asked
 }
 
-// contestOf draws an election of the plan.
 func (w *world) contestOf(r *rand.Rand) (int, election.Name) {
 	e := r.IntN(maxElections) % len(w.plan.elections)
 	return e, w.plan.elections[e]

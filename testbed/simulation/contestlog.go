@@ -27,7 +27,6 @@ type leaseEnd struct {
 	until election.Instant
 }
 
-// vote is one voter's grant of one term.
 type vote struct {
 	voter election.PeerID
 	term  election.Term
@@ -77,7 +76,6 @@ func (w *world) log(a *agent, name election.Name) *contestLog {
 	return nil
 }
 
-// find returns the actor of that kind and holder.
 func (l *contestLog) find(kind actorKind, h election.Holder) *actor {
 	for i := range l.actors {
 		if l.actors[i].kind == kind && l.actors[i].holder == h {

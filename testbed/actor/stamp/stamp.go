@@ -32,7 +32,6 @@ const (
 // Now reads CLOCK_BOOTTIME, in nanoseconds.
 func Now() int64 { return int64(boottime.Now()) }
 
-// Stamp is one program's acting under one term.
 type Stamp struct {
 	Term        uint64
 	PID         int
@@ -65,7 +64,6 @@ func Open(dir string, term uint64, first int64) (*Book, error) {
 	return b, nil
 }
 
-// Stamp says that the program acts at an instant.
 func (b *Book) Stamp(at int64) error {
 	var s [size]byte
 	binary.LittleEndian.PutUint64(s[:], uint64(b.first))
