@@ -7,7 +7,9 @@ import (
 	"html/template"
 	"io"
 	"os"
+	"reflect"
 	"strconv"
+	"time"
 
 	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/testbed/bench"
@@ -38,7 +40,8 @@ func Write(w io.Writer, p Page) error {
 	if err != nil {
 		return err
 	}
-	t, err := template.New("page.html").Funcs(template.FuncMap{"px": px}).ParseFS(files, "page.html")
+	t, err := template.New("page.html").Funcs(template.FuncMap{"px": px, "orElse": orElse, "since": election.Instant.Sub,
+		"seconds": func(d any) string { return seconds(time.Duration(reflect.ValueOf(d).Int())) }}).ParseFS(files, "page.html")
 	if err != nil {
 		return fmt.Errorf("read the report's template: %w", err)
 	}
@@ -66,8 +69,8 @@ type view struct {
 	Timelines []timeline
 	Omitted   int // elections that are not drawn
 	Zooms     []timeline
-	Takeovers []takeover
-	Steps     []step
+	Takeovers []observe.Takeover
+	Steps     []observe.Step
 	Counts    *countTable
 	Charts    []drawn
 	Figures   []bench.Row
@@ -136,8 +139,8 @@ func (v *view) record(r *observe.Recording) error {
 		v.Outcome = "failed"
 	}
 	v.Cards = cards(r)
-	v.Takeovers = takeovers(r)
-	v.Steps = steps(r)
+	v.Takeovers = first(r.Takeovers)
+	v.Steps = first(r.Steps)
 	v.Counts = countMessages(r)
 	for _, t := range r.Takeovers {
 		if t.Took > 0 && len(v.Zooms) < maxZooms {
@@ -153,7 +156,7 @@ func zoom(r *observe.Recording, t observe.Takeover) timeline {
 	around := max(election.Instant(t.Took)/8, 2_000_000)
 	from, to := max(r.From, fault-around), min(r.To, t.At+2*around)
 	z := lay(r, t.Election, from, to, fault)
-	z.Title = fmt.Sprintf("%s: %s → %s, %s after %s", t.Election, orNobody(t.Before), t.After, seconds(nanos(t.Took)), t.Cause)
+	z.Title = fmt.Sprintf("%s: %s → %s, %s after %s", t.Election, orElse("nobody", t.Before), t.After, seconds(time.Duration(t.Took)), t.Cause)
 	return z
 }
 

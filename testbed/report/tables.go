@@ -14,14 +14,8 @@ import (
 // maxRows bounds a table: a page of hours of faults is still to be read.
 const maxRows = 200
 
-func nanos(n int64) time.Duration { return time.Duration(n) }
-
-func orNobody(name string) string {
-	if name == "" {
-		return "nobody"
-	}
-	return name
-}
+// orElse is a word for an empty name.
+func orElse(word, name string) string { return cmp.Or(name, word) }
 
 // cards are the numbers one wants to see first.
 func cards(r *observe.Recording) []card {
@@ -34,55 +28,16 @@ func cards(r *observe.Recording) []card {
 		overlap = card{fmt.Sprint(n), "overlaps of leaders", "bad"}
 	}
 	return []card{
-		{fmt.Sprint(len(r.Hosts)), "hosts, " + orUnsaid(r.Network), ""},
+		{fmt.Sprint(len(r.Hosts)), "hosts, " + orElse("network unknown", r.Network), ""},
 		{fmt.Sprint(len(r.Faults)), "faults", ""},
 		{fmt.Sprint(len(r.Takeovers)), "leaderships", ""},
-		{seconds(nanos(longest)), "longest from the end of a lease to the next leader", ""},
+		{seconds(time.Duration(longest)), "longest from the end of a lease to the next leader", ""},
 		overlap,
 	}
 }
 
-func orUnsaid(s string) string {
-	if s == "" {
-		return "network unknown"
-	}
-	return s
-}
-
-type takeover struct {
-	At, Election, Before, After, Cause, Took, Gap string
-	Term                                          uint64
-	Overlap                                       bool
-}
-
-func takeovers(r *observe.Recording) []takeover {
-	var all []takeover
-	for _, t := range r.Takeovers[:min(len(r.Takeovers), maxRows)] {
-		row := takeover{At: seconds(t.At.Sub(r.From)), Election: t.Election, Before: orNobody(t.Before), After: t.After, Cause: t.Cause,
-			Gap: seconds(nanos(t.Gap)), Term: t.Term, Overlap: t.Gap < 0}
-		if t.Before == "" {
-			row.Gap = ""
-		}
-		if t.Took > 0 {
-			row.Took = seconds(nanos(t.Took))
-		}
-		all = append(all, row)
-	}
-	return all
-}
-
-type step struct {
-	Line                int
-	At, Took, Text, Saw string
-}
-
-func steps(r *observe.Recording) []step {
-	var all []step
-	for _, s := range r.Steps[:min(len(r.Steps), maxRows)] {
-		all = append(all, step{s.Line, seconds(s.From.Sub(r.From)), seconds(s.To.Sub(s.From)), s.Text, s.Saw})
-	}
-	return all
-}
+// first are as many rows of a table as are to be read.
+func first[T any](rows []T) []T { return rows[:min(len(rows), maxRows)] }
 
 // takeoverCharts are the distributions of how long takeovers took, by cause.
 func takeoverCharts(r *observe.Recording) []chart {
@@ -153,7 +108,7 @@ func countMessages(r *observe.Recording) *countTable {
 		sums = append(sums, sum)
 	}
 	t := &countTable{Kinds: slices.Sorted(maps.Keys(kinds))}
-	for i, sum := range sums[:min(len(sums), maxRows)] {
+	for i, sum := range first(sums) {
 		row := countRow{From: at[lines[i]], To: at[lines[i+1]]}
 		for _, kind := range t.Kinds {
 			row.Counts = append(row.Counts, sum[kind])

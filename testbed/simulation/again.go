@@ -78,7 +78,6 @@ func (w *world) logOfLeader(a *agent, c *elector.ContestStatus) *contestLog {
 	return l
 }
 
-// logsOf are those of the cluster that the agent belongs to.
 func (w *world) logsOf(a *agent) []*contestLog {
 	if a.own != nil {
 		return a.own

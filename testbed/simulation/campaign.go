@@ -58,7 +58,6 @@ func (c Campaign) Run(ctx context.Context) error {
 	return c.explain(ctx, o, v)
 }
 
-// single plays one seed, or what is left of it.
 func (c Campaign) single(ctx context.Context) error {
 	o := c.Options
 	o.Record = true
@@ -107,7 +106,6 @@ func (c Campaign) draw(r Result) error {
 	return nil
 }
 
-// String is one line of progress.
 func (p Progress) String() string {
 	return fmt.Sprintf("%v  %d seeds  %s steps  %.0f steps/s  %d faults  %d leaderships  worst heal %.1f leases (seed %d)",
 		p.Elapsed.Round(time.Second), p.Seeds, millions(p.Steps), p.Rate(), p.Injected(), p.Leaderships, p.HealLeases, p.HealSeed)

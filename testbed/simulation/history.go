@@ -131,7 +131,6 @@ func (w *world) leadsNoMore(x *actor) {
 	}
 }
 
-// sending returns the arrow of a message that is being sent.
 func (w *world) sending(a, b *agent, m election.Message) int {
 	if w.history == nil {
 		return 0
@@ -157,7 +156,6 @@ func (h *History) add(a spacetime.Arrow) int {
 	return len(h.Arrows) - 1
 }
 
-// arriving ends a message's arrow.
 func (w *world) arriving(e flight, lost bool) {
 	if e.arrow > 0 {
 		a := &w.history.Arrows[e.arrow]

@@ -13,7 +13,6 @@ import (
 // maxHeld bounds what a silently cut link keeps for later, as TCP would.
 const maxHeld = 64
 
-// flight is a message under way.
 type flight struct {
 	to    *agent
 	from  *agent
@@ -147,7 +146,6 @@ func (w *world) joined(a, b *agent) bool {
 	return w.links[a.id][b.id].cuts == 0 && w.links[b.id][a.id].cuts == 0
 }
 
-// find returns the agent with that peer ID, nil if there is none.
 func (w *world) find(p election.PeerID) *agent {
 	for _, a := range w.agents {
 		if a.peer == p {

@@ -35,7 +35,6 @@ type Options struct {
 	blind int
 }
 
-// Command is the command that plays the same run.
 func (o Options) Command() string {
 	text := fmt.Sprintf("go run ./cmd/testbed simulate --seed %d", o.Seed)
 	if o.Drift > 0 {
@@ -80,7 +79,6 @@ func noises() []Noise {
 	return []Noise{Loss, Repetition, Reordering, LateTimers, FirstDrift, FormerWords}
 }
 
-// whole reports whether nothing is left out.
 func (s Shrunk) whole() bool { return s.String() == "" }
 
 // strikes reports whether that fault of the schedule happens.
@@ -134,7 +132,6 @@ func joinInts(list []int) string {
 	return strings.Join(text, ",")
 }
 
-// ParseShrunk reads what String writes.
 func ParseShrunk(text string) (Shrunk, error) {
 	var s Shrunk
 	for word := range strings.FieldsSeq(text) {

@@ -128,13 +128,11 @@ func (w *world) changes(how change) bool {
 	return false
 }
 
-// maxElections is how many there are at most.
 const maxElections = 6
 
 // chance is true with that probability.
 func chance(r *rand.Rand, p float64) bool { return p > 0 && r.Float64() < p }
 
-// pick draws one of the choices.
 func pick[T any](rng *rand.Rand, choices ...T) T { return choices[rng.IntN(len(choices))] }
 
 // around draws an exponential duration of that mean, at most eight times it.

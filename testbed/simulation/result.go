@@ -9,14 +9,12 @@ import (
 	"time"
 )
 
-// Result is what a run showed.
 type Result struct {
 	Stats     Stats
 	Violation *Violation // nil if all was well
 	History   *History   // if Options.Record
 }
 
-// Violation is a promise that was not kept.
 type Violation struct {
 	Seed   uint64
 	Rule   string // G1 to G5, or what else was violated
@@ -64,7 +62,6 @@ type Stats struct {
 	HealSeed    uint64         // the seed of the slowest
 }
 
-// Injected is how many faults struck, of all kinds.
 func (s *Stats) Injected() int {
 	n := 0
 	for _, k := range s.Faults {
@@ -73,7 +70,6 @@ func (s *Stats) Injected() int {
 	return n
 }
 
-// Add adds another run's.
 func (s *Stats) Add(t Stats) {
 	a, b := *s, t
 	if a.HealLeases >= b.HealLeases {
@@ -112,7 +108,6 @@ func (s Stats) String() string {
 	return b.String()
 }
 
-// Run plays one seed.
 func Run(o Options) Result {
 	w := newWorld(o)
 	w.run(o.Seed)
@@ -128,7 +123,6 @@ func Run(o Options) Result {
 	return Result{Stats: w.stats, Violation: w.violation, History: w.history}
 }
 
-// count adds what the agent's process did.
 func (w *world) count(a *agent) {
 	if a.alive && a.elector != nil {
 		c := a.elector.Counters()

@@ -128,7 +128,6 @@ func (w *world) shrinkSchedule(all []strike) []int {
 // that set off is over by then.
 const quietLeases = 8
 
-// scheduleFaults lets the faults of the schedule happen.
 func (w *world) scheduleFaults() {
 	kinds := faultKinds()
 	for _, i := range w.kept {
@@ -167,7 +166,6 @@ func (w *world) victim(r *rand.Rand) *agent {
 	return w.numbered(host)
 }
 
-// anyone draws an agent.
 func (w *world) anyone(r *rand.Rand) *agent {
 	return w.numbered(r.IntN(w.plan.voters + w.plan.observers))
 }

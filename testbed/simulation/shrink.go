@@ -14,7 +14,6 @@ const DefaultTries = 2500
 // said not to show the violation.
 const variations = 2
 
-// Shrinking is what Shrink found.
 type Shrinking struct {
 	Options   Options    // of the smallest world that shows it
 	Violation *Violation // in that world
@@ -91,7 +90,6 @@ func (s *shrinker) rounds() {
 
 func (s *shrinker) over() bool { return s.left <= 0 || s.ctx.Err() != nil }
 
-// dropFaults leaves out ever smaller parts of the faults.
 func (s *shrinker) dropFaults() {
 	for parts := 2; len(s.faults) > 0 && !s.over(); {
 		var candidates []Options
@@ -111,7 +109,6 @@ func (s *shrinker) dropFaults() {
 	}
 }
 
-// dropAgents leaves out one agent after another.
 func (s *shrinker) dropAgents() {
 	w := newWorld(s.best)
 	for i := len(w.agents) - 1; i >= 0 && !s.over(); i-- {

@@ -55,7 +55,6 @@ func (w *world) step(a *agent, in election.Input) {
 	}
 }
 
-// act carries out one thing that a step asks for.
 func (w *world) act(a *agent, local election.Instant, action any) {
 	switch x := action.(type) {
 	case election.Withdrawal:

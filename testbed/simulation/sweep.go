@@ -20,7 +20,6 @@ type SweepOptions struct {
 	Every    time.Duration
 }
 
-// Progress is how far a sweep has come.
 type Progress struct {
 	Seeds   uint64 // played
 	Next    uint64 // seed

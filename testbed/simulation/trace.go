@@ -29,7 +29,6 @@ type trace struct {
 	live io.Writer
 }
 
-// wanted reports whether anybody will read the trace.
 func (t *trace) wanted() bool { return t.live != nil || len(t.ring) > 0 }
 
 func (t *trace) add(r record) {
@@ -42,7 +41,6 @@ func (t *trace) add(r record) {
 	t.n++
 }
 
-// lines returns what is kept, oldest first.
 func (t *trace) lines() []string {
 	var lines []string
 	for i := max(0, t.n-len(t.ring)); i < t.n && len(t.ring) > 0; i++ {

@@ -157,7 +157,6 @@ func (w *world) wire() {
 	}
 }
 
-// run plays the whole seed.
 func (w *world) run(seed uint64) {
 	defer func() {
 		if r := recover(); r != nil {
