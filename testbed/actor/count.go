@@ -27,7 +27,6 @@ const (
 	answering = 30 * time.Second
 )
 
-// Ask is one line to the register: an operation, or that an answer came.
 type Ask struct {
 	Program string `json:"program,omitempty"` // of the first line: who it is
 	Host    string `json:"host,omitempty"`
@@ -44,7 +43,6 @@ type Answer struct {
 	Value int  `json:"value"`
 }
 
-// counter is a program that adds to the register while it leads.
 type counter struct {
 	name, host string
 	register   string // path of its socket
@@ -52,7 +50,6 @@ type counter struct {
 
 var ErrRefused = errors.New("the register knows a higher token")
 
-// act adds to the register until the leadership is over.
 func (p *counter) act(l *client.Leadership) error {
 	line, err := Dial(p.register, p.name, p.host)
 	if err != nil {
@@ -119,7 +116,6 @@ func (l *Line) Ask(a Ask) (int, error) {
 	return got.Value, nil
 }
 
-// Do is Ask that does not report the answer.
 func (l *Line) Do(a Ask) (got Answer, err error) {
 	if err := l.SetDeadline(time.Now().Add(answering)); err != nil {
 		return got, err

@@ -132,12 +132,13 @@ func (o Order) number(key string) (int, error) {
 	return n, nil
 }
 
-func (o Order) span(key string) (time.Duration, error) {
-	d, err := time.ParseDuration(o.Options[key])
-	if err != nil || d < 0 {
-		return 0, fmt.Errorf("%s=%s: want a time", key, o.Options[key])
+func (o Order) spans(options map[string]*time.Duration) (err error) {
+	for key, to := range options {
+		if *to, err = time.ParseDuration(o.Options[key]); err != nil || *to < 0 {
+			return fmt.Errorf("%s=%s: want a time", key, o.Options[key])
+		}
 	}
-	return d, nil
+	return nil
 }
 
 // key reads the first cluster key of the target's file.

@@ -23,8 +23,8 @@ import (
 //	term    claim the highest term there is, in a heartbeat, a report and a release
 //	roster  report a newer roster, whose only voter it is
 func observer(ctx context.Context, o Order) (string, error) {
-	every, err := o.span("every")
-	if err != nil {
+	var every time.Duration
+	if err := o.spans(map[string]*time.Duration{"every": &every}); err != nil {
 		return "", err
 	}
 	says, name := o.Options["says"], election.Name(o.Options["election"])

@@ -16,16 +16,8 @@ const maxCaptured = 50_000
 // for a while, waits, and then sends all of them to each target, again and
 // again. It needs no key: it can't read them.
 func replay(ctx context.Context, o Order) (string, error) {
-	capture, err := o.span("capture")
-	if err != nil {
-		return "", err
-	}
-	wait, err := o.span("wait")
-	if err != nil {
-		return "", err
-	}
-	every, err := o.span("every")
-	if err != nil {
+	var capture, wait, every time.Duration
+	if err := o.spans(map[string]*time.Duration{"capture": &capture, "wait": &wait, "every": &every}); err != nil {
 		return "", err
 	}
 	listening, stop := context.WithTimeout(ctx, capture)

@@ -14,7 +14,6 @@ import (
 
 type counted map[string]float64
 
-// counter counts the messages of an election.
 type counter struct {
 	counting []*hosts.Host // a killed agent's count is lost
 	before   counted

@@ -8,7 +8,6 @@ import (
 	"github.com/doyen-election/doyen/testbed/observe"
 )
 
-// experiment hits the leader with a fault, round after round.
 type experiment struct {
 	name    string   // of the benchmark
 	profile string   // "": of the cluster

@@ -115,7 +115,6 @@ func missesTheLeader(err error) bool {
 	return ok && (refused.Code == api.CodeNotLeader || refused.Code == api.CodeBusy)
 }
 
-// deal lets the cluster settle for that time and deals the fault to the leader.
 func (r *rig) deal(ctx context.Context, settle time.Duration, f fault) (leader *hosts.Host, at election.Instant, err error) {
 	if leader, err = r.settle(ctx, settle); err != nil {
 		return nil, 0, err

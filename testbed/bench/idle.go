@@ -12,7 +12,6 @@ import (
 	"github.com/doyen-election/doyen/testbed/observe"
 )
 
-// cost is what one agent takes of the machine while nothing happens.
 type cost struct {
 	rssMiB, pssMiB float64
 	cpuPercent     float64 // of one core
@@ -93,7 +92,6 @@ func (b *bench) costsOf(ctx context.Context, all []*hosts.Host, what string) (co
 	return costs, nil
 }
 
-// readTraffic returns what each agent has sent and received so far.
 func (b *bench) readTraffic(ctx context.Context, all []*hosts.Host) ([][]value, error) {
 	var found [][]value
 	for _, h := range all {

@@ -40,7 +40,6 @@ const (
 	buildOld, buildNew = "before", "after"
 )
 
-// Figure is one thing that was measured on one cluster.
 type Figure struct {
 	Name, Unit string
 	On         Point
@@ -61,7 +60,6 @@ const (
 	ofMax    = "max"
 )
 
-// Figures gathers the samples of each thing, in the order in which they were measured.
 func (r Report) Figures() []Figure {
 	var all []Figure
 	for _, result := range r.Results {

@@ -10,7 +10,6 @@ import (
 	"golang.org/x/perf/benchmath"
 )
 
-// Row is one figure, of one run or of two.
 type Row struct {
 	Figure
 	Before  Figure  // of the run before; without samples if there is none
@@ -59,7 +58,6 @@ func (row *Row) compare(before Figure) {
 	}
 }
 
-// Target writes what is wanted of the figure.
 func (f Figure) Target() string {
 	var all []string
 	for _, t := range f.Targets {
@@ -68,7 +66,6 @@ func (f Figure) Target() string {
 	return strings.Join(all, ", ")
 }
 
-// Mark says in a word whether the targets are met.
 func (row Row) Mark() string {
 	switch {
 	case row.Missed:

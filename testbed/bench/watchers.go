@@ -53,7 +53,6 @@ func (b *bench) watched(ctx context.Context, watchers, rounds int) (err error) {
 	})
 }
 
-// crowd is many watchers of one agent.
 type crowd struct {
 	conns   []*asking
 	lines   chan arrival

@@ -30,7 +30,6 @@ type Register struct {
 	highest election.Term
 }
 
-// Admit reports whether what comes with that token may be done.
 func (r *Register) Admit(token election.Term) bool {
 	if token < r.highest && !r.Unguarded {
 		r.Refused++

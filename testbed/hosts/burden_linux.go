@@ -81,7 +81,6 @@ func (b *burden) crowd(s *spawner, pids []int) error {
 	return nil
 }
 
-// clear ends the busy processes.
 func (b *burden) clear() error {
 	var errs []error
 	for _, s := range b.spinners {

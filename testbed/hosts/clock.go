@@ -10,7 +10,6 @@ type clock struct {
 	rate float64
 }
 
-// pace is its rate.
 func (c clock) pace() float64 {
 	if c.rate == 0 {
 		return 1

@@ -192,7 +192,6 @@ func (c *Cluster) close(ctx context.Context) error {
 // a broken disk in the kernel never is.
 const patience = 5 * time.Second
 
-// end kills the process, if there is one, and waits for its end.
 func (h *Host) end() error {
 	_, _ = h.Kill()
 	select {

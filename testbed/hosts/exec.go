@@ -46,7 +46,6 @@ func (h *Host) exec(cmd *exec.Cmd) error {
 	return nil
 }
 
-// pids returns the processes of the host that were started by the testbed.
 func (h *Host) pids() (all []int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

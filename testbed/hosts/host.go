@@ -207,7 +207,6 @@ func (h *Host) clock() clock {
 	return h.clocks[len(h.clocks)-1]
 }
 
-// await reports the process's end.
 func (h *Host) await(p *process) {
 	err := p.cmd.Wait()
 	exit := Exit{Host: h.Name(), At: boottime.Now(), How: p.cmd.ProcessState.String(), Clean: err == nil, Said: lastLine(h.Log())}

@@ -16,7 +16,6 @@ import (
 	"github.com/doyen-election/doyen/agent"
 )
 
-// Program is what runs as an agent.
 type Program interface {
 	// Command returns a command, not yet started, that runs an agent of the given
 	// configuration, which is complete. It may keep files in dir, which exists and

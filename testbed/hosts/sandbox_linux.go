@@ -127,7 +127,6 @@ func (r *sandbox) fill() error {
 	return nil
 }
 
-// free ends fill.
 func (r *sandbox) free() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -55,7 +55,6 @@ const (
 	offsetFirstArg = 16
 )
 
-// filter is the program that the kernel runs at each system call.
 func (i intercept) filter(arch uint32) []unix.SockFilter {
 	load := func(offset uint32) unix.SockFilter {
 		return unix.SockFilter{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: offset}

@@ -27,7 +27,6 @@ type supervisor struct {
 	closed  bool
 }
 
-// waiting is a sync that has not been let through.
 type waiting struct {
 	since time.Time
 	timer *time.Timer
@@ -103,7 +102,6 @@ func (s *supervisor) release(id uint64) {
 	}
 }
 
-// pass lets the kernel carry out the call.
 func (s *supervisor) pass(id uint64) {
 	respond(s.calls, response{id: id, flags: unix.SECCOMP_USER_NOTIF_FLAG_CONTINUE})
 }

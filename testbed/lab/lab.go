@@ -45,7 +45,6 @@ type Lab struct {
 	wall     time.Time
 }
 
-// Exit is the end of an agent's process.
 type Exit struct {
 	hosts.Exit
 	Expected bool // a fault ended it
@@ -271,7 +270,6 @@ func (l *Lab) Ask(h *hosts.Host) {
 // asking is how long an agent may take to answer a request.
 const asking = 3 * time.Second
 
-// Call sends a request to an agent.
 func Call(ctx context.Context, h *hosts.Host, do func(context.Context, *client.Client) error) error {
 	c := client.New(h.Config().Socket)
 	defer c.Close()

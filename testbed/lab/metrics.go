@@ -17,7 +17,6 @@ import (
 	"github.com/doyen-election/doyen/testbed/hosts"
 )
 
-// Metrics are an agent's own counters.
 type Metrics map[string]*dto.MetricFamily
 
 // ReadMetrics reads them from the agent's socket.

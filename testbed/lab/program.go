@@ -259,7 +259,6 @@ func (p *Program) signal(what string, s syscall.Signal) (election.Instant, error
 	return at, nil
 }
 
-// End ends the program, and what acts for it.
 func (p *Program) End() {
 	p.lab.mu.Lock()
 	defer p.lab.mu.Unlock()

@@ -51,7 +51,6 @@ func (l *Lab) Agree(ctx context.Context, limit time.Duration) (observe.Agreement
 	return a, err
 }
 
-// Ended waits until the hosts' processes have ended.
 func (l *Lab) Ended(ctx context.Context, limit time.Duration, all ...*hosts.Host) error {
 	late := time.NewTimer(limit)
 	defer late.Stop()

@@ -63,7 +63,6 @@ func killAndStart(ctx context.Context, l *lab.Lab, kill, start time.Duration) er
 	return err
 }
 
-// leading returns the host that leads, if one does.
 func leading(l *lab.Lab) (h *hosts.Host, ok bool) {
 	l.Look(func(e *observe.Elections) { h, ok = l.Cluster.Host(e.Of(string(election.Default)).Leader()) })
 	return h, ok && h.Status() == hosts.Running

@@ -10,7 +10,6 @@ import (
 	"golang.org/x/term"
 )
 
-// front is what a session is shown on: a screen, or plain lines.
 type front interface {
 	intro(i int, agent, addr, socket string)
 	line(Line)
@@ -32,7 +31,6 @@ func openFront(o Options) (front, error) {
 	return openScreen(o.Stdin, out, o.Getenv("NO_COLOR") == "")
 }
 
-// plainFront writes a line for each thing that happens.
 type plainFront struct{ out io.Writer }
 
 func (p *plainFront) intro(i int, agent, addr, socket string) {
@@ -61,7 +59,6 @@ const (
 	keyDown
 )
 
-// screen draws on a terminal and reads its keys.
 type screen struct {
 	in, out *os.File
 	before  *term.State

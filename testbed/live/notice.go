@@ -25,7 +25,6 @@ func (s *session) say(mood Mood, format string, args ...any) {
 	s.front.line(l)
 }
 
-// view is what an agent reports of the default election.
 func (s *session) view(agent string) (st observe.View) {
 	s.lab.Look(func(e *observe.Elections) { st = e.Of(string(election.Default)).View(agent) })
 	return st
@@ -97,10 +96,10 @@ func (s *session) newLeader(now ruling) {
 	}
 	took := ""
 	since := s.view(now.agent).Since
-	if b := s.blow; b != nil && since >= b.at && now != b.ruling {
+	if b := s.hit; b != nil && since >= b.at && now != b.ruling {
 		d := since.Sub(b.at)
 		took = fmt.Sprintf(", %s after %s", ms(d), b.text)
-		s.blow = nil
+		s.hit = nil
 		if now.agent != b.agent {
 			s.tookOver(d)
 		}
@@ -112,7 +111,6 @@ func (s *session) newLeader(now ruling) {
 	}
 }
 
-// struck shows a fault, or its end.
 func (s *session) struck(f observe.Fault, over bool) {
 	text, after, detail := describe(f, over)
 	leader := s.leader
@@ -122,7 +120,7 @@ func (s *session) struck(f observe.Fault, over bool) {
 	mood := Plain
 	if slices.Contains(f.Where, leader.agent) && !over && f.Program() == "" {
 		mood, text = Bad, text+", the leader"
-		s.blow = &blow{leader, after, f.From}
+		s.hit = &hit{leader, after, f.From}
 	}
 	if detail != "" {
 		text += ": " + detail

@@ -11,7 +11,6 @@ import (
 	"github.com/doyen-election/doyen/testbed/hosts"
 )
 
-// paint is one of ANSI's colours and styles.
 type paint string
 
 const (

@@ -117,7 +117,7 @@ type session struct {
 	deposedAt election.Instant
 	agreed    observe.Agreement // zero while they do not
 	driving   bool              // something is still to happen to the agents
-	blow      *blow             // that the leader was dealt and none took over since
+	hit       *hit              // that the leader was dealt and none took over since
 	exits     int               // of the lab, that were shown
 	takeovers []time.Duration
 	together  time.Duration
@@ -129,8 +129,7 @@ type ruling struct {
 	term  uint64
 }
 
-// blow is a fault that hit the leader.
-type blow struct {
+type hit struct {
 	ruling
 	text string // as "1.2 s after" has it
 	at   election.Instant

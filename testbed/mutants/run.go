@@ -50,7 +50,6 @@ func (o Options) Check() error {
 	return nil
 }
 
-// Report is what became of all mutants, in the order of their names.
 type Report struct {
 	Outcomes []Outcome
 	Took     time.Duration
@@ -91,7 +90,6 @@ type UnknownError struct{ Name string }
 
 func (e *UnknownError) Error() string { return fmt.Sprintf("no mutant is called %q", e.Name) }
 
-// choose returns the mutants of those names, all if there are none.
 func choose(all []Mutant, names []string) ([]Mutant, error) {
 	if len(names) == 0 {
 		return all, nil
@@ -150,7 +148,6 @@ func (o Outcome) line() string {
 	return fmt.Sprintf("%-45s %s", o.Mutant.Name, strings.TrimSpace(fmt.Sprintf("%s %s (%.1fs)", o.Verdict, o.by(), o.Took.Seconds())))
 }
 
-// by says which test noticed the mutant.
 func (o Outcome) by() string {
 	if !o.Noticed() {
 		return ""

@@ -139,7 +139,6 @@ type event struct {
 // maxDetail bounds what is kept of what a test or the compiler said.
 const maxDetail = 4 << 10
 
-// read follows a test run: what failed first, and what was said by then.
 func read(r io.Reader) (Outcome, error) {
 	o := Outcome{Verdict: Survived}
 	var said strings.Builder

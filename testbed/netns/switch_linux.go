@@ -82,7 +82,6 @@ func (f *fabric) close() error {
 	return errors.Join(errs...)
 }
 
-// read takes what a host sends, until its port is closed.
 func (f *fabric) read(from int) {
 	defer f.readers.Done()
 	packet := make([]byte, mtu+64)
@@ -97,7 +96,6 @@ func (f *fabric) read(from int) {
 	}
 }
 
-// destination finds the host that an IPv4 packet is for.
 func (f *fabric) destination(packet []byte) (int, bool) {
 	if len(packet) < 20 || packet[0]>>4 != 4 {
 		return 0, false
@@ -129,7 +127,6 @@ func (f *fabric) hand(to int, packet []byte) {
 	}
 }
 
-// keep queues a packet until its time.
 func (f *fabric) keep(d delivery) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -58,7 +58,6 @@ func (e *Elections) Started(agent string, at election.Instant) {
 	}
 }
 
-// Froze records that an agent was stopped, and can report nothing.
 func (e *Elections) Froze(agent string) {
 	e.frozen[agent] = true
 	for _, t := range e.trackers {

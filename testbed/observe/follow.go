@@ -12,7 +12,6 @@ import (
 	"github.com/doyen-election/doyen/internal/boottime"
 )
 
-// Source is one agent to follow.
 type Source struct {
 	Agent  string
 	Socket string // its path

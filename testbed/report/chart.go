@@ -37,7 +37,6 @@ type chart struct {
 	fromY0 bool // y begins at 0
 }
 
-// series are points that belong together.
 type series struct {
 	name   string
 	points plotter.XYs
@@ -175,7 +174,6 @@ func footOf(values []float64, y float64) plotter.XYs {
 	return at
 }
 
-// addLimit draws the line that should not be crossed.
 func (c chart) addLimit(p *plot.Plot) {
 	if c.limit <= 0 {
 		return

@@ -10,7 +10,6 @@ import (
 	"github.com/doyen-election/doyen/testbed/bench"
 )
 
-// distribution is a chart of how a few figures spread.
 type distribution struct {
 	name, title string
 	profile     string   // "": of the first cluster
@@ -38,7 +37,6 @@ func durations(family string, faults ...string) (keys []string) {
 	return keys
 }
 
-// growth is a chart of what more agents cost.
 type growth struct {
 	name, title, unit string
 	keys              []string // figures: the benchmark and its unit

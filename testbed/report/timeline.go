@@ -282,7 +282,6 @@ func describe(host string, s observe.StateSpan) string {
 	return text
 }
 
-// programs are what acted on a host.
 func (s scale) programs(r *observe.Recording, host, name string, y float64) []piece {
 	var all []piece
 	for _, p := range r.Programs {

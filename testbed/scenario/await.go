@@ -16,7 +16,6 @@ type verdict struct {
 	saw   string
 }
 
-// condition is what can be expected of hosts and programs.
 type condition struct {
 	judge func() verdict
 	// asks says that nothing reports when it changes: it is judged at intervals.

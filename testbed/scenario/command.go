@@ -87,13 +87,11 @@ func (w *world) alarm() string {
 	return "TWO LEADERS AT ONCE: " + describeOverlaps(all) + "\n"
 }
 
-// scriptLine is a line that holds a command.
 type scriptLine struct {
 	number int
 	word   string
 }
 
-// scriptLines finds the commands of a script.
 func scriptLines(text string) []scriptLine {
 	var all []scriptLine
 	number := 0
@@ -125,7 +123,6 @@ func (w *world) lineOf(word string) int {
 	return 0
 }
 
-// conditionOf judges the conditions of scripts, such as [long].
 func conditionOf(w *world, name string) (bool, error) {
 	switch name {
 	case "long":

@@ -149,7 +149,6 @@ func markCommand(w *world, _ *testscript.TestScript, args []string) (string, err
 	return "", nil
 }
 
-// showCommand writes what was seen so far into the transcript.
 func showCommand(w *world, ts *testscript.TestScript, _ []string) (string, error) {
 	ts.Logf("%s", w.lab.Account(0))
 	return "", nil

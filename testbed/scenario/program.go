@@ -109,7 +109,6 @@ func crashWithGuard(p *lab.Program) (election.Instant, error) {
 	return p.Crash()
 }
 
-// childOf returns the only child of a process.
 func childOf(parent int) (int, error) {
 	all, err := procfs.AllProcs()
 	if err != nil {
@@ -155,7 +154,6 @@ func (w *world) acting(name string, words []string) (condition, error) {
 	}}, nil
 }
 
-// counted is what programs do.
 type counted struct {
 	acting, ended int
 	since         election.Instant // of the newest that they reported

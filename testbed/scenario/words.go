@@ -129,7 +129,6 @@ func timeOf(word string) (time.Duration, error) {
 	return d, nil
 }
 
-// pair takes a word KEY=VALUE apart.
 func pair(word string) (key, value string, err error) {
 	key, value, ok := strings.Cut(word, "=")
 	if !ok || key == "" || value == "" {
@@ -138,7 +137,6 @@ func pair(word string) (key, value string, err error) {
 	return key, value, nil
 }
 
-// share reads 0.05 or 5%.
 func share(text string) (float64, error) {
 	number, percent := strings.CutSuffix(text, "%")
 	f, err := strconv.ParseFloat(number, 64)

@@ -95,7 +95,6 @@ func newWorld(ctx context.Context, o Options, file string, env *testscript.Env) 
 
 func worldOf(ts *testscript.TestScript) *world { return ts.Value(worldKey{}).(*world) }
 
-// nameHosts sets $h1, $h2 and so on.
 func (w *world) nameHosts(setenv func(key, value string)) {
 	for i, name := range w.config.Names() {
 		setenv(fmt.Sprintf("h%d", i+1), name)

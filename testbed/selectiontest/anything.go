@@ -63,7 +63,6 @@ func check(t *rapid.T, s Selector, now election.Instant, f election.Field, v ele
 	}
 }
 
-// call makes one random call. It reports whether that returned a verdict.
 func call(t *rapid.T, s Selector, now election.Instant, f election.Field) (election.Verdict, bool) {
 	switch rapid.IntRange(0, 9).Draw(t, "call") {
 	case 0:

@@ -116,7 +116,6 @@ func (n *Network) Nominees() []election.PeerID {
 	return nominees
 }
 
-// announced returns the term of an announcement.
 func announced(m election.Message) (election.Term, bool) {
 	switch m := m.(type) {
 	case election.BullyCoordinator:

@@ -106,7 +106,6 @@ func (n *Network) Agent(id election.PeerID) *Agent {
 	return nil
 }
 
-// Field is what that agent decides on.
 func (n *Network) Field(a *Agent) election.Field {
 	f := election.Field{
 		Self: a.Rank, Able: a.Unable == "", Leads: a.Leads,
@@ -134,14 +133,12 @@ func (n *Network) StandBack(id, better election.PeerID) {
 	n.Tick(a)
 }
 
-// Tick gives the agent the time and its field.
 func (n *Network) Tick(a *Agent) {
 	if !a.Dead {
 		n.carryOut(a, a.Selector.Tick(n.Now, n.Field(a)))
 	}
 }
 
-// TickAll gives every agent the time and its field.
 func (n *Network) TickAll() {
 	for _, a := range n.agents {
 		n.Tick(a)
@@ -179,7 +176,6 @@ func (n *Network) Send(from, to election.PeerID, m election.Message) {
 	n.queue = append(n.queue, flight{from: from, to: to, message: m})
 }
 
-// carryOut does what the verdict asks for.
 func (n *Network) carryOut(a *Agent, v election.Verdict) {
 	for _, e := range v.Send {
 		n.Send(a.Rank.Peer, e.To, e.Message)

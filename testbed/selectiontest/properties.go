@@ -128,7 +128,6 @@ func Recovers(m Maker, bound func(agents int) time.Duration, limit func(agents i
 	}
 }
 
-// misfortune does one random thing.
 func (n *Network) misfortune(t *rapid.T) {
 	a := n.drawAgent(t, "agent")
 	some := func() int { return rapid.IntRange(0, n.InFlight()-1).Draw(t, "message") }

@@ -136,7 +136,6 @@ func (n *Network) act(t *testing.T, d *datadriven.TestData) bool {
 	return true
 }
 
-// said makes the message of a say directive.
 func said(t *testing.T, d *datadriven.TestData) election.Message {
 	var what string
 	var term, round uint64

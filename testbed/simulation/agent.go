@@ -137,7 +137,6 @@ func (w *world) config(a *agent) elector.Config {
 	return c
 }
 
-// start runs a new process on the host, from what its disk holds.
 func (w *world) start(a *agent) {
 	if a.alive {
 		return
@@ -209,7 +208,6 @@ func (w *world) stop(a *agent, loud bool) {
 	w.gossip(a)
 }
 
-// loudly says what the others notice.
 func loudly(loud bool) string {
 	if loud {
 		return "its connections close"

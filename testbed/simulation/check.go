@@ -21,7 +21,6 @@ type spin struct {
 	steps int
 }
 
-// checkOutput checks what holds of every output.
 func (w *world) checkOutput(a *agent, local election.Instant, out election.Output) {
 	if out.WakeAt <= local {
 		w.fail("wake", "%s wants to be woken at %d, it is %d", a.peer, out.WakeAt, local)
@@ -44,7 +43,6 @@ func (w *world) checkOutput(a *agent, local election.Instant, out election.Outpu
 	}
 }
 
-// inquiry is a question to a majority who leads.
 type inquiry struct {
 	election election.Name
 	least    election.Term // of the newest leadership when it was asked
@@ -155,7 +153,6 @@ func (l *contestLog) extend(a *agent, t election.Term, until election.Instant) {
 	l.ends[t] = end
 }
 
-// checkStatus checks what an agent tells the programs of its host.
 func (w *world) checkStatus(a *agent, local election.Instant, c *elector.ContestStatus) {
 	l := w.log(a, c.Election)
 	if l == nil {

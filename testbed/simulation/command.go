@@ -61,7 +61,6 @@ func (w *world) reprioritize(r *rand.Rand) {
 	w.advertise(a)
 }
 
-// withdraw ends a candidacy for a while.
 func (w *world) withdraw(r *rand.Rand) {
 	a := w.victim(r)
 	e, name := w.contestOf(r)
@@ -149,7 +148,6 @@ func (w *world) changeRoster(r *rand.Rand) (*agent, election.ChangeRoster) {
 	return a, change
 }
 
-// inquire asks a majority, through any agent, who leads.
 func (w *world) inquire(r *rand.Rand) {
 	_, name := w.contestOf(r)
 	a, id := w.anyone(r), w.request()

@@ -126,7 +126,6 @@ func (d *disk) open(w *world, a *agent) (election.State, bool) {
 	return state, err == nil
 }
 
-// write begins a write. It ends after a while, well or not.
 func (w *world) write(a *agent, p *election.Persist) {
 	if a.disk.pending != nil {
 		w.fail("one write", "%s begins write %d while another is under way", a.peer, p.Write)
@@ -221,7 +220,6 @@ func (d *disk) damage(a *agent) {
 	f.synced = f.data
 }
 
-// restore brings the state back as it was.
 func (d *disk) restore() {
 	if d.damaged != nil {
 		d.files.format(stateFile, d.damaged)

@@ -217,7 +217,6 @@ func (w *world) agreedOn(name election.Name) bool {
 	})
 }
 
-// leaderOf is whom the agent's status names.
 func (a *agent) leaderOf(name election.Name, local election.Instant) (election.Holder, bool) {
 	for _, c := range a.contests {
 		if c.Election == name && a.alive {

@@ -77,7 +77,6 @@ func (w *world) resuming(a *agent) {
 	}
 }
 
-// closeSpan ends the lane's newest, if it has not ended.
 func closeSpan(spans []spacetime.Span, lane int, at time.Duration) {
 	for i := range slices.Backward(spans) {
 		if spans[i].Lane == lane {
@@ -214,5 +213,4 @@ func routine(m election.Message) bool {
 	return false
 }
 
-// at writes a true time for a person.
 func at(t time.Duration) string { return fmt.Sprintf("%.3f s", t.Seconds()) }

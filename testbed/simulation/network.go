@@ -24,7 +24,6 @@ type flight struct {
 	arrow int // of the history
 }
 
-// link is one direction between two agents.
 type link struct {
 	rng    *rand.Rand
 	cuts   int   // cuts under way
@@ -42,7 +41,6 @@ func (b burst) String() string {
 	return fmt.Sprintf("loses %.0f %%, repeats %.0f %%, reorders %.0f %%, %v slower", 100*b.loss, 100*b.repeat, 100*b.reorder, b.slow)
 }
 
-// send takes a message to the network, or loses it.
 func (w *world) send(a *agent, m election.Envelope) {
 	b := w.find(m.To)
 	if b == nil && w.former[m.To] {

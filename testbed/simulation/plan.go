@@ -89,7 +89,6 @@ func drawPlan(rng *rand.Rand, drift int64) plan {
 	return p
 }
 
-// drawFaults draws which kinds of faults strike, and how often.
 func (p *plan) drawFaults(rng *rand.Rand, fewer bool) {
 	changes := pick(rng, nothing, nothing, nothing, rosters, identities, identities, rosters|identities, rosters|identities)
 	if fewer {
@@ -130,7 +129,6 @@ func (w *world) changes(how change) bool {
 
 const maxElections = 6
 
-// chance is true with that probability.
 func chance(r *rand.Rand, p float64) bool { return p > 0 && r.Float64() < p }
 
 func pick[T any](rng *rand.Rand, choices ...T) T { return choices[rng.IntN(len(choices))] }

@@ -13,13 +13,11 @@ import (
 	"github.com/doyen-election/doyen/testbed/spacetime"
 )
 
-// event is a message that arrives, or anything else, in run.
 type event struct {
 	flight
 	run func()
 }
 
-// phase is how far a run has come.
 type phase uint8
 
 const (

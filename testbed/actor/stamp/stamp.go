@@ -97,7 +97,6 @@ func Act(ctx context.Context, dir string, term uint64, first int64) error {
 	}
 }
 
-// Read returns what was stamped below a directory.
 func Read(dir string) ([]Stamp, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
