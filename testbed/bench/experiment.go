@@ -98,7 +98,7 @@ func (r *rig) round(ctx context.Context, e experiment, f fault) (found, error) {
 		}
 		settle = time.Duration(r.rng.Int64N(int64(r.lease))) // the killed agent's voter may hold what it promised (V5)
 	}
-	before := r.together()
+	before := r.Together()
 	var counter counter
 	if e.count {
 		f = counter.around(f)
@@ -130,7 +130,7 @@ func (r *rig) round(ctx context.Context, e experiment, f fault) (found, error) {
 	if next.Agent == leader.Name() {
 		return x, errAgain("the same agent led again, nobody took over")
 	}
-	x.together = r.together() - before
+	x.together = r.Together() - before
 	return x, nil
 }
 

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/doyen-election/doyen/election"
-	"github.com/doyen-election/doyen/internal/boottime"
 	"github.com/doyen-election/doyen/testbed/hosts"
 	"github.com/doyen-election/doyen/testbed/lab"
 	"github.com/doyen-election/doyen/testbed/observe"
@@ -62,13 +61,8 @@ func newRig(ctx context.Context, c hosts.Config, poll time.Duration, rng *rand.R
 		return nil, err
 	}
 	r := &rig{Lab: l, rng: rng, lease: c.Lease()}
-	for _, h := range l.Cluster.Hosts() {
-		if r.started, err = l.Start(h); err != nil {
-			return nil, errors.Join(err, l.Kill())
-		}
-		if r.first == 0 {
-			r.first = r.started
-		}
+	if r.first, r.started, err = l.StartAll(); err != nil {
+		return nil, errors.Join(err, l.Kill())
 	}
 	return r, nil
 }
@@ -105,12 +99,4 @@ func (r *rig) successor(ctx context.Context, after election.Instant) (observe.Cl
 		return ok
 	})
 	return c, err
-}
-
-// together is for how long two have led at once so far.
-func (r *rig) together() (d time.Duration) {
-	r.Look(func(e *observe.Elections) {
-		d = observe.Together(e.Of(string(election.Default)).Overlaps(), boottime.Now())
-	})
-	return d
 }

@@ -78,6 +78,20 @@ func (l *Lab) End(f hosts.Fault, where ...*hosts.Host) (at election.Instant, err
 	return at, nil
 }
 
+// StartAll starts every agent, and returns the instants just before the first and
+// the last one.
+func (l *Lab) StartAll() (first, last election.Instant, err error) {
+	for _, h := range l.Cluster.Hosts() {
+		if last, err = l.Start(h); err != nil {
+			return 0, 0, err
+		}
+		if first == 0 {
+			first = last
+		}
+	}
+	return first, last, nil
+}
+
 func (l *Lab) Start(h *hosts.Host) (election.Instant, error) { return l.End(hosts.Crash(), h) }
 
 // Restart asks an agent to end, and starts it as soon as it has ended; ErrLate if it

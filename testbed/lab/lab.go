@@ -225,6 +225,14 @@ func (l *Lab) Look(f func(*observe.Elections)) {
 	f(l.seen)
 }
 
+// Together is for how long two have led the default election at once so far.
+func (l *Lab) Together() (d time.Duration) {
+	l.Look(func(e *observe.Elections) {
+		d = observe.Together(e.Of(string(election.Default)).Overlaps(), boottime.Now())
+	})
+	return d
+}
+
 // Moved is closed when something more was seen.
 func (l *Lab) Moved() <-chan struct{} {
 	l.mu.Lock()

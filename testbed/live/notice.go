@@ -30,14 +30,6 @@ func (s *session) view(agent string) (st observe.View) {
 	return st
 }
 
-// overlap is for how long there were two leaders.
-func (s *session) overlap() (d time.Duration) {
-	s.lab.Look(func(e *observe.Elections) {
-		d = observe.Together(e.Of(string(election.Default)).Overlaps(), boottime.Now())
-	})
-	return d
-}
-
 // notice shows what is new: processes that ended, a leader gained or lost, an
 // agreement.
 func (s *session) notice() {
@@ -105,7 +97,7 @@ func (s *session) newLeader(now ruling) {
 		}
 	}
 	s.say(Good, "%s leads, term %d%s", now.agent, now.term, took)
-	if t := s.overlap(); t > s.together {
+	if t := s.lab.Together(); t > s.together {
 		s.say(Bad, "two leaders at once: %s in all", ms(t))
 		s.together = t
 	}
@@ -198,7 +190,7 @@ func (s *session) verdict() error {
 	for _, f := range s.failed {
 		errs = append(errs, fmt.Errorf("it went wrong: %s", f))
 	}
-	if t := s.overlap(); t > 0 && s.o.Hosts.Quorum {
+	if t := s.lab.Together(); t > 0 && s.o.Hosts.Quorum {
 		errs = append(errs, fmt.Errorf("two agents led at once, for %s", ms(t)))
 	}
 	return errors.Join(errs...)
@@ -213,7 +205,7 @@ func (s *session) summary() []string {
 		}
 	}
 	if s.lab != nil {
-		text = append(text, "two leaders at once: "+ms(s.overlap()))
+		text = append(text, "two leaders at once: "+ms(s.lab.Together()))
 	}
 	return text
 }

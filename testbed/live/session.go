@@ -163,10 +163,8 @@ func (s *session) show(l *lab.Lab) {
 
 // run starts the agents and what happens to them.
 func (s *session) run(ctx context.Context) (err error) {
-	for _, h := range s.lab.Cluster.Hosts() {
-		if s.started, err = s.lab.Start(h); err != nil {
-			return err
-		}
+	if _, s.started, err = s.lab.StartAll(); err != nil {
+		return err
 	}
 	s.say(Plain, "%d agents started", len(s.lab.Cluster.Hosts()))
 	drive := s.o.Drive

@@ -111,10 +111,8 @@ func (s *soak) open(ctx context.Context) (closeAll func() error, err error) {
 		return closeAll, err
 	}
 	s.began = boottime.Now()
-	for _, h := range s.lab.Cluster.Hosts() {
-		if _, err := s.lab.Start(h); err != nil {
-			return closeAll, err
-		}
+	if _, _, err := s.lab.StartAll(); err != nil {
+		return closeAll, err
 	}
 	path := filepath.Join(s.lab.Cluster.Dir(), "r.sock")
 	listener, err := net.Listen("unix", path)
