@@ -164,6 +164,89 @@ func TestTheDictionaryNamesWhatExists(t *testing.T) {
 	}
 }
 
+// hop is a step of a walk: a file, and the functions of it that are called.
+var hop = regexp.MustCompile("^`([\\w/]+\\.go): (\\w+(?:, \\w+)*)`$")
+
+// The walks of docs/architecture.md name functions that exist where they say.
+func TestTheWalksNameWhatExists(t *testing.T) {
+	_, walks, _ := strings.Cut(pages(t)["docs/architecture.md"], "\n## Three walks through the code\n")
+	walks, _, _ = strings.Cut(walks, "\n## ")
+	declared := map[string]bool{} // "path: function"
+	for _, s := range sources(t) {
+		for _, d := range s.file.Decls {
+			if f, ok := d.(*ast.FuncDecl); ok {
+				declared[filepath.ToSlash(s.path)+": "+f.Name.Name] = true
+			}
+		}
+	}
+	count := 0
+	for _, q := range quoted.FindAllString(walks, -1) {
+		m := hop.FindStringSubmatch(q)
+		if m == nil {
+			continue
+		}
+		for name := range strings.SplitSeq(m[2], ", ") {
+			count++
+			if !declared[m[1]+": "+name] {
+				t.Errorf("a walk names %s in %s, which does not exist", name, m[1])
+			}
+		}
+	}
+	if count < 80 {
+		t.Errorf("found %d functions: the search is broken", count)
+	}
+}
+
+// placed are the functions that a package's doc places in a file: "beat (leading.go)"
+// or "stepDown in handover.go".
+var placed = regexp.MustCompile(`(\w+) (?:in |\()(\w+\.go)\b`)
+
+// The package docs name files that exist, and functions that are in them.
+func TestPackageDocsPlaceFunctionsWhereTheyAre(t *testing.T) {
+	files := map[string]bool{}    // "folder/file.go"
+	declared := map[string]bool{} // "folder/file.go: function"
+	all := sources(t)
+	for _, s := range all {
+		path := filepath.ToSlash(s.path)
+		files[path] = true
+		for _, d := range s.file.Decls {
+			if f, ok := d.(*ast.FuncDecl); ok {
+				declared[path+": "+f.Name.Name] = true
+			}
+		}
+	}
+	count := 0
+	for _, s := range all {
+		if s.test || s.file.Doc == nil {
+			continue
+		}
+		for _, m := range placed.FindAllStringSubmatch(strings.Join(strings.Fields(s.file.Doc.Text()), " "), -1) {
+			name, file := m[1], path.Join(s.folder, m[2])
+			if !files[file] {
+				t.Errorf("the doc of %s names %s, which does not exist", s.folder, m[2])
+				continue
+			}
+			if !declared[file+": "+name] && declaredIn(all, s.folder, name) {
+				t.Errorf("the doc of %s places %s in %s", s.folder, name, m[2])
+			}
+			count++
+		}
+	}
+	if count < 20 {
+		t.Errorf("found %d places: the search is broken", count)
+	}
+}
+
+// declaredIn reports whether a package has a function of that name.
+func declaredIn(all []source, folder, name string) bool {
+	return slices.ContainsFunc(all, func(s source) bool {
+		return s.folder == folder && slices.ContainsFunc(s.file.Decls, func(d ast.Decl) bool {
+			f, ok := d.(*ast.FuncDecl)
+			return ok && f.Name.Name == name
+		})
+	})
+}
+
 func receiver(f *ast.FuncDecl) string {
 	of := f.Recv.List[0].Type
 	if star, ok := of.(*ast.StarExpr); ok {

@@ -1,11 +1,28 @@
 // Package agent is the daemon: it runs the pure elector against the network, the
 // disk and the clock, and answers the programs of its host.
 //
-// It guarantees that one goroutine owns the elector and carries out its outputs in
-// their order: programs are notified of the end of a leadership before it is
-// released, state is written before it is sent, and sent before it is announced;
-// that readers see an immutable picture and no lease that has ended; that everything
-// it queues is bounded; and that a stop hands over what is led before it closes.
+// # The loop
+//
+// One goroutine owns the elector (loop.go). run takes one input at a time: from the
+// timer, the transport, gossip, the writer, hooks, and the programs and operators of
+// this host. feed gives it to the elector, shows readers the outcome (publish), and
+// carries out the output in the order of its fields:
+//
+//	Withdraw   withdraw (announce.go) notifies the program that acts, by package
+//	           campaign, and runs the hook. Once both have stopped, the input Stopped
+//	           follows: a program's receipt comes by Receipt (campaigns.go).
+//	Persist    the writer makes the state durable, on another goroutine (writer.go)
+//	Send       to the transport; Redial has it make a connection again
+//	Announce   announce (announce.go) notifies the new leader's program (tellCampaigns),
+//	           the watches, the hook and the history
+//	Replies    to the callers of commands
+//
+// # Guarantees
+//
+// Programs are notified of the end of a leadership before it is released, state is
+// written before anything is sent that rests on it, and messages leave before changes
+// are announced. Readers see an immutable picture, and no lease that has ended.
+// Everything that is queued is bounded. A stop hands over what is led before it closes.
 //
 // It does not guarantee that a program which ignores its deadline stops acting. It
 // assumes a disk that keeps what it has synced, and a clock that counts suspend, see
@@ -48,10 +65,10 @@ const Version = "0.2.0"
 // hookLimit bounds one run of the hook.
 const hookLimit = 10 * time.Second
 
-// Run runs an agent until ctx is cancelled or it is asked to leave, hands over what
-// it leads, and returns nil. What only an operator can repair is a *ConfigError,
-// before anything was started. The log, and the line that the agent is ready, go to
-// stderr.
+// Run runs an agent until ctx is cancelled or it is asked to leave, hands over what it
+// leads, and returns nil. An error that only an operator can repair is a *ConfigError,
+// returned before anything was started. The log, and the line that the agent is ready, go
+// to stderr.
 func Run(ctx context.Context, cfg Config, stderr io.Writer) error {
 	cfg, err := cfg.Resolve()
 	if err != nil {
@@ -99,7 +116,7 @@ type agent struct {
 	files     int // the socket API may have open; 0: any number
 	logger    *slog.Logger
 	boot      election.BootID
-	born      int64         // Unix nanoseconds
+	born      int64         // when this process run started, in Unix nanoseconds
 	leaving   chan struct{} // closed: asked to leave
 	leaveOnce sync.Once
 	roster    atomic.Pointer[election.Roster] // as gossip's goroutine may read it
@@ -115,8 +132,8 @@ type agent struct {
 	server     *serve.Server
 }
 
-// start starts the parts that can fail, in the order in which a mistake is cheapest:
-// nothing is sent before every port is bound.
+// start starts the parts, first those where a mistake is found without effect on others:
+// nothing is sent before the ports are bound.
 func (a *agent) start() error {
 	a.boot, a.born = newBoot(), time.Now().UnixNano()
 	s, state, err := store.Open(store.Config{Dir: a.cfg.DataDir, Name: a.cfg.Name, PeerID: transport.PeerIDOf})
@@ -217,7 +234,7 @@ func (a *agent) self(addr netip.AddrPort) membership.Member {
 	return m
 }
 
-// think makes the elector and the loop around it.
+// newCore makes the elector and the loop around it.
 func (a *agent) newCore(state election.State, hub *watch.Hub) error {
 	holder := election.Holder{Peer: a.store.Peer(), Boot: a.boot}
 	suspends := boottime.NewSuspends() // before anything is counted
@@ -264,7 +281,7 @@ func (a *agent) newServer(hub *watch.Hub) *serve.Server {
 	})
 }
 
-// authority is sent to programs with their leadership, where it is not a lease.
+// authority is what a leadership rests on, as programs are sent it; empty: a lease.
 func (a *agent) authority() string {
 	if a.cfg.Quorum {
 		return ""
@@ -275,8 +292,8 @@ func (a *agent) authority() string {
 // newBoot draws the boot ID, which is never 0.
 func newBoot() election.BootID { return election.BootID(random() | 1) }
 
-// newCampaignID draws what a receipt is given for: not to be guessed by another
-// program of the same user.
+// newCampaignID draws the ID that a receipt names. Another program of the same user can't
+// guess it.
 func newCampaignID() string { return rand.Text() }
 
 func random() uint64 {

@@ -34,9 +34,9 @@ func (l *loop) remember(name election.Name, t announced) {
 	}
 }
 
-// withdraw ends what this host does as a leader. The receipt follows once the
-// program that acts has stopped and the hook has run, at once if there is
-// neither; should that take too long, the elector goes by the deadline.
+// withdraw ends what this host does as a leader. The input Stopped follows once the program
+// that acts has stopped and the hook has run, at once if there is neither. If that takes too
+// long, the elector releases the term at the deadline.
 func (l *loop) withdraw(w election.Withdrawal) {
 	l.logger.Info("leadership ends", "election", w.Election, "term", w.Term, "reason", w.Reason)
 	receipt := election.Stopped{Election: w.Election, Term: w.Term}
@@ -49,7 +49,7 @@ func (l *loop) withdraw(w election.Withdrawal) {
 	l.hooks.Enqueue(hook.Event{
 		Election: w.Election, Event: election.NoLeader, Term: w.Term,
 		Change: l.nobody(w.Election, w.Term, string(w.Reason)),
-		StopIn: max(w.StopBy.Sub(l.clock()), 1), // of a deadline that has passed already, too
+		StopIn: max(w.StopBy.Sub(l.clock()), 1), // above 0 even if the deadline has passed
 		Done: func() {
 			select {
 			case l.receipts <- receipt:
@@ -91,8 +91,8 @@ func (l *loop) announce(now election.Instant, before *serve.Picture, a election.
 	l.tellHook(a, change)
 }
 
-// announceStart has the hook begin from nothing: the agent's earlier process run may
-// have been killed while it led, and then nobody reported the end of that.
+// announceStart runs the hooks for "no leader": the agent's earlier process run may have been
+// killed while it led, and then no hook was run for the end of that.
 func (l *loop) announceStart() {
 	names := append(l.hooks.Named(), election.Default)
 	slices.Sort(names)
@@ -104,8 +104,8 @@ func (l *loop) announceStart() {
 	}
 }
 
-// nobody is the event for a hook when a leadership of this agent ends, before anybody
-// else leads.
+// nobody is the change that a hook is given when no leader is known yet after an end or a
+// start.
 func (l *loop) nobody(name election.Name, term election.Term, why string) api.Change {
 	return api.Change{Time: time.Now().UTC(), Type: api.ChangeNoLeader, Election: string(name),
 		Term: uint64(term), Reason: why, BoottimeNS: int64(l.clock())}
@@ -135,9 +135,8 @@ func (l *loop) tellHook(a election.Announcement, c api.Change) {
 	l.hooks.Enqueue(e)
 }
 
-// leads reports whether this agent is inside its lease of that term. It may be called
-// from any goroutine. Without a quorum nobody holds a lease: the leader of the last step
-// leads.
+// leads reports whether this agent is inside its lease of that term; without quorum, whether
+// it led after the last step. It may be called from any goroutine.
 func (l *loop) leads(name election.Name, term election.Term) bool {
 	status := l.picture.Load().Status
 	for _, c := range status.Contests {
@@ -153,10 +152,10 @@ func (l *loop) leads(name election.Name, term election.Term) bool {
 	return false
 }
 
-// actsUntil returns the deadline of a hook run that was started for that term, as
-// known now; a higher term of this agent's prolongs it. It is a little before the
-// lease's end, so that a run killed then is dead by that end, and later than this
-// agent itself would wait for a renewal. It may be called from any goroutine.
+// actsUntil returns the present deadline of a hook run that was started for that term. A
+// higher term of this agent prolongs it. It is a little before the lease's end, so that a run
+// that is killed then is dead in time, and after the instant at which this agent steps down.
+// It may be called from any goroutine.
 func (l *loop) actsUntil(name election.Name, term election.Term) election.Instant {
 	status := l.picture.Load().Status
 	for _, c := range status.Contests {

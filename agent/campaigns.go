@@ -15,8 +15,7 @@ import (
 // whyAgentStops is the reason in the last line to programs that are candidates.
 const whyAgentStops = "the agent stops"
 
-// call has the loop run f and what follows from it, and returns once that is
-// done; false if the loop has ended.
+// call has the loop run f, and returns once that is done; false if the loop has ended.
 func (l *loop) call(f func(now election.Instant)) bool {
 	done := make(chan struct{})
 	select {
@@ -31,7 +30,7 @@ func (l *loop) call(f func(now election.Instant)) bool {
 	}
 }
 
-// Stand adds a program's candidacy; the error is a *api.ErrorDetail.
+// Stand adds a program's candidacy. Errors are *api.ErrorDetail.
 func (l *loop) Stand(q campaign.Request) (k *campaign.Candidacy, err error) {
 	err = &api.ErrorDetail{Code: api.CodeUnavailable, Message: whyAgentStops}
 	l.call(func(now election.Instant) {
@@ -52,8 +51,8 @@ func (l *loop) Stand(q campaign.Request) (k *campaign.Candidacy, err error) {
 	return k, err
 }
 
-// End takes the end of a candidacy. If its program is yet to stop, it returns
-// until when a proof that it is gone is worth something.
+// End ends a candidacy. If its program may still act, waits is true, and until is the
+// deadline after which a proof that it has ended changes nothing.
 func (l *loop) End(id string) (until election.Instant, waits bool) {
 	l.call(func(election.Instant) {
 		l.campaigns.End(id)
@@ -63,13 +62,12 @@ func (l *loop) End(id string) (until election.Instant, waits bool) {
 	return until, waits
 }
 
-// Gone takes the proof that the program of a candidacy that ended is gone.
+// Gone records the proof that the program of a candidacy has ended.
 func (l *loop) Gone(id string) {
 	l.call(func(election.Instant) { l.campaigns.Gone(id) })
 }
 
-// Receipt takes a program's word that it has stopped; the error is a
-// *api.ErrorDetail.
+// Receipt records a program's report that it has stopped. Errors are *api.ErrorDetail.
 func (l *loop) Receipt(id string, term election.Term, authorized func(uid uint32) bool) (err error) {
 	err = &api.ErrorDetail{Code: api.CodeUnavailable, Message: whyAgentStops}
 	l.call(func(election.Instant) { err = l.campaigns.Receipt(id, term, authorized) })
@@ -83,7 +81,7 @@ func (l *loop) Campaigns() []api.Campaign {
 	return all
 }
 
-// contest returns an election of the newest picture.
+// contest returns an election as the newest picture shows it.
 func (l *loop) contest(name election.Name) (elector.ContestStatus, bool) {
 	contests := l.picture.Load().Status.Contests
 	i, ok := slices.BinarySearchFunc(contests, name, func(c *elector.ContestStatus, n election.Name) int {
@@ -95,8 +93,8 @@ func (l *loop) contest(name election.Name) (elector.ContestStatus, bool) {
 	return *contests[i], true
 }
 
-// prolong notifies the programs whose leases were renewed since its last call. What
-// did not change is shared between pictures.
+// prolong notifies the programs whose leases were renewed since its last call. An election
+// that did not change is the same pointer in both pictures.
 func (l *loop) prolong() {
 	before := l.prolonged
 	l.prolonged = l.picture.Load().Status.Contests
@@ -110,13 +108,12 @@ func (l *loop) prolong() {
 	}
 }
 
-// holds reports whether that is this agent's own leadership.
 func (l *loop) holds(c *elector.ContestStatus) bool {
 	return c.State == elector.Leading && c.Leader == l.self
 }
 
-// tellCampaigns notifies the program that is to act that this agent leads. Within one
-// step a leadership can begin and end: then no program is notified.
+// tellCampaigns notifies the program that is to act that this agent leads. Within one step a
+// leadership can start and end: then no program is notified.
 func (l *loop) tellCampaigns(now election.Instant, a election.Announcement) {
 	if a.Leader != l.self || a.Event != election.Leading && a.Event != election.NewTerm {
 		return
@@ -158,7 +155,7 @@ func (l *loop) advertise() {
 		l.room = n / 2
 	}
 	if len(all) <= l.room {
-		l.room = 0 // all of them fit: look again when there are more
+		l.room = 0 // all of them fit: try again when there are more
 	}
 }
 

@@ -56,8 +56,8 @@ type Config struct {
 	LogLevel  string                    // debug, info, warn or error
 	LogFormat string                    // text or json
 
-	// GuardHooks has runs of hooks end while the agent is frozen or dead, too. The
-	// program's main function must call hook.Guard then, see there. No flag sets it.
+	// GuardHooks has a guard process end hook runs at their deadline even if the agent is
+	// frozen or killed. The main function must call hook.Guard for that. No flag sets it.
 	GuardHooks bool
 }
 
@@ -79,8 +79,8 @@ const (
 	DefaultPeerPort   = 7947
 )
 
-// ConfigError stops a start: something that only an operator can put right.
-// The command exits with status 78.
+// ConfigError stops a start: only an operator can repair what it reports. The command exits
+// with status 78.
 type ConfigError struct {
 	Flag    string // without dashes; empty if no flag is to blame
 	Problem string
@@ -107,8 +107,8 @@ func configError(flag, hint, format string, args ...any) *ConfigError {
 	return &ConfigError{Flag: flag, Problem: fmt.Sprintf(format, args...), Hint: hint}
 }
 
-// Default is the configuration of an agent without settings: a working cluster of one
-// on loopback, once resolved.
+// Default is the configuration of an agent without settings. Resolved, it is a cluster of one
+// on loopback.
 func Default() Config {
 	return Config{
 		Cluster:      "doyen",
@@ -156,9 +156,9 @@ func timing(profile string) (heartbeat, lease time.Duration) {
 	return 0, 0
 }
 
-// Resolve fills in what was left to be found out: the host name, the paths,
-// the profile's timing, the address to advertise. It changes nothing that was
-// given, but makes paths absolute. Errors are of type *ConfigError.
+// Resolve fills in what was not given: the host name, the paths, the profile's timing, the
+// address to advertise. Of what was given it only makes paths absolute. Errors are of type
+// *ConfigError.
 func (c Config) Resolve() (Config, error) {
 	for _, step := range []func(*Config) error{resolveName, resolvePaths, resolveTiming, resolveAdvertise} {
 		if err := step(&c); err != nil {
@@ -245,9 +245,9 @@ func resolveAdvertise(c *Config) error {
 		"no address found for the other agents to use: --bind is %s: %s", c.Bind, why)
 }
 
-// addressLike returns an address of the family that is listened on, since who
-// listens on 0.0.0.0 can't be reached by IPv6: the first private one, or else the
-// first that is not this host's or this link's alone. It is empty if there is none.
+// addressLike returns an address of bind's family, since an agent that listens on 0.0.0.0
+// can't be reached by IPv6: the first private one, or else the first that other networks can
+// reach. It is empty if there is none.
 func addressLike(bind netip.Addr, interfaces sockaddr.IfAddrs) string {
 	first := ""
 	for _, i := range interfaces {
@@ -278,9 +278,8 @@ func (c Config) Policy() (*access.Policy, error) {
 	return p, err
 }
 
-// step is by how much a lease must be prolonged to be worth a line to programs:
-// that is each renewal, or, when many elections are led here, every second one if
-// a lease has room for it.
+// step is by how much a lease must be prolonged before a program is sent a line: each renewal
+// does, or, if many elections are led here and the lease is long enough, every second one.
 func (c Config) step(many bool) time.Duration {
 	if many && c.Lease >= 6*c.Heartbeat {
 		return c.Heartbeat * 3 / 2
@@ -288,8 +287,8 @@ func (c Config) step(many bool) time.Duration {
 	return c.Heartbeat / 2
 }
 
-// hosts are the names by which the TCP listener may be asked: those that were
-// given, and this host's own.
+// hosts are the host names that the TCP listener accepts in requests: those that were given,
+// and this host's.
 func (c Config) hosts() []string {
 	all := append([]string{c.Name}, c.HTTPHosts...)
 	if own, err := os.Hostname(); err == nil {

@@ -15,7 +15,6 @@ import (
 // maxLost bounds the closed connections that are remembered.
 const maxLost = 1024
 
-// lose remembers when a peer's connection closed.
 func (l *loop) lose(p election.PeerID) {
 	if len(l.lost) >= maxLost {
 		clear(l.lost)
@@ -31,7 +30,7 @@ func (l *loop) record(now election.Instant, before *serve.Picture, a election.An
 	})
 }
 
-// evidence describes to a person what this agent knew at a change: of the leader
+// evidence describes what this agent knew at a change: of the leader
 // before, of the leader now, and of the voters.
 func (l *loop) evidence(now election.Instant, before *serve.Picture, a election.Announcement) string {
 	var facts []string
@@ -57,7 +56,7 @@ func contestOf(s *elector.Status, name election.Name) (elector.ContestStatus, bo
 	return elector.ContestStatus{}, false
 }
 
-// describeOld is about the leader that is one no more.
+// describeOld describes the former leader.
 func (l *loop) describeOld(now election.Instant, c elector.ContestStatus) string {
 	left := "its lease had " + short(c.ValidUntil.Sub(now)) + " left"
 	switch over := now.Sub(c.ValidUntil); {
@@ -82,7 +81,7 @@ func (l *loop) describeOld(now election.Instant, c elector.ContestStatus) string
 		l.nameOf(peer), c.Term, short(now.Sub(c.HeardAt)), left, link, l.gossiped(peer))
 }
 
-// describeNew is about the leader that is one now.
+// describeNew describes the present leader.
 func (l *loop) describeNew(now election.Instant, c elector.ContestStatus, a election.Announcement, q elector.QuorumStatus) string {
 	until := "its lease lasts " + short(c.ValidUntil.Sub(now))
 	switch {
@@ -94,7 +93,6 @@ func (l *loop) describeNew(now election.Instant, c elector.ContestStatus, a elec
 	return fmt.Sprintf("%s claims term %d in its heartbeats, %s", l.nameOf(a.Leader.Peer), a.Term, until)
 }
 
-// gossiped is how gossip sees a peer now.
 func (l *loop) gossiped(p election.PeerID) membership.Status {
 	for _, members := range [][]membership.Member{l.view.Members, l.view.Departed} {
 		for _, m := range members {

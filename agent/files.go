@@ -2,9 +2,9 @@ package agent
 
 import "golang.org/x/sys/unix"
 
-// spareFiles is how many open files are kept for all but the socket API: the
-// state and its directory, lease pages, hooks, gossip and the streams to other
-// agents. A vote must not fail because programs took every file.
+// spareFiles is how many open files are reserved for everything but the socket API: state,
+// lease pages, hooks, gossip and the streams to other agents. A vote must not fail because
+// programs have used up all files.
 const spareFiles = 256
 
 // openFiles returns how many files the socket API may have open, 0 for any
@@ -17,6 +17,5 @@ func openFiles() int {
 	return filesOf(int(limit.Cur))
 }
 
-// filesOf leaves a quarter to the streams between agents, which grow in number
-// with the cluster.
+// filesOf leaves a quarter to the streams between agents, of which a large cluster has many.
 func filesOf(limit int) int { return max((limit-spareFiles)*3/4, 1) }

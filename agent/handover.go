@@ -51,16 +51,15 @@ func (a *agent) run(ctx context.Context, stderr io.Writer) error {
 	return a.close()
 }
 
-// trim gives back what only the start needed.
+// trim returns memory to the system that only the start needed.
 func (a *agent) trim() {
 	if err := footprint.Trim(); err != nil {
 		a.logger.Debug("unused memory was not returned to the system", "err", err)
 	}
 }
 
-// handOver has the loop release everything, which takes one step when no hook has to
-// run, and notifies the others that this agent leaves. The loop goes on meanwhile:
-// the successor may need this agent's vote.
+// handOver has the loop release everything, and notifies the other agents that this one
+// leaves. The loop continues meanwhile: the successor may need this agent's vote.
 func (a *agent) handOver() {
 	a.release()
 	ctx, cancel := context.WithTimeout(context.Background(), leaveLimit)
@@ -84,9 +83,9 @@ func (a *agent) release() {
 	}
 }
 
-// voteForSuccessor stays until others lead what was handed over, at most for as long
-// as a candidate waits for votes. This agent's vote may be the one they need, and
-// they close their connection as soon as they hear that it leaves.
+// voteForSuccessor waits until others lead what was handed over, at most for as long as a
+// nominee waits for votes. This agent's vote may be the one that they need, and they close
+// their connections as soon as they learn that it leaves.
 func (a *agent) voteForSuccessor() {
 	limit := time.NewTimer(2 * a.cfg.Heartbeat)
 	defer limit.Stop()
@@ -108,7 +107,7 @@ func (l *loop) reportReleased() {
 	}
 }
 
-// closeOnce closes a channel that only the caller closes.
+// closeOnce closes a channel that no other goroutine closes.
 func closeOnce(c chan struct{}) {
 	select {
 	case <-c:
@@ -117,7 +116,7 @@ func closeOnce(c chan struct{}) {
 	}
 }
 
-// ledWithHeirs returns what this agent leads by votes and others could lead.
+// ledWithHeirs returns the elections that this agent leads by quorum and others could lead.
 func (l *loop) ledWithHeirs() (led []election.Name) {
 	status := l.picture.Load().Status
 	for _, c := range status.Contests {
@@ -140,10 +139,9 @@ func (l *loop) succeeded() bool {
 	return true
 }
 
-// close closes every part, the last started first. What is cut short there
-// harms nobody: it is logged. The hook has its usual time to end what it does;
-// the data directory stays locked meanwhile, so that no next agent begins
-// beside it.
+// close closes every part, the last started first. Whatever does not end in time is harmless,
+// and logged. The hook has its usual time to finish; the data directory stays locked until
+// then, so that no other agent starts beside it.
 func (a *agent) close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), closeLimit)
 	defer cancel()
@@ -172,7 +170,7 @@ func (a *agent) close() error {
 	return nil
 }
 
-// abort closes what a failed start had begun.
+// abort closes what a failed start has started.
 func (a *agent) abort() error {
 	ctx, cancel := context.WithTimeout(context.Background(), flushLimit)
 	defer cancel()
@@ -253,8 +251,8 @@ func (a *agent) tellStatus(ctx context.Context) {
 	}
 }
 
-// watchdog shows the service manager, if it asked for that, that the loop
-// turns: an agent whose loop hangs is restarted by it.
+// watchdog shows the service manager, if it asked for that, that the loop answers: it
+// restarts an agent whose loop hangs.
 func (a *agent) watchdog(ctx context.Context) {
 	interval, err := daemon.SdWatchdogEnabled(false)
 	if err != nil || interval <= 0 {

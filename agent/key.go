@@ -21,8 +21,8 @@ const (
 	maxKeys    = 8    // of one agent
 )
 
-// gossipKeys returns the keys that gossip is encrypted with, the one in use first;
-// none on loopback for agents that are to meet there without a key file.
+// gossipKeys returns the keys that gossip is encrypted with, the one in use first; none if
+// agents are to meet on loopback without a key file.
 func gossipKeys(c Config, logger *slog.Logger) ([][]byte, error) {
 	if c.KeyFile != "" {
 		keys, bad := ReadKeys(c.KeyFile)
@@ -33,8 +33,8 @@ func gossipKeys(c Config, logger *slog.Logger) ([][]byte, error) {
 	}
 	others := slices.ContainsFunc(c.Voters, func(v string) bool { return v != c.Name })
 	if len(c.Join) == 0 && !others {
-		// Nobody is meant to join: a key that nobody else knows, for this life,
-		// keeps the other users of this host out.
+		// No other agent is to join: a random key for this process run keeps the other
+		// users of this host out.
 		key := make([]byte, membership.KeySize)
 		if _, err := rand.Read(key); err != nil {
 			return nil, fmt.Errorf("create a key for gossip: %w", err)
@@ -45,10 +45,9 @@ func gossipKeys(c Config, logger *slog.Logger) ([][]byte, error) {
 	return nil, nil
 }
 
-// ReadKeys reads the cluster keys: one a line, each the standard base64 of 32
-// random bytes, in a file that only its owner can read. The first is the one to
-// use; the others are accepted as well, while the cluster's key is changed. It
-// returns the bytes of each, 1 to 8 of them, no two the same.
+// ReadKeys reads the cluster keys, 1 to 8, from a file that only its owner can read: one a
+// line, each the standard base64 of 32 random bytes. The first is the one to use; the others
+// are accepted as well, while the cluster's key is changed. No two that it returns are equal.
 func ReadKeys(path string) ([][]byte, *ConfigError) {
 	const hint = "each line of it is a key as `doyen keygen` writes it: copy the file of an agent that works"
 	info, err := os.Stat(path) // before opening: opening a pipe would block
@@ -91,8 +90,8 @@ func ReadKeys(path string) ([][]byte, *ConfigError) {
 	return keys, nil
 }
 
-// keyFileHint is what to do about a key file that can't be read. A new key on the
-// second host would keep its agent apart from the first.
+// keyFileHint is what to do about a key file that can't be read. It proposes a new key only
+// for the first host: with another key, agents do not meet.
 func keyFileHint(err error) string {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):

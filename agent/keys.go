@@ -18,8 +18,8 @@ import (
 	"github.com/doyen-election/doyen/api"
 )
 
-// keyring changes the cluster keys while the agent runs: in the key file first,
-// so that a restart keeps what is in force. One change at a time.
+// keyring changes the cluster keys while the agent runs, one change at a time: in the key
+// file first, so that a restart keeps the keys in use.
 type keyring struct {
 	mu     sync.Mutex
 	path   string // of the key file; empty: this agent has none
@@ -49,8 +49,8 @@ func (k *keyring) Keys() []api.Key {
 	return list
 }
 
-// ChangeKeys carries out one change, or returns why not. A change that is in force
-// already succeeds.
+// ChangeKeys carries out one change, or returns why not. A change that was made already
+// succeeds.
 func (k *keyring) ChangeKeys(r api.KeysRequest) *api.ErrorDetail {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -113,9 +113,8 @@ func changed(held [][]byte, r api.KeysRequest) ([][]byte, *api.ErrorDetail) {
 	return slices.Delete(slices.Clone(held), i, i+1), nil
 }
 
-// keep replaces the key file, so that after a crash it holds the old keys or
-// the new ones. One that somebody has changed since the start is left alone:
-// what it holds may be nowhere else.
+// keep replaces the key file; after a crash it holds the old keys or the new ones. A file
+// that was edited since the start is not replaced: its keys may be nowhere else.
 func (k *keyring) keep(held, next [][]byte) error {
 	path, err := filepath.EvalSymlinks(k.path)
 	if err != nil {
@@ -159,8 +158,8 @@ func replaceKeyFile(path, text string) error {
 	return nil
 }
 
-// writeBeside writes the text durably to a new file in the same directory that
-// only the other one's owner can read, and returns its path, if it made one.
+// writeBeside writes the text durably to a new file in path's directory, with path's owner
+// and mode 0600, and returns the new path, if it made the file.
 func writeBeside(path, text string) (temp string, err error) {
 	info, err := os.Stat(path)
 	if err != nil {

@@ -40,7 +40,7 @@ type loopConfig struct {
 	hub       *watch.Hub
 	pages     *pages.Keeper // nil: none are kept
 	clock     func() election.Instant
-	suspended func() bool // the host was, since it was last asked
+	suspended func() bool // whether the host was, since the last call
 	lease     time.Duration
 	heartbeat time.Duration
 	voters    []string // of the first roster, as configured
@@ -51,16 +51,16 @@ type loopConfig struct {
 	logger    *slog.Logger
 }
 
-// loop owns the elector: it alone gives it inputs, in the order in which they
-// come, and carries out its outputs in the order they demand.
+// loop owns the elector: it gives it inputs in the order in which they come, and carries out
+// its outputs.
 type loop struct {
 	loopConfig
 	asks     chan ask
 	calls    chan func()
 	receipts chan election.Stopped
 	shutdown chan struct{} // closed: hand over everything
-	released chan struct{} // closed by the loop: everything is handed over
-	followed chan struct{} // closed by the loop: others lead it
+	released chan struct{} // closed by the loop: everything is released
+	followed chan struct{} // closed by the loop: others lead what was handed over
 	done     chan struct{} // closed by the loop: it has ended
 	picture  atomic.Pointer[serve.Picture]
 	history  *history.Log
@@ -77,29 +77,29 @@ type loop struct {
 	heard      map[election.PeerID]election.Instant // last message of each connected peer
 	lost       map[election.PeerID]election.Instant // when the connection closed, of those that have none now
 	connected  map[election.PeerID]bool             // replaced, never changed: pictures share it
-	led        bool                                 // this agent has begun to lead something
+	led        bool                                 // this agent has led something
 	draining   bool
 	stopping   bool
-	handed     []election.Name // led at the stop, and others are candidates in
+	handed     []election.Name // led at the stop, with other candidates
 	announced  map[election.Name]announced
 	advertised []election.Candidacy // as gossip has them
 	room       int                  // how many of them gossip had room for, when it was too many; 0: not known
 	warnings   warnings
-	unshown    bool                     // steps were taken since the picture was
-	prolonged  []*elector.ContestStatus // whose leases the programs have as they are here
+	unshown    bool                     // steps were taken since the last picture
+	prolonged  []*elector.ContestStatus // of the last picture from which programs were sent their leases
 }
 
-// ask is a command and where its reply goes; without build it only shows that
-// the loop is alive.
+// ask is a command and where its reply goes. Without build it only tests whether the loop
+// answers.
 type ask struct {
 	build func(election.RequestID) election.Input
 	reply chan election.Reply // has room
-	gone  <-chan struct{}     // closed when the reply is not waited for any more
+	gone  <-chan struct{}     // closed: the caller no longer waits
 }
 
 type pending struct {
 	reply chan election.Reply
-	gone  <-chan struct{} // closed: nobody waits any more
+	gone  <-chan struct{} // closed: the caller no longer waits
 }
 
 func newLoop(c loopConfig) *loop {
@@ -127,7 +127,7 @@ func newLoop(c loopConfig) *loop {
 	return l
 }
 
-// run gives the elector whatever comes, until ctx ends.
+// run gives the elector its inputs until ctx ends.
 func (l *loop) run(ctx context.Context) {
 	defer close(l.done)
 	defer l.campaigns.Close(whyAgentStops)
@@ -170,8 +170,8 @@ func (l *loop) run(ctx context.Context) {
 	}
 }
 
-// drainQueue feeds what the last step caused by itself, such as the receipt of
-// a withdrawal that nobody has to act on.
+// drainQueue gives the elector the inputs that the last step caused itself, such as the
+// receipt for a leadership under which nothing acted.
 func (l *loop) drainQueue() {
 	for {
 		l.review()
@@ -186,9 +186,9 @@ func (l *loop) drainQueue() {
 	l.reportReleased()
 }
 
-// take handles what the network has, up to a few. What only prolongs, renews or
-// counts is shown to readers once, when all of them are handled: with a thousand
-// elections a picture costs more than a message.
+// take handles the events of the network, up to maxBatch. Those that only renew leases or
+// count something are shown to readers once for all: with a thousand elections a picture
+// costs more than a message.
 func (l *loop) take() {
 	for range maxBatch {
 		e, ok := l.network.Next()
@@ -204,14 +204,12 @@ func (l *loop) take() {
 	}
 }
 
-// step feeds one input, and before it that the host was suspended, if it was: what is
-// received after a suspend must not be counted with what was received before. The
-// instant is read before the clocks are asked about a suspend, so the elector knows
-// of every suspend before it.
+// step gives the elector one input, and before that Suspended if the host was: what is
+// received after a suspend must not count together with what was received before.
 func (l *loop) step(in election.Input) { l.feed(l.resume(), in) }
 
-// resume reports a suspend to the elector, if there was one, and returns an instant
-// before which there was no other.
+// resume reports a suspend to the elector, if there was one. It returns an instant that was
+// read before the check, so the elector knows of every suspend before that instant.
 func (l *loop) resume() election.Instant {
 	for {
 		now := l.clock()
@@ -223,9 +221,9 @@ func (l *loop) resume() election.Instant {
 	}
 }
 
-// feed gives the elector one input and carries out the output. Readers see the
-// outcome before any message leaves: a leadership that ends is withdrawn from
-// the picture before it is released.
+// feed gives the elector one input and carries out the output. Readers see the outcome
+// before any message leaves: a leadership that ends is gone from the picture before it is
+// released.
 func (l *loop) feed(now election.Instant, in election.Input) {
 	before := l.picture.Load()
 	out := l.core.Step(now, in)
@@ -258,8 +256,8 @@ func (l *loop) feed(now election.Instant, in election.Input) {
 	l.observe(l.clock().Sub(now))
 }
 
-// quietly reports whether readers may see the outcome of a step a few messages
-// later: nobody begins or stops to lead, and nobody waits for an answer.
+// quietly reports whether readers may see the outcome of a step a few messages later: no
+// leadership starts or ends, and nobody waits for a reply.
 func quietly(in election.Input, out election.Output) bool {
 	_, message := in.(election.Received)
 	return message && len(out.Withdraw) == 0 && len(out.Announce) == 0 && len(out.Replies) == 0
@@ -270,8 +268,8 @@ func (l *loop) arm(now, wake election.Instant) {
 		l.timer.Stop()
 		return
 	}
-	// Go's timers stop while the host is suspended. After that they ring late by what
-	// was left; heartbeats and leases bound that.
+	// Go's timers stop while the host is suspended, and then ring late by as much as was
+	// left of them; heartbeats and leases bound that.
 	l.timer.Reset(max(0, wake.Sub(now)))
 }
 
@@ -326,7 +324,7 @@ func (l *loop) publish(now election.Instant) {
 	}
 }
 
-// ask takes a command.
+// ask gives a command to the elector, and keeps where its reply goes.
 func (l *loop) ask(a ask) {
 	if a.build == nil {
 		a.reply <- election.Reply{}
@@ -378,7 +376,7 @@ func (l *loop) Ask(ctx context.Context, build func(election.RequestID) election.
 	}
 }
 
-// Ping returns once the loop has shown that it is alive.
+// Ping returns once the loop has answered.
 func (l *loop) Ping(ctx context.Context) error {
 	_, err := l.Ask(ctx, nil)
 	return err

@@ -46,7 +46,7 @@ func (m *metrics) handler() http.Handler {
 	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{MaxRequestsInFlight: 4})
 }
 
-// watch adds what is read off the running parts.
+// watch adds the metrics that are read from the running parts.
 func (m *metrics) watch(cfg Config, l *loop, t *transport.Transport) {
 	m.registry.MustRegister(&reader{loop: l, transport: t, cfg: cfg, desc: newDescs()})
 }
@@ -107,7 +107,7 @@ type reader struct {
 	desc      descs
 }
 
-// Describe sends nothing: which labels there are depends on the moment.
+// Describe sends nothing: the labels change while the agent runs.
 func (r *reader) Describe(chan<- *prometheus.Desc) {}
 
 func (r *reader) Collect(out chan<- prometheus.Metric) {

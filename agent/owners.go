@@ -10,9 +10,8 @@ import (
 	"github.com/doyen-election/doyen/agent/store"
 )
 
-// CheckFile refuses, as root, a file of the agent's that somebody else could
-// write or replace: who can change what root's agent goes by is root. The error
-// is a *ConfigError about that flag.
+// CheckFile refuses, as root, a file of the agent that another user could write or replace:
+// that user could make root's agent do anything. The error is a *ConfigError about that flag.
 func CheckFile(flag, path string) error {
 	if err := hook.CheckPathAsRoot(path); err != nil {
 		bad := configError(flag, "only root may be able to write to what an agent of root reads: change its owner or mode, move it, or run the agent as another user", "%v", err)
@@ -22,10 +21,10 @@ func CheckFile(flag, path string) error {
 	return nil
 }
 
-// checkOwners looks at the key file, the data directory and the socket's. What
-// is yet to be made lies in what is there.
+// checkOwners checks the key file, the data directory and the socket's directory. For one
+// that does not exist yet it checks the nearest directory above it.
 func checkOwners(c Config) *ConfigError {
-	// First, since its chmod is enough for what comes below as well.
+	// First: the chmod that its hint names also repairs what is found below.
 	if bad, ok := errors.AsType[*ConfigError](startError("data-dir", store.CheckMode(c.DataDir))); ok {
 		return bad
 	}

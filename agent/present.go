@@ -17,7 +17,7 @@ import (
 // its stream before that is worth a warning.
 const gossipBlockedAfter = 5 * time.Second
 
-// present is a member that this agent goes by.
+// present is a member that counts as present.
 type present struct {
 	membership.Member
 	dead      bool // by gossip, though its stream works
@@ -27,23 +27,22 @@ type present struct {
 // presence is which agents are present, by gossip and by streams. It belongs to the
 // loop.
 //
-// Gossip has a separate port, which a firewall rule or a flood can close while every
-// stream works. So a member that gossip calls dead is kept as long as its stream was
-// heard within a lease, counted from the verdict at the earliest. A member that has
-// nothing to send is asked for an answer. A member that left is not kept: it reported
-// that itself.
+// Gossip has a separate port, which a firewall rule or a flood can close while every stream
+// works. So a member that gossip calls dead is asked for an answer over its stream, and kept
+// for a lease after that verdict or its last message. A member that left is not kept: it
+// reported that itself.
 type presence struct {
 	lease   time.Duration
 	dead    map[election.PeerID]election.Instant // by gossip's verdict, since when it is known here
 	members []present                            // as last given to transport and elector
-	dueAt   election.Instant                     // when to ask and look again; Never if nobody is kept
+	dueAt   election.Instant                     // when to ask and check again; Never: nobody is kept
 }
 
 func newPresence(lease time.Duration) presence {
 	return presence{lease: lease, dead: map[election.PeerID]election.Instant{}, dueAt: election.Never}
 }
 
-// update works out who is present and reports whether that has changed.
+// update determines who is present, and reports whether that has changed.
 func (p *presence) update(now election.Instant, v *membership.View, heard map[election.PeerID]election.Instant) bool {
 	p.dueAt = election.Never
 	names := map[string]bool{}
@@ -83,7 +82,7 @@ func (p *presence) update(now election.Instant, v *membership.View, heard map[el
 	return changed
 }
 
-// view is who is present, as the elector takes it.
+// view is the present members in the elector's form.
 func (p *presence) view() election.View {
 	members := make([]election.Member, len(p.members))
 	for i, m := range p.members {
@@ -104,7 +103,7 @@ func (p *presence) warnings(now election.Instant) (all []api.Warning) {
 	return all
 }
 
-// viewed takes the newest view of the members.
+// viewed handles a new view of the members.
 func (l *loop) viewed(v membership.View) {
 	l.view, l.names = &v, nil
 	l.warnings.viewed(v)
@@ -115,8 +114,8 @@ func (l *loop) viewed(v membership.View) {
 	}
 }
 
-// review looks again at the members that gossip calls dead and whose streams
-// work, when that is due, and asks each for a sign of life.
+// review checks again, when that is due, the members that gossip calls dead and whose streams
+// work, and asks each for an answer.
 func (l *loop) review() {
 	now := l.clock()
 	if now < l.presence.dueAt {
@@ -127,12 +126,12 @@ func (l *loop) review() {
 	}
 	for _, m := range l.presence.members {
 		if m.dead {
-			l.network.Send(m.Peer, election.Inquiry{Election: election.Default}) // of one, so that the answer is short
+			l.network.Send(m.Peer, election.Inquiry{Election: election.Default}) // about one, so that the answer is short
 		}
 	}
 }
 
-// look works out who is present and reports whether that has changed.
+// look determines who is present, and reports whether that has changed.
 func (l *loop) look() bool {
 	changed := l.presence.update(l.clock(), l.view, l.heard)
 	if changed {
@@ -141,8 +140,8 @@ func (l *loop) look() bool {
 	return changed
 }
 
-// reach has the transport connect to those who are present, voters first. What is
-// neither to a voter nor to a leader can wait: nobody needs it to agree.
+// reach has the transport connect to the present members, voters first. A connection between
+// two agents that neither vote nor lead can wait.
 func (l *loop) reach() {
 	peers := make([]transport.Peer, 0, len(l.presence.members))
 	votes := func(p election.PeerID, name string) bool {
@@ -159,8 +158,7 @@ func (l *loop) reach() {
 	l.network.SetPeers(peers)
 }
 
-// connect notes whether a peer is connected, in a map that old pictures do not
-// share.
+// connect records whether a peer is connected, in a new map: pictures share the old one.
 func (l *loop) connect(p election.PeerID, up bool) {
 	next := make(map[election.PeerID]bool, len(l.connected)+1)
 	for id := range l.connected {

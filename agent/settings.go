@@ -17,10 +17,9 @@ type Setting struct {
 	// Field points into a configuration: *string, *bool, *int, *time.Duration or
 	// *[]string. The type is the same in every configuration.
 	Field func(*Config) any
-	// Choices are the texts that it can have; nil if any text is allowed.
+	// Choices are the texts that are allowed; nil: any is.
 	Choices []string
-	// Found settings have a zero value that means "not given": the agent then finds a
-	// value itself (Resolve).
+	// Found: a zero value means "not given", and the agent finds one itself (Resolve).
 	Found bool
 	// Help explains it in a line, with the placeholder of its value in backquotes.
 	Help string
@@ -87,9 +86,9 @@ func (s Setting) Env() string {
 	return "DOYEN_" + strings.ToUpper(strings.ReplaceAll(s.Name, "-", "_"))
 }
 
-// Set parses the text and puts it into the configuration. A list is separated by
-// commas or blanks. An empty text is refused where the agent would find a value:
-// it is most probably a variable that is not set.
+// Set parses the text and puts it into the configuration. Commas or blanks separate the
+// elements of a list. An empty text is refused for a Found setting: most probably it is a
+// variable that is not set.
 func (s Setting) Set(c *Config, text string) error {
 	var err error
 	unset := false

@@ -14,7 +14,7 @@ import (
 	"github.com/doyen-election/doyen/transport"
 )
 
-// startError turns what an operator can put right into a *ConfigError.
+// startError makes an error that an operator can repair a *ConfigError.
 func startError(flag string, err error) error {
 	if bad, ok := errors.AsType[*store.Error](err); ok {
 		return &ConfigError{Flag: flag, Problem: bad.Path + " " + bad.Problem, Hint: bad.Hint}
@@ -25,8 +25,8 @@ func startError(flag string, err error) error {
 	return err
 }
 
-// portError does the same for a port. The two libraries do not always wrap the
-// system's error, so texts count too.
+// portError makes an error about a port a *ConfigError. The libraries do not always wrap the
+// system's error, so texts are compared too.
 func portError(flag, bind string, port int, err error) error {
 	at := fmt.Sprintf("%s port %d", bind, port)
 	said := func(errno syscall.Errno) bool {
@@ -43,8 +43,8 @@ func portError(flag, bind string, port int, err error) error {
 	return err
 }
 
-// resetGenesis drops a pending first roster if that was asked for. A committed
-// one binds for good.
+// resetGenesis drops a pending first roster if --reset-genesis was given. A committed one
+// can't be dropped.
 func (a *agent) resetGenesis(s election.State) (election.State, error) {
 	if !a.cfg.ResetGenesis {
 		return s, nil
@@ -87,11 +87,11 @@ func (a *agent) accept(_ election.PeerID, h transport.Hello) error {
 	return a.agree(h.Name, membership.Settings{Algorithm: h.Algorithm, Quorum: h.Quorum, Lease: h.Lease})
 }
 
-// judge does the same for what a member gossips.
+// judge accepts a member by the settings that it gossips.
 func (a *agent) judge(m membership.Member) error { return a.agree(m.Name, m.Settings) }
 
-// agree compares what all agents must agree on. Heartbeats may differ: a leader sends
-// at its rate, and the failure detectors learn it.
+// agree compares the settings that all agents must share. Heartbeats may differ: the failure
+// detectors learn a leader's rate.
 func (a *agent) agree(name string, theirs membership.Settings) error {
 	switch {
 	case theirs.Algorithm != a.cfg.Algorithm:

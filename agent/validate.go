@@ -25,9 +25,9 @@ const (
 	minHeartbeat  = 5 * time.Millisecond
 )
 
-// Validate reports the first inconsistency of a resolved configuration as a
-// *ConfigError. Of the system it reads the key file, the users and groups that
-// are named and, as root, who could change the hooks and the agent's own files.
+// Validate reports the first mistake in a resolved configuration as a *ConfigError. It reads
+// the key file, the users and groups that are named and, as root, who could change the hooks
+// and the agent's files.
 func (c Config) Validate() error {
 	for _, check := range []func(Config) *ConfigError{
 		checkNames, checkVoters, checkPaths, checkAddresses, checkJoin, checkKey, checkAlone, checkChoices, checkElection, checkTiming, checkOutputs, checkHooks, checkAccess, checkOwners,
@@ -175,8 +175,8 @@ func checkKey(c Config) *ConfigError {
 	return nil
 }
 
-// checkAlone refuses an agent that others can reach and that would form a cluster of
-// itself unasked: on a host whose data directory was lost it would be a second one.
+// checkAlone refuses an agent that other hosts can reach and that would form a cluster alone
+// unasked: on a host whose data directory was lost that would be a second cluster.
 func checkAlone(c Config) *ConfigError {
 	bind, _ := parseAddr(c.Bind)
 	if c.Quorum && len(c.Voters) == 0 && len(c.Join) == 0 && !bind.IsLoopback() {
@@ -237,7 +237,7 @@ func checkOutputs(c Config) *ConfigError {
 	return nil
 }
 
-// checkHooks refuses, as root, commands that others could have written to.
+// checkHooks refuses, as root, commands that another user could change.
 func checkHooks(c Config) *ConfigError {
 	if len(c.Elections) > maxElections {
 		return configError("elections", "name only those that differ", "%d elections are given, at most %d are allowed", len(c.Elections), maxElections)

@@ -21,8 +21,8 @@ import (
 const (
 	warnNameConflict = "name_conflict"  // two agents have one name
 	warnIdentity     = "same_identity"  // two agents have one identity
-	warnRefused      = "refused_member" // this agent lets another one not in
-	warnNoise        = "gossip_noise"   // datagrams come that no agent of this cluster made
+	warnRefused      = "refused_member" // this agent does not accept another one as a member
+	warnNoise        = "gossip_noise"   // datagrams arrive that no agent of this cluster sent
 	warnJoin         = "join_failing"   // no address to join answers, and this agent is alone
 	warnRefusedPeer  = "refused_peer"   // a direct connection is refused
 	warnRenamed      = "renamed"        // the roster knows this agent by another name
@@ -41,8 +41,8 @@ const formationGrace = 10 * time.Second
 // maxRefused bounds the refusals of direct connections that are kept.
 const maxRefused = 64
 
-// warnings gathers what an operator should repair, from every part of the agent, and
-// logs each once. It belongs to the loop.
+// warnings collects what an operator should repair, from every part of the agent, and logs
+// each once. It belongs to the loop.
 //
 // The elector's warnings come and go within milliseconds while a cluster forms or a
 // voter reconnects: such a warning is logged once it has lasted for a lease. Answers
@@ -62,7 +62,7 @@ type warnings struct {
 	dueAt   election.Instant // update again then; Never if there is no need
 }
 
-// begun is since when a warning is in force, and whether it was logged.
+// begun is when a warning started, when it is to be logged, and whether it was.
 type begun struct {
 	at     election.Instant
 	due    election.Instant
@@ -73,7 +73,7 @@ func newWarnings(grace time.Duration, logger *slog.Logger) warnings {
 	return warnings{grace: grace, logger: logger, begun: map[string]begun{}, dueAt: election.Never, refused: map[election.PeerID]api.Warning{}, current: []api.Warning{}}
 }
 
-// viewed takes who is refused by gossip, and forgets peers that are gone.
+// viewed records the members that gossip refuses, and forgets peers that have left.
 func (w *warnings) viewed(v membership.View) {
 	w.dirty = true
 	w.members = nil
@@ -87,8 +87,8 @@ func (w *warnings) viewed(v membership.View) {
 	}
 }
 
-// adopted takes the roster: it knows voters by the names they had when they were
-// added, and so do those who change it.
+// adopted compares this agent's name with the roster's, which keeps the names that voters had
+// when they were added.
 func (w *warnings) adopted(self election.PeerID, name string, r *election.Roster) {
 	w.renamed, w.dirty = nil, true
 	for _, v := range r.All() {
@@ -113,8 +113,8 @@ func refusalCode(r membership.Refusal) string {
 	return warnRefused
 }
 
-// sharedIdentity names another running agent that has this one's identity; empty if
-// none does. Both vote for the same voter, so this one must not.
+// sharedIdentity describes another running agent that has this one's identity; empty: there is
+// none. Both would vote as one voter, so this one must not vote.
 func sharedIdentity(v membership.View) string {
 	for _, r := range v.Refused {
 		if r.Self && r.Cause == membership.CauseIdentity {
@@ -145,8 +145,8 @@ func refusalText(r membership.Refusal) string {
 	return fmt.Sprintf("this agent refuses %s: %v", who, r.Err)
 }
 
-// otherWarnings adds to the elector's what is wrong with the lease pages, with what
-// the network was given and with gossip, if anything is.
+// otherWarnings returns the elector's warnings, and those about lease pages, messages that
+// can't be sent, and gossip.
 func (l *loop) otherWarnings(now election.Instant, status *elector.Status) []api.Warning {
 	all := words.Warnings(status, l.name)
 	if problem := l.pages.Problem(); problem != "" {
@@ -158,7 +158,7 @@ func (l *loop) otherWarnings(now election.Instant, status *elector.Status) []api
 	return append(all, l.presence.warnings(now)...)
 }
 
-// refuse takes a direct connection that one side would not have.
+// refuse records a direct connection that one side refused.
 func (w *warnings) refuse(r transport.Refused) {
 	if _, known := w.refused[r.Peer]; !known && len(w.refused) >= maxRefused {
 		return
@@ -172,7 +172,7 @@ func (w *warnings) refuse(r transport.Refused) {
 	w.dirty = true
 }
 
-// unrefuse takes a connection that came about.
+// unrefuse records that a peer is connected now.
 func (w *warnings) unrefuse(p election.PeerID) {
 	if _, known := w.refused[p]; known {
 		delete(w.refused, p)
@@ -180,8 +180,8 @@ func (w *warnings) unrefuse(p election.PeerID) {
 	}
 }
 
-// update takes the elector's warnings and what is wrong with the disk, and returns
-// everything that is in force. What did not change costs a comparison.
+// update returns all warnings in force, given the elector's and the problem with the disk. If
+// nothing has changed, it only compares.
 func (w *warnings) update(now election.Instant, core []api.Warning, problem string) []api.Warning {
 	if !w.dirty && now < w.dueAt && problem == w.problem && slices.Equal(core, w.core) {
 		return w.current
@@ -203,8 +203,7 @@ func (w *warnings) update(now election.Instant, core []api.Warning, problem stri
 	return w.current
 }
 
-// replace logs what is due and what has ended, and keeps since when the rest is in
-// force.
+// replace logs the warnings that are due or have ended, and keeps when each started.
 func (w *warnings) replace(now election.Instant, all []api.Warning) {
 	next := make([]api.Warning, 0, len(all))
 	stands := make(map[string]begun, len(all))

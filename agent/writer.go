@@ -11,9 +11,8 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-// writer makes states durable, away from the loop: a slow disk delays nothing
-// but the messages that rest on it. The elector has at most one write under
-// way, so both channels have room for all there can be.
+// writer makes states durable, outside of the loop: a slow disk delays only the messages that
+// rest on it. The elector has at most one write in progress, so neither channel fills up.
 type writer struct {
 	disk    disk
 	logger  *slog.Logger
@@ -22,8 +21,8 @@ type writer struct {
 	requests chan election.Persist
 	results  chan election.Input // Persisted or PersistFailed; once, Barred after it
 	failure  atomic.Pointer[string]
-	taken    *store.TakenError // by another writer, for good
-	barred   bool              // and that was reported
+	taken    *store.TakenError // another process writes to the directory; this one never does again
+	barred   bool              // that was reported
 }
 
 func newWriter(d disk, observe func(time.Duration), logger *slog.Logger) *writer {
@@ -33,7 +32,7 @@ func newWriter(d disk, observe func(time.Duration), logger *slog.Logger) *writer
 	}
 }
 
-// run writes until ctx ends. A write that has begun is finished.
+// run writes until ctx ends. It finishes a write in progress.
 func (w *writer) run(ctx context.Context) {
 	for {
 		select {
@@ -69,7 +68,7 @@ func (w *writer) write(p election.Persist) election.Input {
 	return election.Persisted{Write: p.Write}
 }
 
-// bar returns, once, that another process writes to the data directory.
+// bar returns the input, once, that another process writes to the data directory.
 func (w *writer) bar() *election.Barred {
 	if w.taken == nil || w.barred {
 		return nil

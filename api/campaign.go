@@ -64,7 +64,7 @@ type Campaign struct {
 	Election string    `json:"election"`
 	Priority int       `json:"priority"`
 	Meta     string    `json:"meta,omitempty"`
-	PID      int       `json:"pid"` // of who connected; 0: not known
+	PID      int       `json:"pid"` // of the process that connected; 0: not known
 	UID      int       `json:"uid"`
 	Since    time.Time `json:"since"`
 	// Term is the one under which it acts, or is yet to stop; 0: none.

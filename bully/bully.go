@@ -13,7 +13,7 @@ type phase uint8
 const (
 	idle      phase = iota // no round
 	asking                 // all better candidates were asked; none has answered yet
-	waiting                // a better candidate is at it: wait for the outcome
+	waiting                // a better candidate has a round: wait for the outcome
 	nominated              // no better one can lead: the elector asks for votes
 )
 
@@ -22,7 +22,7 @@ type reply uint8
 
 const (
 	none     reply = iota + 1
-	answered       // it is at it
+	answered       // it is alive, and has a round itself
 	declined       // it can't lead: final for the round
 )
 
@@ -31,8 +31,7 @@ type peer struct {
 	reply reply
 }
 
-// deferring is a worse-ranked candidate that was asked to wait, in that round of
-// its own.
+// deferring is a worse candidate that this agent has answered, in that round of its.
 type deferring struct {
 	id    election.PeerID
 	round uint64
@@ -46,7 +45,7 @@ type Bully struct {
 	timeout  time.Duration
 
 	phase phase
-	round uint64           // the newest begun here; 0: none yet
+	round uint64           // the newest started here; 0: none yet
 	until election.Instant // when asking or waiting ends
 
 	// Invariant: both hold only candidates of the newest field, each at most once.
@@ -55,8 +54,7 @@ type Bully struct {
 	blind     bool // it waits for an agent outside the field: only time can end that
 }
 
-// New returns an idle Bully. It waits for the first Answer for timeout, which must
-// be above 0.
+// New returns an idle Bully, which waits for the first Answer for timeout, above 0.
 func New(name election.Name, self election.PeerID, timeout time.Duration) *Bully {
 	return &Bully{election: name, self: self, timeout: timeout}
 }
@@ -78,7 +76,7 @@ func (b *Bully) Stop() {
 	b.peers = nil
 }
 
-// Start begins a round if this agent is idle, able to lead and does not lead.
+// Start starts a round if this agent is idle, able to lead and does not lead.
 func (b *Bully) Start(now election.Instant, f election.Field) election.Verdict {
 	var v election.Verdict
 	if b.phase == idle && f.Able && f.Leads == nil {
@@ -92,9 +90,9 @@ func (b *Bully) Tick(now election.Instant, f election.Field) election.Verdict {
 	return b.proceed(now, f, election.Verdict{})
 }
 
-// StandBack waits, until f.Patience, for a better-ranked agent whose bid became known
-// by other means. Each agent prolongs a wait at most once. A nominee does not wait:
-// the voters prefer the better of the two. Call Tick next for the wake-up.
+// StandBack waits, until f.Patience, for a better-ranked agent whose bid became known in
+// another way. Each agent prolongs a wait at most once. A nominee does not wait: the voters
+// prefer the better of the two. Call Tick next for the wake-up.
 func (b *Bully) StandBack(now election.Instant, f election.Field, better election.Rank) {
 	if f.Able && f.Leads == nil && better.Peer != b.self && better.Above(f.Self) {
 		b.waitFor(now, f, better.Peer)
@@ -113,9 +111,8 @@ func (b *Bully) Confirmed(f election.Field, l election.Leadership) []election.En
 	return sends
 }
 
-// Nominated returns what a nominee sends before its bid: an Answer with round 0 to
-// each worse-ranked candidate, so that it waits. Those that wait already are skipped,
-// and voters, which learn it from the Vote Request.
+// Nominated returns what a nominee sends before its bid: an Answer with round 0 to each worse
+// candidate that neither waits already nor votes: voters receive the Vote Request.
 func (b *Bully) Nominated(f election.Field, votes func(election.PeerID) bool) []election.Envelope {
 	if b.phase != nominated {
 		return nil
@@ -135,7 +132,6 @@ func (b *Bully) coordinator(to election.PeerID, l election.Leadership) election.
 	return election.Envelope{To: to, Message: election.BullyCoordinator{Election: b.election, Term: l.Term, Leader: l.Leader}}
 }
 
-// find returns the peer's entry in this round; nil: it has none.
 func (b *Bully) find(id election.PeerID) *peer {
 	i := slices.IndexFunc(b.peers, func(p peer) bool { return p.id == id })
 	if i < 0 {

@@ -2,8 +2,7 @@ package bully
 
 import "github.com/doyen-election/doyen/election"
 
-// Receive handles a Bully message of this election. It drops others, and what its
-// sender should not have sent.
+// Receive handles a Bully message of this election, and drops any other or invalid one.
 func (b *Bully) Receive(now election.Instant, f election.Field, from election.PeerID, m election.Message) election.Verdict {
 	var v election.Verdict
 	if from != b.self && from != "" {
@@ -29,8 +28,8 @@ func (b *Bully) Receive(now election.Instant, f election.Field, from election.Pe
 	return b.proceed(now, f, v)
 }
 
-// receiveElection answers. It compares the ranks that both agents claim for themselves,
-// so that exactly one of the two waits, even if their views differ.
+// receiveElection compares the ranks that both agents report of themselves: so exactly one of
+// the two waits, even if their views differ.
 func (b *Bully) receiveElection(now election.Instant, f election.Field, from election.PeerID, m election.BullyElection, v *election.Verdict) {
 	switch {
 	case f.Leads != nil:
@@ -51,8 +50,8 @@ func (b *Bully) receiveElection(now election.Instant, f election.Field, from ele
 	}
 }
 
-// receiveAnswer waits for a candidate that was asked in this round, or for a better one
-// that reports with round 0 that it is the nominee. Anything else is late or repeated.
+// receiveAnswer waits for a candidate that was asked in this round, or for a better nominee
+// (round 0). Anything else is late or repeated.
 func (b *Bully) receiveAnswer(now election.Instant, f election.Field, from election.PeerID, round uint64) {
 	if round == 0 {
 		for _, r := range f.Ranks {
@@ -67,8 +66,7 @@ func (b *Bully) receiveAnswer(now election.Instant, f election.Field, from elect
 	}
 }
 
-// receiveDecline ends the wait for a candidate. Round 0 takes back an Answer with
-// round 0.
+// receiveDecline ends the wait for a candidate. Round 0 takes back an Answer with round 0.
 func (b *Bully) receiveDecline(from election.PeerID, round uint64) {
 	p := b.find(from)
 	if p == nil || round != 0 && round != b.round {

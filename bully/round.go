@@ -6,8 +6,8 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-// begin starts a round: it asks all better-ranked candidates that did not decline in
-// the one before, and nominates if there are none. In a full field it only stops.
+// begin starts a round: it asks all better candidates that did not decline in the one before,
+// and nominates if there are none. If no round may start now (Field.Full), it only stops.
 func (b *Bully) begin(now election.Instant, f election.Field, v *election.Verdict) {
 	if f.Full {
 		b.Stop()
@@ -22,7 +22,6 @@ func (b *Bully) begin(now election.Instant, f election.Field, v *election.Verdic
 	}
 }
 
-// ask sends Election to the better-ranked candidates that were not asked yet.
 func (b *Bully) ask(f election.Field, v *election.Verdict) {
 	for _, r := range f.Ranks {
 		if r.Peer == b.self || !r.Above(f.Self) || b.find(r.Peer) != nil {
@@ -106,8 +105,7 @@ func (b *Bully) forget(now election.Instant, f election.Field) {
 	b.deferring = slices.DeleteFunc(b.deferring, func(d deferring) bool { return now >= d.until || !here[d.id] })
 }
 
-// excuse tells the candidates that wait for this agent to wait no longer, if it can't
-// lead.
+// excuse sends Decline to those that wait for this agent, if it can't lead.
 func (b *Bully) excuse(f election.Field, v *election.Verdict) {
 	if f.Leads == nil && f.Able {
 		return
@@ -124,7 +122,6 @@ func (b *Bully) defers(id election.PeerID) bool {
 	return slices.ContainsFunc(b.deferring, func(d deferring) bool { return d.id == id })
 }
 
-// remember records that this agent asked the peer to wait, in that round of the peer.
 func (b *Bully) remember(id election.PeerID, round uint64, until election.Instant) {
 	b.deferring = slices.DeleteFunc(b.deferring, func(d deferring) bool { return d.id == id })
 	b.deferring = append(b.deferring, deferring{id: id, round: round, until: until})

@@ -121,8 +121,8 @@ func (s *Candidacy) run(ctx context.Context, act func(context.Context, uint64) e
 		case !lost:
 			return true, acted
 		case receipt != nil || !l.revoked || alarm.Now() >= l.until.Load():
-			// Invariant: a candidacy goes on only after a receipt that the agent
-			// took before the lease's end. A later one could have ended the next
+			// Invariant: a candidacy continues only after a receipt that the agent
+			// accepted before the lease's end. A later one could have ended the next
 			// leadership, whose elected line is not read yet.
 			return false, &endedError{context.Cause(l.ctx)}
 		}

@@ -116,8 +116,7 @@ const rootSocket = "/run/doyen/doyen.sock"
 // Socket returns the path given to New.
 func (c *Client) Socket() string { return c.socket }
 
-// Close closes the connections that wait for another call. Calls under way go
-// on.
+// Close closes the idle connections. Calls in progress continue.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
 // Agent returns what the agent reports about itself: GET /v1/agent.
@@ -168,8 +167,8 @@ func (c *Client) IsLeader(ctx context.Context, name string) (leads bool, answer 
 	return err == nil && proves(answer, time.Duration(alarm.Now()-asked)), answer, err
 }
 
-// proves reports whether an answer that was asked for so long ago shows that the
-// agent leads. Without a quorum nobody holds a lease.
+// proves reports whether an answer to a request sent so long ago shows that the agent leads
+// now. Without a quorum there is no lease.
 func proves(e api.Election, since time.Duration) bool {
 	return e.IsLeader && (e.Authority == api.AuthorityView || since < time.Duration(e.LeaseRemainingMS)*time.Millisecond)
 }
@@ -254,7 +253,7 @@ func (c *Client) sendBy(ctx context.Context, by *http.Client, method, path strin
 	return response, nil
 }
 
-// tooLongError is an answer that goes on past its bound.
+// tooLongError is an answer that is longer than its bound.
 type tooLongError struct{ limit int }
 
 func (e tooLongError) Error() string {

@@ -12,7 +12,7 @@ import (
 // answers.
 type impostorError struct {
 	dir      string
-	uid, own uint32 // who listens, and whose the directory is
+	uid, own uint32 // the users of the listening process, and of the directory
 }
 
 func (e *impostorError) Error() string {

@@ -2,7 +2,7 @@ package client
 
 import "syscall"
 
-// listener returns who made the socket at the other end listen.
+// listener returns the user that listens at the other end.
 func listener(fd int) (uint32, error) {
 	c, err := syscall.GetsockoptUcred(fd, syscall.SOL_SOCKET, syscall.SO_PEERCRED)
 	if err != nil {

@@ -19,17 +19,16 @@ import (
 const maxLine = 1 << 20
 
 // Watch follows the changes of an election: GET /v1/elections/NAME/watch. The first
-// change is a snapshot of the present state. With after 0 what changes from then on
-// follows; with the index of a change seen earlier, first what was missed since that
-// one, the oldest first: the snapshot then has that index and may be newer than the
-// changes after it. A change of type lagged means that changes were lost and carries a
-// new snapshot; it comes first, in place of the snapshot, if the agent does not know
-// what came after the index.
+// element is a snapshot of the present state. With after 0, later changes follow. With the
+// index of an earlier change, the changes since that one follow first, the oldest first;
+// the snapshot then has that index, and may be newer than the changes after it. An element
+// of type lagged means that changes were lost, and carries a new snapshot; it replaces the
+// first snapshot if the agent no longer knows what came after the index.
 //
-// The sequence goes on until the loop is left, or until its last element, which carries
-// an error: ctx's when that ended, *APIError when the agent refused, *UnreachableError
-// when it could not be asked or went away. It can be ranged over again, which asks
-// again. An agent that is stopped without closing its connections just sends nothing.
+// The sequence ends when the loop is left, or with an element that carries an error: ctx's
+// when that ended, *APIError when the agent refused, *UnreachableError when it could not be
+// asked or went away. To range over it again asks again. An agent that is frozen just sends
+// nothing.
 func (c *Client) Watch(ctx context.Context, name string, after uint64) iter.Seq2[api.Change, error] {
 	path := electionPath(name, "/watch")
 	if after > 0 {

@@ -8,15 +8,15 @@ import (
 	"github.com/doyen-election/doyen/quorum"
 )
 
-// bid is this agent's request for a term: a nominee's for the first one, or a
-// leader's for one above the term that it leads (R6).
+// bid is this agent's request for a term: a nominee's, or a leader's for a term above
+// the one that it leads (R6).
 type bid struct {
 	lease    *quorum.Lease    // what the votes are worth; its Term is the one asked for
 	deadline election.Instant // a nominee gives up then
 	resendAt election.Instant
-	every    time.Duration // doubled each time: voters that answer late must not be asked more and more often
+	every    time.Duration // between two requests; it grows, so that slow voters are not overloaded
 	refused  map[election.PeerID]refusal
-	second   bool // of the same nomination: the first was refused for its term alone
+	second   bool // the nomination's second bid: the first was refused for its term alone
 }
 
 // refusal is why a voter refuses a bid, and the highest term that it knows.
@@ -30,15 +30,14 @@ func (c *Contest) newBid(s *step) *bid {
 		refused: map[election.PeerID]refusal{}}
 }
 
-// refuse records a voter's answer. A late one does not count against a vote that came
-// since, unless the term is too low: that is final.
+// refuse records a refusal. After a vote of the same voter it is a late message, unless the
+// term is too low: that is final.
 func (b *bid) refuse(voter election.PeerID, m election.VoteRefusal) {
 	if m.Reason != election.RefusedVersion && (m.Reason == election.RefusedStaleTerm || !b.lease.SupportedBy(voter)) {
 		b.refused[voter] = refusal{why: m.Reason, known: m.Granted}
 	}
 }
 
-// tooLow reports whether a voter of the roster refuses the term as too low.
 func (b *bid) tooLow(r *election.Roster) bool {
 	for id, refused := range b.refused {
 		if (refused.why == election.RefusedStaleTerm || refused.why == election.RefusedFloor) && r.Has(id) {
@@ -48,8 +47,7 @@ func (b *bid) tooLow(r *election.Roster) bool {
 	return false
 }
 
-// nominate begins to ask for the votes of a majority. Without quorum the nominee leads
-// at once.
+// nominate starts a bid. Without quorum the nominee leads at once.
 func (c *Contest) nominate(s *step, f election.Field) {
 	if !c.cfg.Quorum {
 		t := c.newTerm(s)
@@ -90,7 +88,7 @@ func (c *Contest) pursue(s *step, f election.Field) {
 }
 
 // seekVotes asks the voters, and again while a majority is missing: the lease counts from
-// the send, so who waits for an old lease to end wants a fresh one.
+// the send, and the voters may wait for an old lease to end.
 func (c *Contest) seekVotes(s *step) {
 	if b := c.bid; s.now >= b.resendAt {
 		b.every = min(max(2*b.every, c.cfg.Heartbeat/2), c.cfg.Heartbeat*3/4)
@@ -100,8 +98,8 @@ func (c *Contest) seekVotes(s *step) {
 	s.wake(c.bid.resendAt)
 }
 
-// mayStillGrant reports whether the reachable voters that have not refused, or only
-// for one of those reasons, are a majority.
+// mayStillGrant reports whether a majority is reachable and has not refused, other than for
+// one of those reasons.
 func (c *Contest) mayStillGrant(s *step, but ...election.RefusalReason) bool {
 	return quorum.Confirmed(s.roster, func(id election.PeerID) bool {
 		refused, has := c.bid.refused[id]
@@ -119,8 +117,8 @@ func (c *Contest) request(s *step, t election.Term) election.VoteRequest {
 		Lease: c.cfg.Lease, Rank: c.rank(), Roster: *s.roster}
 }
 
-// failBid gives the votes back, waits a random time (Ongaro 2014, section
-// 3.4), and after a second failure lets the next rank go.
+// failBid gives the votes back, waits a random time (Ongaro 2014, section 3.4), and after
+// a second failure lets the next candidate go first.
 func (c *Contest) failBid(s *step, f election.Field) {
 	c.giveUp(s)
 	c.notBefore = max(c.notBefore, s.now.Add(c.cfg.Jitter(c.cfg.Heartbeat)))
@@ -140,8 +138,8 @@ func (c *Contest) giveUp(s *step) {
 	}
 }
 
-// abandon ends a nominee's bid and gives its votes back. The term was never acted
-// under, nor is any other, so the release is not too early (H6).
+// abandon ends a nominee's bid and gives its votes back at once: a nominee acts under no
+// term, so nothing has to stop first (H6).
 func (c *Contest) abandon(s *step) {
 	if c.Role() != Nominee {
 		return
@@ -150,7 +148,7 @@ func (c *Contest) abandon(s *step) {
 	c.bid = nil
 }
 
-// HeedRound handles another agent's Vote Request.
+// HeedRound lets a better candidate go first, whose Vote Request was received.
 func (c *Contest) HeedRound(f Facts, asker election.Rank) Verdict {
 	s := new(step).begin(f)
 	if (c.Role() == Follower || c.Role() == Nominee) && asker.Above(c.rank()) && c.candidate &&
@@ -162,9 +160,8 @@ func (c *Contest) HeedRound(f Facts, asker election.Rank) Verdict {
 	return c.end(s)
 }
 
-// VoteGranted counts a vote that answers what was sent at that instant, for what this
-// agent asks for or holds (H4). One that is not fresh came too late to be worth
-// anything.
+// VoteGranted counts a vote for the term that this agent asks for or holds, from when the
+// request was sent (H4). One that is not fresh is too old to count.
 func (c *Contest) VoteGranted(f Facts, from election.PeerID, m election.VoteGrant, sent election.Instant, fresh bool) Verdict {
 	s := new(step).begin(f)
 	s.out.Late = m.Term == c.late
@@ -188,7 +185,6 @@ func (c *Contest) VoteGranted(f Facts, from election.PeerID, m election.VoteGran
 
 func (c *Contest) asksFor(t election.Term) bool { return c.bid != nil && c.bid.lease.Term == t }
 
-// VoteRefused learns from a voter's refusal, and counts it once.
 func (c *Contest) VoteRefused(f Facts, from election.PeerID, m election.VoteRefusal) Verdict {
 	s := new(step).begin(f)
 	if m.Reason == election.RefusedFloor && s.roster != nil {
@@ -210,8 +206,7 @@ func (c *Contest) VoteRefused(f Facts, from election.PeerID, m election.VoteRefu
 	return c.end(s)
 }
 
-// Reconnected asks a voter for its vote that has just connected: what was sent before did
-// not reach it.
+// Reconnected asks a voter again that has just connected: earlier requests may be lost.
 func (c *Contest) Reconnected(f Facts, voter election.PeerID) Verdict {
 	s := new(step).begin(f)
 	if c.Role() == Nominee && s.roster.Has(voter) {
@@ -220,8 +215,8 @@ func (c *Contest) Reconnected(f Facts, voter election.PeerID) Verdict {
 	return c.end(s)
 }
 
-// Reroster goes on under the roster that has just become durable: what was earned of a
-// lease stays good, the rest is asked again (R6).
+// Reroster continues under a roster that has just become durable: an earned lease stays
+// valid, and the votes are asked for again (R6).
 func (c *Contest) Reroster(f Facts) Verdict {
 	s := new(step).begin(f)
 	if c.held != nil && c.held.lease != nil {

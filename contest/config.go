@@ -8,7 +8,7 @@ import (
 	"github.com/doyen-election/doyen/quorum"
 )
 
-// Config is what does not change while the agent runs. All its contests share it.
+// Config is shared by all contests of an agent, and does not change while it runs.
 type Config struct {
 	Self         election.Holder
 	JoinedAt     int64 // Unix nanoseconds, as gossip reports it
@@ -21,26 +21,26 @@ type Config struct {
 	Rand         *rand.Rand
 }
 
-// VoteTimeout is how long a voter keeps a request that it can't grant yet, and how
-// long others wait for a nominee once the old lease has expired.
+// VoteTimeout is how long a voter keeps a request that it can't grant yet, and how long
+// others wait for a nominee once the old lease has expired.
 func (c *Config) VoteTimeout() time.Duration { return 2 * c.Heartbeat }
 
-// disputeTime is how long a leader stays in a term that a voter can't renew: a bid of
-// another agent, and its Release, take no longer.
+// disputeTime is how long a leader stays in a term that a reachable voter can't renew: by
+// then the bid that it voted for has ended.
 func (c *Config) disputeTime() time.Duration { return c.VoteTimeout() + c.Heartbeat }
 
-// Stagger is how much longer each worse-ranked candidate waits before it starts a
-// round, so that not all start at once when a leader is lost.
+// Stagger is how much longer than the next better candidate each waits for its turn.
 func (c *Config) Stagger() time.Duration { return c.Heartbeat / 4 }
 
-// guard is how long before its lease ends a leader steps down, and how much of a
-// lease must be left to start to lead.
+// guard is how long before its lease ends a leader steps down, and how much of a lease must
+// be left to start to lead.
 func (c *Config) guard() time.Duration { return c.Stagger() }
 
-// transferStandDown is for how long a leader that transfers lets its target go first.
+// transferStandDown is how long a leader that transfers lets its target go first.
 func (c *Config) transferStandDown() time.Duration { return 2 * c.VoteTimeout() }
 
-// holdOutlived is how long a hold a new leadership outlives without a renewal.
+// holdOutlived is the rest of a hold that a new leadership can wait out without the vote
+// that is held: its first lease, less some slack.
 func (c *Config) holdOutlived() time.Duration {
 	return quorum.HolderLease(c.Lease, c.Drift) - 2*c.guard()
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/doyen-election/doyen/quorum"
 )
 
-// Selection is an algorithm that decides who should lead.
+// Selection is Bully or Ring.
 type Selection interface {
 	Start(election.Instant, election.Field) election.Verdict
 	Receive(election.Instant, election.Field, election.PeerID, election.Message) election.Verdict
@@ -20,8 +20,7 @@ type Selection interface {
 	Active() bool
 }
 
-// Contest is one election as this agent takes part in it. It is not safe for
-// concurrent use.
+// Contest is one election as this agent takes part in it, for one goroutine.
 //
 // Invariant: vacantSince is Never exactly while another agent is known to lead, or may.
 type Contest struct {
@@ -40,7 +39,7 @@ type Contest struct {
 	rumour    rumour
 
 	vacantSince    election.Instant
-	notBefore      election.Instant // it starts no round: a bid has failed, or another agent is the target of a transfer
+	notBefore      election.Instant // it starts no round until then: a bid has failed, or another agent is the target of a transfer
 	standDownUntil election.Instant // this agent lets others go first
 	standDowns     map[election.PeerID]election.Instant
 	failures       int
@@ -48,11 +47,10 @@ type Contest struct {
 	late           election.Term // of the last bid that won no majority in time
 
 	rival rival // a higher priority seen while leading
-	offer offer // the election was offered to, in vain so far
+	offer offer // of the election to another agent, which has not led it since
 }
 
-// New returns the contest of an election of which no leader is known yet. Every term up
-// to spent counts as asked for, and no term up to highest is asked for.
+// New returns a contest without a known leader. It asks for terms above highest and spent.
 func New(name election.Name, cfg *Config, s Selection, highest, spent election.Term) *Contest {
 	return &Contest{name: name, cfg: cfg, selection: s, vacantSince: election.Never,
 		standDowns: map[election.PeerID]election.Instant{}, highest: highest, asked: upTo(spent)}
@@ -82,7 +80,7 @@ func (c *Contest) Clone(s Selection) *Contest {
 	return &n
 }
 
-// Known is a leader that this agent has heard, and names until then.
+// Known is a leader whose heartbeat was received at Heard, and which is named until Until.
 type Known struct {
 	Holder election.Holder
 	Term   election.Term
@@ -91,31 +89,29 @@ type Known struct {
 	Heard  election.Instant
 }
 
-// gone is the last leader that released a term which no voter has confirmed. Its own
-// terms up to that one have ended. Those of others have too, if it did lead: so what
-// they claim counts only if it was sent after at, when they would know. Without
-// quorum terms order nothing, and at is zero.
+// gone is the last leader that released a term which no voter has confirmed: its own terms
+// up to that one have ended. So have those of others, if it did lead: a claim of theirs
+// counts only if it was sent after at. Without quorum terms order nothing, and at is 0.
 type gone struct {
 	holder election.Holder
 	term   election.Term
 	at     election.Instant
 }
 
-// outdates reports whether the claim of a term is a late message. It was sent after
-// the instant that it echoes.
+// outdates reports whether the claim of a term, sent after echo, is a late message.
 func (g gone) outdates(h election.Holder, t election.Term, echo election.Instant) bool {
 	return t <= g.term && (h == g.holder || echo < g.at)
 }
 
-// rumour is a leader that voters have reported but that was not heard yet.
+// rumour is a leader that is awaited: voters have reported it, or how long its lease runs
+// is not known yet.
 type rumour struct {
 	holder     election.Holder
 	term       election.Term
-	heedUntil  election.Instant // it should have been heard by then
+	heedUntil  election.Instant // its heartbeat should have come by then
 	promiseEnd election.Instant
 }
 
-// Role is this agent's part in an election. It follows from what is held and asked for.
 type Role uint8
 
 const (
@@ -142,7 +138,7 @@ type tenure struct {
 	term      election.Term
 	lease     *quorum.Lease                        // nil without quorum
 	firstBeat election.SendID                      // the first heartbeat that claimed the term
-	disputed  map[election.PeerID]election.Instant // since when, voters that can't renew the term
+	disputed  map[election.PeerID]election.Instant // voters that can't renew the term, and since when
 	leaving   *departure                           // nil while it leads
 }
 
@@ -162,7 +158,6 @@ func (c *Contest) Advance(f Facts) Verdict {
 	return c.end(s)
 }
 
-// end completes a step.
 func (c *Contest) end(s *step) Verdict {
 	c.begun = c.begun && c.selection.Active()
 	return s.out
@@ -189,8 +184,7 @@ func (c *Contest) forget(s *step, why election.Reason) {
 	c.leader = Known{}
 }
 
-// outdate records that the terms up to t have ended, so that a late message of their
-// leaders is not believed. Without quorum terms order nothing.
+// outdate records that the terms up to t have ended: late messages about them are dropped.
 func (c *Contest) outdate(t election.Term) {
 	if c.cfg.Quorum {
 		c.ended = max(c.ended, t)
@@ -224,8 +218,7 @@ func (c *Contest) follow(s *step, k Known) {
 	}
 }
 
-// announce reports a change to this host's programs. The roster election concerns the
-// voters alone.
+// announce reports a change to this host's programs, which do not see the roster election.
 func (c *Contest) announce(s *step, a election.Announcement) {
 	if c.name == election.RosterElection {
 		return
@@ -234,7 +227,7 @@ func (c *Contest) announce(s *step, a election.Announcement) {
 	s.out.Announce = append(s.out.Announce, a)
 }
 
-// field is who could lead the election right now.
+// field is the agents that can be elected now.
 func (c *Contest) field(s *step) election.Field {
 	f := election.Field{Self: c.rank(), Able: c.unable(s) == 0, Full: s.Closed(), Patience: c.patience(s)}
 	if c.Role() == Leader {
@@ -281,8 +274,8 @@ func (c *Contest) unable(s *step) election.Obstacle {
 	return 0
 }
 
-// patience is how long to wait for another agent's round: until the old lease has
-// expired at every voter, and a vote timeout more.
+// patience is until when to wait for another agent's round: a vote timeout after the old
+// lease has expired at every voter.
 func (c *Contest) patience(s *step) election.Instant {
 	over := max(s.now, c.leader.Until, c.rumour.promiseEnd, s.PromiseEnd())
 	return over.Add(c.cfg.VoteTimeout())

@@ -4,29 +4,33 @@
 // connections, gossip, disks, or other elections: package elector answers its
 // questions and carries out what it asks for.
 //
+// The words are explained in docs/architecture.md; G1, H1, R6 and the like are rules of
+// docs/guarantees.md.
+//
 // # Roles
 //
 // The role follows from two things: the term that the agent holds (tenure) and the
 // term that it asks for (bid).
 //
-//	Follower   neither. It follows the leader that it has heard, or seeks one.
-//	Nominee    a bid. Selection chose it, and it asks the voters for their votes.
+//	Follower   neither. It follows the leader whose heartbeats it receives, or seeks one.
+//	Nominee    a bid. Bully or Ring chose it, and it asks the voters for their votes.
 //	Leader     a term. With a bid as well, it overtakes its own term (R6).
 //	Leaving    a term that it has stepped down from and not released yet.
 //
 // # The three waits
 //
-// A candidate waits for its turn: the i-th best waits i × heartbeat/4 after the
-// leader was lost, so that the best one starts alone (seeking.go). After a failed bid, or
-// while the target of a transfer goes first, it waits longer (notBefore).
+// A candidate waits for its turn: the i-th best waits i × heartbeat/4 after the leader
+// was lost, so that the best one starts alone (startInTurn in seeking.go). After a failed
+// bid, or while the target of a transfer goes first, it waits longer (notBefore).
 //
-// A nominee waits for promises to end: the voters have promised the old leader that they
-// grant nothing until its lease has certainly expired. They keep the request, and the
-// nominee repeats it, because its lease counts from the send (bid.go).
+// A nominee waits for promises to end: the voters have promised the old leader to grant
+// nothing to another agent until its lease has expired on any clock. They keep the
+// request, and the nominee repeats it, because its lease counts from the send (seekVotes in
+// bid.go).
 //
-// A leader that steps down waits until all that act on its behalf have stopped,
-// or until the last deadline that they know has passed. Only then does it release the
-// term (handover.go, H6).
+// A leader that steps down waits for its programs: until all have stopped, or the last
+// deadline that they know has passed. Only then does it release the term (finishLeaving in
+// handover.go, H6).
 //
 // # A step
 //
@@ -39,8 +43,8 @@
 //	finishLeaving releases a term once that is safe
 //	seek          follows up a round of selection or a bid, or starts a round
 //
-// Where Ends reports so, Expire comes before anything else in a step of the agent, so that a leader that was
-// frozen does not act on what it hears next.
+// If Ends reports that the lease is about to end, Expire is called before any other step,
+// so that a leader that was frozen does not act on what it receives next.
 //
 // # A takeover
 //
@@ -53,21 +57,20 @@
 // When the promises to a have ended, the voters write their votes and grant them.
 // VoteGranted counts each from the send that it answers (H3, H4). Once a majority leaves
 // enough of a lease (won), Advance makes b the leader (becomeLeader, H5): it announces
-// that it leads and sends a heartbeat at once. Voters renew the lease with
-// each answer (Renewed). On c, Claimed names the leader until the claimed lease has
-// certainly expired (follow, G5).
+// that and sends a heartbeat at once. Each answer of a voter renews the lease (Renewed in
+// leading.go). On c, Claimed names b as the leader until b's lease may have expired
+// (follow, G5).
 //
-// # Where a program is told to stop
+// # Where a program is notified to stop
 //
-// In stepDown, which puts a Withdrawal first in the Verdict. It is called when the lease
-// is about to end (Expire), when a higher term is claimed (claimed), for a candidate
-// of higher priority (giveWay), after a suspend (Suspended), and by command
-// (StepDown, Leave). Stopped takes the receipt.
+// stepDown in handover.go adds a Withdrawal to Verdict.StepDown, which is carried out
+// first. It is called when the lease is about to end (Expire), when a higher term is
+// claimed (claimed), for a candidate of higher priority (giveWay), after a suspend
+// (Suspended), and by command (StepDown, Leave). Stopped takes the receipt.
 //
 // # Guarantees
 //
 // With the voters of package quorum: one holder inside its lease (G1), terms that only
-// rise (G2), and a leader that steps down before its lease ends (G3). Rules such as H1
-// are those of docs/guarantees.md. It assumes that clocks keep their stated drift, and
-// that a verdict is carried out in full and at once.
+// rise (G2), and a leader that steps down before its lease ends (G3). It assumes that
+// clocks keep their stated drift, and that a verdict is carried out in full and at once.
 package contest

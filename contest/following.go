@@ -20,8 +20,8 @@ func (c *Contest) Prolong(f Facts, holder election.Holder, claim election.Claim,
 	return min(k.Until, f.SuspectAt(holder.Peer), c.holdChanges(f)), true
 }
 
-// Claimed handles one leadership that a heartbeat claims. It certainly lasts until that
-// instant; echo is when this agent sent what the heartbeat echoes.
+// Claimed handles one leadership that a heartbeat claims. until is when its lease may end at
+// the earliest; echo is when this agent sent what the heartbeat echoes.
 func (c *Contest) Claimed(f Facts, holder election.Holder, claim election.Claim, echo, until election.Instant) Verdict {
 	s := new(step).begin(f)
 	c.claimed(s, echo, Known{Holder: holder, Term: claim.Term, rank: claim.Rank, Heard: s.now, Until: until})
@@ -38,13 +38,13 @@ func (c *Contest) claimed(s *step, echo election.Instant, k Known) {
 		c.learnTerm(s, k.Term)
 	}
 	if k.Term <= c.ended || c.gone.outdates(k.Holder, k.Term, echo) || c.Role() == Leader && !confirmed {
-		return // a late message, or a claim that a voter's refusal would bear out
+		return // a late message, or a claim that this leader believes only from voters
 	}
 	switch {
 	case c.Role() == Leader && !c.yields(k), k.Term < c.leader.Term:
 		return
 	case c.Role() != Leader && k.Term == c.leader.Term && k.Holder != c.leader.Holder && c.leader.rank.Above(k.rank):
-		return // two leaders without quorum: all name the same one while they meet
+		return // two leaders without quorum: all name the better one until the other steps down
 	case c.Role() == Leader:
 		c.stepDown(s, departure{reason: election.ReasonSuperseded})
 		c.rumour = c.heed(s, k)
@@ -60,14 +60,13 @@ func (c *Contest) claimed(s *step, echo election.Instant, k Known) {
 	c.follow(s, k)
 }
 
-// heed is the rumour of a leader that was heard but can't be named yet.
+// heed is the rumour of a leader that claims to lead but can't be named yet.
 func (c *Contest) heed(s *step, k Known) rumour {
 	return rumour{holder: k.Holder, term: k.Term, heedUntil: s.now.Add(2 * c.cfg.Heartbeat), promiseEnd: c.rumour.promiseEnd}
 }
 
-// yields reports whether this leader gives way to another that claims to lead.
-// With quorum only a higher term can be real; without, the lower of (term,
-// rank) steps down.
+// yields reports whether this leader steps down for another that claims to lead: with
+// quorum for a higher term only; without, for a higher term, or the same with a better rank.
 func (c *Contest) yields(other Known) bool {
 	if c.cfg.Quorum || other.Term != c.held.term {
 		return other.Term > c.held.term
@@ -75,7 +74,6 @@ func (c *Contest) yields(other Known) bool {
 	return other.rank.Above(c.rank())
 }
 
-// Released handles a term that its holder has released.
 func (c *Contest) Released(f Facts, m election.Release) Verdict {
 	s := new(step).begin(f)
 	c.released(s, m)
@@ -106,7 +104,7 @@ func (c *Contest) released(s *step, m election.Release) {
 	case c.leader.Holder != m.Holder:
 	case c.confirms(s, m.Holder, c.leader.Term):
 		c.outdate(c.leader.Term)
-	default: // it may have made the term up: those of others have not ended
+	default: // it may have made the term up: the terms of others may go on
 		c.gone = gone{holder: m.Holder, term: c.leader.Term}
 		if c.cfg.Quorum {
 			c.gone.at = s.now
@@ -117,8 +115,8 @@ func (c *Contest) released(s *step, m election.Release) {
 	c.takeTurns(s, m.Target)
 }
 
-// takeTurns lets the target of a transfer ask for votes at once, and holds all others
-// back for one vote timeout.
+// takeTurns lets the target of a transfer ask for votes at once, and all others wait for
+// one vote timeout.
 func (c *Contest) takeTurns(s *step, target election.PeerID) {
 	if target == "" {
 		return
@@ -135,8 +133,7 @@ func (c *Contest) takeTurns(s *step, target election.PeerID) {
 	}
 }
 
-// Record learns a term and perhaps a leader that has not been heard yet, from a grant
-// that a voter has reported.
+// Record learns a term, and perhaps a leader to wait for, from a grant that a voter reports.
 func (c *Contest) Record(f Facts, g election.Record) Verdict {
 	s := new(step).begin(f)
 	c.heedRecord(s, g)
@@ -149,16 +146,15 @@ func (c *Contest) heedRecord(s *step, g election.Record) {
 	}
 	end := max(c.rumour.promiseEnd, s.now.Add(min(g.Remaining, quorum.Outlast(c.cfg.Lease, c.cfg.Drift))))
 	if g.Term <= c.ended {
-		c.rumour.promiseEnd = end // that voter has not heard, or holds: the term has ended
+		c.rumour.promiseEnd = end // the term has ended, but that voter still keeps its promise
 		return
 	}
 	c.rumour = rumour{holder: g.Holder, term: g.Term, heedUntil: s.now.Add(min(g.Remaining, 2*c.cfg.Heartbeat)), promiseEnd: end}
 }
 
-// Suspended ends every lease that was counted on this agent's clock before its host was
-// suspended, and every bid. Answers to older sends that still arrive are of terms that
-// it never asks for again (H1, H4), or older than the first heartbeat of what it wins
-// from now on.
+// Suspended ends every lease and bid from before the host was suspended. Late answers to
+// older sends count for none that it wins from now on: they are about terms that it never
+// asks for again, or about earlier heartbeats (H1, H4).
 func (c *Contest) Suspended(f Facts) Verdict {
 	s := new(step).begin(f)
 	switch c.Role() {
@@ -174,8 +170,8 @@ func (c *Contest) Suspended(f Facts) Verdict {
 	return c.end(s)
 }
 
-// doubt stops naming a leader until it is heard with an instant that lies after the
-// suspend, and leaves it the time for that before any agent is a candidate against it.
+// doubt stops naming a leader until it echoes an instant after the suspend, and gives it
+// the time for that before this agent seeks another one.
 func (c *Contest) doubt(s *step) {
 	k := c.leader
 	if k.Holder == (election.Holder{}) {

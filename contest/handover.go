@@ -10,12 +10,12 @@ import (
 type departure struct {
 	reason    election.Reason
 	to        election.PeerID  // the target of a transfer, or of a leader that can't write
-	stopBy    election.Instant // the last deadline that was announced to all that act under the term
-	stopped   bool
-	suspended bool // the host was, since
+	stopBy    election.Instant // the last deadline that the programs were given
+	stopped   bool             // all programs have
+	suspended bool             // the host was, since then
 }
 
-// standDown is for how long this agent then lets others go first.
+// standDown is how long this agent lets others go first after a leadership that ended so.
 func (c *Contest) standDown(why election.Reason) time.Duration {
 	switch why {
 	case election.ReasonResigned, election.ReasonDraining, election.ReasonShutdown, election.ReasonDisk:
@@ -26,8 +26,8 @@ func (c *Contest) standDown(why election.Reason) time.Duration {
 	return 0
 }
 
-// orderly reports whether the lease was certainly still good when the leader stepped
-// down, and how long it still runs is known.
+// orderly reports whether the lease was valid when the leader stepped down, and it is known
+// how long it runs.
 func (d departure) orderly() bool {
 	if d.suspended {
 		return false
@@ -47,7 +47,6 @@ func (c *Contest) StepDown(f Facts, why election.Reason, to election.PeerID) Ver
 	return c.end(s)
 }
 
-// Leave ends a leadership, or a bid and its round.
 func (c *Contest) Leave(f Facts, why election.Reason) Verdict {
 	s := new(step).begin(f)
 	if c.Role() == Leader {
@@ -57,8 +56,8 @@ func (c *Contest) Leave(f Facts, why election.Reason) Verdict {
 	return c.end(s)
 }
 
-// stepDown first has all stop that act on this agent's behalf. The term is released once
-// they have, or the last deadline that was announced to them has passed (H6).
+// stepDown has all programs stop that act under the term. It is released once they have, or
+// their last deadline has passed (H6).
 func (c *Contest) stepDown(s *step, d departure) {
 	d.stopBy = c.leaseEnd(s.now)
 	d.stopped = c.name == election.RosterElection // no program acts on it
@@ -104,10 +103,9 @@ func (c *Contest) finishLeaving(s *step) {
 	c.seek(s)
 }
 
-// successor returns which agent the term is given to, none in particular if empty, and
-// for how long this agent lets others go first. It is decided at the release: the one
-// that was to follow may have gone, or been passed over, while all that acted under the
-// term were stopping.
+// successor returns which agent is to lead next (empty: any), and how long this agent lets
+// others go first. It is decided at the release: the candidates may have changed while the
+// programs stopped.
 func (c *Contest) successor(s *step) (target election.PeerID, standDown time.Duration) {
 	best := c.bestOther(s)
 	d := c.held.leaving
@@ -147,8 +145,7 @@ func (c *Contest) Stand(candidate bool, priority int) { c.candidate, c.priority 
 
 func (c *Contest) HasHeir(f Facts) bool { _, has := c.heir(new(step).begin(f)); return has }
 
-// BestOf returns the best of those other candidates that may lead now; zero if there is
-// none.
+// BestOf returns the best eligible other candidate that may lead now; zero: there is none.
 func (c *Contest) BestOf(f Facts, eligible func(election.PeerID) bool) election.Rank {
 	now := f.Now()
 	return bestOf(f, func(r election.Rank) bool { return c.mayLead(now, r) && eligible(r.Peer) })

@@ -8,8 +8,7 @@ import (
 	"github.com/doyen-election/doyen/quorum"
 )
 
-// becomeLeader starts to lead: a majority's answers are in (H5), or there is
-// no quorum to ask.
+// becomeLeader starts to lead: a majority has granted the term (H5), or none is needed.
 func (c *Contest) becomeLeader(s *step, won *tenure) {
 	s.out.Won = true
 	c.held, c.bid = won, nil
@@ -35,8 +34,8 @@ func (c *Contest) leaseEnd(now election.Instant) election.Instant {
 	return c.held.lease.End()
 }
 
-// lead keeps a leadership: it uses what the voters renewed, overtakes its own term when
-// that can't be renewed any more, and gives way to a higher priority.
+// lead keeps a leadership: it overtakes its term when that can't be renewed any more, and
+// gives way to a higher priority.
 func (c *Contest) lead(s *step) {
 	c.overtakeTerm(s)
 	c.Refresh(s.now)
@@ -48,8 +47,7 @@ func (c *Contest) lead(s *step) {
 	c.giveWay(s)
 }
 
-// Refresh brings what this agent reports of its own leadership up to date, and reports
-// whether that has changed.
+// Refresh updates what this agent shows of its own leadership, and reports a change.
 func (c *Contest) Refresh(now election.Instant) bool {
 	if c.Role() != Leader {
 		return false
@@ -62,8 +60,8 @@ func (c *Contest) Refresh(now election.Instant) bool {
 	return c.leader != before
 }
 
-// overtakeTerm takes a higher term from the same voters when this one can't be
-// renewed any more: same leader, higher token, no gap (R6).
+// overtakeTerm takes a higher term from the same voters when this one can't be renewed any
+// more: same leader, higher token, no gap (R6).
 func (c *Contest) overtakeTerm(s *step) {
 	if c.held.lease == nil || s.roster == nil || !c.outlived(s) {
 		return
@@ -82,8 +80,8 @@ func (c *Contest) overtakeTerm(s *step) {
 	c.seekVotes(s)
 }
 
-// Ends reports whether the lease of a leader is about to end, so that Expire must be
-// called before anything else: a leader that was frozen must not act on what comes next.
+// Ends reports whether this leader's lease is about to end. Then Expire comes before any
+// other step: a leader that was frozen must not act on what it receives next.
 func (c *Contest) Ends(now election.Instant) bool {
 	return c.held != nil && c.held.leaving == nil && c.held.lease != nil && now >= c.actsUntil()
 }
@@ -96,16 +94,14 @@ func (c *Contest) Expire(f Facts) Verdict {
 	return c.end(s)
 }
 
-// actsUntil is when a leader whose lease is not renewed steps down.
 func (c *Contest) actsUntil() election.Instant { return c.held.lease.End().Add(-c.cfg.guard()) }
 
-// Claimable reports whether heartbeats claim the term: while this agent leads, and
-// while it hands over, so that no other agent starts a round before the release.
+// Claimable reports whether heartbeats claim the term: while this agent leads, and while it
+// hands over, so that no other agent starts a round before the release.
 func (c *Contest) Claimable() bool {
 	return c.Role() == Leader || c.Role() == Leaving && c.held.leaving.orderly()
 }
 
-// Claim is what the heartbeat with that number claims, if the term is claimable.
 func (c *Contest) Claim(now election.Instant, send election.SendID) election.Claim {
 	if c.held.firstBeat == 0 {
 		c.held.firstBeat = send
@@ -123,8 +119,8 @@ func (c *Contest) Claim(now election.Instant, send election.SendID) election.Cla
 
 func (c *Contest) Disputed() iter.Seq[election.PeerID] { return maps.Keys(c.held.disputed) }
 
-// Renewed counts a voter's answer to a heartbeat that was sent at that instant and whose
-// claim it honours (H4). It reports whether Advance should be called.
+// Renewed counts a voter's answer that renews the claim of a heartbeat sent at that instant
+// (H4). It reports whether the lease has grown, so that Advance should be called.
 func (c *Contest) Renewed(voter election.PeerID, m *election.HeartbeatAck, sent election.Instant) bool {
 	if !c.ClaimedBy(m.Send) {
 		return false
@@ -135,8 +131,8 @@ func (c *Contest) Renewed(voter election.PeerID, m *election.HeartbeatAck, sent 
 	return c.held.lease.End() > before // answers after the majority's change nothing
 }
 
-// Nacked learns that a voter does not honour the claim of that heartbeat, and asks it for
-// its vote if it has none for this agent on record. It reports whether Advance should be
+// Nacked learns that a voter does not renew the claim of that heartbeat, and asks for its
+// vote unless it has granted a higher term: then it disputes this one, and Advance should be
 // called.
 func (c *Contest) Nacked(f Facts, voter election.PeerID, send election.SendID, n election.Nack) (v Verdict, disputes bool) {
 	s := new(step).begin(f)
@@ -163,9 +159,8 @@ type rival struct {
 	since election.Instant
 }
 
-// offer is to whom the election was transferred, and how often it did not take
-// it: one that can't lead, and can't say so, must not cost a gap every preempt
-// delay.
+// offer counts how often a candidate did not lead after the election was transferred to it:
+// one that can't lead must not cost a gap every preempt delay.
 type offer struct {
 	peer  election.PeerID
 	times int
@@ -194,8 +189,8 @@ func (o *offer) vain(p election.PeerID) int {
 	return o.times
 }
 
-// giveWay transfers to a strictly higher priority that stayed for the preempt
-// delay. It is the leader's own act: nobody is deposed from outside.
+// giveWay transfers to a candidate of strictly higher priority that was present for the
+// preempt delay. Only the leader itself can end its term.
 func (c *Contest) giveWay(s *step) {
 	if !c.cfg.Preempt {
 		return
@@ -219,14 +214,13 @@ func (c *Contest) giveWay(s *step) {
 	c.stepDown(s, departure{reason: election.ReasonPreempted})
 }
 
-// bestOther returns the best candidate that is not this agent, zero if none.
 func (c *Contest) bestOther(s *step) election.Rank {
 	return c.BestOf(s.Facts, func(election.PeerID) bool { return true })
 }
 
-// heir returns which agent should follow this one: none in particular if there are
-// candidates that will see to it themselves, else the best of those that have just
-// stepped down, and would wait, unless they are asked.
+// heir returns whether another agent can lead next, and the target to name: none if there
+// are candidates that start by themselves, else the best of those that have just stepped
+// down, which would wait.
 func (c *Contest) heir(s *step) (target election.PeerID, exists bool) {
 	if c.bestOther(s).Peer != "" {
 		return "", true
@@ -245,13 +239,12 @@ func bestOf(f Facts, eligible func(election.Rank) bool) election.Rank {
 	return best
 }
 
-// outlived reports whether this leader needs a higher term: a new roster's floor rose above
-// its own, or no majority is left without the voters that dispute it, which have granted
-// this term or a higher one to another holder. A silent voter counts as lost after half
-// the lease.
-//
-// One reachable voter that still disputes the term after any other bid must have ended is
-// reason enough: without its vote, the next voter that falls silent may end the leadership.
+// outlived reports whether this leader needs a higher term (R6). A voter disputes its term
+// if it has granted that to another holder, or a higher one. The leader takes a higher term
+// if the voters that do not dispute its term are not a majority; if some do, once half the
+// lease has passed without a renewal, or one that is reachable has done so for disputeTime:
+// without its vote the next silent voter may end the leadership. So it does if a new
+// roster's floor has risen to its term.
 func (c *Contest) outlived(s *step) bool {
 	switch {
 	case c.held.term <= s.roster.Floor, c.bid != nil:
@@ -278,7 +271,6 @@ func (c *Contest) outlived(s *step) bool {
 	return true
 }
 
-// dispute records that a voter can't renew the term.
 func (c *Contest) dispute(s *step, voter election.PeerID) {
 	if _, known := c.held.disputed[voter]; known || !s.roster.Has(voter) {
 		return

@@ -8,7 +8,7 @@ func (c *Contest) Stands() bool { return c.candidate }
 
 func (c *Contest) Priority() int { return c.priority }
 
-// Leader returns the leader that is named, this agent included; zero if none is.
+// Leader returns the leader that is named, perhaps this agent; zero: none is.
 func (c *Contest) Leader() Known { return c.leader }
 
 // Vacant reports whether no other agent is known to lead, nor may.
@@ -16,12 +16,11 @@ func (c *Contest) Vacant() bool { return c.vacantSince != election.Never }
 
 func (c *Contest) Active() bool { return c.selection.Active() }
 
-// Heeds reports whether a leader is awaited that voters have reported.
+// Heeds reports whether a leader is awaited (rumour).
 func (c *Contest) Heeds(now election.Instant) bool { return now < c.rumour.heedUntil }
 
 func (c *Contest) Highest() election.Term { return c.highest }
 
-// Asked is the highest term that this agent ever asked for; 0: none.
 func (c *Contest) Asked() election.Term { return c.asked.highest() }
 
 // Fresh reports whether no term of it is known to have ended.

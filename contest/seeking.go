@@ -8,8 +8,8 @@ import (
 	"github.com/doyen-election/doyen/quorum"
 )
 
-// seek finds a leader while none is known: it starts a round of selection when
-// this agent's turn has come, and follows it up.
+// seek starts a round of selection when there is no leader and it is this agent's turn, and
+// follows it up.
 func (c *Contest) seek(s *step) {
 	if c.Role() == Nominee && c.won(s, c.bid) {
 		c.becomeLeader(s, &tenure{term: c.bid.lease.Term, lease: c.bid.lease})
@@ -42,8 +42,8 @@ func (c *Contest) seek(s *step) {
 	}
 }
 
-// startInTurn starts a round once the better-ranked had time to start theirs,
-// so that a lost leader does not start a herd.
+// startInTurn starts a round once the better candidates had time to start theirs, so that
+// not all start at once when a leader is lost.
 func (c *Contest) startInTurn(s *step, f election.Field) {
 	turn := slices.IndexFunc(f.Ranks, func(r election.Rank) bool { return r.Peer == c.cfg.Self.Peer })
 	start := max(c.vacantSince.Add(time.Duration(turn)*c.cfg.Stagger()), s.FirstTurn(c.rank()), c.notBefore)
@@ -60,13 +60,12 @@ func (c *Contest) startInTurn(s *step, f election.Field) {
 	c.apply(s, f, c.selection.Start(s.now, f))
 }
 
-// Contests reports whether this agent has a round or a bid of its own under way. One
-// that stands back for another agent only waits.
+// Contests reports whether this agent has its own round or bid in progress. While it waits
+// for a better candidate's, it has not.
 func (c *Contest) Contests() bool { return c.Role() == Nominee || c.begun && c.selection.Active() }
 
-// vacant reports whether no leader is known, or the one that is seems to be lost. The
-// old lease may still run: selection uses the time until it ends. An agent that voters
-// have not reported to yet takes part in rounds, and starts none.
+// vacant reports whether no leader is known or awaited, or the known one seems lost. Its
+// lease may still run: selection uses the time until it ends.
 func (c *Contest) vacant(s *step) bool {
 	if c.leader.Holder != (election.Holder{}) {
 		if !s.Runs(c.leader.Holder) {
@@ -81,7 +80,6 @@ func (c *Contest) vacant(s *step) bool {
 	return true
 }
 
-// suspects reports whether the known leader's heartbeats are overdue.
 func (c *Contest) suspects(s *step) bool {
 	due := s.SuspectAt(c.leader.Holder.Peer)
 	if s.now < due {
@@ -94,7 +92,7 @@ func (c *Contest) suspects(s *step) bool {
 	return true
 }
 
-// Receive hands a message of Bully or Ring to the algorithm in use.
+// Receive handles a message of Bully or Ring.
 func (c *Contest) Receive(f Facts, from election.PeerID, m election.Message) Verdict {
 	s := new(step).begin(f)
 	if c.mayBeVacant(s) { // else a live leader is followed here: its heartbeats will reach the sender
@@ -104,8 +102,8 @@ func (c *Contest) Receive(f Facts, from election.PeerID, m election.Message) Ver
 	return c.end(s)
 }
 
-// mayBeVacant reports whether a message of selection deserves an answer: this
-// agent leads, stands aside and must say so, or knows of no live leader.
+// mayBeVacant reports whether selection should answer a message: this agent leads, or can't
+// lead and must report that, or knows of no live leader.
 func (c *Contest) mayBeVacant(s *step) bool {
 	return c.Role() != Follower || c.vacant(s) || !c.candidate || c.unable(s) != 0
 }
@@ -125,10 +123,10 @@ func (c *Contest) apply(s *step, f election.Field, v election.Verdict) {
 	}
 }
 
-// holds reports whether this agent needs its own vote, and its voter still keeps a promise
-// of an earlier process run (V5). To ask the others then would only keep their votes from
-// a candidate that can lead at once. The vote of an agent that leaves helps to win but
-// not to renew, so the hold must end within that lease.
+// holds reports whether this agent can't win without its own vote, which its voter can't
+// give: it holds a promise of an earlier process run (V5). A bid would only keep the others'
+// votes from a candidate that can lead at once. The vote of an agent that shuts down helps
+// to win but not to renew, so it counts only if the hold ends within the first lease (soon).
 func (c *Contest) holds(s *step) bool {
 	held := s.HoldEnd()
 	if s.now >= held {

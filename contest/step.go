@@ -17,23 +17,22 @@ type Facts interface {
 	// concerned; 0: it can.
 	Obstacle() election.Obstacle
 	Writes() bool // its disk takes what it must promise
-	Full() bool   // as many rounds are under way in its contests as may be
-	Closed() bool // a round that starts now has to wait for its turn
-	// Informed reports whether enough voters have reported to know that nobody leads;
-	// if not, by when it will be without a report.
+	Full() bool   // it has as many rounds and bids in progress as it may
+	Closed() bool // a round that starts now has to wait in the queue
+	// Informed reports whether enough voters have reported to know that nobody leads. If
+	// not, it returns when to ask again, if no report comes before.
 	Informed() (bool, election.Instant)
 	// FirstTurn is when a first leader may be sought by an agent of that rank.
 	FirstTurn(own election.Rank) election.Instant
 
-	// What this agent's own voter has on record: its grant, when its promise ends, and
-	// when it may vote for this agent as far as a promise from before its start goes.
+	// This agent's own voter: the grant on record, when its promise ends, and when the
+	// hold (a promise of an earlier process run) ends that keeps it from voting for itself.
 	Granted() election.Grant
 	PromiseEnd() election.Instant
 	HoldEnd() election.Instant
 
-	// Candidates are the other agents that are candidates and can be elected, as far as
-	// the agents as a whole are concerned, in any order. Best is the best of those that
-	// have not just stepped down.
+	// Candidates are the other candidates, in any order, whose agents can be elected. Best
+	// is the best of those that have not just stepped down.
 	Candidates() iter.Seq[election.Rank]
 	Best() election.Rank
 	Connected() []election.PeerID
@@ -50,7 +49,7 @@ type Facts interface {
 // Verdict is what a contest asks for after one step, to be carried out at once.
 type Verdict struct {
 	StepDown []election.Withdrawal
-	Remember election.Term       // without quorum: write down that it was led; 0: nothing
+	Remember election.Term       // without quorum: the term that it leads, to be written; 0: none
 	Send     []election.Envelope // the caller numbers the Vote Requests
 	Announce []election.Announcement
 	WakeAt   election.Instant // call Advance then
@@ -65,7 +64,7 @@ type Verdict struct {
 	Rounds, Attempts, TermsWon, LeasesExpired, Suspicions, TermLeaps uint8
 }
 
-// step is one call: what is known, and the verdict as it comes about.
+// step is one call: what is known, and the verdict so far.
 type step struct {
 	Facts
 	now    election.Instant

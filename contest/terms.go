@@ -7,12 +7,10 @@ import (
 	"github.com/doyen-election/doyen/quorum"
 )
 
-// A term that nobody can exceed would end an election for good. So a term counts only if
-// it is not far above those known, and if a voter reports it, or its holder does and a
-// voter confirms that.
+// A term that nobody can exceed would end an election for good. So a term counts only if it
+// is not far above those known, and a voter has reported or confirms it.
 
-// Learn records a term that was granted or claimed elsewhere, and reports whether it
-// counts.
+// Learn records a term that was granted or claimed elsewhere, and reports whether it counts.
 func (c *Contest) Learn(t election.Term) bool {
 	if !t.Follows(c.highest) {
 		return false
@@ -29,8 +27,8 @@ func (c *Contest) learnTerm(s *step, t election.Term) bool {
 	return believed
 }
 
-// confirms reports whether the holder of a term is a voter, or a voter has reported it, or
-// this agent's own voter has granted it.
+// confirms reports whether the holder is a voter, or a voter has reported its term, or this
+// agent's own voter has granted it.
 func (c *Contest) confirms(s *step, h election.Holder, t election.Term) bool {
 	if s.Votes(h.Peer) || c.rumour.holder == h && c.rumour.term == t {
 		return true
@@ -39,20 +37,17 @@ func (c *Contest) confirms(s *step, h election.Holder, t election.Term) bool {
 	return g.Holder == h && g.Term == t
 }
 
-// asked is the terms that this agent has asked for in one election. None of them
-// is asked for again (H1), also after the highest term seen turned out to be wrong.
+// asked is the terms that this agent has asked for in one election. It asks for none of
+// them again (H1), even if the highest term seen turns out to be made up (goBack).
 //
 // Invariant: the spans are sorted, and more than gap terms apart.
 type asked struct{ spans []span }
 
-// span is the terms from the first to the last.
 type span struct{ first, last election.Term }
 
 const (
-	// gap is how near to a span a term lies that is counted as part of it.
-	gap = 1 << 16
-	// maxSpans bounds how many are kept: the nearest two are made one.
-	maxSpans = 16
+	gap      = 1 << 16 // spans that are no farther apart are made one
+	maxSpans = 16      // of more, the two nearest are made one
 )
 
 // upTo is every term up to t; none if t is 0.
@@ -63,7 +58,6 @@ func upTo(t election.Term) asked {
 	return asked{spans: []span{{1, t}}}
 }
 
-// highest is the highest term ever asked for, 0 if none was.
 func (a *asked) highest() election.Term {
 	if len(a.spans) == 0 {
 		return 0
@@ -106,19 +100,17 @@ func (a *asked) add(t election.Term) {
 	}
 }
 
-// between is how far span i is from the one before it; 0 if they overlap.
+// between is the distance of span i from the one before it; 0 if they overlap.
 func (a *asked) between(i int) election.Term {
 	return max(a.spans[i].first, a.spans[i-1].last) - a.spans[i-1].last
 }
 
-// join makes span i and the one before it one.
 func (a *asked) join(i int) {
 	a.spans[i-1].last = max(a.spans[i-1].last, a.spans[i].last)
 	a.spans = slices.Delete(a.spans, i, i+1)
 }
 
-// newTerm is the term to ask for next: above all that were seen, and never asked
-// for before (H1).
+// newTerm is the term to ask for next: above all seen, and never asked for before (H1).
 func (c *Contest) newTerm(s *step) election.Term {
 	if s.roster != nil {
 		c.highest = max(c.highest, s.roster.Floor)
@@ -128,10 +120,9 @@ func (c *Contest) newTerm(s *step) election.Term {
 	return c.highest
 }
 
-// goBack forgets a highest term that so many voters refuse to exceed, as too far
-// above all they know, that the others are not a majority: it was made up, and
-// every later bid would be refused as well. It reports whether it did. What
-// one of the others may have granted in that term stays with it.
+// goBack forgets the highest term seen, if so many voters refuse the next one as a leap
+// that the others are not a majority (H1): it was made up, and every later bid would be
+// refused as well. It reports whether it did.
 func (c *Contest) goBack(s *step) bool {
 	tooFar := func(id election.PeerID) bool { return c.bid.refused[id].why == election.RefusedLeap }
 	if c.bid == nil || quorum.Confirmed(s.roster, func(id election.PeerID) bool { return !tooFar(id) }) {

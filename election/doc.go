@@ -6,6 +6,6 @@
 // and nothing here checks what came from a peer: internal/codec checks its form, and
 // the package that acts on it whether it makes sense.
 //
-// An Instant is a reading of the local CLOCK_BOOTTIME, which counts suspend. Instants of
+// An Instant is nanoseconds of the local CLOCK_BOOTTIME, which counts suspend. Instants of
 // two hosts are never compared.
 package election

@@ -6,7 +6,6 @@ import (
 	"time"
 )
 
-// Instant is nanoseconds of the local CLOCK_BOOTTIME.
 type Instant int64
 
 // Never is an instant that does not come.
@@ -20,7 +19,6 @@ func (i Instant) Add(d time.Duration) Instant {
 	return i + Instant(d)
 }
 
-// Sub returns the time from j to i.
 func (i Instant) Sub(j Instant) time.Duration { return time.Duration(i - j) }
 
 // PeerID is an agent's identity: its libp2p peer ID as text, derived from its key.

@@ -2,14 +2,14 @@ package election
 
 import "time"
 
-// Message is what one agent sends another. All kinds are in this package.
+// Message is what one agent sends to another. All kinds are in this package.
 type Message interface{ message() }
 
 // MaxDetail is how many bytes the Detail of a GenesisRefuse may have.
 const MaxDetail = 1024
 
-// SendID numbers the sends of one process run of an agent. Each request, also a repeated
-// one, and each round of heartbeats has its own.
+// SendID numbers the sends of one process run of an agent: each request, also a repeated one,
+// and each heartbeat.
 type SendID uint64
 
 // Selection: Bully (Garcia-Molina 1982).
@@ -20,13 +20,13 @@ type (
 		Round    uint64 `cbor:"2,keyasint"`
 		Rank     Rank   `cbor:"3,keyasint"` // the sender's
 	}
-	// BullyAnswer says that the sender is alive and ranks higher. A nominee also sends
+	// BullyAnswer reports that the sender is alive and ranks higher. A nominee also sends
 	// it unasked, with round 0.
 	BullyAnswer struct {
 		Election Name   `cbor:"1,keyasint"`
 		Round    uint64 `cbor:"2,keyasint"` // the round answered
 	}
-	// BullyDecline says that the sender can't lead, or ranks lower: do not wait for it.
+	// BullyDecline reports that the sender can't lead, or ranks lower: do not wait for it.
 	BullyDecline struct {
 		Election Name   `cbor:"1,keyasint"`
 		Round    uint64 `cbor:"2,keyasint"`
@@ -106,10 +106,10 @@ type (
 		Term      Term          `cbor:"2,keyasint"`
 		Holder    Holder        `cbor:"3,keyasint"`
 		Target    PeerID        `cbor:"4,keyasint,omitempty"` // of a transfer
-		StandDown time.Duration `cbor:"5,keyasint,omitempty"` // for so long the sender is not a candidate
+		StandDown time.Duration `cbor:"5,keyasint,omitempty"` // how long the sender is not a candidate
 		Leaving   bool          `cbor:"6,keyasint,omitempty"` // the sender's agent stops
 	}
-	// Heartbeat says what its sender leads, and renews all these leases at once.
+	// Heartbeat claims all that its sender leads, and asks voters to renew it.
 	Heartbeat struct {
 		Boot    BootID  `cbor:"1,keyasint"`
 		Send    SendID  `cbor:"2,keyasint"`
@@ -188,7 +188,7 @@ type (
 		Serial      uint64      `cbor:"2,keyasint"`           // rises with each change in a process run
 		Candidacies []Candidacy `cbor:"3,keyasint,omitempty"` // sorted by election
 	}
-	// CandidaciesAck says that they arrived: until then they are repeated.
+	// CandidaciesAck reports that they arrived: until then they are repeated.
 	CandidaciesAck struct {
 		Boot   BootID `cbor:"1,keyasint"` // of the candidacies' sender
 		Serial uint64 `cbor:"2,keyasint"`
@@ -206,16 +206,14 @@ type Record struct {
 
 // The roster: genesis and changes.
 type (
-	// GenesisPropose asks to accept a first roster.
 	GenesisPropose struct {
 		Genesis Genesis `cbor:"1,keyasint"`
 	}
-	// GenesisAccept says that the proposal is durable at the sender, as pending.
+	// GenesisAccept reports that the proposal is durable at the sender, as pending.
 	GenesisAccept struct {
 		Cluster string `cbor:"1,keyasint"`
 		Attempt uint64 `cbor:"2,keyasint"`
 	}
-	// GenesisRefuse says why the sender does not accept.
 	GenesisRefuse struct {
 		Cluster string    `cbor:"1,keyasint"`
 		Attempt uint64    `cbor:"2,keyasint"`
@@ -229,7 +227,7 @@ type (
 		Holder Holder `cbor:"2,keyasint"`
 		Roster Roster `cbor:"3,keyasint"`
 	}
-	// RosterAccept says that the proposed version is durable at the sender.
+	// RosterAccept reports that the proposed version is durable at the sender.
 	RosterAccept struct {
 		Driver  Term    `cbor:"1,keyasint"`
 		Version Version `cbor:"2,keyasint"`
@@ -238,7 +236,7 @@ type (
 		// election, those of its earlier process run included (R4).
 		Promise time.Duration `cbor:"4,keyasint,omitempty"`
 	}
-	// RosterRefuse says that the sender does not accept, and what it holds.
+	// RosterRefuse reports that the sender does not accept, and what it holds.
 	RosterRefuse struct {
 		Driver  Term    `cbor:"1,keyasint"`
 		Version Version `cbor:"2,keyasint"`
@@ -290,7 +288,6 @@ const (
 	GenesisPendingFormer           // as above, by an agent of the proposer's name, under another identity
 )
 
-// Envelope is a message to a peer.
 type Envelope struct {
 	To      PeerID
 	Message Message

@@ -1,7 +1,6 @@
 package election
 
-// Refusal is why a command was not carried out, in facts. Package agent/words puts them
-// into words.
+// Refusal is why a command was not carried out, in facts; agent/words has the texts.
 type Refusal struct {
 	Why      Denial
 	Election Name     // that the command is about

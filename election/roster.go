@@ -65,7 +65,6 @@ func (r *Roster) All() []Voter {
 	return slices.CompactFunc(all, func(a, b Voter) bool { return a.Peer == b.Peer })
 }
 
-// Has reports whether the peer is a voter of either half.
 func (r *Roster) Has(p PeerID) bool {
 	if r == nil {
 		return false
@@ -83,7 +82,6 @@ func (r *Roster) Named(name string) (Voter, bool) {
 	return Voter{}, false
 }
 
-// SortVoters sorts voters by peer ID, the order in which rosters keep them.
 func SortVoters(voters []Voter) {
 	slices.SortFunc(voters, func(a, b Voter) int { return cmp.Compare(a.Peer, b.Peer) })
 }

@@ -23,8 +23,8 @@ type State struct {
 	Grants  map[Name]Grant `cbor:"4,keyasint,omitempty"`
 	Seen    map[Name]Term  `cbor:"5,keyasint,omitempty"` // highest term led without quorum; best effort
 	Attempt uint64         `cbor:"6,keyasint,omitempty"` // genesis attempts this agent has made
-	// Forgotten is the highest term of the grants that were dropped to make room for
-	// other elections. Every election without a record counts as granted up to it.
+	// Forgotten is the highest term of the grants that were dropped for other elections.
+	// Every election without a record counts as granted up to it.
 	Forgotten Term   `cbor:"7,keyasint,omitempty"`
 	Writes    uint64 `cbor:"8,keyasint,omitempty"` // of this state, this one included
 	// Former is the roster before one that a peer reported, and that dropped several of

@@ -3,11 +3,11 @@ package election
 // Input is something that happens to an agent. All kinds are in this package.
 type Input interface{ input() }
 
-// RequestID is chosen by the caller of a command, who finds its Reply by it.
+// RequestID is chosen by the caller of a command, and returned in its Reply.
 type RequestID uint64
 
 type (
-	// Tick says that time has passed. It comes no later than Output.WakeAt.
+	// Tick reports that time has passed. It comes no later than Output.WakeAt.
 	Tick struct{}
 	// Received is a message from an authenticated peer.
 	Received struct {
@@ -16,16 +16,16 @@ type (
 	}
 	// ViewChanged replaces the view.
 	ViewChanged struct{ View View }
-	// PeerConnected says that the peer can be reached now.
+	// PeerConnected reports that the peer can be reached now.
 	PeerConnected struct {
 		Peer PeerID
 		Boot BootID
 	}
-	// PeerLost says that the connection closed, and could not be made again.
+	// PeerLost reports that the connection closed, and could not be made again.
 	PeerLost struct{ Peer PeerID }
-	// Persisted says that this write, and so every earlier one, is durable.
+	// Persisted reports that this write, and so every earlier one, is durable.
 	Persisted struct{ Write uint64 }
-	// PersistFailed says that it may be durable, or not.
+	// PersistFailed reports that it failed: it may be durable, or not.
 	PersistFailed struct{ Write uint64 }
 	// Campaign makes this agent a candidate, or changes its priority.
 	Campaign struct {
@@ -68,7 +68,7 @@ type (
 		Election Name
 		Request  RequestID
 	}
-	// Barred says that another process may have made promises in this agent's name, or
+	// Barred reports that another process may have made promises in this agent's name, or
 	// that some of its own are lost: it may neither vote nor lead until its next start.
 	Barred struct {
 		Code          string // of its warning
@@ -78,8 +78,8 @@ type (
 		Known, Writes uint64 // how many that one remembers; how many there are
 		Cluster       string // another one, of which this agent was a voter
 	}
-	// Suspended says that the host was suspended since the last input: the clock may have
-	// strayed by more than the drift.
+	// Suspended reports that the host was suspended since the last input: its clock may be
+	// wrong by more than the drift.
 	Suspended struct{}
 	// ChangeRoster asks for a change of the voters.
 	ChangeRoster struct {
@@ -118,7 +118,7 @@ type Output struct {
 	Redial   []PeerID       // nothing comes over their connections, which look open: make them again
 	Announce []Announcement // to the programs of this host
 	Replies  []Reply        // outcomes of commands
-	WakeAt   Instant        // when the next Tick is wanted, at the latest
+	WakeAt   Instant        // the next Tick is to come no later than this
 }
 
 // Persist is a state to be made durable. Writes are numbered from 1, and at most one is in
@@ -128,7 +128,7 @@ type Persist struct {
 	State State
 }
 
-// Withdrawal is the end of a leadership of this agent.
+// Withdrawal is the end of a leadership of this agent: it steps down.
 type Withdrawal struct {
 	Election Name
 	Term     Term
@@ -154,7 +154,7 @@ const (
 	NewTerm   Event = "term"      // same leader, higher term
 )
 
-// Reason is why a leadership began or ended. Programs and operators see it as it is.
+// Reason is why a leadership started or ended, in words that programs and operators see.
 type Reason string
 
 const (

@@ -22,7 +22,6 @@ type Member struct {
 	Suspected   bool // by gossip; a live heartbeat outweighs it
 }
 
-// Rank returns the member's rank in the election, if gossip shows that it is a candidate.
 func (m Member) Rank(e Name) (Rank, bool) { return m.RankIn(e, m.Candidacies) }
 
 // RankIn is Rank for a member with those candidacies, sorted by election.
@@ -68,8 +67,8 @@ type Field struct {
 	// Ranks are the candidates that can be elected, best first, self included if Able.
 	Ranks []Rank
 	Leads *Leadership // this agent's own; nil: it does not lead
-	// Full says that this agent has begun as many rounds as it may: it begins none now,
-	// and ends one that would begin again, so that other elections get their turn.
+	// Full: this agent has started as many rounds as it may. It starts none now, and ends one
+	// that would start again, so that other elections get their turn.
 	Full bool
 	// Patience is until when to wait for another agent's round: a vote timeout after
 	// the end of the old lease.

@@ -10,8 +10,7 @@ import (
 )
 
 // A newer roster is adopted without a vote (R2), so it must come from a voter that this
-// agent knows. Otherwise a copy of this cluster, with voters that were changed elsewhere,
-// could replace its voters.
+// agent knows: else a copy of this cluster, changed elsewhere, could replace its voters.
 
 // doubted is the newest roster of a peer that was not adopted.
 type doubted struct {
@@ -49,7 +48,7 @@ func (e *Elector) learnRoster(from election.PeerID, r *election.Roster) {
 	e.formation.Learn(e.now, r)
 }
 
-// objection says why a peer's newer roster is not adopted; 0: it is.
+// objection is why a peer's newer roster is not adopted; 0: it is.
 func (e *Elector) objection(from election.PeerID, held, r *election.Roster) Doubt {
 	switch {
 	case r.Version == e.ledger.State().Refused:
@@ -63,8 +62,8 @@ func (e *Elector) objection(from election.PeerID, held, r *election.Roster) Doub
 	return 0
 }
 
-// lost counts the voters that decide now and would not any more. One change drops at most
-// one: more means that this agent missed several changes, or that they were made elsewhere.
+// lost counts the voters that would no longer decide. One change drops at most one: more
+// means that this agent missed several changes, or that they were made elsewhere.
 func lost(held, r *election.Roster) int {
 	n := 0
 	for _, v := range held.Counted() {
@@ -76,8 +75,7 @@ func lost(held, r *election.Roster) int {
 }
 
 // stillHeld reports whether a majority of the former voters (of each half, if the held
-// roster is marked), this agent included, is known to hold no newer roster: then none
-// can have been committed.
+// roster is marked) is known to hold no newer roster: then none can be committed.
 func (e *Elector) stillHeld(held *election.Roster) bool {
 	return quorum.Confirmed(held, func(id election.PeerID) bool {
 		p := e.peers.get(id)
@@ -98,8 +96,8 @@ func (e *Elector) askVoters(held *election.Roster) {
 	}
 }
 
-// propose hands a proposal to the voter. The driver must be a voter of the roster held
-// here: an agent that missed a change learns of it first.
+// propose gives a proposal to the voter. The driver must be a voter of the roster held here:
+// an agent that missed a change learns of it first.
 func (e *Elector) propose(from election.PeerID, m election.RosterPropose) {
 	held := e.ledger.State().Roster
 	if held != nil && from != e.cfg.Self.Peer && held.Cluster == m.Roster.Cluster && held.Version.Before(m.Roster.Version) &&
@@ -116,15 +114,14 @@ func (e *Elector) propose(from election.PeerID, m election.RosterPropose) {
 	e.voter.Propose(e.now, from, m)
 }
 
-// wantedRestore waits for the write of the roster to which this agent goes back.
 type wantedRestore struct {
 	request    election.RequestID
 	generation uint64
 	deadline   election.Instant
 }
 
-// restore goes back to the roster that this agent held before it adopted one that
-// dropped several voters. The reply comes once that is durable.
+// restore goes back to the roster held before one that dropped several voters was adopted.
+// The reply follows once that is durable.
 func (e *Elector) restore(id election.RequestID) *election.Refusal {
 	state := e.ledger.State()
 	switch {
@@ -161,9 +158,8 @@ func (e *Elector) finishRestore() {
 }
 
 // Votes count at one version of the roster only. A voter with an older one adopts the
-// present one as soon as it learns of it, unless its disk is full, or all voters that it
-// knows were replaced while it was away, and it must not believe the others. Such a voter
-// can't vote, however well it is connected, so it must not count as reachable.
+// present one as soon as it learns of it, unless its disk is full, or it believes nobody
+// because all voters that it knows were replaced. It can't vote, so it is not reachable.
 
 // differs reports whether a voter, or an agent to be added, is known to hold a roster with
 // which it can't vote.
@@ -177,7 +173,7 @@ func (e *Elector) differs(id election.PeerID, p *peer) bool {
 	return e.joins(id) && p.holds != e.roster.Version
 }
 
-// joins reports whether the peer is to be added by a change that has not begun.
+// joins reports whether the peer is to be added by a change that has not started.
 func (e *Elector) joins(id election.PeerID) bool {
 	w := e.change.want
 	return w != nil && e.roster.Version == w.of && e.change.driver == nil && !e.roster.Has(id) &&
@@ -185,7 +181,7 @@ func (e *Elector) joins(id election.PeerID) bool {
 }
 
 // bringUp sends the present roster to the peers that hold another one, and asks what they
-// hold now. It returns when it is to be called next.
+// hold now. It returns when it is due next.
 func (e *Elector) bringUp() election.Instant {
 	wake := election.Never
 	if !e.cfg.Quorum {
@@ -218,8 +214,7 @@ func (e *Elector) bringUp() election.Instant {
 	return wake
 }
 
-// behind reports whether the peer has held another roster for a lease, though it got the
-// present one.
+// behind reports whether the peer has not adopted the present roster for a lease.
 func (e *Elector) behind(p *peer) bool {
 	return p.differsSince != 0 && e.now >= p.differsSince.Add(e.cfg.Timing.Lease)
 }
@@ -234,8 +229,7 @@ func (e *Elector) joinersReady() bool {
 	return true
 }
 
-// behindJoiner is the name of an agent to be added that does not adopt the present
-// roster; empty if there is none.
+// behindJoiner is the name of an agent to be added that does not adopt the present roster.
 func (e *Elector) behindJoiner() string {
 	for i, p := range e.peers.rows {
 		if e.joins(e.peers.keys[i]) && e.behind(p) {

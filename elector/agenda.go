@@ -11,30 +11,28 @@ import (
 // agenda counts this agent's rounds in progress, and those that wait for their turn.
 type agenda struct {
 	queued     int  // elections that wait to start a round
-	serving    bool // those are having their turn
+	serving    bool // they are being advanced in the order of the queue
 	contesting int  // elections with a round or a bid of this agent in progress
 	window     int  // how many of those there may be
 	narrowedAt election.Instant
 	turns      uint64 // queue positions given so far
 }
 
-// A thousand rounds at once would keep all agents too busy to answer any. So the number of
-// rounds and bids in progress follows what the voters can take, as a sender's window
-// follows a network (Jacobson 1988, "Congestion Avoidance and Control"): it grows by one
-// with each that is won, and is halved when a vote comes too late, at most once a vote
-// timeout. A bid without any vote says nothing: voters may have promised the election to
-// another agent.
+// A thousand rounds at once would keep all agents too busy to answer any. So a window bounds
+// the rounds and bids in progress, as in a network (Jacobson 1988, "Congestion Avoidance and
+// Control"): it grows by one with each that is won, and is halved when a vote comes too late,
+// at most once a vote timeout. A bid without any vote shows nothing: the voters may have
+// promised the election to another agent.
 const (
 	minWindow   = 2
 	firstWindow = 16
 	maxWindow   = 256
 )
 
-// full reports whether the next round has to wait until one has ended.
 func (a *agenda) full() bool { return a.contesting >= a.window }
 
-// closed reports whether a round has to wait for its turn, also one that begins again:
-// else two agents could fill their windows for ever with rounds that wait for the other's.
+// closed reports whether a round has to wait in the queue, also one that starts again: else
+// two agents could fill their windows with rounds that wait for each other, and never end.
 func (a *agenda) closed() bool { return a.full() || a.queued > 0 && !a.serving }
 
 // widen records that a bid was won.
@@ -47,10 +45,9 @@ func (a *agenda) narrow(now election.Instant, pause time.Duration) {
 	}
 }
 
-// touch has the election advanced in this step, or in the next if it was already.
+// touch has the election advanced in this step, or in the next if that was done.
 func (c *entry) touch() { c.touched, c.refresh = true, true }
 
-// touchAll has every election advanced in this step.
 func (e *Elector) touchAll() {
 	for _, c := range e.contests.rows {
 		c.touch()
@@ -60,7 +57,6 @@ func (e *Elector) touchAll() {
 // wake has the election advanced no later than at that instant.
 func (c *entry) wake(at election.Instant) { c.wakeAt = min(c.wakeAt, at) }
 
-// recount counts whether this agent has a round or a bid under way.
 func (a *agenda) recount(c *entry) {
 	if contests := c.Contests(); contests != c.counted {
 		c.counted = contests
@@ -68,7 +64,7 @@ func (a *agenda) recount(c *entry) {
 	}
 }
 
-// queue notes whether the election waits for its turn to start a round.
+// queue records whether the election waits for its turn to start a round.
 func (a *agenda) queue(c *entry, waits bool) {
 	if waits && c.turn == 0 {
 		a.turns++
@@ -80,7 +76,7 @@ func (a *agenda) queue(c *entry, waits bool) {
 	}
 }
 
-// queued returns the elections that wait to start a round, in the order of their turns.
+// queued returns the elections in the queue, in its order.
 func (e *Elector) queued() []*entry {
 	var waiting []*entry
 	for _, c := range e.contests.rows {
@@ -99,7 +95,6 @@ func sign(up bool) int {
 	return -1
 }
 
-// drop forgets an election.
 func (e *Elector) drop(c *entry) {
 	e.contests.remove(c.Name())
 	e.agenda.queue(c, false)

@@ -2,10 +2,9 @@ package elector
 
 import "github.com/doyen-election/doyen/election"
 
-// An agent is barred if another process has its identity or writes to its data directory,
-// or if the directory is an older copy: by what it promised, or what the other one did,
-// one vote might go to two holders. Until its next start it grants, renews, accepts,
-// writes and leads nothing; it follows, and tells its host who leads.
+// An agent is barred if another process has its identity or writes to its data directory, or
+// if the directory is an older copy: one vote might go to two holders. Until its next start
+// it grants, renews, accepts, writes and leads nothing; it follows, and shows who leads.
 
 // bar ends this agent's part in votes and leaderships. The first cause is kept.
 func (e *Elector) bar(in election.Barred) {
@@ -27,7 +26,6 @@ func (e *Elector) whyBarred() *election.Refusal {
 	return &election.Refusal{Why: election.DeniedBarred, Barred: e.barred}
 }
 
-// endChange refuses the commands that wait for a change of the voters.
 func (e *Elector) endChange() {
 	ch := &e.change
 	if ch.want != nil {
@@ -42,10 +40,10 @@ func (e *Elector) endChange() {
 	ch.want, ch.cancel, ch.restore, ch.driver = nil, nil, nil, nil
 }
 
-// meetFormer bars an agent that formed a cluster alone and meets one whose roster has its
-// name: it lost its data directory and was started as the first agent of a cluster. Two
-// leaders would act for the same programs. Only a voter shows that the other cluster
-// still runs: an observer may be all that is left of it.
+// meetFormer bars an agent that formed a cluster alone and meets another whose roster has
+// its name: it lost its data directory and was started as the first agent of a cluster. Two
+// leaders would act for the same programs. Only a voter shows that the other cluster still
+// runs: an observer may be all that is left of it.
 func (e *Elector) meetFormer(from election.PeerID, p *peer) {
 	if e.wasVoterOf(p.roster) && p.roster.Has(from) {
 		e.bar(election.Barred{Code: "identity_changed", Cluster: p.roster.Cluster})
@@ -60,8 +58,8 @@ func (e *Elector) wasVoterOf(theirs *election.Roster) bool {
 	return named && alone && v.Peer != e.cfg.Self.Peer
 }
 
-// sendFirstRoster sends this agent's first roster, once it is durable, to all peers. Those
-// of other clusters learn from it that this agent is not of theirs.
+// sendFirstRoster sends this agent's first roster to all peers, those of other clusters
+// included: they learn that this agent is not of theirs.
 func (e *Elector) sendFirstRoster() {
 	own := e.report(0, "")
 	e.sendAllConnected(own)

@@ -9,8 +9,8 @@ import (
 )
 
 // candidacies are those of this agent, and which peers know them. Gossip carries only a few,
-// and slowly. As soon as one does not fit, all are sent to each peer directly, again and
-// again until it acknowledges them.
+// and slowly. As soon as one does not fit, all are sent directly to each peer, until it
+// acknowledges them.
 type candidacies struct {
 	list   []election.Candidacy // sorted; replaced, never changed
 	serial uint64
@@ -18,7 +18,7 @@ type candidacies struct {
 	mute   bool // this agent can't lead: they are sent with priority 0
 }
 
-// set begins or ends a candidacy, or changes its priority.
+// set starts or ends a candidacy, or changes its priority.
 func (cs *candidacies) set(name election.Name, stands bool, priority int) {
 	i, stood := cs.find(name)
 	next := slices.Clone(cs.list)
@@ -36,7 +36,7 @@ func (cs *candidacies) set(name election.Name, stands bool, priority int) {
 	cs.serial++
 }
 
-// told returns what is sent to peers. They must not wait for an agent that can't write.
+// sent is the candidacies to send to peers: they must not wait for an agent that can't write.
 func (cs *candidacies) sent() []election.Candidacy {
 	if !cs.mute {
 		return cs.list
@@ -54,9 +54,8 @@ func (cs *candidacies) find(name election.Name) (int, bool) {
 	})
 }
 
-// sendCandidacies sends the candidacies to each peer that does not know them yet, one
-// message at a time: later changes go with the next. It returns when it is to be called
-// next.
+// sendCandidacies sends them to each peer that does not know them, one message at a time:
+// later changes go with the next. It returns when it is due next.
 func (e *Elector) sendCandidacies() election.Instant {
 	if cs := &e.stands; cs.mute == e.writes() {
 		cs.mute = !cs.mute
@@ -84,7 +83,6 @@ func (e *Elector) sendCandidacies() election.Instant {
 	return wake
 }
 
-// told learns the candidacies of a peer.
 func (e *Elector) candidaciesOf(from election.PeerID, m election.Candidacies) {
 	p := e.peers.get(from)
 	if p == nil || m.Boot != p.boot {
@@ -94,7 +92,7 @@ func (e *Elector) candidaciesOf(from election.PeerID, m election.Candidacies) {
 	if !p.listed || m.Serial > p.serial {
 		before := p.candidacies
 		if !p.listed {
-			e.heardOf++ // gossip may have shown any of them otherwise
+			e.heardOf++ // gossip may have shown them differently
 		}
 		p.listed, p.serial, p.candidacies = true, m.Serial, m.Candidacies
 		for name, stands := range changes(before, m.Candidacies) {
@@ -110,8 +108,7 @@ func (e *Elector) candidaciesOf(from election.PeerID, m election.Candidacies) {
 	e.send(from, election.CandidaciesAck{Boot: m.Boot, Serial: p.serial, By: e.cfg.Self.Boot})
 }
 
-// changes walks, in order, the elections in which two sorted lists differ, and whether the
-// newer list has them.
+// changes walks the elections in which two sorted lists differ, and whether the newer has them.
 func changes(before, now []election.Candidacy) iter.Seq2[election.Name, bool] {
 	return func(yield func(election.Name, bool) bool) {
 		for len(before) > 0 || len(now) > 0 {
@@ -136,7 +133,7 @@ func changes(before, now []election.Candidacy) iter.Seq2[election.Name, bool] {
 	}
 }
 
-// candidaciesAck records what a peer knows. If that is not the newest, it is sent at once.
+// candidaciesAck records what a peer knows, and sends it the newest.
 func (e *Elector) candidaciesAck(from election.PeerID, m election.CandidaciesAck) {
 	p := e.peers.get(from)
 	if p == nil || m.Boot != e.cfg.Self.Boot || m.By != p.boot {
@@ -146,8 +143,7 @@ func (e *Elector) candidaciesAck(from election.PeerID, m election.CandidaciesAck
 	p.knows, p.sendAt = max(p.knows, m.Serial), e.now
 }
 
-// rank returns a member's rank, if it is a candidate: as it reported, or else as gossip
-// shows it.
+// rank returns a member's rank, if it is a candidate: as it reported, or as gossip shows it.
 func (e *Elector) rank(m election.Member, name election.Name) (election.Rank, bool) {
 	return e.peers.get(m.Peer).rank(m, name)
 }

@@ -28,13 +28,12 @@ type Config struct {
 	Drift        float64 // every clock runs within 1 ± Drift of real time
 	Preempt      bool    // transfer to a strictly higher priority
 	PreemptDelay time.Duration
-	// Voters are the names of the first roster, the proposer first. Empty: a
-	// roster of this agent alone if Alone, else none until another agent tells it.
+	// Voters are the names of the first roster, the proposer first. Empty: a roster of this
+	// agent alone if Alone, else none until another agent reports it.
 	Voters []string
 	Alone  bool
-	// MaxElections bounds the elections this agent keeps, the roster election
-	// included; 0: as many as fit a message. Those that nobody stands in any more
-	// make room for others.
+	// MaxElections bounds the elections this agent keeps, the roster election included; 0:
+	// as many as fit into a message. New ones replace those without candidates.
 	MaxElections int
 	// FixedDeadline, if above 0, replaces the phi-accrual detector by a deadline.
 	FixedDeadline time.Duration

@@ -9,13 +9,12 @@ import (
 )
 
 // A leader renews its leases without its disk, and would lead on when that hangs. But its
-// programs may need the disk, and the others lack its vote. So a leader writes now and
-// then to see whether it can, and hands over its elections if not. First a majority of
-// the voters must have shown that they can write: if all disks hang, those of one storage
-// for instance, no other agent could be elected.
+// programs may need the disk, and the others lack its vote. So a leader writes now and then
+// to see whether it can, and hands over its elections if not, to an agent that can: a
+// majority of the voters must have written first, since all may share one broken storage.
 
-// diskPatience is how long a write may take before the disk counts as stuck, and how often
-// a leader writes. It is long, because no agent can be elected while all disks are slow.
+// diskPatience is how long a write may take before the disk counts as stuck, and how often a
+// leader writes. It is long, because no agent can be elected while all disks are slow.
 func (t Timing) diskPatience() time.Duration {
 	if t.DiskPatience > 0 {
 		return t.DiskPatience
@@ -31,21 +30,20 @@ type diskWatch struct {
 	wrote    map[election.PeerID]bool
 }
 
-// writes reports whether this agent may write its promises, and its disk is not known to
-// fail.
+// writes reports whether this agent may write promises, and its disk is not known to fail.
 func (e *Elector) writes() bool {
 	return e.barred.Code == "" && !e.ledger.Failing() && !e.diskStuck()
 }
 
 func (e *Elector) diskStuck() bool { return e.now >= e.diskStuckFrom() }
 
-// diskStuckFrom is when the disk counts as stuck, unless the write under way succeeds.
+// diskStuckFrom is when the disk counts as stuck, unless the write in progress succeeds.
 func (e *Elector) diskStuckFrom() election.Instant {
 	return e.ledger.WaitsSince().Add(e.cfg.Timing.diskPatience())
 }
 
-// watchDisk tries a leader's disk, and asks the others once that is stuck. It returns when
-// it is to be called next.
+// watchDisk tries a leader's disk, and asks the others to write once that is stuck. It
+// returns when it is due next.
 func (e *Elector) watchDisk() election.Instant {
 	leads, w := e.leadsAny(), &e.disk
 	if !leads || !e.diskStuck() {
@@ -60,7 +58,7 @@ func (e *Elector) watchDisk() election.Instant {
 		e.ledger.Change(func(*election.State) {})
 	}
 	if !e.diskStuck() {
-		return election.Never // diskStuckFrom has it called again
+		return election.Never // wakeAt wakes the agent at diskStuckFrom
 	}
 	if w.question == 0 || e.now >= w.asked.Add(e.cfg.Timing.diskPatience()) {
 		e.inquired++
@@ -96,15 +94,13 @@ func (e *Elector) leaveToWriters() {
 	}
 }
 
-// reportOnceWritten answers once this agent has written. A peer that asks again gets one
-// answer, to its last question.
+// reportOnceWritten answers a peer's last question once this agent has written.
 func (e *Elector) reportOnceWritten(to election.PeerID, question uint64) {
 	e.cancelReport(to)
 	e.ledger.WhenDurable(e.ledger.NextWrite(), election.Envelope{To: to,
 		Message: election.Report{ID: question, Election: election.RosterElection}})
 }
 
-// cancelReport drops the answer that waits for a write.
 func (e *Elector) cancelReport(to election.PeerID) {
 	e.ledger.Cancel(func(m election.Envelope) bool {
 		_, reports := m.Message.(election.Report)

@@ -4,6 +4,9 @@
 // peers, the detection of silence, heartbeats for all elections at once, the driver of
 // roster changes, and what readers see.
 //
+// The words are explained in docs/architecture.md; G1 and the like are rules of
+// docs/guarantees.md.
+//
 // # A step
 //
 // (*Elector).Step, in this order:
@@ -15,14 +18,15 @@
 //	settle         again
 //	Persist        the next write of the state, if one is needed
 //
-// Each election is an entry: its Contest, when that is to be advanced, and what readers
-// were shown of it. The entry answers the questions of its Contest (contest.Facts), and
-// carry does what the returned verdict asks for. A contest is advanced if something
-// was heard about it, if its time has come, or if facts have changed that matter to
-// all (advanceContests). How many rounds may be under way at once is limited (agenda.go).
+// Each election is an entry (entry.go): its Contest, when that is to be advanced, and what
+// readers were shown of it. The entry answers the questions of its Contest (contest.Facts),
+// and carry does what the returned verdict asks for. A contest is advanced if it received
+// something, if its time has come, or if facts have changed that matter to all
+// (advanceContests). How many rounds may be under way at once is limited (agenda.go).
 //
 // The output is carried out in the order of its fields: Withdraw (stop acting), Persist,
-// Send, Announce. Replies to voters wait until what they rest on is durable.
+// Send, Redial, Announce, Replies. The answers of this agent's voter wait until what they
+// rest on is durable.
 //
 // # Peers
 //
@@ -31,7 +35,7 @@
 // overdue (silence.go). A voter is reachable if its vote can be had: connected, not
 // silent, able to write, and with the present roster.
 //
-// # A heartbeat
+// # Where to find it
 //
 // beat sends one message to each peer for all elections led here, with the claims of
 // all contests. The receiver renews what its own voter has promised (heartbeat in
@@ -40,13 +44,15 @@
 // heartbeat echoes: from it the receiver knows until when the claimed lease
 // certainly runs (claimEnd).
 //
-// # The three waits, and the end of a leadership
+// An answer to a heartbeat holds a stamp of the receiver's clock, which the next heartbeat
+// echoes: from it the receiver knows until when the claimed lease runs for certain
+// (claimEnd).
 //
-// A candidate waits for its turn, a nominee for the end of old promises, and a leader
-// that steps down for its programs: see package contest. In addition, an agent that has
-// just started waits until enough voters have reported (informed), and a voter keeps
-// the promises of its last run (quorum). A program is told to stop by Output.Withdraw,
-// and election.Stopped is the receipt.
+// # Waits
+//
+// Package contest has three waits. In addition, an agent that has just started waits until
+// enough voters have reported (informed), and its voter keeps the promises of its last
+// process run (package quorum).
 //
 // # Guarantees
 //

@@ -10,25 +10,24 @@ import (
 	"github.com/doyen-election/doyen/quorum"
 )
 
-// Elector is one agent's part in every election. It is not safe for concurrent
-// use: one goroutine owns it.
+// Elector is one agent's part in every election. One goroutine owns it.
 type Elector struct {
 	cfg          Config
 	rules        *contest.Config // the part of cfg that the contests need
 	rng          *rand.Rand
 	now          election.Instant
 	started      election.Instant
-	resumed      election.Instant // the host was suspended for the last time before; 0: never
+	resumed      election.Instant // after the last suspend of the host; 0: there was none
 	ledger       *quorum.Ledger
 	voter        *quorum.Voter
 	formation    *quorum.Formation
 	change       rosterChange
-	askRosterAt  election.Instant // the voters are not asked for their rosters before
+	askRosterAt  election.Instant // the voters are not asked for their rosters before then
 	sends        *quorum.Sends
 	roster       *election.Roster // the voter's durable one
 	view         election.View
-	peers        table[election.PeerID, *peer] // those connected, but for
-	foreign      table[election.PeerID, *peer] // those that belong to another cluster
+	peers        table[election.PeerID, *peer] // the connected ones of this cluster
+	foreign      table[election.PeerID, *peer] // the connected ones of other clusters
 	contests     table[election.Name, *entry]
 	stands       candidacies
 	heardOf      uint64 // counts the changes of members and their candidacies
@@ -38,16 +37,16 @@ type Elector struct {
 	agenda       agenda
 	shown        []*ContestStatus // to readers; replaced, never changed; nil: to be made again
 	retired      election.Term    // the highest term known in any dropped contest
-	spent        election.Term    // the highest term asked for in any of those
+	spent        election.Term    // the highest term asked for in any dropped contest
 	settled      bool             // a leader of some election was known since the start
-	informedAt   election.Instant // enough voters had reported, in a crowd; 0: not yet
-	sweepAt      election.Instant // contests without candidates are dropped then
+	informedAt   election.Instant // when enough voters had reported, in a crowd; 0: not yet
+	sweepAt      election.Instant // when contests without candidates are dropped
 	inquiries    table[uint64, *inquiry]
 	inquired     uint64
 	disk         diskWatch
 	progress     table[election.PeerID, progress] // of the other agents' states, also of some that are not connected
 	sentWrites   uint64                           // the number of writes that the others were last sent
-	sendWritesAt election.Instant                 // it is not sent again before
+	sendWritesAt election.Instant                 // it is not sent again before then
 	barred       election.Barred                  // why this agent neither votes nor leads until its next start; zero: it does
 	beatAt       election.Instant
 	ledHere      int                      // how many elections the last heartbeat claimed
@@ -61,8 +60,8 @@ type Elector struct {
 	out          election.Output
 }
 
-// New returns the elector of an agent that starts now with a durable state.
-// rng serves retries and cluster names.
+// New returns the elector of an agent that starts with a state that is on disk. rng serves
+// retries and cluster names.
 func New(cfg Config, s election.State, now election.Instant, rng *rand.Rand) (*Elector, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
@@ -96,13 +95,12 @@ func New(cfg Config, s election.State, now election.Instant, rng *rand.Rand) (*E
 	return e, nil
 }
 
-// Step handles one input at one instant. Instants never run backwards; one
-// that does is taken for the last.
+// Step handles one input. An instant before the last one counts as that.
 func (e *Elector) Step(now election.Instant, in election.Input) election.Output {
 	e.now = max(now, e.now)
 	e.out = election.Output{}
 	e.counters.Steps++
-	e.expireLeases() // before anything else: a thawed leader must not act on what comes next
+	e.expireLeases() // first: a leader that was frozen must not act on the input
 	e.handle(in)
 	e.settle()
 	duty := e.advance()
@@ -160,7 +158,7 @@ func (e *Elector) handle(in election.Input) {
 	}
 }
 
-// receive handles a message of an authenticated peer, or of this agent itself.
+// receive handles a message of a peer, or of this agent to itself.
 func (e *Elector) receive(from election.PeerID, m election.Message) {
 	if from != e.cfg.Self.Peer {
 		e.counters.Received[codec.Kind(m)]++
@@ -240,8 +238,7 @@ func needsQuorum(m election.Message) bool {
 // maxOwnTurns bounds how often an agent answers itself within one step. A few are needed.
 const maxOwnTurns = 64
 
-// settle sends the messages whose writes are durable, and handles this agent's messages to
-// itself, until there are none.
+// settle sends the messages whose writes are durable, and handles this agent's to itself.
 func (e *Elector) settle() {
 	e.setForeignApart()
 	for range maxOwnTurns {
@@ -261,7 +258,7 @@ func (e *Elector) settle() {
 	e.counters.Dropped["own_loop"]++
 }
 
-// advance does what time or changed facts make due, and returns when the next duty is.
+// advance does what is due, and returns when it wants to be called next.
 func (e *Elector) advance() election.Instant {
 	e.voter.Tick(e.now)
 	formed, brought := e.form(), e.bringUp()
@@ -272,7 +269,6 @@ func (e *Elector) advance() election.Instant {
 	return min(formed, brought, e.expireInquiries(), e.sendCandidacies(), e.watchDisk(), e.beat(), e.probe())
 }
 
-// wakeAt is when the next Tick is wanted: for a duty, or for a part with its own alarm.
 func (e *Elector) wakeAt(duty election.Instant) election.Instant {
 	wake := min(duty, e.voter.WakeAt(), e.ledger.WakeAt(), e.change.wakeAt, e.contestsWake())
 	if !e.diskStuck() {
@@ -281,7 +277,7 @@ func (e *Elector) wakeAt(duty election.Instant) election.Instant {
 	return max(wake, e.now+1) // time must move before anything more can be due
 }
 
-// form makes the first roster, and returns when it is due next.
+// form does this agent's part in the first roster, and returns when it is due next.
 func (e *Elector) form() election.Instant {
 	if !e.cfg.Quorum || e.roster != nil || e.ledger.State().Roster != nil || e.barred.Code != "" {
 		return election.Never
@@ -299,7 +295,7 @@ func (e *Elector) form() election.Instant {
 
 func (e *Elector) newCluster() string { return fmt.Sprintf("%016x", e.rng.Uint64()) }
 
-// activateRoster goes on with a roster that has just become durable.
+// activateRoster continues with a roster that has just become durable.
 func (e *Elector) activateRoster() {
 	r := e.voter.Roster()
 	if r == e.roster {

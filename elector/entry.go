@@ -10,9 +10,8 @@ import (
 	"github.com/doyen-election/doyen/ring"
 )
 
-// entry is one of the elections that this agent holds: its contest, when that is to be
-// advanced, and what readers are shown of it. It is also the facts that the contest is
-// given.
+// entry is one election: its contest, when that is to be advanced, and what readers are
+// shown of it. It also is the contest's Facts.
 type entry struct {
 	// What each step looks at in each election comes first, in one line of the cache.
 	wakeAt  election.Instant
@@ -24,9 +23,9 @@ type entry struct {
 
 	e         *Elector
 	turn      uint64           // its place among those that wait; 0: it wants to start no round
-	idleSince election.Instant // there are no candidates and no leader; Never: there are
+	idleSince election.Instant // since when there are no candidates and no leader; Never: there are
 	listing   listing
-	shown     *ContestStatus // to readers; replaced, never changed; nil: it is not
+	shown     *ContestStatus // to readers; replaced, never changed; nil: they are not shown it
 }
 
 func newSelection(cfg Config, name election.Name) contest.Selection {
@@ -36,9 +35,8 @@ func newSelection(cfg Config, name election.Name) contest.Selection {
 	return bully.New(name, cfg.Self.Peer, cfg.Timing.Heartbeat)
 }
 
-// advanceContests does what is due in all elections: in those that something was
-// heard about, whose time has come, or in every one if facts changed that matter
-// to all.
+// advanceContests advances the elections that were touched or whose time has come, and all
+// of them if facts have changed that matter to all.
 func (e *Elector) advanceContests() {
 	if facts := e.facts.renew(e); facts != e.advanced {
 		e.advanced = facts
@@ -62,7 +60,6 @@ func (e *Elector) advanceContests() {
 	e.agenda.serving = false
 }
 
-// contestsWake is when the next election is to be advanced.
 func (e *Elector) contestsWake() election.Instant {
 	wake := election.Never
 	for _, c := range e.contests.rows {
@@ -71,7 +68,6 @@ func (e *Elector) contestsWake() election.Instant {
 	return wake
 }
 
-// advanceContest does what is due in one election.
 func (e *Elector) advanceContest(c *entry) {
 	c.touched, c.refresh, c.wakeAt = false, true, election.Never
 	e.agenda.queue(c, false)
@@ -127,7 +123,6 @@ func (e *Elector) carry(c *entry, v contest.Verdict) {
 	}
 }
 
-// learn has a contest learn a term that was granted elsewhere.
 func (e *Elector) learn(c *entry, t election.Term) bool {
 	believed := c.Learn(t)
 	if !believed {
@@ -179,18 +174,14 @@ func (c *entry) Informed() (bool, election.Instant) {
 }
 
 const (
-	// crowd is how many members make it a matter of who starts the first round.
-	crowd = 16
-	// crowdStagger is how many times as long as else each waits for the next better
-	// one then.
-	crowdStagger = 4
+	crowd        = 16 // from so many members on, FirstTurn delays the first round
+	crowdStagger = 4  // by so many times the usual stagger
 )
 
-// FirstTurn is when this agent may start a round for the first leader that it hears
-// of, in a crowd. All have just begun, on machines that are busy with that, and are
-// not connected to each other yet: each would take itself for one of the best, and
-// rounds of a hundred keep all too busy to vote. So the better ones among all members
-// count, connected or not, from when enough voters have reported.
+// FirstTurn is when this agent may start a round for the first leader, among many members
+// that have just started and are not connected to each other yet. Each would take itself for
+// one of the best, and a hundred rounds keep all too busy to vote. So each waits for all
+// better members, connected or not, from when enough voters have reported.
 func (c *entry) FirstTurn(own election.Rank) election.Instant {
 	e := c.e
 	if e.settled || !e.cfg.Quorum || len(e.view.Members) < crowd {
@@ -231,8 +222,7 @@ func (c *entry) StopsSoon(id election.PeerID) bool {
 	return p != nil && p.leaving
 }
 
-// SharesRoster: an agent that holds another roster, and can't be brought to take this
-// one over, gets no votes of those that hold this one.
+// SharesRoster: an agent with another roster gets no votes from those that hold this one.
 func (c *entry) SharesRoster(id election.PeerID) bool {
 	p := c.e.peers.get(id)
 	return !c.e.cfg.Quorum || c.e.roster == nil || p != nil && p.holds == c.e.roster.Version

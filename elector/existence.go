@@ -5,11 +5,11 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-// An election exists from its first candidate until some time after its last. Its terms
-// outlive it: in the record while that has capacity, then as the terms above which every
-// later election starts.
+// An election exists from its first candidate until some time after its last one. Its
+// terms are kept longer: in the grants on record while there is capacity, then as a bound
+// above which every later election starts (retired, spent, Forgotten).
 
-// held returns the election's contest, to be advanced in this step; nil: there is none.
+// held returns the election's contest and has it advanced; nil: there is none.
 func (e *Elector) held(name election.Name) *entry {
 	c := e.contests.get(name)
 	if c != nil {
@@ -18,7 +18,7 @@ func (e *Elector) held(name election.Name) *entry {
 	return c
 }
 
-// contest returns the election's contest. It makes one if there is capacity.
+// contest is held, but makes a contest if there is none; nil: there is no capacity.
 func (e *Elector) contest(name election.Name) *entry {
 	if c := e.held(name); c != nil {
 		return c
@@ -35,9 +35,8 @@ func (e *Elector) contest(name election.Name) *entry {
 	return c
 }
 
-// hasRoom reports whether there is capacity for one more election, beside those that exist
-// and those on record. One place is kept for the roster election. Unused elections are
-// dropped, a few at once.
+// hasRoom reports whether there is capacity for one more election. If there is not, it
+// drops unused ones first, a few at once. One place is reserved for the roster election.
 func (e *Elector) hasRoom(name election.Name) bool {
 	limit := e.cfg.MaxElections
 	if name != election.RosterElection {
@@ -53,8 +52,8 @@ func (e *Elector) hasRoom(name election.Name) bool {
 	return e.voter.Forget(e.now, e.takesPart, 1+e.cfg.MaxElections/16) > 0
 }
 
-// dropUnused drops the contests without candidates in which this agent never asked for a
-// term: most are known only from voters' records, which bind later candidates too.
+// dropUnused drops the contests without candidates in which this agent asked for no term.
+// They are known from the voters' records, and those bind later candidates too.
 func (e *Elector) dropUnused() {
 	if !e.cfg.Quorum {
 		return
@@ -84,8 +83,8 @@ func (e *Elector) names() int {
 	return n
 }
 
-// sweep drops the contests that were idle for so long that no late message about a
-// leadership can come any more.
+// sweep drops the contests that were idle for so long that no message about a leadership
+// can still be on its way.
 func (e *Elector) sweep() {
 	if e.now < e.sweepAt {
 		return
@@ -106,7 +105,6 @@ func (e *Elector) sweep() {
 	}
 }
 
-// exists reports whether the election has a candidate or a leader, or may have.
 func (e *Elector) exists(c *entry) bool {
 	switch {
 	case c.Name() == election.Default, c.Name() == election.RosterElection:
@@ -122,8 +120,8 @@ func (e *Elector) exists(c *entry) bool {
 	return false
 }
 
-// remember records the term led without quorum. If there are too many, only the highest is
-// kept of the elections that do not exist any more.
+// remember records the term led without quorum. If there are too many, it forgets those of
+// elections that no longer exist, except the highest.
 func (e *Elector) remember(name election.Name, t election.Term) {
 	e.ledger.Change(func(s *election.State) {
 		if len(s.Seen) >= e.cfg.MaxElections {

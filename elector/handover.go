@@ -21,7 +21,6 @@ func (e *Elector) campaign(in election.Campaign) *election.Refusal {
 	return nil
 }
 
-// stand starts or ends this agent's candidacy.
 func (e *Elector) stand(c *entry, candidate bool, priority int) {
 	c.Stand(candidate, priority)
 	if c.Name() != election.RosterElection {
@@ -29,8 +28,8 @@ func (e *Elector) stand(c *entry, candidate bool, priority int) {
 	}
 }
 
-// withdrawCandidacy ends a candidacy, and what it led with it: the best candidate
-// left follows, which may be another one of this host.
+// withdrawCandidacy ends a candidacy, and what it led: the best candidate left is next, and
+// may be another one of this host.
 func (e *Elector) withdrawCandidacy(name election.Name, remaining int) {
 	c := e.held(name)
 	if c == nil {
@@ -94,8 +93,8 @@ func (e *Elector) shutdown() {
 	e.leaveAll(election.ReasonShutdown)
 }
 
-// leaveAll hands over everything led here to the next leader. An agent that
-// drains still drives a change of the voters: that is maintenance too.
+// leaveAll hands over everything led here. An agent that drains still drives a change of the
+// voters: that is maintenance too.
 func (e *Elector) leaveAll(why election.Reason) {
 	for _, c := range e.contests.rows {
 		if why == election.ReasonDraining && c.Name() == election.RosterElection {
@@ -105,8 +104,8 @@ func (e *Elector) leaveAll(why election.Reason) {
 	}
 }
 
-// HandingOver reports whether a term of this agent is not released yet, or what
-// it should remember of the hand-over is not on disk.
+// HandingOver reports whether a term of this agent is not released yet, or a write is still
+// to be made durable.
 func (e *Elector) HandingOver() bool {
 	if e.barred.Code == "" && !e.ledger.Settled() { // a barred agent writes nothing any more
 		return true
@@ -119,9 +118,9 @@ func (e *Elector) HandingOver() bool {
 	return false
 }
 
-// The clock may count a suspend as a second too short or too long, if the host measures it
-// with a clock of whole seconds. Then a lease that has expired looks valid, or a promise
-// that still holds looks expired. So no deadline from before a suspend counts after it.
+// The clock may count a suspend as a second too short or too long, if the host measures it in
+// whole seconds. A lease that has expired would look valid, or a promise that holds would
+// look expired. So no deadline from before a suspend counts after it.
 
 // suspended ends every lease this agent counts, its own and those of the leaders it
 // follows, and every bid. Its voter holds what it promised as after a start.

@@ -9,15 +9,12 @@ import (
 )
 
 const (
-	// maxInquiries bounds the questions under way, one of each election.
-	maxInquiries = 64
-	// maxReaders bounds the readers that wait for one answer.
-	maxReaders = 256
+	maxInquiries = 64  // in progress, one of each election
+	maxReaders   = 256 // that wait for one answer
 )
 
-// inquiry asks a majority of the voters who leads. All readers that came before it was
-// asked share it. For those that came later an answer may be too old: they wait for the
-// next inquiry, which follows at once.
+// inquiry asks a majority of the voters who leads, for all readers that came before it was
+// sent. For later ones its answers may be too old: they wait for the next inquiry.
 type inquiry struct {
 	election election.Name
 	readers  []reader
@@ -47,7 +44,6 @@ func (e *Elector) inquire(in election.Inquire) {
 	}
 }
 
-// underWay returns the inquiry about an election that is not concluded.
 func (e *Elector) underWay(name election.Name) *inquiry {
 	for _, q := range e.inquiries.rows {
 		if q.election == name {
@@ -57,7 +53,6 @@ func (e *Elector) underWay(name election.Name) *inquiry {
 	return nil
 }
 
-// ask asks all voters about an election.
 func (e *Elector) ask(name election.Name, readers []reader) {
 	e.inquired++
 	e.inquiries.put(e.inquired, &inquiry{election: name, readers: readers, answers: map[election.PeerID]election.Record{}})
@@ -74,9 +69,9 @@ func (e *Elector) conclude(id uint64, q *inquiry) {
 	}
 }
 
-// answered counts a voter's report. The holder leads to which a majority has promised the
-// same term, by promises that have not expired. If a majority has answered, and there is
-// no such holder, none leads.
+// answered counts a voter's report. A holder leads if a majority has promised it the same
+// term, by promises that have not expired. Once a majority has answered, and there is no
+// such holder, nobody leads.
 func (e *Elector) answered(from election.PeerID, r election.Report) {
 	q := e.inquiries.get(r.ID)
 	if q == nil || !r.Voter || r.Election != q.election || e.older(from) {

@@ -6,7 +6,6 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-// expireLeases has this agent step down where its lease is about to end.
 func (e *Elector) expireLeases() {
 	for _, c := range e.contests.rows {
 		if c.Ends(e.now) {
@@ -15,13 +14,12 @@ func (e *Elector) expireLeases() {
 	}
 }
 
-// leadsAny reports whether there is a term to claim in heartbeats.
 func (e *Elector) leadsAny() bool {
 	return slices.ContainsFunc(e.contests.rows, (*entry).Claimable)
 }
 
-// beat sends the heartbeat when it is due, and returns when the next one is: one
-// message to each connected peer for all elections led here.
+// beat sends the heartbeat when it is due, one message to each connected peer for all
+// elections led here, and returns when the next one is due.
 func (e *Elector) beat() election.Instant {
 	if !e.leadsAny() {
 		clear(e.withheld)
@@ -41,7 +39,7 @@ func (e *Elector) beat() election.Instant {
 	return e.beatAt
 }
 
-// beatTo sends a heartbeat to one peer, with the stamp that it may echo.
+// beatTo sends a heartbeat to one peer, and echoes that peer's last stamp.
 func (e *Elector) beatTo(id election.PeerID, h election.Heartbeat) {
 	p := e.peers.get(id)
 	h.Echo = p.stamp
@@ -51,7 +49,6 @@ func (e *Elector) beatTo(id election.PeerID, h election.Heartbeat) {
 	e.send(id, h)
 }
 
-// claims returns a heartbeat for everything led here.
 func (e *Elector) claims() election.Heartbeat {
 	h := election.Heartbeat{Boot: e.cfg.Self.Boot, Send: e.sends.Next(e.now), Claims: make([]election.Claim, 0, e.ledHere)}
 	clear(e.withheld)
@@ -71,7 +68,6 @@ func (e *Elector) claims() election.Heartbeat {
 	return h
 }
 
-// renewOwn renews with this agent's own voter.
 func (e *Elector) renewOwn(h election.Heartbeat) {
 	nacks := e.voter.Renew(e.now, e.cfg.Self.Peer, h)
 	e.renewed(e.cfg.Self.Peer, election.HeartbeatAck{Boot: h.Boot, Send: h.Send, Version: h.Version, Nacks: nacks})
@@ -82,7 +78,6 @@ func (e *Elector) renewOwn(h election.Heartbeat) {
 	}
 }
 
-// heartbeatAck counts a peer's renewals.
 func (e *Elector) heartbeatAck(from election.PeerID, m election.HeartbeatAck) {
 	if m.Boot != e.cfg.Self.Boot {
 		e.counters.Dropped["stale_ack"]++
@@ -103,8 +98,7 @@ func (e *Elector) heartbeatAck(from election.PeerID, m election.HeartbeatAck) {
 	}
 }
 
-// renewed counts the claims a voter honours, and asks it for its vote where it
-// has none of ours on record.
+// renewed counts the claims that a voter renews, and passes on those that it nacks.
 func (e *Elector) renewed(voter election.PeerID, m election.HeartbeatAck) {
 	sent, fresh := e.sends.At(m.Send)
 	if !fresh || !e.roster.Has(voter) || e.older(voter) {

@@ -7,20 +7,20 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-// The candidates of each election are read at every step and change seldom: they are kept,
-// with the facts from which they were derived.
+// The candidates of each election are read at every step, and rarely change. So each list
+// is kept, with what it was made from, and made again when that differs.
 
-// facts are what the candidates of all elections depend on. The generation counts changes.
+// facts are what the candidates of all elections depend on.
 type facts struct {
-	generation uint64
-	heard      uint64 // counts views and candidacies
+	generation uint64 // counts the changes
+	heard      uint64 // Elector.heardOf at the last comparison
 	able       []election.PeerID
 	own        ownFacts
 }
 
 type ownFacts struct{ draining, stopping, failing, rosterless, majority bool }
 
-// renew compares the facts with those of the last time.
+// renew updates the facts and returns their generation.
 func (f *facts) renew(e *Elector) uint64 {
 	own := ownFacts{e.draining, e.stopping, !e.writes(), e.roster == nil, e.hasMajority()}
 	changed := own != f.own || f.heard != e.heardOf
@@ -48,14 +48,14 @@ func (f *facts) renew(e *Elector) uint64 {
 // listing is the candidates of one election.
 type listing struct {
 	key        listingKey
-	fleeting   bool              // it may change with time alone
+	fleeting   bool              // it may change with time alone: a candidate stands down
 	candidates []election.PeerID // that can be elected, best first; replaced, never changed
 	other      election.Rank     // the best of them besides this agent
-	able       bool              // there is one
+	able       bool              // there is one that can be elected
 	stood      bool              // there is a candidate, able or not
 }
 
-// listingKey is what it depends on besides time.
+// listingKey is what a listing depends on besides time.
 type listingKey struct {
 	facts     uint64
 	role      contest.Role

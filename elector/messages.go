@@ -5,8 +5,8 @@ import (
 	"github.com/doyen-election/doyen/quorum"
 )
 
-// heartbeat handles a leader's heartbeat: it renews what this voter promised,
-// and names the leader as long as its lease is known to run.
+// heartbeat handles a leader's heartbeat: it renews what this agent's voter has promised,
+// answers, and gives each claim to its contest.
 func (e *Elector) heartbeat(from election.PeerID, m election.Heartbeat) {
 	p := e.peers.get(from)
 	if p == nil || m.Boot != p.boot {
@@ -14,7 +14,7 @@ func (e *Elector) heartbeat(from election.PeerID, m election.Heartbeat) {
 		return
 	}
 	if e.cfg.Quorum && e.heldRoster() != nil && p.roster == nil {
-		e.counters.Dropped["unreported"]++ // it overtook the Report that says of which cluster it is
+		e.counters.Dropped["unreported"]++ // it overtook the Report, which names its sender's cluster
 		e.askReport(from, p)
 		return
 	}
@@ -35,8 +35,7 @@ func (e *Elector) heartbeat(from election.PeerID, m election.Heartbeat) {
 	}
 }
 
-// askReport asks a peer for the Report that it sent when it connected, and that
-// was lost where there was no room for it: without one it is never followed.
+// askReport asks again for a peer's first Report: without one the peer is never followed.
 func (e *Elector) askReport(from election.PeerID, p *peer) {
 	switch {
 	case p.reportAt == 0:
@@ -47,7 +46,6 @@ func (e *Elector) askReport(from election.PeerID, p *peer) {
 	}
 }
 
-// claimed handles one leadership that a heartbeat claims.
 func (e *Elector) claimed(holder election.Holder, claim election.Claim, echo election.Instant) {
 	until := e.claimEnd(claim, echo)
 	if c := e.contests.get(claim.Election); c != nil && !c.touched {
@@ -61,11 +59,10 @@ func (e *Elector) claimed(holder election.Holder, claim election.Claim, echo ele
 	}
 }
 
-// claimEnd is the latest instant, on this agent's clock, at which the claimed
-// lease certainly still runs. The message may have been long on its way; it
-// was sent after the instant it echoes, so the lease is counted from there. An
-// instant to come is of this host's former boot and says nothing, and from one
-// before a suspend nothing can be counted.
+// claimEnd is until when, on this agent's clock, the claimed lease runs for certain. The
+// message may have been long on its way, but it was sent after the instant that it echoes:
+// the lease counts from there. An instant to come is of this host's former boot, and one
+// before a suspend can't be counted from.
 func (e *Elector) claimEnd(claim election.Claim, echo election.Instant) election.Instant {
 	if !e.cfg.Quorum {
 		return e.now.Add(e.cfg.Timing.Lease)
@@ -77,7 +74,6 @@ func (e *Elector) claimEnd(claim election.Claim, echo election.Instant) election
 	return echo.Add(quorum.HolderLease(remaining, e.cfg.Drift))
 }
 
-// released handles a term that its holder has released.
 func (e *Elector) released(from election.PeerID, m election.Release) {
 	if m.Holder.Peer != from {
 		e.counters.Dropped["malformed"]++
@@ -99,14 +95,14 @@ func (e *Elector) released(from election.PeerID, m election.Release) {
 	e.carry(c, c.Released(c, m))
 }
 
-// voteRequest hands a request to the voter, and takes it as news of a round.
+// voteRequest gives a request to the voter, and to the contest as news of a round.
 func (e *Elector) voteRequest(from election.PeerID, m election.VoteRequest) {
 	if m.Holder.Peer != from || m.Rank.Peer != from {
 		e.counters.Dropped["malformed"]++
 		return
 	}
 	if from != e.cfg.Self.Peer && m.Holder.Boot != e.peers.get(from).boot {
-		e.counters.Dropped["stale_request"]++ // that run is over: a promise to it would only hold off others
+		e.counters.Dropped["stale_request"]++ // that process run has ended: a promise to it would only delay others
 		return
 	}
 	if e.older(from) {
@@ -156,7 +152,6 @@ func (e *Elector) voteRefusal(from election.PeerID, m election.VoteRefusal) {
 	e.carry(c, c.VoteRefused(c, from, m))
 }
 
-// selectionMessage hands a message of Bully or Ring to the algorithm in use.
 func (e *Elector) selectionMessage(from election.PeerID, m election.Message) {
 	name, ok := selectionOf(m, e.cfg.Algorithm)
 	if !ok {
@@ -170,8 +165,8 @@ func (e *Elector) selectionMessage(from election.PeerID, m election.Message) {
 	e.carry(c, c.Receive(c, from, m))
 }
 
-// selectionOf returns the election a selection message is about, and whether
-// it belongs to the algorithm in use.
+// selectionOf returns the election of a message of Bully or Ring, and whether it belongs to
+// the algorithm in use.
 func selectionOf(m election.Message, a Algorithm) (election.Name, bool) {
 	switch m := m.(type) {
 	case election.BullyElection:

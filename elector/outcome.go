@@ -8,9 +8,8 @@ import (
 	"github.com/doyen-election/doyen/quorum"
 )
 
-// A change of the voters is reported as done only once its outcome is committed. Before
-// that this agent alone may hold it: if it is wiped, as removed voters are, the others
-// would need its vote for ever.
+// A change of the voters is reported as done only once its outcome is committed. Before that
+// perhaps only this agent has it: if it is removed and wiped, the others wait for its vote.
 
 // awaitsOutcome reports whether this agent has proposed the outcome of a change.
 func (e *Elector) awaitsOutcome() bool {
@@ -25,8 +24,8 @@ func (e *Elector) wonUnderPresent(c *entry) bool {
 	return won != nil && won.Version == e.roster.Version
 }
 
-// committed reports whether the roster is known to be stable and committed, so that a
-// former voter may be wiped. It asks the voters if that is not known.
+// committed reports whether the roster is known to be stable and committed, so that a former
+// voter may be wiped. It asks the voters if that is not known.
 func (e *Elector) committed() bool {
 	ch := &e.change
 	if e.roster.Joint() || ch.driver != nil {
@@ -79,14 +78,13 @@ func (e *Elector) finishWanted() {
 	}
 }
 
-// changeEnded reports whether a change since then has ended, by whichever driver.
+// changeEnded reports whether a change has ended since then, whichever agent drove it.
 func (e *Elector) changeEnded() bool {
 	ch := &e.change
 	drives := ch.driver != nil && ch.driver.Ballot == e.roster.Version.Driver
 	return !e.roster.Joint() && e.roster.Version != ch.want.of && !drives
 }
 
-// whyNotInTime says how far the wanted change has come.
 func (e *Elector) whyNotInTime() *election.Refusal {
 	if e.roster.Version != e.change.want.of || e.change.driver != nil {
 		return &election.Refusal{Why: election.DeniedNotConfirmed, Change: e.changeStatus()}
@@ -98,7 +96,6 @@ func (e *Elector) whyNotInTime() *election.Refusal {
 	return &election.Refusal{Why: election.DeniedNotStarted, Obstacle: why}
 }
 
-// whyUndone says why the voters are those from before.
 func (e *Elector) whyUndone() *election.Refusal {
 	if e.change.lost != nil {
 		return e.change.lost
@@ -106,8 +103,8 @@ func (e *Elector) whyUndone() *election.Refusal {
 	return &election.Refusal{Why: election.DeniedCancelled}
 }
 
-// wantedCancel asks to go back from a change. If another agent drives it, that one is
-// asked until the change has ended.
+// wantedCancel is a command to go back from a change. If another agent drives it, that one
+// is asked until the change has ended.
 type wantedCancel struct {
 	former   []election.Voter
 	request  election.RequestID
@@ -115,7 +112,7 @@ type wantedCancel struct {
 	resendAt election.Instant
 }
 
-// cancelChange accepts to go back. The reply comes once the former voters decide alone.
+// cancelChange starts to go back. The reply follows once the former voters decide alone.
 func (e *Elector) cancelChange(id election.RequestID) *election.Refusal {
 	if refusal := e.noRosterToChange(); refusal != nil {
 		return refusal
@@ -130,7 +127,7 @@ func (e *Elector) cancelChange(id election.RequestID) *election.Refusal {
 		return &election.Refusal{Why: election.DeniedNoChange}
 	case ch.driver == nil && !e.roster.Joint() && e.roster.Version != ch.want.of:
 		return &election.Refusal{Why: election.DeniedChangeEnded}
-	case ch.driver == nil && !e.roster.Joint(): // asked for at this agent, and not begun
+	case ch.driver == nil && !e.roster.Joint(): // asked for at this agent, and not started
 		e.reply(ch.want.request, &election.Refusal{Why: election.DeniedCancelled})
 		ch.want = nil
 		e.reply(id, nil)
@@ -177,7 +174,6 @@ func (e *Elector) askToCancel() {
 	ch.wakeAt = min(ch.wakeAt, ch.cancel.resendAt)
 }
 
-// rosterCancel goes back, if the voter that asks means this driver's change.
 func (e *Elector) rosterCancel(from election.PeerID, m election.RosterCancel) {
 	if d := e.change.driver; d != nil && e.roster.Has(from) && m.Version.Driver == d.Ballot {
 		d.GoBack()

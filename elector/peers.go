@@ -54,8 +54,7 @@ func (e *Elector) connected(in election.PeerConnected) {
 	}
 }
 
-// disconnected forgets the peer, not its promises and leases: a closed connection starts
-// selection, and shortens no promise (H7).
+// disconnected forgets the peer. That may start a selection, but shortens no promise (H7).
 func (e *Elector) disconnected(id election.PeerID) {
 	e.heardOf++
 	e.peers.remove(id)
@@ -66,17 +65,16 @@ func (e *Elector) disconnected(id election.PeerID) {
 
 func (e *Elector) isConnected(id election.PeerID) bool { return e.peers.get(id) != nil }
 
-// heldRoster is this agent's roster, also one that is still being written.
+// heldRoster is the roster in memory, perhaps not yet durable.
 func (e *Elector) heldRoster() *election.Roster { return e.ledger.State().Roster }
 
-// isForeign reports whether the peer belongs to another cluster.
 func (e *Elector) isForeign(p *peer) bool {
 	held := e.heldRoster()
 	return held != nil && p.roster != nil && p.roster.Cluster != held.Cluster
 }
 
-// setForeignApart moves foreign peers out of the table of peers: this agent may have got
-// its roster after they reported theirs.
+// setForeignApart moves foreign peers out of the table of peers: this agent may have
+// received its roster after they reported theirs.
 func (e *Elector) setForeignApart() {
 	ids := e.peers.keys
 	for i, p := range e.peers.rows {
@@ -87,8 +85,7 @@ func (e *Elector) setForeignApart() {
 	}
 }
 
-// heardForeign handles a message of a foreign peer: a Report may show that it has changed
-// its cluster.
+// heardForeign handles a message of a foreign peer, which may have changed its cluster.
 func (e *Elector) heardForeign(from election.PeerID, p *peer, m election.Message) {
 	r, _ := m.(election.Report)
 	if r.Roster != nil {
@@ -119,7 +116,6 @@ func (e *Elector) reachable(id election.PeerID) bool {
 	return e.isConnected(id) && !e.silent(id) && !e.older(id) && e.now >= p.unwritableUntil && !e.behind(p)
 }
 
-// hasMajority reports whether a majority of the voters can be reached.
 func (e *Elector) hasMajority() bool { return quorum.Confirmed(e.roster, e.reachable) }
 
 func (e *Elector) reachableNamed(name string) (election.PeerID, bool) {
@@ -137,8 +133,8 @@ func (e *Elector) nameOf(id election.PeerID) string {
 	return string(id)
 }
 
-// stamped records an instant of the peer's clock: the newest to arrive, not the highest,
-// because its clock starts again when its host does.
+// stamped records an instant of the peer's clock: the last to arrive, not the highest, since
+// its clock starts again when its host does.
 func (e *Elector) stamped(id election.PeerID, stamp election.Instant) {
 	if p := e.peers.get(id); p != nil && stamp != 0 {
 		p.stamp, p.stampedAt = stamp, e.now

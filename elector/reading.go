@@ -10,7 +10,7 @@ import (
 	"github.com/doyen-election/doyen/quorum"
 )
 
-// Status returns a snapshot for readers outside the loop. It shares nothing that changes.
+// Status returns a snapshot that shares nothing that changes.
 func (e *Elector) Status(now election.Instant) *Status {
 	s := &Status{At: now, Self: e.cfg.Self, Draining: e.draining, Roster: e.roster,
 		Quorum: e.quorumStatus(), Contests: e.Contests(), Counters: e.recentCounters(now)}
@@ -19,8 +19,8 @@ func (e *Elector) Status(now election.Instant) *Status {
 	return s
 }
 
-// Contests returns the part of Status about the elections that exist, as of the last step.
-// It shares what has not changed with what it returned before.
+// Contests returns Status's part about the elections. It shares what has not changed with
+// what it returned before.
 func (e *Elector) Contests() []*ContestStatus {
 	facts := e.facts.renew(e)
 	changed := e.shown == nil
@@ -44,8 +44,8 @@ func (e *Elector) Contests() []*ContestStatus {
 	return e.shown
 }
 
-// Drives returns in which term this agent leads the roster election, which Contests omits,
-// and until when; term 0: it does not.
+// Drives returns the term in which this agent leads the roster election, which Contests
+// omits, and until when; term 0: it does not lead it.
 func (e *Elector) Drives() (election.Term, election.Instant) {
 	c := e.contests.get(election.RosterElection)
 	if c == nil || c.Role() != contest.Leader {
@@ -54,7 +54,7 @@ func (e *Elector) Drives() (election.Term, election.Instant) {
 	return c.Term(), c.LeaseEnd(e.now)
 }
 
-// show renews what readers are shown of an election, and reports whether that has changed.
+// show updates what readers are shown of an election, and reports a change.
 func (e *Elector) show(c *entry) bool {
 	before := c.shown
 	if c.Name() == election.RosterElection || !c.listing.stood && !e.exists(c) {
@@ -70,8 +70,7 @@ func (e *Elector) show(c *entry) bool {
 	return true
 }
 
-// countersEvery is how old the counters of a Status may be: a copy costs more than most
-// steps.
+// countersEvery is how old a Status's counters may be: a copy costs more than most steps.
 const countersEvery = time.Second
 
 func (e *Elector) recentCounters(now election.Instant) Counters {
@@ -81,7 +80,6 @@ func (e *Elector) recentCounters(now election.Instant) Counters {
 	return e.counted
 }
 
-// Counters returns what was counted since the start.
 func (e *Elector) Counters() Counters {
 	c := e.counters
 	c.Sent, c.Received, c.Dropped = maps.Clone(c.Sent), maps.Clone(c.Received), maps.Clone(c.Dropped)
@@ -139,9 +137,9 @@ func (e *Elector) quorumStatus() QuorumStatus {
 	return q
 }
 
-// Status is an immutable picture of one agent's part in everything, for
-// readers outside the loop. Deadlines are instants, so a reader computes what
-// remains of a lease when it answers, and a stuck loop never claims leadership.
+// Status is an immutable picture of what one agent knows, for readers outside the loop.
+// Deadlines are instants: a reader computes the rest of a lease when it answers, so a loop
+// that hangs never claims leadership.
 type Status struct {
 	At       election.Instant // when it was taken
 	Self     election.Holder
@@ -175,7 +173,6 @@ type ContestStatus struct {
 	Candidates []election.PeerID // that can be elected, best first
 }
 
-// State is this agent's part in one election.
 type State string
 
 const (
@@ -186,7 +183,7 @@ const (
 	NoQuorum  State = "no_quorum" // no leader, and no majority of the voters can be reached
 )
 
-// LeaderAt returns the leader at that instant: none once the lease ended.
+// LeaderAt returns the leader at that instant: none once the lease has ended.
 func (c ContestStatus) LeaderAt(now election.Instant) (election.Holder, bool) {
 	if c.Leader == (election.Holder{}) || now >= c.ValidUntil {
 		return election.Holder{}, false
@@ -194,8 +191,8 @@ func (c ContestStatus) LeaderAt(now election.Instant) (election.Holder, bool) {
 	return c.Leader, true
 }
 
-// Warning is a condition that an operator should end, in facts; the agent puts
-// them into words (agent/words). There is one for each agent that it is about.
+// Warning is a condition that an operator should end, in facts, one for each agent that it
+// is about; agent/words has the texts.
 type Warning struct {
 	Code    string          // stable
 	Agent   string          // the name of the agent it is about; empty: this one
@@ -215,7 +212,7 @@ type Doubt uint8
 const (
 	Refused     Doubt = iota + 1 // by an operator
 	FromUnknown                  // no voter that this agent knows has reported it
-	DropsMany                    // voters at once, and a majority still holds the present one
+	DropsMany                    // it drops several voters, and a majority still holds the present roster
 	OtherDriver                  // the agent that proposes it is not a voter that this one knows
 )
 
@@ -227,7 +224,7 @@ type Counters struct {
 	Dropped       map[string]uint64 // by why
 	VotesGranted  uint64
 	VotesRefused  uint64
-	Rounds        uint64 // selections begun
+	Rounds        uint64 // selections started
 	Attempts      uint64 // nominations that asked for votes
 	TermsWon      uint64
 	LeasesExpired uint64

@@ -6,7 +6,7 @@ import (
 	"github.com/doyen-election/doyen/quorum"
 )
 
-// report is what this agent's voter has on record of that election; of all without a name.
+// report is what this agent's voter has on record: of that election, or of all if empty.
 func (e *Elector) report(id uint64, of election.Name) election.Report {
 	r := election.Report{ID: id, Roster: e.roster, Stamp: e.now, Election: of}
 	if e.cfg.Quorum {
@@ -86,12 +86,10 @@ func (e *Elector) informed() bool {
 }
 
 // An agent whose data directory is an older copy has lost promises, and can't know it. So
-// each agent reports how many writes of its state are durable, and remembers in memory
-// what the others reported. If one comes back with fewer, its votes do not count here,
-// and it is told so and bars itself.
-//
-// This is help without a guarantee: an agent that was started since remembers nothing,
-// and writes since the last report are not missed.
+// each agent reports how many writes of its state are durable, and keeps in memory what the
+// others reported. If one comes back with fewer, its votes do not count here, and it is
+// notified and bars itself. This helps and guarantees nothing: an agent that was started
+// since then knows nothing, and writes after the last report are not missed.
 
 // progress is how far another agent's state had come.
 type progress struct {
@@ -101,8 +99,7 @@ type progress struct {
 	older  bool // it began that process run with fewer
 }
 
-// noteProgress records how many writes a peer reports. Late messages do not count: those
-// of an earlier process run, or sent before the newest one.
+// noteProgress records how many writes a peer reports. Late messages do not count.
 func (e *Elector) noteProgress(from election.PeerID, p *peer, r election.Report) {
 	if r.Boot == 0 || r.Boot != p.boot || !e.cfg.Quorum {
 		return
@@ -131,14 +128,13 @@ func (e *Elector) noteProgress(from election.PeerID, p *peer, r election.Report)
 	}
 }
 
-// older reports whether the peer came back with an older state: its votes do not count.
+// older reports whether the peer came back with an older state.
 func (e *Elector) older(id election.PeerID) bool {
 	m := e.progress.get(id)
 	return m.older && e.peers.get(id) != nil && e.peers.get(id).boot == m.boot
 }
 
-// sendProgress reports how many writes are durable, at most once a lease. It causes no
-// step of its own.
+// sendProgress reports how many writes are durable, at most once a lease. It needs no wake-up.
 func (e *Elector) sendProgress() {
 	if !e.cfg.Quorum || e.ledger.Writes() == e.sentWrites || e.now < e.sendWritesAt {
 		return

@@ -11,9 +11,8 @@ import (
 )
 
 // rosterChange is this agent's part in a change of the roster. The leader of the roster
-// election drives it, with its term as the ballot. An agent is a candidate there only
-// while it has a change to drive: one asked for here, or one that a former driver left
-// behind (R3).
+// election drives it, with its term as the ballot. An agent is a candidate there only while
+// it has a change to drive: one asked for here, or one that a former driver left (R3).
 type rosterChange struct {
 	want      *wantedRoster
 	cancel    *wantedCancel
@@ -28,8 +27,8 @@ type rosterChange struct {
 	agreed    election.Version // the newest stable roster known to be committed
 }
 
-// wantedRoster is a change asked for at this agent. It is made from that roster only: from
-// a later one it would undo what came between.
+// wantedRoster is a change asked for at this agent. It starts only from the roster of that
+// moment: from a later one it would undo what came between.
 type wantedRoster struct {
 	voters   []election.Voter
 	former   []election.Voter
@@ -38,7 +37,7 @@ type wantedRoster struct {
 	deadline election.Instant
 }
 
-// changeRoster accepts a change to drive. The reply comes once it is done.
+// changeRoster accepts a change to drive. The reply follows once it is done.
 func (e *Elector) changeRoster(in election.ChangeRoster) *election.Refusal {
 	switch {
 	case in.Cancel:
@@ -55,7 +54,7 @@ func (e *Elector) changeRoster(in election.ChangeRoster) *election.Refusal {
 	return nil
 }
 
-// noRosterToChange says why this agent can't change the voters; nil: it can.
+// noRosterToChange is why this agent can't change the voters; nil: it can.
 func (e *Elector) noRosterToChange() *election.Refusal {
 	switch {
 	case !e.cfg.Quorum:
@@ -102,7 +101,6 @@ func (e *Elector) changedVoters(in election.ChangeRoster) ([]election.Voter, *el
 	return voters, nil
 }
 
-// advanceChange does what is due in a change of the voters.
 func (e *Elector) advanceChange() {
 	ch := &e.change
 	ch.wakeAt = election.Never
@@ -147,16 +145,16 @@ func (e *Elector) advanceChange() {
 	e.askToCancel()
 }
 
-// keepsDriving reports whether this agent drives on though it lost the roster election:
-// its ballot makes a driver safe, not a lease (R1). Only it can go back from its mark
-// without the new voters (R12), and only it may hold the outcome that it proposed.
+// keepsDriving reports whether this agent drives on though it lost the roster election: a
+// driver is safe by its ballot, not by a lease (R1). Only it can go back from its mark
+// without the new voters (R12), and perhaps only it has the outcome that it proposed.
 func (e *Elector) keepsDriving() bool {
 	d := e.change.driver
 	return d != nil && (d.MayAlwaysGoBack() || e.awaitsOutcome()) && !d.Hopeless() && e.roster.Version.Driver <= d.Ballot
 }
 
-// inherits reports whether this voter should drive on what a former driver left behind:
-// after two leases, and a random time more.
+// inherits reports whether this voter should drive on what a former driver left: after two
+// leases, and a random time more.
 func (e *Elector) inherits() bool {
 	ch := &e.change
 	if !e.roster.Joint() {
@@ -178,8 +176,8 @@ func (e *Elector) stopDriving() {
 	e.withdrawCandidacy(election.RosterElection, 0)
 }
 
-// beginDriving proposes a joint roster: the inherited one under this driver's term (R3),
-// or the wanted one (R9).
+// beginDriving proposes the inherited joint roster under its own term (R3), or the wanted
+// one (R9).
 func (e *Elector) beginDriving(c *entry) {
 	ch := &e.change
 	ch.lost = nil
@@ -207,7 +205,7 @@ func (e *Elector) beginDriving(c *entry) {
 	}
 }
 
-// goneSinceAsked is the name of a voter to add that can't be reached any more.
+// goneSinceAsked is the name of a voter to add that can no longer be reached.
 func (e *Elector) goneSinceAsked() string {
 	for _, v := range e.change.want.voters {
 		if !e.roster.Has(v.Peer) && !e.reachable(v.Peer) {
@@ -250,9 +248,8 @@ func (e *Elector) drive(c *entry) {
 	}
 }
 
-// giveUpLostVoters goes back when the new voters are lost and their votes are needed
-// already: before the leases expire that can't be renewed without them. The driver takes
-// its own lease as the measure (R10, R12).
+// giveUpLostVoters goes back when the new voters are lost and their votes are needed: before
+// the leases expire that can't be renewed without them, which it judges by its own (R10, R12).
 func (e *Elector) giveUpLostVoters(c *entry) {
 	ch := &e.change
 	if !ch.driver.Marks() || ch.driver.Back() || !ch.driver.MayAlwaysGoBack() {
@@ -291,7 +288,6 @@ func (e *Elector) rosterAccept(from election.PeerID, m election.RosterAccept) {
 	}
 }
 
-// rosterRefuse learns of a higher driver, or a newer roster.
 func (e *Elector) rosterRefuse(from election.PeerID, m election.RosterRefuse) {
 	if d := e.change.driver; d != nil {
 		d.Refuse(from, m)

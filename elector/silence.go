@@ -7,7 +7,6 @@ import (
 	"github.com/doyen-election/doyen/failuredetector"
 )
 
-// detector configures the failure detector: phi-accrual, or a fixed deadline if one is given.
 func (c Config) detector() failuredetector.Config {
 	d := failuredetector.Config{Heartbeat: c.Timing.Heartbeat, Lease: c.Timing.Lease}
 	if c.FixedDeadline > 0 {
@@ -16,7 +15,6 @@ func (c Config) detector() failuredetector.Config {
 	return d
 }
 
-// heardHeartbeat feeds the failure detector with a leader's heartbeat.
 func (e *Elector) heardHeartbeat(p *peer) {
 	if p.beats == nil {
 		p.beats, _ = failuredetector.New(e.cfg.detector()) // Validate states the same inequalities
@@ -24,8 +22,8 @@ func (e *Elector) heardHeartbeat(p *peer) {
 	p.beats.Heard(e.now)
 }
 
-// silent reports whether a leader's heartbeats are overdue, or an answer did not
-// come for a lease.
+// silent reports whether a leader's heartbeats are overdue, or an answer did not come for a
+// lease.
 func (e *Elector) silent(id election.PeerID) bool {
 	p := e.peers.get(id)
 	return p != nil && e.now >= p.silentFrom(e.cfg.Timing.Lease)
@@ -38,7 +36,7 @@ func (p *peer) silentFrom(lease time.Duration) election.Instant {
 
 func (p *peer) overdue(now election.Instant) bool { return now >= p.beats.Deadline() }
 
-// expectAnswer notes that the peer was sent something that it must answer.
+// expectAnswer records that the peer was sent something that it must answer.
 func (p *peer) expectAnswer(now election.Instant) { p.unansweredSince = min(p.unansweredSince, now) }
 
 // redialUnanswered asks for a new connection to a peer that has answered no heartbeat for
@@ -49,8 +47,8 @@ func (e *Elector) redialUnanswered(id election.PeerID, p *peer) {
 	}
 }
 
-// redialLeader does so for a follower, which sends no heartbeats, when its leader's lease
-// has expired and nothing came from that leader for half a lease.
+// redialLeader asks for a new connection to a leader whose lease has expired and from which
+// nothing came for half a lease: a follower sends no heartbeats that show its silence.
 func (e *Elector) redialLeader(id election.PeerID) {
 	if p := e.peers.get(id); p != nil && e.now > p.heardAt.Add(e.cfg.Timing.Lease/2) {
 		e.redial(id, p)
@@ -65,8 +63,8 @@ func (e *Elector) redial(id election.PeerID, p *peer) {
 	}
 }
 
-// heardFrom records that a message came. A peer that has released its term, or is not
-// followed any more, sends no heartbeats: that is not silence.
+// heardFrom records that a message came. A peer that no longer leads sends no heartbeats:
+// that is not silence.
 func (e *Elector) heardFrom(id election.PeerID, m election.Message) {
 	p := e.peers.get(id)
 	p.heardAt, p.unansweredSince = e.now, election.Never
@@ -77,7 +75,6 @@ func (e *Elector) heardFrom(id election.PeerID, m election.Message) {
 	}
 }
 
-// follows reports whether the peer is known to lead something.
 func (e *Elector) follows(id election.PeerID) bool {
 	for _, c := range e.contests.rows {
 		if c.Leader().Holder.Peer == id {
@@ -91,8 +88,8 @@ func (e *Elector) follows(id election.PeerID) bool {
 const maxProbes = 3
 
 // probe sends an Inquiry to peers whose Report is missing, and to silent ones: a former
-// leader whose Release was lost would stay silent for ever. A peer that does not answer is
-// asked less and less often, so that it is not overloaded. It returns when it is due next.
+// leader whose Release was lost would stay silent forever. One that does not answer is asked
+// less and less often. It returns when it is due next.
 func (e *Elector) probe() election.Instant {
 	wake := election.Never
 	for i, p := range e.peers.rows {

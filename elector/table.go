@@ -15,10 +15,9 @@ type table[K cmp.Ordered, V any] struct {
 	byKey map[K]V
 }
 
-// get returns the row of a key, the zero value if there is none.
 func (t *table[K, V]) get(key K) V { return t.byKey[key] }
 
-// put sets the row of a key. A walk under way does not see it.
+// put sets the row of a key. A walk in progress does not see it.
 func (t *table[K, V]) put(key K, row V) {
 	if t.byKey == nil {
 		t.byKey = map[K]V{}
@@ -33,7 +32,7 @@ func (t *table[K, V]) put(key K, row V) {
 	t.rows = slices.Insert(slices.Clone(t.rows), i, row)
 }
 
-// remove drops a key. A walk under way goes on over what was there.
+// remove drops a key. A walk in progress still sees it.
 func (t *table[K, V]) remove(key K) {
 	delete(t.byKey, key)
 	if i, ok := slices.BinarySearch(t.keys, key); ok {

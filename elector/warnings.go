@@ -85,8 +85,8 @@ func (e *Elector) warnOfVoters(ws []Warning, q QuorumStatus) []Warning {
 	return ws
 }
 
-// otherVoters reports whether this agent was started with other voters than those
-// that were formed. Later changes of the roster are nobody's mistake.
+// otherVoters reports whether this agent was started with other voters than those of the
+// first roster. Later changes of the roster are not a mistake.
 func (e *Elector) otherVoters() bool {
 	if len(e.cfg.Voters) == 0 {
 		return false

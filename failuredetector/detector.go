@@ -13,28 +13,21 @@ import (
 type Policy uint8
 
 const (
-	// PhiAccrual suspects when the observed intervals make the silence unlikely.
-	PhiAccrual Policy = iota
-	// FixedDeadline suspects after Config.Deadline of silence.
-	FixedDeadline
+	PhiAccrual    Policy = iota // suspects when the observed intervals make the silence unlikely
+	FixedDeadline               // suspects after Config.Deadline of silence
 )
 
 const (
 	// DefaultThreshold is the phi of a suspicion. With normally distributed arrivals, a
 	// healthy agent is suspected once in 10^8 heartbeats.
 	DefaultThreshold = 8.0
-	// Window is how many intervals are remembered.
-	Window = 200
-	// MinIntervals is how many heartbeat intervals of silence are never suspect.
-	MinIntervals = 2
+	Window           = 200 // intervals that are remembered
+	MinIntervals     = 2   // heartbeat intervals of silence that are never suspect
 
 	minThreshold, maxThreshold = 1.0, 100.0
-	// minDeviation, as a part of the heartbeat: after very regular arrivals a small
-	// delay would be suspect otherwise.
-	minDeviation = 0.1
-	// priorDeviation, as a part of the heartbeat, is assumed before anything is heard, as
-	// Akka does.
-	priorDeviation = 0.25
+	// Parts of a heartbeat.
+	minDeviation   = 0.1  // else a small delay after very regular arrivals would be suspect
+	priorDeviation = 0.25 // assumed before the first heartbeat, as Akka does
 )
 
 type Config struct {
@@ -45,7 +38,6 @@ type Config struct {
 	Deadline  time.Duration // of FixedDeadline, from MinIntervals heartbeats to a lease
 }
 
-// Validate checks the inequalities on which the bounds depend.
 func (c Config) Validate() error {
 	least := MinIntervals * c.Heartbeat
 	switch {
@@ -92,7 +84,6 @@ func New(c Config) (*Detector, error) {
 	return d, nil
 }
 
-// Heard records a heartbeat.
 func (d *Detector) Heard(now election.Instant) {
 	switch {
 	case !d.watching:

@@ -44,8 +44,7 @@ func (d *Detector) prior() {
 	d.estimate()
 }
 
-// estimate computes mean and deviation of the window, each time from all intervals, so
-// that no rounding errors add up.
+// estimate computes mean and deviation from all intervals, so that no rounding errors add up.
 func (d *Detector) estimate() {
 	count, sum, squares := float64(len(d.intervals)), 0.0, 0.0
 	for _, i := range d.intervals {

@@ -104,11 +104,10 @@ func (a *assembler) split(seen []sighting) (live, gone []Member) {
 	return live, gone
 }
 
-// doubt sets aside members that may be a recording. Somebody who captured gossip can
-// send it again, without the key, and an agent that is long gone is listed as live
-// until it is missed. So a member whose process run had ended, or whose name another
-// has, comes into a view only once it has answered; members that are in it stay
-// meanwhile.
+// doubt sets aside members that may be a recording: an attacker without the key can send
+// captured gossip again, and memberlist lists an agent that has long left as live until it
+// notices. So a member whose process run had ended, or whose name another has, enters a view
+// only once it has answered; members that are in it stay.
 func (a *assembler) doubt(live []Member) (kept, doubted []Member) {
 	if a.answers == nil {
 		return live, nil
@@ -167,9 +166,9 @@ func (a *assembler) bury(now time.Time, members map[election.PeerID]Member, gone
 	}
 }
 
-// oneBoot keeps the newest boot of each agent. An older one is its former life,
-// which memberlist has yet to miss. Of this agent the running boot is kept; a
-// newer one of it is a copy of its identity.
+// oneBoot keeps the newest boot of each agent. An older one is an earlier process run, which
+// memberlist has not missed yet. Of this agent the running boot is kept; a newer one is a copy
+// of its identity.
 func (a *assembler) oneBoot(live []Member) ([]Member, []Refusal) {
 	slices.SortFunc(live, func(x, y Member) int {
 		return cmp.Or(byPeer(x, y), cmp.Compare(y.JoinedAt, x.JoinedAt), cmp.Compare(y.Boot, x.Boot))
@@ -181,8 +180,8 @@ func (a *assembler) oneBoot(live []Member) ([]Member, []Refusal) {
 		case m.Peer == a.self.Peer && m.Boot == a.self.Boot:
 			kept = append(kept, m)
 		case m.Peer == a.self.Peer:
-			// At its own address it is a former life that the wall clock, set
-			// back since, makes look newer.
+			// At its own address it is an earlier process run, which looks newer
+			// because the wall clock was set back.
 			if m.JoinedAt > a.self.JoinedAt && m.Status == Alive && m.GossipAddr != a.self.GossipAddr {
 				refused = append(refused, Refusal{Cause: CauseIdentity, Name: m.Name, Addr: m.GossipAddr, Self: true, Err: fmt.Errorf(
 					"agent %q at %s started later with this agent's identity, and the others listen to it: is the data directory a copy?", m.Name, m.GossipAddr)})
@@ -278,7 +277,7 @@ func (a *assembler) depart(now time.Time, members map[election.PeerID]Member, go
 	}
 }
 
-// oldest returns who departed first.
+// oldest returns the member that departed first.
 func (a *assembler) oldest() election.PeerID {
 	var first departure
 	for _, d := range a.departed {

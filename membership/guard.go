@@ -14,8 +14,8 @@ import (
 
 // guard comes before memberlist: what is received passes it only if it was made with a
 // cluster key and is something that an agent sends (grammar.go). Memberlist would buffer
-// what strangers announce, answer them under the key, and panic at some messages of
-// those who have it. Without a cluster key only the second half is checked.
+// what strangers announce, answer them under the key, and panic at some messages of senders
+// that have it. Without a cluster key only the form is checked.
 type guard struct {
 	label string
 	keys  atomic.Pointer[[]cipher.AEAD] // nil: no encryption

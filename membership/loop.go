@@ -23,7 +23,7 @@ type loop struct {
 	stale    bool                    // something changed since the last reading
 	done     time.Time               // of the last reading
 	members  int                     // in it
-	readAt   time.Time               // of the next reading because of a change, at the earliest
+	readAt   time.Time               // no reading because of a change before then
 	pollAt   time.Time               // of the next reading anyway
 	searchAt time.Time               // when the joiner wants to look again
 }
@@ -157,8 +157,8 @@ func (l *loop) read(now time.Time) {
 	l.publish(view, now)
 }
 
-// suspectAt is when a member that answers no more is due for a look: there is no
-// event of suspicion. A round of probes visits each member once.
+// suspectAt is when to check for suspected members, since memberlist has no event for that: a
+// round of probes visits each member once.
 func (l *loop) suspectAt(now time.Time) time.Time {
 	probe := l.m.timing.probeInterval
 	due := l.m.del.longestSilent(now).Add(time.Duration(l.members) * probe)

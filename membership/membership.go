@@ -219,9 +219,9 @@ func (m *Membership) advertise() {
 // leaveFor bounds the goodbye.
 const leaveFor = 2 * time.Second
 
-// Leave notifies the others that this agent leaves, and returns when that was sent or
-// the context has ended. After it the agent does not come back and there are no more
-// views: only Close remains. Later calls return the first one's outcome.
+// Leave notifies the others that this agent leaves, and returns when that was sent or the
+// context has ended. No views follow, and only Close may be called. Later calls return the
+// first one's outcome.
 func (m *Membership) Leave(ctx context.Context) error {
 	m.mu.Lock()
 	if m.closed {

@@ -27,8 +27,8 @@ type hint struct {
 	text  string
 }
 
-// faultHint names who sent what did not pass the guard, and what to do about it. There
-// is nothing to do about strangers that talk to open ports.
+// faultHint names the sender of what did not pass the guard, and what to do about it: nothing
+// about strangers that talk to open ports.
 func faultHint(f *fault, host netip.Addr, cluster string) (hint, bool) {
 	h := hint{addr: netip.AddrPortFrom(host, 0)}
 	switch f.kind {
@@ -83,9 +83,8 @@ func (l *ledger) settle(now time.Time, refused []Refusal) {
 	}
 }
 
-// note takes a hint. Of a host whose key or cluster differs every message
-// fails: it is known by its address alone. A hint about somebody this agent looks
-// for always finds room.
+// note records a hint. All messages of a host with another key or cluster fail, so such a
+// host is known by its address alone. A hint about an agent that is wanted is always kept.
 func (l *ledger) note(now time.Time, r Refusal, wanted bool) {
 	k := refusalKey{r.Cause, r.Name, netip.AddrPortFrom(r.Addr.Addr(), 0)}
 	if l.current[k] == nil && l.count(true) >= maxHints && (!wanted || !l.yield()) {

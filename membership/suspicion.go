@@ -8,14 +8,13 @@ import (
 )
 
 const (
-	// patientBy is how many times as long, and on how many times as many words of
-	// others, a suspect is waited for by an agent that gets no time itself.
+	// patientBy is how many times as long, and for how many times as many reports of others,
+	// an agent waits for a suspect if it is short of processor time itself.
 	patientBy = 4
 	// patientAfter is how long that lasts after the last sign of it.
 	patientAfter = 15 * time.Second
-	// crowd is how many members an agent that has just begun may know of until it
-	// takes it that all begin at once: it is patient before it can see that it is
-	// late.
+	// crowd is from how many members on an agent that has just started assumes that all
+	// start at once: it is patient before it can notice that it is late.
 	crowd = 16
 )
 

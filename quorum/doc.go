@@ -1,6 +1,7 @@
 // Package quorum decides who may lead. It keeps what an agent has promised as a
 // voter, and counts what others have promised to it. Packages bully and ring only
-// choose a nominee.
+// choose a nominee. The words are explained in docs/architecture.md; V3, H2 and the
+// like are rules of docs/guarantees.md.
 //
 // # Parts
 //
@@ -18,23 +19,24 @@
 //
 // # Where it is decided
 //
-//   - A vote: Voter.Request. objection says why a request is refused at once,
-//     blocked whether it must wait, judge answers it.
+//   - A vote: Voter.Request (voter.go). objection is why a request is refused at
+//     once, blocked whether it must wait (waiting.go), judge answers it.
 //   - A majority: Confirmed for votes and renewals; Accepted for a proposed roster.
 //   - A lease: Lease.Count, for each grant and each acknowledged heartbeat. It counts
 //     from the send, shortened by the drift. The voter's promise counts from the
 //     receipt, so it ends later on any clock.
-//   - A renewal: Voter.Renew extends the promises, Lease.Count the lease.
+//   - A renewal: Voter.Renew extends the voter's promises, Lease.Count the holder's
+//     lease (lease.go).
 //   - The early end of a term: Voter.Release, by its holder alone.
 //   - A newer roster: Voter.Propose by its driver, Voter.Adopt from a report.
 //
 // # What waits
 //
-// A message waits at the voter while a write is under way that it could contradict
-// (V1), and a request also while another holder is promised the election (V3). Each
-// election has one bounded list, and the roster one. All are tried again at each
-// event: messages about the roster first, then releases, then requests by rank. A
-// request waits for at most one vote timeout; a newer one of its holder replaces it.
+// A message waits at the voter while a write is in progress that it could contradict
+// (V1). A request also waits while the election is promised to another holder (V3), for
+// at most one vote timeout; a newer one of its holder replaces it. There is one bounded
+// list for each election, and one for the roster. All are tried again at each event:
+// messages about the roster first, then releases, then requests by rank.
 //
 // # Durable before sent
 //
@@ -44,9 +46,10 @@
 //	any roster      Voter.Roster returns what is on disk, and only that is sent
 //
 // Ledger.Change returns a generation, and a message given to Ledger.WhenDurable
-// leaves once that is on disk. One write is under way at a time; all changes made
+// leaves once that is on disk. One write is in progress at a time; all changes made
 // meanwhile share the next one. A renewal writes nothing: after a restart the voter
-// holds everything on record for the longest lease that may still run (V5).
+// keeps every grant on record as a promise, for the longest lease that may still run
+// (a hold, V5).
 //
 // # One vote
 //
@@ -54,12 +57,12 @@
 // c has promised the election to a until 10:00:01, so the request waits. b asks
 // again and again, each time with a new send number; c keeps the last. At 10:00:01
 // Tick finds nothing in its way. judge changes the grant on record to term 5 and b,
-// promises b a lease from the receipt, and locks the election. Ledger.Next returns
-// the write. When the caller reports it durable, by Persisted, Settle unlocks the
-// election and Ledger.Take returns the Vote Grant. b finds in Sends when the
-// request left, and Lease.Count makes a majority of c and b's own voter: b leads
-// until Lease.End. From then on heartbeats renew the promises, and each
-// acknowledgement moves Lease.End.
+// and promises b a lease from the receipt; the election is locked, so other messages
+// about it wait. Ledger.Next returns the write. When the caller reports it durable, by
+// Ledger.Persisted, Voter.Settle unlocks the election and Ledger.Take returns the Vote
+// Grant. b finds in Sends when the request left, and Lease.Count makes a majority of c
+// and b's own voter: b leads until Lease.End. From then on heartbeats renew the
+// promises, and each acknowledgement moves Lease.End.
 //
 // # Guarantees
 //
@@ -71,6 +74,5 @@
 // Nothing is guaranteed against agents that lie, or disks that forget.
 //
 // Leases are those of Gray and Cheriton 1989, votes are Paxos' promises (Lamport
-// 1998), joint rosters are Raft's (Ongaro 2014, section 4.3). V3, H2 and the like
-// are rules of docs/guarantees.md.
+// 1998), joint rosters are Raft's (Ongaro 2014, section 4.3).
 package quorum

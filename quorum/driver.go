@@ -7,13 +7,13 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-// Driver is one change of the voters, forward or back, in one ballot: a term of the
-// roster election (R3, R4, R9 to R13).
+// Driver is one change of the voters, forward or back, in one ballot: a term of the roster
+// election (R3, R4, R9 to R13).
 //
-// Invariant: each proposal of a ballot has another version. The stable roster of the
-// new voters is proposed once majorities of both halves have accepted the mark, and
-// what a majority of the former voters had promised before has ended, also of the
-// new ones if the mark is inherited. Then there is no way back.
+// Invariant: each proposal of a ballot has another version. The stable roster of the new
+// voters is proposed once majorities of both halves have accepted the mark, and the earlier
+// promises of a majority of the former voters have ended; if the mark is inherited, of the
+// new ones too. Then there is no way back.
 type Driver struct {
 	Ballot    election.Term
 	drift     float64
@@ -37,9 +37,9 @@ func NewDriver(ballot election.Term, drift float64, stable *election.Roster, nex
 	return d
 }
 
-// InheritChange goes on with the highest joint roster that was reported (R3). won is
-// the roster whose majority elected the driver: unless it was unmarked, a mark may
-// have been agreed on (R11, R13).
+// InheritChange continues with the highest joint roster that was reported (R3). won is the
+// roster whose majority elected the driver: unless it was unmarked, a mark may have been
+// agreed on (R11, R13).
 func InheritChange(ballot election.Term, drift float64, joint, won *election.Roster) *Driver {
 	d := &Driver{Ballot: ballot, drift: drift, joint: *joint,
 		refused: map[election.PeerID]bool{}, reported: map[election.PeerID]election.Term{},
@@ -64,8 +64,7 @@ func (d *Driver) Clone() *Driver {
 // Proposal is the roster to propose now. Each is a new value.
 func (d *Driver) Proposal() *election.Roster { return d.proposal }
 
-// Accept counts an acceptance. What the voter had promised before is counted from
-// the arrival, now (R4).
+// Accept counts an acceptance, and the voter's earlier promises from its arrival (R4).
 func (d *Driver) Accept(now election.Instant, from election.PeerID, m election.RosterAccept) {
 	if m.Driver != d.Ballot || m.Version != d.proposal.Version || !d.Asks(from) {
 		return
@@ -84,12 +83,11 @@ func (d *Driver) Accept(now election.Instant, from election.PeerID, m election.R
 	}
 }
 
-// Asks reports whether the peer is a voter of either half.
 func (d *Driver) Asks(p election.PeerID) bool { return d != nil && d.joint.Has(p) }
 
-// TooFar reports whether the voter's term is farther above those of all others than
-// attempts can have raised it. A floor from it could use up all terms, so its
-// acceptance does not count until another voter reports a term as high.
+// TooFar reports whether the voter's term is farther above those of all others than bids can
+// have raised it: a floor from it could use up all terms. Its acceptance counts once another
+// voter reports a term as high.
 func (d *Driver) TooFar(voter election.PeerID) bool {
 	others := d.joint.Floor
 	for id, t := range d.reported {
@@ -100,7 +98,7 @@ func (d *Driver) TooFar(voter election.PeerID) bool {
 	return !d.reported[voter].Follows(others)
 }
 
-// Recount forgets the acceptances, whose waits a suspend has made uncertain.
+// Recount forgets the acceptances: a suspend has made uncertain when their promises end.
 func (d *Driver) Recount() { clear(d.accepted) }
 
 // Refuse records that a voter has granted a higher ballot (R1).
@@ -111,8 +109,8 @@ func (d *Driver) Refuse(from election.PeerID, m election.RosterRefuse) {
 	d.refused[from] = true
 }
 
-// Hopeless reports whether too many voters have granted a higher ballot for anything
-// of this one to be committed.
+// Hopeless reports whether nothing of this ballot can be committed any more, because too many
+// voters have granted a higher one.
 func (d *Driver) Hopeless() bool {
 	return !confirms(d.proposal.Voters, func(v election.PeerID) bool { return !d.refused[v] })
 }
@@ -124,12 +122,11 @@ func (d *Driver) HasAccepted(voter election.PeerID) bool {
 
 func (d *Driver) Agreed() bool { return Accepted(d.proposal, d.HasAccepted) }
 
-// Done reports whether a stable roster is committed: the change has ended.
+// Done reports whether the change has ended: a stable roster is committed.
 func (d *Driver) Done() bool { return !d.proposal.Joint() && d.Agreed() }
 
 func (d *Driver) Marks() bool { return d.proposal.Committed }
 
-// Back reports whether the way back was taken or asked for.
 func (d *Driver) Back() bool { return d.back }
 
 // GoBack asks for the way back; false once the new voters are proposed (R12).
@@ -138,15 +135,15 @@ func (d *Driver) GoBack() bool {
 	return d.back
 }
 
-// MayAlwaysGoBack reports whether only this ballot can lead back without the new
-// voters (R12), and so must not be given up while they are missing.
+// MayAlwaysGoBack reports whether only this ballot can go back without the new voters (R12):
+// then it must not be given up while they are missing.
 func (d *Driver) MayAlwaysGoBack() bool {
 	return !d.inherited && (d.Marks() || d.back)
 }
 
-// WaitsUntil is when the old promises of a majority of the former voters have ended;
-// Never before that many have accepted the mark. With an inherited mark the new
-// voters may have decided alone since, so theirs count too (R13).
+// WaitsUntil is when the earlier promises of a majority of the former voters end; Never until
+// a majority has accepted the mark. If that is inherited, the new voters may have decided
+// alone since then, so theirs count too (R13).
 func (d *Driver) WaitsUntil() election.Instant {
 	until := d.promisesEnd(d.joint.Voters)
 	if d.inherited {
@@ -170,7 +167,7 @@ func (d *Driver) promisesEnd(half []election.Voter) election.Instant {
 	return ends[need-1]
 }
 
-// Advance proposes what comes next, and reports whether something does.
+// Advance makes the next proposal if one is due, and reports whether it did.
 func (d *Driver) Advance(now election.Instant) bool {
 	d.waited = d.waited || d.Marks() && d.Agreed() && now >= d.WaitsUntil()
 	next := d.joint

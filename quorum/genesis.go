@@ -15,10 +15,10 @@ type FormationConfig struct {
 	Retry time.Duration
 }
 
-// Formation makes the first roster. The agent named first proposes, each named agent
-// writes that as pending and accepts, and once all have, the proposer commits. The
-// others adopt the roster from its Report. What is pending binds an agent: two first
-// rosters that share voters could elect two leaders.
+// Formation makes the first roster. The agent named first proposes, each named agent writes
+// that as pending and accepts, and once all have, the proposer commits. The others adopt the
+// roster from its Report. What is pending binds an agent: two first rosters with common
+// voters could elect two leaders.
 type Formation struct {
 	cfg       FormationConfig
 	ledger    *Ledger
@@ -54,8 +54,8 @@ func (f *Formation) Proposer() bool {
 	return len(f.cfg.Names) > 0 && f.cfg.Names[0] == f.cfg.Self.Name
 }
 
-// Advance does the proposer's part. find returns the reachable peer of that name,
-// cluster names a new cluster.
+// Advance does the proposer's part. find returns the reachable peer of a name, cluster a name
+// for the new cluster.
 func (f *Formation) Advance(now election.Instant, find func(name string) (election.PeerID, bool), cluster func() string) {
 	if f.ledger.State().Roster != nil || !f.Proposer() {
 		return
@@ -143,7 +143,7 @@ func (f *Formation) Propose(now election.Instant, from election.PeerID, m electi
 		Message: election.GenesisAccept{Cluster: g.Roster.Cluster, Attempt: g.Attempt}})
 }
 
-// clip shortens a list of names for a message: 31 long ones would not fit.
+// clip shortens a list of names for a message, which can't hold 31 long ones.
 func clip(names string) string {
 	const limit = election.MaxDetail / 2
 	if len(names) <= limit {
@@ -165,7 +165,6 @@ func voterNames(g *election.Genesis) string {
 	return strings.Join(election.Names(g.Roster.Voters, nil), ",")
 }
 
-// objection says why this agent can't accept the genesis; 0: it can.
 func (f *Formation) objection(from election.PeerID, g *election.Genesis) (reason election.Objection, detail string) {
 	held := f.ledger.State().Pending
 	reason, detail = f.mismatch(from, g)
@@ -180,7 +179,7 @@ func (f *Formation) objection(from election.PeerID, g *election.Genesis) (reason
 	return election.GenesisPending, proposerOf(held)
 }
 
-// mismatch says what is wrong with the genesis, whatever is pending here; 0: nothing.
+// mismatch is what is wrong with the genesis, whatever is pending here; 0: nothing.
 func (f *Formation) mismatch(from election.PeerID, g *election.Genesis) (reason election.Objection, detail string) {
 	named := slices.Contains(g.Roster.Voters, f.cfg.Self)
 	own := strings.Join(slices.Sorted(slices.Values(f.cfg.Names)), ",")
@@ -215,9 +214,8 @@ func (f *Formation) Refuse(from election.PeerID, name string, m election.Genesis
 	}
 }
 
-// Learn adopts a roster that another agent reports, unless it is not that of the
-// pending genesis (each has its own cluster name). A proposal of its own binds no
-// agent: only it could have committed that.
+// Learn adopts a roster that another agent reports. One of another cluster than the pending
+// genesis is refused, unless that was this agent's own proposal: nobody else could commit it.
 func (f *Formation) Learn(now election.Instant, r *election.Roster) {
 	held := f.ledger.State()
 	genesis := r.Version == election.Version{Counter: 1}
@@ -233,8 +231,7 @@ func (f *Formation) Learn(now election.Instant, r *election.Roster) {
 	}
 }
 
-// Problem says why there is no roster; zero once there is one. A refused proposal
-// counts while it is repeated.
+// Problem returns why there is no roster; zero once there is one.
 func (f *Formation) Problem(now election.Instant) Problem {
 	const repeats = 10
 	switch {

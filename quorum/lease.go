@@ -9,8 +9,8 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-// HolderLease is how long a holder may act from the send, though its clock be slow and
-// the voters' fast: l × (1−ρ)/(1+ρ), rounded down (H3).
+// HolderLease is how long a holder may act from the send, even if its clock is slow and the
+// voters' are fast: l × (1−ρ)/(1+ρ), rounded down (H3).
 func HolderLease(l time.Duration, drift float64) time.Duration {
 	return time.Duration(math.Floor(float64(l) * (1 - drift) / (1 + drift)))
 }
@@ -30,7 +30,7 @@ type Lease struct {
 	drift  float64
 	roster *election.Roster
 	sends  map[election.PeerID]election.Instant // voter → when its newest acknowledged send left
-	earned election.Instant                     // the latest end ever earned; it stays good (R6)
+	earned election.Instant                     // the latest end ever earned; it stays valid (R6)
 	won    *election.Roster                     // under which a majority first promised; nil before
 }
 
@@ -78,20 +78,19 @@ func (l *Lease) SupportedBy(voter election.PeerID) bool {
 	return ok
 }
 
-// Reroster goes on under a newer roster, at whose version answers count from now on.
+// Reroster continues under a newer roster: from now on only answers at its version count.
 func (l *Lease) Reroster(r *election.Roster) {
 	l.roster = r
 	clear(l.sends)
 }
 
-// Sends remembers when each send left.
 type Sends struct {
 	last election.SendID
 	log  []election.Instant // of the newest sends; the last one is last's
 	keep time.Duration
 }
 
-// NewSends returns a log that remembers sends for that long; a lease is enough.
+// NewSends returns a log that keeps sends for that long; a lease is enough.
 func NewSends(keep time.Duration) *Sends { return &Sends{keep: keep} }
 
 // Clone returns a copy. What is in the log never changes.
@@ -118,9 +117,8 @@ func (s *Sends) At(id election.SendID) (election.Instant, bool) {
 
 func Majority(n int) int { return n/2 + 1 }
 
-// Confirmed reports whether the voters for which has is true are a majority for
-// votes: of both halves once a joint roster is marked, before of the former half
-// (R10).
+// Confirmed reports whether the voters for which has is true are a majority for votes: of
+// the former half, and once a joint roster is marked, of both halves (R10).
 func Confirmed(r *election.Roster, has func(election.PeerID) bool) bool {
 	if r == nil || !confirms(r.Voters, has) {
 		return false
@@ -128,8 +126,8 @@ func Confirmed(r *election.Roster, has func(election.PeerID) bool) bool {
 	return !r.Committed || confirms(r.Next, has)
 }
 
-// Accepted reports whether the voters for which has is true commit the roster:
-// majorities of both halves of a joint one, marked or not (R9).
+// Accepted reports whether the voters for which has is true commit the roster: majorities of
+// both halves of a joint one, marked or not (R9).
 func Accepted(r *election.Roster, has func(election.PeerID) bool) bool {
 	return confirms(r.Voters, has) && (!r.Joint() || confirms(r.Next, has))
 }
@@ -144,8 +142,8 @@ func confirms(voters []election.Voter, has func(election.PeerID) bool) bool {
 	return n >= Majority(len(voters))
 }
 
-// supportedSince is the latest instant such that the voters whose counted send is not
-// before it are a majority for votes (H3, R10).
+// supportedSince is the latest instant for which a majority's counted sends are not earlier
+// (H3, R10).
 func supportedSince(r *election.Roster, sends map[election.PeerID]election.Instant) (election.Instant, bool) {
 	since, ok := majoritySend(r.Voters, sends)
 	if !ok || !r.Committed {

@@ -7,11 +7,10 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-// Ledger holds the durable state in memory, orders its writes, and has messages wait
-// for the write that they rest on.
+// Ledger holds the durable state in memory, orders its writes, and has messages wait for the
+// write that they rest on.
 //
-// Invariant: durable ≤ generation and urgent ≤ generation; while a write is
-// under way, durable ≤ writing ≤ generation.
+// Invariant: durable, urgent and writing ≤ generation; during a write, durable ≤ writing.
 type Ledger struct {
 	state      election.State
 	generation uint64           // counts changes
@@ -20,8 +19,8 @@ type Ledger struct {
 	writing    uint64           // the newest change in the write under way; 0: none
 	writes     uint64           // numbers the writes
 	written    uint64           // State.Writes of the newest write on disk
-	tried      election.Instant // when the last write began
-	waits      election.Instant // when the first write since the last that succeeded began; Never: none did
+	tried      election.Instant // when the last write started
+	waits      election.Instant // when the first write after the last success started; Never: none did
 	failing    bool
 	barred     bool // nothing is written any more
 	retryAt    election.Instant
@@ -34,8 +33,8 @@ type unsent struct {
 	election.Envelope
 }
 
-// NewLedger returns a ledger of a state that is on disk. A failed write is tried
-// again after retry.
+// NewLedger returns a ledger of a state that is on disk, which repeats a failed write after
+// retry.
 func NewLedger(s election.State, retry time.Duration) *Ledger {
 	s = s.Clone()
 	if s.Grants == nil {
@@ -63,10 +62,8 @@ func (l *Ledger) WhenDurable(generation uint64, e election.Envelope) {
 	}
 }
 
-// Send sends a message that rests on no write.
 func (l *Ledger) Send(e election.Envelope) { l.unsent = append(l.unsent, unsent{Envelope: e}) }
 
-// Cancel drops the unsent messages that match.
 func (l *Ledger) Cancel(matches func(election.Envelope) bool) {
 	l.unsent = slices.DeleteFunc(l.unsent, func(u unsent) bool { return matches(u.Envelope) })
 }
@@ -103,8 +100,8 @@ func (l *Ledger) Note(change func(*election.State)) uint64 {
 	return l.generation
 }
 
-// NextWrite has something written, if nothing is due, and returns the generation
-// that is durable with the next write that succeeds.
+// NextWrite makes a write due, and returns the generation that is durable with the next one
+// that succeeds.
 func (l *Ledger) NextWrite() uint64 {
 	if l.Settled() {
 		l.Change(func(*election.State) {})
@@ -114,8 +111,8 @@ func (l *Ledger) NextWrite() uint64 {
 
 func (l *Ledger) Durable(generation uint64) bool { return generation <= l.durable }
 
-// Writes counts the writes on disk, former runs included. A failed one counts once a
-// later one has succeeded.
+// Writes counts the writes on disk, those of former process runs included. A failed one
+// counts once a later one has succeeded.
 func (l *Ledger) Writes() uint64 { return l.written }
 
 // Settled reports whether everything that must be written is durable.
@@ -123,7 +120,7 @@ func (l *Ledger) Settled() bool { return l.urgent <= l.durable }
 
 func (l *Ledger) Failing() bool { return l.failing }
 
-// WaitsSince is since when the disk has not taken what it was given; Never: it has.
+// WaitsSince is since when no write has succeeded that was started; Never: the last one has.
 func (l *Ledger) WaitsSince() election.Instant { return l.waits }
 
 func (l *Ledger) TriedAt() election.Instant { return l.tried }
@@ -157,7 +154,6 @@ func (l *Ledger) Failed(write uint64, now election.Instant) {
 	l.writing, l.failing, l.retryAt = 0, true, now.Add(l.retry)
 }
 
-// WakeAt is when a failed write is tried again; Never: none failed.
 func (l *Ledger) WakeAt() election.Instant {
 	if l.failing && !l.barred && l.writing == 0 && !l.Settled() {
 		return l.retryAt

@@ -4,7 +4,6 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-// Propose handles a roster that its driver proposes (R1).
 func (v *Voter) Propose(now election.Instant, from election.PeerID, p election.RosterPropose) {
 	v.receiveRoster(now, received{from: from, message: p, at: now})
 }
@@ -22,9 +21,9 @@ func (v *Voter) AdoptKeeping(now election.Instant, r *election.Roster) {
 	v.Adopt(now, r)
 }
 
-// Restore goes back to the roster that AdoptKeeping replaced. The newer one was not
-// accepted from a driver, so no ballot rests on it. It returns the generation to
-// wait for; false while a vote is being written (V1), or if the voter is barred.
+// Restore goes back to the roster that AdoptKeeping replaced: the newer one was not accepted
+// from a driver, so no ballot rests on it. It returns the generation to wait for; false while
+// a vote is being written (V1), or if the voter is barred.
 func (v *Voter) Restore() (generation uint64, ok bool) {
 	if v.barred || !v.idle() {
 		return 0, false
@@ -53,8 +52,8 @@ func (v *Voter) adopt(r *election.Roster) {
 	})
 }
 
-// keepingFloor is the newer roster with a floor no lower than that of the one held: a
-// joint one that is proposed again has the floor from before the change (R5).
+// keepingFloor is the newer roster with a floor no lower than the held one's: a joint roster
+// that is proposed again has the floor from before the change (R5).
 func keepingFloor(held, newer *election.Roster) *election.Roster {
 	if held == nil || newer.Floor >= held.Floor {
 		return newer

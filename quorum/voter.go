@@ -34,8 +34,8 @@ type Voter struct {
 	barred   bool // it promises nothing any more
 }
 
-// promise is the volatile half of a grant: until when nobody else is granted. Its
-// holder may differ from the one on record, which a driver may have replaced (R1).
+// promise is the half of a grant that is not on disk: until when no other holder gets one.
+// Its holder may differ from the one on record, which a driver may have replaced (R1).
 type promise struct {
 	holder election.Holder
 	until  election.Instant
@@ -76,9 +76,8 @@ func (v *Voter) outlastsAll(now election.Instant) election.Instant {
 	return now.Add(Outlast(longest, v.cfg.Drift))
 }
 
-// Suspended holds all promises as after a start (V5): the clock may have counted
-// the suspend as longer than it was. Waiting requests are dropped: a promise would
-// count from their receipt (V4), which is as uncertain.
+// Suspended holds all promises as after a start (V5): the clock may have counted the suspend
+// as longer than it was. Waiting requests, whose receipt is as uncertain, are dropped (V4).
 func (v *Voter) Suspended(now election.Instant) {
 	until := v.outlastsAll(now)
 	for e, p := range v.promises {
@@ -87,7 +86,7 @@ func (v *Voter) Suspended(now election.Instant) {
 	v.dropRequests(func(received, election.VoteRequest) bool { return true })
 }
 
-// Bar ends voting for good. Promises that were sent still hold.
+// Bar ends voting for good. Promises that were sent still bind.
 func (v *Voter) Bar(now election.Instant) {
 	v.barred = true
 	v.ledger.Bar()
@@ -109,7 +108,7 @@ func (v *Voter) Request(now election.Instant, from election.PeerID, m election.V
 	v.receive(now, received{from: from, election: m.Election, message: m, at: now})
 }
 
-// objection is why a request is refused, whatever is promised (V2, R5); 0: nothing.
+// objection is why a request is refused, whatever is promised (V2, R5); 0: there is none.
 func (v *Voter) objection(from election.PeerID, r election.VoteRequest) election.RefusalReason {
 	g := v.ledger.State().Grant(r.Election)
 	switch {
@@ -120,7 +119,7 @@ func (v *Voter) objection(from election.PeerID, r election.VoteRequest) election
 	case v.roster.Version != r.Roster.Version || v.roster.Cluster != r.Roster.Cluster:
 		return election.RefusedVersion
 	case r.Election == election.RosterElection && !v.roster.Has(from):
-		return election.RefusedNotVoter // only voters drive: its terms would be in their way
+		return election.RefusedNotVoter // only voters drive a change
 	case r.Term <= v.roster.Floor:
 		return election.RefusedFloor
 	case r.Lease > v.cfg.Lease:
@@ -149,8 +148,8 @@ func (v *Voter) judge(now election.Instant, r received, m election.VoteRequest) 
 	}
 }
 
-// raised is the record of a higher term, or of a longer lease. It never shortens the
-// lease of a holder, which may still act on the lower term (R8).
+// raised is the record of a higher term, or a longer lease. It never shortens the lease of a
+// holder, which may still act under the lower term (R8).
 func raised(g election.Grant, t election.Term, h election.Holder, lease time.Duration) election.Grant {
 	if g.Holder == h {
 		lease = max(lease, g.Lease)
@@ -185,8 +184,8 @@ func (v *Voter) refuse(now election.Instant, to election.PeerID, m election.Vote
 	v.ledger.Send(election.Envelope{To: to, Message: refusal})
 }
 
-// extend promises a lease from the receipt, also to a request that has waited: its
-// holder's lease counts from the send, so a longer promise would only delay others.
+// extend promises a lease from the receipt, also for a request that has waited: its holder's
+// lease counts from the send, so a longer promise would only delay others.
 func (v *Voter) extend(receipt election.Instant, e election.Name, h election.Holder, l time.Duration) {
 	v.promises[e] = v.promises[e].extended(receipt, h, l)
 }
@@ -208,7 +207,7 @@ func (v *Voter) remaining(now election.Instant, e election.Name) time.Duration {
 	return min(max(0, v.promises[e].until.Sub(now)), Outlast(election.MaxLease, v.cfg.Drift))
 }
 
-// longest is what is left of the longest promise, holds included (R4).
+// longest is the rest of the longest promise, holds included (R4).
 func (v *Voter) longest(now election.Instant) time.Duration {
 	var longest time.Duration
 	for e := range v.promises {
@@ -217,7 +216,7 @@ func (v *Voter) longest(now election.Instant) time.Duration {
 	return longest
 }
 
-// Renew extends promises for claims that equal the record, and nacks the others (V6).
+// Renew extends the promises of claims that equal the record, and nacks the others (V6).
 func (v *Voter) Renew(now election.Instant, from election.PeerID, h election.Heartbeat) []election.Nack {
 	var nacks []election.Nack
 	holder := election.Holder{Peer: from, Boot: h.Boot}
@@ -265,7 +264,7 @@ func (v *Voter) Counted() (granted, refused uint64) { return v.granted, v.refuse
 // PromiseEnd is when the election's promise ends; 0: there is none.
 func (v *Voter) PromiseEnd(e election.Name) election.Instant { return v.promises[e].until }
 
-// HoldEnd is when a hold ends that keeps the voter from that holder; 0: none does.
+// HoldEnd is when a hold ends that excludes that holder; 0: none does.
 func (v *Voter) HoldEnd(e election.Name, h election.Holder) election.Instant {
 	if p := v.promises[e]; p.hold && p.holder != h {
 		return p.until
@@ -305,9 +304,9 @@ func (v *Voter) Highest() election.Term {
 	return highest
 }
 
-// Forget drops up to n expired grants of unused elections, of the lowest terms first,
-// and returns how many. Each election not on record then counts as granted up to the
-// highest term dropped, so that no term is given out again (G2).
+// Forget drops up to n expired grants of unused elections, the lowest terms first, and
+// returns how many. Then every election not on record counts as granted up to the highest
+// term dropped, so that no term is given out again (G2).
 func (v *Voter) Forget(now election.Instant, used func(election.Name) bool, n int) int {
 	grants := v.ledger.State().Grants
 	idle := slices.DeleteFunc(v.ledger.State().Elections(), func(e election.Name) bool {

@@ -21,8 +21,7 @@ type received struct {
 // roster is where messages about the roster wait, before all elections.
 const roster election.Name = ""
 
-// order compares by what is tried first: releases, then the requests, of the
-// best-ranked candidate first (V3).
+// order compares by what is tried first: releases, then requests by rank, best first (V3).
 func order(a, b received) int {
 	x, asks := a.message.(election.VoteRequest)
 	y, too := b.message.(election.VoteRequest)
@@ -45,8 +44,8 @@ func (v *Voter) receive(now election.Instant, r received) {
 	v.handle(now, r)
 }
 
-// blocked reports whether the message must wait: for a write (V1), or a request that
-// has no other hindrance for the promise to another holder (V3).
+// blocked reports whether the message must wait: for a write (V1), or, if it is a request
+// without an objection, for the end of a promise to another holder (V3).
 func (v *Voter) blocked(now election.Instant, r received) bool {
 	switch m := r.message.(type) {
 	case election.VoteRequest:
@@ -57,8 +56,7 @@ func (v *Voter) blocked(now election.Instant, r received) bool {
 	return !v.idle()
 }
 
-// locked reports whether the election waits for a write. A waiting message about the
-// roster goes before new votes.
+// locked reports whether the election waits for a write, or for a message about the roster.
 func (v *Voter) locked(e election.Name) bool {
 	_, writing := v.writing[e]
 	return writing || v.adopting != 0 || len(v.waiting[roster]) > 0
@@ -102,7 +100,7 @@ func (v *Voter) wait(now election.Instant, r received) {
 	v.waiting[e] = slices.Insert(v.waiting[e], i, r)
 }
 
-// retry handles what is not blocked any more, and refuses requests whose time is up.
+// retry handles what is no longer blocked, and refuses requests that have waited too long.
 func (v *Voter) retry(now election.Instant) {
 	for _, e := range slices.Sorted(maps.Keys(v.waiting)) {
 		v.retryOf(now, e)
@@ -122,7 +120,7 @@ func (v *Voter) retryOf(now election.Instant, e election.Name) {
 		switch {
 		case blocked:
 			v.refuse(now, r.from, m, election.RefusedPromised)
-		case asks && now > r.at.Add(v.cfg.VoteTimeout): // a write took that long: the holder has given up, or asked again
+		case asks && now > r.at.Add(v.cfg.VoteTimeout): // a write took that long: the nominee has given up, or asked again
 		default:
 			v.handle(now, r)
 		}
@@ -158,15 +156,13 @@ func (v *Voter) dropRequests(matches func(received, election.VoteRequest) bool) 
 	}
 }
 
-// Disconnected drops the requests of a peer that could not take an answer. A promise
-// to it stays (H7).
+// Disconnected drops the requests of a peer. A promise to it stays (H7).
 func (v *Voter) Disconnected(p election.PeerID) {
 	v.dropRequests(func(r received, _ election.VoteRequest) bool { return r.from == p })
 }
 
 func (v *Voter) Tick(now election.Instant) { v.retry(now) }
 
-// WakeAt is when Tick may have something to do.
 func (v *Voter) WakeAt() election.Instant {
 	wake := election.Never
 	for e, waiting := range v.waiting {

@@ -7,8 +7,7 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-// Receive handles a Ring message of this election. It drops others, and what its
-// sender should not have sent.
+// Receive handles a Ring message of this election, and drops any other or invalid one.
 func (r *Ring) Receive(now election.Instant, f election.Field, from election.PeerID, m election.Message) election.Verdict {
 	var v election.Verdict
 	if from != r.self && from != "" {
@@ -33,8 +32,7 @@ func (r *Ring) Receive(now election.Instant, f election.Field, from election.Pee
 	return r.proceed(now, f, v)
 }
 
-// receiveToken passes a better token on, and replaces a worse one by an own token,
-// once in a round.
+// receiveToken passes a better token on, and replaces a worse one by its own, once a round.
 func (r *Ring) receiveToken(now election.Instant, f election.Field, m election.RingElection, v *election.Verdict) {
 	ring := members(f, r.self)
 	switch {
@@ -43,7 +41,7 @@ func (r *Ring) receiveToken(now election.Instant, f election.Field, m election.R
 	case f.Leads != nil:
 		v.Send = append(v.Send, r.elected(m.Round.Origin, *f.Leads))
 	case !contains(ring, m.Best.Peer):
-		// Its best is dead or left: it would circulate for ever.
+		// Its best is dead or left: it would circulate forever.
 		if f.Able && r.phase == idle {
 			r.begin(now, f, v)
 		}
@@ -104,8 +102,8 @@ func (r *Ring) noteAnnounced(l election.Leadership) bool {
 	return true
 }
 
-// notePassage reports whether the token is newer than all before of that run of its
-// origin. Numbers of different runs don't compare: then the newest arrival wins.
+// notePassage reports whether the token is newer than all before from that process run of its
+// origin. Of different runs, the last to arrive wins.
 func (r *Ring) notePassage(m election.RingElection) bool {
 	p := passage{origin: m.Best.Peer, joined: m.Best.JoinedAt, number: m.Round.Number}
 	i := slices.IndexFunc(r.passages, func(q passage) bool { return q.origin == p.origin })

@@ -7,9 +7,8 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-// hopsPerHeartbeat is how many hop timeouts make a heartbeat. A quarter of a heartbeat
-// is above the round trip wherever the heartbeat fits the network, and lets a token
-// skip a few dead candidates in the time one suspicion takes.
+// hopsPerHeartbeat is how many hop timeouts make a heartbeat. A quarter of a heartbeat is
+// longer than a round trip, and lets a token skip a few dead candidates within a suspicion.
 const hopsPerHeartbeat = 4
 
 // phase is how far the current round of this agent has come. A participant, in the
@@ -33,7 +32,7 @@ type hop struct {
 // passage is the newest token seen of one run of an origin.
 type passage struct {
 	origin election.PeerID
-	joined int64 // a restarted origin counts its rounds anew
+	joined int64 // a restarted origin counts its rounds from 1 again
 	number uint64
 }
 
@@ -44,8 +43,8 @@ type Ring struct {
 	timeout  time.Duration // of a hop
 
 	phase  phase
-	number uint64           // of the newest round begun here; 0: none yet
-	until  election.Instant // when having entered or yielded ends
+	number uint64           // of the newest round started here; 0: none yet
+	until  election.Instant // when the phase ends, if it is entered or yielded
 	ahead  election.Rank    // the candidate yielded to; zero: no particular one
 	// holders are the candidates that may hold the token this agent waits for: the
 	// one yielded to, or all better ones once its own token is under way.
@@ -59,7 +58,6 @@ type Ring struct {
 	announced election.Leadership
 }
 
-// New returns an idle Ring. The heartbeat must be long enough for hopsPerHeartbeat hops.
 func New(name election.Name, self election.PeerID, heartbeat time.Duration) *Ring {
 	return &Ring{election: name, self: self, timeout: heartbeat / hopsPerHeartbeat}
 }
@@ -74,15 +72,14 @@ func (r *Ring) Clone() *Ring {
 // Active reports whether this agent has entered, has yielded or is the nominee.
 func (r *Ring) Active() bool { return r.phase != idle }
 
-// Stop ends the round: a leader is known, or the bid failed. Tokens of others that wait
-// for an acknowledgement still go on.
+// Stop ends the round: a leader is known, or the bid failed. Tokens of others still go on.
 func (r *Ring) Stop() {
 	r.phase, r.until = idle, 0
 	r.ahead, r.holders = election.Rank{}, nil
 	r.dropHop(r.self)
 }
 
-// Start sends an own token if this agent is idle, able to lead and does not lead.
+// Start starts a round if this agent is idle, able to lead and does not lead.
 func (r *Ring) Start(now election.Instant, f election.Field) election.Verdict {
 	var v election.Verdict
 	if r.phase == idle && f.Able && f.Leads == nil {
@@ -96,9 +93,9 @@ func (r *Ring) Tick(now election.Instant, f election.Field) election.Verdict {
 	return r.proceed(now, f, election.Verdict{})
 }
 
-// StandBack waits, until f.Patience, for a better-ranked agent whose bid became known
-// by other means. A nominee does not wait: the voters prefer the better of the two.
-// Call Tick next for the wake-up.
+// StandBack waits, until f.Patience, for a better-ranked agent whose bid became known in
+// another way. A nominee does not wait: the voters prefer the better of the two. Call Tick
+// next for the wake-up.
 func (r *Ring) StandBack(now election.Instant, f election.Field, better election.Rank) {
 	if !f.Able || f.Leads != nil || better.Peer == r.self || !better.Above(f.Self) {
 		return
@@ -112,8 +109,7 @@ func (r *Ring) StandBack(now election.Instant, f election.Field, better election
 // Nominated returns what a nominee sends before its bid: nothing.
 func (r *Ring) Nominated(election.Field, func(election.PeerID) bool) []election.Envelope { return nil }
 
-// Confirmed returns what a nominee sends once it leads: an Elected that goes round the
-// ring.
+// Confirmed returns what a nominee sends once it leads: an Elected for the ring.
 func (r *Ring) Confirmed(f election.Field, l election.Leadership) []election.Envelope {
 	r.noteAnnounced(l)
 	next := after(members(f, r.self), r.self)
@@ -127,8 +123,7 @@ func (r *Ring) elected(to election.PeerID, l election.Leadership) election.Envel
 	return election.Envelope{To: to, Message: election.RingElected{Election: r.election, Term: l.Term, Leader: l.Leader}}
 }
 
-// members returns the ring in its order. It includes self: an agent that can't lead
-// still passes tokens on.
+// members returns the ring, self included: an agent that can't lead still passes tokens on.
 func members(f election.Field, self election.PeerID) []election.PeerID {
 	ring := make([]election.PeerID, 0, len(f.Ranks)+1)
 	for _, rank := range f.Ranks {

@@ -7,8 +7,8 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-// begin starts a round with an own token, which is home at once if this agent is alone.
-// In a full field it only stops.
+// begin starts a round with its own token, which is home at once if this agent is alone. If no
+// round may start now (Field.Full), it only stops.
 func (r *Ring) begin(now election.Instant, f election.Field, v *election.Verdict) {
 	if f.Full {
 		r.Stop()
@@ -25,9 +25,9 @@ func (r *Ring) begin(now election.Instant, f election.Field, v *election.Verdict
 	}}, v)
 }
 
-// giveUpAt is when a token sent now counts as lost: a hop timeout for each hop, after
-// the end of the old lease, since no vote is granted before. Each worse candidate gives
-// up a hop timeout later, so that not all start again.
+// giveUpAt is when a token sent now counts as lost: a hop timeout for each hop, after the old
+// lease, since no vote is granted before. Each worse candidate gives up a hop timeout later,
+// so that not all start again.
 func (r *Ring) giveUpAt(now election.Instant, f election.Field, ring []election.PeerID) election.Instant {
 	hops := len(ring) + len(better(f))
 	return max(now, f.Patience).Add(time.Duration(hops) * r.timeout)
@@ -55,8 +55,8 @@ func (r *Ring) nominate(v *election.Verdict) {
 	v.Nominee = true
 }
 
-// send takes a token to the candidate after h.to. If that is this agent itself, no other
-// candidate is left, and an own token is home. A token of another origin ends there.
+// send sends a token to the candidate after h.to. If that is this agent, no other is left: its
+// own token is home, and one of another origin ends there.
 func (r *Ring) send(now election.Instant, ring []election.PeerID, h hop, v *election.Verdict) {
 	origin := h.token.Round.Origin
 	r.dropHop(origin)
@@ -101,8 +101,8 @@ func (r *Ring) proceed(now election.Instant, f election.Field, v election.Verdic
 	return v
 }
 
-// watch notices that a candidate left that may have held the token this agent waits for.
-// Then the best candidate left starts again at once, each next one a hop timeout later.
+// watch checks whether a candidate left that may have held the token this agent waits for.
+// Then the best one left starts again at once, each next one a hop timeout later.
 func (r *Ring) watch(now election.Instant, f election.Field, ring []election.PeerID) {
 	before := len(r.holders)
 	r.holders = slices.DeleteFunc(r.holders, func(p election.PeerID) bool { return !contains(ring, p) })
@@ -113,7 +113,6 @@ func (r *Ring) watch(now election.Instant, f election.Field, ring []election.Pee
 	r.until = min(r.until, now.Add(time.Duration(len(better(f)))*r.timeout))
 }
 
-// better returns the candidates that rank above this agent, best first.
 func better(f election.Field) []election.PeerID {
 	var peers []election.PeerID
 	for _, rank := range f.Ranks {
@@ -130,7 +129,6 @@ func (r *Ring) forget(ring []election.PeerID) {
 	r.passages = slices.DeleteFunc(r.passages, func(p passage) bool { return !contains(ring, p.origin) })
 }
 
-// dropHop forgets the unacknowledged hop of that origin's token.
 func (r *Ring) dropHop(origin election.PeerID) {
 	r.hops = slices.DeleteFunc(r.hops, func(h hop) bool { return h.token.Round.Origin == origin })
 }

@@ -57,7 +57,7 @@ func (l *link) tell(o outcome) {
 	}
 }
 
-// dialling is what a dial goes by.
+// dialling is the parameters of a dial.
 type dialling struct {
 	addr     netip.AddrPort
 	urgency  func() urgency

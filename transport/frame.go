@@ -14,14 +14,13 @@ import (
 
 const (
 	frameHeader = 4
-	// bodyTimeout is how long the rest of a frame may take once it has begun.
+	// bodyTimeout is how long the rest of a frame may take after its first byte.
 	bodyTimeout = 5 * time.Second
 	// keepBuffer is the largest read buffer that is kept between frames.
 	keepBuffer = 16 << 10
 )
 
-// wire reads and writes frames on one stream. Reading and writing may go on at
-// once, each by one goroutine.
+// wire reads and writes frames on one stream, each by one goroutine, at the same time.
 type wire struct {
 	stream network.Stream
 	r      *bufio.Reader
@@ -77,8 +76,8 @@ func (w *wire) read(limit int) ([]byte, error) {
 	return body, cut(err, true)
 }
 
-// readTimed is read, but a frame that has begun must end within bodyTimeout. It
-// replaces the stream's read deadline.
+// readTimed is read, but the rest of a frame must come within bodyTimeout. It replaces the
+// stream's read deadline.
 func (w *wire) readTimed(limit int) ([]byte, error) {
 	if _, err := w.r.Peek(1); err != nil {
 		return nil, err

@@ -38,7 +38,7 @@ const (
 
 var errStranger = errors.New("it is not a known member")
 
-// gater lets in the peers of the allow-list, once they have proven who they are.
+// gater accepts the peers of the allow-list, once they have proven their identity.
 type gater struct{ t *Transport }
 
 var _ connmgr.ConnectionGater = gater{}

@@ -19,11 +19,10 @@ const (
 
 // handshakes bounds how many handshakes are under way at once, in one direction.
 //
-// A handshake takes each side about a millisecond of a processor. When hundreds
-// share one, all of them take longer than a handshake may, all are given up, and
-// the work was for nothing: agents that start together would keep each other
-// from ever being connected. So few are begun at a time, and the others wait in
-// a line, where they cost nothing. How many follows from how long they take.
+// A handshake takes each side about a millisecond of a processor. When hundreds share one, all
+// exceed their time limit and fail: agents that start together would never be connected. So
+// only a few are started at a time, and the others wait in a queue. How many depends on how
+// long they take.
 type handshakes struct {
 	slow time.Duration                     // one that takes longer shows that there are too many
 	late func(due time.Time) time.Duration // how late it is now; replaced in tests
@@ -164,7 +163,7 @@ func (h *handshakes) leave(from netip.Addr, timedOut bool) {
 	}
 }
 
-// admit lets those begin that may, for who holds the lock.
+// admit starts those that may start. The caller holds the lock.
 func (h *handshakes) admit() {
 	for h.underWay < h.limit {
 		at := h.next()
@@ -228,10 +227,9 @@ const (
 	restMost   = 5 * time.Second
 )
 
-// rest has those that can wait do so after one that took so long, and for longer if
-// that, or this process, was slow: where many agents share a machine that is busy
-// with their start, those that are needed to agree go on meanwhile. It is for who
-// holds the lock.
+// rest has the less urgent ones wait after one that took so long, and longer if that, or this
+// process, was slow: on a machine that is busy with the start of many agents, the connections
+// that are needed to agree come first. The caller holds the lock.
 func (h *handshakes) rest(took time.Duration) {
 	pause := restMin
 	if took > h.slow/4 {

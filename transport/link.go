@@ -51,7 +51,7 @@ type link struct {
 	told    string // the refusal last reported
 
 	// The rest is the loop's own.
-	attempt  uint64 // number of the last one begun
+	attempt  uint64 // number of the last one started
 	abandon  context.CancelFunc
 	busy     bool // that attempt has not ended
 	began    time.Time
@@ -272,7 +272,7 @@ func (l *link) start(s *session) {
 	}()
 }
 
-// deliver hands a message over, unless its session is no longer the link's.
+// deliver puts a message into the inbox, unless its session is no longer the link's.
 func (l *link) deliver(s *session, m election.Message) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -340,7 +340,7 @@ func (l *link) lose(err error) {
 	l.untell(err)
 }
 
-// untell is lose for who holds the lock.
+// untell is lose for a caller that holds the lock.
 func (l *link) untell(err error) {
 	if l.held == 0 {
 		return

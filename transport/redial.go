@@ -30,9 +30,9 @@ func (l *link) failed(o outcome) {
 	if l.dials {
 		l.t.count.dialsFailed.Add(1)
 	}
-	// A failed redial is as good as a refused one. The side that does not dial
-	// goes by its probe, for the dialler may try again. A session that is still
-	// there is not judged by the attempt at another.
+	// A failed redial counts like a refused one. The side that does not dial relies on its
+	// probe, since the dialler may try again. An attempt at another session does not end
+	// one that still exists.
 	if l.current() == nil && (refused || l.dials) {
 		l.lose(l.cause)
 	}

@@ -19,7 +19,7 @@ type patient struct {
 	sec.SecureTransport
 	known  func(netip.Addr) place
 	line   *handshakes
-	within time.Duration // for a handshake, once it has begun
+	within time.Duration // that a handshake may take
 }
 
 // SecureInbound waits for the turn of a connection from an address of a member.

@@ -6,10 +6,9 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-// urgent holds the newest heartbeat and the newest answer to one that wait to be
-// written: they go before everything else, so that a leader keeps what it holds
-// however much else there is to send, and an older one is worth nothing once
-// there is a newer one.
+// urgent holds the newest heartbeat and the newest answer to one that wait to be written. They
+// go before everything else, so that a leader keeps its leases however much else there is to
+// send, and replace older ones.
 type urgent struct {
 	mu     sync.Mutex
 	bodies [2][]byte

@@ -56,8 +56,8 @@ func (p *Policy) May(w Who, right Right, election string) error {
 		userName(w.UID), what, right, p.holders(right, election), key, also)
 }
 
-// replaced names who would lose the right by the setting that May names, unless it
-// names them too; empty if nobody would.
+// replaced names the users that would lose the right by the setting that May proposes, unless
+// it names them too; empty: there are none.
 func (p *Policy) replaced(right Right, election string) string {
 	if p.assumed {
 		return fmt.Sprintf("; with access.elections only what it gives applies, in every election, so give group %s there what it is to keep (%q is every other election)",

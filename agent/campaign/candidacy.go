@@ -24,11 +24,11 @@ type Candidacy struct {
 
 	// Owned by the registry.
 	ended      bool          // its connection is closed, or the program was notified of the end
-	leaves     bool          // it ends with the revocation that comes next
-	hasStopped bool          // it gave the receipt for the term it leads
-	newest     election.Term // it was elected in
+	leaves     bool          // it ends with the next revoked line
+	hasStopped bool          // it has sent the receipt for the term it leads
+	newest     election.Term // the newest that it was elected in
 	before     bool          // it was elected in an earlier leadership, too
-	wait       *wait         // the term it is yet to stop under
+	wait       *wait         // the term that waits until it has stopped
 	unanswered int           // terms whose deadline passed without a receipt
 
 	ready chan struct{}
@@ -43,10 +43,9 @@ func newCandidacy(id string, q Request, order uint64) *Candidacy {
 		ready: make(chan struct{}, 1)}
 }
 
-// ID is what the receipt is given for.
+// ID names the candidacy in its receipts.
 func (k *Candidacy) ID() string { return k.id }
 
-// Election is where it is a candidate.
 func (k *Candidacy) Election() election.Name { return k.election }
 
 func (k *Candidacy) describe() api.Campaign {
@@ -93,7 +92,7 @@ func (k *Candidacy) signal() {
 	}
 }
 
-// Ready has an element when there is something to take.
+// Ready has an element when there are lines to take.
 func (k *Candidacy) Ready() <-chan struct{} { return k.ready }
 
 // Take returns the lines that wait, and whether more can follow.

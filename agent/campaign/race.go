@@ -16,17 +16,17 @@ type race struct {
 	name       election.Name
 	candidates []*Candidacy // the best first
 	asked      bool         // the elector has the host as a candidate
-	priority   int          // the one that the elector has
+	priority   int          // that the elector has for it
 
 	term   election.Term
 	acting *Candidacy       // may have ended since
 	until  election.Instant // the newest deadline sent to the program
-	why    election.Reason  // of a dismissal under way; empty: none
+	why    election.Reason  // this host steps down for it; empty: it does not
 
-	due election.Instant // a rival takes over then; in Registry.rivals if there is one
+	due election.Instant // when a rival takes over, if the race is in Registry.rivals
 }
 
-// race returns that of the election, making it if need be; tidy drops it.
+// race returns the election's race, and makes it if there is none; tidy drops it.
 func (r *Registry) race(name election.Name) *race {
 	c := r.races[name]
 	if c == nil {
@@ -43,7 +43,7 @@ func (r *Registry) tidy(c *race) {
 	}
 }
 
-// settle gives the elector the best candidacy. While the host leads, it keeps that
+// settle gives the elector the best candidacy. While the host leads, the elector keeps that
 // of the program that acts.
 func (r *Registry) settle(c *race) {
 	if c.term != 0 {
@@ -62,8 +62,7 @@ func (r *Registry) settle(c *race) {
 	r.changed = true
 }
 
-// dismiss has the elector step down, and stay a candidate with the best candidacy
-// that is left.
+// dismiss has the elector step down, and stay a candidate with the best candidacy left.
 func (r *Registry) dismiss(c *race, why election.Reason) {
 	c.why = why
 	c.asked, c.priority = len(c.candidates) > 0, 0
@@ -84,7 +83,7 @@ func (r *Registry) Lead(now election.Instant, name election.Name, term election.
 	}
 	c.term, c.acting, c.until = term, nil, 0
 	if len(c.candidates) == 0 || c.candidates[0].priority <= 0 {
-		r.dismiss(c, election.ReasonWithdrawn) // it ended while it was being elected
+		r.dismiss(c, election.ReasonWithdrawn) // the candidacy ended while it was elected
 		return
 	}
 	k := c.candidates[0]
@@ -97,7 +96,7 @@ func (r *Registry) Lead(now election.Instant, name election.Name, term election.
 	r.considerRival(now, c)
 }
 
-// Rise takes the word that the host goes on leading in a higher term.
+// Rise records that the host leads on in a higher term, and notifies the program.
 func (r *Registry) Rise(name election.Name, term election.Term, until election.Instant) {
 	c := r.races[name]
 	if c == nil || c.term == 0 || term <= c.term {
@@ -107,8 +106,8 @@ func (r *Registry) Rise(name election.Name, term election.Term, until election.I
 	r.renew(c, until)
 }
 
-// Prolong takes the word that the host leads the election in that term until then
-// by now.
+// Prolong records that the host now leads in that term until then, and notifies the program
+// if that is worth a line.
 func (r *Registry) Prolong(name election.Name, term election.Term, until election.Instant) {
 	if c := r.races[name]; c != nil && c.term == term && until.Sub(c.until) >= r.step() {
 		r.renew(c, until)
@@ -136,8 +135,8 @@ func (r *Registry) sayUntil(k *Candidacy, kind string, term election.Term, until
 	k.say(api.CampaignEvent{Type: kind, Term: uint64(term), ValidUntilBoottimeNS: int64(until), Authority: r.cfg.Authority})
 }
 
-// considerRival notes whether somebody better than who acts waits. Of several
-// that come one after the other, the first one's patience counts.
+// considerRival records whether a better candidate than the program that acts waits. The
+// preempt delay counts from the first of several.
 func (r *Registry) considerRival(now election.Instant, c *race) {
 	if _, known := r.rivals[c]; known || !r.cfg.Preempt || !c.outranked() {
 		return
@@ -146,8 +145,8 @@ func (r *Registry) considerRival(now election.Instant, c *race) {
 	c.due = now.Add(r.cfg.PreemptDelay)
 }
 
-// outranked reports whether a strictly higher priority than that of who acts
-// waits.
+// outranked reports whether a candidate of strictly higher priority than the program that
+// acts waits.
 func (c *race) outranked() bool {
 	return c.acting != nil && len(c.candidates) > 0 && c.candidates[0].priority > c.acting.priority
 }
@@ -158,8 +157,8 @@ func (r *Registry) dropRival(c *race) {
 	}
 }
 
-// Advance does what is due: it gives up waiting for those whose deadline has
-// passed, and has better candidacies take over.
+// Advance does what is due: it no longer waits for programs whose deadline has passed, and
+// has better candidates take over.
 func (r *Registry) Advance(now election.Instant) {
 	r.expire(now)
 	for c := range r.rivals {

@@ -30,16 +30,15 @@ const (
 	MaxPriority = election.MaxPriority
 	// MaxPerElection bounds those of one election on one agent.
 	MaxPerElection = 64
-	// many elections led by one host cost more to report than to lead: writing a line
-	// takes longer than the renewal that it reports.
+	// many is above how many elections led here programs are sent fewer renewals: writing a
+	// line takes longer than the renewal that it reports.
 	many = 100
 )
 
-// ReasonStopped is why a term ends whose program has reported by itself that it
-// stopped.
+// ReasonStopped is why a term ends whose program has reported unasked that it stopped.
 const ReasonStopped election.Reason = "the program has stopped"
 
-// Config is what a registry goes by.
+// Config is a registry's settings.
 type Config struct {
 	// Priority is that of a candidacy which states none.
 	Priority int
@@ -77,19 +76,19 @@ type Request struct {
 
 // Registry is every candidacy of one host.
 //
-// Invariant: a candidacy is in byID while its connection lives, or while its
-// receipt would still be worth something.
+// Invariant: a candidacy is in byID while its connection is open, or while a term may end
+// early by its receipt.
 type Registry struct {
 	cfg     Config
 	races   map[election.Name]*race
-	rivals  map[*race]struct{} // those in which somebody better waits
+	rivals  map[*race]struct{} // those in which a better candidate waits
 	byID    map[string]*Candidacy
 	waits   []*wait
-	count   int    // of candidacies that live, without the host's own
+	count   int    // of candidacies that have not ended, without the host's own
 	led     int    // races whose term is not 0
 	order   uint64 // of the newest
 	inputs  []election.Input
-	changed bool // the elections in which the host stands changed
+	changed bool // the elections in which the host is a candidate have changed
 	closed  bool
 	stats   counters
 	shares  shares
@@ -153,8 +152,8 @@ func better(a, b *Candidacy) int {
 	return cmp.Compare(a.order, b.order)
 }
 
-// End takes the end of a candidacy: its connection is closed. If it acts, what
-// it led is given up, and given back once it is known to have stopped.
+// End ends a candidacy whose connection was closed. If its program acts, this host steps
+// down, and the term is released once the program is known to have stopped.
 func (r *Registry) End(id string) {
 	k := r.byID[id]
 	if k == nil || k.ended {
@@ -172,7 +171,7 @@ func (r *Registry) End(id string) {
 	r.tidy(c)
 }
 
-// remove ends a candidacy; what it leads is yet to be seen to.
+// remove ends a candidacy, and not what it leads.
 func (r *Registry) remove(k *Candidacy) {
 	k.ended = true
 	k.end()
@@ -183,7 +182,7 @@ func (r *Registry) remove(k *Candidacy) {
 	c.candidates = slices.DeleteFunc(c.candidates, func(o *Candidacy) bool { return o == k })
 }
 
-// forget drops a candidacy that has ended and of which nothing is awaited.
+// forget drops a candidacy that has ended and whose program need not stop any more.
 func (r *Registry) forget(k *Candidacy) {
 	if c := r.races[k.election]; k.ended && k.wait == nil && (c == nil || c.acting != k) {
 		delete(r.byID, k.id)
@@ -214,7 +213,7 @@ func (r *Registry) Advertise() ([]election.Candidacy, bool) {
 	return all, true
 }
 
-// List describes every candidacy that lives, the oldest first.
+// List describes every candidacy that has not ended, the oldest first.
 func (r *Registry) List() []api.Campaign {
 	var alive []*Candidacy
 	for _, k := range r.byID {

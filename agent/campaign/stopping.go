@@ -8,19 +8,19 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-// wait is a term that was withdrawn and is given back once everybody who acted
-// under it has stopped, or by the elector itself when the deadline has passed.
+// wait is a term that this host steps down from: it is released once the program and the hook
+// have stopped, or by the elector itself when the deadline has passed.
 type wait struct {
 	election election.Name
 	term     election.Term
 	stopBy   election.Instant
 	hook     bool       // the hook's run has not ended yet
-	by       *Candidacy // has not stopped yet; nil: nobody acts, or it has
+	by       *Candidacy // whose program has not stopped yet; nil: none acts, or it has
 	over     bool       // the elector has the receipt
 }
 
-// Withdraw takes the end of a leadership, and notifies the program that acted. With
-// hook, the end of the hook's run is awaited too.
+// Withdraw notifies the program that acts of the end of a leadership, and waits until it has
+// stopped; with hook, until the hook's run has ended too.
 func (r *Registry) Withdraw(w election.Withdrawal, hook bool) {
 	wt := &wait{election: w.Election, term: w.Term, stopBy: w.StopBy, hook: hook}
 	r.waits = append(r.waits, wt)
@@ -43,7 +43,7 @@ func (r *Registry) revoke(c *race, w election.Withdrawal, wt *wait) {
 		r.stats.revoked.Add(1)
 		k.say(api.CampaignEvent{Type: api.CampaignRevoked, Term: uint64(w.Term),
 			StopByBoottimeNS: int64(w.StopBy), Reason: string(why)})
-		k.newest = max(k.newest, w.Term) // it may hear of a term that rose and ended in one step by this alone
+		k.newest = max(k.newest, w.Term) // a term that rose and ended in one step is new to it
 		wt.by, k.wait = k, wt
 		if k.leaves {
 			r.remove(k)
@@ -56,8 +56,8 @@ func (r *Registry) revoke(c *race, w election.Withdrawal, wt *wait) {
 	r.tidy(c)
 }
 
-// HookDone takes the end of the hook's run for a withdrawal. The elector gets it
-// even if it is too late to matter, which it knows by itself.
+// HookDone records that the hook's run for the end of a leadership has ended. If nothing
+// waits for it, the elector still gets the receipt, and ignores a late one.
 func (r *Registry) HookDone(name election.Name, term election.Term) {
 	for _, w := range r.waits {
 		if w.election == name && w.term == term {
@@ -69,7 +69,7 @@ func (r *Registry) HookDone(name election.Name, term election.Term) {
 	r.inputs = append(r.inputs, election.Stopped{Election: name, Term: term})
 }
 
-// conclude gives the elector the receipt if nothing is awaited any more.
+// conclude gives the elector the receipt once program and hook have stopped.
 func (r *Registry) conclude(w *wait) {
 	if w.hook || w.by != nil || w.over {
 		return
@@ -79,8 +79,7 @@ func (r *Registry) conclude(w *wait) {
 	r.waits = slices.DeleteFunc(r.waits, func(o *wait) bool { return o == w })
 }
 
-// expire gives up waiting where the deadline has passed: the elector gives the
-// term back by itself then.
+// expire ends the waits whose deadline has passed: the elector then releases the term itself.
 func (r *Registry) expire(now election.Instant) {
 	r.waits = slices.DeleteFunc(r.waits, func(w *wait) bool {
 		if now < w.stopBy {
@@ -96,8 +95,8 @@ func (r *Registry) expire(now election.Instant) {
 	})
 }
 
-// Awaits returns until when the end of the candidacy's process would still be
-// worth something; false if it is not.
+// Awaits returns the deadline until which the candidacy's program has to stop; false if it
+// need not.
 func (r *Registry) Awaits(id string) (election.Instant, bool) {
 	k := r.byID[id]
 	if k == nil || k.wait == nil {
@@ -106,15 +105,14 @@ func (r *Registry) Awaits(id string) (election.Instant, bool) {
 	return k.wait.stopBy, true
 }
 
-// Gone takes the proof that the program of a candidacy which has ended is gone.
+// Gone records the proof that the program of an ended candidacy has ended.
 func (r *Registry) Gone(id string) {
 	if k := r.byID[id]; k != nil && k.ended && k.wait != nil {
 		r.stopped(k, byProof)
 	}
 }
 
-// stopped takes that the program has stopped acting under the term it waits
-// for.
+// stopped records that the program has stopped acting under the term that waits for it.
 func (r *Registry) stopped(k *Candidacy, how release) {
 	w := k.wait
 	k.wait, w.by = nil, nil
@@ -123,16 +121,14 @@ func (r *Registry) stopped(k *Candidacy, how release) {
 	r.forget(k)
 }
 
-// Receipt takes a program's report that it has stopped acting under a term; 0: the
-// oldest one without a receipt. A program that reports without being asked gives up
-// the term and the candidacy. authorized reports whether the caller may do this for
-// a program of that user.
+// Receipt records a program's report that it has stopped acting under a term; 0: the oldest
+// one without a receipt. A program that reports unasked ends its leadership and its
+// candidacy. authorized reports whether the caller may do this for a program of that user.
 //
-// A receipt without a term never ends a term that the program may not know of: it
-// counts for a term whose deadline passed without a receipt, if there is one, before
-// it counts for the present one. A receipt that nobody asked for may be a copy of
-// one for an earlier leadership: then the program is notified of the end of the
-// term, but does not count as stopped.
+// A receipt without a term never ends a term that the program may not know of: it counts
+// first for a term whose deadline passed without a receipt. If it was not asked for, it may
+// repeat one for an earlier leadership: then the program is notified of the end of its term,
+// and does not count as stopped yet.
 func (r *Registry) Receipt(id string, term election.Term, authorized func(uid uint32) bool) error {
 	k := r.byID[id]
 	if k == nil {

@@ -23,9 +23,8 @@ const gcPercent = 50
 // quarter of its time would go into collecting.
 const startPercent = 400
 
-// startMemory, in bytes, is up to where garbage may pile up until then: beyond, Go
-// collects as often as it takes to stay below. Else readers who crowd the socket of
-// an agent that has just started fill twice that.
+// startMemory is up to how many bytes of memory Go collects garbage rarely until then. Without
+// that bound, many readers of an agent that has just started would fill twice as much.
 const startMemory = 64 << 20
 
 // processors is how many cores run the agent's Go code at once. All it does is
@@ -56,8 +55,8 @@ func Limit() {
 	relaxTimers(timerSlack)
 }
 
-// shrink has the collector keep the heap small from now on, unless GOGC is set, and
-// gives back what is free.
+// shrink has the collector keep the heap small from now on, unless GOGC is set, and returns
+// free memory to the system.
 func shrink() {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(gcPercent)

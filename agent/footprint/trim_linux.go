@@ -9,13 +9,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Trim gives back what only the start needed: free heap, and the pages of the
-// program file, nearly all of which the start touches once. They are clean and
-// come back from the page cache when they are needed again.
+// Trim returns to the system what only the start needed: free heap, and the pages of the
+// program file, nearly all of which the start touches once. They are unchanged, and are read
+// from the page cache again when they are needed.
 //
-// A mapping that holds changed pages is left alone, though it may not be written
-// any more: in a position-independent program the loader has put addresses
-// there, and the file's zeros would come back in their place.
+// It skips a mapping with changed pages, even if it is read-only: in a position-independent
+// program the loader has put addresses there, and would be lost.
 func Trim() error {
 	shrink()
 	program, err := os.Executable()

@@ -2,7 +2,7 @@
 
 package footprint
 
-// Trim gives back the heap that only the start needed.
+// Trim returns the heap to the system that only the start needed.
 func Trim() error {
 	shrink()
 	return nil

@@ -65,9 +65,8 @@ func (l *Log) Add(t api.Transition) {
 	l.next = (l.next + 1) % MaxKept
 }
 
-// vacate begins to time how long nobody leads. When there is no room, the
-// election that was vacant longest makes some: many come and go, and have no
-// leader ever again.
+// vacate starts to measure how long nobody leads. When there is no capacity, it forgets the
+// election that was vacant longest: many elections never have a leader again.
 func (l *Log) vacate(name string, now int64) {
 	if len(l.vacant) >= maxVacant {
 		oldest, since := "", int64(math.MaxInt64)

@@ -54,9 +54,8 @@ func (r *Runner) run(t *task) {
 	}
 }
 
-// standsOn reports whether a run that its guard has killed is to be repeated: it was
-// for a leadership that goes on. It waits until that is known, at most until the
-// lease ends.
+// standsOn reports whether a run that its guard has killed is to be repeated, because its
+// leadership continues. It waits until that is known, at most until the lease ends.
 func (r *Runner) standsOn(t *task) bool {
 	e := t.event
 	if e.Event != election.Leading || e.Stands == nil || e.Until == nil || r.clock() >= t.limit {

@@ -15,10 +15,9 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-// guard is a process that outlives this one, or goes on while this one is
-// frozen, and kills what the runs under way are: a command must not go on acting
-// as the leader's when nobody is there to end it. It has a deadline for each run,
-// which this process prolongs, and its own clock; see Guard.
+// guard is a process that kills the hook runs in progress when this process has died or is
+// frozen: else a command would act for the leader with nobody to end it. It has a deadline
+// for each run, which this process prolongs, and reads the clock itself; see Guard.
 type guard struct {
 	cmd   *exec.Cmd
 	ended chan struct{}

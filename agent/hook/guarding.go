@@ -122,8 +122,7 @@ func (g *guarding) listen(ready chan<- struct{}, done <-chan struct{}) {
 	}
 }
 
-// catchUp reads all that the agent has sent by now. It returns false when the agent
-// has ended.
+// catchUp reads all that the agent has sent. It returns false when the agent has ended.
 func (g *guarding) catchUp() bool {
 	buffer := make([]byte, 4096)
 	for range maxReads {
@@ -176,7 +175,7 @@ func (g *guarding) hear(line string) {
 	}
 }
 
-// killAll kills the runs whose deadline has passed by then.
+// killAll kills the runs whose deadline has passed.
 func (g *guarding) killAll(now int64) {
 	for key, r := range g.runs {
 		if now < r.until {

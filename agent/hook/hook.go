@@ -83,8 +83,8 @@ type Event struct {
 	// Stands, if not nil, is asked just before the run whether the event is still
 	// true; if not, the run is skipped.
 	Stands func() bool
-	// Until, if not nil, returns until when the run may go on by what is known now; it
-	// is asked several times during the run. The guard ends a run that goes on longer.
+	// Until, if not nil, returns the present deadline of the run; it is called several times
+	// during the run. The guard ends a run at its deadline.
 	Until func() election.Instant
 	// StopIn, if not 0, is how much later than now the leadership that this event
 	// ends is certain to be over: another agent may lead from then on.
@@ -107,7 +107,7 @@ type Runner struct {
 	mu      sync.Mutex
 	waiting []Event // at most two of an election, see supersede
 	running map[election.Name]*task
-	shared  int // how many of these share the places of what is not named
+	shared  int // of running, the tasks of elections without their own hook setting, which share a few places
 	closed  bool
 	guard   *guard // nil if there is none
 	keys    uint64 // how many were given to runs
@@ -121,7 +121,7 @@ type task struct {
 	kill   context.CancelCauseFunc
 	cancel context.CancelFunc
 	shares bool
-	limit  election.Instant // until when the run may go on at the longest
+	limit  election.Instant // when the run must end, whatever Until returns
 	until  election.Instant // the deadline last sent to its guard
 	group  int              // the run's process group, while its first process has not been waited for; else 0
 	killed bool             // by its guard

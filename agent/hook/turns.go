@@ -11,15 +11,15 @@ const (
 	// maxWaiting bounds what waits over all elections: two events of each that an
 	// agent holds at once.
 	maxWaiting = 2048
-	// ownPlaces is how many runs of elections that the configuration names go on at
-	// once, and sharedPlaces how many of all others. Anybody who may be a candidate
-	// can make an election, and must not keep those waiting that are named.
+	// ownPlaces is how many runs may be in progress of elections that the configuration
+	// names, and sharedPlaces of all others. Any user that may be a candidate can make an
+	// election, and must not delay those that are named.
 	ownPlaces    = 8
 	sharedPlaces = 4
 )
 
-// importance is what goes first: the lowest. The end of a leadership of this
-// agent's own comes before everything, since the term is given back after it.
+// importance orders the events, the lowest first. The end of this agent's leadership comes
+// before everything, since the term is released after it.
 func (e Event) importance() int {
 	switch {
 	case e.StopIn != 0:

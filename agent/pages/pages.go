@@ -42,7 +42,7 @@ type Keeper struct {
 	ordered map[election.Name]bool // a page that is being made: one at a time
 
 	mu      sync.Mutex
-	orders  []order // not begun
+	orders  []order // not started
 	done    []outcome
 	problem string
 }

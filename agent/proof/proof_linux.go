@@ -137,7 +137,7 @@ func (p *Process) Alone() bool {
 	}
 }
 
-// Close gives up waiting. Gone is not closed by it.
+// Close ends the waiting, and does not close Gone.
 func (p *Process) Close() { p.file.Close() }
 
 // ready reports whether a descriptor is ready to be read, and does not wait.

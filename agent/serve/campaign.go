@@ -21,8 +21,8 @@ const maxMeta = 256 // bytes
 type Campaigns interface {
 	// Stand starts a candidacy, which lasts until End.
 	Stand(campaign.Request) (*campaign.Candidacy, error)
-	// End returns, if the program is yet to stop acting, until when a proof that
-	// it is gone is worth something.
+	// End ends a candidacy. If its program may still act, waits is true, and until is the
+	// deadline after which a proof that it has ended changes nothing.
 	End(id string) (until election.Instant, waits bool)
 	// Gone takes the proof that the program of an ended candidacy has ended.
 	Gone(id string)

@@ -116,8 +116,8 @@ func (s *Server) handOver(w http.ResponseWriter, r *http.Request, name election.
 	answer(w, outcome)
 }
 
-// comesBack warns if this agent is going to take the lead back by its higher
-// priority, which may surprise the operator who made it hand over.
+// comesBack warns if this agent will lead again soon by its higher priority, although an
+// operator has made it hand over.
 func (s *Server) comesBack(name election.Name, leader election.PeerID) string {
 	p := s.Picture()
 	own, ok := p.member(s.Self.Peer)

@@ -51,8 +51,8 @@ func (a *answers) send(w http.ResponseWriter, buffer *[]byte) {
 	}
 }
 
-// unannounced is how long an answer may be for net/http to add its length by
-// itself, which costs less.
+// unannounced is up to how many bytes net/http itself adds an answer's length, which is
+// cheaper.
 const unannounced = 2048
 
 // appendElection appends what Election's answer is in JSON.

@@ -73,7 +73,7 @@ func network(a net.Addr) string {
 // own reports whether that is root or the agent's user.
 func (s *Server) own(uid uint32) bool { return s.Access != nil && s.Access.Own(uid) }
 
-// watches counts who watches.
+// watches counts the open watches, by user.
 type watches struct {
 	total, share, reserve int
 
@@ -87,7 +87,7 @@ func (s *Server) newWatches() *watches {
 	return &watches{total: total, share: total / sharing, reserve: total / reserving, of: map[uint32]int{}}
 }
 
-// begin counts one more of the user, or returns why not.
+// begin counts one more watch of the user, or returns why there may be no more.
 func (w *watches) begin(uid uint32, favoured bool) *api.ErrorDetail {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -79,9 +79,8 @@ func makeDir(dir string, mode fs.FileMode) error {
 	return err
 }
 
-// trusted refuses a directory of another user, who could put a socket of their
-// own in the place of this agent's: where the directory is one below /tmp,
-// anybody may have made it first. Root may listen wherever it likes.
+// trusted refuses a directory of another user, which could replace this agent's socket by
+// another one: below /tmp, any user may have made the directory first. Root may listen in any.
 func trusted(dir string, uid int) error {
 	if uid == 0 {
 		return nil

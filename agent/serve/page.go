@@ -137,7 +137,7 @@ func firstRows[T any](all []T) (shown []T, more int) {
 	return all[:n], len(all) - n
 }
 
-// pageDuration writes milliseconds for a reader who glances.
+// pageDuration writes milliseconds so that they are read at a glance.
 func pageDuration(ms int64) string {
 	d := time.Duration(ms) * time.Millisecond
 	switch {

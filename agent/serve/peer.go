@@ -50,14 +50,14 @@ func peerOf(c net.Conn) (peer, error) {
 	return p, nil
 }
 
-// caller is who sent a request; false if the kernel vouches for nobody.
+// caller is the process that sent a request; false if the kernel does not name it.
 func caller(r *http.Request) (peer, bool) {
 	p, ok := r.Context().Value(peerKey{}).(peer)
 	return p, ok
 }
 
-// may reports whether the caller has the right; if not, it answers. The election
-// counts for the rights that are given for each.
+// may reports whether the caller has the right, and answers if not. Some rights are granted
+// for one election: then it must be this one.
 func (s *Server) may(w http.ResponseWriter, r *http.Request, right access.Right, election string) bool {
 	p, ok := caller(r)
 	var err error

@@ -69,10 +69,10 @@ func (q *queue) of(busy bool) *waiting {
 	return &q.idle
 }
 
-// places bounds the connections of a listener: those of each origin by a share,
-// and all together, less a reserve for favoured ones. Where there is no place,
-// the connection that has been idle for longest gives way, of the same origin if
-// its share is full; if there is none, the new one is refused.
+// places bounds the connections of a listener: those of each origin by a share, and all
+// together, with a reserve for favoured ones. If all places are taken, the connection that
+// has been idle for longest is closed, one of the same origin if its share is full; if none is
+// idle, the new one is refused.
 type places struct {
 	net.Listener
 	total, share, reserve int
@@ -138,8 +138,8 @@ func (p *places) admit(c net.Conn) *placed {
 	return k
 }
 
-// room makes room for one more of the origin. It returns the connection that
-// gives way, already without its place, or why there is no room.
+// room makes a place for one more of the origin. It returns the connection that is to be
+// closed for that, already without its place, or why there is none.
 func (p *places) room(o origin) (gone *placed, why string) {
 	s := p.shares[o.name]
 	if !o.favoured && s != nil && s.count >= p.share {

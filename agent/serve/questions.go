@@ -70,8 +70,7 @@ func (q *questions) ask(now election.Instant, uid uint32, favoured bool, n int) 
 	return nil
 }
 
-// forget drops those who could ask as much as if they had never asked, and all
-// if there are too many.
+// forget drops the users whose buckets are full again, and all users if there are too many.
 func (q *questions) forget(now election.Instant) {
 	if len(q.of) < maxAskers {
 		return

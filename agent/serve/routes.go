@@ -39,7 +39,7 @@ func (m methods) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 func get(h http.HandlerFunc) methods { return methods{http.MethodGet: h} }
 
-// post is a change of the agent or the cluster, for those who have the right.
+// post is a change of the agent or the cluster, for users with the right to it.
 func (s *Server) post(h http.HandlerFunc) methods {
 	return methods{http.MethodPost: func(w http.ResponseWriter, r *http.Request) {
 		if s.may(w, r, access.Admin, "") {
@@ -48,8 +48,7 @@ func (s *Server) post(h http.HandlerFunc) methods {
 	}}
 }
 
-// postOf is a change in the election that the path names, for those who have
-// the right there.
+// postOf is a change in the election that the path names, for users with the right to it there.
 func (s *Server) postOf(right access.Right, h http.HandlerFunc) methods {
 	return methods{http.MethodPost: func(w http.ResponseWriter, r *http.Request) {
 		if of, ok := name(w, r); ok && s.may(w, r, right, string(of)) {

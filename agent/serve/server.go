@@ -3,14 +3,13 @@
 //
 // It guarantees that no answer names a leader whose lease has ended, even while
 // the rest of the agent hangs: reads take an immutable picture and compute what
-// remains of the lease as they answer. Changes need the right to them, which
-// package access decides on by the peer of the socket, as the kernel vouches for
-// it. Bodies, headers,
+// remains of the lease as they answer. Changes need the right to them: package access
+// decides that by the process that the kernel names as the socket's peer. Bodies, headers,
 // connections and followers are bounded; a reader that does not read is cut off.
 //
 // It does not guarantee that the leader it names still leads when the answer
-// arrives: that is what the deadline in it is for. The TCP listener asks nobody
-// who they are.
+// arrives: that is what the deadline in it is for. The TCP listener does not check its
+// callers.
 package serve
 
 import (

@@ -35,7 +35,7 @@ type stream struct {
 	k       *campaign.Candidacy
 	conn    net.Conn
 	unix    *net.UnixConn  // below conn
-	process *proof.Process // who connected; nil: nothing will be proven
+	process *proof.Process // the process that connected; nil: its end can't be proven
 	begun   bool           // the head of the answer is written
 	cut     bool           // the last line is written in part
 	unread  time.Time      // since when lines are left unread; zero: all were read
@@ -139,9 +139,8 @@ func attentionFor(lease time.Duration) time.Duration {
 	return min(max(2*lease, 2*time.Second), writeTimeout)
 }
 
-// inattentive reports whether the program has left lines unread for too long.
-// While it leads that is looked at now and then, and once it has left some, at
-// each renewal.
+// inattentive reports whether the program has left lines unread for too long. That is checked
+// now and then, and at each renewal once it has left some.
 func (t *stream) inattentive() bool {
 	now := time.Now()
 	if t.unread.IsZero() && now.Sub(t.looked) < t.server.attention/4 {
@@ -158,8 +157,7 @@ func (t *stream) inattentive() bool {
 	return now.Sub(t.unread) > t.server.attention
 }
 
-// within is how long a line may find no room: no longer than the program may
-// leave lines unread at all.
+// within is how long a write may wait for the program to read.
 func (t *stream) within() time.Duration {
 	if t.unread.IsZero() {
 		return min(t.server.patience, t.server.attention)
@@ -218,9 +216,9 @@ func (t *stream) prove(until election.Instant) {
 	logger.Info("the program that led closed its campaign, but did not provably exit")
 }
 
-// gone waits for the proof that the program is gone: that the process which
-// connected has ended, and that nobody holds its connection. A process that is
-// killed closes its connections a moment before it has ended.
+// gone waits for the proof that the program is gone: the process that connected has ended, and
+// no process holds its connection. A killed process closes its connections a moment before it
+// has ended.
 func (t *stream) gone(until election.Instant) bool {
 	if t.process == nil {
 		return false

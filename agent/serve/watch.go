@@ -61,8 +61,8 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// resumption reads after=INDEX; it answers, and returns false, if that is none.
-// Who has seen no change yet has nothing to go on from.
+// resumption reads after=INDEX; if that is not an index, it answers and returns false. Index 0
+// resumes nothing.
 func resumption(w http.ResponseWriter, r *http.Request) (after uint64, resume, ok bool) {
 	given := r.URL.Query().Get("after")
 	if given == "" {
@@ -76,10 +76,9 @@ func resumption(w http.ResponseWriter, r *http.Request) (after uint64, resume, o
 	return after, after > 0, true
 }
 
-// resumed starts a watch that goes on behind an index: with the present state, so
-// that the first line always has it, under the index that the reader has; and then
-// with what it missed, the oldest first. If that is not known any more, the first
-// line reports it.
+// resumed starts a watch after an index: with the present state, under the index that the
+// reader has, and then with the changes that it missed, the oldest first. If those are no
+// longer kept, the first line reports that.
 func (s *Server) resumed(out *lines, name election.Name, f *watch.Follower, after uint64) error {
 	changes, missed, index := f.Take()
 	if missed > 0 {

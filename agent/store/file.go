@@ -52,10 +52,10 @@ func writeFile(files Files, name string, data []byte) error {
 	return err
 }
 
-// settle makes durable what a start is about to read. A former life may have
-// died between the rename and its sync, or the directory may have been copied:
-// what is visible then would be gone after a power cut, and with it whatever
-// this life promised on the strength of it without writing again.
+// settle makes durable what a start is about to read. An earlier process run may have died
+// between the rename and its sync, or the directory may have been copied: after a power cut
+// the files could be gone, and with them what this process run promised without writing
+// again.
 func settle(files Files, names ...string) error {
 	for _, name := range names {
 		if err := syncFile(files, name); err != nil && !errors.Is(err, fs.ErrNotExist) {

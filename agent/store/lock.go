@@ -28,13 +28,13 @@ func acquire(path, name string) (*os.File, error) {
 		return nil, &Error{Path: dir, Problem: "can't be locked: " + err.Error(), Hint: "use a local file system", Err: err}
 	}
 	if err := f.Truncate(0); err == nil {
-		// Who holds the lock is only for error messages.
+		// The holder's name and process are only for error messages.
 		_, _ = f.WriteAt(fmt.Appendf(nil, "%d %s\n", os.Getpid(), name), 0)
 	}
 	return f, nil
 }
 
-// describe reads who wrote the lock's file.
+// describe reads which process holds the lock, from its file.
 func describe(f *os.File) string {
 	buf := make([]byte, 128)
 	n, _ := f.ReadAt(buf, 0)

@@ -64,7 +64,7 @@ type Store struct {
 // Config is what a store has to know.
 type Config struct {
 	Dir    string
-	Name   string // this agent's, for those who find the directory locked
+	Name   string // this agent's, for the error of an agent that finds the directory locked
 	PeerID func(ed25519.PublicKey) (election.PeerID, error)
 }
 
@@ -170,9 +170,8 @@ func (s *Store) Write(state election.State) error {
 	return nil
 }
 
-// held reports whether the directory is still the one that is locked. One that was
-// removed and made again, or moved away, may belong to another agent by now, and
-// does not have this agent's identity in it.
+// held reports whether the directory is still the one that is locked. One that was removed and
+// made again, or moved, may belong to another agent.
 func (s *Store) held() error {
 	locked, err := s.lock.Stat()
 	if err != nil {
@@ -270,7 +269,7 @@ func (s *Store) create(peerID func(ed25519.PublicKey) (election.PeerID, error)) 
 		return election.State{}, fmt.Errorf("derive peer ID: %w", err)
 	}
 	s.key = key
-	// A former life may have made the directory and died before this reached the
+	// An earlier process run may have made the directory and died before this reached the
 	// disk. A parent that can't be opened is older than this agent.
 	for d := filepath.Dir(string(s.dir)); ; d = filepath.Dir(d) {
 		_ = syncDir(d)

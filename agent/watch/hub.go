@@ -1,9 +1,9 @@
-// Package watch hands changes of leadership to those who follow them.
+// Package watch delivers changes of leadership to followers.
 //
 // It guarantees that a follower gets the changes of its election in order, each
 // once, or the number that it missed; that publishing never waits for a follower;
-// that a change is encoded once, however many follow; and that followers, what waits
-// for them and what is kept for those who come back are all bounded.
+// that a change is encoded once, however many follow; and that the followers, the changes
+// that wait for them, and those kept for followers that return are all bounded.
 //
 // It does not keep changes beyond this process. Indexes start at the process's start
 // time, so those of an earlier process run are recognised as too old, as long as the

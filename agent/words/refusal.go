@@ -159,7 +159,7 @@ func obstacle(o election.Obstacle) string {
 	return "it does not answer"
 }
 
-// change says what a change of the voters waits for.
+// change is what a change of the voters waits for.
 func change(c *election.ChangeStatus) string {
 	if c == nil {
 		return ""
@@ -186,7 +186,7 @@ func change(c *election.ChangeStatus) string {
 	return text
 }
 
-// changeAdvice says what to do about a change that does not end.
+// changeAdvice is what to do about a change that does not end.
 func changeAdvice(c *election.ChangeStatus) string {
 	if c != nil && c.Outcome {
 		return ". It can't be cancelled any more: bring the missing voters back, and keep this agent running, with its data dir, until then"

@@ -67,7 +67,7 @@ func warning(s *elector.Status, name string, ws []elector.Warning) string {
 	return barred(w.Barred)
 }
 
-// barred says why an agent may neither vote nor lead until it is restarted.
+// barred is why an agent may neither vote nor lead until it is restarted.
 func barred(b election.Barred) string {
 	switch b.Code {
 	case "data_dir_older":
@@ -124,7 +124,7 @@ func doubt(d elector.Doubt) string {
 	return "its driver is not one of the voters this agent knows"
 }
 
-// names lists the voters of a roster, perhaps without one of them.
+// names lists the voters of a roster, except but (empty: all).
 func names(r *election.Roster, but election.PeerID) []string {
 	var all []string
 	for _, v := range r.All() {

@@ -17,9 +17,8 @@ type elsewhere struct{ code int }
 
 func (e *elsewhere) Error() string { return fmt.Sprintf("exit status %d of the same command", e.code) }
 
-// needNetworks gets a command the right to make networks. If the command ran
-// elsewhere for that, the error is of that type; any other says why there can be
-// none.
+// needNetworks gives this process the right to make networks. An *elsewhere error: another
+// process with that right has run the command; any other is why there can be no networks.
 func needNetworks() error {
 	code, ran, err := netns.Rerun()
 	if ran {

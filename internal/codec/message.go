@@ -29,22 +29,21 @@ type envelope struct {
 	Body cbor.RawMessage
 }
 
-// UnknownKindError says that the sender knows a message that this version does
-// not.
+// UnknownKindError reports a kind of message that this version does not know.
 type UnknownKindError struct{ Kind uint64 }
 
 func (e *UnknownKindError) Error() string {
 	return fmt.Sprintf("message of unknown kind %d (from a newer version?)", e.Kind)
 }
 
-// MalformedError says that the bytes are no message: too many, not CBOR, or not
-// of the kind's shape.
+// MalformedError reports bytes that are not a message: too many, not CBOR, or not of the
+// kind's shape.
 type MalformedError struct{ Err error }
 
 func (e *MalformedError) Error() string { return "invalid message: " + e.Err.Error() }
 func (e *MalformedError) Unwrap() error { return e.Err }
 
-// InvalidError says that a message has a value that no correct agent sends.
+// InvalidError reports a message with a value that no correct agent sends.
 type InvalidError struct {
 	Kind string // of the message, as Kind gives it
 	Err  error  // names the field
@@ -53,8 +52,8 @@ type InvalidError struct {
 func (e *InvalidError) Error() string { return "invalid " + e.Kind + ": " + e.Err.Error() }
 func (e *InvalidError) Unwrap() error { return e.Err }
 
-// Kind returns the message's short and stable name, such as "VoteRequest", for
-// metrics and logs; "unknown" for what is no message of package election.
+// Kind returns the message's short and stable name, such as "VoteRequest", for metrics and
+// logs; "unknown" if it is not of package election.
 func Kind(m election.Message) string {
 	k, ok := byType[reflect.TypeOf(m)]
 	if !ok {

@@ -39,22 +39,22 @@ const MaxState = 32 << 20
 
 var states = newFormat(maxStateItems, maxStateItems)
 
-// ForeignStateError says that the bytes are not a Doyen state and never were.
+// ForeignStateError reports bytes that never were a Doyen state.
 type ForeignStateError struct{}
 
 func (*ForeignStateError) Error() string {
 	return "is not a Doyen state file (a different file is in its place)"
 }
 
-// NewerStateError says that a newer version of Doyen wrote the state.
+// NewerStateError reports that a newer version of Doyen wrote the state.
 type NewerStateError struct{ Format uint32 }
 
 func (e *NewerStateError) Error() string {
 	return fmt.Sprintf("state file has format %d, this version reads up to %d: run a newer doyen", e.Format, StateFormat)
 }
 
-// DamagedStateError says that the state is not what was written. Promises may
-// be lost, so it must not be used, nor replaced by an empty one.
+// DamagedStateError reports that the state is not what was written. Promises may be lost, so
+// it must not be used, nor replaced by an empty one.
 type DamagedStateError struct{ Why string }
 
 func (e *DamagedStateError) Error() string { return "state file is damaged: " + e.Why }
@@ -106,7 +106,7 @@ func DecodeState(data []byte) (election.State, error) {
 	if err := checkState(s); err != nil {
 		return election.State{}, &DamagedStateError{Why: err.Error()}
 	}
-	for name, g := range s.Grants { // no agent has used a longer lease, and a hold goes by the longest
+	for name, g := range s.Grants { // no agent has used a longer lease, and holds last as long as the longest
 		g.Lease = min(g.Lease, election.MaxLease)
 		s.Grants[name] = g
 	}

@@ -136,8 +136,8 @@ func (g *guard) loop() error {
 		case <-ended:
 		case <-g.alarm.C:
 		}
-		// The clock comes first: what was ordered before a deadline has to be known
-		// when that is judged, even by a guard that was not let run for long.
+		// The clock is read before the orders: an order that was given before a deadline
+		// must be known when that is judged, even if this guard did not run for long.
 		now := alarm.Now()
 		g.catchUp()
 		g.step(now)
@@ -147,7 +147,7 @@ func (g *guard) loop() error {
 	return nil
 }
 
-// catchUp obeys all that the runner has ordered by now.
+// catchUp obeys all orders that the runner has given.
 func (g *guard) catchUp() {
 	for range maxOrders {
 		if g.orphan {
@@ -177,7 +177,7 @@ func (g *guard) obey(o order, ok bool) {
 		syscall.Close(o.Copy)
 	case o.Do == doStart && c == nil:
 		g.start(o)
-	case c == nil: // it crossed the word that the command is gone
+	case c == nil: // sent before the runner knew that the command is gone
 	case o.Do == doLease:
 		c.schedule, c.term = o.Schedule, o.Term
 	case o.Do == doStop:
@@ -249,7 +249,7 @@ func (g *guard) fork() {
 	}
 }
 
-// birth is what came of making a process.
+// birth is the outcome of making a process.
 type birth struct {
 	pid int
 	err error
@@ -293,10 +293,9 @@ func (g *guard) step(now int64) {
 	}
 }
 
-// withdraw does what the runner can't do any more, or does not while it is
-// frozen: its agent may go on renewing, and must not hold the election for a host
-// where nothing runs. The connection goes first, or the candidacy could be
-// elected again.
+// withdraw ends the candidacy and sends the receipt, as the runner can't: it has died or is
+// frozen. Else the agent would renew the lease for a host where nothing runs. The connection
+// is closed first, or the candidacy could be elected again.
 func (g *guard) withdraw(c *command) {
 	if c.kept >= 0 {
 		_ = syscall.Shutdown(c.kept, syscall.SHUT_RDWR)
@@ -310,10 +309,9 @@ func (g *guard) withdraw(c *command) {
 	})
 }
 
-// warm asks the agent something, to no end but that what a receipt takes has been
-// done once: the first time costs milliseconds, for pages of the program that
-// nobody has used and tables that are made at first use, and a successor waits
-// for the receipt.
+// warm asks the agent something, only to have done once what a receipt needs: the first time
+// costs milliseconds, for program pages and tables that were not used before, and a successor
+// waits for the receipt.
 func warm() {
 	agent := client.New(os.Getenv("DOYEN_SOCKET"))
 	ctx, cancel := context.WithTimeout(context.Background(), receiptTimeout)

@@ -9,7 +9,7 @@ import (
 	"github.com/doyen-election/doyen/internal/alarm"
 )
 
-// hear takes a line of the agent.
+// hear handles a line of the agent.
 func (r *runner) hear(h hearing) {
 	e, now := h.event, alarm.Now()
 	switch {
@@ -26,12 +26,12 @@ func (r *runner) hear(h hearing) {
 		r.until = min(r.until, e.StopByBoottimeNS)
 		r.lose(e.Reason, true)
 	case e.Type == api.CampaignRevoked && r.late > 0:
-		// It was elected and revoked while this process was not let run.
+		// It was elected and revoked while this process did not run.
 		r.owed, r.revoked, r.until, r.late = true, true, e.StopByBoottimeNS, 0
 	}
 }
 
-// lead takes a deadline.
+// lead handles a line with a deadline.
 func (r *runner) lead(e api.CampaignEvent, now int64) {
 	left := time.Duration(e.ValidUntilBoottimeNS - now)
 	if !r.leading && left <= 0 {
@@ -63,7 +63,7 @@ func (r *runner) lose(reason string, revoked bool) {
 // only.
 func (r *runner) forget() { r.ends, r.notBefore = 0, 0 }
 
-// learn takes a report of the guard, or its end.
+// learn handles a report of the guard, or its end.
 func (r *runner) learn(got report, ok bool) {
 	switch {
 	case !ok:
@@ -90,7 +90,7 @@ func (r *runner) learn(got report, ok bool) {
 	}
 }
 
-// gone takes the end of the command and all that descended from it.
+// gone handles the end of the command and all its descendants.
 func (r *runner) gone(got report) {
 	if got.Others && got.Why == byItself {
 		r.say("%s left processes running when it ended: stopping them", r.name())
@@ -124,7 +124,7 @@ func (r *runner) interrupted(status int) {
 	}
 }
 
-// ended goes on from the end of a command that nobody asked for.
+// ended handles the end of a command that was not made to end.
 func (r *runner) ended(status int) {
 	if r.ending {
 		if r.Status {
@@ -140,8 +140,8 @@ func (r *runner) ended(status int) {
 	r.relax(status)
 }
 
-// relax delays the next start, and after too many gives the lead up. An end when the
-// lease had expired, or nearly, may have been forced: that is not counted.
+// relax delays the next start, and after too many lets another host lead. An end when the
+// lease had expired, or nearly, may have been forced: it is not counted.
 func (r *runner) relax(status int) {
 	now := alarm.Now()
 	if !r.leading || now >= plan(r.until, r.lease).TermAt {
@@ -162,7 +162,7 @@ func (r *runner) relax(status int) {
 	r.say("%s ended with status %d: starting it again in %v", r.name(), status, wait)
 }
 
-// replaceGuard goes on after the guard's end. Nothing of the command is left.
+// replaceGuard starts another guard after the end of the last. Nothing of the command is left.
 func (r *runner) replaceGuard() {
 	r.purge()
 	ran := r.state != idle

@@ -48,7 +48,7 @@ const (
 	isStarted = "started"
 	isFailed  = "failed" // the command could not be started; nothing runs
 	isGone    = "gone"   // neither the command nor a descendant is left
-	isStuck   = "stuck"  // SIGKILL was sent in vain so far
+	isStuck   = "stuck"  // SIGKILL was sent, and had no effect yet
 )
 
 // Why a command is gone.

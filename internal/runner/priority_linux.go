@@ -28,8 +28,8 @@ func hurry() (nice int) {
 // mostUrgent is the least nice value there is.
 const mostUrgent = -20
 
-// calm gives a process that has just begun its own priority. It may have made
-// others by now, in its group if that is its own.
+// calm gives a process that has just started its own priority, and its group, if it has its
+// own: it may have made other processes already.
 func calm(pid, group, nice int) {
 	_ = unix.Setpriority(unix.PRIO_PROCESS, pid, nice)
 	if group > 0 {
@@ -37,6 +37,5 @@ func calm(pid, group, nice int) {
 	}
 }
 
-// hasten lets what is to be killed go before others: a process has to be let
-// run to die.
+// hasten gives processes that are to be killed the highest priority: a process must run to die.
 func hasten(kind, who int) { _ = unix.Setpriority(kind, who, mostUrgent) }

@@ -131,7 +131,7 @@ func Run(ctx context.Context, c Config) (status int, err error) {
 	return r.status, r.fault
 }
 
-// loop takes one thing after the other, and after each does what follows.
+// loop handles one event after the other, and after each does what follows (follow).
 func (r *runner) loop() {
 	for !r.follow(alarm.Now()) {
 		r.woken = r.wakeAt(alarm.Now())
@@ -190,8 +190,8 @@ func (r *runner) follow(now int64) bool {
 	return false
 }
 
-// overdue ends a command that its guard has not ended in time. This process may be
-// the one that was not let run: then the guard's report waits to be read.
+// overdue ends a command that its guard has not ended in time. Perhaps only this process did
+// not run: then the guard's report waits to be read.
 func (r *runner) overdue(now int64) {
 	if still, own := r.stoodStill(now); own {
 		timer := time.NewTimer(again)
@@ -265,14 +265,14 @@ func (r *runner) stop(now int64) {
 	r.guard.tell(order{Do: doStop, Signal: int(syscall.SIGTERM), KillAt: r.killAt})
 }
 
-// goesOn reports whether the candidacy goes on after a receipt, of which err is the
-// outcome: only after one that the agent took before the lease's end. A later one
-// could end the next leadership, whose line is not read yet.
+// goesOn reports whether the candidacy continues after a receipt with that outcome: only if
+// the agent accepted it before the lease's end. A later one could end the next leadership,
+// whose line is not read yet.
 func (r *runner) goesOn(err error, now int64) bool {
 	return err == nil && r.revoked && now < r.until
 }
 
-// settle gives the receipt for what is idle now.
+// settle sends the receipt: the command has ended.
 func (r *runner) settle() {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.ctx), receiptTimeout)
 	defer cancel()

@@ -47,7 +47,7 @@ func (r *runner) stand() {
 	}()
 }
 
-// take goes on from the outcome of a try.
+// take handles the outcome of an attempt to become a candidate.
 func (r *runner) take(s attempt) {
 	r.asking = false
 	if s.err != nil {

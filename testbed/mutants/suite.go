@@ -16,7 +16,7 @@ type stage struct {
 	pkg   string          // relative to the module
 	run   string          // which of its tests; empty: all
 	args  []string        // of the test binary
-	uses  map[string]bool // packages of the module, relative, its tests depend on
+	uses  map[string]bool // the packages that its tests depend on, relative to the module
 	rapid bool            // its tests use rapid, which writes what fails into the tree and shrinks it for long unless told not to
 }
 

@@ -20,7 +20,7 @@ const (
 	chartWidth  = 620 // points, as all sizes here
 	chartHeight = 270
 	legendWidth = 172
-	maxSeries   = 5 // as many looks as there are
+	maxSeries   = 5 // as many line styles as there are
 )
 
 type chart struct {

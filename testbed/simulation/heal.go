@@ -29,8 +29,8 @@ const (
 type recovery struct {
 	began     int64
 	agreed    map[election.Name]bool  // each election whose leader all have agreed on once
-	agreedAt  int64                   // when that was said of the last of them
-	handedAt  int64                   // last preemption
+	agreedAt  int64                   // when they first agreed on the last of those
+	handedAt  int64                   // when the last preemption was
 	handed    map[election.Name]int64 // in each election
 	handovers map[election.Name]int
 	changed   bool // who leads, as somebody knows it, since the last look

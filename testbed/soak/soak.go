@@ -39,8 +39,7 @@ const (
 	healing   = 15 * time.Second
 	pollEvery = 50 * time.Millisecond
 	showEvery = 30 * time.Second
-	// longest is a bound for all a soak may run.
-	longest = 30 * 24 * time.Hour
+	longest   = 30 * 24 * time.Hour // that a soak may run
 )
 
 // Check reports what can't be run, naming the flag to blame.

@@ -136,8 +136,8 @@ func (b *Inbox) outdates(p *peer, m election.Message) bool {
 	return true
 }
 
-// cancel drops the request for a vote that its sender gives back, and reports
-// whether the Release is worth nothing either: nobody has been asked for the term.
+// cancel drops a waiting Vote Request whose sender releases the term, and reports whether the
+// Release can be dropped too: then the voter has not seen the term.
 func (b *Inbox) cancel(p *peer, m election.Release) bool {
 	e := p.requests[m.Election]
 	if e == nil {
@@ -192,9 +192,9 @@ func isWord(m election.Message) bool {
 	return false
 }
 
-// Note adds what is not a message. It is never refused, and taken before every
-// message of the peer that is put after it; of those put before, the urgent ones
-// and the votes that have not been taken by then are dropped.
+// Note adds what is not a message. It is never refused, and is taken before every message of
+// the peer that is put after it. When it is taken, the urgent messages and votes that were put
+// before it and still wait are dropped.
 func (b *Inbox) Note(from election.PeerID, note any) {
 	p := b.peer(from)
 	p.notes++
