@@ -115,7 +115,7 @@ type agent struct {
 	access    *access.Policy
 	files     int // the socket API may have open; 0: any number
 	logger    *slog.Logger
-	boot      election.BootID
+	boot      election.LineageID
 	born      int64         // when this process run started, in Unix nanoseconds
 	leaving   chan struct{} // closed: asked to leave
 	leaveOnce sync.Once
@@ -175,7 +175,7 @@ func (a *agent) connect() (err error) {
 		Key:    a.store.Key(),
 		Listen: netip.AddrPortFrom(bind, uint16(a.cfg.PeerPort)),
 		Hello: transport.Hello{
-			Boot: a.boot, Name: a.cfg.Name, Cluster: a.cfg.Cluster, Version: Version,
+			Lineage: a.boot, Name: a.cfg.Name, Cluster: a.cfg.Cluster, Version: Version,
 			Algorithm: a.cfg.Algorithm, Quorum: a.cfg.Quorum, Heartbeat: a.cfg.Heartbeat, Lease: a.cfg.Lease,
 		},
 		Accept: a.accept,
@@ -221,7 +221,7 @@ func (a *agent) rightful(m membership.Member) bool {
 // self is what this agent gossips about itself.
 func (a *agent) self(addr netip.AddrPort) membership.Member {
 	m := membership.Member{
-		Member:   election.Member{Peer: a.store.Peer(), Boot: a.boot, Name: a.cfg.Name, JoinedAt: a.born},
+		Member:   election.Member{Peer: a.store.Peer(), Lineage: a.boot, Name: a.cfg.Name, JoinedAt: a.born},
 		Version:  Version,
 		PeerAddr: addr,
 		Settings: membership.Settings{
@@ -236,7 +236,7 @@ func (a *agent) self(addr netip.AddrPort) membership.Member {
 
 // newCore makes the elector and the loop around it.
 func (a *agent) newCore(state election.State, hub *watch.Hub) error {
-	holder := election.Holder{Peer: a.store.Peer(), Boot: a.boot}
+	holder := election.Holder{Peer: a.store.Peer(), Lineage: a.boot}
 	suspends := boottime.NewSuspends() // before anything is counted
 	core, err := elector.New(elector.Config{
 		Self: holder, Name: a.cfg.Name, JoinedAt: a.born,
@@ -290,7 +290,7 @@ func (a *agent) authority() string {
 }
 
 // newBoot draws the boot ID, which is never 0.
-func newBoot() election.BootID { return election.BootID(random() | 1) }
+func newBoot() election.LineageID { return election.LineageID(random() | 1) }
 
 // newCampaignID draws the ID that a receipt names. Another program of the same user can't
 // guess it.

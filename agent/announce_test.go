@@ -45,7 +45,7 @@ func TestALeadershipStandsForItsTermInsideItsLease(t *testing.T) {
 		if r.loop.leads("default", 6) || r.loop.leads("payments", 7) {
 			t.Error("another term or election stands too")
 		}
-		show(election.Holder{Peer: "b", Boot: 2}, true)
+		show(election.Holder{Peer: "b", Lineage: 2}, true)
 		check("another one leads", false)
 		show(r.loop.self, true)
 		<-time.After(lease) // of the bubble's clock

@@ -17,7 +17,7 @@ import (
 // it was last heard, what its lease had left, what became of the connection.
 func TestTheHistorySaysWhatWasKnownOfALostLeader(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := election.Holder{Peer: "b", Boot: 2}
+		b := election.Holder{Peer: "b", Lineage: 2}
 		r := newRig(t, nil)
 		r.answer = func(in election.Input) election.Output {
 			out := election.Output{WakeAt: election.Never}

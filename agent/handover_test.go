@@ -16,7 +16,7 @@ func TestAnAgentThatStopsStaysUntilOthersLeadWhatItLed(t *testing.T) {
 	for name, then := range map[string]func(r *rig) time.Duration{
 		"another leads": func(r *rig) time.Duration {
 			<-time.After(30 * time.Millisecond)
-			r.lead(election.Holder{Peer: "b", Boot: 1}, me, "b")
+			r.lead(election.Holder{Peer: "b", Lineage: 1}, me, "b")
 			return 30 * time.Millisecond
 		},
 		"nobody takes it": func(*rig) time.Duration { return 400 * time.Millisecond },
@@ -24,7 +24,7 @@ func TestAnAgentThatStopsStaysUntilOthersLeadWhatItLed(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				r := newRig(t, nil)
-				r.lead(election.Holder{Peer: me, Boot: 1}, me, "b")
+				r.lead(election.Holder{Peer: me, Lineage: 1}, me, "b")
 				r.start(t)
 				r.views <- membership.View{}
 				stopped := make(chan time.Time, 1)
@@ -51,7 +51,7 @@ func TestAnAgentThatStopsStaysUntilOthersLeadWhatItLed(t *testing.T) {
 func TestAnAgentThatStopsWaitsForNobodyWhereNobodyElseCouldLead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, nil)
-		r.lead(election.Holder{Peer: me, Boot: 1}, me)
+		r.lead(election.Holder{Peer: me, Lineage: 1}, me)
 		r.start(t)
 		r.views <- membership.View{}
 		began := time.Now()

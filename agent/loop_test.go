@@ -150,7 +150,7 @@ func TestEventsBecomeInputsAndViewsSetThePeers(t *testing.T) {
 		r.views <- membership.View{Members: []membership.Member{
 			{Member: election.Member{Peer: me, Name: "a"}}, {Member: election.Member{Peer: "b", Name: "bob"}},
 		}}
-		r.hear(transport.Connected{Peer: "b", Hello: transport.Hello{Boot: 5}})
+		r.hear(transport.Connected{Peer: "b", Hello: transport.Hello{Lineage: 5}})
 		r.hear(transport.Message{Peer: "b", Message: election.Inquiry{ID: 3}})
 		synctest.Wait()
 		if p := r.loop.Picture(); !p.Connected["b"] || p.Names["b"] != "bob" {
@@ -162,7 +162,7 @@ func TestEventsBecomeInputsAndViewsSetThePeers(t *testing.T) {
 			t.Errorf("happened: %s, connected: %v", r.happened(), r.loop.Picture().Connected)
 		}
 		for _, want := range []election.Input{
-			election.PeerConnected{Peer: "b", Boot: 5},
+			election.PeerConnected{Peer: "b", Lineage: 5},
 			election.Received{From: "b", Message: election.Inquiry{ID: 3}},
 			election.PeerLost{Peer: "b"},
 		} {
@@ -212,7 +212,7 @@ func TestAPeerThatAnswersNoHeartbeatIsSuspected(t *testing.T) {
 
 // alone is the elector of an agent that leads whatever it is a candidate in.
 func alone(t *testing.T) *elector.Elector {
-	e, err := elector.New(elector.Config{Self: election.Holder{Peer: me, Boot: 1}, Name: "a", Algorithm: elector.Bully,
+	e, err := elector.New(elector.Config{Self: election.Holder{Peer: me, Lineage: 1}, Name: "a", Algorithm: elector.Bully,
 		Timing: elector.Timing{Heartbeat: lease / 6, Lease: lease}, Drift: elector.DefaultDrift},
 		election.State{Peer: me}, 0, rand.New(rand.NewPCG(1, 2)))
 	if err != nil {

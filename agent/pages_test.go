@@ -16,7 +16,7 @@ import (
 func TestALeasePageSaysTheEndBeforeTheReleaseIsSent(t *testing.T) {
 	dir := t.TempDir()
 	r := newRig(t, nil)
-	self := election.Holder{Peer: me, Boot: 1}
+	self := election.Holder{Peer: me, Lineage: 1}
 	led := elector.ContestStatus{Election: "default", State: elector.Leading, Leader: self, Term: 3, ValidUntil: boottime.Now().Add(time.Hour)}
 	r.status = elector.Status{Self: self, Quorum: elector.QuorumStatus{Enabled: true}, Contests: []*elector.ContestStatus{&led}}
 	r.answer = func(in election.Input) election.Output {
@@ -28,7 +28,7 @@ func TestALeasePageSaysTheEndBeforeTheReleaseIsSent(t *testing.T) {
 		r.status.Contests = []*elector.ContestStatus{&over} // mu is held
 		return election.Output{Send: []election.Envelope{{To: "b", Message: election.Release{}}}, WakeAt: election.Never}
 	}
-	r.loop.pages = pages.Open(leasepage.Dir(dir+"/sock"), self.Boot)
+	r.loop.pages = pages.Open(leasepage.Dir(dir+"/sock"), self.Lineage)
 	var running sync.WaitGroup
 	ctx, stop := context.WithCancel(t.Context())
 	running.Go(func() { r.loop.pages.Run(ctx) })

@@ -16,7 +16,7 @@ import (
 // memberOf is a member as gossip sees it.
 func memberOf(name string, s membership.Status) membership.Member {
 	return membership.Member{
-		Member:     election.Member{Peer: election.PeerID(name), Boot: 7, Name: name},
+		Member:     election.Member{Peer: election.PeerID(name), Lineage: 7, Name: name},
 		PeerAddr:   netip.MustParseAddrPort("10.0.0.1:7947"),
 		GossipAddr: netip.MustParseAddrPort("10.0.0.1:7946"), Status: s,
 	}
@@ -119,7 +119,7 @@ func TestGossipClosesNoStreamThatWorks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, nil).start(t)
 		defer r.cancel()
-		r.hear(transport.Connected{Peer: "b", Hello: transport.Hello{Boot: 7}})
+		r.hear(transport.Connected{Peer: "b", Hello: transport.Hello{Lineage: 7}})
 		r.views <- membership.View{Members: []membership.Member{memberOf("a", membership.Alive), memberOf("b", membership.Alive)}}
 		r.views <- membership.View{Members: []membership.Member{memberOf("a", membership.Alive)}, Departed: []membership.Member{memberOf("b", membership.Dead)}}
 		synctest.Wait()

@@ -164,7 +164,7 @@ func newRig(t *testing.T, answer func(election.Input) election.Output) *rig {
 		core:  r, network: r, gossip: r, writer: w, hub: watch.NewHub(0), lease: lease, heartbeat: lease / 6,
 		clock:     func() election.Instant { return election.Instant(time.Since(born)) },
 		suspended: func() bool { return r.slept.Load() > 0 && r.slept.Add(-1) >= 0 },
-		self:      election.Holder{Peer: me, Boot: 1}, name: "a", observe: none, logger: logger,
+		self:      election.Holder{Peer: me, Lineage: 1}, name: "a", observe: none, logger: logger,
 		campaigns: campaign.New(campaign.Config{Priority: 100, NewID: newCampaignID, Step: lease / 10}),
 	})
 	return r

@@ -69,7 +69,7 @@ func TestAnotherWriterBarsTheAgent(t *testing.T) {
 }
 
 func TestV5EachStartIsAnotherBoot(t *testing.T) {
-	seen := map[election.BootID]bool{}
+	seen := map[election.LineageID]bool{}
 	for range 100 {
 		b := newBoot()
 		if b == 0 || seen[b] {

@@ -74,7 +74,7 @@ func TestALateCoordinatorEndsNoRound(t *testing.T) {
 	n := three(t)
 	n.Start("c")
 	n.Send("b", "c", election.BullyCoordinator{Election: selectiontest.Election, Term: 1,
-		Leader: election.Holder{Peer: "b", Boot: 1}})
+		Leader: election.Holder{Peer: "b", Lineage: 1}})
 	n.Settle(n.Now.Add(3*selectiontest.VoteTimeout), 100)
 	if got := n.Nominees(); !slices.Equal(got, []election.PeerID{"a"}) {
 		t.Fatalf("nominees are %v, want a:\n%s", got, n.Trace())

@@ -24,18 +24,25 @@ func (i Instant) Sub(j Instant) time.Duration { return time.Duration(i - j) }
 // PeerID is an agent's identity: its libp2p peer ID as text, derived from its key.
 type PeerID string
 
-// BootID identifies one process run of an agent. It is drawn at random.
-type BootID uint64
+// LineageID identifies one lineage: the lives (process runs) of one agent under one kernel,
+// each begun with the record of the one before. It is the RunID of the first.
+type LineageID uint64
 
-func (b BootID) String() string { return fmt.Sprintf("%016x", uint64(b)) }
+func (l LineageID) String() string { return fmt.Sprintf("%016x", uint64(l)) }
 
-// Holder is one process run of one agent, which is what can hold a term.
+// RunID identifies one life, that is one process run of an agent. It is drawn at random, and
+// never 0.
+type RunID uint64
+
+func (r RunID) String() string { return fmt.Sprintf("%016x", uint64(r)) }
+
+// Holder is one lineage of one agent, which is what can hold a term.
 type Holder struct {
-	Peer PeerID `cbor:"1,keyasint"`
-	Boot BootID `cbor:"2,keyasint"`
+	Peer    PeerID    `cbor:"1,keyasint"`
+	Lineage LineageID `cbor:"2,keyasint"`
 }
 
-func (h Holder) String() string { return fmt.Sprintf("%s/%s", h.Peer, h.Boot) }
+func (h Holder) String() string { return fmt.Sprintf("%s/%s", h.Peer, h.Lineage) }
 
 // Name names one election, such as "default" or "payments".
 type Name string

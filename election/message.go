@@ -111,21 +111,21 @@ type (
 	}
 	// Heartbeat claims all that its sender leads, and asks voters to renew it.
 	Heartbeat struct {
-		Boot    BootID  `cbor:"1,keyasint"`
-		Send    SendID  `cbor:"2,keyasint"`
-		Version Version `cbor:"3,keyasint"`
-		Echo    Instant `cbor:"4,keyasint,omitempty"` // the newest stamp of the receiver
-		Claims  []Claim `cbor:"5,keyasint"`           // sorted by election
+		Lineage LineageID `cbor:"1,keyasint"`
+		Send    SendID    `cbor:"2,keyasint"`
+		Version Version   `cbor:"3,keyasint"`
+		Echo    Instant   `cbor:"4,keyasint,omitempty"` // the newest stamp of the receiver
+		Claims  []Claim   `cbor:"5,keyasint"`           // sorted by election
 	}
 	// HeartbeatAck answers a heartbeat. From a voter of that version it renews each claim
 	// that is not among the nacks.
 	HeartbeatAck struct {
-		Boot    BootID  `cbor:"1,keyasint"` // of the heartbeat's sender
-		Send    SendID  `cbor:"2,keyasint"`
-		Version Version `cbor:"3,keyasint"`
-		Stamp   Instant `cbor:"4,keyasint"` // of the receiver's clock, to be echoed
-		Nacks   []Nack  `cbor:"5,keyasint,omitempty"`
-		Roster  *Roster `cbor:"6,keyasint,omitempty"` // if newer than the sender's
+		Lineage LineageID `cbor:"1,keyasint"` // of the heartbeat's sender
+		Send    SendID    `cbor:"2,keyasint"`
+		Version Version   `cbor:"3,keyasint"`
+		Stamp   Instant   `cbor:"4,keyasint"` // of the receiver's clock, to be echoed
+		Nacks   []Nack    `cbor:"5,keyasint,omitempty"`
+		Roster  *Roster   `cbor:"6,keyasint,omitempty"` // if newer than the sender's
 	}
 )
 
@@ -168,15 +168,15 @@ type (
 	// Report is what the sender has on record. It is sent unasked, with ID 0, to every
 	// peer that connects, and when a roster is committed.
 	Report struct {
-		ID       uint64   `cbor:"1,keyasint,omitempty"`
-		Voter    bool     `cbor:"2,keyasint,omitempty"` // the sender is on its roster
-		Roster   *Roster  `cbor:"3,keyasint,omitempty"`
-		Records  []Record `cbor:"4,keyasint,omitempty"` // sorted by election
-		Stamp    Instant  `cbor:"5,keyasint,omitempty"` // of the sender's clock, to be echoed
-		Election Name     `cbor:"6,keyasint,omitempty"` // about this one only; empty: about all
-		Boot     BootID   `cbor:"7,keyasint,omitempty"` // the sender's
-		Writes   uint64   `cbor:"8,keyasint,omitempty"` // of its state that are durable
-		Known    uint64   `cbor:"9,keyasint,omitempty"` // how many of the receiver's it remembers
+		ID       uint64    `cbor:"1,keyasint,omitempty"`
+		Voter    bool      `cbor:"2,keyasint,omitempty"` // the sender is on its roster
+		Roster   *Roster   `cbor:"3,keyasint,omitempty"`
+		Records  []Record  `cbor:"4,keyasint,omitempty"` // sorted by election
+		Stamp    Instant   `cbor:"5,keyasint,omitempty"` // of the sender's clock, to be echoed
+		Election Name      `cbor:"6,keyasint,omitempty"` // about this one only; empty: about all
+		Lineage  LineageID `cbor:"7,keyasint,omitempty"` // the sender's
+		Writes   uint64    `cbor:"8,keyasint,omitempty"` // of its state that are durable
+		Known    uint64    `cbor:"9,keyasint,omitempty"` // how many of the receiver's it remembers
 	}
 )
 
@@ -184,15 +184,15 @@ type (
 type (
 	// Candidacies are all those of the sender.
 	Candidacies struct {
-		Boot        BootID      `cbor:"1,keyasint"`
+		Lineage     LineageID   `cbor:"1,keyasint"`
 		Serial      uint64      `cbor:"2,keyasint"`           // rises with each change in a process run
 		Candidacies []Candidacy `cbor:"3,keyasint,omitempty"` // sorted by election
 	}
 	// CandidaciesAck reports that they arrived: until then they are repeated.
 	CandidaciesAck struct {
-		Boot   BootID `cbor:"1,keyasint"` // of the candidacies' sender
-		Serial uint64 `cbor:"2,keyasint"`
-		By     BootID `cbor:"3,keyasint"` // the receiver's: its next process run does not know them
+		Lineage LineageID `cbor:"1,keyasint"` // of the candidacies' sender
+		Serial  uint64    `cbor:"2,keyasint"`
+		By      LineageID `cbor:"3,keyasint"` // the receiver's: its next process run does not know them
 	}
 )
 

@@ -18,8 +18,10 @@ type (
 	ViewChanged struct{ View View }
 	// PeerConnected reports that the peer can be reached now.
 	PeerConnected struct {
-		Peer PeerID
-		Boot BootID
+		Peer    PeerID
+		Lineage LineageID
+		Run     RunID
+		Secret  [32]byte // SHA-256 of its lineage's secret (Obituary); zero: it told none
 	}
 	// PeerLost reports that the connection closed, and could not be made again.
 	PeerLost struct{ Peer PeerID }
@@ -112,6 +114,7 @@ func (ChangeRoster) input()  {}
 
 // Output is what one step asks for. It is carried out in the order of its fields.
 type Output struct {
+	Record   *LifeRecord    // put this on record, before anything else becomes visible (K1); nil: nothing has changed
 	Withdraw []Withdrawal   // step down: stop acting, at once; answered by Stopped
 	Persist  *Persist       // write this; answered by Persisted or PersistFailed
 	Send     []Envelope     // each depends only on what is durable already

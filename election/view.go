@@ -14,7 +14,8 @@ type Candidacy struct {
 // Member is an agent as gossip sees it.
 type Member struct {
 	Peer        PeerID
-	Boot        BootID
+	Lineage     LineageID
+	Run         RunID
 	Name        string
 	JoinedAt    int64       // Unix nanoseconds, the member's own wall clock at its start
 	Candidacies []Candidacy // sorted by election; as many as fit into gossip

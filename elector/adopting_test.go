@@ -53,7 +53,7 @@ func TestR5TheFloorHeldStaysWithARosterThatHasALowerOne(t *testing.T) {
 	told := map[string]func(*solo){
 		"reported": func(s *solo) { s.tells("b", low) },
 		"proposed": func(s *solo) {
-			s.hear("b", election.RosterPropose{Driver: 9, Holder: election.Holder{Peer: "b", Boot: 1}, Roster: *low})
+			s.hear("b", election.RosterPropose{Driver: 9, Holder: election.Holder{Peer: "b", Lineage: 1}, Roster: *low})
 		},
 	}
 	for name, tell := range told {
@@ -67,7 +67,7 @@ func TestR5TheFloorHeldStaysWithARosterThatHasALowerOne(t *testing.T) {
 				t.Fatalf("holds %s, %+v; want the newer voters, and the floor 40", s.holds(), r)
 			}
 			s.take()
-			s.hear("b", election.VoteRequest{Election: "x", Term: 40, Holder: election.Holder{Peer: "b", Boot: 1},
+			s.hear("b", election.VoteRequest{Election: "x", Term: 40, Holder: election.Holder{Peer: "b", Lineage: 1},
 				Rank: election.Rank{Peer: "b"}, Lease: testTiming.Lease, Send: 1, Roster: *low})
 			refusals := sentTo[election.VoteRefusal](s.take(), "b")
 			if len(refusals) != 1 || refusals[0].Reason != election.RefusedFloor || refusals[0].Roster == nil || refusals[0].Roster.Floor != 40 {
@@ -87,7 +87,7 @@ func TestR3AChangeProposedAgainIsAcceptedByAVoterThatHoldsItsEnd(t *testing.T) {
 			end := &election.Roster{Cluster: again.Cluster, Version: election.Version{Driver: 5, Counter: 2}, Voters: voters("a", "b", "d"), Floor: 7}
 			s := newLone(t, election.State{Roster: end, Grants: map[election.Name]election.Grant{}})
 			s.connect("c", election.Report{})
-			p := election.RosterPropose{Driver: 9, Holder: election.Holder{Peer: driver, Boot: 1}, Roster: again}
+			p := election.RosterPropose{Driver: 9, Holder: election.Holder{Peer: driver, Lineage: 1}, Roster: again}
 			s.hear(driver, p)
 			if driver == "c" { // not a voter that a knows: one that it knows must tell of the roster
 				if s.e.roster.Version != end.Version {
@@ -111,7 +111,7 @@ func TestR3AChangeProposedAgainIsAcceptedByAVoterThatHoldsItsEnd(t *testing.T) {
 func TestAProposalOfAStrangerIsRefused(t *testing.T) {
 	s := newLone(t, trioState())
 	s.connect("z", election.Report{})
-	p := election.RosterPropose{Driver: 9, Holder: election.Holder{Peer: "z", Boot: 1}, Roster: *elsewhere("a", "b", "z")}
+	p := election.RosterPropose{Driver: 9, Holder: election.Holder{Peer: "z", Lineage: 1}, Roster: *elsewhere("a", "b", "z")}
 	s.hear("z", p)
 	if s.holds() != "a,b,c" || len(sentTo[election.RosterAccept](s.take(), "z")) > 0 {
 		t.Fatalf("the voters are %s, at a stranger's proposal", s.holds())
@@ -187,7 +187,7 @@ func TestAnAcceptedRosterIsNotRestored(t *testing.T) {
 		t.Fatalf("the voters are %s, kept %+v", s.holds(), s.disk.Former)
 	}
 	s.connect("y", election.Report{})
-	s.hear("y", election.RosterPropose{Driver: 9, Holder: election.Holder{Peer: "y", Boot: 1}, Roster: *far})
+	s.hear("y", election.RosterPropose{Driver: 9, Holder: election.Holder{Peer: "y", Lineage: 1}, Roster: *far})
 	s.step(election.Tick{})
 	if s.disk.Former != nil {
 		t.Fatal("keeps a way back behind a ballot")

@@ -76,7 +76,7 @@ func drawPrelude(t *rapid.T, s *election.State) (ins []election.Input) {
 		return nil
 	}
 	for _, p := range []election.PeerID{"b", "c"} {
-		ins = append(ins, election.PeerConnected{Peer: p, Boot: 1}, election.Received{From: p, Message: election.Report{Voter: true, Roster: s.Roster}})
+		ins = append(ins, election.PeerConnected{Peer: p, Lineage: 1}, election.Received{From: p, Message: election.Report{Voter: true, Roster: s.Roster}})
 	}
 	ins = append(ins, election.Campaign{Election: "default", Priority: 1}, election.Persisted{Write: 1}, election.Persisted{Write: 1})
 	for send := election.SendID(1); send < 8; send++ {
@@ -93,7 +93,7 @@ func drawPeer(t *rapid.T) election.PeerID {
 }
 
 func drawHolder(t *rapid.T) election.Holder {
-	return election.Holder{Peer: drawPeer(t), Boot: election.BootID(rapid.SampledFrom([]uint64{0, 1, 7}).Draw(t, "boot"))}
+	return election.Holder{Peer: drawPeer(t), Lineage: election.LineageID(rapid.SampledFrom([]uint64{0, 1, 7}).Draw(t, "boot"))}
 }
 
 func drawName(t *rapid.T) election.Name {
@@ -146,7 +146,7 @@ func drawInput(t *rapid.T) election.Input {
 	case 0:
 		return election.Tick{}
 	case 1:
-		return election.PeerConnected{Peer: drawPeer(t), Boot: drawHolder(t).Boot}
+		return election.PeerConnected{Peer: drawPeer(t), Lineage: drawHolder(t).Lineage}
 	case 2:
 		return election.PeerLost{Peer: drawPeer(t)}
 	case 3:
@@ -187,7 +187,7 @@ func drawView(t *rapid.T) election.View {
 	var v election.View
 	for _, p := range []election.PeerID{"a", "b", "c", "d"} {
 		if rapid.Bool().Draw(t, "live") {
-			v.Members = append(v.Members, election.Member{Peer: p, Boot: 1, Name: string(p), JoinedAt: 1, Draining: rapid.Bool().Draw(t, "drains"),
+			v.Members = append(v.Members, election.Member{Peer: p, Lineage: 1, Name: string(p), JoinedAt: 1, Draining: rapid.Bool().Draw(t, "drains"),
 				Suspected: rapid.Bool().Draw(t, "suspected"), Candidacies: []election.Candidacy{{Election: drawName(t), Priority: rapid.IntRange(-1, 200).Draw(t, "p")}}})
 		}
 	}
@@ -198,9 +198,9 @@ func drawMessage(t *rapid.T) election.Message {
 	name, term, holder, span := drawName(t), drawTerm(t), drawHolder(t), drawSpan(t)
 	switch rapid.IntRange(0, 23).Draw(t, "message") {
 	case 22:
-		return election.Candidacies{Boot: holder.Boot, Serial: uint64(drawSend(t)), Candidacies: []election.Candidacy{{Election: name, Priority: rapid.IntRange(0, 200).Draw(t, "p")}}}
+		return election.Candidacies{Lineage: holder.Lineage, Serial: uint64(drawSend(t)), Candidacies: []election.Candidacy{{Election: name, Priority: rapid.IntRange(0, 200).Draw(t, "p")}}}
 	case 23:
-		return election.CandidaciesAck{Boot: holder.Boot, Serial: uint64(drawSend(t)), By: 1}
+		return election.CandidaciesAck{Lineage: holder.Lineage, Serial: uint64(drawSend(t)), By: 1}
 	case 0:
 		return election.BullyElection{Election: name, Round: uint64(drawSend(t)), Rank: drawRank(t)}
 	case 1:
@@ -229,10 +229,10 @@ func drawMessage(t *rapid.T) election.Message {
 	case 11:
 		return election.Release{Election: name, Term: term, Holder: holder, Target: drawPeer(t), StandDown: drawSpan(t)}
 	case 12, 13:
-		return election.Heartbeat{Boot: holder.Boot, Send: drawSend(t), Version: drawVersion(t), Echo: election.Instant(span),
+		return election.Heartbeat{Lineage: holder.Lineage, Send: drawSend(t), Version: drawVersion(t), Echo: election.Instant(span),
 			Claims: []election.Claim{{Election: name, Term: term, Remaining: drawSpan(t), Rank: drawRank(t)}}}
 	case 14:
-		return election.HeartbeatAck{Boot: holder.Boot, Send: drawSend(t), Version: drawVersion(t), Stamp: election.Instant(span),
+		return election.HeartbeatAck{Lineage: holder.Lineage, Send: drawSend(t), Version: drawVersion(t), Stamp: election.Instant(span),
 			Nacks: []election.Nack{{Election: name, Term: term}}, Roster: drawRoster(t)}
 	case 15:
 		return election.Inquiry{ID: uint64(drawSend(t))}

@@ -28,7 +28,7 @@ func refusalOf(r election.VoteRequest, granted election.Term) election.VoteRefus
 func TestH1AnAttemptTakesATermAboveAllThatWereSeen(t *testing.T) {
 	s := newLone(t, trioState())
 	s.hear("b", election.Report{Voter: true, Roster: s.disk.Roster,
-		Records: []election.Record{{Election: "default", Term: 7, Holder: election.Holder{Peer: "c", Boot: 3}}}})
+		Records: []election.Record{{Election: "default", Term: 7, Holder: election.Holder{Peer: "c", Lineage: 3}}}})
 	s.campaign("default")
 	r := s.request(s.take(), "b", "default")
 	if r.Term != 8 {
@@ -115,7 +115,7 @@ func TestH4AVoteForAnotherBootTermOrSendIsDropped(t *testing.T) {
 		t.Fatalf("the attempt for term %d was not given up", early.Term)
 	}
 	stale := grant(r)
-	stale.Holder.Boot = 99
+	stale.Holder.Lineage = 99
 	unknown := grant(r)
 	unknown.Send += 1000
 	otherVersion := grant(r)
@@ -154,7 +154,7 @@ func TestH4ARefusalOfAFormerBootEndsNoAttempt(t *testing.T) {
 	s.campaign("default")
 	r := s.request(s.take(), "b", "default")
 	old := refusalOf(r, 50)
-	old.Holder.Boot = 99
+	old.Holder.Lineage = 99
 	s.hear("b", old)
 	s.hear("c", old)
 	if out := sentTo[election.Release](s.take(), "b"); len(out) != 0 {
@@ -189,7 +189,7 @@ func TestH6ALeaderReleasesNoTermOfAnAttemptWhileItLeads(t *testing.T) {
 
 func TestH7AClosedConnectionShortensNoPromise(t *testing.T) {
 	s := newLone(t, trioState())
-	b := election.Holder{Peer: "b", Boot: 1}
+	b := election.Holder{Peer: "b", Lineage: 1}
 	ask := election.VoteRequest{Election: "default", Term: 1, Holder: b, Lease: testTiming.Lease, Send: 1,
 		Rank: election.Rank{Priority: 100, Peer: "b"}, Roster: *s.disk.Roster}
 	s.hear("b", ask)
@@ -200,7 +200,7 @@ func TestH7AClosedConnectionShortensNoPromise(t *testing.T) {
 	s.step(election.PeerLost{Peer: "b"})
 	for s.now < promised.Add(testTiming.Lease)-1 {
 		ask.Term, ask.Send = ask.Term+1, ask.Send+1
-		ask.Holder, ask.Rank.Peer = election.Holder{Peer: "c", Boot: 1}, "c"
+		ask.Holder, ask.Rank.Peer = election.Holder{Peer: "c", Lineage: 1}, "c"
 		s.hear("c", ask)
 		if len(sentTo[election.VoteGrant](s.take(), "c")) != 0 {
 			t.Fatalf("c got the vote %s after b did", s.now.Sub(promised))

@@ -39,7 +39,7 @@ func TestABarredAgentLeadsNothing(t *testing.T) {
 
 func TestABarredAgentPromisesNothing(t *testing.T) {
 	o := newLone(t, trioState())
-	b := election.Holder{Peer: "b", Boot: 1}
+	b := election.Holder{Peer: "b", Lineage: 1}
 	request := election.VoteRequest{Election: "pay", Term: 3, Holder: b, Lease: testTiming.Lease, Send: 1,
 		Rank: election.Rank{Priority: 100, Peer: "b"}, Roster: *soloRoster}
 	o.hear("b", request)
@@ -57,7 +57,7 @@ func TestABarredAgentPromisesNothing(t *testing.T) {
 	if g, r := sentTo[election.VoteGrant](sent, "b"), sentTo[election.VoteRefusal](sent, "b"); len(g) != 0 || len(r) != 2 {
 		t.Errorf("grants %+v, refusals %+v", g, r)
 	}
-	o.hear("b", election.Heartbeat{Boot: 1, Send: 5, Version: soloRoster.Version,
+	o.hear("b", election.Heartbeat{Lineage: 1, Send: 5, Version: soloRoster.Version,
 		Claims: []election.Claim{{Election: "pay", Term: 3, Remaining: time.Second}}})
 	if a := sentTo[election.HeartbeatAck](o.take(), "b"); len(a) != 1 || len(a[0].Nacks) != 1 {
 		t.Errorf("it renews: %+v", a)
@@ -80,7 +80,7 @@ func TestABarredAgentPromisesNothing(t *testing.T) {
 func TestAGrantUnderWayIsNotSentOnceBarred(t *testing.T) {
 	o := newLone(t, trioState())
 	o.hang()
-	o.hear("b", election.VoteRequest{Election: "pay", Term: 3, Holder: election.Holder{Peer: "b", Boot: 1}, Lease: testTiming.Lease,
+	o.hear("b", election.VoteRequest{Election: "pay", Term: 3, Holder: election.Holder{Peer: "b", Lineage: 1}, Lease: testTiming.Lease,
 		Send: 1, Rank: election.Rank{Priority: 100, Peer: "b"}, Roster: *soloRoster})
 	o.step(shared)
 	o.step(election.Persisted{Write: o.begun})
@@ -93,7 +93,7 @@ func TestAGrantUnderWayIsNotSentOnceBarred(t *testing.T) {
 func TestABarredAgentRefusesWhatWaitedForAWrite(t *testing.T) {
 	o := newLone(t, trioState())
 	ask := func(peer election.PeerID) election.VoteRequest {
-		return election.VoteRequest{Election: "pay", Term: 3, Holder: election.Holder{Peer: peer, Boot: 1}, Lease: testTiming.Lease, Send: 1,
+		return election.VoteRequest{Election: "pay", Term: 3, Holder: election.Holder{Peer: peer, Lineage: 1}, Lease: testTiming.Lease, Send: 1,
 			Rank: election.Rank{Priority: 100, Peer: peer}, Roster: *soloRoster}
 	}
 	o.stuck = true

@@ -120,7 +120,7 @@ func TestR1AStrangerIsToldThatItsProposalIsNotAccepted(t *testing.T) {
 	s := newLone(t, trioState())
 	s.connect("z", election.Report{})
 	s.take()
-	s.hear("z", election.RosterPropose{Driver: 9, Holder: election.Holder{Peer: "z", Boot: 1}, Roster: *elsewhere("a", "b", "z")})
+	s.hear("z", election.RosterPropose{Driver: 9, Holder: election.Holder{Peer: "z", Lineage: 1}, Roster: *elsewhere("a", "b", "z")})
 	sent := s.take()
 	if r := sentTo[election.RosterRefuse](sent, "z"); len(r) != 1 || r[0].Driver != 9 || r[0].Roster.Version != soloRoster.Version || len(sentTo[election.RosterAccept](sent, "z")) != 0 {
 		t.Fatalf("sent %+v, want one refusal with the roster held", sent)

@@ -229,8 +229,8 @@ func TestR12ADriverThatLostTheRosterElectionStillLeadsBack(t *testing.T) {
 	}
 	delete(c.cut, "a>b")
 	delete(c.cut, "b>a")
-	c.input("a", election.PeerConnected{Peer: "b", Boot: c.nodes["b"].Boot})
-	c.input("b", election.PeerConnected{Peer: "a", Boot: c.nodes["a"].Boot})
+	c.input("a", election.PeerConnected{Peer: "b", Lineage: c.nodes["b"].Lineage})
+	c.input("b", election.PeerConnected{Peer: "a", Lineage: c.nodes["a"].Lineage})
 	c.run(4 * testTiming.Lease)
 	c.wantVoters("a", "a,b")
 	if c.leaders() == "" || c.replyTo("a", 1) != election.DeniedVotersLost {

@@ -76,7 +76,7 @@ func (e *Elector) sendCandidacies() election.Instant {
 		}
 		if e.now >= p.sendAt {
 			p.sendAt = e.now.Add(e.cfg.Timing.Heartbeat)
-			e.send(e.peers.keys[i], election.Candidacies{Boot: e.cfg.Self.Boot, Serial: e.stands.serial, Candidacies: e.stands.sent()})
+			e.send(e.peers.keys[i], election.Candidacies{Lineage: e.cfg.Self.Lineage, Serial: e.stands.serial, Candidacies: e.stands.sent()})
 		}
 		wake = min(wake, p.sendAt)
 	}
@@ -85,7 +85,7 @@ func (e *Elector) sendCandidacies() election.Instant {
 
 func (e *Elector) candidaciesOf(from election.PeerID, m election.Candidacies) {
 	p := e.peers.get(from)
-	if p == nil || m.Boot != p.boot {
+	if p == nil || m.Lineage != p.boot {
 		e.counters.Dropped["stale_candidacies"]++
 		return
 	}
@@ -105,7 +105,7 @@ func (e *Elector) candidaciesOf(from election.PeerID, m election.Candidacies) {
 			}
 		}
 	}
-	e.send(from, election.CandidaciesAck{Boot: m.Boot, Serial: p.serial, By: e.cfg.Self.Boot})
+	e.send(from, election.CandidaciesAck{Lineage: m.Lineage, Serial: p.serial, By: e.cfg.Self.Lineage})
 }
 
 // changes walks the elections in which two sorted lists differ, and whether the newer has them.
@@ -136,7 +136,7 @@ func changes(before, now []election.Candidacy) iter.Seq2[election.Name, bool] {
 // candidaciesAck records what a peer knows, and sends it the newest.
 func (e *Elector) candidaciesAck(from election.PeerID, m election.CandidaciesAck) {
 	p := e.peers.get(from)
-	if p == nil || m.Boot != e.cfg.Self.Boot || m.By != p.boot {
+	if p == nil || m.Lineage != e.cfg.Self.Lineage || m.By != p.boot {
 		e.counters.Dropped["stale_ack"]++
 		return
 	}
@@ -149,7 +149,7 @@ func (e *Elector) rank(m election.Member, name election.Name) (election.Rank, bo
 }
 
 func (p *peer) rank(m election.Member, name election.Name) (election.Rank, bool) {
-	if p != nil && p.listed && p.boot == m.Boot {
+	if p != nil && p.listed && p.boot == m.Lineage {
 		return m.RankIn(name, p.candidacies)
 	}
 	return m.Rank(name)

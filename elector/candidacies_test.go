@@ -46,12 +46,12 @@ func TestWhatGossipDoesNotTellIsToldUntilItIsKnown(t *testing.T) {
 	if len(told) != 1 || !slices.Equal(told[0].Candidacies, jobs("cron", "pay")) {
 		t.Fatalf("a heartbeat later: told %+v", told)
 	}
-	o.hear("b", election.CandidaciesAck{Boot: soloSelf.Boot, Serial: told[0].Serial, By: 9}) // of b's former life
+	o.hear("b", election.CandidaciesAck{Lineage: soloSelf.Lineage, Serial: told[0].Serial, By: 9}) // of b's former life
 	o.rest(testTiming.Heartbeat)
 	if told = sentTo[election.Candidacies](o.take(), "b"); len(told) == 0 {
 		t.Fatal("what b's former life knew counts as known")
 	}
-	o.hear("b", election.CandidaciesAck{Boot: soloSelf.Boot, Serial: told[0].Serial, By: 1})
+	o.hear("b", election.CandidaciesAck{Lineage: soloSelf.Lineage, Serial: told[0].Serial, By: 1})
 	o.pass(3 * testTiming.Heartbeat)
 	if again := sentTo[election.Candidacies](o.take(), "b"); len(again) != 0 {
 		t.Fatalf("told %+v although it knows", again)
@@ -67,20 +67,20 @@ func TestAPeersOwnWordCountsBeforeGossips(t *testing.T) {
 	o := newLone(t, trioState())
 	o.connect("b", election.Report{Voter: true})
 	o.campaign("pay")
-	o.hear("b", election.Candidacies{Boot: 1, Serial: 2, Candidacies: jobs("pay")})
+	o.hear("b", election.Candidacies{Lineage: 1, Serial: 2, Candidacies: jobs("pay")})
 	if got := o.status("pay").Candidates; !slices.Equal(got, []election.PeerID{"a", "b"}) {
 		t.Fatalf("candidates %v", got)
 	}
-	o.hear("b", election.Candidacies{Boot: 1, Serial: 1})
+	o.hear("b", election.Candidacies{Lineage: 1, Serial: 1})
 	if got := o.status("pay").Candidates; !slices.Contains(got, "b") {
 		t.Error("an older word undid a newer one")
 	}
-	o.hear("b", election.Candidacies{Boot: 9, Serial: 3})
+	o.hear("b", election.Candidacies{Lineage: 9, Serial: 3})
 	if got := o.status("pay").Candidates; !slices.Contains(got, "b") {
 		t.Error("the word of another boot counted")
 	}
 	o.take()
-	o.hear("b", election.Candidacies{Boot: 1, Serial: 3})
+	o.hear("b", election.Candidacies{Lineage: 1, Serial: 3})
 	if got := o.status("pay").Candidates; slices.Contains(got, "b") {
 		t.Errorf("candidates %v after b withdrew", got)
 	}
@@ -98,7 +98,7 @@ func TestALeadersWithdrawalGoesToTheBestCandidateLeft(t *testing.T) {
 	}{{0, "b"}, {50, "b"}, {100, ""}} { // equal priorities go by seniority, and a is the senior
 		o := newLone(t, trioState())
 		o.elect("pay")
-		o.hear("b", election.Candidacies{Boot: 1, Serial: 1, Candidacies: jobs("pay")})
+		o.hear("b", election.Candidacies{Lineage: 1, Serial: 1, Candidacies: jobs("pay")})
 		o.take()
 		o.step(election.Withdraw{Election: "pay", Remaining: test.remaining})
 		o.step(election.Stopped{Election: "pay", Term: o.withdrawn[0].Term})
@@ -248,7 +248,7 @@ func TestOthersRoundsWaitForTheirTurnToo(t *testing.T) {
 // is none when the better candidate declines.
 func TestARoundThatOthersBeganTakesItsTurnOnceItIsWon(t *testing.T) {
 	o := newLone(t, trioState())
-	o.hear("b", election.Candidacies{Boot: 1, Serial: 1, Candidacies: []election.Candidacy{{Election: "pay", Priority: 200}}})
+	o.hear("b", election.Candidacies{Lineage: 1, Serial: 1, Candidacies: []election.Candidacy{{Election: "pay", Priority: 200}}})
 	o.campaign("pay")
 	o.hear("c", election.BullyElection{Election: "pay", Round: 1, Rank: election.Rank{Peer: "c", Priority: 50, JoinedAt: 'c'}})
 	asks := sentTo[election.BullyElection](o.take(), "b")
@@ -268,7 +268,7 @@ func TestARoundThatOthersBeganTakesItsTurnOnceItIsWon(t *testing.T) {
 		t.Error("it asks for votes at once, beside all others")
 	}
 	o.hear("b", grant(asked[0]))
-	o.hear("b", election.Candidacies{Boot: 1, Serial: 2, Candidacies: []election.Candidacy{{Election: "pay", Priority: 0}}})
+	o.hear("b", election.Candidacies{Lineage: 1, Serial: 2, Candidacies: []election.Candidacy{{Election: "pay", Priority: 0}}})
 	if !slices.ContainsFunc(sentTo[election.VoteRequest](o.take(), "b"), isPay) {
 		t.Error("it does not ask for votes once another attempt has ended")
 	}

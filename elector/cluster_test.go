@@ -70,14 +70,14 @@ func (c *cluster) tracef(format string, args ...any) {
 
 func (c *cluster) start(name string) {
 	n := c.nodes[name]
-	c.Start(n.Agent, n.Boot+1)
+	c.Start(n.Agent, n.Lineage+1)
 	voters := slices.DeleteFunc(slices.Clone(c.names), func(v string) bool { return c.nodes[v].observe })
 	if n.observe {
 		voters = nil
 	}
-	e, err := New(Config{Self: election.Holder{Peer: election.PeerID(name), Boot: n.Boot}, Name: name,
-		JoinedAt: int64(slices.Index(c.names, name)) + int64(n.Boot-1)*100, Quorum: c.quorum, Algorithm: c.algo, Timing: testTiming,
-		Drift: DefaultDrift, Preempt: true, PreemptDelay: time.Second, Voters: voters}, n.Disk, c.Now, rand.New(rand.NewPCG(uint64(1+slices.Index(c.names, name)), uint64(n.Boot))))
+	e, err := New(Config{Self: election.Holder{Peer: election.PeerID(name), Lineage: n.Lineage}, Name: name,
+		JoinedAt: int64(slices.Index(c.names, name)) + int64(n.Lineage-1)*100, Quorum: c.quorum, Algorithm: c.algo, Timing: testTiming,
+		Drift: DefaultDrift, Preempt: true, PreemptDelay: time.Second, Voters: voters}, n.Disk, c.Now, rand.New(rand.NewPCG(uint64(1+slices.Index(c.names, name)), uint64(n.Lineage))))
 	if err != nil {
 		c.t.Fatal(err)
 	}
@@ -87,8 +87,8 @@ func (c *cluster) start(name string) {
 	c.views()
 	for _, other := range c.names {
 		if o := c.nodes[other]; o.Up && other != name {
-			c.later(c.late[name+">"+other], name, election.PeerConnected{Peer: election.PeerID(other), Boot: o.Boot})
-			c.later(c.late[other+">"+name], other, election.PeerConnected{Peer: election.PeerID(name), Boot: n.Boot})
+			c.later(c.late[name+">"+other], name, election.PeerConnected{Peer: election.PeerID(other), Lineage: o.Lineage})
+			c.later(c.late[other+">"+name], other, election.PeerConnected{Peer: election.PeerID(name), Lineage: n.Lineage})
 		}
 	}
 }
@@ -108,8 +108,8 @@ func (c *cluster) views() {
 	var v election.View
 	for _, name := range c.names {
 		if n := c.nodes[name]; n.Up {
-			v.Members = append(v.Members, election.Member{Peer: election.PeerID(name), Boot: n.Boot, Name: name,
-				JoinedAt:    int64(slices.Index(c.names, name)) + int64(n.Boot-1)*100,
+			v.Members = append(v.Members, election.Member{Peer: election.PeerID(name), Lineage: n.Lineage, Name: name,
+				JoinedAt:    int64(slices.Index(c.names, name)) + int64(n.Lineage-1)*100,
 				Candidacies: []election.Candidacy{{Election: election.Default, Priority: n.prio}}})
 		}
 	}

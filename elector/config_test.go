@@ -10,7 +10,7 @@ import (
 // TestTheConfigurationMustFitTheAlgorithms shows that bully and ring never get an
 // identity or a heartbeat that they could not use.
 func TestTheConfigurationMustFitTheAlgorithms(t *testing.T) {
-	good := Config{Self: election.Holder{Peer: "a", Boot: 1}, Algorithm: Ring, Timing: testTiming}
+	good := Config{Self: election.Holder{Peer: "a", Lineage: 1}, Algorithm: Ring, Timing: testTiming}
 	if err := good.Validate(); err != nil {
 		t.Fatal(err)
 	}

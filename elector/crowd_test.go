@@ -60,7 +60,7 @@ func TestAFewMembersDoNotWaitForThoseThatAreNotConnected(t *testing.T) {
 func TestAPeerThatAnswersLateIsAskedLessAndLess(t *testing.T) {
 	t.Parallel()
 	o := newSolo(t, nil)
-	o.step(election.PeerConnected{Peer: "d", Boot: 1})
+	o.step(election.PeerConnected{Peer: "d", Lineage: 1})
 	asked := func() int {
 		o.take()
 		o.pass(8 * testTiming.Heartbeat)

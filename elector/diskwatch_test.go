@@ -38,7 +38,7 @@ func (s *solo) lead(d time.Duration, writers ...election.PeerID) (asked []delive
 func rivals(t *testing.T) *solo {
 	o := newLone(t, trioState())
 	o.elect("pay")
-	o.hear("b", election.Candidacies{Boot: 1, Serial: 1, Candidacies: jobs("pay")})
+	o.hear("b", election.Candidacies{Lineage: 1, Serial: 1, Candidacies: jobs("pay")})
 	return o
 }
 

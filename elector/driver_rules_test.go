@@ -14,7 +14,7 @@ func TestR2AVoterBehindTakesTheRosterFromTheRequestAndThenJudgesIt(t *testing.T)
 	s := newLone(t, trioState())
 	two := *s.disk.Roster
 	two.Version = election.Version{Driver: 3, Counter: 1}
-	s.hear("b", election.VoteRequest{Election: "default", Term: 1, Holder: election.Holder{Peer: "b", Boot: 1},
+	s.hear("b", election.VoteRequest{Election: "default", Term: 1, Holder: election.Holder{Peer: "b", Lineage: 1},
 		Lease: testTiming.Lease, Send: 1, Rank: election.Rank{Priority: 100, Peer: "b"}, Roster: two})
 	sent := s.take()
 	if g := sentTo[election.VoteGrant](sent, "b"); len(g) != 1 || g[0].Version != two.Version {
@@ -87,7 +87,7 @@ func (s *solo) keep(d time.Duration, peers ...election.PeerID) (sent []delivery)
 		sent = append(sent, out...)
 		for _, id := range peers {
 			for _, b := range sentTo[election.Heartbeat](out, id) {
-				s.hear(id, election.HeartbeatAck{Boot: soloSelf.Boot, Send: b.Send, Version: b.Version, Stamp: 1})
+				s.hear(id, election.HeartbeatAck{Lineage: soloSelf.Lineage, Send: b.Send, Version: b.Version, Stamp: 1})
 			}
 		}
 	}
@@ -180,7 +180,7 @@ func TestR4TheStableRosterComesAfterAllOldLeasesWithTheHighestTermsOfBothHalves(
 func TestR3AnInheritedJointRosterIsProposedAnewWaitedOutAndCollected(t *testing.T) {
 	joint := &election.Roster{Cluster: "x", Version: election.Version{Driver: 5}, Voters: voters("a", "b", "c"), Next: voters("a", "b", "d"), Floor: 4}
 	s := newLone(t, election.State{Roster: joint, Grants: map[election.Name]election.Grant{
-		election.RosterElection: {Term: 5, Holder: election.Holder{Peer: "c", Boot: 3}, Lease: testTiming.Lease}}})
+		election.RosterElection: {Term: 5, Holder: election.Holder{Peer: "c", Lineage: 3}, Lease: testTiming.Lease}}})
 	driver := s.drive("b", "d")
 	p := s.proposal(s.take(), "c")
 	if !p.Roster.Joint() || driver <= 5 || p.Roster.Version != (election.Version{Driver: driver}) || !slices.Equal(p.Roster.Next, joint.Next) {
@@ -271,7 +271,7 @@ func TestR7AChangeAskedOfAnEarlierRosterIsNotDriven(t *testing.T) {
 	} {
 		t.Run(meanwhile.name, func(t *testing.T) {
 			s := newLone(t, election.State{Roster: trioState().Roster, Grants: map[election.Name]election.Grant{
-				election.RosterElection: {Term: 5, Holder: election.Holder{Peer: "c", Boot: 3}, Lease: testTiming.Lease}}})
+				election.RosterElection: {Term: 5, Holder: election.Holder{Peer: "c", Lineage: 3}, Lease: testTiming.Lease}}})
 			s.connect("d", election.Report{})
 			s.connect("e", election.Report{})
 			s.step(election.ChangeRoster{Add: voters("d"), Request: 1})

@@ -88,7 +88,7 @@ func New(cfg Config, s election.State, now election.Instant, rng *rand.Rand) (*E
 		roster:   voter.Roster(),
 		agenda:   agenda{window: firstWindow},
 		sweepAt:  now.Add(cfg.Timing.Lease),
-		inquired: uint64(cfg.Self.Boot), // so that no answer to a former boot's question counts
+		inquired: uint64(cfg.Self.Lineage), // so that no answer to a former boot's question counts
 		counters: Counters{Sent: map[string]uint64{}, Received: map[string]uint64{},
 			Dropped: map[string]uint64{}},
 	}

@@ -9,8 +9,8 @@ import (
 )
 
 // beatOf is b's heartbeat, as leader of default in that term.
-func beatOf(boot election.BootID, term election.Term, echo election.Instant) election.Heartbeat {
-	return election.Heartbeat{Boot: boot, Send: 1, Version: soloRoster.Version, Echo: echo,
+func beatOf(boot election.LineageID, term election.Term, echo election.Instant) election.Heartbeat {
+	return election.Heartbeat{Lineage: boot, Send: 1, Version: soloRoster.Version, Echo: echo,
 		Claims: []election.Claim{{Election: election.Default, Term: term, Remaining: ownLease, Rank: election.Rank{Priority: 100, Peer: "b"}}}}
 }
 
@@ -49,7 +49,7 @@ func TestG5AFollowerNamesNobodyPastTheEndOfItsLease(t *testing.T) {
 func TestG5WhatProvesNothingNamesNobody(t *testing.T) {
 	for name, hear := range map[string]func(*solo){
 		"a Coordinator alone": func(s *solo) {
-			s.hear("b", election.BullyCoordinator{Election: election.Default, Term: 3, Leader: election.Holder{Peer: "b", Boot: 1}})
+			s.hear("b", election.BullyCoordinator{Election: election.Default, Term: 3, Leader: election.Holder{Peer: "b", Lineage: 1}})
 		},
 		"a stamp that is yet to come":   func(s *solo) { s.hear("b", beatOf(1, 3, s.now.Add(time.Minute))) },
 		"a stamp that is long past":     func(s *solo) { s.hear("b", beatOf(1, 3, s.now.Add(-2*testTiming.Lease))) },
@@ -57,11 +57,11 @@ func TestG5WhatProvesNothingNamesNobody(t *testing.T) {
 		"a heartbeat of who is no peer": func(s *solo) { s.hear("z", beatOf(1, 3, s.now)) },
 		"a Vote Request":                func(s *solo) { s.hear("b", soloRequest("b", 3)) },
 		"the Release of a term": func(s *solo) {
-			s.hear("b", election.Release{Election: election.Default, Term: 3, Holder: election.Holder{Peer: "b", Boot: 1}})
+			s.hear("b", election.Release{Election: election.Default, Term: 3, Holder: election.Holder{Peer: "b", Lineage: 1}})
 		},
 		"a report of a promise that may run": func(s *solo) {
 			s.hear("c", election.Report{Voter: true, Roster: soloRoster, Records: []election.Record{
-				{Election: election.Default, Term: 3, Holder: election.Holder{Peer: "b", Boot: 1}, Remaining: testTiming.Lease}}})
+				{Election: election.Default, Term: 3, Holder: election.Holder{Peer: "b", Lineage: 1}, Remaining: testTiming.Lease}}})
 		},
 	} {
 		s := newSolo(t, nil)
@@ -77,7 +77,7 @@ func TestG5WhatProvesNothingNamesNobody(t *testing.T) {
 }
 
 func TestG5AStatusNamesNobodyOnceTheLeaseEnded(t *testing.T) {
-	c := ContestStatus{Leader: election.Holder{Peer: "b", Boot: 1}, ValidUntil: at(100)}
+	c := ContestStatus{Leader: election.Holder{Peer: "b", Lineage: 1}, ValidUntil: at(100)}
 	for now, want := range map[election.Instant]bool{at(99): true, at(100): false, at(101): false} {
 		if _, ok := c.LeaderAt(now); ok != want {
 			t.Errorf("at %d: named %v, want %v", now, ok, want)
@@ -87,14 +87,14 @@ func TestG5AStatusNamesNobodyOnceTheLeaseEnded(t *testing.T) {
 
 // soloRequest is a Vote Request of b's or c's first life.
 func soloRequest(from election.PeerID, term election.Term) election.VoteRequest {
-	return election.VoteRequest{Election: election.Default, Term: term, Holder: election.Holder{Peer: from, Boot: 1},
+	return election.VoteRequest{Election: election.Default, Term: term, Holder: election.Holder{Peer: from, Lineage: 1},
 		Lease: testTiming.Lease, Send: 1, Rank: election.Rank{Priority: 100, Peer: from}, Roster: *soloRoster}
 }
 
 func TestG6AnInquiryIsAnsweredByAMajorityThatAgrees(t *testing.T) {
 	said := func(p election.PeerID) election.Report {
 		return election.Report{Voter: true, Roster: soloRoster, Records: []election.Record{
-			{Election: election.Default, Term: 3, Holder: election.Holder{Peer: p, Boot: 1}, Remaining: time.Second}}}
+			{Election: election.Default, Term: 3, Holder: election.Holder{Peer: p, Lineage: 1}, Remaining: time.Second}}}
 	}
 	s := newSolo(t, nil) // a itself has granted nothing
 	s.step(election.Inquire{Election: election.Default, Request: 4})
@@ -230,7 +230,7 @@ func thirdAfterRelease(t *testing.T, edit func(*election.Release)) (*solo, elect
 	if s.named() != "b" {
 		t.Fatal("b is not followed")
 	}
-	r := election.Release{Election: election.Default, Term: 3, Holder: election.Holder{Peer: "b", Boot: 1}}
+	r := election.Release{Election: election.Default, Term: 3, Holder: election.Holder{Peer: "b", Lineage: 1}}
 	if edit != nil {
 		edit(&r)
 	}

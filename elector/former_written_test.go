@@ -28,7 +28,7 @@ func startsWithout(t *testing.T, alone bool) *solo {
 		t.Fatal(err)
 	}
 	s.e = e
-	s.view.Members[0].Boot = soloSelf.Boot
+	s.view.Members[0].Lineage = soloSelf.Lineage
 	s.step(election.ViewChanged{View: s.view})
 	s.campaign(election.Default)
 	return s
@@ -36,7 +36,7 @@ func startsWithout(t *testing.T, alone bool) *solo {
 
 // formerOf is the Report of b, who leads a cluster with a voter of that name.
 func formerOf(name string) election.Report {
-	leads := election.Record{Election: election.Default, Term: 14, Holder: election.Holder{Peer: "b", Boot: 1}, Remaining: testTiming.Lease}
+	leads := election.Record{Election: election.Default, Term: 14, Holder: election.Holder{Peer: "b", Lineage: 1}, Remaining: testTiming.Lease}
 	return election.Report{Voter: true, Stamp: 5, Records: []election.Record{leads}, Roster: &election.Roster{Cluster: "old", Version: election.Version{Driver: 7},
 		Voters: []election.Voter{{Name: name, Peer: "former"}, {Name: "b", Peer: "b"}}}}
 }
@@ -80,11 +80,11 @@ func TestAnAgentAloneMeetsItsFormerClusterBeforeItsOwnIsOnDisk(t *testing.T) {
 // TestAnAgentAloneFollowsNobodyWhileItsRosterIsWritten: it would name a leader of
 // another cluster in a high term, and then lead in a low one.
 func TestAnAgentAloneFollowsNobodyWhileItsRosterIsWritten(t *testing.T) {
-	beat := election.Heartbeat{Boot: 1, Send: 6, Echo: at(60_000), Version: election.Version{Driver: 7},
+	beat := election.Heartbeat{Lineage: 1, Send: 6, Echo: at(60_000), Version: election.Version{Driver: 7},
 		Claims: []election.Claim{{Election: election.Default, Term: 14, Remaining: testTiming.Lease}}}
 	for name, first := range map[string]bool{"before its Report": true, "after it": false} {
 		s := writesItsOwn(t)
-		s.step(election.PeerConnected{Peer: "b", Boot: 1})
+		s.step(election.PeerConnected{Peer: "b", Lineage: 1})
 		if !first {
 			s.hear("b", formerOf("z"))
 		}

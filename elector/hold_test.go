@@ -110,7 +110,7 @@ func handOverBesideAHold(t *testing.T, algo Algorithm, how string, in election.I
 func TestAVoterThatMissedAReleaseHoldsNobodyUp(t *testing.T) {
 	o, _ := following(t)
 	o.campaign("default")
-	b := election.Holder{Peer: "b", Boot: 1}
+	b := election.Holder{Peer: "b", Lineage: 1}
 	o.hear("b", election.Release{Election: "default", Term: 5, Holder: b, StandDown: time.Second})
 	o.hear("c", election.Report{Voter: true, Roster: o.disk.Roster, Records: []election.Record{{Election: "default", Term: 5, Holder: b, Remaining: time.Second}}})
 	o.take()

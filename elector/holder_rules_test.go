@@ -88,7 +88,7 @@ func failedOnce(t *testing.T) (*solo, election.VoteRequest) {
 	r := last[election.VoteRequest](s, "b")
 	for _, p := range []election.PeerID{"b", "c"} {
 		s.hear(p, election.VoteRefusal{Election: r.Election, Term: r.Term, Holder: r.Holder,
-			Granted: 5, GrantedTo: election.Holder{Peer: "c", Boot: 9}, Reason: election.RefusedStaleTerm})
+			Granted: 5, GrantedTo: election.Holder{Peer: "c", Lineage: 9}, Reason: election.RefusedStaleTerm})
 	}
 	return s, r
 }
@@ -110,7 +110,7 @@ func TestH4OnlyAnAckOfThisBootAndWithoutANackRenews(t *testing.T) {
 	h := last[election.Heartbeat](s, "b")
 	end := s.status(election.Default).ValidUntil
 	former := ack(h)
-	former.Boot--
+	former.Lineage--
 	unknown := ack(h)
 	unknown.Send += 1000
 	version := ack(h)
@@ -192,7 +192,7 @@ func TestWithoutQuorumTheLowerTermStepsDown(t *testing.T) {
 	}
 	term := s.status(election.Default).Term
 	beat := func(other election.Term, rank int) election.Heartbeat {
-		return election.Heartbeat{Boot: 1, Send: 1, Claims: []election.Claim{{Election: election.Default, Term: other,
+		return election.Heartbeat{Lineage: 1, Send: 1, Claims: []election.Claim{{Election: election.Default, Term: other,
 			Remaining: testTiming.Lease, Rank: election.Rank{Priority: rank, Peer: "b"}}}}
 	}
 	s.hear("b", beat(term-1, 200))

@@ -21,7 +21,7 @@ func (s *solo) inquiries() (asked []election.Inquiry) {
 // report is what a voter says of one election: b leads it in that term.
 func report(q election.Inquiry, term election.Term) election.Report {
 	return election.Report{ID: q.ID, Election: q.Election, Voter: true, Roster: soloRoster, Records: []election.Record{
-		{Election: q.Election, Term: term, Holder: election.Holder{Peer: "b", Boot: 1}, Remaining: time.Second}}}
+		{Election: q.Election, Term: term, Holder: election.Holder{Peer: "b", Lineage: 1}, Remaining: time.Second}}}
 }
 
 func TestAnInquiryIsAboutOneElection(t *testing.T) {

@@ -50,7 +50,7 @@ func (e *Elector) beatTo(id election.PeerID, h election.Heartbeat) {
 }
 
 func (e *Elector) claims() election.Heartbeat {
-	h := election.Heartbeat{Boot: e.cfg.Self.Boot, Send: e.sends.Next(e.now), Claims: make([]election.Claim, 0, e.ledHere)}
+	h := election.Heartbeat{Lineage: e.cfg.Self.Lineage, Send: e.sends.Next(e.now), Claims: make([]election.Claim, 0, e.ledHere)}
 	clear(e.withheld)
 	if e.roster != nil {
 		h.Version = e.roster.Version
@@ -70,7 +70,7 @@ func (e *Elector) claims() election.Heartbeat {
 
 func (e *Elector) renewOwn(h election.Heartbeat) {
 	nacks := e.voter.Renew(e.now, e.cfg.Self.Peer, h)
-	e.renewed(e.cfg.Self.Peer, election.HeartbeatAck{Boot: h.Boot, Send: h.Send, Version: h.Version, Nacks: nacks})
+	e.renewed(e.cfg.Self.Peer, election.HeartbeatAck{Lineage: h.Lineage, Send: h.Send, Version: h.Version, Nacks: nacks})
 	for _, claim := range h.Claims {
 		if c := e.contests.get(claim.Election); c.Refresh(e.now) {
 			c.refresh = true
@@ -79,7 +79,7 @@ func (e *Elector) renewOwn(h election.Heartbeat) {
 }
 
 func (e *Elector) heartbeatAck(from election.PeerID, m election.HeartbeatAck) {
-	if m.Boot != e.cfg.Self.Boot {
+	if m.Lineage != e.cfg.Self.Lineage {
 		e.counters.Dropped["stale_ack"]++
 		return
 	}

@@ -9,7 +9,7 @@ import (
 // answers, and gives each claim to its contest.
 func (e *Elector) heartbeat(from election.PeerID, m election.Heartbeat) {
 	p := e.peers.get(from)
-	if p == nil || m.Boot != p.boot {
+	if p == nil || m.Lineage != p.boot {
 		e.counters.Dropped["stale_heartbeat"]++
 		return
 	}
@@ -20,7 +20,7 @@ func (e *Elector) heartbeat(from election.PeerID, m election.Heartbeat) {
 	}
 	e.heardHeartbeat(p)
 	p.holds = m.Version
-	ack := election.HeartbeatAck{Boot: m.Boot, Send: m.Send, Stamp: e.now}
+	ack := election.HeartbeatAck{Lineage: m.Lineage, Send: m.Send, Stamp: e.now}
 	if e.roster != nil {
 		ack.Version = e.roster.Version
 		ack.Nacks = e.voter.Renew(e.now, from, m)
@@ -29,7 +29,7 @@ func (e *Elector) heartbeat(from election.PeerID, m election.Heartbeat) {
 		}
 	}
 	e.send(from, ack)
-	holder := election.Holder{Peer: from, Boot: m.Boot}
+	holder := election.Holder{Peer: from, Lineage: m.Lineage}
 	for _, claim := range m.Claims {
 		e.claimed(holder, claim, m.Echo)
 	}
@@ -101,7 +101,7 @@ func (e *Elector) voteRequest(from election.PeerID, m election.VoteRequest) {
 		e.counters.Dropped["malformed"]++
 		return
 	}
-	if from != e.cfg.Self.Peer && m.Holder.Boot != e.peers.get(from).boot {
+	if from != e.cfg.Self.Peer && m.Holder.Lineage != e.peers.get(from).boot {
 		e.counters.Dropped["stale_request"]++ // that process run has ended: a promise to it would only delay others
 		return
 	}

@@ -99,7 +99,7 @@ func TestAWayBackThatOnlyTheAskingAgentHoldsIsNotDone(t *testing.T) {
 	joint := &election.Roster{Cluster: "x", Version: election.Version{Driver: 5, Counter: 1}, Voters: voters("a", "b", "c"),
 		Next: voters("a", "b", "d"), Committed: true, Floor: 4}
 	s := newLone(t, election.State{Roster: joint, Grants: map[election.Name]election.Grant{
-		election.RosterElection: {Term: 5, Holder: election.Holder{Peer: "c", Boot: 3}, Lease: testTiming.Lease, Released: true}}})
+		election.RosterElection: {Term: 5, Holder: election.Holder{Peer: "c", Lineage: 3}, Lease: testTiming.Lease, Released: true}}})
 	s.step(election.ChangeRoster{Cancel: true, Request: 9})
 	s.drive("b", "d")
 	p := s.proposal(s.take(), "b")

@@ -57,10 +57,10 @@ func newCrowded(t *testing.T, n int) *crowded {
 	c.Now = at(60_000)
 	var v election.View
 	for _, id := range c.names {
-		v.Members = append(v.Members, election.Member{Peer: id, Boot: 1, Name: string(id), JoinedAt: int64(id[0])})
+		v.Members = append(v.Members, election.Member{Peer: id, Lineage: 1, Name: string(id), JoinedAt: int64(id[0])})
 	}
 	for i, id := range c.names {
-		e, err := New(Config{Self: election.Holder{Peer: id, Boot: 1}, Name: string(id), JoinedAt: int64(id[0]), Quorum: true,
+		e, err := New(Config{Self: election.Holder{Peer: id, Lineage: 1}, Name: string(id), JoinedAt: int64(id[0]), Quorum: true,
 			Algorithm: Bully, Timing: testTiming, Drift: DefaultDrift}, election.State{Peer: id, Roster: rosterOf("a", "b", "c")}, c.Now,
 			rand.New(rand.NewPCG(1, uint64(i))))
 		if err != nil {
@@ -70,7 +70,7 @@ func newCrowded(t *testing.T, n int) *crowded {
 		a.local = append(a.local, election.ViewChanged{View: v})
 		for _, other := range c.names {
 			if other != id {
-				a.local = append(a.local, election.PeerConnected{Peer: other, Boot: 1})
+				a.local = append(a.local, election.PeerConnected{Peer: other, Lineage: 1})
 			}
 		}
 		for i := range n {

@@ -10,10 +10,10 @@ import (
 // says of which cluster its sender is: until then it names nobody.
 func TestAHeartbeatThatOvertakesTheReportNamesNobody(t *testing.T) {
 	o := newSolo(t, nil)
-	beat := election.Heartbeat{Boot: 1, Send: 1, Version: soloRoster.Version, Echo: o.now - 1,
+	beat := election.Heartbeat{Lineage: 1, Send: 1, Version: soloRoster.Version, Echo: o.now - 1,
 		Claims: []election.Claim{{Election: election.Default, Term: 3, Remaining: testTiming.Lease}}}
 	o.step(election.PeerLost{Peer: "b"})
-	o.step(election.PeerConnected{Peer: "b", Boot: 1})
+	o.step(election.PeerConnected{Peer: "b", Lineage: 1})
 	o.campaign(election.Default)
 	named := func() election.PeerID { return o.e.Contests()[0].Leader.Peer }
 	o.hear("b", beat)

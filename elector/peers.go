@@ -9,7 +9,7 @@ import (
 
 // peer is what this agent knows of another, by direct contact.
 type peer struct {
-	boot     election.BootID
+	boot     election.LineageID
 	leaving  bool             // its agent stops
 	reported bool             // its Report arrived since it connected
 	reportAt election.Instant // the next request for its Report
@@ -45,7 +45,7 @@ func (e *Elector) connected(in election.PeerConnected) {
 	}
 	e.heardOf++
 	e.foreign.remove(in.Peer)
-	e.peers.put(in.Peer, &peer{boot: in.Boot, heardAt: e.now, unansweredSince: election.Never, probeAt: e.now.Add(e.cfg.Timing.Heartbeat)})
+	e.peers.put(in.Peer, &peer{boot: in.Lineage, heardAt: e.now, unansweredSince: election.Never, probeAt: e.now.Add(e.cfg.Timing.Heartbeat)})
 	own := e.report(0, "")
 	own.Known = e.progress.get(in.Peer).writes
 	e.send(in.Peer, own)
@@ -103,7 +103,7 @@ func (e *Elector) heardForeign(from election.PeerID, p *peer, m election.Message
 // runs reports whether that process run of the peer is connected.
 func (e *Elector) runs(h election.Holder) bool {
 	p := e.peers.get(h.Peer)
-	return p != nil && p.boot == h.Boot
+	return p != nil && p.boot == h.Lineage
 }
 
 // reachable reports whether the peer can vote: it is connected, answers, can write, and

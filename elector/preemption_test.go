@@ -40,7 +40,7 @@ func TestPreemptionByACandidateThatCannotLeadIsNotTriedForEver(t *testing.T) {
 func TestARivalThatTakesNothingIsOfferedLessAndLess(t *testing.T) {
 	o := newLone(t, trioState())
 	o.elect("pay")
-	o.hear("b", election.Candidacies{Boot: 1, Serial: 1, Candidacies: []election.Candidacy{{Election: "pay", Priority: 200}}})
+	o.hear("b", election.Candidacies{Lineage: 1, Serial: 1, Candidacies: []election.Candidacy{{Election: "pay", Priority: 200}}})
 	offers := 0
 	for end := o.now.Add(time.Minute); o.now < end; {
 		o.pass(testTiming.Heartbeat / 4)
@@ -69,7 +69,7 @@ func TestARivalThatTakesNothingIsOfferedLessAndLess(t *testing.T) {
 func TestARivalThatHoldsOtherVotersIsOfferedNothing(t *testing.T) {
 	o := newLone(t, trioState())
 	o.elect("pay")
-	o.hear("b", election.Candidacies{Boot: 1, Serial: 1, Candidacies: []election.Candidacy{{Election: "pay", Priority: 200}}})
+	o.hear("b", election.Candidacies{Lineage: 1, Serial: 1, Candidacies: []election.Candidacy{{Election: "pay", Priority: 200}}})
 	holds := election.Version{Driver: 2}
 	offered := func(d time.Duration) (is bool) {
 		for end := o.now.Add(d); o.now < end; {
@@ -99,7 +99,7 @@ func TestARivalThatHoldsOtherVotersIsOfferedNothing(t *testing.T) {
 // lease to stop, and whoever was to follow may have changed its mind meanwhile.
 func TestTheSuccessorIsChosenAtTheRelease(t *testing.T) {
 	stands := func(o *solo, p election.PeerID, serial uint64, priority int) {
-		m := election.Candidacies{Boot: 1, Serial: serial}
+		m := election.Candidacies{Lineage: 1, Serial: serial}
 		if priority > 0 {
 			m.Candidacies = []election.Candidacy{{Election: "pay", Priority: priority}}
 		}

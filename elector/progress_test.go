@@ -8,14 +8,14 @@ import (
 )
 
 // reportOf is what b tells of its state.
-func (s *solo) reportOf(boot election.BootID, writes, known uint64) election.Report {
-	return election.Report{Voter: true, Roster: soloRoster, Stamp: s.now, Boot: boot, Writes: writes, Known: known}
+func (s *solo) reportOf(boot election.LineageID, writes, known uint64) election.Report {
+	return election.Report{Voter: true, Roster: soloRoster, Stamp: s.now, Lineage: boot, Writes: writes, Known: known}
 }
 
 // restart has b come back as that boot.
-func (s *solo) restart(boot election.BootID) {
+func (s *solo) restart(boot election.LineageID) {
 	s.step(election.PeerLost{Peer: "b"})
-	s.step(election.PeerConnected{Peer: "b", Boot: boot})
+	s.step(election.PeerConnected{Peer: "b", Lineage: boot})
 }
 
 func (s *solo) warns(code string) bool {
@@ -35,7 +35,7 @@ func TestAVoterThatCameBackOlderDoesNotCount(t *testing.T) {
 	if !o.warns("voter_data_dir_older") || o.e.reachable("b") {
 		t.Error("b counts, and nothing is said")
 	}
-	o.hear("b", election.VoteRequest{Election: "pay", Term: 3, Holder: election.Holder{Peer: "b", Boot: 2}, Lease: testTiming.Lease,
+	o.hear("b", election.VoteRequest{Election: "pay", Term: 3, Holder: election.Holder{Peer: "b", Lineage: 2}, Lease: testTiming.Lease,
 		Send: 1, Rank: election.Rank{Priority: 100, Peer: "b"}, Roster: *soloRoster})
 	if g := sentTo[election.VoteGrant](o.take(), "b"); len(g) != 0 {
 		t.Errorf("b gets votes: %+v", g)
@@ -76,12 +76,12 @@ func TestAnAgentThatIsToldThatItIsOlderIsBarred(t *testing.T) {
 		t.Fatal("barred by what it has")
 	}
 	r := o.reportOf(1, 4, o.e.ledger.Writes()+1)
-	r.Boot = 9
+	r.Lineage = 9
 	o.hear("b", r)
 	if o.warns("data_dir_older") {
 		t.Fatal("barred by the word of another run")
 	}
-	r.Boot = 1
+	r.Lineage = 1
 	o.hear("b", r)
 	if !o.warns("data_dir_older") {
 		t.Fatal("it goes on voting")
@@ -95,7 +95,7 @@ func TestOnlyDurableWritesAreTold(t *testing.T) {
 	o.hear("b", o.reportOf(1, 1, 0))
 	before := o.e.ledger.Writes()
 	o.hang()
-	o.hear("b", election.VoteRequest{Election: "pay", Term: 3, Holder: election.Holder{Peer: "b", Boot: 1}, Lease: testTiming.Lease,
+	o.hear("b", election.VoteRequest{Election: "pay", Term: 3, Holder: election.Holder{Peer: "b", Lineage: 1}, Lease: testTiming.Lease,
 		Send: 1, Rank: election.Rank{Priority: 100, Peer: "b"}, Roster: *soloRoster})
 	o.hear("b", election.Inquiry{ID: 7})
 	if r := sentTo[election.Report](o.take(), "b"); len(r) != 1 || r[0].Writes != before {
@@ -118,7 +118,7 @@ func TestALeaderWhoseReportWasLostIsAskedForIt(t *testing.T) {
 	o.e.peers.get("b").probeAt = election.Never // which is another question
 	asked := 0
 	for send := election.SendID(1); send < 10; send++ {
-		o.hear("b", election.Heartbeat{Boot: 2, Send: send, Version: soloRoster.Version})
+		o.hear("b", election.Heartbeat{Lineage: 2, Send: send, Version: soloRoster.Version})
 		asked += len(sentTo[election.Inquiry](o.take(), "b"))
 		o.now = o.now.Add(testTiming.Heartbeat)
 	}

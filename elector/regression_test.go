@@ -19,7 +19,7 @@ func TestWithoutQuorumAVoteGrantIsDropped(t *testing.T) {
 	}
 	now := election.Instant(time.Hour)
 	e.Step(now, election.Campaign{Election: "default", Priority: 100})
-	e.Step(now, election.PeerConnected{Peer: "b", Boot: 1})
+	e.Step(now, election.PeerConnected{Peer: "b", Lineage: 1})
 	e.Step(now, election.Received{From: "b", Message: election.Report{}})
 	if s := e.Status(now).Contests; len(s) != 1 || s[0].State != Leading {
 		t.Fatalf("%+v, want a leading", s)
@@ -37,7 +37,7 @@ func TestWithoutQuorumAVoteGrantIsDropped(t *testing.T) {
 // heartbeat it was told by.
 func following(t *testing.T) (*solo, election.Heartbeat) {
 	o := newLone(t, trioState())
-	beat := election.Heartbeat{Boot: 1, Send: 1, Version: o.disk.Roster.Version, Echo: o.now,
+	beat := election.Heartbeat{Lineage: 1, Send: 1, Version: o.disk.Roster.Version, Echo: o.now,
 		Claims: []election.Claim{{Election: "default", Term: 5, Remaining: time.Second, Rank: election.Rank{Priority: 100, Peer: "b"}}}}
 	o.hear("b", beat)
 	if c := o.status("default"); c.Leader.Peer != "b" {
@@ -48,7 +48,7 @@ func following(t *testing.T) (*solo, election.Heartbeat) {
 
 func TestG5AReleasedLeaderIsNotNamedAgainByALateHeartbeat(t *testing.T) {
 	o, beat := following(t)
-	o.hear("b", election.Release{Election: "default", Term: 5, Holder: election.Holder{Peer: "b", Boot: 1}, StandDown: time.Second})
+	o.hear("b", election.Release{Election: "default", Term: 5, Holder: election.Holder{Peer: "b", Lineage: 1}, StandDown: time.Second})
 	o.hear("b", beat)
 	if c := o.status("default"); c.Leader.Peer != "" {
 		t.Fatalf("names %v in term %d, which it gave back", c.Leader, c.Term)
@@ -60,7 +60,7 @@ func TestG5AnOlderTermIsNotNamedAfterANewerOne(t *testing.T) {
 	newer := beat
 	newer.Claims = []election.Claim{{Election: "default", Term: 6, Remaining: time.Second, Rank: election.Rank{Priority: 100, Peer: "c"}}}
 	o.hear("c", newer)
-	o.hear("c", election.Release{Election: "default", Term: 6, Holder: election.Holder{Peer: "c", Boot: 1}, StandDown: time.Second})
+	o.hear("c", election.Release{Election: "default", Term: 6, Holder: election.Holder{Peer: "c", Lineage: 1}, StandDown: time.Second})
 	o.hear("b", beat)
 	if c := o.status("default"); c.Leader.Peer != "" {
 		t.Fatalf("names %v in term %d after it named term 6", c.Leader, c.Term)
@@ -72,7 +72,7 @@ func TestAnInquiryIsNotAnsweredByReportsToAFormerBoot(t *testing.T) {
 	o.step(election.Inquire{Election: "default", Request: 1})
 	for _, id := range []election.PeerID{"b", "c"} {
 		o.hear(id, election.Report{ID: 1, Election: "default", Voter: true, Roster: o.disk.Roster, Records: []election.Record{
-			{Election: "default", Term: 5, Holder: election.Holder{Peer: "b", Boot: 3}, Remaining: time.Second}}})
+			{Election: "default", Term: 5, Holder: election.Holder{Peer: "b", Lineage: 3}, Remaining: time.Second}}})
 	}
 	if len(o.replies) != 0 {
 		t.Fatalf("answered %+v from what was told to another boot", o.replies)
@@ -111,7 +111,7 @@ func TestAPeerBehindIsToldTheRosterByTheLeader(t *testing.T) {
 	o.elect("default")
 	o.pass(testTiming.Heartbeat)
 	beats := sentTo[election.Heartbeat](o.take(), "z")
-	o.hear("z", election.HeartbeatAck{Boot: soloSelf.Boot, Send: beats[len(beats)-1].Send, Stamp: 1})
+	o.hear("z", election.HeartbeatAck{Lineage: soloSelf.Lineage, Send: beats[len(beats)-1].Send, Stamp: 1})
 	for _, m := range sentTo[election.Report](o.take(), "z") {
 		if m.Roster != nil {
 			return
@@ -168,7 +168,7 @@ func TestAgentAloneKeepsAPendingGenesis(t *testing.T) {
 
 func TestARequestOfAFormerBootGetsNoVote(t *testing.T) {
 	o := newLone(t, trioState())
-	o.hear("b", election.VoteRequest{Election: "default", Term: 1, Holder: election.Holder{Peer: "b", Boot: 99},
+	o.hear("b", election.VoteRequest{Election: "default", Term: 1, Holder: election.Holder{Peer: "b", Lineage: 99},
 		Lease: testTiming.Lease, Send: 1, Rank: election.Rank{Priority: 100, Peer: "b"}, Roster: *o.disk.Roster})
 	if out := sentTo[election.VoteGrant](o.take(), "b"); len(out) != 0 {
 		t.Fatal("a vote for a run of b that is over: nobody else gets it for a lease")
@@ -177,7 +177,7 @@ func TestARequestOfAFormerBootGetsNoVote(t *testing.T) {
 
 func TestAgentsConnectionToItselfIsIgnored(t *testing.T) {
 	o := newLone(t, trioState())
-	o.step(election.PeerConnected{Peer: "a", Boot: soloSelf.Boot})
+	o.step(election.PeerConnected{Peer: "a", Lineage: soloSelf.Lineage})
 	o.elect("default")
 	o.pass(time.Second)
 	for _, s := range o.take() {
@@ -209,7 +209,7 @@ func TestAFloodOfNamesLeavesRoomForTheRosterElection(t *testing.T) {
 	o := newLone(t, election.State{Roster: nil})
 	o.connect("b", election.Report{})
 	for i := range 2 {
-		beat := election.Heartbeat{Boot: 1, Send: 1}
+		beat := election.Heartbeat{Lineage: 1, Send: 1}
 		for j := range 1024 {
 			beat.Claims = append(beat.Claims, election.Claim{Election: election.Name(fmt.Sprintf("junk-%d-%d", i, j)), Term: 1})
 		}
@@ -262,12 +262,12 @@ func TestR6AnOvertakingGoesOnUnderAYetNewerRoster(t *testing.T) {
 // the former leader again, from a heartbeat that was long on its way.
 func TestALateWordOfAnOutlivedTermIsNotBelieved(t *testing.T) {
 	o := newLone(t, trioState())
-	o.hear("b", election.Report{Voter: true, Records: []election.Record{{Election: "pay", Term: 4, Holder: election.Holder{Peer: "b", Boot: 1}}}})
+	o.hear("b", election.Report{Voter: true, Records: []election.Record{{Election: "pay", Term: 4, Holder: election.Holder{Peer: "b", Lineage: 1}}}})
 	o.elect("pay")
 	led := o.status("pay").Term
 	o.step(election.Withdraw{Election: "pay"})
 	o.step(election.Stopped{Election: "pay", Term: led})
-	o.hear("b", election.Heartbeat{Boot: 1, Send: 3, Version: soloRoster.Version, Echo: o.now - 1,
+	o.hear("b", election.Heartbeat{Lineage: 1, Send: 3, Version: soloRoster.Version, Echo: o.now - 1,
 		Claims: []election.Claim{{Election: "pay", Term: 4, Remaining: time.Second}}})
 	if s := o.status("pay"); s.Leader.Peer != "" {
 		t.Fatalf("names %s in term %d after it led in term %d", s.Leader, s.Term, led)
@@ -282,17 +282,17 @@ func TestAHandOverIsNotHeldBackByTheOneBefore(t *testing.T) {
 	o.hear("c", election.Report{Voter: true})
 	o.campaign("pay")
 	leads := func(from election.PeerID, term election.Term) {
-		o.hear(from, election.Heartbeat{Boot: 1, Send: election.SendID(term), Version: soloRoster.Version, Echo: o.now - 1,
+		o.hear(from, election.Heartbeat{Lineage: 1, Send: election.SendID(term), Version: soloRoster.Version, Echo: o.now - 1,
 			Claims: []election.Claim{{Election: "pay", Term: term, Remaining: time.Second}}})
 		if s := o.status("pay"); s.Leader.Peer != from {
 			t.Fatalf("%s leads, it names %s", from, s.Leader)
 		}
 	}
 	leads("b", 1)
-	o.hear("b", election.Release{Election: "pay", Term: 1, Holder: election.Holder{Peer: "b", Boot: 1}, Target: "c"})
+	o.hear("b", election.Release{Election: "pay", Term: 1, Holder: election.Holder{Peer: "b", Lineage: 1}, Target: "c"})
 	leads("c", 2)
 	o.clear()
-	o.hear("c", election.Release{Election: "pay", Term: 2, Holder: election.Holder{Peer: "c", Boot: 1}})
+	o.hear("c", election.Release{Election: "pay", Term: 2, Holder: election.Holder{Peer: "c", Lineage: 1}})
 	if len(sentTo[election.VoteRequest](o.sent, "b")) == 0 {
 		t.Errorf("it is the best left and asks for no votes, but wakes in %s", o.wake.Sub(o.now))
 	}
@@ -307,7 +307,7 @@ func TestASupersededLeaderStartsNoRoundAgainstTheNext(t *testing.T) {
 	o.elect("pay")
 	term := o.status("pay").Term
 	beat := func(send election.SendID) {
-		o.hear("b", election.Heartbeat{Boot: 1, Send: send, Version: soloRoster.Version, Echo: o.now - 1,
+		o.hear("b", election.Heartbeat{Lineage: 1, Send: send, Version: soloRoster.Version, Echo: o.now - 1,
 			Claims: []election.Claim{{Election: "pay", Term: term + 1, Remaining: time.Second}}})
 	}
 	for send := range election.SendID(4) { // until the deadline of its programs
@@ -336,7 +336,7 @@ func TestWhoHeedsALeaderAnswersNoToken(t *testing.T) {
 		s.Peer = "a"
 	})
 	o.hear("b", election.Report{Voter: true, Records: []election.Record{{Election: "default", Term: 3, Remaining: time.Second,
-		Holder: election.Holder{Peer: "c", Boot: 1}}}})
+		Holder: election.Holder{Peer: "c", Lineage: 1}}}})
 	o.hear("c", election.Report{Voter: true})
 	o.campaign("default")
 	o.clear()
@@ -359,7 +359,7 @@ func TestElectionsThatVotersRememberLeaveRoomForThoseThatAre(t *testing.T) {
 		past = append(past, election.Record{Election: election.Name(fmt.Sprintf("past-%d", i)), Term: 7})
 	}
 	o.hear("b", election.Report{Voter: true, Records: past})
-	o.hear("b", election.Heartbeat{Boot: 1, Send: 3, Version: soloRoster.Version, Echo: o.now - 1,
+	o.hear("b", election.Heartbeat{Lineage: 1, Send: 3, Version: soloRoster.Version, Echo: o.now - 1,
 		Claims: []election.Claim{{Election: "pay", Term: 4, Remaining: time.Second}}})
 	if s := o.status("pay"); s.Leader.Peer != "b" {
 		t.Fatalf("names %q as the leader of an election that b leads", s.Leader.Peer)
@@ -378,7 +378,7 @@ func TestG6ATermUpToTheFloorNamesNobody(t *testing.T) {
 		id := last[election.Inquiry](o, "b").ID
 		for _, p := range []election.PeerID{"b", "c"} {
 			o.hear(p, election.Report{ID: id, Election: "pay", Voter: true, Roster: state.Roster, Records: []election.Record{
-				{Election: "pay", Term: 3, Holder: election.Holder{Peer: "b", Boot: 1}, Remaining: time.Second}}})
+				{Election: "pay", Term: 3, Holder: election.Holder{Peer: "b", Lineage: 1}, Remaining: time.Second}}})
 		}
 		if len(o.replies) != 1 || (o.replies[0].Leader.Term == 3) != (floor < 3) {
 			t.Errorf("floor %d: replies %+v about a leader of term 3", floor, o.replies)

@@ -10,7 +10,7 @@ import (
 func (e *Elector) report(id uint64, of election.Name) election.Report {
 	r := election.Report{ID: id, Roster: e.roster, Stamp: e.now, Election: of}
 	if e.cfg.Quorum {
-		r.Boot, r.Writes = e.cfg.Self.Boot, e.ledger.Writes()
+		r.Lineage, r.Writes = e.cfg.Self.Lineage, e.ledger.Writes()
 	}
 	if e.roster.Has(e.cfg.Self.Peer) && e.barred.Code == "" {
 		r.Voter = true
@@ -93,7 +93,7 @@ func (e *Elector) informed() bool {
 
 // progress is how far another agent's state had come.
 type progress struct {
-	boot   election.BootID
+	boot   election.LineageID
 	stamp  election.Instant // of its clock, at its newest report
 	writes uint64
 	older  bool // it began that process run with fewer
@@ -101,7 +101,7 @@ type progress struct {
 
 // noteProgress records how many writes a peer reports. Late messages do not count.
 func (e *Elector) noteProgress(from election.PeerID, p *peer, r election.Report) {
-	if r.Boot == 0 || r.Boot != p.boot || !e.cfg.Quorum {
+	if r.Lineage == 0 || r.Lineage != p.boot || !e.cfg.Quorum {
 		return
 	}
 	if r.Known > e.ledger.Writes() && e.roster.Has(from) {
@@ -110,14 +110,14 @@ func (e *Elector) noteProgress(from election.PeerID, p *peer, r election.Report)
 	m := e.progress.get(from)
 	was := m.older
 	switch {
-	case r.Boot != m.boot:
+	case r.Lineage != m.boot:
 		m.older = r.Writes < m.writes
 	case r.Stamp <= m.stamp:
 		return
 	case r.Writes < m.writes && !m.older:
 		m.older = true // its whole machine went back to a snapshot
 	}
-	m.boot, m.stamp = r.Boot, r.Stamp
+	m.boot, m.stamp = r.Lineage, r.Stamp
 	if !m.older {
 		m.writes = r.Writes
 	}
@@ -142,7 +142,7 @@ func (e *Elector) sendProgress() {
 	e.sentWrites, e.sendWritesAt = e.ledger.Writes(), e.now.Add(e.cfg.Timing.Lease)
 	for _, id := range e.peers.keys {
 		if p := e.peers.get(id); p.reported {
-			e.send(id, election.Report{Election: election.RosterElection, Boot: e.cfg.Self.Boot, Writes: e.sentWrites, Stamp: e.now})
+			e.send(id, election.Report{Election: election.RosterElection, Lineage: e.cfg.Self.Lineage, Writes: e.sentWrites, Stamp: e.now})
 		}
 	}
 }

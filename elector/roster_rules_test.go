@@ -133,7 +133,7 @@ func TestR4TheFloorIsAboveWhatOnlyTheNewHalfKnows(t *testing.T) {
 	for _, v := range add { // voters once: they granted payments a term that the others never saw
 		c.nodes[v.Name].observe = true
 		c.nodes[v.Name].Disk.Grants = map[election.Name]election.Grant{
-			"payments": {Term: 40, Holder: election.Holder{Peer: "z", Boot: 1}, Lease: testTiming.Lease, Released: true}}
+			"payments": {Term: 40, Holder: election.Holder{Peer: "z", Lineage: 1}, Lease: testTiming.Lease, Released: true}}
 	}
 	for _, n := range c.names {
 		c.start(n)

@@ -63,7 +63,7 @@ func newScaled(t testing.TB, agents, each int) *scaled {
 	}
 	s.step(election.ViewChanged{View: v})
 	for _, n := range names[1:] {
-		s.step(election.PeerConnected{Peer: election.PeerID(n), Boot: 1})
+		s.step(election.PeerConnected{Peer: election.PeerID(n), Lineage: 1})
 		s.hear(election.PeerID(n), election.Report{Voter: true, Roster: roster, Stamp: 5})
 	}
 	for i := range each {
@@ -103,7 +103,7 @@ func job(agent string, i int) election.Name {
 // beat is a heartbeat of another agent for all it leads.
 func (s *scaled) beat(from string) {
 	s.send++
-	h := election.Heartbeat{Boot: 1, Send: s.send, Version: election.Version{Counter: 1}, Echo: s.now - 1}
+	h := election.Heartbeat{Lineage: 1, Send: s.send, Version: election.Version{Counter: 1}, Echo: s.now - 1}
 	for i := range s.each {
 		h.Claims = append(h.Claims, election.Claim{Election: job(from, i), Term: 1, Remaining: testTiming.Lease})
 	}

@@ -65,7 +65,7 @@ func TestAFollowerRedialsALeaderWhoseLeaseExpired(t *testing.T) {
 			s := newSolo(t, nil)
 			for i := range 10 {
 				s.pass(testTiming.Heartbeat)
-				s.hear("b", election.Heartbeat{Boot: 1, Send: election.SendID(i + 1), Version: soloRoster.Version, Echo: s.now,
+				s.hear("b", election.Heartbeat{Lineage: 1, Send: election.SendID(i + 1), Version: soloRoster.Version, Echo: s.now,
 					Claims: []election.Claim{{Election: election.Default, Term: 1, Remaining: testTiming.Lease}}})
 			}
 			if s.status(election.Default).State != Following {

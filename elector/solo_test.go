@@ -38,7 +38,7 @@ type delivery struct {
 }
 
 var (
-	soloSelf   = election.Holder{Peer: "a", Boot: 7}
+	soloSelf   = election.Holder{Peer: "a", Lineage: 7}
 	soloRoster = &election.Roster{Cluster: "x", Version: election.Version{Counter: 1},
 		Voters: []election.Voter{{Name: "a", Peer: "a"}, {Name: "b", Peer: "b"}, {Name: "c", Peer: "c"}}}
 	ownLease = quorum.HolderLease(testTiming.Lease, DefaultDrift)
@@ -46,7 +46,7 @@ var (
 
 // member is how gossip sees one of them; a is the best of its priority.
 func member(name string, priority int) election.Member {
-	return election.Member{Peer: election.PeerID(name), Boot: 1, Name: name, JoinedAt: int64(name[0]),
+	return election.Member{Peer: election.PeerID(name), Lineage: 1, Name: name, JoinedAt: int64(name[0]),
 		Candidacies: []election.Candidacy{{Election: election.Default, Priority: priority}}}
 }
 
@@ -66,7 +66,7 @@ func newSolo(t *testing.T, edit func(*Config, *election.State)) *solo {
 		t.Fatal(err)
 	}
 	s.e = e
-	s.view.Members[0].Boot = soloSelf.Boot
+	s.view.Members[0].Lineage = soloSelf.Lineage
 	s.step(election.ViewChanged{View: s.view})
 	others := state.Roster
 	if others == nil {
@@ -97,7 +97,7 @@ func newLone(t *testing.T, disk election.State) *solo {
 }
 
 func (s *solo) connect(p election.PeerID, r election.Report) {
-	s.step(election.PeerConnected{Peer: p, Boot: 1})
+	s.step(election.PeerConnected{Peer: p, Lineage: 1})
 	s.hear(p, r)
 }
 
@@ -199,7 +199,7 @@ func grant(r election.VoteRequest) election.VoteGrant {
 
 // ack is b's or c's answer to a heartbeat.
 func ack(h election.Heartbeat, nacks ...election.Nack) election.HeartbeatAck {
-	return election.HeartbeatAck{Boot: h.Boot, Send: h.Send, Version: h.Version, Stamp: 5, Nacks: nacks}
+	return election.HeartbeatAck{Lineage: h.Lineage, Send: h.Send, Version: h.Version, Stamp: 5, Nacks: nacks}
 }
 
 // leader makes a the leader of default by b's vote, which came at once.

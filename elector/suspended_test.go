@@ -94,7 +94,7 @@ func TestAVoterThatWasSuspendedHoldsItsPromises(t *testing.T) {
 	o := newLone(t, trioState())
 	ask := func(p election.PeerID, term election.Term) []delivery {
 		o.take()
-		o.hear(p, election.VoteRequest{Election: "pay", Term: term, Holder: election.Holder{Peer: p, Boot: 1}, Lease: testTiming.Lease,
+		o.hear(p, election.VoteRequest{Election: "pay", Term: term, Holder: election.Holder{Peer: p, Lineage: 1}, Lease: testTiming.Lease,
 			Send: election.SendID(term), Rank: election.Rank{Priority: 100, Peer: p}, Roster: *soloRoster})
 		return o.sent
 	}

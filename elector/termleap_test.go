@@ -24,11 +24,11 @@ func withObserver(t *testing.T) *cluster {
 // TestNoMessagesOfAnObserverEndAnElection: one or two to each follower did. The next
 // leader asked for a term that no voter grants, until all had been started again.
 func TestNoMessagesOfAnObserverEndAnElection(t *testing.T) {
-	ghost := func(c *cluster) election.Holder { return election.Holder{Peer: "d", Boot: c.nodes["d"].Boot} }
+	ghost := func(c *cluster) election.Holder { return election.Holder{Peer: "d", Lineage: c.nodes["d"].Lineage} }
 	for name, lies := range map[string]func(*cluster, *Elector, election.Term) []election.Message{
 		"a claim that is followed, and a release": func(c *cluster, e *Elector, known election.Term) []election.Message {
 			return []election.Message{
-				election.Heartbeat{Boot: 1, Send: 1, Version: e.roster.Version, Echo: c.Now,
+				election.Heartbeat{Lineage: 1, Send: 1, Version: e.roster.Version, Echo: c.Now,
 					Claims: []election.Claim{{Election: election.Default, Term: known + 1, Remaining: testTiming.Lease}}},
 				election.Release{Election: election.Default, Term: known + leap, Holder: ghost(c)},
 			}
@@ -36,7 +36,7 @@ func TestNoMessagesOfAnObserverEndAnElection(t *testing.T) {
 		"a report with a roster of its own": func(c *cluster, e *Elector, known election.Term) []election.Message {
 			forged := *e.roster
 			forged.Voters = voters("d")
-			return []election.Message{election.Report{Voter: true, Roster: &forged, Boot: 1, Records: farRecord(ghost(c), known+leap)}}
+			return []election.Message{election.Report{Voter: true, Roster: &forged, Lineage: 1, Records: farRecord(ghost(c), known+leap)}}
 		},
 		"the truth": func(*cluster, *Elector, election.Term) []election.Message { return nil },
 	} {
@@ -84,7 +84,7 @@ func TestALeaderIsNamedAlthoughAnObserverGaveBackAHigherTerm(t *testing.T) {
 	s := newSolo(t, nil)
 	s.connect("d", election.Report{Roster: soloRoster, Stamp: 5})
 	s.hear("d", claimOf(1000))
-	s.hear("d", election.Release{Election: election.Default, Term: 1000, Holder: election.Holder{Peer: "d", Boot: 1}})
+	s.hear("d", election.Release{Election: election.Default, Term: 1000, Holder: election.Holder{Peer: "d", Lineage: 1}})
 	s.hear("d", claimOf(1000))
 	if leads := s.status(election.Default).Leader.Peer; leads == "d" {
 		t.Error("names the observer again by a late heartbeat")
@@ -105,7 +105,7 @@ func TestALateClaimIsNotBelievedAfterAReleaseThatNoVoterConfirms(t *testing.T) {
 	late.Echo = s.now
 	s.pass(20 * time.Millisecond)
 	s.hear("d", claimOf(2))
-	s.hear("d", election.Release{Election: election.Default, Term: 2, Holder: election.Holder{Peer: "d", Boot: 1}})
+	s.hear("d", election.Release{Election: election.Default, Term: 2, Holder: election.Holder{Peer: "d", Lineage: 1}})
 	s.hear("b", late)
 	if leads := s.status(election.Default).Leader.Peer; leads != "" {
 		t.Fatalf("names %q by a claim that was sent before the release", leads)
@@ -122,7 +122,7 @@ func TestALateClaimIsNotBelievedAfterAReleaseThatNoVoterConfirms(t *testing.T) {
 // voter b, and asks c for one above it.
 func refusedFar(t *testing.T) *solo {
 	s := newLone(t, trioState())
-	s.hear("b", election.Report{Voter: true, Records: farRecord(election.Holder{Peer: "d", Boot: 1}, leap)})
+	s.hear("b", election.Report{Voter: true, Records: farRecord(election.Holder{Peer: "d", Lineage: 1}, leap)})
 	s.campaign(election.Default)
 	return s
 }
@@ -201,7 +201,7 @@ func TestH1NoTermIsAskedForTwiceAfterGoingBack(t *testing.T) {
 func TestR6AnOvertakingGoesBackToWhatTheVotersKnow(t *testing.T) {
 	s := newSolo(t, nil).leader()
 	for _, far := range []election.Term{leap, 2 * leap} {
-		s.hear("c", election.Report{Voter: true, Roster: soloRoster, Records: farRecord(election.Holder{Peer: "d", Boot: 1}, far)})
+		s.hear("c", election.Report{Voter: true, Roster: soloRoster, Records: farRecord(election.Holder{Peer: "d", Lineage: 1}, far)})
 	}
 	next := *soloRoster
 	next.Version, next.Floor = election.Version{Driver: 3}, 9

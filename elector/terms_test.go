@@ -10,7 +10,7 @@ import (
 // TestNoClaimOfATermNobodyCanExceedIsBelieved: with one such heartbeat an observer
 // ended an election on all agents until all had been started again.
 func TestNoClaimOfATermNobodyCanExceedIsBelieved(t *testing.T) {
-	ghost := election.Holder{Peer: "d", Boot: 1}
+	ghost := election.Holder{Peer: "d", Lineage: 1}
 	const far = election.Term(1) << 60
 	for name, tell := range map[string]func(*solo){
 		"a heartbeat of a voter":     func(s *solo) { s.hear("b", claimOf(far)) },
@@ -62,7 +62,7 @@ func TestALeaderIsNotSupersededByAnObserversWord(t *testing.T) {
 }
 
 func claimOf(term election.Term) election.Heartbeat {
-	return election.Heartbeat{Boot: 1, Send: 1, Version: soloRoster.Version, Echo: at(60_000),
+	return election.Heartbeat{Lineage: 1, Send: 1, Version: soloRoster.Version, Echo: at(60_000),
 		Claims: []election.Claim{{Election: election.Default, Term: term, Remaining: testTiming.Lease}}}
 }
 

@@ -14,7 +14,7 @@ func TestRoundsThatWaitForOthersGiveTheirTurnsUp(t *testing.T) {
 	for _, algorithm := range []Algorithm{Bully, Ring} {
 		s := newSolo(t, func(cfg *Config, _ *election.State) { cfg.Algorithm = algorithm })
 		s.e.agenda.window = minWindow
-		s.hear("b", election.Candidacies{Boot: 1, Serial: 1, Candidacies: []election.Candidacy{
+		s.hear("b", election.Candidacies{Lineage: 1, Serial: 1, Candidacies: []election.Candidacy{
 			{Election: "waits-1", Priority: 200}, {Election: "waits-2", Priority: 200}, {Election: "leads", Priority: 50}}})
 		s.campaign("waits-1")
 		s.campaign("waits-2")

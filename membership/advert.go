@@ -27,18 +27,18 @@ const (
 // advert is what an agent gossips about itself. On the wire it is a version byte, an
 // ed25519 signature and this in CBOR, together at most 512 bytes.
 type advert struct {
-	Key         []byte          `cbor:"1,keyasint"` // ed25519 public key
-	Boot        election.BootID `cbor:"2,keyasint"`
-	Name        string          `cbor:"3,keyasint"`
-	Version     string          `cbor:"4,keyasint,omitempty"`
-	JoinedAt    int64           `cbor:"5,keyasint"`
-	Peer        []byte          `cbor:"6,keyasint"` // netip.AddrPort in binary
-	Algorithm   string          `cbor:"7,keyasint"`
-	Quorum      bool            `cbor:"8,keyasint"`
-	Heartbeat   time.Duration   `cbor:"9,keyasint"`
-	Lease       time.Duration   `cbor:"10,keyasint"`
-	Candidacies []candidacy     `cbor:"11,keyasint,omitempty"`
-	Draining    bool            `cbor:"12,keyasint,omitempty"`
+	Key         []byte             `cbor:"1,keyasint"` // ed25519 public key
+	Boot        election.LineageID `cbor:"2,keyasint"`
+	Name        string             `cbor:"3,keyasint"`
+	Version     string             `cbor:"4,keyasint,omitempty"`
+	JoinedAt    int64              `cbor:"5,keyasint"`
+	Peer        []byte             `cbor:"6,keyasint"` // netip.AddrPort in binary
+	Algorithm   string             `cbor:"7,keyasint"`
+	Quorum      bool               `cbor:"8,keyasint"`
+	Heartbeat   time.Duration      `cbor:"9,keyasint"`
+	Lease       time.Duration      `cbor:"10,keyasint"`
+	Candidacies []candidacy        `cbor:"11,keyasint,omitempty"`
+	Draining    bool               `cbor:"12,keyasint,omitempty"`
 }
 
 type candidacy struct {
@@ -72,7 +72,7 @@ func newNotary(cluster string, peerIDOf func(ed25519.PublicKey) (election.PeerID
 
 // gossipName is unique to a boot, so that a restarted agent is a new node to
 // memberlist, which would otherwise refuse its new address for a while.
-func gossipName(m election.Member) string { return m.Name + "#" + m.Boot.String() }
+func gossipName(m election.Member) string { return m.Name + "#" + m.Lineage.String() }
 
 // seal encodes and signs. The result fits memberlist's limit, or is an error.
 func (n *notary) seal(m Member, key ed25519.PrivateKey) ([]byte, error) {
@@ -88,7 +88,7 @@ func (n *notary) sealUnchecked(m Member, key ed25519.PrivateKey) ([]byte, error)
 		return nil, fmt.Errorf("advertise %q: %w", m.Name, err)
 	}
 	a := advert{
-		Key: publicKey(key), Boot: m.Boot, Name: m.Name, Version: m.Version, JoinedAt: m.JoinedAt, Peer: peer,
+		Key: publicKey(key), Boot: m.Lineage, Name: m.Name, Version: m.Version, JoinedAt: m.JoinedAt, Peer: peer,
 		Algorithm: m.Settings.Algorithm, Quorum: m.Settings.Quorum, Heartbeat: m.Settings.Heartbeat, Lease: m.Settings.Lease,
 		Draining: m.Draining,
 	}
@@ -153,7 +153,7 @@ func (n *notary) member(a advert) (Member, error) {
 	}
 	m := Member{
 		Member: election.Member{
-			Peer: id, Boot: a.Boot, Name: a.Name, JoinedAt: a.JoinedAt, Draining: a.Draining,
+			Peer: id, Lineage: a.Boot, Name: a.Name, JoinedAt: a.JoinedAt, Draining: a.Draining,
 		},
 		Version:  a.Version,
 		PeerAddr: peerAddr,

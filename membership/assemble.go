@@ -36,10 +36,10 @@ type assembler struct {
 // life is one run of one agent.
 type life struct {
 	peer election.PeerID
-	boot election.BootID
+	boot election.LineageID
 }
 
-func lifeOf(m Member) life { return life{m.Peer, m.Boot} }
+func lifeOf(m Member) life { return life{m.Peer, m.Lineage} }
 
 type departure struct {
 	member Member
@@ -123,7 +123,7 @@ func (a *assembler) doubt(live []Member) (kept, doubted []Member) {
 	for _, m := range live {
 		old, was := a.members[m.Peer]
 		_, ended := a.gone[lifeOf(m)]
-		known := was && old.Boot == m.Boot || m.Peer == a.self.Peer && m.Boot == a.self.Boot
+		known := was && old.Lineage == m.Lineage || m.Peer == a.self.Peer && m.Lineage == a.self.Lineage
 		if !known && (ended || contested[m.Name]) && !a.answers(gossipName(m.Member)) {
 			doubted = append(doubted, m)
 			continue
@@ -171,13 +171,13 @@ func (a *assembler) bury(now time.Time, members map[election.PeerID]Member, gone
 // of its identity.
 func (a *assembler) oneBoot(live []Member) ([]Member, []Refusal) {
 	slices.SortFunc(live, func(x, y Member) int {
-		return cmp.Or(byPeer(x, y), cmp.Compare(y.JoinedAt, x.JoinedAt), cmp.Compare(y.Boot, x.Boot))
+		return cmp.Or(byPeer(x, y), cmp.Compare(y.JoinedAt, x.JoinedAt), cmp.Compare(y.Lineage, x.Lineage))
 	})
 	var kept []Member
 	var refused []Refusal
 	for i, m := range live {
 		switch {
-		case m.Peer == a.self.Peer && m.Boot == a.self.Boot:
+		case m.Peer == a.self.Peer && m.Lineage == a.self.Lineage:
 			kept = append(kept, m)
 		case m.Peer == a.self.Peer:
 			// At its own address it is an earlier process run, which looks newer

@@ -70,7 +70,7 @@ func TestMemberCarriesWhatItSaysOfItself(t *testing.T) {
 	m := find(t, a.sees("agent-1", "agent-2"), "agent-2")
 	want := b.self
 	want.GossipAddr, want.Status, want.RTT = b.Addr(), Alive, m.RTT
-	if m.Peer != want.Peer || m.Boot != want.Boot || m.JoinedAt != want.JoinedAt || m.Version != want.Version ||
+	if m.Peer != want.Peer || m.Lineage != want.Lineage || m.JoinedAt != want.JoinedAt || m.Version != want.Version ||
 		m.PeerAddr != want.PeerAddr || m.GossipAddr != want.GossipAddr || m.Settings != want.Settings ||
 		m.Status != want.Status || !slices.Equal(m.Candidacies, want.Candidacies) {
 		t.Errorf("got %+v, want %+v", m, want)
@@ -148,7 +148,7 @@ func TestARestartedAgentReplacesItsFormerLifeAtOnce(t *testing.T) {
 		}
 		cfg := testConfig(2)
 		cfg.Join = addrsOf(a)
-		cfg.Self.Boot, cfg.Self.JoinedAt = 99, cfg.Self.JoinedAt+1
+		cfg.Self.Lineage, cfg.Self.JoinedAt = 99, cfg.Self.JoinedAt+1
 		if sameAddr {
 			cfg.Port = int(b.Addr().Port())
 		}
@@ -158,7 +158,7 @@ func TestARestartedAgentReplacesItsFormerLifeAtOnce(t *testing.T) {
 				t.Errorf("a restart was refused: %+v", v.Refused)
 			}
 			m, ok := v.Election().Named("agent-2")
-			return ok && m.Boot == 99
+			return ok && m.Lineage == 99
 		})
 		again.sees("agent-1", "agent-2")
 		if m := find(t, a.view, "agent-2"); m.GossipAddr != again.Addr() || len(a.view.Members) != 2 || len(a.view.Departed) != 0 {

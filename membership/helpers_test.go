@@ -46,7 +46,7 @@ func testConfig(n uint64) Config {
 		Bind: netip.MustParseAddr("127.0.0.1"),
 		Self: Member{
 			Member: election.Member{
-				Peer: id, Boot: election.BootID(n), Name: fmt.Sprintf("agent-%d", n), JoinedAt: int64(1_000_000 + n),
+				Peer: id, Lineage: election.LineageID(n), Name: fmt.Sprintf("agent-%d", n), JoinedAt: int64(1_000_000 + n),
 				Candidacies: []election.Candidacy{{Election: election.Default, Priority: 100}},
 			},
 			Version: "v1", PeerAddr: netip.MustParseAddrPort("127.0.0.1:7947"), Settings: testSettings,

@@ -154,7 +154,7 @@ func TestACopyOfTheIdentityIsReported(t *testing.T) {
 	t.Parallel()
 	a := start(t, testConfig(1))
 	cfg := testConfig(1)
-	cfg.Self.Boot, cfg.Self.JoinedAt, cfg.Join = 77, cfg.Self.JoinedAt+1, addrsOf(a)
+	cfg.Self.Lineage, cfg.Self.JoinedAt, cfg.Join = 77, cfg.Self.JoinedAt+1, addrsOf(a)
 	clone := start(t, cfg)
 	r := a.refuses(CauseIdentity)
 	wantText(t, r.Err, clone.Addr().String(), "this agent's identity")
@@ -162,8 +162,8 @@ func TestACopyOfTheIdentityIsReported(t *testing.T) {
 		t.Error("the refusal is not about the agent itself")
 	}
 	for _, x := range []*agent{a, clone} {
-		if v := x.sees("agent-1"); v.Members[0].Boot != x.self.Boot {
-			t.Errorf("the view holds boot %s instead of its own %s", v.Members[0].Boot, x.self.Boot)
+		if v := x.sees("agent-1"); v.Members[0].Lineage != x.self.Lineage {
+			t.Errorf("the view holds boot %s instead of its own %s", v.Members[0].Lineage, x.self.Lineage)
 		}
 	}
 }
@@ -186,7 +186,7 @@ func TestABadSignatureIsRefused(t *testing.T) {
 	}
 	meta[i] = '3'
 	evil := memberlist.DefaultLocalConfig()
-	evil.Name, evil.Label, evil.SecretKey = "agent-3#"+election.BootID(2).String(), "test", testConfig(1).Key
+	evil.Name, evil.Label, evil.SecretKey = "agent-3#"+election.LineageID(2).String(), "test", testConfig(1).Key
 	evil.BindAddr, evil.BindPort, evil.EnableCompression = "127.0.0.1", 0, false
 	evil.Delegate = forgedMeta(meta)
 	evil.LogOutput = discard{}

@@ -148,7 +148,7 @@ func TestEndedLivesAreBoundedAndForgotten(t *testing.T) {
 	now := time.Unix(1000, 0)
 	m := testConfig(7).Self
 	for i := range 3 * maxGone {
-		m.Boot++
+		m.Lineage++
 		a.bury(now.Add(time.Duration(i)), nil, []Member{m})
 	}
 	if len(a.gone) != maxGone {

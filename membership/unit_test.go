@@ -49,7 +49,7 @@ func TestTheLongestNamesFit(t *testing.T) {
 	m := cfg.Self
 	m.Name, m.Version, m.Settings.Algorithm = strings.Repeat("n", 63), strings.Repeat("v", maxWord), strings.Repeat("a", maxWord)
 	m.PeerAddr = netip.AddrPortFrom(netip.MustParseAddr("2001:db8:1111:2222:3333:4444:5555:6666"), 65535)
-	m.JoinedAt, m.Boot = 1<<62, 1<<63
+	m.JoinedAt, m.Lineage = 1<<62, 1<<63
 	m.Settings.Heartbeat, m.Settings.Lease = 1<<62, 1<<62
 	m.Candidacies = []election.Candidacy{{Election: "default", Priority: election.MaxPriority}, {Election: election.Name(strings.Repeat("z", 63)), Priority: election.MaxPriority}}
 	meta, err := n.seal(m, cfg.Signer)

@@ -17,7 +17,7 @@ func TestV6ARecordBesideAPromiseToAnotherIsNotRenewed(t *testing.T) {
 	d.propose(at(100), 2, proposed)
 	onlyAccept(t, d.write(at(100)))
 	renew := func(ms int) []election.Nack {
-		return d.voter.Renew(at(ms), "b", election.Heartbeat{Boot: holderB.Boot, Version: proposed.Version,
+		return d.voter.Renew(at(ms), "b", election.Heartbeat{Lineage: holderB.Lineage, Version: proposed.Version,
 			Claims: []election.Claim{{Election: election.RosterElection, Term: 2}}})
 	}
 	if nacks := renew(500); len(nacks) != 1 {

@@ -62,7 +62,7 @@ func TestGrayCheriton1989ExtensionKeepsTheLease(t *testing.T) {
 	d := newDesk(t, state())
 	d.grant(at(0), holderA, 1)
 	for ms := 500; ms <= 5000; ms += 500 {
-		nacks := d.voter.Renew(at(ms), "a", election.Heartbeat{Boot: 1, Send: election.SendID(ms), Version: roster3.Version,
+		nacks := d.voter.Renew(at(ms), "a", election.Heartbeat{Lineage: 1, Send: election.SendID(ms), Version: roster3.Version,
 			Claims: []election.Claim{{Election: "e", Term: 1}}})
 		if len(nacks) != 0 {
 			t.Fatalf("at %d ms the renewal is refused: %+v", ms, nacks)

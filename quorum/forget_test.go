@@ -24,7 +24,7 @@ func TestG2TheTermsOfAForgottenElectionNeverStartAgain(t *testing.T) {
 	}
 	d.ask(at(30), holderA, 5, 2, 0)
 	onlyRefusal(t, d.write(at(30)), election.RefusedStaleTerm)
-	nacks := d.voter.Renew(at(31), "a", election.Heartbeat{Boot: holderA.Boot, Version: roster3.Version,
+	nacks := d.voter.Renew(at(31), "a", election.Heartbeat{Lineage: holderA.Lineage, Version: roster3.Version,
 		Claims: []election.Claim{{Election: "e", Term: 5}}})
 	if len(nacks) != 1 || nacks[0].Term != 5 {
 		t.Errorf("a late renewal: nacks %v", nacks)

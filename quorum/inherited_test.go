@@ -62,7 +62,7 @@ func answer[M election.Message](p *player, now election.Instant) M {
 	return *new(M)
 }
 
-func holderAt(p election.PeerID) election.Holder { return election.Holder{Peer: p, Boot: 1} }
+func holderAt(p election.PeerID) election.Holder { return election.Holder{Peer: p, Lineage: 1} }
 
 // c changes a, b, c to a, b, d in the ballot 5: its mark is accepted by all, its end
 // by a alone. b takes the change over in the ballot 9, and is to lead back. Before

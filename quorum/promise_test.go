@@ -57,7 +57,7 @@ func TestV4AGrantNotOnDiskIsNotReported(t *testing.T) {
 func TestV5AFormerProcessRunIsAnotherHolder(t *testing.T) {
 	d := newDesk(t, state())
 	d.grant(at(0), holderA, 1)
-	reborn := election.Holder{Peer: "a", Boot: 2}
+	reborn := election.Holder{Peer: "a", Lineage: 2}
 	d.ask(at(10), reborn, 2, 1, 0)
 	if out := d.write(at(10)); len(out) != 0 {
 		t.Fatalf("sent %+v to the next process run of a holder whose programs may still act", out)
@@ -96,7 +96,7 @@ func TestV6WhoIsNotOnRecordRenewsNothingEvenWhenNoPromiseRuns(t *testing.T) {
 // connection. When the promise to c ends, the vote is a's.
 func TestNoVoteGoesToOneThatIsGone(t *testing.T) {
 	d := newDesk(t, state())
-	d.grant(at(0), election.Holder{Peer: "c", Boot: 1}, 1)
+	d.grant(at(0), election.Holder{Peer: "c", Lineage: 1}, 1)
 	d.ask(at(700), holderB, 2, 1, 200)
 	d.ask(at(700), holderA, 2, 1, 100)
 	d.voter.Disconnected("b")

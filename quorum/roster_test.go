@@ -105,7 +105,7 @@ func TestNothingIsQueuedForAnElectionThatIsNotOnRecord(t *testing.T) {
 func TestTheRosterElectionIsTheVotersOwn(t *testing.T) {
 	d := newDesk(t, state())
 	for _, peer := range []election.PeerID{"z", "b"} {
-		h := election.Holder{Peer: peer, Boot: 1}
+		h := election.Holder{Peer: peer, Lineage: 1}
 		d.voter.Request(at(0), peer, election.VoteRequest{Election: election.RosterElection, Term: 4, Holder: h,
 			Lease: testLease, Send: 1, Rank: election.Rank{Priority: 100, Peer: peer}, Roster: *roster3})
 		d.write(at(0))

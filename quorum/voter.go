@@ -219,7 +219,7 @@ func (v *Voter) longest(now election.Instant) time.Duration {
 // Renew extends the promises of claims that equal the record, and nacks the others (V6).
 func (v *Voter) Renew(now election.Instant, from election.PeerID, h election.Heartbeat) []election.Nack {
 	var nacks []election.Nack
-	holder := election.Holder{Peer: from, Boot: h.Boot}
+	holder := election.Holder{Peer: from, Lineage: h.Lineage}
 	current := !v.barred && v.roster.Has(v.cfg.Self) &&
 		v.adopting == 0 && v.roster.Version == h.Version
 	for _, c := range h.Claims {

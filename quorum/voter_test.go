@@ -14,8 +14,8 @@ const (
 )
 
 var (
-	holderA = election.Holder{Peer: "a", Boot: 1}
-	holderB = election.Holder{Peer: "b", Boot: 1}
+	holderA = election.Holder{Peer: "a", Lineage: 1}
+	holderB = election.Holder{Peer: "b", Lineage: 1}
 	roster3 = &election.Roster{Cluster: "x", Version: election.Version{Counter: 1},
 		Voters: []election.Voter{{Name: "a", Peer: "a"}, {Name: "b", Peer: "b"}, {Name: "v", Peer: "v"}}}
 )
@@ -90,7 +90,7 @@ func onlyRefusal(t *testing.T, out []election.Envelope, why election.RefusalReas
 func state() election.State { return election.State{Peer: "v", Roster: roster3} }
 
 func renewal(h election.Holder, term election.Term) election.Heartbeat {
-	return election.Heartbeat{Boot: h.Boot, Send: 9, Version: roster3.Version,
+	return election.Heartbeat{Lineage: h.Lineage, Send: 9, Version: roster3.Version,
 		Claims: []election.Claim{{Election: "e", Term: term}}}
 }
 
@@ -126,7 +126,7 @@ func TestV2ATermBelongsToOneHolder(t *testing.T) {
 	d.ask(at(2), holderB, 4, 1, 0)
 	onlyRefusal(t, d.write(at(2)), election.RefusedStaleTerm)
 	d.grant(at(3), holderA, 5) // again to the same holder
-	d.ask(at(4), election.Holder{Peer: "a", Boot: 2}, 5, 1, 0)
+	d.ask(at(4), election.Holder{Peer: "a", Lineage: 2}, 5, 1, 0)
 	onlyRefusal(t, d.write(at(4)), election.RefusedStaleTerm) // another boot is another holder
 }
 
@@ -134,7 +134,7 @@ func TestV3AHigherTermWaitsForThePromiseAndTheBestRankedGoesFirst(t *testing.T) 
 	d := newDesk(t, state())
 	d.grant(at(0), holderA, 1)
 	d.ask(at(900), holderB, 2, 1, 1)
-	better := election.Holder{Peer: "c", Boot: 1}
+	better := election.Holder{Peer: "c", Lineage: 1}
 	d.ask(at(901), better, 3, 1, 2)
 	if out := d.write(at(999)); len(out) != 0 {
 		t.Fatalf("sent %+v while the promise runs", out)
@@ -209,7 +209,7 @@ func TestV6ARenewalMustMatchTheRecordAndANackChangesNothing(t *testing.T) {
 	}{
 		"another term":    {"a", renewal(holderA, 2)},
 		"another holder":  {"b", renewal(holderB, 3)},
-		"another boot":    {"a", renewal(election.Holder{Peer: "a", Boot: 2}, 3)},
+		"another boot":    {"a", renewal(election.Holder{Peer: "a", Lineage: 2}, 3)},
 		"another version": {"a", older},
 	} {
 		end := d.voter.PromiseEnd("e")

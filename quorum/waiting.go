@@ -27,7 +27,7 @@ func order(a, b received) int {
 	y, too := b.message.(election.VoteRequest)
 	switch {
 	case asks && too:
-		return cmp.Or(y.Rank.Compare(x.Rank), cmp.Compare(x.Holder.Boot, y.Holder.Boot))
+		return cmp.Or(y.Rank.Compare(x.Rank), cmp.Compare(x.Holder.Lineage, y.Holder.Lineage))
 	case asks:
 		return 1
 	case too:

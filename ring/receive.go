@@ -94,7 +94,7 @@ func (r *Ring) noteAnnounced(l election.Leadership) bool {
 	if cmp.Or(
 		cmp.Compare(l.Term, r.announced.Term),
 		cmp.Compare(l.Leader.Peer, r.announced.Leader.Peer),
-		cmp.Compare(l.Leader.Boot, r.announced.Leader.Boot),
+		cmp.Compare(l.Leader.Lineage, r.announced.Leader.Lineage),
 	) <= 0 {
 		return false
 	}

@@ -24,8 +24,8 @@ const protocolID = "/doyen"
 // outcome is how an attempt at a session ended.
 type outcome struct {
 	attempt uint64
-	held    election.BootID // what this side sent as connected
-	wire    *wire           // nil if err is not
+	held    election.LineageID // what this side sent as connected
+	wire    *wire              // nil if err is not
 	theirs  helloFrame
 	err     error
 	// If there is an error, one of these may be set.

@@ -8,7 +8,7 @@ import (
 )
 
 func beat(i int) election.Message {
-	return election.Heartbeat{Boot: 1, Send: election.SendID(i), Version: election.Version{Counter: 1}, Claims: []election.Claim{{
+	return election.Heartbeat{Lineage: 1, Send: election.SendID(i), Version: election.Version{Counter: 1}, Claims: []election.Claim{{
 		Election: "default", Term: 12, Remaining: time.Second,
 		Rank: election.Rank{Priority: 100, JoinedAt: 1 << 60, Peer: "12D3KooWGC6TvWhfapngX6wvJHMYvKpDMXPb3ZnCZ6dMoaMtimQ5"},
 	}}}

@@ -41,8 +41,8 @@ func TestARestartedPeerIsLostAndThenConnected(t *testing.T) {
 		reborn := start(t, Config{Key: ids[victim].key, Listen: addr, Hello: helloOf("r", 77)})
 		reborn.SetPeers([]Peer{at(other)})
 		await[Lost](t, other)
-		if c := await[Connected](t, other); c.Hello.Boot != 77 {
-			t.Errorf("connected to boot %v", c.Hello.Boot)
+		if c := await[Connected](t, other); c.Hello.Lineage != 77 {
+			t.Errorf("connected to boot %v", c.Hello.Lineage)
 		}
 		await[Connected](t, reborn)
 		exchange(t, reborn, other)

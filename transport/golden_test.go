@@ -14,7 +14,7 @@ import (
 
 // The next versions must talk to this one: a connection begins with these frames.
 func TestTheFramesOfAHandshakeAreWhatTheyWere(t *testing.T) {
-	hello := Hello{Boot: 0xb007, Name: "ann", Cluster: "test", Version: "0.2.0", Algorithm: "bully", Quorum: true,
+	hello := Hello{Lineage: 0xb007, Name: "ann", Cluster: "test", Version: "0.2.0", Algorithm: "bully", Quorum: true,
 		Heartbeat: 200 * time.Millisecond, Lease: 1200 * time.Millisecond}
 	var lines strings.Builder
 	for _, frame := range []struct {

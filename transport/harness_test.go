@@ -47,8 +47,8 @@ func identities(t testing.TB, n int) []identity {
 	return all
 }
 
-func helloOf(name string, boot election.BootID) Hello {
-	return Hello{Boot: boot, Name: name, Cluster: "test", Version: "v0", Algorithm: "bully", Quorum: true, Heartbeat: time.Millisecond, Lease: 1200 * time.Millisecond}
+func helloOf(name string, boot election.LineageID) Hello {
+	return Hello{Lineage: boot, Name: name, Cluster: "test", Version: "v0", Algorithm: "bully", Quorum: true, Heartbeat: time.Millisecond, Lease: 1200 * time.Millisecond}
 }
 
 var loopback = netip.MustParseAddrPort("127.0.0.1:0")

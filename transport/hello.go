@@ -25,8 +25,8 @@ const (
 
 // Hello is what an agent sends about itself before anything else.
 type Hello struct {
-	Boot      election.BootID // not 0
-	Name      string          // as election.ValidName has it
+	Lineage   election.LineageID // not 0
+	Name      string             // as election.ValidName has it
 	Cluster   string
 	Version   string // of the program
 	Algorithm string
@@ -38,7 +38,7 @@ type Hello struct {
 // Validate returns what is senseless about the hello by itself.
 func (h Hello) Validate() error {
 	switch {
-	case h.Boot == 0:
+	case h.Lineage == 0:
 		return errors.New("validate hello: boot ID is 0")
 	case !election.ValidName(h.Name):
 		return fmt.Errorf("validate hello: name %.*q is not valid", maxName, h.Name)
@@ -52,18 +52,18 @@ func (h Hello) Validate() error {
 
 // helloFrame is the first frame in each direction.
 type helloFrame struct {
-	Protocol  uint64          `cbor:"1,keyasint"`
-	Boot      election.BootID `cbor:"2,keyasint"`
-	Name      string          `cbor:"3,keyasint"`
-	Cluster   string          `cbor:"4,keyasint"`
-	Version   string          `cbor:"5,keyasint"`
-	Algorithm string          `cbor:"6,keyasint"`
-	Quorum    bool            `cbor:"7,keyasint"`
-	Heartbeat time.Duration   `cbor:"8,keyasint"`
-	Lease     time.Duration   `cbor:"9,keyasint"`
+	Protocol  uint64             `cbor:"1,keyasint"`
+	Boot      election.LineageID `cbor:"2,keyasint"`
+	Name      string             `cbor:"3,keyasint"`
+	Cluster   string             `cbor:"4,keyasint"`
+	Version   string             `cbor:"5,keyasint"`
+	Algorithm string             `cbor:"6,keyasint"`
+	Quorum    bool               `cbor:"7,keyasint"`
+	Heartbeat time.Duration      `cbor:"8,keyasint"`
+	Lease     time.Duration      `cbor:"9,keyasint"`
 	// Held is the boot of the receiver that the sender counts as connected at
 	// this moment, 0 if none: the new connection then only replaces a broken one.
-	Held election.BootID `cbor:"10,keyasint,omitempty"`
+	Held election.LineageID `cbor:"10,keyasint,omitempty"`
 }
 
 // verdictFrame is the second frame in each direction.
@@ -72,17 +72,17 @@ type verdictFrame struct {
 	Reason   string `cbor:"2,keyasint,omitempty"`
 }
 
-func (h Hello) frame(held election.BootID) helloFrame {
+func (h Hello) frame(held election.LineageID) helloFrame {
 	return helloFrame{
 		Protocol: protocolVersion, Held: held,
-		Boot: h.Boot, Name: h.Name, Cluster: h.Cluster, Version: h.Version,
+		Boot: h.Lineage, Name: h.Name, Cluster: h.Cluster, Version: h.Version,
 		Algorithm: h.Algorithm, Quorum: h.Quorum, Heartbeat: h.Heartbeat, Lease: h.Lease,
 	}
 }
 
 func (f helloFrame) hello() Hello {
 	return Hello{
-		Boot: f.Boot, Name: f.Name, Cluster: f.Cluster, Version: f.Version,
+		Lineage: f.Boot, Name: f.Name, Cluster: f.Cluster, Version: f.Version,
 		Algorithm: f.Algorithm, Quorum: f.Quorum, Heartbeat: f.Heartbeat, Lease: f.Lease,
 	}
 }

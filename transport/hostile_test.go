@@ -258,7 +258,7 @@ func TestASecondConnectionReplacesTheFirst(t *testing.T) {
 		t.Fatal(err)
 	}
 	await[Lost](t, victim)
-	if c := await[Connected](t, victim); c.Hello.Boot != 9 || c.Peer != self {
+	if c := await[Connected](t, victim); c.Hello.Lineage != 9 || c.Peer != self {
 		t.Errorf("got %+v", c)
 	}
 	eventually(t, "one connection", func() bool { return len(victim.host.Conns()) == 1 })

@@ -45,7 +45,7 @@ type link struct {
 	mu      sync.Mutex
 	addr    netip.AddrPort
 	session *session
-	held    election.BootID
+	held    election.LineageID
 	removed bool
 	failure string // of the last attempt
 	told    string // the refusal last reported
@@ -172,7 +172,7 @@ func (l *link) answer(s network.Stream) {
 }
 
 // begin runs an attempt, which fills the outcome in.
-func (l *link) begin(held election.BootID, attempt func(context.Context, *outcome)) {
+func (l *link) begin(held election.LineageID, attempt func(context.Context, *outcome)) {
 	ctx, cancel := context.WithCancel(l.ctx)
 	l.attempt++
 	l.abandon, l.busy, l.began = cancel, true, time.Now()
@@ -188,7 +188,7 @@ func (l *link) begin(held election.BootID, attempt func(context.Context, *outcom
 
 func (l *link) urgent() urgency { return urgency(l.urgency.Load()) }
 
-func (l *link) where() (netip.AddrPort, election.BootID) {
+func (l *link) where() (netip.AddrPort, election.LineageID) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.addr, l.held
@@ -224,7 +224,7 @@ func (l *link) conclude(o outcome) {
 // resumes reports whether both sides still count each other's boot as connected, by
 // their hellos: then the new connection is not reported.
 func (l *link) resumes(o outcome) bool {
-	return o.held == o.theirs.Boot && o.theirs.Held == l.t.hello.Boot
+	return o.held == o.theirs.Boot && o.theirs.Held == l.t.hello.Lineage
 }
 
 // adopt makes the connection of a successful attempt the session.
@@ -245,7 +245,7 @@ func (l *link) adopt(o outcome) {
 		l.t.box.put(Connected{Peer: l.id, Hello: theirs})
 	}
 	old := l.session
-	l.session, l.held, l.failure, l.told = s, theirs.Boot, "", ""
+	l.session, l.held, l.failure, l.told = s, theirs.Lineage, "", ""
 	l.mu.Unlock()
 
 	if resumed {

@@ -17,7 +17,7 @@ func TestTheMailboxKeepsStateAndItsBounds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		box := newMailbox()
 		peers := []election.PeerID{"p", "q"}
-		is, told := map[election.PeerID]election.BootID{}, map[election.PeerID]election.BootID{}
+		is, told := map[election.PeerID]election.LineageID{}, map[election.PeerID]election.LineageID{}
 		serial, last := 0, -1
 		take := func() bool {
 			e, ok := box.take()
@@ -26,7 +26,7 @@ func TestTheMailboxKeepsStateAndItsBounds(t *testing.T) {
 				if told[e.Peer] != 0 {
 					t.Fatalf("%s connected twice", e.Peer)
 				}
-				told[e.Peer] = e.Hello.Boot
+				told[e.Peer] = e.Hello.Lineage
 			case Lost:
 				if told[e.Peer] == 0 {
 					t.Fatalf("%s lost, not connected", e.Peer)
@@ -52,8 +52,8 @@ func TestTheMailboxKeepsStateAndItsBounds(t *testing.T) {
 				if is[p] != 0 {
 					box.put(Lost{Peer: p, Err: errReset})
 				}
-				is[p] = election.BootID(serial)
-				box.put(Connected{Peer: p, Hello: Hello{Boot: is[p]}})
+				is[p] = election.LineageID(serial)
+				box.put(Connected{Peer: p, Hello: Hello{Lineage: is[p]}})
 			case what == 1 && is[p] != 0:
 				is[p] = 0
 				box.put(Lost{Peer: p, Err: errReset})

@@ -229,7 +229,7 @@ func TestCloseLeavesNoGoroutine(t *testing.T) {
 	var all []*Transport
 	var peers []Peer
 	for i, id := range ids {
-		tr, err := New(Config{Key: id.key, Listen: loopback, Hello: helloOf("x", election.BootID(i+1))})
+		tr, err := New(Config{Key: id.key, Listen: loopback, Hello: helloOf("x", election.LineageID(i+1))})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -260,7 +260,7 @@ func TestABadConfigurationIsAnError(t *testing.T) {
 		"no key":        func(c *Config) { c.Key = nil },
 		"no address":    func(c *Config) { c.Listen = busy.Addr(); c.Listen = Config{}.Listen },
 		"address taken": func(c *Config) { c.Listen = busy.Addr() },
-		"no boot":       func(c *Config) { c.Hello.Boot = 0 },
+		"no boot":       func(c *Config) { c.Hello.Lineage = 0 },
 		"bad name":      func(c *Config) { c.Hello.Name = "Ann!" },
 		"long text":     func(c *Config) { c.Hello.Version = strings.Repeat("v", maxText+1) },
 	} {

@@ -31,7 +31,7 @@ const retryAfter = 10 * time.Second
 // Keeper keeps none.
 type Keeper struct {
 	dir   string
-	boot  election.BootID
+	boot  election.LineageID
 	lock  *os.File // of the directory; nil: no page can be kept
 	ready chan struct{}
 	work  chan struct{}
@@ -58,7 +58,7 @@ type entry struct {
 
 // Open takes the directory of the agent's pages and wipes what an earlier process
 // run left there. It always returns a Keeper; Problem is why one keeps nothing.
-func Open(dir string, boot election.BootID) *Keeper {
+func Open(dir string, boot election.LineageID) *Keeper {
 	k := &Keeper{dir: dir, boot: boot, ordered: map[election.Name]bool{},
 		ready: make(chan struct{}, 1), work: make(chan struct{}, 1)}
 	lock, err := take(dir)

@@ -22,7 +22,7 @@ import (
 
 const patience = 20 * time.Second
 
-var self = election.Holder{Peer: "peer-a", Boot: 1}
+var self = election.Holder{Peer: "peer-a", Lineage: 1}
 
 // status has this agent lead the elections in that term for one more hour.
 func status(term election.Term, names ...election.Name) *elector.Status {
@@ -37,7 +37,7 @@ func status(term election.Term, names ...election.Name) *elector.Status {
 // keep runs a keeper until the test's end.
 func keep(t testing.TB, dir string) *pages.Keeper {
 	t.Helper()
-	k := pages.Open(dir, self.Boot)
+	k := pages.Open(dir, self.Lineage)
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan struct{})
 	go func() { defer close(ended); k.Run(ctx) }()
@@ -104,7 +104,7 @@ func TestEachElectionHasAPageThatSaysWhatTheStatusSays(t *testing.T) {
 			s.Contests[1].Leader, s.Contests[1].State = election.Holder{Peer: "b"}, elector.Following
 		},
 		"it stands down":    func(s *elector.Status) { s.Contests[1].State = elector.Electing },
-		"a former life did": func(s *elector.Status) { s.Contests[1].Leader.Boot++ },
+		"a former life did": func(s *elector.Status) { s.Contests[1].Leader.Lineage++ },
 		"without a quorum":  func(s *elector.Status) { s.Quorum.Enabled = false },
 		"the lease is over": func(s *elector.Status) { s.Contests[1].ValidUntil = boottime.Now() },
 		"the election ends": func(s *elector.Status) { s.Contests = s.Contests[:1] },

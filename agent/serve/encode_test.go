@@ -39,13 +39,13 @@ func anyPicture(rng *rand.Rand) *Picture {
 	}
 	peers = append(peers, "", "unknown<")
 	any := func() election.PeerID { return peers[rng.IntN(len(peers))] }
-	p.Status.Self = election.Holder{Peer: any(), Boot: 1}
+	p.Status.Self = election.Holder{Peer: any(), Lineage: 1}
 	p.Status.Quorum.Enabled = rng.IntN(4) > 0
 	states := []elector.State{elector.Idle, elector.Following, elector.Electing, elector.Leading, elector.NoQuorum}
 	for i := range rng.IntN(4) {
 		c := elector.ContestStatus{
 			Election: election.Name(fmt.Sprintf("%d%s", i, text())), State: states[rng.IntN(len(states))],
-			Leader: election.Holder{Peer: any(), Boot: election.BootID(rng.IntN(2))}, Term: election.Term(rng.Uint64() >> rng.IntN(64)),
+			Leader: election.Holder{Peer: any(), Lineage: election.LineageID(rng.IntN(2))}, Term: election.Term(rng.Uint64() >> rng.IntN(64)),
 			ValidUntil: election.Instant(rng.Int64N(int64(4 * time.Second))), HeardAt: election.Instant(rng.Int64N(int64(4 * time.Second))),
 		}
 		for range rng.IntN(4) {

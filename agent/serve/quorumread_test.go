@@ -15,7 +15,7 @@ import (
 
 func TestAQuorumReadNamesWhoAMajorityAndThisAgentName(t *testing.T) {
 	a := stand(t)
-	b := election.Holder{Peer: "peer-b", Boot: 2}
+	b := election.Holder{Peer: "peer-b", Lineage: 2}
 	a.shows(elector.Following, b, 8, a.clock().Add(time.Second))
 	said := func(s election.Record) func(election.Input) (election.Reply, error) {
 		return func(in election.Input) (election.Reply, error) {
@@ -29,7 +29,7 @@ func TestAQuorumReadNamesWhoAMajorityAndThisAgentName(t *testing.T) {
 	if e := a.election(t, "/v1/elections/default?consistency=quorum"); e.Authority != "quorum" || e.Leader == nil || e.Leader.Name != "b" || e.LeaseRemainingMS > 1000 {
 		t.Errorf("a confirmed leader: got %+v, want b until the end of its lease and no longer", e)
 	}
-	a.on = said(election.Record{Term: 9, Holder: election.Holder{Peer: "peer-c", Boot: 3}, Remaining: time.Second})
+	a.on = said(election.Record{Term: 9, Holder: election.Holder{Peer: "peer-c", Lineage: 3}, Remaining: time.Second})
 	if e := a.election(t, "/v1/elections/default?consistency=quorum"); e.Leader != nil || e.State != "electing" || e.Term != 9 {
 		t.Errorf("a majority holds to another: got %+v, want nobody yet", e)
 	}
@@ -41,7 +41,7 @@ func TestAQuorumReadNamesWhoAMajorityAndThisAgentName(t *testing.T) {
 
 func TestAQuorumReadOfAllElectionsAsksAboutEach(t *testing.T) {
 	a := stand(t)
-	b := election.Holder{Peer: "peer-b", Boot: 2}
+	b := election.Holder{Peer: "peer-b", Lineage: 2}
 	lists := func(names ...election.Name) {
 		p := *a.picture.Load()
 		status := *p.Status

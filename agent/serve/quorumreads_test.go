@@ -13,7 +13,7 @@ import (
 
 func TestTooManyQuorumReadsAreRefusedAtOnce(t *testing.T) {
 	a := stand(t)
-	a.shows("following", election.Holder{Peer: "peer-b", Boot: 2}, 8, a.clock().Add(time.Second))
+	a.shows("following", election.Holder{Peer: "peer-b", Lineage: 2}, 8, a.clock().Add(time.Second))
 	const many = 256
 	asked := 0
 	a.on = func(election.Input) (election.Reply, error) {

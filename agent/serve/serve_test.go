@@ -47,7 +47,7 @@ func (a *agent) Ping(context.Context) error  { return a.ping }
 func (a *agent) Leave(context.Context) error { close(a.left); return nil }
 func (a *agent) clock() election.Instant     { return election.Instant(a.now.Load()) }
 
-var self = election.Holder{Peer: "peer-a", Boot: 1}
+var self = election.Holder{Peer: "peer-a", Lineage: 1}
 
 func member(name string) membership.Member {
 	return membership.Member{
@@ -187,7 +187,7 @@ func TestWhoeverSendsAHigherPriorityAwayIsToldThatItComesBack(t *testing.T) {
 	for drained, want := range map[bool]string{false: "takes the lead back after 5s", true: `"message":""`} {
 		a.shows(elector.Leading, self, 7, a.clock().Add(time.Second))
 		a.on = func(election.Input) (election.Reply, error) {
-			a.shows(elector.Following, election.Holder{Peer: "peer-b", Boot: 2}, 8, a.clock().Add(time.Hour))
+			a.shows(elector.Following, election.Holder{Peer: "peer-b", Lineage: 2}, 8, a.clock().Add(time.Hour))
 			p := *a.picture.Load()
 			status := *p.Status
 			status.Draining = drained
@@ -287,7 +287,7 @@ func TestLoadBalancersMayUseAnyMethod(t *testing.T) {
 			t.Errorf("%s while leading: %d", method, status)
 		}
 	}
-	a.shows(elector.Following, election.Holder{Peer: "peer-b", Boot: 2}, 8, a.clock().Add(time.Second))
+	a.shows(elector.Following, election.Holder{Peer: "peer-b", Lineage: 2}, 8, a.clock().Add(time.Second))
 	if status, text := a.do(t, "GET", "/leader", ""); status != 503 || text != "b\n" {
 		t.Errorf("while following: %d %q", status, text)
 	}
@@ -316,7 +316,7 @@ func TestLivenessIsTheLoopsAndReadinessTheQuorums(t *testing.T) {
 
 func (a *agent) succeeds(name string, term election.Term) func(election.Input) (election.Reply, error) {
 	return func(election.Input) (election.Reply, error) {
-		a.shows(elector.Following, election.Holder{Peer: election.PeerID("peer-" + name), Boot: 2}, term, a.clock().Add(time.Hour))
+		a.shows(elector.Following, election.Holder{Peer: election.PeerID("peer-" + name), Lineage: 2}, term, a.clock().Add(time.Hour))
 		a.hub.Publish(api.Change{Election: "default", Type: api.ChangeLeader})
 		return election.Reply{}, nil
 	}

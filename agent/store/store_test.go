@@ -35,7 +35,7 @@ func made(t *testing.T) (string, election.State) {
 		t.Fatal(err)
 	}
 	state.Grants = map[election.Name]election.Grant{
-		"default": {Term: 7, Holder: election.Holder{Peer: state.Peer, Boot: 9}, Lease: time.Second},
+		"default": {Term: 7, Holder: election.Holder{Peer: state.Peer, Lineage: 9}, Lease: time.Second},
 	}
 	if err := s.Write(state); err != nil {
 		t.Fatal(err)
@@ -233,7 +233,7 @@ func TestAFullDiskIsReportedAndRecoveredFrom(t *testing.T) {
 		t.Fatal(err)
 	}
 	next := state.Clone()
-	next.Grants["default"] = election.Grant{Term: 8, Holder: election.Holder{Peer: state.Peer, Boot: 9}, Lease: time.Second}
+	next.Grants["default"] = election.Grant{Term: 8, Holder: election.Holder{Peer: state.Peer, Lineage: 9}, Lease: time.Second}
 	if err := s.Write(next); !errors.Is(err, syscall.ENOSPC) {
 		t.Fatalf("got %v, want ENOSPC", err)
 	}

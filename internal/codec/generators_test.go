@@ -38,7 +38,7 @@ func (d draw) peer() election.PeerID {
 }
 
 func (d draw) holder() election.Holder {
-	return election.Holder{Peer: d.peer(), Boot: election.BootID(d.uint())}
+	return election.Holder{Peer: d.peer(), Lineage: election.LineageID(d.uint())}
 }
 
 func (d draw) maybeHolder() election.Holder {
@@ -190,19 +190,19 @@ var messageOf = map[string]func(draw) election.Message{
 	},
 	"Heartbeat": func(d draw) election.Message {
 		return election.Heartbeat{
-			Boot: election.BootID(d.uint()), Send: d.send(), Version: d.version(), Echo: d.instant(), Claims: d.claims(),
+			Lineage: election.LineageID(d.uint()), Send: d.send(), Version: d.version(), Echo: d.instant(), Claims: d.claims(),
 		}
 	},
 	"HeartbeatAck": func(d draw) election.Message {
 		return election.HeartbeatAck{
-			Boot: election.BootID(d.uint()), Send: d.send(), Version: d.version(), Stamp: d.instant(),
+			Lineage: election.LineageID(d.uint()), Send: d.send(), Version: d.version(), Stamp: d.instant(),
 			Nacks: d.nacks(), Roster: d.maybeRoster(),
 		}
 	},
 	"Inquiry": func(d draw) election.Message { return election.Inquiry{ID: d.uint(), Election: d.maybeName()} },
 	"Report": func(d draw) election.Message {
 		return election.Report{ID: d.uint(), Voter: d.bool(), Roster: d.maybeRoster(), Records: d.records(), Stamp: d.instant(), Election: d.maybeName(),
-			Boot: election.BootID(d.uint()), Writes: d.uint(), Known: d.uint()}
+			Lineage: election.LineageID(d.uint()), Writes: d.uint(), Known: d.uint()}
 	},
 	"GenesisPropose": func(d draw) election.Message { return election.GenesisPropose{Genesis: d.genesis()} },
 	"GenesisAccept": func(d draw) election.Message {
@@ -222,14 +222,14 @@ var messageOf = map[string]func(draw) election.Message{
 		return election.RosterRefuse{Driver: d.term(), Version: d.version(), Granted: d.term() - 1, Roster: d.maybeRoster()}
 	},
 	"Candidacies": func(d draw) election.Message {
-		m := election.Candidacies{Boot: election.BootID(d.uint()), Serial: d.uint()}
+		m := election.Candidacies{Lineage: election.LineageID(d.uint()), Serial: d.uint()}
 		for _, n := range d.names() {
 			m.Candidacies = append(m.Candidacies, election.Candidacy{Election: n, Priority: rapid.IntRange(0, maxPriority).Draw(d.T, "priority")})
 		}
 		return m
 	},
 	"CandidaciesAck": func(d draw) election.Message {
-		return election.CandidaciesAck{Boot: election.BootID(d.uint()), Serial: d.uint(), By: election.BootID(d.uint())}
+		return election.CandidaciesAck{Lineage: election.LineageID(d.uint()), Serial: d.uint(), By: election.LineageID(d.uint())}
 	},
 }
 

@@ -153,7 +153,7 @@ func TestWhatIsNoMessageIsMalformed(t *testing.T) {
 }
 
 func TestSenselessMessagesAreRefusedOnBothSides(t *testing.T) {
-	h := election.Holder{Peer: "p", Boot: 1}
+	h := election.Holder{Peer: "p", Lineage: 1}
 	r := election.Roster{Cluster: "c", Version: election.Version{Counter: 1}, Voters: []election.Voter{{Name: "a", Peer: "p"}}}
 	with := func(change func(*election.Roster)) election.Message {
 		s := r
@@ -216,12 +216,12 @@ func TestTheFullestMessagesFit(t *testing.T) {
 		voters = append(voters, election.Voter{Name: fmt.Sprintf("%063d", i), Peer: election.PeerID(fmt.Sprintf("%0128d", i))})
 	}
 	full := election.Roster{Cluster: strings.Repeat("c", maxCluster), Version: election.Version{Driver: maxTerm, Counter: 1}, Voters: voters, Next: voters, Floor: maxTerm}
-	beat := election.Heartbeat{Boot: 1 << 63, Send: 1 << 63, Version: full.Version, Echo: 1 << 62}
+	beat := election.Heartbeat{Lineage: 1 << 63, Send: 1 << 63, Version: full.Version, Echo: 1 << 62}
 	report := election.Report{ID: 1 << 63, Roster: &full}
 	for i := range MaxElections {
 		n := election.Name(fmt.Sprintf("%063d", i))
 		beat.Claims = append(beat.Claims, election.Claim{Election: n, Term: maxTerm, Remaining: maxDuration, Rank: election.Rank{Priority: maxPriority, JoinedAt: -1 << 62, Peer: long}})
-		report.Records = append(report.Records, election.Record{Election: n, Term: maxTerm, Holder: election.Holder{Peer: long, Boot: 1 << 63}, Remaining: maxDuration})
+		report.Records = append(report.Records, election.Record{Election: n, Term: maxTerm, Holder: election.Holder{Peer: long, Lineage: 1 << 63}, Remaining: maxDuration})
 	}
 	for _, m := range []election.Message{beat, report} {
 		data, err := EncodeMessage(m)
@@ -275,7 +275,7 @@ func FuzzDecodeMessage(f *testing.F) {
 }
 
 func BenchmarkHeartbeat(b *testing.B) {
-	m := election.Heartbeat{Boot: 1 << 60, Send: 100, Version: election.Version{Counter: 1}, Claims: []election.Claim{{
+	m := election.Heartbeat{Lineage: 1 << 60, Send: 100, Version: election.Version{Counter: 1}, Claims: []election.Claim{{
 		Election: "default", Term: 12, Remaining: time.Second,
 		Rank: election.Rank{Priority: 100, JoinedAt: 1 << 60, Peer: "12D3KooWGC6TvWhfapngX6wvJHMYvKpDMXPb3ZnCZ6dMoaMtimQ5"},
 	}}}

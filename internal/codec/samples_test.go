@@ -10,8 +10,8 @@ import (
 // table. Their bytes are in testdata/messages.golden; do not change them.
 func samples() []election.Message {
 	var (
-		ann    = election.Holder{Peer: "12D3KooWAnn", Boot: 0xa11}
-		bob    = election.Holder{Peer: "12D3KooWBob", Boot: 0xb0b}
+		ann    = election.Holder{Peer: "12D3KooWAnn", Lineage: 0xa11}
+		bob    = election.Holder{Peer: "12D3KooWBob", Lineage: 0xb0b}
 		round  = election.RoundID{Origin: ann.Peer, Number: 8}
 		rank   = election.Rank{Priority: 100, JoinedAt: 1_700_000_000_000_000_000, Peer: bob.Peer}
 		v      = election.Version{Driver: 4, Counter: 2}
@@ -38,20 +38,20 @@ func samples() []election.Message {
 		},
 		election.Release{Election: "pay", Term: 12, Holder: ann, Target: bob.Peer, StandDown: lease, Leaving: true},
 		election.Heartbeat{
-			Boot: ann.Boot, Send: 9, Version: v, Echo: 77,
+			Lineage: ann.Lineage, Send: 9, Version: v, Echo: 77,
 			Claims: []election.Claim{{Election: "_roster", Term: 4, Remaining: lease, Rank: rank}, {Election: "pay", Term: 12, Remaining: lease, Rank: rank}},
 		},
-		election.HeartbeatAck{Boot: ann.Boot, Send: 9, Version: v, Stamp: 77, Nacks: []election.Nack{{Election: "pay", Term: 13}}, Roster: &roster},
+		election.HeartbeatAck{Lineage: ann.Lineage, Send: 9, Version: v, Stamp: 77, Nacks: []election.Nack{{Election: "pay", Term: 13}}, Roster: &roster},
 		election.Inquiry{ID: 6, Election: "pay"},
-		election.Report{ID: 6, Voter: true, Roster: &roster, Records: []election.Record{{Election: "pay", Term: 12, Holder: ann, Remaining: lease}}, Stamp: 77, Election: "pay", Boot: bob.Boot, Writes: 31, Known: 30},
+		election.Report{ID: 6, Voter: true, Roster: &roster, Records: []election.Record{{Election: "pay", Term: 12, Holder: ann, Remaining: lease}}, Stamp: 77, Election: "pay", Lineage: bob.Lineage, Writes: 31, Known: 30},
 		election.GenesisPropose{Genesis: first},
 		election.GenesisAccept{Cluster: "c0ffee", Attempt: 5},
 		election.GenesisRefuse{Cluster: "c0ffee", Attempt: 5, Reason: election.GenesisPending, Detail: "a"},
 		election.RosterPropose{Driver: 4, Holder: ann, Roster: marked},
 		election.RosterAccept{Driver: 4, Version: v, Highest: 13, Promise: lease},
 		election.RosterRefuse{Driver: 4, Version: v, Granted: 6, Roster: &roster},
-		election.Candidacies{Boot: ann.Boot, Serial: 2, Candidacies: []election.Candidacy{{Election: "default", Priority: 100}, {Election: "pay", Priority: 7}}},
-		election.CandidaciesAck{Boot: ann.Boot, Serial: 2, By: 5},
+		election.Candidacies{Lineage: ann.Lineage, Serial: 2, Candidacies: []election.Candidacy{{Election: "default", Priority: 100}, {Election: "pay", Priority: 7}}},
+		election.CandidaciesAck{Lineage: ann.Lineage, Serial: 2, By: 5},
 		election.RosterCancel{Version: v},
 	}
 }

@@ -41,7 +41,7 @@ func sampleState(t testing.TB) []byte {
 			Cluster: "c0ffee", Version: election.Version{Counter: 1},
 			Voters: []election.Voter{{Name: "a", Peer: "12D3KooWGC6TvWhfapngX6wvJHMYvKpDMXPb3ZnCZ6dMoaMtimQ5"}},
 		},
-		Grants: map[election.Name]election.Grant{"default": {Term: 3, Holder: election.Holder{Peer: "p", Boot: 9}, Lease: 1_200_000_000}},
+		Grants: map[election.Name]election.Grant{"default": {Term: 3, Holder: election.Holder{Peer: "p", Lineage: 9}, Lease: 1_200_000_000}},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -59,7 +59,7 @@ func fullState() election.State {
 	return election.State{
 		Peer: ann, Roster: &joint, Former: &former,
 		Pending:   &election.Genesis{Proposer: ann, Attempt: 5, Roster: former},
-		Grants:    map[election.Name]election.Grant{"_roster": {Term: 4, Holder: election.Holder{Peer: bob, Boot: 9}, Lease: 1_200_000_000}, "default": {Term: 3}},
+		Grants:    map[election.Name]election.Grant{"_roster": {Term: 4, Holder: election.Holder{Peer: bob, Lineage: 9}, Lease: 1_200_000_000}, "default": {Term: 3}},
 		Seen:      map[election.Name]election.Term{"default": 7},
 		Attempt:   5,
 		Forgotten: 6,

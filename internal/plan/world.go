@@ -16,7 +16,7 @@ const (
 	// dawn is when virtual time begins: not at 0, which stands for "never" in
 	// some places.
 	dawn = election.Instant(time.Hour)
-	boot = election.BootID(1)
+	boot = election.LineageID(1)
 
 	leastHop, mostHop   = 100 * time.Microsecond, 500 * time.Microsecond // a message's way, where no round trip is known
 	leastSync, mostSync = time.Millisecond, 10 * time.Millisecond        // a write's time
@@ -72,7 +72,7 @@ func newWorld(s Snapshot, seed uint64) (*world, error) {
 		if len(candidacies) == 0 && !s.Roster.Has(info.Peer) {
 			continue
 		}
-		a := &virtual.Agent{Holder: election.Holder{Peer: info.Peer, Boot: boot}, Up: true, Disk: w.record(info.Peer)}
+		a := &virtual.Agent{Holder: election.Holder{Peer: info.Peer, Lineage: boot}, Up: true, Disk: w.record(info.Peer)}
 		e, err := elector.New(elector.Config{
 			Self: a.Holder, Name: info.Name, JoinedAt: info.JoinedAt,
 			Quorum: s.Quorum, Algorithm: s.Algorithm, Timing: s.Timing, Drift: elector.DefaultDrift,
@@ -88,7 +88,7 @@ func newWorld(s Snapshot, seed uint64) (*world, error) {
 	for _, a := range w.nodes {
 		for _, b := range w.nodes {
 			if a != b {
-				w.Input(a.Agent, 0, election.PeerConnected{Peer: b.Peer, Boot: boot})
+				w.Input(a.Agent, 0, election.PeerConnected{Peer: b.Peer, Lineage: boot})
 			}
 		}
 	}
@@ -157,7 +157,7 @@ func (w *world) campaign(leadersOnly bool) {
 }
 
 func (n *node) member(candidacies []election.Candidacy) election.Member {
-	return election.Member{Peer: n.Peer, Boot: boot, Name: n.info.Name, JoinedAt: n.info.JoinedAt, Candidacies: candidacies}
+	return election.Member{Peer: n.Peer, Lineage: boot, Name: n.info.Name, JoinedAt: n.info.JoinedAt, Candidacies: candidacies}
 }
 
 // viewOf sorts the members.

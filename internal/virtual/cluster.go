@@ -43,7 +43,7 @@ type Agent struct {
 // Event is an input on its way to one process of an agent.
 type Event struct {
 	from, to *Agent // from is nil for what is no message
-	boot     election.BootID
+	boot     election.LineageID
 	input    election.Input
 }
 
@@ -59,8 +59,8 @@ func (c *Cluster) Add(a *Agent) {
 }
 
 // Start begins a new process of the agent.
-func (c *Cluster) Start(a *Agent, boot election.BootID) {
-	a.Boot, a.Up = boot, true
+func (c *Cluster) Start(a *Agent, boot election.LineageID) {
+	a.Lineage, a.Up = boot, true
 	c.Wakes[a.Index] = c.Now
 }
 
@@ -69,7 +69,7 @@ func (c *Cluster) Find(p election.PeerID) *Agent { return c.byPeer[p] }
 
 // Input gives the agent's present process an input after some time.
 func (c *Cluster) Input(a *Agent, after time.Duration, in election.Input) {
-	c.Push(c.Now.Add(after), Event{to: a, boot: a.Boot, input: in})
+	c.Push(c.Now.Add(after), Event{to: a, boot: a.Lineage, input: in})
 }
 
 // Happen lets the next thing happen, unless that is after end: then it moves the
@@ -81,7 +81,7 @@ func (c *Cluster) Happen(end election.Instant) bool {
 		return false
 	case agent >= 0:
 		c.step(c.Agents[agent], election.Tick{})
-	case e.boot == e.to.Boot && (e.from == nil || !c.Cut(e.from, e.to)):
+	case e.boot == e.to.Lineage && (e.from == nil || !c.Cut(e.from, e.to)):
 		c.step(e.to, e.input)
 	}
 	return true
@@ -117,5 +117,5 @@ func (c *Cluster) send(from *Agent, m election.Envelope) {
 	}
 	at := max(c.Now.Add(c.Delay(from, to)), from.arrival[to])
 	from.arrival[to] = at
-	c.Push(at, Event{from: from, to: to, boot: to.Boot, input: election.Received{From: from.Peer, Message: m.Message}})
+	c.Push(at, Event{from: from, to: to, boot: to.Lineage, input: election.Received{From: from.Peer, Message: m.Message}})
 }

@@ -90,10 +90,10 @@ func joinAsObserver(t Target, all []Target) (*liar, error) {
 	}
 	const name, version = "mallory", "0.1.0"
 	now := time.Now().UnixNano()
-	l := &liar{cluster: t.Cluster, lease: t.Lease, self: election.Holder{Peer: id, Boot: election.BootID(now)},
+	l := &liar{cluster: t.Cluster, lease: t.Lease, self: election.Holder{Peer: id, Lineage: election.LineageID(now)},
 		stamps: map[election.PeerID]election.Instant{}, term: 1}
 	l.network, err = transport.New(transport.Config{Key: signer, Listen: netip.AddrPortFrom(here, 0),
-		Hello: transport.Hello{Boot: l.self.Boot, Name: name, Cluster: t.Cluster, Version: version,
+		Hello: transport.Hello{Lineage: l.self.Lineage, Name: name, Cluster: t.Cluster, Version: version,
 			Algorithm: t.Algorithm, Quorum: true, Heartbeat: t.Heartbeat, Lease: t.Lease}})
 	if err != nil {
 		return nil, err
@@ -103,7 +103,7 @@ func joinAsObserver(t Target, all []Target) (*liar, error) {
 		seeds = append(seeds, target.Gossip.String())
 	}
 	l.gossip, err = membership.New(membership.Config{Cluster: t.Cluster, Key: key, Signer: signer, Bind: here,
-		Self: membership.Member{Member: election.Member{Peer: id, Boot: l.self.Boot, Name: name, JoinedAt: now},
+		Self: membership.Member{Member: election.Member{Peer: id, Lineage: l.self.Lineage, Name: name, JoinedAt: now},
 			Version: version, PeerAddr: l.network.Addr(),
 			Settings: membership.Settings{Algorithm: t.Algorithm, Quorum: true, Heartbeat: t.Heartbeat, Lease: t.Lease}},
 		Join: seeds, PeerIDOf: transport.PeerIDOf})
@@ -180,7 +180,7 @@ func (l *liar) told(by election.PeerID, m election.Message) {
 // introduce says what every agent says of itself first: without it an agent hears
 // nothing else.
 func (l *liar) introduce(to election.PeerID, inquiry uint64) {
-	l.network.Send(to, election.Report{ID: inquiry, Roster: l.roster, Boot: l.self.Boot, Stamp: 1})
+	l.network.Send(to, election.Report{ID: inquiry, Roster: l.roster, Lineage: l.self.Lineage, Stamp: 1})
 }
 
 func (l *liar) lie(says string, name election.Name) {
@@ -215,9 +215,9 @@ func (l *liar) lastTerm(to election.PeerID, name election.Name) []election.Messa
 	l.send++
 	const last = election.MaxTerm
 	return []election.Message{
-		election.Heartbeat{Boot: l.self.Boot, Send: l.send, Version: l.roster.Version, Echo: l.stamps[to],
+		election.Heartbeat{Lineage: l.self.Lineage, Send: l.send, Version: l.roster.Version, Echo: l.stamps[to],
 			Claims: []election.Claim{{Election: name, Term: last, Remaining: l.lease}}},
-		election.Report{Voter: true, Roster: l.roster, Boot: l.self.Boot, Stamp: 1,
+		election.Report{Voter: true, Roster: l.roster, Lineage: l.self.Lineage, Stamp: 1,
 			Records: []election.Record{{Election: name, Term: last, Holder: l.self}}},
 		election.Release{Election: name, Term: last, Holder: l.self},
 	}
@@ -226,5 +226,5 @@ func (l *liar) lastTerm(to election.PeerID, name election.Name) []election.Messa
 func (l *liar) otherVoters() []election.Message {
 	newer := election.Roster{Cluster: l.roster.Cluster, Voters: []election.Voter{{Name: "mallory", Peer: l.self.Peer}},
 		Version: election.Version{Driver: l.roster.Version.Driver + 100}}
-	return []election.Message{election.Report{Voter: true, Roster: &newer, Boot: l.self.Boot, Stamp: 1}}
+	return []election.Message{election.Report{Voter: true, Roster: &newer, Lineage: l.self.Lineage, Stamp: 1}}
 }

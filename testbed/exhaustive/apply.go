@@ -166,8 +166,8 @@ func (m *mover) connect(w *world, i, j int) {
 }
 
 func (m *mover) meet(w *world, i, j int) {
-	m.step(w, j, election.PeerConnected{Peer: peerOf(i), Boot: w.agents[i].boot})
-	m.step(w, i, election.PeerConnected{Peer: peerOf(j), Boot: w.agents[j].boot})
+	m.step(w, j, election.PeerConnected{Peer: peerOf(i), Lineage: w.agents[i].boot})
+	m.step(w, i, election.PeerConnected{Peer: peerOf(j), Lineage: w.agents[j].boot})
 }
 
 // step lets an agent handle one input, and carries out what it asks for in the

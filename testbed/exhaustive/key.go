@@ -36,7 +36,7 @@ var same = []reflect.Type{
 func (w *world) hash() uint64 { return xxhash.Sum64(w.key()) }
 
 func (w *world) key() []byte {
-	b := fmt.Appendln(nil, w.spent, w.last, w.leader.Boot)
+	b := fmt.Appendln(nil, w.spent, w.last, w.leader.Lineage)
 	for i := range w.agents {
 		b = w.appendAgent(b, i)
 	}
@@ -55,7 +55,7 @@ func (w *world) appendAgent(b []byte, i int) []byte {
 		b = fmt.Appendln(b, a.pending.State.Grants)
 	}
 	for _, x := range a.acts {
-		b = fmt.Appendln(b, x.holder.Boot, x.term, x.until-a.clock)
+		b = fmt.Appendln(b, x.holder.Lineage, x.term, x.until-a.clock)
 	}
 	if !a.alive {
 		return b
@@ -142,7 +142,7 @@ func (w *world) appendWorth(b []byte, m reflect.Value) []byte {
 	default:
 		return b
 	}
-	boot, send := election.BootID(holder.FieldByName("Boot").Uint()), election.SendID(m.FieldByName("Send").Uint())
+	boot, send := election.LineageID(holder.FieldByName("Lineage").Uint()), election.SendID(m.FieldByName("Send").Uint())
 	i := agentOf(boot)
 	a := &w.agents[i]
 	if !a.alive || a.boot != boot {

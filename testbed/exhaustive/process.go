@@ -32,8 +32,8 @@ type process struct {
 
 // peer is what a process knows of another.
 type peer struct {
-	boot      election.BootID // of the connected process run; 0: there is none
-	listed    election.BootID // by gossip
+	boot      election.LineageID // of the connected process run; 0: there is none
+	listed    election.LineageID // by gossip
 	reported  bool
 	stamp     election.Instant // the newest of its clock, echoed to it; 0: none
 	overdueAt election.Instant // its heartbeats are overdue then; Never: it leads nothing
@@ -49,7 +49,7 @@ func (s steady) Uint64() uint64 { return uint64(s) }
 
 func newProcess(i int, self election.Holder, s election.State, now election.Instant, byRing bool) *process {
 	ledger := quorum.NewLedger(s, timing.Lease)
-	rules := &contest.Config{Self: self, JoinedAt: int64(self.Boot), Quorum: true, Heartbeat: timing.Heartbeat,
+	rules := &contest.Config{Self: self, JoinedAt: int64(self.Lineage), Quorum: true, Heartbeat: timing.Heartbeat,
 		Lease: timing.Lease, Drift: drift, Rand: rand.New(steady(uint64(1+6*i)<<60 | 0x123456789))}
 	p := &process{self: self, now: now, ledger: ledger, sends: quorum.NewSends(timing.Lease), roster: s.Roster, wakeAt: now}
 	p.voter = quorum.NewVoter(quorum.VoterConfig{Self: self.Peer, Drift: drift, Lease: timing.Lease,
@@ -103,12 +103,12 @@ func (p *process) handle(in election.Input) {
 		p.receive(in.From, in.Message)
 	case election.ViewChanged:
 		for i, m := range in.View.Members {
-			p.peers[i].listed = m.Boot
+			p.peers[i].listed = m.Lineage
 		}
 	case election.PeerConnected:
 		o := p.peer(in.Peer)
 		o.lost()
-		o.boot, o.probeAt = in.Boot, p.now.Add(timing.Heartbeat)
+		o.boot, o.probeAt = in.Lineage, p.now.Add(timing.Heartbeat)
 		p.send(in.Peer, p.report())
 		p.carry(p.contest.Reconnected(p, in.Peer))
 	case election.PeerLost:
@@ -138,7 +138,7 @@ func (p *process) receive(from election.PeerID, m election.Message) {
 	switch m := m.(type) {
 	case election.VoteRequest:
 		if from != p.self.Peer {
-			if m.Holder.Boot != o.boot {
+			if m.Holder.Lineage != o.boot {
 				return // that run has ended
 			}
 			p.carry(p.contest.HeedRound(p, m.Rank))
@@ -162,7 +162,7 @@ func (p *process) receive(from election.PeerID, m election.Message) {
 	case election.Heartbeat:
 		p.heartbeat(from, m)
 	case election.HeartbeatAck:
-		if m.Boot == p.self.Boot {
+		if m.Lineage == p.self.Lineage {
 			o.stamp = m.Stamp
 			p.renewed(from, m)
 		}
@@ -194,14 +194,14 @@ func (p *process) heard(from election.PeerID, m election.Message) {
 // counts from what the heartbeat echoes: it was sent after that.
 func (p *process) heartbeat(from election.PeerID, m election.Heartbeat) {
 	o := p.peer(from)
-	if m.Boot != o.boot {
+	if m.Lineage != o.boot {
 		return
 	}
 	o.overdueAt = p.now.Add(2 * timing.Heartbeat)
-	p.send(from, election.HeartbeatAck{Boot: m.Boot, Send: m.Send, Stamp: p.now, Version: p.roster.Version, Nacks: p.voter.Renew(p.now, from, m)})
+	p.send(from, election.HeartbeatAck{Lineage: m.Lineage, Send: m.Send, Stamp: p.now, Version: p.roster.Version, Nacks: p.voter.Renew(p.now, from, m)})
 	for _, c := range m.Claims {
 		until := m.Echo.Add(quorum.HolderLease(min(c.Remaining, timing.Lease), drift))
-		p.carry(p.contest.Claimed(p, election.Holder{Peer: from, Boot: m.Boot}, c, m.Echo, until))
+		p.carry(p.contest.Claimed(p, election.Holder{Peer: from, Lineage: m.Lineage}, c, m.Echo, until))
 	}
 }
 
@@ -214,7 +214,7 @@ func (p *process) beat() election.Instant {
 		return p.beatAt
 	}
 	p.beatAt = p.now.Add(timing.Heartbeat)
-	h := election.Heartbeat{Boot: p.self.Boot, Send: p.sends.Next(p.now), Version: p.roster.Version}
+	h := election.Heartbeat{Lineage: p.self.Lineage, Send: p.sends.Next(p.now), Version: p.roster.Version}
 	h.Claims = []election.Claim{p.contest.Claim(p.now, h.Send)}
 	for _, id := range p.Connected() {
 		o := p.peer(id)
@@ -223,7 +223,7 @@ func (p *process) beat() election.Instant {
 		p.send(id, h)
 	}
 	nacks := p.voter.Renew(p.now, p.self.Peer, h)
-	p.renewed(p.self.Peer, election.HeartbeatAck{Boot: h.Boot, Send: h.Send, Version: h.Version, Nacks: nacks})
+	p.renewed(p.self.Peer, election.HeartbeatAck{Lineage: h.Lineage, Send: h.Send, Version: h.Version, Nacks: nacks})
 	p.contest.Refresh(p.now)
 	return p.beatAt
 }

@@ -29,7 +29,7 @@ var timing = struct{ Heartbeat, Lease time.Duration }{390 * time.Millisecond, 12
 // that is alive.
 type agent struct {
 	alive   bool
-	boot    election.BootID
+	boot    election.LineageID
 	process *process // shared between worlds until stepped
 	clock   election.Instant
 	rate    election.Instant // clock units in ten of true time
@@ -91,19 +91,19 @@ func peerOf(i int) election.PeerID { return election.PeerID(rune('a' + i)) }
 func indexOf(id election.PeerID) int { return int(id[0] - 'a') }
 
 // bootOf numbers boots so that each belongs to one agent.
-func bootOf(agent, life int) election.BootID { return election.BootID(life*size + agent + 1) }
+func bootOf(agent, life int) election.LineageID { return election.LineageID(life*size + agent + 1) }
 
-func agentOf(b election.BootID) int { return int(b-1) % size }
+func agentOf(b election.LineageID) int { return int(b-1) % size }
 
 func (w *world) holder(i int) election.Holder {
-	return election.Holder{Peer: peerOf(i), Boot: w.agents[i].boot}
+	return election.Holder{Peer: peerOf(i), Lineage: w.agents[i].boot}
 }
 
 // view is what gossip tells everybody.
 func (w *world) view() election.View {
 	var v election.View
 	for i := range w.agents {
-		m := election.Member{Peer: peerOf(i), Boot: w.agents[i].boot, Name: string(peerOf(i)), JoinedAt: int64(w.agents[i].boot)}
+		m := election.Member{Peer: peerOf(i), Lineage: w.agents[i].boot, Name: string(peerOf(i)), JoinedAt: int64(w.agents[i].boot)}
 		if i < size-1 {
 			m.Candidacies = []election.Candidacy{{Election: election.Default, Priority: election.DefaultPriority}}
 		}
@@ -123,5 +123,5 @@ func firstState(i int) *election.State {
 // sweep removes past acts, and sorts the others.
 func (a *agent) sweep() {
 	a.acts = slices.DeleteFunc(slices.Clone(a.acts), func(x act) bool { return x.until <= a.clock })
-	slices.SortFunc(a.acts, func(x, y act) int { return cmp.Compare(x.holder.Boot, y.holder.Boot) })
+	slices.SortFunc(a.acts, func(x, y act) int { return cmp.Compare(x.holder.Lineage, y.holder.Lineage) })
 }

@@ -92,7 +92,7 @@ func Describe(x any) string {
 	case election.ViewChanged:
 		text := "ViewChanged"
 		for _, m := range x.View.Members {
-			text += fmt.Sprintf(" %s/%s%v", m.Peer, m.Boot, m.Candidacies)
+			text += fmt.Sprintf(" %s/%s%v", m.Peer, m.Lineage, m.Candidacies)
 			if m.Draining {
 				text += "(draining)"
 			}

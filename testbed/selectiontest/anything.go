@@ -89,7 +89,7 @@ func drawTerm(t *rapid.T) election.Term {
 }
 
 func drawHolder(t *rapid.T) election.Holder {
-	return election.Holder{Peer: drawPeer(t), Boot: election.BootID(rapid.IntRange(0, 2).Draw(t, "boot"))}
+	return election.Holder{Peer: drawPeer(t), Lineage: election.LineageID(rapid.IntRange(0, 2).Draw(t, "boot"))}
 }
 
 func drawRank(t *rapid.T) election.Rank {

@@ -162,7 +162,7 @@ func (n *Network) Notice(gone election.PeerID) {
 // Confirm makes the agent the leader of that term, as if the voters had.
 func (n *Network) Confirm(id election.PeerID, term election.Term) {
 	a := n.Agent(id)
-	l := election.Leadership{Leader: election.Holder{Peer: id, Boot: 1}, Term: term}
+	l := election.Leadership{Leader: election.Holder{Peer: id, Lineage: 1}, Term: term}
 	sends := a.Selector.Confirmed(n.Field(a), l)
 	a.Leads, a.Follows, a.Nominee = &l, term, false
 	a.Selector.Stop()

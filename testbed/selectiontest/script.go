@@ -142,7 +142,7 @@ func said(t *testing.T, d *datadriven.TestData) election.Message {
 	d.ScanArgs(t, "what", &what)
 	d.MaybeScanArgs(t, "term", &term)
 	d.MaybeScanArgs(t, "round", &round)
-	leader := election.Holder{Peer: name(t, d, "from"), Boot: 1}
+	leader := election.Holder{Peer: name(t, d, "from"), Lineage: 1}
 	if d.HasArg("leader") {
 		leader.Peer = name(t, d, "leader")
 	}

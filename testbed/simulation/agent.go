@@ -35,7 +35,7 @@ type agent struct {
 
 	alive     bool
 	life      uint32 // counts its processes
-	boot      election.BootID
+	boot      election.LineageID
 	joinedAt  int64
 	elector   *elector.Elector
 	paused    int  // pauses under way
@@ -119,7 +119,7 @@ func (w *world) ensureCandidates() {
 }
 
 func (w *world) config(a *agent) elector.Config {
-	c := elector.Config{Self: election.Holder{Peer: a.peer, Boot: a.boot}, Name: a.name, JoinedAt: a.joinedAt,
+	c := elector.Config{Self: election.Holder{Peer: a.peer, Lineage: a.boot}, Name: a.name, JoinedAt: a.joinedAt,
 		Quorum: w.plan.quorum, Algorithm: w.plan.algorithm, Timing: a.settings.timing, Drift: elector.DefaultDrift,
 		Preempt: a.settings.preempt, PreemptDelay: a.settings.preemptDelay, FixedDeadline: a.settings.fixed,
 		MaxElections: len(w.logs) + 2*maxShort}
@@ -157,7 +157,7 @@ func (w *world) start(a *agent) {
 	}
 	a.life++
 	a.settings = w.drawSettings(a)
-	a.boot = election.BootID(a.rng.Uint64())
+	a.boot = election.LineageID(a.rng.Uint64())
 	a.joinedAt = w.Now + a.rng.Int64N(1000)
 	a.suspended = false
 	a.alive, a.paused, a.draining, a.stopping, a.ending, a.doom = true, 0, false, false, false, nil
@@ -171,7 +171,7 @@ func (w *world) start(a *agent) {
 		w.fail("start", "%s: %v", a.peer, err)
 		return
 	}
-	w.note(a, "STARTS as %s with %s", election.Holder{Peer: a.peer, Boot: a.boot}, messages.State(state))
+	w.note(a, "STARTS as %s with %s", election.Holder{Peer: a.peer, Lineage: a.boot}, messages.State(state))
 	w.starting(a)
 	for e, s := range a.stand {
 		if s.stands {

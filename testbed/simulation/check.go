@@ -117,7 +117,7 @@ func (w *world) checkClaim(a *agent, local election.Instant, c election.Claim) {
 	if l == nil || !w.plan.quorum {
 		return
 	}
-	self := election.Holder{Peer: a.peer, Boot: a.boot}
+	self := election.Holder{Peer: a.peer, Lineage: a.boot}
 	if h, ok := l.owners[c.Term]; ok && h != self {
 		w.fail("G2", "%s claims term %d of %s, which %s had", self, c.Term, c.Election, h)
 	}
@@ -133,7 +133,7 @@ func (w *world) checkClaim(a *agent, local election.Instant, c election.Claim) {
 // connected.
 func (w *world) checkDriving(a *agent, local election.Instant, t election.Term, until election.Instant) {
 	l := w.log(a, election.RosterElection)
-	self := election.Holder{Peer: a.peer, Boot: a.boot}
+	self := election.Holder{Peer: a.peer, Lineage: a.boot}
 	if t > 0 && local < until {
 		w.acts(l, actor{kind: claimer, host: a, epoch: a.clock.epoch, holder: self, term: t, until: until})
 		return
@@ -159,7 +159,7 @@ func (w *world) checkStatus(a *agent, local election.Instant, c *elector.Contest
 		return
 	}
 	w.checkTold(a, local, l, c)
-	self := election.Holder{Peer: a.peer, Boot: a.boot}
+	self := election.Holder{Peer: a.peer, Lineage: a.boot}
 	leads := c.State == elector.Leading && c.Leader == self && local < c.ValidUntil
 	x := actor{kind: claimer, host: a, epoch: a.clock.epoch, holder: self, term: c.Term, until: c.ValidUntil}
 	if leads {

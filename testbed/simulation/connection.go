@@ -76,7 +76,7 @@ func (w *world) connect(c *conn, a, b *agent) {
 			w.input(a, election.PeerLost{Peer: e.peer})
 		}
 		e.told, e.peer, e.gen, e.life = true, b.peer, gen, to
-		w.input(a, election.PeerConnected{Peer: b.peer, Boot: boot})
+		w.input(a, election.PeerConnected{Peer: b.peer, Lineage: boot})
 		if !c.up { // lost already
 			w.lose(c, a, b, w.around(w.redial()))
 		}

@@ -111,7 +111,7 @@ func (w *world) acts(l *contestLog, now actor) {
 // mayLead reports whether the process that led is still there: its lease may
 // have been renewed since the last look.
 func (w *world) mayLead(x actor) bool {
-	return x.kind == claimer && x.host.alive && x.host.boot == x.holder.Boot
+	return x.kind == claimer && x.host.alive && x.host.boot == x.holder.Lineage
 }
 
 // pollOthers looks at the status of everybody else who led: a lease may have
@@ -152,7 +152,7 @@ func (w *world) checkAlone(l *contestLog, x *actor) {
 // it any more.
 func (w *world) endStatusClaims(a *agent) {
 	for _, l := range w.logsOf(a) {
-		if x := l.find(claimer, election.Holder{Peer: a.peer, Boot: a.boot}); x != nil {
+		if x := l.find(claimer, election.Holder{Peer: a.peer, Lineage: a.boot}); x != nil {
 			w.stopActing(x)
 		}
 	}

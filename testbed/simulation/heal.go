@@ -212,7 +212,7 @@ func (w *world) agreedOn(name election.Name) bool {
 		leader = h
 	}
 	l := w.find(leader.Peer)
-	return l != nil && l.boot == leader.Boot && slices.ContainsFunc(l.contests, func(c *elector.ContestStatus) bool {
+	return l != nil && l.boot == leader.Lineage && slices.ContainsFunc(l.contests, func(c *elector.ContestStatus) bool {
 		return c.Election == name && c.State == elector.Leading
 	})
 }

@@ -15,7 +15,7 @@ import (
 // all that was ever promised. The agent must notice before it promises anything
 // on what it believes to be there. An operator starts it again later.
 func (w *world) intrude(r *rand.Rand) {
-	a, boot, lasts := w.victim(r), election.BootID(r.Uint64()), w.lasts(r)
+	a, boot, lasts := w.victim(r), election.LineageID(r.Uint64()), w.lasts(r)
 	_, name := w.contestOf(r)
 	d := &a.disk
 	if !a.alive || !w.plan.quorum || a.frozen > 0 || d.failing > 0 || d.damaged != nil || d.taken || chance(r, 0.5) {
@@ -31,7 +31,7 @@ func (w *world) intrude(r *rand.Rand) {
 	if d.believed = d.state; state.Roster.Has(a.peer) && state.Grants != nil {
 		g := state.Grants[name]
 		state.Grants[name] = election.Grant{Term: max(g.Term, state.Roster.Floor) + 1,
-			Holder: election.Holder{Peer: a.peer, Boot: boot}, Lease: max(g.Lease, a.settings.timing.Lease)}
+			Holder: election.Holder{Peer: a.peer, Lineage: boot}, Lease: max(g.Lease, a.settings.timing.Lease)}
 	}
 	state.Writes++
 	w.note(a, "a SECOND PROCESS writes to its data directory: %s", messages.State(state))

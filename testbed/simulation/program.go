@@ -12,7 +12,7 @@ func (w *world) announced(a *agent, local election.Instant, x election.Announcem
 		w.checkShort(a, x)
 		return
 	}
-	self := election.Holder{Peer: a.peer, Boot: a.boot}
+	self := election.Holder{Peer: a.peer, Lineage: a.boot}
 	w.observe(a, x)
 	w.announcing(a, x)
 	w.heal.changed = true
@@ -78,7 +78,7 @@ func (w *world) checkTerm(a *agent, l *contestLog, x election.Announcement, self
 	if h, ok := l.owners[x.Term]; ok && h != self {
 		w.fail("G2", "%s leads %s in term %d, which %s had", self, x.Election, x.Term, h)
 	}
-	if before := w.find(l.holder.Peer); before != nil && before != a && before.alive && before.boot == l.holder.Boot &&
+	if before := w.find(l.holder.Peer); before != nil && before != a && before.alive && before.boot == l.holder.Lineage &&
 		(before.paused > 0 || !w.joined(a, before)) {
 		w.stats.Cut++
 	}
@@ -101,7 +101,7 @@ func (w *world) withdrawn(a *agent, x election.Withdrawal) {
 	if !chance(a.rng, w.plan.heeds) {
 		return
 	}
-	self := election.Holder{Peer: a.peer, Boot: a.boot}
+	self := election.Holder{Peer: a.peer, Lineage: a.boot}
 	life, epoch := a.life, a.clock.epoch
 	w.after(around(a.rng, w.plan.timing.Heartbeat/2), func() {
 		if epoch != a.clock.epoch || a.frozen > 0 { // gone, or acts on when its host thaws

@@ -16,7 +16,7 @@ func beat(i int) election.Message { return election.Heartbeat{Send: election.Sen
 func ack(i int) election.Message { return election.HeartbeatAck{Send: election.SendID(i)} }
 
 func ask(name election.Name, term election.Term) election.VoteRequest {
-	return election.VoteRequest{Election: name, Term: term, Holder: election.Holder{Peer: "p", Boot: 1}}
+	return election.VoteRequest{Election: name, Term: term, Holder: election.Holder{Peer: "p", Lineage: 1}}
 }
 
 func giveBack(r election.VoteRequest) election.Message {
@@ -251,8 +251,8 @@ func TestTheInboxKeepsOrderAndItsBounds(t *testing.T) {
 				}
 				took[i.Peer] = int(m.Round)
 			case election.Heartbeat:
-				if int(m.Boot) != lived[i.Peer] {
-					t.Fatalf("a heartbeat of life %d of %s in life %d", m.Boot, i.Peer, lived[i.Peer])
+				if int(m.Lineage) != lived[i.Peer] {
+					t.Fatalf("a heartbeat of life %d of %s in life %d", m.Lineage, i.Peer, lived[i.Peer])
 				}
 			case nil:
 				if ok {
@@ -269,7 +269,7 @@ func TestTheInboxKeepsOrderAndItsBounds(t *testing.T) {
 				put[p] = n + 1
 				b.Put(p, answer(n+1))
 			case 1:
-				b.Put(p, election.Heartbeat{Boot: election.BootID(lives[p]), Send: election.SendID(n)})
+				b.Put(p, election.Heartbeat{Lineage: election.LineageID(lives[p]), Send: election.SendID(n)})
 			case 2:
 				b.Put(p, ask(name, election.Term(n)))
 			case 3:
