@@ -33,17 +33,19 @@ type Agent struct {
 	Step func(election.Instant, election.Input) election.Output // of its elector
 	Up   bool                                                   // else nothing reaches it
 	Disk election.State                                         // as its last write left it
+	Past election.Past                                          // what its lives have on record
 	// Stubborn agents give no receipt when they are asked to stop leading.
 	Stubborn bool
 	Index    int // among the cluster's
 
+	run     int                         // counts its processes
 	arrival map[*Agent]election.Instant // of the newest message to each: links keep the order
 }
 
 // Event is an input on its way to one process of an agent.
 type Event struct {
 	from, to *Agent // from is nil for what is no message
-	boot     election.LineageID
+	run      int
 	input    election.Input
 }
 
@@ -58,9 +60,15 @@ func (c *Cluster) Add(a *Agent) {
 	c.byPeer[a.Peer] = a
 }
 
-// Start begins a new process of the agent.
-func (c *Cluster) Start(a *Agent, boot election.LineageID) {
-	a.Lineage, a.Up = boot, true
+// Start begins a new process of the agent: the next life of its lineage, or the first of
+// another.
+func (c *Cluster) Start(a *Agent, lineage election.LineageID) {
+	if lineage != a.Lineage {
+		a.Past = election.Past{Lineage: election.Lineage{ID: lineage}}
+	}
+	a.Lineage, a.Up = lineage, true
+	a.run++
+	a.Past.Life++
 	c.Wakes[a.Index] = c.Now
 }
 
@@ -69,7 +77,7 @@ func (c *Cluster) Find(p election.PeerID) *Agent { return c.byPeer[p] }
 
 // Input gives the agent's present process an input after some time.
 func (c *Cluster) Input(a *Agent, after time.Duration, in election.Input) {
-	c.Push(c.Now.Add(after), Event{to: a, boot: a.Lineage, input: in})
+	c.Push(c.Now.Add(after), Event{to: a, run: a.run, input: in})
 }
 
 // Happen lets the next thing happen, unless that is after end: then it moves the
@@ -81,7 +89,7 @@ func (c *Cluster) Happen(end election.Instant) bool {
 		return false
 	case agent >= 0:
 		c.step(c.Agents[agent], election.Tick{})
-	case e.boot == e.to.Lineage && (e.from == nil || !c.Cut(e.from, e.to)):
+	case e.run == e.to.run && (e.from == nil || !c.Cut(e.from, e.to)):
 		c.step(e.to, e.input)
 	}
 	return true
@@ -95,6 +103,8 @@ func (c *Cluster) step(a *Agent, in election.Input) {
 	for action := range Actions(&out) {
 		c.Watch(a, action)
 		switch x := action.(type) {
+		case *election.LifeRecord:
+			a.Past.LifeRecord = Recorded(a.Past.LifeRecord, x)
 		case election.Withdrawal:
 			if !a.Stubborn {
 				c.Input(a, 0, election.Stopped{Election: x.Election, Term: x.Term})
@@ -117,5 +127,5 @@ func (c *Cluster) send(from *Agent, m election.Envelope) {
 	}
 	at := max(c.Now.Add(c.Delay(from, to)), from.arrival[to])
 	from.arrival[to] = at
-	c.Push(at, Event{from: from, to: to, boot: to.Lineage, input: election.Received{From: from.Peer, Message: m.Message}})
+	c.Push(at, Event{from: from, to: to, run: to.run, input: election.Received{From: from.Peer, Message: m.Message}})
 }

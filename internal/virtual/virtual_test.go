@@ -2,6 +2,7 @@ package virtual_test
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 	"testing"
 
@@ -61,15 +62,25 @@ func TestAnAgentIsWokenOnceAfterTheEventsOfThatMoment(t *testing.T) {
 }
 
 func TestActionsAreInTheOrderThatTheProtocolRestsOn(t *testing.T) {
-	out := election.Output{Withdraw: make([]election.Withdrawal, 2), Persist: &election.Persist{}, Send: make([]election.Envelope, 1),
+	out := election.Output{Record: &election.LifeRecord{}, Withdraw: make([]election.Withdrawal, 2), Persist: &election.Persist{}, Send: make([]election.Envelope, 1),
 		Announce: make([]election.Announcement, 1), Replies: make([]election.Reply, 1), WakeAt: 7}
 	var got []string
 	for action := range virtual.Actions(&out) {
 		got = append(got, fmt.Sprintf("%T", action))
 	}
-	want := []string{"election.Withdrawal", "election.Withdrawal", "*election.Persist", "election.Envelope", "election.Instant",
+	want := []string{"*election.LifeRecord", "virtual.Publish", "election.Withdrawal", "election.Withdrawal", "*election.Persist", "election.Envelope", "election.Instant",
 		"election.Announcement", "election.Reply"}
 	if !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
+	}
+}
+
+func TestARecordKeepsTheNewestOfEachElection(t *testing.T) {
+	before := election.LifeRecord{Retired: 1, Rows: []election.Authority{{Election: "a", Highest: 4}, {Election: "c", Highest: 2}}}
+	got := virtual.Recorded(before, &election.LifeRecord{Retired: 4, Spent: 3,
+		Rows: []election.Authority{{Election: "a"}, {Election: "b", Highest: 1}, {Election: "c", Highest: 3, Term: 3}, {Election: "d"}}})
+	want := election.LifeRecord{Retired: 4, Spent: 3, Rows: []election.Authority{{Election: "b", Highest: 1}, {Election: "c", Highest: 3, Term: 3}}}
+	if !reflect.DeepEqual(got, want) || len(before.Rows) != 2 || before.Rows[1].Highest != 2 {
+		t.Errorf("on record is %+v after %+v, want %+v", got, before, want)
 	}
 }

@@ -1,0 +1,28 @@
+package virtual
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/doyen-election/doyen/election"
+)
+
+// Recorded is what is on record after that was put there as well: nothing that the two
+// hold is shared with before, which another world may still look at.
+func Recorded(before election.LifeRecord, added *election.LifeRecord) election.LifeRecord {
+	r := election.LifeRecord{Retired: added.Retired, Spent: added.Spent, Rows: slices.Clone(before.Rows)}
+	for _, row := range added.Rows {
+		i, found := slices.BinarySearchFunc(r.Rows, row.Election, func(a election.Authority, name election.Name) int {
+			return strings.Compare(string(a.Election), string(name))
+		})
+		switch {
+		case found && row.Highest == 0: // the election is forgotten
+			r.Rows = slices.Delete(r.Rows, i, i+1)
+		case found:
+			r.Rows[i] = row
+		case row.Highest != 0:
+			r.Rows = slices.Insert(r.Rows, i, row)
+		}
+	}
+	return r
+}
