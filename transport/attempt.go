@@ -24,8 +24,8 @@ const protocolID = "/doyen"
 // outcome is how an attempt at a session ended.
 type outcome struct {
 	attempt uint64
-	held    election.LineageID // what this side sent as connected
-	wire    *wire              // nil if err is not
+	held    election.RunID // what this side sent as connected
+	wire    *wire          // nil if err is not
 	theirs  helloFrame
 	err     error
 	// If there is an error, one of these may be set.
@@ -246,7 +246,7 @@ func (l *link) report(err error) bool {
 // probe asks whether anybody still listens at the peer's address, for the side
 // that can't redial: the kernel of a host whose agent died refuses at once.
 func (l *link) probe() {
-	addr, _ := l.where()
+	addr := l.where()
 	l.t.running.Add(1)
 	go func() {
 		defer l.t.running.Done()
@@ -255,6 +255,21 @@ func (l *link) probe() {
 		select {
 		case l.probes <- l.t.knock(ctx, addr):
 		case <-l.ctx.Done():
+		}
+	}()
+}
+
+// wake has the peer, which dials, find this later life at once: the peer refuses the
+// connection, and dials. Else it would look for the former life ever more rarely.
+func (l *link) wake() {
+	l.t.running.Add(1)
+	go func() {
+		defer l.t.running.Done()
+		ctx, cancel := context.WithTimeout(l.ctx, l.t.limits.greet)
+		defer cancel()
+		if turn, err := l.t.dialling.begin(ctx, l.urgent, false); err == nil {
+			_ = l.t.host.call(ctx, l.pid, l.where()) // if it is not there, it dials when it is
+			l.t.dialling.end(turn, false)
 		}
 	}()
 }

@@ -70,6 +70,7 @@ func (g gater) InterceptSecured(dir network.Direction, p peer.ID, addrs network.
 		return false
 	case l.dials:
 		g.t.count.refused[refuseDirection].Add(1)
+		l.wokenUp()
 		return false
 	}
 	return true

@@ -48,7 +48,7 @@ func identities(t testing.TB, n int) []identity {
 }
 
 func helloOf(name string, boot election.LineageID) Hello {
-	return Hello{Lineage: boot, Name: name, Cluster: "test", Version: "v0", Algorithm: "bully", Quorum: true, Heartbeat: time.Millisecond, Lease: 1200 * time.Millisecond}
+	return Hello{Lineage: boot, Run: election.RunID(boot), Level: Level, Name: name, Cluster: "test", Version: "v0", Algorithm: "bully", Quorum: true, Heartbeat: time.Millisecond, Lease: 1200 * time.Millisecond}
 }
 
 var loopback = netip.MustParseAddrPort("127.0.0.1:0")

@@ -23,9 +23,16 @@ const (
 	maxText   = 128 // bytes of a cluster, version or algorithm
 )
 
+// Level is the feature level of this version: that of 0.2.0 is 0. A field or a message that
+// came with a level is used only with peers of that level, and higher ones.
+const Level = 1
+
 // Hello is what an agent sends about itself before anything else.
 type Hello struct {
 	Lineage   election.LineageID // not 0
+	Run       election.RunID     // 0: the lineage's first
+	Secret    [32]byte           // SHA-256 of the lineage's secret, by which its obituary is known; zero: it tells none
+	Level     uint64             // of features; New sets this version's
 	Name      string             // as election.ValidName has it
 	Cluster   string
 	Version   string // of the program
@@ -39,7 +46,7 @@ type Hello struct {
 func (h Hello) Validate() error {
 	switch {
 	case h.Lineage == 0:
-		return errors.New("validate hello: boot ID is 0")
+		return errors.New("validate hello: lineage ID is 0")
 	case !election.ValidName(h.Name):
 		return fmt.Errorf("validate hello: name %.*q is not valid", maxName, h.Name)
 	case len(h.Cluster) > maxText || len(h.Version) > maxText || len(h.Algorithm) > maxText:
@@ -61,9 +68,13 @@ type helloFrame struct {
 	Quorum    bool               `cbor:"7,keyasint"`
 	Heartbeat time.Duration      `cbor:"8,keyasint"`
 	Lease     time.Duration      `cbor:"9,keyasint"`
-	// Held is the boot of the receiver that the sender counts as connected at
+	// Held is the run of the receiver that the sender counts as connected at
 	// this moment, 0 if none: the new connection then only replaces a broken one.
-	Held election.LineageID `cbor:"10,keyasint,omitempty"`
+	Held election.RunID `cbor:"10,keyasint,omitempty"`
+	// Run is left out by the first life of a lineage, whose number it has, and by 0.2.0.
+	Run    election.RunID `cbor:"11,keyasint,omitempty"`
+	Secret []byte         `cbor:"12,keyasint,omitempty"`
+	Level  uint64         `cbor:"13,keyasint,omitempty"`
 }
 
 // verdictFrame is the second frame in each direction.
@@ -72,20 +83,37 @@ type verdictFrame struct {
 	Reason   string `cbor:"2,keyasint,omitempty"`
 }
 
-func (h Hello) frame(held election.LineageID) helloFrame {
-	return helloFrame{
+func (h Hello) frame(held election.RunID) helloFrame {
+	f := helloFrame{
 		Protocol: protocolVersion, Held: held,
 		Boot: h.Lineage, Name: h.Name, Cluster: h.Cluster, Version: h.Version,
-		Algorithm: h.Algorithm, Quorum: h.Quorum, Heartbeat: h.Heartbeat, Lease: h.Lease,
+		Algorithm: h.Algorithm, Quorum: h.Quorum, Heartbeat: h.Heartbeat, Lease: h.Lease, Level: h.Level,
 	}
+	if h.isLater() {
+		f.Run = h.Run
+	}
+	if h.Secret != ([32]byte{}) {
+		f.Secret = h.Secret[:]
+	}
+	return f
 }
 
 func (f helloFrame) hello() Hello {
-	return Hello{
-		Lineage: f.Boot, Name: f.Name, Cluster: f.Cluster, Version: f.Version,
-		Algorithm: f.Algorithm, Quorum: f.Quorum, Heartbeat: f.Heartbeat, Lease: f.Lease,
+	h := Hello{
+		Lineage: f.Boot, Run: f.Run, Name: f.Name, Cluster: f.Cluster, Version: f.Version,
+		Algorithm: f.Algorithm, Quorum: f.Quorum, Heartbeat: f.Heartbeat, Lease: f.Lease, Level: f.Level,
 	}
+	if h.Run == 0 {
+		h.Run = election.RunID(f.Boot)
+	}
+	if len(f.Secret) == len(h.Secret) {
+		h.Secret = [32]byte(f.Secret)
+	}
+	return h
 }
+
+// isLater reports whether its sender is not the first life of its lineage.
+func (h Hello) isLater() bool { return h.Run != 0 && uint64(h.Run) != uint64(h.Lineage) }
 
 // refusal is why two peers that reached each other are not connected.
 type refusal struct {
@@ -143,6 +171,9 @@ func greet(w *wire, ours helloFrame, accept func(Hello) error) (helloFrame, erro
 func judge(theirs helloFrame, accept func(Hello) error) error {
 	if theirs.Protocol != protocolVersion {
 		return fmt.Errorf("protocol version %d, expected %d", theirs.Protocol, protocolVersion)
+	}
+	if n := len(theirs.Secret); n != 0 && n != 32 {
+		return fmt.Errorf("validate hello: the hash of a secret has %d bytes, expected 32", n)
 	}
 	if err := theirs.hello().Validate(); err != nil {
 		return err

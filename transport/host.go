@@ -201,6 +201,19 @@ func (h *host) dial(ctx context.Context, p peer.ID, addr netip.AddrPort) (networ
 	return c, nil
 }
 
+// call connects to the peer at that address unless there is a connection, for the peer to find
+// out that this agent is there.
+func (h *host) call(ctx context.Context, p peer.ID, addr netip.AddrPort) error {
+	m, err := multiaddr(addr)
+	if err != nil {
+		return err
+	}
+	h.store.AddAddr(p, m, peerstore.PermanentAddrTTL)
+	h.Backoff().Clear(p)
+	_, err = h.DialPeer(ctx, p)
+	return err
+}
+
 // dialCause returns what went wrong at the one address dialled: the swarm's own
 // error is of many lines.
 func dialCause(err error) error {

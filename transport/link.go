@@ -25,8 +25,8 @@ const (
 // the one goroutine that decides; attempts, probes, the reader and the writer do one
 // blocking thing each and report to it.
 //
-// Invariant: the consumer has got Connected with boot held, and not yet Lost; held is 0
-// if there is no such boot. While session is set, held is not 0.
+// Invariant: the consumer has got Connected with run held, and not yet Lost; held is 0
+// if there is no such run. While session is set, held is not 0.
 type link struct {
 	t       *Transport
 	id      election.PeerID
@@ -41,11 +41,13 @@ type link struct {
 	probes    chan error
 	suspected chan struct{} // of capacity 1
 	moved     chan struct{} // of capacity 1: addr changed
+	woken     chan struct{} // of capacity 1: the peer, which does not dial, is there
 
 	mu      sync.Mutex
 	addr    netip.AddrPort
 	session *session
-	held    election.LineageID
+	held    election.RunID
+	level   uint64 // of the features of the run held
 	removed bool
 	failure string // of the last attempt
 	told    string // the refusal last reported
@@ -56,6 +58,7 @@ type link struct {
 	busy     bool // that attempt has not ended
 	began    time.Time
 	prompt   time.Time     // of the last dial at once
+	roused   time.Time     // when the peer last reported itself
 	interval time.Duration // from the last dial to the next
 	cause    error         // why the last session ended
 	dark     bool          // the last dial was not answered at all
@@ -69,7 +72,7 @@ func newLink(t *Transport, id peer.ID, p Peer) *link {
 	l := &link{
 		t: t, id: p.ID, pid: id, addr: p.Addr, dials: t.self < p.ID,
 		arrivals: make(chan network.Stream, 1), outcomes: make(chan outcome), probes: make(chan error),
-		suspected: make(chan struct{}, 1), moved: make(chan struct{}, 1),
+		suspected: make(chan struct{}, 1), moved: make(chan struct{}, 1), woken: make(chan struct{}, 1),
 		interval: redialMin, abandon: func() {},
 		retry: time.NewTimer(0), patience: time.NewTimer(t.grace),
 	}
@@ -85,6 +88,9 @@ func newLink(t *Transport, id peer.ID, p Peer) *link {
 func (l *link) loop() {
 	defer l.t.running.Done()
 	defer l.end()
+	if !l.dials && l.t.hello.isLater() {
+		l.wake()
+	}
 	for {
 		session := l.current()
 		select {
@@ -113,6 +119,8 @@ func (l *link) loop() {
 			l.suspect()
 		case <-l.moved:
 			l.move()
+		case <-l.woken:
+			l.rouse()
 		}
 	}
 }
@@ -153,7 +161,7 @@ func (l *link) dial() {
 	if l.busy || l.current() != nil {
 		return
 	}
-	addr, held := l.where()
+	addr, held := l.where(), l.claim()
 	d := dialling{addr: addr, urgency: l.urgent, dark: l.dark, timeouts: l.timeouts}
 	l.t.count.dials.Add(1)
 	l.begin(held, func(ctx context.Context, o *outcome) { l.call(ctx, d, o) })
@@ -163,8 +171,7 @@ func (l *link) dial() {
 // whatever attempt came before, and so does this side.
 func (l *link) answer(s network.Stream) {
 	l.abandon()
-	_, held := l.where()
-	l.begin(held, func(ctx context.Context, o *outcome) {
+	l.begin(l.claim(), func(ctx context.Context, o *outcome) {
 		ctx, cancel := context.WithTimeout(ctx, l.t.limits.greet)
 		defer cancel()
 		l.meet(ctx, s, o)
@@ -172,7 +179,7 @@ func (l *link) answer(s network.Stream) {
 }
 
 // begin runs an attempt, which fills the outcome in.
-func (l *link) begin(held election.LineageID, attempt func(context.Context, *outcome)) {
+func (l *link) begin(held election.RunID, attempt func(context.Context, *outcome)) {
 	ctx, cancel := context.WithCancel(l.ctx)
 	l.attempt++
 	l.abandon, l.busy, l.began = cancel, true, time.Now()
@@ -188,10 +195,22 @@ func (l *link) begin(held election.LineageID, attempt func(context.Context, *out
 
 func (l *link) urgent() urgency { return urgency(l.urgency.Load()) }
 
-func (l *link) where() (netip.AddrPort, election.LineageID) {
+func (l *link) where() netip.AddrPort {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.addr, l.held
+	return l.addr
+}
+
+// claim is which run of the peer this side sends as connected. A peer of 0.2.0 can't tell the
+// lives of a lineage apart, and may still count a former one as connected: what a later life
+// has with it is always a new connection to both.
+func (l *link) claim() election.RunID {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.level == 0 && l.t.hello.isLater() {
+		return 0
+	}
+	return l.held
 }
 
 // conclude takes the outcome of an attempt.
@@ -208,10 +227,10 @@ func (l *link) conclude(o outcome) {
 	if !o.hungUp {
 		l.turned = 0
 	}
-	switch _, held := l.where(); {
+	switch {
 	case o.err != nil:
 		l.failed(o)
-	case l.resumes(o) && o.held != held:
+	case l.resumes(o) && o.held != l.claim():
 		// Both sides still counted each other as connected, and here that has changed since the
 		// hello was sent: the peer would not report the new connection.
 		o.close()
@@ -221,10 +240,10 @@ func (l *link) conclude(o outcome) {
 	}
 }
 
-// resumes reports whether both sides still count each other's boot as connected, by
+// resumes reports whether both sides still count each other's run as connected, by
 // their hellos: then the new connection is not reported.
 func (l *link) resumes(o outcome) bool {
-	return o.held == o.theirs.Boot && o.theirs.Held == l.t.hello.Lineage
+	return o.held == o.theirs.hello().Run && o.theirs.Held == l.t.hello.Run
 }
 
 // adopt makes the connection of a successful attempt the session.
@@ -245,7 +264,7 @@ func (l *link) adopt(o outcome) {
 		l.t.box.put(Connected{Peer: l.id, Hello: theirs})
 	}
 	old := l.session
-	l.session, l.held, l.failure, l.told = s, theirs.Lineage, "", ""
+	l.session, l.held, l.level, l.failure, l.told = s, theirs.Run, theirs.Level, "", ""
 	l.mu.Unlock()
 
 	if resumed {
@@ -316,9 +335,13 @@ func (l *link) suspect() {
 // move records a new address: what was learnt of the old one is void. A connection that
 // works is kept.
 func (l *link) move() {
-	if l.current() != nil || !l.dials {
-		return
+	if l.current() == nil && l.dials {
+		l.afresh()
 	}
+}
+
+// afresh dials at once, whatever came of the dials before.
+func (l *link) afresh() {
 	l.abandon()
 	l.attempt++ // the outcome of that attempt comes too late
 	l.busy, l.interval, l.dark, l.timeouts, l.turned = false, redialMin, false, 0, 0

@@ -59,6 +59,27 @@ func (l *link) pause(o outcome, refused bool) time.Duration {
 	return pause
 }
 
+// wokenUp has the loop dial a peer that has reported itself: a later life (see wake).
+func (l *link) wokenUp() {
+	select {
+	case l.woken <- struct{}{}:
+	default:
+	}
+}
+
+// rouse dials at once a peer that has reported itself, at most as often as any other. Where the
+// former life's connection still looks open, its end has not been read yet: the dial that
+// follows is not delayed.
+func (l *link) rouse() {
+	if time.Since(l.roused) < redialMin {
+		return
+	}
+	l.roused, l.prompt = time.Now(), time.Time{}
+	if l.current() == nil && !(l.busy && time.Since(l.began) < redialMin) {
+		l.afresh()
+	}
+}
+
 // redial dials at once, but not in a tight loop if sessions break straight away.
 func (l *link) redial() {
 	if time.Since(l.prompt) < promptly {

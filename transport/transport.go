@@ -105,6 +105,10 @@ func New(c Config) (*Transport, error) {
 	if c.Accept == nil {
 		c.Accept = func(election.PeerID, Hello) error { return nil }
 	}
+	c.Hello.Level = Level
+	if c.Hello.Run == 0 {
+		c.Hello.Run = election.RunID(c.Hello.Lineage)
+	}
 	logTo(c.Logger.Handler())
 	t := &Transport{
 		hello: c.Hello, accept: c.Accept, log: c.Logger,
