@@ -239,13 +239,13 @@ func (a *agent) newCore(state election.State, hub *watch.Hub) error {
 	holder := election.Holder{Peer: a.store.Peer(), Lineage: a.boot}
 	suspends := boottime.NewSuspends() // before anything is counted
 	core, err := elector.New(elector.Config{
-		Self: holder, Name: a.cfg.Name, JoinedAt: a.born,
+		Self: holder, Run: election.RunID(a.boot), Life: 1, Name: a.cfg.Name, JoinedAt: a.born,
 		Quorum: a.cfg.Quorum, Algorithm: elector.Algorithm(a.cfg.Algorithm),
 		Timing:  elector.Timing{Heartbeat: a.cfg.Heartbeat, Lease: a.cfg.Lease},
 		Drift:   elector.DefaultDrift,
 		Preempt: a.cfg.Preempt, PreemptDelay: a.cfg.PreemptDelay,
 		Voters: a.cfg.Voters, Alone: len(a.cfg.Voters) == 0 && len(a.cfg.Join) == 0,
-	}, state, boottime.Now(), mathrand.New(mathrand.NewPCG(random(), random())))
+	}, state, nil, boottime.Now(), mathrand.New(mathrand.NewPCG(random(), random())))
 	if err != nil {
 		return fmt.Errorf("start elector: %w", err)
 	}

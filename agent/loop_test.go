@@ -214,7 +214,7 @@ func TestAPeerThatAnswersNoHeartbeatIsSuspected(t *testing.T) {
 func alone(t *testing.T) *elector.Elector {
 	e, err := elector.New(elector.Config{Self: election.Holder{Peer: me, Lineage: 1}, Name: "a", Algorithm: elector.Bully,
 		Timing: elector.Timing{Heartbeat: lease / 6, Lease: lease}, Drift: elector.DefaultDrift},
-		election.State{Peer: me}, 0, rand.New(rand.NewPCG(1, 2)))
+		election.State{Peer: me}, nil, 0, rand.New(rand.NewPCG(1, 2)))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -54,9 +54,10 @@ type Bully struct {
 	blind     bool // it waits for an agent outside the field: only time can end that
 }
 
-// New returns an idle Bully, which waits for the first Answer for timeout, above 0.
-func New(name election.Name, self election.PeerID, timeout time.Duration) *Bully {
-	return &Bully{election: name, self: self, timeout: timeout}
+// New returns an idle Bully, which waits for the first Answer for timeout, above 0, and
+// numbers its rounds from last + 1.
+func New(name election.Name, self election.PeerID, timeout time.Duration, last uint64) *Bully {
+	return &Bully{election: name, self: self, timeout: timeout, round: last}
 }
 
 // Clone returns a copy that shares nothing that changes.

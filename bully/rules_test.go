@@ -29,7 +29,7 @@ func middle() election.Field {
 
 func newBully(t *testing.T) *bully.Bully {
 	t.Helper()
-	return bully.New(selectiontest.Election, "m", selectiontest.Heartbeat)
+	return bully.New(selectiontest.Election, "m", selectiontest.Heartbeat, 0)
 }
 
 // TestFactsDiffer shows that of two agents that each take the other for the

@@ -192,7 +192,7 @@ type (
 	CandidaciesAck struct {
 		Lineage LineageID `cbor:"1,keyasint"` // of the candidacies' sender
 		Serial  uint64    `cbor:"2,keyasint"`
-		By      LineageID `cbor:"3,keyasint"` // the receiver's: its next process run does not know them
+		By      RunID     `cbor:"3,keyasint"` // the receiver's: its next life does not know them
 	}
 )
 

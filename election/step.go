@@ -20,7 +20,7 @@ type (
 	PeerConnected struct {
 		Peer    PeerID
 		Lineage LineageID
-		Run     RunID
+		Run     RunID    // 0: the lineage's number
 		Secret  [32]byte // SHA-256 of its lineage's secret (Obituary); zero: it told none
 	}
 	// PeerLost reports that the connection closed, and could not be made again.

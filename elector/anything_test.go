@@ -32,7 +32,7 @@ func anything(t *rapid.T) {
 	}
 	now := election.Instant(time.Hour)
 	start := func() *Elector {
-		e, err := New(cfg, s, now, rand.New(rand.NewPCG(1, 2)))
+		e, err := New(cfg, s, nil, now, rand.New(rand.NewPCG(1, 2)))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -77,7 +77,7 @@ func (c *cluster) start(name string) {
 	}
 	e, err := New(Config{Self: election.Holder{Peer: election.PeerID(name), Lineage: n.Lineage}, Name: name,
 		JoinedAt: int64(slices.Index(c.names, name)) + int64(n.Lineage-1)*100, Quorum: c.quorum, Algorithm: c.algo, Timing: testTiming,
-		Drift: DefaultDrift, Preempt: true, PreemptDelay: time.Second, Voters: voters}, n.Disk, c.Now, rand.New(rand.NewPCG(uint64(1+slices.Index(c.names, name)), uint64(n.Lineage))))
+		Drift: DefaultDrift, Preempt: true, PreemptDelay: time.Second, Voters: voters}, n.Disk, nil, c.Now, rand.New(rand.NewPCG(uint64(1+slices.Index(c.names, name)), uint64(n.Lineage))))
 	if err != nil {
 		c.t.Fatal(err)
 	}

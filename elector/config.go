@@ -1,6 +1,7 @@
 package elector
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"time"
@@ -20,8 +21,10 @@ const (
 // Config is what one agent's elector does not change while it runs.
 type Config struct {
 	Self         election.Holder
-	Name         string // this agent's, as the roster knows it
-	JoinedAt     int64  // Unix nanoseconds, as gossip tells the others
+	Run          election.RunID // of this process; 0: the lineage's number
+	Life         uint64         // which one of its lineage this is; the first is 1
+	Name         string         // this agent's, as the roster knows it
+	JoinedAt     int64          // Unix nanoseconds, as gossip tells the others
 	Quorum       bool
 	Algorithm    Algorithm
 	Timing       Timing
@@ -39,6 +42,18 @@ type Config struct {
 	FixedDeadline time.Duration
 }
 
+// livesApart is by how much the numbers of two lives differ: those of sends, rounds and
+// candidacies. No life uses so many.
+const livesApart = 1 << 40
+
+// runOf is a run of an agent, which is told apart from its lineage only from the second life on.
+func runOf(run election.RunID, of election.LineageID) election.RunID {
+	return cmp.Or(run, election.RunID(of))
+}
+
+// firstNumber is what this life's numbers are above, and those of its former lives are not.
+func (c Config) firstNumber() uint64 { return c.Life * livesApart }
+
 // DefaultDrift bounds how far a clock's rate may stray from real time.
 const DefaultDrift = 0.01
 
@@ -47,6 +62,8 @@ func (c Config) Validate() error {
 	switch {
 	case c.Self.Peer == "":
 		return errors.New("validate elector config: no peer ID")
+	case c.Life >= 1<<63/livesApart:
+		return fmt.Errorf("validate elector config: there can't be a life %d", c.Life)
 	case c.Algorithm != Bully && c.Algorithm != Ring:
 		return fmt.Errorf("validate elector config: unknown algorithm %q", c.Algorithm)
 	case c.Timing.Heartbeat < time.Microsecond: // Ring divides it

@@ -60,9 +60,10 @@ type Elector struct {
 	out          election.Output
 }
 
-// New returns the elector of an agent that starts with a state that is on disk. rng serves
-// retries and cluster names.
-func New(cfg Config, s election.State, now election.Instant, rng *rand.Rand) (*Elector, error) {
+// New returns the elector of an agent that starts with a state that is on disk, and with what
+// its former life left on record; nil: it begins a new lineage. rng serves retries and cluster
+// names.
+func New(cfg Config, s election.State, past *election.Past, now election.Instant, rng *rand.Rand) (*Elector, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
@@ -72,6 +73,7 @@ func New(cfg Config, s election.State, now election.Instant, rng *rand.Rand) (*E
 	if cfg.MaxElections == 0 {
 		cfg.MaxElections = codec.MaxElections // so that a heartbeat and a report hold them all
 	}
+	cfg.Run = runOf(cfg.Run, cfg.Self.Lineage)
 	rules := &contest.Config{Self: cfg.Self, JoinedAt: cfg.JoinedAt, Quorum: cfg.Quorum,
 		Heartbeat: cfg.Timing.Heartbeat, Lease: cfg.Timing.Lease, Drift: cfg.Drift,
 		Preempt: cfg.Preempt, PreemptDelay: cfg.PreemptDelay, Rand: rng}
@@ -83,12 +85,13 @@ func New(cfg Config, s election.State, now election.Instant, rng *rand.Rand) (*E
 			Self:  election.Voter{Name: cfg.Name, Peer: cfg.Self.Peer},
 			Names: cfg.Voters, Retry: cfg.Timing.Heartbeat}, ledger, voter),
 		change:   rosterChange{since: election.Never},
-		sends:    quorum.NewSends(cfg.Timing.Lease),
+		sends:    quorum.NewSends(cfg.Timing.Lease, election.SendID(cfg.firstNumber())),
 		withheld: map[election.PeerID]bool{},
 		roster:   voter.Roster(),
 		agenda:   agenda{window: firstWindow},
 		sweepAt:  now.Add(cfg.Timing.Lease),
-		inquired: uint64(cfg.Self.Lineage), // so that no answer to a former boot's question counts
+		inquired: uint64(cfg.Run), // so that no answer to a former life's question counts
+		stands:   candidacies{serial: cfg.firstNumber()},
 		counters: Counters{Sent: map[string]uint64{}, Received: map[string]uint64{},
 			Dropped: map[string]uint64{}},
 	}

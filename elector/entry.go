@@ -30,9 +30,9 @@ type entry struct {
 
 func newSelection(cfg Config, name election.Name) contest.Selection {
 	if cfg.Algorithm == Ring {
-		return ring.New(name, cfg.Self.Peer, cfg.Timing.Heartbeat)
+		return ring.New(name, cfg.Self.Peer, cfg.Timing.Heartbeat, cfg.firstNumber())
 	}
-	return bully.New(name, cfg.Self.Peer, cfg.Timing.Heartbeat)
+	return bully.New(name, cfg.Self.Peer, cfg.Timing.Heartbeat, cfg.firstNumber())
 }
 
 // advanceContests advances the elections that were touched or whose time has come, and all

@@ -23,7 +23,7 @@ func startsWithout(t *testing.T, alone bool) *solo {
 	t.Helper()
 	cfg := Config{Self: soloSelf, Name: "a", JoinedAt: 'a', Quorum: true, Alone: alone, Algorithm: Bully, Timing: testTiming, Drift: DefaultDrift}
 	s := &solo{t: t, now: at(60_000), stuck: true, view: election.View{Members: []election.Member{member("a", 100), member("b", 100)}}}
-	e, err := New(cfg, election.State{Peer: "a"}, s.now, rand.New(rand.NewPCG(1, 2)))
+	e, err := New(cfg, election.State{Peer: "a"}, nil, s.now, rand.New(rand.NewPCG(1, 2)))
 	if err != nil {
 		t.Fatal(err)
 	}

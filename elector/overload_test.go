@@ -61,7 +61,7 @@ func newCrowded(t *testing.T, n int) *crowded {
 	}
 	for i, id := range c.names {
 		e, err := New(Config{Self: election.Holder{Peer: id, Lineage: 1}, Name: string(id), JoinedAt: int64(id[0]), Quorum: true,
-			Algorithm: Bully, Timing: testTiming, Drift: DefaultDrift}, election.State{Peer: id, Roster: rosterOf("a", "b", "c")}, c.Now,
+			Algorithm: Bully, Timing: testTiming, Drift: DefaultDrift}, election.State{Peer: id, Roster: rosterOf("a", "b", "c")}, nil, c.Now,
 			rand.New(rand.NewPCG(1, uint64(i))))
 		if err != nil {
 			t.Fatal(err)

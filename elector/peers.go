@@ -10,6 +10,7 @@ import (
 // peer is what this agent knows of another, by direct contact.
 type peer struct {
 	boot     election.LineageID
+	run      election.RunID
 	leaving  bool             // its agent stops
 	reported bool             // its Report arrived since it connected
 	reportAt election.Instant // the next request for its Report
@@ -45,7 +46,7 @@ func (e *Elector) connected(in election.PeerConnected) {
 	}
 	e.heardOf++
 	e.foreign.remove(in.Peer)
-	e.peers.put(in.Peer, &peer{boot: in.Lineage, heardAt: e.now, unansweredSince: election.Never, probeAt: e.now.Add(e.cfg.Timing.Heartbeat)})
+	e.peers.put(in.Peer, &peer{boot: in.Lineage, run: runOf(in.Run, in.Lineage), heardAt: e.now, unansweredSince: election.Never, probeAt: e.now.Add(e.cfg.Timing.Heartbeat)})
 	own := e.report(0, "")
 	own.Known = e.progress.get(in.Peer).writes
 	e.send(in.Peer, own)

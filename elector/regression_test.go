@@ -13,7 +13,7 @@ import (
 
 func TestWithoutQuorumAVoteGrantIsDropped(t *testing.T) {
 	e, err := New(Config{Self: soloSelf, Name: "a", Algorithm: Bully, Timing: testTiming, Drift: DefaultDrift},
-		election.State{Peer: "a"}, 1, rand.New(rand.NewPCG(1, 1)))
+		election.State{Peer: "a"}, nil, 1, rand.New(rand.NewPCG(1, 1)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -134,7 +134,7 @@ func TestAPeerOfAnotherClusterIsNoticedWhenTheOwnRosterComesLater(t *testing.T) 
 	r := rosterOf("a", "b")
 	g := election.Genesis{Proposer: "b", Attempt: 1, Roster: *r}
 	e, err := New(Config{Self: soloSelf, Name: "a", Quorum: true, Algorithm: Bully, Timing: testTiming, Drift: DefaultDrift, Voters: []string{"b", "a"}},
-		election.State{Peer: "a", Pending: &g}, 1, rand.New(rand.NewPCG(1, 1)))
+		election.State{Peer: "a", Pending: &g}, nil, 1, rand.New(rand.NewPCG(1, 1)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -155,7 +155,7 @@ func TestAPeerOfAnotherClusterIsNoticedWhenTheOwnRosterComesLater(t *testing.T) 
 func TestAgentAloneKeepsAPendingGenesis(t *testing.T) {
 	g := election.Genesis{Proposer: "b", Attempt: 1, Roster: *rosterOf("a", "b")}
 	e, err := New(Config{Self: soloSelf, Name: "a", Quorum: true, Algorithm: Bully, Timing: testTiming, Drift: DefaultDrift, Alone: true},
-		election.State{Peer: "a", Pending: &g}, 1, rand.New(rand.NewPCG(1, 1)))
+		election.State{Peer: "a", Pending: &g}, nil, 1, rand.New(rand.NewPCG(1, 1)))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -50,7 +50,7 @@ func newScaled(t testing.TB, agents, each int) *scaled {
 	roster := rosterOf(names...)
 	s := &scaled{solo: &solo{t: nil, now: at(60_000)}, each: each}
 	cfg := Config{Self: soloSelf, Name: "a", JoinedAt: 'a', Quorum: true, Algorithm: Bully, Timing: testTiming, Drift: DefaultDrift}
-	e, err := New(cfg, election.State{Peer: "a", Roster: roster}, s.now, rand.New(rand.NewPCG(1, 2)))
+	e, err := New(cfg, election.State{Peer: "a", Roster: roster}, nil, s.now, rand.New(rand.NewPCG(1, 2)))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -61,7 +61,7 @@ func newSolo(t *testing.T, edit func(*Config, *election.State)) *solo {
 	if edit != nil {
 		edit(&cfg, &state)
 	}
-	e, err := New(cfg, state, s.now, rand.New(rand.NewPCG(1, 2)))
+	e, err := New(cfg, state, nil, s.now, rand.New(rand.NewPCG(1, 2)))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -66,7 +66,7 @@ func (a *agenda) problem(all []*entry) string {
 func TestACandidateWithNoTermLeftIsNotShown(t *testing.T) {
 	now := election.Instant(time.Hour)
 	e, err := New(Config{Self: soloSelf, Name: "a", JoinedAt: 1, Quorum: true, Algorithm: Bully, Timing: testTiming, Drift: DefaultDrift},
-		election.State{Peer: "a", Roster: rosterOf("a", "b", "c")}, now, rand.New(rand.NewPCG(1, 2)))
+		election.State{Peer: "a", Roster: rosterOf("a", "b", "c")}, nil, now, rand.New(rand.NewPCG(1, 2)))
 	if err != nil {
 		t.Fatal(err)
 	}

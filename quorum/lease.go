@@ -90,8 +90,11 @@ type Sends struct {
 	keep time.Duration
 }
 
-// NewSends returns a log that keeps sends for that long; a lease is enough.
-func NewSends(keep time.Duration) *Sends { return &Sends{keep: keep} }
+// NewSends returns a log that keeps sends for that long, a lease is enough, and numbers them
+// from last + 1.
+func NewSends(keep time.Duration, last election.SendID) *Sends {
+	return &Sends{keep: keep, last: last}
+}
 
 // Clone returns a copy. What is in the log never changes.
 func (s *Sends) Clone() *Sends { return &Sends{last: s.last, log: slices.Clip(s.log), keep: s.keep} }

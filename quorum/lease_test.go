@@ -114,7 +114,7 @@ func TestSupportedSinceIsWhatADumbSearchFinds(t *testing.T) {
 }
 
 func TestSendsForgetWhatIsWorthNothing(t *testing.T) {
-	s := NewSends(testLease)
+	s := NewSends(testLease, 0)
 	first := s.Next(at(0))
 	if again := s.Next(at(0)); again == first {
 		t.Fatalf("two sends of one instant share the number %d", first)

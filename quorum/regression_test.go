@@ -64,7 +64,7 @@ func TestRepeatedProposalsDoNotPileUpBehindASlowDisk(t *testing.T) {
 }
 
 func BenchmarkSendsWithinALease(b *testing.B) {
-	s := NewSends(testLease)
+	s := NewSends(testLease, 0)
 	for range 50_000 { // about a thousand elections that ask five voters in one lease
 		s.Next(at(0))
 	}

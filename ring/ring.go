@@ -58,8 +58,9 @@ type Ring struct {
 	announced election.Leadership
 }
 
-func New(name election.Name, self election.PeerID, heartbeat time.Duration) *Ring {
-	return &Ring{election: name, self: self, timeout: heartbeat / hopsPerHeartbeat}
+// New returns an idle Ring, which numbers its rounds from last + 1.
+func New(name election.Name, self election.PeerID, heartbeat time.Duration, last uint64) *Ring {
+	return &Ring{election: name, self: self, timeout: heartbeat / hopsPerHeartbeat, number: last}
 }
 
 // Clone returns a copy that shares nothing that changes.

@@ -9,7 +9,7 @@ import (
 )
 
 func newSelector(self election.PeerID) selectiontest.Selector {
-	return ring.New(selectiontest.Election, self, selectiontest.Heartbeat)
+	return ring.New(selectiontest.Election, self, selectiontest.Heartbeat, 0)
 }
 
 // TestTraces compares what happens with the golden traces in testdata, which

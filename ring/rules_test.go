@@ -33,7 +33,7 @@ func token(best election.Rank, number uint64) election.RingElection {
 
 func newRing(t *testing.T) *ring.Ring {
 	t.Helper()
-	return ring.New(selectiontest.Election, "m", selectiontest.Heartbeat)
+	return ring.New(selectiontest.Election, "m", selectiontest.Heartbeat, 0)
 }
 
 // tokens returns the tokens that the verdict sends, and to whom the first goes.

@@ -77,7 +77,7 @@ func newWorld(s Snapshot, seed uint64) (*world, error) {
 			Self: a.Holder, Name: info.Name, JoinedAt: info.JoinedAt,
 			Quorum: s.Quorum, Algorithm: s.Algorithm, Timing: s.Timing, Drift: elector.DefaultDrift,
 			Preempt: s.Preempt, PreemptDelay: s.PreemptDelay,
-		}, a.Disk, w.Now, rand.New(rand.NewPCG(seed, uint64(len(w.nodes)))))
+		}, a.Disk, nil, w.Now, rand.New(rand.NewPCG(seed, uint64(len(w.nodes)))))
 		if err != nil {
 			return nil, fmt.Errorf("start the elector of %s: %w", info.Name, err)
 		}

@@ -51,12 +51,12 @@ func newProcess(i int, self election.Holder, s election.State, now election.Inst
 	ledger := quorum.NewLedger(s, timing.Lease)
 	rules := &contest.Config{Self: self, JoinedAt: int64(self.Lineage), Quorum: true, Heartbeat: timing.Heartbeat,
 		Lease: timing.Lease, Drift: drift, Rand: rand.New(steady(uint64(1+6*i)<<60 | 0x123456789))}
-	p := &process{self: self, now: now, ledger: ledger, sends: quorum.NewSends(timing.Lease), roster: s.Roster, wakeAt: now}
+	p := &process{self: self, now: now, ledger: ledger, sends: quorum.NewSends(timing.Lease, 0), roster: s.Roster, wakeAt: now}
 	p.voter = quorum.NewVoter(quorum.VoterConfig{Self: self.Peer, Drift: drift, Lease: timing.Lease,
 		VoteTimeout: rules.VoteTimeout()}, ledger, now)
-	p.selection = bully.New(election.Default, self.Peer, timing.Heartbeat)
+	p.selection = bully.New(election.Default, self.Peer, timing.Heartbeat, 0)
 	if byRing {
-		p.selection = ring.New(election.Default, self.Peer, timing.Heartbeat)
+		p.selection = ring.New(election.Default, self.Peer, timing.Heartbeat, 0)
 	}
 	p.contest = contest.New(election.Default, rules, p.selection, s.Grant(election.Default).Term, 0)
 	for j := range p.peers {

@@ -166,7 +166,7 @@ func (w *world) start(a *agent) {
 	clear(a.terms)
 	clear(a.deadlines)
 	var err error
-	a.elector, err = elector.New(w.config(a), state, a.clock.at(w.Now), rand.New(rand.NewPCG(a.rng.Uint64(), 0)))
+	a.elector, err = elector.New(w.config(a), state, nil, a.clock.at(w.Now), rand.New(rand.NewPCG(a.rng.Uint64(), 0)))
 	if err != nil {
 		w.fail("start", "%s: %v", a.peer, err)
 		return
