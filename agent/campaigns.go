@@ -51,6 +51,16 @@ func (l *loop) Stand(q campaign.Request) (k *campaign.Candidacy, err error) {
 	return k, err
 }
 
+// Resume goes on with a program's candidacy. Errors are *api.ErrorDetail.
+func (l *loop) Resume(q campaign.Resumption) (k *campaign.Candidacy, err error) {
+	err = &api.ErrorDetail{Code: api.CodeUnavailable, Message: whyAgentStops}
+	l.call(func(now election.Instant) {
+		k, err = l.campaigns.Resume(now, q)
+		l.drainQueue()
+	})
+	return k, err
+}
+
 // End ends a candidacy. If its program may still act, waits is true, and until is the
 // deadline after which a proof that it has ended changes nothing.
 func (l *loop) End(id string) (until election.Instant, waits bool) {

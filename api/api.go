@@ -197,4 +197,5 @@ const (
 	CodeTooLarge     = "too_large"
 	CodeUnavailable  = "unavailable"
 	CodeNotConfirmed = "not_confirmed"
+	CodeNotResumable = "not_resumable"
 )

@@ -45,6 +45,14 @@ const (
 	CampaignRevoked   = "revoked"
 )
 
+// ResumeRequest is the body of POST /v1/campaigns/ID/resume.
+type ResumeRequest struct {
+	// Term is the newest one that the program was told.
+	Term uint64 `json:"term"`
+	// Meta replaces the program's word about itself; at most 256 bytes.
+	Meta string `json:"meta,omitempty"`
+}
+
 // StoppedRequest is the body of POST /v1/campaigns/ID/stopped.
 type StoppedRequest struct {
 	// Term is the one under which the program has stopped acting. Without it the

@@ -4,6 +4,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/doyen-election/doyen/agent/record"
 	"github.com/doyen-election/doyen/api"
 	"github.com/doyen-election/doyen/election"
 )
@@ -31,6 +32,11 @@ type Candidacy struct {
 	wait       *wait         // the term that waits until it has stopped
 	unanswered int           // terms whose deadline passed without a receipt
 
+	program  record.Program   // as it is recorded for the next life
+	absent   bool             // an earlier life elected it, and it has not resumed yet; it counts as ended
+	resumeBy election.Instant // of an absent one: until then it may act
+	earlier  []uint64         // inodes of its connections with earlier lives
+
 	ready chan struct{}
 
 	mu      sync.Mutex
@@ -39,8 +45,10 @@ type Candidacy struct {
 }
 
 func newCandidacy(id string, q Request, order uint64) *Candidacy {
-	return &Candidacy{id: id, election: q.Election, order: order, request: q, since: time.Now().UTC(),
-		ready: make(chan struct{}, 1)}
+	k := &Candidacy{id: id, election: q.Election, order: order, request: q, since: time.Now().UTC(),
+		program: q.Program, ready: make(chan struct{}, 1)}
+	k.program.Campaign, k.program.UID = id, q.UID
+	return k
 }
 
 // ID names the candidacy in its receipts.

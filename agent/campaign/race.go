@@ -78,6 +78,9 @@ func (r *Registry) dismiss(c *race, why election.Reason) {
 // renewed, and notifies the best candidate.
 func (r *Registry) Lead(now election.Instant, name election.Name, term election.Term, until election.Instant) {
 	c := r.race(name)
+	if c.term == term {
+		return // an earlier life has told it to a program: nobody else may hear of it
+	}
 	if c.term == 0 {
 		r.led++
 	}
@@ -88,6 +91,7 @@ func (r *Registry) Lead(now election.Instant, name election.Name, term election.
 	}
 	k := c.candidates[0]
 	c.acting, c.until = k, until
+	r.tell(k, term)
 	if !k.host {
 		k.before, k.newest = k.newest > 0, term
 		r.stats.elected.Add(1)
@@ -126,8 +130,32 @@ func (r *Registry) renew(c *race, until election.Instant) {
 		return
 	}
 	c.until = until
+	if c.acting.absent {
+		return // it is told when it resumes
+	}
 	c.acting.newest = c.term
+	r.tell(c.acting, c.term)
 	r.sayUntil(c.acting, api.CampaignRenewed, c.term, until)
+}
+
+// tell puts on record that a program is about to hear of a term, before it can (K1).
+func (r *Registry) tell(k *Candidacy, term election.Term) {
+	if k.program.Told != term {
+		k.program.Told = term
+		r.record(k)
+	}
+}
+
+// done puts on record that a program acts no more under any term that it was told.
+func (r *Registry) done(k *Candidacy) {
+	k.program.Stopped = k.program.Told
+	r.record(k)
+}
+
+func (r *Registry) record(k *Candidacy) {
+	if r.cfg.Record != nil {
+		r.cfg.Record(k.election, k.program)
+	}
 }
 
 // sayUntil sends a program the deadline until which it may act.
@@ -161,6 +189,7 @@ func (r *Registry) dropRival(c *race) {
 // has better candidates take over.
 func (r *Registry) Advance(now election.Instant) {
 	r.expire(now)
+	r.lapse(now)
 	for c := range r.rivals {
 		if now >= c.due && c.why == "" {
 			delete(r.rivals, c)
@@ -178,6 +207,11 @@ func (r *Registry) WakeAt() election.Instant {
 	for c := range r.rivals {
 		if c.why == "" {
 			wake = min(wake, c.due)
+		}
+	}
+	for _, k := range r.absent {
+		if k.absent {
+			wake = min(wake, k.resumeBy)
 		}
 	}
 	return wake

@@ -16,9 +16,11 @@ package campaign
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"time"
 
+	"github.com/doyen-election/doyen/agent/record"
 	"github.com/doyen-election/doyen/api"
 	"github.com/doyen-election/doyen/election"
 )
@@ -60,6 +62,12 @@ type Config struct {
 	MaxCandidacies, MaxOfUser int
 	// NewID draws the ID of a candidacy. It must not be guessable, nor come twice.
 	NewID func() string
+	// Past is what an earlier life of this agent left, sorted by election: with it the
+	// registry goes on.
+	Past []Past
+	// Record puts on record what acts in an election. It is called before a program can
+	// hear of the term that it was Told. Nil: nothing is recorded.
+	Record func(election.Name, record.Program)
 }
 
 // Request is a program that wants to be a candidate.
@@ -72,6 +80,7 @@ type Request struct {
 	UID         uint32
 	Own         bool // the user is root or the agent's own
 	PID         int32
+	Program     record.Program // by which it is recognised if it resumes; zero where the system does not tell
 }
 
 // Registry is every candidacy of one host.
@@ -84,9 +93,10 @@ type Registry struct {
 	rivals  map[*race]struct{} // those in which a better candidate waits
 	byID    map[string]*Candidacy
 	waits   []*wait
-	count   int    // of candidacies that have not ended, without the host's own
-	led     int    // races whose term is not 0
-	order   uint64 // of the newest
+	absent  []*Candidacy // that may resume; those that have, or can't any more, go with the next Advance
+	count   int          // of candidacies that have not ended, without the host's own
+	led     int          // races whose term is not 0
+	order   uint64       // of the newest
 	inputs  []election.Input
 	changed bool // the elections in which the host is a candidate have changed
 	closed  bool
@@ -103,7 +113,13 @@ func New(c Config) *Registry {
 	if c.Host {
 		race := r.race(election.Default)
 		race.candidates = []*Candidacy{{election: election.Default, priority: c.Priority, host: true}}
-		r.settle(race)
+	}
+	for _, p := range c.Past {
+		r.restore(p)
+	}
+	for _, name := range slices.Sorted(maps.Keys(r.races)) {
+		r.settle(r.races[name])
+		r.tidy(r.races[name])
 	}
 	return r
 }
@@ -213,11 +229,11 @@ func (r *Registry) Advertise() ([]election.Candidacy, bool) {
 	return all, true
 }
 
-// List describes every candidacy that has not ended, the oldest first.
+// List describes every candidacy that has not ended, and those that may resume, the oldest first.
 func (r *Registry) List() []api.Campaign {
 	var alive []*Candidacy
 	for _, k := range r.byID {
-		if !k.ended {
+		if !k.ended || k.absent {
 			alive = append(alive, k)
 		}
 	}
@@ -236,6 +252,7 @@ func (r *Registry) List() []api.Campaign {
 func (r *Registry) Close(reason string) {
 	r.closed = true
 	for _, k := range r.byID {
+		k.absent = false
 		if k.ended {
 			continue
 		}

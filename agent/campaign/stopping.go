@@ -14,6 +14,7 @@ type wait struct {
 	election election.Name
 	term     election.Term
 	stopBy   election.Instant
+	why      election.Reason
 	hook     bool       // the hook's run has not ended yet
 	by       *Candidacy // whose program has not stopped yet; nil: none acts, or it has
 	over     bool       // the elector has the receipt
@@ -36,7 +37,7 @@ func (r *Registry) revoke(c *race, w election.Withdrawal, wt *wait) {
 	if c.why != "" {
 		why = c.why
 	}
-	c.term, c.acting, c.until, c.why = 0, nil, 0, ""
+	c.term, c.acting, c.until, c.why, wt.why = 0, nil, 0, "", why
 	r.led--
 	delete(r.rivals, c)
 	if k != nil && !k.host {
@@ -87,7 +88,8 @@ func (r *Registry) expire(now election.Instant) {
 		}
 		if k := w.by; k != nil {
 			r.stats.released[byDeadline].Add(1)
-			k.wait = nil
+			r.done(k)
+			k.wait, k.absent = nil, false
 			k.unanswered++
 			r.forget(k)
 		}
@@ -116,6 +118,8 @@ func (r *Registry) Gone(id string) {
 func (r *Registry) stopped(k *Candidacy, how release) {
 	w := k.wait
 	k.wait, w.by = nil, nil
+	k.absent = false
+	r.done(k)
 	r.stats.released[how].Add(1)
 	r.conclude(w)
 	r.forget(k)
@@ -150,7 +154,10 @@ func (r *Registry) Receipt(id string, term election.Term, authorized func(uid ui
 		r.stopped(k, byReceipt)
 	case c != nil && c.acting == k && c.why == "" && (term == 0 || term == c.term):
 		k.hasStopped = term != 0 || !k.before
-		k.leaves = !k.ended
+		k.leaves, k.absent = !k.ended, false
+		if k.hasStopped {
+			r.done(k)
+		}
 		c.candidates = slices.DeleteFunc(c.candidates, func(o *Candidacy) bool { return o == k })
 		r.dismiss(c, ReasonStopped)
 	}

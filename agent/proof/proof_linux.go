@@ -6,7 +6,6 @@ import (
 	"os"
 	"time"
 
-	"github.com/prometheus/procfs"
 	"golang.org/x/sys/unix"
 
 	"github.com/doyen-election/doyen/agent/sockdiag"
@@ -15,17 +14,19 @@ import (
 // Process is the process that made a connection, held by a pidfd: its number
 // can be given to another process, a pidfd cannot.
 type Process struct {
-	file  *os.File
-	conn  *net.UnixConn
-	gone  chan struct{}
-	alone bool // to be read once gone is closed
+	file    *os.File // nil: it was gone when that was asked
+	conn    *net.UnixConn
+	sockets []uint64 // other ones that it had
+	gone    chan struct{}
+	alone   bool // to be read once gone is closed
 }
 
 // Of returns the process at the other end. The connection was accepted at that
 // instant of CLOCK_BOOTTIME, in nanoseconds: where the kernel has no pidfd of
 // the peer (before 6.5), one is opened by number, and a process that began
-// later is not the peer but one that was given its number.
-func Of(conn *net.UnixConn, accepted int64) (*Process, error) {
+// later is not the peer but one that was given its number. The inodes are those of its
+// other connections, which must be closed too before it is alone.
+func Of(conn *net.UnixConn, accepted int64, sockets ...uint64) (*Process, error) {
 	// Asked while the process lives, so that a missing proof is known before its end;
 	// the first time may take milliseconds, for the kernel's module.
 	if _, err := sockdiag.Peer(conn); err != nil {
@@ -43,10 +44,15 @@ func Of(conn *net.UnixConn, accepted int64) (*Process, error) {
 	if asked != nil {
 		return nil, asked
 	}
+	return await(pidfd, &Process{conn: conn, sockets: sockets, gone: make(chan struct{})})
+}
+
+// await has the process noticed that the descriptor is of.
+func await(pidfd int, p *Process) (*Process, error) {
 	if err := unix.SetNonblock(pidfd, true); err != nil { // so that the runtime waits for it, and no thread
 		return nil, fmt.Errorf("prove that a process has ended: %w", joined(err, pidfd))
 	}
-	p := &Process{file: os.NewFile(uintptr(pidfd), "pidfd"), conn: conn, gone: make(chan struct{})}
+	p.file = os.NewFile(uintptr(pidfd), "pidfd")
 	if err := p.file.SetReadDeadline(time.Time{}); err != nil { // the runtime can't wait for it
 		p.file.Close()
 		return nil, ErrNone
@@ -79,28 +85,10 @@ func peerByNumber(fd int, accepted int64) (int, error) {
 	if err != nil {
 		return -1, ErrNone
 	}
-	if began, err := started(int(c.Pid)); err != nil || began > accepted {
+	if began, err := started(int(c.Pid)); err != nil || int64(began)*tick > accepted {
 		return -1, joined(ErrNone, pidfd)
 	}
 	return pidfd, nil
-}
-
-// ticks is how many clock ticks a second has in /proc; Linux fixed it for all
-// programs.
-const ticks = 100
-
-// started returns when a process began, in nanoseconds of CLOCK_BOOTTIME,
-// rounded down to a tick.
-func started(pid int) (int64, error) {
-	p, err := procfs.NewProc(pid)
-	if err != nil {
-		return 0, err
-	}
-	stat, err := p.Stat()
-	if err != nil {
-		return 0, err
-	}
-	return int64(stat.Starttime) * int64(time.Second/ticks), nil
 }
 
 // wait ends when the process has, or with Close.
@@ -115,10 +103,18 @@ func (p *Process) wait() {
 		return over
 	})
 	if err == nil && over {
-		inode, err := sockdiag.Peer(p.conn)
-		p.alone = err == nil && inode == 0
-		close(p.gone)
+		p.ended()
 	}
+}
+
+// ended records that the process has.
+func (p *Process) ended() {
+	p.alone = unheld(p.sockets)
+	if p.conn != nil {
+		inode, err := sockdiag.Peer(p.conn)
+		p.alone = p.alone && err == nil && inode == 0
+	}
+	close(p.gone)
 }
 
 // Gone is closed when the process has ended with all its threads.
@@ -138,7 +134,11 @@ func (p *Process) Alone() bool {
 }
 
 // Close ends the waiting, and does not close Gone.
-func (p *Process) Close() { p.file.Close() }
+func (p *Process) Close() {
+	if p.file != nil {
+		p.file.Close()
+	}
+}
 
 // ready reports whether a descriptor is ready to be read, and does not wait.
 func ready(fd int) bool {

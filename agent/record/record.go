@@ -37,12 +37,13 @@ type Program struct {
 	Campaign string
 	UID      uint32
 	PID      int32
-	Started  uint64             // when its process did, as /proc/PID/stat has it
-	Sockets  [MaxSockets]uint64 // inodes of its connections, then zeros
+	Started  uint64             // when its process did, as /proc/PID/stat has it; 0: not known
+	Space    uint64             // the namespaces in which PID and Sockets mean something
+	Sockets  [MaxSockets]uint64 // inodes of its connections, then zeros; none: nothing proves that it is dead
 	More     bool               // it has more connections than that: nothing proves that it is dead
 	Priority int
 	Told     election.Term // the newest term that it was notified of
-	Receipt  election.Term // the newest term for which it reported that it stopped
+	Stopped  election.Term // the newest term under which it is known to act no more: by receipt, proof or deadline
 }
 
 // Hook is what is known of the hook's runs of "leading".

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"unicode/utf8"
 
+	"github.com/doyen-election/doyen/agent/access"
 	"github.com/doyen-election/doyen/agent/campaign"
 	"github.com/doyen-election/doyen/agent/proof"
 	"github.com/doyen-election/doyen/api"
@@ -21,6 +22,9 @@ const maxMeta = 256 // bytes
 type Campaigns interface {
 	// Stand starts a candidacy, which lasts until End.
 	Stand(campaign.Request) (*campaign.Candidacy, error)
+	// Resume goes on with the candidacy of a program that an earlier process run of the agent
+	// elected.
+	Resume(campaign.Resumption) (*campaign.Candidacy, error)
 	// End ends a candidacy. If its program may still act, waits is true, and until is the
 	// deadline after which a proof that it has ended changes nothing.
 	End(id string) (until election.Instant, waits bool)
@@ -72,15 +76,38 @@ func (s *Server) campaign(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	p, _ := caller(r) // authorized, so it is there, and so is the link
-	if s.otherTime(p.pid) {
-		fail(w, http.StatusBadRequest, api.ErrorDetail{Code: api.CodeBadRequest, Message: "this program is in another time namespace than the agent: " +
-			"it would compare deadlines with a different clock; run it in the host's time namespace, or run an agent in its own"})
+	if s.inOtherTime(w, p) {
 		return
 	}
 	ceiling, ok := s.ceiling(w, p, name, request.Priority)
 	if !ok {
 		return
 	}
+	s.carry(w, r, func(t *stream, on link) (err error) {
+		if request.Proof == nil || *request.Proof { // held before it is a candidate: it has just asked, so it lives
+			s.attend(t, on)
+		}
+		t.k, err = s.Campaigns.Stand(campaign.Request{
+			Election: name, Priority: request.Priority, MaxPriority: ceiling, Meta: request.Meta, UID: p.UID, Own: s.own(p.UID), PID: p.pid,
+			Program: proof.Identify(on.conn, int64(on.accepted), t.process != nil),
+		})
+		return err
+	})
+}
+
+// inOtherTime answers a program that reads another clock than the agent, and reports whether
+// it does.
+func (s *Server) inOtherTime(w http.ResponseWriter, p peer) bool {
+	if !s.otherTime(p.pid) {
+		return false
+	}
+	fail(w, http.StatusBadRequest, api.ErrorDetail{Code: api.CodeBadRequest, Message: "this program is in another time namespace than the agent: " +
+		"it would compare deadlines with a different clock; run it in the host's time namespace, or run an agent in its own"})
+	return true
+}
+
+// carry makes the connection a candidacy's, which begin gives it.
+func (s *Server) carry(w http.ResponseWriter, r *http.Request, begin func(*stream, link) error) {
 	link, _ := r.Context().Value(linkKey{}).(link)
 	if !s.streams.begin(link.conn) {
 		unanswered(w, errors.New("the agent stops"))
@@ -89,26 +116,57 @@ func (s *Server) campaign(w http.ResponseWriter, r *http.Request) {
 	defer s.streams.done(link.conn)
 	w.Header().Set("Connection", "close") // a refused program leaves its place to others
 	t := &stream{server: s, unix: link.conn}
-	if request.Proof == nil || *request.Proof { // held before it is a candidate: it has just asked, so it lives
-		var err error
-		if t.process, err = proof.Of(link.conn, int64(link.accepted)); err != nil { // its end proves nothing then
-			s.unproven.Do(func() {
-				s.Logger.Info("this host can't prove that a program has ended: its successor waits for its receipt, or for the end of the lease; not logged again", "err", err)
-			})
+	defer func() {
+		if t.process != nil {
+			t.process.Close()
 		}
-	}
-	if t.process != nil {
-		defer t.process.Close()
-	}
-	k, err := s.Campaigns.Stand(campaign.Request{
-		Election: name, Priority: request.Priority, MaxPriority: ceiling, Meta: request.Meta, UID: p.UID, Own: s.own(p.UID), PID: p.pid,
-	})
-	if err != nil {
+	}()
+	if err := begin(t, link); err != nil {
 		refused(w, err)
 		return
 	}
-	t.k = k
 	t.run(w)
+}
+
+// attend has the end of the process that connected noticed. Its other sockets must be closed
+// by then, too.
+func (s *Server) attend(t *stream, on link, sockets ...uint64) {
+	var err error
+	if t.process, err = proof.Of(on.conn, int64(on.accepted), sockets...); err != nil { // its end proves nothing then
+		s.unproven.Do(func() {
+			s.Logger.Info("this host can't prove that a program has ended: its successor waits for its receipt, or for the end of the lease; not logged again", "err", err)
+		})
+	}
+}
+
+// resume gives a program that an earlier process run elected its candidacy back.
+func (s *Server) resume(w http.ResponseWriter, r *http.Request) {
+	var request api.ResumeRequest
+	if !body(w, r, &request) {
+		return
+	}
+	if problem := implausible(api.CampaignRequest{Meta: request.Meta}); problem != "" {
+		fail(w, http.StatusBadRequest, api.ErrorDetail{Code: api.CodeBadRequest, Message: problem})
+		return
+	}
+	p, _ := caller(r)
+	if s.inOtherTime(w, p) {
+		return
+	}
+	s.carry(w, r, func(t *stream, on link) (err error) {
+		t.k, err = s.Campaigns.Resume(campaign.Resumption{
+			ID: r.PathValue("id"), Term: election.Term(request.Term), Meta: request.Meta, UID: p.UID, Own: s.own(p.UID),
+			Program: proof.Identify(on.conn, int64(on.accepted), true), Held: proof.Held,
+			May: func(name election.Name) error { return s.Access.May(p.Who, access.Campaign, string(name)) },
+		})
+		if err != nil {
+			return err
+		}
+		if sockets, provable := t.k.Sockets(); provable {
+			s.attend(t, on, sockets...)
+		}
+		return nil
+	})
 }
 
 // implausible describes what is wrong with a request, empty if nothing.

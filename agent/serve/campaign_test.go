@@ -46,6 +46,12 @@ func (h *hall) Stand(q campaign.Request) (*campaign.Candidacy, error) {
 	return h.registry.Stand(0, q)
 }
 
+func (h *hall) Resume(q campaign.Resumption) (*campaign.Candidacy, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.registry.Resume(0, q)
+}
+
 func (h *hall) End(id string) (election.Instant, bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -29,6 +29,9 @@ type closed struct{}
 func (closed) Stand(campaign.Request) (*campaign.Candidacy, error) {
 	return nil, &api.ErrorDetail{Code: api.CodeBusy, Message: "full"}
 }
+func (closed) Resume(campaign.Resumption) (*campaign.Candidacy, error) {
+	return nil, &api.ErrorDetail{Code: api.CodeNotFound, Message: "no"}
+}
 func (closed) End(string) (election.Instant, bool) { return 0, false }
 func (closed) Gone(string)                         {}
 func (closed) Receipt(string, election.Term, func(uint32) bool) error {

@@ -116,6 +116,7 @@ func (s *Server) socketRoutes() *http.ServeMux {
 	mux.Handle("/v1/elections/{name}/transfer", s.postOf(access.HandOver, s.transfer))
 	mux.Handle("/v1/elections/{name}/campaign", s.postOf(access.Campaign, s.campaign))
 	mux.Handle("/v1/campaigns", get(s.campaigns))
+	mux.Handle("/v1/campaigns/{id}/resume", s.postOwn(s.resume))
 	mux.Handle("/v1/campaigns/{id}/stopped", s.postOwn(s.stopped))
 	mux.Handle("/v1/voters", s.getAndPost(s.voters, s.changeVoters))
 	mux.Handle("/v1/history", get(s.history))

@@ -1,0 +1,218 @@
+package campaign
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/doyen-election/doyen/agent/record"
+	"github.com/doyen-election/doyen/api"
+	"github.com/doyen-election/doyen/election"
+)
+
+// Past is what an earlier life of this agent left on record of one election.
+type Past struct {
+	election.Authority
+	Program record.Program
+	// Hooked: the hook has to run for the end of the leadership, which HookDone reports.
+	Hooked bool
+}
+
+// Resumption is a program that was elected by an earlier life, and takes its candidacy up
+// again on another connection.
+type Resumption struct {
+	ID      string
+	Term    election.Term // the newest that it was told
+	Meta    string
+	UID     uint32
+	Own     bool           // the user is root or the agent's own
+	Program record.Program // as the kernel identifies it now
+	// Held returns those of the sockets that a process still holds.
+	Held func(sockets []uint64) []uint64
+	// May returns why the program may not be a candidate in the election.
+	May func(election.Name) error
+}
+
+// restore takes over one election. What nobody can act under any more is given back.
+func (r *Registry) restore(p Past) {
+	told := p.Program.Campaign != "" && p.Program.Told > p.Program.Stopped
+	// Without a quorum a broken connection ends what a program does.
+	acts := told && p.Term > 0 && p.Until != election.Never
+	c := r.race(p.Election)
+	r.changed = true
+	if told && !acts {
+		p.Program.Stopped = p.Program.Told // released: nobody acts under it
+		r.record(&Candidacy{election: p.Election, program: p.Program})
+	}
+	if p.Term == 0 {
+		c.asked = p.Priority > 0 && len(c.candidates) == 0 // who did not act becomes a candidate again
+		return
+	}
+	c.asked, c.priority = p.Priority > 0, p.Priority
+	var k *Candidacy
+	if acts {
+		k = r.expect(p)
+	}
+	if p.Ending.Reason != "" {
+		w := &wait{election: p.Election, term: p.Term, stopBy: p.Ending.StopBy, why: p.Ending.Reason, hook: p.Hooked, by: k}
+		if k != nil {
+			k.wait, k.resumeBy = w, w.stopBy
+		}
+		r.waits = append(r.waits, w)
+		r.conclude(w)
+		return
+	}
+	r.led++
+	c.term, c.until = p.Term, p.Until
+	switch {
+	case k != nil:
+		c.acting = k
+	case (p.Program.Campaign == "" || p.Program.Told < p.Term) && len(c.candidates) > 0 && c.candidates[0].priority == p.Priority:
+		c.acting = c.candidates[0] // the host itself: no program was told this term
+	default:
+		r.dismiss(c, election.ReasonWithdrawn)
+	}
+}
+
+// expect makes the candidacy of a program that may act, and may resume.
+func (r *Registry) expect(p Past) *Candidacy {
+	r.order++
+	k := newCandidacy(p.Program.Campaign, Request{Election: p.Election, UID: p.Program.UID, PID: p.Program.PID, Program: p.Program}, r.order)
+	k.priority = p.Program.Priority
+	k.ended, k.over, k.absent, k.resumeBy = true, true, true, p.Until
+	k.before, k.newest = true, max(p.Program.Told, p.Term)
+	r.byID[k.id] = k
+	r.absent = append(r.absent, k)
+	return k
+}
+
+// Absent returns the programs that may act and have not resumed, with the instant until which
+// they may.
+func (r *Registry) Absent() (programs []record.Program, until []election.Instant) {
+	for _, k := range r.absent {
+		if k.absent {
+			programs, until = append(programs, k.program), append(until, k.resumeBy)
+		}
+	}
+	return programs, until
+}
+
+// Resume gives an absent program its candidacy back, or returns a *api.ErrorDetail.
+func (r *Registry) Resume(now election.Instant, q Resumption) (*Candidacy, error) {
+	k := r.byID[q.ID]
+	if refused := r.refuse(now, k, q); refused != nil {
+		return nil, refused
+	}
+	k.absent, k.ended, k.over = false, false, false
+	k.request.Meta, k.request.Own = q.Meta, q.Own
+	k.addSockets(q)
+	r.count++
+	r.shares.of[k.request.UID]++
+	r.stats.candidacies.Store(int64(r.count))
+	c := r.race(k.election)
+	c.candidates = append(c.candidates, k)
+	slices.SortStableFunc(c.candidates, better)
+	switch {
+	case k.wait != nil:
+		r.record(k)
+		k.say(api.CampaignEvent{Type: api.CampaignRevoked, Term: uint64(k.wait.term), StopByBoottimeNS: int64(k.wait.stopBy), Reason: string(k.wait.why)})
+	case c.acting == k && c.why == "":
+		k.newest, k.program.Told = c.term, c.term
+		r.record(k)
+		r.sayUntil(k, api.CampaignRenewed, c.term, c.until)
+	}
+	r.settle(c)
+	r.dropRival(c)
+	return k, nil
+}
+
+// refuse returns why a program can't resume, nil if it can.
+func (r *Registry) refuse(now election.Instant, k *Candidacy, q Resumption) *api.ErrorDetail {
+	no := func(code, format string, args ...any) *api.ErrorDetail {
+		return &api.ErrorDetail{Code: code, Message: fmt.Sprintf(format, args...) +
+			": stop acting no later than the last deadline, and start a new campaign"}
+	}
+	switch {
+	case r.closed:
+		return no(api.CodeUnavailable, "the agent stops")
+	case k == nil:
+		return no(api.CodeNotFound, "no campaign on this host has this ID; it has ended, or the agent began without the record of the former process run")
+	case q.UID != k.request.UID:
+		return no(api.CodeForbidden, "this campaign belongs to user %d, and only a program of that user can resume it", k.request.UID)
+	case k.program.Started == 0 || q.Program.Started == 0:
+		return no(api.CodeForbidden, "the system does not tell whether this is the process that was elected")
+	case q.Program.PID != k.program.PID || q.Program.Started != k.program.Started || q.Program.Space != k.program.Space:
+		return no(api.CodeForbidden, "process %d was elected in this campaign, and only it can resume it", k.program.PID)
+	case !k.ended:
+		return no(api.CodeNotResumable, "this campaign is connected already: nothing has to be resumed")
+	case q.Term > k.program.Told || q.Term == 0:
+		return no(api.CodeNotResumable, "this campaign was never elected in term %d", q.Term)
+	case q.Term <= k.program.Stopped:
+		return no(api.CodeNotResumable, "term %d of this campaign has a receipt, or its deadline has passed", q.Term)
+	case !k.absent:
+		return no(api.CodeNotResumable, "this campaign has ended")
+	case now >= k.resumeBy:
+		return no(api.CodeNotResumable, "the deadline of this campaign has passed")
+	}
+	if err := q.May(k.election); err != nil {
+		return no(api.CodeForbidden, "%v", err)
+	}
+	return nil
+}
+
+// addSockets records another connection, beside the earlier ones that are still held.
+func (k *Candidacy) addSockets(q Resumption) {
+	if _, provable := k.Sockets(); !provable {
+		return
+	}
+	sockets := q.Held(slices.DeleteFunc(slices.Clone(k.program.Sockets[:]), func(inode uint64) bool { return inode == 0 }))
+	k.earlier = sockets
+	sockets = append(slices.Clone(sockets), q.Program.Sockets[0])
+	k.program.Sockets = [record.MaxSockets]uint64{}
+	// One that is not known, or one too many: nothing proves any more that nobody acts.
+	k.program.More = copy(k.program.Sockets[:], sockets) < len(sockets) || q.Program.Sockets[0] == 0
+}
+
+// Sockets returns the connections that the program had with earlier lives of the agent and
+// that some process may hold; and whether its end can be proven. It may be called by the
+// goroutine that resumed the candidacy.
+func (k *Candidacy) Sockets() (earlier []uint64, provable bool) {
+	return k.earlier, k.program.Sockets[0] != 0 && !k.program.More
+}
+
+// Dead records the proof that an absent program has ended.
+func (r *Registry) Dead(id string) {
+	switch k := r.byID[id]; {
+	case k == nil || !k.absent:
+	case k.wait != nil:
+		r.stopped(k, byProof)
+	default:
+		r.giveUp(k, byProof)
+	}
+}
+
+// lapse gives up the programs that have not resumed by the deadline they were told.
+func (r *Registry) lapse(now election.Instant) {
+	r.absent = slices.DeleteFunc(r.absent, func(k *Candidacy) bool {
+		if k.absent && k.wait == nil && now >= k.resumeBy {
+			r.giveUp(k, byDeadline)
+		}
+		return !k.absent
+	})
+}
+
+// giveUp ends the leadership of an absent program that is known to act no more.
+func (r *Registry) giveUp(k *Candidacy, how release) {
+	k.absent = false
+	r.done(k)
+	c := r.race(k.election)
+	if c.acting == k {
+		r.stats.released[how].Add(1)
+		c.acting = nil
+		r.dropRival(c)
+		if c.why == "" {
+			r.dismiss(c, ReasonStopped)
+		}
+	}
+	r.forget(k)
+	r.tidy(c)
+}

@@ -1,0 +1,122 @@
+package proof
+
+import (
+	"errors"
+	"net"
+	"os"
+	"slices"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/prometheus/procfs"
+	"golang.org/x/sys/unix"
+
+	"github.com/doyen-election/doyen/agent/record"
+	"github.com/doyen-election/doyen/agent/sockdiag"
+)
+
+// tick is the unit in which /proc says when a process began, in nanoseconds; Linux fixed it
+// for all programs.
+const tick = int64(time.Second / 100)
+
+// started returns when a process began, in ticks of CLOCK_BOOTTIME, rounded down.
+func started(pid int) (uint64, error) {
+	p, err := procfs.NewProc(pid)
+	if err != nil {
+		return 0, err
+	}
+	stat, err := p.Stat()
+	return stat.Starttime, err
+}
+
+// Identify returns what the record needs to recognise the process at the other end of a
+// connection that was accepted at that instant: its number, its start and its namespaces;
+// and, if its end is to prove something, the connection's socket. It is zero where the system
+// does not tell.
+func Identify(conn *net.UnixConn, accepted int64, provable bool) record.Program {
+	raw, err := conn.SyscallConn()
+	if err != nil {
+		return record.Program{}
+	}
+	var c *unix.Ucred
+	var asked error
+	if err := raw.Control(func(fd uintptr) { c, asked = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED) }); err != nil || asked != nil || c.Pid <= 0 {
+		return record.Program{}
+	}
+	began, err := started(int(c.Pid))
+	if err != nil || int64(began)*tick > accepted { // its number is another's by now
+		return record.Program{}
+	}
+	p := record.Program{UID: c.Uid, PID: c.Pid, Started: began, Space: space()}
+	if inode, err := sockdiag.Peer(conn); provable && err == nil {
+		p.Sockets[0] = uint64(inode)
+	}
+	return p
+}
+
+// space tells the namespaces apart in which numbers of processes and sockets mean something;
+// 0: not known.
+var space = sync.OnceValue(func() uint64 {
+	var all uint64
+	for _, kind := range []string{"pid", "net"} {
+		info, err := os.Stat("/proc/self/ns/" + kind)
+		if err != nil {
+			return 0
+		}
+		stat, ok := info.Sys().(*syscall.Stat_t)
+		if !ok {
+			return 0
+		}
+		all = all<<32 | uint64(stat.Ino)&0xffffffff
+	}
+	return all
+})
+
+// Recorded returns a program as an earlier process run of this agent recorded it, which may
+// have ended since. The error says why its end can't be proven. It is alone if no
+// process holds a socket that is recorded for it.
+func Recorded(r record.Program) (*Process, error) {
+	if r.PID <= 0 || r.Started == 0 || r.Sockets[0] == 0 || r.More || r.Space == 0 || r.Space != space() {
+		return nil, ErrNone
+	}
+	p := &Process{gone: make(chan struct{})}
+	for _, inode := range r.Sockets {
+		if inode != 0 {
+			p.sockets = append(p.sockets, inode)
+		}
+	}
+	if _, err := sockdiag.Held(uint32(p.sockets[0])); err != nil {
+		return nil, err
+	}
+	pidfd, err := unix.PidfdOpen(int(r.PID), 0)
+	if errors.Is(err, unix.ESRCH) {
+		p.ended()
+		return p, nil
+	}
+	if err != nil {
+		return nil, ErrNone
+	}
+	began, err := started(int(r.PID)) // of the process that the descriptor holds, or of a later one
+	switch {
+	case ready(pidfd): // what has its number now has ended too, so it has ended either way
+	case err != nil:
+		return nil, joined(ErrNone, pidfd)
+	case began == r.Started:
+		return await(pidfd, p)
+	}
+	unix.Close(pidfd)
+	p.ended()
+	return p, nil
+}
+
+// Held returns those of the sockets that a process still holds, all of them if the kernel
+// can't be asked.
+func Held(sockets []uint64) []uint64 {
+	return slices.DeleteFunc(slices.Clone(sockets), func(inode uint64) bool {
+		held, err := sockdiag.Held(uint32(inode))
+		return err == nil && !held
+	})
+}
+
+func unheld(sockets []uint64) bool { return len(Held(sockets)) == 0 }
