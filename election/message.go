@@ -192,7 +192,9 @@ type (
 	CandidaciesAck struct {
 		Lineage LineageID `cbor:"1,keyasint"` // of the candidacies' sender
 		Serial  uint64    `cbor:"2,keyasint"`
-		By      RunID     `cbor:"3,keyasint"` // the receiver's: its next life does not know them
+		By      LineageID `cbor:"3,keyasint"` // the receiver's: 0.2.0 takes no other number than its hello's
+		// Run is the receiver's too: its next life does not know them. 0: the lineage's number.
+		Run RunID `cbor:"4,keyasint,omitempty"`
 	}
 )
 

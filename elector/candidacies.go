@@ -105,7 +105,7 @@ func (e *Elector) candidaciesOf(from election.PeerID, m election.Candidacies) {
 			}
 		}
 	}
-	e.send(from, election.CandidaciesAck{Lineage: m.Lineage, Serial: p.serial, By: e.cfg.Run})
+	e.send(from, election.CandidaciesAck{Lineage: m.Lineage, Serial: p.serial, By: e.cfg.Self.Lineage, Run: e.cfg.Run})
 }
 
 // changes walks the elections in which two sorted lists differ, and whether the newer has them.
@@ -136,7 +136,7 @@ func changes(before, now []election.Candidacy) iter.Seq2[election.Name, bool] {
 // candidaciesAck records what a peer knows, and sends it the newest.
 func (e *Elector) candidaciesAck(from election.PeerID, m election.CandidaciesAck) {
 	p := e.peers.get(from)
-	if p == nil || m.Lineage != e.cfg.Self.Lineage || m.By != p.run {
+	if p == nil || m.Lineage != e.cfg.Self.Lineage || m.By != p.boot || runOf(m.Run, m.By) != p.run {
 		e.counters.Dropped["stale_ack"]++
 		return
 	}

@@ -46,7 +46,7 @@ func TestWhatGossipDoesNotTellIsToldUntilItIsKnown(t *testing.T) {
 	if len(told) != 1 || !slices.Equal(told[0].Candidacies, jobs("cron", "pay")) {
 		t.Fatalf("a heartbeat later: told %+v", told)
 	}
-	o.hear("b", election.CandidaciesAck{Lineage: soloSelf.Lineage, Serial: told[0].Serial, By: 9}) // of b's former life
+	o.hear("b", election.CandidaciesAck{Lineage: soloSelf.Lineage, Serial: told[0].Serial, By: 1, Run: 9}) // of b's former life
 	o.rest(testTiming.Heartbeat)
 	if told = sentTo[election.Candidacies](o.take(), "b"); len(told) == 0 {
 		t.Fatal("what b's former life knew counts as known")

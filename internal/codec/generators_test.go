@@ -229,7 +229,7 @@ var messageOf = map[string]func(draw) election.Message{
 		return m
 	},
 	"CandidaciesAck": func(d draw) election.Message {
-		return election.CandidaciesAck{Lineage: election.LineageID(d.uint()), Serial: d.uint(), By: election.RunID(d.uint())}
+		return election.CandidaciesAck{Lineage: election.LineageID(d.uint()), Serial: d.uint(), By: election.LineageID(d.uint()), Run: election.RunID(d.uint())}
 	},
 }
 
