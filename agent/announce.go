@@ -85,7 +85,7 @@ func (l *loop) announce(now election.Instant, before *serve.Picture, a election.
 		l.logger.Info(map[bool]string{true: "this agent leads", false: "following"}[change.IsLeader],
 			"election", a.Election, "leader", change.Leader.Name, "term", a.Term, "reason", a.Reason)
 	}
-	l.record(now, before, a, change)
+	l.enter(now, before, a, change)
 	l.tellCampaigns(now, a)
 	l.hub.Publish(change)
 	l.tellHook(a, change)

@@ -22,8 +22,8 @@ func (l *loop) lose(p election.PeerID) {
 	l.lost[p] = l.clock()
 }
 
-// record adds a change to the history, with what this agent knew of it.
-func (l *loop) record(now election.Instant, before *serve.Picture, a election.Announcement, c api.Change) {
+// enter adds a change to the history, with what this agent knew of it.
+func (l *loop) enter(now election.Instant, before *serve.Picture, a election.Announcement, c api.Change) {
 	l.history.Add(api.Transition{
 		Time: c.Time, Election: c.Election, Type: c.Type, Leader: c.Leader, Term: c.Term,
 		Reason: c.Reason, Evidence: l.evidence(now, before, a), BoottimeNS: c.BoottimeNS,

@@ -11,6 +11,7 @@ import (
 	"github.com/doyen-election/doyen/agent/history"
 	"github.com/doyen-election/doyen/agent/hook"
 	"github.com/doyen-election/doyen/agent/pages"
+	"github.com/doyen-election/doyen/agent/record"
 	"github.com/doyen-election/doyen/agent/serve"
 	"github.com/doyen-election/doyen/agent/watch"
 	"github.com/doyen-election/doyen/agent/words"
@@ -38,7 +39,9 @@ type loopConfig struct {
 	// campaigns are the candidates of this host; owned by the goroutine of run.
 	campaigns *campaign.Registry
 	hub       *watch.Hub
-	pages     *pages.Keeper // nil: none are kept
+	pages     *pages.Keeper  // nil: none are kept
+	record    *record.Record // nil: none is kept
+	known     []record.Voter // by the record: those that gossip has not shown yet
 	clock     func() election.Instant
 	suspended func() bool // whether the host was, since the last call
 	lease     time.Duration
@@ -77,6 +80,7 @@ type loop struct {
 	heard      map[election.PeerID]election.Instant // last message of each connected peer
 	lost       map[election.PeerID]election.Instant // when the connection closed, of those that have none now
 	connected  map[election.PeerID]bool             // replaced, never changed: pictures share it
+	recorded   []record.Voter                       // as last put on record
 	led        bool                                 // this agent has led something
 	draining   bool
 	stopping   bool

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/doyen-election/doyen/agent/record"
 	"github.com/doyen-election/doyen/api"
 	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/membership"
@@ -106,12 +107,19 @@ func (p *presence) warnings(now election.Instant) (all []api.Warning) {
 // viewed handles a new view of the members.
 func (l *loop) viewed(v membership.View) {
 	l.view, l.names = &v, nil
+	l.known = slices.DeleteFunc(l.known, func(r record.Voter) bool { return lists(v, r.Peer) })
 	l.warnings.viewed(v)
 	l.look()
 	l.step(election.ViewChanged{View: l.presence.view()})
 	if why := sharedIdentity(v); why != "" {
 		l.step(election.Barred{Code: warnIdentity, Detail: why})
 	}
+}
+
+// lists reports whether gossip knows the peer, present or not.
+func lists(v membership.View, p election.PeerID) bool {
+	is := func(m membership.Member) bool { return m.Peer == p }
+	return slices.ContainsFunc(v.Members, is) || slices.ContainsFunc(v.Departed, is)
 }
 
 // review checks again, when that is due, the members that gossip calls dead and whose streams
@@ -141,7 +149,8 @@ func (l *loop) look() bool {
 }
 
 // reach has the transport connect to the present members, voters first. A connection between
-// two agents that neither vote nor lead can wait.
+// two agents that neither vote nor lead can wait. A later life reaches the voters by their
+// recorded addresses, until gossip shows them: it has to renew within the lease.
 func (l *loop) reach() {
 	peers := make([]transport.Peer, 0, len(l.presence.members))
 	votes := func(p election.PeerID, name string) bool {
@@ -155,7 +164,40 @@ func (l *loop) reach() {
 		first := votes(m.Peer, m.Name)
 		peers = append(peers, transport.Peer{ID: m.Peer, Addr: m.PeerAddr, First: first, Later: plain && !first})
 	}
+	for _, v := range l.known {
+		if l.roster.Has(v.Peer) && v.Peer != l.self.Peer {
+			peers = append(peers, transport.Peer{ID: v.Peer, Addr: v.Stream, First: true})
+		}
+	}
 	l.network.SetPeers(peers)
+	l.recordVoters()
+}
+
+// recordVoters puts on record where the other voters are, as far as that is known.
+func (l *loop) recordVoters() {
+	if l.roster == nil {
+		return
+	}
+	var voters []record.Voter
+	for _, m := range l.presence.members {
+		if l.roster.Has(m.Peer) && m.Peer != l.self.Peer {
+			voters = append(voters, record.Voter{Peer: m.Peer, Gossip: m.GossipAddr, Stream: m.PeerAddr})
+		}
+	}
+	for _, was := range slices.Concat(l.known, l.recorded) { // one that is away may be back before the next life
+		same := func(v record.Voter) bool { return v.Peer == was.Peer }
+		if l.roster.Has(was.Peer) && was.Peer != l.self.Peer && !slices.ContainsFunc(voters, same) {
+			voters = append(voters, was)
+		}
+	}
+	slices.SortFunc(voters, func(a, b record.Voter) int { return cmp.Compare(a.Peer, b.Peer) })
+	if slices.Equal(voters, l.recorded) {
+		return
+	}
+	l.recorded = voters
+	if err := l.record.SetVoters(voters); err != nil {
+		l.logger.Warn("the next life can't reach the voters before gossip does", "err", err)
+	}
 }
 
 // connect records whether a peer is connected, in a new map: pictures share the old one.

@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/doyen-election/doyen/agent/record"
 	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/membership"
 	"github.com/doyen-election/doyen/transport"
@@ -192,4 +193,38 @@ func TestWhatIsNeitherToAVoterNorToALeaderCanWait(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A later life must renew within the lease, which may be before gossip has joined.
+func TestRecordedVotersAreConnectedUntilGossipShowsThem(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, nil)
+		at := netip.MustParseAddrPort("10.0.0.9:7947")
+		r.loop.known = []record.Voter{{Peer: me, Stream: at}, {Peer: "b", Stream: at}, {Peer: "c", Stream: at}, {Peer: "gone", Stream: at}}
+		voters := []election.Voter{{Name: "a", Peer: me}, {Name: "b", Peer: "b"}, {Name: "c", Peer: "c"}}
+		r.status.Roster = &election.Roster{Voters: voters}
+		r.start(t)
+		defer r.cancel()
+		for _, step := range []struct {
+			what string
+			view membership.View
+			want string
+		}{
+			{"gossip has not joined", membership.View{Members: []membership.Member{memberOf("a", membership.Alive)}}, "b c"},
+			{"it shows b at another address", membership.View{Members: []membership.Member{memberOf("b", membership.Alive)}}, "b c"},
+			{"c has left", membership.View{Departed: []membership.Member{memberOf("c", membership.Left)}}, ""},
+		} {
+			r.views <- step.view
+			synctest.Wait()
+			if got := r.first(); got != step.want {
+				t.Errorf("%s: first are %q, want %q", step.what, got, step.want)
+			}
+			if r.isPeer("gone") || r.isPeer(me) {
+				t.Errorf("%s: connected are %+v", step.what, r.peers)
+			}
+		}
+		if len(r.loop.recorded) != 2 {
+			t.Errorf("on record are %+v", r.loop.recorded)
+		}
+	})
 }
