@@ -35,7 +35,11 @@ type agent struct {
 
 	alive     bool
 	life      uint32 // counts its processes
+	run       election.RunID
 	boot      election.LineageID
+	past      *election.Past // on its record; nil: it has none, and its next life begins a lineage
+	secret    [32]byte       // of the lineage
+	unseen    bool           // it died before readers saw the outcome of its last step
 	joinedAt  int64
 	elector   *elector.Elector
 	paused    int  // pauses under way
@@ -58,6 +62,7 @@ type agent struct {
 type doom struct {
 	steps, done int
 	loud        bool
+	lost        bool // the record is, too
 	lasts       time.Duration
 }
 
@@ -119,7 +124,7 @@ func (w *world) ensureCandidates() {
 }
 
 func (w *world) config(a *agent) elector.Config {
-	c := elector.Config{Self: election.Holder{Peer: a.peer, Lineage: a.boot}, Name: a.name, JoinedAt: a.joinedAt,
+	c := elector.Config{Self: a.holder(), Run: a.run, Life: a.lifeNumber(), Name: a.name, JoinedAt: a.joinedAt,
 		Quorum: w.plan.quorum, Algorithm: w.plan.algorithm, Timing: a.settings.timing, Drift: elector.DefaultDrift,
 		Preempt: a.settings.preempt, PreemptDelay: a.settings.preemptDelay, FixedDeadline: a.settings.fixed,
 		MaxElections: len(w.logs) + 2*maxShort}
@@ -157,21 +162,20 @@ func (w *world) start(a *agent) {
 	}
 	a.life++
 	a.settings = w.drawSettings(a)
-	a.boot = election.LineageID(a.rng.Uint64())
-	a.joinedAt = w.Now + a.rng.Int64N(1000)
+	run := election.RunID(a.rng.Uint64())
+	past := w.beginLife(a, run, w.Now+a.rng.Int64N(1000))
 	a.suspended = false
 	a.alive, a.paused, a.draining, a.stopping, a.ending, a.doom = true, 0, false, false, false, nil
 	a.inbox, a.contests = nil, nil
 	clear(a.seen)
 	clear(a.terms)
-	clear(a.deadlines)
 	var err error
-	a.elector, err = elector.New(w.config(a), state, nil, a.clock.at(w.Now), rand.New(rand.NewPCG(a.rng.Uint64(), 0)))
+	a.elector, err = elector.New(w.config(a), state, past, a.clock.at(w.Now), rand.New(rand.NewPCG(a.rng.Uint64(), 0)))
 	if err != nil {
 		w.fail("start", "%s: %v", a.peer, err)
 		return
 	}
-	w.note(a, "STARTS as %s with %s", election.Holder{Peer: a.peer, Lineage: a.boot}, messages.State(state))
+	w.note(a, "STARTS as %s with %s%s", a.holder(), messages.State(state), describePast(past))
 	w.starting(a)
 	for e, s := range a.stand {
 		if s.stands {
@@ -180,6 +184,7 @@ func (w *world) start(a *agent) {
 	}
 	w.advertise(a)
 	w.step(a, election.Tick{})
+	w.goOn(a, past)
 	for _, b := range w.agents {
 		w.dial(a, b, w.around(w.redial()))
 	}
@@ -191,14 +196,16 @@ func (w *world) stop(a *agent, loud bool) {
 	if !a.alive {
 		return
 	}
-	w.poll(a)
+	if !a.unseen {
+		w.poll(a)
+	}
 	w.count(a)
 	w.checkTrusted(a)
 	w.note(a, "STOPS, %s", loudly(loud))
 	w.stopping(a)
 	a.alive, w.Wakes[a.id], a.inbox, a.contests, a.doom = false, never, nil, nil, nil
 	a.disk.kill(w, a)
-	w.endStatusClaims(a)
+	w.endLife(a)
 	for _, b := range w.agents {
 		if b != a {
 			w.conns[a.id][b.id].ends[w.side(a, b)].told = false

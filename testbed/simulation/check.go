@@ -71,6 +71,7 @@ func (w *world) checkSend(a *agent, local election.Instant, e election.Envelope)
 		s = &a.disk.believed
 	}
 	w.checkBarred(a, local, e.Message)
+	w.checkRecordedFirst(a, local, e.Message)
 	switch m := e.Message.(type) {
 	case election.VoteGrant:
 		g := s.Grants[m.Election]
@@ -117,7 +118,7 @@ func (w *world) checkClaim(a *agent, local election.Instant, c election.Claim) {
 	if l == nil || !w.plan.quorum {
 		return
 	}
-	self := election.Holder{Peer: a.peer, Lineage: a.boot}
+	self := a.holder()
 	if h, ok := l.owners[c.Term]; ok && h != self {
 		w.fail("G2", "%s claims term %d of %s, which %s had", self, c.Term, c.Election, h)
 	}
@@ -133,7 +134,7 @@ func (w *world) checkClaim(a *agent, local election.Instant, c election.Claim) {
 // connected.
 func (w *world) checkDriving(a *agent, local election.Instant, t election.Term, until election.Instant) {
 	l := w.log(a, election.RosterElection)
-	self := election.Holder{Peer: a.peer, Lineage: a.boot}
+	self := a.holder()
 	if t > 0 && local < until {
 		w.acts(l, actor{kind: claimer, host: a, epoch: a.clock.epoch, holder: self, term: t, until: until})
 		return
@@ -159,14 +160,16 @@ func (w *world) checkStatus(a *agent, local election.Instant, c *elector.Contest
 		return
 	}
 	w.checkTold(a, local, l, c)
-	self := election.Holder{Peer: a.peer, Lineage: a.boot}
+	self := a.holder()
 	leads := c.State == elector.Leading && c.Leader == self && local < c.ValidUntil
 	x := actor{kind: claimer, host: a, epoch: a.clock.epoch, holder: self, term: c.Term, until: c.ValidUntil}
 	if leads {
 		l.extend(a, c.Term, c.ValidUntil)
 		w.acts(l, x)
-		if p := l.find(program, self); p != nil && p.acting(w.Now) && p.term <= c.Term {
+		w.checkRecorded(a, l, c)
+		if p := l.find(program, self); p != nil && p.acting(w.Now) && p.term <= c.Term && p.life == a.life {
 			p.term, p.until = c.Term, max(p.until, c.ValidUntil)
+			w.tell(l, p)
 			w.leadsOn(l, p)
 		}
 		return

@@ -61,7 +61,7 @@ func TestAnAttemptGivenUpEndsNoDriver(t *testing.T) {
 	w, second := drivers(t)
 	a := w.numbered(0)
 	w.checkSend(a, a.clock.at(w.Now), election.Envelope{Message: election.Release{Election: election.RosterElection, Term: 3,
-		Holder: election.Holder{Peer: a.peer, Lineage: a.boot}}})
+		Holder: a.holder()}})
 	second()
 	if w.violation == nil || w.violation.Rule != "G1" {
 		t.Errorf("got %v, want a violation of G1", w.violation)

@@ -61,7 +61,8 @@ func (w *world) dial(a, b *agent, in time.Duration) {
 // connect tells a of its new connection to b.
 func (w *world) connect(c *conn, a, b *agent) {
 	e := &c.ends[w.side(a, b)]
-	gen, life, boot, to := c.gen, a.life, b.boot, b.life
+	gen, life, to := c.gen, a.life, b.life
+	told := election.PeerConnected{Peer: b.peer, Lineage: b.boot, Run: b.run, Secret: b.hash()}
 	wait := w.around(w.plan.delay) + 1
 	e.pending, e.tellAt = true, w.Now+int64(wait)
 	w.after(wait, func() {
@@ -76,7 +77,8 @@ func (w *world) connect(c *conn, a, b *agent) {
 			w.input(a, election.PeerLost{Peer: e.peer})
 		}
 		e.told, e.peer, e.gen, e.life = true, b.peer, gen, to
-		w.input(a, election.PeerConnected{Peer: b.peer, Lineage: boot})
+		told.Peer = b.peer
+		w.input(a, told)
 		if !c.up { // lost already
 			w.lose(c, a, b, w.around(w.redial()))
 		}

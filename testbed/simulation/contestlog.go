@@ -17,6 +17,7 @@ type contestLog struct {
 	owners  map[election.Term]election.Holder
 	ends    map[election.Term]leaseEnd
 	grants  map[vote]election.Holder
+	told    map[election.Term]int // which program was told that it leads in the term
 	actors  []actor
 }
 
@@ -50,12 +51,14 @@ type actor struct {
 	term    election.Term
 	until   election.Instant
 	stopped bool
-	bar     int // of the history
+	number  int    // of a program
+	life    uint32 // of its agent, to which the program is connected
+	bar     int    // of the history
 }
 
 func newContestLog(index int, name election.Name) *contestLog {
 	return &contestLog{index: index, name: name, owners: map[election.Term]election.Holder{}, ends: map[election.Term]leaseEnd{},
-		grants: map[vote]election.Holder{}}
+		grants: map[vote]election.Holder{}, told: map[election.Term]int{}}
 }
 
 // acting reports whether it leads at the true time t.
@@ -150,9 +153,9 @@ func (w *world) checkAlone(l *contestLog, x *actor) {
 
 // endStatusClaims forgets what a stopped agent's status said: nobody can read
 // it any more.
-func (w *world) endStatusClaims(a *agent) {
-	for _, l := range w.logsOf(a) {
-		if x := l.find(claimer, election.Holder{Peer: a.peer, Lineage: a.boot}); x != nil {
+func (w *world) endStatusClaims(a *agent, logs []*contestLog) {
+	for _, l := range logs {
+		if x := l.find(claimer, a.holder()); x != nil {
 			w.stopActing(x)
 		}
 	}

@@ -30,6 +30,7 @@ func (w *world) cutPower(r *rand.Rand) {
 		w.stop(a, loud)
 		w.note(a, "its host loses POWER, its clock starts again")
 		a.disk.powerCut(w, a)
+		w.loseRecord(a)
 		a.clock.reboot(w.Now, base)
 		w.later(lasts, func() { w.start(a) })
 	}
@@ -142,6 +143,11 @@ func (w *world) strikeBurst(r *rand.Rand) {
 		w.burst = burst{}
 		w.note(nil, "NETWORK: as usual again")
 	})
+}
+
+// uniform draws a duration up to that.
+func (w *world) uniform(r *rand.Rand, most time.Duration) time.Duration {
+	return time.Duration(r.Int64N(int64(most)))
 }
 
 func (w *world) slowDisk(r *rand.Rand) {

@@ -19,7 +19,7 @@ const gossipRoom = 2
 
 // advert is what the agent tells of itself.
 func (w *world) advert(a *agent) election.Member {
-	m := election.Member{Peer: a.peer, Lineage: a.boot, Name: a.name, JoinedAt: a.joinedAt, Draining: a.draining}
+	m := election.Member{Peer: a.peer, Lineage: a.boot, Run: a.run, Name: a.name, JoinedAt: a.joinedAt, Draining: a.draining}
 	for e, s := range a.stand {
 		if s.stands && len(m.Candidacies) < gossipRoom {
 			m.Candidacies = append(m.Candidacies, election.Candidacy{Election: w.plan.elections[e], Priority: s.priority})
@@ -83,7 +83,7 @@ func (w *world) sight(a, b *agent, in time.Duration) {
 
 // sameMember reports whether gossip has nothing new to tell.
 func sameMember(a, b election.Member) bool {
-	return a.Peer == b.Peer && a.Lineage == b.Lineage && a.Name == b.Name && a.JoinedAt == b.JoinedAt && a.Draining == b.Draining &&
+	return a.Peer == b.Peer && a.Lineage == b.Lineage && a.Run == b.Run && a.Name == b.Name && a.JoinedAt == b.JoinedAt && a.Draining == b.Draining &&
 		a.Suspected == b.Suspected && slices.Equal(a.Candidacies, b.Candidacies)
 }
 

@@ -54,7 +54,7 @@ func (w *world) now() time.Duration { return time.Duration(w.Now) }
 
 func (w *world) starting(a *agent) {
 	if h := w.history; h != nil {
-		h.Lives = append(h.Lives, spacetime.Span{Lane: a.id, From: w.now(), To: spacetime.Never, Text: election.Holder{Peer: a.peer, Lineage: a.boot}.String()})
+		h.Lives = append(h.Lives, spacetime.Span{Lane: a.id, From: w.now(), To: spacetime.Never, Text: a.holder().String()})
 	}
 }
 

@@ -34,7 +34,7 @@ func (w *world) wipe(r *rand.Rand, a *agent, lasts, later time.Duration) {
 func (w *world) takeDisk(a *agent) {
 	w.stop(a, true)
 	w.note(a, "its DISK IS LOST")
-	w.former[a.peer] = true
+	w.former[a.peer], a.past = true, nil
 	a.wiped++
 	a.peer = election.PeerID(fmt.Sprintf("p%c.%d", digit(a.number), a.wiped)) // sorts where the old one did
 	w.orphaned = w.orphaned || a.own == nil && !w.remembered(a) && w.newestRoster() != nil

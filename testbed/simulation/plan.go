@@ -17,6 +17,7 @@ type plan struct {
 	quorum    bool
 	varied    bool // agents get other settings from life to life
 	prepared  bool // the roster exists from the start, else the voters form it
+	lives     bool // agents keep a record for their next life
 	early     bool // disks are lost while they do
 	algorithm elector.Algorithm
 	settings

@@ -12,7 +12,7 @@ func (w *world) announced(a *agent, local election.Instant, x election.Announcem
 		w.checkShort(a, x)
 		return
 	}
-	self := election.Holder{Peer: a.peer, Lineage: a.boot}
+	self := a.holder()
 	w.observe(a, x)
 	w.announcing(a, x)
 	w.heal.changed = true
@@ -20,6 +20,9 @@ func (w *world) announced(a *agent, local election.Instant, x election.Announcem
 		return
 	}
 	l.highest = max(l.highest, x.Term)
+	if w.plan.lives && x.Term == l.last && self == l.holder {
+		return // the next life leads on: goOn sees to its program
+	}
 	w.checkTerm(a, l, x, self)
 	if x.Event == election.NewTerm {
 		w.stats.Overtaken++
@@ -34,8 +37,7 @@ func (w *world) announced(a *agent, local election.Instant, x election.Announcem
 	}
 	for _, c := range a.contests {
 		if c.Election == x.Election && c.Leader == self && local < c.ValidUntil {
-			w.acts(l, actor{kind: program, host: a, epoch: a.clock.epoch, holder: self, term: c.Term, until: c.ValidUntil})
-			w.startAdding(a, l, self)
+			w.startProgram(a, l, c)
 			return
 		}
 	}
@@ -101,8 +103,11 @@ func (w *world) withdrawn(a *agent, x election.Withdrawal) {
 	if !chance(a.rng, w.plan.heeds) {
 		return
 	}
-	self := election.Holder{Peer: a.peer, Lineage: a.boot}
+	self := a.holder()
 	life, epoch := a.life, a.clock.epoch
+	if p := l.find(program, self); p != nil && p.life != life && p.acting(w.Now) {
+		return // it is told when it resumes
+	}
 	w.after(around(a.rng, w.plan.timing.Heartbeat/2), func() {
 		if epoch != a.clock.epoch || a.frozen > 0 { // gone, or acts on when its host thaws
 			return
@@ -110,7 +115,7 @@ func (w *world) withdrawn(a *agent, x election.Withdrawal) {
 		if p := l.find(program, self); p != nil && p.term <= x.Term {
 			w.stopActing(p)
 		}
-		if a.life == life {
+		if a.life == life || a.holder() == self && chance(a.rng, 0.5) {
 			w.input(a, election.Stopped{Election: x.Election, Term: x.Term})
 		}
 	})

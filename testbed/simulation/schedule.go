@@ -15,6 +15,7 @@ import (
 type fault struct {
 	name    string
 	changes change
+	lives   bool // only where agents keep a record
 	strike  func(*world, *rand.Rand)
 }
 
@@ -62,6 +63,9 @@ func faultKinds() []fault {
 		{name: "suspend", strike: (*world).suspend},
 		{name: "second process", strike: (*world).intrude},
 		{name: "short election", strike: (*world).holdShortElection},
+		{name: "death", lives: true, strike: (*world).perish},
+		{name: "upgrade", lives: true, strike: (*world).upgrade},
+		{name: "hang", lives: true, strike: (*world).hang},
 	}
 }
 

@@ -57,6 +57,10 @@ func (w *world) step(a *agent, in election.Input) {
 
 func (w *world) act(a *agent, local election.Instant, action any) {
 	switch x := action.(type) {
+	case *election.LifeRecord:
+		w.record(a, x)
+	case virtual.Publish:
+		a.unseen = false
 	case election.Withdrawal:
 		w.withdrawn(a, x)
 	case *election.Persist:
@@ -79,14 +83,21 @@ func (w *world) die(a *agent, local election.Instant, out election.Output) {
 	d := a.doom
 	a.doom = nil
 	left := d.done
+	a.unseen = w.plan.lives
 	for action := range virtual.Actions(&out) {
 		if _, sent := action.(election.Instant); sent || left == 0 {
 			break
+		}
+		if !w.plan.lives && beforeAll(action) {
+			continue
 		}
 		left--
 		w.act(a, local, action)
 	}
 	w.stop(a, d.loud)
+	if d.lost {
+		w.loseRecord(a)
+	}
 	w.later(d.lasts, func() { w.start(a) })
 }
 

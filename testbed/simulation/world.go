@@ -54,6 +54,7 @@ type world struct {
 	schedule   []strike
 	kept       []int // of the schedule: these strike
 	chaosEnd   time.Duration
+	programs   int                      // started so far
 	former     map[election.PeerID]bool // identities whose disks are lost
 	formed     bool                     // a first roster was committed
 	shared     bool                     // on two disks
@@ -112,6 +113,7 @@ func (w *world) drawPlan() plan {
 		drift = statedDrift
 	}
 	p := drawPlan(rand.New(rand.NewPCG(o.Seed, 0x646f79656e)), drift)
+	p.drawLives(o.Seed)
 	if o.Voters > 0 {
 		p.voters, p.observers = o.Voters, 0
 	}

@@ -1,0 +1,175 @@
+package simulation
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
+	"math/rand/v2"
+
+	"github.com/doyen-election/doyen/election"
+	"github.com/doyen-election/doyen/elector"
+	"github.com/doyen-election/doyen/internal/virtual"
+)
+
+// In half of the worlds agents keep a record, by which the next life goes on as the same
+// holder. What is on record outlives the process and not the host's boot.
+
+// drawLives decides that without touching what else a seed draws: the worlds without lives
+// are what they were before there were any.
+func (p *plan) drawLives(seed uint64) {
+	p.lives = rand.New(rand.NewPCG(seed, 0x6c69766573)).IntN(2) == 0
+	if p.lives {
+		return
+	}
+	for i, f := range faultKinds() {
+		if f.lives {
+			p.intervals[i] = 0
+		}
+	}
+}
+
+func (a *agent) holder() election.Holder { return election.Holder{Peer: a.peer, Lineage: a.boot} }
+
+// lifeNumber is which one of its lineage the agent's life is.
+func (a *agent) lifeNumber() uint64 {
+	if a.past == nil {
+		return 1
+	}
+	return a.past.Life
+}
+
+// hash is what the agent tells of its lineage's secret.
+func (a *agent) hash() [32]byte {
+	if a.past == nil {
+		return [32]byte{}
+	}
+	return sha256.Sum256(a.secret[:])
+}
+
+// beginLife begins the next life of the agent's lineage, or another lineage where there is
+// no record. It returns what the former life left on it.
+func (w *world) beginLife(a *agent, run election.RunID, born int64) *election.Past {
+	past := a.past
+	a.run, a.unseen = run, false
+	if past != nil {
+		w.stats.Lives++
+		next := *past
+		next.Life++
+		a.past, a.joinedAt = &next, past.JoinedAt
+		return past
+	}
+	w.endStatusClaims(a, w.logsOf(a)) // lease pages are wiped
+	clear(a.deadlines)
+	a.boot, a.joinedAt = election.LineageID(run), born
+	if w.plan.lives {
+		a.past = &election.Past{Lineage: election.Lineage{ID: a.boot, Life: 1, JoinedAt: born, Lease: a.settings.timing.Lease}}
+		binary.LittleEndian.PutUint64(a.secret[:], uint64(run))
+	}
+	return nil
+}
+
+// endLife ends what ends with the process. With a record the lease pages stay, and those
+// who read them act on, as programs do; a clean stop ends the lineage.
+func (w *world) endLife(a *agent) {
+	logs := w.logsOf(a)
+	if a.past != nil && !a.ending {
+		logs = logs[len(logs)-1:]
+	}
+	w.endStatusClaims(a, logs)
+	if a.ending {
+		a.past = nil
+	}
+}
+
+// loseRecord has the next life find no record that it can read (K7).
+func (w *world) loseRecord(a *agent) {
+	if a.past != nil && !a.alive {
+		w.note(a, "its RECORD is lost")
+		a.past = nil
+	}
+}
+
+func (w *world) record(a *agent, r *election.LifeRecord) {
+	if a.past != nil {
+		a.past.LifeRecord = virtual.Recorded(a.past.LifeRecord, r)
+	}
+}
+
+// beforeAll reports whether an action comes before what worlds without lives let a process
+// die between.
+func beforeAll(action any) bool {
+	switch action.(type) {
+	case *election.LifeRecord, virtual.Publish:
+		return true
+	}
+	return false
+}
+
+// recorded is the agent's row of that election.
+func (a *agent) recorded(name election.Name) election.Authority {
+	for _, row := range a.past.Rows {
+		if row.Election == name {
+			return row
+		}
+	}
+	return election.Authority{}
+}
+
+// checkRecorded checks that no reader is shown what is not on record (K1).
+func (w *world) checkRecorded(a *agent, l *contestLog, c *elector.ContestStatus) {
+	if a.past == nil {
+		return
+	}
+	if row := a.recorded(l.name); row.Term != c.Term || row.Until < c.ValidUntil || row.Ending.Reason != "" {
+		w.fail("K1", "%s leads %s in term %d until %d, on record is %+v", a.peer, l.name, c.Term, c.ValidUntil, row)
+	}
+}
+
+// checkRecordedFirst checks that what a message rests on is on record before it leaves (K1),
+// and that no term is released while a program acts that any life told to (K4b).
+func (w *world) checkRecordedFirst(a *agent, local election.Instant, m election.Message) {
+	if a.past == nil {
+		return
+	}
+	switch m := m.(type) {
+	case election.VoteRequest:
+		if row := a.recorded(m.Election); row.Highest < m.Term {
+			w.fail("K1", "%s asks for term %d of %s, on record is %+v", a.peer, m.Term, m.Election, row)
+		}
+	case election.Heartbeat:
+		for _, c := range m.Claims {
+			row := a.recorded(c.Election)
+			if c.Election != election.RosterElection && (row.Term != c.Term || row.Until < local.Add(c.Remaining)) {
+				w.fail("K1", "%s claims term %d of %s for %v, on record is %+v", a.peer, c.Term, c.Election, c.Remaining, row)
+			}
+			if c.Election == election.RosterElection && row.Highest < c.Term {
+				w.fail("K8", "%s claims term %d of the roster election, on record is %+v", a.peer, c.Term, row)
+			}
+		}
+	case election.Release:
+		l := w.log(a, m.Election)
+		if row := a.recorded(m.Election); row.Term != 0 {
+			w.fail("K1", "%s releases term %d of %s, on record is %+v", a.peer, m.Term, m.Election, row)
+		}
+		if l == nil || !w.plan.quorum {
+			return
+		}
+		if p := l.find(program, m.Holder); p != nil && p.acting(w.Now) {
+			w.fail("K4b", "%s releases term %d of %s while its program acts in term %d", a.peer, m.Term, m.Election, p.term)
+		}
+	}
+}
+
+func describePast(past *election.Past) string {
+	if past == nil {
+		return ""
+	}
+	text := fmt.Sprintf(", life %d, on record", past.Life+1)
+	for _, r := range past.Rows {
+		text += fmt.Sprintf(" %s@%d", r.Election, r.Highest)
+		if r.Term != 0 {
+			text += fmt.Sprintf(" leads %d until %d %s", r.Term, r.Until, r.Ending.Reason)
+		}
+	}
+	return text
+}
