@@ -140,6 +140,7 @@ type tenure struct {
 	firstBeat election.SendID                      // the first heartbeat that claimed the term
 	disputed  map[election.PeerID]election.Instant // voters that can't renew the term, and since when
 	leaving   *departure                           // nil while it leads
+	outworn   bool                                 // it is to be overtaken at once (K4d, K4e)
 }
 
 // Advance does what is due by time, or by facts that have changed.

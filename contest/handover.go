@@ -64,10 +64,15 @@ func (c *Contest) stepDown(s *step, d departure) {
 	c.held.leaving = &d
 	s.out.Again = true
 	if !d.stopped {
-		s.out.StepDown = append(s.out.StepDown, election.Withdrawal{Election: c.name, Term: c.held.term, StopBy: d.stopBy, Reason: d.reason})
+		c.withdraw(s)
 	}
 	c.forget(s, d.reason)
 	s.wake(d.stopBy)
+}
+
+func (c *Contest) withdraw(s *step) {
+	d := c.held.leaving
+	s.out.StepDown = append(s.out.StepDown, election.Withdrawal{Election: c.name, Term: c.held.term, StopBy: d.stopBy, Reason: d.reason})
 }
 
 // Stopped takes the receipt that nothing acts under the term any more.

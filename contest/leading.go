@@ -63,6 +63,12 @@ func (c *Contest) Refresh(now election.Instant) bool {
 // overtakeTerm takes a higher term from the same voters when this one can't be renewed any
 // more: same leader, higher token, no gap (R6).
 func (c *Contest) overtakeTerm(s *step) {
+	if c.held.lease == nil && c.held.outworn {
+		t := c.newTerm(s)
+		s.out.Remember = t
+		c.overtake(s, &tenure{term: t})
+		return
+	}
 	if c.held.lease == nil || s.roster == nil || !c.outlived(s) {
 		return
 	}
@@ -71,13 +77,18 @@ func (c *Contest) overtakeTerm(s *step) {
 		c.bid = c.newBid(s)
 	}
 	if c.won(s, c.bid) && c.bid.lease.End() >= c.held.lease.End() { // programs were told of the later one
-		c.held, c.bid = &tenure{term: c.bid.lease.Term, lease: c.bid.lease}, nil
-		c.leader.Term, c.leader.Until = c.held.term, c.held.lease.End()
-		c.announce(s, election.Announcement{Event: election.NewTerm, Leader: c.cfg.Self, Term: c.held.term, Reason: election.ReasonElected})
-		s.out.Beat = true
+		c.overtake(s, &tenure{term: c.bid.lease.Term, lease: c.bid.lease})
 		return
 	}
 	c.seekVotes(s)
+}
+
+// overtake leads on in a higher term.
+func (c *Contest) overtake(s *step, next *tenure) {
+	c.held, c.bid = next, nil
+	c.leader.Term, c.leader.Until = next.term, c.leaseEnd(s.now)
+	c.announce(s, election.Announcement{Event: election.NewTerm, Leader: c.cfg.Self, Term: next.term, Reason: election.ReasonElected})
+	s.out.Beat = true
 }
 
 // Ends reports whether this leader's lease is about to end. Then Expire comes before any
@@ -244,10 +255,10 @@ func bestOf(f Facts, eligible func(election.Rank) bool) election.Rank {
 // if the voters that do not dispute its term are not a majority; if some do, once half the
 // lease has passed without a renewal, or one that is reachable has done so for disputeTime:
 // without its vote the next silent voter may end the leadership. So it does if a new
-// roster's floor has risen to its term.
+// roster's floor has risen to its term, and where Overtake has asked for it.
 func (c *Contest) outlived(s *step) bool {
 	switch {
-	case c.held.term <= s.roster.Floor, c.bid != nil:
+	case c.held.term <= s.roster.Floor, c.bid != nil, c.held.outworn:
 		return true
 	case len(c.held.disputed) == 0, !s.hasMajority(), !s.Writes():
 		return false

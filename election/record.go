@@ -1,13 +1,21 @@
 package election
 
-import "time"
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+)
 
 // Lineage is what the lives of one agent share, as the record keeps it for the next one.
 type Lineage struct {
 	ID       LineageID
-	Life     uint64        // of the newest life; the first is 1
-	JoinedAt int64         // Unix nanoseconds, of the first life: the place in rank stays
-	Lease    time.Duration // that its terms were asked for with (K4e)
+	Life     uint64 // of the newest life; the first is 1
+	JoinedAt int64  // Unix nanoseconds, of the first life: the place in rank stays
+	// Lease is the shortest that any of its lives had: no term on record was asked for with a
+	// shorter one (K4e).
+	Lease time.Duration
 }
 
 // Past is what the former life left on record: the next one takes all of it over before it
@@ -17,12 +25,12 @@ type Past struct {
 	LifeRecord
 }
 
-// LifeRecord is what an elector puts on record in one step, or all that it has on record: in a
-// step, Rows are those that have changed, sorted by election.
+// LifeRecord is what an elector puts on record in one step, or all that it has on record.
 type LifeRecord struct {
-	Retired Term // the highest term known in any election that is forgotten
-	Spent   Term // the highest term asked for in any election that is forgotten
-	Rows    []Authority
+	// Both are on record before a row goes.
+	Retired Term        // the highest term known in any election that is forgotten
+	Spent   Term        // the highest term asked for in any election that is forgotten
+	Rows    []Authority // sorted by election; of a step: those that have changed
 }
 
 // Authority is what this agent holds in one election: half a row of the record.
@@ -40,4 +48,38 @@ type Ending struct {
 	Reason Reason // empty: it does not end
 	To     PeerID // the target of a transfer
 	StopBy Instant
+}
+
+// Check is why no life can go on from that past at that instant; nil: one can. What a correct
+// agent never puts on record was changed by somebody else.
+func (p *Past) Check(now Instant) error {
+	switch {
+	case p.ID == 0 || p.Lease <= 0 || p.Lease > MaxLease:
+		return errors.New("the record has no lineage, or no lease")
+	case p.Retired > MaxTerm || p.Spent > MaxTerm:
+		return errors.New("the record has a term that can't be")
+	case !slices.IsSortedFunc(p.Rows, func(a, b Authority) int { return cmp.Or(cmp.Compare(a.Election, b.Election), -1) }):
+		return errors.New("the record's rows are not in order")
+	}
+	for _, a := range p.Rows {
+		if !a.canBe(now) {
+			return fmt.Errorf("the record's row of %q is not one of an agent's", a.Election)
+		}
+	}
+	return nil
+}
+
+func (a Authority) canBe(now Instant) bool {
+	ends := a.Ending != Ending{}
+	soon := func(i Instant) bool { return i > 0 && i <= now.Add(MaxLease) }
+	switch {
+	case a.Election != RosterElection && !ValidName(string(a.Election)), a.Highest == 0, a.Highest > MaxTerm, a.Term > a.Highest,
+		a.Priority < 0, a.Priority > MaxPriority:
+		return false
+	case a.Term == 0:
+		return a.Until == 0 && !ends
+	case ends:
+		return a.Ending.Reason != "" && a.Ending.StopBy == a.Until && soon(a.Until)
+	}
+	return a.Until == Never || soon(a.Until)
 }

@@ -42,6 +42,9 @@ type (
 		// the agent stays a candidate; 0: there are none.
 		Remaining int
 	}
+	// Overtake has this agent take a higher term at once in an election that it leads: the
+	// present one may not be told to those that are to act now (K4d).
+	Overtake struct{ Election Name }
 	// Stopped is the receipt: all that acted under this agent's term have stopped.
 	Stopped struct {
 		Election Name
@@ -102,6 +105,7 @@ func (Persisted) input()     {}
 func (PersistFailed) input() {}
 func (Campaign) input()      {}
 func (Withdraw) input()      {}
+func (Overtake) input()      {}
 func (Stopped) input()       {}
 func (Resign) input()        {}
 func (Transfer) input()      {}

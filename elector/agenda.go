@@ -46,7 +46,7 @@ func (a *agenda) narrow(now election.Instant, pause time.Duration) {
 }
 
 // touch has the election advanced in this step, or in the next if that was done.
-func (c *entry) touch() { c.touched, c.refresh = true, true }
+func (c *entry) touch() { c.touched, c.refresh, c.altered = true, true, true }
 
 func (e *Elector) touchAll() {
 	for _, c := range e.contests.rows {
@@ -101,5 +101,6 @@ func (e *Elector) drop(c *entry) {
 	if c.counted {
 		e.agenda.contesting--
 	}
+	e.lives.drop(c)
 	e.shown = nil
 }

@@ -49,7 +49,8 @@ type Elector struct {
 	sendWritesAt election.Instant                 // it is not sent again before then
 	barred       election.Barred                  // why this agent neither votes nor leads until its next start; zero: it does
 	beatAt       election.Instant
-	ledHere      int                      // how many elections the last heartbeat claimed
+	ledHere      int // how many elections the last heartbeat claimed
+	lives        lives
 	withheld     map[election.PeerID]bool // voters that can't renew all of them
 	draining     bool
 	stopping     bool
@@ -70,6 +71,12 @@ func New(cfg Config, s election.State, past *election.Past, now election.Instant
 	if s.Peer != cfg.Self.Peer {
 		return nil, fmt.Errorf("start elector: the state is %s's, not %s's", s.Peer, cfg.Self.Peer)
 	}
+	if past != nil {
+		if err := checkPast(cfg, past, now); err != nil {
+			return nil, fmt.Errorf("start elector: %w", err)
+		}
+		cfg.JoinedAt = past.JoinedAt
+	}
 	if cfg.MaxElections == 0 {
 		cfg.MaxElections = codec.MaxElections // so that a heartbeat and a report hold them all
 	}
@@ -85,6 +92,7 @@ func New(cfg Config, s election.State, past *election.Past, now election.Instant
 			Self:  election.Voter{Name: cfg.Name, Peer: cfg.Self.Peer},
 			Names: cfg.Voters, Retry: cfg.Timing.Heartbeat}, ledger, voter),
 		change:   rosterChange{since: election.Never},
+		lives:    lives{lapsesAt: election.Never},
 		sends:    quorum.NewSends(cfg.Timing.Lease, election.SendID(cfg.firstNumber())),
 		withheld: map[election.PeerID]bool{},
 		roster:   voter.Roster(),
@@ -95,22 +103,29 @@ func New(cfg Config, s election.State, past *election.Past, now election.Instant
 		counters: Counters{Sent: map[string]uint64{}, Received: map[string]uint64{},
 			Dropped: map[string]uint64{}},
 	}
+	if past != nil {
+		e.takeOver(past)
+	}
 	return e, nil
 }
 
-// Step handles one input. An instant before the last one counts as that.
+// Step handles one input. An instant before the last one counts as that. Output.Record is
+// valid until the next Step: its rows are used again, since a thousand change in a heartbeat.
 func (e *Elector) Step(now election.Instant, in election.Input) election.Output {
 	e.now = max(now, e.now)
 	e.out = election.Output{}
 	e.counters.Steps++
+	e.resume()
 	e.expireLeases() // first: a leader that was frozen must not act on the input
 	e.handle(in)
+	e.lapse()
 	e.settle()
 	duty := e.advance()
 	e.settle()
 	if e.stopping {
 		e.ledger.Flush()
 	}
+	e.out.Record = e.record()
 	e.out.Persist = e.ledger.Next(e.now)
 	e.out.WakeAt = e.wakeAt(duty)
 	return e.out
@@ -138,6 +153,10 @@ func (e *Elector) handle(in election.Input) {
 		}
 	case election.Withdraw:
 		e.withdrawCandidacy(in.Election, in.Remaining)
+	case election.Overtake:
+		if c := e.held(in.Election); c != nil {
+			e.carry(c, c.Overtake(c))
+		}
 	case election.Stopped:
 		e.stopped(in)
 	case election.Resign:
@@ -273,7 +292,7 @@ func (e *Elector) advance() election.Instant {
 }
 
 func (e *Elector) wakeAt(duty election.Instant) election.Instant {
-	wake := min(duty, e.voter.WakeAt(), e.ledger.WakeAt(), e.change.wakeAt, e.contestsWake())
+	wake := min(duty, e.voter.WakeAt(), e.ledger.WakeAt(), e.change.wakeAt, e.contestsWake(), e.lives.lapsesAt)
 	if !e.diskStuck() {
 		wake = min(wake, e.diskStuckFrom()) // it can't be elected from then on
 	}

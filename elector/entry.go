@@ -17,6 +17,7 @@ type entry struct {
 	wakeAt  election.Instant
 	touched bool // something was heard or done about it: it is to be advanced
 	refresh bool // what readers are shown may have changed
+	altered bool // what is on record of it may have changed
 	queued  bool // it waits for its turn to start a round
 	counted bool // among the agenda's contesting
 	contest.Contest
@@ -25,6 +26,7 @@ type entry struct {
 	turn      uint64           // its place among those that wait; 0: it wants to start no round
 	idleSince election.Instant // since when there are no candidates and no leader; Never: there are
 	listing   listing
+	recorded  election.Authority
 	shown     *ContestStatus // to readers; replaced, never changed; nil: they are not shown it
 }
 
@@ -79,6 +81,7 @@ func (e *Elector) advanceContest(c *entry) {
 
 // carry carries out what a contest asks for.
 func (e *Elector) carry(c *entry, v contest.Verdict) {
+	c.altered = true
 	if v.Remember != 0 {
 		e.remember(c.Name(), v.Remember)
 	}

@@ -17,6 +17,7 @@ func (e *Elector) campaign(in election.Campaign) *election.Refusal {
 	if c == nil {
 		return &election.Refusal{Why: election.DeniedElections, Count: e.names()}
 	}
+	e.lives.claim(in.Election)
 	e.stand(c, true, in.Priority)
 	return nil
 }
@@ -35,6 +36,7 @@ func (e *Elector) withdrawCandidacy(name election.Name, remaining int) {
 	if c == nil {
 		return
 	}
+	e.lives.claim(name)
 	e.stand(c, remaining > 0, remaining)
 	e.carry(c, c.StepDown(c, election.ReasonWithdrawn, ""))
 }

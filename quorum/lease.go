@@ -39,6 +39,14 @@ func NewLease(t election.Term, length time.Duration, drift float64, r *election.
 		sends: map[election.PeerID]election.Instant{}}
 }
 
+// ResumeLease returns the lease of a term that a former life led, and that runs until then.
+// No answer to a send of that life counts for it (K4a).
+func ResumeLease(t election.Term, length time.Duration, drift float64, r *election.Roster, until election.Instant) *Lease {
+	l := NewLease(t, length, drift, r)
+	l.earned = until
+	return l
+}
+
 // Clone returns a copy that shares nothing that changes.
 func (l *Lease) Clone() *Lease {
 	n := *l
@@ -48,7 +56,7 @@ func (l *Lease) Clone() *Lease {
 
 // Count records that the voter acknowledged, at version v, what left at that instant.
 func (l *Lease) Count(voter election.PeerID, sent election.Instant, v election.Version) {
-	if v != l.roster.Version || !l.roster.Has(voter) {
+	if l.roster == nil || v != l.roster.Version || !l.roster.Has(voter) {
 		return
 	}
 	if at, ok := l.sends[voter]; ok && at >= sent {

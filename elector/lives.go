@@ -1,0 +1,146 @@
+package elector
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/doyen-election/doyen/election"
+	"github.com/doyen-election/doyen/quorum"
+)
+
+// lives is what goes from this life of the agent to its next one, and what came from the
+// former one.
+type lives struct {
+	onRecord election.LifeRecord // as it is; its rows are those of the last step that changed some
+	dropped  []election.Name     // elections whose rows go
+
+	former    []*entry // what the former life led; until the first step
+	unclaimed []election.Name
+	lapsesAt  election.Instant
+}
+
+func checkPast(cfg Config, past *election.Past, now election.Instant) error {
+	if past.ID != cfg.Self.Lineage || past.Life >= cfg.Life {
+		return fmt.Errorf("life %d of %s can't follow life %d of %s", cfg.Life, cfg.Self.Lineage, past.Life, past.ID)
+	}
+	return past.Check(now)
+}
+
+// takeOver goes on from what the former life left on record, before anything is received (K4).
+// There is no limit to the elections: what was led must not be forgotten.
+func (e *Elector) takeOver(past *election.Past) {
+	e.retired, e.spent = past.Retired, past.Spent
+	e.lives.onRecord.Retired, e.lives.onRecord.Spent = past.Retired, past.Spent
+	e.stands.direct = true // late messages of the former life may have told of other candidacies
+	for _, a := range past.Rows {
+		c := e.found(a.Election)
+		c.recorded = a
+		ends := a.Ending.Reason != ""
+		if a.Election == election.RosterElection || !ends && (a.Until == election.Never) == e.cfg.Quorum {
+			a.Term = 0 // K8; or it was led with another rule of who leads
+		}
+		var lease *quorum.Lease
+		if e.cfg.Quorum && a.Term != 0 {
+			lease = quorum.ResumeLease(a.Term, past.Lease, e.cfg.Drift, e.roster, a.Until)
+		}
+		if a.Term != 0 {
+			e.settled = true
+			e.lives.former = append(e.lives.former, c)
+			e.resumeCandidacy(c, a)
+		}
+		c.Resume(a, lease)
+		if lease != nil && e.cfg.Timing.Lease != past.Lease {
+			c.Overtake(c)
+		}
+	}
+}
+
+// resumeCandidacy takes over the candidacy of a leadership. A Campaign must claim it before
+// the last deadline that was told has passed.
+func (e *Elector) resumeCandidacy(c *entry, a election.Authority) {
+	if a.Priority == 0 {
+		return
+	}
+	e.stand(c, true, a.Priority)
+	deadline := a.Until
+	if deadline == election.Never {
+		deadline = e.now.Add(e.cfg.Timing.Lease)
+	}
+	if l := &e.lives; len(l.unclaimed) == 0 {
+		l.lapsesAt = deadline
+	}
+	e.lives.lapsesAt = max(e.lives.lapsesAt, deadline)
+	e.lives.unclaimed = append(e.lives.unclaimed, a.Election)
+}
+
+// resume does in the first step what the former life left undone.
+func (e *Elector) resume() {
+	former := e.lives.former
+	e.lives.former = nil
+	for _, c := range former {
+		e.carry(c, c.Resumed(c))
+	}
+}
+
+// lapse withdraws the candidacies of the former life that were not claimed: who acted by them
+// is done, since the deadline that it was told has passed (K4d).
+func (e *Elector) lapse() {
+	if e.now < e.lives.lapsesAt {
+		return
+	}
+	e.lives.lapsesAt = election.Never
+	for _, name := range slices.Clone(e.lives.unclaimed) {
+		e.withdrawCandidacy(name, 0)
+	}
+}
+
+func (l *lives) claim(name election.Name) {
+	l.unclaimed = slices.DeleteFunc(l.unclaimed, func(n election.Name) bool { return n == name })
+}
+
+func (l *lives) drop(c *entry) {
+	if c.recorded.Highest != 0 {
+		l.dropped = append(l.dropped, c.Name())
+	}
+}
+
+// record returns what this step has changed; nil: nothing.
+func (e *Elector) record() *election.LifeRecord {
+	r := &e.lives.onRecord
+	rows := r.Rows[:0]
+	for _, c := range e.contests.rows {
+		if c.altered {
+			c.altered = false
+			if a := e.authority(c); a != c.recorded {
+				c.recorded = a
+				rows = append(rows, a)
+			}
+		}
+	}
+	for _, name := range e.lives.dropped {
+		if c := e.contests.get(name); c == nil || c.recorded.Highest == 0 {
+			rows = append(rows, election.Authority{Election: name})
+		}
+	}
+	if len(e.lives.dropped) > 0 {
+		slices.SortFunc(rows, func(a, b election.Authority) int { return cmp.Compare(a.Election, b.Election) })
+		e.lives.dropped = nil
+	}
+	r.Rows = rows
+	if len(rows) == 0 && r.Retired == e.retired && r.Spent == e.spent {
+		return nil
+	}
+	r.Retired, r.Spent = e.retired, e.spent
+	return r
+}
+
+// authority is the election's row. It has none if every later election starts above what was
+// asked for in it.
+func (e *Elector) authority(c *entry) election.Authority {
+	a := c.Authority()
+	if a.Term == 0 && a.Highest <= e.spent {
+		return election.Authority{Election: a.Election}
+	}
+	return a
+}
