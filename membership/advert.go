@@ -70,8 +70,10 @@ func newNotary(cluster string, peerIDOf func(ed25519.PublicKey) (election.PeerID
 	return &notary{cluster: cluster, peerIDOf: peerIDOf, enc: enc, dec: dec}, nil
 }
 
-// gossipName is unique to a boot, so that a restarted agent is a new node to
-// memberlist, which would otherwise refuse its new address for a while.
+// gossipName is unique to a lineage, so that an agent that begins a new one is a new node to
+// memberlist, which would otherwise refuse its new address for a while. A later life has the
+// address of the one before: to memberlist it is the same node, which missed a probe or two, so
+// it stays in every view, and 0.2.0, which compares this with the hello, takes it for the same.
 func gossipName(m election.Member) string { return m.Name + "#" + m.Lineage.String() }
 
 // seal encodes and signs. The result fits memberlist's limit, or is an error.

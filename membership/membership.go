@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/hashicorp/memberlist"
+
+	"github.com/doyen-election/doyen/internal/obituary"
 )
 
 // Membership is this agent's part in the gossip of its cluster.
@@ -169,6 +171,10 @@ func (m *Membership) seeds() ([]seed, error) {
 // next. The first holds this agent alone, the last is from before Leave. The
 // channel is never closed.
 func (m *Membership) Views() <-chan View { return m.views }
+
+// Notices returns the obituaries that arrive at the gossip port, from anybody and not verified:
+// who knows the hash of the lineage's secret can tell whether one is true.
+func (m *Membership) Notices() <-chan obituary.Notice { return m.wire.notices }
 
 // Addr returns the gossip address that the others get.
 func (m *Membership) Addr() netip.AddrPort { return m.wire.advertise }

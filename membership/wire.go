@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/hashicorp/memberlist"
+
+	"github.com/doyen-election/doyen/internal/obituary"
 )
 
 var errWireClosed = errors.New("membership is closed")
@@ -27,7 +29,8 @@ type wire struct {
 	dialLimit time.Duration
 	readLimit time.Duration // of one message of a stream
 	streams   chan net.Conn
-	faults    chan hint // bounded, lossy: who can't be understood, and why
+	faults    chan hint            // bounded, lossy: who can't be understood, and why
+	notices   chan obituary.Notice // bounded, lossy
 	noise     atomic.Int64
 	known     atomic.Pointer[acquaintances]
 	done      chan struct{}
@@ -64,6 +67,7 @@ func listen(cfg Config, g *guard, t timing, hints chan hint) (*wire, error) {
 		readLimit: t.tcp,
 		streams:   make(chan net.Conn),
 		faults:    hints,
+		notices:   make(chan obituary.Notice, maxNotices),
 		done:      make(chan struct{}),
 		open:      map[*stream]struct{}{},
 	}
@@ -80,11 +84,22 @@ func listen(cfg Config, g *guard, t timing, hints chan hint) (*wire, error) {
 	return w, nil
 }
 
-// receive hands on the packets that pass the guard.
+// maxNotices bounds the notices of a second, and those that wait. Anybody can send one, with
+// any secret: a flood costs a lease if it drowns a true one, and no more.
+const maxNotices = 64
+
+// receive hands on the packets that pass the guard, and notices.
 func (w *wire) receive() {
 	defer w.pumped.Done()
 	scratch := make([]byte, 1<<16)
+	quota := quota{most: maxNotices}
 	w.sockets.read(func(b []byte, from netip.AddrPort) bool {
+		if obituary.Is(b) {
+			if !quota.take(time.Now()) || !w.notice(b) {
+				w.noise.Add(1)
+			}
+			return false
+		}
 		f := w.guard.packet(b, scratch)
 		if f == nil {
 			return true
@@ -96,6 +111,34 @@ func (w *wire) receive() {
 		}
 		return false
 	})
+}
+
+// notice hands on a notice that makes sense, and reports whether it could.
+func (w *wire) notice(b []byte) bool {
+	n, err := obituary.Decode(b)
+	if err != nil {
+		return false
+	}
+	select {
+	case w.notices <- n:
+		return true
+	default:
+		return false
+	}
+}
+
+// quota is how many may pass in a second.
+type quota struct {
+	most, taken int
+	began       time.Time
+}
+
+func (q *quota) take(now time.Time) bool {
+	if now.Sub(q.began) >= time.Second {
+		q.began, q.taken = now, 0
+	}
+	q.taken++
+	return q.taken <= q.most
 }
 
 // suspect reports a sender that can't be understood.
