@@ -47,6 +47,7 @@ import (
 	"github.com/doyen-election/doyen/agent/campaign"
 	"github.com/doyen-election/doyen/agent/hook"
 	"github.com/doyen-election/doyen/agent/pages"
+	"github.com/doyen-election/doyen/agent/record"
 	"github.com/doyen-election/doyen/agent/serve"
 	"github.com/doyen-election/doyen/agent/store"
 	"github.com/doyen-election/doyen/agent/watch"
@@ -120,6 +121,9 @@ type agent struct {
 	leaving   chan struct{} // closed: asked to leave
 	leaveOnce sync.Once
 	roster    atomic.Pointer[election.Roster] // as gossip's goroutine may read it
+
+	record *record.Record // nil: none can be kept
+	past   *record.Past   // nil: this process run is the first life
 
 	store      *store.Store
 	transport  *transport.Transport
@@ -249,17 +253,21 @@ func (a *agent) newCore(state election.State, hub *watch.Hub) error {
 	if err != nil {
 		return fmt.Errorf("start elector: %w", err)
 	}
+	actors := newActors(a.past, a.record.WriteActors)
 	if a.cfg.OnChange != "" || len(a.cfg.Elections) > 0 {
-		a.hooks = hook.Start(a.cfg.hooks(), a.logger.With("part", "hook"))
+		commands := a.cfg.hooks()
+		commands.Ran = actors.hook
+		a.hooks = hook.Start(commands, a.logger.With("part", "hook"))
 	}
 	a.writer = newWriter(a.store, a.metrics.fsync.observe, a.logger)
 	a.loop = newLoop(loopConfig{
 		adopt: a.roster.Store,
-		core:  core, network: a.transport, gossip: a.membership, writer: a.writer, hooks: a.hooks, hub: hub, pages: a.pages,
+		core:  core, network: a.transport, gossip: a.membership, writer: a.writer, hooks: a.hooks, past: a.past, hub: hub, pages: a.pages,
 		campaigns: campaign.New(campaign.Config{
 			Priority: a.cfg.Priority, Host: a.cfg.Candidate, Preempt: a.cfg.Preempt, PreemptDelay: a.cfg.PreemptDelay,
 			MaxCandidacies: serve.Bound(campaign.MaxCandidacies, a.files), MaxOfUser: a.access.MaxCandidacies(),
 			Step: a.cfg.step(false), StepOfMany: a.cfg.step(true), NewID: newCampaignID, Authority: a.authority(),
+			Past: ledBefore(a.past, a.cfg.Quorum), Record: actors.program,
 		}),
 		clock: boottime.Now, suspended: suspends.Seen, lease: a.cfg.Lease, heartbeat: a.cfg.Heartbeat, voters: a.cfg.Voters, self: holder, name: a.cfg.Name,
 		observe: a.metrics.step.observe, logger: a.logger, wasDrained: a.store.Drained(),

@@ -34,6 +34,7 @@ type loopConfig struct {
 	gossip  gossip
 	writer  *writer
 	hooks   *hook.Runner // nil: no hook
+	past    *record.Past // nil: no earlier life
 	// wasDrained: the agent was drained when it stopped.
 	wasDrained bool
 	// campaigns are the candidates of this host; owned by the goroutine of run.
@@ -137,6 +138,7 @@ func (l *loop) run(ctx context.Context) {
 	defer l.campaigns.Close(whyAgentStops)
 	defer l.timer.Stop()
 	l.announceStart()
+	l.proveAbsent()
 	if l.wasDrained {
 		l.logger.Warn("still drained after restart: this agent can't be elected until `doyen drain off`")
 		l.queue = append(l.queue, election.Drain{On: true})

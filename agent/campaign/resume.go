@@ -9,12 +9,11 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-// Past is what an earlier life of this agent left on record of one election.
+// Past is what an earlier life of this agent left on record of one election. Term is 0 if the
+// elector does not lead it on.
 type Past struct {
 	election.Authority
 	Program record.Program
-	// Hooked: the hook has to run for the end of the leadership, which HookDone reports.
-	Hooked bool
 }
 
 // Resumption is a program that was elected by an earlier life, and takes its candidacy up
@@ -32,42 +31,34 @@ type Resumption struct {
 	May func(election.Name) error
 }
 
-// restore takes over one election. What nobody can act under any more is given back.
+// restore takes over one election. If its leadership is ending, the elector says so in its
+// first step. What nobody can act under any more is given back.
 func (r *Registry) restore(p Past) {
 	told := p.Program.Campaign != "" && p.Program.Told > p.Program.Stopped
 	// Without a quorum a broken connection ends what a program does.
 	acts := told && p.Term > 0 && p.Until != election.Never
-	c := r.race(p.Election)
-	r.changed = true
 	if told && !acts {
-		p.Program.Stopped = p.Program.Told // released: nobody acts under it
+		p.Program.Stopped = p.Program.Told
 		r.record(&Candidacy{election: p.Election, program: p.Program})
 	}
 	if p.Term == 0 {
-		c.asked = p.Priority > 0 && len(c.candidates) == 0 // who did not act becomes a candidate again
-		return
+		return // programs that did not act become candidates again by themselves
 	}
-	c.asked, c.priority = p.Priority > 0, p.Priority
-	var k *Candidacy
-	if acts {
-		k = r.expect(p)
-	}
-	if p.Ending.Reason != "" {
-		w := &wait{election: p.Election, term: p.Term, stopBy: p.Ending.StopBy, why: p.Ending.Reason, hook: p.Hooked, by: k}
-		if k != nil {
-			k.wait, k.resumeBy = w, w.stopBy
-		}
-		r.waits = append(r.waits, w)
-		r.conclude(w)
-		return
-	}
+	c := r.race(p.Election)
 	r.led++
-	c.term, c.until = p.Term, p.Until
+	c.term, c.until, c.why = p.Term, p.Until, p.Ending.Reason
+	c.asked, c.priority = p.Priority > 0, p.Priority
+	r.changed = true
+	if acts {
+		c.acting = r.expect(p)
+	}
 	switch {
-	case k != nil:
-		c.acting = k
+	case c.why != "":
+	case acts:
+		r.inputs = append(r.inputs, election.Campaign{Election: c.name, Priority: c.priority})
 	case (p.Program.Campaign == "" || p.Program.Told < p.Term) && len(c.candidates) > 0 && c.candidates[0].priority == p.Priority:
 		c.acting = c.candidates[0] // the host itself: no program was told this term
+		r.inputs = append(r.inputs, election.Campaign{Election: c.name, Priority: c.priority})
 	default:
 		r.dismiss(c, election.ReasonWithdrawn)
 	}

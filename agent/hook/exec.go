@@ -52,6 +52,15 @@ func (r *Runner) run(t *task) {
 	default:
 		logger.Debug("hook ran", "took", took)
 	}
+	if !t.again {
+		r.ran(e, true)
+	}
+}
+
+func (r *Runner) ran(e Event, finished bool) {
+	if r.commands.Ran != nil && e.Event == election.Leading {
+		r.commands.Ran(e.Election, e.Term, finished)
+	}
 }
 
 // standsOn reports whether a run that its guard has killed is to be repeated, because its
@@ -110,6 +119,7 @@ func (r *Runner) exec(t *task, logger *slog.Logger) (killed bool, err error) {
 	guard := r.guard
 	r.mu.Unlock()
 	guard.cover(cmd, t.key, t.until)
+	r.ran(e, false)
 	if err = cmd.Start(); err == nil {
 		r.began(t, cmd.Process.Pid, guard)
 		stop, stopped := make(chan struct{}), make(chan struct{})

@@ -53,6 +53,9 @@ type Commands struct {
 	// Guarded has runs guarded. The main function of this program must call Guard
 	// then, when its first argument is GuardWord.
 	Guarded bool
+	// Ran, if not nil, is called before a command is started because this agent leads, and when
+	// that run has ended and is not repeated. Several goroutines may call it at once.
+	Ran func(name election.Name, term election.Term, finished bool)
 }
 
 // For returns the command of an election, empty if it has none.

@@ -1,0 +1,113 @@
+package agent
+
+import (
+	"maps"
+	"sync"
+	"time"
+
+	"github.com/doyen-election/doyen/agent/campaign"
+	"github.com/doyen-election/doyen/agent/proof"
+	"github.com/doyen-election/doyen/agent/record"
+	"github.com/doyen-election/doyen/election"
+)
+
+// actors puts on record what acts under this agent's terms: the programs are the loop's, the
+// hooks' runs come from goroutines.
+type actors struct {
+	write func(election.Name, record.Actors) error
+
+	mu   sync.Mutex
+	rows map[election.Name]record.Actors
+}
+
+// newActors goes on from what an earlier life recorded.
+func newActors(past *record.Past, write func(election.Name, record.Actors) error) *actors {
+	a := &actors{write: write, rows: map[election.Name]record.Actors{}}
+	if past != nil {
+		maps.Copy(a.rows, past.Actors)
+	}
+	return a
+}
+
+func (a *actors) program(name election.Name, p record.Program) {
+	a.change(name, func(row *record.Actors) { row.Program = p })
+}
+
+// hook records a run for a leadership: before it starts, and when it has finished.
+func (a *actors) hook(name election.Name, term election.Term, finished bool) {
+	a.change(name, func(row *record.Actors) {
+		if term >= row.Hook.Term {
+			row.Hook = record.Hook{Term: term, Finished: finished}
+		}
+	})
+}
+
+// change writes one row. A record that fails ends with the lineage, which its owner reports.
+func (a *actors) change(name election.Name, f func(*record.Actors)) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if len(a.rows) > maxAnnounced {
+		maps.DeleteFunc(a.rows, func(_ election.Name, row record.Actors) bool {
+			return row.Program.Told <= row.Program.Stopped && (row.Hook.Finished || row.Hook.Term == 0)
+		})
+	}
+	row := a.rows[name]
+	f(&row)
+	a.rows[name] = row
+	_ = a.write(name, row)
+}
+
+// ledBefore returns what the registry goes on from: the rows of an earlier life, but not the
+// terms that the elector does not lead on, which are those of the roster's election (K8) and
+// those that were led by the other rule of who leads.
+func ledBefore(past *record.Past, quorum bool) []campaign.Past {
+	if past == nil {
+		return nil
+	}
+	var all []campaign.Past
+	for _, row := range past.Rows {
+		if row.Ending.Reason == "" && (row.Until == election.Never) == quorum {
+			row.Term = 0
+		}
+		if row.Election != election.RosterElection {
+			all = append(all, campaign.Past{Authority: row, Program: past.Actors[row.Election].Program})
+		}
+	}
+	return all
+}
+
+// proveAbsent has the end of programs noticed that an earlier life elected and that have not
+// resumed yet.
+func (l *loop) proveAbsent() {
+	programs, until := l.campaigns.Absent()
+	if len(programs) == 0 {
+		return
+	}
+	go func() { // asking the kernel about a thousand takes longer than the first heartbeat may wait
+		for i, p := range programs {
+			process, err := proof.Recorded(p)
+			if err != nil {
+				l.logger.Info("a program that led can't be proven to have ended: if it does not resume, its successor waits for the end of the lease", "campaign", p.Campaign, "err", err)
+				continue
+			}
+			go l.proveEnd(p.Campaign, process, until[i])
+		}
+	}()
+}
+
+func (l *loop) proveEnd(id string, process *proof.Process, until election.Instant) {
+	defer process.Close()
+	deadline := time.NewTimer(until.Sub(l.clock()))
+	defer deadline.Stop()
+	select {
+	case <-process.Gone():
+	case <-deadline.C:
+		return
+	case <-l.done:
+		return
+	}
+	if process.Alone() {
+		l.logger.Info("the program that led has exited", "campaign", id)
+		l.call(func(election.Instant) { l.campaigns.Dead(id) })
+	}
+}
