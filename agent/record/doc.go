@@ -1,4 +1,59 @@
-// Package record is memory that outlives a life of the agent and dies with the kernel: a
-// mapped file on a tmpfs, locked by the life, by which the next one goes on as the same
-// holder (DESIGN.md, "Lives").
+// Package record is memory that outlives a life (one process run) of the agent and dies with
+// the kernel: a mapped file beside the socket, by which the next life goes on as the same
+// holder (docs/architecture.md, "Lives").
+//
+// It guarantees that a life which dies between any two stores leaves each half of each row as
+// it was before or as it was to be, never a mixture; that a record which is damaged, or is of
+// another boot, time namespace, agent, format or file than its header says, is refused as a
+// whole (K3, K7); that two processes never have one record at once, because its life holds the
+// kernel's lock on the file (K2); that no life begins with a destroyed record (K6); and that no
+// store ends the process: all memory is there before the record has its name, and what is
+// taken away later is an error, after which there is no record.
+//
+// It does not guarantee that there is one: without, the next life begins a new lineage, which
+// waits for the leases of the one before. It is believed because only the agent's user and
+// root may write it. It does not check what its writers put there.
+//
+// # Layout
+//
+// Format 1. Numbers are little endian, places are bytes from the start.
+//
+//	   0    8  magic: "doyenrec"
+//	   8    4  format: 1
+//	  12    4  number of rows: 1024
+//	  16    8  lineage ID
+//	  24   16  the kernel's boot_id
+//	  40    8  inode of /proc/self/ns/time; 0: the kernel has no time namespaces
+//	  48    8  device of this file
+//	  56    8  inode of this file, which is the lock too (flock)
+//	  64    8  joined-at: Unix nanoseconds
+//	  72   32  the secret of the lineage
+//	 104   64  text: peer ID of the agent
+//	 168    8  check over all of the above
+//	 176    8  state: "recorded", or anything else when it is destroyed
+//	 184    8  tick: the instant by which the life will tick next
+//	 192   88  value: life {number, process ID, start time of the process, lease}
+//	 280   56  value: terms of forgotten elections {retired, spent}
+//	 384 7208  value: voters {for each: text: peer ID, gossip address, stream address}
+//	8192  608  row 0, and so on
+//
+// A row, in bytes from its start:
+//
+//	  0   64  text: the election's name; anything in a free row
+//	 64  248  value: authority {highest, check of the name, term, until, priority and reason;
+//	          if it ends, then also stop-by and text: the target}, or {0}: the row is free
+//	312  280  value: actors {text of 32: campaign ID, user and process ID, start time of the
+//	          process, inodes of 6 sockets, term told, term of the receipt, priority and
+//	          flags, term of the hook}
+//
+// A text is its length in one byte, then its bytes, then zeros. Two numbers that share 8 bytes
+// have 4 each, the first in the lower ones. An address is 16 bytes of IPv6 (IPv4 mapped) and 8
+// of the port. Flags: 1 the hook has finished, 2 the program has more connections.
+//
+// A value is a commit word and two copies of a check and the most words that it can have.
+// The commit word's low 2 bytes are how many words the value has now; the rest is how often it was
+// written, never 0, and tells the copy: the first one if even. The one store of the commit word
+// makes the other copy the current one. The check is that of package leasepage with a
+// rotation: over the header's words; over the words of a name; and for a value over the
+// header's check, the place of the value (in 8 bytes), the commit word and the words.
 package record

@@ -1,10 +1,18 @@
 package record
 
 import (
-	"net/netip"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/doyen-election/doyen/election"
+	"github.com/doyen-election/doyen/internal/leasepage"
 )
 
 // Config is where a record is and whose.
@@ -16,84 +24,196 @@ type Config struct {
 	Lease time.Duration  // that this life is configured with
 }
 
-// Past is all that the former life left on record.
-type Past struct {
-	election.Past // Life is the former life's number: this one has the next
-	Actors        map[election.Name]Actors
-	Voters        []Voter
-}
-
-// Actors is what acts under this agent's term in one election: half a row of the record.
-type Actors struct {
-	Program Program // zero: none
-	Hook    Hook
-}
-
-// MaxSockets is how many sockets of one program are recorded.
-const MaxSockets = 6
-
-// Program is the program that was notified that it leads, or is about to be.
-type Program struct {
-	Campaign string
-	UID      uint32
-	PID      int32
-	Started  uint64             // when its process did, as /proc/PID/stat has it; 0: not known
-	Space    uint64             // the namespaces in which PID and Sockets mean something
-	Sockets  [MaxSockets]uint64 // inodes of its connections, then zeros; none: nothing proves that it is dead
-	More     bool               // it has more connections than that: nothing proves that it is dead
-	Priority int
-	Told     election.Term // the newest term that it was notified of
-	Stopped  election.Term // the newest term under which it is known to act no more: by receipt, proof or deadline
-}
-
-// Hook is what is known of the hook's runs of "leading".
-type Hook struct {
-	Term     election.Term // of the newest run
-	Finished bool
-}
-
-// MaxVoters is how many voters' addresses are recorded.
-const MaxVoters = 32
-
-// Voter is where one voter can be reached.
-type Voter struct {
-	Peer   election.PeerID
-	Gossip netip.AddrPort
-	Stream netip.AddrPort
+// Path returns where an agent keeps its record: in the directory, or else beside its socket.
+func Path(directory, socket, agent string) string {
+	if directory == "" {
+		directory = filepath.Dir(socket)
+	}
+	return filepath.Join(directory, agent+".record")
 }
 
 // Record is the record of the life that runs. Its methods may be called by several
 // goroutines; those of a nil Record do nothing.
-type Record struct{}
+type Record struct {
+	path    string
+	lineage election.Lineage
+	secret  [32]byte
 
-// Open takes over the record at the path, or begins a new one. With a past, this life goes on
-// with its lineage. Without, a new lineage begins; the problem is why, if there was
-// something at the path, in one line. A nil Record, which is always with a problem, means
-// that none can be kept there.
-func Open(c Config) (r *Record, past *Past, problem error) { return nil, nil, nil }
+	mu     sync.Mutex
+	file   *os.File // its lock
+	memory memory   // nil: the record has ended
+	life   value
+	terms  value
+	voters value
+	table  table
+	last   [termsRoom]uint64 // of terms
+}
+
+// newRecord returns one around a file that is locked and mapped.
+func newRecord(path string, f *os.File, m memory, h header) *Record {
+	seed := little(m[wordCheck])
+	return &Record{
+		path: path, file: f, memory: m, secret: h.secret,
+		lineage: election.Lineage{ID: h.lineage, JoinedAt: h.joinedAt},
+		life:    newValue(wordLife, lifeRoom, seed),
+		terms:   newValue(wordTerms, termsRoom, seed),
+		voters:  newValue(wordVoters, votersRoom, seed),
+	}
+}
 
 // Lineage returns that of this life, with its number.
-func (r *Record) Lineage() election.Lineage { return election.Lineage{} }
+func (r *Record) Lineage() election.Lineage {
+	if r == nil {
+		return election.Lineage{}
+	}
+	return r.lineage
+}
 
 // Secret is what ends the lineage when it is revealed; zero without a record.
-func (r *Record) Secret() [32]byte { return [32]byte{} }
+func (r *Record) Secret() [32]byte {
+	if r == nil {
+		return [32]byte{}
+	}
+	return r.secret
+}
 
 // Write puts what has changed on record. After an error there is no record any more, and the
 // lineage has no next life.
-func (r *Record) Write(l *election.LifeRecord) error { return nil }
+func (r *Record) Write(l *election.LifeRecord) error {
+	if l == nil {
+		return nil
+	}
+	return r.change(func(m memory) error {
+		if terms := [termsRoom]uint64{uint64(l.Retired), uint64(l.Spent)}; terms != r.last {
+			r.terms.store(m, terms[:]) // first, for they stand for rows that go
+			r.last = terms
+		}
+		if len(l.Rows) > 1 {
+			for i := range l.Rows { // what goes makes room for what comes
+				if a := &l.Rows[i]; a.Highest == 0 {
+					if _, err := r.table.write(m, rows, a); err != nil {
+						return err
+					}
+				}
+			}
+		}
+		at := 0
+		for i := range l.Rows {
+			var err error
+			if at, err = r.table.write(m, at, &l.Rows[i]); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
 
-// WriteActors puts on record what acts, or is about to, in an election that Write has put there.
-func (r *Record) WriteActors(name election.Name, a Actors) error { return nil }
+// WriteActors puts on record what acts, or is about to, in an election that Write has put
+// there; in another one nothing may act. Errors are as of Write.
+func (r *Record) WriteActors(name election.Name, a Actors) error {
+	return r.change(func(m memory) error {
+		i, found := r.table.find(name)
+		switch {
+		case !found || r.table.used[i].acting == a:
+			return nil
+		case len(a.Program.Campaign) > maxCampaign:
+			return fmt.Errorf("the campaign ID %q is too long", a.Program.Campaign)
+		}
+		r.table.used[i].storeActors(m, &a)
+		return nil
+	})
+}
 
 // SetTick records the instant by which this life will tick next.
-func (r *Record) SetTick(next election.Instant) {}
+func (r *Record) SetTick(next election.Instant) error {
+	return r.change(func(m memory) error {
+		atomic.StoreUint64(&m[wordTick], little(uint64(next)))
+		return nil
+	})
+}
 
-// SetVoters records where the voters can be reached.
-func (r *Record) SetVoters(all []Voter) error { return nil }
+// SetVoters records where the voters can be reached, as many as there is room for.
+func (r *Record) SetVoters(all []Voter) error {
+	return r.change(func(m memory) error {
+		var room [votersRoom]uint64
+		r.voters.store(m, putVoters(&room, all))
+		return nil
+	})
+}
+
+// change stores something. If that is not possible, what is there may be old, and no life may
+// go on with it.
+func (r *Record) change(do func(memory) error) error {
+	if r == nil {
+		return nil
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.memory == nil {
+		return nil
+	}
+	err := r.guarded(do)
+	if err != nil {
+		return fmt.Errorf("write record %s: %w", r.path, errors.Join(err, r.destroy()))
+	}
+	return nil
+}
+
+// guarded makes memory that is not there an error.
+func (r *Record) guarded(do func(memory) error) (err error) {
+	defer leasepage.Caught(leasepage.Guard(), &err)
+	return do(r.memory)
+}
 
 // Destroy ends the lineage: when it returns, no life can begin with the record, whatever
 // error is returned (K6).
-func (r *Record) Destroy() error { return nil }
+func (r *Record) Destroy() error {
+	if r == nil {
+		return nil
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.memory == nil {
+		return nil
+	}
+	if err := r.destroy(); err != nil {
+		return fmt.Errorf("remove record: %w", err)
+	}
+	return nil
+}
+
+// destroy has the record say that it is none, which is enough, and then removes what was in
+// it and its name.
+func (r *Record) destroy() error {
+	wiped := r.guarded(func(m memory) error {
+		atomic.StoreUint64(&m[wordState], 0)
+		clear(m)
+		return nil
+	})
+	if wiped != nil {
+		wiped = r.file.Truncate(0)
+	}
+	unmap(r.memory)
+	r.memory = nil
+	if has(r.path, r.file) {
+		return errors.Join(wiped, os.Remove(r.path))
+	}
+	return wiped
+}
 
 // Close gives the lock and the memory back. The record stays for the next life.
-func (r *Record) Close() error { return nil }
+func (r *Record) Close() error {
+	if r == nil {
+		return nil
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	unmap(r.memory)
+	r.memory = nil
+	if r.file == nil {
+		return nil
+	}
+	f := r.file
+	r.file = nil
+	return errors.Join(unix.Flock(int(f.Fd()), unix.LOCK_UN), f.Close())
+}

@@ -7,11 +7,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// thisBoot asks the kernel for the name of its present run.
-func thisBoot() (hostBoot, error) {
+// ThisBoot asks the kernel for the name of its present run.
+func ThisBoot() (HostBoot, error) {
 	text, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {
-		return hostBoot{}, fmt.Errorf("read the host's boot: %w", err)
+		return HostBoot{}, fmt.Errorf("read the host's boot: %w", err)
 	}
 	return parseBoot(string(text))
 }

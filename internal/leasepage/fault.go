@@ -13,13 +13,13 @@ func (e faultError) Error() string {
 	return fmt.Sprintf("memory at %#x is gone: the file has shrunk, or its disk is full", e.address)
 }
 
-// guard makes a fault of this goroutine a panic, for caught to take. The system
+// Guard makes a fault of this goroutine a panic, for Caught to take. The system
 // would end the process otherwise.
-func guard() (before bool) { return debug.SetPanicOnFault(true) }
+func Guard() (before bool) { return debug.SetPanicOnFault(true) }
 
-// caught is deferred: it undoes guard, and turns a fault, and nothing else,
+// Caught is deferred: it undoes Guard, and turns a fault, and nothing else,
 // into an error.
-func caught(before bool, err *error) {
+func Caught(before bool, err *error) {
 	debug.SetPanicOnFault(before)
 	switch p := recover().(type) {
 	case nil:

@@ -26,8 +26,8 @@ func (e versionError) Error() string {
 	return fmt.Sprintf("its layout has version %d, this program reads version %d", uint32(e), Version)
 }
 
-func parseBoot(text string) (hostBoot, error) {
-	var b hostBoot
+func parseBoot(text string) (HostBoot, error) {
+	var b HostBoot
 	raw, err := hex.DecodeString(strings.ReplaceAll(strings.TrimSpace(text), "-", ""))
 	if err != nil || len(raw) != len(b) {
 		return b, fmt.Errorf("read the host's boot: %.80q is not a UUID", text)

@@ -57,13 +57,13 @@ func Path(socket, election string) string { return filepath.Join(Dir(socket), el
 // words are the page as readers and the writer see it.
 type words = [Size / 8]uint64
 
-// hostBoot names one run of the kernel: CLOCK_BOOTTIME starts again with each.
-type hostBoot [16]byte
+// HostBoot names one run of the kernel: CLOCK_BOOTTIME starts again with each.
+type HostBoot [16]byte
 
 // header is what does not change while a page lives.
 type header struct {
 	election string
-	host     hostBoot
+	host     HostBoot
 	agent    uint64
 }
 
@@ -116,7 +116,7 @@ func place(sequence uint64) int {
 
 // judge returns why a header is not the one of that election's page in this boot of the
 // host.
-func judge(b [headerSize]byte, election string, host hostBoot) error {
+func judge(b [headerSize]byte, election string, host HostBoot) error {
 	want := header{election: election, host: host, agent: binary.NativeEndian.Uint64(b[atAgent:])}
 	if len(election) > maxName {
 		return errOther
@@ -127,7 +127,7 @@ func judge(b [headerSize]byte, election string, host hostBoot) error {
 		return errNoPage
 	case version != Version:
 		return versionError(version)
-	case hostBoot(b[atHost:atAgent]) != host:
+	case HostBoot(b[atHost:atAgent]) != host:
 		return errOtherBoot
 	case b != want.encode():
 		return errOther

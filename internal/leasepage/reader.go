@@ -25,7 +25,7 @@ type Lease struct {
 // follows the page when an agent that was started again has made a new one.
 type Reader struct {
 	path  string
-	host  hostBoot
+	host  HostBoot
 	clock *clock
 	page  atomic.Pointer[mapping] // nil once closed
 
@@ -48,7 +48,7 @@ const lookEvery = 10 * time.Millisecond
 // opening a file (fs.ErrNotExist if the agent keeps no such page), or why the file is not
 // a page that can be read.
 func Open(path string) (*Reader, error) {
-	host, err := thisBoot()
+	host, err := ThisBoot()
 	if err != nil {
 		return nil, err
 	}
@@ -81,8 +81,8 @@ func (r *Reader) open() (*mapping, error) {
 }
 
 // recognise reads the header.
-func (m *mapping) recognise(election string, host hostBoot) (err error) {
-	defer caught(guard(), &err)
+func (m *mapping) recognise(election string, host HostBoot) (err error) {
+	defer Caught(Guard(), &err)
 	head := *(*[headerSize]byte)(unsafe.Pointer(m.words))
 	m.sum = headerSum(head)
 	return judge(head, election, host)
@@ -130,7 +130,7 @@ const turns = 1000
 // read takes a value and then the clock's reading, while the page stays as it
 // is.
 func (m *mapping) read(c *clock) (l Lease, err error) {
-	defer caught(guard(), &err)
+	defer Caught(Guard(), &err)
 	defer runtime.KeepAlive(m)
 	for range turns {
 		sequence := atomic.LoadUint64(&m.words[wordSequence])

@@ -39,7 +39,7 @@ func create(directory, election string, agent uint64) (*Writer, error) {
 	if !usable(election) {
 		return nil, errors.New("a file can't have that name")
 	}
-	host, err := thisBoot()
+	host, err := ThisBoot()
 	if err != nil {
 		return nil, err
 	}
@@ -115,7 +115,7 @@ func (w *Writer) Set(term uint64, deadline int64) error {
 
 // store writes a value where no reader looks, and then lets them look there.
 func (w *Writer) store(v value) (err error) {
-	defer caught(guard(), &err)
+	defer Caught(Guard(), &err)
 	next := w.sequence + 1
 	at := place(next)
 	w.put(&w.words[at], v.term)

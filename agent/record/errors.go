@@ -1,0 +1,51 @@
+package record
+
+import (
+	"errors"
+	"fmt"
+)
+
+var (
+	errNoFile    = errors.New("it is not a regular file")
+	errSize      = errors.New("its size is not that of a record")
+	errNoRecord  = errors.New("it is not a record")
+	errOtherBoot = errors.New("it is from an earlier boot of the host")
+	errOtherTime = errors.New("it is from another time namespace, which has another clock")
+	errOtherFile = errors.New("it is a copy: the record was another file")
+	errDamaged   = errors.New("it is damaged")
+	errDestroyed = errors.New("its lineage was ended")
+	errLives     = errors.New("too many lives have had it")
+	errLocked    = errors.New("another process has locked it")
+	errGone      = errors.New("the record has ended")
+)
+
+// formatError is a record that another version of doyen wrote.
+type formatError uint32
+
+func (e formatError) Error() string {
+	return fmt.Sprintf("its format is %d, this version of doyen has %d", uint32(e), Format)
+}
+
+// otherPeerError is the record of another agent.
+type otherPeerError string
+
+func (e otherPeerError) Error() string {
+	return fmt.Sprintf("it belongs to another agent (%s)", string(e))
+}
+
+// accessError is a file that others than the agent's user may change or read.
+type accessError struct {
+	mode uint32
+	uid  uint32
+}
+
+func (e accessError) Error() string {
+	return fmt.Sprintf("others than this agent's user may use it (mode %04o, user %d)", e.mode, e.uid)
+}
+
+// memoryError is a directory whose files outlive the kernel, or can't be told to die with it.
+type memoryError string
+
+func (e memoryError) Error() string {
+	return fmt.Sprintf("%s is not in memory (tmpfs)", string(e))
+}

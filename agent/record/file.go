@@ -1,0 +1,142 @@
+package record
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// lockWait is how long a life waits for the lock of the one before, which the kernel is just
+// taking down.
+const (
+	lockWait  = 500 * time.Millisecond
+	lockEvery = 5 * time.Millisecond
+)
+
+// openFile opens the record at the path, and locks it if it is to be written. It never creates
+// one, nor follows a link.
+func openFile(path string, flags int) (*os.File, error) {
+	f, err := os.OpenFile(path, flags|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+	if errors.Is(err, unix.ELOOP) || errors.Is(err, unix.ENXIO) || errors.Is(err, unix.EISDIR) {
+		return nil, errNoFile
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := ours(f); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
+}
+
+// ours reports why a file can't be a record that only this user has written.
+func ours(f *os.File) error {
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	stat, ok := statOf(info)
+	switch {
+	case !info.Mode().IsRegular():
+		return errNoFile
+	case !ok || stat.Uid != uint32(os.Geteuid()) || info.Mode().Perm()&0o077 != 0:
+		return accessError{uint32(info.Mode().Perm()), stat.Uid}
+	case info.Size() != size:
+		return errSize
+	}
+	return nil
+}
+
+// lock locks the file for as long as it is open, and the kernel gives the lock back when the
+// process has ended, however it ended. Nothing else says that the life before has: a silent
+// one may still act (K2).
+func lock(f *os.File, wait time.Duration) error {
+	for end := time.Now().Add(wait); ; time.Sleep(lockEvery) {
+		err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+		if err == nil || err == unix.EINTR {
+			if err == nil {
+				return nil
+			}
+			continue
+		}
+		if err != unix.EWOULDBLOCK {
+			return fmt.Errorf("lock it: %w", err)
+		}
+		if time.Now().After(end) {
+			return errLocked
+		}
+	}
+}
+
+// has reports whether the path leads to the open file.
+func has(path string, f *os.File) bool {
+	there, err := os.Lstat(path)
+	if err != nil {
+		return false
+	}
+	this, err := f.Stat()
+	return err == nil && os.SameFile(there, this)
+}
+
+// mapFile maps all of a file, with its pages, to write it.
+func mapFile(f *os.File) (memory, error) {
+	return mapWords(f, words, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|populate)
+}
+
+func mapWords(f *os.File, n, protection, flags int) (memory, error) {
+	at, err := unix.MmapPtr(int(f.Fd()), 0, nil, uintptr(n*8), protection, flags)
+	if err != nil {
+		return nil, fmt.Errorf("map it: %w", err)
+	}
+	return unsafe.Slice((*uint64)(at), n), nil
+}
+
+func unmap(m memory) {
+	if m != nil {
+		_ = unix.MunmapPtr(unsafe.Pointer(unsafe.SliceData(m)), uintptr(len(m)*8)) // fails only for what is not a mapping
+	}
+}
+
+// draft creates a file for a new record beside the path, with all its memory, and locks it.
+// A full tmpfs is an error here, and not a signal later.
+func draft(path string, run string) (_ *os.File, err error) {
+	sweep(path)
+	f, err := os.OpenFile(path+draftSuffix+run, os.O_RDWR|os.O_CREATE|os.O_EXCL|unix.O_NOFOLLOW, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, os.Remove(f.Name()), f.Close())
+		}
+	}()
+	if err := f.Chmod(0o600); err != nil { // whatever the umask is
+		return nil, err
+	}
+	if err := lock(f, 0); err != nil {
+		return nil, err
+	}
+	return f, allocate(f)
+}
+
+const draftSuffix = ".new-"
+
+// sweep removes drafts whose makers died.
+func sweep(path string) {
+	left, _ := filepath.Glob(path + draftSuffix + "*") // no error but a bad pattern
+	for _, name := range left {
+		f, err := os.OpenFile(name, os.O_RDWR|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+		if err != nil {
+			continue
+		}
+		if lock(f, 0) == nil {
+			_ = os.Remove(name)
+		}
+		_ = f.Close()
+	}
+}

@@ -1,0 +1,30 @@
+package record
+
+import (
+	"fmt"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+const populate = unix.MAP_POPULATE
+
+// allocate gives the file its size, and its memory.
+func allocate(f *os.File) error {
+	if err := unix.Fallocate(int(f.Fd()), 0, 0, size); err != nil {
+		return fmt.Errorf("allocate %d KiB of memory: %w", size>>10, err)
+	}
+	return nil
+}
+
+// inMemory returns nil if what is in the directory dies with the kernel.
+func inMemory(dir string) error {
+	var fs unix.Statfs_t
+	if err := unix.Statfs(dir, &fs); err != nil {
+		return fmt.Errorf("%s: %w", dir, err)
+	}
+	if kind := uint32(fs.Type); kind != unix.TMPFS_MAGIC && kind != unix.RAMFS_MAGIC {
+		return memoryError(dir)
+	}
+	return nil
+}

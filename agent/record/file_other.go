@@ -1,0 +1,12 @@
+//go:build !linux
+
+package record
+
+import "os"
+
+const populate = 0
+
+func allocate(f *os.File) error { return f.Truncate(size) }
+
+// inMemory refuses: there is no file system here that is known to die with the kernel.
+func inMemory(dir string) error { return memoryError(dir) }

@@ -1,0 +1,230 @@
+package record
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+	"time"
+
+	"github.com/doyen-election/doyen/election"
+	"github.com/doyen-election/doyen/internal/leasepage"
+)
+
+// Past is all that the former life left on record.
+type Past struct {
+	election.Past // Life is the former life's number: this one has the next
+	Actors        map[election.Name]Actors
+	Voters        []Voter
+}
+
+// maxLives bounds the former lives of a lineage: the next one's number has the upper bits of
+// its sends and rounds.
+const maxLives = 1<<23 - 2
+
+// Open takes over the record at the path, or begins a new one. With a past, this life goes on
+// with its lineage. Without, a new lineage begins; the problem is why, if there was
+// something at the path, in one line. A nil Record, which is always with a problem, means
+// that none can be kept there.
+func Open(c Config) (r *Record, past *Past, problem error) {
+	on, err := thisHost()
+	if err == nil {
+		err = inMemory(filepath.Dir(c.Path))
+	}
+	if err == nil {
+		r, past, err = open(c, on)
+	}
+	if r == nil {
+		return nil, nil, fmt.Errorf("no record is kept, so a restart of this agent costs a lease: %w; give a directory in memory (tmpfs) that only this user may write with --record-dir", err)
+	}
+	if err != nil {
+		return r, nil, fmt.Errorf("the record %s was not used, and a new lineage begins: %w", c.Path, err)
+	}
+	return r, past, nil
+}
+
+func open(c Config, on host) (*Record, *Past, error) {
+	r, past, refused := inherit(c, on, lockWait)
+	if refused == nil {
+		if refused = r.begin(c, past); refused == nil {
+			return r, past, nil
+		}
+		_, _ = r.Destroy(), r.Close()
+	}
+	if errors.Is(refused, errLocked) {
+		return nil, nil, fmt.Errorf("%s: %w", c.Path, refused) // another agent's, it seems: leave it alone
+	}
+	r, err := create(c, on)
+	if errors.Is(refused, fs.ErrNotExist) {
+		refused = nil
+	}
+	if err != nil {
+		return nil, nil, errors.Join(refused, err)
+	}
+	return r, nil, refused
+}
+
+// Inherit takes the record at the path, with its lock, for somebody who begins no life: the
+// keeper, which destroys it and reveals the secret. It creates nothing.
+func Inherit(c Config) (*Record, *Past, error) {
+	on, err := thisHost()
+	if err != nil {
+		return nil, nil, err
+	}
+	return inherit(c, on, lockWait)
+}
+
+func inherit(c Config, on host, wait time.Duration) (*Record, *Past, error) {
+	f, err := openFile(c.Path, os.O_RDWR)
+	if err != nil {
+		return nil, nil, err
+	}
+	r, past, err := takeOver(c, on, f, wait)
+	if err != nil {
+		return nil, nil, errors.Join(err, f.Close())
+	}
+	return r, past, nil
+}
+
+func takeOver(c Config, on host, f *os.File, wait time.Duration) (*Record, *Past, error) {
+	if err := lock(f, wait); err != nil {
+		return nil, nil, err
+	}
+	if !has(c.Path, f) {
+		return nil, nil, errGone // the life that had it ended the lineage meanwhile
+	}
+	if err := ours(f); err != nil { // again, now that nobody changes it
+		return nil, nil, err
+	}
+	m, err := mapFile(f)
+	if err != nil {
+		return nil, nil, err
+	}
+	r, past, err := read(c.Path, f, m, func(h header) error { return h.judge(c.Peer, on, f) })
+	if err != nil {
+		unmap(m)
+		return nil, nil, err
+	}
+	return r, past, nil
+}
+
+// read reads all of a record.
+func read(path string, f *os.File, m memory, judge func(header) error) (r *Record, past *Past, err error) {
+	defer leasepage.Caught(leasepage.Guard(), &err)
+	h, err := getHeader(m)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := judge(h); err != nil {
+		return nil, nil, err
+	}
+	r = newRecord(path, f, m, h)
+	past, err = r.past(m)
+	return r, past, err
+}
+
+// past reads what is not in the header.
+func (r *Record) past(m memory) (past *Past, err error) {
+	life, whole := r.life.load(m, make([]uint64, lifeRoom))
+	if !whole || len(life) != lifeRoom || life[0] == 0 || time.Duration(life[3]) <= 0 || time.Duration(life[3]) > election.MaxLease {
+		return nil, errDamaged
+	}
+	if life[0] > maxLives {
+		return nil, errLives
+	}
+	r.lineage.Life, r.lineage.Lease = life[0], time.Duration(life[3])
+	terms, whole := r.terms.load(m, r.last[:])
+	if !whole || len(terms) != termsRoom || max(terms[0], terms[1]) > uint64(election.MaxTerm) {
+		return nil, errDamaged
+	}
+	past = &Past{Actors: map[election.Name]Actors{}}
+	past.Lineage = r.lineage
+	past.Retired, past.Spent = election.Term(terms[0]), election.Term(terms[1])
+	addresses, whole := r.voters.load(m, make([]uint64, votersRoom))
+	if whole {
+		past.Voters, whole = getVoters(addresses)
+	}
+	if !whole {
+		return nil, errDamaged
+	}
+	if r.table, err = readTable(m, little(m[wordCheck])); err != nil {
+		return nil, err
+	}
+	for i := range r.table.used {
+		row := &r.table.used[i]
+		past.Rows = append(past.Rows, row.last)
+		if row.acting != (Actors{}) {
+			past.Actors[row.name] = row.acting
+		}
+	}
+	return past, nil
+}
+
+// begin counts this life, and has it go on by the shorter of the two leases: a term that was
+// asked for with a longer one ends too early for this agent, never too late.
+func (r *Record) begin(c Config, past *Past) error {
+	r.lineage.Life++
+	if past == nil {
+		r.lineage.Lease = c.Lease
+	} else {
+		r.lineage.Lease = min(r.lineage.Lease, c.Lease)
+	}
+	return r.guarded(func(m memory) error {
+		atomic.StoreUint64(&m[wordTick], 0)
+		r.life.store(m, []uint64{r.lineage.Life, uint64(os.Getpid()), started(os.Getpid()), uint64(r.lineage.Lease)})
+		return nil
+	})
+}
+
+// create makes the record of a new lineage, which has its name when it is complete. What had
+// the name is no record any more.
+func create(c Config, on host) (*Record, error) {
+	if len(c.Peer) > maxText {
+		return nil, fmt.Errorf("the peer ID %q is too long", c.Peer)
+	}
+	f, err := draft(c.Path, c.Run.String())
+	if err != nil {
+		return nil, err
+	}
+	r, err := fill(c, on, f)
+	if err == nil {
+		err = os.Rename(f.Name(), c.Path)
+	}
+	if err == nil && !has(c.Path, f) {
+		err = errors.New("another agent has put its own in its place")
+	}
+	if err != nil {
+		if r != nil {
+			unmap(r.memory)
+		}
+		_ = os.Remove(f.Name()) // it may have got its name
+		return nil, errors.Join(err, f.Close())
+	}
+	return r, nil
+}
+
+func fill(c Config, on host, f *os.File) (*Record, error) {
+	h, err := newHeader(c, on, f)
+	if err != nil {
+		return nil, err
+	}
+	m, err := mapFile(f)
+	if err != nil {
+		return nil, err
+	}
+	h.put(m)
+	r := newRecord(c.Path, f, m, h)
+	err = errors.Join(r.begin(c, nil), r.SetVoters(nil), r.guarded(func(m memory) error {
+		r.terms.store(m, r.last[:])
+		r.table = newTable(m, little(m[wordCheck]))
+		atomic.StoreUint64(&m[wordState], little(word(alive)))
+		return nil
+	}))
+	if err != nil {
+		unmap(r.memory)
+		return nil, err
+	}
+	return r, nil
+}

@@ -1,0 +1,176 @@
+package record
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"reflect"
+	"testing"
+	"time"
+
+	"github.com/doyen-election/doyen/election"
+)
+
+// inTmpfs returns a new directory in memory.
+func inTmpfs(t testing.TB) string {
+	t.Helper()
+	for _, dir := range []string{"/dev/shm", os.TempDir(), "/run"} {
+		if inMemory(dir) != nil {
+			continue
+		}
+		if made, err := os.MkdirTemp(dir, "record"); err == nil {
+			t.Cleanup(func() { os.RemoveAll(made) })
+			return made
+		}
+	}
+	t.Skip("there is no tmpfs here that this user may write, such as /dev/shm")
+	return ""
+}
+
+func config(dir string, run election.RunID) Config {
+	return Config{Path: filepath.Join(dir, "a.record"), Peer: "peer-a", Run: run, Born: 1000 + int64(run), Lease: time.Second}
+}
+
+// begin opens the record and wants no problem.
+func begin(t testing.TB, c Config) (*Record, *Past) {
+	t.Helper()
+	r, past, err := Open(c)
+	if err != nil || r == nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { r.Close() })
+	return r, past
+}
+
+// die ends a life as a kill does: nothing is written, and the lock is free.
+func die(t testing.TB, r *Record) {
+	t.Helper()
+	if err := r.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+var (
+	payments = election.Authority{Election: "payments", Highest: 9, Term: 9, Until: 77, Priority: 100,
+		Ending: election.Ending{Reason: election.ReasonTransferred, To: "peer-b", StopBy: 70}}
+	defaults = election.Authority{Election: "default", Highest: 4, Term: 3, Until: election.Never, Priority: 5}
+	acting   = Actors{Program: Program{Campaign: "ABC", UID: 1, PID: 2, Started: 3, Space: 10, Sockets: [MaxSockets]uint64{4, 5}, More: true, Priority: 6, Told: 7, Stopped: 8},
+		Hook: Hook{Term: 9, Finished: true}}
+	places = []Voter{{"peer-a", netip.MustParseAddrPort("10.0.0.1:7946"), netip.MustParseAddrPort("[fd00::1]:1")}, {Peer: "peer-b"}}
+)
+
+// filled puts one of each kind on record.
+func filled(t testing.TB, r *Record) {
+	t.Helper()
+	for _, err := range []error{
+		r.Write(&election.LifeRecord{Retired: 2, Spent: 3, Rows: []election.Authority{defaults, payments}}),
+		r.WriteActors("payments", acting), r.SetVoters(places), r.SetTick(55),
+	} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestTheNextLifeHasAllOfTheFormer(t *testing.T) {
+	dir := inTmpfs(t)
+	r, past := begin(t, config(dir, 7))
+	if past != nil || r.Lineage() != (election.Lineage{ID: 7, Life: 1, JoinedAt: 1007, Lease: time.Second}) {
+		t.Fatalf("the first life: %+v, past %+v", r.Lineage(), past)
+	}
+	secret := r.Secret()
+	filled(t, r)
+	die(t, r)
+
+	longer := config(dir, 8)
+	longer.Lease = 2 * time.Second
+	r, past = begin(t, longer)
+	want := &Past{
+		Past: election.Past{
+			Lineage:    election.Lineage{ID: 7, Life: 1, JoinedAt: 1007, Lease: time.Second},
+			LifeRecord: election.LifeRecord{Retired: 2, Spent: 3, Rows: []election.Authority{defaults, payments}},
+		},
+		Actors: map[election.Name]Actors{"payments": acting}, Voters: places,
+	}
+	if !reflect.DeepEqual(past, want) {
+		t.Errorf("got  %+v\nwant %+v", past, want)
+	}
+	if r.Lineage() != (election.Lineage{ID: 7, Life: 2, JoinedAt: 1007, Lease: time.Second}) || r.Secret() != secret || secret == ([32]byte{}) {
+		t.Errorf("the second life: %+v", r.Lineage())
+	}
+}
+
+// The record after any changes is what a plain map of them is.
+func TestTheRecordIsWhatWasWritten(t *testing.T) {
+	dir, seed := inTmpfs(t), rand.Uint64()
+	t.Logf("seed %d", seed)
+	rng := rand.New(rand.NewPCG(seed, 0))
+	want := map[election.Name]election.Authority{}
+	acts := map[election.Name]Actors{}
+	var spent election.Term
+	r, _ := begin(t, config(dir, 1))
+	for life := range 20 {
+		for range rng.IntN(40) {
+			l := &election.LifeRecord{Spent: spent + 1}
+			spent++
+			for i := range 1000 {
+				name := election.Name(fmt.Sprintf("e%04d", i))
+				switch rng.IntN(20) {
+				case 0:
+					a := election.Authority{Election: name, Highest: 1 + election.Term(rng.Uint64N(1<<61)), Until: election.Instant(rng.Int64()), Priority: rng.IntN(100)}
+					a.Term = election.Term(rng.Uint64N(uint64(a.Highest)))
+					if rng.IntN(3) == 0 {
+						a.Ending = election.Ending{Reason: reasons[1+rng.IntN(len(reasons)-1)], To: "x", StopBy: 3}
+					}
+					want[name] = a
+					l.Rows = append(l.Rows, a)
+				case 1:
+					delete(want, name)
+					delete(acts, name)
+					l.Rows = append(l.Rows, election.Authority{Election: name})
+				}
+			}
+			if err := r.Write(l); err != nil {
+				t.Fatal(err)
+			}
+			for name := range want {
+				if rng.IntN(50) == 0 {
+					acts[name] = Actors{Hook: Hook{Term: election.Term(rng.Uint64())}}
+					if err := r.WriteActors(name, acts[name]); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+		}
+		die(t, r)
+		var past *Past
+		r, past = begin(t, config(dir, 100))
+		if past.Life != uint64(life+1) || past.Spent != spent || len(past.Rows) != len(want) || !reflect.DeepEqual(past.Actors, acts) {
+			t.Fatalf("life %d, spent %d, %d rows, %d actors; want %d, %d, %d, %d", past.Life, past.Spent, len(past.Rows), len(past.Actors), life+1, spent, len(want), len(acts))
+		}
+		for _, a := range past.Rows {
+			if a != want[a.Election] {
+				t.Fatalf("got %+v, want %+v", a, want[a.Election])
+			}
+		}
+	}
+}
+
+func BenchmarkAThousandLeases(b *testing.B) {
+	r, _ := begin(b, config(inTmpfs(b), 1))
+	l := &election.LifeRecord{}
+	for i := range 1000 {
+		l.Rows = append(l.Rows, election.Authority{Election: election.Name(fmt.Sprintf("election-%04d", i)), Highest: 5, Term: 5, Priority: 100})
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		for i := range l.Rows {
+			l.Rows[i].Until++
+		}
+		if err := r.Write(l); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,131 @@
+package record
+
+import (
+	"slices"
+
+	"github.com/doyen-election/doyen/election"
+)
+
+// row is the place of one election.
+type row struct {
+	name      election.Name
+	nameSum   uint64
+	slot      int
+	authority value
+	actors    value
+	last      election.Authority // what is on record
+	acting    Actors
+}
+
+// newRow returns the place with that number as one that nobody has read or written yet.
+func newRow(slot int, seed uint64) row {
+	at := wordRows + slot*rowWords
+	return row{
+		slot:      slot,
+		authority: newValue(at+rowAuthority, authorityRoom, seed),
+		actors:    newValue(at+rowActors, actorsRoom, seed),
+	}
+}
+
+// call gives a free row a name. The authority that is stored next makes it count.
+func (r *row) call(m memory, name election.Name) {
+	var content [textWords]uint64
+	putText(content[:], string(name))
+	for i, w := range content {
+		m[wordRows+r.slot*rowWords+i] = little(w)
+	}
+	r.name, r.nameSum = name, mixAll(sumBasis, content[:])
+}
+
+// load reads both halves, and reports whether they are whole.
+func (r *row) load(m memory) bool {
+	var name [textWords]uint64
+	for i := range name {
+		name[i] = little(m[wordRows+r.slot*rowWords+i])
+	}
+	called, _ := text(name[:])
+	r.name, r.nameSum = election.Name(called), mixAll(sumBasis, name[:])
+	content, whole := r.authority.load(m, make([]uint64, authorityRoom))
+	if !whole {
+		return false
+	}
+	if r.last, whole = getAuthority(content, r.name, r.nameSum); !whole {
+		return false
+	}
+	if content, whole = r.actors.load(m, make([]uint64, actorsRoom)); !whole {
+		return false
+	}
+	r.acting, whole = getActors(content)
+	return whole
+}
+
+func (r *row) storeAuthority(m memory, a *election.Authority) {
+	var room [authorityRoom]uint64
+	r.authority.store(m, putAuthority(&room, r.nameSum, a))
+	r.last = *a
+}
+
+func (r *row) storeActors(m memory, a *Actors) {
+	var room [actorsRoom]uint64
+	r.actors.store(m, putActors(&room, a))
+	r.acting = *a
+}
+
+// reasons are those that a leadership of this agent can end for, in the order of their numbers
+// on record.
+var reasons = []election.Reason{
+	"", election.ReasonElected, election.ReasonLeaseExpired, election.ReasonResigned, election.ReasonTransferred,
+	election.ReasonPreempted, election.ReasonDraining, election.ReasonShutdown, election.ReasonDisk, election.ReasonWithdrawn,
+	election.ReasonSuperseded, election.ReasonReleased, election.ReasonSuspended, election.ReasonBarred,
+}
+
+// The words of an authority: of a free row, of one that leads or has led, of one that ends.
+const (
+	freeWords = 1
+	heldWords = 5
+)
+
+// putAuthority puts an authority into words.
+func putAuthority(to *[authorityRoom]uint64, name uint64, a *election.Authority) []uint64 {
+	to[0], to[1], to[2], to[3], to[4] = uint64(a.Highest), name, uint64(a.Term), uint64(a.Until), uint64(uint32(a.Priority))
+	switch {
+	case a.Highest == 0:
+		return to[:freeWords]
+	case a.Ending == (election.Ending{}):
+		return to[:heldWords]
+	}
+	why := slices.Index(reasons, a.Ending.Reason)
+	if why <= 0 {
+		why = slices.Index(reasons, election.ReasonResigned) // it ends, whatever for
+	}
+	to[4] |= uint64(why) << 32
+	to[5] = uint64(a.Ending.StopBy)
+	putText(to[6:], string(a.Ending.To))
+	return to[:]
+}
+
+// getAuthority reads one that is whole, and reports whether it can be one.
+func getAuthority(from []uint64, name election.Name, nameSum uint64) (a election.Authority, ok bool) {
+	if len(from) == freeWords {
+		return a, from[0] == 0
+	}
+	if len(from) != heldWords && len(from) != authorityRoom || from[1] != nameSum {
+		return a, false
+	}
+	a = election.Authority{
+		Election: name, Highest: election.Term(from[0]), Term: election.Term(from[2]), Until: election.Instant(from[3]),
+		Priority: int(uint32(from[4])),
+	}
+	ok = a.Highest > 0 && a.Highest <= election.MaxTerm && a.Term <= a.Highest && a.Until >= 0 && a.Priority <= election.MaxPriority &&
+		(election.ValidName(string(name)) || name == election.RosterElection)
+	why := from[4] >> 32
+	if len(from) == heldWords {
+		return a, ok && why == 0
+	}
+	to, whole := text(from[6:])
+	if !whole || why == 0 || why >= uint64(len(reasons)) {
+		return a, false
+	}
+	a.Ending = election.Ending{Reason: reasons[why], To: election.PeerID(to), StopBy: election.Instant(from[5])}
+	return a, ok
+}

@@ -1,0 +1,63 @@
+package record
+
+import "sync/atomic"
+
+// memory is the mapped file in words.
+type memory []uint64
+
+// value is a place where something is replaced as a whole: a commit word, and two copies.
+type value struct {
+	at     int // its commit word
+	room   int // words that a copy has for it, the check not counted
+	commit uint64
+	seed   uint64 // of its check
+}
+
+// newValue returns a value that was never written.
+func newValue(at, room int, seed uint64) value {
+	return value{at: at, room: room, seed: mix(seed, uint64(at))}
+}
+
+// copyAt is where the copy of a commit word is.
+func (v *value) copyAt(commit uint64) int {
+	if commit>>16%2 == 0 {
+		return v.at + 1
+	}
+	return v.at + 2 + v.room
+}
+
+// store replaces what is there. The other copy, and so the value before, stays whole until the
+// one store of the commit word: a process that dies before it has written nothing.
+func (v *value) store(m memory, content []uint64) {
+	next := (v.commit>>16+1)<<16 | uint64(len(content))
+	at := v.copyAt(next)
+	to := m[at : at+1+v.room]
+	sum := mix(v.seed, next)
+	for i, w := range content {
+		to[i+1] = little(w)
+		sum = mix(sum, w)
+	}
+	to[0] = little(sum)
+	atomic.StoreUint64(&m[v.at], little(next))
+	v.commit = next
+}
+
+// load returns what is there, and false where that is damaged, or was never written. The
+// content is read into the room given.
+func (v *value) load(m memory, room []uint64) ([]uint64, bool) {
+	commit := little(atomic.LoadUint64(&m[v.at]))
+	n := int(commit & 0xffff)
+	if commit>>16 == 0 || n > v.room {
+		return nil, false
+	}
+	from := m[v.copyAt(commit):]
+	content := room[:n]
+	for i := range content {
+		content[i] = little(from[i+1])
+	}
+	if mixAll(mix(v.seed, commit), content) != little(from[0]) {
+		return nil, false
+	}
+	v.commit = commit
+	return content, true
+}
