@@ -198,6 +198,15 @@ type (
 	}
 )
 
+// Obituary ends a lineage: none of its lives acts, and it begins no further one (K5, K6). It
+// proves itself by the secret whose hash the lineage told (PeerConnected), so it counts
+// whoever passes it on.
+type Obituary struct {
+	Peer    PeerID    `cbor:"1,keyasint"`
+	Lineage LineageID `cbor:"2,keyasint"`
+	Secret  [32]byte  `cbor:"3,keyasint"`
+}
+
 // Record is one grant on record at a voter, with what is left of its promise.
 type Record struct {
 	Election  Name          `cbor:"1,keyasint"`
@@ -269,6 +278,7 @@ func (Inquiry) message()          {}
 func (Report) message()           {}
 func (Candidacies) message()      {}
 func (CandidaciesAck) message()   {}
+func (Obituary) message()         {}
 func (GenesisPropose) message()   {}
 func (GenesisAccept) message()    {}
 func (GenesisRefuse) message()    {}

@@ -51,7 +51,8 @@ type Elector struct {
 	beatAt       election.Instant
 	ledHere      int // how many elections the last heartbeat claimed
 	lives        lives
-	withheld     map[election.PeerID]bool // voters that can't renew all of them
+	secrets      table[election.PeerID, secret] // told by the lineages of the other agents
+	withheld     map[election.PeerID]bool       // voters that can't renew all of them
 	draining     bool
 	stopping     bool
 	counters     Counters
@@ -182,6 +183,11 @@ func (e *Elector) handle(in election.Input) {
 
 // receive handles a message of a peer, or of this agent to itself.
 func (e *Elector) receive(from election.PeerID, m election.Message) {
+	if m, ends := m.(election.Obituary); ends {
+		e.counters.Received[codec.Kind(m)]++
+		e.obituary(from, m) // it may come from anybody
+		return
+	}
 	if from != e.cfg.Self.Peer {
 		e.counters.Received[codec.Kind(m)]++
 		if foreign := e.foreign.get(from); foreign != nil {

@@ -96,6 +96,7 @@ func (e *Elector) sweep() {
 	}
 	e.sweepAt = e.now.Add(e.cfg.Timing.Lease)
 	e.forgetProgress()
+	e.forgetSecrets()
 	for _, c := range e.contests.rows {
 		switch {
 		case e.exists(c), c.Highest() < c.Asked(): // what was asked for in vain must not count for other elections

@@ -46,6 +46,7 @@ func (e *Elector) connected(in election.PeerConnected) {
 	}
 	e.heardOf++
 	e.foreign.remove(in.Peer)
+	e.secrets.put(in.Peer, secret{of: in.Lineage, hash: in.Secret})
 	e.peers.put(in.Peer, &peer{boot: in.Lineage, run: runOf(in.Run, in.Lineage), heardAt: e.now, unansweredSince: election.Never, probeAt: e.now.Add(e.cfg.Timing.Heartbeat)})
 	own := e.report(0, "")
 	own.Known = e.progress.get(in.Peer).writes

@@ -256,6 +256,18 @@ func (v *Voter) release(m election.Release) {
 	}
 }
 
+// Bury ends all that a lineage holds, whatever its terms: none of its lives acts, and it has
+// no further one (K5). A grant that is being written ends once it is durable (V1).
+func (v *Voter) Bury(now election.Instant, dead election.Holder) {
+	v.dropRequests(func(_ received, m election.VoteRequest) bool { return m.Holder == dead })
+	for _, e := range v.ledger.State().Elections() {
+		if g := v.ledger.State().Grants[e]; g.Holder == dead && !g.Released {
+			v.Release(now, dead.Peer, election.Release{Election: e, Term: g.Term, Holder: dead})
+		}
+	}
+	v.ledger.Flush() // else a restart would have it hold what has ended (V5)
+}
+
 // Roster returns the durable roster; nil before genesis.
 func (v *Voter) Roster() *election.Roster { return v.roster }
 

@@ -6,7 +6,7 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-// One check a message, in the order of the table. Rounds, send IDs, boot IDs and
+// One check a message, in the order of the table. Rounds, send IDs, lineages and
 // stamps are opaque: every value of theirs is accepted.
 
 func checkBullyElection(m election.BullyElection) error {
@@ -162,3 +162,5 @@ func candidacy(c election.Candidacy) error {
 }
 
 func checkCandidaciesAck(election.CandidaciesAck) error { return nil }
+
+func checkObituary(m election.Obituary) error { return peer("peer", m.Peer) }

@@ -217,6 +217,11 @@ var messageOf = map[string]func(draw) election.Message{
 	"RosterAccept": func(d draw) election.Message {
 		return election.RosterAccept{Driver: d.term(), Version: d.version(), Highest: d.term() - 1, Promise: d.duration() - 1}
 	},
+	"Obituary": func(d draw) election.Message {
+		m := election.Obituary{Peer: d.peer(), Lineage: election.LineageID(d.uint())}
+		copy(m.Secret[:], d.text())
+		return m
+	},
 	"RosterCancel": func(d draw) election.Message { return election.RosterCancel{Version: d.version()} },
 	"RosterRefuse": func(d draw) election.Message {
 		return election.RosterRefuse{Driver: d.term(), Version: d.version(), Granted: d.term() - 1, Roster: d.maybeRoster()}

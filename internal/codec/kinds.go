@@ -41,6 +41,7 @@ var kinds = []kind{
 	of(23, "Candidacies", checkCandidacies),
 	of(24, "CandidaciesAck", checkCandidaciesAck),
 	of(25, "RosterCancel", checkRosterCancel),
+	of(26, "Obituary", checkObituary),
 }
 
 // The table by number and by type. They are not changed either.

@@ -53,5 +53,6 @@ func samples() []election.Message {
 		election.Candidacies{Lineage: ann.Lineage, Serial: 2, Candidacies: []election.Candidacy{{Election: "default", Priority: 100}, {Election: "pay", Priority: 7}}},
 		election.CandidaciesAck{Lineage: ann.Lineage, Serial: 2, By: 5},
 		election.RosterCancel{Version: v},
+		election.Obituary{Peer: ann.Peer, Lineage: ann.Lineage, Secret: [32]byte{1, 2, 3, 31: 255}},
 	}
 }
