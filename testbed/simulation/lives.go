@@ -14,13 +14,10 @@ import (
 // In half of the worlds agents keep a record, by which the next life goes on as the same
 // holder. What is on record outlives the process and not the host's boot.
 
-// electorsRecord is false until electors put on record what they rely on.
-const electorsRecord = false
-
 // drawLives decides that without touching what else a seed draws: the worlds without lives
 // are what they were before there were any.
 func (p *plan) drawLives(seed uint64) {
-	p.lives = electorsRecord && rand.New(rand.NewPCG(seed, 0x6c69766573)).IntN(2) == 0
+	p.lives = rand.New(rand.NewPCG(seed, 0x6c69766573)).IntN(2) == 0
 	if p.lives {
 		return
 	}
@@ -136,7 +133,7 @@ func (w *world) checkRecordedFirst(a *agent, local election.Instant, m election.
 	}
 	switch m := m.(type) {
 	case election.VoteRequest:
-		if row := a.recorded(m.Election); row.Highest < m.Term {
+		if row := a.recorded(m.Election); max(row.Highest, a.past.Spent) < m.Term {
 			w.fail("K1", "%s asks for term %d of %s, on record is %+v", a.peer, m.Term, m.Election, row)
 		}
 	case election.Heartbeat:
@@ -145,13 +142,13 @@ func (w *world) checkRecordedFirst(a *agent, local election.Instant, m election.
 			if c.Election != election.RosterElection && (row.Term != c.Term || row.Until < local.Add(c.Remaining)) {
 				w.fail("K1", "%s claims term %d of %s for %v, on record is %+v", a.peer, c.Term, c.Election, c.Remaining, row)
 			}
-			if c.Election == election.RosterElection && row.Highest < c.Term {
+			if c.Election == election.RosterElection && max(row.Highest, a.past.Spent) < c.Term {
 				w.fail("K8", "%s claims term %d of the roster election, on record is %+v", a.peer, c.Term, row)
 			}
 		}
 	case election.Release:
 		l := w.log(a, m.Election)
-		if row := a.recorded(m.Election); row.Term != 0 {
+		if row := a.recorded(m.Election); row.Term != 0 && (w.plan.quorum || row.Term == m.Term) {
 			w.fail("K1", "%s releases term %d of %s, on record is %+v", a.peer, m.Term, m.Election, row)
 		}
 		if l == nil || !w.plan.quorum {
