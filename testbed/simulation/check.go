@@ -186,6 +186,9 @@ func (w *world) checkStatus(a *agent, local election.Instant, c *elector.Contest
 // in one life of it, nor the ends of its own leases, which programs act by, and
 // that it claims no lease after its end.
 func (w *world) checkTold(a *agent, local election.Instant, l *contestLog, c *elector.ContestStatus) {
+	if c.State != elector.Leading && a.lifeNumber() > 1 && a.deadlines != nil {
+		a.deadlines[l.index] = 0 // this life may have another lease than the one that told
+	}
 	if c.Leader.Peer == "" || !w.plan.quorum {
 		return
 	}

@@ -2,6 +2,7 @@ package simulation
 
 import (
 	"math/rand/v2"
+	"time"
 
 	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/elector"
@@ -12,7 +13,7 @@ import (
 // startProgram starts the host's program of a leadership.
 func (w *world) startProgram(a *agent, l *contestLog, c *elector.ContestStatus) {
 	w.programs++
-	if p := l.find(program, c.Leader); p != nil && p.acting(w.Now) && w.plan.lives {
+	if p := l.find(program, c.Leader); p != nil && p.acting(w.Now) && w.plan.lives && w.plan.quorum {
 		w.fail("K4d", "%s lets a program act in term %d of %s while the one of term %d acts on", a.peer, c.Term, l.name, p.term)
 	}
 	w.acts(l, actor{kind: program, host: a, epoch: a.clock.epoch, holder: c.Leader, term: c.Term, until: c.ValidUntil,
@@ -72,19 +73,17 @@ func (w *world) inputLater(a *agent, run func()) {
 // awaitProgram gives up what a program led that has not resumed by its deadline.
 func (w *world) awaitProgram(a *agent, l *contestLog) {
 	p := l.find(program, a.holder())
-	at := a.clock.when(p.until)
-	if at == never {
-		return
-	}
-	w.Push(max(w.Now, at)+1, event{run: a.inLife(func() {
-		switch p := l.find(program, a.holder()); {
-		case p == nil || p.life == a.life || !a.alive:
-		case a.paused > 0 || p.acting(w.Now):
-			w.after(w.plan.timing.Heartbeat, a.inLife(func() { w.awaitProgram(a, l) }))
-		default:
-			w.dismiss(a, l)
+	switch {
+	case !a.alive || p != nil && p.life == a.life:
+	case p == nil || a.paused == 0 && !p.acting(w.Now):
+		w.dismiss(a, l)
+	default:
+		wait := w.plan.timing.Heartbeat
+		if at := a.clock.when(p.until); w.Now < at && at < never {
+			wait = time.Duration(at - w.Now)
 		}
-	})})
+		w.after(wait, a.inLife(func() { w.awaitProgram(a, l) }))
+	}
 }
 
 // resumeProgram connects the program with the life that runs. Where its term has ended it

@@ -42,7 +42,7 @@ func (w *world) rollBack(r *rand.Rand) {
 // promised.
 func rests(rule string) bool {
 	return slices.Contains([]string{"G1", "G2", "G4", "G5", "H5", "counter", "stability", "terms on disk", "roster on disk",
-		"stale answer", "announced terms never fall", "announced deadlines never fall", "traffic"}, rule)
+		"K4b", "K4d", "G7", "stale answer", "announced terms never fall", "announced deadlines never fall", "traffic"}, rule)
 }
 
 // checkTrusted checks that nobody is taken for an agent with an older copy of
