@@ -58,6 +58,16 @@ func Freeze() Fault {
 	return Fault{Name: "freeze", Silences: true, begin: of((*Host).Freeze), end: of((*Host).Thaw)}
 }
 
+// Install gives the host another program file, from its agent's next start on.
+func Install(b Binary, version string) Fault {
+	return Fault{Name: "install", Detail: version, begin: with((*Host).Install, b)}
+}
+
+// LoseProgram removes the host's program file.
+func LoseProgram() Fault {
+	return Fault{Name: "lose-program", begin: of((*Host).LoseProgram)}
+}
+
 func Wipe() Fault { return Fault{Name: "wipe", begin: of((*Host).Wipe)} }
 
 func FullDisk() Fault {

@@ -1,9 +1,9 @@
 package hosts
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -24,17 +24,20 @@ type Program interface {
 }
 
 // Binary is the product: the executable of cmd/doyen.
-type Binary struct{ Path string }
+type Binary struct {
+	Path  string
+	Lacks []string // settings that it does not know
+}
 
 // Command runs `doyen agent` with a configuration file.
 func (b Binary) Command(c agent.Config, dir string) (*exec.Cmd, error) {
 	path := filepath.Join(dir, "config.yaml")
-	file, err := os.Create(path)
-	if err != nil {
-		return nil, fmt.Errorf("write a configuration file: %w", err)
-	}
-	if err := errors.Join(c.Fprint(file), file.Close()); err != nil {
+	var text bytes.Buffer
+	if err := c.Fprint(&text); err != nil {
 		return nil, fmt.Errorf("write %s: %w", path, err)
+	}
+	if err := os.WriteFile(path, b.lines(text.Bytes()), 0o600); err != nil {
+		return nil, fmt.Errorf("write a configuration file: %w", err)
 	}
 	return exec.Command(b.Path, "agent", "--config", path), nil
 }
