@@ -156,6 +156,8 @@ func (l *loop) run(ctx context.Context) {
 			l.take()
 		case v := <-l.gossip.Views():
 			l.viewed(v)
+		case n := <-l.gossip.Notices():
+			l.noticed(n)
 		case result := <-l.writer.results:
 			l.step(result)
 		case <-l.pages.Ready():

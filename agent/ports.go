@@ -3,6 +3,7 @@ package agent
 import (
 	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/elector"
+	"github.com/doyen-election/doyen/internal/obituary"
 	"github.com/doyen-election/doyen/membership"
 	"github.com/doyen-election/doyen/transport"
 )
@@ -27,6 +28,7 @@ type (
 	// gossip has the members.
 	gossip interface {
 		Views() <-chan membership.View
+		Notices() <-chan obituary.Notice
 		Update(func(*membership.Member)) error
 	}
 	// disk makes a state durable, and blocks while it does.

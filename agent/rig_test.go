@@ -16,6 +16,7 @@ import (
 	"github.com/doyen-election/doyen/agent/watch"
 	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/elector"
+	"github.com/doyen-election/doyen/internal/obituary"
 	"github.com/doyen-election/doyen/membership"
 	"github.com/doyen-election/doyen/transport"
 )
@@ -32,13 +33,14 @@ type rig struct {
 	handing bool
 	full    error // what the disk says
 
-	events []transport.Event
-	ready  chan struct{}
-	views  chan membership.View
-	slept  atomic.Int32 // suspends yet to be noticed
-	log    bytes.Buffer
-	loop   *loop
-	cancel context.CancelFunc
+	events  []transport.Event
+	ready   chan struct{}
+	views   chan membership.View
+	notices chan obituary.Notice
+	slept   atomic.Int32 // suspends yet to be noticed
+	log     bytes.Buffer
+	loop    *loop
+	cancel  context.CancelFunc
 }
 
 func (r *rig) note(s string) {
@@ -131,8 +133,9 @@ func (r *rig) hear(events ...transport.Event) {
 	r.mu.Unlock()
 	r.ready <- struct{}{}
 }
-func (r *rig) Views() <-chan membership.View { return r.views }
-func (r *rig) Write(election.State) error    { r.note("write"); return r.full }
+func (r *rig) Views() <-chan membership.View   { return r.views }
+func (r *rig) Notices() <-chan obituary.Notice { return r.notices }
+func (r *rig) Write(election.State) error      { r.note("write"); return r.full }
 func (r *rig) Update(f func(*membership.Member)) error {
 	var m membership.Member
 	f(&m)
@@ -151,7 +154,7 @@ const (
 // nothing.
 func newRig(t *testing.T, answer func(election.Input) election.Output) *rig {
 	t.Helper()
-	r := &rig{ready: make(chan struct{}), views: make(chan membership.View), answer: answer}
+	r := &rig{ready: make(chan struct{}), views: make(chan membership.View), notices: make(chan obituary.Notice), answer: answer}
 	if answer == nil {
 		r.answer = func(election.Input) election.Output { return election.Output{WakeAt: election.Never} }
 	}

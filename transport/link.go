@@ -147,6 +147,13 @@ func (l *link) current() *session {
 	return l.session
 }
 
+// connected returns the session, if there is one, and the feature level of its peer.
+func (l *link) connected() (*session, uint64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.session, l.level
+}
+
 // take returns the session and leaves none.
 func (l *link) take() *session {
 	l.mu.Lock()

@@ -135,3 +135,23 @@ func TestAPeerThatReportsItselfIsDialledAtOnce(t *testing.T) {
 		t.Error("a peer can have itself dialled as often as it likes")
 	}
 }
+
+// 0.2.0 would count it as malformed, and does not need it: it would end nothing there.
+func TestAPeerIsSentOnlyWhatItsVersionKnows(t *testing.T) {
+	t.Parallel()
+	ids := identities(t, 2)
+	a := start(t, Config{Key: ids[0].key, Hello: helloOf("a", 1)})
+	b := start(t, Config{Key: ids[1].key, Hello: helloOf("b", 2)})
+	b.hello.Level = 0
+	introduce(t, a, b)
+	m := election.Obituary{Peer: a.self, Lineage: 7}
+	if a.Send(b.self, m) || a.Stats().Dropped["older_version"] != 1 {
+		t.Errorf("sent to a peer of level 0: %+v", a.Stats())
+	}
+	if !b.Send(a.self, m) {
+		t.Errorf("not sent to a peer of level 1: %+v", b.Stats())
+	}
+	if got := await[Message](t, a); got.Message != election.Message(m) {
+		t.Errorf("got %+v", got)
+	}
+}

@@ -38,6 +38,7 @@ const (
 	dropInvalid             // received, a message no correct agent sends
 	dropInboxFull           // received faster than the consumer takes it
 	dropOutdated            // a newer message made it worthless before it was sent or taken
+	dropLevel               // Send to a peer of a version that does not know it
 	drops
 )
 
@@ -82,6 +83,6 @@ func (c *counters) stats() Stats {
 // dropNames are the keys of Stats.Dropped.
 func dropNames() [drops]string {
 	return [drops]string{
-		"unknown_peer", "not_connected", "encode", "queue_full", "unknown_kind", "malformed", "senseless", "inbox_full", "outdated",
+		"unknown_peer", "not_connected", "encode", "queue_full", "unknown_kind", "malformed", "senseless", "inbox_full", "outdated", "older_version",
 	}
 }

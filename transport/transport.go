@@ -274,9 +274,13 @@ func (t *Transport) Send(to election.PeerID, m election.Message) bool {
 		t.count.dropped[dropUnknownPeer].Add(1)
 		return false
 	}
-	s := l.current()
+	s, level := l.connected()
 	if s == nil {
 		t.count.dropped[dropNotConnected].Add(1)
+		return false
+	}
+	if level < levelOf(m) {
+		t.count.dropped[dropLevel].Add(1)
 		return false
 	}
 	body, err := codec.EncodeMessage(m)
@@ -290,6 +294,14 @@ func (t *Transport) Send(to election.PeerID, m election.Message) bool {
 		return false
 	}
 	return true
+}
+
+// levelOf is from which feature level on a peer knows the message.
+func levelOf(m election.Message) uint64 {
+	if _, ok := m.(election.Obituary); ok {
+		return 1
+	}
+	return 0
 }
 
 // refuse records a message that can't be sent. Each kind is logged once: what makes one
