@@ -42,6 +42,7 @@ type Leadership struct {
 	ctx       context.Context
 	end       context.CancelCauseFunc
 	alarm     *alarm.Alarm
+	view      bool          // there is no quorum behind it, so others lead as soon as its agent is gone
 	revoked   bool          // by the agent's own line; to be read once followed is closed
 	followed  chan struct{} // closed when nothing is read for it any more
 	resigning sync.Once
@@ -65,8 +66,9 @@ func lead(ctx context.Context, s *Candidacy, elected api.CampaignEvent) (*Leader
 
 // Context ends as soon as the leadership does: at the end of the lease by this
 // process's own reading of CLOCK_BOOTTIME, whatever has become of the agent; at once
-// when the agent revokes it or its connection ends; and with the context given to
-// Campaign or Run. context.Cause is a *LostError, except in the last case, which has
+// when the agent revokes it; and with the context given to Campaign or Run. An agent that
+// dies ends nothing by that: the leadership resumes with its next process run, if that is
+// there before the lease ends, and does not refuse. context.Cause is a *LostError, except in the last case, which has
 // that context's cause.
 //
 // A program that got no processor time, or checks too rarely, learns late. Work that
@@ -120,6 +122,7 @@ func (l *Leadership) Close() error {
 func (l *Leadership) follow() {
 	defer close(l.followed)
 	for {
+		lines := l.candidacy.newest()
 		select {
 		case <-l.ctx.Done():
 			return
@@ -128,7 +131,7 @@ func (l *Leadership) follow() {
 				l.over("its lease ended and the agent did not renew it", nil)
 				return
 			}
-		case event := <-l.candidacy.events:
+		case event := <-lines.events:
 			l.candidacy.note(event)
 			if l.ctx.Err() != nil {
 				return // it has ended: what comes now is about another one
@@ -138,9 +141,40 @@ func (l *Leadership) follow() {
 				return
 			}
 			l.hear(event)
-		case <-l.candidacy.ended:
-			l.over("the connection to the agent ended", l.candidacy.fault(l.ctx))
-			return
+		case <-lines.ended:
+			if !l.resume() {
+				return
+			}
+		}
+	}
+}
+
+// resume takes the candidacy up with the agent's next process run. Meanwhile the leadership
+// goes on until its deadline. It returns false if it has ended.
+func (l *Leadership) resume() bool {
+	fault := l.candidacy.fault(l.ctx)
+	if _, broken := errors.AsType[*UnreachableError](fault); l.view || !broken {
+		l.over("the connection to the agent ended", fault)
+		return false
+	}
+	ctx, cancel := context.WithCancel(l.ctx)
+	defer cancel()
+	resumed := make(chan error, 1)
+	go func() { resumed <- l.candidacy.Resume(ctx) }()
+	for {
+		select {
+		case err := <-resumed:
+			if err != nil {
+				l.over("the connection to the agent ended, and the program could not resume: "+err.Error(), errors.Join(fault, err))
+			}
+			return err == nil
+		case <-l.alarm.C:
+			if alarm.Now() >= l.until.Load() {
+				l.over("the connection to the agent ended, and the lease before it was back", fault)
+				cancel()
+				<-resumed // nothing is sent any more when the program becomes a candidate again
+				return false
+			}
 		}
 	}
 }
@@ -157,6 +191,7 @@ func (l *Leadership) hear(event api.CampaignEvent) {
 }
 
 func (l *Leadership) take(event api.CampaignEvent) {
+	l.view = event.Authority == api.AuthorityView
 	l.term.Store(event.Term)
 	l.until.Store(event.ValidUntilBoottimeNS)
 	l.alarm.Set(event.ValidUntilBoottimeNS)

@@ -15,9 +15,10 @@ import (
 func TestALeadershipThatIsOverTakesNoOtherToken(t *testing.T) {
 	for range 64 { // which of two things that are ready goes first is drawn
 		ctx, cancel := context.WithCancel(t.Context())
-		s := &Candidacy{election: "payments", events: make(chan api.CampaignEvent, 1), ended: make(chan struct{})}
+		read := &lines{events: make(chan api.CampaignEvent, 1), ended: make(chan struct{})}
+		s := &Candidacy{election: "payments", lines: read}
 		until := alarm.Now() + int64(time.Hour)
-		s.events <- api.CampaignEvent{Type: api.CampaignElected, Term: 9, ValidUntilBoottimeNS: until}
+		read.events <- api.CampaignEvent{Type: api.CampaignElected, Term: 9, ValidUntilBoottimeNS: until}
 		cancel()
 		l, err := lead(ctx, s, api.CampaignEvent{Type: api.CampaignElected, Term: 7, ValidUntilBoottimeNS: until})
 		if err != nil {
@@ -35,9 +36,10 @@ func TestALeadershipThatIsOverTakesNoOtherToken(t *testing.T) {
 func TestARenewalThatIsReadAfterTheDeadlineIsNotTaken(t *testing.T) {
 	for range 64 { // which of two things that are ready goes first is drawn
 		now := alarm.Now()
-		s := &Candidacy{client: New("/nonexistent"), election: "payments", events: make(chan api.CampaignEvent, 1), ended: make(chan struct{}), err: io.EOF}
-		s.events <- api.CampaignEvent{Type: api.CampaignRenewed, Term: 8, ValidUntilBoottimeNS: now + int64(time.Hour)}
-		close(s.ended)
+		read := &lines{events: make(chan api.CampaignEvent, 1), ended: make(chan struct{}), hangUp: func() {}, err: io.EOF}
+		s := &Candidacy{client: New("/nonexistent"), election: "payments", lines: read}
+		read.events <- api.CampaignEvent{Type: api.CampaignRenewed, Term: 8, ValidUntilBoottimeNS: now + int64(time.Hour)}
+		close(read.ended)
 		l, err := lead(t.Context(), s, api.CampaignEvent{Type: api.CampaignElected, Term: 7, ValidUntilBoottimeNS: now - 1})
 		if err != nil {
 			t.Fatal(err)

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"syscall"
+	"time"
 
 	"github.com/doyen-election/doyen/api"
 )
@@ -20,24 +21,38 @@ import (
 // is the candidacy's, and the lines the agent writes to it. It judges nothing:
 // Campaign and Run keep the deadlines that it only hands on.
 //
-// Its methods may be called by several goroutines, Next by one at a time.
+// Its methods may be called by several goroutines, Next and Resume by one at a time.
 type Candidacy struct {
 	client   *Client
 	election string
+	meta     string
 	id       string
 	term     atomic.Uint64 // the newest one received
 
+	mu      sync.Mutex
+	lines   *lines // of the newest connection
+	abandon func() // what is under way to replace it; nil: nothing is
+	closed  chan struct{}
+	once    sync.Once
+}
+
+// lines are what the agent writes to one connection.
+type lines struct {
 	conn   *net.UnixConn
 	hangUp func()
 	events chan api.CampaignEvent
 	ended  chan struct{} // closed after the last event
 	err    error         // why it ended; set before ended is closed
-	closed chan struct{}
-	once   sync.Once
 }
 
 // errClosed is what Next returns after Close.
 var errClosed = errors.New("the candidacy was withdrawn")
+
+// The wait between two attempts to resume: an agent that died is back in some milliseconds.
+const (
+	firstResume = 5 * time.Millisecond
+	lastResume  = 20 * time.Millisecond
+)
 
 // Stand makes the calling program a candidate of its host in the election:
 // POST /v1/elections/NAME/campaign. It returns when the agent has accepted the
@@ -45,29 +60,10 @@ var errClosed = errors.New("the candidacy was withdrawn")
 // *APIError when the agent refused, *UnreachableError when it could not be asked. The
 // caller must Close the candidacy.
 func (c *Client) Stand(ctx context.Context, election string, request api.CampaignRequest) (*Candidacy, error) {
-	s := &Candidacy{client: c, election: election,
-		events: make(chan api.CampaignEvent), ended: make(chan struct{}), closed: make(chan struct{})}
-	transport := &http.Transport{
-		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-			conn, err := c.dial(ctx)
-			s.conn, _ = conn.(*net.UnixConn)
-			return conn, err
-		},
-		DisableCompression: true, DisableKeepAlives: true, // the connection is the candidacy, and nothing else's
-	}
-	life, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
-	stop := context.AfterFunc(ctx, func() { cancel(context.Cause(ctx)) })
-	defer stop()
-	response, err := c.sendBy(life, httpClient(transport), http.MethodPost, electionPath(election, "/campaign"), request)
-	if err != nil {
-		cancel(nil)
-		if ctx.Err() != nil {
-			err = c.unanswered(ctx, err)
-		}
+	s := &Candidacy{client: c, election: election, meta: request.Meta, closed: make(chan struct{})}
+	if err := s.connect(ctx, electionPath(election, "/campaign"), request); err != nil {
 		return nil, err
 	}
-	s.hangUp = func() { cancel(errClosed); response.Body.Close() }
-	go s.read(response.Body)
 	first, err := s.Next(ctx)
 	if err == nil && (first.Type != api.CampaignCandidate || first.Campaign == "") {
 		err = fmt.Errorf("campaign in %s: the agent's first line is %q of campaign %q, expected candidate", election, first.Type, first.Campaign)
@@ -80,9 +76,85 @@ func (c *Client) Stand(ctx context.Context, election string, request api.Campaig
 	return s, nil
 }
 
+// connect makes a connection the candidacy's.
+func (s *Candidacy) connect(ctx context.Context, path string, request any) error {
+	l := &lines{events: make(chan api.CampaignEvent), ended: make(chan struct{})}
+	transport := &http.Transport{
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			conn, err := s.client.dial(ctx)
+			l.conn, _ = conn.(*net.UnixConn)
+			return conn, err
+		},
+		DisableCompression: true, DisableKeepAlives: true, // the connection is the candidacy, and nothing else's
+	}
+	life, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() { cancel(context.Cause(ctx)) })
+	defer stop()
+	response, err := s.client.sendBy(life, httpClient(transport), http.MethodPost, path, request)
+	if err != nil {
+		cancel(nil)
+		if ctx.Err() != nil {
+			err = s.client.unanswered(ctx, err)
+		}
+		return err
+	}
+	l.hangUp = func() { cancel(errClosed); response.Body.Close() }
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	select {
+	case <-s.closed:
+		l.hangUp()
+		return errClosed
+	default:
+	}
+	s.lines = l
+	go s.read(l, response.Body)
+	return nil
+}
+
+// Resume takes the candidacy up again on a new connection, after Next has returned the end of
+// the former one: POST /v1/campaigns/ID/resume. An agent that died and was started again in
+// time knows the program that it had elected. It tries again and again until ctx ends. The
+// agent's next line is renewed, or revoked. On an *APIError the agent has refused: the program
+// is not renewed any more.
+func (s *Candidacy) Resume(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	s.mu.Lock()
+	s.abandon = cancel
+	s.lines.hangUp()
+	s.mu.Unlock()
+	wait := firstResume
+	for {
+		select {
+		case <-s.closed:
+			return errClosed
+		default:
+		}
+		err := s.connect(ctx, "/v1/campaigns/"+url.PathEscape(s.id)+"/resume", api.ResumeRequest{Term: s.term.Load(), Meta: s.meta})
+		if err == nil || ctx.Err() != nil || !passing(err) {
+			return err
+		}
+		timer := time.NewTimer(wait)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+		}
+		wait = min(2*wait, lastResume)
+	}
+}
+
+// newest returns the lines of the newest connection.
+func (s *Candidacy) newest() *lines {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.lines
+}
+
 // read hands on each line until the connection ends.
-func (s *Candidacy) read(body io.Reader) {
-	defer close(s.ended)
+func (s *Candidacy) read(l *lines, body io.Reader) {
+	defer close(l.ended)
 	for line, err := range readLines(body) {
 		var event api.CampaignEvent
 		if err == nil {
@@ -91,16 +163,16 @@ func (s *Candidacy) read(body io.Reader) {
 			}
 		}
 		if err != nil {
-			s.err = err
+			l.err = err
 			return
 		}
 		if s.client.Raw != nil {
 			s.client.Raw(line)
 		}
 		select {
-		case s.events <- event:
+		case l.events <- event:
 		case <-s.closed:
-			s.err = errClosed
+			l.err = errClosed
 			return
 		}
 	}
@@ -113,15 +185,16 @@ func (s *Candidacy) ID() string { return s.id }
 func (s *Candidacy) Election() string { return s.election }
 
 // Next waits for the agent's next line: elected, renewed or revoked. An error means
-// that no more will come, and that the program is not a candidate any longer:
-// *UnreachableError if the agent ended it or went away. An error of ctx, if that ended
+// that no more will come on this connection: *UnreachableError if the agent ended it or went
+// away. The program is not a candidate any longer, unless it can Resume. An error of ctx, if that ended
 // first, ends nothing.
 func (s *Candidacy) Next(ctx context.Context) (api.CampaignEvent, error) {
+	l := s.newest()
 	select {
-	case event := <-s.events:
+	case event := <-l.events:
 		s.note(event)
 		return event, nil
-	case <-s.ended:
+	case <-l.ended:
 		return api.CampaignEvent{}, s.fault(ctx)
 	case <-ctx.Done():
 		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
@@ -144,10 +217,11 @@ func (s *Candidacy) fault(ctx context.Context) error {
 		return fmt.Errorf("wait for the agent: %w", errClosed)
 	default:
 	}
-	if bad, ok := errors.AsType[*badLineError](s.err); ok {
+	err := s.newest().err
+	if bad, ok := errors.AsType[*badLineError](err); ok {
 		return fmt.Errorf("decode the campaign: %w", bad)
 	}
-	return s.client.unanswered(context.WithoutCancel(ctx), s.err)
+	return s.client.unanswered(context.WithoutCancel(ctx), err)
 }
 
 // Stopped gives the receipt for the newest term that Next returned: nothing that this
@@ -174,11 +248,11 @@ func (c *Client) Stopped(ctx context.Context, campaign string, term uint64) erro
 	return nil
 }
 
-// SyscallConn gives access to the connection's descriptor. The agent takes the
+// SyscallConn gives access to the newest connection's descriptor. The agent takes the
 // candidacy for open until the last copy of the descriptor is closed, so another
 // process that acts for this one and holds a copy keeps its end from being taken
 // for proof that nobody acts.
-func (s *Candidacy) SyscallConn() (syscall.RawConn, error) { return s.conn.SyscallConn() }
+func (s *Candidacy) SyscallConn() (syscall.RawConn, error) { return s.newest().conn.SyscallConn() }
 
 // Close withdraws. It gives no receipt: if the program leads and gave none, the
 // agent lets the lease run out. Other copies of the descriptor do not prevent
@@ -186,9 +260,15 @@ func (s *Candidacy) SyscallConn() (syscall.RawConn, error) { return s.conn.Sysca
 func (s *Candidacy) Close() error {
 	s.once.Do(func() {
 		close(s.closed)
-		_ = s.conn.CloseWrite() // of every copy; it fails only if the agent was first
-		s.hangUp()
-		<-s.ended
+		s.mu.Lock()
+		l := s.lines
+		if s.abandon != nil {
+			s.abandon()
+		}
+		s.mu.Unlock()
+		_ = l.conn.CloseWrite() // of every copy; it fails only if the agent was first
+		l.hangUp()
+		<-l.ended
 	})
 	return nil
 }

@@ -30,6 +30,7 @@ type Agent struct {
 	t      testing.TB
 	path   string
 	stood  chan *Campaign
+	again  chan *Campaign // resumed
 	mu     sync.Mutex
 	all    map[string]*Campaign
 	next   int
@@ -47,7 +48,7 @@ func Start(t testing.TB) *Agent {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
-	a := &Agent{t: t, path: filepath.Join(dir, "s"), stood: make(chan *Campaign, 64), all: map[string]*Campaign{}}
+	a := &Agent{t: t, path: filepath.Join(dir, "s"), stood: make(chan *Campaign, 64), again: make(chan *Campaign, 64), all: map[string]*Campaign{}}
 	a.Listen()
 	t.Cleanup(a.Stop)
 	return a
@@ -66,6 +67,7 @@ func (a *Agent) Listen() {
 	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /v1/elections/{name}/campaign", a.campaign)
+	mux.HandleFunc("POST /v1/campaigns/{id}/resume", a.resume)
 	mux.HandleFunc("POST /v1/campaigns/{id}/stopped", a.stopped)
 	a.server, a.done = &http.Server{Handler: mux, ErrorLog: log.New(discard{}, "", 0)}, make(chan struct{})
 	go func(server *http.Server, done chan struct{}) {
@@ -122,9 +124,49 @@ func (a *Agent) campaign(w http.ResponseWriter, r *http.Request) {
 		json.NewEncoder(w).Encode(api.Error{Err: *refuse})
 		return
 	}
-	encoder, flusher := json.NewEncoder(w), w.(http.Flusher)
 	c.Say(api.CampaignEvent{Type: api.CampaignCandidate})
 	a.stood <- c
+	c.write(w, r)
+}
+
+// resume goes on with a campaign that it knows, also one from before Stop.
+func (a *Agent) resume(w http.ResponseWriter, r *http.Request) {
+	a.mu.Lock()
+	old := a.all[r.PathValue("id")]
+	a.mu.Unlock()
+	if old == nil {
+		a.unknown(w)
+		return
+	}
+	c := &Campaign{t: a.t, ID: old.ID, Election: old.Election, Request: old.Request, lines: make(chan api.CampaignEvent, 64),
+		cut: make(chan struct{}), gone: make(chan struct{}), receipts: make(chan struct{}, 64)}
+	defer close(c.gone)
+	if err := json.NewDecoder(r.Body).Decode(&c.Resumed); err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	a.mu.Lock()
+	a.all[c.ID] = c
+	a.mu.Unlock()
+	a.again <- c
+	c.write(w, r)
+}
+
+// Resumed waits for the next program that resumes.
+func (a *Agent) Resumed() *Campaign {
+	a.t.Helper()
+	select {
+	case c := <-a.again:
+		return c
+	case <-time.After(Patience):
+		a.t.Fatal("no program resumed")
+		return nil
+	}
+}
+
+// write sends the lines until the connection ends.
+func (c *Campaign) write(w http.ResponseWriter, r *http.Request) {
+	encoder, flusher := json.NewEncoder(w), w.(http.Flusher)
 	for {
 		select {
 		case line := <-c.lines:
@@ -145,8 +187,7 @@ func (a *Agent) stopped(w http.ResponseWriter, r *http.Request) {
 	c := a.all[r.PathValue("id")]
 	a.mu.Unlock()
 	if c == nil {
-		w.WriteHeader(http.StatusNotFound)
-		json.NewEncoder(w).Encode(api.Error{Err: api.ErrorDetail{Code: api.CodeNotFound, Message: "no campaign on this host has this ID; it may have ended"}})
+		a.unknown(w)
 		return
 	}
 	c.receipts <- struct{}{}
@@ -154,6 +195,11 @@ func (a *Agent) stopped(w http.ResponseWriter, r *http.Request) {
 		<-*held
 	}
 	json.NewEncoder(w).Encode(api.Outcome{Done: true})
+}
+
+func (a *Agent) unknown(w http.ResponseWriter) {
+	w.WriteHeader(http.StatusNotFound)
+	json.NewEncoder(w).Encode(api.Error{Err: api.ErrorDetail{Code: api.CodeNotFound, Message: "no campaign on this host has this ID; it may have ended"}})
 }
 
 // Forget has the agent know none of its campaigns any more, as after a restart.
@@ -167,6 +213,7 @@ func (a *Agent) Forget() {
 type Campaign struct {
 	ID, Election string
 	Request      api.CampaignRequest
+	Resumed      api.ResumeRequest // of one that was resumed
 
 	t        testing.TB
 	lines    chan api.CampaignEvent

@@ -158,7 +158,7 @@ func (g *guard) catchUp() {
 		if err == nil && !got {
 			return
 		}
-		if o.Do == doStart || o.Do == doNothing {
+		if o.Do == doStart || o.Do == doKeep || o.Do == doNothing {
 			o.Copy = g.link.take()
 		}
 		g.obey(o, err == nil)
@@ -177,6 +177,8 @@ func (g *guard) obey(o order, ok bool) {
 		syscall.Close(o.Copy)
 	case o.Do == doStart && c == nil:
 		g.start(o)
+	case o.Do == doKeep && o.Copy >= 0:
+		g.keep(o.Copy)
 	case c == nil: // sent before the runner knew that the command is gone
 	case o.Do == doLease:
 		c.schedule, c.term = o.Schedule, o.Term
@@ -219,6 +221,19 @@ func (g *guard) start(o order) {
 	}
 	calm(pid, g.command.group, g.nice)
 	g.tell(report{Kind: isStarted})
+}
+
+// keep holds a copy of the connection by which the candidacy goes on. The command can't be
+// given one: from here on the candidacy ends with runner and guard.
+func (g *guard) keep(connection int) {
+	if g.command == nil {
+		syscall.Close(connection)
+		return
+	}
+	if g.command.kept >= 0 {
+		syscall.Close(g.command.kept)
+	}
+	g.command.kept = connection
 }
 
 // exec makes the process, outside of a control group if it can't be in one.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/doyen-election/doyen/api"
+	"github.com/doyen-election/doyen/client"
 	"github.com/doyen-election/doyen/internal/alarm"
 )
 
@@ -13,13 +14,17 @@ import (
 func (r *runner) hear(h hearing) {
 	e, now := h.event, alarm.Now()
 	switch {
+	case h.err != nil && r.leading && !r.view && broken(h.err):
+		r.resuming = true
+		go func() {
+			err := h.from.Resume(r.ctx)
+			select {
+			case r.resumed <- attempt{h.from, err}:
+			case <-r.ctx.Done():
+			}
+		}()
 	case h.err != nil:
-		r.over = true
-		if r.leading {
-			r.lose("the connection to the agent has ended: "+h.err.Error(), false)
-		} else {
-			r.say("the connection to the agent has ended: %v", h.err)
-		}
+		r.cutOff(h.err)
 	case e.Type == api.CampaignElected, e.Type == api.CampaignRenewed && (r.leading || e.Term == r.late):
 		r.lead(e, now)
 	case e.Type == api.CampaignRevoked && r.leading:
@@ -31,6 +36,39 @@ func (r *runner) hear(h hearing) {
 	}
 }
 
+// broken reports that the agent died, for all that is known.
+func broken(err error) bool {
+	_, unreachable := errors.AsType[*client.UnreachableError](err)
+	return unreachable
+}
+
+// cutOff handles the end of the candidacy's lines.
+func (r *runner) cutOff(err error) {
+	r.over = true
+	if r.leading {
+		r.lose("the connection to the agent has ended: "+err.Error(), false)
+	} else {
+		r.say("the connection to the agent has ended: %v", err)
+	}
+}
+
+// resume handles the outcome of taking the candidacy up again: meanwhile the command runs on
+// under the deadline that it has.
+func (r *runner) resume(err error) {
+	r.resuming = false
+	if err != nil {
+		r.cutOff(err)
+		return
+	}
+	r.back = true
+	go r.listen(r.candidacy)
+	if r.state != idle {
+		if err := r.guard.start(order{Do: doKeep}, r.candidacy); err != nil {
+			r.loseGuard()
+		}
+	}
+}
+
 // lead handles a line with a deadline.
 func (r *runner) lead(e api.CampaignEvent, now int64) {
 	left := time.Duration(e.ValidUntilBoottimeNS - now)
@@ -38,10 +76,15 @@ func (r *runner) lead(e api.CampaignEvent, now int64) {
 		r.late = e.Term
 		return
 	}
+	r.view = e.Authority == api.AuthorityView
+	if r.back {
+		r.back = false
+		r.say("the agent was started again: still leading %s, term %d", r.Election, e.Term)
+	} else if r.leading && e.Term != r.term {
+		r.say("still leading %s, now under term %d", r.Election, e.Term)
+	}
 	if !r.leading {
 		r.leading, r.owed, r.revoked, r.lease, r.late, r.explained = true, true, false, 0, 0, ""
-	} else if e.Term != r.term {
-		r.say("still leading %s, now under term %d", r.Election, e.Term)
 	}
 	r.term, r.until, r.lease = e.Term, e.ValidUntilBoottimeNS, max(r.lease, left)
 	if r.state != idle {
@@ -50,7 +93,7 @@ func (r *runner) lead(e api.CampaignEvent, now int64) {
 }
 
 func (r *runner) lose(reason string, revoked bool) {
-	r.leading, r.revoked = false, revoked
+	r.leading, r.revoked, r.back = false, revoked, false
 	r.forget()
 	what := "nothing was running"
 	if r.state != idle {

@@ -20,12 +20,13 @@ type order struct {
 	Signal   int           `json:"signal,omitempty"`   // of stop and signal; 0: none
 	TermAt   int64         `json:"term_at,omitempty"`  // of stop: SIGTERM if that was not the signal
 	KillAt   int64         `json:"kill_at,omitempty"`  // of stop
-	Copy     int           `json:"-"`                  // of start, received: the connection's; -1: none
+	Copy     int           `json:"-"`                  // of start and keep, received: the connection's; -1: none
 }
 
 // What an order asks for.
 const (
 	doStart   = "start"   // the command, with the connection's copy that comes along
+	doKeep    = "keep"    // the connection's copy that comes along, instead of the former one's
 	doLease   = "lease"   // keep another schedule
 	doStop    = "stop"    // end the command: the signal now, SIGKILL at kill_at
 	doSignal  = "signal"  // pass the signal on
@@ -163,8 +164,8 @@ func (l *link) cut(v any) (ok bool, err error) {
 	return true, nil
 }
 
-// take returns the descriptor that came with a start, or -1. Only start has
-// one, and no second start is under way before the first is answered.
+// take returns the descriptor that came with a message, or -1. Those that have one
+// each have one, and come in their order.
 func (l *link) take() int {
 	if len(l.fds) == 0 {
 		return -1

@@ -51,17 +51,21 @@ type runner struct {
 	alarm    *alarm.Alarm
 	attempts chan attempt
 	heard    chan hearing
+	resumed  chan attempt
 	waits    chan waiting
 
 	candidacy *client.Candidacy
 	over      bool // the candidacy's connection ended, or its lines don't count any more
 	asking    bool // an attempt is under way
+	resuming  bool // the agent died, and the candidacy is being taken up with its next process run
+	back      bool // it was, and no line was read since
 	met       bool // it was a candidate once
 	retry     time.Duration
 	complaint string // the last one reported since it was a candidate
 	explained string // why it waits; the last reason reported since it led
 
 	leading bool
+	view    bool // there is no quorum behind it: others lead as soon as the agent is gone
 	owed    bool
 	revoked bool // by the agent's own line
 	term    uint64
@@ -106,7 +110,7 @@ func Run(ctx context.Context, c Config) (status int, err error) {
 	defer c.speak()()
 	life, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
-	r := &runner{Config: c, ctx: life, ask: ctx.Done(), attempts: make(chan attempt), heard: make(chan hearing), waits: make(chan waiting), children: make(chan os.Signal, 1)}
+	r := &runner{Config: c, ctx: life, ask: ctx.Done(), attempts: make(chan attempt), heard: make(chan hearing), resumed: make(chan attempt), waits: make(chan waiting), children: make(chan os.Signal, 1)}
 	if _, err := unix.IoctlGetInt(0, unix.TIOCGPGRP); err == nil {
 		r.terminal, r.group = true, unix.Getpgrp()
 	}
@@ -147,6 +151,10 @@ func (r *runner) loop() {
 		case h := <-r.heard:
 			if h.from == r.candidacy && !r.over {
 				r.hear(h)
+			}
+		case s := <-r.resumed:
+			if s.candidacy == r.candidacy && !r.over {
+				r.resume(s.err)
 			}
 		case w := <-r.waits:
 			r.explain(w)
@@ -244,7 +252,7 @@ func (r *runner) lateAt() int64 {
 // mayStart reports whether the command may be started: not during the pause after it
 // ended by itself, and not when it would have to be ended at once with the lease.
 func (r *runner) mayStart(now int64) bool {
-	return r.leading && now >= r.notBefore && now < plan(r.until, r.lease).TermAt
+	return r.leading && !r.resuming && now >= r.notBefore && now < plan(r.until, r.lease).TermAt
 }
 
 func (r *runner) start(now int64) {

@@ -22,7 +22,7 @@ func (r *runner) stand() {
 		r.candidacy.Close()
 		r.candidacy = nil
 	}
-	r.asking = true
+	r.asking, r.resuming, r.back = true, false, false
 	request := r.Request
 	// The command's own children don't hold the campaign's connection, and live on
 	// if runner and guard are killed together. When one of the two is, the other
