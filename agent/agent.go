@@ -8,6 +8,7 @@
 // this host. feed gives it to the elector, shows readers the outcome (publish), and
 // carries out the output in the order of its fields:
 //
+//	Record     putOnRecord (lives.go): before readers see anything of the outcome
 //	Withdraw   withdraw (announce.go) notifies the program that acts, by package
 //	           campaign, and runs the hook. Once both have stopped, the input Stopped
 //	           follows: a program's receipt comes by Receipt (campaigns.go).
@@ -116,14 +117,15 @@ type agent struct {
 	access    *access.Policy
 	files     int // the socket API may have open; 0: any number
 	logger    *slog.Logger
-	boot      election.LineageID
-	born      int64         // when this process run started, in Unix nanoseconds
-	leaving   chan struct{} // closed: asked to leave
+	runID     election.RunID
+	lineage   election.Lineage // with the number of this life
+	leaving   chan struct{}    // closed: asked to leave
 	leaveOnce sync.Once
 	roster    atomic.Pointer[election.Roster] // as gossip's goroutine may read it
 
-	record *record.Record // nil: none can be kept
-	past   *record.Past   // nil: this process run is the first life
+	record   *record.Record // nil: none can be kept
+	past     *record.Past   // nil: this process run is the first life
+	noRecord string         // why there is none, where there could be one
 
 	store      *store.Store
 	transport  *transport.Transport
@@ -139,7 +141,7 @@ type agent struct {
 // start starts the parts, first those where a mistake is found without effect on others:
 // nothing is sent before the ports are bound.
 func (a *agent) start() error {
-	a.boot, a.born = newBoot(), time.Now().UnixNano()
+	a.runID = newRun()
 	s, state, err := store.Open(store.Config{Dir: a.cfg.DataDir, Name: a.cfg.Name, PeerID: transport.PeerIDOf})
 	if err != nil {
 		return startError("data-dir", err)
@@ -153,7 +155,8 @@ func (a *agent) start() error {
 	if err != nil {
 		return startError("socket", err)
 	}
-	a.pages = pages.Open(leasepage.Dir(a.cfg.Socket), a.boot)
+	a.openRecord()
+	a.pages = pages.Open(leasepage.Dir(a.cfg.Socket), a.lineage.ID, ledOn(a.past))
 	hub := watch.NewHub(uint64(time.Now().UnixMilli()))
 	a.metrics = newMetrics()
 	if err := a.connect(); err != nil {
@@ -179,7 +182,7 @@ func (a *agent) connect() (err error) {
 		Key:    a.store.Key(),
 		Listen: netip.AddrPortFrom(bind, uint16(a.cfg.PeerPort)),
 		Hello: transport.Hello{
-			Lineage: a.boot, Name: a.cfg.Name, Cluster: a.cfg.Cluster, Version: Version,
+			Lineage: a.lineage.ID, Run: a.runID, Secret: a.secretSum(), Name: a.cfg.Name, Cluster: a.cfg.Cluster, Version: Version,
 			Algorithm: a.cfg.Algorithm, Quorum: a.cfg.Quorum, Heartbeat: a.cfg.Heartbeat, Lease: a.cfg.Lease,
 		},
 		Accept: a.accept,
@@ -225,7 +228,7 @@ func (a *agent) rightful(m membership.Member) bool {
 // self is what this agent gossips about itself.
 func (a *agent) self(addr netip.AddrPort) membership.Member {
 	m := membership.Member{
-		Member:   election.Member{Peer: a.store.Peer(), Lineage: a.boot, Name: a.cfg.Name, JoinedAt: a.born},
+		Member:   election.Member{Peer: a.store.Peer(), Lineage: a.lineage.ID, Run: a.runID, Name: a.cfg.Name, JoinedAt: a.lineage.JoinedAt},
 		Version:  Version,
 		PeerAddr: addr,
 		Settings: membership.Settings{
@@ -240,16 +243,16 @@ func (a *agent) self(addr netip.AddrPort) membership.Member {
 
 // newCore makes the elector and the loop around it.
 func (a *agent) newCore(state election.State, hub *watch.Hub) error {
-	holder := election.Holder{Peer: a.store.Peer(), Lineage: a.boot}
+	holder := election.Holder{Peer: a.store.Peer(), Lineage: a.lineage.ID}
 	suspends := boottime.NewSuspends() // before anything is counted
 	core, err := elector.New(elector.Config{
-		Self: holder, Run: election.RunID(a.boot), Life: 1, Name: a.cfg.Name, JoinedAt: a.born,
+		Self: holder, Run: a.runID, Life: a.lineage.Life, Name: a.cfg.Name, JoinedAt: a.lineage.JoinedAt,
 		Quorum: a.cfg.Quorum, Algorithm: elector.Algorithm(a.cfg.Algorithm),
 		Timing:  elector.Timing{Heartbeat: a.cfg.Heartbeat, Lease: a.cfg.Lease},
 		Drift:   elector.DefaultDrift,
 		Preempt: a.cfg.Preempt, PreemptDelay: a.cfg.PreemptDelay,
 		Voters: a.cfg.Voters, Alone: len(a.cfg.Voters) == 0 && len(a.cfg.Join) == 0,
-	}, state, nil, boottime.Now(), mathrand.New(mathrand.NewPCG(random(), random())))
+	}, state, a.past.Of(), boottime.Now(), mathrand.New(mathrand.NewPCG(random(), random())))
 	if err != nil {
 		return fmt.Errorf("start elector: %w", err)
 	}
@@ -263,6 +266,7 @@ func (a *agent) newCore(state election.State, hub *watch.Hub) error {
 	a.loop = newLoop(loopConfig{
 		adopt: a.roster.Store,
 		core:  core, network: a.transport, gossip: a.membership, writer: a.writer, hooks: a.hooks, past: a.past, hub: hub, pages: a.pages,
+		record: a.record, noRecord: a.noRecord, known: knownVoters(a.past),
 		campaigns: campaign.New(campaign.Config{
 			Priority: a.cfg.Priority, Host: a.cfg.Candidate, Preempt: a.cfg.Preempt, PreemptDelay: a.cfg.PreemptDelay,
 			MaxCandidacies: serve.Bound(campaign.MaxCandidacies, a.files), MaxOfUser: a.access.MaxCandidacies(),
@@ -279,7 +283,7 @@ func (a *agent) newServer(hub *watch.Hub) *serve.Server {
 	a.metrics.watch(a.cfg, a.loop, a.transport)
 	return serve.New(serve.Config{
 		Name: a.cfg.Name, Version: Version, Cluster: a.cfg.Cluster, Algorithm: a.cfg.Algorithm,
-		Self: a.loop.self, Lease: a.cfg.Lease, Picture: a.loop.Picture, Clock: boottime.Now, Hub: hub,
+		Self: a.loop.self, Run: a.runID, Lease: a.cfg.Lease, Picture: a.loop.Picture, Clock: boottime.Now, Hub: hub,
 		Keyring: &keyring{path: a.cfg.KeyFile, gossip: a.membership, logger: a.logger.With("part", "keys")},
 		History: a.loop.history.List, Heartbeat: a.cfg.Heartbeat,
 		Preempt: a.cfg.Preempt, PreemptDelay: a.cfg.PreemptDelay, Campaigns: a.loop,
@@ -297,8 +301,8 @@ func (a *agent) authority() string {
 	return api.AuthorityView
 }
 
-// newBoot draws the boot ID, which is never 0.
-func newBoot() election.LineageID { return election.LineageID(random() | 1) }
+// newRun draws the run ID, which is never 0.
+func newRun() election.RunID { return election.RunID(random() | 1) }
 
 // newCampaignID draws the ID that a receipt names. Another program of the same user can't
 // guess it.

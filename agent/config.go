@@ -27,6 +27,8 @@ type Config struct {
 	Cluster string
 	DataDir string // identity and promises
 	Socket  string // path of the Unix socket, at most 107 bytes
+	// RecordDir is where the record for the next life is kept; empty: beside the socket.
+	RecordDir string
 
 	Bind       string // IP address to listen on
 	Advertise  string // IP address for the other agents; default: Bind, or one like it if that is unspecified
@@ -194,7 +196,7 @@ func resolvePaths(c *Config) error {
 	if c.Socket == "" {
 		c.Socket = client.DefaultSocket()
 	}
-	for flag, path := range map[string]*string{"data-dir": &c.DataDir, "socket": &c.Socket, "key-file": &c.KeyFile} {
+	for flag, path := range map[string]*string{"data-dir": &c.DataDir, "socket": &c.Socket, "record-dir": &c.RecordDir, "key-file": &c.KeyFile} {
 		if *path == "" {
 			continue
 		}

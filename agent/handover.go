@@ -156,7 +156,10 @@ func (a *agent) close() error {
 	if err := a.pages.Close(); err != nil {
 		a.logger.Info("a lease page was not removed; it holds no lease", "err", err)
 	}
-	err := a.membership.Close()
+	if err := a.record.Destroy(); err != nil {
+		a.logger.Info("the record was not removed; no agent can go on with it", "err", err)
+	}
+	err := errors.Join(a.membership.Close(), a.record.Close())
 	if a.hooks != nil {
 		finish, done := context.WithTimeout(context.Background(), hookLimit)
 		defer done()
@@ -187,7 +190,10 @@ func (a *agent) abort() error {
 	if a.transport != nil {
 		errs = errors.Join(errs, a.transport.Close(ctx))
 	}
-	errs = errors.Join(errs, a.pages.Close())
+	if a.past == nil {
+		errs = errors.Join(errs, a.pages.Close())
+	} // else the next start may still go on with them
+	errs = errors.Join(errs, a.record.Close())
 	if a.store != nil {
 		errs = errors.Join(errs, a.store.Close())
 	}

@@ -42,6 +42,7 @@ type loopConfig struct {
 	hub       *watch.Hub
 	pages     *pages.Keeper  // nil: none are kept
 	record    *record.Record // nil: none is kept
+	noRecord  string         // why not; owned by the goroutine of run
 	known     []record.Voter // by the record: those that gossip has not shown yet
 	clock     func() election.Instant
 	suspended func() bool // whether the host was, since the last call
@@ -137,6 +138,7 @@ func (l *loop) run(ctx context.Context) {
 	defer close(l.done)
 	defer l.campaigns.Close(whyAgentStops)
 	defer l.timer.Stop()
+	l.enterRestart(l.clock())
 	l.announceStart()
 	l.proveAbsent()
 	if l.wasDrained {
@@ -229,12 +231,13 @@ func (l *loop) resume() election.Instant {
 	}
 }
 
-// feed gives the elector one input and carries out the output. Readers see the outcome
-// before any message leaves: a leadership that ends is gone from the picture before it is
-// released.
+// feed gives the elector one input and carries out the output. The record comes first: what
+// anybody can see, the next life knows. Readers see the outcome before any message leaves: a
+// leadership that ends is gone from the picture before it is released.
 func (l *loop) feed(now election.Instant, in election.Input) {
 	before := l.picture.Load()
 	out := l.core.Step(now, in)
+	l.putOnRecord(out.Record)
 	if l.unshown = quietly(in, out); !l.unshown {
 		l.publish(now)
 	}
@@ -260,7 +263,7 @@ func (l *loop) feed(now election.Instant, in election.Input) {
 	if !l.unshown {
 		l.prolong()
 	}
-	l.arm(now, min(out.WakeAt, l.warnings.dueAt, l.campaigns.WakeAt(), l.presence.dueAt))
+	l.arm(now, l.tickBy(now, min(out.WakeAt, l.warnings.dueAt, l.campaigns.WakeAt(), l.presence.dueAt)))
 	l.observe(l.clock().Sub(now))
 }
 

@@ -28,7 +28,7 @@ func TestALeasePageSaysTheEndBeforeTheReleaseIsSent(t *testing.T) {
 		r.status.Contests = []*elector.ContestStatus{&over} // mu is held
 		return election.Output{Send: []election.Envelope{{To: "b", Message: election.Release{}}}, WakeAt: election.Never}
 	}
-	r.loop.pages = pages.Open(leasepage.Dir(dir+"/sock"), self.Lineage)
+	r.loop.pages = pages.Open(leasepage.Dir(dir+"/sock"), self.Lineage, nil)
 	var running sync.WaitGroup
 	ctx, stop := context.WithCancel(t.Context())
 	running.Go(func() { r.loop.pages.Run(ctx) })

@@ -36,6 +36,8 @@ func Settings() []Setting {
 			Help: "`DIR` for the agent's identity and its promises as a voter (default: /var/lib/doyen as root, else $XDG_STATE_HOME/doyen)"},
 		{Name: "socket", Field: func(c *Config) any { return &c.Socket }, Found: true,
 			Help: "`PATH` of the socket for the other commands (default: /run/doyen/doyen.sock as root, else $XDG_RUNTIME_DIR/doyen/doyen.sock)"},
+		{Name: "record-dir", Field: func(c *Config) any { return &c.RecordDir },
+			Help: "`DIR` in memory (tmpfs) for the record by which a restarted agent goes on leading (default: that of the socket)"},
 		{Name: "bind", Field: func(c *Config) any { return &c.Bind },
 			Help: "`ADDR` to listen on"},
 		{Name: "advertise", Field: func(c *Config) any { return &c.Advertise }, Found: true,

@@ -29,6 +29,7 @@ const (
 	warnDisk         = "disk_failing"
 	warnFormation    = "formation"          // the elector's: there is no first roster yet
 	warnPages        = "lease_page"         // a lease page is missing
+	warnNoRecord     = "no_record"          // there is no record for the next life
 	warnShared       = "data_dir_shared"    // another process writes to the data directory
 	warnGossip       = "gossip_blocked"     // gossip does not reach a member whose direct connection works
 	warnUnsendable   = "unsendable_message" // this agent made a message that it may not send
@@ -149,6 +150,9 @@ func refusalText(r membership.Refusal) string {
 // can't be sent, and gossip.
 func (l *loop) otherWarnings(now election.Instant, status *elector.Status) []api.Warning {
 	all := words.Warnings(status, l.name)
+	if l.noRecord != "" {
+		all = append(all, api.Warning{Code: warnNoRecord, Message: l.noRecord})
+	}
 	if problem := l.pages.Problem(); problem != "" {
 		all = append(all, api.Warning{Code: warnPages, Message: problem})
 	}

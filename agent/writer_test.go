@@ -69,9 +69,9 @@ func TestAnotherWriterBarsTheAgent(t *testing.T) {
 }
 
 func TestV5EachStartIsAnotherBoot(t *testing.T) {
-	seen := map[election.LineageID]bool{}
+	seen := map[election.RunID]bool{}
 	for range 100 {
-		b := newBoot()
+		b := newRun()
 		if b == 0 || seen[b] {
 			t.Fatalf("boot ID %s is 0 or was drawn before", b)
 		}

@@ -15,7 +15,8 @@ import "time"
 type Agent struct {
 	Name      string    `json:"name"`
 	ID        string    `json:"id"`
-	BootID    string    `json:"boot_id"`
+	BootID    string    `json:"boot_id"` // of this process run
+	Lineage   string    `json:"lineage"` // of this process run and those that it goes on from
 	Version   string    `json:"version"`
 	Cluster   string    `json:"cluster"`
 	Algorithm string    `json:"algorithm"`
@@ -150,7 +151,9 @@ const (
 	ChangeLeader   = "leader"
 	ChangeNoLeader = "no_leader"
 	ChangeTerm     = "term"
-	ChangeLagged   = "lagged"
+	// ChangeRestarted, in the history alone: the agent was restarted, and goes on.
+	ChangeRestarted = "restarted"
+	ChangeLagged    = "lagged"
 )
 
 // TransferRequest is the body of POST /v1/elections/NAME/transfer.

@@ -11,7 +11,7 @@ type History struct {
 type Transition struct {
 	Time     time.Time `json:"time"`
 	Election string    `json:"election"`
-	Type     string    `json:"type"` // leader, no_leader or term
+	Type     string    `json:"type"` // leader, no_leader, term or restarted
 	Leader   *Leader   `json:"leader"`
 	Term     uint64    `json:"term"`
 	Reason   string    `json:"reason"`

@@ -50,7 +50,7 @@ func (l *Log) Add(t api.Transition) {
 	since, vacant := l.vacant[t.Election]
 	switch {
 	case t.Leader != nil:
-		if vacant {
+		if vacant && t.Type != api.ChangeRestarted {
 			t.GapMS = max(0, (t.BoottimeNS-since)/1e6)
 		}
 		delete(l.vacant, t.Election)

@@ -55,15 +55,15 @@ func hold(dir string) (*os.File, error) {
 	return f, nil
 }
 
-// wipe ends every lease that a file in the directory may show.
-func wipe(dir string) error {
+// wipe ends every lease that a file in the directory may show, but for those that stay.
+func wipe(dir string, stays func(name string) bool) error {
 	found, err := os.ReadDir(dir)
 	if err != nil {
 		return err
 	}
 	var errs error
 	for _, f := range found {
-		if !f.IsDir() && f.Name() != lockFile {
+		if !f.IsDir() && f.Name() != lockFile && !stays(f.Name()) {
 			errs = errors.Join(errs, leasepage.Wipe(filepath.Join(dir, f.Name())))
 		}
 	}

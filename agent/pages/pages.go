@@ -3,7 +3,7 @@
 // agent leads (see package leasepage).
 //
 // It guarantees that the pages of an earlier process run are wiped before Open
-// returns; that when Publish returns, every page shows what the status shows, or
+// returns, but for those that this one goes on with; that when Publish returns, every page shows what the status shows, or
 // nothing; that Publish opens, makes and removes no file; and that a page which
 // can't be kept is missing, is reported as a problem, and harms nothing else.
 //
@@ -15,7 +15,9 @@ package pages
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
@@ -57,8 +59,10 @@ type entry struct {
 }
 
 // Open takes the directory of the agent's pages and wipes what an earlier process
-// run left there. It always returns a Keeper; Problem is why one keeps nothing.
-func Open(dir string, boot election.LineageID) *Keeper {
+// run left there. Pages of elections that this one goes on leading are adopted:
+// programs that have them mapped see no end. It always returns a Keeper; Problem is
+// why one keeps nothing.
+func Open(dir string, boot election.LineageID, led map[election.Name]bool) *Keeper {
 	k := &Keeper{dir: dir, boot: boot, ordered: map[election.Name]bool{},
 		ready: make(chan struct{}, 1), work: make(chan struct{}, 1)}
 	lock, err := take(dir)
@@ -67,7 +71,12 @@ func Open(dir string, boot election.LineageID) *Keeper {
 		return k
 	}
 	k.lock = lock
-	if err := wipe(dir); err != nil {
+	for _, name := range slices.Sorted(maps.Keys(led)) {
+		if page, err := leasepage.Adopt(dir, string(name), uint64(boot)); err == nil {
+			k.entries = append(k.entries, entry{election: name, page: page})
+		}
+	}
+	if err := wipe(dir, func(name string) bool { return k.find(election.Name(name)) >= 0 }); err != nil {
 		k.problem = fmt.Sprintf("an old lease page could not be removed, and programs may trust it until its lease ends: %v", err)
 	}
 	return k

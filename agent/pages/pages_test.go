@@ -37,7 +37,7 @@ func status(term election.Term, names ...election.Name) *elector.Status {
 // keep runs a keeper until the test's end.
 func keep(t testing.TB, dir string) *pages.Keeper {
 	t.Helper()
-	k := pages.Open(dir, self.Lineage)
+	k := pages.Open(dir, self.Lineage, nil)
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan struct{})
 	go func() { defer close(ended); k.Run(ctx) }()
@@ -178,7 +178,7 @@ func TestAFormerLifesPagesAreWipedAtTheStart(t *testing.T) {
 
 func TestTwoAgentsKeepNoPagesInOneDirectory(t *testing.T) {
 	dir := t.TempDir()
-	first, second := keep(t, dir), pages.Open(dir, 2)
+	first, second := keep(t, dir), pages.Open(dir, 2, nil)
 	second.Publish(0, status(1, "payments"))
 	if p := second.Problem(); !strings.Contains(p, "another agent keeps its lease pages") || first.Problem() != "" {
 		t.Errorf("problems %q and %q", first.Problem(), p)
@@ -193,7 +193,7 @@ func TestTwoAgentsKeepNoPagesInOneDirectory(t *testing.T) {
 // lock: the next agent kept no pages, and left old ones as they were.
 func TestWhoMayReadTheDirectoryCannotLockItAgainstTheNextAgent(t *testing.T) {
 	dir := t.TempDir()
-	first := pages.Open(dir, 1)
+	first := pages.Open(dir, 1, nil)
 	reader, err := os.Open(dir)
 	if err != nil {
 		t.Fatal(err)
@@ -276,7 +276,7 @@ func TestAPageThatCantBeMadeIsTriedAgain(t *testing.T) {
 
 func TestCloseEndsAndRemovesEveryPage(t *testing.T) {
 	dir := t.TempDir()
-	k := pages.Open(dir, 1)
+	k := pages.Open(dir, 1, nil)
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan struct{})
 	go func() { defer close(ended); k.Run(ctx) }()

@@ -7,7 +7,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-const populate = unix.MAP_POPULATE
+const (
+	populate  = unix.MAP_POPULATE
+	supported = true
+)
 
 // allocate gives the file its size, and its memory.
 func allocate(f *os.File) error {

@@ -4,7 +4,10 @@ package record
 
 import "os"
 
-const populate = 0
+const (
+	populate  = 0
+	supported = false
+)
 
 func allocate(f *os.File) error { return f.Truncate(size) }
 

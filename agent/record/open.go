@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/doyen-election/doyen/election"
+	"github.com/doyen-election/doyen/internal/boottime"
 	"github.com/doyen-election/doyen/internal/leasepage"
 )
 
@@ -20,15 +21,26 @@ type Past struct {
 	Voters        []Voter
 }
 
+// Of returns the part of the past that the elector goes on from; nil if there is none.
+func (p *Past) Of() *election.Past {
+	if p == nil {
+		return nil
+	}
+	return &p.Past
+}
+
 // maxLives bounds the former lives of a lineage: the next one's number has the upper bits of
 // its sends and rounds.
 const maxLives = 1<<23 - 2
 
 // Open takes over the record at the path, or begins a new one. With a past, this life goes on
 // with its lineage. Without, a new lineage begins; the problem is why, if there was
-// something at the path, in one line. A nil Record, which is always with a problem, means
-// that none can be kept there.
+// something at the path, in one line. A nil Record means that none can be kept there; without
+// a problem, that no system like this one can.
 func Open(c Config) (r *Record, past *Past, problem error) {
+	if !supported {
+		return nil, nil, nil
+	}
 	on, err := thisHost()
 	if err == nil {
 		err = inMemory(filepath.Dir(c.Path))
@@ -103,6 +115,9 @@ func takeOver(c Config, on host, f *os.File, wait time.Duration) (*Record, *Past
 		return nil, nil, err
 	}
 	r, past, err := read(c.Path, f, m, func(h header) error { return h.judge(c.Peer, on, f) })
+	if err == nil {
+		err = past.Check(boottime.Now())
+	}
 	if err != nil {
 		unmap(m)
 		return nil, nil, err

@@ -54,7 +54,7 @@ func die(t testing.TB, r *Record) {
 
 var (
 	payments = election.Authority{Election: "payments", Highest: 9, Term: 9, Until: 77, Priority: 100,
-		Ending: election.Ending{Reason: election.ReasonTransferred, To: "peer-b", StopBy: 70}}
+		Ending: election.Ending{Reason: election.ReasonTransferred, To: "peer-b", StopBy: 77}}
 	defaults = election.Authority{Election: "default", Highest: 4, Term: 3, Until: election.Never, Priority: 5}
 	acting   = Actors{Program: Program{Campaign: "ABC", UID: 1, PID: 2, Started: 3, Space: 10, Sockets: [MaxSockets]uint64{4, 5}, More: true, Priority: 6, Told: 7, Stopped: 8},
 		Hook: Hook{Term: 9, Finished: true}}
@@ -119,10 +119,12 @@ func TestTheRecordIsWhatWasWritten(t *testing.T) {
 				name := election.Name(fmt.Sprintf("e%04d", i))
 				switch rng.IntN(20) {
 				case 0:
-					a := election.Authority{Election: name, Highest: 1 + election.Term(rng.Uint64N(1<<61)), Until: election.Instant(rng.Int64()), Priority: rng.IntN(100)}
-					a.Term = election.Term(rng.Uint64N(uint64(a.Highest)))
-					if rng.IntN(3) == 0 {
-						a.Ending = election.Ending{Reason: reasons[1+rng.IntN(len(reasons)-1)], To: "x", StopBy: 3}
+					a := election.Authority{Election: name, Highest: 1 + election.Term(rng.Uint64N(1<<61)), Priority: rng.IntN(100)}
+					if rng.IntN(3) > 0 {
+						a.Term, a.Until = 1+election.Term(rng.Uint64N(uint64(a.Highest))), 1+election.Instant(rng.IntN(1e9))
+					}
+					if a.Term > 0 && rng.IntN(3) == 0 {
+						a.Ending = election.Ending{Reason: reasons[1+rng.IntN(len(reasons)-1)], To: "x", StopBy: a.Until}
 					}
 					want[name] = a
 					l.Rows = append(l.Rows, a)

@@ -21,7 +21,7 @@ func (s *Server) agent(w http.ResponseWriter, _ *http.Request) {
 // describe answers GET /v1/agent.
 func (s *Server) describe(p *Picture) api.Agent {
 	return api.Agent{
-		Name: s.Name, ID: string(s.Self.Peer), BootID: s.Self.Lineage.String(), Version: s.Version,
+		Name: s.Name, ID: string(s.Self.Peer), BootID: s.Run.String(), Lineage: s.Self.Lineage.String(), Version: s.Version,
 		Cluster: s.Cluster, Algorithm: s.Algorithm, PID: os.Getpid(),
 		UptimeMS: s.Clock().Sub(s.started).Milliseconds(),
 		Draining: p.Status.Draining, Quorum: p.Quorum(), Warnings: p.Warnings,

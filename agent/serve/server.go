@@ -56,6 +56,7 @@ type Config struct {
 	Name, Version, Cluster, Algorithm string
 
 	Self             election.Holder
+	Run              election.RunID
 	Heartbeat, Lease time.Duration
 	Picture          func() *Picture
 	Clock            func() election.Instant

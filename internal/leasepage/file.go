@@ -12,11 +12,12 @@ import (
 )
 
 var (
-	errNoFile    = errors.New("it is not a regular file")
-	errShort     = errors.New("it is shorter than a page")
-	errNoPage    = errors.New("it is not a lease page")
-	errOther     = errors.New("it is the page of another election")
-	errOtherBoot = errors.New("it is from an earlier boot of the host")
+	errNoFile     = errors.New("it is not a regular file")
+	errShort      = errors.New("it is shorter than a page")
+	errNoPage     = errors.New("it is not a lease page")
+	errOther      = errors.New("it is the page of another election")
+	errOtherAgent = errors.New("it is the page of another agent, or of an earlier lineage")
+	errOtherBoot  = errors.New("it is from an earlier boot of the host")
 )
 
 // versionError is a page that this package is too old, or too new, to read.

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync/atomic"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -65,6 +66,60 @@ func create(directory, election string, agent uint64) (*Writer, error) {
 		return nil, errors.Join(err, ignoreMissing(os.Remove(draft)))
 	}
 	return w, nil
+}
+
+// Adopt goes on with the page that an earlier process of the same lineage left. Programs that
+// have it mapped see what it shows, until Set changes that.
+func Adopt(directory, election string, agent uint64) (*Writer, error) {
+	w, err := adopt(directory, election, agent)
+	if err != nil {
+		return nil, fmt.Errorf("adopt lease page %s: %w", filepath.Join(directory, election), err)
+	}
+	return w, nil
+}
+
+func adopt(directory, election string, agent uint64) (*Writer, error) {
+	host, err := ThisBoot()
+	if err != nil {
+		return nil, err
+	}
+	w := &Writer{path: filepath.Join(directory, election), put: atomic.StoreUint64}
+	f, info, err := open(w.path, os.O_RDWR)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close() // the mapping stays
+	if info.Size() != Size {
+		return nil, errShort
+	}
+	if w.words, err = mapWords(f, unix.PROT_READ|unix.PROT_WRITE); err != nil {
+		return nil, err
+	}
+	w.file = info
+	if err := w.goOn(header{election: election, host: host, agent: agent}); err != nil {
+		w.release()
+		return nil, err
+	}
+	return w, nil
+}
+
+// goOn reads what the page shows.
+func (w *Writer) goOn(h header) (err error) {
+	defer Caught(Guard(), &err)
+	head := *(*[headerSize]byte)(unsafe.Pointer(w.words))
+	if err := judge(head, h.election, h.host); err != nil {
+		return err
+	}
+	if head != h.encode() {
+		return errOtherAgent
+	}
+	w.sum, w.sequence = headerSum(head), atomic.LoadUint64(&w.words[wordSequence])
+	at := place(w.sequence)
+	w.value = value{atomic.LoadUint64(&w.words[at]), int64(atomic.LoadUint64(&w.words[at+1]))}
+	if w.sequence == 0 || atomic.LoadUint64(&w.words[at+2]) != seal(w.sum, w.sequence, w.value) {
+		return errNoPage
+	}
+	return nil
 }
 
 // draftPrefix marks a page in the making; no election's name begins with it.

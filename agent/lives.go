@@ -1,0 +1,126 @@
+package agent
+
+import (
+	"crypto/sha256"
+	"time"
+
+	"github.com/doyen-election/doyen/agent/record"
+	"github.com/doyen-election/doyen/api"
+	"github.com/doyen-election/doyen/election"
+)
+
+// reasonRestarted is why the history of a later life begins with elections that it leads.
+const reasonRestarted = "agent restarted"
+
+// openRecord begins this life: with the record of the one before, or as the first of a new
+// lineage. Without a record the agent runs as well, and a restart costs a lease.
+func (a *agent) openRecord() {
+	born := time.Now().UnixNano()
+	var problem error
+	a.record, a.past, problem = record.Open(record.Config{
+		Path: record.Path(a.cfg.RecordDir, a.cfg.Socket, a.cfg.Name),
+		Peer: a.store.Peer(), Run: a.runID, Born: born, Lease: a.cfg.Lease,
+	})
+	switch {
+	case problem == nil:
+	case a.record == nil:
+		a.noRecord = problem.Error()
+	default:
+		a.logger.Warn(problem.Error())
+	}
+	if a.lineage = a.record.Lineage(); a.record == nil {
+		a.lineage = election.Lineage{ID: election.LineageID(a.runID), Life: 1, JoinedAt: born, Lease: a.cfg.Lease}
+	}
+	if a.past != nil {
+		a.logger.Info("going on as the agent that ran before", "lineage", a.lineage.ID, "life", a.lineage.Life, "leads", len(ledOn(a.past)))
+	}
+}
+
+// secretSum is what the others know the end of this lineage by; zero without a record.
+func (a *agent) secretSum() [32]byte {
+	if a.record == nil {
+		return [32]byte{}
+	}
+	secret := a.record.Secret()
+	return sha256.Sum256(secret[:])
+}
+
+// ledOn returns the elections that a life goes on leading under a lease.
+func ledOn(past *record.Past) map[election.Name]bool {
+	led := map[election.Name]bool{}
+	if past == nil {
+		return led
+	}
+	for _, row := range past.Rows {
+		if row.Term != 0 && row.Ending.Reason == "" && row.Until != election.Never && row.Election != election.RosterElection {
+			led[row.Election] = true
+		}
+	}
+	return led
+}
+
+// former returns the term in which the life before led an election, if this one goes on with it.
+func (l *loop) former(name election.Name) (election.Term, bool) {
+	if l.past == nil {
+		return 0, false
+	}
+	for _, row := range l.past.Rows {
+		if row.Election == name {
+			leads := row.Ending.Reason == "" && (row.Until == election.Never) != l.picture.Load().Status.Quorum.Enabled
+			return row.Term, row.Term != 0 && (leads || row.Ending.Reason != "")
+		}
+	}
+	return 0, false
+}
+
+func knownVoters(past *record.Past) []record.Voter {
+	if past == nil {
+		return nil
+	}
+	return past.Voters
+}
+
+// putOnRecord puts what a step has changed on record, before anything of its output shows (K1).
+func (l *loop) putOnRecord(changed *election.LifeRecord) {
+	if err := l.record.Write(changed); err != nil {
+		l.noRecord = "no record is kept any more, so a restart of this agent costs a lease: " + err.Error()
+	}
+}
+
+// tickBy is the instant of the next tick: whoever watches this life can tell from it that the
+// loop hangs.
+func (l *loop) tickBy(now, wake election.Instant) election.Instant {
+	if l.record == nil {
+		return wake
+	}
+	wake = min(wake, now.Add(idleTick))
+	if err := l.record.SetTick(wake); err != nil {
+		l.noRecord = err.Error()
+	}
+	return wake
+}
+
+// idleTick is how often a life that has nothing to do shows that it lives.
+const idleTick = time.Second
+
+// enterRestart begins the history with what this life goes on leading. Programs and operators
+// see nothing else of the restart.
+func (l *loop) enterRestart(now election.Instant) {
+	if l.past == nil {
+		return
+	}
+	picture := l.picture.Load()
+	at := time.Now().UTC()
+	for _, c := range picture.Status.Contests {
+		leads := l.holds(c)
+		if !leads && c.Election != election.Default {
+			continue
+		}
+		entry := api.Transition{Time: at, Election: string(c.Election), Type: api.ChangeRestarted, Reason: reasonRestarted, BoottimeNS: int64(now)}
+		if leads {
+			l.led = true
+			entry.Leader, entry.Term = picture.Leader(l.self.Peer), uint64(c.Term)
+		}
+		l.history.Add(entry)
+	}
+}
