@@ -44,6 +44,7 @@ type cluster struct {
 type node struct {
 	*virtual.Agent
 	elector *Elector
+	joined  int64
 	observe bool // not among the first voters
 	prio    int
 	replies []election.Reply
@@ -68,16 +69,27 @@ func (c *cluster) tracef(format string, args ...any) {
 	fmt.Fprintf(&c.trace, format+"\n", args...)
 }
 
-func (c *cluster) start(name string) {
+// start begins a new lineage of an agent.
+func (c *cluster) start(name string) { c.begin(name, c.nodes[name].Lineage+1) }
+
+// begin begins a life: the next one of that lineage, or its first.
+func (c *cluster) begin(name string, lineage election.LineageID) {
 	n := c.nodes[name]
-	c.Start(n.Agent, n.Lineage+1)
+	c.Start(n.Agent, lineage)
+	life := n.Past.Life - 1
+	var past *election.Past
+	if life > 0 {
+		past = &election.Past{Lineage: election.Lineage{ID: lineage, Life: life - 1, JoinedAt: n.joined, Lease: testTiming.Lease}, LifeRecord: n.Past.LifeRecord}
+	} else {
+		n.joined = int64(slices.Index(c.names, name)) + int64(lineage-1)*100
+	}
 	voters := slices.DeleteFunc(slices.Clone(c.names), func(v string) bool { return c.nodes[v].observe })
 	if n.observe {
 		voters = nil
 	}
 	e, err := New(Config{Self: election.Holder{Peer: election.PeerID(name), Lineage: n.Lineage}, Name: name,
-		JoinedAt: int64(slices.Index(c.names, name)) + int64(n.Lineage-1)*100, Quorum: c.quorum, Algorithm: c.algo, Timing: testTiming,
-		Drift: DefaultDrift, Preempt: true, PreemptDelay: time.Second, Voters: voters}, n.Disk, nil, c.Now, rand.New(rand.NewPCG(uint64(1+slices.Index(c.names, name)), uint64(n.Lineage))))
+		Life: life, JoinedAt: n.joined, Quorum: c.quorum, Algorithm: c.algo, Timing: testTiming,
+		Drift: DefaultDrift, Preempt: true, PreemptDelay: time.Second, Voters: voters}, n.Disk, past, c.Now, rand.New(rand.NewPCG(uint64(1+slices.Index(c.names, name)), uint64(n.Lineage))))
 	if err != nil {
 		c.t.Fatal(err)
 	}
@@ -86,11 +98,18 @@ func (c *cluster) start(name string) {
 	c.input(name, election.Campaign{Election: election.Default, Priority: n.prio})
 	c.views()
 	for _, other := range c.names {
-		if o := c.nodes[other]; o.Up && other != name {
-			c.later(c.late[name+">"+other], name, election.PeerConnected{Peer: election.PeerID(other), Lineage: o.Lineage})
-			c.later(c.late[other+">"+name], other, election.PeerConnected{Peer: election.PeerID(name), Lineage: n.Lineage})
+		if c.nodes[other].Up && other != name {
+			c.later(c.late[name+">"+other], name, c.connected(other))
+			c.later(c.late[other+">"+name], other, c.connected(name))
 		}
 	}
+}
+
+// connected is the hello of an agent.
+func (c *cluster) connected(name string) election.PeerConnected {
+	n := c.nodes[name]
+	return election.PeerConnected{Peer: n.Peer, Lineage: n.Lineage, Run: election.RunID(n.Past.Life<<32) | election.RunID(n.Lineage),
+		Secret: hashOf(n.Holder)}
 }
 
 func (c *cluster) kill(name string) {
@@ -109,7 +128,7 @@ func (c *cluster) views() {
 	for _, name := range c.names {
 		if n := c.nodes[name]; n.Up {
 			v.Members = append(v.Members, election.Member{Peer: election.PeerID(name), Lineage: n.Lineage, Name: name,
-				JoinedAt:    int64(slices.Index(c.names, name)) + int64(n.Lineage-1)*100,
+				JoinedAt:    n.joined,
 				Candidacies: []election.Candidacy{{Election: election.Default, Priority: n.prio}}})
 		}
 	}
@@ -147,6 +166,9 @@ func (c *cluster) step(name string, in election.Input) election.Output {
 		c.t.Fatalf("%s wants to wake at %d, now is %d", name, out.WakeAt, c.Now)
 	}
 	if problem := stale(e); problem != "" {
+		c.t.Fatalf("%s after %T: %s", name, in, problem)
+	}
+	if problem := unrecorded(e, recorded(c.nodes[name].Past.LifeRecord, out), out); problem != "" {
 		c.t.Fatalf("%s after %T: %s", name, in, problem)
 	}
 	return out

@@ -39,7 +39,7 @@ func (e *Elector) obituary(from election.PeerID, m election.Obituary) {
 		}
 	}
 	if e.cfg.Quorum && e.barred.Code == "" {
-		e.voter.Bury(e.now, dead)
+		e.voter.Bury(e.now, m)
 	}
 	e.touchAll()
 	for _, c := range e.contests.rows {

@@ -19,6 +19,8 @@ type solo struct {
 	wake election.Instant
 	view election.View
 	disk election.State
+	cfg  Config
+	past election.Past // what it has on record
 
 	writes int
 	stuck  bool   // the disk takes no writes, and tells nobody
@@ -61,11 +63,7 @@ func newSolo(t *testing.T, edit func(*Config, *election.State)) *solo {
 	if edit != nil {
 		edit(&cfg, &state)
 	}
-	e, err := New(cfg, state, nil, s.now, rand.New(rand.NewPCG(1, 2)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.e = e
+	s.begin(cfg, state, nil)
 	s.view.Members[0].Lineage = soloSelf.Lineage
 	s.step(election.ViewChanged{View: s.view})
 	others := state.Roster
@@ -78,6 +76,16 @@ func newSolo(t *testing.T, edit func(*Config, *election.State)) *solo {
 		}
 	}
 	return s
+}
+
+func (s *solo) begin(cfg Config, state election.State, past *election.Past) {
+	s.t.Helper()
+	e, err := New(cfg, state, past, s.now, rand.New(rand.NewPCG(1, 2)))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.e, s.cfg, s.disk = e, cfg, state
+	s.past.Lineage = election.Lineage{ID: cfg.Self.Lineage, Life: cfg.Life, JoinedAt: cfg.JoinedAt, Lease: cfg.Timing.Lease}
 }
 
 // newLone starts a with that state; nobody else stands, so that it is nominated
@@ -111,6 +119,10 @@ func (s *solo) step(in election.Input) {
 	out := s.e.Step(s.now, in)
 	if s.t != nil { // in a benchmark this would be what is measured
 		if problem := stale(s.e); problem != "" {
+			s.t.Fatalf("after %T: %s", in, problem)
+		}
+		s.past.LifeRecord = recorded(s.past.LifeRecord, out)
+		if problem := unrecorded(s.e, s.past.LifeRecord, out); problem != "" {
 			s.t.Fatalf("after %T: %s", in, problem)
 		}
 	}

@@ -1,0 +1,91 @@
+package elector
+
+import (
+	"crypto/sha256"
+	"fmt"
+
+	"github.com/doyen-election/doyen/election"
+	"github.com/doyen-election/doyen/internal/virtual"
+)
+
+// recorded is what is on record once the output's part is.
+func recorded(before election.LifeRecord, out election.Output) election.LifeRecord {
+	if out.Record == nil {
+		return before
+	}
+	return virtual.Recorded(before, out.Record)
+}
+
+func rowOf(r election.LifeRecord, name election.Name) election.Authority {
+	for _, a := range r.Rows {
+		if a.Election == name {
+			return a
+		}
+	}
+	return election.Authority{Election: name}
+}
+
+// unrecorded says what an output, or the picture after it, makes visible that is not on
+// record, empty if nothing (K1): the next life would not know it. The harnesses of this
+// package ask after each step.
+func unrecorded(e *Elector, r election.LifeRecord, out election.Output) string {
+	for _, c := range e.contests.rows {
+		if is, want := rowOf(r, c.Name()), e.authority(c); is != want {
+			return fmt.Sprintf("on record is %+v, it is %+v", is, want)
+		}
+	}
+	for _, c := range e.Contests() {
+		if a := rowOf(r, c.Election); c.State == Leading && (a.Term != c.Term || a.Until < c.ValidUntil || a.Ending != election.Ending{}) {
+			return fmt.Sprintf("readers are shown %+v, on record is %+v", *c, a)
+		}
+	}
+	for _, w := range out.Withdraw {
+		if a := rowOf(r, w.Election); a.Term != 0 && (a.Term != w.Term || a.Ending.Reason == "" || a.Until < w.StopBy) {
+			return fmt.Sprintf("steps down by %+v, on record is %+v", w, a)
+		}
+	}
+	for _, m := range out.Send {
+		if problem := unrecordedSend(e, r, m.Message); problem != "" {
+			return problem
+		}
+	}
+	for _, n := range out.Announce {
+		if a := rowOf(r, n.Election); n.Leader == e.cfg.Self && a.Term < n.Term {
+			return fmt.Sprintf("announces %+v, on record is %+v", n, a)
+		}
+	}
+	return ""
+}
+
+func unrecordedSend(e *Elector, r election.LifeRecord, m election.Message) string {
+	switch m := m.(type) {
+	case election.VoteRequest:
+		if a := rowOf(r, m.Election); max(a.Highest, r.Spent) < m.Term {
+			return fmt.Sprintf("asks for %s term %d, on record is %+v", m.Election, m.Term, a)
+		}
+	case election.Release:
+		if a := rowOf(r, m.Election); a.Term != 0 {
+			return fmt.Sprintf("releases %s term %d, on record is %+v", m.Election, m.Term, a)
+		}
+	case election.Heartbeat:
+		for _, c := range m.Claims {
+			a := rowOf(r, c.Election)
+			if c.Election != election.RosterElection && a.Term != 0 && (a.Term < c.Term || a.Until < e.now.Add(c.Remaining)) || a.Highest < c.Term {
+				return fmt.Sprintf("claims %+v, on record is %+v", c, a)
+			}
+		}
+	}
+	return ""
+}
+
+// secretOf is the secret of a lineage.
+func secretOf(h election.Holder) [32]byte {
+	s := [32]byte{31: byte(h.Lineage)}
+	copy(s[:], h.Peer)
+	return s
+}
+
+func hashOf(h election.Holder) [32]byte {
+	s := secretOf(h)
+	return sha256.Sum256(s[:])
+}
