@@ -2,12 +2,15 @@ package agent
 
 import (
 	"maps"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/doyen-election/doyen/agent/campaign"
+	"github.com/doyen-election/doyen/agent/hook"
 	"github.com/doyen-election/doyen/agent/proof"
 	"github.com/doyen-election/doyen/agent/record"
+	"github.com/doyen-election/doyen/api"
 	"github.com/doyen-election/doyen/election"
 )
 
@@ -109,5 +112,49 @@ func (l *loop) proveEnd(id string, process *proof.Process, until election.Instan
 	if process.Alone() {
 		l.logger.Info("the program that led has exited", "campaign", id)
 		l.call(func(election.Instant) { l.campaigns.Dead(id) })
+	}
+}
+
+// announceStart runs the hooks for "no leader": the agent's earlier process run may have been
+// killed while it led, and then no hook was run for the end of that. What this life leads on
+// has not ended.
+func (l *loop) announceStart() {
+	names, held := append(l.hooks.Named(), election.Default), map[election.Name]bool{}
+	if l.past != nil {
+		for _, row := range l.past.Rows {
+			switch ran := l.past.Actors[row.Election].Hook; {
+			case row.Term != 0 && row.Ending.Reason != "": // the elector says so in its first step
+				held[row.Election] = true
+			case row.Term != 0 && l.leads(row.Election, row.Term):
+				held[row.Election] = true
+				l.resumeHook(row, ran)
+			case ran.Term != 0:
+				names = append(names, row.Election)
+			}
+		}
+	}
+	slices.Sort(names)
+	for _, name := range slices.Compact(names) {
+		if l.hooks.Covers(name) && !held[name] {
+			l.announced[name] = announced{event: election.NoLeader}
+			l.hooks.Enqueue(hook.Event{Election: name, Event: election.NoLeader, Change: l.nobody(name, 0, "the agent starts")})
+		}
+	}
+}
+
+// resumeHook runs the hook of an election that this life leads on, unless it has run. A run
+// that ended with the former life was given the term, and nobody else may be: then it is run
+// under a higher one (K4d).
+func (l *loop) resumeHook(row election.Authority, ran record.Hook) {
+	switch {
+	case !l.hooks.Covers(row.Election):
+	case ran.Term < row.Term:
+		l.tellHook(election.Announcement{Event: election.Leading, Election: row.Election, Leader: l.self, Term: row.Term}, api.Change{
+			Time: time.Now().UTC(), Type: api.ChangeLeader, Election: string(row.Election), Term: uint64(row.Term),
+			Leader: l.picture.Load().Leader(l.self.Peer), IsLeader: true, Reason: "the agent was started again", BoottimeNS: int64(l.clock())})
+	case ran.Finished:
+		l.remember(row.Election, announced{election.Leading, row.Term})
+	default:
+		l.queue = append(l.queue, election.Overtake{Election: row.Election})
 	}
 }

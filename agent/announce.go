@@ -2,7 +2,6 @@ package agent
 
 import (
 	"maps"
-	"slices"
 	"time"
 
 	"github.com/doyen-election/doyen/agent/hook"
@@ -89,22 +88,6 @@ func (l *loop) announce(now election.Instant, before *serve.Picture, a election.
 	l.tellCampaigns(now, a)
 	l.hub.Publish(change)
 	l.tellHook(a, change)
-}
-
-// announceStart runs the hooks for "no leader": the agent's earlier process run may have been
-// killed while it led, and then no hook was run for the end of that. Where this one goes on
-// leading, or handing over, there is no such end.
-func (l *loop) announceStart() {
-	names := append(l.hooks.Named(), election.Default)
-	slices.Sort(names)
-	for _, name := range slices.Compact(names) {
-		if term, goesOn := l.former(name); goesOn {
-			l.announced[name] = announced{election.Leading, term}
-		} else if l.hooks.Covers(name) {
-			l.announced[name] = announced{event: election.NoLeader}
-			l.hooks.Enqueue(hook.Event{Election: name, Event: election.NoLeader, Change: l.nobody(name, 0, "the agent starts")})
-		}
-	}
 }
 
 // nobody is the change that a hook is given when no leader is known yet after an end or a

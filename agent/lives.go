@@ -59,20 +59,6 @@ func ledOn(past *record.Past) map[election.Name]bool {
 	return led
 }
 
-// former returns the term in which the life before led an election, if this one goes on with it.
-func (l *loop) former(name election.Name) (election.Term, bool) {
-	if l.past == nil {
-		return 0, false
-	}
-	for _, row := range l.past.Rows {
-		if row.Election == name {
-			leads := row.Ending.Reason == "" && (row.Until == election.Never) != l.picture.Load().Status.Quorum.Enabled
-			return row.Term, row.Term != 0 && (leads || row.Ending.Reason != "")
-		}
-	}
-	return 0, false
-}
-
 func knownVoters(past *record.Past) []record.Voter {
 	if past == nil {
 		return nil
