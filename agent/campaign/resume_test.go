@@ -1,0 +1,287 @@
+package campaign
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/doyen-election/doyen/agent/record"
+	"github.com/doyen-election/doyen/api"
+	"github.com/doyen-election/doyen/election"
+)
+
+// theActor is the program that the former life elected in term 4.
+func theActor() record.Program {
+	return record.Program{Campaign: "k1", UID: 7, PID: 300, Started: 11, Space: 5, Priority: 100, Told: 4, Sockets: [record.MaxSockets]uint64{21}}
+}
+
+// next returns the registry of the next life, which leads payments in term 4 until 1000, and
+// what it puts on record.
+func next(p record.Program, change ...func(*Past)) (*Registry, *[]record.Program) {
+	past := Past{Authority: election.Authority{Election: pay, Highest: 4, Term: 4, Until: 1000, Priority: 100}, Program: p}
+	for _, c := range change {
+		c(&past)
+	}
+	n, recorded := 10, new([]record.Program)
+	return New(Config{Priority: 100, Preempt: true, PreemptDelay: delay, Step: 100, StepOfMany: 300, Past: []Past{past},
+		NewID:  func() string { n++; return fmt.Sprint("k", n) },
+		Record: func(_ election.Name, p record.Program) { *recorded = append(*recorded, p) }}), recorded
+}
+
+// back is its resumption.
+func back(change ...func(*Resumption)) Resumption {
+	q := Resumption{ID: "k1", Term: 4, UID: 7, May: func(election.Name) error { return nil }, Held: func(s []uint64) []uint64 { return s }}
+	q.Program = record.Program{UID: 7, PID: 300, Started: 11, Space: 5, Sockets: [record.MaxSockets]uint64{22}}
+	for _, c := range change {
+		c(&q)
+	}
+	return q
+}
+
+func TestAProgramResumesInItsTermAndGoesOn(t *testing.T) {
+	r, recorded := next(theActor())
+	wantInputs(t, r, election.Campaign{Election: pay, Priority: 100})
+	if programs, until := r.Absent(); len(programs) != 1 || programs[0] != theActor() || until[0] != 1000 || r.WakeAt() != 1000 {
+		t.Errorf("absent are %v until %v", programs, until)
+	}
+	if all := r.List(); len(all) != 1 || all[0].Campaign != "k1" || all[0].Term != 4 {
+		t.Errorf("listed are %+v", all)
+	}
+	r.Lead(0, pay, 4, 1000) // it is announced again
+	r.Prolong(pay, 4, 1500)
+	k, err := r.Resume(900, back())
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantLines(t, k, "renewed 4 until 1500")
+	want := theActor()
+	want.Sockets[1] = 22
+	if len(*recorded) != 1 || (*recorded)[0] != want {
+		t.Errorf("on record came %+v", *recorded)
+	}
+	if earlier, provable := k.Sockets(); !provable || !slices.Equal(earlier, []uint64{21}) {
+		t.Errorf("earlier connections %v, provable %t", earlier, provable)
+	}
+	r.Dead("k1") // its former connection is all that this is about
+	r.Advance(1000)
+	r.Prolong(pay, 4, 2000)
+	wantLines(t, k, "renewed 4 until 2000")
+	withdrawn(r, 4, 2000, election.ReasonResigned)
+	wantLines(t, k, "revoked 4 until 2000 (resigned)")
+	wantInputs(t, r)
+	if err := r.Receipt("k1", 4, anybody); err != nil {
+		t.Fatal(err)
+	}
+	wantInputs(t, r, stopped(4))
+	if last := (*recorded)[len(*recorded)-1]; last.Stopped != 4 {
+		t.Errorf("on record is %+v", last)
+	}
+	r.Lead(3000, pay, 6, 4000)
+	wantLines(t, k, "elected 6 until 4000")
+}
+
+func TestWhoMayNotResume(t *testing.T) {
+	for name, c := range map[string]struct {
+		code   string
+		change func(*Resumption)
+		before func(*Registry)
+		now    election.Instant
+	}{
+		"another process":         {code: api.CodeForbidden, change: func(q *Resumption) { q.Program.PID++ }},
+		"a later one of its PID":  {code: api.CodeForbidden, change: func(q *Resumption) { q.Program.Started++ }},
+		"of another namespace":    {code: api.CodeForbidden, change: func(q *Resumption) { q.Program.Space++ }},
+		"one that is not known":   {code: api.CodeForbidden, change: func(q *Resumption) { q.Program = record.Program{} }},
+		"another user":            {code: api.CodeForbidden, change: func(q *Resumption) { q.UID = 8 }},
+		"without the right":       {code: api.CodeForbidden, change: func(q *Resumption) { q.May = func(election.Name) error { return errors.New("no") } }},
+		"another ID":              {code: api.CodeNotFound, change: func(q *Resumption) { q.ID = "k2" }},
+		"a term never told":       {code: api.CodeNotResumable, change: func(q *Resumption) { q.Term = 5 }},
+		"no term":                 {code: api.CodeNotResumable, change: func(q *Resumption) { q.Term = 0 }},
+		"at the deadline":         {code: api.CodeNotResumable, now: 1000},
+		"after its receipt":       {code: api.CodeNotResumable, before: func(r *Registry) { _ = r.Receipt("k1", 4, anybody) }},
+		"after one without term":  {code: api.CodeNotResumable, before: func(r *Registry) { _ = r.Receipt("k1", 0, anybody) }},
+		"twice":                   {code: api.CodeNotResumable, before: func(r *Registry) { _, _ = r.Resume(0, back()) }},
+		"after it had closed it":  {code: api.CodeNotResumable, before: func(r *Registry) { _, _ = r.Resume(0, back()); r.End("k1") }},
+		"after the proof":         {code: api.CodeNotFound, before: func(r *Registry) { r.Dead("k1") }},
+		"when it was given up":    {code: api.CodeNotFound, before: func(r *Registry) { r.Advance(1000) }},
+		"when the agent stops":    {code: api.CodeUnavailable, before: func(r *Registry) { r.Close("the agent stops") }},
+		"when its revoke ran out": {code: api.CodeNotFound, before: func(r *Registry) { withdrawn(r, 4, 500, election.ReasonResigned); r.Advance(500) }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, _ := next(theActor())
+			if c.before != nil {
+				c.before(r)
+			}
+			q := back()
+			if c.change != nil {
+				c.change(&q)
+			}
+			k, err := r.Resume(c.now, q)
+			refusal(t, err, c.code)
+			if k != nil {
+				t.Error("it got its campaign")
+			}
+		})
+	}
+}
+
+func TestAProgramThatDoesNotResumeIsDoneByItsDeadline(t *testing.T) {
+	r, recorded := next(theActor())
+	r.Take()
+	other := stand(t, r)
+	wantInputs(t, r)
+	r.Prolong(pay, 4, 2000)
+	r.Advance(999)
+	wantInputs(t, r)
+	r.Advance(1000)
+	wantInputs(t, r, election.Withdraw{Election: pay, Remaining: 100})
+	if last := (*recorded)[len(*recorded)-1]; last.Stopped != 4 {
+		t.Errorf("on record is %+v", last)
+	}
+	withdrawn(r, 4, 2000, election.ReasonWithdrawn)
+	wantInputs(t, r, stopped(4)) // nobody acts
+	r.Lead(1100, pay, 5, 2100)
+	wantLines(t, other, "candidate, elected 5 until 2100")
+	if s := r.Stats(); s.Released["deadline"] != 1 || s.Candidacies != 1 {
+		t.Errorf("counted %+v", s)
+	}
+}
+
+func TestAProgramThatDiedWithTheAgentIsFollowedAtOnce(t *testing.T) {
+	r, _ := next(theActor())
+	r.Take()
+	r.Dead("k1")
+	wantInputs(t, r, election.Withdraw{Election: pay})
+	withdrawn(r, 4, 1000, election.ReasonWithdrawn)
+	wantInputs(t, r, stopped(4))
+	if len(r.byID)+len(r.races)+len(r.waits) != 0 || r.WakeAt() != election.Never {
+		t.Error("something is left behind")
+	}
+}
+
+func TestAReceiptFromAProgramThatDoesNotResumeCounts(t *testing.T) {
+	r, _ := next(theActor())
+	r.Take()
+	if err := r.Receipt("k1", 4, func(uid uint32) bool { return uid == 7 }); err != nil {
+		t.Fatal(err)
+	}
+	wantInputs(t, r, election.Withdraw{Election: pay})
+	withdrawn(r, 4, 1000, election.ReasonWithdrawn)
+	wantInputs(t, r, stopped(4))
+}
+
+// The term was told to it, and it has stopped under it: nobody may be told it again (K4d).
+func TestATermWithAReceiptIsGivenBackByTheNextLife(t *testing.T) {
+	p := theActor()
+	p.Stopped = 4
+	r, _ := next(p)
+	wantInputs(t, r, election.Withdraw{Election: pay})
+	_, err := r.Resume(0, back())
+	refusal(t, err, api.CodeNotFound)
+	k := stand(t, r)
+	r.Lead(0, pay, 4, 1000)
+	wantLines(t, k, "candidate")
+	withdrawn(r, 4, 1000, election.ReasonWithdrawn)
+	if inputs := r.Take(); !slices.Contains(inputs, election.Input(stopped(4))) {
+		t.Errorf("the elector was told %v", inputs)
+	}
+}
+
+// The former life stepped down, and the program may not know.
+func TestAHandOverGoesOnWithTheNextLife(t *testing.T) {
+	ends := func(p *Past) { p.Ending = election.Ending{Reason: election.ReasonTransferred, StopBy: 1000} }
+	r, _ := next(theActor(), ends)
+	wantInputs(t, r)
+	withdrawn(r, 4, 1000, election.ReasonTransferred) // the elector's first step
+	wantInputs(t, r, election.Withdraw{Election: pay})
+	k, err := r.Resume(10, back())
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantLines(t, k, "revoked 4 until 1000 (transferred)")
+	if err := r.Receipt("k1", 4, anybody); err != nil {
+		t.Fatal(err)
+	}
+	wantInputs(t, r, election.Campaign{Election: pay, Priority: 100}, stopped(4))
+
+	r, _ = next(record.Program{}, ends) // nobody acted
+	withdrawn(r, 4, 1000, election.ReasonTransferred)
+	if inputs := r.Take(); !slices.Contains(inputs, election.Input(stopped(4))) {
+		t.Errorf("the elector was told %v", inputs)
+	}
+}
+
+// It rose, and the program was not told before the agent died.
+func TestATermThatRoseIsToldWhenTheProgramResumes(t *testing.T) {
+	r, recorded := next(theActor(), func(p *Past) { p.Term = 6 })
+	r.Rise(pay, 7, 1200) // this life took a higher one
+	if len(*recorded) != 0 {
+		t.Errorf("on record came %+v, which nobody was told", *recorded)
+	}
+	k, err := r.Resume(10, back())
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantLines(t, k, "renewed 7 until 1200")
+	if (*recorded)[0].Told != 7 {
+		t.Errorf("on record came %+v", *recorded)
+	}
+}
+
+func TestTheHostItselfGoesOn(t *testing.T) {
+	for name, p := range map[string]record.Program{
+		"it led":                               {Told: 4},
+		"a program did, in an earlier term":    {Campaign: "k1", Told: 3, Stopped: 3},
+		"nothing was put on record before":     {},
+		"a program led this one, and is gone ": {Campaign: "k1", Told: 4, Stopped: 4},
+	} {
+		r := New(Config{Priority: 100, Host: true, Past: []Past{{Program: p,
+			Authority: election.Authority{Election: election.Default, Highest: 4, Term: 4, Until: 1000, Priority: 100}}}})
+		want := election.Input(election.Campaign{Election: election.Default, Priority: 100})
+		if p.Stopped == 4 {
+			want = election.Withdraw{Election: election.Default, Remaining: 100}
+		}
+		if got := r.Take(); len(got) != 1 || got[0] != want {
+			t.Errorf("%s: the elector was told %v, want %v", name, got, want)
+		}
+	}
+}
+
+// What was not known of a program's connections, or is not any more, proves nothing.
+func TestWhatIsRecordedOfAProgramsConnections(t *testing.T) {
+	p := theActor()
+	p.Sockets = [record.MaxSockets]uint64{} // as doyen run asks for
+	r, recorded := next(p)
+	k, _ := r.Resume(0, back())
+	if _, provable := k.Sockets(); provable || (*recorded)[0].Sockets != p.Sockets {
+		t.Errorf("recorded %+v", *recorded)
+	}
+	r, recorded = next(theActor())
+	k, _ = r.Resume(0, back(func(q *Resumption) { q.Program.Sockets[0] = 0 }))
+	if _, provable := k.Sockets(); provable || !(*recorded)[0].More {
+		t.Errorf("recorded %+v", *recorded)
+	}
+	p = theActor()
+	for i := range p.Sockets {
+		p.Sockets[i] = uint64(30 + i)
+	}
+	r, recorded = next(p)
+	k, _ = r.Resume(0, back())
+	if _, provable := k.Sockets(); provable || !(*recorded)[0].More {
+		t.Errorf("recorded %+v", *recorded)
+	}
+	r, recorded = next(p)
+	k, _ = r.Resume(0, back(func(q *Resumption) { q.Held = func([]uint64) []uint64 { return nil } }))
+	if earlier, provable := k.Sockets(); !provable || len(earlier) != 0 || (*recorded)[0].Sockets != back().Program.Sockets {
+		t.Errorf("recorded %+v", *recorded)
+	}
+}
+
+// A leader without a quorum has no lease, and others lead as soon as its agent is gone.
+func TestWithoutAQuorumNobodyIsWaitedFor(t *testing.T) {
+	r, _ := next(theActor(), func(p *Past) { p.Until = election.Never })
+	wantInputs(t, r, election.Withdraw{Election: pay})
+	if programs, _ := r.Absent(); len(programs) != 0 {
+		t.Error("a program is waited for")
+	}
+}
