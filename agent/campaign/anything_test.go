@@ -1,11 +1,13 @@
 package campaign
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
 
+	"github.com/doyen-election/doyen/agent/record"
 	"github.com/doyen-election/doyen/api"
 	"github.com/doyen-election/doyen/election"
 )
@@ -20,7 +22,14 @@ type stage struct {
 	term   election.Term // led, or withdrawn and not released
 	until  election.Instant
 	leads  bool
+	free   bool // the term is released
 	all    []*program
+
+	lives    int
+	ids      int
+	priority int                        // of the candidacy in the elector
+	actor    record.Program             // on record
+	told     map[election.Term]*program // K4d: each term has one that was told it
 }
 
 type program struct {
@@ -31,6 +40,52 @@ type program struct {
 	late   bool            // it reads now and then
 	closed bool
 	dead   bool
+	cut    bool            // its agent died
+	named  []election.Term // receipts that named their term
+	pid    int32
+}
+
+// live begins a life of the agent.
+func (s *stage) live(past ...Past) {
+	s.lives++
+	s.r = New(Config{Priority: 100, Preempt: true, PreemptDelay: delay, Step: 100, StepOfMany: 300, Past: past,
+		NewID:  func() string { s.ids++; return fmt.Sprint("k", s.ids) },
+		Record: func(_ election.Name, p record.Program) { s.actor = p }})
+}
+
+// dieAndLive is the death of the agent, and its next life by what is on record.
+func (s *stage) dieAndLive() {
+	for _, p := range s.all {
+		p.cut = true // what it has not read is lost
+	}
+	past := Past{Authority: election.Authority{Election: pay, Highest: s.term}, Program: s.actor}
+	if s.term > 0 && !s.free {
+		past.Term, past.Until, past.Priority = s.term, s.until, s.priority
+		if !s.leads {
+			past.Ending = election.Ending{Reason: election.ReasonResigned, StopBy: s.until}
+		}
+	}
+	s.stands = s.leads && s.priority > 0
+	s.live(past)
+	if past.Ending.Reason != "" {
+		s.withdraw(past.Ending.Reason)
+	}
+}
+
+// resume reconnects a program that may act, or one that only tries.
+func (s *stage) resume(p *program) {
+	if !p.cut || p.dead || p.term == 0 {
+		return
+	}
+	gave := slices.Contains(p.named, p.term)
+	k, err := s.r.Resume(s.now, Resumption{ID: p.k.ID(), Term: p.term, Program: record.Program{PID: p.pid, Started: 1, Sockets: [record.MaxSockets]uint64{uint64(s.lives)}},
+		May: func(election.Name) error { return nil }, Held: func(s []uint64) []uint64 { return s }})
+	if err == nil && gave {
+		s.t.Fatalf("%s resumes in term %d, for which it gave its receipt", p.k.id, p.term)
+	}
+	if err == nil {
+		p.k, p.cut, p.closed = k, false, false
+	}
 }
 
 func (s *stage) acts(p *program) bool { return !p.dead && s.now < p.until }
@@ -59,9 +114,9 @@ func (s *stage) catchUp(p *program) {
 func (s *stage) input(in election.Input) {
 	switch in := in.(type) {
 	case election.Campaign:
-		s.stands = true
+		s.stands, s.priority = true, in.Priority
 	case election.Withdraw:
-		s.stands = in.Remaining > 0
+		s.stands, s.priority = in.Remaining > 0, in.Remaining
 		if s.leads {
 			s.withdraw(election.ReasonWithdrawn)
 		}
@@ -84,7 +139,7 @@ func (s *stage) release() {
 			s.t.Fatalf("term %d is given back while %s acts until %d, now %d", s.term, p.k.id, p.until, s.now)
 		}
 	}
-	s.until = s.now
+	s.until, s.free = s.now, true
 }
 
 func (s *stage) read(p *program, l api.CampaignEvent) {
@@ -93,6 +148,10 @@ func (s *stage) read(p *program, l api.CampaignEvent) {
 		if slices.Contains(p.gave, election.Term(l.Term)) {
 			return // it said that it has stopped under that one
 		}
+		if was := s.told[election.Term(l.Term)]; was != nil && was != p {
+			s.t.Fatalf("term %d was told to %s and to %s", l.Term, was.k.id, p.k.id)
+		}
+		s.told[election.Term(l.Term)] = p
 		p.term, p.until = election.Term(l.Term), election.Instant(l.ValidUntilBoottimeNS)
 	case api.CampaignRevoked: // it goes on until it says that it has stopped
 	}
@@ -103,7 +162,8 @@ func (s *stage) read(p *program, l api.CampaignEvent) {
 // is left behind in the end.
 func TestNoTermIsGivenBackWhileAProgramActs(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		s := &stage{t: t, r: newRegistry(false)}
+		s := &stage{t: t, told: map[election.Term]*program{}}
+		s.live()
 		act := func(f func(*rapid.T)) func(*rapid.T) {
 			return func(t *rapid.T) {
 				s.now += election.Instant(rapid.IntRange(0, 60).Draw(t, "later"))
@@ -122,13 +182,15 @@ func TestNoTermIsGivenBackWhileAProgramActs(t *testing.T) {
 		t.Repeat(map[string]func(*rapid.T){
 			"stand": act(func(t *rapid.T) {
 				p := rapid.IntRange(0, 3).Draw(t, "priority")
-				if k, err := s.r.Stand(s.now, Request{Election: pay, Priority: &p}); err == nil {
-					s.all = append(s.all, &program{k: k, late: rapid.Bool().Draw(t, "late")})
+				pid := int32(len(s.all) + 1)
+				if k, err := s.r.Stand(s.now, Request{Election: pay, Priority: &p, PID: pid,
+					Program: record.Program{PID: pid, Started: 1, Sockets: [record.MaxSockets]uint64{uint64(s.lives)}}}); err == nil {
+					s.all = append(s.all, &program{k: k, pid: pid, late: rapid.Bool().Draw(t, "late")})
 				}
 			}),
 			"lead": act(func(t *rapid.T) {
 				if s.stands && !s.leads && s.now >= s.until {
-					s.leads, s.term, s.until = true, s.term+1, s.now+300
+					s.leads, s.free, s.term, s.until = true, false, s.term+1, s.now+300
 					s.r.Lead(s.now, pay, s.term, s.until)
 				}
 			}),
@@ -150,11 +212,15 @@ func TestNoTermIsGivenBackWhileAProgramActs(t *testing.T) {
 					term := p.term
 					if !p.late && rapid.Bool().Draw(t, "termless") { // who has read everything may leave it out
 						term = 0
+					} else {
+						p.named = append(p.named, term)
 					}
 					_ = s.r.Receipt(p.k.ID(), term, anybody)
 				}
 			}),
-			"read": one(func(_ *rapid.T, p *program) { s.catchUp(p) }),
+			"agent dies": act(func(*rapid.T) { s.dieAndLive() }),
+			"resume":     one(func(_ *rapid.T, p *program) { s.resume(p) }),
+			"read":       one(func(_ *rapid.T, p *program) { s.catchUp(p) }),
 			"rise": act(func(t *rapid.T) {
 				if s.leads {
 					s.term, s.until = s.term+1, s.now+300
@@ -167,14 +233,16 @@ func TestNoTermIsGivenBackWhileAProgramActs(t *testing.T) {
 				}
 			}),
 			"close": one(func(_ *rapid.T, p *program) { // and may go on
-				p.closed = true
+				p.closed = true // where its agent died, that was unknown to the next one
 				s.r.End(p.k.ID())
 			}),
 			"die": one(func(_ *rapid.T, p *program) {
 				p.closed, p.dead = true, true
 				s.r.End(p.k.ID())
 				s.turn()
-				s.r.Gone(p.k.ID())
+				if s.r.Gone(p.k.ID()); p.cut {
+					s.r.Dead(p.k.ID())
+				}
 			}),
 			"": func(t *rapid.T) { s.check(t) },
 		})
@@ -182,9 +250,12 @@ func TestNoTermIsGivenBackWhileAProgramActs(t *testing.T) {
 			s.r.End(p.k.ID())
 			s.turn()
 		}
-		s.now += 1000
-		s.r.Advance(s.now)
-		if n := len(s.r.byID) + len(s.r.races) + len(s.r.waits) + len(s.r.rivals); n != 0 {
+		for range 2 { // the second time for what the first one gave up
+			s.now += 1000
+			s.r.Advance(s.now)
+			s.turn()
+		}
+		if n := len(s.r.byID) + len(s.r.races) + len(s.r.waits) + len(s.r.rivals) + len(s.r.absent); n != 0 {
 			t.Errorf("%d things are left behind", n)
 		}
 	})

@@ -147,12 +147,14 @@ func (r *Registry) Receipt(id string, term election.Term, authorized func(uid ui
 			"this campaign was never elected in term %d; its newest term is %d", term, k.newest)}
 	}
 	c := r.races[k.election]
+	// An absent program has heard of no later term than the one on record.
+	newest := k.absent && term == k.program.Told
 	switch {
 	case term == 0 && k.unanswered > 0:
 		k.unanswered--
-	case k.wait != nil && (term == 0 || term == k.wait.term):
+	case k.wait != nil && (term == 0 || term == k.wait.term || newest):
 		r.stopped(k, byReceipt)
-	case c != nil && c.acting == k && c.why == "" && (term == 0 || term == c.term):
+	case c != nil && c.acting == k && c.why == "" && (term == 0 || term == c.term || newest):
 		k.hasStopped = term != 0 || !k.before
 		k.leaves, k.absent = !k.ended, false
 		if k.hasStopped {
