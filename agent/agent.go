@@ -204,7 +204,7 @@ func (a *agent) connect() (err error) {
 		Cluster: a.cfg.Cluster, Key: key, OtherKeys: otherKeys, Signer: a.store.Key(),
 		Bind: bind, Port: a.cfg.GossipPort, Advertise: advertise,
 		Self:        a.self(netip.AddrPortFrom(advertise, a.transport.Addr().Port())),
-		Join:        a.cfg.Join,
+		Join:        a.seeds(),
 		DefaultPort: DefaultGossipPort,
 		Pace:        membership.Pace(a.cfg.Profile),
 		PeerIDOf:    transport.PeerIDOf,

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -77,6 +78,21 @@ func (a *agent) listenTCP() error {
 	}
 	a.server.TCP(l)
 	return nil
+}
+
+// maxSeeds is how many addresses membership takes.
+const maxSeeds = 64
+
+// seeds are where gossip is joined: as configured, and where the voters were. Nobody looks for
+// a later life that was not missed.
+func (a *agent) seeds() []string {
+	all := slices.Clone(a.cfg.Join)
+	for _, v := range knownVoters(a.past) {
+		if at := v.Gossip.String(); v.Peer != a.store.Peer() && v.Gossip.IsValid() && len(all) < maxSeeds && !slices.Contains(all, at) {
+			all = append(all, at)
+		}
+	}
+	return all
 }
 
 // accept judges the hello of a peer before any message is exchanged.

@@ -19,6 +19,7 @@ import (
 
 type Cluster struct {
 	dir     *Dir
+	memory  *Dir // of the agents' records; nil: they keep none, unless the other is in memory
 	hosts   []*Host
 	network *netns.Network // nil on loopback
 	disks   bool           // Config.DiskFaults
@@ -45,7 +46,7 @@ func New(c Config) (*Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	cluster := &Cluster{dir: dir, disks: c.DiskFaults}
+	cluster := &Cluster{dir: dir, memory: newMemoryDir(), disks: c.DiskFaults}
 	if err := cluster.layAll(c); err != nil {
 		return nil, errors.Join(err, cluster.Close(over()))
 	}
@@ -112,6 +113,12 @@ func (cluster *Cluster) lay(c Config, key string, called []string, where []place
 	config.Name = called[i]
 	config.DataDir, config.KeyFile = filepath.Join(dir, "data"), key
 	config.Socket = filepath.Join(dir, "sock") // its lease pages lie beside it
+	if cluster.memory != nil {
+		config.RecordDir = filepath.Join(cluster.memory.Path, called[i])
+		if err := os.Mkdir(config.RecordDir, 0o700); err != nil {
+			return nil, fmt.Errorf("lay out %s: %w", called[i], err)
+		}
+	}
 	config.Bind = where[i].addr.String()
 	config.GossipPort, config.PeerPort = where[i].gossip, where[i].peer
 	config.Voters = called[:min(len(called), maxVoters)]
@@ -184,6 +191,9 @@ func (c *Cluster) close(ctx context.Context) error {
 	}
 	if c.network != nil {
 		errs = append(errs, c.network.Close())
+	}
+	if c.memory != nil {
+		errs = append(errs, c.memory.Close())
 	}
 	return errors.Join(append(errs, c.dir.Close())...)
 }

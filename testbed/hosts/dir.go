@@ -30,6 +30,23 @@ func NewDir() (*Dir, error) {
 	if len(parent)+len("/"+dirPrefix)+10 > maxDir {
 		parent = "/tmp"
 	}
+	return newDirIn(parent)
+}
+
+// memory is where files live in memory, on most systems.
+const memory = "/dev/shm"
+
+// newMemoryDir is NewDir for what must die with the kernel, as records do; nil where
+// there is no such place.
+func newMemoryDir() *Dir {
+	d, err := newDirIn(memory)
+	if err != nil {
+		return nil
+	}
+	return d
+}
+
+func newDirIn(parent string) (*Dir, error) {
 	sweep(parent)
 	path, err := os.MkdirTemp(parent, dirPrefix)
 	if err != nil {

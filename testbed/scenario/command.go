@@ -3,7 +3,9 @@ package scenario
 import (
 	"errors"
 	"fmt"
+	"os"
 	"strings"
+	"syscall"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
@@ -29,6 +31,9 @@ func commands() map[string]func(*testscript.TestScript, bool, []string) {
 		"starve": begin(hosts.Starve), "feed": end(hosts.Starve), "limit-memory": measured("a number of megabytes, 0 for no limit", limitMemory), "clock": measured("a rate such as 1.009", setClock),
 		"leader": started(leaderCommand), "follower": started(followerCommand), "doyen": doyenCommand,
 		"expect": started(expectCommand), "hold": started(holdCommand), "elapse": elapseCommand, "mark": started(markCommand), "show": started(showCommand),
+		"install": installCommand, "lose-program": begin(hosts.LoseProgram),
+		"kill-life": lifeCommand("kill-life", syscall.SIGKILL), "hang-life": lifeCommand("hang-life", syscall.SIGSTOP),
+		"lose-record": recordCommand("lose-record", os.Remove), "swap-records": swapRecords,
 		"program": programCommand, "run": runCommand, "hook": hookCommand, "attack": attackCommand,
 	} {
 		wrapped[name] = wrap(name, c)
@@ -129,6 +134,9 @@ func conditionOf(w *world, name string) (bool, error) {
 		return w.o.Long, nil
 	case "network":
 		return w.noNet == nil, nil
+	case "former":
+		_, err := hosts.FindFormer(w.ctx)
+		return err == nil, nil
 	}
-	return false, fmt.Errorf("the conditions are long and network, and testscript's own")
+	return false, fmt.Errorf("the conditions are long, network and former, and testscript's own")
 }

@@ -47,7 +47,8 @@ type world struct {
 	steps     []observe.Step
 	samples   []observe.MessageSample
 	failure   string
-	excuse    string // what the machine did that leaves a failure undecided
+	former    hosts.Binary // of the release before, once built
+	excuse    string       // what the machine did that leaves a failure undecided
 	recording *observe.Recording
 }
 

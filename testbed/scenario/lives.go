@@ -1,0 +1,162 @@
+package scenario
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/doyen-election/doyen/agent/record"
+	"github.com/doyen-election/doyen/client"
+	"github.com/doyen-election/doyen/election"
+	"github.com/doyen-election/doyen/internal/boottime"
+	"github.com/doyen-election/doyen/testbed/hosts"
+	"github.com/doyen-election/doyen/testbed/lab"
+	"github.com/doyen-election/doyen/testbed/observe"
+)
+
+// installCommand: install HOST… former|present, the program file from the next start on.
+func installCommand(w *world, _ *testscript.TestScript, args []string) (string, error) {
+	if len(args) < 2 {
+		return "", errors.New("want hosts and then former or present")
+	}
+	if err := w.ready(); err != nil {
+		return "", err
+	}
+	n := len(args) - 1
+	binary := w.o.Binary
+	switch args[n] {
+	case "present":
+	case "former":
+		if w.former.Path == "" {
+			var err error
+			if w.former, err = hosts.BuildFormer(w.ctx, w.lab.Cluster.Dir()); err != nil {
+				return "", err
+			}
+		}
+		binary = w.former
+	default:
+		return "", fmt.Errorf("%q: want former or present", args[n])
+	}
+	targets, err := w.hostsOf(args[:n])
+	if err != nil {
+		return "", err
+	}
+	return "", w.begin(hosts.Install(binary, args[n]), targets...)
+}
+
+// lifeCommand makes a command of a signal to the newest life of agents, which a keeper keeps.
+func lifeCommand(what string, s syscall.Signal) command {
+	return func(w *world, _ *testscript.TestScript, args []string) (string, error) {
+		targets, err := w.hostsOf(args)
+		if err != nil {
+			return "", err
+		}
+		for _, h := range targets {
+			pid, err := w.lifeOf(h)
+			if err != nil {
+				return "", err
+			}
+			if pid == h.PID() {
+				return "", fmt.Errorf("%s %s: it has no keeper: set %s keeper=true", what, h.Name(), h.Name())
+			}
+			w.acted = boottime.Now()
+			if err := syscall.Kill(pid, s); err != nil {
+				return "", fmt.Errorf("%s %s: %w", what, h.Name(), err)
+			}
+			w.lab.Note(observe.Fault{What: what, Where: []string{h.Name()}, From: w.acted, To: w.acted})
+		}
+		return "", nil
+	}
+}
+
+// lifeOf returns the process that answers for the agent.
+func (w *world) lifeOf(h *hosts.Host) (pid int, err error) {
+	err = lab.Call(w.ctx, h, func(ctx context.Context, c *client.Client) error {
+		a, err := c.Agent(ctx)
+		pid = a.PID
+		return err
+	})
+	return pid, err
+}
+
+// recordCommand makes a command of something that happens to the records of agents.
+func recordCommand(what string, do func(path string) error) command {
+	return func(w *world, _ *testscript.TestScript, args []string) (string, error) {
+		targets, err := w.hostsOf(args)
+		if err != nil {
+			return "", err
+		}
+		for _, h := range targets {
+			c := h.Config()
+			w.acted = boottime.Now()
+			if err := do(record.Path(c.RecordDir, c.Socket, c.Name)); err != nil {
+				return "", fmt.Errorf("%s of %s: %w", what, h.Name(), err)
+			}
+			w.lab.Note(observe.Fault{What: what, Where: []string{h.Name()}, From: w.acted, To: w.acted})
+		}
+		return "", nil
+	}
+}
+
+// swapRecords: swap-records HOST HOST, so that each has another agent's.
+func swapRecords(w *world, _ *testscript.TestScript, args []string) (string, error) {
+	targets, err := w.hostsOf(args)
+	if err != nil || len(targets) != 2 {
+		return "", errors.Join(err, errors.New("want two hosts"))
+	}
+	var paths []string
+	for _, h := range targets {
+		c := h.Config()
+		paths = append(paths, record.Path(c.RecordDir, c.Socket, c.Name))
+	}
+	aside := filepath.Join(w.lab.Cluster.Dir(), "record")
+	w.acted = boottime.Now()
+	return "", errors.Join(os.Rename(paths[0], aside), os.Rename(paths[1], paths[0]), os.Rename(aside, paths[1]))
+}
+
+// pauseQuantity: pause PROGRAM LIMIT, the longest time since the mark for which the program did
+// not act, by its own stamps.
+func pauseQuantity(w *world, _ string, words []string) (float64, string, []string, error) {
+	if len(words) == 0 {
+		return 0, "", nil, errors.New("want a program")
+	}
+	if _, ok := w.programNamed(words[:1]); !ok {
+		return 0, "", nil, fmt.Errorf("there is no program %q", words[0])
+	}
+	now := boottime.Now()
+	spans, err := w.lab.Spans()
+	if err != nil {
+		return 0, "", nil, err
+	}
+	longest, at := pauseOf(words[0], spans, w.marked, now)
+	saw := "it acted all the time"
+	if longest > 0 {
+		saw = fmt.Sprintf("it did not act for %s, %s after the mark", longest.Round(10*time.Microsecond), at.Sub(w.marked).Round(time.Millisecond))
+	}
+	return float64(longest), saw, words[1:], nil
+}
+
+// pauseOf returns the longest time between spans of the program, and when it began. Spans are
+// in the order of their start. One that ends just before now goes on.
+func pauseOf(program string, spans []observe.ProgramSpan, from, now election.Instant) (longest time.Duration, at election.Instant) {
+	acted := from
+	gap := func(until election.Instant) {
+		if d := until.Sub(acted); d > longest {
+			longest, at = d, acted
+		}
+	}
+	for _, s := range spans {
+		if s.Program == program && s.To > from {
+			gap(s.From)
+			acted = max(acted, s.To)
+		}
+	}
+	gap(now)
+	return longest, at
+}
