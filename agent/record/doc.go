@@ -16,7 +16,8 @@
 //
 // # Layout
 //
-// Format 1. Numbers are little endian, places are bytes from the start.
+// Format 1. Numbers are in the byte order of the host, which is little endian where Doyen is built
+// for; places are bytes from the start.
 //
 //	   0    8  magic: "doyenrec"
 //	   8    4  format: 1

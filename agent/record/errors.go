@@ -23,7 +23,7 @@ var (
 type formatError uint32
 
 func (e formatError) Error() string {
-	return fmt.Sprintf("its format is %d, this version of doyen has %d", uint32(e), Format)
+	return fmt.Sprintf("its format is %d, and this agent has %d", uint32(e), Format)
 }
 
 // otherPeerError is the record of another agent.

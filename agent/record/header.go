@@ -33,7 +33,7 @@ func newHeader(c Config, h host, f *os.File) (header, error) {
 
 // put puts the header into its words, the check last.
 func (h *header) put(m memory) {
-	set := func(at int, v uint64) { m[at] = little(v) }
+	set := func(at int, v uint64) { m[at] = v }
 	set(0, word(magic))
 	set(wordFormat, Format|rows<<32)
 	set(wordLineage, uint64(h.lineage))
@@ -57,14 +57,14 @@ func (h *header) put(m memory) {
 func headerSum(m memory) uint64 {
 	sum := uint64(sumBasis)
 	for _, w := range m[:wordCheck] {
-		sum = mix(sum, little(w))
+		sum = mix(sum, w)
 	}
 	return sum
 }
 
 // getHeader reads the header of a record that was not destroyed.
 func getHeader(m memory) (h header, err error) {
-	get := func(at int) uint64 { return little(m[at]) }
+	get := func(at int) uint64 { return m[at] }
 	switch {
 	case get(0) != word(magic):
 		return h, errNoRecord
@@ -72,7 +72,7 @@ func getHeader(m memory) (h header, err error) {
 		return h, formatError(get(wordFormat))
 	case get(wordFormat)>>32 != rows, get(wordCheck) != headerSum(m):
 		return h, errDamaged
-	case little(atomic.LoadUint64(&m[wordState])) != word(alive):
+	case atomic.LoadUint64(&m[wordState]) != word(alive):
 		return h, errDestroyed
 	}
 	h = header{

@@ -68,13 +68,6 @@ func mixAll(sum uint64, words []uint64) uint64 {
 	return sum
 }
 
-// little turns a number into the word that has it in little endian, and back.
-func little(v uint64) uint64 {
-	var b [8]byte
-	binary.LittleEndian.PutUint64(b[:], v)
-	return binary.NativeEndian.Uint64(b[:])
-}
-
 func word(b string) uint64 { return binary.LittleEndian.Uint64([]byte(b)) }
 
 // putText puts a text into words, with the length in front. What does not fit is left out as

@@ -164,7 +164,7 @@ func (r *Record) past(m memory) (past *Past, err error) {
 	if !whole {
 		return nil, errDamaged
 	}
-	if r.table, err = readTable(m, little(m[wordCheck])); err != nil {
+	if r.table, err = readTable(m, m[wordCheck]); err != nil {
 		return nil, err
 	}
 	for i := range r.table.used {
@@ -233,8 +233,8 @@ func fill(c Config, on host, f *os.File) (*Record, error) {
 	r := newRecord(c.Path, f, m, h)
 	err = errors.Join(r.begin(c, nil), r.SetVoters(nil), r.guarded(func(m memory) error {
 		r.terms.store(m, r.last[:])
-		r.table = newTable(m, little(m[wordCheck]))
-		atomic.StoreUint64(&m[wordState], little(word(alive)))
+		r.table = newTable(m, m[wordCheck])
+		atomic.StoreUint64(&m[wordState], word(alive))
 		return nil
 	}))
 	if err != nil {

@@ -51,7 +51,7 @@ type Record struct {
 
 // newRecord returns one around a file that is locked and mapped.
 func newRecord(path string, f *os.File, m memory, h header) *Record {
-	seed := little(m[wordCheck])
+	seed := m[wordCheck]
 	return &Record{
 		path: path, file: f, memory: m, secret: h.secret,
 		lineage: election.Lineage{ID: h.lineage, JoinedAt: h.joinedAt},
@@ -127,7 +127,7 @@ func (r *Record) WriteActors(name election.Name, a Actors) error {
 // SetTick records the instant by which this life will tick next.
 func (r *Record) SetTick(next election.Instant) error {
 	return r.change(func(m memory) error {
-		atomic.StoreUint64(&m[wordTick], little(uint64(next)))
+		atomic.StoreUint64(&m[wordTick], uint64(next))
 		return nil
 	})
 }

@@ -32,7 +32,7 @@ func (r *row) call(m memory, name election.Name) {
 	var content [textWords]uint64
 	putText(content[:], string(name))
 	for i, w := range content {
-		m[wordRows+r.slot*rowWords+i] = little(w)
+		m[wordRows+r.slot*rowWords+i] = w
 	}
 	r.name, r.nameSum = name, mixAll(sumBasis, content[:])
 }
@@ -41,7 +41,7 @@ func (r *row) call(m memory, name election.Name) {
 func (r *row) load(m memory) bool {
 	var name [textWords]uint64
 	for i := range name {
-		name[i] = little(m[wordRows+r.slot*rowWords+i])
+		name[i] = m[wordRows+r.slot*rowWords+i]
 	}
 	called, _ := text(name[:])
 	r.name, r.nameSum = election.Name(called), mixAll(sumBasis, name[:])
@@ -59,7 +59,13 @@ func (r *row) load(m memory) bool {
 	return whole
 }
 
+// storeAuthority is fast where a lease is prolonged: a heartbeat does that to a thousand.
 func (r *row) storeAuthority(m memory, a *election.Authority) {
+	if l := &r.last; a.Highest == l.Highest && a.Term == l.Term && a.Priority == l.Priority && !ends(a) && !ends(l) && a.Highest != 0 {
+		r.authority.store(m, []uint64{uint64(a.Highest), r.nameSum, uint64(a.Term), uint64(a.Until), uint64(uint32(a.Priority))})
+		l.Until = a.Until
+		return
+	}
 	var room [authorityRoom]uint64
 	r.authority.store(m, putAuthority(&room, r.nameSum, a))
 	r.last = *a
@@ -70,6 +76,9 @@ func (r *row) storeActors(m memory, a *Actors) {
 	r.actors.store(m, putActors(&room, a))
 	r.acting = *a
 }
+
+// ends reports whether a leadership is being given up.
+func ends(a *election.Authority) bool { return a.Ending.Reason != "" }
 
 // reasons are those that a leadership of this agent can end for, in the order of their numbers
 // on record.
@@ -91,7 +100,7 @@ func putAuthority(to *[authorityRoom]uint64, name uint64, a *election.Authority)
 	switch {
 	case a.Highest == 0:
 		return to[:freeWords]
-	case a.Ending == (election.Ending{}):
+	case !ends(a):
 		return to[:heldWords]
 	}
 	why := slices.Index(reasons, a.Ending.Reason)

@@ -18,6 +18,7 @@ type table struct {
 
 // newTable writes all rows as free ones.
 func newTable(m memory, seed uint64) (t table) {
+	t.free = make([]row, 0, rows)
 	for slot := range rows {
 		r := newRow(slot, seed)
 		r.storeActors(m, &Actors{})
@@ -30,6 +31,7 @@ func newTable(m memory, seed uint64) (t table) {
 // readTable reads all rows. With one that is damaged it can't be told which election is
 // missing, so there is none then (K7).
 func readTable(m memory, seed uint64) (t table, err error) {
+	t.free = make([]row, 0, rows)
 	for slot := range rows {
 		r := newRow(slot, seed)
 		if !r.load(m) {
@@ -69,7 +71,7 @@ func (t *table) write(m memory, i int, a *election.Authority) (int, error) {
 		}
 	}
 	r := &t.used[i]
-	if r.last == *a {
+	if a.Until == r.last.Until && *a == r.last {
 		return i + 1, nil
 	}
 	r.storeAuthority(m, a)

@@ -31,21 +31,20 @@ func (v *value) copyAt(commit uint64) int {
 func (v *value) store(m memory, content []uint64) {
 	next := (v.commit>>16+1)<<16 | uint64(len(content))
 	at := v.copyAt(next)
-	to := m[at : at+1+v.room]
-	sum := mix(v.seed, next)
+	sum, to := mix(v.seed, next), m[at+1:][:len(content)]
 	for i, w := range content {
-		to[i+1] = little(w)
+		to[i] = w
 		sum = mix(sum, w)
 	}
-	to[0] = little(sum)
-	atomic.StoreUint64(&m[v.at], little(next))
+	m[at] = sum
+	atomic.StoreUint64(&m[v.at], next)
 	v.commit = next
 }
 
 // load returns what is there, and false where that is damaged, or was never written. The
 // content is read into the room given.
 func (v *value) load(m memory, room []uint64) ([]uint64, bool) {
-	commit := little(atomic.LoadUint64(&m[v.at]))
+	commit := atomic.LoadUint64(&m[v.at])
 	n := int(commit & 0xffff)
 	if commit>>16 == 0 || n > v.room {
 		return nil, false
@@ -53,9 +52,9 @@ func (v *value) load(m memory, room []uint64) ([]uint64, bool) {
 	from := m[v.copyAt(commit):]
 	content := room[:n]
 	for i := range content {
-		content[i] = little(from[i+1])
+		content[i] = from[i+1]
 	}
-	if mixAll(mix(v.seed, commit), content) != little(from[0]) {
+	if mixAll(mix(v.seed, commit), content) != from[0] {
 		return nil, false
 	}
 	v.commit = commit

@@ -64,7 +64,7 @@ func (v *View) Life() (l Life, err error) {
 		return l, err
 	}
 	for range tries {
-		life := newValue(wordLife, lifeRoom, little(v.memory[wordCheck]))
+		life := newValue(wordLife, lifeRoom, v.memory[wordCheck])
 		if now, whole := life.load(v.memory, make([]uint64, lifeRoom)); whole && len(now) == lifeRoom {
 			return Life{Lineage: h.lineage, Number: now[0], PID: int(now[1]), Started: now[2]}, nil
 		}
@@ -78,7 +78,7 @@ func (v *View) Tick() (next election.Instant) {
 	var err error
 	func() {
 		defer leasepage.Caught(leasepage.Guard(), &err)
-		next = election.Instant(little(atomic.LoadUint64(&v.memory[wordTick])))
+		next = election.Instant(atomic.LoadUint64(&v.memory[wordTick]))
 	}()
 	return next
 }

@@ -1,0 +1,265 @@
+package record
+
+import (
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/doyen-election/doyen/election"
+)
+
+// former leaves a record of a life that has died.
+func former(t testing.TB, dir string) (Config, *Past) {
+	t.Helper()
+	c := config(dir, 7)
+	r, _ := begin(t, c)
+	filled(t, r)
+	die(t, r)
+	r, past := begin(t, c)
+	die(t, r)
+	return c, past
+}
+
+// What is refused costs a lease, and says why in one line; the new lineage has a record.
+func TestWhatDoesNotFitBeginsANewLineage(t *testing.T) {
+	edit := func(at int64, with ...byte) func(testing.TB, string) error {
+		return func(_ testing.TB, path string) error {
+			f, err := os.OpenFile(path, os.O_RDWR, 0)
+			if err != nil {
+				return err
+			}
+			_, err = f.WriteAt(with, at)
+			return errors.Join(err, f.Close())
+		}
+	}
+	copied := func(_ testing.TB, path string) error { // same bytes, another file
+		from, err := os.Open(path)
+		if err != nil {
+			return err
+		}
+		defer from.Close()
+		to, err := os.OpenFile(path+".copy", os.O_WRONLY|os.O_CREATE, 0o600)
+		if err != nil {
+			return err
+		}
+		_, err = io.Copy(to, from)
+		return errors.Join(err, to.Close(), os.Rename(path+".copy", path))
+	}
+	for want, change := range map[string]func(testing.TB, string) error{
+		"it is a copy":              copied,
+		"it is not a record":        edit(0, 'x'),
+		"its format is 2":           edit(8, 2),
+		"it is damaged":             edit(wordRows*8+rowAuthority*8, 1, 1, 1, 1),
+		"its lineage was ended":     edit(wordState*8, 0),
+		"its size is not that":      func(_ testing.TB, path string) error { return os.Truncate(path, size-1) },
+		"its size is not that of":   func(_ testing.TB, path string) error { return os.Truncate(path, size+1) },
+		"its size is not that of a": func(_ testing.TB, path string) error { return os.Truncate(path, 0) },
+		"may use it (mode 0620":     func(_ testing.TB, path string) error { return os.Chmod(path, 0o620) },
+		"may use it (mode 0604":     func(_ testing.TB, path string) error { return os.Chmod(path, 0o604) },
+		"it is not a regular file": func(_ testing.TB, path string) error {
+			return errors.Join(os.Rename(path, path+"2"), os.Symlink(path+"2", path))
+		},
+		"use it (mode 0600, user 1234": func(t testing.TB, path string) error { return chown(t, path, 1234) },
+	} {
+		t.Run(want, func(t *testing.T) {
+			c, _ := former(t, inTmpfs(t))
+			if err := change(t, c.Path); err != nil {
+				t.Fatal(err)
+			}
+			c.Run = 99
+			r, past, err := Open(c)
+			defer r.Close()
+			if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") || past != nil || r.Lineage().ID != 99 {
+				t.Fatalf("lineage %+v, past %v, %v; want …%s…", r.Lineage(), past, err, want)
+			}
+			filled(t, r)
+			die(t, r)
+			if _, past := begin(t, c); past == nil || past.ID != 99 || len(past.Rows) != 2 {
+				t.Errorf("its own next life finds %+v", past)
+			}
+		})
+	}
+}
+
+func chown(t testing.TB, path string, uid int) error {
+	if os.Geteuid() != 0 {
+		t.Skip("only root can give a file away")
+	}
+	return os.Chown(path, uid, -1)
+}
+
+// K3: another kernel or clock, another agent.
+func TestARecordOfAnotherHostOrAgentIsRefused(t *testing.T) {
+	c, _ := former(t, inTmpfs(t))
+	here, err := thisHost()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for want, change := range map[string]func(*Config, *host){
+		"from an earlier boot":           func(_ *Config, h *host) { h.boot[15]++ },
+		"from another time namespace":    func(_ *Config, h *host) { h.timeNS++ },
+		"belongs to another agent (peer": func(c *Config, _ *host) { c.Peer = "peer-b" },
+	} {
+		other, on := c, here
+		change(&other, &on)
+		if _, _, err := inherit(other, on, 0); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v; want …%s…", err, want)
+		}
+	}
+	r, past, err := inherit(c, here, 0)
+	if err != nil || past.ID != 7 {
+		t.Errorf("the record itself: %+v, %v", past, err)
+	}
+	die(t, r)
+}
+
+// K2: the lock is the kernel's word that the life before has ended.
+func TestALifeThatRunsKeepsItsRecord(t *testing.T) {
+	c := config(inTmpfs(t), 7)
+	r, _ := begin(t, c)
+	filled(t, r)
+	second := c
+	second.Run = 8
+	if other, past, err := Open(second); other != nil || past != nil || err == nil || !strings.Contains(err.Error(), "--record-dir") || !strings.Contains(err.Error(), "locked") {
+		t.Fatalf("%v, %v, %v", other, past, err)
+	}
+	if _, past := (func() (*Record, *Past) { die(t, r); return begin(t, second) })(); past == nil || past.ID != 7 {
+		t.Errorf("after its death: %+v", past)
+	}
+}
+
+func TestALifeWaitsForTheOneThatIsJustDying(t *testing.T) {
+	c := config(inTmpfs(t), 7)
+	r, _ := begin(t, c)
+	go r.Close()
+	if _, past := begin(t, c); past == nil {
+		t.Error("it went on without")
+	}
+}
+
+func TestOnlyMemoryIsTaken(t *testing.T) {
+	dir, err := os.MkdirTemp(".", "disk")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer os.RemoveAll(dir)
+	if inMemory(dir) == nil {
+		t.Skip("the sources are in memory here")
+	}
+	r, past, err := Open(config(dir, 7))
+	if r != nil || past != nil || err == nil || !strings.Contains(err.Error(), "--record-dir") || strings.Contains(err.Error(), "\n") {
+		t.Errorf("%v, %v, %v", r, past, err)
+	}
+	if r, _, err := Open(config(filepath.Join(dir, "missing"), 7)); r != nil || err == nil {
+		t.Errorf("in a directory that is missing: %v, %v", r, err)
+	}
+	if left, _ := os.ReadDir(dir); len(left) > 0 {
+		t.Errorf("left behind: %v", left)
+	}
+}
+
+// K6: nobody goes on from a record that was destroyed, whatever name it gets again.
+func TestADestroyedRecordIsNone(t *testing.T) {
+	c := config(inTmpfs(t), 7)
+	r, _ := begin(t, c)
+	filled(t, r)
+	v, err := Look(c.Path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer v.Close()
+	if l, err := v.Life(); err != nil || l.Lineage != 7 || l.Number != 1 || l.PID != os.Getpid() || l.Started == 0 || v.Tick() != 55 {
+		t.Errorf("seen before: %+v, %v, tick %d", l, err, v.Tick())
+	}
+	kept := c.Path + ".kept"
+	if err := os.Link(c.Path, kept); err != nil {
+		t.Fatal(err)
+	}
+	secret := r.Secret()
+	if err := r.Destroy(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Lstat(c.Path); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("it has its name: %v", err)
+	}
+	if l, err := v.Life(); err == nil || v.Tick() != 0 {
+		t.Errorf("seen after: %+v, tick %d", l, v.Tick())
+	}
+	if r.Secret() != secret {
+		t.Error("the secret is gone before it was revealed")
+	}
+	if err := errors.Join(r.Write(&election.LifeRecord{Spent: 4}), r.SetTick(3), r.Destroy()); err != nil {
+		t.Error(err)
+	}
+	if bytes, err := os.ReadFile(kept); err != nil || strings.Trim(string(bytes), "\x00") != "" {
+		t.Errorf("something of it is left: %v", err)
+	}
+	die(t, r)
+	if err := os.Rename(kept, c.Path); err != nil {
+		t.Fatal(err)
+	}
+	if _, past, err := Open(c); past != nil || err == nil {
+		t.Errorf("gone on with: %+v, %v", past, err)
+	}
+}
+
+// A record that somebody truncates under its life ends, and nothing else does.
+func TestARecordThatShrinksEndsNobody(t *testing.T) {
+	c := config(inTmpfs(t), 7)
+	r, _ := begin(t, c)
+	filled(t, r)
+	if err := os.Truncate(c.Path, 4096); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Write(&election.LifeRecord{Spent: 9, Rows: []election.Authority{{Election: "new", Highest: 1}}}); err == nil || strings.Contains(err.Error(), "\n") {
+		t.Errorf("written: %v", err)
+	}
+	if err := errors.Join(r.Write(&election.LifeRecord{Spent: 10}), r.SetVoters(nil), r.WriteActors("new", acting)); err != nil {
+		t.Errorf("after its end: %v", err)
+	}
+	die(t, r)
+	if _, past := begin(t, c); past != nil {
+		t.Errorf("gone on with: %+v", past)
+	}
+}
+
+// More elections than there is room for: none is left out in silence (K7).
+func TestAFullRecordEnds(t *testing.T) {
+	c := config(inTmpfs(t), 7)
+	r, _ := begin(t, c)
+	l := &election.LifeRecord{}
+	for i := range rows + 1 {
+		l.Rows = append(l.Rows, election.Authority{Election: election.Name([]byte{'e', 'a' + byte(i/676), 'a' + byte(i/26%26), 'a' + byte(i%26)}), Highest: 1})
+	}
+	if err := r.Write(l); !errors.Is(err, errFull) {
+		t.Errorf("written: %v", err)
+	}
+	die(t, r)
+	if _, past := begin(t, c); past != nil {
+		t.Errorf("gone on with: %d rows", len(past.Rows))
+	}
+}
+
+func TestWithoutARecordEverythingIsNothing(t *testing.T) {
+	var r *Record
+	if err := errors.Join(r.Write(&election.LifeRecord{}), r.WriteActors("e", acting), r.SetTick(1), r.SetVoters(places), r.Destroy(), r.Close()); err != nil {
+		t.Error(err)
+	}
+	if r.Lineage() != (election.Lineage{}) || r.Secret() != ([32]byte{}) || (*Past)(nil).Of() != nil {
+		t.Error("there is something")
+	}
+}
+
+func TestDraftsOfDeadMakersAreRemoved(t *testing.T) {
+	c := config(inTmpfs(t), 7)
+	if err := os.WriteFile(c.Path+draftSuffix+"0001", []byte("half"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	begin(t, c)
+	if left, _ := os.ReadDir(filepath.Dir(c.Path)); len(left) != 1 {
+		t.Errorf("left: %v", left)
+	}
+}
