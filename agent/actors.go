@@ -88,6 +88,9 @@ func (l *loop) proveAbsent() {
 	}
 	go func() { // asking the kernel about a thousand takes longer than the first heartbeat may wait
 		for i, p := range programs {
+			if p.Sockets[0] == 0 {
+				continue // its end was to prove nothing, or can't
+			}
 			process, err := proof.Recorded(p)
 			if err != nil {
 				l.logger.Info("a program that led can't be proven to have ended: if it does not resume, its successor waits for the end of the lease", "campaign", p.Campaign, "err", err)

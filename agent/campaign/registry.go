@@ -142,6 +142,7 @@ func (r *Registry) Stand(now election.Instant, q Request) (*Candidacy, error) {
 	if q.MaxPriority != nil {
 		k.priority = min(k.priority, *q.MaxPriority)
 	}
+	k.program.Priority = k.priority
 	r.byID[k.id] = k
 	r.count++
 	r.shares.of[q.UID]++

@@ -81,6 +81,23 @@ func TestAProgramResumesInItsTermAndGoesOn(t *testing.T) {
 	wantLines(t, k, "elected 6 until 4000")
 }
 
+// What one life records, the next one goes on with.
+func TestWhatIsRecordedOfAProgram(t *testing.T) {
+	var recorded record.Program
+	r := New(Config{Priority: 100, NewID: func() string { return "k1" }, Record: func(_ election.Name, p record.Program) { recorded = p }})
+	want := theActor()
+	want.Priority = 50
+	most, identity := 50, theActor()
+	identity.Told = 0
+	if _, err := r.Stand(0, Request{Election: pay, MaxPriority: &most, UID: 7, PID: 300, Program: identity}); err != nil {
+		t.Fatal(err)
+	}
+	r.Lead(0, pay, 4, 1000)
+	if recorded != want {
+		t.Errorf("recorded %+v, want %+v", recorded, want)
+	}
+}
+
 func TestWhoMayNotResume(t *testing.T) {
 	for name, c := range map[string]struct {
 		code   string
