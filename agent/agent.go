@@ -67,6 +67,10 @@ const Version = "0.2.0"
 // hookLimit bounds one run of the hook.
 const hookLimit = 10 * time.Second
 
+// ErrRestart is what Run returns when it was asked to restart. The agent still leads what it
+// led, and the caller ends the process at once: its next life goes on by the record.
+var ErrRestart = errors.New("asked to restart")
+
 // Run runs an agent until ctx is cancelled or it is asked to leave, hands over what it
 // leads, and returns nil. An error that only an operator can repair is a *ConfigError,
 // returned before anything was started. The log, and the line that the agent is ready, go
@@ -84,7 +88,7 @@ func Run(ctx context.Context, cfg Config, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
-	a := &agent{cfg: cfg, access: policy, files: openFiles(), logger: logger, leaving: make(chan struct{})}
+	a := &agent{cfg: cfg, access: policy, files: openFiles(), logger: logger, leaving: make(chan struct{}), restarts: make(chan struct{})}
 	if err := a.start(); err != nil {
 		return errors.Join(err, a.abort())
 	}
@@ -121,6 +125,8 @@ type agent struct {
 	lineage   election.Lineage // with the number of this life
 	leaving   chan struct{}    // closed: asked to leave
 	leaveOnce sync.Once
+	restarts  chan struct{} // closed: asked to restart
+	restart   sync.Once
 	roster    atomic.Pointer[election.Roster] // as gossip's goroutine may read it
 
 	record   *record.Record // nil: none can be kept
@@ -273,7 +279,7 @@ func (a *agent) newCore(state election.State, hub *watch.Hub) error {
 			Step: a.cfg.step(false), StepOfMany: a.cfg.step(true), NewID: newCampaignID, Authority: a.authority(),
 			Past: ledBefore(a.past, a.cfg.Quorum), Record: actors.program,
 		}),
-		clock: boottime.Now, suspended: suspends.Seen, lease: a.cfg.Lease, heartbeat: a.cfg.Heartbeat, voters: a.cfg.Voters, self: holder, name: a.cfg.Name,
+		clock: boottime.Now, suspended: suspends.Seen, life: a.cfg.Life, lease: a.cfg.Lease, heartbeat: a.cfg.Heartbeat, voters: a.cfg.Voters, self: holder, name: a.cfg.Name,
 		observe: a.metrics.step.observe, logger: a.logger, wasDrained: a.store.Drained(),
 	})
 	return nil

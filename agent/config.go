@@ -17,6 +17,7 @@ import (
 	"github.com/doyen-election/doyen/agent/hook"
 	"github.com/doyen-election/doyen/client"
 	"github.com/doyen-election/doyen/election"
+	"github.com/doyen-election/doyen/internal/keeper"
 )
 
 // Config is how one agent runs. Start from Default, change what differs, and
@@ -57,6 +58,13 @@ type Config struct {
 	HTTPHosts []string                  // names by which it may be asked
 	LogLevel  string                    // debug, info, warn or error
 	LogFormat string                    // text or json
+
+	// Keeper has a keeper start the next life (see package keeper). The caller of Run sees to
+	// that, and gives it the life's side in Life; nil: there is no keeper.
+	Keeper bool
+	Life   *keeper.Life
+	// Program is the file that the next life is started from; empty: Restart is refused.
+	Program string
 
 	// GuardHooks has a guard process end hook runs at their deadline even if the agent is
 	// frozen or killed. The main function must call hook.Guard for that. No flag sets it.
@@ -126,6 +134,7 @@ func Default() Config {
 		Profile:      "lan",
 		LogLevel:     "info",
 		LogFormat:    "text",
+		Keeper:       keeper.Available,
 	}
 }
 

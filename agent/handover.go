@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -14,6 +16,8 @@ import (
 
 	"github.com/doyen-election/doyen/agent/footprint"
 	"github.com/doyen-election/doyen/election"
+	"github.com/doyen-election/doyen/internal/keeper"
+	"github.com/doyen-election/doyen/internal/leasepage"
 )
 
 const (
@@ -38,12 +42,17 @@ func (a *agent) run(ctx context.Context, stderr io.Writer) error {
 	fmt.Fprintf(stderr, "doyen: agent %s ready: socket %s, peers %s, gossip %s\n",
 		a.cfg.Name, a.cfg.Socket, a.transport.Addr(), a.membership.Addr())
 	a.notify(daemon.SdNotifyReady + "\nSTATUS=ready")
+	a.cfg.Life.Runs(a.known(), a.cfg.Heartbeat, a.cfg.Lease)
 	footprint.Limit()
 	running.Go(func() { footprint.WhenCalm(loopCtx, a.trim) })
 	select {
 	case <-ctx.Done():
 	case <-a.leaving:
+	case <-a.restarts:
+		a.logger.Info("restarting")
+		return ErrRestart
 	}
+	a.cfg.Life.Stops()
 	a.notify(daemon.SdNotifyStopping + "\nSTATUS=handing over")
 	a.handOver()
 	stop()
@@ -217,6 +226,30 @@ func (c commands) Leave(ctx context.Context) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
+}
+
+// Restart has the process end so that its next life starts, once the program file and the
+// configuration have been tried: what could not start again would cost the leaderships.
+func (c commands) Restart(ctx context.Context) error {
+	program := c.agent.cfg.Program
+	if program == "" {
+		return errors.New("this agent is part of another program")
+	}
+	try := exec.CommandContext(ctx, program, append(os.Args[1:len(os.Args):len(os.Args)], "--check-config")...)
+	try.Args[0] = os.Args[0]
+	if output, err := try.CombinedOutput(); err != nil {
+		first, _, _ := strings.Cut(strings.TrimPrefix(string(output), "doyen: "), "\n")
+		return fmt.Errorf("%s can't start with this configuration (%w): %s", program, err, first)
+	}
+	return nil
+}
+
+// Restarts ends the process after Restart.
+func (c commands) Restarts() { c.agent.restart.Do(func() { close(c.agent.restarts) }) }
+
+// known is what the keeper needs to know when this life has ended.
+func (a *agent) known() keeper.Known {
+	return keeper.Known{Pages: leasepage.Dir(a.cfg.Socket), Peer: string(a.store.Peer())}
 }
 
 // notify reports a state to the service manager, if there is one.

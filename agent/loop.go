@@ -17,6 +17,7 @@ import (
 	"github.com/doyen-election/doyen/agent/words"
 	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/elector"
+	"github.com/doyen-election/doyen/internal/keeper"
 	"github.com/doyen-election/doyen/membership"
 	"github.com/doyen-election/doyen/transport"
 )
@@ -45,7 +46,8 @@ type loopConfig struct {
 	noRecord  string         // why not; owned by the goroutine of run
 	known     []record.Voter // by the record: those that gossip has not shown yet
 	clock     func() election.Instant
-	suspended func() bool // whether the host was, since the last call
+	suspended func() bool  // whether the host was, since the last call
+	life      *keeper.Life // nil: no keeper waits for the next tick
 	lease     time.Duration
 	heartbeat time.Duration
 	voters    []string // of the first roster, as configured
@@ -275,6 +277,7 @@ func quietly(in election.Input, out election.Output) bool {
 }
 
 func (l *loop) arm(now, wake election.Instant) {
+	wake = election.Instant(l.life.Ticks(int64(now), int64(wake)))
 	if wake == election.Never {
 		l.timer.Stop()
 		return

@@ -76,6 +76,8 @@ func Settings() []Setting {
 			Help: "`ADDR:PORT` of a read-only listener: /leader /livez /readyz /metrics, and a status page at / (default: none)"},
 		{Name: "http-hosts", Field: func(c *Config) any { return &c.HTTPHosts },
 			Help: "host `NAMES` accepted in requests to --http, besides IP addresses, localhost and this host's own names"},
+		{Name: "keeper", Field: func(c *Config) any { return &c.Keeper },
+			Help: "a small parent process starts the agent again at once when it dies or hangs, and the agent goes on leading (Linux)"},
 		{Name: "log-level", Field: func(c *Config) any { return &c.LogLevel }, Choices: []string{"debug", "info", "warn", "error"},
 			Help: "`LEVEL`: debug, info, warn or error"},
 		{Name: "log-format", Field: func(c *Config) any { return &c.LogFormat }, Choices: []string{"text", "json"},

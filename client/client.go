@@ -194,6 +194,12 @@ func (c *Client) Leave(ctx context.Context) (api.Outcome, error) {
 	return call[api.Outcome](ctx, c, http.MethodPost, "/v1/leave", struct{}{})
 }
 
+// Restart makes this agent's process end and its next one start, which goes on leading. It
+// returns before the next one answers: that has another boot ID.
+func (c *Client) Restart(ctx context.Context) (api.Outcome, error) {
+	return call[api.Outcome](ctx, c, http.MethodPost, "/v1/restart", struct{}{})
+}
+
 func electionPath(name, call string) string {
 	return "/v1/elections/" + url.PathEscape(name) + call
 }

@@ -2,21 +2,26 @@ package footprint
 
 import (
 	"bufio"
+	"bytes"
 	"fmt"
 	"os"
-	"strings"
 
 	"golang.org/x/sys/unix"
 )
 
 // Trim returns to the system what only the start needed: free heap, and the pages of the
-// program file, nearly all of which the start touches once. They are unchanged, and are read
-// from the page cache again when they are needed.
+// program file, nearly all of which the start touches once.
+func Trim() error {
+	shrink()
+	return Drop()
+}
+
+// Drop returns the pages of the program file. They are unchanged, and are read from the page
+// cache again when they are needed.
 //
 // It skips a mapping with changed pages, even if it is read-only: in a position-independent
 // program the loader has put addresses there, and would be lost.
-func Trim() error {
-	shrink()
+func Drop() error {
 	program, err := os.Executable()
 	if err != nil {
 		return fmt.Errorf("trim footprint: %w", err)
@@ -29,18 +34,15 @@ func Trim() error {
 	var from, to uintptr // of the mapping that the lines are about; none: to is 0
 	lines := bufio.NewScanner(maps)
 	for lines.Scan() {
-		line := lines.Text()
-		var start, end uintptr
-		var mode string
-		if n, _ := fmt.Sscanf(line, "%x-%x %4s", &start, &end, &mode); n == 3 {
-			from, to = start, end
-			if mode[1] == 'w' || !strings.HasSuffix(line, " "+program) {
+		line := lines.Bytes()
+		changed, last := bytes.CutPrefix(line, []byte("Anonymous:"))
+		if name := line[0] >= 'A' && line[0] <= 'Z'; !name { // the address of the next one
+			var mode string
+			if n, _ := fmt.Sscanf(string(line), "%x-%x %4s", &from, &to, &mode); n < 3 || mode[1] == 'w' || !bytes.HasSuffix(line, []byte(" "+program)) {
 				to = 0
 			}
-			continue
 		}
-		changed, said := strings.CutPrefix(line, "Anonymous:")
-		if !said || to == 0 || strings.TrimSpace(changed) != "0 kB" {
+		if !last || to == 0 || string(bytes.TrimSpace(changed)) != "0 kB" {
 			continue
 		}
 		if _, _, errno := unix.Syscall(unix.SYS_MADVISE, from, to-from, unix.MADV_DONTNEED); errno != 0 {

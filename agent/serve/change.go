@@ -294,3 +294,21 @@ func (s *Server) leave(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Connection", "close")
 	answer(w, api.Outcome{Done: true, Waited: s.Clock().Sub(began).Milliseconds()})
 }
+
+// restart answers before the process ends. The next one has another boot ID.
+func (s *Server) restart(w http.ResponseWriter, r *http.Request) {
+	if !body(w, r, &struct{}{}) {
+		return
+	}
+	began := s.Clock()
+	ctx, cancel := s.outcomeTime(r)
+	defer cancel()
+	if err := s.Restart(ctx); err != nil {
+		answer(w, api.Outcome{Message: err.Error(), Waited: s.Clock().Sub(began).Milliseconds()})
+		return
+	}
+	w.Header().Set("Connection", "close")
+	answer(w, api.Outcome{Done: true, Waited: s.Clock().Sub(began).Milliseconds()})
+	_ = http.NewResponseController(w).Flush()
+	s.Restarts()
+}

@@ -49,6 +49,10 @@ type Commands interface {
 	Ping(context.Context) error
 	// Leave begins to stop the agent, and returns once everything is handed over.
 	Leave(context.Context) error
+	// Restart tries whether the agent could start again, and returns why not. Restarts
+	// then ends this process, and the next one goes on leading.
+	Restart(context.Context) error
+	Restarts()
 }
 
 // Config is what a server answers from.

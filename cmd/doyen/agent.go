@@ -15,6 +15,7 @@ import (
 
 	"github.com/doyen-election/doyen/agent"
 	"github.com/doyen-election/doyen/agent/hook"
+	"github.com/doyen-election/doyen/internal/keeper"
 )
 
 func agentCommand() command {
@@ -48,12 +49,34 @@ func runAgent(i *invocation) error {
 	case i.Bool("check-config"):
 		return printConfig(i, config)
 	}
+	if i.process {
+		if config.Program, err = keeper.Program(os.Args[0]); err != nil {
+			return err
+		}
+		if config.Keeper && i.life == nil {
+			err = keeper.Become(config.Program, os.Args)
+			fmt.Fprintf(i.stderr, "doyen: running without a keeper: %v\n", err)
+		}
+	}
 	defer outliveReaders()()
 	config.GuardHooks = true // see main
-	if err := agent.Run(i.Context.Context, config, i.stderr); err != nil {
+	config.Life = i.life
+	switch err := agent.Run(i.Context.Context, config, i.stderr); {
+	case errors.Is(err, agent.ErrRestart):
+		return i.restart(config.Program)
+	case err != nil:
 		return found.blame(err)
 	}
 	return nil
+}
+
+// restart ends the process so that the next life starts from the program file as it is now:
+// the keeper starts it, else this process becomes it.
+func (s *shell) restart(program string) error {
+	if s.life.Restarts() {
+		return nil
+	}
+	return fmt.Errorf("start %s again: %w", program, syscall.Exec(program, os.Args, os.Environ()))
 }
 
 // configured returns the configuration that the agent is to run with.

@@ -9,6 +9,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/doyen-election/doyen/client"
+	"github.com/doyen-election/doyen/internal/keeper"
 )
 
 const (
@@ -22,6 +23,9 @@ const (
 type shell struct {
 	stdout, stderr io.Writer
 	getenv         func(string) string
+
+	process bool         // the process is this command's alone: it may become another program
+	life    *keeper.Life // nil: it has no keeper
 }
 
 // command describes one subcommand. Every one takes --socket and --output.
@@ -91,7 +95,7 @@ func commands() []command {
 		agentCommand(),
 		leaderCommand(), isLeaderCommand(),
 		statusCommand(), membersCommand(), electionsCommand(), watchCommand(), historyCommand(), planCommand(),
-		runCommand(), resignCommand(), transferCommand(), drainCommand(), leaveCommand(), votersCommand(),
+		runCommand(), resignCommand(), transferCommand(), drainCommand(), leaveCommand(), restartCommand(), votersCommand(),
 		keygenCommand(), keysCommand(), versionCommand(), completionCommand(),
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/urfave/cli/v2"
 
@@ -87,6 +88,52 @@ func leaveCommand() command {
 				return c.Leave(ctx)
 			})
 		},
+	}
+}
+
+func restartCommand() command {
+	return command{
+		name:  "restart",
+		usage: "start this agent again from the program file as it is now, with no change of leader",
+		description: "For an upgrade, or a configuration that only a start reads. The agent's next process goes on leading\n" +
+			"what this one leads. The program file and the configuration are tried first, and nothing happens if\n" +
+			"they can't be used. Waits until the next process answers.\n\n" +
+			"Exit codes: 0 done, 1 refused, 3 the agent can't be reached.",
+		run: func(i *invocation) error {
+			return i.order("restart", "restarted", restarted)
+		},
+	}
+}
+
+// answersEvery is how often a restarting agent is asked whether it answers again.
+const answersEvery = 20 * time.Millisecond
+
+// restarted restarts the agent and waits until its next process answers.
+func restarted(ctx context.Context, c *client.Client) (api.Outcome, error) {
+	began := time.Now()
+	before, err := c.Agent(ctx)
+	if err != nil {
+		return api.Outcome{}, err
+	}
+	outcome, err := c.Restart(ctx)
+	if err != nil || !outcome.Done {
+		return outcome, err
+	}
+	c.Raw = nil // the outcome is what is shown
+	again := time.NewTicker(answersEvery)
+	defer again.Stop()
+	for {
+		now, err := c.Agent(ctx)
+		if err == nil && now.BootID != before.BootID {
+			outcome.Message = "version " + now.Version
+			outcome.Waited = time.Since(began).Milliseconds()
+			return outcome, nil
+		}
+		select {
+		case <-again.C:
+		case <-ctx.Done():
+			return outcome, err
+		}
 	}
 }
 

@@ -17,6 +17,7 @@ import (
 	"syscall"
 
 	"github.com/doyen-election/doyen/agent/hook"
+	"github.com/doyen-election/doyen/internal/keeper"
 	"github.com/doyen-election/doyen/internal/runner"
 )
 
@@ -29,10 +30,15 @@ func main() {
 			os.Exit(hook.Guard())
 		}
 	}
-	// The first signal asks for a clean end; the second one is not caught.
+	life := keeper.Attach()
 	ctx, stop := signal.NotifyContext(context.Background(), endings()...)
-	context.AfterFunc(ctx, stop)
-	os.Exit(run(ctx, os.Args, os.Stdin, os.Stdout, os.Stderr))
+	if life == nil {
+		// The first signal asks for a clean end; the second one is not caught. Where there is a
+		// keeper, it counts them: a signal to all processes of a group reaches this one twice.
+		context.AfterFunc(ctx, stop)
+	}
+	s := &shell{stdout: os.Stdout, stderr: os.Stderr, getenv: os.Getenv, life: life, process: true}
+	os.Exit(s.run(ctx, os.Args, os.Stdin))
 }
 
 // endings are the signals that ask for an end. A terminal that closes is one, except
@@ -45,14 +51,18 @@ func endings() []os.Signal {
 	return all
 }
 
+// run does what the arguments ask for and returns the exit code.
+func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	return (&shell{stdout: stdout, stderr: stderr, getenv: os.Getenv}).run(ctx, args, stdin)
+}
+
 // run does what the arguments ask for and returns the exit code. Flags may be anywhere, so
 // the arguments are first put in the order that the parser wants.
-func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	shell := &shell{stdout: stdout, stderr: stderr, getenv: os.Getenv}
-	app := newApp(shell, stdin)
+func (s *shell) run(ctx context.Context, args []string, stdin io.Reader) int {
+	app := newApp(s, stdin)
 	arranged, err := arrange(app, args)
 	if err == nil {
 		err = app.RunContext(ctx, arranged)
 	}
-	return report(stderr, err)
+	return report(s.stderr, err)
 }

@@ -1,0 +1,94 @@
+package keeper
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/doyen-election/doyen/internal/alarm"
+)
+
+// Available reports whether this system has what a keeper needs.
+const Available = true
+
+// pageVariable names the descriptor of the page in a life's environment.
+const pageVariable = "DOYEN_KEEPER_PAGE"
+
+// Become turns this process into the keeper of lives that run the program with the arguments,
+// the first of which is its name. It returns only if that fails.
+func Become(program string, args []string) error {
+	self := "/proc/self/exe" // even if another file has taken its name
+	if _, err := os.Stat(self); err != nil {
+		self = program
+	}
+	if err := unix.Exec(self, append([]string{args[0], Word, program}, args...), os.Environ()); err != nil {
+		return fmt.Errorf("start keeper: %w", err)
+	}
+	return nil
+}
+
+// Attach returns the life's side of the page if this process has a keeper. What this process
+// starts has none: the variable is removed. It is called once, by the main function.
+func Attach() *Life {
+	text := os.Getenv(pageVariable)
+	_ = os.Unsetenv(pageVariable)
+	fd, err := strconv.Atoi(text)
+	if err != nil || fd <= 2 {
+		return nil
+	}
+	if _, err := unix.FcntlInt(uintptr(fd), unix.F_GET_SEALS, 0); err != nil {
+		return nil // not ours: somebody has set the variable
+	}
+	p, err := mapPage(fd)
+	if err != nil {
+		return nil
+	}
+	unix.Close(fd)
+	if p.magic != magic {
+		return nil // of another version
+	}
+	p.next.Store(alarm.Now() + int64(startLimit))
+	return &Life{page: p}
+}
+
+// newPage returns a page and its descriptor.
+func newPage() (*page, int, error) {
+	fd, err := unix.MemfdCreate("doyen-keeper", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
+	if err != nil {
+		return nil, 0, fmt.Errorf("make the page: %w", err)
+	}
+	if err := unix.Ftruncate(fd, pageSize); err != nil {
+		return nil, 0, fmt.Errorf("make the page: %w", err)
+	}
+	p, err := mapPage(fd)
+	if err != nil {
+		return nil, 0, err
+	}
+	p.magic = magic
+	return p, fd, nil
+}
+
+func mapPage(fd int) (*page, error) {
+	var stat unix.Stat_t
+	if err := unix.Fstat(fd, &stat); err != nil || stat.Size != pageSize {
+		return nil, fmt.Errorf("map the page: its size is %d, %w", stat.Size, err)
+	}
+	mapped, err := unix.Mmap(fd, 0, pageSize, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+	if err != nil {
+		return nil, fmt.Errorf("map the page: %w", err)
+	}
+	return (*page)(unsafe.Pointer(&mapped[0])), nil
+}
+
+// clear makes the page one that no life has written to.
+func (p *page) clear() {
+	p.next.Store(0)
+	p.allowance.Store(0)
+	p.state.Store(starting)
+	p.record.set("")
+	p.pages.set("")
+	p.peer.set("")
+}

@@ -1,0 +1,91 @@
+package keeper
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"sync/atomic"
+
+	"golang.org/x/sys/unix"
+)
+
+// notifier passes on what the life notifies the service manager of, which then comes from
+// the main process of the service. A nil one passes nothing on.
+type notifier struct {
+	name string // of the life's socket
+	file *os.File
+	out  int
+	to   unix.Sockaddr
+	life atomic.Int64 // its process; nobody else is listened to
+}
+
+const notifyVariable = "NOTIFY_SOCKET"
+
+// newNotifier returns nil if there is no service manager that wants to be notified.
+func newNotifier() (*notifier, error) {
+	path := os.Getenv(notifyVariable)
+	if path == "" {
+		return nil, nil
+	}
+	in, err := unix.Socket(unix.AF_UNIX, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	// A name that the kernel chooses. Others may write there, so the kernel is asked who did.
+	err = errors.Join(unix.Bind(in, &unix.SockaddrUnix{}), unix.SetsockoptInt(in, unix.SOL_SOCKET, unix.SO_PASSCRED, 1))
+	bound, nameErr := unix.Getsockname(in)
+	out, outErr := unix.Socket(unix.AF_UNIX, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+	if err := errors.Join(err, nameErr, outErr); err != nil {
+		return nil, err
+	}
+	n := &notifier{file: os.NewFile(uintptr(in), "notify"), out: out, to: &unix.SockaddrUnix{Name: path}}
+	if at, ok := bound.(*unix.SockaddrUnix); ok {
+		n.name = at.Name
+	}
+	go n.relay()
+	return n, nil
+}
+
+func (n *notifier) relay() {
+	raw, err := n.file.SyscallConn()
+	if err != nil {
+		return
+	}
+	text, rights := make([]byte, 4096), make([]byte, unix.CmsgSpace(unix.SizeofUcred))
+	for {
+		size, control := 0, 0
+		var failed error
+		if raw.Read(func(fd uintptr) bool {
+			size, control, _, _, failed = unix.Recvmsg(int(fd), text, rights, 0)
+			return !errors.Is(failed, unix.EAGAIN)
+		}) != nil {
+			return
+		}
+		if failed == nil && n.fromLife(rights[:control]) {
+			n.send(text[:size])
+		}
+	}
+}
+
+func (n *notifier) fromLife(control []byte) bool {
+	messages, err := unix.ParseSocketControlMessage(control)
+	if err != nil || len(messages) != 1 {
+		return false
+	}
+	cred, err := unix.ParseUnixCredentials(&messages[0])
+	return err == nil && int64(cred.Pid) == n.life.Load()
+}
+
+// send notifies the service manager. The main process stays the keeper, whatever a life writes.
+func (n *notifier) send(state []byte) {
+	if n == nil {
+		return
+	}
+	var kept [][]byte
+	for _, line := range bytes.Split(state, []byte("\n")) {
+		if !bytes.HasPrefix(line, []byte("MAINPID=")) {
+			kept = append(kept, line)
+		}
+	}
+	_ = unix.Sendto(n.out, bytes.Join(kept, []byte("\n")), 0, n.to) // as lossy as for an agent without a keeper
+}
