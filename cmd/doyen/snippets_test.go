@@ -187,7 +187,7 @@ func (m *mesh) start(t *testing.T, name string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	args := []string{"doyen", "agent", "--name", name, "--profile", "lan", "--bind", m.addr(name),
+	args := []string{"doyen", "agent", "--keeper=false", "--name", name, "--profile", "lan", "--bind", m.addr(name),
 		"--data-dir", filepath.Join(m.dir, name, "data"), "--socket", m.socket(name), "--http", m.addr(name) + ":7980",
 		"--join", m.addr("a"), "--join", m.addr("b")}
 	if name <= "c" {
