@@ -60,8 +60,7 @@ type Elector struct {
 	out          election.Output
 }
 
-// New returns the elector of an agent that starts with a state that is on disk. rng serves
-// retries and cluster names.
+// New returns the elector of a state that is on disk; rng serves retries and cluster names.
 func New(cfg Config, s election.State, now election.Instant, rng *rand.Rand) (*Elector, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err

@@ -22,6 +22,7 @@ type Claim struct {
 	Silent bool
 
 	gone     election.Instant // when the agent's process ended; Never if it did not
+	released election.Instant // when another agent reported that the term was released; Never if none did
 	answered election.Instant // when it first gave an answer it was asked for after Until; 0 if it did not
 	expired  bool             // it ended, the agent reports, because its lease had
 }
@@ -40,6 +41,14 @@ func (c Claim) span(lease time.Duration) span {
 		until = c.Start.Add(lease) // the longest that it can have reported
 	}
 	return span{c.Start, max(c.Start, min(until, c.Ended))}
+}
+
+// endReleased ends the claim of an agent that was killed before it could report that it had
+// released the term. An agent that lives must take its claim back itself.
+func (c *Claim) endReleased() {
+	if c.gone != election.Never && c.released != election.Never {
+		c.Ended = min(c.Ended, max(c.Start, min(c.gone, c.released)))
+	}
 }
 
 // defiant reports an agent that went on to claim past its deadline though it was

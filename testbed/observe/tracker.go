@@ -97,6 +97,20 @@ func (t *Tracker) changed(name string, c api.Change) {
 	if c.IsLeader {
 		t.claim(name, c.Term, at)
 	}
+	if c.Reason == string(election.ReasonReleased) {
+		t.released(name, c.Term, at)
+	}
+}
+
+// released notes that an agent heard the release of another one's term. That one reports it
+// to its own readers a little later, and may have been killed in between.
+func (t *Tracker) released(by string, term uint64, at election.Instant) {
+	for _, c := range t.claims {
+		if c.Agent != by && c.Term == term {
+			c.released = min(c.released, at)
+			c.endReleased()
+		}
+	}
 }
 
 // stateOf guesses the state that a change leads to; the next poll corrects it.
@@ -133,7 +147,7 @@ func (t *Tracker) claim(name string, term uint64, at election.Instant) *Claim {
 	if len(t.claims) == maxClaims {
 		t.claims = slices.Delete(t.claims, 0, 1)
 	}
-	c := &Claim{Agent: name, Term: term, Start: at, Ended: election.Never, gone: election.Never}
+	c := &Claim{Agent: name, Term: term, Start: at, Ended: election.Never, gone: election.Never, released: election.Never}
 	t.claims = append(t.claims, c)
 	return c
 }
@@ -207,6 +221,7 @@ func (t *Tracker) Exited(agent string, at election.Instant) {
 			continue
 		}
 		c.gone = min(c.gone, at)
+		c.endReleased()
 		if t.lease == 0 {
 			c.Ended = min(c.Ended, at)
 		}
