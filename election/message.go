@@ -275,7 +275,7 @@ func (RosterAccept) message()     {}
 func (RosterRefuse) message()     {}
 func (RosterCancel) message()     {}
 
-// Objection is why an agent refuses a first roster. Other versions may send more of them.
+// Objection is why an agent refuses a first roster. Other versions may send further ones.
 type Objection uint8
 
 const (

@@ -34,12 +34,12 @@ const (
 	// that are not yet forgotten.
 	maxNodes  = 4 * maxMembers
 	maxFields = 16
-	// Incarnations rise by one each time somebody refutes. What accuses stays far
-	// below what answers it, so that the answer can't overflow.
+	// A node's incarnation rises by one each time it refutes an accusation. The bound for
+	// accusations is far below that for answers, so that the answer can't overflow.
 	maxAccusation  = 1 << 30
 	maxIncarnation = 1 << 31
 	// versions are what every node of this release sends: the least, the most and the used
-	// version of memberlist's protocol, and of none beside it. They are not signed, and
+	// version of memberlist's protocol, and zeros for none beside it. They are not signed, and
 	// memberlist refuses an exchange as a whole if those of one live node don't fit all
 	// others. A memberlist with others needs a release that takes both.
 	versions = "\x01\x05\x02\x00\x00\x00"

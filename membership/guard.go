@@ -12,10 +12,10 @@ import (
 	"sync/atomic"
 )
 
-// guard comes before memberlist: what is received passes it only if it was made with a
-// cluster key and is something that an agent sends (grammar.go). Memberlist would buffer
-// what strangers announce, answer them under the key, and panic at some messages of senders
-// that have it. Without a cluster key only the form is checked.
+// guard comes before memberlist: it lets in only what was made with a cluster key and is
+// something that an agent sends (grammar.go). Memberlist by itself would buffer what
+// strangers announce and answer them under the key; and whoever has the key could make it
+// panic. Without a cluster key only the form is checked.
 type guard struct {
 	label string
 	keys  atomic.Pointer[[]cipher.AEAD] // nil: no encryption

@@ -216,7 +216,7 @@ func (m *Membership) advertise() {
 	}
 }
 
-// leaveFor bounds the goodbye.
+// leaveFor bounds how long memberlist's Leave may take.
 const leaveFor = 2 * time.Second
 
 // Leave notifies the others that this agent leaves, and returns when that was sent or the

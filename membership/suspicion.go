@@ -11,7 +11,7 @@ const (
 	// patientBy is how many times as long, and for how many times as many reports of others,
 	// an agent waits for a suspect if it is short of processor time itself.
 	patientBy = 4
-	// patientAfter is how long that lasts after the last sign of it.
+	// patientAfter is how long the agent waits like that after the last sign that it is short.
 	patientAfter = 15 * time.Second
 	// crowd is from how many members on an agent that has just started assumes that all
 	// start at once: it is patient before it can notice that it is late.

@@ -20,7 +20,7 @@ import (
 const (
 	// maxPending bounds the inbound connections that have not proven an identity
 	// yet, and maxPendingPerIP those of one address (IPv6: of one /64, which one
-	// host can have whole). Each ends within limits.greet once its turn has come.
+	// host can have whole). Each ends within limits.greet of its handshake's turn.
 	maxPending      = 128
 	maxPendingPerIP = 64
 	// maxPendingUnknown bounds those from addresses of no member: the rest is
@@ -32,7 +32,7 @@ const (
 	// telling: while a cluster forms, peers hear of each other at different times,
 	// which are far apart where many agents share a busy machine.
 	strangerGrace = 30 * time.Second
-	// strangerForget is after how long of silence it is a new story.
+	// strangerForget is how long an unknown peer is silent before it is reported anew.
 	strangerForget = time.Minute
 )
 
@@ -106,8 +106,8 @@ func (s *strangers) knock(box *mailbox, p election.PeerID, from netip.AddrPort) 
 	}
 }
 
-// forget takes a peer that is known now: should it be unknown again, for gossip
-// errs, that is a new story.
+// forget drops a peer that is known now: should it become unknown again, since
+// gossip errs, it is reported anew.
 func (s *strangers) forget(p election.PeerID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -35,7 +35,7 @@ type Hello struct {
 	Lease     time.Duration
 }
 
-// Validate returns what is senseless about the hello by itself.
+// Validate returns what is wrong with the hello, without a look at the receiver's own.
 func (h Hello) Validate() error {
 	switch {
 	case h.Boot == 0:

@@ -23,8 +23,8 @@ const gcPercent = 50
 // quarter of its time would go into collecting.
 const startPercent = 400
 
-// startMemory is up to how many bytes of memory Go collects garbage rarely until then. Without
-// that bound, many readers of an agent that has just started would fill twice as much.
+// startMemory is how many bytes of memory Go may use in the start before it collects often.
+// Without that bound, many readers of an agent that has just started would fill twice as much.
 const startMemory = 64 << 20
 
 // processors is how many cores run the agent's Go code at once. All it does is
@@ -36,12 +36,12 @@ const processors = 1
 // timerSlack is by how much the timers of the process may ring late, so that the
 // system can bundle them. Go's own monitor sleeps for 20 µs at a time whenever
 // anything runs, and would cost a sixth of what the agent does. A leader withdraws
-// a quarter of a heartbeat before it must, which no profile has below 12 ms.
+// a quarter of a heartbeat before it must: in every profile 12 ms or more.
 const timerSlack = 500 * time.Microsecond
 
-// Limit makes the collector spare the processor until Trim, the
-// scheduler keep to one core, unless GOMAXPROCS does, and timers ring together
-// where the system lets it.
+// Limit has the collector spare the processor until Trim, keeps the scheduler to one core
+// and, where the system allows it, has timers ring together. What GOGC, GOMEMLIMIT or
+// GOMAXPROCS sets stays.
 func Limit() {
 	if os.Getenv("GOMAXPROCS") == "" {
 		runtime.GOMAXPROCS(processors)

@@ -26,8 +26,8 @@ type Process struct {
 // the peer (before 6.5), one is opened by number, and a process that began
 // later is not the peer but one that was given its number.
 func Of(conn *net.UnixConn, accepted int64) (*Process, error) {
-	// Asked while the process lives, so that a missing proof is known before its end;
-	// the first time may take milliseconds, for the kernel's module.
+	// Asked now, while the process lives: if the kernel can't tell, that is known before
+	// its end. The first time may take milliseconds, to load the kernel's module.
 	if _, err := sockdiag.Peer(conn); err != nil {
 		return nil, fmt.Errorf("prove that a process has ended: %w", err)
 	}

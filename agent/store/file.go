@@ -53,9 +53,9 @@ func writeFile(files Files, name string, data []byte) error {
 }
 
 // settle makes durable what a start is about to read. An earlier process run may have died
-// between the rename and its sync, or the directory may have been copied: after a power cut
-// the files could be gone, and with them what this process run promised without writing
-// again.
+// between the rename and its sync, or the directory may have been copied: a power cut could
+// still take the files. Promises that this process run repeats from them, and so does not
+// write again, would be lost too.
 func settle(files Files, names ...string) error {
 	for _, name := range names {
 		if err := syncFile(files, name); err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -23,8 +23,8 @@ import (
 // and before the next reading.
 type clock struct {
 	sample atomic.Pointer[sample]
-	// Sources; a test has its own.
-	pair func() (wall, mono int64) // of one call, wall read first
+	// Where the readings come from; a test has its own sources.
+	pair func() (wall, mono int64) // from one time.Now, which reads wall first
 	boot func() int64
 }
 
@@ -38,8 +38,8 @@ const (
 	// tolerance is by how much the clocks' difference may vary: they are read
 	// one after the other.
 	tolerance = int64(time.Microsecond)
-	// closeBy is how far apart the readings of a sample may be, which is by how
-	// much leases seem shorter until the next one, and samplings bounds the tries.
+	// closeBy is how far apart the readings of a sample may be: leases seem shorter by
+	// as much until the next sample. samplings bounds the tries to take one.
 	closeBy   = 20 * tolerance
 	samplings = 4
 )

@@ -182,8 +182,8 @@ func (s Snapshot) alike() classes {
 	return c
 }
 
-// reign puts together which agents lead one side in an election, whose class was
-// run as another one, and reports whether any does.
+// reign sums up, over all runs, which agents lead one side in the election e, and reports
+// whether any does. What ran in its place is the election `as`, the first of its class.
 func (s Snapshot) reign(e, as Election, g int, runs []outcome) (Reign, bool) {
 	r := Reign{Certain: true, Stays: true}
 	wins := map[string]int{}

@@ -39,8 +39,8 @@ func play(s Snapshot, groups map[election.PeerID]int, seed uint64) (outcome, err
 	w.campaign(true)
 	w.until(w.Now.Add(10*s.Timing.Lease), w.restored)
 	w.campaign(false)
-	// The runs strike at moments spread over the time between two heartbeats,
-	// however many there are: multiples of the golden ratio are.
+	// Multiples of the golden ratio spread the moments of the faults over the time between
+	// two heartbeats, however many runs there are.
 	phase := time.Duration(float64(s.Timing.Heartbeat) * math.Mod(float64(seed)*math.Phi, 1))
 	w.run(w.Now.Add(4*s.Timing.Heartbeat + phase))
 	struck := w.Now

@@ -36,8 +36,8 @@ type Config struct {
 	Client   *client.Client
 	Election string
 	Request  api.CampaignRequest
-	// Command is the program and its arguments; with Shell a line for /bin/sh and
-	// what it finds in $1 and on.
+	// Command is the program and its arguments. With Shell it is a line for /bin/sh,
+	// and the arguments that the line finds in $1, $2 and so on.
 	Command []string
 	Shell   bool
 	// Grace is the time between the first signal and SIGKILL, cut short by the
@@ -46,7 +46,7 @@ type Config struct {
 	Restart string
 	// Status makes Run's status the command's own, also when a signal ends it.
 	Status bool
-	// Wait has an agent that can't be reached at the start waited for.
+	// Wait has Run wait for an agent that can't be reached at the start.
 	Wait bool
 	// Signals are passed on to the command or end it, see Run.
 	Signals <-chan os.Signal

@@ -110,8 +110,8 @@ func campaign(ctx context.Context, socket, election, priority string, act func(*
 			return err
 		}
 		err = act(l)
-		// It has stopped: nothing is under way, and nothing will be. If the agent is
-		// gone, its lease runs out.
+		// act has returned, so nothing is done in the lead any more. If the agent is
+		// gone, the lease runs out.
 		_ = l.Close()
 		if err != nil {
 			return err

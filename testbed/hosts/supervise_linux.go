@@ -45,7 +45,7 @@ func newSupervisor(calls *os.File, c clock, delay time.Duration) *supervisor {
 // run answers until the file is closed or no process can call any more.
 func (s *supervisor) run() {
 	defer close(s.done)
-	// Read here: the thread that made the supervisor may be under the filter.
+	// Not in newSupervisor: its thread may be under the filter, and wait for this loop.
 	var mono unix.Timespec
 	_ = unix.ClockGettime(unix.CLOCK_MONOTONIC, &mono) // fails only for an unknown clock
 	s.ahead = boottime.Now() - election.Instant(mono.Nano())
@@ -106,7 +106,7 @@ func (s *supervisor) pass(id uint64) {
 	respond(s.calls, response{id: id, flags: unix.SECCOMP_USER_NOTIF_FLAG_CONTINUE})
 }
 
-// slow changes the delay, for those that wait too.
+// slow changes the delay, also of the syncs that wait already.
 func (s *supervisor) slow(delay time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -16,7 +16,7 @@ import (
 	"github.com/doyen-election/doyen/testbed/observe"
 )
 
-// maxFaults bounds what a recording has of them.
+// maxFaults bounds the faults in a recording.
 const maxFaults = 20_000
 
 // Begin lets a fault happen to hosts, as close to each other as can be, and
@@ -133,7 +133,7 @@ func HandOver(ctx context.Context, from *hosts.Host, name, to string) (at electi
 	return at, err
 }
 
-// Note records a fault that began, or one that is over at once if it has a To.
+// Note records a fault that began. It lasts until Over, unless it has a To already.
 func (l *Lab) Note(f observe.Fault) {
 	if f.To == 0 {
 		f.To = election.Never

@@ -240,7 +240,7 @@ func (s *session) interrupted() error {
 	return nil
 }
 
-// asker is how this machine runs the product's commands.
+// asker is what a user of this machine types to run the doyen command.
 func asker() string {
 	if _, err := exec.LookPath("doyen"); err == nil {
 		return "doyen"

@@ -17,9 +17,9 @@ type timeline struct {
 	spans []StateSpan // the last one is open
 }
 
-// become records what the agent reports from s.From on. An instant before that of
-// the last change counts as that one: an answer may be older than a change that
-// overtook it.
+// become records what the agent reports from s.From on. If that is before the last
+// change, it counts as the instant of that change: an answer may be older than a
+// change that overtook it.
 func (l *timeline) become(s StateSpan) {
 	n := len(l.spans)
 	if n == 0 {
@@ -48,9 +48,8 @@ func (l *timeline) until(now election.Instant) []StateSpan {
 	return spans
 }
 
-// Takeovers orders claims of one election by their beginnings and adds to each
-// how long there was no leader before it, and which fault that hit the one before was
-// the newest.
+// Takeovers orders claims of one election by their beginnings. It adds to each how long
+// there was no leader before it, and the newest fault that hit the leader before it.
 func Takeovers(claims []Claim, lease time.Duration, faults []Fault) []Takeover {
 	sorted := slices.SortedStableFunc(slices.Values(claims), func(a, b Claim) int { return cmp.Compare(a.Start, b.Start) })
 	var all []Takeover

@@ -202,8 +202,8 @@ func lay(r *observe.Recording, name string, from, to, zero election.Instant) tim
 // its lease was over: it is frozen.
 const silent = "silent"
 
-// spansOf returns what an agent said of an election, what it could not say
-// included.
+// spansOf returns what an agent said of an election, with silent for the time when
+// it could say nothing.
 func spansOf(h observe.HostRecord, name string, led []lead) []observe.StateSpan {
 	var all []observe.StateSpan
 	for _, span := range h.Spans {
@@ -224,7 +224,7 @@ func spansOf(h observe.HostRecord, name string, led []lead) []observe.StateSpan 
 	return all
 }
 
-// states are what a host's agent said, one after another.
+// states draws what a host's agent said, one span after another.
 func (s scale) states(spans []observe.StateSpan, host string, y float64) []piece {
 	var all []piece
 	shown := "" // by the last piece

@@ -102,10 +102,9 @@ func (n *Network) startSome(t *rapid.T) {
 	}
 }
 
-// Recovers checks that, after any history of lost and repeated messages, deaths,
-// changing fields and failed attempts, once messages arrive again and somebody
-// can lead, somebody that can is nominated: within the bound, and with no more
-// than limit(n) messages.
+// Recovers checks that somebody is nominated once messages arrive again, if anybody can
+// lead: within the bound, and with no more than limit(n) messages. Before that, messages
+// are lost and repeated, agents die or change whether they can lead, and attempts fail.
 func Recovers(m Maker, bound func(agents int) time.Duration, limit func(agents int) int) func(*rapid.T) {
 	return func(t *rapid.T) {
 		n := drawNetwork(t, m)

@@ -1,20 +1,18 @@
 // Package inbox holds what peers sent and nobody has taken yet, and decides what is
 // taken first when more arrives than is taken.
 //
-// It guarantees that the newest heartbeat of each peer, and its newest answer to a
-// heartbeat, are taken before everything else, so that a leader keeps its leases however
-// many others ask for something; that what a newer message makes worthless is not taken
-// at all: an older heartbeat, an older request for the same vote, a request for a vote
-// that its sender has released since; that a peer which sends much does not crowd out
-// the others; and that what waits is bounded. Next come votes, and what votes rest on:
-// rosters and reports. Messages of selection, and questions, come last: while nobody
-// leads, a hundred agents send them in numbers that grow with the square. The messages
-// of a peer that are of one of these two kinds are taken in the order in which they were
-// put.
+// First comes the newest heartbeat of each peer, and its newest answer to a heartbeat, so
+// that a leader keeps its leases however many others ask for something. Then come votes,
+// and what votes rest on: rosters and reports. Messages of selection, and questions, come
+// last: while nobody leads, a hundred agents send them in numbers that grow with the
+// square. Among votes, and among what comes last, a peer's messages keep their order.
 //
-// It does not guarantee that a message is taken: of a peer that sends too much, the
-// newest are refused. To the protocol that is a lossy network. It knows no time and
-// starts no goroutine; its owner locks it.
+// What a newer message makes worthless is not taken: an older heartbeat, an older request
+// for the same vote, or a request for a vote that its sender has released since. What
+// waits is bounded, and a peer that sends much does not crowd out the others: its newest
+// messages are refused. To the protocol that is a lossy network.
+//
+// It knows no time and starts no goroutine; its owner locks it.
 package inbox
 
 import (
@@ -276,7 +274,7 @@ func (b *Inbox) drop(from election.PeerID, p *peer) {
 // Waiting is how many entries are kept.
 func (b *Inbox) Waiting() int { return len(b.queue) + len(b.votes) + len(b.urgent) }
 
-// Outdated is how many messages a newer one made worthless before they were taken.
+// Outdated counts the messages that a newer one made worthless before they were taken.
 func (b *Inbox) Outdated() uint64 { return b.vain }
 
 // leave records that an entry of the queue does not wait any more.
