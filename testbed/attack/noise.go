@@ -8,9 +8,9 @@ import (
 	"net/netip"
 )
 
-// noise sends datagrams from many addresses that are not the sender's. The kinds
-// are garbage (no label, nothing), sealed (the cluster's label, and what a wrong
-// key makes of a message) and cluster (another cluster's label).
+// noise sends datagrams from many addresses that are not the sender's. Their kinds are garbage
+// (random bytes), sealed (the cluster's label, then what a message under a wrong key looks
+// like) and cluster (the label of another cluster).
 func noise(ctx context.Context, o Order) (string, error) {
 	var n, rate int
 	if err := o.numbers(map[string]*int{"sources": &n, "rate": &rate}); err != nil {
