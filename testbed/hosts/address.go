@@ -39,7 +39,7 @@ func places(n int) ([]place, error) {
 			return found, nil
 		}
 	}
-	// A program on 0.0.0.0, perhaps an agent, has the usual ports on every address.
+	// All tries failed: a program on 0.0.0.0, perhaps an agent, has the usual ports.
 	found, portErr := portsOf(netip.AddrFrom4([4]byte{127, 0, 0, 1}), n)
 	if portErr != nil {
 		return nil, errors.Join(err, portErr)

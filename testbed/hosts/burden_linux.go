@@ -45,8 +45,8 @@ func (b *burden) starve(on bool, s *spawner, pids []int, signal func(syscall.Sig
 		if err := b.clear(); err != nil {
 			return err
 		}
-		// Processes can't leave their group: there may be no other group that may have them.
-		// The group gets a very high bound instead.
+		// Processes can't leave their group: there may be no other group for them. The group
+		// gets a very high bound instead.
 		if err := b.group.boundCPU(starvePeriod*1000, starvePeriod); err != nil {
 			return err
 		}
@@ -140,7 +140,7 @@ func (b *burden) admit(pid int) error {
 	return nil
 }
 
-// lift ends starvation by stop signals, so that processes react to other signals and end soon.
+// lift ends starvation that works by stop signals, so that processes react to other signals.
 func (b *burden) lift() {
 	if b.duty != nil && b.starving {
 		b.duty.close()

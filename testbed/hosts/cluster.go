@@ -209,7 +209,7 @@ func (h *Host) close() {
 	h.closed = true
 }
 
-// lift ends what delays the host's processes when they are asked to end.
+// lift ends starvation and a slow disk, which would delay the end of the host's processes.
 func (h *Host) lift() {
 	h.weight.Lock()
 	defer h.weight.Unlock()

@@ -40,8 +40,8 @@ func (h *Host) inSandbox(what string, do func() error) (election.Instant, error)
 	return at, nil
 }
 
-// Wipe empties the data directory of a host that is down. At the next start its agent is
-// another peer. If the host is not down, Wipe returns ErrUp.
+// Wipe empties the data directory of a host that is down. Its agent is another peer from the
+// next start on. If the host is not down, Wipe returns ErrUp.
 func (h *Host) Wipe() (election.Instant, error) {
 	if h.Status() != Down {
 		return 0, fmt.Errorf("wipe %s: %w", h.Name(), ErrUp)
@@ -141,8 +141,8 @@ const minRate, maxRate = 0.5, 2
 
 // ClockRate makes CLOCK_BOOTTIME and CLOCK_MONOTONIC run at that rate, without a step, for
 // processes that start on the host from now on; 1 is true time. Other clocks and timers run
-// true. An agent reads this clock when a timer rings: if the clock is fast, the agent is that
-// much late by it. Each reading costs some 20 µs. Real translates stamps.
+// true. When a timer rings, an agent reads this clock: a fast clock shows it that it woke up
+// late. Each reading costs some 20 µs. Real translates stamps.
 func (h *Host) ClockRate(rate float64) (election.Instant, error) {
 	if !(rate >= minRate && rate <= maxRate) {
 		return 0, fmt.Errorf("set clock of %s: rate %v: want %v to %v", h.Name(), rate, minRate, maxRate)

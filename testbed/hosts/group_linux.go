@@ -25,9 +25,9 @@ const (
 	groupPrefix = "doyen-testbed."
 )
 
-// parents returns the directories in which groups can be made, by controller. In version 2 it
-// is the root for all, because only the root may hold both processes and groups with bounds.
-// In version 1 it is each group that this process is in.
+// parents returns the directories in which groups can be made, by controller. In version 2
+// that is the root for all, because only the root may hold both processes and groups with
+// bounds. In version 1 it is, for each controller, the group that this process is in.
 func parents() (byController map[string]string, version int) {
 	byController = map[string]string{}
 	if _, err := os.Stat(filepath.Join(cgroupRoot, "cgroup.controllers")); err == nil {

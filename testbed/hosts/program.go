@@ -17,7 +17,7 @@ import (
 )
 
 type Program interface {
-	// Command returns a command that runs an agent. It does not start it. The configuration is
+	// Command returns a command that runs an agent, not yet started. The configuration is
 	// complete. The command may keep files in dir, which exists and is this agent's own.
 	Command(c agent.Config, dir string) (*exec.Cmd, error)
 }
