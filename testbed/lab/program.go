@@ -32,7 +32,7 @@ type Program struct {
 	lab   *Lab
 	make  func(*Program) *exec.Cmd // nil if the program is a hook, which the agent runs
 	again bool                     // start it again whenever it has ended
-	pipe  *os.File                 // of a hook: each run of the hook writes to it
+	pipe  *os.File                 // for a hook: each run of the hook writes to this pipe
 	ended chan struct{}
 
 	// Guarded by the lab's lock.
