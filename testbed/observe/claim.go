@@ -23,7 +23,7 @@ type Claim struct {
 
 	gone     election.Instant // when the agent's process ended; Never if it did not
 	released election.Instant // when another agent reported that the term was released; Never if none did
-	answered election.Instant // when its first answer to a question asked after Until came; 0 if none did
+	answered election.Instant // when the first answer to a poll sent after Until arrived; 0 if none did
 	expired  bool             // the agent reported that the claim ended because its lease expired
 }
 

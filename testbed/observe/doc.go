@@ -5,13 +5,13 @@
 // reading of the machine's CLOCK_BOOTTIME at which the agent made it. So the way through the
 // socket adds nothing. All agents must run on one machine, whose clock they share.
 //
-// An overlap it reports is proven: both agents claimed to lead at that instant. The claim of
-// an agent that was frozen or killed lasts until the deadline that it last reported to this
-// package. Deadlines that it reported to others are not seen, so frequent polls find more
-// overlaps. The same holds for an agent that could not run and so reported too late that its
-// lease expired. But if it answered in between and still claimed to lead, its claim lasts
-// until it took it back. Without quorum there are no deadlines, and a killed agent's claim
-// ends with the agent.
+// An overlap that the package reports is proven: both agents claimed to lead at that instant.
+// The claim of an agent that was frozen or killed lasts until the last deadline that it
+// reported to this package. Deadlines that it reported to others are not seen, so frequent
+// polls find more overlaps. The claim of an agent that could not run, and so reported too late
+// that its lease expired, also lasts until its deadline. But if that agent answered in between
+// and still claimed to lead, its claim lasts until it took it back. Without quorum there are
+// no deadlines, and a killed agent's claim ends with the agent.
 //
 // A Tracker is about one election; Elections puts several together. A Recording is what was
 // seen in a whole run, as a file that package report draws.

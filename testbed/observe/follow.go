@@ -55,16 +55,16 @@ type Options struct {
 	Sources  []Source
 	Election string        // "" is the default election
 	Poll     time.Duration // between polls of an agent; 0: none
-	// Retry is how soon an agent that does not answer is asked again; 0 is 3 ms. It is short
-	// so that the first changes of a starting agent are not missed, and trying a missing
-	// socket costs only microseconds. Many agents need a longer one.
+	// Retry is how soon an agent that does not answer is asked again; 0 is 3 ms. That is short
+	// enough to see the first changes of a starting agent, and trying a missing socket costs
+	// only microseconds. With many agents it should be longer.
 	Retry time.Duration
 }
 
 const (
 	defaultRetry = 3 * time.Millisecond
-	// refusedRetry is how soon an agent is asked again that refused, because it has no such
-	// election yet or too many followers.
+	// refusedRetry is how soon an agent that refused is asked again: it has no such election
+	// yet, or too many followers.
 	refusedRetry = 20 * time.Millisecond
 	// pollTimeout bounds a poll: a frozen agent does not answer.
 	pollTimeout = time.Second

@@ -46,13 +46,13 @@ type HostRecord struct {
 	Name  string `json:"name"`
 	Addr  string `json:"addr"`
 	Voter bool   `json:"voter"`
-	// Spans has the spans of one election after those of another; within one there is no gap.
+	// Spans of each election follow each other without a gap.
 	Spans []StateSpan `json:"spans"`
 }
 
 // StateSpan is a stretch in which an agent reported the same about an election. The beginning
-// and end of leading are the agent's own stamps. Those of other states are only as precise as
-// the polls are frequent.
+// and end of leading are the agent's own stamps. The times of other states are only as precise
+// as the polls are frequent.
 type StateSpan struct {
 	Election string           `json:"election"`
 	State    string           `json:"state"`
@@ -85,7 +85,7 @@ type Fault struct {
 	Peers  []string         `json:"peers,omitempty"`
 	Detail string           `json:"detail,omitempty"` // such as "delay 100ms, loss 5 %" or "one way"
 	From   election.Instant `json:"from_ns"`
-	To     election.Instant `json:"to_ns"` // Never while the fault lasts; in a recording, then the end of the run
+	To     election.Instant `json:"to_ns"` // Never while the fault lasts; a recording has the end of the run instead
 }
 
 // OfProgram begins the detail of a fault that hit a program, and not its host.

@@ -13,7 +13,7 @@ const maxClaims = 4096
 
 type View struct {
 	Agent  string
-	Heard  bool // its watch is followed; if not, the other fields are what it reported last
+	Heard  bool // its watch is followed; if not, no leader is known from it
 	Leader string
 	Term   uint64
 	Leads  bool             // the agent is the leader itself
@@ -201,8 +201,8 @@ func (t *Tracker) Froze(agent string) {
 	t.silence(agent)
 }
 
-// Thawed notes that a frozen agent runs again since the instant. Its earlier claims count to
-// their deadline, until it reports that it still leads.
+// Thawed notes that a frozen agent runs again since the instant. Its earlier claims end at
+// their deadline, unless it reports again that it leads.
 func (t *Tracker) Thawed(agent string, at election.Instant) {
 	if _, ok := t.frozen[agent]; ok {
 		t.frozen[agent] = at
