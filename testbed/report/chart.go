@@ -118,7 +118,7 @@ func (c chart) axis(a *plot.Axis, log bool) {
 	}
 }
 
-// restyle gives text a size and an ink. Where it stands stays as it was, because that differs
+// restyle gives text a size and an ink. Its alignment and rotation stay, because they differ
 // between kinds of text.
 func restyle(was text.Style, size vg.Length, ink string) text.Style {
 	was.Color, was.Font = colorOf(ink), font.From(font.Font{Typeface: "Liberation", Variant: "Sans"}, size)

@@ -12,7 +12,7 @@ import (
 
 type distribution struct {
 	name, title string
-	profile     string   // "" takes the first figure of any profile
+	profile     string   // "" for the first figure, whatever its profile
 	keys        []string // benchmark and unit of each figure
 	names       []string // of the series
 }

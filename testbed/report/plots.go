@@ -45,7 +45,7 @@ func Open(ctx context.Context, path string, out io.Writer, getenv func(string) s
 		return nil
 	}
 	if _, err := exec.LookPath(opener); err != nil {
-		return nil // its path has been written
+		return nil // the path of the page has been written
 	}
 	if err := exec.CommandContext(ctx, opener, absolute).Run(); err != nil {
 		return fmt.Errorf("open %s with %s: %w", absolute, opener, err)

@@ -13,7 +13,7 @@ import (
 const (
 	// maxSeeds bounds the search for a run that Simulated can show.
 	maxSeeds  = 400
-	maxFaults = 4 // that are tried of each seed's schedule, one by one
+	maxFaults = 4 // faults of each seed's schedule that are tried, one by one
 )
 
 // Simulated returns the messages of one election that follows on a leader's crash, in a

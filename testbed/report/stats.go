@@ -6,8 +6,8 @@ import (
 	"gonum.org/v1/plot/plotter"
 )
 
-// ecdf returns the corners of the staircase that is the empirical distribution of the samples:
-// from x on, a share y of the samples is at most x. Without samples it has none.
+// ecdf returns the corners of the empirical distribution, a staircase whose upper corner at x is
+// the share of the samples that are at most x. Without samples there are no corners.
 func ecdf(samples []float64) plotter.XYs {
 	sorted := slices.Sorted(slices.Values(samples))
 	var corners plotter.XYs

@@ -73,9 +73,9 @@ type lead struct {
 	from, to election.Instant
 }
 
-// leaderships returns the leaderships of one election, in the order of their beginnings. One
-// ends when its agent stops saying that it leads or, if that is earlier, when its lease is
-// over: a frozen agent says so for longer.
+// leaderships returns the leaderships of one election, in the order of their beginnings. A
+// leadership ends when its agent stops saying that it leads, or before that with its lease: a
+// frozen agent says so for longer.
 func leaderships(r *observe.Recording, name string) []lead {
 	var all []lead
 	for _, h := range r.Hosts {
