@@ -82,7 +82,7 @@ func (a axis) y(t time.Duration) float64 {
 	return a.heights[i-1] + part*(a.heights[i]-a.heights[i-1])
 }
 
-// bottom is the height of the last moment or of the last row, whichever is lower.
+// bottom is the height of the last moment or of the last row, whichever is further down.
 func (a axis) bottom() float64 {
 	y := a.heights[len(a.heights)-1]
 	if n := len(a.rows); n > 0 {

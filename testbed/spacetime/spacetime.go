@@ -29,7 +29,7 @@ type Diagram struct {
 	Bars     []Bar
 	Arrows   []Arrow
 	Marks    []Mark
-	Slow     time.Duration // a message that takes longer is listed with its arrival; 0: none is
+	Slow     time.Duration // a message that takes longer is listed with its arrival; 0: no message is
 }
 
 // Span is a stretch of time in one lane; To may be Never.
