@@ -24,7 +24,7 @@ import (
 // Suspended is how far CLOCK_BOOTTIME is ahead in the namespace.
 const Suspended = 24 * time.Hour
 
-// inside is an environment variable of the test binary that runs in the namespace.
+// inside is set in the environment of the test binary that runs in the namespace.
 const inside = "DOYEN_TEST_TIME_NAMESPACE"
 
 // Run runs body in a time namespace whose CLOCK_BOOTTIME is Suspended ahead of
@@ -52,8 +52,8 @@ func Run(t *testing.T, body func(t *testing.T)) {
 	}
 }
 
-// Uptime reads CLOCK_BOOTTIME in a way that no other code uses. The result is rounded down to
-// a hundredth of a second.
+// Uptime reads CLOCK_BOOTTIME from /proc/uptime, as no other code does. The result is rounded
+// down to a hundredth of a second.
 func Uptime(t *testing.T) time.Duration {
 	t.Helper()
 	text, err := os.ReadFile("/proc/uptime")
