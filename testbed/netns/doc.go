@@ -5,9 +5,9 @@
 // A host's interface is a TUN device. The switch is this process, which reads every packet of
 // one device and writes it to another. It forwards IPv4 between its hosts and nothing else. On
 // a perfect link, a packet is handed over within some 20 µs, and costs this process less than
-// 10 µs. A delayed packet is handed over some 50 µs after its time. Both were measured on a
-// machine that had a processor to spare, and the tests log them. How late a packet can be at
-// most can't be promised. Queues are bounded: what does not fit is lost.
+// 10 µs. A delayed packet is handed over some 50 µs after its time. These times were measured
+// on a machine that had a processor to spare, and the tests log them. No upper bound can be
+// promised. Queues are bounded: what does not fit is lost.
 //
 // Random faults follow from a seed, with a stream of numbers for each pair. The same packets
 // in the same order meet the same faults.

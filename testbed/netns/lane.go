@@ -23,7 +23,7 @@ type lane struct {
 	rng    *rand.Rand
 	free   time.Duration // when the rate lets the next packet go
 	last   time.Duration // when the latest packet in order arrives
-	queued int           // packets in the switch's hands
+	queued int           // packets of this lane that wait in the switch
 }
 
 // fate is when the copies of a packet arrive: none, one or two.

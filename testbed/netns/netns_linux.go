@@ -57,7 +57,7 @@ func New(n int, seed uint64) (*Network, error) {
 	return network, nil
 }
 
-// newHost makes a namespace on a thread of its own, which ends when it is made.
+// newHost makes a namespace on a thread of its own, which ends once the namespace is made.
 func newHost(i int) (*Host, error) {
 	h := &Host{Addr: netip.AddrFrom4([4]byte{10, 77, 0, byte(i + 1)}), index: i}
 	built := make(chan error)

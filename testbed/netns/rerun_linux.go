@@ -66,7 +66,7 @@ func Rerun() (code int, ran bool, err error) {
 // runInside runs this executable as root of a new user namespace and waits for
 // its end.
 func runInside(what string, stdin io.Reader, stdout, stderr io.Writer) (int, error) {
-	// The kernel sends the parent-death signal when this thread ends, so it must not.
+	// The kernel sends the parent-death signal when this thread ends, so the thread must stay.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	cmd := exec.Command("/proc/self/exe", os.Args[1:]...)
