@@ -6,8 +6,8 @@
 // is not seen. So a shorter overlap may go unnoticed, but every overlap that is reported
 // happened.
 //
-// The package needs few others, because testbed/actor/command is built of it alone. The bench
-// starts that command while it measures.
+// The package imports few others, because testbed/actor/command is built of it alone. The
+// bench starts that command while it measures.
 package stamp
 
 import (
