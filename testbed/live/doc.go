@@ -2,8 +2,8 @@
 // as it happens. Faults come by key, or from a scenario that is played.
 //
 // A run that was given a time ends with an error unless the running agents agree at its end,
-// all has happened that was to happen, and no two agents led at once (with quorum). When Run
-// returns, the terminal is as it was and the agents are gone.
+// everything that was to happen has happened, and no two agents led at once (with quorum).
+// When Run returns, the terminal is as it was and the agents are gone.
 //
 // The package does not measure: package bench does, many times over. What it shows of a
 // takeover comes from the agents' own stamps, see package observe. What it shows of a lease is

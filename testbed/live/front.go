@@ -19,8 +19,8 @@ type front interface {
 	close(summary []string) error
 }
 
-// openFront takes the terminal, if there is one. It does not for a run that was given a time:
-// the caller of such a run only waits for its end.
+// openFront takes the terminal, if there is one, unless the run was given a time: the caller
+// of such a run only waits for its end.
 func openFront(o Options) (front, error) {
 	out, ok := o.Stdout.(*os.File)
 	interactive := ok && o.For == 0 && o.Stdin != nil && o.Getenv("TERM") != "dumb" &&

@@ -21,7 +21,7 @@ type Model struct {
 	Together  time.Duration   // how long two agents led at once
 	Selected  int             // index into Agents
 	Lines     []Line          // oldest first
-	Ask       string          // the command that asks the selected agent, without its arguments
+	Ask       string          // how to run the doyen command here
 }
 
 type Row struct {

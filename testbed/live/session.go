@@ -109,14 +109,14 @@ type session struct {
 	working sync.WaitGroup // goroutines that a key, Drive or Play needs
 
 	began     time.Time
-	started   election.Instant // when the last agent was; 0 once it was shown how soon all agreed
+	started   election.Instant // when the last agent was started; 0 once the cold start was shown
 	lines     []Line
 	selected  int
 	leader    ruling
 	deposed   ruling // the last leader, while nobody leads
 	deposedAt election.Instant
 	agreed    observe.Agreement // zero while the agents do not agree
-	driving   bool              // what is to happen to the agents has not ended
+	driving   bool              // Drive, or what stands in for it, has not ended
 	hit       *hit              // the newest fault of the leader, until another takes over
 	exits     int               // how many of the lab's exits were shown
 	takeovers []time.Duration
@@ -142,8 +142,8 @@ type report struct {
 
 	mood Mood
 	text string
-	fail bool // if the run was given a time, it fails
-	done bool // what was to happen to the agents has ended
+	fail bool // fails a run that was given a time
+	done bool // Drive, or what stands in for it, has ended
 }
 
 func (s *session) report(ctx context.Context, r report) {
@@ -161,7 +161,7 @@ func (s *session) show(l *lab.Lab) {
 	}
 }
 
-// run starts the agents, and then what is to happen to them.
+// run starts the agents, and Drive or what stands in for it. Then it loops until the end.
 func (s *session) run(ctx context.Context) (err error) {
 	if _, s.started, err = s.lab.StartAll(); err != nil {
 		return err
