@@ -155,7 +155,7 @@ func (t Target) label() []byte {
 	return append([]byte{244, byte(len(t.Cluster))}, t.Cluster...)
 }
 
-// pace lets a number of things through each second. If the number is 0, none waits.
+// pace lets a number of things through each second. If the number is 0, nothing waits.
 type pace struct {
 	every time.Duration
 	next  time.Time

@@ -18,9 +18,9 @@ import (
 )
 
 // idle keeps a number of connections open to each target's gossip, peer or http port or its
-// socket. On each it sends what it is told to. If the other side closes one, it opens it
-// again. More than one source needs an attack from the target's own host, because the sources
-// are addresses of the loopback interface.
+// socket. On each connection it sends the option send. If the other side closes one, idle
+// opens another. Several sources need an attack from the target's own host, because the
+// sources are addresses of the loopback interface.
 func idle(ctx context.Context, o Order) (string, error) {
 	var n, sources int
 	if err := o.numbers(map[string]*int{"connections": &n, "sources": &sources}); err != nil {
@@ -47,7 +47,7 @@ func idle(ctx context.Context, o Order) (string, error) {
 			return "", err
 		}
 		if network == "unix" && o.Options["user"] != "" {
-			address = filepath.Base(address) // become moved to its directory
+			address = filepath.Base(address) // become made its directory the working directory
 		}
 		for i := range n {
 			var from net.Addr

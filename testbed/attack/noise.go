@@ -8,9 +8,9 @@ import (
 	"net/netip"
 )
 
-// noise sends datagrams from many addresses that are not the sender's. Their kinds are garbage
-// (random bytes), sealed (the cluster's label, then what a message under a wrong key looks
-// like) and cluster (the label of another cluster).
+// noise sends datagrams from many addresses that are not the sender's. The option kind chooses
+// garbage (random bytes), sealed (the cluster's label, then random bytes, as under a wrong
+// key) or cluster (another cluster's label, then random bytes).
 func noise(ctx context.Context, o Order) (string, error) {
 	var n, rate int
 	if err := o.numbers(map[string]*int{"sources": &n, "rate": &rate}); err != nil {

@@ -15,8 +15,8 @@ import (
 	"github.com/doyen-election/doyen/transport"
 )
 
-// observer joins the cluster as an agent that is not a voter, which takes the cluster key.
-// Every now and then it sends all agents what no agent would:
+// observer joins the cluster as an agent that is not a voter, for which it needs the cluster
+// key. Every now and then it sends all agents what no agent would:
 //
 //	lease   ask for votes under the longest lease that can be written, ten minutes
 //	term    claim the highest term there is, in a heartbeat, a report and a release
@@ -63,7 +63,7 @@ type liar struct {
 
 	roster *election.Roster                     // the newest that the observer was told of
 	stamps map[election.PeerID]election.Instant // the newest of each connected agent
-	term   election.Term                        // that it asks for next
+	term   election.Term                        // the term of the next request
 	send   election.SendID
 
 	sent, granted, refused int
@@ -176,8 +176,8 @@ func (l *liar) told(by election.PeerID, m election.Message) {
 	}
 }
 
-// introduce sends the report that every agent sends first. Agents hear nothing from a peer
-// before its report.
+// introduce sends the report that every agent sends first. Until it comes, an agent ignores
+// everything else from a peer.
 func (l *liar) introduce(to election.PeerID, inquiry uint64) {
 	l.network.Send(to, election.Report{ID: inquiry, Roster: l.roster, Boot: l.self.Boot, Stamp: 1})
 }
