@@ -17,8 +17,8 @@ type elsewhere struct{ code int }
 
 func (e *elsewhere) Error() string { return fmt.Sprintf("exit status %d of the same command", e.code) }
 
-// needNetworks returns nil if this process may make networks. With an *elsewhere, another
-// process that may has run the command. Any other error says why there can be no networks.
+// needNetworks returns nil if this process may make networks. An *elsewhere says that another
+// process, which may, has run the command. Any other error says why there are no networks.
 func needNetworks() error {
 	code, ran, err := netns.Rerun()
 	if ran {
