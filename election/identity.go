@@ -29,7 +29,7 @@ type BootID uint64
 
 func (b BootID) String() string { return fmt.Sprintf("%016x", uint64(b)) }
 
-// Holder is one process run of one agent, which is what can hold a term.
+// Holder is one process run of one agent. It, and not the agent, holds a term.
 type Holder struct {
 	Peer PeerID `cbor:"1,keyasint"`
 	Boot BootID `cbor:"2,keyasint"`
@@ -70,8 +70,8 @@ type Term uint64
 // MaxTerm is the highest term that is granted, sent or kept.
 const MaxTerm Term = 1 << 61
 
-// maxLeap is how far a term may be above those known. Terms rise by one with each bid, so
-// one that is farther away is a defect, and would use up the numbers.
+// maxLeap is how far a term may be above the known ones. Terms rise by one with each bid: a
+// term that is farther above shows a defect, and to accept it would use up the numbers.
 const maxLeap Term = 1 << 32
 
 // Follows reports whether the term may come after a known one.
@@ -85,7 +85,7 @@ const MaxLease = 10 * time.Minute
 // Rank orders candidates by priority, seniority and peer ID; the highest should lead.
 type Rank struct {
 	Priority int    `cbor:"1,keyasint"` // 0 never leads
-	JoinedAt int64  `cbor:"2,keyasint"` // Unix nanoseconds of its start; the older is senior
+	JoinedAt int64  `cbor:"2,keyasint"` // Unix nanoseconds of the agent's start; the older is senior
 	Peer     PeerID `cbor:"3,keyasint"`
 }
 

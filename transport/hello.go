@@ -12,8 +12,8 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-// protocolVersion is the version of everything that is sent after the stream has been
-// opened. Two versions don't talk to each other.
+// protocolVersion is the version of everything that is sent once the stream is open.
+// Agents of different versions don't talk to each other.
 const protocolVersion = 1
 
 const (
@@ -61,8 +61,8 @@ type helloFrame struct {
 	Quorum    bool            `cbor:"7,keyasint"`
 	Heartbeat time.Duration   `cbor:"8,keyasint"`
 	Lease     time.Duration   `cbor:"9,keyasint"`
-	// Held is the boot of the receiver that the sender counts as connected at
-	// this moment, 0 if none: the new connection then only replaces a broken one.
+	// Held is the boot of the receiver that the sender still counts as connected, 0 if
+	// none. If there is one, the new connection only replaces a broken one.
 	Held election.BootID `cbor:"10,keyasint,omitempty"`
 }
 
@@ -103,9 +103,9 @@ func (r *refusal) Error() string {
 
 func (r *refusal) Unwrap() error { return r.err }
 
-// greet exchanges hellos and verdicts and returns the peer's hello. It returns nil only
+// greet exchanges hellos and verdicts and returns the peer's hello. The error is nil only
 // if both sides accepted, and a *refusal if one did not. Both sides send the same frames
-// in the same order, and the stream's deadline bounds it all.
+// in the same order. The stream's deadline bounds it all.
 func greet(w *wire, ours helloFrame, accept func(Hello) error) (helloFrame, error) {
 	if err := sendCBOR(w, ours); err != nil {
 		return helloFrame{}, fmt.Errorf("send hello: %w", err)
@@ -130,7 +130,7 @@ func greet(w *wire, ours helloFrame, accept func(Hello) error) (helloFrame, erro
 		err = receiveCBOR(body, &said)
 	}
 	switch name := clip(theirs.Name, maxName); {
-	case verdict != nil: // whatever the peer thinks
+	case verdict != nil: // this agent refuses, whatever the peer answers
 		return theirs, &refusal{name: name, err: verdict}
 	case err != nil:
 		return theirs, fmt.Errorf("receive verdict: %w", err)
@@ -164,15 +164,15 @@ func clip(s string, limit int) string {
 	return strings.ToValidUTF8(s, "")
 }
 
-// partTimeout bounds how long a refuser stays to see its reason received.
+// partTimeout bounds how long part waits for the other side.
 const partTimeout = 500 * time.Millisecond
 
-// part ends a stream after a refusal. Closing at once would reset the connection and
-// might take the verdict with it, so each side first closes its half, and waits until
-// the other has done the same.
+// part ends a stream after a refusal. Closing the connection at once would reset it, and the
+// verdict might be lost. So each side first closes its half, and waits until the other has
+// done the same.
 func part(w *wire) {
 	if w.stream.SetDeadline(time.Now().Add(partTimeout)) == nil && w.stream.CloseWrite() == nil {
-		_, _ = io.Copy(io.Discard, io.LimitReader(w.r, maxHello)) // its end is all we want to know
+		_, _ = io.Copy(io.Discard, io.LimitReader(w.r, maxHello)) // only to wait for its end
 	}
 	_ = w.stream.Conn().Close() // nothing is left to lose
 }
@@ -185,8 +185,8 @@ func sendCBOR(w *wire, v any) error {
 	return w.send(body)
 }
 
-// receiveCBOR decodes a frame of the handshake. Fields it does not know are
-// ignored, so that a refusal for the protocol's version can still be read.
+// receiveCBOR decodes a frame of the handshake. Unknown fields are ignored, so that agents of
+// different protocol versions can still read why they refuse each other.
 func receiveCBOR(body []byte, v any) error {
 	strict, err := cbor.DecOptions{
 		DupMapKey: cbor.DupMapKeyEnforcedAPF, IndefLength: cbor.IndefLengthForbidden, TagsMd: cbor.TagsForbidden,

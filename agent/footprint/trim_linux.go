@@ -10,11 +10,11 @@ import (
 )
 
 // Trim returns to the system what only the start needed: free heap, and the pages of the
-// program file, nearly all of which the start touches once. They are unchanged, and are read
-// from the page cache again when they are needed.
+// program file. The start touches nearly all of these once. They are unchanged, so the kernel
+// reads them from the page cache again when they are needed.
 //
-// It skips a mapping with changed pages, even if it is read-only: in a position-independent
-// program the loader has put addresses there, and would be lost.
+// It skips a mapping with changed pages, even if the mapping is read-only: in a
+// position-independent program the loader has put addresses there, which would be lost.
 func Trim() error {
 	shrink()
 	program, err := os.Executable()
@@ -26,7 +26,7 @@ func Trim() error {
 		return fmt.Errorf("trim footprint: %w", err)
 	}
 	defer maps.Close()
-	var from, to uintptr // of the mapping that the lines are about; none: to is 0
+	var from, to uintptr // of the mapping that the lines are about; if there is none, to is 0
 	lines := bufio.NewScanner(maps)
 	for lines.Scan() {
 		line := lines.Text()

@@ -13,8 +13,8 @@ func (e faultError) Error() string {
 	return fmt.Sprintf("memory at %#x is gone: the file has shrunk, or its disk is full", e.address)
 }
 
-// guard makes a fault of this goroutine a panic, for caught to take. The system
-// would end the process otherwise.
+// guard turns a fault of this goroutine into a panic, which caught recovers. Otherwise the
+// fault would end the process.
 func guard() (before bool) { return debug.SetPanicOnFault(true) }
 
 // caught is deferred: it undoes guard, and turns a fault, and nothing else,

@@ -13,14 +13,14 @@ import (
 // order is a message from the runner to the guard.
 type order struct {
 	Do       string        `json:"do"`
-	Schedule schedule      `json:"schedule"` // of start and lease; and the term
+	Schedule schedule      `json:"schedule"` // of start and lease, as Term is
 	Term     uint64        `json:"term,omitempty"`
 	Campaign string        `json:"campaign,omitempty"` // of start
-	Grace    time.Duration `json:"grace,omitempty"`    // of start: for what outlives the command
+	Grace    time.Duration `json:"grace,omitempty"`    // of start: for descendants that outlive the command
 	Signal   int           `json:"signal,omitempty"`   // of stop and signal; 0: none
-	TermAt   int64         `json:"term_at,omitempty"`  // of stop: SIGTERM if that was not the signal
+	TermAt   int64         `json:"term_at,omitempty"`  // of stop: when to send SIGTERM as well; 0: not
 	KillAt   int64         `json:"kill_at,omitempty"`  // of stop
-	Copy     int           `json:"-"`                  // of start, received: the connection's; -1: none
+	Copy     int           `json:"-"`                  // of a received start: copy of the connection; -1: none
 }
 
 // What an order asks for.
@@ -29,7 +29,7 @@ const (
 	doLease   = "lease"   // keep another schedule
 	doStop    = "stop"    // end the command: the signal now, SIGKILL at kill_at
 	doSignal  = "signal"  // pass the signal on
-	doNothing = "nothing" // but go the way of the others, see warm
+	doNothing = "nothing" // see warm
 )
 
 // report is a message from the guard to the runner.
@@ -48,7 +48,7 @@ const (
 	isStarted = "started"
 	isFailed  = "failed" // the command could not be started; nothing runs
 	isGone    = "gone"   // neither the command nor a descendant is left
-	isStuck   = "stuck"  // SIGKILL was sent, and had no effect yet
+	isStuck   = "stuck"  // SIGKILL was sent and has had no effect so far
 )
 
 // Why a command is gone.
@@ -56,14 +56,14 @@ const (
 	byItself = "itself"
 	byOrder  = "order"
 	byLease  = "lease" // the schedule ran out
-	tooLate  = "late"  // it had run out before the start: nothing ran
+	tooLate  = "late"  // the schedule had run out before the start: nothing ran
 )
 
 // maxMessage bounds one message, in bytes.
 const maxMessage = 4096
 
-// link is one end of the socket between runner and guard. Messages keep their
-// borders: they are lines of JSON, each written at once.
+// link is one end of the socket between runner and guard. Each message is one line of
+// JSON, written at once.
 type link struct {
 	conn *net.UnixConn
 	rest []byte
@@ -105,7 +105,7 @@ func (l *link) receive(v any) error {
 	}
 }
 
-// next is receive if a message has come in already, and returns false if not.
+// next receives a message if one has come in already, and returns false if not.
 func (l *link) next(v any) (ok bool, err error) {
 	raw, err := l.conn.SyscallConn()
 	if err != nil {
@@ -134,8 +134,8 @@ func (l *link) next(v any) (ok bool, err error) {
 	}
 }
 
-// listen reports on ready, until the link is closed, that there is something to
-// receive or that the other process is gone.
+// listen reports on ready, until the link is closed, that there is something to receive. The
+// end of the other process counts too.
 func (l *link) listen(ready chan<- struct{}) {
 	raw, err := l.conn.SyscallConn()
 	for err == nil {
@@ -147,7 +147,7 @@ func (l *link) listen(ready chan<- struct{}) {
 	}
 }
 
-// cut takes the first message of what has come in, if all of that has.
+// cut takes the first message out of what has come in, if it is complete.
 func (l *link) cut(v any) (ok bool, err error) {
 	line, rest, ok := cutLine(l.rest)
 	switch {
@@ -163,8 +163,8 @@ func (l *link) cut(v any) (ok bool, err error) {
 	return true, nil
 }
 
-// take returns the descriptor that came with a start, or -1. Only start has
-// one, and no second start is under way before the first is answered.
+// take returns the descriptor that came with a start, or -1. Only a start brings one, and
+// the next start is not sent before the last one is answered.
 func (l *link) take() int {
 	if len(l.fds) == 0 {
 		return -1

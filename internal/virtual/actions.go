@@ -6,11 +6,11 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-// Actions lists what an output asks for, in the order in which an agent does it:
-// each election.Withdrawal, the *election.Persist if there is one, each
-// election.Envelope, each election.PeerID to redial, the election.Instant at which
-// it wants to be woken, each election.Announcement and each election.Reply. A process that crashes in the
-// middle has done the first few.
+// Actions lists what an output asks for, in the order in which an agent does it: each
+// election.Withdrawal, the *election.Persist if there is one, each election.Envelope, each
+// election.PeerID to redial, the election.Instant at which it wants to be woken, each
+// election.Announcement and each election.Reply. A process that crashes in the middle has
+// done only the first ones.
 func Actions(out *election.Output) iter.Seq[any] {
 	return func(yield func(any) bool) {
 		for _, w := range out.Withdraw {
