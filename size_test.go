@@ -17,8 +17,8 @@ var limits = []struct {
 	folders        []string // and what is below them
 	code, comments int      // lines
 }{
-	{"the heart", []string{"election", "bully", "ring", "failuredetector", "quorum", "contest", "elector"}, 6850, 1330},
-	{"the testbed", []string{"testbed", "cmd/testbed"}, 24300, 2700},
+	{"the heart", []string{"election", "bully", "ring", "failuredetector", "quorum", "contest", "elector"}, 6785, 1116},
+	{"the testbed", []string{"testbed", "cmd/testbed"}, 22200, 2350},
 }
 
 // In lines: what fits in a head. A test may be longer than a function, for its

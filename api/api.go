@@ -1,12 +1,12 @@
-// Package api is the socket API's vocabulary: the JSON bodies of every call of
-// version 1, shared by the agent that serves them and the client that asks.
+// Package api is the socket API's vocabulary: the JSON bodies of every call of version 1.
+// The agent that serves the calls and the client that makes them share it.
 //
-// Fields are added but never renamed or removed within v1; readers ignore the
-// fields they do not know. Durations are integers in milliseconds (`_ms`),
-// wall-clock times RFC 3339, `_boottime_ns` instants of CLOCK_BOOTTIME, which
-// any process of the same host can compare with its own reading.
+// Fields are added but never renamed or removed within v1; readers ignore the fields they
+// do not know. Durations are integers in milliseconds (`_ms`). Wall-clock times are in RFC
+// 3339. Fields in `_boottime_ns` are instants of CLOCK_BOOTTIME, which any process of the
+// same host can compare with its own reading.
 //
-// The package promises shapes only; what the values mean is in docs/api.md.
+// The package fixes only the fields; docs/api.md says what their values mean.
 package api
 
 import "time"
@@ -32,13 +32,13 @@ type Agent struct {
 	PreemptDelayMS int64 `json:"preempt_delay_ms"`
 }
 
-// Quorum is whether a majority of the voters can be reached.
+// Quorum says whether a majority of the voters can be reached.
 type Quorum struct {
 	Enabled   bool   `json:"enabled"`
 	Voters    int    `json:"voters"`
 	Needed    int    `json:"needed"`
 	Reachable int    `json:"reachable"`
-	State     string `json:"state"` // exists, edge (one more loss and it is lost) or lost
+	State     string `json:"state"` // exists, edge (lost if one more voter is) or lost
 }
 
 // The states of a quorum.
@@ -90,7 +90,7 @@ type Elections struct {
 	Elections []Election `json:"elections"`
 }
 
-// Election is one election as this agent knows it, and how it knows.
+// Election is one election as this agent knows it, and what that rests on.
 type Election struct {
 	Election             string   `json:"election"`
 	State                string   `json:"state"` // leading, following, electing, no_quorum or idle
@@ -121,15 +121,15 @@ const (
 	StateIdle      = "idle"
 )
 
-// How an answer is known.
+// What an answer rests on.
 const (
-	AuthorityLease  = "lease"  // a majority's lease that still runs
+	AuthorityLease  = "lease"  // a lease from a majority, which still runs
 	AuthorityQuorum = "quorum" // as lease, and a majority was asked just now
 	AuthorityView   = "view"   // this agent's view only; there may be two leaders
 )
 
-// Change is one line of GET /v1/elections/NAME/watch. A snapshot and a lagged
-// line carry the whole election.
+// Change is one line of GET /v1/elections/NAME/watch. Lines of type snapshot or lagged
+// carry the whole election.
 type Change struct {
 	Index    uint64    `json:"index"`
 	Time     time.Time `json:"time"`
@@ -139,7 +139,7 @@ type Change struct {
 	IsLeader bool      `json:"is_leader"`
 	Term     uint64    `json:"term"`
 	Reason   string    `json:"reason,omitempty"`
-	// BoottimeNS is when this agent made the change, on its CLOCK_BOOTTIME.
+	// BoottimeNS is when this agent noticed the change, on its host's CLOCK_BOOTTIME.
 	BoottimeNS int64     `json:"boottime_ns"`
 	Snapshot   *Election `json:"snapshot,omitempty"`
 	Missed     uint64    `json:"missed,omitempty"` // lagged: how many changes were lost

@@ -4,20 +4,20 @@ import "time"
 
 // CampaignRequest is the body of POST /v1/elections/NAME/campaign.
 type CampaignRequest struct {
-	// Meta is the program's own word about itself, shown beside its candidacy;
-	// at most 256 bytes.
+	// Meta is the program's description of itself, shown beside its candidacy; at most
+	// 256 bytes.
 	Meta string `json:"meta,omitempty"`
-	// Priority replaces the agent's own for this candidacy; 0 never leads.
+	// Priority replaces the agent's priority for this candidacy; 0 never leads.
 	Priority *int `json:"priority,omitempty"`
-	// Proof may be false where the process that connects is not the one that
-	// acts, such as curl in a script: its end then proves nothing, and only a
-	// receipt ends a term before its lease.
+	// Proof is false if the process that connects is not the one that acts, such as
+	// curl in a script. Then its end proves nothing, and only a receipt ends a term
+	// before its lease.
 	Proof *bool `json:"proof,omitempty"`
 }
 
-// CampaignEvent is one line of a campaign: first `candidate`, then `elected`,
-// `renewed` while the lease is prolonged, and `revoked`, after which the same
-// candidacy may be elected again once it has given its receipt.
+// CampaignEvent is one line of a campaign. The first is `candidate`. Then come `elected`,
+// `renewed` each time the lease is prolonged, and `revoked`. After that, and its receipt,
+// the same candidacy may be elected again.
 type CampaignEvent struct {
 	Type     string `json:"type"`
 	Campaign string `json:"campaign"` // for POST /v1/campaigns/ID/stopped
@@ -28,8 +28,8 @@ type CampaignEvent struct {
 	// ValidUntilBoottimeNS, of elected and renewed: the program may act until then, and not
 	// one nanosecond longer, unless a later line prolongs it.
 	ValidUntilBoottimeNS int64 `json:"valid_until_boottime_ns,omitempty"`
-	// Authority, of elected and renewed, is AuthorityView where the agents run
-	// without a quorum: another program may have been elected as well. Empty: it is
+	// Authority, of elected and renewed, is AuthorityView if the agents run without a
+	// quorum: another program may have been elected as well. Empty means
 	// AuthorityLease.
 	Authority string `json:"authority,omitempty"`
 	// StopByBoottimeNS, of revoked: the program must have stopped by then.
@@ -55,8 +55,8 @@ type ResumeRequest struct {
 
 // StoppedRequest is the body of POST /v1/campaigns/ID/stopped.
 type StoppedRequest struct {
-	// Term is the one under which the program has stopped acting. Without it the
-	// receipt counts for the oldest term that it has not yet been given for.
+	// Term is the one under which the program has stopped acting. Without it, the
+	// receipt counts for the oldest term that still lacks one.
 	Term uint64 `json:"term,omitempty"`
 }
 
@@ -67,7 +67,7 @@ type Campaigns struct {
 
 // Campaign is a program of this host that is a candidate.
 type Campaign struct {
-	// Campaign is its ID, for its own user, root and the agent's; else empty.
+	// Campaign is its ID. Only its own user, root and the agent's user see it.
 	Campaign string    `json:"campaign,omitempty"`
 	Election string    `json:"election"`
 	Priority int       `json:"priority"`
@@ -75,6 +75,6 @@ type Campaign struct {
 	PID      int       `json:"pid"` // of the process that connected; 0: not known
 	UID      int       `json:"uid"`
 	Since    time.Time `json:"since"`
-	// Term is the one under which it acts, or is yet to stop; 0: none.
+	// Term is the one under which it acts, or has yet to stop; 0: none.
 	Term uint64 `json:"term,omitempty"`
 }

@@ -15,10 +15,10 @@ type Transition struct {
 	Leader   *Leader   `json:"leader"`
 	Term     uint64    `json:"term"`
 	Reason   string    `json:"reason"`
-	// GapMS, of a leader line: for how long nobody was known to lead before it.
+	// GapMS, of type leader, is for how long no leader was known before.
 	GapMS int64 `json:"gap_ms"`
-	// Evidence is what this agent knew at that moment, in words for a person:
-	// what it had last heard of the leader, and when.
+	// Evidence says, in words for a person, what this agent knew at that moment: what
+	// it had last heard of the leader, and when.
 	Evidence   string `json:"evidence"`
 	BoottimeNS int64  `json:"boottime_ns"`
 }

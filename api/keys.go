@@ -6,13 +6,13 @@ type Keys struct {
 	Keys []Key `json:"keys"`
 }
 
-// Key is a cluster key, by its fingerprint: keys themselves are never shown.
+// Key is a cluster key, named by its fingerprint: the key itself is never shown.
 type Key struct {
 	Fingerprint string `json:"fingerprint"` // 16 hexadecimal digits, the same on all agents
-	InUse       bool   `json:"in_use"`      // this agent encrypts with it; it accepts all
+	InUse       bool   `json:"in_use"`      // this agent encrypts with this key; it accepts all
 }
 
-// KeysRequest is the body of POST /v1/keys: one of the three.
+// KeysRequest is the body of POST /v1/keys. It has one of the three fields.
 type KeysRequest struct {
 	Add    string `json:"add,omitempty"`    // a key, base64 as in the key file
 	Use    string `json:"use,omitempty"`    // a fingerprint

@@ -2,21 +2,21 @@ package api
 
 // Voters answers GET and POST /v1/voters: the roster.
 type Voters struct {
-	Cluster string        `json:"cluster"` // drawn when the first roster was made; empty before
+	Cluster string        `json:"cluster"` // drawn when the first roster is made; empty before
 	Version RosterVersion `json:"version"`
 	Voters  []Voter       `json:"voters"`
-	Next    []Voter       `json:"next"`  // while a change is under way: the voters to come
+	Next    []Voter       `json:"next"`  // while a change is under way: the new voters
 	Floor   uint64        `json:"floor"` // no term at or below it is granted any more
 	Change  *VotersChange `json:"change,omitempty"`
 }
 
 // VotersChange is a change under way, as the agent that was asked knows it.
 type VotersChange struct {
-	Driver     string   `json:"driver"`      // the agent that drives it; empty: none is known to
+	Driver     string   `json:"driver"`      // the agent that drives the change; empty: no driver is known
 	Committed  bool     `json:"committed"`   // majorities of both sets have accepted it: from now on both are needed
-	GoingBack  bool     `json:"going_back"`  // it was cancelled
-	WaitsFor   []string `json:"waits_for"`   // at the driver: the voters that have not accepted; elsewhere: those it can't reach
-	PromisesMS int64    `json:"promises_ms"` // for so long promises given under the former voters may run, which the driver waits for
+	GoingBack  bool     `json:"going_back"`  // the change was cancelled
+	WaitsFor   []string `json:"waits_for"`   // at the driver: the voters that have not accepted; elsewhere: those out of reach
+	PromisesMS int64    `json:"promises_ms"` // how long promises under the former voters may still run: the driver waits for them
 }
 
 // RosterVersion orders rosters, by driver first.
@@ -32,15 +32,15 @@ type Voter struct {
 	Connected bool   `json:"connected"` // this agent itself counts as connected
 }
 
-// VotersRequest is the body of POST /v1/voters: one of the three, a name; or
-// cancel; or restore.
+// VotersRequest is the body of POST /v1/voters. It has one of the fields; the first three
+// are names.
 type VotersRequest struct {
 	Add     string `json:"add,omitempty"`
 	Remove  string `json:"remove,omitempty"`
-	Replace string `json:"replace,omitempty"` // the voter of that name by the live agent of that name
+	Replace string `json:"replace,omitempty"` // replace the voter of that name by the live agent of that name
 	Cancel  bool   `json:"cancel,omitempty"`  // go back from the change under way
-	Restore bool   `json:"restore,omitempty"` // this agent alone: back to the voters before it took over a roster that dropped several
+	Restore bool   `json:"restore,omitempty"` // at this agent alone: go back from an adopted roster that dropped several voters
 }
 
-// CodeNotVoter refuses a change of the roster asked of an agent that has no vote.
+// CodeNotVoter refuses a change of the roster: the agent that was asked is not a voter.
 const CodeNotVoter = "not_voter"

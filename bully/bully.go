@@ -13,8 +13,8 @@ type phase uint8
 const (
 	idle      phase = iota // no round
 	asking                 // all better candidates were asked; none has answered yet
-	waiting                // a better candidate has a round: wait for the outcome
-	nominated              // no better one can lead: the elector asks for votes
+	waiting                // a better candidate has a round: this agent waits for the outcome
+	nominated              // no better candidate can lead: the elector asks for votes
 )
 
 // reply is what a better candidate has replied in the current round.
@@ -22,8 +22,8 @@ type reply uint8
 
 const (
 	none     reply = iota + 1
-	answered       // it is alive, and has a round itself
-	declined       // it can't lead: final for the round
+	answered       // it is alive, and has its own round
+	declined       // it can't lead, which is final for the round
 )
 
 type peer struct {
@@ -31,7 +31,7 @@ type peer struct {
 	reply reply
 }
 
-// deferring is a worse candidate that this agent has answered, in that round of its.
+// deferring is a worse candidate that this agent has answered, and the candidate's round.
 type deferring struct {
 	id    election.PeerID
 	round uint64
@@ -51,7 +51,7 @@ type Bully struct {
 	// Invariant: both hold only candidates of the newest field, each at most once.
 	peers     []peer
 	deferring []deferring
-	blind     bool // it waits for an agent outside the field: only time can end that
+	blind     bool // it waits for an agent outside the field: only time ends that wait
 }
 
 // New returns an idle Bully, which waits for the first Answer for timeout, above 0, and
@@ -67,11 +67,11 @@ func (b *Bully) Clone() *Bully {
 	return &n
 }
 
-// Active reports whether this agent asks, waits or is the nominee.
+// Active reports whether this agent is asking, is waiting or is the nominee.
 func (b *Bully) Active() bool { return b.phase != idle }
 
-// Stop ends the round: a leader is known, or the bid failed. The candidates that wait
-// for this agent are kept, to tell them if it becomes unable to lead.
+// Stop ends the round: a leader is known, or the bid failed. It keeps the list of candidates
+// that wait for this agent, to tell them if this agent becomes unable to lead.
 func (b *Bully) Stop() {
 	b.phase, b.until, b.blind = idle, 0, false
 	b.peers = nil
@@ -86,14 +86,14 @@ func (b *Bully) Start(now election.Instant, f election.Field) election.Verdict {
 	return b.proceed(now, f, v)
 }
 
-// Tick does what follows from a later time or another field.
+// Tick does what is due at a later time, or with another field.
 func (b *Bully) Tick(now election.Instant, f election.Field) election.Verdict {
 	return b.proceed(now, f, election.Verdict{})
 }
 
-// StandBack waits, until f.Patience, for a better-ranked agent whose bid became known in
-// another way. Each agent prolongs a wait at most once. A nominee does not wait: the voters
-// prefer the better of the two. Call Tick next for the wake-up.
+// StandBack waits, until f.Patience, for a better-ranked agent if its bid became known without
+// a message of Bully. Each agent prolongs a wait at most once. A nominee does not wait: the
+// voters prefer the better of the two. Call Tick next, for the wake-up.
 func (b *Bully) StandBack(now election.Instant, f election.Field, better election.Rank) {
 	if f.Able && f.Leads == nil && better.Peer != b.self && better.Above(f.Self) {
 		b.waitFor(now, f, better.Peer)
@@ -113,7 +113,7 @@ func (b *Bully) Confirmed(f election.Field, l election.Leadership) []election.En
 }
 
 // Nominated returns what a nominee sends before its bid: an Answer with round 0 to each worse
-// candidate that neither waits already nor votes: voters receive the Vote Request.
+// candidate, except those that wait already, and voters, which receive the Vote Request.
 func (b *Bully) Nominated(f election.Field, votes func(election.PeerID) bool) []election.Envelope {
 	if b.phase != nominated {
 		return nil

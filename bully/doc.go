@@ -7,14 +7,14 @@
 // # Differences from the paper
 //
 //   - A nominee does not lead: it asks for votes, outside this package. In the paper it
-//     makes itself coordinator, so one late message makes two.
-//   - So a Coordinator proves nothing. It makes its receiver wait for a bounded time;
-//     only the elector, which knows terms, ends a round for it.
+//     makes itself coordinator, so one late message can make two coordinators.
+//   - So a Coordinator proves nothing. It makes its receiver wait for a bounded time. Only
+//     the elector, which knows terms, ends a round because somebody leads.
 //   - A candidate that is alive and can't lead now sends Decline, so that nobody waits
-//     for it; if it becomes unable after its Answer, then.
+//     for it. If it becomes unable after its Answer, it sends Decline then.
 //   - Every wait ends at an instant known in advance, and the round starts again then.
 //   - A nominee sends Answer unasked, with round 0, to worse candidates that do not
-//     vote, and so receive no Vote Request.
+//     vote: these receive no Vote Request.
 //
 // # Guarantees
 //

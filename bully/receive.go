@@ -28,8 +28,8 @@ func (b *Bully) Receive(now election.Instant, f election.Field, from election.Pe
 	return b.proceed(now, f, v)
 }
 
-// receiveElection compares the ranks that both agents report of themselves: so exactly one of
-// the two waits, even if their views differ.
+// receiveElection compares the ranks that the two agents report of themselves. So exactly one
+// of the two waits, even if their views differ.
 func (b *Bully) receiveElection(now election.Instant, f election.Field, from election.PeerID, m election.BullyElection, v *election.Verdict) {
 	switch {
 	case f.Leads != nil:
@@ -51,7 +51,7 @@ func (b *Bully) receiveElection(now election.Instant, f election.Field, from ele
 }
 
 // receiveAnswer waits for a candidate that was asked in this round, or for a better nominee
-// (round 0). Anything else is late or repeated.
+// (round 0). It ignores any other Answer as late or repeated.
 func (b *Bully) receiveAnswer(now election.Instant, f election.Field, from election.PeerID, round uint64) {
 	if round == 0 {
 		for _, r := range f.Ranks {
@@ -77,8 +77,8 @@ func (b *Bully) receiveDecline(from election.PeerID, round uint64) {
 	}
 }
 
-// receiveCoordinator takes a Coordinator for an Answer. It may be late, so it ends no
-// round: the elector calls Stop once heartbeats show who leads.
+// receiveCoordinator treats a Coordinator as an Answer. A Coordinator may be late, so it ends
+// no round: the elector calls Stop once heartbeats show who leads.
 func (b *Bully) receiveCoordinator(now election.Instant, f election.Field, from election.PeerID) {
 	if f.Able && f.Leads == nil && b.phase != idle && holds(f, from) {
 		b.waitFor(now, f, from)

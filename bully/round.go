@@ -6,7 +6,7 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-// begin starts a round: it asks all better candidates that did not decline in the one before,
+// begin starts a round. It asks all better candidates that did not decline in the round before,
 // and nominates if there are none. If no round may start now (Field.Full), it only stops.
 func (b *Bully) begin(now election.Instant, f election.Field, v *election.Verdict) {
 	if f.Full {
@@ -40,8 +40,8 @@ func (b *Bully) nominate(v *election.Verdict) {
 	v.Nominee = true
 }
 
-// waitFor waits for that peer, and for the answer timeout at least: otherwise a
-// patience that has passed already would start round after round.
+// waitFor waits for that peer until f.Patience, and for the answer timeout at least: if
+// f.Patience has passed already, round after round would start otherwise.
 func (b *Bully) waitFor(now election.Instant, f election.Field, id election.PeerID) {
 	if b.phase == nominated {
 		return
@@ -74,16 +74,16 @@ func (b *Bully) proceed(now election.Instant, f election.Field, v election.Verdi
 		b.Stop()
 	case b.phase == asking:
 		if now < b.until {
-			b.ask(f, &v) // those that joined meanwhile
+			b.ask(f, &v) // the candidates that joined meanwhile
 		}
 		if now >= b.until || !b.any(none) {
 			b.nominate(&v)
 		}
 	case b.phase == waiting && now >= b.until:
-		b.peers = nil // ask everybody, those that declined included
+		b.peers = nil // so that begin asks those that declined, too
 		b.begin(now, f, &v)
 	case b.phase == waiting && !b.blind && !b.any(answered):
-		b.begin(now, f, &v) // all that it waited for are gone
+		b.begin(now, f, &v) // all candidates that it waited for are gone
 	}
 	v.WakeAt = election.Never
 	if b.phase == asking || b.phase == waiting {
@@ -92,7 +92,7 @@ func (b *Bully) proceed(now election.Instant, f election.Field, v election.Verdi
 	return v
 }
 
-// forget drops the candidates that left the field, or wait no longer.
+// forget drops the candidates that left the field, and those that no longer wait.
 func (b *Bully) forget(now election.Instant, f election.Field) {
 	if len(b.peers) == 0 && len(b.deferring) == 0 {
 		return
@@ -105,7 +105,7 @@ func (b *Bully) forget(now election.Instant, f election.Field) {
 	b.deferring = slices.DeleteFunc(b.deferring, func(d deferring) bool { return now >= d.until || !here[d.id] })
 }
 
-// excuse sends Decline to those that wait for this agent, if it can't lead.
+// excuse sends Decline to the candidates that wait for this agent, if this agent can't lead.
 func (b *Bully) excuse(f election.Field, v *election.Verdict) {
 	if f.Leads == nil && f.Able {
 		return

@@ -89,8 +89,8 @@ type Known struct {
 	Heard  election.Instant
 }
 
-// gone is the last leader that released a term which no voter has confirmed: its own terms
-// up to that one have ended. So have those of others, if it did lead: a claim of theirs
+// gone is the last leader known to have ended a term which no voter has confirmed: its own
+// terms up to that one have ended. So have those of others, if it did lead: a claim of theirs
 // counts only if it was sent after at. Without quorum terms order nothing, and at is 0.
 type gone struct {
 	holder election.Holder
@@ -174,6 +174,9 @@ func (c *Contest) expireKnown(s *step) {
 		return
 	}
 	s.out.Expired = c.leader.Holder.Peer
+	if k := c.leader; c.cfg.Quorum && c.ended < k.Term-1 && c.gone.term < k.Term {
+		c.gone = gone{holder: k.Holder, term: k.Term - 1, at: s.now} // it led on from those
+	}
 	c.forget(s, election.ReasonLeaseExpired)
 }
 

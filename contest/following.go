@@ -164,9 +164,9 @@ func (c *Contest) heedRecord(s *step, g election.Record) {
 	c.rumour = rumour{holder: g.Holder, term: g.Term, heedUntil: s.now.Add(min(g.Remaining, 2*c.cfg.Heartbeat)), promiseEnd: end}
 }
 
-// Suspended ends every lease and bid from before the host was suspended. Late answers to
-// older sends count for none that it wins from now on: they are about terms that it never
-// asks for again, or about earlier heartbeats (H1, H4).
+// Suspended ends every lease and bid from before the host was suspended. Answers to what was
+// sent before can't count for later ones: they are about terms that it never asks for again,
+// or about earlier heartbeats (H1, H4).
 func (c *Contest) Suspended(f Facts) Verdict {
 	s := new(step).begin(f)
 	switch c.Role() {
@@ -182,8 +182,8 @@ func (c *Contest) Suspended(f Facts) Verdict {
 	return c.end(s)
 }
 
-// doubt stops naming a leader until it echoes an instant after the suspend, and gives it
-// the time for that before this agent seeks another one.
+// doubt stops naming the leader until a heartbeat of it echoes an instant after the suspend.
+// The leader gets time to send one before this agent seeks another leader.
 func (c *Contest) doubt(s *step) {
 	k := c.leader
 	if k.Holder == (election.Holder{}) {

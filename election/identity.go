@@ -77,8 +77,8 @@ type Term uint64
 // MaxTerm is the highest term that is granted, sent or kept.
 const MaxTerm Term = 1 << 61
 
-// maxLeap is how far a term may be above those known. Terms rise by one with each bid, so
-// one that is farther away is a defect, and would use up the numbers.
+// maxLeap is how far a term may be above the known ones. Terms rise by one with each bid: a
+// term that is farther above shows a defect, and to accept it would use up the numbers.
 const maxLeap Term = 1 << 32
 
 // Follows reports whether the term may come after a known one.
@@ -92,7 +92,7 @@ const MaxLease = 10 * time.Minute
 // Rank orders candidates by priority, seniority and peer ID; the highest should lead.
 type Rank struct {
 	Priority int    `cbor:"1,keyasint"` // 0 never leads
-	JoinedAt int64  `cbor:"2,keyasint"` // Unix nanoseconds of its start; the older is senior
+	JoinedAt int64  `cbor:"2,keyasint"` // Unix nanoseconds of the agent's start; the older is senior
 	Peer     PeerID `cbor:"3,keyasint"`
 }
 

@@ -8,8 +8,8 @@ type Message interface{ message() }
 // MaxDetail is how many bytes the Detail of a GenesisRefuse may have.
 const MaxDetail = 1024
 
-// SendID numbers the sends of one process run of an agent: each request, also a repeated one,
-// and each heartbeat.
+// SendID numbers the sends of one process run of an agent: each request has a number, also a
+// repeated one, and so has each heartbeat.
 type SendID uint64
 
 // Selection: Bully (Garcia-Molina 1982).
@@ -26,7 +26,7 @@ type (
 		Election Name   `cbor:"1,keyasint"`
 		Round    uint64 `cbor:"2,keyasint"` // the round answered
 	}
-	// BullyDecline reports that the sender can't lead, or ranks lower: do not wait for it.
+	// BullyDecline reports that the sender can't lead, or ranks lower: nobody should wait.
 	BullyDecline struct {
 		Election Name   `cbor:"1,keyasint"`
 		Round    uint64 `cbor:"2,keyasint"`
@@ -80,7 +80,7 @@ type (
 		Rank     Rank          `cbor:"6,keyasint"`
 		Roster   Roster        `cbor:"7,keyasint"`
 	}
-	// VoteGrant is a durable promise, for the send it answers.
+	// VoteGrant is a durable promise. It answers one send of a request.
 	VoteGrant struct {
 		Election Name    `cbor:"1,keyasint"`
 		Term     Term    `cbor:"2,keyasint"`
@@ -96,7 +96,7 @@ type (
 		Holder    Holder        `cbor:"3,keyasint"`
 		Granted   Term          `cbor:"5,keyasint"` // the term on record
 		GrantedTo Holder        `cbor:"6,keyasint"`
-		Remaining time.Duration `cbor:"7,keyasint,omitempty"` // of that promise; 0: it has expired
+		Remaining time.Duration `cbor:"7,keyasint,omitempty"` // of the promise to GrantedTo; 0: it has expired
 		Reason    RefusalReason `cbor:"8,keyasint"`
 		Roster    *Roster       `cbor:"9,keyasint,omitempty"` // if newer than the requester's
 	}
@@ -106,10 +106,10 @@ type (
 		Term      Term          `cbor:"2,keyasint"`
 		Holder    Holder        `cbor:"3,keyasint"`
 		Target    PeerID        `cbor:"4,keyasint,omitempty"` // of a transfer
-		StandDown time.Duration `cbor:"5,keyasint,omitempty"` // how long the sender is not a candidate
+		StandDown time.Duration `cbor:"5,keyasint,omitempty"` // for how long the sender is no candidate
 		Leaving   bool          `cbor:"6,keyasint,omitempty"` // the sender's agent stops
 	}
-	// Heartbeat claims all that its sender leads, and asks voters to renew it.
+	// Heartbeat claims all elections that its sender leads, and asks voters to renew its leases.
 	Heartbeat struct {
 		Lineage LineageID `cbor:"1,keyasint"`
 		Send    SendID    `cbor:"2,keyasint"`
@@ -117,8 +117,8 @@ type (
 		Echo    Instant   `cbor:"4,keyasint,omitempty"` // the newest stamp of the receiver
 		Claims  []Claim   `cbor:"5,keyasint"`           // sorted by election
 	}
-	// HeartbeatAck answers a heartbeat. From a voter of that version it renews each claim
-	// that is not among the nacks.
+	// HeartbeatAck answers a heartbeat. If a voter sends it, at the heartbeat's version, it
+	// renews each claim that is not among the nacks.
 	HeartbeatAck struct {
 		Lineage LineageID `cbor:"1,keyasint"` // of the heartbeat's sender
 		Send    SendID    `cbor:"2,keyasint"`
@@ -148,7 +148,7 @@ type RefusalReason uint8
 
 const (
 	RefusedStaleTerm   RefusalReason = iota + 1 // the term on record is as high or higher
-	RefusedPromised                             // to another holder
+	RefusedPromised                             // the election is promised to another holder
 	RefusedVersion                              // the rosters differ
 	RefusedFloor                                // the term is not above the roster's floor
 	RefusedNotVoter                             // the receiver is not a voter
@@ -162,7 +162,7 @@ type (
 	// Inquiry asks for a Report.
 	Inquiry struct {
 		ID       uint64 `cbor:"1,keyasint"`
-		Durable  bool   `cbor:"2,keyasint,omitempty"` // to be sent once the receiver has written to its disk
+		Durable  bool   `cbor:"2,keyasint,omitempty"` // answer only after another write to the disk
 		Election Name   `cbor:"3,keyasint,omitempty"` // about this one only; empty: about all
 	}
 	// Report is what the sender has on record. It is sent unasked, with ID 0, to every
@@ -180,15 +180,15 @@ type (
 	}
 )
 
-// Candidacies that do not fit into gossip, or that it spreads too late.
+// Candidacies that do not fit into gossip, or that gossip spreads too late.
 type (
-	// Candidacies are all those of the sender.
+	// Candidacies are all candidacies of the sender.
 	Candidacies struct {
 		Lineage     LineageID   `cbor:"1,keyasint"`
 		Serial      uint64      `cbor:"2,keyasint"`           // rises with each change in a process run
 		Candidacies []Candidacy `cbor:"3,keyasint,omitempty"` // sorted by election
 	}
-	// CandidaciesAck reports that they arrived: until then they are repeated.
+	// CandidaciesAck reports that they arrived. Until then the sender repeats them.
 	CandidaciesAck struct {
 		Lineage LineageID `cbor:"1,keyasint"` // of the candidacies' sender
 		Serial  uint64    `cbor:"2,keyasint"`
@@ -242,12 +242,12 @@ type (
 	RosterAccept struct {
 		Driver  Term    `cbor:"1,keyasint"`
 		Version Version `cbor:"2,keyasint"`
-		Highest Term    `cbor:"3,keyasint"` // that the sender knows in any election
+		Highest Term    `cbor:"3,keyasint"` // the highest that the sender knows, in any election
 		// Promise is how long the longest promise of the sender still runs, in any
-		// election, those of its earlier process run included (R4).
+		// election. Promises of its earlier process runs count as well (R4).
 		Promise time.Duration `cbor:"4,keyasint,omitempty"`
 	}
-	// RosterRefuse reports that the sender does not accept, and what it holds.
+	// RosterRefuse reports that the sender does not accept, and which roster it has.
 	RosterRefuse struct {
 		Driver  Term    `cbor:"1,keyasint"`
 		Version Version `cbor:"2,keyasint"`
@@ -287,17 +287,17 @@ func (RosterAccept) message()     {}
 func (RosterRefuse) message()     {}
 func (RosterCancel) message()     {}
 
-// Objection is why an agent refuses a first roster. Other versions may send more of them.
+// Objection is why an agent refuses a first roster. Other versions may send further ones.
 type Objection uint8
 
 const (
 	GenesisInvalid       Objection = iota + 1
-	GenesisKnown                   // it is committed there already
+	GenesisKnown                   // the agent that refuses has committed this genesis already
 	GenesisElsewhere               // detail: the cluster to which the agent belongs
 	GenesisOtherVoters             // detail: the agent's --voters
-	GenesisOtherIdentity           // than the agent has
-	GenesisPending                 // there is another one; detail: who proposed it
-	GenesisPendingFormer           // as above, by an agent of the proposer's name, under another identity
+	GenesisOtherIdentity           // it has the agent's name with another identity
+	GenesisPending                 // another genesis is pending there; detail: who proposed it
+	GenesisPendingFormer           // as GenesisPending, by one with the proposer's name and another identity
 )
 
 type Envelope struct {

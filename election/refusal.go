@@ -1,6 +1,6 @@
 package election
 
-// Refusal is why a command was not carried out, in facts; agent/words has the texts.
+// Refusal is why a command was not carried out, as facts. Package agent/words has the texts.
 type Refusal struct {
 	Why      Denial
 	Election Name     // that the command is about
@@ -57,29 +57,29 @@ type Obstacle uint8
 
 const (
 	NotCandidate  Obstacle = iota + 1 // 0: it can
-	NoPriority                        // 0, or its disk fails
+	NoPriority                        // its priority is 0, or its disk fails
 	ShuttingDown                      //
 	DrainingNow                       //
 	HandingOver                       //
-	CantWrite                         // its promises
-	SteppedDown                       // a moment ago
-	NoRoster                          // yet
-	CutOff                            // from the majority of the voters
-	NoTermLeft                        // that it could ask for
-	KeepsPromise                      // that it gave before its start
+	CantWrite                         // it can't write its promises
+	SteppedDown                       // it stepped down a moment ago
+	NoRoster                          // it has no roster yet
+	CutOff                            // it can't reach a majority of the voters
+	NoTermLeft                        // there is no term that it could ask for
+	KeepsPromise                      // it keeps a promise from before its start
 	NotConnected                      //
 	DoesNotAnswer                     //
 )
 
-// ChangeStatus is a change of the voters under way, as one agent knows it: its
-// driver knows what it waits for.
+// ChangeStatus is a change of the voters under way, as one agent knows it. Only the driver
+// of the change knows what it waits for.
 type ChangeStatus struct {
 	Driver      PeerID   // empty: no agent is known to drive it
 	Name        string   // the driver's; empty: this agent drives it
 	Committed   bool     // majorities of both sets of voters accepted it
 	Back        bool     // it goes back to the former voters
-	Outcome     bool     // this agent has proposed the outcome: it can't be cancelled any more
-	NeedsNew    bool     // nothing but a majority of the new voters, too, can end it
+	Outcome     bool     // this agent has proposed the outcome: the change can't be cancelled any more
+	NeedsNew    bool     // the change can't end without a majority of the new voters as well
 	Missing     []string // at the driver: the voters that have not accepted; elsewhere: those out of reach
-	PromisesEnd Instant  // what was promised under the former voters has ended then; 0: not known, or nothing
+	PromisesEnd Instant  // when all promises under the former voters have ended; 0: unknown, or there are none
 }

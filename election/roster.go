@@ -27,10 +27,10 @@ type Voter struct {
 // MaxVoters bounds the voters of a roster, and of either half of a joint one.
 const MaxVoters = 31
 
-// Roster is a versioned set of voters. It is stable, or joint: Next is not empty, and a
-// change from Voters to Next is under way. A majority means one of Voters until the
-// mark Committed, and then one of each half (Ongaro 2014, section 4.3; R9 and R10 in
-// docs/guarantees.md).
+// Roster is a versioned set of voters. It is stable, or it is joint: then Next is not empty,
+// and a change from Voters to Next is under way. Until the mark Committed, a majority is
+// one of Voters; from then on it is one of each half (Ongaro 2014, section 4.3; R9 and R10
+// in docs/guarantees.md).
 //
 // Invariant: a roster is never changed in place. Only a joint roster is Committed.
 type Roster struct {
@@ -86,7 +86,7 @@ func SortVoters(voters []Voter) {
 	slices.SortFunc(voters, func(a, b Voter) int { return cmp.Compare(a.Peer, b.Peer) })
 }
 
-// Names lists the names of the voters that match, of all without a condition, sorted.
+// Names lists, sorted, the names of the voters that match; of all if matches is nil.
 func Names(voters []Voter, matches func(Voter) bool) []string {
 	var names []string
 	for _, v := range voters {

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Grant is a voter's record in one election: this term belongs to this holder, and no
-// other holder gets a grant while its lease may run.
+// Grant is a voter's record in one election: the term belongs to the holder, and no other
+// holder gets a grant while the lease may run.
 type Grant struct {
 	Term     Term          `cbor:"1,keyasint"`
 	Holder   Holder        `cbor:"2,keyasint"`
@@ -15,7 +15,7 @@ type Grant struct {
 	Released bool          `cbor:"4,keyasint,omitempty"`
 }
 
-// State is what an agent must not forget: it is written before anything depends on it.
+// State is what an agent must not forget. It is written before anything depends on it.
 type State struct {
 	Peer    PeerID         `cbor:"1,keyasint"` // whose promises these are
 	Roster  *Roster        `cbor:"2,keyasint,omitempty"`
@@ -23,13 +23,13 @@ type State struct {
 	Grants  map[Name]Grant `cbor:"4,keyasint,omitempty"`
 	Seen    map[Name]Term  `cbor:"5,keyasint,omitempty"` // highest term led without quorum; best effort
 	Attempt uint64         `cbor:"6,keyasint,omitempty"` // genesis attempts this agent has made
-	// Forgotten is the highest term of the grants that were dropped for other elections.
-	// Every election without a record counts as granted up to it.
+	// Forgotten is the highest term of the grants that were dropped, to make room for other
+	// elections. In every election without a record, all terms up to it count as granted.
 	Forgotten Term   `cbor:"7,keyasint,omitempty"`
-	Writes    uint64 `cbor:"8,keyasint,omitempty"` // of this state, this one included
-	// Former is the roster before one that a peer reported, and that dropped several of
-	// its voters; nil once this voter has accepted another. Refused is one from which
-	// an operator went back: it is not adopted again.
+	Writes    uint64 `cbor:"8,keyasint,omitempty"` // how often the state was written, this time included
+	// Former is the roster that this agent had before it adopted one without several of the
+	// voters; nil once this voter has accepted another roster. Refused is the version from
+	// which an operator went back: it is not adopted again.
 	Former  *Roster `cbor:"10,keyasint,omitempty"`
 	Refused Version `cbor:"11,keyasint,omitzero"`
 }

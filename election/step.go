@@ -23,11 +23,11 @@ type (
 		Run     RunID    // 0: the lineage's number
 		Secret  [32]byte // SHA-256 of its lineage's secret (Obituary); zero: it told none
 	}
-	// PeerLost reports that the connection closed, and could not be made again.
+	// PeerLost reports that the connection was lost, and could not be made again.
 	PeerLost struct{ Peer PeerID }
 	// Persisted reports that this write, and so every earlier one, is durable.
 	Persisted struct{ Write uint64 }
-	// PersistFailed reports that it failed: it may be durable, or not.
+	// PersistFailed reports that this write failed: it may or may not be durable.
 	PersistFailed struct{ Write uint64 }
 	// Campaign makes this agent a candidate, or changes its priority.
 	Campaign struct {
@@ -35,11 +35,11 @@ type (
 		Priority int
 		Request  RequestID // 0: no reply is wanted
 	}
-	// Withdraw ends a candidacy of this host, and what it led by it.
+	// Withdraw ends a candidacy of this host, and any leadership that rests on it.
 	Withdraw struct {
 		Election Name
-		// Remaining is the highest priority of the host's other candidates, for which
-		// the agent stays a candidate; 0: there are none.
+		// Remaining is the highest priority of the host's other candidates. For these the
+		// agent stays a candidate; 0: there are none.
 		Remaining int
 	}
 	// Overtake has this agent take a higher term at once in an election that it leads: the
@@ -61,7 +61,7 @@ type (
 		To       PeerID
 		Request  RequestID
 	}
-	// Drain makes the agent hand over everything and be a candidate nowhere, or ends that.
+	// Drain makes the agent hand over everything and be a candidate nowhere. Off ends that.
 	Drain struct {
 		On      bool
 		Request RequestID
@@ -74,24 +74,24 @@ type (
 		Request  RequestID
 	}
 	// Barred reports that another process may have made promises in this agent's name, or
-	// that some of its own are lost: it may neither vote nor lead until its next start.
+	// that promises of this agent are lost. It may neither vote nor lead until its next start.
 	Barred struct {
 		Code          string // of its warning
 		Detail        string // what the agent found out, in its own words
 		Name          string // this agent's
-		Agent         string // one that remembers more writes of this agent than there are
-		Known, Writes uint64 // how many that one remembers; how many there are
-		Cluster       string // another one, of which this agent was a voter
+		Agent         string // an agent that remembers more writes of this one than its disk has
+		Known, Writes uint64 // how many writes Agent remembers; how many the disk has
+		Cluster       string // another cluster, of which this agent was a voter
 	}
-	// Suspended reports that the host was suspended since the last input: its clock may be
-	// wrong by more than the drift.
+	// Suspended reports that the host was suspended since the last input. Its clock may now
+	// be wrong by more than the drift.
 	Suspended struct{}
 	// ChangeRoster asks for a change of the voters.
 	ChangeRoster struct {
 		Add     []Voter
 		Remove  []PeerID
-		Cancel  bool // go back from the change under way instead
-		Restore bool // go back, at this agent alone, to what it held before it adopted another roster
+		Cancel  bool // instead go back from the change under way
+		Restore bool // instead go back, at this agent alone, to the roster before the one that it adopted
 		Request RequestID
 	}
 )
@@ -121,8 +121,8 @@ type Output struct {
 	Record   *LifeRecord    // put this on record, before anything else becomes visible (K1); nil: nothing has changed
 	Withdraw []Withdrawal   // step down: stop acting, at once; answered by Stopped
 	Persist  *Persist       // write this; answered by Persisted or PersistFailed
-	Send     []Envelope     // each depends only on what is durable already
-	Redial   []PeerID       // nothing comes over their connections, which look open: make them again
+	Send     []Envelope     // each message rests only on what is durable already
+	Redial   []PeerID       // nothing comes over these peers' connections: close them and dial again
 	Announce []Announcement // to the programs of this host
 	Replies  []Reply        // outcomes of commands
 	WakeAt   Instant        // the next Tick is to come no later than this

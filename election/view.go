@@ -20,12 +20,12 @@ type Member struct {
 	JoinedAt    int64       // Unix nanoseconds, the member's own wall clock at its start
 	Candidacies []Candidacy // sorted by election; as many as fit into gossip
 	Draining    bool
-	Suspected   bool // by gossip; a live heartbeat outweighs it
+	Suspected   bool // by gossip; a recent heartbeat counts for more
 }
 
 func (m Member) Rank(e Name) (Rank, bool) { return m.RankIn(e, m.Candidacies) }
 
-// RankIn is Rank for a member with those candidacies, sorted by election.
+// RankIn is Rank with these candidacies instead of the member's. They must be sorted.
 func (m Member) RankIn(e Name, candidacies []Candidacy) (Rank, bool) {
 	i, found := slices.BinarySearchFunc(candidacies, e, func(c Candidacy, e Name) int {
 		return cmp.Compare(c.Election, e)
@@ -68,8 +68,8 @@ type Field struct {
 	// Ranks are the candidates that can be elected, best first, self included if Able.
 	Ranks []Rank
 	Leads *Leadership // this agent's own; nil: it does not lead
-	// Full: this agent has started as many rounds as it may. It starts none now, and ends one
-	// that would start again, so that other elections get their turn.
+	// Full: this agent has as many rounds as it may have. It starts none now, and does not
+	// start a round again but ends it, so that other elections get their turn.
 	Full bool
 	// Patience is until when to wait for another agent's round: a vote timeout after
 	// the end of the old lease.

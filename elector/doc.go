@@ -44,10 +44,6 @@
 // heartbeat echoes: from it the receiver knows until when the claimed lease
 // certainly runs (claimEnd).
 //
-// An answer to a heartbeat holds a stamp of the receiver's clock, which the next heartbeat
-// echoes: from it the receiver knows until when the claimed lease runs for certain
-// (claimEnd).
-//
 // # Waits
 //
 // Package contest has three waits. In addition, an agent that has just started waits until

@@ -103,8 +103,8 @@ func (e *Elector) whyUndone() *election.Refusal {
 	return &election.Refusal{Why: election.DeniedCancelled}
 }
 
-// wantedCancel is a command to go back from a change. If another agent drives it, that one
-// is asked until the change has ended.
+// wantedCancel is a command to go back from a change. If another agent drives the change,
+// that agent is asked until the change has ended.
 type wantedCancel struct {
 	former   []election.Voter
 	request  election.RequestID
@@ -112,7 +112,7 @@ type wantedCancel struct {
 	resendAt election.Instant
 }
 
-// cancelChange starts to go back. The reply follows once the former voters decide alone.
+// cancelChange starts to undo a change. The reply follows once the former voters decide alone.
 func (e *Elector) cancelChange(id election.RequestID) *election.Refusal {
 	if refusal := e.noRosterToChange(); refusal != nil {
 		return refusal

@@ -61,6 +61,35 @@ func TestALeaderIsNotSupersededByAnObserversWord(t *testing.T) {
 	}
 }
 
+// TestALateClaimOfATermThatItsLeaderOvertookIsNotFollowed: no voter has told of its terms,
+// and its newest heartbeats were lost until its lease expired here.
+func TestALateClaimOfATermThatItsLeaderOvertookIsNotFollowed(t *testing.T) {
+	s := newSolo(t, nil)
+	s.connect("d", election.Report{Roster: soloRoster, Stamp: 5})
+	beat := func(term election.Term, echo election.Instant) {
+		m := claimOf(term)
+		m.Echo = echo
+		s.hear("d", m)
+	}
+	first := s.now
+	beat(18, first)
+	beat(20, first)
+	s.pass(s.status(election.Default).ValidUntil.Sub(s.now) - 10*time.Millisecond)
+	late := s.now
+	s.pass(10 * time.Millisecond)
+	if s.named() != "" {
+		t.Fatalf("names %s though its lease has expired", s.named())
+	}
+	beat(18, late)
+	if s.named() != "" {
+		t.Errorf("names %s in term %d after term 20", s.named(), s.status(election.Default).Term)
+	}
+	beat(20, late)
+	if s.named() != "d" {
+		t.Error("does not name the leader that leads on in its newest term")
+	}
+}
+
 func claimOf(term election.Term) election.Heartbeat {
 	return election.Heartbeat{Lineage: 1, Send: 1, Version: soloRoster.Version, Echo: at(60_000),
 		Claims: []election.Claim{{Election: election.Default, Term: term, Remaining: testTiming.Lease}}}

@@ -18,14 +18,14 @@ const (
 )
 
 const (
-	// DefaultThreshold is the phi of a suspicion. With normally distributed arrivals, a
-	// healthy agent is suspected once in 10^8 heartbeats.
+	// DefaultThreshold is the phi at which an agent is suspected. With normally distributed
+	// arrivals, a healthy agent is suspected once in 10^8 heartbeats.
 	DefaultThreshold = 8.0
 	Window           = 200 // intervals that are remembered
 	MinIntervals     = 2   // heartbeat intervals of silence that are never suspect
 
 	minThreshold, maxThreshold = 1.0, 100.0
-	// Parts of a heartbeat.
+	// Deviations, as parts of a heartbeat.
 	minDeviation   = 0.1  // else a small delay after very regular arrivals would be suspect
 	priorDeviation = 0.25 // assumed before the first heartbeat, as Akka does
 )
@@ -65,7 +65,7 @@ type Detector struct {
 	watching  bool
 	heardAt   election.Instant
 	intervals []time.Duration // the newest; a ring of Window once it is full
-	oldest    int             // index of the oldest, once it is full
+	oldest    int             // index of the oldest interval, once the ring is full
 	mean      float64         // nanoseconds
 	deviation float64         // nanoseconds, at least minDeviation heartbeats
 	deadline  election.Instant
@@ -91,8 +91,8 @@ func (d *Detector) Heard(now election.Instant) {
 	case now < d.heardAt:
 		return
 	default:
-		// Bounded, so that the long silence of a suspended host does not outweigh what
-		// is observed afterwards.
+		// The silence is bounded, so that a long one of a suspended host does not outweigh
+		// what is observed afterwards.
 		d.remember(min(now.Sub(d.heardAt), d.config.Lease))
 		d.estimate()
 	}
@@ -100,11 +100,11 @@ func (d *Detector) Heard(now election.Instant) {
 	d.deadline = now.Add(d.patience())
 }
 
-// Suspects reports whether the agent has been silent for too long since it was heard.
+// Suspects reports whether the agent has been silent for too long.
 func (d *Detector) Suspects(now election.Instant) bool { return now >= d.deadline }
 
-// Deadline is when suspicion begins if nothing more is heard; Never before the first
-// heartbeat, and without a detector.
+// Deadline is when suspicion begins if nothing more is heard. It is Never before the first
+// heartbeat, and for a nil detector.
 func (d *Detector) Deadline() election.Instant {
 	if d == nil {
 		return election.Never
@@ -112,12 +112,12 @@ func (d *Detector) Deadline() election.Instant {
 	return d.deadline
 }
 
-// patience is how long a silence is trusted.
+// patience is how long a silence may last without suspicion.
 func (d *Detector) patience() time.Duration {
 	if d.config.Policy == FixedDeadline {
 		return d.config.Deadline
 	}
-	// Bounded before the conversion, which could overflow.
+	// It is bounded before the conversion, which could overflow.
 	accrued := math.Min(math.Ceil(d.mean+d.sigmas*d.deviation), float64(d.config.Lease))
 	return max(time.Duration(accrued), MinIntervals*d.config.Heartbeat)
 }

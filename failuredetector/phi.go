@@ -5,15 +5,15 @@ import (
 	"time"
 )
 
-// phiAt is -log10 of the probability that a normally distributed value lies more than so
-// many deviations above its mean (Hayashibara 2004, section 4.2).
+// phiAt is -log10 of the probability that a normally distributed value lies more than that
+// number of deviations above its mean (Hayashibara 2004, section 4.2).
 func phiAt(deviations float64) float64 {
 	tail := 0.5 * math.Erfc(deviations/math.Sqrt2)
 	return math.Max(0, -math.Log10(tail))
 }
 
-// deviationsAt inverts phiAt. It bisects, because math.Erfcinv loses its digits where the
-// tail is thin, and returns the upper end, where phi has reached the threshold.
+// deviationsAt inverts phiAt. It bisects, because math.Erfcinv is inexact where the tail is
+// thin. It returns the upper end, where phi has reached the threshold.
 func deviationsAt(threshold float64) float64 {
 	low, high := 0.0, 25.0 // phiAt(25) is above 137
 	for range 60 {
@@ -36,7 +36,7 @@ func (d *Detector) remember(interval time.Duration) {
 }
 
 // prior fills the window with what is assumed before anything is observed: two intervals
-// about the heartbeat, which newer ones replace.
+// around the heartbeat.
 func (d *Detector) prior() {
 	spread := time.Duration(float64(d.config.Heartbeat) * priorDeviation)
 	d.intervals = []time.Duration{d.config.Heartbeat - spread, d.config.Heartbeat + spread}

@@ -9,30 +9,30 @@ import (
 )
 
 const (
-	// maxInbound bounds the streams served at once; memberlist has a goroutine
-	// for each, and would take any number.
+	// maxInbound bounds the streams served at once. Memberlist by itself would take
+	// any number, with a goroutine for each.
 	maxInbound = 128
-	// maxStrangers is how many of them may come from addresses that are neither a
-	// member's nor one to join: the others always find a place.
+	// maxStrangers is how many streams may come from unknown addresses. The rest of
+	// the places is kept for the addresses of members and seeds.
 	maxStrangers = 96
 	// A source is an IPv4 address or an IPv6 network of 64 bits. All agents of
 	// one machine share the loopback interface.
 	maxFromSource   = 8
 	maxFromLoopback = 64
-	// badRest is how long a source keeps a place taken by a stream that was not
-	// gossip of this cluster.
+	// badRest is how long the place of a stream stays taken after it brought something
+	// other than gossip of this cluster.
 	badRest = time.Second
 	maxBad  = 4096
 
-	// maxUnread bounds the bytes in memory of streams that have not shown the
-	// cluster key yet, all together, and those of strangers among them.
+	// maxUnread bounds the bytes in memory of all streams that have not shown the
+	// cluster key yet, maxUnreadStrangers those of strangers among them.
 	maxUnread          = 8 << 20
 	maxUnreadStrangers = 6 << 20
-	// One stream may bring so much: a member takes some 500 bytes.
+	// A stream may bring streamBase bytes, and streamPerMember for each member.
 	streamBase      = 64 << 10
 	streamPerMember = 2 << 10
-	// A few at a time may bring more: an agent that knows nobody yet has to hear
-	// of maxMembers, which takes less than 1 MiB.
+	// maxLong streams at a time may bring up to maxStream: an agent that knows nobody
+	// yet has to hear of maxMembers, which takes less than 1 MiB.
 	maxStream        = 2 << 20
 	maxLong          = 3
 	maxLongStrangers = 2
@@ -45,8 +45,8 @@ var (
 	errUnread  = errors.New("too many bytes wait to be read")
 )
 
-// usage is what streams take: places, bytes before they have shown the key, and
-// places for long messages.
+// usage is what streams take up: places, bytes of memory until they have shown the key,
+// and places for long messages.
 type usage struct{ places, bytes, long int }
 
 // admission decides which streams are let in, and how much they may put into memory
@@ -56,8 +56,8 @@ type admission struct {
 	members   int // that gossip knows of
 	all       usage
 	strangers usage
-	sources   map[netip.Prefix]int // places, those at rest included
-	bad       int                  // places at rest
+	sources   map[netip.Prefix]int // places taken by each, also during badRest
+	bad       int                  // places in their badRest
 	after     func(time.Duration, func())
 }
 
@@ -65,7 +65,7 @@ func newAdmission() *admission {
 	return &admission{sources: map[netip.Prefix]int{}, after: func(d time.Duration, f func()) { time.AfterFunc(d, f) }}
 }
 
-// place is one stream's.
+// place is what one stream takes up.
 type place struct {
 	admission *admission
 	source    netip.Prefix // invalid: a stream that this agent opened
@@ -74,7 +74,7 @@ type place struct {
 	long      bool
 }
 
-// sourceOf is what an address counts as.
+// sourceOf is the source that an address belongs to.
 func sourceOf(a netip.Addr) netip.Prefix {
 	a = a.Unmap().WithZone("")
 	switch {
@@ -107,7 +107,7 @@ func (a *admission) enter(from netip.Addr, known bool) (*place, error) {
 	return p, nil
 }
 
-// opened gives a stream that this agent opened the right to memory.
+// opened returns a place for a stream that this agent opened. It counts only memory.
 func (a *admission) opened() *place { return &place{admission: a} }
 
 // announce asks whether a message of so many bytes may come.
@@ -170,8 +170,8 @@ func (p *place) free() {
 	p.bytes, p.long = 0, false
 }
 
-// leave gives the place back; after a stream that was not gossip of this cluster
-// its source has one less for a while.
+// leave gives the place back. If the stream was bad, that is no gossip of this cluster,
+// its source has one place less for badRest.
 func (p *place) leave(bad bool) {
 	a := p.admission
 	a.mu.Lock()

@@ -24,8 +24,8 @@ const (
 	maxWord        = 32 // bytes of a version or an algorithm
 )
 
-// advert is what an agent gossips about itself. On the wire it is a version byte, an
-// ed25519 signature and this in CBOR, together at most 512 bytes.
+// advert is what an agent gossips about itself. On the wire it is CBOR, after a version byte
+// and an ed25519 signature. Together they have at most 512 bytes.
 type advert struct {
 	Key         []byte             `cbor:"1,keyasint"` // ed25519 public key
 	Boot        election.LineageID `cbor:"2,keyasint"`
@@ -112,7 +112,7 @@ func (n *notary) sealUnchecked(m Member, key ed25519.PrivateKey) ([]byte, error)
 	return meta, nil
 }
 
-// open verifies and decodes what the node of that gossip name advertises.
+// open verifies and decodes the advertisement of a node, which is given by its gossip name.
 func (n *notary) open(node string, meta []byte) (Member, error) {
 	if len(meta) <= advertHeader || len(meta) > memberlist.MetaMaxSize {
 		return Member{}, fmt.Errorf("advertisement of %d bytes", len(meta))
@@ -178,7 +178,7 @@ func (n *notary) signed(node string, body []byte) []byte {
 	return append(b, body...)
 }
 
-// checkMember states what a member may gossip about itself.
+// checkMember returns an error if a member gossips something about itself that it may not.
 func checkMember(m Member) error {
 	switch {
 	case !election.ValidName(m.Name):
@@ -210,7 +210,7 @@ func plain(s string) bool {
 	return len(s) <= maxWord && utf8.ValidString(s) && !strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r == 0x7f })
 }
 
-// cloned returns a copy that shares nothing that can be changed.
+// cloned returns a copy: a change of one leaves the other as it is.
 func (m Member) cloned() Member {
 	m.Candidacies = slices.Clone(m.Candidacies)
 	return m

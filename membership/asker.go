@@ -8,17 +8,17 @@ import (
 )
 
 const (
-	// maxAsking bounds the questions under way, askTimes those to one node in a row.
+	// maxAsking bounds the questions under way, askTimes the questions to one node in a row.
 	maxAsking = 16
 	askTimes  = 5
-	// patientFor is how long a node that answers nothing must be listed as live
-	// until it is believed: others hear it. A recording is missed long before.
+	// patientFor is how long a node that answers nothing must be listed as live until it
+	// counts as there: others hear it. If it were a recording, they would have missed it.
 	patientFor = 30 * time.Second
 )
 
-// asker finds out whether nodes that are listed as live are there: each is asked by its
-// gossip name, and one that answers has that name and the cluster key now. It belongs
-// to the loop; each question runs in a separate goroutine.
+// asker finds out whether nodes that are listed as live are there. It asks each by its
+// gossip name; a node that answers has that name, and has the cluster key now. The asker
+// belongs to the loop; each question runs in a separate goroutine.
 type asker struct {
 	ping     func(node string, at netip.AddrPort) error
 	answered chan answer
@@ -57,8 +57,8 @@ func (a *asker) answers(node string) bool {
 	return q != nil && q.answered
 }
 
-// ask asks the doubted, and forgets who is no longer live: should it come back,
-// it is asked again.
+// ask asks the doubted members, and forgets the nodes that are no longer live: a node that
+// comes back is asked again.
 func (a *asker) ask(doubted []Member, live map[string]bool, now time.Time) {
 	for node, q := range a.nodes {
 		if !live[node] && !q.busy {

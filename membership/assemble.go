@@ -22,9 +22,9 @@ type assembler struct {
 	self  Member // this agent; its candidacies are not used
 	open  func(node string, meta []byte) (Member, error)
 	judge func(Member) error
-	owns  func(Member) bool // its name, by right
-	// answers reports whether the node has answered since it was last listed as
-	// live; nil: all have.
+	owns  func(Member) bool // reports whether the member owns its name
+	// answers reports whether the node has answered since memberlist listed it as live;
+	// nil: all have.
 	answers func(node string) bool
 
 	members  map[election.PeerID]Member // of the last view
@@ -104,10 +104,10 @@ func (a *assembler) split(seen []sighting) (live, gone []Member) {
 	return live, gone
 }
 
-// doubt sets aside members that may be a recording: an attacker without the key can send
-// captured gossip again, and memberlist lists an agent that has long left as live until it
-// notices. So a member whose process run had ended, or whose name another has, enters a view
-// only once it has answered; members that are in it stay.
+// doubt sets aside members that may be a recording. An attacker without the key can send
+// captured gossip again: for a while, memberlist lists an agent that has long left as live.
+// So a member whose process run had ended, or whose name another member has, enters a view
+// only once it has answered. Members of the last view stay.
 func (a *assembler) doubt(live []Member) (kept, doubted []Member) {
 	if a.answers == nil {
 		return live, nil
@@ -136,8 +136,8 @@ func (a *assembler) doubt(live []Member) (kept, doubted []Member) {
 // maxGone bounds the ended lives that are remembered.
 const maxGone = 1024
 
-// bury remembers the lives that ended: as long as departed members, and one that
-// came back no longer.
+// bury remembers the lives that ended, for departedFor, and forgets a life that is in the
+// view again.
 func (a *assembler) bury(now time.Time, members map[election.PeerID]Member, gone []Member) {
 	for _, m := range gone {
 		if _, ok := a.gone[lifeOf(m)]; !ok {
@@ -167,8 +167,8 @@ func (a *assembler) bury(now time.Time, members map[election.PeerID]Member, gone
 }
 
 // oneBoot keeps the newest boot of each agent. An older one is an earlier process run, which
-// memberlist has not missed yet. Of this agent the running boot is kept; a newer one is a copy
-// of its identity.
+// memberlist has not missed yet. Of this agent it keeps the running boot: a newer boot comes
+// from an agent with a copy of its identity.
 func (a *assembler) oneBoot(live []Member) ([]Member, []Refusal) {
 	slices.SortFunc(live, func(x, y Member) int {
 		return cmp.Or(byPeer(x, y), cmp.Compare(y.JoinedAt, x.JoinedAt), cmp.Compare(y.Lineage, x.Lineage))
@@ -180,8 +180,8 @@ func (a *assembler) oneBoot(live []Member) ([]Member, []Refusal) {
 		case m.Peer == a.self.Peer && m.Lineage == a.self.Lineage:
 			kept = append(kept, m)
 		case m.Peer == a.self.Peer:
-			// At its own address it is an earlier process run, which looks newer
-			// because the wall clock was set back.
+			// At this agent's own address it is an earlier process run. It looks newer
+			// if the wall clock was set back.
 			if m.JoinedAt > a.self.JoinedAt && m.Status == Alive && m.GossipAddr != a.self.GossipAddr {
 				refused = append(refused, Refusal{Cause: CauseIdentity, Name: m.Name, Addr: m.GossipAddr, Self: true, Err: fmt.Errorf(
 					"agent %q at %s started later with this agent's identity, and the others listen to it: is the data directory a copy?", m.Name, m.GossipAddr)})
@@ -207,9 +207,9 @@ func (a *assembler) accepted(live []Member) (kept []Member, refused []Refusal) {
 	return kept, refused
 }
 
-// oneName keeps, of several agents with one name, its owner by right, else the senior.
-// This agent always stays in its own view; if it is the junior, it must be notified of
-// that.
+// oneName keeps, of several agents with one name, the one that owns the name, else the
+// senior. This agent always stays in its own view. If another agent precedes it, a refusal
+// with Self says so.
 func (a *assembler) oneName(live []Member) (kept []Member, refused []Refusal) {
 	senior := map[string]Member{}
 	for _, m := range live {

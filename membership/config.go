@@ -24,7 +24,7 @@ const (
 	maxSeeds   = 64
 )
 
-// Config is what one agent's membership does not change while it runs.
+// Config is what stays the same while an agent's membership runs.
 type Config struct {
 	Cluster   string             // at most 63 bytes; agents of another cluster are refused
 	Key       []byte             // cluster key in use, of KeySize bytes; nil: no encryption
@@ -41,13 +41,13 @@ type Config struct {
 	Pace        Pace     // empty: PaceLAN
 	// PeerIDOf derives an agent's peer ID from its public key.
 	PeerIDOf func(ed25519.PublicKey) (election.PeerID, error)
-	// Judge refuses a member by an error with the reason. It gets copies, is called from
-	// one goroutine for every member of every new view, must be quick and depend on its
-	// argument alone. Nil accepts all.
+	// Judge returns an error with the reason if it refuses a member. One goroutine calls it,
+	// for every member of every new view. It gets copies, must be quick, and must depend on
+	// its argument alone. Nil accepts all.
 	Judge func(Member) error
-	// Rightful reports whether a member owns its name, as voters do: of several live
-	// members with one name it wins, whichever came first. It is called as Judge is; nil
-	// owns no names.
+	// Rightful reports whether a member owns its name, as voters do: it keeps the name even
+	// if another live member had it first. It is called as Judge is. If it is nil, nobody
+	// owns a name.
 	Rightful func(Member) bool
 	Logger   *slog.Logger // nil: nothing is logged
 
@@ -58,7 +58,7 @@ type Config struct {
 	forget time.Duration
 }
 
-// Pace is how quickly silence is noticed, to be chosen by the network.
+// Pace is how quickly silence is noticed. The network decides which one fits.
 type Pace string
 
 const (

@@ -10,15 +10,15 @@ import (
 	"github.com/hashicorp/memberlist"
 )
 
-// delegate is what memberlist calls back. It does so under its own lock, so
-// nothing here blocks or calls memberlist: it copies, pokes the loop, returns.
+// delegate has the functions that memberlist calls back. Memberlist then holds its own
+// lock, so they don't block or call memberlist: they copy, poke the loop and return.
 type delegate struct {
 	notary *notary
 	self   string // this agent's gossip name
 	meta   atomic.Pointer[[]byte]
 	live   atomic.Int64  // nodes memberlist counts as alive or suspect
 	poke   chan struct{} // one slot: something changed
-	forged chan hint     // bounded, lossy: it will be gossiped again
+	forged chan hint     // bounded, lossy: a forgery is gossiped again
 	slow   *suspicion    // nil: a list that suspects nobody
 
 	mu     sync.Mutex
@@ -26,15 +26,15 @@ type delegate struct {
 	pings  map[string]ping // the last one answered, by node
 }
 
-// ping is the last probe that was answered.
+// ping is the last probe that a node answered.
 type ping struct {
 	rtt      time.Duration
-	at       time.Time // or when the node came into the list
-	answered time.Time // zero: none was yet
+	at       time.Time // of the answer, else when the node came into the list
+	answered time.Time // zero: no answer yet
 }
 
-// opened is the outcome of verifying a node's advertisement, kept because the
-// same one arrives again and again.
+// opened is the outcome of verifying a node's advertisement. It is kept because the same
+// advertisement arrives again and again.
 type opened struct {
 	meta   []byte
 	member Member
@@ -52,7 +52,7 @@ func newDelegate(n *notary, self string) *delegate {
 	}
 }
 
-// open verifies the node's advertisement, or remembers having done so.
+// open verifies the node's advertisement, unless it is the last one verified.
 func (d *delegate) open(node string, meta []byte) (Member, error) {
 	d.mu.Lock()
 	known, ok := d.opened[node]
@@ -82,9 +82,9 @@ func (d *delegate) changed() {
 	}
 }
 
-// NotifyAlive keeps out of memberlist's list a node that is not signed, so that a
-// forgery can't replace a member's advertisement or fill the list; and a node with
-// versions for which memberlist would refuse all exchanges.
+// NotifyAlive keeps two kinds of nodes out of memberlist's list. A node that is not signed
+// could replace a member's advertisement, or fill the list. For a node with other versions,
+// memberlist would refuse whole exchanges.
 func (d *delegate) NotifyAlive(n *memberlist.Node) error {
 	if d.slow != nil {
 		d.slow.adapt(time.Now(), d.live.Load()) // nodes are announced all the time
@@ -109,8 +109,8 @@ func (d *delegate) NotifyJoin(*memberlist.Node)   { d.live.Add(1); d.changed() }
 func (d *delegate) NotifyLeave(*memberlist.Node)  { d.live.Add(-1); d.changed() }
 func (d *delegate) NotifyUpdate(*memberlist.Node) { d.changed() }
 
-// NodeMeta returns this agent's advertisement. Longer than the limit would
-// panic inside memberlist; notary.seal has made sure that it is not.
+// NodeMeta returns this agent's advertisement. Memberlist would panic if it were longer than
+// the limit; notary.seal has made sure that it is not.
 func (d *delegate) NodeMeta(limit int) []byte {
 	meta := d.meta.Load()
 	if meta == nil || len(*meta) > limit {
@@ -128,7 +128,7 @@ func (d *delegate) NotifyPingComplete(n *memberlist.Node, rtt time.Duration, _ [
 	}
 }
 
-// expect counts a newly listed node's silence from now on.
+// expect has the silence of a newly listed node count from now on.
 func (d *delegate) expect(node string, now time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -144,16 +144,16 @@ func (d *delegate) measured(node string) time.Duration {
 	return d.pings[node].rtt
 }
 
-// answeredSince reports whether the node has answered a probe of this agent since
-// then.
+// answeredSince reports whether the node has answered a probe of this agent after that
+// time.
 func (d *delegate) answeredSince(node string, at time.Time) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.pings[node].answered.After(at)
 }
 
-// longestSilent returns when the node that has not answered for the longest time
-// did so last; now if there is none.
+// longestSilent returns the last answer of the node whose last answer is the longest ago;
+// now if there is no node.
 func (d *delegate) longestSilent(now time.Time) time.Time {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -190,7 +190,7 @@ func (d *delegate) LocalState(bool) []byte          { return nil }
 func (d *delegate) MergeRemoteState([]byte, bool)   {}
 func (d *delegate) AckPayload() []byte              { return nil }
 
-// nodeAddr returns the node's gossip address, zero if it is none.
+// nodeAddr returns the node's gossip address, zero if the node has no valid one.
 func nodeAddr(n *memberlist.Node) netip.AddrPort {
 	addr, ok := netip.AddrFromSlice(n.Addr)
 	if !ok {
@@ -199,8 +199,8 @@ func nodeAddr(n *memberlist.Node) netip.AddrPort {
 	return netip.AddrPortFrom(addr.Unmap(), n.Port)
 }
 
-// displayName is the agent's name within a gossip name, which a peer can make
-// as long as it likes.
+// displayName is the agent's name within a gossip name. It cuts the name off: a peer can
+// make one as long as it likes.
 func displayName(node string) string {
 	for i, r := range node {
 		if r == '#' || i >= 63 {

@@ -1,27 +1,27 @@
-// Package membership finds the agents of a cluster and suspects the ones that fell
-// silent: hashicorp/memberlist (SWIM, Das, Gupta and Motivala 2002, with the Lifeguard
-// refinements, Dadgar 2017) behind a small interface.
+// Package membership finds the agents of a cluster and suspects those that fell silent. It
+// is a small interface to hashicorp/memberlist (SWIM, Das, Gupta and Motivala 2002, with the
+// Lifeguard refinements, Dadgar 2017).
 //
 // # Guarantees
 //
 //   - A View is immutable, sorted, and holds each agent once, this one included.
 //   - A member enters a View only after its signature was verified and Config.Judge
 //     accepted it. If its process run had ended, or another member has its name, it must
-//     first answer by its gossip name: a recording of its messages can't.
+//     first answer a question to its gossip name, which a recording can't do.
 //   - Views keep coming: seeds and lost members are tried again without end, so that a
 //     healed partition is merged.
 //   - Memberlist receives only what was made with a cluster key, in a form that an agent
-//     sends. Before that is known, all streams together take at most 8 MiB, and members
-//     and seeds are served however many strangers connect.
+//     sends. Streams that are not yet checked take at most 8 MiB together. Members and
+//     seeds are served however many strangers connect.
 //   - All that is kept is bounded. New, Update and the callbacks never block on the network.
 //
 // It does not guarantee that two agents see the same View at the same moment, that an
 // alive member can be reached, or that a dead one is dead: gossip finds and suspects, and
-// decides nothing. Members are authenticated by their own key; only the cluster key
-// decides who may be one. Without a cluster key, anybody who reaches the port can join,
-// and can declare members dead.
+// decides nothing. A member proves its identity with its own key. Whoever has the cluster
+// key may be a member. Without a cluster key, anybody who reaches the port can join, and
+// can declare members dead.
 //
-// It assumes that a live member answers within Pace's timeouts; a slower one is suspected,
-// then declared dead, and comes back by itself. Wall clocks only decide which of two
-// agents with one name is senior, and which of two boots of one agent is newer.
+// It assumes that a live member answers within Pace's timeouts. A slower member is
+// suspected, then declared dead, and comes back by itself. Wall clocks only decide which of
+// two agents with one name is senior, and which of two boots of one agent is newer.
 package membership

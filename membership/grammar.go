@@ -7,11 +7,11 @@ import (
 	"hash/crc32"
 )
 
-// The messages of memberlist: a byte for the kind of message, and a map of field names
-// to numbers, truths and strings in MessagePack. Its decoders trust what they receive:
-// an announced length, how deep things are nested, how much a compressed message grows.
-// So everything is read here first, and only what an agent of this product sends is
-// handed on.
+// A message of memberlist is a byte for its kind, and a map of field names to numbers,
+// truths and strings in MessagePack. Memberlist's decoders trust what they receive: an
+// announced length, how deep things are nested, how much a compressed message grows. So
+// everything is read here first, and only what an agent of this product sends is handed
+// on.
 const (
 	sayPing = iota
 	sayIndirectPing
@@ -30,18 +30,18 @@ const (
 )
 
 const (
-	// maxNodes bounds the nodes that an exchange announces: members, and those
+	// maxNodes bounds the nodes that an exchange announces: members, and dead nodes
 	// that are not yet forgotten.
 	maxNodes  = 4 * maxMembers
 	maxFields = 16
-	// Incarnations rise by one each time somebody refutes. What accuses stays far
-	// below what answers it, so that the answer can't overflow.
+	// A node's incarnation rises by one each time it refutes an accusation. The bound for
+	// accusations is far below that for answers, so that the answer can't overflow.
 	maxAccusation  = 1 << 30
 	maxIncarnation = 1 << 31
 	// versions are what every node of this release sends: the least, the most and the used
-	// version of memberlist's protocol, and of none beside it. They are not signed, and
-	// memberlist refuses an exchange as a whole if those of one live node don't fit all
-	// others. A memberlist with others needs a release that takes both.
+	// version of memberlist's protocol, and zeros since no other protocol runs over it. They
+	// are not signed, and memberlist refuses a whole exchange if one live node's don't fit all
+	// others'. An update to a memberlist with other versions needs a release that takes both.
 	versions = "\x01\x05\x02\x00\x00\x00"
 )
 
@@ -50,7 +50,7 @@ var (
 	errVersions = errors.New("a node uses other versions of the gossip protocol than this release")
 )
 
-// source gives the bytes of a message; what it returns is valid until the next
+// source gives the bytes of a message. The slice that next returns is valid until the next
 // call.
 type source interface {
 	next(n int) ([]byte, error)
@@ -68,8 +68,8 @@ func (c *cursor) next(n int) ([]byte, error) {
 	return b, nil
 }
 
-// checkPacket reports why memberlist should not get this packet, whose label and
-// encryption are gone.
+// checkPacket reports why memberlist should not get this packet. Its label and encryption
+// are already removed.
 func checkPacket(b []byte) error {
 	if len(b) >= 5 && b[0] == sayCRC {
 		if crc32.ChecksumIEEE(b[5:]) != binary.BigEndian.Uint32(b[1:5]) {
@@ -125,9 +125,9 @@ func checkPart(b []byte) error {
 	return f.incarnation(b[0] == saySuspect || b[0] == sayDead)
 }
 
-// checkStream reads one message of a stream, whose label and encryption are
-// gone, and reports why memberlist should not get it. An answer is what a stream
-// gives that this agent opened.
+// checkStream reads one message of a stream, and reports why memberlist should not get it.
+// Label and encryption are already removed. An answer is a message on a stream that this
+// agent opened.
 func checkStream(s source, answer bool) error {
 	kind, err := s.next(1)
 	if err != nil {
@@ -168,8 +168,8 @@ func checkState(s source) error {
 	return nil
 }
 
-// fields are those numbers of a map that bounds are needed for, and whether it
-// gives the versions of this release.
+// fields are the numbers of a map that must be bounded, and whether the map gives the
+// versions of this release.
 type fields struct {
 	nodes, userState, state, incarnations uint64
 	versions                              bool
@@ -262,8 +262,8 @@ func readKey(s source) (string, error) {
 	return string(name), err
 }
 
-// readValue reads a number, a truth, a string, bytes or nothing, and returns the
-// number, of which a negative one is larger than every bound, or the string.
+// readValue reads a number, a truth, a string, bytes or nothing, and returns the number or
+// the string. A negative number becomes one that is larger than every bound.
 func readValue(s source) (uint64, []byte, error) {
 	b, err := s.next(1)
 	if err != nil {

@@ -12,10 +12,10 @@ import (
 	"sync/atomic"
 )
 
-// guard comes before memberlist: what is received passes it only if it was made with a
-// cluster key and is something that an agent sends (grammar.go). Memberlist would buffer
-// what strangers announce, answer them under the key, and panic at some messages of senders
-// that have it. Without a cluster key only the form is checked.
+// guard comes before memberlist: it lets in only what was made with a cluster key and has
+// the form of what an agent sends (grammar.go). Memberlist by itself would buffer what
+// strangers announce, and encrypt answers to them; and whoever has the key could make it
+// panic. Without a cluster key only the form is checked.
 type guard struct {
 	label string
 	keys  atomic.Pointer[[]cipher.AEAD] // nil: no encryption
@@ -23,7 +23,7 @@ type guard struct {
 
 const (
 	labelled     = 244 // begins a label, in packets and streams
-	sealVersion  = 1   // of memberlist's encryption; its version 0 trusts a byte of the sender's
+	sealVersion  = 1   // of memberlist's encryption; version 0 would trust a byte from the sender
 	sealOverhead = 1 + 12 + 16
 	minSealed    = sealOverhead + 1
 )
@@ -39,16 +39,16 @@ func (f *fault) Error() string { return f.kind.String() + f.text }
 type faultKind int
 
 const (
-	faultNoise      faultKind = iota // nothing that an agent of any cluster makes, or too much
+	faultNoise      faultKind = iota // no agent of any cluster makes it, or it is too long
 	faultCluster                     // another cluster's
 	faultKey                         // made with another key
 	faultNoKey                       // made without a key, and this agent has one
 	faultNeedless                    // made with a key, and this agent has none
 	faultMessage                     // made with the key, and not what an agent sends
-	faultIncomplete                  // it ended before it was whole, or there was no room for it
+	faultIncomplete                  // it ended too early, or there was no room for it
 )
 
-// The words are memberlist's own: joinHint and keyText know them.
+// String uses memberlist's own words: joinHint and keyText look for them.
 func (k faultKind) String() string {
 	switch k {
 	case faultCluster:
@@ -85,8 +85,8 @@ func (g *guard) setKeys(keys [][]byte) error {
 	return nil
 }
 
-// open decrypts what follows a label, if one of the keys fits. The result reuses
-// the space of scratch.
+// open decrypts what follows a label, if one of the keys fits. The result is kept in
+// scratch.
 func (g *guard) open(scratch, sealed, data []byte) ([]byte, bool) {
 	if len(sealed) < minSealed || sealed[0] != sealVersion {
 		return nil, false
@@ -99,8 +99,8 @@ func (g *guard) open(scratch, sealed, data []byte) ([]byte, bool) {
 	return nil, false
 }
 
-// packet reports why memberlist should not get a datagram; nil if it should.
-// Scratch is for one caller at a time.
+// packet reports why memberlist should not get a datagram; nil if it should. Each goroutine
+// needs a scratch of its own.
 func (g *guard) packet(b, scratch []byte) *fault {
 	if len(b) < 2 || b[0] != labelled || b[1] == 0 || len(b) < 2+int(b[1]) {
 		return &fault{kind: faultNoise}
@@ -122,8 +122,8 @@ func (g *guard) packet(b, scratch []byte) *fault {
 	return nil
 }
 
-// inbound reads the one message of a stream that somebody else opened, and
-// returns it as it came.
+// inbound reads the one message of a stream that somebody else opened, and returns its
+// bytes unchanged.
 func (g *guard) inbound(r io.Reader, p *place) ([]byte, *fault) {
 	in := newIntake(r, p)
 	head, err := in.next(2)
@@ -198,8 +198,8 @@ func (g *guard) sealed(in *intake, answer bool) ([]byte, *fault) {
 	return in.buffer[:start+5+int(length)], nil
 }
 
-// intake keeps what it reads of a stream: a source whose bytes are counted
-// against the stream's place.
+// intake is a source that keeps all it has read of a stream, and counts it against the
+// stream's place.
 type intake struct {
 	from   *bufio.Reader
 	place  *place
@@ -210,8 +210,8 @@ func newIntake(r io.Reader, p *place) *intake {
 	return &intake{from: bufio.NewReaderSize(r, 4<<10), place: p}
 }
 
-// next reads n more bytes. Memory is taken as they come, not as they are
-// announced.
+// next reads n more bytes. It takes memory for bytes that have come, not for announced
+// ones.
 func (in *intake) next(n int) ([]byte, error) {
 	start := len(in.buffer)
 	if err := in.place.announce(start + n); err != nil {
@@ -243,7 +243,7 @@ func (in *intake) peek() (byte, error) {
 	return b[0], nil
 }
 
-// fault reports whether a message was wrong or did not come.
+// fault says, of an error, whether a message was wrong or did not come.
 func (in *intake) fault(err error) *fault {
 	var f *fault
 	var timeout interface{ Timeout() bool }
@@ -258,8 +258,8 @@ func (in *intake) fault(err error) *fault {
 	return &fault{faultMessage, err.Error()}
 }
 
-// refusal reads why the other side did not take what this agent sent: the answer is in
-// plain text, since it could not read what came. See refuse.
+// refusal reads why the other side did not take what this agent sent. The other side could
+// not decrypt that, so its answer is in plain text. See refuse.
 func (in *intake) refusal() *fault {
 	text, _ := in.from.Peek(min(in.from.Buffered(), 200))
 	// The other side's view is the reverse of this one's.
@@ -271,9 +271,9 @@ func (in *intake) refusal() *fault {
 	return &fault{faultMessage, "an error in plain text"}
 }
 
-// refuse is the answer to a stream of another key: always the same few bytes in plain
-// text, so that no stranger makes an agent encrypt. It reveals nothing that silence
-// would not.
+// refuse is the answer to a stream that was made with another key, or wrongly with or
+// without one. It is always the same few bytes in plain text, so that no stranger makes an
+// agent encrypt. It reveals nothing that silence would not.
 func refuse(k faultKind) []byte {
 	const field = "Error"
 	text := k.String()

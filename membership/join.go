@@ -15,34 +15,34 @@ import (
 )
 
 const (
-	// eagerFor is how long after the start, or after having been left alone,
-	// seeds are tried without back-off: agents that start together meet at once.
+	// eagerFor is how long seeds are tried without back-off after the start, or after
+	// members were lost: agents that start together meet at once.
 	eagerFor = 2 * time.Second
-	// recently lost members are looked for without back-off.
+	// recently is how long a lost member is looked for without back-off.
 	recently = 10 * time.Minute
-	// settledFor is how long a seed that was joined is left alone although no
-	// member has its address, which may be an alias or a load balancer.
+	// settledFor is how long a seed is left alone once it was joined, even if no member
+	// has its address: that may be an alias or a load balancer.
 	settledFor = 30 * time.Second
 	resolveFor = 2 * time.Second
-	// maxExchanges bounds the exchanges of the whole member list that this agent
-	// has under way. Each costs both sides some milliseconds of a processor: if
-	// all agents start at once, and each joins all others, nobody gets done.
+	// maxExchanges bounds how many exchanges of the whole member list this agent has under
+	// way. Each costs both sides some milliseconds of a processor: if all agents start at
+	// once, and each joins all others without a bound, no exchange ends in time.
 	maxExchanges = 2
-	// exchangeRest keeps exchanges below a ninth of the time: they take longer the
-	// busier the machines are. exchangeRestMost bounds the rest after one.
+	// exchangeRest is how many times as long as an exchange the rest after it lasts: on busy
+	// machines exchanges take long. exchangeRestMost bounds that rest.
 	exchangeRest     = 8
 	exchangeRestMost = 5 * time.Second
-	// unreachedFor is how long a seed may be silent before that is worth a word.
+	// unreachedFor is how long a seed may be silent before it is reported.
 	unreachedFor = 3 * time.Second
 	maxResolved  = 16
-	// oddFor is how long a seed must have closed connections without an answer
-	// before it is taken for something else than an agent that is busy.
+	// oddFor is how long a seed may close connections without an answer. After that it is
+	// not taken for a busy agent any more, but for something that is no agent.
 	oddFor = 5 * time.Second
 )
 
-// joiner schedules the attempts to join seeds and lost members, without end; memberlist
-// by itself never tries again. It belongs to the loop; each attempt runs in a separate
-// goroutine, at most one a target.
+// joiner schedules the attempts to join seeds and lost members, without end: memberlist
+// by itself never tries again. The joiner belongs to the loop; each attempt runs in a
+// separate goroutine, at most one for each target.
 type joiner struct {
 	timing  timing
 	isSelf  func(netip.AddrPort) bool
@@ -53,7 +53,7 @@ type joiner struct {
 
 	targets    map[string]*target
 	eagerUntil time.Time
-	restUntil  time.Time // no exchange begins before
+	restUntil  time.Time // no exchange begins before that
 }
 
 // target is a seed or a lost member.
@@ -61,19 +61,19 @@ type target struct {
 	seed   seed
 	lostAt time.Time // zero: a seed
 	fails  int       // since it last answered
-	odd    int       // answers in a row that no agent gives
+	odd    int       // attempts in a row that ended as with something that is no agent
 	again  int       // exchanges in a row after which it was still not listed
 	next   time.Time
 	began  time.Time
 	busy   bool
 	found  []netip.AddrPort // what the seed resolved to at the last try
-	failed error            // of the last try; nil if it was answered
+	failed error            // why the last try failed; nil if it was answered
 	dark   bool             // nothing accepted a connection at the last try
 	slow   int              // tries in a row that were accepted, and not answered in time
-	since  time.Time        // of failing
+	since  time.Time        // when it began to fail
 }
 
-// addrs are those that it has, or had at the last try.
+// addrs are the target's addresses, as far as known from the last try.
 func (t *target) addrs() []netip.Addr {
 	if a, err := netip.ParseAddr(t.seed.host); err == nil {
 		return []netip.Addr{a.Unmap()}
@@ -151,7 +151,7 @@ func (j *joiner) start(ctx context.Context, now time.Time, listed map[netip.Addr
 			continue
 		}
 		if !t.next.After(now) {
-			// Those that were not there cost nothing until they are.
+			// A target that accepted no connection costs nothing until it does.
 			if !t.dark && exchanges >= maxExchanges {
 				continue // the end of an exchange has the loop look again
 			}
@@ -236,11 +236,11 @@ func (j *joiner) finish(r attempt, now time.Time, cluster string) []hint {
 			hints = append(hints, h)
 		}
 	}
-	// An agent that is just stopping closes connections too: wait for more of it.
+	// An agent that is just stopping closes connections too, but not for long.
 	if t.odd = t.odd + 1; len(hints) == 0 {
 		t.odd = 0
 	}
-	// So does one that all agents join at the same time.
+	// An agent that all others join at the same time may close them as well.
 	return slices.DeleteFunc(hints, func(h hint) bool {
 		return h.cause == CauseNoAgent && (t.odd < 3 || now.Sub(t.since) < oddFor)
 	})
@@ -286,7 +286,7 @@ func plainly(err error) error {
 	return errors.New(strings.TrimSpace(text[strings.LastIndex(text, ": ")+1:]))
 }
 
-// measure notes whether anything accepted a connection, and whether that was all.
+// measure notes whether anything accepted a connection, and then whether an answer came.
 func (t *target) measure(r attempt) {
 	slow, dark := false, r.tried > 0
 	for _, addr := range r.found {
@@ -311,7 +311,7 @@ func containsAny(s string, signs ...string) bool {
 func (j *joiner) schedule(t *target, r attempt, now time.Time) {
 	switch {
 	case t.slow > 0:
-		// It is there and busy, or so is this agent: not all again at one moment.
+		// The target or this agent is busy. The pause is random: not all try again at once.
 		t.again = 0
 		pause := min(j.timing.lostMost, j.timing.lost<<min(t.slow-1, 8))
 		t.next = now.Add(pause/2 + rand.N(pause/2))
@@ -322,7 +322,7 @@ func (j *joiner) schedule(t *target, r attempt, now time.Time) {
 			t.again = 0
 			t.next = now.Add(j.timing.lost)
 		case !t.lostAt.IsZero() && t.again < 5:
-			// It answered; the next exchange brings its refutation of being dead.
+			// It answered. In the next exchange it will refute that it is dead.
 			t.next = now.Add(j.timing.retry << t.again)
 			t.again++
 		case !t.lostAt.IsZero():
@@ -361,7 +361,7 @@ func later(a, b time.Time) time.Time {
 	return b
 }
 
-// resolve looks a host name up again at each try: addresses change.
+// resolve looks up a host name. Nothing is cached, since addresses change.
 func resolve(ctx context.Context, host string) ([]netip.Addr, error) {
 	if addr, err := netip.ParseAddr(host); err == nil {
 		return []netip.Addr{addr.Unmap()}, nil
@@ -380,8 +380,8 @@ func resolve(ctx context.Context, host string) ([]netip.Addr, error) {
 	return addrs[:min(len(addrs), maxResolved)], nil
 }
 
-// joinHint explains why a join failed, when that is something to repair rather than an
-// agent that is not there.
+// joinHint explains why a join failed, if it is something to repair and not just an agent
+// that is not there.
 func joinHint(addr netip.AddrPort, err error, cluster string) (hint, bool) {
 	words := err.Error()
 	if text := keyText(words, addr.Addr().String()); text != "" {

@@ -15,14 +15,14 @@ import (
 // errNoKey refuses a change of keys where there are none.
 var errNoKey = errors.New("change cluster keys: this agent gossips without one")
 
-// keyring is memberlist's, changed by one at a time. Its changes take effect at
-// once: the newest message is already encrypted with the key in use, and what
-// arrives is tried with all of them.
+// keyring holds memberlist's keys; one goroutine at a time changes them. A change takes
+// effect at once: the next message is encrypted with the key in use then, and all keys are
+// tried on what arrives.
 type keyring struct {
 	guard   *guard // opens what comes in before memberlist does, by the same keys
 	mu      sync.Mutex
 	ring    *memberlist.Keyring       // nil: no encryption
-	removed atomic.Pointer[time.Time] // when a key was last removed, which may be to shut somebody out; nil: never
+	removed atomic.Pointer[time.Time] // when a key was last removed, perhaps to shut somebody out; nil: never
 }
 
 // removedAt returns when a key was last removed, if one was.
@@ -33,7 +33,7 @@ func (k *keyring) removedAt() (at time.Time, ok bool) {
 	return time.Time{}, false
 }
 
-// newKeyring uses the first key, and accepts the others as well.
+// newKeyring makes a keyring that encrypts with the first key, and accepts the others too.
 func newKeyring(g *guard, first []byte, others [][]byte) (*keyring, error) {
 	if len(first) == 0 {
 		return &keyring{guard: g}, nil
@@ -63,8 +63,8 @@ func (m *Membership) Keys() [][]byte {
 }
 
 // SetKeys replaces the cluster keys: the first is used from now on, all are accepted.
-// Each has 32 bytes. An agent that started without a key gets none: all its peers would
-// have to get it in the same moment.
+// Each has 32 bytes. An agent that started without a key can't get one: all its peers
+// would need the key at the same moment.
 func (m *Membership) SetKeys(keys [][]byte) error {
 	if m.keys.ring == nil {
 		return errNoKey
@@ -106,10 +106,10 @@ func (k *keyring) set(keys [][]byte) error {
 	if err := k.guard.setKeys(keys); err != nil {
 		return fmt.Errorf("use cluster key: %w", err)
 	}
-	// Memberlist removes a key by moving those behind it, in a slice that it may
-	// be decrypting with in that moment. So they are removed from the end, where
-	// nothing moves, and those that stay are added again: for that instant, what
-	// they encrypt is not understood, and gossip repeats itself.
+	// Memberlist removes a key by moving the keys behind it, in a slice that it may be using
+	// to decrypt at that moment. So keys are removed from the end, where nothing moves, and
+	// the keys to keep are added again. In between, messages made with them are not
+	// understood; gossip repeats itself.
 	for {
 		held := k.ring.GetKeys()
 		if !slices.ContainsFunc(held, func(h []byte) bool { return !contains(keys, h) }) {

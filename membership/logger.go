@@ -21,7 +21,7 @@ const (
 type logTap struct {
 	log   *slog.Logger
 	lines chan string
-	kinds map[string]time.Time // when a line of that kind was last logged; of drain alone
+	kinds map[string]time.Time // when a line of that kind was last logged; only drain uses it
 }
 
 func newLogTap(log *slog.Logger) *logTap {
@@ -78,8 +78,8 @@ func (t *logTap) take(line string, now time.Time) {
 
 var digits = regexp.MustCompile(`[0-9a-f]*[0-9][0-9a-f]*`)
 
-// first reports whether a line of this kind was not logged for a while. Lines
-// that differ in numbers only are of a kind.
+// first reports whether no line of this kind was logged for a while. Lines that differ only
+// in numbers are of one kind.
 func (t *logTap) first(text string, now time.Time) bool {
 	kind := digits.ReplaceAllString(text[:min(len(text), 120)], "0")
 	if last, ok := t.kinds[kind]; ok && now.Sub(last) < logEvery {
@@ -99,8 +99,8 @@ func (t *logTap) first(text string, now time.Time) bool {
 	return true
 }
 
-// parseLevel splits "[LEVEL] text". What memberlist calls an error concerns one
-// message or one stream, which gossip survives: a warning to us.
+// parseLevel splits "[LEVEL] text". What memberlist calls an error becomes a warning: it
+// concerns one message or one stream, and gossip survives that.
 func parseLevel(line string) (slog.Level, string) {
 	level, text, ok := strings.Cut(line, "] ")
 	if !ok || !strings.HasPrefix(level, "[") {
@@ -116,8 +116,8 @@ func parseLevel(line string) (slog.Level, string) {
 	}
 }
 
-// expected reports lines of the ordinary course of events: a restarted agent is
-// pinged by its former name, and refusals are reported elsewhere.
+// expected reports whether a line is not worth logging: some say that a restarted agent was
+// pinged by its former name, others repeat a refusal that is reported elsewhere.
 func expected(text string) bool {
 	for _, start := range []string{
 		"Got ping for unexpected node", "ignoring alive message", "Refuting", "Failed fallback TCP ping",
@@ -129,8 +129,8 @@ func expected(text string) bool {
 	return false
 }
 
-// keyText explains memberlist's words about a message that can't be decrypted,
-// with what to do; empty if they are about something else.
+// keyText turns memberlist's words about a message that can't be decrypted into an
+// explanation, with what to do. It is empty if the words are about something else.
 func keyText(words, host string) string {
 	const remedy = ": give all agents the same cluster key"
 	switch {

@@ -17,26 +17,26 @@ type loop struct {
 	joiner   *joiner
 	asker    *asker
 
-	listed   map[netip.AddrPort]bool // of the last reading; replaced, never changed
+	listed   map[netip.AddrPort]bool // addresses in the list last read; replaced, never changed
 	last     View                    // last published
 	lastRTT  time.Time               // when round trips were last published
 	stale    bool                    // something changed since the last reading
-	done     time.Time               // of the last reading
-	members  int                     // in it
-	readAt   time.Time               // no reading because of a change before then
-	pollAt   time.Time               // of the next reading anyway
+	done     time.Time               // when the last reading ended
+	members  int                     // how many it found
+	readAt   time.Time               // no change causes a reading before then
+	pollAt   time.Time               // when the list is read even without a change
 	searchAt time.Time               // when the joiner wants to look again
 }
 
 const (
 	// rttEvery is how often a view is published for nothing but new round trips.
 	rttEvery = 5 * time.Second
-	// readRest keeps the reading of a changing list below a fifth of the time.
+	// readRest keeps readings of a list that changes below a fifth of the time.
 	readRest    = 4
 	readRestMin = 2 * time.Millisecond
-	// pollMembers is how many members may be in the list before it is polled
-	// less often than every probe interval: the cost of a reading grows with
-	// them, and so does the time a suspicion lasts.
+	// pollMembers is how many members the list may have before it is polled less often
+	// than once in each probe interval. With more members a reading costs more, and a
+	// suspicion lasts longer.
 	pollMembers = 10
 	// calmPolls is how many probe intervals pass between readings when all is well.
 	calmPolls = 5
@@ -94,7 +94,7 @@ func (l *loop) run() {
 	}
 }
 
-// wake returns when there is something to do unasked.
+// wake returns when the loop has to wake up even if nothing happens.
 func (l *loop) wake(now time.Time) time.Time {
 	at := l.pollAt
 	if l.stale && l.readAt.Before(at) {
@@ -109,7 +109,7 @@ func (l *loop) wake(now time.Time) time.Time {
 	return later(at, now)
 }
 
-// read takes memberlist's list and publishes what it makes of it.
+// read reads memberlist's list and publishes the view that results.
 func (l *loop) read(now time.Time) {
 	seen, err := l.m.mirror.read()
 	done := time.Now()
@@ -198,7 +198,7 @@ func (l *loop) publish(v View, now time.Time) {
 	l.m.views <- v // this loop alone sends, so the slot is free
 }
 
-// same reports whether two views show the same.
+// same reports whether two views are equal. Of errors it compares the text.
 func same(a, b View) bool {
 	if len(a.Refused) != len(b.Refused) {
 		return false
@@ -235,7 +235,7 @@ func (l *loop) acquaint() {
 	l.m.wire.known.Store(known)
 }
 
-// note takes a sign of a refusal. The next reading publishes it in a view.
+// note takes a sign of a refusal, which the next reading publishes in a view.
 func (l *loop) note(h hint, now time.Time) {
 	known := l.m.wire.known.Load()
 	host := h.addr.Addr()

@@ -20,18 +20,18 @@ type Status string
 
 const (
 	Alive   Status = "alive"
-	Suspect Status = "suspect" // it did not answer; it may yet refute that
-	Dead    Status = "dead"    // it did not refute
+	Suspect Status = "suspect" // it did not answer, and may still show that it is alive
+	Dead    Status = "dead"    // it did not show that in time
 	// Left is a member that left, or that was shut out: it has not answered since a cluster
 	// key was removed, so nothing shows that it has the new one.
 	Left Status = "left"
 )
 
-// Member is an agent as gossip sees it. All but the addresses' reachability, Status and
-// RTT is what the agent gossips about itself, under its signature.
+// Member is an agent as gossip sees it. An agent gossips all of it about itself, under its
+// signature, except for GossipAddr, Status and RTT.
 type Member struct {
 	election.Member
-	Version    string         // of its program, at most 32 bytes
+	Version    string         // of the agent's program, at most 32 bytes
 	GossipAddr netip.AddrPort // as memberlist advertises it
 	PeerAddr   netip.AddrPort // where its transport listens
 	Settings   Settings
@@ -42,11 +42,11 @@ type Member struct {
 // View is an immutable snapshot of the cluster as this agent sees it. Receivers
 // must not change what it points to.
 type View struct {
-	// Members are the alive and suspect ones, sorted by peer ID, one entry a
-	// peer, self included.
+	// Members are the alive and suspect members, sorted by peer ID. Each peer has one
+	// entry, this agent included.
 	Members []Member
-	// Departed are the last known dead and left ones, sorted by peer ID: at
-	// most 64, forgotten after a day. None of them is also in Members.
+	// Departed are the members that last died or left, sorted by peer ID: at most 64,
+	// each forgotten after a day. None of them is also in Members.
 	Departed []Member
 	// Refused are the refusals in force, sorted by host, name and cause.
 	Refused []Refusal
@@ -70,7 +70,7 @@ const (
 	CauseCluster    Cause = "cluster"     // the other agent belongs to another cluster
 	CauseNoAgent    Cause = "no_agent"    // what answers at a seed is not an agent of this cluster
 	CauseSeed       Cause = "seed"        // an address to join does not answer, and nobody else was found
-	CauseMessage    Cause = "message"     // the other agent has the key, and sends what this release does not
+	CauseMessage    Cause = "message"     // the other agent has the key, but this release does not send what it sends
 	CauseNoise      Cause = "noise"       // datagrams that no agent of this cluster made, from anywhere
 	CauseSignature  Cause = "signature"   // a member's advertisement is damaged or forged
 	CauseJudge      Cause = "settings"    // Config.Judge refused the member
@@ -78,8 +78,8 @@ const (
 	CauseIdentity   Cause = "identity"    // two running agents have one identity
 )
 
-// Refusal is an agent that was not let in, or, with Self, a reason why the
-// others refuse this one.
+// Refusal is an agent that was not let in or, with Self, a reason why the other agents
+// refuse this one.
 type Refusal struct {
 	Cause Cause
 	Name  string         // of the agent; empty when it is not known

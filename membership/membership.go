@@ -42,9 +42,9 @@ type Membership struct {
 	closed  bool
 }
 
-// New binds the gossip port, starts, and returns; it joins in the background, without
-// end. The error names the part of the configuration that is wrong or the address that
-// is in use.
+// New binds the gossip port, starts, and returns. Joining goes on in the background, without
+// end. An error names the part of the configuration that is wrong, or the address that is
+// in use.
 func New(cfg Config) (*Membership, error) {
 	t, err := cfg.Pace.timing()
 	if err != nil {
@@ -167,9 +167,9 @@ func (m *Membership) seeds() ([]seed, error) {
 	return seeds, nil
 }
 
-// Views returns the newest view, each once: a view not taken is replaced by the
-// next. The first holds this agent alone, the last is from before Leave. The
-// channel is never closed.
+// Views returns a channel with the newest view. Each comes once, and replaces the one before
+// if that was not taken. The first holds this agent alone, the last is from before Leave.
+// The channel is never closed.
 func (m *Membership) Views() <-chan View { return m.views }
 
 // Notices returns the obituaries that arrive at the gossip port, from anybody and not verified:
@@ -180,9 +180,9 @@ func (m *Membership) Notices() <-chan obituary.Notice { return m.wire.notices }
 func (m *Membership) Addr() netip.AddrPort { return m.wire.advertise }
 
 // Update changes what this agent gossips about itself: candidacies (sorted by election)
-// and draining; it ignores other changes. It returns at once, the others hear of it by
-// gossip. An error means that nothing was changed: the advertisement would not fit, or
-// a name is invalid.
+// and draining. Other changes are ignored. Update returns at once; gossip tells the others.
+// An error means that nothing was changed: the advertisement would not fit, or a name is
+// invalid.
 func (m *Membership) Update(change func(*Member)) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -209,8 +209,8 @@ func (m *Membership) Update(change func(*Member)) error {
 	return nil
 }
 
-// advertise has updates gossiped. Memberlist would block until the broadcast is out; it
-// goes out whether one waits for it or not.
+// advertise has updates gossiped. It does not wait until the broadcast is out, as memberlist
+// offers: the broadcast goes out anyway.
 func (m *Membership) advertise() {
 	for {
 		select {
@@ -222,12 +222,12 @@ func (m *Membership) advertise() {
 	}
 }
 
-// leaveFor bounds the goodbye.
+// leaveFor bounds how long memberlist's Leave may take.
 const leaveFor = 2 * time.Second
 
-// Leave notifies the others that this agent leaves, and returns when that was sent or the
-// context has ended. No views follow, and only Close may be called. Later calls return the
-// first one's outcome.
+// Leave notifies the others that this agent leaves, and returns when the notice was sent or
+// the context has ended. No views follow, and only Close may be called then. Another Leave
+// returns the outcome of the first.
 func (m *Membership) Leave(ctx context.Context) error {
 	m.mu.Lock()
 	if m.closed {
@@ -264,8 +264,8 @@ func (m *Membership) isLeaving() bool {
 	return m.leaving != nil
 }
 
-// Close stops gossiping and frees the port. Without a Leave before, the others
-// take this agent for dead. It waits for a Leave under way.
+// Close stops gossiping and frees the port. Without a Leave before, the others take this
+// agent for dead. Close waits for a Leave under way.
 func (m *Membership) Close() error {
 	m.mu.Lock()
 	if m.closed {

@@ -13,15 +13,15 @@ import (
 )
 
 // mirror reads memberlist's own list, with the state of each node. Memberlist has no
-// call for that: Members omits the state, mixes alive with suspect, hands out pointers
-// into what it changes, and there is no event of suspicion. The exchange by which a node
-// joins does carry the state. So the mirror is a second, idle memberlist that joins the
-// first one in memory, takes what it receives and merges nothing. It has left before it
-// joins, so the first one has nothing to merge either.
+// call for that: Members omits the state, mixes alive with suspect, and returns pointers
+// into what memberlist changes. There is no event of suspicion either. But the exchange by
+// which a node joins carries the state. So the mirror is a second, idle memberlist that
+// joins the first one in memory, keeps what it receives, and merges nothing. It has left
+// before it joins, so the first one has nothing to merge either.
 type mirror struct {
 	list *memberlist.Memberlist
 	wire *wire
-	told []sighting // by the exchange under way; one at a time
+	told []sighting // what the exchange under way brought; there is one at a time
 }
 
 // sighting is a node as memberlist lists it.
@@ -37,7 +37,7 @@ var errTold = errors.New("told")
 // mirrorName can't be a member's gossip name.
 const mirrorName = "#mirror"
 
-// newMirror makes the mirror of the memberlist that has that wire and config.
+// newMirror makes the mirror of the memberlist that uses the given wire and config.
 func newMirror(w *wire, of *memberlist.Config) (*mirror, error) {
 	m := &mirror{wire: w}
 	cfg := memberlist.DefaultLocalConfig()
@@ -94,7 +94,7 @@ func (m *mirror) NotifyMerge(nodes []*memberlist.Node) error {
 
 func (m *mirror) close() error { return m.list.Shutdown() }
 
-// loopAddr is where the mirror believes to be and to join. Nothing is sent there.
+// loopAddr stands for the mirror's address and the one that it joins. Nothing is sent there.
 const loopAddr = "127.0.0.1:1"
 
 // loopTransport connects the mirror to the wire it mirrors, and to nothing else.

@@ -11,10 +11,9 @@ import (
 const (
 	maxRefusals = 256 // that the views show
 	maxHints    = 64
-	// fewNoise is how many datagrams of nobody's are worth no word.
+	// fewNoise is how many datagrams of unknown senders go unreported.
 	fewNoise = 10
-	// hintFor is how long a refusal that rests on single messages is in force after the last
-	// of them.
+	// hintFor is how long a refusal that rests on hints is shown after the last hint.
 	hintFor = 2 * time.Minute
 )
 
@@ -27,8 +26,8 @@ type hint struct {
 	text  string
 }
 
-// faultHint names the sender of what did not pass the guard, and what to do about it: nothing
-// about strangers that talk to open ports.
+// faultHint says whose message did not pass the guard, and what to do about it. There is no
+// hint about strangers that talk to open ports.
 func faultHint(f *fault, host netip.Addr, cluster string) (hint, bool) {
 	h := hint{addr: netip.AddrPortFrom(host, 0)}
 	switch f.kind {
@@ -50,7 +49,7 @@ func faultHint(f *fault, host netip.Addr, cluster string) (hint, bool) {
 // ledger keeps what is refused now. It belongs to the loop.
 type ledger struct {
 	current    map[refusalKey]*refused
-	noise      int64 // datagrams of nobody's, as long as they come
+	noise      int64 // datagrams of unknown senders, counted as long as they come
 	noiseUntil time.Time
 }
 
@@ -68,7 +67,7 @@ type refused struct {
 
 func newLedger() *ledger { return &ledger{current: map[refusalKey]*refused{}} }
 
-// settle takes what the newest view refuses; other refusals of views end.
+// settle takes what the newest view refuses. What only earlier views refused ends.
 func (l *ledger) settle(now time.Time, refused []Refusal) {
 	current := map[refusalKey]bool{}
 	for _, r := range refused {
@@ -83,12 +82,12 @@ func (l *ledger) settle(now time.Time, refused []Refusal) {
 	}
 }
 
-// note records a hint. All messages of a host with another key or cluster fail, so such a
-// host is known by its address alone. A hint about an agent that is wanted is always kept.
+// note records a hint. It drops the port: each message of a host with another key or cluster
+// may have a new one. A hint about an agent that is wanted takes the place of a stranger's.
 func (l *ledger) note(now time.Time, r Refusal, wanted bool) {
 	k := refusalKey{r.Cause, r.Name, netip.AddrPortFrom(r.Addr.Addr(), 0)}
 	if l.current[k] == nil && l.count(true) >= maxHints && (!wanted || !l.yield()) {
-		return // it will come again when there is room
+		return // the hint will come again when there is room
 	}
 	l.put(k, r, now.Add(hintFor))
 	l.current[k].wanted = l.current[k].wanted || wanted
@@ -107,8 +106,8 @@ func (l *ledger) yield() bool {
 	return found
 }
 
-// hear takes how many datagrams from unknown senders came since its last call. Senders
-// can write any address on them, so they are counted, and no address is named.
+// hear takes how many datagrams from unknown senders came since its last call. It names no
+// address: a sender can write any address on a datagram.
 func (l *ledger) hear(now time.Time, n int64) {
 	if n == 0 {
 		return
@@ -131,7 +130,7 @@ func (l *ledger) hear(now time.Time, n int64) {
 	l.current[k].refusal = r
 }
 
-// count returns how many hints there are, or how many refusals of the views.
+// count returns how many hints there are or, if hints is false, refusals of the views.
 func (l *ledger) count(hints bool) int {
 	n := 0
 	for _, s := range l.current {
@@ -146,7 +145,7 @@ func (l *ledger) put(k refusalKey, r Refusal, until time.Time) {
 	old, ok := l.current[k]
 	switch {
 	case !ok && until.IsZero() && l.count(false) >= maxRefusals:
-		return // it will come again when there is room
+		return // the refusal will come again when there is room
 	case !ok:
 		l.current[k] = &refused{refusal: r, until: until}
 	default:

@@ -18,9 +18,9 @@ const (
 	acceptPause = 50 * time.Millisecond
 )
 
-// sockets are the UDP and the TCP port of one number. They take the place of
-// memberlist's own transport, which makes 64 KiB of garbage for each packet:
-// most of what an idle agent would cost.
+// sockets are a UDP and a TCP socket on the same port number. They replace memberlist's own
+// transport, which makes 64 KiB of garbage for each packet: most of what an idle agent would
+// cost.
 type sockets struct {
 	udp     *net.UDPConn
 	tcp     *net.TCPListener
@@ -28,7 +28,7 @@ type sockets struct {
 	done    chan struct{}
 }
 
-// bind listens. A free port of TCP may be taken for UDP: then another is tried.
+// bind opens both. If any port will do, it tries another when one is free for TCP alone.
 func bind(addr netip.Addr, port int) (*sockets, error) {
 	tries := 1
 	if port == 0 {
@@ -70,8 +70,8 @@ func bindOnce(addr netip.Addr, port int) (*sockets, error) {
 // port is the one both sockets are bound to.
 func (s *sockets) port() uint16 { return uint16(s.tcp.Addr().(*net.TCPAddr).Port) }
 
-// read hands packets that pass to memberlist, each in a buffer of its size, until the
-// sockets are closed.
+// read gives memberlist each packet for which passes returns true, in a buffer of its size,
+// until the sockets are closed.
 func (s *sockets) read(passes func(b []byte, from netip.AddrPort) bool) {
 	buffer := make([]byte, 1<<16)
 	for {
@@ -92,7 +92,7 @@ func (s *sockets) read(passes func(b []byte, from netip.AddrPort) bool) {
 	}
 }
 
-// accept gives each inbound stream to take, until the sockets are closed.
+// accept calls take for each inbound stream, until the sockets are closed.
 func (s *sockets) accept(take func(net.Conn)) {
 	for {
 		c, err := s.tcp.Accept()

@@ -8,35 +8,34 @@ import (
 )
 
 const (
-	// patientBy is how many times as long, and for how many times as many reports of others,
-	// an agent waits for a suspect if it is short of processor time itself.
+	// patientBy: an agent that is short of processor time waits patientBy times as long for a
+	// suspect, and needs patientBy times as many reports of others to wait less.
 	patientBy = 4
-	// patientAfter is how long that lasts after the last sign of it.
+	// patientAfter is how long the agent stays patient after the last sign of that shortage.
 	patientAfter = 15 * time.Second
-	// crowd is from how many members on an agent that has just started assumes that all
-	// start at once: it is patient before it can notice that it is late.
+	// crowd is a number of members. If an agent that has just started sees as many, it
+	// assumes that all start at once, and is patient even before it notices that it is late.
 	crowd = 16
 )
 
-// suspicion is how long a member that does not answer may take to refute that it is
-// dead. Where a hundred agents start at once, all are late, and each calls the others
-// dead: after every such verdict all of them exchange lists and connect again, so that
-// there is even less time. So an agent that finds itself late, or that others miss and
-// that misses others (memberlist's score of its own health), waits longer. One without
-// such a sign does not.
+// suspicion decides how long a member that does not answer has to show that it is alive.
+// Where a hundred agents start at once, all are late, and each calls others dead. After
+// every such verdict all agents exchange lists and connect again, which takes even more
+// time. So an agent waits longer if it finds itself late, or if memberlist's score of its
+// own health is bad: others miss it, and it misses others.
 type suspicion struct {
 	config *memberlist.Config // of the list that is running
 	calm   int
 	began  time.Time
 	list   atomic.Pointer[memberlist.Memberlist] // nil: not yet
-	until  atomic.Pointer[time.Time]             // patient
+	until  atomic.Pointer[time.Time]             // until when the agent is patient
 }
 
 func newSuspicion(c *memberlist.Config, now time.Time) *suspicion {
 	return &suspicion{config: c, calm: c.SuspicionMult, began: now}
 }
 
-// woke takes when the agent was to run, and when it did.
+// woke takes when the agent should have run, and when it did.
 func (s *suspicion) woke(due, now time.Time) {
 	if now.Sub(due) >= s.config.ProbeTimeout/2 {
 		s.bear(now)
@@ -49,8 +48,8 @@ func (s *suspicion) bear(now time.Time) {
 	s.until.Store(&until)
 }
 
-// adapt sets what memberlist begins the next suspicion with. It is called under
-// memberlist's lock, under which that is read.
+// adapt sets the multiplier for memberlist's next suspicion. It is called under memberlist's
+// lock, under which memberlist also reads the multiplier.
 func (s *suspicion) adapt(now time.Time, members int64) {
 	if list := s.list.Load(); list != nil && list.GetHealthScore() > 0 {
 		s.bear(now)
@@ -65,10 +64,10 @@ func (s *suspicion) adapt(now time.Time, members int64) {
 	s.config.SuspicionMult = mult
 }
 
-// unconfirmed is the least number with which memberlist gossips a suspicion once only:
-// with fewer, each further agent that misses the member too has all others notified
-// again, which takes a hundred agents as many milliseconds each time. It is a number of
-// confirmations that never come, and for a crowd only.
+// unconfirmed is the least multiplier with which memberlist gossips a suspicion only once: it
+// expects no confirmations if it has too few members for them. With a smaller one, each further
+// agent that misses the member has all others notified again, which takes a hundred agents a
+// hundred milliseconds each time. Only a crowd needs it.
 func unconfirmed(members int64) int {
 	if members < crowd {
 		return 0

@@ -17,9 +17,9 @@ import (
 
 var errWireClosed = errors.New("membership is closed")
 
-// wire is memberlist's network, bounded and closable: it hands on what passes the
-// guard, and ends dials and streams at shutdown, on which memberlist's goroutines
-// would otherwise hang about.
+// wire is memberlist's network, bounded and closable. It hands on what passes the guard. At
+// shutdown it ends all dials and streams: memberlist's goroutines would otherwise go on
+// waiting for them.
 type wire struct {
 	sockets   *sockets
 	guard     *guard
@@ -43,16 +43,16 @@ type wire struct {
 	open   map[*stream]struct{}
 }
 
-// acquaintances are the addresses that are something to this agent. It is
-// replaced, never changed.
+// acquaintances are the addresses that this agent knows. The value is replaced, never
+// changed.
 type acquaintances struct {
-	members map[netip.Addr]bool // of the list
-	sought  map[netip.Addr]bool // to join, or lost, and not in the list
+	members map[netip.Addr]bool // in memberlist's list
+	sought  map[netip.Addr]bool // of seeds and lost members that are not in the list
 }
 
-// worthNaming reports whether the address on a datagram that was not let in may be
-// reported. Anybody can write any address on one: only an address that this agent tries
-// to reach counts, or a member's if the datagram was made with the key.
+// worthNaming reports whether to report the address on a datagram that was not let in.
+// Anybody can write any address on a datagram. So an address counts only if this agent tries
+// to reach it, or if it is a member's and the datagram was made with the key.
 func (k *acquaintances) worthNaming(kind faultKind, host netip.Addr) bool {
 	return k.sought[host] || kind == faultMessage && k.members[host]
 }
@@ -149,12 +149,12 @@ func (w *wire) suspect(f *fault, host netip.Addr) {
 	}
 	select {
 	case w.faults <- h:
-	default: // it will come again
+	default: // the fault will come again
 	}
 }
 
-// pump admits inbound streams while there is capacity, and closes the others: their
-// senders will try again.
+// pump admits inbound streams while there are places, and closes the others: who opened
+// them will try again.
 func (w *wire) pump() {
 	defer w.pumped.Done()
 	w.sockets.accept(func(c net.Conn) {
@@ -189,7 +189,7 @@ func (w *wire) examine(s *stream, from netip.Addr) {
 	}
 	w.suspect(f, from)
 	if f.kind == faultKey || f.kind == faultNoKey || f.kind == faultNeedless {
-		_, _ = s.Conn.Write(refuse(f.kind)) // a few bytes: they wait for nobody
+		_, _ = s.Conn.Write(refuse(f.kind)) // so few bytes that the write does not block
 	}
 	s.bad.Store(f.kind != faultIncomplete)
 	_ = s.Close()
@@ -213,8 +213,8 @@ func (w *wire) hand(s *stream) {
 	}
 }
 
-// track keeps a stream to close at shutdown. One without a place is this agent's
-// own at both ends, and passes no guard.
+// track notes a connection, to close it at shutdown. If it has no place, both its ends are
+// this agent's, and no guard reads it.
 func (w *wire) track(c net.Conn, p *place) (*stream, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -250,8 +250,8 @@ func (w *wire) DialAddressTimeout(a memberlist.Address, timeout time.Duration) (
 	return s, nil
 }
 
-// dialer dials from the address that the others know this agent by, if it is
-// bound to one: they keep places for those they know. So does the transport.
+// dialer dials from the address that the others know this agent by, if it is bound to one:
+// they keep places for addresses that they know. The transport does the same.
 func (w *wire) dialer(timeout time.Duration) net.Dialer {
 	d := net.Dialer{Timeout: min(timeout, w.dialLimit)}
 	if !w.bind.IsUnspecified() {
@@ -260,8 +260,8 @@ func (w *wire) dialer(timeout time.Duration) net.Dialer {
 	return d
 }
 
-// loop returns a stream to memberlist's own end of this very wire, with no
-// socket between.
+// loop returns a stream that leads back to the memberlist of this wire, without a socket in
+// between.
 func (w *wire) loop() (net.Conn, error) {
 	near, far := net.Pipe()
 	n, err := w.track(near, nil)
@@ -319,20 +319,20 @@ func (w *wire) Shutdown() error {
 	return err
 }
 
-// stream is a connection that the wire knows of. Memberlist reads from it what
-// the guard has read before.
+// stream is a connection that the wire keeps track of. Memberlist reads from it only what
+// the guard has read and let in.
 type stream struct {
 	net.Conn
 	wire  *wire
 	place *place      // nil: both ends are this agent's
-	head  []byte      // passed the guard, not yet read
-	whole bool        // nothing more is to be examined
+	head  []byte      // passed the guard, and memberlist has not read it
+	whole bool        // the guard is done with it
 	bad   atomic.Bool // what it brought was not gossip of this cluster
 	once  sync.Once
 }
 
-// Read gives what passed the guard. Of a stream that memberlist opened it waits
-// for the whole answer, until the deadline that memberlist has set.
+// Read gives what passed the guard. If memberlist opened the stream, Read waits for the
+// whole answer, until the deadline that memberlist has set.
 func (s *stream) Read(p []byte) (int, error) {
 	if s.place == nil {
 		return s.Conn.Read(p)
@@ -353,8 +353,8 @@ func (s *stream) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// Write closes a stream that failed: memberlist forgets to when it is the
-// label that could not be written.
+// Write closes the stream if it fails: memberlist forgets to when it could not write the
+// label.
 func (s *stream) Write(p []byte) (int, error) {
 	n, err := s.Conn.Write(p)
 	if err != nil {

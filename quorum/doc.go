@@ -22,9 +22,9 @@
 //   - A vote: Voter.Request (voter.go). objection is why a request is refused at
 //     once, blocked whether it must wait (waiting.go), judge answers it.
 //   - A majority: Confirmed for votes and renewals; Accepted for a proposed roster.
-//   - A lease: Lease.Count, for each grant and each acknowledged heartbeat. It counts
-//     from the send, shortened by the drift. The voter's promise counts from the
-//     receipt, so it ends later on any clock.
+//   - A lease: Lease.Count, for each grant and each acknowledged heartbeat. The lease
+//     counts from the send, shortened by the drift. The voter's promise counts from the
+//     receipt, so the promise ends later on any clock.
 //   - A renewal: Voter.Renew extends the voter's promises, Lease.Count the holder's
 //     lease (lease.go).
 //   - The early end of a term: Voter.Release, by its holder alone.
@@ -32,11 +32,11 @@
 //
 // # What waits
 //
-// A message waits at the voter while a write is in progress that it could contradict
-// (V1). A request also waits while the election is promised to another holder (V3), for
-// at most one vote timeout; a newer one of its holder replaces it. There is one bounded
-// list for each election, and one for the roster. All are tried again at each event:
-// messages about the roster first, then releases, then requests by rank.
+// A message waits at the voter while a write is in progress that the message could
+// contradict (V1). A request also waits while the election is promised to another holder
+// (V3), for at most one vote timeout. A newer request of the same holder replaces it. There
+// is one bounded list for each election, and one for the roster. All are tried again at each
+// event: messages about the roster first, then releases, then requests by rank.
 //
 // # Durable before sent
 //
@@ -45,24 +45,24 @@
 //	GenesisAccept   the pending genesis
 //	any roster      Voter.Roster returns what is on disk, and only that is sent
 //
-// Ledger.Change returns a generation, and a message given to Ledger.WhenDurable
-// leaves once that is on disk. One write is in progress at a time; all changes made
-// meanwhile share the next one. A renewal writes nothing: after a restart the voter
-// keeps every grant on record as a promise, for the longest lease that may still run
-// (a hold, V5).
+// Ledger.Change returns a generation, and a message given to Ledger.WhenDurable leaves
+// once that generation is on disk. One write is in progress at a time; all changes made
+// meanwhile share the next write. A renewal writes nothing. So after a restart the voter
+// treats every grant on record as a promise, for the longest lease that may still run (a
+// hold, V5).
 //
 // # One vote
 //
-// Of a, b and c, a leads in term 4, and dies. b is the nominee and asks for term 5.
-// c has promised the election to a until 10:00:01, so the request waits. b asks
-// again and again, each time with a new send number; c keeps the last. At 10:00:01
-// Tick finds nothing in its way. judge changes the grant on record to term 5 and b,
-// and promises b a lease from the receipt; the election is locked, so other messages
-// about it wait. Ledger.Next returns the write. When the caller reports it durable, by
+// The agents are a, b and c. a leads in term 4, and dies. b is the nominee and asks for
+// term 5. c has promised the election to a until 10:00:01, so b's request waits. b asks
+// again and again, each time with a new send ID; c keeps the last request. At 10:00:01 Tick
+// finds that it may be answered. judge changes the grant on record to term 5 and b, and
+// promises b a lease from the receipt. The election is locked, so other messages about it
+// wait. Ledger.Next returns the write. When the caller reports it durable, by
 // Ledger.Persisted, Voter.Settle unlocks the election and Ledger.Take returns the Vote
-// Grant. b finds in Sends when the request left, and Lease.Count makes a majority of c
-// and b's own voter: b leads until Lease.End. From then on heartbeats renew the
-// promises, and each acknowledgement moves Lease.End.
+// Grant. b finds in Sends when the request left. With its own voter and c, Lease.Count has a
+// majority: b leads until Lease.End. From then on heartbeats renew the promises, and each
+// acknowledgement moves Lease.End.
 //
 // # Guarantees
 //

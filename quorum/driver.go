@@ -7,25 +7,25 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-// Driver is one change of the voters, forward or back, in one ballot: a term of the roster
-// election (R3, R4, R9 to R13).
+// Driver is one change of the voters, forward or back, in one ballot. A ballot is a term of
+// the roster election (R3, R4, R9 to R13).
 //
 // Invariant: each proposal of a ballot has another version. The stable roster of the new
 // voters is proposed once majorities of both halves have accepted the mark, and the earlier
-// promises of a majority of the former voters have ended; if the mark is inherited, of the
-// new ones too. Then there is no way back.
+// promises of a majority of the former voters have ended. If the mark is inherited, those of
+// a majority of the new voters must have ended too. From then on there is no way back.
 type Driver struct {
 	Ballot    election.Term
 	drift     float64
 	proposal  *election.Roster
 	joint     election.Roster // of the change; never changed
-	inherited bool            // the mark may be another ballot's, and decided upon already (R13)
+	inherited bool            // an earlier ballot may have made the mark, and may have decided (R13)
 	back      bool
-	accepted  map[election.PeerID]election.Instant // voter → when the promises that it reported have ended everywhere
+	accepted  map[election.PeerID]election.Instant // voter → when the promises that it reported have ended on any clock
 	refused   map[election.PeerID]bool             // voters that have granted a higher ballot
 	reported  map[election.PeerID]election.Term    // the highest term that each voter reported last, believed or not
 	floor     election.Term                        // the highest term in the acceptances of the marked roster (R4 ii)
-	waited    bool                                 // the marked roster was accepted, and waited for
+	waited    bool                                 // the marked roster was accepted, and WaitsUntil has passed
 }
 
 // NewDriver starts a change of a stable roster, by an unmarked joint one (R9).
@@ -37,9 +37,9 @@ func NewDriver(ballot election.Term, drift float64, stable *election.Roster, nex
 	return d
 }
 
-// InheritChange continues with the highest joint roster that was reported (R3). won is the
-// roster whose majority elected the driver: unless it was unmarked, a mark may have been
-// agreed on (R11, R13).
+// InheritChange continues the change of the highest joint roster that was reported (R3). won
+// is the roster whose majority elected the driver. Unless won is unmarked, a mark may have
+// been agreed on (R11, R13).
 func InheritChange(ballot election.Term, drift float64, joint, won *election.Roster) *Driver {
 	d := &Driver{Ballot: ballot, drift: drift, joint: *joint,
 		refused: map[election.PeerID]bool{}, reported: map[election.PeerID]election.Term{},
@@ -64,7 +64,7 @@ func (d *Driver) Clone() *Driver {
 // Proposal is the roster to propose now. Each is a new value.
 func (d *Driver) Proposal() *election.Roster { return d.proposal }
 
-// Accept counts an acceptance, and the voter's earlier promises from its arrival (R4).
+// Accept counts an acceptance. The promises that it reports run from its arrival (R4).
 func (d *Driver) Accept(now election.Instant, from election.PeerID, m election.RosterAccept) {
 	if m.Driver != d.Ballot || m.Version != d.proposal.Version || !d.Asks(from) {
 		return
@@ -85,9 +85,9 @@ func (d *Driver) Accept(now election.Instant, from election.PeerID, m election.R
 
 func (d *Driver) Asks(p election.PeerID) bool { return d != nil && d.joint.Has(p) }
 
-// TooFar reports whether the voter's term is farther above those of all others than bids can
-// have raised it: a floor from it could use up all terms. Its acceptance counts once another
-// voter reports a term as high.
+// TooFar reports whether the voter's term is so far above those of all others that bids can't
+// have raised it: a floor at that term could use up all terms. The voter's acceptance counts
+// only once another voter reports a term as high.
 func (d *Driver) TooFar(voter election.PeerID) bool {
 	others := d.joint.Floor
 	for id, t := range d.reported {
@@ -98,7 +98,7 @@ func (d *Driver) TooFar(voter election.PeerID) bool {
 	return !d.reported[voter].Follows(others)
 }
 
-// Recount forgets the acceptances: a suspend has made uncertain when their promises end.
+// Recount forgets the acceptances: after a suspend it is uncertain when the promises end.
 func (d *Driver) Recount() { clear(d.accepted) }
 
 // Refuse records that a voter has granted a higher ballot (R1).
@@ -135,15 +135,15 @@ func (d *Driver) GoBack() bool {
 	return d.back
 }
 
-// MayAlwaysGoBack reports whether only this ballot can go back without the new voters (R12):
-// then it must not be given up while they are missing.
+// MayAlwaysGoBack reports whether this ballot, and only this one, can go back without the new
+// voters (R12). Then it must not be given up while they are missing.
 func (d *Driver) MayAlwaysGoBack() bool {
 	return !d.inherited && (d.Marks() || d.back)
 }
 
 // WaitsUntil is when the earlier promises of a majority of the former voters end; Never until
-// a majority has accepted the mark. If that is inherited, the new voters may have decided
-// alone since then, so theirs count too (R13).
+// a majority has accepted the mark. If the mark is inherited, the new voters may have decided
+// alone since, so their promises count too (R13).
 func (d *Driver) WaitsUntil() election.Instant {
 	until := d.promisesEnd(d.joint.Voters)
 	if d.inherited {

@@ -15,10 +15,10 @@ type FormationConfig struct {
 	Retry time.Duration
 }
 
-// Formation makes the first roster. The agent named first proposes, each named agent writes
-// that as pending and accepts, and once all have, the proposer commits. The others adopt the
-// roster from its Report. What is pending binds an agent: two first rosters with common
-// voters could elect two leaders.
+// Formation makes the first roster. The agent named first proposes one. Each named agent
+// writes it as pending and accepts. Once all have, the proposer commits, and the others adopt
+// the roster from its Report. An agent is bound by what is pending: two first rosters with
+// common voters could elect two leaders.
 type Formation struct {
 	cfg       FormationConfig
 	ledger    *Ledger
@@ -29,7 +29,7 @@ type Formation struct {
 	sent      bool
 	waitsFor  []string // names that are missing, or have not answered
 	refusals  map[election.PeerID]Refused
-	stuck     Problem // why this agent can't join what it heard of; zero: nothing hinders it
+	stuck     Problem // why this agent can't join a formation that it heard of; zero: nothing hinders it
 	refused   Problem // the last proposal that this agent refused; zero: none
 	refusedAt election.Instant
 }
@@ -54,8 +54,8 @@ func (f *Formation) Proposer() bool {
 	return len(f.cfg.Names) > 0 && f.cfg.Names[0] == f.cfg.Self.Name
 }
 
-// Advance does the proposer's part. find returns the reachable peer of a name, cluster a name
-// for the new cluster.
+// Advance does the proposer's part. find returns the reachable peer with a name, and cluster
+// draws a name for the new cluster.
 func (f *Formation) Advance(now election.Instant, find func(name string) (election.PeerID, bool), cluster func() string) {
 	if f.ledger.State().Roster != nil || !f.Proposer() {
 		return
@@ -143,7 +143,7 @@ func (f *Formation) Propose(now election.Instant, from election.PeerID, m electi
 		Message: election.GenesisAccept{Cluster: g.Roster.Cluster, Attempt: g.Attempt}})
 }
 
-// clip shortens a list of names for a message, which can't hold 31 long ones.
+// clip shortens a list of names: a message can't hold 31 long ones.
 func clip(names string) string {
 	const limit = election.MaxDetail / 2
 	if len(names) <= limit {
@@ -172,7 +172,7 @@ func (f *Formation) objection(from election.PeerID, g *election.Genesis) (reason
 	case reason != 0, held == nil, held.Same(g):
 		return reason, detail
 	case held.Proposer == g.Proposer && held.Attempt < g.Attempt:
-		return 0, "" // its earlier attempt can't be committed any more: the proposer gave it up
+		return 0, "" // the proposer gave up its earlier attempt, which can't be committed any more
 	case held.Proposer != g.Proposer && proposerOf(held) == proposerOf(g):
 		return election.GenesisPendingFormer, proposerOf(held)
 	}
@@ -214,8 +214,8 @@ func (f *Formation) Refuse(from election.PeerID, name string, m election.Genesis
 	}
 }
 
-// Learn adopts a roster that another agent reports. One of another cluster than the pending
-// genesis is refused, unless that was this agent's own proposal: nobody else could commit it.
+// Learn adopts a roster that another agent reports. It refuses one of another cluster than the
+// pending genesis, unless this agent proposed that genesis: nobody else could commit it.
 func (f *Formation) Learn(now election.Instant, r *election.Roster) {
 	held := f.ledger.State()
 	genesis := r.Version == election.Version{Counter: 1}
@@ -260,8 +260,8 @@ func (f *Formation) Problem(now election.Instant) Problem {
 // Problem is what keeps the first roster from being formed, in facts.
 type Problem struct {
 	Why     Trouble
-	Agents  []string // that are awaited, or the one that proposed
-	Voters  string   // that it proposed
+	Agents  []string // the agents that are awaited, or the one that proposed
+	Voters  string   // the voters that it proposed
 	Refused []Refused
 }
 
@@ -274,13 +274,13 @@ type Refused struct {
 type Trouble uint8
 
 const (
-	PendingHere        Trouble = iota + 1 // a formation that another agent proposed
-	CommittedElsewhere                    // another formation than the one pending here
+	PendingHere        Trouble = iota + 1 // a formation that another agent proposed is pending here
+	CommittedElsewhere                    // another formation than the one pending here is committed
 	RecordLost                            // a committed roster has this agent, which has no record of it
-	RefusedHere                           // a proposal
-	RefusedThere                          // this agent's proposal
-	AwaitsAgents                          // that it can't reach, or that have not accepted
-	AwaitsRoster                          // from any member that has it
-	AwaitsCommit                          // of what is pending here
+	RefusedHere                           // this agent refused a proposal
+	RefusedThere                          // another agent refused this agent's proposal
+	AwaitsAgents                          // it can't reach some agents, or they have not accepted
+	AwaitsRoster                          // any member that has the roster can send it
+	AwaitsCommit                          // what is pending here is not committed yet
 	AwaitsProposal
 )

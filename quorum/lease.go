@@ -9,13 +9,13 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-// HolderLease is how long a holder may act from the send, even if its clock is slow and the
-// voters' are fast: l × (1−ρ)/(1+ρ), rounded down (H3).
+// HolderLease is how long after the send a holder may act. It holds even if the holder's clock
+// is slow and the voters' clocks are fast: l × (1−ρ)/(1+ρ), rounded down (H3).
 func HolderLease(l time.Duration, drift float64) time.Duration {
 	return time.Duration(math.Floor(float64(l) * (1 - drift) / (1 + drift)))
 }
 
-// Outlast is how long to wait by one clock until l has passed on every other:
+// Outlast is how long to wait by one clock until l has passed on every other clock:
 // l × (1+ρ)/(1−ρ), rounded up (V5, R4).
 func Outlast(l time.Duration, drift float64) time.Duration {
 	return time.Duration(math.Ceil(float64(l) * (1 + drift) / (1 - drift)))
@@ -30,8 +30,8 @@ type Lease struct {
 	drift  float64
 	roster *election.Roster
 	sends  map[election.PeerID]election.Instant // voter → when its newest acknowledged send left
-	earned election.Instant                     // the latest end ever earned; it stays valid (R6)
-	won    *election.Roster                     // under which a majority first promised; nil before
+	earned election.Instant                     // the latest end so far, which stays valid (R6)
+	won    *election.Roster                     // see Won
 }
 
 func NewLease(t election.Term, length time.Duration, drift float64, r *election.Roster) *Lease {
@@ -54,7 +54,7 @@ func (l *Lease) Clone() *Lease {
 	return &n
 }
 
-// Count records that the voter acknowledged, at version v, what left at that instant.
+// Count records that the voter acknowledged, at version v, the send that left at sent.
 func (l *Lease) Count(voter election.PeerID, sent election.Instant, v election.Version) {
 	if l.roster == nil || v != l.roster.Version || !l.roster.Has(voter) {
 		return
@@ -64,7 +64,7 @@ func (l *Lease) Count(voter election.PeerID, sent election.Instant, v election.V
 	}
 	l.sends[voter] = sent
 	if sent.Add(HolderLease(l.length, l.drift)) <= l.earned {
-		return // a majority acknowledged what left then or later
+		return // a majority has acknowledged sends that left then or later
 	}
 	if since, ok := supportedSince(l.roster, l.sends); ok {
 		l.earned = max(l.earned, since.Add(HolderLease(l.length, l.drift)))
@@ -94,7 +94,7 @@ func (l *Lease) Reroster(r *election.Roster) {
 
 type Sends struct {
 	last election.SendID
-	log  []election.Instant // of the newest sends; the last one is last's
+	log  []election.Instant // when the newest sends left; the last entry is for last
 	keep time.Duration
 }
 
@@ -128,8 +128,8 @@ func (s *Sends) At(id election.SendID) (election.Instant, bool) {
 
 func Majority(n int) int { return n/2 + 1 }
 
-// Confirmed reports whether the voters for which has is true are a majority for votes: of
-// the former half, and once a joint roster is marked, of both halves (R10).
+// Confirmed reports whether the voters for which has is true are a majority for votes: one of
+// Voters, and once a joint roster is marked, one of Next as well (R10).
 func Confirmed(r *election.Roster, has func(election.PeerID) bool) bool {
 	if r == nil || !confirms(r.Voters, has) {
 		return false
@@ -153,8 +153,8 @@ func confirms(voters []election.Voter, has func(election.PeerID) bool) bool {
 	return n >= Majority(len(voters))
 }
 
-// supportedSince is the latest instant for which a majority's counted sends are not earlier
-// (H3, R10).
+// supportedSince is the latest instant such that the counted sends of a majority left then or
+// later (H3, R10).
 func supportedSince(r *election.Roster, sends map[election.PeerID]election.Instant) (election.Instant, bool) {
 	since, ok := majoritySend(r.Voters, sends)
 	if !ok || !r.Committed {

@@ -7,8 +7,8 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-// Ledger holds the durable state in memory, orders its writes, and has messages wait for the
-// write that they rest on.
+// Ledger holds the durable state in memory, orders its writes, and keeps messages until the
+// write that they rest on is durable.
 //
 // Invariant: durable, urgent and writing ≤ generation; during a write, durable ≤ writing.
 type Ledger struct {
@@ -20,7 +20,7 @@ type Ledger struct {
 	writes     uint64           // numbers the writes
 	written    uint64           // State.Writes of the newest write on disk
 	tried      election.Instant // when the last write started
-	waits      election.Instant // when the first write after the last success started; Never: none did
+	waits      election.Instant // when the first write since the last success started; Never: none did
 	failing    bool
 	barred     bool // nothing is written any more
 	retryAt    election.Instant
@@ -33,8 +33,8 @@ type unsent struct {
 	election.Envelope
 }
 
-// NewLedger returns a ledger of a state that is on disk, which repeats a failed write after
-// retry.
+// NewLedger returns a ledger of a state that is on disk. It repeats a failed write after the
+// time retry.
 func NewLedger(s election.State, retry time.Duration) *Ledger {
 	s = s.Clone()
 	if s.Grants == nil {
@@ -53,7 +53,7 @@ func (l *Ledger) Clone() *Ledger {
 	return &n
 }
 
-// Bar ends the writing for good. What is unsent never leaves.
+// Bar ends the writing for good. Messages that are still unsent never leave.
 func (l *Ledger) Bar() { l.barred, l.unsent = true, nil }
 
 func (l *Ledger) WhenDurable(generation uint64, e election.Envelope) {
@@ -81,7 +81,7 @@ func (l *Ledger) Take() []election.Envelope {
 	return out
 }
 
-// Flush has everything written: a release on disk spares the next run a hold (V5).
+// Flush makes all changes due to be written: a release on disk spares the next run a hold (V5).
 func (l *Ledger) Flush() { l.urgent = l.generation }
 
 // State is the state in memory, which may not be durable yet. It is for reading only.
@@ -111,8 +111,8 @@ func (l *Ledger) NextWrite() uint64 {
 
 func (l *Ledger) Durable(generation uint64) bool { return generation <= l.durable }
 
-// Writes counts the writes on disk, those of former process runs included. A failed one
-// counts once a later one has succeeded.
+// Writes counts the writes on disk, also those of former process runs. A failed write counts
+// once a later one has succeeded.
 func (l *Ledger) Writes() uint64 { return l.written }
 
 // Settled reports whether everything that must be written is durable.
@@ -120,7 +120,7 @@ func (l *Ledger) Settled() bool { return l.urgent <= l.durable }
 
 func (l *Ledger) Failing() bool { return l.failing }
 
-// WaitsSince is since when no write has succeeded that was started; Never: the last one has.
+// WaitsSince is when the first write since the last success started; Never: none did.
 func (l *Ledger) WaitsSince() election.Instant { return l.waits }
 
 func (l *Ledger) TriedAt() election.Instant { return l.tried }

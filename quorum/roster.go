@@ -8,22 +8,22 @@ func (v *Voter) Propose(now election.Instant, from election.PeerID, p election.R
 	v.receiveRoster(now, received{from: from, message: p, at: now})
 }
 
-// Adopt takes a newer roster that was reported (R2). Roster returns it once durable.
+// Adopt takes a newer roster that was reported (R2). Roster returns it once it is durable.
 func (v *Voter) Adopt(now election.Instant, r *election.Roster) {
 	if v.newer(r) {
 		v.receiveRoster(now, received{message: election.Report{Roster: r}, at: now})
 	}
 }
 
-// AdoptKeeping adopts, and keeps the former roster for Restore.
+// AdoptKeeping adopts a roster, and keeps the former one for Restore.
 func (v *Voter) AdoptKeeping(now election.Instant, r *election.Roster) {
 	v.keeping = r
 	v.Adopt(now, r)
 }
 
-// Restore goes back to the roster that AdoptKeeping replaced: the newer one was not accepted
-// from a driver, so no ballot rests on it. It returns the generation to wait for; false while
-// a vote is being written (V1), or if the voter is barred.
+// Restore goes back to the roster that AdoptKeeping replaced. No ballot rests on the newer
+// one, since this voter has not accepted it from a driver. Restore returns the generation to
+// wait for; false while a vote is being written (V1), or if the voter is barred.
 func (v *Voter) Restore() (generation uint64, ok bool) {
 	if v.barred || !v.idle() {
 		return 0, false
@@ -52,8 +52,8 @@ func (v *Voter) adopt(r *election.Roster) {
 	})
 }
 
-// keepingFloor is the newer roster with a floor no lower than the held one's: a joint roster
-// that is proposed again has the floor from before the change (R5).
+// keepingFloor is the newer roster, with the floor of the held one if that is higher: a joint
+// roster that is proposed again has the floor from before the change (R5).
 func keepingFloor(held, newer *election.Roster) *election.Roster {
 	if held == nil || newer.Floor >= held.Floor {
 		return newer
@@ -72,8 +72,8 @@ func (v *Voter) newer(r *election.Roster) bool {
 	return held == nil || held.Cluster == r.Cluster && held.Version.Before(r.Version)
 }
 
-// propose accepts if the granted term of the roster election is at most the driver's
-// and the version is newer, or the same again. It raises that term (R1).
+// propose accepts the roster if the granted term of the roster election is at most the
+// driver's, and the roster's version is newer or the same. It raises the granted term (R1).
 func (v *Voter) propose(now election.Instant, from election.PeerID, p election.RosterPropose) {
 	held, pending := v.ledger.State().Roster, v.ledger.State().Pending
 	g := v.ledger.State().Grants[election.RosterElection]

@@ -12,7 +12,7 @@ import (
 type VoterConfig struct {
 	Self        election.PeerID
 	Drift       float64
-	Lease       time.Duration // that all agents agree on
+	Lease       time.Duration // the same on all agents
 	VoteTimeout time.Duration // how long a request may wait
 }
 
@@ -27,19 +27,19 @@ type Voter struct {
 	promises map[election.Name]promise
 	writing  map[election.Name]uint64     // generation of the grant being written
 	adopting uint64                       // generation of the roster being written; 0: none
-	keeping  *election.Roster             // when it is adopted, the former one is kept
-	waiting  map[election.Name][]received // in their order
+	keeping  *election.Roster             // see AdoptKeeping
+	waiting  map[election.Name][]received // each list sorted by order
 	granted  uint64
 	refused  uint64
 	barred   bool // it promises nothing any more
 }
 
-// promise is the half of a grant that is not on disk: until when no other holder gets one.
-// Its holder may differ from the one on record, which a driver may have replaced (R1).
+// promise is the part of a grant that is not on disk: until when no other holder gets a grant.
+// Its holder may differ from the one on record, since a driver may have replaced that (R1).
 type promise struct {
 	holder election.Holder
 	until  election.Instant
-	hold   bool // of a former process run, and not renewed since (V5)
+	hold   bool // from a former process run or before a suspend, and not renewed since (V5)
 }
 
 func NewVoter(cfg VoterConfig, l *Ledger, now election.Instant) *Voter {
@@ -57,7 +57,7 @@ func NewVoter(cfg VoterConfig, l *Ledger, now election.Instant) *Voter {
 	return v
 }
 
-// Clone returns a copy that shares nothing that changes, with that copy of the ledger.
+// Clone returns a copy that shares nothing that changes. The copy uses the ledger l.
 func (v *Voter) Clone(l *Ledger) *Voter {
 	n := *v
 	n.ledger, n.promises, n.writing, n.waiting = l, maps.Clone(v.promises), maps.Clone(v.writing), maps.Clone(v.waiting)
@@ -76,8 +76,8 @@ func (v *Voter) outlastsAll(now election.Instant) election.Instant {
 	return now.Add(Outlast(longest, v.cfg.Drift))
 }
 
-// Suspended holds all promises as after a start (V5): the clock may have counted the suspend
-// as longer than it was. Waiting requests, whose receipt is as uncertain, are dropped (V4).
+// Suspended turns all promises into holds, as after a start (V5): the clock may have counted the
+// suspend as too long. It drops waiting requests, since their receipts are uncertain too (V4).
 func (v *Voter) Suspended(now election.Instant) {
 	until := v.outlastsAll(now)
 	for e, p := range v.promises {
@@ -108,7 +108,7 @@ func (v *Voter) Request(now election.Instant, from election.PeerID, m election.V
 	v.receive(now, received{from: from, election: m.Election, message: m, at: now})
 }
 
-// objection is why a request is refused, whatever is promised (V2, R5); 0: there is none.
+// objection is why a request is refused at once, whatever is promised (V2, R5); 0: it is not.
 func (v *Voter) objection(from election.PeerID, r election.VoteRequest) election.RefusalReason {
 	g := v.ledger.State().Grant(r.Election)
 	switch {
@@ -123,7 +123,7 @@ func (v *Voter) objection(from election.PeerID, r election.VoteRequest) election
 	case r.Term <= v.roster.Floor:
 		return election.RefusedFloor
 	case r.Lease > v.cfg.Lease:
-		return election.RefusedLease // others would have to wait for longer than was agreed
+		return election.RefusedLease // others would have to wait longer than the agreed lease
 	case !r.Term.Follows(max(g.Term, v.roster.Floor)):
 		return election.RefusedLeap
 	case r.Term < g.Term, r.Term == g.Term && (r.Holder != g.Holder || g.Released):
@@ -148,8 +148,8 @@ func (v *Voter) judge(now election.Instant, r received, m election.VoteRequest) 
 	}
 }
 
-// raised is the record of a higher term, or a longer lease. It never shortens the lease of a
-// holder, which may still act under the lower term (R8).
+// raised is the record of a higher term, or a longer lease. If the holder stays, its lease is
+// never shortened: the holder may still act under the lower term (R8).
 func raised(g election.Grant, t election.Term, h election.Holder, lease time.Duration) election.Grant {
 	if g.Holder == h {
 		lease = max(lease, g.Lease)
@@ -184,13 +184,13 @@ func (v *Voter) refuse(now election.Instant, to election.PeerID, m election.Vote
 	v.ledger.Send(election.Envelope{To: to, Message: refusal})
 }
 
-// extend promises a lease from the receipt, also for a request that has waited: its holder's
+// extend promises a lease from the receipt, even if the request has waited since. The holder's
 // lease counts from the send, so a longer promise would only delay others.
 func (v *Voter) extend(receipt election.Instant, e election.Name, h election.Holder, l time.Duration) {
 	v.promises[e] = v.promises[e].extended(receipt, h, l)
 }
 
-// extended never shortens a promise (V4).
+// extended returns the promise with a lease from then on. It never shortens a promise (V4).
 func (p promise) extended(from election.Instant, h election.Holder, l time.Duration) promise {
 	if p.holder != h {
 		p = promise{holder: h}
@@ -207,7 +207,7 @@ func (v *Voter) remaining(now election.Instant, e election.Name) time.Duration {
 	return min(max(0, v.promises[e].until.Sub(now)), Outlast(election.MaxLease, v.cfg.Drift))
 }
 
-// longest is the rest of the longest promise, holds included (R4).
+// longest is how long the longest promise still runs, holds included (R4).
 func (v *Voter) longest(now election.Instant) time.Duration {
 	var longest time.Duration
 	for e := range v.promises {
@@ -216,7 +216,7 @@ func (v *Voter) longest(now election.Instant) time.Duration {
 	return longest
 }
 
-// Renew extends the promises of claims that equal the record, and nacks the others (V6).
+// Renew extends the promises of claims that match the record, and nacks the others (V6).
 func (v *Voter) Renew(now election.Instant, from election.PeerID, h election.Heartbeat) []election.Nack {
 	var nacks []election.Nack
 	holder := election.Holder{Peer: from, Lineage: h.Lineage}
@@ -288,7 +288,7 @@ func (v *Voter) Counted() (granted, refused uint64) { return v.granted, v.refuse
 // PromiseEnd is when the election's promise ends; 0: there is none.
 func (v *Voter) PromiseEnd(e election.Name) election.Instant { return v.promises[e].until }
 
-// HoldEnd is when a hold ends that excludes that holder; 0: none does.
+// HoldEnd is when the hold ends that keeps that holder from a grant; 0: there is none.
 func (v *Voter) HoldEnd(e election.Name, h election.Holder) election.Instant {
 	if p := v.promises[e]; p.hold && p.holder != h {
 		return p.until
@@ -328,9 +328,9 @@ func (v *Voter) Highest() election.Term {
 	return highest
 }
 
-// Forget drops up to n expired grants of unused elections, the lowest terms first, and
-// returns how many. Then every election not on record counts as granted up to the highest
-// term dropped, so that no term is given out again (G2).
+// Forget drops up to n expired grants of unused elections, the lowest terms first, and returns
+// how many. In every election without a record, all terms up to the highest one dropped then
+// count as granted, so that no term is granted again (G2).
 func (v *Voter) Forget(now election.Instant, used func(election.Name) bool, n int) int {
 	grants := v.ledger.State().Grants
 	idle := slices.DeleteFunc(v.ledger.State().Elections(), func(e election.Name) bool {

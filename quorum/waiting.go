@@ -13,15 +13,15 @@ const maxWaiting = 32
 
 type received struct {
 	from     election.PeerID
-	election election.Name // or roster
+	election election.Name // the constant roster for a message about the roster
 	message  election.Message
 	at       election.Instant // its receipt
 }
 
-// roster is where messages about the roster wait, before all elections.
+// roster is the key under which messages about the roster wait. It sorts before all elections.
 const roster election.Name = ""
 
-// order compares by what is tried first: releases, then requests by rank, best first (V3).
+// order sorts by what is tried first: releases, then requests by rank, best first (V3).
 func order(a, b received) int {
 	x, asks := a.message.(election.VoteRequest)
 	y, too := b.message.(election.VoteRequest)
@@ -44,7 +44,7 @@ func (v *Voter) receive(now election.Instant, r received) {
 	v.handle(now, r)
 }
 
-// blocked reports whether the message must wait: for a write (V1), or, if it is a request
+// blocked reports whether the message must wait for a write (V1) or, if it is a request
 // without an objection, for the end of a promise to another holder (V3).
 func (v *Voter) blocked(now election.Instant, r received) bool {
 	switch m := r.message.(type) {
@@ -86,7 +86,7 @@ func (v *Voter) wait(now election.Instant, r received) {
 	switch m := r.message.(type) {
 	case election.Release:
 		if _, onRecord := v.ledger.State().Grants[e]; !onRecord && n == 0 {
-			return // there is nothing that it could end
+			return // there is nothing that the release could end
 		}
 	case election.VoteRequest:
 		if full && !v.locked(e) {
@@ -122,7 +122,7 @@ func (v *Voter) retryOf(now election.Instant, e election.Name) {
 		switch {
 		case blocked:
 			v.refuse(now, r.from, m, election.RefusedPromised)
-		case asks && now > r.at.Add(v.cfg.VoteTimeout): // a write took that long: the nominee has given up, or asked again
+		case asks && now > r.at.Add(v.cfg.VoteTimeout): // a write took so long that the nominee has given up or asked again
 		default:
 			v.handle(now, r)
 		}

@@ -10,10 +10,10 @@
 //   - A nominee does not lead: it asks for votes, outside this package.
 //   - So an Elected proves nothing and is not acknowledged: heartbeats show who leads.
 //   - The paper's ring has no failures. Here each hop is acknowledged (Ack), and a
-//     candidate that does not do so within the hop timeout is skipped.
-//   - A candidate that replaces a worse token by its own starts its own round: the origin
-//     of a token is always the candidate that it carries, so a token is recognized whose
-//     origin died.
+//     candidate that sends no Ack within the hop timeout is skipped.
+//   - A candidate that replaces a worse token by its own starts its own round. So the
+//     origin of a token is always the candidate that it carries, and a token whose origin
+//     died is recognized.
 //   - A candidate whose token does not come home in time sends another one.
 //
 // # Guarantees

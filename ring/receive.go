@@ -41,12 +41,12 @@ func (r *Ring) receiveToken(now election.Instant, f election.Field, m election.R
 	case f.Leads != nil:
 		v.Send = append(v.Send, r.elected(m.Round.Origin, *f.Leads))
 	case !contains(ring, m.Best.Peer):
-		// Its best is dead or left: it would circulate forever.
+		// The token's best is dead or left: the token would circulate forever.
 		if f.Able && r.phase == idle {
 			r.begin(now, f, v)
 		}
 	case !r.notePassage(m):
-		// Repeated: a hop was skipped that was only slow, or its ack got lost.
+		// The token came before: the sender skipped a slow hop, or missed an ack.
 	case !f.Able:
 		r.send(now, ring, hop{token: m, to: r.self}, v)
 	case m.Best.Above(f.Self):
@@ -59,8 +59,8 @@ func (r *Ring) receiveToken(now election.Instant, f election.Field, m election.R
 	}
 }
 
-// receiveOwn nominates if the token of the current round came home. If this agent's rank
-// changed meanwhile, the others compared the old one, and a new round is needed.
+// receiveOwn nominates if the token of the current round came home. If this agent's rank has
+// changed meanwhile, the others compared its old rank, and a new round is needed.
 func (r *Ring) receiveOwn(now election.Instant, f election.Field, m election.RingElection, v *election.Verdict) {
 	if r.phase != entered || m.Round.Number != r.number || !f.Able || f.Leads != nil {
 		return
@@ -78,8 +78,8 @@ func (r *Ring) receiveAck(from election.PeerID, m election.RingAck) {
 	})
 }
 
-// receiveElected passes a new announcement on, up to its origin. It may be late, so it
-// ends no round: the elector calls Stop once heartbeats show who leads.
+// receiveElected passes a new announcement on, until it is back at its origin. It may be late,
+// so it ends no round: the elector calls Stop once heartbeats show who leads.
 func (r *Ring) receiveElected(f election.Field, l election.Leadership, v *election.Verdict) {
 	if l.Leader.Peer == r.self || !r.noteAnnounced(l) {
 		return
@@ -89,7 +89,7 @@ func (r *Ring) receiveElected(f election.Field, l election.Leadership, v *electi
 	}
 }
 
-// noteAnnounced reports whether the announcement is newer than all before.
+// noteAnnounced reports whether the announcement is newer than all before it.
 func (r *Ring) noteAnnounced(l election.Leadership) bool {
 	if cmp.Or(
 		cmp.Compare(l.Term, r.announced.Term),
@@ -102,8 +102,8 @@ func (r *Ring) noteAnnounced(l election.Leadership) bool {
 	return true
 }
 
-// notePassage reports whether the token is newer than all before from that process run of its
-// origin. Of different runs, the last to arrive wins.
+// notePassage reports whether the token is newer than all earlier ones from that process run
+// of its origin. Tokens of different runs are not compared: the last to arrive counts.
 func (r *Ring) notePassage(m election.RingElection) bool {
 	p := passage{origin: m.Best.Peer, joined: m.Best.JoinedAt, number: m.Round.Number}
 	i := slices.IndexFunc(r.passages, func(q passage) bool { return q.origin == p.origin })

@@ -7,8 +7,8 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-// begin starts a round with its own token, which is home at once if this agent is alone. If no
-// round may start now (Field.Full), it only stops.
+// begin starts a round with this agent's own token. If this agent is alone, the token is home
+// at once. If no round may start now (Field.Full), begin only stops.
 func (r *Ring) begin(now election.Instant, f election.Field, v *election.Verdict) {
 	if f.Full {
 		r.Stop()
@@ -25,15 +25,15 @@ func (r *Ring) begin(now election.Instant, f election.Field, v *election.Verdict
 	}}, v)
 }
 
-// giveUpAt is when a token sent now counts as lost: a hop timeout for each hop, after the old
-// lease, since no vote is granted before. Each worse candidate gives up a hop timeout later,
+// giveUpAt is when a token sent now counts as lost: a hop timeout for each hop, from f.Patience
+// on, since no vote is granted before. Each next worse candidate gives up a hop timeout later,
 // so that not all start again.
 func (r *Ring) giveUpAt(now election.Instant, f election.Field, ring []election.PeerID) election.Instant {
 	hops := len(ring) + len(better(f))
 	return max(now, f.Patience).Add(time.Duration(hops) * r.timeout)
 }
 
-// yield waits for the outcome of a better candidate's round instead of this agent's.
+// yield ends this agent's round, and waits for the outcome of a better candidate's.
 func (r *Ring) yield(f election.Field, to election.Rank, until election.Instant) {
 	if r.phase == nominated {
 		return
@@ -55,8 +55,8 @@ func (r *Ring) nominate(v *election.Verdict) {
 	v.Nominee = true
 }
 
-// send sends a token to the candidate after h.to. If that is this agent, no other is left: its
-// own token is home, and one of another origin ends there.
+// send sends a token to the candidate after h.to. If that is this agent, no other is left:
+// then its own token is home, and a token of another origin ends there.
 func (r *Ring) send(now election.Instant, ring []election.PeerID, h hop, v *election.Verdict) {
 	origin := h.token.Round.Origin
 	r.dropHop(origin)
@@ -101,8 +101,8 @@ func (r *Ring) proceed(now election.Instant, f election.Field, v election.Verdic
 	return v
 }
 
-// watch checks whether a candidate left that may have held the token this agent waits for.
-// Then the best one left starts again at once, each next one a hop timeout later.
+// watch notices if a candidate left that may have held the token this agent waits for. Then
+// the best remaining candidate starts again at once, each next one a hop timeout later.
 func (r *Ring) watch(now election.Instant, f election.Field, ring []election.PeerID) {
 	before := len(r.holders)
 	r.holders = slices.DeleteFunc(r.holders, func(p election.PeerID) bool { return !contains(ring, p) })
@@ -123,7 +123,7 @@ func better(f election.Field) []election.PeerID {
 	return peers
 }
 
-// forget drops the tokens of origins that left the ring, which would never come home.
+// forget drops the tokens of origins that left the ring: they would never come home.
 func (r *Ring) forget(ring []election.PeerID) {
 	r.hops = slices.DeleteFunc(r.hops, func(h hop) bool { return !contains(ring, h.token.Round.Origin) })
 	r.passages = slices.DeleteFunc(r.passages, func(p passage) bool { return !contains(ring, p.origin) })

@@ -30,13 +30,13 @@ type outcome struct {
 	err     error
 	// If there is an error, one of these may be set.
 	dark    bool // nothing answers at the address, not even a refusal
-	tooSlow bool // it was reached and took too long
-	hungUp  bool // it was reached and ended the connection
+	tooSlow bool // the peer was reached and took too long
+	hungUp  bool // the peer was reached and ended the connection
 }
 
 func (o outcome) close() {
 	if o.wire != nil {
-		_ = o.wire.stream.Conn().Close() // not needed after all
+		_ = o.wire.stream.Conn().Close() // it is not needed after all
 	}
 }
 
@@ -57,7 +57,7 @@ func (l *link) tell(o outcome) {
 	}
 }
 
-// dialling is the parameters of a dial.
+// dialling holds the parameters of a dial.
 type dialling struct {
 	addr     netip.AddrPort
 	urgency  func() urgency
@@ -65,9 +65,9 @@ type dialling struct {
 	timeouts int
 }
 
-// call dials the peer and greets it, when it is its turn. A peer that was not
-// there at the last dial is waited for outside the line: the first sign of it
-// has to be seen at once, and those that are not there keep nobody waiting.
+// call dials the peer and greets it, once the dial has its turn. If nothing answered the
+// last dial, call first waits for a sign of the peer, outside the line: it must see that
+// sign at once, and a peer that is not there must keep no other waiting.
 func (l *link) call(ctx context.Context, d dialling, o *outcome) {
 	if d.dark {
 		began := time.Now()
@@ -139,13 +139,13 @@ func (l *link) meet(ctx context.Context, s network.Stream, o *outcome) {
 	}
 }
 
-// deadlineOf returns the context's; there is one.
+// deadlineOf returns the deadline of a context that has one.
 func deadlineOf(ctx context.Context) time.Time {
 	at, _ := ctx.Deadline()
 	return at
 }
 
-// open dials the peer and opens the stream of the two.
+// open dials the peer and opens the stream to it.
 func (t *Transport) open(ctx context.Context, p peer.ID, addr netip.AddrPort) (network.Stream, error) {
 	c, err := t.host.dial(ctx, p, addr)
 	if err != nil {
@@ -169,11 +169,11 @@ func (t *Transport) open(ctx context.Context, p peer.ID, addr netip.AddrPort) (n
 	return s, nil
 }
 
-// receive takes a stream that a peer opened to its link. It is the swarm's
-// stream handler and runs in a goroutine of the stream's.
+// receive gives a stream that a peer opened to the peer's link. It is the swarm's stream
+// handler: each stream has a goroutine for it.
 func (t *Transport) receive(s network.Stream) {
 	if !t.enter() {
-		_ = s.Conn().Close() // so close all others
+		_ = s.Conn().Close() // Close closes all others as well
 		return
 	}
 	defer t.running.Done()
@@ -243,8 +243,8 @@ func (l *link) report(err error) bool {
 	return true
 }
 
-// probe asks whether anybody still listens at the peer's address, for the side
-// that can't redial: the kernel of a host whose agent died refuses at once.
+// probe asks whether a process still listens at the peer's address. The side that does not
+// dial needs it. The kernel of a host whose agent died refuses at once.
 func (l *link) probe() {
 	addr := l.where()
 	l.t.running.Add(1)
@@ -279,8 +279,8 @@ func (l *link) wake() {
 func (t *Transport) knock(ctx context.Context, addr netip.AddrPort) error {
 	c, err := t.host.dialer.DialContext(ctx, "tcp", addr.String())
 	if err == nil {
-		// A process that is dying may still have its listener open, and resets what it has not
-		// accepted. A living one sends a hello or nothing.
+		// The listener of a dying process may still be open; its kernel then resets connections
+		// that the process has not accepted. A living process sends a hello or nothing.
 		if deadline, ok := ctx.Deadline(); ok && c.SetReadDeadline(deadline) == nil {
 			_, err = c.Read(make([]byte, 1))
 		}

@@ -20,19 +20,19 @@ type (
 		Peer election.PeerID
 		Err  error // why; never nil
 	}
-	// Message is a message from a connected peer. It made sense by itself, as
-	// package codec checks.
+	// Message is a message from a connected peer. Package codec has found its values
+	// valid.
 	Message struct {
 		Peer    election.PeerID
 		Message election.Message
 	}
-	// Refused: a peer could be reached, and is not connected because one side refused. It
-	// is sent once for each cause until that changes.
+	// Refused: a peer could be reached, and is not connected because one side refused. The
+	// event comes again only when the cause changes.
 	Refused struct {
 		Peer   election.PeerID
-		Name   string         // as in its hello; empty if it was not asked
+		Name   string         // as in its hello; empty without one
 		Addr   netip.AddrPort // as far as known
-		ByPeer bool           // it refused this agent; else this agent refused it
+		ByPeer bool           // the peer refused this agent; else this agent refused the peer
 		Err    error          // the refuser's reason
 	}
 )

@@ -10,7 +10,7 @@ import (
 	"github.com/libp2p/go-libp2p/core/network"
 )
 
-// A frame is a length of 4 bytes, big endian, and as many bytes.
+// A frame is a length in 4 bytes, big endian, and then that many bytes.
 
 const (
 	frameHeader = 4
@@ -20,7 +20,7 @@ const (
 	keepBuffer = 16 << 10
 )
 
-// wire reads and writes frames on one stream, each by one goroutine, at the same time.
+// wire reads and writes frames on one stream. One goroutine may read while another writes.
 type wire struct {
 	stream network.Stream
 	r      *bufio.Reader
@@ -53,9 +53,9 @@ func (w *wire) send(body []byte) error {
 	return w.flush()
 }
 
-// read returns the next frame, which is valid until the next call. A frame over
-// the limit is an error before any memory is taken for it. It waits for the
-// frame to begin as long as the stream's deadline lets it.
+// read returns the next frame, which is valid until the next call. A frame over the limit is
+// an error, and no memory is taken for it. read waits for a frame until the stream's
+// deadline.
 func (w *wire) read(limit int) ([]byte, error) {
 	header, err := w.r.Peek(frameHeader)
 	if err != nil {
@@ -76,8 +76,8 @@ func (w *wire) read(limit int) ([]byte, error) {
 	return body, cut(err, true)
 }
 
-// readTimed is read, but the rest of a frame must come within bodyTimeout. It replaces the
-// stream's read deadline.
+// readTimed is read, but the rest of a frame must come within bodyTimeout of its first byte.
+// It replaces the stream's read deadline.
 func (w *wire) readTimed(limit int) ([]byte, error) {
 	if _, err := w.r.Peek(1); err != nil {
 		return nil, err
@@ -108,7 +108,7 @@ func (w *wire) complete(limit int) bool {
 	return n > int64(limit) || int64(w.r.Buffered()) >= frameHeader+n
 }
 
-// cut distinguishes an end inside a frame from an end between two.
+// cut distinguishes an end of the stream inside a frame from one between two frames.
 func cut(err error, inside bool) error {
 	if err == io.EOF && inside {
 		return io.ErrUnexpectedEOF

@@ -20,19 +20,19 @@ import (
 const (
 	// maxPending bounds the inbound connections that have not proven an identity
 	// yet, and maxPendingPerIP those of one address (IPv6: of one /64, which one
-	// host can have whole). Each ends within limits.greet once its turn has come.
+	// host can have whole). Each ends within limits.greet of its handshake's turn.
 	maxPending      = 128
 	maxPendingPerIP = 64
-	// maxPendingUnknown bounds those from addresses of no member: the rest is
-	// kept for members.
+	// maxPendingUnknown bounds those of them that come from an address of no member: the
+	// rest is kept for members.
 	maxPendingUnknown = 96
 	// maxStrangers bounds how many unknown peers are remembered.
 	maxStrangers = 64
-	// strangerGrace is how long an unknown peer may knock before it is worth
-	// telling: while a cluster forms, peers hear of each other at different times,
-	// which are far apart where many agents share a busy machine.
+	// strangerGrace is how long an unknown peer may connect before it is reported. While a
+	// cluster forms, one of two peers hears of the other first, and much earlier where many
+	// agents share a busy machine.
 	strangerGrace = 30 * time.Second
-	// strangerForget is after how long of silence it is a new story.
+	// strangerForget is how long an unknown peer is silent before it is reported anew.
 	strangerForget = time.Minute
 )
 
@@ -48,9 +48,9 @@ func (gater) InterceptAddrDial(peer.ID, ma.Multiaddr) bool                    { 
 func (gater) InterceptUpgraded(network.Conn) (bool, control.DisconnectReason) { return true, 0 }
 
 func (g gater) InterceptAccept(c network.ConnMultiaddrs) bool {
-	// Noise sets its own deadline once it is the handshake's turn.
+	// Once the handshake has its turn, Noise sets its own deadline.
 	if c, ok := c.(net.Conn); ok && c.SetReadDeadline(time.Now().Add(g.t.limits.greet)) != nil {
-		return false // it is closed already
+		return false // the connection is closed already
 	}
 	return !g.t.isClosing()
 }
@@ -80,7 +80,7 @@ func (g gater) InterceptSecured(dir network.Direction, p peer.ID, addrs network.
 type strangers struct {
 	mu    sync.Mutex
 	known map[election.PeerID]*stranger
-	grace time.Duration // as the constant; tests have less patience
+	grace time.Duration // strangerGrace; shorter in tests
 }
 
 type stranger struct {
@@ -107,8 +107,8 @@ func (s *strangers) knock(box *mailbox, p election.PeerID, from netip.AddrPort) 
 	}
 }
 
-// forget takes a peer that is known now: should it be unknown again, for gossip
-// errs, that is a new story.
+// forget drops a peer that is known now: should it become unknown again, since
+// gossip errs, it is reported anew.
 func (s *strangers) forget(p election.PeerID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -128,7 +128,7 @@ func (s *strangers) prune(now time.Time) {
 type doorman struct {
 	network.NullResourceManager
 	full  func()                // called for each connection that is turned away
-	known func(netip.Addr) bool // a member's address
+	known func(netip.Addr) bool // reports whether it is a member's address
 
 	mu       sync.Mutex
 	total    int
@@ -171,8 +171,8 @@ func (d *doorman) leave(source netip.Prefix, unknown int) {
 	}
 }
 
-// sourceOf returns what shares one bound: a member's address; of an unknown
-// IPv6 address its /64.
+// sourceOf returns the addresses that share one bound with this one: of an unknown IPv6
+// address its /64, of any other only itself.
 func sourceOf(ip netip.Addr, known bool) netip.Prefix {
 	bits := ip.BitLen()
 	if ip.Is6() && !known {
@@ -180,7 +180,7 @@ func sourceOf(ip netip.Addr, known bool) netip.Prefix {
 	}
 	p, err := ip.Prefix(bits)
 	if err != nil {
-		return netip.Prefix{} // not of IP
+		return netip.Prefix{} // the address is not one of IP
 	}
 	return p
 }
@@ -222,7 +222,7 @@ func (v *visit) PeerScope() network.PeerScope {
 // Done implements network.ResourceScopeSpan: the connection has ended.
 func (v *visit) Done() { v.leave() }
 
-// addrPort returns the address, or zero if it is not of IP and TCP.
+// addrPort returns the address and port, or zero if the address is not of IP and TCP.
 func addrPort(m ma.Multiaddr) netip.AddrPort {
 	if m == nil {
 		return netip.AddrPort{}

@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	// handshakesFirst is how many handshakes may be under way until their speed
-	// is known, handshakesFew and handshakesMany between what their number moves.
+	// handshakesFirst is how many handshakes may be under way until their speed is
+	// known. After that the limit moves between handshakesFew and handshakesMany.
 	handshakesFirst = 8
 	handshakesFew   = 4
 	handshakesMany  = 64
@@ -19,34 +19,34 @@ const (
 
 // handshakes bounds how many handshakes are under way at once, in one direction.
 //
-// A handshake takes each side about a millisecond of a processor. When hundreds share one, all
-// exceed their time limit and fail: agents that start together would never be connected. So
-// only a few are started at a time, and the others wait in a queue. How many depends on how
-// long they take.
+// A handshake takes each side about a millisecond of a processor. If hundreds of handshakes
+// share one processor, all exceed their time limit and fail: agents that start together
+// would never be connected. So only a few run at a time, and the others wait in a queue. How
+// many run depends on how long they take.
 type handshakes struct {
-	slow time.Duration                     // one that takes longer shows that there are too many
-	late func(due time.Time) time.Duration // how late it is now; replaced in tests
+	slow time.Duration                     // a handshake that takes longer shows that too many run
+	late func(due time.Time) time.Duration // how long ago due was; replaced in tests
 
 	mu       sync.Mutex
 	limit    int // between handshakesFew and handshakesMany
 	underWay int
-	doubtful int // of those under way
+	doubtful int // how many of those under way are doubtful
 	waiting  []*handshake
 	begun    int // inbound ones, ever
 	sources  map[netip.Addr]source
-	peak     int  // the most that were ever under way
-	resting  bool // none of those that can wait begins
+	peak     int  // the most that were ever under way at once
+	resting  bool // no handshake of urgency later may begin
 }
 
-// handshake is one that waits or is under way.
+// handshake is a handshake that waits or is under way.
 type handshake struct {
-	urgency func() urgency // it may change while it waits
-	// doubtful: the last one with this peer timed out. At most half of the places are for
-	// these: peers that are frozen don't keep the others waiting.
+	urgency func() urgency // may change while the handshake waits
+	// doubtful: the last handshake with this peer timed out. Doubtful ones get at most half
+	// of the places, so that frozen peers don't keep the others waiting.
 	doubtful bool
 	from     netip.Addr    // where an inbound one comes from
-	at       place         // what was known of it
-	paced    bool          // those that can wait rest after it
+	at       place         // what was known of that address
+	paced    bool          // it has urgency later: a rest follows
 	may      chan struct{} // closed when it may begin
 	began    time.Time
 }
@@ -54,17 +54,17 @@ type handshake struct {
 // source is an address that inbound handshakes come from.
 type source struct {
 	underWay int
-	turn     int  // the number of the last one that began, of all; 0: none yet
+	turn     int  // number, among all inbound ones, of the last that began; 0: none yet
 	doubtful bool // the last one that ended timed out
 }
 
-// shareOf is which part of those under way may come from the address of one member:
-// who can use it does not keep the others out by saying nothing.
+// shareOf: a quarter of the handshakes under way may come from the address of one member.
+// Somebody who uses that address and says nothing does not keep the others out.
 const shareOf = 4
 
-// share is how many of so many may be under way from the address. Where several
-// members share one, they have as large a part as they are of all: with less, those
-// that start together would time out in the line.
+// share is how many of limit handshakes may come from the address. Several members that
+// share an address get the same part of the limit as they are of all members: with less,
+// members that start together would time out in the line.
 func (p place) share(limit int) int {
 	most := max(1, limit/shareOf)
 	if p.peers > 1 {
@@ -73,7 +73,7 @@ func (p place) share(limit int) int {
 	return most
 }
 
-// urgency is in which order handshakes begin.
+// urgency decides in which order handshakes begin.
 type urgency int32
 
 const (
@@ -95,8 +95,8 @@ func (h *handshakes) begin(ctx context.Context, u func() urgency, doubtful bool)
 	return h.wait(ctx, &handshake{urgency: u, doubtful: doubtful, may: make(chan struct{})})
 }
 
-// answer is begin of an inbound handshake, for which all of its address get their
-// turn together.
+// answer is begin for an inbound handshake. Addresses get their turns one after another,
+// however many handshakes each has.
 func (h *handshakes) answer(ctx context.Context, from netip.Addr, at place) (*handshake, error) {
 	return h.wait(ctx, &handshake{urgency: urgencyOf(at.first, false).always, from: from, at: at, may: make(chan struct{})})
 }
@@ -117,7 +117,7 @@ func (h *handshakes) wait(ctx context.Context, one *handshake) (*handshake, erro
 		h.waiting = slices.Delete(h.waiting, at, at+1)
 	}
 	h.mu.Unlock()
-	if at < 0 { // it may, just now
+	if at < 0 { // it was allowed to begin just now
 		h.end(one, false)
 	}
 	return nil, context.Cause(ctx)
@@ -129,7 +129,7 @@ func (h *handshakes) end(one *handshake, timedOut bool) {
 	defer h.mu.Unlock()
 	took := time.Since(one.began)
 	switch {
-	case one.doubtful: // that is about its peer only
+	case one.doubtful: // its time says something about its peer only
 		h.doubtful--
 	case timedOut:
 		h.limit = max(handshakesFew, h.limit/2)
@@ -148,8 +148,8 @@ func (h *handshakes) end(one *handshake, timedOut bool) {
 	h.admit()
 }
 
-// leave records how one from that address ended; the caller holds the lock. What is
-// known of addresses is bounded; addresses without a doubt are forgotten first.
+// leave records how a handshake from that address ended; the caller holds the lock. What is
+// kept of addresses is bounded; those that are not doubtful are forgotten first.
 func (h *handshakes) leave(from netip.Addr, timedOut bool) {
 	s := h.sources[from]
 	s.underWay--
@@ -163,7 +163,7 @@ func (h *handshakes) leave(from netip.Addr, timedOut bool) {
 	}
 }
 
-// admit starts those that may start. The caller holds the lock.
+// admit starts the handshakes that may begin. The caller holds the lock.
 func (h *handshakes) admit() {
 	for h.underWay < h.limit {
 		at := h.next()
@@ -193,8 +193,8 @@ func (h *handshakes) admit() {
 	}
 }
 
-// next returns which is to begin next, -1 if none may: of the most urgent that of
-// the address whose turn was longest ago, of these the oldest.
+// next returns the handshake that is to begin next, -1 if none may. It is one of the most
+// urgent; of these, one from the address whose turn was longest ago; of these, the oldest.
 func (h *handshakes) next() int {
 	at, best, turn := -1, later, 0
 	for i, w := range h.waiting {
@@ -207,7 +207,7 @@ func (h *handshakes) next() int {
 }
 
 func (h *handshakes) mayBegin(w *handshake, u urgency) bool {
-	from := h.sources[w.from] // nothing for one that this agent began
+	from := h.sources[w.from] // empty for a handshake that this agent began
 	switch {
 	case (w.doubtful || from.doubtful) && h.doubtful >= h.limit/2,
 		w.from.IsValid() && from.underWay >= w.at.share(h.limit),
@@ -218,17 +218,17 @@ func (h *handshakes) mayBegin(w *handshake, u urgency) bool {
 }
 
 const (
-	// restMin is from the end of one handshake that can wait to the next.
+	// restMin is the rest after a handshake of urgency later.
 	restMin = 5 * time.Millisecond
-	// restFactor is how many times as long as one took, that was slow, and as this
-	// process was late, if it was, the rest lasts; restMost bounds it.
+	// restFactor is how many times as long as a slow handshake the rest after it lasts. If
+	// this process is late by more than restLate, a second rest lasts as many times that.
 	restLate   = 5 * time.Millisecond
 	restFactor = 16
 	restMost   = 5 * time.Second
 )
 
-// rest has the less urgent ones wait after one that took so long, and longer if that, or this
-// process, was slow: on a machine that is busy with the start of many agents, the connections
+// rest has handshakes of urgency later wait after one of them, and longer if that one, or this
+// process, was slow. On a machine that is busy with the start of many agents, the connections
 // that are needed to agree come first. The caller holds the lock.
 func (h *handshakes) rest(took time.Duration) {
 	pause := restMin
@@ -252,7 +252,7 @@ func (h *handshakes) rested() {
 	h.admit()
 }
 
-// look records that the urgency of some may have changed.
+// look starts what may begin now that the urgency of some handshakes may have changed.
 func (h *handshakes) look() {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -12,8 +12,8 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-// protocolVersion is the version of everything that is sent after the stream has been
-// opened. Two versions don't talk to each other.
+// protocolVersion is the version of everything that is sent once the stream is open.
+// Agents of different versions don't talk to each other.
 const protocolVersion = 1
 
 const (
@@ -42,7 +42,7 @@ type Hello struct {
 	Lease     time.Duration
 }
 
-// Validate returns what is senseless about the hello by itself.
+// Validate returns what is wrong with the hello, without a look at the receiver's own.
 func (h Hello) Validate() error {
 	switch {
 	case h.Lineage == 0:
@@ -131,9 +131,9 @@ func (r *refusal) Error() string {
 
 func (r *refusal) Unwrap() error { return r.err }
 
-// greet exchanges hellos and verdicts and returns the peer's hello. It returns nil only
+// greet exchanges hellos and verdicts and returns the peer's hello. The error is nil only
 // if both sides accepted, and a *refusal if one did not. Both sides send the same frames
-// in the same order, and the stream's deadline bounds it all.
+// in the same order. The stream's deadline bounds it all.
 func greet(w *wire, ours helloFrame, accept func(Hello) error) (helloFrame, error) {
 	if err := sendCBOR(w, ours); err != nil {
 		return helloFrame{}, fmt.Errorf("send hello: %w", err)
@@ -158,7 +158,7 @@ func greet(w *wire, ours helloFrame, accept func(Hello) error) (helloFrame, erro
 		err = receiveCBOR(body, &said)
 	}
 	switch name := clip(theirs.Name, maxName); {
-	case verdict != nil: // whatever the peer thinks
+	case verdict != nil: // this agent refuses, whatever the peer answers
 		return theirs, &refusal{name: name, err: verdict}
 	case err != nil:
 		return theirs, fmt.Errorf("receive verdict: %w", err)
@@ -195,15 +195,15 @@ func clip(s string, limit int) string {
 	return strings.ToValidUTF8(s, "")
 }
 
-// partTimeout bounds how long a refuser stays to see its reason received.
+// partTimeout bounds how long part waits for the other side.
 const partTimeout = 500 * time.Millisecond
 
-// part ends a stream after a refusal. Closing at once would reset the connection and
-// might take the verdict with it, so each side first closes its half, and waits until
-// the other has done the same.
+// part ends a stream after a refusal. Closing the connection at once would reset it, and the
+// verdict might be lost. So each side first closes its half, and waits until the other has
+// done the same.
 func part(w *wire) {
 	if w.stream.SetDeadline(time.Now().Add(partTimeout)) == nil && w.stream.CloseWrite() == nil {
-		_, _ = io.Copy(io.Discard, io.LimitReader(w.r, maxHello)) // its end is all we want to know
+		_, _ = io.Copy(io.Discard, io.LimitReader(w.r, maxHello)) // only to wait for its end
 	}
 	_ = w.stream.Conn().Close() // nothing is left to lose
 }
@@ -216,8 +216,8 @@ func sendCBOR(w *wire, v any) error {
 	return w.send(body)
 }
 
-// receiveCBOR decodes a frame of the handshake. Fields it does not know are
-// ignored, so that a refusal for the protocol's version can still be read.
+// receiveCBOR decodes a frame of the handshake. Unknown fields are ignored, so that agents of
+// different protocol versions can still read why they refuse each other.
 func receiveCBOR(body []byte, v any) error {
 	strict, err := cbor.DecOptions{
 		DupMapKey: cbor.DupMapKeyEnforcedAPF, IndefLength: cbor.IndefLengthForbidden, TagsMd: cbor.TagsForbidden,

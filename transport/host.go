@@ -34,12 +34,11 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-// limits bound how long it takes to connect. They grow with the heartbeat,
-// which is chosen by the round trip.
+// limits bound how long it takes to connect. They grow with the heartbeat: operators choose
+// it to fit the round trip.
 type limits struct {
-	// connect bounds the TCP connect of a dial. A packet into a cut link is only
-	// sent again after a second, so a short limit and a new dial find a healed
-	// link sooner.
+	// connect bounds the TCP connect of a dial. The kernel sends a lost packet again only
+	// after a second, so a short limit and a new dial find a healed link sooner.
 	connect time.Duration
 	// greet bounds the handshakes of an inbound connection, and an attempt from
 	// the dial to the last verdict.
@@ -56,14 +55,14 @@ func limitsFor(heartbeat time.Duration) limits {
 	return limits{connect: max(300*time.Millisecond, heartbeat), greet: greet, turn: (greetMost - 1) * greet}
 }
 
-// within is how long an attempt may take after that many in a row timed out: a
-// peer that was not slow, but busy, gets more time.
+// within is how long an attempt may take, after that many attempts in a row have timed out:
+// the peer may have been busy, and gets more time.
 func (l limits) within(timeouts int) time.Duration {
 	return l.greet * time.Duration(min(1<<min(timeouts, 8), greetMost))
 }
 
-// host is libp2p assembled by hand: the parts that a private mesh of known peers needs,
-// and none that discover, advertise to or relay for others.
+// host is libp2p assembled by hand. It has the parts that a private mesh of known peers
+// needs, and none for discovery, advertising or relays.
 type host struct {
 	*swarm.Swarm
 	store  peerstore.Peerstore
@@ -80,9 +79,9 @@ type hostConfig struct {
 	wrap   func(sec.SecureTransport) sec.SecureTransport // around Noise; may be nil
 }
 
-// refuseOtherKeys has libp2p read no keys but of agents' own kind. The handshake
-// would check a signature by any key that it can read before it looks whose it
-// is, and an outsider could have large RSA signatures checked.
+// refuseOtherKeys has libp2p read only Ed25519 keys, which agents have. A handshake checks
+// the signature by any key that it can read, before it looks whose key that is: an outsider
+// could have it check large RSA signatures.
 var refuseOtherKeys = sync.OnceFunc(func() {
 	maps.DeleteFunc(crypto.PubKeyUnmarshallers, func(kind pb.KeyType, _ crypto.PubKeyUnmarshaller) bool {
 		return kind != pb.KeyType_Ed25519
@@ -115,7 +114,7 @@ func (h *host) assemble(id peer.ID, c hostConfig) error {
 		swarm.WithConnectionGater(c.gate),
 		swarm.WithDialTimeout(c.within.within(greetMost)), swarm.WithDialTimeoutLocal(c.within.within(greetMost)),
 		swarm.WithDialRanker(swarm.NoDelayDialRanker),
-		// Without: after enough dials to a dead peer, libp2p stops dialling it.
+		// With these counters, libp2p would stop dialling a peer that is dead for long.
 		swarm.WithUDPBlackHoleSuccessCounter(nil), swarm.WithIPv6BlackHoleSuccessCounter(nil),
 	)
 	if err != nil {
@@ -134,8 +133,8 @@ func (h *host) assemble(id peer.ID, c hostConfig) error {
 	if err != nil {
 		return fmt.Errorf("create upgrader: %w", err)
 	}
-	// Reused ports would make two agents of one host collide (and are of no use
-	// without hole punching).
+	// With reused ports, two agents of one host would collide. Only hole punching needs
+	// them.
 	tr, err := tcp.NewTCPTransport(up, c.door, nil, tcp.DisableReuseport(), tcp.WithConnectionTimeout(c.within.connect),
 		tcp.WithDialerForAddr(func(ma.Multiaddr) (tcp.ContextDialer, error) { return h.dialer, nil }))
 	if err != nil {
@@ -147,8 +146,8 @@ func (h *host) assemble(id peer.ID, c hostConfig) error {
 	return nil
 }
 
-// dialer dials from the address that the others know this agent by, if there is
-// one: they keep places for those they know.
+// dialer dials from the address that the others know this agent by, if there is one: they
+// keep places for addresses that they know.
 func (c hostConfig) dialer() *net.Dialer {
 	if !c.from.IsValid() || c.from.IsUnspecified() {
 		return &net.Dialer{}
@@ -156,8 +155,8 @@ func (c hostConfig) dialer() *net.Dialer {
 	return &net.Dialer{LocalAddr: net.TCPAddrFromAddrPort(netip.AddrPortFrom(c.from, 0))}
 }
 
-// muxer is yamux for a connection of one stream. Its keepalive is left to the
-// kernel, which wakes nobody for it.
+// muxer is yamux for a connection with one stream. It sends no keepalives: the kernel does,
+// and wakes no process for them.
 func muxer() *yamux.Transport {
 	config := *yamux.DefaultTransport.Config() // shared: copied before it is changed
 	config.EnableKeepAlive = false
@@ -179,20 +178,20 @@ func (h *host) close() error {
 	return errors.Join(append(errs, h.store.Close())...)
 }
 
-// dial opens a new connection to the peer at that address, closing any there is.
+// dial closes the connection to the peer, if there is one, and opens a new one to the address.
 func (h *host) dial(ctx context.Context, p peer.ID, addr netip.AddrPort) (network.Conn, error) {
 	m, err := multiaddr(addr)
 	if err != nil {
 		return nil, err
 	}
-	// A connection over a link that was cut is still listed and would be returned.
+	// libp2p still lists a connection over a link that was cut, and would return it.
 	if err := h.ClosePeer(p); err != nil {
 		return nil, fmt.Errorf("close old connection: %w", err)
 	}
 	h.store.ClearAddrs(p)
 	h.store.AddAddr(p, m, peerstore.PermanentAddrTTL)
-	// libp2p would wait 5, 11, 20, 34 s between dials that fail. (Its forced dial
-	// would not, but panics if the swarm is closed meanwhile.)
+	// Else libp2p would wait 5, 11, 20, 34 s between dials that fail. Its forced dial does
+	// not wait, but panics if the swarm is closed meanwhile.
 	h.Backoff().Clear(p)
 	c, err := h.DialPeer(ctx, p)
 	if err != nil {
@@ -252,8 +251,8 @@ func multiaddr(a netip.AddrPort) (ma.Multiaddr, error) {
 	return m, nil
 }
 
-// logTo makes libp2p log to the handler, warnings and errors only. libp2p keeps
-// one handler for the whole process, and each of its parts the first it saw.
+// logTo makes libp2p log to the handler, warnings and errors only. libp2p has one handler
+// for the whole process, and each of its parts keeps the first one that it gets.
 func logTo(h slog.Handler) { gologshim.SetDefaultHandler(warnings{h}) }
 
 // warnings drops what is less than a warning.
@@ -263,8 +262,8 @@ func (w warnings) Enabled(ctx context.Context, level slog.Level) bool {
 	return level >= slog.LevelWarn && w.Handler.Enabled(ctx, level)
 }
 
-// Handle drops the word that a listener was closed before it first accepted:
-// only this agent closes it, as when its gossip port is taken.
+// Handle drops the warning that a listener was closed before it first accepted: this agent
+// has closed it itself, for example because its gossip port is taken.
 func (w warnings) Handle(ctx context.Context, r slog.Record) error {
 	ours := false
 	if r.Message == "swarm listener accept error" {

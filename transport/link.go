@@ -21,9 +21,9 @@ const (
 	spareMax = 2 * time.Second
 )
 
-// link is everything about one peer, for as long as it is on the allow-list. Its loop is
-// the one goroutine that decides; attempts, probes, the reader and the writer do one
-// blocking thing each and report to it.
+// link is everything about one peer, for as long as the peer is on the allow-list. Its loop
+// is the one goroutine that decides. Attempts, probes, the reader and the writer do one
+// blocking thing each and report to the loop.
 //
 // Invariant: the consumer has got Connected with run held, and not yet Lost; held is 0
 // if there is no such run. While session is set, held is not 0.
@@ -31,7 +31,7 @@ type link struct {
 	t       *Transport
 	id      election.PeerID
 	pid     peer.ID
-	dials   bool         // this side dials, the other waits
+	dials   bool         // this side dials and the other waits; else the reverse
 	urgency atomic.Int32 // of dials
 	ctx     context.Context
 	stop    context.CancelFunc
@@ -52,7 +52,7 @@ type link struct {
 	failure string // of the last attempt
 	told    string // the refusal last reported
 
-	// The rest is the loop's own.
+	// Only the loop uses the rest.
 	attempt  uint64 // number of the last one started
 	abandon  context.CancelFunc
 	busy     bool // that attempt has not ended
@@ -125,7 +125,7 @@ func (l *link) loop() {
 	}
 }
 
-// end leaves nothing behind. The caller of remove has reported the loss.
+// end stops all that belongs to the link. The loss is already reported, by remove.
 func (l *link) end() {
 	l.retry.Stop()
 	l.patience.Stop()
@@ -136,7 +136,7 @@ func (l *link) end() {
 	}
 	select {
 	case s := <-l.arrivals:
-		_ = s.Conn().Close() // nobody will read it
+		_ = s.Conn().Close() // no loop will take the stream
 	default:
 	}
 }
@@ -174,8 +174,8 @@ func (l *link) dial() {
 	l.begin(held, func(ctx context.Context, o *outcome) { l.call(ctx, d, o) })
 }
 
-// answer begins an attempt on the stream the peer opened. It has given up
-// whatever attempt came before, and so does this side.
+// answer begins an attempt on a stream that the peer opened. The peer has given up its
+// earlier attempts, and so does this side.
 func (l *link) answer(s network.Stream) {
 	l.abandon()
 	l.begin(l.claim(), func(ctx context.Context, o *outcome) {
@@ -305,14 +305,14 @@ func (l *link) deliver(s *session, m election.Message) {
 	if l.session != s {
 		return
 	}
-	l.t.count.messagesIn.Add(1) // before the consumer can take it
+	l.t.count.messagesIn.Add(1) // counted before the consumer can take the message
 	if !l.t.box.put(Message{Peer: l.id, Message: m}) {
 		l.t.count.messagesIn.Add(^uint64(0))
 		l.t.count.dropped[dropInboxFull].Add(1)
 	}
 }
 
-// broken handles the end of the session: a new one soon, or it counts as lost.
+// broken handles the end of the session. Unless a new one follows soon, it counts as lost.
 func (l *link) broken(s *session) {
 	l.take()
 	l.cause = s.err
@@ -324,9 +324,9 @@ func (l *link) broken(s *session) {
 	l.redial()
 }
 
-// suspect closes the connection, if there is one, and reports its loss. A connection so
-// young that the peer could not have sent anything yet is spared: the silence was that
-// of the one before.
+// suspect closes the connection, if there is one, and reports its loss. It spares one so
+// young that the peer may not have sent anything over it yet: then the silence was that of
+// the connection before.
 func (l *link) suspect() {
 	if s := l.current(); s != nil {
 		if time.Since(s.began) < min(2*l.t.hello.Heartbeat, spareMax) {
@@ -339,7 +339,7 @@ func (l *link) suspect() {
 	l.lose(errSuspected)
 }
 
-// move records a new address: what was learnt of the old one is void. A connection that
+// move dials a new address, and forgets what was learnt of the old one. A connection that
 // works is kept.
 func (l *link) move() {
 	if l.current() == nil && l.dials {
@@ -350,7 +350,7 @@ func (l *link) move() {
 // afresh dials at once, whatever came of the dials before.
 func (l *link) afresh() {
 	l.abandon()
-	l.attempt++ // the outcome of that attempt comes too late
+	l.attempt++ // the outcome of the abandoned attempt is ignored
 	l.busy, l.interval, l.dark, l.timeouts, l.turned = false, redialMin, false, 0, 0
 	l.again(0)
 }
@@ -362,7 +362,7 @@ func (l *link) again(in time.Duration) {
 	}
 }
 
-// lose reports the loss of what was reported as connected.
+// lose reports Lost if Connected was reported.
 func (l *link) lose(err error) {
 	l.patience.Stop()
 	l.mu.Lock()

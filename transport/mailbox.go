@@ -9,11 +9,11 @@ import (
 // inboxRefusals bounds the refusals that wait.
 const inboxRefusals = 64
 
-// mailbox holds the events the consumer has not taken. Any goroutine may put;
-// one takes.
+// mailbox holds the events that the consumer has not taken. Any goroutine may put; one
+// takes.
 //
-// Invariant: at most inbox.PerPeer messages, two urgent ones and two of Connected
-// and Lost wait for each peer, so it is bounded by the number of peers.
+// Invariant: of each peer at most inbox.PerPeer messages, two urgent ones and two events
+// of Connected and Lost wait. So the number of peers bounds the mailbox.
 type mailbox struct {
 	mu       sync.Mutex
 	waiting  inbox.Inbox
@@ -23,9 +23,9 @@ type mailbox struct {
 
 func newMailbox() *mailbox { return &mailbox{ready: make(chan struct{}, 1)} }
 
-// put adds the event and returns whether it did. Connected and Lost are never refused: a
-// Lost whose Connected nobody has taken yet removes it, together with everything that
-// the peer sent in between.
+// put adds the event and returns whether it did. Connected and Lost are never refused. If
+// nobody has taken the Connected before a Lost, put removes that Connected and everything
+// that the peer sent since, and does not add the Lost.
 func (b *mailbox) put(e Event) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -52,7 +52,7 @@ func (b *mailbox) put(e Event) bool {
 	return true
 }
 
-// wake has the consumer look.
+// wake tells the consumer that something waits.
 func (b *mailbox) wake() {
 	select {
 	case b.ready <- struct{}{}:
@@ -60,8 +60,8 @@ func (b *mailbox) wake() {
 	}
 }
 
-// take returns the event to be handled next: a heartbeat or an answer to one,
-// else the oldest. While more waits, ready stays set.
+// take returns the event to be handled next, in the order of package inbox. While more
+// waits, ready stays set.
 func (b *mailbox) take() (Event, bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -82,7 +82,7 @@ func (b *mailbox) take() (Event, bool) {
 	return e, true
 }
 
-// outdated is how many messages a newer one made worthless before they were taken.
+// outdated counts the messages that a newer one made worthless before they were taken.
 func (b *mailbox) outdated() uint64 {
 	b.mu.Lock()
 	defer b.mu.Unlock()

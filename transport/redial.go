@@ -6,20 +6,20 @@ import (
 )
 
 const (
-	// redialMin and redialMax bound the time from the start of one dial to that
-	// of the next, as long as they fail.
+	// redialMin and redialMax bound the time from the start of one dial to the start of the
+	// next, as long as dials fail.
 	redialMin = 50 * time.Millisecond
 	redialMax = 250 * time.Millisecond
-	// redialSlow is that time, or half of it, from the end of an attempt that
-	// took too long; it doubles with each, up to redialSlowest.
+	// redialSlow bounds the random pause after an attempt that took too long, which lasts
+	// half of it or more. It doubles with each in a row, up to redialSlowest.
 	redialSlow    = 250 * time.Millisecond
 	redialSlowest = 2 * time.Second
-	// redialOften is how many attempts a peer that answers, and hangs up, may
-	// end so before it gets redialRefused between them.
+	// redialOften is how many attempts in a row a peer may end by hanging up, before the
+	// pause between them becomes redialRefused.
 	redialOften = 8
-	// redialRefused is that time when the peer was reached and one side would not.
+	// redialRefused is the pause after the peer was reached and one side refused.
 	redialRefused = time.Second
-	// promptly is how often the end of a session may be answered by a dial at once.
+	// promptly is the least time between two dials at once after the end of a session.
 	promptly = time.Second
 )
 
@@ -30,18 +30,18 @@ func (l *link) failed(o outcome) {
 	if l.dials {
 		l.t.count.dialsFailed.Add(1)
 	}
-	// A failed redial counts like a refused one. The side that does not dial relies on its
-	// probe, since the dialler may try again. An attempt at another session does not end
-	// one that still exists.
+	// On the side that dials, a failed redial means that the session is lost, as a refusal
+	// does. The other side relies on its probe, since the dialler may try again. While a
+	// session exists, a failed attempt at another one does not end it.
 	if l.current() == nil && (refused || l.dials) {
 		l.lose(l.cause)
 	}
 }
 
-// pause returns how long to wait after the attempt that failed. A peer that
-// can't be reached, or whose process is gone, is looked for often: a link that
-// heals, and a process that starts, are found at once. One that is there and too
-// busy gets time, of a random length so that not all come again together.
+// pause returns how long to wait after the attempt that failed. A peer that can't be
+// reached, or whose process is gone, is dialled often: a link that heals, or a process that
+// starts, is found at once. A peer that is there but too busy gets time. That time is
+// random, so that not all its peers come again together.
 func (l *link) pause(o outcome, refused bool) time.Duration {
 	if o.tooSlow {
 		pause := min(redialSlow<<min(l.timeouts, 8), redialSlowest)

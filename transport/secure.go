@@ -14,17 +14,17 @@ import (
 
 var errLeft = errors.New("the peer disconnected while it waited")
 
-// patient is a security whose inbound handshakes wait for their turn.
+// patient is a security transport whose inbound handshakes wait for their turn.
 type patient struct {
 	sec.SecureTransport
 	known  func(netip.Addr) place
 	line   *handshakes
-	within time.Duration // that a handshake may take
+	within time.Duration // how long a handshake may take
 }
 
-// SecureInbound waits for the turn of a connection from an address of a member.
-// Others are bounded by the places that the doorman has for them: their line
-// could be blocked by anybody.
+// SecureInbound waits for its turn if the connection comes from an address of a member.
+// Other connections have no line, since anybody could block it: only the doorman bounds
+// them.
 func (p patient) SecureInbound(ctx context.Context, c net.Conn, id peer.ID) (sec.SecureConn, error) {
 	from := addrOf(c.RemoteAddr())
 	at := p.known(from)
@@ -50,13 +50,13 @@ func (p patient) secure(ctx context.Context, c net.Conn, id peer.ID) (sec.Secure
 	return p.SecureTransport.SecureInbound(ctx, c, id)
 }
 
-// timedOut reports whether something was given up because it took too long.
+// timedOut reports whether the error is a time limit that passed.
 func timedOut(err error) bool {
 	var n net.Error
 	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, os.ErrDeadlineExceeded) || errors.As(err, &n) && n.Timeout()
 }
 
-// addrOf returns the IP address, or zero if it is none.
+// addrOf returns the IP address, or zero if there is none.
 func addrOf(a net.Addr) netip.Addr {
 	if a == nil {
 		return netip.Addr{}

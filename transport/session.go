@@ -17,8 +17,8 @@ const (
 	// queueLength and queueBytes bound what waits to be written to one peer.
 	queueLength = 256
 	queueBytes  = 4 << 20
-	// writeTimeout is how long a peer may leave what was written to it unread,
-	// once the buffers between are full.
+	// writeTimeout is how long a peer may read nothing, once the buffers in between are
+	// full.
 	writeTimeout = 2 * time.Second
 )
 
@@ -39,7 +39,7 @@ type session struct {
 	began time.Time
 	queue chan []byte
 	bytes atomic.Int64  // in queue
-	first urgent        // goes before what is in queue
+	first urgent        // sent before what is in queue
 	drain chan struct{} // closed: write what is queued, then close this half
 	gone  chan struct{} // closed: the connection is closed, or about to be
 	done  chan struct{} // closed: both goroutines have ended
@@ -54,8 +54,8 @@ func newSession(w *wire) *session {
 	}
 }
 
-// over returns a channel that is closed when the session has ended; that of no
-// session never is.
+// over returns a channel that is closed when the session has ended, nil if there is no
+// session.
 func (s *session) over() <-chan struct{} {
 	if s == nil {
 		return nil
@@ -63,7 +63,7 @@ func (s *session) over() <-chan struct{} {
 	return s.done
 }
 
-// enqueue hands over a message and its encoded form, and reports whether there
+// enqueue has a message sent, of which body is the encoded form. It reports whether there
 // was room.
 func (s *session) enqueue(m election.Message, body []byte, count *counters) bool {
 	if slot := slotOf(m); slot >= 0 {
@@ -86,16 +86,16 @@ func (s *session) enqueue(m election.Message, body []byte, count *counters) bool
 	}
 }
 
-// close ends the session; of several reasons the first counts.
+// close ends the session. If it is called with several reasons, the first counts.
 func (s *session) close(err error) {
 	s.once.Do(func() {
 		s.err = err
 		close(s.gone)
-		_ = s.wire.stream.Conn().Close() // closed is closed
+		_ = s.wire.stream.Conn().Close() // an error changes nothing
 	})
 }
 
-// read hands over what arrives until the connection ends, then waits for write.
+// read delivers what arrives until the connection ends, then waits until write has ended.
 func (s *session) read(deliver func(election.Message), count *counters, written <-chan struct{}) {
 	defer close(s.done)
 	for {
@@ -115,7 +115,7 @@ func (s *session) read(deliver func(election.Message), count *counters, written 
 	<-written
 }
 
-// plain describes in a few words the errors of the layers below.
+// plain replaces an error of the layers below by one in a few words.
 func plain(err error) error {
 	switch {
 	case errors.Is(err, io.EOF):
@@ -140,8 +140,8 @@ func dropFor(err error) int {
 	return dropMalformed
 }
 
-// write sends what is queued, as much at once as there is, until the session
-// ends or is drained.
+// write sends what is queued, all that waits at once, until the session ends or is
+// drained.
 func (s *session) write(count *counters, written chan<- struct{}) {
 	defer close(written)
 	for {
@@ -164,8 +164,8 @@ func (s *session) write(count *counters, written chan<- struct{}) {
 	}
 }
 
-// writeBatch sends what goes first, the message, if there is one, and those that
-// wait behind it.
+// writeBatch sends the urgent messages, then body unless it is nil, then what waits in the
+// queue.
 func (s *session) writeBatch(body []byte, count *counters) error {
 	if err := s.wire.stream.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil {
 		return err
@@ -205,8 +205,8 @@ func (s *session) writeOne(body []byte, count *counters) error {
 	return nil
 }
 
-// writeRest sends what is left and ends the stream's own half: the peer, having
-// read all of it, closes the connection.
+// writeRest sends what is left and closes this side's half of the stream. Once the peer has
+// read all of it, the peer closes the connection.
 func (s *session) writeRest(count *counters) error {
 	if err := s.writeBatch(nil, count); err != nil {
 		return err

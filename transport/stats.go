@@ -9,7 +9,7 @@ import (
 
 // Stats counts what happened since the start; the counters only rise.
 type Stats struct {
-	MessagesIn, MessagesOut uint64            // handed over; written to a connection
+	MessagesIn, MessagesOut uint64            // put into the inbox; written to a connection
 	BytesIn, BytesOut       uint64            // of frames of messages, before encryption
 	Dropped                 map[string]uint64 // messages, by why
 	Dials, DialsFailed      uint64            // attempts at a connection, hellos included
@@ -27,32 +27,32 @@ type LinkStats struct {
 	Error     string // why the last attempt at a connection failed; empty once connected
 }
 
-// The reasons a message is dropped for.
+// Why a message is dropped.
 const (
 	dropUnknownPeer  = iota // Send to a peer not given to SetPeers
 	dropNotConnected        // Send while there is no connection
-	dropEncode              // Send of a senseless message
+	dropEncode              // Send of a message that no correct agent sends
 	dropQueueFull           // Send faster than the peer takes it
-	dropUnknownKind         // received from a newer version
-	dropMalformed           // received, no message
-	dropInvalid             // received, a message no correct agent sends
+	dropUnknownKind         // received a kind that only a newer version knows
+	dropMalformed           // received bytes that are no message
+	dropInvalid             // received a message that no correct agent sends
 	dropInboxFull           // received faster than the consumer takes it
 	dropOutdated            // a newer message made it worthless before it was sent or taken
 	dropLevel               // Send to a peer of a version that does not know it
 	drops
 )
 
-// The reasons a connection is not accepted for.
+// Why a connection is not accepted.
 const (
 	refusePending     = iota // too many have not proven an identity yet
 	refuseUnknownPeer        // the peer was not given to SetPeers
-	refuseDirection          // the peer should have waited to be dialled
+	refuseDirection          // the peer dialled, but this agent is the one to dial
 	refuseHello              // this agent did not accept the hello
 	refusedByPeer            // the peer did not accept this agent's hello
 	refusals
 )
 
-// counters are the live form of Stats.
+// counters are what Stats is made from.
 type counters struct {
 	messagesIn, messagesOut atomic.Uint64
 	bytesIn, bytesOut       atomic.Uint64

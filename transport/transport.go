@@ -28,7 +28,7 @@ type Peer struct {
 	Addr netip.AddrPort // where its transport listens
 	// First peers are connected before the others: without the voters nobody can lead.
 	First bool
-	// Later peers can wait: neither they nor this agent are needed for the others to agree.
+	// Later peers can wait: the others can agree without them and without this agent.
 	Later bool
 }
 
@@ -42,13 +42,13 @@ func urgencyOf(isFirst, isLater bool) urgency {
 	return inTurn
 }
 
-// Config is what a transport does not change while it runs.
+// Config is what stays the same while a transport runs.
 type Config struct {
 	Key    ed25519.PrivateKey // the agent's identity
 	Listen netip.AddrPort     // port 0: any
 	Hello  Hello              // sent to every peer
-	// Accept judges a peer's hello. Both sides get the text of its error. It is called from
-	// several goroutines, must not block, and may be nil: everybody is accepted.
+	// Accept judges a peer's hello. Both sides get the text of its error. Several goroutines
+	// call it, and it must not block. If it is nil, everybody is accepted.
 	Accept func(election.PeerID, Hello) error
 	Logger *slog.Logger // nil: nothing is logged
 }
@@ -76,7 +76,7 @@ type Transport struct {
 	box    *mailbox
 	count  counters
 
-	grace      time.Duration // as the constant; tests on slow machines give more
+	grace      time.Duration // the constant grace; longer in tests on slow machines
 	limits     limits
 	dialling   *handshakes
 	answering  *handshakes
@@ -87,7 +87,7 @@ type Transport struct {
 	closing    chan struct{} // closed: finish what is queued
 	running    sync.WaitGroup
 	refused    sync.Map               // kinds of messages that could not be sent
-	unsendable atomic.Pointer[string] // the newest of them, and why
+	unsendable atomic.Pointer[string] // the newest such message, and why
 
 	mu     sync.RWMutex
 	closed bool
@@ -164,16 +164,16 @@ func (t *Transport) listen(c Config) error {
 // Ready has an element when Next should be called until it has nothing more.
 func (t *Transport) Ready() <-chan struct{} { return t.box.ready }
 
-// Next returns what happened and was not taken yet: a heartbeat or an answer to
-// one, else the oldest; false if there is nothing. It never blocks.
+// Next returns an event that was not taken yet, in the order of package inbox; false if
+// there is none. It never blocks.
 func (t *Transport) Next() (Event, bool) { return t.box.take() }
 
 // Addr returns the address the transport listens at, with the port it got.
 func (t *Transport) Addr() netip.AddrPort { return t.addr }
 
-// SetPeers replaces the peers this agent may talk to, and is connected to whenever that
-// is possible. A peer that is no longer among them is lost; one whose address changed
-// keeps a connection that works. This agent itself and invalid peer IDs are skipped.
+// SetPeers replaces the peers that this agent may talk to. It is connected to each whenever
+// that is possible. A peer that is no longer among them is lost. If a peer's address has
+// changed, a connection that works is kept. This agent and invalid peer IDs are skipped.
 func (t *Transport) SetPeers(peers []Peer) {
 	wanted := make(map[peer.ID]Peer, len(peers))
 	known := make(map[netip.Addr]place, len(peers))
@@ -235,11 +235,11 @@ func (l *link) relocate(p Peer) {
 
 // place is what is known of an address.
 type place struct {
-	peers, of int  // how many are there, of all
-	first     bool // a first one is
+	peers, of int  // how many peers have it, of how many in all
+	first     bool // one of them is a First peer
 }
 
-// knows returns what is known of the address: of one that is not a peer's nothing.
+// knows returns what is known of the address: nothing, if no peer has it.
 func (t *Transport) knows(a netip.Addr) place { return (*t.known.Load())[a] }
 
 func (t *Transport) link(p election.PeerID) *link {
@@ -254,8 +254,8 @@ func (t *Transport) isClosing() bool {
 	return t.closed
 }
 
-// enter reports whether a goroutine of libp2p's may begin to run the
-// transport's code; Close waits for it.
+// enter reports whether a goroutine of libp2p may begin to run the transport's code. If it
+// may, Close waits for it.
 func (t *Transport) enter() bool {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
@@ -315,8 +315,8 @@ func (t *Transport) refuse(to election.PeerID, m election.Message, err error) {
 	}
 }
 
-// Unsendable describes the newest message that could not be sent since the start because
-// it has a value that no correct agent sends; empty if all could.
+// Unsendable describes the newest message that could not be sent because it had a value
+// that no correct agent sends. It is empty if there was none since the start.
 func (t *Transport) Unsendable() string {
 	if text := t.unsendable.Load(); text != nil {
 		return *text
@@ -324,9 +324,9 @@ func (t *Transport) Unsendable() string {
 	return ""
 }
 
-// Suspect closes the connection of a peer that has been silent for too long, reports it
-// as Lost, and tries for a new one. A connection younger than two of the configured
-// heartbeats is spared, so call it again if need be.
+// Suspect closes the connection of a peer that has been silent for too long, reports Lost,
+// and dials again. A connection younger than two of the configured heartbeats is spared, so
+// call it again if the silence lasts.
 func (t *Transport) Suspect(p election.PeerID) {
 	if l := t.link(p); l != nil {
 		select {
@@ -352,9 +352,9 @@ func (t *Transport) Stats() Stats {
 	return s
 }
 
-// Close accepts nobody any more, sends what is queued and waits until the peers have
-// read it or ctx ends, then closes every connection. Once it returns, nothing of the
-// transport runs and nothing more happens. The error names what was cut short.
+// Close accepts no connections any more, sends what is queued, and waits until the peers
+// have read it or ctx ends. Then it closes every connection. Once it returns, nothing of the
+// transport runs any more. The error names what was cut short.
 func (t *Transport) Close(ctx context.Context) error {
 	t.mu.Lock()
 	if t.closed {
@@ -381,7 +381,7 @@ func (t *Transport) Close(ctx context.Context) error {
 func (t *Transport) flush(ctx context.Context, links map[election.PeerID]*link) error {
 	for _, l := range links {
 		select {
-		case <-l.ctx.Done(): // its loop ends with it
+		case <-l.ctx.Done(): // the link's loop is ending
 		case <-ctx.Done():
 			return fmt.Errorf("flush: %w", ctx.Err())
 		}

@@ -12,8 +12,8 @@ type rawConn interface {
 	SyscallConn() (syscall.RawConn, error)
 }
 
-// hungUp reports whether the other side has closed the connection, though what
-// it sent before may not have been read yet.
+// hungUp reports whether the other side has closed the connection. What it sent before that
+// may still be unread.
 func hungUp(c net.Conn) (gone bool) {
 	tcp, ok := c.(rawConn)
 	if !ok {

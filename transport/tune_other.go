@@ -9,9 +9,9 @@ import (
 
 type rawConn interface{}
 
-// hungUp can't find that out here: the handshake will.
+// hungUp can't tell on this system: the handshake will fail instead.
 func hungUp(net.Conn) bool { return false }
 
-// setUserTimeout does nothing: a connection over a cut link ends by its probes,
-// or by Suspect.
+// setUserTimeout does nothing: the kernel's probes, or Suspect, end a connection over a cut
+// link.
 func setUserTimeout(rawConn, time.Duration) error { return nil }

@@ -6,16 +6,16 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-// urgent holds the newest heartbeat and the newest answer to one that wait to be written. They
-// go before everything else, so that a leader keeps its leases however much else there is to
-// send, and replace older ones.
+// urgent holds the newest heartbeat, and the newest answer to a heartbeat, that wait to be
+// written. A newer one replaces an older one. They are sent before everything else, so that a
+// leader keeps its leases however much else there is to send.
 type urgent struct {
 	mu     sync.Mutex
 	bodies [2][]byte
 	ready  chan struct{} // of capacity 1: something was put
 }
 
-// slotOf is where a message waits; -1: not here.
+// slotOf is the index of a message in bodies; -1 if it is not urgent.
 func slotOf(m election.Message) int {
 	switch m.(type) {
 	case election.Heartbeat:
@@ -39,7 +39,7 @@ func (u *urgent) put(slot int, body []byte) (replaced bool) {
 	return replaced
 }
 
-// take returns what waits, nil where nothing does.
+// take returns and removes what waits; an element is nil where nothing waits.
 func (u *urgent) take() [2][]byte {
 	u.mu.Lock()
 	defer u.mu.Unlock()

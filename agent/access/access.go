@@ -1,14 +1,13 @@
 // Package access decides which user may do what over the socket API.
 //
-// It guarantees that a right is given by the kernel's word alone: by the user
-// and the groups of the connecting process. Root and the agent's own user have
-// every right. Anybody else has those of the configuration, or, without one,
-// members of the agent's group may campaign and hand over. Names of users and
-// groups are looked up once, at the start; one that is not known stops it.
+// It guarantees that a right rests only on what the kernel reports: the user and the
+// groups of the connecting process. Root and the agent's own user have every right. All
+// others have the rights of the configuration. If it gives none, members of the agent's
+// group may campaign and hand over. Names of users and groups are looked up once, at the
+// start; an unknown name stops the start.
 //
-// It does not guard reading, which is open to everybody who may connect: the
-// modes of the socket and of its directory are for that. It does not restrict
-// other agents: who has the cluster key may lead.
+// Everybody who may connect may read: the modes of the socket and of its directory bound
+// that. It does not restrict other agents: who has the cluster key may lead.
 package access
 
 import (
@@ -39,11 +38,11 @@ const Rest = "*"
 // default.
 const DefaultMaxCandidacies = 64
 
-// List is users and groups by name or number, as an operator writes them.
+// List holds users and groups by name or number, as an operator writes them.
 type List struct{ Users, Groups []string }
 
-// Rules are those of one election in a configuration. What is nil is as for the
-// rest.
+// Rules are the rules of one election in a configuration. What is nil is as in the rules of
+// Rest.
 type Rules struct {
 	Campaign, HandOver *List
 	MaxPriority        *int
@@ -53,7 +52,7 @@ type Rules struct {
 type Config struct {
 	// Admin are those who may do everything, besides root and the agent's user.
 	Admin *List
-	// Elections are the rules by election, Rest for all others. If there are any,
+	// Elections are the rules by election, with Rest for all others. If there are any,
 	// only they give rights.
 	Elections map[string]Rules
 	// MaxCandidacies bounds the candidacies of one user, 0: the default.
@@ -63,9 +62,9 @@ type Config struct {
 // Owner is the agent's own user and group.
 type Owner struct {
 	UID, GID uint32
-	// Groups returns the supplementary groups of a user, for a system whose
-	// kernel does not report those of the process; nil looks them up in the
-	// system's database.
+	// Groups returns the supplementary groups of a user. It is used if the kernel does
+	// not report the groups of the process; nil looks them up in the system's
+	// database.
 	Groups func(uid uint32) ([]string, error)
 }
 
@@ -85,19 +84,18 @@ type ids struct{ users, groups []uint32 }
 type rules struct {
 	campaign, handOver ids
 	maxPriority        int
-	said               []Right // those that the election's own entry gives, also to nobody
+	said               []Right // the rights that the election's own entry sets, even if it gives them to nobody
 }
 
-// Policy is a resolved configuration. It is not altered once made, so that any
-// goroutine may ask it.
+// Policy is a resolved configuration. It never changes, so any goroutine may ask it.
 type Policy struct {
 	owner          Owner
 	admin          ids
 	elections      map[string]rules // Rest is always there
 	maxCandidacies int
-	assumed        bool // no rules were configured: the agent's group has its rights by default
-	// foreignUIDs and foreignGIDs mean that the overflow ID is that of users and groups
-	// of other user namespaces here.
+	assumed        bool // no rules were configured: the agent's group has the default rights
+	// foreignUIDs and foreignGIDs mean that the kernel may report the overflow ID for
+	// users and groups of other user namespaces.
 	foreignUIDs, foreignGIDs bool
 }
 
@@ -135,7 +133,7 @@ func Resolve(c Config, owner Owner) (*Policy, error) {
 	return p, nil
 }
 
-// rules resolves those of one election; what they leave open is as in rest.
+// rules resolves the rules of one election; what they leave open is as in rest.
 func (p *Policy) rules(name string, said Rules, rest rules) (rules, error) {
 	key := "access.elections." + name
 	if name == Rest {
@@ -187,8 +185,8 @@ func (p *Policy) list(key string, l *List) (found ids, err error) {
 	return found, nil
 }
 
-// lookUp resolves the names of users or of groups, in order. With foreign, the
-// overflow ID is that of the users or groups of other user namespaces.
+// lookUp resolves the names of users or of groups, in order. foreign means that the overflow
+// ID may stand for users or groups of other user namespaces.
 func lookUp(key, kind string, names []string, lookup func(string) (string, error), foreign bool) ([]uint32, error) {
 	var found []uint32
 	for _, name := range names {
@@ -221,11 +219,11 @@ func gidOf(name string) (string, error) {
 	return g.Gid, nil
 }
 
-// number returns a user's or a group's number, which is never looked up if it
-// is given: a number needs no entry in a database.
+// number returns a user's or a group's number. A name that is a number is not looked up: it
+// needs no entry in a database.
 func number(name string, lookup func(string) (string, error)) (uint32, error) {
 	n, err := strconv.ParseUint(name, 10, 32)
-	if err == nil && n < 1<<32-1 { // the last one means "none" to the system
+	if err == nil && n < 1<<32-1 { // 1<<32-1 means "none" to the system
 		return uint32(n), nil
 	}
 	found, err := lookup(name)

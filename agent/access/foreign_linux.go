@@ -5,10 +5,9 @@ import (
 	"strings"
 )
 
-// foreignIDs reports whether the kernel may report the overflow ID for users
-// and groups of other user namespaces: it does so unless this namespace has a
-// number for everybody, as the first one has. What can't be read is taken for
-// such a namespace.
+// foreignIDs reports whether the kernel may report the overflow ID for users and for groups
+// of other user namespaces. It may unless this namespace has a number for every user or
+// group, as the first namespace has. If a map can't be read, the answer is true.
 func foreignIDs() (users, groups bool) {
 	return partial("/proc/self/uid_map"), partial("/proc/self/gid_map")
 }

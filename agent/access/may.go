@@ -15,13 +15,13 @@ const overflowID = 65534
 // Who is at the other end of a connection, as the kernel vouches.
 type Who struct {
 	UID, GID uint32
-	// Groups are the supplementary ones that the kernel reports; with AllGroups there
-	// are no others.
+	// Groups are the supplementary groups that the kernel reports. AllGroups means that
+	// the process has no others.
 	Groups    []uint32
 	AllGroups bool
 }
 
-// Own reports whether that is root or the agent's own user.
+// Own reports whether the user is root or the agent's own.
 func (p *Policy) Own(uid uint32) bool {
 	if p.foreignUIDs && uid == overflowID {
 		return false
@@ -35,8 +35,8 @@ func (p *Policy) Owns(w Who, uid uint32) bool {
 	return p.Own(w.UID) || w.UID == uid && !(p.foreignUIDs && uid == overflowID)
 }
 
-// May returns why the process has not the right, nil if it has. The election
-// counts for Campaign and HandOver.
+// May returns why the process does not have the right, nil if it has. The election only
+// matters for Campaign and HandOver.
 func (p *Policy) May(w Who, right Right, election string) error {
 	if p.may(w, right, election) {
 		return nil
@@ -56,8 +56,8 @@ func (p *Policy) May(w Who, right Right, election string) error {
 		userName(w.UID), what, right, p.holders(right, election), key, also)
 }
 
-// replaced names the users that would lose the right by the setting that May proposes, unless
-// it names them too; empty: there are none.
+// replaced names the users who would lose the right if an operator made the setting that May
+// proposes without naming them too; empty: there are none.
 func (p *Policy) replaced(right Right, election string) string {
 	if p.assumed {
 		return fmt.Sprintf("; with access.elections only what it gives applies, in every election, so give group %s there what it is to keep (%q is every other election)",
@@ -85,8 +85,8 @@ func (p *Policy) may(w Who, right Right, election string) bool {
 	return false
 }
 
-// MaxPriority returns the highest priority that the process may have in the
-// election, and whether there is such a bound: those who may do everything have
+// MaxPriority returns the highest priority that the process may have in the election, and
+// whether there is such a bound. For root, the agent's user and those with Admin there is
 // none.
 func (p *Policy) MaxPriority(w Who, election string) (highest int, bounded bool) {
 	if p.Own(w.UID) || p.in(w, p.admin) {
@@ -95,8 +95,8 @@ func (p *Policy) MaxPriority(w Who, election string) (highest int, bounded bool)
 	return p.of(election).maxPriority, true
 }
 
-// MaxCandidacies is how many candidacies the programs of one user may have,
-// besides root and the agent's user.
+// MaxCandidacies is how many candidacies the programs of one user may have. It does not
+// bound root and the agent's user.
 func (p *Policy) MaxCandidacies() int { return p.maxCandidacies }
 
 // PriorityKey names the setting that bounds a priority in the election.
@@ -119,7 +119,7 @@ func (p *Policy) key(election string) string {
 	return strconv.Quote(Rest)
 }
 
-// in reports whether the process is of a user or a group of the list.
+// in reports whether the list has the user or a group of the process.
 func (p *Policy) in(w Who, list ids) bool {
 	if !(p.foreignUIDs && w.UID == overflowID) && slices.Contains(list.users, w.UID) {
 		return true

@@ -56,7 +56,7 @@ func numbers(all []uint32) string {
 	return "[" + strings.Join(text, ", ") + "]"
 }
 
-// MarshalJSON writes the same section.
+// MarshalJSON writes the same section as String.
 func (p *Policy) MarshalJSON() ([]byte, error) {
 	type list struct {
 		Users  []uint32 `json:"users"`

@@ -6,16 +6,16 @@ import (
 	"time"
 )
 
-// The start has ended when the agent was on time, and has made little garbage, for
-// calmFor. This is checked at each calmTick; after calmLatest it has ended anyway.
+// The start has ended when the agent has been on time, and made little garbage, for
+// calmFor. This is checked every calmTick. After calmLatest the start has ended anyway.
 const (
 	calmFor    = 2 * time.Second
 	calmTick   = 100 * time.Millisecond
 	calmLatest = time.Minute
-	// onTime is how late a timer may ring. Where many agents start at once, each is
-	// late only now and then: who has slept gets a processor soon.
+	// onTime is how late a timer may ring. Even where many agents start at once, each is
+	// late only now and then: a process that has slept soon gets a processor.
 	onTime = 20 * time.Millisecond
-	// littleGarbage, in bytes, is what an agent at rest stays well below in calmFor.
+	// littleGarbage, in bytes, is more than an agent at rest makes in calmFor.
 	littleGarbage = 2 << 20
 )
 
@@ -42,7 +42,7 @@ func whenCalm(ctx context.Context, allocated func() uint64, since func(due time.
 	}
 }
 
-// allocated is how many bytes were, since the start.
+// allocated is how many bytes were allocated since the start.
 func allocated() uint64 {
 	sample := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}}
 	metrics.Read(sample)

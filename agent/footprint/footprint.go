@@ -1,9 +1,9 @@
-// Package footprint keeps an idle agent small: an agent sits on every host and
-// does little, so memory and wake-ups count for more than the last bit of speed.
+// Package footprint keeps an idle agent small. An agent sits on every host and does
+// little, so memory and wake-ups matter more than the last bit of speed.
 //
-// It changes what the whole process uses, so only the daemon calls it. It
-// promises nothing: a system that can't give pages back keeps them, and one that
-// does not let a process relax its timers leaves them as they are.
+// It changes settings of the whole process, so only the daemon calls it. It guarantees
+// nothing: a system may be unable to take pages back, or may not let a process relax its
+// timers.
 package footprint
 
 import (
@@ -14,34 +14,34 @@ import (
 	"time"
 )
 
-// gcPercent collects twice as often as Go does by default. The agent makes
-// little garbage, so it costs nothing that can be measured.
+// gcPercent makes Go collect garbage twice as often as by default. The agent makes little
+// garbage, so this costs nothing that can be measured.
 const gcPercent = 50
 
-// startPercent is GOGC until the start has ended. Exchanges and handshakes with all
-// others leave much garbage then: where many agents start at once on one machine, a
-// quarter of its time would go into collecting.
+// startPercent is GOGC until the start has ended. Exchanges and handshakes with all other
+// agents leave much garbage then: if many agents start at once on one machine, collecting
+// it would take a quarter of the machine's time.
 const startPercent = 400
 
-// startMemory is up to how many bytes of memory Go collects garbage rarely until then. Without
-// that bound, many readers of an agent that has just started would fill twice as much.
+// startMemory is how many bytes of memory Go may use in the start before it collects often.
+// Without that bound, many readers of an agent that has just started would fill twice as much.
 const startMemory = 64 << 20
 
-// processors is how many cores run the agent's Go code at once. All it does is
-// short, so that one is never busy for long; waking a second for each message
-// costs a fifth more when idle, and makes an answer take twice as long. System
-// calls, such as a slow disk's, do not count: they hold nobody up.
+// processors is how many cores run the agent's Go code at once. The agent never computes
+// for long, so one is enough. To wake a second core for each message would cost a fifth
+// more when idle, and would make an answer take twice as long. System calls, such as
+// writes to a slow disk, occupy none of them.
 const processors = 1
 
-// timerSlack is by how much the timers of the process may ring late, so that the
-// system can bundle them. Go's own monitor sleeps for 20 µs at a time whenever
-// anything runs, and would cost a sixth of what the agent does. A leader withdraws
-// a quarter of a heartbeat before it must, which no profile has below 12 ms.
+// timerSlack is by how much the timers of the process may ring late, so that the system
+// can bundle them. While anything runs, Go's own monitor sleeps for 20 µs at a time: without
+// slack, that would be a sixth of the agent's cost. A leader may be that late: it withdraws
+// a quarter of a heartbeat before it must, in every profile 12 ms or more.
 const timerSlack = 500 * time.Microsecond
 
-// Limit makes the collector spare the processor until Trim, the
-// scheduler keep to one core, unless GOMAXPROCS does, and timers ring together
-// where the system lets it.
+// Limit has the collector spare the processor until Trim, keeps the scheduler to one core
+// and, where the system allows it, has timers ring together. What GOGC, GOMEMLIMIT or
+// GOMAXPROCS sets stays.
 func Limit() {
 	if os.Getenv("GOMAXPROCS") == "" {
 		runtime.GOMAXPROCS(processors)

@@ -8,16 +8,15 @@ import (
 	"time"
 )
 
-// usualSlack is what the kernel gives a process, in ns, unless somebody chose
-// otherwise.
+// usualSlack is the timer slack that the kernel gives a process by default, in ns.
 const usualSlack = "50000"
 
-// relaxTimers sets the timer slack of every thread there is, unless somebody
-// chose one; later ones inherit it, and so do the processes they start. For
-// threads other than the caller's that takes CAP_SYS_NICE. A service manager can
-// set it from the start (TimerSlackNSec= of systemd).
+// relaxTimers sets the timer slack of every thread that still has the default. New threads,
+// and the processes that they start, inherit it. To set it for threads other than the
+// caller's takes CAP_SYS_NICE. A service manager can set it from the start
+// (TimerSlackNSec= of systemd).
 func relaxTimers(slack time.Duration) {
-	for range 2 { // some may begin during the first time
+	for range 2 { // threads may begin during the first round
 		threads, _ := os.ReadDir("/proc/self/task")
 		for _, t := range threads {
 			if now, _ := os.ReadFile(slackOf(t.Name())); strings.TrimSpace(string(now)) == usualSlack {

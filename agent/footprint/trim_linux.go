@@ -31,7 +31,7 @@ func Drop() error {
 		return fmt.Errorf("trim footprint: %w", err)
 	}
 	defer maps.Close()
-	var from, to uintptr // of the mapping that the lines are about; none: to is 0
+	var from, to uintptr // of the mapping that the lines are about; if there is none, to is 0
 	lines := bufio.NewScanner(maps)
 	for lines.Scan() {
 		line := lines.Bytes()

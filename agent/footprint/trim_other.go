@@ -2,7 +2,7 @@
 
 package footprint
 
-// Trim returns the heap to the system that only the start needed.
+// Trim returns heap that only the start needed to the system.
 func Trim() error {
 	shrink()
 	return nil

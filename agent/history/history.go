@@ -1,13 +1,12 @@
 // Package history keeps the newest changes of leadership that an agent saw, and for
 // how long nobody was known to lead before each new leader.
 //
-// It guarantees the order in which they were added and a bound on what is kept, over
-// all elections together: when it is full, the oldest goes. Readers never delay the
-// one that adds for longer than a copy takes.
+// It guarantees that changes are listed in the order in which they were added, and that a
+// bounded number is kept, over all elections together: when it is full, the oldest goes. A
+// reader delays Add by no longer than a copy takes.
 //
-// It does not outlive the process: the agent's log has the same changes, and a write
-// per change would compete with the votes for the disk. Agents may have seen
-// different changes: nothing here is agreed on.
+// It does not outlive the process: the agent's log has the same changes, and writing each
+// change would compete with the votes for the disk. Agents may have seen different changes.
 package history
 
 import (
@@ -21,7 +20,7 @@ import (
 const (
 	// MaxKept bounds the changes kept over all elections.
 	MaxKept = 1024
-	// maxVacant bounds the elections whose vacancy is timed.
+	// maxVacant bounds for how many elections it is kept since when nobody leads.
 	maxVacant = 2048
 )
 
@@ -30,7 +29,7 @@ type Log struct {
 	mu     sync.Mutex
 	kept   []api.Transition // a ring once it is full
 	next   int              // in the full ring: the oldest, which goes next
-	vacant map[string]int64 // since when nobody leads, CLOCK_BOOTTIME nanoseconds
+	vacant map[string]int64 // since when nobody leads, in CLOCK_BOOTTIME nanoseconds
 }
 
 // New returns a log that holds nothing. The named elections count as led by
@@ -65,8 +64,8 @@ func (l *Log) Add(t api.Transition) {
 	l.next = (l.next + 1) % MaxKept
 }
 
-// vacate starts to measure how long nobody leads. When there is no capacity, it forgets the
-// election that was vacant longest: many elections never have a leader again.
+// vacate starts to measure how long nobody leads. If there is no room, it forgets the election
+// that has been vacant longest: many elections never have a leader again.
 func (l *Log) vacate(name string, now int64) {
 	if len(l.vacant) >= maxVacant {
 		oldest, since := "", int64(math.MaxInt64)
@@ -80,8 +79,8 @@ func (l *Log) vacate(name string, now int64) {
 	l.vacant[name] = now
 }
 
-// List returns the newest changes, at most limit, the newest last: those of the
-// election, or of all if it is empty. Nothing kept is never nil.
+// List returns the newest changes, at most limit, the newest last: those of the election, or
+// of all elections if the name is empty. The result is never nil.
 func (l *Log) List(election string, limit int) []api.Transition {
 	l.mu.Lock()
 	defer l.mu.Unlock()

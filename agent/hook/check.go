@@ -13,18 +13,17 @@ import (
 // maxLinks bounds how many symbolic links a path may go through.
 const maxLinks = 40
 
-// Check refuses a command that a user other than the given one or root could have
-// written: the user who can change what root runs is root. It checks every program
-// that the command names, and every absolute path in any of its words, since a
-// program may run what it is given. Each of them, and every directory and symbolic
-// link on the way to it, must be owned by root or that user and not be writable by
-// others; in a directory with the sticky bit, only the owner of a file can replace
-// it. Of a path that does not exist it checks the directories that do. A path that
-// would be run, such as a program, a script or an entry of PATH, must not be
-// creatable by others either: the sticky bit does not prevent that. Files to which
-// output is redirected are not checked. Relative paths are refused where a program
-// or script is named, and wherever they start with a dot: they depend on where the
-// command is at that moment.
+// Check refuses a command if anybody but the given user and root could have changed what
+// it runs: whoever can change what root runs is root. It checks every program that the
+// command names, and every absolute path in any of its words, since a program may run
+// what it is given. Each of them, and every directory and symbolic link on the way to it,
+// must be owned by root or that user and not be writable by others. A directory with the
+// sticky bit may be writable: there, only a file's owner can replace it. If a path does not
+// exist, the directories on the way that exist are checked. What would be run, such as a
+// program, a script or an entry of PATH, must not be creatable by others either, which the
+// sticky bit does not prevent. Files to which output is redirected are not checked.
+// Relative paths are refused where a program or script is named, and wherever they start
+// with a dot: they depend on where the command is at that moment.
 //
 // It can't see what a variable or a substitution will be, what the program itself
 // goes on to run, or a file whose name it gets in another way.

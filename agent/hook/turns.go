@@ -89,8 +89,8 @@ func (r *Runner) hasPlace(name election.Name) bool {
 	return r.shared < sharedPlaces
 }
 
-// finish ends a task: those that wait for it hear of it before anything follows. One
-// that is to be repeated waits for its turn, unless something newer does.
+// finish ends a task, and calls its Done before its election's next one starts. A task that
+// is to be repeated waits again instead, unless a newer event of its election waits.
 func (r *Runner) finish(t *task) {
 	t.cancel()
 	t.kill(nil)
@@ -113,10 +113,10 @@ func (r *Runner) finish(t *task) {
 	r.dispatch()
 }
 
-// makeRoom leaves out an event when too many wait, but never the end of this
-// agent's own leadership: the oldest of an election that is not named, if there
-// is one. Of elections that come and go faster than the command runs, most are
-// gone when their turn comes.
+// makeRoom leaves out one event when too many wait: the oldest of an election that is not
+// named, else the oldest of all, but never the end of this agent's own leadership. Of
+// elections that come and go faster than the command runs, most are gone when their turn
+// comes.
 func (r *Runner) makeRoom() {
 	if len(r.waiting) < maxWaiting {
 		return

@@ -25,11 +25,11 @@ func Inode(conn syscall.Conn) (uint32, error) {
 	if asked != nil {
 		return 0, fmt.Errorf("find the socket's inode: %w", asked)
 	}
-	return uint32(stat.Ino), nil // of sockets the kernel gives numbers of that size
+	return uint32(stat.Ino), nil // inodes of sockets have 32 bits
 }
 
-// Peer returns the inode of the socket at the other end of a connection: 0 if
-// no process holds that any more.
+// Peer returns the inode of the socket at the other end of a connection, 0 if no process
+// holds that socket any more.
 func Peer(conn *net.UnixConn) (uint32, error) {
 	own, err := Inode(conn)
 	if err != nil {
@@ -47,11 +47,10 @@ func Peer(conn *net.UnixConn) (uint32, error) {
 	return 0, errors.New("ask sock_diag: the socket has no peer")
 }
 
-// Held reports whether a process holds the socket with that inode. It means
-// something only of an inode that Peer returned and of which Held was true
-// then: a socket of another network namespace looks like one that nobody holds.
-// Inodes come again after 2^32 sockets; another socket that has got the number
-// counts as held.
+// Held reports whether a process holds the socket with that inode. Ask only about an inode
+// that Peer returned and for which Held was true then: a socket of another network namespace
+// looks like one that nobody holds. Inodes come again after 2^32 sockets: if another socket
+// has the number by then, Held is true.
 func Held(inode uint32) (bool, error) {
 	if inode == 0 {
 		return false, nil
@@ -81,14 +80,14 @@ func (q request) Len() int { return 24 }
 func (q request) Serialize() []byte {
 	b := make([]byte, q.Len())
 	b[0] = unix.AF_UNIX
-	binary.NativeEndian.PutUint32(b[4:], ^uint32(0)) // in whatever state
+	binary.NativeEndian.PutUint32(b[4:], ^uint32(0)) // any state
 	binary.NativeEndian.PutUint32(b[8:], q.inode)
 	binary.NativeEndian.PutUint32(b[12:], q.show)
 	binary.NativeEndian.PutUint64(b[16:], ^uint64(0)) // any cookie
 	return b
 }
 
-// ask asks for one socket.
+// ask asks the kernel about one socket.
 func ask(inode, show uint32) ([]syscall.NetlinkRouteAttr, error) {
 	req := nl.NewNetlinkRequest(nl.SOCK_DIAG_BY_FAMILY, 0)
 	req.AddData(request{inode, show})

@@ -7,7 +7,7 @@ import (
 	"os"
 )
 
-// drainFile is there while the agent is drained: maintenance outlasts restarts.
+// drainFile exists while the agent is drained: maintenance may outlast a restart.
 const drainFile = "drained"
 
 // Drained reports whether the agent is drained, as SetDrained left it.
@@ -16,8 +16,8 @@ func (s *Store) Drained() bool {
 	return err == nil
 }
 
-// SetDrained keeps over restarts whether the agent is drained. It is on disk when
-// it returns without an error. It may be called while Write runs.
+// SetDrained keeps over restarts whether the agent is drained. Once it returns without an
+// error, that is on disk. It may be called while Write runs.
 func (s *Store) SetDrained(on bool) error {
 	var err error
 	if on {

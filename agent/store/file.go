@@ -6,12 +6,12 @@ import (
 	"io/fs"
 )
 
-// replaceFile puts data at that name so that after a crash the old content or the
-// new one is there: written beside it, synced, renamed over it, and the directory
-// synced, without which the rename itself may be forgotten. What a crash left at the
-// temporary name is overwritten. A failed sync is never repeated on the same file,
-// since the kernel may have dropped the pages: the caller writes everything again.
-// The file that has the name now is returned, even with an error, if it is this one.
+// replaceFile puts data at that name so that a crash leaves the old content or the new one.
+// It writes a temporary file, syncs it, renames it to the name, and syncs the directory:
+// else the rename could be forgotten. What a crash left at the temporary name is
+// overwritten. A failed sync is never repeated on the same file, since the kernel may have
+// dropped the pages: the caller writes everything again. If the new file has got the name,
+// it is returned, even with an error.
 func replaceFile(files Files, name string, data []byte) (File, error) {
 	temp := name + tempSuffix
 	f, err := writeSynced(files, temp, data)
@@ -43,7 +43,7 @@ func writeSynced(files Files, name string, data []byte) (_ File, err error) {
 	return f, nil
 }
 
-// writeFile is replaceFile for callers that do not need the file any more.
+// writeFile is replaceFile for callers that do not need the open file.
 func writeFile(files Files, name string, data []byte) error {
 	f, err := replaceFile(files, name, data)
 	if f != nil {
@@ -53,9 +53,9 @@ func writeFile(files Files, name string, data []byte) error {
 }
 
 // settle makes durable what a start is about to read. An earlier process run may have died
-// between the rename and its sync, or the directory may have been copied: after a power cut
-// the files could be gone, and with them what this process run promised without writing
-// again.
+// between the rename and its sync, or the directory may have been copied: a power cut could
+// still take the files. Promises that this process run repeats from them, and so does not
+// write again, would be lost too.
 func settle(files Files, names ...string) error {
 	for _, name := range names {
 		if err := syncFile(files, name); err != nil && !errors.Is(err, fs.ErrNotExist) {

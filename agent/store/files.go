@@ -9,16 +9,16 @@ import (
 	"path/filepath"
 )
 
-// Files is what a store does to the files of its directory, each by its name.
-// The simulation has the second implementation: a disk that forgets at a power
-// cut what was not synced.
+// Files is what a store does to the files of its directory, each by its name. The
+// simulation has another implementation: a disk that at a power cut forgets what was not
+// synced.
 type Files interface {
-	Open(name string) (File, error)   // for reading; the error of a missing one matches fs.ErrNotExist
-	Create(name string) (File, error) // for writing; empties one that is there
+	Open(name string) (File, error)   // for reading; if the file is missing, the error matches fs.ErrNotExist
+	Create(name string) (File, error) // for writing; empties a file that exists
 	Rename(from, to string) error
 	SyncDir() error
-	// Names reports whether that name is the file's now. The error of a missing
-	// one matches fs.ErrNotExist.
+	// Names reports whether the file has that name now. If nothing has the name, the
+	// error matches fs.ErrNotExist.
 	Names(name string, f File) (bool, error)
 }
 
@@ -28,12 +28,12 @@ type File interface {
 	Sync() error
 }
 
-// directory is a real one.
+// directory is the Files of a real directory.
 type directory string
 
 func (d directory) path(name string) string { return filepath.Join(string(d), name) }
 
-// Open opens a regular file only: another kind may keep the caller waiting.
+// Open opens regular files only: to open another kind may keep the caller waiting.
 func (d directory) Open(name string) (File, error) {
 	path := d.path(name)
 	info, err := os.Stat(path)
@@ -86,8 +86,8 @@ func syncDir(path string) (err error) {
 	return nil
 }
 
-// readFile reads a file of at most limit bytes; the error of a missing one
-// matches fs.ErrNotExist.
+// readFile reads a file of at most limit bytes. If the file is missing, the error matches
+// fs.ErrNotExist.
 func readFile(files Files, name string, limit int64) ([]byte, error) {
 	f, err := files.Open(name)
 	if err != nil {
@@ -105,7 +105,7 @@ func readAll(f File, name string, limit int64) ([]byte, error) {
 	return data, nil
 }
 
-// cause returns the system's error, without the path, which Error names.
+// cause returns the system's error without the path: Error names the path.
 func cause(err error) string {
 	var path *fs.PathError
 	if errors.As(err, &path) {

@@ -10,9 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// acquire locks the directory for the life of this process: the kernel releases the
-// lock when the process ends, however it ends, so a stale lock file is not an
-// obstacle.
+// acquire locks the directory for the life of this process. The kernel releases the lock
+// however the process ends, so a lock file that is left behind is not an obstacle.
 func acquire(path, name string) (*os.File, error) {
 	dir := filepath.Dir(path)
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
@@ -34,7 +33,7 @@ func acquire(path, name string) (*os.File, error) {
 	return f, nil
 }
 
-// describe reads which process holds the lock, from its file.
+// describe reads from the lock's file which process holds the lock.
 func describe(f *os.File) string {
 	buf := make([]byte, 128)
 	n, _ := f.ReadAt(buf, 0)

@@ -12,17 +12,17 @@ import (
 // Record is the state file, which holds an agent's promises. It is used by one
 // goroutine at a time.
 //
-// Invariant: last is the file that had the state's name when this agent last
-// read or wrote it. It stays open, so that no other file gets its number.
+// Invariant: last is the file that had the state's name when this agent last read or wrote
+// the state. It stays open, so that no other file gets its inode number.
 type Record struct {
 	files Files
 	last  File
 	taken error // another process wrote the state: nothing is written any more
 }
 
-// TakenError means that another process writes to the data directory of this agent.
-// Both believe that the promises there are theirs, and neither knows those of the
-// other.
+// TakenError means that another process writes to the data directory of this agent. Both
+// take the promises there for their own, and neither knows what the other has promised
+// since.
 type TakenError struct{}
 
 func (*TakenError) Error() string {
@@ -31,8 +31,8 @@ func (*TakenError) Error() string {
 		"Stop every agent that uses this directory, move the directory away, start one agent with a new identity, and run `doyen voters replace` for it on a voter"
 }
 
-// OpenRecord makes durable what is there, and reads the state. If there is
-// none, the error matches fs.ErrNotExist, and Write makes one.
+// OpenRecord makes durable what is there, and reads the state. If there is no state, the
+// error matches fs.ErrNotExist, and Write makes one.
 func OpenRecord(files Files) (*Record, election.State, error) {
 	r := &Record{files: files}
 	if err := settle(files, identityFile, stateFile); err != nil {
@@ -88,12 +88,12 @@ func (r *Record) Write(state election.State) error {
 	if err != nil {
 		return err
 	}
-	return r.ours() // one that wrote at the same time looked when this one had not yet
+	return r.ours() // another process that wrote at the same time may have checked before this write
 }
 
-// ours reports whether nobody else has put a state in place. A state that was
-// removed does not show another writer, which would have left its own. It is written
-// again from memory, which has every promise.
+// ours returns an error if another process has put a state in place. A missing state does
+// not mean that: another writer would have left its own. Then the state is written again
+// from memory, which has every promise.
 func (r *Record) ours() error {
 	if r.taken != nil || r.last == nil {
 		return r.taken
@@ -110,7 +110,7 @@ func (r *Record) ours() error {
 }
 
 func (r *Record) keep(f File) {
-	_ = r.Close() // only its number was needed
+	_ = r.Close() // the old file was open only to keep its inode number
 	r.last = f
 }
 

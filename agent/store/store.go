@@ -1,15 +1,14 @@
 // Package store keeps what an agent must not forget: its identity and its promises,
 // in one directory that one agent at a time may use.
 //
-// It guarantees that a state written is on disk, or that Write returns an error;
-// that a crash at any point leaves the old state or the new one, never a mixture;
-// and that a directory whose promises are lost, damaged, of another identity or of a
-// newer version is refused and left as it is, with what to do about it. Nothing is
-// ever recreated in silence.
+// It guarantees that when Write returns no error, the state is on disk. A crash at any
+// point leaves the old state or the new one, never a mixture. A directory whose promises
+// are lost, damaged, of another identity or of a newer version is refused and left as it
+// is; the error says what to do. Nothing is ever recreated silently.
 //
-// It does not guarantee anything against a disk that lies about fsync, nor against a
-// directory restored from an old copy: promises made since are lost then, and nobody
-// can know. It writes from one goroutine at a time.
+// It does not protect against a disk that lies about fsync, nor against a directory that
+// was restored from an old copy: promises made since are lost, and nothing on the disk
+// shows that. Only one goroutine at a time may write.
 package store
 
 import (
@@ -39,7 +38,7 @@ type Error struct {
 	Path    string
 	Problem string
 	Hint    string
-	Err     error // the cause, if there is one to match
+	Err     error // the cause, if a caller may want to match it; else nil
 }
 
 func (e *Error) Error() string {
@@ -64,13 +63,13 @@ type Store struct {
 // Config is what a store has to know.
 type Config struct {
 	Dir    string
-	Name   string // this agent's, for the error of an agent that finds the directory locked
+	Name   string // this agent's: another agent that finds the directory locked reports it
 	PeerID func(ed25519.PublicKey) (election.PeerID, error)
 }
 
-// Open locks the directory, creates what a first start needs, and returns the
-// promises on record, which no power cut takes back from then on. Errors about
-// the directory's content are of type *Error.
+// Open locks the directory, creates what a first start needs, and returns the promises on
+// record. From then on a power cut can't undo them. Errors about the directory's content are
+// of type *Error.
 func Open(c Config) (*Store, election.State, error) {
 	if err := makeDir(c.Dir); err != nil {
 		return nil, election.State{}, err
@@ -87,7 +86,7 @@ func Open(c Config) (*Store, election.State, error) {
 	return s, state, nil
 }
 
-// locate completes the path of what knows a file by its name alone.
+// locate completes the path in an error that has only the name of a file.
 func (s *Store) locate(err error) error {
 	if bad, ok := errors.AsType[*Error](err); ok && !strings.ContainsRune(bad.Path, filepath.Separator) {
 		bad.Path = s.dir.path(bad.Path)
@@ -95,8 +94,8 @@ func (s *Store) locate(err error) error {
 	return err
 }
 
-// makeDir creates the directory, and syncs that: a directory that a crash takes away
-// would take the promises with it.
+// makeDir creates the directory, and syncs its parents: if a crash undid that, the promises
+// would be lost with the directory.
 func makeDir(dir string) error {
 	info, err := os.Stat(dir)
 	if err == nil && !info.IsDir() {
@@ -117,8 +116,8 @@ func makeDir(dir string) error {
 	return nil
 }
 
-// CheckMode refuses a directory that others may change; one that does not exist
-// yet is not a problem.
+// CheckMode refuses a directory that others may change. It accepts one that does not exist
+// yet.
 func CheckMode(dir string) error {
 	info, err := os.Stat(dir)
 	if err != nil || !info.IsDir() {
@@ -127,7 +126,7 @@ func CheckMode(dir string) error {
 	return private(dir, info.Mode().Perm())
 }
 
-// missing returns which directories of a path do not exist, the outermost first.
+// missing returns the directories of a path that do not exist, the outermost first.
 func missing(dir string) []string {
 	var dirs []string
 	for {
@@ -155,8 +154,8 @@ func (s *Store) Key() ed25519.PrivateKey { return s.key }
 // Peer returns the agent's peer ID.
 func (s *Store) Peer() election.PeerID { return s.peer }
 
-// Write makes the state durable. After an error it may or may not be on disk;
-// one that matches *TakenError is for good.
+// Write makes the state durable. After an error the state may or may not be on disk. After a
+// *TakenError every later Write fails as well.
 func (s *Store) Write(state election.State) error {
 	if state.Peer != s.peer {
 		return fmt.Errorf("write state: it belongs to %s, this store to %s", state.Peer, s.peer)
@@ -170,8 +169,8 @@ func (s *Store) Write(state election.State) error {
 	return nil
 }
 
-// held reports whether the directory is still the one that is locked. One that was removed and
-// made again, or moved, may belong to another agent.
+// held returns an error if the directory is no longer the one that is locked. A directory that
+// was moved, or removed and made again, may belong to another agent.
 func (s *Store) held() error {
 	locked, err := s.lock.Stat()
 	if err != nil {
@@ -185,8 +184,8 @@ func (s *Store) held() error {
 		Hint: "restore it, or stop this agent"}
 }
 
-// Close unlocks the directory. The lock's file stays, since removing it could
-// let two agents lock two files of that name.
+// Close unlocks the directory. The lock's file stays: if it were removed, two agents could
+// lock two files of that name.
 func (s *Store) Close() error {
 	var err error
 	if s.record != nil {
@@ -198,7 +197,7 @@ func (s *Store) Close() error {
 	return nil
 }
 
-// load reads identity and state, in every combination of present and absent.
+// load reads identity and state, each of which may be absent.
 func (s *Store) load(c Config) (election.State, error) {
 	record, state, stateErr := OpenRecord(s.dir)
 	s.record = record
@@ -207,7 +206,7 @@ func (s *Store) load(c Config) (election.State, error) {
 		return election.State{}, keyErr
 	}
 	if bad, ok := errors.AsType[*Error](stateErr); ok && keyErr == nil && strings.HasSuffix(bad.Hint, moveAway) {
-		// The state alone moved away, the next start would refuse the identity.
+		// If only the state were moved away, the next start would refuse the identity.
 		bad.Hint = "nothing was changed; if the state of this agent is lost, follow \"A lost data directory\" in docs/operations.md"
 	}
 	if stateErr != nil && !errors.Is(stateErr, fs.ErrNotExist) {
@@ -234,7 +233,7 @@ func (s *Store) load(c Config) (election.State, error) {
 	return state, s.adopt(key, state, c.PeerID)
 }
 
-// adopt checks that the promises are this identity's own.
+// adopt uses the key, after a check that the state has the promises of that identity.
 func (s *Store) adopt(key ed25519.PrivateKey, state election.State, peerID func(ed25519.PublicKey) (election.PeerID, error)) error {
 	peer, err := peerID(key.Public().(ed25519.PublicKey))
 	if err != nil {
@@ -257,9 +256,9 @@ func virgin(s election.State) bool {
 	return s.Roster == nil && s.Pending == nil && len(s.Grants) == 0 && len(s.Seen) == 0 && s.Attempt == 0
 }
 
-// create makes a new identity. The state comes first: a crash between the two
-// leaves a state without promises, which the next start replaces, whereas an
-// identity without a state would look like lost promises.
+// create makes a new identity, and writes the state before it. A crash between the two leaves
+// a state without promises, which the next start replaces. An identity without a state would
+// look like lost promises.
 func (s *Store) create(peerID func(ed25519.PublicKey) (election.PeerID, error)) (election.State, error) {
 	public, key, err := ed25519.GenerateKey(nil)
 	if err != nil {
@@ -269,8 +268,8 @@ func (s *Store) create(peerID func(ed25519.PublicKey) (election.PeerID, error)) 
 		return election.State{}, fmt.Errorf("derive peer ID: %w", err)
 	}
 	s.key = key
-	// An earlier process run may have made the directory and died before this reached the
-	// disk. A parent that can't be opened is older than this agent.
+	// An earlier process run may have made the directory and died before the directory was
+	// on disk. A parent that can't be opened is older than this agent.
 	for d := filepath.Dir(string(s.dir)); ; d = filepath.Dir(d) {
 		_ = syncDir(d)
 		if d == filepath.Dir(d) {

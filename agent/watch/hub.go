@@ -1,13 +1,13 @@
 // Package watch delivers changes of leadership to followers.
 //
-// It guarantees that a follower gets the changes of its election in order, each
-// once, or the number that it missed; that publishing never waits for a follower;
-// that a change is encoded once, however many follow; and that the followers, the changes
-// that wait for them, and those kept for followers that return are all bounded.
+// It guarantees that a follower gets the changes of its election in order, each once, or
+// learns how many it missed. Publishing never waits for a follower. A change is encoded
+// once, however many follow. The followers, the changes that wait for them, and the changes
+// kept for followers that return are all bounded.
 //
-// It does not keep changes beyond this process. Indexes start at the process's start
-// time, so those of an earlier process run are recognised as too old, as long as the
-// wall clock did not go back in between.
+// It keeps no changes beyond this process. Indexes start at the time of the process's start.
+// So indexes of an earlier process run are recognised as too old, as long as the wall clock
+// did not go back in between.
 package watch
 
 import (
@@ -26,14 +26,13 @@ const (
 )
 
 var (
-	// ErrFull refuses a follower: there are as many as there may be.
+	// ErrFull refuses a follower: there are maxFollowers already.
 	ErrFull = errors.New("follow changes: too many followers")
 	// ErrClosed refuses a follower: the agent stops.
 	ErrClosed = errors.New("follow changes: the agent stops")
 )
 
-// Change is a change that was published. All its followers share it: it is never
-// altered.
+// Change is a change that was published. It is never altered, since all followers share it.
 type Change struct {
 	api.Change
 
@@ -42,8 +41,8 @@ type Change struct {
 	err    error
 }
 
-// Line returns the change as a line of JSON, newline included, encoded by the first
-// caller. It must not be altered.
+// Line returns the change as a line of JSON, newline included. The first caller encodes it,
+// and nobody may alter it.
 func (c *Change) Line() ([]byte, error) {
 	c.encode.Do(func() {
 		c.line, c.err = json.Marshal(&c.Change)
@@ -54,14 +53,14 @@ func (c *Change) Line() ([]byte, error) {
 
 // Hub is where changes are published and followed.
 type Hub struct {
-	newest sync.Map      // index by election, of those in kept
-	floor  atomic.Uint64 // no change of any other election has a higher one
+	newest sync.Map      // by election: the index of its newest change in kept
+	floor  atomic.Uint64 // changes of all other elections have this index or a lower one
 
 	mu        sync.Mutex
 	index     uint64
 	kept      []*Change                         // oldest first
 	followers map[string]map[*Follower]struct{} // by election
-	count     int                               // of followers, without those that await
+	count     int                               // of followers, without those of Await
 	closed    bool
 }
 
@@ -72,8 +71,8 @@ func NewHub(index uint64) *Hub {
 	return h
 }
 
-// Index returns the index of the newest change of the election, or, if that is
-// not known any more or there was none, one that none of its changes exceeds. It
+// Index returns the index of the newest change of the election. If that is not known any more,
+// or there was none, the index returned is at least as high as those of all its changes. Index
 // takes no lock.
 func (h *Hub) Index(election string) uint64 {
 	if i, ok := h.newest.Load(election); ok {
@@ -82,7 +81,7 @@ func (h *Hub) Index(election string) uint64 {
 	return h.floor.Load()
 }
 
-// Publish numbers the change and hands it to its followers.
+// Publish numbers the change and gives it to the followers of its election.
 func (h *Hub) Publish(change api.Change) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -107,9 +106,9 @@ func (h *Hub) forget(c *Change) {
 	h.newest.CompareAndDelete(c.Election, c.Index)
 }
 
-// Follow starts to follow an election. With resume, changes after that index come
-// first, or Take reports at once that they are lost; without, only changes from now
-// on come.
+// Follow starts to follow an election. With resume, the changes after that index come first;
+// if they are not known any more, Take reports at once that they are lost. Without resume,
+// only changes from now on come.
 func (h *Hub) Follow(election string, after uint64, resume bool) (*Follower, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -128,8 +127,8 @@ func (h *Hub) Follow(election string, after uint64, resume bool) (*Follower, err
 	return f, nil
 }
 
-// Await follows what comes from now on, for a command that waits for its outcome.
-// It always has a place: commands are few and short.
+// Await follows what comes from now on, for a command that waits for its outcome. It is never
+// refused for lack of a place: commands are few and short.
 func (h *Hub) Await(election string) (*Follower, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -148,8 +147,8 @@ func (h *Hub) add(election string) (*Follower, error) {
 	return f, nil
 }
 
-// replay fills in what followed the index. After an index that was never given out
-// here, or lies before what is kept, the changes are not known.
+// replay gives a follower the changes after the index. If that index was never given out here,
+// or lies before what is kept, the changes are not known.
 func (h *Hub) replay(f *Follower, after uint64) {
 	oldest := h.index + 1 - uint64(len(h.kept)) // of what is kept
 	if after > h.index || after+1 < oldest {
@@ -179,7 +178,7 @@ func (h *Hub) Close() {
 	clear(h.followers)
 }
 
-// Follower is one that follows one election. Its methods are for one goroutine.
+// Follower follows one election. Its methods are for one goroutine.
 type Follower struct {
 	hub      *Hub
 	election string
@@ -201,8 +200,8 @@ func (f *Follower) offer(c *Change) {
 	f.signal()
 }
 
-// lag counts a change as lost, and those that wait with it: the fresh snapshot that
-// the follower gets replaces them all.
+// lag counts n changes as lost, and those that wait as well: the fresh snapshot that the
+// follower gets replaces them all.
 func (f *Follower) lag(n uint64) {
 	f.missed += uint64(len(f.waiting)) + n
 	f.waiting = nil
@@ -216,12 +215,12 @@ func (f *Follower) signal() {
 	}
 }
 
-// Ready has an element when there is something to take, and is closed when
-// there will be nothing more.
+// Ready has an element when there is something to take, and is closed when nothing more will
+// come.
 func (f *Follower) Ready() <-chan struct{} { return f.ready }
 
-// Take returns what waits, and how many changes were lost; if some were, a picture
-// taken after this call, together with index, replaces them.
+// Take returns what waits, and how many changes were lost. If some were, a snapshot made after
+// this call, with this index, replaces them.
 func (f *Follower) Take() (changes []*Change, missed, index uint64) {
 	f.hub.mu.Lock()
 	defer f.hub.mu.Unlock()

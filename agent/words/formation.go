@@ -8,7 +8,7 @@ import (
 	"github.com/doyen-election/doyen/quorum"
 )
 
-// Forming is why there is no first roster yet.
+// Forming says why there is no first roster yet.
 func Forming(p quorum.Problem) string {
 	awaited := strings.Join(p.Agents, ", ")
 	switch p.Why {
@@ -38,7 +38,7 @@ func Forming(p quorum.Problem) string {
 	return ""
 }
 
-// objection is why an agent refuses a first roster.
+// objection says why an agent refuses a first roster.
 func objection(r quorum.Refused, where, who string) string {
 	pending := func(by string) string {
 		return fmt.Sprintf("another formation, proposed by %s, is pending %s; if that can't finish, restart %s once with --reset-genesis", by, where, who)

@@ -8,7 +8,7 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-// TooManyCommands is the agent's own refusal, of one command too many at once.
+// TooManyCommands is a refusal by the agent, not by its elector: too many commands wait.
 const TooManyCommands election.Denial = "too many commands"
 
 // Refusal puts a refusal into words, with its code of the API.
@@ -55,7 +55,7 @@ func refusal(r *election.Refusal) (code, text string) {
 // NoVoters refuses whatever needs voters in a cluster that has none.
 const NoVoters = "this cluster runs without quorum (--quorum=false): it has no voters"
 
-// changeRefusal is about a change of the voters.
+// changeRefusal words a refusal of a change of the voters.
 func changeRefusal(r *election.Refusal) (code, text string) {
 	switch r.Why {
 	case election.DeniedNotVoter:
@@ -101,7 +101,7 @@ func changeRefusal(r *election.Refusal) (code, text string) {
 
 const seeVoters = "`doyen voters` shows what it waits for, `doyen voters cancel` takes it back"
 
-// wayBackRefusal is about a cancelled change, or one to be undone.
+// wayBackRefusal words a refusal about a change that is cancelled or to be undone.
 func wayBackRefusal(r *election.Refusal) (code, text string) {
 	switch r.Why {
 	case election.DeniedNoChange:
@@ -159,7 +159,7 @@ func obstacle(o election.Obstacle) string {
 	return "it does not answer"
 }
 
-// change is what a change of the voters waits for.
+// change says what a change of the voters waits for.
 func change(c *election.ChangeStatus) string {
 	if c == nil {
 		return ""
@@ -186,7 +186,7 @@ func change(c *election.ChangeStatus) string {
 	return text
 }
 
-// changeAdvice is what to do about a change that does not end.
+// changeAdvice says what to do about a change that does not end.
 func changeAdvice(c *election.ChangeStatus) string {
 	if c != nil && c.Outcome {
 		return ". It can't be cancelled any more: bring the missing voters back, and keep this agent running, with its data dir, until then"
@@ -194,7 +194,7 @@ func changeAdvice(c *election.ChangeStatus) string {
 	return ". Bring the missing voters back, or go back to the former voters: doyen voters cancel"
 }
 
-// startAgain is what to do with an agent that can't learn of the present voters.
+// startAgain says what to do with an agent that can't learn of the present voters.
 func startAgain(name string) string {
 	return "Start one of the voters it knows for a moment; or stop " + name + ", move its data dir away, and start it with --join and without --voters"
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/doyen-election/doyen/elector"
 )
 
-// Warnings puts the elector's warnings into words, one of each code. The name is
-// this agent's.
+// Warnings puts the elector's warnings into words, and all of one code into one warning. The
+// name is this agent's.
 func Warnings(s *elector.Status, name string) []api.Warning {
 	var all []api.Warning
 	for rest := s.Warnings; len(rest) > 0; {
@@ -25,7 +25,7 @@ func Warnings(s *elector.Status, name string) []api.Warning {
 	return all
 }
 
-// warning puts those of one code into words.
+// warning puts the warnings of one code into words.
 func warning(s *elector.Status, name string, ws []elector.Warning) string {
 	w := ws[0]
 	switch w.Code {
@@ -67,7 +67,7 @@ func warning(s *elector.Status, name string, ws []elector.Warning) string {
 	return barred(w.Barred)
 }
 
-// barred is why an agent may neither vote nor lead until it is restarted.
+// barred says why an agent may neither vote nor lead until it is restarted.
 func barred(b election.Barred) string {
 	switch b.Code {
 	case "data_dir_older":
@@ -82,8 +82,8 @@ func barred(b election.Barred) string {
 	return b.Detail
 }
 
-// changed is about agents that the roster lists under another identity; this one
-// may be among them, and is barred then.
+// changed is about agents that the roster lists under another identity. If this agent is among
+// them, it is barred.
 func changed(ws []elector.Warning) string {
 	return each(ws, "; ", func(w elector.Warning) string {
 		if w.Barred.Code != "" {
@@ -124,7 +124,7 @@ func doubt(d elector.Doubt) string {
 	return "its driver is not one of the voters this agent knows"
 }
 
-// names lists the voters of a roster, except but (empty: all).
+// names lists the voters of a roster, without the one given as but; empty: all.
 func names(r *election.Roster, but election.PeerID) []string {
 	var all []string
 	for _, v := range r.All() {

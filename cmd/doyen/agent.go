@@ -95,9 +95,9 @@ func configured(i *invocation) (gathered, agent.Config, error) {
 	return found, config, nil
 }
 
-// checkedAsRoot returns the error of --check-config where root checks and a file belongs
-// to somebody else: mostly to the user that the agent will run as, so that giving it to
-// root would keep that agent from starting.
+// checkedAsRoot replaces the error of --check-config if root checks and a file belongs to
+// another user. Mostly that is the user that the agent will run as: if the operator gave
+// the file to root, that agent could not start.
 func checkedAsRoot(err error) error {
 	bad, _ := errors.AsType[*agent.ConfigError](err)
 	owned, ok := errors.AsType[*hook.OwnedError](err)
@@ -116,10 +116,10 @@ func checkedAsRoot(err error) error {
 }
 
 // outliveReaders keeps the process alive when the reader of its log goes away: that must
-// not cost a leadership. A signal that is caught, and not ignored, is back to its default
-// in the commands a hook runs.
+// not cost a leadership. It catches the signal and does not ignore it, so that the commands
+// of a hook start with the default.
 func outliveReaders() (undo func()) {
-	pipes := make(chan os.Signal, 1) // never read: only that it is caught counts
+	pipes := make(chan os.Signal, 1) // never read: it is enough that the signal is caught
 	signal.Notify(pipes, syscall.SIGPIPE)
 	return func() { signal.Stop(pipes) }
 }

@@ -13,13 +13,13 @@ import (
 )
 
 const (
-	// readTimeout bounds a question: the agent answers from memory.
+	// readTimeout bounds a question, which the agent answers from memory.
 	readTimeout = 5 * time.Second
-	// changeTimeout bounds a hand-over, which may have to wait out a lease.
+	// changeTimeout bounds a change: a hand-over may have to wait for a lease to expire.
 	changeTimeout = 2 * time.Minute
 )
 
-// shell is what a command has of the outside world.
+// shell is a command's access to the outside world.
 type shell struct {
 	stdout, stderr io.Writer
 	getenv         func(string) string
@@ -32,7 +32,7 @@ type shell struct {
 type command struct {
 	name, usage, description string
 	args                     string // as the help shows them
-	min, max                 int    // how many
+	min, max                 int    // how many arguments
 	words                    []string
 	flags                    []cli.Flag
 	run                      func(*invocation) error
@@ -58,7 +58,7 @@ func newApp(s *shell, stdin io.Reader) *cli.App {
 		Writer:      s.stdout,
 		ErrWriter:   s.stderr,
 		HideVersion: true,
-		// The exit code is run's to return: nothing else may end the process.
+		// Only main may end the process, with the code that run returns.
 		ExitErrHandler: func(*cli.Context, error) {},
 		Action: func(c *cli.Context) error {
 			if c.Bool("version") {
@@ -107,8 +107,8 @@ func commonFlags() []cli.Flag {
 	}
 }
 
-// allFlags are the command's own flags and those that every command takes. The agent's
-// --socket is a separate setting.
+// allFlags are the command's own flags and those that every command takes. `doyen agent` has
+// its own --socket, a setting.
 func (c command) allFlags() []cli.Flag {
 	flags := c.flags
 	for _, f := range commonFlags() {
@@ -122,8 +122,8 @@ func (c command) allFlags() []cli.Flag {
 func (c command) build(s *shell) *cli.Command {
 	return &cli.Command{
 		Name: c.name, Usage: c.usage, Description: c.description, ArgsUsage: c.args, Flags: c.allFlags(),
-		// Without this, `doyen leader help` would be the help and not the leader
-		// of an election of that name.
+		// Without this, `doyen leader help` would print help and not the leader of the
+		// election "help".
 		HideHelpCommand: true,
 		Action: func(ctx *cli.Context) error {
 			if err := c.checkArgs(ctx.Args().Slice()); err != nil {

@@ -14,10 +14,10 @@ import (
 // nameRule is the rule for the name of an agent or an election.
 const nameRule = "a name has 1 to 63 characters from a-z, 0-9, dot, dash and underscore, and starts with a letter or digit"
 
-// arrange puts the command line in the order urfave/cli wants: the command, its flags,
-// then its arguments; flags of every command may also come before its name. It refuses
-// what can't be understood, so that the parser never has to: unknown commands and flags,
-// flags without their value.
+// arrange puts the command line in the order that urfave/cli wants: the command, its flags,
+// then its arguments. On the command line, flags that all commands have may also come before
+// the command's name. arrange refuses unknown commands and flags, and flags without their
+// value, so that the parser never has to.
 func arrange(app *cli.App, args []string) ([]string, error) {
 	if len(args) == 0 {
 		return []string{app.Name}, nil
@@ -42,7 +42,7 @@ func arrange(app *cli.App, args []string) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	if len(positional) == 0 && len(tail) > 0 { // arranged already: the election follows
+	if len(positional) == 0 && len(tail) > 0 { // the line is arranged already: the election follows
 		tail = tail[1:]
 	}
 	positional = append(positional, tail...)
@@ -53,7 +53,7 @@ func arrange(app *cli.App, args []string) ([]string, error) {
 }
 
 // commandOf splits the arguments of `doyen run` at the "--" before the command that it is
-// to run. Nothing from there on is doyen's own.
+// to run. All that follows belongs to that command.
 func commandOf(name string, args []string) (own, command []string) {
 	if i := slices.Index(args, "--"); name == "run" && i >= 0 {
 		return args[:i], args[i:]
@@ -61,8 +61,8 @@ func commandOf(name string, args []string) (own, command []string) {
 	return args, nil
 }
 
-// ownOfApp reports a flag that makes the rest of the line pointless: a question
-// for help, with the command or without.
+// ownOfApp reports whether the argument is a flag that asks for help or the version: then the
+// rest of the line does not matter.
 func ownOfApp(arg string) bool {
 	return slices.Contains([]string{"--help", "-help", "-h", "--h", "--version", "-version"}, arg)
 }
@@ -186,7 +186,7 @@ func arrangeHelp(app *cli.App, args []string) ([]string, error) {
 	return slices.Concat([]string{app.Name, "help"}, args), nil
 }
 
-// nearest returns the word that the given one is most probably a slip of, or "".
+// nearest returns the word that was most probably meant by the given one, or "".
 func nearest(word string, words []string) string {
 	const likely = 0.84 // Jaro-Winkler similarity; below it, suggestions are noise
 	best, near := likely, ""
@@ -217,7 +217,7 @@ func (c command) checkArgs(args []string) error {
 	return nil
 }
 
-// slipOfBool explains the commonest slip: a flag's truth after a space.
+// slipOfBool explains the commonest mistake: true or false follows its flag after a space.
 func slipOfBool(arg string) string {
 	if arg == "true" || arg == "false" {
 		return "; give a true/false flag its value after =, as in --quorum=false"

@@ -152,7 +152,7 @@ func (i *invocation) order(what, done string, ask func(context.Context, *client.
 	return i.answer(outcomeLine(outcome, done))
 }
 
-// outcomeLine is what was done, who leads now, what the agent added, and how long that
+// outcomeLine says what was done, who leads now, what the agent added, and how long it
 // took.
 func outcomeLine(o api.Outcome, done string) string {
 	line := done

@@ -39,7 +39,7 @@ type completedFlag struct {
 	Name, Short, Usage string
 	TakesValue         bool
 	Values             []string // if they are fixed
-	Path               bool     // of a file or directory
+	Path               bool     // the value is the path of a file or directory
 }
 
 func completion(i *invocation) error {
@@ -95,8 +95,8 @@ func completeFlag(f cli.Flag) completedFlag {
 	return done
 }
 
-// quoteIn quotes text for the shell's single quotes; to zsh some characters of a
-// description have a special meaning.
+// quoteIn quotes text for the shell's single quotes. For zsh it also quotes characters that
+// have a special meaning in a description.
 func quoteIn(shell string) func(string) string {
 	pairs := []string{`'`, `'\''`}
 	switch shell {

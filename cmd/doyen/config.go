@@ -14,9 +14,9 @@ type gathered struct {
 	source map[string]string // by setting: "DOYEN_LEASE", "doyen.yaml:3: lease"
 }
 
-// gather puts the configuration together: the flag beats the environment beats
-// the file beats the default. A variable that is set to nothing counts as unset.
-// What it finds wrong is a usage error in a flag, a *agent.ConfigError elsewhere.
+// gather puts the configuration together. A flag comes before the environment, that before
+// the file, and that before the default. A variable that is set to nothing counts as unset.
+// A wrong flag is a usage error, anything else that is wrong a *agent.ConfigError.
 func gather(i *invocation) (gathered, error) {
 	g := gathered{config: agent.Default(), source: map[string]string{}}
 	path := i.String("config")
@@ -61,8 +61,8 @@ func (g *gathered) override(i *invocation, s agent.Setting) error {
 	return nil
 }
 
-// blame names the variable or the line of the file that a bad value came from, where the
-// error names a flag that was not given.
+// blame names the variable, or the line of the file, that a bad value came from: the error
+// names a flag, even if that was not given.
 func (g *gathered) blame(err error) error {
 	bad, ok := errors.AsType[*agent.ConfigError](err)
 	if !ok {

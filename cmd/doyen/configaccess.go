@@ -22,13 +22,13 @@ import (
 //	    "*": {campaign: {groups: [doyen]}}
 const accessKey = "access"
 
-// accessReader reads that section and remembers where each part of it is.
+// accessReader reads that section, and remembers where each part of the section is.
 type accessReader struct {
 	g    *gathered
 	path string
 }
 
-// readAccess takes the section.
+// readAccess reads the section.
 func (g *gathered) readAccess(path string, key, value *yaml.Node) error {
 	r := accessReader{g, path}
 	c := &g.config.Access
@@ -60,7 +60,7 @@ func (g *gathered) readAccess(path string, key, value *yaml.Node) error {
 	})
 }
 
-// rules takes those of one election.
+// rules reads the rules of one election.
 func (r accessReader) rules(key string, value *yaml.Node) (access.Rules, error) {
 	var rules access.Rules
 	err := r.each(key, value, []string{"campaign", "hand-over", "max-priority"}, func(full, name string, value *yaml.Node) error {
@@ -80,7 +80,7 @@ func (r accessReader) rules(key string, value *yaml.Node) (access.Rules, error) 
 	return rules, err
 }
 
-// list takes users and groups.
+// list reads users and groups.
 func (r accessReader) list(key string, value *yaml.Node) (*access.List, error) {
 	var l access.List
 	err := r.each(key, value, []string{"groups", "users"}, func(full, name string, value *yaml.Node) error {
@@ -111,8 +111,8 @@ func (r accessReader) number(key string, value *yaml.Node) (int, error) {
 	return n, nil
 }
 
-// each walks over the entries of a mapping, of which each key is known, if known
-// names any, and given once.
+// each calls do for each entry of a mapping. It refuses a key that is given twice and, if
+// known is not nil, one that known does not have.
 func (r accessReader) each(of string, value *yaml.Node, known []string, do func(full, name string, value *yaml.Node) error) error {
 	if value.Kind != yaml.MappingNode {
 		hint := "see `access` in docs/operations.md"

@@ -9,8 +9,8 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-// electionsKey is the part of a configuration file that says what differs in
-// single elections, and in all others. It has no flag and no variable:
+// electionsKey is the part of a configuration file with the settings of single elections,
+// and of all others ("*"). It has no flag and no variable:
 //
 //	elections:
 //	  payments:
@@ -19,7 +19,7 @@ import (
 //	    on-change: /usr/local/libexec/any-hook
 const electionsKey = "elections"
 
-// readElections takes the elections of a file.
+// readElections reads the elections of a file.
 func (g *gathered) readElections(path string, key, value *yaml.Node) error {
 	if g.source[electionsKey] != "" {
 		return badFile(path, key.Line, "keep one of them", "%q is given twice", electionsKey)
@@ -49,7 +49,7 @@ func (g *gathered) readElections(path string, key, value *yaml.Node) error {
 	return nil
 }
 
-// readElection takes the settings of one election.
+// readElection reads the settings of one election.
 func (g *gathered) readElection(path, name string, settings *yaml.Node) (agent.ElectionConfig, error) {
 	var one agent.ElectionConfig
 	for n := 0; n < len(settings.Content); n += 2 {
@@ -81,7 +81,7 @@ func unknownElectionHint(key string) string {
 	return "the key of an election is on-change"
 }
 
-// electionValues is what differs in single elections, as it is written in JSON.
+// electionValues is the settings of single elections, as they are written in JSON.
 func electionValues(c agent.Config) map[string]map[string]string {
 	values := map[string]map[string]string{}
 	for name, e := range c.Elections {

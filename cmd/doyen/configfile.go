@@ -18,7 +18,7 @@ import (
 // maxConfigFile bounds a configuration file, in bytes.
 const maxConfigFile = 64 << 10
 
-// badFile is a configuration error at a line of a file, 0 for the file itself.
+// badFile is a configuration error at a line of a file; line 0 means the whole file.
 func badFile(path string, line int, hint, format string, args ...any) error {
 	where := path
 	if line > 0 {
@@ -27,9 +27,9 @@ func badFile(path string, line int, hint, format string, args ...any) error {
 	return &agent.ConfigError{Problem: where + ": " + fmt.Sprintf(format, args...), Hint: hint}
 }
 
-// readFile takes the settings of a YAML file. A key it does not know, twice the
-// same key or a value of another type stops the start: a setting that is
-// silently not in force is worse than no start.
+// readFile reads the settings of a YAML file. An unknown key, the same key twice or a value of
+// another type is an error: an agent that does not start is better than one that silently
+// ignores a setting.
 func (g *gathered) readFile(path string) error {
 	text, err := loadFile(path)
 	if err != nil {
@@ -76,8 +76,8 @@ func unknownKeyHint(key string, names []string) string {
 	return "the keys are the names of the flags of `doyen agent`"
 }
 
-// loadFile reads a regular file: anything else might be endless, or wait for
-// ever.
+// loadFile reads a file. It refuses one that is not regular: that could be endless, or keep
+// the reader waiting.
 func loadFile(path string) ([]byte, error) {
 	if strings.Contains(path, "://") {
 		return nil, &agent.ConfigError{Flag: "config", Problem: path + " is a URL", Hint: "only a file on this host can be read"}
@@ -112,7 +112,7 @@ func loadFile(path string) ([]byte, error) {
 	return text, nil
 }
 
-// parseFile returns the file's one mapping, nil if the file holds nothing.
+// parseFile returns the mapping that the file holds, nil if the file is empty.
 func parseFile(path string, text []byte) (*yaml.Node, error) {
 	decoder := yaml.NewDecoder(bytes.NewReader(text))
 	var document yaml.Node
@@ -159,7 +159,7 @@ func take(c *agent.Config, s agent.Setting, value *yaml.Node) error {
 		return errors.New("has no value; remove the key for the default")
 	}
 	wanted, advice := "!!str", "put it in quotes"
-	if s.Name == "http" { // a port alone is a number
+	if s.Name == "http" { // YAML takes a port without a host for a number
 		advice = agent.HTTPHint
 	}
 	switch field.(type) {

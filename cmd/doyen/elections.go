@@ -26,7 +26,6 @@ func elections(i *invocation) error {
 	return i.answer(electionsTable(list))
 }
 
-// electionsTable has no rows only until there is a first candidate.
 func electionsTable(list []api.Election) string {
 	if len(list) == 0 {
 		return "no elections: there are no candidates yet\n"
@@ -46,7 +45,7 @@ func electionsTable(list []api.Election) string {
 	return table(rows)
 }
 
-// lease writes what remains of a lease, in milliseconds up to ten seconds.
+// lease writes what remains of a lease: below ten seconds in milliseconds.
 func lease(ms int64) string {
 	if ms >= 10_000 {
 		return age(milliseconds(ms))

@@ -12,8 +12,8 @@ import (
 	"github.com/doyen-election/doyen/client"
 )
 
-// The exit codes. The help of each command explains 1 and 2: is-leader 1 another leads, 2
-// nobody does; leader 2 nobody leads; resign and transfer 1 refused.
+// The exit codes; the help of each command explains 1 and 2. is-leader: 1 is that another agent
+// leads, 2 that nobody does. leader: 2 is that nobody leads. resign, transfer: 1 is refused.
 const (
 	exitOK          = 0
 	exitFailed      = 1
@@ -23,7 +23,7 @@ const (
 	exitConfig      = 78 // EX_CONFIG
 )
 
-// silentExit is an outcome that only the exit code shows.
+// silentExit is an outcome that the exit code shows and no message.
 type silentExit struct{ code int }
 
 func (e silentExit) Error() string { return fmt.Sprintf("exit %d", e.code) }
@@ -76,8 +76,8 @@ func classify(err error) (code int, hint string) {
 	if e, ok := errors.AsType[*client.APIError](err); ok {
 		return exitFailed, apiHint(e)
 	}
-	// A configuration error's text has what to do already: it is one line, for the journal of
-	// a service.
+	// The text of a configuration error says what to do already. It is one line, for the
+	// journal of a service.
 	if _, ok := errors.AsType[*agent.ConfigError](err); ok {
 		return exitConfig, ""
 	}
@@ -90,7 +90,7 @@ func classify(err error) (code int, hint string) {
 func apiHint(e *client.APIError) string {
 	switch e.Code {
 	case api.CodeBadRequest:
-		return "" // the message has what would be right
+		return "" // the message says what would be right
 	case api.CodeForbidden:
 		return "run it as root or as a user that the message names; `access` in docs/operations.md explains each right"
 	case api.CodeNotFound:

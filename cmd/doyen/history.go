@@ -10,7 +10,7 @@ import (
 	"github.com/doyen-election/doyen/api"
 )
 
-// timeOfDay is how a table writes an instant: to the millisecond, local time.
+// timeOfDay is how a table writes a time: local, to the millisecond.
 const timeOfDay = "2006-01-02 15:04:05.000"
 
 func historyCommand() command {
@@ -80,7 +80,7 @@ func historyTable(list []api.Transition, name string, evidence bool) string {
 	return table(rows)
 }
 
-// gapText is to the millisecond for the short times that most gaps are.
+// gapText writes how long nobody led: to the millisecond if it is below a minute.
 func gapText(d time.Duration) string {
 	if d < time.Minute {
 		return d.String()

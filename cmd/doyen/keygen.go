@@ -50,8 +50,8 @@ func keygen(i *invocation) error {
 	return i.printRaw(encoded)
 }
 
-// writeKey makes a new file that only its owner can read. It never overwrites:
-// the key that is there may be the cluster's.
+// writeKey makes a new file that only its owner can read. It never overwrites a file: that
+// may hold the key of the cluster.
 func writeKey(path, key string) error {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if errors.Is(err, fs.ErrExist) {

@@ -75,8 +75,8 @@ func keys(i *invocation) error {
 	return i.answer(keysTable(list))
 }
 
-// readKey reads the text of a key. It is never an argument: those of a running
-// process can be read by everybody.
+// readKey reads the text of a key from a file. The key is never an argument: everybody can
+// read the arguments of a running process.
 func (i *invocation) readKey(path string) (string, error) {
 	in := i.App.Reader
 	if path != "-" {
@@ -99,7 +99,7 @@ func (i *invocation) readKey(path string) (string, error) {
 	return lines[0], nil
 }
 
-// wholeFingerprint completes what is unique.
+// wholeFingerprint returns the only fingerprint that starts with part.
 func wholeFingerprint(list []api.Key, part string) (string, error) {
 	found := ""
 	for _, k := range list {

@@ -57,15 +57,14 @@ func leader(i *invocation) error {
 	return i.print("%s\n", printable(e.Leader.Name))
 }
 
-// formless reports whether the first roster is not formed yet: then there is no
-// voter to miss.
+// formless reports whether the first roster is not formed yet: then no voter can be missing.
 func (i *invocation) formless(ctx context.Context) bool {
 	a, err := i.client().Agent(ctx)
 	return err == nil && a.Quorum.Enabled && a.Quorum.Voters == 0
 }
 
-// isLeader is called by scripts that act on 0 and do not on 1: what is neither
-// must be neither.
+// isLeader exits with 0 if this host leads, and with 1 if another one does. Scripts act on 0
+// and not on 1, so any other outcome has another code.
 func isLeader(i *invocation) error {
 	name, err := i.election()
 	if err != nil {
@@ -84,13 +83,13 @@ func isLeader(i *invocation) error {
 	switch {
 	case leads:
 		return nil
-	case e.IsLeader || e.Leader == nil || e.State == api.StateNoQuorum: // the first: the answer is too old
+	case e.IsLeader || e.Leader == nil || e.State == api.StateNoQuorum: // IsLeader here: the answer is too old
 		return silentExit{exitNone}
 	}
 	return silentExit{exitFailed}
 }
 
-// unknown reports an answer that means that nobody leads: the election never had a
+// unknown reports whether a refusal means that no leader is known: the election never had a
 // candidate, or no majority can report who leads.
 func unknown(err error) bool {
 	refused, ok := errors.AsType[*client.APIError](err)

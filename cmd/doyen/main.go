@@ -1,12 +1,10 @@
 // Command doyen runs the agent and talks to it.
 //
-// `doyen agent` elects; every other command asks the agent of this host over
-// its Unix socket. The package holds flags, signals, exit codes and rendering,
-// and no other logic: what the agent does is package agent, what it is asked is
-// package client.
+// `doyen agent` runs the agent; nearly every other command asks the agent of this host over
+// its Unix socket. This package has only flags, signals, exit codes and rendering. Package
+// agent is what the agent does, and package client asks it.
 //
-// Exit codes are a contract with scripts, see errors.go; so is the output, see
-// output.go.
+// Scripts rely on the exit codes (errors.go) and on the output (output.go).
 package main
 
 import (
@@ -22,7 +20,7 @@ import (
 )
 
 func main() {
-	if len(os.Args) > 1 { // what doyen itself starts this program as
+	if len(os.Args) > 1 { // doyen itself may have started this program, as a guard
 		switch os.Args[1] {
 		case runner.GuardWord:
 			os.Exit(runner.Guard(os.Args[2:]))
@@ -41,8 +39,8 @@ func main() {
 	os.Exit(s.run(ctx, os.Args, os.Stdin))
 }
 
-// endings are the signals that ask for an end. A terminal that closes is one, except
-// under nohup.
+// endings are the signals that ask for an end. SIGHUP, from a terminal that closes, is one,
+// except under nohup.
 func endings() []os.Signal {
 	all := []os.Signal{os.Interrupt, syscall.SIGTERM}
 	if !signal.Ignored(syscall.SIGHUP) {

@@ -33,7 +33,7 @@ func membersTable(list []api.Member, now time.Time) string {
 		if !m.JoinedAt.IsZero() {
 			joined = age(now.Sub(m.JoinedAt))
 		}
-		priority := "" // it is part of a candidacy
+		priority := "" // only a candidate has one
 		if m.Candidate {
 			priority = strconv.Itoa(m.Priority)
 		}
@@ -45,7 +45,7 @@ func membersTable(list []api.Member, now time.Time) string {
 	return table(rows)
 }
 
-// roundTrip writes milliseconds that were rounded up; 0 was never measured.
+// roundTrip writes a round trip, which is rounded up; 0 means that none was measured.
 func roundTrip(ms int64) string {
 	switch {
 	case ms <= 0:

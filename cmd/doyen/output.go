@@ -3,18 +3,17 @@ package main
 // The rules of the output.
 //
 //   - stdout holds the answer and nothing else; stderr holds errors, and for
-//     `doyen agent` its log. A command that failed wrote nothing to stdout, but
-//     for `watch`, which wrote what came before.
-//   - --output json is the body of the socket API as it came, ended by a
-//     newline; `watch` writes one line a change. `status` asks two calls and
-//     writes the fields of both as one object. The commands that ask no agent
-//     write one object.
-//   - Tables have a header in capitals, two spaces between columns, none at the
-//     end of a line, and "-" where there is nothing to tell. They are for people
-//     and may change; scripts use json.
-//   - Times that pass are written 3m12s, a lease 812ms.
-//   - Colour marks, and never says what the text does not. There is none unless
-//     stdout is a terminal, NO_COLOR is unset or empty and TERM is not dumb.
+//     `doyen agent` its log. A command that fails writes nothing to stdout, except
+//     what `watch` has written before.
+//   - --output json is the body of the socket API as it came, and a newline. `watch`
+//     writes one line for each change. `status` makes two calls and writes the fields of
+//     both answers as one object. The commands that ask no agent write one object.
+//   - Tables have a header in capitals, two spaces between columns, no spaces at the
+//     end of a line, and "-" for an empty cell. They are for people and may change;
+//     scripts use json.
+//   - Durations are written 3m12s, short leases 812ms.
+//   - Colour never says what the text does not. There is none unless stdout is a
+//     terminal, NO_COLOR is unset or empty and TERM is not dumb.
 //   - Text from other hosts is printed without its control characters.
 //   - An error is "doyen: what failed: why", then "hint: what to do". A bad
 //     configuration is one line.
@@ -32,8 +31,8 @@ import (
 	"golang.org/x/term"
 )
 
-// write gives the output to stdout in one piece, and returns an error if that failed: a
-// full disk must not look like an empty answer.
+// write writes the output to stdout in one piece, and returns an error if that fails: a full
+// disk must not look like an empty answer.
 func (s *shell) write(output []byte) error {
 	out := bufio.NewWriter(s.stdout)
 	out.Write(output)
@@ -67,7 +66,7 @@ func table(rows [][]string) string {
 	w.Flush()
 	lines := strings.Split(text.String(), "\n")
 	for i, line := range lines {
-		lines[i] = strings.TrimRight(line, " ") // of a cell that is left blank
+		lines[i] = strings.TrimRight(line, " ") // a blank last cell leaves spaces
 	}
 	return strings.Join(lines, "\n")
 }
@@ -79,8 +78,8 @@ func orDash(s string) string {
 	return s
 }
 
-// printable replaces what could steer a terminal. Names are checked at the
-// door; reasons, messages and versions come from other hosts as they are.
+// printable replaces characters that could control a terminal. Names are checked when they
+// come in; reasons, messages and versions of other hosts are not.
 func printable(s string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsPrint(r) {
@@ -115,7 +114,7 @@ func yesNo(b bool) string {
 	return "no"
 }
 
-// palette colours text, or does not.
+// palette colours text if it is on.
 type palette struct{ on bool }
 
 func (s *shell) palette() palette {

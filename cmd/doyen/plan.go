@@ -15,7 +15,7 @@ import (
 	"github.com/doyen-election/doyen/internal/plan"
 )
 
-// maxPlanned bounds the names of a question.
+// maxPlanned bounds how many names a question may have.
 const maxPlanned = 1024
 
 func planCommand() command {
@@ -121,7 +121,7 @@ func (i *invocation) snapshot() (plan.Snapshot, error) {
 	return snapshotOf(a, members, voters, elections), nil
 }
 
-// snapshotOf puts the answers into the plan's words.
+// snapshotOf turns the agent's answers into a snapshot for package plan.
 func snapshotOf(a api.Agent, members []api.Member, voters api.Voters, elections []api.Election) plan.Snapshot {
 	s := plan.Snapshot{
 		Algorithm: elector.Algorithm(a.Algorithm), Quorum: a.Quorum.Enabled,
@@ -159,7 +159,7 @@ func rosterHalf(voters []api.Voter) []election.Voter {
 	return half
 }
 
-// candidatesOf returns the candidates, by identity: answers give the names.
+// candidatesOf returns the peer IDs of the candidates, whose names the answer has.
 func candidatesOf(e api.Election, members []api.Member) []election.PeerID {
 	ids := map[string]election.PeerID{}
 	for _, m := range members {
@@ -222,7 +222,7 @@ func forecastRows(f plan.Forecast) [][]string {
 	return rows
 }
 
-// span writes milliseconds without false precision.
+// span writes a duration, from one second on rounded to hundredths.
 func span(ms int64) string {
 	d := milliseconds(ms)
 	if d >= time.Second {

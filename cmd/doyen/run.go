@@ -57,8 +57,8 @@ func runRun(i *invocation) error {
 	if i.Context.Context.Err() != nil {
 		return silentExit{exitOK} // a signal came first
 	}
-	// The context ends at the first signal, and the command has to get the same one: they are
-	// taken here.
+	// The context ends at the first signal, and does not say which one it was. The command has
+	// to get the same signal, so signals are taken here.
 	signals := make(chan os.Signal, 8)
 	signal.Notify(signals, passed()...)
 	defer signal.Stop(signals)
@@ -74,8 +74,8 @@ func runRun(i *invocation) error {
 	return silentExit{status}
 }
 
-// passed are the signals that CMD is given. One that is ignored, as nohup does
-// with SIGHUP, is CMD's to ignore.
+// passed are the signals that are passed on to CMD. A signal that this process ignores, as
+// SIGHUP under nohup, is left out: CMD ignores it too.
 func passed() []os.Signal {
 	var all []os.Signal
 	for _, s := range []os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGQUIT, syscall.SIGHUP, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGWINCH} {
@@ -133,7 +133,7 @@ func runConfig(i *invocation) (runner.Config, error) {
 	return c, nil
 }
 
-// restart settles --once and --restart, which set the same.
+// restart combines --once and --restart, which set the same.
 func restart(i *invocation, c *runner.Config) error {
 	once := i.Bool("once")
 	switch {

@@ -9,8 +9,8 @@ import (
 	"github.com/doyen-election/doyen/agent"
 )
 
-// flagOf returns the flag of a setting. It takes text for all but truths and lists,
-// which agent.Setting parses: the errors are the same wherever a value comes from.
+// flagOf returns the flag of a setting. Except for truths and lists the flag takes text, which
+// agent.Setting parses: so the errors are the same wherever a value comes from.
 func flagOf(s agent.Setting) cli.Flag {
 	defaults := agent.Default()
 	switch v := s.Field(&defaults).(type) {

@@ -99,8 +99,8 @@ func quorumLine(q api.Quorum, p palette) string {
 	return p.green(printable(q.State)) + ": " + counts
 }
 
-// paintStates colours the state of each row of an elections table. It is done
-// after the alignment, which counts the bytes of a colour as text.
+// paintStates colours the state in each row of an aligned elections table. To align it counts
+// the bytes of a colour as text, so colours come last.
 func paintStates(text string, list []api.Election, p palette) string {
 	if !p.on || len(list) == 0 {
 		return text

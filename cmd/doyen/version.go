@@ -16,7 +16,7 @@ func versionCommand() command {
 // build is what `doyen version -o json` writes.
 type build struct {
 	Version  string `json:"version"`
-	Revision string `json:"revision,omitempty"` // of the source; "+" follows if it was changed
+	Revision string `json:"revision,omitempty"` // of the source, with a "+" if that was changed
 	Go       string `json:"go"`
 	Platform string `json:"platform"`
 }

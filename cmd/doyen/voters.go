@@ -81,7 +81,7 @@ func changeVoters(i *invocation, verb, name string) error {
 	return i.answer(votersTable(roster))
 }
 
-// votersTable marks who joins or leaves while a change is under way.
+// votersTable writes the voters. While a change is under way, it marks who joins or leaves.
 func votersTable(roster api.Voters) string {
 	if len(roster.Voters) == 0 {
 		return "no voters: no roster is formed, or this cluster runs without quorum\n"

@@ -38,8 +38,8 @@ func watch(i *invocation) error {
 	return nil
 }
 
-// changeLine writes one change: when, in which election, what, and what
-// followed from it.
+// changeLine writes one change: when it was, in which election, what changed, and who leads
+// since.
 func changeLine(c api.Change, p palette) string {
 	kind, paint := c.Type, p.yellow
 	switch c.Type {

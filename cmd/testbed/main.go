@@ -1,11 +1,10 @@
-// Command testbed runs agents as real processes of this machine: `up` shows
-// them live and does to them what hosts suffer, `run` plays scenario scripts,
-// `bench` measures them, `mutants` shows that the tests notice broken code.
+// Command testbed runs agents as real processes of this machine. `up` shows them live and does
+// to them what hosts suffer, `run` plays scenario scripts, `bench` measures them, `mutants`
+// shows that the tests notice broken code.
 //
-// The package holds flags, signals and exit codes, and no other logic: that is
-// in the packages below testbed/. An exit code of 0 says that all went as it
-// should, 1 that something did not, 64 that the command line can't be
-// understood.
+// The package holds flags, signals and exit codes. All other logic is in the packages below
+// testbed/. Exit code 0 says that all went as it should, 1 that something did not, 64 that the
+// command line can't be understood.
 package main
 
 import (
@@ -33,8 +32,8 @@ func main() {
 	if code, served := actor.Serve(os.Args, os.Stdout, os.Stderr); served {
 		os.Exit(code)
 	}
-	// The first signal asks for a clean end; the second one is not caught, and
-	// the agents die with this process.
+	// The first signal asks for a clean end. The second one is not caught: it ends this
+	// process, and the agents die with it.
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	context.AfterFunc(ctx, stop)
 	os.Exit(run(ctx, os.Args, os.Stdin, os.Stdout, os.Stderr))
@@ -49,7 +48,7 @@ func run(ctx context.Context, args []string, stdin *os.File, stdout, stderr io.W
 		ErrWriter:   stderr,
 		HideVersion: true,
 		Commands:    []*cli.Command{upCommand(stdin), runScriptsCommand(), benchCommand(), reportCommand(), soakCommand(), simulateCommand(), mutantsCommand()},
-		// The exit code is run's to return: nothing else may end the process.
+		// Only run returns the exit code: nothing else may end the process.
 		ExitErrHandler: func(*cli.Context, error) {},
 		OnUsageError:   onUsageError,
 		Action: func(c *cli.Context) error {
@@ -97,7 +96,7 @@ func explain(stderr io.Writer, err error) int {
 		return 0
 	}
 	if e, ok := errors.AsType[*elsewhere](err); ok {
-		return e.code // it has said what failed
+		return e.code // the other process has said what failed
 	}
 	for line := range strings.Lines(err.Error()) {
 		fmt.Fprintf(stderr, "testbed: %s\n", strings.TrimRight(line, "\n"))

@@ -11,14 +11,14 @@ import (
 	"github.com/doyen-election/doyen/testbed/netns"
 )
 
-// elsewhere ends a command whose work another process has done: this executable
-// again, as root of a user namespace.
+// elsewhere ends a command whose work another process has done. That process is this
+// executable, run again as root of a user namespace.
 type elsewhere struct{ code int }
 
 func (e *elsewhere) Error() string { return fmt.Sprintf("exit status %d of the same command", e.code) }
 
-// needNetworks gives this process the right to make networks. An *elsewhere error: another
-// process with that right has run the command; any other is why there can be no networks.
+// needNetworks returns nil if this process may make networks. An *elsewhere says that another
+// process, which may, has run the command. Any other error says why there are no networks.
 func needNetworks() error {
 	code, ran, err := netns.Rerun()
 	if ran {
@@ -27,8 +27,8 @@ func needNetworks() error {
 	return err
 }
 
-// netOf is what joins the hosts: the loopback interface where it is asked for, or
-// where there is nothing better.
+// netOf chooses what joins the hosts: the loopback interface if the user asks for it or if
+// there is nothing better, else namespaces.
 func netOf(c *cli.Context) (hosts.Net, error) {
 	if c.Bool("loopback") {
 		return hosts.Loopback, nil

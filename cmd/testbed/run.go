@@ -62,8 +62,8 @@ func runScripts(c *cli.Context) (err error) {
 	return playAll(c, o, files, rounds)
 }
 
-// scenarioOptions read the flags of `run`, of which `up --script` has some, and
-// build the product. The function removes it.
+// scenarioOptions reads the flags of `run`, of which `up --script` has some, and builds the
+// product. clean removes the product.
 func scenarioOptions(c *cli.Context) (o scenario.Options, clean func() error, err error) {
 	o = scenario.Options{Long: c.Bool("long"), Seed: seedOf(c), Verbose: c.Bool("verbose"), Logs: c.String("logs")}
 	net, err := netOf(c)
@@ -106,7 +106,7 @@ func playAll(c *cli.Context, o scenario.Options, files []string, rounds int) err
 	return nil
 }
 
-// outcome is a word for what became of a script.
+// outcome is a word for how a script ended.
 func outcome(r scenario.Result) string {
 	switch {
 	case r.Passed:

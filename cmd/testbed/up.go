@@ -25,7 +25,7 @@ func clusterFlags() []cli.Flag {
 	}
 }
 
-// clusterOf is what they say.
+// clusterOf is the configuration that clusterFlags ask for.
 func clusterOf(c *cli.Context, agents int) hosts.Config {
 	return hosts.Config{Agents: agents, Algorithm: c.String("algorithm"), Profile: c.String("profile"), Quorum: c.Bool("quorum"), Program: hosts.Self{}}
 }

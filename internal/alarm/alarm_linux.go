@@ -12,8 +12,8 @@ const clock = unix.CLOCK_BOOTTIME
 // Alarm is one alarm, which can be set again and again. Its methods are for one
 // goroutine.
 type Alarm struct {
-	// C is sent one value when the alarm rings. An alarm that was set again may
-	// still have rung for the instant before: read the clock.
+	// C gets one value when the alarm rings. After Set, a value may still be there for
+	// the instant set before: read the clock.
 	C <-chan struct{}
 
 	file *os.File
@@ -44,8 +44,8 @@ func New() (*Alarm, error) {
 	return a, nil
 }
 
-// Set lets the alarm ring at the instant in place of any other one, at once if
-// it has passed.
+// Set lets the alarm ring at this instant instead of the one set before, at once if the
+// instant has passed.
 func (a *Alarm) Set(instant int64) {
 	at := unix.ItimerSpec{Value: unix.NsecToTimespec(max(1, instant))} // 0 would disarm it
 	raw, err := a.file.SyscallConn()

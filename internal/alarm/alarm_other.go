@@ -11,14 +11,14 @@ import (
 
 const (
 	clock = unix.CLOCK_MONOTONIC
-	// look bounds how late a runtime timer can be after a suspend.
+	// look bounds how late an alarm can ring after a suspend.
 	look = 100 * time.Millisecond
 )
 
 // Alarm is one alarm, which can be set again and again.
 type Alarm struct {
-	// C is sent one value when the alarm rings. An alarm that was set again may
-	// still have rung for the instant before: read the clock.
+	// C gets one value when the alarm rings. After Set, a value may still be there for
+	// the instant set before: read the clock.
 	C <-chan struct{}
 
 	rings chan struct{}
@@ -33,8 +33,8 @@ func New() (*Alarm, error) {
 	return &Alarm{C: rings, rings: rings}, nil
 }
 
-// Set lets the alarm ring at the instant in place of any other one, at once if
-// it has passed.
+// Set lets the alarm ring at this instant instead of the one set before, at once if the
+// instant has passed.
 func (a *Alarm) Set(instant int64) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

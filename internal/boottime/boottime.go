@@ -1,13 +1,13 @@
-// Package boottime is the agent's clock: instants of CLOCK_BOOTTIME on Linux, of
-// CLOCK_MONOTONIC on macOS, which counts alike there. Package alarm reads it.
+// Package boottime is the agent's clock: CLOCK_BOOTTIME on Linux, and CLOCK_MONOTONIC on
+// macOS, where that counts suspends too. Package alarm reads it.
 //
 // The clock counts the time that a host is suspended, never steps back, and reads
 // the same in every process of the host, so a program can check an agent's
 // `_boottime_ns` fields itself. Go's own monotonic clock stops in suspend on Linux,
 // and is therefore not used.
 //
-// It does not notice that a hypervisor froze the whole clock, and readings of two
-// hosts, or of two boots of one, can't be compared.
+// It does not notice that a hypervisor froze the whole clock. Readings of two hosts, or
+// of two boots of one host, can't be compared.
 package boottime
 
 import (

@@ -2,7 +2,7 @@ package boottime
 
 import "golang.org/x/sys/unix"
 
-// By these a suspend is noticed: one counts it, the other stands still.
+// These two clocks show a suspend: the one counts it, the other stands still meanwhile.
 const (
 	counting = unix.CLOCK_BOOTTIME
 	still    = unix.CLOCK_MONOTONIC

@@ -6,26 +6,25 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Suspends notices that the host was suspended: CLOCK_BOOTTIME has moved against a
-// clock that stands still then. Both are kept by one oscillator and corrected alike,
-// so while the host runs the difference stays what it was, to a nanosecond.
+// Suspends notices that the host was suspended: CLOCK_BOOTTIME has gained on a clock that
+// stands still in a suspend. One oscillator drives both clocks, and both are corrected
+// alike. So while the host runs, their difference stays the same to a nanosecond.
 //
-// It does not tell how long the host was suspended. The kernel counts that by a
-// clock that goes on, if there is one, which may be one of whole seconds: what
-// CLOCK_BOOTTIME gained may be a second more or less than the time that passed.
-// A suspend for which it gained nothing is not noticed. A Suspends is not safe for
-// concurrent use.
+// It does not tell how long the host was suspended. The kernel measures that by a clock
+// that goes on, if there is one, and that clock may count whole seconds: CLOCK_BOOTTIME may
+// gain a second more or less than the time that passed. If it gains nothing, the suspend is
+// not noticed. A Suspends is not safe for concurrent use.
 type Suspends struct {
-	ahead int64 // at most that much was CLOCK_BOOTTIME ahead when it was read last
+	ahead int64 // the least upper bound so far of how much CLOCK_BOOTTIME was ahead
 	read  func() (before, boot, after int64)
 }
 
-// slack is for rounding: the two clocks are made of the same reading, each rounded
-// to a nanosecond. A busy machine needs none, see Seen. A gain that is smaller makes
-// no lease longer than that.
+// slack is for rounding: the kernel makes both clocks from one reading, each rounded to a
+// nanosecond. A busy machine needs no slack, see Seen. A gain that slack hides makes a lease
+// longer by no more than slack.
 const slack = 1000
 
-// NewSuspends returns one that notices the suspends from now on.
+// NewSuspends returns a Suspends that notices suspends from now on.
 func NewSuspends() *Suspends { return newSuspends(readings) }
 
 func newSuspends(read func() (before, boot, after int64)) *Suspends {
@@ -36,10 +35,10 @@ func newSuspends(read func() (before, boot, after int64)) *Suspends {
 
 // Seen reports whether the host was suspended since it was last asked.
 //
-// CLOCK_BOOTTIME is read between two readings of the other, however long those are
-// apart on a busy machine: it was ahead by boot-before at most and by boot-after at
-// least. Only a gain that is beyond doubt is one. The least of the upper bounds is
-// kept, so what a slow reading hides is seen by a later one.
+// CLOCK_BOOTTIME is read between two readings of the other clock, however far apart those
+// are on a busy machine. So it was ahead by boot-before at most, and by boot-after at least.
+// Only a gain beyond doubt counts as a suspend. The least upper bound is kept, so a later
+// reading shows what a slow one hides.
 func (s *Suspends) Seen() bool {
 	before, boot, after := s.read()
 	if boot-after > s.ahead+slack {
@@ -50,8 +49,8 @@ func (s *Suspends) Seen() bool {
 	return false
 }
 
-// readings reads all three the same way, so that one that is emulated is emulated
-// alike.
+// readings reads all three in the same way: where a hypervisor emulates clocks, it then
+// emulates all three.
 func readings() (before, boot, after int64) {
 	var ts [3]unix.Timespec
 	for i, id := range [3]int32{still, counting, still} {

@@ -89,7 +89,7 @@ func checkHeartbeatAck(m election.HeartbeatAck) error {
 	)
 }
 
-// nack may have term 0: the voter has nothing on record.
+// nack accepts term 0: the voter has nothing on record.
 func nack(n election.Nack) error {
 	return first(electionName(n.Election), maybeTerm("term", n.Term))
 }
@@ -104,7 +104,7 @@ func checkReport(m election.Report) error {
 	)
 }
 
-// maybeElection may be empty: the message is about all of them.
+// maybeElection accepts an empty name: the message is about all elections.
 func maybeElection(e election.Name) error {
 	if e == "" {
 		return nil
@@ -112,7 +112,7 @@ func maybeElection(e election.Name) error {
 	return electionName(e)
 }
 
-// record may have no holder: a term learnt with a roster was granted to nobody.
+// record accepts one without a holder: a term learnt with a roster was granted to nobody.
 func record(s election.Record) error {
 	return first(
 		electionName(s.Election), term("term", s.Term),

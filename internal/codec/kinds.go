@@ -8,14 +8,14 @@ import (
 
 // kind is one row of the table of messages.
 type kind struct {
-	number uint64 // on the wire: never changed, never used again
+	number uint64 // on the wire: never changed, and never given to another kind
 	name   string // in metrics: never changed
 	typ    reflect.Type
 	decode func(body []byte) (election.Message, error)
 	check  func(election.Message) error
 }
 
-// kinds is every message there is. It is not changed after the program's start.
+// kinds is every kind of message. It is not changed after the program's start.
 var kinds = []kind{
 	of(1, "BullyElection", checkBullyElection),
 	of(2, "BullyAnswer", checkBullyAnswer),
@@ -44,7 +44,7 @@ var kinds = []kind{
 	of(26, "Obituary", checkObituary),
 }
 
-// The table by number and by type. They are not changed either.
+// The same kinds by number and by type, which are not changed either.
 var (
 	byNumber = indexKinds(func(k kind) uint64 { return k.number })
 	byType   = indexKinds(func(k kind) reflect.Type { return k.typ })

@@ -11,15 +11,15 @@ import (
 )
 
 const (
-	// MaxMessage is the size in bytes no encoded message exceeds. A message of
-	// MaxElections claims or records fits.
+	// MaxMessage bounds an encoded message, in bytes. A message of MaxElections claims or
+	// records fits.
 	MaxMessage = 256 << 10
-	// MaxElections is how many elections one message may speak of.
+	// MaxElections is how many elections one message may be about.
 	MaxElections = 1024
 )
 
-// messages is how messages are written. A struct is a map, and no message's has
-// 64 fields.
+// messages is how messages are written. A struct becomes a map, and no message has more
+// than 64 fields.
 var messages = newFormat(MaxElections, 64)
 
 // envelope is a message on the wire: an array of its kind and its fields.
@@ -36,8 +36,8 @@ func (e *UnknownKindError) Error() string {
 	return fmt.Sprintf("message of unknown kind %d (from a newer version?)", e.Kind)
 }
 
-// MalformedError reports bytes that are not a message: too many, not CBOR, or not of the
-// kind's shape.
+// MalformedError reports bytes that are not a message: there are too many, they are not
+// CBOR, or they don't have the fields of their kind.
 type MalformedError struct{ Err error }
 
 func (e *MalformedError) Error() string { return "invalid message: " + e.Err.Error() }
@@ -63,8 +63,8 @@ func Kind(m election.Message) string {
 }
 
 // EncodeMessage returns the message in at most MaxMessage bytes. A message that
-// DecodeMessage would refuse is an error here already: a *InvalidError where
-// the sender has a defect.
+// DecodeMessage would refuse is an error here already: an *InvalidError if it has a value
+// that no correct agent sends.
 func EncodeMessage(m election.Message) ([]byte, error) {
 	k, ok := byType[reflect.TypeOf(m)]
 	if !ok {
@@ -87,9 +87,8 @@ func EncodeMessage(m election.Message) ([]byte, error) {
 	return data, nil
 }
 
-// DecodeMessage returns the message that the bytes are. Errors are
-// *UnknownKindError, *MalformedError or *InvalidError. It keeps no reference
-// to data.
+// DecodeMessage decodes a message. Errors are *UnknownKindError, *MalformedError or
+// *InvalidError. It keeps no reference to data.
 func DecodeMessage(data []byte) (election.Message, error) {
 	if len(data) > MaxMessage {
 		return nil, &MalformedError{Err: fmt.Errorf("%d bytes are over the limit of %d", len(data), MaxMessage)}
@@ -115,6 +114,6 @@ func DecodeMessage(data []byte) (election.Message, error) {
 	return m, nil
 }
 
-// isMap reports whether the CBOR item is a map (RFC 8949, section 3.1). Without
-// the question a null would decode to a message of zeros.
+// isMap reports whether the CBOR item is a map (RFC 8949, section 3.1). Without this check,
+// a null would decode to a message of zeros.
 func isMap(item []byte) bool { return len(item) > 0 && item[0]>>5 == 5 }

@@ -34,7 +34,7 @@ const (
 // newest it reads.
 const StateFormat uint32 = 1
 
-// MaxState is the size in bytes no encoded state exceeds.
+// MaxState bounds an encoded state, in bytes.
 const MaxState = 32 << 20
 
 var states = newFormat(maxStateItems, maxStateItems)
@@ -54,7 +54,7 @@ func (e *NewerStateError) Error() string {
 }
 
 // DamagedStateError reports that the state is not what was written. Promises may be lost, so
-// it must not be used, nor replaced by an empty one.
+// the state must not be used, nor replaced by an empty one.
 type DamagedStateError struct{ Why string }
 
 func (e *DamagedStateError) Error() string { return "state file is damaged: " + e.Why }
@@ -87,7 +87,7 @@ func seal(format uint32, body []byte) []byte {
 	return data
 }
 
-// checksum covers everything but the magic, which is compared, and itself.
+// checksum covers everything except itself and the magic, which is compared anyway.
 func checksum(data []byte) [sha256.Size]byte {
 	return sha256.Sum256(append(append([]byte(nil), data[formatAt:checksumAt]...), data[bodyAt:]...))
 }
@@ -106,7 +106,7 @@ func DecodeState(data []byte) (election.State, error) {
 	if err := checkState(s); err != nil {
 		return election.State{}, &DamagedStateError{Why: err.Error()}
 	}
-	for name, g := range s.Grants { // no agent has used a longer lease, and holds last as long as the longest
+	for name, g := range s.Grants { // no agent has used a longer lease; the longest decides how long holds last
 		g.Lease = min(g.Lease, election.MaxLease)
 		s.Grants[name] = g
 	}
@@ -116,7 +116,7 @@ func DecodeState(data []byte) (election.State, error) {
 // unseal checks the header and returns the body.
 func unseal(data []byte) ([]byte, error) {
 	if !bytes.HasPrefix(data, []byte(magic)) {
-		// A file cut within the magic was ours.
+		// A file that ends within the magic was a state.
 		if bytes.HasPrefix([]byte(magic), data) {
 			return nil, &DamagedStateError{Why: fmt.Sprintf("it was cut short, to %d bytes", len(data))}
 		}
@@ -169,7 +169,7 @@ func checkState(s election.State) error {
 	return nil
 }
 
-// grant may have neither holder nor lease: a term learnt with a roster.
+// grant accepts one with neither holder nor lease: a term learnt with a roster.
 func grant(g election.Grant) error {
 	return first(term("term", g.Term), maybeHolder("holder", g.Holder), maybeDuration("lease", g.Lease))
 }

@@ -44,7 +44,7 @@ func electionName(n election.Name) error {
 	return fmt.Errorf("election name %.64q is not valid", n)
 }
 
-// term refuses 0, which says "no term".
+// term refuses 0, which means "no term".
 func term(field string, t election.Term) error {
 	if t == 0 {
 		return fmt.Errorf("%s is 0", field)
@@ -99,7 +99,7 @@ func priority(field string, p int) error {
 	return nil
 }
 
-// maybeRank accepts the zero rank: none stated.
+// maybeRank accepts the zero rank: none is stated.
 func maybeRank(field string, r election.Rank) error {
 	if r == (election.Rank{}) {
 		return nil
@@ -142,7 +142,7 @@ func cluster(id string) error {
 	return text("cluster ID", id, maxCluster)
 }
 
-// each checks every element and that the keys strictly rise, so that none comes
+// each checks every element. It also checks that the keys strictly rise, so that none comes
 // twice.
 func each[T any, K cmp.Ordered](field string, list []T, limit int, key func(T) K, check func(T) error) error {
 	if len(list) > limit {
@@ -179,8 +179,8 @@ func roster(r *election.Roster) error {
 	))
 }
 
-// voters checks one half of a roster. A name stands once in a half; two halves
-// may give it to two peers, which is a replacement.
+// voters checks one half of a roster. A name may stand only once in a half. The two halves
+// may give one name to two peers: one voter replaces the other.
 func voters(field string, list []election.Voter) error {
 	names := make(map[string]bool, min(len(list), election.MaxVoters))
 	return each(field, list, election.MaxVoters,

@@ -16,6 +16,6 @@ func ThisBoot() (HostBoot, error) {
 	return parseBoot(text)
 }
 
-// allocate reserves the file's blocks as far as the system lets it: by writing
-// them.
+// allocate reserves the file's blocks by writing them, for lack of a better way on this
+// system.
 func allocate(f *os.File) error { return writeZeros(f) }

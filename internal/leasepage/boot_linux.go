@@ -16,8 +16,8 @@ func ThisBoot() (HostBoot, error) {
 	return parseBoot(string(text))
 }
 
-// allocate reserves the file's blocks, so that no store through a mapping needs
-// one that a full disk does not have.
+// allocate reserves the file's blocks, so that a store through a mapping never needs a block
+// that a full disk does not have.
 func allocate(f *os.File) error {
 	err := unix.Fallocate(int(f.Fd()), 0, 0, Size)
 	if err == unix.EOPNOTSUPP || err == unix.ENOSYS { // ZFS, NFS

@@ -7,24 +7,22 @@ import (
 	"github.com/doyen-election/doyen/internal/alarm"
 )
 
-// clock reads CLOCK_BOOTTIME at the price of Go's own clocks, which cost no
-// system call.
+// clock reads CLOCK_BOOTTIME as cheaply as Go's own clocks, which need no system call.
 //
-// The kernel keeps three clocks on one oscillator: CLOCK_MONOTONIC stands still
-// in suspend, CLOCK_REALTIME and CLOCK_BOOTTIME both go on by the same time. So
-// as long as the difference of the first two is what it was at a sample, no
-// suspend lies in between, and CLOCK_BOOTTIME is CLOCK_MONOTONIC plus what it was
-// ahead at the sample. When the difference has changed, by a suspend or because
-// somebody set the time of day, the system is asked and a new sample taken.
+// The kernel drives three clocks by one oscillator. In a suspend, CLOCK_MONOTONIC stands
+// still, and CLOCK_REALTIME and CLOCK_BOOTTIME both gain the same time. So as long as
+// CLOCK_REALTIME less CLOCK_MONOTONIC is what it was at a sample, there was no suspend
+// since, and CLOCK_BOOTTIME is ahead of CLOCK_MONOTONIC by as much as at the sample. When
+// that difference has changed, by a suspend or because somebody set the time of day, the
+// system is asked and a new sample taken.
 //
-// Invariant: a reading is at least what CLOCK_BOOTTIME was when the reading
-// began, less tolerance. The one way to break that is to set the time of day
-// back by the length of a suspend, to within a microsecond, after the suspend
-// and before the next reading.
+// Invariant: a reading is at least what CLOCK_BOOTTIME was when the reading began, less
+// tolerance. Only one thing breaks that: somebody sets the time of day back by the length
+// of a suspend, to within a microsecond, after the suspend and before the next reading.
 type clock struct {
 	sample atomic.Pointer[sample]
-	// Sources; a test has its own.
-	pair func() (wall, mono int64) // of one call, wall read first
+	// Where the readings come from; a test has its own sources.
+	pair func() (wall, mono int64) // from one time.Now, which reads wall first
 	boot func() int64
 }
 
@@ -35,11 +33,11 @@ type sample struct {
 }
 
 const (
-	// tolerance is by how much the clocks' difference may vary: they are read
+	// tolerance is by how much the difference of the clocks may vary, since they are read
 	// one after the other.
 	tolerance = int64(time.Microsecond)
-	// closeBy is how far apart the readings of a sample may be, which is by how
-	// much leases seem shorter until the next one, and samplings bounds the tries.
+	// closeBy is how far apart the readings of a sample may be: leases seem shorter by
+	// as much until the next sample. samplings bounds the tries to take one.
 	closeBy   = 20 * tolerance
 	samplings = 4
 )
@@ -67,19 +65,19 @@ func (c *clock) now() int64 {
 	return c.ask()
 }
 
-// ask reads the clock by a system call, and takes a sample beside it.
+// ask reads the clock by a system call, and takes a sample.
 func (c *clock) ask() int64 {
 	for range samplings {
 		wall, mono := c.pair()
 		boot := c.boot()
 		_, after := c.pair()
-		// What a suspend between the readings adds is in boot and not in wall, so
-		// that the next reading finds the difference changed. Any other delay
-		// makes boot later than it was beside mono, and leases shorter.
+		// A suspend between the readings adds to boot and not to wall, so the next reading
+		// finds the difference changed. Any other delay makes boot too late for mono, and
+		// leases shorter.
 		if after-mono <= closeBy {
 			c.sample.Store(&sample{wallAhead: wall - mono, bootAhead: boot - mono})
 			return boot
 		}
 	}
-	return c.boot() // the machine is busy: the next reading tries again
+	return c.boot() // the machine is busy: the next reading tries again to take a sample
 }

@@ -20,7 +20,7 @@ var (
 	errOtherBoot  = errors.New("it is from an earlier boot of the host")
 )
 
-// versionError is a page that this package is too old, or too new, to read.
+// versionError is the version of a page that this package can't read.
 type versionError uint32
 
 func (e versionError) Error() string {
@@ -42,8 +42,8 @@ func writeZeros(f *os.File) error {
 	return err
 }
 
-// open opens a regular file itself, neither what a link leads to nor a pipe
-// that nobody writes.
+// open opens a regular file. It refuses a link, and does not wait at a pipe that nobody
+// writes.
 func open(path string, flags int) (*os.File, os.FileInfo, error) {
 	f, err := os.OpenFile(path, flags|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
 	if errors.Is(err, unix.ELOOP) || errors.Is(err, unix.ENXIO) {
@@ -62,7 +62,7 @@ func open(path string, flags int) (*os.File, os.FileInfo, error) {
 	return f, info, nil
 }
 
-// mapWords maps a page, for as long as unmap was not called.
+// mapWords maps a page until unmap is called.
 func mapWords(f *os.File, protection int) (*words, error) {
 	at, err := unix.MmapPtr(int(f.Fd()), 0, nil, Size, protection, unix.MAP_SHARED)
 	if err != nil {
@@ -88,8 +88,8 @@ func Wipe(path string) error {
 	return nil
 }
 
-// overwrite puts zeros in the place of a page: the sequence 0 has no value.
-// Where there is no room even for that, the file is cut to nothing.
+// overwrite replaces a page by zeros: with the sequence 0 it has no value. If the disk has no
+// room even for that, the file is cut to nothing.
 func overwrite(path string) error {
 	f, info, err := open(path, os.O_RDWR)
 	if errors.Is(err, os.ErrNotExist) || errors.Is(err, errNoFile) {

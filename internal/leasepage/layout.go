@@ -27,7 +27,7 @@ import (
 const (
 	// Size is a page's length in bytes.
 	Size = 4096
-	// Version is the layout's.
+	// Version is the version of the layout.
 	Version = 1
 
 	magic   = "doyenlp\n"
@@ -46,21 +46,21 @@ const (
 	wordOdd      = 192 / 8
 )
 
-// Dir returns where the agent that listens at the socket keeps its pages: beside
-// it, under its name, as /run/doyen/doyen.leases is to /run/doyen/doyen.sock.
-// Agents of one directory do not meet there.
+// Dir returns where the agent that listens at the socket keeps its pages: for
+// /run/doyen/doyen.sock it is /run/doyen/doyen.leases. So two agents with sockets in one
+// directory don't share it.
 func Dir(socket string) string { return strings.TrimSuffix(socket, ".sock") + ".leases" }
 
 // Path returns where that agent keeps the page of an election.
 func Path(socket, election string) string { return filepath.Join(Dir(socket), election) }
 
-// words are the page as readers and the writer see it.
+// words are a page in memory.
 type words = [Size / 8]uint64
 
 // HostBoot names one run of the kernel: CLOCK_BOOTTIME starts again with each.
 type HostBoot [16]byte
 
-// header is what does not change while a page lives.
+// header is the part of a page that does not change while it lives.
 type header struct {
 	election string
 	host     HostBoot
@@ -78,7 +78,7 @@ func (h header) encode() [headerSize]byte {
 	return b
 }
 
-// value is what changes.
+// value is the part of a page that changes.
 type value struct {
 	term     uint64
 	deadline int64
@@ -100,8 +100,8 @@ func headerSum(b [headerSize]byte) uint64 {
 	return sum
 }
 
-// seal is the check: it ties a value to its page and its turn, so that no other page's bytes,
-// and no half of two values, pass for it.
+// seal is the check. It ties a value to its page and its sequence: neither another page's
+// bytes nor a mixture of two values pass for it.
 func seal(header, sequence uint64, v value) uint64 {
 	return mix(mix(mix(header, sequence), v.term), uint64(v.deadline))
 }
@@ -114,7 +114,7 @@ func place(sequence uint64) int {
 	return wordOdd
 }
 
-// judge returns why a header is not the one of that election's page in this boot of the
+// judge returns an error if a header is not that of the election's page in this boot of the
 // host.
 func judge(b [headerSize]byte, election string, host HostBoot) error {
 	want := header{election: election, host: host, agent: binary.NativeEndian.Uint64(b[atAgent:])}

@@ -21,8 +21,8 @@ type Lease struct {
 	Remaining time.Duration // until the deadline, at the moment of the check
 }
 
-// Reader checks one page. It may be used by several goroutines at once, and
-// follows the page when an agent that was started again has made a new one.
+// Reader checks one page. Several goroutines may use it at once. When an agent that was
+// started again has made a new page, the reader goes over to that.
 type Reader struct {
 	path  string
 	host  HostBoot
@@ -30,7 +30,7 @@ type Reader struct {
 	page  atomic.Pointer[mapping] // nil once closed
 
 	lookAt atomic.Int64 // no look at the path before then
-	mu     sync.Mutex   // held by who looks
+	mu     sync.Mutex   // held during such a look
 }
 
 // mapping is one file, mapped for as long as a check may read it.
@@ -40,8 +40,8 @@ type mapping struct {
 	info  os.FileInfo
 }
 
-// lookEvery is how often a reader whose page holds no lease looks whether there
-// is a new page, at most.
+// lookEvery is the least time between two looks for a new page, by a reader whose page holds
+// no lease.
 const lookEvery = 10 * time.Millisecond
 
 // Open opens the page of the election that the file is named after. Errors are those of
@@ -88,8 +88,8 @@ func (m *mapping) recognise(election string, host HostBoot) (err error) {
 	return judge(head, election, host)
 }
 
-// Check returns the lease, and whether the agent is inside it: at one instant of the call
-// the page showed it, and the clock was before the deadline.
+// Check returns the lease, and whether the agent is inside it: at one instant during the
+// call, the page showed the lease and the clock was before its deadline.
 func (r *Reader) Check() (Lease, bool) {
 	m := r.page.Load()
 	if m == nil {
@@ -123,12 +123,12 @@ var (
 	errBusy    = errors.New("the page changes too fast to be read")
 )
 
-// turns bounds how often a reading begins again because the page was written
-// meanwhile, which happens a few times a second.
+// turns bounds how often a reading begins again because the page was written meanwhile. The
+// page is written a few times a second.
 const turns = 1000
 
-// read takes a value and then the clock's reading, while the page stays as it
-// is.
+// read takes a value and then the clock's reading. If the page was written in between, it
+// begins again.
 func (m *mapping) read(c *clock) (l Lease, err error) {
 	defer Caught(Guard(), &err)
 	defer runtime.KeepAlive(m)
@@ -149,8 +149,8 @@ func (m *mapping) read(c *clock) (l Lease, err error) {
 	return Lease{}, errBusy
 }
 
-// follow looks, now and then, whether the path leads to another file than the
-// one mapped, and returns that one mapped, or nil.
+// follow looks, now and then, whether the path leads to another file than the one mapped. If
+// so, it maps and returns that file, else nil.
 func (r *Reader) follow(m *mapping) *mapping {
 	now := r.clock.now()
 	if now < r.lookAt.Load() || !r.mu.TryLock() {

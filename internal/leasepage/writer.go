@@ -15,7 +15,7 @@ import (
 // Writer keeps one page. Its methods are for one goroutine at a time.
 type Writer struct {
 	path     string
-	file     os.FileInfo // which one it is
+	file     os.FileInfo // identifies the page's file
 	words    *words      // nil: the page is gone
 	sum      uint64
 	sequence uint64
@@ -24,10 +24,10 @@ type Writer struct {
 	put func(*uint64, uint64) // stores one word; a test stops the writer between two
 }
 
-// Create makes the page of an election, with no lease, at the election's name
-// in the directory, for the agent of that boot ID. What is at the name already
-// is wiped. The file appears at its name whole, with its blocks allocated, and
-// readable for the owner's group.
+// Create makes the page of an election, without a lease, for the agent of that boot ID. It
+// is a file with the election's name in the directory; a file that is there already is
+// wiped. The file appears at its name only when it is complete: its blocks are allocated,
+// and the owner's group may read it.
 func Create(directory, election string, agent uint64) (*Writer, error) {
 	w, err := create(directory, election, agent)
 	if err != nil {
@@ -154,9 +154,9 @@ func (w *Writer) begin(f *os.File, h header) error {
 }
 
 // Set has the page show that the agent leads in that term until the deadline, an instant
-// of CLOCK_BOOTTIME in nanoseconds, or that it does not lead, with a deadline of 0. What
-// the page shows already is not written again. After an error the page is gone, and no
-// reader finds a lease in it.
+// of CLOCK_BOOTTIME in nanoseconds. With a deadline of 0 the agent does not lead. What the
+// page shows already is not written again. After an error the page is gone, and no reader
+// finds a lease in it.
 func (w *Writer) Set(term uint64, deadline int64) error {
 	v := value{term, deadline}
 	if w.words == nil || v == w.value {
@@ -168,7 +168,7 @@ func (w *Writer) Set(term uint64, deadline int64) error {
 	return nil
 }
 
-// store writes a value where no reader looks, and then lets them look there.
+// store writes a value where no reader looks, and then has readers look there.
 func (w *Writer) store(v value) (err error) {
 	defer Caught(Guard(), &err)
 	next := w.sequence + 1
@@ -211,7 +211,7 @@ func (w *Writer) Close() error {
 	return nil
 }
 
-// remove takes the file from its name, unless that is another one's by now.
+// remove removes the file, unless another file has its name by now.
 func (w *Writer) remove() error {
 	there, err := os.Lstat(w.path)
 	if err != nil {

@@ -14,8 +14,8 @@ import (
 const (
 	mostRuns  = 32
 	leastRuns = 2
-	// budget is how many steps, times the elections in each, all runs together may
-	// take, once there are a few.
+	// budget bounds the steps of all runs together, each step counted as often as there are
+	// elections. The first leastRuns are always made.
 	budget = 1_000_000
 )
 
@@ -24,12 +24,12 @@ type Report struct {
 	Down      []string   `json:"down"`
 	Sides     []Side     `json:"sides"`
 	Elections []Forecast `json:"elections"`
-	Runs      int        `json:"runs"` // of the elector, with different delays
-	// Settled says that in every run nothing changed any more at the end.
+	Runs      int        `json:"runs"` // how many were made, with different delays
+	// Settled reports that in every run nothing changed any more at the end.
 	Settled bool `json:"settled"`
 }
 
-// Side is a group of agents that reach each other, and nobody else.
+// Side is a group of agents that reach each other and no other agent.
 type Side struct {
 	Agents    []string `json:"agents"`
 	Voters    int      `json:"voters"` // of the whole roster
@@ -52,18 +52,18 @@ type Forecast struct {
 type Reign struct {
 	Side    int      `json:"side"`    // an index of Report.Sides
 	Leaders []string `json:"leaders"` // more than one if it depends on delays; the likeliest first
-	Term    uint64   `json:"term"`    // at least
-	Stays   bool     `json:"stays"`   // the present leader, in the present term
+	Term    uint64   `json:"term"`    // the lowest of all runs
+	Stays   bool     `json:"stays"`   // the present leader leads on, in the present term
 	// EarliestMS and LatestMS are the range, over all runs, of the time from the
-	// faults until it leads.
+	// faults until the leader leads.
 	EarliestMS int64 `json:"earliest_ms"`
 	LatestMS   int64 `json:"latest_ms"`
-	// Certain says that every run ended with a leader.
+	// Certain reports that every run ended with a leader.
 	Certain bool `json:"certain"`
 }
 
-// Ask answers what would happen. The seed is of the first run; the error is an
-// *InputError if the question makes no sense.
+// Ask answers what would happen. The first run uses the seed, the others the numbers after
+// it. The error is an *InputError if the question makes no sense.
 func Ask(s Snapshot, f Faults, seed uint64) (Report, error) {
 	if err := s.validate(); err != nil {
 		return Report{}, err
@@ -160,11 +160,11 @@ func (s Snapshot) side(groups map[election.PeerID]int, g int) Side {
 	return side
 }
 
-// classes are the elections by leader and candidates, in their order: those that
-// are alike fare alike, so one of them is run.
+// classes groups elections with the same leader and ranked candidates. What happens to one of
+// a class happens to all, so only one of them is run.
 type classes struct {
 	first []Election                 // of each class
-	of    map[election.Name]Election // of its class, the first
+	of    map[election.Name]Election // for each election, the first of its class
 }
 
 func (s Snapshot) alike() classes {
@@ -182,8 +182,8 @@ func (s Snapshot) alike() classes {
 	return c
 }
 
-// reign puts together which agents lead one side in an election, whose class was
-// run as another one, and reports whether any does.
+// reign sums up, over all runs, which agents lead one side in the election e, and reports
+// whether any does. What ran in its place is the election `as`, the first of its class.
 func (s Snapshot) reign(e, as Election, g int, runs []outcome) (Reign, bool) {
 	r := Reign{Certain: true, Stays: true}
 	wins := map[string]int{}
@@ -212,7 +212,7 @@ func (s Snapshot) reign(e, as Election, g int, runs []outcome) (Reign, bool) {
 func (s Snapshot) name(p election.PeerID) string {
 	a, _ := s.agent(p)
 	if a.Name == "" {
-		return string(p) // not alive, or nobody
+		return string(p) // the agent is not alive, or p is empty
 	}
 	return a.Name
 }

@@ -9,9 +9,9 @@ import (
 )
 
 const (
-	// leastGossip is how long gossip takes at least to drop an agent that is gone.
+	// leastGossip is the least time that gossip takes to drop an agent that is gone.
 	leastGossip = 2 * time.Second
-	// maxWait bounds what is waited for after the faults, in leases.
+	// maxWait bounds how long a run goes on after the faults, in leases.
 	maxWait = 60
 )
 
@@ -19,10 +19,10 @@ const (
 type verdict struct {
 	leader election.PeerID // empty: nobody
 	term   election.Term
-	after  time.Duration // from the faults until it led; 0 if it led before
+	after  time.Duration // from the faults until the leader led; 0 if it led before
 }
 
-// outcome is what one run showed: by side, then by election.
+// outcome is what one run showed.
 type outcome struct {
 	sides   map[int]map[election.Name]verdict
 	settled bool
@@ -39,8 +39,8 @@ func play(s Snapshot, groups map[election.PeerID]int, seed uint64) (outcome, err
 	w.campaign(true)
 	w.until(w.Now.Add(10*s.Timing.Lease), w.restored)
 	w.campaign(false)
-	// The runs strike at moments spread over the time between two heartbeats,
-	// however many there are: multiples of the golden ratio are.
+	// Multiples of the golden ratio spread the moments of the faults over the time between
+	// two heartbeats, however many runs there are.
 	phase := time.Duration(float64(s.Timing.Heartbeat) * math.Mod(float64(seed)*math.Phi, 1))
 	w.run(w.Now.Add(4*s.Timing.Heartbeat + phase))
 	struck := w.Now
@@ -49,7 +49,7 @@ func play(s Snapshot, groups map[election.PeerID]int, seed uint64) (outcome, err
 	return w.judge(struck, settled), nil
 }
 
-// until lets time pass, half a heartbeat at a time, until done or the instant.
+// until lets time pass, half a heartbeat at a time, until done returns true or end comes.
 func (w *world) until(end election.Instant, done func() bool) bool {
 	for w.Now < end {
 		if done() {
@@ -62,7 +62,7 @@ func (w *world) until(end election.Instant, done func() bool) bool {
 	return done()
 }
 
-// restored reports whether all leaders of the snapshot lead.
+// restored reports whether every leader of the snapshot that is alive leads again.
 func (w *world) restored() bool {
 	for _, e := range w.snap.Elections {
 		if _, leads := w.led[claim{e.Name, e.Leader}]; e.Leader != "" && w.node(e.Leader) != nil && !leads {
@@ -72,8 +72,8 @@ func (w *world) restored() bool {
 	return true
 }
 
-// strike makes the faults happen. A connection to a process that died closes at
-// once if it is loud, else when it has been silent for a lease.
+// strike makes the faults happen. If loud, a connection to a process that died closes at
+// once, else when it has been silent for a lease.
 func (w *world) strike(groups map[election.PeerID]int, loud bool) {
 	for _, n := range w.nodes {
 		n.group = groups[n.Peer]
@@ -103,7 +103,7 @@ func (w *world) strike(groups map[election.PeerID]int, loud bool) {
 // settle waits until nothing has changed for longer than any wait of an elector.
 func (w *world) settle(struck election.Instant) bool {
 	lease := w.snap.Timing.Lease
-	calm := 2*lease + 4*w.snap.Timing.Heartbeat // a stand-down has expired, and another attempt was made
+	calm := 2*lease + 4*w.snap.Timing.Heartbeat // enough for a stand-down to expire, and another attempt
 	begun := struck.Add(max(leastGossip, 2*lease))
 	last, since := "", w.Now
 	return w.until(begun.Add(maxWait*lease), func() bool {
@@ -118,7 +118,7 @@ func (w *world) settle(struck election.Instant) bool {
 	})
 }
 
-// describe writes which leader each agent names.
+// describe says, for comparison, which leader each agent names.
 func (w *world) describe() string {
 	var text []byte
 	for _, n := range w.nodes {

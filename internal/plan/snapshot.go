@@ -23,14 +23,14 @@ type Snapshot struct {
 	Elections    []Election
 }
 
-// Agent is one that is alive.
+// Agent is a live agent.
 type Agent struct {
 	Name     string
 	Peer     election.PeerID
 	JoinedAt int64 // Unix nanoseconds
-	// Priority is the one in the election default, if it is a candidate there.
+	// Priority is the agent's in the election default, if it is a candidate there.
 	Priority int
-	// RTT is its round trip as seen from the agent asked; 0 if it is not known.
+	// RTT is the round trip between this agent and the one asked; 0 if it is not known.
 	RTT time.Duration
 }
 
@@ -46,8 +46,8 @@ type Election struct {
 type Faults struct {
 	// Down names agents whose hosts go down.
 	Down []string
-	// Groups names agents that reach only those of their own group from then on.
-	// Agents that no group names form one more.
+	// Groups names agents that from then on reach only agents of their own group. Agents
+	// that no group names form one more group.
 	Groups [][]string
 }
 
@@ -66,8 +66,8 @@ func (s Snapshot) validate() error {
 	return nil
 }
 
-// lay checks that the faults name agents of the snapshot, and returns the group of
-// each agent, from 0 on; down is -1.
+// lay checks that the faults name agents of the snapshot. It returns the number of each
+// agent's group, -1 for an agent that goes down.
 func (s Snapshot) lay(f Faults) ([]int, error) {
 	groups := make([]int, len(s.Agents))
 	grouped := map[string]bool{}
@@ -115,9 +115,9 @@ func (s Snapshot) find(name string) (int, error) {
 	return 0, &InputError{fmt.Sprintf("there is no agent named %q", name), "`doyen members` lists the names"}
 }
 
-// ranked gives every candidate of an election its priority. Only the order is
-// known of most: those that come before an older one must have a higher
-// priority, all others get the same.
+// ranked gives every candidate of an election a priority. In most elections only the order of
+// the candidates is known: one that comes before an older one must have a higher priority.
+// All others get the same.
 func (s Snapshot) ranked(e Election) map[election.PeerID]int {
 	priorities := map[election.PeerID]int{}
 	if e.Name == election.Default {
@@ -134,7 +134,7 @@ func (s Snapshot) ranked(e Election) map[election.PeerID]int {
 		if !ok {
 			continue
 		}
-		// From the worst to the best: a younger one that comes before has more.
+		// From the worst to the best: a younger candidate that comes before has more priority.
 		if before.Peer != "" && cmp.Or(cmp.Compare(a.JoinedAt, before.JoinedAt), cmp.Compare(before.Peer, a.Peer)) > 0 {
 			priority++
 		}

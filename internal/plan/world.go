@@ -18,9 +18,9 @@ const (
 	dawn = election.Instant(time.Hour)
 	boot = election.LineageID(1)
 
-	leastHop, mostHop   = 100 * time.Microsecond, 500 * time.Microsecond // a message's way, where no round trip is known
-	leastSync, mostSync = time.Millisecond, 10 * time.Millisecond        // a write's time
-	// maxSteps bounds one run: a question must be answered.
+	leastHop, mostHop   = 100 * time.Microsecond, 500 * time.Microsecond // how long a message takes, if no round trip is known
+	leastSync, mostSync = time.Millisecond, 10 * time.Millisecond        // how long a write takes
+	// maxSteps bounds one run: the answer must come.
 	maxSteps = 200_000
 )
 
@@ -31,7 +31,7 @@ type world struct {
 	rng   *rand.Rand
 	nodes []*node
 	steps int
-	led   map[claim]reign // who leads, by its own account
+	led   map[claim]reign // who leads, as the leader itself reports
 }
 
 // node is one agent that votes or is a candidate.
@@ -55,9 +55,9 @@ type reign struct {
 	at   election.Instant
 }
 
-// newWorld starts an elector for each agent that votes or is a candidate. The
-// voters have on record, released, the term before the present one: so the present
-// leader is the first to take the next one.
+// newWorld starts an elector for each agent that votes or is a candidate. The voters have on
+// record the term before the present one, as released. So the present leader can take the
+// present term again.
 func newWorld(s Snapshot, seed uint64) (*world, error) {
 	w := &world{snap: s, rng: rand.New(rand.NewPCG(seed, 0xd07e)), led: map[claim]reign{}}
 	w.Now = dawn
@@ -115,13 +115,13 @@ func (w *world) candidacies(p election.PeerID) []election.Candidacy {
 	return all
 }
 
-// record is the durable state the agent is started with.
+// record is the durable state with which the agent starts.
 func (w *world) record(p election.PeerID) election.State {
 	s := election.State{Peer: p, Roster: w.snap.Roster, Grants: map[election.Name]election.Grant{}, Seen: map[election.Name]election.Term{}}
 	for _, e := range w.snap.Elections {
 		before := e.Term
 		if _, alive := w.snap.agent(e.Leader); alive && before > 0 {
-			before-- // for its leader to take
+			before-- // so that its leader can take the present term
 		}
 		if before == 0 {
 			continue
@@ -134,7 +134,7 @@ func (w *world) record(p election.PeerID) election.State {
 	return s
 }
 
-// campaign makes agents candidates: those that lead now alone, or all that are.
+// campaign makes agents candidates: only the present leaders, or all of the snapshot's.
 func (w *world) campaign(leadersOnly bool) {
 	leads := map[election.Name]election.PeerID{}
 	for _, e := range w.snap.Elections {
@@ -166,8 +166,8 @@ func viewOf(members []election.Member) election.ViewChanged {
 	return election.ViewChanged{View: election.View{Members: members}}
 }
 
-// run lets time pass until the instant. It returns false once the run has had
-// its share of steps.
+// run lets time pass until the instant. It returns false once the run has taken more than
+// maxSteps.
 func (w *world) run(until election.Instant) bool {
 	for w.Happen(until) {
 		if w.steps++; w.steps > maxSteps {
@@ -177,7 +177,7 @@ func (w *world) run(until election.Instant) bool {
 	return true
 }
 
-// watch records who leads, by its own account.
+// watch records who leads, as the leader itself reports.
 func (w *world) watch(a *virtual.Agent, action any) {
 	switch x := action.(type) {
 	case election.Withdrawal:

@@ -11,19 +11,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// cgroup is a control group that holds the command and nothing else. The kernel
-// kills all of one at once, whatever its processes do meanwhile: a fork bomb can
-// be outrun. It is a help, and nothing rests on it.
+// cgroup is a control group that holds the command and nothing else. The kernel kills a
+// whole group at once, whatever its processes do meanwhile, even a fork bomb. The group
+// only helps: no guarantee rests on it.
 type cgroup struct {
 	dir  string
-	file *os.File // dir; nil: there is no such group
+	file *os.File // dir, opened; nil: there is no such group
 }
 
-// newCgroup makes a group below this process's own, where that has been left to
-// this process: it is a delegated one (systemd's Delegate=, a user's session),
-// or the root that this process sees. Of another one systemd is the master, and
-// is not interfered with. The group is named by the guard, so that the runner
-// finds it when the guard is gone.
+// newCgroup makes a group below this process's own, if this process may divide that: it is
+// delegated (systemd's Delegate=, a user's session), or the root that this process sees.
+// All other groups are systemd's to manage. The name has the guard's process number, so
+// that the runner finds the group when the guard is gone.
 func newCgroup(guard int) *cgroup {
 	own := ownCgroup()
 	if own == "" {
@@ -48,10 +47,10 @@ func newCgroup(guard int) *cgroup {
 // cgroupPrefix precedes the guard's process number in the name of its group.
 const cgroupPrefix = "doyen-run-"
 
-// sweep removes the groups of guards that were killed together with their
-// runners. One that holds a process can't be removed.
+// sweep removes the groups of guards that were killed together with their runners. A group
+// that holds a process can't be removed.
 func sweep(own string) {
-	dirs, _ := filepath.Glob(filepath.Join(own, cgroupPrefix+"*")) // of a pattern that is valid
+	dirs, _ := filepath.Glob(filepath.Join(own, cgroupPrefix+"*")) // the pattern is valid
 	for _, dir := range dirs {
 		pid, err := strconv.Atoi(strings.TrimPrefix(filepath.Base(dir), cgroupPrefix))
 		if err == nil && errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) {
@@ -60,8 +59,8 @@ func sweep(own string) {
 	}
 }
 
-// ownCgroup returns the directory of this process's group in the second version
-// of control groups, empty if there is none that it may divide.
+// ownCgroup returns the directory of this process's group in cgroups version 2, empty if
+// there is none that the process may divide.
 func ownCgroup() string {
 	memberships, err := os.ReadFile("/proc/self/cgroup")
 	if err != nil {
@@ -69,7 +68,7 @@ func ownCgroup() string {
 	}
 	for line := range strings.Lines(string(memberships)) {
 		path, found := strings.CutPrefix(strings.TrimSpace(line), "0::")
-		if !found || strings.Contains(path, "..") { // outside of what this process sees
+		if !found || strings.Contains(path, "..") { // "..": outside of what this process sees
 			continue
 		}
 		dir := filepath.Join(cgroupMount(), path)
@@ -81,7 +80,7 @@ func ownCgroup() string {
 	return ""
 }
 
-// cgroupMount returns where the second version is mounted from its root.
+// cgroupMount returns where the root of cgroups version 2 is mounted.
 func cgroupMount() string {
 	mounts, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {
@@ -97,7 +96,7 @@ func cgroupMount() string {
 	return ""
 }
 
-// delegated asks for the mark that systemd leaves.
+// delegated reports whether the group has the mark by which systemd delegates one.
 func delegated(dir string) bool {
 	for _, mark := range []string{"user.delegate", "trusted.delegate"} {
 		value := make([]byte, 8)
@@ -108,8 +107,8 @@ func delegated(dir string) bool {
 	return false
 }
 
-// hold has the process that is to be started begin its life in the group, if
-// there is one.
+// hold makes a process that is started with sys begin its life in the group, if there is
+// one.
 func (c *cgroup) hold(sys *syscall.SysProcAttr) bool {
 	if c.file == nil {
 		return false
@@ -118,15 +117,15 @@ func (c *cgroup) hold(sys *syscall.SysProcAttr) bool {
 	return true
 }
 
-// kill kills all that is in it. The group is of no use after that: Linux 6.18,
-// for one, then kills whatever begins its life there.
+// kill kills all processes in the group. After that the group is of no use: Linux 6.18, for
+// one, kills every process that is started in it later.
 func (c *cgroup) kill() {
 	if c.file != nil {
 		_ = os.WriteFile(filepath.Join(c.dir, "cgroup.kill"), []byte("1"), 0) // the children are killed one by one as well
 	}
 }
 
-// drop does without the group from now on, and removes it.
+// drop stops using the group, and removes it.
 func (c *cgroup) drop() {
 	if c.file != nil {
 		c.file.Close()

@@ -10,8 +10,8 @@ import (
 
 // command is one run of the command, as its guard sees it.
 //
-// Invariant: once why is set the command is being ended, for that reason; once
-// killing is, SIGKILL is repeated until nothing is left.
+// Invariant: once why is set, the command is being ended for that reason. Once killing is
+// set, SIGKILL is repeated until nothing is left.
 type command struct {
 	pid   int
 	group int // its own process group; 0: it shares the runner's
@@ -23,12 +23,12 @@ type command struct {
 	grace time.Duration
 
 	schedule schedule
-	killAt   int64 // by order
-	termAt   int64 // by order: SIGTERM beside another signal
+	killAt   int64 // when an order wants SIGKILL
+	termAt   int64 // when an order wants SIGTERM, beside another signal
 	why      string
-	told     map[int]bool
-	killing  int64 // since
-	stuck    bool  // that was reported
+	told     map[int]bool // see askFamily
+	killing  int64        // since when it is being killed; 0: it is not
+	stuck    bool         // it was reported that killing does not help
 
 	ended  bool // the command itself; descendants may be left
 	others bool
@@ -58,7 +58,7 @@ func (c *command) end(status int) {
 	}
 }
 
-// pass hands on a signal that does not end the run by itself, to the command alone:
+// pass sends the command a signal that does not end the run. Descendants don't get it:
 // most programs die of a signal that they do not expect.
 func (c *command) pass(signal syscall.Signal) {
 	if !c.ended {
@@ -66,8 +66,8 @@ func (c *command) pass(signal syscall.Signal) {
 	}
 }
 
-// held returns the process group, as long as that is certainly the command's: a
-// group that nobody is left in gives its number away.
+// held returns the process group, or 0 if it may not be the command's any more: once no
+// process is left in a group, another group may get its number.
 func (c *command) held() int {
 	if c.ended && !slices.ContainsFunc(children(unix.Getpid()), func(pid int) bool {
 		in, err := unix.Getpgid(pid)
@@ -78,8 +78,8 @@ func (c *command) held() int {
 	return c.group
 }
 
-// enforce does what is due of a command of which something is left. killAll is
-// one more way to kill it. It returns why killing does not help, once.
+// enforce does what is due while the command or a descendant of it is left. killAll is one
+// more way to kill them. If killing does not help, enforce returns once why.
 func (c *command) enforce(now int64, killAll func()) (fault string) {
 	if c.ended && !c.others {
 		c.others = true
@@ -103,7 +103,7 @@ func (c *command) enforce(now int64, killAll func()) (fault string) {
 		if c.why == "" {
 			c.why = byOrder // the runner is gone
 		}
-		if group := c.held(); group > 0 { // nearly always that is all; the next step sees
+		if group := c.held(); group > 0 { // nearly always that kills all; the next step checks
 			killGroup(group)
 			return ""
 		}
@@ -116,7 +116,7 @@ func (c *command) enforce(now int64, killAll func()) (fault string) {
 	return stuck(err)
 }
 
-// stuck describes why killing does not help; err is its outcome.
+// stuck describes why killing does not help; err is what killing returned.
 func stuck(err error) string {
 	if err != nil {
 		return "a process can't be killed: " + err.Error()

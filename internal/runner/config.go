@@ -13,12 +13,12 @@ import (
 	"github.com/doyen-election/doyen/client"
 )
 
-// When to start the command again that ended by itself while it leads.
+// When to start the command again, if it ended by itself while this host leads.
 const (
 	RestartAlways    = "always"
 	RestartOnFailure = "on-failure" // when its status is not 0
-	// RestartNever ends Run with the command, also when that was ended because the
-	// lead was lost: this Run begins it once at most.
+	// RestartNever ends Run when the command ends, also if it was ended because the
+	// lead was lost: Run starts the command at most once.
 	RestartNever = "never"
 )
 
@@ -36,17 +36,17 @@ type Config struct {
 	Client   *client.Client
 	Election string
 	Request  api.CampaignRequest
-	// Command is the program and its arguments; with Shell a line for /bin/sh and
-	// what it finds in $1 and on.
+	// Command is the program and its arguments. With Shell it is a line for /bin/sh,
+	// and the arguments that the line finds in $1, $2 and so on.
 	Command []string
 	Shell   bool
-	// Grace is the time between the first signal and SIGKILL, cut short by the
-	// lease.
+	// Grace is the time between the first signal and SIGKILL; the end of the lease
+	// cuts it short.
 	Grace   time.Duration
 	Restart string
 	// Status makes Run's status the command's own, also when a signal ends it.
 	Status bool
-	// Wait has an agent that can't be reached at the start waited for.
+	// Wait has Run wait for an agent that can't be reached at the start.
 	Wait bool
 	// Signals are passed on to the command or end it, see Run.
 	Signals <-chan os.Signal
@@ -66,8 +66,8 @@ type CommandError struct {
 func (e *CommandError) Error() string { return e.Err.Error() }
 func (e *CommandError) Unwrap() error { return e.Err }
 
-// resolve finds the program before anything is done, so that a slip of the pen
-// never takes the lead.
+// resolve checks the configuration and finds the program, before this host campaigns: a
+// mistyped command must not take the lead.
 func (c Config) resolve() (Config, error) {
 	switch {
 	case len(c.Command) == 0 || c.Command[0] == "":
@@ -105,7 +105,7 @@ func (c Config) args() []string {
 	return append([]string{shell, "-c", c.Command[0], shell}, c.Command[1:]...)
 }
 
-// name is what to call the command in a line.
+// name is what a line for people calls the command.
 func (c Config) name() string {
 	if c.Shell {
 		return "the command"

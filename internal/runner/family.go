@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// reap takes the status of every child that has ended. childless reports that none is
-// left; since this process is a subreaper, it then has no descendant either.
+// reap takes the status of every child that has ended. childless reports that no child is
+// left. Since this process is a subreaper, it then has no descendant either.
 func reap(ended func(pid int, status unix.WaitStatus)) (childless bool) {
 	for {
 		var status unix.WaitStatus
@@ -25,11 +25,10 @@ func reap(ended func(pid int, status unix.WaitStatus)) (childless bool) {
 	}
 }
 
-// killFamily sends SIGKILL to the process group, if the command has a separate one,
-// and to every child. Only children are safe to name: no other process gets the
-// number of a child that is not reaped. A descendant of a child becomes a child when
-// its parent is dead, and is found by the next call. err is about a process that may
-// not be killed.
+// killFamily sends SIGKILL to the process group, if the command has a separate one, and to
+// every child. Only a child's number is safe to use: no other process gets it before the
+// child is reaped. A child's descendant becomes a child when its parent is dead, so the
+// next call finds it. err is about a process that this one may not kill.
 func killFamily(group int) (err error) {
 	if group > 0 {
 		killGroup(group)
@@ -43,17 +42,15 @@ func killFamily(group int) (err error) {
 	return err
 }
 
-// killGroup sends SIGKILL to a process group. No process of it escapes by
-// forking.
+// killGroup sends SIGKILL to a process group. No process of the group escapes by forking.
 func killGroup(group int) {
 	hasten(unix.PRIO_PGRP, group)
 	_ = syscall.Kill(-group, syscall.SIGKILL) // it is not an error if none of it is left
 }
 
-// askFamily sends the signal once to each process: to the group at first, and to
-// those of this process's descendants that are in another one. A process that a later
-// call finds was forked since, and gets the signal in any group. told holds the
-// processes that have got it.
+// askFamily sends the signal once to each process. The first call sends it to the group, and
+// to the descendants of this process that are in another group. A process that a later call
+// finds was forked since, and gets the signal whatever its group. told holds who has got it.
 func askFamily(group int, signal syscall.Signal, told map[int]bool) {
 	first := group > 0 && !told[-group]
 	if first {
@@ -71,14 +68,14 @@ func askFamily(group int, signal syscall.Signal, told map[int]bool) {
 	}
 }
 
-// ask sends a signal that a process may act on, which a stopped one could not.
+// ask sends a signal, and has a stopped process continue so that it can act on the signal.
 func ask(pid int, signal syscall.Signal) {
-	_ = syscall.Kill(pid, signal) // one that is gone needs none
+	_ = syscall.Kill(pid, signal) // a process that is gone needs none
 	_ = syscall.Kill(pid, syscall.SIGCONT)
 }
 
-// maxDescendants bounds one walk: a fork bomb must not keep its killer busy
-// with looking.
+// maxDescendants bounds one walk: a fork bomb must not keep its killer busy with looking for
+// processes.
 const maxDescendants = 10_000
 
 func descendants(pid int) []int {

@@ -20,14 +20,13 @@ func adopt() error {
 	return nil
 }
 
-// attributes has the kernel kill the command when the thread that starts it
-// ends, and puts it into a process group: its own if group is 0.
+// attributes has the kernel kill the command when the thread that started it ends, and puts
+// the command into the process group, or into a new one if group is 0.
 func attributes(group int) *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pgid: group, Pdeathsig: syscall.SIGKILL}
 }
 
-// ownProgram is the file of this process, even if another one has taken its
-// name since.
+// ownProgram is the program file of this process, even if another file has its name by now.
 func ownProgram() (string, error) {
 	const link = "/proc/self/exe"
 	if _, err := os.Stat(link); err != nil { // there is no /proc
@@ -57,8 +56,7 @@ func children(pid int) []int {
 	return found
 }
 
-// scanChildren is children on a kernel that has no lists of them
-// (CONFIG_PROC_CHILDREN).
+// scanChildren is children for a kernel without lists of children (CONFIG_PROC_CHILDREN).
 func scanChildren(pid int) []int {
 	stats, err := filepath.Glob("/proc/[0-9]*/stat")
 	if err != nil {
@@ -68,7 +66,7 @@ func scanChildren(pid int) []int {
 	for _, path := range stats {
 		text, err := os.ReadFile(path)
 		if err != nil {
-			continue // it is gone
+			continue // the process is gone
 		}
 		// The name, in brackets, may hold anything; state and parent follow it.
 		fields := bytes.Fields(text[bytes.LastIndexByte(text, ')')+1:])

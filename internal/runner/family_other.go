@@ -16,10 +16,10 @@ func attributes(group int) *syscall.SysProcAttr {
 
 func ownProgram() (string, error) { return os.Executable() }
 
-// children is not known here; the process group is what there is to end.
+// children returns none: on this system only the process group can be ended.
 func children(int) []int { return nil }
 
-// cgroup is of Linux.
+// cgroup does nothing: only Linux has control groups.
 type cgroup struct{}
 
 func newCgroup(int) *cgroup                    { return &cgroup{} }

@@ -28,19 +28,19 @@ const (
 	// keepFrom is the least descriptor under which a command holds its copy of
 	// the campaign's connection: above those that shells and daemons use.
 	keepFrom = 100
-	// again is how long a guard waits before it kills what it finds a second time, and
-	// stuckAfter before it reports that killing does not help.
+	// again is how long a guard waits before it kills again, and stuckAfter how long
+	// before it reports that killing does not help.
 	again      = 2 * time.Millisecond
 	stuckAfter = 200 * time.Millisecond
-	// maxOrders bounds what a guard obeys before it keeps its schedule: more than
-	// its socket holds.
+	// maxOrders bounds the orders that a guard obeys before it looks at its schedule. Its
+	// socket holds fewer.
 	maxOrders = 1000
 	// never is after every deadline.
 	never = int64(math.MaxInt64)
 )
 
-// guard is a separate process that starts and ends the command. It is the parent of
-// all that descends from it, and the only one to wait for them.
+// guard is a separate process that starts and ends the command. The guard alone waits for
+// the command and its descendants: it is their parent, or becomes that.
 type guard struct {
 	link     *link
 	ready    chan struct{} // there may be orders; nil once the runner is gone
@@ -57,9 +57,9 @@ type guard struct {
 	made     chan birth
 }
 
-// Guard is the whole life of a guard: the caller ends the process with what it
-// returns. args are what Run gave it. It must be called by the main function,
-// before anything else has started a process.
+// Guard is the whole life of a guard. args are what Run gave the guard, and the caller ends
+// the process with the status that Guard returns. The main function must call it, before
+// anything else has started a process.
 func Guard(args []string) int {
 	g, err := newGuard(args)
 	if err == nil {
@@ -85,8 +85,8 @@ func newGuard(args []string) (*guard, error) {
 		return nil, fmt.Errorf("parse priority: %w", err)
 	}
 	syscall.CloseOnExec(guardSocket)
-	// A table of descriptors that has to grow costs a process with threads some
-	// ten milliseconds. They are spent now, and not when the command is to start.
+	// When a process with threads needs a larger table of descriptors, that takes some ten
+	// milliseconds. They are spent now, and not when the command is to start.
 	if grown, err := unix.FcntlInt(guardSocket, unix.F_DUPFD_CLOEXEC, keepFrom); err == nil {
 		syscall.Close(grown)
 	}
@@ -111,13 +111,12 @@ func newGuard(args []string) (*guard, error) {
 		forks: make(chan *syscall.ProcAttr), made: make(chan birth), group: group, nice: nice, path: args[2], args: args[3:]}, nil
 }
 
-// loop obeys, reaps and keeps the schedule until the runner is gone and so is
-// the command.
+// loop obeys orders, reaps and keeps the schedule until both runner and command are gone.
 func (g *guard) loop() error {
 	ended := make(chan os.Signal, 1)
 	signal.Notify(ended, syscall.SIGCHLD)
-	// What ends or stops the runner must not end its guard. Caught and not ignored:
-	// the command would inherit that.
+	// What ends or stops the runner must not end its guard. The signals are caught, since
+	// the command would inherit it if they were ignored.
 	deaf := make(chan os.Signal, 1)
 	for _, s := range []os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGQUIT, syscall.SIGHUP, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGTSTP, syscall.SIGPIPE} {
 		if !signal.Ignored(s) {
@@ -136,8 +135,8 @@ func (g *guard) loop() error {
 		case <-ended:
 		case <-g.alarm.C:
 		}
-		// The clock is read before the orders: an order that was given before a deadline
-		// must be known when that is judged, even if this guard did not run for long.
+		// The clock is read before the orders. So an order from before a deadline is known
+		// when the deadline is judged, even if this guard did not run for a while.
 		now := alarm.Now()
 		g.catchUp()
 		g.step(now)
@@ -198,8 +197,8 @@ func (g *guard) start(o order) {
 		g.tell(report{Kind: isGone, Why: tooLate})
 		return
 	}
-	// Descriptors that are not closed on exec are the command's; it is the only
-	// process a guard starts.
+	// The command inherits every descriptor that is not closed on exec. It is the only
+	// process that a guard starts.
 	kept, err := -1, error(nil)
 	if o.Copy >= 0 {
 		if kept, err = unix.FcntlInt(uintptr(o.Copy), unix.F_DUPFD, keepFrom); err != nil {
@@ -253,9 +252,9 @@ func (g *guard) exec(term uint64) (pid int, err error) {
 	return g.forked(attr)
 }
 
-// fork makes processes on one thread, which lives as long as the guard: the
-// kernel kills the command when the thread ends that made it. The loop is not
-// bound to a thread, which would be slower to wake.
+// fork makes processes on one thread, which lives as long as the guard: the kernel kills
+// the command when the thread that made it ends. The loop itself is not bound to a thread:
+// it would be slower to wake.
 func (g *guard) fork() {
 	runtime.LockOSThread()
 	for attr := range g.forks {
@@ -276,7 +275,7 @@ func (g *guard) forked(attr *syscall.ProcAttr) (pid int, err error) {
 	return made.pid, made.err
 }
 
-// step reaps processes that ended, does what is due, and reports the end of all.
+// step reaps processes that ended, does what is due, and reports when no process is left.
 func (g *guard) step(now int64) {
 	childless := reap(func(pid int, status unix.WaitStatus) {
 		if c := g.command; c != nil && c.pid == pid && !c.ended {
@@ -302,15 +301,15 @@ func (g *guard) step(now int64) {
 	}
 	g.command = nil
 	g.tell(report{Kind: isGone, Why: c.why, Status: c.status, Killed: c.killing > 0, Others: c.others})
-	if c.killing > 0 && !g.orphan { // some kernels kill whatever begins its life in a group that was killed once
+	if c.killing > 0 && !g.orphan { // in a group that was killed once, some kernels kill every new process
 		g.cgroup.drop()
 		g.cgroup = newCgroup(os.Getpid())
 	}
 }
 
-// withdraw ends the candidacy and sends the receipt, as the runner can't: it has died or is
-// frozen. Else the agent would renew the lease for a host where nothing runs. The connection
-// is closed first, or the candidacy could be elected again.
+// withdraw ends the candidacy and sends the receipt, since the runner can't: it has died or
+// is frozen. Else the agent would renew the lease for a host where nothing runs. withdraw
+// closes the connection first: else the candidacy could be elected again.
 func (g *guard) withdraw(c *command) {
 	if c.kept >= 0 {
 		_ = syscall.Shutdown(c.kept, syscall.SHUT_RDWR)
@@ -319,14 +318,14 @@ func (g *guard) withdraw(c *command) {
 	g.receipts.Go(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), receiptTimeout)
 		defer cancel()
-		_ = agent.Stopped(ctx, c.campaign, c.term) // else the lease runs out
+		_ = agent.Stopped(ctx, c.campaign, c.term) // if it fails, the lease runs out
 		agent.Close()
 	})
 }
 
-// warm asks the agent something, only to have done once what a receipt needs: the first time
-// costs milliseconds, for program pages and tables that were not used before, and a successor
-// waits for the receipt.
+// warm asks the agent something, so that the receipt is not the first request. The first one
+// takes milliseconds longer, for program pages and tables that were not used before, and a
+// successor waits for the receipt.
 func warm() {
 	agent := client.New(os.Getenv("DOYEN_SOCKET"))
 	ctx, cancel := context.WithTimeout(context.Background(), receiptTimeout)
@@ -335,7 +334,7 @@ func warm() {
 	agent.Close()
 }
 
-// tell sends the runner a report. If the runner has ended, that is noticed elsewhere.
+// tell sends the runner a report. The loop notices it if the runner has ended.
 func (g *guard) tell(r report) { _ = g.link.send(r, -1) }
 
 // exitStatus is what a shell would call the status.

@@ -18,11 +18,11 @@ type guarded struct {
 	pid     int
 	link    *link
 	reports chan report // closed when the guard is gone
-	ready   bool        // it has reported that
+	ready   bool        // the guard has reported that it is ready
 }
 
-// startGuard starts a guard for the command. group is the process group the command
-// is to join, 0 for a separate one, nice its priority.
+// startGuard starts a guard for the command. group is the process group that the command
+// is to join, 0 for a separate one, and nice is the command's priority.
 func startGuard(c Config, group, nice int) (*guarded, error) {
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM, 0)
 	if err != nil {
@@ -58,8 +58,8 @@ func startGuard(c Config, group, nice int) (*guarded, error) {
 	return g, nil
 }
 
-// environment is the runner's own, with the variables for the command; the guard adds
-// the term.
+// environment is the runner's own, with the variables for the command except DOYEN_TERM,
+// which the guard adds.
 func environment(c Config) []string {
 	var env []string
 	for _, entry := range os.Environ() {
@@ -70,7 +70,7 @@ func environment(c Config) []string {
 			env = append(env, entry)
 		}
 	}
-	socket, err := filepath.Abs(c.Client.Socket()) // the command may work elsewhere
+	socket, err := filepath.Abs(c.Client.Socket()) // the command may change its directory
 	if err != nil {
 		socket = c.Client.Socket()
 	}
@@ -88,8 +88,8 @@ func (g *guarded) listen() {
 	}
 }
 
-// warm sends an order of no effect the way that a start goes, so that neither
-// side takes milliseconds for the first one.
+// warm sends an order without effect in the same way as a start: the first such message
+// takes both sides milliseconds longer.
 func (g *guarded) warm() { _ = g.start(order{Do: doNothing}, g.link.conn) }
 
 // start has the guard start the command, and hands it a copy of the campaign's
@@ -107,7 +107,7 @@ func (g *guarded) start(o order, of syscall.Conn) error {
 	return sent
 }
 
-// tell gives an order. A guard that takes none for a second counts as ended, and its
+// tell gives an order. A guard that takes no order for a second counts as ended, and its
 // reports end.
 func (g *guarded) tell(o order) {
 	_ = g.link.conn.SetWriteDeadline(time.Now().Add(time.Second))

@@ -31,7 +31,7 @@ func (r *runner) hear(h hearing) {
 		r.until = min(r.until, e.StopByBoottimeNS)
 		r.lose(e.Reason, true)
 	case e.Type == api.CampaignRevoked && r.late > 0:
-		// It was elected and revoked while this process did not run.
+		// The candidacy was elected and revoked while this process did not run.
 		r.owed, r.revoked, r.until, r.late = true, true, e.StopByBoottimeNS, 0
 	}
 }
@@ -102,8 +102,7 @@ func (r *runner) lose(reason string, revoked bool) {
 	r.say("no longer leading %s (%s): %s", r.Election, reason, what)
 }
 
-// forget forgets how often the command has ended: that counts under one leadership
-// only.
+// forget resets how often the command has ended, which counts for one leadership only.
 func (r *runner) forget() { r.ends, r.notBefore = 0, 0 }
 
 // learn handles a report of the guard, or its end.
@@ -154,9 +153,8 @@ func (r *runner) gone(got report) {
 	}
 }
 
-// interrupted continues after the end of a command that was made to end. With
-// RestartNever it is not started again either when this host leads again: nobody
-// knows how far it got.
+// interrupted continues after the end of a command that was made to end. With RestartNever
+// it is not started again even if this host leads again: nobody knows how far it got.
 func (r *runner) interrupted(status int) {
 	if r.Status {
 		r.status = status
@@ -183,8 +181,8 @@ func (r *runner) ended(status int) {
 	r.relax(status)
 }
 
-// relax delays the next start, and after too many lets another host lead. An end when the
-// lease had expired, or nearly, may have been forced: it is not counted.
+// relax delays the next start and, after too many ends in a row, lets another host lead. It
+// does not count an end when the lease had expired, or nearly: that may have been forced.
 func (r *runner) relax(status int) {
 	now := alarm.Now()
 	if !r.leading || now >= plan(r.until, r.lease).TermAt {
@@ -205,7 +203,7 @@ func (r *runner) relax(status int) {
 	r.say("%s ended with status %d: starting it again in %v", r.name(), status, wait)
 }
 
-// replaceGuard starts another guard after the end of the last. Nothing of the command is left.
+// replaceGuard kills what is left of the command, and starts another guard.
 func (r *runner) replaceGuard() {
 	r.purge()
 	ran := r.state != idle

@@ -13,12 +13,12 @@ import (
 // order is a message from the runner to the guard.
 type order struct {
 	Do       string        `json:"do"`
-	Schedule schedule      `json:"schedule"` // of start and lease; and the term
+	Schedule schedule      `json:"schedule"` // of start and lease, as Term is
 	Term     uint64        `json:"term,omitempty"`
 	Campaign string        `json:"campaign,omitempty"` // of start
-	Grace    time.Duration `json:"grace,omitempty"`    // of start: for what outlives the command
+	Grace    time.Duration `json:"grace,omitempty"`    // of start: for descendants that outlive the command
 	Signal   int           `json:"signal,omitempty"`   // of stop and signal; 0: none
-	TermAt   int64         `json:"term_at,omitempty"`  // of stop: SIGTERM if that was not the signal
+	TermAt   int64         `json:"term_at,omitempty"`  // of stop: when to send SIGTERM as well; 0: not
 	KillAt   int64         `json:"kill_at,omitempty"`  // of stop
 	Copy     int           `json:"-"`                  // of start and keep, received: the connection's; -1: none
 }
@@ -30,7 +30,7 @@ const (
 	doLease   = "lease"   // keep another schedule
 	doStop    = "stop"    // end the command: the signal now, SIGKILL at kill_at
 	doSignal  = "signal"  // pass the signal on
-	doNothing = "nothing" // but go the way of the others, see warm
+	doNothing = "nothing" // see warm
 )
 
 // report is a message from the guard to the runner.
@@ -49,7 +49,7 @@ const (
 	isStarted = "started"
 	isFailed  = "failed" // the command could not be started; nothing runs
 	isGone    = "gone"   // neither the command nor a descendant is left
-	isStuck   = "stuck"  // SIGKILL was sent, and had no effect yet
+	isStuck   = "stuck"  // SIGKILL was sent and has had no effect so far
 )
 
 // Why a command is gone.
@@ -57,14 +57,14 @@ const (
 	byItself = "itself"
 	byOrder  = "order"
 	byLease  = "lease" // the schedule ran out
-	tooLate  = "late"  // it had run out before the start: nothing ran
+	tooLate  = "late"  // the schedule had run out before the start: nothing ran
 )
 
 // maxMessage bounds one message, in bytes.
 const maxMessage = 4096
 
-// link is one end of the socket between runner and guard. Messages keep their
-// borders: they are lines of JSON, each written at once.
+// link is one end of the socket between runner and guard. Each message is one line of
+// JSON, written at once.
 type link struct {
 	conn *net.UnixConn
 	rest []byte
@@ -106,7 +106,7 @@ func (l *link) receive(v any) error {
 	}
 }
 
-// next is receive if a message has come in already, and returns false if not.
+// next receives a message if one has come in already, and returns false if not.
 func (l *link) next(v any) (ok bool, err error) {
 	raw, err := l.conn.SyscallConn()
 	if err != nil {
@@ -135,8 +135,8 @@ func (l *link) next(v any) (ok bool, err error) {
 	}
 }
 
-// listen reports on ready, until the link is closed, that there is something to
-// receive or that the other process is gone.
+// listen reports on ready, until the link is closed, that there is something to receive. The
+// end of the other process counts too.
 func (l *link) listen(ready chan<- struct{}) {
 	raw, err := l.conn.SyscallConn()
 	for err == nil {
@@ -148,7 +148,7 @@ func (l *link) listen(ready chan<- struct{}) {
 	}
 }
 
-// cut takes the first message of what has come in, if all of that has.
+// cut takes the first message out of what has come in, if it is complete.
 func (l *link) cut(v any) (ok bool, err error) {
 	line, rest, ok := cutLine(l.rest)
 	switch {

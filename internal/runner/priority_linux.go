@@ -7,29 +7,29 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// hurry gives this process priority over others, where it may: a process that has to
-// kill by a deadline must run on a busy machine. It returns the priority for the
-// command's processes, which is the one that this process had. Each thread has a
-// priority, and the threads that it makes inherit it.
+// hurry gives this process priority over others, if it may: a process that has to kill by a
+// deadline must get to run on a busy machine. It returns the priority that this process had
+// before, for the command's processes. Each thread has its own priority, and new threads
+// inherit it.
 func hurry() (nice int) {
 	raw, err := unix.Getpriority(unix.PRIO_PROCESS, 0)
 	if err != nil {
 		return 0
 	}
-	threads, _ := filepath.Glob("/proc/self/task/*") // of a pattern that is valid
+	threads, _ := filepath.Glob("/proc/self/task/*") // the pattern is valid
 	for _, path := range threads {
 		if thread, err := strconv.Atoi(filepath.Base(path)); err == nil {
-			_ = unix.Setpriority(unix.PRIO_PROCESS, thread, mostUrgent) // root may; others do without
+			_ = unix.Setpriority(unix.PRIO_PROCESS, thread, mostUrgent) // root may; for others it fails
 		}
 	}
 	return 20 - raw
 }
 
-// mostUrgent is the least nice value there is.
+// mostUrgent is the lowest nice value, which is the highest priority.
 const mostUrgent = -20
 
-// calm gives a process that has just started its own priority, and its group, if it has its
-// own: it may have made other processes already.
+// calm gives the priority nice to a process that has just started and, if it has a separate
+// group, to that group: the process may have made others already.
 func calm(pid, group, nice int) {
 	_ = unix.Setpriority(unix.PRIO_PROCESS, pid, nice)
 	if group > 0 {

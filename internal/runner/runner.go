@@ -15,8 +15,8 @@ import (
 )
 
 const (
-	// standTimeout bounds one attempt to become a candidate: an agent that is frozen takes
-	// the connection and does not answer.
+	// standTimeout bounds one attempt to become a candidate: a frozen agent's kernel accepts
+	// the connection, and no answer comes.
 	standTimeout = 5 * time.Second
 	// receiptTimeout bounds giving a receipt.
 	receiptTimeout = time.Second
@@ -24,25 +24,25 @@ const (
 	lastRetry      = 2 * time.Second
 )
 
-// state is what there is of the command.
+// state is how far the present run of the command has come.
 type state int
 
 const (
-	idle     state = iota // nothing of it
-	starting              // ordered, not answered
+	idle     state = iota // neither the command nor a descendant is left
+	starting              // the start is ordered and not answered
 	running
-	stopping // ordered to end
+	stopping // the end is ordered
 )
 
-// runner is one Run. Its loop is one goroutine; the others only wait for it.
+// runner is one Run. Its loop is one goroutine, for which the others do the waiting.
 //
-// Invariants: the command is ordered to start only while leading; the receipt is
-// given only while idle; owed is true from the elected line to the receipt or to the
+// Invariants: the command is ordered to start only while leading is set; the receipt is
+// given only in state idle; owed is true from the elected line to the receipt or to the
 // end of the candidacy.
 type runner struct {
 	Config
-	ctx      context.Context // of everything that waits
-	ask      <-chan struct{} // closed to ask for the end; nil once it was
+	ctx      context.Context // its end ends everything that waits
+	ask      <-chan struct{} // closed to ask for the end; nil once that was seen
 	terminal bool
 	group    int // process group the command joins; 0: a separate one
 	nice     int // of the command
@@ -61,41 +61,40 @@ type runner struct {
 	back      bool // it was, and no line was read since
 	met       bool // it was a candidate once
 	retry     time.Duration
-	complaint string // the last one reported since it was a candidate
-	explained string // why it waits; the last reason reported since it led
+	complaint string // the last one reported since this host was a candidate
+	explained string // the last reason reported, since this host led, why it is not elected
 
 	leading bool
 	view    bool // there is no quorum behind it: others lead as soon as the agent is gone
 	owed    bool
-	revoked bool // by the agent's own line
+	revoked bool // the agent has sent a revoked line
 	term    uint64
 	late    uint64        // a term whose elected line was read after its deadline
 	until   int64         // the newest deadline received
-	lease   time.Duration // the longest that was left of it
+	lease   time.Duration // the longest time that was ever left of the lease
 
 	state     state
 	announced uint64 // the term of the last start
 	stopped   int64  // when the newest order to stop was given
-	killAt    int64  // by that order
+	killAt    int64  // when that order wants SIGKILL
 	began     int64
 	woken     int64 // what the alarm was set to last
-	ends      int   // in a row, each soon after the start, by the command itself
+	ends      int   // how often in a row the command ended by itself soon after its start
 	notBefore int64 // no start until then
 
 	ending  bool
-	signals int // that asked for the end
+	signals int // how many asked for the end
 	status  int
 	fault   error
 }
 
-// Run campaigns in the election and runs the command while it leads, until a signal
-// asks for the end, the command's end is to end it (Restart), or the agent refuses it
-// at the start. It returns the command's exit status where that is asked for, 128 and
-// the signal's number if one killed it, else 0.
+// Run campaigns in the election and runs the command while it leads. Run ends when a signal
+// asks for the end, when the command ends and Restart says so, or when the agent refuses it
+// at the start. It returns the command's exit status if Status asks for that, or 128 plus
+// the number of the signal that killed the command; else 0.
 //
-// Of Signals, SIGINT, SIGTERM and SIGQUIT are passed on and end it once the command
-// has ended, as SIGHUP does at a terminal; a second one does not wait. All others are
-// passed on.
+// All Signals are passed on. SIGINT, SIGTERM and SIGQUIT, and at a terminal SIGHUP, also end
+// Run once the command has ended. A second one does not wait for that.
 //
 // Errors are *CommandError if the command can't be run, *client.UnreachableError and
 // *client.APIError if the agent can't be asked or refuses at the start.
@@ -135,7 +134,7 @@ func Run(ctx context.Context, c Config) (status int, err error) {
 	return r.status, r.fault
 }
 
-// loop handles one event after the other, and after each does what follows (follow).
+// loop handles one event after the other, and calls follow after each.
 func (r *runner) loop() {
 	for !r.follow(alarm.Now()) {
 		r.woken = r.wakeAt(alarm.Now())
@@ -161,7 +160,7 @@ func (r *runner) loop() {
 		case report, ok := <-r.guard.reports:
 			r.learn(report, ok)
 		case <-r.children:
-			reap(func(int, unix.WaitStatus) {}) // a guard's end is reported by its socket
+			reap(func(int, unix.WaitStatus) {}) // the socket reports the end of the guard
 		case <-r.alarm.C:
 			if now := alarm.Now(); r.state != idle && now >= r.lateAt() {
 				r.overdue(now)
@@ -170,7 +169,7 @@ func (r *runner) loop() {
 	}
 }
 
-// follow does what the present state asks for. It returns true at the end.
+// follow does what the present state asks for. It returns true when Run is to end.
 func (r *runner) follow(now int64) bool {
 	if r.state == running && (!r.leading || r.ending) {
 		r.stop(now)
@@ -188,7 +187,7 @@ func (r *runner) follow(now int64) bool {
 	switch {
 	case r.ending:
 		return true
-	case !r.guard.ready: // whatever comes, there is somebody to start and to end the command
+	case !r.guard.ready: // without a guard the command could not be started or ended
 	case r.mayStart(now):
 		r.notBefore = 0
 		r.start(now)
@@ -198,8 +197,8 @@ func (r *runner) follow(now int64) bool {
 	return false
 }
 
-// overdue ends a command that its guard has not ended in time. Perhaps only this process did
-// not run: then the guard's report waits to be read.
+// overdue ends a command that its guard has not ended in time. But perhaps this process is
+// the one that did not run: then a report of the guard waits to be read.
 func (r *runner) overdue(now int64) {
 	if still, own := r.stoodStill(now); own {
 		timer := time.NewTimer(again)
@@ -217,14 +216,14 @@ func (r *runner) overdue(now int64) {
 	r.loseGuard()
 }
 
-// stoodStill returns how long after its alarm this process runs again, and whether
-// that was so long that the delay is its own, and not its guard's.
+// stoodStill returns how long after its alarm this process runs, and whether that is so long
+// that the delay is this process's and not its guard's.
 func (r *runner) stoodStill(now int64) (still time.Duration, own bool) {
 	still = time.Duration(now - r.woken)
 	return still, still > margin(r.lease)/2
 }
 
-// wakeAt is when there is something to do if nothing comes before.
+// wakeAt is when the loop has something to do even if nothing happens.
 func (r *runner) wakeAt(now int64) int64 {
 	if r.state != idle {
 		return r.lateAt()
@@ -239,8 +238,8 @@ func (r *runner) wakeAt(now int64) int64 {
 	return wake
 }
 
-// lateAt is when the guard has failed to end the command in time: half of what
-// it had left for that has passed.
+// lateAt is when the guard counts as too late to end the command: half of the time that it
+// had left for that has passed.
 func (r *runner) lateAt() int64 {
 	due := plan(r.until, r.lease).KillAt
 	if r.state == stopping {
@@ -249,8 +248,8 @@ func (r *runner) lateAt() int64 {
 	return due + min(int64(margin(r.lease)/2), max(0, r.until-due)/2)
 }
 
-// mayStart reports whether the command may be started: not during the pause after it
-// ended by itself, and not when it would have to be ended at once with the lease.
+// mayStart reports whether the command may be started: not in the pause after it ended by
+// itself, and not so late in the lease that it would have to be ended at once.
 func (r *runner) mayStart(now int64) bool {
 	return r.leading && !r.resuming && now >= r.notBefore && now < plan(r.until, r.lease).TermAt
 }
@@ -273,9 +272,9 @@ func (r *runner) stop(now int64) {
 	r.guard.tell(order{Do: doStop, Signal: int(syscall.SIGTERM), KillAt: r.killAt})
 }
 
-// goesOn reports whether the candidacy continues after a receipt with that outcome: only if
-// the agent accepted it before the lease's end. A later one could end the next leadership,
-// whose line is not read yet.
+// goesOn reports whether the candidacy continues after sending a receipt returned err: only
+// if the agent accepted the receipt before the lease's end. A later receipt could end the
+// next leadership, whose line is not read yet.
 func (r *runner) goesOn(err error, now int64) bool {
 	return err == nil && r.revoked && now < r.until
 }
@@ -289,7 +288,7 @@ func (r *runner) settle() {
 	r.leading, r.owed, r.revoked = false, false, false
 }
 
-// loseGuard ends a guard that does not do its part, and all that is below it.
+// loseGuard ends a guard that does not do its part, and all its descendants.
 func (r *runner) loseGuard() {
 	r.purge()
 	r.learn(report{}, false)

@@ -8,13 +8,12 @@ import (
 const (
 	// maxLines bounds the lines that wait to be written.
 	maxLines = 64
-	// lastLines is how long the end waits for those that are left.
+	// lastLines is how long the end waits for the lines that are left.
 	lastLines = 200 * time.Millisecond
 )
 
-// speak has lines written by a separate goroutine: stderr may be a pipe that nobody
-// reads, full of what the command wrote, and must not block the runner. finish waits
-// a little for the last ones.
+// speak has a separate goroutine write the lines: stderr may be a full pipe that nobody
+// reads, which must not block the runner. finish waits a little for the last lines.
 func (c *Config) speak() (finish func()) {
 	if c.Say == nil {
 		return func() {}
@@ -38,7 +37,7 @@ func (c *Config) speak() (finish func()) {
 	}
 }
 
-// say reports what happens in a line. When too many lines wait, it is dropped.
+// say has a line written, or drops it if too many wait.
 func (c *Config) say(format string, args ...any) {
 	if c.lines == nil {
 		return

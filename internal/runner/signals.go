@@ -17,13 +17,13 @@ func (r *runner) signal(s syscall.Signal) {
 	case syscall.SIGINT, syscall.SIGTERM, syscall.SIGQUIT:
 		r.end(s)
 	case syscall.SIGHUP:
-		if r.terminal { // it was closed
+		if r.terminal { // the terminal was closed
 			r.end(s)
 			return
 		}
 		r.pass(s)
 	case syscall.SIGWINCH:
-		if !r.terminal { // it sends signals to its whole group
+		if !r.terminal { // a terminal sends it to its whole group
 			r.pass(s)
 		}
 	default:
@@ -37,8 +37,8 @@ func (r *runner) pass(s syscall.Signal) {
 	}
 }
 
-// end begins the end of the run; 0 is for one that no signal asked for. The second
-// time, nothing is waited for.
+// end begins the end of the run; s is 0 if no signal asked for it. The second call does not
+// wait for the command.
 func (r *runner) end(s syscall.Signal) {
 	now := alarm.Now()
 	r.signals++
@@ -58,8 +58,8 @@ func (r *runner) end(s syscall.Signal) {
 	case s == 0:
 		o.Signal = int(syscall.SIGTERM)
 	case r.terminal && (s == syscall.SIGINT || s == syscall.SIGQUIT):
-		// The terminal has sent it to the command already, and two are often taken for "at
-		// once". Somebody else may have sent it to this process alone.
+		// The terminal has sent the signal to the command too, and many programs take a second
+		// one for "at once". But perhaps only this process got it: so SIGTERM follows later.
 		o.Signal, o.TermAt = 0, now+int64(r.Grace/2)
 	}
 	if r.state != stopping {
@@ -69,8 +69,8 @@ func (r *runner) end(s syscall.Signal) {
 	r.guard.tell(o)
 }
 
-// reclaim makes the runner's process group the one that its terminal sends signals
-// to, if a former group of the command's has ended: else Ctrl-C would reach nobody.
+// reclaim makes the runner's process group the one to which the terminal sends signals, if
+// the group that had them has ended: else Ctrl-C would reach nobody.
 func (r *runner) reclaim() {
 	if !r.terminal {
 		return
@@ -79,12 +79,12 @@ func (r *runner) reclaim() {
 	if err != nil || group == r.group || !errors.Is(syscall.Kill(-group, 0), syscall.ESRCH) {
 		return
 	}
-	signal.Ignore(syscall.SIGTTOU) // else asking from the background stops who asks
+	signal.Ignore(syscall.SIGTTOU) // the kernel would stop a background process that sets the group
 	defer signal.Reset(syscall.SIGTTOU)
 	_ = unix.IoctlSetPointerInt(0, unix.TIOCSPGRP, r.group) // the terminal may be gone
 }
 
-// ending describes how a command ended that was made to.
+// ending describes the end of a command that was made to end.
 func ending(name string, got report) string {
 	if got.Killed {
 		return name + " had to be killed"

@@ -24,9 +24,9 @@ func (r *runner) stand() {
 	}
 	r.asking, r.resuming, r.back = true, false, false
 	request := r.Request
-	// The command's own children don't hold the campaign's connection, and live on
-	// if runner and guard are killed together. When one of the two is, the other
-	// gives the receipt, so nothing is lost by doing without proof.
+	// If runner and guard are killed together, the command's children may live on, and they
+	// don't hold the campaign's connection: its end proves nothing. If only one of the two
+	// is killed, the other gives the receipt.
 	request.Proof = new(false)
 	wait := max(r.retry/2+rand.N(r.retry/2+1), alarm.Until(r.notBefore))
 	r.retry = min(max(firstRetry, 2*r.retry), lastRetry)
@@ -64,8 +64,8 @@ func (r *runner) take(s attempt) {
 	go r.askWhy(s.candidacy)
 }
 
-// complain reports why it can't be a candidate, once for each reason: an agent that is
-// away for a day is not worth a line for every attempt.
+// complain reports why this host can't be a candidate, once for each reason: if an agent is
+// away for a day, not every attempt is worth a line.
 func (r *runner) complain(err error) {
 	if text := err.Error(); text != r.complaint {
 		r.complaint = text
@@ -73,7 +73,7 @@ func (r *runner) complain(err error) {
 	}
 }
 
-// worthWaiting reports an error at the start that --wait is for.
+// worthWaiting reports whether --wait covers this error at the start.
 func (r *runner) worthWaiting(err error) bool {
 	if refused, ok := errors.AsType[*client.APIError](err); ok {
 		return r.Wait && refused.Status >= 500

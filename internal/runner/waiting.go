@@ -10,8 +10,7 @@ import (
 	"github.com/doyen-election/doyen/client"
 )
 
-// patience is how long a candidacy waits before it reports why: an election takes
-// less.
+// patience is how long a candidacy waits before the runner says why: an election takes less.
 const patience = time.Second
 
 // waiting is what keeps a candidacy from being elected.
@@ -20,8 +19,8 @@ type waiting struct {
 	why       string
 }
 
-// askWhy asks the agent what a candidacy waits for. An agent that does not answer is
-// not worth a line: the end of the connection is one.
+// askWhy asks the agent what a candidacy waits for. If the agent does not answer, askWhy says
+// nothing: the end of the connection is reported anyway.
 func (r *runner) askWhy(candidacy *client.Candidacy) {
 	if r.lines == nil {
 		return
@@ -53,7 +52,7 @@ func (r *runner) askWhy(candidacy *client.Candidacy) {
 	}
 }
 
-// waitFor waits that long. It returns false if Run ended first.
+// waitFor waits for that time. It returns false if Run ended first.
 func (r *runner) waitFor(d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -65,15 +64,15 @@ func (r *runner) waitFor(d time.Duration) bool {
 	}
 }
 
-// takesOver reports whether a candidacy with that priority takes over from the agent
-// itself, which leads, soon.
+// takesOver reports whether a candidacy with that priority soon takes over from the agent
+// itself, which leads now.
 func takesOver(priority *int, agent api.Agent, members []api.Member) bool {
 	return priority != nil && agent.Preempt &&
 		slices.ContainsFunc(members, func(m api.Member) bool { return m.ID == agent.ID && m.Priority < *priority })
 }
 
-// whyNotElected describes what keeps a program of this agent's host from being
-// elected, if it is something that does not pass by itself.
+// whyNotElected describes what keeps a program of this host from being elected, if that does
+// not pass by itself.
 func whyNotElected(agent api.Agent, e api.Election, campaigns []api.Campaign) string {
 	switch {
 	case agent.Draining:
@@ -90,7 +89,7 @@ func whyNotElected(agent api.Agent, e api.Election, campaigns []api.Campaign) st
 	return ""
 }
 
-// explain reports why nothing is elected, once for each reason.
+// explain reports why the candidacy is not elected, once for each reason.
 func (r *runner) explain(w waiting) {
 	if w.candidacy != r.candidacy || r.over || r.leading || w.why == "" || w.why == r.explained {
 		return

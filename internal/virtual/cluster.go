@@ -6,22 +6,22 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-// Cluster is agents that share one exact clock, a network that loses nothing but
-// what is cut, and disks that keep what they were given. Its functions must be set
-// before the first agent is added.
+// Cluster is a number of agents that share one exact clock. Its network loses only what Cut
+// cuts, and its disks keep what they were given. Set its functions before the first agent is
+// added.
 type Cluster struct {
 	Timeline[election.Instant, Event]
 	Agents []*Agent
 
-	// Cut reports whether nothing gets from one agent to another now. A message is
-	// lost if that holds when it is sent or when it should arrive.
+	// Cut reports whether nothing gets from one agent to another now. A message is lost
+	// if Cut is true when it is sent or when it should arrive.
 	Cut func(from, to *Agent) bool
-	// Delay is how long a message takes, if none sent before it takes longer, and
-	// Write how long a write does.
+	// Delay is how long a message takes, but it never overtakes an earlier one. Write is
+	// how long a write takes.
 	Delay func(from, to *Agent) time.Duration
 	Write func(*Agent) time.Duration
 	// Watch is called with each action of an agent (see Actions), before the cluster
-	// does its part of it.
+	// carries it out.
 	Watch func(*Agent, any)
 
 	byPeer map[election.PeerID]*Agent
@@ -31,12 +31,12 @@ type Cluster struct {
 type Agent struct {
 	election.Holder
 	Step func(election.Instant, election.Input) election.Output // of its elector
-	Up   bool                                                   // else nothing reaches it
+	Up   bool                                                   // if false, nothing reaches it
 	Disk election.State                                         // as its last write left it
 	Past election.Past                                          // what its lives have on record
 	// Stubborn agents give no receipt when they are asked to stop leading.
 	Stubborn bool
-	Index    int // among the cluster's
+	Index    int // in Cluster.Agents
 
 	run     int                         // counts its processes
 	arrival map[*Agent]election.Instant // of the newest message to each: links keep the order
@@ -80,8 +80,8 @@ func (c *Cluster) Input(a *Agent, after time.Duration, in election.Input) {
 	c.Push(c.Now.Add(after), Event{to: a, run: a.run, input: in})
 }
 
-// Happen lets the next thing happen, unless that is after end: then it moves the
-// time to end, and reports false.
+// Happen lets the next thing happen. If nothing happens up to end, it moves the time to end
+// and reports false.
 func (c *Cluster) Happen(end election.Instant) bool {
 	e, agent, ok := c.Next(end)
 	switch {

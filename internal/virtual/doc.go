@@ -1,6 +1,5 @@
-// Package virtual plays agents in virtual time: it keeps what is to happen in
-// order, and carries out what an elector asks for in the order that the protocol
-// rests on.
+// Package virtual plays agents in virtual time. It lets events happen in order, and carries
+// out what an elector asks for in the order that the protocol rests on.
 //
 //   - Timeline is a queue of events and of the moments at which agents want to be
 //     woken.
@@ -11,8 +10,7 @@
 //     the first two only.
 //   - Brief and Describe write a message for a person.
 //
-// It is deterministic: it draws nothing, reads no clock and starts no goroutine,
-// so equal calls give equal runs. It knows electors by their Step only, so that
-// their own tests can use it. It checks nothing: what must hold is up to the
-// caller.
+// It is deterministic: it draws no random numbers, reads no clock and starts no goroutine,
+// so equal calls give equal runs. It knows electors only by their Step, so that the tests of
+// the elector can use it. It checks no rules: the caller does.
 package virtual

@@ -8,9 +8,9 @@ import (
 // Never is a time that does not come.
 const Never = 1<<63 - 1
 
-// Timeline is what is to happen: events of the caller's choice, and the moments
-// at which agents want to be woken. T is its time, in nanoseconds; the zero value
-// is an empty timeline at 0.
+// Timeline is what is to happen: events of the caller's choice, and the moments at which
+// agents want to be woken. T is the type of its time, in nanoseconds. The zero value is an
+// empty timeline at time 0.
 type Timeline[T ~int64, E any] struct {
 	Now T
 	// Wakes says when each agent wants to be woken, by its index; Never: not at all.
@@ -44,10 +44,10 @@ func (l *Timeline[T, E]) Push(at T, event E) {
 	}
 }
 
-// Next moves the time on to what happens first, and returns it: an event, or the
-// index of an agent to wake, which then wants no other wake-up. The index is -1
-// for an event. At equal times events come first. If nothing happens up to and
-// including end, Next moves the time to end and reports false.
+// Next moves the time on to what happens first, and returns that: an event, with the index
+// -1, or the index of an agent to wake. The agent's wake-up is then cleared. At equal times
+// events come first. If nothing happens up to and including end, Next moves the time to end
+// and reports false.
 func (l *Timeline[T, E]) Next(end T) (event E, agent int, ok bool) {
 	agent, at := -1, T(Never)
 	for i, wake := range l.Wakes {
@@ -91,8 +91,8 @@ func (l *Timeline[T, E]) pop() E {
 	}
 }
 
-// Reschedule moves each event to the time that when returns for it. Events that
-// then happen at the same time keep their order.
+// Reschedule moves each event to the time that the function returns for it. Events that then
+// happen at the same time keep their order.
 func (l *Timeline[T, E]) Reschedule(when func(at T, event E) T) {
 	old := l.heap
 	l.heap = nil

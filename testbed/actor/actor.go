@@ -1,9 +1,9 @@
-// Package actor is the testbed's programs: those that are candidates in elections
-// by the client library, and the commands of `doyen run` and of hooks. Each stamps
-// what it does (package stamp) and reports on stdout when it begins and stops.
+// Package actor is the testbed's programs: candidates in elections, by the client library, and
+// the commands of `doyen run` and of hooks. Each stamps when it acts (package stamp) and
+// reports on stdout when it begins and stops acting.
 //
-// They are the testbed's own executable, run again with a hidden word; only what
-// the bench starts while it measures is a small executable of its own, see command.
+// They are the testbed's own executable, run again with a hidden word. Only what the bench
+// starts while it measures is a small executable of its own, see command.
 package actor
 
 import (
@@ -27,23 +27,23 @@ import (
 	"github.com/doyen-election/doyen/testbed/hosts"
 )
 
-// word makes an executable one of the programs. It is not a command for people.
+// word makes an executable one of the programs. It is not meant for people.
 const word = "program-of-testbed" // ROLE ARGUMENT…
 
-// Campaign are the arguments of a program that is a candidate, and acts while it
-// leads. The priority is a number, or "-" for the agent's.
+// Campaign returns the arguments of a program that is a candidate, and acts while it leads.
+// The priority is a number, or "-" for the agent's.
 func Campaign(socket, election, priority, stamps string) []string {
 	return []string{word, "campaign", socket, election, priority, stamps}
 }
 
-// Command are the arguments of what `doyen run` or a hook starts: it acts for as
-// long as it lives, and looks at no lease.
+// Command returns the arguments of what `doyen run` or a hook starts. It acts for as long as
+// it lives, and looks at no lease.
 func Command(stamps string) []string { return []string{word, "command", stamps} }
 
-// Parent are the arguments of a command that has a child act for it.
+// Parent returns the arguments of a command that has a child act for it.
 func Parent(stamps string) []string { return []string{word, "parent", stamps} }
 
-// Count are the arguments of a candidate that adds to a register while it leads.
+// Count returns the arguments of a candidate that adds to a register while it leads.
 func Count(socket, election, register, host string) []string {
 	return []string{word, "count", socket, election, register, host}
 }
@@ -56,9 +56,9 @@ func Attack(o attack.Order) ([]string, error) {
 	return []string{word, "attack", string(order)}, nil
 }
 
-// Serve is an agent, an attack or a program of the testbed, if that is what this
-// process was started for; args are the process's. It returns false at once if not,
-// else the exit code. The main function must call it before anything else.
+// Serve is an agent, an attack or a program of the testbed, if this process was started as one
+// with these args. It returns the exit code and true once that has ended. Otherwise it returns
+// false at once. The main function must call Serve before anything else.
 func Serve(args []string, stdout, stderr io.Writer) (code int, served bool) {
 	if code, served := hosts.ServeAgent(args, stderr); served {
 		return code, true
@@ -110,8 +110,8 @@ func campaign(ctx context.Context, socket, election, priority string, act func(*
 			return err
 		}
 		err = act(l)
-		// It has stopped: nothing is under way, and nothing will be. If the agent is
-		// gone, its lease runs out.
+		// act has returned, so the program does nothing more as a leader. If the agent is
+		// gone, the lease runs out.
 		_ = l.Close()
 		if err != nil {
 			return err
@@ -120,8 +120,8 @@ func campaign(ctx context.Context, socket, election, priority string, act func(*
 	return nil
 }
 
-// act stamps while it leads: each stamp is a reading of the clock taken before the
-// check that allowed it, so it claims no more than it may.
+// act stamps while it leads. It reads the clock for a stamp before the check that allows the
+// stamp, so the stamp claims no more than the lease allows.
 func act(l *client.Leadership, stamps string, stdout io.Writer) (err error) {
 	tick := time.NewTicker(stamp.Every)
 	defer tick.Stop()
@@ -159,7 +159,7 @@ func act(l *client.Leadership, stamps string, stdout io.Writer) (err error) {
 	}
 }
 
-// say reports to the testbed at once.
+// say tells the testbed what the program does from now on.
 func say(stdout io.Writer, what string, term uint64) {
 	fmt.Fprintln(stdout, "@", what, term, os.Getpid(), int64(boottime.Now()))
 }
@@ -176,8 +176,8 @@ func command(ctx context.Context, stamps string, stdout io.Writer) error {
 	return err
 }
 
-// parent has a child act for it. The child gets no descriptor but the usual ones,
-// as most runtimes have it.
+// parent has a child act for it. The child gets only the usual descriptors, as with most
+// runtimes.
 func parent(self, stamps string, stdout io.Writer) error {
 	for fd := 3; fd < 256; fd++ {
 		syscall.CloseOnExec(fd)

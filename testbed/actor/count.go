@@ -19,21 +19,21 @@ import (
 const (
 	// pace is the mean time between a program's additions.
 	pace = 10 * time.Millisecond
-	// dawdles is how seldom a program is held up at the worst moment: once in so
-	// many operations. What it then writes comes too late, and the register has to
-	// refuse it if another one acts by then.
+	// dawdles is how seldom a program is held up at the worst moment: once in so many
+	// operations. It then writes too late. If another program acts by then, the register has
+	// to refuse the write.
 	dawdles = 100
-	// answering is how long the register may take: longer than any freeze.
+	// answering is how long the register may take to answer. No freeze is longer.
 	answering = 30 * time.Second
 )
 
 type Ask struct {
-	Program string `json:"program,omitempty"` // of the first line: who it is
+	Program string `json:"program,omitempty"` // who asks; only in the first line
 	Host    string `json:"host,omitempty"`
 	Op      string `json:"op,omitempty"` // read, add, or "" if an answer came
 	Token   uint64 `json:"token,omitempty"`
 	Value   int    `json:"value,omitempty"`       // to write
-	At      int64  `json:"at_ns,omitempty"`       // an instant at which it knew that it leads
+	At      int64  `json:"at_ns,omitempty"`       // an instant at which the program knew that it leads
 	Call    int64  `json:"call_ns,omitempty"`     // when it asked
 	Return  int64  `json:"returned_ns,omitempty"` // when the answer came
 }
@@ -63,10 +63,10 @@ func (p *counter) act(l *client.Leadership) error {
 			return nil
 		}
 		a := Ask{Op: "add", Token: now, Value: value + 1, At: int64(at)}
-		if !read || now != token { // the first with a token reads, and shuts out earlier ones
+		if !read || now != token { // the first operation with a token reads, and shuts out earlier tokens
 			a.Op, a.Value, token = "read", 0, now
 		}
-		if rand.IntN(dawdles) == 0 { // as a pause of the process does, between looking at the lease and acting
+		if rand.IntN(dawdles) == 0 { // as if the process paused between looking at the lease and acting
 			_ = observe.Sleep(context.Background(), time.Duration(2*rand.Float64()*float64(time.Until(l.Deadline()))))
 		}
 		value, err = line.Ask(a)
@@ -101,7 +101,7 @@ func Dial(path, program, host string) (*Line, error) {
 	return l, nil
 }
 
-// Ask does an operation, and reports when its answer came.
+// Ask does an operation, and tells the register when the answer came.
 func (l *Line) Ask(a Ask) (int, error) {
 	got, err := l.Do(a)
 	if err != nil {

@@ -1,12 +1,11 @@
-// Package attack does to agents what people who mean harm can do: each attack
-// is a small function in its own file, listed in a table with a sentence.
-// Scripts of testbed/scenario start them on hosts ("attack NAME from HOST on
-// HOST"); docs/testbed.md lists them.
+// Package attack does to agents what people who mean harm can do. Each attack is a small
+// function in its own file, and is listed in a table with a sentence. Scripts of
+// testbed/scenario start attacks on hosts ("attack NAME from HOST on HOST"); docs/testbed.md
+// lists them.
 //
-// It guarantees that an attack ends with its context, sends only to the targets
-// it is given, and says at the end what it sent. It does not judge what became
-// of the targets: the script does. A new attack is a function and a line of the
-// table.
+// An attack ends with its context, sends only to the targets it is given, and says at the end
+// what it sent. It does not judge what became of the targets: the script does. To add an
+// attack, add a function and a line of the table.
 package attack
 
 import (
@@ -28,8 +27,8 @@ import (
 	"github.com/doyen-election/doyen/testbed/observe"
 )
 
-// Target is an agent that is attacked. All of it can be read on the network,
-// but for KeyFile, which is for attacks of those who have the key.
+// Target is an agent that is attacked. An attacker can read all of it on the network, except
+// KeyFile, which is for attackers who have the key.
 type Target struct {
 	Gossip  netip.AddrPort
 	Peer    netip.AddrPort
@@ -37,7 +36,7 @@ type Target struct {
 	Socket  string // path of the socket, for attacks from its own host
 	Cluster string
 	KeyFile string
-	// What the agents agree on, for who joins them.
+	// What the agents agree on, for an attacker that joins them.
 	Algorithm string
 	Heartbeat time.Duration
 	Lease     time.Duration
@@ -52,8 +51,8 @@ type Order struct {
 }
 
 type attack struct {
-	does    string            // a sentence
-	options map[string]string // what can be set, and what it is otherwise
+	does    string            // what it does, in a sentence
+	options map[string]string // what can be set, with the defaults
 	run     func(context.Context, Order) (did string, err error)
 }
 
@@ -78,8 +77,8 @@ func Names() []string { return slices.Sorted(maps.Keys(attacks())) }
 
 func Does(name string) string { return attacks()[name].does }
 
-// Check reports an order that can't be carried out: an unknown attack or option,
-// no target.
+// Check returns an error if the order can't be carried out: its attack or an option is
+// unknown, or it has no target.
 func (o Order) Check() error {
 	a, ok := attacks()[o.Attack]
 	if !ok {
@@ -96,8 +95,8 @@ func (o Order) Check() error {
 	return nil
 }
 
-// Run carries out an order in JSON until its time is over or ctx ends, and returns
-// what it did.
+// Run carries out an order in JSON until its time is over or ctx ends. It returns what the
+// attack did.
 func Run(ctx context.Context, text string) (string, error) {
 	var o Order
 	if err := json.Unmarshal([]byte(text), &o); err != nil {
@@ -141,7 +140,7 @@ func (o Order) spans(options map[string]*time.Duration) (err error) {
 	return nil
 }
 
-// key reads the first cluster key of the target's file.
+// key reads the first cluster key in the target's key file.
 func (t Target) key() ([]byte, error) {
 	text, err := os.ReadFile(t.KeyFile)
 	if err != nil {
@@ -151,12 +150,12 @@ func (t Target) key() ([]byte, error) {
 	return base64.StdEncoding.DecodeString(line)
 }
 
-// label is what begins each packet and stream of a cluster, in plain text.
+// label is how each packet and stream of a cluster begins, in plain text.
 func (t Target) label() []byte {
 	return append([]byte{244, byte(len(t.Cluster))}, t.Cluster...)
 }
 
-// pace lets through n things a second; none waits if n is 0.
+// pace lets a number of things through each second. If the number is 0, nothing waits.
 type pace struct {
 	every time.Duration
 	next  time.Time
@@ -169,7 +168,7 @@ func newPace(perSecond float64) *pace {
 	return &pace{every: time.Duration(float64(time.Second) / perSecond), next: time.Now()}
 }
 
-// wait returns false once the context is over.
+// wait waits until the next thing may go. It returns false once the context is over.
 func (p *pace) wait(ctx context.Context) bool {
 	if p.every == 0 {
 		return ctx.Err() == nil
@@ -177,17 +176,17 @@ func (p *pace) wait(ctx context.Context) bool {
 	p.next = p.next.Add(p.every)
 	pause := time.Until(p.next)
 	if pause < time.Millisecond {
-		return ctx.Err() == nil // it catches up
+		return ctx.Err() == nil // late, so it catches up
 	}
 	return observe.Sleep(ctx, pause) == nil
 }
 
-// giveBack says that the thing let through last did not happen.
+// giveBack says that the last thing that was let through did not happen.
 func (p *pace) giveBack() { p.next = p.next.Add(-p.every) }
 
-// sendGossip sends the targets in turn what packet makes for them, rate a second,
-// from one socket after the other. It returns how many packets it sent; some may
-// be lost, to a full queue or a target that is down.
+// sendGossip sends the targets in turn what packet makes for them, rate packets a second, from
+// each of the sockets in turn. It returns how many packets it sent. Some of them may be lost,
+// to a full queue or a target that is down.
 func (o Order) sendGossip(ctx context.Context, rate int, packet func(Target) ([]byte, error), from ...net.PacketConn) (sent int, err error) {
 	for p := newPace(float64(rate)); p.wait(ctx); sent++ {
 		t := o.Targets[sent%len(o.Targets)]

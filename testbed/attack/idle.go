@@ -17,10 +17,10 @@ import (
 	"github.com/doyen-election/doyen/testbed/observe"
 )
 
-// idle keeps so many connections a target open to its gossip, peer or http port
-// or its socket, sends what it is told to on each, and opens each again that the
-// other side closes. More sources than one need an attack from the target's own
-// host: they are addresses of the loopback interface.
+// idle keeps a number of connections open to each target's gossip, peer or http port or its
+// socket. On each connection it sends the option send. If the other side closes one, idle
+// opens another. Several sources need an attack from the target's own host, because the
+// sources are addresses of the loopback interface.
 func idle(ctx context.Context, o Order) (string, error) {
 	var n, sources int
 	if err := o.numbers(map[string]*int{"connections": &n, "sources": &sources}); err != nil {
@@ -47,7 +47,7 @@ func idle(ctx context.Context, o Order) (string, error) {
 			return "", err
 		}
 		if network == "unix" && o.Options["user"] != "" {
-			address = filepath.Base(address) // it is there now
+			address = filepath.Base(address) // become made its directory the working directory
 		}
 		for i := range n {
 			var from net.Addr
@@ -69,9 +69,9 @@ func idle(ctx context.Context, o Order) (string, error) {
 	return fmt.Sprintf("opened %d connections, at most %d at once", opened.Load(), most.Load()), nil
 }
 
-// become makes this process another user's for good. The target's socket is open
-// to all from then on, as an operator may have it; the process stays in its
-// directory, on the way to which the user may not look.
+// become makes this process another user's for good. From then on, the target's socket is open
+// to all users, as an operator may have it. The process stays in the socket's directory, since
+// the user may not look into the directories on the way there.
 func become(uid int, targets []Target) error {
 	if len(targets) != 1 {
 		return fmt.Errorf("user=%d: attack one host at a time", uid)
@@ -122,7 +122,7 @@ func keepOpen(ctx context.Context, from net.Addr, network, address, send string,
 	}
 }
 
-// loopbackSource is the i-th address to come from.
+// loopbackSource is the i-th address of the loopback interface that connections come from.
 func loopbackSource(i int) netip.Addr {
 	return netip.AddrFrom4([4]byte{127, 1, byte(i / 250), byte(1 + i%250)})
 }

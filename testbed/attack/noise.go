@@ -8,9 +8,9 @@ import (
 	"net/netip"
 )
 
-// noise sends datagrams from many addresses that are not the sender's. The kinds
-// are garbage (no label, nothing), sealed (the cluster's label, and what a wrong
-// key makes of a message) and cluster (another cluster's label).
+// noise sends datagrams from many addresses that are not the sender's. The option kind chooses
+// garbage (random bytes), sealed (the cluster's label, then random bytes, as under a wrong
+// key) or cluster (another cluster's label, then random bytes).
 func noise(ctx context.Context, o Order) (string, error) {
 	var n, rate int
 	if err := o.numbers(map[string]*int{"sources": &n, "rate": &rate}); err != nil {

@@ -15,13 +15,12 @@ import (
 	"github.com/doyen-election/doyen/transport"
 )
 
-// observer joins the cluster as another agent that is not a voter, which
-// takes the cluster key, and sends all agents every now and then what no agent
-// would:
+// observer joins the cluster as an agent that is not a voter, for which it needs the cluster
+// key. Every now and then it sends all agents what no agent would:
 //
 //	lease   ask for votes under the longest lease that can be written, ten minutes
 //	term    claim the highest term there is, in a heartbeat, a report and a release
-//	roster  report a newer roster, whose only voter it is
+//	roster  report a newer roster with the observer as the only voter
 func observer(ctx context.Context, o Order) (string, error) {
 	var every time.Duration
 	if err := o.spans(map[string]*time.Duration{"every": &every}); err != nil {
@@ -62,15 +61,15 @@ type liar struct {
 	gossip  *membership.Membership
 	network *transport.Transport
 
-	roster *election.Roster                     // the newest that it was told of
+	roster *election.Roster                     // the newest that the observer was told of
 	stamps map[election.PeerID]election.Instant // the newest of each connected agent
-	term   election.Term                        // it asks for
+	term   election.Term                        // the term of the next request
 	send   election.SendID
 
 	sent, granted, refused int
 }
 
-// joinAsObserver begins to join the cluster of those agents.
+// joinAsObserver begins to join the cluster of the targets.
 func joinAsObserver(t Target, all []Target) (*liar, error) {
 	key, err := t.key()
 	if err != nil {
@@ -114,7 +113,7 @@ func joinAsObserver(t Target, all []Target) (*liar, error) {
 	return l, nil
 }
 
-// addressTowards is this host's, as that one sees it.
+// addressTowards is the address of this host that the target sees.
 func addressTowards(target netip.AddrPort) (netip.Addr, error) {
 	c, err := net.DialUDP("udp", nil, net.UDPAddrFromAddrPort(target)) // sends nothing
 	if err != nil {
@@ -177,8 +176,8 @@ func (l *liar) told(by election.PeerID, m election.Message) {
 	}
 }
 
-// introduce says what every agent says of itself first: without it an agent hears
-// nothing else.
+// introduce sends the report that every agent sends first. Until it comes, an agent ignores
+// everything else from a peer.
 func (l *liar) introduce(to election.PeerID, inquiry uint64) {
 	l.network.Send(to, election.Report{ID: inquiry, Roster: l.roster, Lineage: l.self.Lineage, Stamp: 1})
 }

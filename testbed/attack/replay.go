@@ -12,9 +12,9 @@ import (
 
 const maxCaptured = 50_000
 
-// replay captures every gossip packet that comes to or leaves the host it is on
-// for a while, waits, and then sends all of them to each target, again and
-// again. It needs no key: it can't read them.
+// replay first captures, for a while, every gossip packet that comes to or leaves the host it
+// is on. Then it waits, and sends all these packets to each target, again and again. It needs
+// no key, because it does not read the packets.
 func replay(ctx context.Context, o Order) (string, error) {
 	var capture, wait, every time.Duration
 	if err := o.spans(map[string]*time.Duration{"capture": &capture, "wait": &wait, "every": &every}); err != nil {
@@ -47,8 +47,8 @@ func replay(ctx context.Context, o Order) (string, error) {
 	return fmt.Sprintf("captured %d packets, sent %d", len(packets), sent), nil
 }
 
-// datagram takes the payload out of an IPv4 packet, if it is UDP to or from that
-// port and whole.
+// datagram returns the payload of an IPv4 packet, if that is a whole UDP packet to or from the
+// port.
 func datagram(packet []byte, port uint16) ([]byte, bool) {
 	if len(packet) < 20 || packet[0]>>4 != 4 || packet[9] != 17 {
 		return nil, false

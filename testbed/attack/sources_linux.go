@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// listenAs makes a socket that sends from an address, the host's own or not.
+// listenAs makes a socket that sends from an address, whether that is the host's own or not.
 func listenAs(ctx context.Context, source netip.Addr) (net.PacketConn, error) {
 	l := net.ListenConfig{Control: func(_, _ string, raw syscall.RawConn) error {
 		var err error
@@ -28,10 +28,10 @@ func listenAs(ctx context.Context, source netip.Addr) (net.PacketConn, error) {
 	return c, nil
 }
 
-// captureGossip returns what UDP carries to or from that port on this host, the
-// newest last, until the context is over.
+// captureGossip returns what UDP carries to or from that port on this host, the newest last.
+// It listens until the context is over or it has maxCaptured packets.
 func captureGossip(ctx context.Context, port uint16) ([][]byte, error) {
-	const all = unix.ETH_P_IP<<8&0xff00 | unix.ETH_P_IP>>8 // in the network's order
+	const all = unix.ETH_P_IP<<8&0xff00 | unix.ETH_P_IP>>8 // in network byte order
 	fd, err := unix.Socket(unix.AF_PACKET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, all)
 	if err != nil {
 		return nil, fmt.Errorf("listen to the network: %w", err)

@@ -12,15 +12,15 @@ import (
 	"github.com/doyen-election/doyen/testbed/observe"
 )
 
-// encrypted begins an encrypted message of a stream, before its length.
+// encrypted is the byte that begins an encrypted message of a stream, before its length.
 const encrypted = 10
 
-// chunk is what a stream sends at once.
+// chunk is how many bytes a stream sends at once.
 const chunk = 64 << 10
 
-// streams keeps so many streams a target open, each with the label, the
-// announcement of a long encrypted message, and then that many bytes of nothing;
-// rate is MiB a second of all together, 0 for as many as there can be.
+// streams keeps a number of streams open to each target. Each sends the label, announces a
+// long encrypted message, and then sends a number of meaningless bytes. rate is how many MiB
+// all streams together send each second; 0 is no limit.
 func streams(ctx context.Context, o Order) (string, error) {
 	var n, announce, send, rate int
 	if err := o.numbers(map[string]*int{"streams": &n, "announce": &announce, "send": &send, "rate": &rate}); err != nil {
@@ -46,7 +46,7 @@ func streams(ctx context.Context, o Order) (string, error) {
 	return fmt.Sprintf("sent %.0f MiB on %d streams, %.0f MiB/s", mib, opened.Load(), mib/time.Since(began).Seconds()), nil
 }
 
-// announceAndSend returns how many bytes the target took.
+// announceAndSend opens one stream. It returns how many meaningless bytes the target took.
 func announceAndSend(ctx context.Context, t Target, announce, send int, p *pace) int64 {
 	c, err := (&net.Dialer{Timeout: time.Second}).DialContext(ctx, "tcp", t.Gossip.String())
 	if err != nil {

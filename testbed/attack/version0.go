@@ -9,8 +9,8 @@ import (
 	"net"
 )
 
-// version0 sends packets of the encryption's version 0, whose last byte says how
-// much of it is padding: more than there is.
+// version0 sends packets of encryption version 0. The last byte of such a packet says how much
+// of the packet is padding: here, more than there is.
 func version0(ctx context.Context, o Order) (string, error) {
 	var padding, rate int
 	if err := o.numbers(map[string]*int{"padding": &padding, "rate": &rate}); err != nil {
@@ -35,8 +35,8 @@ func version0(ctx context.Context, o Order) (string, error) {
 	return fmt.Sprintf("sent %d packets", sent), nil
 }
 
-// seal encrypts a packet for the cluster, as memberlist lays it out: version,
-// nonce, ciphertext, with the label as additional data.
+// seal encrypts a packet for the cluster and lays it out as memberlist does: label, version,
+// nonce, ciphertext. The cluster's name is the additional data.
 func (t Target) seal(key []byte, version byte, plain []byte) ([]byte, error) {
 	block, err := aes.NewCipher(key)
 	if err != nil {

@@ -20,6 +20,7 @@ type cost struct {
 
 const (
 	idleSettle = 5 * time.Second // for what a start costs to be over
+	busySettle = time.Minute     // the same for agents that are never calm, see agent/footprint
 	idleWindow = 20 * time.Second
 )
 
@@ -36,7 +37,7 @@ func (b *bench) idle(ctx context.Context) (err error) {
 	}
 	return b.quiet(ctx, func(r *rig, leader *hosts.Host) error {
 		all := r.Cluster.Hosts()
-		each, err := b.costsOf(ctx, all, "idle")
+		each, err := b.costsOf(ctx, all, "idle", idleSettle)
 		if err != nil {
 			return err
 		}
@@ -53,9 +54,9 @@ func (b *bench) idle(ctx context.Context) (err error) {
 	})
 }
 
-func (b *bench) costsOf(ctx context.Context, all []*hosts.Host, what string) (costs []cost, err error) {
+func (b *bench) costsOf(ctx context.Context, all []*hosts.Host, what string, settle time.Duration) (costs []cost, err error) {
 	b.progress(what+", settling", 0, 0)
-	if err := observe.Sleep(ctx, min(idleSettle, b.window())); err != nil {
+	if err := observe.Sleep(ctx, min(settle, 3*b.window())); err != nil {
 		return nil, err
 	}
 	sent, err := b.readTraffic(ctx, all)

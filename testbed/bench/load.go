@@ -48,7 +48,7 @@ func (b *bench) many(ctx context.Context, n int) (err error) {
 				return err
 			}
 		}
-		costs, err := b.costsOf(ctx, all, "many elections")
+		costs, err := b.costsOf(ctx, all, "many elections", busySettle)
 		if err != nil {
 			return err
 		}

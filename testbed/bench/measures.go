@@ -27,8 +27,8 @@ const (
 )
 
 const (
-	// slack is what a takeover may take beyond the lease that safety demands to
-	// wait out, in milliseconds; manySlack, until all of many elections are led.
+	// slack is how many milliseconds a takeover may take beyond the lease, which must be
+	// waited out for safety; manySlack is as much for many elections to be led again.
 	slack     = 30
 	manySlack = 200
 	// hostsUp is how long fifty hosts may take to start and agree.

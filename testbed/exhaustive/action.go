@@ -35,7 +35,7 @@ const (
 
 func (k kind) misfortune() bool { return k >= duplicate && k <= resign }
 
-// action is one thing that can happen; which is the message or the agent.
+// action is one thing that can happen, to the message or the agent with the index which.
 type action struct {
 	kind  kind
 	which uint8
@@ -44,7 +44,7 @@ type action struct {
 // actions appends everything that can happen now.
 func (w *world) actions(bounds Bounds, to []action) []action {
 	unlucky := int(w.spent) < bounds.Misfortunes
-	still := true // all that should happen before time passes has
+	still := true // nothing is left to happen before time passes
 	for i, f := range w.network {
 		if w.agents[f.to].paused {
 			continue

@@ -1,6 +1,6 @@
-// Package golden compares what a program writes, byte for byte, with a file of what
-// the released versions write. The next versions have to understand that file, so
-// its lines are added to and never changed.
+// Package golden compares what a program writes, byte for byte, with a file of what the
+// released versions write. The next versions have to understand that file, so lines may be
+// added to it, but no line may change.
 package golden
 
 import (
@@ -12,7 +12,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden files: a change of a format")
 
-// Check fails the test if got is not what the file in testdata holds.
+// Check fails the test if got differs from the file in testdata.
 func Check(t testing.TB, file, got string) {
 	t.Helper()
 	path := filepath.Join("testdata", file)

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// watchDisk writes a byte now and then, and waits until it is on the disk.
+// watchDisk writes a byte now and then, and waits until the byte is on the disk.
 func (m *Meter) watchDisk(dir string) error {
 	f, err := os.OpenFile(filepath.Join(dir, "hiccup"), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {

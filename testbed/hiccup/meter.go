@@ -13,16 +13,16 @@ import (
 )
 
 const (
-	// Least is the shortest time that counts: a thread that wakes is run within
-	// some milliseconds even on a processor that fifty others want.
+	// Least is the shortest time that counts. A thread that wakes up runs within some
+	// milliseconds, even on a processor that fifty other threads want.
 	Least = 50 * time.Millisecond
 
 	napCPU  = 10 * time.Millisecond
 	napDisk = 100 * time.Millisecond
-	maxKept = 1024 // the newest are kept
+	maxKept = 1024 // the newest hiccups are kept
 )
 
-// Hiccup is a stretch of time in which what should have gone on did not.
+// Hiccup is a stretch of time in which a processor or the disk stood still.
 type Hiccup struct {
 	What     string // "processor 0", "disk"
 	From, To election.Instant
@@ -38,17 +38,16 @@ type Meter struct {
 	probes []*probe
 }
 
-// probe is one thing that is tried again and again, after a nap each time.
+// probe is one thing that is tried again and again, with a nap before each try.
 type probe struct {
 	what string
 	nap  time.Duration
-	due  election.Instant // of the next try's end; Never if it is tried no more
+	due  election.Instant // when the next try should end; Never after giveUp
 }
 
-// Start begins to watch the processors that this process may use, where the
-// system allows to choose among them, and the disk of the directory, unless that
-// is "". Where no file can be written there, the disk is not watched, and err is
-// why; the Meter works all the same.
+// Start begins to watch the processors that this process may use, where the system allows to
+// choose among them, and the disk of the directory, unless that is "". If no file can be
+// written there, err says why, and the Meter works without the disk.
 func Start(dir string) (m *Meter, err error) {
 	m = &Meter{stop: make(chan struct{})}
 	m.watchProcessors()
@@ -83,7 +82,7 @@ func (m *Meter) probe(what string, nap time.Duration) *probe {
 	return p
 }
 
-// tried notes how late a try ended.
+// tried notes that a try ended, and how late.
 func (m *Meter) tried(p *probe) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -92,14 +91,14 @@ func (m *Meter) tried(p *probe) {
 	p.due = now.Add(p.nap)
 }
 
-// giveUp has the probe tried no more.
+// giveUp ends the tries of a probe.
 func (m *Meter) giveUp(p *probe) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	p.due = election.Never
 }
 
-// note is called with the lock held.
+// note keeps a hiccup if it lasted for Least. The caller holds the lock.
 func (m *Meter) note(h Hiccup) {
 	if h.To.Sub(h.From) < Least {
 		return
@@ -110,8 +109,8 @@ func (m *Meter) note(h Hiccup) {
 	m.seen = append(m.seen, h)
 }
 
-// Between returns what lies between two instants of all hiccups, those included
-// that go on, by their beginnings.
+// Between returns the parts of all hiccups that lie between two instants, in the order of
+// their beginnings. Hiccups that go on are included.
 func (m *Meter) Between(from, to election.Instant) []Hiccup {
 	if m == nil {
 		return nil
@@ -133,8 +132,8 @@ func (m *Meter) Between(from, to election.Instant) []Hiccup {
 	return found
 }
 
-// Total is how long at least one thing stood still, in all and at the longest.
-// Hiccups are in the order that Between has them in.
+// Total is how long at least one thing stood still, in all and at the longest. Hiccups have to
+// be in the order in which Between returns them.
 func Total(hiccups []Hiccup) (total, longest time.Duration) {
 	var from, to election.Instant
 	for _, h := range hiccups {

@@ -7,11 +7,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// maxProcessors is how many are watched.
+// maxProcessors is how many processors are watched at most.
 const maxProcessors = 64
 
-// watchProcessors has a thread on each: one of them may stand still while the
-// others run.
+// watchProcessors has a thread on each processor, because one processor may stand still while
+// the others run.
 func (m *Meter) watchProcessors() {
 	var mine unix.CPUSet
 	if unix.SchedGetaffinity(0, &mine) != nil {
@@ -32,9 +32,9 @@ func (m *Meter) watchProcessor(cpu int, p *probe) {
 	only.Set(cpu)
 	if unix.SchedSetaffinity(0, &only) != nil {
 		m.giveUp(p)
-		return // it was taken from this process meanwhile
+		return // the processor was taken from this process meanwhile
 	}
-	_ = unix.Setpriority(unix.PRIO_PROCESS, 0, -20) // this thread's; root may
+	_ = unix.Setpriority(unix.PRIO_PROCESS, 0, -20) // of this thread; only root may
 	nap := unix.NsecToTimespec(int64(napCPU))
 	for !m.stopped() {
 		_ = unix.Nanosleep(&nap, nil)

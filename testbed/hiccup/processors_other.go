@@ -6,7 +6,7 @@ import "time"
 
 const maxProcessors = 1
 
-// watchProcessors has one thread, on whichever processor it is put.
+// watchProcessors watches with one thread, on whichever processor it runs.
 func (m *Meter) watchProcessors() {
 	p := m.probe("processor", napCPU)
 	m.running.Go(func() {

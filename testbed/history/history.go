@@ -1,17 +1,15 @@
-// Package history has the resource that a fencing token is for, and the judge of
-// what was asked of it: a counter outside the cluster that only the leader's
-// program should change. The simulation and the soak run such programs.
+// Package history has a resource that a fencing token protects: a counter outside the cluster
+// that only the leader's program should change. It also judges what programs did to the
+// counter. The simulation and the soak run such programs.
 //
-// A program reads the counter with its token, and goes on adding one to what it
-// read, a write for each addition. Each operation is recorded with when it was
-// called and when it returned, and porcupine (Athalye 2017) decides whether some
-// order of them explains all the answers as those of a counter: linearizability
-// (Herlihy and Wing 1990).
+// A program reads the counter with its token. From that value on it counts up by one, with a
+// write for each addition. Each operation is recorded with the instants of its call and its
+// return. Porcupine (Athalye 2017) then decides whether some order of the operations explains
+// all answers as those of a counter: linearizability (Herlihy and Wing 1990).
 //
-// It shows that tokens that rise with each leader keep such a counter exact,
-// whatever stops a leader between looking at its lease and writing (Kleppmann
-// 2016). It assumes that one program has one write under way at a time, which
-// arrives once.
+// The package shows that tokens that rise with each leader keep such a counter exact, whatever
+// stops a leader between looking at its lease and writing (Kleppmann 2016). It assumes that a
+// program has one write under way at a time, and that each write arrives once.
 package history
 
 import (
@@ -20,12 +18,12 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-// Register is the counter. It takes what comes with a token at least as high as
-// the highest it has seen, and refuses the rest.
+// Register is the counter. It admits operations whose token is at least as high as the highest
+// it has seen, and refuses the rest.
 type Register struct {
 	Value     int
 	Refused   int
-	Unguarded bool // a defect: it takes what comes with any token
+	Unguarded bool // a defect: it admits any token
 
 	highest election.Term
 }
@@ -47,15 +45,15 @@ const (
 	Add
 )
 
-// Result is what came back. An operation whose result is not known happened at
-// some time between its call and its return, all the same.
+// Result is the answer to an operation. If it is not known, the operation still happened at
+// some instant between its call and its return.
 type Result struct {
 	Known bool
-	Value int // read, or after the addition
+	Value int // the value read, or the value after the addition
 }
 
-// Counter is the specification of a counter that begins at first: additions of
-// one and reads, one at a time. Inputs are Operations, outputs Results.
+// Counter is the specification of a counter that begins at first. Additions of one and reads
+// happen one at a time. Inputs are Operations, outputs are Results.
 func Counter(first int) porcupine.Model {
 	return porcupine.Model{
 		Init: func() any { return first },

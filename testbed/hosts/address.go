@@ -16,12 +16,12 @@ type place struct {
 	gossip, peer int
 }
 
-// places finds a free place for each of n agents. On Linux, where all of
-// 127.0.0.0/8 is this machine, each has an address of its own and the usual
-// ports; elsewhere they share 127.0.0.1 and differ in their ports.
+// places finds a free place for each of n agents. On Linux, where all of 127.0.0.0/8 is this
+// machine, each agent gets an address of its own and the usual ports. Elsewhere all agents
+// share 127.0.0.1, and each gets ports of its own.
 //
-// A place is tried and freed again, so another program could take it before
-// the agent does: the agent then reports that and ends.
+// Another program could take a place before its agent does. The agent then reports that and
+// ends.
 func places(n int) ([]place, error) {
 	if runtime.GOOS != "linux" {
 		return portsOf(netip.AddrFrom4([4]byte{127, 0, 0, 1}), n)
@@ -29,7 +29,7 @@ func places(n int) ([]place, error) {
 	const tries = 20
 	var err error
 	for range tries {
-		// Two testbeds at once should not meet; 127.0.x.x is left to others.
+		// Random, so that two testbeds at once do not meet; 127.0.x.x is left to others.
 		a, b := byte(1+rand.IntN(254)), byte(rand.IntN(255))
 		found := make([]place, n)
 		for i := range found {
@@ -39,7 +39,7 @@ func places(n int) ([]place, error) {
 			return found, nil
 		}
 	}
-	// The usual ports are taken on every address, by an agent on 0.0.0.0 perhaps.
+	// All tries failed: a program on 0.0.0.0, perhaps an agent, has the usual ports.
 	found, portErr := portsOf(netip.AddrFrom4([4]byte{127, 0, 0, 1}), n)
 	if portErr != nil {
 		return nil, errors.Join(err, portErr)
@@ -60,8 +60,8 @@ func free(places []place) error {
 	return nil
 }
 
-// portsOf lets the system choose two free ports for each of n agents. All are
-// held until the last is chosen, so that no two are the same.
+// portsOf lets the system choose two free ports for each of n agents. It holds all ports until
+// the last one is chosen, so that no two are the same.
 func portsOf(addr netip.Addr, n int) ([]place, error) {
 	found := make([]place, n)
 	for i := range found {
@@ -78,7 +78,7 @@ func portsOf(addr netip.Addr, n int) ([]place, error) {
 	return found, nil
 }
 
-// listen takes a port for TCP and UDP, a free one if it is 0.
+// listen takes a port for TCP and UDP. Port 0 stands for any free one.
 func listen(addr netip.Addr, port int) (stop func(), chosen int, err error) {
 	stream, err := net.ListenTCP("tcp", net.TCPAddrFromAddrPort(netip.AddrPortFrom(addr, uint16(port))))
 	if err != nil {

@@ -12,15 +12,15 @@ import (
 
 const Product = "github.com/doyen-election/doyen/cmd/doyen"
 
-// Build builds a command of this module into dir, as `go run` and `go test`
-// would, so that it shares what these have compiled, and returns its path. It
-// needs the go command and a working directory inside the source tree.
+// Build builds a command of this module into dir and returns its path. It builds as `go run`
+// and `go test` do, to share what these have compiled. It needs the go command and a working
+// directory inside the source tree.
 func Build(ctx context.Context, dir, command string) (string, error) {
 	return build(ctx, dir, command, os.Environ())
 }
 
-// BuildShipped builds it as docs/operations.md says for an installation: stripped,
-// static, and without what it never uses. All that it needs is compiled separately.
+// BuildShipped builds the command as docs/operations.md says for an installation: stripped,
+// static, without code that it never uses. It shares no compiled package with Build.
 func BuildShipped(ctx context.Context, dir, command string) (string, error) {
 	return build(ctx, dir, command, append(os.Environ(), "CGO_ENABLED=0"),
 		"-trimpath", "-tags", "urfave_cli_no_docs,nethttpomithttp2", "-ldflags", "-s -w")

@@ -15,8 +15,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// burden is what keeps a host's processes from processors and memory: control
-// groups where this process may make them, else means that need no rights.
+// burden takes processor time and memory from a host's processes. It uses control groups where
+// the testbed may make them, else means that need no rights.
 type burden struct {
 	group    group
 	starving bool
@@ -27,8 +27,8 @@ type burden struct {
 
 func newBurden(host string) *burden { return &burden{group: newGroup(host)} }
 
-// starve begins or ends it, for the processes there are. Each new one has to be
-// admitted.
+// starve begins or ends the starvation of the processes that exist. Each process that starts
+// later has to be admitted.
 func (b *burden) starve(on bool, s *spawner, pids []int, signal func(syscall.Signal)) error {
 	switch {
 	case on == b.starving:
@@ -45,8 +45,8 @@ func (b *burden) starve(on bool, s *spawner, pids []int, signal func(syscall.Sig
 		if err := b.clear(); err != nil {
 			return err
 		}
-		// A group's processes can't be let out of it: there may be no other one they
-		// may be in. It is made wide instead.
+		// Processes can't leave their group: there may be no other group for them. The group
+		// gets a very high bound instead.
 		if err := b.group.boundCPU(starvePeriod*1000, starvePeriod); err != nil {
 			return err
 		}
@@ -55,7 +55,7 @@ func (b *burden) starve(on bool, s *spawner, pids []int, signal func(syscall.Sig
 	return nil
 }
 
-// crowd bounds the host's processes together with busy ones.
+// crowd puts the host's processes and busy ones in one group and bounds its processor time.
 func (b *burden) crowd(s *spawner, pids []int) error {
 	if err := b.group.boundCPU(starveShare, starvePeriod); err != nil {
 		return err
@@ -90,7 +90,7 @@ func (b *burden) clear() error {
 	return errors.Join(errs...)
 }
 
-// limit bounds the memory of the processes there are; 0 ends it.
+// limit bounds the memory of the processes that exist; 0 ends the bound.
 func (b *burden) limit(bytes int64, pids []int) error {
 	if b.group.memory != "" {
 		if err := b.group.boundMemory(bytes); err != nil {
@@ -127,7 +127,7 @@ func (b *burden) remember(pid int) error {
 	return nil
 }
 
-// admit puts a new process under what there is.
+// admit puts a new process under the bounds that hold now.
 func (b *burden) admit(pid int) error {
 	if b.starving && b.group.cpu != "" {
 		if err := admit(b.group.cpu, pid); err != nil && !errors.Is(err, syscall.ESRCH) {
@@ -140,7 +140,7 @@ func (b *burden) admit(pid int) error {
 	return nil
 }
 
-// lift ends starvation, so that processes hear signals and end soon.
+// lift ends starvation that works by stop signals, so that processes react to other signals.
 func (b *burden) lift() {
 	if b.duty != nil && b.starving {
 		b.duty.close()
@@ -148,19 +148,18 @@ func (b *burden) lift() {
 	}
 }
 
-// close ends it all; the host's processes have ended.
+// close ends all bounds and removes the group. The host's processes must have ended.
 func (b *burden) close() error {
 	b.lift()
 	return errors.Join(b.clear(), b.group.remove())
 }
 
-// family returns the processes and all that they started, in the order in which
-// they were.
+// family returns the given processes, then all their descendants.
 func family(pids []int) []int {
-	for i := 0; i < len(pids); i++ { // it grows
+	for i := 0; i < len(pids); i++ { // pids grows
 		tasks, _ := filepath.Glob("/proc/" + strconv.Itoa(pids[i]) + "/task/*/children")
 		for _, file := range tasks {
-			children, _ := os.ReadFile(file) // it may be gone
+			children, _ := os.ReadFile(file) // the process may have ended
 			for _, child := range strings.Fields(string(children)) {
 				if pid, err := strconv.Atoi(child); err == nil {
 					pids = append(pids, pid)
@@ -171,7 +170,7 @@ func family(pids []int) []int {
 	return pids
 }
 
-// spinner is a process that wants a processor all the time, once it is asked to.
+// spinner is a process that uses a processor all the time once spin has been called.
 type spinner struct {
 	cmd   *exec.Cmd
 	stdin io.WriteCloser

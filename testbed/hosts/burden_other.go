@@ -4,7 +4,7 @@ package hosts
 
 import "syscall"
 
-// burden is what keeps a host's processes from processors.
+// burden takes processor time from a host's processes.
 type burden struct{ duty *duty }
 
 func sweepGroups() {}

@@ -23,12 +23,12 @@ type Cluster struct {
 	hosts   []*Host
 	network *netns.Network // nil on loopback
 	disks   bool           // Config.DiskFaults
-	spawner *spawner       // for processes that need nothing of their own
+	spawner *spawner       // for hosts without namespaces, disk faults or a changed clock
 	closing sync.Once
 }
 
-// New lays out a cluster, with a key of its own, and starts nothing. The caller
-// must Close it.
+// New lays out a cluster with a key of its own. It starts no agent. The caller must Close the
+// cluster.
 func New(c Config) (*Cluster, error) {
 	if c.Program == nil {
 		return nil, errors.New("lay out a cluster: no program to run")
@@ -101,7 +101,7 @@ func writeKey(path string) error {
 	return nil
 }
 
-// maxSeeds is how many other agents each is given; gossip finds the rest.
+// maxSeeds is how many other agents each agent is told to join; gossip finds the rest.
 const maxSeeds = 3
 
 func (cluster *Cluster) lay(c Config, key string, called []string, where []place, i int) (*Host, error) {
@@ -146,7 +146,7 @@ func (cluster *Cluster) lay(c Config, key string, called []string, where []place
 
 func (c *Cluster) Dir() string { return c.dir.Path }
 
-// Hosts returns every host, in the order of their names' letters.
+// Hosts returns all hosts, in the order of Config.Names.
 func (c *Cluster) Hosts() []*Host { return c.hosts }
 
 func (c *Cluster) Host(name string) (*Host, bool) {
@@ -158,9 +158,9 @@ func (c *Cluster) Host(name string) (*Host, bool) {
 	return nil, false
 }
 
-// Close ends every agent and removes every file: it asks the agents to end,
-// kills those that still run when ctx ends (at once, if it has ended), and
-// waits for all of them. A second call does nothing.
+// Close asks all agents to end, kills those that still run when ctx ends, and waits for them.
+// If ctx has ended already, it kills them at once. Then it removes all files. A second call
+// does nothing.
 func (c *Cluster) Close(ctx context.Context) (err error) {
 	c.closing.Do(func() { err = c.close(ctx) })
 	return err
@@ -171,8 +171,8 @@ func (c *Cluster) close(ctx context.Context) error {
 		h.close()
 		h.lift()
 		if ctx.Err() == nil {
-			_, _ = h.Terminate() // it may be down
-			_, _ = h.Thaw()      // a frozen one would not hear
+			_, _ = h.Terminate() // the host may be down
+			_, _ = h.Thaw()      // a frozen agent would not react
 		}
 	}
 	var errs []error
@@ -198,8 +198,8 @@ func (c *Cluster) close(ctx context.Context) error {
 	return errors.Join(append(errs, c.dir.Close())...)
 }
 
-// patience is how long a killed process may take to be gone: one that waits for
-// a broken disk in the kernel never is.
+// patience is how long a killed process may take to be gone. A process that waits in the
+// kernel for a broken disk never ends.
 const patience = 5 * time.Second
 
 func (h *Host) end() error {
@@ -212,14 +212,14 @@ func (h *Host) end() error {
 	}
 }
 
-// close lets no further process start.
+// close lets no further process start on this host.
 func (h *Host) close() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.closed = true
 }
 
-// lift lets the host's processes hear signals and end.
+// lift ends starvation and a slow disk, which would delay the end of the host's processes.
 func (h *Host) lift() {
 	h.weight.Lock()
 	defer h.weight.Unlock()
@@ -231,12 +231,12 @@ func (h *Host) lift() {
 	}
 }
 
-// clear ends what still runs on the host, whose agent has ended, and closes
-// its sandbox.
+// clear ends the programs on the host and closes its sandbox. The host's agent must have
+// ended.
 func (h *Host) clear() error {
 	h.mu.Lock()
 	for _, p := range h.programs {
-		_ = p.Process.Kill() // it may have ended
+		_ = p.Process.Kill() // the program may have ended
 	}
 	for _, thread := range h.spawners {
 		thread.close()

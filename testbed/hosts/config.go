@@ -13,7 +13,7 @@ import (
 const (
 	// MaxAgents is how many agents a cluster can have.
 	MaxAgents = 128
-	// maxVoters keeps rosters of a size that people run; the agents after them
+	// maxVoters keeps rosters at a size that people run. The agents after the first maxVoters
 	// are candidates that do not vote.
 	maxVoters = 7
 )
@@ -25,16 +25,16 @@ const letters = "alpha beta gamma delta epsilon zeta eta theta iota kappa lambda
 type Net int
 
 const (
-	// Loopback gives each an address of the loopback interface; their links
-	// can't be touched.
+	// Loopback gives each host an address of the loopback interface. Its links can't be
+	// touched.
 	Loopback Net = iota
-	// Namespaces gives each a network namespace with an address of its own, and
-	// a switch whose links can be delayed, made lossy and cut.
+	// Namespaces gives each host a network namespace with an address of its own. A switch
+	// joins them, and its links can be delayed, made lossy and cut.
 	Namespaces
 )
 
-// BestNet returns Namespaces where they can be made, else Loopback and why they
-// can't. As a user, see netns.Rerun first.
+// BestNet returns Namespaces where they can be made, else Loopback and why they can't. A
+// caller without root's rights should call netns.Rerun first.
 func BestNet() (Net, error) {
 	if err := netns.Check(); err != nil {
 		return Loopback, err
@@ -51,20 +51,20 @@ type Config struct {
 	Program   Program
 	// Net joins the hosts; the zero value is Loopback.
 	Net Net
-	// Seed is what random faults of the network follow from.
+	// Seed is what the random faults of the network follow from.
 	Seed uint64
-	// DiskFaults lets disks be filled and slowed. Data directories lie on small
-	// file systems in memory (with Namespaces; on Loopback they can't be filled),
-	// whose own fsync costs nothing, and each fsync asks the testbed first.
+	// DiskFaults lets disks be slowed and, with Namespaces, filled. Each fsync then asks the
+	// testbed first. With Namespaces, data directories lie on small file systems in memory,
+	// whose own fsync costs nothing.
 	DiskFaults bool
 	// Adjust, if not nil, may change the configuration of the i-th agent.
 	Adjust func(i int, c *agent.Config)
-	// OnExit, if not nil, is called with every end of a process, in a goroutine of
-	// that process's.
+	// OnExit, if not nil, is called after each end of an agent's process. Each call is in
+	// another goroutine.
 	OnExit func(Exit)
 }
 
-// Check reports what can't be run, naming the flag to blame.
+// Check returns an error if the configuration can't be run. It names the flag to blame.
 func (c Config) Check() error {
 	if c.Agents < 1 || c.Agents > MaxAgents {
 		return fmt.Errorf("--agents: %d agents, 1 to %d can be run", c.Agents, MaxAgents)
@@ -76,8 +76,8 @@ func (c Config) Check() error {
 	return resolved.Validate()
 }
 
-// Names returns what the agents are called, in their order: by the letters, and
-// after omega comes alpha2.
+// Names returns the names of the agents, in order: the Greek letters, then alpha2, beta2 and
+// so on.
 func (c Config) Names() []string {
 	first := strings.Fields(letters)
 	names := first

@@ -10,21 +10,21 @@ import (
 
 const (
 	dirPrefix = "doyen-testbed-"
-	// maxDir leaves room for a socket's name: a socket's path may have 103 bytes
-	// where the system allows the least.
+	// maxDir is how long a directory's path may be, so that a socket's name fits after it.
+	// Some systems allow only 103 bytes for the path of a socket.
 	maxDir = 103 - len("/omicron2/sock")
 )
 
-// Dir is a temporary directory that does not outlive its owner for long: while
-// the owner lives it holds a lock on a file in it, and the owner of the next
-// one removes those whose lock is free.
+// Dir is a temporary directory that does not outlive its owner for long. The owner holds a
+// lock on a file in it. When the owner has died, the lock is free, and the next NewDir removes
+// the directory.
 type Dir struct {
 	Path string
 	lock *os.File
 }
 
-// NewDir makes a directory, for this user only, below the system's temporary
-// one, and removes those that killed testbeds of this user left there.
+// NewDir makes a directory, for this user only, in the system's temporary directory. It
+// removes directories that killed testbeds of this user left there.
 func NewDir() (*Dir, error) {
 	parent := os.TempDir()
 	if len(parent)+len("/"+dirPrefix)+10 > maxDir {
@@ -60,8 +60,8 @@ func newDirIn(parent string) (*Dir, error) {
 	return d, nil
 }
 
-// hold gives the directory its lock. The file gets its name once it is locked:
-// no other sees it free while its owner lives.
+// hold locks the directory. The lock file gets its name only once it is locked, so that no
+// other testbed sees it unlocked while the owner lives.
 func (d *Dir) hold() error {
 	unnamed := filepath.Join(d.Path, "lock.new")
 	lock, err := os.OpenFile(unnamed, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
@@ -89,7 +89,7 @@ func (d *Dir) Close() error {
 	return nil
 }
 
-// sweep removes what is not held. What it can't remove it leaves to the next.
+// sweep removes this user's directories that no testbed holds, as far as it can.
 func sweep(parent string) {
 	entries, err := os.ReadDir(parent)
 	if err != nil {
@@ -103,7 +103,7 @@ func sweep(parent string) {
 	}
 }
 
-// ours reports a directory of this user, and not a link to one.
+// ours reports whether path is a directory of this user, and not a link to one.
 func ours(path string) bool {
 	info, err := os.Lstat(path)
 	if err != nil || !info.IsDir() {
@@ -116,7 +116,7 @@ func ours(path string) bool {
 func abandoned(path string) bool {
 	lock, err := os.OpenFile(filepath.Join(path, "lock"), os.O_RDWR|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
 	if err != nil {
-		return false // one that is being made, or none of ours
+		return false // no lock: the directory is being made, or is not a testbed's
 	}
 	defer lock.Close()
 	return syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) == nil

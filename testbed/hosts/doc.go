@@ -1,29 +1,27 @@
-// Package hosts runs agents as real processes of this machine, each with an
-// address, a data directory and a socket of its own, and does to them what
-// happens to hosts: they are killed, frozen, thawed, asked to end, started again;
-// they lose their disk, or it fills up, slows down or gets stuck; they are short
-// of processors or memory; their clocks run fast or slow; their links are cut,
-// slow and lossy.
+// Package hosts runs agents as real processes of this machine. Each has an address, a data
+// directory and a socket of its own. The package does to them what happens to hosts: they are
+// killed, frozen, thawed, asked to end, started again; they lose their disk, or it fills up,
+// slows down or gets stuck; they are short of processors or memory; their clocks run fast or
+// slow; their links are cut, slow or lossy.
 //
-// What joins the hosts is Config.Net: the loopback interface, which needs no
-// rights and whose links can't be touched, or a network namespace for each and
-// the switch of package netns. A fault that this machine or that network can't
-// have is refused with ErrUnavailable.
+// Config.Net chooses what joins the hosts. The loopback interface needs no rights, but its
+// links can't be touched. Otherwise each host has a network namespace, and the switch of
+// package netns joins them. A fault that this machine or that network can't have is refused
+// with ErrUnavailable.
 //
-// It guarantees that no process outlives the testbed: Close ends every one of
-// them, and if the testbed itself is killed, the kernel kills them (Linux) or
-// they notice and end (elsewhere, for agents that are this executable run
-// again). Namespaces and the disks in them end with the processes. All files lie
-// below one temporary directory, which Close removes; one that a killed testbed
-// left behind, and its control groups, the next removes.
+// No process outlives the testbed: Close ends all of them. If the testbed itself is killed,
+// the kernel kills them on Linux. Elsewhere, agents that are this executable run again notice
+// and end. Namespaces and the disks in them end with the processes. All files lie in one
+// temporary directory, which Close removes. If a testbed was killed, the next one removes its
+// directory and its control groups.
 //
-// Slow disks and clocks work on the shipped binary: the kernel asks the testbed
-// about these system calls of a host's processes (seccomp). The agents know
-// nothing of it, and other hosts pay nothing for it.
+// Slow disks and changed clocks work on the shipped binary: the kernel asks the testbed about
+// these system calls of a host's processes (seccomp). The agents do not notice, and hosts
+// without such a fault pay nothing.
 //
-// It does not look at what the agents report, which is package observe's work.
+// The package does not look at what the agents report: package observe does.
 //
-// Faults are stamped on the clock of package boottime, which every agent of the
-// machine stamps its changes on, so the two compare; for a host whose clock was
-// changed, Host.Real translates.
+// Faults are stamped on the clock of package boottime. Every agent of the machine stamps its
+// changes on the same clock, so the two compare. For a host whose clock was changed, Host.Real
+// translates its stamps.
 package hosts

@@ -6,20 +6,20 @@ import (
 )
 
 const (
-	// A starved host's processes run for a tenth of the time, in one piece: what
-	// the kernel does with a group that has used up its share.
+	// A starved host's processes run for a tenth of each period, in one piece. The kernel does
+	// the same to a group that has used up its share.
 	starvePeriod = 100 * time.Millisecond
 	starveShare  = 10 * time.Millisecond
 )
 
-// duty lets processes run for a share of each period and stops them for the
-// rest. It needs no rights, and bears on no other host.
+// duty lets processes run for a share of each period and stops them for the rest. It needs no
+// rights, and other hosts do not feel it.
 type duty struct {
 	stop    chan struct{}
 	stopped chan struct{}
 }
 
-// newDuty begins. The function sends a signal to each process.
+// newDuty starts a duty. It calls signal to send a signal to each process.
 func newDuty(signal func(syscall.Signal)) *duty {
 	d := &duty{stop: make(chan struct{}), stopped: make(chan struct{})}
 	go d.run(signal)
@@ -47,7 +47,7 @@ func (d *duty) run(signal func(syscall.Signal)) {
 	}
 }
 
-// close ends it; the processes run.
+// close ends the duty and leaves the processes running.
 func (d *duty) close() {
 	close(d.stop)
 	<-d.stopped

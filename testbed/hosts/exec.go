@@ -9,14 +9,14 @@ import (
 	"syscall"
 )
 
-// ended reports a process that has ended, and was waited for.
+// ended reports whether a process has ended and was waited for.
 func ended(cmd *exec.Cmd) bool {
 	return errors.Is(cmd.Process.Signal(syscall.Signal(0)), os.ErrProcessDone)
 }
 
-// Exec starts a program on the host: in its namespaces, with its clock, disk and
-// limits, in a process group of its own. It does not outlive the testbed; what
-// it starts itself may. The caller must Wait for it, unless there is an error.
+// Exec starts a program on the host: in its namespaces, with its clock, disk and limits, and
+// in a process group of its own. The program does not outlive the testbed; what it starts may.
+// Unless Exec fails, the caller must Wait for the program.
 func (h *Host) Exec(cmd *exec.Cmd) error {
 	if err := h.exec(cmd); err != nil {
 		return fmt.Errorf("start %s on %s: %w", cmd.Path, h.Name(), err)
@@ -60,7 +60,7 @@ func (h *Host) pids() (all []int) {
 	return all
 }
 
-// pulse sends a signal to all of them but a frozen one.
+// pulse sends a signal to the host's programs, and to its agent unless that is frozen.
 func (h *Host) pulse(s syscall.Signal) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

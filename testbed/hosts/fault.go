@@ -10,20 +10,20 @@ import (
 	"github.com/doyen-election/doyen/testbed/netns"
 )
 
-// Fault is something that can happen to a host. The functions below return all
-// there are; scenarios, the soak, the live view and the bench draw on them.
+// Fault is something that can happen to a host. The functions below return all kinds of
+// faults. Scenarios, the soak, the live view and the bench use them.
 type Fault struct {
 	Name   string // as recordings have it
 	Detail string
-	Peers  []string // the hosts at the other end of the links; nil if it is not a fault of links
-	// Silences says that the agent can't report what happens to its leadership.
+	Peers  []string // the hosts at the other ends of the links; nil if the fault is not one of links
+	// Silences says that the agent can't report what happens to its leadership meanwhile.
 	Silences bool
 
 	begin, end func(*Cluster, *Host) (election.Instant, error)
 }
 
-// Begin lets the fault happen to the host. Like End it returns the instant just
-// before.
+// Begin lets the fault happen to the host. Begin and End return the instant just before they
+// act.
 func (f Fault) Begin(c *Cluster, h *Host) (election.Instant, error) { return f.begin(c, h) }
 
 func (f Fault) End(c *Cluster, h *Host) (election.Instant, error) {
@@ -33,22 +33,22 @@ func (f Fault) End(c *Cluster, h *Host) (election.Instant, error) {
 	return f.end(c, h)
 }
 
-// of lets a method of the host be a begin or an end.
+// of turns a method of the host into a begin or an end.
 func of(do func(*Host) (election.Instant, error)) func(*Cluster, *Host) (election.Instant, error) {
 	return func(_ *Cluster, h *Host) (election.Instant, error) { return do(h) }
 }
 
-// with is of, for a method with an argument.
+// with does the same as of, for a method with an argument.
 func with[T any](do func(*Host, T) (election.Instant, error), x T) func(*Cluster, *Host) (election.Instant, error) {
 	return func(_ *Cluster, h *Host) (election.Instant, error) { return do(h, x) }
 }
 
-// Crash ends the agent at once (SIGKILL); its end is a start.
+// Crash ends the agent at once (SIGKILL). The fault ends with the agent's next start.
 func Crash() Fault {
 	return Fault{Name: "crash", Silences: true, begin: of((*Host).Kill), end: of((*Host).Start)}
 }
 
-// Terminate asks the agent to end (SIGTERM); its end is a start.
+// Terminate asks the agent to end (SIGTERM). The fault ends with the agent's next start.
 func Terminate() Fault {
 	return Fault{Name: "terminate", begin: of((*Host).Terminate), end: of((*Host).Start)}
 }
@@ -74,7 +74,7 @@ func FullDisk() Fault {
 	return Fault{Name: "disk", Detail: "full", begin: of((*Host).FillDisk), end: of((*Host).FreeDisk)}
 }
 
-// SlowDisk makes each fsync take that much longer; see Stuck.
+// SlowDisk makes each fsync take longer by d. With Stuck, no fsync ends.
 func SlowDisk(d time.Duration) Fault {
 	wait := d.String()
 	if d == Stuck {
@@ -106,7 +106,7 @@ func Unplug() Fault {
 	return Fault{Name: "carrier", Detail: "its cable is unplugged", begin: carrier(false), end: carrier(true)}
 }
 
-// Cut loses all packets between the host and the peers, silently. Its end heals
+// Cut silently loses all packets between the host and the peers. The end of the fault heals
 // every cut of the host.
 func Cut(peers []string, d Direction) Fault {
 	detail := map[Direction]string{BothWays: "from ", Forth: "one way, to ", Back: "one way, from "}[d] + Short(peers)
@@ -130,7 +130,7 @@ func Degrade(peers []string, d Direction, l netns.Link, detail string) Fault {
 	return Fault{Name: "link", Detail: detail, Peers: slices.Clip(peers), begin: set(l), end: set(netns.Link{})}
 }
 
-// Short lists names, not too many.
+// Short lists names; of more than six only the first five.
 func Short(names []string) string {
 	if len(names) > 6 {
 		return strings.Join(names[:5], " ") + fmt.Sprintf(" and %d more", len(names)-5)

@@ -10,24 +10,24 @@ import (
 	"time"
 )
 
-// group is a control group for a host's processes: what bounds their share of
-// the processors and their memory. It exists while it bounds something. Version
-// 2 has one directory, version 1 one for each controller.
+// group is a control group for a host's processes. It bounds their processor time and their
+// memory, and exists from its first bound on. In version 2 of control groups it is one
+// directory, in version 1 one for each controller.
 type group struct {
-	cpu, memory string // directories, "" where this process may not make one
+	cpu, memory string // directories, "" where the testbed may not make one
 	version     int
 }
 
 const (
 	cgroupRoot = "/sys/fs/cgroup"
-	// groupPrefix and the testbed's process ID begin a group's name, so that the
-	// next testbed knows which are abandoned.
+	// groupPrefix and the testbed's process ID begin a group's name. They show the next
+	// testbed which groups are abandoned.
 	groupPrefix = "doyen-testbed."
 )
 
-// parents are where groups can be, by controller: one directory for all in
-// version 2, where the root alone may have processes and bound groups; in
-// version 1 below the groups that this process is in.
+// parents returns the directories in which groups can be made, by controller. In version 2
+// that is the root for all, because only the root may hold both processes and groups with
+// bounds. In version 1 it is, for each controller, the group that this process is in.
 func parents() (byController map[string]string, version int) {
 	byController = map[string]string{}
 	if _, err := os.Stat(filepath.Join(cgroupRoot, "cgroup.controllers")); err == nil {
@@ -37,7 +37,7 @@ func parents() (byController map[string]string, version int) {
 		}
 		return byController, 2
 	}
-	all, _ := os.ReadFile("/proc/self/cgroup") // none where it can't be read
+	all, _ := os.ReadFile("/proc/self/cgroup") // empty if it can't be read
 	for line := range strings.Lines(string(all)) {
 		if fields := strings.SplitN(strings.TrimSpace(line), ":", 3); len(fields) == 3 && fields[1] != "" {
 			byController[fields[1]] = filepath.Join(cgroupRoot, fields[1], fields[2])
@@ -46,7 +46,7 @@ func parents() (byController map[string]string, version int) {
 	return byController, 1
 }
 
-// newGroup finds where a group can be made, and makes none.
+// newGroup finds where the group can be made. It does not make it yet.
 func newGroup(name string) group {
 	byController, version := parents()
 	name = fmt.Sprintf("%s%d.%s", groupPrefix, os.Getpid(), name)
@@ -60,14 +60,13 @@ func newGroup(name string) group {
 	return g
 }
 
-// writable tries to make a group, for rights alone do not show it.
+// writable tries to make a group, because file permissions alone do not tell.
 func writable(parent string) bool {
 	dir, err := os.MkdirTemp(parent, groupPrefix+strconv.Itoa(os.Getpid())+".probe.")
 	return err == nil && os.Remove(dir) == nil
 }
 
-// sweepGroups removes groups whose testbed is gone. One with processes in it
-// stays.
+// sweepGroups removes groups whose testbed is gone. A group with processes in it stays.
 func sweepGroups() {
 	byController, _ := parents()
 	for _, controller := range []string{"cpu", "memory"} {
@@ -75,7 +74,7 @@ func sweepGroups() {
 		if !ok {
 			continue
 		}
-		all, _ := filepath.Glob(filepath.Join(parent, groupPrefix+"*")) // the pattern is a good one
+		all, _ := filepath.Glob(filepath.Join(parent, groupPrefix+"*")) // only a bad pattern fails
 		for _, dir := range all {
 			pid, _, _ := strings.Cut(strings.TrimPrefix(filepath.Base(dir), groupPrefix), ".")
 			if _, err := os.Stat("/proc/" + pid); errors.Is(err, os.ErrNotExist) {
@@ -85,7 +84,7 @@ func sweepGroups() {
 	}
 }
 
-// bound writes one of the group's files, and makes the group first.
+// bound makes the group, if there is none, and writes one of its files.
 func bound(dir, file, value string) error {
 	if err := os.Mkdir(dir, 0o755); err != nil && !errors.Is(err, os.ErrExist) {
 		return fmt.Errorf("make control group: %w", err)
@@ -96,8 +95,7 @@ func bound(dir, file, value string) error {
 	return nil
 }
 
-// boundCPU lets the group have that much processor time in each period; 0 is no
-// bound.
+// boundCPU lets the group use quota of processor time in each period; 0 is no bound.
 func (g group) boundCPU(quota, period time.Duration) error {
 	q, p := strconv.FormatInt(quota.Microseconds(), 10), strconv.FormatInt(period.Microseconds(), 10)
 	if g.version == 2 {
@@ -112,7 +110,7 @@ func (g group) boundCPU(quota, period time.Duration) error {
 	return errors.Join(bound(g.cpu, "cpu.cfs_period_us", p), bound(g.cpu, "cpu.cfs_quota_us", q))
 }
 
-// boundMemory lets the group have that many bytes; 0 is no bound.
+// boundMemory bounds the group's memory; 0 is no bound.
 func (g group) boundMemory(bytes int64) error {
 	value, file, unbound := strconv.FormatInt(bytes, 10), "memory.max", "max"
 	if g.version == 1 {
@@ -121,7 +119,7 @@ func (g group) boundMemory(bytes int64) error {
 	if bytes == 0 {
 		value = unbound
 	}
-	if g.version == 2 { // what is swapped out is not counted otherwise; there may be no swap
+	if g.version == 2 { // otherwise swapped memory does not count; without swap the file is missing
 		_ = bound(g.memory, "memory.swap.max", "0")
 	}
 	return bound(g.memory, file, value)
@@ -132,8 +130,7 @@ func admit(dir string, pid int) error {
 	return os.WriteFile(filepath.Join(dir, "cgroup.procs"), []byte(strconv.Itoa(pid)), 0)
 }
 
-// remove removes the group, whose processes have ended: the kernel takes a
-// moment to notice.
+// remove removes the group. Its processes have ended, but the kernel takes a moment to notice.
 func (g group) remove() error {
 	var errs []error
 	for _, dir := range []string{g.cpu, g.memory} {

@@ -24,23 +24,23 @@ const (
 )
 
 var (
-	// ErrDown says that there is no process to do something to.
+	// ErrDown says that the host has no process.
 	ErrDown = errors.New("it is down")
-	// ErrUp says that there is a process already.
+	// ErrUp says that the host has a process already.
 	ErrUp = errors.New("it is up")
 )
 
 // Exit is the end of an agent's process.
 type Exit struct {
 	Host  string
-	At    election.Instant // when it was noticed, at most milliseconds late
+	At    election.Instant // when the testbed noticed it, at most milliseconds late
 	How   string           // "signal: killed", "exit status 78", "exit status 0"
 	Clean bool             // it ended by itself, with status 0
 	Said  string           // the last line of its log
 }
 
-// Host is one agent's place on this machine, and its process while one runs.
-// Its methods may be called by several goroutines at once.
+// Host is one agent's place on this machine, and the agent's process while one runs. Several
+// goroutines may call its methods at once.
 type Host struct {
 	name    string
 	config  agent.Config
@@ -48,19 +48,19 @@ type Host struct {
 	program Program
 	onExit  func(Exit)
 	sandbox *sandbox
-	shared  *spawner // of all hosts whose processes need nothing of their own
+	shared  *spawner // the cluster's, for hosts without a sandbox or clock of their own
 
 	mu       sync.Mutex
-	process  *process    // the newest one, nil before the first
-	programs []*exec.Cmd // what Exec started, those that ended included
-	spawner  *spawner    // where processes start now, nil before the first
-	spawners []*spawner  // this host's own
-	rate     float64     // of the clock from the next start on
-	clocks   []clock     // that there were, the newest last
+	process  *process    // the agent's newest, nil before the first
+	programs []*exec.Cmd // started by Exec; some may have ended
+	spawner  *spawner    // starts new processes, nil before the first one
+	spawners []*spawner  // of this host only, the newest last
+	rate     float64     // of the clock, for processes from the next start on
+	clocks   []clock     // all changed clocks so far, the newest last
 	closed   bool
 
 	weight sync.Mutex // guards burden, and is taken before mu
-	burden *burden    // nil before the first
+	burden *burden    // nil before the first fault that needs it
 }
 
 type process struct {
@@ -78,12 +78,12 @@ func (p *process) ended() bool {
 	}
 }
 
-// Name is the host's name, and its agent's unless Config.Adjust changed that.
+// Name is the host's name. Its agent has the same name, unless Config.Adjust changed it.
 func (h *Host) Name() string { return h.name }
 
 func (h *Host) Config() agent.Config { return h.config }
 
-// Log is the path of what the agent's processes wrote to stderr.
+// Log is the path of the file to which the agent's processes write stdout and stderr.
 func (h *Host) Log() string { return filepath.Join(h.dir, "log") }
 
 func (h *Host) Status() Status {
@@ -98,7 +98,7 @@ func (h *Host) Status() Status {
 	return Running
 }
 
-// PID returns the process's, 0 if there is none.
+// PID returns the ID of the agent's process, 0 if there is none.
 func (h *Host) PID() int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -108,8 +108,7 @@ func (h *Host) PID() int {
 	return h.process.cmd.Process.Pid
 }
 
-// Done is closed once the newest process ended. Before the first start it is
-// closed already.
+// Done is closed once the newest process has ended, and before the first start.
 func (h *Host) Done() <-chan struct{} {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -121,8 +120,8 @@ func (h *Host) Done() <-chan struct{} {
 	return h.process.done
 }
 
-// Start runs the agent, with the data that its former process left. It returns the
-// instant just before the process was made; ErrUp if one runs.
+// Start runs the agent, with the data that its former process left. It returns the instant
+// just before the new process was made, or ErrUp if one runs already.
 func (h *Host) Start() (election.Instant, error) {
 	at, err := h.start()
 	if err == nil {
@@ -155,7 +154,7 @@ func (h *Host) start() (election.Instant, error) {
 	}
 	defer log.Close()
 	cmd.Stdout, cmd.Stderr, cmd.Dir, cmd.Env = log, log, h.dir, environment()
-	// The end of the testbed closes it, see dieWithParent; so does cmd.Wait.
+	// The pipe closes when the testbed ends, see dieWithParent. cmd.Wait closes it too.
 	if _, err := cmd.StdinPipe(); err != nil {
 		return 0, err
 	}
@@ -172,7 +171,7 @@ func (h *Host) start() (election.Instant, error) {
 	return at, nil
 }
 
-// thread returns where processes start, under the clock that is due.
+// thread returns the spawner for new processes: a new one if the clock's rate was changed.
 func (h *Host) thread() (*spawner, error) {
 	old := h.clock()
 	fresh := h.rate != 0 && h.rate != old.pace()
@@ -199,7 +198,7 @@ func (h *Host) thread() (*spawner, error) {
 	return thread, nil
 }
 
-// clock is what processes that start now go by.
+// clock is the newest clock of the host's processes.
 func (h *Host) clock() clock {
 	if len(h.clocks) == 0 {
 		return clock{}
@@ -216,17 +215,16 @@ func (h *Host) await(p *process) {
 	}
 }
 
-// Kill ends the process at once (SIGKILL), as a crash does. Like the other
-// faults it returns the instant just before the signal, and ErrDown if there
-// is no process.
+// Kill ends the process at once (SIGKILL), as a crash does. Like Terminate, Freeze and Thaw,
+// it returns the instant just before the signal, or ErrDown if there is no process.
 func (h *Host) Kill() (election.Instant, error) { return h.signal("kill", syscall.SIGKILL) }
 
-// Terminate asks the process to end (SIGTERM), which hands over first. A frozen
-// one ends once it is thawed.
+// Terminate asks the agent to end (SIGTERM), which makes it hand over first. A frozen agent
+// ends once it is thawed.
 func (h *Host) Terminate() (election.Instant, error) { return h.signal("terminate", syscall.SIGTERM) }
 
-// Freeze stops the process without its knowledge (SIGSTOP), as a paused virtual
-// machine is.
+// Freeze stops the process without its knowledge (SIGSTOP), as if a virtual machine were
+// paused.
 func (h *Host) Freeze() (election.Instant, error) { return h.signal("freeze", syscall.SIGSTOP) }
 
 // Thaw lets a frozen process go on (SIGCONT).
@@ -254,7 +252,7 @@ func (h *Host) signal(what string, s syscall.Signal) (election.Instant, error) {
 	return at, nil
 }
 
-// maxSaid bounds what is read of the end of a log, in bytes.
+// maxSaid bounds how many bytes at the end of a log are read.
 const maxSaid = 4096
 
 // lastLine returns the last line of a file, or "".

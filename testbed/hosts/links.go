@@ -10,13 +10,13 @@ import (
 	"github.com/doyen-election/doyen/testbed/netns"
 )
 
-// Direction says which way between two sets of hosts is meant.
+// Direction is a direction between two sets of hosts.
 type Direction int
 
 const (
 	BothWays Direction = iota
-	Forth              // from the first to the second
-	Back               // from the second to the first
+	Forth              // from the first set to the second
+	Back               // from the second set to the first
 )
 
 func (c *Cluster) index(name string) (int, error) {
@@ -49,9 +49,8 @@ func (c *Cluster) Link(from, to string) (netns.Link, error) {
 	return c.network.Link(ends[0], ends[1]), nil
 }
 
-// change changes the links between each host of a and each of b (all that are not
-// in a, if b is empty). Like the faults of hosts, those of links return the instant
-// just before.
+// change changes the links between each host of a and each of b. If b is empty, it stands for
+// all hosts that are not in a. Like all faults of links, it returns the instant just before.
 func (c *Cluster) change(what string, a, b []string, d Direction, change func(*netns.Link)) (election.Instant, error) {
 	from, err := c.indices(a)
 	if err != nil {
@@ -87,13 +86,13 @@ func (c *Cluster) change(what string, a, b []string, d Direction, change func(*n
 	return at, err
 }
 
-// Cut cuts links, silently. What else they do stays as it is.
+// Cut cuts links, silently. Their delays and losses stay.
 func (c *Cluster) Cut(a, b []string, d Direction) (election.Instant, error) {
 	return c.change("cut", a, b, d, func(l *netns.Link) { l.Cut = true })
 }
 
-// Heal ends every cut to or from the hosts. Without a name it heals the whole
-// network, and plugs every cable in. Delays and losses stay.
+// Heal ends every cut to or from the named hosts. Without names it heals the whole network and
+// plugs in every cable. Delays and losses stay.
 func (c *Cluster) Heal(names ...string) (election.Instant, error) {
 	var all []string
 	for _, h := range c.hosts {
@@ -112,8 +111,7 @@ func (c *Cluster) Heal(names ...string) (election.Instant, error) {
 	return at, err
 }
 
-// SetCarrier pulls a host's cable out, which the host notices, or plugs it in
-// again.
+// SetCarrier pulls a host's cable out, or plugs it in again. The host notices both.
 func (c *Cluster) SetCarrier(host string, up bool) (election.Instant, error) {
 	i, err := c.index(host)
 	if err != nil {

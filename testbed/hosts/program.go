@@ -17,9 +17,8 @@ import (
 )
 
 type Program interface {
-	// Command returns a command, not yet started, that runs an agent of the given
-	// configuration, which is complete. It may keep files in dir, which exists and
-	// is the agent's own.
+	// Command returns a command that runs an agent, not yet started. The configuration is
+	// complete. The command may keep files in dir, which exists and is this agent's own.
 	Command(c agent.Config, dir string) (*exec.Cmd, error)
 }
 
@@ -42,11 +41,11 @@ func (b Binary) Command(c agent.Config, dir string) (*exec.Cmd, error) {
 	return exec.Command(b.Path, "agent", "--config", path), nil
 }
 
-// Self is this very executable, run again: it needs no second build. Its main
+// Self is this very executable, run again as an agent: no second build is needed. Its main
 // function must call ServeAgent before anything else.
 type Self struct{}
 
-// selfArgument makes this executable an agent. It is not a command for people.
+// selfArgument makes this executable an agent. It is not meant for people.
 const selfArgument = "agent-of-testbed"
 
 // Command runs this executable with the hidden argument and the configuration
@@ -67,9 +66,9 @@ func (Self) Command(c agent.Config, dir string) (*exec.Cmd, error) {
 	return exec.Command(executable, selfArgument, path), nil
 }
 
-// ServeAgent runs an agent, the same that `doyen agent` runs, if that is what
-// this process was started for; args are the process's. It returns false at
-// once if not, else the exit code once the agent ended.
+// ServeAgent runs an agent, as `doyen agent` does, if this process was started for that. It
+// returns the exit code and true once the agent has ended. Otherwise it returns false at once.
+// The process's arguments are args.
 func ServeAgent(args []string, stderr io.Writer) (code int, served bool) {
 	if len(args) != 3 || args[1] != selfArgument {
 		return 0, false
@@ -102,15 +101,15 @@ func runAgent(ctx context.Context, path string, stderr io.Writer) error {
 	return agent.Run(ctx, c, stderr)
 }
 
-// dieWithParent ends this process when the testbed is gone, on systems where
-// the kernel does not: the testbed holds the other end of stdin open, and never
-// writes.
+// dieWithParent ends this process when the testbed is gone, on systems where the kernel does
+// not. The testbed never writes to this process's stdin: reading it ends when the testbed
+// does.
 func dieWithParent() {
 	_, _ = io.Copy(io.Discard, os.Stdin)
 	_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
 }
 
-// environment is this process's without what would reconfigure an agent.
+// environment is the testbed's environment without the variables that reconfigure an agent.
 func environment() []string {
 	var kept []string
 	for _, v := range os.Environ() {

@@ -9,7 +9,7 @@ import (
 	"github.com/doyen-election/doyen/testbed/netns"
 )
 
-// sandbox is where a host's processes run: here, like any other.
+// sandbox is where a host's processes run. On this system it separates them from nothing.
 type sandbox struct {
 	data  string
 	space *netns.Host

@@ -10,14 +10,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// intercept says which system calls of a host's processes ask the testbed first.
+// intercept says about which system calls of a host's processes the kernel asks the testbed.
 type intercept struct {
 	syncs bool // fsync and fdatasync
 	clock bool // clock_gettime of CLOCK_BOOTTIME and CLOCK_MONOTONIC
 }
 
-// notification is the kernel's struct seccomp_notif: a call that waits for an
-// answer.
+// notification is the kernel's struct seccomp_notif: a system call that waits for an answer.
 type notification struct {
 	id    uint64
 	pid   uint32 // of the thread
@@ -36,7 +35,7 @@ type response struct {
 	flags uint32
 }
 
-// architecture is the kernel's name of this one, if its calls can be intercepted.
+// architecture is the kernel's number for this architecture, if calls can be intercepted here.
 func architecture() (uint32, error) {
 	switch runtime.GOARCH {
 	case "amd64":
@@ -47,8 +46,8 @@ func architecture() (uint32, error) {
 	return 0, fmt.Errorf("intercept system calls: not known how on %s", runtime.GOARCH)
 }
 
-// Offsets into the kernel's struct seccomp_data, whose integers are
-// little-endian on both architectures.
+// Offsets into the kernel's struct seccomp_data. Its integers are little-endian on both
+// architectures.
 const (
 	offsetNumber   = 0
 	offsetArch     = 4
@@ -59,7 +58,7 @@ func (i intercept) filter(arch uint32) []unix.SockFilter {
 	load := func(offset uint32) unix.SockFilter {
 		return unix.SockFilter{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: offset}
 	}
-	// skip goes on after that many statements if the value loaded is not k.
+	// skip leaves out the next statements, as many as given, unless the loaded value is k.
 	skip := func(k uint32, statements uint8) unix.SockFilter {
 		return unix.SockFilter{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, K: k, Jf: statements}
 	}
@@ -78,24 +77,23 @@ func (i intercept) filter(arch uint32) []unix.SockFilter {
 	return append(program, allow)
 }
 
-// install puts the calling thread, and all processes it starts from now on,
-// under the filter. The file is where their calls are reported. A thread can be put
-// under one filter only.
+// install puts the calling thread, and all processes that it starts from now on, under the
+// filter. It returns the file that reports their calls. A thread can have one filter only.
 func (i intercept) install() (*os.File, error) {
 	arch, err := architecture()
 	if err != nil {
 		return nil, err
 	}
-	// Without it only root may install a filter. It keeps programs from gaining
-	// rights by being executed, which none here does.
+	// Without this flag only root may install a filter. It keeps programs from gaining rights
+	// when they are executed, which no program here needs.
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return nil, fmt.Errorf("intercept system calls: %w", err)
 	}
 	statements := i.filter(arch)
 	program := unix.SockFprog{Len: uint16(len(statements)), Filter: &statements[0]}
 	var errno unix.Errno
-	// The first flag lets only a kill interrupt a call that waits; kernels before
-	// 5.19 do not know it.
+	// With the first flag, only a kill interrupts a waiting call. Kernels before 5.19 do not
+	// know this flag.
 	for _, flags := range []uintptr{unix.SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV, 0} {
 		var fd uintptr
 		fd, _, errno = unix.RawSyscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER,
@@ -118,7 +116,7 @@ func receive(file *os.File) (n notification, err error) {
 		return n, err
 	}
 	readErr := raw.Read(func(fd uintptr) bool {
-		// Older kernels block in the call that receives, whatever the file's mode.
+		// In older kernels, receiving blocks even if the file does not.
 		poll := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
 		switch ready, pollErr := unix.Poll(poll, 0); {
 		case errors.Is(pollErr, unix.EINTR) || pollErr == nil && ready == 0:
@@ -139,7 +137,7 @@ func receive(file *os.File) (n notification, err error) {
 	return n, err
 }
 
-// respond answers a call. Its process may have ended, which does no harm.
+// respond answers a call. The calling process may have ended, which does no harm.
 func respond(file *os.File, r response) {
 	if raw, err := file.SyscallConn(); err == nil {
 		_ = raw.Control(func(fd uintptr) {

@@ -5,17 +5,16 @@ import (
 	"runtime"
 )
 
-// spawner starts processes from one thread that lives as long as it does. The
-// kernel's "kill me when my parent dies" means the parent's thread, and the Go
-// runtime may end any thread but one that a living goroutine is locked to.
-// What a thread has of its own, namespaces and system call filters, its
-// processes inherit.
+// spawner starts processes from one thread, which lives as long as the spawner. When the
+// kernel kills a process "when its parent dies", the parent is the thread that started it. The
+// Go runtime may end any thread unless a living goroutine is locked to it. Processes inherit
+// the thread's namespaces and system call filters.
 type spawner struct {
 	work  chan func()
 	ended chan struct{}
 }
 
-// newSpawner makes a thread and lets it enter where its processes shall run.
+// newSpawner makes a thread and calls enter on it, before the thread starts any process.
 func newSpawner(enter func() error) (*spawner, error) {
 	s := &spawner{work: make(chan func()), ended: make(chan struct{})}
 	entered := make(chan error)
@@ -49,8 +48,7 @@ func (s *spawner) start(cmd *exec.Cmd) error {
 	return s.do(cmd.Start)
 }
 
-// close ends the thread, and with it, on Linux, every process it started that
-// still runs.
+// close ends the thread. On Linux, that kills every process it started that still runs.
 func (s *spawner) close() {
 	close(s.work)
 	<-s.ended

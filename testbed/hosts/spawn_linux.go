@@ -5,8 +5,8 @@ import (
 	"syscall"
 )
 
-// tie puts a process in a process group of its own, so that a terminal's Ctrl-C
-// reaches the testbed only, and ties its life to the testbed's.
+// tie puts a process in a process group of its own, so that a terminal's Ctrl-C reaches only
+// the testbed. It also lets the kernel kill the process when the testbed dies.
 func tie(cmd *exec.Cmd) {
 	if cmd.SysProcAttr == nil {
 		cmd.SysProcAttr = &syscall.SysProcAttr{}

@@ -7,9 +7,8 @@ import (
 	"syscall"
 )
 
-// tie puts a process in a process group of its own, so that a terminal's Ctrl-C
-// reaches the testbed only. What ties its life to the testbed's here is
-// dieWithParent.
+// tie puts a process in a process group of its own, so that a terminal's Ctrl-C reaches only
+// the testbed. On this system, dieWithParent ends an agent when the testbed is gone.
 func tie(cmd *exec.Cmd) {
 	if cmd.SysProcAttr == nil {
 		cmd.SysProcAttr = &syscall.SysProcAttr{}

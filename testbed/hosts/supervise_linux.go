@@ -13,8 +13,8 @@ import (
 	"github.com/doyen-election/doyen/internal/boottime"
 )
 
-// supervisor answers the system calls of processes that were started under one
-// filter: it lets syncs wait, and answers with the time.
+// supervisor answers the system calls of the processes under one filter: it delays syncs and
+// tells the time.
 type supervisor struct {
 	calls *os.File
 	clock clock
@@ -32,8 +32,8 @@ type waiting struct {
 	timer *time.Timer
 }
 
-// maxWaiting bounds the syncs that wait: a further one goes through. Those of
-// killed processes stay until the delay changes.
+// maxWaiting bounds how many syncs wait; further ones go through at once. Syncs of killed
+// processes stay until the delay changes.
 const maxWaiting = 4096
 
 func newSupervisor(calls *os.File, c clock, delay time.Duration) *supervisor {
@@ -45,14 +45,14 @@ func newSupervisor(calls *os.File, c clock, delay time.Duration) *supervisor {
 // run answers until the file is closed or no process can call any more.
 func (s *supervisor) run() {
 	defer close(s.done)
-	// Read here: the thread that made the supervisor may be under the filter.
+	// Not in newSupervisor: a call on its thread may have to wait for this loop.
 	var mono unix.Timespec
 	_ = unix.ClockGettime(unix.CLOCK_MONOTONIC, &mono) // fails only for an unknown clock
 	s.ahead = boottime.Now() - election.Instant(mono.Nano())
 	for {
 		call, err := receive(s.calls)
 		switch {
-		case errors.Is(err, unix.ENOENT): // its process was killed meanwhile
+		case errors.Is(err, unix.ENOENT): // the process was killed meanwhile
 		case err != nil:
 			return
 		case call.nr == unix.SYS_CLOCK_GETTIME:
@@ -63,9 +63,9 @@ func (s *supervisor) run() {
 	}
 }
 
-// time writes the host's time where the caller wants it. Both clocks of a host
-// run at one rate, as those of one oscillator do: a process that saw only one of
-// them gain would take that for a suspend.
+// time writes the host's time where the caller wants it. Both clocks of a host run at one
+// rate, as on a real host. A process that saw only one of them gain would take that for a
+// suspend.
 func (s *supervisor) time(call notification) response {
 	shown := s.clock.at(boottime.Now())
 	if call.args[0] == unix.CLOCK_MONOTONIC {
@@ -106,7 +106,7 @@ func (s *supervisor) pass(id uint64) {
 	respond(s.calls, response{id: id, flags: unix.SECCOMP_USER_NOTIF_FLAG_CONTINUE})
 }
 
-// slow changes the delay, for those that wait too.
+// slow changes the delay, also for the syncs that wait already.
 func (s *supervisor) slow(delay time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -116,7 +116,7 @@ func (s *supervisor) slow(delay time.Duration) {
 	}
 }
 
-// close lets every call through and ends: calls that come after it fail.
+// close lets every waiting call through and ends the supervisor. Later calls fail.
 func (s *supervisor) close() error {
 	s.mu.Lock()
 	s.closed = true

@@ -16,16 +16,16 @@ import (
 	"github.com/doyen-election/doyen/testbed/observe"
 )
 
-// maxFaults bounds what a recording has of them.
+// maxFaults bounds the faults in a recording.
 const maxFaults = 20_000
 
-// Begin lets a fault happen to hosts, as close to each other as can be, and
-// returns the instant just before the last one. A fault of links is recorded as
-// one, every other as one for each host.
+// Begin lets a fault happen to all given hosts, as close together as can be. It returns the
+// instant just before the fault of the last host. A fault of links is recorded once, any other
+// fault once for each host.
 func (l *Lab) Begin(f hosts.Fault, where ...*hosts.Host) (at election.Instant, err error) {
 	if f.Silences {
 		for _, h := range where {
-			l.Ask(h) // the deadline it reported last counts
+			l.Ask(h) // so that the newest deadline it reported is known
 		}
 	}
 	var names []string
@@ -49,7 +49,7 @@ func (l *Lab) Begin(f hosts.Fault, where ...*hosts.Host) (at election.Instant, e
 	return at, nil
 }
 
-// expect records that a fault ends a process, before it does.
+// expect records that a fault is about to end a process or, with yes false, takes that back.
 func (l *Lab) expect(f hosts.Fault, h *hosts.Host, yes bool) {
 	if f.Name == "crash" || f.Name == "terminate" {
 		l.mu.Lock()
@@ -67,7 +67,7 @@ func (l *Lab) End(f hosts.Fault, where ...*hosts.Host) (at election.Instant, err
 		case "freeze":
 			l.change(func() { l.seen.Thawed(h.Name(), at) })
 			l.Over(at, "", []string{h.Name()}, f.Name)
-			l.Ask(h) // whether it still takes itself for the leader
+			l.Ask(h) // whether the agent still takes itself for the leader
 		case "crash", "terminate":
 			l.change(func() { l.seen.Started(h.Name(), at) })
 			l.Over(at, "", []string{h.Name()}, "crash", "terminate", "freeze", "wipe")
@@ -78,8 +78,8 @@ func (l *Lab) End(f hosts.Fault, where ...*hosts.Host) (at election.Instant, err
 	return at, nil
 }
 
-// StartAll starts every agent, and returns the instants just before the first and
-// the last one.
+// StartAll starts every agent. It returns the instants just before the first and just before
+// the last start.
 func (l *Lab) StartAll() (first, last election.Instant, err error) {
 	for _, h := range l.Cluster.Hosts() {
 		if last, err = l.Start(h); err != nil {
@@ -94,8 +94,8 @@ func (l *Lab) StartAll() (first, last election.Instant, err error) {
 
 func (l *Lab) Start(h *hosts.Host) (election.Instant, error) { return l.End(hosts.Crash(), h) }
 
-// Restart asks an agent to end, and starts it as soon as it has ended; ErrLate if it
-// does not within the limit.
+// Restart asks an agent to end, and starts it as soon as it has ended. It returns ErrLate if
+// the agent does not end within the limit.
 func (l *Lab) Restart(ctx context.Context, h *hosts.Host, limit time.Duration) error {
 	f := hosts.Terminate()
 	f.Detail = "to start it again"
@@ -103,7 +103,7 @@ func (l *Lab) Restart(ctx context.Context, h *hosts.Host, limit time.Duration) e
 		if _, err := l.Begin(f, h); err != nil {
 			return err
 		}
-		_, _ = h.Thaw() // a frozen one would not hear
+		_, _ = h.Thaw() // a frozen agent would not react
 	}
 	if err := l.Ended(ctx, limit, h); err != nil {
 		return err
@@ -112,8 +112,8 @@ func (l *Lab) Restart(ctx context.Context, h *hosts.Host, limit time.Duration) e
 	return err
 }
 
-// HandOver lets the leader of an election hand it over, to the next by rank if no
-// host is named. It returns the instant just before.
+// HandOver has the leader of an election hand it over: to the host with the name to, or to the
+// next by rank if to is "". It returns the instant just before.
 func HandOver(ctx context.Context, from *hosts.Host, name, to string) (at election.Instant, err error) {
 	err = Call(ctx, from, func(ctx context.Context, c *client.Client) (err error) {
 		var outcome api.Outcome
@@ -133,7 +133,7 @@ func HandOver(ctx context.Context, from *hosts.Host, name, to string) (at electi
 	return at, err
 }
 
-// Note records a fault that began, or one that is over at once if it has a To.
+// Note records a fault that began. It lasts until Over, unless it has a To already.
 func (l *Lab) Note(f observe.Fault) {
 	if f.To == 0 {
 		f.To = election.Never
@@ -153,8 +153,8 @@ func (l *Lab) Note(f observe.Fault) {
 	}
 }
 
-// Over records that the faults of these kinds are over for hosts, or for a program
-// on them.
+// Over records that faults of these kinds have ended for hosts or, if program is not "", for
+// that program on them.
 func (l *Lab) Over(at election.Instant, program string, where []string, kinds ...string) {
 	var ended []observe.Fault
 	var whats []string

@@ -36,8 +36,8 @@ type Lab struct {
 	seen     *observe.Elections
 	followed []string // elections
 	exits    []Exit
-	expected map[string]bool // hosts whose process a fault ends
-	notes    []note          // who reported what, bounded
+	expected map[string]bool // hosts whose process a fault is about to end
+	notes    []note          // the lines of Account, at most maxNotes
 	moved    chan struct{}   // closed and replaced whenever something was seen
 	programs map[string]*Program
 	faults   []observe.Fault
@@ -50,7 +50,7 @@ type Exit struct {
 	Expected bool // a fault ended it
 }
 
-// note is a line of the account of what was seen.
+// note is one line of Account.
 type note struct {
 	at   election.Instant
 	text string
@@ -69,7 +69,7 @@ func New(ctx context.Context, c hosts.Config, o Options) (*Lab, error) {
 		l.stop()
 		return nil, err
 	}
-	var lease time.Duration // of those that a quorum gives; Config.Adjust may have changed it
+	var lease time.Duration // 0 without quorum; Config.Adjust may have changed it
 	if first := l.Cluster.Hosts()[0].Config(); first.Quorum {
 		lease = first.Lease
 	}
@@ -90,13 +90,13 @@ func (l *Lab) Exited(e hosts.Exit) {
 	})
 }
 
-// Unwatch ends the watching and leaves the agents alone.
+// Unwatch stops watching the agents and leaves them running.
 func (l *Lab) Unwatch() {
 	l.stop()
 	l.running.Wait()
 }
 
-// Close ends the watching, the programs and the agents, which have until the end of
+// Close stops watching and ends the programs and the agents. The agents have until the end of
 // ctx to end by themselves.
 func (l *Lab) Close(ctx context.Context) error {
 	l.stop()
@@ -111,7 +111,7 @@ func (l *Lab) Close(ctx context.Context) error {
 	return errors.Join(err, l.awaitPrograms())
 }
 
-// Kill is Close at once.
+// Kill is Close without time for the agents to end by themselves.
 func (l *Lab) Kill() error {
 	now, cancel := context.WithCancel(context.Background())
 	cancel()
@@ -140,7 +140,7 @@ func (l *Lab) Follow(name string) {
 	})
 }
 
-// Apply records what an agent reported, by the machine's clock.
+// Apply records what an agent reported. It translates instants to the machine's clock.
 func (l *Lab) Apply(e observe.Event) {
 	l.change(func() {
 		switch v := e.(type) {
@@ -183,7 +183,7 @@ func (l *Lab) reported(v observe.Changed) {
 	l.note(election.Instant(c.BoottimeNS), "%s%s: %s, term %d%s", v.Agent, of, who, c.Term, because)
 }
 
-// note is called with the lock held.
+// note adds a line to Account. The caller holds the lock.
 func (l *Lab) note(at election.Instant, format string, args ...any) {
 	if len(l.notes) == maxNotes {
 		l.notes = slices.Delete(l.notes, 0, maxNotes/4)
@@ -191,8 +191,8 @@ func (l *Lab) note(at election.Instant, format string, args ...any) {
 	l.notes = append(l.notes, note{at, fmt.Sprintf(format, args...)})
 }
 
-// Account lists the last n things that were seen, all if n is 0, by their
-// instants, counted back from now.
+// Account lists the newest n things that were seen, or all if n is 0, in the order of their
+// instants. Each line says how long before now it was.
 func (l *Lab) Account(n int) string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -210,7 +210,7 @@ func (l *Lab) Account(n int) string {
 	return s.String()
 }
 
-// change changes what is known, and wakes those who wait.
+// change lets do change what the lab knows, and wakes all that wait.
 func (l *Lab) change(do func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -225,7 +225,7 @@ func (l *Lab) Look(f func(*observe.Elections)) {
 	f(l.seen)
 }
 
-// Together is for how long two have led the default election at once so far.
+// Together is for how long two agents have led the default election at once so far.
 func (l *Lab) Together() (d time.Duration) {
 	l.Look(func(e *observe.Elections) {
 		d = observe.Together(e.Of(string(election.Default)).Overlaps(), boottime.Now())
@@ -233,21 +233,21 @@ func (l *Lab) Together() (d time.Duration) {
 	return d
 }
 
-// Moved is closed when something more was seen.
+// Moved returns a channel that is closed when something more was seen.
 func (l *Lab) Moved() <-chan struct{} {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.moved
 }
 
-// Exits are the ends of the agents' processes, the newest last.
+// Exits returns the ends of the agents' processes, the newest last.
 func (l *Lab) Exits() []Exit {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return slices.Clip(l.exits)
 }
 
-// Running are the hosts whose agent can answer.
+// Running returns the hosts whose agent can answer.
 func (l *Lab) Running() []string {
 	var names []string
 	for _, h := range l.Cluster.Hosts() {
@@ -258,7 +258,7 @@ func (l *Lab) Running() []string {
 	return names
 }
 
-// Ask polls an agent now, so that the deadline it reported last is known.
+// Ask polls an agent now, so that the newest deadline it reported is known.
 func (l *Lab) Ask(h *hosts.Host) {
 	if h.Status() != hosts.Running {
 		return
@@ -275,7 +275,7 @@ func (l *Lab) Ask(h *hosts.Host) {
 	}
 }
 
-// asking is how long an agent may take to answer a request.
+// asking is how long an agent may take to answer a request, on top of two leases.
 const asking = 3 * time.Second
 
 func Call(ctx context.Context, h *hosts.Host, do func(context.Context, *client.Client) error) error {

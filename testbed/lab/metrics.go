@@ -19,7 +19,7 @@ import (
 
 type Metrics map[string]*dto.MetricFamily
 
-// ReadMetrics reads them from the agent's socket.
+// ReadMetrics reads the metrics of an agent from its socket.
 func ReadMetrics(ctx context.Context, h *hosts.Host) (Metrics, error) {
 	families, err := readMetrics(ctx, h.Config().Socket)
 	if err != nil {
@@ -52,8 +52,8 @@ func readMetrics(ctx context.Context, socket string) (Metrics, error) {
 	return parser.TextToMetricFamilies(response.Body)
 }
 
-// By sums a metric by the values of one of its labels, of those that have these
-// other labels: KEY=VALUE.
+// By sums a metric for each value of one of its labels. It counts only samples that have all
+// the labels of with, each written KEY=VALUE.
 func (m Metrics) By(name, label string, with ...string) map[string]float64 {
 	sum := map[string]float64{}
 	for _, metric := range m[name].GetMetric() {
@@ -68,10 +68,10 @@ func (m Metrics) By(name, label string, with ...string) map[string]float64 {
 	return sum
 }
 
-// Sum is By without a label to sum by.
+// Sum sums a metric over all samples that have the labels of with.
 func (m Metrics) Sum(name string, with ...string) float64 { return m.By(name, "", with...)[""] }
 
-// Value is what a counter or a gauge shows.
+// Value returns what a counter or a gauge shows.
 func Value(m *dto.Metric) float64 {
 	if c := m.GetCounter(); c != nil {
 		return c.GetValue()

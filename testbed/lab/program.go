@@ -23,41 +23,41 @@ import (
 	"github.com/doyen-election/doyen/testbed/observe"
 )
 
-// Program is a process on a host that is a candidate in an election, or an attack.
+// Program is a process on a host: a candidate in an election, or an attack.
 type Program struct {
-	Name, Election string // of an attack the election is empty
+	Name, Election string // Election is empty for an attack
 	Host           *hosts.Host
-	Stamps         string // the folder in which it stamps what it does
+	Stamps         string // the folder for its stamps
 
 	lab   *Lab
-	make  func(*Program) *exec.Cmd // nil: the agent runs it, as its hook
-	again bool                     // it is started again whenever it ended
-	pipe  *os.File                 // of a hook, its other end is what runs write to
+	make  func(*Program) *exec.Cmd // nil if the program is a hook, which the agent runs
+	again bool                     // start it again whenever it has ended
+	pipe  *os.File                 // for a hook: each run of the hook writes to this pipe
 	ended chan struct{}
 
-	// Guarded by the lab.
+	// Guarded by the lab's lock.
 	cmd    *exec.Cmd
 	closed bool
-	acts   bool // as it reported
+	acts   bool // as it last reported
 	term   uint64
 	pid    int // of the process that acts
 	since  election.Instant
-	exit   string   // how the process, and all that held its output, ended; "" while it runs
+	exit   string   // how the process ended; "" while it, or a child that holds its output, runs
 	output []string // the newest lines
 }
 
 type Acting struct {
 	Acts  bool
 	Term  uint64
-	Since election.Instant // of the newest that it reported
-	Ended string           // how it ended; "" while it runs
-	Code  int              // with which exit status
-	Last  string           // line of its output
+	Since election.Instant // the instant of its newest report
+	Ended string           // how the process ended; "" while it runs
+	Code  int              // its exit status
+	Last  string           // the last line of its output
 }
 
 const (
 	maxOutput = 400
-	// leaving is how long what a program started may outlive it.
+	// leaving is how long processes that a program started may outlive it.
 	leaving = 3 * time.Second
 )
 
@@ -68,10 +68,10 @@ func (l *Lab) newProgram(name, election string, h *hosts.Host) *Program {
 	return &Program{Name: name, Election: election, Host: h, lab: l, Stamps: StampsIn(filepath.Dir(h.Log()), name), ended: make(chan struct{})}
 }
 
-// StampsIn is where a program stamps, of a host with that folder.
+// StampsIn is the folder for a program's stamps, in its host's folder.
 func StampsIn(dir, name string) string { return filepath.Join(dir, "stamps-"+name) }
 
-// Launch starts a program on a host. With again it is started again whenever it
+// Launch starts a program on a host. With again, the lab starts it again whenever it has
 // ended, until Close.
 func (l *Lab) Launch(name, election string, h *hosts.Host, again bool, command func(*Program) *exec.Cmd) (*Program, error) {
 	p := l.newProgram(name, election, h)
@@ -93,13 +93,13 @@ func (l *Lab) Launch(name, election string, h *hosts.Host, again bool, command f
 	return p, nil
 }
 
-// Hook makes a program of what the agent of a host runs as its hook, which writes
-// what it does to a pipe of that path.
+// Hook makes a program of the hook that a host's agent runs. It makes a pipe at that path, to
+// which the hook has to write what it does.
 func (l *Lab) Hook(name, election string, h *hosts.Host, pipe string) (*Program, error) {
 	p := l.newProgram(name, election, h)
 	err := errors.Join(os.MkdirAll(p.Stamps, 0o700), syscall.Mkfifo(pipe, 0o600))
 	if err == nil {
-		p.pipe, err = os.OpenFile(pipe, os.O_RDWR, 0) // so that it does not end with a run
+		p.pipe, err = os.OpenFile(pipe, os.O_RDWR, 0) // also for writing, so that reading does not end with a run
 	}
 	if err != nil {
 		return nil, fmt.Errorf("hook %s: %w", name, err)
@@ -117,7 +117,7 @@ func (l *Lab) Hook(name, election string, h *hosts.Host, pipe string) (*Program,
 	return p, nil
 }
 
-// start makes a process, and returns what it and its children write.
+// start starts a process. What the process and its children write can be read from the file.
 func (p *Program) start() (*os.File, error) {
 	p.lab.mu.Lock()
 	defer p.lab.mu.Unlock()
@@ -139,20 +139,19 @@ func (p *Program) start() (*os.File, error) {
 	return out, nil
 }
 
-// run hears the program's processes until the last one has ended.
+// run listens to the program's processes, one after another, until the last one has ended.
 func (p *Program) run(out *os.File) {
 	defer close(p.ended)
 	for out != nil {
 		p.listen(out)
 		out = nil
 		if p.again {
-			out, _ = p.start() // nil after Close
+			out, _ = p.start() // out is nil after Close
 		}
 	}
 }
 
-// listen records what a process and its children write, until the last of them
-// ended.
+// listen records what a process and its children write, until the last of them has ended.
 func (p *Program) listen(out *os.File) {
 	defer out.Close()
 	cmd, waited := p.cmd, make(chan error, 1)
@@ -161,7 +160,7 @@ func (p *Program) listen(out *os.File) {
 	for lines.Scan() {
 		p.hear(lines.Text())
 	}
-	_, _ = io.Copy(io.Discard, out) // after a line that is too long
+	_, _ = io.Copy(io.Discard, out) // Scan stops early at a line that is too long
 	<-waited
 	p.lab.change(func() {
 		p.acts, p.exit, p.since = false, cmd.ProcessState.String(), boottime.Now()
@@ -201,8 +200,8 @@ func (l *Lab) Program(name string) (*Program, bool) {
 	return p, ok
 }
 
-// Acting returns what the program does now. A process that is gone does not act,
-// whatever it reported last.
+// Acting returns what the program does now. A process that has ended does not act, whatever it
+// reported last.
 func (p *Program) Acting() Acting {
 	p.lab.mu.Lock()
 	defer p.lab.mu.Unlock()
@@ -225,7 +224,7 @@ func (p *Program) PID() int {
 	return p.cmd.Process.Pid
 }
 
-// Ended is closed when no process of the program is left.
+// Ended returns a channel that is closed when no process of the program is left.
 func (p *Program) Ended() <-chan struct{} { return p.ended }
 
 func (p *Program) Crash() (election.Instant, error) { return p.signal("crash", syscall.SIGKILL) }
@@ -269,12 +268,12 @@ func (p *Program) End() {
 		_ = p.cmd.Process.Signal(syscall.SIGCONT)
 		_ = p.cmd.Process.Kill()
 	}
-	if p.acts && p.exit == "" && p.pid > 0 && Lives(p.pid) { // the child of a command that was killed, or a hook's run that was not ended
+	if p.acts && p.exit == "" && p.pid > 0 && Lives(p.pid) { // a child of the killed command, or a run of the hook
 		_ = syscall.Kill(p.pid, syscall.SIGKILL)
 	}
 }
 
-// awaitPrograms waits until the programs and all that they started are gone.
+// awaitPrograms waits until the programs, and all that they started, have ended.
 func (l *Lab) awaitPrograms() error {
 	late := time.After(leaving)
 	for _, p := range l.Programs() {
@@ -297,7 +296,7 @@ func Lives(pid int) bool {
 	return err == nil && stat.State != "Z"
 }
 
-// Spans reads what all programs stamped: a stretch for each process and term.
+// Spans reads what all programs stamped: one span for each process and term.
 func (l *Lab) Spans() ([]observe.ProgramSpan, error) {
 	var all []observe.ProgramSpan
 	for _, p := range l.Programs() {

@@ -38,8 +38,8 @@ func (l *Lab) Record(name string) *observe.Recording {
 	return r
 }
 
-// KeepLogs copies what agents and programs wrote, and what was seen, to a folder. An
-// agent that was never started has written nothing.
+// KeepLogs copies the logs of agents and programs, and Account, to a folder. An agent that was
+// never started has no log.
 func (l *Lab) KeepLogs(dir string) error {
 	errs := []error{os.MkdirAll(dir, 0o755)}
 	keep := func(name, text string) {

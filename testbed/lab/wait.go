@@ -15,10 +15,10 @@ import (
 // ErrLate says that what was waited for did not happen in time.
 var ErrLate = errors.New("it took too long")
 
-// lookEvery is how often a condition is judged of which nothing is reported.
+// lookEvery is how often Until checks its condition while nothing is reported.
 const lookEvery = 5 * time.Millisecond
 
-// Until waits until the condition holds; ErrLate if it does not within the limit.
+// Until waits until the condition holds. It returns ErrLate if the limit passes before.
 func (l *Lab) Until(ctx context.Context, limit time.Duration, what string, condition func() bool) error {
 	late := time.NewTimer(limit)
 	defer late.Stop()
@@ -40,7 +40,7 @@ func (l *Lab) Until(ctx context.Context, limit time.Duration, what string, condi
 	}
 }
 
-// Agree waits until all agents that run name one leader of the default election.
+// Agree waits until all running agents name the same leader of the default election.
 func (l *Lab) Agree(ctx context.Context, limit time.Duration) (observe.Agreement, error) {
 	var a observe.Agreement
 	err := l.Until(ctx, limit, "agreement", func() (ok bool) {

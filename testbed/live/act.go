@@ -21,8 +21,7 @@ func demonstration(length time.Duration) func(context.Context, *lab.Lab) error {
 	}
 }
 
-// killing kills the leader at each interval and starts it again half an interval
-// later.
+// killing kills the leader once in each interval, and starts it again half an interval later.
 func killing(every time.Duration, failed func(error)) func(context.Context, *lab.Lab) error {
 	return func(ctx context.Context, l *lab.Lab) error {
 		if err := observe.Sleep(ctx, every/2); err != nil {
@@ -38,8 +37,8 @@ func killing(every time.Duration, failed func(error)) func(context.Context, *lab
 	}
 }
 
-// killAndStart kills the leader and starts what is down, each that long after the
-// agents agree.
+// killAndStart kills the leader, and later starts every host that is down. kill and start say
+// how long after the agents agree.
 func killAndStart(ctx context.Context, l *lab.Lab, kill, start time.Duration) error {
 	if _, err := l.Agree(ctx, maxFor); err != nil {
 		return err
@@ -68,7 +67,7 @@ func leading(l *lab.Lab) (h *hosts.Host, ok bool) {
 	return h, ok && h.Status() == hosts.Running
 }
 
-// press does what a key says, and reports whether it is to end.
+// press does what a key says. It reports whether the session has to end.
 func (s *session) press(ctx context.Context, k key) (quit bool) {
 	all := s.lab.Cluster.Hosts()
 	h := all[s.selected]
@@ -111,7 +110,7 @@ func (s *session) press(ctx context.Context, k key) (quit bool) {
 	return false
 }
 
-// do does something that takes its time, and reports how it fails.
+// do does something that takes time in a goroutine of its own, and reports its failure.
 func (s *session) do(ctx context.Context, what func() error) {
 	s.working.Go(func() {
 		if err := what(); err != nil {
@@ -124,7 +123,7 @@ func (s *session) begin(ctx context.Context, f hosts.Fault, h *hosts.Host) {
 	s.do(ctx, func() error { _, err := s.lab.Begin(f, h); return err })
 }
 
-// restart ends a process as politely as it lets itself be, and starts it again.
+// restart ends a process, by a kill if it does not end when asked, and starts it again.
 func (s *session) restart(ctx context.Context, h *hosts.Host) error {
 	err := s.lab.Restart(ctx, h, h.Config().Lease+closeLimit)
 	if errors.Is(err, lab.ErrLate) {
@@ -135,8 +134,8 @@ func (s *session) restart(ctx context.Context, h *hosts.Host) error {
 	return err
 }
 
-// describe puts a fault, or its end, into words, and its begin into those that
-// come after "1.2 s after". The detail is "" where the words say it.
+// describe puts a fault, or its end, into words. after is the words for the fault that stand
+// behind "1.2 s after". detail is "" if text says it already.
 func describe(f observe.Fault, over bool) (text, after, detail string) {
 	where := hosts.Short(f.Where)
 	if p := f.Program(); p != "" {

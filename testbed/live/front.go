@@ -19,8 +19,8 @@ type front interface {
 	close(summary []string) error
 }
 
-// openFront takes the terminal if there is one and no caller only waits for the
-// end of a run.
+// openFront takes the terminal, if there is one, unless the run was given a time: the caller
+// of such a run only waits for its end.
 func openFront(o Options) (front, error) {
 	out, ok := o.Stdout.(*os.File)
 	interactive := ok && o.For == 0 && o.Stdin != nil && o.Getenv("TERM") != "dumb" &&
@@ -50,7 +50,7 @@ func (p *plainFront) close(summary []string) error {
 	return err
 }
 
-// key is a key that was pressed: a letter, or one of these.
+// key is a key that was pressed: a letter, or one of the constants below.
 type key rune
 
 const (
@@ -81,7 +81,7 @@ func openScreen(in, out *os.File, colour bool) (*screen, error) {
 		_ = term.Restore(int(in.Fd()), before)
 		return nil, fmt.Errorf("take the terminal: %w", err)
 	}
-	// It ends with the process: a read from a terminal can't be called off.
+	// This goroutine ends with the process: a read from a terminal can't be called off.
 	go readKeys(bufio.NewReader(in), s.pressed)
 	return s, nil
 }
@@ -90,7 +90,7 @@ func (s *screen) intro(int, string, string, string) {}
 func (s *screen) line(Line)                         {}
 func (s *screen) keys() <-chan key                  { return s.pressed }
 
-// show draws over what was there, so that nothing flickers.
+// show draws over the former picture, so that nothing flickers.
 func (s *screen) show(m Model) {
 	width, height, err := term.GetSize(int(s.out.Fd()))
 	if err != nil {
@@ -117,7 +117,7 @@ func (s *screen) close(summary []string) error {
 	return err
 }
 
-// readKeys hands over what is pressed until the input ends, which is keyQuit.
+// readKeys hands over the keys that are pressed and, when the input ends, keyQuit.
 func readKeys(in *bufio.Reader, pressed chan<- key) {
 	for {
 		b, err := in.ReadByte()
@@ -135,8 +135,8 @@ func readKeys(in *bufio.Reader, pressed chan<- key) {
 	}
 }
 
-// arrow reads the rest of an arrow key. A sole Escape has none, and blocks
-// until the next key, which is lost with it.
+// arrow reads the rest of an arrow key. A sole Escape has no rest: it blocks until the next
+// key, and both are lost.
 func arrow(in *bufio.Reader) (key, bool) {
 	if b, err := in.ReadByte(); err != nil || b != '[' {
 		return 0, false

@@ -18,16 +18,16 @@ type Model struct {
 	Term      uint64
 	Remaining time.Duration   // of the leader's lease
 	Takeovers []time.Duration // from the fault to the next leader
-	Together  time.Duration   // two leaders at once
+	Together  time.Duration   // how long two agents led at once
 	Selected  int             // index into Agents
 	Lines     []Line          // oldest first
-	Ask       string          // how the selected agent is asked, without the path of its socket
+	Ask       string          // how to run the doyen command here
 }
 
 type Row struct {
 	Name    string
 	Status  hosts.Status
-	State   string // one of api's State constants, "" if it does not answer
+	State   string // one of api's State constants, "" if the agent does not answer
 	Leads   bool
 	Follows string
 	Term    uint64
@@ -35,14 +35,14 @@ type Row struct {
 	Socket  string
 }
 
-// Mood is what a line is about, and so its colour.
+// Mood is what a line is about. It decides the line's colour.
 type Mood int
 
 const (
 	Plain Mood = iota
 	Good       // an agent leads, all agree
 	Bad        // a fault, a failure
-	Faint      // in passing
+	Faint      // less important
 )
 
 type Line struct {

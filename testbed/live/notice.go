@@ -30,7 +30,7 @@ func (s *session) view(agent string) (st observe.View) {
 	return st
 }
 
-// notice shows what is new: processes that ended, a leader gained or lost, an
+// notice shows what is new: processes that ended, a leader that was gained or lost, an
 // agreement.
 func (s *session) notice() {
 	exits := s.lab.Exits()
@@ -66,7 +66,7 @@ func (s *session) notice() {
 	}
 }
 
-// afterStart is the time of the cold start, once.
+// afterStart says how long the cold start took, but only once.
 func (s *session) afterStart(a observe.Agreement) string {
 	if s.started == 0 {
 		return ""
@@ -107,7 +107,7 @@ func (s *session) struck(f observe.Fault, over bool) {
 	text, after, detail := describe(f, over)
 	leader := s.leader
 	if leader.agent == "" && f.From < s.deposedAt {
-		leader = s.deposed // it led then
+		leader = s.deposed // the deposed leader led then
 	}
 	mood := Plain
 	if slices.Contains(f.Where, leader.agent) && !over && f.Program() == "" {
@@ -120,7 +120,7 @@ func (s *session) struck(f observe.Fault, over bool) {
 	s.say(mood, "%s", text)
 }
 
-// tookOver counts a takeover, of which the newest are kept.
+// tookOver counts a takeover. Only the newest ones are kept.
 func (s *session) tookOver(d time.Duration) {
 	if s.takeovers = append(s.takeovers, d); len(s.takeovers) > maxLines {
 		s.takeovers = s.takeovers[1:]
@@ -134,8 +134,8 @@ func because(reason string) string {
 	return " (" + strings.ReplaceAll(reason, "_", " ") + ")"
 }
 
-// allEnded reports that no process is left, and how each ended is known: that is
-// reported a moment later.
+// allEnded reports whether no process is left and it is known how each ended. That is known
+// only a moment after the end.
 func (s *session) allEnded() bool {
 	ended := map[string]bool{}
 	for _, e := range s.lab.Exits()[:s.exits] {

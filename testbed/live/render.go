@@ -33,8 +33,8 @@ type span struct {
 
 type row []span
 
-// Render draws the model into lines of at most width columns, at most height of
-// them. Colour only repeats what the text says.
+// Render draws the model as at most height lines of at most width columns. Colour only repeats
+// what the text says.
 func Render(m Model, width, height int, colour bool) []string {
 	head := slices.Concat(title(m), leadership(m), agents(m))
 	foot := slices.Concat(asking(m), keys(m))
@@ -135,7 +135,7 @@ func agents(m Model) []row {
 	return rows
 }
 
-// digit is the key that selects the agent, if there is one.
+// digit is the key that selects the i-th agent, "" if there is none.
 func digit(i int) string {
 	if i > 8 {
 		return ""
@@ -148,7 +148,7 @@ func stateText(a Row) (string, paint) {
 	case a.Status == hosts.Down:
 		return "-", faint
 	case a.Status == hosts.Frozen:
-		return "(" + dash(strings.ReplaceAll(a.State, "_", " ")) + ")", yellow // what it said before
+		return "(" + dash(strings.ReplaceAll(a.State, "_", " ")) + ")", yellow // the state from before
 	case a.State == "":
 		return "starting", yellow
 	}
@@ -173,7 +173,7 @@ func statusPaint(s hosts.Status) paint {
 	return none
 }
 
-// lines shows the newest that there is room for.
+// lines shows as many of the newest lines as there is room for.
 func lines(m Model, room int) []row {
 	shown := m.Lines[max(0, len(m.Lines)-room):]
 	rows := make([]row, 0, room)

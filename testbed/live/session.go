@@ -18,12 +18,12 @@ import (
 
 type Options struct {
 	Hosts           hosts.Config
-	For             time.Duration // 0: until it is ended by key, signal or ctx
+	For             time.Duration // 0: until a key, a signal or ctx ends it
 	KillLeaderEvery time.Duration // 0: never
-	// Drive, if not nil, does something to the agents; an error fails the run.
+	// Drive, if not nil, does something to the agents. If it fails, the run fails.
 	Drive func(context.Context, *lab.Lab) error
-	// Play, if not nil, lays out the cluster itself, gives it to onLab before its
-	// agents start, and does all that happens to it; the run ends with it.
+	// Play, if not nil, lays out the cluster itself, gives it to onLab before its agents
+	// start, and does all that happens to it. The run ends when Play returns.
 	Play   func(ctx context.Context, onLab func(*lab.Lab), onFault func(observe.Fault, bool)) error
 	Stdin  *os.File // read for keys if it and Stdout are terminals
 	Stdout io.Writer
@@ -33,16 +33,16 @@ type Options struct {
 const (
 	pollEvery  = 100 * time.Millisecond
 	drawEvery  = 50 * time.Millisecond
-	closeLimit = 2 * time.Second // for agents to end by themselves
-	endSlack   = 2 * time.Second // and one lease, to agree at the end
+	closeLimit = 2 * time.Second // that agents have to end by themselves
+	endSlack   = 2 * time.Second // that agents have to agree at the end, besides a lease
 	maxLines   = 200
 	maxFor     = 7 * 24 * time.Hour
-	maxShown   = 24 // agents: a screen has so many lines
+	maxShown   = 24 // agents: a screen has no lines for more
 )
 
-// Run starts the agents, shows them, lets happen to them what keys and options say,
-// and ends them. With a time to run for it returns an error unless, at the end, the
-// agents that run agree on a leader and nothing went wrong.
+// Run starts the agents, shows them, does to them what keys and options say, and ends them.
+// With a time to run for, it returns an error unless, at the end, the running agents agree on
+// a leader and nothing went wrong.
 func Run(ctx context.Context, o Options) (err error) {
 	if err := o.Check(); err != nil {
 		return err
@@ -53,7 +53,7 @@ func Run(ctx context.Context, o Options) (err error) {
 	if s.front, err = openFront(o); err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, s.front.close(s.summary())) }() // also when something panics
+	defer func() { err = errors.Join(err, s.front.close(s.summary())) }() // even if something panics
 	onFault := func(f observe.Fault, over bool) { s.report(ctx, report{fault: &f, over: over}) }
 	if o.Play != nil {
 		onLab := func(l *lab.Lab) {
@@ -82,7 +82,7 @@ func Run(ctx context.Context, o Options) (err error) {
 	return s.run(ctx)
 }
 
-// Check reports what can't be run, naming the flag to blame.
+// Check returns an error if the options can't be run. It names the flag to blame.
 func (o Options) Check() error {
 	least := 2 * o.Hosts.Lease()
 	switch {
@@ -98,27 +98,27 @@ func (o Options) Check() error {
 	return o.Hosts.Check()
 }
 
-// session is one run. Its one goroutine owns all of it but the lab and the channels.
+// session is one run. One goroutine owns all of it except the lab and the channels.
 type session struct {
 	o       Options
-	lab     *lab.Lab // nil before the first is laid out
+	lab     *lab.Lab // nil before the first cluster is laid out
 	front   front
 	labs    chan *lab.Lab
 	reports chan report
 	played  chan error
-	working sync.WaitGroup // what was started for a key, and what happens to the agents
+	working sync.WaitGroup // goroutines that a key, Drive or Play needs
 
 	began     time.Time
-	started   election.Instant // of the last agent; 0 once it was shown how soon all agreed
+	started   election.Instant // when the last agent was started; 0 once the cold start was shown
 	lines     []Line
 	selected  int
 	leader    ruling
-	deposed   ruling // the one before, while nobody leads
+	deposed   ruling // the last leader, while nobody leads
 	deposedAt election.Instant
-	agreed    observe.Agreement // zero while they do not
-	driving   bool              // something is still to happen to the agents
-	hit       *hit              // that the leader was dealt and none took over since
-	exits     int               // of the lab, that were shown
+	agreed    observe.Agreement // zero while the agents do not agree
+	driving   bool              // Drive, or what stands in for it, has not ended
+	hit       *hit              // the newest fault of the leader, until another takes over
+	exits     int               // how many of the lab's exits were shown
 	takeovers []time.Duration
 	together  time.Duration
 	failed    []string // what went wrong
@@ -131,19 +131,19 @@ type ruling struct {
 
 type hit struct {
 	ruling
-	text string // as "1.2 s after" has it
+	text string // what stands behind "1.2 s after"
 	at   election.Instant
 }
 
-// report is something that happened: a fault, or the outcome of what took its time.
+// report is something that happened: a fault, or the outcome of something that took time.
 type report struct {
 	fault *observe.Fault
 	over  bool
 
 	mood Mood
 	text string
-	fail bool // a run that was given a time fails with it
-	done bool // all has happened to the agents that was to happen
+	fail bool // fails a run that was given a time
+	done bool // Drive, or what stands in for it, has ended
 }
 
 func (s *session) report(ctx context.Context, r report) {
@@ -161,7 +161,7 @@ func (s *session) show(l *lab.Lab) {
 	}
 }
 
-// run starts the agents and what happens to them.
+// run starts the agents, and Drive or what stands in for it. Then it loops until the end.
 func (s *session) run(ctx context.Context) (err error) {
 	if _, s.started, err = s.lab.StartAll(); err != nil {
 		return err
@@ -188,8 +188,8 @@ func (s *session) run(ctx context.Context) (err error) {
 	return s.loop(ctx)
 }
 
-// loop runs until the session ends. It returns nil when it was ended by key, or at
-// its time with all well.
+// loop runs until the session ends. It returns nil if a key ended the session, or if its time
+// was over and all was well.
 func (s *session) loop(ctx context.Context) error {
 	draw := time.NewTicker(drawEvery)
 	defer draw.Stop()
@@ -240,7 +240,7 @@ func (s *session) interrupted() error {
 	return nil
 }
 
-// asker is how this machine runs the product's commands.
+// asker is what a user of this machine types to run the doyen command.
 func asker() string {
 	if _, err := exec.LookPath("doyen"); err == nil {
 		return "doyen"

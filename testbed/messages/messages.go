@@ -1,6 +1,6 @@
-// Package messages writes what agents send, hear and ask for as text, for traces,
-// diagrams and the reports of failed tests: Brief in a few words, Describe with
-// all that matters. The text is for people: no program reads it.
+// Package messages writes what agents send, hear and ask for as text, for traces, diagrams and
+// the reports of failed tests. Brief takes a few words, Describe says all that matters. The
+// text is for people: no program reads it.
 package messages
 
 import (
@@ -12,8 +12,8 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-// Brief names a message as the literature does, with its election unless that is
-// the default one.
+// Brief names a message as the literature does. It adds the election, unless that is the
+// default one.
 func Brief(m election.Message) string {
 	switch m := m.(type) {
 	case election.BullyElection:

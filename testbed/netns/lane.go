@@ -9,21 +9,21 @@ import (
 const (
 	// maxQueued bounds the packets that wait on one lane.
 	maxQueued = 1000
-	// maxBacklog bounds how long a packet may wait for a rate to let it go.
+	// maxBacklog bounds how long a packet may wait for its turn under Link.Rate.
 	maxBacklog = 2 * time.Second
-	// heldBack is what Reorder adds to a packet, besides half the delay.
+	// heldBack is how much later Reorder makes a packet, besides half the delay.
 	heldBack = 2 * time.Millisecond
 )
 
-// lane is the way from one host to another. Its instants are of one monotonic
-// clock, from wherever that begins.
+// lane is the way from one host to another. All its instants are of one monotonic clock, which
+// may begin anywhere.
 type lane struct {
 	mu     sync.Mutex
 	link   Link
 	rng    *rand.Rand
 	free   time.Duration // when the rate lets the next packet go
 	last   time.Duration // when the latest packet in order arrives
-	queued int           // packets in the switch's hands
+	queued int           // packets of this lane that wait in the switch
 }
 
 // fate is when the copies of a packet arrive: none, one or two.
@@ -32,8 +32,8 @@ type fate struct {
 	n  int
 }
 
-// judge decides what becomes of a packet sent now. It counts the copies as
-// queued if they have to wait.
+// judge decides what becomes of a packet sent now. It counts copies that have to wait as
+// queued.
 func (l *lane) judge(now time.Duration, packet []byte) fate {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -51,7 +51,7 @@ func (l *lane) judge(now time.Duration, packet []byte) fate {
 	if l.chance(l.link.Reorder) {
 		at = max(at, l.last) + heldBack + l.link.Delay/2
 	} else {
-		at = max(at, l.last) // jitter alone overtakes nothing
+		at = max(at, l.last) // jitter alone must not change the order
 		l.last = at
 	}
 	f := fate{at: [2]time.Duration{at, at}, n: 1}
@@ -64,7 +64,7 @@ func (l *lane) judge(now time.Duration, packet []byte) fate {
 	return f
 }
 
-// pace returns when the rate lets a packet go.
+// pace returns when the rate lets a packet go. It fails if that is too late.
 func (l *lane) pace(now time.Duration, size int) (time.Duration, bool) {
 	if l.link.Rate == 0 {
 		return now, true
@@ -77,12 +77,12 @@ func (l *lane) pace(now time.Duration, size int) (time.Duration, bool) {
 	return l.free, true
 }
 
-// chance draws only for faults that are on, so that one fault's numbers do not
-// depend on the others being off.
+// chance draws a number only if the fault is on. So faults that are off do not change the
+// numbers that the others get.
 func (l *lane) chance(share float64) bool { return share > 0 && l.rng.Float64() < share }
 
-// arrived records that a queued copy left the queue. A link that was cut meanwhile
-// takes what was on its way.
+// arrived records that a queued copy has left the queue. It reports whether to deliver it: if
+// the link was cut meanwhile, the copy is lost.
 func (l *lane) arrived() (deliver bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -90,15 +90,15 @@ func (l *lane) arrived() (deliver bool) {
 	return !l.link.Cut
 }
 
-// refuse records that a queued copy found the switch full.
+// refuse records that a copy, counted as queued, found the switch full.
 func (l *lane) refuse() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.queued--
 }
 
-// set changes the link for packets sent from now on, which may overtake those
-// that are on their way.
+// set changes the link for packets sent from now on. They may overtake packets that are on
+// their way.
 func (l *lane) set(link Link, now time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -9,17 +9,17 @@ import (
 // Link is what happens to packets on their way from one host to another. The
 // zero value loses nothing and delays nothing.
 type Link struct {
-	Delay     time.Duration // at least, one way
-	Jitter    time.Duration // up to so much more, evenly spread; keeps the order
+	Delay     time.Duration // at least this much, one way
+	Jitter    time.Duration // up to this much more delay, evenly spread; keeps the order
 	Loss      float64       // share of the packets lost, 0 to 1
 	Duplicate float64       // share of the packets that arrive twice, 0 to 1
-	// Reorder is the share of the packets, 0 to 1, that are held back for
-	// another 2 ms and half a Delay, so that later ones overtake them.
+	// Reorder is the share of the packets, 0 to 1, that are held back for another 2 ms and
+	// half a Delay, so that later packets overtake them.
 	Reorder float64
 	Rate    int64 // bytes per second of IP packets; 0 is no limit
 	Cut     bool  // nothing arrives, silently
-	// Port closes one port, of TCP and UDP: what is sent to or from it does not
-	// arrive. 0 closes none.
+	// Port closes one port, of TCP and UDP: packets to or from it do not arrive. 0 closes
+	// none.
 	Port uint16
 }
 
@@ -42,7 +42,7 @@ func (l Link) Validate() error {
 	return nil
 }
 
-// closes reports whether an IPv4 packet is lost because it is for a closed port.
+// closes reports whether an IPv4 packet is lost because it is to or from the closed port.
 func (l Link) closes(packet []byte) bool {
 	const tcp, udp = 6, 17
 	header := int(packet[0]&0xf) * 4

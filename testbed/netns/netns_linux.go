@@ -12,15 +12,14 @@ import (
 	"github.com/vishvananda/netns"
 )
 
-// Network is a switch with hosts. Its methods may be called by several
-// goroutines at once, but for Close, which comes last.
+// Network is a switch with hosts. Several goroutines may call its methods at once, except
+// Close, which has to come last.
 type Network struct {
 	hosts  []*Host
 	fabric *fabric
 }
 
-// Host is a network namespace with one address on the switch, on its interface
-// eth0.
+// Host is a network namespace. Its interface eth0 has one address on the switch.
 type Host struct {
 	Addr   netip.Addr
 	space  netns.NsHandle
@@ -29,7 +28,7 @@ type Host struct {
 	fabric *fabric
 }
 
-// New makes a switch and n hosts, 10.77.0.1 and so on, at most MaxHosts. Random
+// New makes a switch and n hosts, at most MaxHosts, with addresses from 10.77.0.1 on. Random
 // faults follow from the seed.
 func New(n int, seed uint64) (*Network, error) {
 	if n < 1 || n > MaxHosts {
@@ -58,7 +57,7 @@ func New(n int, seed uint64) (*Network, error) {
 	return network, nil
 }
 
-// newHost makes a namespace, on a thread that ends with it.
+// newHost makes a namespace on a thread of its own, which ends once the namespace is made.
 func newHost(i int) (*Host, error) {
 	h := &Host{Addr: netip.AddrFrom4([4]byte{10, 77, 0, byte(i + 1)}), index: i}
 	built := make(chan error)
@@ -105,12 +104,12 @@ func (h *Host) configure(tun netlink.Link) error {
 
 func (n *Network) Host(i int) *Host { return n.hosts[i] }
 
-// Close ends the switch and closes the namespaces, which end with what still
-// runs in them.
+// Close ends the switch and closes the namespaces. A namespace ends when nothing runs in it
+// any more.
 func (n *Network) Close() error {
 	var errs []error
 	if n.fabric != nil {
-		errs = append(errs, n.fabric.close()) // the devices too
+		errs = append(errs, n.fabric.close()) // closes the devices too
 	}
 	for _, h := range n.hosts {
 		if n.fabric == nil {
@@ -147,8 +146,8 @@ func (n *Network) pair(from, to int) error {
 	return nil
 }
 
-// Enter moves the calling thread, which its goroutine must be locked to for ever,
-// into the host's network namespace.
+// Enter moves the calling thread into the host's network namespace. The goroutine must be
+// locked to that thread for ever.
 func (h *Host) Enter() error {
 	if err := netns.Set(h.space); err != nil {
 		return fmt.Errorf("enter %s: %w", h.Addr, err)
@@ -156,9 +155,9 @@ func (h *Host) Enter() error {
 	return nil
 }
 
-// SetCarrier takes the host's interface down, as network managers do when the
-// cable is out, or up again: packets are lost both ways, and the host's own
-// senders are answered that there is no route.
+// SetCarrier takes the host's interface down, as network managers do when the cable is out, or
+// up again. While it is down, packets are lost both ways, and senders on the host get the
+// error that there is no route.
 func (h *Host) SetCarrier(up bool) error {
 	inside, err := netlink.NewHandleAt(h.space)
 	if err == nil {

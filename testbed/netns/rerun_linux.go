@@ -12,7 +12,7 @@ import (
 	"syscall"
 )
 
-// Check reports why no network can be made here, nil if one can. It makes one.
+// Check makes a network to see whether that works. It returns why it does not, nil if it does.
 func Check() error {
 	n, err := New(1, 0)
 	if err != nil {
@@ -27,14 +27,13 @@ const (
 	inside        = "inside" // do what the arguments say
 )
 
-// Rerun runs this executable again, with the same arguments and streams, as root
-// of its own user namespace, if that gets it the right to make networks and
-// it has none yet. If it did, ran is true and the caller must end with the code.
-// The error says why neither this process nor that one can make any; the caller
-// goes on without, or ends.
+// Rerun runs this executable again, with the same arguments and streams, as root of a user
+// namespace of its own. It does so only if this process may not make networks and the new one
+// may. Then ran is true, and the caller must end with the code. If neither process may make
+// networks, the error says why. The caller then goes on without networks, or ends.
 //
-// The other process calls Rerun too, before it writes or reads anything; there
-// it returns at once. It does not outlive this one.
+// The new process calls Rerun too, before it writes or reads anything. There Rerun returns at
+// once. The new process does not outlive this one.
 func Rerun() (code int, ran bool, err error) {
 	switch os.Getenv(rerunVariable) {
 	case inside:
@@ -67,7 +66,7 @@ func Rerun() (code int, ran bool, err error) {
 // runInside runs this executable as root of a new user namespace and waits for
 // its end.
 func runInside(what string, stdin io.Reader, stdout, stderr io.Writer) (int, error) {
-	// The parent-death signal is about this thread.
+	// The kernel sends the parent-death signal when this thread ends, so the thread must stay.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	cmd := exec.Command("/proc/self/exe", os.Args[1:]...)
@@ -83,7 +82,7 @@ func runInside(what string, stdin io.Reader, stdout, stderr io.Writer) (int, err
 	if err := cmd.Start(); err != nil {
 		return 0, err
 	}
-	// A terminal's Ctrl-C reaches both; what is sent to this one alone is passed on.
+	// A terminal's Ctrl-C reaches both processes. Other signals to this process are passed on.
 	signals := make(chan os.Signal, 4)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer signal.Stop(signals)

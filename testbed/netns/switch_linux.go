@@ -15,8 +15,8 @@ import (
 
 const (
 	mtu = 1500
-	// maxWaiting bounds the packets in the switch's hands, of all lanes together:
-	// 48 MB at most.
+	// maxWaiting bounds the packets that wait in the switch, of all lanes together: 48 MB at
+	// most.
 	maxWaiting = 32 << 10
 )
 
@@ -29,7 +29,7 @@ type fabric struct {
 	readers sync.WaitGroup
 
 	mu      sync.Mutex
-	waiting []delivery // by their instants
+	waiting []delivery // in the order of their instants
 	alarm   *alarm.Alarm
 	closed  chan struct{}
 }
@@ -42,8 +42,8 @@ type delivery struct {
 	packet []byte
 }
 
-// newFabric makes a switch that carries nothing until run is called. It closes
-// the ports when it is closed.
+// newFabric makes a switch that carries nothing until run is called. Closing it closes the
+// ports.
 func newFabric(ports []io.ReadWriteCloser, addrs []netip.Addr, seed uint64) (*fabric, error) {
 	a, err := alarm.New()
 	if err != nil {
@@ -70,7 +70,7 @@ func (f *fabric) run() {
 	go f.deliver()
 }
 
-// close ends the switch; what waits is lost.
+// close ends the switch. Packets that wait are lost.
 func (f *fabric) close() error {
 	close(f.closed)
 	var errs []error
@@ -104,7 +104,7 @@ func (f *fabric) destination(packet []byte) (int, bool) {
 	return to, ok
 }
 
-// pass judges a packet and hands it over, now or later.
+// pass decides what becomes of a packet, and hands it over now or later.
 func (f *fabric) pass(from, to int, packet []byte) {
 	if !f.carrier[from].Load() {
 		return
@@ -163,8 +163,8 @@ func (f *fabric) deliver() {
 	}
 }
 
-// due takes the next packet whose time has come; if there is none, the alarm is
-// set for the next.
+// due takes the next packet whose time has come. If there is none, it sets the alarm for the
+// next one.
 func (f *fabric) due() (delivery, bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

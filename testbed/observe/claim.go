@@ -13,23 +13,24 @@ type Claim struct {
 	Agent string
 	Term  uint64
 	Start election.Instant
-	// Until is the latest deadline the agent reported, 0 if none.
+	// Until is the latest deadline that the agent reported, 0 if none.
 	Until election.Instant
-	// Ended is when the agent itself stopped to claim; Never if it did not.
+	// Ended is when the agent itself stopped claiming; Never if it did not.
 	Ended election.Instant
-	// Silent says that the agent was frozen during the claim, or killed: programs
-	// may act under it to the deadline they received, and no longer.
+	// Silent says that the agent was frozen or killed during the claim. Programs may act under
+	// the claim until the deadline that they received, and no longer.
 	Silent bool
 
 	gone     election.Instant // when the agent's process ended; Never if it did not
-	answered election.Instant // when it first gave an answer it was asked for after Until; 0 if it did not
-	expired  bool             // it ended, the agent reports, because its lease had
+	released election.Instant // when another agent reported that the term was released; Never if none did
+	answered election.Instant // when the first answer to a poll sent after Until arrived; 0 if none did
+	expired  bool             // the agent reported that the claim ended because its lease expired
 }
 
-// span is a stretch of time, its end not included.
+// span is a stretch of time that does not include its end.
 type span struct{ from, to election.Instant }
 
-// span returns when the claim held. With a lease of 0 there are no deadlines.
+// span returns when the claim held. A lease of 0 means that there are no deadlines.
 func (c Claim) span(lease time.Duration) span {
 	late := c.expired && c.Until != 0 && !c.defiant(lease)
 	if lease == 0 || !c.Silent && !late {
@@ -37,32 +38,40 @@ func (c Claim) span(lease time.Duration) span {
 	}
 	until := c.Until
 	if until == 0 {
-		until = c.Start.Add(lease) // the longest that it can have reported
+		until = c.Start.Add(lease) // the latest deadline that it can have reported
 	}
 	return span{c.Start, max(c.Start, min(until, c.Ended))}
 }
 
-// defiant reports an agent that went on to claim past its deadline though it was
-// let run: it gave an answer after the deadline, and had not taken its claim back
-// soon after. One that only had no processor for a while could not take it back
-// in time; no program may act on what it reported after the deadline.
+// endReleased ends the claim of an agent that was killed before it could report that it had
+// released the term. An agent that lives must take its claim back itself.
+func (c *Claim) endReleased() {
+	if c.gone != election.Never && c.released != election.Never {
+		c.Ended = min(c.Ended, max(c.Start, min(c.gone, c.released)))
+	}
+}
+
+// defiant reports whether the agent went on claiming past its deadline though it could run: it
+// gave an answer after the deadline, and did not take its claim back soon after. An agent that
+// only had no processor for a while could not take it back in time. No program may act on what
+// such an agent reported after the deadline.
 func (c Claim) defiant(lease time.Duration) bool {
 	return c.answered != 0 && c.Ended > c.answered.Add(lease/12)
 }
 
 // Overlap is a stretch in which two agents claimed to lead.
 type Overlap struct {
-	First, Second Claim // by their start
+	First, Second Claim // in the order of their starts
 	From, To      election.Instant
 }
 
-// Overlaps finds every stretch in which two different agents claimed to lead,
-// by their starts. The lease bounds what a silent agent can have reported; 0 means
-// that there are no leases.
+// Overlaps returns every stretch in which two different agents claimed to lead, in the order
+// of their starts. The lease bounds the deadline that a silent agent can have reported; 0
+// means that there are no leases.
 func Overlaps(claims []Claim, lease time.Duration) []Overlap {
 	sorted := slices.SortedStableFunc(slices.Values(claims), func(a, b Claim) int { return cmp.Compare(a.Start, b.Start) })
 	var found []Overlap
-	var open []Claim // those that may reach into what follows
+	var open []Claim // claims that may overlap later ones
 	for _, c := range sorted {
 		s := c.span(lease)
 		open = slices.DeleteFunc(open, func(o Claim) bool { return o.span(lease).to <= s.from })
@@ -76,8 +85,8 @@ func Overlaps(claims []Claim, lease time.Duration) []Overlap {
 	return found
 }
 
-// Together is how long there was more than one leader until now: the length of
-// the union of the overlaps, some of which may go on.
+// Together is how long there was more than one leader until now: the length of the union of
+// the overlaps. Some overlaps may still go on.
 func Together(overlaps []Overlap, now election.Instant) time.Duration {
 	sorted := slices.SortedFunc(slices.Values(overlaps), func(a, b Overlap) int { return cmp.Compare(a.From, b.From) })
 	var sum time.Duration

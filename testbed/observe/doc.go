@@ -1,22 +1,20 @@
-// Package observe follows a set of agents through their sockets and works out
-// who led when: which agents agree, how long a takeover lasted, and whether two
-// ever led at once.
+// Package observe follows a set of agents through their sockets and works out who led when:
+// which agents agree, how long a takeover lasted, and whether two agents ever led at once.
 //
-// It guarantees that instants of leadership are the agents' own: each change in
-// an agent's watch carries the reading of the machine's CLOCK_BOOTTIME at which
-// the agent made it, so the way through the socket adds nothing. All agents must
-// run on one machine, whose clock they share.
+// Instants of leadership are the agents' own: each change in an agent's watch carries the
+// reading of the machine's CLOCK_BOOTTIME at which the agent made it. So the way through the
+// socket adds nothing. All agents must run on one machine, whose clock they share.
 //
-// An overlap it reports is proven: both agents claimed to lead at that instant.
-// The claim of an agent that was frozen or killed lasts as long as the deadline
-// it last reported here, so how fine the search is depends on how often the
-// agents are polled; what they reported to others is not seen. So does that of an agent
-// that reports too late that its lease expired, because it was not let run; one that
-// answered in between, and still claimed to lead, is judged by that. Without
-// quorum there are no deadlines, and a killed agent's claim ends with it.
+// An overlap that the package reports is proven: both agents claimed to lead at that instant.
+// The claim of an agent that was frozen or killed lasts until the last deadline that it
+// reported to this package. Deadlines that it reported to others are not seen, so frequent
+// polls find more overlaps. The claim of an agent that could not run, and so reported too late
+// that its lease expired, also lasts until its deadline. But if that agent answered in between
+// and still claimed to lead, its claim lasts until it took it back. Without quorum there are
+// no deadlines, and a killed agent's claim ends with the agent.
 //
-// Tracker is one election's, Elections puts several together. Recording is what
-// was seen in a whole run, as a file that package report draws.
+// A Tracker is about one election; Elections puts several together. A Recording is what was
+// seen in a whole run, as a file that package report draws.
 //
-// All but Follow and Ask are pure; Follow has the goroutines.
+// Only Follow and Ask talk to agents, and only Follow starts goroutines.
 package observe

@@ -14,12 +14,12 @@ import (
 type Elections struct {
 	lease    time.Duration
 	trackers map[string]*Tracker
-	down     map[string]election.Instant // agents whose process does not run, since when
+	down     map[string]election.Instant // since when an agent's process does not run
 	frozen   map[string]bool
 }
 
-// NewElections returns nothing seen of agents with this lease; 0 for agents
-// without quorum.
+// NewElections returns Elections that have seen nothing yet. The agents have this lease; 0 is
+// for agents without quorum.
 func NewElections(lease time.Duration) *Elections {
 	return &Elections{lease: lease, trackers: map[string]*Tracker{}, down: map[string]election.Instant{}, frozen: map[string]bool{}}
 }
@@ -50,8 +50,8 @@ func (e *Elections) Apply(event Event) {
 	}
 }
 
-// Started notes that an agent's process was started. It counts as down until it
-// reports something.
+// Started notes that an agent's process was started. The agent counts as down until it reports
+// something.
 func (e *Elections) Started(agent string, at election.Instant) {
 	if _, ok := e.down[agent]; !ok {
 		e.down[agent] = at
@@ -65,7 +65,7 @@ func (e *Elections) Froze(agent string) {
 	}
 }
 
-// Thawed notes that a frozen agent goes on since the instant.
+// Thawed notes that a frozen agent runs again since the instant.
 func (e *Elections) Thawed(agent string, at election.Instant) {
 	delete(e.frozen, agent)
 	for _, t := range e.trackers {
@@ -82,8 +82,8 @@ func (e *Elections) Exited(agent string, at election.Instant) {
 	}
 }
 
-// Overlaps returns every stretch, of what is remembered, in which two agents
-// claimed to lead the same election.
+// Overlaps returns every stretch in which two agents claimed to lead the same election, as far
+// as the claims are remembered.
 func (e *Elections) Overlaps(now election.Instant) []OverlapSpan {
 	var all []OverlapSpan
 	for _, name := range e.Names() {
@@ -95,8 +95,8 @@ func (e *Elections) Overlaps(now election.Instant) []OverlapSpan {
 	return all
 }
 
-// Takeovers returns every leadership with the gap before it, and the fault that
-// brought it about, by their beginnings.
+// Takeovers returns every leadership, in the order of their beginnings, with the gap before it
+// and the fault that brought it about.
 func (e *Elections) Takeovers(faults []Fault) []Takeover {
 	var all []Takeover
 	for _, name := range e.Names() {
@@ -109,7 +109,7 @@ func (e *Elections) Takeovers(faults []Fault) []Takeover {
 	return all
 }
 
-// Spans returns what the agent reported of every election until now.
+// Spans returns what the agent reported about every election until now.
 func (e *Elections) Spans(agent string, now election.Instant) []StateSpan {
 	var all []StateSpan
 	for _, name := range e.Names() {

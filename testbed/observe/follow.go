@@ -27,15 +27,15 @@ type Changed struct {
 	Change api.Change
 }
 
-// Polled is an agent's answer to who leads.
+// Polled is an agent's answer to the question who leads.
 type Polled struct {
 	Agent          string
-	Sent, Received election.Instant // the answer was made in between
+	Sent, Received election.Instant // the agent made the answer in between
 	Election       api.Election
 }
 
-// Lost says that an agent can no longer be followed: its process ended, or
-// closes. It is followed again as soon as it answers.
+// Lost says that an agent can no longer be followed, because its process has ended or is
+// ending. Follow follows it again as soon as it answers.
 type Lost struct {
 	Agent    string
 	Election string
@@ -55,26 +55,26 @@ type Options struct {
 	Sources  []Source
 	Election string        // "" is the default election
 	Poll     time.Duration // between polls of an agent; 0: none
-	// Retry is how soon an agent that does not answer is asked again; 0 is 3 ms:
-	// a missing socket costs microseconds, and the first changes of an agent that
-	// starts should not be missed. Many agents need a longer one.
+	// Retry is how soon an agent that does not answer is asked again; 0 is 3 ms. That is short
+	// enough to see the first changes of a starting agent, and trying a missing socket costs
+	// only microseconds. With many agents it should be longer.
 	Retry time.Duration
 }
 
 const (
 	defaultRetry = 3 * time.Millisecond
-	// refusedRetry is how soon an agent is asked again that has no such election
+	// refusedRetry is how soon an agent that refused is asked again: it has no such election
 	// yet, or too many followers.
 	refusedRetry = 20 * time.Millisecond
 	// pollTimeout bounds a poll: a frozen agent does not answer.
 	pollTimeout = time.Second
-	// backlog is how many events may wait to be taken before agents are read
+	// backlog is how many events may wait in the channel. While it is full, agents are read
 	// more slowly.
 	backlog = 1024
 )
 
-// Follow follows agents, which need not run yet and may end and come back, until
-// ctx ends. The channel must be read; it is closed when nothing follows.
+// Follow follows agents until ctx ends. The agents need not run yet, and may end and come
+// back. The caller must read the channel, which is closed when all following has ended.
 func Follow(ctx context.Context, o Options) <-chan Event {
 	if o.Election == "" {
 		o.Election = string(election.Default)
@@ -107,7 +107,7 @@ type follower struct {
 	events          chan<- Event
 }
 
-// watch follows the changes, again whenever the agent went away.
+// watch follows the agent's changes, and starts over whenever the agent went away.
 func (f *follower) watch(ctx context.Context) {
 	for ctx.Err() == nil {
 		seen, retry := false, f.retry
@@ -155,7 +155,7 @@ func (f *follower) send(ctx context.Context, e Event) {
 	}
 }
 
-// Sleep lets a time pass. It fails if ctx ends first.
+// Sleep waits for d. It fails if ctx ends first.
 func Sleep(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

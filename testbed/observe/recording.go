@@ -13,13 +13,12 @@ import (
 // RecordingFormat is the format that this package writes.
 const RecordingFormat = 1
 
-// StateDown is the state of a host whose agent does not run, beside api's
+// StateDown is the state of a host whose agent does not run. The other states are api's:
 // leading, following, electing, no_quorum and idle.
 const StateDown = "down"
 
-// Recording is all that was seen in one run: what a report draws. Instants are
-// nanoseconds of CLOCK_BOOTTIME, the same clock for all of them; lists are in
-// the order of their instants.
+// Recording is all that was seen in one run; a report draws it. Instants are nanoseconds of
+// the machine's CLOCK_BOOTTIME. Lists are in the order of their instants.
 type Recording struct {
 	Format    int       `json:"format"`
 	Scenario  string    `json:"scenario"`
@@ -34,26 +33,26 @@ type Recording struct {
 	From      election.Instant `json:"from_ns"`
 	To        election.Instant `json:"to_ns"`
 	Hosts     []HostRecord     `json:"hosts"`    // in the order of the cluster
-	Programs  []ProgramSpan    `json:"programs"` // what programs did under a token
+	Programs  []ProgramSpan    `json:"programs"` // when programs acted under a token
 	Faults    []Fault          `json:"faults"`
 	Steps     []Step           `json:"steps"`
 	Takeovers []Takeover       `json:"takeovers"`
 	Overlaps  []OverlapSpan    `json:"overlaps"` // empty, as it should be
 	Messages  []MessageSample  `json:"messages"`
-	Failed    string           `json:"failed,omitempty"` // why the run failed; empty: it passed
+	Failed    string           `json:"failed,omitempty"` // why the run failed; empty if it passed
 }
 
 type HostRecord struct {
 	Name  string `json:"name"`
 	Addr  string `json:"addr"`
 	Voter bool   `json:"voter"`
-	// Spans of each election follow on each other without a gap.
+	// Spans of each election follow each other without a gap.
 	Spans []StateSpan `json:"spans"`
 }
 
-// StateSpan is a stretch in which an agent reported the same of an election. The
-// beginning and end of leading are the agent's own stamps; those of other
-// states are as fine as the agent was polled.
+// StateSpan is a stretch in which an agent reported the same about an election. The beginning
+// and end of leading are the agent's own stamps. The times of other states are only as precise
+// as the polls are frequent.
 type StateSpan struct {
 	Election string           `json:"election"`
 	State    string           `json:"state"`
@@ -64,8 +63,8 @@ type StateSpan struct {
 	To       election.Instant `json:"to_ns"`
 }
 
-// ProgramSpan is a stretch in which a program acted under one token, by its own
-// stamps: the first and the last one.
+// ProgramSpan is a stretch in which a program acted under one token: from the first to the
+// last stamp that it made itself.
 type ProgramSpan struct {
 	Program  string           `json:"program"`
 	Host     string           `json:"host"`
@@ -82,11 +81,11 @@ type Fault struct {
 	// memory or clock.
 	What  string   `json:"what"`
 	Where []string `json:"where"` // the hosts it hit
-	// Peers are those from which Where was cut off, of a fault of links.
+	// Peers are the hosts at the other ends of the links, for a fault of links.
 	Peers  []string         `json:"peers,omitempty"`
 	Detail string           `json:"detail,omitempty"` // such as "delay 100ms, loss 5 %" or "one way"
 	From   election.Instant `json:"from_ns"`
-	To     election.Instant `json:"to_ns"` // Never until it has ended; the run's end in a recording
+	To     election.Instant `json:"to_ns"` // Never while the fault lasts; a recording has the end of the run instead
 }
 
 // OfProgram begins the detail of a fault that hit a program, and not its host.
@@ -109,7 +108,7 @@ type Step struct {
 	Saw  string           `json:"saw,omitempty"` // what an expectation found
 }
 
-// Takeover is one leadership following on another. Gap is how long there was no leader in
+// Takeover is one leadership that follows on another. Gap is how long there was no leader in
 // between; it is negative if the two overlapped.
 type Takeover struct {
 	Election string           `json:"election"`
@@ -118,17 +117,17 @@ type Takeover struct {
 	Term     uint64           `json:"term"`
 	At       election.Instant `json:"at_ns"` // when After began to lead
 	Gap      int64            `json:"gap_ns"`
-	// GoesOn says that a leader only took a higher term, as it reported and
-	// without a gap, as one does whose term a voter can't renew.
+	// GoesOn says that the same leader took a higher term and reported no gap. A leader does
+	// so if a voter can't renew its term.
 	GoesOn bool `json:"goes_on,omitempty"`
-	// Cause is the newest fault that hit the leader before, if one did, and Took
-	// the time from it to At.
+	// Cause is the newest fault that hit the former leader, if one did. Took is the time from
+	// that fault to At.
 	Cause string `json:"cause,omitempty"`
 	Took  int64  `json:"took_ns,omitempty"`
 }
 
-// OverlapSpan is a stretch in which two led at once, as agents or programs
-// reported.
+// OverlapSpan is a stretch in which two agents claimed to lead, or two programs acted, at the
+// same time.
 type OverlapSpan struct {
 	Election string           `json:"election"`
 	By       string           `json:"by"` // agents or programs
@@ -138,13 +137,12 @@ type OverlapSpan struct {
 	To       election.Instant `json:"to_ns"`
 }
 
-// MessageSample is the reading of one agent's counters at an instant: messages
-// by kind since the agent's start. The difference of two samples is what an
-// election between them cost.
+// MessageSample has one agent's counters at an instant: messages by kind since the agent's
+// start. The difference of two samples is what an election between them cost.
 type MessageSample struct {
 	Host     string            `json:"host"`
 	At       election.Instant  `json:"at_ns"`
-	Step     int               `json:"step"` // line of the script before which it was read
+	Step     int               `json:"step"` // line of the script before which the counters were read
 	Sent     map[string]uint64 `json:"sent"`
 	Received map[string]uint64 `json:"received"`
 }

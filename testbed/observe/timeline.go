@@ -8,8 +8,8 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-// maxSpans bounds one agent's timeline of one election: what comes after it is
-// one long span.
+// maxSpans bounds one agent's timeline of one election. The last of that many spans covers all
+// that comes later.
 const maxSpans = 20_000
 
 // timeline is what one agent reported of one election, one span after another.
@@ -17,9 +17,9 @@ type timeline struct {
 	spans []StateSpan // the last one is open
 }
 
-// become records what the agent reports from s.From on. An instant before that of
-// the last change counts as that one: an answer may be older than a change that
-// overtook it.
+// become records what the agent reports from s.From on. If that is before the last
+// change, it counts as the instant of that change: an answer may be older than a
+// change that overtook it.
 func (l *timeline) become(s StateSpan) {
 	n := len(l.spans)
 	if n == 0 {
@@ -31,7 +31,7 @@ func (l *timeline) become(s StateSpan) {
 		return
 	}
 	s.From = max(s.From, open.From)
-	if open.From == s.From { // it was never so
+	if open.From == s.From { // the former state lasted no time
 		*open = s
 		return
 	}
@@ -39,7 +39,7 @@ func (l *timeline) become(s StateSpan) {
 	l.spans = append(l.spans, s)
 }
 
-// until returns the spans, the last one ended now.
+// until returns the spans, the last one with now as its end.
 func (l *timeline) until(now election.Instant) []StateSpan {
 	spans := slices.Clone(l.spans)
 	if n := len(spans); n > 0 {
@@ -48,13 +48,12 @@ func (l *timeline) until(now election.Instant) []StateSpan {
 	return spans
 }
 
-// Takeovers orders claims of one election by their beginnings and adds to each
-// how long there was no leader before it, and which fault that hit the one before was
-// the newest.
+// Takeovers orders claims of one election by their beginnings. It adds to each how long
+// there was no leader before it, and the newest fault that hit the leader before it.
 func Takeovers(claims []Claim, lease time.Duration, faults []Fault) []Takeover {
 	sorted := slices.SortedStableFunc(slices.Values(claims), func(a, b Claim) int { return cmp.Compare(a.Start, b.Start) })
 	var all []Takeover
-	var ended election.Instant // the latest end of those before
+	var ended election.Instant // the latest end of the claims before
 	for i, c := range sorted {
 		t := Takeover{After: c.Agent, Term: c.Term, At: c.Start}
 		if i > 0 {
@@ -74,8 +73,7 @@ func Takeovers(claims []Claim, lease time.Duration, faults []Fault) []Takeover {
 	return all
 }
 
-// cause is the newest fault that hit the leader before and brought its
-// leadership to an end.
+// cause is the newest fault that hit the leader before, from the start of its claim until at.
 func cause(faults []Fault, before Claim, at election.Instant) (found Fault, ok bool) {
 	for _, f := range faults {
 		hit := slices.Contains(f.Where, before.Agent) || slices.Contains(f.Peers, before.Agent)

@@ -8,27 +8,27 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-// maxClaims bounds what is kept: the oldest claim is forgotten for a newer one.
+// maxClaims bounds how many claims are kept: a newer one then replaces the oldest.
 const maxClaims = 4096
 
 type View struct {
 	Agent  string
-	Heard  bool // its watch is followed; if not, the rest is what it reported last
+	Heard  bool // its watch is followed; if not, no leader is known from it
 	Leader string
 	Term   uint64
-	Leads  bool             // it is the leader itself
-	Since  election.Instant // when it came to know this leader of this term
+	Leads  bool             // the agent is the leader itself
+	Since  election.Instant // when the agent learned of this leader and term
 	State  string           // one of api's State constants, of the newest answer
-	Until  election.Instant // the deadline of the leadership, as it reported last; 0 if none
+	Until  election.Instant // the deadline of the leadership, as the agent last reported it; 0 if none
 	Reason string           // of the newest change
 }
 
-// Agreement is a leader that agents know, itself included.
+// Agreement is a leader that all agents name, the leader itself included.
 type Agreement struct {
 	Leader string
 	Term   uint64
-	Led    election.Instant // since when it leads
-	At     election.Instant // when the last of the agents knew
+	Led    election.Instant // since when the leader leads
+	At     election.Instant // when the last of the agents learned of it
 }
 
 // Tracker puts together what was seen at all agents. It is not safe for
@@ -36,13 +36,13 @@ type Agreement struct {
 type Tracker struct {
 	lease  time.Duration // 0: without quorum
 	agents map[string]*View
-	frozen map[string]election.Instant // when it was thawed, Never if it was not
+	frozen map[string]election.Instant // when the agent was thawed, Never while it is frozen
 	claims []*Claim
 	lines  map[string]*timeline // by agent
 }
 
-// NewTracker returns a tracker of agents with this lease; 0 for agents without
-// quorum, whose leaderships have no deadline.
+// NewTracker returns a tracker of agents with this lease. 0 is for agents without quorum,
+// whose leaderships have no deadline.
 func NewTracker(lease time.Duration) *Tracker {
 	return &Tracker{lease: lease, agents: map[string]*View{}, frozen: map[string]election.Instant{}, lines: map[string]*timeline{}}
 }
@@ -86,7 +86,7 @@ func (t *Tracker) changed(name string, c api.Change) {
 		leader = c.Leader.Name
 	}
 	if !s.Heard || s.Leader != leader || s.Term != c.Term || s.Leads != c.IsLeader || at < s.Since {
-		s.Since = at // a change may be reported again after a snapshot that had it
+		s.Since = at // a snapshot may come before the older change that it includes
 	}
 	s.Heard, s.Leader, s.Term, s.Leads, s.Reason = true, leader, c.Term, c.IsLeader, c.Reason
 	s.State = stateOf(c, s.State)
@@ -96,6 +96,20 @@ func (t *Tracker) changed(name string, c api.Change) {
 	t.disclaim(name, at, c)
 	if c.IsLeader {
 		t.claim(name, c.Term, at)
+	}
+	if c.Reason == string(election.ReasonReleased) {
+		t.released(name, c.Term, at)
+	}
+}
+
+// released notes that an agent heard of the release of another agent's term. That other agent
+// reports the release to its own readers a little later, and may be killed in between.
+func (t *Tracker) released(by string, term uint64, at election.Instant) {
+	for _, c := range t.claims {
+		if c.Agent != by && c.Term == term {
+			c.released = min(c.released, at)
+			c.endReleased()
+		}
 	}
 }
 
@@ -124,7 +138,7 @@ func (t *Tracker) disclaim(name string, at election.Instant, c api.Change) {
 	}
 }
 
-// claim notes that the agent leads since an instant.
+// claim notes that the agent leads, since the instant at.
 func (t *Tracker) claim(name string, term uint64, at election.Instant) *Claim {
 	if c := t.find(name, term); c != nil && c.Ended == election.Never {
 		c.Start = min(c.Start, at)
@@ -133,7 +147,7 @@ func (t *Tracker) claim(name string, term uint64, at election.Instant) *Claim {
 	if len(t.claims) == maxClaims {
 		t.claims = slices.Delete(t.claims, 0, 1)
 	}
-	c := &Claim{Agent: name, Term: term, Start: at, Ended: election.Never, gone: election.Never}
+	c := &Claim{Agent: name, Term: term, Start: at, Ended: election.Never, gone: election.Never, released: election.Never}
 	t.claims = append(t.claims, c)
 	return c
 }
@@ -147,8 +161,8 @@ func (t *Tracker) find(name string, term uint64) *Claim {
 	return nil
 }
 
-// polled records an answer. The watch reports when a leadership begins and ends; an
-// answer has the deadline.
+// polled records an answer. The watch reports when a leadership begins and ends; the answer
+// adds the deadline.
 func (t *Tracker) polled(p Polled) {
 	s, e := t.agent(p.Agent), p.Election
 	if s.Heard && s.Term == e.Term && s.Leads == e.IsLeader {
@@ -162,7 +176,7 @@ func (t *Tracker) polled(p Polled) {
 	if c == nil {
 		c = t.claim(p.Agent, e.Term, p.Received)
 	}
-	// An answer that claims to lead past its own deadline is a claim all the same.
+	// If the agent still claims to lead past its own deadline, that is a claim all the same.
 	c.Until, c.answered = max(c.Until, election.Instant(e.ValidUntilBoottimeNS), p.Sent), 0
 	if thawed, ok := t.frozen[p.Agent]; ok && p.Sent > thawed {
 		c.Silent = false
@@ -170,8 +184,8 @@ func (t *Tracker) polled(p Polled) {
 	}
 }
 
-// askedLate notes an answer by which an agent shows that it is let run past the
-// deadline of a claim that it has not taken back.
+// askedLate notes an answer that was asked for after the deadline of a claim that the agent
+// has not taken back. The answer shows that the agent could run.
 func (t *Tracker) askedLate(p Polled) {
 	for _, c := range t.claims {
 		open := c.Ended == election.Never && !c.Silent
@@ -181,23 +195,22 @@ func (t *Tracker) askedLate(p Polled) {
 	}
 }
 
-// Froze records that an agent was stopped, and can report nothing.
+// Froze notes that an agent was stopped and can't report anything.
 func (t *Tracker) Froze(agent string) {
 	t.frozen[agent] = election.Never
 	t.silence(agent)
 }
 
-// Thawed notes that a frozen agent goes on since the instant. What it claimed
-// before counts to its deadline, until it reports that it still leads.
+// Thawed notes that a frozen agent runs again since the instant. Its earlier claims end at
+// their deadline, unless it reports again that it leads.
 func (t *Tracker) Thawed(agent string, at election.Instant) {
 	if _, ok := t.frozen[agent]; ok {
 		t.frozen[agent] = at
 	}
 }
 
-// Exited notes that an agent's process ended at the instant. What it reported before
-// may still arrive, and ends its claims; what a later process of the same agent
-// reports does not.
+// Exited notes that an agent's process ended at the instant. Reports from before may still
+// arrive, and end its claims. Reports of a later process of the same agent do not end them.
 func (t *Tracker) Exited(agent string, at election.Instant) {
 	delete(t.frozen, agent)
 	t.silence(agent)
@@ -207,6 +220,7 @@ func (t *Tracker) Exited(agent string, at election.Instant) {
 			continue
 		}
 		c.gone = min(c.gone, at)
+		c.endReleased()
 		if t.lease == 0 {
 			c.Ended = min(c.Ended, at)
 		}
@@ -221,8 +235,8 @@ func (t *Tracker) silence(agent string) {
 	}
 }
 
-// Agreement returns the leader that all of the agents name, if they do and it
-// is one of them and reports so itself.
+// Agreement returns the leader that all of the agents name. It fails unless the leader is one
+// of them and reports itself that it leads.
 func (t *Tracker) Agreement(agents []string) (Agreement, bool) {
 	var a Agreement
 	for i, name := range agents {
@@ -238,7 +252,7 @@ func (t *Tracker) Agreement(agents []string) (Agreement, bool) {
 	return a, a.Led != 0
 }
 
-// Claims returns every claim that is remembered, in the order they were heard.
+// Claims returns all remembered claims, in the order in which they became known.
 func (t *Tracker) Claims() []Claim {
 	claims := make([]Claim, len(t.claims))
 	for i, c := range t.claims {
@@ -273,8 +287,8 @@ func (t *Tracker) LedAfter(at election.Instant) (Claim, bool) {
 	return *first, true
 }
 
-// Overlaps returns every stretch, of what is remembered, in which two agents
-// claimed to lead.
+// Overlaps returns every stretch in which two agents claimed to lead, as far as the claims are
+// remembered.
 func (t *Tracker) Overlaps() []Overlap {
 	return Overlaps(t.Claims(), t.lease)
 }

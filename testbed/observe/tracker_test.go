@@ -98,6 +98,28 @@ func TestAKilledLeaderCountsToItsLastDeadline(t *testing.T) {
 	}
 }
 
+func TestAReleaseThatAnotherAgentHeardEndsTheClaimOfAKilledOne(t *testing.T) {
+	heard := nobody("b", 1, 40)
+	heard.Change.Reason = string(election.ReasonReleased)
+	for name, killedFirst := range map[string]bool{"killed, then heard": true, "heard, then killed": false} {
+		tr := tracked(leads("a", 1, 10), told("a", 1, 20, 110))
+		if killedFirst {
+			tr.Exited("a", 45)
+		}
+		tr.Apply(heard)
+		tr.Apply(leads("b", 2, 50))
+		if !killedFirst {
+			if got := tr.Overlaps(); len(got) != 1 {
+				t.Errorf("%s: while it lives, %d overlaps, want 1", name, len(got))
+			}
+			tr.Exited("a", 60)
+		}
+		if got := together(tr); got != 0 {
+			t.Errorf("%s: two led at once for %d, want 0", name, got)
+		}
+	}
+}
+
 func TestWithoutQuorumAKilledLeaderEndsAtOnce(t *testing.T) {
 	tr := observe.NewTracker(0)
 	tr.Apply(leads("a", 1, 10))

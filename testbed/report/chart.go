@@ -28,9 +28,9 @@ type chart struct {
 	title  string
 	x, y   string // what the axes show, and in which unit
 	series []series
-	limit  float64   // a line that values should not cross, 0: none
+	limit  float64   // a line that values should not cross; 0 for none
 	across bool      // the limit is of y, not of x
-	ticks  []float64 // of x; nil: as it comes
+	ticks  []float64 // of x; nil leaves them to the axis
 	shares bool      // y goes from 0 to 1
 	logX   bool
 	logY   bool
@@ -45,7 +45,7 @@ type series struct {
 	rug    []float64       // values to mark at the foot of the chart
 }
 
-// draw returns the chart as SVG whose colours are to be themed.
+// draw returns the chart as SVG whose colours are CSS variables.
 func (c chart) draw() (string, error) {
 	p := plot.New()
 	if err := c.fill(p); err != nil {
@@ -93,8 +93,8 @@ func (c chart) fill(p *plot.Plot) error {
 	return nil
 }
 
-// mendLog keeps a logarithmic axis from what it has no place for: values up to
-// 0, and one value alone, around which the library would make room below 0.
+// mendLog repairs a logarithmic axis. If it has values up to 0, it becomes linear. If it has
+// only one value, it gets room around that, or else the library would go below 0.
 func mendLog(a *plot.Axis) {
 	if _, log := a.Scale.(plot.LogScale); !log {
 		return
@@ -118,8 +118,8 @@ func (c chart) axis(a *plot.Axis, log bool) {
 	}
 }
 
-// restyle gives text a size and an ink. Its place stays: that differs from one
-// kind of text to the next.
+// restyle gives text a size and an ink. Its alignment and rotation stay, because they differ
+// between kinds of text.
 func restyle(was text.Style, size vg.Length, ink string) text.Style {
 	was.Color, was.Font = colorOf(ink), font.From(font.Font{Typeface: "Liberation", Variant: "Sans"}, size)
 	return was
@@ -190,7 +190,7 @@ func limitStyle() draw.LineStyle {
 	return draw.LineStyle{Color: colorOf("ink"), Width: 1, Dashes: []vg.Length{3, 3}}
 }
 
-// legend names the series on the right, where it hides nothing.
+// legend names the series to the right of the plot, where it hides nothing.
 func (c chart) legend(p *plot.Plot, where draw.Canvas) {
 	l := plot.NewLegend()
 	l.TextStyle = restyle(l.TextStyle, 11, "ink")
@@ -210,7 +210,7 @@ func (c chart) legend(p *plot.Plot, where draw.Canvas) {
 	l.Draw(where)
 }
 
-// fewTicks are about five, at round numbers, with no small ones between them.
+// fewTicks puts about five ticks at round numbers, with no small ones between them.
 type fewTicks struct{}
 
 func (fewTicks) Ticks(low, high float64) []plot.Tick {
@@ -222,7 +222,7 @@ func (fewTicks) Ticks(low, high float64) []plot.Tick {
 	return all
 }
 
-// niceStep returns the least of 1, 2 or 5 times a power of ten that is not below.
+// niceStep returns the least number >= atLeast that is 1, 2 or 5 times a power of ten.
 func niceStep(atLeast float64) float64 {
 	if !(atLeast > 0) || math.IsInf(atLeast, 0) {
 		return 1
@@ -236,7 +236,7 @@ func niceStep(atLeast float64) float64 {
 	return 10 * power
 }
 
-// decades are ticks of a logarithmic axis: 1, 2 and 5 of each power of ten.
+// decades puts ticks of a logarithmic axis at 1, 2 and 5 times each power of ten.
 type decades struct{}
 
 func (decades) Ticks(low, high float64) []plot.Tick {
@@ -251,7 +251,7 @@ func (decades) Ticks(low, high float64) []plot.Tick {
 	return all
 }
 
-// plainTicks are the given ones.
+// plainTicks puts ticks at the given values.
 type plainTicks []float64
 
 func (t plainTicks) Ticks(low, high float64) []plot.Tick {

@@ -12,8 +12,8 @@ import (
 
 type distribution struct {
 	name, title string
-	profile     string   // "": of the first cluster
-	keys        []string // figures: the benchmark and its unit
+	profile     string   // "" for the first figure, whatever its profile
+	keys        []string // benchmark and unit of each figure
 	names       []string // of the series
 }
 
@@ -29,7 +29,7 @@ func distributions() []distribution {
 	}
 }
 
-// durations are the keys of how long takeovers took.
+// durations returns the keys of the figures that say how long takeovers took.
 func durations(family string, faults ...string) (keys []string) {
 	for _, f := range faults {
 		keys = append(keys, family+f+" ms/takeover")
@@ -39,8 +39,8 @@ func durations(family string, faults ...string) (keys []string) {
 
 type growth struct {
 	name, title, unit string
-	keys              []string // figures: the benchmark and its unit
-	roles             []string // what the series are called, with the algorithm; nil for the algorithm alone
+	keys              []string // benchmark and unit of each figure
+	roles             []string // names of the series, before the algorithm; nil for the algorithm alone
 	log               bool
 }
 
@@ -102,7 +102,7 @@ func (d distribution) chart(figures []bench.Figure) (chart, bool) {
 // rugMost is how many single samples a chart shows below its curves.
 const rugMost = 200
 
-// spread is the series of how samples spread, with each of them if they are few.
+// spread is the series of how samples are distributed. If they are few, it shows each of them.
 func spread(name string, samples []float64) series {
 	s := series{name: fmt.Sprintf("%s, n = %d", name, len(samples)), points: ecdf(samples), steps: true}
 	if len(samples) <= rugMost {
@@ -111,7 +111,7 @@ func spread(name string, samples []float64) series {
 	return s
 }
 
-// bound returns a figure's target, if it is near enough to be drawn; else 0.
+// bound returns a figure's target, or 0 if it is too far away to be drawn.
 func bound(f bench.Figure) float64 {
 	if len(f.Targets) == 0 || f.Targets[0].AtMost > 8*f.Value("max") {
 		return 0
@@ -128,7 +128,7 @@ func (g growth) chart(figures []bench.Figure) (chart, bool) {
 				continue
 			}
 			name := f.On.Algorithm
-			if several { // else the profile says nothing
+			if several { // else all have the same profile
 				name += ", " + f.On.Profile
 			}
 			if g.roles != nil {

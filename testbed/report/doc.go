@@ -1,14 +1,13 @@
-// Package report shows what the testbed saw: who led when on which host, the faults,
-// how long takeovers took, what more agents cost.
+// Package report shows what the testbed saw: who led when on which host, the faults, how long
+// takeovers took, what more agents cost.
 //
-// It guarantees one self-contained HTML page, that needs nothing from the
-// network and runs no script; readable in light and dark, on paper and without
-// colour, since patterns, shapes and words say the same; every text in
-// it is escaped; equal input gives an equal page. Charts can be written as SVG
-// files, too.
+// A report is one self-contained HTML page. It needs nothing from the network and runs no
+// script. It is readable in light and dark, on paper and without colour: patterns, shapes and
+// words say the same. Every text in it is escaped. Equal input gives an equal page. Charts can
+// also be written as SVG files.
 //
-// It draws what a recording or a bench report says and judges nothing. What is
-// too small to see is drawn as small as can be seen, never left out: a leader, a
-// fault and an overlap always have a mark. A recording of real agents has no
-// single messages, only their counts; messages are drawn from simulated runs.
+// The package draws what a recording or a bench report says, and judges nothing. A leader, a
+// fault and an overlap always have a mark: if they are too small to see, they are drawn as
+// small as can be seen. A recording of real agents has no single messages, only their counts.
+// Messages are drawn from simulated runs.
 package report

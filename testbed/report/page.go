@@ -21,8 +21,8 @@ import (
 var files embed.FS
 
 const (
-	maxTimelines = 4 // elections drawn of one recording
-	maxZooms     = 6 // takeovers drawn from near
+	maxTimelines = 4 // elections of a recording that are drawn
+	maxZooms     = 6 // takeovers that are drawn enlarged
 )
 
 // Page is what a report shows. Each part may be missing.
@@ -74,11 +74,11 @@ type view struct {
 	Counts    *countTable
 	Charts    []drawn
 	Figures   []bench.Row
-	Compared  string // the report and the one before, as a table
+	Compared  string // Bench and Before, as a table
 	Diagrams  []diagram
 }
 
-// card is one number of the page's head.
+// card is one number in the head of the page.
 type card struct{ Number, What, Class string }
 
 type drawn struct{ SVG template.HTML }
@@ -122,7 +122,7 @@ func (p Page) view() (view, error) {
 	return v, nil
 }
 
-// record fills in what a recording tells.
+// record adds what a recording tells to the view.
 func (v *view) record(r *observe.Recording) error {
 	names := elections(r)
 	for i, name := range names {
@@ -150,7 +150,7 @@ func (v *view) record(r *observe.Recording) error {
 	return v.chart(takeoverCharts(r))
 }
 
-// zoom draws one takeover from near; its times count from the fault.
+// zoom draws one takeover enlarged. Its times count from the fault.
 func zoom(r *observe.Recording, t observe.Takeover) timeline {
 	fault := t.At - election.Instant(t.Took)
 	around := max(election.Instant(t.Took)/8, 2_000_000)

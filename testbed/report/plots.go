@@ -12,8 +12,8 @@ import (
 	"github.com/doyen-election/doyen/testbed/bench"
 )
 
-// WritePlots writes every chart of a bench report as an SVG file into a
-// directory, and returns the files. Each shows itself in light and dark.
+// WritePlots writes every chart of a bench report as an SVG file into a directory, and returns
+// the files. Each file suits light and dark.
 func WritePlots(dir string, r bench.Report) ([]string, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, fmt.Errorf("write plots: %w", err)
@@ -33,7 +33,7 @@ func WritePlots(dir string, r bench.Report) ([]string, error) {
 	return written, nil
 }
 
-// Open says where a page is, and shows it in a browser if there is a display.
+// Open writes where a page is, and shows it in a browser if there is a display.
 func Open(ctx context.Context, path string, out io.Writer, getenv func(string) string) error {
 	absolute, err := filepath.Abs(path)
 	if err != nil {
@@ -45,7 +45,7 @@ func Open(ctx context.Context, path string, out io.Writer, getenv func(string) s
 		return nil
 	}
 	if _, err := exec.LookPath(opener); err != nil {
-		return nil // where it is has been said
+		return nil // the path of the page has been written
 	}
 	if err := exec.CommandContext(ctx, opener, absolute).Run(); err != nil {
 		return fmt.Errorf("open %s with %s: %w", absolute, opener, err)

@@ -11,14 +11,14 @@ import (
 )
 
 const (
-	// maxSeeds bounds the search for a run that tells the story.
+	// maxSeeds bounds the search for a run that Simulated can show.
 	maxSeeds  = 400
-	maxFaults = 4 // of a seed's schedule that are tried
+	maxFaults = 4 // faults of each seed's schedule that are tried, one by one
 )
 
-// Simulated returns the messages of one election that follows on a leader's
-// crash, in a simulated cluster of so many voters whose network loses nothing:
-// the first seed that has it.
+// Simulated returns the messages of one election that follows on a leader's crash, in a
+// simulated cluster of that many voters whose network loses nothing. It takes the first seed
+// that has such an election.
 func Simulated(algorithm string, voters int) (spacetime.Diagram, error) {
 	for seed := uint64(1); seed <= maxSeeds; seed++ {
 		for fault := range maxFaults {
@@ -39,8 +39,8 @@ func Simulated(algorithm string, voters int) (spacetime.Diagram, error) {
 	return spacetime.Diagram{}, fmt.Errorf("find a simulated election: none of %d seeds has %d voters, %s, and a crash of the leader alone", maxSeeds, voters, algorithm)
 }
 
-// takeoverOf cuts out of a diagram the crash of a leader and the election after
-// it, and reports whether there is one.
+// takeoverOf cuts a diagram down to the crash of a leader and the election after it. It
+// reports whether there is one.
 func takeoverOf(d spacetime.Diagram, algorithm string) (spacetime.Diagram, bool) {
 	plan := strings.Join(d.Facts, " ")
 	if !strings.Contains(plan, "roster, "+algorithm) || !strings.Contains(plan, "quorum=true") {
@@ -57,7 +57,7 @@ func takeoverOf(d spacetime.Diagram, algorithm string) (spacetime.Diagram, bool)
 	selects := slices.ContainsFunc(d.Arrows, func(a spacetime.Arrow) bool {
 		return a.Sent >= before.To && a.Sent <= after.From && strings.HasPrefix(a.Text, "Election")
 	})
-	if !selects { // the best of those left can tell that it is
+	if !selects { // the next leader knew at once that it is the best one left
 		return d, false
 	}
 	d.From, d.To = before.To-took/8, after.From+took/4
@@ -66,8 +66,8 @@ func takeoverOf(d spacetime.Diagram, algorithm string) (spacetime.Diagram, bool)
 	return d, true
 }
 
-// succession returns the last leadership that a crash ended and the one that
-// followed.
+// succession returns a leadership that a crash ended and the one that followed: of several
+// such pairs, the one that followed first.
 func succession(d spacetime.Diagram) (before, after spacetime.Bar, ok bool) {
 	for _, life := range d.Lives {
 		for _, b := range d.Bars {

@@ -6,8 +6,8 @@ import (
 	"gonum.org/v1/plot/plotter"
 )
 
-// ecdf returns the corners of the empirical distribution of samples: from x on,
-// a share of y of them is at most x. It is empty without samples.
+// ecdf returns the corners of the empirical distribution, a staircase whose upper corner at x is
+// the share of the samples that are at most x. Without samples there are no corners.
 func ecdf(samples []float64) plotter.XYs {
 	sorted := slices.Sorted(slices.Values(samples))
 	var corners plotter.XYs
@@ -23,8 +23,8 @@ func ecdf(samples []float64) plotter.XYs {
 	return corners
 }
 
-// spread of samples that spans orders of magnitude is best seen on a logarithmic
-// axis.
+// wide reports whether the samples span orders of magnitude, and so are best seen on a
+// logarithmic axis.
 func wide(all ...[]float64) bool {
 	joined := slices.Concat(all...)
 	if len(joined) == 0 {

@@ -11,13 +11,13 @@ import (
 	"github.com/doyen-election/doyen/testbed/observe"
 )
 
-// maxRows bounds a table: a page of hours of faults is still to be read.
+// maxRows bounds a table, so that a page about hours of faults can still be read.
 const maxRows = 200
 
-// orElse is a word for an empty name.
+// orElse returns the name, or word if the name is empty.
 func orElse(word, name string) string { return cmp.Or(name, word) }
 
-// cards are the numbers one wants to see first.
+// cards returns the numbers that a reader wants to see first.
 func cards(r *observe.Recording) []card {
 	longest := int64(0)
 	for _, t := range r.Takeovers {
@@ -36,10 +36,10 @@ func cards(r *observe.Recording) []card {
 	}
 }
 
-// first are as many rows of a table as are to be read.
+// first returns the first maxRows rows of a table.
 func first[T any](rows []T) []T { return rows[:min(len(rows), maxRows)] }
 
-// takeoverCharts are the distributions of how long takeovers took, by cause.
+// takeoverCharts shows, by cause, how the times that takeovers took are distributed.
 func takeoverCharts(r *observe.Recording) []chart {
 	byCause := map[string][]float64{}
 	for _, t := range r.Takeovers {
@@ -64,8 +64,8 @@ func takeoverCharts(r *observe.Recording) []chart {
 	return []chart{c}
 }
 
-// countTable says how many messages of each kind were sent between readings of
-// the counters.
+// countTable says how many messages of each kind were sent between two readings of the
+// counters.
 type countTable struct {
 	Kinds []string
 	Rows  []countRow
@@ -77,8 +77,8 @@ type countRow struct {
 	Sum      uint64
 }
 
-// countMessages sums the differences of two readings over all hosts that were
-// up at both. It returns nil without two readings.
+// countMessages takes the differences of successive readings, and sums them over all hosts
+// that were up at both. It returns nil without two readings.
 func countMessages(r *observe.Recording) *countTable {
 	byStep := map[int]map[string]map[string]uint64{}
 	at := map[int]string{}

@@ -8,16 +8,16 @@ import (
 	"strings"
 )
 
-// ink is a colour of a chart by its purpose. Charts are drawn with colours that
-// stand for these names, and the page says how each looks in light and dark.
+// ink is a colour of a chart, named by its purpose. Charts are drawn with colours that stand
+// for inks, and the page says how each ink looks in light and dark.
 type ink struct {
 	name        string // of the CSS variable
 	light, dark string
 }
 
-// inks are all of them. The colours of series are those of Okabe and Ito (2008),
-// which people with any colour vision tell apart, darkened or lightened to be
-// read on paper; series differ in dashes and shapes as well.
+// inks returns all inks. Those of series are the colours of Okabe and Ito (2008), which people
+// with any colour vision tell apart, darkened or lightened to be read on paper. Series differ
+// in dashes and shapes as well.
 func inks() []ink {
 	return []ink{
 		{"paper", "#ffffff", "#15181d"},
@@ -35,7 +35,7 @@ func inks() []ink {
 // standIn is the colour that stands for the i-th ink in a drawing.
 func standIn(i int) color.NRGBA { return color.NRGBA{R: 0xd0, G: 0x5e, B: byte(0x10 + i), A: 0xff} }
 
-// colorOf returns what to draw with; an unknown name gives black.
+// colorOf returns the colour that stands for the named ink; black for an unknown name.
 func colorOf(name string) color.Color {
 	for i, k := range inks() {
 		if k.name == name {
@@ -45,7 +45,7 @@ func colorOf(name string) color.Color {
 	return color.Black
 }
 
-// variables are the inks as CSS, by name.
+// variables returns the inks as CSS variables.
 func variables() string {
 	var light, dark strings.Builder
 	for _, k := range inks() {
@@ -55,10 +55,10 @@ func variables() string {
 	return fmt.Sprintf(":root{color-scheme:light dark;%s}\n@media (prefers-color-scheme:dark){:root{%s}}", light.String(), dark.String())
 }
 
-// fonts have the same widths as the one that charts are measured with.
+// fonts have the same widths as the font that charts are measured with.
 const fonts = "'Liberation Sans',Arial,Helvetica,sans-serif"
 
-// themed replaces the colours that stand for inks, and names fonts.
+// themed replaces the stand-in colours by the inks' CSS variables, and the font by fonts.
 func themed(svg string) string {
 	for i, k := range inks() {
 		c := standIn(i)
@@ -68,7 +68,7 @@ func themed(svg string) string {
 	return strings.ReplaceAll(svg, ";font-weight:normal;font-style:normal", "")
 }
 
-// alone makes a drawing a file that knows its colours.
+// alone makes a drawing a file with its own colours.
 func alone(svg string) string {
 	svg = svg[strings.Index(svg, "<svg"):]
 	end := strings.Index(svg, ">")
@@ -76,8 +76,8 @@ func alone(svg string) string {
 	return "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n" + svg[:end+1] + style + svg[end+1:]
 }
 
-// embedded makes a drawing a part of a page: named for those who can't see it,
-// and as wide as there is room.
+// embedded makes a drawing a part of a page. It has a name for those who can't see it, and is
+// as wide as there is room.
 func embedded(svg, title string) template.HTML {
 	_, size, _ := strings.Cut(svg, "viewBox=")
 	return template.HTML(`<svg class="chart" role="img" aria-label="` + html.EscapeString(title) + `" viewBox=` + strings.TrimSpace(size))

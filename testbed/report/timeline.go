@@ -15,21 +15,21 @@ import (
 
 const (
 	pageWidth  = 1180.0 // units of a timeline's drawing
-	nameWidth  = 132.0  // for the hosts' names, left of it
+	nameWidth  = 132.0  // for the hosts' names, on the left
 	rightSpace = 14.0
-	// Above the hosts is who led, and over that what the script's lines and
-	// overlaps are called.
+	// Above the hosts is the ribbon of who led. Above the ribbon are the words for the
+	// script's lines and for overlaps.
 	ribbonSpace = 26.0
 	wordSpace   = 20.0
 	faultBar    = 4.0 // height, on top of a host's states
-	// finest is the least width that anything is drawn with; what is smaller and
-	// alike is joined.
+	// finest is the least width that anything is drawn with. Of states that are narrower and
+	// lie on one point, only one is drawn.
 	finest = 0.5
 	// thinnest is the least width of a leader, a fault and an overlap.
 	thinnest = 1.6
-	// roomy is a host with room for words.
+	// roomy is the height of a host with room for words.
 	roomy = 32.0
-	// letter is the width of one, at most.
+	// letter is the width of a letter, at most.
 	letter = 6.6
 )
 
@@ -37,18 +37,18 @@ const (
 type timeline struct {
 	Title         string
 	Width, Height float64
-	Small         bool // there are many hosts: less room for each
+	Small         bool // many hosts, so less room for each
 	top, bottom   float64
-	pieces        []piece // what comes later lies on top
+	pieces        []piece // later ones lie on top
 }
 
-// piece is something with a place. Without a width or a height it is a line,
-// without both only its label is drawn.
+// piece is something with a place. Without a width or a height it is a line. Without both,
+// only its label is drawn.
 type piece struct {
 	kind           string // what it is, as a class for the style
 	x, y, w, h     float64
 	class          string
-	label          string // if there is room
+	label          string // "" if there is no room
 	labelX, labelY float64
 	title          string // shown when the pointer is over it
 }
@@ -90,12 +90,12 @@ func (s scale) x(at election.Instant) float64 {
 	return nameWidth + share*(pageWidth-nameWidth-rightSpace)
 }
 
-// seen reports whether a stretch reaches into what is drawn.
+// seen reports whether a stretch reaches into the time that is drawn.
 func (s scale) seen(from, to election.Instant) bool { return from <= s.to && to >= s.from }
 
 func (s scale) since(at election.Instant) string { return seconds(at.Sub(s.zero)) }
 
-// seconds writes a time with as many digits as help.
+// seconds writes a time with as many digits as are useful.
 func seconds(d time.Duration) string {
 	switch {
 	case d > -time.Second && d < time.Second:
@@ -108,18 +108,18 @@ func seconds(d time.Duration) string {
 	return d.Round(time.Second).String()
 }
 
-// span writes when something was and how long.
+// span writes when something began and ended, and how long it lasted.
 func (s scale) span(from, to election.Instant) string {
 	return fmt.Sprintf("from %s to %s: %s", s.since(from), s.since(to), seconds(to.Sub(from)))
 }
 
-// place lays a stretch out, as wide as it was long, or as narrow as can be seen.
+// place gives a stretch its place: as wide as it was long, but not below least.
 func (s scale) place(from, to election.Instant, y, h, least float64) piece {
 	x := s.x(from)
 	return piece{x: x, y: y, w: math.Max(s.x(to)-x, least), h: h}
 }
 
-// hostHeight is less the more hosts there are.
+// hostHeight is the height of a host: the more hosts, the less.
 func hostHeight(hosts int) float64 {
 	switch {
 	case hosts <= 12:
@@ -130,7 +130,7 @@ func hostHeight(hosts int) float64 {
 	return 13
 }
 
-// rise is where a host's states begin, below its faults and what they are called.
+// rise is how far below a host's top its states begin. Above them are its faults.
 func (s scale) rise() float64 {
 	if s.height < roomy {
 		return faultBar
@@ -138,8 +138,8 @@ func (s scale) rise() float64 {
 	return faultBar + 9
 }
 
-// thick is the height of a host's states: below them, if there is room, is what
-// its programs do.
+// thick is the height of a host's states. Below them, if there is room, is what its programs
+// do.
 func (s scale) thick() float64 {
 	if s.height < roomy {
 		return s.height - s.rise() - 2
@@ -147,8 +147,7 @@ func (s scale) thick() float64 {
 	return s.height - s.rise() - 6
 }
 
-// lay lays one election of a recording out, between two instants; ticks count
-// from zero.
+// lay draws one election of a recording, between two instants. Ticks count from zero.
 func lay(r *observe.Recording, name string, from, to, zero election.Instant) timeline {
 	s := scale{from: from, to: max(to, from+1), zero: zero, height: hostHeight(len(r.Hosts))}
 	t := timeline{Width: pageWidth, Small: s.height < roomy, top: ribbonSpace}
@@ -198,12 +197,12 @@ func lay(r *observe.Recording, name string, from, to, zero election.Instant) tim
 	return t
 }
 
-// silent is the state of an agent that said it leads, and could say nothing when
-// its lease was over: it is frozen.
+// silent is the state of an agent that said that it leads and then was frozen: it could not
+// say anything when its lease was over.
 const silent = "silent"
 
-// spansOf returns what an agent said of an election, what it could not say
-// included.
+// spansOf returns what an agent said of an election, with silent for the time when
+// it could say nothing.
 func spansOf(h observe.HostRecord, name string, led []lead) []observe.StateSpan {
 	var all []observe.StateSpan
 	for _, span := range h.Spans {
@@ -224,10 +223,10 @@ func spansOf(h observe.HostRecord, name string, led []lead) []observe.StateSpan 
 	return all
 }
 
-// states are what a host's agent said, one after another.
+// states draws what a host's agent said, one span after another.
 func (s scale) states(spans []observe.StateSpan, host string, y float64) []piece {
 	var all []piece
-	shown := "" // by the last piece
+	shown := "" // the state of the last piece
 	for _, span := range spans {
 		if !s.seen(span.From, span.To) {
 			continue
@@ -243,7 +242,7 @@ func (s scale) states(spans []observe.StateSpan, host string, y float64) []piece
 			p = p.inside()
 		}
 		if n := len(all); n > 0 && p.w <= least && p.x-all[n-1].x < finest {
-			if weight(span.State) > weight(shown) { // of what lies on one point, what matters most
+			if weight(span.State) > weight(shown) { // of states on one point, show the one that matters most
 				all[n-1], shown = p, span.State
 			}
 			continue

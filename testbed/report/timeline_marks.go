@@ -13,7 +13,7 @@ import (
 	"github.com/doyen-election/doyen/testbed/observe"
 )
 
-// fault lays a fault out on every host that it hit.
+// fault draws a fault on every host that it hit.
 func (s scale) fault(f observe.Fault, rows map[string]float64) []piece {
 	if !s.seen(f.From, f.To) {
 		return nil
@@ -41,10 +41,10 @@ func (s scale) fault(f observe.Fault, rows map[string]float64) []piece {
 	return all
 }
 
-// unclutter takes the words off faults that have no room for them: before the
-// next one's on the same host, and before the edge.
+// unclutter removes the words of a fault if they would run into earlier words in the same row
+// or over the right edge.
 func unclutter(all []piece, right float64) {
-	free := map[float64]float64{} // by row: from where on there is room
+	free := map[float64]float64{} // for each row, where the room begins
 	for i := range all {
 		p := &all[i]
 		end := p.x + letter*0.9*float64(len(p.label)) + 4
@@ -56,7 +56,7 @@ func unclutter(all []piece, right float64) {
 	}
 }
 
-// faultClass tells apart what hits processes, links and the rest of a host.
+// faultClass is the style of a fault: of processes, of links or of the rest of a host.
 func faultClass(what string) string {
 	switch what {
 	case "crash", "terminate", "freeze", "wipe":
@@ -73,9 +73,9 @@ type lead struct {
 	from, to election.Instant
 }
 
-// leaderships returns those of one election, by their beginnings. One ends when
-// the agent no longer says that it leads, or its lease is over: a frozen agent
-// says so for longer.
+// leaderships returns the leaderships of one election, in the order of their beginnings. A
+// leadership ends when its agent stops saying that it leads, or before that with its lease: a
+// frozen agent says so for longer.
 func leaderships(r *observe.Recording, name string) []lead {
 	var all []lead
 	for _, h := range r.Hosts {
@@ -99,7 +99,7 @@ func leaderships(r *observe.Recording, name string) []lead {
 	return all
 }
 
-// ribbon tells who led, and for how long nobody did.
+// ribbon draws who led, and for how long nobody did.
 func (s scale) ribbon(all []lead, top float64) []piece {
 	y, h := top+4, 16.0
 	var pieces []piece
@@ -128,7 +128,7 @@ func (s scale) ribbon(all []lead, top float64) []piece {
 	return pieces
 }
 
-// steps are the script's lines, each where it began.
+// steps draws the script's lines, each where it began.
 func (s scale) steps(r *observe.Recording, bottom float64) []piece {
 	var all []piece
 	next := 0.0
@@ -146,7 +146,7 @@ func (s scale) steps(r *observe.Recording, bottom float64) []piece {
 	return all
 }
 
-// ticks are round times, about nine of them.
+// ticks draws about nine round times.
 func (s scale) ticks(top, bottom float64) []piece {
 	from, to := s.from.Sub(s.zero).Seconds(), s.to.Sub(s.zero).Seconds()
 	step := niceStep((to - from) / 9)
@@ -166,7 +166,7 @@ func (s scale) ticks(top, bottom float64) []piece {
 	return all
 }
 
-// elections returns the names in a recording: the one with the most changes
+// elections returns the names of the elections in a recording, the one with the most changes
 // first.
 func elections(r *observe.Recording) []string {
 	changes := map[string]int{}

@@ -12,8 +12,8 @@ import (
 	"github.com/doyen-election/doyen/testbed/lab"
 )
 
-// excused describes how the machine was paused while that happened by which the script
-// failed, "" if it did not, or if something did not hold that must on any machine.
+// excused describes the pauses of the machine that may be why the script failed. It returns
+// "" if there were none, or if a rule is broken that holds whatever the machine does.
 func (w *world) excused() string {
 	described := excuse(w.meter.Between(w.doubtful(), boottime.Now()), w.agents().Heartbeat)
 	if described != "" && w.brokenSoon() {
@@ -39,8 +39,8 @@ func (w *world) reportHiccups() {
 	}
 }
 
-// doubtful is since when a hiccup may have brought about what failed: a lease
-// before what is counted and timed from.
+// doubtful is since when a hiccup may have caused the failure: from a lease before
+// the instant that the script counts and times from.
 func (w *world) doubtful() election.Instant {
 	from := w.began
 	if w.marked != 0 {

@@ -8,20 +8,19 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-// remembering tells how many things about others a selector holds in memory.
+// remembering tells how many things about other agents a selector holds in memory.
 type remembering interface{ Remembered() int }
 
-// strangers are the peers that anything may come from or be about.
+// strangers are the peers that drawn calls and messages may come from or be about.
 var strangers = []election.PeerID{"self", "a", "b", "c", "d", "e", "z", ""}
 
-// latest keeps drawn instants where adding a timeout does not overflow.
+// latest bounds drawn instants, so that adding a timeout to them does not overflow.
 const latest = 1 << 60
 
-// Anything checks one selector against whatever calls and messages, however
-// senseless: it does not panic; holds at most perPeer things in memory for each
-// candidate of the field; sends at most one message a candidate and two more for
-// each call; nominates itself only when it can lead, and once a round; and never
-// asks to be woken in the past, unless told nonsense about time.
+// Anything checks one selector against any calls and messages, however senseless. It must not
+// panic. It may hold perPeer things in memory for each candidate of the field, and for one
+// more. In each call it may send two messages for each peer, and two more. It may nominate
+// itself only when it can lead, and once a round. It must not ask to be woken in the past.
 func Anything(m Maker, perPeer int) func(*rapid.T) {
 	return func(t *rapid.T) {
 		s := m("self")
@@ -100,7 +99,7 @@ func drawRank(t *rapid.T) election.Rank {
 	}
 }
 
-// drawField draws a field of one entry a peer, in any order.
+// drawField draws a field with at most one entry for each peer, its ranks in any order.
 func drawField(t *rapid.T, now election.Instant) election.Field {
 	f := election.Field{Self: drawRank(t), Able: rapid.IntRange(0, 3).Draw(t, "able") > 0}
 	f.Self.Peer = "self"
@@ -120,8 +119,8 @@ func drawField(t *rapid.T, now election.Instant) election.Field {
 	return f
 }
 
-// drawMessage draws a message of either algorithm, now and then of another
-// election or of no selection at all.
+// drawMessage draws a message of either algorithm. Now and then the message is about another
+// election or has nothing to do with selection.
 func drawMessage(t *rapid.T) election.Message {
 	name := rapid.SampledFrom([]election.Name{Election, Election, Election, "other"}).Draw(t, "election")
 	number := rapid.SampledFrom([]uint64{0, 1, 2, 3, 1<<64 - 1}).Draw(t, "round")

@@ -6,8 +6,8 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-// Fleet returns a network of that many agents. rank gives the priority of the
-// i-th by peer ID, counted from 0.
+// Fleet returns a network of size agents. rank gives the priority of the agent with the i-th
+// peer ID, counted from 0.
 func Fleet(tb TB, m Maker, size int, rank func(i int) int) *Network {
 	tb.Helper()
 	n := New(tb, m)
@@ -17,8 +17,8 @@ func Fleet(tb TB, m Maker, size int, rank func(i int) int) *Network {
 	return n
 }
 
-// Elect starts the given agents, all at the same moment, delivers everything,
-// and confirms the nominee, which must be the best. It fails the test otherwise.
+// Elect starts the given agents at the same moment, delivers everything and confirms the
+// nominee. It fails the test unless the best agent is the only nominee.
 func (n *Network) Elect(starters ...election.PeerID) {
 	n.tb.Helper()
 	for _, s := range starters {

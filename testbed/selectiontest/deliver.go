@@ -29,8 +29,8 @@ func (n *Network) DeliverAt(i int) {
 	}
 }
 
-// DeliverFirst returns, for a delivery in random order that keeps the order on
-// each link, the indexes of the messages that are first on theirs.
+// DeliverFirst returns the index of the oldest message on each link. To deliver in a random
+// order that keeps the order on each link, choose among these.
 func (n *Network) DeliverFirst() []int {
 	type link struct{ from, to election.PeerID }
 	seen := map[link]bool{}
@@ -44,7 +44,7 @@ func (n *Network) DeliverFirst() []int {
 	return first
 }
 
-// Repeat puts a copy of the i-th oldest message under way again.
+// Repeat puts a copy of the i-th oldest message under way.
 func (n *Network) Repeat(i int) { n.queue = append(n.queue, n.queue[i]) }
 
 func (n *Network) Discard(i int) {
@@ -53,8 +53,8 @@ func (n *Network) Discard(i int) {
 	n.logf("  %s -> %s %s (lost)\n", m.from, m.to, messages.Brief(m.message))
 }
 
-// DeliverAll delivers until nothing is under way. More than the limit of
-// messages is a storm and fails the test.
+// DeliverAll delivers until nothing is under way. If it takes more than limit messages, that
+// is a storm and fails the test.
 func (n *Network) DeliverAll(limit int) {
 	n.tb.Helper()
 	for ; n.InFlight() > 0; limit-- {
@@ -74,9 +74,8 @@ func (n *Network) NextWake() election.Instant {
 	return next
 }
 
-// AdvanceTo moves the time and wakes whoever is due, best first. Whoever then
-// wants to be woken at once again would keep its caller busy: that fails the
-// test.
+// AdvanceTo moves the time and wakes every agent that is due, best first. An agent that then
+// wants to be woken at once again would keep its caller busy: that fails the test.
 func (n *Network) AdvanceTo(at election.Instant) {
 	n.tb.Helper()
 	n.Now = max(n.Now, at)
@@ -91,8 +90,8 @@ func (n *Network) AdvanceTo(at election.Instant) {
 	}
 }
 
-// Settle delivers everything and lets time pass, until somebody is nominee and
-// nothing is under way, or nobody wants to be woken, or the time is up.
+// Settle delivers everything and lets time pass. It ends when somebody is nominee, when nobody
+// wants to be woken, or when the time is up. Nothing is under way then.
 func (n *Network) Settle(until election.Instant, limit int) {
 	n.tb.Helper()
 	for {

@@ -10,11 +10,11 @@ import (
 	"github.com/doyen-election/doyen/testbed/messages"
 )
 
-// Election is the election all agents of a network select for.
+// Election is the election that all agents of a network take part in.
 const Election = election.Default
 
-// Heartbeat is the interval every selector is made with, and VoteTimeout what
-// patience adds to the end of the old lease.
+// Heartbeat is the interval that every selector is made with. VoteTimeout is what
+// Field.Patience adds to the end of the old lease.
 const (
 	Heartbeat   = 100 * time.Millisecond
 	VoteTimeout = 2 * Heartbeat
@@ -45,10 +45,10 @@ type Agent struct {
 	Rank     election.Rank
 	Selector Selector
 	Dead     bool
-	Unable   string // why it can't lead; empty: it can
+	Unable   string // why it can't lead; empty if it can
 	Leads    *election.Leadership
 	Follows  election.Term // the newest term it was told of
-	Nominee  bool          // since its last Stop
+	Nominee  bool          // nominated since its last Stop
 	sees     map[election.PeerID]bool
 	wake     election.Instant
 }
@@ -61,10 +61,10 @@ type flight struct {
 // Network is a set of agents and the messages between them.
 type Network struct {
 	Now      election.Instant
-	LeaseEnd election.Instant // of the leader that was lost
+	LeaseEnd election.Instant // when the lease of the lost leader ends
 	Sent     map[string]int   // by kind of message
 	Lose     func() bool      // asked at each delivery; nil: nothing is lost
-	NoVoters bool             // nominees tell all worse candidates of it
+	NoVoters bool             // nobody votes, so a nominee tells all worse candidates
 
 	tb     TB
 	make   Maker
@@ -77,7 +77,7 @@ func New(tb TB, m Maker) *Network {
 	return &Network{tb: tb, make: m, Sent: map[string]int{}}
 }
 
-// Add adds an agent that sees, and is seen by, all others. Of equal priority
+// Add adds an agent that sees all others and is seen by them. Among agents of equal priority,
 // the one added earlier is senior.
 func (n *Network) Add(id election.PeerID, priority int) *Agent {
 	n.tb.Helper()
@@ -126,7 +126,7 @@ func (n *Network) Start(id election.PeerID) {
 	}
 }
 
-// StandBack lets the agent hear of the round of a better one by other means.
+// StandBack tells the agent of the round of a better one, without a message.
 func (n *Network) StandBack(id, better election.PeerID) {
 	a := n.Agent(id)
 	a.Selector.StandBack(n.Now, n.Field(a), n.Agent(better).Rank)
@@ -145,7 +145,7 @@ func (n *Network) TickAll() {
 	}
 }
 
-// Kill stops the agent. Nobody knows yet: see Notice.
+// Kill stops the agent. The others do not know until Notice.
 func (n *Network) Kill(id election.PeerID) {
 	a := n.Agent(id)
 	a.Dead, a.wake = true, election.Never
@@ -159,7 +159,7 @@ func (n *Network) Notice(gone election.PeerID) {
 	n.TickAll()
 }
 
-// Confirm makes the agent the leader of that term, as if the voters had.
+// Confirm makes the agent the leader of that term, as if the voters had confirmed it.
 func (n *Network) Confirm(id election.PeerID, term election.Term) {
 	a := n.Agent(id)
 	l := election.Leadership{Leader: election.Holder{Peer: id, Lineage: 1}, Term: term}
@@ -169,7 +169,7 @@ func (n *Network) Confirm(id election.PeerID, term election.Term) {
 	n.carryOut(a, election.Verdict{Send: sends, WakeAt: election.Never})
 }
 
-// Send puts a message under way, whoever it is from.
+// Send puts a message under way. Anybody can be its sender.
 func (n *Network) Send(from, to election.PeerID, m election.Message) {
 	kind, _, _ := strings.Cut(messages.Brief(m), " ")
 	n.Sent[kind]++

@@ -13,8 +13,8 @@ import (
 // maxAgents keeps drawn networks small enough to be searched and read.
 const maxAgents = 9
 
-// drawNetwork draws agents in a random order of peer IDs and ranks. Priorities
-// are few, so that seniority and peer ID decide too.
+// drawNetwork draws agents whose peer IDs and ranks are in random order. There are few
+// priorities, so that seniority and peer ID decide too.
 func drawNetwork(t *rapid.T, m Maker) *Network {
 	n := New(t, m)
 	size := rapid.IntRange(1, maxAgents).Draw(t, "agents")
@@ -50,10 +50,10 @@ func (n *Network) total() int {
 	return sum
 }
 
-// SelectsBest checks, with every message delivered, in any order that links may
-// give them, and a field that does not change: whoever starts, exactly the best
-// agent able to lead becomes the nominee; no more than limit(n) messages are
-// sent; and the announcement reaches everybody and ends every round.
+// SelectsBest checks a network that loses no message and whose field does not change. Messages
+// arrive in any order that keeps the order on each link. Whoever starts, exactly the best
+// agent able to lead becomes the nominee, with at most limit(n) messages. The announcement
+// reaches everybody and ends every round.
 func SelectsBest(m Maker, limit func(agents int) int) func(*rapid.T) {
 	return func(t *rapid.T) {
 		n := drawNetwork(t, m)
@@ -87,8 +87,7 @@ func SelectsBest(m Maker, limit func(agents int) int) func(*rapid.T) {
 	}
 }
 
-// startSome starts some agents, between deliveries in random order, and
-// delivers the rest.
+// startSome starts some agents, between deliveries in random order. Then it delivers the rest.
 func (n *Network) startSome(t *rapid.T) {
 	starts := rapid.IntRange(1, 2*len(n.agents)).Draw(t, "starts")
 	for starts > 0 || n.InFlight() > 0 {
@@ -102,10 +101,9 @@ func (n *Network) startSome(t *rapid.T) {
 	}
 }
 
-// Recovers checks that, after any history of lost and repeated messages, deaths,
-// changing fields and failed attempts, once messages arrive again and somebody
-// can lead, somebody that can is nominated: within the bound, and with no more
-// than limit(n) messages.
+// Recovers checks that somebody is nominated once messages arrive again, if anybody can
+// lead: within the bound, and with no more than limit(n) messages. Before that, messages
+// are lost and repeated, agents die or change whether they can lead, and attempts fail.
 func Recovers(m Maker, bound func(agents int) time.Duration, limit func(agents int) int) func(*rapid.T) {
 	return func(t *rapid.T) {
 		n := drawNetwork(t, m)
@@ -167,7 +165,7 @@ func (n *Network) Fail(a *Agent) {
 	n.Tick(a)
 }
 
-// heal makes every agent notice who is dead, and ends the attempts.
+// heal ends the attempts of all nominees and makes every agent notice who is dead.
 func (n *Network) heal() {
 	n.logf("healed\n")
 	for _, a := range n.agents {
@@ -182,9 +180,9 @@ func (n *Network) heal() {
 	}
 }
 
-// runElectors plays the electors of a cluster without leader: whoever has no
-// round under way starts one, the i-th best of the field i staggers from now on.
-// It ends with the first nominee, or when the time is up.
+// runElectors plays the electors of a cluster without a leader. Every agent that has no round
+// under way starts one, the i-th best of them i quarters of a heartbeat from now. runElectors
+// ends with the first nominee, or when the time is up.
 func (n *Network) runElectors(until election.Instant) {
 	begun := n.Now
 	for turns := 0; n.Now < until; turns++ {
@@ -212,7 +210,7 @@ func (n *Network) runElectors(until election.Instant) {
 	}
 }
 
-// String shows who is where, for a failed test.
+// String describes the agent, for a failed test.
 func (a *Agent) String() string {
 	return fmt.Sprintf("%s(priority %d, dead %t, unable %q)", a.Rank.Peer, a.Rank.Priority, a.Dead, a.Unable)
 }

@@ -16,22 +16,22 @@ import (
 // stormLimit is more messages than any script should cause.
 const stormLimit = 10_000
 
-// RunScripts runs the golden traces of a folder. Each directive acts on the
-// network and prints what happened:
+// RunScripts runs the golden traces of a folder. Each directive acts on the network and prints
+// what happened:
 //
-//	agents               (input: lines NAME PRIORITY) a new network
-//	lease end=50ms       the lost leader's lease ends then
-//	start NAME…          these begin a round
-//	deliver [n=1]        deliver that many messages, default all
+//	agents               a new network; the input has a line NAME PRIORITY for each agent
+//	lease end=50ms       the lost leader's lease ends at that time
+//	start NAME…          the named agents begin a round
+//	deliver [n=1]        deliver that many messages, all by default
 //	lose from=a to=b     lose the oldest message under way on that link
 //	settle               deliver and let time pass until there is a nominee
 //	advance by=100ms     let time pass; nothing is delivered
-//	kill NAME…           stop these; the others do not know
-//	notice NAME…         these leave the fields of all
-//	join NAME p=5        a new agent, seen by all
-//	unable NAME why=…    it can't lead; able NAME: it can again
+//	kill NAME…           stop the named agents; the others do not know
+//	notice NAME…         the named agents leave the fields of all
+//	join NAME p=5        a new agent with priority 5, seen by all
+//	unable NAME why=…    the agent can't lead; able NAME: it can again
 //	standback NAME better=NAME
-//	confirm NAME term=7  the voters confirmed it
+//	confirm NAME term=7  the voters confirmed the agent
 //	say from=a to=b what=coordinator|elected|answer term=3 leader=a round=1
 //	state                who is active, who leads, what was sent
 func RunScripts(t *testing.T, dir string, m Maker) {

@@ -187,8 +187,8 @@ func (d *disk) carryOut(w *world, a *agent, dies, fails int) error {
 	return err
 }
 
-// kill ends the process, perhaps in the middle of a write. What it has written
-// can be read, but for what is not synced only until the power fails.
+// kill ends the process, perhaps in the middle of a write. What it has written can
+// still be read; what of it is not synced is lost when the power fails.
 func (d *disk) kill(w *world, a *agent) {
 	if d.pending == nil {
 		return

@@ -81,7 +81,7 @@ func (w *world) drawLease(r *rand.Rand) time.Duration {
 	return pick(r, l, l, 3*l, 12*l)
 }
 
-// settle gives all agents the settings that this world is measured by.
+// settle returns to the plan's timing: agents with another one stop, to start again with it.
 func (w *world) settle() {
 	w.lease = w.plan.timing.Lease
 	for _, a := range w.agents {

@@ -30,9 +30,9 @@ type Progress struct {
 // Rate is steps per second of real time, on all cores.
 func (p Progress) Rate() float64 { return float64(p.Steps) / max(p.Elapsed.Seconds(), 1e-9) }
 
-// Sweep plays seeds on several cores until its budget is used up, ctx ends or a
-// run violates a rule: of several it returns that of the lowest seed, nil if
-// there is none. Every seed below the last that it played was played.
+// Sweep plays seeds on several cores until its budget is used up, ctx ends or a run
+// violates a rule. It returns the violation with the lowest seed, nil if there is none.
+// No seed below the highest that was played is left out.
 func Sweep(ctx context.Context, o SweepOptions) (Progress, *Violation) {
 	// Runs are short, and so is the life of what they allocate.
 	defer debug.SetGCPercent(debug.SetGCPercent(gcPercent))

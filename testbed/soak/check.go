@@ -13,7 +13,7 @@ import (
 	"github.com/doyen-election/doyen/testbed/observe"
 )
 
-// check checks for what must never happen, and records the first of it.
+// check looks for what must never happen, and records the first violation.
 func (s *soak) check() {
 	s.lab.Look(func(e *observe.Elections) {
 		for _, name := range e.Names() {
@@ -42,8 +42,8 @@ func (s *soak) violate(rule, what string) {
 	}
 }
 
-// fallen describes a leader whose token is not above that of an earlier one; "" if
-// there is none.
+// fallen describes a leader whose token is not above that of an earlier leader; "" if there is
+// none.
 func fallen(name string, claims []observe.Claim) string {
 	sorted := slices.SortedStableFunc(slices.Values(claims), func(a, b observe.Claim) int { return cmp.Compare(a.Start, b.Start) })
 	var highest observe.Claim
@@ -58,8 +58,7 @@ func fallen(name string, claims []observe.Claim) string {
 	return ""
 }
 
-// together describes two programs that acted at once, or under one token; "" if
-// none did.
+// together describes two programs that acted at once, or under the same token; "" if none did.
 func together(acts []observe.ProgramSpan) string {
 	sorted := slices.SortedStableFunc(slices.Values(acts), func(a, b observe.ProgramSpan) int { return cmp.Compare(a.From, b.From) })
 	for i, a := range sorted {
@@ -79,8 +78,7 @@ func together(acts []observe.ProgramSpan) string {
 	return ""
 }
 
-// conclude puts the result together, and keeps the logs if something was
-// violated.
+// conclude completes the result. If something was violated, it also keeps the logs.
 func (s *soak) conclude() {
 	if s.result.Violation == nil {
 		s.check()
@@ -109,7 +107,7 @@ func (s *soak) record() *observe.Recording {
 	return r
 }
 
-// keep copies all logs, and the history, to where they outlive the cluster.
+// keep copies all logs, and the history, to Options.Keep, where they outlive the cluster.
 func (s *soak) keep() error {
 	var history strings.Builder
 	for _, o := range s.register.History() {

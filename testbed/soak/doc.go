@@ -1,22 +1,23 @@
-// Package soak runs real agents and programs for hours under random faults, and
-// looks at what must never happen.
+// Package soak runs real agents and programs for hours under random faults, and looks for what
+// must never happen. In every round it looks for:
 //
-// It guarantees that these are looked for in every round: two agents that lead
-// one election at once, two programs that act at once by their own stamps (an
-// overlap); a leader whose token is not above every earlier one's; a history of
-// the shared counter that no order of its operations explains (package history,
-// by porcupine), although the counter's keeper takes only tokens at least as high
-// as the highest it has seen; and, once all faults are over, agents that do not
-// agree or a program that does not go on in bounded time. At the first of them it
-// stops and keeps all logs.
+//   - two agents that lead one election at once, or two programs that act at once by their
+//     own stamps (an overlap)
+//   - a leader whose token is not above every earlier leader's
+//   - a history of the shared counter that no order of its operations explains (package
+//     history judges it by porcupine), although the counter takes only tokens at least as
+//     high as the highest it has seen
+//   - agents that do not agree, or a program that does not go on, in bounded time after all
+//     faults are over
 //
-// Now and then a program is held up between looking at its lease and writing, so
-// that the register's check of tokens has something to refuse.
+// At the first violation it stops and keeps all logs.
 //
-// Which faults strike whom, when and for how long follows from the seed. What
-// comes of them does not: processes, disks and clocks are real, so a seed plays
-// the same faults again and not the same run. Faults that this machine can't have
-// are skipped, and named.
+// Now and then a program is held up between looking at its lease and writing, so that the
+// register has an old token to refuse.
 //
-// It assumes that all processes share one clock, CLOCK_BOOTTIME.
+// The seed decides which faults strike whom, when and for how long. It does not decide what
+// comes of them: processes, disks and clocks are real. So the same seed plays the same faults
+// again, but not the same run. Faults that this machine can't have are skipped, and named.
+//
+// All processes have to share one clock, CLOCK_BOOTTIME.
 package soak

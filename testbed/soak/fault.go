@@ -18,8 +18,8 @@ type undo func() error
 
 func nothing() error { return nil }
 
-// strike lets a fault begin, and returns how to end it. A fault that finds
-// nothing to hit does nothing.
+// strike begins a fault and returns how to end it. A fault that finds nothing to hit does
+// nothing.
 func (s *soak) strike(ctx context.Context, f strike) (undo, error) {
 	end, err := s.begin(ctx, f, s.target(f))
 	switch {
@@ -40,7 +40,7 @@ func (s *soak) strike(ctx context.Context, f strike) (undo, error) {
 	}, nil
 }
 
-// hitsNothing reports that a fault, or its end, found nothing to do.
+// hitsNothing reports whether a fault, or its end, found nothing to do.
 func hitsNothing(err error) bool {
 	return errors.Is(err, hosts.ErrDown) || errors.Is(err, hosts.ErrUp) || errors.Is(err, lab.ErrNoProcess) || errors.Is(err, errNothing)
 }
@@ -64,14 +64,14 @@ func (s *soak) target(f strike) *hosts.Host {
 	return target
 }
 
-// begin does what a fault does, to the host's agent, its program or both.
+// begin lets f happen to the host's agent, its program or both. It returns how to end f.
 func (s *soak) begin(ctx context.Context, f strike, h *hosts.Host) (undo, error) {
 	p := s.programs[h.Name()]
 	switch f.Kind {
 	case Resign:
 		at, err := lab.HandOver(ctx, h, Election, "")
 		if err != nil {
-			return nil, errNothing // it is down, frozen or does not lead
+			return nil, errNothing // the host is down, frozen or does not lead
 		}
 		s.lab.Note(observe.Fault{What: "resign", Where: []string{h.Name()}, From: at, To: at})
 		return nothing, nil
@@ -82,7 +82,7 @@ func (s *soak) begin(ctx context.Context, f strike, h *hosts.Host) (undo, error)
 		}
 		s.lab.Note(observe.Fault{What: "drain", Where: []string{h.Name()}, From: at})
 		return func() error {
-			_ = s.drain(context.WithoutCancel(ctx), h, false) // it may be down
+			_ = s.drain(context.WithoutCancel(ctx), h, false) // the agent may be down
 			s.lab.Over(boottime.Now(), "", []string{h.Name()}, "drain")
 			return nil
 		}, nil
@@ -93,7 +93,7 @@ func (s *soak) begin(ctx context.Context, f strike, h *hosts.Host) (undo, error)
 		_, err := p.Freeze()
 		return func() error { _, err := p.Thaw(); return err }, err
 	case CrashHost:
-		_, _ = p.Crash() // it may be gone
+		_, _ = p.Crash() // the program may be gone
 	case FreezeHost:
 		_, _ = p.Freeze()
 	}
@@ -113,7 +113,7 @@ func (s *soak) begin(ctx context.Context, f strike, h *hosts.Host) (undo, error)
 	}, err
 }
 
-// fault is what happens to the host's agent, disk, processor or links.
+// fault is the fault of the host's agent, disk, processor or links that f stands for.
 func (s *soak) fault(f strike, h *hosts.Host) (hosts.Fault, error) {
 	var others []string
 	for _, other := range s.lab.Cluster.Hosts() {

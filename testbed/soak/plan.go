@@ -21,36 +21,36 @@ const (
 	CrashHost     Kind = "crash host"     // kill -9 of both
 	CrashProgram  Kind = "crash program"  // kill -9
 	FreezeProgram Kind = "freeze program" // SIGSTOP
-	Resign        Kind = "resign"         // the leader is asked to
+	Resign        Kind = "resign"         // the leader is asked to resign
 	Drain         Kind = "drain"          // on, and off later
 	Cut           Kind = "cut"            // from all others, silently
 	CutOut        Kind = "cut out"        // no other hears the host
 	CutIn         Kind = "cut in"         // the host hears no other
 	CutPair       Kind = "cut pair"       // two hosts from each other
 	BadLinks      Kind = "bad links"      // delay, loss, duplication, reordering of all that the host sends
-	Unplug        Kind = "unplug"         // its carrier is gone: a loud cut
+	Unplug        Kind = "unplug"         // the host loses its carrier, and notices
 	SlowDisk      Kind = "slow disk"
 	Starve        Kind = "starve" // of processor time
 )
 
-// Kinds are all of them.
+// Kinds returns all kinds.
 func Kinds() []Kind {
 	return []Kind{Crash, Terminate, Freeze, FreezeHost, CrashHost, CrashProgram, FreezeProgram, Resign, Drain,
 		Cut, CutOut, CutIn, CutPair, BadLinks, Unplug, SlowDisk, Starve}
 }
 
-// leading means the host that leads when the fault strikes.
+// leading stands for the host that leads when the fault strikes.
 const leading = -1
 
 // strike is one fault of a round.
 type strike struct {
 	Kind  Kind
-	Host  int // or leading
-	Other int // of a pair
+	Host  int // its index, or leading
+	Other int // the second host of CutPair
 	At    time.Duration
 	Lasts time.Duration
-	Link  netns.Link    // of bad links
-	Disk  time.Duration // of a slow disk, to each write
+	Link  netns.Link    // for BadLinks
+	Disk  time.Duration // for SlowDisk: how much longer each write takes
 }
 
 func (s strike) String() string {
@@ -61,8 +61,8 @@ func (s strike) String() string {
 	return fmt.Sprintf("%s of %s after %s for %s", s.Kind, host, s.At.Round(time.Millisecond), s.Lasts.Round(time.Millisecond))
 }
 
-// drawRound draws the faults of one round, by their times: one most often, a few
-// at once sometimes. They are over a few leases after the round began.
+// drawRound draws the faults of one round, in the order of their beginnings: most often one,
+// sometimes two or three. All are over a few leases after the round began.
 func drawRound(rng *rand.Rand, kinds []Kind, hosts int, lease time.Duration) []strike {
 	n := []int{1, 1, 1, 2, 2, 3}[rng.IntN(6)]
 	var all []strike
@@ -84,19 +84,19 @@ func drawRound(rng *rand.Rand, kinds []Kind, hosts int, lease time.Duration) []s
 	return all
 }
 
-// around draws an exponential time of that mean, bounded.
+// around draws an exponentially distributed time with that mean, at most the given one.
 func around(rng *rand.Rand, mean, most time.Duration) time.Duration {
 	return min(time.Duration(rng.ExpFloat64()*float64(mean)), most)
 }
 
-// moment is something to do in a round.
+// moment is when a fault of a round begins or, with undo, ends.
 type moment struct {
 	at     time.Duration
 	strike int
 	undo   bool
 }
 
-// moments orders what a round's faults begin and end with.
+// moments puts the beginnings and ends of a round's faults in order.
 func moments(all []strike) []moment {
 	var line []moment
 	for i, s := range all {

@@ -20,24 +20,24 @@ import (
 )
 
 const (
-	// window is how many operations are judged together. Windows meet where no
-	// operation is under way, so that each begins with a known value.
+	// window is how many operations are judged together. A window ends when no operation is
+	// under way, so that the next one begins with a known value.
 	window = 2000
-	// judging bounds the search of one window.
+	// judging bounds how long the judgement of one window may take.
 	judging = 20 * time.Second
 	// maxActs is how many stretches of acting are remembered.
 	maxActs = 512
 )
 
-// Register is the shared counter that only the leading program should change. It
-// takes what comes with a token at least as high as the highest it has seen. Its
-// methods may be called by several goroutines at once.
+// Register is the shared counter that only the leading program should change. It takes
+// operations whose token is at least as high as the highest it has seen. Its methods may be
+// called by several goroutines at once.
 type Register struct {
 	mu       sync.Mutex
 	counter  history.Register
-	first    int // value at the beginning of the window
+	first    int // the counter's value at the beginning of the window
 	ops      []porcupine.Operation
-	open     map[int]*porcupine.Operation // under way, by program
+	open     map[int]*porcupine.Operation // operations under way, by program
 	names    []string                     // of programs
 	acts     []observe.ProgramSpan
 	lastAdd  election.Instant
@@ -45,12 +45,12 @@ type Register struct {
 	violated string
 }
 
-// Counts are what a register has met.
+// Counts says how much a register has met.
 type Counts struct {
 	Operations int `json:"operations"` // done
 	Refused    int `json:"refused"`    // for an old token
-	Unknown    int `json:"unknown"`    // done, and the program never heard of it
-	Windows    int `json:"windows"`    // of the history, judged
+	Unknown    int `json:"unknown"`    // done, but the program never received the answer
+	Windows    int `json:"windows"`    // windows of the history that were judged
 	Undecided  int `json:"undecided"`  // windows that took too long to judge
 }
 
@@ -75,8 +75,8 @@ func (r *Register) Serve(ctx context.Context, l net.Listener) error {
 	}
 }
 
-// serve answers one program. When its connection ends, so does what it had under
-// way: nothing of it can come any more.
+// serve answers one program. When its connection ends, so does the operation that it had under
+// way: no further request of it can come.
 func (r *Register) serve(ctx context.Context, conn net.Conn) {
 	defer conn.Close()
 	defer context.AfterFunc(ctx, func() { conn.Close() })()
@@ -112,7 +112,7 @@ func (r *Register) enter(program string) int {
 	return len(r.names) - 1
 }
 
-// leave ends what the program had under way with a result that it never heard.
+// leave ends the operation that the program had under way. The program never heard its result.
 func (r *Register) leave(client int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -142,7 +142,7 @@ func (r *Register) do(client int, host string, a actor.Ask) actor.Answer {
 	return actor.Answer{Done: true, Value: r.counter.Value}
 }
 
-// returned ends the program's operation: it has heard the answer.
+// returned ends the program's operation: the program has received the answer.
 func (r *Register) returned(client int, at int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -152,7 +152,7 @@ func (r *Register) returned(client int, at int64) {
 	}
 }
 
-// finish moves an operation into the history, and judges what has come together.
+// finish moves an operation into the history, and judges the history if it fills a window.
 func (r *Register) finish(client int) {
 	r.ops = append(r.ops, *r.open[client])
 	delete(r.open, client)
@@ -161,7 +161,7 @@ func (r *Register) finish(client int) {
 	}
 }
 
-// judge judges the history since the last time, if no operation is under way.
+// judge judges the history since the last judgement, unless an operation is under way.
 func (r *Register) judge() {
 	if len(r.open) > 0 || len(r.ops) == 0 || r.violated != "" {
 		return
@@ -199,7 +199,7 @@ func (r *Register) act(program, host string, a actor.Ask) {
 	r.acts = append(r.acts, observe.ProgramSpan{Program: program, Host: host, Election: Election, Term: a.Token, From: at, To: at})
 }
 
-// Check judges what it can, and returns what was violated, "" if nothing was.
+// Check judges what can be judged now. It returns what was violated, "" if nothing was.
 func (r *Register) Check() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -228,8 +228,8 @@ func (r *Register) LastAdd() election.Instant {
 	return r.lastAdd
 }
 
-// History returns the operations of the window that was judged last, if it
-// violates the specification, else of the one that is not judged yet.
+// History returns the operations of the window that violates the specification, if one does,
+// else of the window that is not judged yet.
 func (r *Register) History() []porcupine.Operation {
 	r.mu.Lock()
 	defer r.mu.Unlock()

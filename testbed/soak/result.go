@@ -16,10 +16,10 @@ type Result struct {
 	Lasted    time.Duration
 	Rounds    int
 	Faults    map[Kind]int
-	Skipped   []string // kinds of faults that could not be had, and why
+	Skipped   []string // kinds of faults that this machine can't have, and why
 	Takeovers int
 	Counts    Counts
-	Heals     []time.Duration // from the end of a round's faults until all went on
+	Heals     []time.Duration // how long each recovery took, from the end of all faults on
 	Violation *Violation      // nil if all was well
 	Recording *observe.Recording
 }
@@ -31,14 +31,14 @@ type Violation struct {
 	At     time.Duration // since the start
 	Round  int
 	Faults []string // of that round
-	Logs   string   // the folder they are kept in
+	Logs   string   // the folder with the logs
 }
 
 func (v *Violation) String() string {
 	return fmt.Sprintf("%s, %s after the start, in round %d (%s): %s", v.Rule, v.At.Round(time.Millisecond), v.Round, strings.Join(v.Faults, "; "), v.What)
 }
 
-// line is one of progress.
+// line is a line of progress.
 func (r Result) line(c Counts) string {
 	return fmt.Sprintf("%d rounds, %d faults, %d operations (%d refused), slowest recovery %s", r.Rounds, r.injected(), c.Operations, c.Refused,
 		r.slowest().Round(time.Millisecond))
@@ -58,7 +58,7 @@ func (r Result) slowest() time.Duration {
 	return slices.Max(r.Heals)
 }
 
-// Facts are the summary, a line each.
+// Facts returns the lines of Summary.
 func (r Result) Facts() []string { return strings.Split(strings.TrimSpace(r.Summary()), "\n") }
 
 // Summary is what happened, for people.

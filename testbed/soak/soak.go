@@ -22,8 +22,8 @@ import (
 
 // Options say what to run.
 type Options struct {
-	Hosts  hosts.Config  // which agents; its OnExit is taken
-	For    time.Duration // how long
+	Hosts  hosts.Config  // the agents; its OnExit is replaced
+	For    time.Duration // how long to run
 	Seed   uint64        // of the faults
 	Actor  string        // path of an executable that calls actor.Serve
 	Keep   string        // folder for the logs if something is violated
@@ -32,17 +32,17 @@ type Options struct {
 }
 
 const (
-	// Election is the one that the programs are candidates in.
+	// Election is the election in which the programs are candidates.
 	Election = "soak"
-	// healing is how long agents may take to agree, and a program to go on, once
-	// all faults are over, beside some leases.
+	// healing is how long agents may take to agree, and a program to go on, once all faults
+	// are over. Some leases come on top.
 	healing   = 15 * time.Second
 	pollEvery = 50 * time.Millisecond
 	showEvery = 30 * time.Second
-	longest   = 30 * 24 * time.Hour // that a soak may run
+	longest   = 30 * 24 * time.Hour // a soak runs no longer
 )
 
-// Check reports what can't be run, naming the flag to blame.
+// Check returns an error if the options can't be run. It names the flag to blame.
 func (o Options) Check() error {
 	if o.For <= 0 || o.For > longest {
 		return fmt.Errorf("--for: %s is not between 1ns and %s", o.For, longest)
@@ -53,14 +53,14 @@ func (o Options) Check() error {
 	return o.Hosts.Check()
 }
 
-// soak is one run. One goroutine uses it.
+// soak is one run. Only one goroutine uses it.
 type soak struct {
 	o        Options
 	rng      *rand.Rand
 	lab      *lab.Lab
 	register *Register
 	programs map[string]*lab.Program // by host
-	kinds    []Kind                  // that this machine can have
+	kinds    []Kind                  // of faults that this machine can have
 	lease    time.Duration
 
 	result Result
@@ -68,8 +68,8 @@ type soak struct {
 	shown  time.Time // when progress was shown last
 }
 
-// Run runs until the time is over, ctx ends or something is violated. The result is
-// all that happened; the error is what kept the soak itself from its work.
+// Run runs until the time is over, ctx ends or something is violated. The result is all that
+// happened. The error is what kept the soak itself from its work.
 func Run(ctx context.Context, o Options) (result Result, err error) {
 	if err := o.Check(); err != nil {
 		return Result{}, err
@@ -94,7 +94,7 @@ func Run(ctx context.Context, o Options) (result Result, err error) {
 	return s.result, errors.Join(err, closeAll())
 }
 
-// open starts everything; what it returns ends it again.
+// open starts everything; closeAll ends it again.
 func (s *soak) open(ctx context.Context) (closeAll func() error, err error) {
 	ctx, stop := context.WithCancel(ctx)
 	served := make(chan error, 1)
@@ -132,7 +132,7 @@ func (s *soak) open(ctx context.Context) (closeAll func() error, err error) {
 	return closeAll, nil
 }
 
-// rounds goes on until the context ends or something is violated.
+// rounds plays rounds until ctx ends, something is violated or Options.Rounds are over.
 func (s *soak) rounds(ctx context.Context) error {
 	fmt.Fprintf(s.o.Log, "soak: %d hosts, %s, profile %s, for %s, seed %d\n", s.o.Hosts.Agents, s.o.Hosts.Algorithm, s.o.Hosts.Profile, s.o.For, s.o.Seed)
 	if err := s.heal(ctx); err != nil || s.result.Violation != nil {
@@ -157,7 +157,7 @@ func (s *soak) rounds(ctx context.Context) error {
 	return nil
 }
 
-// words are a round's faults.
+// words describes the faults of a round.
 func words(round []strike) []string {
 	var all []string
 	for _, f := range round {
@@ -187,7 +187,7 @@ func (s *soak) play(ctx context.Context, round []strike) error {
 	return nil
 }
 
-// heal ends all faults, and waits until all agree and a program acts again.
+// heal ends all faults, and waits until all agents agree and a program acts again.
 func (s *soak) heal(ctx context.Context) error {
 	if _, err := s.lab.Cluster.Heal(); err != nil && !errors.Is(err, hosts.ErrUnavailable) {
 		return err
@@ -223,7 +223,7 @@ func (s *soak) heal(ctx context.Context) error {
 	return nil
 }
 
-// healHost ends what may still be wrong with a host; most of it is not.
+// healHost tries to end every fault that the host may still have.
 func (s *soak) healHost(ctx context.Context, h *hosts.Host) {
 	_, _ = s.programs[h.Name()].Thaw()
 	_, _ = h.SlowDisk(0)
@@ -237,7 +237,7 @@ func (s *soak) healHost(ctx context.Context, h *hosts.Host) {
 	_ = s.drain(ctx, h, false)
 }
 
-// skip records that a kind of fault can't be had here.
+// skip records that this machine can't have a kind of fault.
 func (s *soak) skip(k Kind, err error) {
 	s.kinds = slices.DeleteFunc(s.kinds, func(x Kind) bool { return x == k })
 	s.result.Skipped = append(s.result.Skipped, fmt.Sprintf("%s: %v", k, err))

@@ -9,8 +9,8 @@ import (
 
 const (
 	lineHeight = 15.0 // pixels, of a line of text
-	leastGap   = 4.0  // between two moments that differ
-	decade     = 16.0 // that ten times as long adds
+	leastGap   = 4.0  // at least, between two different moments
+	decade     = 16.0 // more height for ten times as long
 )
 
 // axis maps times to heights: in order, but not to scale.
@@ -20,8 +20,8 @@ type axis struct {
 	rows    []float64 // of the lines of text
 }
 
-// newAxis gives every line of text its own row, at the height of its time
-// or just below.
+// newAxis gives every line of text a row of its own, at the height of its time or, if there is
+// no room, below.
 func newAxis(d Diagram, lines []Line, top float64) axis {
 	times := []time.Duration{d.From, d.To}
 	add := func(ts ...time.Duration) {
@@ -82,7 +82,7 @@ func (a axis) y(t time.Duration) float64 {
 	return a.heights[i-1] + part*(a.heights[i]-a.heights[i-1])
 }
 
-// bottom is below everything.
+// bottom is the height of the last moment or of the last row, whichever is further down.
 func (a axis) bottom() float64 {
 	y := a.heights[len(a.heights)-1]
 	if n := len(a.rows); n > 0 {

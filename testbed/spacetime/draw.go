@@ -19,7 +19,7 @@ type drawing struct {
 	SVG
 	axis  axis
 	lines []Line
-	lane  float64 // pixels from one to the next
+	lane  float64 // pixels from one lane to the next
 	text  float64 // where the text begins
 }
 
@@ -37,12 +37,12 @@ func (g *drawing) x(lane int) float64 { return gutter + (float64(lane)+0.62)*g.l
 
 func seconds(t time.Duration) string { return fmt.Sprintf("%.3f s", t.Seconds()) }
 
-// span writes a hover text's times.
+// span writes the times in a hover text.
 func (g *drawing) span(from, to time.Duration) string {
 	return fmt.Sprintf("from %s to %s", seconds(from), seconds(to))
 }
 
-// draw draws everything, what is to lie on top last.
+// draw draws everything. What has to lie on top comes last.
 func (g *drawing) draw() {
 	g.rows()
 	for i := range g.Lanes {
@@ -90,7 +90,7 @@ func (g *drawing) rows() {
 	}
 }
 
-// short cuts a text that would run off the page; hovering shows it whole.
+// short cuts a text that would run off the page. Hovering shows the whole text.
 func short(text string) string {
 	first, _, _ := strings.Cut(text, "\n")
 	if r := []rune(first); len(r) > 120 {
@@ -170,7 +170,7 @@ func (g *drawing) arrow(a Arrow) {
 	})
 }
 
-// end is when the arrow ends in a drawing that ends at that time.
+// end is when the arrow ends: when it came, or else when the drawing ends.
 func (a Arrow) end(end time.Duration) time.Duration {
 	if a.Came == Never {
 		return end

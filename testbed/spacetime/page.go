@@ -27,8 +27,8 @@ func Write(w io.Writer, d Diagram) error {
 	return nil
 }
 
-// Fragment draws the diagram as a part of another page, which has to have Style
-// among its styles. The diagram's title, facts and command are left to that page.
+// Fragment draws the diagram as a part of another page. That page has to include Style, and to
+// show the diagram's title, facts and command itself.
 func Fragment(d Diagram) (template.HTML, error) {
 	t, err := template.ParseFS(files, "fragment.html")
 	if err != nil {
@@ -45,8 +45,8 @@ func Fragment(d Diagram) (template.HTML, error) {
 	return template.HTML(text.String()), nil // the template escaped it
 }
 
-// Style is what a page with diagrams needs among its styles. All of it is
-// nested below the class spacetime.
+// Style is the CSS that a page with diagrams needs. All of it is nested below the class
+// spacetime.
 func Style() (template.CSS, error) {
 	text, err := files.ReadFile("style.css")
 	if err != nil {
@@ -65,7 +65,7 @@ type view struct {
 	Style         template.CSS
 }
 
-// head is a lane's name over it.
+// head is the name above a lane.
 type head struct {
 	X    float64
 	Name string

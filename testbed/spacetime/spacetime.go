@@ -1,11 +1,10 @@
-// Package spacetime draws what a cluster did as a space-time diagram (Lamport
-// 1978): a lane per agent, time downwards, messages as arrows between lanes,
-// leaderships as bars, and beside it, line by line, who did what when.
+// Package spacetime draws what a cluster did as a space-time diagram (Lamport 1978). It has a
+// lane per agent, time downwards, messages as arrows between lanes, and leaderships as bars.
+// Beside the diagram is, line by line, who did what when.
 //
-// It guarantees one self-contained HTML page, readable in light and dark and
-// without colour, with every text escaped. Time is not to scale: short times
-// are drawn longer than they are and long ones shorter, but never in another
-// order. It does not judge what it draws.
+// A diagram is one self-contained HTML page, readable in light and dark and without colour,
+// with every text escaped. Time is not to scale: short times are drawn longer than they are
+// and long ones shorter, but never in another order. The package does not judge what it draws.
 package spacetime
 
 import (
@@ -17,23 +16,23 @@ import (
 // Never is the end of what has not ended.
 const Never time.Duration = -1
 
-// Diagram is what is drawn. Times count from the beginning of the run; what is
-// wholly outside From and To is left out.
+// Diagram is what is drawn. Times count from the beginning of the run. What is wholly outside
+// From and To is left out.
 type Diagram struct {
 	Title    string
 	Facts    []string // a line each, under the title
-	Command  string   // that shows it again
+	Command  string   // the command that shows the diagram again
 	Lanes    []string
 	From, To time.Duration
 	Lives    []Span // when an agent's process was up
-	Pauses   []Span // and when it stood still
+	Pauses   []Span // when an agent's process stood still
 	Bars     []Bar
 	Arrows   []Arrow
 	Marks    []Mark
-	Slow     time.Duration // an arrow that takes longer is listed with its arrival; 0: none
+	Slow     time.Duration // a message that takes longer is listed with its arrival; 0: no message is
 }
 
-// Span is some time of one lane; To may be Never.
+// Span is a stretch of time in one lane; To may be Never.
 type Span struct {
 	Lane     int
 	From, To time.Duration
@@ -44,19 +43,19 @@ type Span struct {
 type Bar struct {
 	Span
 	Label string        // beside its beginning
-	Row   int           // of several elections, which
-	Acts  bool          // a program acts, else an agent says that it leads
-	Lease time.Duration // when it would end by itself
+	Row   int           // which election, if there are several
+	Acts  bool          // true: a program acts; false: an agent says that it leads
+	Lease time.Duration // when its lease ends
 }
 
 // Arrow is a message from one lane to another.
 type Arrow struct {
 	From, To   int
-	Sent, Came time.Duration // Never: it was under way at the end
+	Sent, Came time.Duration // Came is Never if it was under way at the end
 	Text       string
 	Detail     string
-	Lost       bool // at Came
-	Quiet      bool // one of those that go on all the time: drawn thin, not listed
+	Lost       bool // it was lost, at Came
+	Quiet      bool // it is one of many that go on all the time: drawn thin, not listed
 }
 
 // MarkKind says what a mark is about.
@@ -70,7 +69,7 @@ const (
 	Violation
 )
 
-// Mark is something that happened at once, in one lane or, at lane -1, in none.
+// Mark is something that happened at one moment in one lane, or in none if Lane is -1.
 type Mark struct {
 	Lane int
 	At   time.Duration
@@ -102,14 +101,14 @@ func keep[T any](list []T, fits func(T) bool) []T {
 	return kept
 }
 
-// Line is one of the text beside the diagram.
+// Line is a line of the text beside the diagram.
 type Line struct {
 	Mark
-	Sent bool // it tells of messages
+	Sent bool // it is about messages
 }
 
-// Lines tells in words what is drawn: each mark, and each message that is not
-// quiet, those sent at once by one agent in one line.
+// Lines tells in words what is drawn: each mark, and each message that is not quiet. Equal
+// messages that one agent sends at once share a line.
 func (d Diagram) Lines() []Line {
 	var all []Line
 	for _, m := range d.Marks {

@@ -7,12 +7,11 @@ import (
 	"strings"
 )
 
-// SVG is a drawing in the making. A shape has a class, for the style, and a title,
-// which is shown when the pointer is over it; what is drawn later lies on top.
-// Every text is escaped.
+// SVG is a drawing in the making. A shape has a class, for the style, and a title, which is
+// shown when the pointer is over it. Later shapes lie on top. Every text is escaped.
 type SVG struct{ out strings.Builder }
 
-// element writes attributes as they are.
+// element writes an element. It escapes the text and the title, but not the attributes.
 func (s *SVG) element(tag, class, attributes, title, text string) {
 	fmt.Fprintf(&s.out, `<%s class="%s" %s>`, tag, class, attributes)
 	if title != "" {
@@ -29,7 +28,7 @@ func (s *SVG) Line(class string, x1, y1, x2, y2 float64, title string) {
 	s.element("line", class, fmt.Sprintf(`x1="%.1f" y1="%.1f" x2="%.1f" y2="%.1f"`, x1, y1, x2, y2), title, "")
 }
 
-// Path has a verb for each number in its data.
+// Path draws a path. Its data has a formatting verb for each number.
 func (s *SVG) Path(class, title, data string, numbers ...any) {
 	s.element("path", class, `d="`+fmt.Sprintf(data, numbers...)+`"`, title, "")
 }
@@ -45,5 +44,5 @@ func (s *SVG) Group(class, title string, draw func()) {
 	s.out.WriteString("</g>\n")
 }
 
-// HTML is what was drawn, to stand inside of an svg element.
+// HTML returns what was drawn. It has to stand inside of an svg element.
 func (s *SVG) HTML() template.HTML { return template.HTML(s.out.String()) }

@@ -1,13 +1,12 @@
 //go:build linux
 
-// Package timens runs a test a second time where CLOCK_BOOTTIME is far ahead of
-// CLOCK_MONOTONIC, as both are on a host that was suspended for a day.
+// Package timens runs a test again in a time namespace (time_namespaces(7)) where
+// CLOCK_BOOTTIME is far ahead of CLOCK_MONOTONIC, as on a host that was suspended for a day.
 //
-// A machine that was never suspended has both clocks read the same, so a test
-// on it can't tell code that reads the right one from code that reads the wrong
-// one. In a time namespace (time_namespaces(7)) it can. The package guarantees
-// that the test ran there and passed, or it fails or skips the outer one; it
-// does not suspend anything.
+// On a machine that was never suspended, both clocks read the same. There a test can't tell
+// code that reads the right clock from code that reads the wrong one; in the namespace it can.
+// If the test does not run and pass in the namespace, the package fails or skips the outer
+// test. It does not suspend anything.
 package timens
 
 import (
@@ -25,11 +24,11 @@ import (
 // Suspended is how far CLOCK_BOOTTIME is ahead in the namespace.
 const Suspended = 24 * time.Hour
 
-// inside is set for the test binary that runs in the namespace.
+// inside is set in the environment of the test binary that runs in the namespace.
 const inside = "DOYEN_TEST_TIME_NAMESPACE"
 
 // Run runs body in a time namespace whose CLOCK_BOOTTIME is Suspended ahead of
-// CLOCK_MONOTONIC: it starts the test binary again there, with the calling test
+// CLOCK_MONOTONIC. For that it starts the test binary again there, with the calling test
 // alone. It needs root, unshare of util-linux and Linux 5.6, which CI has.
 func Run(t *testing.T, body func(t *testing.T)) {
 	t.Helper()
@@ -53,8 +52,8 @@ func Run(t *testing.T, body func(t *testing.T)) {
 	}
 }
 
-// Uptime reads CLOCK_BOOTTIME by a way that is nobody else's, to a hundredth of
-// a second, which it is rounded down to.
+// Uptime reads CLOCK_BOOTTIME from /proc/uptime, as no other code does. The result is rounded
+// down to a hundredth of a second.
 func Uptime(t *testing.T) time.Duration {
 	t.Helper()
 	text, err := os.ReadFile("/proc/uptime")

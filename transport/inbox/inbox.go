@@ -1,20 +1,18 @@
 // Package inbox holds what peers sent and nobody has taken yet, and decides what is
 // taken first when more arrives than is taken.
 //
-// It guarantees that the newest heartbeat of each peer, and its newest answer to a
-// heartbeat, are taken before everything else, so that a leader keeps its leases however
-// many others ask for something; that what a newer message makes worthless is not taken
-// at all: an older heartbeat, an older request for the same vote, a request for a vote
-// that its sender has released since; that a peer which sends much does not crowd out
-// the others; and that what waits is bounded. Next come votes, and what votes rest on:
-// rosters and reports. Messages of selection, and questions, come last: while nobody
-// leads, a hundred agents send them in numbers that grow with the square. The messages
-// of a peer that are of one of these two kinds are taken in the order in which they were
-// put.
+// First comes the newest heartbeat of each peer, and its newest answer to a heartbeat, so
+// that a leader keeps its leases however many others ask for something. Then come votes,
+// and what votes rest on: rosters and reports. Messages of selection, and questions, come
+// last: while nobody leads, a hundred agents send them in numbers that grow with the
+// square. Among votes, and among what comes last, a peer's messages keep their order.
 //
-// It does not guarantee that a message is taken: of a peer that sends too much, the
-// newest are refused. To the protocol that is a lossy network. It knows no time and
-// starts no goroutine; its owner locks it.
+// What a newer message makes worthless is not taken: an older heartbeat, an older request
+// for the same vote, or a request for a vote that its sender has released since. What
+// waits is bounded, and a peer that sends much does not crowd out the others: its newest
+// messages are refused. To the protocol that is a lossy network.
+//
+// It knows no time and starts no goroutine; its owner locks it.
 package inbox
 
 import (
@@ -26,33 +24,32 @@ import (
 const (
 	// PerPeer bounds the messages of one peer that wait.
 	PerPeer = 256
-	// maxAsked bounds the elections of which it is known what a peer asked for.
+	// maxAsked bounds for how many elections a peer's last requested term is kept.
 	maxAsked = 2048
-	// inRow is how many messages are taken before one that is less urgent.
+	// inRow is how many messages are taken in a row while less urgent ones wait.
 	inRow = 16
 )
 
-// Item is what was put: a message of a peer, or a note, which keeps its place
-// among that peer's messages.
+// Item is what was put: a message of a peer, or a note. A note keeps its place among that
+// peer's messages.
 type Item struct {
 	Peer    election.PeerID
 	Message election.Message // nil: a note
 	Note    any
 }
 
-// Inbox is an empty one when it is zero.
+// Inbox holds what waits. The zero value is an empty inbox.
 //
-// Invariants: of each peer at most PerPeer messages wait in queue and votes, and
-// one of each urgent kind in urgent; what is in urgent and votes was put before the
-// peer's first note in queue; a peer is in peers while something of it waits, or
-// while it is connected.
+// Invariants: at most PerPeer messages of each peer wait in queue and votes, and one of
+// each urgent kind in urgent; what is in urgent and votes was put before the peer's first
+// note in queue; a peer is in peers while something of it waits, or while asked is set.
 type Inbox struct {
 	queue    []*entry
 	votes    []*entry
 	urgent   []*entry
 	peers    map[election.PeerID]*peer
-	row      int // urgent ones taken since the last other one
-	votesRow int // votes taken since the last one of queue
+	row      int // urgent messages taken since the last other one
+	votesRow int // votes taken since the last message of queue
 	vain     uint64
 }
 
@@ -64,15 +61,15 @@ type entry struct {
 	first bool // the request is the first of its term
 }
 
-// peer is what waits of one peer.
+// peer is what waits from one peer.
 type peer struct {
 	messages int // in the queue and among the votes
 	notes    int
 	beat     *entry
 	ack      *entry
-	requests map[election.Name]*entry        // for votes
+	requests map[election.Name]*entry        // waiting Vote Requests
 	told     *entry                          // in which elections it is a candidate
-	asked    map[election.Name]election.Term // for which it was the last to ask for a vote
+	asked    map[election.Name]election.Term // term of its last Vote Request
 }
 
 // Put adds a message, and reports whether there was room.
@@ -110,9 +107,9 @@ func (b *Inbox) Put(from election.PeerID, m election.Message) bool {
 	return true
 }
 
-// outdates has a message take the place of an older one that it makes worthless,
-// and reports whether that was all there was to do. What waits before a note is
-// of another connection, and is left.
+// outdates has a message take the place of an older one that it makes worthless, and
+// reports whether it is done with the message. What was put before a note belongs to another
+// connection, and is left alone.
 func (b *Inbox) outdates(p *peer, m election.Message) bool {
 	var older *entry
 	switch m := m.(type) {
@@ -155,8 +152,8 @@ func (b *Inbox) cancel(p *peer, m election.Release) bool {
 }
 
 // asks records a request, and returns whether it is the first of its term on this
-// connection. If it was the second after all, its Release is dropped for nothing, and
-// the promise ends with its lease.
+// connection. An earlier connection may have brought one: then cancel drops the Release
+// wrongly, and the promise only ends with its lease.
 func (p *peer) asks(m election.VoteRequest) bool {
 	if p.asked == nil {
 		p.asked = map[election.Name]election.Term{}
@@ -169,8 +166,8 @@ func (p *peer) asks(m election.VoteRequest) bool {
 	return m.Term > last
 }
 
-// urgent is where the newest message of that kind is kept; nil for a kind that
-// is not urgent.
+// urgent returns where the newest message of that kind is kept; nil for a kind that is not
+// urgent.
 func (p *peer) urgent(m election.Message) **entry {
 	switch m.(type) {
 	case election.Heartbeat:
@@ -181,7 +178,7 @@ func (p *peer) urgent(m election.Message) **entry {
 	return nil
 }
 
-// isWord reports whether a message is one of those that come last.
+// isWord reports whether a message is one of selection or a question: these come last.
 func isWord(m election.Message) bool {
 	switch m.(type) {
 	case election.BullyElection, election.BullyAnswer, election.BullyDecline, election.BullyCoordinator,
@@ -198,12 +195,12 @@ func isWord(m election.Message) bool {
 func (b *Inbox) Note(from election.PeerID, note any) {
 	p := b.peer(from)
 	p.notes++
-	p.beat, p.ack, p.requests, p.told, p.asked = nil, nil, nil, nil, nil // nothing replaces what came before
+	p.beat, p.ack, p.requests, p.told, p.asked = nil, nil, nil, nil, nil // later messages don't replace earlier ones
 	b.queue = append(b.queue, &entry{Item: Item{Peer: from, Note: note}})
 }
 
-// Unsay takes the peer's first note that fits out again, with everything that
-// was put of the peer since, and reports whether there was one.
+// Unsay removes the peer's first note for which fits returns true, and everything of the
+// peer that was put after it. It reports whether there was such a note.
 func (b *Inbox) Unsay(from election.PeerID, fits func(note any) bool) bool {
 	at := slices.IndexFunc(b.queue, func(e *entry) bool { return e.Peer == from && e.Message == nil && fits(e.Note) })
 	if at < 0 {
@@ -262,7 +259,7 @@ func (b *Inbox) takeUrgent() Item {
 	return e.Item
 }
 
-// drop forgets what of the peer would cross the note that is taken.
+// drop forgets the peer's urgent messages and votes from before the note that is taken.
 func (b *Inbox) drop(from election.PeerID, p *peer) {
 	b.urgent = slices.DeleteFunc(b.urgent, func(u *entry) bool { return u.Peer == from })
 	b.votes = slices.DeleteFunc(b.votes, func(v *entry) bool {
@@ -276,10 +273,10 @@ func (b *Inbox) drop(from election.PeerID, p *peer) {
 // Waiting is how many entries are kept.
 func (b *Inbox) Waiting() int { return len(b.queue) + len(b.votes) + len(b.urgent) }
 
-// Outdated is how many messages a newer one made worthless before they were taken.
+// Outdated counts the messages that a newer one made worthless before they were taken.
 func (b *Inbox) Outdated() uint64 { return b.vain }
 
-// leave records that an entry of the queue does not wait any more.
+// leave records that an entry of queue or votes does not wait any more.
 func (p *peer) leave(e *entry) {
 	switch m := e.Message.(type) {
 	case nil:

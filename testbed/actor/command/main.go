@@ -1,6 +1,6 @@
-// Command command is what the bench lets `doyen run` start: it stamps, into the
-// folder it is given, that it acts, from its first moment until SIGTERM or its
-// end. It is small, so that little of its own start is measured.
+// Command command is what the bench lets `doyen run` start. It stamps that it acts, from its
+// first moment until SIGTERM or its end, into the folder that is its argument. It is small, so
+// that little of its own start is measured.
 package main
 
 import (

@@ -1,13 +1,13 @@
-// Package stamp lets a program record when it acts, so that others can judge
-// later, to a millisecond, whether two acted at once.
+// Package stamp lets a program record when it acts, so that others can judge later, to a
+// millisecond, whether two programs acted at once.
 //
-// A program that acts writes the instants of its first and its newest act, on
-// CLOCK_BOOTTIME, into a file of its own, every half a millisecond. What a
-// program does after its newest stamp is not seen: an overlap shorter than that
-// may go unnoticed, one that is reported happened.
+// A program that acts writes the instants of its first and its newest act, on CLOCK_BOOTTIME,
+// into a file of its own, every half a millisecond. What a program does after its newest stamp
+// is not seen. So a shorter overlap may go unnoticed, but every overlap that is reported
+// happened.
 //
-// The package needs little, since testbed/actor/command, which is started while the
-// bench measures, is built of it alone.
+// The package imports few others, because testbed/actor/command is built of it alone. The
+// bench starts that command while it measures.
 package stamp
 
 import (
@@ -38,14 +38,13 @@ type Stamp struct {
 	First, Last int64 // instants, nanoseconds of CLOCK_BOOTTIME
 }
 
-// Book is where a program stamps that it acts under one term.
+// Book is the file in which a program stamps that it acts under one term.
 type Book struct {
 	file  *os.File
 	first int64
 }
 
-// Open begins to stamp, below a folder. first is the instant at which the program
-// began to act.
+// Open makes a book in a folder. first is the instant at which the program began to act.
 func Open(dir string, term uint64, first int64) (*Book, error) {
 	name := fmt.Sprintf("%d.%d", os.Getpid(), term)
 	file, err := os.Create(filepath.Join(dir, name+".new"))
@@ -57,7 +56,7 @@ func Open(dir string, term uint64, first int64) (*Book, error) {
 		file.Close()
 		return nil, err
 	}
-	if err := os.Rename(file.Name(), filepath.Join(dir, name)); err != nil { // it is seen whole
+	if err := os.Rename(file.Name(), filepath.Join(dir, name)); err != nil { // a book appears only once it is complete
 		file.Close()
 		return nil, fmt.Errorf("stamp: %w", err)
 	}
@@ -76,7 +75,7 @@ func (b *Book) Stamp(at int64) error {
 
 func (b *Book) Close() error { return b.file.Close() }
 
-// Act stamps until ctx ends. first is the instant at which the program began.
+// Act stamps until ctx ends. first is the instant at which the program began to act.
 func Act(ctx context.Context, dir string, term uint64, first int64) error {
 	b, err := Open(dir, term, first)
 	if err != nil {
