@@ -54,7 +54,7 @@ type Ring struct {
 	// origins in the newest field.
 	hops     []hop
 	passages []passage
-	// Invariant: it only rises, by term, peer and boot, so none is passed on twice.
+	// Invariant: it only rises, by term, peer and lineage, so none is passed on twice.
 	announced election.Leadership
 }
 
