@@ -38,6 +38,18 @@ func (c *Contest) Authority() election.Authority {
 	return a
 }
 
+// Prolongs brings the row of a leadership up to date that differs by its deadline alone, as
+// nearly all of a thousand do after a heartbeat. It reports whether the row is such.
+func (c *Contest) Prolongs(a *election.Authority) bool {
+	h := c.held
+	if h == nil || h.lease == nil || h.leaving != nil || h.term != a.Term || a.Ending.Reason != "" || h.lease.End() == a.Until ||
+		!c.candidate || c.priority != a.Priority || c.asked.highest() != a.Highest {
+		return false
+	}
+	a.Until = h.lease.End()
+	return true
+}
+
 // Resume takes over what the former life left on record. The lease is nil without quorum. No
 // bid is continued: it would count votes for sends that this life knows nothing of (K4c).
 func (c *Contest) Resume(a election.Authority, lease *quorum.Lease) {

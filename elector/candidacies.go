@@ -85,7 +85,7 @@ func (e *Elector) sendCandidacies() election.Instant {
 
 func (e *Elector) candidaciesOf(from election.PeerID, m election.Candidacies) {
 	p := e.peers.get(from)
-	if p == nil || m.Lineage != p.boot {
+	if p == nil || m.Lineage != p.lineage {
 		e.counters.Dropped["stale_candidacies"]++
 		return
 	}
@@ -136,7 +136,7 @@ func changes(before, now []election.Candidacy) iter.Seq2[election.Name, bool] {
 // candidaciesAck records what a peer knows, and sends it the newest.
 func (e *Elector) candidaciesAck(from election.PeerID, m election.CandidaciesAck) {
 	p := e.peers.get(from)
-	if p == nil || m.Lineage != e.cfg.Self.Lineage || m.By != p.boot || runOf(m.Run, m.By) != p.run {
+	if p == nil || m.Lineage != e.cfg.Self.Lineage || m.By != p.lineage || runOf(m.Run, m.By) != p.run {
 		e.counters.Dropped["stale_ack"]++
 		return
 	}
@@ -149,7 +149,7 @@ func (e *Elector) rank(m election.Member, name election.Name) (election.Rank, bo
 }
 
 func (p *peer) rank(m election.Member, name election.Name) (election.Rank, bool) {
-	if p != nil && p.listed && p.boot == m.Lineage {
+	if p != nil && p.listed && p.lineage == m.Lineage {
 		return m.RankIn(name, p.candidacies)
 	}
 	return m.Rank(name)

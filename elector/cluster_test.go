@@ -88,7 +88,7 @@ func (c *cluster) begin(name string, lineage election.LineageID) {
 		voters = nil
 	}
 	e, err := New(Config{Self: election.Holder{Peer: election.PeerID(name), Lineage: n.Lineage}, Name: name,
-		Life: life, JoinedAt: n.joined, Quorum: c.quorum, Algorithm: c.algo, Timing: testTiming,
+		Run: n.run(), Life: life, JoinedAt: n.joined, Quorum: c.quorum, Algorithm: c.algo, Timing: testTiming,
 		Drift: DefaultDrift, Preempt: true, PreemptDelay: time.Second, Voters: voters}, n.Disk, past, c.Now, rand.New(rand.NewPCG(uint64(1+slices.Index(c.names, name)), uint64(n.Lineage))))
 	if err != nil {
 		c.t.Fatal(err)
@@ -108,8 +108,11 @@ func (c *cluster) begin(name string, lineage election.LineageID) {
 // connected is the hello of an agent.
 func (c *cluster) connected(name string) election.PeerConnected {
 	n := c.nodes[name]
-	return election.PeerConnected{Peer: n.Peer, Lineage: n.Lineage, Run: election.RunID(n.Past.Life<<32) | election.RunID(n.Lineage),
-		Secret: hashOf(n.Holder)}
+	return election.PeerConnected{Peer: n.Peer, Lineage: n.Lineage, Run: n.run(), Secret: hashOf(n.Holder)}
+}
+
+func (n *node) run() election.RunID {
+	return election.RunID((n.Past.Life-1)<<32) | election.RunID(n.Lineage)
 }
 
 func (c *cluster) kill(name string) {
@@ -121,6 +124,17 @@ func (c *cluster) kill(name string) {
 		}
 	}
 	c.views()
+}
+
+// bury kills an agent whose keeper begins no further life.
+func (c *cluster) bury(name string) {
+	c.kill(name)
+	h := c.nodes[name].Holder
+	for _, other := range c.names {
+		if c.nodes[other].Up {
+			c.later(hop, other, election.Received{Message: election.Obituary{Peer: h.Peer, Lineage: h.Lineage, Secret: secretOf(h)}})
+		}
+	}
 }
 
 func (c *cluster) views() {

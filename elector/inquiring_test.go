@@ -25,7 +25,7 @@ func report(q election.Inquiry, term election.Term) election.Report {
 }
 
 func TestAnInquiryIsAboutOneElection(t *testing.T) {
-	o := newScaled(t, 3, 200)
+	o := newScaled(t, 3, 200, 200)
 	for _, of := range []election.Name{"", job("a", 7), "unheard-of"} {
 		o.sent = nil
 		o.hear("b", election.Inquiry{ID: 5, Election: of})

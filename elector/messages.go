@@ -9,7 +9,7 @@ import (
 // answers, and gives each claim to its contest.
 func (e *Elector) heartbeat(from election.PeerID, m election.Heartbeat) {
 	p := e.peers.get(from)
-	if p == nil || m.Lineage != p.boot {
+	if p == nil || m.Lineage != p.lineage {
 		e.counters.Dropped["stale_heartbeat"]++
 		return
 	}
@@ -101,7 +101,7 @@ func (e *Elector) voteRequest(from election.PeerID, m election.VoteRequest) {
 		e.counters.Dropped["malformed"]++
 		return
 	}
-	if from != e.cfg.Self.Peer && m.Holder.Lineage != e.peers.get(from).boot {
+	if from != e.cfg.Self.Peer && m.Holder.Lineage != e.peers.get(from).lineage {
 		e.counters.Dropped["stale_request"]++ // that process run has ended: a promise to it would only delay others
 		return
 	}

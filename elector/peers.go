@@ -9,7 +9,7 @@ import (
 
 // peer is what this agent knows of another, by direct contact.
 type peer struct {
-	boot     election.LineageID
+	lineage  election.LineageID
 	run      election.RunID
 	leaving  bool             // its agent stops
 	reported bool             // its Report arrived since it connected
@@ -47,7 +47,7 @@ func (e *Elector) connected(in election.PeerConnected) {
 	e.heardOf++
 	e.foreign.remove(in.Peer)
 	e.secrets.put(in.Peer, secret{of: in.Lineage, hash: in.Secret})
-	e.peers.put(in.Peer, &peer{boot: in.Lineage, run: runOf(in.Run, in.Lineage), heardAt: e.now, unansweredSince: election.Never, probeAt: e.now.Add(e.cfg.Timing.Heartbeat)})
+	e.peers.put(in.Peer, &peer{lineage: in.Lineage, run: runOf(in.Run, in.Lineage), heardAt: e.now, unansweredSince: election.Never, probeAt: e.now.Add(e.cfg.Timing.Heartbeat)})
 	own := e.report(0, "")
 	own.Known = e.progress.get(in.Peer).writes
 	e.send(in.Peer, own)
@@ -105,7 +105,7 @@ func (e *Elector) heardForeign(from election.PeerID, p *peer, m election.Message
 // runs reports whether that process run of the peer is connected.
 func (e *Elector) runs(h election.Holder) bool {
 	p := e.peers.get(h.Peer)
-	return p != nil && p.boot == h.Lineage
+	return p != nil && p.lineage == h.Lineage
 }
 
 // reachable reports whether the peer can vote: it is connected, answers, can write, and

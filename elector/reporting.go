@@ -93,15 +93,15 @@ func (e *Elector) informed() bool {
 
 // progress is how far another agent's state had come.
 type progress struct {
-	boot   election.LineageID
-	stamp  election.Instant // of its clock, at its newest report
-	writes uint64
-	older  bool // it began that process run with fewer
+	lineage election.LineageID
+	stamp   election.Instant // of its clock, at its newest report
+	writes  uint64
+	older   bool // it began that process run with fewer
 }
 
 // noteProgress records how many writes a peer reports. Late messages do not count.
 func (e *Elector) noteProgress(from election.PeerID, p *peer, r election.Report) {
-	if r.Lineage == 0 || r.Lineage != p.boot || !e.cfg.Quorum {
+	if r.Lineage == 0 || r.Lineage != p.lineage || !e.cfg.Quorum {
 		return
 	}
 	if r.Known > e.ledger.Writes() && e.roster.Has(from) {
@@ -110,14 +110,14 @@ func (e *Elector) noteProgress(from election.PeerID, p *peer, r election.Report)
 	m := e.progress.get(from)
 	was := m.older
 	switch {
-	case r.Lineage != m.boot:
+	case r.Lineage != m.lineage:
 		m.older = r.Writes < m.writes
 	case r.Stamp <= m.stamp:
 		return
 	case r.Writes < m.writes && !m.older:
 		m.older = true // its whole machine went back to a snapshot
 	}
-	m.boot, m.stamp = r.Lineage, r.Stamp
+	m.lineage, m.stamp = r.Lineage, r.Stamp
 	if !m.older {
 		m.writes = r.Writes
 	}
@@ -131,7 +131,7 @@ func (e *Elector) noteProgress(from election.PeerID, p *peer, r election.Report)
 // older reports whether the peer came back with an older state.
 func (e *Elector) older(id election.PeerID) bool {
 	m := e.progress.get(id)
-	return m.older && e.peers.get(id) != nil && e.peers.get(id).boot == m.boot
+	return m.older && e.peers.get(id) != nil && e.peers.get(id).lineage == m.lineage
 }
 
 // sendProgress reports how many writes are durable, at most once a lease. It needs no wake-up.

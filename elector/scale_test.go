@@ -13,7 +13,7 @@ import (
 // what a heartbeat that it hears, and an answer to its own, cost, the picture for
 // its readers included.
 func BenchmarkAThousandElections(b *testing.B) {
-	o := newScaled(b, 5, 200)
+	o := newScaled(b, 5, 200, 200)
 	b.Run("heard", func(b *testing.B) {
 		for b.Loop() {
 			o.now += election.Instant(10 * time.Millisecond)
@@ -37,6 +37,31 @@ func BenchmarkAThousandElections(b *testing.B) {
 	})
 }
 
+// BenchmarkTheRecordOfAThousandElections is what a heartbeat that renews all that an agent
+// leads adds by its record (K1). The file's part is in agent/record.
+func BenchmarkTheRecordOfAThousandElections(b *testing.B) {
+	o := newScaled(b, 3, 1000, 0)
+	rows := 0
+	b.Run("renewed", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			for _, c := range o.e.contests.rows {
+				c.altered, c.recorded.Until = true, 0
+			}
+			rows = len(o.e.record().Rows)
+		}
+	})
+	b.Run("nothing new", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			o.e.record()
+		}
+	})
+	if rows != 1000 {
+		b.Fatalf("recorded %d rows", rows)
+	}
+}
+
 // scaled is an agent a among others that lead as many elections as it.
 type scaled struct {
 	*solo
@@ -45,7 +70,7 @@ type scaled struct {
 	last election.Heartbeat // a's own
 }
 
-func newScaled(t testing.TB, agents, each int) *scaled {
+func newScaled(t testing.TB, agents, own, each int) *scaled {
 	names := []string{"a", "b", "c", "d", "e"}[:agents]
 	roster := rosterOf(names...)
 	s := &scaled{solo: &solo{t: nil, now: at(60_000)}, each: each}
@@ -66,7 +91,7 @@ func newScaled(t testing.TB, agents, each int) *scaled {
 		s.step(election.PeerConnected{Peer: election.PeerID(n), Lineage: 1})
 		s.hear(election.PeerID(n), election.Report{Voter: true, Roster: roster, Stamp: 5})
 	}
-	for i := range each {
+	for i := range own {
 		s.step(election.Campaign{Election: job("a", i), Priority: 100})
 	}
 	for len(s.sent) > 0 {
@@ -90,7 +115,7 @@ func newScaled(t testing.TB, agents, each int) *scaled {
 			followed++
 		}
 	}
-	if led != each || followed != each*(agents-1) {
+	if led != own || followed != each*(agents-1) {
 		t.Fatalf("leads %d and follows %d", led, followed)
 	}
 	return s

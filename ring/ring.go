@@ -18,7 +18,7 @@ type phase uint8
 const (
 	idle      phase = iota // no round
 	entered                // its own token is under way
-	yielded                // a better candidate's token is under way: wait for the outcome
+	yielded                // a better candidate's token is: wait for the outcome
 	nominated              // its own token came home: the elector asks for votes
 )
 
@@ -26,10 +26,10 @@ const (
 type hop struct {
 	token election.RingElection
 	to    election.PeerID
-	until election.Instant // if there is no ack by then, skip the candidate
+	until election.Instant // then skip to
 }
 
-// passage is the newest token seen from one process run of an origin.
+// passage is the newest token seen of one run of an origin.
 type passage struct {
 	origin election.PeerID
 	joined int64 // a restarted origin counts its rounds from 1 again
@@ -46,15 +46,15 @@ type Ring struct {
 	number uint64           // of the newest round started here; 0: none yet
 	until  election.Instant // when the phase ends, if it is entered or yielded
 	ahead  election.Rank    // the candidate yielded to; zero: no particular one
-	// holders are the candidates that may hold the token that this agent waits for: the
-	// candidate yielded to, or all better ones while this agent's own token is under way.
+	// holders are the candidates that may hold the token this agent waits for: the
+	// one yielded to, or all better ones once its own token is under way.
 	holders []election.PeerID
 
 	// Invariant: hops and passages hold at most one entry for each origin, and only
 	// origins in the newest field.
 	hops     []hop
 	passages []passage
-	// Invariant: announced only rises, by term, peer and boot: none is passed on twice.
+	// Invariant: it only rises, by term, peer and lineage, so none is passed on twice.
 	announced election.Leadership
 }
 
@@ -89,14 +89,14 @@ func (r *Ring) Start(now election.Instant, f election.Field) election.Verdict {
 	return r.proceed(now, f, v)
 }
 
-// Tick does what is due at a later time, or with another field.
+// Tick does what follows from a later time or another field.
 func (r *Ring) Tick(now election.Instant, f election.Field) election.Verdict {
 	return r.proceed(now, f, election.Verdict{})
 }
 
-// StandBack waits, until f.Patience, for a better-ranked agent if its bid became known without
-// a message of Ring. A nominee does not wait: the voters prefer the better of the two. Call
-// Tick next, for the wake-up.
+// StandBack waits, until f.Patience, for a better-ranked agent whose bid became known in
+// another way. A nominee does not wait: the voters prefer the better of the two. Call Tick
+// next for the wake-up.
 func (r *Ring) StandBack(now election.Instant, f election.Field, better election.Rank) {
 	if !f.Able || f.Leads != nil || better.Peer == r.self || !better.Above(f.Self) {
 		return
@@ -135,7 +135,7 @@ func members(f election.Field, self election.PeerID) []election.PeerID {
 	return slices.Compact(ring)
 }
 
-// after returns the member that follows p in the ring. p need not be a member.
+// after returns the member that follows p, which need not be one itself.
 func after(ring []election.PeerID, p election.PeerID) election.PeerID {
 	i, found := slices.BinarySearch(ring, p)
 	if found {

@@ -17,7 +17,7 @@ import (
 type sandbox struct {
 	data  string      // the data directory
 	space *netns.Host // nil on loopback
-	disk  bool        // the disk can be slowed and, if space is not nil, filled
+	disk  bool        // the disk can be filled, with a space, and slowed
 
 	mounts *os.File // the mount namespace, nil if it is the testbed's
 
@@ -27,10 +27,10 @@ type sandbox struct {
 	full        *filler
 }
 
-// plain reports whether the sandbox has neither namespaces nor a disk of its own.
+// plain reports a sandbox that has nothing of its own.
 func (r *sandbox) plain() bool { return r.space == nil && !r.disk }
 
-// enter moves the calling thread into the sandbox, under the given clock.
+// enter moves the calling thread into the sandbox, under that clock.
 func (r *sandbox) enter(c clock) error {
 	if r.space != nil {
 		if err := r.space.Enter(); err != nil {
@@ -56,14 +56,15 @@ func (r *sandbox) enter(c clock) error {
 	return nil
 }
 
-// diskSize is the size of a small disk, in bytes. An agent needs some tens of thousands.
+// diskSize is what fits on a small disk, in bytes. An agent needs some tens of
+// thousands.
 const diskSize = 4 << 20
 
-// enterMounts moves the thread into the host's mount namespace, where the data directory is a
-// disk of its own. The first call makes the namespace.
+// enterMounts moves the thread into the host's mount namespace, where the data
+// directory is a disk of its own. The first caller makes it.
 func (r *sandbox) enterMounts() error {
 	if r.mounts != nil {
-		// A thread may not enter while it shares its working directory with other threads.
+		// A thread that shares its working directory with others may not enter.
 		if err := unix.Unshare(unix.CLONE_FS); err != nil {
 			return fmt.Errorf("enter the disk's namespace: %w", err)
 		}
@@ -78,7 +79,7 @@ func (r *sandbox) enterMounts() error {
 	if err := unix.Unshare(unix.CLONE_NEWNS); err != nil {
 		return fmt.Errorf("make the disk's namespace: %w", err)
 	}
-	// What is mounted here must not appear outside.
+	// What is mounted here is not to be seen outside.
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return fmt.Errorf("make the disk's namespace: %w", err)
 	}
@@ -94,7 +95,7 @@ func (r *sandbox) enterMounts() error {
 	return nil
 }
 
-// slow sets how much longer each sync takes.
+// slow sets how much longer syncs take.
 func (r *sandbox) slow(delay time.Duration) error {
 	if !r.disk {
 		return unavailable("slow the disk", "the cluster was laid out without DiskFaults")
@@ -108,7 +109,23 @@ func (r *sandbox) slow(delay time.Duration) error {
 	return nil
 }
 
-// fill leaves no room on the disk. The calling thread must be in the sandbox.
+// otherBoot puts another name of the kernel's run in the place of its own. It is called on a
+// thread in the sandbox.
+func (r *sandbox) otherBoot(file string) error {
+	if !r.disk || r.space == nil {
+		return unavailable("change the boot", "it needs a cluster in namespaces, with DiskFaults")
+	}
+	name := fmt.Sprintf("%08x-0000-4000-8000-%012x\n", os.Getpid(), time.Now().UnixNano()&(1<<48-1))
+	if err := os.WriteFile(file, []byte(name), 0o600); err != nil {
+		return err
+	}
+	if err := unix.Mount(file, "/proc/sys/kernel/random/boot_id", "", unix.MS_BIND, ""); err != nil {
+		return fmt.Errorf("change the boot: %w", err)
+	}
+	return nil
+}
+
+// fill leaves no room on the disk. It is called on a thread in the sandbox.
 func (r *sandbox) fill() error {
 	if !r.disk || r.space == nil {
 		return unavailable("fill the disk", "it needs a cluster in namespaces, with DiskFaults")
@@ -137,7 +154,7 @@ func (r *sandbox) free() error {
 	return err
 }
 
-// close ends the sandbox. Nothing may run in it any more.
+// close ends the sandbox, in which nothing runs any more.
 func (r *sandbox) close() error {
 	errs := []error{r.free()}
 	r.mu.Lock()
@@ -151,14 +168,14 @@ func (r *sandbox) close() error {
 	return errors.Join(errs...)
 }
 
-// filler is a file without a name that takes all space that becomes free on a disk.
+// filler is a file without a name that takes whatever becomes free on a disk.
 type filler struct {
 	file    *os.File
 	stop    chan struct{}
 	stopped chan struct{}
 }
 
-// refillEvery is how long space that becomes free stays free at most.
+// refillEvery is how long at most a page that was given back stays free.
 const refillEvery = 2 * time.Millisecond
 
 func newFiller(path string) (*filler, error) {
@@ -190,8 +207,8 @@ func (f *filler) fill() error {
 	return errors.New("there is more space than the disk's size")
 }
 
-// run takes space that becomes free later. A file that was being replaced during the first
-// fill gives its space back only afterwards.
+// run takes what becomes free: a file that was being replaced gives its pages
+// back only after the first filling.
 func (f *filler) run() {
 	defer close(f.stopped)
 	tick := time.NewTicker(refillEvery)
@@ -212,7 +229,8 @@ func (f *filler) close() error {
 	return f.file.Close()
 }
 
-// canIntercept tries to intercept a system call. It returns why that is impossible, or nil.
+// canIntercept reports why system calls can't be intercepted here, nil if they
+// can. It tries.
 func canIntercept() error {
 	probe := &sandbox{disk: true}
 	thread, err := newSpawner(func() error { return probe.enter(clock{}) })

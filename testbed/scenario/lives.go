@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"syscall"
 	"time"
 
@@ -115,7 +114,7 @@ func swapRecords(w *world, _ *testscript.TestScript, args []string) (string, err
 		c := h.Config()
 		paths = append(paths, record.Path(c.RecordDir, c.Socket, c.Name))
 	}
-	aside := filepath.Join(w.lab.Cluster.Dir(), "record")
+	aside := paths[0] + ".aside"
 	w.acted = boottime.Now()
 	return "", errors.Join(os.Rename(paths[0], aside), os.Rename(paths[1], paths[0]), os.Rename(aside, paths[1]))
 }
