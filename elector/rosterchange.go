@@ -116,10 +116,8 @@ func (e *Elector) advanceChange() {
 	e.finishWanted()
 	e.finishCancel()
 	e.finishRestore()
-	if e.barred.Code != "" || !e.roster.Has(e.cfg.Self.Peer) && ch.driver == nil {
-		return
-	}
-	if ch.want == nil && ch.cancel == nil && !e.inherits() && ch.driver == nil {
+	out := e.barred.Code != "" || !e.roster.Has(e.cfg.Self.Peer) && ch.driver == nil
+	if out || ch.want == nil && ch.cancel == nil && !e.inherits() && ch.driver == nil {
 		if c := e.contests.get(election.RosterElection); c != nil && c.Stands() {
 			e.withdrawCandidacy(election.RosterElection, 0) // another driver finished it
 		}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"syscall"
 	"time"
 
@@ -114,7 +115,7 @@ func swapRecords(w *world, _ *testscript.TestScript, args []string) (string, err
 		c := h.Config()
 		paths = append(paths, record.Path(c.RecordDir, c.Socket, c.Name))
 	}
-	aside := paths[0] + ".aside"
+	aside := filepath.Join(w.lab.Cluster.Dir(), "record")
 	w.acted = boottime.Now()
 	return "", errors.Join(os.Rename(paths[0], aside), os.Rename(paths[1], paths[0]), os.Rename(aside, paths[1]))
 }

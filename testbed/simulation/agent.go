@@ -39,6 +39,7 @@ type agent struct {
 	boot      election.LineageID
 	past      *election.Past // on its record; nil: it has none, and its next life begins a lineage
 	secret    [32]byte       // of the lineage
+	dying     bool           // in the middle of the step under way
 	unseen    bool           // it died before readers saw the outcome of its last step
 	joinedAt  int64
 	elector   *elector.Elector

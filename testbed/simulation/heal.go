@@ -63,6 +63,7 @@ func (w *world) healAll() {
 	sent := w.stats.Messages
 	w.watch(w.Now + stableLeases*lease)
 	w.checkTraffic(w.stats.Messages - sent)
+	w.checkDeaths()
 	for _, a := range w.agents {
 		w.checkTrusted(a)
 	}
@@ -173,7 +174,7 @@ func (w *world) watch(end int64) {
 			w.heal.agreedAt = w.Now
 			w.note(nil, "AGREED: %s", w.whoLeads())
 		}
-		if w.phase == stable && !agreed && !w.handingOver() {
+		if w.phase == stable && !agreed && !w.handingOver() && !w.between() {
 			w.fail("stability", "the leader agreed by all did not stay: %s", w.whoLeads())
 		}
 	}
@@ -256,7 +257,7 @@ func (r *recovery) withdrawn(w *world, x election.Withdrawal) {
 		}
 		return
 	}
-	if w.phase == stable {
+	if w.phase == stable && !(w.deaths && !slices.Contains(w.plan.elections, x.Election)) { // nobody stands anew in those
 		w.fail("stability", "the leader of %s withdraws: %s", x.Election, x.Reason)
 	}
 }

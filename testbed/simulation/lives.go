@@ -83,14 +83,18 @@ func (w *world) endLife(a *agent) {
 
 // loseRecord has the next life find no record that it can read (K7).
 func (w *world) loseRecord(a *agent) {
-	if a.past != nil && !a.alive {
+	switch {
+	case a.past == nil || a.alive:
+	case w.options.careless == forgetsRows:
+		a.past = &election.Past{Lineage: a.past.Lineage}
+	default:
 		w.note(a, "its RECORD is lost")
 		a.past = nil
 	}
 }
 
 func (w *world) record(a *agent, r *election.LifeRecord) {
-	if a.past != nil {
+	if a.past != nil && (!a.dying || w.options.careless != recordsLate) {
 		a.past.LifeRecord = virtual.Recorded(a.past.LifeRecord, r)
 	}
 }

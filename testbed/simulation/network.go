@@ -165,4 +165,9 @@ func (w *world) checkWire(a *agent, m election.Message) {
 }
 
 // redial is the mean time between two attempts to connect.
-func (w *world) redial() time.Duration { return w.plan.timing.Heartbeat / 4 }
+func (w *world) redial() time.Duration {
+	if w.deaths {
+		return w.plan.timing.Heartbeat / 20
+	}
+	return w.plan.timing.Heartbeat / 4
+}

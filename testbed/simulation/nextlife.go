@@ -49,11 +49,11 @@ func (w *world) goOn(a *agent, past *election.Past) {
 		switch {
 		case p == nil, !p.acting(w.Now):
 			w.inputLater(a, func() { w.dismiss(a, l) })
-		case chance(a.rng, 0.2): // its process has ended, and that is proven
+		case !w.deaths && chance(a.rng, 0.2): // its process has ended, and that is proven
 			w.stopActing(p)
 			w.inputLater(a, func() { w.dismiss(a, l) })
 		default:
-			if chance(a.rng, 0.7) {
+			if w.deaths || chance(a.rng, 0.7) {
 				w.inputLater(a, func() { w.resumeProgram(a, l) })
 			}
 			w.awaitProgram(a, l)
@@ -120,7 +120,7 @@ func (w *world) dismiss(a *agent, l *contestLog) {
 	if c == nil {
 		return
 	}
-	if _, told := l.told[c.Term]; !told && w.plan.quorum {
+	if _, told := l.told[c.Term]; w.plan.quorum && (!told || w.options.careless == tellsTermsTwice) {
 		w.startProgram(a, l, c)
 		return
 	}

@@ -30,6 +30,8 @@ type Options struct {
 	// unguarded is a counter that takes what comes with any token, to show that
 	// the judge of its history sees what that breaks.
 	unguarded bool
+	// careless is how hosts break a rule of lives.
+	careless carelessness
 	// blind is a checker broken on purpose, to have something to shrink: it
 	// takes every leadership after that many for a violation.
 	blind int

@@ -23,6 +23,9 @@ func (w *world) step(a *agent, in election.Input) {
 		d.steps--
 	}
 	local := a.clock.at(w.Now)
+	if dies && w.plan.lives {
+		w.poll(a) // what was told before this step
+	}
 	w.handling(in)
 	out := a.elector.Step(local, in)
 	w.stats.Steps++
@@ -41,7 +44,8 @@ func (w *world) step(a *agent, in election.Input) {
 		w.act(a, local, action)
 		if _, wake := action.(election.Instant); wake { // all is sent, and nothing announced
 			w.look(a, local)
-			if len(out.Announce) > 0 || len(out.Withdraw) > 0 || w.stats.Steps%pollEvery == 0 || a.suspect() {
+			if len(out.Announce) > 0 || len(out.Withdraw) > 0 || w.stats.Steps%pollEvery == 0 || a.suspect() ||
+				out.Record != nil && w.plan.lives {
 				w.stepping = a
 				w.poll(a)
 				w.stepping = nil
@@ -83,7 +87,7 @@ func (w *world) die(a *agent, local election.Instant, out election.Output) {
 	d := a.doom
 	a.doom = nil
 	left := d.done
-	a.unseen = w.plan.lives
+	a.unseen, a.dying = w.plan.lives, true
 	for action := range virtual.Actions(&out) {
 		if _, sent := action.(election.Instant); sent || left == 0 {
 			break
@@ -94,11 +98,17 @@ func (w *world) die(a *agent, local election.Instant, out election.Output) {
 		left--
 		w.act(a, local, action)
 	}
+	a.dying = false
 	w.stop(a, d.loud)
 	if d.lost {
 		w.loseRecord(a)
 	}
-	w.later(d.lasts, func() { w.start(a) })
+	start := func() { w.start(a) }
+	if w.deaths {
+		w.after(d.lasts, start)
+		return
+	}
+	w.later(d.lasts, start)
 }
 
 // wake wakes the agent when its clock reads that, or a little later.

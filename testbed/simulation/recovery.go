@@ -1,0 +1,63 @@
+package simulation
+
+import (
+	"slices"
+
+	"github.com/doyen-election/doyen/election"
+)
+
+// deaths is how many leaders die once all is well.
+const deaths = 3
+
+// checkDeaths has leaders die at any moment of a step while all is well, and be back with
+// their record before their lease ends. Nothing else may show of it: each leads on in the
+// same term, nobody names no leader or another one, and its programs never stop (G7).
+func (w *world) checkDeaths() {
+	if w.violation != nil || !w.plan.lives || !w.plan.quorum || w.heal.agreedAt < 0 || w.rolledBack {
+		return
+	}
+	w.deaths = true
+	for range deaths {
+		l := w.logs[w.rng.IntN(len(w.logs)-1)]
+		a := w.find(l.holder.Peer)
+		if w.handingOver() || a == nil || !a.alive || a.leads(l.name) == nil || w.disputed(a) {
+			w.watch(w.Now + int64(w.plan.timing.Lease))
+			continue
+		}
+		term, programs := l.last, w.acting(a)
+		a.doom = &doom{steps: w.rng.IntN(12), done: w.rng.IntN(9), loud: true, lasts: around(w.rng, w.plan.timing.Lease/64)}
+		w.watch(w.Now + 2*int64(w.plan.timing.Lease))
+		if w.violation != nil || w.handingOver() {
+			return
+		}
+		if c := a.leads(l.name); c == nil || c.Term != term {
+			w.fail("G7", "%s led %s in term %d, died, and was back at once: %+v", a.peer, l.name, term, c)
+		}
+		for i, p := range programs {
+			if now := w.acting(a); i >= len(now) || now[i] != p {
+				w.fail("G7", "the programs of %s did not go on under its next life: %v, and now %v", a.peer, programs, now)
+			}
+		}
+	}
+}
+
+// acting returns the numbers of the host's programs that act, by election.
+func (w *world) acting(a *agent) []int {
+	var all []int
+	for _, l := range w.logsOf(a) {
+		if p := l.find(program, a.holder()); p != nil && p.acting(w.Now) {
+			all = append(all, p.number)
+		}
+	}
+	return all
+}
+
+// disputed reports whether the agent is about to take a higher term for another reason.
+func (w *world) disputed(a *agent) bool {
+	return a.past == nil || a.past.Lease != a.settings.timing.Lease || a.recorded(election.RosterElection).Term != 0
+}
+
+// between reports whether an agent is between two lives while all is well.
+func (w *world) between() bool {
+	return w.deaths && slices.ContainsFunc(w.agents, func(a *agent) bool { return !a.alive })
+}
