@@ -1,6 +1,7 @@
 package keeper
 
 import (
+	"errors"
 	"net"
 	"net/netip"
 	"os"
@@ -77,20 +78,26 @@ func TestAnObituaryIsRevealedOnceNobodyActs(t *testing.T) {
 			if err := page.Set(3, until); err != nil {
 				t.Fatal(err)
 			}
-			if err := bury(known); err != nil {
-				t.Fatal(err)
-			}
+			buried := make(chan error, 1)
+			go func() {
+				err := bury(known)
+				if err != nil {
+					voter.Close()
+				}
+				buried <- err
+			}()
 			b := make([]byte, obituary.MaxSize)
 			n, err := voter.Read(b)
-			if err != nil {
+			early := alarm.Now() <= until
+			if err := errors.Join(err, <-buried); err != nil {
 				t.Fatal(err)
 			}
 			notice, err := obituary.Decode(b[:n])
 			if err != nil || notice.Secret != secret || notice.Holder != (election.Holder{Peer: "peer-a", Lineage: 7}) {
 				t.Errorf("revealed %+v, %v", notice, err)
 			}
-			if c.waits && alarm.Now() <= until {
-				t.Error("revealed before the deadline")
+			if early == c.waits {
+				t.Errorf("revealed before the deadline: %t", early)
 			}
 			if _, _, err := record.Inherit(record.Config{Path: known.Record, Peer: "peer-a"}); err == nil {
 				t.Error("there still is a record")
