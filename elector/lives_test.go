@@ -123,6 +123,25 @@ func TestK4TheNextLifeLeadsOnAsIfNothingHadBeen(t *testing.T) {
 	}
 }
 
+// The others learn of a renewal before what was left of the former life's lease ends.
+func TestTheFirstRenewalOfALifeIsPassedOnAtOnce(t *testing.T) {
+	s := newSolo(t, nil).leader()
+	s.pass(testTiming.Lease - testTiming.Heartbeat) // nothing was renewed
+	n := s.dies(nil).meets()
+	left := last[election.Heartbeat](n, "c").Claims[0].Remaining
+	beat := last[election.Heartbeat](n, "b")
+	n.take()
+	n.hear("b", ack(beat))
+	again := sentTo[election.Heartbeat](n.take(), "c")
+	if len(again) != 1 || again[0].Claims[0].Remaining < left+testTiming.Lease/2 {
+		t.Fatalf("%s were left; after the renewal c is sent %+v", left, again)
+	}
+	n.hear("c", ack(again[0]))
+	if more := sentTo[election.Heartbeat](n.take(), "b"); len(more) != 0 {
+		t.Errorf("and again: %+v", more)
+	}
+}
+
 func TestK4aTheNextLifeLeadsNoLongerThanOnRecord(t *testing.T) {
 	s := newSolo(t, nil).leader()
 	h := last[election.Heartbeat](s, "b")
