@@ -15,7 +15,6 @@ import (
 	"github.com/coreos/go-systemd/v22/daemon"
 
 	"github.com/doyen-election/doyen/agent/footprint"
-	"github.com/doyen-election/doyen/agent/record"
 	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/internal/keeper"
 	"github.com/doyen-election/doyen/internal/leasepage"
@@ -250,11 +249,7 @@ func (c commands) Restarts() { c.agent.restart.Do(func() { close(c.agent.restart
 
 // known is what the keeper needs to know when this life has ended.
 func (a *agent) known() keeper.Known {
-	k := keeper.Known{Pages: leasepage.Dir(a.cfg.Socket), Peer: string(a.store.Peer())}
-	if a.record != nil {
-		k.Record = record.Path(a.cfg.RecordDir, a.cfg.Socket, a.cfg.Name)
-	}
-	return k
+	return keeper.Known{Pages: leasepage.Dir(a.cfg.Socket), Peer: string(a.store.Peer())}
 }
 
 // notify reports a state to the service manager, if there is one.

@@ -26,14 +26,17 @@ const (
 	cut       // nothing sent to or from a host arrives any more
 	sleep     // a lease goes by in which nobody does anything
 	resign    // the leader is asked to step down (none, but as rare)
+	fatal     // a message arrives, and the process dies once it has put on record what it will do
 
 	// What ends them, at any time.
-	restart // a crashed process starts again
+	restart // a crashed process starts again, as another holder
+	revive  // the next life of a crashed process begins, with its record
+	reveal  // the keeper of one destroys the record, and tells the others of its end
 	resume  // a paused process goes on
 	heal    // a cut ends
 )
 
-func (k kind) misfortune() bool { return k >= duplicate && k <= resign }
+func (k kind) misfortune() bool { return k >= duplicate && k <= fatal }
 
 // action is one thing that can happen, to the message or the agent with the index which.
 type action struct {
@@ -52,7 +55,13 @@ func (w *world) actions(bounds Bounds, to []action) []action {
 		which := uint8(i)
 		to = append(to, action{deliver, which})
 		still = still && f.late
-		if !unlucky {
+		switch {
+		case !unlucky:
+			continue
+		case bounds.Lives:
+			if f.ofAuthority() && !f.late {
+				to = append(to, action{fatal, which}, action{delay, which})
+			}
 			continue
 		}
 		if !f.late {
@@ -66,13 +75,13 @@ func (w *world) actions(bounds Bounds, to []action) []action {
 		}
 	}
 	for i := range w.agents {
-		to = w.agents[i].actions(uint8(i), unlucky, to)
+		to = w.agents[i].actions(uint8(i), unlucky, bounds.Lives, to)
 		still = still && !w.agents[i].busy()
 	}
 	if still && w.untilDue() > 0 {
 		to = append(to, action{kind: pass})
 	}
-	if unlucky {
+	if unlucky && !bounds.Lives {
 		to = append(to, action{kind: sleep})
 	}
 	return to
@@ -83,7 +92,7 @@ func (a *agent) busy() bool {
 	return a.alive && !a.paused && (a.pending != nil && !a.slow || a.clock >= a.wake)
 }
 
-func (a *agent) actions(which uint8, unlucky bool, to []action) []action {
+func (a *agent) actions(which uint8, unlucky, lives bool, to []action) []action {
 	add := func(when bool, k kind) {
 		if when {
 			to = append(to, action{k, which})
@@ -91,18 +100,22 @@ func (a *agent) actions(which uint8, unlucky bool, to []action) []action {
 	}
 	running := a.alive && !a.paused
 	add(!a.alive, restart)
+	add(!a.alive && a.row.Highest > 0 && lives, revive)
+	add(!a.alive && a.row.Highest > 0 && lives, reveal)
 	add(a.alive && a.paused, resume)
 	add(a.cut, heal)
 	add(running && a.pending != nil, persisted)
 	add(running && a.clock >= a.wake, wake)
 	add(running && a.owed != 0, stopped)
 	if unlucky {
-		add(running && a.pending != nil && !a.slow, slow)
 		add(a.alive, crash)
 		add(a.alive && a.pending != nil, tornCrash)
+		add(running && a.leading, resign)
+	}
+	if unlucky && !lives {
+		add(running && a.pending != nil && !a.slow, slow)
 		add(running, pause)
 		add(!a.cut, cut)
-		add(running && a.leading, resign)
 	}
 	return to
 }

@@ -14,6 +14,7 @@ import (
 type mover struct {
 	options Options
 	own     [size]bool // processes of the world being made that are its own already
+	dies    bool       // the process of the step under way, once it has recorded
 	hush    bool       // reports wait until both ends are connected
 }
 
@@ -27,14 +28,19 @@ func (m *mover) apply(before *world, x action) *world {
 	}
 	i := int(x.which)
 	switch x.kind {
-	case deliver, duplicate, lose, delay:
+	case deliver, duplicate, lose, delay, fatal:
 		m.handle(&w, x.kind, i)
 	case persisted, wake, stopped, resign:
 		m.input(&w, x.kind, i)
 	case crash, tornCrash:
 		m.crash(&w, i, x.kind == tornCrash)
 	case restart:
+		w.agents[i].row = election.Authority{}
 		m.start(&w, i)
+	case revive:
+		m.start(&w, i)
+	case reveal:
+		m.reveal(&w, i)
 	case pass:
 		w.pass(w.untilDue())
 	case sleep:
@@ -70,7 +76,12 @@ func (m *mover) handle(w *world, k kind, i int) {
 		w.note("lost: %s", f)
 		return
 	}
+	m.dies = k == fatal
 	m.step(w, f.to, election.Received{From: peerOf(f.from), Message: f.message})
+	if m.dies {
+		m.dies = false
+		m.crash(w, f.to, false)
+	}
 }
 
 // input hands an agent what is due.
@@ -146,14 +157,38 @@ func (m *mover) start(w *world, i int) {
 
 func (m *mover) boot(w *world, i int) {
 	a := &w.agents[i]
-	a.boot = bootOf(i, int(a.boot-1)/size+1)
-	w.note("%s starts as %s", peerOf(i), w.holder(i))
+	if a.row == (election.Authority{}) || !m.options.Bounds.Lives {
+		a.boot, a.life = bootOf(i, int(a.boot-1)/size+1), 0
+	}
+	a.life++
+	w.note("life %d of %s starts, on record is %+v", a.life, w.holder(i), a.row)
 	a.alive, a.process, a.wake = true, newProcess(i, w.holder(i), *a.disk, a.clock, m.options.Ring), a.clock
 	m.own[i] = true
+	if a.life > 1 {
+		a.process.goOn(a.life, a.row)
+		a.leading = a.process.contest.Role() == contest.Leader
+	}
 	if i < size-1 {
 		m.step(w, i, election.Campaign{Election: election.Default, Priority: election.DefaultPriority})
 	}
 	m.step(w, i, election.ViewChanged{View: w.view()})
+}
+
+// reveal has the keeper of a process that has died end its programs, destroy its record, and
+// tell the others that its lineage has ended (K5, K6).
+func (m *mover) reveal(w *world, i int) {
+	w.note("the keeper of %s reveals its secret", peerOf(i))
+	if m.options.broken != revealsEarly {
+		w.agents[i].acts = nil
+	}
+	if m.options.broken != goesOnAfterReveal {
+		w.agents[i].row = election.Authority{}
+	}
+	for j := range w.agents {
+		if j != i && w.agents[j].alive && !w.agents[i].cut && !w.agents[j].cut {
+			w.network = append(w.network, flight{from: i, to: j, message: election.Obituary{Peer: peerOf(i), Lineage: w.agents[i].boot}})
+		}
+	}
 }
 
 // connect tells both of their connection, and then what each reports.
@@ -183,6 +218,12 @@ func (m *mover) step(w *world, i int, in election.Input) {
 	out := a.process.step(a.clock, in)
 	if w.log != nil {
 		w.note("%s [%v] %s%s", peerOf(i), timeOf(a.clock-epoch), messages.Describe(in), messages.Output(out))
+	}
+	if m.options.Bounds.Lives {
+		a.row = a.process.contest.Authority() // before anything else (K1)
+	}
+	if m.dies {
+		return
 	}
 	for _, x := range out.Withdraw {
 		if x.Election == election.Default {

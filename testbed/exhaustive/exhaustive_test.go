@@ -63,6 +63,32 @@ func TestEveryInterleaving(t *testing.T) {
 	}
 }
 
+// TestEveryInterleavingOfLives shows the same where agents die and go on with their record:
+// between two steps or in the middle of one, with their messages on the way, or never again,
+// so that their keepers tell of it.
+func TestEveryInterleavingOfLives(t *testing.T) {
+	limit := 12_000
+	if testing.Short() || raceDetector {
+		limit /= 10
+	}
+	if *states > 0 {
+		limit = *states
+	}
+	for _, isRing := range []bool{false, true} {
+		for _, n := range []int{1, 2} {
+			if *misfortunes >= 0 && n != *misfortunes {
+				continue
+			}
+			t.Run(fmt.Sprintf("%s, %d misfortunes", algorithm(isRing), n), func(t *testing.T) {
+				r := explore(t, Options{Ring: isRing, States: limit, Bounds: Bounds{Terms: 3, Misfortunes: n, Lives: true}})
+				if v := r.Violation; v != nil {
+					t.Fatalf("%v\n%s", v, strings.Join(v.Path, "\n"))
+				}
+			})
+		}
+	}
+}
+
 // TestBrokenWorldsAreFoundOut shows that the search finds an overlap where there
 // is one, with the shortest way to it: when a disk loses what it acknowledged,
 // and so a voter its hold, and when clocks run outside the stated drift.
@@ -70,6 +96,10 @@ func TestBrokenWorldsAreFoundOut(t *testing.T) {
 	tests := map[string]Options{
 		"a disk loses an acknowledged write": {broken: losesAcknowledgedWrite,
 			rates: clockRates[1:2], root: asking, Bounds: Bounds{Terms: 3, Misfortunes: 1}},
+		"a keeper reveals the secret while programs act": {broken: revealsEarly, root: following, rates: clockRates[:1],
+			Bounds: Bounds{Terms: 3, Misfortunes: 1, Lives: true}},
+		"a life goes on after its lineage's end was told": {broken: goesOnAfterReveal, root: following, rates: clockRates[:1],
+			Bounds: Bounds{Terms: 3, Misfortunes: 1, Lives: true}},
 		"clocks stray too far": {rates: [][size]election.Instant{{5, 15, 15}}, root: unheard, Bounds: Bounds{Terms: 3}},
 	}
 	for name, o := range tests {

@@ -26,6 +26,8 @@ type breakage uint8
 const (
 	nothingBroken          breakage = iota
 	losesAcknowledgedWrite          // a crash of c takes back the last write, acknowledged though it was
+	revealsEarly                    // a keeper reveals the secret while programs act (K5)
+	goesOnAfterReveal               // and does not destroy the record (K6)
 )
 
 // DefaultBounds leave room for a second leader beside the first.

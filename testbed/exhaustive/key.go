@@ -54,6 +54,7 @@ func (w *world) appendAgent(b []byte, i int) []byte {
 	if a.pending != nil {
 		b = fmt.Appendln(b, a.pending.State.Grants)
 	}
+	b = w.append(b, i, reflect.ValueOf(a.row))
 	for _, x := range a.acts {
 		b = fmt.Appendln(b, x.holder.Lineage, x.term, x.until-a.clock)
 	}

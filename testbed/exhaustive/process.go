@@ -26,6 +26,8 @@ type process struct {
 	beatAt    election.Instant
 	wakeAt    election.Instant // when the contest wants to be advanced
 
+	former bool // it goes on from what a former life left, from its first step on
+
 	own []election.Message // to itself, handled within the step
 	out election.Output
 }
@@ -65,6 +67,15 @@ func newProcess(i int, self election.Holder, s election.State, now election.Inst
 	return p
 }
 
+// goOn takes over what the former life left on record, as elector.New does.
+func (p *process) goOn(life uint64, row election.Authority) {
+	p.sends = quorum.NewSends(timing.Lease, election.SendID(life<<40))
+	p.contest.Resume(row, quorum.ResumeLease(row.Term, timing.Lease, drift, p.roster, row.Until))
+	if p.former = row.Term != 0; p.former {
+		p.contest.Stand(true, row.Priority)
+	}
+}
+
 // clone returns a copy that shares nothing that changes.
 func (p *process) clone() *process {
 	n := *p
@@ -82,6 +93,10 @@ func (p *process) clone() *process {
 // step handles one input, in the order of elector.Elector.Step.
 func (p *process) step(now election.Instant, in election.Input) election.Output {
 	p.now, p.out = now, election.Output{}
+	if p.former {
+		p.former = false
+		p.carry(p.contest.Resumed(p))
+	}
 	if p.contest.Ends(now) {
 		p.carry(p.contest.Expire(p))
 	}
@@ -129,6 +144,10 @@ func (p *process) handle(in election.Input) {
 
 func (p *process) receive(from election.PeerID, m election.Message) {
 	o := p.peer(from)
+	if m, ends := m.(election.Obituary); ends {
+		p.bury(m)
+		return
+	}
 	if from != p.self.Peer {
 		if o.boot == 0 {
 			return
@@ -176,6 +195,17 @@ func (p *process) receive(from election.PeerID, m election.Message) {
 	default:
 		p.carry(p.contest.Receive(p, from, m))
 	}
+}
+
+// bury ends all that a lineage holds and leads: none of its lives acts any more (K5).
+func (p *process) bury(m election.Obituary) {
+	dead := election.Holder{Peer: m.Peer, Lineage: m.Lineage}
+	if o := p.peer(m.Peer); o.boot == m.Lineage {
+		o.lost()
+		p.voter.Disconnected(m.Peer)
+	}
+	p.voter.Bury(p.now, m)
+	p.carry(p.contest.Bury(p, dead))
 }
 
 // heard records that a message came. A peer that leads no more sends no heartbeats:

@@ -21,8 +21,9 @@ var clockRates = [][size]election.Instant{
 }
 
 const (
-	unheard = "a leads by c's vote and is cut off, b has heard nothing"
-	asking  = "the same, and b is about to ask for votes"
+	following = "all follow a"
+	unheard   = "a leads by c's vote and is cut off, b has heard nothing"
+	asking    = "the same, and b is about to ask for votes"
 )
 
 // roots returns the worlds to explore from, each with each of the clock rates.
@@ -40,7 +41,7 @@ func (m *mover) roots() ([]root, error) {
 			play func(*world) *world
 		}{
 			{"nobody has voted", m.toContest},
-			{"all follow a", m.toLeader},
+			{following, m.toLeader},
 			{unheard, m.toUnheard},
 			{asking, m.toAsking},
 		} {

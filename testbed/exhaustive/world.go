@@ -42,6 +42,9 @@ type agent struct {
 	before  *election.State   // what was on the disk before the last write
 	pending *election.Persist // the write under way
 
+	row  election.Authority // on record; zero: nothing
+	life uint64             // of the lineage
+
 	leading bool          // announced, and not withdrawn
 	owed    election.Term // withdrawn in this term, and no receipt given yet; 0: none
 	acts    []act         // by programs of this host, past ones removed
@@ -80,10 +83,15 @@ type world struct {
 type Bounds struct {
 	Terms       int // asked for
 	Misfortunes int
+	Lives       bool // agents keep a record; of the misfortunes there are deaths, late messages and resignations
 }
 
 func (b Bounds) String() string {
-	return fmt.Sprintf("terms up to %d, at most %d misfortunes a path", b.Terms, b.Misfortunes)
+	text := fmt.Sprintf("terms up to %d, at most %d misfortunes a path", b.Terms, b.Misfortunes)
+	if b.Lives {
+		text += ", lives"
+	}
+	return text
 }
 
 func peerOf(i int) election.PeerID { return election.PeerID(rune('a' + i)) }

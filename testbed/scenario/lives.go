@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"syscall"
 	"time"
 
@@ -64,9 +65,11 @@ func lifeCommand(what string, s syscall.Signal) command {
 			if pid == h.PID() {
 				return "", fmt.Errorf("%s %s: it has no keeper: set %s keeper=true", what, h.Name(), h.Name())
 			}
-			if w.acted, err = w.lab.Strike(what, h, pid, s); err != nil {
-				return "", err
+			w.acted = boottime.Now()
+			if err := syscall.Kill(pid, s); err != nil {
+				return "", fmt.Errorf("%s %s: %w", what, h.Name(), err)
 			}
+			w.lab.Note(observe.Fault{What: what, Where: []string{h.Name()}, From: w.acted, To: w.acted})
 		}
 		return "", nil
 	}
@@ -112,7 +115,7 @@ func swapRecords(w *world, _ *testscript.TestScript, args []string) (string, err
 		c := h.Config()
 		paths = append(paths, record.Path(c.RecordDir, c.Socket, c.Name))
 	}
-	aside := paths[0] + ".aside"
+	aside := filepath.Join(w.lab.Cluster.Dir(), "record")
 	w.acted = boottime.Now()
 	return "", errors.Join(os.Rename(paths[0], aside), os.Rename(paths[1], paths[0]), os.Rename(aside, paths[1]))
 }

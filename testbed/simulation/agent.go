@@ -36,6 +36,7 @@ type agent struct {
 	alive     bool
 	life      uint32 // counts its processes
 	run       election.RunID
+	born      int64 // when its newest process was
 	boot      election.LineageID
 	past      *election.Past // on its record; nil: it has none, and its next life begins a lineage
 	secret    [32]byte       // of the lineage

@@ -50,7 +50,7 @@ func (a *agent) hash() [32]byte {
 // no record. It returns what the former life left on it.
 func (w *world) beginLife(a *agent, run election.RunID, born int64) *election.Past {
 	past := a.past
-	a.run, a.unseen = run, false
+	a.run, a.born, a.unseen = run, w.Now, false
 	if past != nil {
 		w.stats.Lives++
 		next := *past

@@ -57,7 +57,10 @@ func (w *world) disputed(a *agent) bool {
 	return a.past == nil || a.past.Lease != a.settings.timing.Lease || a.recorded(election.RosterElection).Term != 0
 }
 
-// between reports whether an agent is between two lives while all is well.
+// between reports whether an agent is between two lives while all is well, or its newest one
+// has just begun: it may not know the leaders of other elections yet.
 func (w *world) between() bool {
-	return w.deaths && slices.ContainsFunc(w.agents, func(a *agent) bool { return !a.alive })
+	return w.deaths && slices.ContainsFunc(w.agents, func(a *agent) bool {
+		return !a.alive || w.Now-a.born < 2*int64(w.plan.timing.Heartbeat)
+	})
 }

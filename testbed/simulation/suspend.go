@@ -2,6 +2,7 @@ package simulation
 
 import (
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/doyen-election/doyen/election"
@@ -53,7 +54,7 @@ func (w *world) miscount(a *agent, by time.Duration) {
 	w.note(a, "its clock counts the suspend wrongly, by %v", by)
 	a.clock.retime(w.Now, a.clock.ppm)
 	a.clock.base = a.clock.base.Add(by)
-	for _, l := range w.logsOf(a) {
+	for _, l := range slices.Concat(w.logs, a.own) { // others may still name the leader that its former identity was
 		for i := range l.actors {
 			if x := &l.actors[i]; by < 0 && x.host == a && x.epoch == a.clock.epoch {
 				x.until = x.until.Add(by)
