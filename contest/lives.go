@@ -18,7 +18,7 @@ func (c *Contest) Authority() election.Authority {
 		return a
 	}
 	if c.candidate {
-		a.Priority = c.priority
+		a.Priority = max(c.priority, 0)
 	}
 	h := c.held
 	if h == nil {

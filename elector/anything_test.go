@@ -3,17 +3,21 @@ package elector
 import (
 	"math/rand/v2"
 	"reflect"
+	"slices"
 	"testing"
 	"time"
 
 	"pgregory.net/rapid"
 
+	"github.com/doyen-election/doyen/contest"
 	"github.com/doyen-election/doyen/election"
+	"github.com/doyen-election/doyen/internal/virtual"
 )
 
 // TestAnything shows that no sequence of inputs and messages, however
-// senseless, makes an elector panic, wake itself for ever, or give two outputs
-// for one history.
+// senseless, makes an elector panic, wake itself for ever, give two outputs
+// for one history, show what is not on record, or record what its next life
+// can't go on from.
 func TestAnything(t *testing.T) { rapid.Check(t, anything) }
 
 func FuzzAnything(f *testing.F) {
@@ -31,8 +35,9 @@ func anything(t *rapid.T) {
 		s.Roster = rosterOf("a", "b", "c")
 	}
 	now := election.Instant(time.Hour)
+	past := drawPast(t, &cfg, now)
 	start := func() *Elector {
-		e, err := New(cfg, s, nil, now, rand.New(rand.NewPCG(1, 2)))
+		e, err := New(cfg, s, past, now, rand.New(rand.NewPCG(1, 2)))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -43,12 +48,25 @@ func anything(t *rapid.T) {
 		one.Step(now, in)
 		two.Step(now, in)
 	}
+	var onRecord election.LifeRecord
+	if past != nil {
+		onRecord = past.LifeRecord
+	}
+	for _, c := range one.contests.rows { // the prelude's
+		if a := one.authority(c); a.Highest != 0 {
+			onRecord = virtual.Recorded(onRecord, &election.LifeRecord{Retired: one.retired, Spent: one.spent, Rows: []election.Authority{a}})
+		}
+	}
 	for range rapid.IntRange(1, 60).Draw(t, "steps") {
 		now += election.Instant(rapid.SampledFrom([]time.Duration{0, time.Millisecond, 50 * time.Millisecond, 300 * time.Millisecond, 3 * time.Second, -time.Second}).Draw(t, "passes"))
 		in := drawInput(t)
 		out, again := one.Step(now, in), two.Step(now, in)
 		if !reflect.DeepEqual(out, again) {
 			t.Fatalf("two outputs of one history:\n%+v\n%+v", out, again)
+		}
+		onRecord = recorded(onRecord, out)
+		if problem := unrecorded(one, onRecord, out); problem != "" && !beyond(one) {
+			t.Fatalf("after %T: %s", in, problem)
 		}
 		if out.WakeAt <= now && out.WakeAt <= one.now {
 			t.Fatalf("wakes at %d, now is %d", out.WakeAt, now)
@@ -58,7 +76,9 @@ func anything(t *rapid.T) {
 		}
 		if out.Persist != nil && rapid.Bool().Draw(t, "written") {
 			done := election.Persisted{Write: out.Persist.Write}
-			if !reflect.DeepEqual(one.Step(now, done), two.Step(now, done)) {
+			after := one.Step(now, done)
+			onRecord = recorded(onRecord, after)
+			if !reflect.DeepEqual(after, two.Step(now, done)) {
 				t.Fatal("two outputs of one history")
 			}
 		}
@@ -66,6 +86,62 @@ func anything(t *rapid.T) {
 			t.Fatalf("after %T: %s", in, problem)
 		}
 		one.Status(now)
+	}
+	if !beyond(one) {
+		goesOn(t, cfg, s, onRecord, one.now)
+	}
+}
+
+// beyond reports whether a roster, which no agent sends, has used up all terms.
+func beyond(e *Elector) bool {
+	r := e.heldRoster()
+	return r != nil && r.Floor > election.MaxTerm ||
+		slices.ContainsFunc(e.contests.rows, func(c *entry) bool { return c.Highest() > election.MaxTerm })
+}
+
+// drawPast draws what a former life left on record; nil: nothing.
+func drawPast(t *rapid.T, cfg *Config, now election.Instant) *election.Past {
+	if !rapid.Bool().Draw(t, "a later life") {
+		return nil
+	}
+	cfg.Life = 1
+	past := &election.Past{Lineage: election.Lineage{ID: soloSelf.Lineage, JoinedAt: 1, Lease: rapid.SampledFrom([]time.Duration{time.Second, testTiming.Lease}).Draw(t, "lease")}}
+	for _, name := range []election.Name{election.RosterElection, "default", "jobs"} {
+		a := election.Authority{Election: name, Highest: rapid.SampledFrom([]election.Term{1, 3, 9, election.MaxTerm}).Draw(t, "highest")}
+		if name != election.RosterElection && rapid.Bool().Draw(t, "held") {
+			a.Term, a.Priority = 1, rapid.IntRange(0, 2).Draw(t, "priority")
+			a.Until = now + election.Instant(rapid.SampledFrom([]time.Duration{-time.Second, 1, time.Second}).Draw(t, "until"))
+			switch rapid.IntRange(0, 3).Draw(t, "ends") {
+			case 0:
+				a.Ending = election.Ending{Reason: election.ReasonTransferred, To: drawPeer(t), StopBy: a.Until}
+			case 1:
+				a.Until = election.Never
+			}
+		}
+		if rapid.Bool().Draw(t, "on record") {
+			past.Rows = append(past.Rows, a)
+		}
+	}
+	return past
+}
+
+// goesOn begins the next life: it can, and leads or hands over what is on record.
+func goesOn(t *rapid.T, cfg Config, s election.State, r election.LifeRecord, now election.Instant) {
+	noName := func(a election.Authority) bool { return a.Election == "" }
+	if slices.ContainsFunc(r.Rows, noName) || max(r.Retired, r.Spent) > election.MaxTerm {
+		return // no agent is given such a name, or such terms
+	}
+	past := &election.Past{Lineage: election.Lineage{ID: soloSelf.Lineage, Life: cfg.Life, JoinedAt: 1, Lease: testTiming.Lease}, LifeRecord: r}
+	cfg.Life++
+	e, err := New(cfg, s, past, now, rand.New(rand.NewPCG(1, 2)))
+	if err != nil {
+		t.Fatalf("can't go on from %+v: %v", r, err)
+	}
+	for _, a := range r.Rows {
+		c := e.contests.get(a.Election)
+		if a.Term != 0 && (c.Term() != a.Term || (c.Role() == contest.Leaving) != (a.Ending.Reason != "")) {
+			t.Fatalf("goes on with term %d as %d from %+v", c.Term(), c.Role(), a)
+		}
 	}
 }
 
@@ -142,11 +218,14 @@ func drawGenesis(t *rapid.T) election.Genesis {
 
 func drawInput(t *rapid.T) election.Input {
 	request := election.RequestID(1)
-	switch rapid.IntRange(0, 30).Draw(t, "input") {
+	switch rapid.IntRange(0, 31).Draw(t, "input") {
 	case 0:
 		return election.Tick{}
+	case 31:
+		return election.Overtake{Election: drawName(t)}
 	case 1:
-		return election.PeerConnected{Peer: drawPeer(t), Lineage: drawHolder(t).Lineage}
+		h := drawHolder(t)
+		return election.PeerConnected{Peer: h.Peer, Lineage: h.Lineage, Secret: hashOf(h)}
 	case 2:
 		return election.PeerLost{Peer: drawPeer(t)}
 	case 3:
@@ -196,7 +275,9 @@ func drawView(t *rapid.T) election.View {
 
 func drawMessage(t *rapid.T) election.Message {
 	name, term, holder, span := drawName(t), drawTerm(t), drawHolder(t), drawSpan(t)
-	switch rapid.IntRange(0, 23).Draw(t, "message") {
+	switch rapid.IntRange(0, 24).Draw(t, "message") {
+	case 24:
+		return election.Obituary{Peer: holder.Peer, Lineage: holder.Lineage, Secret: secretOf(drawHolder(t))}
 	case 22:
 		return election.Candidacies{Lineage: holder.Lineage, Serial: uint64(drawSend(t)), Candidacies: []election.Candidacy{{Election: name, Priority: rapid.IntRange(0, 200).Draw(t, "p")}}}
 	case 23:

@@ -30,7 +30,9 @@ func rowOf(r election.LifeRecord, name election.Name) election.Authority {
 // package ask after each step.
 func unrecorded(e *Elector, r election.LifeRecord, out election.Output) string {
 	for _, c := range e.contests.rows {
-		if is, want := rowOf(r, c.Name()), e.authority(c); is != want {
+		is, want := rowOf(r, c.Name()), e.authority(c)
+		if is != want && (is.Term != 0 || want.Highest != 0) { // else its row may stay a while
+
 			return fmt.Sprintf("on record is %+v, it is %+v", is, want)
 		}
 	}
@@ -64,13 +66,14 @@ func unrecordedSend(e *Elector, r election.LifeRecord, m election.Message) strin
 			return fmt.Sprintf("asks for %s term %d, on record is %+v", m.Election, m.Term, a)
 		}
 	case election.Release:
-		if a := rowOf(r, m.Election); a.Term != 0 {
+		// Without quorum it may lead the next term at once.
+		if a := rowOf(r, m.Election); a.Term != 0 && (e.cfg.Quorum || a.Term == m.Term) {
 			return fmt.Sprintf("releases %s term %d, on record is %+v", m.Election, m.Term, a)
 		}
 	case election.Heartbeat:
 		for _, c := range m.Claims {
 			a := rowOf(r, c.Election)
-			if c.Election != election.RosterElection && a.Term != 0 && (a.Term < c.Term || a.Until < e.now.Add(c.Remaining)) || a.Highest < c.Term {
+			if c.Election != election.RosterElection && a.Term != 0 && (a.Term < c.Term || a.Until < e.now.Add(c.Remaining)) || max(a.Highest, r.Spent) < c.Term {
 				return fmt.Sprintf("claims %+v, on record is %+v", c, a)
 			}
 		}
