@@ -5,7 +5,8 @@
 // A program that is to act on one host at a time calls Run, which calls it back
 // whenever it leads; or Campaign, which returns when it does. Both keep the deadline by
 // this process's own clock, so that the context they give ends with the lease even if
-// the agent is frozen or gone. They can't make the program obey it: one that is stopped
+// the agent is frozen or gone. If the agent dies while they lead and is started again in
+// time, they resume, and the context goes on. They can't make the program obey it: one that is stopped
 // and continued, or checks too rarely, acts late. Only a resource that refuses old
 // tokens is safe against that.
 //

@@ -15,13 +15,16 @@
 //   - Runner and guard each see to that by their own reading of CLOCK_BOOTTIME. So it
 //     also holds if the agent is frozen or dead, or if one of runner and guard is frozen
 //     or killed.
+//   - If the agent dies, the command runs on under the deadlines that it has, and the
+//     campaign is resumed with the agent's next process run, if that is there in time.
 //   - Descendants that left the process group or the session, or whose parent has
 //     ended, are found: runner and guard are both subreapers, and neither takes the
 //     command for dead before the kernel reports that no child is left.
 //   - The receipt is given only then, and the agent relies on nothing else: the runner
 //     campaigns with "proof":false, since the end of runner or guard proves nothing about
 //     what the command had started. The command and the guard hold copies of the
-//     campaign's connection, so the candidacy lasts as long as one of them does.
+//     campaign's connection, so the candidacy lasts as long as one of them does; of a
+//     connection by which it was resumed, the guard alone.
 //
 // It does not guarantee that a process dies on SIGKILL in time. A process that waits in
 // the kernel for a disk dies when the kernel lets it. This user can't kill a process that
