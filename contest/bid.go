@@ -206,11 +206,15 @@ func (c *Contest) VoteRefused(f Facts, from election.PeerID, m election.VoteRefu
 	return c.end(s)
 }
 
-// Reconnected asks a voter again that has just connected: earlier requests may be lost.
+// Reconnected asks a voter again that has just connected, or releases the term that a former
+// life won: earlier messages may be lost.
 func (c *Contest) Reconnected(f Facts, voter election.PeerID) Verdict {
 	s := new(step).begin(f)
-	if c.Role() == Nominee && s.roster.Has(voter) {
+	switch {
+	case c.Role() == Nominee && s.roster.Has(voter):
 		s.send(voter, c.request(s, c.bid.lease.Term))
+	case c.held == nil && s.now < c.unheardUntil:
+		s.send(voter, c.unheard)
 	}
 	return c.end(s)
 }

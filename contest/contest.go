@@ -46,6 +46,9 @@ type Contest struct {
 	begun          bool          // the round under way is this agent's own
 	late           election.Term // of the last bid that won no majority in time
 
+	unheard      election.Release // of a former life's term: most are not connected when it leaves
+	unheardUntil election.Instant
+
 	rival rival // a higher priority seen while leading
 	offer offer // of the election to another agent, which has not led it since
 }
@@ -141,6 +144,7 @@ type tenure struct {
 	disputed  map[election.PeerID]election.Instant // voters that can't renew the term, and since when
 	leaving   *departure                           // nil while it leads
 	outworn   bool                                 // it is to be overtaken at once (K4d, K4e)
+	former    bool                                 // a former life won it
 }
 
 // Advance does what is due by time, or by facts that have changed.

@@ -83,7 +83,8 @@ func (c *Contest) Stopped(t election.Term) {
 }
 
 func (c *Contest) finishLeaving(s *step) {
-	if d := c.held.leaving; !d.stopped && s.now < d.stopBy {
+	d := c.held.leaving
+	if !d.stopped && s.now < d.stopBy {
 		s.wake(d.stopBy)
 		return
 	}
@@ -96,6 +97,9 @@ func (c *Contest) finishLeaving(s *step) {
 		c.releaseTo(s, higher)
 	}
 	c.releaseTo(s, release)
+	if c.held.former {
+		c.unheard, c.unheardUntil = release, d.stopBy
+	}
 	c.held, c.bid = nil, nil
 	c.vacantSince = s.now
 	if standDown > 0 {

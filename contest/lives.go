@@ -58,7 +58,7 @@ func (c *Contest) Resume(a election.Authority, lease *quorum.Lease) {
 	if a.Term == 0 {
 		return
 	}
-	c.held = &tenure{term: a.Term, lease: lease}
+	c.held = &tenure{term: a.Term, lease: lease, former: lease != nil}
 	c.outdate(a.Term - 1)
 	if d := a.Ending; d.Reason != "" {
 		c.held.leaving = &departure{reason: d.Reason, to: d.To, stopBy: d.StopBy}

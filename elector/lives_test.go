@@ -314,6 +314,28 @@ func TestK4TheNextLifeGoesOnHandingOver(t *testing.T) {
 	}
 }
 
+// A release that reaches nobody is lost, and the successor would wait for the lease to end.
+func TestTheNextLifeReleasesToThoseThatConnectLater(t *testing.T) {
+	s := newSolo(t, nil).leader()
+	s.step(election.Transfer{Election: election.Default, To: "c"})
+	told := s.withdrawn[0]
+	n := s.dies(nil)
+	n.step(election.Tick{})
+	n.step(election.Stopped{Election: election.Default, Term: told.Term})
+	n.meets()
+	for _, p := range []election.PeerID{"b", "c"} {
+		if got := sentTo[election.Release](n.sent, p); len(got) != 1 || got[0].Term != told.Term {
+			t.Errorf("released %+v to %s", got, p)
+		}
+	}
+	before := len(releases(n.sent))
+	n.now = told.StopBy
+	n.meets()
+	if after := len(releases(n.sent)); after != before {
+		t.Errorf("released %d times when the lease had ended", after-before)
+	}
+}
+
 func TestK4WhatHasEndedMeanwhileIsReleasedAndNotLed(t *testing.T) {
 	for name, end := range map[string]func(*solo){
 		"led":         func(*solo) {},
