@@ -176,3 +176,36 @@ func plainly(data []byte) bool {
 	return string(data[:8]) == "doyenlp\n" && binary.NativeEndian.Uint32(data[8:]) == 1 &&
 		string(data[16:25]) == "payments\x00" && sequence != 0 && word(at+16) == sum && int64(word(at+8)) > alarm.Now()-int64(time.Minute)
 }
+
+// A process that goes on with a page trusts it no more than a reader does.
+func TestOnlyAWholePageOfTheSameLineageIsAdopted(t *testing.T) {
+	data := valid(t)
+	lineage := binary.NativeEndian.Uint64(data[96:])
+	for what, edit := range map[string]func([]byte) []byte{
+		"cut short":       func(b []byte) []byte { return b[:leasepage.Size-1] },
+		"never written":   func(b []byte) []byte { clear(b[128:136]); return b },
+		"a damaged value": func(b []byte) []byte { b[160]++; b[192]++; return b },
+		"another lineage": func(b []byte) []byte { b[96]++; return b },
+		"another boot":    func(b []byte) []byte { b[80]++; return b },
+	} {
+		dir := t.TempDir()
+		if err := os.WriteFile(filepath.Join(dir, "payments"), edit(append([]byte(nil), data...)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if w, err := leasepage.Adopt(dir, "payments", lineage); err == nil {
+			t.Errorf("%s: adopted", what)
+			_ = w.Close()
+		}
+	}
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "payments"), data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	w, err := leasepage.Adopt(dir, "payments", lineage)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Error(err)
+	}
+}
