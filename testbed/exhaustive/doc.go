@@ -16,6 +16,11 @@
 // does: Emmi, Qadeer, Rakamarić, "Delay-Bounded Scheduling", POPL 2011). Clocks
 // run at the edges of the allowed drift, each at its own rate.
 //
+// With Bounds.Lives agents keep a record, as elector.Elector has them do, and the misfortunes
+// are deaths, late messages and resignations. A process dies between two steps, or once it
+// has put on record what a message makes it do. Then another lineage begins, or the next
+// life with its record, or its keeper ends its programs and tells the others of its end.
+//
 // It guarantees that every state it counts was reached by such a path and
 // passed the checks: at most one holder inside its lease in true time, its
 // programs included; each term above all before it; no grant before it is on

@@ -55,6 +55,7 @@ func (w *world) beginLife(a *agent, run election.RunID, born int64) *election.Pa
 		w.stats.Lives++
 		next := *past
 		next.Life++
+		next.Lease = min(next.Lease, a.settings.timing.Lease)
 		a.past, a.joinedAt = &next, past.JoinedAt
 		return past
 	}

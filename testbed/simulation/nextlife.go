@@ -30,7 +30,7 @@ func (w *world) tell(l *contestLog, p *actor) {
 		return
 	}
 	if other, told := l.told[p.term]; told && other != p.number {
-		w.fail("K4d", "two programs of %s are told term %d of %s", p.host.peer, p.term, l.name)
+		w.fail("K4d", "two programs of %s act in term %d of %s", p.host.peer, p.term, l.name)
 	}
 	l.told[p.term] = p.number
 }

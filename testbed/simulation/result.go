@@ -101,7 +101,7 @@ func (s Stats) String() string {
 	fmt.Fprintf(&b, "elections held %d, votes asked for %d times, leaderships won %d (%d began beside a predecessor cut off or paused)\n"+
 		"terms %d (%d overtaken by their own holder), rosters changed %d, writes cut short %d, taken back by a power cut %d, given away by a stuck disk %d\n"+
 		"elections that come and go led %d times, forgotten %d times; worlds left without a majority %d; agents barred %d (%d met their former cluster), data directories used twice %d\n"+
-		"lives begun with a record %d: %d leaderships carried on, %d programs resumed; obituaries %d\n"+
+		"lives started with a record %d: %d leaderships carried on, %d programs resumed; obituaries %d\n"+
 		"operations on the guarded counter %d, refused for an old token %d\nfaults %d:",
 		s.Rounds, s.Attempts, s.Leaderships, s.Cut, s.Terms, s.Overtaken, s.Rosters, s.Torn, s.TakenBack, s.Stuck, s.Short, s.Forgotten, s.Unpromised, s.Barred, s.Former, s.Taken, s.Lives, s.Carried, s.Resumed, s.Obituaries, s.Counted, s.Refused, s.Injected())
 	sep := ""
