@@ -140,6 +140,7 @@ type mesh struct {
 	dir    string
 	net    string // the first three numbers of the agents' addresses
 	agents map[string]*exec.Cmd
+	more   []string // flags of each agent
 	// campaign is put in the place of the one that the page was written with.
 	campaign string
 }
@@ -193,6 +194,7 @@ func (m *mesh) start(t *testing.T, name string) {
 	if name <= "c" {
 		args = append(args, "--voters", "a,b,c")
 	}
+	args = append(args, m.more...)
 	if err := os.MkdirAll(filepath.Join(m.dir, name), 0o750); err != nil {
 		t.Fatal(err)
 	}
