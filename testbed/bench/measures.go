@@ -21,6 +21,8 @@ const (
 	perSettling      = "ms/settling"
 	leadsLost        = "leads-lost"
 	perElection      = "messages/election"
+	perLife          = "ms/life"
+	noLeader         = "ms-none"
 	rss              = "MiB-RSS"
 	pss              = "MiB-PSS"
 	cpu              = "%CPU"
@@ -81,6 +83,15 @@ func takeovers(p Point) []measure {
 		{"Takeover/fault=resign/again", perTakeover, "resign" + again, few(p, []Target{{ofMedian, 15}, {ofP99, 70}})},
 		{"Takeover/fault=transfer/again", perTakeover, "transfer" + again, few(p, []Target{{ofMedian, 15}, {ofP99, 70}})},
 		{"Takeover/fault=sigterm/again", perTakeover, "SIGTERM" + again, few(p, []Target{{ofMedian, 15}, {ofP99, 70}})},
+		{"Life/end=kill", perLife, "kill -9 of the leader under a keeper → its next process answers and has renewed", few(p, []Target{{ofMedian, 150}, {ofP99, 300}})},
+		{"Life/end=kill", noLeader, "kill -9 of the leader under a keeper: time without a leader", few(p, []Target{{ofP99, 0}})},
+		{"Life/end=kill", leadsLost, "kill -9 of the leader under a keeper: changes of leader", nil},
+		{"Life/end=hang", perLife, "SIGSTOP of the leader under a keeper → its next process answers and has renewed", nil},
+		{"Life/end=hang", noLeader, "SIGSTOP of the leader under a keeper: time without a leader", nil},
+		{"Life/end=hang", leadsLost, "SIGSTOP of the leader under a keeper: changes of leader", nil},
+		{"Life/end=restart", perLife, "`doyen restart` of the leader → its next process answers and has renewed", nil},
+		{"Life/end=restart", noLeader, "`doyen restart` of the leader: time without a leader", few(p, []Target{{ofMax, 0}})},
+		{"Life/end=restart", leadsLost, "`doyen restart` of the leader: changes of leader", few(p, []Target{{ofMax, 0}})},
 		{"Takeover", overlapped, "two leaders at once in these rounds", []Target{{ofMax, 0}}},
 		{"Overlap", overlapped, "two leaders at once", []Target{{ofMax, 0}}},
 		{"Election/fault=kill", perElection, "messages of an election, after kill -9 of the leader", nil},
@@ -99,6 +110,7 @@ func costs(p Point) []measure {
 	return []measure{
 		{"Idle", rss, "RSS when idle", few(p, []Target{{ofMax, 20}})},
 		{"Idle", pss, "PSS when idle", nil},
+		{"Keeper", pss, "PSS of a keeper", []Target{{ofMax, 4}}},
 		{"Idle", cpu, "CPU of a core when idle", few(p, []Target{{ofMax, 0.8}})},
 		{"Idle", "packets/s", "packets in and out when idle", nil},
 		{"Idle", "bytes/s", "bytes in and out when idle", nil},

@@ -43,6 +43,7 @@ func parts() []part {
 		{"overhead", onRequest, (*bench).overhead, nil},
 		{"again-kill", onRequest, rounds(experiment{name: "Takeover", faults: []string{"kill"}, tenths: 10, again: true}), nil},
 		{"again-handover", onRequest, rounds(experiment{name: "Takeover", faults: []string{"sigterm", "resign", "transfer"}, tenths: 10, again: true}), nil},
+		{"lives", onRequest, (*bench).lives, needLinux},
 		{"programs", onRequest, (*bench).programs, nil},
 		{"many-elections", onRequest, (*bench).manyElections, needLinux},
 		{"load", onRequest, (*bench).load, nil},
