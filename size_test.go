@@ -17,7 +17,7 @@ var limits = []struct {
 	folders        []string // and what is below them
 	code, comments int      // lines
 }{
-	{"the heart", []string{"election", "bully", "ring", "failuredetector", "quorum", "contest", "elector"}, 6785, 1116},
+	{"the heart", []string{"election", "bully", "ring", "failuredetector", "quorum", "contest", "elector"}, 7250, 1230},
 	{"the testbed", []string{"testbed", "cmd/testbed"}, 22200, 2350},
 }
 

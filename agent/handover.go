@@ -15,6 +15,7 @@ import (
 	"github.com/coreos/go-systemd/v22/daemon"
 
 	"github.com/doyen-election/doyen/agent/footprint"
+	"github.com/doyen-election/doyen/agent/record"
 	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/internal/keeper"
 	"github.com/doyen-election/doyen/internal/leasepage"
@@ -249,7 +250,11 @@ func (c commands) Restarts() { c.agent.restart.Do(func() { close(c.agent.restart
 
 // known is what the keeper needs to know when this life has ended.
 func (a *agent) known() keeper.Known {
-	return keeper.Known{Pages: leasepage.Dir(a.cfg.Socket), Peer: string(a.store.Peer())}
+	k := keeper.Known{Pages: leasepage.Dir(a.cfg.Socket), Peer: string(a.store.Peer())}
+	if a.record != nil {
+		k.Record = record.Path(a.cfg.RecordDir, a.cfg.Socket, a.cfg.Name)
+	}
+	return k
 }
 
 // notify reports a state to the service manager, if there is one.

@@ -68,6 +68,17 @@
 // claimed (claimed), for a candidate of higher priority (giveWay), after a suspend
 // (Suspended), and by command (StepDown, Leave). Stopped takes the receipt.
 //
+// # Lives
+//
+// An agent that dies and is back with its record is the same holder (lives.go). Authority is
+// what the agent holds, has asked for and has told: it is on record before anybody sees it
+// (K1). Resume takes it over: the term that the former life led, by a lease that ends when
+// that one's did and that only this life's own sends renew (K4a); or a leadership that ends,
+// whose release still waits for the programs (K4b). A bid is not continued: the terms asked
+// for are not asked for again, and a higher one is granted at once, since the holder is the
+// same (K4c). Overtake takes a higher term where the present one may not be told again
+// (K4d, K4e). Bury forgets a leader whose lineage has ended (K5).
+//
 // # Guarantees
 //
 // With the voters of package quorum: one holder inside its lease (G1), terms that only

@@ -11,11 +11,14 @@
 //
 // (*Elector).Step, in this order:
 //
+//	resume         in the first step: repeats what a former life may not have done
 //	expireLeases   steps down where a lease is about to end, before anything else
 //	handle         the input: a message (receive), a view, a connection, a command
+//	lapse          withdraws candidacies of the former life that nobody claims
 //	settle         sends what has become durable, and handles messages to itself
 //	advance        does what is due by time or by facts that have changed
 //	settle         again
+//	record         what has changed of what the next life must know
 //	Persist        the next write of the state, if one is needed
 //
 // Each election is an entry (entry.go): its Contest, when that is to be advanced, and what
@@ -24,7 +27,7 @@
 // something, if its time has come, or if facts have changed that matter to all
 // (advanceContests). How many rounds may be under way at once is limited (agenda.go).
 //
-// The output is carried out in the order of its fields: Withdraw (stop acting), Persist,
+// The output is carried out in the order of its fields: Record, Withdraw (stop acting), Persist,
 // Send, Redial, Announce, Replies. The answers of this agent's voter wait until what they
 // rest on is durable.
 //
@@ -43,6 +46,19 @@
 // (heartbeatAck, renewed). An answer holds a stamp of the receiver's clock that the next
 // heartbeat echoes: from it the receiver knows until when the claimed lease
 // certainly runs (claimEnd).
+//
+// # Lives
+//
+// An agent that dies and begins another life with the record of the former one goes on as the
+// same holder (lives.go). Output.Record has the rows that a step has changed, and is put on
+// record before anything else that the output asks for (K1). New takes a former life's record
+// over, before anything is received (K4): this life names itself the leader of what that one
+// led, renews it by its first heartbeat, goes on handing over what that one handed over, and
+// asks for no term again. The agent gives its Campaigns again; a candidacy that is not given
+// until the last deadline that was told ends (lapse).
+//
+// A lineage that can't go on ends by an Obituary (obituary.go), which its secret proves: what
+// it was promised ends at once, and the message is passed on once (K5).
 //
 // # Waits
 //

@@ -92,6 +92,7 @@ func (e *Elector) heartbeatAck(from election.PeerID, m election.HeartbeatAck) {
 		e.send(from, e.report(0, election.RosterElection)) // the news of the newer roster was lost on its way
 	}
 	e.renewed(from, m)
+	e.passOn()
 	if p := e.peers.get(from); p != nil && p.stale && e.leadsAny() {
 		e.beatTo(from, e.claims()) // its stamp is fresh now: it can name its leader
 		p.stale = false            // once a heartbeat, whatever it answers

@@ -15,7 +15,8 @@ type lives struct {
 	onRecord election.LifeRecord // as it is; its rows are those of the last step that changed some
 	dropped  []election.Name     // elections whose rows go
 
-	former    []*entry // what the former life led; until the first step
+	former    []*entry         // what the former life led; until the first step
+	ends      election.Instant // of the last of its leases; 0: the others know of a renewal since
 	unclaimed []election.Name
 	lapsesAt  election.Instant
 }
@@ -50,6 +51,9 @@ func (e *Elector) takeOver(past *election.Past) {
 			e.resumeCandidacy(c, a)
 		}
 		c.Resume(a, lease)
+		if lease != nil {
+			e.lives.ends = max(e.lives.ends, lease.End())
+		}
 		if lease != nil && e.cfg.Timing.Lease != past.Lease {
 			c.Overtake(c)
 		}
@@ -80,6 +84,20 @@ func (e *Elector) resume() {
 	e.lives.former = nil
 	for _, c := range former {
 		e.carry(c, c.Resumed(c))
+	}
+}
+
+// passOn has the first renewal of this life sent to all at once. They know its leases by what
+// was left of the former life's, which may end before the next heartbeat comes.
+func (e *Elector) passOn() {
+	if e.lives.ends == 0 {
+		return
+	}
+	for _, c := range e.contests.rows {
+		if c.Claimable() && c.LeaseEnd(e.now) > e.lives.ends {
+			e.lives.ends, e.beatAt = 0, e.now
+			return
+		}
 	}
 }
 

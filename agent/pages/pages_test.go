@@ -324,3 +324,39 @@ func BenchmarkPublish(b *testing.B) {
 		}
 	})
 }
+
+// A later life goes on with the pages of what it leads on, and programs that have them mapped
+// see no end.
+func TestPagesOfWhatIsLedOnAreAdopted(t *testing.T) {
+	dir := t.TempDir()
+	until := int64(boottime.Now().Add(time.Hour))
+	readers := map[string]*leasepage.Reader{}
+	for name, lineage := range map[string]uint64{"led": 1, "over": 1, "other": 9} {
+		former, err := leasepage.Create(dir, name, lineage)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := former.Set(7, until); err != nil {
+			t.Fatal(err)
+		}
+		readers[name] = open(t, filepath.Join(dir, name))
+	}
+	k := pages.Open(dir, self.Lineage, map[election.Name]bool{"led": true, "other": true, "never": true})
+	for name, want := range map[string]bool{"led": true, "over": false, "other": false} {
+		if got := readers[name].Valid(); got != want {
+			t.Errorf("%s: valid %t", name, got)
+		}
+	}
+	s := status(7, "led")
+	k.Publish(0, s)
+	if l, ok := readers["led"].Check(); !ok || l.Term != 7 || l.Deadline != int64(s.Contests[0].ValidUntil) {
+		t.Errorf("after it was renewed: %+v, %t", l, ok)
+	}
+	s.Contests[0] = &elector.ContestStatus{Election: "led", State: elector.Electing}
+	if k.Publish(0, s); readers["led"].Valid() {
+		t.Error("after its end it is valid")
+	}
+	if err := k.Close(); err != nil {
+		t.Error(err)
+	}
+}

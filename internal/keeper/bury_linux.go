@@ -84,7 +84,7 @@ func quiet(a record.Actors, term election.Term) bool {
 		return false
 	}
 	p := a.Program
-	if p.Told == 0 || p.Stopped >= p.Told {
+	if p.Campaign == "" || p.Stopped >= p.Told { // the host itself led, or it stopped
 		return true
 	}
 	process, err := proof.Recorded(p)

@@ -68,6 +68,9 @@ func LoseProgram() Fault {
 	return Fault{Name: "lose-program", begin: of((*Host).LoseProgram)}
 }
 
+// OtherBoot has the host see another run of the kernel.
+func OtherBoot() Fault { return Fault{Name: "other-boot", begin: of((*Host).OtherBoot)} }
+
 func Wipe() Fault { return Fault{Name: "wipe", begin: of((*Host).Wipe)} }
 
 func FullDisk() Fault {

@@ -70,6 +70,12 @@ func (h *Host) FreeDisk() (election.Instant, error) {
 	return h.inSandbox("free the disk", h.sandbox.free)
 }
 
+// OtherBoot has the host's processes see another run of the kernel from now on. It needs a
+// cluster in Namespaces, with DiskFaults.
+func (h *Host) OtherBoot() (election.Instant, error) {
+	return h.inSandbox("change the boot", func() error { return h.sandbox.otherBoot(filepath.Join(h.dir, "boot_id")) })
+}
+
 // SlowDisk makes each fsync and fdatasync of the host's processes take that
 // much longer, those under way included. Stuck: they wait until SlowDisk is
 // called again. 0 ends it. It needs a cluster with DiskFaults.

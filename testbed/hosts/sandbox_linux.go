@@ -109,6 +109,22 @@ func (r *sandbox) slow(delay time.Duration) error {
 	return nil
 }
 
+// otherBoot puts another name of the kernel's run in the place of its own. It is called on a
+// thread in the sandbox.
+func (r *sandbox) otherBoot(file string) error {
+	if !r.disk || r.space == nil {
+		return unavailable("change the boot", "it needs a cluster in namespaces, with DiskFaults")
+	}
+	name := fmt.Sprintf("%08x-0000-4000-8000-%012x\n", os.Getpid(), time.Now().UnixNano()&(1<<48-1))
+	if err := os.WriteFile(file, []byte(name), 0o600); err != nil {
+		return err
+	}
+	if err := unix.Mount(file, "/proc/sys/kernel/random/boot_id", "", unix.MS_BIND, ""); err != nil {
+		return fmt.Errorf("change the boot: %w", err)
+	}
+	return nil
+}
+
 // fill leaves no room on the disk. It is called on a thread in the sandbox.
 func (r *sandbox) fill() error {
 	if !r.disk || r.space == nil {

@@ -21,6 +21,7 @@ const onlyLinux = "only on Linux"
 func (r *sandbox) plain() bool              { return true }
 func (r *sandbox) enter(clock) error        { return nil }
 func (r *sandbox) slow(time.Duration) error { return unavailable("slow the disk", onlyLinux) }
+func (r *sandbox) otherBoot(string) error   { return unavailable("change the boot", onlyLinux) }
 func (r *sandbox) fill() error              { return unavailable("fill the disk", onlyLinux) }
 func (r *sandbox) free() error              { return nil }
 func (r *sandbox) close() error             { return nil }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/doyen-election/doyen/api"
@@ -93,6 +94,27 @@ func (l *Lab) StartAll() (first, last election.Instant, err error) {
 }
 
 func (l *Lab) Start(h *hosts.Host) (election.Instant, error) { return l.End(hosts.Crash(), h) }
+
+// Strike signals the life of an agent that a keeper keeps. What it claimed counts to the deadline
+// it reported last, or until it is released in its name, until a next life reports that it
+// still leads.
+func (l *Lab) Strike(what string, h *hosts.Host, pid int, s syscall.Signal) (election.Instant, error) {
+	l.Ask(h)
+	at := boottime.Now()
+	if err := syscall.Kill(pid, s); err != nil {
+		return 0, fmt.Errorf("%s %s: %w", what, h.Name(), err)
+	}
+	l.change(func() {
+		if s == syscall.SIGKILL {
+			l.seen.Exited(h.Name(), at)
+			return
+		}
+		l.seen.Froze(h.Name())
+		l.seen.Thawed(h.Name(), at)
+	})
+	l.Note(observe.Fault{What: what, Where: []string{h.Name()}, From: at, To: at})
+	return at, nil
+}
 
 // Restart asks an agent to end, and starts it as soon as it has ended. It returns ErrLate if
 // the agent does not end within the limit.

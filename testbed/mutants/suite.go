@@ -25,8 +25,8 @@ type stage struct {
 func stages(seeds int) []stage {
 	return []stage{
 		{pkg: "failuredetector"}, {pkg: "bully"}, {pkg: "ring"}, {pkg: "quorum"}, {pkg: "contest"}, {pkg: "elector"}, {pkg: "internal/codec"},
-		{pkg: "internal/alarm"}, {pkg: "internal/boottime"}, {pkg: "internal/leasepage"},
-		{pkg: "agent/store"}, {pkg: "agent/hook"}, {pkg: "agent/watch"}, {pkg: "agent/pages"}, {pkg: "agent/access"}, {pkg: "agent/footprint"}, {pkg: "agent/serve"}, {pkg: "agent"}, {pkg: "client"},
+		{pkg: "internal/alarm"}, {pkg: "internal/keeper"}, {pkg: "internal/boottime"}, {pkg: "internal/leasepage"},
+		{pkg: "agent/store"}, {pkg: "agent/record"}, {pkg: "agent/hook"}, {pkg: "agent/watch"}, {pkg: "agent/pages"}, {pkg: "agent/access"}, {pkg: "agent/footprint"}, {pkg: "agent/serve"}, {pkg: "agent"}, {pkg: "client"},
 		{pkg: "agent/proof"}, {pkg: "agent/campaign"}, {pkg: "internal/runner"},
 		{pkg: "transport/inbox"}, {pkg: "transport"}, {pkg: "membership"}, {pkg: "cmd/doyen"},
 		{pkg: "testbed/exhaustive", run: "^TestEvery(Interleaving|OrderOfARosterChange)$"},

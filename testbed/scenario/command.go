@@ -33,7 +33,7 @@ func commands() map[string]func(*testscript.TestScript, bool, []string) {
 		"expect": started(expectCommand), "hold": started(holdCommand), "elapse": elapseCommand, "mark": started(markCommand), "show": started(showCommand),
 		"install": installCommand, "lose-program": begin(hosts.LoseProgram),
 		"kill-life": lifeCommand("kill-life", syscall.SIGKILL), "hang-life": lifeCommand("hang-life", syscall.SIGSTOP),
-		"lose-record": recordCommand("lose-record", os.Remove), "swap-records": swapRecords,
+		"lose-record": recordCommand("lose-record", os.Remove), "swap-records": swapRecords, "other-boot": begin(hosts.OtherBoot),
 		"program": programCommand, "run": runCommand, "hook": hookCommand, "attack": attackCommand,
 	} {
 		wrapped[name] = wrap(name, c)

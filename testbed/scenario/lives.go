@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"syscall"
 	"time"
 
@@ -65,11 +64,9 @@ func lifeCommand(what string, s syscall.Signal) command {
 			if pid == h.PID() {
 				return "", fmt.Errorf("%s %s: it has no keeper: set %s keeper=true", what, h.Name(), h.Name())
 			}
-			w.acted = boottime.Now()
-			if err := syscall.Kill(pid, s); err != nil {
-				return "", fmt.Errorf("%s %s: %w", what, h.Name(), err)
+			if w.acted, err = w.lab.Strike(what, h, pid, s); err != nil {
+				return "", err
 			}
-			w.lab.Note(observe.Fault{What: what, Where: []string{h.Name()}, From: w.acted, To: w.acted})
 		}
 		return "", nil
 	}
@@ -115,7 +112,7 @@ func swapRecords(w *world, _ *testscript.TestScript, args []string) (string, err
 		c := h.Config()
 		paths = append(paths, record.Path(c.RecordDir, c.Socket, c.Name))
 	}
-	aside := filepath.Join(w.lab.Cluster.Dir(), "record")
+	aside := paths[0] + ".aside"
 	w.acted = boottime.Now()
 	return "", errors.Join(os.Rename(paths[0], aside), os.Rename(paths[1], paths[0]), os.Rename(aside, paths[1]))
 }

@@ -1,0 +1,54 @@
+package agent_test
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/doyen-election/doyen/api"
+)
+
+// An orderly stop hands over, and ends the lineage: the next start is another holder.
+func TestAHandOverEndsTheLineage(t *testing.T) {
+	dir, err := os.MkdirTemp("/dev/shm", "lives")
+	if err != nil {
+		t.Skipf("no tmpfs: %v", err)
+	}
+	defer os.RemoveAll(dir)
+	c := lone(t)
+	c.RecordDir = dir
+	seen := map[string]bool{}
+	for range 2 {
+		client, _, stop := start(t, c)
+		follow(t, client, func(change api.Change) bool { return change.IsLeader })
+		var a api.Agent
+		if _, body := get(t, client, "/v1/agent"); json.Unmarshal([]byte(body), &a) != nil || a.Lineage == "" || a.Lineage != a.BootID || seen[a.Lineage] || strings.Contains(body, "no_record") {
+			t.Errorf("agent %s", body)
+		}
+		seen[a.Lineage] = true
+		if info, err := os.Stat(filepath.Join(dir, c.Name+".record")); err != nil || info.Mode().Perm() != 0o600 {
+			t.Errorf("record %v, %v", info, err)
+		}
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+		if left, _ := os.ReadDir(dir); len(left) > 0 {
+			t.Errorf("left: %v", left)
+		}
+	}
+}
+
+func TestAnAgentWithoutARecordRunsAndSaysSo(t *testing.T) {
+	c := lone(t)
+	c.RecordDir = filepath.Join(t.TempDir(), "missing")
+	client, _, stop := start(t, c)
+	follow(t, client, func(change api.Change) bool { return change.IsLeader })
+	if _, body := get(t, client, "/v1/agent"); !strings.Contains(body, `"code":"no_record"`) || !strings.Contains(body, "--record-dir") {
+		t.Errorf("no warning: %s", body)
+	}
+	if err := stop(); err != nil {
+		t.Error(err)
+	}
+}

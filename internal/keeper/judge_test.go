@@ -1,0 +1,109 @@
+package keeper
+
+import (
+	"testing"
+	"time"
+)
+
+const ms = int64(time.Millisecond)
+
+// feed steps a watch at each instant, in milliseconds, with what the life has written by
+// then, and returns at which it judged the life to hang; -1: at none.
+func feed(w *watch, next func(now int64) int64, late func(due int64) int64, until int64) int64 {
+	*w = watch{due: 0}
+	for now := int64(0); now <= until*ms; now = max(now+1, late(w.due)) {
+		if w.step(now, next(now), 400*time.Millisecond) {
+			return now / ms
+		}
+	}
+	return -1
+}
+
+func onTime(due int64) int64 { return due }
+
+func TestALifeThatTicksIsLeftAlone(t *testing.T) {
+	every := func(now int64) int64 { return now/(200*ms)*200*ms + 200*ms }
+	if at := feed(&watch{}, every, onTime, 60_000); at >= 0 {
+		t.Errorf("it was killed after %d ms", at)
+	}
+}
+
+func TestALifeThatHangsIsKilledAfterItsAllowance(t *testing.T) {
+	hangs := func(int64) int64 { return 1000 * ms }
+	if at := feed(&watch{}, hangs, onTime, 60_000); at < 1400 || at > 1510 {
+		t.Errorf("it was to tick at 1,000 ms, has 400 ms, and was killed at %d", at)
+	}
+}
+
+// A host that stood still, or was suspended, kills nobody: the keeper was late as well.
+func TestAKeeperThatWasLateKillsNobody(t *testing.T) {
+	hangs := func(int64) int64 { return 1000 * ms }
+	if at := feed(&watch{}, hangs, func(due int64) int64 { return due + 300*ms }, 60_000); at >= 0 {
+		t.Errorf("it was killed at %d ms by a keeper that was always late", at)
+	}
+	stood := func(now int64) int64 { // still from 900 ms to 5,000 ms, and the life ticks at 5,350
+		if now < 5350*ms {
+			return 1000 * ms
+		}
+		return now + 200*ms
+	}
+	if at := feed(&watch{}, stood, func(due int64) int64 {
+		if due > 900*ms && due < 5000*ms {
+			return 5000 * ms
+		}
+		return due
+	}, 60_000); at >= 0 {
+		t.Errorf("it was killed at %d ms though it had only 350 ms", at)
+	}
+}
+
+func TestALifeThatIsNotJudgedCostsNoWakeUp(t *testing.T) {
+	w := watch{due: 0}
+	if w.step(5*ms, never, time.Second) || w.due != never {
+		t.Errorf("due at %d", w.due)
+	}
+}
+
+func TestShortLivesFollowEachOtherEverMoreSlowly(t *testing.T) {
+	var l lives
+	var waits []time.Duration
+	for range 12 {
+		waits = append(waits, l.ended(time.Second, true, false))
+	}
+	if waits[0] != 0 || waits[1] != 0 || waits[2] != backOff || waits[3] != 2*backOff || waits[11] != maxBackOff {
+		t.Errorf("waited %v", waits)
+	}
+	if l.hopeless() {
+		t.Error("lives that ran are hopeless")
+	}
+	if wait := l.ended(time.Minute, true, false); wait != 0 {
+		t.Errorf("after a long life: waited %v", wait)
+	}
+}
+
+func TestALineageIsGivenUpAfterThreeLivesThatNeverRan(t *testing.T) {
+	l := lives{ran: true}
+	for n := 1; n <= 3; n++ {
+		if l.hopeless() {
+			t.Fatalf("hopeless after %d", n-1)
+		}
+		if wait := l.ended(time.Millisecond, false, false); n < 3 && wait != 0 {
+			t.Errorf("waited %v after %d", wait, n)
+		}
+	}
+	if !l.hopeless() {
+		t.Error("not hopeless after three")
+	}
+}
+
+func TestALifeThatIsOnlySlowGetsMoreTime(t *testing.T) {
+	var l lives
+	l.ended(time.Second, true, true)
+	l.ended(time.Second, true, true)
+	if l.factor() != 4 {
+		t.Errorf("killed twice: %d times the allowance", l.factor())
+	}
+	if l.ended(time.Hour, true, false); l.factor() != 1 {
+		t.Errorf("after a long life: %d times the allowance", l.factor())
+	}
+}

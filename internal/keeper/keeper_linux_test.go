@@ -1,0 +1,269 @@
+package keeper
+
+import (
+	"bufio"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/doyen-election/doyen/internal/alarm"
+)
+
+// This executable is the keeper, by the init of the package, and the life.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == "life" {
+		os.Exit(life(os.Args[2:]))
+	}
+	os.Exit(m.Run())
+}
+
+// life is a fake one: it reports its process, and does what its first argument names.
+func life(args []string) int {
+	kept := Attach()
+	asked := make(chan os.Signal, 1)
+	signal.Notify(asked, syscall.SIGTERM, syscall.SIGUSR1)
+	if args[0] == "fail" {
+		return 3
+	}
+	kept.Runs(Known{}, 30*time.Millisecond, 300*time.Millisecond)
+	kept.Ticks(alarm.Now(), alarm.Now())
+	fmt.Println("life", os.Getpid())
+	switch args[0] {
+	case "exit":
+		code, _ := strconv.Atoi(args[1])
+		return code
+	case "notify":
+		to, err := net.Dial("unixgram", os.Getenv("NOTIFY_SOCKET"))
+		if err != nil {
+			fmt.Println("notify", err)
+			return 1
+		}
+		fmt.Fprint(to, "READY=1\nMAINPID=1")
+		fmt.Println("socket", os.Getenv("NOTIFY_SOCKET"))
+		<-asked
+		fmt.Fprint(to, "STATUS=later")
+	}
+	for tick := time.NewTicker(10 * time.Millisecond); ; {
+		select {
+		case s := <-asked:
+			fmt.Println("signal", s)
+			if s == syscall.SIGTERM {
+				kept.Stops()
+				return 0
+			}
+			kept.Restarts()
+			return 0
+		case <-tick.C:
+			now := alarm.Now()
+			kept.Ticks(now, now+int64(10*time.Millisecond))
+		}
+	}
+}
+
+// kept is a keeper under test.
+type kept struct {
+	t     *testing.T
+	cmd   *exec.Cmd
+	lines *bufio.Scanner
+}
+
+func keep(t *testing.T, env []string, args ...string) *kept {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return keepProgram(t, self, env, args...)
+}
+
+func keepProgram(t *testing.T, program string, env []string, args ...string) *kept {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	k := &kept{t: t, cmd: exec.Command(self, append([]string{Word, program, "fake", "life"}, args...)...)}
+	k.cmd.Env = append(append(os.Environ(), "GORACE=atexit_sleep_ms=10"), env...)
+	k.cmd.Stderr = os.Stderr
+	out, err := k.cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	k.lines = bufio.NewScanner(out)
+	if err := k.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	stuck := time.AfterFunc(time.Minute, func() { _ = k.cmd.Process.Kill() })
+	t.Cleanup(func() {
+		stuck.Stop()
+		_ = k.cmd.Process.Kill()
+		_ = k.cmd.Wait()
+	})
+	return k
+}
+
+// line returns what follows the word in the next line that begins with it.
+func (k *kept) line(word string) string {
+	k.t.Helper()
+	for k.lines.Scan() {
+		if rest, ok := strings.CutPrefix(k.lines.Text(), word+" "); ok {
+			return rest
+		}
+	}
+	k.t.Fatalf("it ended before a line with %q", word)
+	return ""
+}
+
+func (k *kept) life() int {
+	k.t.Helper()
+	pid, err := strconv.Atoi(k.line("life"))
+	if err != nil {
+		k.t.Fatal(err)
+	}
+	return pid
+}
+
+// code waits for the keeper's end.
+func (k *kept) code() int {
+	for k.lines.Scan() {
+	}
+	_ = k.cmd.Wait() // the code shows it
+	return exitCode(k.cmd.ProcessState.Sys().(syscall.WaitStatus))
+}
+
+func (k *kept) send(pid int, s syscall.Signal) {
+	k.t.Helper()
+	if err := syscall.Kill(pid, s); err != nil {
+		k.t.Fatal(err)
+	}
+}
+
+func TestALifeThatIsKilledOrHangsIsFollowedByTheNext(t *testing.T) {
+	k := keep(t, nil, "run")
+	first := k.life()
+	k.send(first, syscall.SIGKILL)
+	second := k.life()
+	k.send(second, syscall.SIGSTOP)
+	if third := k.life(); third == second || second == first {
+		t.Errorf("lives %d, %d and %d", first, second, third)
+	}
+	if err := syscall.Kill(second, 0); err != syscall.ESRCH {
+		t.Errorf("the one that hung: %v, want that it is gone", err)
+	}
+	k.send(k.cmd.Process.Pid, syscall.SIGTERM)
+	if s := k.line("signal"); s != "terminated" {
+		t.Errorf("the life got %s", s)
+	}
+	if code := k.code(); code != 0 {
+		t.Errorf("exit code %d", code)
+	}
+}
+
+func TestARestartStartsTheProgramFileAsItIsThen(t *testing.T) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	link, other := filepath.Join(t.TempDir(), "program"), filepath.Join(t.TempDir(), "other")
+	for _, l := range []string{link, other} {
+		if err := os.Symlink(self, l); err != nil {
+			t.Fatal(err)
+		}
+	}
+	k := keepProgram(t, link, nil, "run")
+	first := k.life()
+	if err := os.Remove(link); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("/bin/false", link); err != nil { // a version that can't start, and never ran
+		t.Fatal(err)
+	}
+	k.send(first, syscall.SIGUSR1)
+	if s := k.line("signal"); s != "user defined signal 1" {
+		t.Errorf("the life got %s", s)
+	}
+	if err := os.Rename(other, link); err != nil { // repaired
+		t.Fatal(err)
+	}
+	if k.life() == first {
+		t.Error("the same life")
+	}
+}
+
+func TestCodesThatOnlyAnOperatorCanChangeEndTheKeeper(t *testing.T) {
+	for _, code := range []int{0, 64, 78} {
+		if got := keep(t, nil, "exit", strconv.Itoa(code)).code(); got != code {
+			t.Errorf("a life ended with %d, its keeper with %d", code, got)
+		}
+	}
+	if got := keep(t, nil, "fail").code(); got != 3 {
+		t.Errorf("a first life that never ran ended with 3, its keeper with %d", got)
+	}
+}
+
+func TestNoLifeOutlivesItsKeeper(t *testing.T) {
+	k := keep(t, nil, "run")
+	k.life()
+	k.send(k.cmd.Process.Pid, syscall.SIGKILL)
+	for k.lines.Scan() { // ends when no process holds the other end
+	}
+	if err := k.lines.Err(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestASecondSignalEndsWithoutWaiting(t *testing.T) {
+	k := keep(t, nil, "run")
+	life := k.life()
+	k.send(life, syscall.SIGSTOP) // it can't answer the first
+	k.send(k.cmd.Process.Pid, syscall.SIGTERM)
+	k.send(k.cmd.Process.Pid, syscall.SIGINT)
+	if code := k.code(); code != 128+int(syscall.SIGKILL) {
+		t.Errorf("exit code %d", code)
+	}
+}
+
+// The service manager hears the life in the keeper's name, and nobody else.
+func TestNotificationsAreThoseOfTheLife(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "n")
+	manager, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: path, Net: "unixgram"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer manager.Close()
+	if err := manager.SetReadDeadline(time.Now().Add(30 * time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	next := func() string {
+		t.Helper()
+		b := make([]byte, 1000)
+		n, err := manager.Read(b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(b[:n])
+	}
+	k := keep(t, []string{"NOTIFY_SOCKET=" + path, "WATCHDOG_PID=1"}, "notify")
+	life := k.life()
+	if a, b := next(), next(); a != "WATCHDOG=1" || b != "READY=1" {
+		t.Errorf("notified of %q and %q", a, b)
+	}
+	stranger, err := net.Dial("unixgram", k.line("socket"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stranger.Close()
+	fmt.Fprint(stranger, "STOPPING=1")
+	k.send(life, syscall.SIGTERM)
+	if got := next(); got != "STATUS=later" {
+		t.Errorf("notified of %q", got)
+	}
+}
