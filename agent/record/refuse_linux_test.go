@@ -70,8 +70,8 @@ func TestWhatDoesNotFitBeginsANewLineage(t *testing.T) {
 				t.Fatal(err)
 			}
 			c.Run = 99
-			r, past, err := Open(c)
-			defer r.Close()
+			r, past, err := Open(c) // a record of a new lineage, and why not the former one
+			t.Cleanup(func() { r.Close() })
 			if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") || past != nil || r.Lineage().ID != 99 {
 				t.Fatalf("lineage %+v, past %v, %v; want …%s…", r.Lineage(), past, err, want)
 			}
