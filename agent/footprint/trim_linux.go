@@ -36,7 +36,7 @@ func Drop() error {
 	for lines.Scan() {
 		line := lines.Bytes()
 		changed, last := bytes.CutPrefix(line, []byte("Anonymous:"))
-		if name := line[0] >= 'A' && line[0] <= 'Z'; !name { // the address of the next one
+		if len(line) > 0 && (line[0] < 'A' || line[0] > 'Z') { // the address of the next one
 			var mode string
 			if n, _ := fmt.Sscanf(string(line), "%x-%x %4s", &from, &to, &mode); n < 3 || mode[1] == 'w' || !bytes.HasSuffix(line, []byte(" "+program)) {
 				to = 0
