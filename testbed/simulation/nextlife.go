@@ -45,6 +45,10 @@ func (w *world) goOn(a *agent, past *election.Past) {
 	w.checkGoesOn(a, past)
 	logs := w.logsOf(a)
 	for _, l := range logs[:len(logs)-1] {
+		if c := a.leads(l.name); c != nil && c.Term > l.last { // the former life died before it announced that
+			w.checkTerm(a, l, election.Announcement{Election: l.name, Term: c.Term}, a.holder())
+			l.highest = max(l.highest, c.Term)
+		}
 		p := l.find(program, a.holder())
 		switch {
 		case p == nil, !p.acting(w.Now):

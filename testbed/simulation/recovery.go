@@ -24,7 +24,7 @@ func (w *world) checkDeaths() {
 			w.watch(w.Now + int64(w.plan.timing.Lease))
 			continue
 		}
-		term, programs := l.last, w.acting(a)
+		term, programs := a.leads(l.name).Term, w.acting(a)
 		a.doom = &doom{steps: w.rng.IntN(12), done: w.rng.IntN(9), loud: true, lasts: around(w.rng, w.plan.timing.Lease/64)}
 		w.watch(w.Now + 2*int64(w.plan.timing.Lease))
 		if w.violation != nil || w.handingOver() {
