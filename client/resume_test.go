@@ -1,0 +1,77 @@
+package client_test
+
+import (
+	"context"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/doyen-election/doyen/api"
+	"github.com/doyen-election/doyen/internal/alarm"
+)
+
+func TestALeadershipGoesOnWithItsAgentsNextLife(t *testing.T) {
+	a, _, l := campaign(t, lease)
+	for term := uint64(8); term < 11; term++ {
+		a.Stop()
+		if !l.Valid() || l.Token() != term-1 {
+			t.Fatalf("without its agent it is valid: %t, token %d", l.Valid(), l.Token())
+		}
+		a.Listen()
+		again := a.Resumed()
+		if again.Resumed.Term != term-1 || again.Request.Meta != again.Resumed.Meta {
+			t.Errorf("resumed by %+v", again.Resumed)
+		}
+		again.Renew(term, 2*lease)
+		for l.Token() != term {
+			if err := l.Context().Err(); err != nil {
+				t.Fatal(context.Cause(l.Context()))
+			}
+			runtime.Gosched()
+		}
+		if left := time.Until(l.Deadline()); left < lease+time.Minute {
+			t.Errorf("the new deadline is not kept: %v are left", left)
+		}
+	}
+	if err := l.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// The agent does not come back.
+func TestALeadershipWithoutItsAgentEndsByItsOwnClock(t *testing.T) {
+	a, stood, l := campaign(t, lease)
+	until := stood.Renew(7, 300*time.Millisecond)
+	for time.Until(l.Deadline()) > time.Minute { // until it has read that
+		runtime.Gosched()
+	}
+	a.Stop()
+	cause := lost(t, l.Context())
+	if now := alarm.Now(); now < until || cause.Err == nil || cause.StopBy > until {
+		t.Errorf("ended %v before its lease: %+v", time.Duration(until-now), cause)
+	}
+	if err := l.Close(); err == nil {
+		t.Error("the receipt went to nobody, and that is no error")
+	}
+}
+
+func TestAnAgentThatStepsDownEndsALeadershipThatResumes(t *testing.T) {
+	a, _, l := campaign(t, lease)
+	a.Stop()
+	a.Listen()
+	a.Resumed().Revoke("resigned", time.Minute)
+	if cause := lost(t, l.Context()); cause.Reason != "resigned" {
+		t.Errorf("%+v", cause)
+	}
+}
+
+// Others lead at once when its agent is gone.
+func TestALeadershipWithoutAQuorumEndsWithItsAgent(t *testing.T) {
+	a, stood, l := campaign(t, lease)
+	stood.Say(api.CampaignEvent{Type: api.CampaignRenewed, Term: 8, ValidUntilBoottimeNS: alarm.Now() + int64(lease), Authority: api.AuthorityView})
+	for l.Token() != 8 {
+		runtime.Gosched()
+	}
+	a.Stop()
+	lost(t, l.Context())
+}
