@@ -34,6 +34,7 @@ type Agent struct {
 	mu     sync.Mutex
 	all    map[string]*Campaign
 	next   int
+	lives  int // how often it was stopped
 	refuse *api.ErrorDetail
 	status int
 	server *http.Server
@@ -82,6 +83,9 @@ func (discard) Write(p []byte) (int, error) { return len(p), nil }
 
 // Stop closes the socket and every connection, as a killed agent's kernel does.
 func (a *Agent) Stop() {
+	a.mu.Lock()
+	a.lives++
+	a.mu.Unlock()
 	a.server.Close()
 	<-a.done
 }
@@ -117,7 +121,7 @@ func (a *Agent) campaign(w http.ResponseWriter, r *http.Request) {
 	refuse, status := a.refuse, a.status
 	a.next++
 	c.ID = "c" + strconv.Itoa(a.next)
-	a.all[c.ID] = c
+	a.all[c.ID], c.life = c, a.lives
 	a.mu.Unlock()
 	if status != 0 {
 		w.WriteHeader(status)
@@ -132,9 +136,9 @@ func (a *Agent) campaign(w http.ResponseWriter, r *http.Request) {
 // resume goes on with a campaign that it knows, also one from before Stop.
 func (a *Agent) resume(w http.ResponseWriter, r *http.Request) {
 	a.mu.Lock()
-	old := a.all[r.PathValue("id")]
+	old, lives := a.all[r.PathValue("id")], a.lives
 	a.mu.Unlock()
-	if old == nil {
+	if old == nil || old.life == lives { // it ended, and not by the agent's death
 		a.unknown(w)
 		return
 	}
@@ -146,7 +150,7 @@ func (a *Agent) resume(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	a.mu.Lock()
-	a.all[c.ID] = c
+	a.all[c.ID], c.life = c, a.lives
 	a.mu.Unlock()
 	a.again <- c
 	c.write(w, r)
@@ -216,6 +220,7 @@ type Campaign struct {
 	Resumed      api.ResumeRequest // of one that was resumed
 
 	t        testing.TB
+	life     int
 	lines    chan api.CampaignEvent
 	cut      chan struct{}
 	gone     chan struct{}
