@@ -67,27 +67,14 @@ func knownVoters(past *record.Past) []record.Voter {
 }
 
 // putOnRecord puts what a step has changed on record, before anything of its output shows (K1).
-func (l *loop) putOnRecord(changed *election.LifeRecord) {
-	if err := l.record.Write(changed); err != nil {
+func (l *loop) putOnRecord(changed *election.LifeRecord) { l.kept(l.record.Write(changed)) }
+
+// kept takes the outcome of a write to the record.
+func (l *loop) kept(err error) {
+	if err != nil {
 		l.noRecord = "no record is kept any more, so a restart of this agent costs a lease: " + err.Error()
 	}
 }
-
-// tickBy is the instant of the next tick: whoever watches this life can tell from it that the
-// loop hangs.
-func (l *loop) tickBy(now, wake election.Instant) election.Instant {
-	if l.record == nil {
-		return wake
-	}
-	wake = min(wake, now.Add(idleTick))
-	if err := l.record.SetTick(wake); err != nil {
-		l.noRecord = err.Error()
-	}
-	return wake
-}
-
-// idleTick is how often a life that has nothing to do shows that it lives.
-const idleTick = time.Second
 
 // enterRestart begins the history with what this life goes on leading. Programs and operators
 // see nothing else of the restart.

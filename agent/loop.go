@@ -230,6 +230,7 @@ func (l *loop) resume() election.Instant {
 		}
 		l.logger.Warn("this host was suspended: this agent leads nothing any more, and votes for no new leader for a lease")
 		l.feed(l.clock(), election.Suspended{})
+		l.kept(l.record.Suspended())
 	}
 }
 
@@ -265,7 +266,7 @@ func (l *loop) feed(now election.Instant, in election.Input) {
 	if !l.unshown {
 		l.prolong()
 	}
-	l.arm(now, l.tickBy(now, min(out.WakeAt, l.warnings.dueAt, l.campaigns.WakeAt(), l.presence.dueAt)))
+	l.arm(now, min(out.WakeAt, l.warnings.dueAt, l.campaigns.WakeAt(), l.presence.dueAt))
 	l.observe(l.clock().Sub(now))
 }
 

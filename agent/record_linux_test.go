@@ -70,29 +70,3 @@ func TestARecordIsWrittenBeforeAnythingOfAnOutputShows(t *testing.T) {
 		t.Error("readers were shown nothing")
 	}
 }
-
-// The next life shows when it will tick at the latest, so that a hang is seen.
-func TestEachStepRecordsTheNextTick(t *testing.T) {
-	path := filepath.Join(inTmpfs(t), "a.record")
-	kept, _, err := record.Open(record.Config{Path: path, Peer: me, Run: 1, Born: 1, Lease: lease})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer kept.Close()
-	v, err := record.Look(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer v.Close()
-	r := newRig(t, nil)
-	r.loop.record = kept
-	for _, c := range []struct{ wake, want election.Instant }{{100, 100}, {election.Never, election.Instant(idleTick)}} {
-		if got := r.loop.tickBy(0, c.wake); got != c.want || v.Tick() != c.want {
-			t.Errorf("to wake at %d: %d, on record %d, want %d", c.wake, got, v.Tick(), c.want)
-		}
-	}
-	r.loop.record = nil
-	if got := r.loop.tickBy(0, election.Never); got != election.Never {
-		t.Errorf("without a record: %d", got)
-	}
-}

@@ -21,7 +21,7 @@ func inHeap(t testing.TB) *Record {
 	m := make(memory, words)
 	h.put(m)
 	r := newRecord("", nil, m, h)
-	r.life.store(m, []uint64{3, 4, 5, uint64(time.Second)})
+	r.life.store(m, []uint64{3, 4, 5, uint64(time.Second), 6})
 	r.terms.store(m, r.last[:])
 	r.voters.store(m, putVoters(new([votersRoom]uint64), nil))
 	r.table = newTable(m, m[wordCheck])

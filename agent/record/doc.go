@@ -4,8 +4,8 @@
 //
 // It guarantees that a life which dies between any two stores leaves each half of each row as
 // it was before or as it was to be, never a mixture; that a record which is damaged, or is of
-// another boot, time namespace, agent, format or file than its header says, is refused as a
-// whole (K3, K7); that two processes never have one record at once, because its life holds the
+// another boot, time namespace, agent, format or file than its header says, or from before a
+// suspend of the host, is refused as a whole (K3, K7); that two processes never have one record at once, because its life holds the
 // kernel's lock on the file (K2); that no life begins with a destroyed record (K6); and that no
 // store ends the process: all memory is there before the record has its name, and what is
 // taken away later is an error, after which there is no record.
@@ -32,9 +32,9 @@
 //	 104   64  text: peer ID of the agent
 //	 168    8  check over all of the above
 //	 176    8  state: "recorded", or anything else when it is destroyed
-//	 184    8  tick: the instant by which the life will tick next
-//	 192   88  value: life {number, process ID, start time of the process, lease}
-//	 280   56  value: terms of forgotten elections {retired, spent}
+//	 184  104  value: life {number, process ID, start time of the process, lease, and by how much
+//	            CLOCK_BOOTTIME was ahead of the clock that stands still in a suspend}
+//	 288   56  value: terms of forgotten elections {retired, spent}
 //	 384 7208  value: voters {for each: text: peer ID, gossip address, stream address}
 //	8192  608  row 0, and so on
 //

@@ -11,6 +11,7 @@ var (
 	errNoRecord  = errors.New("it is not a record")
 	errOtherBoot = errors.New("it is from an earlier boot of the host")
 	errOtherTime = errors.New("it is from another time namespace, which has another clock")
+	errSuspended = errors.New("the host was suspended since, so its deadlines may be wrong")
 	errOtherFile = errors.New("it is a copy: the record was another file")
 	errDamaged   = errors.New("it is damaged")
 	errDestroyed = errors.New("its lineage was ended")

@@ -28,11 +28,10 @@ const (
 	wordPeer    = 13
 	wordCheck   = 21
 	wordState   = 22
-	wordTick    = 23
 
-	wordLife  = 24
-	lifeRoom  = 4
-	wordTerms = 35
+	wordLife  = 23
+	lifeRoom  = 5
+	wordTerms = 36
 	termsRoom = 2
 
 	wordVoters = 48

@@ -118,6 +118,9 @@ func takeOver(c Config, on host, f *os.File, wait time.Duration) (*Record, *Past
 	if err == nil {
 		err = past.Check(boottime.Now())
 	}
+	if err == nil && boottime.SuspendedSince(r.ahead) {
+		err = errSuspended
+	}
 	if err != nil {
 		unmap(m)
 		return nil, nil, err
@@ -149,7 +152,7 @@ func (r *Record) past(m memory) (past *Past, err error) {
 	if life[0] > maxLives {
 		return nil, errLives
 	}
-	r.lineage.Life, r.lineage.Lease = life[0], time.Duration(life[3])
+	r.lineage.Life, r.lineage.Lease, r.ahead = life[0], time.Duration(life[3]), int64(life[4])
 	terms, whole := r.terms.load(m, r.last[:])
 	if !whole || len(terms) != termsRoom || max(terms[0], terms[1]) > uint64(election.MaxTerm) {
 		return nil, errDamaged
@@ -187,8 +190,7 @@ func (r *Record) begin(c Config, past *Past) error {
 		r.lineage.Lease = min(r.lineage.Lease, c.Lease)
 	}
 	return r.guarded(func(m memory) error {
-		atomic.StoreUint64(&m[wordTick], 0)
-		r.life.store(m, []uint64{r.lineage.Life, uint64(os.Getpid()), started(os.Getpid()), uint64(r.lineage.Lease)})
+		r.storeLife(m)
 		return nil
 	})
 }

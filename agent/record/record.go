@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/doyen-election/doyen/election"
+	"github.com/doyen-election/doyen/internal/boottime"
 	"github.com/doyen-election/doyen/internal/leasepage"
 )
 
@@ -47,6 +48,7 @@ type Record struct {
 	voters value
 	table  table
 	last   [termsRoom]uint64 // of terms
+	ahead  int64             // by the former life, how far its clock was ahead, see boottime.SuspendedSince
 }
 
 // newRecord returns one around a file that is locked and mapped.
@@ -124,12 +126,17 @@ func (r *Record) WriteActors(name election.Name, a Actors) error {
 	})
 }
 
-// SetTick records the instant by which this life will tick next.
-func (r *Record) SetTick(next election.Instant) error {
+// Suspended records that this life knows of every suspend of the host so far. The next one
+// goes on only if there was none since.
+func (r *Record) Suspended() error {
 	return r.change(func(m memory) error {
-		atomic.StoreUint64(&m[wordTick], uint64(next))
+		r.storeLife(m)
 		return nil
 	})
+}
+
+func (r *Record) storeLife(m memory) {
+	r.life.store(m, []uint64{r.lineage.Life, uint64(os.Getpid()), started(os.Getpid()), uint64(r.lineage.Lease), uint64(boottime.Ahead())})
 }
 
 // SetVoters records where the voters can be reached, as many as there is room for.

@@ -66,7 +66,7 @@ func filled(t testing.TB, r *Record) {
 	t.Helper()
 	for _, err := range []error{
 		r.Write(&election.LifeRecord{Retired: 2, Spent: 3, Rows: []election.Authority{defaults, payments}}),
-		r.WriteActors("payments", acting), r.SetVoters(places), r.SetTick(55),
+		r.WriteActors("payments", acting), r.SetVoters(places),
 	} {
 		if err != nil {
 			t.Fatal(err)

@@ -49,6 +49,28 @@ func (s *Suspends) Seen() bool {
 	return false
 }
 
+// Ahead returns how far CLOCK_BOOTTIME is ahead of the clock that stands still in a suspend, at
+// most: a later process gives it to SuspendedSince.
+func Ahead() int64 {
+	ahead := int64(math.MaxInt64)
+	for range 8 { // one of them was not interrupted
+		before, boot, _ := readings()
+		ahead = min(ahead, boot-before)
+	}
+	return ahead
+}
+
+// SuspendedSince reports whether the host was suspended since Ahead returned that, in this or
+// another process, under the same kernel and in the same time namespace.
+func SuspendedSince(ahead int64) bool {
+	for range 8 {
+		if _, boot, after := readings(); boot-after > ahead+slack {
+			return true
+		}
+	}
+	return false
+}
+
 // readings reads all three in the same way: where a hypervisor emulates clocks, it then
 // emulates all three.
 func readings() (before, boot, after int64) {
