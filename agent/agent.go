@@ -62,7 +62,7 @@ import (
 )
 
 // Version is this build's.
-const Version = "0.2.0"
+const Version = "0.3.0"
 
 // hookLimit bounds one run of the hook.
 const hookLimit = 10 * time.Second
