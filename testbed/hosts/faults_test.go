@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -36,6 +37,7 @@ func act(what, argument string) int {
 	case "hoard": // so many MiB
 		var mebibytes int
 		mebibytes, err = strconv.Atoi(argument)
+		_, _ = io.Copy(io.Discard, os.Stdin) // the bounds that hold are set soon after the start
 		fmt.Println(len(bytes.Repeat([]byte("x"), mebibytes<<20)))
 	}
 	if err != nil {
@@ -80,7 +82,14 @@ func start(t *testing.T, h *hosts.Host, what, argument string) *running {
 	}
 	r := &running{exec.Command(self, "act", what, argument), &bytes.Buffer{}, time.Now()}
 	r.cmd.Stdout = r.output
+	admitted, err := r.cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
 	if err := h.Exec(r.cmd); err != nil {
+		t.Fatal(err)
+	}
+	if err := admitted.Close(); err != nil {
 		t.Fatal(err)
 	}
 	return r
