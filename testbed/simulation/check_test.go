@@ -154,3 +154,16 @@ func TestAnAgentThatJoinsAForeignClusterByALateWriteIsFreed(t *testing.T) {
 		t.Errorf("%s: %s", r.Violation.Rule, r.Violation.What)
 	}
 }
+
+// TestAFirstRosterThatIsCommittedAfterTheFaultsMayHaveLostItsVoter: who proposed it writes that
+// all have accepted it, and one of two has lost its disk since.
+func TestAFirstRosterThatIsCommittedAfterTheFaultsMayHaveLostItsVoter(t *testing.T) {
+	shrunk, err := ParseShrunk("faults=56,71,90,101,102,138,159,177,178,205,207,254,255,268,302,303,323,327,330,336,345,351,352,353,363 elections=1 gap=3.2s without=loss,repetition,reordering,drift,stale variation=2")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := Run(Options{Seed: 800004315, Shrunk: shrunk})
+	if r.Violation != nil || r.Stats.Unpromised != 1 {
+		t.Fatalf("%v, %d worlds left without a majority", r.Violation, r.Stats.Unpromised)
+	}
+}
