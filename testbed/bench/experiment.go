@@ -96,7 +96,7 @@ func (r *rig) round(ctx context.Context, e experiment, f fault) (found, error) {
 		if _, err := r.round(ctx, experiment{}, faults()["kill"]); err != nil {
 			return found{}, err
 		}
-		settle = time.Duration(r.rng.Int64N(int64(r.lease))) // the killed agent's voter may hold its former promises (V5)
+		settle = time.Duration(r.rng.Int64N(int64(r.lease))) // the killed agent's voter may hold promises (V5)
 	}
 	before := r.Together()
 	var counter counter

@@ -16,10 +16,10 @@ import (
 )
 
 const (
-	// longLife is after what age of a life its keeper starts the next one at once.
+	// longLife: a keeper starts the next life at once if the last one reached this age.
 	longLife = 2100 * time.Millisecond
 	askEvery = time.Millisecond
-	// renewedBy is which part of the lease must remain to show that it was renewed.
+	// renewedBy is the part of a lease for which a renewal is valid, from its send on.
 	renewedBy = 0.975
 )
 

@@ -42,8 +42,7 @@ func (b *bench) overhead(ctx context.Context) error {
 	return nil
 }
 
-// stampCost measures the time between stamp and signal, with signals that change nothing:
-// SIGCONT.
+// stampCost measures the time from a stamp to its signal, with one that changes nothing.
 func (b *bench) stampCost(ctx context.Context) (err error) {
 	const signals = 200
 	r, err := b.newRig(ctx, b.pollEvery())

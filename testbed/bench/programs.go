@@ -18,8 +18,7 @@ import (
 	"github.com/doyen-election/doyen/testbed/observe"
 )
 
-// lookEvery is how often stamps are read. It adds nothing to the figures, which are from the
-// stamps.
+// lookEvery is how often stamps are read. The figures do not depend on it.
 const lookEvery = 2 * time.Millisecond
 
 // commandPackage is the program that `doyen run` starts here.
@@ -174,7 +173,7 @@ func (t *contenders) round(ctx context.Context, hit strike) (took, overlap time.
 			}
 		}
 	}
-	settle := t.lease/3 + time.Duration(t.rng.Int64N(int64(t.lease/4))) // by then all are candidates again; the moment is random
+	settle := t.lease/3 + time.Duration(t.rng.Int64N(int64(t.lease/4))) // then all are candidates; the moment is random
 	if err := observe.Sleep(ctx, settle); err != nil {
 		return 0, 0, err
 	}

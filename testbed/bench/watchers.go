@@ -101,7 +101,7 @@ func (c *crowd) gather(ctx context.Context, h *hosts.Host, n int) error {
 		if err != nil {
 			return err
 		}
-		if change.Type == api.ChangeSnapshot { // otherwise it is a change that came while others were still connecting
+		if change.Type == api.ChangeSnapshot { // other changes may come while some still connect
 			watching++
 		}
 		c.begun = max(c.begun, change.Index)

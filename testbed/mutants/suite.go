@@ -17,7 +17,7 @@ type stage struct {
 	run   string          // which tests of the package; empty: all
 	args  []string        // arguments of the test binary
 	uses  map[string]bool // the packages that its tests depend on, relative to the module
-	rapid bool            // its tests use rapid: forbid it to write failures into the tree and to shrink for long
+	rapid bool            // its tests use rapid: forbid it to write into the tree and to shrink for long
 }
 
 // stages lists the packages whose tests are run: the cheapest first, the simulation last.
