@@ -29,7 +29,7 @@ func (w *world) beginAgain(r *rand.Rand) {
 }
 
 // beginOwn makes the agent form a cluster alone at its next start. The leaderships of that
-// cluster have nothing to do with those of the others.
+// cluster have nothing to do with those of other clusters.
 func (w *world) beginOwn(a *agent) {
 	w.note(a, "is to BEGIN AGAIN, alone")
 	for i, l := range w.logs {
@@ -47,8 +47,8 @@ func (w *world) endOwn(a *agent) {
 }
 
 // joinedCluster records which cluster the agent has just joined. An agent without a roster
-// joins the first cluster that it meets. If an agent that began again formed that cluster, the
-// agent belongs to it until all faults end.
+// joins the first cluster that it meets. If another agent formed that one when it began again,
+// this agent belongs to it until all faults end.
 func (w *world) joinedCluster(a *agent, cluster string) {
 	if a.own != nil {
 		w.clusters[cluster] = a.own

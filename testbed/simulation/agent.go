@@ -30,15 +30,15 @@ type agent struct {
 	disk       disk
 
 	settings settings
-	seen     []sighting // by agent: what gossip told this agent of it
-	stand    []standing // by election of the plan
+	seen     []sighting // by agent: what this one's gossip shows of it
+	stand    []standing // by election of the plan: its candidacies
 
 	alive     bool
 	life      uint32 // how many processes it has had
 	run       election.RunID
 	born      int64 // when its newest process began
 	boot      election.LineageID
-	past      *election.Past // on its record; nil: there is no record, and its next life begins a lineage
+	past      *election.Past // what its record holds; nil: none, and its next life begins a lineage
 	secret    [32]byte       // of the lineage
 	dying     bool           // the process dies in the step under way
 	unseen    bool           // it died before readers saw the outcome of its last step
@@ -59,8 +59,8 @@ type agent struct {
 	rng       *rand.Rand // for what its host does by chance
 }
 
-// doom is a crash in the middle of a step. The step comes after the given number of others, and
-// the crash after done of the actions that the step's output asks for.
+// doom is a crash in the middle of a step. steps is how many other steps come first, and done
+// how many actions of the step's output are carried out before the crash.
 type doom struct {
 	steps, done int
 	loud        bool

@@ -49,7 +49,7 @@ type inquiry struct {
 	life     uint32
 }
 
-// answered checks that the leader that a majority reports is not older than the question.
+// answered checks that a majority does not report an older leadership than the question's.
 func (w *world) answered(replies []election.Reply) {
 	for _, r := range replies {
 		q, ok := w.inquiries[r.Request]
@@ -142,7 +142,7 @@ func (w *world) checkDriving(a *agent, local election.Instant, t election.Term, 
 	}
 }
 
-// extend records until when the holder of a lease has shown that it lasts.
+// extend records until when a lease lasts, as its holder has shown.
 func (l *contestLog) extend(a *agent, t election.Term, until election.Instant) {
 	end := l.ends[t]
 	if end.host != a || end.epoch != a.clock.epoch {
@@ -181,8 +181,8 @@ func (w *world) checkStatus(a *agent, local election.Instant, c *elector.Contest
 }
 
 // checkTold checks what an agent's status shows within one life. The terms in which it names
-// leaders never fall, and neither do the ends of its own leases, by which programs act. It
-// claims no lease after the lease's end.
+// leaders never fall, and neither do the ends of its own leases, by which programs act. The
+// agent claims no lease after the lease's end.
 func (w *world) checkTold(a *agent, local election.Instant, l *contestLog, c *elector.ContestStatus) {
 	if c.State != elector.Leading && a.lifeNumber() > 1 && a.deadlines != nil {
 		a.deadlines[l.index] = 0 // this life may have another lease than the one that showed this deadline

@@ -16,8 +16,8 @@ const (
 	maxAsked = 400
 	// judging bounds the search for an order of the operations.
 	judging = 20 * time.Second
-	// stalls: in one of so many writes a program is stopped, after it has looked at its lease
-	// and before it writes.
+	// stalls: one in so many writes finds its program stopped for a while, after the program
+	// has looked at its lease.
 	stalls = 20
 )
 

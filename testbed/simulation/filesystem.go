@@ -16,8 +16,8 @@ import (
 // The agent's own store reads and writes it.
 //
 // It allows what POSIX allows. The bytes and the name of a new file reach the disk in any order
-// unless they are synced. A file whose sync failed once never reaches it, though the file can
-// be read and later syncs report no error.
+// unless they are synced. A file whose sync failed once never reaches the disk, though the file
+// can be read and later syncs report no error.
 type filesystem struct {
 	shown   map[string]*inode
 	durable map[string]*inode

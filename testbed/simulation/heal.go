@@ -31,7 +31,7 @@ type recovery struct {
 	agreed    map[election.Name]bool  // whether all have ever agreed on the leader of the election
 	agreedAt  int64                   // when they first had agreed in every election; below 0: not yet
 	handedAt  int64                   // when the last preemption was
-	handed    map[election.Name]int64 // when it was, by election
+	handed    map[election.Name]int64 // by election: when its last preemption was
 	handovers map[election.Name]int
 	changed   bool // an agent has reported a change of leader since the last look
 }

@@ -131,7 +131,7 @@ func (w *world) checkRecorded(a *agent, l *contestLog, c *elector.ContestStatus)
 }
 
 // checkRecordedFirst checks that what a message rests on is on record before it leaves (K1),
-// and that no term is released while a program acts that any life notified of it (K4b).
+// and that no term is released while a program of the lineage acts (K4b).
 func (w *world) checkRecordedFirst(a *agent, local election.Instant, m election.Message) {
 	if a.past == nil {
 		return

@@ -18,8 +18,8 @@ func (w *world) loseDisk(r *rand.Rand) {
 	}
 }
 
-// wipe takes the data directory away. The agent starts again after lasts, and an operator
-// replaces it on the roster another while later.
+// wipe takes the data directory away. The agent starts again after lasts. Later still an
+// operator puts it on the roster, in the place of its former identity.
 func (w *world) wipe(r *rand.Rand, a *agent, lasts, later time.Duration) {
 	before := a.peer
 	w.takeDisk(a)
@@ -99,9 +99,8 @@ func (w *world) most(voters []election.Voter, holds func(*agent) bool) bool {
 }
 
 // promised reports whether G4 is promised: a majority of the voters that count still exists,
-// and all agents can learn of their roster. If an agent loses the first roster with its disk
-// before another one has committed it, the agents that learn of it afterwards wait for each
-// other.
+// and all agents can learn of their roster. If the only agent that had committed a first roster
+// has lost its disk, the agents that it had informed wait for each other.
 func (w *world) promised() bool {
 	newest := w.newestRoster()
 	switch {

@@ -8,7 +8,7 @@ import (
 	"github.com/doyen-election/doyen/elector"
 )
 
-// What programs do over the death of their agent: they resume, or they have ended.
+// Here is what happens to programs whose agent has died: they resume, or they have ended.
 
 // startProgram starts the host's program for a leadership.
 func (w *world) startProgram(a *agent, l *contestLog, c *elector.ContestStatus) {
@@ -45,7 +45,7 @@ func (w *world) goOn(a *agent, past *election.Past) {
 	w.checkGoesOn(a, past)
 	logs := w.logsOf(a)
 	for _, l := range logs[:len(logs)-1] {
-		if c := a.leads(l.name); c != nil && c.Term > l.last { // the former life died before it announced it
+		if c := a.leads(l.name); c != nil && c.Term > l.last { // the former life did not announce this term
 			w.checkTerm(a, l, election.Announcement{Election: l.name, Term: c.Term}, a.holder())
 			l.highest = max(l.highest, c.Term)
 		}

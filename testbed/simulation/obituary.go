@@ -8,9 +8,9 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-// bury ends a process that can't begin another life. Its keeper waits until no program acts
-// that the lineage notified, destroys the record, and reveals the lineage's secret (K5, K6).
-// Later the agent starts again, as another holder.
+// bury ends a process that can't begin another life. Its keeper waits until no program of the
+// lineage acts, destroys the record, and reveals the lineage's secret (K5, K6). Later the agent
+// starts again, as another holder.
 func (w *world) bury(r *rand.Rand) {
 	a, killed, lasts := w.victim(r), chance(r, 0.5), w.lasts(r)
 	if !a.alive || a.past == nil || a.frozen > 0 {
@@ -52,7 +52,7 @@ func (w *world) awaitEnd(r *rand.Rand, a *agent, life uint32, lasts time.Duratio
 	w.later(lasts, func() { w.start(a) })
 }
 
-// allDone reports whether no program acts that any life of the lineage notified.
+// allDone reports whether no program of the agent's lineage acts any more.
 func (w *world) allDone(a *agent) bool {
 	return !slices.ContainsFunc(w.logsOf(a), func(l *contestLog) bool {
 		p := l.find(program, a.holder())
@@ -60,8 +60,8 @@ func (w *world) allDone(a *agent) bool {
 	})
 }
 
-// sendObituary sends the obituary to one agent: none, one or two datagrams, at times late.
-// come twice.
+// sendObituary sends the obituary to one agent, as datagrams: none, one or two arrive, at times
+// late.
 func (w *world) sendObituary(r *rand.Rand, a, b *agent, o election.Obituary) {
 	for range pick(r, 0, 1, 1, 1, 2) {
 		w.after(around(r, pick(r, w.plan.delay, w.plan.delay, w.plan.timing.Lease, 4*w.plan.timing.Lease)), func() {

@@ -53,7 +53,6 @@ func (w *world) acting(a *agent) []int {
 }
 
 // disputed reports whether the agent is about to take a higher term although it has not died.
-// death.
 func (w *world) disputed(a *agent) bool {
 	return a.past == nil || a.past.Lease != a.settings.timing.Lease || a.recorded(election.RosterElection).Term != 0
 }

@@ -13,9 +13,9 @@ import (
 const maxPast = 8
 
 // rollBack restores an older copy of a host's data directory. Its promises are lost, so G1 and
-// G2 do not hold any more, and neither does what rests on them. What must still hold: no other
-// agent is reported to have an older copy, and an agent that has learnt of its own promises and
-// leads nothing.
+// G2 do not hold any more, and neither does what rests on them. This must still hold: no other
+// agent is reported to have an older copy, and an agent that has learnt of its older copy
+// neither promises nor leads.
 func (w *world) rollBack(r *rand.Rand) {
 	a, lasts, which := w.victim(r), w.lasts(r), r.IntN(maxPast)
 	if len(a.disk.past) == 0 || a.frozen > 0 || a.disk.damaged != nil {
@@ -44,8 +44,8 @@ func rests(rule string) bool {
 		"K4b", "K4d", "G7", "stale answer", "announced terms never fall", "announced deadlines never fall", "traffic"}, rule)
 }
 
-// checkTrusted checks that agents report an older copy of the data directory only of those that
-// have one.
+// checkTrusted checks that only agents with an older copy of their data directory are reported
+// to have one.
 func (w *world) checkTrusted(a *agent) {
 	if !a.alive || a.elector == nil {
 		return

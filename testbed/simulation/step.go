@@ -6,8 +6,8 @@ import (
 	"github.com/doyen-election/doyen/testbed/messages"
 )
 
-// pollEvery is how many steps pass between two polls of an agent's status that nothing else
-// causes. Only G5 needs them: for the other rules everybody that led is polled when an agent
+// pollEvery is after how many steps an agent's status is polled even if there is no other
+// reason. Only G5 needs these polls. For the other rules all that led are polled when an agent
 // begins to lead, and each agent when it stops or is stopped.
 const pollEvery = 32
 

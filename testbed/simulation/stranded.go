@@ -7,9 +7,9 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-// strandChange asks for a change of the voters, and at some moment of it takes the new voters
-// away for a long time, at times also the agent that was asked. Later an operator asks two
-// agents to cancel the change.
+// strandChange asks for a change of the voters. At some moment of the change it stops the new
+// voters for a long time, and at times also the agent that was asked. Later an operator asks
+// two agents to cancel the change.
 func (w *world) strandChange(r *rand.Rand) {
 	lease := w.plan.timing.Lease
 	asked, change := w.changeRoster(r)

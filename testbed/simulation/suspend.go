@@ -46,7 +46,7 @@ func (w *world) suspend(r *rand.Rand) {
 }
 
 // miscount sets a host's clock as if it had counted a suspend too long or, if by is negative,
-// too short. If too short, programs stop as if the clock were right. Really they may act for
+// too short. If too short, programs stop here as if the clock were right. Real ones may act for
 // longer, until the agent's next step; docs/guarantees.md states that limit.
 func (w *world) miscount(a *agent, by time.Duration) {
 	w.note(a, "its clock counts the suspend wrongly, by %v", by)
