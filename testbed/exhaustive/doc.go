@@ -20,11 +20,11 @@
 // recorded its decision on a message. Then there are three cases: another lineage begins; the
 // next life begins, with the record; the keeper ends the programs and the lineage.
 //
-// Every state that it counts was reached by such a path and passed the checks: at most one
-// holder, with its programs, is inside its lease in true time; each term is above all earlier
-// ones; no grant is sent before it is on disk; no promise on disk is taken back. A violation
-// comes with its shortest path. Up to the depth in the result, the search omits nothing that is
-// within the bounds.
+// Every state that it counts was reached by such a path and passed the checks. At any true
+// time, only one holder is inside its lease, or has programs that act. Each term is above all
+// earlier ones. No grant is sent before it is on disk, and no promise on disk is taken back. A
+// violation comes with its shortest path. Up to the depth in the result, the search omits
+// nothing that is within the bounds.
 //
 // It shows nothing beyond the bounds, and nothing about liveness. A state is known by a 64-bit
 // hash of all that can matter to its future; key.go lists the exceptions. Among ten million

@@ -44,7 +44,7 @@ type agent struct {
 	life uint64             // the number of the life in its lineage
 
 	leading bool          // it has announced that it leads, and has not withdrawn that
-	owed    election.Term // the term that it withdrew, while no receipt has come; 0: none
+	owed    election.Term // the term from which it withdrew, while no receipt has come; 0: none
 	acts    []act         // programs of this host that act; past ones are removed
 }
 
