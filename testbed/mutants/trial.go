@@ -108,7 +108,7 @@ func (t trial) test(ctx context.Context, s stage, overlay string) Outcome {
 	}
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir = t.module.root
-	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) } // it ends the tests too
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) } // the go command then ends the tests
 	cmd.WaitDelay = 5 * time.Second
 	out, err := cmd.StdoutPipe()
 	if err != nil {
