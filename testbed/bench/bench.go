@@ -20,7 +20,7 @@ import (
 type Options struct {
 	Points   []Point // the clusters to measure
 	Net      hosts.Net
-	Busy     int      // busy loops beside the agents in part load
+	Busy     int      // how many busy loops run beside the agents in part load
 	Rounds   int      // how often the leader is killed; the repetitions of other parts follow from it
 	Only     []string // the parts to measure, see Parts; empty: the usual ones
 	Binary   string   // path of the product; "": Run builds it
@@ -33,10 +33,10 @@ const (
 	// DefaultRounds make a run of six to eight minutes on the lan profile.
 	DefaultRounds = 50
 	maxRounds     = 10_000
-	// manyAgents is from how many agents on fewer rounds are made, since each takes long.
+	// manyAgents is the number of agents from which on fewer rounds are made: each takes long.
 	manyAgents   = 25
 	fewestRounds = 3
-	// fewAgents is up to how many agents the targets apply.
+	// fewAgents is the largest number of agents to which all targets apply.
 	fewAgents = 3
 	// turns is how often each of two builds is measured.
 	turns = 2

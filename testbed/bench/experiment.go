@@ -24,7 +24,7 @@ const (
 	asksAfterThaw  = 5
 )
 
-// rounds makes a part of the experiment.
+// rounds turns the experiment into a part of the bench (parts.go).
 func rounds(e experiment) func(*bench, context.Context) error {
 	return func(b *bench, ctx context.Context) error {
 		if e.profile != "" {

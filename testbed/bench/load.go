@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	manyHolders   = 5    // how many agents hold them
+	manyHolders   = 5    // how many agents hold the many elections
 	manyElections = 1000 // each agent leads a fifth of them
 	// loadElections is how many elections have a candidate on each host.
 	loadElections = 1000

@@ -21,7 +21,7 @@ import (
 // lookEvery is how often stamps are read. The figures do not depend on it.
 const lookEvery = 2 * time.Millisecond
 
-// commandPackage is the program that `doyen run` starts here.
+// commandPackage is the program that the bench lets `doyen run` start.
 const (
 	commandPackage = "github.com/doyen-election/doyen/testbed/actor/command"
 	contested      = "bench"
