@@ -15,8 +15,8 @@ import (
 	"github.com/doyen-election/doyen/testbed/lab"
 )
 
-// attackCommand: attack NAME from HOST on HOST… [KEY=VALUE…] [as=P] for TIME. The script goes
-// on meanwhile. The attack is a program of the script, named NAME or P.
+// attackCommand: attack NAME from HOST on HOST… [KEY=VALUE…] [as=P] for TIME. The script does
+// not wait for its end. The attack is a program of the script, named NAME or P.
 func attackCommand(w *world, _ *testscript.TestScript, args []string) (string, error) {
 	const want = "want: attack NAME from HOST on HOST… [KEY=VALUE…] for TIME"
 	long, words, err := duration(args, "for", 0)

@@ -50,8 +50,8 @@ func (w *world) hold(c condition, long time.Duration) (string, error) {
 	return v.saw, err
 }
 
-// judge judges the condition until the result is holds, and returns the last verdict. over is
-// true if the limit passed before.
+// judge judges the condition until the outcome equals holds, and returns the last verdict. over
+// is true if the limit passed before.
 func (w *world) judge(c condition, limit time.Duration, holds bool) (v verdict, over bool, err error) {
 	end := time.NewTimer(limit)
 	defer end.Stop()

@@ -185,8 +185,8 @@ func restartCommand(w *world, _ *testscript.TestScript, args []string) (string, 
 	return "", err
 }
 
-// measured makes a command of a fault that has a measure: NAME HOST… MEASURE. If the measure
-// means that there is no fault, it ends the fault.
+// measured makes a command of a fault that has a measure: NAME HOST… MEASURE. A measure such as
+// off ends the fault.
 func measured(want string, read func(word string) (f hosts.Fault, over bool, err error)) command {
 	return func(w *world, _ *testscript.TestScript, args []string) (string, error) {
 		if len(args) < 2 {

@@ -34,7 +34,7 @@ func memoryQuantity(w *world, _ string, words []string) (float64, string, []stri
 func (w *world) forgetPeaks() {
 	for _, h := range w.lab.Cluster.Hosts() {
 		if pid := h.PID(); pid > 0 {
-			_ = os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", pid), []byte("5"), 0) // else it counts from the start
+			_ = os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", pid), []byte("5"), 0) // an error: it counts from the start
 		}
 	}
 }

@@ -77,7 +77,7 @@ func (w *world) programNamed(words []string) (*lab.Program, bool) {
 	return w.lab.Program(words[0])
 }
 
-// strikes returns from a command that did something to a program.
+// strikes notes when a command did something to a program; it is the last step of the command.
 func (w *world) strikes(at election.Instant, err error) (string, error) {
 	if err == nil {
 		w.acted = at
@@ -85,9 +85,9 @@ func (w *world) strikes(at election.Instant, err error) (string, error) {
 	return "", err
 }
 
-// crashWithGuard kills a `doyen run` and its guard. It stops the first before it kills the
-// second, so that neither can react to the other's end. It waits until the kernel has killed
-// the command.
+// crashWithGuard kills a `doyen run` and its guard. It freezes the former before it kills the
+// guard, so that neither can react to the other's end. In between it waits until the kernel has
+// killed the command.
 func crashWithGuard(p *lab.Program) (election.Instant, error) {
 	guard, err := childOf(p.PID())
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/doyen-election/doyen/testbed/observe"
 )
 
-// quantity is a number that is compared with a limit at once.
+// quantity measures something at once, for a comparison with a limit.
 type quantity func(w *world, of string, words []string) (x float64, saw string, rest []string, err error)
 
 func quantities() map[string]quantity {
