@@ -24,8 +24,7 @@ const formerCommit = "c24296a77e249583b7efd5877b8af75ccf1a7d67"
 // formerLacks are the settings that the release does not know.
 var formerLacks = []string{"keeper", "record-dir"}
 
-// FindFormer returns the root of the source tree. It is an error if its history lacks the
-// release.
+// FindFormer returns the root of the source tree, or an error if it lacks that release.
 func FindFormer(ctx context.Context) (root string, err error) {
 	out, err := exec.CommandContext(ctx, "git", "rev-parse", "--show-toplevel").Output()
 	if err != nil {
@@ -69,8 +68,7 @@ func BuildFormer(ctx context.Context, dir string) (Binary, error) {
 	return Binary{Path: path, Lacks: formerLacks}, nil
 }
 
-// Install copies a program file to the host's own place. The host runs it from its next start
-// on.
+// Install copies a program file to Program. The host runs it from its next start on.
 func (h *Host) Install(b Binary) (election.Instant, error) {
 	at := boottime.Now()
 	own := h.Program()
