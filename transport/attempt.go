@@ -259,9 +259,8 @@ func (l *link) probe() {
 	}()
 }
 
-// wake makes the peer, which is the side that dials, find this later life at once. The peer
-// refuses the connection of wake, and dials itself. Otherwise it would dial more and more
-// rarely.
+// wake makes the peer, which is the side that dials, find this later life at once: it refuses
+// wake's connection, and dials. Otherwise it would dial more and more rarely.
 func (l *link) wake() {
 	l.t.running.Add(1)
 	go func() {

@@ -31,7 +31,7 @@ const Level = 1
 type Hello struct {
 	Lineage   election.LineageID // not 0
 	Run       election.RunID     // 0: the first run of the lineage
-	Secret    [32]byte           // SHA-256 of the lineage's secret, which proves its obituary; zero: no obituary
+	Secret    [32]byte           // SHA-256 of the lineage's secret, to verify its obituary; zero: none
 	Level     uint64             // the feature level; New sets it to Level
 	Name      string             // as election.ValidName has it
 	Cluster   string
