@@ -6,7 +6,7 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-// Publish is the moment at which readers may see the elector's status after this step.
+// Publish is the moment from which readers may see the elector's status after this step.
 type Publish struct{}
 
 // Actions lists what an output asks for, in the order in which an agent does it: the
