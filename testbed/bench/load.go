@@ -18,8 +18,8 @@ const (
 	manyElections = 1000 // each agent leads a fifth of them
 	// loadElections is how many elections have a candidate on each host.
 	loadElections = 1000
-	// loadBusy is the longest time from a cold start until all of them are led, beside busy
-	// loops.
+	// loadBusy is the longest time allowed from a cold start until all of them are led, beside
+	// busy loops.
 	loadBusy = 30 * time.Second
 	// loadWatch is how long no program may lose a lead that it won.
 	loadWatch = time.Minute

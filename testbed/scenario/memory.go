@@ -30,7 +30,7 @@ func memoryQuantity(w *world, _ string, words []string) (float64, string, []stri
 	return mib, fmt.Sprintf("%s had at most %.1f MiB", h.Name(), mib), words[1:], nil
 }
 
-// forgetPeaks restarts the search for the most memory.
+// forgetPeaks makes the kernel count each agent's most memory from now on.
 func (w *world) forgetPeaks() {
 	for _, h := range w.lab.Cluster.Hosts() {
 		if pid := h.PID(); pid > 0 {

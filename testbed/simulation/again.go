@@ -58,9 +58,9 @@ func (w *world) joinedCluster(a *agent, cluster string) {
 	}
 }
 
-// logOfLeader returns the agent's log of the election. It returns that of another cluster if
-// the leader that the agent names leads there: an agent without a roster follows any leader,
-// and goes on naming it after it has joined a cluster, until that leader's lease ends.
+// logOfLeader returns the log of the election that the agent's leader leads. That may be the
+// log of another cluster: an agent without a roster follows any leader, and goes on naming it
+// after it has joined a cluster, until that leader's lease ends.
 func (w *world) logOfLeader(a *agent, c *elector.ContestStatus) *contestLog {
 	l := w.log(a, c.Election)
 	if l.owners[c.Term] == c.Leader {

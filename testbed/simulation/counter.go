@@ -16,8 +16,8 @@ const (
 	maxAsked = 400
 	// judging bounds the search for an order of the operations.
 	judging = 20 * time.Second
-	// stalls: one in so many writes finds its program stopped for a while, after the program
-	// has looked at its lease.
+	// stalls: after one in so many looks at its lease, a program is stopped for a while before
+	// it writes.
 	stalls = 20
 )
 

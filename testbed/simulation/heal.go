@@ -12,9 +12,9 @@ import (
 )
 
 const (
-	// healLeases is within how many leases after the end of all faults all agents must agree on
-	// a leader: one for promises held after a restart, one for a stand-down, and one for
-	// selection, voting and genesis.
+	// healLeases is the number of leases within which all agents must agree on a leader once
+	// all faults have ended: one for promises held after a restart, one for a stand-down, and
+	// one for selection, voting and genesis.
 	healLeases = 3
 	// stableLeases is for how many leases that leader is then watched.
 	stableLeases = 6

@@ -36,7 +36,7 @@ func (w *world) takeDisk(a *agent) {
 	w.note(a, "its DISK IS LOST")
 	w.former[a.peer], a.past = true, nil
 	a.wiped++
-	a.peer = election.PeerID(fmt.Sprintf("p%c.%d", digit(a.number), a.wiped)) // sorts where the old one did
+	a.peer = election.PeerID(fmt.Sprintf("p%c.%d", digit(a.number), a.wiped)) // sorts as the former one did
 	w.orphaned = w.orphaned || a.own == nil && !w.remembered(a) && w.newestRoster() != nil
 	a.own = nil // its last write may have been to join another agent's cluster
 	a.disk = disk{slow: a.disk.slow, failing: a.disk.failing}
