@@ -70,10 +70,10 @@ func newNotary(cluster string, peerIDOf func(ed25519.PublicKey) (election.PeerID
 	return &notary{cluster: cluster, peerIDOf: peerIDOf, enc: enc, dec: dec}, nil
 }
 
-// gossipName is unique to a lineage, so that an agent that begins a new one is a new node to
-// memberlist, which would otherwise refuse its new address for a while. A later life has the
-// address of the one before: to memberlist it is the same node, which missed a probe or two, so
-// it stays in every view, and 0.2.0, which compares this with the hello, takes it for the same.
+// gossipName is unique to a lineage. So memberlist sees an agent with a new lineage as a new
+// node; otherwise it would refuse the new address for a while. A later life has the address of
+// the one before, and memberlist sees the same node, which has missed a probe or two. So it
+// stays in every view. To 0.2.0, which compares this name with the hello, it is the same agent.
 func gossipName(m election.Member) string { return m.Name + "#" + m.Lineage.String() }
 
 // seal encodes and signs. The result fits memberlist's limit, or is an error.

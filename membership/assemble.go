@@ -33,7 +33,7 @@ type assembler struct {
 	doubted  []Member           // of the last assembly, see doubt
 }
 
-// life is one run of one agent.
+// life is one lineage of one agent: later lives of a lineage look the same in gossip.
 type life struct {
 	peer election.PeerID
 	boot election.LineageID
@@ -166,9 +166,9 @@ func (a *assembler) bury(now time.Time, members map[election.PeerID]Member, gone
 	}
 }
 
-// oneBoot keeps the newest boot of each agent. An older one is an earlier process run, which
-// memberlist has not missed yet. Of this agent it keeps the running boot: a newer boot comes
-// from an agent with a copy of its identity.
+// oneBoot keeps the newest lineage of each agent. An older one has ended, which memberlist has
+// not noticed yet. Of this agent it keeps the running one: a newer lineage is from an agent
+// with a copy of its identity.
 func (a *assembler) oneBoot(live []Member) ([]Member, []Refusal) {
 	slices.SortFunc(live, func(x, y Member) int {
 		return cmp.Or(byPeer(x, y), cmp.Compare(y.JoinedAt, x.JoinedAt), cmp.Compare(y.Lineage, x.Lineage))
@@ -180,8 +180,8 @@ func (a *assembler) oneBoot(live []Member) ([]Member, []Refusal) {
 		case m.Peer == a.self.Peer && m.Lineage == a.self.Lineage:
 			kept = append(kept, m)
 		case m.Peer == a.self.Peer:
-			// At this agent's own address it is an earlier process run. It looks newer
-			// if the wall clock was set back.
+			// At this agent's own address it is an earlier lineage. It looks newer if the wall
+			// clock was set back.
 			if m.JoinedAt > a.self.JoinedAt && m.Status == Alive && m.GossipAddr != a.self.GossipAddr {
 				refused = append(refused, Refusal{Cause: CauseIdentity, Name: m.Name, Addr: m.GossipAddr, Self: true, Err: fmt.Errorf(
 					"agent %q at %s started later with this agent's identity, and the others listen to it: is the data directory a copy?", m.Name, m.GossipAddr)})

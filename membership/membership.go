@@ -172,8 +172,8 @@ func (m *Membership) seeds() ([]seed, error) {
 // The channel is never closed.
 func (m *Membership) Views() <-chan View { return m.views }
 
-// Notices returns the obituaries that arrive at the gossip port, from anybody and not verified:
-// who knows the hash of the lineage's secret can tell whether one is true.
+// Notices returns the obituaries that arrive at the gossip port. They may be from anybody and
+// are not verified: that takes the hash of the lineage's secret.
 func (m *Membership) Notices() <-chan obituary.Notice { return m.wire.notices }
 
 // Addr returns the gossip address that the others get.

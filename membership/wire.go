@@ -30,7 +30,7 @@ type wire struct {
 	readLimit time.Duration // of one message of a stream
 	streams   chan net.Conn
 	faults    chan hint            // bounded, lossy: who can't be understood, and why
-	notices   chan obituary.Notice // bounded, lossy
+	notices   chan obituary.Notice // bounded, lossy: obituaries that arrived
 	noise     atomic.Int64
 	known     atomic.Pointer[acquaintances]
 	done      chan struct{}
@@ -84,11 +84,11 @@ func listen(cfg Config, g *guard, t timing, hints chan hint) (*wire, error) {
 	return w, nil
 }
 
-// maxNotices bounds the notices of a second, and those that wait. Anybody can send one, with
-// any secret: a flood costs a lease if it drowns a true one, and no more.
+// maxNotices bounds the obituaries per second, and those that wait. Anybody can send them. A
+// flood that drowns a true one costs no more than waiting for a lease to end.
 const maxNotices = 64
 
-// receive hands on the packets that pass the guard, and notices.
+// receive hands on packets that pass the guard, and obituaries.
 func (w *wire) receive() {
 	defer w.pumped.Done()
 	scratch := make([]byte, 1<<16)
@@ -113,7 +113,7 @@ func (w *wire) receive() {
 	})
 }
 
-// notice hands on a notice that makes sense, and reports whether it could.
+// notice hands on an obituary that can be decoded, and reports whether it did.
 func (w *wire) notice(b []byte) bool {
 	n, err := obituary.Decode(b)
 	if err != nil {
@@ -127,7 +127,7 @@ func (w *wire) notice(b []byte) bool {
 	}
 }
 
-// quota is how many may pass in a second.
+// quota counts how many items may pass in a second.
 type quota struct {
 	most, taken int
 	began       time.Time

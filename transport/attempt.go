@@ -24,7 +24,7 @@ const protocolID = "/doyen"
 // outcome is how an attempt at a session ended.
 type outcome struct {
 	attempt uint64
-	held    election.RunID // what this side sent as connected
+	held    election.RunID // the run that this side's hello named as connected
 	wire    *wire          // nil if err is not
 	theirs  helloFrame
 	err     error
@@ -259,8 +259,8 @@ func (l *link) probe() {
 	}()
 }
 
-// wake has the peer, which dials, find this later life at once: the peer refuses the
-// connection, and dials. Else it would look for the former life ever more rarely.
+// wake makes the peer, which is the side that dials, find this later life at once: it refuses
+// wake's connection, and dials. Otherwise it would dial more and more rarely.
 func (l *link) wake() {
 	l.t.running.Add(1)
 	go func() {
@@ -268,13 +268,13 @@ func (l *link) wake() {
 		ctx, cancel := context.WithTimeout(l.ctx, l.t.limits.greet)
 		defer cancel()
 		if turn, err := l.t.dialling.begin(ctx, l.urgent, false); err == nil {
-			_ = l.t.host.call(ctx, l.pid, l.where()) // if it is not there, it dials when it is
+			_ = l.t.host.call(ctx, l.pid, l.where()) // a peer that is down dials when it starts
 			l.t.dialling.end(turn, false)
 		}
 	}()
 }
 
-// knock returns an error only if nobody listens there. No answer in time proves
+// knock returns an error only if no process listens at the address. No answer in time proves
 // nothing.
 func (t *Transport) knock(ctx context.Context, addr netip.AddrPort) error {
 	c, err := t.host.dialer.DialContext(ctx, "tcp", addr.String())

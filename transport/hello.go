@@ -23,16 +23,16 @@ const (
 	maxText   = 128 // bytes of a cluster, version or algorithm
 )
 
-// Level is the feature level of this version: that of 0.2.0 is 0. A field or a message that
-// came with a level is used only with peers of that level, and higher ones.
+// Level is the feature level of this version; that of 0.2.0 is 0. A field or message that was
+// added at some level is used only with peers of that level or a higher one.
 const Level = 1
 
 // Hello is what an agent sends about itself before anything else.
 type Hello struct {
 	Lineage   election.LineageID // not 0
-	Run       election.RunID     // 0: the lineage's first
-	Secret    [32]byte           // SHA-256 of the lineage's secret, by which its obituary is known; zero: it tells none
-	Level     uint64             // of features; New sets this version's
+	Run       election.RunID     // 0: the first run of the lineage
+	Secret    [32]byte           // SHA-256 of the lineage's secret, to verify its obituary; zero: none
+	Level     uint64             // the feature level; New sets it to Level
 	Name      string             // as election.ValidName has it
 	Cluster   string
 	Version   string // of the program
@@ -68,10 +68,10 @@ type helloFrame struct {
 	Quorum    bool               `cbor:"7,keyasint"`
 	Heartbeat time.Duration      `cbor:"8,keyasint"`
 	Lease     time.Duration      `cbor:"9,keyasint"`
-	// Held is the run of the receiver that the sender counts as connected at
-	// this moment, 0 if none: the new connection then only replaces a broken one.
+	// Held is the run of the receiver that the sender still counts as connected, 0 if none. If
+	// there is one, the new connection only replaces a broken one.
 	Held election.RunID `cbor:"10,keyasint,omitempty"`
-	// Run is left out by the first life of a lineage, whose number it has, and by 0.2.0.
+	// Run is 0 if it equals Boot, as in a lineage's first life, and from 0.2.0.
 	Run    election.RunID `cbor:"11,keyasint,omitempty"`
 	Secret []byte         `cbor:"12,keyasint,omitempty"`
 	Level  uint64         `cbor:"13,keyasint,omitempty"`
@@ -112,7 +112,7 @@ func (f helloFrame) hello() Hello {
 	return h
 }
 
-// isLater reports whether its sender is not the first life of its lineage.
+// isLater reports whether the sender is a later life of its lineage than the first.
 func (h Hello) isLater() bool { return h.Run != 0 && uint64(h.Run) != uint64(h.Lineage) }
 
 // refusal is why two peers that reached each other are not connected.

@@ -200,8 +200,8 @@ func (h *host) dial(ctx context.Context, p peer.ID, addr netip.AddrPort) (networ
 	return c, nil
 }
 
-// call connects to the peer at that address unless there is a connection, for the peer to find
-// out that this agent is there.
+// call connects to the peer at that address, unless there is a connection. So the peer learns
+// that this agent is there.
 func (h *host) call(ctx context.Context, p peer.ID, addr netip.AddrPort) error {
 	m, err := multiaddr(addr)
 	if err != nil {
@@ -213,8 +213,8 @@ func (h *host) call(ctx context.Context, p peer.ID, addr netip.AddrPort) error {
 	return err
 }
 
-// dialCause returns what went wrong at the one address dialled: the swarm's own
-// error is of many lines.
+// dialCause returns what went wrong at the one address dialled. The swarm's own error has many
+// lines.
 func dialCause(err error) error {
 	var at *swarm.TransportError
 	if errors.As(err, &at) {

@@ -25,8 +25,8 @@ const (
 // is the one goroutine that decides. Attempts, probes, the reader and the writer do one
 // blocking thing each and report to the loop.
 //
-// Invariant: the consumer has got Connected with run held, and not yet Lost; held is 0
-// if there is no such run. While session is set, held is not 0.
+// Invariant: held is the run for which the consumer was given Connected and not yet Lost, 0 if
+// there is none. While session is set, held is not 0.
 type link struct {
 	t       *Transport
 	id      election.PeerID
@@ -41,13 +41,13 @@ type link struct {
 	probes    chan error
 	suspected chan struct{} // of capacity 1
 	moved     chan struct{} // of capacity 1: addr changed
-	woken     chan struct{} // of capacity 1: the peer, which does not dial, is there
+	woken     chan struct{} // of capacity 1: the peer reported that it is there (see wake)
 
 	mu      sync.Mutex
 	addr    netip.AddrPort
 	session *session
 	held    election.RunID
-	level   uint64 // of the features of the run held
+	level   uint64 // the feature level of the run held
 	removed bool
 	failure string // of the last attempt
 	told    string // the refusal last reported
@@ -57,8 +57,8 @@ type link struct {
 	abandon  context.CancelFunc
 	busy     bool // that attempt has not ended
 	began    time.Time
-	prompt   time.Time     // of the last dial at once
-	roused   time.Time     // when the peer last reported itself
+	prompt   time.Time     // when redial last dialled at once; zero: not lately
+	roused   time.Time     // when this side last dialled because the peer had reported itself
 	interval time.Duration // from the last dial to the next
 	cause    error         // why the last session ended
 	dark     bool          // the last dial was not answered at all
@@ -185,7 +185,7 @@ func (l *link) answer(s network.Stream) {
 	})
 }
 
-// begin runs an attempt, which fills the outcome in.
+// begin runs an attempt in a goroutine; the attempt fills in the outcome.
 func (l *link) begin(held election.RunID, attempt func(context.Context, *outcome)) {
 	ctx, cancel := context.WithCancel(l.ctx)
 	l.attempt++
@@ -208,9 +208,9 @@ func (l *link) where() netip.AddrPort {
 	return l.addr
 }
 
-// claim is which run of the peer this side sends as connected. A peer of 0.2.0 can't tell the
-// lives of a lineage apart, and may still count a former one as connected: what a later life
-// has with it is always a new connection to both.
+// claim is the run of the peer that this side names as connected. A peer of 0.2.0 can't tell
+// the lives of a lineage apart, and may still count a former one as connected. So a later life
+// names none to it: then both sides report a new connection.
 func (l *link) claim() election.RunID {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -238,8 +238,8 @@ func (l *link) conclude(o outcome) {
 	case o.err != nil:
 		l.failed(o)
 	case l.resumes(o) && o.held != l.claim():
-		// Both sides still counted each other as connected, and here that has changed since the
-		// hello was sent: the peer would not report the new connection.
+		// By their hellos, both sides still counted each other as connected. Here that has
+		// changed since: the peer would not report the new connection.
 		o.close()
 		l.again(0)
 	default:
@@ -247,8 +247,8 @@ func (l *link) conclude(o outcome) {
 	}
 }
 
-// resumes reports whether both sides still count each other's run as connected, by
-// their hellos: then the new connection is not reported.
+// resumes reports whether, by their hellos, both sides still count each other's run as
+// connected. If so, the new connection is not reported.
 func (l *link) resumes(o outcome) bool {
 	return o.held == o.theirs.hello().Run && o.theirs.Held == l.t.hello.Run
 }
@@ -347,7 +347,7 @@ func (l *link) move() {
 	}
 }
 
-// afresh dials at once, whatever came of the dials before.
+// afresh dials at once, and forgets the outcome of earlier dials.
 func (l *link) afresh() {
 	l.abandon()
 	l.attempt++ // the outcome of the abandoned attempt is ignored

@@ -59,7 +59,7 @@ func (l *link) pause(o outcome, refused bool) time.Duration {
 	return pause
 }
 
-// wokenUp has the loop dial a peer that has reported itself: a later life (see wake).
+// wokenUp makes the loop dial a later life of the peer, which has reported itself (see wake).
 func (l *link) wokenUp() {
 	select {
 	case l.woken <- struct{}{}:
@@ -67,9 +67,9 @@ func (l *link) wokenUp() {
 	}
 }
 
-// rouse dials at once a peer that has reported itself, at most as often as any other. Where the
-// former life's connection still looks open, its end has not been read yet: the dial that
-// follows is not delayed.
+// rouse dials a peer that has reported itself: at once, but no more often than other peers. If
+// the former life's connection still looks open, its end has not been read yet; then redial is
+// not delayed.
 func (l *link) rouse() {
 	if time.Since(l.roused) < redialMin {
 		return

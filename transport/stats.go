@@ -38,7 +38,7 @@ const (
 	dropInvalid             // received a message that no correct agent sends
 	dropInboxFull           // received faster than the consumer takes it
 	dropOutdated            // a newer message made it worthless before it was sent or taken
-	dropLevel               // Send to a peer of a version that does not know it
+	dropLevel               // Send to a peer whose version does not know the message
 	drops
 )
 

@@ -296,7 +296,7 @@ func (t *Transport) Send(to election.PeerID, m election.Message) bool {
 	return true
 }
 
-// levelOf is from which feature level on a peer knows the message.
+// levelOf is the feature level from which on a peer knows the message.
 func levelOf(m election.Message) uint64 {
 	if _, ok := m.(election.Obituary); ok {
 		return 1
@@ -304,8 +304,8 @@ func levelOf(m election.Message) uint64 {
 	return 0
 }
 
-// refuse records a message that can't be sent. Each kind is logged once: what makes one
-// impossible does so again and again.
+// refuse records a message that can't be sent. Each kind is logged only once: its cause usually
+// comes again and again.
 func (t *Transport) refuse(to election.PeerID, m election.Message, err error) {
 	kind := codec.Kind(m)
 	text := fmt.Sprintf("a %s can't be sent: %v; please report this, and restart this agent", kind, err)

@@ -6,15 +6,14 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-// Publish is when readers may see what the elector shows of this step.
+// Publish is the moment from which readers may see the elector's status after this step.
 type Publish struct{}
 
-// Actions lists what an output asks for, in the order in which an agent does it:
-// the *election.LifeRecord if there is one, Publish, each election.Withdrawal, the
-// *election.Persist if there is one, each election.Envelope, each election.PeerID to
-// redial, the election.Instant at which it wants to be woken, each
-// election.Announcement and each election.Reply. A process that crashes in the
-// middle has done the first few.
+// Actions lists what an output asks for, in the order in which an agent does it: the
+// *election.LifeRecord if there is one, Publish, each election.Withdrawal, the
+// *election.Persist if there is one, each election.Envelope, each election.PeerID to redial,
+// the election.Instant at which it wants to be woken, each election.Announcement and each
+// election.Reply. A process that crashes in the middle has done only the first ones.
 func Actions(out *election.Output) iter.Seq[any] {
 	return func(yield func(any) bool) {
 		if out.Record != nil && !yield(out.Record) {

@@ -32,24 +32,24 @@ type Agent struct {
 	election.Holder
 	Step func(election.Instant, election.Input) election.Output // of its elector
 	Up   bool                                                   // if false, nothing reaches it
-	Disk election.State                                         // as its last write left it
-	Past election.Past                                          // what its lives have on record
+	Disk election.State                                         // the disk's content after its last write
+	Past election.Past                                          // what its lives have put on record
 	// Stubborn agents give no receipt when they are asked to stop leading.
 	Stubborn bool
 	Index    int // in Cluster.Agents
 
-	run     int                         // counts its processes
+	run     int                         // how many processes it has had
 	arrival map[*Agent]election.Instant // of the newest message to each: links keep the order
 }
 
 // Event is an input on its way to one process of an agent.
 type Event struct {
-	from, to *Agent // from is nil for what is no message
+	from, to *Agent // from is nil if the input is no message
 	run      int
 	input    election.Input
 }
 
-// Add adds an agent, which is woken as soon as it is up.
+// Add adds an agent. It is woken as soon as it is up.
 func (c *Cluster) Add(a *Agent) {
 	a.Index, a.arrival = len(c.Agents), map[*Agent]election.Instant{}
 	c.Agents = append(c.Agents, a)
@@ -60,8 +60,8 @@ func (c *Cluster) Add(a *Agent) {
 	c.byPeer[a.Peer] = a
 }
 
-// Start begins a new process of the agent: the next life of its lineage, or the first of
-// another.
+// Start begins a new process of the agent: the next life if the lineage is the same as before,
+// otherwise the first life of another lineage.
 func (c *Cluster) Start(a *Agent, lineage election.LineageID) {
 	if lineage != a.Lineage {
 		a.Past = election.Past{Lineage: election.Lineage{ID: lineage}}

@@ -8,7 +8,6 @@
 //     disks whose delays the caller draws. It serves `doyen plan` and the golden
 //     traces. testbed/simulation has clocks, networks and disks that fail, and uses
 //     the first two only.
-//   - Brief and Describe write a message for a person.
 //
 // It is deterministic: it draws no random numbers, reads no clock and starts no goroutine,
 // so equal calls give equal runs. It knows electors only by their Step, so that the tests of

@@ -7,8 +7,8 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-// Recorded is what is on record after that was put there as well: nothing that the two
-// hold is shared with before, which another world may still look at.
+// Recorded returns what is on record once added is there too. It shares no data with before,
+// which another world may still use.
 func Recorded(before election.LifeRecord, added *election.LifeRecord) election.LifeRecord {
 	r := election.LifeRecord{Retired: added.Retired, Spent: added.Spent, Rows: slices.Clone(before.Rows)}
 	for _, row := range added.Rows {

@@ -15,18 +15,18 @@ import (
 )
 
 const (
-	// atOnceVoters are fewer than a cluster of the testbed usually has: that is
-	// how many votes people run beside many agents.
+	// atOnceVoters is how many of the agents are voters: as few as people use beside many
+	// agents, and fewer than the testbed usually has.
 	atOnceVoters = 5
-	// atOncePatience is how long agents that all start at once may take to agree.
-	// Until that is over, all of them being connected is waited for.
+	// atOncePatience is how long agents that all start at once may take to agree, and then how
+	// long each may take to be connected to all.
 	atOncePatience = 240 * time.Second
-	// askAtOnce is how often an agent is asked whether it is connected to all.
+	// askAtOnce is how often an agent is asked whether it is connected to all others.
 	askAtOnce = 250 * time.Millisecond
 )
 
-// atOnce measures how long all agents take to agree and to be connected, each to
-// each, if all of them are started as fast as the machine makes processes.
+// atOnce starts all agents as fast as the machine makes processes. It measures how long they
+// take to agree, and until each is connected to each.
 func (b *bench) atOnce(ctx context.Context) error {
 	return b.repeat("StartAtOnce", b.rounds(1), func() (err error) {
 		c := b.config()
@@ -56,7 +56,7 @@ func (b *bench) atOnce(ctx context.Context) error {
 	})
 }
 
-// countMisled counts the agents that log a refusal.
+// countMisled counts the agents that have logged a refusal.
 func countMisled(all []*hosts.Host) (misled float64, err error) {
 	for _, h := range all {
 		log, err := os.ReadFile(h.Log())
@@ -70,8 +70,8 @@ func countMisled(all []*hosts.Host) (misled float64, err error) {
 	return misled, nil
 }
 
-// connected waits until the agent is connected to that many peers, and returns
-// how many of its dials have failed.
+// connected waits until the agent is connected to that many peers, and returns how many of its
+// dials have failed.
 func (r *rig) connected(ctx context.Context, h *hosts.Host, peers int) (failed float64, err error) {
 	for waited := time.Duration(0); waited < atOncePatience; waited += askAtOnce {
 		m, err := lab.ReadMetrics(ctx, h)

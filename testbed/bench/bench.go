@@ -20,12 +20,12 @@ import (
 type Options struct {
 	Points   []Point // the clusters to measure
 	Net      hosts.Net
-	Busy     int      // busy loops beside the agents in part load
-	Rounds   int      // kills of the leader; how often the rest is repeated follows from it
-	Only     []string // parts, see Parts; empty: the usual ones
-	Binary   string   // path of the product; "": it is built
-	Before   string   // path of another build, to measure in turns with it; "": none
-	Seed     uint64   // of the moments at which faults hit
+	Busy     int      // how many busy loops run beside the agents in part load
+	Rounds   int      // how often the leader is killed; the repetitions of other parts follow from it
+	Only     []string // the parts to measure, see Parts; empty: the usual ones
+	Binary   string   // path of the product; "": Run builds it
+	Before   string   // path of another build, measured in turns with Binary; "": none
+	Seed     uint64   // for the random moments at which faults hit
 	Progress io.Writer
 }
 
@@ -33,17 +33,17 @@ const (
 	// DefaultRounds make a run of six to eight minutes on the lan profile.
 	DefaultRounds = 50
 	maxRounds     = 10_000
-	// manyAgents are so many that a round of them takes long: there are fewer.
+	// manyAgents is the number of agents from which on fewer rounds are made: each takes long.
 	manyAgents   = 25
 	fewestRounds = 3
-	// fewAgents are as many as targets are set for.
+	// fewAgents is the largest number of agents to which all targets apply.
 	fewAgents = 3
 	// turns is how often each of two builds is measured.
 	turns = 2
 )
 
-// Points combines numbers of agents, algorithms ("both" is bully and ring) and
-// profiles, each combination once.
+// Points combines numbers of agents, algorithms ("both" means bully and ring) and profiles. It
+// returns each combination once.
 func Points(agents []int, algorithms, profiles []string) []Point {
 	algorithms = strings.Split(strings.ReplaceAll(strings.Join(algorithms, ","), "both", "bully,ring"), ",")
 	var all []Point
@@ -59,7 +59,7 @@ func Points(agents []int, algorithms, profiles []string) []Point {
 	return all
 }
 
-// Check reports what can't be measured, naming the flag to blame.
+// Check reports what can't be measured, and names the flag that asks for it.
 func (o Options) Check() error {
 	if o.Rounds < 1 || o.Rounds > maxRounds {
 		return fmt.Errorf("--rounds: %d is not between 1 and %d", o.Rounds, maxRounds)
@@ -85,18 +85,18 @@ func (o Options) Check() error {
 
 type bench struct {
 	o        Options
-	on       Point // the cluster that is measured
+	on       Point // the cluster that is measured now
 	program  hosts.Program
-	binary   string // its path; "" if it is not a file
-	build    string // which of two it is
+	binary   string // its path; "": it is not a file
+	build    string // buildOld or buildNew; "": there is only one build
 	rng      *rand.Rand
 	idled    bool          // the idle agents have been measured
-	idleTime time.Duration // to measure idling for; 0: idleWindow
+	idleTime time.Duration // how long to measure idle agents; 0: idleWindow
 	machine  []benchfmt.Config
 	report   Report
 }
 
-// Run measures, and returns what it found; on an error, what it found before.
+// Run measures, and returns the results; with an error, the results until then.
 func Run(ctx context.Context, o Options) (report Report, err error) {
 	if err := o.Check(); err != nil {
 		return Report{}, err
@@ -130,7 +130,7 @@ func Run(ctx context.Context, o Options) (report Report, err error) {
 	return b.report, errors.Join(errs...)
 }
 
-// measure measures one cluster. Of several, a part that fails does not end the run.
+// measure measures one cluster. If there are several, it goes on after a part that fails.
 func (b *bench) measure(ctx context.Context) error {
 	var errs []error
 	for _, p := range parts() {
@@ -158,7 +158,7 @@ func (b *bench) measure(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// builds measures the product, or two builds in turns.
+// builds measures the product once, or two builds in turns.
 func (b *bench) builds(measure func() error) error {
 	all := []struct{ build, path string }{{"", b.o.Binary}}
 	if b.o.Before != "" {
@@ -178,7 +178,7 @@ func (b *bench) config() hosts.Config {
 		Program: b.program}
 }
 
-// rounds are so many tenths of the kills that were asked for, or a few.
+// rounds returns that many tenths of the kills that were asked for, but at least a few.
 func (b *bench) rounds(tenths int) int {
 	all := b.o.Rounds
 	if b.on.Agents >= manyAgents {
@@ -209,13 +209,13 @@ func (b *bench) addAll(name, unit string, samples []float64) {
 
 func took(d time.Duration, unit string) value { return value{Value: millis(d), Unit: unit} }
 
-// errAgain says that a round measured nothing, as may happen on a busy machine.
+// errAgain reports that a round measured nothing, as can happen on a busy machine.
 type errAgain string
 
 func (e errAgain) Error() string { return string(e) }
 
-// repeat makes rounds until that many were measured. Those that measured nothing
-// are made again, and noted.
+// repeat makes rounds until the given number of them have measured something. It repeats rounds
+// that have not, and notes how many they were.
 func (b *bench) repeat(what string, rounds int, round func() error) error {
 	missed := map[string]int{}
 	for done, left := 0, 2+rounds/2; done < rounds; {
@@ -244,7 +244,7 @@ func (b *bench) note(text string) {
 	}
 }
 
-// progress says on one line how far it is; of 0 rounds there are no numbers.
+// progress writes one line about the progress. If of is 0, the line has no numbers.
 func (b *bench) progress(what string, done, of int) {
 	switch {
 	case of == 0:

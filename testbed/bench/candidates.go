@@ -25,19 +25,19 @@ type candidates struct {
 	moved   chan struct{}
 
 	mu      sync.Mutex
-	won     []victory // the newest of each election
-	holders []int     // how many programs lead each election; its agent allows one at most
-	leading int       // elections that somebody leads
-	lost    int       // leads that ended
+	won     []victory // by election: the newest victory
+	holders []int     // by election: how many programs lead it; one agent allows at most one
+	leading int       // how many elections some program leads
+	lost    int       // how many leads have ended
 }
 
-// victory is when a program was elected.
+// victory is where and when a program was elected.
 type victory struct {
 	host int
 	at   election.Instant
 }
 
-// newCandidates prepares for n elections; nobody is a candidate yet.
+// newCandidates prepares for n elections. No program is a candidate yet.
 func newCandidates(ctx context.Context, all []*hosts.Host, n int) *candidates {
 	c := &candidates{moved: make(chan struct{}, 1), won: make([]victory, n), holders: make([]int, n)}
 	c.ctx, c.stop = context.WithCancel(ctx)
@@ -55,7 +55,7 @@ func (c *candidates) everywhere() {
 	}
 }
 
-// start starts a candidate. It is one again after each lead that it loses.
+// start starts a candidate. After each lead that it loses it becomes a candidate again.
 func (c *candidates) start(i, host int) {
 	c.running.Go(func() {
 		for c.ctx.Err() == nil {
@@ -64,7 +64,7 @@ func (c *candidates) start(i, host int) {
 				<-ctx.Done()
 				c.leads(i, host, -1)
 				return nil
-			}) // ended, or refused: it is tried again
+			}) // the lead ended, or was refused: try again
 		}
 	})
 }
@@ -122,7 +122,7 @@ func (c *candidates) close() {
 	}
 }
 
-// await waits until the candidates have come so far, and returns for how long.
+// await waits until done reports true, and returns how long that took.
 func (b *bench) await(ctx context.Context, what string, c *candidates, within time.Duration, done func() bool) (time.Duration, error) {
 	began := time.Now()
 	limit, tell := time.NewTimer(within), time.NewTicker(tellEvery)
@@ -142,7 +142,7 @@ func (b *bench) await(ctx context.Context, what string, c *candidates, within ti
 	return time.Since(began), nil
 }
 
-// watchLeads lets a time pass, and returns how many leads were lost in it.
+// watchLeads waits for the given time, and returns how many leads were lost in it.
 func (b *bench) watchLeads(ctx context.Context, what string, c *candidates, d time.Duration) (float64, error) {
 	_, before := c.state()
 	for end := time.Now().Add(d); time.Now().Before(end); {

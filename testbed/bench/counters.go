@@ -15,11 +15,11 @@ import (
 type counted map[string]float64
 
 type counter struct {
-	counting []*hosts.Host // a killed agent's count is lost
+	counting []*hosts.Host // without an agent that the fault kills: its count is lost
 	before   counted
 }
 
-// around has the counters read just before the fault.
+// around returns the fault with the counters read just before it.
 func (c *counter) around(f fault) fault {
 	deal := f.deal
 	f.deal = func(r *rig, ctx context.Context, leader *hosts.Host) (at election.Instant, err error) {
@@ -32,8 +32,8 @@ func (c *counter) around(f fault) fault {
 	return f
 }
 
-// read returns what was sent until all agree, heartbeats and their answers
-// aside: they go on all the time.
+// read returns what was sent until all agree. It does not count heartbeats and their answers,
+// which are sent all the time.
 func (c *counter) read(ctx context.Context, r *rig) (counted, error) {
 	if _, err := r.agree(ctx); err != nil {
 		return nil, err
@@ -64,7 +64,7 @@ func sentMessages(ctx context.Context, all []*hosts.Host) (counted, error) {
 	return sum, nil
 }
 
-// addCounts reports the messages of elections, all and each kind that any had.
+// addCounts reports the messages of elections: all of them, and of each kind that occurred.
 func (b *bench) addCounts(name string, elections []counted) {
 	all := counted{}
 	for _, sent := range elections {

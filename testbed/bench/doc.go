@@ -1,23 +1,20 @@
-// Package bench measures what Doyen promises of speed and size: cold start,
-// takeovers of every kind, whether two ever lead at once, what an idle agent
-// costs, how fast it answers, how big it is.
+// Package bench measures the speed and size that Doyen promises: the cold start, takeovers of
+// all kinds, whether two agents ever lead at once, the cost of an idle agent, how fast an agent
+// answers, and the size of the binary.
 //
-// It guarantees that it measures the product as it is shipped, each agent in
-// its own process; that a takeover is counted from the instant just before
-// the fault to the instant stamped by the new leader itself, both on the
-// machine's CLOCK_BOOTTIME, so that watching adds nothing to it but the load of
-// the watching; and that every round is in the report, in Go's benchmark format
-// (https://golang.org/design/14313-benchmark-format), for benchstat to compare.
-// Of hundreds of thousands of calls it keeps a thousand, evenly chosen.
+// It measures the product as it is shipped, each agent in its own process. A takeover lasts
+// from the instant just before the fault to the instant stamped by the new leader itself. Both
+// are of the machine's CLOCK_BOOTTIME, so watching a takeover adds nothing to it but load.
+// Every round is in the report, in Go's benchmark format, so that benchstat can compare runs
+// (https://golang.org/design/14313-benchmark-format). Of hundreds of thousands of calls it
+// keeps a thousand, evenly chosen.
 //
-// It does not show how networks behave: the agents share this machine's
-// loopback and its processors, with each other and with whatever else runs.
-// Absolute figures move with the machine; compare within one run, or runs of
-// one machine. A p99 is the nearest rank, so that of less than a hundred samples
-// is their maximum.
+// It does not show how networks behave: the agents share this machine's loopback interface and
+// processors with each other and with other programs. Absolute figures depend on the machine:
+// compare figures of one run, or runs on one machine. A p99 is the nearest rank, so of fewer
+// than a hundred samples it is the maximum.
 //
-// A part (parts.go) is what --only names. Most are experiments: a fault hits the
-// leader, round after round (experiment.go, fault.go). Others put candidates,
-// readers or watchers on agents. What each figure is called, and what it may be
-// at most, is in measures.go.
+// --only names parts (parts.go). Most parts are experiments: a fault hits the leader in each
+// round (experiment.go, fault.go). In others candidates, readers or watchers put load on
+// agents. measures.go has the name of each figure, and its limit.
 package bench

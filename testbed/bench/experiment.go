@@ -9,22 +9,22 @@ import (
 )
 
 type experiment struct {
-	name    string   // of the benchmark
-	profile string   // "": of the cluster
-	faults  []string // one after another
-	tenths  int      // rounds, in tenths of the kills that were asked for
-	hasty   bool     // the last round's trouble is not over, and only overlaps are measured
-	again   bool     // within a lease before, another agent was killed and started again
-	count   bool     // the messages of the election are counted, and nothing else measured
+	name    string   // name of the benchmark
+	profile string   // of the hosts; "": that of the cluster
+	faults  []string // measured one after another
+	tenths  int      // how many tenths of the kills asked for are its rounds
+	hasty   bool     // a round begins before the last one's effects have ended, and measures overlaps only
+	again   bool     // less than a lease earlier, another agent was killed and started again
+	count   bool     // a round counts the messages of the election, and measures nothing else
 }
 
 const (
-	// afterAgreement is how long counters may take to show an election's messages.
+	// afterAgreement is how long the counters may take to show all messages of an election.
 	afterAgreement = 1200 * time.Millisecond
 	asksAfterThaw  = 5
 )
 
-// rounds makes the experiment a part.
+// rounds turns the experiment into a part of the bench (parts.go).
 func rounds(e experiment) func(*bench, context.Context) error {
 	return func(b *bench, ctx context.Context) error {
 		if e.profile != "" {
@@ -40,7 +40,7 @@ func rounds(e experiment) func(*bench, context.Context) error {
 	}
 }
 
-// experiment makes the rounds of one fault.
+// experiment makes all rounds of one fault.
 func (b *bench) experiment(ctx context.Context, e experiment, name string) (err error) {
 	f, ok := faults()[name]
 	if !ok {
@@ -74,29 +74,29 @@ func (b *bench) experiment(ctx context.Context, e experiment, name string) (err 
 	})
 }
 
-// found is what a round showed.
+// found is what a round measured.
 type found struct {
-	took     time.Duration // from the fault to the next leader
-	together time.Duration // two led at once
+	took     time.Duration // from the fault to the next leadership
+	together time.Duration // for how long two agents led at once
 	sent     counted       // messages of the election
 }
 
-// round makes one round, after which all agents run again. It begins a lease
-// after the last one: a voter that was started again is free to vote by then,
-// and one that gave leadership up free to lead. What is measured is one fault
-// that hits agents in good health, unless the experiment says otherwise.
+// round makes one round; at its end all agents run again. It begins a lease after the last one,
+// when a restarted voter is free to vote, and an agent that gave up its leadership is free to
+// lead. So it measures one fault that hits healthy agents, unless the experiment demands
+// otherwise.
 func (r *rig) round(ctx context.Context, e experiment, f fault) (found, error) {
 	settle := r.lease * 21 / 20
 	switch {
 	case e.hasty:
 		settle = r.lease / 4
 	case e.count:
-		settle += afterAgreement // what a start costs is over
+		settle += afterAgreement // the start's messages have been sent by then
 	case e.again:
 		if _, err := r.round(ctx, experiment{}, faults()["kill"]); err != nil {
 			return found{}, err
 		}
-		settle = time.Duration(r.rng.Int64N(int64(r.lease))) // the killed agent's voter may hold what it promised (V5)
+		settle = time.Duration(r.rng.Int64N(int64(r.lease))) // the killed agent's voter may hold promises (V5)
 	}
 	before := r.Together()
 	var counter counter

@@ -15,10 +15,10 @@ import (
 
 // fault makes the leader stop leading.
 type fault struct {
-	// deal returns the instant just before.
+	// deal makes the fault happen, and returns the instant just before it.
 	deal   func(*rig, context.Context, *hosts.Host) (election.Instant, error)
-	undo   func(*rig, context.Context, *hosts.Host) error // nil: there is nothing to undo
-	ends   bool                                           // the leader's process
+	undo   func(*rig, context.Context, *hosts.Host) error // nil: nothing to undo
+	ends   bool                                           // it ends the leader's process
 	unsure bool                                           // another leader may or may not follow
 }
 
@@ -30,8 +30,8 @@ func faults() map[string]fault {
 		"transfer": {deal: (*rig).transfer},
 		"cut":      {deal: begin(silentCut()), undo: (*rig).heal},
 		"freeze":   {deal: begin(hosts.Freeze()), undo: (*rig).thaw},
-		// Whether it has been succeeded when it is thawed is chance: the two are
-		// closest there.
+		// It is chance whether another agent leads when the former leader is thawed. The two
+		// come closest to an overlap here.
 		"freeze-for-a-lease": {deal: (*rig).freezeForALease, undo: (*rig).thaw, unsure: true},
 	}
 }
@@ -42,8 +42,8 @@ func begin(f hosts.Fault) func(*rig, context.Context, *hosts.Host) (election.Ins
 	}
 }
 
-// silentCut loses the leader's packets, both ways, while its links stay up and
-// nobody is notified.
+// silentCut loses the leader's packets in both directions. Its links stay up, and no agent is
+// notified.
 func silentCut() hosts.Fault { return hosts.Cut(nil, hosts.BothWays) }
 
 func (r *rig) heal(_ context.Context, h *hosts.Host) error {
@@ -51,7 +51,7 @@ func (r *rig) heal(_ context.Context, h *hosts.Host) error {
 	return err
 }
 
-// startAgain starts an agent whose process ends or has ended.
+// startAgain starts an agent again once its process has ended.
 func (r *rig) startAgain(ctx context.Context, h *hosts.Host) error {
 	if err := r.Ended(ctx, patience, h); err != nil {
 		return err
@@ -68,8 +68,7 @@ func (r *rig) freezeForALease(ctx context.Context, leader *hosts.Host) (election
 	return at, observe.Sleep(ctx, r.lease*3/4+time.Duration(r.rng.Int64N(int64(r.lease*2/5))))
 }
 
-// thaw lets a frozen leader go on, and asks it at once whether it thinks that
-// it still leads.
+// thaw lets a frozen leader go on, and asks it at once whether it still claims to lead.
 func (r *rig) thaw(ctx context.Context, leader *hosts.Host) error {
 	if _, err := r.End(hosts.Freeze(), leader); err != nil {
 		return err
@@ -97,7 +96,7 @@ func (r *rig) other(than *hosts.Host) *hosts.Host {
 	}
 }
 
-// handOver is HandOver for a leader that may have been lost.
+// handOver is like lab.HandOver, for a leader that may have lost its lead before.
 func handOver(ctx context.Context, from *hosts.Host, name, to string) (election.Instant, error) {
 	at, err := lab.HandOver(ctx, from, name, to)
 	if missesTheLeader(err) {
@@ -106,10 +105,10 @@ func handOver(ctx context.Context, from *hosts.Host, name, to string) (election.
 	return at, err
 }
 
-// errMoved: on a busy machine leaders are lost by themselves.
+// errMoved is no failure: on a busy machine agents lose leads without a fault.
 const errMoved = errAgain("the leader was another one when the fault came")
 
-// missesTheLeader reports that the lead was lost before it was asked for.
+// missesTheLeader reports whether the agent had lost its lead before the request.
 func missesTheLeader(err error) bool {
 	refused, ok := errors.AsType[*client.APIError](err)
 	return ok && (refused.Code == api.CodeNotLeader || refused.Code == api.CodeBusy)

@@ -15,12 +15,12 @@ import (
 type cost struct {
 	rssMiB, pssMiB float64
 	cpuPercent     float64 // of one core
-	traffic        []value // in a second
+	traffic        []value // per second
 }
 
 const (
-	idleSettle = 5 * time.Second // for what a start costs to be over
-	busySettle = time.Minute     // the same for agents that are never calm, see agent/footprint
+	idleSettle = 5 * time.Second // after that the costs of the start have ended
+	busySettle = time.Minute     // the same for agents that are never idle, see agent/footprint
 	idleWindow = 20 * time.Second
 )
 
@@ -100,9 +100,9 @@ func (b *bench) readTraffic(ctx context.Context, all []*hosts.Host) ([][]value, 
 		if err != nil {
 			return nil, err
 		}
-		// Of elections, heartbeats included; bytes before encryption.
+		// These are an election's messages with heartbeats, and their bytes before encryption.
 		values := []value{{Value: m.Sum("doyen_messages_total"), Unit: "messages/s"}, {Value: m.Sum("doyen_transport_bytes_total"), Unit: "message-bytes/s"}}
-		if b.o.Net == hosts.Namespaces { // else agents share a loopback interface
+		if b.o.Net == hosts.Namespaces { // otherwise agents share a loopback interface
 			packets, bytes, err := readInterfaces(h.PID())
 			if err != nil {
 				return nil, fmt.Errorf("read the traffic of %s: %w", h.Name(), err)
@@ -114,7 +114,7 @@ func (b *bench) readTraffic(ctx context.Context, all []*hosts.Host) ([][]value, 
 	return found, nil
 }
 
-// readInterfaces reads the counters of the process's interfaces, but for loopback.
+// readInterfaces reads the counters of the process's interfaces, without loopback.
 func readInterfaces(pid int) (packets, bytes float64, err error) {
 	p, err := procfs.NewProc(pid)
 	if err != nil {
@@ -133,9 +133,9 @@ func readInterfaces(pid int) (packets, bytes float64, err error) {
 	return packets, bytes, nil
 }
 
-// readCPU returns the processor time that each agent has had, in seconds. It
-// sums the scheduler's nanoseconds of all threads: the process's own counter
-// has steps of 10 ms, which is much for an idle agent.
+// readCPU returns the processor time that each agent has had, in seconds. It sums the
+// scheduler's nanoseconds of all threads, since the process's own counter has steps of 10 ms,
+// too coarse for an idle agent.
 func readCPU(all []*hosts.Host) ([]float64, time.Time, error) {
 	var used []float64
 	for _, h := range all {
@@ -156,8 +156,8 @@ func readCPU(all []*hosts.Host) ([]float64, time.Time, error) {
 	return used, time.Now(), nil
 }
 
-// readMemory returns what a process has resident, in MiB: all of it, and with
-// shared pages divided among those that share them.
+// readMemory returns the resident memory of a process in MiB: rss counts all of it, pss divides
+// shared pages among the processes that share them.
 func readMemory(pid int) (rss, pss float64, err error) {
 	const mib = 1 << 20
 	p, err := procfs.NewProc(pid)

@@ -16,15 +16,15 @@ import (
 )
 
 const (
-	// longLife is how long a life is left alone: its keeper starts the next one at once after it.
+	// longLife: a keeper starts the next life at once if the last one reached this age.
 	longLife = 2100 * time.Millisecond
 	askEvery = time.Millisecond
-	// renewedBy is the part of a lease that one counts from the send of its renewal.
+	// renewedBy is the part of a lease for which a renewal is valid, from its send on.
 	renewedBy = 0.975
 )
 
-// lives measures what the end of a leading agent's process costs under a keeper: until
-// its next one answers and has renewed the lease, and for how long there was no leader.
+// lives measures what the end of a leading agent's process costs under a keeper: how long until
+// the next process answers and has renewed the lease, and how long there is no leader.
 func (b *bench) lives(ctx context.Context) error {
 	for _, end := range []struct {
 		name   string
@@ -41,7 +41,7 @@ func (b *bench) lives(ctx context.Context) error {
 	return nil
 }
 
-// kept runs agents with keepers, which nobody watches.
+// kept runs agents with keepers, which nothing watches during the measurement.
 func (b *bench) kept(ctx context.Context, measure func(*rig) error) (err error) {
 	config := b.config()
 	config.Adjust = func(_ int, c *agent.Config) { c.Keeper = true }
@@ -64,7 +64,7 @@ func (b *bench) kept(ctx context.Context, measure func(*rig) error) (err error) 
 	return measure(r)
 }
 
-// life ends the leader's process once.
+// life ends the leader's process once, and measures the consequences.
 func (b *bench) life(ctx context.Context, r *rig, what string, end syscall.Signal) error {
 	if err := observe.Sleep(ctx, longLife+time.Duration(r.rng.Int64N(int64(r.lease/4)))); err != nil {
 		return err
@@ -114,8 +114,8 @@ func (b *bench) life(ctx context.Context, r *rig, what string, end syscall.Signa
 	return nil
 }
 
-// nextLife waits until an agent's next process answers, and leads by its own renewal or
-// follows, and returns how long after the instant that was.
+// nextLife waits until an agent's next process answers, and either follows or leads with a
+// lease that it has renewed. It returns how long after the instant that was.
 func nextLife(ctx context.Context, h *hosts.Host, former string, at election.Instant, lease time.Duration) (time.Duration, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -136,7 +136,7 @@ func nextLife(ctx context.Context, h *hosts.Host, former string, at election.Ins
 	}
 }
 
-// asked returns the leader by its own answer.
+// asked returns the agent that answers that it leads.
 func (r *rig) asked(ctx context.Context) (*hosts.Host, api.Election, error) {
 	for {
 		for _, h := range r.Cluster.Hosts() {
@@ -156,7 +156,7 @@ func (r *rig) follow(ctx context.Context, h *hosts.Host) (api.Election, error) {
 	return c.Election(ctx, string(election.Default), client.ElectionOptions{})
 }
 
-// lastGap is for how long an agent knew no leader before the one that it follows.
+// lastGap returns how long the agent knew no leader before the present one.
 func lastGap(ctx context.Context, h *hosts.Host) (time.Duration, error) {
 	c := client.New(h.Config().Socket)
 	defer c.Close()

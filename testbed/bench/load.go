@@ -14,21 +14,21 @@ import (
 )
 
 const (
-	manyHolders   = 5    // agents
-	manyElections = 1000 // a fifth of them led by each
-	// loadElections have a candidate on each host.
+	manyHolders   = 5    // how many agents hold the many elections
+	manyElections = 1000 // each agent leads a fifth of them
+	// loadElections is how many elections have a candidate on each host.
 	loadElections = 1000
-	// loadBusy is the longest that a cold start of all of them may take beside
+	// loadBusy is the longest time allowed from a cold start until all of them are led, beside
 	// busy loops.
 	loadBusy = 30 * time.Second
-	// loadWatch is for how long nobody may lose a lead that was won.
+	// loadWatch is how long no program may lose a lead that it won.
 	loadWatch = time.Minute
 	// DefaultBusy is how many busy loops run beside the agents.
 	DefaultBusy = 4
 )
 
-// manyElections measures what a thousand elections cost five agents, and how soon
-// all that one of them led are led again when it dies.
+// manyElections measures what a thousand elections cost five agents. Then it kills one agent,
+// and measures how soon all elections that the agent led are led again.
 func (b *bench) manyElections(ctx context.Context) error {
 	defer func(was Point) { b.on = was }(b.on)
 	b.on.Agents = manyHolders
@@ -40,7 +40,7 @@ func (b *bench) many(ctx context.Context, n int) (err error) {
 		all := r.Cluster.Hosts()
 		c := newCandidates(ctx, all, n)
 		defer c.close()
-		for _, second := range []bool{false, true} { // the first ones lead before the second ones are candidates
+		for _, second := range []bool{false, true} { // all first candidates lead before the second ones start
 			for i := range n {
 				c.start(i, hostOf(i, len(all), second))
 			}
@@ -78,8 +78,8 @@ func (b *bench) many(ctx context.Context, n int) (err error) {
 	})
 }
 
-// hostOf returns the host of an election's first or second candidate: the second
-// ones of a host's elections are spread over all others.
+// hostOf returns the host of an election's first or second candidate. The elections that one
+// host leads have their second candidates spread over all other hosts.
 func hostOf(i, hosts int, second bool) int {
 	if !second {
 		return i % hosts
@@ -87,8 +87,8 @@ func hostOf(i, hosts int, second bool) int {
 	return (i + 1 + i/hosts%(hosts-1)) % hosts
 }
 
-// load measures how soon a thousand elections with a candidate on every host are
-// all led: on a quiet machine, and beside programs that take its processors.
+// load measures how soon all of a thousand elections, with a candidate on every host, are led:
+// on a quiet machine, and beside programs that use its processors.
 func (b *bench) load(ctx context.Context) error {
 	err := b.underLoad(ctx, loadElections, 0, loadWatch)
 	if err != nil || b.o.Busy == 0 {
@@ -97,8 +97,8 @@ func (b *bench) load(ctx context.Context) error {
 	return b.underLoad(ctx, loadElections, b.o.Busy, loadBusy)
 }
 
-// underLoad starts agents and programs that want to lead n elections on each host,
-// beside busy loops, and watches for a while.
+// underLoad starts agents, busy loops, and on each host programs that want to lead n elections.
+// When all are led, it watches them for a while.
 func (b *bench) underLoad(ctx context.Context, n, busy int, watch time.Duration) (err error) {
 	return b.quiet(ctx, func(r *rig, _ *hosts.Host) error {
 		loops, err := newLoops(busy)
@@ -112,11 +112,11 @@ func (b *bench) underLoad(ctx context.Context, n, busy int, watch time.Duration)
 		if busy > 0 {
 			name = "Load/loops=some"
 		}
-		// phase measures until all are led, and then for a while.
+		// phase measures how long it takes until all are led, and then watches for a while.
 		phase := func(what, name string, within, watch time.Duration) error {
 			settled, err := b.await(ctx, what, c, within, c.allLed)
 			b.add(name, took(settled, perSettling))
-			if err != nil && name != "Load/loops=some" { // beside loops it goes on: how it ends is measured, too
+			if err != nil && name != "Load/loops=some" { // beside busy loops it goes on to their end
 				return err
 			}
 			lost, err := b.watchLeads(ctx, what+", watching", c, watch)
@@ -139,7 +139,7 @@ func (b *bench) underLoad(ctx context.Context, n, busy int, watch time.Duration)
 	})
 }
 
-// noteCounters says what the agents counted, so that a bad figure has a reason.
+// noteCounters writes what the agents counted, which may explain a bad figure.
 func (b *bench) noteCounters(ctx context.Context, what string, all []*hosts.Host) error {
 	for _, h := range all {
 		families, err := lab.ReadMetrics(ctx, h)
@@ -182,8 +182,8 @@ func newLoops(n int) (*loops, error) {
 
 func (l *loops) end() {
 	for _, cmd := range l.running {
-		_ = cmd.Process.Kill() // it has not ended before
-		_ = cmd.Wait()         // killed
+		_ = cmd.Process.Kill() // an error would mean that it had ended before
+		_ = cmd.Wait()         // its error is that it was killed
 	}
 	l.running = nil
 }

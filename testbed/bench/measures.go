@@ -10,7 +10,7 @@ import (
 	"github.com/doyen-election/doyen/testbed/hosts"
 )
 
-// Units of the report. Others are written only once.
+// Units of the report that are used more than once.
 const (
 	perTakeover      = "ms/takeover"
 	overlapped       = "ms-overlap"
@@ -29,24 +29,24 @@ const (
 )
 
 const (
-	// slack is how many milliseconds a takeover may take beyond the lease, which must be
-	// waited out for safety; manySlack is as much for many elections to be led again.
+	// slack is how many milliseconds a takeover may take beyond the lease, which must pass for
+	// safety. manySlack is the same for many elections to be led again.
 	slack     = 30
 	manySlack = 200
 	// hostsUp is how long fifty hosts may take to start and agree.
 	hostsUp = 20 * time.Second
-	// atOnceFew agents that start at once agree within atOnceSoon, more of them
-	// within atOnceLater, in milliseconds.
+	// Up to atOnceFew agents that start at once must agree within atOnceSoon milliseconds, more
+	// agents within atOnceLater.
 	atOnceFew   = 60
 	atOnceSoon  = 15_000
 	atOnceLater = 60_000
-	// leastRate is how many answers a second an agent gives many callers.
+	// leastRate is how many answers per second an agent must give to many callers.
 	leastRate = 25_000
-	// drift is the agents' bound on how far a clock strays.
+	// drift is how far an agent assumes that a clock may stray.
 	drift = 0.01
 )
 
-// measure is what a figure is about.
+// measure describes a figure, and has its targets.
 type measure struct {
 	name, unit string
 	what       string
@@ -57,8 +57,8 @@ func (p Point) lease() time.Duration {
 	return hosts.Config{Agents: p.Agents, Algorithm: p.Algorithm, Profile: p.Profile, Quorum: true}.Lease()
 }
 
-// few returns the targets where they were set, for a few agents; what more of
-// them cost is for information.
+// few returns the targets if there are only a few agents, for which they were set. With more
+// agents the figures are for information only.
 func few(p Point, targets []Target) []Target {
 	if p.Agents > fewAgents {
 		return nil
@@ -66,7 +66,7 @@ func few(p Point, targets []Target) []Target {
 	return targets
 }
 
-// takeovers are the measures of what begins with a start or a fault.
+// takeovers are the measures of starts and faults.
 func takeovers(p Point) []measure {
 	wait := p.lease()
 	lease, held := millis(wait), millis(quorum.Outlast(wait, drift))
@@ -105,7 +105,7 @@ func takeovers(p Point) []measure {
 	}
 }
 
-// costs are the measures of agents at work.
+// costs are the measures of resources and of the speed of answers.
 func costs(p Point) []measure {
 	return []measure{
 		{"Idle", rss, "RSS when idle", few(p, []Target{{ofMax, 20}})},
@@ -131,7 +131,7 @@ func costs(p Point) []measure {
 	}
 }
 
-// crowds are the measures of many elections, readers or agents.
+// crowds are the measures with many elections, readers or agents.
 func crowds(p Point) []measure {
 	lease := millis(p.lease())
 	agreed := float64(atOnceSoon)
@@ -164,8 +164,8 @@ func crowds(p Point) []measure {
 	}
 }
 
-// measureOf returns what a figure is about: the measure whose name is the
-// longest beginning of the figure's. What follows is added to the words.
+// measureOf returns the measure of a figure: the one whose name is the longest prefix of the
+// figure's name. It adds the rest of that name to the measure's description.
 func measureOf(name, unit string, p Point) measure {
 	found := measure{what: name}
 	for _, m := range slices.Concat(takeovers(p), costs(p), crowds(p)) {

@@ -13,9 +13,9 @@ import (
 	"github.com/doyen-election/doyen/testbed/observe"
 )
 
-// overhead measures what measuring adds to what is measured. Two things can: the
-// time from the stamp before a fault to the fault itself, and the load of
-// watching. The end of a takeover is stamped by the new leader itself.
+// overhead measures what the measuring adds to the figures. There are two such costs: the time
+// from the stamp before a fault to the fault itself, and the load of watching. The end of a
+// takeover costs nothing, since the new leader stamps it.
 func (b *bench) overhead(ctx context.Context) error {
 	if err := b.stampCost(ctx); err != nil {
 		return err
@@ -23,7 +23,7 @@ func (b *bench) overhead(ctx context.Context) error {
 	const name = "Measuring/of=watching"
 	var watched, unwatched []float64
 	half := (b.rounds(3) + 1) / 2
-	for range 2 { // a watched and an unwatched cluster, twice, so that a drift of the machine hits both
+	for range 2 { // watched and unwatched, twice, so that a drift of the machine hits both
 		more, err := b.watchedTransfers(ctx, half)
 		if err != nil {
 			return err
@@ -42,7 +42,7 @@ func (b *bench) overhead(ctx context.Context) error {
 	return nil
 }
 
-// stampCost sends signals that change nothing: SIGCONT.
+// stampCost measures the time from a stamp to its signal, with one that changes nothing.
 func (b *bench) stampCost(ctx context.Context) (err error) {
 	const signals = 200
 	r, err := b.newRig(ctx, b.pollEvery())
@@ -63,7 +63,7 @@ func (b *bench) stampCost(ctx context.Context) (err error) {
 	})
 }
 
-// watchedTransfers returns how long transfers took, in milliseconds.
+// watchedTransfers returns how long transfers took that were watched, in milliseconds.
 func (b *bench) watchedTransfers(ctx context.Context, rounds int) (all []float64, err error) {
 	r, err := b.newRig(ctx, b.pollEvery())
 	if err != nil {
@@ -80,8 +80,8 @@ func (b *bench) watchedTransfers(ctx context.Context, rounds int) (all []float64
 	return all, err
 }
 
-// unwatchedTransfers makes some that nobody watches. When a leader began is read
-// from its history afterwards.
+// unwatchedTransfers makes transfers that nothing watches. The successor's history shows
+// afterwards when it began to lead.
 func (b *bench) unwatchedTransfers(ctx context.Context, rounds int) (all []float64, err error) {
 	err = b.quiet(ctx, func(r *rig, leader *hosts.Host) error {
 		return b.repeat("what watching adds, unwatched", rounds, func() error {
@@ -99,8 +99,8 @@ func (b *bench) unwatchedTransfers(ctx context.Context, rounds int) (all []float
 	return all, err
 }
 
-// unwatchedTransfer returns when the successor began to lead, and the instant
-// just before the request.
+// unwatchedTransfer returns when the successor began to lead, and the instant just before the
+// request.
 func unwatchedTransfer(ctx context.Context, from, to *hosts.Host) (began, at election.Instant, err error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()

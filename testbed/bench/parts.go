@@ -12,20 +12,20 @@ type part struct {
 	name    string
 	when    when
 	measure func(*bench, context.Context) error
-	lacks   func(*bench) string // why it can't be measured here, or ""; nil: it can
+	lacks   func(*bench) string // returns why it can't be measured here, or ""; nil: it can
 }
 
-// when says which runs a part belongs to if nobody names the parts.
+// when tells to which runs a part belongs if --only names no parts.
 type when uint8
 
 const (
 	onRequest when = iota
-	alone          // those of one cluster
+	alone          // in runs on one cluster
 	always
-	compared // those of several
+	compared // in runs on several clusters
 )
 
-// parts are all of them, in the order in which they are measured.
+// parts returns all parts, in the order in which they are measured.
 func parts() []part {
 	return []part{
 		{"cold", always, (*bench).cold, nil},

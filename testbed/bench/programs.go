@@ -18,24 +18,24 @@ import (
 	"github.com/doyen-election/doyen/testbed/observe"
 )
 
-// lookEvery adds nothing to what is measured: that is in the stamps.
+// lookEvery is how often stamps are read. The figures do not depend on it.
 const lookEvery = 2 * time.Millisecond
 
-// commandPackage is what the bench lets `doyen run` start.
+// commandPackage is the program that the bench lets `doyen run` start.
 const (
 	commandPackage = "github.com/doyen-election/doyen/testbed/actor/command"
 	contested      = "bench"
 )
 
-// contenders are a cluster with a program on each host, all in one election.
+// contenders is a cluster with one program on each host, all candidates in one election.
 type contenders struct {
 	*rig
 	command  command
 	programs map[*hosts.Host]*lab.Program
-	dying    *lab.Program // that a strike ended; nil if none did
+	dying    *lab.Program // the program that a strike ended; nil if none did
 }
 
-// strike is something that ends a program's acting.
+// strike makes the program that acts stop acting.
 type strike func(ctx context.Context, t *contenders, host *hosts.Host, acting stamp.Stamp) error
 
 func strikes() map[string]strike {
@@ -62,7 +62,7 @@ func strikes() map[string]strike {
 
 type command func(*lab.Program) *exec.Cmd
 
-// campaigning is a program that is a candidate by itself.
+// campaigning returns a program that is a candidate without `doyen run`.
 func campaigning() (command, error) {
 	executable, err := os.Executable()
 	return func(p *lab.Program) *exec.Cmd {
@@ -126,7 +126,7 @@ func (t *contenders) start(h *hosts.Host) (err error) {
 	return err
 }
 
-// newest returns the newest stamp, that of the program that acts, and its host.
+// newest returns the newest stamp, which is of the program that acts, and its host.
 func (t *contenders) newest() (host *hosts.Host, found stamp.Stamp, err error) {
 	for _, h := range t.Cluster.Hosts() {
 		all, err := stamp.Read(t.programs[h].Stamps)
@@ -142,7 +142,7 @@ func (t *contenders) newest() (host *hosts.Host, found stamp.Stamp, err error) {
 	return host, found, nil
 }
 
-// await looks at the stamps until one fits.
+// await reads the stamps until the newest one fits.
 func (t *contenders) await(ctx context.Context, what string, fits func(stamp.Stamp) bool) (host *hosts.Host, found stamp.Stamp, err error) {
 	for end := time.Now().Add(patience); time.Now().Before(end); {
 		if host, found, err = t.newest(); err != nil || found.First > 0 && fits(found) {
@@ -155,8 +155,8 @@ func (t *contenders) await(ctx context.Context, what string, fits func(stamp.Sta
 	return nil, stamp.Stamp{}, fmt.Errorf("wait for %s: not within %s", what, patience)
 }
 
-// round hits the program that acts, and returns how long it took until another
-// acted, and for how long both did.
+// round strikes the program that acts. It returns how long it took until another one acted, and
+// for how long both did.
 func (t *contenders) round(ctx context.Context, hit strike) (took, overlap time.Duration, err error) {
 	if t.dying != nil {
 		select {
@@ -173,7 +173,7 @@ func (t *contenders) round(ctx context.Context, hit strike) (took, overlap time.
 			}
 		}
 	}
-	settle := t.lease/3 + time.Duration(t.rng.Int64N(int64(t.lease/4))) // all are candidates again, and any moment may be hit
+	settle := t.lease/3 + time.Duration(t.rng.Int64N(int64(t.lease/4))) // then all are candidates; the moment is random
 	if err := observe.Sleep(ctx, settle); err != nil {
 		return 0, 0, err
 	}
@@ -200,7 +200,7 @@ func (t *contenders) round(ctx context.Context, hit strike) (took, overlap time.
 	return time.Duration(next.First - int64(at)), max(0, time.Duration(before[i].Last-next.First)), nil
 }
 
-// rivalled waits until a program that was started again is a candidate, too.
+// rivalled waits until the program that was started again is a candidate too.
 func rivalled(ctx context.Context, h *hosts.Host) error {
 	c := client.New(h.Config().Socket)
 	defer c.Close()

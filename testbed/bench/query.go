@@ -24,9 +24,8 @@ const (
 	warmUpCalls = 500
 )
 
-// asking is one kept-alive connection to an agent's socket. It writes a request
-// and parses the answer, without the goroutines of a full HTTP client, which
-// would be measured too.
+// asking is a kept-alive connection to an agent's socket. It writes a request and parses the
+// answer, without the goroutines of a full HTTP client, whose cost would be measured too.
 type asking struct {
 	conn net.Conn
 	r    *bufio.Reader
@@ -52,7 +51,7 @@ func (a *asking) get(path string) (*http.Response, error) {
 	return response, nil
 }
 
-// ask is get, when the answer has been read.
+// ask sends a GET, reads the answer to its end, and returns its status.
 func (a *asking) ask(path string) (status int, err error) {
 	if err := a.conn.SetDeadline(time.Now().Add(patience)); err != nil {
 		return 0, err
@@ -76,11 +75,11 @@ func (a *asking) leader() error {
 	return err
 }
 
-// query measures how soon a follower's agent says who leads.
+// query measures how soon a follower's agent answers which agent leads.
 func (b *bench) query(ctx context.Context) (err error) {
 	return b.quiet(ctx, func(r *rig, leader *hosts.Host) error {
 		follower := r.other(leader)
-		if err := observe.Sleep(ctx, time.Second); err != nil { // the start is over
+		if err := observe.Sleep(ctx, time.Second); err != nil { // the costs of the start have ended by then
 			return err
 		}
 		b.progress("queries, one caller", 0, 0)
@@ -100,10 +99,10 @@ func (b *bench) query(ctx context.Context) (err error) {
 	})
 }
 
-// maxSamples keeps the report of a hundred thousand calls readable.
+// maxSamples bounds the samples of a figure, so that the report stays readable.
 const maxSamples = 1000
 
-// thin keeps so many samples, evenly chosen from the least to the greatest.
+// thin keeps maxSamples samples, evenly chosen from the least to the greatest.
 func thin(samples []float64) []float64 {
 	if len(samples) <= maxSamples {
 		return samples
@@ -134,7 +133,7 @@ func askByClient(ctx context.Context, h *hosts.Host) ([]float64, error) {
 	})
 }
 
-// timed makes calls for a while and returns how long each took, in µs.
+// timed repeats a call for a while and returns how long each took, in µs.
 func timed(ctx context.Context, call func() error) ([]float64, error) {
 	for range warmUpCalls {
 		if err := call(); err != nil {
@@ -152,7 +151,7 @@ func timed(ctx context.Context, call func() error) ([]float64, error) {
 	return took, context.Cause(ctx)
 }
 
-// askTogether has many callers ask as fast as they can, on a connection each.
+// askTogether lets many callers ask as fast as they can, each on its own connection.
 func (b *bench) askTogether(ctx context.Context, h *hosts.Host) error {
 	var all []*asking
 	defer func() {

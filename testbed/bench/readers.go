@@ -13,17 +13,17 @@ import (
 )
 
 const (
-	// readerCount ask a majority without end, for readersFor.
+	// readerCount readers send quorum reads, one after another, for readersFor.
 	readerCount = 60
 	readersFor  = 10 * time.Second
 )
 
-// readers measures whether readers that ask a majority without end cost leads.
+// readers measures whether leads are lost while many readers send quorum reads.
 func (b *bench) readers(ctx context.Context) error {
 	return b.askMajority(ctx, loadElections, readerCount, readersFor)
 }
 
-// reads are how long reads took, in milliseconds.
+// reads is how long reads took, in milliseconds.
 type reads struct{ answered, refused []float64 }
 
 func (b *bench) askMajority(ctx context.Context, elections, count int, d time.Duration) (err error) {
@@ -34,7 +34,7 @@ func (b *bench) askMajority(ctx context.Context, elections, count int, d time.Du
 		if _, err := b.await(ctx, fmt.Sprintf("%d elections before %d readers", elections, count), c, 2*patience, c.allLed); err != nil {
 			return err
 		}
-		if err := observe.Sleep(ctx, d/5); err != nil { // what a start costs is over
+		if err := observe.Sleep(ctx, d/5); err != nil { // the costs of the start have ended by then
 			return err
 		}
 		_, before := c.state()
@@ -55,7 +55,7 @@ func (b *bench) askMajority(ctx context.Context, elections, count int, d time.Du
 	})
 }
 
-// readQuorum has many callers ask an agent without end.
+// readQuorum lets many callers send quorum reads to an agent for a while.
 func readQuorum(ctx context.Context, h *hosts.Host, elections, count int, d time.Duration) (all reads, err error) {
 	var running sync.WaitGroup
 	each, errs := make([]reads, count), make([]error, count)

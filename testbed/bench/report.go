@@ -17,9 +17,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Report is what a run found: a line for each round, as Go's benchmarks write it.
+// Report has the results of a run: one line per round, as Go's benchmarks write it.
 type Report struct {
-	Facts   []string // of the run, a line each: which build, when, what could not be measured
+	Facts   []string // about the run, one line each: which build, when, what could not be measured
 	Results []*benchfmt.Result
 }
 
@@ -35,7 +35,7 @@ func (p Point) String() string {
 
 const (
 	pointFormat = "/agents=%d/algorithm=%s/profile=%s"
-	// buildKey says which of two builds a result is about.
+	// buildKey is the key that tells which of two builds a result is about.
 	buildKey           = "build"
 	buildOld, buildNew = "before", "after"
 )
@@ -43,12 +43,12 @@ const (
 type Figure struct {
 	Name, Unit string
 	On         Point
-	What       string // in words
+	What       string // a description
 	Targets    []Target
 	Samples    []float64 // in ascending order
 }
 
-// Target is what a statistic may be at most.
+// Target is the upper limit of a statistic.
 type Target struct {
 	Of     string // median, p99 or max
 	AtMost float64
@@ -65,7 +65,7 @@ func (r Report) Figures() []Figure {
 	for _, result := range r.Results {
 		name, on := parseName(string(result.Name))
 		for _, v := range result.Values {
-			if v.OrigUnit != "" { // the reader has converted it
+			if v.OrigUnit != "" { // benchfmt's reader has converted it
 				v.Value, v.Unit = v.OrigValue, v.OrigUnit
 			}
 			same := func(f Figure) bool { return f.Name == name && f.Unit == v.Unit && f.On == on }
@@ -96,8 +96,8 @@ func parseName(full string) (name string, on Point) {
 	return full[:i], on
 }
 
-// Value is a statistic of the samples, 0 if there are none: median, p99, min or
-// max. The p99 is the least sample that 99 % do not exceed (the nearest rank).
+// Value returns a statistic of the samples: median, p99, min or max; 0 if there are none. The
+// p99 is the least sample that 99 % do not exceed (the nearest rank).
 func (f Figure) Value(of string) float64 {
 	n := len(f.Samples)
 	switch {
@@ -119,17 +119,17 @@ func median(values []float64) float64 {
 
 func sample(values []float64) *benchmath.Sample {
 	thresholds := benchmath.DefaultThresholds
-	return benchmath.NewSample(slices.Clone(values), &thresholds) // it sorts them
+	return benchmath.NewSample(slices.Clone(values), &thresholds) // NewSample sorts its argument
 }
 
-// Unmet returns the targets that are not met. Nothing measured meets none.
+// Unmet returns the targets that are not met. Without samples, no target is met.
 func (f Figure) Unmet() []Target {
 	return slices.DeleteFunc(slices.Clone(f.Targets), func(t Target) bool {
 		return len(f.Samples) > 0 && f.Value(t.Of) <= t.AtMost
 	})
 }
 
-// Missed returns what did not meet its target, a line each.
+// Missed returns the figures that do not meet a target, one line each.
 func (r Report) Missed() []string {
 	var missed []string
 	for _, f := range r.Figures() {
@@ -140,8 +140,8 @@ func (r Report) Missed() []string {
 	return missed
 }
 
-// Builds returns what was measured of the newer of two builds, and of the other
-// one; before is nil if there is one build only.
+// Builds returns the results of the newer of two builds, and those of the older one. If there
+// is only one build, before is nil.
 func (r Report) Builds() (after Report, before *Report) {
 	of := func(build string) Report {
 		one := r
@@ -166,8 +166,8 @@ func (r Report) Config() []string {
 	return all
 }
 
-// machine describes this one. What is unknown is missing. The load is a fact
-// of the run: results of different configurations are not compared.
+// machine describes this machine, except for what is unknown. The load is not in the
+// configuration: results with different configurations are not compared.
 func machine() (config []benchfmt.Config, load string) {
 	add := func(key, value string) {
 		if value != "" {

@@ -17,15 +17,15 @@ type rig struct {
 	*lab.Lab
 	lease   time.Duration
 	rng     *rand.Rand
-	first   election.Instant // just before the first agent's process was made
-	started election.Instant // and the last one's
+	first   election.Instant // just before the first agent's process started
+	started election.Instant // just before the last agent's process started
 }
 
 const (
 	// patience is how long anything may take that should take a few leases.
 	patience = 20 * time.Second
-	// pollEvery is how often deadlines are asked for, of pollFew agents: of more
-	// it is less often, so that asking stays cheap.
+	// pollEvery is how often agents are asked for their deadlines, if there are at most
+	// pollFew. More agents are asked less often, so that asking stays cheap.
 	pollEvery = 50 * time.Millisecond
 	pollFew   = 8
 )
@@ -38,7 +38,7 @@ func (b *bench) pollEvery() time.Duration {
 	return pollEvery * time.Duration(max(1, b.on.Agents/pollFew))
 }
 
-// quiet starts agents and measures while nobody watches them.
+// quiet starts agents, and measures while nothing watches them.
 func (b *bench) quiet(ctx context.Context, measure func(r *rig, leader *hosts.Host) error) (err error) {
 	r, err := b.newRig(ctx, 0)
 	if err != nil {
@@ -54,7 +54,7 @@ func (b *bench) quiet(ctx context.Context, measure func(r *rig, leader *hosts.Ho
 	return measure(r, leader)
 }
 
-// newRig starts agents. With a poll of 0 they are only watched.
+// newRig starts agents, and watches them. With a poll of 0 they are not polled.
 func newRig(ctx context.Context, c hosts.Config, poll time.Duration, rng *rand.Rand) (*rig, error) {
 	l, err := lab.New(ctx, c, lab.Options{Poll: poll})
 	if err != nil {
@@ -71,8 +71,8 @@ func (r *rig) agree(ctx context.Context) (observe.Agreement, error) {
 	return r.Agree(ctx, patience)
 }
 
-// settle waits for an agreement, a time, and a random moment of some heartbeats
-// more, so that a fault hits any of them. It returns the leader then.
+// settle waits for an agreement and for the given time, and then until a random moment in the
+// next heartbeats, so that a fault can hit any of them. It returns the leader.
 func (r *rig) settle(ctx context.Context, d time.Duration) (*hosts.Host, error) {
 	if _, err := r.agree(ctx); err != nil {
 		return nil, err

@@ -12,14 +12,14 @@ import (
 
 type Row struct {
 	Figure
-	Before  Figure  // of the run before; without samples if there is none
-	Change  string  // of the median; ~ if it may be chance
-	P       float64 // how likely such a difference is by chance, by the U test of Mann and Whitney
+	Before  Figure  // the figure of the earlier run; without samples if there is none
+	Change  string  // of the median; ~ if it may be by chance
+	P       float64 // probability of such a difference by chance, by the Mann-Whitney U test
 	Verdict string  // "better", "worse" or ""
-	Missed  bool    // a target is missed, of two runs: that was met before
+	Missed  bool    // a target is missed; with an earlier run: missed now, and met then
 }
 
-// Rows are the figures of a report, beside those of another one if it is not nil.
+// Rows returns the figures of a report, beside those of an earlier one if it is not nil.
 func (r Report) Rows(before *Report) []Row {
 	var old []Figure
 	if before != nil {
@@ -35,7 +35,7 @@ func (r Report) Rows(before *Report) []Row {
 		}
 		rows = append(rows, row)
 	}
-	for _, o := range old { // only measured before
+	for _, o := range old { // measured in the earlier report only
 		gone := o
 		gone.Samples = nil
 		rows = append(rows, Row{Figure: gone, Before: o, P: 1})
@@ -76,7 +76,7 @@ func (row Row) Mark() string {
 	return row.Verdict
 }
 
-// Cells writes some statistics of the figure; each is "-" without samples.
+// Cells writes statistics of the figure. Without samples each is "-".
 func (f Figure) Cells(statistics ...string) []string {
 	var cells []string
 	for _, of := range statistics {
@@ -91,7 +91,7 @@ func (f Figure) Cells(statistics ...string) []string {
 	return cells
 }
 
-// Table writes the report for people, beside another one if it is not nil.
+// Table writes the report for people, beside an earlier one if it is not nil.
 func (r Report) Table(before *Report) string {
 	var text strings.Builder
 	line := func(w *tabwriter.Writer, cells ...string) { fmt.Fprintln(w, strings.Join(cells, "\t")+"\t") }
@@ -121,8 +121,8 @@ func (r Report) Table(before *Report) string {
 	return text.String()
 }
 
-// Differences are what makes two reports hard to compare: the machine's
-// properties that differ, as they were before.
+// Differences returns the properties of the earlier report's machine that differ now: they make
+// the reports hard to compare.
 func (r Report) Differences(before *Report) []string {
 	if before == nil {
 		return nil
@@ -130,7 +130,7 @@ func (r Report) Differences(before *Report) []string {
 	return slices.DeleteFunc(before.Config(), func(c string) bool { return slices.Contains(r.Config(), c) })
 }
 
-// MissedSince returns what met its targets before and does not now, a line each.
+// MissedSince returns the figures that met their targets before and do not now, one line each.
 func (r Report) MissedSince(before Report) []string {
 	var all []string
 	for _, row := range r.Rows(&before) {
@@ -141,7 +141,7 @@ func (r Report) MissedSince(before Report) []string {
 	return all
 }
 
-// Digits writes a number with three significant digits, or all before the point.
+// Digits writes a number with three significant digits, or rounded to an integer from 100 on.
 func Digits(x float64) string {
 	if x >= 100 || x <= -100 {
 		return strconv.FormatFloat(x, 'f', 0, 64)

@@ -19,7 +19,7 @@ import (
 
 const (
 	watcherCount  = 1000
-	watcherRounds = 10 // hand-overs, of two changes each
+	watcherRounds = 10 // hand-overs, each of two changes
 )
 
 // watchers measures how soon the last of many watchers has read a change.
@@ -27,7 +27,7 @@ func (b *bench) watchers(ctx context.Context) error {
 	return b.watched(ctx, watcherCount, watcherRounds)
 }
 
-// watched has an agent watched while leadership is handed round.
+// watched hands leadership over again and again, while many watchers watch one agent.
 func (b *bench) watched(ctx context.Context, watchers, rounds int) (err error) {
 	return b.quiet(ctx, func(r *rig, leader *hosts.Host) error {
 		watched := r.Cluster.Hosts()[0]
@@ -57,8 +57,8 @@ type crowd struct {
 	conns   []*asking
 	lines   chan arrival
 	over    chan struct{}
-	begun   uint64            // the index of the newest change before all watched
-	changes map[uint64]*reach // not yet read by all
+	begun   uint64            // the index of the newest change before all were watching
+	changes map[uint64]*reach // changes that some watchers have not read yet
 	decoded map[string]api.Change
 }
 
@@ -67,15 +67,15 @@ type reach struct {
 	took time.Duration
 }
 
-// arrival is a line that a watcher has read. It is decoded later, and once for
-// all: a thousand decodings would be measured too.
+// arrival is a line that a watcher has read. It is decoded later, and only once for all
+// watchers: a thousand decodings would be measured too.
 type arrival struct {
 	line string
 	at   election.Instant
 	err  error
 }
 
-// gather connects them, and returns when each has its first line.
+// gather connects n watchers, and returns when each has its first line.
 func gather(ctx context.Context, h *hosts.Host, n int) (*crowd, error) {
 	c := &crowd{lines: make(chan arrival, n), over: make(chan struct{}), changes: map[uint64]*reach{}, decoded: map[string]api.Change{}}
 	if err := c.gather(ctx, h, n); err != nil {
@@ -101,7 +101,7 @@ func (c *crowd) gather(ctx context.Context, h *hosts.Host, n int) error {
 		if err != nil {
 			return err
 		}
-		if change.Type == api.ChangeSnapshot { // else a change that came while others still connect
+		if change.Type == api.ChangeSnapshot { // other changes may come while some still connect
 			watching++
 		}
 		c.begun = max(c.begun, change.Index)
@@ -109,7 +109,7 @@ func (c *crowd) gather(ctx context.Context, h *hosts.Host, n int) error {
 	return nil
 }
 
-// read reports every line that comes, until the connection ends.
+// read reports every line that arrives, until the connection ends.
 func (c *crowd) read(a *asking) {
 	err := func() error {
 		response, err := a.get("/v1/elections/" + string(election.Default) + "/watch")
@@ -146,7 +146,7 @@ func (c *crowd) next(ctx context.Context) (api.Change, election.Instant, error) 
 		if err := json.Unmarshal([]byte(a.line), &change); err != nil {
 			return change, 0, fmt.Errorf("decode the watch: %w", err)
 		}
-		if change.Type != api.ChangeSnapshot { // each has its own
+		if change.Type != api.ChangeSnapshot { // each watcher has its own snapshot
 			c.decoded[a.line] = change
 		}
 	}
@@ -166,8 +166,8 @@ func (c *crowd) await(ctx context.Context) (arrival, error) {
 	}
 }
 
-// reached waits until every watcher has read that the agent leads, and returns
-// how long each change took that all have read, in milliseconds.
+// reached waits until every watcher has read that the agent leads. It returns how long each
+// change took until all had read it, in milliseconds.
 func (c *crowd) reached(ctx context.Context, leader string) ([]float64, error) {
 	for told := false; !told; {
 		change, at, err := c.next(ctx)

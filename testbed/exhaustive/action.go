@@ -4,41 +4,41 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-// kind is what happens next.
+// kind is what an action does.
 type kind uint8
 
 const (
-	// What happens of itself, in any order.
+	// What happens without a cause, in any order.
 	deliver   kind = iota // a message arrives
-	persisted             // a write ends well
+	persisted             // a write succeeds
 	wake                  // an agent that is due handles a Tick
-	stopped               // a program that was told to stop says that it has
+	stopped               // a program that was asked to stop reports that it has
 	pass                  // time passes until the next agent is due
 
-	// Misfortunes, of which a path has a few.
+	// Misfortunes. A path has a few of them.
 	duplicate // a message arrives, and a copy stays under way
 	lose      // a message is lost
-	delay     // a message may outlast the passing of time from now on
-	slow      // a write may
-	crash     // a process dies; what it was writing is not on disk
-	tornCrash // a process dies; what it was writing is on disk
-	pause     // a process stands still, and what is sent to it waits
-	cut       // nothing sent to or from a host arrives any more
-	sleep     // a lease goes by in which nobody does anything
-	resign    // the leader is asked to step down (none, but as rare)
-	fatal     // a message arrives, and the process dies once it has put on record what it will do
+	delay     // from now on a message may stay under way while time passes
+	slow      // from now on a write may stay under way while time passes
+	crash     // a process dies; the write under way is not on disk
+	tornCrash // a process dies; the write under way is on disk
+	pause     // a process stops for a while, and messages to it wait
+	cut       // nothing that is sent to or from a host arrives any more
+	sleep     // a lease passes in which no agent does anything
+	resign    // the leader is asked to step down: no misfortune, but as rare
+	fatal     // a message arrives, and the process dies once it has put its decision on record
 
-	// What ends them, at any time.
+	// What ends misfortunes, at any time.
 	restart // a crashed process starts again, as another holder
 	revive  // the next life of a crashed process begins, with its record
-	reveal  // the keeper of one destroys the record, and tells the others of its end
+	reveal  // the keeper of a crashed process destroys the record, and ends the lineage for all
 	resume  // a paused process goes on
 	heal    // a cut ends
 )
 
 func (k kind) misfortune() bool { return k >= duplicate && k <= fatal }
 
-// action is one thing that can happen, to the message or the agent with the index which.
+// action is one thing that can happen, to the message or the agent at index which.
 type action struct {
 	kind  kind
 	which uint8
@@ -47,7 +47,7 @@ type action struct {
 // actions appends everything that can happen now.
 func (w *world) actions(bounds Bounds, to []action) []action {
 	unlucky := int(w.spent) < bounds.Misfortunes
-	still := true // nothing is left to happen before time passes
+	still := true // nothing is left that must happen before time passes
 	for i, f := range w.network {
 		if w.agents[f.to].paused {
 			continue
@@ -87,7 +87,7 @@ func (w *world) actions(bounds Bounds, to []action) []action {
 	return to
 }
 
-// busy reports whether the agent has something to do before time passes.
+// busy reports whether the agent must do something before time passes.
 func (a *agent) busy() bool {
 	return a.alive && !a.paused && (a.pending != nil && !a.slow || a.clock >= a.wake)
 }
@@ -120,8 +120,8 @@ func (a *agent) actions(which uint8, unlucky, lives bool, to []action) []action 
 	return to
 }
 
-// untilDue is the true time until the first agent that runs is due, rounded up
-// to tens so that every clock moves by whole units; 0 if none ever is.
+// untilDue is the true time until the first running agent is due, rounded up to tens so that
+// every clock moves by integer units; 0 if no agent is ever due.
 func (w *world) untilDue() election.Instant {
 	var first election.Instant
 	for i := range w.agents {
@@ -136,9 +136,8 @@ func (w *world) untilDue() election.Instant {
 	return first
 }
 
-// ofAuthority reports whether the message is about votes and leases. Others
-// only begin and end rounds of selection: a late or repeated one does what
-// another one in time does.
+// ofAuthority reports whether the message is about votes and leases. All others only begin and
+// end rounds of selection: a late or repeated one has the same effect as another one in time.
 func (f flight) ofAuthority() bool {
 	switch f.message.(type) {
 	case election.VoteRequest, election.VoteGrant, election.VoteRefusal, election.Release, election.Heartbeat, election.HeartbeatAck:

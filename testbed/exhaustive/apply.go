@@ -13,12 +13,12 @@ import (
 // mover carries actions out. Each worker has one.
 type mover struct {
 	options Options
-	own     [size]bool // processes of the world being made that are its own already
-	dies    bool       // the process of the step under way, once it has recorded
+	own     [size]bool // processes that the world being made no longer shares with another world
+	dies    bool       // the process of the step under way dies once it has recorded
 	hush    bool       // reports wait until both ends are connected
 }
 
-// apply returns the world after the action. The one before is left as it is.
+// apply returns the world after the action. It leaves the world before as it is.
 func (m *mover) apply(before *world, x action) *world {
 	w := *before
 	w.network = slices.Clone(before.network)
@@ -58,7 +58,7 @@ func (m *mover) apply(before *world, x action) *world {
 	return &w
 }
 
-// handle does something to a message under way.
+// handle applies an action to a message under way.
 func (m *mover) handle(w *world, k kind, i int) {
 	f := w.network[i]
 	switch k {
@@ -84,7 +84,7 @@ func (m *mover) handle(w *world, k kind, i int) {
 	}
 }
 
-// input hands an agent what is due.
+// input hands an agent the input of an action.
 func (m *mover) input(w *world, k kind, i int) {
 	a := &w.agents[i]
 	switch k {
@@ -121,8 +121,8 @@ func (w *world) written(i int) {
 	a.before, a.disk, a.pending, a.slow = a.disk, &a.pending.State, nil, false
 }
 
-// crash ends the process. Its program acts on until the last deadline it was
-// told, and its connections close.
+// crash ends the process and closes its connections. Its program acts on until the last
+// deadline that it knows.
 func (m *mover) crash(w *world, i int, landed bool) {
 	a := &w.agents[i]
 	w.note("%s crashes, its write under way: %t, on disk: %t", peerOf(i), a.pending != nil, landed)
@@ -142,8 +142,8 @@ func (m *mover) crash(w *world, i int, landed bool) {
 	}
 }
 
-// start begins a new life of the process, from what is on its disk, and
-// connects it with everybody alive.
+// start begins a new life of the process, from the state on its disk, and connects it with all
+// agents alive.
 func (m *mover) start(w *world, i int) {
 	m.boot(w, i)
 	for j := range w.agents {
@@ -174,8 +174,8 @@ func (m *mover) boot(w *world, i int) {
 	m.step(w, i, election.ViewChanged{View: w.view()})
 }
 
-// reveal has the keeper of a process that has died end its programs, destroy its record, and
-// tell the others that its lineage has ended (K5, K6).
+// reveal lets the keeper of a dead process end its programs, destroy its record, and notify the
+// others that its lineage has ended (K5, K6).
 func (m *mover) reveal(w *world, i int) {
 	w.note("the keeper of %s reveals its secret", peerOf(i))
 	if m.options.broken != revealsEarly {
@@ -191,7 +191,7 @@ func (m *mover) reveal(w *world, i int) {
 	}
 }
 
-// connect tells both of their connection, and then what each reports.
+// connect notifies both agents of their connection, and then delivers their reports.
 func (m *mover) connect(w *world, i, j int) {
 	m.hush = true
 	m.meet(w, i, j)
@@ -205,8 +205,8 @@ func (m *mover) meet(w *world, i, j int) {
 	m.step(w, i, election.PeerConnected{Peer: peerOf(j), Lineage: w.agents[j].boot})
 }
 
-// step lets an agent handle one input, and carries out what it asks for in the
-// order of a real agent: withdraw, persist, send, announce.
+// step lets an agent handle one input, and carries out its output in the order of a real agent:
+// withdraw, persist, send, announce.
 func (m *mover) step(w *world, i int, in election.Input) {
 	a := &w.agents[i]
 	if !a.alive || w.fault != nil {
@@ -220,7 +220,7 @@ func (m *mover) step(w *world, i int, in election.Input) {
 		w.note("%s [%v] %s%s", peerOf(i), timeOf(a.clock-epoch), messages.Describe(in), messages.Output(out))
 	}
 	if m.options.Bounds.Lives {
-		a.row = a.process.contest.Authority() // before anything else (K1)
+		a.row = a.process.contest.Authority() // on record before anything else (K1)
 	}
 	if m.dies {
 		return
@@ -251,9 +251,8 @@ func (m *mover) step(w *world, i int, in election.Input) {
 	}
 }
 
-// tell delivers at once what agent i reports, or asks to be reported: it is
-// sent on a connection just made, and says nothing that a voter does not also
-// say when it is asked for its vote.
+// tell delivers agent i's reports and inquiries at once. Agents send them on a new connection,
+// and they contain nothing that a voter does not also report when it is asked for its vote.
 func (m *mover) tell(w *world, i int) {
 	for {
 		at := slices.IndexFunc(w.network, func(f flight) bool {
@@ -279,7 +278,7 @@ func (w *world) begin(i int, p *election.Persist) {
 	w.agents[i].pending = p
 }
 
-// send puts a message under way, unless its way is cut or its receiver dead.
+// send puts a message under way, unless the link is cut or the receiver is dead.
 func (w *world) send(i int, s election.Envelope, maxTerm election.Term) {
 	w.checkSend(i, s.Message)
 	if r, ok := s.Message.(election.VoteRequest); ok && r.Term > maxTerm {
@@ -294,7 +293,7 @@ func (w *world) send(i int, s election.Envelope, maxTerm election.Term) {
 	}
 }
 
-// poll reads who leads of the leading agent, as its programs do.
+// poll reads the leading agent's leadership, as its programs do.
 func (w *world) poll(i int) {
 	a := &w.agents[i]
 	c := a.process.contest
@@ -307,8 +306,8 @@ func (f flight) String() string {
 	return fmt.Sprintf("%s -> %s %s", peerOf(f.from), peerOf(f.to), messages.Describe(f.message))
 }
 
-// supersede drops what waits for a paused agent when the same peer sends more
-// of the same kind, so that a pause does not gather messages without bound.
+// supersede drops messages that wait for a paused agent when the same peer sends another one of
+// their kind, so that messages do not gather without bound.
 func (w *world) supersede(from, to int, m election.Message) {
 	w.network = slices.DeleteFunc(w.network, func(f flight) bool {
 		return f.from == from && f.to == to && !f.late && codec.Kind(f.message) == codec.Kind(m)

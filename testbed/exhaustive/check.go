@@ -7,7 +7,7 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-// Violation is a rule that did not hold, with the shortest path to it.
+// Violation is a rule that did not hold, with the shortest path to that state.
 type Violation struct {
 	Rule string
 	What string
@@ -23,14 +23,14 @@ func (w *world) fail(rule, format string, args ...any) {
 	}
 }
 
-// announced checks that each new leadership's term is above all before it, and
-// so belongs to one holder.
+// announced checks that the term of each new leadership is above all earlier ones, and so
+// belongs to one holder.
 func (w *world) announced(i int, x election.Announcement) {
 	self := w.holder(i)
 	if x.Election != election.Default || x.Leader != self || x.Event != election.Leading && x.Event != election.NewTerm {
 		return
 	}
-	w.poll(i) // an overlap says more than a term
+	w.poll(i) // first, since an overlap explains more than a term does
 	if x.Term <= w.last {
 		w.fail("terms rise", "%s leads in term %d, after %s in term %d", self, x.Term, w.leader, w.last)
 	}
@@ -38,8 +38,8 @@ func (w *world) announced(i int, x election.Announcement) {
 	w.agents[i].leading = true
 }
 
-// acts takes note that a program leads until then, and checks that no other
-// holder's does.
+// acts records that a program leads until its deadline, and checks that no program of another
+// holder does.
 func (w *world) acts(i int, x act) {
 	a := &w.agents[i]
 	before := a.acts

@@ -9,28 +9,28 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-// Options say what to explore. The zero value of Bounds means DefaultBounds.
+// Options choose what to explore. The zero value of Bounds means DefaultBounds.
 type Options struct {
-	Ring   bool // else Bully
-	States int  // distinct states to visit at most
+	Ring   bool // Ring instead of Bully
+	States int  // at most so many distinct states are visited
 	Bounds Bounds
 
-	broken breakage                 // what tests break, to show that it is found
+	broken breakage                 // a rule that a test breaks, to show that the search finds it
 	rates  [][size]election.Instant // instead of clockRates
-	root   string                   // the one to start from; empty: all
+	root   string                   // the name of the only root to start from; empty: all roots
 }
 
-// breakage is a rule that the world around the electors breaks.
+// breakage is a rule that the world outside the electors breaks.
 type breakage uint8
 
 const (
 	nothingBroken          breakage = iota
-	losesAcknowledgedWrite          // a crash of c takes back the last write, acknowledged though it was
+	losesAcknowledgedWrite          // a crash of c takes back the last write, although it was acknowledged
 	revealsEarly                    // a keeper reveals the secret while programs act (K5)
-	goesOnAfterReveal               // and does not destroy the record (K6)
+	goesOnAfterReveal               // a keeper reveals the secret and does not destroy the record (K6)
 )
 
-// DefaultBounds leave room for a second leader beside the first.
+// DefaultBounds leave room for a second leader after the first.
 func DefaultBounds() Bounds { return Bounds{Terms: 3, Misfortunes: 2} }
 
 func (o Options) maxTerm() election.Term { return election.Term(o.Bounds.Terms) }
@@ -38,11 +38,11 @@ func (o Options) maxTerm() election.Term { return election.Term(o.Bounds.Terms) 
 // Result is what was explored.
 type Result struct {
 	Roots       int
-	States      int  // distinct, checked
-	Transitions int  // carried out, checked
-	Depth       int  // all states at most so many actions from a root were visited
-	Leaders     int  // states in which a later leader began
-	Beyond      int  // not explored further: a term above the bound was asked for
+	States      int  // distinct states, all checked
+	Transitions int  // actions carried out, all checked
+	Depth       int  // all states up to this many actions from a root were visited
+	Leaders     int  // states in which a leader begins that is not the first
+	Beyond      int  // states not explored further: a term above the bound was asked for
 	Complete    bool // nothing within the bounds is left
 	Took        time.Duration
 	Bounds      Bounds
@@ -59,16 +59,16 @@ func (r Result) String() string {
 		float64(r.States)/r.Took.Seconds(), r.Bounds)
 }
 
-// pending is a state to expand. Only its parent is kept: making it again costs
-// one step, and keeping it would cost the memory of a world.
+// pending is a state to expand. Only its parent is kept: to make the state again costs one
+// step, and to keep it would cost the memory of a world.
 type pending struct {
 	parent *world
 	action action
-	root   bool // parent is the state itself
+	root   bool // parent is the state itself, not its parent
 	node   int32
 }
 
-// node tells how a state was first reached.
+// node describes how a state was reached first.
 type node struct {
 	parent int32 // -1: a root
 	action action
@@ -92,20 +92,20 @@ type explorer struct {
 	workers []*worker
 }
 
-// worker expands states, apart from the others.
+// worker expands states, independently of other workers.
 type worker struct {
 	mover   *mover
 	actions []action
 }
 
-// expansion is a state made again, and what it leads to.
+// expansion is a state that was made again, with its successors.
 type expansion struct {
 	world *world
 	next  []found
 }
 
-// Explore visits states breadth first until none is left, the limit is reached
-// or a rule is violated. Equal options give equal results, but for the time.
+// Explore visits states breadth first until none is left, the limit is reached, or a rule is
+// violated. Equal options give equal results, except for the time.
 func Explore(o Options) (Result, error) {
 	if o.Bounds == (Bounds{}) {
 		o.Bounds = DefaultBounds()
@@ -142,8 +142,8 @@ func (x *explorer) run() {
 	x.result.Complete = true
 }
 
-// expandLevel expands all states of one depth. It reports false when the search
-// ends within it.
+// expandLevel expands all states of one depth. It reports false if the search ends within that
+// depth.
 func (x *explorer) expandLevel(level []pending) ([]pending, bool) {
 	const batch = 1024
 	var next []pending
@@ -169,7 +169,7 @@ func (x *explorer) expandLevel(level []pending) ([]pending, bool) {
 				}
 			}
 		}
-		clear(part) // what was expanded is no longer needed
+		clear(part) // the states of this part are expanded
 	}
 	return next, true
 }
@@ -186,7 +186,7 @@ func (x *explorer) add(f found, parent int32) {
 	}
 }
 
-// expand makes the states of a part of a level, on all processors, in order.
+// expand makes the states of a part of a level again, in order, on all processors.
 func (x *explorer) expand(part []pending) []expansion {
 	expanded := make([]expansion, len(part))
 	var wg sync.WaitGroup
@@ -217,7 +217,7 @@ func (k *worker) expand(p pending, bounds Bounds) expansion {
 	return e
 }
 
-// explain plays the path to a violation again, and writes it down.
+// explain plays the path to a violation again, and writes it down as lines.
 func (x *explorer) explain(from int32, f found) *Violation {
 	path := []action{f.action}
 	n := from

@@ -7,7 +7,7 @@ import (
 	"github.com/doyen-election/doyen/quorum"
 )
 
-// The facts that a contest is given (contest.Facts).
+// Here are the facts that a contest is given (contest.Facts).
 
 func (p *process) Now() election.Instant                    { return p.now }
 func (p *process) Roster() *election.Roster                 { return p.roster }

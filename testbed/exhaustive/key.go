@@ -15,22 +15,21 @@ import (
 	"github.com/doyen-election/doyen/quorum"
 )
 
-// Two worlds with the same key behave the same for ever. A key holds all that agents and
-// messages hold, private fields included, so a new field counts at once. Only these do
-// not tell worlds apart:
+// Two worlds with the same key behave the same forever. A key contains all that agents and
+// messages hold, with private fields, so a new field counts at once. The exceptions:
 //
 //   - What never changes here (same).
-//   - Absolute instants: each counts from the clock of the agent that read it, back to the
-//     slack, which is above everything that the protocol waits for.
-//   - The numbers of sends: an answer is worth what the send time of its request is worth,
-//     and whether the contest counts it for the term that it leads.
+//   - Absolute instants: each is relative to the clock of the agent that read it, and bounded
+//     by the slack, which is longer than everything that the protocol waits for.
+//   - The numbers of sends: only the time of the send matters, and whether the contest counts
+//     the send for the term that it leads.
 //   - The order of messages under way.
 
 var slack = election.Instant(2 * timing.Lease)
 
 var same = []reflect.Type{
 	reflect.TypeFor[contest.Config](), reflect.TypeFor[quorum.VoterConfig](), reflect.TypeFor[election.Roster](),
-	reflect.TypeFor[election.State](), // but for its grants, which are written apart
+	reflect.TypeFor[election.State](), // except for its grants, which are written separately
 }
 
 func (w *world) hash() uint64 { return xxhash.Sum64(w.key()) }
@@ -96,7 +95,7 @@ func (w *world) append(b []byte, i int, v reflect.Value) []byte {
 	case reflect.Uint64:
 		n := v.Uint()
 		if v.Type() == reflect.TypeFor[election.SendID]() {
-			n = min(n, 1) // appendWorth says more
+			n = min(n, 1) // appendWorth writes what matters of it
 		}
 		return binary.AppendUvarint(b, n)
 	case reflect.String:
@@ -112,7 +111,7 @@ func (w *world) append(b []byte, i int, v reflect.Value) []byte {
 			b = w.append(b, i, v.Index(j))
 		}
 		return b
-	case reflect.Map: // by name or peer
+	case reflect.Map: // the keys are names or peers
 		keys := v.MapKeys()
 		slices.SortFunc(keys, func(x, y reflect.Value) int { return cmp.Compare(x.String(), y.String()) })
 		b = binary.AppendUvarint(b, uint64(v.Len()))
@@ -133,7 +132,7 @@ func (w *world) append(b []byte, i int, v reflect.Value) []byte {
 	return fmt.Appendln(b, v)
 }
 
-// appendWorth writes what a message's number of a send is worth.
+// appendWorth writes what matters of a send number in a message.
 func (w *world) appendWorth(b []byte, m reflect.Value) []byte {
 	holder := m
 	switch m.Type() {
@@ -156,8 +155,8 @@ func (w *world) appendWorth(b []byte, m reflect.Value) []byte {
 	return binary.AppendVarint(append(b, 1, flagOf(a.process.contest.ClaimedBy(send))), int64(w.ago(i, at)))
 }
 
-// ago is how long ago agent i's clock read that, no more than the slack; below 0 if that
-// is to come.
+// ago returns how long ago agent i's clock read that instant, but at most the slack. It is
+// below 0 for a future instant.
 func (w *world) ago(i int, at election.Instant) election.Instant {
 	if at == election.Never {
 		return at

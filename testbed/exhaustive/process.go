@@ -10,9 +10,8 @@ import (
 	"github.com/doyen-election/doyen/ring"
 )
 
-// process is one process run of an agent: the product's own contest, selection and
-// voter, and what they need around them. It does for one election, under one roster,
-// what package elector does.
+// process is one process run of an agent: the product's own contest, selection and voter, and
+// their environment. For one election under one roster, it does what package elector does.
 type process struct {
 	self      election.Holder
 	now       election.Instant
@@ -24,27 +23,27 @@ type process struct {
 	roster    *election.Roster
 	peers     [size]peer
 	beatAt    election.Instant
-	wakeAt    election.Instant // when the contest wants to be advanced
+	wakeAt    election.Instant // when the contest must be advanced
 
-	former bool // it goes on from what a former life left, from its first step on
+	former bool // at its first step it goes on from what a former life left
 
-	own []election.Message // to itself, handled within the step
+	own []election.Message // messages to itself, handled within the step
 	out election.Output
 }
 
-// peer is what a process knows of another.
+// peer is what a process knows of another process.
 type peer struct {
-	boot      election.LineageID // of the connected process run; 0: there is none
-	listed    election.LineageID // by gossip
+	boot      election.LineageID // of the connected process; 0: none is connected
+	listed    election.LineageID // of the process that gossip lists
 	reported  bool
-	stamp     election.Instant // the newest of its clock, echoed to it; 0: none
-	overdueAt election.Instant // its heartbeats are overdue then; Never: it leads nothing
-	askedAt   election.Instant // the oldest message that it has not answered; Never: none
-	probeAt   election.Instant // if it is silent, it is asked for a Report
+	stamp     election.Instant // the newest stamp of the peer's clock, to be echoed; 0: none
+	overdueAt election.Instant // when its heartbeats are overdue; Never: it leads nothing
+	askedAt   election.Instant // when the oldest message was sent that it has not answered; Never: none
+	probeAt   election.Instant // when to ask it for a Report if it is silent
 }
 
-// steady is a random source that always gives the same number, so that retries
-// wait a fixed part of their jitter, another one at each agent.
+// steady is a random source that always gives the same number. So the retries of an agent wait
+// a fixed part of their jitter, a different part at each agent.
 type steady uint64
 
 func (s steady) Uint64() uint64 { return uint64(s) }
@@ -76,7 +75,7 @@ func (p *process) goOn(life uint64, row election.Authority) {
 	}
 }
 
-// clone returns a copy that shares nothing that changes.
+// clone returns a copy that shares no data that can change.
 func (p *process) clone() *process {
 	n := *p
 	switch s := p.selection.(type) {
@@ -158,7 +157,7 @@ func (p *process) receive(from election.PeerID, m election.Message) {
 	case election.VoteRequest:
 		if from != p.self.Peer {
 			if m.Holder.Lineage != o.boot {
-				return // that run has ended
+				return // the run that asked has ended
 			}
 			p.carry(p.contest.HeedRound(p, m.Rank))
 		}
@@ -197,7 +196,7 @@ func (p *process) receive(from election.PeerID, m election.Message) {
 	}
 }
 
-// bury ends all that a lineage holds and leads: none of its lives acts any more (K5).
+// bury ends all promises to a lineage and its leaderships: none of its lives acts (K5).
 func (p *process) bury(m election.Obituary) {
 	dead := election.Holder{Peer: m.Peer, Lineage: m.Lineage}
 	if o := p.peer(m.Peer); o.boot == m.Lineage {
@@ -208,8 +207,8 @@ func (p *process) bury(m election.Obituary) {
 	p.carry(p.contest.Bury(p, dead))
 }
 
-// heard records that a message came. A peer that leads no more sends no heartbeats:
-// that is not silence.
+// heard records that a message arrived. A peer that no longer leads sends no heartbeats; this
+// is not silence.
 func (p *process) heard(from election.PeerID, m election.Message) {
 	o := p.peer(from)
 	o.askedAt = election.Never
@@ -220,8 +219,8 @@ func (p *process) heard(from election.PeerID, m election.Message) {
 	}
 }
 
-// heartbeat renews what this voter promised, and names the leader. The claimed lease
-// counts from what the heartbeat echoes: it was sent after that.
+// heartbeat renews this voter's promises, and names the leader. The claimed lease counts from
+// the stamp that the heartbeat echoes, since the heartbeat was sent later.
 func (p *process) heartbeat(from election.PeerID, m election.Heartbeat) {
 	o := p.peer(from)
 	if m.Lineage != o.boot {
@@ -235,7 +234,7 @@ func (p *process) heartbeat(from election.PeerID, m election.Heartbeat) {
 	}
 }
 
-// beat sends the heartbeat when it is due, and returns when the next one is.
+// beat sends the heartbeat if it is due, and returns when the next one is due.
 func (p *process) beat() election.Instant {
 	if !p.contest.Claimable() {
 		return election.Never
@@ -286,7 +285,7 @@ func (p *process) probe() election.Instant {
 	return wake
 }
 
-// settle sends the messages whose writes are durable, and handles those to itself.
+// settle sends messages whose writes are durable, and handles the process's messages to itself.
 func (p *process) settle() {
 	for {
 		p.voter.Settle(p.now)
@@ -334,10 +333,10 @@ func (p *process) report() election.Report {
 
 func (p *process) peer(id election.PeerID) *peer { return &p.peers[indexOf(id)] }
 
-// lost forgets all but what gossip lists.
+// lost forgets all about the peer, except what gossip lists.
 func (o *peer) lost() {
 	*o = peer{listed: o.listed, overdueAt: election.Never, askedAt: election.Never}
 }
 
-// silentFrom is from when the peer is silent if nothing more comes.
+// silentFrom returns when the peer becomes silent if no message arrives from it.
 func (o *peer) silentFrom() election.Instant { return min(o.overdueAt, o.askedAt.Add(timing.Lease)) }

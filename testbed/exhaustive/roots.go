@@ -6,14 +6,14 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-// root is a world to explore from, and how it came about.
+// root is a world from which to explore, with a name that describes how it came about.
 type root struct {
 	name string
 	*world
 }
 
-// clockRates are the rates explored. Constant rates at opposite edges are the
-// worst the drift allows: leases end late and promises early.
+// clockRates are the explored rates. Constant rates at opposite edges are the worst case of the
+// drift: leases end late and promises end early.
 var clockRates = [][size]election.Instant{
 	{rates.exact, rates.exact, rates.exact},
 	{rates.slow, rates.fast, rates.fast},
@@ -26,9 +26,8 @@ const (
 	asking    = "the same, and b is about to ask for votes"
 )
 
-// roots returns the worlds to explore from, each with each of the clock rates.
-// Their paths are played, one message after the other, from a start with empty
-// disks; only the roster is there.
+// roots returns the worlds from which to explore, each with all clock rates. The path to each
+// is played one message after the other, from a start with a roster on otherwise empty disks.
 func (m *mover) roots() ([]root, error) {
 	var all []root
 	assigned := clockRates
@@ -88,7 +87,7 @@ func (m *mover) fresh(r [size]election.Instant) (*world, error) {
 	return w, nil
 }
 
-// toContest is the start itself: the agents have reported to each other.
+// toContest ends at the start: the agents have reported to each other.
 func (m *mover) toContest(w *world) *world { return w }
 
 // toLeader goes on until a leads and nothing is under way.
@@ -100,8 +99,8 @@ func (m *mover) toLeader(w *world) *world {
 	return w
 }
 
-// toUnheard goes on likewise, but what is sent to b of votes and leases is lost,
-// and in the end a is cut off.
+// toUnheard does the same, but messages to b about votes and leases are lost, and in the end a
+// is cut off.
 func (m *mover) toUnheard(w *world) *world {
 	w = m.quiet(w, func(f flight) bool { return f.to == 1 && f.ofAuthority() })
 	if !w.agents[0].leading {
@@ -111,16 +110,16 @@ func (m *mover) toUnheard(w *world) *world {
 	return w
 }
 
-// toAsking goes on from there until b has waited for an answer in vain.
+// toAsking goes on from the end of toUnheard, until b has waited for an answer in vain.
 func (m *mover) toAsking(w *world) *world {
 	w = m.toUnheard(w)
-	for w.agents[1].clock < epoch.Add(timing.Heartbeat*5/4) { // its turn, and the answer timeout
+	for w.agents[1].clock < epoch.Add(timing.Heartbeat*5/4) { // b's turn, and then the answer timeout
 		w = m.pastTheNext(w)
 	}
 	return w
 }
 
-// quiet delivers and writes until nothing is under way. What lost names is lost.
+// quiet delivers and writes until nothing is under way. Messages that match lost are lost.
 func (m *mover) quiet(w *world, lost func(flight) bool) *world {
 	for {
 		busy := false
@@ -140,8 +139,7 @@ func (m *mover) quiet(w *world, lost func(flight) bool) *world {
 	}
 }
 
-// pastTheNext lets time pass until the next agent is due, once all that is due
-// now has happened.
+// pastTheNext plays all that is due now, and then lets time pass until the next agent is due.
 func (m *mover) pastTheNext(w *world) *world {
 	for i := range w.agents {
 		if a := &w.agents[i]; a.alive && a.clock >= a.wake {

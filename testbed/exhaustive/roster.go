@@ -8,21 +8,21 @@ import (
 	"github.com/doyen-election/doyen/quorum"
 )
 
-// RosterOptions say which change of the voters to explore, and how far.
+// RosterOptions choose which change of the voters to explore, and how far.
 type RosterOptions struct {
 	From, To string   // the names of the voters, a letter each
-	Ballots  int      // how many drivers may be sought
-	After    []string // the steps, as a path words them, that have been taken before
+	Ballots  int      // how many candidacies for driver there may be
+	After    []string // the steps already taken, in the words of a path
 	States   int      // how many states to visit at most
 }
 
-// RosterResult is what was explored.
+// RosterResult is the result of ExploreRoster.
 type RosterResult struct {
 	States    int
-	Depth     int  // every state up to that many steps was visited
-	Complete  bool // there are no others within the ballots
+	Depth     int  // every state up to this many steps was visited
+	Complete  bool // there are no other states within the ballots
 	Done      int  // states in which the new voters are committed
-	Back      int  // states in which the former ones are again
+	Back      int  // states in which the former voters are committed again
 	Violation error
 	Path      []string
 }
@@ -31,30 +31,29 @@ func (r RosterResult) String() string {
 	return fmt.Sprintf("%d states, complete to depth %d (all: %v); %d with the new voters, %d back with the former", r.States, r.Depth, r.Complete, r.Done, r.Back)
 }
 
-// A roster world is one change of the voters as ballots alone: the product's own
-// quorum.Driver, and voters that follow R1, R2 and R10. There is no time and
-// nothing is promised, so R4's wait is over at once. Everything that was sent may
-// arrive at any time, again and again, or never; a voter may hear of any roster
-// that another holds; a driver may stop at any time, or begin a new ballot without
-// knowing of its former one, and take the way back at any.
+// A rosterWorld is one change of the voters as ballots alone: the product's own quorum.Driver,
+// and voters that follow R1, R2 and R10. There is no time and there are no promises, so R4's
+// wait ends at once. Every message may arrive at any time, repeatedly, or never. A voter may
+// learn of any roster that another one holds. A driver may stop at any time, may begin a new
+// ballot without memory of the last one, and may take the way back in any ballot.
 type rosterWorld struct {
-	rosters []*election.Roster // all that were proposed, the first one included
+	rosters []*election.Roster // all rosters that were proposed, and the first one
 	agents  []rosterAgent
 	ballots election.Term
-	said    []string // how it came about
+	said    []string // the steps that led here
 }
 
 type rosterAgent struct {
 	id       election.PeerID
-	held     *election.Roster // nil: an agent to be added
+	held     *election.Roster // nil: the agent is to be added
 	term     election.Term    // its record in the roster election
 	accepted []election.Version
 	seeks    *rosterBallot
 	drives   *quorum.Driver
-	begun    string // from what it drives
+	begun    string // the ballot and the rosters from which it drives
 }
 
-// rosterBallot is a candidate of the roster election with the votes it has.
+// rosterBallot is a candidacy in the roster election, with the votes for it.
 type rosterBallot struct {
 	term   election.Term
 	roster *election.Roster
@@ -101,7 +100,7 @@ func (w *rosterWorld) clone() *rosterWorld {
 	return &next
 }
 
-// after is the world once that has happened.
+// after returns the world once the step has happened.
 func (w *rosterWorld) after(s rosterStep) *rosterWorld {
 	n := w.clone()
 	n.said = append(n.said, s.text)
@@ -109,7 +108,7 @@ func (w *rosterWorld) after(s rosterStep) *rosterWorld {
 	return n
 }
 
-// key tells states apart. Names are letters, numbers are small.
+// key distinguishes states. Names are letters, and numbers are small.
 func (w *rosterWorld) key() string {
 	var b []byte
 	put := func(v election.Version) { b = append(b, byte(v.Driver), byte(v.Counter)) }
@@ -161,7 +160,7 @@ func version(r *election.Roster) election.Version {
 	return r.Version
 }
 
-// ExploreRoster visits the states of a change breadth first.
+// ExploreRoster visits the states of a change of the voters breadth first.
 func ExploreRoster(o RosterOptions) RosterResult {
 	first := newRosterWorld(o)
 	for _, text := range o.After {
@@ -202,8 +201,8 @@ func ExploreRoster(o RosterOptions) RosterResult {
 	return r
 }
 
-// check looks for two authorities: the former voters deciding alone, and the new
-// ones.
+// check searches for two authorities: the former voters and the new ones, each able to decide
+// alone.
 func (w *rosterWorld) check(o RosterOptions, r *RosterResult) error {
 	var former, newer *election.Roster
 	var back, done bool

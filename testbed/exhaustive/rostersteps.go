@@ -20,7 +20,7 @@ func (w *rosterWorld) steps(o RosterOptions) (steps []rosterStep) {
 		if a.held.Has(a.id) && int(w.ballots) < o.Ballots {
 			steps = append(steps, rosterStep{fmt.Sprintf("%s seeks ballot %d at %v", a.id, w.ballots+1, a.held.Version), func(w *rosterWorld) {
 				w.ballots++
-				w.agents[i].drives = nil // it forgot, or never was
+				w.agents[i].drives = nil // it has stopped driving, or never drove
 				w.agents[i].seeks = &rosterBallot{term: w.ballots, roster: w.agents[i].held}
 			}})
 		}
@@ -35,8 +35,8 @@ func (w *rosterWorld) steps(o RosterOptions) (steps []rosterStep) {
 	return steps
 }
 
-// votes are the voters that may grant agent i's ballot (V2, V3): at one version,
-// and to nobody a term that is not above the record.
+// votes returns the steps by which voters grant agent i's ballot (V2, V3): only at the ballot's
+// version, and only a term above the voter's record.
 func (w *rosterWorld) votes(o RosterOptions, i int) (steps []rosterStep) {
 	b := w.agents[i].seeks
 	for x := range w.agents {
@@ -57,7 +57,7 @@ func (w *rosterWorld) votes(o RosterOptions, i int) (steps []rosterStep) {
 	return steps
 }
 
-// begin makes an elected agent the driver, by what it holds then.
+// begin makes an elected agent the driver, from the roster that it holds then.
 func (w *rosterWorld) begin(o RosterOptions, a *rosterAgent, b *rosterBallot) {
 	switch {
 	case a.held.Joint():
@@ -65,14 +65,14 @@ func (w *rosterWorld) begin(o RosterOptions, a *rosterAgent, b *rosterBallot) {
 	case a.held.Version == w.rosters[0].Version:
 		a.drives = quorum.NewDriver(b.term, drift, a.held, votersNamed(o.To))
 	default:
-		return // it is done
+		return // the change is done
 	}
 	a.begun = fmt.Sprint(b.term, a.held.Version, b.roster.Version)
 	w.rosters = append(w.rosters, a.drives.Proposal())
 }
 
-// driving is what a driver may do next. What it has not heard is as good as what
-// it does not act on, so it hears of all acceptances when it acts.
+// driving returns what a driver may do next. It learns of all acceptances when it acts: not to
+// have learnt of one has the same effect as not to act on it.
 func (w *rosterWorld) driving(i int) []rosterStep {
 	next := func(back bool) func(w *rosterWorld) {
 		return func(w *rosterWorld) {
@@ -91,14 +91,14 @@ func (w *rosterWorld) driving(i int) []rosterStep {
 		}
 	}
 	steps := []rosterStep{{fmt.Sprintf("%s goes on", w.agents[i].id), next(false)}}
-	if !w.agents[i].drives.Back() { // that it may be too late is for the driver to say
+	if !w.agents[i].drives.Back() { // the driver itself knows whether it is too late
 		steps = append(steps, rosterStep{fmt.Sprintf("%s goes back", w.agents[i].id), next(true)})
 	}
 	return steps
 }
 
-// rostersTo are the rosters that agent x may accept from a driver (R1), or take
-// over from another agent (R2).
+// rostersTo returns the steps by which agent x accepts a roster from a driver (R1), or takes
+// one over from another agent (R2).
 func (w *rosterWorld) rostersTo(x int) (steps []rosterStep) {
 	v := &w.agents[x]
 	for _, r := range w.rosters[1:] {

@@ -9,49 +9,47 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-// size is how many agents there are. All are voters; all but the last are
-// candidates.
+// size is the number of agents. All are voters, and all except the last are candidates.
 const size = 3
 
-// drift is the widest the elector accepts, so that the margins it costs are
-// visible among the few instants that are explored.
+// drift is the largest that the elector accepts, so that the margins it requires are visible
+// among the few instants that are explored.
 const drift = 0.1
 
-// rates are how much a clock moves in ten units of true time: exact, or at an
-// edge of the drift.
+// rates are how far a clock moves in ten units of true time: exactly ten, or at an edge of the
+// drift.
 var rates = struct{ slow, exact, fast election.Instant }{9, 10, 11}
 
-// timing has as few heartbeats in a lease as the elector accepts, so that a
-// lease ends after few steps.
+// timing has as few heartbeats in a lease as the elector accepts, so that a lease ends after
+// few steps.
 var timing = struct{ Heartbeat, Lease time.Duration }{390 * time.Millisecond, 1200 * time.Millisecond}
 
-// agent is one host with its clock, its disk, its program, and its process, if
-// that is alive.
+// agent is one host with its clock, its disk and its program, and the process on it, if alive.
 type agent struct {
 	alive   bool
 	boot    election.LineageID
-	process *process // shared between worlds until stepped
+	process *process // shared between worlds until it steps
 	clock   election.Instant
-	rate    election.Instant // clock units in ten of true time
+	rate    election.Instant // how far the clock moves in ten units of true time
 	paused  bool
 	cut     bool
-	slow    bool // the write under way may outlast the passing of time
+	slow    bool // the write under way may stay under way while time passes
 	wake    election.Instant
 
 	disk    *election.State   // never changed in place
-	before  *election.State   // what was on the disk before the last write
+	before  *election.State   // the content of the disk before the last write
 	pending *election.Persist // the write under way
 
-	row  election.Authority // on record; zero: nothing
-	life uint64             // of the lineage
+	row  election.Authority // what is on record; zero: nothing
+	life uint64             // the number of the life in its lineage
 
-	leading bool          // announced, and not withdrawn
-	owed    election.Term // withdrawn in this term, and no receipt given yet; 0: none
-	acts    []act         // by programs of this host, past ones removed
+	leading bool          // it has announced that it leads, and has not withdrawn that
+	owed    election.Term // the term from which it withdrew, while no receipt has come; 0: none
+	acts    []act         // programs of this host that act; past ones are removed
 }
 
-// act is a program that acts as the leader until its deadline on the host's
-// clock, whether its agent lives or not.
+// act is a program that acts as the leader until its deadline on the host's clock, whether its
+// agent is alive or not.
 type act struct {
 	holder election.Holder
 	term   election.Term
@@ -61,29 +59,29 @@ type act struct {
 // flight is a message under way.
 type flight struct {
 	from, to int
-	late     bool // it may outlast the passing of time
+	late     bool // it may stay under way while time passes
 	message  election.Message
 }
 
-// world is one state. Worlds share what does not change.
+// world is one state. Worlds share data that does not change.
 type world struct {
 	agents  [size]agent
 	network []flight
-	spent   uint8 // misfortunes
+	spent   uint8 // how many misfortunes it has had
 	last    election.Term
 	leader  election.Holder // of term last
 	beyond  bool            // a term above the bound was asked for
 
 	fault *Violation
-	log   *[]string // of what happens, if somebody wants to read it
+	log   *[]string // what happens, if set
 }
 
-// Bounds are what a path may hold. Whatever happens of itself may happen in any
-// order; misfortunes are what doc.go calls so.
+// Bounds limit the paths that are explored. doc.go lists the misfortunes, and what else may
+// happen in any order.
 type Bounds struct {
-	Terms       int // asked for
+	Terms       int // the highest term that may be asked for
 	Misfortunes int
-	Lives       bool // agents keep a record; of the misfortunes there are deaths, late messages and resignations
+	Lives       bool // agents keep a record; the misfortunes are deaths, late messages and resignations
 }
 
 func (b Bounds) String() string {
@@ -98,7 +96,7 @@ func peerOf(i int) election.PeerID { return election.PeerID(rune('a' + i)) }
 
 func indexOf(id election.PeerID) int { return int(id[0] - 'a') }
 
-// bootOf numbers boots so that each belongs to one agent.
+// bootOf numbers lineages so that each number belongs to one agent.
 func bootOf(agent, life int) election.LineageID { return election.LineageID(life*size + agent + 1) }
 
 func agentOf(b election.LineageID) int { return int(b-1) % size }
@@ -107,7 +105,7 @@ func (w *world) holder(i int) election.Holder {
 	return election.Holder{Peer: peerOf(i), Lineage: w.agents[i].boot}
 }
 
-// view is what gossip tells everybody.
+// view is what gossip shows to every agent.
 func (w *world) view() election.View {
 	var v election.View
 	for i := range w.agents {

@@ -19,7 +19,7 @@ import (
 
 type Cluster struct {
 	dir     *Dir
-	memory  *Dir // of the agents' records; nil: they keep none, unless the other is in memory
+	memory  *Dir // for the agents' records; nil: they have none, unless dir is in memory
 	hosts   []*Host
 	network *netns.Network // nil on loopback
 	disks   bool           // Config.DiskFaults
@@ -112,7 +112,7 @@ func (cluster *Cluster) lay(c Config, key string, called []string, where []place
 	config := c.common()
 	config.Name = called[i]
 	config.DataDir, config.KeyFile = filepath.Join(dir, "data"), key
-	config.Socket = filepath.Join(dir, "sock") // its lease pages lie beside it
+	config.Socket = filepath.Join(dir, "sock") // the agent's lease pages lie beside it
 	if cluster.memory != nil {
 		config.RecordDir = filepath.Join(cluster.memory.Path, called[i])
 		if err := os.Mkdir(config.RecordDir, 0o700); err != nil {

@@ -102,7 +102,7 @@ func (c Config) common() agent.Config {
 	config.Name, config.Cluster = "common", "testbed"
 	config.DataDir, config.Socket = "/data", "/socket" // each agent gets its own
 	config.Algorithm, config.Profile, config.Quorum = c.Algorithm, c.Profile, c.Quorum
-	config.Keeper = false // what kills an agent is to see what that costs the others
+	config.Keeper = false // a killed agent must stay dead, to show what that costs the others
 	if c.LogLevel != "" {
 		config.LogLevel = c.LogLevel
 	}

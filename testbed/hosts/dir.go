@@ -33,11 +33,11 @@ func NewDir() (*Dir, error) {
 	return newDirIn(parent)
 }
 
-// memory is where files live in memory, on most systems.
+// memory is a directory whose files are in memory, on most systems.
 const memory = "/dev/shm"
 
-// newMemoryDir is NewDir for what must die with the kernel, as records do; nil where
-// there is no such place.
+// newMemoryDir is like NewDir, for files that must not outlive the kernel, such as records. It
+// returns nil on systems that have no such directory.
 func newMemoryDir() *Dir {
 	d, err := newDirIn(memory)
 	if err != nil {

@@ -58,7 +58,7 @@ func Freeze() Fault {
 	return Fault{Name: "freeze", Silences: true, begin: of((*Host).Freeze), end: of((*Host).Thaw)}
 }
 
-// Install gives the host another program file, from its agent's next start on.
+// Install replaces the host's program file, from its agent's next start on.
 func Install(b Binary, version string) Fault {
 	return Fault{Name: "install", Detail: version, begin: with((*Host).Install, b)}
 }
@@ -68,7 +68,7 @@ func LoseProgram() Fault {
 	return Fault{Name: "lose-program", begin: of((*Host).LoseProgram)}
 }
 
-// OtherBoot has the host see another run of the kernel.
+// OtherBoot makes the host's processes believe that the kernel was started again.
 func OtherBoot() Fault { return Fault{Name: "other-boot", begin: of((*Host).OtherBoot)} }
 
 func Wipe() Fault { return Fault{Name: "wipe", begin: of((*Host).Wipe)} }

@@ -19,11 +19,10 @@ func unavailable(what, why string) error {
 	return fmt.Errorf("%s: %w: %s", what, ErrUnavailable, why)
 }
 
-// Stuck is a disk whose writes do not end, see SlowDisk.
+// Stuck as a delay for SlowDisk makes writes never end.
 const Stuck = time.Duration(math.MaxInt64)
 
-// inSandbox does something on a thread of the host, and returns the instant just
-// before.
+// inSandbox calls do on a thread in the host's sandbox. It returns the instant just before.
 func (h *Host) inSandbox(what string, do func() error) (election.Instant, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -41,8 +40,8 @@ func (h *Host) inSandbox(what string, do func() error) (election.Instant, error)
 	return at, nil
 }
 
-// Wipe empties the data directory of a host that is down: its agent comes back
-// as another one. ErrUp if it is not down.
+// Wipe empties the data directory of a host that is down. Its agent is another peer from the
+// next start on. If the host is not down, Wipe returns ErrUp.
 func (h *Host) Wipe() (election.Instant, error) {
 	if h.Status() != Down {
 		return 0, fmt.Errorf("wipe %s: %w", h.Name(), ErrUp)
@@ -59,9 +58,8 @@ func (h *Host) Wipe() (election.Instant, error) {
 	})
 }
 
-// FillDisk leaves no byte on the host's disk until FreeDisk. Like the faults
-// below it returns the instant just before. It needs a cluster in Namespaces,
-// with DiskFaults.
+// FillDisk leaves no byte free on the host's disk until FreeDisk. Like all faults below, it
+// returns the instant just before. It needs a cluster in Namespaces, with DiskFaults.
 func (h *Host) FillDisk() (election.Instant, error) {
 	return h.inSandbox("fill the disk", h.sandbox.fill)
 }
@@ -70,15 +68,15 @@ func (h *Host) FreeDisk() (election.Instant, error) {
 	return h.inSandbox("free the disk", h.sandbox.free)
 }
 
-// OtherBoot has the host's processes see another run of the kernel from now on. It needs a
+// OtherBoot shows the host's processes another boot ID of the kernel from now on. It needs a
 // cluster in Namespaces, with DiskFaults.
 func (h *Host) OtherBoot() (election.Instant, error) {
 	return h.inSandbox("change the boot", func() error { return h.sandbox.otherBoot(filepath.Join(h.dir, "boot_id")) })
 }
 
-// SlowDisk makes each fsync and fdatasync of the host's processes take that
-// much longer, those under way included. Stuck: they wait until SlowDisk is
-// called again. 0 ends it. It needs a cluster with DiskFaults.
+// SlowDisk makes each fsync and fdatasync of the host's processes take longer by d, also those
+// under way. With Stuck, they wait until SlowDisk is called again. 0 ends the delay. SlowDisk
+// needs a cluster with DiskFaults.
 func (h *Host) SlowDisk(d time.Duration) (election.Instant, error) {
 	if d < 0 {
 		return 0, fmt.Errorf("slow the disk of %s: %s is below 0s", h.Name(), d)
@@ -90,14 +88,14 @@ func (h *Host) SlowDisk(d time.Duration) (election.Instant, error) {
 	return at, nil
 }
 
-// Starve leaves the host's processes a tenth of a processor, which they share
-// with busy ones; off ends it.
+// Starve leaves the host's processes a tenth of a processor, shared with busy processes.
+// Without control groups, it stops them for nine tenths of the time instead.
 func (h *Host) Starve(on bool) (election.Instant, error) {
 	return h.burdened("starve", func(thread *spawner) error { return h.burden.starve(on, thread, h.pids(), h.pulse) })
 }
 
-// LimitMemory bounds the memory that the host's processes take from now on, in
-// bytes, and ends what goes beyond it; 0 ends it.
+// LimitMemory bounds the memory of the host's processes, in bytes. A process that takes more
+// from now on is ended. 0 removes the bound.
 func (h *Host) LimitMemory(bytes int64) (election.Instant, error) {
 	return h.burdened("limit the memory of", func(*spawner) error {
 		if bytes < 0 {
@@ -107,8 +105,7 @@ func (h *Host) LimitMemory(bytes int64) (election.Instant, error) {
 	})
 }
 
-// burdened does something to the host's burden, and returns the instant just
-// before.
+// burdened lets do change the host's burden. It returns the instant just before.
 func (h *Host) burdened(what string, do func(*spawner) error) (election.Instant, error) {
 	h.weight.Lock()
 	defer h.weight.Unlock()
@@ -123,7 +120,7 @@ func (h *Host) burdened(what string, do func(*spawner) error) (election.Instant,
 	return at, nil
 }
 
-// weigh makes the host's burden, and returns where its processes start.
+// weigh makes the host's burden if there is none, and returns the host's spawner.
 func (h *Host) weigh() (*spawner, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -148,11 +145,10 @@ func (h *Host) admit(pid int) error {
 
 const minRate, maxRate = 0.5, 2
 
-// ClockRate makes CLOCK_BOOTTIME run at that rate for processes that are started
-// on the host from now on, without a step; 1 is true time. Other clocks and
-// timers run true: an agent asks this one when a timer rings, so by a fast clock
-// it wakes up that much late. Each reading costs some 20 µs. Real translates
-// stamps.
+// ClockRate makes CLOCK_BOOTTIME and CLOCK_MONOTONIC run at that rate, without a step, for
+// processes that start on the host from now on; 1 is true time. Other clocks and timers run
+// true. When a timer rings, an agent reads this clock: a fast clock shows it that it woke up
+// late. Each reading costs some 20 µs. Real translates stamps.
 func (h *Host) ClockRate(rate float64) (election.Instant, error) {
 	if !(rate >= minRate && rate <= maxRate) {
 		return 0, fmt.Errorf("set clock of %s: rate %v: want %v to %v", h.Name(), rate, minRate, maxRate)
@@ -166,9 +162,8 @@ func (h *Host) ClockRate(rate float64) (election.Instant, error) {
 	return boottime.Now(), nil
 }
 
-// Real is the machine's time of an instant that a process of this host read from
-// its own clock. Processes that were started before the clock's last change are
-// not meant.
+// Real translates an instant that a process of this host read from its own clock to the
+// machine's time. It does not hold for processes that started before the clock's last change.
 func (h *Host) Real(at election.Instant) election.Instant {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -25,7 +25,7 @@ type Program interface {
 // Binary is the product: the executable of cmd/doyen.
 type Binary struct {
 	Path  string
-	Lacks []string // settings that it does not know
+	Lacks []string // settings that this build does not know
 }
 
 // Command runs `doyen agent` with a configuration file.

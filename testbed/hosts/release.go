@@ -15,16 +15,16 @@ import (
 	"github.com/doyen-election/doyen/internal/boottime"
 )
 
-// Former is the newest release, beside which this version must work.
+// Former is the version of the newest release. This version must work together with it.
 const Former = "0.2.0"
 
-// formerCommit is what it was built from.
+// formerCommit is the commit from which that release was built.
 const formerCommit = "c24296a77e249583b7efd5877b8af75ccf1a7d67"
 
-// formerLacks are the settings that it does not know.
+// formerLacks are the settings that the release does not know.
 var formerLacks = []string{"keeper", "record-dir"}
 
-// FindFormer returns the root of the source tree, if its history has the release.
+// FindFormer returns the root of the source tree, or an error if it lacks that release.
 func FindFormer(ctx context.Context) (root string, err error) {
 	out, err := exec.CommandContext(ctx, "git", "rev-parse", "--show-toplevel").Output()
 	if err != nil {
@@ -37,7 +37,7 @@ func FindFormer(ctx context.Context) (root string, err error) {
 	return root, nil
 }
 
-// BuildFormer builds the product of the release before, from its commit, into dir.
+// BuildFormer builds the product of that release, from its commit, into dir.
 func BuildFormer(ctx context.Context, dir string) (Binary, error) {
 	root, err := FindFormer(ctx)
 	if err != nil {
@@ -59,7 +59,7 @@ func BuildFormer(ctx context.Context, dir string) (Binary, error) {
 		return Binary{}, fmt.Errorf("unpack %s: %w\n%s", Former, err, &failed)
 	}
 	path := filepath.Join(dir, "doyen-"+Former)
-	// Trimmed, what was compiled for one directory serves the next.
+	// With trimmed paths, the build cache for one directory also serves others.
 	build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-o", path, "./cmd/doyen")
 	build.Dir, build.Env = source, append(os.Environ(), "GOFLAGS=", "GOWORK=off")
 	if out, err := build.CombinedOutput(); err != nil {
@@ -68,7 +68,7 @@ func BuildFormer(ctx context.Context, dir string) (Binary, error) {
 	return Binary{Path: path, Lacks: formerLacks}, nil
 }
 
-// Install puts a program file of the host's own in place: what it runs from its next start on.
+// Install copies a program file to Program. The host runs it from its next start on.
 func (h *Host) Install(b Binary) (election.Instant, error) {
 	at := boottime.Now()
 	own := h.Program()
@@ -81,10 +81,10 @@ func (h *Host) Install(b Binary) (election.Instant, error) {
 	return at, nil
 }
 
-// Program is where Install puts the program file.
+// Program is the path to which Install copies the program file.
 func (h *Host) Program() string { return filepath.Join(h.dir, "doyen") }
 
-// LoseProgram removes it: nothing can be started from it any more.
+// LoseProgram removes the installed program file, so that nothing can be started from it.
 func (h *Host) LoseProgram() (election.Instant, error) {
 	at := boottime.Now()
 	if err := os.Remove(h.Program()); err != nil {
@@ -93,7 +93,7 @@ func (h *Host) LoseProgram() (election.Instant, error) {
 	return at, nil
 }
 
-// replace puts a copy of a file in the place of another: one that runs goes on.
+// replace replaces a file by a copy of another. A process that runs the old file goes on.
 func replace(from, to string) error {
 	in, err := os.Open(from)
 	if err != nil {
@@ -112,7 +112,7 @@ func replace(from, to string) error {
 	return os.Rename(fresh, to)
 }
 
-// lines drops the settings that a program does not know.
+// lines removes the settings that the program does not know.
 func (b Binary) lines(config []byte) []byte {
 	var kept []byte
 	for line := range bytes.Lines(config) {

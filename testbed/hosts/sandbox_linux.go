@@ -17,7 +17,7 @@ import (
 type sandbox struct {
 	data  string      // the data directory
 	space *netns.Host // nil on loopback
-	disk  bool        // the disk can be filled, with a space, and slowed
+	disk  bool        // the disk can be slowed and, if space is not nil, filled
 
 	mounts *os.File // the mount namespace, nil if it is the testbed's
 
@@ -27,10 +27,10 @@ type sandbox struct {
 	full        *filler
 }
 
-// plain reports a sandbox that has nothing of its own.
+// plain reports whether the sandbox has neither namespaces nor a disk of its own.
 func (r *sandbox) plain() bool { return r.space == nil && !r.disk }
 
-// enter moves the calling thread into the sandbox, under that clock.
+// enter moves the calling thread into the sandbox, under the given clock.
 func (r *sandbox) enter(c clock) error {
 	if r.space != nil {
 		if err := r.space.Enter(); err != nil {
@@ -56,15 +56,14 @@ func (r *sandbox) enter(c clock) error {
 	return nil
 }
 
-// diskSize is what fits on a small disk, in bytes. An agent needs some tens of
-// thousands.
+// diskSize is the size of a small disk, in bytes. An agent needs some tens of thousands.
 const diskSize = 4 << 20
 
-// enterMounts moves the thread into the host's mount namespace, where the data
-// directory is a disk of its own. The first caller makes it.
+// enterMounts moves the thread into the host's mount namespace, where the data directory is a
+// disk of its own. The first call makes the namespace.
 func (r *sandbox) enterMounts() error {
 	if r.mounts != nil {
-		// A thread that shares its working directory with others may not enter.
+		// A thread may not enter while it shares its working directory with other threads.
 		if err := unix.Unshare(unix.CLONE_FS); err != nil {
 			return fmt.Errorf("enter the disk's namespace: %w", err)
 		}
@@ -79,7 +78,7 @@ func (r *sandbox) enterMounts() error {
 	if err := unix.Unshare(unix.CLONE_NEWNS); err != nil {
 		return fmt.Errorf("make the disk's namespace: %w", err)
 	}
-	// What is mounted here is not to be seen outside.
+	// What is mounted here must not appear outside.
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return fmt.Errorf("make the disk's namespace: %w", err)
 	}
@@ -95,7 +94,7 @@ func (r *sandbox) enterMounts() error {
 	return nil
 }
 
-// slow sets how much longer syncs take.
+// slow sets how much longer each sync takes.
 func (r *sandbox) slow(delay time.Duration) error {
 	if !r.disk {
 		return unavailable("slow the disk", "the cluster was laid out without DiskFaults")
@@ -109,8 +108,8 @@ func (r *sandbox) slow(delay time.Duration) error {
 	return nil
 }
 
-// otherBoot puts another name of the kernel's run in the place of its own. It is called on a
-// thread in the sandbox.
+// otherBoot mounts another boot ID over the kernel's own. The calling thread must be in the
+// sandbox.
 func (r *sandbox) otherBoot(file string) error {
 	if !r.disk || r.space == nil {
 		return unavailable("change the boot", "it needs a cluster in namespaces, with DiskFaults")
@@ -125,7 +124,7 @@ func (r *sandbox) otherBoot(file string) error {
 	return nil
 }
 
-// fill leaves no room on the disk. It is called on a thread in the sandbox.
+// fill leaves no room on the disk. The calling thread must be in the sandbox.
 func (r *sandbox) fill() error {
 	if !r.disk || r.space == nil {
 		return unavailable("fill the disk", "it needs a cluster in namespaces, with DiskFaults")
@@ -154,7 +153,7 @@ func (r *sandbox) free() error {
 	return err
 }
 
-// close ends the sandbox, in which nothing runs any more.
+// close ends the sandbox. Nothing may run in it any more.
 func (r *sandbox) close() error {
 	errs := []error{r.free()}
 	r.mu.Lock()
@@ -168,14 +167,14 @@ func (r *sandbox) close() error {
 	return errors.Join(errs...)
 }
 
-// filler is a file without a name that takes whatever becomes free on a disk.
+// filler is a file without a name that takes all space that becomes free on a disk.
 type filler struct {
 	file    *os.File
 	stop    chan struct{}
 	stopped chan struct{}
 }
 
-// refillEvery is how long at most a page that was given back stays free.
+// refillEvery is how long space that becomes free stays free at most.
 const refillEvery = 2 * time.Millisecond
 
 func newFiller(path string) (*filler, error) {
@@ -207,8 +206,8 @@ func (f *filler) fill() error {
 	return errors.New("there is more space than the disk's size")
 }
 
-// run takes what becomes free: a file that was being replaced gives its pages
-// back only after the first filling.
+// run takes space that becomes free later. A file that was being replaced during the first fill
+// gives its space back only afterwards.
 func (f *filler) run() {
 	defer close(f.stopped)
 	tick := time.NewTicker(refillEvery)
@@ -229,8 +228,7 @@ func (f *filler) close() error {
 	return f.file.Close()
 }
 
-// canIntercept reports why system calls can't be intercepted here, nil if they
-// can. It tries.
+// canIntercept tries to intercept a system call. It returns why that is impossible, or nil.
 func canIntercept() error {
 	probe := &sandbox{disk: true}
 	thread, err := newSpawner(func() error { return probe.enter(clock{}) })

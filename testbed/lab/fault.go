@@ -26,7 +26,7 @@ const maxFaults = 20_000
 func (l *Lab) Begin(f hosts.Fault, where ...*hosts.Host) (at election.Instant, err error) {
 	if f.Silences {
 		for _, h := range where {
-			l.Ask(h) // so that the newest deadline it reported is known
+			l.Ask(h) // so that the agent's newest deadline is known
 		}
 	}
 	var names []string
@@ -68,7 +68,7 @@ func (l *Lab) End(f hosts.Fault, where ...*hosts.Host) (at election.Instant, err
 		case "freeze":
 			l.change(func() { l.seen.Thawed(h.Name(), at) })
 			l.Over(at, "", []string{h.Name()}, f.Name)
-			l.Ask(h) // whether the agent still takes itself for the leader
+			l.Ask(h) // to learn whether the agent still claims to lead
 		case "crash", "terminate":
 			l.change(func() { l.seen.Started(h.Name(), at) })
 			l.Over(at, "", []string{h.Name()}, "crash", "terminate", "freeze", "wipe")
@@ -95,9 +95,9 @@ func (l *Lab) StartAll() (first, last election.Instant, err error) {
 
 func (l *Lab) Start(h *hosts.Host) (election.Instant, error) { return l.End(hosts.Crash(), h) }
 
-// Strike signals the life of an agent that a keeper keeps. What it claimed counts to the deadline
-// it reported last, or until it is released in its name, until a next life reports that it
-// still leads.
+// Strike sends a signal to the present life of an agent with a keeper. The agent's claims then
+// count until the deadline that it reported last, unless a release ends them earlier or the
+// next life reports that it still leads.
 func (l *Lab) Strike(what string, h *hosts.Host, pid int, s syscall.Signal) (election.Instant, error) {
 	l.Ask(h)
 	at := boottime.Now()
@@ -134,8 +134,8 @@ func (l *Lab) Restart(ctx context.Context, h *hosts.Host, limit time.Duration) e
 	return err
 }
 
-// HandOver has the leader of an election hand it over: to the host with the name to, or to the
-// next by rank if to is "". It returns the instant just before.
+// HandOver makes the leader of an election hand over: to the host with the name to, or to the
+// next by rank if to is "". It returns the instant just before the request.
 func HandOver(ctx context.Context, from *hosts.Host, name, to string) (at election.Instant, err error) {
 	err = Call(ctx, from, func(ctx context.Context, c *client.Client) (err error) {
 		var outcome api.Outcome
@@ -155,7 +155,7 @@ func HandOver(ctx context.Context, from *hosts.Host, name, to string) (at electi
 	return at, err
 }
 
-// Note records a fault that began. It lasts until Over, unless it has a To already.
+// Note records a fault that began. The fault lasts until Over, unless it has a To already.
 func (l *Lab) Note(f observe.Fault) {
 	if f.To == 0 {
 		f.To = election.Never

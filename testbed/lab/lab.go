@@ -17,9 +17,9 @@ import (
 )
 
 type Options struct {
-	Poll  time.Duration // between polls of an agent; 0: none
+	Poll  time.Duration // the time between polls of an agent; 0: no polls
 	Retry time.Duration // see observe.Options
-	// OnFault, if not nil, is called when a fault begins, and again when it is over.
+	// OnFault, if not nil, is called when a fault begins, and again when it has ended.
 	OnFault func(f observe.Fault, over bool)
 }
 
@@ -34,7 +34,7 @@ type Lab struct {
 
 	mu       sync.Mutex
 	seen     *observe.Elections
-	followed []string // elections
+	followed []string // the elections that are followed
 	exits    []Exit
 	expected map[string]bool // hosts whose process a fault is about to end
 	notes    []note          // the lines of Account, at most maxNotes
@@ -47,7 +47,7 @@ type Lab struct {
 
 type Exit struct {
 	hosts.Exit
-	Expected bool // a fault ended it
+	Expected bool // a fault ended the process
 }
 
 // note is one line of Account.
@@ -192,7 +192,7 @@ func (l *Lab) note(at election.Instant, format string, args ...any) {
 }
 
 // Account lists the newest n things that were seen, or all if n is 0, in the order of their
-// instants. Each line says how long before now it was.
+// instants. Each line starts with how long ago it was.
 func (l *Lab) Account(n int) string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -210,7 +210,7 @@ func (l *Lab) Account(n int) string {
 	return s.String()
 }
 
-// change lets do change what the lab knows, and wakes all that wait.
+// change lets do change what the lab knows, and wakes all callers that wait.
 func (l *Lab) change(do func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -225,7 +225,7 @@ func (l *Lab) Look(f func(*observe.Elections)) {
 	f(l.seen)
 }
 
-// Together is for how long two agents have led the default election at once so far.
+// Together returns for how long two agents have led the default election at once until now.
 func (l *Lab) Together() (d time.Duration) {
 	l.Look(func(e *observe.Elections) {
 		d = observe.Together(e.Of(string(election.Default)).Overlaps(), boottime.Now())
@@ -258,7 +258,7 @@ func (l *Lab) Running() []string {
 	return names
 }
 
-// Ask polls an agent now, so that the newest deadline it reported is known.
+// Ask polls an agent now, so that the agent's newest deadline is known.
 func (l *Lab) Ask(h *hosts.Host) {
 	if h.Status() != hosts.Running {
 		return

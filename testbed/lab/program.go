@@ -38,9 +38,9 @@ type Program struct {
 	// Guarded by the lab's lock.
 	cmd    *exec.Cmd
 	closed bool
-	acts   bool // as it last reported
+	acts   bool // as the process reported last
 	term   uint64
-	pid    int // of the process that acts
+	pid    int // the process that acts
 	since  election.Instant
 	exit   string   // how the process ended; "" while it, or a child that holds its output, runs
 	output []string // the newest lines
@@ -61,7 +61,7 @@ const (
 	leaving = 3 * time.Second
 )
 
-// ErrNoProcess says that a program has no process to send a signal to.
+// ErrNoProcess reports that a program has no process to which a signal could be sent.
 var ErrNoProcess = errors.New("it does not run")
 
 func (l *Lab) newProgram(name, election string, h *hosts.Host) *Program {
@@ -201,7 +201,7 @@ func (l *Lab) Program(name string) (*Program, bool) {
 }
 
 // Acting returns what the program does now. A process that has ended does not act, whatever it
-// reported last.
+// reported before.
 func (p *Program) Acting() Acting {
 	p.lab.mu.Lock()
 	defer p.lab.mu.Unlock()
@@ -296,7 +296,7 @@ func Lives(pid int) bool {
 	return err == nil && stat.State != "Z"
 }
 
-// Spans reads what all programs stamped: one span for each process and term.
+// Spans reads the stamps of all programs. It returns one span for each process and term.
 func (l *Lab) Spans() ([]observe.ProgramSpan, error) {
 	var all []observe.ProgramSpan
 	for _, p := range l.Programs() {

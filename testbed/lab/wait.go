@@ -12,10 +12,10 @@ import (
 	"github.com/doyen-election/doyen/testbed/observe"
 )
 
-// ErrLate says that what was waited for did not happen in time.
+// ErrLate reports that the awaited event did not happen in time.
 var ErrLate = errors.New("it took too long")
 
-// lookEvery is how often Until checks its condition while nothing is reported.
+// lookEvery is how often Until checks its condition if nothing is reported.
 const lookEvery = 5 * time.Millisecond
 
 // Until waits until the condition holds. It returns ErrLate if the limit passes before.

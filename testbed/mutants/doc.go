@@ -1,20 +1,17 @@
-// Package mutants shows that the tests notice what they are there for: it makes
-// known-bad changes to the real code, one at a time, and runs the suite on each
-// until a test fails.
+// Package mutants shows that the tests notice the errors that they exist for. It makes
+// known-bad changes to the real code, one at a time, and runs the suite on each until a test
+// fails.
 //
-// It guarantees that a change is applied exactly as written down, or reported
-// as one that no longer applies; that the source tree is never touched (the go
-// command reads the changed files through its -overlay); that code which does
-// not compile never counts as caught, and a test that hangs only as a timeout;
-// and that the suite passes without any change, so that a failure means
-// something.
+// It guarantees that a change is applied exactly as written, or reported as one that no longer
+// applies; that the source tree is never touched (the go command reads the changed files
+// through its -overlay); that a change that does not compile never counts as caught, and that a
+// hanging test counts as a timeout only; and that the suite passes without any change, so that
+// a failure shows something.
 //
-// It does not show that the tests find every error: only these, which are the
-// ones this protocol must not have, and those that others made before us. A
-// failing test may also fail for another reason than the change; that is why
-// the report names it.
+// It does not show that the tests find every error. It shows that they find these: the errors
+// that this protocol must not have, and errors that others made before us. A test may also fail
+// for another reason than the change; so the report names the test.
 //
-// Each file of testdata is one change: what it breaks in its head, then, for
-// each package it touches, lines to remove (-), to put in their place (+), and
-// to find it by (space).
+// Each file of testdata is one change. Its head describes what it breaks. Then it has, for each
+// package, lines to remove (-), lines to add (+), and lines around them that stay (space).
 package mutants

@@ -13,17 +13,17 @@ import (
 
 type Mutant struct {
 	Name   string
-	Rule   string // or guarantee that it breaks, as docs/guarantees.md has it
-	Breaks string // in words
+	Rule   string // rule or guarantee that it breaks, as named in docs/guarantees.md
+	Breaks string // a description
 	Where  string // the package whose tests should notice it, such as "quorum"
 	Edits  []Edit
 }
 
-// Edit replaces whole lines of one package, in whichever of its files they are:
-// code that moves within its package takes its mutants along.
+// Edit replaces whole lines of one package, in whichever file they are. So a mutant still
+// applies when code moves within its package.
 type Edit struct {
 	Package  string // such as "agent/store"
-	Old, New string // whole lines; Old occurs exactly once, tests not counted
+	Old, New string // whole lines; Old occurs exactly once in the package, without its tests
 }
 
 const extension = ".txtar"
@@ -38,7 +38,7 @@ func Read(dir fs.FS) ([]Mutant, error) {
 		return nil, errors.New("list mutants: there are none")
 	}
 	var all []Mutant
-	for _, name := range names { // sorted by Glob
+	for _, name := range names { // Glob has sorted them
 		data, err := fs.ReadFile(dir, name)
 		if err != nil {
 			return nil, fmt.Errorf("read mutant: %w", err)
@@ -52,7 +52,7 @@ func Read(dir fs.FS) ([]Mutant, error) {
 	return all, nil
 }
 
-// parse reads a head of "key: value" lines, and the edits of each package.
+// parse reads a head of "key: value" lines, and then the edits of each package.
 func parse(name string, data []byte) (Mutant, error) {
 	m := Mutant{Name: name}
 	archive := txtar.Parse(data)
@@ -89,7 +89,7 @@ func parse(name string, data []byte) (Mutant, error) {
 	return m, nil
 }
 
-// parseEdits reads the lines of one package's edits, which a line @@ separates.
+// parseEdits reads one package's edits, which are separated by a line @@.
 func parseEdits(pkg, text string) ([]Edit, error) {
 	var edits []Edit
 	e := Edit{Package: path.Clean(pkg)}
@@ -112,7 +112,7 @@ func parseEdits(pkg, text string) ([]Edit, error) {
 			continue
 		}
 		if line == "\n" {
-			line = " \n" // an empty line to find the place by
+			line = " \n" // an empty line that stays
 		}
 		switch mark, rest := line[0], line[1:]; mark {
 		case '-':
@@ -129,10 +129,10 @@ func parseEdits(pkg, text string) ([]Edit, error) {
 	return edits, end()
 }
 
-// Apply returns the changed content of each file, by its slash-separated name.
-// An edit whose lines are not there, or are there more than once, is an error.
+// Apply returns the changed content of each file, by its slash-separated name. It is an error
+// if the lines of an edit are missing, or occur more than once.
 func (m Mutant) Apply(tree fs.FS) (map[string][]byte, error) {
-	texts := map[string]string{} // of all files, each behind a newline, so that whole lines are found
+	texts := map[string]string{} // of all files; each starts with a newline, so that whole lines are found
 	changed := map[string][]byte{}
 	for _, e := range m.Edits {
 		names, err := sources(tree, e.Package)

@@ -14,28 +14,27 @@ import (
 	"time"
 )
 
-// Folder is where the mutants are, below the module's.
+// Folder is where the mutants are, below the folder of the module.
 const Folder = "testbed/mutants/testdata"
 
 const (
-	// DefaultSeeds is how many worlds the simulation plays for a mutant that
-	// everything before it let pass.
+	// DefaultSeeds is how many worlds the simulation plays for a mutant that all tests before
+	// it missed.
 	DefaultSeeds = 250
-	// DefaultLimit is for how long one package's tests may run.
+	// DefaultLimit is how long the tests of one package may run.
 	DefaultLimit = time.Minute
 )
 
 type Options struct {
-	Names    []string // of the mutants; none: all
-	Only     string   // the one package whose tests are run, to see what it finds by itself; empty: all
-	Jobs     int      // how many at once; 0: one a processor
+	Names    []string // of the mutants to run; none: all
+	Only     string   // the only package whose tests are run, to see what it finds alone; empty: all
+	Jobs     int      // how many mutants run at once; 0: one per processor
 	Seeds    int
 	Limit    time.Duration
-	Progress io.Writer // a line for each mutant as it ends
+	Progress io.Writer // one line is written to it for each mutant that ends
 }
 
-// Check returns what is wrong with the options, by the flags of the command
-// line.
+// Check returns what is wrong with the options, in terms of the command line's flags.
 func (o Options) Check() error {
 	switch {
 	case o.Jobs < 0:
@@ -55,9 +54,9 @@ type Report struct {
 	Took     time.Duration
 }
 
-// Run makes each change and runs the suite on it. It needs the go command and
-// a working directory inside the source tree. The error is about the running;
-// mutants that nobody noticed are in the report.
+// Run makes each change and runs the suite on it. It needs the go command and a working
+// directory inside the source tree. The error is about the run; mutants that no test noticed
+// are in the report.
 func Run(ctx context.Context, o Options) (Report, error) {
 	began := time.Now()
 	mod, err := findModule(ctx)
@@ -119,7 +118,7 @@ func tryAll(ctx context.Context, t trial, all []Mutant, o Options) ([]Outcome, e
 	next := make(chan int)
 	var (
 		wg sync.WaitGroup
-		mu sync.Mutex // of Progress and errs
+		mu sync.Mutex // guards Progress and errs
 	)
 	var errs error
 	for range min(o.Jobs, len(all)) {
@@ -159,7 +158,7 @@ func (o Outcome) by() string {
 	return by
 }
 
-// Missed returns the mutants that no test noticed, or could be asked about.
+// Missed returns the mutants that no test noticed, and those that could not be tested.
 func (r Report) Missed() []Outcome {
 	return slices.DeleteFunc(slices.Clone(r.Outcomes), Outcome.Noticed)
 }

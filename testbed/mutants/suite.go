@@ -14,14 +14,13 @@ import (
 
 type stage struct {
 	pkg   string          // relative to the module
-	run   string          // which of its tests; empty: all
-	args  []string        // of the test binary
+	run   string          // which tests of the package; empty: all
+	args  []string        // arguments of the test binary
 	uses  map[string]bool // the packages that its tests depend on, relative to the module
-	rapid bool            // its tests use rapid, which writes what fails into the tree and shrinks it for long unless told not to
+	rapid bool            // its tests use rapid: forbid it to write into the tree and to shrink for long
 }
 
-// stages lists the packages whose tests are run, the cheapest first and the
-// simulation last.
+// stages lists the packages whose tests are run: the cheapest first, the simulation last.
 func stages(seeds int) []stage {
 	return []stage{
 		{pkg: "failuredetector"}, {pkg: "bully"}, {pkg: "ring"}, {pkg: "quorum"}, {pkg: "contest"}, {pkg: "elector"}, {pkg: "internal/codec"},
@@ -48,8 +47,8 @@ func findModule(ctx context.Context) (module, error) {
 	return module{root: root, path: name}, nil
 }
 
-// resolve finds what each stage's tests depend on: who can't see a change need
-// not be asked about it.
+// resolve finds the packages on which each stage's tests depend: tests that do not depend on a
+// changed package need not run.
 func (m module) resolve(ctx context.Context, all []stage) error {
 	args := []string{"list", "-test", "-f", `{{.ImportPath}}{{range .Deps}} {{.}}{{end}}`}
 	for _, s := range all {
@@ -77,14 +76,13 @@ func (m module) resolve(ctx context.Context, all []stage) error {
 	return nil
 }
 
-// sees reports whether the stage's tests depend on a package that the mutant
-// changes.
+// sees reports whether the stage's tests depend on a package that the mutant changes.
 func (s stage) sees(m Mutant) bool {
 	return slices.ContainsFunc(m.Edits, func(e Edit) bool { return s.uses[e.Package] })
 }
 
-// baseline runs the stages without any change. Those whose tests are run in the
-// ordinary way may come from the go command's cache.
+// baseline runs the stages without any change. Results of tests that are run in the ordinary
+// way may come from the go command's cache.
 func (m module) baseline(ctx context.Context, all []stage) error {
 	plain := []string{"test"}
 	for _, s := range all {
@@ -105,8 +103,7 @@ func (m module) baseline(ctx context.Context, all []stage) error {
 	return nil
 }
 
-// goCommand runs the go command and returns its standard output. The error
-// holds what it said.
+// goCommand runs the go command and returns its standard output. The error contains all output.
 func goCommand(ctx context.Context, dir string, args ...string) ([]byte, error) {
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir = filepath.FromSlash(dir)

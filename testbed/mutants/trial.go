@@ -21,31 +21,31 @@ const (
 	Caught      Verdict = "caught"
 	TimedOut    Verdict = "timeout"          // caught: a test hung
 	Survived    Verdict = "SURVIVED"         // every test passed
-	NoMatch     Verdict = "DOES NOT APPLY"   // the code has changed since
-	NoBuild     Verdict = "DOES NOT COMPILE" // says nothing about the tests
+	NoMatch     Verdict = "DOES NOT APPLY"   // the code has changed since the mutant was written
+	NoBuild     Verdict = "DOES NOT COMPILE" // which shows nothing about the tests
 	Interrupted Verdict = "interrupted"
 )
 
 type Outcome struct {
 	Mutant  Mutant
 	Verdict Verdict
-	Package string // whose test failed
-	Test    string // the first that failed; empty if the package failed as a whole
+	Package string // the package whose test failed
+	Test    string // the first test that failed; empty if the package failed as a whole
 	Took    time.Duration
-	Detail  string // what the test or the compiler said
+	Detail  string // output of the test or the compiler
 }
 
-// Noticed reports whether a test failed, as one should.
+// Noticed reports whether a test failed, as it should.
 func (o Outcome) Noticed() bool { return o.Verdict == Caught || o.Verdict == TimedOut }
 
-// Late reports whether a costlier package noticed it than the one that should.
+// Late reports whether another package noticed the mutant than the one that should.
 func (o Outcome) Late() bool { return o.Noticed() && o.Package != o.Mutant.Where }
 
 type trial struct {
 	module  module
 	suite   []stage
-	limit   time.Duration // of one package's tests
-	scratch string        // an own folder
+	limit   time.Duration // for the tests of one package
+	scratch string        // a folder of its own
 }
 
 func (t trial) run(ctx context.Context, m Mutant) Outcome {
@@ -78,7 +78,7 @@ func (t trial) judge(ctx context.Context, m Mutant) Outcome {
 	return Outcome{Verdict: Survived}
 }
 
-// overlay writes the changed files where only the go command looks.
+// overlay writes the changed files to a place where only the go command reads them.
 func (t trial) overlay(files map[string][]byte) (string, error) {
 	replace := map[string]string{}
 	for name, data := range files {
@@ -108,7 +108,7 @@ func (t trial) test(ctx context.Context, s stage, overlay string) Outcome {
 	}
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir = t.module.root
-	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) } // so that it ends the tests too
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) } // the go command then ends the tests
 	cmd.WaitDelay = 5 * time.Second
 	out, err := cmd.StdoutPipe()
 	if err != nil {
@@ -122,13 +122,13 @@ func (t trial) test(ctx context.Context, s stage, overlay string) Outcome {
 	err = cmd.Wait()
 	switch {
 	case o.Verdict != Survived:
-	case err != nil || readErr != nil: // it failed, and no test did
+	case err != nil || readErr != nil: // the run failed, but no test did
 		o.Verdict, o.Detail = NoBuild, errors.Join(err, readErr).Error()+"\n"+o.Detail
 	}
 	return o
 }
 
-// event is what `go test -json` tells (go doc test2json, go help buildjson).
+// event is a line of `go test -json` (go doc test2json, go help buildjson).
 type event struct {
 	Action      string
 	Test        string
@@ -136,7 +136,7 @@ type event struct {
 	FailedBuild string
 }
 
-// maxDetail bounds what is kept of what a test or the compiler said.
+// maxDetail bounds how much output of a test or the compiler is kept.
 const maxDetail = 4 << 10
 
 func read(r io.Reader) (Outcome, error) {
@@ -170,7 +170,7 @@ func read(r io.Reader) (Outcome, error) {
 	return o, lines.Err()
 }
 
-// frame reports whether a line of output only says which test runs or passed.
+// frame reports whether a line of output shows only which test runs or has passed.
 func frame(line string) bool {
 	line = strings.TrimSpace(line)
 	return strings.HasPrefix(line, "=== ") || strings.HasPrefix(line, "--- PASS")

@@ -18,9 +18,9 @@ import (
 
 const askTimeout = 2 * time.Second
 
-// asked reads the conditions that agents are asked for: quorum STATE on HOST…,
-// warning CODE on HOST…, no-warning CODE on HOST…, members N on HOST…,
-// connected N on HOST…, candidates N on HOST…, drained on HOST….
+// asked reads the conditions for which agents are asked: quorum STATE on HOST…, warning CODE on
+// HOST…, no-warning CODE on HOST…, members N on HOST…, connected N on HOST…, candidates N on
+// HOST…, drained on HOST….
 func (w *world) asked(name string, words []string, of string) (condition, error) {
 	at := slices.Index(words, "on")
 	if at < 0 {
@@ -88,8 +88,8 @@ func askHost(ctx context.Context, h *hosts.Host, name, value, of string) (found 
 	return "warnings: " + strings.Join(codes, " "), slices.Contains(codes, value) == (name == "warning")
 }
 
-// processes reads the conditions about an agent's process: exit [STATUS] on
-// HOST…, and log REGEXP on HOST….
+// processes reads the conditions on an agent's process: exit [STATUS] on HOST…, and log REGEXP
+// on HOST….
 func (w *world) processes(name string, words []string) (condition, error) {
 	at := slices.Index(words, "on")
 	if at < 0 || at > 1 || name == "log" && at == 0 {

@@ -15,9 +15,8 @@ import (
 	"github.com/doyen-election/doyen/testbed/lab"
 )
 
-// attackCommand: attack NAME from HOST on HOST… [KEY=VALUE…] [as=P] for TIME. It
-// goes on while the script does; it is a program of the script, under its own
-// name or the one given.
+// attackCommand: attack NAME from HOST on HOST… [KEY=VALUE…] [as=P] for TIME. The script does
+// not wait for its end. The attack is a program of the script, named NAME or P.
 func attackCommand(w *world, _ *testscript.TestScript, args []string) (string, error) {
 	const want = "want: attack NAME from HOST on HOST… [KEY=VALUE…] for TIME"
 	long, words, err := duration(args, "for", 0)

@@ -8,8 +8,8 @@ import (
 	"github.com/doyen-election/doyen/internal/boottime"
 )
 
-// verdict is what a condition finds: whether it holds, since when by the
-// agents' own stamps (0: that has none), and what was seen.
+// verdict is the result of a condition: whether it holds, since when by the agents' own stamps
+// (0: unknown), and what was seen.
 type verdict struct {
 	holds bool
 	since election.Instant
@@ -18,13 +18,13 @@ type verdict struct {
 
 type condition struct {
 	judge func() verdict
-	// asks says that nothing reports when it changes: it is judged at intervals.
+	// asks is true if nothing reports its changes: then it is judged at intervals.
 	asks bool
 }
 
 const askEvery = 20 * time.Millisecond
 
-// await waits until the condition holds, and demands that it came to hold by
+// await waits until the condition holds. It is an error if the condition began to hold after
 // the deadline.
 func (w *world) await(c condition, from election.Instant, within time.Duration) (string, error) {
 	deadline := from.Add(within)
@@ -40,7 +40,7 @@ func (w *world) await(c condition, from election.Instant, within time.Duration) 
 	return fmt.Sprintf("%s, after %s", v.saw, max(v.since.Sub(from), 0).Round(100*time.Microsecond)), nil
 }
 
-// hold demands that the condition goes on to hold for that long.
+// hold demands that the condition holds for the whole time.
 func (w *world) hold(c condition, long time.Duration) (string, error) {
 	began := boottime.Now()
 	v, over, err := w.judge(c, long, false)
@@ -50,8 +50,8 @@ func (w *world) hold(c condition, long time.Duration) (string, error) {
 	return v.saw, err
 }
 
-// judge looks at the condition until it holds, or until it does not, and returns
-// what it found last. over says that the time was over first.
+// judge judges the condition until the outcome equals holds, and returns the last verdict. over
+// is true if the limit passed before.
 func (w *world) judge(c condition, limit time.Duration, holds bool) (v verdict, over bool, err error) {
 	end := time.NewTimer(limit)
 	defer end.Stop()
@@ -76,7 +76,7 @@ func (w *world) judge(c condition, limit time.Duration, holds bool) (v verdict, 
 	}
 }
 
-// ticks are the moments at which a condition is judged though nothing was reported.
+// ticks are when a condition is judged even if nothing was reported.
 func (w *world) ticks(c condition) *time.Ticker {
 	if c.asks {
 		return time.NewTicker(askEvery)

@@ -15,8 +15,7 @@ import (
 	"github.com/doyen-election/doyen/testbed/observe"
 )
 
-// command is one word of the language. What it saw is recorded beside its
-// line.
+// command is one word of the language. What it saw is recorded with its line.
 type command func(w *world, ts *testscript.TestScript, args []string) (saw string, err error)
 
 func commands() map[string]func(*testscript.TestScript, bool, []string) {
@@ -41,7 +40,7 @@ func commands() map[string]func(*testscript.TestScript, bool, []string) {
 	return wrapped
 }
 
-// started makes a command one that needs hosts.
+// started makes a command fail if no host was started.
 func started(c command) command {
 	return func(w *world, ts *testscript.TestScript, args []string) (string, error) {
 		if w.lab == nil {
@@ -51,8 +50,8 @@ func started(c command) command {
 	}
 }
 
-// wrap notes the step and turns an error into the script's failure, with what
-// was seen and where the logs are.
+// wrap notes the step. It turns an error into the script's failure, with what was seen and
+// where the logs are.
 func wrap(name string, c command) func(*testscript.TestScript, bool, []string) {
 	return func(ts *testscript.TestScript, neg bool, args []string) {
 		w := worldOf(ts)
@@ -83,7 +82,7 @@ func wrap(name string, c command) func(*testscript.TestScript, bool, []string) {
 	}
 }
 
-// alarm reports overlaps, which no failure of another kind may hide.
+// alarm reports overlaps, so that a failure of another kind does not hide them.
 func (w *world) alarm() string {
 	all, err := w.overlaps("")
 	if err != nil || len(all) == 0 || !w.config.Quorum {
@@ -103,7 +102,7 @@ func scriptLines(text string) []scriptLine {
 	for line := range strings.Lines(text) {
 		number++
 		if strings.HasPrefix(line, "-- ") {
-			break // the files begin
+			break // the script's files follow
 		}
 		words := strings.Fields(line)
 		for len(words) > 0 && (words[0] == "!" || strings.HasPrefix(words[0], "[")) {
@@ -116,8 +115,8 @@ func scriptLines(text string) []scriptLine {
 	return all
 }
 
-// lineOf returns the number of the line that runs now: a script has no loops,
-// so it is the next one with that word.
+// lineOf returns the number of the line that runs now. A script has no loops, so it is the next
+// line that starts with the word.
 func (w *world) lineOf(word string) int {
 	for i, l := range w.lines {
 		if l.word == word {

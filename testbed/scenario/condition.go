@@ -14,8 +14,7 @@ import (
 // seen is what was seen of all elections.
 type seen = *observe.Elections
 
-// condition reads words that state what must hold: NAME [WORD…] [on|among
-// HOST…] [of ELECTION].
+// condition reads a condition: NAME [WORD…] [on|among HOST…] [of ELECTION].
 func (w *world) condition(words []string) (condition, error) {
 	if len(words) == 0 {
 		return condition{}, errors.New("no condition is given")
@@ -37,7 +36,7 @@ func (w *world) condition(words []string) (condition, error) {
 	return condition{}, fmt.Errorf("there is no condition %q; they are in docs/testbed.md", name)
 }
 
-// ruling reads the conditions about who leads.
+// ruling reads the conditions on leaders.
 func (w *world) ruling(name string, words []string, of string) (condition, error) {
 	value, hosts, err := w.scope(name, words)
 	if err != nil {
@@ -45,7 +44,7 @@ func (w *world) ruling(name string, words []string, of string) (condition, error
 	}
 	return condition{judge: func() (v verdict) {
 		among := hosts
-		if among == nil { // those that run, as long as none is named
+		if among == nil { // none is named: the hosts that run
 			among = w.running()
 		}
 		w.lab.Look(func(e seen) { v = judgeRuling(name, value, e.Of(of), among) })
@@ -101,8 +100,8 @@ func (w *world) scope(name string, words []string) (value string, hosts []string
 	return words[0], hosts, nil
 }
 
-// agreement holds when all hosts name one leader of one term, who is one of them
-// and reports so itself.
+// agreement holds if all the hosts name the same leader in the same term, and the leader is one
+// of them and reports that it leads.
 func agreement(t *observe.Tracker, among []string, leader string) verdict {
 	a, ok := t.Agreement(among)
 	if ok && (leader == "" || a.Leader == leader) {
@@ -123,7 +122,7 @@ func inState(t *observe.Tracker, among []string, state string) verdict {
 	return v
 }
 
-// named says which leader each host names.
+// named describes which leader each host names.
 func named(t *observe.Tracker, among []string) string {
 	by := map[string][]string{}
 	for _, h := range among {

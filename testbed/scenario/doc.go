@@ -1,18 +1,17 @@
-// Package scenario plays scripts: text files that start agents as real
-// processes, do to them what hosts and networks suffer, and state what must be
-// seen then. The language is in docs/testbed.md.
+// Package scenario plays scripts. A script is a text file that starts agents as real processes,
+// causes the faults that hosts and networks have, and states what must be seen then.
+// docs/testbed.md describes the language.
 //
-// It guarantees that no expectation is a guess: each is judged by what the
-// agents' own watch streams and the programs' own stamps, which are all
-// readings of the machine's CLOCK_BOOTTIME, and waits for the next report
-// rather than for time to pass. A failure names the script's line, what was
-// seen instead, who led when, and where the agents' logs are kept. Nothing
-// outlives a script: its processes, namespaces and files end with it.
+// No expectation is a guess. Each is judged by the agents' own watch streams and the programs'
+// own stamps, which are all readings of the machine's CLOCK_BOOTTIME. Each waits for the next
+// report, not for a fixed time. A failure shows the script's line, what was seen instead, which
+// agent led when, and where the agents' logs are. Nothing outlives a script: its processes,
+// namespaces and files end with it.
 //
-// A play that fails while the machine itself was paused decides nothing, and the
+// If the machine itself was paused during a play that fails, the play decides nothing, and the
 // script is played again, unless two led at once or a term did not rise.
 //
-// What an agent reports besides who leads (its state, its warnings, its counters)
-// is asked for at intervals, and as fine as those. A fault that this machine
-// can't have fails the script that asks for it; it is never skipped silently.
+// Agents are asked at intervals for what their watch streams do not contain: states, warnings
+// and counters; these are only as exact as the intervals. If this machine can't have a fault
+// that a script asks for, the script fails; the fault is never skipped silently.
 package scenario

@@ -19,10 +19,10 @@ import (
 // doyenTimeout bounds one command of the product's command line.
 const doyenTimeout = 30 * time.Second
 
-// doyenCommand runs the product's command line against a host's socket: doyen
-// HOST [exit=N] ARG…. It must end with 0, with ! before it with anything else.
-// What it writes is there for stdout and stderr. With & behind it, it is started and
-// left to itself until the script ends.
+// doyenCommand runs the product's command line with a host's socket: doyen HOST [exit=N] ARG….
+// It must end with status N, by default 0; after ! it must end with any other status than 0.
+// The commands stdout and stderr then apply to its output. With & at the end, it runs in the
+// background until the script ends.
 func doyenCommand(w *world, ts *testscript.TestScript, args []string) (string, error) {
 	fails := len(args) > 0 && args[0] == "!"
 	if fails {
@@ -76,7 +76,7 @@ func (w *world) doyen(ctx context.Context, h *hosts.Host, args []string) *exec.C
 	return cmd
 }
 
-// background starts a command that is not waited for; its context ends it.
+// background starts a command without waiting for its end. Its context ends it.
 func (w *world) background(cmd *exec.Cmd) (string, error) {
 	w.acted = boottime.Now()
 	if err := cmd.Start(); err != nil {

@@ -12,8 +12,8 @@ import (
 	"github.com/doyen-election/doyen/testbed/lab"
 )
 
-// excused describes the pauses of the machine that may be why the script failed. It returns
-// "" if there were none, or if a rule is broken that holds whatever the machine does.
+// excused describes the pauses of the machine that may have made the script fail. It returns ""
+// if there were none, or if a rule is broken that holds on any machine.
 func (w *world) excused() string {
 	described := excuse(w.meter.Between(w.doubtful(), boottime.Now()), w.agents().Heartbeat)
 	if described != "" && w.brokenSoon() {
@@ -22,9 +22,9 @@ func (w *world) excused() string {
 	return described
 }
 
-// excuse describes hiccups of a heartbeat and more: agents that are not let run for
-// so long, and packets that are not passed on, look like faults that no script asked
-// for. What lasts less is within what leases leave room for.
+// excuse describes the pauses if one lasts at least a heartbeat. Such a pause stops agents and
+// packets for so long that it looks like a fault for which no script asked. Leases leave room
+// for shorter ones.
 func excuse(hiccups []hiccup.Hiccup, heartbeat time.Duration) string {
 	if _, longest := hiccup.Total(hiccups); longest < heartbeat {
 		return ""
@@ -39,8 +39,8 @@ func (w *world) reportHiccups() {
 	}
 }
 
-// doubtful is since when a hiccup may have caused the failure: from a lease before
-// the instant that the script counts and times from.
+// doubtful is from when on a pause may have caused the failure: from a lease before the instant
+// from which the script counts and times.
 func (w *world) doubtful() election.Instant {
 	from := w.began
 	if w.marked != 0 {
@@ -49,11 +49,11 @@ func (w *world) doubtful() election.Instant {
 	return from.Add(-w.agents().Lease)
 }
 
-// agents is the configuration that all have in common.
+// agents is the configuration that all agents have in common.
 func (w *world) agents() agent.Config { return w.lab.Cluster.Hosts()[0].Config() }
 
-// brokenSoon gives a leader that leads too long the time to meet its successor, and
-// reports what is broken then.
+// brokenSoon waits until a leader that leads too long has met its successor, and then reports
+// whether a rule is broken.
 func (w *world) brokenSoon() bool {
 	late := time.NewTimer(w.agents().Lease + deliverySlack)
 	defer late.Stop()
@@ -65,8 +65,7 @@ func (w *world) brokenSoon() bool {
 	return w.broken()
 }
 
-// broken reports whether two led at once, a term did not rise, or an agent ended
-// by itself as one does that panics.
+// broken reports whether two led at once, a term did not rise, or an agent panicked.
 func (w *world) broken() bool {
 	crashed := slices.ContainsFunc(w.lab.Exits(), panicked)
 	if crashed || !w.config.Quorum {
@@ -77,5 +76,5 @@ func (w *world) broken() bool {
 	return err != nil || len(overlaps) > 0 || falls > 0
 }
 
-// panicked reports the exit status that Go gives a panic.
+// panicked reports whether the exit status is the one that Go gives to a panic.
 func panicked(e lab.Exit) bool { return strings.Contains(e.How, "exit status 2") }

@@ -17,12 +17,12 @@ import (
 const (
 	usualWithin = 10 * time.Second
 	maxWithin   = time.Hour
-	// fewHosts are so few that reading all their counters disturbs nothing.
+	// fewHosts is up to how many hosts reading all counters disturbs nothing.
 	fewHosts = 9
 )
 
-// expectCommand: expect CONDITION [of ELECTION] [within TIME], counted from the
-// newest thing done to the hosts; or expect QUANTITY [of ELECTION] LIMIT.
+// expectCommand: expect CONDITION [of ELECTION] [within TIME], counted from the last thing that
+// was done to the hosts; or expect QUANTITY [of ELECTION] LIMIT.
 func expectCommand(w *world, _ *testscript.TestScript, args []string) (string, error) {
 	if len(args) == 0 {
 		return "", errors.New("what? The conditions are in docs/testbed.md")
@@ -41,7 +41,7 @@ func expectCommand(w *world, _ *testscript.TestScript, args []string) (string, e
 	if err != nil {
 		return "", err
 	}
-	if within == 0 { // now, as far as is known
+	if within == 0 { // it must hold now, as far as is known
 		v := c.judge()
 		if !v.holds {
 			return v.saw, errors.New("instead: " + v.saw)
@@ -65,7 +65,7 @@ func holdCommand(w *world, _ *testscript.TestScript, args []string) (string, err
 		return "", err
 	}
 	saw, err := w.hold(c, long)
-	w.acted = boottime.Now() // what is expected next is counted from here
+	w.acted = boottime.Now() // the next expectation counts from here
 	return saw, err
 }
 
@@ -74,8 +74,8 @@ func leaderCommand(w *world, ts *testscript.TestScript, args []string) (string, 
 	return w.choice(ts, args, func(leader string, _ []string) string { return leader })
 }
 
-// followerCommand: follower VARIABLE…, each another host that follows, those
-// with a vote first.
+// followerCommand: follower VARIABLE…. Each variable gets another host that follows; hosts with
+// a vote come first.
 func followerCommand(w *world, ts *testscript.TestScript, args []string) (string, error) {
 	return w.choice(ts, args, func(leader string, taken []string) string {
 		for _, name := range w.running() {
@@ -87,7 +87,7 @@ func followerCommand(w *world, ts *testscript.TestScript, args []string) (string
 	})
 }
 
-// choice waits until the hosts agree and sets variables.
+// choice waits until the hosts agree, and then sets the variables.
 func (w *world) choice(ts *testscript.TestScript, args []string, choose func(leader string, taken []string) string) (string, error) {
 	within, words, err := duration(args, "within", usualWithin)
 	if err != nil {
@@ -109,7 +109,7 @@ func (w *world) choice(ts *testscript.TestScript, args []string, choose func(lea
 		return "", err
 	}
 	if len(w.lab.Cluster.Hosts()) <= fewHosts {
-		_, _ = w.sample() // for the recording: what the election that ended here cost
+		_, _ = w.sample() // for the recording: the costs of the election that has ended here
 	}
 	of, _ := option(words, "of")
 	var taken, chosen []string
@@ -134,7 +134,7 @@ func electionName(of string) string {
 	return of
 }
 
-// markCommand starts to count takeovers, gaps, counters and memory again.
+// markCommand restarts the counting of takeovers, gaps, counters and memory.
 func markCommand(w *world, _ *testscript.TestScript, args []string) (string, error) {
 	if len(args) != 0 {
 		return "", errors.New("it takes no words")
@@ -154,7 +154,7 @@ func showCommand(w *world, ts *testscript.TestScript, _ []string) (string, error
 	return "", nil
 }
 
-// limit is what a quantity is held against: 0, = 3, <= 150ms, >= 1.
+// limit is the limit of a quantity, such as: 0, = 3, <= 150ms, >= 1.
 type limit struct {
 	operator string
 	number   float64

@@ -18,10 +18,10 @@ import (
 	"github.com/doyen-election/doyen/testbed/observe"
 )
 
-// ails are the faults that take a host out of what the word rest means.
+// ails are the faults that exclude a host from the word rest.
 var ails = []string{"crash", "terminate", "freeze", "cut", "carrier"}
 
-// begin lets a fault happen to hosts: what is expected next is counted from there.
+// begin makes a fault happen to hosts. The next expectation counts from there.
 func (w *world) begin(f hosts.Fault, where ...*hosts.Host) error {
 	at, err := w.lab.Begin(f, where...)
 	if err != nil {
@@ -48,7 +48,7 @@ func (w *world) end(f hosts.Fault, where ...*hosts.Host) error {
 	return nil
 }
 
-// begin makes a command of the start of a fault, end of its end: NAME HOST….
+// begin makes a command of a fault's start, and end one of its end: NAME HOST….
 func begin(f func() hosts.Fault) command { return onHosts((*world).begin, f) }
 
 func end(f func() hosts.Fault) command { return onHosts((*world).end, f) }
@@ -91,22 +91,21 @@ func startCommand(w *world, _ *testscript.TestScript, args []string) (string, er
 			return "", err
 		}
 	}
-	w.acted = began // not the last one's start
+	w.acted = began // not when the last agent started
 	return "", nil
 }
 
 const (
-	// atOnce is how many agents come up at a time: dozens that all start on one
-	// processor lose each other's packets to time limits, which hosts with
-	// processors of their own would not.
+	// atOnce is how many agents start at a time. If dozens started on one processor, time
+	// limits would drop their packets. Hosts with processors of their own would not have that
+	// problem.
 	atOnce      = 6
 	settleLimit = 3 * time.Second
 	settleEvery = 30 * time.Millisecond
 )
 
-// settled waits until the agent is connected with as many as were started before
-// it, or for so long that waiting is pointless: whatever is expected of it is
-// judged later.
+// settled waits until the agent is connected to as many agents as were started before it, but
+// no longer than settleLimit: expectations about it are judged later.
 func (w *world) settled(h *hosts.Host, before int) {
 	ctx, cancel := context.WithTimeout(w.ctx, settleLimit)
 	defer cancel()
@@ -140,7 +139,7 @@ func (w *world) start(h *hosts.Host) error {
 	return nil
 }
 
-const endLimit = 30 * time.Second // for an agent
+const endLimit = 30 * time.Second // for an agent to end
 
 func crashCommand(w *world, ts *testscript.TestScript, args []string) (string, error) {
 	if n := len(args) - 1; n == 1 && args[n] == "with-its-guard" {
@@ -162,8 +161,7 @@ func crashHosts(w *world, _ *testscript.TestScript, args []string) (string, erro
 	return "", err
 }
 
-// either makes a command of what can be done to a program or to hosts: NAME
-// PROGRAM, or NAME HOST….
+// either makes a command that applies to a program or to hosts: NAME PROGRAM, or NAME HOST….
 func either(program func(*lab.Program) (election.Instant, error), host command) command {
 	return func(w *world, ts *testscript.TestScript, args []string) (string, error) {
 		if p, ok := w.programNamed(args); ok {
@@ -173,8 +171,8 @@ func either(program func(*lab.Program) (election.Instant, error), host command) 
 	}
 }
 
-// restartCommand ends agents politely, one after another, and starts each again
-// as soon as it ended.
+// restartCommand ends agents in the clean way, one after another, and starts each again as soon
+// as it has ended.
 func restartCommand(w *world, _ *testscript.TestScript, args []string) (string, error) {
 	targets, err := w.hostsOf(args)
 	for _, h := range targets {
@@ -187,8 +185,8 @@ func restartCommand(w *world, _ *testscript.TestScript, args []string) (string, 
 	return "", err
 }
 
-// measured makes a command of a fault with a measure: NAME HOST… MEASURE. The
-// fault ends instead if the measure means none.
+// measured makes a command of a fault that has a measure: NAME HOST… MEASURE. A measure such as
+// off ends the fault.
 func measured(want string, read func(word string) (f hosts.Fault, over bool, err error)) command {
 	return func(w *world, _ *testscript.TestScript, args []string) (string, error) {
 		if len(args) < 2 {
@@ -236,7 +234,7 @@ func limitMemory(word string) (hosts.Fault, bool, error) {
 	return hosts.LimitMemory(mb << 20), mb == 0, err
 }
 
-// setClock: clock HOST… RATE, from the next start on.
+// setClock: clock HOST… RATE. It applies from the next start on.
 func setClock(word string) (hosts.Fault, bool, error) {
 	rate, err := strconv.ParseFloat(word, 64)
 	if rate <= 0 {
@@ -245,7 +243,7 @@ func setClock(word string) (hosts.Fault, bool, error) {
 	return hosts.Clock(rate), rate == 1, err
 }
 
-// elapseCommand lets a fault last while no agent can report anything.
+// elapseCommand lets time pass during a fault in which no agent can report anything.
 func elapseCommand(w *world, _ *testscript.TestScript, args []string) (string, error) {
 	if len(args) != 1 {
 		return "", errors.New("want a time")

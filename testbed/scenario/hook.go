@@ -17,8 +17,8 @@ import (
 
 type hooked struct{ name, host, election string }
 
-// hookCommand: hook NAME HOST ELECTION. The agent's hook acts from when it hears
-// that its host leads until it is ended.
+// hookCommand: hook NAME HOST ELECTION. The agent's hook acts from when it learns that its host
+// leads, until the agent ends it.
 func hookCommand(w *world, _ *testscript.TestScript, args []string) (string, error) {
 	if len(args) != 3 {
 		return "", errors.New("want a name, a host and an election")
@@ -57,7 +57,7 @@ func hookCommand(w *world, _ *testscript.TestScript, args []string) (string, err
 
 func saidIn(dir, name string) string { return filepath.Join(dir, "said-"+name) }
 
-// layOutHooks makes the pipes to which the runs of hooks report.
+// layOutHooks makes the pipes to which runs of hooks report.
 func (w *world) layOutHooks() error {
 	for _, h := range w.hooks {
 		host, err := w.oneHost(h.host)

@@ -19,7 +19,7 @@ import (
 	"github.com/doyen-election/doyen/testbed/observe"
 )
 
-// installCommand: install HOST… former|present, the program file from the next start on.
+// installCommand: install HOST… former|present. It sets the binary for the next start.
 func installCommand(w *world, _ *testscript.TestScript, args []string) (string, error) {
 	if len(args) < 2 {
 		return "", errors.New("want hosts and then former or present")
@@ -49,7 +49,7 @@ func installCommand(w *world, _ *testscript.TestScript, args []string) (string, 
 	return "", w.begin(hosts.Install(binary, args[n]), targets...)
 }
 
-// lifeCommand makes a command of a signal to the newest life of agents, which a keeper keeps.
+// lifeCommand makes a command that sends a signal to the newest life of agents with a keeper.
 func lifeCommand(what string, s syscall.Signal) command {
 	return func(w *world, _ *testscript.TestScript, args []string) (string, error) {
 		targets, err := w.hostsOf(args)
@@ -72,7 +72,7 @@ func lifeCommand(what string, s syscall.Signal) command {
 	}
 }
 
-// lifeOf returns the process that answers for the agent.
+// lifeOf returns the process that answers at the agent's socket.
 func (w *world) lifeOf(h *hosts.Host) (pid int, err error) {
 	err = lab.Call(w.ctx, h, func(ctx context.Context, c *client.Client) error {
 		a, err := c.Agent(ctx)
@@ -82,7 +82,7 @@ func (w *world) lifeOf(h *hosts.Host) (pid int, err error) {
 	return pid, err
 }
 
-// recordCommand makes a command of something that happens to the records of agents.
+// recordCommand makes a command that does something to the records of agents.
 func recordCommand(what string, do func(path string) error) command {
 	return func(w *world, _ *testscript.TestScript, args []string) (string, error) {
 		targets, err := w.hostsOf(args)
@@ -101,7 +101,7 @@ func recordCommand(what string, do func(path string) error) command {
 	}
 }
 
-// swapRecords: swap-records HOST HOST, so that each has another agent's.
+// swapRecords: swap-records HOST HOST. Each gets the other one's record.
 func swapRecords(w *world, _ *testscript.TestScript, args []string) (string, error) {
 	targets, err := w.hostsOf(args)
 	if err != nil || len(targets) != 2 {
@@ -117,8 +117,8 @@ func swapRecords(w *world, _ *testscript.TestScript, args []string) (string, err
 	return "", errors.Join(os.Rename(paths[0], aside), os.Rename(paths[1], paths[0]), os.Rename(aside, paths[1]))
 }
 
-// pauseQuantity: pause PROGRAM LIMIT, the longest time since the mark for which the program did
-// not act, by its own stamps.
+// pauseQuantity: pause PROGRAM LIMIT. It is the longest time since the mark in which the
+// program did not act, by its own stamps.
 func pauseQuantity(w *world, _ string, words []string) (float64, string, []string, error) {
 	if len(words) == 0 {
 		return 0, "", nil, errors.New("want a program")
@@ -139,8 +139,8 @@ func pauseQuantity(w *world, _ string, words []string) (float64, string, []strin
 	return float64(longest), saw, words[1:], nil
 }
 
-// pauseOf returns the longest time between spans of the program, and when it began. Spans are
-// in the order of their start. One that ends just before now goes on.
+// pauseOf returns the longest time between spans of the program, and when that time began.
+// Spans are in the order of their start. A span that ends just before now is still going on.
 func pauseOf(program string, spans []observe.ProgramSpan, from, now election.Instant) (longest time.Duration, at election.Instant) {
 	acted := from
 	gap := func(until election.Instant) {

@@ -8,8 +8,8 @@ import (
 	"github.com/prometheus/procfs"
 )
 
-// memoryQuantity: memory HOST LIMIT, the most MiB of memory (resident) that its
-// agent's process has had at once since the mark.
+// memoryQuantity: memory HOST LIMIT. It is the most resident memory in MiB that the agent's
+// process has had since the mark.
 func memoryQuantity(w *world, _ string, words []string) (float64, string, []string, error) {
 	if len(words) == 0 {
 		return 0, "", nil, errors.New("want a host and a limit in MiB, as in: memory $l1 <= 48")
@@ -30,11 +30,11 @@ func memoryQuantity(w *world, _ string, words []string) (float64, string, []stri
 	return mib, fmt.Sprintf("%s had at most %.1f MiB", h.Name(), mib), words[1:], nil
 }
 
-// forgetPeaks lets the most memory be counted from now on.
+// forgetPeaks makes the kernel count each agent's most memory from now on.
 func (w *world) forgetPeaks() {
 	for _, h := range w.lab.Cluster.Hosts() {
 		if pid := h.PID(); pid > 0 {
-			_ = os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", pid), []byte("5"), 0) // if it may not, it counts from the start
+			_ = os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", pid), []byte("5"), 0) // an error: it counts from the start
 		}
 	}
 }

@@ -14,14 +14,14 @@ import (
 	"github.com/doyen-election/doyen/testbed/netns"
 )
 
-// sides are the two ends of what is done to links.
+// sides are the two ends of links, and a direction between them.
 type sides struct {
 	a, b      []string
 	direction hosts.Direction
 }
 
-// split reads "A…", "A… -> B…", "A… <- B…" and "A… | B…". Without a second
-// side it is every host that is not on the first.
+// split reads "A…", "A… -> B…", "A… <- B…" and "A… | B…". Without B it is every host that is
+// not in A.
 func (w *world) split(words []string) (sides, error) {
 	direction, at := hosts.BothWays, len(words)
 	for i, word := range words {
@@ -74,7 +74,7 @@ func (w *world) cut(s sides) error {
 	return w.begin(hosts.Cut(s.b, s.direction), where...)
 }
 
-// healCommand: heal all, or heal HOST…: what was cut to or from them. Delays
+// healCommand: heal all, or heal HOST…. It ends cuts between these hosts and all others. Delays
 // and losses stay.
 func healCommand(w *world, _ *testscript.TestScript, args []string) (string, error) {
 	names, err := w.names(args)
@@ -92,8 +92,8 @@ func (w *world) healLinks(names []string) error {
 	return w.end(hosts.Cut(nil, hosts.BothWays), where...)
 }
 
-// linkCommand: link A… [B…] KEY=VALUE…, link A -> B KEY=VALUE…, link all
-// KEY=VALUE…; with no key the links are perfect again.
+// linkCommand: link A… [B…] KEY=VALUE…, link A -> B KEY=VALUE…, link all KEY=VALUE…. Without a
+// key, the links are perfect again.
 func linkCommand(w *world, _ *testscript.TestScript, args []string) (string, error) {
 	if err := w.ready(); err != nil {
 		return "", err
@@ -162,7 +162,7 @@ func linkOf(words []string) (netns.Link, error) {
 	return l, l.Validate()
 }
 
-// flapCommand cuts and heals at intervals: flap HOST every TIME for TIME.
+// flapCommand cuts and heals links at intervals: flap HOST every TIME for TIME.
 func flapCommand(w *world, _ *testscript.TestScript, args []string) (string, error) {
 	every, args, err := duration(args, "every", 100*time.Millisecond)
 	if err != nil {

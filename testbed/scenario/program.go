@@ -38,8 +38,8 @@ func programCommand(w *world, _ *testscript.TestScript, args []string) (string, 
 	})
 }
 
-// runCommand: run NAME HOST ELECTION [by-a-child] [FLAG…], `doyen run` with a
-// command that acts as long as it lives, or has a child of its own act.
+// runCommand: run NAME HOST ELECTION [by-a-child] [FLAG…]. It starts `doyen run` with a command
+// that acts as long as it runs, or that starts a child that does.
 func runCommand(w *world, _ *testscript.TestScript, args []string) (string, error) {
 	if len(args) < 3 {
 		return "", errors.New("want a name, a host, an election, and flags of doyen run if you like")
@@ -77,7 +77,7 @@ func (w *world) programNamed(words []string) (*lab.Program, bool) {
 	return w.lab.Program(words[0])
 }
 
-// strikes is the end of a command that did something to a program.
+// strikes notes when a command did something to a program; it is the last step of the command.
 func (w *world) strikes(at election.Instant, err error) (string, error) {
 	if err == nil {
 		w.acted = at
@@ -85,9 +85,9 @@ func (w *world) strikes(at election.Instant, err error) (string, error) {
 	return "", err
 }
 
-// crashWithGuard kills a `doyen run` and its guard, so that neither has the time to
-// act on the other's end: one that is stopped does nothing. By then the kernel
-// has killed the command.
+// crashWithGuard kills a `doyen run` and its guard. It freezes the former before it kills the
+// guard, so that neither can react to the other's end. In between it waits until the kernel has
+// killed the command.
 func crashWithGuard(p *lab.Program) (election.Instant, error) {
 	guard, err := childOf(p.PID())
 	if err != nil {
@@ -122,8 +122,8 @@ func childOf(parent int) (int, error) {
 	return 0, fmt.Errorf("process %d has no child", parent)
 }
 
-// acting reads the conditions about programs: acting P, one-acting among P…,
-// not-acting P…, ended P….
+// acting reads the conditions on programs: acting P, one-acting among P…, not-acting P…, ended
+// P….
 func (w *world) acting(name string, words []string) (condition, error) {
 	if len(words) > 0 && (words[0] == "among" || words[0] == "on") {
 		words = words[1:]
@@ -139,7 +139,7 @@ func (w *world) acting(name string, words []string) (condition, error) {
 	if len(all) == 0 {
 		return condition{}, errors.New("no program is named")
 	}
-	// Nothing reports the end of a command that is killed.
+	// Nothing reports the end of a command that was killed.
 	return condition{asks: name == "not-acting", judge: func() verdict {
 		c := census(all)
 		switch name {
@@ -156,7 +156,7 @@ func (w *world) acting(name string, words []string) (condition, error) {
 
 type counted struct {
 	acting, ended int
-	since         election.Instant // of the newest that they reported
+	since         election.Instant // the instant of their newest report
 	saw           string
 }
 
@@ -169,7 +169,7 @@ func census(all []*lab.Program) counted {
 		case a.Ended != "":
 			word = "ended, " + a.Ended
 			if p.Election == "" && a.Code > 0 {
-				word = "failed, " + a.Ended // an attack that could not be carried out shows nothing
+				word = "failed, " + a.Ended // an attack that failed to run shows nothing
 			} else {
 				c.ended++
 			}

@@ -11,7 +11,7 @@ import (
 	"github.com/doyen-election/doyen/testbed/observe"
 )
 
-// quantity is something that is held against a limit at once.
+// quantity measures something at once, for a comparison with a limit.
 type quantity func(w *world, of string, words []string) (x float64, saw string, rest []string, err error)
 
 func quantities() map[string]quantity {
@@ -41,15 +41,15 @@ func (w *world) measure(q quantity, args []string) (string, error) {
 	return saw, nil
 }
 
-// settle polls the agents, so that what they report now is known.
+// settle polls the agents, so that their present state is known.
 func (w *world) settle() {
 	for _, h := range w.lab.Cluster.Hosts() {
 		w.lab.Ask(h)
 	}
 }
 
-// overlaps are all stretches in which two led at once, by agents' and by
-// programs' word.
+// overlaps returns all times in which two led at once, by what agents reported or by what
+// programs stamped.
 func (w *world) overlaps(of string) ([]observe.OverlapSpan, error) {
 	var all []observe.OverlapSpan
 	w.lab.Look(func(e seen) { all = e.Overlaps(boottime.Now()) })
@@ -61,7 +61,7 @@ func (w *world) overlaps(of string) ([]observe.OverlapSpan, error) {
 	return slices.DeleteFunc(all, func(o observe.OverlapSpan) bool { return of != "" && o.Election != of }), nil
 }
 
-// overlapQuantity is how long there were two leaders, in all.
+// overlapQuantity is for how long two led at once, in total.
 func overlapQuantity(w *world, of string, words []string) (float64, string, []string, error) {
 	w.settle()
 	all, err := w.overlaps(of)
@@ -86,8 +86,8 @@ func describeOverlaps(all []observe.OverlapSpan) string {
 	return strings.Join(described, "; ")
 }
 
-// changes are the takeovers since the mark, and leaders that went on under a higher
-// term.
+// changes returns the takeovers since the mark, and apart from them the leaders that went on in
+// a higher term.
 func (w *world) changes(of string) (since, wentOn []observe.Takeover) {
 	faults := w.lab.Faults()
 	w.lab.Look(func(e seen) {
@@ -104,8 +104,8 @@ func (w *world) changes(of string) (since, wentOn []observe.Takeover) {
 	return since, wentOn
 }
 
-// gapQuantity is the longest time nobody led before a takeover since the mark,
-// as far as is known: a leader that was killed counts to its deadline.
+// gapQuantity is the longest known time without a leader before a takeover since the mark. A
+// killed leader counts as leading until its deadline.
 func gapQuantity(w *world, of string, words []string) (float64, string, []string, error) {
 	all, _ := w.changes(of)
 	if len(all) == 0 {
@@ -135,7 +135,7 @@ func takeoversQuantity(w *world, of string, words []string) (float64, string, []
 	return float64(len(all)), strings.Join(described, "; "), words, nil
 }
 
-// termRises counts leaderships whose term is not above all those before.
+// termRises counts the leaderships whose term is not above all earlier ones.
 func termRises(w *world, of string, words []string) (float64, string, []string, error) {
 	if len(words) != 0 {
 		return 0, "", nil, errors.New("it takes no limit")
@@ -157,7 +157,7 @@ func termRises(w *world, of string, words []string) (float64, string, []string, 
 	return float64(broken), "terms: " + strings.Join(described, ", "), nil, nil
 }
 
-// countedQuantity: counted METRIC [among HOST…] LIMIT, what it rose by since the
+// countedQuantity: counted METRIC [among HOST…] LIMIT. It is how much the metric rose since the
 // mark on all hosts that run.
 func countedQuantity(w *world, _ string, words []string) (float64, string, []string, error) {
 	if len(words) == 0 {
@@ -172,7 +172,7 @@ func countedQuantity(w *world, _ string, words []string) (float64, string, []str
 		host, metric, _ := strings.Cut(key, " ")
 		if metric == words[0] || strings.HasPrefix(metric, words[0]+"{") {
 			before := w.counters[host+" "+metric]
-			if x >= before { // else it is another life's
+			if x >= before { // otherwise x is from a later life
 				x -= before
 			}
 			sum += x

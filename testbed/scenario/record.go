@@ -14,15 +14,15 @@ import (
 
 func (w *world) record() *observe.Recording {
 	if w.failure == "" {
-		_, _ = w.sample() // what it cost in the end; an agent that can't report it is skipped
+		_, _ = w.sample() // the costs until the end; without those of an agent that can't report them
 	}
 	r := w.lab.Record(w.name)
 	r.From, r.Wall, r.Steps, r.Messages, r.Failed = w.began, w.wall, w.steps, w.samples, w.failure
 	return r
 }
 
-// sample reads the counters of all hosts that run, by "HOST METRIC", and keeps
-// the messages by kind for the recording.
+// sample reads the counters of all hosts that run, by "HOST METRIC". It keeps the numbers of
+// messages by kind for the recording.
 func (w *world) sample() (map[string]float64, error) {
 	counters := map[string]float64{}
 	for _, h := range w.lab.Cluster.Hosts() {
@@ -52,7 +52,7 @@ func (w *world) sample() (map[string]float64, error) {
 	return counters, nil
 }
 
-// written is a metric as scripts and /metrics write it: NAME{LABEL="VALUE",…}.
+// written returns a metric as scripts and /metrics write it: NAME{LABEL="VALUE",…}.
 func written(name string, m *dto.Metric) string {
 	var labels []string
 	for _, l := range m.GetLabel() {

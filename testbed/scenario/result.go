@@ -17,54 +17,52 @@ import (
 )
 
 type Options struct {
-	// Binary is the product, which is the agent and the `doyen` of scripts.
+	// Binary is the product: the agents, and the `doyen` of scripts.
 	Binary hosts.Binary
-	// Actor is an executable whose main function calls actor.Serve first: what
-	// `program` and `run` start. "" is this very executable.
+	// Actor is the executable that `program` and `run` start. Its main function must call
+	// actor.Serve first. "" is this executable.
 	Actor string
-	// Long makes the condition [long] true: scripts then last as long as their
-	// names promise.
+	// Long makes the condition [long] true. Scripts then last as long as their names promise.
 	Long bool
-	// Loopback keeps the agents on the loopback interface even where they could
-	// have networks of their own. The condition [network] is false there.
+	// Loopback keeps the agents on the loopback interface even if they could have their own
+	// networks. It makes the condition [network] false.
 	Loopback bool
-	// Seed is what random faults of the network follow from.
+	// Seed determines the random faults of the network.
 	Seed uint64
 	// Verbose keeps the whole transcript of a script that passes.
 	Verbose bool
-	// OnLab, if not nil, is called with the cluster of each play before its agents
-	// start.
+	// OnLab, if not nil, is called with the cluster of each play before its agents start.
 	OnLab func(*lab.Lab)
-	// OnFault, if not nil, is called as lab.Options says.
+	// OnFault, if not nil, is called as described at lab.Options.
 	OnFault func(f observe.Fault, over bool)
-	// Undecided is called with each play that decides nothing and is followed by
-	// another; nil is fine.
+	// Undecided, if not nil, is called with each play that decides nothing and is followed by
+	// another one.
 	Undecided func(Result)
-	// Logs is the directory below which the logs of a failed script are kept; ""
-	// is the system's temporary one.
+	// Logs is the directory below which the logs of a failed script are kept; "" is the
+	// system's temporary directory.
 	Logs string
 }
 
 type Result struct {
 	Name    string
 	Passed  bool
-	Skipped bool // by its own `skip`
+	Skipped bool // by its own command skip
 	Took    time.Duration
-	Log     string // the transcript; of a script that passed, its headings only
-	// Recording is what was seen, nil if no host was laid out.
+	Log     string // the transcript; if the script passed, only its headings
+	// Recording is what was seen; nil if no host was laid out.
 	Recording *observe.Recording
-	// Excuse reports that the machine was paused while a script was played that
-	// failed, for so long that it may have failed for that; "" if not.
+	// Excuse describes the pauses of the machine during a play that failed, if they may be why
+	// it failed; otherwise "".
 	Excuse string
 }
 
-// maxPlays is how often a script is played until one play decides.
+// maxPlays is how often a script is played at most until a play decides.
 const maxPlays = 5
 
-// Run plays one script. What goes wrong in it is in the result; so is ctx's end,
-// which fails it. A play that fails while the machine was paused decides nothing,
-// unless what must hold on any machine did not: o.Undecided is called, and the
-// script is played again. It fails if none of five plays decides.
+// Run plays one script. The result contains its failure, also if it fails because ctx ended. If
+// the machine was paused during a play that fails, the play decides nothing, unless a rule is
+// broken that holds on any machine. Then Run calls o.Undecided and plays the script again, up
+// to maxPlays times.
 func Run(ctx context.Context, o Options, file string) (Result, error) {
 	return untilDecided(o.Undecided, func() (Result, error) { return play(ctx, o, file) })
 }
@@ -121,7 +119,7 @@ func play(ctx context.Context, o Options, file string) (Result, error) {
 	return r, nil
 }
 
-// transcript drops the environment that testscript shows first.
+// transcript removes the environment that testscript writes first.
 func transcript(log string) string {
 	if strings.HasPrefix(log, "WORK=") {
 		_, log, _ = strings.Cut(log, "\n\n")
@@ -129,8 +127,8 @@ func transcript(log string) string {
 	return log
 }
 
-// scriptT is what testscript plays a script on: one after another, each in a
-// goroutine that a failure ends.
+// scriptT is the T on which testscript plays scripts: one after another, each in its own
+// goroutine, which a failure ends.
 type scriptT struct {
 	verbose         bool
 	log             strings.Builder
@@ -157,7 +155,7 @@ func (t *scriptT) Log(args ...any) { fmt.Fprintln(&t.log, args...) }
 func (t *scriptT) Verbose() bool   { return t.verbose }
 func (t *scriptT) Parallel()       {}
 
-// Run runs f in a goroutine of its own, and returns when it ended.
+// Run runs f in its own goroutine, and returns when that has ended.
 func (t *scriptT) Run(_ string, f func(testscript.T)) {
 	child := &scriptT{verbose: t.verbose}
 	ended := make(chan struct{})

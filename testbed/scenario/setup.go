@@ -17,13 +17,13 @@ import (
 // setting changes the configuration of an agent before its first start.
 type setting func(*agent.Config)
 
-// everybody is the key of settings of all hosts.
+// everybody is the key for the settings of all hosts.
 const everybody = "all"
 
 var errLaidOut = errors.New("it must come before the first host is started")
 
-// before makes a command of one word that must come before the first host is
-// started. choose reports a word that is not among those wanted.
+// before makes a command with one word, which must come before the first host is started.
+// choose reports false for a word that is not wanted.
 func before(want string, choose func(c *hosts.Config, word string) bool) command {
 	return func(w *world, ts *testscript.TestScript, args []string) (string, error) {
 		switch {
@@ -47,7 +47,7 @@ func hostCount(c *hosts.Config, word string) (ok bool) {
 
 func profile(c *hosts.Config, word string) bool {
 	c.Profile = word
-	return true // Check knows them
+	return true // Check knows which profiles exist
 }
 
 func algorithm(c *hosts.Config, word string) bool {
@@ -60,7 +60,7 @@ func quorum(c *hosts.Config, word string) bool {
 	return word == "on" || word == "off"
 }
 
-// disks makes disks that can be filled and slowed.
+// disks gives the hosts disks that can be filled and slowed down.
 func disks(c *hosts.Config, word string) bool {
 	c.DiskFaults = true
 	return word == "faulty"
@@ -95,10 +95,10 @@ func setCommand(w *world, ts *testscript.TestScript, args []string) (string, err
 	return "", nil
 }
 
-// chosen are the settings that the testbed chooses itself.
+// chosen are the settings that only the testbed may choose.
 var chosen = []string{"data-dir", "socket", "bind", "advertise", "gossip-port", "peer-port", "join"}
 
-// settingOf reads one setting, named as in the agent's configuration file.
+// settingOf reads one setting, with its name in the agent's configuration file.
 func settingOf(key, value string, abs func(string) string) (func(*agent.Config), error) {
 	all := agent.Settings()
 	n := slices.IndexFunc(all, func(s agent.Setting) bool { return s.Name == key && !slices.Contains(chosen, key) })
@@ -107,7 +107,7 @@ func settingOf(key, value string, abs func(string) string) (func(*agent.Config),
 	}
 	if key == "key-file" {
 		value = abs(value)
-		if err := os.Chmod(value, 0o600); err != nil { // a script's files can be read by all
+		if err := os.Chmod(value, 0o600); err != nil { // everybody could read a script's file
 			return nil, fmt.Errorf("%s=%s: %w", key, value, err)
 		}
 	}

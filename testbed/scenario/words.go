@@ -11,8 +11,8 @@ import (
 	"github.com/doyen-election/doyen/testbed/hosts"
 )
 
-// names resolves words that mean hosts: a name, all, rest (those that no fault
-// ails now), running. Commas may separate them.
+// names resolves words that mean hosts: a name, all, running, or rest (the hosts that no fault
+// ails now). Commas may separate names.
 func (w *world) names(words []string) ([]string, error) {
 	var found []string
 	for _, word := range words {
@@ -27,7 +27,7 @@ func (w *world) names(words []string) ([]string, error) {
 	if len(found) == 0 {
 		return nil, errors.New("no host is named")
 	}
-	// In the order of the cluster: those that vote come first.
+	// In the order of the cluster: hosts with a vote come first.
 	return slices.DeleteFunc(slices.Clone(w.config.Names()), func(name string) bool { return !slices.Contains(found, name) }), nil
 }
 
@@ -49,7 +49,7 @@ func (w *world) named(word string) ([]string, error) {
 	return []string{word}, nil
 }
 
-// running are the hosts whose agent can answer.
+// running returns the hosts whose agent can answer.
 func (w *world) running() []string {
 	if w.lab == nil {
 		return nil
@@ -57,7 +57,7 @@ func (w *world) running() []string {
 	return w.lab.Running()
 }
 
-// hostsOf resolves words to hosts that are laid out.
+// hostsOf resolves words to hosts. It lays out the cluster first, if necessary.
 func (w *world) hostsOf(words []string) ([]*hosts.Host, error) {
 	names, err := w.names(words)
 	if err != nil {
@@ -88,7 +88,7 @@ func (w *world) oneHost(word string) (*hosts.Host, error) {
 	return found[0], nil
 }
 
-// option takes "KEY VALUE" out of the words: the last word but one is the key.
+// option removes "KEY VALUE" from the words. It finds the last KEY that has a value.
 func option(words []string, key string) (value string, rest []string) {
 	for i := len(words) - 2; i >= 0; i-- {
 		if words[i] == key {
@@ -98,7 +98,7 @@ func option(words []string, key string) (value string, rest []string) {
 	return "", words
 }
 
-// duration takes "KEY TIME" out of the words.
+// duration removes "KEY TIME" from the words.
 func duration(words []string, key string, usual time.Duration) (time.Duration, []string, error) {
 	value, rest := option(words, key)
 	if value == "" {
@@ -111,7 +111,7 @@ func duration(words []string, key string, usual time.Duration) (time.Duration, [
 	return d, rest, nil
 }
 
-// options splits words before the first KEY=VALUE.
+// options splits the words before the first KEY=VALUE.
 func options(words []string) (plain, pairs []string) {
 	first := slices.IndexFunc(words, func(word string) bool { return strings.Contains(word, "=") })
 	if first < 0 {
@@ -120,7 +120,7 @@ func options(words []string) (plain, pairs []string) {
 	return words[:first], words[first:]
 }
 
-// timeOf reads a time of a script.
+// timeOf reads a time in a script.
 func timeOf(word string) (time.Duration, error) {
 	d, err := time.ParseDuration(word)
 	if err != nil || d <= 0 || d > maxWithin {

@@ -21,7 +21,7 @@ import (
 	"github.com/doyen-election/doyen/testbed/observe"
 )
 
-// world is one script's: its hosts, what was done to them, and what was seen.
+// world belongs to one play of a script: its hosts, what was done to them, and what was seen.
 // The script's goroutine owns all of it.
 type world struct {
 	o      Options
@@ -29,38 +29,38 @@ type world struct {
 	cancel context.CancelFunc
 	name   string
 	t      *scriptT
-	lines  []scriptLine // of the script, those that come
+	lines  []scriptLine // the lines of the script that have not run yet
 
 	config   hosts.Config
-	settings map[string][]setting // by host, for its start
-	noNet    error                // why there are no networks of their own
+	settings map[string][]setting // by host, for the first start
+	noNet    error                // why the hosts have no networks of their own
 	lab      *lab.Lab             // nil before the first start
 	meter    *hiccup.Meter        // nil before the first start
-	hooks    []*hooked            // to be laid out
+	hooks    []*hooked            // hooks to be laid out
 
 	began     election.Instant
 	wall      time.Time
-	acted     election.Instant // just before the newest thing done to the hosts
-	marked    election.Instant // since when takeovers and counters are counted
+	acted     election.Instant // just before the last thing that was done to the hosts
+	marked    election.Instant // from when on takeovers and counters are counted
 	counters  map[string]float64
-	afflicted map[string]map[string]bool // hosts, by what ails them
+	afflicted map[string]map[string]bool // by host: the faults that ail it
 	steps     []observe.Step
 	samples   []observe.MessageSample
 	failure   string
-	former    hosts.Binary // of the release before, once built
-	excuse    string       // what the machine did that leaves a failure undecided
+	former    hosts.Binary // of the previous release, once it is built
+	excuse    string       // the machine's pauses that leave a failure undecided
 	recording *observe.Recording
 }
 
 type worldKey struct{}
 
 const (
-	closeLimit = 3 * time.Second // for agents to end by themselves
+	closeLimit = 3 * time.Second // how long agents may take to end by themselves
 	maxHosts   = 64
 	pollBase   = 50 * time.Millisecond
-	// recent is how many lines of what was seen a failure shows.
+	// recent is how many of the newest lines of what was seen a failure shows.
 	recent = 24
-	// deliverySlack is how late what an agent stamped in time may arrive here.
+	// deliverySlack is how late a report may arrive here after an agent has stamped it.
 	deliverySlack = 700 * time.Millisecond
 )
 
@@ -102,7 +102,7 @@ func (w *world) nameHosts(setenv func(key, value string)) {
 	}
 }
 
-// ready lays the cluster out, if it is not yet.
+// ready lays out the cluster, if that has not happened yet.
 func (w *world) ready() error {
 	if w.lab != nil {
 		return nil
@@ -122,7 +122,7 @@ func (w *world) ready() error {
 	w.lab = l
 	disk := l.Cluster.Dir()
 	if w.config.DiskFaults {
-		disk = "" // the agents have others
+		disk = "" // the agents have other disks
 	}
 	if w.meter, err = hiccup.Start(disk); err != nil {
 		w.t.Log(err)
@@ -133,14 +133,13 @@ func (w *world) ready() error {
 	return w.layOutHooks()
 }
 
-// close ends everything, judges what can only be judged then, and makes the
-// recording.
+// close ends everything, judges what can be judged only now, and makes the recording.
 func (w *world) close() {
 	if w.t.failed && w.failure == "" {
 		w.failure = "the script failed"
 	}
 	if w.lab != nil && w.failure != "" {
-		w.excuse = w.excused() // while the programs run
+		w.excuse = w.excused() // as long as the programs run
 	}
 	if w.lab != nil {
 		for _, p := range w.lab.Programs() {
@@ -154,7 +153,7 @@ func (w *world) close() {
 		w.meter.Stop()
 		ctx, stop := context.WithTimeout(context.Background(), closeLimit)
 		if w.failure != "" || len(w.lab.Cluster.Hosts()) > fewHosts {
-			stop() // many that hand over to each other one by one take their time
+			stop() // many agents that hand over to each other one by one take long
 		}
 		w.cancel()
 		if err := w.lab.Close(ctx); err != nil {
@@ -166,7 +165,7 @@ func (w *world) close() {
 	w.cancel()
 }
 
-// keepLogs copies all logs to a folder that stays, and says where.
+// keepLogs copies all logs to a folder that stays, and returns a text with its name.
 func (w *world) keepLogs() string {
 	dir, err := os.MkdirTemp(w.o.Logs, "doyen-scenario-"+w.name+"-")
 	if err != nil {

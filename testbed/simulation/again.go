@@ -9,10 +9,9 @@ import (
 	"github.com/doyen-election/doyen/testbed/messages"
 )
 
-// beginAgain has an operator start an agent whose data directory is lost as if
-// there were no cluster yet: it forms one of its own, and leads there, until it
-// meets those of the cluster in which it was a voter. Later he does what it
-// then says.
+// beginAgain has an operator start an agent with an empty data directory as if there were no
+// cluster yet. The agent forms a cluster alone and leads there, until it meets agents of the
+// cluster in which it was a voter. Later the operator does what the agent's warning asks for.
 func (w *world) beginAgain(r *rand.Rand) {
 	a, lasts, later, until := w.victim(r), w.lasts(r), w.lasts(r), w.lasts(r)
 	if a.own != nil || a.frozen > 0 || a.disk.damaged != nil || !w.plan.quorum || !w.newestRoster().Has(a.peer) ||
@@ -29,8 +28,8 @@ func (w *world) beginAgain(r *rand.Rand) {
 	})
 }
 
-// beginOwn makes the next start of the agent that of a cluster of its own, whose
-// leaderships have nothing to do with those of the others.
+// beginOwn makes the agent form a cluster alone at its next start. The leaderships of that
+// cluster have nothing to do with those of other clusters.
 func (w *world) beginOwn(a *agent) {
 	w.note(a, "is to BEGIN AGAIN, alone")
 	for i, l := range w.logs {
@@ -38,7 +37,7 @@ func (w *world) beginOwn(a *agent) {
 	}
 }
 
-// endOwn takes the agent's own cluster away: it starts again as one that joins.
+// endOwn takes the agent's own cluster away. The agent starts again and joins the others.
 func (w *world) endOwn(a *agent) {
 	if a.own == nil {
 		return
@@ -47,9 +46,9 @@ func (w *world) endOwn(a *agent) {
 	w.start(a)
 }
 
-// joinedCluster takes note of the cluster that the agent has just joined. With no roster
-// it joins whichever it meets first: that of an agent that began again, perhaps,
-// and then it belongs there until all faults end.
+// joinedCluster records which cluster the agent has just joined. An agent without a roster
+// joins the first cluster that it meets. If another agent formed that one when it began again,
+// this agent belongs to it until all faults end.
 func (w *world) joinedCluster(a *agent, cluster string) {
 	if a.own != nil {
 		w.clusters[cluster] = a.own
@@ -59,9 +58,9 @@ func (w *world) joinedCluster(a *agent, cluster string) {
 	}
 }
 
-// logOfLeader is the agent's log; or that of another cluster where the one it
-// names leads: with no roster yet it follows whom it hears, and names that one
-// until its lease ends.
+// logOfLeader returns the log of the election that the agent's leader leads. That may be the
+// log of another cluster: an agent without a roster follows any leader, and goes on naming it
+// after it has joined a cluster, until that leader's lease ends.
 func (w *world) logOfLeader(a *agent, c *elector.ContestStatus) *contestLog {
 	l := w.log(a, c.Election)
 	if l.owners[c.Term] == c.Leader {
@@ -72,7 +71,7 @@ func (w *world) logOfLeader(a *agent, c *elector.ContestStatus) *contestLog {
 	}
 	for _, logs := range w.clusters {
 		if other := logs[l.index]; other.owners[c.Term] == c.Leader {
-			return other // holders are unique: so is this
+			return other // holders are unique: so is this log
 		}
 	}
 	return l
@@ -85,13 +84,13 @@ func (w *world) logsOf(a *agent) []*contestLog {
 	return w.logs
 }
 
-// endOwnClusters ends what is left of them when all faults have ended. An agent
-// that was connected to its former cluster meanwhile must have learnt of it.
+// endOwnClusters ends the clusters that remain when all faults have ended. An agent that is
+// connected to its former cluster must have learnt of it by now.
 func (w *world) endOwnClusters() {
 	if len(w.clusters) == 0 && !slices.ContainsFunc(w.agents, func(a *agent) bool { return a.own != nil }) {
 		return
 	}
-	w.until(w.Now + 2*int64(w.slowest())) // an agent may still be writing that it joined one
+	w.until(w.Now + 2*int64(w.slowest())) // an agent may still be writing that it joined one of them
 	for _, a := range w.agents {
 		if a.own == nil || w.violation != nil {
 			continue
@@ -105,8 +104,8 @@ func (w *world) endOwnClusters() {
 	w.heal.began = w.Now
 }
 
-// formerOf returns a voter that is connected to it and by whose roster another
-// identity has its name; nil if there is none.
+// formerOf returns a voter that is connected to the agent, and whose roster has the agent's
+// name with another identity; nil if there is none.
 func (w *world) formerOf(a *agent) *agent {
 	for _, b := range w.agents {
 		if b == a || b.own != nil || !a.alive || !b.alive || !a.disk.state.Roster.Has(a.peer) || !b.disk.state.Roster.Has(b.peer) {
@@ -120,11 +119,11 @@ func (w *world) formerOf(a *agent) *agent {
 	return nil
 }
 
-// suspect reports whether the agent may have learnt that it must promise and
-// lead nothing.
+// suspect reports whether there is a reason why the agent must not promise or lead anything any
+// more. The agent may or may not have learnt of it.
 func (a *agent) suspect() bool { return a.rolledBack || a.own != nil || a.disk.taken }
 
-// barred reports whether the agent has learnt it.
+// barred reports whether the agent has learnt of such a reason.
 func (w *world) barred(a *agent) bool {
 	if !a.suspect() || !a.alive || !w.plan.quorum {
 		return false
@@ -132,18 +131,18 @@ func (w *world) barred(a *agent) bool {
 	return slices.ContainsFunc(a.elector.Status(a.clock.at(w.Now)).Warnings, bars)
 }
 
-// bars reports whether the agent that warns so must not vote any more.
+// bars reports whether an agent with this warning must not vote any more.
 func bars(x elector.Warning) bool {
 	return x.Code == "data_dir_older" || x.Code == "data_dir_shared" || meetsFormer(x)
 }
 
-// meetsFormer reports whether the agent that warns so has met its former cluster.
+// meetsFormer reports whether an agent with this warning has met its former cluster.
 func meetsFormer(x elector.Warning) bool {
 	return x.Barred.Code == "identity_changed"
 }
 
-// checkBarred checks that an agent that has learnt it promises nothing, and
-// claims nothing for longer than it did before.
+// checkBarred checks that a barred agent promises nothing, and claims no lease for longer than
+// it did before it was barred.
 func (w *world) checkBarred(a *agent, local election.Instant, m election.Message) {
 	if !w.barred(a) {
 		return
@@ -164,7 +163,7 @@ func (w *world) checkBarred(a *agent, local election.Instant, m election.Message
 	}
 }
 
-// checkStepsDown checks that an agent that has learnt it leads nothing.
+// checkStepsDown checks that a barred agent leads nothing.
 func (w *world) checkStepsDown(a *agent) {
 	if !w.barred(a) {
 		return

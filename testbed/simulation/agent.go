@@ -11,18 +11,18 @@ import (
 	"github.com/doyen-election/doyen/testbed/messages"
 )
 
-// maxInbox bounds what waits for a paused agent; a real transport's queues are
-// bounded too.
+// maxInbox bounds the messages that wait for a paused agent. The queues of the real transport
+// are bounded too.
 const maxInbox = 256
 
 // agent is one host with its clock and disk, and the process on it, if alive.
 type agent struct {
-	id     int // among those that exist
-	number int // among those the seed drew
-	wiped  int // counts the disks it lost
+	id     int // its index among the agents that exist
+	number int // its number among the agents that the seed drew
+	wiped  int // how many disks it has lost
 
-	rolledBack bool          // its data directory, to an older copy
-	own        []*contestLog // of the cluster it formed when it began again, alone; nil: it did not
+	rolledBack bool          // an older copy of its data directory was restored
+	own        []*contestLog // logs of the cluster that it formed alone when it began again; nil: it did not
 	resets     bool          // its next start is with --reset-genesis
 	peer       election.PeerID
 	name       string
@@ -30,50 +30,50 @@ type agent struct {
 	disk       disk
 
 	settings settings
-	seen     []sighting // by agent: what gossip told this one
-	stand    []standing // by election of the plan
+	seen     []sighting // by agent: what this one's gossip shows of it
+	stand    []standing // by election of the plan: its candidacies
 
 	alive     bool
-	life      uint32 // counts its processes
+	life      uint32 // how many processes it has had
 	run       election.RunID
-	born      int64 // when its newest process was
+	born      int64 // when its newest process began
 	boot      election.LineageID
-	past      *election.Past // on its record; nil: it has none, and its next life begins a lineage
+	past      *election.Past // what its record holds; nil: none, and its next life begins a lineage
 	secret    [32]byte       // of the lineage
-	dying     bool           // in the middle of the step under way
+	dying     bool           // the process dies in the step under way
 	unseen    bool           // it died before readers saw the outcome of its last step
 	joinedAt  int64
 	elector   *elector.Elector
 	paused    int  // pauses under way
-	frozen    int  // of the whole host
-	suspended bool // and it is to learn that when it goes on
+	frozen    int  // freezes of the whole host under way
+	suspended bool // when the pause ends, it learns that its host was suspended
 	doom      *doom
 	inbox     []election.Input
 	draining  bool
-	stopping  bool                     // was told to shut down
-	ending    bool                     // has handed over, and ends
-	contests  []*elector.ContestStatus // last polled, like a reader of the socket
-	terms     []election.Term          // by contest log: the highest its status ever told
-	deadlines []election.Instant       // by contest log: the latest end of its own lease it ever told
+	stopping  bool                     // was asked to shut down
+	ending    bool                     // has handed over, and is about to end
+	contests  []*elector.ContestStatus // as polled last, like a reader of the socket does
+	terms     []election.Term          // by contest log: the highest term that its status ever showed
+	deadlines []election.Instant       // by contest log: the latest own deadline that its status ever showed
 	spin      spin
-	rng       *rand.Rand // of what its host does by chance
+	rng       *rand.Rand // for what its host does by chance
 }
 
-// doom is a crash in the middle of a step: of the steps-th from now on, after so
-// many of the things that its output asks for.
+// doom is a crash in the middle of a step. steps is how many other steps come first, and done
+// how many actions of the step's output are carried out before the crash.
 type doom struct {
 	steps, done int
 	loud        bool
-	lost        bool // the record is, too
+	lost        bool // the record is lost too
 	lasts       time.Duration
 }
 
 // standing is an agent's candidacy in one election.
 type standing struct {
-	candidate bool // it ever stands
-	stands    bool // it does now
-	priority  int  // advertised now
-	usual     int  // above 0
+	candidate bool // it is a candidate here, now or at other times
+	stands    bool // it is a candidate now
+	priority  int  // the priority that it advertises now
+	usual     int  // its priority without faults, above 0
 }
 
 func (w *world) newAgent(id, number int) *agent {
@@ -109,13 +109,13 @@ func (w *world) firstVoters() []election.Voter {
 	return voters
 }
 
-// voter is how a roster knows the agent of that number before it ever lost its
-// disk.
+// voter returns how a roster lists the agent of that number as long as the agent has not lost
+// its disk.
 func voter(number int) election.Voter {
 	return election.Voter{Name: fmt.Sprintf("n%c", digit(number)), Peer: election.PeerID(fmt.Sprintf("p%c", digit(number)))}
 }
 
-// ensureCandidates gives each election somebody who can lead it.
+// ensureCandidates makes sure that each election has an agent that can lead it.
 func (w *world) ensureCandidates() {
 	for e := range w.plan.elections {
 		if !slices.ContainsFunc(w.agents, func(a *agent) bool { return a.stand[e].candidate }) {
@@ -157,7 +157,7 @@ func (w *world) start(a *agent) {
 		state, ok = w.resetGenesis(a, state)
 	}
 	if !ok {
-		if a.disk.damaged == nil { // it will be well by and by
+		if a.disk.damaged == nil { // it starts once the disk works again
 			w.later(w.plan.timing.Lease, func() { w.start(a) })
 		}
 		return
@@ -192,8 +192,8 @@ func (w *world) start(a *agent) {
 	}
 }
 
-// stop ends the process. loud: the kernel closes its connections, and the
-// others know at once.
+// stop ends the process. If loud, the kernel closes its connections, and the peers notice at
+// once.
 func (w *world) stop(a *agent, loud bool) {
 	if !a.alive {
 		return
@@ -224,7 +224,7 @@ func loudly(loud bool) string {
 	return "its connections stay open"
 }
 
-// input hands the agent something, now or when it is no longer paused.
+// input hands the agent an input: now, or when it is no longer paused.
 func (w *world) input(a *agent, in election.Input) {
 	if !a.alive {
 		return
@@ -240,13 +240,13 @@ func (w *world) input(a *agent, in election.Input) {
 	a.inbox = append(a.inbox, in)
 }
 
-// inputSoon hands it to this process of the agent a little later.
+// inputSoon hands the input to the agent a little later, if it is in the same life by then.
 func (w *world) inputSoon(a *agent, in election.Input) {
 	w.after(around(a.rng, w.plan.delay/4), a.inLife(func() { w.input(a, in) }))
 }
 
-// resume ends one pause. What came meanwhile is handled at once, and the timer
-// that is overdue before or after it.
+// resume ends one pause. The agent then handles the inputs that waited, and its overdue timer
+// before or after them.
 func (w *world) resume(a *agent, life uint32) {
 	if !a.alive || a.life != life {
 		return

@@ -13,12 +13,12 @@ import (
 )
 
 const (
-	redrawEvery = 200 * time.Millisecond // the line of progress, on a terminal
-	printEvery  = 10 * time.Second       // elsewhere
+	redrawEvery = 200 * time.Millisecond // how often the line of progress is written to a terminal
+	printEvery  = 10 * time.Second       // how often it is written to anything else
 	storyLines  = 80
 )
 
-// Campaign is a search for violations with a person looking on.
+// Campaign is a search for violations whose progress a person watches.
 type Campaign struct {
 	SweepOptions
 	Single   bool   // play the options' seed only
@@ -26,15 +26,15 @@ type Campaign struct {
 	Tries    int    // worlds that shrinking may play; 0: do not shrink
 	Out      io.Writer
 	Log      io.Writer // where progress is shown
-	Terminal bool      // Log is one
+	Terminal bool      // Log is a terminal
 }
 
-// ErrViolated says that a promise was not kept, and that all about it was
-// written.
+// ErrViolated reports that a promise was not kept. What is known about it has been written to
+// Out.
 var ErrViolated = errors.New("a promise was not kept")
 
-// Run plays the seeds and tells what came of it. The error is ErrViolated if a
-// run violated a rule.
+// Run plays the seeds and writes the outcome to Out. The error is ErrViolated if a run violated
+// a rule.
 func (c Campaign) Run(ctx context.Context) error {
 	if c.Single {
 		return c.single(ctx)
@@ -70,7 +70,7 @@ func (c Campaign) single(ctx context.Context) error {
 	return c.draw(r)
 }
 
-// explain shrinks what violates a rule, and shows what is left.
+// explain shrinks the violating world, and shows what is left of it.
 func (c Campaign) explain(ctx context.Context, o Options, v *Violation) error {
 	fmt.Fprintf(c.Out, "\n%v\n", v)
 	if c.Tries > 0 && o.Shrunk.whole() {

@@ -9,13 +9,13 @@ import (
 )
 
 const (
-	maxSends    = 512          // one step's messages
-	maxAnnounce = 32           // one step's announcements and withdrawals
-	maxSpin     = 5 * maxInbox // one agent's steps in spinWindow: it may just have been resumed
+	maxSends    = 512          // messages of one step
+	maxAnnounce = 32           // announcements and withdrawals of one step
+	maxSpin     = 5 * maxInbox // steps of one agent in spinWindow; many, as it may just have been resumed
 	spinWindow  = int64(time.Millisecond)
 )
 
-// spin counts an agent's steps, to notice one that wakes itself for ever.
+// spin counts an agent's steps, to notice an agent that wakes itself without end.
 type spin struct {
 	since int64
 	steps int
@@ -45,11 +45,11 @@ func (w *world) checkOutput(a *agent, local election.Instant, out election.Outpu
 
 type inquiry struct {
 	election election.Name
-	least    election.Term // of the newest leadership when it was asked
+	least    election.Term // the term of the newest leadership when the question was asked
 	life     uint32
 }
 
-// answered checks that whom a majority names is no older than the question.
+// answered checks that a majority does not report an older leadership than the question's.
 func (w *world) answered(replies []election.Reply) {
 	for _, r := range replies {
 		q, ok := w.inquiries[r.Request]
@@ -63,8 +63,7 @@ func (w *world) answered(replies []election.Reply) {
 	}
 }
 
-// checkSend checks that the message rests on what is on disk, and takes note
-// of what it claims.
+// checkSend checks that the message rests on what is on disk, and records the claims in it.
 func (w *world) checkSend(a *agent, local election.Instant, e election.Envelope) {
 	s := &a.disk.state
 	if a.disk.taken {
@@ -99,7 +98,7 @@ func (w *world) checkSend(a *agent, local election.Instant, e election.Envelope)
 	}
 }
 
-// checkGrant checks that no voter ever gives one term to two holders.
+// checkGrant checks that no voter ever grants one term to two holders.
 func (w *world) checkGrant(a *agent, m election.VoteGrant) {
 	l := w.log(a, m.Election)
 	if l == nil {
@@ -129,9 +128,8 @@ func (w *world) checkClaim(a *agent, local election.Instant, c election.Claim) {
 	}
 }
 
-// checkDriving takes note of whether the agent leads the roster election: no
-// status tells of that, and a Heartbeat or a Release only where somebody is
-// connected.
+// checkDriving records whether the agent leads the roster election. No status shows that, and a
+// Heartbeat or a Release shows it only if a peer is connected.
 func (w *world) checkDriving(a *agent, local election.Instant, t election.Term, until election.Instant) {
 	l := w.log(a, election.RosterElection)
 	self := a.holder()
@@ -144,7 +142,7 @@ func (w *world) checkDriving(a *agent, local election.Instant, t election.Term, 
 	}
 }
 
-// extend takes note of how long a lease was told to last.
+// extend records until when a lease lasts, as its holder has shown.
 func (l *contestLog) extend(a *agent, t election.Term, until election.Instant) {
 	end := l.ends[t]
 	if end.host != a || end.epoch != a.clock.epoch {
@@ -182,12 +180,12 @@ func (w *world) checkStatus(a *agent, local election.Instant, c *elector.Contest
 	}
 }
 
-// checkTold checks that the terms an agent's status names leaders of never fall
-// in one life of it, nor the ends of its own leases, which programs act by, and
-// that it claims no lease after its end.
+// checkTold checks what an agent's status shows within one life. The terms in which it names
+// leaders never fall, and neither do the ends of its own leases, by which programs act. The
+// agent claims no lease after the lease's end.
 func (w *world) checkTold(a *agent, local election.Instant, l *contestLog, c *elector.ContestStatus) {
 	if c.State != elector.Leading && a.lifeNumber() > 1 && a.deadlines != nil {
-		a.deadlines[l.index] = 0 // this life may have another lease than the one that told
+		a.deadlines[l.index] = 0 // this life may have another lease than the one that showed this deadline
 	}
 	if c.Leader.Peer == "" || !w.plan.quorum {
 		return
@@ -212,14 +210,14 @@ func (w *world) checkTold(a *agent, local election.Instant, l *contestLog, c *el
 	}
 }
 
-// checkFollower checks G5: nobody is named past the end of its lease, if all
-// clocks went on as they run now.
+// checkFollower checks G5: an agent names no leader past the end of the leader's lease, if all
+// clocks go on at their present rates.
 func (w *world) checkFollower(a *agent, l *contestLog, c *elector.ContestStatus) {
 	end, ok := l.ends[c.Term]
 	switch {
 	case !ok || l.owners[c.Term] != c.Leader:
 		w.fail("G5", "%s names %s in term %d of %s, which it never claimed", a.peer, c.Leader, c.Term, c.Election)
-	case end.epoch != end.host.clock.epoch: // its host was rebooted: no clock to compare with
+	case end.epoch != end.host.clock.epoch: // the leader's host was rebooted: its old clock is gone
 	default:
 		named, over := a.clock.when(c.ValidUntil), end.host.clock.when(end.until)
 		if named > over {

@@ -6,20 +6,19 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-// never is a true time that does not come.
+// never is a true time that is never reached.
 const never int64 = 1<<63 - 1
 
-// million is what a rate is counted in: parts per million, in integers, so
-// that every machine computes the same.
+// million is the unit of clock rates: parts per million. They are integers, so that every
+// machine computes the same.
 const million = 1_000_000
 
-// clock is one host's CLOCK_BOOTTIME. True time is in nanoseconds since the
-// run began.
+// clock is one host's CLOCK_BOOTTIME. True time is in nanoseconds since the run began.
 type clock struct {
-	base  election.Instant // read at since
+	base  election.Instant // what the clock read at since
 	since int64
 	ppm   int64 // how much faster than true time it runs
-	epoch int   // counts the host's boots: a reboot starts the clock anew
+	epoch int   // counts the host's boots: each one starts the clock again
 }
 
 // at reads the clock at a true time that is not before since.
@@ -53,7 +52,7 @@ func (c *clock) retime(t, ppm int64) {
 	c.base, c.since, c.ppm = c.at(t), t, ppm
 }
 
-// reboot starts the clock anew at a small instant.
+// reboot starts the clock again, at the instant base.
 func (c *clock) reboot(t int64, base election.Instant) {
 	c.base, c.since = base, t
 	c.epoch++

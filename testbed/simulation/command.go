@@ -47,7 +47,7 @@ func (w *world) transfer(r *rand.Rand) {
 	w.input(a, election.Transfer{Election: name, To: to.peer, Request: w.request()})
 }
 
-// reprioritize changes a candidate's priority; 0 never leads.
+// reprioritize changes a candidate's priority. With priority 0 it never leads.
 func (w *world) reprioritize(r *rand.Rand) {
 	a := w.victim(r)
 	e, name := w.contestOf(r)
@@ -76,15 +76,15 @@ func (w *world) withdraw(r *rand.Rand) {
 }
 
 const (
-	// maxShort bounds the short elections under way, so that there is always room
-	// for the others.
+	// maxShort bounds the short elections under way, so that an agent always has room for the
+	// others.
 	maxShort = 3
-	// shortNames is how many there are: more than an agent has room for.
+	// shortNames is how many names short elections have: more than an agent has room for.
 	shortNames = 8 * maxShort
 )
 
-// holdShortElection has two agents stand in an election that nobody stands in,
-// and leave it soon: it has to be forgotten, and its terms have not.
+// holdShortElection makes two agents candidates in an election without others, and withdraws
+// them soon. Agents must forget the election, but not its terms.
 func (w *world) holdShortElection(r *rand.Rand) {
 	a, b, lasts := w.victim(r), w.anyone(r), w.lasts(r)
 	name := election.Name(fmt.Sprintf("short%d", r.IntN(shortNames)))
@@ -100,7 +100,7 @@ func (w *world) holdShortElection(r *rand.Rand) {
 		for _, x := range []*agent{a, b} {
 			w.input(x, election.Withdraw{Election: name})
 		}
-		// It is over when nobody can speak of it any more.
+		// It has ended when no message about it can arrive any more.
 		w.later(4*w.plan.timing.Lease, func() { w.short-- })
 	})
 }
@@ -112,15 +112,15 @@ func (w *world) standAgain(a *agent, e int) {
 	}
 	s.stands = true
 	if !a.alive {
-		return // it will, when it starts
+		return // the agent becomes a candidate when it starts
 	}
 	w.input(a, election.Campaign{Election: w.plan.elections[e], Priority: s.priority})
 	w.advertise(a)
 }
 
-// changeRoster asks any agent for a change: mostly of one voter, at times of
-// so many that the old and the new majorities share nobody. It returns whom it
-// asked for what.
+// changeRoster asks any agent for a change of the voters: mostly of one voter, at times of so
+// many that the old and the new majorities have no voter in common. It returns the agent and
+// the change.
 func (w *world) changeRoster(r *rand.Rand) (*agent, election.ChangeRoster) {
 	a := w.victim(r)
 	roster := a.disk.state.Roster
@@ -135,7 +135,7 @@ func (w *world) changeRoster(r *rand.Rand) (*agent, election.ChangeRoster) {
 			change.Remove = append(change.Remove, b.peer)
 		} else if !in && (chance(r, share) || share == 0 && len(change.Add) == 0 && chance(r, 0.5)) {
 			change.Add = append(change.Add, election.Voter{Name: b.name, Peer: b.peer})
-			if v, named := roster.Named(b.name); named { // with a disk that was lost
+			if v, named := roster.Named(b.name); named { // by an identity whose disk was lost
 				change.Remove = append(change.Remove, v.Peer)
 			}
 		}

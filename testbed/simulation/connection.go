@@ -6,26 +6,26 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-// conn is the connection of two agents. Each end learns of it, and of its
-// loss, by itself and late.
+// conn is the connection of two agents. Each end learns of the connection, and of its loss,
+// separately and late.
 type conn struct {
 	up      bool
 	gen     uint32
 	dialing bool
-	ends    [2]end // of the agent with the lower number, and of the other
+	ends    [2]end // of the agent with the lower id, and of the other
 }
 
 // end is what one agent knows of a connection.
 type end struct {
-	told    bool            // it was told that the peer is connected
-	peer    election.PeerID // by which identity
-	gen     uint32          // on which connection
-	life    uint32          // to which process of the peer
-	pending bool            // it is about to be told of a newer one, at tellAt
+	told    bool            // the agent was notified that the peer is connected
+	peer    election.PeerID // the identity of the peer in that notice
+	gen     uint32          // the generation of the connection in that notice
+	life    uint32          // the peer's process in that notice
+	pending bool            // at tellAt it will be notified of a newer connection
 	tellAt  int64
 }
 
-// side is a's end of its connection to b.
+// side returns the index of a's end of its connection to b.
 func (w *world) side(a, b *agent) int {
 	if a.id < b.id {
 		return 0
@@ -33,7 +33,7 @@ func (w *world) side(a, b *agent) int {
 	return 1
 }
 
-// dial tries to connect the two until it works or one of them is gone.
+// dial tries to connect the two agents until it succeeds, or one of them is gone.
 func (w *world) dial(a, b *agent, in time.Duration) {
 	if a == b {
 		return
@@ -46,7 +46,7 @@ func (w *world) dial(a, b *agent, in time.Duration) {
 	w.after(in, func() {
 		c.dialing = false
 		switch {
-		case c.up || !a.alive || !b.alive: // who starts dials again
+		case c.up || !a.alive || !b.alive: // an agent dials again when it starts
 		case a.paused > 0 || b.paused > 0 || !w.joined(a, b) || !a.agrees(b):
 			w.dial(a, b, w.around(w.redial()))
 		default:
@@ -58,7 +58,7 @@ func (w *world) dial(a, b *agent, in time.Duration) {
 	})
 }
 
-// connect tells a of its new connection to b.
+// connect notifies a of its new connection to b.
 func (w *world) connect(c *conn, a, b *agent) {
 	e := &c.ends[w.side(a, b)]
 	gen, life, to := c.gen, a.life, b.life
@@ -85,8 +85,8 @@ func (w *world) connect(c *conn, a, b *agent) {
 	})
 }
 
-// hangUp closes the connection. loud: both ends notice soon; else only by their
-// own keep-alive.
+// hangUp closes the connection. If loud, both ends notice soon; if not, each notices by its own
+// keep-alive only.
 func (w *world) hangUp(a, b *agent, loud bool) {
 	c := w.conns[a.id][b.id]
 	if !c.up {
@@ -103,8 +103,8 @@ func (w *world) hangUp(a, b *agent, loud bool) {
 	w.dial(a, b, w.around(w.redial()))
 }
 
-// redials has a's connection to the peer made again, as a asked. The peer notices
-// unless nothing of a reaches it.
+// redials makes a's connection to the peer again, as a asked. The peer notices, unless nothing
+// from a reaches it.
 func (w *world) redials(a *agent, p election.PeerID) {
 	b := w.find(p)
 	if b == nil || b == a {
@@ -114,7 +114,7 @@ func (w *world) redials(a *agent, p election.PeerID) {
 	w.lose(w.conns[a.id][b.id], a, b, w.around(w.redial()))
 }
 
-// lose tells a that its connection to b is lost, unless a newer one is there.
+// lose notifies a that its connection to b is lost, unless there is a newer one by then.
 func (w *world) lose(c *conn, a, b *agent, in time.Duration) {
 	e := &c.ends[w.side(a, b)]
 	gen, life := e.gen, a.life

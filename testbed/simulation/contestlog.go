@@ -6,22 +6,21 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-// contestLog is what the checkers know of one election: everything, in true
-// time.
+// contestLog is what the checkers know of one election: everything, in true time.
 type contestLog struct {
 	index   int
 	name    election.Name
 	last    election.Term // of the newest leadership
-	highest election.Term // that anybody led in
+	highest election.Term // the highest in which any agent led
 	holder  election.Holder
 	owners  map[election.Term]election.Holder
 	ends    map[election.Term]leaseEnd
 	grants  map[vote]election.Holder
-	told    map[election.Term]int // which program was told that it leads in the term
+	told    map[election.Term]int // by term: the number of the program that was notified that it leads
 	actors  []actor
 }
 
-// leaseEnd is the latest end of a lease that its holder ever told.
+// leaseEnd is the latest end of a lease that its holder ever showed.
 type leaseEnd struct {
 	host  *agent
 	epoch int
@@ -33,16 +32,16 @@ type vote struct {
 	term  election.Term
 }
 
-// actorKind is in what sense somebody leads.
+// actorKind is in what sense an actor leads.
 type actorKind uint8
 
 const (
-	program actorKind = iota // a program acts, as long as it was told that it may
-	claimer                  // an agent's status says that it leads
+	program actorKind = iota // a program acts, until the deadline of which it was notified
+	claimer                  // an agent's status shows that it leads
 )
 
-// actor is somebody who leads until its deadline on its host's clock, whether
-// its agent is alive, paused or dead.
+// actor is an agent or a program that leads until its deadline on its host's clock. It does so
+// whether the agent is alive, paused or dead.
 type actor struct {
 	kind    actorKind
 	host    *agent
@@ -51,9 +50,9 @@ type actor struct {
 	term    election.Term
 	until   election.Instant
 	stopped bool
-	number  int    // of a program
-	life    uint32 // of its agent, to which the program is connected
-	bar     int    // of the history
+	number  int    // of the program
+	life    uint32 // the life of its agent to which the program is connected
+	bar     int    // its bar in the history
 }
 
 func newContestLog(index int, name election.Name) *contestLog {
@@ -61,13 +60,12 @@ func newContestLog(index int, name election.Name) *contestLog {
 		grants: map[vote]election.Holder{}, told: map[election.Term]int{}}
 }
 
-// acting reports whether it leads at the true time t.
+// acting reports whether the actor leads at the true time t.
 func (x *actor) acting(t int64) bool {
 	return !x.stopped && x.epoch == x.host.clock.epoch && x.host.clock.at(t) < x.until
 }
 
-// log returns the election's, in the agent's cluster; nil for one that comes and
-// goes.
+// log returns the log of the election in the agent's cluster; nil for a short election.
 func (w *world) log(a *agent, name election.Name) *contestLog {
 	logs := w.logsOf(a)
 	if name == election.RosterElection {
@@ -88,8 +86,7 @@ func (l *contestLog) find(kind actorKind, h election.Holder) *actor {
 	return nil
 }
 
-// acts takes note that somebody leads until then, and checks G1: nobody else
-// does.
+// acts records that an actor leads until its deadline, and checks G1: no other one does.
 func (w *world) acts(l *contestLog, now actor) {
 	x := l.find(now.kind, now.holder)
 	if x != nil && x.acting(w.Now) {
@@ -111,14 +108,14 @@ func (w *world) acts(l *contestLog, now actor) {
 	w.checkAlone(l, l.find(now.kind, now.holder))
 }
 
-// mayLead reports whether the process that led is still there: its lease may
-// have been renewed since the last look.
+// mayLead reports whether the process that led still runs. If so, its lease may have been
+// renewed since it was polled last.
 func (w *world) mayLead(x actor) bool {
 	return x.kind == claimer && x.host.alive && x.host.boot == x.holder.Lineage
 }
 
-// pollOthers looks at the status of everybody else who led: a lease may have
-// been renewed since the last look.
+// pollOthers polls every other agent that led: its lease may have been renewed since it was
+// polled last.
 func (w *world) pollOthers(l *contestLog, a *agent) {
 	if w.polling {
 		return
@@ -132,7 +129,7 @@ func (w *world) pollOthers(l *contestLog, a *agent) {
 	w.polling = false
 }
 
-// checkAlone checks G1: nobody else leads.
+// checkAlone checks G1: nobody but x leads.
 func (w *world) checkAlone(l *contestLog, x *actor) {
 	if !w.plan.quorum || !x.acting(w.Now) {
 		return
@@ -151,8 +148,8 @@ func (w *world) checkAlone(l *contestLog, x *actor) {
 	}
 }
 
-// endStatusClaims forgets what a stopped agent's status said: nobody can read
-// it any more.
+// endStatusClaims ends the leaderships that a stopped agent's status showed: nobody can read
+// the status any more.
 func (w *world) endStatusClaims(a *agent, logs []*contestLog) {
 	for _, l := range logs {
 		if x := l.find(claimer, a.holder()); x != nil {
@@ -161,7 +158,7 @@ func (w *world) endStatusClaims(a *agent, logs []*contestLog) {
 	}
 }
 
-// stopActing takes note that somebody leads no more.
+// stopActing records that an actor leads no more.
 func (w *world) stopActing(x *actor) {
 	if !x.stopped {
 		x.stopped = true

@@ -12,18 +12,18 @@ import (
 )
 
 const (
-	// maxAsked bounds the operations of one seed, so that judging them takes little.
+	// maxAsked bounds the operations of one seed, so that judging them takes little time.
 	maxAsked = 400
-	// judging bounds the search for an order of them.
+	// judging bounds the search for an order of the operations.
 	judging = 20 * time.Second
-	// stalls is how seldom a program is stopped between looking at its lease and
-	// writing: once in so many writes.
+	// stalls: after one in so many looks at its lease, a program is stopped for a while before
+	// it writes.
 	stalls = 20
 )
 
-// counter is what the programs of the default election change while their agents
-// lead, and the history of what was asked of it. It makes its own draws, so that
-// a seed means the same run with and without it.
+// counter is the counter that programs of the default election change while their agents lead,
+// and the history of the operations. It makes its own draws, so that a seed gives the same run
+// with and without it.
 type counter struct {
 	history.Register
 	rng        *rand.Rand
@@ -33,14 +33,14 @@ type counter struct {
 	asked      int
 }
 
-// adder is the program of one leadership: it reads the counter, and then adds to
-// what it knows of it for as long as it may.
+// adder is the program of one leadership. It reads the counter, and then adds to the value that
+// it knows, for as long as it may.
 type adder struct {
 	client int
 	host   *agent
 	epoch  int
 	holder election.Holder
-	reads  bool // it has not read it yet
+	reads  bool // it has not read the counter yet
 	value  int
 }
 
@@ -51,8 +51,8 @@ func (w *world) newCounter() *counter {
 		rng:      rand.New(rand.NewPCG(seed, 0x636f756e74+w.options.Shrunk.Variation<<40))}
 }
 
-// startAdding starts the program of a leadership that was just announced. In a
-// cluster that an agent formed alone tokens begin again: it has no counter.
+// startAdding starts the program of a leadership that was just announced. A cluster that an
+// agent formed alone has no counter, since its tokens begin at 1 again.
 func (w *world) startAdding(a *agent, l *contestLog, holder election.Holder) {
 	if l != w.logs[0] || !w.plan.quorum {
 		return
@@ -63,7 +63,7 @@ func (w *world) startAdding(a *agent, l *contestLog, holder election.Holder) {
 	w.ask(p)
 }
 
-// ask has the program look at its lease, and send its next operation.
+// ask lets the program check its lease, and send its next operation.
 func (w *world) ask(p *adder) {
 	c := w.counter
 	x := w.logs[0].find(program, p.holder)
@@ -93,8 +93,8 @@ func (w *world) ask(p *adder) {
 	w.after(stalled, send)
 }
 
-// serve does what the program asked for, and sends the answer. Nobody hears of a
-// refusal: its program only ends.
+// serve carries out the program's operation, and sends the answer. A refusal is not answered:
+// the program just ends.
 func (w *world) serve(p *adder, call int64, token election.Term) {
 	c := w.counter
 	if !c.Admit(token) {
@@ -121,8 +121,7 @@ func (c *counter) answered(i, value int, at int64) {
 	c.operations[i].Output, c.operations[i].Return = history.Result{Known: true, Value: value}, at
 }
 
-// watchCounter reads the counter from outside the cluster now and then, with no
-// token.
+// watchCounter reads the counter from outside the cluster now and then, without a token.
 func (w *world) watchCounter() {
 	c := w.counter
 	if c.asked == maxAsked || !w.plan.quorum {
@@ -138,7 +137,7 @@ func (w *world) watchCounter() {
 	})
 }
 
-// checkCounter has the history of the counter judged.
+// checkCounter judges the history of the counter.
 func (w *world) checkCounter() {
 	c := w.counter
 	if w.violation != nil || len(c.operations) == 0 {

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// strikeCut cuts some agents off from others: one, a pair, or two groups; both
-// ways or one; connections closed, or left to be noticed.
+// strikeCut cuts some agents off from others: one agent, a pair, or a group. The cut has one
+// direction or both, and it closes the connections at once, or agents notice it later.
 func (w *world) strikeCut(r *rand.Rand) {
 	in := make([]bool, len(w.agents))
 	switch r.IntN(3) {
@@ -45,7 +45,7 @@ func (w *world) cutPairs(r *rand.Rand, pairs [][2]*agent) {
 		there = pick(r, true, true, false)
 		back = !there || r.IntN(2) == 0
 	}
-	noticed := w.lasts(r) // by a keep-alive, unless it is mended before
+	noticed := w.lasts(r) // by a keep-alive, unless the cut heals earlier
 	if len(pairs) > 0 {
 		w.note(nil, "CUT %s, %s", direction(pairs, there, back), loudly(loud))
 	}
@@ -76,7 +76,7 @@ func (w *world) cutPairs(r *rand.Rand, pairs [][2]*agent) {
 	})
 }
 
-// direction writes from whom to whom a cut loses messages.
+// direction describes between which agents a cut loses messages, and in which direction.
 func direction(pairs [][2]*agent, there, back bool) string {
 	var from, to []string
 	for _, p := range pairs {
@@ -103,7 +103,7 @@ func (w *world) setCut(a, b *agent, there, back bool, set func(a, b *agent)) {
 	}
 }
 
-// strikeHangUp closes connections for no reason; they are redialled.
+// strikeHangUp closes connections for no reason. Agents dial again.
 func (w *world) strikeHangUp(r *rand.Rand) {
 	a := w.victim(r)
 	loud := chance(r, 0.8)

@@ -8,8 +8,8 @@ import (
 	"github.com/doyen-election/doyen/testbed/spacetime"
 )
 
-// drawn is how many messages a diagram shows at most, heartbeats aside, and how
-// many heartbeats: the newest.
+// A diagram shows at most so many messages, heartbeats aside, and so many heartbeats: the
+// newest.
 const (
 	drawnMessages = 400
 	drawnQuiet    = 3000
@@ -26,7 +26,7 @@ func (r Result) Diagram() spacetime.Diagram {
 		d.Facts = append(d.Facts, fmt.Sprintf("At %s: %s", at(v.At), first))
 		d.Command = v.Replay
 		for _, b := range d.Bars {
-			if b.To >= h.To { // who else leads still does, and until when
+			if b.To >= h.To { // a rival still leads: show until when
 				d.To = max(d.To, min(b.Lease, h.To+2*h.plan.timing.Lease))
 			}
 		}
@@ -38,8 +38,8 @@ func (r Result) Diagram() spacetime.Diagram {
 	return d
 }
 
-// begin is when what is drawn begins: not so early that there is more than a
-// person can look at.
+// begin returns when the drawn part of the run begins: late enough that a person can look at
+// everything in it.
 func (h *History) begin() time.Duration {
 	messages, quiet := 0, 0
 	for i := len(h.Arrows) - 1; i > 0; i-- {
@@ -55,8 +55,8 @@ func (h *History) begin() time.Duration {
 	return 0
 }
 
-// Story tells the end of a run in at most that many lines: faults, leaderships
-// and messages other than heartbeats, in the order of true time.
+// Story describes the end of a run in at most that many lines. It has faults, leaderships and
+// messages other than heartbeats, in the order of true time.
 func (h *History) Story(most int) []string {
 	d := h.Diagram
 	d.Arrows = d.Arrows[1:]

@@ -11,28 +11,27 @@ import (
 	"github.com/doyen-election/doyen/testbed/messages"
 )
 
-// disk is what a host does not forget, and the write of its agent that is under
-// way.
+// disk is what survives on a host, and the write of its agent that is under way.
 type disk struct {
 	files    filesystem
 	calls    *calls            // of the process that runs
-	record   *store.Record     // its
-	sure     []byte            // the state that no power cut takes back
-	state    election.State    // decoded from it
+	record   *store.Record     // of the same process
+	sure     []byte            // the state file that no power cut takes back
+	state    election.State    // decoded from sure
 	pending  *election.Persist // the write under way
-	slow     int               // troubles under way
+	slow     int               // how many faults make it slow now
 	failing  int
-	past     [][]byte       // what was sure before, newest first, if it may be restored
-	taken    bool           // by another process
-	told     bool           // and the agent has learnt it
-	believed election.State // what it had written until then
-	damaged  []byte         // what the state was before it was damaged; nil: it is not
+	past     [][]byte       // earlier values of sure, newest first, if older copies may be restored
+	taken    bool           // another process has written to it
+	told     bool           // the agent has learnt that
+	believed election.State // what the agent had written before that
+	damaged  []byte         // the state file before it was damaged; nil: it is not damaged
 }
 
-// stateFile is what the agent's store calls it.
+// stateFile is the name that the agent's store gives to the file of the state.
 const stateFile = "state"
 
-// format gives a host a disk with that state on it, and nothing else.
+// format gives a host a disk with the state on it, and nothing else.
 func (d *disk) format(w *world, a *agent, s election.State) {
 	data, err := codec.EncodeState(s)
 	if err != nil {
@@ -44,8 +43,7 @@ func (d *disk) format(w *world, a *agent, s election.State) {
 	d.look(w, a)
 }
 
-// look takes note of what is on disk for sure, and checks that nothing promised
-// is taken back.
+// look records what is on disk for sure, and checks that no promise is taken back.
 func (d *disk) look(w *world, a *agent) {
 	data, there := d.files.sure(stateFile)
 	if bytes.Equal(data, d.sure) || d.damaged != nil {
@@ -97,8 +95,8 @@ func (d *disk) look(w *world, a *agent) {
 	}
 }
 
-// open lets a new process read the disk as the agent's store does. It reports
-// false if that refuses to start.
+// open lets a new process read the disk, as the agent's store does. It reports false if the
+// store refuses to start.
 func (d *disk) open(w *world, a *agent) (election.State, bool) {
 	c := &calls{filesystem: &d.files, dies: -1, fails: -1, rng: a.rng}
 	if d.failing > 0 {
@@ -136,8 +134,7 @@ func (w *world) write(a *agent, p *election.Persist) {
 	w.writtenIn(a, w.writeTime(a))
 }
 
-// writtenIn ends the write under way after that time, unless it has ended by
-// then.
+// writtenIn ends the write under way after the given time, unless it has ended earlier.
 func (w *world) writtenIn(a *agent, in time.Duration) {
 	number := a.disk.pending.Write
 	w.after(in, a.inLife(func() {
@@ -157,7 +154,7 @@ func (w *world) writeTime(a *agent) time.Duration {
 
 func (w *world) written(a *agent) {
 	if a.frozen > 0 {
-		return // freeze writes on when it ends
+		return // the end of the freeze calls writtenIn again
 	}
 	number := a.disk.pending.Write
 	fails := -1
@@ -173,8 +170,8 @@ func (w *world) written(a *agent) {
 	w.input(a, election.Persisted{Write: number})
 }
 
-// carryOut has the agent's store write what is pending. The process may die
-// before one of its calls, or one of them fails.
+// carryOut has the agent's store write the pending state. The process may die before one of the
+// store's calls, or one of the calls may fail.
 func (d *disk) carryOut(w *world, a *agent, dies, fails int) error {
 	p := d.pending
 	d.pending = nil
@@ -187,8 +184,8 @@ func (d *disk) carryOut(w *world, a *agent, dies, fails int) error {
 	return err
 }
 
-// kill ends the process, perhaps in the middle of a write. What it has written can
-// still be read; what of it is not synced is lost when the power fails.
+// kill ends the process, perhaps in the middle of a write. The written bytes can still be read;
+// a power cut takes back those that are not synced.
 func (d *disk) kill(w *world, a *agent) {
 	if d.pending == nil {
 		return
@@ -210,7 +207,7 @@ func (d *disk) powerCut(w *world, a *agent) {
 	d.look(w, a)
 }
 
-// damage tears the state, as a bad block or a careless copy does.
+// damage corrupts the state file, as a bad block or a careless copy does.
 func (d *disk) damage(a *agent) {
 	f := d.files.shown[stateFile]
 	d.damaged = f.data

@@ -7,7 +7,7 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-// crash kills a process. Its kernel still shows everything it wrote.
+// crash kills a process. Its kernel still shows everything that the process wrote.
 func (w *world) crash(r *rand.Rand) {
 	a := w.victim(r)
 	loud, lasts := chance(r, 0.7), w.lasts(r)
@@ -18,10 +18,9 @@ func (w *world) crash(r *rand.Rand) {
 	w.later(lasts, func() { w.start(a) })
 }
 
-// cutPower takes a whole host down, whether its agent runs or not: what was not
-// synced is gone, the clock starts anew, and so do programs. Half of the time
-// the agent was killed and started again a little before, and answers by what
-// its former life left.
+// cutPower takes a whole host down, whether its agent runs or not. What was not synced is lost,
+// and the clock and the programs start again. Half of the time the agent is killed and started
+// again a little earlier, and then answers by what its former life wrote.
 func (w *world) cutPower(r *rand.Rand) {
 	a := w.victim(r)
 	loud, lasts, after := chance(r, 0.3), w.lasts(r), around(r, w.plan.timing.Lease)
@@ -42,8 +41,8 @@ func (w *world) cutPower(r *rand.Rand) {
 	w.later(after, cut)
 }
 
-// damageDisk tears a state while its agent is down. The agent must refuse to
-// start, and leave the file as it is, until somebody brings it back.
+// damageDisk corrupts a state file while its agent is down. The agent must refuse to start and
+// leave the file as it is, until an operator restores the file.
 func (w *world) damageDisk(r *rand.Rand) {
 	a := w.victim(r)
 	lasts, back := w.lasts(r), w.lasts(r)
@@ -65,8 +64,7 @@ func (w *world) damageDisk(r *rand.Rand) {
 	})
 }
 
-// crashInStep kills a process in the middle of carrying out a step's output:
-// one of its next.
+// crashInStep kills a process while it carries out the output of one of its next steps.
 func (w *world) crashInStep(r *rand.Rand) {
 	a := w.victim(r)
 	if a.alive {
@@ -74,20 +72,20 @@ func (w *world) crashInStep(r *rand.Rand) {
 	}
 }
 
-// shutdown stops a process the clean way, and starts it again.
+// shutdown stops a process in the clean way, and starts it again.
 func (w *world) shutdown(r *rand.Rand) {
 	a := w.victim(r)
 	w.leaveFor(a, 2*w.plan.timing.Lease+w.lasts(r))
 }
 
-// leave is a shutdown for long: others go on without the agent.
+// leave is a shutdown for a long time. The other agents go on without this one.
 func (w *world) leave(r *rand.Rand) {
 	a := w.victim(r)
 	w.leaveFor(a, 8*w.plan.timing.Lease+around(r, 8*w.plan.timing.Lease))
 }
 
 func (w *world) leaveFor(a *agent, away time.Duration) {
-	stop := a.inLife(func() { w.stop(a, true) }) // if it did not end by itself, or was paused
+	stop := a.inLife(func() { w.stop(a, true) }) // if it has not ended by itself, or was paused
 	a.stopping = a.alive
 	w.note(a, "is asked to SHUT DOWN")
 	w.input(a, election.Shutdown{})
@@ -117,8 +115,8 @@ func (w *world) pauseFor(a *agent, how string) {
 	w.pausing(a)
 }
 
-// freeze stops a whole host for a while, its disk and its programs included; its
-// clock counts on, as CLOCK_BOOTTIME does through a suspend.
+// freeze stops a whole host for a while, with its disk and its programs. The clock counts on,
+// as CLOCK_BOOTTIME does during a suspend.
 func (w *world) freeze(r *rand.Rand) {
 	a, lasts := w.victim(r), w.lasts(r)
 	a.frozen++
@@ -145,7 +143,7 @@ func (w *world) strikeBurst(r *rand.Rand) {
 	})
 }
 
-// uniform draws a duration up to that.
+// uniform draws a duration below most.
 func (w *world) uniform(r *rand.Rand, most time.Duration) time.Duration {
 	return time.Duration(r.Int64N(int64(most)))
 }
@@ -164,23 +162,23 @@ func (w *world) failDisk(r *rand.Rand) {
 	w.later(w.lasts(r), func() { a.disk.failing-- })
 }
 
-// retime changes a clock's rate, within the bound.
+// retime changes the rate of a clock, within the drift.
 func (w *world) retime(r *rand.Rand) {
 	a := w.victim(r)
 	a.clock.retime(w.Now, w.drawRate(r))
 	w.note(a, "its clock runs at %+d ppm", a.clock.ppm)
 	if a.alive && a.paused == 0 && w.Wakes[a.id] != never {
-		w.step(a, election.Tick{}) // its timer is set anew
+		w.step(a, election.Tick{}) // its timer is set again
 	}
 }
 
-// drawRate draws how much faster than true time a clock runs: often as far off
-// as it may.
+// drawRate draws how much faster than true time a clock runs. Often it is as far off as it may
+// be.
 func (w *world) drawRate(r *rand.Rand) int64 {
 	return pick(r, -w.plan.drift, w.plan.drift, r.Int64N(2*w.plan.drift+1)-w.plan.drift)
 }
 
-// suspect makes an agent's gossip suspect or forget another for nothing.
+// suspect makes one agent's gossip suspect or forget another agent without a reason.
 func (w *world) suspect(r *rand.Rand) {
 	a, b := w.anyone(r), w.victim(r)
 	if a == b {

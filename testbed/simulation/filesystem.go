@@ -11,46 +11,46 @@ import (
 	"github.com/doyen-election/doyen/agent/store"
 )
 
-// filesystem is one host's data directory: what its kernel shows, and what its
-// disk holds. What was not synced is there until the power fails; then part of
-// it is, or nothing. The agent's own store reads and writes it.
+// filesystem is one host's data directory: what its kernel shows, and what its disk holds.
+// Bytes that were not synced are shown until the power fails; then none or some of them remain.
+// The agent's own store reads and writes it.
 //
-// It allows what POSIX allows: a new file's bytes and its name reach the disk
-// in any order unless they are synced, and a file whose sync failed once never
-// does, though it can be read and later syncs report no error.
+// It allows what POSIX allows. The bytes and the name of a new file reach the disk in any order
+// unless they are synced. A file whose sync failed once never reaches the disk, though the file
+// can be read and later syncs report no error.
 type filesystem struct {
 	shown   map[string]*inode
 	durable map[string]*inode
-	changes []rename // of names, not synced yet, in order
+	changes []rename // of names, in order, that are not synced yet
 }
 
-// inode is a file, whatever its name.
+// inode is a file, under any name or none.
 type inode struct {
 	data   []byte // as the kernel shows it
 	synced []byte // as the disk has it for sure
-	clean  bool   // the kernel takes it for written, which it is unless lost
-	lost   bool   // a sync failed: what is shown never reaches the disk
+	clean  bool   // the kernel believes that it is written; true unless lost
+	lost   bool   // a sync failed: data never reaches the disk
 }
 
-// rename gives a name to a file, and takes another one from it, at once.
+// rename gives a name to a file and takes the file's former name away, at once.
 type rename struct {
 	name string
 	file *inode
-	from string // "": it had none
+	from string // the former name; "": it had none
 }
 
 func newFilesystem() filesystem {
 	return filesystem{shown: map[string]*inode{}, durable: map[string]*inode{}}
 }
 
-// format makes a file with these bytes, which is there for sure.
+// format makes a file with these bytes, which are on disk for sure.
 func (f *filesystem) format(name string, data []byte) {
 	file := &inode{data: data, synced: data, clean: true}
 	f.shown[name], f.durable[name] = file, file
 }
 
-// sure returns what the disk holds under that name whatever happens; false if
-// there may be no such file.
+// sure returns what the disk holds under that name in any case; false if there may be no such
+// file.
 func (f *filesystem) sure(name string) ([]byte, bool) {
 	file := f.durable[name]
 	if file == nil {
@@ -64,8 +64,8 @@ func (f *filesystem) settled() bool {
 	return len(f.changes) == 0 && !slices.ContainsFunc(f.files(), func(i *inode) bool { return !bytes.Equal(i.data, i.synced) })
 }
 
-// files returns those that have a name or may have one after a power cut, always
-// in the same order.
+// files returns, always in the same order, the files that have a name or may have one after a
+// power cut.
 func (f *filesystem) files() []*inode {
 	var files []*inode
 	add := func(i *inode) {
@@ -83,11 +83,11 @@ func (f *filesystem) files() []*inode {
 	return files
 }
 
-// names are all that a store uses here.
+// names are all names of files that a store uses here.
 var names = []string{"identity.key", "state", "state.new"}
 
-// powerCut takes back what was not synced, or part of it: the disk had begun to
-// write on its own.
+// powerCut takes back all or some of what was not synced: the disk may have begun to write
+// without a sync.
 func (f *filesystem) powerCut(r *rand.Rand) {
 	for _, file := range f.files() {
 		if !bytes.Equal(file.data, file.synced) {
@@ -125,8 +125,7 @@ func (f *filesystem) change(c rename) {
 	f.changes = append(f.changes, c)
 }
 
-// torn returns part of the new data: its beginning, or blocks of it among old
-// bytes.
+// torn returns part of the new data: its beginning, or its beginning followed by old bytes.
 func torn(r *rand.Rand, data, old []byte) []byte {
 	if len(data) == 0 {
 		return nil
@@ -150,13 +149,13 @@ var (
 	errFails = errors.New("input/output error")
 )
 
-// calls are what one process asks of the filesystem. It may die before one of
-// them, or one of them may fail.
+// calls are the calls of one process to the filesystem. The process may die before one of them,
+// or one of them may fail.
 type calls struct {
 	*filesystem
-	dies  int // before that call; never if below 0
-	fails int // that call; none if below 0
-	made  int // calls that change or sync something
+	dies  int // the process dies before that call; below 0: before none
+	fails int // that call fails; below 0: none
+	made  int // counts the calls that change or sync something
 	rng   *rand.Rand
 }
 
@@ -253,8 +252,8 @@ func (f *file) Write(b []byte) (int, error) {
 	return len(b), err
 }
 
-// Sync makes the file durable, unless a sync failed before: the kernel then
-// takes it for written.
+// Sync makes the file durable, unless an earlier sync failed: then the kernel already believes
+// that the file is written.
 func (f *file) Sync() error {
 	fails, err := f.calls.next()
 	switch {

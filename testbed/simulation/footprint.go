@@ -4,15 +4,15 @@ import (
 	"reflect"
 )
 
-// maxFootprint bounds the elements of all slices and maps that an elector keeps
-// at the end of a run, per agent of the cluster and election: an elector that
-// remembers what it should have forgotten goes past it.
+// maxFootprint bounds the elements of all slices and maps that an elector keeps at the end of a
+// run, per agent of the cluster and per election. An elector that fails to forget what it
+// should goes beyond that.
 const maxFootprint = 400
 
-// checkFootprints checks that no elector has grown beyond what it needs.
+// checkFootprints checks that no elector has grown beyond the bound.
 func (w *world) checkFootprints() {
 	if w.violation != nil || w.options.Seed%8 != 0 {
-		return // a look at all of them costs as much as some hundred steps
+		return // to count them all costs as much as some hundred steps
 	}
 	most := maxFootprint * len(w.agents) * len(w.logs)
 	for _, a := range w.agents {

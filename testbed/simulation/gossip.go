@@ -7,17 +7,17 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-// sighting is what one agent's gossip says of another.
+// sighting is what one agent's gossip shows of another agent.
 type sighting struct {
 	present bool
 	member  election.Member
 }
 
-// gossipRoom is for how many elections an advertisement has room; the agents tell
-// each other of the rest.
+// gossipRoom is how many candidacies fit into an advertisement. The agents send each other the
+// rest.
 const gossipRoom = 2
 
-// advert is what the agent tells of itself.
+// advert is what the agent's advertisement contains.
 func (w *world) advert(a *agent) election.Member {
 	m := election.Member{Peer: a.peer, Lineage: a.boot, Run: a.run, Name: a.name, JoinedAt: a.joinedAt, Draining: a.draining}
 	for e, s := range a.stand {
@@ -28,7 +28,7 @@ func (w *world) advert(a *agent) election.Member {
 	return m
 }
 
-// advertise tells the agent itself at once, and the others by and by.
+// advertise shows the advertisement to the agent itself at once, and to the others gradually.
 func (w *world) advertise(a *agent) {
 	a.seen[a.id] = sighting{present: true, member: w.advert(a)}
 	w.tellView(a)
@@ -40,7 +40,7 @@ func (w *world) advertise(a *agent) {
 	}
 }
 
-// gossip lets everybody else learn, by and by, how the agent is.
+// gossip lets all others learn of the agent's present state, gradually.
 func (w *world) gossip(a *agent) {
 	for _, b := range w.agents {
 		if b != a {
@@ -56,8 +56,8 @@ func (w *world) rumourTime() time.Duration {
 	return w.around(w.plan.timing.Lease / 2)
 }
 
-// sight lets a learn how b is, from here on. Gossip finds its way round a cut
-// half the time; who can't be reached is suspected first and gone later.
+// sight lets a learn of b's state, after the given time. Half of the time gossip finds a way
+// around a cut. If b can't be reached, gossip first suspects it, and later forgets it.
 func (w *world) sight(a, b *agent, in time.Duration) {
 	w.after(in, func() {
 		s := &a.seen[b.id]
@@ -81,13 +81,13 @@ func (w *world) sight(a, b *agent, in time.Duration) {
 	})
 }
 
-// sameMember reports whether gossip has nothing new to tell.
+// sameMember reports whether gossip has nothing new to show.
 func sameMember(a, b election.Member) bool {
 	return a.Peer == b.Peer && a.Lineage == b.Lineage && a.Run == b.Run && a.Name == b.Name && a.JoinedAt == b.JoinedAt && a.Draining == b.Draining &&
 		a.Suspected == b.Suspected && slices.Equal(a.Candidacies, b.Candidacies)
 }
 
-// tellView hands the agent what it sees, itself included.
+// tellView hands the agent the view of all members that it sees, itself included.
 func (w *world) tellView(a *agent) {
 	if !a.alive {
 		return

@@ -12,31 +12,31 @@ import (
 )
 
 const (
-	// healLeases is within how many leases after the end of all faults a leader
-	// must be agreed by all: one for promises held back after a restart, one for
-	// a stand-down, and one for what selection, voting and genesis take.
+	// healLeases is the number of leases within which all agents must agree on a leader once
+	// all faults have ended: one for promises held after a restart, one for a stand-down, and
+	// one for selection, voting and genesis.
 	healLeases = 3
-	// stableLeases is for how long it is then watched.
+	// stableLeases is for how many leases that leader is then watched.
 	stableLeases = 6
-	// handoverLeases is how long a preemption may take, during which nobody leads.
+	// handoverLeases is how many leases a preemption may take, during which nobody leads.
 	handoverLeases = 3
-	// maxHandovers bounds the preemptions of one election once all is well: there
-	// are five priorities, 0 included, and each goes to a higher one.
+	// maxHandovers bounds the preemptions of one election after the faults. There are five
+	// priorities, with 0, and each preemption goes to a higher one.
 	maxHandovers = 4
 )
 
-// recovery is what was seen since the faults ended.
+// recovery is what was observed since the faults ended.
 type recovery struct {
 	began     int64
-	agreed    map[election.Name]bool  // each election whose leader all have agreed on once
-	agreedAt  int64                   // when they first agreed on the last of those
+	agreed    map[election.Name]bool  // whether all have ever agreed on the leader of the election
+	agreedAt  int64                   // when they first had agreed in every election; below 0: not yet
 	handedAt  int64                   // when the last preemption was
-	handed    map[election.Name]int64 // in each election
+	handed    map[election.Name]int64 // by election: when its last preemption was
 	handovers map[election.Name]int
-	changed   bool // who leads, as somebody knows it, since the last look
+	changed   bool // an agent has reported a change of leader since the last look
 }
 
-// healAll ends all faults and demands a leader, and then that it stays.
+// healAll ends all faults, demands a leader, and then demands that it stays.
 func (w *world) healAll() {
 	if w.violation != nil {
 		return
@@ -77,8 +77,7 @@ func (w *world) healAll() {
 	}
 }
 
-// mendAll gives everybody a working host, disk and network. What is still under
-// way arrives soon.
+// mendAll repairs all hosts, disks and links. Messages under way arrive soon.
 func (w *world) mendAll() {
 	beat := w.plan.timing.Heartbeat
 	w.burst = burst{}
@@ -103,7 +102,7 @@ func (w *world) mendAll() {
 	}
 	w.dropPending()
 	for _, in := range []time.Duration{beat, w.plan.timing.Lease / 2, w.plan.timing.Lease, w.plan.timing.Lease + beat} {
-		w.after(in, w.dropPending) // what was under way, or is written again only now, binds
+		w.after(in, w.dropPending) // a genesis that was being written, or is written again, is found only now
 	}
 	for i, a := range w.agents {
 		for _, b := range w.agents[:i] {
@@ -117,8 +116,8 @@ func (w *world) mendAll() {
 	}
 }
 
-// checkTraffic bounds what is sent while all is well: each leader's heartbeats
-// and their acknowledgements, and thrice that for changes of leader and roster.
+// checkTraffic bounds the messages sent while there are no faults. Usual are the leaders'
+// heartbeats and their answers; three times as many allow for changes of leader and roster.
 func (w *world) checkTraffic(sent int) {
 	beats := stableLeases * int(w.plan.timing.Lease/w.plan.timing.Heartbeat)
 	usual := beats * 2 * len(w.logs) * (len(w.agents) - 1)
@@ -127,7 +126,7 @@ func (w *world) checkTraffic(sent int) {
 	}
 }
 
-// healAgent ends what ails one agent.
+// healAgent ends all troubles of one agent.
 func (w *world) healAgent(a *agent) {
 	a.disk.slow, a.disk.failing, a.frozen, a.doom = 0, 0, 0, nil
 	if a.disk.pending != nil {
@@ -160,8 +159,8 @@ func (w *world) healAgent(a *agent) {
 	w.advertise(a)
 }
 
-// watch lets time pass and looks whether all agree: four times a heartbeat until
-// they do, then once a lease: whoever loses its leader meanwhile says so itself.
+// watch lets time pass and checks whether all agree: four times per heartbeat until they do,
+// then once per lease. An agent that loses its leader in between announces that itself.
 func (w *world) watch(end int64) {
 	for looks := 0; w.Now < end && w.violation == nil; looks++ {
 		look := int64(w.plan.timing.Lease)
@@ -170,7 +169,7 @@ func (w *world) watch(end int64) {
 		}
 		w.until(min(end, w.Now+look))
 		if w.heal.agreedAt < 0 && !w.heal.changed && looks%4 != 0 && w.Now < end {
-			continue // as before
+			continue // nothing has changed
 		}
 		w.heal.changed = false
 		agreed := w.agreed()
@@ -184,8 +183,7 @@ func (w *world) watch(end int64) {
 	}
 }
 
-// agreed reports whether every agent names the same live leader, in every
-// election.
+// agreed reports whether every agent names the same live leader, in every election.
 func (w *world) agreed() bool {
 	for _, a := range w.agents {
 		if a.alive {
@@ -201,8 +199,8 @@ func (w *world) agreed() bool {
 	return all
 }
 
-// complete reports whether each election has had a leader that all agreed on. Not
-// all at one moment: one may be given to a higher priority meanwhile.
+// complete reports whether each election has had a leader on which all agreed, not necessarily
+// at the same moment: an election may be handed to a higher priority meanwhile.
 func (r *recovery) complete(w *world) bool {
 	return !slices.ContainsFunc(w.plan.elections, func(name election.Name) bool { return !r.agreed[name] })
 }
@@ -249,7 +247,7 @@ func (w *world) whoLeads() string {
 	return text
 }
 
-// withdrawn notices a leadership that ends for no good reason when all is well.
+// withdrawn checks that no leadership ends without a good reason after the faults.
 func (r *recovery) withdrawn(w *world, x election.Withdrawal) {
 	if w.phase == chaos || x.Election == election.RosterElection {
 		return
@@ -261,14 +259,14 @@ func (r *recovery) withdrawn(w *world, x election.Withdrawal) {
 		}
 		return
 	}
-	if w.phase == stable && !(w.deaths && !slices.Contains(w.plan.elections, x.Election)) { // nobody stands anew in those
+	if w.phase == stable && !(w.deaths && !slices.Contains(w.plan.elections, x.Election)) { // short elections have no other candidate
 		w.fail("stability", "the leader of %s withdraws: %s", x.Election, x.Reason)
 	}
 }
 
-// mayGiveWay is how many leaders of one election may be preempted once all is
-// well. Without quorum any number may lead when the faults end, each alone in its
-// part of the network, and each may give way when it hears of the others.
+// mayGiveWay is how many leaders of one election may be preempted after the faults. Without
+// quorum, several agents may lead when the faults end, and each may give way when it learns of
+// the others.
 func (w *world) mayGiveWay() int {
 	if w.plan.quorum {
 		return maxHandovers
@@ -276,9 +274,9 @@ func (w *world) mayGiveWay() int {
 	return maxHandovers + len(w.agents) - 1
 }
 
-// handsOverUntil is until when elections may still be without a leader that all
-// agree on because the one elected in time gave way to a higher priority before all
-// had heard of it; 0 if that is not why.
+// handsOverUntil returns until when elections may still lack a leader on which all agree,
+// because the one elected in time gave way to a higher priority before all had learnt of it. It
+// returns 0 if some election lacks one for another reason.
 func (r *recovery) handsOverUntil(w *world) (end int64) {
 	for _, name := range w.plan.elections {
 		at, handed := r.handed[name]
@@ -293,14 +291,14 @@ func (r *recovery) handsOverUntil(w *world) (end int64) {
 	return end
 }
 
-// observe notices an agent that loses its leader when all is well.
+// observe checks that no agent loses its leader while all is stable.
 func (w *world) observe(a *agent, x election.Announcement) {
 	if w.phase == stable && x.Event == election.NoLeader && x.Election != election.RosterElection && !w.handingOver() {
 		w.fail("stability", "%s loses the leader of %s: %s", a.peer, x.Election, x.Reason)
 	}
 }
 
-// handingOver reports whether a leader gave way to a higher priority just now.
+// handingOver reports whether a leader gave way to a higher priority a short time ago.
 func (w *world) handingOver() bool {
 	return w.Now-w.heal.handedAt < handoverLeases*int64(w.plan.timing.Lease)
 }

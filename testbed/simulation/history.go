@@ -11,12 +11,11 @@ import (
 	"github.com/doyen-election/doyen/testbed/spacetime"
 )
 
-// maxArrows bounds the messages a History keeps; what comes later is counted in
-// none.
+// maxArrows bounds the messages that a History keeps. Later messages are dropped.
 const maxArrows = 200_000
 
-// History is what a person may want to see of a run: who was up, who led, what
-// was sent, and what went wrong, in true time. The first of its arrows is none.
+// History is what a person may want to see of a run, in true time: which agents were up, which
+// led, what was sent, and what went wrong. Its first arrow is a placeholder.
 type History struct {
 	spacetime.Diagram
 	plan plan
@@ -31,8 +30,8 @@ func newHistory(w *world) *History {
 	return h
 }
 
-// finish ends what has not ended, but for agents that are up: it was not the
-// process that ended.
+// finish closes the pauses and bars that are still open, but not the lives of agents: their
+// processes have not ended.
 func (h *History) finish(w *world) {
 	if h == nil {
 		return
@@ -88,7 +87,7 @@ func closeSpan(spans []spacetime.Span, lane int, at time.Duration) {
 	}
 }
 
-// leads begins the bar of an agent's claim, or of a program's acting on it.
+// leads begins the bar of an agent's leadership, or of a program that acts.
 func (w *world) leads(l *contestLog, x *actor) {
 	if w.history != nil {
 		w.history.Bars = append(w.history.Bars, w.bar(l, x))
@@ -200,7 +199,7 @@ func (w *world) announcing(a *agent, x election.Announcement) {
 	w.mark(a.id, spacetime.Leader, text)
 }
 
-// routine reports whether a message is one of those that are sent all the time.
+// routine reports whether a message is of a kind that is sent all the time.
 func routine(m election.Message) bool {
 	switch m := m.(type) {
 	case election.Heartbeat:

@@ -6,9 +6,9 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-// hurryChange has an operator put other voters in the place of most, while a
-// leader can't be heard and the former voters are started again in the middle of
-// it: they hold what was promised to that leader, and remember no more than that.
+// hurryChange has an operator replace most voters while a leader is cut off. In the middle of
+// the change the former voters are started again: they hold what they promised to that leader,
+// and remember nothing else.
 func (w *world) hurryChange(r *rand.Rand) {
 	lead, at := w.numbered(r.IntN(w.plan.voters+w.plan.observers)), around(r, w.plan.timing.Heartbeat)
 	if l := w.find(w.logs[r.IntN(len(w.logs)-1)].holder.Peer); l != nil {

@@ -9,11 +9,11 @@ import (
 	"github.com/doyen-election/doyen/testbed/messages"
 )
 
-// intrude has a second process use an agent's data directory: it reads the state,
-// votes for itself in some election, as one does whom nobody else hears, writes
-// that, and ends. Its vote wins nothing, so that what the directory holds is still
-// all that was ever promised. The agent must notice before it promises anything
-// on what it believes to be there. An operator starts it again later.
+// intrude lets a second process use an agent's data directory. The process reads the state,
+// grants itself a term in some election, like an agent that is cut off, writes that, and ends.
+// Its vote wins nothing, so the directory still holds all that was ever promised. The agent
+// must notice before it promises anything that rests on its own idea of the directory. Later an
+// operator starts the agent again.
 func (w *world) intrude(r *rand.Rand) {
 	a, boot, lasts := w.victim(r), election.LineageID(r.Uint64()), w.lasts(r)
 	_, name := w.contestOf(r)
@@ -27,7 +27,7 @@ func (w *world) intrude(r *rand.Rand) {
 		w.fail("durable state", "a second process can't read what %s wrote: %v", a.peer, err)
 		return
 	}
-	d.look(w, a) // it was synced
+	d.look(w, a) // the store has synced what it read
 	if d.believed = d.state; state.Roster.Has(a.peer) && state.Grants != nil {
 		g := state.Grants[name]
 		state.Grants[name] = election.Grant{Term: max(g.Term, state.Roster.Floor) + 1,
@@ -48,8 +48,8 @@ func (w *world) intrude(r *rand.Rand) {
 	}))
 }
 
-// noticed checks that an agent whose data directory another process writes to
-// writes there no more, and has it learn why.
+// noticed checks that an agent stops writing when another process has written to its data
+// directory, and notifies it of the reason.
 func (w *world) noticed(a *agent, err error) {
 	d := &a.disk
 	taken, found := errors.AsType[*store.TakenError](err)

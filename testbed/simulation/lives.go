@@ -12,10 +12,10 @@ import (
 )
 
 // In half of the worlds agents keep a record, by which the next life goes on as the same
-// holder. What is on record outlives the process and not the host's boot.
+// holder. The record outlives the process, but not the host's boot.
 
-// drawLives decides that without touching what else a seed draws: the worlds without lives
-// are what they were before there were any.
+// drawLives decides whether agents keep a record, without changing anything else that a seed
+// draws. So the worlds without lives are the same as before there were any.
 func (p *plan) drawLives(seed uint64) {
 	p.lives = rand.New(rand.NewPCG(seed, 0x6c69766573)).IntN(2) == 0
 	if p.lives {
@@ -30,7 +30,7 @@ func (p *plan) drawLives(seed uint64) {
 
 func (a *agent) holder() election.Holder { return election.Holder{Peer: a.peer, Lineage: a.boot} }
 
-// lifeNumber is which one of its lineage the agent's life is.
+// lifeNumber returns the number of the agent's life in its lineage.
 func (a *agent) lifeNumber() uint64 {
 	if a.past == nil {
 		return 1
@@ -38,7 +38,7 @@ func (a *agent) lifeNumber() uint64 {
 	return a.past.Life
 }
 
-// hash is what the agent tells of its lineage's secret.
+// hash is what the agent shows of its lineage's secret.
 func (a *agent) hash() [32]byte {
 	if a.past == nil {
 		return [32]byte{}
@@ -46,8 +46,8 @@ func (a *agent) hash() [32]byte {
 	return sha256.Sum256(a.secret[:])
 }
 
-// beginLife begins the next life of the agent's lineage, or another lineage where there is
-// no record. It returns what the former life left on it.
+// beginLife begins the next life of the agent's lineage; without a record, another lineage. It
+// returns what the former life left on record.
 func (w *world) beginLife(a *agent, run election.RunID, born int64) *election.Past {
 	past := a.past
 	a.run, a.born, a.unseen = run, w.Now, false
@@ -59,7 +59,7 @@ func (w *world) beginLife(a *agent, run election.RunID, born int64) *election.Pa
 		a.past, a.joinedAt = &next, past.JoinedAt
 		return past
 	}
-	w.endStatusClaims(a, w.logsOf(a)) // lease pages are wiped
+	w.endStatusClaims(a, w.logsOf(a)) // the lease pages are wiped
 	clear(a.deadlines)
 	a.boot, a.joinedAt = election.LineageID(run), born
 	if w.plan.lives {
@@ -69,8 +69,8 @@ func (w *world) beginLife(a *agent, run election.RunID, born int64) *election.Pa
 	return nil
 }
 
-// endLife ends what ends with the process. With a record the lease pages stay, and those
-// who read them act on, as programs do; a clean stop ends the lineage.
+// endLife ends what ends with the process. With a record the lease pages stay, and those that
+// read them act on, as programs do. A clean stop ends the lineage.
 func (w *world) endLife(a *agent) {
 	logs := w.logsOf(a)
 	if a.past != nil && !a.ending {
@@ -82,7 +82,7 @@ func (w *world) endLife(a *agent) {
 	}
 }
 
-// loseRecord has the next life find no record that it can read (K7).
+// loseRecord makes sure that the next life finds no record that it can read (K7).
 func (w *world) loseRecord(a *agent) {
 	switch {
 	case a.past == nil || a.alive:
@@ -100,8 +100,8 @@ func (w *world) record(a *agent, r *election.LifeRecord) {
 	}
 }
 
-// beforeAll reports whether an action comes before what worlds without lives let a process
-// die between.
+// beforeAll reports whether an action exists in worlds with lives only. Worlds without them do
+// not count it as a moment at which the process may die.
 func beforeAll(action any) bool {
 	switch action.(type) {
 	case *election.LifeRecord, virtual.Publish:
@@ -110,7 +110,7 @@ func beforeAll(action any) bool {
 	return false
 }
 
-// recorded is the agent's row of that election.
+// recorded is the agent's row of the election, on its record.
 func (a *agent) recorded(name election.Name) election.Authority {
 	for _, row := range a.past.Rows {
 		if row.Election == name {
@@ -120,7 +120,7 @@ func (a *agent) recorded(name election.Name) election.Authority {
 	return election.Authority{}
 }
 
-// checkRecorded checks that no reader is shown what is not on record (K1).
+// checkRecorded checks that readers see no leadership that is not on record (K1).
 func (w *world) checkRecorded(a *agent, l *contestLog, c *elector.ContestStatus) {
 	if a.past == nil {
 		return
@@ -131,7 +131,7 @@ func (w *world) checkRecorded(a *agent, l *contestLog, c *elector.ContestStatus)
 }
 
 // checkRecordedFirst checks that what a message rests on is on record before it leaves (K1),
-// and that no term is released while a program acts that any life told to (K4b).
+// and that no term is released while a program of the lineage acts (K4b).
 func (w *world) checkRecordedFirst(a *agent, local election.Instant, m election.Message) {
 	if a.past == nil {
 		return

@@ -9,8 +9,8 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-// loseDisk takes a host's data directory away. Its agent comes back with
-// another identity, and is not a voter until an operator replaces it.
+// loseDisk takes a host's data directory away. Its agent comes back with another identity, and
+// is no voter until an operator puts that on the roster.
 func (w *world) loseDisk(r *rand.Rand) {
 	a, lasts, later, careless := w.victim(r), w.lasts(r), w.lasts(r), chance(r, 0.1)
 	if a.own == nil && w.mayLose(a, careless) {
@@ -18,8 +18,8 @@ func (w *world) loseDisk(r *rand.Rand) {
 	}
 }
 
-// wipe takes the data directory away; the agent starts again after lasts, and an
-// operator comes later.
+// wipe takes the data directory away. The agent starts again after lasts. Later still an
+// operator puts it on the roster, in the place of its former identity.
 func (w *world) wipe(r *rand.Rand, a *agent, lasts, later time.Duration) {
 	before := a.peer
 	w.takeDisk(a)
@@ -30,25 +30,25 @@ func (w *world) wipe(r *rand.Rand, a *agent, lasts, later time.Duration) {
 	})
 }
 
-// takeDisk takes the data directory away, and with it the identity.
+// takeDisk takes the data directory away, and the identity with it.
 func (w *world) takeDisk(a *agent) {
 	w.stop(a, true)
 	w.note(a, "its DISK IS LOST")
 	w.former[a.peer], a.past = true, nil
 	a.wiped++
-	a.peer = election.PeerID(fmt.Sprintf("p%c.%d", digit(a.number), a.wiped)) // sorts where the old one did
+	a.peer = election.PeerID(fmt.Sprintf("p%c.%d", digit(a.number), a.wiped)) // sorts as the former one did
 	w.orphaned = w.orphaned || a.own == nil && !w.remembered(a) && w.newestRoster() != nil
-	a.own = nil // it may have joined another's cluster by its last write
+	a.own = nil // its last write may have been to join another agent's cluster
 	a.disk = disk{slow: a.disk.slow, failing: a.disk.failing}
 	a.disk.format(w, a, election.State{Peer: a.peer})
 }
 
-// mayLose reports whether that disk may be lost. No loss makes two leaders as
-// long as nobody forms a second cluster: an identity that is gone never votes
-// again. So one of those who form it must always know of the first one, unless
-// nobody can have led in it. Where nothing else changes who votes, a majority
-// must be left too, whose votes G4 asks for; elsewhere an operator may be
-// careless, and G4 is demanded only where it is promised (see promised).
+// mayLose reports whether the agent's disk may be lost. An identity that is gone never votes
+// again, so a loss makes two leaders only if a second cluster is formed. Hence one of the
+// agents that form clusters must always know of the first one, unless nobody can have led in
+// it. If no operator changes the voters, a majority of them must remain as well, since G4 needs
+// it. Otherwise an operator may be careless; G4 is then demanded only where promised reports
+// true.
 func (w *world) mayLose(a *agent, careless bool) bool {
 	newest := w.newestRoster()
 	if newest == nil || !w.plan.quorum {
@@ -64,7 +64,7 @@ func (w *world) mayLose(a *agent, careless bool) bool {
 	return !newest.Joint() && rest*2 > len(newest.Voters) && (rest == len(newest.Voters)-1 || !newest.Has(a.peer))
 }
 
-// newestRoster is the newest on any disk, nil if there is none.
+// newestRoster is the newest roster on any disk; nil if there is none.
 func (w *world) newestRoster() (newest *election.Roster) {
 	for _, b := range w.agents {
 		if r := b.disk.state.Roster; r != nil && b.own == nil && (newest == nil || newest.Version.Before(r.Version)) {
@@ -74,8 +74,8 @@ func (w *world) newestRoster() (newest *election.Roster) {
 	return newest
 }
 
-// remembered reports whether one of those who form the cluster at their start,
-// other than a, knows that there is one.
+// remembered reports whether an agent other than a, among those that form the cluster at their
+// start, knows that there is a cluster.
 func (w *world) remembered(a *agent) bool {
 	return w.plan.prepared || len(w.firstVoters()) == 1 || slices.ContainsFunc(w.agents, func(b *agent) bool {
 		return b != a && b.own == nil && b.number < w.plan.voters && b.disk.state.Roster != nil
@@ -87,7 +87,7 @@ func (w *world) lives(voters []election.Voter, a *agent) bool {
 	return w.most(voters, func(b *agent) bool { return b != a })
 }
 
-// most reports whether that holds of a majority of the voters, of those that exist.
+// most reports whether a majority of the voters still exist and satisfy the condition.
 func (w *world) most(voters []election.Voter, holds func(*agent) bool) bool {
 	n := 0
 	for _, v := range voters {
@@ -98,10 +98,9 @@ func (w *world) most(voters []election.Voter, holds func(*agent) bool) bool {
 	return n*2 > len(voters)
 }
 
-// promised reports whether G4 is: a majority of the voters who count still
-// exists, and all can hear of their roster. A first roster that its proposer alone
-// had committed is lost with it, and those whom it told of it after all wait for
-// each other.
+// promised reports whether G4 is promised: a majority of the voters that count still exists,
+// and all agents can learn of their roster. If the only agent that had committed a first roster
+// has lost its disk, the agents that it had informed wait for each other.
 func (w *world) promised() bool {
 	newest := w.newestRoster()
 	switch {
@@ -115,10 +114,10 @@ func (w *world) promised() bool {
 	return w.lives(newest.Voters, nil) && w.heard(newest) && w.reaches(newest) && (!newest.Committed || w.lives(newest.Next, nil))
 }
 
-// heard reports whether a majority of the newest roster's voters hold it, or can
-// hear of it from a voter they know. Who goes back from a marked change may lose
-// its disk after others have heard of the outcome, and before the voters have:
-// then nobody is left whom they would believe.
+// heard reports whether a majority of the newest roster's voters have it, or can learn of it
+// from a voter that they know. That can fail: an agent goes back from a marked change, informs
+// others but not yet the voters, and loses its disk. Then the voters believe none of those that
+// are left.
 func (w *world) heard(newest *election.Roster) bool {
 	return w.most(newest.Voters, func(b *agent) bool {
 		return slices.ContainsFunc(w.agents, func(c *agent) bool {
@@ -128,11 +127,10 @@ func (w *world) heard(newest *election.Roster) bool {
 	})
 }
 
-// reaches reports whether everybody can hear of the newest roster, observers too:
-// from a voter they know, who may have to hear of it first. An observer that missed
-// the change by which the last voter it knew was replaced believes nobody: an
-// operator must wipe it. Until then it follows no leader, and hands its old roster
-// to those who have none.
+// reaches reports whether all agents, observers too, can learn of the newest roster from a
+// voter that they know, which may have to learn of it first. An observer can miss the change
+// that replaced the last voter it knew. It then believes nobody until an operator wipes it: it
+// follows no leader, and hands its old roster to agents that have none.
 func (w *world) reaches(newest *election.Roster) bool {
 	knows := map[election.PeerID]bool{}
 	for more := true; more; {
@@ -147,7 +145,7 @@ func (w *world) reaches(newest *election.Roster) bool {
 	return len(knows) == len(w.agents)
 }
 
-// keepers counts the voters but a who have that roster on disk.
+// keepers counts the voters other than a that have this roster on disk.
 func (w *world) keepers(a *agent, r *election.Roster) int {
 	n := 0
 	for _, b := range w.agents {
@@ -158,8 +156,8 @@ func (w *world) keepers(a *agent, r *election.Roster) int {
 	return n
 }
 
-// loseEarly has disks lost while the first roster is being formed: mostly that
-// of the agent that proposes it.
+// loseEarly has disks lost while the first roster is being formed, mostly the disk of the agent
+// that proposes it.
 func (w *world) loseEarly(proposed *election.Genesis) {
 	if !w.plan.early || w.wipedEarly >= 3 || w.phase != chaos {
 		return
@@ -179,13 +177,13 @@ func (w *world) loseEarly(proposed *election.Genesis) {
 	})
 }
 
-// earlyLoss is how the summary calls the disks that are lost while the first
-// roster is formed.
+// earlyLoss is the summary's name for the disks that are lost while the first roster is being
+// formed.
 const earlyLoss = "early lost disk"
 
-// dropPending has an operator restart those with --reset-genesis who wait for
-// a first roster that can't be committed any more: who proposed it has lost
-// its disk, and nobody has it.
+// dropPending has an operator restart some agents with --reset-genesis: those that wait for a
+// first roster that can't be committed any more, since its proposer has lost its disk and no
+// agent has committed it.
 func (w *world) dropPending() {
 	for _, a := range w.agents {
 		s := a.disk.state
@@ -201,7 +199,7 @@ func (w *world) dropPending() {
 	}
 }
 
-// resetGenesis drops the pending first roster of an agent that is started so.
+// resetGenesis drops the pending first roster of an agent that is started with --reset-genesis.
 func (w *world) resetGenesis(a *agent, s election.State) (election.State, bool) {
 	a.resets = false
 	if s.Roster != nil || s.Pending == nil {
@@ -213,11 +211,11 @@ func (w *world) resetGenesis(a *agent, s election.State) (election.State, bool) 
 	return a.disk.open(w, a)
 }
 
-// replace lets an operator put the agent back on the roster, and ask again
-// until it is there.
+// replace has an operator put the agent back on the roster. The operator asks again until it is
+// there.
 func (w *world) replace(r *rand.Rand, a *agent, before election.PeerID) {
 	if a.own != nil {
-		return // another operator is at it
+		return // another operator works on it
 	}
 	asked := w.victim(r)
 	if roster := asked.disk.state.Roster; asked.own == nil && roster != nil && !roster.Has(before) && (roster.Has(a.peer) || w.changes(rosters)) || !w.plan.quorum {
@@ -229,5 +227,5 @@ func (w *world) replace(r *rand.Rand, a *agent, before election.PeerID) {
 	w.later(w.lasts(r), func() { w.replace(r, a, before) })
 }
 
-// digit numbers agents so that their peer IDs sort as they do.
+// digit writes a number so that peer IDs sort as the numbers do.
 func digit(i int) byte { return "0123456789abcdefghijklmnopqrstuvwxyz"[i] }

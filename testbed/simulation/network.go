@@ -10,31 +10,31 @@ import (
 	"github.com/doyen-election/doyen/testbed/messages"
 )
 
-// maxHeld bounds what a silently cut link keeps for later, as TCP would.
+// maxHeld bounds the messages that a silently cut link holds back, as TCP would.
 const maxHeld = 64
 
 type flight struct {
 	to    *agent
 	from  *agent
-	as    election.PeerID // the sender's identity then: it may lose its disk before the message arrives
-	epoch int             // of its clock then
+	as    election.PeerID // the sender's identity when it sent; it may lose its disk meanwhile
+	epoch int             // of the sender's clock when it sent
 	life  uint32          // of the receiver, when the message was sent
 	conn  uint32          // generation of the connection it was sent on
 	msg   election.Message
-	arrow int // of the history
+	arrow int // its arrow in the history
 }
 
 type link struct {
 	rng    *rand.Rand
 	cuts   int   // cuts under way
-	lastAt int64 // arrival of the newest message: links keep the order, bursts aside
+	lastAt int64 // when the newest message arrives: links keep the order, except in bursts
 	held   []flight
 }
 
-// burst is how badly the network behaves everywhere.
+// burst is how badly the network behaves now, on all links.
 type burst struct {
 	loss, repeat, reorder float64
-	slow                  time.Duration // mean of what is added to every message
+	slow                  time.Duration // mean of the delay that is added to every message
 }
 
 func (b burst) String() string {
@@ -84,8 +84,8 @@ func (w *world) lost(e flight) {
 	w.arriving(e, true)
 }
 
-// transmit lets the message arrive after those before it, as a stream does;
-// in a burst of reordering any time later.
+// transmit lets the message arrive after earlier ones, as a stream does. A reordered message
+// arrives at any time later.
 func (w *world) transmit(l *link, e flight) {
 	at := w.Now + int64(w.plan.delay/2+around(l.rng, w.plan.delay/2)) + 1
 	if chance(l.rng, max(w.plan.reorder, w.burst.reorder)) {
@@ -99,8 +99,8 @@ func (w *world) transmit(l *link, e flight) {
 	w.Push(l.lastAt, event{flight: e})
 }
 
-// arrive hands over a message. One of an old connection is lost, but not
-// always; one to a former process always is.
+// arrive hands over a message. A message of an old connection is usually lost; one to a former
+// process always is.
 func (w *world) arrive(e flight) {
 	if !e.to.alive || e.to.life != e.life {
 		w.lost(e)
@@ -110,10 +110,10 @@ func (w *world) arrive(e flight) {
 	end := c.ends[w.side(e.to, e.from)]
 	switch {
 	case end.told && end.gen == e.conn:
-	case end.pending && c.gen == e.conn: // the stream is there, and read soon
+	case end.pending && c.gen == e.conn: // the stream exists, and is read soon
 		w.Push(max(w.Now, end.tellAt)+1, event{flight: e})
 		return
-	case e.epoch != e.from.clock.epoch && end.told: // of a host that was down since: the transport closed that stream
+	case e.epoch != e.from.clock.epoch && end.told: // the sender's host was down since: that stream is closed
 		w.lost(e)
 		return
 	case !chance(e.to.rng, w.plan.stale), !end.told && end.peer != e.as:
@@ -124,8 +124,7 @@ func (w *world) arrive(e flight) {
 	w.input(e.to, election.Received{From: e.as, Message: e.msg})
 }
 
-// cut ends one direction of a link, mend gives it back; what was held arrives
-// then.
+// cut ends one direction of a link. mend gives it back, and then the held messages arrive.
 func (w *world) cut(a, b *agent) { w.links[a.id][b.id].cuts++ }
 
 func (w *world) mend(a, b *agent) {
@@ -139,7 +138,7 @@ func (w *world) mend(a, b *agent) {
 	l.held = nil
 }
 
-// joined reports whether both directions between the two work.
+// joined reports whether both directions between the two agents work.
 func (w *world) joined(a, b *agent) bool {
 	return w.links[a.id][b.id].cuts == 0 && w.links[b.id][a.id].cuts == 0
 }
@@ -153,7 +152,7 @@ func (w *world) find(p election.PeerID) *agent {
 	return nil
 }
 
-// checkWire shows that peers would accept the message: it survives the codec.
+// checkWire checks that peers would accept the message: the codec encodes and decodes it.
 func (w *world) checkWire(a *agent, m election.Message) {
 	data, err := codec.EncodeMessage(m)
 	if err == nil {

@@ -8,9 +8,9 @@ import (
 	"github.com/doyen-election/doyen/elector"
 )
 
-// What the host makes of a record: programs resume, or are done.
+// Here is what happens to programs whose agent has died: they resume, or they have ended.
 
-// startProgram starts the host's program of a leadership.
+// startProgram starts the host's program for a leadership.
 func (w *world) startProgram(a *agent, l *contestLog, c *elector.ContestStatus) {
 	w.programs++
 	if p := l.find(program, c.Leader); p != nil && p.acting(w.Now) && w.plan.lives && w.plan.quorum {
@@ -24,7 +24,7 @@ func (w *world) startProgram(a *agent, l *contestLog, c *elector.ContestStatus) 
 	w.startAdding(a, l, c.Leader)
 }
 
-// tell takes note that a program was told a term, and checks that nobody else was.
+// tell records that a program was notified of a term, and checks that no other one was.
 func (w *world) tell(l *contestLog, p *actor) {
 	if !w.plan.lives || !w.plan.quorum {
 		return
@@ -35,8 +35,8 @@ func (w *world) tell(l *contestLog, p *actor) {
 	l.told[p.term] = p.number
 }
 
-// goOn lets the host's programs go on under the next life: each resumes after a while, or
-// has ended meanwhile, or never comes back and is done by the deadline that it was told.
+// goOn decides how the host's programs go on under the next life. Each resumes after a while,
+// or has ended meanwhile, or never comes back and stops by the deadline that it knows.
 func (w *world) goOn(a *agent, past *election.Past) {
 	if past == nil || !a.alive {
 		return
@@ -45,7 +45,7 @@ func (w *world) goOn(a *agent, past *election.Past) {
 	w.checkGoesOn(a, past)
 	logs := w.logsOf(a)
 	for _, l := range logs[:len(logs)-1] {
-		if c := a.leads(l.name); c != nil && c.Term > l.last { // the former life died before it announced that
+		if c := a.leads(l.name); c != nil && c.Term > l.last { // the former life did not announce this term
 			w.checkTerm(a, l, election.Announcement{Election: l.name, Term: c.Term}, a.holder())
 			l.highest = max(l.highest, c.Term)
 		}
@@ -53,7 +53,7 @@ func (w *world) goOn(a *agent, past *election.Past) {
 		switch {
 		case p == nil, !p.acting(w.Now):
 			w.inputLater(a, func() { w.dismiss(a, l) })
-		case !w.deaths && chance(a.rng, 0.2): // its process has ended, and that is proven
+		case !w.deaths && chance(a.rng, 0.2): // its process has ended, and there is proof
 			w.stopActing(p)
 			w.inputLater(a, func() { w.dismiss(a, l) })
 		default:
@@ -65,7 +65,7 @@ func (w *world) goOn(a *agent, past *election.Past) {
 	}
 }
 
-// inputLater is inputSoon, for what has to be looked at first.
+// inputLater is like inputSoon, for an input that depends on the state at that time.
 func (w *world) inputLater(a *agent, run func()) {
 	w.after(around(a.rng, w.plan.timing.Heartbeat/4), a.inLife(func() {
 		if a.alive && a.paused == 0 {
@@ -74,7 +74,7 @@ func (w *world) inputLater(a *agent, run func()) {
 	}))
 }
 
-// awaitProgram gives up what a program led that has not resumed by its deadline.
+// awaitProgram gives up a leadership whose program has not resumed by its deadline.
 func (w *world) awaitProgram(a *agent, l *contestLog) {
 	p := l.find(program, a.holder())
 	switch {
@@ -90,8 +90,8 @@ func (w *world) awaitProgram(a *agent, l *contestLog) {
 	}
 }
 
-// resumeProgram connects the program with the life that runs. Where its term has ended it
-// is told to stop.
+// resumeProgram connects the program to the present life. If the program's term has ended, it
+// is asked to stop.
 func (w *world) resumeProgram(a *agent, l *contestLog) {
 	self := a.holder()
 	p := l.find(program, self)
@@ -116,8 +116,8 @@ func (w *world) resumeProgram(a *agent, l *contestLog) {
 	})
 }
 
-// dismiss gives up a leadership that no program of the host acts in any more: whoever was
-// told its term is told no more of it. One that nobody was told begins to act.
+// dismiss gives up a leadership in which no program of the host acts any more. If no program
+// was ever notified of the term, one begins to act instead.
 func (w *world) dismiss(a *agent, l *contestLog) {
 	w.poll(a)
 	c := a.leads(l.name)
@@ -141,7 +141,7 @@ func (w *world) dismiss(a *agent, l *contestLog) {
 	}
 }
 
-// leads returns what the agent showed last of an election that it leads; nil if it does not.
+// leads returns the agent's last polled status of the election if it leads there, else nil.
 func (a *agent) leads(name election.Name) *elector.ContestStatus {
 	for _, c := range a.contests {
 		if c.Election == name && c.State == elector.Leading && c.Leader == a.holder() {
@@ -151,7 +151,7 @@ func (a *agent) leads(name election.Name) *elector.ContestStatus {
 	return nil
 }
 
-// checkGoesOn checks that the next life leads what is on record from its first instant (K4a,
+// checkGoesOn checks that the next life leads what is on record from its first instant on (K4a,
 // G7).
 func (w *world) checkGoesOn(a *agent, past *election.Past) {
 	if !w.plan.quorum || w.rolledBack || a.suspect() || past.Lease != a.settings.timing.Lease {
@@ -173,8 +173,8 @@ func (w *world) checkGoesOn(a *agent, past *election.Past) {
 	}
 }
 
-// perish kills a process, at once or in the middle of a step's output, and has its next
-// life begin soon: with its record, mostly.
+// perish kills a process, at once or in the middle of a step's output. The next life begins
+// soon, mostly with the record.
 func (w *world) perish(r *rand.Rand) {
 	a := w.victim(r)
 	lease := w.plan.timing.Lease
@@ -209,7 +209,7 @@ func (w *world) upgrade(r *rand.Rand) {
 	}
 }
 
-// hang stops a process as a deadlock does; its keeper kills it and starts the next life.
+// hang stops a process as a deadlock does. Its keeper kills it and starts the next life.
 func (w *world) hang(r *rand.Rand) {
 	a, down := w.victim(r), around(r, w.plan.timing.Heartbeat/10)
 	if !a.alive {

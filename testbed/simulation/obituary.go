@@ -8,9 +8,9 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-// bury ends a process that can't begin another life. Its keeper waits until nobody acts any
-// more who was told to, destroys the record, and reveals the lineage's secret (K5, K6).
-// Later the agent starts again, as another holder.
+// bury ends a process that can't begin another life. Its keeper waits until no program of the
+// lineage acts, destroys the record, and reveals the lineage's secret (K5, K6). Later the agent
+// starts again, as another holder.
 func (w *world) bury(r *rand.Rand) {
 	a, killed, lasts := w.victim(r), chance(r, 0.5), w.lasts(r)
 	if !a.alive || a.past == nil || a.frozen > 0 {
@@ -23,7 +23,7 @@ func (w *world) bury(r *rand.Rand) {
 	}
 	for _, l := range w.logsOf(a) {
 		if p := l.find(program, a.holder()); p != nil && killed {
-			w.stopActing(p) // with its agent, and the keeper has seen it
+			w.stopActing(p) // the program died with its agent, and the keeper has seen that
 		}
 	}
 	w.note(a, "can't START again, and its keeper waits for those who act")
@@ -33,7 +33,7 @@ func (w *world) bury(r *rand.Rand) {
 func (w *world) awaitEnd(r *rand.Rand, a *agent, life uint32, lasts time.Duration) {
 	switch {
 	case a.alive || a.life != life || a.past == nil:
-		return // somebody has started it after all, or the host was rebooted
+		return // an operator has started it after all, or the host was rebooted
 	case a.frozen > 0 || !w.allDone(a) && w.options.careless != revealsEarly:
 		w.later(w.plan.timing.Heartbeat/4, func() { w.awaitEnd(r, a, life, lasts) })
 		return
@@ -52,7 +52,7 @@ func (w *world) awaitEnd(r *rand.Rand, a *agent, life uint32, lasts time.Duratio
 	w.later(lasts, func() { w.start(a) })
 }
 
-// allDone reports whether nobody acts who was told by any life of the lineage.
+// allDone reports whether no program of the agent's lineage acts any more.
 func (w *world) allDone(a *agent) bool {
 	return !slices.ContainsFunc(w.logsOf(a), func(l *contestLog) bool {
 		p := l.find(program, a.holder())
@@ -60,7 +60,8 @@ func (w *world) allDone(a *agent) bool {
 	})
 }
 
-// sendObituary sends it to one agent, as datagrams: it may get lost, come late, and twice.
+// sendObituary sends the obituary to one agent, as datagrams: none, one or two arrive, at times
+// late.
 func (w *world) sendObituary(r *rand.Rand, a, b *agent, o election.Obituary) {
 	for range pick(r, 0, 1, 1, 1, 2) {
 		w.after(around(r, pick(r, w.plan.delay, w.plan.delay, w.plan.timing.Lease, 4*w.plan.timing.Lease)), func() {
@@ -71,8 +72,8 @@ func (w *world) sendObituary(r *rand.Rand, a, b *agent, o election.Obituary) {
 	}
 }
 
-// forge has somebody tell of the end of an agent without its secret: with another one, or by
-// repeating what was revealed before.
+// forge sends an obituary of an agent without the secret of its lineage: with another secret,
+// or as a repetition of an earlier obituary.
 func (w *world) forge(r *rand.Rand) {
 	a, from, b := w.victim(r), w.anyone(r), w.anyone(r)
 	o := election.Obituary{Peer: a.peer, Lineage: a.boot}
@@ -92,15 +93,15 @@ func (w *world) forge(r *rand.Rand) {
 	w.sendObituary(r, from, a, o)
 }
 
-// carelessness is a rule of lives that hosts break, to show that the checkers see what comes
-// of it.
+// carelessness is a rule of lives that hosts break, to show that the checkers notice the
+// consequences.
 type carelessness uint8
 
 const (
 	careful           carelessness = iota
-	recordsLate                    // what a step puts on record is lost if the process dies in it (K1)
-	tellsTermsTwice                // a program is told the term of another one (K4d)
-	revealsEarly                   // while programs act (K5)
-	goesOnAfterReveal              // with a record that was not destroyed (K6)
+	recordsLate                    // what a step puts on record is lost if the process dies in the step (K1)
+	tellsTermsTwice                // a program is notified of another program's term (K4d)
+	revealsEarly                   // a secret is revealed while programs act (K5)
+	goesOnAfterReveal              // a life begins with a record whose secret is revealed (K6)
 	forgetsRows                    // the next life of a lineage finds none of its rows (K7)
 )

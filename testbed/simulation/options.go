@@ -9,31 +9,31 @@ import (
 	"time"
 )
 
-// statedDrift is the clock drift bound that the electors are told, in parts
-// per million; real clocks stay within it unless Options say otherwise.
+// statedDrift is the bound of clock drift that the electors are given, in parts per million.
+// Real clocks stay within it unless Options choose otherwise.
 const statedDrift = 10_000
 
 // Options choose a run. Equal options give equal runs.
 type Options struct {
 	Seed   uint64
-	Drift  int64     // how far clock rates stray, parts per million; 0: as far as the protocol allows for
-	Rule   string    // look for violations of this one only; "": of all
-	Voters int       // at the start, with no observers; 0: as the seed draws
-	Shrunk Shrunk    // what is left out of the seed's world
-	Trace  int       // newest lines of the trace that a Violation keeps
-	Live   io.Writer // if set, each line of the trace is written there at once
+	Drift  int64     // how far clock rates stray, parts per million; 0: statedDrift
+	Rule   string    // check this rule only; "": all
+	Voters int       // how many at the start, and no observers; 0: the seed draws both
+	Shrunk Shrunk    // what remains of the seed's world
+	Trace  int       // how many of the newest lines of the trace a Violation keeps
+	Live   io.Writer // if set, each line of the trace is written here at once
 	Record bool      // keep a History
 
-	// chaosOnly ends the run with its faults: a search for a violation seen before
-	// then need not play on.
+	// chaosOnly ends the run after the chaos phase: a search for a violation in that phase need
+	// not play the rest.
 	chaosOnly bool
-	// unguarded is a counter that takes what comes with any token, to show that
-	// the judge of its history sees what that breaks.
+	// unguarded makes the counter accept any token, to show that the judge of its history
+	// notices the consequences.
 	unguarded bool
 	// careless is how hosts break a rule of lives.
 	careless carelessness
-	// blind is a checker broken on purpose, to have something to shrink: it
-	// takes every leadership after that many for a violation.
+	// blind is a checker that is wrong on purpose, to have something to shrink: above 0, it
+	// reports leaderships after that many as violations.
 	blind int
 }
 
@@ -54,18 +54,18 @@ func (o Options) Command() string {
 	return text
 }
 
-// Shrunk is what is left of a seed's world to show one violation. The zero
-// value leaves everything.
+// Shrunk is the part of a seed's world that is played, to show one violation. The zero value is
+// the whole world.
 type Shrunk struct {
-	Faults    []int         // that strike, by their index in the seed's schedule; nil: all, empty: none
+	Faults    []int         // these faults strike, by index in the seed's schedule; nil: all, empty: none
 	Absent    []int         // agents that do not exist
-	Elections int           // how many of them there are; 0: all
-	Gap       time.Duration // the longest time from one fault to the next; 0: as drawn
-	Without   []Noise       // what the network and the timers do not do
-	Variation uint64        // of what chance does besides the faults
+	Elections int           // how many elections there are; 0: all
+	Gap       time.Duration // the longest time between two faults; 0: as drawn
+	Without   []Noise       // noise that the world does not have
+	Variation uint64        // chooses other draws for everything but the faults
 }
 
-// Noise is trouble that needs no fault to strike.
+// Noise is trouble that happens without a fault.
 type Noise string
 
 const (
@@ -73,8 +73,8 @@ const (
 	Repetition  Noise = "repetition"
 	Reordering  Noise = "reordering"
 	LateTimers  Noise = "late-timers"
-	FirstDrift  Noise = "drift" // of clocks, before a fault changes one
-	FormerWords Noise = "stale" // messages of connections that are closed
+	FirstDrift  Noise = "drift" // the drift of a clock before a fault changes it
+	FormerWords Noise = "stale" // messages of closed connections
 )
 
 func noises() []Noise {
@@ -83,7 +83,7 @@ func noises() []Noise {
 
 func (s Shrunk) whole() bool { return s.String() == "" }
 
-// strikes reports whether that fault of the schedule happens.
+// strikes reports whether fault i of the schedule happens.
 func (s Shrunk) strikes(i int) bool {
 	if s.Faults == nil {
 		return true
@@ -94,8 +94,8 @@ func (s Shrunk) strikes(i int) bool {
 
 func (s Shrunk) has(n Noise) bool { return !slices.Contains(s.Without, n) }
 
-// String writes it for a command line: words of NAME=VALUE, lists with commas,
-// as in "faults=3,17 absent=4 elections=1 gap=300ms without=loss".
+// String writes the parts for a command line, as NAME=VALUE with commas in lists, such as
+// "faults=3,17 absent=4 elections=1 gap=300ms without=loss".
 func (s Shrunk) String() string {
 	var words []string
 	if s.Faults != nil {
@@ -174,7 +174,7 @@ func (s *Shrunk) set(name, value string) (err error) {
 	return err
 }
 
-// splitInts returns them sorted, each once.
+// splitInts returns the numbers of a list, sorted and each once.
 func splitInts(text string) ([]int, error) {
 	list := []int{}
 	if text == "none" {

@@ -15,24 +15,24 @@ type plan struct {
 	observers int
 	elections []election.Name
 	quorum    bool
-	varied    bool // agents get other settings from life to life
-	prepared  bool // the roster exists from the start, else the voters form it
+	varied    bool // an agent's settings change from life to life
+	prepared  bool // the roster exists from the start; if not, the voters form it
 	lives     bool // agents keep a record for their next life
-	early     bool // disks are lost while they do
+	early     bool // disks are lost while the voters form the roster
 	algorithm elector.Algorithm
 	settings
 
-	loss, repeat, reorder float64 // of messages, always; bursts are worse
+	loss, repeat, reorder float64 // shares of messages, always; in bursts there are more
 
 	drift     int64         // how far clock rates really stray, parts per million
-	delay     time.Duration // mean, of a message
-	late      time.Duration // mean, of a timer
-	write     time.Duration // mean, of a write
-	heeds     float64       // share of withdrawals at which the program stops when told
+	delay     time.Duration // mean delay of a message
+	late      time.Duration // mean delay of a timer
+	write     time.Duration // mean duration of a write
+	heeds     float64       // share of withdrawals at which the program stops when asked
 	stale     float64       // share of an old connection's messages that still arrive
 	chaos     time.Duration
-	calm      time.Duration   // before the first fault
-	intervals []time.Duration // mean time between faults, by kind; 0: none
+	calm      time.Duration   // the time before the first fault
+	intervals []time.Duration // mean time between faults, by kind; 0: no such faults
 }
 
 func (p plan) String() string {
@@ -45,7 +45,7 @@ func (p plan) String() string {
 		p.preempt, p.preemptDelay, p.chaos, p.delay)
 }
 
-// drawPlan draws a plan. drift, in parts per million, is how far clocks stray.
+// drawPlan draws a plan. drift is how far clocks stray, in parts per million.
 func drawPlan(rng *rand.Rand, drift int64) plan {
 	p := plan{
 		voters:    pick(rng, 3, 3, 3, 3, 3, 3, 5, 5, 5, 5, 1, 2, 4, 6, 7, 8, 9),
@@ -67,7 +67,7 @@ func drawPlan(rng *rand.Rand, drift int64) plan {
 	for i := range pick(rng, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 2, maxElections-1) {
 		p.elections = append(p.elections, election.Name(fmt.Sprintf("job%d", i+1)))
 	}
-	fewer := p.quorum && rng.IntN(5) == 0 // few voters, and many that could be: roster changes matter
+	fewer := p.quorum && rng.IntN(5) == 0 // many agents that could be voters: roster changes matter
 	if fewer {
 		p.voters, p.observers = 1+rng.IntN(3), 2+rng.IntN(2)
 	}
@@ -118,7 +118,7 @@ func (p *plan) drawFaults(rng *rand.Rand, fewer bool) {
 	}
 }
 
-// changes reports whether this seed changes who votes in that way.
+// changes reports whether this seed changes the set of voters in this way.
 func (w *world) changes(how change) bool {
 	for i, f := range faultKinds() {
 		if f.changes&how != 0 && w.plan.intervals[i] > 0 {
@@ -134,7 +134,7 @@ func chance(r *rand.Rand, p float64) bool { return p > 0 && r.Float64() < p }
 
 func pick[T any](rng *rand.Rand, choices ...T) T { return choices[rng.IntN(len(choices))] }
 
-// around draws an exponential duration of that mean, at most eight times it.
+// around draws an exponential duration with this mean, and at most eight times the mean.
 func around(rng *rand.Rand, mean time.Duration) time.Duration {
 	return time.Duration(min(rng.ExpFloat64(), 8) * float64(mean))
 }

@@ -4,8 +4,8 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-// announced lets the host's program begin to act when its agent leads, and
-// checks G2: each leadership's term is above all before it.
+// announced lets the host's program begin to act when its agent leads. It checks G2: the term
+// of each leadership is above all earlier ones.
 func (w *world) announced(a *agent, local election.Instant, x election.Announcement) {
 	l := w.log(a, x.Election)
 	if l == nil {
@@ -21,7 +21,7 @@ func (w *world) announced(a *agent, local election.Instant, x election.Announcem
 	}
 	l.highest = max(l.highest, x.Term)
 	if w.plan.lives && x.Term == l.last && self == l.holder {
-		return // the next life leads on: goOn sees to its program
+		return // the next life leads on: goOn handles its program
 	}
 	w.checkTerm(a, l, x, self)
 	if x.Event == election.NewTerm {
@@ -46,8 +46,8 @@ func (w *world) announced(a *agent, local election.Instant, x election.Announcem
 	}
 }
 
-// checkShort checks G2 in an election that may have been forgotten since it was
-// last led.
+// checkShort checks G2 in a short election, which agents may have forgotten since somebody led
+// it.
 func (w *world) checkShort(a *agent, x election.Announcement) {
 	if x.Event != election.Leading || !w.plan.quorum || a.own != nil {
 		return
@@ -59,8 +59,8 @@ func (w *world) checkShort(a *agent, x election.Announcement) {
 	w.shorts[x.Election] = x.Term
 }
 
-// withdrew reports whether a leadership that was announced in this very step is
-// over by the end of it.
+// withdrew reports whether a leadership that was announced in this step has ended by the end of
+// the same step.
 func (w *world) withdrew(a *agent, l *contestLog) bool {
 	for _, c := range a.contests {
 		if w.log(a, c.Election) == l {
@@ -87,15 +87,15 @@ func (w *world) checkTerm(a *agent, l *contestLog, x election.Announcement, self
 	l.last, l.holder, l.owners[x.Term] = x.Term, self, self
 }
 
-// withdrawn tells the host's program to stop. It does, after a while, and the
-// agent gets a receipt; or it acts on until the last deadline it was told.
+// withdrawn asks the host's program to stop. Either the program does so after a while, and the
+// agent gets a receipt, or it acts on until the last deadline that it knows.
 func (w *world) withdrawn(a *agent, x election.Withdrawal) {
 	w.heal.withdrawn(w, x)
 	if x.Reason == election.ReasonDisk {
 		w.stats.Stuck++
 	}
 	l := w.log(a, x.Election)
-	if l == nil { // nobody acts on a short election
+	if l == nil { // no program acts in a short election
 		w.inputSoon(a, election.Stopped{Election: x.Election, Term: x.Term})
 		return
 	}
@@ -106,10 +106,10 @@ func (w *world) withdrawn(a *agent, x election.Withdrawal) {
 	self := a.holder()
 	life, epoch := a.life, a.clock.epoch
 	if p := l.find(program, self); p != nil && p.life != life && p.acting(w.Now) {
-		return // it is told when it resumes
+		return // the program is notified when it resumes
 	}
 	w.after(around(a.rng, w.plan.timing.Heartbeat/2), func() {
-		if epoch != a.clock.epoch || a.frozen > 0 { // gone, or acts on when its host thaws
+		if epoch != a.clock.epoch || a.frozen > 0 { // the program is gone, or acts on when its host thaws
 			return
 		}
 		if p := l.find(program, self); p != nil && p.term <= x.Term {

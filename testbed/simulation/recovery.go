@@ -6,12 +6,12 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-// deaths is how many leaders die once all is well.
+// deaths is how many leaders die after the faults.
 const deaths = 3
 
-// checkDeaths has leaders die at any moment of a step while all is well, and be back with
-// their record before their lease ends. Nothing else may show of it: each leads on in the
-// same term, nobody names no leader or another one, and its programs never stop (G7).
+// checkDeaths lets leaders die at any moment of a step while there are no faults, and come back
+// with their record before their lease ends. Nothing else may change (G7): each leads on in the
+// same term, no agent names another leader or none, and no program stops.
 func (w *world) checkDeaths() {
 	if w.violation != nil || !w.plan.lives || !w.plan.quorum || w.heal.agreedAt < 0 || w.rolledBack {
 		return
@@ -41,7 +41,7 @@ func (w *world) checkDeaths() {
 	}
 }
 
-// acting returns the numbers of the host's programs that act, by election.
+// acting returns the numbers of the programs that act on the host, in the order of elections.
 func (w *world) acting(a *agent) []int {
 	var all []int
 	for _, l := range w.logsOf(a) {
@@ -52,13 +52,13 @@ func (w *world) acting(a *agent) []int {
 	return all
 }
 
-// disputed reports whether the agent is about to take a higher term for another reason.
+// disputed reports whether the agent is about to take a higher term although it has not died.
 func (w *world) disputed(a *agent) bool {
 	return a.past == nil || a.past.Lease != a.settings.timing.Lease || a.recorded(election.RosterElection).Term != 0
 }
 
-// between reports whether an agent is between two lives while all is well, or its newest one
-// has just begun: it may not know the leaders of other elections yet.
+// between reports whether, after the faults, an agent is between two lives, or its newest life
+// has just begun. Such an agent may not know the leaders of other elections yet.
 func (w *world) between() bool {
 	return w.deaths && slices.ContainsFunc(w.agents, func(a *agent) bool {
 		return !a.alive || w.Now-a.born < 2*int64(w.plan.timing.Heartbeat)

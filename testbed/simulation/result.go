@@ -11,26 +11,26 @@ import (
 
 type Result struct {
 	Stats     Stats
-	Violation *Violation // nil if all was well
+	Violation *Violation // nil if nothing was violated
 	History   *History   // if Options.Record
 }
 
 type Violation struct {
 	Seed   uint64
-	Rule   string // G1 to G5, or what else was violated
+	Rule   string // G1 to G5, or the name of another rule
 	What   string
 	At     time.Duration // true time since the run began
 	Trace  []string      // what happened before, oldest first
-	Replay string        // the command that shows it again
+	Replay string        // the command that replays the run
 	phase  phase
 }
 
-// Error says what was violated and how to see it again.
+// Error describes what was violated and how to replay it.
 func (v *Violation) Error() string {
 	return fmt.Sprintf("seed %d at %v violates %s: %s\nreplay: %s", v.Seed, v.At, v.Rule, v.What, v.Replay)
 }
 
-// Stats count what a run met.
+// Stats count what happened in a run.
 type Stats struct {
 	Steps       int
 	Virtual     time.Duration
@@ -38,32 +38,32 @@ type Stats struct {
 	Lost        int
 	Writes      int
 	Leaderships int            // won, in all elections, the roster's included
-	Overtaken   int            // terms a leader took over its own
+	Overtaken   int            // terms that a leader took while it led
 	Short       int            // leaderships of elections that come and go
 	Forgotten   int            // grants forgotten to make room
 	Rosters     int            // roster changes that became stable
-	Cut         int            // leaderships that began while the one before lived on, cut off or paused
+	Cut         int            // leaderships that began while the previous leader lived, cut off or paused
 	Torn        int            // writes cut short by a crash
 	TakenBack   int            // power cuts that took back what was not synced
 	Unpromised  int            // worlds that were left without a majority
 	Barred      int            // lives of agents that learnt that they must not vote any more
-	Former      int            // of those, because they had begun again and met their former cluster
+	Former      int            // of these, lives that met their former cluster after they began again
 	Taken       int            // data directories that a second process wrote to
-	Stuck       int            // leaderships given away since the disk took no writes
-	Lives       int            // begun with the record of the one before
+	Stuck       int            // leaderships given up because the disk took no writes
+	Lives       int            // lives that began with the record of the one before
 	Carried     int            // leaderships that such a life found on record and led on
-	Resumed     int            // programs that went on under it
-	Obituaries  int            // revealed
+	Resumed     int            // programs that resumed under such a life
+	Obituaries  int            // secrets revealed
 	Counted     int            // operations on the counter that tokens guard
-	Refused     int            // for an old token
-	Terms       int            // used up, in all elections
-	Rounds      int            // elections held: selections begun
-	Attempts    int            // of nominees, to win the votes
+	Refused     int            // operations that the counter refused for an old token
+	Terms       int            // terms used up, in all elections
+	Rounds      int            // rounds of selection begun
+	Attempts    int            // attempts of nominees to win the votes
 	Footprint   int            // most elements an elector kept, per agent and election
-	Faults      map[string]int // by kind
+	Faults      map[string]int // faults that struck, by kind
 	Heal        time.Duration  // from the end of the faults to a leader agreed by all
 	HealLeases  float64        // the same, in leases
-	HealSeed    uint64         // the seed of the slowest
+	HealSeed    uint64         // the seed with the slowest recovery
 }
 
 func (s *Stats) Injected() int {
@@ -77,7 +77,7 @@ func (s *Stats) Injected() int {
 func (s *Stats) Add(t Stats) {
 	a, b := *s, t
 	if a.HealLeases >= b.HealLeases {
-		a, b = b, a // b has the slowest recovery
+		a, b = b, a // b has the slower recovery
 	}
 	sum, more := reflect.ValueOf(&b).Elem(), reflect.ValueOf(a)
 	for i := range sum.NumField() {

@@ -9,13 +9,13 @@ import (
 	"github.com/doyen-election/doyen/testbed/messages"
 )
 
-// maxPast bounds the older copies that are kept of a data directory.
+// maxPast bounds how many older copies of a data directory are kept.
 const maxPast = 8
 
-// rollBack restores an older copy of a host's data directory. Promises are lost
-// with that: G1 and G2 do not hold any more, nor what rests on them. What must
-// hold is that nobody else is taken for it, and that an agent that was told is
-// out of it.
+// rollBack restores an older copy of a host's data directory. Its promises are lost, so G1 and
+// G2 do not hold any more, and neither does what rests on them. This must still hold: no other
+// agent is reported to have an older copy, and an agent that has learnt of its older copy
+// neither promises nor leads.
 func (w *world) rollBack(r *rand.Rand) {
 	a, lasts, which := w.victim(r), w.lasts(r), r.IntN(maxPast)
 	if len(a.disk.past) == 0 || a.frozen > 0 || a.disk.damaged != nil {
@@ -38,15 +38,14 @@ func (w *world) rollBack(r *rand.Rand) {
 	a.rolledBack, w.rolledBack = true, true
 }
 
-// rests reports whether the rule rests on data directories that keep what is
-// promised.
+// rests reports whether the rule holds only as long as data directories keep all promises.
 func rests(rule string) bool {
 	return slices.Contains([]string{"G1", "G2", "G4", "G5", "H5", "counter", "stability", "terms on disk", "roster on disk",
 		"K4b", "K4d", "G7", "stale answer", "announced terms never fall", "announced deadlines never fall", "traffic"}, rule)
 }
 
-// checkTrusted checks that nobody is taken for an agent with an older copy of
-// its data directory but those that have one.
+// checkTrusted checks that only agents with an older copy of their data directory are reported
+// to have one.
 func (w *world) checkTrusted(a *agent) {
 	if !a.alive || a.elector == nil {
 		return

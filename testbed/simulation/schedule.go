@@ -10,16 +10,15 @@ import (
 	"github.com/doyen-election/doyen/testbed/spacetime"
 )
 
-// fault is one kind of trouble. Each seed draws which kinds it meets, and how
-// often.
+// fault is one kind of trouble. Each seed draws which kinds happen, and how often.
 type fault struct {
 	name    string
 	changes change
-	lives   bool // only where agents keep a record
+	lives   bool // only in worlds where agents keep a record
 	strike  func(*world, *rand.Rand)
 }
 
-// change says in which ways a kind of fault, or a seed, changes who votes.
+// change is a set of ways in which a kind of fault, or a seed, changes the voters.
 type change uint8
 
 const (
@@ -31,7 +30,7 @@ const (
 
 func faultKinds() []fault {
 	return []fault{
-		{name: "join", strike: nil}, // an agent's first start, at a moment of the chaos
+		{name: "join", strike: nil}, // an agent's first start, at a moment of the chaos phase
 		{name: "crash", strike: (*world).crash},
 		{name: "power cut", strike: (*world).cutPower},
 		{name: "damaged disk", strike: (*world).damageDisk},
@@ -71,13 +70,13 @@ func faultKinds() []fault {
 	}
 }
 
-// strike is one fault of a seed's schedule. What it does in detail follows from
-// its own draws, so that it does the same when others are left out.
+// strike is one fault of a seed's schedule. Its details follow from its own draws, so that it
+// does the same when other faults are omitted.
 type strike struct {
 	kind int
 	at   time.Duration
 	draw uint64
-	host int // of a join, by number
+	host int // the number of the agent that a join starts
 }
 
 // drawSchedule draws every fault of a seed, in the order of time.
@@ -88,7 +87,7 @@ func drawSchedule(p *plan, seed uint64) []strike {
 			continue
 		}
 		rng := rand.New(rand.NewPCG(seed, 0x6661756c74+uint64(i)<<32))
-		if i == 0 { // join: not again and again, but once for some
+		if i == 0 { // a join happens once, and only to some agents
 			for host := range p.voters + p.observers {
 				if rng.IntN(3) == 0 {
 					all = append(all, strike{at: time.Duration(rng.Int64N(int64(p.calm + p.chaos))), host: host})
@@ -104,8 +103,8 @@ func drawSchedule(p *plan, seed uint64) []strike {
 	return all
 }
 
-// shrinkSchedule leaves out what does not strike, moves what does closer
-// together, and returns when the chaos then ends.
+// shrinkSchedule drops the faults that do not strike, moves the others closer together, and
+// sets when the chaos phase then ends. It returns the faults that strike.
 func (w *world) shrinkSchedule(all []strike) []int {
 	s := &w.options.Shrunk
 	var kept []int
@@ -130,8 +129,8 @@ func (w *world) shrinkSchedule(all []strike) []int {
 	return kept
 }
 
-// quietLeases is how long a shrunk world goes on after its last fault: whatever
-// that set off is over by then.
+// quietLeases is how many leases a shrunk world goes on after its last fault: by then all
+// effects of the fault have ended.
 const quietLeases = 8
 
 func (w *world) scheduleFaults() {
@@ -151,7 +150,7 @@ func (w *world) scheduleFaults() {
 	}
 }
 
-// joins reports whether that host's agent starts by a fault of the schedule.
+// joins reports whether a fault of the schedule starts this host's agent.
 func (w *world) joins(host int) bool {
 	return slices.ContainsFunc(w.kept, func(i int) bool { return w.schedule[i].kind == 0 && w.schedule[i].host == host })
 }
@@ -161,7 +160,7 @@ func (w *world) lasts(r *rand.Rand) time.Duration {
 	return around(r, pick(r, w.plan.timing.Heartbeat, w.plan.timing.Lease, w.plan.timing.Lease, 4*w.plan.timing.Lease))
 }
 
-// victim draws an agent, a leader half of the time.
+// victim draws an agent. Half of the time it draws a leader.
 func (w *world) victim(r *rand.Rand) *agent {
 	lead, log, host := r.IntN(2) == 0, r.IntN(8), r.IntN(w.plan.voters+w.plan.observers)
 	if lead {
@@ -176,7 +175,7 @@ func (w *world) anyone(r *rand.Rand) *agent {
 	return w.numbered(r.IntN(w.plan.voters + w.plan.observers))
 }
 
-// numbered returns the agent of that number, or the next if it does not exist.
+// numbered returns the agent of that number; if it does not exist, the next one that does.
 func (w *world) numbered(host int) *agent {
 	for _, a := range w.agents {
 		if a.number >= host {

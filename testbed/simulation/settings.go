@@ -7,10 +7,10 @@ import (
 	"github.com/doyen-election/doyen/elector"
 )
 
-// leaseFault is the name of the fault that matters where voters change often.
+// leaseFault is the name of a fault that matters most where voters change often.
 const leaseFault = "lease"
 
-// settings are what an operator may give an agent anew at each of its starts.
+// settings are what an operator may change at each start of an agent.
 type settings struct {
 	timing       elector.Timing
 	preempt      bool
@@ -18,9 +18,8 @@ type settings struct {
 	fixed        time.Duration // deadline of the failure detector; 0: phi-accrual
 }
 
-// drawSettings draws those of an agent's next life. All agents are meant to have
-// one lease, and do, but for those that were not started again since the
-// operator changed it.
+// drawSettings draws the settings of an agent's next life. All agents should have one lease.
+// They do, except for agents that were not started again since the operator changed it.
 func (w *world) drawSettings(a *agent) settings {
 	s := w.plan.settings
 	if !w.plan.varied {
@@ -39,13 +38,13 @@ func (w *world) drawSettings(a *agent) settings {
 	return s
 }
 
-// agrees reports whether the two agents let each other in: at the hello and in
-// gossip they compare their leases.
+// agrees reports whether the two agents accept each other: at the hello and in gossip they
+// compare their leases.
 func (a *agent) agrees(b *agent) bool { return a.settings.timing.Lease == b.settings.timing.Lease }
 
-// changeLease has an operator give the agents another lease, and start those
-// again that he can reach. The others keep what they have, alone, until they
-// are started again for another reason.
+// changeLease has an operator change the lease, and restart the agents that can be reached. The
+// others keep the old lease, and so are on their own, until they are restarted for another
+// reason.
 func (w *world) changeLease(r *rand.Rand) {
 	if !w.plan.varied {
 		return
@@ -53,9 +52,9 @@ func (w *world) changeLease(r *rand.Rand) {
 	w.lease = w.drawLease(r)
 	w.note(nil, "the lease is to be %v from each agent's next start on", w.lease)
 	unreachable := pick(r, 0, 0.2, 0.5)
-	leader := w.victim(r) // half of the time, and then out of reach
+	leader := w.victim(r) // a leader half of the time; it may be spared
 	spared := chance(r, 0.5)
-	if w.changes(rosters) && chance(r, 0.7) { // nobody may lead for long, so other voters are wanted
+	if w.changes(rosters) && chance(r, 0.7) { // no leader may last long now, so voters are changed as well
 		for i := range 5 {
 			w.later(time.Duration(1+2*i)*w.plan.timing.Lease, func() { w.changeRoster(r) })
 		}
@@ -75,21 +74,21 @@ func (w *world) changeLease(r *rand.Rand) {
 	}
 }
 
-// drawLease draws one that may be much longer than the network's pace calls for.
+// drawLease draws a lease, which may be much longer than the network needs.
 func (w *world) drawLease(r *rand.Rand) time.Duration {
 	l := w.plan.timing.Lease
 	return pick(r, l, l, 3*l, 12*l)
 }
 
-// settle returns to the plan's timing: agents with another one stop, to start again with it.
+// settle returns to the plan's timing. Agents with another timing stop, and start again later.
 func (w *world) settle() {
 	w.lease = w.plan.timing.Lease
 	for _, a := range w.agents {
 		if a.alive && a.settings.timing != w.plan.timing {
-			w.stop(a, true) // and it starts again with the others
+			w.stop(a, true) // healAgent starts it again
 		}
 	}
 }
 
-// slowest is how long the longest promise may still run.
+// slowest is the longest time for which a promise may still run.
 func (w *world) slowest() time.Duration { return max(w.longest, w.plan.timing.Lease) }

@@ -7,27 +7,27 @@ import (
 	"time"
 )
 
-// DefaultTries is how many worlds Shrink plays at most: some tens of seconds.
+// DefaultTries is how many worlds Shrink plays at most: this takes some tens of seconds.
 const DefaultTries = 2500
 
-// variations is how many other courses of chance are tried before a world is
-// said not to show the violation.
+// variations is how many other variations of chance are tried before a world counts as not
+// showing the violation.
 const variations = 2
 
 type Shrinking struct {
-	Options   Options    // of the smallest world that shows it
+	Options   Options    // of the smallest world that shows the violation
 	Violation *Violation // in that world
-	Faults    int        // that strike in it
-	Before    int        // faults that strike in the whole world until then
-	Tries     int        // worlds played
+	Faults    int        // how many faults strike in that world
+	Before    int        // how many faults struck in the whole world before the violation
+	Tries     int        // how many worlds were played
 }
 
-// Shrink looks for a small world in which the seed violates the same rule: it
-// leaves out faults, agents, elections and noise, and shortens the time between
-// faults, for as long as the violation stays (Zeller and Hildebrandt 2002). It
-// plays up to tries worlds on that many cores and returns the same whatever
-// their number; it stops early, with what it has, when ctx ends. If nothing can
-// be left out, its Options are those given. nil: they show no violation.
+// Shrink searches for a small world in which the seed violates the same rule. It omits faults,
+// agents, elections and noise, and shortens the time between faults, as long as the violation
+// stays (Zeller and Hildebrandt 2002). It plays up to tries worlds on the given cores; their
+// number does not change the result. When ctx ends it returns early, with the smallest world so
+// far. If nothing can be omitted, its Options are those given. It returns nil if those show no
+// violation.
 func Shrink(ctx context.Context, o Options, tries, cores int) *Shrinking {
 	o.Trace, o.Live, o.Record, o.chaosOnly = 0, nil, false, false
 	first := Run(o)
@@ -39,7 +39,7 @@ func Shrink(ctx context.Context, o Options, tries, cores int) *Shrinking {
 	s.faults = s.struck(o)
 	before := len(s.faults)
 	if !s.attempt(withFaults(o, s.faults)) {
-		s.faults = newWorld(o).kept // without those to come, chance takes another course
+		s.faults = newWorld(o).kept // without the later faults chance takes another course: keep all
 	}
 	s.rounds()
 	return &Shrinking{Options: s.best, Violation: s.found, Faults: len(s.struck(s.best)), Before: before, Tries: tries - s.left}
@@ -51,8 +51,8 @@ type shrinker struct {
 	left   int // worlds that may still be played
 	best   Options
 	found  *Violation
-	faults []int                    // that best keeps
-	play   func(Options) *Violation // shows, or what a test puts in its place
+	faults []int                    // the faults that best keeps
+	play   func(Options) *Violation // shows, or what a test has put in its place
 }
 
 // struck returns the faults of the schedule that struck before the violation.
@@ -75,7 +75,7 @@ func withFaults(o Options, faults []int) Options {
 	return o
 }
 
-// rounds goes on for as long as one brings anything.
+// rounds repeats all reductions as long as a round achieves any.
 func (s *shrinker) rounds() {
 	for range 6 {
 		before := s.best.Shrunk.String()
@@ -119,7 +119,7 @@ func (s *shrinker) dropAgents() {
 	}
 }
 
-// simplify leaves out elections and noise, and shortens the time.
+// simplify omits elections and noise, and shortens the time between faults.
 func (s *shrinker) simplify() {
 	w := newWorld(s.best)
 	if len(w.plan.elections) > 1 {
@@ -145,8 +145,8 @@ func (s *shrinker) simplify() {
 	s.attempt(shorter...)
 }
 
-// attempt takes the first of the worlds that shows the violation, if one does:
-// by the chance of the best one so far, or by another.
+// attempt takes the first of the worlds that shows the violation, if one does. It tries them
+// with the variation of the best world so far, and then with others.
 func (s *shrinker) attempt(candidates ...Options) bool {
 	for v := range uint64(1 + variations) {
 		varied := make([]Options, len(candidates))
@@ -163,9 +163,9 @@ func (s *shrinker) attempt(candidates ...Options) bool {
 	return false
 }
 
-// first plays as many worlds at once as there are cores, and takes the first
-// in order that shows the violation. Only worlds up to that one count as
-// played, so that the number of cores changes nothing.
+// first plays as many worlds at once as there are cores, and takes the first one, in the order
+// given, that shows the violation. Only worlds up to that one count as played, so that the
+// result does not depend on the number of cores.
 func (s *shrinker) first(candidates []Options) bool {
 	for len(candidates) > 0 && !s.over() {
 		n := min(s.cores, len(candidates), s.left)
@@ -187,10 +187,10 @@ func (s *shrinker) first(candidates []Options) bool {
 	return false
 }
 
-// shows returns the violation of the rule that is looked for, if the world has
-// one.
+// shows returns the world's violation, if it violates the rule that is being shrunk, in the
+// same phase.
 func (s *shrinker) shows(o Options) *Violation {
-	o.chaosOnly = s.found.phase == chaos // what comes after shows another violation at best
+	o.chaosOnly = s.found.phase == chaos // later phases show another violation at best
 	v := Run(o).Violation
 	if v == nil || v.Rule != s.found.Rule || v.phase != s.found.phase {
 		return nil

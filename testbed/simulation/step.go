@@ -6,13 +6,12 @@ import (
 	"github.com/doyen-election/doyen/testbed/messages"
 )
 
-// pollEvery is how many steps pass between two looks at an agent's status that
-// nothing else calls for. Nothing rests on it but G5: when somebody begins to
-// lead, everybody else who led is looked at, and each when it stops or is
-// stopped.
+// pollEvery is after how many steps an agent's status is polled even if there is no other
+// reason. Only G5 needs these polls. For the other rules all that led are polled when an agent
+// begins to lead, and each agent when it stops or is stopped.
 const pollEvery = 32
 
-// step lets the agent handle one input now, and carries out what it asks for.
+// step lets the agent handle one input now, and carries out what its output asks for.
 func (w *world) step(a *agent, in election.Input) {
 	if w.violation != nil || !a.alive {
 		return
@@ -24,7 +23,7 @@ func (w *world) step(a *agent, in election.Input) {
 	}
 	local := a.clock.at(w.Now)
 	if dies && w.plan.lives {
-		w.poll(a) // what was told before this step
+		w.poll(a) // what its status showed before this step
 	}
 	w.handling(in)
 	out := a.elector.Step(local, in)
@@ -42,7 +41,7 @@ func (w *world) step(a *agent, in election.Input) {
 	}
 	for action := range virtual.Actions(&out) {
 		w.act(a, local, action)
-		if _, wake := action.(election.Instant); wake { // all is sent, and nothing announced
+		if _, wake := action.(election.Instant); wake { // all messages are sent, and nothing is announced yet
 			w.look(a, local)
 			if len(out.Announce) > 0 || len(out.Withdraw) > 0 || w.stats.Steps%pollEvery == 0 || a.suspect() ||
 				out.Record != nil && w.plan.lives {
@@ -81,8 +80,7 @@ func (w *world) act(a *agent, local election.Instant, action any) {
 	}
 }
 
-// die carries out only the first things that a step asks for; then the process is
-// gone.
+// die carries out only the first actions that an output asks for. Then the process dies.
 func (w *world) die(a *agent, local election.Instant, out election.Output) {
 	d := a.doom
 	a.doom = nil
@@ -111,7 +109,7 @@ func (w *world) die(a *agent, local election.Instant, out election.Output) {
 	w.later(d.lasts, start)
 }
 
-// wake wakes the agent when its clock reads that, or a little later.
+// wake wakes the agent when its clock reads that instant, or a little later.
 func (w *world) wake(a *agent, at election.Instant) {
 	w.Wakes[a.id] = a.clock.when(at)
 	if w.Wakes[a.id] == never {
@@ -122,11 +120,11 @@ func (w *world) wake(a *agent, at election.Instant) {
 		w.Wakes[a.id] += int64(around(a.rng, w.plan.late))
 	}
 	if a.paused > 0 {
-		w.Wakes[a.id] = never // resume sees to it
+		w.Wakes[a.id] = never // resume sends a Tick
 	}
 }
 
-// poll reads the agent's status like a reader of its socket.
+// poll reads the agent's status, as a reader of its socket does.
 func (w *world) poll(a *agent) {
 	local := a.clock.at(w.Now)
 	a.contests = a.elector.Contests()
@@ -137,7 +135,7 @@ func (w *world) poll(a *agent) {
 	w.checkStepsDown(a)
 }
 
-// handling takes note of the message that the step under way handles.
+// handling records the message that the step under way handles.
 func (w *world) handling(in election.Input) {
 	w.handles = nil
 	if r, ok := in.(election.Received); ok {
@@ -145,7 +143,7 @@ func (w *world) handling(in election.Input) {
 	}
 }
 
-// look sees whether the agent leads the roster election.
+// look checks whether the agent leads the roster election.
 func (w *world) look(a *agent, local election.Instant) {
 	t, until := a.elector.Drives()
 	w.checkDriving(a, local, t, until)

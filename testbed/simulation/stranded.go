@@ -7,9 +7,9 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-// strandChange asks for a change of the voters and takes the new ones away at
-// some moment of it, for long; at times the agent that drives it too. Later an
-// operator cancels the change, wherever that is asked for.
+// strandChange asks for a change of the voters. At some moment of the change it stops the new
+// voters for a long time, and at times also the agent that was asked. Later an operator asks
+// two agents to cancel the change.
 func (w *world) strandChange(r *rand.Rand) {
 	lease := w.plan.timing.Lease
 	asked, change := w.changeRoster(r)
@@ -29,7 +29,7 @@ func (w *world) strandChange(r *rand.Rand) {
 	}
 }
 
-// strand ends an agent after a while, and starts it again after another.
+// strand stops an agent after a while, and starts it again after another while.
 func (w *world) strand(r *rand.Rand, id election.PeerID, after, mean time.Duration) {
 	lasts := around(r, mean)
 	w.later(after, func() {

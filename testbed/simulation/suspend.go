@@ -8,10 +8,9 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-// suspend stops a whole host as freeze does, and its agent learns of it, before
-// anything else where the clock counted the time too long or too short. Or the
-// agent is told of a suspend that never was, or late of one that was counted
-// well.
+// suspend stops a whole host, as freeze does. If the clock counted that time too long or too
+// short, the agent learns of the suspend before any other input. Otherwise it learns of it
+// late, or it is notified of a suspend that did not happen.
 func (w *world) suspend(r *rand.Rand) {
 	a, lasts, late := w.victim(r), w.lasts(r), around(r, w.plan.timing.Heartbeat)
 	how, part, over := r.IntN(4), r.Float64(), around(r, w.plan.timing.Lease)
@@ -32,7 +31,7 @@ func (w *world) suspend(r *rand.Rand) {
 		}
 		alone := a.alive && a.paused == 1 && a.clock.epoch == epoch
 		switch {
-		case how == 1: // counted well, and told late
+		case how == 1: // counted right, and reported late
 			w.resume(a, life)
 			w.later(late, a.inLife(func() { w.input(a, election.Suspended{}) }))
 			return
@@ -46,15 +45,14 @@ func (w *world) suspend(r *rand.Rand) {
 	})
 }
 
-// miscount sets a host's clock as one that counted a suspend too long, or too
-// short if it is negative. Where it counts too short, programs end when they would
-// have by a clock that is right: that they may act for longer, until the agent's
-// next step, is a limit that docs/guarantees.md tells.
+// miscount sets a host's clock as if it had counted a suspend too long or, if by is negative,
+// too short. If too short, programs stop here as if the clock were right. Real ones may act for
+// longer, until the agent's next step; docs/guarantees.md states that limit.
 func (w *world) miscount(a *agent, by time.Duration) {
 	w.note(a, "its clock counts the suspend wrongly, by %v", by)
 	a.clock.retime(w.Now, a.clock.ppm)
 	a.clock.base = a.clock.base.Add(by)
-	for _, l := range slices.Concat(w.logs, a.own) { // others may still name the leader that its former identity was
+	for _, l := range slices.Concat(w.logs, a.own) { // others may still name a leader by its former identity
 		for i := range l.actors {
 			if x := &l.actors[i]; by < 0 && x.host == a && x.epoch == a.clock.epoch {
 				x.until = x.until.Add(by)

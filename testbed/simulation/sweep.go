@@ -8,33 +8,33 @@ import (
 	"time"
 )
 
-// SweepOptions say which seeds to play, and for how long.
+// SweepOptions choose which seeds to play, and for how long.
 type SweepOptions struct {
-	Options                   // of every run; the seed aside
-	From, Seeds uint64        // so many from that one on; 0 seeds: until ctx ends or the time is over
+	Options                   // of every run, except for the seed
+	From, Seeds uint64        // so many seeds from From on; 0: until ctx ends or For has passed
 	For         time.Duration // 0: no limit
 	Cores       int
-	// Progress is called every Every with what was played so far, and once at
-	// the end. It is never called twice at once.
+	// Progress is called at the interval Every with what was played so far, and once at the
+	// end. Calls never overlap.
 	Progress func(Progress)
 	Every    time.Duration
 }
 
 type Progress struct {
-	Seeds   uint64 // played
-	Next    uint64 // seed
+	Seeds   uint64 // how many were played
+	Next    uint64 // the next seed
 	Elapsed time.Duration
 	Stats
 }
 
-// Rate is steps per second of real time, on all cores.
+// Rate returns the steps per second of real time, on all cores together.
 func (p Progress) Rate() float64 { return float64(p.Steps) / max(p.Elapsed.Seconds(), 1e-9) }
 
-// Sweep plays seeds on several cores until its budget is used up, ctx ends or a run
-// violates a rule. It returns the violation with the lowest seed, nil if there is none.
-// No seed below the highest that was played is left out.
+// Sweep plays seeds on several cores until all are played, For has passed, ctx ends, or a run
+// violates a rule. It returns the violation with the lowest seed; nil if there is none. It
+// skips no seed below the highest that it played.
 func Sweep(ctx context.Context, o SweepOptions) (Progress, *Violation) {
-	// Runs are short, and so is the life of what they allocate.
+	// Runs are short, and what they allocate lives no longer.
 	defer debug.SetGCPercent(debug.SetGCPercent(gcPercent))
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -65,7 +65,7 @@ func Sweep(ctx context.Context, o SweepOptions) (Progress, *Violation) {
 type sweep struct {
 	SweepOptions
 	began time.Time
-	taken atomic.Uint64 // seeds
+	taken atomic.Uint64 // how many seeds are taken
 
 	mu    sync.Mutex
 	total Stats
@@ -119,5 +119,5 @@ func (s *sweep) progress() Progress {
 	return p
 }
 
-// gcPercent lets the heap grow: a run keeps next to nothing for long.
+// gcPercent lets the heap grow: a run keeps almost nothing for long.
 const gcPercent = 1600

@@ -9,8 +9,8 @@ import (
 	"github.com/doyen-election/doyen/testbed/messages"
 )
 
-// record is one line of the trace, kept as it is and written out only if
-// somebody wants to read it.
+// record is one line of the trace. It is kept as data, and written as text only if somebody
+// wants to read it.
 type record struct {
 	at    int64
 	agent *agent
@@ -18,11 +18,11 @@ type record struct {
 	local election.Instant
 	in    election.Input
 	out   election.Output
-	note  string // instead of a step
+	note  string // text, instead of a step
 }
 
-// trace keeps the newest records, and writes each at once to live, if there is
-// one.
+// trace keeps the newest records. If there is a live writer, it also writes each record there
+// at once.
 type trace struct {
 	ring []record
 	n    int

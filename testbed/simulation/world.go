@@ -22,11 +22,11 @@ type phase uint8
 
 const (
 	chaos   phase = iota // faults happen
-	healing              // they have ended; a leader must come
-	stable               // it came; it must stay
+	healing              // they have ended; agents must agree on a leader
+	stable               // agents have agreed; the leader must stay
 )
 
-// world is one run. It is single-threaded: everything happens in run.
+// world is one run. It is single-threaded: everything happens in the method run.
 type world struct {
 	virtual.Timeline[int64, event] // in true time
 
@@ -43,32 +43,32 @@ type world struct {
 	counter *counter
 	trace   trace
 	stats   Stats
-	lease   time.Duration    // that an agent gets at its next start
-	longest time.Duration    // that any agent ever had
-	newest  election.Version // of all stable rosters on any disk
+	lease   time.Duration    // the lease that an agent gets at its next start
+	longest time.Duration    // the longest lease that any agent has had
+	newest  election.Version // the newest version of all stable rosters on any disk
 	asked   election.RequestID
-	shorts  map[election.Name]election.Term // led last in each short election
-	short   int                             // how many are under way
+	shorts  map[election.Name]election.Term // the term led last in each short election
+	short   int                             // how many short elections are under way
 	replied map[election.RequestID]bool
 
 	schedule   []strike
-	kept       []int // of the schedule: these strike
+	kept       []int // the faults of the schedule that strike
 	chaosEnd   time.Duration
 	programs   int                      // started so far
 	obituaries []election.Obituary      // revealed so far
 	deaths     bool                     // leaders die while all is well
 	former     map[election.PeerID]bool // identities whose disks are lost
 	formed     bool                     // a first roster was committed
-	shared     bool                     // on two disks
-	orphaned   bool                     // on a disk that was lost before anybody was told
+	shared     bool                     // it was committed on two disks
+	orphaned   bool                     // it was on one disk only, and that disk was lost
 	wipedEarly int
 	rolledBack bool // an older data directory was restored somewhere
 	inquiries  map[election.RequestID]inquiry
-	stepping   *agent                   // whose step is under way
-	clusters   map[string][]*contestLog // of agents that began again
-	handles    election.Message         // in it
-	polling    bool                     // everybody is being looked at
-	history    *History                 // nil: nobody wants to know
+	stepping   *agent                   // the agent whose step is under way
+	clusters   map[string][]*contestLog // by cluster ID: the logs of clusters that began again
+	handles    election.Message         // the message that this step handles
+	polling    bool                     // pollOthers is at work
+	history    *History                 // nil: not recorded
 
 	violation *Violation
 }
@@ -107,7 +107,7 @@ func newWorld(o Options) *world {
 	return w
 }
 
-// drawPlan draws what the seed decides, and leaves out what the options say.
+// drawPlan draws what the seed decides, except for what the options decide.
 func (w *world) drawPlan() plan {
 	o := &w.options
 	drift := o.Drift
@@ -139,8 +139,8 @@ func (w *world) drawPlan() plan {
 	return p
 }
 
-// wire lays the links between all agents. Each has its own draws, so that what
-// happens on one is the same whatever happens on others.
+// wire makes the links between all agents. Each link has its own draws, so that what happens on
+// one does not depend on the others.
 func (w *world) wire() {
 	n := len(w.agents)
 	w.conns = make([][]*conn, n)
@@ -186,7 +186,7 @@ func (w *world) run(seed uint64) {
 	w.checkFootprints()
 }
 
-// until lets happen what happens before the true time t.
+// until plays all events before the true time t.
 func (w *world) until(t int64) {
 	for w.violation == nil {
 		e, agent, ok := w.Next(t - 1)
@@ -204,13 +204,13 @@ func (w *world) until(t int64) {
 	}
 }
 
-// after lets run happen later.
+// after runs the function later.
 func (w *world) after(d time.Duration, run func()) {
 	w.Push(w.Now+int64(d), event{run: run})
 }
 
-// later is after, for what a fault does or ends: when all faults have ended at
-// once, it is void.
+// later is like after, for what a fault does or ends: it does nothing if all faults have ended
+// by then.
 func (w *world) later(d time.Duration, run func()) {
 	w.after(d, func() {
 		if w.phase == chaos {
@@ -219,7 +219,7 @@ func (w *world) later(d time.Duration, run func()) {
 	})
 }
 
-// inLife is run, unless the agent's process has ended by then.
+// inLife returns run, made to do nothing once the agent's process has ended.
 func (a *agent) inLife(run func()) func() {
 	life := a.life
 	return func() {
@@ -229,7 +229,7 @@ func (a *agent) inLife(run func()) func() {
 	}
 }
 
-// note writes a line of the trace that is no step.
+// note writes a line of the trace that is not a step.
 func (w *world) note(a *agent, format string, args ...any) {
 	if !w.trace.wanted() && w.history == nil {
 		return
@@ -242,7 +242,7 @@ func (w *world) note(a *agent, format string, args ...any) {
 	w.trace.add(r)
 }
 
-// fail ends the run: a rule was violated.
+// fail ends the run because a rule was violated.
 func (w *world) fail(rule, format string, args ...any) {
 	if w.violation != nil || w.rolledBack && rests(rule) || w.options.Rule != "" && rule != w.options.Rule && rule != "panic" {
 		return
@@ -253,5 +253,5 @@ func (w *world) fail(rule, format string, args ...any) {
 	w.mark(-1, spacetime.Violation, rule+": "+w.violation.What)
 }
 
-// around draws an exponential duration of that mean.
+// around draws an exponential duration with this mean.
 func (w *world) around(mean time.Duration) time.Duration { return around(w.rng, mean) }
