@@ -132,6 +132,7 @@ type agent struct {
 	record   *record.Record // nil: none can be kept
 	past     *record.Past   // nil: this process run is the first life
 	noRecord string         // why there is none, where there could be one
+	suspends *boottime.Suspends
 
 	store      *store.Store
 	transport  *transport.Transport
@@ -161,6 +162,7 @@ func (a *agent) start() error {
 	if err != nil {
 		return startError("socket", err)
 	}
+	a.suspends = boottime.NewSuspends() // before the record is judged, and anything is counted
 	a.openRecord()
 	a.pages = pages.Open(leasepage.Dir(a.cfg.Socket), a.lineage.ID, ledOn(a.past))
 	hub := watch.NewHub(uint64(time.Now().UnixMilli()))
@@ -250,7 +252,6 @@ func (a *agent) self(addr netip.AddrPort) membership.Member {
 // newCore makes the elector and the loop around it.
 func (a *agent) newCore(state election.State, hub *watch.Hub) error {
 	holder := election.Holder{Peer: a.store.Peer(), Lineage: a.lineage.ID}
-	suspends := boottime.NewSuspends() // before anything is counted
 	core, err := elector.New(elector.Config{
 		Self: holder, Run: a.runID, Life: a.lineage.Life, Name: a.cfg.Name, JoinedAt: a.lineage.JoinedAt,
 		Quorum: a.cfg.Quorum, Algorithm: elector.Algorithm(a.cfg.Algorithm),
@@ -279,7 +280,7 @@ func (a *agent) newCore(state election.State, hub *watch.Hub) error {
 			Step: a.cfg.step(false), StepOfMany: a.cfg.step(true), NewID: newCampaignID, Authority: a.authority(),
 			Past: ledBefore(a.past, a.cfg.Quorum), Record: actors.program,
 		}),
-		clock: boottime.Now, suspended: suspends.Seen, life: a.cfg.Life, lease: a.cfg.Lease, heartbeat: a.cfg.Heartbeat, voters: a.cfg.Voters, self: holder, name: a.cfg.Name,
+		clock: boottime.Now, suspended: a.suspends.Seen, life: a.cfg.Life, lease: a.cfg.Lease, heartbeat: a.cfg.Heartbeat, voters: a.cfg.Voters, self: holder, name: a.cfg.Name,
 		observe: a.metrics.step.observe, logger: a.logger, wasDrained: a.store.Drained(),
 	})
 	return nil

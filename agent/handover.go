@@ -32,7 +32,12 @@ const (
 // run starts the loop, reports that the agent is ready, and stops it on request.
 func (a *agent) run(ctx context.Context, stderr io.Writer) error {
 	loopCtx, stop := context.WithCancel(context.Background())
-	defer stop()
+	restarts := false
+	defer func() {
+		if !restarts { // else the loop would tell each program that its leadership is over, and the next life leads on
+			stop()
+		}
+	}()
 	var running sync.WaitGroup
 	running.Go(func() { a.writer.run(loopCtx) })
 	running.Go(func() { a.loop.run(loopCtx) })
@@ -51,6 +56,7 @@ func (a *agent) run(ctx context.Context, stderr io.Writer) error {
 	case <-a.leaving:
 	case <-a.restarts:
 		a.logger.Info("restarting")
+		restarts = true
 		return ErrRestart
 	}
 	a.cfg.Life.Stops()

@@ -112,9 +112,15 @@ func (c *Contest) won(s *step, b *bid) bool {
 	return b.lease.End() > s.now.Add(c.cfg.guard())
 }
 
+// request asks for the lease by which the votes will count: a former life's term may have
+// another one than this life's own (K4e).
 func (c *Contest) request(s *step, t election.Term) election.VoteRequest {
+	length := c.cfg.Lease
+	if c.held != nil && c.held.lease != nil && c.held.term == t {
+		length = c.held.lease.Length()
+	}
 	return election.VoteRequest{Election: c.name, Term: t, Holder: c.cfg.Self,
-		Lease: c.cfg.Lease, Rank: c.rank(), Roster: *s.roster}
+		Lease: length, Rank: c.rank(), Roster: *s.roster}
 }
 
 // failBid gives the votes back, waits a random time (Ongaro 2014, section 3.4), and after

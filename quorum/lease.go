@@ -47,6 +47,9 @@ func ResumeLease(t election.Term, length time.Duration, drift float64, r *electi
 	return l
 }
 
+// Length is how long the voters promise from each send.
+func (l *Lease) Length() time.Duration { return l.length }
+
 // Clone returns a copy that shares nothing that changes.
 func (l *Lease) Clone() *Lease {
 	n := *l

@@ -242,7 +242,7 @@ func (r *Registry) List() []api.Campaign {
 	all := make([]api.Campaign, len(alive))
 	for i, k := range alive {
 		all[i] = k.describe()
-		if c := r.races[k.election]; c.acting == k {
+		if c := r.races[k.election]; c != nil && c.acting == k {
 			all[i].Term = uint64(c.term)
 		}
 	}
@@ -258,7 +258,7 @@ func (r *Registry) Close(reason string) {
 			continue
 		}
 		over := api.CampaignEvent{Type: api.CampaignRevoked, Reason: reason}
-		if c := r.races[k.election]; c.acting == k {
+		if c := r.races[k.election]; c != nil && c.acting == k {
 			over.Term, over.StopByBoottimeNS = uint64(c.term), int64(c.until)
 		} else if k.wait != nil {
 			over.Term, over.StopByBoottimeNS = uint64(k.wait.term), int64(k.wait.stopBy)

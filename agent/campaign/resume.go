@@ -53,8 +53,8 @@ func (r *Registry) restore(p Past) {
 		c.acting = r.expect(p)
 	}
 	switch {
-	case c.why != "":
-	case acts:
+	case c.why != "" && len(c.candidates) == 0:
+	case c.why != "", acts: // else the elector gives the candidacy up (K4d)
 		r.inputs = append(r.inputs, election.Campaign{Election: c.name, Priority: c.priority})
 	case (p.Program.Campaign == "" || p.Program.Told < p.Term) && len(c.candidates) > 0 && c.candidates[0].priority == p.Priority:
 		c.acting = c.candidates[0] // the host itself: no program was told this term
@@ -184,7 +184,11 @@ func (r *Registry) Dead(id string) {
 // lapse gives up the programs that have not resumed by the deadline they were told.
 func (r *Registry) lapse(now election.Instant) {
 	r.absent = slices.DeleteFunc(r.absent, func(k *Candidacy) bool {
-		if k.absent && k.wait == nil && now >= k.resumeBy {
+		switch {
+		case !k.absent || now < k.resumeBy:
+		case k.wait != nil: // its lease was renewed since, and it was not told
+			r.stopped(k, byDeadline)
+		default:
 			r.giveUp(k, byDeadline)
 		}
 		return !k.absent

@@ -184,13 +184,14 @@ func (r *Record) past(m memory) (past *Past, err error) {
 // asked for with a longer one ends too early for this agent, never too late.
 func (r *Record) begin(c Config, past *Past) error {
 	r.lineage.Life++
+	ahead := r.ahead // not as it is by now: a suspend since it was compared would go unseen
 	if past == nil {
-		r.lineage.Lease = c.Lease
+		r.lineage.Lease, ahead = c.Lease, boottime.Ahead()
 	} else {
 		r.lineage.Lease = min(r.lineage.Lease, c.Lease)
 	}
 	return r.guarded(func(m memory) error {
-		r.storeLife(m)
+		r.storeLife(m, ahead)
 		return nil
 	})
 }

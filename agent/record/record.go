@@ -130,13 +130,13 @@ func (r *Record) WriteActors(name election.Name, a Actors) error {
 // goes on only if there was none since.
 func (r *Record) Suspended() error {
 	return r.change(func(m memory) error {
-		r.storeLife(m)
+		r.storeLife(m, boottime.Ahead())
 		return nil
 	})
 }
 
-func (r *Record) storeLife(m memory) {
-	r.life.store(m, []uint64{r.lineage.Life, uint64(os.Getpid()), started(os.Getpid()), uint64(r.lineage.Lease), uint64(boottime.Ahead())})
+func (r *Record) storeLife(m memory, ahead int64) {
+	r.life.store(m, []uint64{r.lineage.Life, uint64(os.Getpid()), started(os.Getpid()), uint64(r.lineage.Lease), uint64(ahead)})
 }
 
 // SetVoters records where the voters can be reached, as many as there is room for.
