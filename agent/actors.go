@@ -14,8 +14,8 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-// actors puts on record what acts under this agent's terms: the programs are the loop's, the
-// hooks' runs come from goroutines.
+// actors puts on record what acts under this agent's terms. The loop calls it for programs,
+// other goroutines for runs of the hook.
 type actors struct {
 	write func(election.Name, record.Actors) error
 
@@ -23,7 +23,7 @@ type actors struct {
 	rows map[election.Name]record.Actors
 }
 
-// newActors goes on from what an earlier life recorded.
+// newActors starts from what an earlier life recorded.
 func newActors(past *record.Past, write func(election.Name, record.Actors) error) *actors {
 	a := &actors{write: write, rows: map[election.Name]record.Actors{}}
 	if past != nil {
@@ -36,7 +36,7 @@ func (a *actors) program(name election.Name, p record.Program) {
 	a.change(name, func(row *record.Actors) { row.Program = p })
 }
 
-// hook records a run for a leadership: before it starts, and when it has finished.
+// hook records a run for a leadership, before the run starts and when it has finished.
 func (a *actors) hook(name election.Name, term election.Term, finished bool) {
 	a.change(name, func(row *record.Actors) {
 		if term >= row.Hook.Term {
@@ -45,7 +45,7 @@ func (a *actors) hook(name election.Name, term election.Term, finished bool) {
 	})
 }
 
-// change writes one row. A record that fails ends with the lineage, which its owner reports.
+// change writes one row. A write that fails ends the lineage; the record's owner reports that.
 func (a *actors) change(name election.Name, f func(*record.Actors)) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -60,9 +60,9 @@ func (a *actors) change(name election.Name, f func(*record.Actors)) {
 	_ = a.write(name, row)
 }
 
-// ledBefore returns what the registry goes on from: the rows of an earlier life, but not the
-// terms that the elector does not lead on, which are those of the roster's election (K8) and
-// those that were led by the other rule of who leads.
+// ledBefore returns the rows of an earlier life that the registry goes on from, without the
+// roster's election, which no life goes on leading (K8). The term is 0 where the elector does
+// not lead on, since the leadership began under the other setting of --quorum.
 func ledBefore(past *record.Past, quorum bool) []campaign.Past {
 	if past == nil {
 		return nil
@@ -79,17 +79,17 @@ func ledBefore(past *record.Past, quorum bool) []campaign.Past {
 	return all
 }
 
-// proveAbsent has the end of programs noticed that an earlier life elected and that have not
+// proveAbsent waits for the end of programs that an earlier life elected and that have not
 // resumed yet.
 func (l *loop) proveAbsent() {
 	programs, until := l.campaigns.Absent()
 	if len(programs) == 0 {
 		return
 	}
-	go func() { // asking the kernel about a thousand takes longer than the first heartbeat may wait
+	go func() { // asking the kernel about a thousand programs would delay the first heartbeat
 		for i, p := range programs {
 			if p.Sockets[0] == 0 {
-				continue // its end was to prove nothing, or can't
+				continue // no socket of it is on record, so its end would prove nothing
 			}
 			process, err := proof.Recorded(p)
 			if err != nil {
@@ -118,15 +118,15 @@ func (l *loop) proveEnd(id string, process *proof.Process, until election.Instan
 	}
 }
 
-// announceStart runs the hooks for "no leader": the agent's earlier process run may have been
-// killed while it led, and then no hook was run for the end of that. What this life leads on
-// has not ended.
+// announceStart runs the hooks for "no leader" in elections that this life does not lead on.
+// The former life may have been killed while it led, and then no hook has run for the end of
+// that leadership.
 func (l *loop) announceStart() {
 	names, held := append(l.hooks.Named(), election.Default), map[election.Name]bool{}
 	if l.past != nil {
 		for _, row := range l.past.Rows {
 			switch ran := l.past.Actors[row.Election].Hook; {
-			case row.Term != 0 && row.Ending.Reason != "": // the elector says so in its first step
+			case row.Term != 0 && row.Ending.Reason != "": // the elector announces the end in its first step
 				held[row.Election] = true
 			case row.Term != 0 && l.leads(row.Election, row.Term):
 				held[row.Election] = true
@@ -145,9 +145,9 @@ func (l *loop) announceStart() {
 	}
 }
 
-// resumeHook runs the hook of an election that this life leads on, unless it has run. A run
-// that ended with the former life was given the term, and nobody else may be: then it is run
-// under a higher one (K4d).
+// resumeHook runs the hook of an election that this life leads on, unless the hook has
+// finished. If a run of this term ended with the former life, no other run may get the same
+// term: the agent takes a higher term first (K4d).
 func (l *loop) resumeHook(row election.Authority, ran record.Hook) {
 	switch {
 	case !l.hooks.Covers(row.Election):

@@ -20,14 +20,13 @@
 //
 // # Guarantees
 //
-// Programs are notified of the end of a leadership before it is released, state is
-// written before anything is sent that rests on it, and messages leave before changes
-// are announced. Readers see an immutable picture, and no lease that has ended.
-// Everything that is queued is bounded. A stop hands over what is led before it closes.
+// Programs are notified of the end of a leadership before it is released. State is written
+// before anything is sent that rests on it. Messages leave before changes are announced.
+// Readers see an immutable picture, and no lease that has ended. Everything that is queued is
+// bounded. A stop hands over what this agent leads before it closes anything.
 //
-// It does not guarantee that a program which ignores its deadline stops acting. It
-// assumes a disk that keeps what it has synced, and a clock that counts suspend, see
-// package boottime.
+// The package does not guarantee that a program which ignores its deadline stops acting. It assumes
+// a disk that keeps what it has synced, and a clock that counts suspend (see package boottime).
 package agent
 
 import (
@@ -61,20 +60,20 @@ import (
 	"github.com/doyen-election/doyen/transport"
 )
 
-// Version is this build's.
+// Version is the version of this build.
 const Version = "0.3.0"
 
 // hookLimit bounds one run of the hook.
 const hookLimit = 10 * time.Second
 
 // ErrRestart is what Run returns when it was asked to restart. The agent still leads what it
-// led, and the caller ends the process at once: its next life goes on by the record.
+// led, and the caller ends the process at once: its next life goes on from the record.
 var ErrRestart = errors.New("asked to restart")
 
-// Run runs an agent until ctx is cancelled or it is asked to leave, hands over what it
-// leads, and returns nil. An error that only an operator can repair is a *ConfigError,
-// returned before anything was started. The log, and the line that the agent is ready, go
-// to stderr.
+// Run runs an agent until ctx is cancelled or the agent is asked to leave. It then hands over
+// what the agent leads, and returns nil. An error that only an operator can repair is a
+// *ConfigError; Run returns it before the agent has started. The log, and the line that the
+// agent is ready, go to stderr.
 func Run(ctx context.Context, cfg Config, stderr io.Writer) error {
 	cfg, err := cfg.Resolve()
 	if err != nil {
@@ -106,8 +105,7 @@ func newLogger(c Config, w io.Writer) *slog.Logger {
 	return slog.New(slog.NewTextHandler(w, opts))
 }
 
-// readable writes durations with their unit; in JSON they would be bare
-// nanoseconds.
+// readable writes durations with their unit, since JSON would show bare nanoseconds.
 func readable(_ []string, a slog.Attr) slog.Attr {
 	if a.Value.Kind() == slog.KindDuration {
 		a.Value = slog.StringValue(a.Value.Duration().String())
@@ -119,19 +117,19 @@ func readable(_ []string, a slog.Attr) slog.Attr {
 type agent struct {
 	cfg       Config
 	access    *access.Policy
-	files     int // the socket API may have open; 0: any number
+	files     int // that the socket API may have open; 0: any number
 	logger    *slog.Logger
 	runID     election.RunID
-	lineage   election.Lineage // with the number of this life
+	lineage   election.Lineage // its Life is the number of this life
 	leaving   chan struct{}    // closed: asked to leave
 	leaveOnce sync.Once
 	restarts  chan struct{} // closed: asked to restart
 	restart   sync.Once
-	roster    atomic.Pointer[election.Roster] // as gossip's goroutine may read it
+	roster    atomic.Pointer[election.Roster] // for gossip's goroutine to read
 
-	record   *record.Record // nil: none can be kept
+	record   *record.Record // nil: this agent can't keep one
 	past     *record.Past   // nil: this process run is the first life
-	noRecord string         // why there is none, where there could be one
+	noRecord string         // why there is no record, on a system that could keep one
 	suspends *boottime.Suspends
 
 	store      *store.Store
@@ -145,8 +143,8 @@ type agent struct {
 	server     *serve.Server
 }
 
-// start starts the parts, first those where a mistake is found without effect on others:
-// nothing is sent before the ports are bound.
+// start starts the parts. Those where a mistake shows without an effect on other agents come
+// first: nothing is sent before the ports are bound.
 func (a *agent) start() error {
 	a.runID = newRun()
 	s, state, err := store.Open(store.Config{Dir: a.cfg.DataDir, Name: a.cfg.Name, PeerID: transport.PeerIDOf})
@@ -181,8 +179,8 @@ func (a *agent) start() error {
 	return nil
 }
 
-// connect starts transport and membership, in that order: gossip announces the port
-// that the transport got.
+// connect starts the transport and then membership, since gossip announces the port that the
+// transport got.
 func (a *agent) connect() (err error) {
 	bind, _ := parseAddr(a.cfg.Bind) // validated
 	advertise, _ := parseAddr(a.cfg.Advertise)
@@ -226,8 +224,8 @@ func (a *agent) connect() (err error) {
 	return nil
 }
 
-// rightful reports whether a member has the identity that the roster gives its
-// name: a rebuilt host must not lock the voter out whose name it took.
+// rightful reports whether a member has the identity that the roster gives its name. So a
+// rebuilt host that took a voter's name can't lock that voter out.
 func (a *agent) rightful(m membership.Member) bool {
 	v, ok := a.roster.Load().Named(m.Name)
 	return ok && v.Peer == m.Peer
@@ -300,7 +298,7 @@ func (a *agent) newServer(hub *watch.Hub) *serve.Server {
 	})
 }
 
-// authority is what a leadership rests on, as programs are sent it; empty: a lease.
+// authority is what programs are sent as the basis of a leadership; empty: a lease.
 func (a *agent) authority() string {
 	if a.cfg.Quorum {
 		return ""

@@ -17,8 +17,7 @@ type announced struct {
 	term  election.Term
 }
 
-// maxAnnounced bounds what is remembered for the hook: twice as many elections as an
-// agent holds.
+// maxAnnounced bounds loop.announced: twice as many elections as an agent holds.
 const maxAnnounced = 2 * codec.MaxElections
 
 // remember records what the hook was given. Elections that no longer exist are
@@ -34,8 +33,8 @@ func (l *loop) remember(name election.Name, t announced) {
 }
 
 // withdraw ends what this host does as a leader. The input Stopped follows once the program
-// that acts has stopped and the hook has run, at once if there is neither. If that takes too
-// long, the elector releases the term at the deadline.
+// that acts has stopped and the hook's run has ended; at once if there is neither. If they
+// take too long, the elector releases the term at the deadline.
 func (l *loop) withdraw(w election.Withdrawal) {
 	l.logger.Info("leadership ends", "election", w.Election, "term", w.Term, "reason", w.Reason)
 	receipt := election.Stopped{Election: w.Election, Term: w.Term}
@@ -70,7 +69,7 @@ func (l *loop) announce(now election.Instant, before *serve.Picture, a election.
 	}
 	if change.IsLeader && !l.led {
 		l.led = true
-		l.reach() // all others need this agent at once
+		l.reach() // all other agents need a connection to this one at once
 	}
 	switch a.Event {
 	case election.NoLeader:
@@ -90,8 +89,8 @@ func (l *loop) announce(now election.Instant, before *serve.Picture, a election.
 	l.tellHook(a, change)
 }
 
-// nobody is the change that a hook is given when no leader is known yet after an end or a
-// start.
+// nobody is the change that the hook gets after a start, or after the end of a leadership,
+// while no leader is known.
 func (l *loop) nobody(name election.Name, term election.Term, why string) api.Change {
 	return api.Change{Time: time.Now().UTC(), Type: api.ChangeNoLeader, Election: string(name),
 		Term: uint64(term), Reason: why, BoottimeNS: int64(l.clock())}
@@ -111,7 +110,7 @@ func (l *loop) tellHook(a election.Announcement, c api.Change) {
 	}
 	now := announced{e.Event, e.Term}
 	if now.event == election.NoLeader && l.announced[a.Election] == now {
-		return // the withdrawal was announced already
+		return // withdraw has given it to the hook already
 	}
 	l.remember(a.Election, now)
 	if e.Event == election.Leading {
@@ -121,8 +120,8 @@ func (l *loop) tellHook(a election.Announcement, c api.Change) {
 	l.hooks.Enqueue(e)
 }
 
-// leads reports whether this agent is inside its lease of that term; without quorum, whether
-// it led after the last step. It may be called from any goroutine.
+// leads reports whether this agent is inside its lease of that term. Without quorum it reports
+// whether the agent led after the last step. Any goroutine may call it.
 func (l *loop) leads(name election.Name, term election.Term) bool {
 	status := l.picture.Load().Status
 	for _, c := range status.Contests {
@@ -139,9 +138,9 @@ func (l *loop) leads(name election.Name, term election.Term) bool {
 }
 
 // actsUntil returns the present deadline of a hook run that was started for that term. A
-// higher term of this agent prolongs it. It is a little before the lease's end, so that a run
-// that is killed then is dead in time, and after the instant at which this agent steps down.
-// It may be called from any goroutine.
+// higher term of this agent prolongs the deadline. The deadline lies after the instant at
+// which this agent steps down, and a little before the end of the lease: a run that is killed
+// then is dead in time. Any goroutine may call actsUntil.
 func (l *loop) actsUntil(name election.Name, term election.Term) election.Instant {
 	status := l.picture.Load().Status
 	for _, c := range status.Contests {

@@ -15,7 +15,7 @@ import (
 // whyAgentStops is the reason in the last line to programs that are candidates.
 const whyAgentStops = "the agent stops"
 
-// call has the loop run f, and returns once that is done; false if the loop has ended.
+// call has the loop run f, and returns true once f has run; false if the loop has ended.
 func (l *loop) call(f func(now election.Instant)) bool {
 	done := make(chan struct{})
 	select {
@@ -51,7 +51,7 @@ func (l *loop) Stand(q campaign.Request) (k *campaign.Candidacy, err error) {
 	return k, err
 }
 
-// Resume goes on with a program's candidacy. Errors are *api.ErrorDetail.
+// Resume gives a program its candidacy back. Errors are *api.ErrorDetail.
 func (l *loop) Resume(q campaign.Resumption) (k *campaign.Candidacy, err error) {
 	err = &api.ErrorDetail{Code: api.CodeUnavailable, Message: whyAgentStops}
 	l.call(func(now election.Instant) {
@@ -61,8 +61,8 @@ func (l *loop) Resume(q campaign.Resumption) (k *campaign.Candidacy, err error) 
 	return k, err
 }
 
-// End ends a candidacy. If its program may still act, waits is true, and until is the
-// deadline after which a proof that it has ended changes nothing.
+// End ends a candidacy. If its program may still act, waits is true, and until is its deadline:
+// a later proof that the program has ended changes nothing.
 func (l *loop) End(id string) (until election.Instant, waits bool) {
 	l.call(func(election.Instant) {
 		l.campaigns.End(id)
@@ -103,8 +103,8 @@ func (l *loop) contest(name election.Name) (elector.ContestStatus, bool) {
 	return *contests[i], true
 }
 
-// prolong notifies the programs whose leases were renewed since its last call. An election
-// that did not change is the same pointer in both pictures.
+// prolong notifies the programs whose leases were renewed since its last call. If an election
+// has not changed, both pictures share one pointer to it.
 func (l *loop) prolong() {
 	before := l.prolonged
 	l.prolonged = l.picture.Load().Status.Contests
@@ -122,8 +122,8 @@ func (l *loop) holds(c *elector.ContestStatus) bool {
 	return c.State == elector.Leading && c.Leader == l.self
 }
 
-// tellCampaigns notifies the program that is to act that this agent leads. Within one step a
-// leadership can start and end: then no program is notified.
+// tellCampaigns notifies the program that is to act that this agent leads. A leadership can
+// start and end within one step; then no program is notified.
 func (l *loop) tellCampaigns(now election.Instant, a election.Announcement) {
 	if a.Leader != l.self || a.Event != election.Leading && a.Event != election.NewTerm {
 		return
@@ -138,8 +138,8 @@ func (l *loop) tellCampaigns(now election.Instant, a election.Announcement) {
 	}
 }
 
-// advertise gossips the elections in which this host is a candidate: those that fit,
-// the default election first. The elector sends the rest directly.
+// advertise gossips the elections in which this host is a candidate, as many as fit, the
+// default election first. The elector sends the rest directly.
 func (l *loop) advertise() {
 	all, changed := l.campaigns.Advertise()
 	if !changed {
@@ -165,11 +165,11 @@ func (l *loop) advertise() {
 		l.room = n / 2
 	}
 	if len(all) <= l.room {
-		l.room = 0 // all of them fit: try again when there are more
+		l.room = 0 // all fit: when there are more, find out again how many do
 	}
 }
 
-// tellGossip gossips these candidacies, unless it does so already.
+// tellGossip gossips these candidacies, unless gossip has them already.
 func (l *loop) tellGossip(some []election.Candidacy) error {
 	some = slices.Clone(some)
 	slices.SortFunc(some, func(a, b election.Candidacy) int { return cmp.Compare(a.Election, b.Election) })

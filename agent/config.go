@@ -20,19 +20,18 @@ import (
 	"github.com/doyen-election/doyen/internal/keeper"
 )
 
-// Config is how one agent runs. Start from Default, change what differs, and
-// give it to Run, which resolves and validates it. The comments name the flag
-// of `doyen agent` that sets each field, for error messages.
+// Config is how one agent runs. Start from Default, change what differs, and give it to Run,
+// which resolves and validates it. Settings names the flag of each field.
 type Config struct {
 	Name    string // unique in the cluster; default: the host name
 	Cluster string
-	DataDir string // identity and promises
+	DataDir string // directory of the agent's identity and promises
 	Socket  string // path of the Unix socket, at most 107 bytes
 	// RecordDir is where the record for the next life is kept; empty: beside the socket.
 	RecordDir string
 
 	Bind       string // IP address to listen on
-	Advertise  string // IP address for the other agents; default: Bind, or one like it if that is unspecified
+	Advertise  string // IP address for the other agents; default: Bind, or one of its family if Bind is unspecified
 	GossipPort int    // 0: any free one
 	PeerPort   int    // 0: any free one
 	Join       []string
@@ -45,37 +44,37 @@ type Config struct {
 	Preempt      bool
 	PreemptDelay time.Duration
 	Candidate    bool // be a candidate in the election "default"
-	ResetGenesis bool // drop a pending, never a committed, first roster
+	ResetGenesis bool // drop a pending first roster; a committed one is never dropped
 
 	Profile   string        // local, lan or wan: sets Heartbeat and Lease where they are 0
 	Heartbeat time.Duration // below a third of Lease
 	Lease     time.Duration
 
 	OnChange  string                    // hook, run by the shell
-	Elections map[string]ElectionConfig // what differs in one election, by its name; EveryOther: in those not named
+	Elections map[string]ElectionConfig // settings of single elections, by name; EveryOther: of all not named
 	Access    access.Config             // who may do what over the socket
 	HTTP      string                    // optional read-only TCP listener, HOST:PORT
-	HTTPHosts []string                  // names by which it may be asked
+	HTTPHosts []string                  // host names that requests to HTTP may use
 	LogLevel  string                    // debug, info, warn or error
 	LogFormat string                    // text or json
 
-	// Keeper has a keeper start the next life (see package keeper). The caller of Run sees to
-	// that, and gives it the life's side in Life; nil: there is no keeper.
+	// Keeper has a keeper start the next life (see package keeper). The caller of Run starts the
+	// keeper, and sets Life to this life's side of it; nil: there is no keeper.
 	Keeper bool
 	Life   *keeper.Life
 	// Program is the file that the next life is started from; empty: Restart is refused.
 	Program string
 
-	// GuardHooks has a guard process end hook runs at their deadline even if the agent is
-	// frozen or killed. The main function must call hook.Guard for that. No flag sets it.
+	// GuardHooks has a guard process end hook runs at their deadline even if the agent is frozen
+	// or killed. The main function must call hook.Guard. No flag sets GuardHooks.
 	GuardHooks bool
 }
 
 // EveryOther is the name for all elections that Config.Elections does not name.
 const EveryOther = "*"
 
-// ElectionConfig is what differs in one election. It is a part of the
-// configuration file and has no flag.
+// ElectionConfig holds the settings of one election. They are in the configuration file and
+// have no flags.
 type ElectionConfig struct {
 	OnChange string // hook
 }
@@ -83,8 +82,7 @@ type ElectionConfig struct {
 const (
 	// MaxPriority is the highest priority a candidate can have.
 	MaxPriority = campaign.MaxPriority
-	// DefaultGossipPort and DefaultPeerPort are the ports of an agent that is given no
-	// others.
+	// DefaultGossipPort and DefaultPeerPort are the ports of an agent for which no others are set.
 	DefaultGossipPort = 7946
 	DefaultPeerPort   = 7947
 )
@@ -103,7 +101,7 @@ func (e *ConfigError) Unwrap() error { return e.Cause }
 func (e *ConfigError) Error() string {
 	s := e.Problem
 	if strings.HasPrefix(e.Flag, "elections") || strings.HasPrefix(e.Flag, "access") {
-		s = e.Flag + ": " + s // a key of the configuration file, and no flag
+		s = e.Flag + ": " + s // a key of the configuration file, not a flag
 	} else if e.Flag != "" {
 		s = "--" + e.Flag + ": " + s
 	}
@@ -117,8 +115,8 @@ func configError(flag, hint, format string, args ...any) *ConfigError {
 	return &ConfigError{Flag: flag, Problem: fmt.Sprintf(format, args...), Hint: hint}
 }
 
-// Default is the configuration of an agent without settings. Resolved, it is a cluster of one
-// on loopback.
+// Default is the configuration of an agent without settings. Once resolved, it describes a
+// cluster of one agent on loopback.
 func Default() Config {
 	return Config{
 		Cluster:      "doyen",
@@ -168,8 +166,8 @@ func timing(profile string) (heartbeat, lease time.Duration) {
 }
 
 // Resolve fills in what was not given: the host name, the paths, the profile's timing, the
-// address to advertise. Of what was given it only makes paths absolute. Errors are of type
-// *ConfigError.
+// address to advertise. It changes nothing that was given, but makes paths absolute. Errors
+// are of type *ConfigError.
 func (c Config) Resolve() (Config, error) {
 	for _, step := range []func(*Config) error{resolveName, resolvePaths, resolveTiming, resolveAdvertise} {
 		if err := step(&c); err != nil {
@@ -218,7 +216,7 @@ func resolvePaths(c *Config) error {
 	return nil
 }
 
-// resolveTiming leaves a profile that does not exist to Validate.
+// resolveTiming ignores a profile that does not exist: Validate refuses it.
 func resolveTiming(c *Config) error {
 	heartbeat, lease := timing(c.Profile)
 	if c.Heartbeat == 0 {
@@ -230,7 +228,7 @@ func resolveTiming(c *Config) error {
 	return nil
 }
 
-// resolveAdvertise leaves a Bind that is not an address to Validate.
+// resolveAdvertise ignores a Bind that is not an address: Validate refuses it.
 func resolveAdvertise(c *Config) error {
 	bind, err := parseAddr(c.Bind)
 	if c.Advertise != "" || err != nil {
@@ -257,8 +255,8 @@ func resolveAdvertise(c *Config) error {
 }
 
 // addressLike returns an address of bind's family, since an agent that listens on 0.0.0.0
-// can't be reached by IPv6: the first private one, or else the first that other networks can
-// reach. It is empty if there is none.
+// can't be reached by IPv6. It prefers the first private address to the first that other
+// networks can reach. Empty: there is neither.
 func addressLike(bind netip.Addr, interfaces sockaddr.IfAddrs) string {
 	first := ""
 	for _, i := range interfaces {
@@ -289,8 +287,8 @@ func (c Config) Policy() (*access.Policy, error) {
 	return p, err
 }
 
-// step is by how much a lease must be prolonged before a program is sent a line: each renewal
-// does, or, if many elections are led here and the lease is long enough, every second one.
+// step is by how much a lease must be prolonged before a program is sent a line: at each
+// renewal, or at every second one if many elections are led here and the lease is long enough.
 func (c Config) step(many bool) time.Duration {
 	if many && c.Lease >= 6*c.Heartbeat {
 		return c.Heartbeat * 3 / 2
@@ -299,7 +297,7 @@ func (c Config) step(many bool) time.Duration {
 }
 
 // hosts are the host names that the TCP listener accepts in requests: those that were given,
-// and this host's.
+// the agent's name and this host's.
 func (c Config) hosts() []string {
 	all := append([]string{c.Name}, c.HTTPHosts...)
 	if own, err := os.Hostname(); err == nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/doyen-election/doyen/membership"
 )
 
-// maxLost bounds the closed connections that are remembered.
+// maxLost bounds the closed connections in loop.lost.
 const maxLost = 1024
 
 func (l *loop) lose(p election.PeerID) {
@@ -30,8 +30,8 @@ func (l *loop) enter(now election.Instant, before *serve.Picture, a election.Ann
 	})
 }
 
-// evidence describes what this agent knew at a change: of the leader
-// before, of the leader now, and of the voters.
+// evidence describes what this agent knew at a change about the former leader, the present one
+// and the voters.
 func (l *loop) evidence(now election.Instant, before *serve.Picture, a election.Announcement) string {
 	var facts []string
 	if c, ok := contestOf(before.Status, a.Election); ok && c.Leader != (election.Holder{}) && c.Leader != a.Leader {

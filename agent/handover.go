@@ -67,7 +67,7 @@ func (a *agent) run(ctx context.Context, stderr io.Writer) error {
 	return a.close()
 }
 
-// trim returns memory to the system that only the start needed.
+// trim gives back to the system the memory that only the start needed.
 func (a *agent) trim() {
 	if err := footprint.Trim(); err != nil {
 		a.logger.Debug("unused memory was not returned to the system", "err", err)
@@ -75,7 +75,7 @@ func (a *agent) trim() {
 }
 
 // handOver has the loop release everything, and notifies the other agents that this one
-// leaves. The loop continues meanwhile: the successor may need this agent's vote.
+// leaves. The loop runs on meanwhile, since the successor may need this agent's vote.
 func (a *agent) handOver() {
 	a.release()
 	ctx, cancel := context.WithTimeout(context.Background(), leaveLimit)
@@ -85,7 +85,7 @@ func (a *agent) handOver() {
 	}
 }
 
-// release waits until everything is released, and others lead it.
+// release waits until everything that this agent led is released, and others lead it.
 func (a *agent) release() {
 	close(a.loop.shutdown)
 	limit := time.NewTimer(a.cfg.Lease + handOverSlack)
@@ -99,9 +99,9 @@ func (a *agent) release() {
 	}
 }
 
-// voteForSuccessor waits until others lead what was handed over, at most for as long as a
-// nominee waits for votes. This agent's vote may be the one that they need, and they close
-// their connections as soon as they learn that it leaves.
+// voteForSuccessor waits until others lead what was handed over, but no longer than a nominee
+// waits for votes. Those others may need this agent's vote, and they close their connections
+// to it as soon as they learn that it leaves.
 func (a *agent) voteForSuccessor() {
 	limit := time.NewTimer(2 * a.cfg.Heartbeat)
 	defer limit.Stop()
@@ -156,8 +156,8 @@ func (l *loop) succeeded() bool {
 }
 
 // close closes every part, the last started first. Whatever does not end in time is harmless,
-// and logged. The hook has its usual time to finish; the data directory stays locked until
-// then, so that no other agent starts beside it.
+// and logged. The hook has its usual time to finish. The data directory stays locked until
+// then, so that no other agent starts meanwhile.
 func (a *agent) close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), closeLimit)
 	defer cancel()
@@ -208,7 +208,7 @@ func (a *agent) abort() error {
 	}
 	if a.past == nil {
 		errs = errors.Join(errs, a.pages.Close())
-	} // else the next start may still go on with them
+	} // else the next start may still go on with the pages
 	errs = errors.Join(errs, a.record.Close())
 	if a.store != nil {
 		errs = errors.Join(errs, a.store.Close())
@@ -216,13 +216,13 @@ func (a *agent) abort() error {
 	return errs
 }
 
-// commands is what the socket can make the agent do.
+// commands is what callers on the socket can make the agent do.
 type commands struct {
 	*loop
 	agent *agent
 }
 
-// Leave begins the stop, once, and waits for the hand-over.
+// Leave starts the stop, at its first call, and waits for the hand-over.
 func (c commands) Leave(ctx context.Context) error {
 	c.agent.leaveOnce.Do(func() { close(c.agent.leaving) })
 	select {
@@ -235,8 +235,8 @@ func (c commands) Leave(ctx context.Context) error {
 	}
 }
 
-// Restart has the process end so that its next life starts, once the program file and the
-// configuration have been tried: what could not start again would cost the leaderships.
+// Restart tries whether the next life can start from the program file and the configuration: a
+// next life that can't would cost the leaderships. The caller then calls Restarts.
 func (c commands) Restart(ctx context.Context) error {
 	program := c.agent.cfg.Program
 	if program == "" {
@@ -251,10 +251,10 @@ func (c commands) Restart(ctx context.Context) error {
 	return nil
 }
 
-// Restarts ends the process after Restart.
+// Restarts ends the process, so that its next life starts.
 func (c commands) Restarts() { c.agent.restart.Do(func() { close(c.agent.restarts) }) }
 
-// known is what the keeper needs to know when this life has ended.
+// known is what the keeper needs to know once this life has ended.
 func (a *agent) known() keeper.Known {
 	k := keeper.Known{Pages: leasepage.Dir(a.cfg.Socket), Peer: string(a.store.Peer())}
 	if a.record != nil {
@@ -301,8 +301,8 @@ func (a *agent) tellStatus(ctx context.Context) {
 	}
 }
 
-// watchdog shows the service manager, if it asked for that, that the loop answers: it
-// restarts an agent whose loop hangs.
+// watchdog shows the service manager, if it asked for that, that the loop answers. The service
+// manager restarts an agent whose loop hangs.
 func (a *agent) watchdog(ctx context.Context) {
 	interval, err := daemon.SdWatchdogEnabled(false)
 	if err != nil || interval <= 0 {

@@ -18,11 +18,11 @@ import (
 
 const (
 	maxKeyFile = 4096 // bytes read of a key file
-	maxKeys    = 8    // of one agent
+	maxKeys    = 8    // keys of one agent
 )
 
-// gossipKeys returns the keys that gossip is encrypted with, the one in use first; none if
-// agents are to meet on loopback without a key file.
+// gossipKeys returns the keys that encrypt gossip, the one in use first. It returns none if
+// other agents are to join without a key file, which is allowed on loopback.
 func gossipKeys(c Config, logger *slog.Logger) ([][]byte, error) {
 	if c.KeyFile != "" {
 		keys, bad := ReadKeys(c.KeyFile)
@@ -33,8 +33,8 @@ func gossipKeys(c Config, logger *slog.Logger) ([][]byte, error) {
 	}
 	others := slices.ContainsFunc(c.Voters, func(v string) bool { return v != c.Name })
 	if len(c.Join) == 0 && !others {
-		// No other agent is to join: a random key for this process run keeps the other
-		// users of this host out.
+		// No other agent is to join. A random key for this process run keeps the other users of this
+		// host out.
 		key := make([]byte, membership.KeySize)
 		if _, err := rand.Read(key); err != nil {
 			return nil, fmt.Errorf("create a key for gossip: %w", err)
@@ -45,9 +45,9 @@ func gossipKeys(c Config, logger *slog.Logger) ([][]byte, error) {
 	return nil, nil
 }
 
-// ReadKeys reads the cluster keys, 1 to 8, from a file that only its owner can read: one a
-// line, each the standard base64 of 32 random bytes. The first is the one to use; the others
-// are accepted as well, while the cluster's key is changed. No two that it returns are equal.
+// ReadKeys reads the cluster keys, 1 to 8, from a file that only its owner can read. Each line
+// is one key: the standard base64 of 32 random bytes. The first key is the one to use; the
+// others are accepted too, while the cluster's key is changed. All returned keys differ.
 func ReadKeys(path string) ([][]byte, *ConfigError) {
 	const hint = "each line of it is a key as `doyen keygen` writes it: copy the file of an agent that works"
 	info, err := os.Stat(path) // before opening: opening a pipe would block
@@ -91,7 +91,7 @@ func ReadKeys(path string) ([][]byte, *ConfigError) {
 }
 
 // keyFileHint is what to do about a key file that can't be read. It proposes a new key only
-// for the first host: with another key, agents do not meet.
+// for the first host: agents with different keys do not meet.
 func keyFileHint(err error) string {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -102,7 +102,7 @@ func keyFileHint(err error) string {
 	return "check the file and its disk, or copy the cluster's key file here again"
 }
 
-// parseKey reads one key as a key file writes it.
+// parseKey reads one key, as a line of a key file holds it.
 func parseKey(text string) ([]byte, error) {
 	key, err := base64.StdEncoding.DecodeString(text)
 	if err != nil {

@@ -18,8 +18,8 @@ import (
 	"github.com/doyen-election/doyen/api"
 )
 
-// keyring changes the cluster keys while the agent runs, one change at a time: in the key
-// file first, so that a restart keeps the keys in use.
+// keyring changes the cluster keys while the agent runs, one change at a time. It changes the
+// key file first, so that a restart keeps the keys in use.
 type keyring struct {
 	mu     sync.Mutex
 	path   string // of the key file; empty: this agent has none
@@ -30,8 +30,7 @@ type keyring struct {
 	logger *slog.Logger
 }
 
-// fingerprint names a key without telling it: the first 8 bytes of its
-// SHA-256, in hexadecimal.
+// fingerprint names a key without revealing it: the first 8 bytes of its SHA-256, in hexadecimal.
 func fingerprint(key []byte) string {
 	sum := sha256.Sum256(append([]byte("doyen cluster key "), key...))
 	return hex.EncodeToString(sum[:8])
@@ -41,7 +40,7 @@ func fingerprint(key []byte) string {
 func (k *keyring) Keys() []api.Key {
 	list := []api.Key{}
 	if k.path == "" {
-		return list // it has a key that nobody needs to know, or none
+		return list // the agent has a random key, which nobody needs to know, or none
 	}
 	for i, key := range k.gossip.Keys() {
 		list = append(list, api.Key{Fingerprint: fingerprint(key), InUse: i == 0})
@@ -49,7 +48,7 @@ func (k *keyring) Keys() []api.Key {
 	return list
 }
 
-// ChangeKeys carries out one change, or returns why not. A change that was made already
+// ChangeKeys carries out one change, or returns why it can't. A change that was made before
 // succeeds.
 func (k *keyring) ChangeKeys(r api.KeysRequest) *api.ErrorDetail {
 	k.mu.Lock()
@@ -99,7 +98,7 @@ func changed(held [][]byte, r api.KeysRequest) ([][]byte, *api.ErrorDetail) {
 		}
 		return append(slices.Clone(held), key), nil
 	}
-	i := slices.IndexFunc(held, func(key []byte) bool { return fingerprint(key) == r.Use+r.Remove }) // one of them is empty
+	i := slices.IndexFunc(held, func(key []byte) bool { return fingerprint(key) == r.Use+r.Remove }) // Use or Remove is empty
 	if i < 0 {
 		return nil, refusal(api.CodeNotFound, "no key has this fingerprint; GET /v1/keys lists the keys")
 	}
@@ -113,8 +112,8 @@ func changed(held [][]byte, r api.KeysRequest) ([][]byte, *api.ErrorDetail) {
 	return slices.Delete(slices.Clone(held), i, i+1), nil
 }
 
-// keep replaces the key file; after a crash it holds the old keys or the new ones. A file
-// that was edited since the start is not replaced: its keys may be nowhere else.
+// keep replaces the key file. After a crash the file holds the old keys or the new ones. A
+// file that was edited since the start is not replaced: its keys may exist nowhere else.
 func (k *keyring) keep(held, next [][]byte) error {
 	path, err := filepath.EvalSymlinks(k.path)
 	if err != nil {
@@ -140,7 +139,7 @@ func (k *keyring) keep(held, next [][]byte) error {
 	return nil
 }
 
-// replaceKeyFile writes beside the file, with its owner, and renames.
+// replaceKeyFile writes a new file with the same owner beside the old one, and renames it.
 func replaceKeyFile(path, text string) error {
 	temp, err := writeBeside(path, text)
 	if err == nil {
@@ -158,8 +157,8 @@ func replaceKeyFile(path, text string) error {
 	return nil
 }
 
-// writeBeside writes the text durably to a new file in path's directory, with path's owner
-// and mode 0600, and returns the new path, if it made the file.
+// writeBeside writes the text durably to a new file in path's directory, with path's owner and
+// mode 0600. If it made that file, it returns its path, even with an error.
 func writeBeside(path, text string) (temp string, err error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -181,7 +180,7 @@ func writeBeside(path, text string) (temp string, err error) {
 	return f.Name(), f.Sync()
 }
 
-// syncFolder makes a rename in it outlive a crash.
+// syncFolder makes a rename in the folder outlive a crash.
 func syncFolder(path string) error {
 	d, err := os.Open(path)
 	if err != nil {

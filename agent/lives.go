@@ -9,11 +9,11 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-// reasonRestarted is why the history of a later life begins with elections that it leads.
+// reasonRestarted is the reason of the entries that begin the history of a later life.
 const reasonRestarted = "agent restarted"
 
-// openRecord begins this life: with the record of the one before, or as the first of a new
-// lineage. Without a record the agent runs as well, and a restart costs a lease.
+// openRecord begins this life: from the record of the former life, or as the first life of a
+// new lineage. An agent runs without a record too, but then its restart costs a lease.
 func (a *agent) openRecord() {
 	born := time.Now().UnixNano()
 	var problem error
@@ -36,7 +36,7 @@ func (a *agent) openRecord() {
 	}
 }
 
-// secretSum is what the others know the end of this lineage by; zero without a record.
+// secretSum is a hash: its secret proves the end of this lineage to others; zero without a record.
 func (a *agent) secretSum() [32]byte {
 	if a.record == nil {
 		return [32]byte{}
@@ -45,7 +45,7 @@ func (a *agent) secretSum() [32]byte {
 	return sha256.Sum256(secret[:])
 }
 
-// ledOn returns the elections that a life goes on leading under a lease.
+// ledOn returns the elections that a life with this past goes on leading under a lease.
 func ledOn(past *record.Past) map[election.Name]bool {
 	led := map[election.Name]bool{}
 	if past == nil {
@@ -66,10 +66,10 @@ func knownVoters(past *record.Past) []record.Voter {
 	return past.Voters
 }
 
-// putOnRecord puts what a step has changed on record, before anything of its output shows (K1).
+// putOnRecord records what a step has changed, before anybody sees the step's output (K1).
 func (l *loop) putOnRecord(changed *election.LifeRecord) { l.kept(l.record.Write(changed)) }
 
-// kept takes the outcome of a write to the record.
+// kept handles the outcome of a write to the record.
 func (l *loop) kept(err error) {
 	if err != nil {
 		l.noRecord = "no record is kept any more, so a restart of this agent costs a lease: " + err.Error()
@@ -77,7 +77,7 @@ func (l *loop) kept(err error) {
 }
 
 // enterRestart begins the history with what this life goes on leading. Programs and operators
-// see nothing else of the restart.
+// see the restart nowhere else.
 func (l *loop) enterRestart(now election.Instant) {
 	if l.past == nil {
 		return

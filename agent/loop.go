@@ -43,14 +43,14 @@ type loopConfig struct {
 	hub       *watch.Hub
 	pages     *pages.Keeper  // nil: none are kept
 	record    *record.Record // nil: none is kept
-	noRecord  string         // why not; owned by the goroutine of run
-	known     []record.Voter // by the record: those that gossip has not shown yet
+	noRecord  string         // why no record is kept; owned by the goroutine of run
+	known     []record.Voter // voters on record that gossip has not shown yet
 	clock     func() election.Instant
-	suspended func() bool  // whether the host was, since the last call
-	life      *keeper.Life // nil: no keeper waits for the next tick
+	suspended func() bool  // whether the host was suspended since the last call
+	life      *keeper.Life // nil: there is no keeper that waits for ticks
 	lease     time.Duration
 	heartbeat time.Duration
-	voters    []string // of the first roster, as configured
+	voters    []string // names in the first roster, as configured
 	self      election.Holder
 	name      string
 	observe   func(time.Duration)    // how long a step took
@@ -58,8 +58,8 @@ type loopConfig struct {
 	logger    *slog.Logger
 }
 
-// loop owns the elector: it gives it inputs in the order in which they come, and carries out
-// its outputs.
+// loop owns the elector. It gives the elector inputs in the order in which they come, and
+// carries out its outputs.
 type loop struct {
 	loopConfig
 	asks     chan ask
@@ -74,7 +74,7 @@ type loop struct {
 
 	// Owned by the goroutine of run.
 	timer      *time.Timer
-	queue      []election.Input // what a step's own output caused
+	queue      []election.Input // inputs that the output of a step caused
 	requests   election.RequestID
 	pending    map[election.RequestID]pending
 	view       *membership.View
@@ -82,26 +82,26 @@ type loop struct {
 	names      map[election.PeerID]string
 	roster     *election.Roster
 	heard      map[election.PeerID]election.Instant // last message of each connected peer
-	lost       map[election.PeerID]election.Instant // when the connection closed, of those that have none now
+	lost       map[election.PeerID]election.Instant // when the connection closed, for peers that have none now
 	connected  map[election.PeerID]bool             // replaced, never changed: pictures share it
-	recorded   []record.Voter                       // as last put on record
+	recorded   []record.Voter                       // the voters as last put on record
 	led        bool                                 // this agent has led something
 	draining   bool
 	stopping   bool
-	handed     []election.Name // led at the stop, with other candidates
+	handed     []election.Name // elections led at the stop that have other candidates
 	announced  map[election.Name]announced
-	advertised []election.Candidacy // as gossip has them
-	room       int                  // how many of them gossip had room for, when it was too many; 0: not known
+	advertised []election.Candidacy // candidacies as gossip has them
+	room       int                  // how many candidacies gossip had room for, when there were too many; 0: not known
 	warnings   warnings
-	unshown    bool                     // steps were taken since the last picture
-	prolonged  []*elector.ContestStatus // of the last picture from which programs were sent their leases
+	unshown    bool                     // steps were taken that no picture shows yet
+	prolonged  []*elector.ContestStatus // those in the last picture from which programs were sent their leases
 }
 
-// ask is a command and where its reply goes. Without build it only tests whether the loop
+// ask is a command and the channel for its reply. Without build it only tests whether the loop
 // answers.
 type ask struct {
 	build func(election.RequestID) election.Input
-	reply chan election.Reply // has room
+	reply chan election.Reply // has room for the reply
 	gone  <-chan struct{}     // closed: the caller no longer waits
 }
 
@@ -182,7 +182,7 @@ func (l *loop) run(ctx context.Context) {
 	}
 }
 
-// drainQueue gives the elector the inputs that the last step caused itself, such as the
+// drainQueue gives the elector the inputs that its last step has caused, such as the
 // receipt for a leadership under which nothing acted.
 func (l *loop) drainQueue() {
 	for {
@@ -198,9 +198,9 @@ func (l *loop) drainQueue() {
 	l.reportReleased()
 }
 
-// take handles the events of the network, up to maxBatch. Those that only renew leases or
-// count something are shown to readers once for all: with a thousand elections a picture
-// costs more than a message.
+// take handles the events of the network, up to maxBatch. One picture shows readers the
+// outcome of all that only renew leases or count something: with a thousand elections a
+// picture costs more than a message.
 func (l *loop) take() {
 	for range maxBatch {
 		e, ok := l.network.Next()
@@ -216,12 +216,12 @@ func (l *loop) take() {
 	}
 }
 
-// step gives the elector one input, and before that Suspended if the host was: what is
-// received after a suspend must not count together with what was received before.
+// step gives the elector one input. If the host was suspended, the input Suspended comes
+// first: what came after a suspend must not count together with what came before.
 func (l *loop) step(in election.Input) { l.feed(l.resume(), in) }
 
-// resume reports a suspend to the elector, if there was one. It returns an instant that was
-// read before the check, so the elector knows of every suspend before that instant.
+// resume reports a suspend to the elector, if there was one. It returns an instant that it
+// read before it checked, so the elector knows of every suspend before that instant.
 func (l *loop) resume() election.Instant {
 	for {
 		now := l.clock()
@@ -234,9 +234,9 @@ func (l *loop) resume() election.Instant {
 	}
 }
 
-// feed gives the elector one input and carries out the output. The record comes first: what
-// anybody can see, the next life knows. Readers see the outcome before any message leaves: a
-// leadership that ends is gone from the picture before it is released.
+// feed gives the elector one input and carries out the output. The record comes first, so that
+// the next life knows all that anybody could see. Readers see the outcome before any message
+// leaves, so a leadership that ends is gone from the picture before it is released.
 func (l *loop) feed(now election.Instant, in election.Input) {
 	before := l.picture.Load()
 	out := l.core.Step(now, in)
@@ -244,12 +244,12 @@ func (l *loop) feed(now election.Instant, in election.Input) {
 	if l.unshown = quietly(in, out); !l.unshown {
 		l.publish(now)
 	}
-	l.campaigns.Advance(now) // a candidacy that the elector gave up, the registry gives up too
+	l.campaigns.Advance(now) // the registry gives up the candidacies that the elector gave up
 	for _, w := range out.Withdraw {
 		l.withdraw(w)
 	}
 	if out.Persist != nil {
-		l.writer.requests <- *out.Persist // has room: one write at a time
+		l.writer.requests <- *out.Persist // never blocks: the elector has one write at a time
 	}
 	for _, e := range out.Send {
 		l.network.Send(e.To, e.Message)
@@ -283,8 +283,8 @@ func (l *loop) arm(now, wake election.Instant) {
 		l.timer.Stop()
 		return
 	}
-	// Go's timers stop while the host is suspended, and then ring late by as much as was
-	// left of them; heartbeats and leases bound that.
+	// Go's timers stop while the host is suspended, and then ring late by the time that they had
+	// left. Heartbeats and leases bound that time.
 	l.timer.Reset(max(0, wake.Sub(now)))
 }
 
@@ -339,7 +339,7 @@ func (l *loop) publish(now election.Instant) {
 	}
 }
 
-// ask gives a command to the elector, and keeps where its reply goes.
+// ask gives a command to the elector, and keeps the channel for its reply.
 func (l *loop) ask(a ask) {
 	if a.build == nil {
 		a.reply <- election.Reply{}

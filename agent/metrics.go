@@ -13,8 +13,8 @@ import (
 	"github.com/doyen-election/doyen/transport"
 )
 
-// metrics are this agent's, in a separate registry. All but the two histograms are
-// read off the picture when they are asked for.
+// metrics are this agent's, in a separate registry. The two histograms count as things happen;
+// all others are read off the picture when they are asked for.
 type metrics struct {
 	registry *prometheus.Registry
 	fsync    histogram

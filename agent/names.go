@@ -5,8 +5,8 @@ import (
 	"github.com/doyen-election/doyen/membership"
 )
 
-// namesOf returns the names of all voters and members. A present member's name counts before
-// the one in the roster, or the one it had when it left.
+// namesOf returns the names of all voters and members. The name of a present member replaces
+// the one in the roster, or the one that the agent had when it left.
 func namesOf(self election.PeerID, name string, v *membership.View, r *election.Roster) map[election.PeerID]string {
 	names := map[election.PeerID]string{}
 	for _, voter := range r.All() {

@@ -11,7 +11,7 @@ import (
 )
 
 // CheckFile refuses, as root, a file of the agent that another user could write or replace:
-// that user could make root's agent do anything. The error is a *ConfigError about that flag.
+// that user could make root's agent do anything. The error is a *ConfigError about the flag.
 func CheckFile(flag, path string) error {
 	if err := hook.CheckPathAsRoot(path); err != nil {
 		bad := configError(flag, "only root may be able to write to what an agent of root reads: change its owner or mode, move it, or run the agent as another user", "%v", err)
@@ -21,10 +21,10 @@ func CheckFile(flag, path string) error {
 	return nil
 }
 
-// checkOwners checks the key file, the data directory and the socket's directory. For one
-// that does not exist yet it checks the nearest directory above it.
+// checkOwners checks the key file, the data directory and the socket's directory. If one does
+// not exist yet, it checks the nearest directory above it.
 func checkOwners(c Config) *ConfigError {
-	// First: the chmod that its hint names also repairs what is found below.
+	// First: the chmod in its hint also repairs what the checks below would find.
 	if bad, ok := errors.AsType[*ConfigError](startError("data-dir", store.CheckMode(c.DataDir))); ok {
 		return bad
 	}

@@ -25,7 +25,7 @@ type (
 		Ready() <-chan struct{}
 		Next() (transport.Event, bool)
 	}
-	// gossip has the members.
+	// gossip knows the members.
 	gossip interface {
 		Views() <-chan membership.View
 		Notices() <-chan obituary.Notice

@@ -15,29 +15,28 @@ import (
 	"github.com/doyen-election/doyen/transport"
 )
 
-// gossipBlockedAfter is how long gossip may call a member dead that answers over
-// its stream before that is worth a warning.
+// gossipBlockedAfter is after how long there is a warning about a member that gossip calls
+// dead although it answers over its stream.
 const gossipBlockedAfter = 5 * time.Second
 
-// present is a member that counts as present.
+// present is a member that this agent takes for present.
 type present struct {
 	membership.Member
-	dead      bool // by gossip, though its stream works
+	dead      bool // gossip calls it dead, though its stream works
 	deadSince election.Instant
 }
 
-// presence is which agents are present, by gossip and by streams. It belongs to the
-// loop.
+// presence knows which agents are present, by gossip and by streams. It belongs to the loop.
 //
 // Gossip has a separate port, which a firewall rule or a flood can close while every stream
-// works. So a member that gossip calls dead is asked for an answer over its stream, and kept
-// for a lease after that verdict or its last message. A member that left is not kept: it
-// reported that itself.
+// works. So this agent asks a member that gossip calls dead for an answer over its stream. It
+// keeps the member for a lease after gossip's verdict or the member's last message. A member
+// that left is not kept: it reported that itself.
 type presence struct {
 	lease   time.Duration
-	dead    map[election.PeerID]election.Instant // by gossip's verdict, since when it is known here
+	dead    map[election.PeerID]election.Instant // since when gossip calls the peer dead, as noticed here
 	members []present                            // as last given to transport and elector
-	dueAt   election.Instant                     // when to ask and check again; Never: nobody is kept
+	dueAt   election.Instant                     // when to ask and check again; Never: no dead member is kept
 }
 
 func newPresence(lease time.Duration) presence {
@@ -72,7 +71,7 @@ func (p *presence) update(now election.Instant, v *membership.View, heard map[el
 		members = append(members, present{Member: m, dead: true, deadSince: since})
 		p.dueAt = min(p.dueAt, now.Add(p.lease/4))
 		if !known {
-			p.dueAt = now // it is asked at once
+			p.dueAt = now // this member is asked at once
 		}
 	}
 	p.dead = dead
@@ -93,7 +92,7 @@ func (p *presence) view() election.View {
 	return election.View{Members: members}
 }
 
-// warnings names members that gossip has wrongly called dead for long.
+// warnings warns about members that gossip has wrongly called dead for long.
 func (p *presence) warnings(now election.Instant) (all []api.Warning) {
 	for _, m := range p.members {
 		if m.dead && !m.Suspected && now.Sub(m.deadSince) >= gossipBlockedAfter {
@@ -123,14 +122,14 @@ func (l *loop) noticed(n obituary.Notice) {
 	l.step(election.Received{Message: election.Obituary{Peer: n.Holder.Peer, Lineage: n.Holder.Lineage, Secret: n.Secret}})
 }
 
-// lists reports whether gossip knows the peer, present or not.
+// lists reports whether gossip knows the peer, as present or departed.
 func lists(v membership.View, p election.PeerID) bool {
 	is := func(m membership.Member) bool { return m.Peer == p }
 	return slices.ContainsFunc(v.Members, is) || slices.ContainsFunc(v.Departed, is)
 }
 
-// review checks again, when that is due, the members that gossip calls dead and whose streams
-// work, and asks each for an answer.
+// review looks, when that is due, at the members that gossip calls dead and whose streams
+// work: it checks them again, and asks each for an answer.
 func (l *loop) review() {
 	now := l.clock()
 	if now < l.presence.dueAt {
@@ -141,7 +140,7 @@ func (l *loop) review() {
 	}
 	for _, m := range l.presence.members {
 		if m.dead {
-			l.network.Send(m.Peer, election.Inquiry{Election: election.Default}) // about one, so that the answer is short
+			l.network.Send(m.Peer, election.Inquiry{Election: election.Default}) // about one election, so that the answer is short
 		}
 	}
 }
@@ -156,8 +155,8 @@ func (l *loop) look() bool {
 }
 
 // reach has the transport connect to the present members, voters first. A connection between
-// two agents that neither vote nor lead can wait. A later life reaches the voters by their
-// recorded addresses, until gossip shows them: it has to renew within the lease.
+// two agents that neither vote nor lead can wait. A later life has to renew within the lease,
+// so it reaches voters that gossip has not shown yet at their recorded addresses.
 func (l *loop) reach() {
 	peers := make([]transport.Peer, 0, len(l.presence.members))
 	votes := func(p election.PeerID, name string) bool {
@@ -191,7 +190,7 @@ func (l *loop) recordVoters() {
 			voters = append(voters, record.Voter{Peer: m.Peer, Gossip: m.GossipAddr, Stream: m.PeerAddr})
 		}
 	}
-	for _, was := range slices.Concat(l.known, l.recorded) { // one that is away may be back before the next life
+	for _, was := range slices.Concat(l.known, l.recorded) { // a voter that is away may be back before the next life
 		same := func(v record.Voter) bool { return v.Peer == was.Peer }
 		if l.roster.Has(was.Peer) && was.Peer != l.self.Peer && !slices.ContainsFunc(voters, same) {
 			voters = append(voters, was)

@@ -17,11 +17,11 @@ type Setting struct {
 	// Field points into a configuration: *string, *bool, *int, *time.Duration or
 	// *[]string. The type is the same in every configuration.
 	Field func(*Config) any
-	// Choices are the texts that are allowed; nil: any is.
+	// Choices are the texts that are allowed; nil: all are.
 	Choices []string
-	// Found: a zero value means "not given", and the agent finds one itself (Resolve).
+	// Found: a zero value means "not given", and the agent finds a value itself (Resolve).
 	Found bool
-	// Help explains it in a line, with the placeholder of its value in backquotes.
+	// Help explains the setting in a line, with the placeholder of its value in backquotes.
 	Help string
 }
 
@@ -91,8 +91,8 @@ func (s Setting) Env() string {
 }
 
 // Set parses the text and puts it into the configuration. Commas or blanks separate the
-// elements of a list. An empty text is refused for a Found setting: most probably it is a
-// variable that is not set.
+// elements of a list. An empty text is refused for a Found setting: most probably it comes
+// from a variable that is not set.
 func (s Setting) Set(c *Config, text string) error {
 	var err error
 	unset := false

@@ -15,7 +15,7 @@ import (
 	"github.com/doyen-election/doyen/transport"
 )
 
-// startError makes an error that an operator can repair a *ConfigError.
+// startError turns an error that an operator can repair into a *ConfigError.
 func startError(flag string, err error) error {
 	if bad, ok := errors.AsType[*store.Error](err); ok {
 		return &ConfigError{Flag: flag, Problem: bad.Path + " " + bad.Problem, Hint: bad.Hint}
@@ -26,8 +26,8 @@ func startError(flag string, err error) error {
 	return err
 }
 
-// portError makes an error about a port a *ConfigError. The libraries do not always wrap the
-// system's error, so texts are compared too.
+// portError turns an error about a port into a *ConfigError. The libraries do not always wrap
+// the system's error, so texts are compared too.
 func portError(flag, bind string, port int, err error) error {
 	at := fmt.Sprintf("%s port %d", bind, port)
 	said := func(errno syscall.Errno) bool {
@@ -44,8 +44,8 @@ func portError(flag, bind string, port int, err error) error {
 	return err
 }
 
-// resetGenesis drops a pending first roster if --reset-genesis was given. A committed one
-// can't be dropped.
+// resetGenesis drops a pending first roster if --reset-genesis was given. A committed first
+// roster can't be dropped.
 func (a *agent) resetGenesis(s election.State) (election.State, error) {
 	if !a.cfg.ResetGenesis {
 		return s, nil
@@ -80,11 +80,11 @@ func (a *agent) listenTCP() error {
 	return nil
 }
 
-// maxSeeds is how many addresses membership takes.
+// maxSeeds is how many addresses membership accepts.
 const maxSeeds = 64
 
-// seeds are where gossip is joined: as configured, and where the voters were. Nobody looks for
-// a later life that was not missed.
+// seeds are the addresses at which this agent joins gossip: as configured, and where the
+// voters were. It joins by itself: agents that never missed it do not look for it.
 func (a *agent) seeds() []string {
 	all := slices.Clone(a.cfg.Join)
 	for _, v := range knownVoters(a.past) {

@@ -17,17 +17,17 @@ import (
 
 const (
 	nameRule = "a name has 1 to 63 characters from a-z, 0-9, dot, dash and underscore, and starts with a letter or digit"
-	// maxSocketPath is the room for a path in Linux's sockaddr_un, less its NUL.
+	// maxSocketPath is the room for a path in Linux's sockaddr_un, without its NUL.
 	maxSocketPath = 107
 	maxJoin       = 64
-	maxElections  = 256 // with their own settings
+	maxElections  = 256 // elections with their own settings
 	maxHTTPHosts  = 64
 	minHeartbeat  = 5 * time.Millisecond
 )
 
 // Validate reports the first mistake in a resolved configuration as a *ConfigError. It reads
-// the key file, the users and groups that are named and, as root, who could change the hooks
-// and the agent's files.
+// the key file, and looks up the users and groups that are named. As root it also checks who
+// could change the hooks and the agent's files.
 func (c Config) Validate() error {
 	for _, check := range []func(Config) *ConfigError{
 		checkNames, checkVoters, checkPaths, checkAddresses, checkJoin, checkKey, checkAlone, checkChoices, checkElection, checkTiming, checkOutputs, checkHooks, checkAccess, checkOwners,
@@ -175,8 +175,8 @@ func checkKey(c Config) *ConfigError {
 	return nil
 }
 
-// checkAlone refuses an agent that other hosts can reach and that would form a cluster alone
-// unasked: on a host whose data directory was lost that would be a second cluster.
+// checkAlone refuses an agent that other hosts can reach, if it would form a cluster alone without
+// being asked to: on a host that lost its data directory, that would be a second cluster.
 func checkAlone(c Config) *ConfigError {
 	bind, _ := parseAddr(c.Bind)
 	if c.Quorum && len(c.Voters) == 0 && len(c.Join) == 0 && !bind.IsLoopback() {

@@ -35,19 +35,19 @@ const (
 	warnUnsendable   = "unsendable_message" // this agent made a message that it may not send
 )
 
-// formationGrace is how long the first roster may take to form before that is
+// formationGrace is how long the first roster may take to form before a warning about it is
 // logged: many agents that start at once on a busy machine need some seconds.
 const formationGrace = 10 * time.Second
 
 // maxRefused bounds the refusals of direct connections that are kept.
 const maxRefused = 64
 
-// warnings collects what an operator should repair, from every part of the agent, and logs
-// each once. It belongs to the loop.
+// warnings collects, from every part of the agent, what an operator should repair, and logs
+// each warning once. It belongs to the loop.
 //
-// The elector's warnings come and go within milliseconds while a cluster forms or a
-// voter reconnects: such a warning is logged once it has lasted for a lease. Answers
-// show it from the first moment.
+// The elector's warnings come and go within milliseconds while a cluster forms or a voter
+// reconnects. So they are logged only once they have lasted for a lease. Answers show them
+// from the first moment.
 type warnings struct {
 	grace   time.Duration
 	logger  *slog.Logger
@@ -59,11 +59,11 @@ type warnings struct {
 	core    []api.Warning // the elector's and the network's, as of the last update
 	problem string
 	current []api.Warning    // sorted by code; replaced, never changed
-	begun   map[string]begun // by code and message, of those in force
+	begun   map[string]begun // by code and message, of the warnings in force
 	dueAt   election.Instant // update again then; Never if there is no need
 }
 
-// begun is when a warning started, when it is to be logged, and whether it was.
+// begun is when a warning started, when it is to be logged, and whether it was logged.
 type begun struct {
 	at     election.Instant
 	due    election.Instant
@@ -114,8 +114,8 @@ func refusalCode(r membership.Refusal) string {
 	return warnRefused
 }
 
-// sharedIdentity describes another running agent that has this one's identity; empty: there is
-// none. Both would vote as one voter, so this one must not vote.
+// sharedIdentity describes another running agent that has this agent's identity; empty: there
+// is none. Both would vote as one voter, so this agent must not vote.
 func sharedIdentity(v membership.View) string {
 	for _, r := range v.Refused {
 		if r.Self && r.Cause == membership.CauseIdentity {
@@ -184,8 +184,8 @@ func (w *warnings) unrefuse(p election.PeerID) {
 	}
 }
 
-// update returns all warnings in force, given the elector's and the problem with the disk. If
-// nothing has changed, it only compares.
+// update returns all warnings in force, given those of the elector and the problem with the
+// disk. If nothing has changed, it only compares.
 func (w *warnings) update(now election.Instant, core []api.Warning, problem string) []api.Warning {
 	if !w.dirty && now < w.dueAt && problem == w.problem && slices.Equal(core, w.core) {
 		return w.current
@@ -207,7 +207,7 @@ func (w *warnings) update(now election.Instant, core []api.Warning, problem stri
 	return w.current
 }
 
-// replace logs the warnings that are due or have ended, and keeps when each started.
+// replace logs the warnings that have become due or have ended, and keeps when each started.
 func (w *warnings) replace(now election.Instant, all []api.Warning) {
 	next := make([]api.Warning, 0, len(all))
 	stands := make(map[string]begun, len(all))

@@ -11,18 +11,18 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-// writer makes states durable, outside of the loop: a slow disk delays only the messages that
-// rest on it. The elector has at most one write in progress, so neither channel fills up.
+// writer makes states durable outside of the loop: a slow disk delays only messages that rest on
+// them. The elector has at most one write in progress, so neither channel fills up.
 type writer struct {
 	disk    disk
 	logger  *slog.Logger
 	observe func(time.Duration)
 
 	requests chan election.Persist
-	results  chan election.Input // Persisted or PersistFailed; once, Barred after it
+	results  chan election.Input // Persisted or PersistFailed; Barred follows once
 	failure  atomic.Pointer[string]
-	taken    *store.TakenError // another process writes to the directory; this one never does again
-	barred   bool              // that was reported
+	taken    *store.TakenError // another process writes to the directory; this one never will again
+	barred   bool              // taken was reported to the elector
 }
 
 func newWriter(d disk, observe func(time.Duration), logger *slog.Logger) *writer {
@@ -68,7 +68,7 @@ func (w *writer) write(p election.Persist) election.Input {
 	return election.Persisted{Write: p.Write}
 }
 
-// bar returns the input, once, that another process writes to the data directory.
+// bar returns, once, the input that reports another process writing to the data directory.
 func (w *writer) bar() *election.Barred {
 	if w.taken == nil || w.barred {
 		return nil
@@ -77,7 +77,7 @@ func (w *writer) bar() *election.Barred {
 	return &election.Barred{Code: warnShared, Detail: w.taken.Error()}
 }
 
-// problem returns why the last write failed, empty if it did not.
+// problem returns why the last write failed, empty if it succeeded.
 func (w *writer) problem() string {
 	if text := w.failure.Load(); text != nil {
 		return *text

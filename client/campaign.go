@@ -12,8 +12,8 @@ import (
 	"github.com/doyen-election/doyen/internal/alarm"
 )
 
-// The wait between two attempts to become a candidate: it doubles, and is shortened at
-// random so that programs that lost one agent do not come back at one moment.
+// The wait between two attempts to become a candidate. It doubles, less a random part, so that
+// programs that lost one agent do not all come back at one moment.
 const (
 	firstRetry = 50 * time.Millisecond
 	lastRetry  = 2 * time.Second
@@ -26,11 +26,10 @@ func (c *Client) Campaigns(ctx context.Context) ([]api.Campaign, error) {
 	return answer.Campaigns, err
 }
 
-// Campaign makes this program a candidate in the election and returns when it has
-// been elected. It tries again, with longer and longer waits, while the agent can't
-// be reached, is busy or stops; a refusal that will not change (an invalid name, no
-// permission) is returned as an *APIError. When ctx ends it withdraws, and the error
-// has the last obstacle.
+// Campaign makes this program a candidate in the election and returns when it has been
+// elected. It tries again, with longer and longer waits, while the agent can't be reached, is
+// busy or stops. A refusal that will not change (an invalid name, no permission) is returned
+// as an *APIError. When ctx ends, Campaign withdraws, and its error has the last obstacle.
 //
 // The leadership's context is derived from ctx. The caller must Close the leadership
 // when nothing is under way any more:
@@ -45,7 +44,7 @@ func (c *Client) Campaign(ctx context.Context, election string) (*Leadership, er
 	return c.CampaignAs(ctx, election, api.CampaignRequest{})
 }
 
-// CampaignAs is Campaign with a priority or a word about the program.
+// CampaignAs is Campaign with a priority, or with a text about the program.
 func (c *Client) CampaignAs(ctx context.Context, election string, request api.CampaignRequest) (*Leadership, error) {
 	var retry retry
 	for {
@@ -56,7 +55,7 @@ func (c *Client) CampaignAs(ctx context.Context, election string, request api.Ca
 				return l, nil
 			}
 			s.Close()
-			retry.reset() // it was a candidate: what failed is new
+			retry.reset() // the program was a candidate: this failure is a new one
 		}
 		if err := c.again(ctx, &retry, election, err); err != nil {
 			return nil, err
@@ -64,26 +63,26 @@ func (c *Client) CampaignAs(ctx context.Context, election string, request api.Ca
 	}
 }
 
-// Run calls act whenever this program leads the election, and never twice at once. It
-// becomes a candidate, waits, calls, gives the receipt when act has returned, and
-// becomes a candidate again.
+// Run calls act whenever this program leads the election, and never twice at once. It becomes
+// a candidate, waits until it is elected, calls act, gives the receipt when act has returned,
+// and becomes a candidate again.
 //
-// The context that act is given ends with the leadership, as Leadership.Context does;
-// token is the fencing token. What happens next depends on when act returns:
+// The context that act gets ends with the leadership, as Leadership.Context does; token is the
+// fencing token. What happens next depends on when act returns:
 //
-//   - while it still leads: its work is done. Run gives the lead back and returns
-//     act's error, or nil.
-//   - after its context ended: it stopped because it had to. Run ignores its error and
+//   - while this program still leads: the work is done. Run gives the lead back and
+//     returns act's error, or nil.
+//   - after the context ended: act stopped because it had to. Run ignores act's error and
 //     becomes a candidate again, unless ctx has ended: then Run returns ctx's cause.
 //
-// Run never returns while act is running, and gives no receipt before: a successor
-// waits for act's return or for the end of the lease, whichever comes first. If act
-// panics, no receipt is given.
+// Run never returns while act is running, and gives no receipt before act has returned: a
+// successor waits for that or for the end of the lease, whichever comes first. If act panics,
+// no receipt is given.
 func (c *Client) Run(ctx context.Context, election string, act func(ctx context.Context, token uint64) error) error {
 	return c.RunAs(ctx, election, api.CampaignRequest{}, act)
 }
 
-// RunAs is Run with a priority or a word about the program.
+// RunAs is Run with a priority, or with a text about the program.
 func (c *Client) RunAs(ctx context.Context, election string, request api.CampaignRequest, act func(ctx context.Context, token uint64) error) error {
 	var retry retry
 	for {
@@ -101,8 +100,8 @@ func (c *Client) RunAs(ctx context.Context, election string, request api.Campaig
 	}
 }
 
-// run leads as often as the agent elects it. It is done when Run is; else the candidacy
-// has ended, for the reason in err.
+// run calls act as often as the agent elects the program. If done, Run returns err; else the
+// candidacy has ended, for the reason in err.
 func (s *Candidacy) run(ctx context.Context, act func(context.Context, uint64) error) (done bool, err error) {
 	defer s.Close()
 	for {
@@ -121,15 +120,15 @@ func (s *Candidacy) run(ctx context.Context, act func(context.Context, uint64) e
 		case !lost:
 			return true, acted
 		case receipt != nil || !l.revoked || alarm.Now() >= l.until.Load():
-			// Invariant: a candidacy continues only after a receipt that the agent
-			// accepted before the lease's end. A later one could have ended the next
-			// leadership, whose elected line is not read yet.
+			// Invariant: a candidacy continues only after a receipt that the agent accepted before the
+			// lease's end. A later receipt could end the next leadership, whose elected line has not
+			// been read yet.
 			return false, &endedError{context.Cause(l.ctx)}
 		}
 	}
 }
 
-// endedError is a candidacy that can't be gone on with; a new one can.
+// endedError is why a candidacy can't go on, although a new one can start.
 type endedError struct{ err error }
 
 func (e *endedError) Error() string { return e.err.Error() }
@@ -144,7 +143,7 @@ func (s *Candidacy) receipt() error {
 
 // elected waits until the program is elected, and begins the leadership.
 func (s *Candidacy) elected(ctx context.Context) (*Leadership, error) {
-	var late uint64 // the term of an election that was read after its lease
+	var late uint64 // a term whose elected line was read after its lease had ended
 	for {
 		event, err := s.Next(ctx)
 		if err != nil {
@@ -165,7 +164,7 @@ func (s *Candidacy) elected(ctx context.Context) (*Leadership, error) {
 	}
 }
 
-// again waits before the next attempt, or returns why there is none.
+// again waits before the next attempt, or returns why there will be none.
 func (c *Client) again(ctx context.Context, r *retry, election string, err error) error {
 	if ctx.Err() == nil && !passing(err) {
 		return fmt.Errorf("campaign in %s: %w", election, err)
@@ -185,7 +184,7 @@ func (c *Client) again(ctx context.Context, r *retry, election string, err error
 	return fmt.Errorf("campaign in %s: %w", election, context.Cause(ctx))
 }
 
-// passing reports an error that another try may not meet.
+// passing reports whether another attempt may not meet this error.
 func passing(err error) bool {
 	if _, ended := errors.AsType[*endedError](err); ended {
 		return true
@@ -197,7 +196,7 @@ func passing(err error) bool {
 	return unreachable
 }
 
-// retry counts the waits between tries.
+// retry is the wait between attempts.
 type retry struct{ last time.Duration }
 
 func (r *retry) reset() { r.last = 0 }

@@ -20,10 +20,10 @@ import (
 )
 
 const (
-	// maxBody bounds an answer, in bytes: some ten thousand members.
+	// maxBody bounds an answer, in bytes: room for some ten thousand members.
 	maxBody = 8 << 20
-	// idleTimeout is for how long a connection is kept for another call: less than
-	// the 10 s after which an agent closes it, so that no call meets that.
+	// idleTimeout is for how long a connection is kept for another call. An agent closes its end
+	// after 10 s: a shorter time here keeps calls from meeting that.
 	idleTimeout = 5 * time.Second
 	// origin names the agent in URLs; the socket decides which one it is.
 	origin = "http://doyen"
@@ -32,13 +32,13 @@ const (
 // Client asks the agent of one socket. It may be used by several goroutines at
 // once, and keeps connections open between calls until Close.
 type Client struct {
-	// Raw, if not nil, is given the body of every successful answer and every
-	// line of a watch as it came: an agent newer than this package may send
-	// fields that package api does not name. It must not keep the slice.
+	// Raw, if not nil, is given the body of every successful answer and every line of a watch as
+	// it came: an agent newer than this package may send fields that package api does not name.
+	// Raw must not keep the slice.
 	Raw func(body []byte)
 
-	// Retrying, if not nil, gets the reason why Campaign or Run is not a candidate, each
-	// time before it tries again. Set it before the first call.
+	// Retrying, if not nil, gets the reason why the program is not a candidate, each time before
+	// Campaign or Run tries again. Set it before the first call.
 	Retrying func(err error)
 
 	socket string
@@ -80,10 +80,9 @@ func (c *Client) dial(ctx context.Context) (net.Conn, error) {
 	return conn, nil
 }
 
-// DefaultSocket is where an agent of this user listens by default:
-// /run/doyen/doyen.sock as root, else below XDG_RUNTIME_DIR, else, where that is unset
-// or not an absolute path (cron, a bare container), in a directory of the user below
-// the temporary one.
+// DefaultSocket is where an agent of this user listens by default: /run/doyen/doyen.sock as
+// root, else below XDG_RUNTIME_DIR. Where that is unset or not an absolute path (cron, a bare
+// container), it is in a directory of the user below the temporary one.
 func DefaultSocket() string {
 	if os.Geteuid() == 0 {
 		return rootSocket
@@ -98,13 +97,12 @@ func temporarySocket() string {
 	return filepath.Join(os.TempDir(), "doyen-"+strconv.Itoa(os.Getuid()), "doyen.sock")
 }
 
-// foreign reports a directory that belongs to another user: anybody may have
-// made one below the temporary directory, and answer there as if they were the
-// agent.
+// foreign reports whether the directory belongs to another user. Anybody may have made one
+// below the temporary directory, and answer there in place of the agent.
 func foreign(dir string, uid int) bool {
 	info, err := os.Lstat(dir)
 	if err != nil {
-		return false // dialling fails then
+		return false // then dialling fails too
 	}
 	owner, ok := info.Sys().(*syscall.Stat_t)
 	return ok && owner.Uid != 0 && owner.Uid != uint32(uid)
@@ -136,15 +134,15 @@ func (c *Client) Elections(ctx context.Context) ([]api.Election, error) {
 	return answer.Elections, err
 }
 
-// ElectionOptions is how an election is asked for.
+// ElectionOptions are the options of Election.
 type ElectionOptions struct {
-	// Quorum makes the agent ask a majority of the voters before it answers;
-	// without one it fails with api.CodeNoQuorum.
+	// Quorum makes the agent ask a majority of the voters before it answers. If no majority
+	// answers, Election fails with api.CodeNoQuorum.
 	Quorum bool
 }
 
-// Election returns one election: GET /v1/elections/NAME. One that never had a candidate
-// is an *APIError with api.CodeNotFound.
+// Election returns one election: GET /v1/elections/NAME. If it never had a candidate, the
+// error is an *APIError with api.CodeNotFound.
 func (c *Client) Election(ctx context.Context, name string, opts ElectionOptions) (api.Election, error) {
 	path := electionPath(name, "")
 	if opts.Quorum {
@@ -153,22 +151,21 @@ func (c *Client) Election(ctx context.Context, name string, opts ElectionOptions
 	return call[api.Election](ctx, c, http.MethodGet, path, nil)
 }
 
-// IsLeader reports whether the agent of this host leads the election, and returns
-// the answer that it is taken from: the Election above, with the same errors.
+// IsLeader reports whether the agent of this host leads the election. It also returns the
+// agent's answer, as Election does, with the same errors.
 //
-// An answer that took longer than the rest of the lease that it reports proves
-// nothing, for this process or the agent may have been suspended meanwhile: then
-// leads is false although answer.IsLeader is true. Where leads is true, the lease
-// had not ended when the call returned. The agent may step down at any moment: a
-// program that has to be notified of that campaigns.
+// leads is false although answer.IsLeader is true, if the answer took longer than the rest of
+// the lease that it reports: this process or the agent may have been suspended meanwhile. If
+// leads is true, the lease had not ended when the call returned. The agent may step down at
+// any moment: a program that has to be notified of that campaigns.
 func (c *Client) IsLeader(ctx context.Context, name string) (leads bool, answer api.Election, err error) {
 	asked := alarm.Now()
 	answer, err = c.Election(ctx, name, ElectionOptions{})
 	return err == nil && proves(answer, time.Duration(alarm.Now()-asked)), answer, err
 }
 
-// proves reports whether an answer to a request sent so long ago shows that the agent leads
-// now. Without a quorum there is no lease.
+// proves reports whether an answer shows that the agent leads now, given how long ago the
+// request was sent. Without a quorum there is no lease to compare with that time.
 func proves(e api.Election, since time.Duration) bool {
 	return e.IsLeader && (e.Authority == api.AuthorityView || since < time.Duration(e.LeaseRemainingMS)*time.Millisecond)
 }
@@ -178,13 +175,13 @@ func (c *Client) Resign(ctx context.Context, name string) (api.Outcome, error) {
 	return call[api.Outcome](ctx, c, http.MethodPost, electionPath(name, "/resign"), struct{}{})
 }
 
-// Transfer makes this agent hand the election over to the candidate of that
-// name, and waits for the outcome.
+// Transfer makes this agent hand the election over to the candidate with that name, and waits
+// for the outcome.
 func (c *Client) Transfer(ctx context.Context, name, to string) (api.Outcome, error) {
 	return call[api.Outcome](ctx, c, http.MethodPost, electionPath(name, "/transfer"), api.TransferRequest{To: to})
 }
 
-// Drain makes this agent hand over what it leads and be no candidate, or ends that.
+// Drain makes this agent hand over what it leads and be no candidate, or ends such a drain.
 func (c *Client) Drain(ctx context.Context, on bool) (api.Outcome, error) {
 	return call[api.Outcome](ctx, c, http.MethodPost, "/v1/drain", api.DrainRequest{On: on})
 }
@@ -195,7 +192,7 @@ func (c *Client) Leave(ctx context.Context) (api.Outcome, error) {
 }
 
 // Restart makes this agent's process end and its next one start, which goes on leading. It
-// returns before the next one answers: that has another boot ID.
+// returns before the next process answers: that one has another boot ID.
 func (c *Client) Restart(ctx context.Context) (api.Outcome, error) {
 	return call[api.Outcome](ctx, c, http.MethodPost, "/v1/restart", struct{}{})
 }
@@ -204,8 +201,8 @@ func electionPath(name, call string) string {
 	return "/v1/elections/" + url.PathEscape(name) + call
 }
 
-// call makes one call and decodes its answer. Fields it does not know are
-// ignored, as the socket API demands of its readers.
+// call makes one call and decodes its answer. It ignores fields that it does not know, as the
+// socket API demands of its readers.
 func call[T any](ctx context.Context, c *Client, method, path string, in any) (T, error) {
 	var answer T
 	response, err := c.send(ctx, method, path, in)

@@ -16,10 +16,10 @@ import (
 	"github.com/doyen-election/doyen/api"
 )
 
-// APIError is the agent's answer that it will not, or can not.
+// APIError is the agent's answer that it will not, or can't, do what was asked.
 type APIError struct {
 	Status  int    // of HTTP
-	Code    string // one of api's Code constants; empty if the answer was none of the socket API's
+	Code    string // one of api's Code constants; empty if the answer did not come from the socket API
 	Message string
 }
 
@@ -30,7 +30,7 @@ func (e *APIError) Error() string {
 	return fmt.Sprintf("%s (%s)", e.Message, e.Code)
 }
 
-// refusal reads the error out of an answer that is not a success.
+// refusal returns the error in an answer that is not a success.
 func refusal(response *http.Response) error {
 	body, _ := io.ReadAll(io.LimitReader(response.Body, 64<<10))
 	var answer api.Error
@@ -44,8 +44,8 @@ func refusal(response *http.Response) error {
 	return &APIError{Status: response.StatusCode, Message: text}
 }
 
-// UnreachableError means that no answer came: no agent listens at the socket, this
-// program may not ask it, or it went away.
+// UnreachableError means that no answer came: no agent listens at the socket, this program may
+// not ask it, or the agent went away.
 type UnreachableError struct {
 	Socket string
 	Reason string // why, as a sentence without a full stop
@@ -57,8 +57,8 @@ func (e *UnreachableError) Error() string { return e.Reason }
 
 func (e *UnreachableError) Unwrap() error { return e.Err }
 
-// unanswered returns why a call got no answer. A context that the caller cancelled is
-// returned as it is; one that ran out is the agent's fault.
+// unanswered returns why a call got no answer. If the caller cancelled its context, that is
+// the reason; if the context ran out of time, the agent is at fault.
 func (c *Client) unanswered(ctx context.Context, err error) error {
 	if errors.Is(ctx.Err(), context.Canceled) {
 		return fmt.Errorf("ask the agent: %w", context.Cause(ctx))
@@ -70,10 +70,10 @@ func (c *Client) unanswered(ctx context.Context, err error) error {
 	return &UnreachableError{Socket: c.socket, Reason: reason, Hint: hint, Err: err}
 }
 
-// errForeign refuses a socket's directory that can't be trusted.
+// errForeign refuses a socket whose directory belongs to another user.
 var errForeign = errors.New("dial agent: the socket's directory belongs to another user")
 
-// maxSocketPath is the room for a path in Linux's sockaddr_un, less its NUL.
+// maxSocketPath is the room for a path in Linux's sockaddr_un, without its NUL.
 const maxSocketPath = 107
 
 func (c *Client) diagnose(ctx context.Context, err error) (reason, hint string) {
@@ -111,8 +111,8 @@ func (c *Client) diagnose(ctx context.Context, err error) (reason, hint string) 
 	return fmt.Sprintf("the program that listens at %s does not answer like an agent: %v", c.socket, err), c.elsewhere()
 }
 
-// elsewhere names where an agent might be instead. An agent of root is the usual one,
-// and a user's default is another path.
+// elsewhere names where an agent might listen instead. Usually that is an agent of root, and
+// the default of another user is another path.
 func (c *Client) elsewhere() string {
 	if _, err := os.Stat(rootSocket); err == nil && c.socket != rootSocket {
 		return "an agent of root is at " + rootSocket + ": name it with --socket or DOYEN_SOCKET"

@@ -15,12 +15,12 @@ import (
 // LostError is why a leadership ended.
 type LostError struct {
 	Election string
-	Term     uint64 // the last one
-	Reason   string // in words, the agent's own if it gave one
+	Term     uint64 // the last one of the leadership
+	Reason   string // in words; the agent's own, if it gave one
 	// StopBy is the instant of CLOCK_BOOTTIME in nanoseconds by which the program
 	// must have stopped: a successor may act from then on. It may have passed.
 	StopBy int64
-	Err    error // of the connection, if it broke
+	Err    error // why the connection broke, if it did
 }
 
 func (e *LostError) Error() string {
@@ -42,16 +42,16 @@ type Leadership struct {
 	ctx       context.Context
 	end       context.CancelCauseFunc
 	alarm     *alarm.Alarm
-	view      bool          // there is no quorum behind it, so others lead as soon as its agent is gone
-	revoked   bool          // by the agent's own line; to be read once followed is closed
-	followed  chan struct{} // closed when nothing is read for it any more
+	view      bool          // no quorum is behind it, so others lead as soon as its agent is gone
+	revoked   bool          // the agent sent a revoked line; to be read once followed is closed
+	followed  chan struct{} // closed when no more lines are read for this leadership
 	resigning sync.Once
 
 	term  atomic.Uint64
 	until atomic.Int64 // of CLOCK_BOOTTIME
 }
 
-// lead starts following the leadership that an elected line began.
+// lead begins the leadership that an elected line reports, and follows it.
 func lead(ctx context.Context, s *Candidacy, elected api.CampaignEvent) (*Leadership, error) {
 	a, err := alarm.New()
 	if err != nil {
@@ -64,38 +64,36 @@ func lead(ctx context.Context, s *Candidacy, elected api.CampaignEvent) (*Leader
 	return l, nil
 }
 
-// Context ends as soon as the leadership does: at the end of the lease by this
-// process's own reading of CLOCK_BOOTTIME, whatever has become of the agent; at once
-// when the agent revokes it; and with the context given to Campaign or Run. An agent that
-// dies ends nothing by that: the leadership resumes with its next process run, if that is
-// there before the lease ends, and does not refuse. context.Cause is a *LostError, except in the last case, which has
-// that context's cause.
+// Context ends as soon as the leadership does: at the end of the lease by this process's own
+// reading of CLOCK_BOOTTIME, whatever has become of the agent; at once when the agent revokes it;
+// and with the context given to Campaign or Run, whose cause it then has. Otherwise context.Cause
+// is a *LostError. The death of the agent alone ends nothing: the leadership resumes with the
+// agent's next process run, if that is there before the lease ends and does not refuse.
 //
-// A program that got no processor time, or checks too rarely, learns late. Work that
-// must not run beside a successor's carries Token.
+// A program that got no processor time, or checks too rarely, learns late. Work that must not
+// run beside a successor's carries Token.
 func (l *Leadership) Context() context.Context { return l.ctx }
 
-// Token returns the term, which is the fencing token: the resource that is to
-// be protected keeps the highest it has seen and refuses what comes with a lower
-// one. It rises from one leader to the next, and at times under the same one:
-// ask again for each use.
+// Token returns the term, which is the fencing token. The resource that is to be protected
+// keeps the highest token that it has seen, and refuses lower ones. The token rises from one
+// leader to the next, and at times under the same one: ask again for each use.
 func (l *Leadership) Token() uint64 { return l.term.Load() }
 
-// Valid reads the clock: whether the program may act at this moment.
+// Valid reports, by the clock, whether the program may act at this moment.
 func (l *Leadership) Valid() bool {
 	return l.ctx.Err() == nil && alarm.Now() < l.until.Load()
 }
 
-// Deadline returns the instant at which the lease ends unless it is renewed before,
-// which normally happens with every heartbeat or every second one. time.Time stops
-// while the host is suspended: ask again, or use Valid.
+// Deadline returns the instant at which the lease ends unless it is renewed before. Normally
+// every heartbeat renews it, or every second one. time.Time stops while the host is suspended:
+// call Deadline again, or use Valid.
 func (l *Leadership) Deadline() time.Time {
 	return time.Now().Add(time.Duration(l.until.Load() - alarm.Now()))
 }
 
-// Resign ends the context, gives the receipt and withdraws. Call it when
-// everything that was done as the leader has stopped, and only then: a successor
-// may act before it returns. Only the first call does anything.
+// Resign ends the context, gives the receipt and withdraws. Call it only when everything that
+// was done as the leader has stopped: a successor may act before Resign returns. Only the
+// first call does anything.
 func (l *Leadership) Resign(ctx context.Context) error {
 	var err error
 	l.resigning.Do(func() {
@@ -110,8 +108,8 @@ func (l *Leadership) Resign(ctx context.Context) error {
 	return err
 }
 
-// Close is Resign with a bound on the time the agent may take. If no receipt
-// could be given, the lease runs out before there is a successor.
+// Close is Resign with a bound on the time the agent may take. If the receipt could not be
+// given, the successor waits for the end of the lease.
 func (l *Leadership) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), receiptTimeout)
 	defer cancel()
@@ -134,9 +132,9 @@ func (l *Leadership) follow() {
 		case event := <-lines.events:
 			l.candidacy.note(event)
 			if l.ctx.Err() != nil {
-				return // it has ended: what comes now is about another one
+				return // the leadership has ended: what comes now is about another one
 			}
-			if alarm.Now() >= l.until.Load() { // this process was not let run: the clock goes first
+			if alarm.Now() >= l.until.Load() { // this process got no processor time: the clock decides, not the line
 				l.over("its lease ended before this program read that it was renewed", nil)
 				return
 			}
@@ -150,7 +148,7 @@ func (l *Leadership) follow() {
 }
 
 // resume takes the candidacy up with the agent's next process run. Meanwhile the leadership
-// goes on until its deadline. It returns false if it has ended.
+// goes on until its deadline. resume returns false if the leadership has ended.
 func (l *Leadership) resume() bool {
 	fault := l.candidacy.fault(l.ctx)
 	if _, broken := errors.AsType[*UnreachableError](fault); l.view || !broken {
@@ -172,7 +170,7 @@ func (l *Leadership) resume() bool {
 			if alarm.Now() >= l.until.Load() {
 				l.over("the connection to the agent ended, and the lease before it was back", fault)
 				cancel()
-				<-resumed // nothing is sent any more when the program becomes a candidate again
+				<-resumed // no request is under way when the program becomes a candidate again
 				return false
 			}
 		}
@@ -201,7 +199,7 @@ func (l *Leadership) over(reason string, err error) {
 	l.end(&LostError{Election: l.candidacy.election, Term: l.Token(), Reason: reason, StopBy: l.until.Load(), Err: err})
 }
 
-// settle waits until nothing is read any more for the leadership, which has ended.
+// settle waits until no more lines are read for the leadership, which has ended.
 func (l *Leadership) settle() {
 	<-l.followed
 	l.alarm.Close()

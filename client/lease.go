@@ -13,20 +13,20 @@ import (
 // page of an election.
 func LeasePath(socket, election string) string { return leasepage.Path(socket, election) }
 
-// Lease checks without asking the agent whether it leads: a few memory reads and a
-// reading of the clock. The answer is right even when the agent is frozen or gone,
-// since the deadline passes by itself; see package leasepage for what is guaranteed. It
-// may be used by several goroutines at once.
+// Lease checks whether the agent of this host leads, without asking the agent: by a few memory
+// reads and a reading of the clock. The answer is right even when the agent is frozen or gone,
+// since the deadline passes by itself. Package leasepage has what is guaranteed. Several
+// goroutines may use a Lease at once.
 //
-// It is about the agent of this host. A program that is a candidate compares the token
-// with its own: another program of the host may be the one that was elected.
+// A program that is a candidate compares the token with its own: another program of the host
+// may be the one that was elected.
 type Lease struct {
 	page *leasepage.Reader
 }
 
-// OpenLease opens the lease page at the path, see LeasePath. The agent makes it
-// when the election has its first candidate: before that the error is
-// fs.ErrNotExist. The lease follows the page when the agent is started again.
+// OpenLease opens the lease page at the path, see LeasePath. The agent makes the page when the
+// election has its first candidate; before that the error is fs.ErrNotExist. When the agent is
+// started again, the lease follows its new page.
 func OpenLease(path string) (*Lease, error) {
 	if path == LeasePath(temporarySocket(), filepath.Base(path)) && foreign(filepath.Dir(filepath.Dir(path)), os.Getuid()) {
 		return nil, fmt.Errorf("open lease page: %w", errForeign)
@@ -41,9 +41,8 @@ func OpenLease(path string) (*Lease, error) {
 // Valid reports whether the agent is inside its lease.
 func (l *Lease) Valid() bool { return l.page.Valid() }
 
-// Check returns the fencing token and how long the lease still ran at the moment
-// of the check; ok is false, and the others 0, if the agent is not inside its
-// lease.
+// Check returns the fencing token and how long the lease still ran at the moment of the check.
+// If the agent is not inside its lease, ok is false and the others are 0.
 func (l *Lease) Check() (token uint64, remaining time.Duration, ok bool) {
 	lease, ok := l.page.Check()
 	return lease.Term, lease.Remaining, ok

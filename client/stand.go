@@ -17,48 +17,47 @@ import (
 	"github.com/doyen-election/doyen/api"
 )
 
-// Candidacy is one campaign as it goes over the socket: a connection whose life
-// is the candidacy's, and the lines the agent writes to it. It judges nothing:
-// Campaign and Run keep the deadlines that it only hands on.
+// Candidacy is one campaign over the socket: a connection that lasts as long as the candidacy,
+// and the lines that the agent writes to it. It judges nothing: it only passes on the
+// deadlines that Campaign and Run keep.
 //
-// Its methods may be called by several goroutines, Next and Resume by one at a time.
+// Several goroutines may call its methods, Next and Resume one at a time.
 type Candidacy struct {
 	client   *Client
 	election string
 	meta     string
 	id       string
-	term     atomic.Uint64 // the newest one received
+	term     atomic.Uint64 // the newest term received
 
 	mu      sync.Mutex
 	lines   *lines // of the newest connection
-	abandon func() // what is under way to replace it; nil: nothing is
+	abandon func() // ends the attempt to replace it; nil: there is none
 	closed  chan struct{}
 	once    sync.Once
 }
 
-// lines are what the agent writes to one connection.
+// lines holds what the agent writes to one connection.
 type lines struct {
 	conn   *net.UnixConn
 	hangUp func()
 	events chan api.CampaignEvent
 	ended  chan struct{} // closed after the last event
-	err    error         // why it ended; set before ended is closed
+	err    error         // why the lines ended; set before ended is closed
 }
 
 // errClosed is what Next returns after Close.
 var errClosed = errors.New("the candidacy was withdrawn")
 
-// The wait between two attempts to resume: an agent that died is back in some milliseconds.
+// The wait between two attempts to resume: an agent that died is back after some milliseconds.
 const (
 	firstResume = 5 * time.Millisecond
 	lastResume  = 20 * time.Millisecond
 )
 
-// Stand makes the calling program a candidate of its host in the election:
-// POST /v1/elections/NAME/campaign. It returns when the agent has accepted the
-// candidacy, and that line is read; ctx only bounds how long that may take. Errors are
-// *APIError when the agent refused, *UnreachableError when it could not be asked. The
-// caller must Close the candidacy.
+// Stand makes the calling program a candidate of its host in the election: POST
+// /v1/elections/NAME/campaign. It returns when it has read the line by which the agent accepts
+// the candidacy; ctx bounds only this wait. Errors are *APIError when the agent refused,
+// *UnreachableError when it could not be asked. The caller must Close the candidacy.
 func (c *Client) Stand(ctx context.Context, election string, request api.CampaignRequest) (*Candidacy, error) {
 	s := &Candidacy{client: c, election: election, meta: request.Meta, closed: make(chan struct{})}
 	if err := s.connect(ctx, electionPath(election, "/campaign"), request); err != nil {
@@ -76,7 +75,7 @@ func (c *Client) Stand(ctx context.Context, election string, request api.Campaig
 	return s, nil
 }
 
-// connect makes a connection the candidacy's.
+// connect makes a new connection, and then that is the candidacy's.
 func (s *Candidacy) connect(ctx context.Context, path string, request any) error {
 	l := &lines{events: make(chan api.CampaignEvent), ended: make(chan struct{})}
 	transport := &http.Transport{
@@ -85,7 +84,7 @@ func (s *Candidacy) connect(ctx context.Context, path string, request any) error
 			l.conn, _ = conn.(*net.UnixConn)
 			return conn, err
 		},
-		DisableCompression: true, DisableKeepAlives: true, // the connection is the candidacy, and nothing else's
+		DisableCompression: true, DisableKeepAlives: true, // the connection is the candidacy, and serves nothing else
 	}
 	life, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, func() { cancel(context.Cause(ctx)) })
@@ -114,9 +113,9 @@ func (s *Candidacy) connect(ctx context.Context, path string, request any) error
 
 // Resume takes the candidacy up again on a new connection, after Next has returned the end of
 // the former one: POST /v1/campaigns/ID/resume. An agent that died and was started again in
-// time knows the program that it had elected. It tries again and again until ctx ends. The
-// agent's next line is renewed, or revoked. On an *APIError the agent has refused: the program
-// is not renewed any more.
+// time knows the program that it had elected. Resume tries again and again until ctx ends. The
+// agent's next line is renewed or revoked. After an *APIError the agent has refused: it does
+// not renew the program's lease any more.
 func (s *Candidacy) Resume(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -152,7 +151,7 @@ func (s *Candidacy) newest() *lines {
 	return s.lines
 }
 
-// read hands on each line until the connection ends.
+// read passes each line on until the connection ends.
 func (s *Candidacy) read(l *lines, body io.Reader) {
 	defer close(l.ended)
 	for line, err := range readLines(body) {
@@ -181,13 +180,13 @@ func (s *Candidacy) read(l *lines, body io.Reader) {
 // ID names the candidacy to the agent.
 func (s *Candidacy) ID() string { return s.id }
 
-// Election is the name of the election in which it is a candidate.
+// Election is the name of the election in which the program is a candidate.
 func (s *Candidacy) Election() string { return s.election }
 
-// Next waits for the agent's next line: elected, renewed or revoked. An error means
-// that no more will come on this connection: *UnreachableError if the agent ended it or went
-// away. The program is not a candidate any longer, unless it can Resume. An error of ctx, if that ended
-// first, ends nothing.
+// Next waits for the agent's next line: elected, renewed or revoked. After an error no more
+// lines come on this connection; it is an *UnreachableError if the agent ended the connection
+// or went away. The program is then not a candidate any longer, unless it can Resume. Only an
+// error of ctx, which ended before a line came, ends nothing.
 func (s *Candidacy) Next(ctx context.Context) (api.CampaignEvent, error) {
 	l := s.newest()
 	select {
@@ -204,7 +203,7 @@ func (s *Candidacy) Next(ctx context.Context) (api.CampaignEvent, error) {
 	}
 }
 
-// note keeps the term that a receipt is to be given for.
+// note keeps the term for which a receipt is to be given.
 func (s *Candidacy) note(event api.CampaignEvent) {
 	if event.Type == api.CampaignElected || event.Type == api.CampaignRenewed {
 		s.term.Store(event.Term)
@@ -224,12 +223,11 @@ func (s *Candidacy) fault(ctx context.Context) error {
 	return s.client.unanswered(context.WithoutCancel(ctx), err)
 }
 
-// Stopped gives the receipt for the newest term that Next returned: nothing that this
-// program did as the leader is still under way, so that a successor need not wait for
-// the lease to end. It also ends a leadership that was not revoked. Never give it for
-// work that has not stopped: the guarantee of one leader rests on it. Before Next has
-// returned a term nothing is sent: the agent would take it for a term that the program
-// has yet to hear of.
+// Stopped gives the receipt for the newest term that Next returned: nothing that this program did
+// as the leader is still under way, so that a successor need not wait for the lease to end. It also
+// ends a leadership that was not revoked. Never give it for work that has not stopped: the
+// guarantee of one leader rests on it. Before Next has returned a term nothing is sent: the agent
+// would take the receipt for that of a term which the program has yet to hear of.
 func (s *Candidacy) Stopped(ctx context.Context) error {
 	term := s.term.Load()
 	if term == 0 {
@@ -238,8 +236,8 @@ func (s *Candidacy) Stopped(ctx context.Context) error {
 	return s.client.Stopped(ctx, s.id, term)
 }
 
-// Stopped gives the receipt for a candidacy and a term by their names, also
-// from another process of the same user: POST /v1/campaigns/ID/stopped.
+// Stopped gives the receipt for a candidacy and its term, also from another process of the
+// same user: POST /v1/campaigns/ID/stopped.
 func (c *Client) Stopped(ctx context.Context, campaign string, term uint64) error {
 	_, err := call[struct{}](ctx, c, http.MethodPost, "/v1/campaigns/"+url.PathEscape(campaign)+"/stopped", api.StoppedRequest{Term: term})
 	if err != nil {
@@ -248,15 +246,13 @@ func (c *Client) Stopped(ctx context.Context, campaign string, term uint64) erro
 	return nil
 }
 
-// SyscallConn gives access to the newest connection's descriptor. The agent takes the
-// candidacy for open until the last copy of the descriptor is closed, so another
-// process that acts for this one and holds a copy keeps its end from being taken
-// for proof that nobody acts.
+// SyscallConn gives access to the newest connection's descriptor. The agent takes the candidacy for
+// open until the last copy of the descriptor is closed. So a process that acts for this one should
+// hold a copy: then the end of this one is not taken for proof that nobody acts.
 func (s *Candidacy) SyscallConn() (syscall.RawConn, error) { return s.newest().conn.SyscallConn() }
 
-// Close withdraws. It gives no receipt: if the program leads and gave none, the
-// agent lets the lease run out. Other copies of the descriptor do not prevent
-// it.
+// Close withdraws, even while there are other copies of the descriptor. It gives no receipt:
+// if the program leads and has given none, the agent lets the lease run out.
 func (s *Candidacy) Close() error {
 	s.once.Do(func() {
 		close(s.closed)
@@ -266,7 +262,7 @@ func (s *Candidacy) Close() error {
 			s.abandon()
 		}
 		s.mu.Unlock()
-		_ = l.conn.CloseWrite() // of every copy; it fails only if the agent was first
+		_ = l.conn.CloseWrite() // for every copy; it fails only if the agent closed it before
 		l.hangUp()
 		<-l.ended
 	})

@@ -8,21 +8,19 @@ import (
 	"syscall"
 )
 
-// impostorError refuses a socket where somebody other than its directory's owner
-// answers.
+// impostorError refuses a socket at which another user answers than the owner of its directory.
 type impostorError struct {
 	dir      string
-	uid, own uint32 // the users of the listening process, and of the directory
+	uid, own uint32 // the user of the listening process, and the directory's owner
 }
 
 func (e *impostorError) Error() string {
 	return fmt.Sprintf("user %d answers there, in the directory %s, which others besides its owner, user %d, may write to", e.uid, e.dir, e.own)
 }
 
-// trusted refuses, as root, a socket in a directory that others may write to, such as
-// /tmp, unless root or the directory's owner listens there: anybody else could have
-// made it, and would be believed in place of an agent. Other users name the sockets of
-// others at their own risk.
+// trusted refuses, as root, a socket in a directory that others may write to, such as /tmp, unless
+// root or the directory's owner listens there. Anybody else could have made the socket, and would
+// be believed in place of an agent. Other users name the sockets of others at their own risk.
 func trusted(c net.Conn, socket string) error {
 	if os.Geteuid() != 0 {
 		return nil

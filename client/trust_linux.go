@@ -2,7 +2,7 @@ package client
 
 import "syscall"
 
-// listener returns the user that listens at the other end.
+// listener returns the user of the process that listens at the other end.
 func listener(fd int) (uint32, error) {
 	c, err := syscall.GetsockoptUcred(fd, syscall.SOL_SOCKET, syscall.SO_PEERCRED)
 	if err != nil {

@@ -2,5 +2,5 @@
 
 package client
 
-// listener can't find out here which user listens: it returns root, so every one is trusted.
+// listener can't find out on this system which user listens. It returns root, so all are trusted.
 func listener(int) (uint32, error) { return 0, nil }

@@ -18,17 +18,17 @@ import (
 // maxLine bounds one line of a watch, in bytes.
 const maxLine = 1 << 20
 
-// Watch follows the changes of an election: GET /v1/elections/NAME/watch. The first
-// element is a snapshot of the present state. With after 0, later changes follow. With the
-// index of an earlier change, the changes since that one follow first, the oldest first;
-// the snapshot then has that index, and may be newer than the changes after it. An element
-// of type lagged means that changes were lost, and carries a new snapshot; it replaces the
-// first snapshot if the agent no longer knows what came after the index.
+// Watch follows the changes of an election: GET /v1/elections/NAME/watch. The first element is
+// a snapshot of the present state. With after 0, later changes follow. With the index of an
+// earlier change, the changes since that one follow first, the oldest first; the snapshot then
+// has that index, and may be newer than the changes after it. An element of type lagged means
+// that changes were lost. It carries a new snapshot, and comes in place of the first one if
+// the agent no longer knows what followed the index.
 //
 // The sequence ends when the loop is left, or with an element that carries an error: ctx's
 // when that ended, *APIError when the agent refused, *UnreachableError when it could not be
-// asked or went away. To range over it again asks again. An agent that is frozen just sends
-// nothing.
+// asked or went away. To range over the sequence again sends a new request. A frozen agent
+// just sends nothing.
 func (c *Client) Watch(ctx context.Context, name string, after uint64) iter.Seq2[api.Change, error] {
 	path := electionPath(name, "/watch")
 	if after > 0 {
@@ -53,8 +53,8 @@ func (c *Client) Watch(ctx context.Context, name string, after uint64) iter.Seq2
 	}
 }
 
-// changes decodes the lines of a watch. Its last element carries the error that
-// ended them, io.EOF if the agent did.
+// changes decodes the lines of a watch. The last element carries the error that ended the
+// lines, io.EOF if the agent ended them.
 func (c *Client) changes(r io.Reader) iter.Seq2[api.Change, error] {
 	return func(yield func(api.Change, error) bool) {
 		for line, err := range readLines(r) {
@@ -78,8 +78,8 @@ func (c *Client) changes(r io.Reader) iter.Seq2[api.Change, error] {
 	}
 }
 
-// readLines yields each line that is not empty, which is gone at the next one.
-// Its last element carries the error that ended them, io.EOF if the agent did.
+// readLines yields each line that is not empty; a line is valid until the next one. The last
+// element carries the error that ended the lines, io.EOF if the agent ended them.
 func readLines(r io.Reader) iter.Seq2[[]byte, error] {
 	return func(yield func([]byte, error) bool) {
 		lines := bufio.NewScanner(r)
@@ -101,8 +101,8 @@ func readLines(r io.Reader) iter.Seq2[[]byte, error] {
 	}
 }
 
-// wholeLines splits at newlines. What follows the last one was cut off with the
-// connection, and is dropped.
+// wholeLines splits at newlines. It drops what follows the last newline: the connection has
+// cut that line off.
 func wholeLines(data []byte, atEOF bool) (advance int, token []byte, err error) {
 	if i := bytes.IndexByte(data, '\n'); i >= 0 {
 		return i + 1, data[:i], nil
@@ -113,9 +113,9 @@ func wholeLines(data []byte, atEOF bool) (advance int, token []byte, err error) 
 	return 0, nil, nil
 }
 
-// badLineError is a line that is not what the stream is of.
+// badLineError is a line that is not valid in its stream.
 type badLineError struct {
-	of  string // change or campaign's event
+	of  string // change, or event of a campaign
 	err error
 }
 

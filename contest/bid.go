@@ -16,7 +16,7 @@ type bid struct {
 	resendAt election.Instant
 	every    time.Duration // between two requests; it grows, so that slow voters are not overloaded
 	refused  map[election.PeerID]refusal
-	second   bool // the nomination's second bid: the first was refused for its term alone
+	second   bool // this is the nomination's second bid: the first was refused only for its term
 }
 
 // refusal is why a voter refuses a bid, and the highest term that it knows.
@@ -30,8 +30,8 @@ func (c *Contest) newBid(s *step) *bid {
 		refused: map[election.PeerID]refusal{}}
 }
 
-// refuse records a refusal. After a vote of the same voter it is a late message, unless the
-// term is too low: that is final.
+// refuse records a refusal. If the voter has granted the term, its refusal is a late message
+// and is dropped, unless the reason is that the term is too low: that is final.
 func (b *bid) refuse(voter election.PeerID, m election.VoteRefusal) {
 	if m.Reason != election.RefusedVersion && (m.Reason == election.RefusedStaleTerm || !b.lease.SupportedBy(voter)) {
 		b.refused[voter] = refusal{why: m.Reason, known: m.Granted}
@@ -62,7 +62,7 @@ func (c *Contest) nominate(s *step, f election.Field) {
 	c.pursue(s, f)
 }
 
-// pursue follows up a nominee's bid.
+// pursue does what is due for a nominee's bid.
 func (c *Contest) pursue(s *step, f election.Field) {
 	switch {
 	case !f.Able:
@@ -76,7 +76,7 @@ func (c *Contest) pursue(s *step, f election.Field) {
 		learnt := c.goBack(s) || c.mayStillGrant(s, election.RefusedStaleTerm, election.RefusedFloor)
 		if learnt && !c.bid.second {
 			c.abandon(s)
-			c.nominate(s, f) // it only had to learn the term: the choice stands
+			c.nominate(s, f) // only the term was too low: this agent is still the choice
 			c.bid.second = true
 			return
 		}
@@ -87,7 +87,7 @@ func (c *Contest) pursue(s *step, f election.Field) {
 	s.wake(c.bid.deadline)
 }
 
-// seekVotes asks the voters, and again while a majority is missing: the lease counts from
+// seekVotes asks the voters, and asks again while a majority is missing: the lease counts from
 // the send, and the voters may wait for an old lease to end.
 func (c *Contest) seekVotes(s *step) {
 	if b := c.bid; s.now >= b.resendAt {
@@ -98,8 +98,8 @@ func (c *Contest) seekVotes(s *step) {
 	s.wake(c.bid.resendAt)
 }
 
-// mayStillGrant reports whether a majority is reachable and has not refused, other than for
-// one of those reasons.
+// mayStillGrant reports whether a majority is reachable and has not refused. Refusals for one
+// of the given reasons do not count.
 func (c *Contest) mayStillGrant(s *step, but ...election.RefusalReason) bool {
 	return quorum.Confirmed(s.roster, func(id election.PeerID) bool {
 		refused, has := c.bid.refused[id]
@@ -107,7 +107,7 @@ func (c *Contest) mayStillGrant(s *step, but ...election.RefusalReason) bool {
 	})
 }
 
-// won reports whether a majority's answers leave enough of a lease to lead.
+// won reports whether the answers of a majority leave enough of a lease to start to lead.
 func (c *Contest) won(s *step, b *bid) bool {
 	return b.lease.End() > s.now.Add(c.cfg.guard())
 }
@@ -123,8 +123,8 @@ func (c *Contest) request(s *step, t election.Term) election.VoteRequest {
 		Lease: length, Rank: c.rank(), Roster: *s.roster}
 }
 
-// failBid gives the votes back, waits a random time (Ongaro 2014, section 3.4), and after
-// a second failure lets the next candidate go first.
+// failBid gives the votes back and waits a random time (Ongaro 2014, section 3.4). After a
+// second failure it lets the next candidate go first.
 func (c *Contest) failBid(s *step, f election.Field) {
 	c.giveUp(s)
 	c.notBefore = max(c.notBefore, s.now.Add(c.cfg.Jitter(c.cfg.Heartbeat)))
@@ -154,7 +154,7 @@ func (c *Contest) abandon(s *step) {
 	c.bid = nil
 }
 
-// HeedRound lets a better candidate go first, whose Vote Request was received.
+// HeedRound lets the sender of a Vote Request go first if it is a better candidate.
 func (c *Contest) HeedRound(f Facts, asker election.Rank) Verdict {
 	s := new(step).begin(f)
 	if (c.Role() == Follower || c.Role() == Nominee) && asker.Above(c.rank()) && c.candidate &&
@@ -166,8 +166,8 @@ func (c *Contest) HeedRound(f Facts, asker election.Rank) Verdict {
 	return c.end(s)
 }
 
-// VoteGranted counts a vote for the term that this agent asks for or holds, from when the
-// request was sent (H4). One that is not fresh is too old to count.
+// VoteGranted counts a vote for the term that this agent asks for or holds, from the instant
+// at which the request was sent (H4). A vote that is not fresh is too old to count.
 func (c *Contest) VoteGranted(f Facts, from election.PeerID, m election.VoteGrant, sent election.Instant, fresh bool) Verdict {
 	s := new(step).begin(f)
 	s.out.Late = m.Term == c.late
@@ -183,7 +183,7 @@ func (c *Contest) VoteGranted(f Facts, from election.PeerID, m election.VoteGran
 			delete(c.held.disputed, from)
 		}
 	case c.Role() == Follower:
-		// A vote for a bid given up: the voter need not keep it.
+		// A vote for a bid that was given up: the voter need not keep it.
 		s.send(from, election.Release{Election: m.Election, Term: m.Term, Holder: c.cfg.Self})
 	}
 	return c.end(s)
@@ -212,8 +212,8 @@ func (c *Contest) VoteRefused(f Facts, from election.PeerID, m election.VoteRefu
 	return c.end(s)
 }
 
-// Reconnected asks a voter again that has just connected, or releases the term that a former
-// life won: earlier messages may be lost.
+// Reconnected handles a voter that has just connected, since earlier messages may be lost. A
+// nominee asks it again; or it gets the release of the term that a former life won.
 func (c *Contest) Reconnected(f Facts, voter election.PeerID) Verdict {
 	s := new(step).begin(f)
 	switch {
@@ -225,8 +225,8 @@ func (c *Contest) Reconnected(f Facts, voter election.PeerID) Verdict {
 	return c.end(s)
 }
 
-// Reroster continues under a roster that has just become durable: an earned lease stays
-// valid, and the votes are asked for again (R6).
+// Reroster continues under a roster that has just become durable. An earned lease stays valid,
+// and the votes are asked for again (R6).
 func (c *Contest) Reroster(f Facts) Verdict {
 	s := new(step).begin(f)
 	if c.held != nil && c.held.lease != nil {
@@ -243,7 +243,7 @@ func (c *Contest) Reroster(f Facts) Verdict {
 		b.resendAt = s.now
 		clear(b.refused)
 	}
-	if c.Role() == Leader && c.held.term > s.roster.Floor { // else it overtakes the term instead
+	if c.Role() == Leader && c.held.term > s.roster.Floor { // else the leader overtakes its term instead
 		s.sendVoters(c.request(s, c.held.term))
 	}
 	return c.end(s)

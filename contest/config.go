@@ -21,26 +21,26 @@ type Config struct {
 	Rand         *rand.Rand
 }
 
-// VoteTimeout is how long a voter keeps a request that it can't grant yet, and how long
-// others wait for a nominee once the old lease has expired.
+// VoteTimeout is how long a voter keeps a request that it can't grant yet. Once the old lease
+// has expired, others wait for a nominee for as long.
 func (c *Config) VoteTimeout() time.Duration { return 2 * c.Heartbeat }
 
-// disputeTime is how long a leader stays in a term that a reachable voter can't renew: by
-// then the bid that it voted for has ended.
+// disputeTime is how long a leader stays in a term that a reachable voter can't renew. After
+// that time the bid that this voter voted for has ended.
 func (c *Config) disputeTime() time.Duration { return c.VoteTimeout() + c.Heartbeat }
 
-// Stagger is how much longer than the next better candidate each waits for its turn.
+// Stagger is how much longer each candidate waits for its turn than the next better one.
 func (c *Config) Stagger() time.Duration { return c.Heartbeat / 4 }
 
-// guard is how long before its lease ends a leader steps down, and how much of a lease must
-// be left to start to lead.
+// guard is the time between a leader's step-down and the end of its lease. To start to lead,
+// more than this must be left of a lease.
 func (c *Config) guard() time.Duration { return c.Stagger() }
 
 // transferStandDown is how long a leader that transfers lets its target go first.
 func (c *Config) transferStandDown() time.Duration { return 2 * c.VoteTimeout() }
 
-// holdOutlived is the rest of a hold that a new leadership can wait out without the vote
-// that is held: its first lease, less some slack.
+// holdOutlived is how long a new leadership can do without a vote that a hold keeps back: its
+// first lease, less some slack.
 func (c *Config) holdOutlived() time.Duration {
 	return quorum.HolderLease(c.Lease, c.Drift) - 2*c.guard()
 }

@@ -20,46 +20,46 @@ type Selection interface {
 	Active() bool
 }
 
-// Contest is one election as this agent takes part in it, for one goroutine.
+// Contest is one election as this agent takes part in it. Only one goroutine uses it.
 //
-// Invariant: vacantSince is Never exactly while another agent is known to lead, or may.
+// Invariant: vacantSince is Never exactly while another agent is known to lead or may lead.
 type Contest struct {
 	held      *tenure // the term that this agent leads, or has stepped down from
-	bid       *bid    // for a first term, or while it leads for a higher one; kept until the release
+	bid       *bid    // a nominee's, or a leader's for a higher term; kept until the release
 	cfg       *Config
 	name      election.Name
 	candidate bool
 	priority  int
 	selection Selection
-	highest   election.Term // seen from any agent
+	highest   election.Term // the highest term seen from any agent
 	asked     asked
 	leader    Known
-	ended     election.Term // every term up to it has ended: its leader released it, or a later one was heard; with quorum
+	ended     election.Term // all terms up to it have ended: released by their leader, or followed by a later one; with quorum
 	gone      gone
 	rumour    rumour
 
 	vacantSince    election.Instant
-	notBefore      election.Instant // it starts no round until then: a bid has failed, or another agent is the target of a transfer
-	standDownUntil election.Instant // this agent lets others go first
+	notBefore      election.Instant // no round starts before: a bid has failed, or another agent is the target of a transfer
+	standDownUntil election.Instant // until then this agent lets others go first
 	standDowns     map[election.PeerID]election.Instant
 	failures       int
-	begun          bool          // the round under way is this agent's own
-	late           election.Term // of the last bid that won no majority in time
+	begun          bool          // this agent began the round under way
+	late           election.Term // the term of the last bid that won no majority in time
 
-	unheard      election.Release // of a former life's term: most are not connected when it leaves
+	unheard      election.Release // the release of a former life's term: most agents are not connected when it is sent
 	unheardUntil election.Instant
 
 	rival rival // a higher priority seen while leading
-	offer offer // of the election to another agent, which has not led it since
+	offer offer // a transfer to another agent, which has not led since
 }
 
-// New returns a contest without a known leader. It asks for terms above highest and spent.
+// New returns a contest without a known leader. Its bids are for terms above highest and spent.
 func New(name election.Name, cfg *Config, s Selection, highest, spent election.Term) *Contest {
 	return &Contest{name: name, cfg: cfg, selection: s, vacantSince: election.Never,
 		standDowns: map[election.PeerID]election.Instant{}, highest: highest, asked: upTo(spent)}
 }
 
-// Clone returns a copy that shares nothing that changes, with that copy of the selection.
+// Clone returns a copy that shares nothing that changes, and whose selection is s.
 func (c *Contest) Clone(s Selection) *Contest {
 	n := *c
 	n.selection, n.asked.spans, n.standDowns = s, slices.Clone(c.asked.spans), maps.Clone(c.standDowns)
@@ -83,7 +83,7 @@ func (c *Contest) Clone(s Selection) *Contest {
 	return &n
 }
 
-// Known is a leader whose heartbeat was received at Heard, and which is named until Until.
+// Known is a leader whose heartbeat came at Heard, and which is named as the leader until Until.
 type Known struct {
 	Holder election.Holder
 	Term   election.Term
@@ -92,9 +92,9 @@ type Known struct {
 	Heard  election.Instant
 }
 
-// gone is the last leader known to have ended a term which no voter has confirmed: its own
-// terms up to that one have ended. So have those of others, if it did lead: a claim of theirs
-// counts only if it was sent after at. Without quorum terms order nothing, and at is 0.
+// gone is the last leader known to have ended a term which no voter has confirmed. Its own
+// terms up to that one have ended. So have those of others, if it did lead: a claim of another
+// leader counts only if it was sent after at. Without quorum terms order nothing, and at is 0.
 type gone struct {
 	holder election.Holder
 	term   election.Term
@@ -106,12 +106,12 @@ func (g gone) outdates(h election.Holder, t election.Term, echo election.Instant
 	return t <= g.term && (h == g.holder || echo < g.at)
 }
 
-// rumour is a leader that is awaited: voters have reported it, or how long its lease runs
-// is not known yet.
+// rumour is a leader that is awaited: voters have reported it, or it claims to lead and it is
+// not known yet how long its lease runs.
 type rumour struct {
 	holder     election.Holder
 	term       election.Term
-	heedUntil  election.Instant // its heartbeat should have come by then
+	heedUntil  election.Instant // a heartbeat of this leader should have come by then
 	promiseEnd election.Instant
 }
 
@@ -143,7 +143,7 @@ type tenure struct {
 	firstBeat election.SendID                      // the first heartbeat that claimed the term
 	disputed  map[election.PeerID]election.Instant // voters that can't renew the term, and since when
 	leaving   *departure                           // nil while it leads
-	outworn   bool                                 // it is to be overtaken at once (K4d, K4e)
+	outworn   bool                                 // the leader is to take a higher term at once (K4d, K4e)
 	former    bool                                 // a former life won it
 }
 
@@ -179,7 +179,7 @@ func (c *Contest) expireKnown(s *step) {
 	}
 	s.out.Expired = c.leader.Holder.Peer
 	if k := c.leader; c.cfg.Quorum && c.ended < k.Term-1 && c.gone.term < k.Term {
-		c.gone = gone{holder: k.Holder, term: k.Term - 1, at: s.now} // it led on from those
+		c.gone = gone{holder: k.Holder, term: k.Term - 1, at: s.now} // it led on from those terms, so they have ended
 	}
 	c.forget(s, election.ReasonLeaseExpired)
 }
@@ -226,7 +226,7 @@ func (c *Contest) follow(s *step, k Known) {
 	}
 }
 
-// announce reports a change to this host's programs, which do not see the roster election.
+// announce reports a change to this host's programs. They do not see the roster election.
 func (c *Contest) announce(s *step, a election.Announcement) {
 	if c.name == election.RosterElection {
 		return
@@ -235,7 +235,7 @@ func (c *Contest) announce(s *step, a election.Announcement) {
 	s.out.Announce = append(s.out.Announce, a)
 }
 
-// field is the agents that can be elected now.
+// field returns the agents that can be elected now.
 func (c *Contest) field(s *step) election.Field {
 	f := election.Field{Self: c.rank(), Able: c.unable(s) == 0, Full: s.Closed(), Patience: c.patience(s)}
 	if c.Role() == Leader {
@@ -282,8 +282,8 @@ func (c *Contest) unable(s *step) election.Obstacle {
 	return 0
 }
 
-// patience is until when to wait for another agent's round: a vote timeout after the old
-// lease has expired at every voter.
+// patience is until when this agent waits for another agent's round: one vote timeout after
+// the old lease has expired at every voter.
 func (c *Contest) patience(s *step) election.Instant {
 	over := max(s.now, c.leader.Until, c.rumour.promiseEnd, s.PromiseEnd())
 	return over.Add(c.cfg.VoteTimeout())

@@ -1,8 +1,7 @@
-// Package contest is one election as one agent takes part in it: whether the agent is a
-// candidate, which leader it knows, its bid for votes, its leadership, and the end of
-// that. A Contest is given Facts and returns a Verdict. It knows nothing of
-// connections, gossip, disks, or other elections: package elector answers its
-// questions and carries out what it asks for.
+// Package contest is one election as one agent takes part in it: whether the agent is a candidate,
+// which leader it knows, its bid for votes, its leadership, and the end of that leadership. A
+// Contest is given Facts and returns a Verdict. It knows nothing of connections, gossip, disks, or
+// other elections: package elector answers its questions and carries out its verdicts.
 //
 // The words are explained in docs/architecture.md; G1, H1, R6 and the like are rules of
 // docs/guarantees.md.
@@ -23,14 +22,12 @@
 // was lost, so that the best one starts alone (startInTurn in seeking.go). After a failed
 // bid, or while the target of a transfer goes first, it waits longer (notBefore).
 //
-// A nominee waits for promises to end: the voters have promised the old leader to grant
-// nothing to another agent until its lease has expired on any clock. They keep the
-// request, and the nominee repeats it, because its lease counts from the send (seekVotes in
-// bid.go).
+// A nominee waits for promises to end. The voters have promised the old leader to grant nothing to
+// another agent until that leader's lease has expired on any clock. They keep the nominee's
+// request. The nominee repeats it, because its lease counts from the send (seekVotes in bid.go).
 //
-// A leader that steps down waits for its programs: until all have stopped, or the last
-// deadline that they know has passed. Only then does it release the term (finishLeaving in
-// handover.go, H6).
+// A leader that steps down waits for its programs, until all have stopped or the last deadline that
+// they know has passed. Only then does it release the term (finishLeaving in handover.go, H6).
 //
 // # A step
 //
@@ -43,41 +40,39 @@
 //	finishLeaving releases a term once that is safe
 //	seek          follows up a round of selection or a bid, or starts a round
 //
-// If Ends reports that the lease is about to end, Expire is called before any other step,
-// so that a leader that was frozen does not act on what it receives next.
+// If Ends reports that the lease is about to end, the elector calls Expire before any other
+// step. So a leader that was frozen does not act on what it receives next.
 //
 // # A takeover
 //
-// Leader a is killed; b and c follow it. Its connection closes, so b's Advance finds
-// the election vacant (seek) and starts a round. No better candidate is left: the
-// selection makes b the nominee, and nominate starts a bid for a term that was never
-// asked for (newTerm, H1). Each Vote Request is sent again after heartbeat/2, and
-// then every three quarters of a heartbeat.
+// Leader a is killed; b and c follow it. b's connection to a closes, so b's Advance finds the
+// election vacant (seek) and starts a round. No better candidate is left: the selection makes b the
+// nominee. nominate starts a bid for a term that b has never asked for (newTerm, H1). Each Vote
+// Request is sent again after heartbeat/2, and then every three quarters of a heartbeat.
 //
-// When the promises to a have ended, the voters write their votes and grant them.
-// VoteGranted counts each from the send that it answers (H3, H4). Once a majority leaves
-// enough of a lease (won), Advance makes b the leader (becomeLeader, H5): it announces
-// that and sends a heartbeat at once. Each answer of a voter renews the lease (Renewed in
-// leading.go). On c, Claimed names b as the leader until b's lease may have expired
-// (follow, G5).
+// When the promises to a have ended, the voters write their votes and grant them. VoteGranted
+// counts each vote from the send that it answers (H3, H4). Once a majority leaves enough of a
+// lease (won), Advance makes b the leader (becomeLeader, H5): b announces that and sends a
+// heartbeat at once. Each answer of a voter renews the lease (Renewed in leading.go). On c,
+// Claimed names b as the leader until b's lease may have expired (follow, G5).
 //
 // # Where a program is notified to stop
 //
-// stepDown in handover.go adds a Withdrawal to Verdict.StepDown, which is carried out
-// first. It is called when the lease is about to end (Expire), when a higher term is
+// stepDown in handover.go adds a Withdrawal to Verdict.StepDown, which the elector carries out
+// first. stepDown is called when the lease is about to end (Expire), when a higher term is
 // claimed (claimed), for a candidate of higher priority (giveWay), after a suspend
 // (Suspended), and by command (StepDown, Leave). Stopped takes the receipt.
 //
 // # Lives
 //
 // An agent that dies and is back with its record is the same holder (lives.go). Authority is
-// what the agent holds, has asked for and has told: it is on record before anybody sees it
-// (K1). Resume takes it over: the term that the former life led, by a lease that ends when
-// that one's did and that only this life's own sends renew (K4a); or a leadership that ends,
-// whose release still waits for the programs (K4b). A bid is not continued: the terms asked
-// for are not asked for again, and a higher one is granted at once, since the holder is the
-// same (K4c). Overtake takes a higher term where the present one may not be told again
-// (K4d, K4e). Bury forgets a leader whose lineage has ended (K5).
+// what it holds, has asked for and has told: that is on record before anybody sees it (K1).
+// Resume takes it over. If the former life led, this life leads on in the same term: the lease
+// ends when it would have ended, and only this life's own sends renew it (K4a). If a
+// leadership was ending, its release still waits for the programs (K4b). A bid is not
+// continued. Terms asked for are not asked for again; a higher one is granted at once, since
+// the holder is the same (K4c). Overtake takes a higher term where the present one may not be
+// told again (K4d, K4e). Bury forgets a leader whose lineage has ended (K5).
 //
 // # Guarantees
 //

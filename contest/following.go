@@ -7,9 +7,9 @@ import (
 	"github.com/doyen-election/doyen/quorum"
 )
 
-// Prolong takes a claim that changes nothing but until when the leader is named: with a
-// thousand elections nearly all are such. It returns when Advance is to be called, and
-// whether this claim is one.
+// Prolong handles a claim that changes only until when the leader is named: with a thousand
+// elections nearly all claims are such. It returns when Advance is to be called, and whether
+// this claim is such a one.
 func (c *Contest) Prolong(f Facts, holder election.Holder, claim election.Claim, until election.Instant) (election.Instant, bool) {
 	now, k := f.Now(), &c.leader
 	if k.Holder != holder || k.Term != claim.Term || until <= now || c.Role() != Follower || c.Vacant() || c.Active() ||
@@ -20,8 +20,8 @@ func (c *Contest) Prolong(f Facts, holder election.Holder, claim election.Claim,
 	return min(k.Until, f.SuspectAt(holder.Peer), c.holdChanges(f)), true
 }
 
-// Claimed handles one leadership that a heartbeat claims. until is when its lease may end at
-// the earliest; echo is when this agent sent what the heartbeat echoes.
+// Claimed handles one leadership that a heartbeat claims. until is the earliest instant at
+// which its lease may end; echo is when this agent sent what the heartbeat echoes.
 func (c *Contest) Claimed(f Facts, holder election.Holder, claim election.Claim, echo, until election.Instant) Verdict {
 	s := new(step).begin(f)
 	c.claimed(s, echo, Known{Holder: holder, Term: claim.Term, rank: claim.Rank, Heard: s.now, Until: until})
@@ -50,23 +50,23 @@ func (c *Contest) claimed(s *step, echo election.Instant, k Known) {
 		c.rumour = c.heed(s, k)
 		return
 	case c.Role() == Leaving:
-		c.rumour = c.heed(s, k) // and does not start a round against it once it has released its term
+		c.rumour = c.heed(s, k) // then this agent starts no round against it after its own release
 		return
 	case k.Until <= s.now:
-		// It leads, but how long is not known yet: its next heartbeat echoes our stamp.
+		// It leads, but how long is not known yet: its next heartbeat will echo this agent's stamp.
 		c.rumour = c.heed(s, k)
 		return
 	}
 	c.follow(s, k)
 }
 
-// heed is the rumour of a leader that claims to lead but can't be named yet.
+// heed returns the rumour of an agent that claims to lead but can't be named yet.
 func (c *Contest) heed(s *step, k Known) rumour {
 	return rumour{holder: k.Holder, term: k.Term, heedUntil: s.now.Add(2 * c.cfg.Heartbeat), promiseEnd: c.rumour.promiseEnd}
 }
 
-// yields reports whether this leader steps down for another that claims to lead: with
-// quorum for a higher term only; without, for a higher term, or the same with a better rank.
+// yields reports whether this leader steps down for another that claims to lead: for a higher
+// term, and without quorum also for the same term with a better rank.
 func (c *Contest) yields(other Known) bool {
 	if c.cfg.Quorum || other.Term != c.held.term {
 		return other.Term > c.held.term
@@ -95,7 +95,7 @@ func (c *Contest) released(s *step, m election.Release) {
 		return // a late message about a term that its holder has overtaken
 	}
 	if c.leader.Holder != m.Holder && (c.leader.Holder != (election.Holder{}) || m.StandDown == 0 && m.Target == "") {
-		return // a bid given up, or an old term: not of a leader that is followed here
+		return // about a bid given up or an old term, not about a leader that is followed here
 	}
 	if c.Role() != Follower && c.Role() != Nominee {
 		return
@@ -104,7 +104,7 @@ func (c *Contest) released(s *step, m election.Release) {
 	case c.leader.Holder != m.Holder:
 	case c.confirms(s, m.Holder, c.leader.Term):
 		c.outdate(c.leader.Term)
-	default: // it may have made the term up: the terms of others may go on
+	default: // the holder may have made the term up: the terms of others may go on
 		c.gone = gone{holder: m.Holder, term: c.leader.Term}
 		if c.cfg.Quorum {
 			c.gone.at = s.now
@@ -115,7 +115,7 @@ func (c *Contest) released(s *step, m election.Release) {
 	c.takeTurns(s, m.Target)
 }
 
-// Bury ends the leadership of a lineage that acts no more and has no further life (K5).
+// Bury ends the leadership of a lineage that acts no longer and has no further life (K5).
 func (c *Contest) Bury(f Facts, dead election.Holder) Verdict {
 	s := new(step).begin(f)
 	if c.rumour.holder == dead {
@@ -127,8 +127,8 @@ func (c *Contest) Bury(f Facts, dead election.Holder) Verdict {
 	return c.end(s)
 }
 
-// takeTurns lets the target of a transfer ask for votes at once, and all others wait for
-// one vote timeout.
+// takeTurns lets the target of a transfer ask for votes at once. All others wait for one vote
+// timeout first.
 func (c *Contest) takeTurns(s *step, target election.PeerID) {
 	if target == "" {
 		return
@@ -164,8 +164,8 @@ func (c *Contest) heedRecord(s *step, g election.Record) {
 	c.rumour = rumour{holder: g.Holder, term: g.Term, heedUntil: s.now.Add(min(g.Remaining, 2*c.cfg.Heartbeat)), promiseEnd: end}
 }
 
-// Suspended ends every lease and bid from before the host was suspended. Answers to what was
-// sent before can't count for later ones: they are about terms that it never asks for again,
+// Suspended ends every lease and bid from before the suspend of the host. Answers to earlier
+// sends can't count for later ones: they are about terms that this agent never asks for again,
 // or about earlier heartbeats (H1, H4).
 func (c *Contest) Suspended(f Facts) Verdict {
 	s := new(step).begin(f)
@@ -174,7 +174,7 @@ func (c *Contest) Suspended(f Facts) Verdict {
 		c.stepDown(s, departure{reason: election.ReasonSuspended})
 		return c.end(s)
 	case Leaving:
-		c.held.leaving.suspended = true // its heartbeats would have others name it for too long
+		c.held.leaving.suspended = true // by its heartbeats, others would name it as the leader for too long
 	default:
 		c.giveUp(s)
 	}
@@ -182,8 +182,8 @@ func (c *Contest) Suspended(f Facts) Verdict {
 	return c.end(s)
 }
 
-// doubt stops naming the leader until a heartbeat of it echoes an instant after the suspend.
-// The leader gets time to send one before this agent seeks another leader.
+// doubt stops naming the leader until one of its heartbeats echoes an instant after the
+// suspend. The leader gets time to send that one before this agent seeks another leader.
 func (c *Contest) doubt(s *step) {
 	k := c.leader
 	if k.Holder == (election.Holder{}) {

@@ -9,13 +9,13 @@ import (
 // departure is how and why a leadership ends.
 type departure struct {
 	reason    election.Reason
-	to        election.PeerID  // the target of a transfer, or of a leader that can't write
+	to        election.PeerID  // the next leader: a transfer's target, or the choice of a leader that can't write
 	stopBy    election.Instant // the last deadline that the programs were given
-	stopped   bool             // all programs have
-	suspended bool             // the host was, since then
+	stopped   bool             // all programs have stopped
+	suspended bool             // the host was suspended since then
 }
 
-// standDown is how long this agent lets others go first after a leadership that ended so.
+// standDown is how long this agent lets others go first once its leadership ended for that reason.
 func (c *Contest) standDown(why election.Reason) time.Duration {
 	switch why {
 	case election.ReasonResigned, election.ReasonDraining, election.ReasonShutdown, election.ReasonDisk:
@@ -26,8 +26,7 @@ func (c *Contest) standDown(why election.Reason) time.Duration {
 	return 0
 }
 
-// orderly reports whether the lease was valid when the leader stepped down, and it is known
-// how long it runs.
+// orderly reports whether the lease was valid when the leader stepped down, and its end is known.
 func (d departure) orderly() bool {
 	if d.suspended {
 		return false
@@ -56,11 +55,11 @@ func (c *Contest) Leave(f Facts, why election.Reason) Verdict {
 	return c.end(s)
 }
 
-// stepDown has all programs stop that act under the term. It is released once they have, or
-// their last deadline has passed (H6).
+// stepDown has all programs stop that act under the term. The term is released once they have
+// stopped, or once their last deadline has passed (H6).
 func (c *Contest) stepDown(s *step, d departure) {
 	d.stopBy = c.leaseEnd(s.now)
-	d.stopped = c.name == election.RosterElection // no program acts on it
+	d.stopped = c.name == election.RosterElection // no program acts in that election
 	c.held.leaving = &d
 	s.out.Again = true
 	if !d.stopped {
@@ -91,7 +90,7 @@ func (c *Contest) finishLeaving(s *step) {
 	target, standDown := c.successor(s)
 	release := election.Release{Election: c.name, Term: c.held.term, Holder: c.cfg.Self,
 		Target: target, StandDown: standDown, Leaving: s.StopsSoon(c.cfg.Self.Peer)}
-	if c.bid != nil { // asked for while leading, and perhaps granted; first, so that the next leader asks for more
+	if c.bid != nil { // a higher term, perhaps granted; released first, so that the next leader asks for more
 		higher := release
 		higher.Term = c.bid.lease.Term
 		c.releaseTo(s, higher)
@@ -113,8 +112,8 @@ func (c *Contest) finishLeaving(s *step) {
 }
 
 // successor returns which agent is to lead next (empty: any), and how long this agent lets
-// others go first. It is decided at the release: the candidates may have changed while the
-// programs stopped.
+// others go first. The choice is made at the release, since the candidates may have changed
+// while the programs stopped.
 func (c *Contest) successor(s *step) (target election.PeerID, standDown time.Duration) {
 	best := c.bestOther(s)
 	d := c.held.leaving
@@ -154,7 +153,7 @@ func (c *Contest) Stand(candidate bool, priority int) { c.candidate, c.priority 
 
 func (c *Contest) HasHeir(f Facts) bool { _, has := c.heir(new(step).begin(f)); return has }
 
-// BestOf returns the best eligible other candidate that may lead now; zero: there is none.
+// BestOf returns the best other candidate that is eligible and may lead now; zero: there is none.
 func (c *Contest) BestOf(f Facts, eligible func(election.PeerID) bool) election.Rank {
 	now := f.Now()
 	return bestOf(f, func(r election.Rank) bool { return c.mayLead(now, r) && eligible(r.Peer) })

@@ -34,7 +34,7 @@ func (c *Contest) leaseEnd(now election.Instant) election.Instant {
 	return c.held.lease.End()
 }
 
-// lead keeps a leadership: it overtakes its term when that can't be renewed any more, and
+// lead keeps a leadership: it overtakes the term when that can't be renewed any more, and
 // gives way to a higher priority.
 func (c *Contest) lead(s *step) {
 	c.overtakeTerm(s)
@@ -42,7 +42,7 @@ func (c *Contest) lead(s *step) {
 	if c.held.lease != nil {
 		s.wake(c.actsUntil())
 	} else {
-		s.wake(s.now.Add(c.cfg.Heartbeat)) // what it reports of itself is extended then
+		s.wake(s.now.Add(c.cfg.Heartbeat)) // what this agent shows of its leadership is extended then
 	}
 	c.giveWay(s)
 }
@@ -60,8 +60,8 @@ func (c *Contest) Refresh(now election.Instant) bool {
 	return c.leader != before
 }
 
-// overtakeTerm takes a higher term from the same voters when this one can't be renewed any
-// more: same leader, higher token, no gap (R6).
+// overtakeTerm takes a higher term from the same voters when the present one can't be renewed
+// any more: same leader, higher token, no gap (R6).
 func (c *Contest) overtakeTerm(s *step) {
 	if c.held.lease == nil && c.held.outworn {
 		t := c.newTerm(s)
@@ -76,7 +76,7 @@ func (c *Contest) overtakeTerm(s *step) {
 	if c.held.term <= floor && c.goBack(s) || c.bid == nil || c.bid.lease.Term <= floor || c.bid.tooLow(s.roster) {
 		c.bid = c.newBid(s)
 	}
-	if c.won(s, c.bid) && c.bid.lease.End() >= c.held.lease.End() { // programs were told of the later one
+	if c.won(s, c.bid) && c.bid.lease.End() >= c.held.lease.End() { // programs know the end of the old lease
 		c.overtake(s, &tenure{term: c.bid.lease.Term, lease: c.bid.lease})
 		return
 	}
@@ -91,7 +91,7 @@ func (c *Contest) overtake(s *step, next *tenure) {
 	s.out.Beat = true
 }
 
-// Ends reports whether this leader's lease is about to end. Then Expire comes before any
+// Ends reports whether this leader's lease is about to end. If so, Expire comes before any
 // other step: a leader that was frozen must not act on what it receives next.
 func (c *Contest) Ends(now election.Instant) bool {
 	return c.held != nil && c.held.leaving == nil && c.held.lease != nil && now >= c.actsUntil()
@@ -131,7 +131,7 @@ func (c *Contest) Claim(now election.Instant, send election.SendID) election.Cla
 func (c *Contest) Disputed() iter.Seq[election.PeerID] { return maps.Keys(c.held.disputed) }
 
 // Renewed counts a voter's answer that renews the claim of a heartbeat sent at that instant
-// (H4). It reports whether the lease has grown, so that Advance should be called.
+// (H4). It reports whether the lease has grown: then Advance should be called.
 func (c *Contest) Renewed(voter election.PeerID, m *election.HeartbeatAck, sent election.Instant) bool {
 	if !c.ClaimedBy(m.Send) {
 		return false
@@ -142,9 +142,9 @@ func (c *Contest) Renewed(voter election.PeerID, m *election.HeartbeatAck, sent 
 	return c.held.lease.End() > before // answers after the majority's change nothing
 }
 
-// Nacked learns that a voter does not renew the claim of that heartbeat, and asks for its
-// vote unless it has granted a higher term: then it disputes this one, and Advance should be
-// called.
+// Nacked handles a voter's refusal to renew the claim of that heartbeat. If the voter has
+// granted a higher term, it disputes this one, and Advance should be called. Otherwise the
+// leader asks for its vote.
 func (c *Contest) Nacked(f Facts, voter election.PeerID, send election.SendID, n election.Nack) (v Verdict, disputes bool) {
 	s := new(step).begin(f)
 	if !c.ClaimedBy(send) {
@@ -170,8 +170,8 @@ type rival struct {
 	since election.Instant
 }
 
-// offer counts how often a candidate did not lead after the election was transferred to it:
-// one that can't lead must not cost a gap every preempt delay.
+// offer counts how often a candidate did not lead after a transfer to it: a candidate that
+// can't lead must not cost a gap every preempt delay.
 type offer struct {
 	peer  election.PeerID
 	times int
@@ -216,7 +216,7 @@ func (c *Contest) giveWay(s *step) {
 	}
 	due := c.rival.since.Add(c.cfg.PreemptDelay << c.offer.vain(best.Peer))
 	if s.now >= due && !s.SharesRoster(best.Peer) {
-		due = s.now.Add(c.cfg.Heartbeat) // its next answer tells
+		due = s.now.Add(c.cfg.Heartbeat) // the rival's next answer shows its roster
 	}
 	if s.now < due {
 		s.wake(due)
@@ -229,9 +229,9 @@ func (c *Contest) bestOther(s *step) election.Rank {
 	return c.BestOf(s.Facts, func(election.PeerID) bool { return true })
 }
 
-// heir returns whether another agent can lead next, and the target to name: none if there
-// are candidates that start by themselves, else the best of those that have just stepped
-// down, which would wait.
+// heir returns whether another agent can lead next, and the target to name. It names none if
+// some candidate starts by itself, else the best of those that have just stepped down: without
+// being named, they would wait.
 func (c *Contest) heir(s *step) (target election.PeerID, exists bool) {
 	if c.bestOther(s).Peer != "" {
 		return "", true
@@ -250,12 +250,12 @@ func bestOf(f Facts, eligible func(election.Rank) bool) election.Rank {
 	return best
 }
 
-// outlived reports whether this leader needs a higher term (R6). A voter disputes its term
-// if it has granted that to another holder, or a higher one. The leader takes a higher term
-// if the voters that do not dispute its term are not a majority; if some do, once half the
-// lease has passed without a renewal, or one that is reachable has done so for disputeTime:
-// without its vote the next silent voter may end the leadership. So it does if a new
-// roster's floor has risen to its term, and where Overtake has asked for it.
+// outlived reports whether this leader needs a higher term (R6). A voter disputes the leader's
+// term if it has granted that to another holder, or a higher one. The leader needs a higher term
+// if the voters without a dispute are not a majority. With any dispute, it needs one once half
+// the lease has passed without a renewal, or a reachable voter has disputed for disputeTime:
+// without this vote the next silent voter may end the leadership. It also needs one if a new
+// roster's floor has risen to its term, or Overtake asked for one.
 func (c *Contest) outlived(s *step) bool {
 	switch {
 	case c.held.term <= s.roster.Floor, c.bid != nil, c.held.outworn:

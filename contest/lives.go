@@ -5,13 +5,13 @@ import (
 	"github.com/doyen-election/doyen/quorum"
 )
 
-// An agent that dies and is back with its record goes on as the same holder. Seen from
-// outside it paused, and lost some answers. So the next life must know all that the former
-// one may have told anybody: Authority is that, and Resume takes it over.
+// An agent that dies and is back with its record goes on as the same holder. Seen from outside
+// it paused, and lost some answers. So the next life must know all that the former one may
+// have told anybody. That is its Authority, which Resume takes over.
 
-// Authority is what this agent holds and has asked for, which is on record before it shows
-// (K1). It reveals nothing of a leadership of the roster election (K8): in the term of a
-// former life, a driver that remembers nothing would propose a second roster.
+// Authority is what this agent holds and has asked for. It is on record before anybody sees it
+// (K1). It reveals nothing of a leadership of the roster election (K8): a driver that
+// remembers nothing would propose a second roster in the term of its former life.
 func (c *Contest) Authority() election.Authority {
 	a := election.Authority{Election: c.name, Highest: c.asked.highest()}
 	if c.name == election.RosterElection {
@@ -38,8 +38,8 @@ func (c *Contest) Authority() election.Authority {
 	return a
 }
 
-// Prolongs brings the row of a leadership up to date that differs by its deadline alone, as
-// nearly all of a thousand do after a heartbeat. It reports whether the row is such.
+// Prolongs updates a row on record that differs from this leadership by its deadline alone, as
+// nearly all of a thousand do after a heartbeat. It reports whether the row was such a one.
 func (c *Contest) Prolongs(a *election.Authority) bool {
 	h := c.held
 	if h == nil || h.lease == nil || h.leaving != nil || h.term != a.Term || a.Ending.Reason != "" || h.lease.End() == a.Until ||
@@ -50,8 +50,8 @@ func (c *Contest) Prolongs(a *election.Authority) bool {
 	return true
 }
 
-// Resume takes over what the former life left on record. The lease is nil without quorum. No
-// bid is continued: it would count votes for sends that this life knows nothing of (K4c).
+// Resume takes over what the former life left on record. The lease is nil without quorum. A
+// bid is not continued: it would count votes for sends that this life knows nothing of (K4c).
 func (c *Contest) Resume(a election.Authority, lease *quorum.Lease) {
 	c.highest = max(c.highest, a.Highest)
 	c.asked = upTo(max(c.asked.highest(), a.Highest))
@@ -67,8 +67,8 @@ func (c *Contest) Resume(a election.Authority, lease *quorum.Lease) {
 	c.leader = Known{Holder: c.cfg.Self, Term: a.Term, rank: c.rank(), Until: a.Until}
 }
 
-// Resumed is the first step after Resume. It repeats that a leadership ends: the former life
-// may have died between the record and the notice.
+// Resumed is the first step after Resume. It withdraws an ending leadership again: the former
+// life may have died between the record and the notice.
 func (c *Contest) Resumed(f Facts) Verdict {
 	s := new(step).begin(f)
 	switch c.Role() {
@@ -83,7 +83,7 @@ func (c *Contest) Resumed(f Facts) Verdict {
 }
 
 // Overtake has a leader take a higher term at once: the present one may not be told to those
-// that are to act now (K4d), or was asked for with another lease (K4e).
+// that are to act now (K4d), or it was asked for with another lease (K4e).
 func (c *Contest) Overtake(f Facts) Verdict {
 	s := new(step).begin(f)
 	if c.Role() == Leader {

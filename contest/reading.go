@@ -8,10 +8,10 @@ func (c *Contest) Stands() bool { return c.candidate }
 
 func (c *Contest) Priority() int { return c.priority }
 
-// Leader returns the leader that is named, perhaps this agent; zero: none is.
+// Leader returns the leader that this agent names, perhaps itself; zero: it names none.
 func (c *Contest) Leader() Known { return c.leader }
 
-// Vacant reports whether no other agent is known to lead, nor may.
+// Vacant reports whether no other agent is known to lead or may lead.
 func (c *Contest) Vacant() bool { return c.vacantSince != election.Never }
 
 func (c *Contest) Active() bool { return c.selection.Active() }
@@ -23,10 +23,10 @@ func (c *Contest) Highest() election.Term { return c.highest }
 
 func (c *Contest) Asked() election.Term { return c.asked.highest() }
 
-// Fresh reports whether no term of it is known to have ended.
+// Fresh reports whether no term of the election is known to have ended.
 func (c *Contest) Fresh() bool { return c.ended == 0 }
 
-// Term is the term that this agent leads, or has not released yet; 0: none.
+// Term is the term that this agent leads, or led and has not released yet; 0: none.
 func (c *Contest) Term() election.Term {
 	if c.held != nil {
 		return c.held.term
@@ -36,7 +36,7 @@ func (c *Contest) Term() election.Term {
 
 func (c *Contest) LeaseEnd(now election.Instant) election.Instant { return c.leaseEnd(now) }
 
-// WonBy is the roster whose majority first promised the term led.
+// WonBy is the roster whose majority first promised the term that this agent leads.
 func (c *Contest) WonBy() *election.Roster { return c.held.lease.Won() }
 
 func (c *Contest) Field(f Facts) election.Field { return c.field(new(step).begin(f)) }

@@ -9,14 +9,14 @@ import (
 )
 
 // seek starts a round of selection when there is no leader and it is this agent's turn, and
-// follows it up.
+// follows up a round or a bid.
 func (c *Contest) seek(s *step) {
 	if c.Role() == Nominee && c.won(s, c.bid) {
 		c.becomeLeader(s, &tenure{term: c.bid.lease.Term, lease: c.bid.lease})
 		return
 	}
 	if !c.vacant(s) {
-		if c.Role() == Nominee { // two that refuse each other must not start again in step
+		if c.Role() == Nominee { // two nominees that refuse each other must not start again at one moment
 			c.notBefore = max(c.notBefore, s.now.Add(c.cfg.Jitter(c.cfg.Heartbeat)))
 		}
 		c.abandon(s)
@@ -26,7 +26,7 @@ func (c *Contest) seek(s *step) {
 	}
 	c.vacantSince = min(c.vacantSince, s.now)
 	f := c.field(s)
-	c.apply(s, f, c.selection.Tick(s.now, f)) // even without a round of its own: Ring passes others' tokens on
+	c.apply(s, f, c.selection.Tick(s.now, f)) // even if this agent began no round: Ring passes others' tokens on
 	switch {
 	case c.Role() == Nominee:
 		c.pursue(s, f)
@@ -60,12 +60,12 @@ func (c *Contest) startInTurn(s *step, f election.Field) {
 	c.apply(s, f, c.selection.Start(s.now, f))
 }
 
-// Contests reports whether this agent has its own round or bid in progress. While it waits
-// for a better candidate's, it has not.
+// Contests reports whether this agent has its own round or bid in progress. A better
+// candidate's round, for which it waits, does not count.
 func (c *Contest) Contests() bool { return c.Role() == Nominee || c.begun && c.selection.Active() }
 
-// vacant reports whether no leader is known or awaited, or the known one seems lost. Its
-// lease may still run: selection uses the time until it ends.
+// vacant reports whether no leader is known or awaited, or the known one seems lost. The lease
+// of a lost leader may still run: selection uses the time until that ends.
 func (c *Contest) vacant(s *step) bool {
 	if c.leader.Holder != (election.Holder{}) {
 		if !s.Runs(c.leader.Holder) {
@@ -115,7 +115,7 @@ func (c *Contest) apply(s *step, f election.Field, v election.Verdict) {
 	switch {
 	case !v.Nominee || c.Role() != Follower || !f.Able:
 	case !c.begun && s.Full():
-		// It was asked to take part by another's round: its own waits for its turn.
+		// Another agent's round asked it to take part: its own round waits for its turn.
 		c.selection.Stop()
 		s.out.Queue = true
 	default:
@@ -123,10 +123,10 @@ func (c *Contest) apply(s *step, f election.Field, v election.Verdict) {
 	}
 }
 
-// holds reports whether this agent can't win without its own vote, which its voter can't
-// give: it holds a promise of an earlier process run (V5). A bid would only keep the others'
-// votes from a candidate that can lead at once. The vote of an agent that shuts down helps
-// to win but not to renew, so it counts only if the hold ends within the first lease (soon).
+// holds reports whether this agent can't win without its own vote, which its voter can't give:
+// the voter holds a promise of an earlier process run (V5). A bid would only keep the others'
+// votes from a candidate that can lead at once. The vote of an agent that shuts down helps to
+// win but not to renew, so it counts only if the hold ends within the first lease (soon).
 func (c *Contest) holds(s *step) bool {
 	held := s.HoldEnd()
 	if s.now >= held {
@@ -138,8 +138,8 @@ func (c *Contest) holds(s *step) bool {
 	})
 }
 
-// holdChanges is when its hold no longer hinders the election, or hinders it less; Never:
-// there is none.
+// holdChanges is when this agent's hold no longer hinders the election, or hinders it less;
+// Never: there is no hold.
 func (c *Contest) holdChanges(f Facts) election.Instant {
 	now, held := f.Now(), f.HoldEnd()
 	switch soon := held.Add(-c.cfg.holdOutlived()); {

@@ -13,35 +13,34 @@ type Facts interface {
 	Now() election.Instant
 	Roster() *election.Roster // the durable one; nil before genesis
 
-	// Obstacle is why this agent can't be elected, as far as the agent as a whole is
-	// concerned; 0: it can.
+	// Obstacle is what keeps this agent as a whole from being elected; 0: nothing does.
 	Obstacle() election.Obstacle
-	Writes() bool // its disk takes what it must promise
-	Full() bool   // it has as many rounds and bids in progress as it may
+	Writes() bool // this agent's disk takes what it must promise
+	Full() bool   // this agent has as many rounds and bids in progress as it may
 	Closed() bool // a round that starts now has to wait in the queue
 	// Informed reports whether enough voters have reported to know that nobody leads. If
 	// not, it returns when to ask again, if no report comes before.
 	Informed() (bool, election.Instant)
-	// FirstTurn is when a first leader may be sought by an agent of that rank.
+	// FirstTurn is when an agent of that rank may seek a first leader.
 	FirstTurn(own election.Rank) election.Instant
 
-	// This agent's own voter: the grant on record, when its promise ends, and when the
-	// hold (a promise of an earlier process run) ends that keeps it from voting for itself.
+	// This agent's own voter: the grant on record, the end of its promise, and the end of its
+	// hold, a promise of an earlier process run that keeps it from voting for itself.
 	Granted() election.Grant
 	PromiseEnd() election.Instant
 	HoldEnd() election.Instant
 
-	// Candidates are the other candidates, in any order, whose agents can be elected. Best
-	// is the best of those that have not just stepped down.
+	// Candidates are the other candidates whose agents can be elected, in any order. Best is the
+	// best of those that have not just stepped down.
 	Candidates() iter.Seq[election.Rank]
 	Best() election.Rank
 	Connected() []election.PeerID
-	Runs(election.Holder) bool         // that process run is connected
-	Silent(election.PeerID) bool       // it has not answered for too long
-	Votes(election.PeerID) bool        // it is a voter, also of a roster that is being written
-	Reachable(election.PeerID) bool    // its vote can be had
-	StopsSoon(election.PeerID) bool    // its agent is shutting down
-	SharesRoster(election.PeerID) bool // it holds the present roster
+	Runs(election.Holder) bool         // that holder's agent is connected
+	Silent(election.PeerID) bool       // the agent has not answered for too long
+	Votes(election.PeerID) bool        // the agent is a voter, also of a roster that is being written
+	Reachable(election.PeerID) bool    // the agent's vote can be had
+	StopsSoon(election.PeerID) bool    // the agent is shutting down
+	SharesRoster(election.PeerID) bool // the agent holds the present roster
 	// SuspectAt is when a connected leader's heartbeats are overdue.
 	SuspectAt(election.PeerID) election.Instant
 }
@@ -49,7 +48,7 @@ type Facts interface {
 // Verdict is what a contest asks for after one step, to be carried out at once.
 type Verdict struct {
 	StepDown []election.Withdrawal
-	Remember election.Term       // without quorum: the term that it leads, to be written; 0: none
+	Remember election.Term       // without quorum: the term that this agent leads, to be written; 0: none
 	Send     []election.Envelope // the caller numbers the Vote Requests
 	Announce []election.Announcement
 	WakeAt   election.Instant // call Advance then
@@ -60,7 +59,7 @@ type Verdict struct {
 	Late     bool             // a vote came after the bid was given up
 	Expired  election.PeerID  // the lease of this leader has expired as seen from here
 
-	// How often it happened.
+	// How often each of these happened.
 	Rounds, Attempts, TermsWon, LeasesExpired, Suspicions, TermLeaps uint8
 }
 
@@ -72,7 +71,7 @@ type step struct {
 	out    Verdict
 }
 
-// begin returns the step itself, so that it need not be allocated.
+// begin returns its receiver, so that a step need not be allocated.
 func (s *step) begin(f Facts) *step {
 	s.Facts, s.now, s.roster, s.out.WakeAt = f, f.Now(), f.Roster(), election.Never
 	return s

@@ -7,8 +7,8 @@ import (
 	"github.com/doyen-election/doyen/quorum"
 )
 
-// A term that nobody can exceed would end an election for good. So a term counts only if it
-// is not far above those known, and a voter has reported or confirms it.
+// A term that nobody can exceed would end an election for good. So a term counts only if it is
+// not far above the terms known, and a voter has reported or confirms it.
 
 // Learn records a term that was granted or claimed elsewhere, and reports whether it counts.
 func (c *Contest) Learn(t election.Term) bool {
@@ -46,8 +46,8 @@ type asked struct{ spans []span }
 type span struct{ first, last election.Term }
 
 const (
-	gap      = 1 << 16 // spans that are no farther apart are made one
-	maxSpans = 16      // of more, the two nearest are made one
+	gap      = 1 << 16 // spans that are no farther apart become one
+	maxSpans = 16      // if there are more, the two nearest become one
 )
 
 // upTo is every term up to t; none if t is 0.
@@ -110,7 +110,7 @@ func (a *asked) join(i int) {
 	a.spans = slices.Delete(a.spans, i, i+1)
 }
 
-// newTerm is the term to ask for next: above all seen, and never asked for before (H1).
+// newTerm is the term to ask for next: above all terms seen, and never asked for before (H1).
 func (c *Contest) newTerm(s *step) election.Term {
 	if s.roster != nil {
 		c.highest = max(c.highest, s.roster.Floor)
@@ -120,9 +120,9 @@ func (c *Contest) newTerm(s *step) election.Term {
 	return c.highest
 }
 
-// goBack forgets the highest term seen, if so many voters refuse the next one as a leap
-// that the others are not a majority (H1): it was made up, and every later bid would be
-// refused as well. It reports whether it did.
+// goBack forgets the highest term seen, if so many voters refuse the next one as a leap that
+// the others are not a majority (H1). The highest term was then made up, and every later bid
+// would be refused as well. goBack reports whether it forgot a term.
 func (c *Contest) goBack(s *step) bool {
 	tooFar := func(id election.PeerID) bool { return c.bid.refused[id].why == election.RefusedLeap }
 	if c.bid == nil || quorum.Confirmed(s.roster, func(id election.PeerID) bool { return !tooFar(id) }) {

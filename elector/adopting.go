@@ -9,10 +9,10 @@ import (
 	"github.com/doyen-election/doyen/quorum"
 )
 
-// A newer roster is adopted without a vote (R2), so it must come from a voter that this
-// agent knows: else a copy of this cluster, changed elsewhere, could replace its voters.
+// A newer roster is adopted without a vote (R2). So it must come from a voter that this agent
+// knows: a copy of this cluster, changed elsewhere, could otherwise replace its voters.
 
-// doubted is the newest roster of a peer that was not adopted.
+// doubted is a peer's newest roster that this agent did not adopt.
 type doubted struct {
 	version election.Version
 	voters  string
@@ -62,8 +62,8 @@ func (e *Elector) objection(from election.PeerID, held, r *election.Roster) Doub
 	return 0
 }
 
-// lost counts the voters that would no longer decide. One change drops at most one: more
-// means that this agent missed several changes, or that they were made elsewhere.
+// lost counts the voters that would no longer decide. One change drops at most one voter:
+// if more are lost, this agent missed several changes, or they were made elsewhere.
 func lost(held, r *election.Roster) int {
 	n := 0
 	for _, v := range held.Counted() {
@@ -74,8 +74,8 @@ func lost(held, r *election.Roster) int {
 	return n
 }
 
-// stillHeld reports whether a majority of the former voters (of each half, if the held
-// roster is marked) is known to hold no newer roster: then none can be committed.
+// stillHeld reports whether a majority of the former voters (of each half, if the held roster
+// is marked) is known to hold no newer roster: then no newer one can be committed.
 func (e *Elector) stillHeld(held *election.Roster) bool {
 	return quorum.Confirmed(held, func(id election.PeerID) bool {
 		p := e.peers.get(id)
@@ -83,7 +83,7 @@ func (e *Elector) stillHeld(held *election.Roster) bool {
 	})
 }
 
-// askVoters asks the voters, at most once a heartbeat, what they hold now.
+// askVoters asks the voters what they hold now, at most once a heartbeat.
 func (e *Elector) askVoters(held *election.Roster) {
 	if e.now < e.askRosterAt {
 		return
@@ -96,8 +96,8 @@ func (e *Elector) askVoters(held *election.Roster) {
 	}
 }
 
-// propose gives a proposal to the voter. The driver must be a voter of the roster held here:
-// an agent that missed a change learns of it first.
+// propose gives a proposal to this agent's voter. The driver must be a voter of the roster
+// held here: an agent that missed a change has to learn of that first.
 func (e *Elector) propose(from election.PeerID, m election.RosterPropose) {
 	held := e.ledger.State().Roster
 	if held != nil && from != e.cfg.Self.Peer && held.Cluster == m.Roster.Cluster && held.Version.Before(m.Roster.Version) &&
@@ -120,8 +120,8 @@ type wantedRestore struct {
 	deadline   election.Instant
 }
 
-// restore goes back to the roster held before one that dropped several voters was adopted.
-// The reply follows once that is durable.
+// restore goes back to the roster that was held before one that dropped several voters was
+// adopted. The reply follows once the former roster is durable.
 func (e *Elector) restore(id election.RequestID) *election.Refusal {
 	state := e.ledger.State()
 	switch {
@@ -157,9 +157,9 @@ func (e *Elector) finishRestore() {
 	ch.restore = nil
 }
 
-// Votes count at one version of the roster only. A voter with an older one adopts the
-// present one as soon as it learns of it, unless its disk is full, or it believes nobody
-// because all voters that it knows were replaced. It can't vote, so it is not reachable.
+// Votes count at one version of the roster only. A voter with an older version adopts the
+// present one as soon as it learns of it, unless its disk is full, or unless it believes
+// nobody since all voters that it knows were replaced. It can't vote, so it is not reachable.
 
 // differs reports whether a voter, or an agent to be added, is known to hold a roster with
 // which it can't vote.
@@ -196,7 +196,7 @@ func (e *Elector) bringUp() election.Instant {
 		if p.differsSince == 0 {
 			p.differsSince, p.bringUpAt = e.now, e.now
 			if !e.joins(id) {
-				p.bringUpAt = e.now.Add(e.cfg.Timing.Heartbeat) // the present one may be under way
+				p.bringUpAt = e.now.Add(e.cfg.Timing.Heartbeat) // the present roster may be on its way
 			}
 		}
 		if e.now >= p.bringUpAt {

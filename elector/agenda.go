@@ -8,20 +8,20 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-// agenda counts this agent's rounds in progress, and those that wait for their turn.
+// agenda counts this agent's rounds in progress, and the elections that wait for their turn.
 type agenda struct {
 	queued     int  // elections that wait to start a round
-	serving    bool // they are being advanced in the order of the queue
+	serving    bool // the queued elections are being advanced, in the order of the queue
 	contesting int  // elections with a round or a bid of this agent in progress
-	window     int  // how many of those there may be
+	window     int  // how many elections may be contesting
 	narrowedAt election.Instant
 	turns      uint64 // queue positions given so far
 }
 
 // A thousand rounds at once would keep all agents too busy to answer any. So a window bounds
 // the rounds and bids in progress, as in a network (Jacobson 1988, "Congestion Avoidance and
-// Control"): it grows by one with each that is won, and is halved when a vote comes too late,
-// at most once a vote timeout. A bid without any vote shows nothing: the voters may have
+// Control"). It grows by one with each bid that is won, and is halved when a vote comes too
+// late, at most once a vote timeout. A bid without any vote shows nothing: the voters may have
 // promised the election to another agent.
 const (
 	minWindow   = 2
@@ -31,8 +31,8 @@ const (
 
 func (a *agenda) full() bool { return a.contesting >= a.window }
 
-// closed reports whether a round has to wait in the queue, also one that starts again: else
-// two agents could fill their windows with rounds that wait for each other, and never end.
+// closed reports whether a round has to wait in the queue, even one that starts again. Otherwise
+// two agents could fill their windows with rounds that wait for each other and never end.
 func (a *agenda) closed() bool { return a.full() || a.queued > 0 && !a.serving }
 
 // widen records that a bid was won.
@@ -45,7 +45,7 @@ func (a *agenda) narrow(now election.Instant, pause time.Duration) {
 	}
 }
 
-// touch has the election advanced in this step, or in the next if that was done.
+// touch has the election advanced in this step, or in the next one if it was advanced already.
 func (c *entry) touch() { c.touched, c.refresh, c.altered = true, true, true }
 
 func (e *Elector) touchAll() {

@@ -19,7 +19,7 @@ func (e *Elector) bar(in election.Barred) {
 	for _, c := range e.contests.rows {
 		e.carry(c, c.Leave(c, election.ReasonBarred))
 	}
-	e.sendAllConnected(e.report(0, "")) // it does not vote any more
+	e.sendAllConnected(e.report(0, "")) // they learn that this agent no longer votes
 }
 
 func (e *Elector) whyBarred() *election.Refusal {
@@ -40,26 +40,26 @@ func (e *Elector) endChange() {
 	ch.want, ch.cancel, ch.restore, ch.driver = nil, nil, nil, nil
 }
 
-// meetFormer bars an agent that formed a cluster alone and meets another whose roster has
-// its name: it lost its data directory and was started as the first agent of a cluster. Two
-// leaders would act for the same programs. Only a voter shows that the other cluster still
-// runs: an observer may be all that is left of it.
+// meetFormer bars an agent that formed a cluster alone and meets another cluster whose roster
+// has the agent's name: it lost its data directory and was started as the first agent of a
+// cluster. Two leaders would act for the same programs. Only a voter shows that the other
+// cluster still runs: an observer may be all that is left of that cluster.
 func (e *Elector) meetFormer(from election.PeerID, p *peer) {
 	if e.wasVoterOf(p.roster) && p.roster.Has(from) {
 		e.bar(election.Barred{Code: "identity_changed", Cluster: p.roster.Cluster})
 	}
 }
 
-// wasVoterOf reports whether this agent, alone in a cluster that it formed, has the name of
-// a voter of that roster, and another identity.
+// wasVoterOf reports whether this agent is alone in a cluster that it formed, while a voter of
+// that roster has its name and another identity.
 func (e *Elector) wasVoterOf(theirs *election.Roster) bool {
 	v, named := theirs.Named(e.cfg.Name)
 	alone := len(e.roster.All()) == 1 && e.roster.Has(e.cfg.Self.Peer) && e.roster.Version == election.Version{Counter: 1}
 	return named && alone && v.Peer != e.cfg.Self.Peer
 }
 
-// sendFirstRoster sends this agent's first roster to all peers, those of other clusters
-// included: they learn that this agent is not of theirs.
+// sendFirstRoster sends this agent's first roster to all peers. Those of other clusters learn
+// from it that this agent is not of theirs.
 func (e *Elector) sendFirstRoster() {
 	own := e.report(0, "")
 	e.sendAllConnected(own)

@@ -8,14 +8,13 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-// candidacies are those of this agent, and which peers know them. Gossip carries only a few,
-// and slowly. As soon as one does not fit, all are sent directly to each peer, until it
-// acknowledges them.
+// candidacies are those of this agent. Gossip carries only a few, and slowly. As soon as one
+// does not fit, all are sent directly to each peer, until the peer acknowledges them.
 type candidacies struct {
 	list   []election.Candidacy // sorted; replaced, never changed
 	serial uint64
-	direct bool // they are sent to peers
-	mute   bool // this agent can't lead: they are sent with priority 0
+	direct bool // the candidacies are sent directly to peers
+	mute   bool // this agent can't lead: its candidacies are sent with priority 0
 }
 
 // set starts or ends a candidacy, or changes its priority.
@@ -36,7 +35,7 @@ func (cs *candidacies) set(name election.Name, stands bool, priority int) {
 	cs.serial++
 }
 
-// sent is the candidacies to send to peers: they must not wait for an agent that can't write.
+// sent is the candidacies to send to peers, which must not wait for an agent that can't write.
 func (cs *candidacies) sent() []election.Candidacy {
 	if !cs.mute {
 		return cs.list
@@ -54,12 +53,12 @@ func (cs *candidacies) find(name election.Name) (int, bool) {
 	})
 }
 
-// sendCandidacies sends them to each peer that does not know them, one message at a time:
-// later changes go with the next. It returns when it is due next.
+// sendCandidacies sends the candidacies to each peer that does not know them, one message at a
+// time: later changes go with the next message. It returns when it is due next.
 func (e *Elector) sendCandidacies() election.Instant {
 	if cs := &e.stands; cs.mute == e.writes() {
 		cs.mute = !cs.mute
-		cs.direct = true // gossip shows them with their own priority
+		cs.direct = true // gossip shows the candidacies with their real priorities
 		cs.serial++
 	}
 	if !e.stands.direct {
@@ -92,13 +91,13 @@ func (e *Elector) candidaciesOf(from election.PeerID, m election.Candidacies) {
 	if !p.listed || m.Serial > p.serial {
 		before := p.candidacies
 		if !p.listed {
-			e.heardOf++ // gossip may have shown them differently
+			e.heardOf++ // gossip may have shown its candidacies differently
 		}
 		p.listed, p.serial, p.candidacies = true, m.Serial, m.Candidacies
 		for name, stands := range changes(before, m.Candidacies) {
 			c := e.held(name)
 			if stands {
-				c = e.contest(name) // it exists from its first candidate
+				c = e.contest(name) // an election exists from its first candidate
 			}
 			if c != nil {
 				c.listing.key = listingKey{}
@@ -108,7 +107,7 @@ func (e *Elector) candidaciesOf(from election.PeerID, m election.Candidacies) {
 	e.send(from, election.CandidaciesAck{Lineage: m.Lineage, Serial: p.serial, By: e.cfg.Self.Lineage, Run: e.cfg.Run})
 }
 
-// changes walks the elections in which two sorted lists differ, and whether the newer has them.
+// changes walks the elections in which two sorted lists differ, with whether the newer has them.
 func changes(before, now []election.Candidacy) iter.Seq2[election.Name, bool] {
 	return func(yield func(election.Name, bool) bool) {
 		for len(before) > 0 || len(now) > 0 {
@@ -133,7 +132,7 @@ func changes(before, now []election.Candidacy) iter.Seq2[election.Name, bool] {
 	}
 }
 
-// candidaciesAck records what a peer knows, and sends it the newest.
+// candidaciesAck records what a peer knows. Newer candidacies are then due at once.
 func (e *Elector) candidaciesAck(from election.PeerID, m election.CandidaciesAck) {
 	p := e.peers.get(from)
 	if p == nil || m.Lineage != e.cfg.Self.Lineage || m.By != p.lineage || runOf(m.Run, m.By) != p.run {
@@ -143,7 +142,7 @@ func (e *Elector) candidaciesAck(from election.PeerID, m election.CandidaciesAck
 	p.knows, p.sendAt = max(p.knows, m.Serial), e.now
 }
 
-// rank returns a member's rank, if it is a candidate: as it reported, or as gossip shows it.
+// rank returns a member's rank, if it is a candidate: as it reported, or else as gossip shows it.
 func (e *Elector) rank(m election.Member, name election.Name) (election.Rank, bool) {
 	return e.peers.get(m.Peer).rank(m, name)
 }

@@ -18,13 +18,13 @@ const (
 	Ring  Algorithm = "ring"
 )
 
-// Config is what one agent's elector does not change while it runs.
+// Config holds what does not change while one agent's elector runs.
 type Config struct {
 	Self         election.Holder
 	Run          election.RunID // of this process; 0: the lineage's number
-	Life         uint64         // which one of its lineage this is; the first is 1
+	Life         uint64         // the number of this life in its lineage; the first is 1
 	Name         string         // this agent's, as the roster knows it
-	JoinedAt     int64          // Unix nanoseconds, as gossip tells the others
+	JoinedAt     int64          // Unix nanoseconds, as gossip shows it to others
 	Quorum       bool
 	Algorithm    Algorithm
 	Timing       Timing
@@ -35,29 +35,29 @@ type Config struct {
 	// agent alone if Alone, else none until another agent reports it.
 	Voters []string
 	Alone  bool
-	// MaxElections bounds the elections this agent keeps, the roster election included; 0:
-	// as many as fit into a message. New ones replace those without candidates.
+	// MaxElections bounds the elections that this agent keeps, the roster election included; 0:
+	// as many as fit into a message. New elections replace those without candidates.
 	MaxElections int
 	// FixedDeadline, if above 0, replaces the phi-accrual detector by a deadline.
 	FixedDeadline time.Duration
 }
 
-// livesApart is by how much the numbers of two lives differ: those of sends, rounds and
+// livesApart is by how much two lives differ in the numbers of their sends, rounds and
 // candidacies. No life uses so many.
 const livesApart = 1 << 40
 
-// runOf is a run of an agent, which is told apart from its lineage only from the second life on.
+// runOf returns the run ID that was sent; 0 is the first life's, whose run ID names the lineage.
 func runOf(run election.RunID, of election.LineageID) election.RunID {
 	return cmp.Or(run, election.RunID(of))
 }
 
-// firstNumber is what this life's numbers are above, and those of its former lives are not.
+// firstNumber is the bound above which this life's numbers lie, but none of its former lives'.
 func (c Config) firstNumber() uint64 { return c.Life * livesApart }
 
 // DefaultDrift bounds how far a clock's rate may stray from real time.
 const DefaultDrift = 0.01
 
-// Validate states the inequalities that the protocol's timing rests on.
+// Validate checks the inequalities that the protocol's timing rests on.
 func (c Config) Validate() error {
 	switch {
 	case c.Self.Peer == "":

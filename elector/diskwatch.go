@@ -8,13 +8,13 @@ import (
 	"github.com/doyen-election/doyen/quorum"
 )
 
-// A leader renews its leases without its disk, and would lead on when that hangs. But its
-// programs may need the disk, and the others lack its vote. So a leader writes now and then
-// to see whether it can, and hands over its elections if not, to an agent that can: a
-// majority of the voters must have written first, since all may share one broken storage.
+// A leader renews its leases without its disk, and would lead on if the disk hangs. But its
+// programs may need the disk, and the others lack its vote. So a leader tries its disk now and
+// then. If it can't write, it hands over its elections to an agent that can. A majority of the
+// voters must have written first, since all may share one broken storage.
 
 // diskPatience is how long a write may take before the disk counts as stuck, and how often a
-// leader writes. It is long, because no agent can be elected while all disks are slow.
+// leader writes. It is long, since no agent can be elected while all disks count as stuck.
 func (t Timing) diskPatience() time.Duration {
 	if t.DiskPatience > 0 {
 		return t.DiskPatience
@@ -22,11 +22,11 @@ func (t Timing) diskPatience() time.Duration {
 	return max(5*t.Lease, 5*time.Second)
 }
 
-// diskWatch is a leader's question whether the others can write.
+// diskWatch is a leader's question to the other agents whether they can write.
 type diskWatch struct {
 	question uint64 // its number; 0: none
 	asked    election.Instant
-	askAt    election.Instant // again
+	askAt    election.Instant // when to ask again
 	wrote    map[election.PeerID]bool
 }
 
@@ -42,8 +42,8 @@ func (e *Elector) diskStuckFrom() election.Instant {
 	return e.ledger.WaitsSince().Add(e.cfg.Timing.diskPatience())
 }
 
-// watchDisk tries a leader's disk, and asks the others to write once that is stuck. It
-// returns when it is due next.
+// watchDisk tries a leader's disk. Once the disk is stuck, it asks the other agents to write.
+// It returns when it is due next.
 func (e *Elector) watchDisk() election.Instant {
 	leads, w := e.leadsAny(), &e.disk
 	if !leads || !e.diskStuck() {
@@ -76,8 +76,8 @@ func (e *Elector) watchDisk() election.Instant {
 	return w.askAt
 }
 
-// leaveToWriters hands over each election to the best candidate that has written, if a
-// majority of the voters have.
+// leaveToWriters hands over each election to the best candidate that has written, once a
+// majority of the voters have written.
 func (e *Elector) leaveToWriters() {
 	w := &e.disk
 	if e.cfg.Quorum && !quorum.Confirmed(e.roster, func(id election.PeerID) bool { return w.wrote[id] }) {

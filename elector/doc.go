@@ -14,18 +14,18 @@
 //	resume         in the first step: repeats what a former life may not have done
 //	expireLeases   steps down where a lease is about to end, before anything else
 //	handle         the input: a message (receive), a view, a connection, a command
-//	lapse          withdraws candidacies of the former life that nobody claims
-//	settle         sends what has become durable, and handles messages to itself
+//	lapse          withdraws candidacies of the former life that no Campaign claims
+//	settle         sends what has become durable, and handles messages of this agent to itself
 //	advance        does what is due by time or by facts that have changed
 //	settle         again
-//	record         what has changed of what the next life must know
+//	record         collects what has changed of what the next life must know
 //	Persist        the next write of the state, if one is needed
 //
 // Each election is an entry (entry.go): its Contest, when that is to be advanced, and what
-// readers were shown of it. The entry answers the questions of its Contest (contest.Facts),
-// and carry does what the returned verdict asks for. A contest is advanced if it received
-// something, if its time has come, or if facts have changed that matter to all
-// (advanceContests). How many rounds may be under way at once is limited (agenda.go).
+// readers were shown of the election. The entry answers the questions of its Contest
+// (contest.Facts), and carry does what the returned verdict asks for. A contest is advanced if
+// it received something, if its time has come, or if facts have changed that matter to all
+// contests (advanceContests). agenda.go limits how many rounds may be under way at once.
 //
 // The output is carried out in the order of its fields: Record, Withdraw (stop acting), Persist,
 // Send, Redial, Announce, Replies. The answers of this agent's voter wait until what they
@@ -38,27 +38,26 @@
 // overdue (silence.go). A voter is reachable if its vote can be had: connected, not
 // silent, able to write, and with the present roster.
 //
-// # Where to find it
+// # Heartbeats
 //
-// beat sends one message to each peer for all elections led here, with the claims of
-// all contests. The receiver renews what its own voter has promised (heartbeat in
-// messages.go), and gives each claim to its contest. Its answer renews the leases
-// (heartbeatAck, renewed). An answer holds a stamp of the receiver's clock that the next
-// heartbeat echoes: from it the receiver knows until when the claimed lease
-// certainly runs (claimEnd).
+// beat sends one message to each peer for all elections led here, with the claims of all contests.
+// The receiver renews what its own voter has promised (heartbeat in messages.go), and gives each
+// claim to its contest. The receiver's answer renews the leader's leases (heartbeatAck, renewed).
+// It holds a stamp of the receiver's clock, which the next heartbeat echoes. By the echo the
+// receiver knows until when the claimed lease certainly runs (claimEnd).
 //
 // # Lives
 //
 // An agent that dies and begins another life with the record of the former one goes on as the
-// same holder (lives.go). Output.Record has the rows that a step has changed, and is put on
-// record before anything else that the output asks for (K1). New takes a former life's record
-// over, before anything is received (K4): this life names itself the leader of what that one
-// led, renews it by its first heartbeat, goes on handing over what that one handed over, and
-// asks for no term again. The agent gives its Campaigns again; a candidacy that is not given
-// until the last deadline that was told ends (lapse).
+// same holder (lives.go). Output.Record has the rows that a step has changed. They are put on
+// record before anything else that the output asks for (K1). New takes over a former life's
+// record, before anything is received (K4). This life names itself the leader of what the
+// former life led, renews that by its first heartbeat, goes on with the former life's
+// hand-overs, and asks for no term again. The agent gives its Campaigns again; lapse ends a
+// candidacy that is not given until the last deadline that was told.
 //
-// A lineage that can't go on ends by an Obituary (obituary.go), which its secret proves: what
-// it was promised ends at once, and the message is passed on once (K5).
+// A lineage that can't go on ends by an Obituary (obituary.go), which the lineage's secret proves.
+// What the lineage was promised ends at once. Each agent passes the message on once (K5).
 //
 // # Waits
 //

@@ -17,14 +17,14 @@ type Elector struct {
 	rng          *rand.Rand
 	now          election.Instant
 	started      election.Instant
-	resumed      election.Instant // after the last suspend of the host; 0: there was none
+	resumed      election.Instant // after the host's last suspend; 0: there was none
 	ledger       *quorum.Ledger
 	voter        *quorum.Voter
 	formation    *quorum.Formation
 	change       rosterChange
 	askRosterAt  election.Instant // the voters are not asked for their rosters before then
 	sends        *quorum.Sends
-	roster       *election.Roster // the voter's durable one
+	roster       *election.Roster // the durable one
 	view         election.View
 	peers        table[election.PeerID, *peer] // the connected ones of this cluster
 	foreign      table[election.PeerID, *peer] // the connected ones of other clusters
@@ -32,39 +32,39 @@ type Elector struct {
 	stands       candidacies
 	heardOf      uint64 // counts the changes of members and their candidacies
 	facts        facts
-	shownFacts   uint64 // their generation that readers were last shown
-	advanced     uint64 // the facts' generation that all elections were last advanced with
+	shownFacts   uint64 // the generation of facts that readers were last shown
+	advanced     uint64 // the generation of facts with which all elections were last advanced
 	agenda       agenda
-	shown        []*ContestStatus // to readers; replaced, never changed; nil: to be made again
+	shown        []*ContestStatus // what readers see; replaced, never changed; nil: to be made again
 	retired      election.Term    // the highest term known in any dropped contest
 	spent        election.Term    // the highest term asked for in any dropped contest
 	settled      bool             // a leader of some election was known since the start
-	informedAt   election.Instant // when enough voters had reported, in a crowd; 0: not yet
+	informedAt   election.Instant // when enough voters had reported, among many members; 0: not yet
 	sweepAt      election.Instant // when contests without candidates are dropped
 	inquiries    table[uint64, *inquiry]
 	inquired     uint64
 	disk         diskWatch
 	progress     table[election.PeerID, progress] // of the other agents' states, also of some that are not connected
 	sentWrites   uint64                           // the number of writes that the others were last sent
-	sendWritesAt election.Instant                 // it is not sent again before then
-	barred       election.Barred                  // why this agent neither votes nor leads until its next start; zero: it does
+	sendWritesAt election.Instant                 // until then it is not sent again
+	barred       election.Barred                  // why this agent neither votes nor leads until its next start; zero: it may
 	beatAt       election.Instant
 	ledHere      int // how many elections the last heartbeat claimed
 	lives        lives
-	secrets      table[election.PeerID, secret] // told by the lineages of the other agents
-	withheld     map[election.PeerID]bool       // voters that can't renew all of them
+	secrets      table[election.PeerID, secret] // the hashes that the other agents' lineages have sent
+	withheld     map[election.PeerID]bool       // voters that can't renew every term led here
 	draining     bool
 	stopping     bool
 	counters     Counters
 	counted      Counters // a copy for readers, made at countedAt
 	countedAt    election.Instant
-	own          []election.Message // to itself, handled within the step
+	own          []election.Message // this agent's messages to itself, handled within the step
 	out          election.Output
 }
 
 // New returns the elector of an agent that starts with a state that is on disk, and with what
-// its former life left on record; nil: it begins a new lineage. rng serves retries and cluster
-// names.
+// its former life left on record; nil: the agent begins a new lineage. rng serves retries and
+// the names of clusters.
 func New(cfg Config, s election.State, past *election.Past, now election.Instant, rng *rand.Rand) (*Elector, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
@@ -110,8 +110,8 @@ func New(cfg Config, s election.State, past *election.Past, now election.Instant
 	return e, nil
 }
 
-// Step handles one input. An instant before the last one counts as that. Output.Record is
-// valid until the next Step: its rows are used again, since a thousand change in a heartbeat.
+// Step handles one input. An instant before the last one counts as the last one. Output.Record
+// is valid until the next Step: its rows are used again, since a heartbeat changes a thousand.
 func (e *Elector) Step(now election.Instant, in election.Input) election.Output {
 	e.now = max(now, e.now)
 	e.out = election.Output{}
@@ -185,7 +185,7 @@ func (e *Elector) handle(in election.Input) {
 func (e *Elector) receive(from election.PeerID, m election.Message) {
 	if m, ends := m.(election.Obituary); ends {
 		e.counters.Received[codec.Kind(m)]++
-		e.obituary(from, m) // it may come from anybody
+		e.obituary(from, m) // an obituary may come from anybody
 		return
 	}
 	if from != e.cfg.Self.Peer {
@@ -266,7 +266,7 @@ func needsQuorum(m election.Message) bool {
 // maxOwnTurns bounds how often an agent answers itself within one step. A few are needed.
 const maxOwnTurns = 64
 
-// settle sends the messages whose writes are durable, and handles this agent's to itself.
+// settle sends the messages whose writes are durable, and handles this agent's own to itself.
 func (e *Elector) settle() {
 	e.setForeignApart()
 	for range maxOwnTurns {
@@ -300,7 +300,7 @@ func (e *Elector) advance() election.Instant {
 func (e *Elector) wakeAt(duty election.Instant) election.Instant {
 	wake := min(duty, e.voter.WakeAt(), e.ledger.WakeAt(), e.change.wakeAt, e.contestsWake(), e.lives.lapsesAt)
 	if !e.diskStuck() {
-		wake = min(wake, e.diskStuckFrom()) // it can't be elected from then on
+		wake = min(wake, e.diskStuckFrom()) // from then on this agent can't be elected
 	}
 	return max(wake, e.now+1) // time must move before anything more can be due
 }
@@ -337,7 +337,7 @@ func (e *Elector) activateRoster() {
 	}
 	if first {
 		for i, p := range e.foreign.rows {
-			e.meetFormer(e.foreign.keys[i], p) // it may have reported before
+			e.meetFormer(e.foreign.keys[i], p) // it may have reported its roster before
 		}
 		e.sendFirstRoster()
 	}

@@ -10,24 +10,24 @@ import (
 	"github.com/doyen-election/doyen/ring"
 )
 
-// entry is one election: its contest, when that is to be advanced, and what readers are
-// shown of it. It also is the contest's Facts.
+// entry is one election: its contest, when that is to be advanced, and what readers are shown
+// of the election. It is also the contest's Facts.
 type entry struct {
-	// What each step looks at in each election comes first, in one line of the cache.
+	// The fields that each step reads of each election come first, in one line of the cache.
 	wakeAt  election.Instant
-	touched bool // something was heard or done about it: it is to be advanced
+	touched bool // something was heard or done about the election: it is to be advanced
 	refresh bool // what readers are shown may have changed
-	altered bool // what is on record of it may have changed
-	queued  bool // it waits for its turn to start a round
-	counted bool // among the agenda's contesting
+	altered bool // what is on record of the election may have changed
+	queued  bool // the election waits for its turn to start a round
+	counted bool // the election is among the agenda's contesting
 	contest.Contest
 
 	e         *Elector
-	turn      uint64           // its place among those that wait; 0: it wants to start no round
-	idleSince election.Instant // since when there are no candidates and no leader; Never: there are
+	turn      uint64           // its place in the queue; 0: it wants to start no round
+	idleSince election.Instant // since when there are no candidates and no leader; Never: there are some
 	listing   listing
 	recorded  election.Authority
-	shown     *ContestStatus // to readers; replaced, never changed; nil: they are not shown it
+	shown     *ContestStatus // what readers see; replaced, never changed; nil: they do not see the election
 }
 
 func newSelection(cfg Config, name election.Name) contest.Selection {
@@ -154,7 +154,7 @@ func (c *entry) Obstacle() election.Obstacle {
 	switch e := c.e; {
 	case e.stopping:
 		return election.ShuttingDown
-	case e.draining && c.Name() != election.RosterElection: // no program acts on that one, and it ends with the change
+	case e.draining && c.Name() != election.RosterElection: // there no program acts, and the leadership ends with the change
 		return election.DrainingNow
 	case !e.writes():
 		return election.CantWrite
@@ -181,10 +181,10 @@ const (
 	crowdStagger = 4  // by so many times the usual stagger
 )
 
-// FirstTurn is when this agent may start a round for the first leader, among many members
-// that have just started and are not connected to each other yet. Each would take itself for
-// one of the best, and a hundred rounds keep all too busy to vote. So each waits for all
-// better members, connected or not, from when enough voters have reported.
+// FirstTurn is when this agent may start a round for the first leader, if many members have
+// just started and are not connected to each other yet. Each would take itself for one of the
+// best, and a hundred rounds would keep all too busy to vote. So each waits for all better
+// members, connected or not, from when enough voters have reported.
 func (c *entry) FirstTurn(own election.Rank) election.Instant {
 	e := c.e
 	if e.settled || !e.cfg.Quorum || len(e.view.Members) < crowd {
@@ -225,7 +225,7 @@ func (c *entry) StopsSoon(id election.PeerID) bool {
 	return p != nil && p.leaving
 }
 
-// SharesRoster: an agent with another roster gets no votes from those that hold this one.
+// SharesRoster: with another roster, the agent would get no votes under the present one.
 func (c *entry) SharesRoster(id election.PeerID) bool {
 	p := c.e.peers.get(id)
 	return !c.e.cfg.Quorum || c.e.roster == nil || p != nil && p.holds == c.e.roster.Version
@@ -238,8 +238,8 @@ func (c *entry) SuspectAt(id election.PeerID) election.Instant {
 	return election.Never
 }
 
-// present returns the rank of another member, and why it can't be elected; 0: it can, even
-// if it has just stepped down.
+// present returns the rank of another member, and why the member can't be elected; 0: it can,
+// even if it has just stepped down.
 func (e *Elector) present(name election.Name, m election.Member) (election.Rank, election.Obstacle) {
 	p := e.peers.get(m.Peer)
 	r, is := p.rank(m, name)
@@ -252,8 +252,8 @@ func (e *Elector) present(name election.Name, m election.Member) (election.Rank,
 	return r, e.away(m, p)
 }
 
-// away is why another member can't be elected, as far as the election does not matter.
-// Live heartbeats overrule gossip's suspicion.
+// away is why another member can't be elected, whatever the election. Live heartbeats overrule
+// gossip's suspicion.
 func (e *Elector) away(m election.Member, p *peer) election.Obstacle {
 	switch {
 	case m.Draining:

@@ -18,7 +18,7 @@ func (e *Elector) held(name election.Name) *entry {
 	return c
 }
 
-// contest is held, but makes a contest if there is none; nil: there is no capacity.
+// contest returns what held does, but makes a contest if there is none; nil: no capacity.
 func (e *Elector) contest(name election.Name) *entry {
 	if c := e.held(name); c != nil {
 		return c
@@ -40,8 +40,8 @@ func (e *Elector) found(name election.Name) *entry {
 	return c
 }
 
-// hasRoom reports whether there is capacity for one more election. If there is not, it
-// drops unused ones first, a few at once. One place is reserved for the roster election.
+// hasRoom reports whether there is capacity for one more election. At the limit it first drops
+// unused ones, several at once. One place is reserved for the roster election.
 func (e *Elector) hasRoom(name election.Name) bool {
 	limit := e.cfg.MaxElections
 	if name != election.RosterElection {
@@ -58,7 +58,7 @@ func (e *Elector) hasRoom(name election.Name) bool {
 }
 
 // dropUnused drops the contests without candidates in which this agent asked for no term.
-// They are known from the voters' records, and those bind later candidates too.
+// Their terms are known from the voters' records, and those bind later candidates too.
 func (e *Elector) dropUnused() {
 	if !e.cfg.Quorum {
 		return
@@ -99,7 +99,7 @@ func (e *Elector) sweep() {
 	e.forgetSecrets()
 	for _, c := range e.contests.rows {
 		switch {
-		case e.exists(c), c.Highest() < c.Asked(): // what was asked for in vain must not count for other elections
+		case e.exists(c), c.Highest() < c.Asked(): // a term asked for in vain must not count for other elections
 			c.idleSince = election.Never
 		case c.idleSince == election.Never:
 			c.idleSince = e.now
@@ -126,8 +126,8 @@ func (e *Elector) exists(c *entry) bool {
 	return false
 }
 
-// remember records the term led without quorum. If there are too many, it forgets those of
-// elections that no longer exist, except the highest.
+// remember records the term led without quorum. If there are too many terms, it forgets those
+// of elections that no longer exist, and keeps only the highest of them.
 func (e *Elector) remember(name election.Name, t election.Term) {
 	e.ledger.Change(func(s *election.State) {
 		if len(s.Seen) >= e.cfg.MaxElections {

@@ -29,8 +29,8 @@ func (e *Elector) stand(c *entry, candidate bool, priority int) {
 	}
 }
 
-// withdrawCandidacy ends a candidacy, and what it led: the best candidate left is next, and
-// may be another one of this host.
+// withdrawCandidacy ends a candidacy and what it led. The best candidate left is next, and may
+// be another one of this host.
 func (e *Elector) withdrawCandidacy(name election.Name, remaining int) {
 	c := e.held(name)
 	if c == nil {
@@ -96,7 +96,7 @@ func (e *Elector) shutdown() {
 }
 
 // leaveAll hands over everything led here. An agent that drains still drives a change of the
-// voters: that is maintenance too.
+// voters, since that is maintenance too.
 func (e *Elector) leaveAll(why election.Reason) {
 	for _, c := range e.contests.rows {
 		if why == election.ReasonDraining && c.Name() == election.RosterElection {
@@ -106,8 +106,8 @@ func (e *Elector) leaveAll(why election.Reason) {
 	}
 }
 
-// HandingOver reports whether a term of this agent is not released yet, or a write is still
-// to be made durable.
+// HandingOver reports whether a term of this agent is not released yet, or a write is not
+// durable yet.
 func (e *Elector) HandingOver() bool {
 	if e.barred.Code == "" && !e.ledger.Settled() { // a barred agent writes nothing any more
 		return true
@@ -120,12 +120,12 @@ func (e *Elector) HandingOver() bool {
 	return false
 }
 
-// The clock may count a suspend as a second too short or too long, if the host measures it in
-// whole seconds. A lease that has expired would look valid, or a promise that holds would
-// look expired. So no deadline from before a suspend counts after it.
+// If the host measures a suspend in whole seconds, its clock may count the suspend as a second
+// too short or too long. A lease that has expired would look valid, or a promise that holds
+// would look expired. So no deadline from before a suspend counts after it.
 
-// suspended ends every lease this agent counts, its own and those of the leaders it
-// follows, and every bid. Its voter holds what it promised as after a start.
+// suspended ends every bid, and every lease that this agent counts: its own and those of the
+// leaders that it follows. Its voter holds what it promised, as after a start.
 func (e *Elector) suspended() {
 	e.resumed = e.now
 	e.voter.Suspended(e.now)

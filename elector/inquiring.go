@@ -14,7 +14,7 @@ const (
 )
 
 // inquiry asks a majority of the voters who leads, for all readers that came before it was
-// sent. For later ones its answers may be too old: they wait for the next inquiry.
+// sent. Later readers wait for the next inquiry, since these answers may be too old for them.
 type inquiry struct {
 	election election.Name
 	readers  []reader
@@ -61,7 +61,7 @@ func (e *Elector) ask(name election.Name, readers []reader) {
 	}
 }
 
-// conclude ends an inquiry, and asks again for the readers that came meanwhile.
+// conclude ends an inquiry, and starts the next one for the readers that came meanwhile.
 func (e *Elector) conclude(id uint64, q *inquiry) {
 	e.inquiries.remove(id)
 	if len(q.next) > 0 {
@@ -70,8 +70,8 @@ func (e *Elector) conclude(id uint64, q *inquiry) {
 }
 
 // answered counts a voter's report. A holder leads if a majority has promised it the same
-// term, by promises that have not expired. Once a majority has answered, and there is no
-// such holder, nobody leads.
+// term, by promises that have not expired. If a majority has answered and there is no such
+// holder, nobody leads.
 func (e *Elector) answered(from election.PeerID, r election.Report) {
 	q := e.inquiries.get(r.ID)
 	if q == nil || !r.Voter || r.Election != q.election || e.older(from) {
@@ -79,7 +79,7 @@ func (e *Elector) answered(from election.PeerID, r election.Report) {
 	}
 	q.answers[from] = election.Record{}
 	for _, s := range r.Records {
-		if s.Election == q.election && s.Remaining > 0 && s.Term > e.roster.Floor { // up to the floor all have expired (R4)
+		if s.Election == q.election && s.Remaining > 0 && s.Term > e.roster.Floor { // promises up to the floor have expired (R4)
 			q.answers[from] = s
 		}
 	}
@@ -97,7 +97,7 @@ func (e *Elector) answered(from election.PeerID, r election.Report) {
 		return ok && s.Term == newest.Term && s.Holder == newest.Holder
 	}
 	if !quorum.Confirmed(e.roster, agree) && len(q.answers) < len(e.roster.All()) {
-		return // the other voters may decide it
+		return // the other voters may decide the answer
 	}
 	if !quorum.Confirmed(e.roster, agree) {
 		newest = election.Record{}

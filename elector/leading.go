@@ -18,8 +18,8 @@ func (e *Elector) leadsAny() bool {
 	return slices.ContainsFunc(e.contests.rows, (*entry).Claimable)
 }
 
-// beat sends the heartbeat when it is due, one message to each connected peer for all
-// elections led here, and returns when the next one is due.
+// beat sends the heartbeat when it is due: one message to each connected peer for all
+// elections led here. It returns when the next one is due.
 func (e *Elector) beat() election.Instant {
 	if !e.leadsAny() {
 		clear(e.withheld)
@@ -45,7 +45,7 @@ func (e *Elector) beatTo(id election.PeerID, h election.Heartbeat) {
 	h.Echo = p.stamp
 	e.redialUnanswered(id, p)
 	p.expectAnswer(e.now)
-	p.stale = p.stamp == 0 || e.now.Sub(p.stampedAt) > e.cfg.Timing.Heartbeat*3/2 // an answer to the last heartbeat is fresh
+	p.stale = p.stamp == 0 || e.now.Sub(p.stampedAt) > e.cfg.Timing.Heartbeat*3/2 // a stamp in an answer to the last heartbeat is fresh
 	e.send(id, h)
 }
 
@@ -89,17 +89,17 @@ func (e *Elector) heartbeatAck(from election.PeerID, m election.HeartbeatAck) {
 	}
 	e.learnRoster(from, m.Roster)
 	if e.roster != nil && m.Version.Before(e.roster.Version) {
-		e.send(from, e.report(0, election.RosterElection)) // the news of the newer roster was lost on its way
+		e.send(from, e.report(0, election.RosterElection)) // the message with the newer roster was lost
 	}
 	e.renewed(from, m)
 	e.passOn()
 	if p := e.peers.get(from); p != nil && p.stale && e.leadsAny() {
-		e.beatTo(from, e.claims()) // its stamp is fresh now: it can name its leader
-		p.stale = false            // once a heartbeat, whatever it answers
+		e.beatTo(from, e.claims()) // the peer's stamp is fresh now: by its echo the peer can name its leader
+		p.stale = false            // at most once a heartbeat, whatever the peer answers
 	}
 }
 
-// renewed counts the claims that a voter renews, and passes on those that it nacks.
+// renewed counts the claims that a voter renews, and gives its nacks to their contests.
 func (e *Elector) renewed(voter election.PeerID, m election.HeartbeatAck) {
 	sent, fresh := e.sends.At(m.Send)
 	if !fresh || !e.roster.Has(voter) || e.older(voter) {

@@ -7,8 +7,8 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-// The candidates of each election are read at every step, and rarely change. So each list
-// is kept, with what it was made from, and made again when that differs.
+// The candidates of each election are read at every step, and rarely change. So each list is
+// kept with the facts that it was made from, and made again when those differ.
 
 // facts are what the candidates of all elections depend on.
 type facts struct {
@@ -50,8 +50,8 @@ type listing struct {
 	key        listingKey
 	fleeting   bool              // it may change with time alone: a candidate stands down
 	candidates []election.PeerID // that can be elected, best first; replaced, never changed
-	other      election.Rank     // the best of them besides this agent
-	able       bool              // there is one that can be elected
+	other      election.Rank     // the best other candidate that can be elected
+	able       bool              // some candidate can be elected
 	stood      bool              // there is a candidate, able or not
 }
 

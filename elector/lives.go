@@ -9,14 +9,13 @@ import (
 	"github.com/doyen-election/doyen/quorum"
 )
 
-// lives is what goes from this life of the agent to its next one, and what came from the
-// former one.
+// lives is what came to this life of the agent from the former one, and what goes to its next one.
 type lives struct {
-	onRecord election.LifeRecord // as it is; its rows are those of the last step that changed some
-	dropped  []election.Name     // elections whose rows go
+	onRecord election.LifeRecord // what is on record; its rows are those of the last step that changed some
+	dropped  []election.Name     // elections whose rows are to be removed
 
-	former    []*entry         // what the former life led; until the first step
-	ends      election.Instant // of the last of its leases; 0: the others know of a renewal since
+	former    []*entry         // what the former life led; nil from the first step on
+	ends      election.Instant // when the last of its leases ends; 0: the others know of a renewal since
 	unclaimed []election.Name
 	lapsesAt  election.Instant
 }
@@ -29,17 +28,17 @@ func checkPast(cfg Config, past *election.Past, now election.Instant) error {
 }
 
 // takeOver goes on from what the former life left on record, before anything is received (K4).
-// There is no limit to the elections: what was led must not be forgotten.
+// The elections have no limit here: what was led must not be forgotten.
 func (e *Elector) takeOver(past *election.Past) {
 	e.retired, e.spent = past.Retired, past.Spent
 	e.lives.onRecord.Retired, e.lives.onRecord.Spent = past.Retired, past.Spent
-	e.stands.direct = true // late messages of the former life may have told of other candidacies
+	e.stands.direct = true // late messages of the former life may show other candidacies
 	for _, a := range past.Rows {
 		c := e.found(a.Election)
 		c.recorded = a
 		ends := a.Ending.Reason != ""
 		if a.Election == election.RosterElection || !ends && (a.Until == election.Never) == e.cfg.Quorum {
-			a.Term = 0 // K8; or it was led with another rule of who leads
+			a.Term = 0 // K8; or it was led under the other setting of Quorum
 		}
 		var lease *quorum.Lease
 		if e.cfg.Quorum && a.Term != 0 {
@@ -61,7 +60,7 @@ func (e *Elector) takeOver(past *election.Past) {
 }
 
 // resumeCandidacy takes over the candidacy of a leadership. A Campaign must claim it before
-// the last deadline that was told has passed.
+// the last deadline that the programs were given has passed.
 func (e *Elector) resumeCandidacy(c *entry, a election.Authority) {
 	if a.Priority == 0 {
 		return
@@ -87,8 +86,8 @@ func (e *Elector) resume() {
 	}
 }
 
-// passOn has the first renewal of this life sent to all at once. They know its leases by what
-// was left of the former life's, which may end before the next heartbeat comes.
+// passOn has the first renewal of this life sent to all agents at once. They know only what
+// was left of the former life's leases, which may end before the next heartbeat comes.
 func (e *Elector) passOn() {
 	if e.lives.ends == 0 {
 		return
@@ -101,8 +100,8 @@ func (e *Elector) passOn() {
 	}
 }
 
-// lapse withdraws the candidacies of the former life that were not claimed: who acted by them
-// is done, since the deadline that it was told has passed (K4d).
+// lapse withdraws the candidacies of the former life that were not claimed. Nobody acts by
+// them any more, since the last deadline that was given has passed (K4d).
 func (e *Elector) lapse() {
 	if e.now < e.lives.lapsesAt {
 		return
@@ -123,7 +122,7 @@ func (l *lives) drop(c *entry) {
 	}
 }
 
-// record returns what this step has changed; nil: nothing.
+// record returns what this step has changed on record; nil: nothing.
 func (e *Elector) record() *election.LifeRecord {
 	r := &e.lives.onRecord
 	rows := r.Rows[:0]
@@ -155,8 +154,8 @@ func (e *Elector) record() *election.LifeRecord {
 	return r
 }
 
-// authority is the election's row. It has none if every later election starts above what was
-// asked for in it.
+// authority is the election's row. The row is empty if every later election starts above what
+// was asked for in this one.
 func (e *Elector) authority(c *entry) election.Authority {
 	a := c.Authority()
 	if a.Term == 0 && a.Highest <= e.spent {

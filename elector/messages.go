@@ -14,7 +14,7 @@ func (e *Elector) heartbeat(from election.PeerID, m election.Heartbeat) {
 		return
 	}
 	if e.cfg.Quorum && e.heldRoster() != nil && p.roster == nil {
-		e.counters.Dropped["unreported"]++ // it overtook the Report, which names its sender's cluster
+		e.counters.Dropped["unreported"]++ // the heartbeat overtook the Report, which names the sender's cluster
 		e.askReport(from, p)
 		return
 	}
@@ -35,11 +35,11 @@ func (e *Elector) heartbeat(from election.PeerID, m election.Heartbeat) {
 	}
 }
 
-// askReport asks again for a peer's first Report: without one the peer is never followed.
+// askReport asks again for a peer's first Report: without that, the peer is never followed.
 func (e *Elector) askReport(from election.PeerID, p *peer) {
 	switch {
 	case p.reportAt == 0:
-		p.reportAt = e.now.Add(2 * e.cfg.Timing.Heartbeat) // it may be on its way
+		p.reportAt = e.now.Add(2 * e.cfg.Timing.Heartbeat) // the first one may be on its way
 	case e.now >= p.reportAt:
 		p.reportAt = e.now.Add(e.cfg.Timing.Lease)
 		e.send(from, election.Inquiry{})
@@ -60,9 +60,9 @@ func (e *Elector) claimed(holder election.Holder, claim election.Claim, echo ele
 }
 
 // claimEnd is until when, on this agent's clock, the claimed lease runs for certain. The
-// message may have been long on its way, but it was sent after the instant that it echoes:
-// the lease counts from there. An instant to come is of this host's former boot, and one
-// before a suspend can't be counted from.
+// heartbeat may have been on its way for long, but it was sent after the instant that it
+// echoes: the lease counts from there. An instant in the future is of a former boot of this
+// host. From an instant before a suspend nothing can be counted.
 func (e *Elector) claimEnd(claim election.Claim, echo election.Instant) election.Instant {
 	if !e.cfg.Quorum {
 		return e.now.Add(e.cfg.Timing.Lease)
@@ -81,7 +81,7 @@ func (e *Elector) released(from election.PeerID, m election.Release) {
 	}
 	c := e.contest(m.Election)
 	if c == nil {
-		return // there is no room for its name: nothing of it is on record either
+		return // no capacity for the election: nothing of it is on record either
 	}
 	if e.cfg.Quorum {
 		e.voter.Release(e.now, from, m)
@@ -95,18 +95,18 @@ func (e *Elector) released(from election.PeerID, m election.Release) {
 	e.carry(c, c.Released(c, m))
 }
 
-// voteRequest gives a request to the voter, and to the contest as news of a round.
+// voteRequest gives a request to the voter. To the contest it is the news of a round.
 func (e *Elector) voteRequest(from election.PeerID, m election.VoteRequest) {
 	if m.Holder.Peer != from || m.Rank.Peer != from {
 		e.counters.Dropped["malformed"]++
 		return
 	}
 	if from != e.cfg.Self.Peer && m.Holder.Lineage != e.peers.get(from).lineage {
-		e.counters.Dropped["stale_request"]++ // that process run has ended: a promise to it would only delay others
+		e.counters.Dropped["stale_request"]++ // that lineage has ended: a promise to it would only delay others
 		return
 	}
 	if e.older(from) {
-		e.counters.Dropped["older_voter"]++ // among its votes may be its own, which it has given to another
+		e.counters.Dropped["older_voter"]++ // it may count its own vote, which it has given to another before
 		return
 	}
 	c := e.contest(m.Election)

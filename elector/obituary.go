@@ -6,15 +6,15 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-// secret is what the lineage of another agent told by its authenticated connection: the hash
-// of a secret that is revealed once none of its lives acts, and no other will begin (K5).
+// secret is what the lineage of another agent has sent over its authenticated connection: the
+// hash of a secret that is revealed once none of its lives acts, and no other will begin (K5).
 type secret struct {
 	of   election.LineageID
-	hash [sha256.Size]byte // zero: it told none
+	hash [sha256.Size]byte // zero: the lineage sent none
 }
 
-// obituary ends what a lineage leads and was promised, if the secret proves it. It is passed
-// on once: after that the lineage is unknown.
+// obituary ends what a lineage leads and what it was promised, if the secret proves that the
+// lineage has ended. The message is passed on once: after that the lineage is unknown.
 func (e *Elector) obituary(from election.PeerID, m election.Obituary) {
 	known := e.secrets.get(m.Peer)
 	switch {
@@ -47,7 +47,7 @@ func (e *Elector) obituary(from election.PeerID, m election.Obituary) {
 	}
 }
 
-// forgetSecrets drops those of lineages that are not connected and that nobody waits for.
+// forgetSecrets drops those of lineages that are not connected and whose end nobody awaits.
 func (e *Elector) forgetSecrets() {
 	ids := e.secrets.keys
 	for i, s := range e.secrets.rows {

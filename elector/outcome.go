@@ -8,8 +8,8 @@ import (
 	"github.com/doyen-election/doyen/quorum"
 )
 
-// A change of the voters is reported as done only once its outcome is committed. Before that
-// perhaps only this agent has it: if it is removed and wiped, the others wait for its vote.
+// A change of the voters is reported as done only once its outcome is committed. Before that,
+// perhaps only this agent has the outcome: if it is wiped, the others wait for its vote.
 
 // awaitsOutcome reports whether this agent has proposed the outcome of a change.
 func (e *Elector) awaitsOutcome() bool {
@@ -17,15 +17,15 @@ func (e *Elector) awaitsOutcome() bool {
 	return d != nil && !d.Proposal().Joint()
 }
 
-// wonUnderPresent reports whether a majority that held the present roster granted the
-// term: if that is stable, no ballot of an earlier one can be won any more.
+// wonUnderPresent reports whether a majority that held the present roster granted the term. If
+// that roster is stable, no ballot of an earlier one can be won any more.
 func (e *Elector) wonUnderPresent(c *entry) bool {
 	won := c.WonBy()
 	return won != nil && won.Version == e.roster.Version
 }
 
 // committed reports whether the roster is known to be stable and committed, so that a former
-// voter may be wiped. It asks the voters if that is not known.
+// voter may be wiped. If that is not known, it asks the voters.
 func (e *Elector) committed() bool {
 	ch := &e.change
 	if e.roster.Joint() || ch.driver != nil {
@@ -78,7 +78,7 @@ func (e *Elector) finishWanted() {
 	}
 }
 
-// changeEnded reports whether a change has ended since then, whichever agent drove it.
+// changeEnded reports whether a change has ended since want was made, whichever agent drove it.
 func (e *Elector) changeEnded() bool {
 	ch := &e.change
 	drives := ch.driver != nil && ch.driver.Ballot == e.roster.Version.Driver
@@ -89,7 +89,7 @@ func (e *Elector) whyNotInTime() *election.Refusal {
 	if e.roster.Version != e.change.want.of || e.change.driver != nil {
 		return &election.Refusal{Why: election.DeniedNotConfirmed, Change: e.changeStatus()}
 	}
-	why := election.Obstacle(0) // it was not elected
+	why := election.Obstacle(0) // this agent was not elected
 	if c := e.contests.get(election.RosterElection); c != nil {
 		why = c.Unable(c)
 	}
@@ -157,7 +157,7 @@ func (e *Elector) finishCancel() {
 	ch.cancel = nil
 }
 
-// askToCancel asks the driver, which may be any voter.
+// askToCancel asks all other voters to cancel, since any of them may be the driver.
 func (e *Elector) askToCancel() {
 	ch := &e.change
 	if ch.cancel == nil || ch.driver != nil || !e.roster.Joint() {

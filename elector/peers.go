@@ -7,37 +7,37 @@ import (
 	"github.com/doyen-election/doyen/quorum"
 )
 
-// peer is what this agent knows of another, by direct contact.
+// peer is what this agent knows of another one by direct contact.
 type peer struct {
 	lineage  election.LineageID
 	run      election.RunID
-	leaving  bool             // its agent stops
+	leaving  bool             // the agent is stopping
 	reported bool             // its Report arrived since it connected
-	reportAt election.Instant // the next request for its Report
+	reportAt election.Instant // when its Report is asked for next
 
 	roster       *election.Roster // as it last reported
-	holds        election.Version // of the roster that it was last known to hold
+	holds        election.Version // the version that it was last known to hold
 	doubted      doubted          // its newest roster that was not adopted
-	differsSince election.Instant // it votes, or is to, and holds a roster with which it can't; 0: no
-	bringUpAt    election.Instant // the present roster is sent to it again then
+	differsSince election.Instant // since when it, a voter or to be added, holds a roster with which it can't vote; 0: it does not
+	bringUpAt    election.Instant // when the present roster is sent to it again
 
-	stamp     election.Instant // the newest instant of its clock that it sent, echoed to it
-	stampedAt election.Instant // when that came
-	stale     bool             // the last echo was too old to be of use to it
+	stamp     election.Instant // the newest instant of its clock that it sent; heartbeats echo it
+	stampedAt election.Instant // when the stamp came
+	stale     bool             // the last echo was too old to be of use to the peer
 
 	unwritableUntil election.Instant          // a voter that can't write its promises is not counted until then
 	beats           *failuredetector.Detector // of a leader's heartbeats; nil if it leads nothing
 	heardAt         election.Instant          // when its last message came, or it connected
-	unansweredSince election.Instant          // the oldest message that it has not answered; Never: none
-	redialAt        election.Instant          // its connection is not made again before
-	probeAt         election.Instant          // the next Inquiry if it is silent
+	unansweredSince election.Instant          // when the oldest message was sent that it has not answered; Never: there is none
+	redialAt        election.Instant          // until then its connection is not made again
+	probeAt         election.Instant          // when the next Inquiry is sent if it is silent
 	probes          int                       // Inquiries since its last Report
 
-	listed      bool                 // it sent its candidacies:
-	serial      uint64               // of that message
+	listed      bool                 // it has sent its candidacies itself
+	serial      uint64               // the number of the message with its candidacies
 	candidacies []election.Candidacy // sorted
 	knows       uint64               // the newest serial of this agent's candidacies that it has acknowledged
-	sendAt      election.Instant     // the next message with them, unless it has
+	sendAt      election.Instant     // when they are sent to it next, unless it knows them
 }
 
 func (e *Elector) connected(in election.PeerConnected) {
@@ -75,8 +75,8 @@ func (e *Elector) isForeign(p *peer) bool {
 	return held != nil && p.roster != nil && p.roster.Cluster != held.Cluster
 }
 
-// setForeignApart moves foreign peers out of the table of peers: this agent may have
-// received its roster after they reported theirs.
+// setForeignApart moves foreign peers out of the table of peers. They may have reported their
+// rosters before this agent received its own.
 func (e *Elector) setForeignApart() {
 	ids := e.peers.keys
 	for i, p := range e.peers.rows {
@@ -102,7 +102,7 @@ func (e *Elector) heardForeign(from election.PeerID, p *peer, m election.Message
 	e.peers.put(from, p)
 }
 
-// runs reports whether that process run of the peer is connected.
+// runs reports whether a life of that holder is connected.
 func (e *Elector) runs(h election.Holder) bool {
 	p := e.peers.get(h.Peer)
 	return p != nil && p.lineage == h.Lineage
@@ -135,8 +135,8 @@ func (e *Elector) nameOf(id election.PeerID) string {
 	return string(id)
 }
 
-// stamped records an instant of the peer's clock: the last to arrive, not the highest, since
-// its clock starts again when its host does.
+// stamped records an instant of the peer's clock. The last to arrive counts, not the highest:
+// the clock starts again when the peer's host does.
 func (e *Elector) stamped(id election.PeerID, stamp election.Instant) {
 	if p := e.peers.get(id); p != nil && stamp != 0 {
 		p.stamp, p.stampedAt = stamp, e.now
@@ -164,8 +164,8 @@ func (e *Elector) sendAllConnected(m election.Message) {
 	}
 }
 
-// votes reports whether the peer is a voter: by this agent's roster, also one that is
-// being written, or by the peer's own while this agent has none.
+// votes reports whether the peer is a voter by this agent's roster, also by one that is being
+// written. While this agent has no roster, the peer's own counts.
 func (e *Elector) votes(p election.PeerID, reported *election.Roster) bool {
 	held := e.heldRoster()
 	switch {

@@ -19,8 +19,8 @@ func (e *Elector) Status(now election.Instant) *Status {
 	return s
 }
 
-// Contests returns Status's part about the elections. It shares what has not changed with
-// what it returned before.
+// Contests returns the part of Status about the elections. It shares what has not changed with
+// its earlier results.
 func (e *Elector) Contests() []*ContestStatus {
 	facts := e.facts.renew(e)
 	changed := e.shown == nil
@@ -28,7 +28,7 @@ func (e *Elector) Contests() []*ContestStatus {
 		if c.refresh || facts != e.shownFacts {
 			c.listing.renew(e, c, facts)
 			changed = e.show(c) || changed
-			c.refresh = c.listing.fleeting || c.Heeds(e.now) // it changes with time alone
+			c.refresh = c.listing.fleeting || c.Heeds(e.now) // what readers are shown changes with time alone
 		}
 	}
 	e.shownFacts = facts
@@ -44,8 +44,8 @@ func (e *Elector) Contests() []*ContestStatus {
 	return e.shown
 }
 
-// Drives returns the term in which this agent leads the roster election, which Contests
-// omits, and until when; term 0: it does not lead it.
+// Drives returns the term in which this agent leads the roster election, and until when; term
+// 0: it does not lead it. Contests omits the roster election.
 func (e *Elector) Drives() (election.Term, election.Instant) {
 	c := e.contests.get(election.RosterElection)
 	if c == nil || c.Role() != contest.Leader {
@@ -65,7 +65,7 @@ func (e *Elector) show(c *entry) bool {
 	if before != nil && s.agrees(before) {
 		return false
 	}
-	shown := s // readers may have the one before
+	shown := s // readers may hold the former one
 	c.shown = &shown
 	return true
 }
@@ -158,8 +158,8 @@ type QuorumStatus struct {
 	Voters    int
 	Needed    int
 	Reachable int  // connected, not suspected, and renews what this agent leads; self included
-	Exists    bool // the reachable voters form a majority (of both halves)
-	Edge      bool // it exists, and one more loss may end it
+	Exists    bool // the reachable voters form a majority (of both halves, if there are two)
+	Edge      bool // a majority exists, and one more loss may end it
 }
 
 // ContestStatus is one election as this agent knows it.
@@ -170,7 +170,7 @@ type ContestStatus struct {
 	Term       election.Term   // the leader's, or the last one known
 	ValidUntil election.Instant
 	HeardAt    election.Instant  // when the leader's claim was last renewed here
-	Candidates []election.PeerID // that can be elected, best first
+	Candidates []election.PeerID // candidates that can be elected, best first
 }
 
 type State string
@@ -191,17 +191,17 @@ func (c ContestStatus) LeaderAt(now election.Instant) (election.Holder, bool) {
 	return c.Leader, true
 }
 
-// Warning is a condition that an operator should end, in facts, one for each agent that it
-// is about; agent/words has the texts.
+// Warning is a condition that an operator should end, as facts, one for each agent that it is
+// about. Package agent/words has the texts.
 type Warning struct {
 	Code    string          // stable
 	Agent   string          // the name of the agent it is about; empty: this one
 	Peer    election.PeerID // the identity that the roster lists under that name
-	Cluster string          // that the agent belongs to
-	Own     string          // and the one that this agent belongs to
+	Cluster string          // the cluster that the agent belongs to
+	Own     string          // the cluster that this agent belongs to
 	Former  bool            // this agent may have been a voter of that cluster
-	Voters  string          // that the agent reports, or this one was started with
-	Doubt   Doubt           // why they are not adopted
+	Voters  string          // the voters that the agent reports, or that this one was started with
+	Doubt   Doubt           // why these voters are not adopted
 	Forming quorum.Problem  // why there is no roster yet
 	Barred  election.Barred
 }
@@ -210,7 +210,7 @@ type Warning struct {
 type Doubt uint8
 
 const (
-	Refused     Doubt = iota + 1 // by an operator
+	Refused     Doubt = iota + 1 // an operator has refused it
 	FromUnknown                  // no voter that this agent knows has reported it
 	DropsMany                    // it drops several voters, and a majority still holds the present roster
 	OtherDriver                  // the agent that proposes it is not a voter that this one knows
@@ -221,7 +221,7 @@ type Counters struct {
 	Steps         uint64
 	Sent          map[string]uint64 // by message
 	Received      map[string]uint64 // by message
-	Dropped       map[string]uint64 // by why
+	Dropped       map[string]uint64 // by the reason
 	VotesGranted  uint64
 	VotesRefused  uint64
 	Rounds        uint64 // selections started

@@ -6,7 +6,7 @@ import (
 	"github.com/doyen-election/doyen/quorum"
 )
 
-// report is what this agent's voter has on record: of that election, or of all if empty.
+// report is what this agent's voter has on record of that election; empty: of all.
 func (e *Elector) report(id uint64, of election.Name) election.Report {
 	r := election.Report{ID: id, Roster: e.roster, Stamp: e.now, Election: of}
 	if e.cfg.Quorum {
@@ -27,7 +27,7 @@ func (e *Elector) report(id uint64, of election.Name) election.Report {
 func (e *Elector) reported(from election.PeerID, r election.Report) {
 	p := e.peers.get(from)
 	if p == nil {
-		e.answered(from, r) // this agent's own
+		e.answered(from, r) // this agent's own report
 		return
 	}
 	if r.Roster != nil {
@@ -55,7 +55,7 @@ func (e *Elector) reported(from election.PeerID, r election.Report) {
 		}
 	}
 	if first {
-		e.touchAll() // it may be informed now
+		e.touchAll() // this agent may be informed now
 		if e.leadsAny() {
 			e.beatTo(from, e.claims())
 		}
@@ -85,18 +85,18 @@ func (e *Elector) informed() bool {
 	return len(e.view.Members) > 1
 }
 
-// An agent whose data directory is an older copy has lost promises, and can't know it. So
+// An agent whose data directory is an older copy has lost promises, and can't know that. So
 // each agent reports how many writes of its state are durable, and keeps in memory what the
-// others reported. If one comes back with fewer, its votes do not count here, and it is
-// notified and bars itself. This helps and guarantees nothing: an agent that was started
-// since then knows nothing, and writes after the last report are not missed.
+// others reported. If an agent comes back with fewer writes, its votes do not count here; it
+// is notified, and bars itself. This helps but guarantees nothing: an agent that was started
+// since then knows nothing, and nobody misses writes after the last report.
 
 // progress is how far another agent's state had come.
 type progress struct {
 	lineage election.LineageID
-	stamp   election.Instant // of its clock, at its newest report
+	stamp   election.Instant // of the agent's clock, at its newest report
 	writes  uint64
-	older   bool // it began that process run with fewer
+	older   bool // it began that process run with fewer writes
 }
 
 // noteProgress records how many writes a peer reports. Late messages do not count.
@@ -128,7 +128,7 @@ func (e *Elector) noteProgress(from election.PeerID, p *peer, r election.Report)
 	}
 }
 
-// older reports whether the peer came back with an older state.
+// older reports whether the peer came back with an older state than it had reported.
 func (e *Elector) older(id election.PeerID) bool {
 	m := e.progress.get(id)
 	return m.older && e.peers.get(id) != nil && e.peers.get(id).lineage == m.lineage
@@ -147,7 +147,7 @@ func (e *Elector) sendProgress() {
 	}
 }
 
-// forgetProgress drops the identities that neither vote nor are connected.
+// forgetProgress drops the progress of agents that neither vote nor are connected.
 func (e *Elector) forgetProgress() {
 	for _, id := range e.progress.keys {
 		if e.peers.get(id) == nil && !e.roster.Has(id) {

@@ -10,9 +10,9 @@ import (
 	"github.com/doyen-election/doyen/quorum"
 )
 
-// rosterChange is this agent's part in a change of the roster. The leader of the roster
-// election drives it, with its term as the ballot. An agent is a candidate there only while
-// it has a change to drive: one asked for here, or one that a former driver left (R3).
+// rosterChange is this agent's part in a change of the roster. The leader of the roster election
+// drives it, with its term as the ballot. An agent is a candidate there only while it has a
+// change to drive: one asked for here, or one that a former driver left (R3).
 type rosterChange struct {
 	want      *wantedRoster
 	cancel    *wantedCancel
@@ -27,8 +27,8 @@ type rosterChange struct {
 	agreed    election.Version // the newest stable roster known to be committed
 }
 
-// wantedRoster is a change asked for at this agent. It starts only from the roster of that
-// moment: from a later one it would undo what came between.
+// wantedRoster is a change asked for at this agent. It starts only from the roster that was
+// held then: from a later one it would undo what came between.
 type wantedRoster struct {
 	voters   []election.Voter
 	former   []election.Voter
@@ -37,7 +37,7 @@ type wantedRoster struct {
 	deadline election.Instant
 }
 
-// changeRoster accepts a change to drive. The reply follows once it is done.
+// changeRoster accepts a change to drive. The reply follows once the change is done.
 func (e *Elector) changeRoster(in election.ChangeRoster) *election.Refusal {
 	switch {
 	case in.Cancel:
@@ -119,7 +119,7 @@ func (e *Elector) advanceChange() {
 	out := e.barred.Code != "" || !e.roster.Has(e.cfg.Self.Peer) && ch.driver == nil
 	if out || ch.want == nil && ch.cancel == nil && !e.inherits() && ch.driver == nil {
 		if c := e.contests.get(election.RosterElection); c != nil && c.Stands() {
-			e.withdrawCandidacy(election.RosterElection, 0) // another driver finished it
+			e.withdrawCandidacy(election.RosterElection, 0) // another driver finished the change
 		}
 		return
 	}
@@ -144,15 +144,15 @@ func (e *Elector) advanceChange() {
 }
 
 // keepsDriving reports whether this agent drives on though it lost the roster election: a
-// driver is safe by its ballot, not by a lease (R1). Only it can go back from its mark
+// driver is safe by its ballot, not by a lease (R1). Only this agent can go back from its mark
 // without the new voters (R12), and perhaps only it has the outcome that it proposed.
 func (e *Elector) keepsDriving() bool {
 	d := e.change.driver
 	return d != nil && (d.MayAlwaysGoBack() || e.awaitsOutcome()) && !d.Hopeless() && e.roster.Version.Driver <= d.Ballot
 }
 
-// inherits reports whether this voter should drive on what a former driver left: after two
-// leases, and a random time more.
+// inherits reports whether this voter should drive on what a former driver left, after two
+// leases and a random time.
 func (e *Elector) inherits() bool {
 	ch := &e.change
 	if !e.roster.Joint() {
@@ -174,8 +174,8 @@ func (e *Elector) stopDriving() {
 	e.withdrawCandidacy(election.RosterElection, 0)
 }
 
-// beginDriving proposes the inherited joint roster under its own term (R3), or the wanted
-// one (R9).
+// beginDriving proposes the inherited joint roster under this agent's own term (R3), or the
+// wanted roster (R9).
 func (e *Elector) beginDriving(c *entry) {
 	ch := &e.change
 	ch.lost = nil
@@ -194,7 +194,7 @@ func (e *Elector) beginDriving(c *entry) {
 		if e.wonUnderPresent(c) {
 			ch.agreed = e.roster.Version
 		}
-		e.stopDriving() // it is done
+		e.stopDriving() // the change is done
 		return
 	}
 	ch.resendAt = e.now
@@ -203,7 +203,7 @@ func (e *Elector) beginDriving(c *entry) {
 	}
 }
 
-// goneSinceAsked is the name of a voter to add that can no longer be reached.
+// goneSinceAsked is the name of a voter that is to be added and can no longer be reached.
 func (e *Elector) goneSinceAsked() string {
 	for _, v := range e.change.want.voters {
 		if !e.roster.Has(v.Peer) && !e.reachable(v.Peer) {
@@ -246,8 +246,8 @@ func (e *Elector) drive(c *entry) {
 	}
 }
 
-// giveUpLostVoters goes back when the new voters are lost and their votes are needed: before
-// the leases expire that can't be renewed without them, which it judges by its own (R10, R12).
+// giveUpLostVoters goes back when the new voters are lost and their votes are needed. It does
+// so before the leases that need them expire, and judges that by its own lease (R10, R12).
 func (e *Elector) giveUpLostVoters(c *entry) {
 	ch := &e.change
 	if !ch.driver.Marks() || ch.driver.Back() || !ch.driver.MayAlwaysGoBack() {

@@ -22,14 +22,13 @@ func (e *Elector) heardHeartbeat(p *peer) {
 	p.beats.Heard(e.now)
 }
 
-// silent reports whether a leader's heartbeats are overdue, or an answer did not come for a
-// lease.
+// silent reports whether a leader's heartbeats are overdue, or an answer has not come for a lease.
 func (e *Elector) silent(id election.PeerID) bool {
 	p := e.peers.get(id)
 	return p != nil && e.now >= p.silentFrom(e.cfg.Timing.Lease)
 }
 
-// silentFrom is from when the peer is silent if nothing more comes.
+// silentFrom is when the peer becomes silent if nothing more comes.
 func (p *peer) silentFrom(lease time.Duration) election.Instant {
 	return min(p.beats.Deadline(), p.unansweredSince.Add(lease))
 }
@@ -39,23 +38,23 @@ func (p *peer) overdue(now election.Instant) bool { return now >= p.beats.Deadli
 // expectAnswer records that the peer was sent something that it must answer.
 func (p *peer) expectAnswer(now election.Instant) { p.unansweredSince = min(p.unansweredSince, now) }
 
-// redialUnanswered asks for a new connection to a peer that has answered no heartbeat for
-// a lease: the present one looks open and is dead.
+// redialUnanswered asks for a new connection to a peer that has answered no heartbeat for a
+// lease: the present connection looks open but is dead.
 func (e *Elector) redialUnanswered(id election.PeerID, p *peer) {
 	if e.now > p.unansweredSince.Add(e.cfg.Timing.Lease) {
 		e.redial(id, p)
 	}
 }
 
-// redialLeader asks for a new connection to a leader whose lease has expired and from which
-// nothing came for half a lease: a follower sends no heartbeats that show its silence.
+// redialLeader asks for a new connection to a leader whose lease has expired and from which nothing
+// came for half a lease. A follower sends no heartbeats, so no missing answer shows that.
 func (e *Elector) redialLeader(id election.PeerID) {
 	if p := e.peers.get(id); p != nil && e.now > p.heardAt.Add(e.cfg.Timing.Lease/2) {
 		e.redial(id, p)
 	}
 }
 
-// redial asks for a new connection, once a lease.
+// redial asks for a new connection, at most once a lease.
 func (e *Elector) redial(id election.PeerID, p *peer) {
 	if e.now >= p.redialAt {
 		p.redialAt = e.now.Add(e.cfg.Timing.Lease)
@@ -63,7 +62,7 @@ func (e *Elector) redial(id election.PeerID, p *peer) {
 	}
 }
 
-// heardFrom records that a message came. A peer that no longer leads sends no heartbeats:
+// heardFrom records that a message came. A peer that no longer leads sends no heartbeats, but
 // that is not silence.
 func (e *Elector) heardFrom(id election.PeerID, m election.Message) {
 	p := e.peers.get(id)
@@ -87,14 +86,14 @@ func (e *Elector) follows(id election.PeerID) bool {
 // maxProbes bounds how often the time between two Inquiries is doubled.
 const maxProbes = 3
 
-// probe sends an Inquiry to peers whose Report is missing, and to silent ones: a former
-// leader whose Release was lost would stay silent forever. One that does not answer is asked
-// less and less often. It returns when it is due next.
+// probe sends an Inquiry to peers whose Report is missing, and to silent ones: otherwise a
+// former leader whose Release was lost would stay silent forever. A peer that does not answer
+// is asked less and less often. probe returns when it is due next.
 func (e *Elector) probe() election.Instant {
 	wake := election.Never
 	for i, p := range e.peers.rows {
 		if e.now < p.unwritableUntil {
-			wake = min(wake, p.unwritableUntil) // its vote may be had again
+			wake = min(wake, p.unwritableUntil) // its vote may then be had again
 		}
 		if e.now >= e.probeDue(p) {
 			p.probeAt = e.now.Add(e.cfg.Timing.Heartbeat << p.probes)

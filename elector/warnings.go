@@ -63,7 +63,7 @@ func (e *Elector) warnOfVoters(ws []Warning, q QuorumStatus) []Warning {
 			ws = append(ws, Warning{Code: "voter_data_dir_older", Agent: e.nameOf(id)})
 		}
 	}
-	for _, m := range e.view.Members { // whose data dirs were lost or exchanged, and their promises with them
+	for _, m := range e.view.Members { // members whose data dirs, with their promises, were lost or exchanged
 		if v, ok := e.roster.Named(m.Name); ok && v.Peer != m.Peer {
 			ws = append(ws, Warning{Code: "identity_changed", Agent: m.Name, Peer: v.Peer})
 		}

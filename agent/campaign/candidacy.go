@@ -12,8 +12,8 @@ import (
 // maxWaiting bounds the lines that wait for one reader.
 const maxWaiting = 64
 
-// Candidacy is one program that is a candidate, or the host itself. ID, Election,
-// Ready and Take may be used by other goroutines, the last two by one.
+// Candidacy is one program that is a candidate, or the host itself. Other goroutines may use
+// ID, Election, Ready and Take; the last two are for one of those goroutines.
 type Candidacy struct {
 	id       string
 	election election.Name
@@ -25,16 +25,16 @@ type Candidacy struct {
 
 	// Owned by the registry.
 	ended      bool          // its connection is closed, or the program was notified of the end
-	leaves     bool          // it ends with the next revoked line
-	hasStopped bool          // it has sent the receipt for the term it leads
-	newest     election.Term // the newest that it was elected in
-	before     bool          // it was elected in an earlier leadership, too
-	wait       *wait         // the term that waits until it has stopped
+	leaves     bool          // the candidacy ends with the next revoked line
+	hasStopped bool          // the program has sent the receipt for the term it leads
+	newest     election.Term // the newest term in which it was elected
+	before     bool          // it was elected in an earlier leadership too
+	wait       *wait         // the term that waits for the program to stop
 	unanswered int           // terms whose deadline passed without a receipt
 
-	program  record.Program   // as it is recorded for the next life
-	absent   bool             // an earlier life elected it, and it has not resumed yet; it counts as ended
-	resumeBy election.Instant // of an absent one: until then it may act
+	program  record.Program   // as recorded for the next life
+	absent   bool             // an earlier life elected the program, which has not resumed yet; it counts as ended
+	resumeBy election.Instant // of an absent program: until then it may act
 	earlier  []uint64         // inodes of its connections with earlier lives
 
 	ready chan struct{}
@@ -65,8 +65,8 @@ func (k *Candidacy) describe() api.Campaign {
 	return d
 }
 
-// say adds a line for the program. A line replaces a renewal before it that the
-// program has not read yet.
+// say adds a line for the program. The line replaces the one before it if that is a renewal
+// which the program has not read yet.
 func (k *Candidacy) say(e api.CampaignEvent) {
 	e.Campaign, e.Election = k.id, string(k.election)
 	k.mu.Lock()
@@ -82,7 +82,7 @@ func (k *Candidacy) say(e api.CampaignEvent) {
 	k.signal()
 }
 
-// end closes the lines: none follows.
+// end closes the lines: no more follow.
 func (k *Candidacy) end() {
 	if k.host {
 		return

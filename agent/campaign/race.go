@@ -9,24 +9,23 @@ import (
 
 // race is one election as the host takes part in it.
 //
-// Invariants: term is 0 exactly while the host does not lead; acting is nil then,
-// and until is 0. While the host leads, its candidacy in the elector keeps the
-// priority of the program that acts.
+// Invariants: term is 0 exactly while the host does not lead. Then acting is nil, and until is 0.
+// While the host leads, its candidacy in the elector keeps the priority of the program that acts.
 type race struct {
 	name       election.Name
 	candidates []*Candidacy // the best first
 	asked      bool         // the elector has the host as a candidate
-	priority   int          // that the elector has for it
+	priority   int          // the one that the elector has for the host
 
 	term   election.Term
-	acting *Candidacy       // may have ended since
+	acting *Candidacy       // the candidacy that acts; it may have ended since
 	until  election.Instant // the newest deadline sent to the program
-	why    election.Reason  // this host steps down for it; empty: it does not
+	why    election.Reason  // why this host steps down; empty: it does not
 
 	due election.Instant // when a rival takes over, if the race is in Registry.rivals
 }
 
-// race returns the election's race, and makes it if there is none; tidy drops it.
+// race returns the election's race. It makes one if there is none; tidy drops it.
 func (r *Registry) race(name election.Name) *race {
 	c := r.races[name]
 	if c == nil {
@@ -43,8 +42,8 @@ func (r *Registry) tidy(c *race) {
 	}
 }
 
-// settle gives the elector the best candidacy. While the host leads, the elector keeps that
-// of the program that acts.
+// settle gives the elector the best candidacy. While the host leads, the elector keeps the
+// candidacy of the program that acts.
 func (r *Registry) settle(c *race) {
 	if c.term != 0 {
 		return
@@ -74,19 +73,19 @@ func (r *Registry) dismiss(c *race, why election.Reason) {
 	r.changed = true
 }
 
-// Lead records that the host leads the election, until then unless the lease is
-// renewed, and notifies the best candidate.
+// Lead records that the host leads the election until that instant, unless the lease is
+// renewed. It notifies the best candidate.
 func (r *Registry) Lead(now election.Instant, name election.Name, term election.Term, until election.Instant) {
 	c := r.race(name)
 	if c.term == term {
-		return // an earlier life has told it to a program: nobody else may hear of it
+		return // an earlier life has told a program of this term: nobody else may hear of it
 	}
 	if c.term == 0 {
 		r.led++
 	}
 	c.term, c.acting, c.until = term, nil, 0
 	if len(c.candidates) == 0 || c.candidates[0].priority <= 0 {
-		r.dismiss(c, election.ReasonWithdrawn) // the candidacy ended while it was elected
+		r.dismiss(c, election.ReasonWithdrawn) // the candidacy ended while the host was elected
 		return
 	}
 	k := c.candidates[0]
@@ -110,7 +109,7 @@ func (r *Registry) Rise(name election.Name, term election.Term, until election.I
 	r.renew(c, until)
 }
 
-// Prolong records that the host now leads in that term until then, and notifies the program
+// Prolong records that the host leads in that term until that instant. It notifies the program
 // if that is worth a line.
 func (r *Registry) Prolong(name election.Name, term election.Term, until election.Instant) {
 	if c := r.races[name]; c != nil && c.term == term && until.Sub(c.until) >= r.step() {
@@ -131,14 +130,14 @@ func (r *Registry) renew(c *race, until election.Instant) {
 	}
 	c.until = until
 	if c.acting.absent {
-		return // it is told when it resumes
+		return // the program is told when it resumes
 	}
 	c.acting.newest = c.term
 	r.tell(c.acting, c.term)
 	r.sayUntil(c.acting, api.CampaignRenewed, c.term, until)
 }
 
-// tell puts on record that a program is about to hear of a term, before it can (K1).
+// tell puts on record that a program is about to hear of a term, before the program can (K1).
 func (r *Registry) tell(k *Candidacy, term election.Term) {
 	if k.program.Told != term {
 		k.program.Told = term
@@ -146,7 +145,7 @@ func (r *Registry) tell(k *Candidacy, term election.Term) {
 	}
 }
 
-// done puts on record that a program acts no more under any term that it was told.
+// done puts on record that a program acts no more under any term it was told.
 func (r *Registry) done(k *Candidacy) {
 	k.program.Stopped = k.program.Told
 	r.record(k)
@@ -163,8 +162,8 @@ func (r *Registry) sayUntil(k *Candidacy, kind string, term election.Term, until
 	k.say(api.CampaignEvent{Type: kind, Term: uint64(term), ValidUntilBoottimeNS: int64(until), Authority: r.cfg.Authority})
 }
 
-// considerRival records whether a better candidate than the program that acts waits. The
-// preempt delay counts from the first of several.
+// considerRival records whether a candidate waits that is better than the program that acts.
+// The preempt delay counts from the first such candidate.
 func (r *Registry) considerRival(now election.Instant, c *race) {
 	if _, known := r.rivals[c]; known || !r.cfg.Preempt || !c.outranked() {
 		return
@@ -173,8 +172,8 @@ func (r *Registry) considerRival(now election.Instant, c *race) {
 	c.due = now.Add(r.cfg.PreemptDelay)
 }
 
-// outranked reports whether a candidate of strictly higher priority than the program that
-// acts waits.
+// outranked reports whether a candidate waits whose priority is strictly higher than that of
+// the program that acts.
 func (c *race) outranked() bool {
 	return c.acting != nil && len(c.candidates) > 0 && c.candidates[0].priority > c.acting.priority
 }
@@ -185,8 +184,8 @@ func (r *Registry) dropRival(c *race) {
 	}
 }
 
-// Advance does what is due: it no longer waits for programs whose deadline has passed, and
-// has better candidates take over.
+// Advance does what is due: it stops waiting for programs whose deadline has passed, and has
+// better candidates take over.
 func (r *Registry) Advance(now election.Instant) {
 	r.expire(now)
 	r.lapse(now)

@@ -1,17 +1,16 @@
-// Package campaign keeps which programs of this host are candidates, which of them
-// acts, and which reports are awaited before a term may be released.
+// Package campaign keeps which programs of this host are candidates, which of them acts, and
+// which reports are awaited before a term may be released.
 //
-// It guarantees that in each election at most one program of the host is notified
-// that it is elected, the best of them: the highest priority, then the oldest; that
-// a program is notified of the end of each term in which it was elected; and that
-// the elector gets the receipt for a term only once the program that acted has
-// stopped, by its own report or by proof. What waits for a slow reader is bounded:
-// newer renewals replace older ones, all other lines are kept, and the candidacy
-// ends when too many of them wait.
+// It guarantees that in each election at most one program of the host is notified that it is
+// elected: the one with the highest priority, and of several the oldest. A program is notified
+// of the end of each term in which it was elected. The elector gets the receipt for a term
+// only once the program that acted has stopped, by its own report or by proof. What waits for
+// a slow reader is bounded: newer renewals replace older ones, and all other lines are kept;
+// when too many of them wait, the candidacy ends.
 //
-// It does not guarantee that a program stops when it is notified. Time comes in as
-// an argument and nothing here waits: one goroutine owns a registry, and other
-// goroutines may use only what Candidacy names.
+// It does not guarantee that a program stops when it is notified. Time comes in as an
+// argument, and nothing here waits. One goroutine owns a registry; other goroutines may use
+// only what the comment on Candidacy names.
 package campaign
 
 import (
@@ -26,77 +25,76 @@ import (
 )
 
 const (
-	// MaxCandidacies bounds those of one agent.
+	// MaxCandidacies bounds the candidacies of one agent.
 	MaxCandidacies = 1000
 	// MaxPriority is the highest priority a candidacy can have.
 	MaxPriority = election.MaxPriority
-	// MaxPerElection bounds those of one election on one agent.
+	// MaxPerElection bounds the candidacies of one election on one agent.
 	MaxPerElection = 64
-	// many is above how many elections led here programs are sent fewer renewals: writing a
+	// If this host leads more than many elections, programs are sent fewer renewals: writing a
 	// line takes longer than the renewal that it reports.
 	many = 100
 )
 
-// ReasonStopped is why a term ends whose program has reported unasked that it stopped.
+// ReasonStopped is why a term ends after its program has reported unasked that it stopped.
 const ReasonStopped election.Reason = "the program has stopped"
 
 // Config is a registry's settings.
 type Config struct {
-	// Priority is that of a candidacy which states none.
+	// Priority is the priority of a candidacy which states none.
 	Priority int
-	// Host makes the host itself a candidate in the default election, the lowest
-	// among equals.
+	// Host makes the host itself a candidate in the default election. Among equals it is the lowest.
 	Host bool
-	// Preempt has a program take over from another one of the host if its priority
-	// has been strictly higher for the delay.
+	// Preempt has a program take over from another one of the host once its priority has been
+	// strictly higher for PreemptDelay.
 	Preempt      bool
 	PreemptDelay time.Duration
-	// Step is by how much a lease must be prolonged to be worth a line, and
-	// StepOfMany, once the host leads more than many elections.
+	// Step is by how much a lease must be prolonged to be worth a line. StepOfMany replaces it
+	// while the host leads more than many elections.
 	Step, StepOfMany time.Duration
-	// Authority is part of the lines that let a program act.
+	// Authority is part of each line that lets a program act.
 	Authority string
-	// MaxCandidacies is how many there may be, 0 for MaxCandidacies, of which a part
-	// is for root and the agent's own user. MaxOfUser is how many of them one other
-	// user may have, 0 for any number.
+	// MaxCandidacies is how many candidacies there may be, 0 for the constant; a part of them is
+	// for root and the agent's own user. MaxOfUser is how many of them any other user may have, 0
+	// for any number.
 	MaxCandidacies, MaxOfUser int
-	// NewID draws the ID of a candidacy. It must not be guessable, nor come twice.
+	// NewID draws the ID of a candidacy. Nobody can guess it, and it never comes twice.
 	NewID func() string
-	// Past is what an earlier life of this agent left, sorted by election: with it the
-	// registry goes on.
+	// Past is what an earlier life of this agent left, sorted by election. The registry goes on
+	// from it.
 	Past []Past
-	// Record puts on record what acts in an election. It is called before a program can
-	// hear of the term that it was Told. Nil: nothing is recorded.
+	// Record puts on record what acts in an election. It is called before a program can hear of
+	// the term in Told. Nil: nothing is recorded.
 	Record func(election.Name, record.Program)
 }
 
 // Request is a program that wants to be a candidate.
 type Request struct {
 	Election election.Name
-	Priority *int // nil: the agent's
-	// MaxPriority is the highest one that the candidacy can have; nil: any.
+	Priority *int // nil: the agent's priority
+	// MaxPriority is the highest priority that the candidacy can have; nil: any.
 	MaxPriority *int
 	Meta        string
 	UID         uint32
 	Own         bool // the user is root or the agent's own
 	PID         int32
-	Program     record.Program // by which it is recognised if it resumes; zero where the system does not tell
+	Program     record.Program // recognises the program if it resumes; zero where the system does not tell
 }
 
-// Registry is every candidacy of one host.
+// Registry holds every candidacy of one host.
 //
-// Invariant: a candidacy is in byID while its connection is open, or while a term may end
-// early by its receipt.
+// Invariant: a candidacy is in byID while its connection is open, or while its receipt may end
+// a term early.
 type Registry struct {
 	cfg     Config
 	races   map[election.Name]*race
-	rivals  map[*race]struct{} // those in which a better candidate waits
+	rivals  map[*race]struct{} // races in which a better candidate waits
 	byID    map[string]*Candidacy
 	waits   []*wait
-	absent  []*Candidacy // that may resume; those that have, or can't any more, go with the next Advance
+	absent  []*Candidacy // may resume; the next Advance drops those that have resumed or can't any more
 	count   int          // of candidacies that have not ended, without the host's own
 	led     int          // races whose term is not 0
-	order   uint64       // of the newest
+	order   uint64       // of the newest candidacy
 	inputs  []election.Input
 	changed bool // the elections in which the host is a candidate have changed
 	closed  bool
@@ -104,7 +102,7 @@ type Registry struct {
 	shares  shares
 }
 
-// New returns a registry of the host's own candidacy, if it has one.
+// New returns a registry with the host's own candidacy, if there is one.
 func New(c Config) *Registry {
 	if c.MaxCandidacies == 0 {
 		c.MaxCandidacies = MaxCandidacies
@@ -188,7 +186,7 @@ func (r *Registry) End(id string) {
 	r.tidy(c)
 }
 
-// remove ends a candidacy, and not what it leads.
+// remove ends a candidacy, but not what it leads.
 func (r *Registry) remove(k *Candidacy) {
 	k.ended = true
 	k.end()
@@ -206,7 +204,7 @@ func (r *Registry) forget(k *Candidacy) {
 	}
 }
 
-// Take returns the inputs for the elector, in this order.
+// Take returns the inputs for the elector, in the order in which they are to be given.
 func (r *Registry) Take() []election.Input {
 	inputs := r.inputs
 	r.inputs = nil
@@ -230,7 +228,7 @@ func (r *Registry) Advertise() ([]election.Candidacy, bool) {
 	return all, true
 }
 
-// List describes every candidacy that has not ended, and those that may resume, the oldest first.
+// List describes every candidacy that has not ended or may resume, the oldest first.
 func (r *Registry) List() []api.Campaign {
 	var alive []*Candidacy
 	for _, k := range r.byID {
@@ -249,7 +247,7 @@ func (r *Registry) List() []api.Campaign {
 	return all
 }
 
-// Close ends every candidacy, and takes no new ones.
+// Close ends every candidacy, and accepts no new ones.
 func (r *Registry) Close(reason string) {
 	r.closed = true
 	for _, k := range r.byID {

@@ -10,32 +10,32 @@ import (
 )
 
 // Past is what an earlier life of this agent left on record of one election. Term is 0 if the
-// elector does not lead it on.
+// elector does not lead on in it.
 type Past struct {
 	election.Authority
 	Program record.Program
 }
 
-// Resumption is a program that was elected by an earlier life, and takes its candidacy up
-// again on another connection.
+// Resumption is a program that an earlier life elected, and that takes its candidacy up again
+// on another connection.
 type Resumption struct {
 	ID      string
-	Term    election.Term // the newest that it was told
+	Term    election.Term // the newest that the program was told
 	Meta    string
 	UID     uint32
 	Own     bool           // the user is root or the agent's own
 	Program record.Program // as the kernel identifies it now
-	// Held returns those of the sockets that a process still holds.
+	// Held returns those of the sockets that some process still holds.
 	Held func(sockets []uint64) []uint64
 	// May returns why the program may not be a candidate in the election.
 	May func(election.Name) error
 }
 
-// restore takes over one election. If its leadership is ending, the elector says so in its
-// first step. What nobody can act under any more is given back.
+// restore takes over one election. If its leadership is ending, the elector announces that in
+// its first step. A leadership under which nobody can act any more is given back.
 func (r *Registry) restore(p Past) {
 	told := p.Program.Campaign != "" && p.Program.Told > p.Program.Stopped
-	// Without a quorum a broken connection ends what a program does.
+	// Without a quorum a program stops acting when its connection breaks.
 	acts := told && p.Term > 0 && p.Until != election.Never
 	if told && !acts {
 		p.Program.Stopped = p.Program.Told
@@ -64,7 +64,7 @@ func (r *Registry) restore(p Past) {
 	}
 }
 
-// expect makes the candidacy of a program that may act, and may resume.
+// expect makes the candidacy of a program that may act and may resume.
 func (r *Registry) expect(p Past) *Candidacy {
 	r.order++
 	k := newCandidacy(p.Program.Campaign, Request{Election: p.Election, UID: p.Program.UID, PID: p.Program.PID, Program: p.Program}, r.order)
@@ -76,8 +76,8 @@ func (r *Registry) expect(p Past) *Candidacy {
 	return k
 }
 
-// Absent returns the programs that may act and have not resumed, with the instant until which
-// they may.
+// Absent returns the programs that may act and have not resumed, and the instants until which
+// they may act.
 func (r *Registry) Absent() (programs []record.Program, until []election.Instant) {
 	for _, k := range r.absent {
 		if k.absent {
@@ -150,7 +150,7 @@ func (r *Registry) refuse(now election.Instant, k *Candidacy, q Resumption) *api
 	return nil
 }
 
-// addSockets records another connection, beside the earlier ones that are still held.
+// addSockets records another connection, and the earlier ones that are still held.
 func (k *Candidacy) addSockets(q Resumption) {
 	if _, provable := k.Sockets(); !provable {
 		return
@@ -159,13 +159,13 @@ func (k *Candidacy) addSockets(q Resumption) {
 	k.earlier = sockets
 	sockets = append(slices.Clone(sockets), q.Program.Sockets[0])
 	k.program.Sockets = [record.MaxSockets]uint64{}
-	// One that is not known, or one too many: nothing proves any more that nobody acts.
+	// If one is not known, or there is one too many, nothing can prove that nobody acts.
 	k.program.More = copy(k.program.Sockets[:], sockets) < len(sockets) || q.Program.Sockets[0] == 0
 }
 
 // Sockets returns the connections that the program had with earlier lives of the agent and
-// that some process may hold; and whether its end can be proven. It may be called by the
-// goroutine that resumed the candidacy.
+// that some process may hold, and whether the program's end can be proven. The goroutine that
+// resumed the candidacy may call it.
 func (k *Candidacy) Sockets() (earlier []uint64, provable bool) {
 	return k.earlier, k.program.Sockets[0] != 0 && !k.program.More
 }
@@ -181,7 +181,7 @@ func (r *Registry) Dead(id string) {
 	}
 }
 
-// lapse gives up the programs that have not resumed by the deadline they were told.
+// lapse gives up the programs that have not resumed by their last deadline.
 func (r *Registry) lapse(now election.Instant) {
 	r.absent = slices.DeleteFunc(r.absent, func(k *Candidacy) bool {
 		switch {
@@ -195,7 +195,7 @@ func (r *Registry) lapse(now election.Instant) {
 	})
 }
 
-// giveUp ends the leadership of an absent program that is known to act no more.
+// giveUp ends the leadership of an absent program that is known to act no longer.
 func (r *Registry) giveUp(k *Candidacy, how release) {
 	k.absent = false
 	r.done(k)

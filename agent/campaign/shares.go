@@ -9,29 +9,26 @@ import (
 )
 
 const (
-	// reserving is which part of the candidacies only root and the agent's own user
-	// may have.
+	// Of the candidacies, one in reserving is for root and the agent's own user alone.
 	reserving = 10
-	// namesPerShare is how many new elections a user may begin at once, by how many
-	// candidacies it may have: enough to start all of them twice. Then one more each
-	// namesEvery.
+	// A user may begin namesPerShare new elections at once for each candidacy that it may have:
+	// enough to start all of them twice. After that it may begin one more each namesEvery.
 	namesPerShare = 2
 	namesEvery    = time.Second
-	// pruneFrom is from how many users on those that began nothing lately are
-	// forgotten.
+	// From pruneFrom users on, those that began nothing lately are forgotten.
 	pruneFrom = 256
 )
 
-// shares counts what each user has. Nothing bounds those of root and of the
-// agent's own user but the number of all candidacies.
+// shares counts what each user has. Only the number of all candidacies bounds those of root
+// and of the agent's own user.
 type shares struct {
-	each  int            // candidacies of one user; 0: any number
-	of    map[uint32]int // those of each
+	each  int            // how many candidacies one user may have; 0: any number
+	of    map[uint32]int // how many each user has
 	fresh map[uint32]allowance
-	prune int // how many entries of fresh are looked through
+	prune int // at how many entries of fresh the full ones are dropped
 }
 
-// allowance is how many elections a user may still begin.
+// allowance is how many new elections a user may still begin.
 type allowance struct {
 	left int
 	at   election.Instant // when it last grew
@@ -47,8 +44,7 @@ func (s *shares) end(uid uint32) {
 	}
 }
 
-// crowded returns the refusal of a candidacy that exceeds a limit, nil if it exceeds
-// none.
+// crowded returns the refusal of a candidacy that exceeds a limit; nil: it exceeds none.
 func (r *Registry) crowded(now election.Instant, q Request) *api.ErrorDetail {
 	busy := func(format string, args ...any) *api.ErrorDetail {
 		return &api.ErrorDetail{Code: api.CodeBusy, Message: fmt.Sprintf(format, args...)}
@@ -74,7 +70,7 @@ func (r *Registry) crowded(now election.Instant, q Request) *api.ErrorDetail {
 	return nil
 }
 
-// begin takes one from the user's allowance of new elections, if there is one.
+// begin takes one new election from the user's allowance, and reports whether there was one left.
 func (s *shares) begin(now election.Instant, uid uint32) bool {
 	most := namesPerShare * s.each
 	grown := func(a allowance) allowance {

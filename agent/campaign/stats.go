@@ -2,7 +2,7 @@ package campaign
 
 import "sync/atomic"
 
-// release is how it became known that a program acts no more.
+// release is how the agent learned that a program acts no longer.
 type release uint8
 
 const (
@@ -23,7 +23,7 @@ type counters struct {
 
 // Stats is what was counted.
 type Stats struct {
-	Candidacies      int64             // that live
+	Candidacies      int64             // that have not ended
 	Elected, Revoked uint64            // lines sent to programs
 	Released         map[string]uint64 // terms, by how the program was known to have stopped: receipt, proof, deadline
 }

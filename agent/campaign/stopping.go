@@ -8,20 +8,20 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-// wait is a term that this host steps down from: it is released once the program and the hook
-// have stopped, or by the elector itself when the deadline has passed.
+// wait is a term that this host steps down from. The term is released once the program and the
+// hook have stopped; the elector itself releases it when the deadline has passed.
 type wait struct {
 	election election.Name
 	term     election.Term
 	stopBy   election.Instant
 	why      election.Reason
 	hook     bool       // the hook's run has not ended yet
-	by       *Candidacy // whose program has not stopped yet; nil: none acts, or it has
+	by       *Candidacy // the candidacy whose program has not stopped yet; nil: none acts, or it has
 	over     bool       // the elector has the receipt
 }
 
-// Withdraw notifies the program that acts of the end of a leadership, and waits until it has
-// stopped; with hook, until the hook's run has ended too.
+// Withdraw notifies the program that acts of the end of a leadership, and waits until the
+// program has stopped. With hook, it also waits until the hook's run has ended.
 func (r *Registry) Withdraw(w election.Withdrawal, hook bool) {
 	wt := &wait{election: w.Election, term: w.Term, stopBy: w.StopBy, hook: hook}
 	r.waits = append(r.waits, wt)
@@ -31,7 +31,7 @@ func (r *Registry) Withdraw(w election.Withdrawal, hook bool) {
 	r.conclude(wt)
 }
 
-// revoke notifies the program that acts.
+// revoke notifies the program that acts of the end of the leadership.
 func (r *Registry) revoke(c *race, w election.Withdrawal, wt *wait) {
 	k, why := c.acting, w.Reason
 	if c.why != "" {
@@ -44,7 +44,7 @@ func (r *Registry) revoke(c *race, w election.Withdrawal, wt *wait) {
 		r.stats.revoked.Add(1)
 		k.say(api.CampaignEvent{Type: api.CampaignRevoked, Term: uint64(w.Term),
 			StopByBoottimeNS: int64(w.StopBy), Reason: string(why)})
-		k.newest = max(k.newest, w.Term) // a term that rose and ended in one step is new to it
+		k.newest = max(k.newest, w.Term) // a term that rose and ended in one step is new to the program
 		wt.by, k.wait = k, wt
 		if k.leaves {
 			r.remove(k)
@@ -57,8 +57,8 @@ func (r *Registry) revoke(c *race, w election.Withdrawal, wt *wait) {
 	r.tidy(c)
 }
 
-// HookDone records that the hook's run for the end of a leadership has ended. If nothing
-// waits for it, the elector still gets the receipt, and ignores a late one.
+// HookDone records that the hook's run for the end of a leadership has ended. If no term waits
+// for it, the elector still gets the receipt, and ignores it if it is late.
 func (r *Registry) HookDone(name election.Name, term election.Term) {
 	for _, w := range r.waits {
 		if w.election == name && w.term == term {
@@ -97,8 +97,8 @@ func (r *Registry) expire(now election.Instant) {
 	})
 }
 
-// Awaits returns the deadline until which the candidacy's program has to stop; false if it
-// need not.
+// Awaits returns the deadline until which the candidacy's program has to stop; false: it need
+// not stop.
 func (r *Registry) Awaits(id string) (election.Instant, bool) {
 	k := r.byID[id]
 	if k == nil || k.wait == nil {
@@ -114,7 +114,7 @@ func (r *Registry) Gone(id string) {
 	}
 }
 
-// stopped records that the program has stopped acting under the term that waits for it.
+// stopped records that the program has stopped acting under the term that waits for it to stop.
 func (r *Registry) stopped(k *Candidacy, how release) {
 	w := k.wait
 	k.wait, w.by = nil, nil
@@ -126,13 +126,13 @@ func (r *Registry) stopped(k *Candidacy, how release) {
 }
 
 // Receipt records a program's report that it has stopped acting under a term; 0: the oldest
-// one without a receipt. A program that reports unasked ends its leadership and its
+// term without a receipt. A program that reports this unasked ends its leadership and its
 // candidacy. authorized reports whether the caller may do this for a program of that user.
 //
-// A receipt without a term never ends a term that the program may not know of: it counts
-// first for a term whose deadline passed without a receipt. If it was not asked for, it may
-// repeat one for an earlier leadership: then the program is notified of the end of its term,
-// and does not count as stopped yet.
+// A receipt without a term never ends a term that the program may not know of. It counts first
+// for a term whose deadline passed without a receipt. If it was not asked for, it may repeat a
+// receipt for an earlier leadership: the program is then notified of the end of its term, and
+// does not count as stopped yet.
 func (r *Registry) Receipt(id string, term election.Term, authorized func(uid uint32) bool) error {
 	k := r.byID[id]
 	if k == nil {
@@ -163,5 +163,5 @@ func (r *Registry) Receipt(id string, term election.Term, authorized func(uid ui
 		c.candidates = slices.DeleteFunc(c.candidates, func(o *Candidacy) bool { return o == k })
 		r.dismiss(c, ReasonStopped)
 	}
-	return nil // else it is late, or nothing was led: nothing waits for it
+	return nil // else it is late, or nothing was led: no term waits for it
 }

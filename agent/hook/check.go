@@ -13,20 +13,20 @@ import (
 // maxLinks bounds how many symbolic links a path may go through.
 const maxLinks = 40
 
-// Check refuses a command if anybody but the given user and root could have changed what
-// it runs: whoever can change what root runs is root. It checks every program that the
-// command names, and every absolute path in any of its words, since a program may run
-// what it is given. Each of them, and every directory and symbolic link on the way to it,
-// must be owned by root or that user and not be writable by others. A directory with the
+// Check refuses a command if anybody but the given user and root could have changed what it
+// runs: a user that can change what root runs is as powerful as root. It checks every program
+// that the command names, and every absolute path in any of its words, since a program may run
+// what it is given. Each such file, and every directory and symbolic link on the way to it,
+// must be owned by root or the given user, and not be writable by others. A directory with the
 // sticky bit may be writable: there, only a file's owner can replace it. If a path does not
-// exist, the directories on the way that exist are checked. What would be run, such as a
-// program, a script or an entry of PATH, must not be creatable by others either, which the
-// sticky bit does not prevent. Files to which output is redirected are not checked.
-// Relative paths are refused where a program or script is named, and wherever they start
-// with a dot: they depend on where the command is at that moment.
+// exist, Check looks at the directories on the way that exist. Others must not be able to
+// create what would be run (a program, a script or an entry of PATH), which the sticky bit
+// does not prevent. Files to which output is redirected are not checked. Relative paths depend
+// on where the command runs: they are refused where a program or script is named, and wherever
+// they start with a dot.
 //
-// It can't see what a variable or a substitution will be, what the program itself
-// goes on to run, or a file whose name it gets in another way.
+// Check can't see what a variable or a substitution will be, what the program itself goes on
+// to run, or a file whose name the program gets in another way.
 func Check(command string, uid int) error {
 	found, err := find(command)
 	if err != nil {
@@ -45,8 +45,8 @@ func Check(command string, uid int) error {
 	return nil
 }
 
-// checkRun refuses a path that is run, or that programs are searched in, if
-// others can create it, or something in it.
+// checkRun refuses a path that is run, or in which programs are searched, if others can create
+// it or something in it.
 func checkRun(path string, uid int) error {
 	last, err := follow(path, uid)
 	missing := absent(err)
@@ -61,14 +61,14 @@ func checkRun(path string, uid int) error {
 	return nil
 }
 
-// absent reports an error of looking at a file: nothing can be run there now.
+// absent reports whether the error comes from looking at a file: nothing can be run there now.
 func absent(err error) bool {
 	_, is := errors.AsType[*fs.PathError](err)
 	return is
 }
 
-// CheckAsRoot is Check for this process, if it is root's; anybody else can at
-// most harm itself.
+// CheckAsRoot is Check if this process is root's. A process of another user can at most harm
+// that user.
 func CheckAsRoot(command string) error {
 	if os.Geteuid() != 0 {
 		return nil
@@ -76,8 +76,7 @@ func CheckAsRoot(command string) error {
 	return Check(command, 0)
 }
 
-// OwnedError is a file or directory that belongs to a user who must not be able to
-// change it.
+// OwnedError is a file or directory that belongs to a user that must not be able to change it.
 type OwnedError struct {
 	Path string
 	UID  uint32
@@ -93,16 +92,16 @@ type place struct {
 	info fs.FileInfo
 }
 
-// checkPath is follow for a path that has to exist.
+// checkPath is follow for a path that must exist.
 func checkPath(path string, uid int) error {
 	_, err := follow(path, uid)
 	return err
 }
 
-// follow walks to the file from the root, through symbolic links, as the kernel
-// does: what `..` is depends on where a link before it has led. It refuses what
-// others can write on the way. It returns the file, or, if that does not exist,
-// the directory in which the path ends, and a *fs.PathError.
+// follow walks to the file from the root, through symbolic links, as the kernel does: what
+// `..` is depends on where a link before it has led. It refuses anything on the way that
+// others can write. It returns the file. If that does not exist, it returns the directory in
+// which the path ends, and a *fs.PathError.
 func follow(path string, uid int) (last place, err error) {
 	rest := strings.Split(path, "/")
 	at := "/"
@@ -136,18 +135,18 @@ func follow(path string, uid int) (last place, err error) {
 		if len(rest) == 0 {
 			return last, nil
 		}
-		at, rest = filepath.Join(at, rest[0]), rest[1:] // of a path without links, which `..` leaves by one
+		at, rest = filepath.Join(at, rest[0]), rest[1:] // at has no links here, so `..` leaves one directory
 	}
 }
 
-// openToOthers reports a directory that others can create files in, with the
-// sticky bit or without.
+// openToOthers reports whether others can create files in a directory, with the sticky bit or
+// without it.
 func openToOthers(info fs.FileInfo) bool {
 	owner, ok := info.Sys().(*syscall.Stat_t)
 	return ok && info.IsDir() && (info.Mode().Perm()&0o002 != 0 || info.Mode().Perm()&0o020 != 0 && owner.Gid != 0)
 }
 
-// mode is what ls and chmod call the mode.
+// mode returns the mode as ls and chmod show it.
 func mode(info fs.FileInfo) uint32 {
 	bits := uint32(info.Mode().Perm())
 	if info.Mode()&fs.ModeSticky != 0 {

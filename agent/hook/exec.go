@@ -18,13 +18,13 @@ import (
 )
 
 const (
-	maxLines    = 50   // of output logged, per run
+	maxLines    = 50   // of output that is logged of one run
 	maxLine     = 2048 // bytes of a line
 	outputGrace = time.Second
 )
 
-// guardSlack is how much later than this process the guard ends a run that takes
-// too long: this process can log why.
+// guardSlack is how much later than this process the guard ends a run that takes too long:
+// this process can log the reason.
 const guardSlack = 500 * time.Millisecond
 
 func (r *Runner) run(t *task) {
@@ -64,7 +64,7 @@ func (r *Runner) ran(e Event, finished bool) {
 }
 
 // standsOn reports whether a run that its guard has killed is to be repeated, because its
-// leadership continues. It waits until that is known, at most until the lease ends.
+// leadership continues. It waits until that is known, but no longer than the lease.
 func (r *Runner) standsOn(t *task) bool {
 	e := t.event
 	if e.Event != election.Leading || e.Stands == nil || e.Until == nil || r.clock() >= t.limit {
@@ -108,7 +108,7 @@ func (r *Runner) exec(t *task, logger *slog.Logger) (killed bool, err error) {
 	)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
-	// A process that left the group may hold the output open: wait no longer.
+	// A process that left the group may hold the output open: do not wait for it any longer.
 	cmd.WaitDelay = outputGrace
 	out := &output{logger: logger}
 	cmd.Stdout, cmd.Stderr = out, out
@@ -128,7 +128,7 @@ func (r *Runner) exec(t *task, logger *slog.Logger) (killed bool, err error) {
 			r.prolong(t, stop)
 		}()
 		if awaitEnd(cmd.Process.Pid) {
-			r.over(t) // before its number can be another's
+			r.over(t) // before another process can have its number
 		}
 		err = cmd.Wait()
 		close(stop)
@@ -141,8 +141,8 @@ func (r *Runner) exec(t *task, logger *slog.Logger) (killed bool, err error) {
 	return false, nil
 }
 
-// began takes down a run that has been started under that guard. A guard that
-// began its work since then does not know of it.
+// began records a run that was started under that guard. A newer guard does not know of the
+// run, so it is notified here.
 func (r *Runner) began(t *task, group int, under *guard) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -152,8 +152,7 @@ func (r *Runner) began(t *task, group int, under *guard) {
 	}
 }
 
-// over reports the end of the run to the guard, and returns whether the guard has
-// killed it.
+// over reports the end of the run to the guard, and returns whether the guard has killed the run.
 func (r *Runner) over(t *task) (killed bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -165,7 +164,7 @@ func (r *Runner) over(t *task) (killed bool) {
 	return t.killed
 }
 
-// until is by when a run has to have ended by what is known now.
+// until returns by when a run has to end, as far as is known now.
 func (e Event) until(limit election.Instant) election.Instant {
 	if e.Until == nil {
 		return limit
@@ -173,7 +172,7 @@ func (e Event) until(limit election.Instant) election.Instant {
 	return min(limit, e.Until())
 }
 
-// prolong sends the guard, several times a lease, the deadline of the run.
+// prolong sends the run's deadline to the guard several times a lease.
 func (r *Runner) prolong(t *task, stop <-chan struct{}) {
 	for {
 		timer := time.NewTimer(max(t.until.Sub(r.clock())/4, shortestStep))
@@ -183,7 +182,7 @@ func (r *Runner) prolong(t *task, stop <-chan struct{}) {
 			return
 		case <-timer.C:
 		}
-		if now := t.event.until(t.limit); now > t.until { // what was promised once is not taken back here: that is for kill
+		if now := t.event.until(t.limit); now > t.until { // a promised deadline is not taken back here: kill ends a run early
 			r.mu.Lock()
 			t.until = now
 			r.guard.prolong(t.key, t.until)
@@ -195,8 +194,8 @@ func (r *Runner) prolong(t *task, stop <-chan struct{}) {
 // shortestStep bounds how often a guard is sent a deadline.
 const shortestStep = 10 * time.Millisecond
 
-// output logs the first lines a command writes, and counts the rest. exec
-// writes to it from one goroutine, since both streams are the same value.
+// output logs the first lines that a command writes, and counts the rest. exec writes to it
+// from one goroutine, since both streams are the same value.
 type output struct {
 	logger *slog.Logger
 	rest   []byte

@@ -16,25 +16,25 @@ import (
 )
 
 // guard is a process that kills the hook runs in progress when this process has died or is
-// frozen: else a command would act for the leader with nobody to end it. It has a deadline
-// for each run, which this process prolongs, and reads the clock itself; see Guard.
+// frozen. Otherwise a command would act for the leader, and nobody could end it. The guard has
+// a deadline for each run, which this process prolongs, and reads the clock itself; see Guard.
 type guard struct {
 	cmd   *exec.Cmd
 	ended chan struct{}
 
 	mu    sync.Mutex
-	end   *os.File // this process's end of the socket, on which the guard sees it go; nil: closed
-	rest  []byte   // of a line that has not come in whole
+	end   *os.File // this process's end of the socket: the guard notices when it closes; nil: closed
+	rest  []byte   // of a line that is not complete yet
 	kills map[uint64]bool
 }
 
-// guardedScript has the run report itself to the guard before it starts the command,
-// so that it is guarded from the first moment. The subshell is for a guard that has
-// ended: writing to it kills only the subshell.
+// guardedScript has the run report itself to the guard before it starts the command, so that
+// the run is guarded from the first moment. If the guard has ended, writing to it kills only
+// the subshell.
 const guardedScript = `(echo "` + wordRun + ` $1 $$ $2" >&3) 2>/dev/null; exec 3>&-; exec /bin/sh -c "$0"`
 
 func startGuard() (*guard, error) {
-	program := "/proc/self/exe" // even if another file has taken its name
+	program := "/proc/self/exe" // even if another file has taken the program's name
 	if _, err := os.Stat(program); err != nil {
 		if program, err = os.Executable(); err != nil {
 			return nil, fmt.Errorf("start guard: %w", err)
@@ -50,21 +50,20 @@ func startGuard() (*guard, error) {
 	g := &guard{end: os.NewFile(uintptr(pair[0]), "guard"), ended: make(chan struct{}), kills: map[uint64]bool{}}
 	other := os.NewFile(uintptr(pair[1]), "agent")
 	defer other.Close()
-	g.cmd = &exec.Cmd{Path: program, Args: []string{os.Args[0], GuardWord}, ExtraFiles: []*os.File{other}} // its descriptor 3
-	g.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}                                                // what ends this process's group must not end it first
+	g.cmd = &exec.Cmd{Path: program, Args: []string{os.Args[0], GuardWord}, ExtraFiles: []*os.File{other}} // the guard's descriptor 3
+	g.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}                                                // a signal to this process's group must not end the guard first
 	if err := g.cmd.Start(); err != nil {
 		g.end.Close()
 		return nil, fmt.Errorf("start guard: %w", err)
 	}
 	go func() {
-		_ = g.cmd.Wait() // its outcome means nothing
+		_ = g.cmd.Wait() // the result means nothing
 		close(g.ended)
 	}()
 	return g, nil
 }
 
-// cover makes a run that is not started yet report itself to the guard, with its
-// deadline.
+// cover makes a run that is not started yet report itself and its deadline to the guard.
 func (g *guard) cover(run *exec.Cmd, key uint64, until election.Instant) {
 	if g == nil {
 		return
@@ -74,12 +73,12 @@ func (g *guard) cover(run *exec.Cmd, key uint64, until election.Instant) {
 	run.ExtraFiles = []*os.File{g.end} // the run's descriptor 3
 }
 
-// adopt reports a run to the guard that was started under another one, or none.
+// adopt reports a run to the guard that was started under another guard, or under none.
 func (g *guard) adopt(key uint64, group int, until election.Instant) {
 	g.say(fmt.Sprintf("%s %d %d %d\n", wordRun, key, group, until))
 }
 
-// prolong gives a run until then.
+// prolong extends the deadline of a run to that instant.
 func (g *guard) prolong(key uint64, until election.Instant) {
 	g.say(fmt.Sprintf("%s %d %d\n", wordUntil, key, until))
 }
@@ -87,8 +86,8 @@ func (g *guard) prolong(key uint64, until election.Instant) {
 // over reports the end of the run to the guard.
 func (g *guard) over(key uint64) { g.say(fmt.Sprintf("%s %d\n", wordOver, key)) }
 
-// say never waits: a guard that is frozen or has ended gets nothing, and need not;
-// the last deadline that it received holds.
+// say never waits. A guard that is frozen or has ended gets nothing, and needs nothing: the
+// last deadline that it received holds.
 func (g *guard) say(line string) {
 	if g == nil {
 		return
@@ -100,7 +99,7 @@ func (g *guard) say(line string) {
 	}
 }
 
-// killed reports whether the guard has killed the run, which has ended.
+// killed reports whether the guard has killed the run. The run has ended.
 func (g *guard) killed(key uint64) bool {
 	if g == nil {
 		return false
@@ -119,7 +118,7 @@ func (g *guard) killed(key uint64) bool {
 		lines := bytes.Split(append(g.rest, buffer[:n]...), []byte("\n"))
 		for _, line := range lines[:len(lines)-1] {
 			if number, ok := bytes.CutPrefix(line, []byte(wordKilled+" ")); ok && len(g.kills) < maxWaiting {
-				of, _ := strconv.ParseUint(string(number), 10, 64) // no run has 0
+				of, _ := strconv.ParseUint(string(number), 10, 64) // no run has number 0
 				g.kills[of] = true
 			}
 		}
@@ -130,7 +129,7 @@ func (g *guard) killed(key uint64) bool {
 	return was
 }
 
-// close ends the guard. No run is under way.
+// close ends the guard. No run is in progress then.
 func (g *guard) close() {
 	if g == nil {
 		return
@@ -142,6 +141,6 @@ func (g *guard) close() {
 	if end != nil {
 		end.Close()
 	}
-	_ = g.cmd.Process.Signal(syscall.SIGCONT) // or its end would be waited for without end
+	_ = g.cmd.Process.Signal(syscall.SIGCONT) // a stopped guard would never end
 	<-g.ended
 }

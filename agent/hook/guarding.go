@@ -19,36 +19,36 @@ import (
 const (
 	// GuardWord is the first argument of a process that is to call Guard.
 	GuardWord = "hook-guard"
-	// guardSocket is the descriptor on which a guard hears of runs.
+	// guardSocket is the descriptor on which a guard receives reports about runs.
 	guardSocket = 3
-	// maxReads bounds what a guard takes in before it judges: more than its socket
-	// holds. A line without end is dropped.
+	// maxReads bounds what a guard reads before it judges: more than its socket holds. A line
+	// that does not end is dropped.
 	maxReads = 1000
 	maxWords = 1 << 16
 )
 
-// What a guard hears: a line of words for each thing.
+// What a guard receives: lines, each of one of these words and its arguments.
 const (
 	wordRun   = "run"   // KEY PROCESS-GROUP UNTIL
 	wordUntil = "until" // KEY UNTIL
 	wordOver  = "over"  // KEY
 )
 
-// wordKilled is what a guard sends before it kills a run: KEY.
+// wordKilled is what a guard sends before it kills a run, with the argument KEY.
 const wordKilled = "killed"
 
-// never is after every deadline.
+// never is later than every deadline.
 const never = int64(math.MaxInt64)
 
-// Guard is the whole life of the process that guards an agent's runs: the caller
-// ends the process with what it returns. It kills the process group of a run at
-// that run's deadline, an instant of CLOCK_BOOTTIME, unless it hears of its end
-// or of a later deadline before; and all of them when the agent is gone.
+// Guard is all that the process does which guards an agent's runs. The caller ends the process
+// with the code returned. Guard kills the process group of a run at the run's deadline, an
+// instant of CLOCK_BOOTTIME, unless the run's end or a later deadline is reported before. When
+// the agent is gone, Guard kills all runs.
 func Guard() int {
 	a, err := alarm.New()
 	if err == nil {
 		for _, s := range []os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGQUIT, syscall.SIGHUP, syscall.SIGPIPE} {
-			signal.Ignore(s) // what ends the agent must not end its guard; it starts no process
+			signal.Ignore(s) // what ends the agent must not end its guard, which starts no process
 		}
 		err = errors.New("only doyen agent can start it")
 		if unix.SetNonblock(guardSocket, true) == nil {
@@ -63,22 +63,22 @@ func Guard() int {
 	return 0
 }
 
-// guarding is a guard at work.
+// guarding is the state of a guard at work.
 type guarding struct {
 	alarm *alarm.Alarm
 	agent syscall.RawConn
-	rest  []byte // of a line that has not come in whole
+	rest  []byte // of a line that is not complete yet
 	runs  map[uint64]*guarded
 }
 
-// guarded is one run that is under way.
+// guarded is one run in progress.
 type guarded struct {
 	group int
 	pidfd int   // of the group's first process; -1: none
-	until int64 // never once it is killed
+	until int64 // the deadline; never: the run was killed
 }
 
-// loop guards until the agent is gone. from does not block.
+// loop guards until the agent is gone. Reads of from do not block.
 func (g *guarding) loop(from *os.File) (err error) {
 	defer from.Close()
 	if g.agent, err = from.SyscallConn(); err != nil {
@@ -92,8 +92,8 @@ func (g *guarding) loop(from *os.File) (err error) {
 		case <-ready:
 		case <-g.alarm.C:
 		}
-		// The clock is read first: what was sent before a deadline must be known when the
-		// deadline is judged, even by a guard that got no processor time for long.
+		// The clock is read first: whatever was sent before a deadline must be known when the
+		// deadline is judged, even if the guard got no processor time for long.
 		now := alarm.Now()
 		if !g.catchUp() {
 			g.killAll(never)
@@ -104,7 +104,7 @@ func (g *guarding) loop(from *os.File) (err error) {
 	}
 }
 
-// listen reports that there is something to read, or that the agent is gone.
+// listen reports when there is something to read, or when the agent is gone.
 func (g *guarding) listen(ready chan<- struct{}, done <-chan struct{}) {
 	for {
 		err := g.agent.Read(func(fd uintptr) bool {
@@ -147,8 +147,7 @@ func (g *guarding) catchUp() bool {
 	return true
 }
 
-// hear takes one line. What it can't read it leaves out: a run that is not
-// prolonged ends.
+// hear handles one line. It ignores a line that it can't read: a run that is not prolonged ends.
 func (g *guarding) hear(line string) {
 	words := strings.Fields(line)
 	var numbers []int64
@@ -182,8 +181,8 @@ func (g *guarding) killAll(now int64) {
 			continue
 		}
 		r.until = never
-		// What a run left behind when it ended by itself keeps running, and its number may
-		// belong to another process. An agent that has ended can't have reported that.
+		// If a run has ended by itself, its group's number may belong to another process, and what
+		// it left behind goes on running. An agent that has ended can't report such an end.
 		if now == never || there(r.pidfd) {
 			g.confess(key)
 			_ = syscall.Kill(-r.group, syscall.SIGKILL)
@@ -191,7 +190,7 @@ func (g *guarding) killAll(now int64) {
 	}
 }
 
-// confess reports to the agent that this guard kills the run: nobody else can know.
+// confess reports to the agent that this guard kills the run, since nobody else can know that.
 func (g *guarding) confess(key uint64) {
 	line := fmt.Appendf(nil, "%s %d\n", wordKilled, key)
 	_ = g.agent.Control(func(fd uintptr) { _, _ = unix.SendmsgN(int(fd), line, nil, nil, unix.MSG_DONTWAIT) })

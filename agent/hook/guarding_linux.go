@@ -6,7 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// hold returns a descriptor of the process, -1 if there is none to be had.
+// hold returns a descriptor of the process; -1: the kernel gives none.
 func hold(pid int) int {
 	fd, err := unix.PidfdOpen(pid, 0)
 	if err != nil {
@@ -15,8 +15,8 @@ func hold(pid int) int {
 	return fd
 }
 
-// there reports whether the process has not been waited for: until then, its number
-// belongs to no other process.
+// there reports whether the process has not been reaped yet: until then its number belongs to
+// no other process.
 func there(pidfd int) bool {
 	return pidfd < 0 || unix.PidfdSendSignal(pidfd, 0, nil, 0) != unix.ESRCH
 }
@@ -27,8 +27,8 @@ func release(pidfd int) {
 	}
 }
 
-// awaitEnd waits until a child has ended, and leaves it to be waited for: until
-// then no other process gets its number. It returns false if it can't.
+// awaitEnd waits until a child has ended, but does not reap it: until it is reaped, no other
+// process gets its number. It returns false if it can't wait.
 func awaitEnd(pid int) bool {
 	for {
 		err := unix.Waitid(unix.P_PID, pid, nil, unix.WEXITED|unix.WNOWAIT, nil)

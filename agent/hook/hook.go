@@ -1,24 +1,22 @@
 // Package hook runs an operator's command at every change of leadership.
 //
-// It guarantees order, one run at a time of an election, a bounded queue and bounded
-// runs: a command that takes too long is killed with its whole process group. An
-// event that is outdated before its turn is skipped: of each election the newest
-// event waits, and before it the end of a leadership, which is never skipped. The
-// ends of this agent's own leaderships go first, then their starts, then the rest;
-// and elections without their own command share a few places, so that the others
-// don't wait for them, however many there are.
+// It guarantees order, one run at a time for each election, a bounded queue and bounded runs:
+// a command that takes too long is killed with its whole process group. An event that is
+// outdated before its turn is skipped. Of each election the newest event waits, and before it
+// the end of a leadership, which is never skipped. The ends of this agent's own leaderships
+// run first, then their starts, then the rest. Elections without their own command share a few
+// places. So the other elections don't wait for them, however many there are.
 //
-// A command that was run because this agent leads is killed as soon as that
-// leadership ends, so that the run for the end need not wait. A guard, which is a
-// separate process, kills it by the end of the lease, and every run by its limit,
-// if this process is frozen, and at once if it dies. For root, commands that others
-// could have written are refused, see Check.
+// A command that was run because this agent leads is killed as soon as that leadership ends,
+// so that the run for the end need not wait. A guard is a separate process. If this process is
+// frozen, the guard kills such a command by the end of the lease, and every run at its limit;
+// if this process dies, it kills all at once. As root, the package refuses commands that
+// others could have written, see Check.
 //
-// It does not guarantee that processes which a command left elsewhere (a service it
-// started, a process in another group) stop, nor that the run for the end of a
-// leadership has finished before another agent leads: it logs when that is missed.
-// Nor are runs guarded between the end of a guard and the start of the next one,
-// see keepGuard.
+// It does not guarantee that processes which a command left elsewhere (a service it started, a
+// process in another group) stop. Nor does it guarantee that the run for the end of a
+// leadership has finished before another agent leads, but it logs when a run is too late. Runs
+// are not guarded between the end of a guard and the start of the next one, see keepGuard.
 package hook
 
 import (
@@ -42,23 +40,23 @@ var (
 	errStopped = errors.New("the agent stops")
 )
 
-// Commands are what is run: an election's own command, else the one that
-// election.Default has, or the others.
+// Commands are what is run: an election's own command if it has one, else Default for
+// election.Default and Others for the rest.
 type Commands struct {
 	Default string // empty: none
 	Of      map[election.Name]string
 	Others  string // of elections that are not in Of; empty: none
 	// Limit bounds each run.
 	Limit time.Duration
-	// Guarded has runs guarded. The main function of this program must call Guard
-	// then, when its first argument is GuardWord.
+	// Guarded has runs guarded. Then the main function of this program must call Guard when its
+	// first argument is GuardWord.
 	Guarded bool
-	// Ran, if not nil, is called before a command is started because this agent leads, and when
-	// that run has ended and is not repeated. Several goroutines may call it at once.
+	// Ran, if not nil, is called before a command is started because this agent leads, and again
+	// when that run has ended and is not repeated. Several goroutines may call it at once.
 	Ran func(name election.Name, term election.Term, finished bool)
 }
 
-// For returns the command of an election, empty if it has none.
+// For returns the command of an election; empty: it has none.
 func (c Commands) For(name election.Name) string {
 	if own, ok := c.Of[name]; ok {
 		return own
@@ -79,21 +77,21 @@ func (c Commands) named(name election.Name) bool {
 type Event struct {
 	Election election.Name
 	Event    election.Event // leading, following or none
-	Leader   string         // name; empty if none
+	Leader   string         // name; empty: there is none
 	Term     election.Term
 	// Change is what the command reads, as JSON, from its standard input.
 	Change api.Change
-	// Stands, if not nil, is asked just before the run whether the event is still
-	// true; if not, the run is skipped.
+	// Stands, if not nil, is called just before the run and reports whether the event is still
+	// true. If it is not, the run is skipped.
 	Stands func() bool
-	// Until, if not nil, returns the present deadline of the run; it is called several times
+	// Until, if not nil, returns the present deadline of the run, and is called several times
 	// during the run. The guard ends a run at its deadline.
 	Until func() election.Instant
-	// StopIn, if not 0, is how much later than now the leadership that this event
-	// ends is certain to be over: another agent may lead from then on.
+	// StopIn, if not 0, is the time from now after which the leadership that this event ends has
+	// certainly expired: another agent may lead from then on.
 	StopIn time.Duration
-	// Done, if not nil, is called once after the command has run for this event
-	// or a later one of the election, or failed, or was given up.
+	// Done, if not nil, is called once: after the command has run for this event or a later one
+	// of the election, or has failed, or was given up.
 	Done func()
 }
 
@@ -108,27 +106,27 @@ type Runner struct {
 	ended    chan struct{}
 
 	mu      sync.Mutex
-	waiting []Event // at most two of an election, see supersede
+	waiting []Event // at most two of each election, see supersede
 	running map[election.Name]*task
-	shared  int // of running, the tasks of elections without their own hook setting, which share a few places
+	shared  int // how many running tasks are of elections without their own hook setting, which share a few places
 	closed  bool
-	guard   *guard // nil if there is none
-	keys    uint64 // how many were given to runs
+	guard   *guard // nil: there is none
+	keys    uint64 // how many keys were given to runs
 }
 
-// task is an event under way, and what kills its run.
+// task is an event in progress, with what kills its run.
 type task struct {
 	event  Event
-	key    uint64 // by which the guard knows it
+	key    uint64 // by which the guard knows the run
 	ctx    context.Context
 	kill   context.CancelCauseFunc
 	cancel context.CancelFunc
 	shares bool
 	limit  election.Instant // when the run must end, whatever Until returns
-	until  election.Instant // the deadline last sent to its guard
-	group  int              // the run's process group, while its first process has not been waited for; else 0
-	killed bool             // by its guard
-	again  bool             // it is to be run once more
+	until  election.Instant // the deadline last sent to the guard
+	group  int              // the run's process group until its first process is reaped; then 0
+	killed bool             // by the guard
+	again  bool             // the run is to be repeated
 }
 
 // Start starts a runner of `sh -c COMMAND`.
@@ -152,8 +150,8 @@ func (r *Runner) newGuard() *guard {
 	return g
 }
 
-// keepGuard starts another guard when one has ended, until the runner has, and
-// reports the runs under way to it. Guards that end soon come after a pause.
+// keepGuard starts another guard whenever one has ended, until the runner has ended. It reports the
+// runs in progress to the new guard. If guards end soon, it pauses before the next one.
 func (r *Runner) keepGuard(g *guard) {
 	pause := time.Duration(0)
 	for {
@@ -183,14 +181,14 @@ func (r *Runner) keepGuard(g *guard) {
 // longestPause bounds how long a runner waits before it starts another guard.
 const longestPause = 10 * time.Second
 
-// finished reports whether the runner has ended. Its guard ends just before.
+// finished reports whether the runner has ended. The runner's guard ends just before.
 func (r *Runner) finished() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.hasEnded()
 }
 
-// hasEnded is finished with the lock held.
+// hasEnded is finished for callers that hold the lock.
 func (r *Runner) hasEnded() bool {
 	select {
 	case <-r.ended:
@@ -200,7 +198,7 @@ func (r *Runner) hasEnded() bool {
 	}
 }
 
-// guardBy has another guard take over, unless the runner has ended.
+// guardBy has another guard take over, and returns false if the runner has ended.
 func (r *Runner) guardBy(g *guard) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -208,8 +206,8 @@ func (r *Runner) guardBy(g *guard) bool {
 		g.close()
 		return false
 	}
-	// The former one's socket is left to the garbage collector: a run that is being
-	// started may use it.
+	// The former guard's socket is left to the garbage collector: a run that is being started may
+	// still use it.
 	r.guard = g
 	runs := 0
 	for _, t := range r.running {
@@ -222,8 +220,7 @@ func (r *Runner) guardBy(g *guard) bool {
 	return true
 }
 
-// Covers reports whether a change of the election runs a command. No runner
-// covers nothing.
+// Covers reports whether a change of the election runs a command. A nil runner covers no election.
 func (r *Runner) Covers(name election.Name) bool {
 	return r != nil && r.commands.For(name) != ""
 }
@@ -236,7 +233,7 @@ func (r *Runner) Named() []election.Name {
 	return slices.Sorted(maps.Keys(r.commands.Of))
 }
 
-// Enqueue hands over an event of an election that is covered; it never blocks.
+// Enqueue accepts an event of an election that is covered; it never blocks.
 func (r *Runner) Enqueue(e Event) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -256,11 +253,10 @@ func (r *Runner) Enqueue(e Event) {
 	r.dispatch()
 }
 
-// supersede skips what the new event outdates of its election: any event that still
-// waits to report a leader. An event that reports that nobody leads is only outdated
-// by another one of that kind: it may be the end of a leadership, at which the
-// command stops something. What waits for a skipped event then waits for the new
-// one.
+// supersede skips the waiting events of the election that the new event outdates. A new event
+// outdates any event that reports a leader. An event that reports that nobody leads is
+// outdated only by another such event: it may be the end of a leadership, at which the command
+// stops something. The Done of a skipped event is called with the new event's.
 func (r *Runner) supersede(e *Event) {
 	r.waiting = slices.DeleteFunc(r.waiting, func(old Event) bool {
 		if old.Election != e.Election || old.Event == election.NoLeader && e.Event != election.NoLeader {
@@ -272,8 +268,8 @@ func (r *Runner) supersede(e *Event) {
 	})
 }
 
-// watchOverrun logs once if the run for the end of a leadership has not finished by
-// the time another agent may lead.
+// watchOverrun logs once if the run for the end of a leadership has not finished when another
+// agent may lead.
 func (r *Runner) watchOverrun(e *Event) {
 	if e.StopIn == 0 {
 		return
@@ -295,7 +291,7 @@ func both(a, b func()) func() {
 	return func() { a(); b() }
 }
 
-// Close lets what is waiting run until ctx ends, then kills it.
+// Close has the waiting events run until ctx ends, then kills the runs.
 func (r *Runner) Close(ctx context.Context) {
 	r.mu.Lock()
 	r.closed = true

@@ -2,9 +2,9 @@ package hook
 
 import "os"
 
-// CheckPathAsRoot refuses a file or directory that another user than root could
-// put something else into or in the place of, by the rules of Check; for a
-// process that is not root's, whose files are its own matter, it accepts all.
+// CheckPathAsRoot refuses, by the rules of Check, a file or directory that another user than
+// root could change or replace. In a process that is not root's it accepts all paths: its
+// files are its own matter.
 func CheckPathAsRoot(path string) error {
 	if os.Geteuid() != 0 {
 		return nil

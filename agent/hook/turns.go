@@ -8,18 +8,18 @@ import (
 )
 
 const (
-	// maxWaiting bounds what waits over all elections: two events of each that an
-	// agent holds at once.
+	// maxWaiting bounds the events that wait over all elections: two events for each election
+	// that an agent holds at once.
 	maxWaiting = 2048
-	// ownPlaces is how many runs may be in progress of elections that the configuration
-	// names, and sharedPlaces of all others. Any user that may be a candidate can make an
-	// election, and must not delay those that are named.
+	// ownPlaces is how many runs of elections that the configuration names may be in progress at
+	// once, and sharedPlaces how many of all others. Any user that may be a candidate can make an
+	// election, and must not delay the named ones.
 	ownPlaces    = 8
 	sharedPlaces = 4
 )
 
 // importance orders the events, the lowest first. The end of this agent's leadership comes
-// before everything, since the term is released after it.
+// before everything else, since the term is released after that run.
 func (e Event) importance() int {
 	switch {
 	case e.StopIn != 0:
@@ -30,7 +30,7 @@ func (e Event) importance() int {
 	return 2
 }
 
-// dispatch starts what may run. The lock is held.
+// dispatch starts what may run. The caller holds the lock.
 func (r *Runner) dispatch() {
 	for {
 		i := r.nextUp()
@@ -63,8 +63,8 @@ func (r *Runner) dispatch() {
 	}
 }
 
-// nextUp returns which of those that wait runs next, -1 if none may. Of an
-// election the oldest event comes first, and none while another one runs.
+// nextUp returns which waiting event runs next; -1: none may. Within an election the oldest
+// event comes first, and no event runs while another one does.
 func (r *Runner) nextUp() int {
 	best := -1
 	for i, e := range r.waiting {
@@ -89,8 +89,8 @@ func (r *Runner) hasPlace(name election.Name) bool {
 	return r.shared < sharedPlaces
 }
 
-// finish ends a task, and calls its Done before its election's next one starts. A task that
-// is to be repeated waits again instead, unless a newer event of its election waits.
+// finish ends a task, and calls its Done before the next task of its election starts. A task
+// that is to be repeated waits again instead, unless a newer event of its election waits.
 func (r *Runner) finish(t *task) {
 	t.cancel()
 	t.kill(nil)
@@ -113,10 +113,9 @@ func (r *Runner) finish(t *task) {
 	r.dispatch()
 }
 
-// makeRoom leaves out one event when too many wait: the oldest of an election that is not
-// named, else the oldest of all, but never the end of this agent's own leadership. Of
-// elections that come and go faster than the command runs, most are gone when their turn
-// comes.
+// makeRoom drops one event when too many wait: the oldest of an election that is not named,
+// else the oldest of all, but never the end of this agent's own leadership. If elections come
+// and go faster than the command runs, most of them have ended when their turn comes.
 func (r *Runner) makeRoom() {
 	if len(r.waiting) < maxWaiting {
 		return
@@ -126,7 +125,7 @@ func (r *Runner) makeRoom() {
 		i = slices.IndexFunc(r.waiting, func(e Event) bool { return e.StopIn == 0 })
 	}
 	if i < 0 {
-		return // as many as this agent leads, which is bounded
+		return // all are ends of this agent's leaderships, which are bounded
 	}
 	left := r.waiting[i]
 	r.waiting = slices.Delete(r.waiting, i, i+1)

@@ -15,28 +15,28 @@ import (
 )
 
 var (
-	// shells run a line after -c, or a script.
+	// shells run a script, or a line after -c.
 	shells = []string{"sh", "bash", "dash", "ash", "ksh", "mksh", "zsh", "busybox"}
 	// interpreters run a script.
 	interpreters = []string{"perl", "ruby", "node", "php", "lua", "tclsh", ".", "source"}
-	// wrappers run another program that they are given, somewhere among their words.
+	// wrappers run another program, which is somewhere among their words.
 	wrappers = []string{"env", "exec", "command", "builtin", "nice", "ionice", "nohup", "setsid", "timeout", "sudo", "doas", "su", "runuser",
 		"setpriv", "flock", "xargs", "systemd-run", "chrt", "taskset", "stdbuf", "unshare", "nsenter", "chroot", "ip", "time", "script", "unbuffer"}
-	// linesAfterC run a line after -c, besides shells.
+	// linesAfterC are other programs than shells that run a line after -c.
 	linesAfterC = []string{"su", "runuser", "flock", "script", "sg"}
-	// runVariables name what programs run or load without being asked, or list the
-	// directories in which they search for it.
+	// runVariables name files that programs run or load without being asked, or the directories
+	// in which programs search for such files.
 	runVariables = []string{"PATH", "BASH_ENV", "ENV", "LD_PRELOAD", "LD_AUDIT", "LD_LIBRARY_PATH", "PYTHONSTARTUP", "PYTHONPATH", "PERL5LIB", "RUBYLIB", "NODE_PATH"}
 )
 
-// maxDepth bounds how often a line may hold a line.
+// maxDepth bounds how deep lines may be nested in lines.
 const maxDepth = 8
 
-// names is what is found in a command.
+// names holds what is found in a command.
 type names struct {
 	paths []string // absolute
-	run   []string // of these, what is run, or searched for what is
-	err   error    // the first
+	run   []string // those of paths that are run, or in which programs are searched
+	err   error    // the first error
 	depth int
 }
 
@@ -57,7 +57,7 @@ func (n *names) relative(word string) {
 	n.fail(fmt.Errorf("check %s: it is a relative path, which depends on the working directory: write an absolute path", word))
 }
 
-// line takes in what a shell would run.
+// line collects what a shell would run.
 func (n *names) line(text string) {
 	if n.depth++; n.depth > maxDepth {
 		n.fail(errors.New("read the command: too many nested commands"))
@@ -86,7 +86,7 @@ func (n *names) line(text string) {
 	})
 }
 
-// parse reads what a POSIX shell runs; where /bin/sh is bash, what bash does.
+// parse reads the command as a POSIX shell does, or else as bash does, since /bin/sh may be bash.
 func parse(command string) (*syntax.File, error) {
 	var first error
 	for _, lang := range []syntax.LangVariant{syntax.LangPOSIX, syntax.LangBash} {
@@ -101,8 +101,8 @@ func parse(command string) (*syntax.File, error) {
 	return nil, first
 }
 
-// redirect takes in what a command reads, and reports whether to look into the
-// words of the redirection. What it only writes to runs nothing.
+// redirect collects what a command reads, and reports whether the words of the redirection are
+// to be searched. A file that it only writes to runs nothing.
 func (n *names) redirect(r *syntax.Redirect) bool {
 	switch r.Op {
 	case syntax.RdrIn, syntax.RdrInOut:
@@ -110,7 +110,7 @@ func (n *names) redirect(r *syntax.Redirect) bool {
 		if literal(file) && !filepath.IsAbs(file) {
 			n.relative(file)
 		}
-		if r.Op == syntax.RdrIn { // the other creates it
+		if r.Op == syntax.RdrIn { // RdrInOut creates the file
 			n.runs(file)
 		}
 		return true
@@ -120,7 +120,7 @@ func (n *names) redirect(r *syntax.Redirect) bool {
 	return false
 }
 
-// assign takes in a variable that names what is run, or where that is searched.
+// assign collects the value of a variable that names what is run, or where that is searched.
 func (n *names) assign(name, value string) {
 	if !slices.Contains(runVariables, name) {
 		return
@@ -133,8 +133,8 @@ func (n *names) assign(name, value string) {
 	}
 }
 
-// runs takes in a path that is run. Of one that ends in something unknown it takes
-// in the directory.
+// runs collects a path that is run. If the path ends in something unknown, runs collects its
+// directory.
 func (n *names) runs(path string) {
 	known, _, cut := strings.Cut(path, unknown)
 	if cut {
@@ -145,7 +145,7 @@ func (n *names) runs(path string) {
 	}
 }
 
-// call takes in a simple command. A word that can't be known is not.
+// call collects a simple command. It skips words that can't be known.
 func (n *names) call(args []string) {
 	if len(args) == 0 {
 		return
@@ -159,7 +159,7 @@ func (n *names) call(args []string) {
 		if strings.HasPrefix(arg, "./") || strings.HasPrefix(arg, "../") {
 			n.relative(strings.TrimSuffix(arg, unknown))
 		}
-		if name, value, ok := strings.Cut(arg, "="); ok { // of env and the like
+		if name, value, ok := strings.Cut(arg, "="); ok { // as arguments of env and the like
 			n.assign(name, value)
 		}
 	}
@@ -178,8 +178,8 @@ func (n *names) call(args []string) {
 	}
 }
 
-// program takes in a program's name. The directories of this process's own PATH
-// count up to the one in which it is: what is put there is run in its place.
+// program collects a program's name. It also collects the directories of this process's PATH
+// up to the one that has the program: a file that is put there is run in its place.
 func (n *names) program(name string) {
 	path, err := exec.LookPath(name)
 	if strings.Contains(name, "/") {
@@ -194,7 +194,7 @@ func (n *names) program(name string) {
 	}
 	if err == nil {
 		n.run = append(n.run, path)
-	} // else a builtin, a function, or nothing: the shell will report it
+	} // else a builtin, a function, or nothing: the shell will report that
 	for _, dir := range filepath.SplitList(os.Getenv("PATH")) {
 		n.runs(dir)
 		if err == nil && dir == filepath.Dir(path) {
@@ -203,7 +203,7 @@ func (n *names) program(name string) {
 	}
 }
 
-// script takes in the file that an interpreter is to run, unless that is a flag.
+// script collects the file that an interpreter is to run, unless the word is a flag.
 func (n *names) script(arg string) {
 	n.runs(arg)
 	if literal(arg) && arg != "" && !strings.HasPrefix(arg, "-") && !filepath.IsAbs(arg) {
@@ -211,8 +211,8 @@ func (n *names) script(arg string) {
 	}
 }
 
-// interpreter takes in what an interpreter is given: a script first, or flags
-// before it, of which some take a word and some make a text the script.
+// interpreter collects what an interpreter is given: a script, perhaps after flags. Some flags
+// take a word, and some have a text as the script.
 func (n *names) interpreter(args []string) {
 	for i, arg := range args {
 		if i == 0 {
@@ -233,8 +233,8 @@ func (n *names) interpreter(args []string) {
 	}
 }
 
-// shell takes in what a shell is given: options, then a line if -c is one of
-// them, else a script.
+// shell collects what a shell is given: options, and then a line if -c is one of them, or else
+// a script.
 func (n *names) shell(args []string) {
 	line := false
 	for len(args) > 0 {
@@ -251,7 +251,7 @@ func (n *names) shell(args []string) {
 			continue
 		case arg != "-" && arg != "--" && arg != "" && strings.ContainsRune("-+", rune(arg[0])):
 			line = line || arg[0] == '-' && strings.Contains(arg, "c")
-			// Each -o, -O, +o and +O, alone or among others, is followed by a name.
+			// Each -o, -O, +o and +O, alone or with other letters, is followed by a name.
 			args = args[min(len(args), strings.Count(strings.ToLower(arg), "o")):]
 			if !literal(arg) {
 				return
@@ -266,7 +266,7 @@ func (n *names) shell(args []string) {
 		switch {
 		case line:
 			n.next([]string{arg})
-		case slices.Contains(shells, arg): // busybox sh
+		case slices.Contains(shells, arg): // as in busybox sh
 			n.shell(args)
 		default:
 			n.script(arg)
@@ -275,26 +275,26 @@ func (n *names) shell(args []string) {
 	}
 }
 
-// next takes in the line that comes first in the words.
+// next collects the first of the words as a line.
 func (n *names) next(args []string) {
 	if len(args) > 0 && literal(args[0]) {
 		n.line(args[0])
 	}
 }
 
-// wrapped takes in what a wrapper is given. Which of its words is the program is
-// not known here, so any may be, up to one that certainly is: a word after a flag
-// may belong to that, and a word of ip may be a name of anything.
+// wrapped collects what a wrapper is given. Which of its words is the program is not known
+// here. So any of them may be it, up to one that certainly is: a word after a flag may belong
+// to the flag, and a word of ip may be the name of anything.
 func (n *names) wrapped(wrapper string, args []string) {
-	found, afterFlag := wrapper == "script", false // whose program comes after -c alone
-	lock := wrapper == "flock"                     // its first word is a file that nobody runs
+	found, afterFlag := wrapper == "script", false // script has its program only after -c
+	lock := wrapper == "flock"                     // flock's first word is a file that nobody runs
 	for i, arg := range args {
 		if (arg == "-c" || arg == "--command") && slices.Contains(linesAfterC, wrapper) {
 			n.next(args[i+1:])
 			return
 		}
 		if strings.HasPrefix(arg, "-") {
-			afterFlag = strings.Trim(arg, letters) == "" // else its value is in it
+			afterFlag = strings.Trim(arg, letters) == "" // else the flag has its value in it
 			continue
 		}
 		ofFlag := afterFlag
@@ -322,12 +322,12 @@ func (n *names) wrapped(wrapper string, args []string) {
 	}
 }
 
-// letters are what a flag consists of that has no value in it.
+// letters are what a flag without a value in it consists of.
 const letters = "-abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
-// search takes in the absolute paths in a word, wherever they begin: in a list, in
-// an option, in a text that somebody may run. Of one that goes on with something
-// unknown it takes in the directory.
+// search collects the absolute paths in a word, wherever they begin: in a list, in an option,
+// or in a text that a program may run. If a path goes on with something unknown, search
+// collects its directory.
 func (n *names) search(text string) {
 	for _, part := range strings.FieldsFunc(text, func(c rune) bool { return strings.ContainsRune(" \t\n;|&()<>`\"'$=:,{}@", c) }) {
 		known, _, cut := strings.Cut(part, unknown)
@@ -340,7 +340,7 @@ func (n *names) search(text string) {
 	}
 }
 
-// unknown replaces the part of a word that only the shell will know.
+// unknown stands for the part of a word that only the shell will know.
 const unknown = "\x00"
 
 func literal(word string) bool { return !strings.Contains(word, unknown) }

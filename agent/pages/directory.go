@@ -15,8 +15,8 @@ import (
 // lockFile can't be the name of an election.
 const lockFile = ".lock"
 
-// take makes the directory, for the agent's user and group, and locks it: pages
-// of two agents in one directory would be mistaken for each other.
+// take makes the directory, for the agent's user and group, and locks it: if two agents had
+// their pages in one directory, programs would mistake one's pages for the other's.
 func take(dir string) (*os.File, error) {
 	if err := os.Mkdir(dir, 0o750); err != nil && !errors.Is(err, os.ErrExist) {
 		return nil, fmt.Errorf("make the directory: %w", err)
@@ -39,8 +39,8 @@ func take(dir string) (*os.File, error) {
 	return lock, errors.Join(err, f.Close())
 }
 
-// hold locks the directory by a file that only the agent's user can open: who
-// may read the directory itself could lock it, and so keep the next agent out.
+// hold locks the directory by a file that only the agent's user can open. If the lock were on
+// the directory itself, any user that may read it could lock the next agent out.
 func hold(dir string) (*os.File, error) {
 	f, err := os.OpenFile(filepath.Join(dir, lockFile), os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o600)
 	if err != nil {
@@ -55,7 +55,7 @@ func hold(dir string) (*os.File, error) {
 	return f, nil
 }
 
-// wipe ends every lease that a file in the directory may show, but for those that stay.
+// wipe ends every lease that a file in the directory may show, except in files that stay.
 func wipe(dir string, stays func(name string) bool) error {
 	found, err := os.ReadDir(dir)
 	if err != nil {

@@ -1,15 +1,15 @@
-// Package pages keeps the lease pages of one agent: a file for each election in a
-// directory beside its socket, by which programs check for themselves whether this
-// agent leads (see package leasepage).
+// Package pages keeps the lease pages of one agent: a file for each election, in a directory
+// beside the agent's socket. By these files programs check for themselves whether the agent
+// leads (see package leasepage).
 //
-// It guarantees that the pages of an earlier process run are wiped before Open
-// returns, but for those that this one goes on with; that when Publish returns, every page shows what the status shows, or
-// nothing; that Publish opens, makes and removes no file; and that a page which
-// can't be kept is missing, is reported as a problem, and harms nothing else.
+// It guarantees that the pages of an earlier process run are wiped before Open returns, except
+// those that this process run goes on with. When Publish returns, every page shows what the
+// status shows, or nothing. Publish opens, makes and removes no file. A page that can't be
+// kept is missing, is reported as a problem, and harms nothing else.
 //
-// It does not guarantee that Publish never waits for a disk: a store to a file on
-// one may. The socket's directory should be in memory, as /run is. Without a quorum
-// nobody holds a lease, and pages show none.
+// It does not guarantee that Publish never waits for a disk: a store to a file on a disk may
+// wait. So the socket's directory should be in memory, as /run is. Without a quorum nobody
+// holds a lease, and pages show none.
 package pages
 
 import (
@@ -26,11 +26,11 @@ import (
 	"github.com/doyen-election/doyen/internal/leasepage"
 )
 
-// retryAfter is how long a page that could not be made is left alone.
+// retryAfter is the time until a page that could not be made is tried again.
 const retryAfter = 10 * time.Second
 
-// Keeper keeps the pages. Publish is for one goroutine, Run for another. A nil
-// Keeper keeps none.
+// Keeper keeps the pages. One goroutine may call Publish, and another one Run. A nil Keeper
+// keeps no pages.
 type Keeper struct {
 	dir   string
 	boot  election.LineageID
@@ -39,12 +39,12 @@ type Keeper struct {
 	work  chan struct{}
 
 	// Owned by the goroutine of Publish.
-	entries []entry                // as the status's contests: sorted by election
-	failed  int                    // of entries
-	ordered map[election.Name]bool // a page that is being made: one at a time
+	entries []entry                // in the order of the status's contests: sorted by election
+	failed  int                    // how many entries have failed
+	ordered map[election.Name]bool // pages that are being made: one at a time for each election
 
 	mu      sync.Mutex
-	orders  []order // not started
+	orders  []order // not started yet
 	done    []outcome
 	problem string
 }
@@ -52,16 +52,16 @@ type Keeper struct {
 // entry is one election's page.
 type entry struct {
 	election election.Name
-	page     *leasepage.Writer      // nil: not there, or not yet
+	page     *leasepage.Writer      // nil: there is no page, or not yet
 	written  *elector.ContestStatus // what the page shows; nil: not known
 	failed   bool
 	retryAt  election.Instant
 }
 
-// Open takes the directory of the agent's pages and wipes what an earlier process
-// run left there. Pages of elections that this one goes on leading are adopted:
-// programs that have them mapped see no end. It always returns a Keeper; Problem is
-// why one keeps nothing.
+// Open takes the directory of the agent's pages and wipes what an earlier process run left
+// there. It adopts the pages of elections that this process run goes on leading: programs that
+// have mapped them see no end. It always returns a Keeper. If the Keeper keeps nothing,
+// Problem is the reason.
 func Open(dir string, boot election.LineageID, led map[election.Name]bool) *Keeper {
 	k := &Keeper{dir: dir, boot: boot, ordered: map[election.Name]bool{},
 		ready: make(chan struct{}, 1), work: make(chan struct{}, 1)}
@@ -82,7 +82,7 @@ func Open(dir string, boot election.LineageID, led map[election.Name]bool) *Keep
 	return k
 }
 
-// Problem is why pages are missing, empty if none is.
+// Problem is why pages are missing; empty: none is missing.
 func (k *Keeper) Problem() string {
 	if k == nil {
 		return ""
@@ -92,8 +92,7 @@ func (k *Keeper) Problem() string {
 	return k.problem
 }
 
-// Ready has an element when Publish should be called again: there are new pages
-// to write to.
+// Ready has an element when Publish should be called again, since there are new pages to write to.
 func (k *Keeper) Ready() <-chan struct{} {
 	if k == nil {
 		return nil
@@ -101,8 +100,8 @@ func (k *Keeper) Ready() <-chan struct{} {
 	return k.ready
 }
 
-// Publish writes what the status has of each election, where it is not written yet.
-// Elections that are new get a page by Run.
+// Publish writes what the status has of each election, unless the page shows that already. Run
+// makes the pages of new elections.
 func (k *Keeper) Publish(now election.Instant, s *elector.Status) {
 	if k == nil || k.lock == nil {
 		return
@@ -133,7 +132,7 @@ func (k *Keeper) Publish(now election.Instant, s *elector.Status) {
 	}
 }
 
-// matches reports whether there is an entry for each election, and no other.
+// matches reports whether the entries are exactly those of the status's elections.
 func (k *Keeper) matches(contests []*elector.ContestStatus) bool {
 	if len(k.entries) != len(contests) {
 		return false
@@ -146,8 +145,8 @@ func (k *Keeper) matches(contests []*elector.ContestStatus) bool {
 	return true
 }
 
-// arrange makes the entries match, and has the pages of elections that are gone
-// removed. Their lease is ended here and now.
+// arrange makes the entries match, and has the pages of elections that are gone removed. It
+// ends the leases on those pages at once.
 func (k *Keeper) arrange(contests []*elector.ContestStatus) {
 	before := make(map[election.Name]entry, len(k.entries))
 	for _, e := range k.entries {
@@ -169,7 +168,7 @@ func (k *Keeper) arrange(contests []*elector.ContestStatus) {
 	}
 }
 
-// want orders a page, unless that was done, or failed a moment ago.
+// want orders a page, unless it is ordered already or has failed a moment ago.
 func (k *Keeper) want(now election.Instant, e *entry) {
 	if k.ordered[e.election] || e.failed && now < e.retryAt {
 		return
@@ -185,7 +184,7 @@ func (k *Keeper) order(o order) {
 	signal(k.work)
 }
 
-// collect takes over the pages that were made.
+// collect adopts the pages that Run has made.
 func (k *Keeper) collect(now election.Instant) {
 	k.mu.Lock()
 	done := k.done
@@ -196,7 +195,7 @@ func (k *Keeper) collect(now election.Instant) {
 		i := k.find(d.election)
 		switch {
 		case i < 0:
-			k.retire(d.election, d.page) // the election is gone meanwhile
+			k.retire(d.election, d.page) // the election has gone meanwhile
 		case d.err != nil:
 			k.fail(now, &k.entries[i], d.err)
 		default:
@@ -246,8 +245,8 @@ func (k *Keeper) tell(problem string) {
 	k.problem = problem
 }
 
-// Close ends every lease that a page shows, and removes the pages. Neither Publish
-// nor Run may be under way, or called afterwards.
+// Close ends every lease that a page shows, and removes the pages. Publish and Run must have
+// returned, and must not be called afterwards.
 func (k *Keeper) Close() error {
 	if k == nil || k.lock == nil {
 		return nil

@@ -7,7 +7,7 @@ import (
 	"github.com/doyen-election/doyen/internal/leasepage"
 )
 
-// order is what Run is to do: close a page, or make one.
+// order is what Run is to do: close the page in close, or if that is nil, make one.
 type order struct {
 	election election.Name
 	close    *leasepage.Writer
@@ -53,7 +53,7 @@ func (k *Keeper) next() (order, bool) {
 
 func (k *Keeper) carryOut(o order) {
 	if o.close != nil {
-		_ = o.close.Close() // it holds no lease; the next start removes what stays
+		_ = o.close.Close() // the page holds no lease; the next start removes what stays
 		return
 	}
 	page, err := leasepage.Create(k.dir, string(o.election), uint64(k.boot))

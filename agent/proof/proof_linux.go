@@ -11,24 +11,24 @@ import (
 	"github.com/doyen-election/doyen/agent/sockdiag"
 )
 
-// Process is the process that made a connection, held by a pidfd: its number
-// can be given to another process, a pidfd cannot.
+// Process is the process that made a connection, held by a pidfd. The process's number can be
+// given to another process, a pidfd can't.
 type Process struct {
-	file    *os.File // nil: it was gone when that was asked
+	file    *os.File // nil: the process was gone already when it was looked up
 	conn    *net.UnixConn
-	sockets []uint64 // other ones that it had
+	sockets []uint64 // other sockets that the process had
 	gone    chan struct{}
 	alone   bool // to be read once gone is closed
 }
 
-// Of returns the process at the other end. The connection was accepted at that
-// instant of CLOCK_BOOTTIME, in nanoseconds: where the kernel has no pidfd of
-// the peer (before 6.5), one is opened by number, and a process that began
-// later is not the peer but one that was given its number. The inodes are those of its
-// other connections, which must be closed too before it is alone.
+// Of returns the process at the other end. The connection was accepted at that instant of
+// CLOCK_BOOTTIME, in nanoseconds. Where the kernel has no pidfd of the peer (before 6.5), Of
+// opens one by number: a process that began after that instant is not the peer, but was given
+// the peer's number later. The sockets are the inodes of the peer's other connections, which
+// must be closed too before it is alone.
 func Of(conn *net.UnixConn, accepted int64, sockets ...uint64) (*Process, error) {
-	// Asked while the process lives, so that a missing proof is known before its end;
-	// the first time may take milliseconds, for the kernel's module.
+	// The kernel is asked while the process lives, so that a missing proof is known before the
+	// end. The first time may take milliseconds, since the kernel loads a module.
 	if _, err := sockdiag.Peer(conn); err != nil {
 		return nil, fmt.Errorf("prove that a process has ended: %w", err)
 	}
@@ -47,7 +47,7 @@ func Of(conn *net.UnixConn, accepted int64, sockets ...uint64) (*Process, error)
 	return await(pidfd, &Process{conn: conn, sockets: sockets, gone: make(chan struct{})})
 }
 
-// await has the process noticed that the descriptor is of.
+// await waits for the end of the process that the descriptor refers to.
 func await(pidfd int, p *Process) (*Process, error) {
 	if err := unix.SetNonblock(pidfd, true); err != nil { // so that the runtime waits for it, and no thread
 		return nil, fmt.Errorf("prove that a process has ended: %w", joined(err, pidfd))
@@ -75,7 +75,7 @@ func peer(fd int, accepted int64) (int, error) {
 	return peerByNumber(fd, accepted)
 }
 
-// peerByNumber does without SO_PEERPIDFD.
+// peerByNumber is peer without SO_PEERPIDFD.
 func peerByNumber(fd int, accepted int64) (int, error) {
 	c, err := unix.GetsockoptUcred(fd, unix.SOL_SOCKET, unix.SO_PEERCRED)
 	if err != nil || c.Pid <= 0 {
@@ -91,7 +91,7 @@ func peerByNumber(fd int, accepted int64) (int, error) {
 	return pidfd, nil
 }
 
-// wait ends when the process has, or with Close.
+// wait returns when the process has ended, or with Close.
 func (p *Process) wait() {
 	raw, err := p.file.SyscallConn()
 	if err != nil {
@@ -107,7 +107,7 @@ func (p *Process) wait() {
 	}
 }
 
-// ended records that the process has.
+// ended records that the process has ended.
 func (p *Process) ended() {
 	p.alone = unheld(p.sockets)
 	if p.conn != nil {
@@ -120,10 +120,9 @@ func (p *Process) ended() {
 // Gone is closed when the process has ended with all its threads.
 func (p *Process) Gone() <-chan struct{} { return p.gone }
 
-// Alone reports whether the connection was already closed everywhere when the process
-// that made it was found to have ended. If another process still held it then, that
-// process may still act, even if it closes the connection later. It is false before
-// the end is known.
+// Alone reports whether the connection was already closed everywhere when the process that
+// made it was found to have ended. If another process still held it then, that process may
+// still act, even if it closes the connection later. Before Gone is closed, Alone is false.
 func (p *Process) Alone() bool {
 	select {
 	case <-p.gone:
@@ -133,14 +132,14 @@ func (p *Process) Alone() bool {
 	}
 }
 
-// Close ends the waiting, and does not close Gone.
+// Close ends the wait, and does not close Gone.
 func (p *Process) Close() {
 	if p.file != nil {
 		p.file.Close()
 	}
 }
 
-// ready reports whether a descriptor is ready to be read, and does not wait.
+// ready reports whether a descriptor can be read. It does not wait.
 func ready(fd int) bool {
 	fds := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
 	for {

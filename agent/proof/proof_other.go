@@ -8,7 +8,7 @@ import (
 	"github.com/doyen-election/doyen/agent/record"
 )
 
-// Process is empty: this system can prove nothing about it.
+// Process is empty: this system can prove nothing about a process.
 type Process struct{}
 
 // Of returns ErrNone.
@@ -20,7 +20,7 @@ func Identify(*net.UnixConn, int64, bool) record.Program { return record.Program
 // Recorded returns ErrNone.
 func Recorded(record.Program) (*Process, error) { return nil, ErrNone }
 
-// Held returns all of them.
+// Held returns all sockets: this system can't tell which are held.
 func Held(sockets []uint64) []uint64 { return sockets }
 
 // Gone is never closed.

@@ -16,8 +16,8 @@ import (
 	"github.com/doyen-election/doyen/agent/sockdiag"
 )
 
-// tick is the unit in which /proc says when a process began, in nanoseconds; Linux fixed it
-// for all programs.
+// tick is the unit in which /proc reports when a process began, in nanoseconds. Linux has
+// fixed this unit for all programs.
 const tick = int64(time.Second / 100)
 
 // started returns when a process began, in ticks of CLOCK_BOOTTIME, rounded down.
@@ -31,9 +31,9 @@ func started(pid int) (uint64, error) {
 }
 
 // Identify returns what the record needs to recognise the process at the other end of a
-// connection that was accepted at that instant: its number, its start and its namespaces;
-// and, if its end is to prove something, the connection's socket. It is zero where the system
-// does not tell.
+// connection that was accepted at that instant: its number, its start and its namespaces. If
+// provable, it also has the connection's socket, so that the process's end can be proven. It
+// is zero where the system does not report this.
 func Identify(conn *net.UnixConn, accepted int64, provable bool) record.Program {
 	raw, err := conn.SyscallConn()
 	if err != nil {
@@ -45,7 +45,7 @@ func Identify(conn *net.UnixConn, accepted int64, provable bool) record.Program 
 		return record.Program{}
 	}
 	began, err := started(int(c.Pid))
-	if err != nil || int64(began)*tick > accepted { // its number is another's by now
+	if err != nil || int64(began)*tick > accepted { // another process has its number by now
 		return record.Program{}
 	}
 	p := record.Program{UID: c.Uid, PID: c.Pid, Started: began, Space: space()}
@@ -55,8 +55,8 @@ func Identify(conn *net.UnixConn, accepted int64, provable bool) record.Program 
 	return p
 }
 
-// space tells the namespaces apart in which numbers of processes and sockets mean something;
-// 0: not known.
+// space is a number for the namespaces in which numbers of processes and sockets mean
+// something; 0: not known.
 var space = sync.OnceValue(func() uint64 {
 	var all uint64
 	for _, kind := range []string{"pid", "net"} {
@@ -73,8 +73,8 @@ var space = sync.OnceValue(func() uint64 {
 	return all
 })
 
-// Recorded returns a program as an earlier process run of this agent recorded it, which may
-// have ended since. The error says why its end can't be proven. It is alone if no
+// Recorded returns a program as an earlier process run of this agent recorded it. The program
+// may have ended since. The error is why its end can't be proven. The program is alone if no
 // process holds a socket that is recorded for it.
 func Recorded(r record.Program) (*Process, error) {
 	if r.PID <= 0 || r.Started == 0 || r.Sockets[0] == 0 || r.More || r.Space == 0 || r.Space != space() {
@@ -97,9 +97,9 @@ func Recorded(r record.Program) (*Process, error) {
 	if err != nil {
 		return nil, ErrNone
 	}
-	began, err := started(int(r.PID)) // of the process that the descriptor holds, or of a later one
+	began, err := started(int(r.PID)) // the start of the process that the descriptor holds, or of a later one
 	switch {
-	case ready(pidfd): // what has its number now has ended too, so it has ended either way
+	case ready(pidfd): // the process with that number has ended too, so the program has ended either way
 	case err != nil:
 		return nil, joined(ErrNone, pidfd)
 	case began == r.Started:
@@ -110,8 +110,8 @@ func Recorded(r record.Program) (*Process, error) {
 	return p, nil
 }
 
-// Held returns those of the sockets that a process still holds, all of them if the kernel
-// can't be asked.
+// Held returns those of the sockets that some process still holds. If the kernel can't be
+// asked, it returns all.
 func Held(sockets []uint64) []uint64 {
 	return slices.DeleteFunc(slices.Clone(sockets), func(inode uint64) bool {
 		held, err := sockdiag.Held(uint32(inode))

@@ -16,19 +16,19 @@ const (
 
 // Program is the program that was notified that it leads, or is about to be.
 type Program struct {
-	Campaign string // its ID, of at most 31 bytes
+	Campaign string // the campaign's ID, of at most 31 bytes
 	UID      uint32
 	PID      int32
-	Started  uint64             // when its process did, as /proc/PID/stat has it; 0: not known
+	Started  uint64             // when the process started, as /proc/PID/stat has it; 0: not known
 	Space    uint64             // the namespaces in which PID and Sockets mean something
-	Sockets  [MaxSockets]uint64 // inodes of its connections, then zeros; none: nothing proves that it is dead
-	More     bool               // it has more connections than that: nothing proves that it is dead
+	Sockets  [MaxSockets]uint64 // inodes of its connections, then zeros; none: its end can't be proven
+	More     bool               // it has more connections than fit: its end can't be proven
 	Priority int
-	Told     election.Term // the newest term that it was notified of
+	Told     election.Term // the newest term of which it was notified
 	Stopped  election.Term // the newest term under which it is known to act no more: by receipt, proof or deadline
 }
 
-// Hook is what is known of the hook's runs of "leading".
+// Hook is what is known of the hook's runs for "leading".
 type Hook struct {
 	Term     election.Term // of the newest run
 	Finished bool
@@ -39,7 +39,7 @@ const (
 	flagMore
 )
 
-// putActors puts the other half into words.
+// putActors puts the actors, the second half of a row, into words.
 func putActors(to *[actorsRoom]uint64, a *Actors) []uint64 {
 	p := &a.Program
 	putText(to[:campaignWords], p.Campaign)

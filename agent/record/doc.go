@@ -1,18 +1,18 @@
 // Package record is memory that outlives a life (one process run) of the agent and dies with
-// the kernel: a mapped file beside the socket, by which the next life goes on as the same
-// holder (docs/architecture.md, "Lives").
+// the kernel: a mapped file beside the socket. By it the next life goes on as the same holder
+// (docs/architecture.md, "Lives").
 //
-// It guarantees that a life which dies between any two stores leaves each half of each row as
-// it was before or as it was to be, never a mixture; that a record which is damaged, or is of
-// another boot, time namespace, agent, format or file than its header says, or from before a
-// suspend of the host, is refused as a whole (K3, K7); that two processes never have one record at once, because its life holds the
-// kernel's lock on the file (K2); that no life begins with a destroyed record (K6); and that no
-// store ends the process: all memory is there before the record has its name, and what is
-// taken away later is an error, after which there is no record.
+// It guarantees that a life which dies between any two stores leaves each half of each row as it
+// was before or as it was to be, never a mixture. A record is refused as a whole if it is damaged,
+// or if its header names another boot, time namespace, agent, format or file, or if it is from
+// before a suspend of the host (K3, K7). Two processes never have one record at once, because a
+// life holds the kernel's lock on the file (K2). No life begins with a destroyed record (K6). No
+// store ends the process: all memory is there before the record has its name, and if memory is
+// taken away later, that is an error, after which there is no record.
 //
-// It does not guarantee that there is one: without, the next life begins a new lineage, which
-// waits for the leases of the one before. It is believed because only the agent's user and
-// root may write it. It does not check what its writers put there.
+// It does not guarantee that there is a record. Without one, the next life begins a new lineage,
+// which waits for the leases of the former one. Its content is trusted because only the agent's
+// user and root may write it. The package does not check what its writers put there.
 //
 // # Layout
 //
@@ -48,13 +48,13 @@
 //	          flags, term of the hook}
 //
 // A text is its length in one byte, then its bytes, then zeros. Two numbers that share 8 bytes
-// have 4 each, the first in the lower ones. An address is 16 bytes of IPv6 (IPv4 mapped) and 8
-// of the port. Flags: 1 the hook has finished, 2 the program has more connections.
+// have 4 each, the first in the lower ones. An address has 16 bytes of IPv6 (IPv4 mapped) and
+// 8 of the port. Flags: 1 the hook has finished, 2 the program has more connections.
 //
-// A value is a commit word and two copies of a check and the most words that it can have.
-// The commit word's low 2 bytes are how many words the value has now; the rest is how often it was
-// written, never 0, and tells the copy: the first one if even. The one store of the commit word
-// makes the other copy the current one. The check is that of package leasepage with a
-// rotation: over the header's words; over the words of a name; and for a value over the
-// header's check, the place of the value (in 8 bytes), the commit word and the words.
+// A value is a commit word and two copies. Each copy is a check and room for the most words that
+// the value can have. The low 2 bytes of the commit word are how many words the value has now.
+// The rest is how often it was written, never 0: even means the first copy, odd the second. The
+// one store of the commit word makes the other copy the current one. The check is that of
+// package leasepage with a rotation. It covers the header's words; the words of a name; and for
+// a value the header's check, its place (in 8 bytes), the commit word and the words.
 package record

@@ -20,21 +20,21 @@ var (
 	errGone      = errors.New("the record has ended")
 )
 
-// formatError is a record that another version of doyen wrote.
+// formatError reports a record that another version of doyen wrote.
 type formatError uint32
 
 func (e formatError) Error() string {
 	return fmt.Sprintf("its format is %d, and this agent has %d", uint32(e), Format)
 }
 
-// otherPeerError is the record of another agent.
+// otherPeerError reports the record of another agent.
 type otherPeerError string
 
 func (e otherPeerError) Error() string {
 	return fmt.Sprintf("it belongs to another agent (%s)", string(e))
 }
 
-// accessError is a file that others than the agent's user may change or read.
+// accessError reports a file that other users than the agent's may change or read.
 type accessError struct {
 	mode uint32
 	uid  uint32
@@ -44,7 +44,7 @@ func (e accessError) Error() string {
 	return fmt.Sprintf("others than this agent's user may use it (mode %04o, user %d)", e.mode, e.uid)
 }
 
-// memoryError is a directory whose files outlive the kernel, or can't be told to die with it.
+// memoryError reports a directory whose files outlive the kernel, or may do so.
 type memoryError string
 
 func (e memoryError) Error() string {

@@ -11,15 +11,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// lockWait is how long a life waits for the lock of the one before, which the kernel is just
-// taking down.
+// lockWait is how long a life waits for the lock of the former one, which the kernel may still
+// be ending.
 const (
 	lockWait  = 500 * time.Millisecond
 	lockEvery = 5 * time.Millisecond
 )
 
 // openFile opens the record at the path, and locks it if it is to be written. It never creates
-// one, nor follows a link.
+// a file, and follows no link.
 func openFile(path string, flags int) (*os.File, error) {
 	f, err := os.OpenFile(path, flags|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
 	if errors.Is(err, unix.ELOOP) || errors.Is(err, unix.ENXIO) || errors.Is(err, unix.EISDIR) {
@@ -52,9 +52,9 @@ func ours(f *os.File) error {
 	return nil
 }
 
-// lock locks the file for as long as it is open, and the kernel gives the lock back when the
-// process has ended, however it ended. Nothing else says that the life before has: a silent
-// one may still act (K2).
+// lock locks the file for as long as it is open. The kernel gives the lock back when the
+// process has ended, however it ended. Nothing else proves that the former life has ended: a
+// silent one may still act (K2).
 func lock(f *os.File, wait time.Duration) error {
 	for end := time.Now().Add(wait); ; time.Sleep(lockEvery) {
 		err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
@@ -83,7 +83,7 @@ func has(path string, f *os.File) bool {
 	return err == nil && os.SameFile(there, this)
 }
 
-// mapFile maps all of a file, with its pages, to write it.
+// mapFile maps all of a file for writing, with its pages.
 func mapFile(f *os.File) (memory, error) {
 	return mapWords(f, words, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|populate)
 }
@@ -102,8 +102,8 @@ func unmap(m memory) {
 	}
 }
 
-// draft creates a file for a new record beside the path, with all its memory, and locks it.
-// A full tmpfs is an error here, and not a signal later.
+// draft creates a file for a new record beside the path, with all its memory, and locks it. So
+// a full tmpfs is an error here, not a signal later.
 func draft(path string, run string) (_ *os.File, err error) {
 	sweep(path)
 	f, err := os.OpenFile(path+draftSuffix+run, os.O_RDWR|os.O_CREATE|os.O_EXCL|unix.O_NOFOLLOW, 0o600)
@@ -126,9 +126,9 @@ func draft(path string, run string) (_ *os.File, err error) {
 
 const draftSuffix = ".new-"
 
-// sweep removes drafts whose makers died.
+// sweep removes drafts whose makers have died.
 func sweep(path string) {
-	left, _ := filepath.Glob(path + draftSuffix + "*") // no error but a bad pattern
+	left, _ := filepath.Glob(path + draftSuffix + "*") // only a bad pattern is an error
 	for _, name := range left {
 		f, err := os.OpenFile(name, os.O_RDWR|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
 		if err != nil {

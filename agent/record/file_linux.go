@@ -12,7 +12,7 @@ const (
 	supported = true
 )
 
-// allocate gives the file its size, and its memory.
+// allocate gives the file its size and its memory.
 func allocate(f *os.File) error {
 	if err := unix.Fallocate(int(f.Fd()), 0, 0, size); err != nil {
 		return fmt.Errorf("allocate %d KiB of memory: %w", size>>10, err)
@@ -20,7 +20,7 @@ func allocate(f *os.File) error {
 	return nil
 }
 
-// inMemory returns nil if what is in the directory dies with the kernel.
+// inMemory returns nil if the directory's files die with the kernel.
 func inMemory(dir string) error {
 	var fs unix.Statfs_t
 	if err := unix.Statfs(dir, &fs); err != nil {

@@ -11,5 +11,5 @@ const (
 
 func allocate(f *os.File) error { return f.Truncate(size) }
 
-// inMemory refuses: there is no file system here that is known to die with the kernel.
+// inMemory refuses: on this system no file system is known to die with the kernel.
 func inMemory(dir string) error { return memoryError(dir) }

@@ -9,7 +9,7 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-// header is what does not change in a lineage.
+// header holds what does not change in a lineage.
 type header struct {
 	lineage  election.LineageID
 	host     host
@@ -95,7 +95,7 @@ func getHeader(m memory) (h header, err error) {
 	return h, nil
 }
 
-// judge returns why a life of that agent, on that host, can't go on with the record in the
+// judge returns why a life of that agent, on that host, can't go on from the record in the
 // file (K3).
 func (h *header) judge(peer election.PeerID, on host, f *os.File) error {
 	info, err := f.Stat()

@@ -12,7 +12,7 @@ import (
 	"github.com/doyen-election/doyen/internal/leasepage"
 )
 
-// host is what a record is bound to: another run of the kernel, or another time namespace, has
+// host is what a record is bound to. Another run of the kernel, or another time namespace, has
 // another clock.
 type host struct {
 	boot   leasepage.HostBoot
@@ -44,14 +44,14 @@ func statOf(info os.FileInfo) (*syscall.Stat_t, bool) {
 	return stat, ok
 }
 
-// started returns when a process started, in the kernel's ticks since its boot; 0 if there is
-// no such process. With its ID it names one process of this boot.
+// started returns when a process started, in the kernel's ticks since its boot; 0: there is no
+// such process. Start and process ID together name one process of this boot.
 func started(pid int) uint64 {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
 		return 0
 	}
-	const field = 22 - 3 // the third follows the name, which may hold anything but ends with the last ")"
+	const field = 22 - 3 // field 3 is the first after the name, which may hold anything but ends with the last ")"
 	fields := bytes.Fields(text[bytes.LastIndexByte(text, ')')+1:])
 	if len(fields) <= field {
 		return 0

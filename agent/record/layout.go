@@ -7,10 +7,10 @@ import (
 	"github.com/doyen-election/doyen/internal/codec"
 )
 
-// Format is the layout's version. A life of another one begins a new lineage.
+// Format is the layout's version. A life that knows another format begins a new lineage.
 const Format = 1
 
-// Places and sizes in words of 8 bytes; see doc.go for them in bytes.
+// Places and sizes in words of 8 bytes; doc.go has them in bytes.
 const (
 	magic     = "doyenrec"
 	alive     = "recorded"
@@ -56,8 +56,7 @@ const (
 	sumPrime = 0x100000001b3
 )
 
-// mix adds a word to a check. Each step is one to one, so that one damaged word is always
-// found.
+// mix adds a word to a check. Each step is one to one, so one damaged word is always found.
 func mix(sum, word uint64) uint64 { return bits.RotateLeft64(sum^word, 29) * sumPrime }
 
 func mixAll(sum uint64, words []uint64) uint64 {
@@ -69,8 +68,8 @@ func mixAll(sum uint64, words []uint64) uint64 {
 
 func word(b string) uint64 { return binary.LittleEndian.Uint64([]byte(b)) }
 
-// putText puts a text into words, with the length in front. What does not fit is left out as
-// a whole: the caller has checked, or can do without.
+// putText puts a text into words, with the length in front. A text that does not fit is
+// dropped as a whole: the caller has checked the length, or can do without the text.
 func putText(to []uint64, s string) {
 	clear(to)
 	if len(s) > len(to)*8-1 {

@@ -16,12 +16,12 @@ import (
 
 // Past is all that the former life left on record.
 type Past struct {
-	election.Past // Life is the former life's number: this one has the next
+	election.Past // Life is the former life's number: this life has the next one
 	Actors        map[election.Name]Actors
 	Voters        []Voter
 }
 
-// Of returns the part of the past that the elector goes on from; nil if there is none.
+// Of returns the part of the past from which the elector goes on; nil: there is no past.
 func (p *Past) Of() *election.Past {
 	if p == nil {
 		return nil
@@ -29,14 +29,14 @@ func (p *Past) Of() *election.Past {
 	return &p.Past
 }
 
-// maxLives bounds the former lives of a lineage: the next one's number has the upper bits of
-// its sends and rounds.
+// maxLives bounds the former lives of a lineage: a life's number is in the upper bits of its
+// sends and rounds.
 const maxLives = 1<<23 - 2
 
 // Open takes over the record at the path, or begins a new one. With a past, this life goes on
-// with its lineage. Without, a new lineage begins; the problem is why, if there was
-// something at the path, in one line. A nil Record means that none can be kept there; without
-// a problem, that no system like this one can.
+// in the past's lineage. Without one, a new lineage begins; if there was something at the
+// path, problem is why this life can't go on from it, in one line. A nil Record means that
+// none can be kept there; if problem is nil too, this kind of system can't keep any.
 func Open(c Config) (r *Record, past *Past, problem error) {
 	if !supported {
 		return nil, nil, nil
@@ -66,7 +66,7 @@ func open(c Config, on host) (*Record, *Past, error) {
 		_, _ = r.Destroy(), r.Close()
 	}
 	if errors.Is(refused, errLocked) {
-		return nil, nil, fmt.Errorf("%s: %w", c.Path, refused) // another agent's, it seems: leave it alone
+		return nil, nil, fmt.Errorf("%s: %w", c.Path, refused) // it seems to be another agent's: leave it alone
 	}
 	r, err := create(c, on)
 	if errors.Is(refused, fs.ErrNotExist) {
@@ -78,8 +78,8 @@ func open(c Config, on host) (*Record, *Past, error) {
 	return r, nil, refused
 }
 
-// Inherit takes the record at the path, with its lock, for somebody who begins no life: the
-// keeper, which destroys it and reveals the secret. It creates nothing.
+// Inherit takes the record at the path, with its lock, for a caller that begins no life: the
+// keeper, which destroys the record and reveals the secret. It creates nothing.
 func Inherit(c Config) (*Record, *Past, error) {
 	on, err := thisHost()
 	if err != nil {
@@ -105,9 +105,9 @@ func takeOver(c Config, on host, f *os.File, wait time.Duration) (*Record, *Past
 		return nil, nil, err
 	}
 	if !has(c.Path, f) {
-		return nil, nil, errGone // the life that had it ended the lineage meanwhile
+		return nil, nil, errGone // the life that had the record has ended the lineage meanwhile
 	}
-	if err := ours(f); err != nil { // again, now that nobody changes it
+	if err := ours(f); err != nil { // again, now that nobody else can change the file
 		return nil, nil, err
 	}
 	m, err := mapFile(f)
@@ -143,7 +143,7 @@ func read(path string, f *os.File, m memory, judge func(header) error) (r *Recor
 	return r, past, err
 }
 
-// past reads what is not in the header.
+// past reads the parts of the record after the header.
 func (r *Record) past(m memory) (past *Past, err error) {
 	life, whole := r.life.load(m, make([]uint64, lifeRoom))
 	if !whole || len(life) != lifeRoom || life[0] == 0 || time.Duration(life[3]) <= 0 || time.Duration(life[3]) > election.MaxLease {
@@ -180,8 +180,8 @@ func (r *Record) past(m memory) (past *Past, err error) {
 	return past, nil
 }
 
-// begin counts this life, and has it go on by the shorter of the two leases: a term that was
-// asked for with a longer one ends too early for this agent, never too late.
+// begin counts this life, and has it go on with the shorter of the two leases. A term that was
+// asked for with a longer lease then ends too early for this agent, never too late.
 func (r *Record) begin(c Config, past *Past) error {
 	r.lineage.Life++
 	ahead := r.ahead // not as it is by now: a suspend since it was compared would go unseen
@@ -196,8 +196,8 @@ func (r *Record) begin(c Config, past *Past) error {
 	})
 }
 
-// create makes the record of a new lineage, which has its name when it is complete. What had
-// the name is no record any more.
+// create makes the record of a new lineage, which gets its name when it is complete. The file
+// that had this name is not a record any more.
 func create(c Config, on host) (*Record, error) {
 	if len(c.Peer) > maxText {
 		return nil, fmt.Errorf("the peer ID %q is too long", c.Peer)
@@ -217,7 +217,7 @@ func create(c Config, on host) (*Record, error) {
 		if r != nil {
 			unmap(r.memory)
 		}
-		_ = os.Remove(f.Name()) // it may have got its name
+		_ = os.Remove(f.Name()) // the draft may have got its name
 		return nil, errors.Join(err, f.Close())
 	}
 	return r, nil

@@ -16,16 +16,16 @@ import (
 	"github.com/doyen-election/doyen/internal/leasepage"
 )
 
-// Config is where a record is and whose.
+// Config is where a record is, and whose it is.
 type Config struct {
 	Path  string
 	Peer  election.PeerID
 	Run   election.RunID // of this life
 	Born  int64          // when it started, in Unix nanoseconds
-	Lease time.Duration  // that this life is configured with
+	Lease time.Duration  // with which this life is configured
 }
 
-// Path returns where an agent keeps its record: in the directory, or else beside its socket.
+// Path returns where an agent keeps its record: in the directory; empty: beside its socket.
 func Path(directory, socket, agent string) string {
 	if directory == "" {
 		directory = filepath.Dir(socket)
@@ -33,25 +33,25 @@ func Path(directory, socket, agent string) string {
 	return filepath.Join(directory, agent+".record")
 }
 
-// Record is the record of the life that runs. Its methods may be called by several
-// goroutines; those of a nil Record do nothing.
+// Record is the record of the life that runs. Several goroutines may call its methods; those
+// of a nil Record do nothing.
 type Record struct {
 	path    string
 	lineage election.Lineage
 	secret  [32]byte
 
 	mu     sync.Mutex
-	file   *os.File // its lock
+	file   *os.File // holds the lock
 	memory memory   // nil: the record has ended
 	life   value
 	terms  value
 	voters value
 	table  table
-	last   [termsRoom]uint64 // of terms
-	ahead  int64             // by the former life, how far its clock was ahead, see boottime.SuspendedSince
+	last   [termsRoom]uint64 // what terms has
+	ahead  int64             // how far the former life's clock was ahead, see boottime.SuspendedSince
 }
 
-// newRecord returns one around a file that is locked and mapped.
+// newRecord returns a Record of a file that is locked and mapped.
 func newRecord(path string, f *os.File, m memory, h header) *Record {
 	seed := m[wordCheck]
 	return &Record{
@@ -63,7 +63,7 @@ func newRecord(path string, f *os.File, m memory, h header) *Record {
 	}
 }
 
-// Lineage returns that of this life, with its number.
+// Lineage returns the lineage of this life, with the life's number.
 func (r *Record) Lineage() election.Lineage {
 	if r == nil {
 		return election.Lineage{}
@@ -71,7 +71,7 @@ func (r *Record) Lineage() election.Lineage {
 	return r.lineage
 }
 
-// Secret is what ends the lineage when it is revealed; zero without a record.
+// Secret returns the secret that ends the lineage when it is revealed; zero without a record.
 func (r *Record) Secret() [32]byte {
 	if r == nil {
 		return [32]byte{}
@@ -79,19 +79,19 @@ func (r *Record) Secret() [32]byte {
 	return r.secret
 }
 
-// Write puts what has changed on record. After an error there is no record any more, and the
-// lineage has no next life.
+// Write records what has changed. After an error there is no record any more, and the lineage
+// has no next life.
 func (r *Record) Write(l *election.LifeRecord) error {
 	if l == nil {
 		return nil
 	}
 	return r.change(func(m memory) error {
 		if terms := [termsRoom]uint64{uint64(l.Retired), uint64(l.Spent)}; terms != r.last {
-			r.terms.store(m, terms[:]) // first, for they stand for rows that go
+			r.terms.store(m, terms[:]) // first, since they stand for rows that are removed
 			r.last = terms
 		}
 		if len(l.Rows) > 1 {
-			for i := range l.Rows { // what goes makes room for what comes
+			for i := range l.Rows { // rows that are removed make room for new ones
 				if a := &l.Rows[i]; a.Highest == 0 {
 					if _, err := r.table.write(m, rows, a); err != nil {
 						return err
@@ -110,8 +110,8 @@ func (r *Record) Write(l *election.LifeRecord) error {
 	})
 }
 
-// WriteActors puts on record what acts, or is about to, in an election that Write has put
-// there; in another one nothing may act. Errors are as of Write.
+// WriteActors records what acts, or is about to act, in an election that Write has recorded.
+// In any other election nothing may act. Errors are as of Write.
 func (r *Record) WriteActors(name election.Name, a Actors) error {
 	return r.change(func(m memory) error {
 		i, found := r.table.find(name)
@@ -126,7 +126,7 @@ func (r *Record) WriteActors(name election.Name, a Actors) error {
 	})
 }
 
-// Suspended records that this life knows of every suspend of the host so far. The next one
+// Suspended records that this life knows of every suspend of the host so far. The next life
 // goes on only if there was none since.
 func (r *Record) Suspended() error {
 	return r.change(func(m memory) error {
@@ -139,7 +139,7 @@ func (r *Record) storeLife(m memory, ahead int64) {
 	r.life.store(m, []uint64{r.lineage.Life, uint64(os.Getpid()), started(os.Getpid()), uint64(r.lineage.Lease), uint64(ahead)})
 }
 
-// SetVoters records where the voters can be reached, as many as there is room for.
+// SetVoters records where the voters can be reached, for as many voters as there is room.
 func (r *Record) SetVoters(all []Voter) error {
 	return r.change(func(m memory) error {
 		var room [votersRoom]uint64
@@ -148,8 +148,8 @@ func (r *Record) SetVoters(all []Voter) error {
 	})
 }
 
-// change stores something. If that is not possible, what is there may be old, and no life may
-// go on with it.
+// change stores something. If that fails, the record may be out of date, and no life may go on
+// from it.
 func (r *Record) change(do func(memory) error) error {
 	if r == nil {
 		return nil
@@ -166,14 +166,14 @@ func (r *Record) change(do func(memory) error) error {
 	return nil
 }
 
-// guarded makes memory that is not there an error.
+// guarded turns access to memory that is not there into an error.
 func (r *Record) guarded(do func(memory) error) (err error) {
 	defer leasepage.Caught(leasepage.Guard(), &err)
 	return do(r.memory)
 }
 
-// Destroy ends the lineage: when it returns, no life can begin with the record, whatever
-// error is returned (K6).
+// Destroy ends the lineage. When it returns, no life can begin with the record, even if it
+// returns an error (K6).
 func (r *Record) Destroy() error {
 	if r == nil {
 		return nil
@@ -189,8 +189,8 @@ func (r *Record) Destroy() error {
 	return nil
 }
 
-// destroy has the record say that it is none, which is enough, and then removes what was in
-// it and its name.
+// destroy first marks the record as destroyed, which is enough. It then removes the content
+// and the name.
 func (r *Record) destroy() error {
 	wiped := r.guarded(func(m memory) error {
 		atomic.StoreUint64(&m[wordState], 0)

@@ -6,7 +6,7 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-// row is the place of one election.
+// row is the place of one election in the record.
 type row struct {
 	name      election.Name
 	nameSum   uint64
@@ -17,7 +17,7 @@ type row struct {
 	acting    Actors
 }
 
-// newRow returns the place with that number as one that nobody has read or written yet.
+// newRow returns the row of that number, as one that nobody has read or written yet.
 func newRow(slot int, seed uint64) row {
 	at := wordRows + slot*rowWords
 	return row{
@@ -27,7 +27,7 @@ func newRow(slot int, seed uint64) row {
 	}
 }
 
-// call gives a free row a name. The authority that is stored next makes it count.
+// call gives a free row a name. The row counts once its authority is stored.
 func (r *row) call(m memory, name election.Name) {
 	var content [textWords]uint64
 	putText(content[:], string(name))
@@ -37,7 +37,7 @@ func (r *row) call(m memory, name election.Name) {
 	r.name, r.nameSum = name, mixAll(sumBasis, content[:])
 }
 
-// load reads both halves, and reports whether they are whole.
+// load reads both halves of the row, and reports whether they are undamaged.
 func (r *row) load(m memory) bool {
 	var name [textWords]uint64
 	for i := range name {
@@ -59,7 +59,7 @@ func (r *row) load(m memory) bool {
 	return whole
 }
 
-// storeAuthority is fast where a lease is prolonged: a heartbeat does that to a thousand.
+// storeAuthority is fast for a lease that is prolonged: a heartbeat prolongs a thousand.
 func (r *row) storeAuthority(m memory, a *election.Authority) {
 	if l := &r.last; a.Highest == l.Highest && a.Term == l.Term && a.Priority == l.Priority && !ends(a) && !ends(l) && a.Highest != 0 {
 		r.authority.store(m, []uint64{uint64(a.Highest), r.nameSum, uint64(a.Term), uint64(a.Until), uint64(uint32(a.Priority))})
@@ -77,18 +77,18 @@ func (r *row) storeActors(m memory, a *Actors) {
 	r.acting = *a
 }
 
-// ends reports whether a leadership is being given up.
+// ends reports whether the leadership is being given up.
 func ends(a *election.Authority) bool { return a.Ending.Reason != "" }
 
-// reasons are those that a leadership of this agent can end for, in the order of their numbers
-// on record.
+// reasons are those for which a leadership of this agent can end, in the order of their
+// numbers on record.
 var reasons = []election.Reason{
 	"", election.ReasonElected, election.ReasonLeaseExpired, election.ReasonResigned, election.ReasonTransferred,
 	election.ReasonPreempted, election.ReasonDraining, election.ReasonShutdown, election.ReasonDisk, election.ReasonWithdrawn,
 	election.ReasonSuperseded, election.ReasonReleased, election.ReasonSuspended, election.ReasonBarred,
 }
 
-// The words of an authority: of a free row, of one that leads or has led, of one that ends.
+// How many words an authority has: in a free row, in one that leads or has led, in one that ends.
 const (
 	freeWords = 1
 	heldWords = 5
@@ -105,7 +105,7 @@ func putAuthority(to *[authorityRoom]uint64, name uint64, a *election.Authority)
 	}
 	why := slices.Index(reasons, a.Ending.Reason)
 	if why <= 0 {
-		why = slices.Index(reasons, election.ReasonResigned) // it ends, whatever for
+		why = slices.Index(reasons, election.ReasonResigned) // the leadership ends, whatever the reason
 	}
 	to[4] |= uint64(why) << 32
 	to[5] = uint64(a.Ending.StopBy)
@@ -113,7 +113,7 @@ func putAuthority(to *[authorityRoom]uint64, name uint64, a *election.Authority)
 	return to[:]
 }
 
-// getAuthority reads one that is whole, and reports whether it can be one.
+// getAuthority reads an undamaged authority, and reports whether its content is possible.
 func getAuthority(from []uint64, name election.Name, nameSum uint64) (a election.Authority, ok bool) {
 	if len(from) == freeWords {
 		return a, from[0] == 0

@@ -8,9 +8,9 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-// table is what the record's life knows of its rows.
+// table is what the present life knows of the record's rows.
 //
-// Invariant: used is sorted by election, and each row is in one of the two.
+// Invariant: used is sorted by election, and each row is either in used or in free.
 type table struct {
 	used []row
 	free []row
@@ -28,8 +28,8 @@ func newTable(m memory, seed uint64) (t table) {
 	return t
 }
 
-// readTable reads all rows. With one that is damaged it can't be told which election is
-// missing, so there is none then (K7).
+// readTable reads all rows. If one is damaged, nobody knows which election is missing, so the
+// whole table is refused (K7).
 func readTable(m memory, seed uint64) (t table, err error) {
 	t.free = make([]row, 0, rows)
 	for slot := range rows {
@@ -56,8 +56,8 @@ func (t *table) find(name election.Name) (int, bool) {
 	return slices.BinarySearchFunc(t.used, name, func(r row, n election.Name) int { return cmp.Compare(r.name, n) })
 }
 
-// write puts an authority on record, with the place in the table where it is likely to be.
-// It returns the place of the next one.
+// write puts an authority on record. i is the index in the table where its row is likely to
+// be; write returns the likely index of the next one.
 func (t *table) write(m memory, i int, a *election.Authority) (int, error) {
 	if i >= len(t.used) || t.used[i].name != a.Election {
 		found := false
@@ -85,7 +85,7 @@ func (t *table) write(m memory, i int, a *election.Authority) (int, error) {
 
 var errFull = errors.New("there is no room for another election")
 
-// add takes a free row for an election, at its place in the table.
+// add takes a free row for an election, and puts it at index i of the table.
 func (t *table) add(m memory, i int, name election.Name) error {
 	n := len(t.free) - 1
 	if n < 0 || len(name) > maxText {
@@ -93,7 +93,7 @@ func (t *table) add(m memory, i int, name election.Name) error {
 	}
 	r := t.free[n]
 	if r.acting != (Actors{}) {
-		r.storeActors(m, &Actors{}) // of the election that had the row before
+		r.storeActors(m, &Actors{}) // what the row's former election left
 	}
 	r.call(m, name)
 	t.free, t.used = t.free[:n], slices.Insert(t.used, i, r)

@@ -5,10 +5,10 @@ import "sync/atomic"
 // memory is the mapped file in words.
 type memory []uint64
 
-// value is a place where something is replaced as a whole: a commit word, and two copies.
+// value is a place whose content is replaced as a whole: a commit word and two copies.
 type value struct {
-	at     int // its commit word
-	room   int // words that a copy has for it, the check not counted
+	at     int // of its commit word
+	room   int // how many words a copy has room for, without the check
 	commit uint64
 	seed   uint64 // of its check
 }
@@ -18,7 +18,7 @@ func newValue(at, room int, seed uint64) value {
 	return value{at: at, room: room, seed: mix(seed, uint64(at))}
 }
 
-// copyAt is where the copy of a commit word is.
+// copyAt is where the copy is that a commit word makes the current one.
 func (v *value) copyAt(commit uint64) int {
 	if commit>>16%2 == 0 {
 		return v.at + 1
@@ -26,8 +26,8 @@ func (v *value) copyAt(commit uint64) int {
 	return v.at + 2 + v.room
 }
 
-// store replaces what is there. The other copy, and so the value before, stays whole until the
-// one store of the commit word: a process that dies before it has written nothing.
+// store replaces the content. The other copy, and so the former content, stays whole until the
+// one store of the commit word: a process that dies before that has written nothing.
 func (v *value) store(m memory, content []uint64) {
 	next := (v.commit>>16+1)<<16 | uint64(len(content))
 	at := v.copyAt(next)
@@ -41,8 +41,8 @@ func (v *value) store(m memory, content []uint64) {
 	v.commit = next
 }
 
-// load returns what is there, and false where that is damaged, or was never written. The
-// content is read into the room given.
+// load returns the content, or false if it is damaged or was never written. It reads the
+// content into the room given.
 func (v *value) load(m memory, room []uint64) ([]uint64, bool) {
 	commit := atomic.LoadUint64(&m[v.at])
 	n := int(commit & 0xffff)

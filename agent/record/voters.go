@@ -43,7 +43,7 @@ func getVoters(from []uint64) (all []Voter, ok bool) {
 	return all, true
 }
 
-// putAddress leaves a zone out: it is of one host's interfaces.
+// putAddress drops a zone, which means something only among one host's interfaces.
 func putAddress(to []uint64, a netip.AddrPort) {
 	if !a.Addr().IsValid() {
 		return

@@ -16,7 +16,7 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-// answer writes a success. What it is given always encodes.
+// answer writes a success. The body must be a value that always encodes.
 func answer(w http.ResponseWriter, body any) { write(w, http.StatusOK, body) }
 
 func fail(w http.ResponseWriter, status int, detail api.ErrorDetail) {
@@ -41,10 +41,9 @@ func tooLarge() api.ErrorDetail {
 	return api.ErrorDetail{Code: api.CodeTooLarge, Message: "the body is over the limit of " + strconv.Itoa(maxBody) + " bytes"}
 }
 
-// receive takes the whole body of any request into memory, or answers, and returns
-// false, if it is too long or does not come. The deadline is for all of it, and
-// stays after a failure: net/http reads the announced rest before it answers, and
-// would read without end.
+// receive reads the whole body of any request into memory. If the body is too long or does not
+// come, it answers and returns false. The deadline is for the whole body. It stays after a
+// failure: net/http reads the announced rest before it answers, and would read without end.
 func receive(w http.ResponseWriter, r *http.Request) bool {
 	if r.ContentLength == 0 {
 		return true
@@ -72,10 +71,10 @@ func receive(w http.ResponseWriter, r *http.Request) bool {
 	return true
 }
 
-// body decodes a JSON object into v; an empty body leaves v as it is. It
-// answers, and returns false, if there is something wrong with it.
+// body decodes a JSON object into v; an empty body leaves v as it is. If the body is not
+// valid, it answers and returns false.
 func body(w http.ResponseWriter, r *http.Request, v any) bool {
-	data, _ := io.ReadAll(r.Body) // is in memory, see receive
+	data, _ := io.ReadAll(r.Body) // in memory already, see receive
 	if len(data) == 0 {
 		return true
 	}
@@ -108,7 +107,7 @@ func misread(err error) string {
 	return "the body is not the JSON that this call expects"
 }
 
-// clip keeps text of the caller's short and printable, to be answered with.
+// clip makes text of the caller short and printable, for use in an answer.
 func clip(s string) string {
 	const longest = 80
 	s = strings.ToValidUTF8(s, "?")
@@ -118,8 +117,7 @@ func clip(s string) string {
 	return s
 }
 
-// name takes the election from the path; it answers, and returns false, if that is
-// not a name.
+// name takes the election from the path. If it is not a valid name, it answers and returns false.
 func name(w http.ResponseWriter, r *http.Request) (election.Name, bool) {
 	return validName(w, r.PathValue("name"))
 }
@@ -138,7 +136,7 @@ func unknownElection(w http.ResponseWriter, name election.Name) {
 	fail(w, http.StatusNotFound, api.ErrorDetail{Code: api.CodeNotFound, Message: "the election " + string(name) + " has no candidate"})
 }
 
-// refuse answers with the elector's refusal.
+// refuse answers with a refusal.
 func refuse(w http.ResponseWriter, r *api.ErrorDetail) {
 	status := http.StatusConflict
 	switch r.Code {
@@ -154,7 +152,7 @@ func refuse(w http.ResponseWriter, r *api.ErrorDetail) {
 	fail(w, status, api.ErrorDetail{Code: r.Code, Message: r.Message})
 }
 
-// unanswered answers for a command the agent did not reply to.
+// unanswered answers a command that the agent did not reply to.
 func unanswered(w http.ResponseWriter, err error) {
 	message := err.Error()
 	if errors.Is(err, context.DeadlineExceeded) {

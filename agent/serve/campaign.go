@@ -17,22 +17,21 @@ import (
 
 const maxMeta = 256 // bytes
 
-// Campaigns is where programs become candidates. Its methods wait only for the
-// agent's loop. Its errors are *api.ErrorDetail.
+// Campaigns is where programs become candidates. Its methods wait only for the agent's loop,
+// and its errors are *api.ErrorDetail.
 type Campaigns interface {
 	// Stand starts a candidacy, which lasts until End.
 	Stand(campaign.Request) (*campaign.Candidacy, error)
-	// Resume goes on with the candidacy of a program that an earlier process run of the agent
-	// elected.
+	// Resume gives its candidacy back to a program that an earlier process run of the agent elected.
 	Resume(campaign.Resumption) (*campaign.Candidacy, error)
-	// End ends a candidacy. If its program may still act, waits is true, and until is the
-	// deadline after which a proof that it has ended changes nothing.
+	// End ends a candidacy. If its program may still act, waits is true, and until is its
+	// deadline: a later proof that the program has ended changes nothing.
 	End(id string) (until election.Instant, waits bool)
-	// Gone takes the proof that the program of an ended candidacy has ended.
+	// Gone records the proof that the program of an ended candidacy has ended.
 	Gone(id string)
-	// Receipt is a program's report that it has stopped acting under the term, or under
-	// the oldest one without a receipt (0). authorized reports whether the caller may
-	// do this for that user's programs.
+	// Receipt is a program's report that it has stopped acting under the term; 0: under the
+	// oldest term without a receipt. authorized reports whether the caller may report this for
+	// that user's programs.
 	Receipt(id string, term election.Term, authorized func(uid uint32) bool) error
 	// Campaigns describes the programs that are candidates.
 	Campaigns() []api.Campaign
@@ -49,7 +48,7 @@ type link struct {
 	accepted election.Instant
 }
 
-// withLink notes a new connection and its peer.
+// withLink records a new connection and its peer.
 func (s *Server) withLink(ctx context.Context, c net.Conn) context.Context {
 	ctx = withPeer(ctx, c)
 	k, ok := c.(*placed)
@@ -64,7 +63,7 @@ func (s *Server) withLink(ctx context.Context, c net.Conn) context.Context {
 	return context.WithValue(ctx, linkKey{}, link{conn, s.Clock()})
 }
 
-// campaign takes a program's candidacy, and makes the connection its stream.
+// campaign accepts a program's candidacy, and makes the connection its stream.
 func (s *Server) campaign(w http.ResponseWriter, r *http.Request) {
 	name, ok := name(w, r)
 	var request api.CampaignRequest
@@ -75,7 +74,7 @@ func (s *Server) campaign(w http.ResponseWriter, r *http.Request) {
 		fail(w, http.StatusBadRequest, api.ErrorDetail{Code: api.CodeBadRequest, Message: problem})
 		return
 	}
-	p, _ := caller(r) // authorized, so it is there, and so is the link
+	p, _ := caller(r) // authorized, so the caller is there, and so is the link
 	if s.inOtherTime(w, p) {
 		return
 	}
@@ -84,7 +83,7 @@ func (s *Server) campaign(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	s.carry(w, r, func(t *stream, on link) (err error) {
-		if request.Proof == nil || *request.Proof { // held before it is a candidate: it has just asked, so it lives
+		if request.Proof == nil || *request.Proof { // before it is a candidate: it has just asked, so it lives
 			s.attend(t, on)
 		}
 		t.k, err = s.Campaigns.Stand(campaign.Request{
@@ -95,8 +94,7 @@ func (s *Server) campaign(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// inOtherTime answers a program that reads another clock than the agent, and reports whether
-// it does.
+// inOtherTime reports whether a program reads another clock than the agent. If so, it answers.
 func (s *Server) inOtherTime(w http.ResponseWriter, p peer) bool {
 	if !s.otherTime(p.pid) {
 		return false
@@ -106,7 +104,7 @@ func (s *Server) inOtherTime(w http.ResponseWriter, p peer) bool {
 	return true
 }
 
-// carry makes the connection a candidacy's, which begin gives it.
+// carry makes the connection a candidacy's; begin sets that candidacy.
 func (s *Server) carry(w http.ResponseWriter, r *http.Request, begin func(*stream, link) error) {
 	link, _ := r.Context().Value(linkKey{}).(link)
 	if !s.streams.begin(link.conn) {
@@ -128,18 +126,18 @@ func (s *Server) carry(w http.ResponseWriter, r *http.Request, begin func(*strea
 	t.run(w)
 }
 
-// attend has the end of the process that connected noticed. Its other sockets must be closed
-// by then, too.
+// attend watches for the end of the process that connected. The other sockets must be closed
+// by then too, or that end proves nothing.
 func (s *Server) attend(t *stream, on link, sockets ...uint64) {
 	var err error
-	if t.process, err = proof.Of(on.conn, int64(on.accepted), sockets...); err != nil { // its end proves nothing then
+	if t.process, err = proof.Of(on.conn, int64(on.accepted), sockets...); err != nil { // then its end proves nothing
 		s.unproven.Do(func() {
 			s.Logger.Info("this host can't prove that a program has ended: its successor waits for its receipt, or for the end of the lease; not logged again", "err", err)
 		})
 	}
 }
 
-// resume gives a program that an earlier process run elected its candidacy back.
+// resume gives its candidacy back to a program that an earlier process run elected.
 func (s *Server) resume(w http.ResponseWriter, r *http.Request) {
 	var request api.ResumeRequest
 	if !body(w, r, &request) {
@@ -169,7 +167,7 @@ func (s *Server) resume(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// implausible describes what is wrong with a request, empty if nothing.
+// implausible describes what is wrong with a request; empty: nothing is.
 func implausible(r api.CampaignRequest) string {
 	switch {
 	case len(r.Meta) > maxMeta:
@@ -182,8 +180,8 @@ func implausible(r api.CampaignRequest) string {
 	return ""
 }
 
-// ceiling returns the highest priority that the program may have, nil for any;
-// it answers, and returns false, if it asks for more.
+// ceiling returns the highest priority that the program may have; nil: any. If the program
+// asks for more, ceiling answers and returns false.
 func (s *Server) ceiling(w http.ResponseWriter, p peer, name election.Name, asked *int) (*int, bool) {
 	highest, bounded := s.Access.MaxPriority(p.Who, string(name))
 	if !bounded {
@@ -198,7 +196,7 @@ func (s *Server) ceiling(w http.ResponseWriter, p peer, name election.Name, aske
 	return &highest, true
 }
 
-// refused answers with a refusal, or that the agent did not answer.
+// refused answers with the refusal in err, or else that the agent did not answer.
 func refused(w http.ResponseWriter, err error) {
 	if refusal, ok := errors.AsType[*api.ErrorDetail](err); ok {
 		refuse(w, refusal)
@@ -207,8 +205,8 @@ func refused(w http.ResponseWriter, err error) {
 	unanswered(w, err)
 }
 
-// campaigns lists the candidates of this host. The ID of a campaign is for those who
-// may give its receipt.
+// campaigns lists the candidates of this host. Only callers that may give a campaign's receipt
+// see its ID.
 func (s *Server) campaigns(w http.ResponseWriter, r *http.Request) {
 	p, _ := caller(r)
 	all := s.Campaigns.Campaigns()
@@ -220,7 +218,7 @@ func (s *Server) campaigns(w http.ResponseWriter, r *http.Request) {
 	answer(w, api.Campaigns{Campaigns: all})
 }
 
-// stopped takes a receipt.
+// stopped handles a receipt.
 func (s *Server) stopped(w http.ResponseWriter, r *http.Request) {
 	var request api.StoppedRequest
 	if !body(w, r, &request) {

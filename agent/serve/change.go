@@ -14,7 +14,7 @@ import (
 	"github.com/doyen-election/doyen/membership"
 )
 
-// outcomeSlack is how much longer than two leases an outcome is waited for.
+// outcomeSlack is how much longer than two leases the server waits for an outcome.
 const outcomeSlack = time.Second
 
 func (s *Server) resign(w http.ResponseWriter, r *http.Request) {
@@ -70,7 +70,7 @@ func named(p *Picture, name string) (election.PeerID, bool) {
 	return "", false
 }
 
-// handOver gives the command and waits until another leader, or a higher term,
+// handOver gives the command to the agent, and waits until another leader, or a higher term,
 // is known.
 func (s *Server) handOver(w http.ResponseWriter, r *http.Request, name election.Name,
 	command func(election.RequestID) election.Input, target election.PeerID,
@@ -116,7 +116,7 @@ func (s *Server) handOver(w http.ResponseWriter, r *http.Request, name election.
 	answer(w, outcome)
 }
 
-// comesBack warns if this agent will lead again soon by its higher priority, although an
+// comesBack warns if this agent will soon lead again by its higher priority, although an
 // operator has made it hand over.
 func (s *Server) comesBack(name election.Name, leader election.PeerID) string {
 	p := s.Picture()
@@ -158,7 +158,7 @@ func (s *Server) successor(ctx context.Context, f *watch.Follower, name election
 	}
 }
 
-// drain waits until what this agent led is led by others, or nobody.
+// drain answers once others lead what this agent led, or nobody can.
 func (s *Server) drain(w http.ResponseWriter, r *http.Request) {
 	var request struct {
 		On *bool `json:"on"`
@@ -201,9 +201,9 @@ func (s *Server) drain(w http.ResponseWriter, r *http.Request) {
 	answer(w, outcome)
 }
 
-// keepDrain keeps a drain over restarts; it answers, and returns false, if the disk
-// does not take it. It is written before the agent drains, and removed after the
-// drain has ended: what a crash leaves in between is a drained agent.
+// keepDrain keeps a drain over restarts. If the disk does not accept it, keepDrain answers and
+// returns false. The drain is written before the agent drains, and removed after the drain has
+// ended: a crash in between leaves a drained agent.
 func (s *Server) keepDrain(w http.ResponseWriter, on bool) bool {
 	if s.KeepDrain == nil {
 		return true
@@ -216,15 +216,15 @@ func (s *Server) keepDrain(w http.ResponseWriter, on bool) bool {
 	return true
 }
 
-// lead is an election this agent leads, followed from before it hands over.
+// lead is an election that this agent leads, with a follower from before the hand-over.
 type lead struct {
 	name     election.Name
 	term     election.Term
 	follower *watch.Follower
 }
 
-// leading returns what this agent leads. An election that can't be followed is
-// skipped: its outcome is then not waited for.
+// leading returns what this agent leads. It skips an election that can't be followed: then
+// nobody waits for that one's outcome.
 func (s *Server) leading() []lead {
 	var led []lead
 	for _, c := range s.Picture().Status.Contests {
@@ -261,9 +261,8 @@ func (s *Server) await(ctx context.Context, led []lead, outcome *api.Outcome) {
 	}
 }
 
-// succeedable reports whether another agent could lead the election, those
-// included that have just stepped down and are asked only if nobody else is
-// there.
+// succeedable reports whether another agent could lead the election. Agents that have just
+// stepped down count too, although they are asked only if there is nobody else.
 func (s *Server) succeedable(name election.Name) bool {
 	p := s.Picture()
 	c, _ := p.contest(name)
@@ -295,7 +294,7 @@ func (s *Server) leave(w http.ResponseWriter, r *http.Request) {
 	answer(w, api.Outcome{Done: true, Waited: s.Clock().Sub(began).Milliseconds()})
 }
 
-// restart answers before the process ends. The next one has another boot ID.
+// restart answers before the process ends. The next process has another boot ID.
 func (s *Server) restart(w http.ResponseWriter, r *http.Request) {
 	if !body(w, r, &struct{}{}) {
 		return

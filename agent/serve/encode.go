@@ -11,12 +11,11 @@ import (
 	"github.com/doyen-election/doyen/elector"
 )
 
-// The answer for one election is asked for far more often than anything else.
-// So it is not built as an api.Election and encoded by reflection, but written
-// out, from the same judgement, into a buffer that is used again. A test keeps
-// it the same, byte for byte.
+// The answer for one election is asked for far more often than anything else. So it is not
+// built as an api.Election and encoded by reflection: it is written directly into a buffer
+// that is used again, from the same judgement. A test compares both, byte for byte.
 
-// answers is what such answers share.
+// answers is what all answers that are written directly share.
 type answers struct {
 	buffers sync.Pool // of *[]byte
 	// Values of headers; they are never altered.
@@ -33,7 +32,7 @@ func newAnswers() answers {
 // bufferKept is the capacity beyond which a buffer is not used again.
 const bufferKept = 64 << 10
 
-// buffer returns a buffer to append an answer to, for send.
+// buffer returns a buffer for an answer, which send sends.
 func (a *answers) buffer() *[]byte { return a.buffers.Get().(*[]byte) }
 
 // send answers with what the buffer was filled with, and a newline.
@@ -51,11 +50,10 @@ func (a *answers) send(w http.ResponseWriter, buffer *[]byte) {
 	}
 }
 
-// unannounced is up to how many bytes net/http itself adds an answer's length, which is
-// cheaper.
+// Up to unannounced bytes, net/http itself adds an answer's length, which is cheaper.
 const unannounced = 2048
 
-// appendElection appends what Election's answer is in JSON.
+// appendElection appends what Election returns, in JSON.
 func (p *Picture) appendElection(b []byte, c *elector.ContestStatus, now election.Instant, index uint64) []byte {
 	e, leader := p.judge(c, now)
 	b = appendString(append(b, `{"election":`...), e.Election)
@@ -110,15 +108,15 @@ func appendAddress(b []byte, a netip.AddrPort) []byte {
 	if !a.IsValid() {
 		return b
 	}
-	if a.Addr().Zone() != "" { // whatever it is made of
+	if a.Addr().Zone() != "" { // whatever the zone is made of
 		quoted := appendString(nil, a.String())
 		return append(b, quoted[1:len(quoted)-1]...)
 	}
 	return a.AppendTo(b)
 }
 
-// appendString appends a string as JSON. Names, IDs and states need no escape;
-// what does is left to the library.
+// appendString appends a string as JSON. Names, IDs and states need no escape; strings that do
+// are left to the library.
 func appendString(b []byte, s string) []byte {
 	for i := range len(s) {
 		if c := s[i]; c < ' ' || c > '~' || c == '"' || c == '\\' || c == '<' || c == '>' || c == '&' {

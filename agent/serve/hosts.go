@@ -10,16 +10,15 @@ import (
 	"github.com/doyen-election/doyen/api"
 )
 
-// probes are the paths that load balancers and supervisors ask under any name.
-// Their status reveals nothing that is worth an attack; see forHosts.
+// probes are the paths that load balancers and supervisors ask for under any host name. Their
+// status reveals nothing that is worth an attack; see forHosts.
 var probes = []string{"/leader", "/livez", "/readyz"}
 
-// forHosts answers only if the caller names this host as an operator would: by
-// an IP address, localhost or one of the names of the configuration. A web page
-// from elsewhere can have its own name resolve to this address, and would then
-// read the answer in the browser of somebody who may reach this listener (DNS
-// rebinding); its name is not one of these. A probe gets its status under any
-// name, and no body: load balancers ask under the name of their service.
+// forHosts answers only if the caller names this host as an operator would: by an IP address,
+// localhost or a configured name. A web page from elsewhere can have its own name resolve to
+// this address (DNS rebinding). In the browser of somebody who may reach this listener, the
+// page would then read the answer; but its name is not one of these. A probe gets its status
+// under any name, without a body: load balancers ask under the name of their service.
 func (s *Server) forHosts(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {
@@ -35,13 +34,13 @@ func (s *Server) forHosts(next http.Handler) http.Handler {
 	})
 }
 
-// silent leaves out the body of an answer.
+// silent drops the body of an answer.
 type silent struct{ http.ResponseWriter }
 
 func (silent) Write(p []byte) (int, error) { return len(p), nil }
 
-// knownHost judges a Host header, with or without a port. None is that of a
-// plain HTTP/1.0 client, which no browser is.
+// knownHost judges a Host header, with or without a port. Without the header the client speaks
+// plain HTTP/1.0, so it is not a browser.
 func (s *Server) knownHost(host string) bool {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name

@@ -9,7 +9,7 @@ import (
 // Keyring is the agent's cluster keys.
 type Keyring interface {
 	Keys() []api.Key
-	// ChangeKeys carries out one change, or returns why not.
+	// ChangeKeys carries out one change, or returns why it can't.
 	ChangeKeys(api.KeysRequest) *api.ErrorDetail
 }
 

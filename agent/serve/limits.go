@@ -9,24 +9,24 @@ import (
 	"github.com/doyen-election/doyen/api"
 )
 
-// What a server bounds, if the system allows it that many files.
+// The bounds of a server, if the system allows it that many files.
 const (
 	maxConns     = 512  // on the TCP listener
-	maxOfAddress = 32   // of them
+	maxOfAddress = 32   // of one address on the TCP listener
 	maxPlain     = 512  // on the socket, for plain calls
-	maxStreams   = 2048 // and for campaigns and watches: more than there can be
+	maxStreams   = 2048 // on the socket, for campaigns and watches: more than there can be
 	maxWatches   = 1024
-	// sharing is which part of the socket's places one user may have.
+	// One user may have one in sharing of the socket's places.
 	sharing = 4
-	// reserving is which part of them only root and the agent's user may have.
+	// One in reserving of the socket's places is for root and the agent's user alone.
 	reserving = 10
-	// allFiles is how many files all this takes, with the processes that hold
+	// allFiles is how many files all connections need, with those that hold the processes of
 	// campaigns.
 	allFiles = maxConns + maxPlain + maxStreams + campaign.MaxCandidacies
 )
 
-// Bound returns how many of n there may be if only so many files may be open;
-// 0: as many as it takes.
+// Bound returns how many of n connections there may be if only so many files may be open;
+// files 0: as many as needed.
 func Bound(n, files int) int {
 	if files <= 0 || files >= allFiles {
 		return n
@@ -45,7 +45,7 @@ func (s *Server) socketPlaces(l net.Listener) *places {
 	})
 }
 
-// tcpPlaces bounds those of the TCP listener by address.
+// tcpPlaces bounds the connections of the TCP listener by address.
 func (s *Server) tcpPlaces(l net.Listener) *places {
 	total := Bound(maxConns, s.Files)
 	p := newPlaces(l, total, min(maxOfAddress, total/2), 0, func(k *placed) origin {
@@ -55,7 +55,7 @@ func (s *Server) tcpPlaces(l net.Listener) *places {
 	return p
 }
 
-// network is what one party can have many addresses in: of IPv6, a /64.
+// network is the network in which one party can have many addresses: for IPv6, a /64.
 func network(a net.Addr) string {
 	tcp, ok := a.(*net.TCPAddr)
 	if !ok {
@@ -70,7 +70,7 @@ func network(a net.Addr) string {
 	return addr.String()
 }
 
-// own reports whether that is root or the agent's user.
+// own reports whether the user is root or the agent's user.
 func (s *Server) own(uid uint32) bool { return s.Access != nil && s.Access.Own(uid) }
 
 // watches counts the open watches, by user.
@@ -87,7 +87,7 @@ func (s *Server) newWatches() *watches {
 	return &watches{total: total, share: total / sharing, reserve: total / reserving, of: map[uint32]int{}}
 }
 
-// begin counts one more watch of the user, or returns why there may be no more.
+// begin counts one more watch of the user, or returns why the user may have no more.
 func (w *watches) begin(uid uint32, favoured bool) *api.ErrorDetail {
 	w.mu.Lock()
 	defer w.mu.Unlock()

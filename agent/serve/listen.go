@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// SocketError is why a socket can't be listened on, and what to do.
+// SocketError is why the agent can't listen on a socket, and what to do.
 type SocketError struct {
 	Path    string
 	Problem string
@@ -24,9 +24,8 @@ func (e *SocketError) Error() string { return e.Path + ": " + e.Problem + "; " +
 
 const dialTimeout = time.Second
 
-// Listen listens on a Unix socket that the agent's user and group may connect
-// to. What is at the path already is looked at first: a socket nobody listens
-// on is replaced, everything else stays, and is an error of type *SocketError.
+// Listen listens on a Unix socket that the agent's user and group may connect to. It replaces a
+// socket on which nobody listens. Anything else at the path stays, and causes a *SocketError.
 func Listen(path string) (net.Listener, error) {
 	if err := socketDir(filepath.Dir(path)); err != nil {
 		return nil, err
@@ -47,8 +46,8 @@ func Listen(path string) (net.Listener, error) {
 	return l, nil
 }
 
-// socketDir makes the directory, only for the agent's user and group. One that
-// is there already is used as it is: it may be /run itself.
+// socketDir makes the directory, only for the agent's user and group. A directory that exists
+// is used as it is: it may be /run itself.
 func socketDir(dir string) error {
 	err := makeDir(dir, 0o750)
 	if err != nil && !errors.Is(err, fs.ErrExist) {
@@ -64,8 +63,8 @@ func socketDir(dir string) error {
 	return trusted(dir, os.Geteuid())
 }
 
-// makeDir makes a directory of that mode, whatever the umask is, and those above
-// it that are missing, for everybody to pass. fs.ErrExist: it is there already.
+// makeDir makes a directory of that mode, whatever the umask is. It also makes the missing
+// directories above, for everybody to pass. fs.ErrExist: the directory exists already.
 func makeDir(dir string, mode fs.FileMode) error {
 	err := os.Mkdir(dir, mode)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -79,13 +78,13 @@ func makeDir(dir string, mode fs.FileMode) error {
 	return err
 }
 
-// trusted refuses a directory of another user, which could replace this agent's socket by
-// another one: below /tmp, any user may have made the directory first. Root may listen in any.
+// trusted refuses a directory of another user: below /tmp, any user may have made it first,
+// and that user could replace this agent's socket. Root may listen in any directory.
 func trusted(dir string, uid int) error {
 	if uid == 0 {
 		return nil
 	}
-	for _, look := range []func(string) (fs.FileInfo, error){os.Lstat, os.Stat} { // a link and what it leads to
+	for _, look := range []func(string) (fs.FileInfo, error){os.Lstat, os.Stat} { // a link, and the directory that it leads to
 		info, err := look(dir)
 		if err != nil {
 			return &SocketError{dir, "can't be used: " + cause(err), "choose another path with --socket"}

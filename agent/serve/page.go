@@ -16,7 +16,7 @@ import (
 
 const (
 	pageRefresh = 3   // seconds
-	pageRows    = 200 // of a table: more is for the command line
+	pageRows    = 200 // of a table; for more there is the command line
 	pageHistory = 12
 )
 
@@ -57,9 +57,9 @@ func newPage() (*template.Template, error) {
 	return t, nil
 }
 
-// escape has the html function escape each value of the template. Values are in text
-// and in quoted attributes only, where that suffices; html/template, which also
-// handles scripts and addresses, makes the program 160 kB longer.
+// escape has the html function escape each value of the template. That suffices, since values
+// are only in text and in quoted attributes. html/template also handles scripts and addresses,
+// and would make the program 160 kB longer.
 func escape(n parse.Node) {
 	switch n := n.(type) {
 	case *parse.ListNode:
@@ -84,8 +84,8 @@ func escape(n parse.Node) {
 	}
 }
 
-// status answers with the page, which loads nothing else: no script, no font, no
-// image, and its headers forbid browsers to load any.
+// status answers with the page, which loads nothing else: no script, no font, no image. Its
+// headers forbid browsers to load any.
 func (s *Server) status(w http.ResponseWriter, _ *http.Request) {
 	var out bytes.Buffer
 	t, err := s.page()
@@ -137,7 +137,7 @@ func firstRows[T any](all []T) (shown []T, more int) {
 	return all[:n], len(all) - n
 }
 
-// pageDuration writes milliseconds so that they are read at a glance.
+// pageDuration writes milliseconds so that a person reads them at a glance.
 func pageDuration(ms int64) string {
 	d := time.Duration(ms) * time.Millisecond
 	switch {

@@ -13,7 +13,7 @@ import (
 	"github.com/doyen-election/doyen/api"
 )
 
-// peer is who is at the other end of a Unix socket, as the kernel vouches.
+// peer is who is at the other end of a Unix socket, as the kernel reports.
 type peer struct {
 	access.Who
 	pid int32 // 0: the system does not report it
@@ -21,7 +21,7 @@ type peer struct {
 
 type peerKey struct{}
 
-// withPeer notes the peer of a new connection; a TCP connection has none.
+// withPeer records the peer of a new connection; a TCP connection has none.
 func withPeer(ctx context.Context, c net.Conn) context.Context {
 	if k, ok := c.(*placed); ok && k.vouched {
 		return context.WithValue(ctx, peerKey{}, k.peer)
@@ -29,7 +29,7 @@ func withPeer(ctx context.Context, c net.Conn) context.Context {
 	return ctx
 }
 
-// peerOf asks the kernel.
+// peerOf asks the kernel who is at the other end.
 func peerOf(c net.Conn) (peer, error) {
 	unix, ok := c.(*net.UnixConn)
 	if !ok {
@@ -57,7 +57,7 @@ func caller(r *http.Request) (peer, bool) {
 }
 
 // may reports whether the caller has the right, and answers if not. Some rights are granted
-// for one election: then it must be this one.
+// for one election: then the election must be the given one.
 func (s *Server) may(w http.ResponseWriter, r *http.Request, right access.Right, election string) bool {
 	p, ok := caller(r)
 	var err error

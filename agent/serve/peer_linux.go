@@ -17,9 +17,9 @@ func credentials(fd int) (peer, error) {
 	return p, nil
 }
 
-// peerGroups returns the supplementary groups that the process had when it
-// connected, and false if the kernel does not report them (before 4.13): a service
-// or a container may have groups that no database knows.
+// peerGroups returns the supplementary groups that the process had when it connected: a
+// service or a container may have groups that no database knows. It returns false if the
+// kernel does not report them (before 4.13).
 func peerGroups(fd int) ([]uint32, bool) {
 	const size = unsafe.Sizeof(uint32(0))
 	groups := make([]uint32, 32)

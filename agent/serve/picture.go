@@ -12,9 +12,9 @@ import (
 	"github.com/doyen-election/doyen/membership"
 )
 
-// Picture is what readers see of the agent: replaced as a whole, never
-// changed. What remains of a lease is computed when a question is answered, so
-// an old picture claims no leadership that has ended since.
+// Picture is what readers see of the agent. It is replaced as a whole, and never changed. Each
+// answer computes what remains of a lease, so an old picture claims no leadership that has
+// ended since.
 type Picture struct {
 	Status    *elector.Status
 	View      *membership.View
@@ -23,7 +23,7 @@ type Picture struct {
 	Warnings  []api.Warning
 }
 
-// name returns the name of a peer, or its ID if it is not known by name.
+// name returns the name of a peer, or its ID if its name is not known.
 func (p *Picture) name(id election.PeerID) string {
 	if name, ok := p.Names[id]; ok {
 		return name
@@ -66,9 +66,9 @@ func (p *Picture) contest(name election.Name) (elector.ContestStatus, bool) {
 	return empty, name == election.Default
 }
 
-// judge answers for one election at the given instant, without the names of leader
-// and candidates: no leader is named whose lease has ended since the picture was
-// taken. The leader is empty if there is none.
+// judge answers for one election at the given instant, but without the names of leader and
+// candidates. It names no leader whose lease has ended since the picture was taken. If there
+// is no leader, leader is empty.
 func (p *Picture) judge(c *elector.ContestStatus, now election.Instant) (e api.Election, leader election.PeerID) {
 	e = api.Election{Election: string(c.Election), State: string(c.State), Term: uint64(c.Term), Authority: api.AuthorityView}
 	if p.Status.Quorum.Enabled {
@@ -101,9 +101,9 @@ func (p *Picture) Election(c elector.ContestStatus, now election.Instant, index 
 	return e
 }
 
-// inquired is the picture's answer once a majority has reported who holds the term.
-// A leader is named only if the picture names the same one, until the end of its
-// lease as it is known here: a voter's promise outlasts the lease it is for.
+// inquired returns the answer once a majority has reported who holds the term. It names a
+// leader only if the picture names the same one, and only until the lease ends as known here:
+// a voter's promise outlasts the lease that it is for.
 func (p *Picture) inquired(e api.Election, s election.Record) api.Election {
 	e.Authority = api.AuthorityQuorum
 	if e.Leader != nil && e.Leader.ID == string(s.Holder.Peer) && e.Term == uint64(s.Term) {
@@ -150,7 +150,7 @@ func (p *Picture) Quorum() api.Quorum {
 	return api.Quorum{Enabled: q.Enabled, Voters: q.Voters, Needed: q.Needed, Reachable: q.Reachable, State: state}
 }
 
-// address writes an address, and nothing for one that is not known.
+// address writes an address; empty: it is not known.
 func address(a netip.AddrPort) string {
 	if !a.IsValid() {
 		return ""
@@ -158,8 +158,8 @@ func address(a netip.AddrPort) string {
 	return a.String()
 }
 
-// roundUp returns a round trip in milliseconds, rounded up: 0 is one that was
-// never measured.
+// roundUp returns a round trip in milliseconds, rounded up: 0 would mean one that was never
+// measured.
 func roundUp(d time.Duration) int64 {
 	return int64((max(d, 0) + time.Millisecond - 1) / time.Millisecond)
 }

@@ -14,11 +14,11 @@ import (
 // origin is what a connection counts for: a user, or a network address.
 type origin struct {
 	name     string // for people
-	favoured bool   // no share bounds it, and the reserve is for it
+	favoured bool   // its share is not bounded, and it may use the reserve
 }
 
-// waiting holds connections, the one that joined it first in front. Each is in one
-// line of its origin and in one of all: which selects the links that count.
+// waiting is a line of connections, the one that joined first in front. Each connection is in
+// one line of its origin and in one of all connections; which selects the links used.
 type waiting struct {
 	which       int
 	front, back *placed
@@ -56,8 +56,8 @@ func (l *waiting) remove(k *placed) {
 
 type links struct{ prev, next *placed }
 
-// queue holds idle connections, which wait for a request, and busy ones, which
-// wait for the end of its answer.
+// queue holds idle connections, which wait for a request, and busy ones, which wait for the
+// end of an answer.
 type queue struct{ idle, busy waiting }
 
 func newQueue(which int) queue { return queue{waiting{which: which}, waiting{which: which}} }
@@ -70,14 +70,14 @@ func (q *queue) of(busy bool) *waiting {
 }
 
 // places bounds the connections of a listener: those of each origin by a share, and all
-// together, with a reserve for favoured ones. If all places are taken, the connection that
-// has been idle for longest is closed, one of the same origin if its share is full; if none is
-// idle, the new one is refused.
+// together, with a reserve for favoured ones. If all places are taken, the connection that has
+// been idle for longest is closed. If the new one's origin has used up its share, that must be
+// one of the same origin. If no such connection is idle, the new one is refused.
 type places struct {
 	net.Listener
 	total, share, reserve int
-	// brief means that no answer takes long: where no connection is idle, the one whose
-	// answer takes longest gives way, since its reader does not read.
+	// brief means that no answer takes long: if no connection is idle, the one whose answer takes
+	// longest is closed, since its reader does not read.
 	brief  bool
 	origin func(*placed) origin
 
@@ -87,7 +87,7 @@ type places struct {
 	all    map[bool]*queue // by favoured
 }
 
-// share is what one origin has open. The count is without those that are exempt.
+// share is what one origin has open. The count does not include exempt connections.
 type share struct {
 	count int
 	queue
@@ -101,8 +101,7 @@ func newPlaces(l net.Listener, total, each, reserve int, of func(*placed) origin
 	}
 }
 
-// Accept returns the next connection that has a place. It never waits for one
-// to become free.
+// Accept returns the next connection that has a place. It never waits until a place is free.
 func (p *places) Accept() (net.Conn, error) {
 	for {
 		c, err := p.Listener.Accept()
@@ -138,8 +137,8 @@ func (p *places) admit(c net.Conn) *placed {
 	return k
 }
 
-// room makes a place for one more of the origin. It returns the connection that is to be
-// closed for that, already without its place, or why there is none.
+// room makes a place for one more connection of the origin. It returns the connection that
+// must be closed for that, which has lost its place already; or why there is no place.
 func (p *places) room(o origin) (gone *placed, why string) {
 	s := p.shares[o.name]
 	if !o.favoured && s != nil && s.count >= p.share {
@@ -166,7 +165,7 @@ func (p *places) room(o origin) (gone *placed, why string) {
 	return gone, ""
 }
 
-// oldest returns the connection that is to give way, nil if none is.
+// oldest returns the connection that is to be closed for a new one; nil: there is none.
 func (p *places) oldest(q *queue) *placed {
 	if q.idle.front == nil && p.brief {
 		return q.busy.front
@@ -186,7 +185,7 @@ func (p *places) enter(k *placed) {
 	p.line(k)
 }
 
-// line puts a connection at the end of its queues.
+// line puts a connection at the end of its two lines.
 func (p *places) line(k *placed) {
 	p.shares[k.origin.name].of(k.busy).push(k)
 	p.all[k.origin.favoured].of(k.busy).push(k)
@@ -227,7 +226,7 @@ type placed struct {
 	links              [2]links
 }
 
-// turn moves the connection to another queue: busy while a request is answered.
+// turn moves the connection to another line: it is busy while a request is answered.
 func (k *placed) turn(busy bool) {
 	k.places.mu.Lock()
 	defer k.places.mu.Unlock()
@@ -239,8 +238,8 @@ func (k *placed) turn(busy bool) {
 	k.places.line(k)
 }
 
-// excuse takes the connection out of its origin's share: it has become a
-// candidacy, which are bounded by themselves.
+// excuse no longer counts the connection in its origin's share: it has become a candidacy, and
+// candidacies have their own bounds.
 func (k *placed) excuse() {
 	k.places.mu.Lock()
 	defer k.places.mu.Unlock()
@@ -257,8 +256,8 @@ func (k *placed) Close() error {
 	return k.Conn.Close()
 }
 
-// follow keeps a connection's queue as net/http reports its state. The handler
-// reports when a request is there: a state is active from the first byte on.
+// follow keeps a connection in the right line as net/http reports its state. Only the handler
+// reports that a request is there, since net/http calls a connection active from the first byte on.
 func follow(c net.Conn, state http.ConnState) {
 	k, ok := c.(*placed)
 	switch {
@@ -270,9 +269,9 @@ func follow(c net.Conn, state http.ConnState) {
 	}
 }
 
-// refuseConn answers whatever is asked with the reason, and closes the connection.
+// refuseConn answers any request with the reason, and closes the connection.
 func refuseConn(c net.Conn, why string) {
-	body, _ := json.Marshal(api.Error{Err: api.ErrorDetail{Code: api.CodeBusy, Message: why}}) // of plain text
+	body, _ := json.Marshal(api.Error{Err: api.ErrorDetail{Code: api.CodeBusy, Message: why}}) // plain text, which always encodes
 	_ = c.SetWriteDeadline(time.Now().Add(lastWordTime))
 	_, _ = fmt.Fprintf(c, "HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%s", len(body), body)
 	_ = c.Close()

@@ -11,24 +11,23 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-// Each question to the voters is work for all of them, so how many there may be
-// is bounded: of one user, and of all together. An agent and its voters have time
-// for many more.
+// Each question to the voters is work for all of them. So the number of questions is bounded,
+// for one user and for all users together. An agent and its voters have time for many more.
 const (
-	questionsOfUser, burstOfUser = 100, 2 * maxConfirmed // a second; at once
+	questionsOfUser, burstOfUser = 100, 2 * maxConfirmed // how many a second; how many at once
 	questionsOfAll, burstOfAll   = 400, 4 * maxConfirmed
 	// maxAskers is how many users are remembered at once.
 	maxAskers = 1024
 )
 
-// questions counts what is asked of the voters.
+// questions counts the questions to the voters.
 type questions struct {
 	mu  sync.Mutex
 	all bucket
 	of  map[uint32]*bucket // users that have asked lately
 }
 
-// bucket holds the questions that may still be asked: it fills with time.
+// bucket holds the questions that may still be asked. It fills with time.
 type bucket struct {
 	left float64
 	at   election.Instant
@@ -38,14 +37,14 @@ func newQuestions(now election.Instant) *questions {
 	return &questions{all: bucket{burstOfAll, now}, of: map[uint32]*bucket{}}
 }
 
-// fill adds what the time since brought.
+// fill adds what the time since the last call has brought.
 func (b *bucket) fill(now election.Instant, rate, burst float64) {
 	b.left = min(burst, b.left+rate*max(0, now.Sub(b.at)).Seconds())
 	b.at = now
 }
 
-// ask counts n questions of a user, or returns when they may be asked. A favoured
-// user is limited only by what all users together may ask.
+// ask counts n questions of a user, or returns why they can't be asked now. A favoured user is
+// limited only by what all users together may ask.
 func (q *questions) ask(now election.Instant, uid uint32, favoured bool, n int) *api.ErrorDetail {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -81,7 +80,7 @@ func (q *questions) forget(now election.Instant) {
 		}
 	}
 	if len(q.of) >= maxAskers {
-		clear(q.of) // what is for all bounds them still
+		clear(q.of) // the bucket of all users bounds them still
 	}
 }
 
@@ -91,8 +90,7 @@ func tooOften(who string, seconds float64) *api.ErrorDetail {
 		"%s: ask again in %s, or without consistency=quorum, which does not ask the voters", who, wait)}
 }
 
-// mayAsk counts n questions of the caller; it answers, and returns false, if
-// they are too many.
+// mayAsk counts n questions of the caller. If they are too many, it answers and returns false.
 func (s *Server) mayAsk(w http.ResponseWriter, r *http.Request, n int) bool {
 	p, _ := caller(r)
 	if full := s.questions.ask(s.Clock(), p.UID, s.own(p.UID), n); full != nil {

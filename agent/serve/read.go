@@ -18,7 +18,7 @@ func (s *Server) agent(w http.ResponseWriter, _ *http.Request) {
 	answer(w, s.describe(s.Picture()))
 }
 
-// describe answers GET /v1/agent.
+// describe returns the answer to GET /v1/agent.
 func (s *Server) describe(p *Picture) api.Agent {
 	return api.Agent{
 		Name: s.Name, ID: string(s.Self.Peer), BootID: s.Run.String(), Lineage: s.Self.Lineage.String(), Version: s.Version,
@@ -78,7 +78,7 @@ func (s *Server) election(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// consistency reports whether a majority is to be asked first.
+// consistency reports whether the request wants a majority to be asked first.
 func consistency(w http.ResponseWriter, r *http.Request) (quorum, ok bool) {
 	if r.URL.RawQuery == "" {
 		return false, true
@@ -93,12 +93,12 @@ func consistency(w http.ResponseWriter, r *http.Request) (quorum, ok bool) {
 	return false, false
 }
 
-// maxConfirmed bounds the elections that one call has a majority asked about: each
-// is a separate question, and the elector takes only so many at once.
+// maxConfirmed bounds the elections that one call asks a majority about: each is a separate
+// question, and the elector accepts only so many at once.
 const maxConfirmed = 32
 
-// allConfirmed asks a majority about each election before it answers. One call
-// does so at a time, which leaves room for questions about single elections.
+// allConfirmed asks a majority about each election before it answers. Only one call at a time
+// does so, which leaves room for questions about single elections.
 func (s *Server) allConfirmed(w http.ResponseWriter, r *http.Request) {
 	contests := s.Picture().contests()
 	if len(contests) > maxConfirmed {
@@ -139,7 +139,7 @@ func (s *Server) allConfirmed(w http.ResponseWriter, r *http.Request) {
 	answer(w, api.Elections{Elections: elections})
 }
 
-// about names the election that an error is about.
+// about adds to an error the election that it is about.
 func about(name election.Name, err error) error {
 	if r, ok := errors.AsType[*api.ErrorDetail](err); ok {
 		return &api.ErrorDetail{Code: r.Code, Message: string(name) + ": " + r.Message}
@@ -147,8 +147,8 @@ func about(name election.Name, err error) error {
 	return fmt.Errorf("%s: %w", name, err)
 }
 
-// confirmed asks a majority of the voters who leads. Errors are of type
-// *api.ErrorDetail if they can't be asked, or do not agree.
+// confirmed asks a majority of the voters who leads. If they can't be asked, or do not agree,
+// the error is an *api.ErrorDetail.
 func (s *Server) confirmed(ctx context.Context, name election.Name) (api.Election, error) {
 	reply, err := s.Ask(ctx, func(id election.RequestID) election.Input {
 		return election.Inquire{Election: name, Request: id}
@@ -167,8 +167,8 @@ func (s *Server) confirmed(ctx context.Context, name election.Name) (api.Electio
 	return p.inquired(p.Election(c, s.Clock(), s.Hub.Index(string(name))), reply.Leader), nil
 }
 
-// awaitTerm waits a little until this agent has heard of a leader that the voters
-// reported: that takes a heartbeat.
+// awaitTerm waits until this agent knows the leader that the voters have reported: that takes
+// about a heartbeat.
 func (s *Server) awaitTerm(ctx context.Context, name election.Name, term election.Term) error {
 	c, _ := s.Picture().contest(name)
 	if _, named := c.LeaderAt(s.Clock()); term == 0 || named && c.Term >= term {
@@ -185,8 +185,8 @@ func (s *Server) awaitTerm(ctx context.Context, name election.Name, term electio
 	return nil
 }
 
-// leads answers load balancers: 200 if this agent leads, else 503, with the
-// leader's name, if there is one, as the body.
+// leads answers load balancers: 200 if this agent leads, else 503. The body is the leader's
+// name, if there is a leader.
 func (s *Server) leads(w http.ResponseWriter, r *http.Request) {
 	of := r.URL.Query().Get("election")
 	if of == "" {
@@ -216,7 +216,7 @@ func plain(w http.ResponseWriter, status int, text string) {
 	_, _ = io.WriteString(w, text) // the client may have gone
 }
 
-// livez shows that the loop turns, not only that the socket answers.
+// livez shows that the loop still runs, not only that the socket answers.
 func (s *Server) livez(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), pingTimeout)
 	defer cancel()

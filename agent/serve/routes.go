@@ -30,7 +30,7 @@ func (m methods) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	slices.Sort(allowed)
-	allowed = slices.Compact(allowed) // HEAD may be there in its own right
+	allowed = slices.Compact(allowed) // HEAD may have its own handler too
 	w.Header().Set("Allow", strings.Join(allowed, ", "))
 	fail(w, http.StatusMethodNotAllowed, api.ErrorDetail{
 		Code: api.CodeBadRequest, Message: clip(r.Method) + " is not allowed for " + clip(r.URL.Path) + "; use " + strings.Join(allowed, ", "),
@@ -39,7 +39,7 @@ func (m methods) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 func get(h http.HandlerFunc) methods { return methods{http.MethodGet: h} }
 
-// post is a change of the agent or the cluster, for users with the right to it.
+// post handles a change of the agent or the cluster, for users with the right to make it.
 func (s *Server) post(h http.HandlerFunc) methods {
 	return methods{http.MethodPost: func(w http.ResponseWriter, r *http.Request) {
 		if s.may(w, r, access.Admin, "") {
@@ -48,7 +48,7 @@ func (s *Server) post(h http.HandlerFunc) methods {
 	}}
 }
 
-// postOf is a change in the election that the path names, for users with the right to it there.
+// postOf handles a change in the election of the path, for users with the right to it there.
 func (s *Server) postOf(right access.Right, h http.HandlerFunc) methods {
 	return methods{http.MethodPost: func(w http.ResponseWriter, r *http.Request) {
 		if of, ok := name(w, r); ok && s.may(w, r, right, string(of)) {
@@ -57,8 +57,8 @@ func (s *Server) postOf(right access.Right, h http.HandlerFunc) methods {
 	}}
 }
 
-// postOwn is for every user that the kernel vouches for: the handler itself checks
-// whose candidacy is changed.
+// postOwn handles a change by any user that the kernel vouches for. The handler itself checks
+// to which user the candidacy belongs.
 func (s *Server) postOwn(h http.HandlerFunc) methods {
 	return methods{http.MethodPost: func(w http.ResponseWriter, r *http.Request) {
 		if _, ok := caller(r); !ok {
@@ -75,7 +75,7 @@ func (s *Server) getAndPost(read, change http.HandlerFunc) methods {
 	return m
 }
 
-// openRoutes are for everybody, on any listener.
+// openRoutes are open to everybody, on any listener.
 func (s *Server) openRoutes() *http.ServeMux {
 	mux := http.NewServeMux()
 	mux.Handle("/leader", methods{http.MethodGet: s.leads, http.MethodHead: s.leads, http.MethodOptions: s.leads})
@@ -86,7 +86,7 @@ func (s *Server) openRoutes() *http.ServeMux {
 	return mux
 }
 
-// pageRoutes are those of the TCP listener: a person may look there.
+// pageRoutes are the routes of the TCP listener, where a person may look at a page.
 func (s *Server) pageRoutes() *http.ServeMux {
 	mux := s.openRoutes()
 	mux.Handle("/{$}", get(s.status))
@@ -97,9 +97,8 @@ func nothingThere(w http.ResponseWriter, r *http.Request) {
 	fail(w, http.StatusNotFound, api.ErrorDetail{Code: api.CodeNotFound, Message: "this API has nothing at " + clip(r.URL.Path)})
 }
 
-// plainPath reports whether the path is written as its own shortest form.
-// http.ServeMux answers any other with a redirect in HTML, which no caller of
-// this API expects.
+// plainPath reports whether the path has its shortest form. http.ServeMux would answer any
+// other form with a redirect in HTML, which no caller of this API expects.
 func plainPath(p string) bool {
 	short := path.Clean(p)
 	return strings.HasPrefix(p, "/") && (p == short || p == short+"/")

@@ -1,15 +1,14 @@
 // Package serve answers the socket API: version 1 on the Unix socket, and a
 // read-only part of it on an optional TCP listener.
 //
-// It guarantees that no answer names a leader whose lease has ended, even while
-// the rest of the agent hangs: reads take an immutable picture and compute what
-// remains of the lease as they answer. Changes need the right to them: package access
-// decides that by the process that the kernel names as the socket's peer. Bodies, headers,
-// connections and followers are bounded; a reader that does not read is cut off.
+// It guarantees that no answer names a leader whose lease has ended, even while the rest of
+// the agent hangs: reads use an immutable picture, and compute what remains of the lease as
+// they answer. Changes need the right to them. Package access decides that by the process that
+// the kernel names as the socket's peer. Bodies, headers, connections and followers are
+// bounded, and a reader that does not read is cut off.
 //
-// It does not guarantee that the leader it names still leads when the answer
-// arrives: that is what the deadline in it is for. The TCP listener does not check its
-// callers.
+// It does not guarantee that the leader which an answer names still leads when the answer
+// arrives: for that the answer has a deadline. The TCP listener does not check its callers.
 package serve
 
 import (
@@ -43,14 +42,14 @@ const (
 
 // Commands is what the agent can be asked to do.
 type Commands interface {
-	// Ask carries out a command; the refusal, if any, is in the reply.
+	// Ask carries out a command. If it is refused, the refusal is in the reply.
 	Ask(context.Context, func(election.RequestID) election.Input) (election.Reply, error)
 	// Ping returns once the agent's loop has shown that it is alive.
 	Ping(context.Context) error
-	// Leave begins to stop the agent, and returns once everything is handed over.
+	// Leave begins the agent's stop, and returns once everything is handed over.
 	Leave(context.Context) error
-	// Restart tries whether the agent could start again, and returns why not. Restarts
-	// then ends this process, and the next one goes on leading.
+	// Restart tries whether the agent could start again, and returns why not. Restarts then ends
+	// this process; the next process goes on leading.
 	Restart(context.Context) error
 	Restarts()
 }
@@ -67,24 +66,24 @@ type Config struct {
 	Hub              *watch.Hub
 	Keyring          Keyring
 	Campaigns        Campaigns
-	// History returns the newest transitions of an election, or of all if it is
-	// empty, at most so many, the newest last.
+	// History returns the newest transitions of an election, no more than limit, the newest last.
+	// An empty election stands for all elections.
 	History func(election string, limit int) []api.Transition
-	// KeepDrain keeps over restarts whether the agent is drained; nil: nothing does.
+	// KeepDrain keeps over restarts whether the agent is drained; nil: that is not kept.
 	KeepDrain func(on bool) error
 	Metrics   http.Handler
 	Logger    *slog.Logger
 	Commands
-	// Preempt and PreemptDelay are the agent's settings of these names, which
-	// should be the same on all.
+	// Preempt and PreemptDelay are the agent's settings of these names, which should be the same
+	// on all agents.
 	Preempt      bool
 	PreemptDelay time.Duration
 	// Access decides who may change what; nil: nobody may change anything.
 	Access *access.Policy
-	// Files is how many files the server may have open; 0: as many as it takes.
+	// Files is how many files the server may have open; 0: any number.
 	Files int
-	// Hosts are the names by which the TCP listener may be asked, besides IP
-	// addresses and localhost.
+	// Hosts are the host names that requests to the TCP listener may use, besides IP addresses
+	// and localhost.
 	Hosts []string
 }
 
@@ -92,16 +91,16 @@ type Config struct {
 type Server struct {
 	Config
 	started   election.Instant
-	ctx       context.Context // ended: long answers end
+	ctx       context.Context // when it ends, long answers end
 	cancel    context.CancelFunc
 	servers   []*http.Server
 	streams   *streams
 	watches   *watches
 	questions *questions
-	// confirming is held by the one call that asks about all elections.
+	// The one call that asks about all elections holds confirming.
 	confirming chan struct{}
-	// patience is how long a line of a campaign may find no room, and attention
-	// how long a program that acts may leave lines unread.
+	// patience is how long a line of a campaign may wait for room. attention is how long a
+	// program that acts may leave lines unread.
 	patience, attention time.Duration
 	otherTime           func(pid int32) bool // whether a process has another CLOCK_BOOTTIME
 	answers             answers
@@ -117,11 +116,11 @@ func New(c Config) *Server {
 	return s
 }
 
-// Socket answers the whole API on a listener of Listen. Each user has a share of
-// its places; root and the agent's own user find one however many others take.
+// Socket answers the whole API on a listener of Listen. Each user has a share of the places;
+// root and the agent's own user find a place however many others take.
 func (s *Server) Socket(l net.Listener) { s.serve(s.socketPlaces(l), s.socketRoutes(), idleTimeout) }
 
-// TCP answers the read-only part, and the status page.
+// TCP answers the read-only part of the API, and the status page.
 func (s *Server) TCP(l net.Listener) { s.serve(s.tcpPlaces(l), s.forHosts(s.pageRoutes()), idleTCP) }
 
 func (s *Server) serve(l net.Listener, h http.Handler, idle time.Duration) {
@@ -168,15 +167,15 @@ func (s *Server) Close(ctx context.Context) error {
 	return nil
 }
 
-// bounded limits bodies, the time an answer may take to be taken, and the forms
-// a path may have.
+// bounded limits the size of bodies, the time that a client may take to read an answer, and
+// the forms that a path may have.
 func bounded(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !receive(w, r) {
 			return
 		}
-		// Not every writer has deadlines; the ones of connections do. A response
-		// controller would find the same method, and cost an allocation each time.
+		// Not every writer has deadlines, but those of connections do. A response controller would
+		// find the same method, and cost an allocation each time.
 		if d, ok := w.(interface{ SetWriteDeadline(time.Time) error }); ok {
 			_ = d.SetWriteDeadline(time.Now().Add(writeTimeout))
 		}

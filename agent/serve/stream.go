@@ -17,15 +17,13 @@ import (
 )
 
 const (
-	// streamBuffer is how many bytes of lines the system may hold for a program
-	// that does not read. A line takes about three times its length there.
+	// streamBuffer is how many bytes of lines the system may hold for a program that does not
+	// read. A line takes about three times its length in that buffer.
 	streamBuffer = 16 << 10
-	// lastWord is how much more it may hold for the line with the reason why the stream
-	// ends.
+	// lastWord is how much more the system may hold for the line that reports why the stream ends.
 	lastWord     = 64 << 10
 	lastWordTime = 50 * time.Millisecond
-	// maxChatter is how much a program may send after its request, which nobody
-	// reads.
+	// maxChatter is how much a program may send after its request. Nobody reads that.
 	maxChatter = 64 << 10
 )
 
@@ -37,9 +35,9 @@ type stream struct {
 	unix    *net.UnixConn  // below conn
 	process *proof.Process // the process that connected; nil: its end can't be proven
 	begun   bool           // the head of the answer is written
-	cut     bool           // the last line is written in part
-	unread  time.Time      // since when lines are left unread; zero: all were read
-	looked  time.Time      // when that was last asked
+	cut     bool           // the last line was written only in part
+	unread  time.Time      // since when some lines are unread; zero: all were read
+	looked  time.Time      // when that was last checked
 	out     bytes.Buffer   // what is being written
 }
 
@@ -54,8 +52,8 @@ const (
 
 const streamHead = "HTTP/1.1 200 OK\r\nContent-Type: application/x-ndjson\r\nCache-Control: no-store\r\nConnection: close\r\n\r\n"
 
-// run takes the connection over and lasts as long as the candidacy: until the
-// other side closes it, reads too slowly, or the agent stops.
+// run takes the connection over, and lasts as long as the candidacy: until the program closes
+// the connection or reads too slowly, or the agent stops.
 func (t *stream) run(w http.ResponseWriter) {
 	conn, _, err := http.NewResponseController(w).Hijack()
 	if err != nil {
@@ -63,7 +61,7 @@ func (t *stream) run(w http.ResponseWriter) {
 		unanswered(w, err)
 		return
 	}
-	stop := context.AfterFunc(t.server.ctx, func() { conn.Close() }) // whatever it waits for
+	stop := context.AfterFunc(t.server.ctx, func() { conn.Close() }) // whatever run waits for
 	defer stop()
 	t.conn = conn
 	_ = t.unix.SetWriteBuffer(streamBuffer) // else the system's own bound holds
@@ -84,8 +82,8 @@ func (t *stream) run(w http.ResponseWriter) {
 	<-hangup
 }
 
-// overhear reads what the program sends, and keeps none of it, until it closes
-// or has sent too much.
+// overhear reads what the program sends, and keeps none of it. It returns once the program has
+// closed the connection or has sent too much.
 func overhear(c net.Conn) {
 	var b [256]byte
 	for left := maxChatter; left > 0; {
@@ -132,15 +130,15 @@ func (t *stream) relay(hangup <-chan struct{}) end {
 	}
 }
 
-// attentionFor is how long a program may leave lines unread while it leads. One
-// that is frozen, or does not look, has stopped acting when its lease has run
-// out; it must not keep others from acting for much longer.
+// attentionFor is how long a program may leave lines unread while it leads. A program that is
+// frozen, or does not read, has stopped acting when its lease has expired. It must not keep
+// others from acting for much longer.
 func attentionFor(lease time.Duration) time.Duration {
 	return min(max(2*lease, 2*time.Second), writeTimeout)
 }
 
-// inattentive reports whether the program has left lines unread for too long. That is checked
-// now and then, and at each renewal once it has left some.
+// inattentive reports whether the program has left lines unread for too long. It checks this
+// now and then, and at each renewal while some are unread.
 func (t *stream) inattentive() bool {
 	now := time.Now()
 	if t.unread.IsZero() && now.Sub(t.looked) < t.server.attention/4 {
@@ -175,7 +173,7 @@ func (t *stream) write(within time.Duration) (more bool, err error) {
 	}
 	encoder := json.NewEncoder(&t.out)
 	for _, l := range lines {
-		_ = encoder.Encode(l) // of plain fields, which always encode
+		_ = encoder.Encode(l) // plain fields, which always encode
 	}
 	select {
 	case <-t.server.streams.closing:
@@ -190,8 +188,8 @@ func (t *stream) write(within time.Duration) (more bool, err error) {
 	return more, err
 }
 
-// sayLate leaves a line for a program that did not read, in case it does: its
-// candidacy has ended. Only here is capacity for that line.
+// sayLate leaves a line for a program that did not read, in case it reads later: its candidacy
+// has ended. The buffer has room for that line only from here on.
 func (t *stream) sayLate(until election.Instant) {
 	t.server.Logger.Warn("a program does not read its campaign: the campaign ends", "campaign", t.k.ID(), "election", t.k.Election())
 	line, err := json.Marshal(api.CampaignEvent{Type: api.CampaignRevoked, Campaign: t.k.ID(), Election: string(t.k.Election()),
@@ -204,7 +202,7 @@ func (t *stream) sayLate(until election.Instant) {
 	_, _ = t.conn.Write(append(line, '\n'))
 }
 
-// prove reports that the program has ended, if it has: then the lease need not
+// prove waits for a proof that the program has ended, and reports it: then the lease need not
 // expire first.
 func (t *stream) prove(until election.Instant) {
 	logger := t.server.Logger.With("campaign", t.k.ID(), "election", t.k.Election())
@@ -217,8 +215,8 @@ func (t *stream) prove(until election.Instant) {
 }
 
 // gone waits for the proof that the program is gone: the process that connected has ended, and
-// no process holds its connection. A killed process closes its connections a moment before it
-// has ended.
+// no process holds its connection. When a process is killed, its connections close a moment
+// before its end.
 func (t *stream) gone(until election.Instant) bool {
 	if t.process == nil {
 		return false

@@ -7,21 +7,21 @@ import (
 	"time"
 )
 
-// streams counts the connections that were taken over from the HTTP server,
-// which knows nothing of them any more.
+// streams counts the connections that were taken over from the HTTP server, which knows
+// nothing of them any more.
 type streams struct {
 	mu      sync.Mutex
 	open    map[net.Conn]struct{}
 	closed  bool
 	closing chan struct{} // closed: the server closes
-	empty   chan struct{} // closed: it closes, and none is open
+	empty   chan struct{} // closed: the server closes, and no stream is open
 }
 
 func newStreams() *streams {
 	return &streams{open: map[net.Conn]struct{}{}, closing: make(chan struct{}), empty: make(chan struct{})}
 }
 
-// begin counts one more, unless the server closes.
+// begin counts one more connection, and returns false if the server closes.
 func (s *streams) begin(c net.Conn) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -41,7 +41,7 @@ func (s *streams) done(c net.Conn) {
 	}
 }
 
-// close asks them to end, and waits for that until ctx ends.
+// close asks the streams to end, and waits for that until ctx ends.
 func (s *streams) close(ctx context.Context) error {
 	s.mu.Lock()
 	if !s.closed {

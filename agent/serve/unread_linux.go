@@ -6,8 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// unread reports whether the other side has yet to read something that was
-// written to it.
+// unread reports whether the other side has not read yet all that was written to it.
 func unread(conn *net.UnixConn) bool {
 	raw, err := conn.SyscallConn()
 	if err != nil {

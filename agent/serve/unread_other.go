@@ -4,5 +4,5 @@ package serve
 
 import "net"
 
-// unread is not known here: a program that does not read is noticed when a write blocks.
+// unread is unknown on this system: a program that does not read is noticed when a write blocks.
 func unread(*net.UnixConn) bool { return false }

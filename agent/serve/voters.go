@@ -12,8 +12,8 @@ import (
 	"github.com/doyen-election/doyen/membership"
 )
 
-// rosterSlack and rosterLeases are how long a change of the roster is waited
-// for: old leases have to end in its course, and it outlives a lost driver.
+// rosterLeases and rosterSlack are how long the server waits for a change of the roster. Old
+// leases have to end during the change, and the change outlives a lost driver.
 const (
 	rosterLeases = 12
 	rosterSlack  = 12 * time.Second
@@ -23,7 +23,7 @@ func (s *Server) voters(w http.ResponseWriter, _ *http.Request) {
 	answer(w, s.Picture().voters(s.Clock()))
 }
 
-// voters describes the roster; before there is one it is empty.
+// voters describes the roster; before there is one, the answer is empty.
 func (p *Picture) voters(now election.Instant) api.Voters {
 	v := api.Voters{Voters: []api.Voter{}, Next: []api.Voter{}}
 	r := p.Status.Roster
@@ -89,7 +89,7 @@ func (s *Server) changeVoters(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// change resolves the names of a request.
+// change returns the change of a request, with its names resolved.
 func (p *Picture) change(request api.VotersRequest) (election.ChangeRoster, *api.ErrorDetail) {
 	var c election.ChangeRoster
 	name, asked := "", 0
@@ -131,7 +131,7 @@ func (p *Picture) change(request api.VotersRequest) (election.ChangeRoster, *api
 	return c, nil
 }
 
-// liveNamed returns the live agent of that name that has not that identity.
+// liveNamed returns the live agent that has the name but not the given identity.
 func (p *Picture) liveNamed(name string, not election.PeerID) (election.PeerID, bool) {
 	for _, m := range p.View.Members {
 		if m.Name == name && m.Peer != not && (m.Status == membership.Alive || m.Status == membership.Suspect) {

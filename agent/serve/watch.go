@@ -12,8 +12,7 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-// watch streams the changes of an election as JSON lines, until either side
-// has enough.
+// watch streams the changes of an election as JSON lines, until the reader or the server ends it.
 func (s *Server) watch(w http.ResponseWriter, r *http.Request) {
 	name, ok := name(w, r)
 	if !ok {
@@ -52,8 +51,8 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request) {
 	if resume {
 		err = s.resumed(out, name, follower, after)
 	} else {
-		// The index is taken before the picture: what changes in between is reported twice,
-		// rather than skipped.
+		// The index is taken before the picture, so that changes in between are reported twice and
+		// not skipped.
 		err = out.send(s.snapshot(name, api.ChangeSnapshot, s.Hub.Index(string(name)), 0))
 	}
 	if err == nil {
@@ -61,7 +60,7 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// resumption reads after=INDEX; if that is not an index, it answers and returns false. Index 0
+// resumption reads after=INDEX. If that is not an index, it answers and returns false. Index 0
 // resumes nothing.
 func resumption(w http.ResponseWriter, r *http.Request) (after uint64, resume, ok bool) {
 	given := r.URL.Query().Get("after")
@@ -76,9 +75,9 @@ func resumption(w http.ResponseWriter, r *http.Request) (after uint64, resume, o
 	return after, after > 0, true
 }
 
-// resumed starts a watch after an index: with the present state, under the index that the
-// reader has, and then with the changes that it missed, the oldest first. If those are no
-// longer kept, the first line reports that.
+// resumed starts a watch after an index. It first sends the present state, under the index
+// that the reader has, and then the changes that the reader missed, the oldest first. If those
+// are no longer kept, the first line reports that.
 func (s *Server) resumed(out *lines, name election.Name, f *watch.Follower, after uint64) error {
 	changes, missed, index := f.Take()
 	if missed > 0 {
@@ -123,8 +122,8 @@ func (s *Server) snapshot(name election.Name, kind string, index, missed uint64)
 	}
 }
 
-// lines writes JSON lines, what waits at once under its own deadline: a reader that
-// does not read for so long is cut off.
+// lines writes JSON lines. All lines that wait are written at once, under their own deadline:
+// a reader that does not read for so long is cut off.
 type lines struct {
 	w       http.ResponseWriter
 	control *http.ResponseController

@@ -17,14 +17,14 @@ import (
 	"github.com/doyen-election/doyen/internal/obituary"
 )
 
-// repeats is how often the obituary is sent to each voter, and repeatEvery how long after each
-// other: a datagram may be lost.
+// repeats is how often the obituary is sent to each voter, since a datagram may be lost.
+// repeatEvery is the time between two sends.
 const (
 	repeats     = 4
 	repeatEvery = 50 * time.Millisecond
 )
 
-// bury ends the lineage (K5, K6): it waits until everybody who acted under its terms acts no
+// bury ends the lineage (K5, K6). It waits until nobody acts under the lineage's terms any
 // more, destroys the record, and only then reveals the secret.
 func bury(known Known) error {
 	r, past, err := record.Inherit(record.Config{Path: known.Record, Peer: election.PeerID(known.Peer)})
@@ -45,9 +45,9 @@ func bury(known Known) error {
 	return reveal(n, past.Voters)
 }
 
-// settle returns once nobody acts under a term of the lineage. Lease pages end at once.
-// A program acts no more when the kernel proves that it has ended, else from its deadline on;
-// so does what a hook has set up.
+// settle returns once nobody acts under a term of the lineage. It ends lease pages at once. A
+// program acts no more once the kernel proves that it has ended, or else from its deadline on.
+// What a hook has set up ends at its deadline.
 func settle(pages string, past *record.Past) error {
 	until, doubt := int64(0), election.Name("")
 	for _, row := range past.Rows {
@@ -78,13 +78,13 @@ func settle(pages string, past *record.Past) error {
 	return nil
 }
 
-// quiet reports whether nobody acts under the term for whom a deadline must be waited for.
+// quiet reports whether nobody acts under the term, so that no deadline must be waited for.
 func quiet(a record.Actors, term election.Term) bool {
 	if a.Hook.Term != 0 {
 		return false
 	}
 	p := a.Program
-	if p.Campaign == "" || p.Stopped >= p.Told { // the host itself led, or it stopped
+	if p.Campaign == "" || p.Stopped >= p.Told { // the host itself led, or the program stopped
 		return true
 	}
 	process, err := proof.Recorded(p)

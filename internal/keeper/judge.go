@@ -4,21 +4,21 @@ import "time"
 
 const never = int64(1<<63 - 1)
 
-// watch judges whether the life is overdue. It knows no clock: all instants are given to it,
+// watch judges whether the life is overdue. It reads no clock: all instants are given to it,
 // in nanoseconds.
 type watch struct {
-	next      int64         // the life has written that it will tick by then; never: it is not judged
-	allowance time.Duration // how much later it may do so
+	next      int64         // the life has written that it will tick by then; never: the life is not judged
+	allowance time.Duration // how much later the tick may come
 	due       int64         // when step is to be called next
-	checks    int           // in a row that were on time and found the life overdue
+	checks    int           // how many in a row were on time and found the life overdue
 }
 
 // A life is killed after this many checks in a row that were on time: a keeper that was late
 // can't know whether the life could run meanwhile.
 const enoughChecks = 4
 
-// step is called at due, or later, with what the life has written by then. It returns true if the
-// life hangs: then it had its allowance, and this keeper ran on time throughout.
+// step is called at due, or later, with what the life has written by then. It returns true if
+// the life hangs: the life then had its allowance, and this keeper ran on time throughout.
 func (w *watch) step(now, next int64, allowance time.Duration) (hangs bool) {
 	part := int64(allowance) / enoughChecks
 	late := now-w.due > part
@@ -39,24 +39,24 @@ func (w *watch) step(now, next int64, allowance time.Duration) (hangs bool) {
 }
 
 const (
-	// failures is how many lives may end in a row before they run until the lineage is given up.
+	// failures is how many lives in a row may end before they run; then the lineage is given up.
 	failures = 3
 	// shortLife is how long a life must last for the next one to be started at once.
 	shortLife = 2 * time.Second
-	// backOff is what is waited first when short lives follow each other, and maxBackOff at most.
+	// backOff is the first wait when short lives follow each other, and maxBackOff the longest.
 	backOff    = 100 * time.Millisecond
 	maxBackOff = 5 * time.Second
-	// maxPatience bounds how much longer than its allowance a life is given after it was
-	// killed in vain: it may be slow and not hang.
+	// maxPatience bounds the factor of a life's allowance, which grows when a life was killed:
+	// the life may have been slow, and killed in vain.
 	maxPatience = 32
 )
 
 // lives counts how the lives ended.
 type lives struct {
-	short    int // in a row
-	failed   int // in a row that never ran
+	short    int // short lives in a row
+	failed   int // lives in a row that never ran
 	ran      bool
-	patience int // factor of the allowance; 0: 1
+	patience int // factor of the allowance; 0 means 1
 }
 
 // ended counts a life, and returns how long to wait before the next one.

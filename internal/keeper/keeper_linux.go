@@ -17,14 +17,14 @@ import (
 	"github.com/doyen-election/doyen/internal/alarm"
 )
 
-// The exit codes of a life that ends its keeper: only an operator can change the outcome.
+// The exit codes with which a life ends its keeper too: only an operator can change the outcome.
 const (
 	exitOK     = 0
 	exitUsage  = 64
 	exitConfig = 78
 )
 
-// keeper is the parent of the lives. All of it is for one goroutine.
+// keeper is the parent of the lives. Only one goroutine uses it.
 type keeper struct {
 	program string
 	args    []string
@@ -37,17 +37,17 @@ type keeper struct {
 	watch   watch
 	lives   lives
 	pid     int   // of the life; 0: none runs
-	born    int64 // when it was started
-	startAt int64 // when the next one is; never: one runs, or none may be started yet
+	born    int64 // when the life was started
+	startAt int64 // when the next life is started; never: one runs, or none may be started yet
 	hung    bool  // the life was killed because it was overdue
 	renew   bool  // the next life's program is to be the keeper's too
-	asked   bool  // by a signal, to end
+	asked   bool  // a signal has asked for the end
 	known   Known // of the last life that ran
 	burial  chan struct{}
-	code    int // to end with, once the life and the burial have ended; -1: not to end
+	code    int // the exit code, once the life and the burial have ended; -1: the keeper goes on
 }
 
-// Main is the whole life of a keeper that Become has made of this process.
+// Main runs the keeper that Become has made of this process, until the process ends.
 func Main() {
 	if len(os.Args) < 4 {
 		fmt.Fprintln(os.Stderr, "doyen: keeper: only doyen agent can start it")
@@ -62,7 +62,7 @@ func Main() {
 }
 
 func newKeeper(program string, args []string) (*keeper, error) {
-	// The kernel ends a life when the thread ends that started it.
+	// The kernel ends a life when the thread that started it ends.
 	runtime.LockOSThread()
 	k := &keeper{program: program, args: args, signals: make(chan os.Signal, 16), startAt: never, code: -1}
 	signal.Notify(k.signals, syscall.SIGCHLD, syscall.SIGTERM, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGPIPE)
@@ -83,7 +83,7 @@ func newKeeper(program string, args []string) (*keeper, error) {
 	return k, nil
 }
 
-// run keeps lives until one is the last, and returns what to end with.
+// run starts lives until one of them is the last, and returns the exit code.
 func (k *keeper) run() (code int) {
 	k.step(alarm.Now())
 	spare()
@@ -98,7 +98,7 @@ func (k *keeper) run() (code int) {
 		}
 		k.step(alarm.Now())
 		if k.asked && k.pid == 0 {
-			break // whatever an obituary still waits for
+			break // even if an obituary still waits
 		}
 	}
 	return max(0, k.code)
@@ -109,11 +109,11 @@ func spare() {
 	runtime.GOMAXPROCS(1)
 	debug.SetGCPercent(-1)
 	debug.SetMemoryLimit(8 << 20)
-	_ = footprint.Drop() // else it only takes more memory
+	_ = footprint.Drop() // if that fails, this process only takes more memory
 }
 
-// signal passes a signal on. The first that asks for an end does so once, whoever else got it;
-// after the second one nothing is waited for.
+// signal passes a signal on. The first one that asks for an end reaches the life once, even if
+// others got it too. The second one kills the life.
 func (k *keeper) signal(s os.Signal) {
 	sent, ok := s.(syscall.Signal)
 	if !ok || sent == syscall.SIGCHLD || sent == syscall.SIGPIPE {
@@ -126,11 +126,11 @@ func (k *keeper) signal(s os.Signal) {
 		k.asked = true
 	}
 	if k.pid != 0 {
-		_ = syscall.Kill(k.pid, sent) // it is not reaped yet, so the number is its own
+		_ = syscall.Kill(k.pid, sent) // the life is not reaped yet, so the number is still its own
 	}
 }
 
-// step reaps, starts the next life when its time has come, and kills one that hangs.
+// step reaps lives, starts the next one when its time has come, and kills one that hangs.
 func (k *keeper) step(now int64) {
 	for {
 		var status syscall.WaitStatus
@@ -153,7 +153,7 @@ func (k *keeper) step(now int64) {
 	}
 	next, allowance := k.page.next.Load(), time.Duration(k.page.allowance.Load())
 	if next == 0 || k.page.state.Load() == stopping {
-		next = never // it does not know of keepers, or its end has its own bounds
+		next = never // the life does not know of keepers, or its end has its own bounds
 	}
 	if allowance == 0 {
 		allowance = startLimit
@@ -171,7 +171,7 @@ func (k *keeper) start(now int64) {
 	k.startAt = never
 	k.page.clear()
 	k.watch, k.hung = watch{due: never}, false
-	k.notify.send([]byte("WATCHDOG=1")) // its own will follow
+	k.notify.send([]byte("WATCHDOG=1")) // the life's own will follow
 	k.born = now
 	pid, err := syscall.ForkExec(k.program, k.args, &syscall.ProcAttr{
 		Env:   k.environment(),
@@ -208,7 +208,7 @@ func (k *keeper) environment() []string {
 	return append(all, pageVariable+"="+strconv.Itoa(pageAt))
 }
 
-// ended takes over from a life that the kernel says has ended: it decides what follows.
+// ended handles the end of a life that the kernel has reported, and decides what follows.
 func (k *keeper) ended(now int64, status syscall.WaitStatus) {
 	state := k.page.state.Load()
 	ran := state != starting
@@ -234,7 +234,7 @@ func (k *keeper) ended(now int64, status syscall.WaitStatus) {
 	}
 }
 
-// next starts the next life after a while. If none could be started, the lineage ends first.
+// next has the next life started after a while. If none could be started, it ends the lineage.
 func (k *keeper) next(now int64, wait time.Duration) {
 	k.startAt = now + int64(wait)
 	if k.lives.hopeless() {
@@ -259,7 +259,7 @@ func (k *keeper) bury() {
 	}()
 }
 
-// traced reports whether a debugger has stopped the process, or could.
+// traced reports whether a debugger is attached to the process, and may have stopped it.
 func traced(pid int) bool {
 	status, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/status")
 	if err != nil {
@@ -269,7 +269,7 @@ func traced(pid int) bool {
 	return found && !strings.HasPrefix(after, "0\n")
 }
 
-// exitCode is what a shell would call the status.
+// exitCode is the exit code that a shell would show for the status.
 func exitCode(status syscall.WaitStatus) int {
 	if status.Signaled() {
 		return 128 + int(status.Signal())
@@ -284,7 +284,7 @@ func describe(status syscall.WaitStatus) string {
 	return fmt.Sprintf("ended with exit code %d", status.ExitStatus())
 }
 
-// leave ends this process as the life ended.
+// leave ends this process in the way in which the life ended.
 func leave(code int) {
 	if s := syscall.Signal(code - 128); code > 128 && unix.SignalName(s) != "" {
 		signal.Reset(s)

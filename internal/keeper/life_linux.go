@@ -17,10 +17,10 @@ const Available = true
 // pageVariable names the descriptor of the page in a life's environment.
 const pageVariable = "DOYEN_KEEPER_PAGE"
 
-// Become turns this process into the keeper of lives that run the program with the arguments,
-// the first of which is its name. It returns only if that fails.
+// Become turns this process into the keeper of lives that run the program with the arguments.
+// The first argument is the program's name. Become returns only if it fails.
 func Become(program string, args []string) error {
-	self := "/proc/self/exe" // even if another file has taken its name
+	self := "/proc/self/exe" // even if another file has taken the program's name
 	if _, err := os.Stat(self); err != nil {
 		self = program
 	}
@@ -30,8 +30,8 @@ func Become(program string, args []string) error {
 	return nil
 }
 
-// Attach returns the life's side of the page if this process has a keeper. What this process
-// starts has none: the variable is removed. It is called once, by the main function.
+// Attach returns the life's side of the page if this process has a keeper. The main function calls
+// it once. It removes the variable, so that processes started by this one have no keeper.
 func Attach() *Life {
 	text := os.Getenv(pageVariable)
 	_ = os.Unsetenv(pageVariable)
@@ -40,7 +40,7 @@ func Attach() *Life {
 		return nil
 	}
 	if _, err := unix.FcntlInt(uintptr(fd), unix.F_GET_SEALS, 0); err != nil {
-		return nil // not ours: somebody has set the variable
+		return nil // not a keeper's page: somebody else has set the variable
 	}
 	p, err := mapPage(fd)
 	if err != nil {
@@ -48,7 +48,7 @@ func Attach() *Life {
 	}
 	unix.Close(fd)
 	if p.magic != magic {
-		return nil // of another version
+		return nil // a page of another version
 	}
 	p.next.Store(alarm.Now() + int64(startLimit))
 	return &Life{page: p}

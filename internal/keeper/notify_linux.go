@@ -9,14 +9,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// notifier passes on what the life notifies the service manager of, which then comes from
-// the main process of the service. A nil one passes nothing on.
+// notifier passes on what the life notifies the service manager of, so that it comes from the
+// main process of the service. A nil notifier passes nothing on.
 type notifier struct {
 	name string // of the life's socket
 	file *os.File
 	out  int
 	to   unix.Sockaddr
-	life atomic.Int64 // its process; nobody else is listened to
+	life atomic.Int64 // the life's process; other senders are ignored
 }
 
 const notifyVariable = "NOTIFY_SOCKET"
@@ -31,7 +31,7 @@ func newNotifier() (*notifier, error) {
 	if err != nil {
 		return nil, err
 	}
-	// A name that the kernel chooses. Others may write there, so the kernel is asked who did.
+	// The kernel chooses a name. Others may write to that socket, so the kernel is asked who did.
 	err = errors.Join(unix.Bind(in, &unix.SockaddrUnix{}), unix.SetsockoptInt(in, unix.SOL_SOCKET, unix.SO_PASSCRED, 1))
 	bound, nameErr := unix.Getsockname(in)
 	out, outErr := unix.Socket(unix.AF_UNIX, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)

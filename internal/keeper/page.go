@@ -6,7 +6,7 @@ import (
 	"unsafe"
 )
 
-// pageSize is that of the memory which keeper and life share, whatever a page of the system is.
+// pageSize is the size of the memory that keeper and life share, whatever the system's page is.
 const pageSize = 4096
 
 // magic marks a page, with its layout's version.
@@ -23,11 +23,11 @@ const (
 // maxText bounds each text of a page.
 const maxText = 990
 
-// page is what keeper and life share. The life writes, each word whole.
+// page is what keeper and life share. The life writes it, each word as a whole.
 type page struct {
 	magic     uint64
 	next      atomic.Int64 // by when the life ticks next, CLOCK_BOOTTIME; 0: it has not written anything
-	allowance atomic.Int64 // how much later it may be, in nanoseconds
+	allowance atomic.Int64 // how much later the tick may come, in nanoseconds
 	state     atomic.Uint64
 
 	// Written once, before the life is running.
@@ -49,11 +49,11 @@ func (t *text) set(s string) {
 
 func (t *text) String() string { return string(t.bytes[:min(t.length, maxText)]) }
 
-// Life is the life's side of the page. A nil Life, of an agent without a keeper, tells nobody.
+// Life is the life's side of the page. A nil Life, of an agent without a keeper, reports nothing.
 type Life struct{ page *page }
 
 const (
-	// tickEvery is how often a life ticks that has nothing to do.
+	// tickEvery is how often an idle life ticks.
 	tickEvery = time.Second
 	// startLimit is how long a start may take.
 	startLimit = time.Minute
@@ -66,8 +66,8 @@ type Known struct {
 	Peer   string // the agent's peer ID
 }
 
-// Runs tells the keeper that the life has started, what to know of it, and how late it may be:
-// three heartbeats, but no more than a third of the lease.
+// Runs tells the keeper that the life has started, what to know of the life, and how late its
+// ticks may be: three heartbeats, but no more than a third of the lease.
 func (l *Life) Runs(k Known, heartbeat, lease time.Duration) {
 	if l == nil {
 		return
@@ -79,8 +79,8 @@ func (l *Life) Runs(k Known, heartbeat, lease time.Duration) {
 	l.page.state.CompareAndSwap(starting, running)
 }
 
-// Ticks tells the keeper that the life will tick again at an instant, and returns when it
-// has to: no later than that.
+// Ticks tells the keeper by when the life will tick again, and returns that instant: next, or
+// an earlier one.
 func (l *Life) Ticks(now, next int64) int64 {
 	if l == nil {
 		return next
@@ -97,8 +97,8 @@ func (l *Life) Stops() {
 	}
 }
 
-// Restarts tells the keeper to start the next life from the program file as it is
-// then. The caller ends the process. It returns false if there is no keeper.
+// Restarts tells the keeper to start the next life from what the program file is by then. The
+// caller ends the process. Restarts returns false if there is no keeper.
 func (l *Life) Restarts() bool {
 	if l != nil {
 		l.page.state.Store(restarting)

@@ -7,8 +7,8 @@ import (
 	"path/filepath"
 )
 
-// Program returns the path by which this program was started under that name: a link in it
-// may point to another version by the next start.
+// Program returns the path by which this program was started under that name. A link in the
+// path may point to another version by the next start.
 func Program(name string) (string, error) {
 	self, err := os.Executable()
 	if err != nil {

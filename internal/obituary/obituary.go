@@ -1,11 +1,11 @@
-// Package obituary is the datagram by which a keeper tells the voters that the agent it kept
-// acts no more and has no next life (DESIGN.md, K5 and K6): they release its grants at once,
-// and the next host leads without waiting for the lease.
+// Package obituary is the datagram by which a keeper reports to the voters that its agent acts
+// no more and has no next life (DESIGN.md, K5 and K6). They release the agent's grants at
+// once, and the next host leads without waiting for the lease.
 //
-// It guarantees that a Notice proves itself: only who has the lineage's secret can write it,
-// and the lives of the lineage told its SHA-256 to each peer over an authenticated stream.
-// Anybody may repeat it, and it stays true. It does not guarantee that a datagram arrives,
-// and it has no secret to hide: a Notice is sent only after the lineage has ended.
+// It guarantees that a Notice proves itself: only a sender that has the lineage's secret can write
+// it, and the lineage's lives sent the secret's SHA-256 to each peer over an authenticated stream.
+// Anybody may repeat a Notice, and it stays true. The package does not guarantee that a datagram
+// arrives, nor hide the secret: a Notice is sent only after the lineage has ended.
 //
 // A keeper is small, so this package imports next to nothing.
 package obituary
@@ -17,7 +17,7 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-// Magic begins each datagram. Gossip shares the port: none of its packets begins with this.
+// Magic begins each datagram. Gossip shares the port, and none of its packets begins with this.
 const Magic = "doyen obituary 1\n"
 
 const (
@@ -29,13 +29,13 @@ const (
 	maxPeer = 128
 )
 
-// Notice says that no life of the lineage acts or will act.
+// Notice reports that no life of the lineage acts or will act.
 type Notice struct {
 	Holder election.Holder
 	Secret [SecretSize]byte
 }
 
-// ErrInvalid is the error of what is not a datagram of Encode.
+// ErrInvalid reports what is not a datagram of Encode.
 var ErrInvalid = errors.New("not a valid obituary")
 
 // Encode returns the datagram: the magic, the lineage in 8 bytes (big-endian), the secret,
@@ -53,7 +53,7 @@ func Encode(n Notice) ([]byte, error) {
 // Is reports whether a datagram is meant as an obituary.
 func Is(b []byte) bool { return len(b) >= len(Magic) && string(b[:len(Magic)]) == Magic }
 
-// Decode reads a datagram. Whether its secret is the lineage's is for the caller to check.
+// Decode reads a datagram. The caller checks whether the secret is the lineage's.
 func Decode(b []byte) (n Notice, err error) {
 	if !Is(b) || len(b) > MaxSize {
 		return n, ErrInvalid
