@@ -32,9 +32,9 @@ const (
 // run starts the loop, reports that the agent is ready, and stops it on request.
 func (a *agent) run(ctx context.Context, stderr io.Writer) error {
 	loopCtx, stop := context.WithCancel(context.Background())
-	restarts := false
+	restarts, goesOn := false, false
 	defer func() {
-		if !restarts { // else the loop would tell each program that its leadership is over, and the next life leads on
+		if !goesOn { // else the loop would tell each program that its leadership is over, and the next life leads on
 			stop()
 		}
 	}()
@@ -55,16 +55,26 @@ func (a *agent) run(ctx context.Context, stderr io.Writer) error {
 	case <-ctx.Done():
 	case <-a.leaving:
 	case <-a.restarts:
-		a.logger.Info("restarting")
-		restarts = true
-		return ErrRestart
+		restarts, goesOn = true, a.record.Kept()
 	}
-	a.cfg.Life.Stops()
-	a.notify(daemon.SdNotifyStopping + "\nSTATUS=handing over")
+	switch {
+	case goesOn:
+		a.logger.Info("restarting")
+		return ErrRestart
+	case restarts:
+		a.logger.Info("restarting; what this agent leads is handed over first, since there is no record to go on from")
+	default:
+		a.cfg.Life.Stops()
+		a.notify(daemon.SdNotifyStopping + "\nSTATUS=handing over")
+	}
 	a.handOver()
 	stop()
 	running.Wait()
-	return a.close()
+	err := a.close()
+	if restarts {
+		return errors.Join(ErrRestart, err)
+	}
+	return err
 }
 
 // trim gives back to the system the memory that only the start needed.

@@ -71,6 +71,16 @@ func (r *Record) Lineage() election.Lineage {
 	return r.lineage
 }
 
+// Kept reports whether a next life could go on from it.
+func (r *Record) Kept() bool {
+	if r == nil {
+		return false
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.memory != nil && has(r.path, r.file)
+}
+
 // Secret returns the secret that ends the lineage when it is revealed; zero without a record.
 func (r *Record) Secret() [32]byte {
 	if r == nil {
