@@ -152,18 +152,23 @@ func (k *keeper) step(now int64) {
 		return
 	}
 	next, allowance := k.page.next.Load(), time.Duration(k.page.allowance.Load())
-	if next == 0 || k.page.state.Load() == stopping {
-		next = never // it does not know of keepers, or its end has its own bounds
+	unwritten := next == 0
+	if unwritten || k.page.state.Load() == stopping {
+		next = never // it has not come so far or does not know of keepers, or its end has its own bounds
 	}
 	if allowance == 0 {
 		allowance = startLimit
 	}
-	if !k.watch.step(now, next, allowance*time.Duration(k.lives.factor())) || k.hung || traced(k.pid) {
+	hangs := k.watch.step(now, next, allowance*time.Duration(k.lives.factor()))
+	if unwritten { // look again, ever less often
+		k.watch.due = now + min(max(now-k.born, int64(tickEvery)), int64(startLimit))
+	}
+	if !hangs || k.hung || traced(k.pid) {
 		return
 	}
 	k.hung = true
+	_ = syscall.Kill(k.pid, syscall.SIGKILL) // first: nobody may read what this process says
 	say("the agent hangs: it should have done something %s ago; killing it", time.Duration(now-next).Round(time.Millisecond))
-	_ = syscall.Kill(k.pid, syscall.SIGKILL)
 }
 
 // start starts a life.

@@ -27,6 +27,9 @@ func TestMain(m *testing.M) {
 
 // life is a fake one: it reports its process, and does what its first argument names.
 func life(args []string) int {
+	if args[0] == "slow" {
+		time.Sleep(1300 * time.Millisecond)
+	}
 	kept := Attach()
 	asked := make(chan os.Signal, 1)
 	signal.Notify(asked, syscall.SIGTERM, syscall.SIGUSR1)
@@ -37,6 +40,8 @@ func life(args []string) int {
 	kept.Ticks(alarm.Now(), alarm.Now())
 	fmt.Println("life", os.Getpid())
 	switch args[0] {
+	case "slow":
+		time.Sleep(time.Hour) // not by a SIGSTOP: that notifies the parent
 	case "exit":
 		code, _ := strconv.Atoi(args[1])
 		return code
@@ -164,6 +169,14 @@ func TestALifeThatIsKilledOrHangsIsFollowedByTheNext(t *testing.T) {
 	}
 	if code := k.code(); code != 0 {
 		t.Errorf("exit code %d", code)
+	}
+}
+
+// A life that comes to its main function late, on a busy host, is watched from then on.
+func TestALifeThatStartedSlowlyIsKilledWhenItHangs(t *testing.T) {
+	k := keep(t, nil, "slow")
+	if first, second := k.life(), k.life(); second == first {
+		t.Error("the same life")
 	}
 }
 
