@@ -42,6 +42,7 @@ type keeper struct {
 	hung    bool  // the life was killed because it was overdue
 	renew   bool  // the next life's program is to be the keeper's too
 	asked   bool  // by a signal, to end
+	askedAt int64 // then
 	known   Known // of the last life that ran
 	burial  chan struct{}
 	code    int // to end with, once the life and the burial have ended; -1: not to end
@@ -112,6 +113,10 @@ func spare() {
 	_ = footprint.Drop() // else it only takes more memory
 }
 
+// sameRequest is how long after the first signal that asks for an end others are part of the same
+// request: a session that ends sends SIGTERM and SIGHUP, and a terminal's shell two SIGHUPs.
+const sameRequest = 300 * time.Millisecond
+
 // signal passes a signal on. The first that asks for an end does so once, whoever else got it;
 // after the second one nothing is waited for.
 func (k *keeper) signal(s os.Signal) {
@@ -120,10 +125,14 @@ func (k *keeper) signal(s os.Signal) {
 		return
 	}
 	if sent == syscall.SIGTERM || sent == syscall.SIGINT || sent == syscall.SIGHUP {
-		if k.asked {
+		switch now := alarm.Now(); {
+		case !k.asked:
+			k.asked, k.askedAt = true, now
+		case now-k.askedAt < int64(sameRequest):
+			return
+		default:
 			sent = syscall.SIGKILL
 		}
-		k.asked = true
 	}
 	if k.pid != 0 {
 		_ = syscall.Kill(k.pid, sent) // it is not reaped yet, so the number is its own

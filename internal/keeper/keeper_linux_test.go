@@ -32,7 +32,7 @@ func life(args []string) int {
 	}
 	kept := Attach()
 	asked := make(chan os.Signal, 1)
-	signal.Notify(asked, syscall.SIGTERM, syscall.SIGUSR1)
+	signal.Notify(asked, syscall.SIGTERM, syscall.SIGINT, syscall.SIGUSR1)
 	if args[0] == "fail" {
 		return 3
 	}
@@ -60,7 +60,7 @@ func life(args []string) int {
 		select {
 		case s := <-asked:
 			fmt.Println("signal", s)
-			if s == syscall.SIGTERM {
+			if s != syscall.SIGUSR1 {
 				kept.Stops()
 				return 0
 			}
@@ -238,8 +238,20 @@ func TestASecondSignalEndsWithoutWaiting(t *testing.T) {
 	life := k.life()
 	k.send(life, syscall.SIGSTOP) // it can't answer the first
 	k.send(k.cmd.Process.Pid, syscall.SIGTERM)
+	time.Sleep(2 * sameRequest) // not part of the first
 	k.send(k.cmd.Process.Pid, syscall.SIGINT)
 	if code := k.code(); code != 128+int(syscall.SIGKILL) {
+		t.Errorf("exit code %d", code)
+	}
+}
+
+// A session that ends sends SIGTERM and SIGHUP at once, to ask for one clean end.
+func TestSignalsAtOnceAreOneRequest(t *testing.T) {
+	k := keep(t, nil, "run")
+	k.life()
+	k.send(k.cmd.Process.Pid, syscall.SIGTERM)
+	k.send(k.cmd.Process.Pid, syscall.SIGINT)
+	if code := k.code(); code != 0 {
 		t.Errorf("exit code %d", code)
 	}
 }
