@@ -28,7 +28,7 @@ func TestMain(m *testing.M) {
 // life is a fake one: it reports its process, and does what its first argument names.
 func life(args []string) int {
 	if args[0] == "slow" {
-		time.Sleep(1300 * time.Millisecond)
+		<-time.After(1300 * time.Millisecond)
 	}
 	kept := Attach()
 	asked := make(chan os.Signal, 1)
@@ -41,7 +41,7 @@ func life(args []string) int {
 	fmt.Println("life", os.Getpid())
 	switch args[0] {
 	case "slow":
-		time.Sleep(time.Hour) // not by a SIGSTOP: that notifies the parent
+		<-time.After(time.Hour) // not by a SIGSTOP: that notifies the parent
 	case "exit":
 		code, _ := strconv.Atoi(args[1])
 		return code
@@ -238,7 +238,7 @@ func TestASecondSignalEndsWithoutWaiting(t *testing.T) {
 	life := k.life()
 	k.send(life, syscall.SIGSTOP) // it can't answer the first
 	k.send(k.cmd.Process.Pid, syscall.SIGTERM)
-	time.Sleep(2 * sameRequest) // not part of the first
+	<-time.After(2 * sameRequest) // not part of the first
 	k.send(k.cmd.Process.Pid, syscall.SIGINT)
 	if code := k.code(); code != 128+int(syscall.SIGKILL) {
 		t.Errorf("exit code %d", code)
