@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/doyen-election/doyen/internal/alarm"
 )
 
@@ -29,6 +31,9 @@ func TestMain(m *testing.M) {
 func life(args []string) int {
 	if args[0] == "slow" {
 		<-time.After(1300 * time.Millisecond)
+	}
+	if args[0] == "capable" {
+		_ = unix.Prctl(unix.PR_SET_PDEATHSIG, 0, 0, 0, 0) // as the kernel does for a file with capabilities
 	}
 	kept := Attach()
 	asked := make(chan os.Signal, 1)
@@ -223,13 +228,15 @@ func TestCodesThatOnlyAnOperatorCanChangeEndTheKeeper(t *testing.T) {
 }
 
 func TestNoLifeOutlivesItsKeeper(t *testing.T) {
-	k := keep(t, nil, "run")
-	k.life()
-	k.send(k.cmd.Process.Pid, syscall.SIGKILL)
-	for k.lines.Scan() { // ends when no process holds the other end
-	}
-	if err := k.lines.Err(); err != nil {
-		t.Error(err)
+	for _, what := range []string{"run", "capable"} {
+		k := keep(t, nil, what)
+		k.life()
+		k.send(k.cmd.Process.Pid, syscall.SIGKILL)
+		for k.lines.Scan() { // ends when no process holds the other end
+		}
+		if err := k.lines.Err(); err != nil {
+			t.Error(err)
+		}
 	}
 }
 
