@@ -58,6 +58,7 @@ func runAgent(i *invocation) error {
 			fmt.Fprintf(i.stderr, "doyen: running without a keeper: %v\n", err)
 		}
 	}
+	i.catches() // not before: a keeper would not know of a signal that this program caught
 	defer outliveReaders()()
 	config.GuardHooks = true // see main
 	config.Life = i.life

@@ -26,6 +26,13 @@ type shell struct {
 
 	process bool         // the process is this command's alone: it may become another program
 	life    *keeper.Life // nil: it has no keeper
+	catch   func()       // the signals that ask for an end, from then on; nil: nobody sends this run any
+}
+
+func (s *shell) catches() {
+	if s.catch != nil {
+		s.catch()
+	}
 }
 
 // command describes one subcommand. Every one takes --socket and --output.
@@ -132,6 +139,9 @@ func (c command) build(s *shell) *cli.Command {
 			format := ctx.String("output")
 			if format != "table" && format != "json" {
 				return usage("use table or json", "%s: unknown output format %q", c.name, format)
+			}
+			if c.name != "agent" {
+				s.catches()
 			}
 			return c.run(&invocation{shell: s, Context: ctx, json: format == "json"})
 		},

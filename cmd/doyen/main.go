@@ -12,6 +12,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"sync"
 	"syscall"
 
 	"github.com/doyen-election/doyen/agent/hook"
@@ -29,14 +30,28 @@ func main() {
 		}
 	}
 	life := keeper.Attach()
-	ctx, stop := signal.NotifyContext(context.Background(), endings()...)
-	if life == nil {
-		// The first signal asks for a clean end; the second one is not caught. Where there is a
-		// keeper, it counts them: a signal to all processes of a group reaches this one twice.
-		context.AfterFunc(ctx, stop)
-	}
+	ctx, cancel := context.WithCancel(context.Background())
 	s := &shell{stdout: os.Stdout, stderr: os.Stderr, getenv: os.Getenv, life: life, process: true}
+	s.catch = sync.OnceFunc(func() { catchEndings(cancel, life == nil) })
+	if life != nil {
+		s.catch()
+	}
 	os.Exit(s.run(ctx, os.Args, os.Stdin))
+}
+
+// catchEndings has the first signal that asks for an end ask for a clean one; the second one
+// is not caught. Where there is a keeper, it counts them: a signal to all processes of a group
+// reaches this one twice.
+func catchEndings(clean func(), once bool) {
+	asked := make(chan os.Signal, 1)
+	signal.Notify(asked, endings()...)
+	go func() {
+		<-asked
+		if once {
+			signal.Stop(asked)
+		}
+		clean()
+	}()
 }
 
 // endings are the signals that ask for an end. SIGHUP, from a terminal that closes, is one,

@@ -63,6 +63,19 @@ func TestTheAgentOutlivesTheReaderOfItsLog(t *testing.T) {
 	}
 }
 
+// Until an agent knows whether it becomes a keeper it catches no signal: the keeper, another
+// program, would not know of it. All other commands catch them.
+func TestAnAgentCatchesNoSignalThatItsKeeperWouldNotKnowOf(t *testing.T) {
+	for _, args := range [][]string{{"agent", "--check-config"}, {"version"}} {
+		caught := false
+		s := &shell{stdout: io.Discard, stderr: io.Discard, getenv: os.Getenv, catch: func() { caught = true }}
+		s.run(t.Context(), append([]string{"doyen"}, args...), io.MultiReader())
+		if caught == (args[0] == "agent") {
+			t.Errorf("%v: caught %t", args, caught)
+		}
+	}
+}
+
 func TestHelpNeedsNoAgent(t *testing.T) {
 	var stdout, stderr bytes.Buffer
 	for _, args := range [][]string{{"help"}, {"--help"}, {"-h"}, {"help", "agent"}, {"agent", "--help"}, {"h", "help"}} {

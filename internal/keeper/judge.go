@@ -63,7 +63,7 @@ type lives struct {
 func (l *lives) ended(lasted time.Duration, ran, hung bool) time.Duration {
 	l.ran = l.ran || ran
 	switch {
-	case hung:
+	case hung && lasted < time.Hour: // one that hung after long was not slow
 		l.patience = min(maxPatience, 2*l.factor())
 	case ran && lasted >= time.Minute:
 		l.patience = 1

@@ -107,3 +107,17 @@ func TestALifeThatIsOnlySlowGetsMoreTime(t *testing.T) {
 		t.Errorf("after a long life: %d times the allowance", l.factor())
 	}
 }
+
+func TestHangsThatAreRareCostNoPatience(t *testing.T) {
+	var l lives
+	for range 3 {
+		l.ended(24*time.Hour, true, true)
+	}
+	if l.factor() != 1 {
+		t.Errorf("the allowance is %d times what it was", l.factor())
+	}
+	l.ended(time.Minute, true, true)
+	if l.factor() != 2 {
+		t.Errorf("after one that may be slow: %d times", l.factor())
+	}
+}

@@ -42,6 +42,7 @@ type keeper struct {
 	hung    bool  // the life was killed because it was overdue
 	renew   bool  // the next life's program is to be the keeper's too
 	asked   bool  // a signal has asked for the end
+	askedAt int64 // then
 	known   Known // of the last life that ran
 	burial  chan struct{}
 	code    int // the exit code, once the life and the burial have ended; -1: the keeper goes on
@@ -112,6 +113,10 @@ func spare() {
 	_ = footprint.Drop() // if that fails, this process only takes more memory
 }
 
+// sameRequest is how long after the first signal that asks for an end others are part of the same
+// request: a session that ends sends SIGTERM and SIGHUP, and a terminal's shell two SIGHUPs.
+const sameRequest = 300 * time.Millisecond
+
 // signal passes a signal on. The first one that asks for an end reaches the life once, even if
 // others got it too. The second one kills the life.
 func (k *keeper) signal(s os.Signal) {
@@ -120,10 +125,14 @@ func (k *keeper) signal(s os.Signal) {
 		return
 	}
 	if sent == syscall.SIGTERM || sent == syscall.SIGINT || sent == syscall.SIGHUP {
-		if k.asked {
+		switch now := alarm.Now(); {
+		case !k.asked:
+			k.asked, k.askedAt = true, now
+		case now-k.askedAt < int64(sameRequest):
+			return
+		default:
 			sent = syscall.SIGKILL
 		}
-		k.asked = true
 	}
 	if k.pid != 0 {
 		_ = syscall.Kill(k.pid, sent) // the life is not reaped yet, so the number is still its own
@@ -152,18 +161,23 @@ func (k *keeper) step(now int64) {
 		return
 	}
 	next, allowance := k.page.next.Load(), time.Duration(k.page.allowance.Load())
-	if next == 0 || k.page.state.Load() == stopping {
-		next = never // the life does not know of keepers, or its end has its own bounds
+	unwritten := next == 0
+	if unwritten || k.page.state.Load() == stopping {
+		next = never // it has not come so far or does not know of keepers, or its end has its own bounds
 	}
 	if allowance == 0 {
 		allowance = startLimit
 	}
-	if !k.watch.step(now, next, allowance*time.Duration(k.lives.factor())) || k.hung || traced(k.pid) {
+	hangs := k.watch.step(now, next, allowance*time.Duration(k.lives.factor()))
+	if unwritten { // look again, ever less often
+		k.watch.due = now + min(max(now-k.born, int64(tickEvery)), int64(startLimit))
+	}
+	if !hangs || k.hung || traced(k.pid) {
 		return
 	}
 	k.hung = true
+	_ = syscall.Kill(k.pid, syscall.SIGKILL) // first: nobody may read what this process says
 	say("the agent hangs: it should have done something %s ago; killing it", time.Duration(now-next).Round(time.Millisecond))
-	_ = syscall.Kill(k.pid, syscall.SIGKILL)
 }
 
 // start starts a life.

@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/doyen-election/doyen/internal/alarm"
 )
 
@@ -27,9 +29,15 @@ func TestMain(m *testing.M) {
 
 // life is a fake one: it reports its process, and does what its first argument names.
 func life(args []string) int {
+	if args[0] == "slow" {
+		<-time.After(1300 * time.Millisecond)
+	}
+	if args[0] == "capable" {
+		_ = unix.Prctl(unix.PR_SET_PDEATHSIG, 0, 0, 0, 0) // as the kernel does for a file with capabilities
+	}
 	kept := Attach()
 	asked := make(chan os.Signal, 1)
-	signal.Notify(asked, syscall.SIGTERM, syscall.SIGUSR1)
+	signal.Notify(asked, syscall.SIGTERM, syscall.SIGINT, syscall.SIGUSR1)
 	if args[0] == "fail" {
 		return 3
 	}
@@ -37,6 +45,8 @@ func life(args []string) int {
 	kept.Ticks(alarm.Now(), alarm.Now())
 	fmt.Println("life", os.Getpid())
 	switch args[0] {
+	case "slow":
+		<-time.After(time.Hour) // not by a SIGSTOP: that notifies the parent
 	case "exit":
 		code, _ := strconv.Atoi(args[1])
 		return code
@@ -55,7 +65,7 @@ func life(args []string) int {
 		select {
 		case s := <-asked:
 			fmt.Println("signal", s)
-			if s == syscall.SIGTERM {
+			if s != syscall.SIGUSR1 {
 				kept.Stops()
 				return 0
 			}
@@ -167,6 +177,14 @@ func TestALifeThatIsKilledOrHangsIsFollowedByTheNext(t *testing.T) {
 	}
 }
 
+// A life that comes to its main function late, on a busy host, is watched from then on.
+func TestALifeThatStartedSlowlyIsKilledWhenItHangs(t *testing.T) {
+	k := keep(t, nil, "slow")
+	if first, second := k.life(), k.life(); second == first {
+		t.Error("the same life")
+	}
+}
+
 func TestARestartStartsTheProgramFileAsItIsThen(t *testing.T) {
 	self, err := os.Executable()
 	if err != nil {
@@ -210,13 +228,15 @@ func TestCodesThatOnlyAnOperatorCanChangeEndTheKeeper(t *testing.T) {
 }
 
 func TestNoLifeOutlivesItsKeeper(t *testing.T) {
-	k := keep(t, nil, "run")
-	k.life()
-	k.send(k.cmd.Process.Pid, syscall.SIGKILL)
-	for k.lines.Scan() { // ends when no process holds the other end
-	}
-	if err := k.lines.Err(); err != nil {
-		t.Error(err)
+	for _, what := range []string{"run", "capable"} {
+		k := keep(t, nil, what)
+		k.life()
+		k.send(k.cmd.Process.Pid, syscall.SIGKILL)
+		for k.lines.Scan() { // ends when no process holds the other end
+		}
+		if err := k.lines.Err(); err != nil {
+			t.Error(err)
+		}
 	}
 }
 
@@ -225,8 +245,20 @@ func TestASecondSignalEndsWithoutWaiting(t *testing.T) {
 	life := k.life()
 	k.send(life, syscall.SIGSTOP) // it can't answer the first
 	k.send(k.cmd.Process.Pid, syscall.SIGTERM)
+	<-time.After(2 * sameRequest) // not part of the first
 	k.send(k.cmd.Process.Pid, syscall.SIGINT)
 	if code := k.code(); code != 128+int(syscall.SIGKILL) {
+		t.Errorf("exit code %d", code)
+	}
+}
+
+// A session that ends sends SIGTERM and SIGHUP at once, to ask for one clean end.
+func TestSignalsAtOnceAreOneRequest(t *testing.T) {
+	k := keep(t, nil, "run")
+	k.life()
+	k.send(k.cmd.Process.Pid, syscall.SIGTERM)
+	k.send(k.cmd.Process.Pid, syscall.SIGINT)
+	if code := k.code(); code != 0 {
 		t.Errorf("exit code %d", code)
 	}
 }

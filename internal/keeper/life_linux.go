@@ -50,6 +50,8 @@ func Attach() *Life {
 	if p.magic != magic {
 		return nil // a page of another version
 	}
+	// Again: the kernel takes it back when a program file with capabilities is executed.
+	_ = unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0, 0, 0)
 	p.next.Store(alarm.Now() + int64(startLimit))
 	return &Life{page: p}
 }
