@@ -138,8 +138,7 @@ func (e *Elector) handle(in election.Input) {
 	case election.Received:
 		e.receive(in.From, in.Message)
 	case election.ViewChanged:
-		e.view = in.View
-		e.heardOf++
+		e.viewed(in.View)
 	case election.PeerConnected:
 		e.connected(in)
 	case election.PeerLost:

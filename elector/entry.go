@@ -260,7 +260,7 @@ func (e *Elector) away(m election.Member, p *peer) election.Obstacle {
 		return election.DrainingNow
 	case p == nil:
 		return election.NotConnected
-	case p.lineage != m.Lineage, e.now >= p.silentFrom(e.cfg.Timing.Lease), m.Suspected && (p.beats == nil || p.overdue(e.now)):
+	case p.lineage != m.Lineage, e.now >= p.silentFrom(e.cfg.Timing.Lease), m.Suspected && !p.cleared && (p.beats == nil || p.overdue(e.now)):
 		return election.DoesNotAnswer
 	}
 	return 0

@@ -32,6 +32,7 @@ type peer struct {
 	redialAt        election.Instant          // until then its connection is not made again
 	probeAt         election.Instant          // when the next Inquiry is sent if it is silent
 	probes          int                       // Inquiries since its last Report
+	cleared         bool                      // gossip suspected it when it connected, and still does: of what was before
 
 	listed      bool                 // it has sent its candidacies itself
 	serial      uint64               // the number of the message with its candidacies
@@ -47,12 +48,25 @@ func (e *Elector) connected(in election.PeerConnected) {
 	e.heardOf++
 	e.foreign.remove(in.Peer)
 	e.secrets.put(in.Peer, secret{of: in.Lineage, hash: in.Secret})
-	e.peers.put(in.Peer, &peer{lineage: in.Lineage, run: runOf(in.Run, in.Lineage), heardAt: e.now, unansweredSince: election.Never, probeAt: e.now.Add(e.cfg.Timing.Heartbeat)})
+	m, _ := e.view.Find(in.Peer)
+	e.peers.put(in.Peer, &peer{lineage: in.Lineage, run: runOf(in.Run, in.Lineage), heardAt: e.now, unansweredSince: election.Never,
+		probeAt: e.now.Add(e.cfg.Timing.Heartbeat), cleared: m.Suspected})
 	own := e.report(0, "")
 	own.Known = e.progress.get(in.Peer).writes
 	e.send(in.Peer, own)
 	for _, c := range e.contests.rows {
 		e.carry(c, c.Reconnected(c, in.Peer))
+	}
+}
+
+// viewed takes the newest view of gossip.
+func (e *Elector) viewed(v election.View) {
+	e.view = v
+	e.heardOf++
+	for _, m := range v.Members {
+		if p := e.peers.get(m.Peer); p != nil && !m.Suspected {
+			p.cleared = false
+		}
 	}
 }
 

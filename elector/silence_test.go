@@ -100,3 +100,31 @@ func TestAFixedDeadlineMakesALeaderSilent(t *testing.T) {
 		t.Fatalf("b is silent from %d, want %d", got, want)
 	}
 }
+
+// TestWhatGossipSuspectedBeforeAConnectionDoesNotCount: an agent that dies and comes back is
+// the same member, and gossip clears it only a second later.
+func TestWhatGossipSuspectedBeforeAConnectionDoesNotCount(t *testing.T) {
+	s := newSolo(t, nil).leader()
+	obstacle := func(suspected bool) *election.Refusal {
+		s.view.Members[1].Suspected = suspected
+		s.step(election.ViewChanged{View: s.view})
+		s.replies = nil
+		s.step(election.Transfer{Election: election.Default, To: "b", Request: 9})
+		return s.replies[0].Refusal
+	}
+	if obstacle(true) == nil {
+		t.Fatal("it transfers to an agent that gossip suspects")
+	}
+	s.step(election.PeerLost{Peer: "b"})
+	s.connect("b", election.Report{Voter: true, Roster: soloRoster, Stamp: 5})
+	s.view.Members[1].Suspected = false
+	s.step(election.ViewChanged{View: s.view})
+	if obstacle(true) == nil {
+		t.Fatal("gossip cleared it and suspects it again, and it counts as present")
+	}
+	s.step(election.PeerLost{Peer: "b"})
+	s.connect("b", election.Report{Voter: true, Roster: soloRoster, Stamp: 5})
+	if why := obstacle(true); why != nil {
+		t.Errorf("gossip suspects what was before it connected, and the transfer is refused: %+v", why)
+	}
+}
