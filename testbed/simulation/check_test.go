@@ -191,3 +191,15 @@ func TestALeaderThatDiesLateIsAwaited(t *testing.T) {
 		t.Errorf("%s: %s", r.Violation.Rule, r.Violation.What)
 	}
 }
+
+// TestALeaseThatIsAboutToEndNeedNotBeLedOn: a leader gives up before its lease ends, the earlier
+// the longer the lease is; the operator had made it twelve times as long.
+func TestALeaseThatIsAboutToEndNeedNotBeLedOn(t *testing.T) {
+	shrunk, err := ParseShrunk("faults=21 absent=0,1,2,4 elections=1 gap=4.8s without=loss,repetition,reordering,late-timers,drift,stale variation=1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r := Run(Options{Seed: 820005342, Shrunk: shrunk}); r.Violation != nil {
+		t.Errorf("%s: %s", r.Violation.Rule, r.Violation.What)
+	}
+}

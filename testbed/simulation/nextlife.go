@@ -167,7 +167,7 @@ func (w *world) checkGoesOn(a *agent, past *election.Past) {
 		if l == nil || row.Term == 0 || row.Ending.Reason != "" || row.Election == election.RosterElection {
 			continue
 		}
-		if row.Until.Sub(local) < w.plan.timing.Lease/4 || !a.stand[l.index].stands {
+		if row.Until.Sub(local) < past.Lease/4 || !a.stand[l.index].stands {
 			continue
 		}
 		w.stats.Carried++
