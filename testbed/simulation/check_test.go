@@ -203,3 +203,14 @@ func TestALeaseThatIsAboutToEndNeedNotBeLedOn(t *testing.T) {
 		t.Errorf("%s: %s", r.Violation.Rule, r.Violation.What)
 	}
 }
+
+// TestWhoDiesWhenToldOfASuspendIsNotPolledBefore: its clock had counted the suspend as too short.
+func TestWhoDiesWhenToldOfASuspendIsNotPolledBefore(t *testing.T) {
+	shrunk, err := ParseShrunk("faults=65,68,69 absent=3 elections=1 gap=800ms without=loss,repetition,reordering,late-timers,drift,stale variation=1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r := Run(Options{Seed: 821000903, Shrunk: shrunk}); r.Violation != nil {
+		t.Errorf("%s: %s", r.Violation.Rule, r.Violation.What)
+	}
+}
