@@ -167,3 +167,50 @@ func TestAFirstRosterThatIsCommittedAfterTheFaultsMayHaveLostItsVoter(t *testing
 		t.Fatalf("%v, %d worlds left without a majority", r.Violation, r.Stats.Unpromised)
 	}
 }
+
+// TestAProgramThatEndsWhileItsAgentHangsIsMissedLater: the agent hung when it was to learn of
+// the proof, and led on for nobody. Its next life withdrew when all had to be stable.
+func TestAProgramThatEndsWhileItsAgentHangsIsMissedLater(t *testing.T) {
+	shrunk, err := ParseShrunk("faults=82,83,84 absent=0,1,2,3,5 elections=3 gap=3.2s without=loss,reordering,stale,repetition,late-timers variation=2")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r := Run(Options{Seed: 810006371, Shrunk: shrunk}); r.Violation != nil {
+		t.Errorf("%s: %s", r.Violation.Rule, r.Violation.What)
+	}
+}
+
+// TestALeaderThatDiesLateIsAwaited: a lone agent takes few steps, and died in the last of them
+// a millisecond before it was asked whether it leads on.
+func TestALeaderThatDiesLateIsAwaited(t *testing.T) {
+	shrunk, err := ParseShrunk("faults=130,166,167,229 elections=1 gap=800ms without=loss,repetition,reordering,stale,drift variation=2")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r := Run(Options{Seed: 820003308, Shrunk: shrunk}); r.Violation != nil {
+		t.Errorf("%s: %s", r.Violation.Rule, r.Violation.What)
+	}
+}
+
+// TestALeaseThatIsAboutToEndNeedNotBeLedOn: a leader gives up before its lease ends, the earlier
+// the longer the lease is; the operator had made it twelve times as long.
+func TestALeaseThatIsAboutToEndNeedNotBeLedOn(t *testing.T) {
+	shrunk, err := ParseShrunk("faults=21 absent=0,1,2,4 elections=1 gap=4.8s without=loss,repetition,reordering,late-timers,drift,stale variation=1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r := Run(Options{Seed: 820005342, Shrunk: shrunk}); r.Violation != nil {
+		t.Errorf("%s: %s", r.Violation.Rule, r.Violation.What)
+	}
+}
+
+// TestWhoDiesWhenToldOfASuspendIsNotPolledBefore: its clock had counted the suspend as too short.
+func TestWhoDiesWhenToldOfASuspendIsNotPolledBefore(t *testing.T) {
+	shrunk, err := ParseShrunk("faults=65,68,69 absent=3 elections=1 gap=800ms without=loss,repetition,reordering,late-timers,drift,stale variation=1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r := Run(Options{Seed: 821000903, Shrunk: shrunk}); r.Violation != nil {
+		t.Errorf("%s: %s", r.Violation.Rule, r.Violation.What)
+	}
+}

@@ -65,10 +65,15 @@ func (w *world) goOn(a *agent, past *election.Past) {
 	}
 }
 
-// inputLater is like inputSoon, for an input that depends on the state at that time.
+// inputLater is like inputSoon, for an input that depends on the state at that time. While the
+// agent is paused it is tried again, as programs try to resume.
 func (w *world) inputLater(a *agent, run func()) {
 	w.after(around(a.rng, w.plan.timing.Heartbeat/4), a.inLife(func() {
-		if a.alive && a.paused == 0 {
+		switch {
+		case !a.alive:
+		case a.paused > 0:
+			w.inputLater(a, run)
+		default:
 			run()
 		}
 	}))
@@ -76,17 +81,16 @@ func (w *world) inputLater(a *agent, run func()) {
 
 // awaitProgram gives up a leadership whose program has not resumed by its deadline.
 func (w *world) awaitProgram(a *agent, l *contestLog) {
+	await := func() { w.awaitProgram(a, l) }
 	p := l.find(program, a.holder())
 	switch {
 	case !a.alive || p != nil && p.life == a.life:
-	case p == nil || a.paused == 0 && !p.acting(w.Now):
-		w.dismiss(a, l)
+	case p != nil && p.acting(w.Now):
+		w.after(time.Duration(a.clock.when(p.until)-w.Now), a.inLife(await))
+	case a.paused > 0:
+		w.inputLater(a, await)
 	default:
-		wait := w.plan.timing.Heartbeat
-		if at := a.clock.when(p.until); w.Now < at && at < never {
-			wait = time.Duration(at - w.Now)
-		}
-		w.after(wait, a.inLife(func() { w.awaitProgram(a, l) }))
+		w.dismiss(a, l)
 	}
 }
 
@@ -163,7 +167,7 @@ func (w *world) checkGoesOn(a *agent, past *election.Past) {
 		if l == nil || row.Term == 0 || row.Ending.Reason != "" || row.Election == election.RosterElection {
 			continue
 		}
-		if row.Until.Sub(local) < w.plan.timing.Lease/4 || !a.stand[l.index].stands {
+		if row.Until.Sub(local) < past.Lease/4 || !a.stand[l.index].stands {
 			continue
 		}
 		w.stats.Carried++

@@ -27,6 +27,9 @@ func (w *world) checkDeaths() {
 		term, programs := a.leads(l.name).Term, w.acting(a)
 		a.doom = &doom{steps: w.rng.IntN(12), done: w.rng.IntN(9), loud: true, lasts: around(w.rng, w.plan.timing.Lease/64)}
 		w.watch(w.Now + 2*int64(w.plan.timing.Lease))
+		if w.between() { // it took few steps, so that it died only now
+			w.watch(w.Now + int64(w.plan.timing.Lease))
+		}
 		if w.violation != nil || w.handingOver() {
 			return
 		}

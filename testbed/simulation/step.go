@@ -22,7 +22,7 @@ func (w *world) step(a *agent, in election.Input) {
 		d.steps--
 	}
 	local := a.clock.at(w.Now)
-	if dies && w.plan.lives {
+	if _, woke := in.(election.Suspended); dies && w.plan.lives && !woke { // a clock may have miscounted the suspend
 		w.poll(a) // what its status showed before this step
 	}
 	w.handling(in)
