@@ -66,9 +66,11 @@ func (f *fakeAgent) load(path string) error {
 func (f *fakeAgent) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	call := r.Method + " " + r.URL.RequestURI()
 	in, _ := io.ReadAll(r.Body)
-	f.mu.Lock()
-	f.last = strings.TrimSpace(call + " " + string(in))
-	f.mu.Unlock()
+	if call != "GET /v1/agent" { // the guard of `doyen run` asks that at any time, to be quick later
+		f.mu.Lock()
+		f.last = strings.TrimSpace(call + " " + string(in))
+		f.mu.Unlock()
+	}
 	answer, ok := f.answers[call]
 	if !ok {
 		w.WriteHeader(http.StatusNotFound)
