@@ -17,7 +17,7 @@ func inTmpfs(t testing.TB) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("/dev/shm", "agent")
 	if err != nil {
-		t.Skipf("no tmpfs: %v", err)
+		t.Skipf("a record needs a tmpfs at /dev/shm, which CI has: %v", err)
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	return dir

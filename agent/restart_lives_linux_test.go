@@ -17,7 +17,7 @@ import (
 func TestARestartTellsNoProgramThatItIsOver(t *testing.T) {
 	dir, err := os.MkdirTemp("/dev/shm", "lives")
 	if err != nil {
-		t.Skipf("no tmpfs: %v", err)
+		t.Skipf("a record needs a tmpfs at /dev/shm, which CI has: %v", err)
 	}
 	defer os.RemoveAll(dir)
 	c := lone(t)

@@ -57,7 +57,7 @@ func (r *Registry) restore(p Past) {
 	case c.why != "", acts: // else the elector gives the candidacy up (K4d)
 		r.inputs = append(r.inputs, election.Campaign{Election: c.name, Priority: c.priority})
 	case (p.Program.Campaign == "" || p.Program.Told < p.Term) && len(c.candidates) > 0 && c.candidates[0].priority == p.Priority:
-		c.acting = c.candidates[0] // the host itself: no program was told this term
+		c.acting = c.candidates[0] // the host itself: no program was sent this term
 		r.inputs = append(r.inputs, election.Campaign{Election: c.name, Priority: c.priority})
 	default:
 		r.dismiss(c, election.ReasonWithdrawn)

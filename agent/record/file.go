@@ -56,6 +56,7 @@ func ours(f *os.File) error {
 // process has ended, however it ended. Nothing else proves that the former life has ended: a
 // silent one may still act (K2).
 func lock(f *os.File, wait time.Duration) error {
+	// The kernel tells nobody that a lock is free within a time limit, so it is asked again.
 	for end := time.Now().Add(wait); ; time.Sleep(lockEvery) {
 		err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
 		if err == nil || err == unix.EINTR {

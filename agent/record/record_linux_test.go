@@ -25,7 +25,7 @@ func inTmpfs(t testing.TB) string {
 			return made
 		}
 	}
-	t.Skip("there is no tmpfs here that this user may write, such as /dev/shm")
+	t.Skip("there is no tmpfs that this user may write, such as /dev/shm; CI has one")
 	return ""
 }
 

@@ -87,7 +87,7 @@ func TestWhatDoesNotFitBeginsANewLineage(t *testing.T) {
 
 func chown(t testing.TB, path string, uid int) error {
 	if os.Geteuid() != 0 {
-		t.Skip("only root can give a file away")
+		t.Skip("only root can give a file to another user; CI runs it as root")
 	}
 	return os.Chown(path, uid, -1)
 }
@@ -148,7 +148,7 @@ func TestOnlyMemoryIsTaken(t *testing.T) {
 	}
 	defer os.RemoveAll(dir)
 	if inMemory(dir) == nil {
-		t.Skip("the sources are in memory here")
+		t.Skip("needs a directory on a disk, and the sources are in memory here; CI has them on a disk")
 	}
 	r, past, err := Open(config(dir, 7))
 	if r != nil || past != nil || err == nil || !strings.Contains(err.Error(), "--record-dir") || strings.Contains(err.Error(), "\n") {

@@ -18,7 +18,7 @@ import (
 func TestACommandRunsOnWhenItsAgentIsKilledAndStartedAgain(t *testing.T) {
 	var fs unix.Statfs_t
 	if err := unix.Statfs("/dev/shm", &fs); testing.Short() || err != nil || fs.Type != unix.TMPFS_MAGIC {
-		t.Skip("needs some seconds for real agents, and a tmpfs at /dev/shm; CI has both")
+		t.Skip("it runs real agents for some seconds, with a tmpfs at /dev/shm: not with -short, nor without one; CI runs it")
 	}
 	records, err := os.MkdirTemp("/dev/shm", "doyen")
 	if err != nil {

@@ -8,10 +8,10 @@ import (
 
 func TestTheFormerReleaseIsBuilt(t *testing.T) {
 	if testing.Short() {
-		t.Skip("it compiles the product")
+		t.Skip("it builds the product of the release before: not with -short; CI runs it")
 	}
 	if _, err := FindFormer(t.Context()); err != nil {
-		t.Skip(err)
+		t.Skipf("it needs the history of the release before: %v", err)
 	}
 	b, err := BuildFormer(t.Context(), t.TempDir())
 	if err != nil {

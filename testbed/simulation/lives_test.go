@@ -9,7 +9,7 @@ import (
 // break a rule of lives.
 func TestCarelessHostsAreFoundOut(t *testing.T) {
 	if testing.Short() || defaultSeeds < 700 {
-		t.Skip("plays some thousand worlds")
+		t.Skip("it plays some thousand worlds: not with -short; CI runs it")
 	}
 	tests := map[string]struct {
 		careless carelessness
