@@ -48,7 +48,7 @@ func TestARestartTellsNoProgramThatItIsOver(t *testing.T) {
 		select {
 		case line := <-lines:
 			if strings.Contains(line, "revoked") {
-				t.Fatalf("the program was told %s", line)
+				t.Fatalf("the program was notified: %s", line)
 			}
 		case <-deadline:
 			return
@@ -75,7 +75,7 @@ func TestARestartWithoutARecordHandsOver(t *testing.T) {
 		t.Fatal(answer, err)
 	}
 	if !await(lines, `"revoked"`) {
-		t.Error("the program that leads was not told that it is over")
+		t.Error("the program that leads was not notified that it is over")
 	}
 	response.Body.Close()
 	if err := stop(); !errors.Is(err, agent.ErrRestart) {

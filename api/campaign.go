@@ -47,7 +47,7 @@ const (
 
 // ResumeRequest is the body of POST /v1/campaigns/ID/resume.
 type ResumeRequest struct {
-	// Term is the newest one that the program was told.
+	// Term is the newest one that the program was sent.
 	Term uint64 `json:"term"`
 	// Meta replaces the program's word about itself; at most 256 bytes.
 	Meta string `json:"meta,omitempty"`

@@ -66,7 +66,7 @@
 // # Lives
 //
 // An agent that dies and is back with its record is the same holder (lives.go). Authority is
-// what it holds, has asked for and has told: that is on record before anybody sees it (K1).
+// what it holds, has asked for and has announced: that is on record before anybody sees it (K1).
 // Resume takes it over. If the former life led, this life leads on in the same term: the lease
 // ends when it would have ended, and only this life's own sends renew it (K4a). If a
 // leadership was ending, its release still waits for the programs (K4b). A bid is not

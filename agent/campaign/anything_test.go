@@ -29,7 +29,7 @@ type stage struct {
 	ids      int
 	priority int                        // of the candidacy in the elector
 	actor    record.Program             // on record
-	told     map[election.Term]*program // K4d: each term has one that was told it
+	told     map[election.Term]*program // K4d: each term has one that was sent it
 }
 
 type program struct {
@@ -149,7 +149,7 @@ func (s *stage) read(p *program, l api.CampaignEvent) {
 			return // it said that it has stopped under that one
 		}
 		if was := s.told[election.Term(l.Term)]; was != nil && was != p {
-			s.t.Fatalf("term %d was told to %s and to %s", l.Term, was.k.id, p.k.id)
+			s.t.Fatalf("term %d was sent to %s and to %s", l.Term, was.k.id, p.k.id)
 		}
 		s.told[election.Term(l.Term)] = p
 		p.term, p.until = election.Term(l.Term), election.Instant(l.ValidUntilBoottimeNS)

@@ -23,7 +23,7 @@ func TestACandidacyThatHandsOverIsClaimedByTheNextLife(t *testing.T) {
 			return
 		}
 	}
-	t.Errorf("the host is a candidate, and the elector gives its candidacy up: it was told %+v", inputs)
+	t.Errorf("the host is a candidate, and the elector gives its candidacy up: it received %+v", inputs)
 }
 
 // Its race is gone when nobody else stands, and its program may still act.
@@ -36,7 +36,7 @@ func TestAProgramThatIsWaitedForAndAbsentIsListed(t *testing.T) {
 	r.Close("the agent stops")
 }
 
-// It was told no deadline since its agent died, whatever the lease is by now.
+// It was sent no deadline since its agent died, whatever the lease is by now.
 func TestAProgramThatIsAbsentAtItsDeadlineIsNotWaitedFor(t *testing.T) {
 	r, recorded := next(theActor())
 	r.Take()
@@ -48,7 +48,7 @@ func TestAProgramThatIsAbsentAtItsDeadlineIsNotWaitedFor(t *testing.T) {
 		t.Errorf("at 1000 it wants to be woken at %d", wake)
 	}
 	if inputs := r.Take(); !slices.Contains(inputs, election.Input(stopped(4))) {
-		t.Errorf("the elector was told %v", inputs)
+		t.Errorf("the elector received %v", inputs)
 	}
 	if last := (*recorded)[len(*recorded)-1]; last.Stopped != 4 {
 		t.Errorf("on record is %+v", last)

@@ -78,7 +78,7 @@ func (r *Registry) dismiss(c *race, why election.Reason) {
 func (r *Registry) Lead(now election.Instant, name election.Name, term election.Term, until election.Instant) {
 	c := r.race(name)
 	if c.term == term {
-		return // an earlier life has told a program of this term: nobody else may hear of it
+		return // an earlier life has notified a program of this term: nobody else may hear of it
 	}
 	if c.term == 0 {
 		r.led++
@@ -130,7 +130,7 @@ func (r *Registry) renew(c *race, until election.Instant) {
 	}
 	c.until = until
 	if c.acting.absent {
-		return // the program is told when it resumes
+		return // the program is notified when it resumes
 	}
 	c.acting.newest = c.term
 	r.tell(c.acting, c.term)
@@ -145,7 +145,7 @@ func (r *Registry) tell(k *Candidacy, term election.Term) {
 	}
 }
 
-// done puts on record that a program acts no more under any term it was told.
+// done puts on record that a program acts no more under any term that it was sent.
 func (r *Registry) done(k *Candidacy) {
 	k.program.Stopped = k.program.Told
 	r.record(k)

@@ -20,7 +20,7 @@ type Past struct {
 // on another connection.
 type Resumption struct {
 	ID      string
-	Term    election.Term // the newest that the program was told
+	Term    election.Term // the newest that the program was sent
 	Meta    string
 	UID     uint32
 	Own     bool           // the user is root or the agent's own
@@ -186,7 +186,7 @@ func (r *Registry) lapse(now election.Instant) {
 	r.absent = slices.DeleteFunc(r.absent, func(k *Candidacy) bool {
 		switch {
 		case !k.absent || now < k.resumeBy:
-		case k.wait != nil: // its lease was renewed since, and it was not told
+		case k.wait != nil: // its lease was renewed since, and it was not notified
 			r.stopped(k, byDeadline)
 		default:
 			r.giveUp(k, byDeadline)

@@ -187,7 +187,7 @@ func TestAReceiptFromAProgramThatDoesNotResumeCounts(t *testing.T) {
 	wantInputs(t, r, stopped(4))
 }
 
-// The term was told to it, and it has stopped under it: nobody may be told it again (K4d).
+// It was sent the term, and has stopped under it: nobody may be sent it again (K4d).
 func TestATermWithAReceiptIsGivenBackByTheNextLife(t *testing.T) {
 	p := theActor()
 	p.Stopped = 4
@@ -200,7 +200,7 @@ func TestATermWithAReceiptIsGivenBackByTheNextLife(t *testing.T) {
 	wantLines(t, k, "candidate")
 	withdrawn(r, 4, 1000, election.ReasonWithdrawn)
 	if inputs := r.Take(); !slices.Contains(inputs, election.Input(stopped(4))) {
-		t.Errorf("the elector was told %v", inputs)
+		t.Errorf("the elector received %v", inputs)
 	}
 }
 
@@ -224,16 +224,16 @@ func TestAHandOverGoesOnWithTheNextLife(t *testing.T) {
 	r, _ = next(record.Program{}, ends) // nobody acted
 	withdrawn(r, 4, 1000, election.ReasonTransferred)
 	if inputs := r.Take(); !slices.Contains(inputs, election.Input(stopped(4))) {
-		t.Errorf("the elector was told %v", inputs)
+		t.Errorf("the elector received %v", inputs)
 	}
 }
 
-// It rose, and the program was not told before the agent died.
+// It rose, and the program was not notified before the agent died.
 func TestATermThatRoseIsToldWhenTheProgramResumes(t *testing.T) {
 	r, recorded := next(theActor(), func(p *Past) { p.Term = 6 })
 	r.Rise(pay, 7, 1200) // this life took a higher one
 	if len(*recorded) != 0 {
-		t.Errorf("on record came %+v, which nobody was told", *recorded)
+		t.Errorf("on record came %+v, which nobody was sent", *recorded)
 	}
 	k, err := r.Resume(10, back())
 	if err != nil {
@@ -259,7 +259,7 @@ func TestTheHostItselfGoesOn(t *testing.T) {
 			want = election.Withdraw{Election: election.Default, Remaining: 100}
 		}
 		if got := r.Take(); len(got) != 1 || got[0] != want {
-			t.Errorf("%s: the elector was told %v, want %v", name, got, want)
+			t.Errorf("%s: the elector received %v, want %v", name, got, want)
 		}
 	}
 }
