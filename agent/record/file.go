@@ -54,7 +54,7 @@ func ours(f *os.File) error {
 
 // lock locks the file for as long as it is open. The kernel gives the lock back when the
 // process has ended, however it ended. Nothing else proves that the former life has ended: a
-// silent one may still act (K2).
+// silent one may still act (K2). flock has no time limit, so the lock is asked for again.
 func lock(f *os.File, wait time.Duration) error {
 	// The kernel tells nobody that a lock is free within a time limit, so it is asked again.
 	for end := time.Now().Add(wait); ; time.Sleep(lockEvery) {
