@@ -164,7 +164,7 @@ func (a *agent) start() error {
 	a.openRecord()
 	a.pages = pages.Open(leasepage.Dir(a.cfg.Socket), a.lineage.ID, ledOn(a.past))
 	hub := watch.NewHub(uint64(time.Now().UnixMilli()))
-	a.metrics = newMetrics()
+	a.metrics = newMetrics(a.cfg.Cluster)
 	if err := a.connect(); err != nil {
 		return errors.Join(err, socket.Close())
 	}
@@ -262,8 +262,7 @@ func (a *agent) newCore(state election.State, hub *watch.Hub) error {
 		return fmt.Errorf("start elector: %w", err)
 	}
 	actors := newActors(a.past, a.record.WriteActors)
-	if a.cfg.OnChange != "" || len(a.cfg.Elections) > 0 {
-		commands := a.cfg.hooks()
+	if commands := a.cfg.hooks(); commands.Any() {
 		commands.Ran = actors.hook
 		a.hooks = hook.Start(commands, a.logger.With("part", "hook"))
 	}
@@ -279,7 +278,7 @@ func (a *agent) newCore(state election.State, hub *watch.Hub) error {
 			Past: ledBefore(a.past, a.cfg.Quorum), Record: actors.program,
 		}),
 		clock: boottime.Now, suspended: a.suspends.Seen, life: a.cfg.Life, lease: a.cfg.Lease, heartbeat: a.cfg.Heartbeat, voters: a.cfg.Voters, self: holder, name: a.cfg.Name,
-		observe: a.metrics.step.observe, logger: a.logger, wasDrained: a.store.Drained(),
+		observe: a.metrics.step.observe, logger: a.logger, wasDrained: a.store.Drained(), drained: a.store.DrainedSince, expected: a.cfg.expected(),
 	})
 	return nil
 }

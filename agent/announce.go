@@ -66,6 +66,7 @@ func (l *loop) announce(now election.Instant, before *serve.Picture, a election.
 	if a.Event != election.NoLeader {
 		change.Leader = l.picture.Load().Leader(a.Leader.Peer)
 		change.IsLeader = a.Leader == l.self
+		l.leaders.follow(change.Election, change.Leader.ID)
 	}
 	if change.IsLeader && !l.led {
 		l.led = true

@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -76,7 +77,8 @@ const EveryOther = "*"
 // ElectionConfig holds the settings of one election. They are in the configuration file and
 // have no flags.
 type ElectionConfig struct {
-	OnChange string // hook
+	OnChange string // hook; empty: that of EveryOther, or of the agent for the default election
+	Expected bool   // there is a warning while it has no candidates
 }
 
 const (
@@ -311,11 +313,22 @@ func (c Config) hooks() hook.Commands {
 	commands := hook.Commands{Default: c.OnChange, Of: map[election.Name]string{}, Others: c.Elections[EveryOther].OnChange,
 		Limit: hookLimit, Guarded: c.GuardHooks}
 	for name, e := range c.Elections {
-		if name != EveryOther {
+		if name != EveryOther && e.OnChange != "" {
 			commands.Of[election.Name(name)] = e.OnChange
 		}
 	}
 	return commands
+}
+
+// expected returns the elections that should always have a candidate, sorted.
+func (c Config) expected() (names []election.Name) {
+	for name, e := range c.Elections {
+		if e.Expected {
+			names = append(names, election.Name(name))
+		}
+	}
+	slices.Sort(names)
+	return names
 }
 
 // electionSetting names a setting of one election, for errors.

@@ -38,6 +38,8 @@ type loopConfig struct {
 	past    *record.Past // nil: no earlier life
 	// wasDrained: the agent was drained when it stopped.
 	wasDrained bool
+	drained    func() time.Time // since when the agent is drained, as kept over restarts; zero: not known
+	expected   []election.Name  // elections that should always have a candidate, sorted
 	// campaigns are the candidates of this host; owned by the goroutine of run.
 	campaigns *campaign.Registry
 	hub       *watch.Hub
@@ -71,6 +73,7 @@ type loop struct {
 	done     chan struct{} // closed by the loop: it has ended
 	picture  atomic.Pointer[serve.Picture]
 	history  *history.Log
+	leaders  leaders
 
 	// Owned by the goroutine of run.
 	timer      *time.Timer
@@ -87,6 +90,7 @@ type loop struct {
 	recorded   []record.Voter                       // the voters as last put on record
 	led        bool                                 // this agent has led something
 	draining   bool
+	drainedAt  time.Time // zero: not drained
 	stopping   bool
 	handed     []election.Name // elections led at the stop that have other candidates
 	announced  map[election.Name]announced
@@ -328,14 +332,11 @@ func (l *loop) publish(now election.Instant) {
 	}
 	l.pages.Publish(now, status)
 	l.picture.Store(&serve.Picture{
-		Status: status, View: l.view, Names: l.names, Connected: l.connected,
+		Status: status, View: l.view, Names: l.names, Connected: l.connected, Expected: l.expected,
 		Warnings: l.warnings.update(now, l.otherWarnings(now, status), l.writer.problem()),
 	})
 	if status.Draining != l.draining {
-		l.draining = status.Draining
-		if err := l.gossip.Update(func(m *membership.Member) { m.Draining = status.Draining }); err != nil {
-			l.logger.Warn("the other agents can't be notified of the drain", "err", err)
-		}
+		l.drain(status.Draining)
 	}
 }
 

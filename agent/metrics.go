@@ -2,6 +2,7 @@ package agent
 
 import (
 	"net/http"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -14,9 +15,11 @@ import (
 )
 
 // metrics are this agent's, in a separate registry. The two histograms count as things happen;
-// all others are read off the picture when they are asked for.
+// all others are read off the picture when they are asked for. Every series has the label
+// cluster: one Prometheus may read several clusters.
 type metrics struct {
 	registry *prometheus.Registry
+	of       prometheus.Registerer // the registry, which adds the label
 	fsync    histogram
 	step     histogram
 }
@@ -25,9 +28,11 @@ type histogram struct{ prometheus.Histogram }
 
 func (h histogram) observe(d time.Duration) { h.Observe(d.Seconds()) }
 
-func newMetrics() *metrics {
+func newMetrics(cluster string) *metrics {
+	registry := prometheus.NewRegistry()
 	m := &metrics{
-		registry: prometheus.NewRegistry(),
+		registry: registry,
+		of:       prometheus.WrapRegistererWith(prometheus.Labels{"cluster": cluster}, registry),
 		fsync: histogram{prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: "doyen_state_write_seconds", Help: "How long it took to make a state durable.",
 			Buckets: prometheus.ExponentialBuckets(0.0001, 2, 16),
@@ -37,7 +42,7 @@ func newMetrics() *metrics {
 			Buckets: prometheus.ExponentialBuckets(0.000004, 4, 10),
 		})},
 	}
-	m.registry.MustRegister(m.fsync, m.step, collectors.NewGoCollector(),
+	m.of.MustRegister(m.fsync, m.step, collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
@@ -48,18 +53,19 @@ func (m *metrics) handler() http.Handler {
 
 // watch adds the metrics that are read from the running parts.
 func (m *metrics) watch(cfg Config, l *loop, t *transport.Transport) {
-	m.registry.MustRegister(&reader{loop: l, transport: t, cfg: cfg, desc: newDescs()})
+	m.of.MustRegister(&reader{loop: l, transport: t, cfg: cfg, desc: newDescs()})
 }
 
 // descs describe the metrics of reader.
 type descs struct {
-	info, leader, known, term, remaining, candidates *prometheus.Desc
-	quorum, voters, reachable, members, peers        *prometheus.Desc
-	warnings, draining                               *prometheus.Desc
-	steps, votes, rounds, attempts, won, expired     *prometheus.Desc
-	suspicions, messages, dropped                    *prometheus.Desc
-	bytes, dials, refused                            *prometheus.Desc
-	campaigns, elected, revoked, releases            *prometheus.Desc
+	info, leader, known, named, changes, term    *prometheus.Desc
+	remaining, candidates, expected              *prometheus.Desc
+	quorum, voters, reachable, members, peers    *prometheus.Desc
+	warnings, draining                           *prometheus.Desc
+	steps, votes, rounds, attempts, won, expired *prometheus.Desc
+	suspicions, messages, dropped                *prometheus.Desc
+	bytes, dials, refused                        *prometheus.Desc
+	campaigns, elected, revoked, releases        *prometheus.Desc
 }
 
 func newDescs() descs {
@@ -67,12 +73,15 @@ func newDescs() descs {
 		return prometheus.NewDesc("doyen_"+name, help, labels, nil)
 	}
 	return descs{
-		info:       d("agent_info", "This agent; always 1.", "name", "cluster", "version", "algorithm"),
+		info:       d("agent_info", "This agent; always 1.", "name", "version", "algorithm"),
 		leader:     d("is_leader", "1 if this agent leads, inside its lease.", "election"),
 		known:      d("leader_known", "1 if a leader is known.", "election"),
+		named:      d("leader_info", "The leader that is known; always 1, absent while none is.", "election", "leader"),
+		changes:    d("leader_changes_total", "How often another agent became the leader, as seen here.", "election"),
 		term:       d("term", "The newest term known.", "election"),
 		remaining:  d("lease_remaining_seconds", "Time left of the leader's lease, as known here.", "election"),
 		candidates: d("candidates", "Agents that can be elected.", "election"),
+		expected:   d("election_expected", "1 for each election that the configuration expects.", "election"),
 		quorum:     d("quorum", "1 if a majority of the voters can be reached."),
 		voters:     d("voters", "Voters of the roster."),
 		reachable:  d("voters_reachable", "Voters that can be reached, this agent included."),
@@ -117,7 +126,7 @@ func (r *reader) Collect(out chan<- prometheus.Metric) {
 		}
 	}
 	gauge, counter := send(prometheus.GaugeValue), send(prometheus.CounterValue)
-	r.elections(gauge)
+	r.elections(gauge, counter)
 	r.cluster(gauge)
 	r.counters(counter)
 	r.network(counter)
@@ -134,13 +143,20 @@ func (r *reader) programs(gauge, counter func(*prometheus.Desc, float64, ...stri
 	}
 }
 
-func (r *reader) elections(gauge func(*prometheus.Desc, float64, ...string)) {
+func (r *reader) elections(gauge, counter func(*prometheus.Desc, float64, ...string)) {
 	p, now := r.loop.Picture(), boottime.Now()
-	gauge(r.desc.info, 1, r.cfg.Name, r.cfg.Cluster, Version, r.cfg.Algorithm)
+	gauge(r.desc.info, 1, r.cfg.Name, Version, r.cfg.Algorithm)
 	gauge(r.desc.draining, one(p.Status.Draining))
+	for _, name := range p.Expected {
+		gauge(r.desc.expected, 1, string(name))
+	}
 	for _, e := range p.Elections(now, func(string) uint64 { return 0 }) {
 		gauge(r.desc.leader, one(e.IsLeader), e.Election)
 		gauge(r.desc.known, one(e.Leader != nil), e.Election)
+		if e.Leader != nil {
+			gauge(r.desc.named, 1, e.Election, e.Leader.Name)
+		}
+		counter(r.desc.changes, float64(r.loop.leaders.changes(e.Election)), e.Election)
 		gauge(r.desc.term, float64(e.Term), e.Election)
 		gauge(r.desc.remaining, float64(e.LeaseRemainingMS)/1000, e.Election)
 		gauge(r.desc.candidates, float64(len(e.Candidates)), e.Election)
@@ -212,4 +228,38 @@ func one(b bool) float64 {
 		return 1
 	}
 	return 0
+}
+
+// leaders counts how often another agent became the leader of an election. The zero value is
+// ready to use, by any goroutine.
+type leaders struct {
+	mu sync.Mutex
+	of map[string]succession
+}
+
+type succession struct {
+	last    string // peer ID
+	changes int
+}
+
+// follow counts a leader. If there are too many elections, most of which no longer exist, all
+// counts start again.
+func (l *leaders) follow(name, leader string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	s := l.of[name]
+	if s.last != "" && s.last != leader {
+		s.changes++
+	}
+	if s.last == "" && len(l.of) >= maxAnnounced || l.of == nil {
+		l.of = map[string]succession{}
+	}
+	s.last = leader
+	l.of[name] = s
+}
+
+func (l *leaders) changes(name string) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.of[name].changes
 }

@@ -267,7 +267,7 @@ func TestAProgramThatIsKilledOrResignsIsFollowedByAnotherWithoutOverlap(t *testi
 	if begin <= end {
 		t.Errorf("they overlap by %v", time.Duration(end-begin))
 	}
-	waitFor(t, agents[0].client, "/metrics", `doyen_campaign_releases_total{kind="proof"} 1`)
+	waitFor(t, agents[0].client, "/metrics", `doyen_campaign_releases_total{cluster="doyen",kind="proof"} 1`)
 
 	third := play(t, agents[2].config)
 	waitFor(t, agents[1].client, "/v1/elections/payments", `"candidates":["b","c"]`)
@@ -282,7 +282,7 @@ func TestAProgramThatIsKilledOrResignsIsFollowedByAnotherWithoutOverlap(t *testi
 	if begin, _ = third.span(t); begin <= end {
 		t.Errorf("they overlap by %v", time.Duration(end-begin))
 	}
-	waitFor(t, agents[1].client, "/metrics", `doyen_campaign_releases_total{kind="receipt"} 1`)
+	waitFor(t, agents[1].client, "/metrics", `doyen_campaign_releases_total{cluster="doyen",kind="receipt"} 1`)
 
 	if err := agents[2].stop(); err != nil {
 		t.Fatal(err)
@@ -321,8 +321,8 @@ func TestAProgramWhoseChildHoldsItsConnectionIsNotProvenGone(t *testing.T) {
 		t.Fatal(err)
 	}
 	second.wait(t, "elected")
-	waitFor(t, agents[0].client, "/metrics", `doyen_campaign_releases_total{kind="deadline"} 1`)
-	waitFor(t, agents[0].client, "/metrics", `doyen_campaign_releases_total{kind="proof"} 0`)
+	waitFor(t, agents[0].client, "/metrics", `doyen_campaign_releases_total{cluster="doyen",kind="deadline"} 1`)
+	waitFor(t, agents[0].client, "/metrics", `doyen_campaign_releases_total{cluster="doyen",kind="proof"} 0`)
 }
 
 // waitFor asks until the answer holds the text.

@@ -160,7 +160,7 @@ func TestAnAgentAloneLeadsAnswersAndStopsCleanly(t *testing.T) {
 		"/leader":               "a\n",
 		"/livez":                "ok\n",
 		"/readyz":               "ok\n",
-		"/metrics":              `doyen_is_leader{election="default"} 1`,
+		"/metrics":              `doyen_is_leader{cluster="doyen",election="default"} 1`,
 		"/v1/agent":             `"state":"exists"`,
 		"/v1/members":           `"voter":true,"candidate":true,"connected":true`,
 		"/v1/elections":         `"state":"leading"`,

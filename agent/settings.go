@@ -155,7 +155,7 @@ func (c Config) Fprint(w io.Writer) error {
 		text += "elections:\n"
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.Elections)) {
-		text += fmt.Sprintf("  %q:\n    on-change: %q\n", name, c.Elections[name].OnChange)
+		text += c.Elections[name].lines(name)
 	}
 	policy, err := c.Policy()
 	if err != nil {
@@ -163,6 +163,18 @@ func (c Config) Fprint(w io.Writer) error {
 	}
 	_, err = io.WriteString(w, text+policy.String())
 	return err
+}
+
+// lines writes the settings of an election as lines of a configuration file.
+func (e ElectionConfig) lines(name string) string {
+	text := fmt.Sprintf("  %q:\n", name)
+	if e.OnChange != "" {
+		text += fmt.Sprintf("    on-change: %q\n", e.OnChange)
+	}
+	if e.Expected || e.OnChange == "" {
+		text += fmt.Sprintf("    expected: %t\n", e.Expected)
+	}
+	return text
 }
 
 // checkChoices refuses a text that is not one of its setting's choices.

@@ -247,6 +247,9 @@ func checkHooks(c Config) *ConfigError {
 		if !election.ValidName(name) && name != EveryOther {
 			return configError("elections", nameRule, "%q is not a valid name", name)
 		}
+		if name == EveryOther && e.Expected {
+			return configError(electionSetting(name, "expected"), "name each election that is expected", "%q is not one election", name)
+		}
 		commands[electionSetting(name, "on-change")] = e.OnChange
 	}
 	for _, flag := range slices.Sorted(maps.Keys(commands)) {

@@ -31,6 +31,8 @@ const (
 	warnPages        = "lease_page"         // a lease page is missing
 	warnNoRecord     = "no_record"          // there is no record for the next life
 	warnShared       = "data_dir_shared"    // another process writes to the data directory
+	warnCandidates   = "no_candidates"      // an election that is expected has none
+	warnDrained      = "drained"            // this agent has been drained for a day
 	warnGossip       = "gossip_blocked"     // gossip does not reach a member whose direct connection works
 	warnUnsendable   = "unsendable_message" // this agent made a message that it may not send
 )
@@ -159,6 +161,7 @@ func (l *loop) otherWarnings(now election.Instant, status *elector.Status) []api
 	if problem := l.network.Unsendable(); problem != "" {
 		all = append(all, api.Warning{Code: warnUnsendable, Message: problem})
 	}
+	all = append(all, l.standing(status)...)
 	return append(all, l.presence.warnings(now)...)
 }
 

@@ -75,6 +75,7 @@ type Member struct {
 	Connected  bool      `json:"connected"`
 	RTTMS      int64     `json:"rtt_ms"` // rounded up; 0: not measured
 	Version    string    `json:"version"`
+	Drained    bool      `json:"drained"`
 }
 
 // The statuses of a member.
@@ -163,7 +164,8 @@ type TransferRequest struct {
 
 // DrainRequest is the body of POST /v1/drain.
 type DrainRequest struct {
-	On bool `json:"on"`
+	On    bool `json:"on"`
+	Force bool `json:"force,omitempty"` // even if it leaves an expected election without a candidate
 }
 
 // Outcome answers the calls that change something.

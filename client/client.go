@@ -181,6 +181,12 @@ func (c *Client) Transfer(ctx context.Context, name, to string) (api.Outcome, er
 	return call[api.Outcome](ctx, c, http.MethodPost, electionPath(name, "/transfer"), api.TransferRequest{To: to})
 }
 
+// DrainAnyway drains this agent even if that leaves an election without a candidate which the
+// configuration expects.
+func (c *Client) DrainAnyway(ctx context.Context) (api.Outcome, error) {
+	return call[api.Outcome](ctx, c, http.MethodPost, "/v1/drain", api.DrainRequest{On: true, Force: true})
+}
+
 // Drain makes this agent hand over what it leads and be no candidate, or ends such a drain.
 func (c *Client) Drain(ctx context.Context, on bool) (api.Outcome, error) {
 	return call[api.Outcome](ctx, c, http.MethodPost, "/v1/drain", api.DrainRequest{On: on})

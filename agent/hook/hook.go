@@ -56,6 +56,9 @@ type Commands struct {
 	Ran func(name election.Name, term election.Term, finished bool)
 }
 
+// Any reports whether there is a command at all.
+func (c Commands) Any() bool { return c.Default != "" || c.Others != "" || len(c.Of) > 0 }
+
 // For returns the command of an election; empty: it has none.
 func (c Commands) For(name election.Name) string {
 	if own, ok := c.Of[name]; ok {

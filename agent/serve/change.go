@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/doyen-election/doyen/agent/watch"
@@ -161,13 +162,19 @@ func (s *Server) successor(ctx context.Context, f *watch.Follower, name election
 // drain answers once others lead what this agent led, or nobody can.
 func (s *Server) drain(w http.ResponseWriter, r *http.Request) {
 	var request struct {
-		On *bool `json:"on"`
+		On    *bool `json:"on"`
+		Force bool  `json:"force"`
 	}
 	if !body(w, r, &request) {
 		return
 	}
 	if request.On == nil {
 		fail(w, http.StatusBadRequest, api.ErrorDetail{Code: api.CodeBadRequest, Message: `"on" must be true or false`})
+		return
+	}
+	if last := s.deserted(); *request.On && !request.Force && last != "" {
+		refuse(w, &api.ErrorDetail{Code: api.CodeNoCandidate, Message: "this agent is the last candidate in " + last +
+			", which its configuration expects: start another candidate first, or drain it all the same with --force (\"force\":true)"})
 		return
 	}
 	began := s.Clock()
@@ -199,6 +206,20 @@ func (s *Server) drain(w http.ResponseWriter, r *http.Request) {
 	s.await(ctx, led, &outcome)
 	outcome.Waited = s.Clock().Sub(began).Milliseconds()
 	answer(w, outcome)
+}
+
+// deserted names the expected elections that nobody could lead if this agent were drained, with
+// commas between them.
+func (s *Server) deserted() string {
+	p := s.Picture()
+	var names []string
+	for _, name := range p.Expected {
+		c, _ := p.contest(name)
+		if slices.Contains(c.Candidates, s.Self.Peer) && !s.succeedable(name) {
+			names = append(names, string(name))
+		}
+	}
+	return strings.Join(names, ", ")
 }
 
 // keepDrain keeps a drain over restarts. If the disk does not accept it, keepDrain answers and

@@ -21,6 +21,7 @@ type Picture struct {
 	Names     map[election.PeerID]string // of members and voters
 	Connected map[election.PeerID]bool
 	Warnings  []api.Warning
+	Expected  []election.Name // elections that exist even without a candidate, sorted
 }
 
 // name returns the name of a peer, or its ID if its name is not known.
@@ -50,12 +51,10 @@ func (p *Picture) member(id election.PeerID) (membership.Member, bool) {
 	return p.View.Members[i], true
 }
 
-// contest returns the picture's part about one election. The default election
-// exists even before its first candidate.
+// contest returns the picture's part about one election. The default election, and those that
+// are expected, exist even before their first candidate.
 func (p *Picture) contest(name election.Name) (elector.ContestStatus, bool) {
-	i, ok := slices.BinarySearchFunc(p.Status.Contests, name, func(c *elector.ContestStatus, name election.Name) int {
-		return cmp.Compare(c.Election, name)
-	})
+	i, ok := slices.BinarySearchFunc(p.Status.Contests, name, byElection)
 	if ok {
 		return *p.Status.Contests[i], true
 	}
@@ -63,7 +62,8 @@ func (p *Picture) contest(name election.Name) (elector.ContestStatus, bool) {
 	if p.Status.Quorum.Enabled && !p.Status.Quorum.Exists {
 		empty.State = elector.NoQuorum
 	}
-	return empty, name == election.Default
+	_, expected := slices.BinarySearch(p.Expected, name)
+	return empty, expected || name == election.Default
 }
 
 // judge answers for one election at the given instant, but without the names of leader and
@@ -119,11 +119,23 @@ func (p *Picture) inquired(e api.Election, s election.Record) api.Election {
 
 // contests returns every election, sorted by name.
 func (p *Picture) contests() []*elector.ContestStatus {
-	if len(p.Status.Contests) > 0 {
-		return p.Status.Contests
+	all := p.Status.Contests
+	if len(all) == 0 {
+		c, _ := p.contest(election.Default)
+		all = []*elector.ContestStatus{&c}
 	}
-	c, _ := p.contest(election.Default)
-	return []*elector.ContestStatus{&c}
+	for _, name := range p.Expected {
+		i, known := slices.BinarySearchFunc(all, name, byElection)
+		if !known {
+			c, _ := p.contest(name)
+			all = slices.Insert(slices.Clip(all), i, &c) // what readers share stays as it is
+		}
+	}
+	return all
+}
+
+func byElection(c *elector.ContestStatus, name election.Name) int {
+	return cmp.Compare(c.Election, name)
 }
 
 // Elections answers for every election, sorted by name.
@@ -179,6 +191,7 @@ func (p *Picture) Members() []api.Member {
 			Connected:  p.Connected[m.Peer] || m.Peer == p.Status.Self.Peer,
 			RTTMS:      roundUp(m.RTT),
 			Version:    m.Version,
+			Drained:    m.Draining,
 		}
 		if rank, ok := m.Rank(election.Default); ok {
 			entry.Priority, entry.Candidate = rank.Priority, rank.Priority > 0 // 0 never leads

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"time"
 )
 
 // drainFile exists while the agent is drained: maintenance may outlast a restart.
@@ -16,10 +17,22 @@ func (s *Store) Drained() bool {
 	return err == nil
 }
 
+// DrainedSince returns since when the agent is drained; zero if it is not.
+func (s *Store) DrainedSince() time.Time {
+	info, err := os.Lstat(s.dir.path(drainFile))
+	if err != nil {
+		return time.Time{}
+	}
+	return info.ModTime()
+}
+
 // SetDrained keeps over restarts whether the agent is drained. Once it returns without an
 // error, that is on disk. It may be called while Write runs.
 func (s *Store) SetDrained(on bool) error {
 	var err error
+	if on && s.Drained() {
+		return nil
+	}
 	if on {
 		err = writeFile(s.dir, drainFile, []byte("doyen drain on\n"))
 	} else if err = os.Remove(s.dir.path(drainFile)); err == nil {

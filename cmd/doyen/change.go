@@ -63,8 +63,10 @@ func transferCommand() command {
 func drainCommand() command {
 	return command{
 		name: "drain", args: "on|off", min: 1, max: 1, words: []string{"on", "off"},
-		usage:       "for maintenance: hand over what this agent leads, and keep it from being elected until off",
-		description: "Exit codes: 0 done, 1 refused, 3 the agent can't be reached.",
+		usage: "for maintenance: hand over what this agent leads, and keep it from being elected until off",
+		description: "The last candidate of an election that the configuration expects is drained only with --force.\n" +
+			"Exit codes: 0 done, 1 refused, 3 the agent can't be reached.",
+		flags: []cli.Flag{&cli.BoolFlag{Name: "force", Usage: "drain it even if an expected election has no other candidate", DisableDefaultText: true}},
 		run: func(i *invocation) error {
 			on := i.Args().First() == "on"
 			done := "drained: this agent can't be elected until `doyen drain off`, even after a restart"
@@ -72,6 +74,9 @@ func drainCommand() command {
 				done = "drain ended: this agent can be elected again"
 			}
 			return i.order("drain "+i.Args().First(), done, func(ctx context.Context, c *client.Client) (api.Outcome, error) {
+				if on && i.Bool("force") {
+					return c.DrainAnyway(ctx)
+				}
 				return c.Drain(ctx, on)
 			})
 		},

@@ -15,6 +15,7 @@ import (
 //	elections:
 //	  payments:
 //	    on-change: /usr/local/libexec/payments-hook
+//	    expected: true
 //	  "*":
 //	    on-change: /usr/local/libexec/any-hook
 const electionsKey = "elections"
@@ -56,10 +57,16 @@ func (g *gathered) readElection(path, name string, settings *yaml.Node) (agent.E
 		key, value := settings.Content[n], settings.Content[n+1]
 		full := electionsKey + "." + name + "." + key.Value
 		switch {
-		case key.Value != "on-change":
+		case key.Value != "on-change" && key.Value != "expected":
 			return one, badFile(path, key.Line, unknownElectionHint(key.Value), "unknown key %q in the election %q", key.Value, name)
 		case g.source[full] != "":
 			return one, badFile(path, key.Line, "keep one of them", "%q is given twice in the election %q", key.Value, name)
+		case key.Value == "expected":
+			if value.Tag != "!!bool" || value.Decode(&one.Expected) != nil {
+				return one, badFile(path, value.Line, "write true or false", "%q of the election %q is neither true nor false", key.Value, name)
+			}
+			g.source[full] = fmt.Sprintf("%s:%d: %s", path, key.Line, full)
+			continue
 		case value.Kind != yaml.ScalarNode || value.Tag != "!!str":
 			return one, badFile(path, value.Line, "put the command in quotes", "%q of the election %q is not text", key.Value, name)
 		case value.Value == "":
@@ -68,24 +75,30 @@ func (g *gathered) readElection(path, name string, settings *yaml.Node) (agent.E
 		g.source[full] = fmt.Sprintf("%s:%d: %s", path, key.Line, full)
 		one.OnChange = value.Value
 	}
-	if one.OnChange == "" {
-		return one, badFile(path, settings.Line, "write `on-change: CMD`, or remove the election", "the election %q has no settings", name)
+	if len(settings.Content) == 0 {
+		return one, badFile(path, settings.Line, "write `on-change: CMD` or `expected: true`, or remove the election", "the election %q has no settings", name)
 	}
 	return one, nil
 }
 
 func unknownElectionHint(key string) string {
-	if near := nearest(key, []string{"on-change"}); near != "" {
+	if near := nearest(key, []string{"on-change", "expected"}); near != "" {
 		return fmt.Sprintf("did you mean %q?", near)
 	}
-	return "the key of an election is on-change"
+	return "the keys of an election are on-change and expected"
 }
 
 // electionValues is the settings of single elections, as they are written in JSON.
-func electionValues(c agent.Config) map[string]map[string]string {
-	values := map[string]map[string]string{}
+func electionValues(c agent.Config) map[string]map[string]any {
+	values := map[string]map[string]any{}
 	for name, e := range c.Elections {
-		values[name] = map[string]string{"on-change": e.OnChange}
+		values[name] = map[string]any{}
+		if e.OnChange != "" {
+			values[name]["on-change"] = e.OnChange
+		}
+		if e.Expected {
+			values[name]["expected"] = true
+		}
 	}
 	return values
 }
