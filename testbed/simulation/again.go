@@ -156,7 +156,7 @@ func (w *world) checkBarred(a *agent, local election.Instant, m election.Message
 		}
 	case election.Heartbeat:
 		for _, c := range m.Claims {
-			if l := w.log(a, c.Election); l != nil && c.Remaining > 0 && local.Add(c.Remaining) > l.ends[c.Term].until {
+			if l := w.log(a, c.Election); l != nil && c.Remaining > 0 && local.Add(c.Remaining) > l.ends[leased{c.Term, a.holder()}].until {
 				w.fail("barred", "%s must not lead any more, knows it, and leads on: %s", a.peer, messages.Describe(m))
 			}
 		}

@@ -144,12 +144,13 @@ func (w *world) checkDriving(a *agent, local election.Instant, t election.Term, 
 
 // extend records until when a lease lasts, as its holder has shown.
 func (l *contestLog) extend(a *agent, t election.Term, until election.Instant) {
-	end := l.ends[t]
+	x := leased{t, a.holder()}
+	end := l.ends[x]
 	if end.host != a || end.epoch != a.clock.epoch {
 		end = leaseEnd{host: a, epoch: a.clock.epoch}
 	}
 	end.until = max(end.until, until)
-	l.ends[t] = end
+	l.ends[x] = end
 }
 
 func (w *world) checkStatus(a *agent, local election.Instant, c *elector.ContestStatus) {
@@ -213,7 +214,7 @@ func (w *world) checkTold(a *agent, local election.Instant, l *contestLog, c *el
 // checkFollower checks G5: an agent names no leader past the end of the leader's lease, if all
 // clocks go on at their present rates.
 func (w *world) checkFollower(a *agent, l *contestLog, c *elector.ContestStatus) {
-	end, ok := l.ends[c.Term]
+	end, ok := l.ends[leased{c.Term, c.Leader}]
 	switch {
 	case !ok || l.owners[c.Term] != c.Leader:
 		w.fail("G5", "%s names %s in term %d of %s, which it never claimed", a.peer, c.Leader, c.Term, c.Election)

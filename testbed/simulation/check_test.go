@@ -214,3 +214,15 @@ func TestWhoDiesWhenToldOfASuspendIsNotPolledBefore(t *testing.T) {
 		t.Errorf("%s: %s", r.Violation.Rule, r.Violation.What)
 	}
 }
+
+// TestABarredAgentsDeadlinesAreOfItsOwnClock: another agent had led in the same term, as may be
+// once an older copy of a disk was restored, and the ends of the two leases were compared.
+func TestABarredAgentsDeadlinesAreOfItsOwnClock(t *testing.T) {
+	shrunk, err := ParseShrunk("faults=13,14,15,24,25,27,30,36,38,42,44,49,50,51,52,53,55,57,58,64,69,70,71,73,74,79,82,84,90,101,106,107,108,109,111,256,340 gap=1.2s without=repetition,drift,stale variation=1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r := Run(Options{Seed: 900000172, Shrunk: shrunk}); r.Violation != nil {
+		t.Errorf("%s: %s", r.Violation.Rule, r.Violation.What)
+	}
+}

@@ -14,10 +14,16 @@ type contestLog struct {
 	highest election.Term // the highest in which any agent led
 	holder  election.Holder
 	owners  map[election.Term]election.Holder
-	ends    map[election.Term]leaseEnd
+	ends    map[leased]leaseEnd
 	grants  map[vote]election.Holder
 	told    map[election.Term]int // by term: the number of the program that was notified that it leads
 	actors  []actor
+}
+
+// leased names a lease. A term may have two holders after an older copy of a disk was restored.
+type leased struct {
+	term   election.Term
+	holder election.Holder
 }
 
 // leaseEnd is the latest end of a lease that its holder ever showed.
@@ -56,7 +62,7 @@ type actor struct {
 }
 
 func newContestLog(index int, name election.Name) *contestLog {
-	return &contestLog{index: index, name: name, owners: map[election.Term]election.Holder{}, ends: map[election.Term]leaseEnd{},
+	return &contestLog{index: index, name: name, owners: map[election.Term]election.Holder{}, ends: map[leased]leaseEnd{},
 		grants: map[vote]election.Holder{}, told: map[election.Term]int{}}
 }
 

@@ -58,10 +58,10 @@ func (w *world) miscount(a *agent, by time.Duration) {
 				x.until = x.until.Add(by)
 			}
 		}
-		for t, end := range l.ends {
+		for x, end := range l.ends {
 			if end.host == a && end.epoch == a.clock.epoch {
 				end.until = end.until.Add(by)
-				l.ends[t] = end
+				l.ends[x] = end
 			}
 		}
 	}
