@@ -39,6 +39,7 @@ import (
 	"log/slog"
 	mathrand "math/rand/v2"
 	"net/netip"
+	"os"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -89,8 +90,10 @@ func Run(ctx context.Context, cfg Config, stderr io.Writer) error {
 	}
 	a := &agent{cfg: cfg, access: policy, files: openFiles(), logger: logger, leaving: make(chan struct{}), restarts: make(chan struct{})}
 	if err := a.start(); err != nil {
+		LeaveWord(cfg.Socket, err)
 		return errors.Join(err, a.abort())
 	}
+	_ = os.Remove(wordPath(cfg.Socket)) // this life was expected, and is there
 	return a.run(ctx, stderr)
 }
 
@@ -125,6 +128,7 @@ type agent struct {
 	leaveOnce sync.Once
 	restarts  chan struct{} // closed: asked to restart
 	restart   sync.Once
+	handFirst string                          // why a restart hands over; set before restarts is closed
 	roster    atomic.Pointer[election.Roster] // for gossip's goroutine to read
 
 	record   *record.Record // nil: this agent can't keep one

@@ -6,9 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -55,14 +53,18 @@ func (a *agent) run(ctx context.Context, stderr io.Writer) error {
 	case <-ctx.Done():
 	case <-a.leaving:
 	case <-a.restarts:
-		restarts, goesOn = true, a.record.Kept()
+		if a.handFirst == "" && !a.record.Kept() {
+			a.handFirst = noRecordNow
+		}
+		restarts, goesOn = true, a.handFirst == ""
+		a.expectNext()
 	}
 	switch {
 	case goesOn:
 		a.logger.Info("restarting")
 		return ErrRestart
 	case restarts:
-		a.logger.Info("restarting; what this agent leads is handed over first, since there is no record to go on from")
+		a.logger.Info("restarting; what this agent leads is handed over first", "why", a.handFirst)
 	default:
 		a.cfg.Life.Stops()
 		a.notify(daemon.SdNotifyStopping + "\nSTATUS=handing over")
@@ -244,25 +246,6 @@ func (c commands) Leave(ctx context.Context) error {
 		return ctx.Err()
 	}
 }
-
-// Restart tries whether the next life can start from the program file and the configuration: a
-// next life that can't would cost the leaderships. The caller then calls Restarts.
-func (c commands) Restart(ctx context.Context) error {
-	program := c.agent.cfg.Program
-	if program == "" {
-		return errors.New("this agent is part of another program")
-	}
-	try := exec.CommandContext(ctx, program, append(os.Args[1:len(os.Args):len(os.Args)], "--check-config")...)
-	try.Args[0] = os.Args[0]
-	if output, err := try.CombinedOutput(); err != nil {
-		first, _, _ := strings.Cut(strings.TrimPrefix(string(output), "doyen: "), "\n")
-		return fmt.Errorf("%s can't start with this configuration (%w): %s", program, err, first)
-	}
-	return nil
-}
-
-// Restarts ends the process, so that its next life starts.
-func (c commands) Restarts() { c.agent.restart.Do(func() { close(c.agent.restarts) }) }
 
 // known is what the keeper needs to know once this life has ended.
 func (a *agent) known() keeper.Known {

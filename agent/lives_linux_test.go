@@ -12,11 +12,7 @@ import (
 
 // An orderly stop hands over, and ends the lineage: the next start is another holder.
 func TestAHandOverEndsTheLineage(t *testing.T) {
-	dir, err := os.MkdirTemp("/dev/shm", "lives")
-	if err != nil {
-		t.Skipf("a record needs a tmpfs at /dev/shm, which CI has: %v", err)
-	}
-	defer os.RemoveAll(dir)
+	dir := inMemory(t)
 	c := lone(t)
 	c.RecordDir = dir
 	seen := map[string]bool{}

@@ -3,7 +3,6 @@ package agent_test
 import (
 	"bufio"
 	"errors"
-	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -11,17 +10,14 @@ import (
 	"time"
 
 	"github.com/doyen-election/doyen/agent"
+	"github.com/doyen-election/doyen/agent/record"
 )
 
 // A restart ends no leadership: no program may hear that it does, for its next life leads on.
 func TestARestartTellsNoProgramThatItIsOver(t *testing.T) {
-	dir, err := os.MkdirTemp("/dev/shm", "lives")
-	if err != nil {
-		t.Skipf("a record needs a tmpfs at /dev/shm, which CI has: %v", err)
-	}
-	defer os.RemoveAll(dir)
 	c := lone(t)
-	c.RecordDir, c.Program, c.Candidate = dir, "/bin/true", false
+	c.RecordDir, c.Candidate = inMemory(t), false
+	c.Program = programFile(t, "", "cat <<'END'\n"+checked(t, c, record.Format)+"\nEND")
 	client, _, stop := start(t, c)
 	response, err := client.Post("http://d/v1/elections/payments/campaign", "application/json", nil)
 	if err != nil {
@@ -39,9 +35,8 @@ func TestARestartTellsNoProgramThatItIsOver(t *testing.T) {
 			break
 		}
 	}
-	answer, err := client.Post("http://d/v1/restart", "application/json", nil)
-	if err != nil || answer.StatusCode != http.StatusOK {
-		t.Fatal(answer, err)
+	if outcome := restart(t, client); !outcome.Done {
+		t.Fatalf("%+v", outcome)
 	}
 	_ = stop() // what Run returned: from here on the process is to end at once
 	for deadline := time.After(100 * time.Millisecond); ; {
@@ -56,31 +51,58 @@ func TestARestartTellsNoProgramThatItIsOver(t *testing.T) {
 	}
 }
 
-// Without a record the next process run is another holder: what is led is handed over first.
-func TestARestartWithoutARecordHandsOver(t *testing.T) {
-	c := lone(t)
-	c.RecordDir, c.Program, c.Candidate = filepath.Join(t.TempDir(), "missing"), "/bin/true", false
-	client, _, stop := start(t, c)
-	response, err := client.Post("http://d/v1/elections/payments/campaign", "application/json", nil)
+// Where the next process can't go on from the record, it is another holder: what is led is
+// handed over first.
+func TestARestartHandsOverWhereTheNextLifeCanNotGoOn(t *testing.T) {
+	for name, handsOver := range map[string]struct {
+		keeps  bool
+		format int
+		why    string
+	}{
+		"no record":      {false, record.Format, "there is no record to go on from"},
+		"another format": {true, record.Format + 1, "has another format of the record"},
+		"an old program": {true, 0, "has another format of the record"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := lone(t)
+			c.RecordDir, c.Candidate = filepath.Join(t.TempDir(), "missing"), false
+			if handsOver.keeps {
+				c.RecordDir = inMemory(t)
+			}
+			c.Program = programFile(t, "", "cat <<'END'\n"+checked(t, c, handsOver.format)+"\nEND")
+			client, _, stop := start(t, c)
+			response, err := client.Post("http://d/v1/elections/payments/campaign", "application/json", nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer response.Body.Close()
+			lines := bufio.NewScanner(response.Body)
+			if !await(lines, `"elected"`) {
+				t.Fatal("it was not elected")
+			}
+			if outcome := restart(t, client); !outcome.Done || !strings.Contains(outcome.Message, handsOver.why) {
+				t.Fatalf("%+v", outcome)
+			}
+			if !await(lines, `"revoked"`) {
+				t.Error("the program that leads was not notified that it is over")
+			}
+			response.Body.Close()
+			if err := stop(); !errors.Is(err, agent.ErrRestart) {
+				t.Errorf("it ended with %v", err)
+			}
+		})
+	}
+}
+
+// inMemory returns a directory in which a record can be kept.
+func inMemory(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("/dev/shm", "lives")
 	if err != nil {
-		t.Fatal(err)
+		t.Skipf("a record needs a tmpfs at /dev/shm, which CI has: %v", err)
 	}
-	defer response.Body.Close()
-	lines := bufio.NewScanner(response.Body)
-	if !await(lines, `"elected"`) {
-		t.Fatal("it was not elected")
-	}
-	answer, err := client.Post("http://d/v1/restart", "application/json", nil)
-	if err != nil || answer.StatusCode != http.StatusOK {
-		t.Fatal(answer, err)
-	}
-	if !await(lines, `"revoked"`) {
-		t.Error("the program that leads was not notified that it is over")
-	}
-	response.Body.Close()
-	if err := stop(); !errors.Is(err, agent.ErrRestart) {
-		t.Errorf("it ended with %v", err)
-	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	return dir
 }
 
 // await reads up to a line that has the text.

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
 	"maps"
@@ -119,6 +120,36 @@ func (s Setting) Set(c *Config, text string) error {
 		return fmt.Errorf("%q is not a value; omit it for the default", text)
 	}
 	return nil
+}
+
+// JSON returns the setting as it is written in JSON: durations are texts, and a list is never null.
+func (s Setting) JSON(c *Config) any {
+	switch v := s.Field(c).(type) {
+	case *time.Duration:
+		return v.String()
+	case *[]string:
+		return append([]string{}, *v...)
+	default:
+		return v
+	}
+}
+
+// setJSON is the reverse of JSON.
+func (s Setting) setJSON(c *Config, value json.RawMessage) error {
+	field := s.Field(c)
+	if list, ok := field.(*[]string); ok {
+		*list = nil // else the text of the former list would be overwritten, which another Config may share
+	}
+	d, ok := field.(*time.Duration)
+	if !ok {
+		return json.Unmarshal(value, field)
+	}
+	var text string
+	err := json.Unmarshal(value, &text)
+	if err == nil {
+		*d, err = time.ParseDuration(text)
+	}
+	return err
 }
 
 // write returns the setting as a line of a configuration file.

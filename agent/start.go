@@ -71,13 +71,17 @@ func (a *agent) listenTCP() error {
 	}
 	l, err := net.Listen("tcp", a.cfg.HTTP)
 	if err != nil {
-		if errors.Is(err, syscall.EADDRINUSE) {
-			return configError("http", "choose another address", "%s is in use", a.cfg.HTTP)
-		}
-		return configError("http", "choose another address", "%v", err)
+		return httpError(a.cfg.HTTP, err)
 	}
 	a.server.TCP(l)
 	return nil
+}
+
+func httpError(address string, err error) error {
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return configError("http", "choose another address", "%s is in use", address)
+	}
+	return configError("http", "choose another address", "%v", err)
 }
 
 // maxSeeds is how many addresses membership accepts.

@@ -321,14 +321,17 @@ func (s *Server) restart(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	began := s.Clock()
-	ctx, cancel := s.outcomeTime(r)
-	defer cancel()
-	if err := s.Restart(ctx); err != nil {
+	handsOver, err := s.Restart(r.Context())
+	if err != nil {
 		answer(w, api.Outcome{Message: err.Error(), Waited: s.Clock().Sub(began).Milliseconds()})
 		return
 	}
 	w.Header().Set("Connection", "close")
-	answer(w, api.Outcome{Done: true, Waited: s.Clock().Sub(began).Milliseconds()})
+	message := ""
+	if handsOver != "" {
+		message = "what this agent leads is handed over first, since " + handsOver
+	}
+	answer(w, api.Outcome{Done: true, Message: message, Waited: s.Clock().Sub(began).Milliseconds()})
 	_ = http.NewResponseController(w).Flush()
-	s.Restarts()
+	s.Restarts(handsOver)
 }

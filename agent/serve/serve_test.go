@@ -43,11 +43,11 @@ type agent struct {
 func (a *agent) Ask(_ context.Context, command func(election.RequestID) election.Input) (election.Reply, error) {
 	return a.on(command(1))
 }
-func (a *agent) Ping(context.Context) error    { return a.ping }
-func (a *agent) Leave(context.Context) error   { close(a.left); return nil }
-func (a *agent) Restart(context.Context) error { return nil }
-func (a *agent) Restarts()                     {}
-func (a *agent) clock() election.Instant       { return election.Instant(a.now.Load()) }
+func (a *agent) Ping(context.Context) error              { return a.ping }
+func (a *agent) Leave(context.Context) error             { close(a.left); return nil }
+func (a *agent) Restart(context.Context) (string, error) { return "", nil }
+func (a *agent) Restarts(string)                         {}
+func (a *agent) clock() election.Instant                 { return election.Instant(a.now.Load()) }
 
 var self = election.Holder{Peer: "peer-a", Lineage: 1}
 

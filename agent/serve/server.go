@@ -49,9 +49,9 @@ type Commands interface {
 	// Leave begins the agent's stop, and returns once everything is handed over.
 	Leave(context.Context) error
 	// Restart tries whether the agent could start again, and returns why not. Restarts then ends
-	// this process; the next process goes on leading.
-	Restart(context.Context) error
-	Restarts()
+	// this process, and the next one goes on leading; else handsOver is why it can't.
+	Restart(context.Context) (handsOver string, err error)
+	Restarts(handsOver string)
 }
 
 // Config is what a server answers from.

@@ -15,6 +15,7 @@ import (
 
 	"github.com/doyen-election/doyen/agent"
 	"github.com/doyen-election/doyen/agent/hook"
+	"github.com/doyen-election/doyen/agent/record"
 	"github.com/doyen-election/doyen/internal/keeper"
 )
 
@@ -64,7 +65,11 @@ func runAgent(i *invocation) error {
 	config.Life = i.life
 	switch err := agent.Run(i.Context.Context, config, i.stderr); {
 	case errors.Is(err, agent.ErrRestart):
-		return i.restart(config.Program)
+		err := i.restart(config.Program)
+		if err != nil {
+			agent.LeaveWord(config.Socket, err)
+		}
+		return err
 	case err != nil:
 		return found.blame(err)
 	}
@@ -129,9 +134,9 @@ func printConfig(i *invocation, config agent.Config) error {
 	if !i.json {
 		return config.Fprint(i.stdout)
 	}
-	values := map[string]any{}
+	values := map[string]any{agent.RecordFormatKey: record.Format}
 	for _, s := range agent.Settings() {
-		values[s.Name] = jsonValue(s, &config)
+		values[s.Name] = s.JSON(&config)
 	}
 	values[electionsKey] = electionValues(config)
 	policy, err := config.Policy()

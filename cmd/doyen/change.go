@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/urfave/cli/v2"
 
@@ -96,52 +95,6 @@ func leaveCommand() command {
 	}
 }
 
-func restartCommand() command {
-	return command{
-		name:  "restart",
-		usage: "start this agent again from the program file as it is now, with no change of leader",
-		description: "For an upgrade, or a configuration that only a start reads. The agent's next process goes on leading\n" +
-			"what this one leads. The program file and the configuration are tried first, and nothing happens if\n" +
-			"they can't be used. Waits until the next process answers.\n\n" +
-			"Exit codes: 0 done, 1 refused, 3 the agent can't be reached.",
-		run: func(i *invocation) error {
-			return i.order("restart", "restarted", restarted)
-		},
-	}
-}
-
-// answersEvery is how often a restarting agent is asked whether it answers again.
-const answersEvery = 20 * time.Millisecond
-
-// restarted restarts the agent and waits until its next process answers.
-func restarted(ctx context.Context, c *client.Client) (api.Outcome, error) {
-	began := time.Now()
-	before, err := c.Agent(ctx)
-	if err != nil {
-		return api.Outcome{}, err
-	}
-	outcome, err := c.Restart(ctx)
-	if err != nil || !outcome.Done {
-		return outcome, err
-	}
-	c.Raw = nil // the outcome is what is shown
-	again := time.NewTicker(answersEvery)
-	defer again.Stop()
-	for {
-		now, err := c.Agent(ctx)
-		if err == nil && now.BootID != before.BootID {
-			outcome.Message = "version " + now.Version
-			outcome.Waited = time.Since(began).Milliseconds()
-			return outcome, nil
-		}
-		select {
-		case <-again.C:
-		case <-ctx.Done():
-			return outcome, err
-		}
-	}
-}
-
 // order asks for a change and prints the outcome. An outcome that is not done is a
 // refusal.
 func (i *invocation) order(what, done string, ask func(context.Context, *client.Client) (api.Outcome, error)) error {
@@ -152,9 +105,13 @@ func (i *invocation) order(what, done string, ask func(context.Context, *client.
 		return fmt.Errorf("%s: %w", what, err)
 	}
 	if !outcome.Done {
-		return &failure{code: exitFailed, what: what, err: errors.New(orDash(outcome.Message)), hint: "`doyen status` shows the current state"}
+		return refused(what, outcome, "`doyen status` shows the current state")
 	}
 	return i.answer(outcomeLine(outcome, done))
+}
+
+func refused(what string, o api.Outcome, hint string) error {
+	return &failure{code: exitFailed, what: what, err: errors.New(orDash(o.Message)), hint: hint}
 }
 
 // outcomeLine says what was done, who leads now, what the agent added, and how long it

@@ -34,15 +34,3 @@ func nonZero(d time.Duration) string {
 	}
 	return d.String()
 }
-
-// jsonValue is a setting as it is written in JSON.
-func jsonValue(s agent.Setting, c *agent.Config) any {
-	switch v := s.Field(c).(type) {
-	case *time.Duration:
-		return v.String()
-	case *[]string:
-		return append([]string{}, *v...)
-	default:
-		return v
-	}
-}

@@ -1,0 +1,240 @@
+package agent
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/doyen-election/doyen/agent/record"
+)
+
+const (
+	// tryLimit bounds the trial of the next life's program, which reads a few files.
+	tryLimit = 8 * time.Second
+	// maxTried bounds what that program may print, in bytes.
+	maxTried = 1 << 20
+	maxWord  = 4 << 10 // of the next life's word, in bytes
+)
+
+// RecordFormatKey is where `doyen agent --check-config -o json` says which format of the record
+// that program has.
+const RecordFormatKey = "record-format"
+
+// noRecordNow is why a restart hands over.
+const noRecordNow = "there is no record to go on from"
+
+// lasting are the settings that a holder can't change while it leads. Either the record is of
+// another agent then, or the other agents refuse this one.
+var lasting = []string{"name", "cluster", "data-dir", "socket", "record-dir", "quorum", "algorithm", "lease"}
+
+// Restart tries whether the next life can start from the program file and the configuration: a
+// next life that can't would cost the leaderships. The caller then calls Restarts. If the next
+// life can't go on from the record, what is led has to be handed over first, and Restart says why.
+func (c commands) Restart(ctx context.Context) (handsOver string, err error) {
+	handsOver, err = c.agent.tryNext(ctx, tryLimit)
+	if err != nil {
+		c.agent.logger.Warn("a restart was refused, and this agent goes on as it is", "why", err)
+	}
+	return handsOver, err
+}
+
+// Restarts ends the process, so that its next life starts.
+func (c commands) Restarts(handsOver string) {
+	c.agent.restart.Do(func() {
+		c.agent.handFirst = handsOver
+		close(c.agent.restarts)
+	})
+}
+
+func (a *agent) tryNext(ctx context.Context, limit time.Duration) (handsOver string, err error) {
+	select {
+	case <-a.leaving:
+		return "", errors.New("this agent is stopping; start it again once it has stopped")
+	default:
+	}
+	if a.cfg.Program == "" {
+		return "", errors.New("this agent is part of another program, which has to restart it")
+	}
+	next, format, err := a.nextConfig(ctx, limit)
+	if err != nil {
+		return "", err
+	}
+	for _, s := range Settings() {
+		now, then := fmt.Sprint(deref(s.JSON(&a.cfg))), fmt.Sprint(deref(s.JSON(&next)))
+		if slices.Contains(lasting, s.Name) && now != then {
+			return "", fmt.Errorf("--%s has changed from %q to %q, and an agent that goes on leading can't change it; restore it, or stop the agent, which hands over, and start it again%s",
+				s.Name, now, then, onAll(s.Name))
+		}
+	}
+	if err := a.tryPorts(next); err != nil {
+		return "", fmt.Errorf("the next process could not start: %w", err)
+	}
+	switch {
+	case !a.record.Kept():
+		return noRecordNow, nil
+	case format != record.Format:
+		return a.cfg.Program + " has another format of the record", nil
+	}
+	return "", nil
+}
+
+// onAll adds that a setting has to be the same on all agents.
+func onAll(setting string) string {
+	if slices.Contains([]string{"cluster", "quorum", "algorithm", "lease"}, setting) {
+		return "; it has to be the same on all agents, so stop all, change it, start all"
+	}
+	return ""
+}
+
+// deref returns what a pointer to a text, a number or a truth points to.
+func deref(v any) any {
+	switch v := v.(type) {
+	case *string:
+		return *v
+	case *bool:
+		return *v
+	case *int:
+		return *v
+	}
+	return v
+}
+
+// nextConfig has the program file say with which settings it would run, and which format of the
+// record it has; 0: it has none.
+func (a *agent) nextConfig(ctx context.Context, limit time.Duration) (next Config, format int, err error) {
+	began := time.Now()
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	program := a.cfg.Program
+	var said, complaint tried
+	try := exec.CommandContext(ctx, program, append(os.Args[1:len(os.Args):len(os.Args)], "--check-config", "--output", "json")...)
+	try.Args[0], try.Stdout, try.Stderr = os.Args[0], &said, &complaint
+	try.WaitDelay = time.Second // for a child of it that keeps the pipes
+	err = try.Run()
+	switch {
+	case ctx.Err() != nil:
+		return next, 0, fmt.Errorf("%s did not answer --check-config within %s; put a working program file in place, and try again", program, time.Since(began).Round(100*time.Millisecond))
+	case err != nil && complaint.Len() > 0:
+		return next, 0, fmt.Errorf("%s can't start with this configuration (%w): %s", program, err, complaint.first())
+	case err != nil:
+		return next, 0, fmt.Errorf("%s can't be started (%w); put a working program file in place, and try again", program, err)
+	}
+	next = a.cfg
+	values := map[string]json.RawMessage{}
+	err = json.Unmarshal(said.Bytes(), &values)
+	for _, s := range Settings() {
+		if value, known := values[s.Name]; known && err == nil {
+			err = s.setJSON(&next, value)
+		}
+	}
+	if value, known := values[RecordFormatKey]; known && err == nil {
+		err = json.Unmarshal(value, &format)
+	}
+	if _, names := values["name"]; err != nil || !names {
+		return next, 0, fmt.Errorf("%s is not Doyen, or does not answer --check-config as it should; put its program file in place, and try again", program)
+	}
+	return next, format, nil
+}
+
+// tryPorts reports whether the next life could listen where this one does not: its own places
+// this life can't try.
+func (a *agent) tryPorts(next Config) error {
+	own := []int{int(a.transport.Addr().Port()), int(a.membership.Addr().Port())}
+	bind, _ := parseAddr(next.Bind) // its program has validated it
+	for _, p := range []struct {
+		flag, network string
+		port          int
+	}{{"gossip-port", "tcp", next.GossipPort}, {"gossip-port", "udp", next.GossipPort}, {"peer-port", "tcp", next.PeerPort}} {
+		err := tryPort(p.network, net.JoinHostPort(bind.String(), strconv.Itoa(p.port)))
+		if err == nil || errors.Is(err, syscall.EADDRINUSE) && slices.Contains(own, p.port) {
+			continue
+		}
+		return portError(p.flag, next.Bind, p.port, err)
+	}
+	if next.HTTP == "" || next.HTTP == a.cfg.HTTP {
+		return nil
+	}
+	if err := tryPort("tcp", next.HTTP); err != nil {
+		return httpError(next.HTTP, err)
+	}
+	return nil
+}
+
+// tryPort listens for a moment.
+func tryPort(network, address string) error {
+	if network == "udp" {
+		l, err := net.ListenPacket(network, address)
+		if err != nil {
+			return err
+		}
+		return l.Close()
+	}
+	l, err := net.Listen(network, address)
+	if err != nil {
+		return err
+	}
+	return l.Close()
+}
+
+// tried keeps the start of what is written to it.
+type tried struct{ bytes.Buffer }
+
+func (t *tried) Write(p []byte) (int, error) {
+	t.Buffer.Write(p[:min(len(p), maxTried-t.Len())])
+	return len(p), nil
+}
+
+// first returns the first line, without the name that each error of the program begins with.
+func (t *tried) first() string {
+	line, _, _ := strings.Cut(strings.TrimPrefix(t.String(), "doyen: "), "\n")
+	return line
+}
+
+// wordPath is where a process that is to be the next life leaves word of why it can't start, for
+// `doyen restart`. The former life makes the file: no other start leaves one behind.
+func wordPath(socket string) string { return socket + ".next" }
+
+// expectNext makes the file for the next life's word.
+func (a *agent) expectNext() {
+	_ = os.Remove(wordPath(a.cfg.Socket))
+	f, err := os.OpenFile(wordPath(a.cfg.Socket), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		a.logger.Debug("doyen restart will not be able to say why the next process can't start", "err", err)
+		return
+	}
+	_ = f.Close() // nothing was written
+}
+
+// LeaveWord writes why this process can't be the next life, if `doyen restart` may wait for it.
+func LeaveWord(socket string, why error) {
+	f, err := os.OpenFile(wordPath(socket), os.O_WRONLY|os.O_TRUNC|syscall.O_NOFOLLOW, 0)
+	if err != nil {
+		return
+	}
+	_, _ = f.WriteString(why.Error()) // the log has it too
+	_ = f.Close()
+}
+
+// NextFailed returns why the next process of a restarting agent could not start; empty: it has
+// started, or has not said why it could not.
+func NextFailed(socket string) string {
+	f, err := os.OpenFile(wordPath(socket), os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return ""
+	}
+	defer f.Close()
+	word, _ := io.ReadAll(io.LimitReader(f, maxWord))
+	line, _, _ := strings.Cut(string(word), "\n")
+	return line
+}

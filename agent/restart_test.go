@@ -1,0 +1,169 @@
+package agent_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/doyen-election/doyen/agent"
+	"github.com/doyen-election/doyen/agent/record"
+)
+
+// checked is what `doyen agent --check-config -o json` prints for a configuration.
+func checked(t *testing.T, c agent.Config, format int) string {
+	t.Helper()
+	c, err := c.Resolve()
+	if err != nil {
+		t.Fatal(err)
+	}
+	values := map[string]any{agent.RecordFormatKey: format}
+	for _, s := range agent.Settings() {
+		values[s.Name] = s.JSON(&c)
+	}
+	text, err := json.Marshal(values)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// programFile writes a program file that only prints a text.
+func programFile(t *testing.T, path, text string) string {
+	t.Helper()
+	if path == "" {
+		path = filepath.Join(t.TempDir(), "doyen")
+	}
+	// By a rename, as packages do: a file that is being written can't be executed.
+	err := os.WriteFile(path+".new", []byte("#!/bin/sh\n"+text+"\n"), 0o700)
+	if err == nil {
+		err = os.Rename(path+".new", path)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// A mistake that can be seen before a restart changes nothing: the agent says why, and goes on.
+func TestARestartThatWouldFailIsRefused(t *testing.T) {
+	t.Parallel()
+	busy, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer busy.Close()
+	_, text, _ := net.SplitHostPort(busy.Addr().String())
+	taken, err := strconv.Atoi(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := lone(t)
+	c.Program = filepath.Join(t.TempDir(), "doyen")
+	client, out, stop := start(t, c)
+	prints := func(change func(*agent.Config)) string {
+		next := c
+		change(&next)
+		return "cat <<'END'\n" + checked(t, next, record.Format) + "\nEND"
+	}
+	for name, refused := range map[string]struct{ program, want string }{
+		"another program":      {"true", "is not Doyen"},
+		"another JSON":         {"echo '{}'", "is not Doyen"},
+		"a bad configuration":  {"echo 'doyen: --lease: bad' >&2; exit 78", "can't start with this configuration (exit status 78): --lease: bad"},
+		"one that dies":        {"kill -9 $$", "can't be started (signal: killed)"},
+		"name":                 {prints(func(c *agent.Config) { c.Name = "b" }), `--name has changed from "a" to "b"`},
+		"cluster":              {prints(func(c *agent.Config) { c.Cluster = "other" }), "--cluster has changed"},
+		"data directory":       {prints(func(c *agent.Config) { c.DataDir = "/elsewhere" }), "--data-dir has changed"},
+		"socket":               {prints(func(c *agent.Config) { c.Socket = "/elsewhere" }), "--socket has changed"},
+		"record directory":     {prints(func(c *agent.Config) { c.RecordDir = "/elsewhere" }), "--record-dir has changed"},
+		"quorum":               {prints(func(c *agent.Config) { c.Quorum = false }), "stop all, change it, start all"},
+		"algorithm":            {prints(func(c *agent.Config) { c.Algorithm = "ring" }), "--algorithm has changed"},
+		"lease":                {prints(func(c *agent.Config) { c.Profile = "wan" }), `--lease has changed from "1.2s" to "6s"`},
+		"gossip port is taken": {prints(func(c *agent.Config) { c.GossipPort = taken }), "--gossip-port: 127.0.0.1 port " + text + " is in use"},
+		"peer port is taken":   {prints(func(c *agent.Config) { c.PeerPort = taken }), "--peer-port: 127.0.0.1 port " + text + " is in use"},
+		"http is taken":        {prints(func(c *agent.Config) { c.HTTP = busy.Addr().String() }), "--http: " + busy.Addr().String() + " is in use"},
+		"foreign address":      {prints(func(c *agent.Config) { c.Bind, c.Advertise = "192.0.2.1", "192.0.2.1" }), "192.0.2.1 is not an address of this host"},
+	} {
+		programFile(t, c.Program, refused.program)
+		outcome := restart(t, client)
+		if outcome.Done || !strings.Contains(outcome.Message, refused.want) {
+			t.Errorf("%s: %+v, want %q", name, outcome, refused.want)
+		}
+		if !strings.Contains(out.String(), "a restart was refused") {
+			t.Errorf("%s: the log has no word of it:\n%s", name, out)
+		}
+	}
+	if err := os.Remove(c.Program); err != nil {
+		t.Fatal(err)
+	}
+	if outcome := restart(t, client); outcome.Done || !strings.Contains(outcome.Message, "can't be started") {
+		t.Errorf("no program file: %+v", outcome)
+	}
+	if status, _ := get(t, client, "/livez"); status != http.StatusOK {
+		t.Errorf("the agent suffered: %d", status)
+	}
+	if err := stop(); err != nil {
+		t.Errorf("it ended with %v", err)
+	}
+}
+
+// outcome is the answer to POST /v1/restart.
+type outcome struct {
+	Done    bool
+	Message string
+}
+
+func restart(t *testing.T, client *http.Client) (o outcome) {
+	t.Helper()
+	response, err := client.Post("http://d/v1/restart", "application/json", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	if err == nil {
+		err = json.Unmarshal(body, &o)
+	}
+	if err != nil || response.StatusCode != http.StatusOK {
+		t.Fatal(response.Status, string(body), err)
+	}
+	return o
+}
+
+// The process that was to be the next life leaves word of why it can't start, and no other does.
+func TestOnlyAnExpectedStartLeavesWordOfItsFailure(t *testing.T) {
+	t.Parallel()
+	c := lone(t)
+	if err := os.MkdirAll(filepath.Dir(c.Socket), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	c.RecordDir = filepath.Join(t.TempDir(), "missing") // so that this process hands over, and can start again
+	agent.LeaveWord(c.Socket, fmt.Errorf("not expected"))
+	if why := agent.NextFailed(c.Socket); why != "" {
+		t.Errorf("%q", why)
+	}
+	c.Program = programFile(t, "", "cat <<'END'\n"+checked(t, c, record.Format)+"\nEND")
+	client, _, stop := start(t, c)
+	if outcome := restart(t, client); !outcome.Done {
+		t.Fatalf("%+v", outcome)
+	}
+	_ = stop()
+	if why := agent.NextFailed(c.Socket); why != "" {
+		t.Errorf("%q", why)
+	}
+	agent.LeaveWord(c.Socket, fmt.Errorf("the first line\nthe second"))
+	if why := agent.NextFailed(c.Socket); why != "the first line" {
+		t.Errorf("%q", why)
+	}
+	_, _, stop = start(t, c) // in vain until the former one has ended
+	defer stop()
+	if why := agent.NextFailed(c.Socket); why != "" {
+		t.Errorf("after a start that worked: %q", why)
+	}
+}

@@ -1,0 +1,122 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/doyen-election/doyen/agent"
+	"github.com/doyen-election/doyen/api"
+	"github.com/doyen-election/doyen/client"
+)
+
+const (
+	// answersEvery is how often a restarting agent is asked whether it answers again.
+	answersEvery = 20 * time.Millisecond
+	// quietly is for how long nothing is said about that. Most restarts take less.
+	quietly = time.Second
+	// nextLimit bounds the wait for the agent's next process: it may have to hand over first,
+	// which takes a lease and a run of the hook, and the keeper tries again every 5 s at least.
+	nextLimit = 30 * time.Second
+)
+
+func restartCommand() command {
+	return command{
+		name:  "restart",
+		usage: "start this agent again from the program file as it is now, with no change of leader",
+		description: "For an upgrade, or a configuration that only a start reads. The agent's next process goes on leading\n" +
+			"what this one leads. The program file, the configuration and the ports are tried first, and nothing\n" +
+			"happens if they can't be used. Waits up to " + nextLimit.String() + " until the next process answers.\n\n" +
+			"Exit codes: 0 done, 1 refused, or no next process answers, 3 the agent can't be reached.",
+		run: restartAgent,
+	}
+}
+
+func restartAgent(i *invocation) error {
+	ctx, cancel := i.change()
+	defer cancel()
+	c := i.client()
+	before, err := c.Agent(ctx)
+	if err != nil {
+		return fmt.Errorf("restart: %w", err)
+	}
+	began := time.Now()
+	outcome, err := c.Restart(ctx)
+	if e, ok := errors.AsType[*client.APIError](err); ok && e.Status == http.StatusNotFound {
+		return &failure{code: exitFailed, what: "restart", err: fmt.Errorf("this agent has version %s, which can't restart so", printable(before.Version)),
+			hint: "stop it, which hands over, and start it again: systemctl restart doyen"}
+	}
+	if err != nil {
+		return fmt.Errorf("restart: %w", err)
+	}
+	if !outcome.Done {
+		return refused("restart", outcome, "nothing was changed: the agent goes on as it is")
+	}
+	c.Raw = nil // the outcome is what is shown
+	now, err := i.awaitNext(ctx, c, before.BootID, nextLimit)
+	if err != nil {
+		return err
+	}
+	if outcome.Message != "" {
+		outcome.Message += "; "
+	}
+	outcome.Message += "version " + now.Version
+	outcome.Waited = time.Since(began).Milliseconds()
+	if i.body, err = json.Marshal(outcome); err != nil {
+		return fmt.Errorf("encode the outcome: %w", err)
+	}
+	return i.answer(outcomeLine(outcome, "restarted"))
+}
+
+// awaitNext waits until a process of the agent answers that is another than before. It says on
+// stderr what it waits for, and how the next process failed.
+func (i *invocation) awaitNext(ctx context.Context, c *client.Client, before string, limit time.Duration) (api.Agent, error) {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	again, late := time.NewTicker(answersEvery), time.After(quietly)
+	defer again.Stop()
+	said, same := "", false
+	for {
+		now, err := c.Agent(ctx)
+		if err == nil && now.BootID != before {
+			return now, nil
+		}
+		if ctx.Err() == nil {
+			same = err == nil
+		}
+		if why := agent.NextFailed(c.Socket()); why != "" && why != said {
+			said = why
+			fmt.Fprintf(i.stderr, "doyen: restart: the agent's next process could not start: %s\n", printable(why))
+		}
+		select {
+		case <-again.C:
+			continue
+		case <-late:
+			fmt.Fprintf(i.stderr, "doyen: restart: waiting until the agent's next process answers at %s, up to %s\n", printable(c.Socket()), limit)
+			continue
+		case <-ctx.Done():
+		}
+		if errors.Is(ctx.Err(), context.Canceled) {
+			return now, fmt.Errorf("restart: %w", ctx.Err())
+		}
+		return now, nextMissing(c.Socket(), said, same, limit)
+	}
+}
+
+// nextMissing is the error when no next process of the agent answered in time.
+func nextMissing(socket, why string, same bool, limit time.Duration) error {
+	missing := &failure{code: exitFailed, what: "restart",
+		err:  fmt.Errorf("no next process of the agent answers at %s after %s", socket, limit),
+		hint: "read the agent's log (`journalctl -u doyen`), repair what it reports or put the former program file in place, and start the agent: systemctl restart doyen"}
+	switch {
+	case same:
+		missing.err = fmt.Errorf("the agent has not ended after %s: the process before still answers at %s", limit, socket)
+		missing.hint = "it may still be handing over: its log and `doyen status` show more"
+	case why != "":
+		missing.err = fmt.Errorf("%w; the last one ended with: %s", missing.err, why)
+	}
+	return missing
+}

@@ -1,0 +1,96 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/doyen-election/doyen/api"
+	"github.com/doyen-election/doyen/client"
+)
+
+// lives answers as an agent whose boot ID changes once it was asked to restart and has been asked
+// again so many times; negative: never.
+func lives(t *testing.T, after int32) (socket string) {
+	t.Helper()
+	dir, err := os.MkdirTemp("/tmp", "doyen")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	socket = filepath.Join(dir, "s")
+	listener, err := net.Listen("unix", socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var restarted atomic.Bool
+	var asked atomic.Int32
+	mux := http.NewServeMux()
+	mux.HandleFunc("/v1/restart", func(w http.ResponseWriter, _ *http.Request) {
+		restarted.Store(true)
+		fmt.Fprint(w, `{"done":true,"message":"what this agent leads is handed over first, since x","waited_ms":9}`)
+	})
+	mux.HandleFunc("/v1/agent", func(w http.ResponseWriter, _ *http.Request) {
+		boot := "1"
+		if restarted.Load() && after >= 0 && asked.Add(1) > after {
+			boot = "2"
+		}
+		fmt.Fprintf(w, `{"boot_id":%q,"version":"9.9.9"}`, boot)
+	})
+	server := &http.Server{Handler: mux}
+	go server.Serve(listener)
+	t.Cleanup(func() { server.Close() })
+	return socket
+}
+
+func TestARestartIsShownWithItsOutcome(t *testing.T) {
+	socket := lives(t, 3)
+	var out, problems bytes.Buffer
+	if code := run(t.Context(), []string{"doyen", "restart", "--socket", socket, "-o", "json"}, nil, &out, &problems); code != exitOK {
+		t.Fatalf("exit code %d: %s", code, &problems)
+	}
+	var outcome api.Outcome
+	if err := json.Unmarshal(out.Bytes(), &outcome); err != nil || !outcome.Done || outcome.Message != "what this agent leads is handed over first, since x; version 9.9.9" || bytes.Count(out.Bytes(), []byte("\n")) != 1 {
+		t.Errorf("%q: %v", &out, err)
+	}
+}
+
+// A next process that does not come: the command waits no longer than it says, and says how that
+// process ended and what to do.
+func TestANextProcessThatDoesNotComeIsAnError(t *testing.T) {
+	socket := lives(t, -1)
+	c := client.New(socket)
+	defer c.Close()
+	for name, missing := range map[string]struct{ word, socket, want string }{
+		"the former one still answers": {"", socket, "the process before still answers"},
+		"nobody answers":               {"", socket + "x", "no next process of the agent answers at " + socket + "x after 50ms"},
+		"it left word":                 {"--bind: bad\n", socket + "x", "the last one ended with: --bind: bad"},
+	} {
+		var progress bytes.Buffer
+		if err := os.WriteFile(missing.socket+".next", []byte(missing.word), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		i := &invocation{shell: &shell{stderr: &progress}}
+		_, err := i.awaitNext(t.Context(), client.New(missing.socket), "1", 50*time.Millisecond)
+		if code := report(&progress, err); code != exitFailed || !strings.Contains(progress.String(), missing.want) || !strings.Contains(progress.String(), "\nhint: ") {
+			t.Errorf("%s: exit code %d\n%s", name, code, &progress)
+		}
+		if missing.word != "" && !strings.HasPrefix(progress.String(), "doyen: restart: the agent's next process could not start: --bind: bad\n") {
+			t.Errorf("%s: no progress\n%s", name, &progress)
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := (&invocation{shell: &shell{}}).awaitNext(ctx, c, "1", time.Minute); err == nil {
+		t.Error("an interrupt did not end the wait")
+	}
+}
