@@ -17,7 +17,7 @@ var limits = []struct {
 	folders        []string // and what is below them
 	code, comments int      // lines
 }{
-	{"the heart", []string{"election", "bully", "ring", "failuredetector", "quorum", "contest", "elector"}, 7265, 1215},
+	{"the heart", []string{"election", "bully", "ring", "failuredetector", "quorum", "contest", "elector"}, 7275, 1215},
 	{"the testbed", []string{"testbed", "cmd/testbed"}, 23350, 2420},
 }
 

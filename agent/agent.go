@@ -83,12 +83,13 @@ func Run(ctx context.Context, cfg Config, stderr io.Writer) error {
 	if err := cfg.Validate(); err != nil {
 		return err
 	}
-	logger := newLogger(cfg, stderr)
 	policy, err := cfg.Policy()
 	if err != nil {
 		return err
 	}
-	a := &agent{cfg: cfg, access: policy, files: openFiles(), logger: logger, leaving: make(chan struct{}), restarts: make(chan struct{})}
+	a := &agent{cfg: cfg, access: policy, files: openFiles(), leaving: make(chan struct{}), restarts: make(chan struct{})}
+	a.logger = newLogger(cfg, &a.level, stderr)
+	a.settings.Store(&cfg)
 	if err := a.start(); err != nil {
 		LeaveWord(cfg.Socket, err)
 		return errors.Join(err, a.abort())
@@ -97,8 +98,8 @@ func Run(ctx context.Context, cfg Config, stderr io.Writer) error {
 	return a.run(ctx, stderr)
 }
 
-func newLogger(c Config, w io.Writer) *slog.Logger {
-	var level slog.Level
+// newLogger returns a logger at the configuration's level, which level can change.
+func newLogger(c Config, level *slog.LevelVar, w io.Writer) *slog.Logger {
 	_ = level.UnmarshalText([]byte(c.LogLevel)) // validated
 	opts := &slog.HandlerOptions{Level: level}
 	if c.LogFormat == "json" {
@@ -118,7 +119,11 @@ func readable(_ []string, a slog.Attr) slog.Attr {
 
 // agent is everything one agent runs.
 type agent struct {
-	cfg       Config
+	cfg       Config                 // as at the start
+	settings  atomic.Pointer[Config] // as after the last reload; replaced, never changed
+	reloads   sync.Mutex             // one at a time
+	stopTCP   func()                 // ends the TCP listener; nil: there is none; guarded by reloads
+	level     slog.LevelVar
 	access    *access.Policy
 	files     int // that the socket API may have open; 0: any number
 	logger    *slog.Logger
@@ -139,10 +144,11 @@ type agent struct {
 	store      *store.Store
 	transport  *transport.Transport
 	membership *membership.Membership
-	hooks      *hook.Runner
+	keys       *keyring
 	pages      *pages.Keeper
 	metrics    *metrics
 	loop       *loop
+	startHooks func(Config) *hook.Runner
 	writer     *writer
 	server     *serve.Server
 }
@@ -176,7 +182,7 @@ func (a *agent) start() error {
 		return errors.Join(err, socket.Close())
 	}
 	a.server = a.newServer(hub)
-	if err := a.listenTCP(); err != nil {
+	if err := a.listenTCP(a.cfg.HTTP); err != nil {
 		return errors.Join(err, socket.Close())
 	}
 	a.server.Socket(socket)
@@ -214,7 +220,7 @@ func (a *agent) connect() (err error) {
 		Cluster: a.cfg.Cluster, Key: key, OtherKeys: otherKeys, Signer: a.store.Key(),
 		Bind: bind, Port: a.cfg.GossipPort, Advertise: advertise,
 		Self:        a.self(netip.AddrPortFrom(advertise, a.transport.Addr().Port())),
-		Join:        a.seeds(),
+		Join:        a.seeds(a.cfg.Join),
 		DefaultPort: DefaultGossipPort,
 		Pace:        membership.Pace(a.cfg.Profile),
 		PeerIDOf:    transport.PeerIDOf,
@@ -266,14 +272,15 @@ func (a *agent) newCore(state election.State, hub *watch.Hub) error {
 		return fmt.Errorf("start elector: %w", err)
 	}
 	actors := newActors(a.past, a.record.WriteActors)
-	if commands := a.cfg.hooks(); commands.Any() {
+	a.startHooks = func(c Config) *hook.Runner {
+		commands := c.hooks()
 		commands.Ran = actors.hook
-		a.hooks = hook.Start(commands, a.logger.With("part", "hook"))
+		return hook.Start(commands, a.logger.With("part", "hook"))
 	}
 	a.writer = newWriter(a.store, a.metrics.fsync.observe, a.logger)
 	a.loop = newLoop(loopConfig{
 		adopt: a.roster.Store,
-		core:  core, network: a.transport, gossip: a.membership, writer: a.writer, hooks: a.hooks, past: a.past, hub: hub, pages: a.pages,
+		core:  core, network: a.transport, gossip: a.membership, writer: a.writer, past: a.past, hub: hub, pages: a.pages,
 		record: a.record, noRecord: a.noRecord, known: knownVoters(a.past),
 		campaigns: campaign.New(campaign.Config{
 			Priority: a.cfg.Priority, Host: a.cfg.Candidate, Preempt: a.cfg.Preempt, PreemptDelay: a.cfg.PreemptDelay,
@@ -284,17 +291,21 @@ func (a *agent) newCore(state election.State, hub *watch.Hub) error {
 		clock: boottime.Now, suspended: a.suspends.Seen, life: a.cfg.Life, lease: a.cfg.Lease, heartbeat: a.cfg.Heartbeat, voters: a.cfg.Voters, self: holder, name: a.cfg.Name,
 		observe: a.metrics.step.observe, logger: a.logger, wasDrained: a.store.Drained(), drained: a.store.DrainedSince, expected: a.cfg.expected(),
 	})
+	if a.cfg.hooks().Any() {
+		a.loop.hooks = a.startHooks(a.cfg)
+	}
 	return nil
 }
 
 func (a *agent) newServer(hub *watch.Hub) *serve.Server {
 	a.metrics.watch(a.cfg, a.loop, a.transport)
+	a.keys = &keyring{path: a.cfg.KeyFile, gossip: a.membership, logger: a.logger.With("part", "keys")}
 	return serve.New(serve.Config{
 		Name: a.cfg.Name, Version: Version, Cluster: a.cfg.Cluster, Algorithm: a.cfg.Algorithm,
 		Self: a.loop.self, Run: a.runID, Lease: a.cfg.Lease, Picture: a.loop.Picture, Clock: boottime.Now, Hub: hub,
-		Keyring: &keyring{path: a.cfg.KeyFile, gossip: a.membership, logger: a.logger.With("part", "keys")},
+		Keyring: a.keys,
 		History: a.loop.history.List, Heartbeat: a.cfg.Heartbeat,
-		Preempt: a.cfg.Preempt, PreemptDelay: a.cfg.PreemptDelay, Campaigns: a.loop,
+		Preemption: a.preemption, Campaigns: a.loop,
 		Metrics: a.metrics.handler(), Logger: a.logger.With("part", "api"), Commands: commands{a.loop, a},
 		KeepDrain: a.store.SetDrained,
 		Access:    a.access, Files: a.files, Hosts: a.cfg.hosts(),

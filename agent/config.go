@@ -66,6 +66,11 @@ type Config struct {
 	// Program is the file that the next life is started from; empty: Restart is refused.
 	Program string
 
+	// Reread returns the configuration as it is now, resolved and valid; nil: a reload is refused.
+	// Each element of Hangups asks for a reload.
+	Reread  func() (Config, error)
+	Hangups <-chan os.Signal
+
 	// GuardHooks has a guard process end hook runs at their deadline even if the agent is frozen
 	// or killed. The main function must call hook.Guard. No flag sets GuardHooks.
 	GuardHooks bool

@@ -42,6 +42,7 @@ func (a *agent) run(ctx context.Context, stderr io.Writer) error {
 	running.Go(func() { a.pages.Run(loopCtx) })
 	running.Go(func() { a.watchdog(loopCtx) })
 	running.Go(func() { a.tellStatus(loopCtx) })
+	running.Go(func() { a.obeyHangups(loopCtx) })
 
 	fmt.Fprintf(stderr, "doyen: agent %s ready: socket %s, peers %s, gossip %s\n",
 		a.cfg.Name, a.cfg.Socket, a.transport.Addr(), a.membership.Addr())
@@ -188,10 +189,10 @@ func (a *agent) close() error {
 		a.logger.Info("the record was not removed; no agent can go on with it", "err", err)
 	}
 	err := errors.Join(a.membership.Close(), a.record.Close())
-	if a.hooks != nil {
+	if a.loop.hooks != nil {
 		finish, done := context.WithTimeout(context.Background(), hookLimit)
 		defer done()
-		a.hooks.Close(finish)
+		a.loop.hooks.Close(finish)
 	}
 	err = errors.Join(err, a.store.Close())
 	a.logger.Info("stopped")
@@ -209,8 +210,8 @@ func (a *agent) abort() error {
 	if a.server != nil {
 		errs = errors.Join(errs, a.server.Close(ctx))
 	}
-	if a.hooks != nil {
-		a.hooks.Close(ctx)
+	if a.loop != nil && a.loop.hooks != nil {
+		a.loop.hooks.Close(ctx)
 	}
 	if a.membership != nil {
 		errs = errors.Join(errs, a.membership.Close())

@@ -30,6 +30,24 @@ type keyring struct {
 	logger *slog.Logger
 }
 
+// Reload replaces the keys by those of a key file, which is the agent's from now on. It reports
+// whether there is any difference.
+func (k *keyring) Reload(path string, keys [][]byte) (changed bool, err error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if slices.EqualFunc(k.gossip.Keys(), keys, bytes.Equal) {
+		changed = k.path != path
+		k.path = path
+		return changed, nil
+	}
+	if err := k.gossip.SetKeys(keys); err != nil {
+		return false, err
+	}
+	k.path = path
+	k.logger.Info("cluster keys read again", "in_use", fingerprint(keys[0]), "accepted", len(keys))
+	return true, nil
+}
+
 // fingerprint names a key without revealing it: the first 8 bytes of its SHA-256, in hexadecimal.
 func fingerprint(key []byte) string {
 	sum := sha256.Sum256(append([]byte("doyen cluster key "), key...))
@@ -124,7 +142,7 @@ func (k *keyring) keep(held, next [][]byte) error {
 		return fmt.Errorf("read the key file: %w", bad)
 	}
 	if !slices.EqualFunc(there, held, bytes.Equal) {
-		return fmt.Errorf("%s differs from the keys that this agent uses: it was edited since the start; restart the agent, or restore the file", path)
+		return fmt.Errorf("%s differs from the keys that this agent uses: it was edited since it was read; run `doyen reload`, or restore the file", path)
 	}
 	var text strings.Builder
 	for _, key := range next {

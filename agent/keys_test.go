@@ -145,7 +145,7 @@ func TestAKeyChangeThatCannotBeKeptIsNotMade(t *testing.T) {
 		"no key file":      {[][]byte{one}, api.KeysRequest{Add: "x"}, func(k *keyring, _ *ring) { k.path = "" }, api.CodeBadRequest, "--key-file"},
 		"edited by hand": {[][]byte{one, two}, api.KeysRequest{Use: fingerprint(two)}, func(k *keyring, _ *ring) {
 			_ = os.WriteFile(k.path, []byte(encoded(three)), 0o600)
-		}, api.CodeUnavailable, "edited since the start"},
+		}, api.CodeUnavailable, "edited since it was read"},
 		"gone": {[][]byte{one, two}, api.KeysRequest{Use: fingerprint(two)}, func(k *keyring, _ *ring) { _ = os.Remove(k.path) }, api.CodeUnavailable, "nothing was changed"},
 		"gossip refuses": {[][]byte{one, two}, api.KeysRequest{Use: fingerprint(two)}, func(_ *keyring, r *ring) {
 			r.err = errors.New("no")

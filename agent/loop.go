@@ -34,7 +34,7 @@ type loopConfig struct {
 	network network
 	gossip  gossip
 	writer  *writer
-	hooks   *hook.Runner // nil: no hook
+	hooks   *hook.Runner // nil: no hook; owned by the goroutine of run
 	past    *record.Past // nil: no earlier life
 	// wasDrained: the agent was drained when it stopped.
 	wasDrained bool

@@ -22,6 +22,8 @@ type Setting struct {
 	Choices []string
 	// Found: a zero value means "not given", and the agent finds a value itself (Resolve).
 	Found bool
+	// Live: a reload applies it; any other setting needs a restart.
+	Live bool
 	// Help explains the setting in a line, with the placeholder of its value in backquotes.
 	Help string
 }
@@ -47,9 +49,9 @@ func Settings() []Setting {
 			Help: "`PORT` for gossip, TCP and UDP; 0 for any free one"},
 		{Name: "peer-port", Field: func(c *Config) any { return &c.PeerPort },
 			Help: "`PORT` for the direct connections, TCP; 0 for any free one"},
-		{Name: "join", Field: func(c *Config) any { return &c.Join },
+		{Name: "join", Field: func(c *Config) any { return &c.Join }, Live: true,
 			Help: "`HOST[:PORT]` of any other agent, repeatable; retried forever"},
-		{Name: "key-file", Field: func(c *Config) any { return &c.KeyFile },
+		{Name: "key-file", Field: func(c *Config) any { return &c.KeyFile }, Live: true,
 			Help: "`FILE` with the cluster key, required unless --bind is loopback (default: none)"},
 		{Name: "voters", Field: func(c *Config) any { return &c.Voters },
 			Help: "`NAMES` of the first roster, a,b,c, the same on every agent (default: this agent alone, unless --join is given)"},
@@ -57,13 +59,13 @@ func Settings() []Setting {
 			Help: "a leader needs a majority of the voters; --quorum=false is for advisory use, two agents may lead then"},
 		{Name: "algorithm", Field: func(c *Config) any { return &c.Algorithm }, Choices: []string{"bully", "ring"},
 			Help: "`NAME` of the election algorithm: bully or ring"},
-		{Name: "priority", Field: func(c *Config) any { return &c.Priority },
+		{Name: "priority", Field: func(c *Config) any { return &c.Priority }, Live: true,
 			Help: "`NUMBER`; the candidate with the highest leads; 0 never leads"},
-		{Name: "preempt", Field: func(c *Config) any { return &c.Preempt },
+		{Name: "preempt", Field: func(c *Config) any { return &c.Preempt }, Live: true,
 			Help: "a leader hands over to a candidate with a strictly higher priority"},
-		{Name: "preempt-delay", Field: func(c *Config) any { return &c.PreemptDelay },
+		{Name: "preempt-delay", Field: func(c *Config) any { return &c.PreemptDelay }, Live: true,
 			Help: "`TIME` for which a higher-priority candidate must be present before the leader hands over"},
-		{Name: "candidate", Field: func(c *Config) any { return &c.Candidate },
+		{Name: "candidate", Field: func(c *Config) any { return &c.Candidate }, Live: true,
 			Help: "be a candidate in the election \"default\" on behalf of this host"},
 		{Name: "profile", Field: func(c *Config) any { return &c.Profile }, Choices: []string{"local", "lan", "wan"},
 			Help: "`NAME`: local, lan or wan; sets --heartbeat and --lease to 50ms/300ms, 200ms/1.2s or 1s/6s"},
@@ -71,15 +73,15 @@ func Settings() []Setting {
 			Help: "`TIME` between heartbeats (default: the profile's)"},
 		{Name: "lease", Field: func(c *Config) any { return &c.Lease }, Found: true,
 			Help: "`TIME` a leadership lasts after a majority last confirmed it (default: the profile's)"},
-		{Name: "on-change", Field: func(c *Config) any { return &c.OnChange },
+		{Name: "on-change", Field: func(c *Config) any { return &c.OnChange }, Live: true,
 			Help: "`CMD` to run when the leader of \"default\" changes (use the file for other elections), with DOYEN_ELECTION, DOYEN_EVENT, DOYEN_LEADER and DOYEN_TERM, and JSON on its stdin (default: none)"},
-		{Name: "http", Field: func(c *Config) any { return &c.HTTP },
+		{Name: "http", Field: func(c *Config) any { return &c.HTTP }, Live: true,
 			Help: "`ADDR:PORT` of a read-only listener: /leader /livez /readyz /metrics, and a status page at / (default: none)"},
 		{Name: "http-hosts", Field: func(c *Config) any { return &c.HTTPHosts },
 			Help: "host `NAMES` accepted in requests to --http, besides IP addresses, localhost and this host's own names"},
 		{Name: "keeper", Field: func(c *Config) any { return &c.Keeper },
 			Help: "a small parent process starts the agent again at once when it dies or hangs, and the agent goes on leading (Linux)"},
-		{Name: "log-level", Field: func(c *Config) any { return &c.LogLevel }, Choices: []string{"debug", "info", "warn", "error"},
+		{Name: "log-level", Field: func(c *Config) any { return &c.LogLevel }, Choices: []string{"debug", "info", "warn", "error"}, Live: true,
 			Help: "`LEVEL`: debug, info, warn or error"},
 		{Name: "log-format", Field: func(c *Config) any { return &c.LogFormat }, Choices: []string{"text", "json"},
 			Help: "`FORMAT`: text or json"},

@@ -3,7 +3,6 @@ package agent
 import (
 	"errors"
 	"fmt"
-	"net"
 	"slices"
 	"strings"
 	"syscall"
@@ -64,19 +63,6 @@ func (a *agent) resetGenesis(s election.State) (election.State, error) {
 	return s, nil
 }
 
-// listenTCP starts the optional read-only listener.
-func (a *agent) listenTCP() error {
-	if a.cfg.HTTP == "" {
-		return nil
-	}
-	l, err := net.Listen("tcp", a.cfg.HTTP)
-	if err != nil {
-		return httpError(a.cfg.HTTP, err)
-	}
-	a.server.TCP(l)
-	return nil
-}
-
 func httpError(address string, err error) error {
 	if errors.Is(err, syscall.EADDRINUSE) {
 		return configError("http", "choose another address", "%s is in use", address)
@@ -89,8 +75,8 @@ const maxSeeds = 64
 
 // seeds are the addresses at which this agent joins gossip: as configured, and where the
 // voters were. It joins by itself: agents that never missed it do not look for it.
-func (a *agent) seeds() []string {
-	all := slices.Clone(a.cfg.Join)
+func (a *agent) seeds(join []string) []string {
+	all := slices.Clone(join)
 	for _, v := range knownVoters(a.past) {
 		if at := v.Gossip.String(); v.Peer != a.store.Peer() && v.Gossip.IsValid() && len(all) < maxSeeds && !slices.Contains(all, at) {
 			all = append(all, at)

@@ -177,6 +177,14 @@ type Outcome struct {
 	Waited  int64   `json:"waited_ms"`
 }
 
+// Reload answers POST /v1/reload. If it is not done, nothing was changed, and Message says what is
+// wrong.
+type Reload struct {
+	Outcome
+	Applied      []string `json:"applied"`       // the settings that have changed and count from now on
+	NeedsRestart []string `json:"needs_restart"` // those that have changed and count from the next start on
+}
+
 // Error is the body of every answer that is not a success.
 type Error struct {
 	Err ErrorDetail `json:"error"`

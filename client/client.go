@@ -197,6 +197,11 @@ func (c *Client) Leave(ctx context.Context) (api.Outcome, error) {
 	return call[api.Outcome](ctx, c, http.MethodPost, "/v1/leave", struct{}{})
 }
 
+// Reload makes this agent read its configuration again.
+func (c *Client) Reload(ctx context.Context) (api.Reload, error) {
+	return call[api.Reload](ctx, c, http.MethodPost, "/v1/reload", struct{}{})
+}
+
 // Restart makes this agent's process end and its next one start, which goes on leading. It
 // returns before the next process answers: that one has another boot ID.
 func (c *Client) Restart(ctx context.Context) (api.Outcome, error) {

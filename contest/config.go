@@ -8,7 +8,7 @@ import (
 	"github.com/doyen-election/doyen/quorum"
 )
 
-// Config is shared by all contests of an agent, and does not change while it runs.
+// Config is shared by all contests of an agent. While it runs, only Preempt and PreemptDelay change.
 type Config struct {
 	Self         election.Holder
 	JoinedAt     int64 // Unix nanoseconds, as gossip reports it

@@ -1,5 +1,7 @@
 package election
 
+import "time"
+
 // Input is something that happens to an agent. All kinds are in this package.
 type Input interface{ input() }
 
@@ -66,6 +68,11 @@ type (
 		On      bool
 		Request RequestID
 	}
+	// Configure replaces the settings that may change while an agent runs. No lead is lost by it.
+	Configure struct {
+		Preempt      bool
+		PreemptDelay time.Duration
+	}
 	// Shutdown makes the agent hand over everything for good.
 	Shutdown struct{}
 	// Inquire asks a majority of the voters who leads.
@@ -110,6 +117,7 @@ func (Stopped) input()       {}
 func (Resign) input()        {}
 func (Transfer) input()      {}
 func (Drain) input()         {}
+func (Configure) input()     {}
 func (Shutdown) input()      {}
 func (Inquire) input()       {}
 func (Barred) input()        {}

@@ -18,7 +18,7 @@ const (
 	Ring  Algorithm = "ring"
 )
 
-// Config holds what does not change while one agent's elector runs.
+// Config is how one agent's elector starts. Only the input Configure changes any of it.
 type Config struct {
 	Self         election.Holder
 	Run          election.RunID // of this process; 0: the lineage's number

@@ -165,6 +165,9 @@ func (e *Elector) handle(in election.Input) {
 		e.reply(in.Request, e.transfer(in))
 	case election.Drain:
 		e.drain(in)
+	case election.Configure:
+		e.rules.Preempt, e.rules.PreemptDelay = in.Preempt, in.PreemptDelay
+		e.touchAll()
 	case election.Shutdown:
 		e.shutdown()
 	case election.Inquire:

@@ -149,3 +149,26 @@ func TestTheSuccessorIsChosenAtTheRelease(t *testing.T) {
 		})
 	}
 }
+
+func TestPreemptionIsConfiguredWhileALeaderLeads(t *testing.T) {
+	c := newCluster(t, Bully, "a", "b", "c")
+	for _, n := range c.names {
+		c.start(n)
+	}
+	c.run(20 * time.Millisecond)
+	first, _, _ := strings.Cut(c.leaders(), "@")
+	better := map[string]string{"a": "b", "b": "c", "c": "a"}[first]
+	for _, n := range c.names {
+		c.input(n, election.Configure{})
+	}
+	c.input(better, election.Campaign{Election: election.Default, Priority: 200})
+	c.run(time.Minute)
+	if got := c.leaders(); !strings.HasPrefix(got, first+"@") {
+		t.Fatalf("%s leads, not %s, although nobody preempts", got, first)
+	}
+	c.input(first, election.Configure{Preempt: true, PreemptDelay: time.Second})
+	c.run(3 * time.Second)
+	if got := c.leaders(); !strings.HasPrefix(got, better+"@") {
+		t.Errorf("%s leads, not the better %s", got, better)
+	}
+}

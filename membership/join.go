@@ -101,9 +101,7 @@ func newJoiner(t timing, seeds []seed, now time.Time, isSelf func(netip.AddrPort
 		done: make(chan attempt), running: running,
 		targets: map[string]*target{}, eagerUntil: now.Add(eagerFor),
 	}
-	for _, s := range seeds {
-		j.targets["seed "+s.String()] = &target{seed: s, next: now}
-	}
+	j.plant(seeds, now)
 	return j
 }
 

@@ -74,6 +74,8 @@ func (l *loop) run() {
 			l.stale = true
 		case r := <-l.joiner.done:
 			l.finish(r, time.Now())
+		case seeds := <-l.m.reseed:
+			l.joiner.plant(seeds, time.Now())
 		case a := <-l.asker.answered:
 			l.stale = l.asker.finish(a) || l.stale
 		case h := <-l.m.hints:

@@ -30,6 +30,7 @@ type Membership struct {
 	views  chan View // one slot, newest only
 	hints  chan hint
 	update chan struct{} // one slot: the advertisement changed
+	reseed chan []seed
 
 	ctx     context.Context
 	cancel  context.CancelFunc
@@ -60,7 +61,7 @@ func New(cfg Config) (*Membership, error) {
 	m := &Membership{
 		cfg: cfg, timing: t, notary: n,
 		views: make(chan View, 1), hints: make(chan hint, 64),
-		update: make(chan struct{}, 1),
+		update: make(chan struct{}, 1), reseed: make(chan []seed),
 	}
 	m.ctx, m.cancel = context.WithCancel(context.Background())
 	m.tap = newLogTap(cfg.Logger)
@@ -68,7 +69,7 @@ func New(cfg Config) (*Membership, error) {
 		m.cancel()
 		return nil, fmt.Errorf("start membership: %w", err)
 	}
-	seeds, err := m.seeds()
+	seeds, err := m.seeds(cfg.Join)
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("start membership: %w", err), m.Close())
 	}
@@ -149,22 +150,6 @@ func (m *Membership) listConfig(logger *log.Logger) *memberlist.Config {
 	}
 	cfg.Keyring = m.keys.ring
 	return cfg
-}
-
-func (m *Membership) seeds() ([]seed, error) {
-	port := uint16(m.cfg.DefaultPort)
-	if port == 0 {
-		port = m.wire.advertise.Port()
-	}
-	var seeds []seed
-	for _, s := range m.cfg.Join {
-		parsed, err := parseSeed(s, port)
-		if err != nil {
-			return nil, err
-		}
-		seeds = append(seeds, parsed)
-	}
-	return seeds, nil
 }
 
 // Views returns a channel with the newest view. Each comes once, and replaces the one before

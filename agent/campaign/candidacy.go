@@ -22,6 +22,7 @@ type Candidacy struct {
 	request  Request
 	since    time.Time // wall clock, for people
 	host     bool
+	stated   bool // its priority is its own, and not the agent's
 
 	// Owned by the registry.
 	ended      bool          // its connection is closed, or the program was notified of the end

@@ -109,8 +109,7 @@ func New(c Config) *Registry {
 	}
 	r := &Registry{cfg: c, races: map[election.Name]*race{}, rivals: map[*race]struct{}{}, byID: map[string]*Candidacy{}, shares: newShares(c.MaxOfUser)}
 	if c.Host {
-		race := r.race(election.Default)
-		race.candidates = []*Candidacy{{election: election.Default, priority: c.Priority, host: true}}
+		r.standHost()
 	}
 	for _, p := range c.Past {
 		r.restore(p)
@@ -133,14 +132,10 @@ func (r *Registry) Stand(now election.Instant, q Request) (*Candidacy, error) {
 	c := r.race(q.Election)
 	r.order++
 	k := newCandidacy(r.cfg.NewID(), q, r.order)
-	k.priority = r.cfg.Priority
-	if q.Priority != nil {
+	if k.stated = q.Priority != nil; k.stated {
 		k.priority = *q.Priority
 	}
-	if q.MaxPriority != nil {
-		k.priority = min(k.priority, *q.MaxPriority)
-	}
-	k.program.Priority = k.priority
+	r.prioritize(k)
 	r.byID[k.id] = k
 	r.count++
 	r.shares.of[q.UID]++

@@ -68,7 +68,7 @@ func (r *Registry) restore(p Past) {
 func (r *Registry) expect(p Past) *Candidacy {
 	r.order++
 	k := newCandidacy(p.Program.Campaign, Request{Election: p.Election, UID: p.Program.UID, PID: p.Program.PID, Program: p.Program}, r.order)
-	k.priority = p.Program.Priority
+	k.priority, k.stated = p.Program.Priority, true // or it was the agent's: that is not on record
 	k.ended, k.over, k.absent, k.resumeBy = true, true, true, p.Until
 	k.before, k.newest = true, max(p.Program.Told, p.Term)
 	r.byID[k.id] = k

@@ -13,10 +13,11 @@ import (
 // stuck is a runner in which the election is being run, and nothing else can be.
 func stuck(of election.Name, named ...election.Name) *Runner {
 	r := &Runner{logger: slog.New(slog.DiscardHandler), running: map[election.Name]*task{of: {}}, shared: sharedPlaces}
-	r.commands.Of = map[election.Name]string{}
+	commands := Commands{Of: map[election.Name]string{}}
 	for _, name := range named {
-		r.commands.Of[name] = "true"
+		commands.Of[name] = "true"
 	}
+	r.commands.Store(&commands)
 	return r
 }
 

@@ -58,8 +58,8 @@ func (r *Runner) run(t *task) {
 }
 
 func (r *Runner) ran(e Event, finished bool) {
-	if r.commands.Ran != nil && e.Event == election.Leading {
-		r.commands.Ran(e.Election, e.Term, finished)
+	if ran := r.commands.Load().Ran; ran != nil && e.Event == election.Leading {
+		ran(e.Election, e.Term, finished)
 	}
 }
 
@@ -90,7 +90,10 @@ func (r *Runner) exec(t *task, logger *slog.Logger) (killed bool, err error) {
 	if t.ctx.Err() != nil {
 		return false, t.ctx.Err()
 	}
-	e, command := t.event, r.commands.For(t.event.Election)
+	e, command := t.event, r.Command(t.event.Election)
+	if command == "" {
+		return false, nil // a reload has removed it
+	}
 	if err := r.check(command); err != nil {
 		return false, fmt.Errorf("refuse to run hook: %w", err)
 	}
@@ -113,7 +116,7 @@ func (r *Runner) exec(t *task, logger *slog.Logger) (killed bool, err error) {
 	out := &output{logger: logger}
 	cmd.Stdout, cmd.Stderr = out, out
 	defer out.flush()
-	t.limit = r.clock().Add(r.commands.Limit + guardSlack)
+	t.limit = r.clock().Add(r.commands.Load().Limit + guardSlack)
 	t.until = e.until(t.limit)
 	r.mu.Lock()
 	guard := r.guard

@@ -26,6 +26,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/doyen-election/doyen/api"
@@ -100,7 +101,7 @@ type Event struct {
 
 // Runner runs the commands. Its methods may be called from any goroutine.
 type Runner struct {
-	commands Commands
+	commands atomic.Pointer[Commands] // replaced, never changed
 	check    func(command string) error
 	clock    func() election.Instant
 	logger   *slog.Logger
@@ -134,8 +135,9 @@ type task struct {
 
 // Start starts a runner of `sh -c COMMAND`.
 func Start(commands Commands, logger *slog.Logger) *Runner {
-	r := &Runner{commands: commands, check: CheckAsRoot, clock: boottime.Now, logger: logger,
+	r := &Runner{check: CheckAsRoot, clock: boottime.Now, logger: logger,
 		ended: make(chan struct{}), running: map[election.Name]*task{}}
+	r.commands.Store(&commands)
 	r.ctx, r.cancel = context.WithCancelCause(context.Background())
 	if commands.Guarded {
 		r.guard = r.newGuard()
@@ -225,7 +227,25 @@ func (r *Runner) guardBy(g *guard) bool {
 
 // Covers reports whether a change of the election runs a command. A nil runner covers no election.
 func (r *Runner) Covers(name election.Name) bool {
-	return r != nil && r.commands.For(name) != ""
+	return r.Command(name) != ""
+}
+
+// Command returns what is run for an election; empty: nothing. A nil runner runs nothing.
+func (r *Runner) Command(name election.Name) string {
+	if r == nil {
+		return ""
+	}
+	return r.commands.Load().For(name)
+}
+
+// Commands returns what the runner runs at present.
+func (r *Runner) Commands() Commands { return *r.commands.Load() }
+
+// Configure replaces the commands of elections. Runs in progress go on.
+func (r *Runner) Configure(c Commands) {
+	next := *r.commands.Load()
+	next.Default, next.Of, next.Others = c.Default, c.Of, c.Others
+	r.commands.Store(&next)
 }
 
 // Named returns the elections that have their own command, sorted.
@@ -233,7 +253,7 @@ func (r *Runner) Named() []election.Name {
 	if r == nil {
 		return nil
 	}
-	return slices.Sorted(maps.Keys(r.commands.Of))
+	return slices.Sorted(maps.Keys(r.commands.Load().Of))
 }
 
 // Enqueue accepts an event of an election that is covered; it never blocks.

@@ -40,10 +40,10 @@ func (r *Runner) dispatch() {
 		e := r.waiting[i]
 		r.waiting = slices.Delete(r.waiting, i, i+1)
 		r.keys++
-		t := &task{event: e, key: r.keys, shares: !r.commands.named(e.Election)}
+		t := &task{event: e, key: r.keys, shares: !r.commands.Load().named(e.Election)}
 		ctx, kill := context.WithCancelCause(r.ctx)
 		t.kill = kill
-		t.ctx, t.cancel = context.WithTimeoutCause(ctx, r.commands.Limit, errTooLong)
+		t.ctx, t.cancel = context.WithTimeoutCause(ctx, r.commands.Load().Limit, errTooLong)
 		r.running[e.Election] = t
 		if t.shares {
 			r.shared++
@@ -83,7 +83,7 @@ func (r *Runner) nextUp() int {
 }
 
 func (r *Runner) hasPlace(name election.Name) bool {
-	if r.commands.named(name) {
+	if r.commands.Load().named(name) {
 		return len(r.running)-r.shared < ownPlaces
 	}
 	return r.shared < sharedPlaces
@@ -120,7 +120,7 @@ func (r *Runner) makeRoom() {
 	if len(r.waiting) < maxWaiting {
 		return
 	}
-	i := slices.IndexFunc(r.waiting, func(e Event) bool { return e.StopIn == 0 && !r.commands.named(e.Election) })
+	i := slices.IndexFunc(r.waiting, func(e Event) bool { return e.StopIn == 0 && !r.commands.Load().named(e.Election) })
 	if i < 0 {
 		i = slices.IndexFunc(r.waiting, func(e Event) bool { return e.StopIn == 0 })
 	}

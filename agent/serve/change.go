@@ -123,7 +123,8 @@ func (s *Server) comesBack(name election.Name, leader election.PeerID) string {
 	p := s.Picture()
 	own, ok := p.member(s.Self.Peer)
 	theirs, found := p.member(leader)
-	if !ok || !found || !s.Preempt || p.Status.Draining {
+	preempt, delay := s.preemption()
+	if !ok || !found || !preempt || p.Status.Draining {
 		return ""
 	}
 	mine, stands := own.Rank(name)
@@ -131,7 +132,7 @@ func (s *Server) comesBack(name election.Name, leader election.PeerID) string {
 	if !stands || mine.Priority <= rank.Priority {
 		return ""
 	}
-	return fmt.Sprintf("this agent has the higher priority and takes the lead back after %s, unless it is drained", s.PreemptDelay)
+	return fmt.Sprintf("this agent has the higher priority and takes the lead back after %s, unless it is drained", delay)
 }
 
 func (s *Server) outcomeTime(r *http.Request) (context.Context, context.CancelFunc) {
@@ -313,6 +314,17 @@ func (s *Server) leave(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Connection", "close")
 	answer(w, api.Outcome{Done: true, Waited: s.Clock().Sub(began).Milliseconds()})
+}
+
+// reload reads the configuration again.
+func (s *Server) reload(w http.ResponseWriter, r *http.Request) {
+	if !body(w, r, &struct{}{}) {
+		return
+	}
+	began := s.Clock()
+	outcome := s.Reload()
+	outcome.Waited = s.Clock().Sub(began).Milliseconds()
+	answer(w, outcome)
 }
 
 // restart answers before the process ends. The next process has another boot ID.

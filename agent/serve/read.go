@@ -20,13 +20,14 @@ func (s *Server) agent(w http.ResponseWriter, _ *http.Request) {
 
 // describe returns the answer to GET /v1/agent.
 func (s *Server) describe(p *Picture) api.Agent {
+	preempt, delay := s.preemption()
 	return api.Agent{
 		Name: s.Name, ID: string(s.Self.Peer), BootID: s.Run.String(), Lineage: s.Self.Lineage.String(), Version: s.Version,
 		Cluster: s.Cluster, Algorithm: s.Algorithm, PID: os.Getpid(),
 		UptimeMS: s.Clock().Sub(s.started).Milliseconds(),
 		Draining: p.Status.Draining, Quorum: p.Quorum(), Warnings: p.Warnings,
 		HeartbeatMS: s.Heartbeat.Milliseconds(), LeaseMS: s.Lease.Milliseconds(),
-		Preempt: s.Preempt, PreemptDelayMS: s.PreemptDelay.Milliseconds(),
+		Preempt: preempt, PreemptDelayMS: delay.Milliseconds(),
 	}
 }
 

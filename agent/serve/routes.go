@@ -123,5 +123,6 @@ func (s *Server) socketRoutes() *http.ServeMux {
 	mux.Handle("/v1/drain", s.post(s.drain))
 	mux.Handle("/v1/leave", s.post(s.leave))
 	mux.Handle("/v1/restart", s.post(s.restart))
+	mux.Handle("/v1/reload", s.post(s.reload))
 	return mux
 }

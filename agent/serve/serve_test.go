@@ -48,6 +48,7 @@ func (a *agent) Leave(context.Context) error             { close(a.left); return
 func (a *agent) Restart(context.Context) (string, error) { return "", nil }
 func (a *agent) Restarts(string)                         {}
 func (a *agent) clock() election.Instant                 { return election.Instant(a.now.Load()) }
+func (a *agent) Reload() api.Reload                      { return api.Reload{Outcome: api.Outcome{Done: true}} }
 
 var self = election.Holder{Peer: "peer-a", Lineage: 1}
 
@@ -182,7 +183,9 @@ func TestALeaseThatEndedIsNeverNamed(t *testing.T) {
 }
 
 func TestWhoeverSendsAHigherPriorityAwayIsToldThatItComesBack(t *testing.T) {
-	a := stand(t, func(c *serve.Config) { c.Preempt, c.PreemptDelay = true, 5*time.Second })
+	a := stand(t, func(c *serve.Config) {
+		c.Preemption = func() (bool, time.Duration) { return true, 5 * time.Second }
+	})
 	view := *a.picture.Load().View
 	view.Members = slices.Clone(view.Members)
 	view.Members[0].Candidacies = []election.Candidacy{{Election: "default", Priority: 200}}

@@ -19,6 +19,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"slices"
 	"sync"
 	"text/template"
 	"time"
@@ -52,6 +53,8 @@ type Commands interface {
 	// this process, and the next one goes on leading; else handsOver is why it can't.
 	Restart(context.Context) (handsOver string, err error)
 	Restarts(handsOver string)
+	// Reload reads the configuration again.
+	Reload() api.Reload
 }
 
 // Config is what a server answers from.
@@ -74,10 +77,9 @@ type Config struct {
 	Metrics   http.Handler
 	Logger    *slog.Logger
 	Commands
-	// Preempt and PreemptDelay are the agent's settings of these names, which should be the same
-	// on all agents.
-	Preempt      bool
-	PreemptDelay time.Duration
+	// Preemption returns the agent's settings preempt and preempt-delay, which should be the same
+	// on all agents. Nil: it never preempts.
+	Preemption func() (preempt bool, delay time.Duration)
 	// Access decides who may change what; nil: nobody may change anything.
 	Access *access.Policy
 	// Files is how many files the server may have open; 0: any number.
@@ -93,7 +95,8 @@ type Server struct {
 	started   election.Instant
 	ctx       context.Context // when it ends, long answers end
 	cancel    context.CancelFunc
-	servers   []*http.Server
+	mu        sync.Mutex
+	servers   []*http.Server // guarded by mu
 	streams   *streams
 	watches   *watches
 	questions *questions
@@ -120,10 +123,23 @@ func New(c Config) *Server {
 // root and the agent's own user find a place however many others take.
 func (s *Server) Socket(l net.Listener) { s.serve(s.socketPlaces(l), s.socketRoutes(), idleTimeout) }
 
-// TCP answers the read-only part of the API, and the status page.
-func (s *Server) TCP(l net.Listener) { s.serve(s.tcpPlaces(l), s.forHosts(s.pageRoutes()), idleTCP) }
+// TCP answers the read-only part of the API, and the status page, until stop is called. stop closes
+// the listener at once, and gives answers under way a second.
+func (s *Server) TCP(l net.Listener) (stop func()) {
+	server := s.serve(s.tcpPlaces(l), s.forHosts(s.pageRoutes()), idleTCP)
+	return func() {
+		now, cancel := context.WithCancel(s.ctx)
+		cancel()
+		if server.Shutdown(now) != nil {
+			time.AfterFunc(time.Second, func() { _ = server.Close() })
+		}
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.servers = slices.DeleteFunc(s.servers, func(o *http.Server) bool { return o == server })
+	}
+}
 
-func (s *Server) serve(l net.Listener, h http.Handler, idle time.Duration) {
+func (s *Server) serve(l net.Listener, h http.Handler, idle time.Duration) *http.Server {
 	server := &http.Server{
 		Handler:           bounded(h),
 		ReadHeaderTimeout: headerTimeout,
@@ -134,12 +150,23 @@ func (s *Server) serve(l net.Listener, h http.Handler, idle time.Duration) {
 		BaseContext:       func(net.Listener) context.Context { return s.ctx },
 		ErrorLog:          log.New(debugWriter{s.Logger}, "", 0),
 	}
+	s.mu.Lock()
 	s.servers = append(s.servers, server)
+	s.mu.Unlock()
 	go func() {
 		if err := server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
 			s.Logger.Error("the listener ended", "addr", l.Addr().String(), "err", err)
 		}
 	}()
+	return server
+}
+
+// preemption is Preemption, where there is one.
+func (s *Server) preemption() (preempt bool, delay time.Duration) {
+	if s.Preemption == nil {
+		return false, 0
+	}
+	return s.Preemption()
 }
 
 // debugWriter logs at debug level what net/http reports of broken clients.
@@ -155,7 +182,10 @@ func (w debugWriter) Write(p []byte) (int, error) {
 func (s *Server) Close(ctx context.Context) error {
 	s.Hub.Close()
 	errs := s.streams.close(ctx)
-	for _, server := range s.servers {
+	s.mu.Lock()
+	servers := slices.Clone(s.servers)
+	s.mu.Unlock()
+	for _, server := range servers {
 		if err := server.Shutdown(ctx); err != nil {
 			errs = errors.Join(errs, err, server.Close())
 		}

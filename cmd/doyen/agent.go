@@ -33,14 +33,19 @@ func agentCommand() command {
 		usage: "run the agent of this host",
 		description: "Each flag from --name on can also be set by an environment variable, DOYEN_ and its name in capitals\n" +
 			"with underscores (DOYEN_DATA_DIR), or by a key of the same name in the file given by --config.\n" +
-			"The flag overrides the environment, which overrides the file.\n\n" +
-			"Exit codes: 0 stopped by SIGTERM, SIGINT or SIGHUP after a clean hand-over, 64 usage, 78 bad configuration.",
+			"The flag overrides the environment, which overrides the file. SIGHUP, or `doyen reload`, has the agent\n" +
+			"read them again.\n\n" +
+			"Exit codes: 0 stopped by SIGTERM or SIGINT after a clean hand-over, 64 usage, 78 bad configuration.",
 		flags: flags,
 		run:   runAgent,
 	}
 }
 
 func runAgent(i *invocation) error {
+	hangups := make(chan os.Signal, 1)
+	if i.process {
+		signal.Notify(hangups, syscall.SIGHUP) // before the configuration is read: none is missed
+	}
 	found, config, err := configured(i)
 	switch {
 	case err != nil && i.Bool("check-config"):
@@ -55,7 +60,9 @@ func runAgent(i *invocation) error {
 			return err
 		}
 		if config.Keeper && i.life == nil {
+			signal.Ignore(syscall.SIGHUP) // so does the keeper then, until it can pass it on
 			err = keeper.Become(config.Program, os.Args)
+			signal.Notify(hangups, syscall.SIGHUP)
 			fmt.Fprintf(i.stderr, "doyen: running without a keeper: %v\n", err)
 		}
 	}
@@ -63,6 +70,11 @@ func runAgent(i *invocation) error {
 	defer outliveReaders()()
 	config.GuardHooks = true // see main
 	config.Life = i.life
+	config.Hangups = hangups
+	config.Reread = func() (agent.Config, error) {
+		_, again, err := configured(i)
+		return again, err
+	}
 	switch err := agent.Run(i.Context.Context, config, i.stderr); {
 	case errors.Is(err, agent.ErrRestart):
 		err := i.restart(config.Program)
@@ -82,6 +94,7 @@ func (s *shell) restart(program string) error {
 	if s.life.Restarts() {
 		return nil
 	}
+	signal.Ignore(syscall.SIGHUP) // until the next process can reload
 	return fmt.Errorf("start %s again: %w", program, syscall.Exec(program, os.Args, os.Environ()))
 }
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"io"
+	"os"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -26,12 +27,14 @@ type shell struct {
 
 	process bool         // the process is this command's alone: it may become another program
 	life    *keeper.Life // nil: it has no keeper
-	catch   func()       // the signals that ask for an end, from then on; nil: nobody sends this run any
+	// catch has the signals that ask for an end caught from then on, and these too; nil: nobody
+	// sends this run any.
+	catch func(also ...os.Signal)
 }
 
-func (s *shell) catches() {
+func (s *shell) catches(also ...os.Signal) {
 	if s.catch != nil {
-		s.catch()
+		s.catch(also...)
 	}
 }
 
@@ -102,7 +105,7 @@ func commands() []command {
 		agentCommand(),
 		leaderCommand(), isLeaderCommand(),
 		statusCommand(), membersCommand(), electionsCommand(), watchCommand(), historyCommand(), planCommand(),
-		runCommand(), resignCommand(), transferCommand(), drainCommand(), leaveCommand(), restartCommand(), votersCommand(),
+		runCommand(), resignCommand(), transferCommand(), drainCommand(), leaveCommand(), reloadCommand(), restartCommand(), votersCommand(),
 		keygenCommand(), keysCommand(), versionCommand(), completionCommand(),
 	}
 }
@@ -141,7 +144,7 @@ func (c command) build(s *shell) *cli.Command {
 				return usage("use table or json", "%s: unknown output format %q", c.name, format)
 			}
 			if c.name != "agent" {
-				s.catches()
+				s.catches(hangup()...)
 			}
 			return c.run(&invocation{shell: s, Context: ctx, json: format == "json"})
 		},

@@ -31,8 +31,9 @@ func main() {
 	}
 	life := keeper.Attach()
 	ctx, cancel := context.WithCancel(context.Background())
+	var once sync.Once
 	s := &shell{stdout: os.Stdout, stderr: os.Stderr, getenv: os.Getenv, life: life, process: true}
-	s.catch = sync.OnceFunc(func() { catchEndings(cancel, life == nil) })
+	s.catch = func(also ...os.Signal) { once.Do(func() { catchEndings(cancel, life == nil, also...) }) }
 	if life != nil {
 		s.catch()
 	}
@@ -42,9 +43,9 @@ func main() {
 // catchEndings has the first signal that asks for an end ask for a clean one; the second one
 // is not caught. Where there is a keeper, it counts them: a signal to all processes of a group
 // reaches this one twice.
-func catchEndings(clean func(), once bool) {
+func catchEndings(clean func(), once bool, also ...os.Signal) {
 	asked := make(chan os.Signal, 1)
-	signal.Notify(asked, endings()...)
+	signal.Notify(asked, append(also, os.Interrupt, syscall.SIGTERM)...)
 	go func() {
 		<-asked
 		if once {
@@ -54,14 +55,13 @@ func catchEndings(clean func(), once bool) {
 	}()
 }
 
-// endings are the signals that ask for an end. SIGHUP, from a terminal that closes, is one,
-// except under nohup.
-func endings() []os.Signal {
-	all := []os.Signal{os.Interrupt, syscall.SIGTERM}
-	if !signal.Ignored(syscall.SIGHUP) {
-		all = append(all, syscall.SIGHUP)
+// hangup is SIGHUP, from a terminal that closes, for the commands that it ends: not for the agent,
+// and for none under nohup.
+func hangup() []os.Signal {
+	if signal.Ignored(syscall.SIGHUP) {
+		return nil
 	}
-	return all
+	return []os.Signal{syscall.SIGHUP}
 }
 
 // run does what the arguments ask for and returns the exit code.

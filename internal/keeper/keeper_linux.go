@@ -66,10 +66,7 @@ func newKeeper(program string, args []string) (*keeper, error) {
 	// The kernel ends a life when the thread that started it ends.
 	runtime.LockOSThread()
 	k := &keeper{program: program, args: args, signals: make(chan os.Signal, 16), startAt: never, code: -1}
-	signal.Notify(k.signals, syscall.SIGCHLD, syscall.SIGTERM, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGPIPE)
-	if !signal.Ignored(syscall.SIGHUP) {
-		signal.Notify(k.signals, syscall.SIGHUP)
-	}
+	signal.Notify(k.signals, syscall.SIGCHLD, syscall.SIGTERM, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGPIPE, syscall.SIGHUP)
 	var err error
 	if k.alarm, err = alarm.New(); err != nil {
 		return nil, err
@@ -114,7 +111,7 @@ func spare() {
 }
 
 // sameRequest is how long after the first signal that asks for an end others are part of the same
-// request: a session that ends sends SIGTERM and SIGHUP, and a terminal's shell two SIGHUPs.
+// request: whoever stops a service may send both SIGTERM and SIGINT.
 const sameRequest = 300 * time.Millisecond
 
 // signal passes a signal on. The first one that asks for an end reaches the life once, even if
@@ -124,7 +121,10 @@ func (k *keeper) signal(s os.Signal) {
 	if !ok || sent == syscall.SIGCHLD || sent == syscall.SIGPIPE {
 		return
 	}
-	if sent == syscall.SIGTERM || sent == syscall.SIGINT || sent == syscall.SIGHUP {
+	if sent == syscall.SIGHUP && k.page.next.Load() == 0 {
+		return // the life does not catch it yet; it reads its configuration later anyway
+	}
+	if sent == syscall.SIGTERM || sent == syscall.SIGINT {
 		switch now := alarm.Now(); {
 		case !k.asked:
 			k.asked, k.askedAt = true, now

@@ -37,7 +37,7 @@ func life(args []string) int {
 	}
 	kept := Attach()
 	asked := make(chan os.Signal, 1)
-	signal.Notify(asked, syscall.SIGTERM, syscall.SIGINT, syscall.SIGUSR1)
+	signal.Notify(asked, syscall.SIGTERM, syscall.SIGINT, syscall.SIGUSR1, syscall.SIGHUP)
 	if args[0] == "fail" {
 		return 3
 	}
@@ -65,6 +65,9 @@ func life(args []string) int {
 		select {
 		case s := <-asked:
 			fmt.Println("signal", s)
+			if s == syscall.SIGHUP {
+				continue
+			}
 			if s != syscall.SIGUSR1 {
 				kept.Stops()
 				return 0
@@ -252,7 +255,29 @@ func TestASecondSignalEndsWithoutWaiting(t *testing.T) {
 	}
 }
 
-// A session that ends sends SIGTERM and SIGHUP at once, to ask for one clean end.
+// Under nohup too, where it starts out ignored.
+func TestAHangupIsPassedOnAndEndsNothing(t *testing.T) {
+	for _, nohup := range []bool{false, true} {
+		if nohup {
+			signal.Ignore(syscall.SIGHUP)
+			defer signal.Reset(syscall.SIGHUP)
+		}
+		k := keep(t, nil, "run")
+		k.life()
+		for range 3 {
+			k.send(k.cmd.Process.Pid, syscall.SIGHUP)
+			if got := k.line("signal"); got != "hangup" {
+				t.Fatalf("the life got %q", got)
+			}
+		}
+		k.send(k.cmd.Process.Pid, syscall.SIGTERM)
+		if code := k.code(); code != 0 {
+			t.Errorf("exit code %d", code)
+		}
+	}
+}
+
+// SIGTERM and SIGINT at once ask for one clean end.
 func TestSignalsAtOnceAreOneRequest(t *testing.T) {
 	k := keep(t, nil, "run")
 	k.life()

@@ -3,7 +3,9 @@ package keeper
 import (
 	"fmt"
 	"os"
+	"os/signal"
 	"strconv"
+	"syscall"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -52,6 +54,7 @@ func Attach() *Life {
 	}
 	// Again: the kernel takes it back when a program file with capabilities is executed.
 	_ = unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0, 0, 0)
+	signal.Ignore(syscall.SIGHUP) // the keeper passes it on from here on, and the agent may catch it later
 	p.next.Store(alarm.Now() + int64(startLimit))
 	return &Life{page: p}
 }

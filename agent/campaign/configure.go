@@ -1,0 +1,81 @@
+package campaign
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/doyen-election/doyen/election"
+)
+
+// Settings are the parts of a Config that may change while a registry is in use.
+type Settings struct {
+	Priority      int
+	Host, Preempt bool
+	PreemptDelay  time.Duration
+}
+
+// Configure replaces the settings. A leadership goes on, unless its candidacy was the host's and
+// the host is no candidate any more, or has priority 0.
+func (r *Registry) Configure(now election.Instant, s Settings) {
+	if s.Host && !r.cfg.Host {
+		r.standHost()
+	}
+	if !s.Host && r.cfg.Host {
+		r.withdrawHost()
+	}
+	clear(r.rivals) // their delays count again from now
+	r.cfg.Priority, r.cfg.Host, r.cfg.Preempt, r.cfg.PreemptDelay = s.Priority, s.Host, s.Preempt, s.PreemptDelay
+	for _, name := range slices.Sorted(maps.Keys(r.races)) {
+		c := r.races[name]
+		for _, k := range c.candidates {
+			r.prioritize(k)
+		}
+		slices.SortStableFunc(c.candidates, better)
+		r.reprioritize(c)
+		r.settle(c)
+		r.considerRival(now, c)
+		r.tidy(c)
+	}
+}
+
+func (r *Registry) standHost() {
+	c := r.race(election.Default)
+	c.candidates = append(c.candidates, &Candidacy{election: election.Default, priority: r.cfg.Priority, host: true})
+	slices.SortStableFunc(c.candidates, better)
+}
+
+func (r *Registry) withdrawHost() {
+	c := r.race(election.Default)
+	c.candidates = slices.DeleteFunc(c.candidates, func(k *Candidacy) bool { return k.host })
+	if c.acting != nil && c.acting.host && c.why == "" {
+		r.dismiss(c, election.ReasonWithdrawn)
+	}
+}
+
+// prioritize gives a candidacy that states no priority the agent's.
+func (r *Registry) prioritize(k *Candidacy) {
+	if !k.stated {
+		k.priority = r.cfg.Priority
+	}
+	if k.request.MaxPriority != nil {
+		k.priority = min(k.priority, *k.request.MaxPriority)
+	}
+	k.program.Priority = k.priority
+}
+
+// reprioritize gives the elector the priority of the candidacy that acts, if that has changed.
+func (r *Registry) reprioritize(c *race) {
+	k := c.acting
+	switch {
+	case k == nil || c.why != "" || k.priority == c.priority:
+	case k.priority <= 0:
+		r.dismiss(c, election.ReasonWithdrawn)
+	default:
+		c.asked, c.priority, r.changed = true, k.priority, true
+		r.inputs = append(r.inputs, election.Campaign{Election: c.name, Priority: c.priority})
+		if !k.host {
+			r.record(k)
+		}
+	}
+}

@@ -1,0 +1,242 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"net"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/doyen-election/doyen/agent/campaign"
+	"github.com/doyen-election/doyen/agent/hook"
+	"github.com/doyen-election/doyen/api"
+	"github.com/doyen-election/doyen/election"
+)
+
+// reasonReloaded is the reason of the changes that a hook gets when a reload gives it to an election.
+const reasonReloaded = "the configuration was read again"
+
+// Reload reads the configuration again, and applies what can change while the agent runs. If any
+// of it is wrong, nothing is changed.
+func (c commands) Reload() api.Reload {
+	outcome, err := c.agent.reload()
+	if err != nil {
+		c.agent.logger.Error("the configuration was read again and is wrong: nothing was changed", "err", err)
+		outcome.Message = err.Error()
+		return outcome
+	}
+	c.agent.logger.Info(reasonReloaded, "applied", strings.Join(outcome.Applied, " "), "needs_restart", strings.Join(outcome.NeedsRestart, " "))
+	outcome.Done = true
+	return outcome
+}
+
+// obeyHangups reloads at each SIGHUP.
+func (a *agent) obeyHangups(ctx context.Context) {
+	for {
+		select {
+		case <-a.cfg.Hangups:
+			commands{a.loop, a}.Reload()
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+func (a *agent) reload() (outcome api.Reload, err error) {
+	outcome = api.Reload{Applied: []string{}, NeedsRestart: []string{}}
+	if a.cfg.Reread == nil {
+		return outcome, errors.New("this agent is part of another program")
+	}
+	a.reloads.Lock()
+	defer a.reloads.Unlock()
+	next, err := a.cfg.Reread()
+	if err != nil {
+		return outcome, err
+	}
+	now := a.settings.Load()
+	live, rest := differences(*now, next)
+	if (now.KeyFile == "") != (next.KeyFile == "") { // gossip is either encrypted from the start or not at all
+		live, rest = without(live, "key-file"), append(rest, "key-file")
+		next.KeyFile = now.KeyFile
+	}
+	applied := *now // settings that need a restart stay different until then
+	for _, s := range Settings() {
+		if s.Live {
+			reflect.ValueOf(s.Field(&applied)).Elem().Set(reflect.ValueOf(s.Field(&next)).Elem())
+		}
+	}
+	applied.Elections = next.Elections
+	rekeyed, err := a.apply(*now, applied)
+	if err != nil {
+		return outcome, err
+	}
+	if rekeyed && !slices.Contains(live, "key-file") {
+		live = append(live, "key-file")
+	}
+	a.settings.Store(&applied)
+	outcome.Applied, outcome.NeedsRestart = append(outcome.Applied, live...), append(outcome.NeedsRestart, rest...)
+	return outcome, nil
+}
+
+// differences returns the settings in which two configurations differ: those that a reload can
+// apply, and those that need a restart.
+func differences(now, next Config) (live, rest []string) {
+	for _, s := range Settings() {
+		was, is := reflect.ValueOf(s.Field(&now)).Elem(), reflect.ValueOf(s.Field(&next)).Elem()
+		switch list := was.Kind() == reflect.Slice && was.Len() == 0 && is.Len() == 0; {
+		case list, reflect.DeepEqual(was.Interface(), is.Interface()):
+		case s.Live:
+			live = append(live, s.Name)
+		default:
+			rest = append(rest, s.Name)
+		}
+	}
+	if !reflect.DeepEqual(now.Elections, next.Elections) && len(now.Elections)+len(next.Elections) > 0 {
+		live = append(live, "elections")
+	}
+	if !reflect.DeepEqual(now.Access, next.Access) {
+		rest = append(rest, "access")
+	}
+	return live, rest
+}
+
+func without(names []string, name string) []string {
+	return slices.DeleteFunc(names, func(n string) bool { return n == name })
+}
+
+// apply changes what runs. What can fail comes first, and is taken back if something else fails.
+// It reports whether the cluster keys have changed.
+func (a *agent) apply(now, next Config) (rekeyed bool, err error) {
+	var keys [][]byte
+	if next.KeyFile != "" {
+		var bad *ConfigError
+		if keys, bad = ReadKeys(next.KeyFile); bad != nil {
+			return false, bad
+		}
+	}
+	if err := a.membership.SetSeeds(a.seeds(next.Join)); err != nil {
+		return false, err
+	}
+	restore := func(err error) error { return errors.Join(err, a.membership.SetSeeds(a.seeds(now.Join))) }
+	if now.HTTP != next.HTTP {
+		if err := a.relisten(now.HTTP, next.HTTP); err != nil {
+			return false, restore(err)
+		}
+	}
+	if next.KeyFile != "" {
+		if rekeyed, err = a.keys.Reload(next.KeyFile, keys); err != nil {
+			if now.HTTP != next.HTTP {
+				err = errors.Join(err, a.relisten(next.HTTP, now.HTTP))
+			}
+			return false, restore(err)
+		}
+	}
+	var started *hook.Runner // outside of the loop: its guard takes a moment to start
+	if !now.hooks().Any() && next.hooks().Any() {
+		started = a.startHooks(next)
+	}
+	_ = a.level.UnmarshalText([]byte(next.LogLevel)) // validated
+	if !a.loop.call(func(at election.Instant) { a.loop.reconfigure(at, next, started) }) {
+		if started != nil {
+			started.Close(context.Background())
+		}
+		return rekeyed, errors.New(whyAgentStops)
+	}
+	return rekeyed, nil
+}
+
+// reconfigure gives the settings to what the loop owns. A runner is used unless there is one.
+func (l *loop) reconfigure(at election.Instant, c Config, started *hook.Runner) {
+	before := l.hooks.Command
+	if l.hooks != nil {
+		was := l.hooks.Commands()
+		before = was.For
+		l.hooks.Configure(c.hooks())
+	}
+	if started != nil && l.hooks == nil {
+		l.hooks = started
+	} else if started != nil {
+		go started.Close(context.Background())
+	}
+	l.campaigns.Configure(at, campaign.Settings{Priority: c.Priority, Host: c.Candidate, Preempt: c.Preempt, PreemptDelay: c.PreemptDelay})
+	l.queue = append(l.queue, election.Configure{Preempt: c.Preempt, PreemptDelay: c.PreemptDelay})
+	l.expected = c.expected()
+	l.drainQueue()
+	l.publish(at)
+	l.retell(before)
+}
+
+// retell runs the hook for the present leader of each election whose command has changed.
+func (l *loop) retell(before func(election.Name) string) {
+	names := append(l.hooks.Named(), election.Default)
+	picture := l.picture.Load()
+	for _, c := range picture.Status.Contests {
+		names = append(names, c.Election)
+	}
+	slices.Sort(names)
+	for _, name := range slices.Compact(names) {
+		if !l.hooks.Covers(name) || l.hooks.Command(name) == before(name) {
+			continue
+		}
+		c, _ := l.contest(name)
+		leader, led := c.LeaderAt(l.clock())
+		if !led {
+			l.announced[name] = announced{event: election.NoLeader, term: c.Term}
+			l.hooks.Enqueue(hook.Event{Election: name, Event: election.NoLeader, Change: l.nobody(name, c.Term, reasonReloaded)})
+			continue
+		}
+		l.tellHook(election.Announcement{Event: election.Following, Election: name, Leader: leader, Term: c.Term}, api.Change{
+			Time: time.Now().UTC(), Type: api.ChangeLeader, Election: string(name), Term: uint64(c.Term), Reason: reasonReloaded,
+			Leader: picture.Leader(leader.Peer), IsLeader: leader == l.self, BoottimeNS: int64(l.clock())})
+	}
+}
+
+// preemption returns the settings preempt and preempt-delay.
+func (a *agent) preemption() (bool, time.Duration) {
+	c := a.settings.Load()
+	return c.Preempt, c.PreemptDelay
+}
+
+// listenTCP starts the optional read-only listener.
+func (a *agent) listenTCP(addr string) error {
+	if addr == "" {
+		return nil
+	}
+	l, err := net.Listen("tcp", addr)
+	if err != nil {
+		return httpError(addr, err)
+	}
+	a.stopTCP = a.server.TCP(l)
+	return nil
+}
+
+// relisten moves the read-only listener to another address; empty: to none. If that fails, it
+// stays where it was.
+func (a *agent) relisten(from, to string) error {
+	stop := a.stopTCP
+	if from != "" && samePort(from, to) { // the one address may include the other
+		stop()
+		if err := a.listenTCP(to); err != nil {
+			return errors.Join(err, a.listenTCP(from))
+		}
+		return nil
+	}
+	if a.stopTCP = nil; to != "" {
+		if err := a.listenTCP(to); err != nil {
+			a.stopTCP = stop
+			return err
+		}
+	}
+	if stop != nil {
+		stop()
+	}
+	return nil
+}
+
+func samePort(a, b string) bool {
+	_, one, _ := net.SplitHostPort(a)
+	_, other, _ := net.SplitHostPort(b)
+	return one == other && one != "0"
+}

@@ -1,0 +1,245 @@
+package agent_test
+
+import (
+	"encoding/json"
+	"errors"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/doyen-election/doyen/agent"
+	"github.com/doyen-election/doyen/api"
+)
+
+// reloading is an agent whose configuration a test changes.
+type reloading struct {
+	t      *testing.T
+	c      agent.Config // as it is read next
+	wrong  error        // why it can't be read
+	client *http.Client
+	out    *stderr
+	hup    chan os.Signal
+}
+
+func newReloading(t *testing.T, change func(*agent.Config)) *reloading {
+	t.Helper()
+	r := &reloading{t: t, hup: make(chan os.Signal)}
+	c := lone(t)
+	change(&c)
+	r.c = c
+	c.Reread = func() (agent.Config, error) {
+		if r.wrong != nil {
+			return agent.Config{}, r.wrong
+		}
+		return r.c.Resolve()
+	}
+	c.Hangups = r.hup
+	r.client, r.out, _ = start(t, c)
+	return r
+}
+
+func (r *reloading) reload() (outcome api.Reload) {
+	r.t.Helper()
+	response, err := r.client.Post("http://d/v1/reload", "application/json", nil)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	defer response.Body.Close()
+	if err := json.NewDecoder(response.Body).Decode(&outcome); err != nil {
+		r.t.Fatal(err)
+	}
+	return outcome
+}
+
+func (r *reloading) want(applied, restart string) {
+	r.t.Helper()
+	o := r.reload()
+	if got := strings.Join(o.Applied, " "); !o.Done || got != applied || strings.Join(o.NeedsRestart, " ") != restart {
+		r.t.Errorf("reload: %+v", o)
+	}
+}
+
+func answerOf[T any](r *reloading, path string) (answer T) {
+	r.t.Helper()
+	response, err := r.client.Get("http://d" + path)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	defer response.Body.Close()
+	if err := json.NewDecoder(response.Body).Decode(&answer); err != nil {
+		r.t.Fatal(err)
+	}
+	return answer
+}
+
+// untilAnswer waits until the agent's answer fits.
+func untilAnswer[T any](r *reloading, path string, fits func(T) bool) T {
+	r.t.Helper()
+	again := time.NewTicker(5 * time.Millisecond)
+	defer again.Stop()
+	for end := time.Now().Add(patience); ; <-again.C {
+		answer := answerOf[T](r, path)
+		if fits(answer) {
+			return answer
+		}
+		if time.Now().After(end) {
+			r.t.Fatalf("%s stays at %+v", path, answer)
+		}
+	}
+}
+
+func isLed(e api.Election) bool { return e.IsLeader }
+
+// Each setting that a reload applies counts at once, and the lead is not lost by any of them.
+func TestAReloadAppliesWhatItCanAndNamesTheRest(t *testing.T) {
+	r := newReloading(t, func(*agent.Config) {})
+	term := untilAnswer(r, "/v1/elections/default", isLed).Term
+	r.want("", "")
+	r.c.Priority, r.c.Preempt, r.c.PreemptDelay = 7, false, 9*time.Second
+	r.c.Join, r.c.LogLevel, r.c.Lease = []string{"127.0.0.1:9"}, "debug", 2*time.Second
+	r.want("join priority preempt preempt-delay log-level", "lease")
+	if a := answerOf[api.Agent](r, "/v1/agent"); a.Preempt || a.PreemptDelayMS != 9000 || a.LeaseMS != 1200 {
+		t.Errorf("%+v", a)
+	}
+	untilAnswer(r, "/v1/members", func(m api.Members) bool { return m.Members[0].Priority == 7 })
+	r.want("", "lease")
+	if e := answerOf[api.Election](r, "/v1/elections/default"); !e.IsLeader || e.Term != term {
+		t.Errorf("the lead was lost: %+v", e)
+	}
+	r.c.Candidate = false
+	r.want("candidate", "lease")
+	untilAnswer(r, "/v1/elections/default", func(e api.Election) bool { return !e.IsLeader && len(e.Candidates) == 0 })
+	r.c.Candidate = true
+	r.want("candidate", "lease")
+	untilAnswer(r, "/v1/elections/default", isLed)
+}
+
+func TestAWrongConfigurationChangesNothing(t *testing.T) {
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	r := newReloading(t, func(*agent.Config) {})
+	r.wrong = errors.New("agent.yaml:3: no such key")
+	r.c.Priority = 3
+	if o := r.reload(); o.Done || !strings.Contains(o.Message, "agent.yaml:3") {
+		t.Errorf("%+v", o)
+	}
+	r.wrong = nil
+	r.c.HTTP = taken.Addr().String() // this only the attempt can show
+	if o := r.reload(); o.Done || !strings.Contains(o.Message, "is in use") {
+		t.Errorf("%+v", o)
+	}
+	if m := answerOf[api.Members](r, "/v1/members"); m.Members[0].Priority != 100 {
+		t.Errorf("%+v", m)
+	}
+	r.hup <- syscall.SIGHUP
+	r.out.wait(t, "nothing was changed")
+	r.c.HTTP = ""
+	r.hup <- syscall.SIGHUP
+	untilAnswer(r, "/v1/members", func(m api.Members) bool { return m.Members[0].Priority == 3 })
+}
+
+func TestAReloadMovesTheListener(t *testing.T) {
+	free := func() string {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close()
+		return l.Addr().String()
+	}
+	answers := func(addr string) bool {
+		response, err := http.Get("http://" + addr + "/livez")
+		if err == nil {
+			response.Body.Close()
+		}
+		return err == nil
+	}
+	first, second := free(), free()
+	r := newReloading(t, func(c *agent.Config) { c.HTTP = first })
+	r.c.HTTP = second
+	r.want("http", "")
+	if answers(first) || !answers(second) {
+		t.Error("it did not move")
+	}
+	_, port, _ := net.SplitHostPort(second)
+	r.c.HTTP = "0.0.0.0:" + port // the old address is part of the new one
+	r.want("http", "")
+	if !answers(second) {
+		t.Error("it does not answer at the wider address")
+	}
+	r.c.HTTP = ""
+	r.want("http", "")
+	if answers(second) {
+		t.Error("it still answers")
+	}
+}
+
+func TestAReloadReadsTheKeysAgain(t *testing.T) {
+	const one, two = "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=\n", "AQAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=\n"
+	path := filepath.Join(t.TempDir(), "key")
+	write := func(text string) {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(one)
+	r := newReloading(t, func(c *agent.Config) { c.KeyFile = path })
+	r.want("", "")
+	write(two + one)
+	r.want("key-file", "")
+	if k := answerOf[api.Keys](r, "/v1/keys"); len(k.Keys) != 2 {
+		t.Errorf("%+v", k)
+	}
+	write("non sense")
+	if o := r.reload(); o.Done || !strings.Contains(o.Message, "not valid base64") {
+		t.Errorf("%+v", o)
+	}
+	write(one + two)
+	r.c.KeyFile = ""
+	r.want("key-file", "key-file") // its keys are in another order
+}
+
+// A hook that a reload gives to an election runs for its present leader.
+func TestAReloadChangesHooks(t *testing.T) {
+	log := filepath.Join(t.TempDir(), "log")
+	hook := func(word string) string { return "echo " + word + " $DOYEN_ELECTION $DOYEN_EVENT >> " + log }
+	wrote := func(r *reloading, want ...string) {
+		t.Helper()
+		again := time.NewTicker(5 * time.Millisecond)
+		defer again.Stop()
+		for end := time.Now().Add(patience); ; <-again.C {
+			text, _ := os.ReadFile(log)
+			if lines := strings.Split(strings.TrimSpace(string(text)), "\n"); slices.Equal(lines, want) {
+				return
+			}
+			if time.Now().After(end) {
+				t.Fatalf("the hooks wrote %q, want %q", text, want)
+			}
+		}
+	}
+	r := newReloading(t, func(*agent.Config) {})
+	untilAnswer(r, "/v1/elections/default", isLed)
+	r.c.OnChange = hook("one")
+	r.want("on-change", "")
+	wrote(r, "one default leading")
+	r.c.Elections = map[string]agent.ElectionConfig{"default": {OnChange: hook("two")}}
+	r.want("elections", "")
+	wrote(r, "one default leading", "two default leading")
+	r.c.OnChange, r.c.Elections = "", nil
+	r.want("on-change elections", "")
+	r.c.Candidate = false
+	r.want("candidate", "")
+	untilAnswer(r, "/v1/elections/default", func(e api.Election) bool { return !e.IsLeader })
+	r.c.OnChange = hook("three")
+	r.want("on-change", "")
+	wrote(r, "one default leading", "two default leading", "three default none")
+}

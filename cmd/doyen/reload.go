@@ -1,0 +1,38 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
+
+func reloadCommand() command {
+	return command{
+		name:  "reload",
+		usage: "make this agent read its configuration again, and apply what can change while it runs",
+		description: "Names what was applied, and what needs a restart (`doyen restart` costs no lead). If anything is wrong,\n" +
+			"nothing is changed. SIGHUP does the same, and the agent's log has the outcome.\n\n" +
+			"Exit codes: 0 done, 3 the agent can't be reached, 78 the configuration is wrong.",
+		run: reload,
+	}
+}
+
+func reload(i *invocation) error {
+	ctx, cancel := i.change()
+	defer cancel()
+	outcome, err := i.client().Reload(ctx)
+	switch {
+	case err != nil:
+		return fmt.Errorf("reload: %w", err)
+	case !outcome.Done:
+		return &failure{code: exitConfig, what: "reload: nothing was changed", err: errors.New(orDash(outcome.Message))}
+	}
+	text := "reloaded: nothing has changed\n"
+	if len(outcome.Applied) > 0 {
+		text = "reloaded: " + strings.Join(outcome.Applied, ", ") + "\n"
+	}
+	if len(outcome.NeedsRestart) > 0 {
+		text += "changed, and counts from the next start on: " + strings.Join(outcome.NeedsRestart, ", ") + "; `doyen restart` costs no lead\n"
+	}
+	return i.answer(text)
+}
