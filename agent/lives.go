@@ -2,6 +2,8 @@ package agent
 
 import (
 	"crypto/sha256"
+	"fmt"
+	"io"
 	"time"
 
 	"github.com/doyen-election/doyen/agent/record"
@@ -11,6 +13,12 @@ import (
 
 // reasonRestarted is the reason of the entries that begin the history of a later life.
 const reasonRestarted = "agent restarted"
+
+// recordEvery is how often the loop looks whether the record's file is still there.
+const recordEvery = time.Minute
+
+// recordGone is the warning that it is not.
+const recordGone = "the file of the record was removed or replaced, so a restart of this agent costs a lease: keep others from its directory, and restart the agent, which makes a new one: doyen restart hands over first"
 
 // openRecord begins this life: from the record of the former life, or as the first life of a
 // new lineage. An agent runs without a record too, but then its restart costs a lease.
@@ -31,8 +39,21 @@ func (a *agent) openRecord() {
 	if a.lineage = a.record.Lineage(); a.record == nil {
 		a.lineage = election.Lineage{ID: election.LineageID(a.runID), Life: 1, JoinedAt: born, Lease: a.cfg.Lease}
 	}
+	if a.record != nil && a.past == nil && problem == nil {
+		a.logger.Info("no former life has left a record: a new lineage begins", "lineage", a.lineage.ID)
+	}
 	if a.past != nil {
 		a.logger.Info("going on as the agent that ran before", "lineage", a.lineage.ID, "life", a.lineage.Life, "leads", len(ledOn(a.past)))
+	}
+}
+
+// CheckRecord writes a warning if no record can be kept in the directory that was given for it.
+func (c Config) CheckRecord(w io.Writer) {
+	if c.RecordDir == "" {
+		return
+	}
+	if err := record.Check(c.RecordDir); err != nil {
+		fmt.Fprintf(w, "doyen: warning: %v\n", err)
 	}
 }
 
@@ -74,6 +95,28 @@ func (l *loop) kept(err error) {
 	if err != nil {
 		l.noRecord = "no record is kept any more, so a restart of this agent costs a lease: " + err.Error()
 	}
+}
+
+// lookForRecord notices if somebody has removed or replaced the record's file. This life goes on
+// without one, but a next life could not.
+func (l *loop) lookForRecord(now election.Instant) {
+	if now < l.recordDue {
+		return
+	}
+	l.recordDue = election.Never
+	if l.record == nil {
+		return
+	}
+	l.recordDue = now.Add(recordEvery)
+	switch kept := l.record.Kept(); {
+	case !kept && l.noRecord == "":
+		l.noRecord = recordGone
+	case kept && l.noRecord == recordGone:
+		l.noRecord = ""
+	default:
+		return
+	}
+	l.publish(now)
 }
 
 // enterRestart begins the history with what this life goes on leading. Programs and operators

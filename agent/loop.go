@@ -88,6 +88,7 @@ type loop struct {
 	lost       map[election.PeerID]election.Instant // when the connection closed, for peers that have none now
 	connected  map[election.PeerID]bool             // replaced, never changed: pictures share it
 	recorded   []record.Voter                       // the voters as last put on record
+	recordDue  election.Instant                     // when to look for the record's file; Never: there is no record
 	led        bool                                 // this agent has led something
 	draining   bool
 	drainedAt  time.Time // zero: not drained
@@ -270,7 +271,7 @@ func (l *loop) feed(now election.Instant, in election.Input) {
 	if !l.unshown {
 		l.prolong()
 	}
-	l.arm(now, min(out.WakeAt, l.warnings.dueAt, l.campaigns.WakeAt(), l.presence.dueAt))
+	l.arm(now, min(out.WakeAt, l.warnings.dueAt, l.campaigns.WakeAt(), l.presence.dueAt, l.recordDue))
 	l.observe(l.clock().Sub(now))
 }
 

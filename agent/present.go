@@ -132,6 +132,7 @@ func lists(v membership.View, p election.PeerID) bool {
 // work: it checks them again, and asks each for an answer.
 func (l *loop) review() {
 	now := l.clock()
+	l.lookForRecord(now)
 	if now < l.presence.dueAt {
 		return
 	}
@@ -201,9 +202,7 @@ func (l *loop) recordVoters() {
 		return
 	}
 	l.recorded = voters
-	if err := l.record.SetVoters(voters); err != nil {
-		l.logger.Warn("the next life can't reach the voters before gossip does", "err", err)
-	}
+	l.kept(l.record.SetVoters(voters))
 }
 
 // connect records whether a peer is connected, in a new map: pictures share the old one.

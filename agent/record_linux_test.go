@@ -4,10 +4,14 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/doyen-election/doyen/agent/record"
+	"github.com/doyen-election/doyen/api"
 	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/elector"
 )
@@ -68,5 +72,58 @@ func TestARecordIsWrittenBeforeAnythingOfAnOutputShows(t *testing.T) {
 	}
 	if !stepped.Load() {
 		t.Error("readers were shown nothing")
+	}
+}
+
+// A record that somebody removes is noticed, and one that is back ends the warning: until then
+// the next restart would cost a lease and nobody knew.
+func TestARecordThatIsRemovedIsNoticed(t *testing.T) {
+	path := filepath.Join(inTmpfs(t), "a.record")
+	kept, _, err := record.Open(record.Config{Path: path, Peer: me, Run: 1, Born: 1, Lease: lease})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer kept.Close()
+	r := newRig(t, nil)
+	r.loop.record = kept
+	var now election.Instant
+	r.loop.clock = func() election.Instant { return now }
+	warns := func(after time.Duration) bool {
+		now = now.Add(after)
+		r.loop.review()
+		return slices.ContainsFunc(r.loop.picture.Load().Warnings, func(w api.Warning) bool { return w.Code == warnNoRecord })
+	}
+	move := func(from, to string) {
+		if err := os.Rename(from, to); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if warns(0) || warns(recordEvery) {
+		t.Error("a record that is there is missed")
+	}
+	move(path, path+".away")
+	if warns(recordEvery - 1) {
+		t.Error("it was looked for more often than is worth while")
+	}
+	if !warns(1) || !warns(recordEvery) {
+		t.Error("a record that is gone is not missed")
+	}
+	now = now.Add(lease) // a warning that lasts
+	if r.loop.publish(now); strings.Count(r.log.String(), "was removed or replaced") != 1 {
+		t.Errorf("the log:\n%s", &r.log)
+	}
+	move(path+".away", path)
+	if warns(recordEvery) {
+		t.Error("a record that is back is missed")
+	}
+	if err := os.WriteFile(path+".other", nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	move(path+".other", path)
+	if !warns(recordEvery) {
+		t.Error("a record that was replaced is not missed")
+	}
+	if kept.Kept() {
+		t.Error("it is taken for the record still")
 	}
 }

@@ -9,6 +9,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/internal/boottime"
 	"github.com/doyen-election/doyen/internal/leasepage"
@@ -43,18 +45,55 @@ func Open(c Config) (r *Record, past *Past, problem error) {
 	}
 	on, err := thisHost()
 	if err == nil {
-		err = inMemory(filepath.Dir(c.Path))
+		err = suits(filepath.Dir(c.Path))
 	}
 	if err == nil {
 		r, past, err = open(c, on)
 	}
 	if r == nil {
-		return nil, nil, fmt.Errorf("no record is kept, so a restart of this agent costs a lease: %w; give a directory in memory (tmpfs) that only this user may write with --record-dir", err)
+		return nil, nil, missing(err)
 	}
 	if err != nil {
 		return r, nil, fmt.Errorf("the record %s was not used, and a new lineage begins: %w", c.Path, err)
 	}
 	return r, past, nil
+}
+
+func missing(why error) error {
+	return fmt.Errorf("no record is kept, so a restart of this agent costs a lease: %w; give a directory in memory (tmpfs) that only this user may write with --record-dir", why)
+}
+
+// Check returns why Open could keep no record in the directory.
+func Check(dir string) error {
+	if !supported {
+		return nil
+	}
+	err := suits(dir)
+	if err == nil && unix.Access(dir, unix.W_OK) != nil {
+		err = fmt.Errorf("%s can't be written by this user", dir)
+	}
+	if err != nil {
+		return missing(err)
+	}
+	return nil
+}
+
+// suits returns nil if the directory's files die with the kernel, and no other user can remove
+// or replace those of this one.
+func suits(dir string) error {
+	if err := inMemory(dir); err != nil {
+		return err
+	}
+	info, err := os.Stat(dir)
+	if err != nil {
+		return err
+	}
+	stat, ok := statOf(info)
+	foreign := !ok || stat.Uid != 0 && stat.Uid != uint32(os.Geteuid())
+	if foreign || info.Mode().Perm()&0o022 != 0 && info.Mode()&fs.ModeSticky == 0 {
+		return fmt.Errorf("%s: %w", dir, accessError{uint32(info.Mode().Perm()), stat.Uid})
+	}
+	return nil
 }
 
 func open(c Config, on host) (*Record, *Past, error) {

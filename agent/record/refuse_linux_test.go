@@ -2,7 +2,9 @@ package record
 
 import (
 	"errors"
+	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -157,8 +159,50 @@ func TestOnlyMemoryIsTaken(t *testing.T) {
 	if r, _, err := Open(config(filepath.Join(dir, "missing"), 7)); r != nil || err == nil {
 		t.Errorf("in a directory that is missing: %v, %v", r, err)
 	}
+	for _, d := range []string{dir, filepath.Join(dir, "missing")} {
+		if err := Check(d); err == nil || !strings.Contains(err.Error(), "--record-dir") {
+			t.Errorf("%s: %v", d, err)
+		}
+	}
 	if left, _ := os.ReadDir(dir); len(left) > 0 {
 		t.Errorf("left behind: %v", left)
+	}
+}
+
+// Where others could remove or replace the record, none is kept, whoever runs the agent.
+func TestADirectoryThatOthersMayChangeIsRefused(t *testing.T) {
+	for _, d := range []struct {
+		mode fs.FileMode
+		want string
+	}{
+		{0o700, ""}, {0o755, ""}, {0o777 | fs.ModeSticky, ""},
+		{0o777, "mode 0777"}, {0o770, "mode 0770"}, {0o702, "mode 0702"},
+	} {
+		dir := inTmpfs(t)
+		if err := os.Chmod(dir, d.mode); err != nil {
+			t.Fatal(err)
+		}
+		r, _, err := Open(config(dir, 7))
+		if (r != nil) != (d.want == "") || d.want != "" && !strings.Contains(fmt.Sprint(err), d.want) {
+			t.Errorf("%s: %v, %v, want %q", d.mode, r, err, d.want)
+		}
+		if checked := Check(dir); fmt.Sprint(checked) != fmt.Sprint(err) {
+			t.Errorf("%s: Check says %v, Open %v", d.mode, checked, err)
+		}
+		if r != nil {
+			r.Close()
+		}
+	}
+	if os.Geteuid() != 0 {
+		t.Log("needs root for a directory of another user; CI runs this as root too")
+		return
+	}
+	dir := inTmpfs(t)
+	if err := os.Chown(dir, 12345, -1); err != nil {
+		t.Fatal(err)
+	}
+	if r, _, err := Open(config(dir, 7)); r != nil || !strings.Contains(fmt.Sprint(err), "user 12345") {
+		t.Errorf("a directory of another user: %v, %v", r, err)
 	}
 }
 

@@ -53,6 +53,7 @@ func runAgent(i *invocation) error {
 	case err != nil:
 		return err
 	case i.Bool("check-config"):
+		config.CheckRecord(i.stderr)
 		return printConfig(i, config)
 	}
 	if i.process {
