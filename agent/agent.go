@@ -247,6 +247,7 @@ func (a *agent) self(addr netip.AddrPort) membership.Member {
 		Member:   election.Member{Peer: a.store.Peer(), Lineage: a.lineage.ID, Run: a.runID, Name: a.cfg.Name, JoinedAt: a.lineage.JoinedAt},
 		Version:  Version,
 		PeerAddr: addr,
+		PageAddr: pageAddr(a.cfg.HTTP, addr.Addr()),
 		Settings: membership.Settings{
 			Algorithm: a.cfg.Algorithm, Quorum: a.cfg.Quorum, Heartbeat: a.cfg.Heartbeat, Lease: a.cfg.Lease,
 		},

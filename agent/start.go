@@ -3,6 +3,8 @@ package agent
 import (
 	"errors"
 	"fmt"
+	"net"
+	"net/netip"
 	"slices"
 	"strings"
 	"syscall"
@@ -68,6 +70,23 @@ func httpError(address string, err error) error {
 		return configError("http", "choose another address", "%s is in use", address)
 	}
 	return configError("http", "choose another address", "%v", err)
+}
+
+// pageAddr is where other hosts find the status page: none if --http is off, named by a host
+// name, or on loopback while the agent itself is not.
+func pageAddr(http string, peer netip.Addr) netip.AddrPort {
+	host, port, err := net.SplitHostPort(http)
+	if err != nil {
+		return netip.AddrPort{}
+	}
+	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
+		host = peer.String()
+	}
+	at, err := netip.ParseAddrPort(net.JoinHostPort(host, port))
+	if err != nil || at.Port() == 0 || at.Addr().Zone() != "" || at.Addr().IsLoopback() && !peer.IsLoopback() {
+		return netip.AddrPort{}
+	}
+	return at
 }
 
 // maxSeeds is how many addresses membership accepts.

@@ -67,7 +67,8 @@ type Member struct {
 	ID         string    `json:"id"`
 	GossipAddr string    `json:"gossip_addr"`
 	PeerAddr   string    `json:"peer_addr"`
-	Status     string    `json:"status"` // alive, suspect, dead or left
+	HTTPAddr   string    `json:"http_addr,omitempty"` // of --http, if other hosts can reach it
+	Status     string    `json:"status"`              // alive, suspect, dead or left
 	Priority   int       `json:"priority"`
 	JoinedAt   time.Time `json:"joined_at"`
 	Voter      bool      `json:"voter"`

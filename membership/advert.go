@@ -39,6 +39,7 @@ type advert struct {
 	Lease       time.Duration      `cbor:"10,keyasint"`
 	Candidacies []candidacy        `cbor:"11,keyasint,omitempty"`
 	Draining    bool               `cbor:"12,keyasint,omitempty"`
+	Page        []byte             `cbor:"13,keyasint,omitempty"` // netip.AddrPort in binary
 }
 
 type candidacy struct {
@@ -93,6 +94,11 @@ func (n *notary) sealUnchecked(m Member, key ed25519.PrivateKey) ([]byte, error)
 		Key: publicKey(key), Boot: m.Lineage, Name: m.Name, Version: m.Version, JoinedAt: m.JoinedAt, Peer: peer,
 		Algorithm: m.Settings.Algorithm, Quorum: m.Settings.Quorum, Heartbeat: m.Settings.Heartbeat, Lease: m.Settings.Lease,
 		Draining: m.Draining,
+	}
+	if m.PageAddr.IsValid() {
+		if a.Page, err = m.PageAddr.MarshalBinary(); err != nil {
+			return nil, fmt.Errorf("advertise %q: %w", m.Name, err)
+		}
 	}
 	for _, c := range m.Candidacies {
 		a.Candidacies = append(a.Candidacies, candidacy{Election: c.Election, Priority: c.Priority})
@@ -149,6 +155,12 @@ func (n *notary) member(a advert) (Member, error) {
 	if err := peerAddr.UnmarshalBinary(a.Peer); err != nil {
 		return Member{}, fmt.Errorf("decode peer address: %w", err)
 	}
+	var pageAddr netip.AddrPort
+	if len(a.Page) > 0 {
+		if err := pageAddr.UnmarshalBinary(a.Page); err != nil {
+			return Member{}, fmt.Errorf("decode the status page's address: %w", err)
+		}
+	}
 	id, err := n.peerIDOf(a.Key)
 	if err != nil {
 		return Member{}, fmt.Errorf("derive peer ID: %w", err)
@@ -159,6 +171,7 @@ func (n *notary) member(a advert) (Member, error) {
 		},
 		Version:  a.Version,
 		PeerAddr: peerAddr,
+		PageAddr: pageAddr,
 		Settings: Settings{Algorithm: a.Algorithm, Quorum: a.Quorum, Heartbeat: a.Heartbeat, Lease: a.Lease},
 	}
 	for _, c := range a.Candidacies {
@@ -187,6 +200,8 @@ func checkMember(m Member) error {
 		return errors.New("it has no start time")
 	case !m.PeerAddr.IsValid() || m.PeerAddr.Addr().IsUnspecified() || m.PeerAddr.Addr().Zone() != "" || m.PeerAddr.Port() == 0:
 		return fmt.Errorf("other hosts can't reach the peer address %s", m.PeerAddr)
+	case m.PageAddr.Addr().Zone() != "":
+		return fmt.Errorf("other hosts can't reach the status page's address %s", m.PageAddr)
 	case !plain(m.Version) || !plain(m.Settings.Algorithm):
 		return fmt.Errorf("version %.40q or algorithm %.40q is longer than %d bytes or not printable", m.Version, m.Settings.Algorithm, maxWord)
 	case len(m.Candidacies) > maxCandidacies:

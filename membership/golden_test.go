@@ -19,6 +19,7 @@ func TestTheAdvertisementIsWhatItWas(t *testing.T) {
 	full.Draining = true
 	full.Candidacies = []election.Candidacy{{Election: "default", Priority: 100}, {Election: "pay", Priority: 0}}
 	full.PeerAddr = netip.MustParseAddrPort("[2001:db8::7]:7947")
+	full.PageAddr = netip.MustParseAddrPort("10.0.0.7:7980")
 	var lines strings.Builder
 	for _, m := range []Member{least, full} {
 		meta, err := n.seal(m, cfg.Signer)

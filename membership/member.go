@@ -34,6 +34,7 @@ type Member struct {
 	Version    string         // of the agent's program, at most 32 bytes
 	GossipAddr netip.AddrPort // as memberlist advertises it
 	PeerAddr   netip.AddrPort // where its transport listens
+	PageAddr   netip.AddrPort // where its status page is, if other hosts can reach it
 	Settings   Settings
 	Status     Status
 	RTT        time.Duration // of the last answered probe; 0 when there was none

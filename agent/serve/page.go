@@ -2,7 +2,9 @@ package serve
 
 import (
 	"bytes"
+	"crypto/sha256"
 	_ "embed"
+	"encoding/base64"
 	"fmt"
 	"net/http"
 	"slices"
@@ -12,22 +14,33 @@ import (
 	"time"
 
 	"github.com/doyen-election/doyen/api"
+	"github.com/doyen-election/doyen/election"
 )
 
 const (
 	pageRefresh = 3   // seconds
 	pageRows    = 200 // of a table; for more there is the command line
 	pageHistory = 12
+	pagePast    = 1000 // changes that are looked through
 )
 
 //go:embed page.html
 var pageText string
 
+// row is an election on the status page.
+type row struct {
+	Now  api.Election
+	For  string // how long the leader has led
+	Hour []part // who led in the last hour, the oldest first
+}
+
 // page is what the status page shows.
 type page struct {
 	Title         string
 	Agent         api.Agent
-	Elections     []api.Election
+	Hero          *row // "default", or the only election
+	All, Led      int  // elections, and those with a leader
+	Elections     []row
 	MoreElections int
 	Members       []api.Member
 	MoreMembers   int
@@ -35,6 +48,14 @@ type page struct {
 	Now           time.Time
 	Refresh       int
 }
+
+// scriptHash is how the page's headers name its only script.
+var scriptHash = func() string {
+	_, rest, _ := strings.Cut(pageText, "<script>")
+	script, _, _ := strings.Cut(rest, "</script>")
+	sum := sha256.Sum256([]byte(script))
+	return "sha256-" + base64.StdEncoding.EncodeToString(sum[:])
+}()
 
 // newPage parses the status page.
 func newPage() (*template.Template, error) {
@@ -84,8 +105,8 @@ func escape(n parse.Node) {
 	}
 }
 
-// status answers with the page, which loads nothing else: no script, no font, no image. Its
-// headers forbid browsers to load any.
+// status answers with the page, which loads nothing else: no font, no image. Its one script
+// asks for the page again. Its headers forbid browsers everything else.
 func (s *Server) status(w http.ResponseWriter, _ *http.Request) {
 	var out bytes.Buffer
 	t, err := s.page()
@@ -100,7 +121,7 @@ func (s *Server) status(w http.ResponseWriter, _ *http.Request) {
 	h := w.Header()
 	h.Set("Content-Type", "text/html; charset=utf-8")
 	h.Set("Cache-Control", "no-store")
-	h.Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'")
+	h.Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; script-src '"+scriptHash+"'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'")
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Referrer-Policy", "no-referrer")
 	_, _ = out.WriteTo(w) // the client may have gone
@@ -110,26 +131,64 @@ func (s *Server) status(w http.ResponseWriter, _ *http.Request) {
 func (s *Server) shown() page {
 	p, now := s.Picture(), s.Clock()
 	v := page{Agent: s.describe(p), Members: p.Members(), Now: time.Now(), Refresh: pageRefresh}
-	for _, c := range p.contests() {
-		v.Elections = append(v.Elections, p.Election(*c, now, 0))
-	}
-	v.Elections, v.MoreElections = firstRows(v.Elections)
-	v.Members, v.MoreMembers = firstRows(v.Members)
+	past := map[string][]api.Transition{}
 	if s.History != nil {
-		v.History = s.History("", pageHistory)
+		all := s.History("", pagePast)
+		for _, c := range all {
+			past[c.Election] = append(past[c.Election], c)
+		}
+		v.History = slices.Clone(all[max(0, len(all)-pageHistory):])
 		slices.Reverse(v.History)
 	}
+	for _, c := range p.contests() {
+		r := row{Now: p.Election(*c, now, 0)}
+		if len(v.Elections) < pageRows {
+			r.For, r.Hour = ledFor(r.Now, past[r.Now.Election], now), strip(past[r.Now.Election], now)
+		}
+		if r.Now.Leader != nil {
+			v.Led++
+		}
+		v.Elections = append(v.Elections, r)
+	}
+	v.All = len(v.Elections)
+	v.Hero = hero(v.Elections)
+	v.Elections, v.MoreElections = firstRows(v.Elections)
+	v.Members, v.MoreMembers = firstRows(v.Members)
 	v.Title = "Doyen: " + s.Name
-	for _, e := range v.Elections {
-		if e.Election != "default" {
-			continue
-		}
+	if v.Hero != nil && v.Hero.Now.Leader != nil {
+		v.Title = "Doyen: " + v.Hero.Now.Leader.Name + " leads"
+	} else if v.Hero != nil {
 		v.Title = "Doyen: nobody leads"
-		if e.Leader != nil {
-			v.Title = "Doyen: " + e.Leader.Name + " leads"
-		}
 	}
 	return v
+}
+
+// hero is the election that the page begins with.
+func hero(all []row) *row {
+	for i := range all {
+		if len(all) == 1 || all[i].Now.Election == string(election.Default) {
+			return &all[i]
+		}
+	}
+	return nil
+}
+
+// ledFor is for how long the leader has led, as a person says it.
+func ledFor(e api.Election, past []api.Transition, now election.Instant) string {
+	if e.Leader == nil || len(past) == 0 || past[len(past)-1].Leader == nil || past[len(past)-1].Leader.Name != e.Leader.Name {
+		return ""
+	}
+	since, certain := ledSince(past)
+	d := pageDuration(max(0, now.Sub(since).Milliseconds()))
+	if !certain {
+		return "at least " + d
+	}
+	return d
+}
+
+// NoQuorum is whether nobody can lead for want of voters.
+func (p page) NoQuorum() bool {
+	return p.Agent.Quorum.Enabled && p.Agent.Quorum.State == api.QuorumLost
 }
 
 func firstRows[T any](all []T) (shown []T, more int) {

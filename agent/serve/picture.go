@@ -185,6 +185,7 @@ func (p *Picture) Members() []api.Member {
 			ID:         string(m.Peer),
 			GossipAddr: address(m.GossipAddr),
 			PeerAddr:   address(m.PeerAddr),
+			HTTPAddr:   address(m.PageAddr),
 			Status:     string(m.Status),
 			JoinedAt:   time.Unix(0, m.JoinedAt).UTC(),
 			Voter:      p.Status.Roster.Has(m.Peer),

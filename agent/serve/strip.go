@@ -1,0 +1,100 @@
+package serve
+
+import (
+	"time"
+
+	"github.com/doyen-election/doyen/api"
+	"github.com/doyen-election/doyen/election"
+)
+
+// stripTime is how much of the past the status page draws.
+const stripTime = time.Hour
+
+// part is a piece of an election's last hour, in which the same agent led, or nobody.
+type part struct {
+	Leader string // empty: nobody
+	Known  bool   // false: before this agent's first entry
+	For    time.Duration
+}
+
+// PerMille is the part's length in thousandths of the strip.
+func (p part) PerMille() int64 { return int64(1000 * p.For / stripTime) }
+
+// Class is how the part looks.
+func (p part) Class() string {
+	switch {
+	case !p.Known:
+		return "unknown"
+	case p.Leader == "":
+		return "nobody"
+	}
+	sum := uint32(2166136261) // FNV-1a: on all pages the same leader has the same colour
+	for _, b := range []byte(p.Leader) {
+		sum = (sum ^ uint32(b)) * 16777619
+	}
+	return "l" + string('0'+rune(sum%6))
+}
+
+// Title is what a person reads who points at the part.
+func (p part) Title() string {
+	who := p.Leader
+	switch {
+	case !p.Known:
+		who = "not known"
+	case who == "":
+		who = "nobody"
+	}
+	return who + " for " + pageDuration(p.For.Milliseconds())
+}
+
+// strip draws the last hour of one election from its changes, the oldest first.
+func strip(changes []api.Transition, now election.Instant) []part {
+	var parts []part
+	begin := now.Add(-stripTime)
+	last, at := part{}, begin
+	until := func(end election.Instant) { // what was so before lasted until then
+		if end = min(end, now); end <= at {
+			return
+		}
+		if n := len(parts); n > 0 && parts[n-1].Leader == last.Leader && parts[n-1].Known == last.Known {
+			parts[n-1].For += end.Sub(at)
+		} else {
+			last.For = end.Sub(at)
+			parts = append(parts, last)
+		}
+		at = end
+	}
+	for _, c := range changes {
+		when := election.Instant(c.BoottimeNS)
+		if c.Leader == nil {
+			until(when)
+			last = part{Known: true}
+			continue
+		}
+		if gap := time.Duration(c.GapMS) * time.Millisecond; gap > 0 {
+			until(when.Add(-gap))
+			last = part{Known: true}
+		}
+		until(when)
+		last = part{Known: true, Leader: c.Leader.Name}
+	}
+	until(now)
+	return parts
+}
+
+// ledSince is since when the newest change's leader has led without a pause; certain is
+// false if it may have led before this agent's first entry. The changes are of one election,
+// the oldest first.
+func ledSince(changes []api.Transition) (since election.Instant, certain bool) {
+	for i := len(changes) - 1; i >= 0; i-- {
+		c := changes[i]
+		if c.Leader == nil || c.Leader.Name != changes[len(changes)-1].Leader.Name {
+			return since, true
+		}
+		since = election.Instant(c.BoottimeNS)
+		if c.GapMS > 0 {
+			return since, true
+		}
+	}
+	return since, false
+}

@@ -1,0 +1,65 @@
+package serve
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/doyen-election/doyen/api"
+	"github.com/doyen-election/doyen/election"
+)
+
+// drawn writes a strip as "LEADER SECONDS" pieces.
+func drawn(parts []part) string {
+	var all []string
+	for _, p := range parts {
+		who := p.Leader
+		if !p.Known {
+			who = "?"
+		}
+		all = append(all, fmt.Sprintf("%s %.0f", who, p.For.Seconds()))
+	}
+	return strings.Join(all, ", ")
+}
+
+func TestTheStripDrawsTheLastHour(t *testing.T) {
+	at := func(minutes int64, leader string, gap time.Duration) api.Transition {
+		c := api.Transition{BoottimeNS: int64(time.Duration(minutes) * time.Minute), GapMS: gap.Milliseconds()}
+		if leader != "" {
+			c.Leader = &api.Leader{Name: leader}
+		}
+		return c
+	}
+	now := election.Instant(100 * time.Minute) // so the strip begins at 40 min
+	for _, c := range []struct {
+		name, want, since string
+		changes           []api.Transition
+	}{
+		{"no change", "? 3600", "", nil},
+		{"one leader from before the hour on", "a 3600", "10m0s", []api.Transition{at(10, "a", time.Second)}},
+		{"what came before the first entry is not known", "? 1200, a 2400", "at least 1h0m0s", []api.Transition{at(60, "a", 0)}},
+		{"a gap that nobody saw begin", "a 2399,  1, b 1200", "1h20m0s", []api.Transition{at(10, "a", 0), at(80, "b", time.Second)}},
+		{"a gap that is still open", "a 2400,  1200", "", []api.Transition{at(10, "a", 0), at(80, "", 0)}},
+		{"a gap that an entry began", "a 1200,  60, b 2340", "1h1m0s", []api.Transition{at(10, "a", 0), at(60, "", 0), at(61, "b", time.Minute)}},
+		{"an agent that was restarted leads on", "a 3600", "20m0s", []api.Transition{at(20, "a", time.Second), at(70, "a", 0)}},
+		{"a gap that began before the hour", " 1200, b 2400", "1h0m0s", []api.Transition{at(10, "a", 0), at(60, "b", 50*time.Minute)}},
+		{"an entry of the future, of another clock", "a 3600", "3h0m0s", []api.Transition{at(10, "a", 0), at(180, "b", 0)}},
+	} {
+		parts := strip(c.changes, now)
+		if got := drawn(parts); got != c.want {
+			t.Errorf("%s: %q, want %q", c.name, got, c.want)
+		}
+		since := ""
+		if n := len(c.changes); n > 0 && c.changes[n-1].Leader != nil {
+			at, certain := ledSince(c.changes)
+			since = time.Duration(at).String()
+			if !certain {
+				since = "at least " + since
+			}
+		}
+		if since != c.since {
+			t.Errorf("%s: led since %q, want %q", c.name, since, c.since)
+		}
+	}
+}
