@@ -14,7 +14,7 @@ func (e *Elector) heartbeat(from election.PeerID, m election.Heartbeat) {
 		return
 	}
 	if e.cfg.Quorum && e.heldRoster() != nil && p.roster == nil {
-		e.counters.Dropped["unreported"]++ // the heartbeat overtook the Report, which names the sender's cluster
+		p.early = new(m) // it overtook the Report, which names the sender's cluster
 		e.askReport(from, p)
 		return
 	}

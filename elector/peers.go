@@ -11,9 +11,10 @@ import (
 type peer struct {
 	lineage  election.LineageID
 	run      election.RunID
-	leaving  bool             // the agent is stopping
-	reported bool             // its Report arrived since it connected
-	reportAt election.Instant // when its Report is asked for next
+	leaving  bool                // the agent is stopping
+	reported bool                // its Report arrived since it connected
+	reportAt election.Instant    // when its Report is asked for next
+	early    *election.Heartbeat // the newest one that came before its Report; nil: none
 
 	roster       *election.Roster // as it last reported
 	holds        election.Version // the version that it was last known to hold

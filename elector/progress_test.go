@@ -126,3 +126,22 @@ func TestALeaderWhoseReportWasLostIsAskedForIt(t *testing.T) {
 		t.Errorf("asked %d times in nine heartbeats", asked)
 	}
 }
+
+// Heartbeats go first where messages queue. A leader that is back waits for the answer: without
+// it, its first renewal comes a heartbeat later.
+func TestAHeartbeatThatOvertookTheReportIsAnsweredAfterIt(t *testing.T) {
+	o := newLone(t, trioState())
+	o.restart(2)
+	o.take()
+	for send := election.SendID(4); send <= 5; send++ {
+		o.hear("b", election.Heartbeat{Lineage: 2, Send: send, Version: soloRoster.Version})
+	}
+	if early := sentTo[election.HeartbeatAck](o.take(), "b"); len(early) != 0 {
+		t.Fatalf("answered before the Report: %+v", early)
+	}
+	o.hear("b", o.reportOf(2, 1, 0))
+	o.hear("b", o.reportOf(2, 1, 0))
+	if acks := sentTo[election.HeartbeatAck](o.take(), "b"); len(acks) != 1 || acks[0].Send != 5 {
+		t.Errorf("got the answers %+v, want one to the newest heartbeat", acks)
+	}
+}

@@ -60,6 +60,10 @@ func (e *Elector) reported(from election.PeerID, r election.Report) {
 			e.beatTo(from, e.claims())
 		}
 	}
+	if h := p.early; h != nil {
+		p.early = nil
+		e.heartbeat(from, *h)
+	}
 	e.answered(from, r)
 }
 

@@ -46,8 +46,8 @@ const (
 	// backOff is the first wait when short lives follow each other, and maxBackOff the longest.
 	backOff    = 100 * time.Millisecond
 	maxBackOff = 5 * time.Second
-	// maxPatience bounds the factor of a life's allowance, which grows when a life was killed:
-	// the life may have been slow, and killed in vain.
+	// maxPatience bounds the factor of a life's allowance, which grows when a life was killed
+	// that may have been slow, in vain. One that a signal had stopped was not slow.
 	maxPatience = 32
 )
 
@@ -60,10 +60,10 @@ type lives struct {
 }
 
 // ended counts a life, and returns how long to wait before the next one.
-func (l *lives) ended(lasted time.Duration, ran, hung bool) time.Duration {
+func (l *lives) ended(lasted time.Duration, ran, slow bool) time.Duration {
 	l.ran = l.ran || ran
 	switch {
-	case hung && lasted < time.Hour: // one that hung after long was not slow
+	case slow && lasted < time.Hour: // one that hung after long was not slow
 		l.patience = min(maxPatience, 2*l.factor())
 	case ran && lasted >= time.Minute:
 		l.patience = 1

@@ -40,6 +40,7 @@ type keeper struct {
 	born    int64 // when the life was started
 	startAt int64 // when the next life is started; never: one runs, or none may be started yet
 	hung    bool  // the life was killed because it was overdue
+	slow    bool  // and perhaps it was only slow
 	renew   bool  // the next life's program is to be the keeper's too
 	asked   bool  // a signal has asked for the end
 	askedAt int64 // then
@@ -172,10 +173,14 @@ func (k *keeper) step(now int64) {
 	if unwritten { // look again, ever less often
 		k.watch.due = now + min(max(now-k.born, int64(tickEvery)), int64(startLimit))
 	}
-	if !hangs || k.hung || traced(k.pid) {
+	if !hangs || k.hung {
 		return
 	}
-	k.hung = true
+	traced, stopped := condition(k.pid)
+	if traced {
+		return
+	}
+	k.hung, k.slow = true, !stopped
 	_ = syscall.Kill(k.pid, syscall.SIGKILL) // first: nobody may read what this process says
 	say("the agent hangs: it should have done something %s ago; killing it", time.Duration(now-next).Round(time.Millisecond))
 }
@@ -184,7 +189,7 @@ func (k *keeper) step(now int64) {
 func (k *keeper) start(now int64) {
 	k.startAt = never
 	k.page.clear()
-	k.watch, k.hung = watch{due: never}, false
+	k.watch, k.hung, k.slow = watch{due: never}, false, false
 	k.notify.send([]byte("WATCHDOG=1")) // the life's own will follow
 	k.born = now
 	pid, err := syscall.ForkExec(k.program, k.args, &syscall.ProcAttr{
@@ -244,7 +249,7 @@ func (k *keeper) ended(now int64, status syscall.WaitStatus) {
 		k.startAt, k.renew = now, true
 	default:
 		say("the agent %s after %s: starting it again", describe(status), lasted.Round(time.Millisecond))
-		k.next(now, k.lives.ended(lasted, ran, k.hung))
+		k.next(now, k.lives.ended(lasted, ran, k.slow))
 	}
 }
 
@@ -273,14 +278,15 @@ func (k *keeper) bury() {
 	}()
 }
 
-// traced reports whether a debugger is attached to the process, and may have stopped it.
-func traced(pid int) bool {
+// condition reports whether a debugger is attached to the process, and may have stopped it, and
+// whether a signal has stopped it.
+func condition(pid int) (traced, stopped bool) {
 	status, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/status")
 	if err != nil {
-		return false
+		return false, false
 	}
 	_, after, found := strings.Cut(string(status), "\nTracerPid:\t")
-	return found && !strings.HasPrefix(after, "0\n")
+	return found && !strings.HasPrefix(after, "0\n"), strings.Contains(string(status), "\nState:\tT")
 }
 
 // exitCode is the exit code that a shell would show for the status.

@@ -181,6 +181,31 @@ func TestALifeThatIsKilledOrHangsIsFollowedByTheNext(t *testing.T) {
 }
 
 // A life that comes to its main function late, on a busy host, is watched from then on.
+// One that may only have been slow is given more time when it is started again.
+func TestAStoppedProcessIsNotTakenForASlowOne(t *testing.T) {
+	cmd := exec.Command("cat")
+	if _, err := cmd.StdinPipe(); err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer cmd.Wait()
+	defer cmd.Process.Kill()
+	if traced, stopped := condition(cmd.Process.Pid); traced || stopped {
+		t.Errorf("while it runs: traced %t, stopped %t", traced, stopped)
+	}
+	if err := cmd.Process.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := syscall.Wait4(cmd.Process.Pid, nil, syscall.WUNTRACED, nil); err != nil {
+		t.Fatal(err)
+	}
+	if traced, stopped := condition(cmd.Process.Pid); traced || !stopped {
+		t.Errorf("when it was stopped: traced %t, stopped %t", traced, stopped)
+	}
+}
+
 func TestALifeThatStartedSlowlyIsKilledWhenItHangs(t *testing.T) {
 	k := keep(t, nil, "slow")
 	if first, second := k.life(), k.life(); second == first {

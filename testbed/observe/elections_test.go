@@ -155,6 +155,26 @@ func TestProgramsOverlapByTheirOwnStamps(t *testing.T) {
 	}
 }
 
+func TestAPauseIsTheLongestTimeInWhichNobodyActed(t *testing.T) {
+	span := func(from, to election.Instant) observe.ProgramSpan { return observe.ProgramSpan{From: from, To: to} }
+	for what, c := range map[string]struct {
+		spans []observe.ProgramSpan
+		want  time.Duration
+		at    election.Instant
+	}{
+		"nobody ever acted":    {nil, 90, 10},
+		"all the time":         {[]observe.ProgramSpan{span(0, 100)}, 0, 0},
+		"only before":          {[]observe.ProgramSpan{span(0, 9)}, 90, 10},
+		"one after a pause":    {[]observe.ProgramSpan{span(0, 20), span(70, 100)}, 50, 20},
+		"two at once":          {[]observe.ProgramSpan{span(0, 60), span(20, 30), span(65, 100)}, 5, 60},
+		"the last one stopped": {[]observe.ProgramSpan{span(12, 30)}, 70, 30},
+	} {
+		if got, at := observe.Pause(c.spans, 10, 100); got != c.want || at != c.at {
+			t.Errorf("%s: paused for %d at %d, want %d at %d", what, got, at, c.want, c.at)
+		}
+	}
+}
+
 func TestARecordingIsReadAsItWasWritten(t *testing.T) {
 	r := observe.Recording{Format: observe.RecordingFormat, Scenario: "s", Quorum: true, From: 1, To: 9,
 		Hosts:  []observe.HostRecord{{Name: "a", Spans: []observe.StateSpan{{State: api.StateLeading, Term: 3, From: 1, To: 9}}}},

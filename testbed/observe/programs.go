@@ -3,6 +3,9 @@ package observe
 import (
 	"cmp"
 	"slices"
+	"time"
+
+	"github.com/doyen-election/doyen/election"
 )
 
 // ProgramOverlaps finds every stretch in which two processes acted for the same
@@ -21,4 +24,23 @@ func ProgramOverlaps(spans []ProgramSpan) []OverlapSpan {
 		}
 	}
 	return found
+}
+
+// Pause returns the longest time, from one instant until another, in which none of the processes
+// acted, and when that time began. The spans are in the order of their start.
+func Pause(spans []ProgramSpan, from, until election.Instant) (longest time.Duration, at election.Instant) {
+	acted := from
+	gap := func(until election.Instant) {
+		if d := until.Sub(acted); d > longest {
+			longest, at = d, acted
+		}
+	}
+	for _, s := range spans {
+		if s.To > from {
+			gap(s.From)
+			acted = max(acted, s.To)
+		}
+	}
+	gap(until)
+	return longest, at
 }

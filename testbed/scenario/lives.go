@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"syscall"
 	"time"
 
@@ -12,7 +13,6 @@ import (
 
 	"github.com/doyen-election/doyen/agent/record"
 	"github.com/doyen-election/doyen/client"
-	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/internal/boottime"
 	"github.com/doyen-election/doyen/testbed/hosts"
 	"github.com/doyen-election/doyen/testbed/lab"
@@ -131,29 +131,11 @@ func pauseQuantity(w *world, _ string, words []string) (float64, string, []strin
 	if err != nil {
 		return 0, "", nil, err
 	}
-	longest, at := pauseOf(words[0], spans, w.marked, now)
+	spans = slices.DeleteFunc(spans, func(s observe.ProgramSpan) bool { return s.Program != words[0] })
+	longest, at := observe.Pause(spans, w.marked, now)
 	saw := "it acted all the time"
 	if longest > 0 {
 		saw = fmt.Sprintf("it did not act for %s, %s after the mark", longest.Round(10*time.Microsecond), at.Sub(w.marked).Round(time.Millisecond))
 	}
 	return float64(longest), saw, words[1:], nil
-}
-
-// pauseOf returns the longest time between spans of the program, and when that time began.
-// Spans are in the order of their start. A span that ends just before now is still going on.
-func pauseOf(program string, spans []observe.ProgramSpan, from, now election.Instant) (longest time.Duration, at election.Instant) {
-	acted := from
-	gap := func(until election.Instant) {
-		if d := until.Sub(acted); d > longest {
-			longest, at = d, acted
-		}
-	}
-	for _, s := range spans {
-		if s.Program == program && s.To > from {
-			gap(s.From)
-			acted = max(acted, s.To)
-		}
-	}
-	gap(now)
-	return longest, at
 }

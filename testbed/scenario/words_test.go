@@ -6,10 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/testbed/hosts"
 	"github.com/doyen-election/doyen/testbed/netns"
-	"github.com/doyen-election/doyen/testbed/observe"
 )
 
 func threeHosts() *world {
@@ -127,27 +125,4 @@ func (s sides) pairs() [][2]string {
 		}
 	}
 	return all
-}
-
-func TestThePauseOfAProgramIsTheLongestTimeWithoutIt(t *testing.T) {
-	span := func(program string, from, to election.Instant) observe.ProgramSpan {
-		return observe.ProgramSpan{Program: program, From: from, To: to}
-	}
-	for _, c := range []struct {
-		what  string
-		spans []observe.ProgramSpan
-		want  time.Duration
-		at    election.Instant
-	}{
-		{"it never acted", nil, 90, 10},
-		{"all the time", []observe.ProgramSpan{span("p", 0, 100)}, 0, 0},
-		{"only before the mark", []observe.ProgramSpan{span("p", 0, 9)}, 90, 10},
-		{"another one acted", []observe.ProgramSpan{span("p", 0, 20), span("q", 20, 70), span("p", 70, 100)}, 50, 20},
-		{"two processes of it at once", []observe.ProgramSpan{span("p", 0, 60), span("p", 20, 30), span("p", 65, 100)}, 5, 60},
-		{"it has stopped", []observe.ProgramSpan{span("p", 12, 30)}, 70, 30},
-	} {
-		if got, at := pauseOf("p", c.spans, 10, 100); got != c.want || at != c.at {
-			t.Errorf("%s: paused for %d at %d, want %d at %d", c.what, got, at, c.want, c.at)
-		}
-	}
 }
