@@ -3,6 +3,8 @@ package bench
 import (
 	"context"
 	"errors"
+	"fmt"
+	"os/exec"
 	"syscall"
 	"time"
 
@@ -11,6 +13,7 @@ import (
 	"github.com/doyen-election/doyen/client"
 	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/internal/boottime"
+	"github.com/doyen-election/doyen/testbed/actor/stamp"
 	"github.com/doyen-election/doyen/testbed/hosts"
 	"github.com/doyen-election/doyen/testbed/observe"
 )
@@ -21,148 +24,207 @@ const (
 	askEvery = time.Millisecond
 	// renewedBy is the part of a lease for which a renewal is valid, from its send on.
 	renewedBy = 0.975
+	// rolling is how many agents are restarted one after another.
+	rolling = 5
 )
 
-// lives measures what the end of a leading agent's process costs under a keeper: how long until
-// the next process answers and has renewed the lease, and how long there is no leader.
-func (b *bench) lives(ctx context.Context) error {
-	for _, end := range []struct {
-		name   string
-		signal syscall.Signal
-		tenths int
-	}{{"kill", syscall.SIGKILL, 10}, {"hang", syscall.SIGSTOP, 5}, {"restart", 0, 5}} {
-		what := "Life/end=" + end.name
-		if err := b.kept(ctx, func(r *rig) error {
-			return b.repeat(what, b.rounds(end.tenths), func() error { return b.life(ctx, r, what, end.signal) })
-		}); err != nil {
-			return err
-		}
-	}
-	return nil
+// end is a way in which the process of a leading agent ends under a keeper.
+type end struct {
+	name    string
+	signal  syscall.Signal
+	profile string // of the hosts; "": that of the cluster
+	tenths  int
 }
 
-// kept runs agents with keepers, which nothing watches during the measurement.
-func (b *bench) kept(ctx context.Context, measure func(*rig) error) (err error) {
-	config := b.config()
-	config.Adjust = func(_ int, c *agent.Config) { c.Keeper = true }
-	r, err := newRig(ctx, config, 0, b.rng)
+// lives turns an end into a part of the bench: how long until the next process answers and has
+// renewed the lease, how long there is no leader, and for how long no program acts.
+func lives(e end) func(*bench, context.Context) error {
+	return func(b *bench, ctx context.Context) error {
+		defer func(was Point) { b.on = was }(b.on)
+		if e.profile != "" {
+			b.on.Profile = e.profile
+		}
+		what := "Life/end=" + e.name
+		return b.kept(ctx, func(t *contenders) error {
+			return b.repeat(what, b.rounds(e.tenths), func() error { return b.life(ctx, t, what, e.signal) })
+		})
+	}
+}
+
+// kept runs agents with keepers, which nothing watches during the measurement, and on each host
+// a candidate by `doyen run`.
+func (b *bench) kept(ctx context.Context, measure func(*contenders) error) error {
+	return b.running(ctx, nil, func(run command) error { return b.rivals(ctx, b.keeping(), run, measure) })
+}
+
+func (b *bench) keeping() hosts.Config {
+	c := b.config()
+	c.Adjust = func(_ int, a *agent.Config) { a.Keeper = true }
+	return c
+}
+
+// life ends the process of the agent on whose host a program leads, and measures the consequences.
+func (b *bench) life(ctx context.Context, t *contenders, what string, end syscall.Signal) error {
+	leader, was, err := t.settled(ctx, contested)
 	if err != nil {
 		return err
 	}
-	defer b.finish(r, &err)
-	if _, err := r.agree(ctx); err != nil {
-		return err
-	}
-	r.Unwatch()
-	for _, h := range r.Cluster.Hosts() {
-		_, shared, err := readMemory(h.PID())
-		if err != nil {
-			return err
-		}
-		b.add("Keeper", value{Value: shared, Unit: pss})
-	}
-	return measure(r)
-}
-
-// life ends the leader's process once, and measures the consequences.
-func (b *bench) life(ctx context.Context, r *rig, what string, end syscall.Signal) error {
-	if err := observe.Sleep(ctx, longLife+time.Duration(r.rng.Int64N(int64(r.lease/4)))); err != nil {
-		return err
-	}
-	leader, was, err := r.asked(ctx)
-	if err != nil {
-		return err
-	}
-	c := client.New(leader.Config().Socket)
-	defer c.Close()
-	before, err := c.Agent(ctx)
+	pid, err := pidOf(ctx, leader)
 	if err != nil {
 		return err
 	}
 	at := boottime.Now()
-	if end != 0 {
-		err = syscall.Kill(before.PID, end)
-	} else {
-		var outcome api.Outcome
-		if outcome, err = c.Restart(ctx); err == nil && !outcome.Done {
-			err = errors.New(outcome.Message)
-		}
+	if err := syscall.Kill(pid, end); err != nil {
+		return err
 	}
+	answered, err := t.nextLife(ctx, leader, pid, at)
 	if err != nil {
 		return err
 	}
-	answered, err := nextLife(ctx, leader, before.BootID, at, r.lease)
+	values, err := t.cost(ctx, leader, was, at)
 	if err != nil {
 		return err
 	}
-	now, err := r.follow(ctx, r.other(leader))
-	if err != nil {
-		return err
-	}
-	changes, gap := 0.0, time.Duration(0)
-	if now.Term != was.Term {
-		changes, gap = 1, answered
-		if h, err := lastGap(ctx, r.other(leader)); err == nil {
-			gap = h
-		}
-	}
-	values := []value{took(gap, noLeader), {Value: changes, Unit: leadsLost}}
-	if changes == 0 {
+	if values[0].Value == 0 {
 		values = append(values, took(answered, perLife))
 	}
 	b.add(what, values...)
 	return nil
 }
 
-// nextLife waits until an agent's next process answers, and either follows or leads with a
-// lease that it has renewed. It returns how long after the instant that was.
-func nextLife(ctx context.Context, h *hosts.Host, former string, at election.Instant, lease time.Duration) (time.Duration, error) {
+// restarts restarts the agents one after another with `doyen restart`.
+func (b *bench) restarts(ctx context.Context) error {
+	const what = "Restart"
+	defer func(was Point) { b.on = was }(b.on)
+	b.on.Agents = rolling
+	return b.kept(ctx, func(t *contenders) error {
+		return b.repeat(what, b.rounds(2), func() error {
+			leader, was, err := t.settled(ctx, contested)
+			if err != nil {
+				return err
+			}
+			at := boottime.Now()
+			for _, h := range t.Cluster.Hosts() {
+				began := boottime.Now()
+				if out, err := exec.CommandContext(ctx, b.binary, "restart", "--socket", h.Config().Socket).CombinedOutput(); err != nil {
+					return fmt.Errorf("doyen restart: %w: %s", err, out)
+				}
+				b.add(what, took(boottime.Now().Sub(began), perLife))
+			}
+			values, err := t.cost(ctx, leader, was, at)
+			if err == nil {
+				b.add(what, values...)
+			}
+			return err
+		})
+	})
+}
+
+// settled waits until there is a leader, and all agents are old enough to be followed at once.
+// It returns the host that leads, and what is known there.
+func (r *rig) settled(ctx context.Context, name string) (*hosts.Host, api.Election, error) {
+	if err := observe.Sleep(ctx, longLife+time.Duration(r.rng.Int64N(int64(r.lease/4)))); err != nil {
+		return nil, api.Election{}, err
+	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	for {
-		ask, done := context.WithTimeout(ctx, lease)
-		c := client.New(h.Config().Socket)
-		e, err := c.Election(ask, string(election.Default), client.ElectionOptions{})
-		a, agentErr := c.Agent(ask)
-		c.Close()
-		done()
-		renewed := e.ValidUntilBoottimeNS > int64(at)+int64(renewedBy*float64(lease))
-		if err == nil && agentErr == nil && a.BootID != former && e.Leader != nil && (!e.IsLeader || renewed) {
-			return boottime.Now().Sub(at), nil
-		}
-		if err := observe.Sleep(ctx, askEvery); err != nil {
-			return 0, err
-		}
-	}
-}
-
-// asked returns the agent that answers that it leads.
-func (r *rig) asked(ctx context.Context) (*hosts.Host, api.Election, error) {
-	for {
 		for _, h := range r.Cluster.Hosts() {
-			if e, err := r.follow(ctx, h); err == nil && e.IsLeader {
+			if e, err := asked(ctx, h, name); err == nil && e.IsLeader {
 				return h, e, nil
 			}
 		}
 		if err := observe.Sleep(ctx, askEvery); err != nil {
-			return nil, api.Election{}, err
+			return nil, api.Election{}, fmt.Errorf("wait for a leader: %w", err)
 		}
 	}
 }
 
-func (r *rig) follow(ctx context.Context, h *hosts.Host) (api.Election, error) {
-	c := client.New(h.Config().Socket)
-	defer c.Close()
-	return c.Election(ctx, string(election.Default), client.ElectionOptions{})
+// cost waits until the programs know all that follows from what happened at that instant. It
+// returns how many leads were lost, for how long there was no leader, for how long no program
+// acted, and for how long two did.
+func (t *contenders) cost(ctx context.Context, leader *hosts.Host, was api.Election, at election.Instant) ([]value, error) {
+	if err := observe.Sleep(ctx, t.lease); err != nil {
+		return nil, err
+	}
+	now := boottime.Now()
+	if _, _, err := t.await(ctx, "a program that acts", func(s stamp.Stamp) bool { return s.Last > int64(now) }); err != nil {
+		return nil, err
+	}
+	other := t.other(leader)
+	e, err := asked(ctx, other, contested)
+	if err != nil {
+		return nil, err
+	}
+	changes, gap := 0.0, time.Duration(0)
+	if e.Term != was.Term {
+		entry, err := lastChange(ctx, other, contested)
+		if err != nil {
+			return nil, err
+		}
+		changes, gap = 1, time.Duration(entry.GapMS)*time.Millisecond
+	}
+	paused, together, err := t.acted(at, now)
+	return []value{{Value: changes, Unit: leadsLost}, took(gap, noLeader), took(paused, perPause), took(together, overlapped)}, err
 }
 
-// lastGap returns how long the agent knew no leader before the present one.
-func lastGap(ctx context.Context, h *hosts.Host) (time.Duration, error) {
+// acted returns, for the time between two instants and by the programs' own stamps, how long no
+// program acted, and how long two did.
+func (t *contenders) acted(from, until election.Instant) (paused, together time.Duration, err error) {
+	spans, err := t.Spans()
+	if err != nil {
+		return 0, 0, err
+	}
+	paused, _ = observe.Pause(spans, from, until)
+	for _, o := range observe.ProgramOverlaps(spans) {
+		together = max(together, o.To.Sub(max(o.From, from)))
+	}
+	return paused, together, nil
+}
+
+// nextLife waits until an agent's next process answers, and leads with a lease that it has
+// renewed, or does not lead. It returns how long after the instant that was.
+func (r *rig) nextLife(ctx context.Context, h *hosts.Host, former int, at election.Instant) (time.Duration, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	for {
+		ask, done := context.WithTimeout(ctx, r.lease)
+		e, err := asked(ask, h, contested)
+		done()
+		renewed := e.ValidUntilBoottimeNS > int64(at)+int64(renewedBy*float64(r.lease))
+		if err == nil && e.Leader != nil && (!e.IsLeader || renewed) {
+			after := boottime.Now().Sub(at)
+			if pid, err := pidOf(ctx, h); err == nil && pid != former {
+				return after, nil
+			}
+		}
+		if err := observe.Sleep(ctx, askEvery); err != nil {
+			return 0, fmt.Errorf("wait for the next life of %s: %w", h.Name(), err)
+		}
+	}
+}
+
+func asked(ctx context.Context, h *hosts.Host, name string) (api.Election, error) {
 	c := client.New(h.Config().Socket)
 	defer c.Close()
-	all, err := c.History(ctx, string(election.Default), 1)
+	return c.Election(ctx, name, client.ElectionOptions{})
+}
+
+// pidOf returns the process that answers at the agent's socket.
+func pidOf(ctx context.Context, h *hosts.Host) (int, error) {
+	c := client.New(h.Config().Socket)
+	defer c.Close()
+	a, err := c.Agent(ctx)
+	return a.PID, err
+}
+
+// lastChange returns the newest entry of an agent's history.
+func lastChange(ctx context.Context, h *hosts.Host, name string) (api.Transition, error) {
+	c := client.New(h.Config().Socket)
+	defer c.Close()
+	all, err := c.History(ctx, name, 1)
 	if err != nil || len(all) == 0 {
-		return 0, errors.Join(err, errors.New("there is no history"))
+		return api.Transition{}, errors.Join(err, errors.New("there is no history"))
 	}
-	return time.Duration(all[len(all)-1].GapMS) * time.Millisecond, nil
+	return all[len(all)-1], nil
 }

@@ -23,6 +23,7 @@ const (
 	perElection      = "messages/election"
 	perLife          = "ms/life"
 	noLeader         = "ms-none"
+	perPause         = "ms-paused"
 	rss              = "MiB-RSS"
 	pss              = "MiB-PSS"
 	cpu              = "%CPU"
@@ -83,15 +84,6 @@ func takeovers(p Point) []measure {
 		{"Takeover/fault=resign/again", perTakeover, "resign" + again, few(p, []Target{{ofMedian, 15}, {ofP99, 70}})},
 		{"Takeover/fault=transfer/again", perTakeover, "transfer" + again, few(p, []Target{{ofMedian, 15}, {ofP99, 70}})},
 		{"Takeover/fault=sigterm/again", perTakeover, "SIGTERM" + again, few(p, []Target{{ofMedian, 15}, {ofP99, 70}})},
-		{"Life/end=kill", perLife, "kill -9 of the leader under a keeper → its next process answers and has renewed", few(p, []Target{{ofMedian, 150}, {ofP99, 300}})},
-		{"Life/end=kill", noLeader, "kill -9 of the leader under a keeper: time without a leader", few(p, []Target{{ofP99, 0}})},
-		{"Life/end=kill", leadsLost, "kill -9 of the leader under a keeper: changes of leader", nil},
-		{"Life/end=hang", perLife, "SIGSTOP of the leader under a keeper → its next process answers and has renewed", nil},
-		{"Life/end=hang", noLeader, "SIGSTOP of the leader under a keeper: time without a leader", nil},
-		{"Life/end=hang", leadsLost, "SIGSTOP of the leader under a keeper: changes of leader", nil},
-		{"Life/end=restart", perLife, "`doyen restart` of the leader → its next process answers and has renewed", nil},
-		{"Life/end=restart", noLeader, "`doyen restart` of the leader: time without a leader", few(p, []Target{{ofMax, 0}})},
-		{"Life/end=restart", leadsLost, "`doyen restart` of the leader: changes of leader", few(p, []Target{{ofMax, 0}})},
 		{"Takeover", overlapped, "two leaders at once in these rounds", []Target{{ofMax, 0}}},
 		{"Overlap", overlapped, "two leaders at once", []Target{{ofMax, 0}}},
 		{"Election/fault=kill", perElection, "messages of an election, after kill -9 of the leader", nil},
@@ -105,12 +97,50 @@ func takeovers(p Point) []measure {
 	}
 }
 
+// afterlives are the measures of agents whose keepers start them again.
+func afterlives(p Point) []measure {
+	all := []measure{
+		{"Restart", perLife, "`doyen restart` of an agent: until the command returns", nil},
+		{"Obituary", perTakeover, "no next life can be started: its keeper knows → next leader", few(p, []Target{{ofMedian, 15}, {ofP99, 40}})},
+		{"Obituary", "ms-killed/takeover", "no next life can be started: kill -9 → next leader", nil},
+		{"Obituary/by=run", perTakeover, "no next life can be started, under `doyen run`: its keeper knows → next CMD started", nil},
+		{"Obituary/by=run", overlapped, "two programs at once in these rounds, by their own stamps", []Target{{ofMax, 0}}},
+		{"Keeper", pss, "keeper: PSS", []Target{{ofMax, 4}}},
+		{"Keeper", "checks/min", "keeper: checks of the tick", nil},
+		{"Keeper", "wake-ups/min", "keeper: wake-ups beside them", []Target{{ofMax, 1}}},
+	}
+	ends := []struct {
+		name, what string
+		none       string // the statistic of the time without a leader that has to be 0
+		took       []Target
+	}{
+		{"Life/end=kill", "kill -9 of the leader", ofP99, []Target{{ofMedian, 150}, {ofP99, 300}}},
+		{"Life/end=panic", "panic (SIGABRT) of the leader", ofP99, nil},
+		{"Life/end=hang", "SIGSTOP of the leader", ofP95, nil},
+		{"Restart", fmt.Sprintf("`doyen restart` of all %d agents", rolling), ofMax, nil},
+	}
+	for _, e := range ends {
+		if p.Profile == "local" {
+			e.none = ofP90
+		}
+		none := []Target{{e.none, 0}}
+		all = append(all,
+			measure{e.name, leadsLost, e.what + ": changes of leader", none},
+			measure{e.name, noLeader, e.what + ": time without a leader", none},
+			measure{e.name, perPause, e.what + ": longest time in which no program acted, by its own stamps", none},
+			measure{e.name, overlapped, e.what + ": two programs at once, by their own stamps", []Target{{ofMax, 0}}})
+		if e.name != "Restart" {
+			all = append(all, measure{e.name, perLife, e.what + " → its next process answers and has renewed", e.took})
+		}
+	}
+	return all
+}
+
 // costs are the measures of resources and of the speed of answers.
 func costs(p Point) []measure {
 	return []measure{
 		{"Idle", rss, "RSS when idle", few(p, []Target{{ofMax, 20}})},
 		{"Idle", pss, "PSS when idle", nil},
-		{"Keeper", pss, "PSS of a keeper", []Target{{ofMax, 4}}},
 		{"Idle", cpu, "CPU of a core when idle", few(p, []Target{{ofMax, 0.8}})},
 		{"Idle", "packets/s", "packets in and out when idle", nil},
 		{"Idle", "bytes/s", "bytes in and out when idle", nil},
@@ -168,7 +198,7 @@ func crowds(p Point) []measure {
 // figure's name. It adds the rest of that name to the measure's description.
 func measureOf(name, unit string, p Point) measure {
 	found := measure{what: name}
-	for _, m := range slices.Concat(takeovers(p), costs(p), crowds(p)) {
+	for _, m := range slices.Concat(takeovers(p), afterlives(p), costs(p), crowds(p)) {
 		if rest, ok := strings.CutPrefix(name, m.name); ok && m.unit == unit && len(m.name) > len(found.name) {
 			found = m
 			if _, kind, ok := strings.Cut(rest, "="); ok {

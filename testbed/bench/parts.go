@@ -4,6 +4,7 @@ import (
 	"context"
 	"runtime"
 	"slices"
+	"syscall"
 
 	"github.com/doyen-election/doyen/testbed/hosts"
 )
@@ -43,7 +44,13 @@ func parts() []part {
 		{"overhead", onRequest, (*bench).overhead, nil},
 		{"again-kill", onRequest, rounds(experiment{name: "Takeover", faults: []string{"kill"}, tenths: 10, again: true}), nil},
 		{"again-handover", onRequest, rounds(experiment{name: "Takeover", faults: []string{"sigterm", "resign", "transfer"}, tenths: 10, again: true}), nil},
-		{"lives", onRequest, (*bench).lives, needLinux},
+		{"life-kill", onRequest, lives(end{name: "kill", signal: syscall.SIGKILL, tenths: 10}), needLinux},
+		{"life-panic", onRequest, lives(end{name: "panic", signal: syscall.SIGABRT, tenths: 3}), needLinux},
+		{"life-local", onRequest, lives(end{name: "kill", signal: syscall.SIGKILL, profile: "local", tenths: 10}), needLinux},
+		{"life-hang", onRequest, lives(end{name: "hang", signal: syscall.SIGSTOP, tenths: 5}), needLinux},
+		{"restart", onRequest, (*bench).restarts, needLinux},
+		{"obituary", onRequest, (*bench).obituaries, needLinux},
+		{"keeper", onRequest, (*bench).keepers, needLinux},
 		{"programs", onRequest, (*bench).programs, nil},
 		{"many-elections", onRequest, (*bench).manyElections, needLinux},
 		{"load", onRequest, (*bench).load, nil},

@@ -70,23 +70,32 @@ func campaigning() (command, error) {
 	}, err
 }
 
-func (b *bench) programs(ctx context.Context) error {
+// running measures with a program that is `doyen run` with these flags.
+func (b *bench) running(ctx context.Context, flags []string, measure func(command) error) error {
 	dir, err := hosts.NewDir()
 	if err != nil {
 		return err
 	}
 	defer dir.Close()
-	campaign, err := campaigning()
-	if err != nil {
-		return err
-	}
 	stamps, err := hosts.BuildShipped(ctx, dir.Path, commandPackage)
 	if err != nil {
 		return err
 	}
-	run := func(p *lab.Program) *exec.Cmd {
-		return exec.Command(b.binary, "run", "--socket", p.Host.Config().Socket, "--restart", "never", "--quiet", contested, "--", stamps, p.Stamps)
+	return measure(func(p *lab.Program) *exec.Cmd {
+		args := slices.Concat([]string{"run", "--socket", p.Host.Config().Socket, "--quiet"}, flags, []string{contested, "--", stamps, p.Stamps})
+		return exec.Command(b.binary, args...)
+	})
+}
+
+func (b *bench) programs(ctx context.Context) error {
+	campaign, err := campaigning()
+	if err != nil {
+		return err
 	}
+	return b.running(ctx, []string{"--restart", "never"}, func(run command) error { return b.strikes(ctx, campaign, run) })
+}
+
+func (b *bench) strikes(ctx context.Context, campaign, run command) error {
 	for _, p := range []struct {
 		by, fault string
 		tenths    int
@@ -104,13 +113,7 @@ func (b *bench) programs(ctx context.Context) error {
 }
 
 func (b *bench) replacements(ctx context.Context, name string, rounds int, command command, hit strike) error {
-	return b.quiet(ctx, func(r *rig, _ *hosts.Host) error {
-		t := &contenders{rig: r, command: command, programs: map[*hosts.Host]*lab.Program{}}
-		for _, h := range r.Cluster.Hosts() {
-			if err := t.start(h); err != nil {
-				return err
-			}
-		}
+	return b.rivals(ctx, b.config(), command, func(t *contenders) error {
 		return b.repeat(name, rounds, func() error {
 			after, together, err := t.round(ctx, hit)
 			if err == nil {
@@ -118,6 +121,19 @@ func (b *bench) replacements(ctx context.Context, name string, rounds int, comma
 			}
 			return err
 		})
+	})
+}
+
+// rivals starts agents with a candidate on each host, and measures while nothing watches them.
+func (b *bench) rivals(ctx context.Context, c hosts.Config, command command, measure func(*contenders) error) error {
+	return b.quietOf(ctx, c, func(r *rig, _ *hosts.Host) error {
+		t := &contenders{rig: r, command: command, programs: map[*hosts.Host]*lab.Program{}}
+		for _, h := range r.Cluster.Hosts() {
+			if err := t.start(h); err != nil {
+				return err
+			}
+		}
+		return measure(t)
 	})
 }
 

@@ -50,12 +50,14 @@ type Figure struct {
 
 // Target is the upper limit of a statistic.
 type Target struct {
-	Of     string // median, p99 or max
+	Of     string // median, p90, p95, p99 or max
 	AtMost float64
 }
 
 const (
 	ofMedian = "median"
+	ofP90    = "p90"
+	ofP95    = "p95"
 	ofP99    = "p99"
 	ofMax    = "max"
 )
@@ -96,15 +98,16 @@ func parseName(full string) (name string, on Point) {
 	return full[:i], on
 }
 
-// Value returns a statistic of the samples: median, p99, min or max; 0 if there are none. The
-// p99 is the least sample that 99 % do not exceed (the nearest rank).
+// Value returns a statistic of the samples: median, p90, p95, p99, min or max; 0 if there are
+// none. The p99 is the least sample that 99 % do not exceed (the nearest rank).
 func (f Figure) Value(of string) float64 {
 	n := len(f.Samples)
+	percent := map[string]int{ofP90: 90, ofP95: 95, ofP99: 99}[of]
 	switch {
 	case n == 0:
 		return 0
-	case of == ofP99:
-		return f.Samples[(99*n+99)/100-1]
+	case percent > 0:
+		return f.Samples[(percent*n+99)/100-1]
 	case of == ofMax:
 		return f.Samples[n-1]
 	case of == "min":

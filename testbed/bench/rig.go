@@ -39,8 +39,13 @@ func (b *bench) pollEvery() time.Duration {
 }
 
 // quiet starts agents, and measures while nothing watches them.
-func (b *bench) quiet(ctx context.Context, measure func(r *rig, leader *hosts.Host) error) (err error) {
-	r, err := b.newRig(ctx, 0)
+func (b *bench) quiet(ctx context.Context, measure func(r *rig, leader *hosts.Host) error) error {
+	return b.quietOf(ctx, b.config(), measure)
+}
+
+// quietOf is quiet for agents of that configuration.
+func (b *bench) quietOf(ctx context.Context, c hosts.Config, measure func(r *rig, leader *hosts.Host) error) (err error) {
+	r, err := newRig(ctx, c, 0, b.rng)
 	if err != nil {
 		return err
 	}
