@@ -161,9 +161,9 @@ func (k *keeper) step(now int64) {
 	if k.pid == 0 {
 		return
 	}
-	next, allowance := k.page.next.Load(), time.Duration(k.page.allowance.Load())
-	unwritten := next == 0
-	if unwritten || k.page.state.Load() == stopping {
+	next, allowance, state := k.page.next.Load(), time.Duration(k.page.allowance.Load()), k.page.state.Load()
+	unwritten := next == 0 || state == starting && now < next
+	if unwritten || state == stopping {
 		next = never // it has not come so far or does not know of keepers, or its end has its own bounds
 	}
 	if allowance == 0 {

@@ -156,29 +156,25 @@ func (b *bench) keepers(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
-			b.add("Keeper", value{Value: shared, Unit: pss}, value{Value: (after[i] - before[i]) / time.Since(began).Minutes(), Unit: "wake-ups/min"})
+			b.add("Keeper", value{Value: shared, Unit: pss}, value{Value: (after[i] - before[i]) / time.Since(began).Minutes(), Unit: "checks/min"})
 		}
 		return nil
 	})
 }
 
-// switches returns how often the threads of each host's newest process have gone to sleep.
+// switches returns how often the main thread of each host's newest process has gone to sleep.
 func switches(all []*hosts.Host) ([]float64, error) {
 	var counts []float64
 	for _, h := range all {
-		threads, err := procfs.AllThreads(h.PID())
+		p, err := procfs.NewProc(h.PID())
 		if err != nil {
 			return nil, fmt.Errorf("read the switches of %s: %w", h.Name(), err)
 		}
-		sum := 0.0
-		for _, t := range threads {
-			status, err := t.NewStatus()
-			if err != nil {
-				return nil, fmt.Errorf("read the switches of %s: %w", h.Name(), err)
-			}
-			sum += float64(status.VoluntaryCtxtSwitches)
+		status, err := p.NewStatus()
+		if err != nil {
+			return nil, fmt.Errorf("read the switches of %s: %w", h.Name(), err)
 		}
-		counts = append(counts, sum)
+		counts = append(counts, float64(status.VoluntaryCtxtSwitches))
 	}
 	return counts, nil
 }

@@ -106,8 +106,7 @@ func afterlives(p Point) []measure {
 		{"Obituary/by=run", perTakeover, "no next life can be started, under `doyen run`: its keeper knows → next CMD started", nil},
 		{"Obituary/by=run", overlapped, "two programs at once in these rounds, by their own stamps", []Target{{ofMax, 0}}},
 		{"Keeper", pss, "keeper: PSS", []Target{{ofMax, 4}}},
-		{"Keeper", "checks/min", "keeper: checks of the tick", nil},
-		{"Keeper", "wake-ups/min", "keeper: wake-ups beside them", []Target{{ofMax, 1}}},
+		{"Keeper", "checks/min", "keeper: wake-ups, each for a check of the tick", nil},
 	}
 	ends := []struct {
 		name, what string
