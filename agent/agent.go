@@ -174,6 +174,9 @@ func (a *agent) start() error {
 	a.openRecord()
 	a.pages = pages.Open(leasepage.Dir(a.cfg.Socket), a.lineage.ID, ledOn(a.past))
 	hub := watch.NewHub(uint64(time.Now().UnixMilli()))
+	if a.past != nil {
+		hub.GoesOn() // see enterRestart
+	}
 	a.metrics = newMetrics(a.cfg.Cluster)
 	if err := a.connect(); err != nil {
 		return errors.Join(err, socket.Close())

@@ -4,11 +4,13 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"github.com/doyen-election/doyen/agent/record"
 	"github.com/doyen-election/doyen/api"
 	"github.com/doyen-election/doyen/election"
+	"github.com/doyen-election/doyen/elector"
 )
 
 // reasonRestarted is the reason of the entries that begin the history of a later life.
@@ -119,15 +121,19 @@ func (l *loop) lookForRecord(now election.Instant) {
 	l.publish(now)
 }
 
-// enterRestart begins the history with what this life goes on leading. Programs and operators
-// see the restart nowhere else.
+// enterRestart begins the history, and the watches that resume, with what this life goes on
+// leading. Programs and operators see the restart nowhere else.
 func (l *loop) enterRestart(now election.Instant) {
 	if l.past == nil {
 		return
 	}
 	picture := l.picture.Load()
 	at := time.Now().UTC()
-	for _, c := range picture.Status.Contests {
+	contests := picture.Status.Contests
+	if !slices.ContainsFunc(contests, func(c *elector.ContestStatus) bool { return c.Election == election.Default }) {
+		contests = append(slices.Clone(contests), &elector.ContestStatus{Election: election.Default}) // not heard of yet
+	}
+	for _, c := range contests {
 		leads := l.holds(c)
 		if !leads && c.Election != election.Default {
 			continue
@@ -138,5 +144,7 @@ func (l *loop) enterRestart(now election.Instant) {
 			entry.Leader, entry.Term = picture.Leader(l.self.Peer), uint64(c.Term)
 		}
 		l.history.Add(entry)
+		l.hub.Publish(api.Change{Time: at, Type: entry.Type, Election: entry.Election, Leader: entry.Leader, IsLeader: leads,
+			Term: entry.Term, Reason: entry.Reason, BoottimeNS: entry.BoottimeNS})
 	}
 }

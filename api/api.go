@@ -135,7 +135,7 @@ const (
 type Change struct {
 	Index    uint64    `json:"index"`
 	Time     time.Time `json:"time"`
-	Type     string    `json:"type"` // snapshot, leader, no_leader, term or lagged
+	Type     string    `json:"type"` // snapshot, leader, no_leader, term, restarted or lagged
 	Election string    `json:"election"`
 	Leader   *Leader   `json:"leader"`
 	IsLeader bool      `json:"is_leader"`
@@ -153,7 +153,7 @@ const (
 	ChangeLeader   = "leader"
 	ChangeNoLeader = "no_leader"
 	ChangeTerm     = "term"
-	// ChangeRestarted, in the history alone: the agent was restarted, and goes on.
+	// ChangeRestarted, in the history and in watches that resume: the agent was restarted, and goes on.
 	ChangeRestarted = "restarted"
 	ChangeLagged    = "lagged"
 )

@@ -6,8 +6,8 @@
 // kept for followers that return are all bounded.
 //
 // It keeps no changes beyond this process. Indexes start at the time of the process's start.
-// So indexes of an earlier process run are recognised as too old, as long as the wall clock
-// did not go back in between.
+// So indexes of an earlier process run are recognised, as long as the wall clock did not go back
+// in between: they are too old, except in a process that goes on from that run (GoesOn).
 package watch
 
 import (
@@ -58,6 +58,7 @@ type Hub struct {
 
 	mu        sync.Mutex
 	index     uint64
+	goesOn    uint64                            // lower indexes are of the run before, and nothing is lost since; 0: none are
 	kept      []*Change                         // oldest first
 	followers map[string]map[*Follower]struct{} // by election
 	count     int                               // of followers, without those of Await
@@ -69,6 +70,14 @@ func NewHub(index uint64) *Hub {
 	h := &Hub{index: index, followers: map[string]map[*Follower]struct{}{}}
 	h.floor.Store(index)
 	return h
+}
+
+// GoesOn has a follower that resumes from the process run before get all changes of this one. The
+// first of them has to say what is the same.
+func (h *Hub) GoesOn() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.goesOn = h.index
 }
 
 // Index returns the index of the newest change of the election. If that is not known any more,
@@ -150,6 +159,7 @@ func (h *Hub) add(election string) (*Follower, error) {
 // replay gives a follower the changes after the index. If that index was never given out here,
 // or lies before what is kept, the changes are not known.
 func (h *Hub) replay(f *Follower, after uint64) {
+	after = max(after, h.goesOn)
 	oldest := h.index + 1 - uint64(len(h.kept)) // of what is kept
 	if after > h.index || after+1 < oldest {
 		f.lag(1)

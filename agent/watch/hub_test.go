@@ -74,6 +74,26 @@ func TestAnIndexThatIsTooOldOrOfAnotherLifeIsToldSo(t *testing.T) {
 	}
 }
 
+// A process that goes on from the run before has its followers too: they get all that is new.
+func TestAFollowerOfTheRunBeforeGoesOn(t *testing.T) {
+	h := watch.NewHub(100)
+	h.GoesOn()
+	publish(h, "default", 2)
+	for _, after := range []uint64{1, 99, 100} {
+		changes, missed, _ := follow(t, h, after, true).Take()
+		if got := indexes(changes); len(got) != 2 || got[0] != 101 || missed != 0 {
+			t.Errorf("after %d: %v, %d missed; want 101 and 102, none missed", after, got, missed)
+		}
+	}
+	if _, missed, _ := follow(t, h, 103, true).Take(); missed == 0 {
+		t.Error("an index that is yet to come is taken for known")
+	}
+	publish(h, "default", 1500)
+	if _, missed, _ := follow(t, h, 99, true).Take(); missed == 0 {
+		t.Error("changes that are not kept any more are not missed")
+	}
+}
+
 func TestALaggardIsToldHowMuchItMissed(t *testing.T) {
 	h := watch.NewHub(0)
 	f := follow(t, h, 0, false)

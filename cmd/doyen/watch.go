@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/doyen-election/doyen/api"
 )
@@ -12,11 +13,16 @@ import (
 func watchCommand() command {
 	return command{
 		name: "watch", args: "[ELECTION]", max: 1,
-		usage:       "follow the changes of an election, a line each",
-		description: "Exit codes: 0 when it is interrupted, 3 when the agent can't be reached or goes away.",
-		run:         watch,
+		usage: "follow the changes of an election, a line each",
+		description: "A restart of the agent does not end it: it waits up to " + awayLimit.String() + " until the agent answers again.\n\n" +
+			"Exit codes: 0 when it is interrupted, 3 when the agent can't be reached or goes away.",
+		run: watch,
 	}
 }
+
+// awayLimit is for how long a watch waits for an agent that went away: longer than the keeper
+// ever waits before it starts the next process.
+const awayLimit = 10 * time.Second
 
 func watch(i *invocation) error {
 	name, err := i.election()
@@ -24,7 +30,7 @@ func watch(i *invocation) error {
 		return err
 	}
 	p := i.palette()
-	for change, err := range i.client().Watch(i.Context.Context, name, 0) {
+	for change, err := range i.client().Follow(i.Context.Context, name, awayLimit) {
 		switch {
 		case errors.Is(err, context.Canceled):
 			return nil
@@ -75,6 +81,8 @@ func changeText(c api.Change) string {
 			who += " (this agent)"
 		}
 		text = who + " leads"
+	} else if c.Type == api.ChangeRestarted {
+		text = "no leader heard of yet"
 	}
 	text += fmt.Sprintf(", term %d", term) + suffix
 	if c.Type == api.ChangeLagged {
