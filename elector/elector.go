@@ -12,7 +12,8 @@ import (
 
 // Elector is one agent's part in every election. One goroutine owns it.
 type Elector struct {
-	cfg          Config
+	cfg          Config          // its algorithm and timing follow the roster's settings
+	given        Config          // as this agent was started
 	rules        *contest.Config // the part of cfg that the contests need
 	rng          *rand.Rand
 	now          election.Instant
@@ -24,6 +25,7 @@ type Elector struct {
 	change       rosterChange
 	askRosterAt  election.Instant // the voters are not asked for their rosters before then
 	sends        *quorum.Sends
+	rounds       uint64           // selections number their rounds above it
 	roster       *election.Roster // the durable one
 	view         election.View
 	peers        table[election.PeerID, *peer] // the connected ones of this cluster
@@ -88,7 +90,7 @@ func New(cfg Config, s election.State, past *election.Past, now election.Instant
 	ledger := quorum.NewLedger(s, cfg.Timing.Lease)
 	voter := quorum.NewVoter(quorum.VoterConfig{Self: cfg.Self.Peer, Drift: cfg.Drift,
 		Lease: cfg.Timing.Lease, VoteTimeout: rules.VoteTimeout()}, ledger, now)
-	e := &Elector{cfg: cfg, rules: rules, rng: rng, now: now, started: now, ledger: ledger, voter: voter,
+	e := &Elector{cfg: cfg, given: cfg, rules: rules, rng: rng, now: now, started: now, ledger: ledger, voter: voter,
 		formation: quorum.NewFormation(quorum.FormationConfig{
 			Self:  election.Voter{Name: cfg.Name, Peer: cfg.Self.Peer},
 			Names: cfg.Voters, Retry: cfg.Timing.Heartbeat}, ledger, voter),
@@ -104,6 +106,7 @@ func New(cfg Config, s election.State, past *election.Past, now election.Instant
 		counters: Counters{Sent: map[string]uint64{}, Received: map[string]uint64{},
 			Dropped: map[string]uint64{}},
 	}
+	e.followSettings()
 	if past != nil {
 		e.takeOver(past)
 	}
@@ -201,6 +204,10 @@ func (e *Elector) receive(from election.PeerID, m election.Message) {
 			return
 		}
 		e.heardFrom(from, m)
+		if !e.speaks(e.peers.get(from)) {
+			e.counters.Dropped["older_version"]++
+			return
+		}
 	}
 	if !e.cfg.Quorum && needsQuorum(m) {
 		e.counters.Dropped["without_quorum"]++
@@ -333,6 +340,8 @@ func (e *Elector) activateRoster() {
 	}
 	first := e.roster == nil
 	e.roster = r
+	e.heardOf++ // other agents may be allowed to lead now
+	e.followSettings()
 	e.touchAll()
 	for _, c := range e.contests.rows {
 		e.carry(c, c.Reroster(c))
