@@ -47,7 +47,7 @@ const (
 // Right says who may lead one election.
 type Right struct {
 	Election    Name     `cbor:"1,keyasint"`
-	Agents      []PeerID `cbor:"2,keyasint"`           // sorted
+	Agents      []PeerID `cbor:"2,keyasint,omitempty"` // sorted; none: any
 	MaxPriority int      `cbor:"3,keyasint,omitempty"` // of a candidate; 0: any
 }
 
@@ -113,7 +113,7 @@ func (r *Roster) Right(e Name) (Right, bool) {
 // Allows reports whether the agent may lead the election with that priority.
 func (r *Roster) Allows(e Name, p PeerID, priority int) bool {
 	right, has := r.Right(e)
-	return !has || slices.Contains(right.Agents, p) && (right.MaxPriority == 0 || priority <= right.MaxPriority)
+	return !has || (len(right.Agents) == 0 || slices.Contains(right.Agents, p)) && (right.MaxPriority == 0 || priority <= right.MaxPriority)
 }
 
 // SameContent reports whether two rosters say the same, under whatever versions.

@@ -101,7 +101,7 @@ type (
 		Add      []Voter
 		Remove   []PeerID
 		Settings Settings // those that are not zero are changed
-		Right    Right    // replaces the rule about its election; without agents: there is to be no rule
+		Right    Right    // replaces the rule about its election; without agents and a priority: there is to be no rule
 		Cancel   bool     // instead go back from the change under way
 		Restore  bool     // instead go back, at this agent alone, to the roster before the one that it adopted
 		Request  RequestID

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/doyen-election/doyen/election"
+	"github.com/doyen-election/doyen/failuredetector"
 )
 
 // A roster may carry settings and rights besides the voters. A change of these leaves the voters
@@ -18,9 +19,13 @@ func (e *Elector) followSettings() {
 		s = e.roster.Settings
 	}
 	t := e.given.Timing
+	e.cfg.FixedDeadline = e.given.FixedDeadline
 	if s.Lease != 0 {
 		if t.Lease = s.Lease; !fits(t.Heartbeat, t.Lease) {
 			t.Heartbeat = t.Lease / 6
+		}
+		if e.given.FixedDeadline > 0 {
+			e.cfg.FixedDeadline = min(max(e.given.FixedDeadline, failuredetector.MinIntervals*t.Heartbeat), t.Lease)
 		}
 		e.lives.shortest = min(cmp.Or(e.lives.shortest, s.Lease), s.Lease)
 	}
@@ -57,7 +62,7 @@ func (e *Elector) revised(in election.ChangeRoster) (*election.Roster, *election
 		r.Rights = slices.Delete(r.Rights, i, i+1)
 	}
 	switch {
-	case len(in.Right.Agents) > 0:
+	case len(in.Right.Agents) > 0, in.Right.MaxPriority > 0:
 		r.Rights = slices.Insert(r.Rights, i, in.Right)
 	case !has:
 		return nil, &election.Refusal{Why: election.DeniedNoSuchRight, Election: in.Right.Election}

@@ -192,8 +192,8 @@ func right(r election.Right) error {
 	switch {
 	case r.Election == election.RosterElection:
 		return errors.New("the roster election has no rights")
-	case len(r.Agents) == 0:
-		return errors.New("no agents")
+	case len(r.Agents) == 0 && r.MaxPriority == 0:
+		return errors.New("it limits nothing")
 	}
 	return first(electionName(r.Election), priority("max priority", r.MaxPriority),
 		each("agents", r.Agents, election.MaxRightsSize, func(p election.PeerID) election.PeerID { return p },

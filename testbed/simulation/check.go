@@ -71,6 +71,9 @@ func (w *world) checkSend(a *agent, local election.Instant, e election.Envelope)
 	}
 	w.checkBarred(a, local, e.Message)
 	w.checkRecordedFirst(a, local, e.Message)
+	if m, votes := e.Message.(election.VoteGrant); votes {
+		w.checkAllowed(a, m)
+	}
 	switch m := e.Message.(type) {
 	case election.VoteGrant:
 		g := s.Grants[m.Election]
