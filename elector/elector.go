@@ -193,21 +193,8 @@ func (e *Elector) receive(from election.PeerID, m election.Message) {
 		e.obituary(from, m) // an obituary may come from anybody
 		return
 	}
-	if from != e.cfg.Self.Peer {
-		e.counters.Received[codec.Kind(m)]++
-		if foreign := e.foreign.get(from); foreign != nil {
-			e.heardForeign(from, foreign, m)
-		} else if e.peers.get(from) == nil {
-			e.counters.Dropped["not_connected"]++
-		}
-		if e.peers.get(from) == nil {
-			return
-		}
-		e.heardFrom(from, m)
-		if !e.speaks(e.peers.get(from)) {
-			e.counters.Dropped["older_version"]++
-			return
-		}
+	if from != e.cfg.Self.Peer && !e.heeds(from, m) {
+		return
 	}
 	if !e.cfg.Quorum && needsQuorum(m) {
 		e.counters.Dropped["without_quorum"]++
@@ -259,6 +246,25 @@ func (e *Elector) receive(from election.PeerID, m election.Message) {
 	default:
 		e.selectionMessage(from, m)
 	}
+}
+
+// heeds takes note of a message of another agent, and reports whether it is one to be handled.
+func (e *Elector) heeds(from election.PeerID, m election.Message) bool {
+	e.counters.Received[codec.Kind(m)]++
+	if foreign := e.foreign.get(from); foreign != nil {
+		e.heardForeign(from, foreign, m)
+	} else if e.peers.get(from) == nil {
+		e.counters.Dropped["not_connected"]++
+	}
+	p := e.peers.get(from)
+	if p == nil {
+		return false
+	}
+	e.heardFrom(from, m)
+	if !e.speaks(p) {
+		e.counters.Dropped["older_version"]++
+	}
+	return e.speaks(p)
 }
 
 // needsQuorum reports whether a message is about votes or the roster.

@@ -113,7 +113,7 @@ func (v *Voter) propose(now election.Instant, from election.PeerID, p election.R
 			keepLease(s, &p.Roster)
 			s.Roster, s.Pending, s.Former = keepingFloor(s.Roster, &p.Roster), nil, nil
 			if g.Term < p.Driver {
-				s.Grants[election.RosterElection] = raised(s.Grants[election.RosterElection], p.Driver, p.Holder, max(v.lease(), p.Roster.Lease()))
+				s.Grants[election.RosterElection] = raised(s.Grants[election.RosterElection], p.Driver, p.Holder, max(v.agreed(), p.Roster.Lease()))
 			}
 		})
 		v.adopting = generation

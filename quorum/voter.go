@@ -67,13 +67,13 @@ func (v *Voter) Clone(l *Ledger) *Voter {
 	return &n
 }
 
-// lease is the longest that may be asked for now.
-func (v *Voter) lease() time.Duration { return cmp.Or(v.roster.Lease(), v.cfg.Lease) }
+// agreed is the longest lease that may be asked for now.
+func (v *Voter) agreed() time.Duration { return cmp.Or(v.roster.Lease(), v.cfg.Lease) }
 
 // outlastsAll is when every lease granted until now has ended on any clock (V5). A renewal
 // promises the roster's lease, which may be longer than what its grant has on record (R14).
 func (v *Voter) outlastsAll(now election.Instant) election.Instant {
-	longest := v.lease()
+	longest := v.agreed()
 	for _, g := range v.ledger.State().Grants {
 		longest = max(longest, g.Lease)
 	}
@@ -126,7 +126,7 @@ func (v *Voter) objection(from election.PeerID, r election.VoteRequest) election
 		return election.RefusedNotVoter // only voters drive a change
 	case r.Term <= v.roster.Floor:
 		return election.RefusedFloor
-	case r.Lease > v.lease():
+	case r.Lease > v.agreed():
 		return election.RefusedLease // others would have to wait longer than the agreed lease
 	case !v.roster.Allows(r.Election, r.Holder.Peer, r.Rank.Priority):
 		return election.RefusedRight

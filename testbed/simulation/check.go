@@ -191,6 +191,9 @@ func (w *world) checkTold(a *agent, local election.Instant, l *contestLog, c *el
 	if c.State != elector.Leading && a.lifeNumber() > 1 && a.deadlines != nil {
 		a.deadlines[l.index] = 0 // this life may have another lease than the one that showed this deadline
 	}
+	if w.plan.revised && c.State != elector.Leading && a.deadlines != nil {
+		a.deadlines[l.index] = 0 // it may lead again with a shorter lease
+	}
 	if c.Leader.Peer == "" || !w.plan.quorum {
 		return
 	}
