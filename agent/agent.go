@@ -46,6 +46,7 @@ import (
 
 	"github.com/doyen-election/doyen/agent/access"
 	"github.com/doyen-election/doyen/agent/campaign"
+	"github.com/doyen-election/doyen/agent/forward"
 	"github.com/doyen-election/doyen/agent/hook"
 	"github.com/doyen-election/doyen/agent/pages"
 	"github.com/doyen-election/doyen/agent/record"
@@ -304,11 +305,15 @@ func (a *agent) newCore(state election.State, hub *watch.Hub) error {
 func (a *agent) newServer(hub *watch.Hub) *serve.Server {
 	a.metrics.watch(a.cfg, a.loop, a.transport)
 	a.keys = &keyring{path: a.cfg.KeyFile, gossip: a.membership, logger: a.logger.With("part", "keys")}
+	a.loop.desk = forward.New(a.transport.Send, func(ctx context.Context, from election.PeerID, c election.Call) election.CallAnswer {
+		return a.server.Forwarded(ctx, from, c)
+	})
 	return serve.New(serve.Config{
-		Name: a.cfg.Name, Version: Version, Cluster: a.cfg.Cluster, Algorithm: a.cfg.Algorithm,
+		Other: a.loop.desk,
+		Name:  a.cfg.Name, Version: Version, Cluster: a.cfg.Cluster, Algorithm: a.cfg.Algorithm,
 		Self: a.loop.self, Run: a.runID, Lease: a.cfg.Lease, Picture: a.loop.Picture, Clock: boottime.Now, Hub: hub,
 		Keyring: a.keys,
-		History: a.loop.history.List, Enter: a.loop.history.Add, Heartbeat: a.cfg.Heartbeat,
+		History: a.loop.history.List, Heartbeat: a.cfg.Heartbeat,
 		Preemption: a.preemption, Campaigns: a.loop,
 		Metrics: a.metrics.handler(), Logger: a.logger.With("part", "api"), Commands: commands{a.loop, a},
 		KeepDrain: a.store.SetDrained,

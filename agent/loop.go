@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/doyen-election/doyen/agent/campaign"
+	"github.com/doyen-election/doyen/agent/forward"
 	"github.com/doyen-election/doyen/agent/history"
 	"github.com/doyen-election/doyen/agent/hook"
 	"github.com/doyen-election/doyen/agent/pages"
@@ -73,6 +74,7 @@ type loop struct {
 	done     chan struct{} // closed by the loop: it has ended
 	picture  atomic.Pointer[serve.Picture]
 	history  *history.Log
+	desk     *forward.Desk // of calls between agents; nil: none are made
 	leaders  leaders
 
 	// Owned by the goroutine of run.
@@ -100,19 +102,6 @@ type loop struct {
 	warnings   warnings
 	unshown    bool                     // steps were taken that no picture shows yet
 	prolonged  []*elector.ContestStatus // those in the last picture from which programs were sent their leases
-}
-
-// ask is a command and the channel for its reply. Without build it only tests whether the loop
-// answers.
-type ask struct {
-	build func(election.RequestID) election.Input
-	reply chan election.Reply // has room for the reply
-	gone  <-chan struct{}     // closed: the caller no longer waits
-}
-
-type pending struct {
-	reply chan election.Reply
-	gone  <-chan struct{} // closed: the caller no longer waits
 }
 
 func newLoop(c loopConfig) *loop {
@@ -298,6 +287,9 @@ func (l *loop) event(e transport.Event) {
 	switch e := e.(type) {
 	case transport.Message:
 		l.heard[e.Peer] = l.clock()
+		if l.desk != nil && l.desk.Received(e.Peer, e.Message) {
+			return
+		}
 		l.step(election.Received{From: e.Peer, Message: e.Message})
 	case transport.Connected:
 		l.heard[e.Peer] = l.clock()

@@ -32,6 +32,24 @@ type Agent struct {
 	PreemptDelayMS int64 `json:"preempt_delay_ms"`
 }
 
+// Agents answers GET /v1/agents.
+type Agents struct {
+	Agents []AgentReport `json:"agents"`
+}
+
+// AgentReport is what an agent answers about itself. If it was not reached, only what gossip
+// shows of it is there.
+type AgentReport struct {
+	Name     string    `json:"name"`
+	ID       string    `json:"id"`
+	Version  string    `json:"version"`
+	Draining bool      `json:"draining"`
+	Warnings []Warning `json:"warnings"`
+	Keys     []Key     `json:"keys"`   // the cluster keys that it accepts
+	LagMS    int64     `json:"lag_ms"` // how long its loop took to answer, rounded up
+	Reached  bool      `json:"reached"`
+}
+
 // Quorum says whether a majority of the voters can be reached.
 type Quorum struct {
 	Enabled   bool   `json:"enabled"`
@@ -155,9 +173,7 @@ const (
 	ChangeTerm     = "term"
 	// ChangeRestarted, in the history and in watches that resume: the agent was restarted, and goes on.
 	ChangeRestarted = "restarted"
-	// ChangeCommand, in the history alone: somebody had this agent change something.
-	ChangeCommand = "command"
-	ChangeLagged  = "lagged"
+	ChangeLagged    = "lagged"
 )
 
 // TransferRequest is the body of POST /v1/elections/NAME/transfer.
@@ -167,8 +183,9 @@ type TransferRequest struct {
 
 // DrainRequest is the body of POST /v1/drain.
 type DrainRequest struct {
-	On    bool `json:"on"`
-	Force bool `json:"force,omitempty"` // even if it leaves an expected election without a candidate
+	On    bool   `json:"on"`
+	Force bool   `json:"force,omitempty"` // even if it leaves an expected election without a candidate
+	Agent string `json:"agent,omitempty"` // its name; empty: the agent that is asked
 }
 
 // Outcome answers the calls that change something.

@@ -192,6 +192,18 @@ func (c *Client) Drain(ctx context.Context, on bool) (api.Outcome, error) {
 	return call[api.Outcome](ctx, c, http.MethodPost, "/v1/drain", api.DrainRequest{On: on})
 }
 
+// DrainAgent is Drain for the named agent, which any voter can have drained. With anyway it is
+// drained even if that leaves an election without a candidate which its configuration expects.
+func (c *Client) DrainAgent(ctx context.Context, name string, on, anyway bool) (api.Outcome, error) {
+	return call[api.Outcome](ctx, c, http.MethodPost, "/v1/drain", api.DrainRequest{On: on, Force: anyway, Agent: name})
+}
+
+// Agents asks every agent about itself.
+func (c *Client) Agents(ctx context.Context) ([]api.AgentReport, error) {
+	all, err := call[api.Agents](ctx, c, http.MethodGet, "/v1/agents", nil)
+	return all.Agents, err
+}
+
 // Leave makes this agent hand over, leave the cluster and stop.
 func (c *Client) Leave(ctx context.Context) (api.Outcome, error) {
 	return call[api.Outcome](ctx, c, http.MethodPost, "/v1/leave", struct{}{})

@@ -155,7 +155,6 @@ const (
 	RefusedUnavailable                          // the voter can't write its promises
 	RefusedLease                                // the lease is longer than those in use
 	RefusedLeap                                 // the term is too far above those known
-	RefusedRight                                // the roster does not let the holder lead the election
 )
 
 // Knowledge.
@@ -207,6 +206,31 @@ type Obituary struct {
 	Lineage LineageID `cbor:"2,keyasint"`
 	Secret  [32]byte  `cbor:"3,keyasint"`
 }
+
+// Calls of the socket API from one agent to another. The elector takes no part in them.
+type (
+	// Call asks the receiver to carry out a call. Only what the session proves is trusted: the
+	// sending agent. The caller is for the log.
+	Call struct {
+		ID     uint64 `cbor:"1,keyasint"`
+		Method string `cbor:"2,keyasint"`
+		Path   string `cbor:"3,keyasint"`
+		Body   []byte `cbor:"4,keyasint,omitempty"`
+		Caller string `cbor:"5,keyasint,omitempty"` // in words: user and program
+	}
+	// CallAnswer answers a Call, with a status of HTTP.
+	CallAnswer struct {
+		ID     uint64 `cbor:"1,keyasint"`
+		Status uint64 `cbor:"2,keyasint"`
+		Body   []byte `cbor:"3,keyasint,omitempty"`
+	}
+)
+
+// Bounds of a Call, in bytes.
+const (
+	MaxCallBody = 64 << 10
+	MaxCallText = 256 // of Path and Caller
+)
 
 // Record is one grant on record at a voter, with what is left of its promise.
 type Record struct {
@@ -280,6 +304,8 @@ func (Report) message()           {}
 func (Candidacies) message()      {}
 func (CandidaciesAck) message()   {}
 func (Obituary) message()         {}
+func (Call) message()             {}
+func (CallAnswer) message()       {}
 func (GenesisPropose) message()   {}
 func (GenesisAccept) message()    {}
 func (GenesisRefuse) message()    {}

@@ -25,7 +25,7 @@ const (
 
 // Level is the feature level of this version; that of 0.2.0 is 0. A field or message that was
 // added at some level is used only with peers of that level or a higher one.
-const Level = 1
+const Level = 2
 
 // Hello is what an agent sends about itself before anything else.
 type Hello struct {

@@ -298,8 +298,11 @@ func (t *Transport) Send(to election.PeerID, m election.Message) bool {
 
 // levelOf is the feature level from which on a peer knows the message.
 func levelOf(m election.Message) uint64 {
-	if _, ok := m.(election.Obituary); ok {
+	switch m.(type) {
+	case election.Obituary:
 		return 1
+	case election.Call, election.CallAnswer:
+		return 2
 	}
 	return 0
 }

@@ -29,44 +29,32 @@ type Log struct {
 	mu     sync.Mutex
 	kept   []api.Transition // a ring once it is full
 	next   int              // in the full ring: the oldest, which goes next
-	vacant map[string]vacancy
+	vacant map[string]int64 // since when nobody leads, in CLOCK_BOOTTIME nanoseconds
 }
-
-// vacancy is since when nobody leads, in CLOCK_BOOTTIME nanoseconds.
-type vacancy struct{ since, heard int64 }
 
 // New returns a log that holds nothing. The named elections count as led by
 // nobody since the instant, in nanoseconds of CLOCK_BOOTTIME.
 func New(now int64, elections ...string) *Log {
-	l := &Log{vacant: map[string]vacancy{}}
+	l := &Log{vacant: map[string]int64{}}
 	for _, e := range elections {
-		l.vacant[e] = vacancy{now, now}
+		l.vacant[e] = now
 	}
 	return l
 }
 
-// Add adds the newest change, and fills in its gap: since the former leader was last heard,
-// and since nobody was known to lead.
+// Add adds the newest change, and fills in its gap.
 func (l *Log) Add(t api.Transition) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	heard := t.BoottimeNS
-	if t.HeardBoottimeNS != 0 {
-		heard = min(heard, t.HeardBoottimeNS)
-	}
-	v, vacant := l.vacant[t.Election]
+	since, vacant := l.vacant[t.Election]
 	switch {
-	case t.Type == api.ChangeCommand:
 	case t.Leader != nil:
-		if !vacant {
-			v = vacancy{t.BoottimeNS, heard}
-		}
-		if t.Type != api.ChangeRestarted {
-			t.VacantMS, t.GapMS = max(0, (t.BoottimeNS-v.since)/1e6), max(0, (t.BoottimeNS-v.heard)/1e6)
+		if vacant && t.Type != api.ChangeRestarted {
+			t.GapMS = max(0, (t.BoottimeNS-since)/1e6)
 		}
 		delete(l.vacant, t.Election)
 	case !vacant:
-		l.vacate(t.Election, vacancy{t.BoottimeNS, heard})
+		l.vacate(t.Election, t.BoottimeNS)
 	}
 	if len(l.kept) < MaxKept {
 		l.kept = append(l.kept, t)
@@ -78,12 +66,12 @@ func (l *Log) Add(t api.Transition) {
 
 // vacate starts to measure how long nobody leads. If there is no room, it forgets the election
 // that has been vacant longest: many elections never have a leader again.
-func (l *Log) vacate(name string, now vacancy) {
+func (l *Log) vacate(name string, now int64) {
 	if len(l.vacant) >= maxVacant {
 		oldest, since := "", int64(math.MaxInt64)
 		for e, at := range l.vacant {
-			if at.since < since || at.since == since && e < oldest {
-				oldest, since = e, at.since
+			if at < since || at == since && e < oldest {
+				oldest, since = e, at
 			}
 		}
 		delete(l.vacant, oldest)

@@ -23,6 +23,10 @@ func (s *Server) resign(w http.ResponseWriter, r *http.Request) {
 	if !ok || !body(w, r, &struct{}{}) {
 		return
 	}
+	if leader, elsewhere := s.leaderElsewhere(r, name); elsewhere {
+		s.forward(w, r, leader, struct{}{})
+		return
+	}
 	s.handOver(w, r, name, func(id election.RequestID) election.Input {
 		return election.Resign{Election: name, Request: id}
 	}, "")
@@ -41,6 +45,10 @@ func (s *Server) transfer(w http.ResponseWriter, r *http.Request) {
 	target, ok := named(s.Picture(), request.To)
 	if !ok {
 		fail(w, http.StatusNotFound, api.ErrorDetail{Code: api.CodeNotFound, Message: "no live member is named " + request.To})
+		return
+	}
+	if leader, elsewhere := s.leaderElsewhere(r, name); elsewhere {
+		s.forward(w, r, leader, request)
 		return
 	}
 	if target == s.Self.Peer {
@@ -163,14 +171,19 @@ func (s *Server) successor(ctx context.Context, f *watch.Follower, name election
 // drain answers once others lead what this agent led, or nobody can.
 func (s *Server) drain(w http.ResponseWriter, r *http.Request) {
 	var request struct {
-		On    *bool `json:"on"`
-		Force bool  `json:"force"`
+		On    *bool  `json:"on"`
+		Force bool   `json:"force"`
+		Agent string `json:"agent"`
 	}
 	if !body(w, r, &request) {
 		return
 	}
 	if request.On == nil {
 		fail(w, http.StatusBadRequest, api.ErrorDetail{Code: api.CodeBadRequest, Message: `"on" must be true or false`})
+		return
+	}
+	if request.Agent != "" && request.Agent != s.Name {
+		s.drainOther(w, r, api.DrainRequest{On: *request.On, Force: request.Force, Agent: request.Agent})
 		return
 	}
 	if last := s.deserted(); *request.On && !request.Force && last != "" {
@@ -207,6 +220,19 @@ func (s *Server) drain(w http.ResponseWriter, r *http.Request) {
 	s.await(ctx, led, &outcome)
 	outcome.Waited = s.Clock().Sub(began).Milliseconds()
 	answer(w, outcome)
+}
+
+// drainOther drains another agent.
+func (s *Server) drainOther(w http.ResponseWriter, r *http.Request, request api.DrainRequest) {
+	target, ok := named(s.Picture(), request.Agent)
+	switch {
+	case !ok:
+		fail(w, http.StatusNotFound, api.ErrorDetail{Code: api.CodeNotFound, Message: "no live member is named " + clip(request.Agent)})
+	case !s.mayForward(r):
+		fail(w, http.StatusForbidden, api.ErrorDetail{Code: api.CodeForbidden, Message: "this agent is not a voter, and others accept changes only from voters: run the command on the host of " + request.Agent + ", or of a voter"})
+	default:
+		s.forward(w, r, target, request)
+	}
 }
 
 // deserted names the expected elections that nobody could lead if this agent were drained, with

@@ -72,8 +72,6 @@ type Config struct {
 	// History returns the newest transitions of an election, no more than limit, the newest last.
 	// An empty election stands for all elections.
 	History func(election string, limit int) []api.Transition
-	// Enter adds a command to the history; nil: it is only logged.
-	Enter func(api.Transition)
 	// KeepDrain keeps over restarts whether the agent is drained; nil: that is not kept.
 	KeepDrain func(on bool) error
 	Metrics   http.Handler
@@ -82,6 +80,8 @@ type Config struct {
 	// Preemption returns the agent's settings preempt and preempt-delay, which should be the same
 	// on all agents. Nil: it never preempts.
 	Preemption func() (preempt bool, delay time.Duration)
+	// Other makes calls at other agents; nil: every call is carried out here.
+	Other
 	// Access decides who may change what; nil: nobody may change anything.
 	Access *access.Policy
 	// Files is how many files the server may have open; 0: any number.

@@ -15,7 +15,7 @@ import (
 func resignCommand() command {
 	return command{
 		name: "resign", args: "[ELECTION]", max: 1,
-		usage:       "make this agent step down, and wait for the outcome",
+		usage:       "make the leader step down, and wait for the outcome",
 		description: "Exit codes: 0 done, 1 refused, 3 the agent can't be reached.",
 		run: func(i *invocation) error {
 			name, err := i.election()
@@ -32,7 +32,7 @@ func resignCommand() command {
 func transferCommand() command {
 	return command{
 		name: "transfer", args: "[ELECTION] --to NAME", max: 1,
-		usage:       "make this agent hand its leadership over to another, and wait for the outcome",
+		usage:       "make the leader hand over to another agent, and wait for the outcome",
 		description: "Exit codes: 0 done, 1 refused, 3 the agent can't be reached.",
 		flags:       []cli.Flag{&cli.StringFlag{Name: "to", Usage: "`NAME` of the agent that should lead"}},
 		run: func(i *invocation) error {
@@ -61,18 +61,28 @@ func transferCommand() command {
 
 func drainCommand() command {
 	return command{
-		name: "drain", args: "on|off", min: 1, max: 1, words: []string{"on", "off"},
-		usage: "for maintenance: hand over what this agent leads, and keep it from being elected until off",
+		name: "drain", args: "on|off [NAME]", min: 1, max: 2, words: []string{"on", "off"},
+		usage: "for maintenance: hand over what this agent, or the agent NAME, leads, and keep it from being elected until off",
 		description: "The last candidate of an election that the configuration expects is drained only with --force.\n" +
 			"Exit codes: 0 done, 1 refused, 3 the agent can't be reached.",
 		flags: []cli.Flag{&cli.BoolFlag{Name: "force", Usage: "drain it even if an expected election has no other candidate", DisableDefaultText: true}},
 		run: func(i *invocation) error {
-			on := i.Args().First() == "on"
-			done := "drained: this agent can't be elected until `doyen drain off`, even after a restart"
+			on, name := i.Args().First() == "on", i.Args().Get(1)
+			if name != "" && !election.ValidName(name) {
+				return usage(nameRule, "drain: %q is not a valid agent name", name)
+			}
+			who, off := "this agent", "doyen drain off"
+			if name != "" {
+				who, off = name, "doyen drain off "+name
+			}
+			done := "drained: " + who + " can't be elected until `" + off + "`, even after a restart"
 			if !on {
-				done = "drain ended: this agent can be elected again"
+				done = "drain ended: " + who + " can be elected again"
 			}
 			return i.order("drain "+i.Args().First(), done, func(ctx context.Context, c *client.Client) (api.Outcome, error) {
+				if name != "" {
+					return c.DrainAgent(ctx, name, on, i.Bool("force"))
+				}
 				if on && i.Bool("force") {
 					return c.DrainAnyway(ctx)
 				}

@@ -4,8 +4,11 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
+
+	"github.com/urfave/cli/v2"
 
 	"github.com/doyen-election/doyen/api"
 )
@@ -14,11 +17,15 @@ func statusCommand() command {
 	return command{
 		name:  "status",
 		usage: "show this agent, the quorum, the elections and the warnings",
+		flags: []cli.Flag{&cli.BoolFlag{Name: "all", Usage: "ask every agent about itself: version, drained, warnings, cluster keys", DisableDefaultText: true}},
 		run:   status,
 	}
 }
 
 func status(i *invocation) error {
+	if i.Bool("all") {
+		return statusOfAll(i)
+	}
 	ctx, cancel := i.question()
 	defer cancel()
 	c := i.client()
@@ -119,4 +126,39 @@ func paintStates(text string, list []api.Election, p palette) string {
 		lines[n+1] = name + strings.Replace(rest, state, paint(state), 1)
 	}
 	return strings.Join(lines, "")
+}
+
+func statusOfAll(i *invocation) error {
+	ctx, cancel := i.question()
+	defer cancel()
+	all, err := i.client().Agents(ctx)
+	if err != nil {
+		return fmt.Errorf("ask all agents: %w", err)
+	}
+	return i.answer(agentsPage(all))
+}
+
+// agentsPage lists the agents, and then their warnings.
+func agentsPage(all []api.AgentReport) string {
+	rows := [][]string{{"NAME", "REACHED", "VERSION", "DRAINED", "WARNINGS", "LAG", "KEYS"}}
+	var warnings strings.Builder
+	for _, a := range all {
+		if !a.Reached {
+			rows = append(rows, []string{a.Name, "no", a.Version, yesNo(a.Draining), "", "", ""})
+			continue
+		}
+		var keys []string
+		for _, k := range a.Keys {
+			keys = append(keys, k.Fingerprint)
+		}
+		rows = append(rows, []string{a.Name, "yes", a.Version, yesNo(a.Draining), strconv.Itoa(len(a.Warnings)), roundTrip(a.LagMS), strings.Join(keys, ",")})
+		for _, w := range a.Warnings {
+			fmt.Fprintf(&warnings, "\n%s: %s: %s", printable(a.Name), printable(w.Code), printable(w.Message))
+		}
+	}
+	page := table(rows)
+	if warnings.Len() > 0 {
+		page += warnings.String() + "\n"
+	}
+	return page
 }

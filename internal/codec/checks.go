@@ -2,6 +2,7 @@ package codec
 
 import (
 	"errors"
+	"fmt"
 
 	"github.com/doyen-election/doyen/election"
 )
@@ -162,5 +163,22 @@ func candidacy(c election.Candidacy) error {
 }
 
 func checkCandidaciesAck(election.CandidaciesAck) error { return nil }
+
+func checkCall(m election.Call) error {
+	switch {
+	case m.Method != "GET" && m.Method != "POST":
+		return fmt.Errorf("method %.16q", m.Method)
+	case len(m.Path) > election.MaxCallText || len(m.Caller) > election.MaxCallText || len(m.Body) > election.MaxCallBody:
+		return errors.New("path, caller or body is too long")
+	}
+	return nil
+}
+
+func checkCallAnswer(m election.CallAnswer) error {
+	if m.Status < 100 || m.Status > 599 || len(m.Body) > election.MaxCallBody {
+		return fmt.Errorf("status %d with %d bytes", m.Status, len(m.Body))
+	}
+	return nil
+}
 
 func checkObituary(m election.Obituary) error { return peer("peer", m.Peer) }

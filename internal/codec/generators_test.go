@@ -93,27 +93,11 @@ func (d draw) voters(least int) []election.Voter {
 	return voters
 }
 
-func (d draw) peers() (peers []election.PeerID) {
-	for _, v := range d.voters(1) {
-		peers = append(peers, v.Peer)
-	}
-	return peers
-}
-
 func (d draw) roster() election.Roster {
 	r := election.Roster{
 		Cluster: d.cluster(), Version: d.version(), Voters: d.voters(1), Next: d.voters(0), Floor: d.term() - 1,
 	}
 	r.Committed = r.Joint() && d.bool()
-	if d.bool() {
-		r.Settings.Algorithm = rapid.SampledFrom([]string{"", "bully", "ring"}).Draw(d.T, "algorithm")
-		r.Settings.Lease = d.lease()
-	}
-	for _, name := range d.names() {
-		if name != election.RosterElection && d.bool() {
-			r.Rights = append(r.Rights, election.Right{Election: name, Agents: d.peers(), MaxPriority: d.rank().Priority})
-		}
-	}
 	return r
 }
 
@@ -237,6 +221,12 @@ var messageOf = map[string]func(draw) election.Message{
 		m := election.Obituary{Peer: d.peer(), Lineage: election.LineageID(d.uint())}
 		copy(m.Secret[:], d.text())
 		return m
+	},
+	"Call": func(d draw) election.Message {
+		return election.Call{ID: d.uint(), Method: rapid.SampledFrom([]string{"GET", "POST"}).Draw(d.T, "method"), Path: d.text(), Caller: d.text(), Body: []byte("x" + d.text())}
+	},
+	"CallAnswer": func(d draw) election.Message {
+		return election.CallAnswer{ID: d.uint(), Status: rapid.Uint64Range(100, 599).Draw(d.T, "status"), Body: []byte("x" + d.text())}
 	},
 	"RosterCancel": func(d draw) election.Message { return election.RosterCancel{Version: d.version()} },
 	"RosterRefuse": func(d draw) election.Message {

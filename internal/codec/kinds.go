@@ -42,6 +42,8 @@ var kinds = []kind{
 	of(24, "CandidaciesAck", checkCandidaciesAck),
 	of(25, "RosterCancel", checkRosterCancel),
 	of(26, "Obituary", checkObituary),
+	of(27, "Call", checkCall),
+	of(28, "CallAnswer", checkCallAnswer),
 }
 
 // The same kinds by number and by type, which are not changed either.

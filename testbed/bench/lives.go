@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os/exec"
-	"slices"
 	"syscall"
 	"time"
 
@@ -163,7 +162,7 @@ func (t *contenders) cost(ctx context.Context, leader *hosts.Host, was api.Elect
 		if err != nil {
 			return nil, err
 		}
-		changes, gap = 1, time.Duration(entry.VacantMS)*time.Millisecond
+		changes, gap = 1, time.Duration(entry.GapMS)*time.Millisecond
 	}
 	paused, together, err := t.acted(at, now)
 	return []value{{Value: changes, Unit: leadsLost}, took(gap, noLeader), took(paused, perPause), took(together, overlapped)}, err
@@ -223,8 +222,7 @@ func pidOf(ctx context.Context, h *hosts.Host) (int, error) {
 func lastChange(ctx context.Context, h *hosts.Host, name string) (api.Transition, error) {
 	c := client.New(h.Config().Socket)
 	defer c.Close()
-	all, err := c.History(ctx, name, 0)
-	all = slices.DeleteFunc(all, func(t api.Transition) bool { return t.Type == api.ChangeCommand })
+	all, err := c.History(ctx, name, 1)
 	if err != nil || len(all) == 0 {
 		return api.Transition{}, errors.Join(err, errors.New("there is no history"))
 	}
