@@ -65,7 +65,7 @@ func (b *bench) keeping() hosts.Config {
 
 // life ends the process of the agent on whose host a program leads, and measures the consequences.
 func (b *bench) life(ctx context.Context, t *contenders, what string, end syscall.Signal) error {
-	leader, was, err := t.settled(ctx, contested)
+	leader, was, err := t.settled(ctx, contested, longLife-t.lease) // cost has waited for a lease
 	if err != nil {
 		return err
 	}
@@ -99,7 +99,7 @@ func (b *bench) restarts(ctx context.Context) error {
 	b.on.Agents = rolling
 	return b.kept(ctx, func(t *contenders) error {
 		return b.repeat(what, b.rounds(2), func() error {
-			leader, was, err := t.settled(ctx, contested)
+			leader, was, err := t.settled(ctx, contested, longLife-t.lease)
 			if err != nil {
 				return err
 			}
@@ -120,10 +120,10 @@ func (b *bench) restarts(ctx context.Context) error {
 	})
 }
 
-// settled waits until there is a leader, and all agents are old enough to be followed at once.
-// It returns the host that leads, and what is known there.
-func (r *rig) settled(ctx context.Context, name string) (*hosts.Host, api.Election, error) {
-	if err := observe.Sleep(ctx, longLife+time.Duration(r.rng.Int64N(int64(r.lease/4)))); err != nil {
+// settled waits for that time, and then until there is a leader. It returns the host that leads,
+// and what is known there.
+func (r *rig) settled(ctx context.Context, name string, d time.Duration) (*hosts.Host, api.Election, error) {
+	if err := observe.Sleep(ctx, d+time.Duration(r.rng.Int64N(int64(r.lease/4)))); err != nil {
 		return nil, api.Election{}, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
