@@ -226,3 +226,11 @@ func TestABarredAgentsDeadlinesAreOfItsOwnClock(t *testing.T) {
 		t.Errorf("%s: %s", r.Violation.Rule, r.Violation.What)
 	}
 }
+
+// TestAnAgentThatConnectsLateMayMissALeadersNextLife: its connection took half a heartbeat, and the
+// heartbeat that was sent over it at once was on its way when the last one it had ended.
+func TestAnAgentThatConnectsLateMayMissALeadersNextLife(t *testing.T) {
+	if r := Run(Options{Seed: 910026785}); r.Violation != nil {
+		t.Errorf("%s: %s", r.Violation.Rule, r.Violation.What)
+	}
+}

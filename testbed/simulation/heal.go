@@ -293,7 +293,7 @@ func (r *recovery) handsOverUntil(w *world) (end int64) {
 
 // observe checks that no agent loses its leader while all is stable.
 func (w *world) observe(a *agent, x election.Announcement) {
-	if w.phase == stable && x.Event == election.NoLeader && x.Election != election.RosterElection && !w.handingOver() {
+	if w.phase == stable && x.Event == election.NoLeader && x.Election != election.RosterElection && !w.handingOver() && !w.reconnects(a, x.Election) {
 		w.fail("stability", "%s loses the leader of %s: %s", a.peer, x.Election, x.Reason)
 	}
 }

@@ -67,3 +67,22 @@ func (w *world) between() bool {
 		return !a.alive || w.Now-a.born < 2*int64(w.plan.timing.Heartbeat)
 	})
 }
+
+// reconnects reports whether a leader has died, and the agent has been connected to its next
+// life for so short a time that its heartbeat may be on its way.
+func (w *world) reconnects(a *agent, name election.Name) bool {
+	l := w.log(a, name)
+	if !w.deaths || l == nil {
+		return false
+	}
+	b := w.find(l.holder.Peer)
+	if b == nil || b == a {
+		return false
+	}
+	for _, e := range w.conns[a.id][b.id].ends {
+		if !e.told || w.Now-e.tellAt < int64(w.plan.timing.Heartbeat/2) {
+			return true
+		}
+	}
+	return false
+}
