@@ -1,5 +1,5 @@
 # The verbs of this repository. Each is one command that can be typed by hand.
-.PHONY: check test race sim fuzz testbed bench
+.PHONY: check test race sim search fuzz testbed bench
 
 check: ## formatting, vet, staticcheck, builds for every supported system
 	@test -z "$$(gofmt -l .)" || { gofmt -l .; echo 'gofmt would change these'; exit 1; }
@@ -18,6 +18,10 @@ race: ## the same under the race detector
 SEEDS ?= 20000
 sim: ## many seeds of the simulation: make sim SEEDS=100000
 	go test ./testbed/simulation -run TestSimulation -seeds=$(SEEDS) -timeout 0 -v
+
+SWAPS ?= 1
+search: ## small worlds with lives, all states: make search SWAPS=2
+	go test ./testbed/exhaustive -run TestEveryDeathInTurn -swaps=$(SWAPS) -timeout 0 -v
 
 # A number of inputs, not a time: at the end of a time, Go's fuzzer may report
 # "context deadline exceeded" for an input that it was still trying (golang/go#75804, in Go 1.26).

@@ -42,6 +42,7 @@ func (k kind) misfortune() bool { return k >= duplicate && k <= fatal }
 type action struct {
 	kind  kind
 	which uint8
+	swap  bool // it happens before its turn
 }
 
 // actions appends everything that can happen now.
@@ -53,24 +54,24 @@ func (w *world) actions(bounds Bounds, to []action) []action {
 			continue
 		}
 		which := uint8(i)
-		to = append(to, action{deliver, which})
+		to = append(to, action{kind: deliver, which: which})
 		still = still && f.late
 		switch {
 		case !unlucky:
 			continue
 		case bounds.Lives:
 			if f.ofAuthority() && !f.late {
-				to = append(to, action{fatal, which}, action{delay, which})
+				to = append(to, action{kind: fatal, which: which}, action{kind: delay, which: which})
 			}
 			continue
 		}
 		if !f.late {
-			to = append(to, action{lose, which})
+			to = append(to, action{kind: lose, which: which})
 		}
 		if f.ofAuthority() {
-			to = append(to, action{duplicate, which})
+			to = append(to, action{kind: duplicate, which: which})
 			if !f.late {
-				to = append(to, action{delay, which})
+				to = append(to, action{kind: delay, which: which})
 			}
 		}
 	}
@@ -78,13 +79,31 @@ func (w *world) actions(bounds Bounds, to []action) []action {
 		to = w.agents[i].actions(uint8(i), unlucky, bounds.Lives, to)
 		still = still && !w.agents[i].busy()
 	}
-	if still && w.untilDue() > 0 {
+	if still && w.untilDue(bounds.grain()) > 0 {
 		to = append(to, action{kind: pass})
 	}
 	if unlucky && !bounds.Lives {
 		to = append(to, action{kind: sleep})
 	}
+	if bounds.Swaps != AnyOrder {
+		to = w.inTurn(bounds, to)
+	}
 	return to
+}
+
+// inTurn removes what would happen before its turn, except while swaps are left. Late messages,
+// misfortunes and what ends them have no turn.
+func (w *world) inTurn(bounds Bounds, all []action) []action {
+	taken, kept := false, all[:0]
+	for _, x := range all {
+		if x.kind <= pass && (x.kind != deliver || !w.network[x.which].late) {
+			x.swap, taken = taken, true
+		}
+		if !x.swap || int(w.swaps) < bounds.Swaps {
+			kept = append(kept, x)
+		}
+	}
+	return kept
 }
 
 // busy reports whether the agent must do something before time passes.
@@ -95,7 +114,7 @@ func (a *agent) busy() bool {
 func (a *agent) actions(which uint8, unlucky, lives bool, to []action) []action {
 	add := func(when bool, k kind) {
 		if when {
-			to = append(to, action{k, which})
+			to = append(to, action{kind: k, which: which})
 		}
 	}
 	running := a.alive && !a.paused
@@ -120,16 +139,17 @@ func (a *agent) actions(which uint8, unlucky, lives bool, to []action) []action 
 	return to
 }
 
-// untilDue is the true time until the first running agent is due, rounded up to tens so that
-// every clock moves by integer units; 0 if no agent is ever due.
-func (w *world) untilDue() election.Instant {
+// untilDue is the true time until the first running agent is due, rounded up to the grain; 0 if
+// no agent is ever due.
+func (w *world) untilDue(grain election.Instant) election.Instant {
 	var first election.Instant
 	for i := range w.agents {
 		a := &w.agents[i]
 		if !a.alive || a.paused || a.wake == election.Never || a.wake <= a.clock {
 			continue
 		}
-		if d := (a.wake - a.clock + a.rate - 1) / a.rate * 10; first == 0 || d < first {
+		perGrain := a.rate * grain / 10
+		if d := (a.wake - a.clock + perGrain - 1) / perGrain * grain; first == 0 || d < first {
 			first = d
 		}
 	}

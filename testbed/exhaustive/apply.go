@@ -26,6 +26,9 @@ func (m *mover) apply(before *world, x action) *world {
 	if x.kind.misfortune() {
 		w.spent++
 	}
+	if x.swap {
+		w.swaps++
+	}
 	i := int(x.which)
 	switch x.kind {
 	case deliver, duplicate, lose, delay, fatal:
@@ -42,7 +45,7 @@ func (m *mover) apply(before *world, x action) *world {
 	case reveal:
 		m.reveal(&w, i)
 	case pass:
-		w.pass(w.untilDue())
+		w.pass(w.untilDue(m.options.Bounds.grain()))
 	case sleep:
 		w.pass(election.Instant(timing.Lease))
 	case slow:
@@ -162,7 +165,7 @@ func (m *mover) boot(w *world, i int) {
 	}
 	a.life++
 	w.note("life %d of %s starts, on record is %+v", a.life, w.holder(i), a.row)
-	a.alive, a.process, a.wake = true, newProcess(i, w.holder(i), *a.disk, a.clock, m.options.Ring), a.clock
+	a.alive, a.process, a.wake = true, newProcess(i, w.holder(i), a.life, *a.disk, a.clock, m.options.Ring), a.clock
 	m.own[i] = true
 	if a.life > 1 {
 		a.process.goOn(a.life, a.row)
@@ -216,6 +219,7 @@ func (m *mover) step(w *world, i int, in election.Input) {
 		a.process, m.own[i] = a.process.clone(), true
 	}
 	out := a.process.step(a.clock, in)
+	a.rounds = a.process.rounds()
 	if w.log != nil {
 		w.note("%s [%v] %s%s", peerOf(i), timeOf(a.clock-epoch), messages.Describe(in), messages.Output(out))
 	}

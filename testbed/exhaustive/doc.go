@@ -20,6 +20,12 @@
 // recorded its decision on a message. Then there are three cases: another lineage begins; the
 // next life begins, with the record; the keeper ends the programs and the lineage.
 //
+// Where everything may happen in any order, a search does not end. With Bounds.Swaps it ends:
+// what has no cause happens in turn, messages in the order in which they were sent, except for
+// that many events on a path. Misfortunes, late messages, and what follows a death still come
+// at any step. So TestEveryDeathInTurn visits all states within its bound (Result.Complete).
+// Time then passes by multiples of Bounds.Grain, so timers ring late by less than that.
+//
 // Every state that it counts was reached by such a path and passed the checks. At any true
 // time, only one holder is inside its lease, or has programs that act. Each term is above all
 // earlier ones. No grant is sent before it is on disk, and no promise on disk is taken back. A

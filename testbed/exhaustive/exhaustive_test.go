@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/doyen-election/doyen/election"
 )
@@ -14,6 +15,7 @@ import (
 var (
 	states      = flag.Int("states", 0, "how many states each exploration visits; 0: as many as fit a short run")
 	misfortunes = flag.Int("misfortunes", -1, "how many misfortunes a path may hold; -1: 0, 1 and 2, apart")
+	swaps       = flag.Int("swaps", 0, "of the search that ends: how many events of a path may come before their turn")
 )
 
 func algorithm(isRing bool) string {
@@ -51,7 +53,7 @@ func TestEveryInterleaving(t *testing.T) {
 				limit = *states
 			}
 			t.Run(fmt.Sprintf("%s, %d misfortunes", algorithm(isRing), n), func(t *testing.T) {
-				r := explore(t, Options{Ring: isRing, States: limit, Bounds: Bounds{Terms: 3, Misfortunes: n}})
+				r := explore(t, Options{Ring: isRing, States: limit, Bounds: Bounds{Terms: 3, Misfortunes: n, Swaps: AnyOrder}})
 				if v := r.Violation; v != nil {
 					t.Fatalf("%v\n%s", v, strings.Join(v.Path, "\n"))
 				}
@@ -80,12 +82,45 @@ func TestEveryInterleavingOfLives(t *testing.T) {
 				continue
 			}
 			t.Run(fmt.Sprintf("%s, %d misfortunes", algorithm(isRing), n), func(t *testing.T) {
-				r := explore(t, Options{Ring: isRing, States: limit, Bounds: Bounds{Terms: 3, Misfortunes: n, Lives: true}})
+				r := explore(t, Options{Ring: isRing, States: limit, Bounds: Bounds{Terms: 3, Misfortunes: n, Lives: true, Swaps: AnyOrder}})
 				if v := r.Violation; v != nil {
 					t.Fatalf("%v\n%s", v, strings.Join(v.Path, "\n"))
 				}
 			})
 		}
+	}
+}
+
+// inTurn bounds the search that ends: all happens in turn except for a few events, and time
+// passes by 10 ms.
+func inTurn(misfortunes, swaps int) Bounds {
+	return Bounds{Terms: 3, Misfortunes: misfortunes, Lives: true, Swaps: swaps, Grain: 10 * time.Millisecond}
+}
+
+// TestEveryDeathInTurn visits all there is within its bound: while all follow a leader, one
+// agent dies at any step, and another lineage, its next life or its obituary follows at any
+// later one, or nothing does.
+func TestEveryDeathInTurn(t *testing.T) {
+	limit := 50_000_000
+	if testing.Short() || raceDetector {
+		limit = 1_000
+	}
+	if *states > 0 {
+		limit = *states
+	}
+	for _, isRing := range []bool{false, true} {
+		t.Run(algorithm(isRing), func(t *testing.T) {
+			r := explore(t, Options{Ring: isRing, States: limit, root: following, Bounds: inTurn(max(1, *misfortunes), *swaps)})
+			if v := r.Violation; v != nil {
+				t.Fatalf("%v\n%s", v, strings.Join(v.Path, "\n"))
+			}
+			if !r.Complete && limit > 1_000 {
+				t.Error("states were left when the search ended")
+			}
+			if r.Complete && r.Leaders == 0 {
+				t.Error("no second leader was seen: nothing was shown")
+			}
+		})
 	}
 }
 
@@ -95,12 +130,14 @@ func TestEveryInterleavingOfLives(t *testing.T) {
 func TestBrokenWorldsAreFoundOut(t *testing.T) {
 	tests := map[string]Options{
 		"a disk loses an acknowledged write": {broken: losesAcknowledgedWrite,
-			rates: clockRates[1:2], root: asking, Bounds: Bounds{Terms: 3, Misfortunes: 1}},
+			rates: clockRates[1:2], root: asking, Bounds: Bounds{Terms: 3, Misfortunes: 1, Swaps: AnyOrder}},
 		"a keeper reveals the secret while programs act": {broken: revealsEarly, root: following, rates: clockRates[:1],
-			Bounds: Bounds{Terms: 3, Misfortunes: 1, Lives: true}},
+			Bounds: Bounds{Terms: 3, Misfortunes: 1, Lives: true, Swaps: AnyOrder}},
+		"the same, where all happens in turn":            {broken: revealsEarly, root: following, rates: clockRates[:1], Bounds: inTurn(1, 0)},
+		"a life goes on after its end was told, in turn": {broken: goesOnAfterReveal, root: following, rates: clockRates[:1], Bounds: inTurn(1, 0)},
 		"a life goes on after its lineage's end was told": {broken: goesOnAfterReveal, root: following, rates: clockRates[:1],
-			Bounds: Bounds{Terms: 3, Misfortunes: 1, Lives: true}},
-		"clocks stray too far": {rates: [][size]election.Instant{{5, 15, 15}}, root: unheard, Bounds: Bounds{Terms: 3}},
+			Bounds: Bounds{Terms: 3, Misfortunes: 1, Lives: true, Swaps: AnyOrder}},
+		"clocks stray too far": {rates: [][size]election.Instant{{5, 15, 15}}, root: unheard, Bounds: Bounds{Terms: 3, Swaps: AnyOrder}},
 	}
 	for name, o := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -117,7 +154,7 @@ func TestBrokenWorldsAreFoundOut(t *testing.T) {
 // TestEqualOptionsGiveEqualResults shows that an exploration replays, whatever
 // the processors do.
 func TestEqualOptionsGiveEqualResults(t *testing.T) {
-	o := Options{States: 1_500, Bounds: Bounds{Terms: 3, Misfortunes: 1}}
+	o := Options{States: 1_500, Bounds: Bounds{Terms: 3, Misfortunes: 1, Swaps: AnyOrder}}
 	a, b := explore(t, o), explore(t, o)
 	a.Took, b.Took = 0, 0
 	if a != b {
@@ -130,9 +167,13 @@ func TestEqualOptionsGiveEqualResults(t *testing.T) {
 // the same things can happen, and lead to the same hashes. It shows too that
 // making the next world leaves the one before as it was.
 func TestStatesThatAreTakenForEqualBehaveAlike(t *testing.T) {
-	for _, isRing := range []bool{false, true} {
-		a := algorithm(isRing)
-		o := Options{Ring: isRing, Bounds: Bounds{Terms: 3, Misfortunes: 2}}
+	for _, o := range []Options{
+		{Bounds: Bounds{Terms: 3, Misfortunes: 2, Swaps: AnyOrder}},
+		{Ring: true, Bounds: Bounds{Terms: 3, Misfortunes: 2, Swaps: AnyOrder}},
+		{Bounds: inTurn(2, 1)},
+		{Ring: true, Bounds: inTurn(2, 1)},
+	} {
+		a := fmt.Sprintf("%s, %s", algorithm(o.Ring), o.Bounds)
 		m := &mover{options: o}
 		roots, err := m.roots()
 		if err != nil {
@@ -145,15 +186,15 @@ func TestStatesThatAreTakenForEqualBehaveAlike(t *testing.T) {
 		again := 0
 		for n := 0; n < 2_500; n++ {
 			w := queue[n]
-			h := w.hash()
+			h := w.hash(o.Bounds)
 			var next []uint64
 			for _, x := range w.actions(o.Bounds, nil) {
 				s := m.apply(w, x)
-				next = append(next, s.hash())
+				next = append(next, s.hash(o.Bounds))
 				queue = append(queue, s)
 			}
 			slices.Sort(next)
-			if w.hash() != h {
+			if w.hash(o.Bounds) != h {
 				t.Fatalf("%s: a world changed when others were made from it", a)
 			}
 			if before, ok := met[h]; ok {

@@ -31,7 +31,7 @@ const (
 )
 
 // DefaultBounds leave room for a second leader after the first.
-func DefaultBounds() Bounds { return Bounds{Terms: 3, Misfortunes: 2} }
+func DefaultBounds() Bounds { return Bounds{Terms: 3, Misfortunes: 2, Swaps: AnyOrder} }
 
 func (o Options) maxTerm() election.Term { return election.Term(o.Bounds.Terms) }
 
@@ -127,7 +127,7 @@ func Explore(o Options) (Result, error) {
 func (x *explorer) run() {
 	var level []pending
 	for i, r := range x.roots {
-		x.visited[r.world.hash()] = struct{}{}
+		x.visited[r.world.hash(x.options.Bounds)] = struct{}{}
 		x.nodes = append(x.nodes, node{parent: -1})
 		level = append(level, pending{parent: r.world, root: true, node: int32(i)})
 	}
@@ -211,7 +211,7 @@ func (k *worker) expand(p pending, bounds Bounds) expansion {
 	k.actions = w.actions(bounds, k.actions[:0])
 	for _, a := range k.actions {
 		s := k.mover.apply(w, a)
-		e.next = append(e.next, found{action: a, hash: s.hash(), beyond: s.beyond, fault: s.fault,
+		e.next = append(e.next, found{action: a, hash: s.hash(bounds), beyond: s.beyond, fault: s.fault,
 			later: s.last > w.last && s.last > 1})
 	}
 	return e

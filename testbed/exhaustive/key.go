@@ -7,12 +7,15 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strings"
 
 	"github.com/cespare/xxhash/v2"
 
+	"github.com/doyen-election/doyen/bully"
 	"github.com/doyen-election/doyen/contest"
 	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/quorum"
+	"github.com/doyen-election/doyen/ring"
 )
 
 // Two worlds with the same key behave the same forever. A key contains all that agents and
@@ -23,7 +26,8 @@ import (
 //     by the slack, which is longer than everything that the protocol waits for.
 //   - The numbers of sends: only the time of the send matters, and whether the contest counts
 //     the send for the term that it leads.
-//   - The order of messages under way.
+//   - The numbers of rounds: only how many rounds ago it was, up to 30.
+//   - The order of messages under way, unless they arrive in turn (Bounds.Swaps).
 
 var slack = election.Instant(2 * timing.Lease)
 
@@ -32,10 +36,15 @@ var same = []reflect.Type{
 	reflect.TypeFor[election.State](), // except for its grants, which are written separately
 }
 
-func (w *world) hash() uint64 { return xxhash.Sum64(w.key()) }
+var (
+	number     = reflect.TypeFor[uint64]()
+	selections = []string{reflect.TypeFor[bully.Bully]().PkgPath(), reflect.TypeFor[ring.Ring]().PkgPath()}
+)
 
-func (w *world) key() []byte {
-	b := fmt.Appendln(nil, w.spent, w.last, w.leader.Lineage)
+func (w *world) hash(b Bounds) uint64 { return xxhash.Sum64(w.key(b.Swaps == AnyOrder)) }
+
+func (w *world) key(anyOrder bool) []byte {
+	b := fmt.Appendln(nil, w.spent, w.swaps, w.last, w.leader.Lineage)
 	for i := range w.agents {
 		b = w.appendAgent(b, i)
 	}
@@ -43,7 +52,9 @@ func (w *world) key() []byte {
 	for i, f := range w.network {
 		flights[i] = w.appendFlight(nil, f)
 	}
-	slices.SortFunc(flights, bytes.Compare)
+	if anyOrder {
+		slices.SortFunc(flights, bytes.Compare)
+	}
 	return append(b, bytes.Join(flights, nil)...)
 }
 
@@ -77,6 +88,10 @@ func (w *world) appendFlight(b []byte, f flight) []byte {
 		b = fmt.Appendln(b, w.ago(f.to, h.Echo))
 		h.Echo = 0
 		m = h
+	}
+	switch m.(type) {
+	case election.BullyAnswer, election.BullyDecline: // they answer a round of the other
+		return w.append(b, f.to, reflect.ValueOf(m))
 	}
 	return w.append(b, f.from, reflect.ValueOf(m))
 }
@@ -125,7 +140,11 @@ func (w *world) append(b []byte, i int, v reflect.Value) []byte {
 		}
 		b = append(w.appendWorth(b, v), v.Type().Name()...)
 		for j := range v.NumField() {
-			b = w.append(b, i, v.Field(j))
+			if f := v.Field(j); f.Type() == number && numbersRounds(v.Type()) {
+				b = binary.AppendVarint(b, w.roundsAgo(starter(i, v), f.Uint()))
+			} else {
+				b = w.append(b, i, f)
+			}
 		}
 		return b
 	}
@@ -153,6 +172,30 @@ func (w *world) appendWorth(b []byte, m reflect.Value) []byte {
 		return append(b, 0)
 	}
 	return binary.AppendVarint(append(b, 1, flagOf(a.process.contest.ClaimedBy(send))), int64(w.ago(i, at)))
+}
+
+// numbersRounds reports whether the plain numbers of that type are those of rounds.
+func numbersRounds(t reflect.Type) bool {
+	return slices.Contains(selections, t.PkgPath()) || t == reflect.TypeFor[election.RoundID]() || strings.HasPrefix(t.Name(), "Bully")
+}
+
+// starter returns whose round the number in this value is.
+func starter(i int, v reflect.Value) int {
+	for _, name := range []string{"id", "origin", "Origin"} {
+		if id := v.FieldByName(name); id.IsValid() && id.String() != "" {
+			return indexOf(election.PeerID(id.String()))
+		}
+	}
+	return i
+}
+
+// roundsAgo returns how many rounds agent i has begun since that one, but at most 30; -1: it is
+// none of its rounds.
+func (w *world) roundsAgo(i int, round uint64) int64 {
+	if round == 0 {
+		return -1
+	}
+	return int64(min(30, w.agents[i].rounds-round))
 }
 
 // ago returns how long ago agent i's clock read that instant, but at most the slack. It is

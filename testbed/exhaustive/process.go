@@ -2,6 +2,7 @@ package exhaustive
 
 import (
 	"math/rand/v2"
+	"reflect"
 
 	"github.com/doyen-election/doyen/bully"
 	"github.com/doyen-election/doyen/contest"
@@ -48,16 +49,17 @@ type steady uint64
 
 func (s steady) Uint64() uint64 { return uint64(s) }
 
-func newProcess(i int, self election.Holder, s election.State, now election.Instant, byRing bool) *process {
+func newProcess(i int, self election.Holder, life uint64, s election.State, now election.Instant, byRing bool) *process {
 	ledger := quorum.NewLedger(s, timing.Lease)
 	rules := &contest.Config{Self: self, JoinedAt: int64(self.Lineage), Quorum: true, Heartbeat: timing.Heartbeat,
 		Lease: timing.Lease, Drift: drift, Rand: rand.New(steady(uint64(1+6*i)<<60 | 0x123456789))}
 	p := &process{self: self, now: now, ledger: ledger, sends: quorum.NewSends(timing.Lease, 0), roster: s.Roster, wakeAt: now}
 	p.voter = quorum.NewVoter(quorum.VoterConfig{Self: self.Peer, Drift: drift, Lease: timing.Lease,
 		VoteTimeout: rules.VoteTimeout()}, ledger, now)
-	p.selection = bully.New(election.Default, self.Peer, timing.Heartbeat, 0)
+	last := uint64(self.Lineage)<<32 | life<<16 // no two lives give a round the same number
+	p.selection = bully.New(election.Default, self.Peer, timing.Heartbeat, last)
 	if byRing {
-		p.selection = ring.New(election.Default, self.Peer, timing.Heartbeat, 0)
+		p.selection = ring.New(election.Default, self.Peer, timing.Heartbeat, last)
 	}
 	p.contest = contest.New(election.Default, rules, p.selection, s.Grant(election.Default).Term, 0)
 	for j := range p.peers {
@@ -73,6 +75,15 @@ func (p *process) goOn(life uint64, row election.Authority) {
 	if p.former = row.Term != 0; p.former {
 		p.contest.Stand(true, row.Priority)
 	}
+}
+
+// rounds is the number of the newest round that this process has begun.
+func (p *process) rounds() uint64 {
+	v := reflect.ValueOf(p.selection).Elem()
+	if n := v.FieldByName("round"); n.IsValid() {
+		return n.Uint()
+	}
+	return v.FieldByName("number").Uint()
 }
 
 // clone returns a copy that shares no data that can change.

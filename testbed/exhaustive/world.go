@@ -43,6 +43,8 @@ type agent struct {
 	row  election.Authority // what is on record; zero: nothing
 	life uint64             // the number of the life in its lineage
 
+	rounds uint64 // the number of the newest round that any of its processes has begun
+
 	leading bool          // it has announced that it leads, and has not withdrawn that
 	owed    election.Term // the term from which it withdrew, while no receipt has come; 0: none
 	acts    []act         // programs of this host that act; past ones are removed
@@ -68,6 +70,7 @@ type world struct {
 	agents  [size]agent
 	network []flight
 	spent   uint8 // how many misfortunes it has had
+	swaps   uint8 // how many events came before their turn
 	last    election.Term
 	leader  election.Holder // of term last
 	beyond  bool            // a term above the bound was asked for
@@ -81,13 +84,24 @@ type world struct {
 type Bounds struct {
 	Terms       int // the highest term that may be asked for
 	Misfortunes int
-	Lives       bool // agents keep a record; the misfortunes are deaths, late messages and resignations
+	Lives       bool          // agents keep a record; the misfortunes are deaths, late messages and resignations
+	Grain       time.Duration // true time passes by multiples of it, so that states recur; 0: as finely as can be
+	Swaps       int           // how often something happens before its turn; AnyOrder: everything, in any order
 }
+
+// grain is by what true time passes: at least so much that every clock moves by whole units.
+func (b Bounds) grain() election.Instant { return max(10, election.Instant(b.Grain)) }
+
+// AnyOrder has everything that happens without a cause happen in any order.
+const AnyOrder = -1
 
 func (b Bounds) String() string {
 	text := fmt.Sprintf("terms up to %d, at most %d misfortunes a path", b.Terms, b.Misfortunes)
 	if b.Lives {
 		text += ", lives"
+	}
+	if b.Swaps != AnyOrder {
+		text += fmt.Sprintf(", at most %d events before their turn", b.Swaps)
 	}
 	return text
 }
