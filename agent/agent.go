@@ -58,15 +58,13 @@ import (
 	"github.com/doyen-election/doyen/elector"
 	"github.com/doyen-election/doyen/internal/boottime"
 	"github.com/doyen-election/doyen/internal/leasepage"
+	"github.com/doyen-election/doyen/internal/logger"
 	"github.com/doyen-election/doyen/membership"
 	"github.com/doyen-election/doyen/transport"
 )
 
 // Version is the version of this build.
 const Version = "0.3.0"
-
-// hookLimit bounds one run of the hook.
-const hookLimit = 10 * time.Second
 
 // ErrRestart is what Run returns when it was asked to restart. The agent still leads what it
 // led, and the caller ends the process at once: its next life goes on from the record.
@@ -89,7 +87,8 @@ func Run(ctx context.Context, cfg Config, stderr io.Writer) error {
 		return err
 	}
 	a := &agent{cfg: cfg, access: policy, files: openFiles(), leaving: make(chan struct{}), restarts: make(chan struct{})}
-	a.logger = newLogger(cfg, &a.level, stderr)
+	a.level.Set(logger.Level(cfg.LogLevel))
+	a.logger = logger.New(cfg.LogFormat, &a.level, stderr)
 	a.settings.Store(&cfg)
 	if err := a.start(); err != nil {
 		LeaveWord(cfg.Socket, err)
@@ -97,25 +96,6 @@ func Run(ctx context.Context, cfg Config, stderr io.Writer) error {
 	}
 	_ = os.Remove(wordPath(cfg.Socket)) // this life was expected, and is there
 	return a.run(ctx, stderr)
-}
-
-// newLogger returns a logger at the configuration's level, which level can change.
-func newLogger(c Config, level *slog.LevelVar, w io.Writer) *slog.Logger {
-	_ = level.UnmarshalText([]byte(c.LogLevel)) // validated
-	opts := &slog.HandlerOptions{Level: level}
-	if c.LogFormat == "json" {
-		opts.ReplaceAttr = readable
-		return slog.New(slog.NewJSONHandler(w, opts))
-	}
-	return slog.New(slog.NewTextHandler(w, opts))
-}
-
-// readable writes durations with their unit, since JSON would show bare nanoseconds.
-func readable(_ []string, a slog.Attr) slog.Attr {
-	if a.Value.Kind() == slog.KindDuration {
-		a.Value = slog.StringValue(a.Value.Duration().String())
-	}
-	return a
 }
 
 // agent is everything one agent runs.
@@ -173,6 +153,7 @@ func (a *agent) start() error {
 	}
 	a.suspends = boottime.NewSuspends() // before the record is judged, and anything is counted
 	a.openRecord()
+	a.cfg.Life.Tells(a.known())
 	a.pages = pages.Open(leasepage.Dir(a.cfg.Socket), a.lineage.ID, ledOn(a.past))
 	hub := watch.NewHub(uint64(time.Now().UnixMilli()))
 	if a.past != nil {

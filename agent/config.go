@@ -316,7 +316,7 @@ func (c Config) hosts() []string {
 // hooks are the commands to run, by election.
 func (c Config) hooks() hook.Commands {
 	commands := hook.Commands{Default: c.OnChange, Of: map[election.Name]string{}, Others: c.Elections[EveryOther].OnChange,
-		Limit: hookLimit, Guarded: c.GuardHooks}
+		Limit: hook.Limit, Guarded: c.GuardHooks}
 	for name, e := range c.Elections {
 		if name != EveryOther && e.OnChange != "" {
 			commands.Of[election.Name(name)] = e.OnChange

@@ -13,6 +13,7 @@ import (
 	"github.com/coreos/go-systemd/v22/daemon"
 
 	"github.com/doyen-election/doyen/agent/footprint"
+	"github.com/doyen-election/doyen/agent/hook"
 	"github.com/doyen-election/doyen/agent/record"
 	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/internal/keeper"
@@ -47,7 +48,7 @@ func (a *agent) run(ctx context.Context, stderr io.Writer) error {
 	fmt.Fprintf(stderr, "doyen: agent %s ready: socket %s, peers %s, gossip %s\n",
 		a.cfg.Name, a.cfg.Socket, a.transport.Addr(), a.membership.Addr())
 	a.notify(daemon.SdNotifyReady + "\nSTATUS=ready")
-	a.cfg.Life.Runs(a.known(), a.cfg.Heartbeat, a.cfg.Lease)
+	a.cfg.Life.Runs(a.cfg.Heartbeat, a.cfg.Lease)
 	footprint.Limit()
 	running.Go(func() { footprint.WhenCalm(loopCtx, a.trim) })
 	select {
@@ -190,7 +191,7 @@ func (a *agent) close() error {
 	}
 	err := errors.Join(a.membership.Close(), a.record.Close())
 	if a.loop.hooks != nil {
-		finish, done := context.WithTimeout(context.Background(), hookLimit)
+		finish, done := context.WithTimeout(context.Background(), hook.Limit)
 		defer done()
 		a.loop.hooks.Close(finish)
 	}
@@ -248,9 +249,16 @@ func (c commands) Leave(ctx context.Context) error {
 	}
 }
 
-// known is what the keeper needs to know once this life has ended.
+// known is what the keeper needs to know if this life ends.
 func (a *agent) known() keeper.Known {
-	k := keeper.Known{Pages: leasepage.Dir(a.cfg.Socket), Peer: string(a.store.Peer())}
+	k := keeper.Known{Pages: leasepage.Dir(a.cfg.Socket), Peer: string(a.store.Peer()), Hooks: map[election.Name]string{}}
+	cfg := a.settings.Load()
+	if cfg.OnChange != "" {
+		k.Hooks[election.Default] = cfg.OnChange
+	}
+	for name, e := range cfg.Elections {
+		k.Hooks[election.Name(name)] = e.OnChange // of every other one too
+	}
 	if a.record != nil {
 		k.Record = record.Path(a.cfg.RecordDir, a.cfg.Socket, a.cfg.Name)
 	}

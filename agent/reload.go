@@ -76,6 +76,7 @@ func (a *agent) reload() (outcome api.Reload, err error) {
 		live = append(live, "key-file")
 	}
 	a.settings.Store(&applied)
+	a.cfg.Life.Tells(a.known())
 	outcome.Applied, outcome.NeedsRestart = append(outcome.Applied, live...), append(outcome.NeedsRestart, rest...)
 	return outcome, nil
 }

@@ -55,6 +55,9 @@ func (r *Runner) run(t *task) {
 	if !t.again {
 		r.ran(e, true)
 	}
+	if e.Result != nil {
+		e.Result(err)
+	}
 }
 
 func (r *Runner) ran(e Event, finished bool) {

@@ -77,6 +77,9 @@ func (c Commands) named(name election.Name) bool {
 	return ok || name == election.Default
 }
 
+// Limit bounds one run of an agent's hook.
+const Limit = 10 * time.Second
+
 // Event is one change for which the command is run.
 type Event struct {
 	Election election.Name
@@ -94,6 +97,9 @@ type Event struct {
 	// StopIn, if not 0, is the time from now after which the leadership that this event ends has
 	// certainly expired: another agent may lead from then on.
 	StopIn time.Duration
+	// Result, if not nil, is called when the command has run for this event, with nil if it
+	// succeeded.
+	Result func(error)
 	// Done, if not nil, is called once: after the command has run for this event or a later one
 	// of the election, or has failed, or was given up.
 	Done func()

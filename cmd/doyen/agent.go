@@ -62,7 +62,7 @@ func runAgent(i *invocation) error {
 		}
 		if config.Keeper && i.life == nil {
 			signal.Ignore(syscall.SIGHUP) // so does the keeper then, until it can pass it on
-			err = keeper.Become(config.Program, os.Args)
+			err = keeper.Become(config.Program, os.Args, config.LogFormat, config.LogLevel)
 			signal.Notify(hangups, syscall.SIGHUP)
 			fmt.Fprintf(i.stderr, "doyen: running without a keeper: %v\n", err)
 		}
@@ -96,7 +96,11 @@ func (s *shell) restart(program string) error {
 		return nil
 	}
 	signal.Ignore(syscall.SIGHUP) // until the next process can reload
-	return fmt.Errorf("start %s again: %w", program, syscall.Exec(program, os.Args, os.Environ()))
+	env := os.Environ()
+	if s.life != nil { // its keeper sees only that this process goes on
+		env = append(env, keeper.Apart)
+	}
+	return fmt.Errorf("start %s again: %w", program, syscall.Exec(program, os.Args, env))
 }
 
 // configured returns the configuration that the agent is to run with.

@@ -16,17 +16,20 @@ import (
 	"syscall"
 
 	"github.com/doyen-election/doyen/agent/hook"
+	"github.com/doyen-election/doyen/internal/alarm"
 	"github.com/doyen-election/doyen/internal/keeper"
 	"github.com/doyen-election/doyen/internal/runner"
 )
 
 func main() {
-	if len(os.Args) > 1 { // doyen itself may have started this program, as a guard
+	if len(os.Args) > 1 { // doyen itself may have started this program, as a helper
 		switch os.Args[1] {
 		case runner.GuardWord:
 			os.Exit(runner.Guard(os.Args[2:]))
 		case hook.GuardWord:
 			os.Exit(hook.Guard())
+		case hook.EndWord:
+			os.Exit(hook.End(os.Args[2:], os.Stdin, os.Stdout, os.Stderr))
 		}
 	}
 	life := keeper.Attach()
@@ -36,6 +39,7 @@ func main() {
 	s.catch = func(also ...os.Signal) { once.Do(func() { catchEndings(cancel, life == nil, also...) }) }
 	if life != nil {
 		s.catch()
+		life.Begins(alarm.Now())
 	}
 	os.Exit(s.run(ctx, os.Args, os.Stdin))
 }

@@ -2,10 +2,13 @@ package keeper
 
 import (
 	"errors"
+	"log/slog"
 	"net"
 	"net/netip"
 	"os"
 	"path/filepath"
+	"reflect"
+	"strings"
 	"testing"
 	"time"
 
@@ -55,14 +58,21 @@ func dead(t *testing.T, a record.Actors, until int64) (known Known, secret [32]b
 
 // The obituary is revealed once nobody acts, when pages and record have ended.
 func TestAnObituaryIsRevealedOnceNobodyActs(t *testing.T) {
+	ranHook := record.Actors{Hook: record.Hook{Term: 3, Finished: true}}
 	for what, c := range map[string]struct {
 		acts  record.Actors
+		hook  string
 		waits bool // for the deadline
 	}{
 		"the host led":                        {acts: record.Actors{Program: record.Program{Told: 3}}},
 		"a program that stopped":              {acts: record.Actors{Program: record.Program{Campaign: "k", Told: 3, Stopped: 3}}},
 		"a program that may act":              {acts: record.Actors{Program: record.Program{Campaign: "k", Told: 3, PID: 1}}, waits: true},
-		"what a hook has set up":              {acts: record.Actors{Hook: record.Hook{Term: 3, Finished: true}}, waits: true},
+		"what a hook has set up":              {acts: ranHook, hook: `test "$DOYEN_EVENT $DOYEN_ELECTION $DOYEN_TERM" = "none default 3" && grep -q '"type":"no_leader"'`},
+		"a hook that fails":                   {acts: ranHook, hook: "exit 1", waits: true},
+		"a hook that hangs":                   {acts: ranHook, hook: "sleep 1", waits: true},
+		"a hook that is not known any more":   {acts: ranHook, waits: true},
+		"a hook that ran when its agent died": {acts: record.Actors{Hook: record.Hook{Term: 3}}, hook: "true", waits: true},
+		"a program besides a hook":            {acts: record.Actors{Hook: ranHook.Hook, Program: record.Program{Campaign: "k", Told: 3, PID: 1}}, hook: "true", waits: true},
 		"a program that stopped another term": {acts: record.Actors{Program: record.Program{Campaign: "k", Told: 3, Stopped: 2}}, waits: true},
 	} {
 		t.Run(what, func(t *testing.T) {
@@ -71,6 +81,7 @@ func TestAnObituaryIsRevealedOnceNobodyActs(t *testing.T) {
 				until = alarm.Now() + int64(50*time.Millisecond)
 			}
 			known, secret, voter := dead(t, c.acts, until)
+			known.Hooks = map[election.Name]string{election.Default: c.hook}
 			page, err := leasepage.Create(known.Pages, "default", 7)
 			if err != nil {
 				t.Fatal(err)
@@ -80,7 +91,7 @@ func TestAnObituaryIsRevealedOnceNobodyActs(t *testing.T) {
 			}
 			buried := make(chan error, 1)
 			go func() {
-				err := bury(known)
+				err := bury(known, slog.New(slog.DiscardHandler))
 				if err != nil {
 					voter.Close()
 				}
@@ -112,7 +123,7 @@ func TestAnObituaryIsRevealedOnceNobodyActs(t *testing.T) {
 // Without a deadline nothing is revealed, and the record stays for a next life.
 func TestWhatHasNoDeadlineIsNotBuried(t *testing.T) {
 	known, _, _ := dead(t, record.Actors{Hook: record.Hook{Term: 3}}, never)
-	if err := bury(known); err == nil {
+	if err := bury(known, slog.New(slog.DiscardHandler)); err == nil {
 		t.Error("it was buried")
 	}
 	r, _, err := record.Inherit(record.Config{Path: known.Record, Peer: "peer-a"})
@@ -120,4 +131,44 @@ func TestWhatHasNoDeadlineIsNotBuried(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.Close()
+}
+
+// An agent that ended its lineage itself leaves nothing to bury. Where no record could be kept,
+// the hooks are run all the same.
+func TestWithoutARecordOnlyTheHooksAreRun(t *testing.T) {
+	dir := t.TempDir()
+	known := Known{Record: filepath.Join(dir, "a.record"), Peer: "peer-a", Hooks: map[election.Name]string{election.Default: "touch " + dir + "/none"}}
+	if err := bury(known, slog.New(slog.DiscardHandler)); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Stat(dir + "/none"); err == nil {
+		t.Error("the hook was run though the life had ended its lineage")
+	}
+	known.Record = ""
+	if err := bury(known, slog.New(slog.DiscardHandler)); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Stat(dir + "/none"); err != nil {
+		t.Errorf("the hook was not run: %v", err)
+	}
+}
+
+func TestWhatALifeTellsComesBack(t *testing.T) {
+	k := Known{Record: "/r", Pages: "/p", Peer: "12D3", Hooks: map[election.Name]string{election.Default: "a b", everyOther: "c", "pay": "d\ne", "x": ""}}
+	var p page
+	p.tell(k.text())
+	if got := knownFrom(p.told()); !reflect.DeepEqual(got, k) {
+		t.Errorf("%+v came back as %+v", k, got)
+	}
+	if k.hook("x") != "" || k.hook("other") != "c" || (Known{Hooks: map[election.Name]string{everyOther: "c"}}).hook(election.Default) != "" {
+		t.Error("an election has another one's command")
+	}
+	k.Hooks["y"] = strings.Repeat("x", maxText)
+	p.tell(k.text())
+	if got := knownFrom(p.told()); got.Peer != k.Peer || len(got.Hooks) != 0 {
+		t.Errorf("hooks without room: %+v", got)
+	}
+	if got := knownFrom("torn"); got.Peer != "" {
+		t.Errorf("%+v of nothing", got)
+	}
 }

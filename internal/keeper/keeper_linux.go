@@ -2,6 +2,7 @@ package keeper
 
 import (
 	"fmt"
+	"log/slog"
 	"os"
 	"os/signal"
 	"runtime"
@@ -15,65 +16,84 @@ import (
 
 	"github.com/doyen-election/doyen/agent/footprint"
 	"github.com/doyen-election/doyen/internal/alarm"
+	"github.com/doyen-election/doyen/internal/logger"
 )
 
 // The exit codes with which a life ends its keeper too: only an operator can change the outcome.
 const (
 	exitOK     = 0
+	exitFailed = 1
 	exitUsage  = 64
 	exitConfig = 78
 )
 
 // keeper is the parent of the lives. Only one goroutine uses it.
 type keeper struct {
-	program string
-	args    []string
-	page    *page
-	fd      int // of the page
-	notify  *notifier
-	alarm   *alarm.Alarm
-	signals chan os.Signal
+	program  string
+	args     []string
+	page     *page
+	fd       int // of the page
+	notify   *notifier
+	watchdog time.Duration // how often the service manager wants to hear something; 0: it does not
+	alarm    *alarm.Alarm
+	ends     chan os.Signal // those that ask for an end
+	others   chan os.Signal
+	children chan os.Signal
+	log      string // format and level of the log
+	logger   *slog.Logger
 
 	watch   watch
 	lives   lives
-	pid     int   // of the life; 0: none runs
-	born    int64 // when the life was started
-	startAt int64 // when the next life is started; never: one runs, or none may be started yet
-	hung    bool  // the life was killed because it was overdue
-	slow    bool  // and perhaps it was only slow
-	renew   bool  // the next life's program is to be the keeper's too
-	asked   bool  // a signal has asked for the end
-	askedAt int64 // then
-	known   Known // of the last life that ran
+	pid     int            // of the life; 0: none runs
+	born    int64          // when the life was started
+	startAt int64          // when the next life is started; never: one runs, or none may be started yet
+	feedAt  int64          // when the watchdog is fed next; never: the life feeds it, or there is none
+	hung    bool           // the life was killed because it was overdue
+	slow    bool           // and perhaps it was only slow
+	held    syscall.Signal // asks for an end once the life catches it; 0: none
+	asked   bool           // a signal has asked for the end
+	askedAt int64          // then
+	forced  bool           // and another one, for an end at once
+	known   Known          // of the last life that told it
 	burial  chan struct{}
 	code    int // the exit code, once the life and the burial have ended; -1: the keeper goes on
 }
 
 // Main runs the keeper that Become has made of this process, until the process ends.
 func Main() {
-	if len(os.Args) < 4 {
+	if len(os.Args) < 5 {
 		fmt.Fprintln(os.Stderr, "doyen: keeper: only doyen agent can start it")
 		os.Exit(exitUsage)
 	}
-	k, err := newKeeper(os.Args[2], os.Args[3:])
+	k, err := newKeeper(os.Args[3], os.Args[4:])
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "doyen: keeper: %v\n", err)
-		os.Exit(1)
+		os.Exit(exitFailed)
 	}
+	k.log = os.Args[2]
+	format, level, _ := strings.Cut(k.log, ",")
+	k.logger = logger.New(format, logger.Level(level), os.Stderr).With("part", "keeper")
 	leave(k.run())
 }
 
 func newKeeper(program string, args []string) (*keeper, error) {
 	// The kernel ends a life when the thread that started it ends.
 	runtime.LockOSThread()
-	k := &keeper{program: program, args: args, signals: make(chan os.Signal, 16), startAt: never, code: -1}
-	signal.Notify(k.signals, syscall.SIGCHLD, syscall.SIGTERM, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGPIPE, syscall.SIGHUP)
+	k := &keeper{program: program, args: args, startAt: never, feedAt: never, code: -1,
+		ends: make(chan os.Signal, 8), others: make(chan os.Signal, 8), children: make(chan os.Signal, 1)}
+	signal.Notify(k.children, syscall.SIGCHLD)
+	signal.Notify(k.ends, syscall.SIGTERM, syscall.SIGINT)
+	signal.Notify(k.others, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGPIPE)
 	var err error
 	if k.alarm, err = alarm.New(); err != nil {
 		return nil, err
 	}
 	if k.notify, err = newNotifier(); err != nil {
 		return nil, fmt.Errorf("relay to the service manager: %w", err)
+	}
+	if k.notify != nil {
+		usec, _ := strconv.ParseInt(os.Getenv("WATCHDOG_USEC"), 10, 64) // else it wants nothing
+		k.watchdog = time.Duration(usec) * time.Microsecond
 	}
 	if k.page, k.fd, err = newPage(); err != nil {
 		return nil, err
@@ -86,17 +106,20 @@ func newKeeper(program string, args []string) (*keeper, error) {
 func (k *keeper) run() (code int) {
 	k.step(alarm.Now())
 	spare()
-	for k.pid != 0 || k.code < 0 || k.burial != nil {
-		k.alarm.Set(min(k.startAt, k.watch.due))
+	for k.pid != 0 || k.burial != nil || k.code < 0 && !k.asked {
+		k.alarm.Set(min(k.startAt, k.watch.due, k.feedAt))
 		select {
-		case s := <-k.signals:
-			k.signal(s)
+		case s := <-k.ends:
+			k.end(s, alarm.Now())
+		case s := <-k.others:
+			k.pass(s)
+		case <-k.children:
 		case <-k.alarm.C:
 		case <-k.burial:
 			k.burial = nil
 		}
 		k.step(alarm.Now())
-		if k.asked && k.pid == 0 {
+		if k.forced && k.pid == 0 {
 			break // even if an obituary still waits
 		}
 	}
@@ -111,53 +134,50 @@ func spare() {
 	_ = footprint.Drop() // if that fails, this process only takes more memory
 }
 
-// sameRequest is how long after the first signal that asks for an end others are part of the same
-// request: whoever stops a service may send both SIGTERM and SIGINT.
-const sameRequest = 300 * time.Millisecond
+const (
+	// sameRequest is how long after the first signal that asks for an end others are part of the
+	// same request: whoever stops a service may send both SIGTERM and SIGINT.
+	sameRequest = 300 * time.Millisecond
+	// holdLimit is how long a life may take until it catches signals, and holdEvery how often the
+	// keeper looks.
+	holdLimit = 5 * time.Second
+	holdEvery = 5 * time.Millisecond
+)
 
-// signal passes a signal on. The first one that asks for an end reaches the life once, even if
-// others got it too. The second one kills the life.
-func (k *keeper) signal(s os.Signal) {
+// end handles a signal that asks for an end. The first one reaches the life once, even if others
+// got it too, and once the life catches it: else the life would end without a hand-over. The
+// second one kills the life.
+func (k *keeper) end(s os.Signal, now int64) {
+	switch {
+	case !k.asked:
+		k.asked, k.askedAt = true, now
+		if k.held, _ = s.(syscall.Signal); k.pid == 0 {
+			k.bury() // no life hands over
+		}
+	case now-k.askedAt >= int64(sameRequest):
+		k.forced, k.held = true, 0
+		k.pass(syscall.SIGKILL)
+	}
+}
+
+// pass sends the signal to the life.
+func (k *keeper) pass(s os.Signal) {
 	sent, ok := s.(syscall.Signal)
-	if !ok || sent == syscall.SIGCHLD || sent == syscall.SIGPIPE {
+	if !ok || k.pid == 0 || sent == syscall.SIGPIPE {
 		return
 	}
-	if sent == syscall.SIGHUP && k.page.next.Load() == 0 {
-		return // the life does not catch it yet; it reads its configuration later anyway
-	}
-	if sent == syscall.SIGTERM || sent == syscall.SIGINT {
-		switch now := alarm.Now(); {
-		case !k.asked:
-			k.asked, k.askedAt = true, now
-		case now-k.askedAt < int64(sameRequest):
-			return
-		default:
-			sent = syscall.SIGKILL
-		}
-	}
-	if k.pid != 0 {
+	if sent != syscall.SIGHUP || k.page.next.Load() != 0 { // a life that starts reads its configuration anyway
 		_ = syscall.Kill(k.pid, sent) // the life is not reaped yet, so the number is still its own
 	}
 }
 
 // step reaps lives, starts the next one when its time has come, and kills one that hangs.
 func (k *keeper) step(now int64) {
-	for {
-		var status syscall.WaitStatus
-		pid, err := syscall.Wait4(-1, &status, syscall.WNOHANG, nil)
-		if err == syscall.EINTR {
-			continue
-		}
-		if pid <= 0 || err != nil {
-			break
-		}
-		if pid == k.pid {
-			k.ended(now, status)
-		}
-	}
+	k.reap(now)
 	if now >= k.startAt && k.burial == nil && k.code < 0 && !k.asked {
 		k.start(now)
 	}
+	k.feed(now)
 	if k.pid == 0 {
 		return
 	}
@@ -173,6 +193,14 @@ func (k *keeper) step(now int64) {
 	if unwritten { // look again, ever less often
 		k.watch.due = now + min(max(now-k.born, int64(tickEvery)), int64(startLimit))
 	}
+	switch {
+	case k.held == 0:
+	case unwritten && now-k.born < int64(holdLimit):
+		k.watch.due = now + int64(holdEvery)
+	default:
+		k.pass(k.held)
+		k.held = 0
+	}
 	if !hangs || k.hung {
 		return
 	}
@@ -182,100 +210,18 @@ func (k *keeper) step(now int64) {
 	}
 	k.hung, k.slow = true, !stopped
 	_ = syscall.Kill(k.pid, syscall.SIGKILL) // first: nobody may read what this process says
-	say("the agent hangs: it should have done something %s ago; killing it", time.Duration(now-next).Round(time.Millisecond))
+	k.logger.Warn("the agent hangs: killing it", "overdue", time.Duration(now-next).Round(time.Millisecond))
 }
 
-// start starts a life.
-func (k *keeper) start(now int64) {
-	k.startAt = never
-	k.page.clear()
-	k.watch, k.hung, k.slow = watch{due: never}, false, false
-	k.notify.send([]byte("WATCHDOG=1")) // the life's own will follow
-	k.born = now
-	pid, err := syscall.ForkExec(k.program, k.args, &syscall.ProcAttr{
-		Env:   k.environment(),
-		Files: []uintptr{0, 1, 2, uintptr(k.fd)},
-		Sys:   &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL},
-	})
-	if err != nil {
-		say("the agent can't be started: %s: %v", k.program, err)
-		k.lives.failed = failures
-		k.next(now, maxBackOff)
-		return
-	}
-	k.pid, k.watch.due = pid, now+int64(tickEvery)
-	if k.notify != nil {
-		k.notify.life.Store(int64(pid))
-	}
-}
-
-// pageAt is the life's descriptor of the page.
-const pageAt = 3
-
-func (k *keeper) environment() []string {
-	var all []string
-	for _, v := range os.Environ() {
-		name, _, _ := strings.Cut(v, "=")
-		switch {
-		case name == "WATCHDOG_PID", name == pageVariable: // the life's own
-		case name == notifyVariable && k.notify != nil:
-			all = append(all, notifyVariable+"="+k.notify.name)
-		default:
-			all = append(all, v)
-		}
-	}
-	return append(all, pageVariable+"="+strconv.Itoa(pageAt))
-}
-
-// ended handles the end of a life that the kernel has reported, and decides what follows.
-func (k *keeper) ended(now int64, status syscall.WaitStatus) {
-	state := k.page.state.Load()
-	ran := state != starting
-	if ran {
-		k.known = Known{Record: k.page.record.String(), Pages: k.page.pages.String(), Peer: k.page.peer.String()}
-	}
-	k.pid, k.watch.due = 0, never
-	lasted := time.Duration(now - k.born)
-	code := exitCode(status)
+// feed reports to the service manager that this process is at work while no life does.
+func (k *keeper) feed(now int64) {
 	switch {
-	case k.asked, state == stopping, status.Exited() && code == exitOK && state != restarting:
-		k.code = code
-	case !ran && !k.lives.ran, status.Exited() && (code == exitUsage || code == exitConfig):
-		k.code = code
-		k.bury()
-	case state == restarting && status.Exited():
-		say("the agent restarts")
-		k.lives = lives{ran: true}
-		k.startAt, k.renew = now, true
-	default:
-		say("the agent %s after %s: starting it again", describe(status), lasted.Round(time.Millisecond))
-		k.next(now, k.lives.ended(lasted, ran, k.slow))
+	case k.pid != 0 || k.watchdog <= 0:
+		k.feedAt = never
+	case k.feedAt == never || now >= k.feedAt:
+		k.notify.send([]byte("WATCHDOG=1"))
+		k.feedAt = now + int64(k.watchdog/3)
 	}
-}
-
-// next has the next life started after a while. If none could be started, it ends the lineage.
-func (k *keeper) next(now int64, wait time.Duration) {
-	k.startAt = now + int64(wait)
-	if k.lives.hopeless() {
-		k.notify.send([]byte("STATUS=the agent can't be started; trying again"))
-		k.bury()
-	}
-}
-
-// bury publishes the obituary of the last life that ran, if it was not published yet.
-func (k *keeper) bury() {
-	if k.known.Record == "" || k.burial != nil {
-		return
-	}
-	known := k.known
-	k.known = Known{}
-	k.burial = make(chan struct{})
-	go func() {
-		defer close(k.burial)
-		if err := bury(known); err != nil {
-			say("the other hosts wait for the lease to end: %v", err)
-		}
-	}()
 }
 
 // condition reports whether a debugger is attached to the process, and may have stopped it, and
@@ -289,21 +235,6 @@ func condition(pid int) (traced, stopped bool) {
 	return found && !strings.HasPrefix(after, "0\n"), strings.Contains(string(status), "\nState:\tT")
 }
 
-// exitCode is the exit code that a shell would show for the status.
-func exitCode(status syscall.WaitStatus) int {
-	if status.Signaled() {
-		return 128 + int(status.Signal())
-	}
-	return status.ExitStatus()
-}
-
-func describe(status syscall.WaitStatus) string {
-	if status.Signaled() {
-		return fmt.Sprintf("was ended by signal %d (%s)", status.Signal(), status.Signal())
-	}
-	return fmt.Sprintf("ended with exit code %d", status.ExitStatus())
-}
-
 // leave ends this process in the way in which the life ended.
 func leave(code int) {
 	if s := syscall.Signal(code - 128); code > 128 && unix.SignalName(s) != "" {
@@ -311,8 +242,4 @@ func leave(code int) {
 		_ = syscall.Kill(os.Getpid(), s)
 	}
 	os.Exit(code) // PID 1 does not die of its own signals
-}
-
-func say(format string, args ...any) {
-	fmt.Fprintf(os.Stderr, "doyen: keeper: "+format+"\n", args...)
 }

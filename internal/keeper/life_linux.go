@@ -9,8 +9,6 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/doyen-election/doyen/internal/alarm"
 )
 
 // Available reports whether this system has what a keeper needs.
@@ -20,17 +18,21 @@ const Available = true
 const pageVariable = "DOYEN_KEEPER_PAGE"
 
 // Become turns this process into the keeper of lives that run the program with the arguments.
-// The first argument is the program's name. Become returns only if it fails.
-func Become(program string, args []string) error {
+// The first argument is the program's name. The keeper logs in that format, at that level.
+// Become returns only if it fails.
+func Become(program string, args []string, logFormat, logLevel string) error {
 	self := "/proc/self/exe" // even if another file has taken the program's name
 	if _, err := os.Stat(self); err != nil {
 		self = program
 	}
-	if err := unix.Exec(self, append([]string{args[0], Word, program}, args...), os.Environ()); err != nil {
+	if err := unix.Exec(self, append([]string{args[0], Word, logFormat + "," + logLevel, program}, args...), os.Environ()); err != nil {
 		return fmt.Errorf("start keeper: %w", err)
 	}
 	return nil
 }
+
+// Apart, as the descriptor of the page, tells a life that it has a keeper, but no page.
+const Apart = pageVariable + "=-1"
 
 // Attach returns the life's side of the page if this process has a keeper. The main function calls
 // it once. It removes the variable, so that processes started by this one have no keeper.
@@ -38,25 +40,24 @@ func Attach() *Life {
 	text := os.Getenv(pageVariable)
 	_ = os.Unsetenv(pageVariable)
 	fd, err := strconv.Atoi(text)
+	if err == nil && fd == -1 {
+		return &Life{page: new(page), apart: true}
+	}
 	if err != nil || fd <= 2 {
 		return nil
 	}
 	if _, err := unix.FcntlInt(uintptr(fd), unix.F_GET_SEALS, 0); err != nil {
 		return nil // not a keeper's page: somebody else has set the variable
 	}
-	p, err := mapPage(fd)
-	if err != nil {
-		return nil
-	}
-	unix.Close(fd)
-	if p.magic != magic {
-		return nil // a page of another version
-	}
 	// Again: the kernel takes it back when a program file with capabilities is executed.
 	_ = unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0, 0, 0)
-	signal.Ignore(syscall.SIGHUP) // the keeper passes it on from here on, and the agent may catch it later
-	p.next.Store(alarm.Now() + int64(startLimit))
-	return &Life{page: p}
+	signal.Ignore(syscall.SIGHUP) // the keeper passes it on once this life begins, and the agent may catch it later
+	p, err := mapPage(fd)
+	unix.Close(fd)
+	if err != nil || p.magic != magic { // the keeper is of another version
+		return &Life{page: new(page), apart: true}
+	}
+	return &Life{page: p, before: p.explained()}
 }
 
 // newPage returns a page and its descriptor.
@@ -93,7 +94,5 @@ func (p *page) clear() {
 	p.next.Store(0)
 	p.allowance.Store(0)
 	p.state.Store(starting)
-	p.record.set("")
-	p.pages.set("")
-	p.peer.set("")
+	p.known.length.Store(0)
 }

@@ -1,15 +1,20 @@
 package keeper
 
 import (
+	"strings"
 	"sync/atomic"
 	"time"
 	"unsafe"
+
+	"github.com/doyen-election/doyen/election"
 )
 
 // pageSize is the size of the memory that keeper and life share, whatever the system's page is.
-const pageSize = 4096
+const pageSize = 16 << 10
 
-// magic marks a page, with its layout's version.
+// magic marks a page, with its layout's version. A later version of doyen may add fields at
+// the end, which are 0 where the other side does not know them; for any other change the magic
+// must differ.
 const magic = 0x646f79656e6b7031 // "doyenkp1"
 
 // What a life does.
@@ -20,37 +25,57 @@ const (
 	restarting // it ends for the next life's sake
 )
 
-// maxText bounds each text of a page.
-const maxText = 990
+const (
+	maxText = 12 << 10 // of what a life tells
+	maxWhy  = 120
+)
 
-// page is what keeper and life share. The life writes it, each word as a whole.
+// page is what keeper and life share. Each word is written as a whole.
 type page struct {
-	magic     uint64
-	next      atomic.Int64 // by when the life ticks next, CLOCK_BOOTTIME; 0: it has not written anything
+	magic uint64
+
+	// The life writes:
+	next      atomic.Int64 // by when it ticks next, CLOCK_BOOTTIME; 0: it has not written anything
 	allowance atomic.Int64 // how much later the tick may come, in nanoseconds
 	state     atomic.Uint64
+	known     struct { // what Known.text returns, before the life can act
+		length atomic.Uint64 // written last
+		bytes  [maxText]byte
+	}
 
-	// Written once, before the life is running.
-	record, pages, peer text
-}
-
-type text struct {
-	length uint64
-	bytes  [maxText]byte
+	// The keeper writes, before it starts the life:
+	why struct { // how the former life ended
+		length atomic.Uint64
+		bytes  [maxWhy]byte
+	}
 }
 
 const _ = uint(pageSize - unsafe.Sizeof(page{})) // it fits
 
-func (t *text) set(s string) {
+func (p *page) tell(s string) {
 	if len(s) <= maxText {
-		t.length = uint64(copy(t.bytes[:], s))
+		p.known.length.Store(0)
+		copy(p.known.bytes[:], s)
+		p.known.length.Store(uint64(len(s)))
 	}
 }
 
-func (t *text) String() string { return string(t.bytes[:min(t.length, maxText)]) }
+func (p *page) told() string { return string(p.known.bytes[:min(p.known.length.Load(), maxText)]) }
+
+func (p *page) explain(s string) {
+	s = s[:min(len(s), maxWhy)]
+	copy(p.why.bytes[:], s)
+	p.why.length.Store(uint64(len(s)))
+}
+
+func (p *page) explained() string { return string(p.why.bytes[:min(p.why.length.Load(), maxWhy)]) }
 
 // Life is the life's side of the page. A nil Life, of an agent without a keeper, reports nothing.
-type Life struct{ page *page }
+type Life struct {
+	page   *page
+	apart  bool // its keeper has another kind of page, and sees nothing of this one
+	before string
+}
 
 const (
 	// tickEvery is how often an idle life ticks.
@@ -63,18 +88,80 @@ const (
 type Known struct {
 	Record string // path of the record; empty: none is kept
 	Pages  string // directory of the lease pages
-	Peer   string // the agent's peer ID
+	Peer   string // the agent's peer ID; empty: nothing is known
+	// Hooks are the commands of elections, that of everyOther for those without a command here.
+	// It is empty if the page has no room for all.
+	Hooks map[election.Name]string
+
+	log string // format and level of the keeper's log
 }
 
-// Runs tells the keeper that the life has started, what to know of the life, and how late its
-// ticks may be: three heartbeats, but no more than a third of the lease.
-func (l *Life) Runs(k Known, heartbeat, lease time.Duration) {
+// everyOther stands for all elections without a command here, except the default election.
+const everyOther = "*"
+
+// hook returns the command of an election; empty: none is known.
+func (k Known) hook(name election.Name) string {
+	if own, ok := k.Hooks[name]; ok || name == election.Default {
+		return own
+	}
+	return k.Hooks[everyOther]
+}
+
+// text returns it as a page has it: texts with a zero byte between them.
+func (k Known) text() string {
+	short := k.Record + "\x00" + k.Pages + "\x00" + k.Peer
+	var long strings.Builder
+	long.WriteString(short)
+	for name, command := range k.Hooks {
+		long.WriteString("\x00" + string(name) + "\x00" + command)
+	}
+	if long.Len() <= maxText {
+		return long.String()
+	}
+	return short
+}
+
+// knownFrom reads what text has returned.
+func knownFrom(s string) Known {
+	all := strings.Split(s, "\x00")
+	if len(all) < 3 {
+		return Known{}
+	}
+	k := Known{Record: all[0], Pages: all[1], Peer: all[2], Hooks: map[election.Name]string{}}
+	for of := all[3:]; len(of) >= 2; of = of[2:] {
+		k.Hooks[election.Name(of[0])] = of[1]
+	}
+	return k
+}
+
+// Begins tells the keeper that the life has begun, and catches the signals that ask for an end.
+func (l *Life) Begins(now int64) {
+	if l != nil {
+		l.page.next.Store(now + int64(startLimit))
+	}
+}
+
+// Why returns how the former life ended, in words; empty: it is not known, or there was none.
+func (l *Life) Why() string {
+	if l == nil {
+		return ""
+	}
+	return l.before
+}
+
+// Tells tells the keeper what to know of this life, before it acts.
+func (l *Life) Tells(k Known) {
+	if l != nil {
+		l.page.tell(k.text())
+	}
+}
+
+// Runs tells the keeper that the life has started, and how late its ticks may be: three
+// heartbeats, but no more than a third of the lease.
+func (l *Life) Runs(heartbeat, lease time.Duration) {
 	if l == nil {
 		return
 	}
-	l.page.record.set(k.Record)
-	l.page.pages.set(k.Pages)
-	l.page.peer.set(k.Peer)
 	l.page.allowance.Store(int64(min(3*heartbeat, lease/3)))
 	l.page.state.CompareAndSwap(starting, running)
 }
@@ -98,10 +185,11 @@ func (l *Life) Stops() {
 }
 
 // Restarts tells the keeper to start the next life from what the program file is by then. The
-// caller ends the process. Restarts returns false if there is no keeper.
+// caller ends the process. Restarts returns false if there is no keeper that reads it.
 func (l *Life) Restarts() bool {
-	if l != nil {
-		l.page.state.Store(restarting)
+	if l == nil || l.apart {
+		return false
 	}
-	return l != nil
+	l.page.state.Store(restarting)
+	return true
 }

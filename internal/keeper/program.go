@@ -11,8 +11,13 @@ import (
 // path may point to another version by the next start.
 func Program(name string) (string, error) {
 	self, err := os.Executable()
-	if err != nil {
-		return "", fmt.Errorf("find program file: %w", err)
+	if err != nil { // there may be no /proc
+		if self, err = exec.LookPath(name); err == nil {
+			self, err = filepath.Abs(self)
+		}
+		if err != nil {
+			return "", fmt.Errorf("find program file: %w", err)
+		}
 	}
 	own, err := os.Stat("/proc/self/exe")
 	if err != nil {

@@ -1,4 +1,4 @@
-package agent
+package logger
 
 import (
 	"bytes"
@@ -11,7 +11,7 @@ import (
 func TestDurationsAreLoggedWithTheirUnitInEveryFormat(t *testing.T) {
 	for format, want := range map[string]string{"json": `"took":"1.5s"`, "text": "took=1.5s"} {
 		var out bytes.Buffer
-		newLogger(Config{LogLevel: "info", LogFormat: format}, new(slog.LevelVar), &out).With("part", "hook").Info("ran", "took", 1500*time.Millisecond)
+		New(format, slog.LevelInfo, &out).With("part", "hook").Info("ran", "took", 1500*time.Millisecond)
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("%s: %s lacks %s", format, &out, want)
 		}

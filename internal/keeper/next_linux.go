@@ -1,0 +1,168 @@
+package keeper
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// start starts a life.
+func (k *keeper) start(now int64) {
+	k.startAt = never
+	k.page.clear()
+	k.watch, k.hung, k.slow, k.born = watch{due: never}, false, false, now
+	k.notify.send([]byte("WATCHDOG=1")) // the life's own will follow
+	pid, err := syscall.ForkExec(k.program, k.args, &syscall.ProcAttr{
+		Env:   k.environment(),
+		Files: []uintptr{0, 1, 2, uintptr(k.fd)},
+		Sys:   &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL},
+	})
+	if err != nil {
+		k.logger.Error("the agent can't be started", "program", k.program, "err", err)
+		wait := k.lives.ended(0, false, false)
+		if !transient(err) {
+			k.lives.failed = failures
+		}
+		k.next(now, wait, exitFailed)
+		return
+	}
+	k.pid, k.watch.due = pid, now+int64(tickEvery)
+	if k.notify != nil {
+		k.notify.life.Store(int64(pid))
+	}
+}
+
+// transient reports whether a program that can't be started now may be there in a moment.
+func transient(err error) bool {
+	return errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.ENOMEM) || errors.Is(err, unix.ETXTBSY) ||
+		errors.Is(err, unix.EMFILE) || errors.Is(err, unix.ENFILE)
+}
+
+// pageAt is the life's descriptor of the page.
+const pageAt = 3
+
+func (k *keeper) environment() []string {
+	var all []string
+	for _, v := range os.Environ() {
+		name, _, _ := strings.Cut(v, "=")
+		switch {
+		case name == "WATCHDOG_PID", name == pageVariable: // the life's own
+		case name == notifyVariable && k.notify != nil:
+			all = append(all, notifyVariable+"="+k.notify.name)
+		default:
+			all = append(all, v)
+		}
+	}
+	return append(all, pageVariable+"="+strconv.Itoa(pageAt))
+}
+
+// reap takes the exit codes of the children that have ended. A process without a parent
+// becomes a child of PID 1, which this process may be. While a burial runs hooks, their ends
+// are left to it.
+func (k *keeper) reap(now int64) {
+	for k.burial == nil {
+		var status syscall.WaitStatus
+		pid, err := syscall.Wait4(-1, &status, syscall.WNOHANG, nil)
+		if err == syscall.EINTR {
+			continue
+		}
+		if pid <= 0 || err != nil {
+			return
+		}
+		if pid == k.pid {
+			k.ended(now, status)
+		}
+	}
+}
+
+// ended handles the end of a life that the kernel has reported, and decides what follows.
+func (k *keeper) ended(now int64, status syscall.WaitStatus) {
+	state, lasted := k.page.state.Load(), time.Duration(now-k.born)
+	if known := knownFrom(k.page.told()); known.Peer != "" {
+		k.known = known
+	}
+	ran, code := state != starting, exitCode(status)
+	restarts := state == restarting && status.Exited()
+	k.pid, k.watch.due, k.held = 0, never, 0
+	k.page.explain(describe(status, k.hung, restarts))
+	switch {
+	case k.forced: // the operator does not want to wait
+		k.code = code
+	case k.asked, state == stopping, stoppedUnseen(k.page, code, lasted), status.Exited() && (code == exitUsage || code == exitConfig):
+		if k.code = code; state != stopping || code != exitOK {
+			k.bury() // it did not hand over
+		}
+	case !ran && !k.lives.ran:
+		k.code = max(code, exitFailed)
+	case restarts:
+		k.logger.Info("the agent restarts")
+		k.lives = lives{ran: true}
+		k.startAt = now
+	default:
+		k.logger.Warn("the agent has ended, starting it again", "after", lasted.Round(time.Millisecond), "why", k.page.explained())
+		k.next(now, k.lives.ended(lasted, ran, k.slow), code)
+	}
+}
+
+// stoppedUnseen reports whether a life that does not know of keepers was asked to stop, and did.
+func stoppedUnseen(p *page, code int, lasted time.Duration) bool {
+	return code == exitOK && p.next.Load() == 0 && lasted >= shortLife
+}
+
+// next has the next life started after a while. If none could be started, it ends the lineage,
+// and then this process: what depends on the service must not go on as if there were an agent.
+func (k *keeper) next(now int64, wait time.Duration, code int) {
+	k.startAt = now + int64(wait)
+	if !k.lives.hopeless() {
+		return
+	}
+	k.notify.send([]byte("STATUS=the agent can't be started again"))
+	if k.code = code; code < exitFailed || code > 128 { // a signal's code may look like a clean end
+		k.code = exitFailed
+	}
+	k.logger.Error("the agent can't be started again: giving up", "code", k.code)
+	k.bury()
+}
+
+// bury publishes the obituary of the last life that told of itself, if that was not done yet.
+func (k *keeper) bury() {
+	if k.known.Peer == "" || k.known.Record == "" && !k.lives.ran || k.burial != nil {
+		return
+	}
+	known, done := k.known, make(chan struct{})
+	known.log = k.log
+	k.known, k.burial = Known{}, done
+	go func() {
+		defer close(done)
+		if err := bury(known, k.logger); err != nil {
+			k.logger.Warn("the other hosts wait for the lease to end", "err", err)
+		}
+	}()
+}
+
+// exitCode is the exit code that a shell would show for the status.
+func exitCode(status syscall.WaitStatus) int {
+	if status.Signaled() {
+		return 128 + int(status.Signal())
+	}
+	return status.ExitStatus()
+}
+
+// describe returns how a life ended.
+func describe(status syscall.WaitStatus, hung, restarts bool) string {
+	switch {
+	case restarts:
+		return "it was asked to restart"
+	case hung:
+		return "it did not answer, and its keeper killed it"
+	case status.Signaled():
+		return fmt.Sprintf("it was killed by signal %d (%s)", status.Signal(), status.Signal())
+	}
+	return fmt.Sprintf("it ended with exit code %d", status.ExitStatus())
+}

@@ -1,0 +1,96 @@
+package keeper
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// An exit code of 0 is a clean end only if the life has said that it ends.
+func TestALifeThatEndsWithoutSayingSoIsFollowedByTheNext(t *testing.T) {
+	k := keep(t, nil, "exit", "0")
+	if first, second := k.life(), k.life(); first == second {
+		t.Error("the same life")
+	}
+	if why := k.line("before"); why != "it ended with exit code 0" {
+		t.Errorf("the former life: %q", why)
+	}
+}
+
+// What depends on the service must learn that there is no agent any more.
+func TestAKeeperThatGivesUpFails(t *testing.T) {
+	for content, want := range map[string]int{"": exitFailed, "#!/bin/sh\nexit 7\n": 7, "#!/bin/sh\nexit 0\n": exitFailed} {
+		self, err := os.Executable()
+		if err != nil {
+			t.Fatal(err)
+		}
+		link := filepath.Join(t.TempDir(), "program")
+		if err := os.Symlink(self, link); err != nil {
+			t.Fatal(err)
+		}
+		k := keepProgram(t, link, nil, "run")
+		life := k.life()
+		if err := os.Remove(link); err != nil {
+			t.Fatal(err)
+		}
+		if content != "" {
+			if err := os.WriteFile(link, []byte(content), 0o700); err != nil {
+				t.Fatal(err)
+			}
+		}
+		k.send(life, syscall.SIGKILL)
+		if code := k.code(); code != want {
+			t.Errorf("%q: exit code %d, want %d", content, code, want)
+		}
+		if !strings.Contains(k.log.String(), `"level":"ERROR","msg":"the agent can't be started again: giving up","part":"keeper"`) {
+			t.Errorf("%q: its log:\n%s", content, &k.log)
+		}
+	}
+}
+
+// A signal that comes while a life starts waits until the life catches it.
+func TestALifeThatStartsEndsCleanly(t *testing.T) {
+	k := keep(t, nil, "late")
+	k.line("begun")
+	k.send(k.cmd.Process.Pid, syscall.SIGTERM)
+	if s := k.line("signal"); s != "terminated" {
+		t.Errorf("the life got %s", s)
+	}
+	if code := k.code(); code != 0 {
+		t.Errorf("exit code %d", code)
+	}
+}
+
+func TestTheWatchdogIsFedWhileNoLifeRuns(t *testing.T) {
+	k := &keeper{watchdog: 30 * time.Millisecond, feedAt: never}
+	k.feed(ms)
+	if k.feedAt != 11*ms {
+		t.Errorf("fed next at %d", k.feedAt)
+	}
+	k.pid = 7
+	if k.feed(2 * ms); k.feedAt != never {
+		t.Error("a life feeds it itself")
+	}
+}
+
+// A life under a keeper of another version has a keeper, and is not to become one.
+func TestALifeWhoseKeeperHasAnotherPageRunsWithoutOne(t *testing.T) {
+	name, value, _ := strings.Cut(Apart, "=")
+	t.Setenv(name, value)
+	l := Attach()
+	if l == nil || l.Restarts() {
+		t.Fatalf("life %+v", l)
+	}
+	if os.Getenv(name) != "" {
+		t.Error("what the life starts would have a keeper too")
+	}
+	l.Begins(1)
+	l.Tells(Known{Peer: "p"})
+	l.Runs(time.Second, time.Second)
+	if next := l.Ticks(1, 2); next != 2 {
+		t.Errorf("ticks at %d", next)
+	}
+}
