@@ -1,5 +1,6 @@
 # The verbs of this repository. Each is one command that can be typed by hand.
 .PHONY: check test race sim search fuzz testbed bench
+.PHONY: check test race sim fuzz testbed bench dist
 
 check: ## formatting, vet, staticcheck, builds for every supported system
 	@test -z "$$(gofmt -l .)" || { gofmt -l .; echo 'gofmt would change these'; exit 1; }
@@ -35,6 +36,9 @@ fuzz: ## that many inputs for every fuzz target: make fuzz INPUTS=2000000
 
 testbed: ## three agents on this machine, with a live view
 	go run ./cmd/testbed up
+
+dist: ## archives, deb, rpm, container image and checksums, in dist/
+	cd packaging && go run .
 
 bench: ## the table of docs/performance.md
 	go run ./cmd/testbed bench

@@ -63,8 +63,8 @@ import (
 	"github.com/doyen-election/doyen/transport"
 )
 
-// Version is the version of this build.
-const Version = "0.3.0"
+// Version is the version of this build. A release sets it (make dist).
+var Version = "0.3.0"
 
 // ErrRestart is what Run returns when it was asked to restart. The agent still leads what it
 // led, and the caller ends the process at once: its next life goes on from the record.

@@ -31,7 +31,7 @@ type Config struct {
 	// RecordDir is where the record for the next life is kept; empty: beside the socket.
 	RecordDir string
 
-	Bind       string // IP address to listen on
+	Bind       string // IP address to listen on, or an interface
 	Advertise  string // IP address for the other agents; default: Bind, or one of its family if Bind is unspecified
 	GossipPort int    // 0: any free one
 	PeerPort   int    // 0: any free one
@@ -172,11 +172,14 @@ func timing(profile string) (heartbeat, lease time.Duration) {
 	return 0, 0
 }
 
+// resolving are the steps of Resolve, in their order.
+var resolving = []func(*Config) error{resolveName, resolvePaths, resolveTiming, resolveBind, resolveAdvertise}
+
 // Resolve fills in what was not given: the host name, the paths, the profile's timing, the
-// address to advertise. It changes nothing that was given, but makes paths absolute. Errors
-// are of type *ConfigError.
+// address to advertise. It changes nothing that was given, but makes paths absolute, and
+// replaces the name of an interface by its address. Errors are of type *ConfigError.
 func (c Config) Resolve() (Config, error) {
-	for _, step := range []func(*Config) error{resolveName, resolvePaths, resolveTiming, resolveAdvertise} {
+	for _, step := range resolving {
 		if err := step(&c); err != nil {
 			return c, err
 		}
@@ -257,7 +260,7 @@ func resolveAdvertise(c *Config) error {
 	if failed != nil {
 		why = failed.Error()
 	}
-	return configError("advertise", "give the address at which the other agents reach this host",
+	return late("advertise", "give the address at which the other agents reach this host",
 		"no address found for the other agents to use: --bind is %s: %s", c.Bind, why)
 }
 

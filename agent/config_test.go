@@ -2,9 +2,12 @@ package agent_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
+	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -52,6 +55,73 @@ func TestProfilesSetTimingUnlessGiven(t *testing.T) {
 	c, err := resolved(t, func(c *agent.Config) { c.Lease = 3 * time.Second })
 	if err != nil || c.Heartbeat != 200*time.Millisecond || c.Lease != 3*time.Second {
 		t.Errorf("%s and %s, %v", c.Heartbeat, c.Lease, err)
+	}
+}
+
+func TestAnInterfaceMayBeGivenForItsAddress(t *testing.T) {
+	interfaces, err := net.Interfaces()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, i := range interfaces {
+		if i.Flags&net.FlagLoopback != 0 {
+			c, err := resolved(t, func(c *agent.Config) { c.Bind = i.Name; c.HTTP = "127.0.0.1" })
+			if err != nil || c.Bind != "127.0.0.1" || c.Advertise != "127.0.0.1" || c.HTTP != "127.0.0.1:7980" {
+				t.Errorf("%s: %+v, %v", i.Name, c, err)
+			}
+			return
+		}
+	}
+}
+
+func TestAllMistakesAreFoundAtOnce(t *testing.T) {
+	c := agent.Default()
+	c.Name, c.Bind, c.HTTP, c.Priority, c.OnChange = "A", "192.0.2.1", "x", -1, "/not/there"
+	c.DataDir = filepath.Join(key(t), "below-a-file")
+	var flags []string
+	for _, err := range c.Mistakes() {
+		bad, ok := errors.AsType[*agent.ConfigError](err)
+		if !ok {
+			t.Fatal(err)
+		}
+		flags = append(flags, bad.Flag)
+	}
+	slices.Sort(flags)
+	if want := []string{"bind", "data-dir", "http", "key-file", "name", "on-change", "priority", "voters"}; !slices.Equal(flags, want) {
+		t.Errorf("found %v, want %v", flags, want)
+	}
+	if wrong := must(resolved(t, func(*agent.Config) {})).Mistakes(); len(wrong) > 0 {
+		t.Errorf("the default has %v", wrong)
+	}
+}
+
+func must(c agent.Config, _ error) agent.Config { return c }
+
+func TestAMissingAddressIsWaitedFor(t *testing.T) {
+	for _, change := range []func(*agent.Config){
+		func(c *agent.Config) { c.Bind = "192.0.2.1" },
+		func(c *agent.Config) { c.Bind = "nosuch7" },
+		func(c *agent.Config) { c.HTTP = "192.0.2.1" },
+	} {
+		c := agent.Default()
+		change(&c)
+		ctx, cancel := context.WithCancel(t.Context())
+		notices := 0
+		c.Await(ctx, func(text string) {
+			notices++
+			if !strings.Contains(text, "192.0.2.1 is not an address of this host: the agent waits for it") && !strings.Contains(text, "nosuch7") {
+				t.Errorf("notice %q", text)
+			}
+			cancel()
+		})
+		if notices != 1 {
+			t.Errorf("%+v: %d notices", c, notices)
+		}
+	}
+	for _, bind := range []string{"127.0.0.1", "localhost", "10.0.0.300", "", "224.0.0.1"} {
+		c := agent.Default()
+		c.Bind = bind
+		c.Await(t.Context(), func(text string) { t.Fatalf("%q: %s", bind, text) })
 	}
 }
 

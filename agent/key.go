@@ -12,6 +12,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/doyen-election/doyen/membership"
 )
@@ -45,7 +46,8 @@ func gossipKeys(c Config, logger *slog.Logger) ([][]byte, error) {
 	return nil, nil
 }
 
-// ReadKeys reads the cluster keys, 1 to 8, from a file that only its owner can read. Each line
+// ReadKeys reads the cluster keys, 1 to 8, from a file that only its owner can read, or that root
+// gave to this agent's group. Each line
 // is one key: the standard base64 of 32 random bytes. The first key is the one to use; the
 // others are accepted too, while the cluster's key is changed. All returned keys differ.
 func ReadKeys(path string) ([][]byte, *ConfigError) {
@@ -56,7 +58,7 @@ func ReadKeys(path string) ([][]byte, *ConfigError) {
 		return nil, configError("key-file", keyFileHint(err), "%v", err)
 	case !info.Mode().IsRegular():
 		return nil, configError("key-file", hint, "%s is not a regular file", path)
-	case info.Mode().Perm()&0o077 != 0:
+	case info.Mode().Perm()&0o077 != 0 && !handedByRoot(info):
 		return nil, configError("key-file", "run: chmod 600 "+path, "%s can be read by others (mode %04o)", path, info.Mode().Perm())
 	}
 	f, err := os.Open(path)
@@ -88,6 +90,17 @@ func ReadKeys(path string) ([][]byte, *ConfigError) {
 		return nil, configError("key-file", "keep only those that are needed", "%s holds more than %d keys", path, maxKeys)
 	}
 	return keys, nil
+}
+
+// handedByRoot reports whether root, for an agent of another user, gave the file to one of that
+// agent's groups to read, and to nobody else. So Kubernetes hands over a secret.
+func handedByRoot(info fs.FileInfo) bool {
+	owner, ok := info.Sys().(*syscall.Stat_t)
+	if !ok || owner.Uid != 0 || os.Geteuid() == 0 || info.Mode().Perm()&0o037 != 0 {
+		return false
+	}
+	groups, _ := os.Getgroups()
+	return slices.Contains(append(groups, os.Getegid()), int(owner.Gid))
 }
 
 // keyFileHint is what to do about a key file that can't be read. It proposes a new key only

@@ -25,13 +25,16 @@ const (
 	minHeartbeat  = 5 * time.Millisecond
 )
 
+// validating are the checks of Validate, in their order.
+var validating = []func(Config) *ConfigError{
+	checkNames, checkVoters, checkPaths, checkAddresses, checkJoin, checkKey, checkAlone, checkChoices, checkElection, checkTiming, checkOutputs, checkHooks, checkAccess, checkOwners,
+}
+
 // Validate reports the first mistake in a resolved configuration as a *ConfigError. It reads
 // the key file, and looks up the users and groups that are named. As root it also checks who
 // could change the hooks and the agent's files.
 func (c Config) Validate() error {
-	for _, check := range []func(Config) *ConfigError{
-		checkNames, checkVoters, checkPaths, checkAddresses, checkJoin, checkKey, checkAlone, checkChoices, checkElection, checkTiming, checkOutputs, checkHooks, checkAccess, checkOwners,
-	} {
+	for _, check := range validating {
 		if err := check(c); err != nil {
 			return err
 		}
@@ -98,7 +101,7 @@ func parseAddr(s string) (netip.Addr, error) {
 func checkAddresses(c Config) *ConfigError {
 	bind, err := parseAddr(c.Bind)
 	if err != nil || bind.IsMulticast() {
-		return configError("bind", "give an address of this host, such as 0.0.0.0", "%q is not an IP address to listen on", c.Bind)
+		return configError("bind", "give an address of this host, such as 0.0.0.0, or the name of an interface", "%q is not an IP address to listen on", c.Bind)
 	}
 	advertise, err := parseAddr(c.Advertise)
 	if err != nil || advertise.IsUnspecified() || advertise.IsMulticast() {
@@ -242,24 +245,33 @@ func checkHooks(c Config) *ConfigError {
 	if len(c.Elections) > maxElections {
 		return configError("elections", "name only those that differ", "%d elections are given, at most %d are allowed", len(c.Elections), maxElections)
 	}
-	commands := map[string]string{"on-change": c.OnChange}
-	for name, e := range c.Elections {
+	for _, name := range slices.Sorted(maps.Keys(c.Elections)) {
 		if !election.ValidName(name) && name != EveryOther {
 			return configError("elections", nameRule, "%q is not a valid name", name)
 		}
-		if name == EveryOther && e.Expected {
+		if name == EveryOther && c.Elections[name].Expected {
 			return configError(electionSetting(name, "expected"), "name each election that is expected", "%q is not one election", name)
 		}
-		commands[electionSetting(name, "on-change")] = e.OnChange
 	}
-	for _, flag := range slices.Sorted(maps.Keys(commands)) {
-		if err := hook.CheckAsRoot(commands[flag]); err != nil {
-			bad := configError(flag, "only root may be able to write to what root runs: change its owner or mode, or move it", "%v", err)
+	for _, h := range c.hookLines() {
+		if err := hook.CheckAsRoot(h.line); err != nil {
+			bad := configError(h.flag, "only root may be able to write to what root runs: change its owner or mode, or move it", "%v", err)
 			bad.Cause = err
 			return bad
 		}
 	}
 	return nil
+}
+
+// hookLine is a command that a hook runs, and the setting that names it.
+type hookLine struct{ flag, line string }
+
+func (c Config) hookLines() []hookLine {
+	var all []hookLine
+	for _, name := range slices.Sorted(maps.Keys(c.Elections)) {
+		all = append(all, hookLine{electionSetting(name, "on-change"), c.Elections[name].OnChange})
+	}
+	return append(all, hookLine{"on-change", c.OnChange})
 }
 
 // checkAccess looks up every user and group that is named.

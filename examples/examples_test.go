@@ -194,27 +194,17 @@ func TestTheUnitFollowsTheLeader(t *testing.T) {
 	check(tr.handOver(first, "default"))
 }
 
-// unitOf returns the unit file that a page shows.
-func unitOf(t *testing.T, page string) string {
-	t.Helper()
-	text, err := os.ReadFile(page)
+// The agent's unit gave it all rights that its user did not lack anyway. On a host that runs
+// systemd, the tests of packaging run it.
+func TestTheUnitIsHardened(t *testing.T) {
+	t.Parallel()
+	need(t, "systemd-analyze")
+	delivered, err := os.ReadFile("../packaging/files/doyen.service")
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, unit, found := strings.Cut(string(text), "```ini\n[Unit]\n")
-	unit, _, closed := strings.Cut(unit, "```")
-	if !found || !closed {
-		t.Fatal(page, "shows no unit")
-	}
-	return "[Unit]\n" + unit
-}
-
-// The agent's unit gave it all rights that its user did not lack anyway.
-func TestTheUnitOfTheManualIsHardened(t *testing.T) {
-	t.Parallel()
-	need(t, "systemd-analyze")
 	unit := filepath.Join(t.TempDir(), "doyen.service")
-	text := strings.ReplaceAll(unitOf(t, "../docs/operations.md"), "/usr/local/bin/doyen", doyen.path)
+	text := strings.ReplaceAll(string(delivered), "/usr/bin/doyen", doyen.path)
 	if err := os.WriteFile(unit, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -224,6 +214,11 @@ func TestTheUnitOfTheManualIsHardened(t *testing.T) {
 	const threshold = "20" // of 100: "OK"
 	if code, out := run(t, nil, "systemd-analyze", "security", "--offline=true", "--no-pager", "--threshold="+threshold, unit); code != 0 {
 		t.Errorf("its exposure is above %s of 100:\n%s", threshold, out)
+	}
+	for _, line := range []string{"StartLimitIntervalSec=0", "RestartSec=50ms", "RuntimeDirectoryPreserve=restart", "SystemCallErrorNumber=EPERM"} {
+		if !strings.Contains(text, "\n"+line+"\n") {
+			t.Errorf("it lacks %s", line)
+		}
 	}
 	if strings.Contains(text, "PrivateUsers=yes") {
 		t.Error("with PrivateUsers every other user is 65534 to the agent, and has no rights")

@@ -42,19 +42,19 @@ func agentCommand() command {
 }
 
 func runAgent(i *invocation) error {
+	if i.Bool("check-config") {
+		return checkConfig(i)
+	}
 	hangups := make(chan os.Signal, 1)
 	if i.process {
 		signal.Notify(hangups, syscall.SIGHUP) // before the configuration is read: none is missed
 	}
+	if found, err := gather(i); err == nil {
+		found.config.Await(i.Context.Context, func(missing string) { fmt.Fprintf(i.stderr, "doyen: agent: %s\n", missing) })
+	}
 	found, config, err := configured(i)
-	switch {
-	case err != nil && i.Bool("check-config"):
-		return checkedAsRoot(err)
-	case err != nil:
+	if err != nil {
 		return err
-	case i.Bool("check-config"):
-		config.CheckRecord(i.stderr)
-		return printConfig(i, config)
 	}
 	if i.process {
 		if config.Program, err = keeper.Program(os.Args[0]); err != nil {
@@ -117,6 +117,25 @@ func configured(i *invocation) (gathered, agent.Config, error) {
 		return found, agent.Config{}, found.blame(err)
 	}
 	return found, config, nil
+}
+
+// checkConfig prints the configuration, or all mistakes in it.
+func checkConfig(i *invocation) error {
+	found, wrong := gatherAll(i)
+	if !found.unread {
+		for _, err := range found.config.Mistakes() {
+			wrong = append(wrong, checkedAsRoot(found.blame(err)))
+		}
+	}
+	if len(wrong) > 0 {
+		return mistakes(wrong)
+	}
+	config, err := found.config.Resolve()
+	if err != nil {
+		return found.blame(err)
+	}
+	config.CheckRecord(i.stderr)
+	return printConfig(i, config)
 }
 
 // checkedAsRoot replaces the error of --check-config if root checks and a file belongs to

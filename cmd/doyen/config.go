@@ -12,29 +12,40 @@ import (
 type gathered struct {
 	config agent.Config
 	source map[string]string // by setting: "DOYEN_LEASE", "doyen.yaml:3: lease"
+	unread bool              // the file: nothing of it is in config
 }
 
 // gather puts the configuration together. A flag comes before the environment, that before
 // the file, and that before the default. A variable that is set to nothing counts as unset.
 // A wrong flag is a usage error, anything else that is wrong a *agent.ConfigError.
 func gather(i *invocation) (gathered, error) {
-	g := gathered{config: agent.Default(), source: map[string]string{}}
+	g, wrong := gatherAll(i)
+	if len(wrong) > 0 {
+		return g, wrong[0]
+	}
+	return g, nil
+}
+
+// gatherAll is gather that goes on after a mistake.
+func gatherAll(i *invocation) (g gathered, wrong []error) {
+	g = gathered{config: agent.Default(), source: map[string]string{}}
 	path := i.String("config")
 	if path == "" {
 		path = i.getenv("DOYEN_CONFIG")
 	}
 	if path != "" || i.IsSet("config") {
-		if err := g.readFile(path); err != nil {
-			return g, err
-		}
+		wrong = g.readFile(path)
+	}
+	if g.unread = len(wrong) > 0 && len(g.source) == 0; g.unread {
+		return g, wrong // what would follow from the defaults helps nobody
 	}
 	for _, s := range agent.Settings() {
 		if err := g.override(i, s); err != nil {
-			return g, err
+			wrong = append(wrong, err)
 		}
 	}
 	g.config.ResetGenesis = i.Bool("reset-genesis")
-	return g, nil
+	return g, wrong
 }
 
 // override takes the setting from its flag, else from the environment.

@@ -27,36 +27,39 @@ func badFile(path string, line int, hint, format string, args ...any) error {
 	return &agent.ConfigError{Problem: where + ": " + fmt.Sprintf(format, args...), Hint: hint}
 }
 
-// readFile reads the settings of a YAML file. An unknown key, the same key twice or a value of
-// another type is an error: an agent that does not start is better than one that silently
-// ignores a setting.
-func (g *gathered) readFile(path string) error {
+// readFile reads the settings of a YAML file, and returns all that is wrong with it. An unknown
+// key, the same key twice or a value of another type is an error: an agent that does not start
+// is better than one that silently ignores a setting.
+func (g *gathered) readFile(path string) (wrong []error) {
 	text, err := loadFile(path)
 	if err != nil {
-		return err
+		return []error{err}
 	}
 	root, err := parseFile(path, text)
-	if err != nil || root == nil {
-		return err
+	if err != nil {
+		return []error{err}
 	}
-	known, names := map[string]agent.Setting{}, []string{electionsKey, accessKey}
-	for _, s := range agent.Settings() {
-		known[s.Name] = s
-		names = append(names, s.Name)
+	if root == nil {
+		return nil
 	}
 	for n := 0; n < len(root.Content); n += 2 {
-		key, value := root.Content[n], root.Content[n+1]
-		if section := map[string]func(string, *yaml.Node, *yaml.Node) error{
-			electionsKey: g.readElections, accessKey: g.readAccess,
-		}[key.Value]; section != nil {
-			if err := section(path, key, value); err != nil {
-				return err
-			}
-			continue
+		if err := g.readSetting(path, root.Content[n], root.Content[n+1]); err != nil {
+			wrong = append(wrong, err)
 		}
-		s, ok := known[key.Value]
-		if !ok || key.Kind != yaml.ScalarNode {
-			return badFile(path, key.Line, unknownKeyHint(key.Value, names), "unknown key %q", key.Value)
+	}
+	return wrong
+}
+
+func (g *gathered) readSetting(path string, key, value *yaml.Node) error {
+	if section := map[string]func(string, *yaml.Node, *yaml.Node) error{
+		electionsKey: g.readElections, accessKey: g.readAccess,
+	}[key.Value]; section != nil {
+		return section(path, key, value)
+	}
+	names := []string{electionsKey, accessKey}
+	for _, s := range agent.Settings() {
+		if names = append(names, s.Name); s.Name != key.Value || key.Kind != yaml.ScalarNode {
+			continue
 		}
 		if earlier := g.source[s.Name]; earlier != "" {
 			return badFile(path, key.Line, "keep one of them", "%q is given twice, before at %s", s.Name, strings.TrimSuffix(earlier, ": "+s.Name))
@@ -65,8 +68,9 @@ func (g *gathered) readFile(path string) error {
 		if err := take(&g.config, s, value); err != nil {
 			return &agent.ConfigError{Problem: g.source[s.Name] + ": " + err.Error()}
 		}
+		return nil
 	}
-	return nil
+	return badFile(path, key.Line, unknownKeyHint(key.Value, names), "unknown key %q", key.Value)
 }
 
 func unknownKeyHint(key string, names []string) string {

@@ -13,6 +13,9 @@ func versionCommand() command {
 	return command{name: "version", usage: "print the version", run: printVersion}
 }
 
+// commit is the source's, set by a release (make dist), which is built outside of git.
+var commit string
+
 // build is what `doyen version -o json` writes.
 type build struct {
 	Version  string `json:"version"`
@@ -22,8 +25,8 @@ type build struct {
 }
 
 func printVersion(i *invocation) error {
-	b := build{Version: agent.Version, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
-	if info, ok := debug.ReadBuildInfo(); ok {
+	b := build{Version: agent.Version, Revision: commit, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
+	if info, ok := debug.ReadBuildInfo(); ok && commit == "" {
 		b.Revision = revision(info.Settings)
 	}
 	if i.json {

@@ -1,0 +1,138 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"regexp"
+	"strconv"
+	"syscall"
+	"time"
+
+	"github.com/hashicorp/go-sockaddr"
+)
+
+// DefaultHTTPPort is the port of --http if only an address is given.
+const DefaultHTTPPort = 7980
+
+// errLate marks a *ConfigError that may end by itself: the network is not up yet.
+var errLate = errors.New("the network is not up yet")
+
+func late(flag, hint, format string, args ...any) *ConfigError {
+	bad := configError(flag, hint, format, args...)
+	bad.Cause = errLate
+	return bad
+}
+
+const (
+	addressTick   = 200 * time.Millisecond
+	addressNotice = time.Minute
+)
+
+// Await waits until this host has the addresses that the configuration, resolved or not, asks
+// it to listen on: at a boot they may come later than the agent. It gives notice of what it
+// waits for. Other mistakes end the wait: the caller will find them.
+func (c Config) Await(ctx context.Context, notice func(string)) {
+	tick := time.NewTicker(addressTick)
+	defer tick.Stop()
+	told := time.Time{}
+	for {
+		missing := c.missingAddress()
+		if missing == nil {
+			return
+		}
+		if time.Since(told) >= addressNotice {
+			told = time.Now()
+			notice(missing.Problem + ": the agent waits for it")
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// missingAddress is the error about an address that this host may have later; nil: it has all.
+func (c Config) missingAddress() *ConfigError {
+	resolved, err := c.Resolve()
+	if bad, ok := errors.AsType[*ConfigError](err); ok && errors.Is(bad, errLate) {
+		return bad
+	}
+	if err != nil {
+		return nil
+	}
+	return checkHere(resolved)
+}
+
+// checkHere refuses addresses to listen on that this host does not have.
+func checkHere(c Config) *ConfigError {
+	host, _, _ := net.SplitHostPort(c.HTTP)
+	for _, at := range []struct{ flag, host string }{{"bind", c.Bind}, {"http", host}} {
+		addr, err := parseAddr(at.host)
+		if err != nil || addr.IsMulticast() {
+			continue // Validate judges it; --http may also have a name
+		}
+		l, err := net.ListenPacket("udp", netip.AddrPortFrom(addr, 0).String())
+		if errors.Is(err, syscall.EADDRNOTAVAIL) {
+			return late(at.flag, "use an address that `ip addr` lists", "%s is not an address of this host", at.host)
+		}
+		if err == nil {
+			_ = l.Close()
+		}
+	}
+	return nil
+}
+
+// interfaceName is what the kernel accepts, without what looks like an address.
+var interfaceName = regexp.MustCompile(`^[A-Za-z][^/:%\s]{0,14}$`)
+
+// resolveBind replaces the name of an interface by its address, and completes that of --http.
+func resolveBind(c *Config) error {
+	if _, err := netip.ParseAddr(c.HTTP); err == nil {
+		c.HTTP = net.JoinHostPort(c.HTTP, strconv.Itoa(DefaultHTTPPort))
+	}
+	if _, err := netip.ParseAddr(c.Bind); err == nil || !interfaceName.MatchString(c.Bind) || c.Bind == "localhost" {
+		return nil // Validate judges it
+	}
+	addresses, err := addressesOf(c.Bind)
+	if err != nil {
+		return late("bind", "give an address of this host, or an interface that `ip addr` lists", "%q is not an IP address to listen on, and this host has no such interface", c.Bind)
+	}
+	for _, unspecified := range []netip.Addr{netip.IPv4Unspecified(), netip.IPv6Unspecified()} {
+		if found := addressLike(unspecified, addresses); found != "" {
+			c.Bind = found
+			return nil
+		}
+	}
+	for _, a := range addresses {
+		if ip := sockaddr.ToIPAddr(a.SockAddr); ip != nil && (*ip).NetIP().IsLoopback() {
+			c.Bind = (*ip).NetIP().String()
+			return nil
+		}
+	}
+	return late("bind", "`ip addr` lists what it has", "the interface %s has no address that other hosts can use", c.Bind)
+}
+
+// addressesOf returns the addresses of the interface with that name.
+func addressesOf(name string) (sockaddr.IfAddrs, error) {
+	found, err := net.InterfaceByName(name)
+	if err != nil {
+		return nil, err
+	}
+	list, err := found.Addrs()
+	if err != nil {
+		return nil, err
+	}
+	var all sockaddr.IfAddrs
+	for _, a := range list {
+		ip, err := sockaddr.NewIPAddr(a.String())
+		if err != nil {
+			return nil, fmt.Errorf("address of %s: %w", name, err)
+		}
+		all = append(all, sockaddr.IfAddr{SockAddr: ip, Interface: *found})
+	}
+	return all, nil
+}

@@ -1,0 +1,198 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/compose-spec/compose-go/v2/cli"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	"sigs.k8s.io/yaml"
+)
+
+const containers = "../examples/containers/"
+
+// documentsOf are the documents of a YAML file, each decoded into Kubernetes' own type: a field
+// that the type does not have, or that is given twice, is an error.
+func documentsOf(t *testing.T, path string) map[string]any {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := map[string]any{}
+	for _, document := range strings.Split(string(text), "\n---\n") {
+		var kind struct{ APIVersion, Kind string }
+		if err := yaml.Unmarshal([]byte(document), &kind); err != nil {
+			t.Fatal(err)
+		}
+		into := map[string]any{
+			"v1 Service": &corev1.Service{}, "apps/v1 StatefulSet": &appsv1.StatefulSet{}, "apps/v1 DaemonSet": &appsv1.DaemonSet{},
+			"policy/v1 PodDisruptionBudget": &policyv1.PodDisruptionBudget{},
+		}[kind.APIVersion+" "+kind.Kind]
+		if into == nil {
+			t.Fatalf("%s: a test must know the type of %+v", path, kind)
+		}
+		if err := yaml.UnmarshalStrict([]byte(document), into); err != nil {
+			t.Errorf("%s: %s: %v", path, kind.Kind, err)
+		}
+		found[kind.Kind] = into
+	}
+	return found
+}
+
+func TestTheManifestsAreKubernetes(t *testing.T) {
+	sidecar := documentsOf(t, containers+"kubernetes.yaml")
+	set, service := sidecar["StatefulSet"].(*appsv1.StatefulSet), sidecar["Service"].(*corev1.Service)
+	if set.Spec.ServiceName != service.Name || !service.Spec.PublishNotReadyAddresses {
+		t.Error("the pods would have no names, or not before they are ready")
+	}
+	labels := set.Spec.Template.Labels
+	for _, selector := range []map[string]string{service.Spec.Selector, set.Spec.Selector.MatchLabels, sidecar["PodDisruptionBudget"].(*policyv1.PodDisruptionBudget).Spec.Selector.MatchLabels} {
+		if !maps.Equal(selector, labels) {
+			t.Errorf("%v does not select the pods: %v", selector, labels)
+		}
+	}
+	pod := set.Spec.Template.Spec
+	if n := len(strings.Split(check(t, pod, map[string]string{"metadata.name": "payments-0", "status.podIP": "127.0.0.1"})["voters"], ",")); n != int(*set.Spec.Replicas) {
+		t.Errorf("%d pods for %d voters", *set.Spec.Replicas, n)
+	}
+	for _, v := range append(pod.Volumes, corev1.Volume{Name: set.Spec.VolumeClaimTemplates[0].Name}) {
+		if !slices.ContainsFunc(pod.Containers[0].VolumeMounts, func(m corev1.VolumeMount) bool { return m.Name == v.Name }) {
+			t.Errorf("volume %s is not mounted", v.Name)
+		}
+		if v.Name == "run" && (v.EmptyDir == nil || v.EmptyDir.Medium != corev1.StorageMediumMemory) {
+			t.Error("the record needs memory")
+		}
+	}
+
+	hosts := documentsOf(t, containers+"kubernetes-hosts.yaml")["DaemonSet"].(*appsv1.DaemonSet)
+	if !maps.Equal(hosts.Spec.Selector.MatchLabels, hosts.Spec.Template.Labels) || !hosts.Spec.Template.Spec.HostNetwork {
+		t.Error("not on the hosts' network, or not its own pods")
+	}
+	check(t, hosts.Spec.Template.Spec, map[string]string{"spec.nodeName": "node-1", "status.hostIP": "127.0.0.1"})
+}
+
+// check has the agent check the environment of the pod's first container, with what Kubernetes
+// fills in, and with files of this machine. It returns the settings.
+func check(t *testing.T, pod corev1.PodSpec, filled map[string]string) map[string]string {
+	t.Helper()
+	agent := pod.Containers[0]
+	environment := map[string]string{}
+	for _, v := range agent.Env {
+		environment[v.Name] = v.Value
+		if v.ValueFrom != nil {
+			environment[v.Name] = filled[v.ValueFrom.FieldRef.FieldPath]
+		}
+	}
+	for _, probe := range []*corev1.Probe{agent.LivenessProbe, agent.ReadinessProbe} {
+		if probe == nil || probe.HTTPGet == nil || !slices.Contains([]string{"/livez", "/readyz"}, probe.HTTPGet.Path) {
+			t.Errorf("%s: probe %+v", agent.Name, probe)
+		}
+	}
+	return accepted(t, environment)
+}
+
+// accepted has the agent of the release check an environment, and returns the settings.
+func accepted(t *testing.T, environment map[string]string) map[string]string {
+	t.Helper()
+	dir := t.TempDir()
+	program := program(t)
+	if _, ok := environment["DOYEN_KEY_FILE"]; ok {
+		environment["DOYEN_KEY_FILE"] = dir + "/key"
+		run(t, program, "keygen", "--out", dir+"/key")
+	}
+	environment["DOYEN_DATA_DIR"] = dir + "/data"
+	cmd := exec.Command(program, "agent", "--check-config")
+	cmd.Env = []string{}
+	for name, value := range environment {
+		cmd.Env = append(cmd.Env, name+"="+value)
+	}
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	settings := map[string]string{}
+	for line := range strings.Lines(string(out)) {
+		key, value, _ := strings.Cut(strings.TrimSpace(line), ": ")
+		settings[key] = strings.Trim(value, `"[]`)
+	}
+	for name := range environment {
+		if setting := strings.ToLower(strings.ReplaceAll(strings.TrimPrefix(name, "DOYEN_"), "_", "-")); settings[setting] == "" {
+			t.Errorf("%s sets nothing", name)
+		}
+	}
+	return settings
+}
+
+// program is that of the deb.
+func program(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	content, err := exec.Command("tar", "-xzOf", file(t, ".tar.gz"), "--wildcards", "*/bin/doyen").Output()
+	if err == nil {
+		err = os.WriteFile(filepath.Join(dir, "doyen"), content, 0o755)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return filepath.Join(dir, "doyen")
+}
+
+func TestTheComposeFileIsCompose(t *testing.T) {
+	options, err := cli.NewProjectOptions([]string{containers + "compose.yaml"}, cli.WithResolvedPaths(true))
+	if err != nil {
+		t.Fatal(err)
+	}
+	project, err := options.LoadProject(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	agents := 0
+	for name, s := range project.Services {
+		if s.Command != nil {
+			continue // a program
+		}
+		agents++
+		environment := map[string]string{"DOYEN_NAME": s.Hostname}
+		for k, v := range s.Environment {
+			environment[k] = *v
+		}
+		voters := accepted(t, environment)["voters"]
+		if _, ok := project.Volumes["data-"+name]; !ok || s.Hostname != name || !strings.Contains(voters, name) {
+			t.Errorf("%s: hostname %s, voters %s", name, s.Hostname, voters)
+		}
+		if beside := project.Services["program-"+name]; beside.Pid != "service:"+name || beside.Volumes[0].Source != "run-"+name {
+			t.Errorf("the program beside %s is not beside it: %s %v", name, beside.Pid, beside.Volumes)
+		}
+	}
+	if agents != 3 {
+		t.Errorf("%d agents", agents)
+	}
+}
+
+// The documents' images are those of the version that is made.
+func TestTheImagesHaveTheVersion(t *testing.T) {
+	for _, name := range []string{containers + "compose.yaml", containers + "kubernetes.yaml", containers + "kubernetes-hosts.yaml", "../docs/containers.md", "../docs/operations.md"} {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, word := range bytes.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune(" \n`/", r) }) {
+			for _, before := range []string{"doyen:", "doyen_", "doyen-"} {
+				rest, ok := bytes.CutPrefix(word, []byte(before))
+				if ok && len(rest) > 3 && rest[0] >= '0' && rest[0] <= '9' && bytes.Contains(rest[:3], []byte(".")) && !bytes.HasPrefix(rest, []byte(made.version)) {
+					t.Errorf("%s: %s, and not %s", name, word, made.version)
+				}
+			}
+		}
+	}
+}

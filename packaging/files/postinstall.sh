@@ -1,0 +1,27 @@
+#!/bin/sh
+# deb calls this with "configure" and the version before, if any; rpm with 1 at the
+# first installation, and with 2 at an upgrade.
+set -e
+case $1 in
+configure | 1 | 2) ;;
+*) exit 0 ;;
+esac
+
+if command -v systemd-sysusers >/dev/null; then
+	systemd-sysusers doyen.conf
+elif ! getent passwd doyen >/dev/null; then
+	useradd --system --user-group --home-dir /var/lib/doyen --shell /usr/sbin/nologin doyen
+fi
+# systemd-tmpfiles needs a mounted /proc, which a root that is being made may lack.
+if ! systemd-tmpfiles --create doyen.conf 2>/dev/null; then
+	install -d -m 0755 /etc/doyen
+	install -d -m 0700 -o doyen -g doyen /etc/doyen/keys
+fi
+
+if [ -d /run/systemd/system ]; then
+	systemctl daemon-reload
+	# Never systemctl restart: that hands over. This one goes on leading.
+	if systemctl --quiet is-active doyen.service && ! doyen restart; then
+		echo 'doyen: the agent runs on with the former program; see why above, then run: doyen restart' >&2
+	fi
+fi
