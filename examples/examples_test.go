@@ -62,6 +62,17 @@ func TestTheVirtualAddressIsOnTheLeaderAndNowhereElse(t *testing.T) {
 	}
 	first := tr.leader(nil)
 	tr.await("the address on the leader", onlyOn(first))
+	// A host without arping.
+	bare := filepath.Join(t.TempDir(), "bare")
+	for _, program := range []string{"sh", "ip"} {
+		if at, err := exec.LookPath(program); err != nil || os.MkdirAll(bare, 0o755) != nil || os.Symlink(at, filepath.Join(bare, program)) != nil {
+			t.Fatal(err)
+		}
+	}
+	_, said := run(t, nil, "ip", "netns", "exec", space, "env", "DOYEN_EVENT=leading", "VIP=10.77.1.100/24", "DEV=v"+first.name, "PATH="+bare, hook)
+	if want := "can't announce 10.77.1.100 on v" + first.name + ": install arping, or set GATEWAY\n"; said != want {
+		t.Errorf("a host that can't announce it says %q, want %q", said, want)
+	}
 	second := tr.handOver(first, "default")
 	tr.await("the address on the successor", onlyOn(second))
 	second.kill(t) // as with ExecStopPost=, the script cleans up without an event
@@ -214,6 +225,17 @@ func TestTheUnitIsHardened(t *testing.T) {
 	const threshold = "20" // of 100: "OK"
 	if code, out := run(t, nil, "systemd-analyze", "security", "--offline=true", "--no-pager", "--threshold="+threshold, unit); code != 0 {
 		t.Errorf("its exposure is above %s of 100:\n%s", threshold, out)
+	}
+	dropIn, err := os.ReadFile("virtual-ip/doyen.service.d/virtual-ip.conf")
+	if err != nil || os.Mkdir(unit+".d", 0o700) != nil {
+		t.Fatal(err)
+	}
+	extended := strings.ReplaceAll(string(dropIn), "/usr/local/libexec/doyen/virtual-ip", copyOf(t, "virtual-ip/virtual-ip"))
+	if err := os.WriteFile(filepath.Join(unit+".d", "virtual-ip.conf"), []byte(extended), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if code, out := run(t, nil, "systemd-analyze", "verify", "--man=no", unit); code != 0 || strings.Contains(out, "virtual-ip.conf") {
+		t.Errorf("with the drop-in of virtual-ip: %d %s", code, out)
 	}
 	for _, line := range []string{"StartLimitIntervalSec=0", "RestartSec=50ms", "RuntimeDirectoryPreserve=restart", "SystemCallErrorNumber=EPERM"} {
 		if !strings.Contains(text, "\n"+line+"\n") {
