@@ -3,6 +3,7 @@
 package examples_test
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -11,7 +12,9 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 )
 
 func none(string) string { return "" }
@@ -112,24 +115,71 @@ func TestHAProxyFollowsTheLeader(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = proxy.Process.Kill(); _ = proxy.Wait() })
-	reaches := func(m *member) func() bool {
-		return func() bool {
-			transport := &http.Transport{DisableKeepAlives: true}
-			response, err := (&http.Client{Transport: transport, Timeout: patience}).Get("http://" + front)
-			if err != nil {
-				return false
-			}
-			defer response.Body.Close()
-			text, _ := io.ReadAll(response.Body)
-			return string(text) == m.name
-		}
-	}
 	first := tr.leader(nil)
-	tr.await("a request to reach the leader", reaches(first))
+	tr.await("a request to reach the leader", reaches(front, first))
+	failed := load(t, "http://"+front)
 	second := tr.handOver(first, "default")
-	tr.await("a request to reach the successor", reaches(second))
+	tr.await("a request to reach the successor", reaches(front, second))
 	second.kill(t)
-	tr.await("a request to reach the third", reaches(tr.leader(second)))
+	tr.await("a request to reach the third", reaches(front, tr.leader(second)))
+	if n, why := failed(); n == 0 || why != nil {
+		t.Errorf("of %d requests over a transfer and a kill -9 some failed: %v", n, why)
+	}
+}
+
+// reaches reports whether a request to the address is answered beside that agent.
+func reaches(front string, m *member) func() bool {
+	return func() bool { text, err := fetch("http://" + front); return err == nil && text == m.name }
+}
+
+// fetch asks by a connection of its own.
+func fetch(url string) (string, error) {
+	response, err := (&http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: patience}).Get(url)
+	if err != nil {
+		return "", err
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	return string(text), err
+}
+
+// load asks 100 times a second, each time by another connection, until the result is asked for:
+// how many requests there were, and why the first ones failed.
+func load(t *testing.T, url string) (result func() (int, error)) {
+	var mu sync.Mutex
+	var asked sync.WaitGroup
+	var why []error
+	n := 0
+	stop, stopped := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(stopped)
+		tick := time.NewTicker(10 * time.Millisecond)
+		defer tick.Stop()
+		for {
+			select {
+			case <-stop:
+				return
+			case <-tick.C:
+			}
+			n++
+			asked.Go(func() {
+				if _, err := fetch(url); err != nil {
+					mu.Lock()
+					defer mu.Unlock()
+					why = append(why, err)
+				}
+			})
+		}
+	}()
+	end := sync.OnceFunc(func() { close(stop); <-stopped; asked.Wait() })
+	t.Cleanup(end)
+	return func() (int, error) {
+		end()
+		if len(why) == 0 {
+			return n, nil
+		}
+		return n, fmt.Errorf("%d failed: %w", len(why), errors.Join(why[:min(3, len(why))]...))
+	}
 }
 
 // The line is run as cron runs it, on every host.
