@@ -1,6 +1,5 @@
 # The verbs of this repository. Each is one command that can be typed by hand.
-.PHONY: check test race sim search fuzz testbed bench
-.PHONY: check test race sim fuzz testbed bench dist
+.PHONY: check test race sim search fuzz testbed bench dist
 
 check: ## formatting, vet, staticcheck, builds for every supported system
 	@test -z "$$(gofmt -l .)" || { gofmt -l .; echo 'gofmt would change these'; exit 1; }

@@ -14,8 +14,11 @@ import (
 	"github.com/hashicorp/go-sockaddr"
 )
 
-// DefaultHTTPPort is the port of --http if only an address is given.
-const DefaultHTTPPort = 7980
+// The ports of --http and --agent-check if only an address is given.
+const (
+	DefaultHTTPPort       = 7980
+	DefaultAgentCheckPort = 7981
+)
 
 // errLate marks a *ConfigError that may end by itself: the network is not up yet.
 var errLate = errors.New("the network is not up yet")
@@ -69,11 +72,12 @@ func (c Config) missingAddress() *ConfigError {
 
 // checkHere refuses addresses to listen on that this host does not have.
 func checkHere(c Config) *ConfigError {
-	host, _, _ := net.SplitHostPort(c.HTTP)
-	for _, at := range []struct{ flag, host string }{{"bind", c.Bind}, {"http", host}} {
+	http, _, _ := net.SplitHostPort(c.HTTP)
+	check, _, _ := net.SplitHostPort(c.AgentCheck)
+	for _, at := range []struct{ flag, host string }{{"bind", c.Bind}, {"http", http}, {"agent-check", check}} {
 		addr, err := parseAddr(at.host)
 		if err != nil || addr.IsMulticast() {
-			continue // Validate judges it; --http may also have a name
+			continue // Validate judges it; the listeners may also have a name
 		}
 		l, err := net.ListenPacket("udp", netip.AddrPortFrom(addr, 0).String())
 		if errors.Is(err, syscall.EADDRNOTAVAIL) {
@@ -89,10 +93,12 @@ func checkHere(c Config) *ConfigError {
 // interfaceName is what the kernel accepts, without what looks like an address.
 var interfaceName = regexp.MustCompile(`^[A-Za-z][^/:%\s]{0,14}$`)
 
-// resolveBind replaces the name of an interface by its address, and completes that of --http.
+// resolveBind replaces the name of an interface by its address, and completes the listeners'.
 func resolveBind(c *Config) error {
-	if _, err := netip.ParseAddr(c.HTTP); err == nil {
-		c.HTTP = net.JoinHostPort(c.HTTP, strconv.Itoa(DefaultHTTPPort))
+	for addr, port := range map[*string]int{&c.HTTP: DefaultHTTPPort, &c.AgentCheck: DefaultAgentCheckPort} {
+		if _, err := netip.ParseAddr(*addr); err == nil {
+			*addr = net.JoinHostPort(*addr, strconv.Itoa(port))
+		}
 	}
 	if _, err := netip.ParseAddr(c.Bind); err == nil || !interfaceName.MatchString(c.Bind) || c.Bind == "localhost" {
 		return nil // Validate judges it

@@ -170,6 +170,9 @@ func (a *agent) start() error {
 	if err := a.listenTCP(a.cfg.HTTP); err != nil {
 		return errors.Join(err, socket.Close())
 	}
+	if err := a.listenChecks(); err != nil {
+		return errors.Join(err, socket.Close())
+	}
 	a.server.Socket(socket)
 	return nil
 }

@@ -56,8 +56,10 @@ type Config struct {
 	Access    access.Config             // who may do what over the socket
 	HTTP      string                    // optional read-only TCP listener, HOST:PORT
 	HTTPHosts []string                  // host names that requests to HTTP may use
-	LogLevel  string                    // debug, info, warn or error
-	LogFormat string                    // text or json
+	// AgentCheck is an optional TCP listener for HAProxy's agent checks, HOST:PORT.
+	AgentCheck string
+	LogLevel   string // debug, info, warn or error
+	LogFormat  string // text or json
 
 	// Keeper has a keeper start the next life (see package keeper). The caller of Run starts the
 	// keeper, and sets Life to this life's side of it; nil: there is no keeper.

@@ -213,6 +213,19 @@ func (a *agent) listenTCP(addr string) error {
 	return nil
 }
 
+// listenChecks starts the optional listener for HAProxy's agent checks.
+func (a *agent) listenChecks() error {
+	if a.cfg.AgentCheck == "" {
+		return nil
+	}
+	l, err := net.Listen("tcp", a.cfg.AgentCheck)
+	if err != nil {
+		return configError("agent-check", "choose another address", "%v", err)
+	}
+	a.server.AgentCheck(l)
+	return nil
+}
+
 // relisten moves the read-only listener to another address; empty: to none. If that fails, it
 // stays where it was.
 func (a *agent) relisten(from, to string) error {

@@ -79,6 +79,8 @@ func Settings() []Setting {
 			Help: "`ADDR[:PORT]` of a read-only listener, port 7980 by default: /leader /livez /readyz /metrics, and a status page at / (default: none)"},
 		{Name: "http-hosts", Field: func(c *Config) any { return &c.HTTPHosts },
 			Help: "host `NAMES` accepted in requests to --http, besides IP addresses, localhost and this host's own names"},
+		{Name: "agent-check", Field: func(c *Config) any { return &c.AgentCheck },
+			Help: "`ADDR[:PORT]` of a listener for HAProxy's agent-check, port 7981 by default: up, drain or maint (default: none)"},
 		{Name: "keeper", Field: func(c *Config) any { return &c.Keeper },
 			Help: "a small parent process starts the agent again at once when it dies or hangs, and the agent goes on leading (Linux)"},
 		{Name: "log-level", Field: func(c *Config) any { return &c.LogLevel }, Choices: []string{"debug", "info", "warn", "error"}, Live: true,

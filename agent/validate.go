@@ -220,13 +220,16 @@ func checkTiming(c Config) *ConfigError {
 const HTTPHint = "write ADDR:PORT, such as 127.0.0.1:7980"
 
 func checkOutputs(c Config) *ConfigError {
-	if c.HTTP != "" {
-		_, port, err := net.SplitHostPort(c.HTTP)
+	for _, l := range []struct{ flag, at, hint string }{{"http", c.HTTP, HTTPHint}, {"agent-check", c.AgentCheck, "write ADDR:PORT, such as 127.0.0.1:7981"}} {
+		if l.at == "" {
+			continue
+		}
+		_, port, err := net.SplitHostPort(l.at)
 		if err != nil {
-			return configError("http", HTTPHint, "%q is not an address", c.HTTP)
+			return configError(l.flag, l.hint, "%q is not an address", l.at)
 		}
 		if _, err := strconv.ParseUint(port, 10, 16); err != nil {
-			return configError("http", HTTPHint, "%q is not a port", port)
+			return configError(l.flag, l.hint, "%q is not a port", port)
 		}
 	}
 	if len(c.HTTPHosts) > maxHTTPHosts {

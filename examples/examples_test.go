@@ -86,9 +86,14 @@ func TestTheVirtualAddressIsOnTheLeaderAndNowhereElse(t *testing.T) {
 }
 
 func TestHAProxyFollowsTheLeader(t *testing.T) {
-	t.Parallel()
 	need(t, "haproxy")
-	ports := freePorts(t, 7)
+	for _, name := range []string{"haproxy.cfg", "haproxy-agent.cfg"} {
+		t.Run(name, func(t *testing.T) { t.Parallel(); followsTheLeader(t, "haproxy/"+name) })
+	}
+}
+
+func followsTheLeader(t *testing.T, example string) {
+	ports := freePorts(t, 10)
 	var pairs []string
 	for i, name := range []string{"a", "b", "c"} {
 		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", ports[i]))
@@ -98,17 +103,22 @@ func TestHAProxyFollowsTheLeader(t *testing.T) {
 		server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, name) })}
 		go server.Serve(l)
 		t.Cleanup(func() { server.Close() })
-		// The test's hosts share an address, so each has a check port of its own.
-		pairs = append(pairs, fmt.Sprintf("10.0.0.%d:8080", i+1), fmt.Sprintf("127.0.0.1:%d port %d", ports[i], ports[i+3]))
+		// The test's hosts share an address, so each has check ports of its own.
+		checks := fmt.Sprintf(" port %d", ports[i+3])
+		if example == "haproxy/haproxy-agent.cfg" {
+			checks += fmt.Sprintf(" agent-port %d", ports[i+7])
+		}
+		pairs = append(pairs, fmt.Sprintf("10.0.0.%d:8080", i+1), fmt.Sprintf("127.0.0.1:%d%s", ports[i], checks))
 	}
 	front := fmt.Sprintf("127.0.0.1:%d", ports[6])
 	pairs = append(pairs, "127.0.0.1:8000", front)
-	config := copyOf(t, "haproxy/haproxy.cfg", pairs...)
-	if code, out := run(t, nil, "haproxy", "-c", "-f", "haproxy/haproxy.cfg"); code != 0 {
+	config := copyOf(t, example, pairs...)
+	if code, out := run(t, nil, "haproxy", "-c", "-f", example); code != 0 {
 		t.Fatalf("as it stands: %s", out)
 	}
 	tr := start(t, func(name string) string {
-		return fmt.Sprintf("http: 127.0.0.1:%d\n", ports[3+strings.Index("abc", name)])
+		i := strings.Index("abc", name)
+		return fmt.Sprintf("http: 127.0.0.1:%d\nagent-check: 127.0.0.1:%d\n", ports[3+i], ports[7+i])
 	})
 	proxy := exec.Command("haproxy", "-db", "-f", config)
 	if err := proxy.Start(); err != nil {
