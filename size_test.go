@@ -17,8 +17,8 @@ var limits = []struct {
 	folders        []string // and what is below them
 	code, comments int      // lines
 }{
-	{"the heart", []string{"election", "bully", "ring", "failuredetector", "quorum", "contest", "elector"}, 7300, 1220},
-	{"the testbed", []string{"testbed", "cmd/testbed"}, 23720, 2420},
+	{"the heart", []string{"election", "bully", "ring", "failuredetector", "quorum", "contest", "elector"}, 7600, 1270},
+	{"the testbed", []string{"testbed", "cmd/testbed"}, 24150, 2420},
 }
 
 // In lines: what fits in a head. A test may be longer than a function, for its

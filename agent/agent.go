@@ -297,7 +297,7 @@ func (a *agent) newServer(hub *watch.Hub) *serve.Server {
 		Name:  a.cfg.Name, Version: Version, Cluster: a.cfg.Cluster, Algorithm: a.cfg.Algorithm,
 		Self: a.loop.self, Run: a.runID, Lease: a.cfg.Lease, Picture: a.loop.Picture, Clock: boottime.Now, Hub: hub,
 		Keyring: a.keys,
-		History: a.loop.history.List, Heartbeat: a.cfg.Heartbeat,
+		History: a.loop.history.List, Enter: a.loop.history.Add, Heartbeat: a.cfg.Heartbeat,
 		Preemption: a.preemption, Campaigns: a.loop,
 		Metrics: a.metrics.handler(), Logger: a.logger.With("part", "api"), Commands: commands{a.loop, a},
 		KeepDrain: a.store.SetDrained,

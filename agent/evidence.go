@@ -27,7 +27,21 @@ func (l *loop) enter(now election.Instant, before *serve.Picture, a election.Ann
 	l.history.Add(api.Transition{
 		Time: c.Time, Election: c.Election, Type: c.Type, Leader: c.Leader, Term: c.Term,
 		Reason: c.Reason, Evidence: l.evidence(now, before, a), BoottimeNS: c.BoottimeNS,
+		HeardBoottimeNS: int64(lastHeard(before, a)),
 	})
+}
+
+// lastHeard returns when the former leader was last heard, if it fell silent; 0: it said itself
+// that it ends, or there was none.
+func lastHeard(before *serve.Picture, a election.Announcement) election.Instant {
+	c, ok := contestOf(before.Status, a.Election)
+	if !ok || c.Leader == (election.Holder{}) || c.Leader == a.Leader {
+		return 0
+	}
+	if a.Event == election.NoLeader && a.Reason != election.ReasonLeaseExpired {
+		return 0
+	}
+	return c.HeardAt
 }
 
 // evidence describes what this agent knew at a change about the former leader, the present one

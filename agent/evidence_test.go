@@ -54,6 +54,9 @@ func TestTheHistorySaysWhatWasKnownOfALostLeader(t *testing.T) {
 		}
 		const want = "bee led in term 4, last heard 150ms earlier, its lease had 850ms left, " +
 			"its connection had closed 50ms earlier, gossip: suspect; 2 of 3 voters can be reached, 2 needed"
+		if silent := time.Duration(got[1].BoottimeNS - got[1].HeardBoottimeNS); silent != 150*time.Millisecond {
+			t.Errorf("the leader was last heard %s before", silent)
+		}
 		if got[1].Evidence != want || got[1].Reason != "lease expired" {
 			t.Errorf("evidence:\n%s\nwant:\n%s", got[1].Evidence, want)
 		}

@@ -173,7 +173,9 @@ const (
 	ChangeTerm     = "term"
 	// ChangeRestarted, in the history and in watches that resume: the agent was restarted, and goes on.
 	ChangeRestarted = "restarted"
-	ChangeLagged    = "lagged"
+	// ChangeCommand, in the history alone: somebody had this agent change something.
+	ChangeCommand = "command"
+	ChangeLagged  = "lagged"
 )
 
 // TransferRequest is the body of POST /v1/elections/NAME/transfer.

@@ -7,18 +7,35 @@ type History struct {
 	History []Transition `json:"history"`
 }
 
-// Transition is one change of who led an election, as this agent saw it.
+// Transition is one change of who led an election, as this agent saw it, or a command that this
+// agent was given.
 type Transition struct {
 	Time     time.Time `json:"time"`
 	Election string    `json:"election"`
-	Type     string    `json:"type"` // leader, no_leader, term or restarted
+	Type     string    `json:"type"` // leader, no_leader, term, restarted or command
 	Leader   *Leader   `json:"leader"`
 	Term     uint64    `json:"term"`
 	Reason   string    `json:"reason"`
-	// GapMS, of type leader, is for how long no leader was known before.
+	// GapMS, of type leader, is the time since the former leader was last heard, if it fell
+	// silent or nobody was known to lead in between.
 	GapMS int64 `json:"gap_ms"`
 	// Evidence says, in words for a person, what this agent knew at that moment: what
 	// it had last heard of the leader, and when.
 	Evidence   string `json:"evidence"`
 	BoottimeNS int64  `json:"boottime_ns"`
+	// VacantMS, of type leader, is for how long no leader was known before.
+	VacantMS int64 `json:"vacant_ms,omitempty"`
+	// HeardBoottimeNS is when the former leader was last heard, if it fell silent.
+	HeardBoottimeNS int64 `json:"heard_boottime_ns,omitempty"`
+	// By, of type command, is who gave it. Leader and Term are those of that moment.
+	By *Caller `json:"by,omitempty"`
+}
+
+// Caller is the process that gave a command, as the kernel of its host names it.
+type Caller struct {
+	UID     uint32 `json:"uid"`
+	User    string `json:"user"`    // the number, if it has no name
+	PID     int32  `json:"pid"`     // 0: not known
+	Command string `json:"command"` // the name of the process; empty: not known
+	Host    string `json:"host"`    // the agent that it asked
 }

@@ -116,6 +116,9 @@ func (c *Contest) won(s *step, b *bid) bool {
 // another one than this life's own (K4e).
 func (c *Contest) request(s *step, t election.Term) election.VoteRequest {
 	length := c.cfg.Lease
+	if c.asksFor(t) {
+		length = c.bid.lease.Length()
+	}
 	if c.held != nil && c.held.lease != nil && c.held.term == t {
 		length = c.held.lease.Length()
 	}

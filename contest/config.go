@@ -8,7 +8,8 @@ import (
 	"github.com/doyen-election/doyen/quorum"
 )
 
-// Config is shared by all contests of an agent. While it runs, only Preempt and PreemptDelay change.
+// Config is shared by all contests of an agent. While it runs, only Preempt, PreemptDelay and, by
+// the roster, Heartbeat and Lease change.
 type Config struct {
 	Self         election.Holder
 	JoinedAt     int64 // Unix nanoseconds, as gossip reports it

@@ -59,6 +59,12 @@ func New(name election.Name, cfg *Config, s Selection, highest, spent election.T
 		standDowns: map[election.PeerID]election.Instant{}, highest: highest, asked: upTo(spent)}
 }
 
+// Select continues with another algorithm. A round under way ends.
+func (c *Contest) Select(s Selection) {
+	c.selection.Stop()
+	c.selection, c.begun = s, false
+}
+
 // Clone returns a copy that shares nothing that changes, and whose selection is s.
 func (c *Contest) Clone(s Selection) *Contest {
 	n := *c
@@ -266,6 +272,8 @@ func (c *Contest) unable(s *step) election.Obstacle {
 	switch {
 	case !c.candidate || c.priority <= 0:
 		return election.NotCandidate
+	case !c.allowed(s):
+		return election.NotAllowed
 	case c.Role() == Leaving:
 		return election.HandingOver
 	case s.now < c.standDownUntil:
@@ -280,6 +288,10 @@ func (c *Contest) unable(s *step) election.Obstacle {
 		return election.KeepsPromise
 	}
 	return 0
+}
+
+func (c *Contest) allowed(s *step) bool {
+	return s.roster.Allows(c.name, c.cfg.Self.Peer, c.priority)
 }
 
 // patience is until when this agent waits for another agent's round: one vote timeout after

@@ -132,7 +132,7 @@ func (c *Contest) successor(s *step) (target election.PeerID, standDown time.Dur
 		if bestOf(s.Facts, func(r election.Rank) bool { return r.Peer == d.to }).Peer != "" {
 			return d.to, c.standDown(d.reason)
 		}
-	case election.ReasonResigned, election.ReasonDraining, election.ReasonShutdown, election.ReasonBarred:
+	case election.ReasonResigned, election.ReasonDraining, election.ReasonShutdown, election.ReasonBarred, election.ReasonNotAllowed:
 	default:
 		return "", 0
 	}

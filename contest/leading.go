@@ -37,6 +37,10 @@ func (c *Contest) leaseEnd(now election.Instant) election.Instant {
 // lead keeps a leadership: it overtakes the term when that can't be renewed any more, and
 // gives way to a higher priority.
 func (c *Contest) lead(s *step) {
+	if !c.allowed(s) { // the voters renew it no more; the lease that it has is for an orderly end
+		c.stepDown(s, departure{reason: election.ReasonNotAllowed})
+		return
+	}
 	c.overtakeTerm(s)
 	c.Refresh(s.now)
 	if c.held.lease != nil {

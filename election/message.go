@@ -155,6 +155,7 @@ const (
 	RefusedUnavailable                          // the voter can't write its promises
 	RefusedLease                                // the lease is longer than those in use
 	RefusedLeap                                 // the term is too far above those known
+	RefusedRight                                // the roster does not let the holder lead the election
 )
 
 // Knowledge.

@@ -28,9 +28,10 @@ type Past struct {
 // LifeRecord is what an elector puts on record in one step, or all that it has on record.
 type LifeRecord struct {
 	// Both are on record before a row goes.
-	Retired Term        // the highest term known in any election that is forgotten
-	Spent   Term        // the highest term asked for in any election that is forgotten
-	Rows    []Authority // sorted by election; of a step: those that have changed
+	Retired  Term          // the highest term known in any election that is forgotten
+	Spent    Term          // the highest term asked for in any election that is forgotten
+	Shortest time.Duration // lease in use in this life (K4e); 0: the one that it began with
+	Rows     []Authority   // sorted by election; of a step: those that have changed
 }
 
 // Authority is what this agent holds in one election: half a row of the record.

@@ -50,6 +50,10 @@ const (
 	DeniedNothingToGoBack Denial = "nothing to restore"
 	DeniedVoteOnItsWay    Denial = "a vote is being written"
 	DeniedNotRestored     Denial = "not restored in time"
+	DeniedOlderVersion    Denial = "older version"
+	DeniedHeartbeat       Denial = "heartbeat does not fit"
+	DeniedRights          Denial = "too many rights"
+	DeniedNoSuchRight     Denial = "no such right"
 )
 
 // Obstacle is a reason why an agent can't lead an election now.
@@ -69,6 +73,8 @@ const (
 	KeepsPromise                      // it keeps a promise from before its start
 	NotConnected                      //
 	DoesNotAnswer                     //
+	NotAllowed                        // the roster's rights do not let it lead the election
+	OlderVersion                      // it does not know all that the roster says
 )
 
 // ChangeStatus is a change of the voters under way, as one agent knows it. Only the driver

@@ -3,6 +3,7 @@ package election
 import (
 	"cmp"
 	"slices"
+	"time"
 )
 
 // Version orders rosters: by the term of the driver that made them, then by its counter.
@@ -27,6 +28,41 @@ type Voter struct {
 // MaxVoters bounds the voters of a roster, and of either half of a joint one.
 const MaxVoters = 31
 
+// Level is the feature level of this version; that of 0.2.0 is 0. A message or field that was
+// added at some level is used only with agents of that level or a higher one.
+const Level = 2
+
+// Settings are the same on all agents that hold the roster, whatever their own configuration.
+type Settings struct {
+	Algorithm string        `cbor:"1,keyasint,omitempty"` // bully or ring; empty: as configured
+	Lease     time.Duration `cbor:"2,keyasint,omitempty"` // of every vote and renewal at the roster's version; 0: as asked for
+}
+
+// The bounds of a roster's rights.
+const (
+	MaxRights     = 64
+	MaxRightsSize = 8 << 10 // bytes
+)
+
+// Right says who may lead one election.
+type Right struct {
+	Election    Name     `cbor:"1,keyasint"`
+	Agents      []PeerID `cbor:"2,keyasint,omitempty"` // sorted; none: any
+	MaxPriority int      `cbor:"3,keyasint,omitempty"` // of a candidate; 0: any
+}
+
+// RightsSize is about how many bytes the rights take.
+func RightsSize(rights []Right) int {
+	n := 0
+	for _, r := range rights {
+		n += len(r.Election) + 12
+		for _, p := range r.Agents {
+			n += len(p) + 2
+		}
+	}
+	return n
+}
+
 // Roster is a versioned set of voters. It is stable, or it is joint: then Next is not empty,
 // and a change from Voters to Next is under way. Until the mark Committed, a majority is
 // one of Voters; from then on it is one of each half (Ongaro 2014, section 4.3; R9 and R10
@@ -40,6 +76,52 @@ type Roster struct {
 	Next      []Voter `cbor:"4,keyasint,omitempty"` // sorted by peer ID
 	Floor     Term    `cbor:"5,keyasint,omitempty"` // no term at or below it is granted or renewed
 	Committed bool    `cbor:"6,keyasint,omitempty"` // majorities of both halves have accepted it
+	// Both need the agents of level 2.
+	Rights   []Right  `cbor:"7,keyasint,omitempty"` // sorted by election; anybody may lead the others
+	Settings Settings `cbor:"8,keyasint,omitzero"`
+}
+
+// Level is the feature level that an agent needs to read the roster whole. An older one drops
+// what it does not know, and would hold another content under the same version.
+func (r *Roster) Level() uint64 {
+	if r == nil || len(r.Rights) == 0 && r.Settings == (Settings{}) {
+		return 0
+	}
+	return Level
+}
+
+// Lease is the lease of every vote and renewal at this version; 0: each has its own.
+func (r *Roster) Lease() time.Duration {
+	if r == nil {
+		return 0
+	}
+	return r.Settings.Lease
+}
+
+// Right returns the rule about the election, if there is one.
+func (r *Roster) Right(e Name) (Right, bool) {
+	if r == nil {
+		return Right{}, false
+	}
+	i, has := slices.BinarySearchFunc(r.Rights, e, func(r Right, e Name) int { return cmp.Compare(r.Election, e) })
+	if !has {
+		return Right{}, false
+	}
+	return r.Rights[i], true
+}
+
+// Allows reports whether the agent may lead the election with that priority.
+func (r *Roster) Allows(e Name, p PeerID, priority int) bool {
+	right, has := r.Right(e)
+	return !has || (len(right.Agents) == 0 || slices.Contains(right.Agents, p)) && (right.MaxPriority == 0 || priority <= right.MaxPriority)
+}
+
+// SameContent reports whether two rosters say the same, under whatever versions.
+func (r *Roster) SameContent(o *Roster) bool {
+	return slices.Equal(r.Voters, o.Voters) && r.Settings == o.Settings &&
+		slices.EqualFunc(r.Rights, o.Rights, func(a, b Right) bool {
+			return a.Election == b.Election && a.MaxPriority == b.MaxPriority && slices.Equal(a.Agents, b.Agents)
+		})
 }
 
 func (r *Roster) Joint() bool { return len(r.Next) > 0 }

@@ -24,6 +24,9 @@ type (
 		Lineage LineageID
 		Run     RunID    // 0: the lineage's number
 		Secret  [32]byte // SHA-256 of its lineage's secret (Obituary); zero: it told none
+		// Level is its feature level, and Heartbeat its configured one.
+		Level     uint64
+		Heartbeat time.Duration
 	}
 	// PeerLost reports that the connection was lost, and could not be made again.
 	PeerLost struct{ Peer PeerID }
@@ -93,13 +96,15 @@ type (
 	// Suspended reports that the host was suspended since the last input. Its clock may now
 	// be wrong by more than the drift.
 	Suspended struct{}
-	// ChangeRoster asks for a change of the voters.
+	// ChangeRoster asks for a change of the voters, or of what else the roster says.
 	ChangeRoster struct {
-		Add     []Voter
-		Remove  []PeerID
-		Cancel  bool // instead go back from the change under way
-		Restore bool // instead go back, at this agent alone, to the roster before the one that it adopted
-		Request RequestID
+		Add      []Voter
+		Remove   []PeerID
+		Settings Settings // those that are not zero are changed
+		Right    Right    // replaces the rule about its election; without agents and a priority: there is to be no rule
+		Cancel   bool     // instead go back from the change under way
+		Restore  bool     // instead go back, at this agent alone, to the roster before the one that it adopted
+		Request  RequestID
 	}
 )
 
@@ -186,6 +191,7 @@ const (
 	ReasonReleased     Reason = "released by its leader"
 	ReasonSuspended    Reason = "its host was suspended"
 	ReasonBarred       Reason = "it must not lead any more: its warnings say why"
+	ReasonNotAllowed   Reason = "the cluster's rights do not let it lead any more"
 )
 
 // Reply is the outcome of a command. A nil Refusal means that it was accepted.

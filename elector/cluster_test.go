@@ -39,6 +39,8 @@ type cluster struct {
 	algo   Algorithm
 	quorum bool
 	late   map[string]time.Duration // "a>b": how much later than usual a hears that b is connected
+	level  uint64                   // the feature level of who starts now
+	beat   time.Duration            // the heartbeat that who starts now tells; 0: none
 }
 
 type node struct {
@@ -47,6 +49,8 @@ type node struct {
 	joined  int64
 	observe bool // not among the first voters
 	prio    int
+	level   uint64
+	beat    time.Duration
 	replies []election.Reply
 }
 
@@ -75,6 +79,7 @@ func (c *cluster) start(name string) { c.begin(name, c.nodes[name].Lineage+1) }
 // begin begins a life: the next one of that lineage, or its first.
 func (c *cluster) begin(name string, lineage election.LineageID) {
 	n := c.nodes[name]
+	n.level, n.beat = c.level, c.beat
 	c.Start(n.Agent, lineage)
 	life := n.Past.Life - 1
 	var past *election.Past
@@ -108,7 +113,7 @@ func (c *cluster) begin(name string, lineage election.LineageID) {
 // connected is the hello of an agent.
 func (c *cluster) connected(name string) election.PeerConnected {
 	n := c.nodes[name]
-	return election.PeerConnected{Peer: n.Peer, Lineage: n.Lineage, Run: n.run(), Secret: hashOf(n.Holder)}
+	return election.PeerConnected{Peer: n.Peer, Lineage: n.Lineage, Run: n.run(), Secret: hashOf(n.Holder), Level: n.level, Heartbeat: n.beat}
 }
 
 func (n *node) run() election.RunID {

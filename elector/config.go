@@ -68,7 +68,7 @@ func (c Config) Validate() error {
 		return fmt.Errorf("validate elector config: unknown algorithm %q", c.Algorithm)
 	case c.Timing.Heartbeat < time.Microsecond: // Ring divides it
 		return fmt.Errorf("validate elector config: heartbeat %s is below 1µs", c.Timing.Heartbeat)
-	case c.Timing.Heartbeat*3 >= c.Timing.Lease:
+	case !fits(c.Timing.Heartbeat, c.Timing.Lease):
 		return fmt.Errorf("validate elector config: heartbeat %s must be below a third of lease %s", c.Timing.Heartbeat, c.Timing.Lease)
 	case c.Timing.Lease > election.MaxLease:
 		return fmt.Errorf("validate elector config: lease %s is above %s", c.Timing.Lease, election.MaxLease)
@@ -82,6 +82,9 @@ func (c Config) Validate() error {
 	}
 	return nil
 }
+
+// fits reports whether heartbeats renew a lease in time, even if one is lost.
+func fits(heartbeat, lease time.Duration) bool { return heartbeat*3 < lease }
 
 // Timing is the durations everything else follows from.
 type Timing struct {

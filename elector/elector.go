@@ -12,7 +12,8 @@ import (
 
 // Elector is one agent's part in every election. One goroutine owns it.
 type Elector struct {
-	cfg          Config
+	cfg          Config          // its algorithm and timing follow the roster's settings
+	given        Config          // as this agent was started
 	rules        *contest.Config // the part of cfg that the contests need
 	rng          *rand.Rand
 	now          election.Instant
@@ -24,6 +25,7 @@ type Elector struct {
 	change       rosterChange
 	askRosterAt  election.Instant // the voters are not asked for their rosters before then
 	sends        *quorum.Sends
+	rounds       uint64           // selections number their rounds above it
 	roster       *election.Roster // the durable one
 	view         election.View
 	peers        table[election.PeerID, *peer] // the connected ones of this cluster
@@ -88,7 +90,7 @@ func New(cfg Config, s election.State, past *election.Past, now election.Instant
 	ledger := quorum.NewLedger(s, cfg.Timing.Lease)
 	voter := quorum.NewVoter(quorum.VoterConfig{Self: cfg.Self.Peer, Drift: cfg.Drift,
 		Lease: cfg.Timing.Lease, VoteTimeout: rules.VoteTimeout()}, ledger, now)
-	e := &Elector{cfg: cfg, rules: rules, rng: rng, now: now, started: now, ledger: ledger, voter: voter,
+	e := &Elector{cfg: cfg, given: cfg, rules: rules, rng: rng, now: now, started: now, ledger: ledger, voter: voter,
 		formation: quorum.NewFormation(quorum.FormationConfig{
 			Self:  election.Voter{Name: cfg.Name, Peer: cfg.Self.Peer},
 			Names: cfg.Voters, Retry: cfg.Timing.Heartbeat}, ledger, voter),
@@ -104,6 +106,7 @@ func New(cfg Config, s election.State, past *election.Past, now election.Instant
 		counters: Counters{Sent: map[string]uint64{}, Received: map[string]uint64{},
 			Dropped: map[string]uint64{}},
 	}
+	e.followSettings()
 	if past != nil {
 		e.takeOver(past)
 	}
@@ -190,17 +193,8 @@ func (e *Elector) receive(from election.PeerID, m election.Message) {
 		e.obituary(from, m) // an obituary may come from anybody
 		return
 	}
-	if from != e.cfg.Self.Peer {
-		e.counters.Received[codec.Kind(m)]++
-		if foreign := e.foreign.get(from); foreign != nil {
-			e.heardForeign(from, foreign, m)
-		} else if e.peers.get(from) == nil {
-			e.counters.Dropped["not_connected"]++
-		}
-		if e.peers.get(from) == nil {
-			return
-		}
-		e.heardFrom(from, m)
+	if from != e.cfg.Self.Peer && !e.heeds(from, m) {
+		return
 	}
 	if !e.cfg.Quorum && needsQuorum(m) {
 		e.counters.Dropped["without_quorum"]++
@@ -252,6 +246,25 @@ func (e *Elector) receive(from election.PeerID, m election.Message) {
 	default:
 		e.selectionMessage(from, m)
 	}
+}
+
+// heeds takes note of a message of another agent, and reports whether it is one to be handled.
+func (e *Elector) heeds(from election.PeerID, m election.Message) bool {
+	e.counters.Received[codec.Kind(m)]++
+	if foreign := e.foreign.get(from); foreign != nil {
+		e.heardForeign(from, foreign, m)
+	} else if e.peers.get(from) == nil {
+		e.counters.Dropped["not_connected"]++
+	}
+	p := e.peers.get(from)
+	if p == nil {
+		return false
+	}
+	e.heardFrom(from, m)
+	if !e.speaks(p) {
+		e.counters.Dropped["older_version"]++
+	}
+	return e.speaks(p)
 }
 
 // needsQuorum reports whether a message is about votes or the roster.
@@ -333,6 +346,8 @@ func (e *Elector) activateRoster() {
 	}
 	first := e.roster == nil
 	e.roster = r
+	e.heardOf++ // other agents may be allowed to lead now
+	e.followSettings()
 	e.touchAll()
 	for _, c := range e.contests.rows {
 		e.carry(c, c.Reroster(c))

@@ -30,11 +30,12 @@ type entry struct {
 	shown     *ContestStatus // what readers see; replaced, never changed; nil: they do not see the election
 }
 
-func newSelection(cfg Config, name election.Name) contest.Selection {
+// newSelection numbers its rounds from after + 1.
+func newSelection(cfg Config, name election.Name, after uint64) contest.Selection {
 	if cfg.Algorithm == Ring {
-		return ring.New(name, cfg.Self.Peer, cfg.Timing.Heartbeat, cfg.firstNumber())
+		return ring.New(name, cfg.Self.Peer, cfg.Timing.Heartbeat, after)
 	}
-	return bully.New(name, cfg.Self.Peer, cfg.Timing.Heartbeat, cfg.firstNumber())
+	return bully.New(name, cfg.Self.Peer, cfg.Timing.Heartbeat, after)
 }
 
 // advanceContests advances the elections that were touched or whose time has come, and all
@@ -248,6 +249,8 @@ func (e *Elector) present(name election.Name, m election.Member) (election.Rank,
 		return r, election.NotCandidate
 	case r.Priority <= 0:
 		return r, election.NoPriority
+	case !e.roster.Allows(name, m.Peer, r.Priority):
+		return r, election.NotAllowed
 	}
 	return r, e.away(m, p)
 }
@@ -260,6 +263,8 @@ func (e *Elector) away(m election.Member, p *peer) election.Obstacle {
 		return election.DrainingNow
 	case p == nil:
 		return election.NotConnected
+	case !e.speaks(p):
+		return election.OlderVersion
 	case p.lineage != m.Lineage, e.now >= p.silentFrom(e.cfg.Timing.Lease), m.Suspected && !p.cleared && (p.beats == nil || p.overdue(e.now)):
 		return election.DoesNotAnswer
 	}

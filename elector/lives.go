@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/quorum"
@@ -13,6 +14,7 @@ import (
 type lives struct {
 	onRecord election.LifeRecord // what is on record; its rows are those of the last step that changed some
 	dropped  []election.Name     // elections whose rows are to be removed
+	shortest time.Duration       // of the leases that rosters named in this life; 0: none did
 
 	former    []*entry         // what the former life led; nil from the first step on
 	ends      election.Instant // when the last of its leases ends; 0: the others know of a renewal since
@@ -53,7 +55,7 @@ func (e *Elector) takeOver(past *election.Past) {
 		if lease != nil {
 			e.lives.ends = max(e.lives.ends, lease.End())
 		}
-		if lease != nil && e.cfg.Timing.Lease != past.Lease {
+		if lease != nil && e.roster.Lease() == 0 && e.cfg.Timing.Lease != past.Lease {
 			c.Overtake(c)
 		}
 	}
@@ -147,10 +149,10 @@ func (e *Elector) record() *election.LifeRecord {
 		e.lives.dropped = nil
 	}
 	r.Rows = rows
-	if len(rows) == 0 && r.Retired == e.retired && r.Spent == e.spent {
+	if len(rows) == 0 && r.Retired == e.retired && r.Spent == e.spent && r.Shortest == e.lives.shortest {
 		return nil
 	}
-	r.Retired, r.Spent = e.retired, e.spent
+	r.Retired, r.Spent, r.Shortest = e.retired, e.spent, e.lives.shortest
 	return r
 }
 

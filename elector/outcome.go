@@ -56,7 +56,7 @@ func (e *Elector) finishWanted() {
 	if ended && ch.driver != nil {
 		e.stopDriving() // the change may be another agent's
 	}
-	wanted, former := slices.Equal(e.roster.Voters, ch.want.voters), slices.Equal(e.roster.Voters, ch.want.former)
+	wanted, former := e.roster.SameContent(ch.want.goal), e.roster.SameContent(ch.want.former)
 	switch {
 	case ended && !wanted && !former:
 		e.reply(ch.want.request, &election.Refusal{Why: election.DeniedOvertaken})
@@ -202,8 +202,8 @@ func (e *Elector) changeStatus() *election.ChangeStatus {
 	s.Driver, s.Name, s.Back = e.cfg.Self.Peer, "", d.Back()
 	if !d.Agreed() {
 		s.Missing = election.Names(d.Proposal().All(), func(v election.Voter) bool { return !d.HasAccepted(v.Peer) })
-	} else if d.Marks() {
-		s.PromisesEnd = d.WaitsUntil()
+	} else if until := d.WaitsUntil(); until != election.Never {
+		s.PromisesEnd = until
 	}
 	return s
 }

@@ -1,6 +1,8 @@
 package elector
 
 import (
+	"time"
+
 	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/failuredetector"
 	"github.com/doyen-election/doyen/internal/codec"
@@ -11,6 +13,8 @@ import (
 type peer struct {
 	lineage  election.LineageID
 	run      election.RunID
+	level    uint64              // its feature level
+	beat     time.Duration       // its configured heartbeat; 0: not known
 	leaving  bool                // the agent is stopping
 	reported bool                // its Report arrived since it connected
 	reportAt election.Instant    // when its Report is asked for next
@@ -50,7 +54,8 @@ func (e *Elector) connected(in election.PeerConnected) {
 	e.foreign.remove(in.Peer)
 	e.secrets.put(in.Peer, secret{of: in.Lineage, hash: in.Secret})
 	m, _ := e.view.Find(in.Peer)
-	e.peers.put(in.Peer, &peer{lineage: in.Lineage, run: runOf(in.Run, in.Lineage), heardAt: e.now, unansweredSince: election.Never,
+	e.peers.put(in.Peer, &peer{lineage: in.Lineage, run: runOf(in.Run, in.Lineage),
+		level: in.Level, beat: in.Heartbeat, heardAt: e.now, unansweredSince: election.Never,
 		probeAt: e.now.Add(e.cfg.Timing.Heartbeat), cleared: m.Suspected})
 	own := e.report(0, "")
 	own.Known = e.progress.get(in.Peer).writes
@@ -130,7 +135,7 @@ func (e *Elector) reachable(id election.PeerID) bool {
 		return true
 	}
 	p := e.peers.get(id)
-	return e.isConnected(id) && !e.silent(id) && !e.older(id) && e.now >= p.unwritableUntil && !e.behind(p)
+	return e.isConnected(id) && e.speaks(p) && !e.silent(id) && !e.older(id) && e.now >= p.unwritableUntil && !e.behind(p)
 }
 
 func (e *Elector) hasMajority() bool { return quorum.Confirmed(e.roster, e.reachable) }
@@ -161,6 +166,9 @@ func (e *Elector) stamped(id election.PeerID, stamp election.Instant) {
 func (e *Elector) send(to election.PeerID, m election.Message) {
 	if to == e.cfg.Self.Peer {
 		e.own = append(e.own, m)
+		return
+	}
+	if p := e.peers.get(to); p != nil && !e.speaks(p) {
 		return
 	}
 	e.counters.Sent[codec.Kind(m)]++

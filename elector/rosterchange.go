@@ -30,8 +30,9 @@ type rosterChange struct {
 // wantedRoster is a change asked for at this agent. It starts only from the roster that was
 // held then: from a later one it would undo what came between.
 type wantedRoster struct {
-	voters   []election.Voter
-	former   []election.Voter
+	voters   []election.Voter // those of goal
+	goal     *election.Roster
+	former   *election.Roster
 	of       election.Version
 	request  election.RequestID
 	deadline election.Instant
@@ -45,11 +46,11 @@ func (e *Elector) changeRoster(in election.ChangeRoster) *election.Refusal {
 	case in.Restore:
 		return e.restore(in.Request)
 	}
-	voters, refusal := e.changedVoters(in)
+	goal, refusal := e.goal(in)
 	if refusal != nil {
 		return refusal
 	}
-	e.change.want = &wantedRoster{voters: voters, former: e.roster.Voters, of: e.roster.Version, request: in.Request,
+	e.change.want = &wantedRoster{voters: goal.Voters, goal: goal, former: e.roster, of: e.roster.Version, request: in.Request,
 		deadline: e.now.Add(10*e.cfg.Timing.Lease + 10*time.Second)}
 	return nil
 }
@@ -69,7 +70,8 @@ func (e *Elector) noRosterToChange() *election.Refusal {
 	return nil
 }
 
-func (e *Elector) changedVoters(in election.ChangeRoster) ([]election.Voter, *election.Refusal) {
+// goal is the roster that a change asks for.
+func (e *Elector) goal(in election.ChangeRoster) (*election.Roster, *election.Refusal) {
 	if refusal := e.noRosterToChange(); refusal != nil {
 		return nil, refusal
 	}
@@ -79,6 +81,20 @@ func (e *Elector) changedVoters(in election.ChangeRoster) ([]election.Voter, *el
 	case !e.hasMajority():
 		return nil, &election.Refusal{Why: election.DeniedNoMajority}
 	}
+	if len(in.Add) == 0 && len(in.Remove) == 0 {
+		r, refusal := e.revised(in)
+		if refusal == nil {
+			refusal = e.misfit(r)
+		}
+		return r, refusal
+	}
+	voters, refusal := e.changedVoters(in)
+	r := *e.roster
+	r.Voters = voters
+	return &r, refusal
+}
+
+func (e *Elector) changedVoters(in election.ChangeRoster) ([]election.Voter, *election.Refusal) {
 	voters := slices.DeleteFunc(slices.Clone(e.roster.Voters), func(v election.Voter) bool {
 		return slices.Contains(in.Remove, v.Peer)
 	})
@@ -90,6 +106,9 @@ func (e *Elector) changedVoters(in election.ChangeRoster) ([]election.Voter, *el
 			return nil, &election.Refusal{Why: election.DeniedAddVoter, Agent: v.Name}
 		}
 		if !e.reachable(v.Peer) {
+			if p := e.peers.get(v.Peer); p != nil && !e.speaks(p) {
+				return nil, &election.Refusal{Why: election.DeniedOlderVersion, Agent: v.Name}
+			}
 			return nil, &election.Refusal{Why: election.DeniedNotConnected, Agent: v.Name}
 		}
 		voters = append(voters, v)
@@ -183,13 +202,20 @@ func (e *Elector) beginDriving(c *entry) {
 	case e.roster.Joint():
 		ch.driver = quorum.InheritChange(c.Term(), e.cfg.Drift, e.roster, c.WonBy())
 	case ch.want != nil && e.roster.Version == ch.want.of:
-		if gone := e.goneSinceAsked(); gone != "" {
-			e.reply(ch.want.request, &election.Refusal{Why: election.DeniedNotConnected, Agent: gone})
+		if refusal := e.goneSinceAsked(); refusal != nil {
+			e.reply(ch.want.request, refusal)
 			ch.want = nil
 			e.stopDriving()
 			return
 		}
-		ch.driver = quorum.NewDriver(c.Term(), e.cfg.Drift, e.roster, ch.want.voters)
+		if !slices.Equal(ch.want.voters, e.roster.Voters) {
+			ch.driver = quorum.NewDriver(c.Term(), e.cfg.Drift, e.roster, ch.want.voters)
+		} else if e.wonUnderPresent(c) {
+			ch.driver = quorum.NewRevision(c.Term(), e.cfg.Drift, e.roster, ch.want.goal)
+		} else {
+			e.stopDriving() // and is elected again, by voters that hold the roster to be revised
+			return
+		}
 	default:
 		if e.wonUnderPresent(c) {
 			ch.agreed = e.roster.Version
@@ -203,14 +229,19 @@ func (e *Elector) beginDriving(c *entry) {
 	}
 }
 
-// goneSinceAsked is the name of a voter that is to be added and can no longer be reached.
-func (e *Elector) goneSinceAsked() string {
-	for _, v := range e.change.want.voters {
+// goneSinceAsked is why the wanted change can't start any more: a voter that is to be added can
+// no longer be reached, or an agent can't follow the revised roster. nil: it can.
+func (e *Elector) goneSinceAsked() *election.Refusal {
+	w := e.change.want
+	for _, v := range w.voters {
 		if !e.roster.Has(v.Peer) && !e.reachable(v.Peer) {
-			return v.Name
+			return &election.Refusal{Why: election.DeniedNotConnected, Agent: v.Name}
 		}
 	}
-	return ""
+	if slices.Equal(w.voters, e.roster.Voters) {
+		return e.misfit(w.goal)
+	}
+	return nil
 }
 
 // drive repeats the driver's proposal until enough voters have accepted it.

@@ -26,6 +26,7 @@ type Driver struct {
 	reported  map[election.PeerID]election.Term    // the highest term that each voter reported last, believed or not
 	floor     election.Term                        // the highest term in the acceptances of the marked roster (R4 ii)
 	waited    bool                                 // the marked roster was accepted, and WaitsUntil has passed
+	waits     bool                                 // the lease changes, and the voters do not
 }
 
 // NewDriver starts a change of a stable roster, by an unmarked joint one (R9).
@@ -33,6 +34,17 @@ func NewDriver(ballot election.Term, drift float64, stable *election.Roster, nex
 	d := &Driver{Ballot: ballot, drift: drift, joint: *stable,
 		refused: map[election.PeerID]bool{}, reported: map[election.PeerID]election.Term{}}
 	d.joint.Next, d.joint.Committed = next, false
+	d.propose(d.joint, 0)
+	return d
+}
+
+// NewRevision starts a change that leaves the voters alone (R14): the changed roster is proposed
+// once, to a majority of the voters, with their floor. If the lease changes, the change ends
+// only when what a majority has promised for the former one has ended (R4).
+func NewRevision(ballot election.Term, drift float64, stable, changed *election.Roster) *Driver {
+	d := &Driver{Ballot: ballot, drift: drift, joint: *stable, waits: stable.Lease() != changed.Lease(),
+		refused: map[election.PeerID]bool{}, reported: map[election.PeerID]election.Term{}}
+	d.joint.Settings, d.joint.Rights = changed.Settings, changed.Rights
 	d.propose(d.joint, 0)
 	return d
 }
@@ -123,7 +135,7 @@ func (d *Driver) HasAccepted(voter election.PeerID) bool {
 func (d *Driver) Agreed() bool { return Accepted(d.proposal, d.HasAccepted) }
 
 // Done reports whether the change has ended: a stable roster is committed.
-func (d *Driver) Done() bool { return !d.proposal.Joint() && d.Agreed() }
+func (d *Driver) Done() bool { return !d.proposal.Joint() && d.Agreed() && (!d.waits || d.waited) }
 
 func (d *Driver) Marks() bool { return d.proposal.Committed }
 
@@ -160,7 +172,7 @@ func (d *Driver) promisesEnd(half []election.Voter) election.Instant {
 		}
 	}
 	need := Majority(len(half))
-	if !d.Marks() || len(ends) < need {
+	if !d.Marks() && !d.waits || len(ends) < need {
 		return election.Never
 	}
 	slices.Sort(ends)
@@ -169,7 +181,7 @@ func (d *Driver) promisesEnd(half []election.Voter) election.Instant {
 
 // Advance makes the next proposal if one is due, and reports whether it did.
 func (d *Driver) Advance(now election.Instant) bool {
-	d.waited = d.waited || d.Marks() && d.Agreed() && now >= d.WaitsUntil()
+	d.waited = d.waited || (d.Marks() || d.waits) && d.Agreed() && now >= d.WaitsUntil()
 	next := d.joint
 	counter := d.proposal.Version.Counter + 1
 	switch {

@@ -185,7 +185,7 @@ func (f *Formation) mismatch(from election.PeerID, g *election.Genesis) (reason 
 	own := strings.Join(slices.Sorted(slices.Values(f.cfg.Names)), ",")
 	held := f.ledger.State()
 	switch {
-	case g.Proposer != from || g.Roster.Version != (election.Version{Counter: 1}) || g.Roster.Joint():
+	case g.Proposer != from || g.Roster.Version != (election.Version{Counter: 1}) || g.Roster.Joint() || g.Roster.Level() > 0:
 		return election.GenesisInvalid, ""
 	case held.Roster != nil && held.Roster.Cluster == g.Roster.Cluster:
 		return election.GenesisKnown, ""

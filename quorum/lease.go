@@ -26,7 +26,8 @@ func Outlast(l time.Duration, drift float64) time.Duration {
 // Invariant: every counted send was acknowledged at the roster's version.
 type Lease struct {
 	Term   election.Term
-	length time.Duration
+	least  time.Duration // the shortest that the term was asked for with
+	length time.Duration // what voters at the roster's version promise
 	drift  float64
 	roster *election.Roster
 	sends  map[election.PeerID]election.Instant // voter → when its newest acknowledged send left
@@ -35,8 +36,9 @@ type Lease struct {
 }
 
 func NewLease(t election.Term, length time.Duration, drift float64, r *election.Roster) *Lease {
-	return &Lease{Term: t, length: length, drift: drift, roster: r,
-		sends: map[election.PeerID]election.Instant{}}
+	l := &Lease{Term: t, least: length, drift: drift, sends: map[election.PeerID]election.Instant{}}
+	l.Reroster(r)
+	return l
 }
 
 // ResumeLease returns the lease of a term that a former life led, and that runs until then.
@@ -89,9 +91,14 @@ func (l *Lease) SupportedBy(voter election.PeerID) bool {
 	return ok
 }
 
-// Reroster continues under a newer roster: from now on only answers at its version count.
+// Reroster continues under a newer roster: from now on only answers at its version count, and
+// with its lease. Where it names none, a voter promises what its grant has on record, which is
+// no less than the shortest that this term was asked for with (R14).
 func (l *Lease) Reroster(r *election.Roster) {
-	l.roster = r
+	l.roster, l.length = r, l.least
+	if agreed := r.Lease(); agreed != 0 {
+		l.length, l.least = agreed, min(agreed, l.least)
+	}
 	clear(l.sends)
 }
 
@@ -106,6 +113,9 @@ type Sends struct {
 func NewSends(keep time.Duration, last election.SendID) *Sends {
 	return &Sends{keep: keep, last: last}
 }
+
+// Keep has the log keep sends for that long from now on.
+func (s *Sends) Keep(d time.Duration) { s.keep = d }
 
 // Clone returns a copy. What is in the log never changes.
 func (s *Sends) Clone() *Sends { return &Sends{last: s.last, log: slices.Clip(s.log), keep: s.keep} }

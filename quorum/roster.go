@@ -29,9 +29,26 @@ func (v *Voter) Restore() (generation uint64, ok bool) {
 		return 0, false
 	}
 	v.adopting = v.ledger.Change(func(s *election.State) {
+		keepLease(s, s.Former)
 		s.Roster, s.Former, s.Refused = s.Former, nil, s.Roster.Version
 	})
 	return v.adopting, true
+}
+
+// keepLease puts the present roster's lease on record of each grant before a roster with a
+// shorter one, or with none, takes its place: until then it stood on disk with the roster, and
+// promises for that long may still run (R14).
+func keepLease(s *election.State, next *election.Roster) {
+	held := s.Roster.Lease()
+	if held <= next.Lease() {
+		return
+	}
+	for e, g := range s.Grants {
+		if g.Lease < held && !g.Released {
+			g.Lease = held
+			s.Grants[e] = g
+		}
+	}
 }
 
 func (v *Voter) receiveRoster(now election.Instant, r received) {
@@ -48,6 +65,7 @@ func (v *Voter) adopt(r *election.Roster) {
 		if s.Former == nil && v.keeping == r {
 			s.Former = s.Roster
 		}
+		keepLease(s, r)
 		s.Roster, s.Pending = keepingFloor(s.Roster, r), nil
 	})
 }
@@ -92,9 +110,10 @@ func (v *Voter) propose(now election.Instant, from election.PeerID, p election.R
 	generation := v.ledger.durable
 	if !repeat || g.Term < p.Driver || v.ledger.State().Former != nil {
 		generation = v.ledger.Change(func(s *election.State) {
+			keepLease(s, &p.Roster)
 			s.Roster, s.Pending, s.Former = keepingFloor(s.Roster, &p.Roster), nil, nil
 			if g.Term < p.Driver {
-				s.Grants[election.RosterElection] = raised(g, p.Driver, p.Holder, v.cfg.Lease)
+				s.Grants[election.RosterElection] = raised(s.Grants[election.RosterElection], p.Driver, p.Holder, max(v.agreed(), p.Roster.Lease()))
 			}
 		})
 		v.adopting = generation

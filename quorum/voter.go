@@ -12,7 +12,7 @@ import (
 type VoterConfig struct {
 	Self        election.PeerID
 	Drift       float64
-	Lease       time.Duration // the same on all agents
+	Lease       time.Duration // where the roster names none; then it is the same on all agents
 	VoteTimeout time.Duration // how long a request may wait
 }
 
@@ -67,9 +67,13 @@ func (v *Voter) Clone(l *Ledger) *Voter {
 	return &n
 }
 
-// outlastsAll is when every lease granted until now has ended on any clock (V5).
+// agreed is the longest lease that may be asked for now.
+func (v *Voter) agreed() time.Duration { return cmp.Or(v.roster.Lease(), v.cfg.Lease) }
+
+// outlastsAll is when every lease granted until now has ended on any clock (V5). A renewal
+// promises the roster's lease, which may be longer than what its grant has on record (R14).
 func (v *Voter) outlastsAll(now election.Instant) election.Instant {
-	longest := v.cfg.Lease
+	longest := v.agreed()
 	for _, g := range v.ledger.State().Grants {
 		longest = max(longest, g.Lease)
 	}
@@ -122,8 +126,10 @@ func (v *Voter) objection(from election.PeerID, r election.VoteRequest) election
 		return election.RefusedNotVoter // only voters drive a change
 	case r.Term <= v.roster.Floor:
 		return election.RefusedFloor
-	case r.Lease > v.cfg.Lease:
+	case r.Lease > v.agreed():
 		return election.RefusedLease // others would have to wait longer than the agreed lease
+	case !v.roster.Allows(r.Election, r.Holder.Peer, r.Rank.Priority):
+		return election.RefusedRight
 	case !r.Term.Follows(max(g.Term, v.roster.Floor)):
 		return election.RefusedLeap
 	case r.Term < g.Term, r.Term == g.Term && (r.Holder != g.Holder || g.Released):
@@ -138,8 +144,8 @@ func (v *Voter) judge(now election.Instant, r received, m election.VoteRequest) 
 	switch {
 	case why != 0:
 		v.refuse(now, r.from, m, why)
-	case m.Term == g.Term && m.Lease <= g.Lease:
-		v.extend(r.at, m.Election, m.Holder, g.Lease)
+	case m.Term == g.Term && m.Lease <= max(g.Lease, v.roster.Lease()): // the roster's is on disk with the roster
+		v.extend(r.at, m.Election, m.Holder, cmp.Or(v.roster.Lease(), g.Lease))
 		v.ledger.Send(v.grantOf(now, r.from, m))
 	case v.ledger.Failing():
 		v.refuse(now, r.from, m, election.RefusedUnavailable)
@@ -227,12 +233,12 @@ func (v *Voter) Renew(now election.Instant, from election.PeerID, h election.Hea
 		p := v.promises[c.Election]
 		_, writing := v.writing[c.Election]
 		honoured := current && !writing && c.Term == g.Term && g.Holder == holder && !g.Released &&
-			c.Term > v.roster.Floor && !p.toOther(now, holder)
+			c.Term > v.roster.Floor && !p.toOther(now, holder) && v.roster.Allows(c.Election, from, 0)
 		if !honoured {
 			nacks = append(nacks, election.Nack{Election: c.Election, Term: g.Term})
 			continue
 		}
-		v.promises[c.Election] = p.extended(now, holder, g.Lease)
+		v.promises[c.Election] = p.extended(now, holder, cmp.Or(v.roster.Lease(), g.Lease))
 	}
 	return nacks
 }

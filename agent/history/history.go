@@ -29,32 +29,44 @@ type Log struct {
 	mu     sync.Mutex
 	kept   []api.Transition // a ring once it is full
 	next   int              // in the full ring: the oldest, which goes next
-	vacant map[string]int64 // since when nobody leads, in CLOCK_BOOTTIME nanoseconds
+	vacant map[string]vacancy
 }
+
+// vacancy is since when nobody leads, in CLOCK_BOOTTIME nanoseconds.
+type vacancy struct{ since, heard int64 }
 
 // New returns a log that holds nothing. The named elections count as led by
 // nobody since the instant, in nanoseconds of CLOCK_BOOTTIME.
 func New(now int64, elections ...string) *Log {
-	l := &Log{vacant: map[string]int64{}}
+	l := &Log{vacant: map[string]vacancy{}}
 	for _, e := range elections {
-		l.vacant[e] = now
+		l.vacant[e] = vacancy{now, now}
 	}
 	return l
 }
 
-// Add adds the newest change, and fills in its gap.
+// Add adds the newest change, and fills in its gap: since the former leader was last heard,
+// and since nobody was known to lead.
 func (l *Log) Add(t api.Transition) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	since, vacant := l.vacant[t.Election]
+	heard := t.BoottimeNS
+	if t.HeardBoottimeNS != 0 {
+		heard = min(heard, t.HeardBoottimeNS)
+	}
+	v, vacant := l.vacant[t.Election]
 	switch {
+	case t.Type == api.ChangeCommand:
 	case t.Leader != nil:
-		if vacant && t.Type != api.ChangeRestarted {
-			t.GapMS = max(0, (t.BoottimeNS-since)/1e6)
+		if !vacant {
+			v = vacancy{t.BoottimeNS, heard}
+		}
+		if t.Type != api.ChangeRestarted {
+			t.VacantMS, t.GapMS = max(0, (t.BoottimeNS-v.since)/1e6), max(0, (t.BoottimeNS-v.heard)/1e6)
 		}
 		delete(l.vacant, t.Election)
 	case !vacant:
-		l.vacate(t.Election, t.BoottimeNS)
+		l.vacate(t.Election, vacancy{t.BoottimeNS, heard})
 	}
 	if len(l.kept) < MaxKept {
 		l.kept = append(l.kept, t)
@@ -66,12 +78,12 @@ func (l *Log) Add(t api.Transition) {
 
 // vacate starts to measure how long nobody leads. If there is no room, it forgets the election
 // that has been vacant longest: many elections never have a leader again.
-func (l *Log) vacate(name string, now int64) {
+func (l *Log) vacate(name string, now vacancy) {
 	if len(l.vacant) >= maxVacant {
 		oldest, since := "", int64(math.MaxInt64)
 		for e, at := range l.vacant {
-			if at < since || at == since && e < oldest {
-				oldest, since = e, at
+			if at.since < since || at.since == since && e < oldest {
+				oldest, since = e, at.since
 			}
 		}
 		delete(l.vacant, oldest)

@@ -44,6 +44,35 @@ func TestTheGapIsTheTimeWithoutALeader(t *testing.T) {
 	}
 }
 
+// An operator asks for how long the leader was gone, which began before anybody noticed.
+func TestTheGapBeginsWhenTheLeaderWasLastHeard(t *testing.T) {
+	silent := func(change api.Transition, heard int64) api.Transition {
+		change.HeardBoottimeNS = ms(heard)
+		return change
+	}
+	l := history.New(0)
+	for _, add := range []api.Transition{
+		leads("default", "a", 1, 1000),
+		silent(nobody("default", 1, 3200), 2000),
+		{Election: "default", Type: api.ChangeCommand, BoottimeNS: ms(3250)},
+		leads("default", "b", 2, 3300),
+		silent(leads("default", "c", 3, 5000), 3900), // it leads before anybody has missed b
+		nobody("default", 3, 6000),                   // released
+		leads("default", "a", 4, 6010),
+	} {
+		l.Add(add)
+	}
+	got := ""
+	for _, tr := range l.List("", 100) {
+		if tr.Type == api.ChangeLeader {
+			got += fmt.Sprintf("%s:%d/%d ", tr.Leader.Name, tr.GapMS, tr.VacantMS)
+		}
+	}
+	if want := "a:0/0 b:1300/100 c:1100/0 a:10/10 "; got != want {
+		t.Errorf("gaps %q, want %q", got, want)
+	}
+}
+
 func TestTheNewestAreListedInTheirOrderByElectionAndLimit(t *testing.T) {
 	l := history.New(0)
 	if got := l.List("", 10); got == nil || len(got) != 0 {

@@ -100,6 +100,10 @@ func (r *Record) Write(l *election.LifeRecord) error {
 			r.terms.store(m, terms[:]) // first, since they stand for rows that are removed
 			r.last = terms
 		}
+		if l.Shortest != 0 && l.Shortest < r.lineage.Lease {
+			r.lineage.Lease = l.Shortest
+			r.storeLife(m, r.ahead)
+		}
 		if len(l.Rows) > 1 {
 			for i := range l.Rows { // rows that are removed make room for new ones
 				if a := &l.Rows[i]; a.Highest == 0 {
@@ -146,6 +150,7 @@ func (r *Record) Suspended() error {
 }
 
 func (r *Record) storeLife(m memory, ahead int64) {
+	r.ahead = ahead
 	r.life.store(m, []uint64{r.lineage.Life, uint64(os.Getpid()), started(os.Getpid()), uint64(r.lineage.Lease), uint64(ahead)})
 }
 

@@ -85,7 +85,7 @@ func ends(a *election.Authority) bool { return a.Ending.Reason != "" }
 var reasons = []election.Reason{
 	"", election.ReasonElected, election.ReasonLeaseExpired, election.ReasonResigned, election.ReasonTransferred,
 	election.ReasonPreempted, election.ReasonDraining, election.ReasonShutdown, election.ReasonDisk, election.ReasonWithdrawn,
-	election.ReasonSuperseded, election.ReasonReleased, election.ReasonSuspended, election.ReasonBarred,
+	election.ReasonSuperseded, election.ReasonReleased, election.ReasonSuspended, election.ReasonBarred, election.ReasonNotAllowed,
 }
 
 // How many words an authority has: in a free row, in one that leads or has led, in one that ends.

@@ -41,6 +41,7 @@ func get(h http.HandlerFunc) methods { return methods{http.MethodGet: h} }
 
 // post handles a change of the agent or the cluster, for users with the right to make it.
 func (s *Server) post(h http.HandlerFunc) methods {
+	h = s.entered(h)
 	return methods{http.MethodPost: func(w http.ResponseWriter, r *http.Request) {
 		if s.may(w, r, access.Admin, "") {
 			h(w, r)
@@ -50,6 +51,9 @@ func (s *Server) post(h http.HandlerFunc) methods {
 
 // postOf handles a change in the election of the path, for users with the right to it there.
 func (s *Server) postOf(right access.Right, h http.HandlerFunc) methods {
+	if right != access.Campaign { // programs come and go; `doyen campaigns` lists them
+		h = s.entered(h)
+	}
 	return methods{http.MethodPost: func(w http.ResponseWriter, r *http.Request) {
 		if of, ok := name(w, r); ok && s.may(w, r, right, string(of)) {
 			h(w, r)

@@ -72,6 +72,8 @@ type Config struct {
 	// History returns the newest transitions of an election, no more than limit, the newest last.
 	// An empty election stands for all elections.
 	History func(election string, limit int) []api.Transition
+	// Enter adds a command to the history; nil: it is only logged.
+	Enter func(api.Transition)
 	// KeepDrain keeps over restarts whether the agent is drained; nil: that is not kept.
 	KeepDrain func(on bool) error
 	Metrics   http.Handler

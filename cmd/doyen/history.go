@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -10,15 +11,17 @@ import (
 	"github.com/doyen-election/doyen/api"
 )
 
-// timeOfDay is how a table writes a time: local, to the millisecond.
-const timeOfDay = "2006-01-02 15:04:05.000"
+// timeOfDay is how a table writes a time: local, to the millisecond; the year is in the JSON.
+const timeOfDay = "01-02 15:04:05.000"
 
 func historyCommand() command {
 	return command{
 		name: "history", args: "[ELECTION]", max: 1,
 		usage: "show who led and when, why that changed, and how long there was no leader",
 		description: "Shows what this agent has seen since its start, in all elections or in one; the newest is last.\n" +
-			"GAP is how long no leader was known before the change. Exit codes: 0 done, 3 the agent can't be reached.",
+			"GAP is the time since the former leader was last heard, NONE how long no leader was known. Commands that\n" +
+			"people gave are shown too, with who gave them.\n\n" +
+			"Exit codes: 0 done, 3 the agent can't be reached.",
 		flags: []cli.Flag{
 			&cli.StringFlag{Name: "limit", Usage: "show only the newest `N` changes, 1 to 1024", DefaultText: "100"},
 			&cli.BoolFlag{Name: "evidence", Usage: "also show what this agent knew at each change", DisableDefaultText: true},
@@ -59,31 +62,39 @@ func historyTable(list []api.Transition, name string, evidence bool) string {
 	if len(list) == 0 {
 		return "no changes: nobody has led since this agent started\n"
 	}
-	rows := [][]string{{"TIME", "ELECTION", "LEADER", "TERM", "GAP", "WHY"}}
-	if evidence {
-		rows[0] = append(rows[0], "EVIDENCE")
-	}
+	rows := [][]string{{"TIME", "ELECTION", "LEADER", "TERM", "GAP", "NONE", "WHY"}}
 	for _, t := range list {
-		who, gap := "", ""
+		who, term := "", strconv.FormatUint(t.Term, 10)
 		if t.Leader != nil {
 			who = t.Leader.Name
 		}
-		if t.GapMS > 0 {
-			gap = gapText(milliseconds(t.GapMS))
+		if t.Type == api.ChangeCommand && t.Term == 0 {
+			term = ""
 		}
-		row := []string{t.Time.Local().Format(timeOfDay), t.Election, who, strconv.FormatUint(t.Term, 10), gap, t.Reason}
-		if evidence {
-			row = append(row, t.Evidence)
-		}
-		rows = append(rows, row)
+		rows = append(rows, []string{t.Time.Local().Format(timeOfDay), t.Election, who, term, gapText(t.GapMS), gapText(t.VacantMS), t.Reason})
 	}
-	return table(rows)
+	if !evidence {
+		return table(rows)
+	}
+	lines := strings.SplitAfter(table(rows), "\n")
+	for i, t := range list {
+		if t.Evidence != "" {
+			lines[i+1] += "  " + printable(t.Evidence) + "\n"
+		}
+	}
+	return strings.Join(lines, "")
 }
 
-// gapText writes how long nobody led: to the millisecond if it is below a minute.
-func gapText(d time.Duration) string {
-	if d < time.Minute {
+// gapText writes a time without a leader, as short as it stays useful; empty: there was none.
+func gapText(ms int64) string {
+	switch d := milliseconds(ms); {
+	case d <= 0:
+		return ""
+	case d < time.Second:
 		return d.String()
+	case d < time.Minute:
+		return d.Round(10 * time.Millisecond).String()
+	default:
+		return age(d)
 	}
-	return age(d)
 }

@@ -93,11 +93,27 @@ func (d draw) voters(least int) []election.Voter {
 	return voters
 }
 
+func (d draw) peers() (peers []election.PeerID) {
+	for _, v := range d.voters(1) {
+		peers = append(peers, v.Peer)
+	}
+	return peers
+}
+
 func (d draw) roster() election.Roster {
 	r := election.Roster{
 		Cluster: d.cluster(), Version: d.version(), Voters: d.voters(1), Next: d.voters(0), Floor: d.term() - 1,
 	}
 	r.Committed = r.Joint() && d.bool()
+	if d.bool() {
+		r.Settings.Algorithm = rapid.SampledFrom([]string{"", "bully", "ring"}).Draw(d.T, "algorithm")
+		r.Settings.Lease = d.lease()
+	}
+	for _, name := range d.names() {
+		if name != election.RosterElection && d.bool() {
+			r.Rights = append(r.Rights, election.Right{Election: name, Agents: d.peers(), MaxPriority: d.rank().Priority})
+		}
+	}
 	return r
 }
 

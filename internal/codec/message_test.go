@@ -100,6 +100,45 @@ func TestTheWireFormatIsWhatItWas(t *testing.T) {
 	golden.Check(t, "messages.golden", lines.String())
 }
 
+// revised is a roster with all that level 2 brought.
+func revised() election.Roster {
+	return election.Roster{Cluster: "c0ffee", Version: election.Version{Driver: 4}, Voters: []election.Voter{{Name: "ann", Peer: "12D3KooWAnn"}},
+		Rights: []election.Right{
+			{Election: "default", MaxPriority: 100},
+			{Election: "pay", Agents: []election.PeerID{"12D3KooWAnn", "12D3KooWBob"}, MaxPriority: 7},
+		},
+		Settings: election.Settings{Algorithm: "ring", Lease: 2 * time.Second}}
+}
+
+func TestTheWireFormatOfLevel2IsWhatItWas(t *testing.T) {
+	data, err := EncodeMessage(election.RosterPropose{Driver: 4, Holder: election.Holder{Peer: "12D3KooWAnn", Lineage: 0xa11}, Roster: revised()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	golden.Check(t, "level2.golden", fmt.Sprintf("%x\n", data))
+}
+
+func TestRightsAndSettingsAreBounded(t *testing.T) {
+	for name, spoil := range map[string]func(*election.Roster){
+		"too many":          func(r *election.Roster) { r.Rights = make([]election.Right, election.MaxRights+1) },
+		"too large":         func(r *election.Roster) { r.Rights[0].Agents = make([]election.PeerID, election.MaxRightsSize) },
+		"not sorted":        func(r *election.Roster) { r.Rights[0].Election = "zoo" },
+		"limits nothing":    func(r *election.Roster) { r.Rights[0].MaxPriority = 0 },
+		"roster election":   func(r *election.Roster) { r.Rights[0].Election = election.RosterElection },
+		"unsorted agents":   func(r *election.Roster) { slices.Reverse(r.Rights[1].Agents) },
+		"negative priority": func(r *election.Roster) { r.Rights[0].MaxPriority = -1 },
+		"unknown algorithm": func(r *election.Roster) { r.Settings.Algorithm = "dice" },
+		"negative lease":    func(r *election.Roster) { r.Settings.Lease = -1 },
+		"lease of a day":    func(r *election.Roster) { r.Settings.Lease = 24 * time.Hour },
+	} {
+		r := revised()
+		spoil(&r)
+		if _, err := EncodeMessage(election.RosterPropose{Driver: 4, Holder: election.Holder{Peer: "p", Lineage: 1}, Roster: r}); err == nil {
+			t.Errorf("%s: accepted", name)
+		}
+	}
+}
+
 func TestAnUnknownKindIsItsOwnError(t *testing.T) {
 	data, err := messages.marshal(envelope{Kind: 4711, Body: []byte{0xa0}})
 	if err != nil {

@@ -30,9 +30,17 @@ const (
 	maxStateItems = 1 << 16 // grants on record
 )
 
-// StateFormat is the format of the state that this version writes, and the
-// newest it reads.
-const StateFormat uint32 = 1
+// StateFormat is the newest format that this version reads. It writes that only if a roster
+// in the state says what format 1 has no fields for, so that an older version can start as
+// long as nothing uses them, and refuses to start while something does.
+const StateFormat uint32 = 2
+
+func formatOf(s *election.State) uint32 {
+	if s.Roster.Level() > 0 || s.Former.Level() > 0 || s.Pending != nil && s.Pending.Roster.Level() > 0 {
+		return StateFormat
+	}
+	return 1
+}
 
 // MaxState bounds an encoded state, in bytes.
 const MaxState = 32 << 20
@@ -72,7 +80,7 @@ func EncodeState(s election.State) ([]byte, error) {
 	if len(body) > MaxState-bodyAt {
 		return nil, fmt.Errorf("encode state: %d bytes are over the limit of %d", bodyAt+len(body), MaxState)
 	}
-	return seal(StateFormat, body), nil
+	return seal(formatOf(&s), body), nil
 }
 
 // seal puts the header before the body.
@@ -140,7 +148,7 @@ func unseal(data []byte) ([]byte, error) {
 	switch format := binary.BigEndian.Uint32(data[formatAt:]); {
 	case format > StateFormat:
 		return nil, &NewerStateError{Format: format}
-	case format < StateFormat:
+	case format == 0:
 		return nil, &DamagedStateError{Why: fmt.Sprintf("format %d never existed", format)}
 	}
 	return data[bodyAt:], nil

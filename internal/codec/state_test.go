@@ -84,6 +84,29 @@ func TestTheStateFormatIsWhatItWas(t *testing.T) {
 	golden.Check(t, "state-full.golden", fmt.Sprintf("%x\n", data))
 }
 
+// An older version drops what it does not know of a roster, so it must not start with that.
+func TestAStateThatAnOlderVersionCantReadWholeHasANewerFormat(t *testing.T) {
+	r := revised()
+	for name, set := range map[string]func(*election.State){
+		"roster":  func(s *election.State) { s.Roster = &r },
+		"former":  func(s *election.State) { s.Former = &r },
+		"pending": func(s *election.State) { s.Pending = &election.Genesis{Proposer: "p", Roster: r} },
+	} {
+		s := election.State{Peer: "p"}
+		set(&s)
+		data, err := EncodeState(s)
+		if err != nil || data[formatAt+3] != 2 {
+			t.Errorf("%s: format %d, %v; want 2", name, data[formatAt+3], err)
+		}
+		if read, err := DecodeState(data); err != nil || !reflect.DeepEqual(read, s) {
+			t.Errorf("%s: read %+v, %v", name, read, err)
+		}
+	}
+	if data := sampleState(t); data[formatAt+3] != 1 {
+		t.Errorf("format %d without any of that, want 1", data[formatAt+3])
+	}
+}
+
 func TestEveryFlippedBitOfTheStateIsFound(t *testing.T) {
 	good := sampleState(t)
 	for i := range good {

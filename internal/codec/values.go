@@ -176,7 +176,38 @@ func roster(r *election.Roster) error {
 		maybeTerm("floor", r.Floor),
 		voters("voters", r.Voters),
 		voters("next voters", r.Next),
+		rights(r.Rights),
+		settings(r.Settings),
 	))
+}
+
+func rights(list []election.Right) error {
+	if n := election.RightsSize(list); n > election.MaxRightsSize {
+		return fmt.Errorf("rights take %d bytes, over the limit of %d", n, election.MaxRightsSize)
+	}
+	return each("rights", list, election.MaxRights, func(r election.Right) election.Name { return r.Election }, right)
+}
+
+func right(r election.Right) error {
+	switch {
+	case r.Election == election.RosterElection:
+		return errors.New("the roster election has no rights")
+	case len(r.Agents) == 0 && r.MaxPriority == 0:
+		return errors.New("it limits nothing")
+	}
+	return first(electionName(r.Election), priority("max priority", r.MaxPriority),
+		each("agents", r.Agents, election.MaxRightsSize, func(p election.PeerID) election.PeerID { return p },
+			func(p election.PeerID) error { return peer("agent", p) }))
+}
+
+func settings(s election.Settings) error {
+	if s.Algorithm != "" && s.Algorithm != "bully" && s.Algorithm != "ring" {
+		return fmt.Errorf("algorithm %.64q is not known", s.Algorithm)
+	}
+	if s.Lease == 0 {
+		return nil
+	}
+	return lease(s.Lease)
 }
 
 // voters checks one half of a roster. A name may stand only once in a half. The two halves

@@ -10,7 +10,7 @@ import (
 // Recorded returns what is on record once added is there too. It shares no data with before,
 // which another world may still use.
 func Recorded(before election.LifeRecord, added *election.LifeRecord) election.LifeRecord {
-	r := election.LifeRecord{Retired: added.Retired, Spent: added.Spent, Rows: slices.Clone(before.Rows)}
+	r := election.LifeRecord{Retired: added.Retired, Spent: added.Spent, Shortest: added.Shortest, Rows: slices.Clone(before.Rows)}
 	for _, row := range added.Rows {
 		i, found := slices.BinarySearchFunc(r.Rows, row.Election, func(a election.Authority, name election.Name) int {
 			return strings.Compare(string(a.Election), string(name))

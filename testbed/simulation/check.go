@@ -71,6 +71,9 @@ func (w *world) checkSend(a *agent, local election.Instant, e election.Envelope)
 	}
 	w.checkBarred(a, local, e.Message)
 	w.checkRecordedFirst(a, local, e.Message)
+	if m, votes := e.Message.(election.VoteGrant); votes {
+		w.checkAllowed(a, m)
+	}
 	switch m := e.Message.(type) {
 	case election.VoteGrant:
 		g := s.Grants[m.Election]
@@ -187,6 +190,9 @@ func (w *world) checkStatus(a *agent, local election.Instant, c *elector.Contest
 func (w *world) checkTold(a *agent, local election.Instant, l *contestLog, c *elector.ContestStatus) {
 	if c.State != elector.Leading && a.lifeNumber() > 1 && a.deadlines != nil {
 		a.deadlines[l.index] = 0 // this life may have another lease than the one that showed this deadline
+	}
+	if w.plan.revised && c.State != elector.Leading && a.deadlines != nil {
+		a.deadlines[l.index] = 0 // it may lead again with a shorter lease
 	}
 	if c.Leader.Peer == "" || !w.plan.quorum {
 		return

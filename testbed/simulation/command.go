@@ -127,6 +127,9 @@ func (w *world) changeRoster(r *rand.Rand) (*agent, election.ChangeRoster) {
 	if roster == nil || a.own != nil {
 		return nil, election.ChangeRoster{}
 	}
+	if w.plan.revised && chance(r, 0.5) {
+		return nil, w.revise(a, r)
+	}
 	share := pick(r, 0, 0, 0.4, 0.7)
 	change := election.ChangeRoster{Request: w.request()}
 	for _, i := range r.Perm(len(w.agents)) {

@@ -53,6 +53,12 @@ func (w *world) healAll() {
 		w.until(w.Now + healLeases*int64(w.slowest()))
 		return
 	}
+	if w.plan.revised {
+		if !w.unrevise() && w.violation == nil {
+			w.fail("revision", "the roster can't be revised any more: %s", w.whoLeads())
+		}
+		w.heal.began = w.Now
+	}
 	lease := int64(w.plan.timing.Lease)
 	w.watch(w.heal.began + healLeases*int64(w.slowest()))
 	w.watch(w.heal.handsOverUntil(w))

@@ -18,6 +18,7 @@ import (
 // draws. So the worlds without lives are the same as before there were any.
 func (p *plan) drawLives(seed uint64) {
 	p.lives = rand.New(rand.NewPCG(seed, 0x6c69766573)).IntN(2) == 0
+	p.revised = p.quorum && rand.New(rand.NewPCG(seed, 0x726576697365)).IntN(2) == 0
 	if p.lives {
 		return
 	}

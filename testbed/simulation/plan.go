@@ -18,6 +18,7 @@ type plan struct {
 	varied    bool // an agent's settings change from life to life
 	prepared  bool // the roster exists from the start; if not, the voters form it
 	lives     bool // agents keep a record for their next life
+	revised   bool // the roster's settings and rights change
 	early     bool // disks are lost while the voters form the roster
 	algorithm elector.Algorithm
 	settings

@@ -40,7 +40,11 @@ func (w *world) drawSettings(a *agent) settings {
 
 // agrees reports whether the two agents accept each other: at the hello and in gossip they
 // compare their leases.
-func (a *agent) agrees(b *agent) bool { return a.settings.timing.Lease == b.settings.timing.Lease }
+//
+// An agent whose roster names a lease goes by that.
+func (a *agent) agrees(b *agent) bool {
+	return a.settings.timing.Lease == b.settings.timing.Lease || a.disk.state.Roster.Lease() != 0 || b.disk.state.Roster.Lease() != 0
+}
 
 // changeLease has an operator change the lease, and restart the agents that can be reached. The
 // others keep the old lease, and so are on their own, until they are restarted for another

@@ -1,0 +1,88 @@
+package serve_test
+
+import (
+	"log/slog"
+	"net/http"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/doyen-election/doyen/agent/serve"
+	"github.com/doyen-election/doyen/api"
+)
+
+// book is the history and the log of a server.
+type book struct {
+	mu      sync.Mutex
+	entries []api.Transition
+	log     strings.Builder
+}
+
+func (b *book) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.log.Write(p)
+}
+
+func (b *book) enter(t api.Transition) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.entries = append(b.entries, t)
+}
+
+func (b *book) taken() ([]api.Transition, string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	entries, log := b.entries, b.log.String()
+	b.entries = nil
+	b.log.Reset()
+	return entries, log
+}
+
+// After an outage caused by hand, somebody asks whose hand it was.
+func TestEachChangeIsEnteredWithWhoAskedForIt(t *testing.T) {
+	b := &book{}
+	a := stand(t, func(c *serve.Config) {
+		c.Enter, c.Logger = b.enter, slog.New(slog.NewTextHandler(b, nil))
+		c.Keyring = &keys{}
+	})
+	const key = "c2VjcmV0LXNlY3JldC1zZWNyZXQtc2VjcmV0LXNlY3I="
+	for _, c := range []struct{ path, body, call, election string }{
+		{"/v1/elections/default/transfer", `{"to":"b"}`, "transfer to=b,", "default"},
+		{"/v1/elections/default/resign", ``, "resign,", "default"},
+		{"/v1/elections/none/resign", ``, "resign,", "none"},
+		{"/v1/drain", `{"on":true}`, "drain on=true,", ""},
+		{"/v1/voters", `{"remove":"b"}`, "voters remove=b,", ""},
+		{"/v1/keys", `{"ADD":"` + key + `"}`, "keys ADD=…,", ""},
+		{"/v1/keys", `{"use":"00aabbccddeeff00"}`, "keys use=00aabbccddeeff00,", ""},
+		{"/v1/reload", ``, "reload,", ""},
+		{"/v1/restart", `{}`, "restart,", ""},
+		{"/v1/leave", ``, "leave,", ""},
+	} {
+		_, _ = a.do(t, http.MethodPost, c.path, c.body)
+		got, log := b.taken()
+		if len(got) != 1 || got[0].Type != api.ChangeCommand || got[0].By == nil || !strings.HasPrefix(got[0].Reason, c.call) || got[0].Election != c.election {
+			t.Errorf("%s %s: entered %+v", c.path, c.body, got)
+			continue
+		}
+		by := *got[0].By
+		if by.UID != uint32(os.Getuid()) || by.User == "" || by.Host != "a" || got[0].Time.IsZero() || got[0].BoottimeNS == 0 {
+			t.Errorf("%s: asked by %+v", c.path, got[0])
+		}
+		if leads := got[0].Leader != nil; leads != (c.election == "default") {
+			t.Errorf("%s: the leader then was %+v", c.path, got[0].Leader)
+		}
+		if strings.Count(log, "level=INFO msg=\"asked for a change\"") != 1 || strings.Contains(log, key) || strings.Contains(got[0].Reason, key) {
+			t.Errorf("%s: logged %s", c.path, log)
+		}
+	}
+	for _, c := range []struct{ method, path, body string }{
+		{http.MethodGet, "/v1/voters", ""}, {http.MethodGet, "/v1/keys", ""}, {http.MethodPost, "/v1/drain", `{"on":tr`},
+	} {
+		_, _ = a.do(t, c.method, c.path, c.body)
+		if got, log := b.taken(); len(got) != 0 || strings.Contains(log, "asked for") {
+			t.Errorf("%s %s %s: entered %+v", c.method, c.path, c.body, got)
+		}
+	}
+}

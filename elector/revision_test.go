@@ -1,0 +1,187 @@
+package elector
+
+import (
+	"testing"
+	"time"
+
+	"github.com/doyen-election/doyen/election"
+)
+
+// revising is three agents, led by a, whose levels and heartbeats are those given.
+func revising(t *testing.T, algo Algorithm) *cluster {
+	c := newCluster(t, algo, "a", "b", "c")
+	c.level = election.Level
+	for _, n := range c.names {
+		c.start(n)
+	}
+	c.run(testTiming.Lease)
+	if got := c.leaders(); got != "a@1" {
+		t.Fatalf("leads: %s, want a@1", got)
+	}
+	return c
+}
+
+// revise asks b for a change, and returns the denial.
+func (c *cluster) revise(in election.ChangeRoster) election.Denial {
+	in.Request = election.RequestID(1000 + len(c.nodes["b"].replies))
+	c.input("b", in)
+	c.run(3 * testTiming.Lease)
+	return c.replyTo("b", in.Request)
+}
+
+func TestR14ANewLeaseDisturbsNoTerm(t *testing.T) {
+	for _, l := range []time.Duration{testTiming.Lease * 2 / 3, 3 * testTiming.Lease} {
+		c := revising(t, Bully)
+		if why := c.revise(election.ChangeRoster{Settings: election.Settings{Lease: l}}); why != "done" {
+			t.Fatalf("refused: %s", why)
+		}
+		if got := c.leaders(); got != "a@1" {
+			t.Errorf("lease %v: leads: %s, want a@1 as before", l, got)
+		}
+		for _, n := range c.names {
+			if r := c.roster(n); r.Lease() != l || r.Floor != 0 {
+				t.Errorf("%s holds lease %v, floor %d; want %v, 0", n, r.Lease(), r.Floor, l)
+			}
+		}
+		c.run(testTiming.Lease)
+		s := c.nodes["a"].elector.Status(c.Now).Contests[0]
+		if left := s.ValidUntil.Sub(c.Now); left > l || left < l/2 {
+			t.Errorf("lease %v: a may act for %v more", l, left)
+		}
+		c.kill("a")
+		from := c.Now
+		for c.leaders() == "" && c.Now < from.Add(5*testTiming.Lease) {
+			c.run(10 * time.Millisecond)
+		}
+		if took := c.Now.Sub(from); took > l+l/2 || took < l/2 {
+			t.Errorf("lease %v: the next leader came after %v", l, took)
+		}
+	}
+}
+
+func TestR14AnAgentWithAnotherLeaseFollowsTheRoster(t *testing.T) {
+	c := revising(t, Bully)
+	e := c.nodes["a"].elector
+	e.given.Timing.Heartbeat = 300 * time.Millisecond
+	c.revise(election.ChangeRoster{Settings: election.Settings{Lease: 800 * time.Millisecond}})
+	if e.cfg.Timing.Lease != 800*time.Millisecond || !fits(e.cfg.Timing.Heartbeat, e.cfg.Timing.Lease) {
+		t.Errorf("a goes on with %+v", e.cfg.Timing)
+	}
+	if got := c.leaders(); got != "a@1" {
+		t.Errorf("leads: %s", got)
+	}
+}
+
+func TestR14ALeaseThatAHeartbeatDoesNotFitIsRefusedByName(t *testing.T) {
+	c := revising(t, Bully)
+	c.beat = testTiming.Heartbeat
+	c.kill("c")
+	c.start("c")
+	c.run(testTiming.Lease)
+	c.input("b", election.ChangeRoster{Settings: election.Settings{Lease: 500 * time.Millisecond}, Request: 1})
+	c.run(time.Millisecond)
+	if got := c.nodes["b"].replies; len(got) != 1 || got[0].Refusal == nil || got[0].Refusal.Why != election.DeniedHeartbeat || got[0].Refusal.Agent != "b" {
+		t.Errorf("replies %+v, want a refusal that names b", got)
+	}
+	c.nodes["b"].elector.given.Timing.Heartbeat = time.Millisecond
+	c.input("b", election.ChangeRoster{Settings: election.Settings{Lease: 500 * time.Millisecond}, Request: 2})
+	c.run(time.Millisecond)
+	if got := c.nodes["b"].replies; len(got) != 2 || got[1].Refusal == nil || got[1].Refusal.Why != election.DeniedHeartbeat || got[1].Refusal.Agent != "c" {
+		t.Errorf("replies %+v, want a refusal that names c", got)
+	}
+}
+
+func TestR14TheAlgorithmChangesWhileALeaderLeads(t *testing.T) {
+	for from, to := range map[Algorithm]string{Bully: "ring", Ring: "bully"} {
+		c := revising(t, from)
+		if why := c.revise(election.ChangeRoster{Settings: election.Settings{Algorithm: to}}); why != "done" {
+			t.Fatalf("refused: %s", why)
+		}
+		if got := c.leaders(); got != "a@1" {
+			t.Fatalf("leads: %s, want a@1 as before", got)
+		}
+		c.kill("a")
+		c.run(3 * testTiming.Lease)
+		if got := c.leaders(); got == "" || c.nodes["b"].elector.counters.Dropped["other_algorithm"] != 0 {
+			t.Errorf("leads: %q", got)
+		}
+	}
+}
+
+func TestR14WhoDoesNotKnowTheRosterIsLeftOut(t *testing.T) {
+	c := newCluster(t, Bully, "a", "b", "c", "d")
+	c.nodes["d"].observe = true
+	for _, n := range c.names {
+		c.start(n)
+	}
+	c.run(testTiming.Lease)
+	set := election.ChangeRoster{Settings: election.Settings{Algorithm: "ring"}}
+	if why := c.revise(set); why != election.DeniedOlderVersion {
+		t.Fatalf("refused with %q, want %q: all are of level 0", why, election.DeniedOlderVersion)
+	}
+	c.level = election.Level
+	for _, n := range []string{"a", "b", "c"} {
+		c.kill(n)
+		c.start(n)
+	}
+	c.kill("d")
+	c.run(2 * testTiming.Lease)
+	if why := c.revise(set); why != "done" {
+		t.Fatalf("refused with %q, though all that are there know it", why)
+	}
+	c.level = 0
+	c.start("d")
+	c.run(2 * testTiming.Lease)
+	if why := c.revise(election.ChangeRoster{Add: []election.Voter{{Name: "d", Peer: "d"}}}); why != election.DeniedOlderVersion {
+		t.Errorf("d was added: %q", why)
+	}
+	if r := c.nodes["d"].Disk.Roster; r != nil && r.Level() == 0 && r.Version == c.roster("a").Version {
+		t.Error("d holds another content under the same version")
+	}
+	if p := c.nodes["b"].elector.peers.get("d"); p == nil || c.nodes["b"].elector.reachable("d") {
+		t.Error("d counts as reachable")
+	}
+}
+
+func TestR15RightsMoveTheLeadAndBindSelection(t *testing.T) {
+	c := revising(t, Bully)
+	allow := func(max int, agents ...election.PeerID) election.Denial {
+		return c.revise(election.ChangeRoster{Right: election.Right{Election: election.Default, Agents: agents, MaxPriority: max}})
+	}
+	start := c.Now
+	if why := allow(100, "c"); why != "done" {
+		t.Fatalf("refused: %s", why)
+	}
+	if got := c.leaders(); got != "c@2" {
+		t.Fatalf("leads: %s, want c@2", got)
+	}
+	if c.Now.Sub(start) > 4*testTiming.Lease || c.nodes["a"].elector.counters.LeasesExpired != 0 {
+		t.Error("a did not hand over, but lost its lease")
+	}
+	c.kill("c")
+	c.run(5 * testTiming.Lease)
+	if got := c.leaders(); got != "" {
+		t.Errorf("leads: %s, want nobody", got)
+	}
+	if n := c.nodes["a"].elector.counters.Attempts; n > 1 {
+		t.Errorf("a made %d bids, which nobody may grant", n)
+	}
+	if why := allow(0); why != "done" {
+		t.Fatalf("refused: %s", why)
+	}
+	c.run(2 * testTiming.Lease)
+	if got := c.leaders(); got == "" {
+		t.Error("nobody leads without rights")
+	}
+	if why := allow(99); why != election.DeniedNotConnected {
+		t.Errorf("refused with %q while c is away, whose level is not known", why)
+	}
+	c.start("c")
+	c.run(testTiming.Lease)
+	if why := allow(99); why != "done" || c.leaders() != "" {
+		t.Errorf("refused: %q; leads: %s, though all have priority 100", why, c.leaders())
+	}
+	if why := c.revise(election.ChangeRoster{Right: election.Right{Election: "other"}}); why != election.DeniedNoSuchRight {
+		t.Errorf("refused with %q, want %q", why, election.DeniedNoSuchRight)
+	}
+}
