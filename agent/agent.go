@@ -189,8 +189,9 @@ func (a *agent) connect() (err error) {
 			Lineage: a.lineage.ID, Run: a.runID, Secret: a.secretSum(), Name: a.cfg.Name, Cluster: a.cfg.Cluster, Version: Version,
 			Algorithm: a.cfg.Algorithm, Quorum: a.cfg.Quorum, Heartbeat: a.cfg.Heartbeat, Lease: a.cfg.Lease,
 		},
-		Accept: a.accept,
-		Logger: a.logger.With("part", "transport"),
+		Accept:  a.accept,
+		Follows: func() bool { return a.roster.Load().Follows() },
+		Logger:  a.logger.With("part", "transport"),
 	})
 	if err != nil {
 		return portError("peer-port", a.cfg.Bind, a.cfg.PeerPort, err)
@@ -268,7 +269,7 @@ func (a *agent) newCore(state election.State, hub *watch.Hub) error {
 	}
 	a.writer = newWriter(a.store, a.metrics.fsync.observe, a.logger)
 	a.loop = newLoop(loopConfig{
-		adopt: a.roster.Store,
+		adopt: a.adopt,
 		core:  core, network: a.transport, gossip: a.membership, writer: a.writer, past: a.past, hub: hub, pages: a.pages,
 		record: a.record, noRecord: a.noRecord, known: knownVoters(a.past),
 		campaigns: campaign.New(campaign.Config{

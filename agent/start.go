@@ -104,26 +104,38 @@ func (a *agent) seeds(join []string) []string {
 	return all
 }
 
+// adopt notes a new roster, and gossips whether it names settings.
+func (a *agent) adopt(r *election.Roster) {
+	a.roster.Store(r)
+	if err := a.membership.Update(func(m *membership.Member) { m.Settings.Follows = r.Follows() }); err != nil {
+		a.logger.Error("can't tell the others that the roster names the settings", "err", err)
+	}
+}
+
 // accept judges the hello of a peer before any message is exchanged.
 func (a *agent) accept(_ election.PeerID, h transport.Hello) error {
 	if h.Cluster != a.cfg.Cluster {
 		return fmt.Errorf("agent %s belongs to cluster %q, this one to %q", h.Name, h.Cluster, a.cfg.Cluster)
 	}
-	return a.agree(h.Name, membership.Settings{Algorithm: h.Algorithm, Quorum: h.Quorum, Lease: h.Lease})
+	if needed := a.roster.Load().Level(); h.Level < needed {
+		return fmt.Errorf("agent %s runs version %s (feature level %d), which does not know the settings or rights that this cluster uses (level %d): upgrade it", h.Name, h.Version, h.Level, needed)
+	}
+	return a.agree(h.Name, membership.Settings{Algorithm: h.Algorithm, Quorum: h.Quorum, Lease: h.Lease, Follows: h.Follows})
 }
 
 // judge accepts a member by the settings that it gossips.
 func (a *agent) judge(m membership.Member) error { return a.agree(m.Name, m.Settings) }
 
 // agree compares the settings that all agents must share. Heartbeats may differ: the failure
-// detectors learn a leader's rate.
+// detectors learn a leader's rate. Where a roster names algorithm and lease, all follow that.
 func (a *agent) agree(name string, theirs membership.Settings) error {
+	roster := theirs.Follows || a.roster.Load().Follows()
 	switch {
-	case theirs.Algorithm != a.cfg.Algorithm:
-		return fmt.Errorf("agent %s runs with --algorithm %s, agent %s with %s: set the same on all", name, theirs.Algorithm, a.cfg.Name, a.cfg.Algorithm)
 	case theirs.Quorum != a.cfg.Quorum:
 		return fmt.Errorf("agent %s runs with --quorum=%t, agent %s with %t: set the same on all", name, theirs.Quorum, a.cfg.Name, a.cfg.Quorum)
-	case theirs.Lease != a.cfg.Lease:
+	case theirs.Algorithm != a.cfg.Algorithm && !roster:
+		return fmt.Errorf("agent %s runs with --algorithm %s, agent %s with %s: set the same on all", name, theirs.Algorithm, a.cfg.Name, a.cfg.Algorithm)
+	case theirs.Lease != a.cfg.Lease && !roster:
 		return fmt.Errorf("agent %s runs with --lease %s, agent %s with %s: set the same on all", name, theirs.Lease, a.cfg.Name, a.cfg.Lease)
 	}
 	return nil

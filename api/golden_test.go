@@ -22,6 +22,7 @@ var bodies = []any{
 	api.Agent{}, api.Members{}, api.Elections{}, api.Change{}, api.TransferRequest{}, api.DrainRequest{}, api.Outcome{}, api.Reload{}, api.Error{},
 	api.CampaignRequest{}, api.CampaignEvent{}, api.StoppedRequest{}, api.ResumeRequest{}, api.Campaigns{}, api.History{}, api.Agents{},
 	api.Keys{}, api.KeysRequest{}, api.Voters{}, api.VotersRequest{},
+	api.Settings{}, api.SettingsRequest{}, api.AllowRequest{},
 }
 
 // Programs of all versions read and write these bodies: fields are added, and never

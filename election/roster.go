@@ -98,6 +98,9 @@ func (r *Roster) Lease() time.Duration {
 	return r.Settings.Lease
 }
 
+// Follows reports whether agents go by the roster's settings, not by their own. Then it names all.
+func (r *Roster) Follows() bool { return r != nil && r.Settings != (Settings{}) }
+
 // Right returns the rule about the election, if there is one.
 func (r *Roster) Right(e Name) (Right, bool) {
 	if r == nil {

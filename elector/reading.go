@@ -204,6 +204,9 @@ type Warning struct {
 	Doubt   Doubt           // why these voters are not adopted
 	Forming quorum.Problem  // why there is no roster yet
 	Barred  election.Barred
+	Given   election.Settings // as this agent was started, where the roster has other ones
+	Used    election.Settings // as the roster has it
+	Beat    time.Duration     // the heartbeat in use, if the configured one does not fit the lease; else 0
 }
 
 // Doubt is why a newer roster is not adopted.

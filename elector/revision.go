@@ -49,6 +49,9 @@ func (e *Elector) speaks(p *peer) bool { return p.level >= e.heldRoster().Level(
 // revised returns the roster that a change of settings or rights asks for.
 func (e *Elector) revised(in election.ChangeRoster) (*election.Roster, *election.Refusal) {
 	r := *e.roster
+	if in.Settings != (election.Settings{}) && !r.Follows() { // from now on it names all of them
+		r.Settings = election.Settings{Algorithm: string(e.cfg.Algorithm), Lease: e.cfg.Timing.Lease}
+	}
 	r.Settings.Algorithm = cmp.Or(in.Settings.Algorithm, r.Settings.Algorithm)
 	r.Settings.Lease = cmp.Or(in.Settings.Lease, r.Settings.Lease)
 	if in.Right.Election == "" {

@@ -58,6 +58,14 @@ func (e *Elector) warnOfVoters(ws []Warning, q QuorumStatus) []Warning {
 	if e.otherVoters() {
 		ws = append(ws, Warning{Code: "voters_differ", Voters: strings.Join(e.cfg.Voters, ",")})
 	}
+	given := election.Settings{Algorithm: string(e.given.Algorithm), Lease: e.given.Timing.Lease}
+	if used := e.roster.Settings; e.roster.Follows() && given != used {
+		w := Warning{Code: "settings_differ", Given: given, Used: used}
+		if e.cfg.Timing.Heartbeat != e.given.Timing.Heartbeat {
+			w.Beat = e.cfg.Timing.Heartbeat
+		}
+		ws = append(ws, w)
+	}
 	for _, id := range e.progress.keys {
 		if e.roster.Has(id) && e.older(id) {
 			ws = append(ws, Warning{Code: "voter_data_dir_older", Agent: e.nameOf(id)})

@@ -40,6 +40,7 @@ type advert struct {
 	Candidacies []candidacy        `cbor:"11,keyasint,omitempty"`
 	Draining    bool               `cbor:"12,keyasint,omitempty"`
 	Page        []byte             `cbor:"13,keyasint,omitempty"` // netip.AddrPort in binary
+	Follows     bool               `cbor:"14,keyasint,omitempty"`
 }
 
 type candidacy struct {
@@ -93,7 +94,7 @@ func (n *notary) sealUnchecked(m Member, key ed25519.PrivateKey) ([]byte, error)
 	a := advert{
 		Key: publicKey(key), Boot: m.Lineage, Name: m.Name, Version: m.Version, JoinedAt: m.JoinedAt, Peer: peer,
 		Algorithm: m.Settings.Algorithm, Quorum: m.Settings.Quorum, Heartbeat: m.Settings.Heartbeat, Lease: m.Settings.Lease,
-		Draining: m.Draining,
+		Draining: m.Draining, Follows: m.Settings.Follows,
 	}
 	if m.PageAddr.IsValid() {
 		if a.Page, err = m.PageAddr.MarshalBinary(); err != nil {
@@ -172,7 +173,7 @@ func (n *notary) member(a advert) (Member, error) {
 		Version:  a.Version,
 		PeerAddr: peerAddr,
 		PageAddr: pageAddr,
-		Settings: Settings{Algorithm: a.Algorithm, Quorum: a.Quorum, Heartbeat: a.Heartbeat, Lease: a.Lease},
+		Settings: Settings{Algorithm: a.Algorithm, Quorum: a.Quorum, Heartbeat: a.Heartbeat, Lease: a.Lease, Follows: a.Follows},
 	}
 	for _, c := range a.Candidacies {
 		m.Candidacies = append(m.Candidacies, election.Candidacy{Election: c.Election, Priority: c.Priority})

@@ -13,6 +13,7 @@ type Settings struct {
 	Quorum    bool
 	Heartbeat time.Duration
 	Lease     time.Duration
+	Follows   bool // algorithm and lease are not in use: the member's roster names others
 }
 
 // Status is how gossip sees a member.

@@ -177,7 +177,7 @@ func (m *Membership) Update(change func(*Member)) error {
 	wish := m.self.cloned()
 	change(&wish)
 	next := m.self
-	next.Candidacies, next.Draining = wish.cloned().Candidacies, wish.Draining
+	next.Candidacies, next.Draining, next.Settings.Follows = wish.cloned().Candidacies, wish.Draining, wish.Settings.Follows
 	meta, err := m.notary.seal(next, m.cfg.Signer)
 	if err != nil {
 		return err

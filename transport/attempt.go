@@ -130,7 +130,7 @@ func (l *link) meet(ctx context.Context, s network.Stream, o *outcome) {
 	if o.err = s.SetDeadline(deadlineOf(ctx)); o.err != nil {
 		return
 	}
-	o.theirs, o.err = greet(o.wire, l.t.hello.frame(o.held), func(h Hello) error { return l.t.accept(l.id, h) })
+	o.theirs, o.err = greet(o.wire, l.t.greeting().frame(o.held), func(h Hello) error { return l.t.accept(l.id, h) })
 	if !release() && o.err == nil {
 		o.err = context.Cause(ctx)
 	}

@@ -25,7 +25,7 @@ const (
 
 // Level is the feature level of this version; that of 0.2.0 is 0. A field or message that was
 // added at some level is used only with peers of that level or a higher one.
-const Level = 2
+const Level = election.Level
 
 // Hello is what an agent sends about itself before anything else.
 type Hello struct {
@@ -40,6 +40,7 @@ type Hello struct {
 	Quorum    bool
 	Heartbeat time.Duration
 	Lease     time.Duration
+	Follows   bool // algorithm and lease are not in use: the sender's roster names others
 }
 
 // Validate returns what is wrong with the hello, without a look at the receiver's own.
@@ -75,6 +76,8 @@ type helloFrame struct {
 	Run    election.RunID `cbor:"11,keyasint,omitempty"`
 	Secret []byte         `cbor:"12,keyasint,omitempty"`
 	Level  uint64         `cbor:"13,keyasint,omitempty"`
+	// Follows came with level 2.
+	Follows bool `cbor:"14,keyasint,omitempty"`
 }
 
 // verdictFrame is the second frame in each direction.
@@ -87,7 +90,7 @@ func (h Hello) frame(held election.RunID) helloFrame {
 	f := helloFrame{
 		Protocol: protocolVersion, Held: held,
 		Boot: h.Lineage, Name: h.Name, Cluster: h.Cluster, Version: h.Version,
-		Algorithm: h.Algorithm, Quorum: h.Quorum, Heartbeat: h.Heartbeat, Lease: h.Lease, Level: h.Level,
+		Algorithm: h.Algorithm, Quorum: h.Quorum, Heartbeat: h.Heartbeat, Lease: h.Lease, Level: h.Level, Follows: h.Follows,
 	}
 	if h.isLater() {
 		f.Run = h.Run
@@ -101,7 +104,7 @@ func (h Hello) frame(held election.RunID) helloFrame {
 func (f helloFrame) hello() Hello {
 	h := Hello{
 		Lineage: f.Boot, Run: f.Run, Name: f.Name, Cluster: f.Cluster, Version: f.Version,
-		Algorithm: f.Algorithm, Quorum: f.Quorum, Heartbeat: f.Heartbeat, Lease: f.Lease, Level: f.Level,
+		Algorithm: f.Algorithm, Quorum: f.Quorum, Heartbeat: f.Heartbeat, Lease: f.Lease, Level: f.Level, Follows: f.Follows,
 	}
 	if h.Run == 0 {
 		h.Run = election.RunID(f.Boot)

@@ -50,7 +50,9 @@ type Config struct {
 	// Accept judges a peer's hello. Both sides get the text of its error. Several goroutines
 	// call it, and it must not block. If it is nil, everybody is accepted.
 	Accept func(election.PeerID, Hello) error
-	Logger *slog.Logger // nil: nothing is logged
+	// Follows is what each hello says of Follows. Several goroutines call it. nil: false.
+	Follows func() bool
+	Logger  *slog.Logger // nil: nothing is logged
 }
 
 func (c Config) validate() error {
@@ -66,15 +68,16 @@ func (c Config) validate() error {
 // Transport connects this agent to its peers. All methods may be called from
 // any goroutine.
 type Transport struct {
-	self   election.PeerID
-	hello  Hello
-	accept func(election.PeerID, Hello) error
-	log    *slog.Logger
-	host   *host
-	addr   netip.AddrPort
-	door   *doorman
-	box    *mailbox
-	count  counters
+	self    election.PeerID
+	hello   Hello
+	follows func() bool
+	accept  func(election.PeerID, Hello) error
+	log     *slog.Logger
+	host    *host
+	addr    netip.AddrPort
+	door    *doorman
+	box     *mailbox
+	count   counters
 
 	grace      time.Duration // the constant grace; longer in tests on slow machines
 	limits     limits
@@ -105,13 +108,16 @@ func New(c Config) (*Transport, error) {
 	if c.Accept == nil {
 		c.Accept = func(election.PeerID, Hello) error { return nil }
 	}
+	if c.Follows == nil {
+		c.Follows = func() bool { return false }
+	}
 	c.Hello.Level = Level
 	if c.Hello.Run == 0 {
 		c.Hello.Run = election.RunID(c.Hello.Lineage)
 	}
 	logTo(c.Logger.Handler())
 	t := &Transport{
-		hello: c.Hello, accept: c.Accept, log: c.Logger,
+		hello: c.Hello, follows: c.Follows, accept: c.Accept, log: c.Logger,
 		box:       newMailbox(),
 		strangers: strangers{known: map[election.PeerID]*stranger{}, grace: strangerGrace},
 		grace:     grace, limits: limitsFor(c.Hello.Heartbeat),
@@ -294,6 +300,13 @@ func (t *Transport) Send(to election.PeerID, m election.Message) bool {
 		return false
 	}
 	return true
+}
+
+// greeting is the hello to send now.
+func (t *Transport) greeting() Hello {
+	h := t.hello
+	h.Follows = t.follows()
+	return h
 }
 
 // levelOf is the feature level from which on a peer knows the message.

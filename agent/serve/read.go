@@ -21,12 +21,13 @@ func (s *Server) agent(w http.ResponseWriter, _ *http.Request) {
 // describe returns the answer to GET /v1/agent.
 func (s *Server) describe(p *Picture) api.Agent {
 	preempt, delay := s.preemption()
+	agreed := s.agreed(p)
 	return api.Agent{
 		Name: s.Name, ID: string(s.Self.Peer), BootID: s.Run.String(), Lineage: s.Self.Lineage.String(), Version: s.Version,
-		Cluster: s.Cluster, Algorithm: s.Algorithm, PID: os.Getpid(),
+		Cluster: s.Cluster, Algorithm: agreed.Algorithm, PID: os.Getpid(),
 		UptimeMS: s.Clock().Sub(s.started).Milliseconds(),
 		Draining: p.Status.Draining, Quorum: p.Quorum(), Warnings: p.Warnings,
-		HeartbeatMS: s.Heartbeat.Milliseconds(), LeaseMS: s.Lease.Milliseconds(),
+		HeartbeatMS: s.Heartbeat.Milliseconds(), LeaseMS: agreed.LeaseMS,
 		Preempt: preempt, PreemptDelayMS: delay.Milliseconds(),
 	}
 }
@@ -64,7 +65,7 @@ func (s *Server) election(w http.ResponseWriter, r *http.Request) {
 	case !ok:
 	case quorum && !s.mayAsk(w, r, 1):
 	case quorum:
-		ctx, cancel := context.WithTimeout(r.Context(), 2*s.Lease)
+		ctx, cancel := context.WithTimeout(r.Context(), 2*s.lease())
 		defer cancel()
 		e, err := s.confirmed(ctx, name)
 		if err != nil {
@@ -112,7 +113,7 @@ func (s *Server) allConfirmed(w http.ResponseWriter, r *http.Request) {
 	}
 	all, giveUp := context.WithCancelCause(r.Context())
 	defer giveUp(nil)
-	ctx, cancel := context.WithTimeout(all, 2*s.Lease)
+	ctx, cancel := context.WithTimeout(all, 2*s.lease())
 	defer cancel()
 	select {
 	case s.confirming <- struct{}{}:
@@ -180,7 +181,7 @@ func (s *Server) awaitTerm(ctx context.Context, name election.Name, term electio
 		return err
 	}
 	defer follower.Close()
-	ctx, cancel := context.WithTimeout(ctx, s.Lease/3)
+	ctx, cancel := context.WithTimeout(ctx, s.lease()/3)
 	defer cancel()
 	s.successor(ctx, follower, name, term-1)
 	return nil

@@ -123,6 +123,8 @@ func (s *Server) socketRoutes() *http.ServeMux {
 	mux.Handle("/v1/campaigns/{id}/resume", s.postOwn(s.resume))
 	mux.Handle("/v1/campaigns/{id}/stopped", s.postOwn(s.stopped))
 	mux.Handle("/v1/voters", s.getAndPost(s.voters, s.changeVoters))
+	mux.Handle("/v1/settings", s.getAndPost(s.settings, s.changeSettings))
+	mux.Handle("/v1/elections/{name}/allow", s.post(s.allow))
 	mux.Handle("/v1/history", get(s.history))
 	mux.Handle("/v1/keys", s.getAndPost(s.keys, s.changeKeys))
 	mux.Handle("/v1/drain", s.post(s.drain))

@@ -73,7 +73,7 @@ func (s *Server) changeVoters(w http.ResponseWriter, r *http.Request) {
 		fail(w, status, *bad)
 		return
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), rosterLeases*s.Lease+rosterSlack)
+	ctx, cancel := context.WithTimeout(r.Context(), rosterLeases*s.lease()+rosterSlack)
 	defer cancel()
 	reply, err := s.Ask(ctx, func(id election.RequestID) election.Input {
 		change.Request = id

@@ -96,6 +96,21 @@ func changeRefusal(r *election.Refusal) (code, text string) {
 	case election.DeniedCancelled:
 		return api.CodeNotConfirmed, "the change was cancelled: the voters are unchanged"
 	}
+	return revisionRefusal(r)
+}
+
+// revisionRefusal words a refusal of a change of the cluster's settings or rights.
+func revisionRefusal(r *election.Refusal) (code, text string) {
+	switch r.Why {
+	case election.DeniedOlderVersion:
+		return api.CodeBusy, r.Agent + " runs an older version, which does not know settings and rights of the cluster: upgrade it first"
+	case election.DeniedHeartbeat:
+		return api.CodeBadRequest, "the heartbeat of " + r.Agent + " must be below a third of the lease: give it a shorter --heartbeat first, or choose a longer lease"
+	case election.DeniedRights:
+		return api.CodeBadRequest, fmt.Sprintf("there is room for %d rules and %d bytes: take other rules away first", election.MaxRights, election.MaxRightsSize)
+	case election.DeniedNoSuchRight:
+		return api.CodeNotFound, "there is no rule about " + string(r.Election) + ": everybody may lead it already"
+	}
 	return wayBackRefusal(r)
 }
 
@@ -155,6 +170,10 @@ func obstacle(o election.Obstacle) string {
 		return "it still has to keep a promise from before its start"
 	case election.NotConnected:
 		return "it is not connected"
+	case election.NotAllowed:
+		return "the cluster's rights do not let it, or not with its priority: see doyen settings"
+	case election.OlderVersion:
+		return "its version does not know what the roster says: upgrade it"
 	}
 	return "it does not answer"
 }

@@ -60,6 +60,12 @@ func warning(s *elector.Status, name string, ws []elector.Warning) string {
 		return agents(ws) + " reported a term far above all that the other voters know, so its acceptance of the change of the voters does not count: its state is damaged, or another program runs in its place; run doyen voters cancel, move that agent's data directory away, start it with --join, and run doyen voters replace NAME on another voter"
 	case "voters_change":
 		return "a change of the voters takes a long time: " + change(s.Change) + changeAdvice(s.Change)
+	case "settings_differ":
+		text := fmt.Sprintf("this agent was started with --algorithm %s and --lease %s, and follows the cluster's: %s and %s", w.Given.Algorithm, w.Given.Lease, w.Used.Algorithm, w.Used.Lease)
+		if w.Beat != 0 {
+			text += fmt.Sprintf(", with a heartbeat of %s, since its own does not fit", w.Beat)
+		}
+		return text + "; put the same into its configuration"
 	case "voters_differ":
 		return fmt.Sprintf("this agent was started with --voters %s, but the voters are %s: the flag only sets the first roster; change the voters with doyen voters add or remove",
 			w.Voters, strings.Join(names(s.Roster, ""), ","))

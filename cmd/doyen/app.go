@@ -105,7 +105,7 @@ func commands() []command {
 		agentCommand(),
 		leaderCommand(), isLeaderCommand(),
 		statusCommand(), membersCommand(), electionsCommand(), watchCommand(), historyCommand(), planCommand(),
-		runCommand(), resignCommand(), transferCommand(), drainCommand(), leaveCommand(), reloadCommand(), restartCommand(), votersCommand(),
+		runCommand(), resignCommand(), transferCommand(), drainCommand(), leaveCommand(), reloadCommand(), restartCommand(), votersCommand(), settingsCommand(), allowCommand(),
 		keygenCommand(), keysCommand(), versionCommand(), completionCommand(),
 	}
 }

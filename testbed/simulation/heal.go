@@ -55,7 +55,10 @@ func (w *world) healAll() {
 	}
 	if w.plan.revised {
 		if !w.unrevise() && w.violation == nil {
-			w.fail("revision", "the roster can't be revised any more: %s", w.whoLeads())
+			if r := w.newestRoster(); r == nil || !r.Joint() {
+				w.fail("revision", "the roster can't be revised any more: %s", w.whoLeads())
+			}
+			return // it can't be before another change has ended, whose voters may be lost
 		}
 		w.heal.began = w.Now
 	}

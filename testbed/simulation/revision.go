@@ -48,6 +48,9 @@ func (w *world) unrevise() bool {
 			if len(held.Rights) > 0 {
 				change.Right.Election = held.Rights[0].Election
 			}
+			if held.Joint() { // perhaps its new voters are lost
+				change = election.ChangeRoster{Request: change.Request, Cancel: true}
+			}
 			w.note(asked, "is asked to revise the roster back: %+v", change)
 			w.input(asked, change)
 		}

@@ -1,0 +1,140 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/doyen-election/doyen/api"
+	"github.com/doyen-election/doyen/client"
+	"github.com/doyen-election/doyen/election"
+)
+
+func settingsCommand() command {
+	return command{
+		name: "settings", args: "[set KEY=VALUE...]", max: 3, words: []string{"set"},
+		usage: "show what all agents agree on, or change it while they run",
+		description: "The keys are lease, as in lease=2s, and algorithm, bully or ring. All agents follow, whatever their\n" +
+			"own configuration says, and leaders lead on in the same term. Rules about who may lead: doyen allow.\n" +
+			"Run it on the host of a voter. Exit codes: 0 done, 1 refused, 3 the agent can't be reached.",
+		run: func(i *invocation) error {
+			if i.Args().Len() == 0 {
+				return i.settled("show the settings", func(ctx context.Context, c *client.Client) (api.Settings, error) { return c.Settings(ctx) })
+			}
+			if i.Args().First() != "set" {
+				return usage("write: doyen settings set lease=2s", "settings: %q is not known", i.Args().First())
+			}
+			request, err := settingsRequest(i.Args().Tail())
+			if err != nil {
+				return err
+			}
+			return i.settled("change the settings", func(ctx context.Context, c *client.Client) (api.Settings, error) {
+				return c.ChangeSettings(ctx, request)
+			})
+		},
+	}
+}
+
+func settingsRequest(pairs []string) (r api.SettingsRequest, err error) {
+	const hint = "write: doyen settings set lease=2s, or algorithm=ring"
+	if len(pairs) == 0 {
+		return r, usage(hint, "settings set: KEY=VALUE is missing")
+	}
+	for _, pair := range pairs {
+		key, value, _ := strings.Cut(pair, "=")
+		switch key {
+		case "lease":
+			lease, err := time.ParseDuration(value)
+			if err != nil || lease < time.Millisecond || lease > election.MaxLease || lease%time.Millisecond != 0 {
+				return r, usage(hint, "settings set: lease %q is not a duration of whole milliseconds up to %s", value, election.MaxLease)
+			}
+			r.LeaseMS = lease.Milliseconds()
+		case "algorithm":
+			if value != "bully" && value != "ring" {
+				return r, usage(hint, "settings set: algorithm %q is neither bully nor ring", value)
+			}
+			r.Algorithm = value
+		default:
+			return r, usage(hint, "settings set: %q is neither lease nor algorithm", key)
+		}
+	}
+	return r, nil
+}
+
+func allowCommand() command {
+	return command{
+		name: "allow", args: "ELECTION", max: 1,
+		usage: "say who may lead an election, in the whole cluster",
+		description: "Without --agents every agent may, without --max-priority with any priority; with neither the rule\n" +
+			"about the election goes. The voters of the cluster enforce it. An agent that may not lead any more hands\n" +
+			"over at once. `doyen settings` lists the rules.\n" +
+			"Run it on the host of a voter. Exit codes: 0 done, 1 refused, 3 the agent can't be reached.",
+		flags: []cli.Flag{
+			&cli.StringFlag{Name: "agents", Usage: "`NAMES` of the agents that may lead it, with commas"},
+			&cli.StringFlag{Name: "max-priority", Usage: "highest `PRIORITY` of a candidate", DefaultText: "any"},
+		},
+		run: func(i *invocation) error {
+			name := i.Args().First()
+			if !election.ValidName(name) {
+				return usage("write: doyen allow ELECTION --agents a,b", "allow: ELECTION is missing, or %q is no valid name", name)
+			}
+			var request api.AllowRequest
+			for agent := range strings.SplitSeq(i.String("agents"), ",") {
+				if agent = strings.TrimSpace(agent); agent != "" {
+					request.Agents = append(request.Agents, agent)
+				}
+			}
+			if i.IsSet("agents") && len(request.Agents) == 0 {
+				return usage("name one at least, as --agents a,b; without the flag every agent may", "allow: --agents is empty")
+			}
+			if text := i.String("max-priority"); text != "" {
+				n, err := strconv.Atoi(text)
+				if err != nil || n < 1 || n > election.MaxPriority {
+					return usage(fmt.Sprintf("use a whole number from 1 to %d", election.MaxPriority), "allow: --max-priority %q", text)
+				}
+				request.MaxPriority = n
+			}
+			return i.settled("change who may lead "+name, func(ctx context.Context, c *client.Client) (api.Settings, error) {
+				return c.Allow(ctx, name, request)
+			})
+		},
+	}
+}
+
+func (i *invocation) settled(what string, ask func(context.Context, *client.Client) (api.Settings, error)) error {
+	ctx, cancel := i.change()
+	defer cancel()
+	s, err := ask(ctx, i.client())
+	if err != nil {
+		return fmt.Errorf("%s: %w", what, err)
+	}
+	return i.answer(settingsTable(s))
+}
+
+// settingsTable writes what all agents agree on.
+func settingsTable(s api.Settings) string {
+	from := "this agent's configuration"
+	if s.Agreed {
+		from = "the roster"
+	}
+	text := table([][]string{{"SETTING", "VALUE", "FROM"}, {"algorithm", s.Algorithm, from}, {"lease", milliseconds(s.LeaseMS).String(), from}})
+	if len(s.Rights) == 0 {
+		return text + "any agent may lead any election\n"
+	}
+	rows := [][]string{{"ELECTION", "AGENTS", "MAX PRIORITY"}}
+	for _, r := range s.Rights {
+		agents, most := "any", "any"
+		if len(r.Agents) > 0 {
+			agents = strings.Join(r.Agents, ",")
+		}
+		if r.MaxPriority > 0 {
+			most = strconv.Itoa(r.MaxPriority)
+		}
+		rows = append(rows, []string{r.Election, agents, most})
+	}
+	return text + "\n" + table(rows)
+}
