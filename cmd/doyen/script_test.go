@@ -55,7 +55,7 @@ func TestScripts(t *testing.T) {
 // in the help.
 func TestTheCommandsAreThoseOfTheContract(t *testing.T) {
 	want := []string{"agent", "leader", "is-leader", "status", "members", "elections", "watch", "history", "plan",
-		"run", "resign", "transfer", "drain", "leave", "reload", "restart", "voters", "keygen", "keys", "version", "completion"}
+		"run", "resign", "transfer", "drain", "leave", "reload", "restart", "voters", "settings", "allow", "keygen", "keys", "version", "completion"}
 	var got []string
 	for _, c := range commands() {
 		got = append(got, c.name)
