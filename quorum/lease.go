@@ -85,6 +85,9 @@ func (l *Lease) Won() *election.Roster { return l.won }
 // End is until when the holder may act; 0 before a majority has promised.
 func (l *Lease) End() election.Instant { return l.earned }
 
+// Counted returns the voters that have promised at the roster's version, and since when.
+func (l *Lease) Counted() map[election.PeerID]election.Instant { return l.sends }
+
 // SupportedBy reports whether the voter has promised at the roster's version.
 func (l *Lease) SupportedBy(voter election.PeerID) bool {
 	_, ok := l.sends[voter]

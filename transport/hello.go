@@ -115,6 +115,13 @@ func (f helloFrame) hello() Hello {
 	return h
 }
 
+// greeting is the hello to send now.
+func (t *Transport) greeting() Hello {
+	h := t.hello
+	h.Follows = t.follows != nil && t.follows()
+	return h
+}
+
 // isLater reports whether the sender is a later life of its lineage than the first.
 func (h Hello) isLater() bool { return h.Run != 0 && uint64(h.Run) != uint64(h.Lineage) }
 

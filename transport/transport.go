@@ -108,9 +108,6 @@ func New(c Config) (*Transport, error) {
 	if c.Accept == nil {
 		c.Accept = func(election.PeerID, Hello) error { return nil }
 	}
-	if c.Follows == nil {
-		c.Follows = func() bool { return false }
-	}
 	c.Hello.Level = Level
 	if c.Hello.Run == 0 {
 		c.Hello.Run = election.RunID(c.Hello.Lineage)
@@ -300,13 +297,6 @@ func (t *Transport) Send(to election.PeerID, m election.Message) bool {
 		return false
 	}
 	return true
-}
-
-// greeting is the hello to send now.
-func (t *Transport) greeting() Hello {
-	h := t.hello
-	h.Follows = t.follows()
-	return h
 }
 
 // levelOf is the feature level from which on a peer knows the message.

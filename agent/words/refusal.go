@@ -173,7 +173,7 @@ func obstacle(o election.Obstacle) string {
 	case election.NotAllowed:
 		return "the cluster's rights do not let it, or not with its priority: see doyen settings"
 	case election.OlderVersion:
-		return "its version does not know what the roster says: upgrade it"
+		return "its version does not know all that the roster has: upgrade it"
 	}
 	return "it does not answer"
 }

@@ -19,7 +19,7 @@ func settingsCommand() command {
 		name: "settings", args: "[set KEY=VALUE...]", max: 3, words: []string{"set"},
 		usage: "show what all agents agree on, or change it while they run",
 		description: "The keys are lease, as in lease=2s, and algorithm, bully or ring. All agents follow, whatever their\n" +
-			"own configuration says, and leaders lead on in the same term. Rules about who may lead: doyen allow.\n" +
+			"own configuration has, and leaders lead on in the same term. Rules about who may lead: doyen allow.\n" +
 			"Run it on the host of a voter. Exit codes: 0 done, 1 refused, 3 the agent can't be reached.",
 		run: func(i *invocation) error {
 			if i.Args().Len() == 0 {
@@ -80,7 +80,7 @@ func allowCommand() command {
 		run: func(i *invocation) error {
 			name := i.Args().First()
 			if !election.ValidName(name) {
-				return usage("write: doyen allow ELECTION --agents a,b", "allow: ELECTION is missing, or %q is no valid name", name)
+				return usage("write: doyen allow ELECTION --agents a,b", "allow: ELECTION is missing, or %q is not a valid name", name)
 			}
 			var request api.AllowRequest
 			for agent := range strings.SplitSeq(i.String("agents"), ",") {
@@ -94,7 +94,7 @@ func allowCommand() command {
 			if text := i.String("max-priority"); text != "" {
 				n, err := strconv.Atoi(text)
 				if err != nil || n < 1 || n > election.MaxPriority {
-					return usage(fmt.Sprintf("use a whole number from 1 to %d", election.MaxPriority), "allow: --max-priority %q", text)
+					return usage(fmt.Sprintf("use an integer from 1 to %d", election.MaxPriority), "allow: --max-priority %q", text)
 				}
 				request.MaxPriority = n
 			}
