@@ -18,7 +18,7 @@ var limits = []struct {
 	code, comments int      // lines
 }{
 	{"the heart", []string{"election", "bully", "ring", "failuredetector", "quorum", "contest", "elector"}, 7600, 1270},
-	{"the testbed", []string{"testbed", "cmd/testbed"}, 24150, 2420},
+	{"the testbed", []string{"testbed", "cmd/testbed"}, 24250, 2420},
 }
 
 // In lines: what fits in a head. A test may be longer than a function, for its
