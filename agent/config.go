@@ -70,8 +70,8 @@ type Config struct {
 
 	// Reread returns the configuration as it is now, resolved and valid; nil: a reload is refused.
 	// Each element of Hangups asks for a reload.
-	Reread  func() (Config, error)
-	Hangups <-chan os.Signal
+	Reread  func() (Config, error) `json:"-"` // an encoded Config has neither
+	Hangups <-chan os.Signal       `json:"-"`
 
 	// GuardHooks has a guard process end hook runs at their deadline even if the agent is frozen
 	// or killed. The main function must call hook.Guard. No flag sets GuardHooks.

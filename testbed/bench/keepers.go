@@ -83,7 +83,7 @@ func (b *bench) obituaries(ctx context.Context) error {
 // loseProgram removes the program file of the agent that leads, and kills the agent. It returns
 // the instant just before that, and the one at which its end was known, to its keeper too.
 func (r *rig) loseProgram(ctx context.Context, name string) (leader *hosts.Host, at, knew election.Instant, err error) {
-	leader, _, err = r.settled(ctx, name)
+	leader, _, err = r.settled(ctx, name, longLife)
 	if err != nil {
 		return nil, 0, 0, err
 	}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os/exec"
-	"slices"
 	"syscall"
 	"time"
 
@@ -66,7 +65,7 @@ func (b *bench) keeping() hosts.Config {
 
 // life ends the process of the agent on whose host a program leads, and measures the consequences.
 func (b *bench) life(ctx context.Context, t *contenders, what string, end syscall.Signal) error {
-	leader, was, err := t.settled(ctx, contested)
+	leader, was, err := t.settled(ctx, contested, longLife-t.lease) // cost has waited for a lease
 	if err != nil {
 		return err
 	}
@@ -100,7 +99,7 @@ func (b *bench) restarts(ctx context.Context) error {
 	b.on.Agents = rolling
 	return b.kept(ctx, func(t *contenders) error {
 		return b.repeat(what, b.rounds(2), func() error {
-			leader, was, err := t.settled(ctx, contested)
+			leader, was, err := t.settled(ctx, contested, longLife-t.lease)
 			if err != nil {
 				return err
 			}
@@ -121,10 +120,10 @@ func (b *bench) restarts(ctx context.Context) error {
 	})
 }
 
-// settled waits until there is a leader, and all agents are old enough to be followed at once.
-// It returns the host that leads, and what is known there.
-func (r *rig) settled(ctx context.Context, name string) (*hosts.Host, api.Election, error) {
-	if err := observe.Sleep(ctx, longLife+time.Duration(r.rng.Int64N(int64(r.lease/4)))); err != nil {
+// settled waits for that time, and then until there is a leader. It returns the host that leads,
+// and what is known there.
+func (r *rig) settled(ctx context.Context, name string, d time.Duration) (*hosts.Host, api.Election, error) {
+	if err := observe.Sleep(ctx, d+time.Duration(r.rng.Int64N(int64(r.lease/4)))); err != nil {
 		return nil, api.Election{}, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
@@ -163,7 +162,7 @@ func (t *contenders) cost(ctx context.Context, leader *hosts.Host, was api.Elect
 		if err != nil {
 			return nil, err
 		}
-		changes, gap = 1, time.Duration(entry.VacantMS)*time.Millisecond
+		changes, gap = 1, time.Duration(entry.GapMS)*time.Millisecond
 	}
 	paused, together, err := t.acted(at, now)
 	return []value{{Value: changes, Unit: leadsLost}, took(gap, noLeader), took(paused, perPause), took(together, overlapped)}, err
@@ -223,8 +222,7 @@ func pidOf(ctx context.Context, h *hosts.Host) (int, error) {
 func lastChange(ctx context.Context, h *hosts.Host, name string) (api.Transition, error) {
 	c := client.New(h.Config().Socket)
 	defer c.Close()
-	all, err := c.History(ctx, name, 0)
-	all = slices.DeleteFunc(all, func(t api.Transition) bool { return t.Type == api.ChangeCommand })
+	all, err := c.History(ctx, name, 1)
 	if err != nil || len(all) == 0 {
 		return api.Transition{}, errors.Join(err, errors.New("there is no history"))
 	}

@@ -339,3 +339,25 @@ func TestTwoBuildsAreMeasuredInTurns(t *testing.T) {
 		t.Errorf("%d results of the build before, %d of the other one", len(before.Results), len(after.Results))
 	}
 }
+
+func TestATargetOfNinetyPercentSparesATenth(t *testing.T) {
+	f := Figure{Samples: append(make([]float64, 18), 5, 7)}
+	for of, want := range map[string]float64{ofMedian: 0, ofP90: 0, ofP95: 5, ofP99: 7, ofMax: 7} {
+		if got := f.Value(of); got != want {
+			t.Errorf("%s is %v, want %v", of, got, want)
+		}
+	}
+}
+
+func TestFiguresOfLivesHaveWordsAndTargets(t *testing.T) {
+	for _, p := range []Point{three, {3, "bully", "local"}} {
+		for _, name := range []string{"Life/end=kill", "Life/end=panic", "Life/end=hang", "Restart"} {
+			for _, unit := range []string{leadsLost, noLeader, perPause, overlapped, perLife} {
+				m := measureOf(name, unit, p)
+				if m.what == name || len(m.targets) == 0 && unit != perLife {
+					t.Errorf("%s in %s on %s: %q, at most %v", name, unit, p, m.what, m.targets)
+				}
+			}
+		}
+	}
+}
