@@ -29,6 +29,27 @@ func TestK4TheNextLifeGoesOnHandingOver(t *testing.T) {
 	}
 }
 
+func TestK4aTheNextLifeClaimsNoHandOverThatMetASuspend(t *testing.T) {
+	s := newSolo(t, nil).leader()
+	s.step(election.Transfer{Election: election.Default, To: "c"})
+	s.step(election.Suspended{})
+	n := s.dies(nil).meets()
+	n.pass(2 * testTiming.Heartbeat)
+	if beats := sentTo[election.Heartbeat](n.sent, "b"); len(beats) != 0 {
+		t.Errorf("claims %+v: how long that lease still runs nobody knows", beats[0].Claims)
+	}
+}
+
+func TestK4cTermsAskedForInForgottenElectionsAreNotAskedForAgain(t *testing.T) {
+	s := newSolo(t, nil)
+	n := s.dies(func(_ *Config, past *election.Past) { past.Spent = 7 }).meets() // in vain: no voter knows of it
+	n.campaign("jobs")
+	n.answerRound()
+	if got := asked(n.sent, "jobs"); got != 8 {
+		t.Fatalf("asks for term %d, want 8", got)
+	}
+}
+
 func TestK4WhatHasEndedMeanwhileIsReleasedAndNotLed(t *testing.T) {
 	for name, end := range map[string]func(*solo){
 		"led":         func(*solo) {},

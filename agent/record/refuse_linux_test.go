@@ -119,6 +119,38 @@ func TestARecordOfAnotherHostOrAgentIsRefused(t *testing.T) {
 	die(t, r)
 }
 
+// The number of a file is unique on its device alone.
+func TestK3ARecordOfAnotherFileIsRefused(t *testing.T) {
+	here, err := thisHost()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := config(inTmpfs(t), 7)
+	f, err := os.Create(c.Path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	for name, other := range map[string]struct {
+		device, inode uint64
+		want          error
+	}{
+		"the same":         {0, 0, nil},
+		"on other devices": {1, 0, errOtherFile},
+		"another inode":    {0, 1, errOtherFile},
+	} {
+		head, err := newHeader(c, here, f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		head.device += other.device
+		head.inode += other.inode
+		if err := head.judge(c.Peer, here, f); !errors.Is(err, other.want) {
+			t.Errorf("%s: %v, want %v", name, err, other.want)
+		}
+	}
+}
+
 // K2: the lock is the kernel's word that the life before has ended.
 func TestALifeThatRunsKeepsItsRecord(t *testing.T) {
 	c := config(inTmpfs(t), 7)
