@@ -28,6 +28,7 @@ const (
 	warnRenamed      = "renamed"        // the roster knows this agent by another name
 	warnDisk         = "disk_failing"
 	warnFormation    = "formation"          // the elector's: there is no first roster yet
+	warnQuorum       = "quorum_lost"        // the elector's: nobody can lead
 	warnPages        = "lease_page"         // a lease page is missing
 	warnNoRecord     = "no_record"          // there is no record for the next life
 	warnShared       = "data_dir_shared"    // another process writes to the data directory
@@ -60,7 +61,7 @@ type warnings struct {
 
 	core    []api.Warning // the elector's and the network's, as of the last update
 	problem string
-	current []api.Warning    // sorted by code; replaced, never changed
+	current []api.Warning    // sorted by urgency and code; replaced, never changed
 	begun   map[string]begun // by code and message, of the warnings in force
 	dueAt   election.Instant // update again then; Never if there is no need
 }
@@ -204,10 +205,18 @@ func (w *warnings) update(now election.Instant, core []api.Warning, problem stri
 		}
 	}
 	slices.SortFunc(all, func(a, b api.Warning) int {
-		return cmp.Or(strings.Compare(a.Code, b.Code), strings.Compare(a.Message, b.Message))
+		return cmp.Or(urgency(a)-urgency(b), strings.Compare(a.Code, b.Code), strings.Compare(a.Message, b.Message))
 	})
 	w.replace(now, slices.Compact(all))
 	return w.current
+}
+
+// urgency puts the warning first without whose end nobody can lead.
+func urgency(w api.Warning) int {
+	if w.Code == warnQuorum {
+		return 0
+	}
+	return 1
 }
 
 // replace logs the warnings that have become due or have ended, and keeps when each started.

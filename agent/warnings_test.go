@@ -45,6 +45,24 @@ func TestWarningsAreLoggedOnceAndOnlyIfTheyLast(t *testing.T) {
 	})
 }
 
+// Nothing else matters as much, however the codes sort.
+func TestALostQuorumIsTheFirstWarning(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, nil).start(t)
+		r.shows(func(s *elector.Status) {
+			s.Warnings = []elector.Warning{{Code: "disk_failing"}, {Code: "quorum_lost"}, {Code: "voter_behind", Agent: "b"}}
+		}, "")
+		var got []string
+		for _, w := range r.loop.Picture().Warnings {
+			got = append(got, w.Code)
+		}
+		if strings.Join(got, " ") != "quorum_lost disk_failing voter_behind" {
+			t.Errorf("listed as %v", got)
+		}
+		r.cancel()
+	})
+}
+
 // A data directory that is used under another name goes on being a voter, under
 // the old one.
 func TestAnAgentThatRunsUnderAnotherNameThanTheRostersSaysSo(t *testing.T) {

@@ -176,6 +176,11 @@ func TestAVoterIsNotAskedForWhileOneIsBeingAdded(t *testing.T) {
 	if !s.warns("quorum_edge") {
 		t.Fatal("no quorum_edge, though d is missing")
 	}
+	for _, w := range s.e.Status(s.now).Warnings {
+		if w.Code == "quorum_edge" && w.Voters != "d" {
+			t.Errorf("%q are missing, want d", w.Voters)
+		}
+	}
 }
 
 func TestADrainedAgentChangesTheVotersAndLeadsNothingElse(t *testing.T) {

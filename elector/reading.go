@@ -124,18 +124,20 @@ func (e *Elector) quorumStatus() QuorumStatus {
 	}
 	voters := e.roster.Counted()
 	q.Voters, q.Needed = len(voters), quorum.Majority(len(voters))
-	supports := func(id election.PeerID) bool { return e.reachable(id) && !e.withheld[id] }
-	q.Exists = quorum.Confirmed(e.roster, supports)
+	q.Exists = quorum.Confirmed(e.roster, e.supports)
 	for _, v := range voters {
-		if !supports(v.Peer) {
+		if !e.supports(v.Peer) {
 			continue
 		}
 		q.Reachable++
-		without := func(id election.PeerID) bool { return id != v.Peer && supports(id) }
+		without := func(id election.PeerID) bool { return id != v.Peer && e.supports(id) }
 		q.Edge = q.Edge || q.Exists && !quorum.Confirmed(e.roster, without)
 	}
 	return q
 }
+
+// supports reports whether a voter counts towards the quorum.
+func (e *Elector) supports(id election.PeerID) bool { return e.reachable(id) && !e.withheld[id] }
 
 // Status is an immutable picture of what one agent knows, for readers outside the loop.
 // Deadlines are instants: a reader computes the rest of a lease when it answers, so a loop
@@ -200,7 +202,7 @@ type Warning struct {
 	Cluster string          // the cluster that the agent belongs to
 	Own     string          // the cluster that this agent belongs to
 	Former  bool            // this agent may have been a voter of that cluster
-	Voters  string          // the voters that the agent reports, or that this one was started with
+	Voters  string          // the voters that the agent reports, that this one was started with, or that are missing
 	Doubt   Doubt           // why these voters are not adopted
 	Forming quorum.Problem  // why there is no roster yet
 	Barred  election.Barred

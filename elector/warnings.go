@@ -86,11 +86,16 @@ func (e *Elector) warnOfVoters(ws []Warning, q QuorumStatus) []Warning {
 	}
 	switch {
 	case !q.Exists:
-		ws = append(ws, Warning{Code: "quorum_lost"})
+		ws = append(ws, Warning{Code: "quorum_lost", Voters: e.missing()})
 	case q.Edge && q.Voters > 1 && (q.Reachable < q.Voters || !e.roster.Joint()):
-		ws = append(ws, Warning{Code: "quorum_edge"})
+		ws = append(ws, Warning{Code: "quorum_edge", Voters: e.missing()})
 	}
 	return ws
+}
+
+// missing names the voters that do not count towards the quorum.
+func (e *Elector) missing() string {
+	return strings.Join(election.Names(e.roster.Counted(), func(v election.Voter) bool { return !e.supports(v.Peer) }), ", ")
 }
 
 // otherVoters reports whether this agent was started with other voters than those of the

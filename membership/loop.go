@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"net/netip"
 	"reflect"
+	"slices"
 	"time"
 )
 
@@ -147,6 +148,11 @@ func (l *loop) read(now time.Time) {
 	l.asker.ask(l.assemble.doubted, live, now)
 	if len(view.Members) <= 1 {
 		refused = append(refused, l.joiner.unreached(now)...)
+	}
+	for _, m := range view.Members {
+		if !slices.ContainsFunc(l.last.Members, func(o Member) bool { return o.Peer == m.Peer && o.Run == m.Run }) {
+			l.ledger.arrive(m.GossipAddr.Addr())
+		}
 	}
 	l.ledger.settle(now, refused)
 	l.ledger.hear(now, l.m.wire.noise.Swap(0))

@@ -82,6 +82,16 @@ func (l *ledger) settle(now time.Time, refused []Refusal) {
 	}
 }
 
+// arrive forgets the hints about a host whose agent has become a member: it was repaired. If
+// another agent of that host is refused, its next message brings the hint back.
+func (l *ledger) arrive(host netip.Addr) {
+	for k, s := range l.current {
+		if !s.until.IsZero() && k.addr.Addr() == host {
+			delete(l.current, k)
+		}
+	}
+}
+
 // note records a hint. It drops the port: each message of a host with another key or cluster
 // may have a new one. A hint about an agent that is wanted takes the place of a stranger's.
 func (l *ledger) note(now time.Time, r Refusal, wanted bool) {

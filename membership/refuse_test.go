@@ -243,6 +243,24 @@ func TestLedgerSaysWhatTheNewestViewRefuses(t *testing.T) {
 	}
 }
 
+// A host that was refused, and is a member now, is not refused any more.
+func TestLedgerForgetsAHostThatHasBecomeAMember(t *testing.T) {
+	l, now := newLedger(), time.Unix(1000, 0)
+	for _, host := range []string{"10.0.0.2:7", "10.0.0.3:7"} {
+		l.note(now, Refusal{Cause: CauseClusterKey, Addr: netip.MustParseAddrPort(host), Err: errors.New(host)}, false)
+	}
+	l.hear(now, fewNoise)
+	l.arrive(netip.MustParseAddr("10.0.0.2"))
+	l.settle(now, nil)
+	var left []string
+	for _, r := range l.list() {
+		left = append(left, r.Addr.String())
+	}
+	if len(left) != 2 || left[1] != "10.0.0.3:0" && left[1] != "10.0.0.3:7" {
+		t.Errorf("left are %v, want the other host and the noise", left)
+	}
+}
+
 func TestLedgerIsBoundedAndForgetsHints(t *testing.T) {
 	l, now := newLedger(), time.Unix(1000, 0)
 	hint := func(i int) Refusal {

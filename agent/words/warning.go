@@ -39,11 +39,12 @@ func warning(s *elector.Status, name string, ws []elector.Warning) string {
 		return changed(ws)
 	case "quorum_edge":
 		if s.Quorum.Reachable < s.Quorum.Voters {
-			return "if one more voter is lost, nobody can lead: bring the missing voters back"
+			return "if one more voter is lost, nobody can lead: bring the missing voters back" + bracketed(w.Voters)
 		}
 		return fmt.Sprintf("with %d voters, none may be lost: add another with doyen voters add", s.Quorum.Voters)
 	case "quorum_lost":
-		return "a majority of the voters can't be reached: nobody can lead until more voters are back"
+		return "a majority of the voters can't be reached: nobody can lead until more voters are back" + bracketed(w.Voters) +
+			". Start their agents, or repair the network between the hosts"
 	case "roster_doubted":
 		return doubted(s, name, ws)
 	case "voter_behind":
@@ -71,6 +72,14 @@ func warning(s *elector.Status, name string, ws []elector.Warning) string {
 			w.Voters, strings.Join(names(s.Roster, ""), ","))
 	}
 	return barred(w.Barred)
+}
+
+// bracketed adds names to a sentence, if there are any.
+func bracketed(names string) string {
+	if names == "" {
+		return ""
+	}
+	return " (" + names + " can't be reached)"
 }
 
 // barred says why an agent may neither vote nor lead until it is restarted.

@@ -104,7 +104,7 @@ func commands() []command {
 	return []command{
 		agentCommand(),
 		leaderCommand(), isLeaderCommand(),
-		statusCommand(), membersCommand(), electionsCommand(), watchCommand(), historyCommand(), planCommand(),
+		statusCommand(), membersCommand(), electionsCommand(), campaignsCommand(), watchCommand(), historyCommand(), planCommand(),
 		runCommand(), resignCommand(), transferCommand(), drainCommand(), leaveCommand(), reloadCommand(), restartCommand(), votersCommand(), settingsCommand(), allowCommand(),
 		keygenCommand(), keysCommand(), versionCommand(), completionCommand(),
 	}

@@ -11,8 +11,9 @@ import (
 	"github.com/doyen-election/doyen/api"
 )
 
-// timeOfDay is how a table writes a time: local, to the millisecond; the year is in the JSON.
-const timeOfDay = "01-02 15:04:05.000"
+// timeOfDay is how a table writes a time: local, to the millisecond. The date goes before it,
+// unless everything is of today; the year is in the JSON.
+const timeOfDay = "15:04:05.000"
 
 func historyCommand() command {
 	return command{
@@ -52,15 +53,19 @@ func history(i *invocation) error {
 	if err != nil {
 		return fmt.Errorf("ask for the history: %w", err)
 	}
-	return i.answer(historyTable(list, name, i.Bool("evidence")))
+	return i.answer(historyTable(list, name, i.Bool("evidence"), time.Now()))
 }
 
-func historyTable(list []api.Transition, name string, evidence bool) string {
+func historyTable(list []api.Transition, name string, evidence bool, now time.Time) string {
 	if len(list) == 0 && name != "" {
 		return "no changes of " + name + " since this agent started\n"
 	}
 	if len(list) == 0 {
 		return "no changes: nobody has led since this agent started\n"
+	}
+	layout := timeOfDay
+	if list[0].Time.Local().Format(time.DateOnly) != now.Local().Format(time.DateOnly) { // the oldest
+		layout = "01-02 " + timeOfDay
 	}
 	rows := [][]string{{"TIME", "ELECTION", "LEADER", "TERM", "GAP", "NONE", "WHY"}}
 	for _, t := range list {
@@ -71,7 +76,7 @@ func historyTable(list []api.Transition, name string, evidence bool) string {
 		if t.Type == api.ChangeCommand && t.Term == 0 {
 			term = ""
 		}
-		rows = append(rows, []string{t.Time.Local().Format(timeOfDay), t.Election, who, term, gapText(t.GapMS), gapText(t.VacantMS), t.Reason})
+		rows = append(rows, []string{t.Time.Local().Format(layout), t.Election, who, term, gapText(t.GapMS), gapText(t.VacantMS), t.Reason})
 	}
 	if !evidence {
 		return table(rows)

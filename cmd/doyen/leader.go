@@ -21,9 +21,10 @@ func leaderCommand() command {
 func isLeaderCommand() command {
 	return command{
 		name: "is-leader", args: "[ELECTION]", max: 1,
-		usage:       "show by the exit code whether this agent leads, for scripts and cron",
-		description: "Prints nothing. Exit codes: 0 this agent leads, 1 another leads, 2 none or no quorum, 3 the agent can't be reached.",
-		run:         isLeader,
+		usage: "show by the exit code whether this agent leads, for scripts and cron",
+		description: "Prints nothing, except on stderr if no agent has ever been a candidate in that election: the name may be wrong.\n\n" +
+			"Exit codes: 0 this agent leads, 1 another leads, 2 none or no quorum, 3 the agent can't be reached.",
+		run: isLeader,
 	}
 }
 
@@ -74,6 +75,9 @@ func isLeader(i *invocation) error {
 	defer cancel()
 	leads, e, err := i.client().IsLeader(ctx, name)
 	switch {
+	case unheard(err):
+		return &failure{code: exitNone, what: "ask who leads " + name, err: errors.New("nobody knows an election of that name"),
+			hint: "if the name is right, it has no candidate yet: `doyen elections` lists the elections"}
 	case unknown(err):
 		return silentExit{exitNone}
 	case err != nil:
@@ -87,6 +91,12 @@ func isLeader(i *invocation) error {
 		return silentExit{exitNone}
 	}
 	return silentExit{exitFailed}
+}
+
+// unheard reports whether the agent knows no such election.
+func unheard(err error) bool {
+	refused, ok := errors.AsType[*client.APIError](err)
+	return ok && refused.Code == api.CodeNotFound
 }
 
 // unknown reports whether a refusal means that no leader is known: the election never had a

@@ -27,31 +27,34 @@ func members(i *invocation) error {
 }
 
 func membersTable(list []api.Member, now time.Time) string {
-	rows := [][]string{{"NAME", "STATUS", "PRIORITY", "VOTER", "CANDIDATE", "CONNECTED", "RTT", "AGE", "GOSSIP", "PEER", "VERSION"}}
+	rows := [][]string{{"NAME", "STATUS", "VOTER", "PRIORITY", "LINK", "AGE", "ADDRESS", "VERSION"}}
 	for _, m := range list {
 		joined := ""
 		if !m.JoinedAt.IsZero() {
 			joined = age(now.Sub(m.JoinedAt))
 		}
 		priority := "" // only a candidate has one
-		if m.Candidate {
+		switch {
+		case m.Drained:
+			priority = "DRAINED"
+		case m.Candidate:
 			priority = strconv.Itoa(m.Priority)
 		}
-		rows = append(rows, []string{
-			m.Name, m.Status, priority, yesNo(m.Voter), yesNo(m.Candidate), yesNo(m.Connected),
-			roundTrip(m.RTTMS), joined, m.GossipAddr, m.PeerAddr, m.Version,
-		})
+		rows = append(rows, []string{m.Name, m.Status, yesNo(m.Voter), priority, linkText(m), joined, m.GossipAddr, m.Version})
 	}
 	return table(rows)
 }
 
-// roundTrip writes a round trip, which is rounded up; 0 means that none was measured.
-func roundTrip(ms int64) string {
+// linkText tells whether there is a direct connection, and the round trip of gossip, which is
+// rounded up; 0 means that none was measured.
+func linkText(m api.Member) string {
 	switch {
-	case ms <= 0:
-		return ""
-	case ms == 1:
+	case !m.Connected:
+		return "down"
+	case m.RTTMS <= 0:
+		return "up"
+	case m.RTTMS == 1:
 		return "<1ms"
 	}
-	return fmt.Sprintf("%dms", ms)
+	return fmt.Sprintf("%dms", m.RTTMS)
 }

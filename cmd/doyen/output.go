@@ -8,7 +8,7 @@ package main
 //   - --output json is the body of the socket API as it came, and a newline. `watch`
 //     writes one line for each change. `status` makes two calls and writes the fields of
 //     both answers as one object. The commands that ask no agent write one object.
-//   - Tables have a header in capitals, two spaces between columns, no spaces at the
+//   - Tables fit a line of 80 columns where names are of ordinary length. They have a header in capitals, two spaces between columns, no spaces at the
 //     end of a line, and "-" for an empty cell. They are for people and may change;
 //     scripts use json.
 //   - Durations are written 3m12s, short leases 812ms.
@@ -50,6 +50,22 @@ func (s *shell) print(format string, args ...any) error {
 // printRaw writes a JSON body as it came.
 func (s *shell) printRaw(body []byte) error {
 	return s.write(append(bytes.TrimRight(body, "\n"), '\n'))
+}
+
+// lineWidth is how wide a table is, at most, with names of ordinary length.
+const lineWidth = 80
+
+// width is how wide the columns of a table are, without the last one.
+func width(rows [][]string) int {
+	sum := 0
+	for column := range rows[0][1:] {
+		widest := 0
+		for _, row := range rows {
+			widest = max(widest, len(orDash(printable(row[column]))))
+		}
+		sum += widest + 2
+	}
+	return sum
 }
 
 // table renders rows, the first being the header, in aligned columns.
@@ -112,6 +128,13 @@ func yesNo(b bool) string {
 		return "yes"
 	}
 	return "no"
+}
+
+func upDown(b bool) string {
+	if b {
+		return "up"
+	}
+	return "down"
 }
 
 // palette colours text if it is on.

@@ -97,16 +97,45 @@ func TestMembersTableShowsAgesAndGaps(t *testing.T) {
 	got := membersTable([]api.Member{
 		{Name: "a", Status: api.StatusAlive, Priority: 100, JoinedAt: now.Add(-192 * time.Second), Voter: true, Candidate: true,
 			Connected: true, RTTMS: 13, GossipAddr: "10.0.0.1:7946", PeerAddr: "10.0.0.1:7947", Version: "0.1.0"},
-		{Name: "longer\x1b[2J", Status: api.StatusDead},
+		{Name: "longer\x1b[2J", Status: api.StatusDead, Candidate: true, Priority: 100, Drained: true},
 	}, now)
 	want := "" +
-		"NAME         STATUS  PRIORITY  VOTER  CANDIDATE  CONNECTED  RTT   AGE    GOSSIP         PEER           VERSION\n" +
-		"a            alive   100       yes    yes        yes        13ms  3m12s  10.0.0.1:7946  10.0.0.1:7947  0.1.0\n" +
-		"longer?[2J   dead    -         no     no         no         -     -      -              -              -\n"
+		"NAME         STATUS  VOTER  PRIORITY  LINK  AGE    ADDRESS        VERSION\n" +
+		"a            alive   yes    100       13ms  3m12s  10.0.0.1:7946  0.1.0\n" +
+		"longer?[2J   dead    no     DRAINED   down  -      -              -\n"
 	want = strings.ReplaceAll(strings.ReplaceAll(want, "NAME         ", "NAME        "), "a            ", "a           ")
 	want = strings.ReplaceAll(want, "longer?[2J   ", "longer?[2J  ")
 	if got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
+// With names, addresses and numbers as they are on most hosts.
+func TestTablesFitALineOfATerminal(t *testing.T) {
+	now := time.Now()
+	leader := &api.Leader{Name: "db-eu-01"}
+	id := "12D3KooW" + strings.Repeat("x", 44)
+	for name, text := range map[string]string{
+		"members": membersTable([]api.Member{{Name: "db-eu-01", Status: api.StatusSuspect, Priority: 100, Drained: true, JoinedAt: now.Add(-400 * time.Hour),
+			Connected: true, RTTMS: 130, GossipAddr: "192.168.100.101:7946", PeerAddr: "192.168.100.101:7947", Version: "0.3.0"}}, now),
+		"elections": electionsTable([]api.Election{{Election: "payments-eu", State: api.StateFollowing, Leader: leader, Term: 1234567, Authority: api.AuthorityLease,
+			LeaseRemainingMS: 5999, ViewAgeMS: 199, Candidates: []string{"db-eu-01", "db-eu-02", "db-eu-03", "db-eu-04"}}}),
+		"voters": votersTable(api.Voters{Voters: []api.Voter{{Name: "db-eu-01", ID: id}}, Next: []api.Voter{{Name: "db-eu-02", ID: id[:51] + "y"}}}),
+		"history": historyTable([]api.Transition{{Time: now, Election: "default", Leader: leader, Term: 12345, GapMS: 59400, VacantMS: 999, Reason: "released by its leader"},
+			{Time: now, Election: "default", Term: 12345, Reason: "lease expired"}}, "", false, now),
+		"campaigns": campaignsTable([]api.Campaign{{Election: "payments-eu", Term: 12345, Priority: 1000000, PID: 4194303, UID: 65534, Since: now.Add(-59 * time.Minute),
+			Meta: strings.Repeat("payments ", 20)}}, now),
+	} {
+		for line := range strings.Lines(text) {
+			if n := len([]rune(strings.TrimSuffix(line, "\n"))); n > lineWidth {
+				t.Errorf("%s: %d columns: %s", name, n, line)
+			}
+		}
+	}
+	for room, want := range map[int]string{80: "a1,b2,c3", 8: "a1,b2,c3", 7: "a1,+2", 6: "a1,+2", 0: "a1,+2"} {
+		if got := some([]string{"a1", "b2", "c3"}, room); got != want {
+			t.Errorf("%d columns: %s, want %s", room, got, want)
+		}
 	}
 }
 

@@ -54,7 +54,7 @@ func TestScripts(t *testing.T) {
 // Every command that this release has, and no other, stands
 // in the help.
 func TestTheCommandsAreThoseOfTheContract(t *testing.T) {
-	want := []string{"agent", "leader", "is-leader", "status", "members", "elections", "watch", "history", "plan",
+	want := []string{"agent", "leader", "is-leader", "status", "members", "elections", "campaigns", "watch", "history", "plan",
 		"run", "resign", "transfer", "drain", "leave", "reload", "restart", "voters", "settings", "allow", "keygen", "keys", "version", "completion"}
 	var got []string
 	for _, c := range commands() {

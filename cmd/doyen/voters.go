@@ -91,18 +91,18 @@ func votersTable(roster api.Voters) string {
 		stays[v.ID] = true
 	}
 	known := map[string]bool{}
-	rows := [][]string{{"NAME", "CONNECTED", "CHANGE", "ID"}}
+	rows := [][]string{{"NAME", "LINK", "CHANGE", "ID"}}
 	for _, v := range roster.Voters {
 		known[v.ID] = true
 		change := ""
 		if len(roster.Next) > 0 && !stays[v.ID] {
 			change = "leaves"
 		}
-		rows = append(rows, []string{v.Name, yesNo(v.Connected), change, v.ID})
+		rows = append(rows, []string{v.Name, upDown(v.Connected), change, v.ID})
 	}
 	for _, v := range roster.Next {
 		if !known[v.ID] {
-			rows = append(rows, []string{v.Name, yesNo(v.Connected), "joins", v.ID})
+			rows = append(rows, []string{v.Name, upDown(v.Connected), "joins", v.ID})
 		}
 	}
 	slices.SortFunc(rows[1:], func(a, b []string) int { return cmp.Compare(a[0], b[0]) })
