@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"time"
@@ -45,16 +46,21 @@ func membersTable(list []api.Member, now time.Time) string {
 	return table(rows)
 }
 
-// linkText tells whether there is a direct connection, and the round trip of gossip, which is
-// rounded up; 0 means that none was measured.
+// linkText tells whether there is a direct connection, and the round trip of gossip.
 func linkText(m api.Member) string {
-	switch {
-	case !m.Connected:
+	if !m.Connected {
 		return "down"
-	case m.RTTMS <= 0:
-		return "up"
-	case m.RTTMS == 1:
+	}
+	return cmp.Or(roundTrip(m.RTTMS), "up")
+}
+
+// roundTrip writes a round trip, which is rounded up; 0 means that none was measured.
+func roundTrip(ms int64) string {
+	switch {
+	case ms <= 0:
+		return ""
+	case ms == 1:
 		return "<1ms"
 	}
-	return fmt.Sprintf("%dms", m.RTTMS)
+	return fmt.Sprintf("%dms", ms)
 }
