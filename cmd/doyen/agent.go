@@ -124,10 +124,13 @@ func checkConfig(i *invocation) error {
 	found, wrong := gatherAll(i)
 	if !found.unread {
 		for _, err := range found.config.Mistakes() {
-			wrong = append(wrong, checkedAsRoot(found.blame(err)))
+			wrong = append(wrong, found.blame(err))
 		}
 	}
 	if len(wrong) > 0 {
+		for i, err := range wrong {
+			wrong[i] = checkedAsRoot(err)
+		}
 		return mistakes(wrong)
 	}
 	config, err := found.config.Resolve()
