@@ -40,6 +40,7 @@ import (
 	mathrand "math/rand/v2"
 	"net/netip"
 	"os"
+	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -165,6 +166,9 @@ func (a *agent) start() error {
 	}
 	if err := a.newCore(state, hub); err != nil {
 		return errors.Join(err, socket.Close())
+	}
+	if err := a.loop.history.Keep(filepath.Join(a.cfg.DataDir, "history"), func(err error) { a.logger.Warn(err.Error()) }); err != nil {
+		a.logger.Warn(err.Error())
 	}
 	a.server = a.newServer(hub)
 	if err := a.listenTCP(a.cfg.HTTP); err != nil {

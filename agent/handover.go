@@ -41,6 +41,7 @@ func (a *agent) run(ctx context.Context, stderr io.Writer) error {
 	running.Go(func() { a.writer.run(loopCtx) })
 	running.Go(func() { a.loop.run(loopCtx) })
 	running.Go(func() { a.pages.Run(loopCtx) })
+	running.Go(func() { a.loop.history.Run(loopCtx) })
 	running.Go(func() { a.watchdog(loopCtx) })
 	running.Go(func() { a.tellStatus(loopCtx) })
 	running.Go(func() { a.obeyHangups(loopCtx) })
@@ -64,6 +65,7 @@ func (a *agent) run(ctx context.Context, stderr io.Writer) error {
 	switch {
 	case goesOn:
 		a.logger.Info("restarting")
+		a.flushHistory()
 		return ErrRestart
 	case restarts:
 		a.logger.Info("restarting; what this agent leads is handed over first", "why", a.handFirst)
@@ -189,6 +191,7 @@ func (a *agent) close() error {
 	if err := a.record.Destroy(); err != nil {
 		a.logger.Info("the record was not removed; no agent can go on with it", "err", err)
 	}
+	a.flushHistory()
 	err := errors.Join(a.membership.Close(), a.record.Close())
 	if a.loop.hooks != nil {
 		finish, done := context.WithTimeout(context.Background(), hook.Limit)
@@ -246,6 +249,21 @@ func (c commands) Leave(ctx context.Context) error {
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()
+	}
+}
+
+// flushHistory writes the newest changes, as far as the disk takes them at once.
+func (a *agent) flushHistory() {
+	written := make(chan struct{})
+	go func() {
+		defer close(written)
+		if err := a.loop.history.Flush(); err != nil {
+			a.logger.Info("the newest changes of the history were not written", "err", err)
+		}
+	}()
+	select {
+	case <-written:
+	case <-time.After(flushLimit):
 	}
 }
 

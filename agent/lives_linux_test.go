@@ -48,3 +48,27 @@ func TestAnAgentWithoutARecordRunsAndSaysSo(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// What an agent saw outlives it, however it ends.
+func TestTheHistoryIsThatOfAllRuns(t *testing.T) {
+	c := lone(t)
+	for run := 1; run <= 3; run++ {
+		client, out, stop := start(t, c)
+		follow(t, client, leads)
+		_, body := get(t, client, "/v1/history?election=default")
+		if n := strings.Count(body, `"reason":"elected"`); n != (run-1)%2+1 {
+			t.Errorf("run %d: %s", run, body)
+		}
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+		if damaged := strings.Contains(out.String(), "history.damaged"); damaged != (run == 3) {
+			t.Errorf("run %d: %s", run, out)
+		}
+		if run == 2 {
+			if err := os.WriteFile(filepath.Join(c.DataDir, "history"), []byte("damaged\n"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}

@@ -162,7 +162,7 @@ func (a *agent) tryPorts(next Config) error {
 		}
 		return portError(p.flag, next.Bind, p.port, err)
 	}
-	if next.HTTP == "" || next.HTTP == a.cfg.HTTP {
+	if next.HTTP == "" || next.HTTP == a.settings.Load().HTTP { // a reload may have changed it
 		return nil
 	}
 	if err := tryPort("tcp", next.HTTP); err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/doyen-election/doyen/api"
 )
 
-// History returns the newest changes of leadership that the agent saw since its start, the
+// History returns the newest changes of leadership that the agent saw, the
 // newest last: GET /v1/history. An empty election means all elections, and a limit of 0 the
 // agent's own limit.
 func (c *Client) History(ctx context.Context, election string, limit int) ([]api.Transition, error) {

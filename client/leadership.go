@@ -99,7 +99,11 @@ func (l *Leadership) Resign(ctx context.Context) error {
 	l.resigning.Do(func() {
 		l.over(errResigned.Error(), nil)
 		l.settle()
-		err = l.candidacy.Stopped(ctx)
+		again := receiptAgain
+		if l.view || alarm.Now() >= l.until.Load() {
+			again = 0 // no successor waits for it
+		}
+		err = l.candidacy.stopped(ctx, again)
 		if gone, ok := errors.AsType[*APIError](err); ok && gone.Code == api.CodeNotFound {
 			err = nil // the agent ended the candidacy before: there is nothing to release
 		}

@@ -65,6 +65,22 @@ func TestAnAgentThatStepsDownEndsALeadershipThatResumes(t *testing.T) {
 	}
 }
 
+// Without its receipt the successor would wait for the end of the lease.
+func TestAReceiptIsGivenToTheAgentsNextLife(t *testing.T) {
+	a, stood, l := campaign(t, lease)
+	a.Stop()
+	closed := make(chan error, 1)
+	go func() { closed <- l.Close() }()
+	wait(t, "end of the leadership", l.Context().Done())
+	a.Listen()
+	if err := wait(t, "close", closed); err != nil {
+		t.Error(err)
+	}
+	if len(stood.Receipts()) == 0 {
+		t.Error("the next life got no receipt")
+	}
+}
+
 // Others lead at once when its agent is gone.
 func TestALeadershipWithoutAQuorumEndsWithItsAgent(t *testing.T) {
 	a, stood, l := campaign(t, lease)

@@ -228,22 +228,37 @@ func (s *Candidacy) fault(ctx context.Context) error {
 // ends a leadership that was not revoked. Never give it for work that has not stopped: the
 // guarantee of one leader rests on it. Before Next has returned a term nothing is sent: the agent
 // would take the receipt for that of a term which the program has yet to hear of.
-func (s *Candidacy) Stopped(ctx context.Context) error {
+func (s *Candidacy) Stopped(ctx context.Context) error { return s.stopped(ctx, receiptAgain) }
+
+func (s *Candidacy) stopped(ctx context.Context, again time.Duration) error {
 	term := s.term.Load()
 	if term == 0 {
 		return nil
 	}
-	return s.client.Stopped(ctx, s.id, term)
+	return s.client.stopped(ctx, s.id, term, again)
 }
 
+// receiptAgain is for how long a receipt is given again to an agent that went away: its next
+// process may be starting, and without the receipt the successor waits for the end of the lease.
+const receiptAgain = 2 * time.Second
+
 // Stopped gives the receipt for a candidacy and its term, also from another process of the
-// same user: POST /v1/campaigns/ID/stopped.
+// same user: POST /v1/campaigns/ID/stopped. An agent that went away is asked again until ctx ends,
+// for up to 2 s.
 func (c *Client) Stopped(ctx context.Context, campaign string, term uint64) error {
-	_, err := call[struct{}](ctx, c, http.MethodPost, "/v1/campaigns/"+url.PathEscape(campaign)+"/stopped", api.StoppedRequest{Term: term})
-	if err != nil {
-		return fmt.Errorf("give the receipt of campaign %s: %w", campaign, err)
+	return c.stopped(ctx, campaign, term, receiptAgain)
+}
+
+func (c *Client) stopped(ctx context.Context, campaign string, term uint64, again time.Duration) error {
+	for end, wait := time.Now().Add(again), firstResume; ; wait = min(2*wait, lastResume) {
+		_, err := call[struct{}](ctx, c, http.MethodPost, "/v1/campaigns/"+url.PathEscape(campaign)+"/stopped", api.StoppedRequest{Term: term})
+		if err == nil {
+			return nil
+		}
+		if !passing(err) || !time.Now().Before(end) || !sleep(ctx, wait) {
+			return fmt.Errorf("give the receipt of campaign %s: %w", campaign, err)
+		}
 	}
-	return nil
 }
 
 // SyscallConn gives access to the newest connection's descriptor. The agent takes the candidacy for

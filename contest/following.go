@@ -76,11 +76,11 @@ func (c *Contest) yields(other Known) bool {
 
 func (c *Contest) Released(f Facts, m election.Release) Verdict {
 	s := new(step).begin(f)
-	c.released(s, m)
+	c.released(s, m, election.ReasonReleased)
 	return c.end(s)
 }
 
-func (c *Contest) released(s *step, m election.Release) {
+func (c *Contest) released(s *step, m election.Release, why election.Reason) {
 	if c.confirms(s, m.Holder, m.Term) && !c.learnTerm(s, m.Term) {
 		return
 	}
@@ -110,7 +110,7 @@ func (c *Contest) released(s *step, m election.Release) {
 			c.gone.at = s.now
 		}
 	}
-	c.forget(s, election.ReasonReleased)
+	c.forget(s, why)
 	c.vacantSince = min(c.vacantSince, s.now)
 	c.takeTurns(s, m.Target)
 }
@@ -122,7 +122,7 @@ func (c *Contest) Bury(f Facts, dead election.Holder) Verdict {
 		c.rumour = rumour{}
 	}
 	if c.leader.Holder == dead {
-		c.released(s, election.Release{Election: c.name, Term: c.leader.Term, Holder: dead})
+		c.released(s, election.Release{Election: c.name, Term: c.leader.Term, Holder: dead}, election.ReasonDied)
 	}
 	return c.end(s)
 }

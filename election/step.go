@@ -189,6 +189,7 @@ const (
 	ReasonWithdrawn    Reason = "candidacy withdrawn"
 	ReasonSuperseded   Reason = "superseded by a higher term"
 	ReasonReleased     Reason = "released by its leader"
+	ReasonDied         Reason = "its leader died and can't be started again"
 	ReasonSuspended    Reason = "its host was suspended"
 	ReasonBarred       Reason = "it must not lead any more: its warnings say why"
 	ReasonNotAllowed   Reason = "the cluster's rights do not let it lead any more"

@@ -58,7 +58,7 @@ func TestK5AnObituaryEndsWhatTheLineageWasPromised(t *testing.T) {
 func TestK5TheNextLeaderNeedNotWait(t *testing.T) {
 	s := promisedToB(t)
 	s.hear("c", bDied)
-	if len(s.announced) != 1 || s.announced[0].Event != election.NoLeader || s.announced[0].Reason != election.ReasonReleased {
+	if len(s.announced) != 1 || s.announced[0].Event != election.NoLeader || s.announced[0].Reason != election.ReasonDied {
 		t.Fatalf("announced %+v", s.announced)
 	}
 	s.answerRound()

@@ -29,6 +29,8 @@ type Resumption struct {
 	Held func(sockets []uint64) []uint64
 	// May returns why the program may not be a candidate in the election.
 	May func(election.Name) error
+	// Ceiling returns the highest priority that the program may have there now, if that is bounded.
+	Ceiling func(election.Name) *int
 }
 
 // restore takes over one election. If its leadership is ending, the elector announces that in
@@ -95,6 +97,10 @@ func (r *Registry) Resume(now election.Instant, q Resumption) (*Candidacy, error
 	}
 	k.absent, k.ended, k.over = false, false, false
 	k.request.Meta, k.request.Own = q.Meta, q.Own
+	if q.Ceiling != nil { // the next life may have other rules
+		k.request.MaxPriority = q.Ceiling(k.election)
+		r.prioritize(k)
+	}
 	k.addSockets(q)
 	r.count++
 	r.shares.of[k.request.UID]++
@@ -110,6 +116,7 @@ func (r *Registry) Resume(now election.Instant, q Resumption) (*Candidacy, error
 		k.newest, k.program.Told = c.term, c.term
 		r.record(k)
 		r.sayUntil(k, api.CampaignRenewed, c.term, c.until)
+		r.reprioritize(c)
 	}
 	r.settle(c)
 	r.dropRival(c)

@@ -142,6 +142,31 @@ func TestWhoMayNotResume(t *testing.T) {
 	}
 }
 
+// The next life may have other rules of who may have which priority.
+func TestWhoResumesHasNoHigherPriorityThanIsAllowedNow(t *testing.T) {
+	for highest, want := range map[int]int{200: 100, 100: 100, 40: 40} {
+		r, _ := next(theActor())
+		r.Take()
+		k, err := r.Resume(0, back(func(q *Resumption) { q.Ceiling = func(election.Name) *int { return &highest } }))
+		if err != nil || k.priority != want {
+			t.Fatalf("at most %d: priority %d, %v; want %d", highest, k.priority, err, want)
+		}
+		asked := slices.Contains(r.Take(), election.Input(election.Campaign{Election: pay, Priority: want}))
+		if asked != (want != 100) {
+			t.Errorf("at most %d: the elector was given the priority: %t", highest, asked)
+		}
+	}
+	none := 0
+	r, _ := next(theActor())
+	r.Take()
+	if _, err := r.Resume(0, back(func(q *Resumption) { q.Ceiling = func(election.Name) *int { return &none } })); err != nil {
+		t.Fatal(err)
+	}
+	if got := r.Take(); !slices.ContainsFunc(got, func(in election.Input) bool { _, ends := in.(election.Withdraw); return ends }) {
+		t.Errorf("who may not lead any more leads on: %v", got)
+	}
+}
+
 func TestAProgramThatDoesNotResumeIsDoneByItsDeadline(t *testing.T) {
 	r, recorded := next(theActor())
 	r.Take()

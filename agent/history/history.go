@@ -5,8 +5,9 @@
 // bounded number is kept, over all elections together: when it is full, the oldest goes. A
 // reader delays Add by no longer than a copy takes.
 //
-// It does not outlive the process: the agent's log has the same changes, and writing each
-// change would compete with the votes for the disk. Agents may have seen different changes.
+// Kept in a file (Keep), it outlives the process, and a crash of the host but for its newest
+// changes: they are not synced, since that would compete with the votes for the disk. A file that
+// is damaged costs the history and nothing else. Agents may have seen different changes.
 package history
 
 import (
@@ -19,17 +20,22 @@ import (
 
 const (
 	// MaxKept bounds the changes kept over all elections.
-	MaxKept = 1024
+	MaxKept = 10_000
+	// MaxListed bounds the changes in one answer.
+	MaxListed = 1024
 	// maxVacant bounds for how many elections it is kept since when nobody leads.
 	maxVacant = 2048
 )
 
 // Log is where changes are added and listed, by any goroutine.
 type Log struct {
-	mu     sync.Mutex
-	kept   []api.Transition // a ring once it is full
-	next   int              // in the full ring: the oldest, which goes next
-	vacant map[string]vacancy
+	file file
+
+	mu      sync.Mutex
+	unsaved int              // of the newest changes, how many the file does not have
+	kept    []api.Transition // a ring once it is full
+	next    int              // in the full ring: the oldest, which goes next
+	vacant  map[string]vacancy
 }
 
 // vacancy is since when nobody leads, in CLOCK_BOOTTIME nanoseconds.
@@ -38,7 +44,7 @@ type vacancy struct{ since, heard int64 }
 // New returns a log that holds nothing. The named elections count as led by
 // nobody since the instant, in nanoseconds of CLOCK_BOOTTIME.
 func New(now int64, elections ...string) *Log {
-	l := &Log{vacant: map[string]vacancy{}}
+	l := &Log{vacant: map[string]vacancy{}, file: file{wake: make(chan struct{}, 1)}}
 	for _, e := range elections {
 		l.vacant[e] = vacancy{now, now}
 	}
@@ -68,6 +74,15 @@ func (l *Log) Add(t api.Transition) {
 	case !vacant:
 		l.vacate(t.Election, vacancy{t.BoottimeNS, heard})
 	}
+	l.push(t)
+	l.unsaved++
+	select {
+	case l.file.wake <- struct{}{}:
+	default: // it will be written with what waits
+	}
+}
+
+func (l *Log) push(t api.Transition) {
 	if len(l.kept) < MaxKept {
 		l.kept = append(l.kept, t)
 		return
@@ -96,6 +111,10 @@ func (l *Log) vacate(name string, now vacancy) {
 func (l *Log) List(election string, limit int) []api.Transition {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	return l.newest(election, limit)
+}
+
+func (l *Log) newest(election string, limit int) []api.Transition {
 	found := []api.Transition{}
 	for i := len(l.kept) - 1; i >= 0 && len(found) < limit; i-- {
 		t := l.kept[(l.next+i)%len(l.kept)]

@@ -156,6 +156,12 @@ func (s *Server) resume(w http.ResponseWriter, r *http.Request) {
 			ID: r.PathValue("id"), Term: election.Term(request.Term), Meta: request.Meta, UID: p.UID, Own: s.own(p.UID),
 			Program: proof.Identify(on.conn, int64(on.accepted), true), Held: proof.Held,
 			May: func(name election.Name) error { return s.Access.May(p.Who, access.Campaign, string(name)) },
+			Ceiling: func(name election.Name) *int {
+				if highest, bounded := s.Access.MaxPriority(p.Who, string(name)); bounded {
+					return &highest
+				}
+				return nil
+			},
 		})
 		if err != nil {
 			return err

@@ -24,9 +24,9 @@ func (s *Server) history(w http.ResponseWriter, r *http.Request) {
 	limit := defaultHistory
 	if text := query.Get("limit"); text != "" {
 		n, err := strconv.Atoi(text)
-		if err != nil || n < 1 || n > history.MaxKept {
+		if err != nil || n < 1 || n > history.MaxListed {
 			fail(w, http.StatusBadRequest, api.ErrorDetail{Code: api.CodeBadRequest,
-				Message: "limit must be an integer from 1 to " + strconv.Itoa(history.MaxKept)})
+				Message: "limit must be an integer from 1 to " + strconv.Itoa(history.MaxListed)})
 			return
 		}
 		limit = n

@@ -19,7 +19,7 @@ func historyCommand() command {
 	return command{
 		name: "history", args: "[ELECTION]", max: 1,
 		usage: "show who led and when, why that changed, and how long there was no leader",
-		description: "Shows what this agent has seen since its start, in all elections or in one; the newest is last.\n" +
+		description: "Shows what this agent has seen, in all elections or in one; the newest is last.\n" +
 			"GAP is the time since the former leader was last heard, NONE how long no leader was known. Commands that\n" +
 			"people gave are shown too, with who gave them.\n\n" +
 			"Exit codes: 0 done, 3 the agent can't be reached.",
@@ -58,10 +58,10 @@ func history(i *invocation) error {
 
 func historyTable(list []api.Transition, name string, evidence bool, now time.Time) string {
 	if len(list) == 0 && name != "" {
-		return "no changes of " + name + " since this agent started\n"
+		return "no changes of " + name + " are known\n"
 	}
 	if len(list) == 0 {
-		return "no changes: nobody has led since this agent started\n"
+		return "no changes: nobody has led as far as this agent knows\n"
 	}
 	layout := timeOfDay
 	if list[0].Time.Local().Format(time.DateOnly) != now.Local().Format(time.DateOnly) { // the oldest

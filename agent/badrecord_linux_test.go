@@ -1,0 +1,84 @@
+package agent_test
+
+import (
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// Whatever lies where the record should be: the agent starts, leads and votes, and one line of its
+// log says why it does not go on as the one before, or why it keeps no record. The worst costs a
+// lease.
+func TestAnAgentStartsWhateverItsRecordIs(t *testing.T) {
+	t.Parallel()
+	write := func(text string) func(string) error {
+		return func(path string) error { return os.WriteFile(path, []byte(text), 0o600) }
+	}
+	for name, bad := range map[string]struct {
+		place func(path string) error
+		want  string
+		kept  bool // the new lineage has a record
+	}{
+		"garbage":               {write("garbage"), "its size is not that of a record", true},
+		"empty":                 {write(""), "its size is not that of a record", true},
+		"zeros":                 {sized, "it is not a record", true},
+		"a pipe":                {func(p string) error { return unix.Mkfifo(p, 0o600) }, "it is not a regular file", true},
+		"a link":                {func(p string) error { return os.Symlink("/dev/zero", p) }, "it is not a regular file", true},
+		"a directory":           {func(p string) error { return os.Mkdir(p, 0o700) }, "no record is kept", false},
+		"open to others":        {func(p string) error { return os.WriteFile(p, nil, 0o666) }, "others than this agent's user may use it", true},
+		"locked by a stranger":  {locked(t), "another process has locked it", false},
+		"a writable directory":  {func(p string) error { return os.Chmod(filepath.Dir(p), 0o777) }, "others than this agent's user may use it (mode 0777", false},
+		"no directory any more": {func(p string) error { return os.Remove(filepath.Dir(p)) }, "no such file or directory", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := lone(t)
+			c.RecordDir = inMemory(t)
+			if err := bad.place(filepath.Join(c.RecordDir, c.Name+".record")); err != nil {
+				t.Fatal(err)
+			}
+			client, out, stop := start(t, c)
+			follow(t, client, leads)
+			out.await(t, "why", func(log string) bool { return strings.Contains(log, bad.want) })
+			if n := strings.Count(out.String(), bad.want); n != 1 {
+				t.Errorf("said %d times:\n%s", n, out)
+			}
+			status, body := get(t, client, "/v1/agent")
+			if status != http.StatusOK || strings.Contains(body, `"no_record"`) == bad.kept {
+				t.Errorf("%d %s", status, body)
+			}
+			if err := stop(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// sized makes a file of the size of a record.
+func sized(path string) error {
+	if err := os.WriteFile(path, nil, 0o600); err != nil {
+		return err
+	}
+	return os.Truncate(path, recordSize)
+}
+
+const recordSize = 616 << 10
+
+// locked makes a record that another process holds.
+func locked(t *testing.T) func(path string) error {
+	return func(path string) error {
+		if err := sized(path); err != nil {
+			return err
+		}
+		f, err := os.OpenFile(path, os.O_RDWR, 0)
+		if err != nil {
+			return err
+		}
+		t.Cleanup(func() { f.Close() })
+		return unix.Flock(int(f.Fd()), unix.LOCK_EX)
+	}
+}

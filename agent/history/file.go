@@ -1,0 +1,168 @@
+package history
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/doyen-election/doyen/api"
+)
+
+const (
+	// maxLine and maxFile bound what is read, in bytes.
+	maxLine = 16 << 10
+	maxFile = 64 << 20
+	// tryAgain is after how long a write is tried again that failed.
+	tryAgain = time.Minute
+)
+
+// file is where a log is kept: a line of JSON for each change, the oldest first. What is written
+// is not synced: a crash of the host may cost the newest changes, a crash of the agent does not.
+type file struct {
+	path    string // empty: the log is in memory only
+	problem func(error)
+	wake    chan struct{} // has an element when there is something to write
+
+	mu    sync.Mutex // held while the file is written
+	lines int        // in the file
+	whole bool       // the file is to be written anew: it may end within a line
+}
+
+// Keep keeps the log in a file from now on, in which it finds the changes of earlier process runs.
+// Call it before the first Add. A file that can't be read is set aside, and the history starts
+// anew; the error says so. Problems with writing are reported by problem, each once.
+func (l *Log) Keep(path string, problem func(error)) error {
+	l.file.path, l.file.problem = path, problem
+	err := l.read()
+	if err == nil || errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	l.kept, l.next, l.file.lines, l.file.whole = nil, 0, 0, true
+	aside := path + ".damaged"
+	if moved := os.Rename(path, aside); moved != nil {
+		return fmt.Errorf("the history %s can't be read, and starts again: %w", path, errors.Join(err, moved))
+	}
+	return fmt.Errorf("the history %s can't be read, and starts again; the file is now %s: %w", path, aside, err)
+}
+
+func (l *Log) read() error {
+	f, err := os.OpenFile(l.file.path, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	switch {
+	case err != nil:
+		return err
+	case !info.Mode().IsRegular():
+		return errors.New("it is not a regular file")
+	case info.Size() > maxFile:
+		return fmt.Errorf("it has %d bytes, at most %d are read", info.Size(), maxFile)
+	}
+	for in := bufio.NewReaderSize(f, maxLine); ; l.file.lines++ {
+		line, err := in.ReadSlice('\n')
+		if errors.Is(err, io.EOF) {
+			l.file.whole = len(line) > 0 // a write was cut off
+			return nil
+		}
+		var t api.Transition
+		if err == nil {
+			err = json.Unmarshal(line, &t)
+		}
+		if err == nil && (t.Type == "" || t.Time.IsZero()) {
+			err = errors.New("it is not a change")
+		}
+		if err != nil {
+			return fmt.Errorf("line %d: %w", l.file.lines+1, err)
+		}
+		l.push(t)
+	}
+}
+
+// Run writes what is added, until ctx ends.
+func (l *Log) Run(ctx context.Context) {
+	var again <-chan time.Time
+	failed := false
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-l.file.wake:
+		case <-again:
+		}
+		again = nil
+		err := l.Flush()
+		if err != nil {
+			again = time.After(tryAgain)
+			if !failed {
+				l.file.problem(fmt.Errorf("the history can't be written, and a restart may lose its newest changes: %w", err))
+			}
+		}
+		failed = err != nil
+	}
+}
+
+// Flush writes what was added.
+func (l *Log) Flush() error {
+	f := &l.file
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.path == "" {
+		return nil
+	}
+	l.mu.Lock()
+	n := l.unsaved
+	f.whole = f.whole || n > len(l.kept) || f.lines+n > 2*MaxKept
+	if f.whole {
+		n = len(l.kept)
+	}
+	fresh := l.newest("", n)
+	l.unsaved = 0
+	l.mu.Unlock()
+	if len(fresh) == 0 && !f.whole {
+		return nil
+	}
+	var lines bytes.Buffer
+	encode := json.NewEncoder(&lines)
+	for _, t := range fresh {
+		if err := encode.Encode(t); err != nil {
+			return err
+		}
+	}
+	if f.whole {
+		f.lines = 0
+	}
+	err := f.write(lines.Bytes())
+	if f.whole = err != nil; err == nil {
+		f.lines += len(fresh)
+	}
+	return err
+}
+
+// write adds lines to the file, or replaces it by them.
+func (f *file) write(lines []byte) error {
+	path, flags := f.path, os.O_WRONLY|os.O_CREATE|os.O_APPEND|unix.O_NOFOLLOW|unix.O_NONBLOCK
+	if f.whole {
+		path, flags = f.path+".new", flags|os.O_TRUNC
+	}
+	out, err := os.OpenFile(path, flags, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = out.Write(lines)
+	if err = errors.Join(err, out.Close()); err == nil && f.whole {
+		err = os.Rename(path, f.path)
+	}
+	return err
+}
