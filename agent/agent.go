@@ -300,7 +300,7 @@ func (a *agent) newServer(hub *watch.Hub) *serve.Server {
 	return serve.New(serve.Config{
 		Other: a.loop.desk,
 		Name:  a.cfg.Name, Version: Version, Cluster: a.cfg.Cluster, Algorithm: a.cfg.Algorithm,
-		Self: a.loop.self, Run: a.runID, Lease: a.cfg.Lease, Picture: a.loop.Picture, Clock: boottime.Now, Hub: hub,
+		Self: a.loop.self, Run: a.runID, Life: a.lineage.Life, Keeper: a.cfg.Life != nil, Lease: a.cfg.Lease, Picture: a.loop.Picture, Clock: boottime.Now, Hub: hub,
 		Keyring: a.keys,
 		History: a.loop.history.List, Enter: a.loop.history.Add, Heartbeat: a.cfg.Heartbeat,
 		Preemption: a.preemption, Campaigns: a.loop,

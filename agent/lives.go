@@ -139,6 +139,9 @@ func (l *loop) enterRestart(now election.Instant) {
 			continue
 		}
 		entry := api.Transition{Time: at, Election: string(c.Election), Type: api.ChangeRestarted, Reason: reasonRestarted, BoottimeNS: int64(now)}
+		if why := l.life.Why(); why != "" {
+			entry.Evidence = "the process before: " + why
+		}
 		if leads {
 			l.led = true
 			entry.Leader, entry.Term = picture.Leader(l.self.Peer), uint64(c.Term)

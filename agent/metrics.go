@@ -58,14 +58,14 @@ func (m *metrics) watch(cfg Config, l *loop, t *transport.Transport) {
 
 // descs describe the metrics of reader.
 type descs struct {
-	info, leader, known, named, changes, term    *prometheus.Desc
-	remaining, candidates, expected              *prometheus.Desc
-	quorum, voters, reachable, members, peers    *prometheus.Desc
-	warnings, draining                           *prometheus.Desc
-	steps, votes, rounds, attempts, won, expired *prometheus.Desc
-	suspicions, messages, dropped                *prometheus.Desc
-	bytes, dials, refused                        *prometheus.Desc
-	campaigns, elected, revoked, releases        *prometheus.Desc
+	info, lives, leader, known, named, changes, term *prometheus.Desc
+	remaining, candidates, expected                  *prometheus.Desc
+	quorum, voters, reachable, members, peers        *prometheus.Desc
+	warnings, draining                               *prometheus.Desc
+	steps, votes, rounds, attempts, won, expired     *prometheus.Desc
+	suspicions, messages, dropped                    *prometheus.Desc
+	bytes, dials, refused                            *prometheus.Desc
+	campaigns, elected, revoked, releases            *prometheus.Desc
 }
 
 func newDescs() descs {
@@ -73,6 +73,7 @@ func newDescs() descs {
 		return prometheus.NewDesc("doyen_"+name, help, labels, nil)
 	}
 	return descs{
+		lives:      d("agent_lives_total", "Process runs of this agent's lineage so far, this one included."),
 		info:       d("agent_info", "This agent; always 1.", "name", "version", "algorithm"),
 		leader:     d("is_leader", "1 if this agent leads, inside its lease.", "election"),
 		known:      d("leader_known", "1 if a leader is known.", "election"),
@@ -190,6 +191,7 @@ func (r *reader) cluster(gauge func(*prometheus.Desc, float64, ...string)) {
 
 func (r *reader) counters(counter func(*prometheus.Desc, float64, ...string)) {
 	c := r.loop.Picture().Status.Counters
+	counter(r.desc.lives, max(1, float64(r.loop.record.Lineage().Life)))
 	counter(r.desc.steps, float64(c.Steps))
 	counter(r.desc.votes, float64(c.VotesGranted), "granted")
 	counter(r.desc.votes, float64(c.VotesRefused), "refused")

@@ -17,6 +17,8 @@ type Agent struct {
 	ID        string    `json:"id"`
 	BootID    string    `json:"boot_id"` // of this process run
 	Lineage   string    `json:"lineage"` // of this process run and those that it goes on from
+	Life      uint64    `json:"life"`    // the number of this process run in the lineage
+	Keeper    bool      `json:"keeper"`
 	Version   string    `json:"version"`
 	Cluster   string    `json:"cluster"`
 	Algorithm string    `json:"algorithm"`

@@ -35,13 +35,14 @@ const whyEnds = "its agent can't be started again"
 
 // End runs hooks with `none`, in place of an agent that has ended. Its argument is the format
 // and the level of its log. It reads elections, each as three texts that end with a zero byte:
-// name, term and command. The caller ends the process with the code returned.
+// name, term and command. If this process is killed, the runs end too, as those of an agent
+// (see Guard). The caller ends the process with the code returned.
 func End(args []string, in io.Reader, out, log io.Writer) int {
 	for _, s := range []os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGPIPE} {
 		signal.Notify(make(chan os.Signal, 1), s) // caught, not ignored: the commands start with the default
 	}
 	format, level, _ := strings.Cut(strings.Join(args, ""), ",")
-	commands, events := Commands{Of: map[election.Name]string{}, Limit: Limit}, []Event(nil)
+	commands, events := Commands{Of: map[election.Name]string{}, Limit: Limit, Guarded: true}, []Event(nil)
 	var mu sync.Mutex
 	texts := bufio.NewScanner(in)
 	texts.Buffer(nil, maxWords)

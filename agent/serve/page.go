@@ -135,6 +135,9 @@ func (s *Server) shown() page {
 	if s.History != nil {
 		all := s.History("", pagePast)
 		for _, c := range all {
+			if c.Type == api.ChangeCommand {
+				continue
+			}
 			past[c.Election] = append(past[c.Election], c)
 		}
 		v.History = slices.Clone(all[max(0, len(all)-pageHistory):])
@@ -143,7 +146,7 @@ func (s *Server) shown() page {
 	for _, c := range p.contests() {
 		r := row{Now: p.Election(*c, now, 0)}
 		if len(v.Elections) < pageRows {
-			r.For, r.Hour = ledFor(r.Now, past[r.Now.Election], now), strip(past[r.Now.Election], now)
+			r.For, r.Hour = ledFor(r.Now, past[r.Now.Election], v.Now), strip(past[r.Now.Election], v.Now)
 		}
 		if r.Now.Leader != nil {
 			v.Led++
@@ -174,7 +177,7 @@ func hero(all []row) *row {
 }
 
 // ledFor is for how long the leader has led, as a person says it.
-func ledFor(e api.Election, past []api.Transition, now election.Instant) string {
+func ledFor(e api.Election, past []api.Transition, now time.Time) string {
 	if e.Leader == nil || len(past) == 0 || past[len(past)-1].Leader == nil || past[len(past)-1].Leader.Name != e.Leader.Name {
 		return ""
 	}

@@ -23,7 +23,7 @@ func (s *Server) describe(p *Picture) api.Agent {
 	preempt, delay := s.preemption()
 	agreed := s.agreed(p)
 	return api.Agent{
-		Name: s.Name, ID: string(s.Self.Peer), BootID: s.Run.String(), Lineage: s.Self.Lineage.String(), Version: s.Version,
+		Name: s.Name, ID: string(s.Self.Peer), BootID: s.Run.String(), Lineage: s.Self.Lineage.String(), Life: s.Life, Keeper: s.Keeper, Version: s.Version,
 		Cluster: s.Cluster, Algorithm: agreed.Algorithm, PID: os.Getpid(),
 		UptimeMS: s.Clock().Sub(s.started).Milliseconds(),
 		Draining: p.Status.Draining, Quorum: p.Quorum(), Warnings: p.Warnings,

@@ -63,6 +63,8 @@ type Config struct {
 
 	Self             election.Holder
 	Run              election.RunID
+	Life             uint64 // the number of this process run in its lineage
+	Keeper           bool   // a keeper would start the next one
 	Heartbeat, Lease time.Duration
 	Picture          func() *Picture
 	Clock            func() election.Instant

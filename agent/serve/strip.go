@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"github.com/doyen-election/doyen/api"
-	"github.com/doyen-election/doyen/election"
 )
 
 // stripTime is how much of the past the status page draws.
@@ -47,13 +46,17 @@ func (p part) Title() string {
 	return who + " for " + pageDuration(p.For.Milliseconds())
 }
 
-// strip draws the last hour of one election from its changes, the oldest first.
-func strip(changes []api.Transition, now election.Instant) []part {
+// strip draws the last hour of one election from its changes, the oldest first. It goes by the
+// time of day: changes may be of another boot.
+func strip(changes []api.Transition, now time.Time) []part {
 	var parts []part
 	begin := now.Add(-stripTime)
 	last, at := part{}, begin
-	until := func(end election.Instant) { // what was so before lasted until then
-		if end = min(end, now); end <= at {
+	until := func(end time.Time) { // what was so before lasted until then
+		if end.After(now) {
+			end = now
+		}
+		if !end.After(at) {
 			return
 		}
 		if n := len(parts); n > 0 && parts[n-1].Leader == last.Leader && parts[n-1].Known == last.Known {
@@ -65,7 +68,7 @@ func strip(changes []api.Transition, now election.Instant) []part {
 		at = end
 	}
 	for _, c := range changes {
-		when := election.Instant(c.BoottimeNS)
+		when := c.Time
 		if c.Leader == nil {
 			until(when)
 			last = part{Known: true}
@@ -85,13 +88,13 @@ func strip(changes []api.Transition, now election.Instant) []part {
 // ledSince is since when the newest change's leader has led without a pause; certain is
 // false if it may have led before this agent's first entry. The changes are of one election,
 // the oldest first.
-func ledSince(changes []api.Transition) (since election.Instant, certain bool) {
+func ledSince(changes []api.Transition) (since time.Time, certain bool) {
 	for i := len(changes) - 1; i >= 0; i-- {
 		c := changes[i]
 		if c.Leader == nil || c.Leader.Name != changes[len(changes)-1].Leader.Name {
 			return since, true
 		}
-		since = election.Instant(c.BoottimeNS)
+		since = c.Time
 		if c.GapMS > 0 {
 			return since, true
 		}

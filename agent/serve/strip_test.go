@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/doyen-election/doyen/api"
-	"github.com/doyen-election/doyen/election"
 )
 
 // drawn writes a strip as "LEADER SECONDS" pieces.
@@ -24,14 +23,15 @@ func drawn(parts []part) string {
 }
 
 func TestTheStripDrawsTheLastHour(t *testing.T) {
+	start := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	at := func(minutes int64, leader string, gap time.Duration) api.Transition {
-		c := api.Transition{BoottimeNS: int64(time.Duration(minutes) * time.Minute), GapMS: gap.Milliseconds()}
+		c := api.Transition{Time: start.Add(time.Duration(minutes) * time.Minute), GapMS: gap.Milliseconds()}
 		if leader != "" {
 			c.Leader = &api.Leader{Name: leader}
 		}
 		return c
 	}
-	now := election.Instant(100 * time.Minute) // so the strip begins at 40 min
+	now := start.Add(100 * time.Minute) // so the strip begins at 40 min
 	for _, c := range []struct {
 		name, want, since string
 		changes           []api.Transition
@@ -53,7 +53,7 @@ func TestTheStripDrawsTheLastHour(t *testing.T) {
 		since := ""
 		if n := len(c.changes); n > 0 && c.changes[n-1].Leader != nil {
 			at, certain := ledSince(c.changes)
-			since = time.Duration(at).String()
+			since = at.Sub(start).String()
 			if !certain {
 				since = "at least " + since
 			}

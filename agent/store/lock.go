@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -18,7 +19,7 @@ func acquire(path, name string) (*os.File, error) {
 	if err != nil {
 		return nil, &Error{Path: dir, Problem: "can't be used: " + cause(err), Hint: "this agent's user must be able to write there", Err: err}
 	}
-	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+	if err := lock(f); err != nil {
 		owner := describe(f)
 		f.Close()
 		if errors.Is(err, unix.EWOULDBLOCK) {
@@ -31,6 +32,22 @@ func acquire(path, name string) (*os.File, error) {
 		_, _ = f.WriteAt(fmt.Appendf(nil, "%d %s\n", os.Getpid(), name), 0)
 	}
 	return f, nil
+}
+
+// lockWait is how long a start waits for an agent that was just killed: the kernel may need a
+// moment to end it. lockEvery is how often it asks: the kernel tells nobody in time.
+const (
+	lockWait  = 2 * time.Second
+	lockEvery = 5 * time.Millisecond
+)
+
+func lock(f *os.File) error {
+	for end := time.Now().Add(lockWait); ; time.Sleep(lockEvery) {
+		err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+		if err == nil || !errors.Is(err, unix.EWOULDBLOCK) && !errors.Is(err, unix.EINTR) || time.Now().After(end) {
+			return err
+		}
+	}
 }
 
 // describe reads from the lock's file which process holds the lock.

@@ -44,6 +44,13 @@ func bury(known Known, logger *slog.Logger) error {
 	if err := wipe(known.Pages); err != nil {
 		return err
 	}
+	for name, acts := range past.Actors { // a life that finds the record after all runs the hook again
+		if acts.Hook.Finished = false; acts.Hook.Term != 0 {
+			if err := r.WriteActors(name, acts); err != nil {
+				return err
+			}
+		}
+	}
 	hooks := endHooks(known, past, logger)
 	defer hooks.close()
 	if err := settle(past, hooks); err != nil {

@@ -122,15 +122,18 @@ func TestAnObituaryIsRevealedOnceNobodyActs(t *testing.T) {
 
 // Without a deadline nothing is revealed, and the record stays for a next life.
 func TestWhatHasNoDeadlineIsNotBuried(t *testing.T) {
-	known, _, _ := dead(t, record.Actors{Hook: record.Hook{Term: 3}}, never)
+	known, _, _ := dead(t, record.Actors{Hook: record.Hook{Term: 3, Finished: true}}, never)
 	if err := bury(known, slog.New(slog.DiscardHandler)); err == nil {
 		t.Error("it was buried")
 	}
-	r, _, err := record.Inherit(record.Config{Path: known.Record, Peer: "peer-a"})
+	r, past, err := record.Inherit(record.Config{Path: known.Record, Peer: "peer-a"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.Close()
+	defer r.Close()
+	if past.Actors["default"].Hook.Finished {
+		t.Error("a life that leads on would not run the hook again, which the keeper may have run with none")
+	}
 }
 
 // An agent that ended its lineage itself leaves nothing to bury. Where no record could be kept,

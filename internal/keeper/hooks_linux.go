@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"os"
 	"os/exec"
+	"runtime"
 	"strings"
 	"syscall"
 
@@ -72,7 +73,10 @@ func endHooks(known Known, past *record.Past, logger *slog.Logger) *endings {
 // run runs the process, and passes on what it reports. What it does not report has failed.
 func (e *endings) run(log, input string) error {
 	cmd := &exec.Cmd{Path: "/proc/self/exe", Args: []string{os.Args[0], endWord, log}, Stdin: strings.NewReader(input), Stderr: os.Stderr}
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // a signal to this process's group must not end it
+	// A signal to this process's group must not end it, but the end of this process must: the next
+	// one may lead on. The thread that starts it stays until then.
+	runtime.LockOSThread()
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	left := map[election.Name]bool{}
 	for name := range e.running {
 		left[name] = true

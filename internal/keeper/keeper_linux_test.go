@@ -27,6 +27,8 @@ func TestMain(m *testing.M) {
 		switch os.Args[1] {
 		case "life":
 			os.Exit(life(os.Args[2:]))
+		case hook.GuardWord:
+			os.Exit(hook.Guard())
 		case hook.EndWord:
 			os.Exit(hook.End(os.Args[2:], os.Stdin, os.Stdout, os.Stderr))
 		}
@@ -120,13 +122,18 @@ func keep(t *testing.T, env []string, args ...string) *kept {
 
 func keepProgram(t *testing.T, program string, env []string, args ...string) *kept {
 	t.Helper()
+	return keepAs(t, nil, program, env, args...)
+}
+
+func keepAs(t *testing.T, as *syscall.SysProcAttr, program string, env []string, args ...string) *kept {
+	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
 	k := &kept{t: t, cmd: exec.Command(self, append([]string{Word, "json,info", program, "fake", "life"}, args...)...)}
 	k.cmd.Env = append(append(os.Environ(), "GORACE=atexit_sleep_ms=10"), env...)
-	k.cmd.Stderr = &k.log
+	k.cmd.Stderr, k.cmd.SysProcAttr = &k.log, as
 	out, err := k.cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)

@@ -94,3 +94,46 @@ func TestALifeWhoseKeeperHasAnotherPageRunsWithoutOne(t *testing.T) {
 		t.Errorf("ticks at %d", next)
 	}
 }
+
+// Ctrl-C reaches all processes of the group.
+func TestASignalToTheGroupIsOneRequest(t *testing.T) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	k := keepAs(t, &syscall.SysProcAttr{Setpgid: true}, self, nil, "run")
+	k.life()
+	k.send(-k.cmd.Process.Pid, syscall.SIGINT)
+	if s := k.line("signal"); s != "interrupt" {
+		t.Errorf("the life got %s", s)
+	}
+	if code := k.code(); code != 0 {
+		t.Errorf("exit code %d", code)
+	}
+}
+
+// In a container the keeper is process 1, which no signal ends by default.
+func TestAKeeperThatIsProcess1(t *testing.T) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if os.Geteuid() != 0 {
+		t.Skip("needs root for a PID namespace, which CI is")
+	}
+	as := func() *syscall.SysProcAttr { return &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWPID} }
+	k := keepAs(t, as(), self, nil, "run")
+	if life := k.life(); life == 1 {
+		t.Error("the life is process 1")
+	}
+	k.send(k.cmd.Process.Pid, syscall.SIGTERM)
+	if s := k.line("signal"); s != "terminated" {
+		t.Errorf("the life got %s", s)
+	}
+	if code := k.code(); code != 0 {
+		t.Errorf("exit code %d", code)
+	}
+	if code := keepAs(t, as(), self, nil, "exit", "78").code(); code != exitConfig {
+		t.Errorf("exit code %d", code)
+	}
+}
