@@ -42,10 +42,11 @@ func glance(t *testing.T, s *serve.Server, path string) (*http.Response, string)
 
 func TestTheStatusPageTellsWhoLeadsAndRunsNothing(t *testing.T) {
 	var server *serve.Server
+	began := time.Now()
 	a := stand(t, func(c *serve.Config) {
 		c.History = func(string, int) []api.Transition {
-			return []api.Transition{{Election: "default", Type: api.ChangeNoLeader, Term: 6, Time: time.Now().Add(-4*time.Minute - 1130*time.Millisecond), Reason: `</td><script>alert(1)</script>`},
-				{Election: "default", Type: api.ChangeLeader, Leader: &api.Leader{Name: "a"}, Term: 7, GapMS: 1130, Time: time.Now().Add(-4 * time.Minute)},
+			return []api.Transition{{Election: "default", Type: api.ChangeNoLeader, Term: 6, Time: began.Add(-4*time.Minute - 1130*time.Millisecond), Reason: `</td><script>alert(1)</script>`},
+				{Election: "default", Type: api.ChangeLeader, Leader: &api.Leader{Name: "a"}, Term: 7, GapMS: 1130, Time: began.Add(-4 * time.Minute)},
 				{Election: "default", Type: api.ChangeCommand, Reason: "resign", Time: time.Now()}}
 		}
 		server = serve.New(*c)
