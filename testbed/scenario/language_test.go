@@ -81,7 +81,7 @@ func TestAFailureSaysWhatWasSeenAndWhereTheLogsAre(t *testing.T) {
 		"expect overlap 5ms":                    {"want 5ms; instead: never two at once"},
 		"expect takeovers many":                 {`"many": want a number or a time`},
 		"hold 1s not-leading on $l1":            {"it ended after 0s: "},
-		"doyen $f1 resign":                      {"it ended with exit 1"},
+		"doyen $f1 transfer --to nobody":        {"it ended with exit 1"},
 		"! doyen $l1 leader":                    {"it ended with exit 0"},
 		"crash $f1\nthaw $f1":                   {"it is down"},
 	} {

@@ -170,6 +170,9 @@ func (w *world) checkGoesOn(a *agent, past *election.Past) {
 		if row.Until.Sub(local) < past.Lease/4 || !a.stand[l.index].stands {
 			continue
 		}
+		if !a.disk.state.Roster.Allows(row.Election, a.peer, a.stand[l.index].priority) {
+			continue // it hands over, as the former life was about to
+		}
 		w.stats.Carried++
 		if c := a.leads(row.Election); c == nil || c.Term < row.Term {
 			w.fail("G7", "the next life of %s does not lead %s as is on record (%+v): %+v", a.peer, row.Election, row, c)
