@@ -185,3 +185,53 @@ func TestR15RightsMoveTheLeadAndBindSelection(t *testing.T) {
 		t.Errorf("refused with %q, want %q", why, election.DeniedNoSuchRight)
 	}
 }
+
+// The next life goes on with the shortest lease of the former ones (K4e), also where the roster
+// has gone back to a longer one: voters may have the shorter one on record.
+func TestR14TheShortestLeaseOfARosterIsOnRecord(t *testing.T) {
+	c := revising(t, Bully)
+	short := testTiming.Lease * 2 / 3
+	s := newSolo(t, func(_ *Config, st *election.State) {
+		r := *soloRoster
+		r.Settings.Lease, st.Roster = short, &r
+	})
+	if got := s.past.Shortest; got != short {
+		t.Errorf("begins with a roster whose lease is %v, and has %v on record", short, got)
+	}
+	for _, l := range []time.Duration{short, 2 * testTiming.Lease} {
+		if why := c.revise(election.ChangeRoster{Settings: election.Settings{Lease: l}}); why != "done" {
+			t.Fatalf("refused: %s", why)
+		}
+		for _, n := range c.names {
+			if got := c.nodes[n].Past.Shortest; got != short {
+				t.Errorf("the roster's lease is %v; %s has %v on record, want %v", l, n, got, short)
+			}
+		}
+	}
+}
+
+// Who may not lead would not ask for votes, or not get them: selection waits for no such agent.
+func TestR15WhoMayNotLeadIsNotSelected(t *testing.T) {
+	for name, right := range map[string]election.Right{
+		"agents":   {Election: election.Default, Agents: []election.PeerID{"a"}},
+		"priority": {Election: election.Default, MaxPriority: 100},
+	} {
+		s := newSolo(t, func(_ *Config, st *election.State) {
+			r := *soloRoster
+			r.Rights = []election.Right{right}
+			st.Roster = &r
+		})
+		s.view.Members[1], s.view.Members[2] = member("b", 200), member("c", 200)
+		s.step(election.ViewChanged{View: s.view})
+		for _, p := range []election.PeerID{"b", "c"} {
+			s.step(election.PeerLost{Peer: p})
+			s.step(election.PeerConnected{Peer: p, Lineage: 1, Level: election.Level})
+			s.hear(p, election.Report{Voter: true, Roster: s.disk.Roster, Stamp: 5})
+		}
+		s.clear()
+		s.campaign(election.Default)
+		if len(sentTo[election.VoteRequest](s.sent, "b")) == 0 {
+			t.Errorf("%s: a alone may lead, and sent only %+v", name, s.sent)
+		}
+	}
+}

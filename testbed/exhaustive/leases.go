@@ -92,6 +92,7 @@ func newLeaseWorld(o LeaseOptions) *leaseWorld {
 	}
 	for i := range w.holders {
 		w.holders[i].shortest = o.asked()
+		w.holders[i].follow(w.rosters[0])
 	}
 	for _, text := range []string{"a asks for votes", "what a sent at 0 reaches v", "what a sent at 0 reaches w"} {
 		steps := w.steps(o)
@@ -202,9 +203,7 @@ func (w *leaseWorld) holderSteps(o LeaseOptions, i int, can func(func(*leaseWorl
 		can(func(w *leaseWorld) {
 			h := &w.holders[i]
 			h.roster++
-			if l := w.rosters[h.roster].Lease(); l != 0 {
-				h.shortest = min(h.shortest, l)
-			}
+			h.follow(w.rosters[h.roster])
 			if h.lease != nil {
 				h.lease.Reroster(w.rosters[h.roster])
 			}
@@ -233,6 +232,13 @@ func (w *leaseWorld) holderSteps(o LeaseOptions, i int, can func(func(*leaseWorl
 				h.lease = quorum.ResumeLease(h.term, h.shortest, 0, w.rosters[h.roster], h.lease.End())
 			}, "%s dies and goes on", name)
 		}
+	}
+}
+
+// follow keeps the shortest lease, as elector does when it begins and with each roster.
+func (h *leaseHolder) follow(r *election.Roster) {
+	if l := r.Lease(); l != 0 {
+		h.shortest = min(h.shortest, l)
 	}
 }
 
