@@ -59,8 +59,7 @@ func TestAnAnswerCountsOnceAndOnlyFromTheAgentThatWasAsked(t *testing.T) {
 func TestAFloodOfCallsIsBounded(t *testing.T) {
 	hold, begun := make(chan struct{}), make(chan struct{}, 100)
 	busy := 0
-	var b *forward.Desk
-	b = forward.New(func(_ election.PeerID, m election.Message) bool {
+	b := forward.New(func(_ election.PeerID, m election.Message) bool {
 		if m.(election.CallAnswer).Status == forward.Busy {
 			busy++
 		}
