@@ -107,7 +107,7 @@ func (a *agent) seeds(join []string) []string {
 // adopt notes a new roster, and gossips whether it names settings.
 func (a *agent) adopt(r *election.Roster) {
 	a.roster.Store(r)
-	if err := a.membership.Update(func(m *membership.Member) { m.Settings.Follows = r.Follows() }); err != nil {
+	if err := a.membership.Update(func(m *membership.Member) { m.Settings.Follows = a.cfg.Quorum && r.Follows() }); err != nil {
 		a.logger.Error("can't tell the others that the roster names the settings", "err", err)
 	}
 }

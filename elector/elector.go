@@ -98,13 +98,15 @@ func New(cfg Config, s election.State, past *election.Past, now election.Instant
 		lives:    lives{lapsesAt: election.Never},
 		sends:    quorum.NewSends(cfg.Timing.Lease, election.SendID(cfg.firstNumber())),
 		withheld: map[election.PeerID]bool{},
-		roster:   voter.Roster(),
 		agenda:   agenda{window: firstWindow},
 		sweepAt:  now.Add(cfg.Timing.Lease),
 		inquired: uint64(cfg.Run), // so that no answer to a former life's question counts
 		stands:   candidacies{serial: cfg.firstNumber()},
 		counters: Counters{Sent: map[string]uint64{}, Received: map[string]uint64{},
 			Dropped: map[string]uint64{}},
+	}
+	if cfg.Quorum { // else a roster on disk, of an earlier time, counts for nothing
+		e.roster = voter.Roster()
 	}
 	e.followSettings()
 	if past != nil {
@@ -341,7 +343,7 @@ func (e *Elector) newCluster() string { return fmt.Sprintf("%016x", e.rng.Uint64
 // activateRoster continues with a roster that has just become durable.
 func (e *Elector) activateRoster() {
 	r := e.voter.Roster()
-	if r == e.roster {
+	if r == e.roster || !e.cfg.Quorum {
 		return
 	}
 	first := e.roster == nil

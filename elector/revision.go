@@ -44,7 +44,16 @@ func (e *Elector) followSettings() {
 
 // speaks reports whether the peer's version knows all that this agent's roster says. Under the
 // same version it would hold another content, so nothing is told to it or heard of it.
-func (e *Elector) speaks(p *peer) bool { return p.level >= e.heldRoster().Level() }
+func (e *Elector) speaks(p *peer) bool {
+	if !e.cfg.Quorum {
+		return true
+	}
+	level := max(e.heldRoster().Level(), e.roster.Level())
+	if d := e.change.driver; d != nil {
+		level = max(level, d.Proposal().Level())
+	}
+	return p.level >= level
+}
 
 // revised returns the roster that a change of settings or rights asks for.
 func (e *Elector) revised(in election.ChangeRoster) (*election.Roster, *election.Refusal) {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/doyen-election/doyen/election"
+	"github.com/doyen-election/doyen/internal/virtual"
 )
 
 // revising is three agents, led by a, whose levels and heartbeats are those given.
@@ -233,5 +234,69 @@ func TestR15WhoMayNotLeadIsNotSelected(t *testing.T) {
 		if len(sentTo[election.VoteRequest](s.sent, "b")) == 0 {
 			t.Errorf("%s: a alone may lead, and sent only %+v", name, s.sent)
 		}
+	}
+}
+
+func TestWithoutQuorumARosterOnDiskCountsForNothing(t *testing.T) {
+	r := *soloRoster
+	r.Settings = election.Settings{Algorithm: "ring", Lease: 3 * testTiming.Lease}
+	r.Rights = []election.Right{{Election: election.Default, Agents: []election.PeerID{"c"}}}
+	s := newSolo(t, func(c *Config, st *election.State) { c.Quorum = false; st.Roster = &r })
+	for i := range s.view.Members {
+		s.view.Members[i].Candidacies = nil
+	}
+	s.step(election.ViewChanged{View: s.view})
+	s.campaign(election.Default)
+	s.pass(5 * testTiming.Lease)
+	if s.e.cfg.Algorithm != Bully {
+		t.Errorf("without quorum, follows the roster on disk: %s, lease %v", s.e.cfg.Algorithm, s.e.cfg.Timing.Lease)
+	}
+	if s.status(election.Default).Leader.Peer != "a" {
+		t.Errorf("the only candidate does not lead, by a right that without quorum nobody can change")
+	}
+}
+
+// An older version would store the proposal without its settings, under the same version, and
+// promise less than the holder counts: two leaders.
+func TestR14NoRevisionIsProposedToAnOlderVersion(t *testing.T) {
+	c := newCluster(t, Bully, "a", "b", "c")
+	c.level = election.Level
+	for _, n := range c.names {
+		c.start(n)
+	}
+	c.run(testTiming.Lease)
+	slow := false
+	c.Write = func(a *virtual.Agent) time.Duration {
+		if slow && a.Peer == "b" {
+			return 3 * testTiming.Lease
+		}
+		return sync
+	}
+	var bad []string
+	proposed := false
+	c.spy = func(from string, e election.Envelope) {
+		if m, ok := e.Message.(election.RosterPropose); ok {
+			proposed = true
+			if n := c.nodes[string(e.To)]; n.level < m.Roster.Level() && n.Up {
+				bad = append(bad, from+">"+string(e.To))
+			}
+		}
+	}
+	slow = true
+	c.input("b", election.ChangeRoster{Settings: election.Settings{Lease: 3 * testTiming.Lease}, Request: 77})
+	for range 200 {
+		if c.run(time.Millisecond / 4); proposed {
+			break
+		}
+	}
+	if !proposed {
+		t.Fatal("nothing was proposed")
+	}
+	c.kill("c")
+	c.level = 0
+	c.start("c")
+	c.run(2 * testTiming.Lease)
+	if len(bad) > 0 {
+		t.Errorf("proposed to an older version: %v", bad)
 	}
 }
