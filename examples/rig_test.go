@@ -9,6 +9,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
@@ -218,7 +219,8 @@ func await(t *testing.T, what string, holds func() bool) {
 	}
 }
 
-// freePorts returns ports of loopback that were free for TCP and UDP just now.
+// freePorts returns ports of loopback that were free for TCP and UDP just now. They are below
+// those that the kernel gives to connections, which could take one before it is used.
 func freePorts(t *testing.T, n int) []int {
 	t.Helper()
 	var ports []int
@@ -229,20 +231,21 @@ func freePorts(t *testing.T, n int) []int {
 		}
 	}()
 	for len(ports) < n {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
+		port := 10_000 + rand.IntN(20_000)
+		if _, taken := given.LoadOrStore(port, true); taken {
+			continue
+		}
+		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
 		if err != nil {
-			t.Fatal(err)
+			continue
 		}
 		held = append(held, l)
-		port := l.Addr().(*net.TCPAddr).Port
 		u, err := net.ListenPacket("udp", fmt.Sprintf("127.0.0.1:%d", port))
 		if err != nil {
 			continue
 		}
 		held = append(held, u)
-		if _, taken := given.LoadOrStore(port, true); !taken {
-			ports = append(ports, port)
-		}
+		ports = append(ports, port)
 	}
 	return ports
 }
