@@ -11,7 +11,8 @@ import (
 
 type keys struct{ asked api.KeysRequest }
 
-func (k *keys) Keys() []api.Key { return []api.Key{{Fingerprint: "0011", InUse: true}} }
+func (k *keys) Keys() []api.Key              { return []api.Key{{Fingerprint: "0011", InUse: true}} }
+func (k *keys) NewKey() (text, print string) { return "AAAA", "ffff" }
 func (k *keys) ChangeKeys(r api.KeysRequest) *api.ErrorDetail {
 	k.asked = r
 	if r.Remove != "" {
