@@ -22,7 +22,8 @@ type Keyring interface {
 }
 
 // keyTime is how long one agent may take for one change of its keys, and turnTime how long after
-// one no other agent may change them: two rotations at once could cut agents off.
+// one no other agent may change them, while there are several: two rotations at once could cut
+// agents off.
 const (
 	keyTime  = 4 * time.Second
 	turnTime = keyTime + time.Second
@@ -82,7 +83,7 @@ func (s *Server) changeKeys(w http.ResponseWriter, r *http.Request) {
 		s.rotate(w, r, request)
 		return
 	}
-	if !s.keyTurn.take(from, s.Clock()) {
+	if !s.takeTurn(from) {
 		refuse(w, keysBusy())
 		return
 	}
@@ -99,8 +100,17 @@ func (s *Server) changeKeys(w http.ResponseWriter, r *http.Request) {
 	s.keys(w, r)
 }
 
+// takeTurn reports whether an agent may change the keys now. With a single key there is no
+// rotation under way: it has not started here, or has ended.
+func (s *Server) takeTurn(by election.PeerID) bool {
+	if len(s.Keyring.Keys()) == 1 {
+		s.keyTurn.giveBack()
+	}
+	return s.keyTurn.take(by, s.Clock())
+}
+
 func keysBusy() *api.ErrorDetail {
-	return &api.ErrorDetail{Code: api.CodeBusy, Message: "another agent is changing the keys of this one: try again in " + turnTime.String()}
+	return &api.ErrorDetail{Code: api.CodeBusy, Message: "another agent is changing the keys of this one, or did so a moment ago: try again in " + turnTime.String()}
 }
 
 // lacking refuses to use a key that a member lacks, or may lack: it would be cut off. A key

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/doyen-election/doyen/agent/words"
 	"github.com/doyen-election/doyen/api"
 	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/membership"
@@ -24,6 +25,9 @@ type rotation struct {
 	print   string // the key's fingerprint
 	agents  []membership.Member
 	skipped []string // names of agents that were not reached
+
+	mu  sync.Mutex
+	old map[election.PeerID][]api.Key // what each agent had when it began to use the new key
 }
 
 // keyStep is what came of a step: at which agents it is done, and at which not, with the reason.
@@ -39,12 +43,12 @@ func (s *Server) rotate(w http.ResponseWriter, r *http.Request, request api.Keys
 		return
 	}
 	defer s.rotating.Unlock()
-	if !s.keyTurn.take(s.Self.Peer, s.Clock()) {
+	if !s.takeTurn(s.Self.Peer) {
 		refuse(w, keysBusy())
 		return
 	}
 	defer s.keyTurn.giveBack()
-	n := &rotation{s: s, without: request.Without, caller: callerWords(r)}
+	n := &rotation{s: s, without: request.Without, caller: callerWords(r), old: map[election.PeerID][]api.Key{}}
 	refused := n.prepare(request.Force)
 	for _, step := range []func() *api.ErrorDetail{n.accept, n.use, n.drop} {
 		if refused == nil {
@@ -77,6 +81,9 @@ func (n *rotation) prepare(force bool) *api.ErrorDetail {
 		return &api.ErrorDetail{Code: api.CodeBusy, Message: "a change of the voters removes this agent: run the command on another voter"}
 	}
 	members, absent := n.members(p)
+	if len(members) > 0 && !p.Status.Quorum.Enabled {
+		return &api.ErrorDetail{Code: api.CodeNoQuorum, Message: words.NoVoters + ", and agents accept keys only from voters: use `doyen keys add`, `use` and `remove` on each host"}
+	}
 	if len(members) > 0 && (s.Other == nil || !p.Status.Roster.Has(s.Self.Peer)) {
 		return &api.ErrorDetail{Code: api.CodeNotVoter, Message: "this agent is not a voter, and others accept keys only from voters: run the command on the host of a voter"}
 	}
@@ -155,7 +162,10 @@ func (n *rotation) use() *api.ErrorDetail {
 	step := keyStep{}
 	if n.check(&step); len(step.failed) == 0 {
 		step = n.each(n.agents, func(ctx context.Context, m membership.Member) error {
-			_, err := n.call(ctx, m, http.MethodPost, api.KeysRequest{Use: n.print})
+			has, err := n.call(ctx, m, http.MethodPost, api.KeysRequest{Use: n.print})
+			n.mu.Lock()
+			defer n.mu.Unlock()
+			n.old[m.Peer] = has.Keys
 			return err
 		}, n.here(api.KeysRequest{Use: n.print}))
 	}
@@ -171,20 +181,19 @@ func (n *rotation) use() *api.ErrorDetail {
 		"Correct that and run the command again: it goes on with another new key"}
 }
 
-// drop has all agents drop all keys but the new one, which all of them use.
+// drop has all agents drop the old keys, since all of them use the new one. A key that another
+// rotation gives to an agent meanwhile stays.
 func (n *rotation) drop() *api.ErrorDetail {
 	step := keyStep{}
 	if n.check(&step); len(step.failed) == 0 {
-		step = n.each(n.agents, n.dropAt, func() error {
-			for _, k := range n.s.Keyring.Keys() {
-				if k.Fingerprint == n.print {
-					continue
-				}
-				if err := n.here(api.KeysRequest{Remove: k.Fingerprint})(); err != nil {
-					return err
-				}
-			}
-			return nil
+		own := n.s.Keyring.Keys()
+		step = n.each(n.agents, func(ctx context.Context, m membership.Member) error {
+			return n.remove(n.old[m.Peer], func(change api.KeysRequest) error {
+				_, err := n.call(ctx, m, http.MethodPost, change)
+				return err
+			})
+		}, func() error {
+			return n.remove(own, func(change api.KeysRequest) error { return n.here(change)() })
 		})
 	}
 	if len(step.failed) == 0 {
@@ -194,14 +203,17 @@ func (n *rotation) drop() *api.ErrorDetail {
 		". Nobody of those that have the new key is cut off, and anyone who has an old key can still join those agents. Correct that and run the command again, or `doyen keys remove` there"}
 }
 
-func (n *rotation) dropAt(ctx context.Context, m membership.Member) error {
-	held, err := n.call(ctx, m, http.MethodGet, nil)
-	for _, k := range held.Keys {
-		if err == nil && k.Fingerprint != n.print {
-			_, err = n.call(ctx, m, http.MethodPost, api.KeysRequest{Remove: k.Fingerprint})
+// remove removes all keys but the new one, by the given way to change the keys of an agent.
+func (n *rotation) remove(keys []api.Key, change func(api.KeysRequest) error) error {
+	for _, k := range keys {
+		if k.Fingerprint == n.print {
+			continue
+		}
+		if err := change(api.KeysRequest{Remove: k.Fingerprint}); err != nil {
+			return err
 		}
 	}
-	return err
+	return nil
 }
 
 // here makes a change at this agent.

@@ -191,6 +191,11 @@ func TestARotationGivesNoKeyToThoseWhoAreToHaveNone(t *testing.T) {
 	if status, text := v.own.do(t, http.MethodPost, "/v1/keys", `{"use":"new1","without":["b"]}`); status != 400 {
 		t.Errorf("without alone: %d %s", status, text)
 	}
+	p.Status.Quorum.Enabled = false
+	if status, text := v.rotates(t, ""); status != 503 || !strings.Contains(text, "without quorum") {
+		t.Errorf("without quorum: %d %s", status, text)
+	}
+	p.Status.Quorum.Enabled = true
 	p.Status.Roster.Next = p.Status.Roster.Next[1:] // now it is a
 	if status, text := v.rotates(t, ""); status != 503 || !strings.Contains(text, "removes this agent") {
 		t.Errorf("an agent that is removed itself: %d %s", status, text)
@@ -362,6 +367,7 @@ func TestAnAgentThatJoinsDuringARotationIsNotCutOff(t *testing.T) {
 
 func TestTwoRotationsDoNotMix(t *testing.T) {
 	v := newTown(t)
+	v.keys["a"].keys = []string{"old"} // with a single key, no rotation is under way
 	add := election.Call{Method: "POST", Path: "/v1/keys", Body: []byte(`{"add":"k"}`), Caller: "user root (uid 0, pid 41, doyen keys)"}
 	for _, c := range []struct {
 		from   election.PeerID
