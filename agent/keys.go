@@ -2,6 +2,7 @@ package agent
 
 import (
 	"bytes"
+	"crypto/rand"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/hex"
@@ -16,6 +17,7 @@ import (
 	"syscall"
 
 	"github.com/doyen-election/doyen/api"
+	"github.com/doyen-election/doyen/membership"
 )
 
 // keyring changes the cluster keys while the agent runs, one change at a time. It changes the
@@ -64,6 +66,13 @@ func (k *keyring) Keys() []api.Key {
 		list = append(list, api.Key{Fingerprint: fingerprint(key), InUse: i == 0})
 	}
 	return list
+}
+
+// NewKey makes a key, which is not used yet.
+func (k *keyring) NewKey() (text, print string) {
+	key := make([]byte, membership.KeySize)
+	_, _ = rand.Read(key) // never fails, by its documentation
+	return base64.StdEncoding.EncodeToString(key), fingerprint(key)
 }
 
 // ChangeKeys carries out one change, or returns why it can't. A change that was made before

@@ -33,9 +33,9 @@ type Transition struct {
 
 // Caller is the process that gave a command, as the kernel of its host names it.
 type Caller struct {
-	UID     uint32 `json:"uid"`
+	UID     uint32 `json:"uid"`     // 4294967295: not known
 	User    string `json:"user"`    // the number, if it has no name
 	PID     int32  `json:"pid"`     // 0: not known
 	Command string `json:"command"` // the name of the process; empty: not known
-	Host    string `json:"host"`    // the agent that it asked
+	Host    string `json:"host"`    // the agent that it asked; if that passed the command on, all else is as it reports
 }

@@ -3,7 +3,8 @@ package api
 // Keys answers GET and POST /v1/keys: the cluster keys of this agent, the one
 // in use first.
 type Keys struct {
-	Keys []Key `json:"keys"`
+	Keys    []Key  `json:"keys"`
+	Message string `json:"message,omitempty"` // after a rotation: who has no key
 }
 
 // Key is a cluster key, named by its fingerprint: the key itself is never shown.
@@ -12,12 +13,21 @@ type Key struct {
 	InUse       bool   `json:"in_use"`      // this agent encrypts with this key; it accepts all
 }
 
-// KeysRequest is the body of POST /v1/keys. It has one of the three fields.
+// KeysRequest is the body of POST /v1/keys. It has one of the first four fields.
 type KeysRequest struct {
 	Add    string `json:"add,omitempty"`    // a key, base64 as in the key file
 	Use    string `json:"use,omitempty"`    // a fingerprint
 	Remove string `json:"remove,omitempty"` // a fingerprint
+	Rotate bool   `json:"rotate,omitempty"` // give a new key to all agents, use it, and drop all others
+	// Without, with Rotate, are the names of agents that get no key.
+	Without []string `json:"without,omitempty"`
+	// Force, with Use and Rotate, goes on although agents will be cut off.
+	Force bool `json:"force,omitempty"`
 }
 
 // CodeInUse refuses to remove the key that is in use.
 const CodeInUse = "in_use"
+
+// CodeKeyMissing refuses to use a key, or to rotate, since the agents that the message names would
+// be cut off.
+const CodeKeyMissing = "key_missing"

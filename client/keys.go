@@ -20,3 +20,9 @@ func (c *Client) ChangeKeys(ctx context.Context, r api.KeysRequest) ([]api.Key, 
 	answer, err := call[api.Keys](ctx, c, http.MethodPost, "/v1/keys", r)
 	return answer.Keys, err
 }
+
+// RotateKeys gives all agents a new cluster key and drops the others: POST /v1/keys with "rotate".
+// Only Without and Force of the request count.
+func (c *Client) RotateKeys(ctx context.Context, r api.KeysRequest) (api.Keys, error) {
+	return call[api.Keys](ctx, c, http.MethodPost, "/v1/keys", api.KeysRequest{Rotate: true, Without: r.Without, Force: r.Force})
+}

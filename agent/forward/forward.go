@@ -23,6 +23,9 @@ const (
 	patience = time.Minute
 )
 
+// ErrNotSent is a call that was not made.
+var ErrNotSent = errors.New("the call can't be sent: there is no connection, or the agent's version does not know it")
+
 // Busy is the status that an agent answers with when it has too many calls.
 const Busy = 503
 
@@ -65,7 +68,7 @@ func (d *Desk) Call(ctx context.Context, to election.PeerID, c election.Call) (e
 		delete(d.waiting, c.ID)
 	}()
 	if !d.send(to, c) {
-		return election.CallAnswer{}, errors.New("the call can't be sent: there is no connection, or the agent's version does not know it")
+		return election.CallAnswer{}, ErrNotSent
 	}
 	select {
 	case a := <-w.answer:

@@ -82,7 +82,7 @@ func TestTheAgentsGroupCannotTakeTheClusterOver(t *testing.T) {
 			t.Errorf("%s: %d %s, want 403 that names %s", c.path, status, text, c.lacks)
 		}
 	}
-	if len(reached) > 0 || k.asked != (api.KeysRequest{}) || len(programs.asked) > 0 {
+	if len(reached) > 0 || k.asked.Add+k.asked.Use+k.asked.Remove != "" || len(programs.asked) > 0 {
 		t.Errorf("reached: %v, keys %+v, candidacies %v", reached, k.asked, programs.asked)
 	}
 	select {

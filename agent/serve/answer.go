@@ -29,6 +29,10 @@ func write(w http.ResponseWriter, status int, body any) {
 		status, data = http.StatusInternalServerError, []byte(`{"error":{"code":"unavailable","message":"the answer can't be encoded"}}`)
 	}
 	data = append(data, '\n')
+	// Some changes take longer than an answer may.
+	if d, ok := w.(interface{ SetWriteDeadline(time.Time) error }); ok {
+		_ = d.SetWriteDeadline(time.Now().Add(writeTimeout))
+	}
 	h := w.Header()
 	h.Set("Content-Type", "application/json")
 	h.Set("Content-Length", strconv.Itoa(len(data)))

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"math"
 	"net/http"
 	"os"
 	"slices"
@@ -26,15 +27,25 @@ func (s *Server) entered(h http.HandlerFunc) http.HandlerFunc {
 		data, _ := io.ReadAll(r.Body) // in memory already, see receive
 		r.Body = io.NopCloser(bytes.NewReader(data))
 		values := map[string]any{}
-		if p, ok := caller(r); ok && (len(data) == 0 || json.Unmarshal(data, &values) == nil) {
-			s.enter(p, r, values)
+		if by := s.asker(r); by != nil && (len(data) == 0 || json.Unmarshal(data, &values) == nil) {
+			s.enter(by, r, values)
 		}
 		h(w, r)
 	}
 }
 
-func (s *Server) enter(k peer, r *http.Request, values map[string]any) {
-	by := &api.Caller{UID: k.UID, User: userName(k.UID), PID: k.pid, Command: processName(k.pid), Host: s.Name}
+// asker is who asks for a change, here or at the agent that forwards the call; nil: not known.
+func (s *Server) asker(r *http.Request) *api.Caller {
+	if f, ok := r.Context().Value(forwardedKey{}).(forwarded); ok {
+		return callerOf(f.caller, s.Picture().name(f.from))
+	}
+	if k, ok := caller(r); ok {
+		return &api.Caller{UID: k.UID, User: userName(k.UID), PID: k.pid, Command: processName(k.pid), Host: s.Name}
+	}
+	return nil
+}
+
+func (s *Server) enter(by *api.Caller, r *http.Request, values map[string]any) {
 	what := commandText(r, values)
 	s.Logger.Info("asked for a change", "call", what, "uid", by.UID, "user", by.User, "pid", by.PID, "command", by.Command, "host", by.Host)
 	if s.Enter == nil {
@@ -44,6 +55,13 @@ func (s *Server) enter(k peer, r *http.Request, values map[string]any) {
 	t := api.Transition{Time: time.Now().UTC(), Election: r.PathValue("name"), Type: api.ChangeCommand, By: by, BoottimeNS: int64(now),
 		Reason:   what + ", asked by " + by.User,
 		Evidence: fmt.Sprintf("uid %d, pid %d (%s) on %s", by.UID, by.PID, cmp.Or(by.Command, "name unknown"), by.Host)}
+	if isForwarded(r) {
+		t.Reason += " on " + by.Host
+		t.Evidence = "forwarded by the agent " + by.Host + ", which reports: user " + by.User
+		if by.UID != math.MaxUint32 {
+			t.Evidence += fmt.Sprintf(", uid %d, pid %d (%s)", by.UID, by.PID, cmp.Or(by.Command, "name unknown"))
+		}
+	}
 	p := s.Picture()
 	if c, ok := p.contest(election.Name(t.Election)); ok {
 		e := p.Election(c, now, 0)

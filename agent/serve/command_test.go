@@ -25,6 +25,8 @@ func (b *book) Write(p []byte) (int, error) {
 	return b.log.Write(p)
 }
 
+func (b *book) logger() *slog.Logger { return slog.New(slog.NewTextHandler(b, nil)) }
+
 func (b *book) enter(t api.Transition) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -44,7 +46,7 @@ func (b *book) taken() ([]api.Transition, string) {
 func TestEachChangeIsEnteredWithWhoAskedForIt(t *testing.T) {
 	b := &book{}
 	a := stand(t, func(c *serve.Config) {
-		c.Enter, c.Logger = b.enter, slog.New(slog.NewTextHandler(b, nil))
+		c.Enter, c.Logger = b.enter, b.logger()
 		c.Keyring = &keys{}
 	})
 	const key = "c2VjcmV0LXNlY3JldC1zZWNyZXQtc2VjcmV0LXNlY3I="

@@ -5,11 +5,17 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
+	"github.com/doyen-election/doyen/agent/forward"
+	"github.com/doyen-election/doyen/agent/words"
 	"github.com/doyen-election/doyen/api"
 	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/membership"
@@ -30,7 +36,23 @@ type Other interface {
 // forwardedKey is the key under which a request has the agent that forwarded it.
 type forwardedKey struct{}
 
-func isForwarded(r *http.Request) bool { return r.Context().Value(forwardedKey{}) != nil }
+// forwarded is who a request comes from: an agent, known by its connection, and in that agent's
+// words the process that called there.
+type forwarded struct {
+	from   election.PeerID
+	caller string
+}
+
+// passedBy returns the agent that forwarded the request, if one did.
+func passedBy(r *http.Request) (election.PeerID, bool) {
+	f, ok := r.Context().Value(forwardedKey{}).(forwarded)
+	return f.from, ok
+}
+
+func isForwarded(r *http.Request) bool {
+	_, passed := passedBy(r)
+	return passed
+}
 
 // Forwarded carries out a call that another agent forwards. It knows that agent by its
 // connection; who called there is only for the log.
@@ -38,16 +60,13 @@ func (s *Server) Forwarded(ctx context.Context, from election.PeerID, c election
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(s.ctx, cancel)()
-	r, err := http.NewRequestWithContext(context.WithValue(ctx, forwardedKey{}, from), c.Method, "http://d"+c.Path, bytes.NewReader(c.Body))
+	r, err := http.NewRequestWithContext(context.WithValue(ctx, forwardedKey{}, forwarded{from, c.Caller}), c.Method, "http://d"+c.Path, bytes.NewReader(c.Body))
 	if err != nil || !plainPath(r.URL.Path) {
 		return election.CallAnswer{Status: http.StatusBadRequest}
 	}
 	out := recorder{header: http.Header{}, status: http.StatusOK}
 	if receive(&out, r) {
 		s.forwardRoutes().ServeHTTP(&out, r)
-	}
-	if c.Method != http.MethodGet {
-		s.Logger.Info("carried out for another agent", "call", clip(c.Method+" "+c.Path), "agent", s.Picture().name(from), "caller", clip(c.Caller), "status", out.status)
 	}
 	if out.body.Len() > election.MaxCallBody {
 		return election.CallAnswer{Status: http.StatusServiceUnavailable}
@@ -62,14 +81,24 @@ func (s *Server) forwardRoutes() *http.ServeMux {
 	mux.Handle("/v1/agents", get(s.agents))
 	mux.Handle("/v1/elections/{name}/resign", s.fromVoters(s.resign))
 	mux.Handle("/v1/elections/{name}/transfer", s.fromVoters(s.transfer))
+	mux.Handle("/v1/elections/{name}/allow", s.fromVoters(s.allow))
 	mux.Handle("/v1/drain", s.fromVoters(s.drain))
+	mux.Handle("/v1/voters", s.fromVoters(s.changeVoters))
+	mux.Handle("/v1/settings", s.fromVoters(s.changeSettings))
+	keys := s.fromVoters(s.changeKeys)
+	keys[http.MethodGet] = s.voterOnly(s.keys) // shows beforehand whether a change will be accepted
+	mux.Handle("/v1/keys", keys)
 	mux.HandleFunc("/", nothingThere)
 	return mux
 }
 
 func (s *Server) fromVoters(h http.HandlerFunc) methods {
-	return methods{http.MethodPost: func(w http.ResponseWriter, r *http.Request) {
-		from, _ := r.Context().Value(forwardedKey{}).(election.PeerID)
+	return methods{http.MethodPost: s.voterOnly(s.entered(h))}
+}
+
+func (s *Server) voterOnly(h http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		from, _ := passedBy(r)
 		p := s.Picture()
 		if !p.Status.Roster.Has(from) {
 			fail(w, http.StatusForbidden, api.ErrorDetail{Code: api.CodeForbidden, Message: "changes are accepted only from agents that are voters, and " +
@@ -77,7 +106,7 @@ func (s *Server) fromVoters(h http.HandlerFunc) methods {
 			return
 		}
 		h(w, r)
-	}}
+	}
 }
 
 // leaderElsewhere returns the leader of an election, if a call about it should be carried out
@@ -95,14 +124,10 @@ func (s *Server) mayForward(r *http.Request) bool {
 
 // forward has an order carried out by another agent, and answers with its outcome.
 func (s *Server) forward(w http.ResponseWriter, r *http.Request, to election.PeerID, request any) {
-	ctx, cancel := context.WithTimeout(r.Context(), 2*s.Lease+outcomeSlack+forwardSlack)
+	ctx, cancel := context.WithTimeout(r.Context(), 2*s.lease()+outcomeSlack+forwardSlack)
 	defer cancel()
 	name := s.Picture().name(to)
-	text, err := json.Marshal(request)
-	var a election.CallAnswer
-	if err == nil {
-		a, err = s.Other.Call(ctx, to, election.Call{Method: r.Method, Path: r.URL.Path, Body: text, Caller: callerWords(r)})
-	}
+	a, err := s.pass(ctx, r, to, request)
 	if err != nil {
 		fail(w, http.StatusServiceUnavailable, api.ErrorDetail{Code: api.CodeUnavailable, Message: "agent " + name + " has to do this: " + err.Error() + "; run the command on " + name})
 		return
@@ -123,12 +148,90 @@ func (s *Server) forward(w http.ResponseWriter, r *http.Request, to election.Pee
 	}
 }
 
-// callerWords names the caller for another agent's log.
-func callerWords(r *http.Request) string {
-	if p, ok := caller(r); ok {
-		return "user " + userName(p.UID)
+// pass makes the call of a request at another agent.
+func (s *Server) pass(ctx context.Context, r *http.Request, to election.PeerID, request any) (election.CallAnswer, error) {
+	text, err := json.Marshal(request)
+	if err != nil {
+		return election.CallAnswer{}, err
 	}
-	return ""
+	return s.Other.Call(ctx, to, election.Call{Method: r.Method, Path: r.URL.Path, Body: text, Caller: callerWords(r)})
+}
+
+// unable are the refusals of an agent that can't change the roster, though another voter may.
+var unable = []election.Denial{election.DeniedBarred, election.DeniedNoMajority, election.DeniedNotConnected}
+
+// unchanged are the codes of refusals after which nothing was changed, and another voter may be
+// able to do it.
+var unchanged = []string{api.CodeNotFound, api.CodeNoQuorum, api.CodeForbidden, api.CodeNotVoter}
+
+// revised reports a change of the roster that this agent refused. If another voter may be able to
+// make it, the voters are asked, one after another, until one does or refuses for good.
+func (s *Server) revised(w http.ResponseWriter, r *http.Request, refused *election.Refusal, request, answered any) {
+	own := words.Refusal(refused)
+	v, cancels := request.(api.VotersRequest)
+	cancels = cancels && v.Cancel && refused.Why == election.DeniedNoChange // perhaps one that waits at another agent
+	if !cancels && !slices.Contains(unable, refused.Why) || v.Restore || !s.mayForward(r) {
+		refuse(w, own)
+		return
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), s.rosterTime()+forwardSlack)
+	defer cancel()
+	p := s.Picture()
+	for _, voter := range p.Status.Roster.All() {
+		if !p.Connected[voter.Peer] {
+			continue
+		}
+		a, err := s.pass(ctx, r, voter.Peer, request)
+		var failed api.Error
+		switch {
+		case errors.Is(err, forward.ErrNotSent):
+			continue
+		case err != nil:
+			fail(w, http.StatusServiceUnavailable, api.ErrorDetail{Code: api.CodeUnavailable, Message: own.Message +
+				"; agent " + voter.Name + " was asked to do it, and may have done it: " + err.Error()})
+			return
+		case a.Status == http.StatusOK && json.Unmarshal(a.Body, answered) == nil:
+			answer(w, answered)
+			return
+		case json.Unmarshal(a.Body, &failed) != nil || failed.Err.Code == "":
+			continue // it is too busy
+		}
+		same := failed.Err.Message == words.Refusal(refused).Message
+		failed.Err.Message = "agent " + voter.Name + ": " + failed.Err.Message
+		if !slices.Contains(unchanged, failed.Err.Code) {
+			fail(w, int(a.Status), failed.Err)
+			return
+		}
+		if !same {
+			own.Message += "; " + failed.Err.Message
+		}
+	}
+	refuse(w, own)
+}
+
+// callerWords describes the caller for another agent's log and history; see callerOf.
+func callerWords(r *http.Request) string {
+	p, ok := caller(r)
+	if !ok {
+		return ""
+	}
+	return clip(fmt.Sprintf("user %s (uid %d, pid %d, %s", userName(p.UID), p.UID, p.pid, processName(p.pid))) + ")"
+}
+
+// callerOf reads the words of callerWords. They are another agent's, and nothing is granted for
+// them: one of an older version does not send the numbers.
+func callerOf(text, host string) *api.Caller {
+	by := &api.Caller{UID: math.MaxUint32, User: clip(cmp.Or(strings.TrimPrefix(text, "user "), "unknown")), Host: host}
+	var user string
+	var uid uint32
+	var pid int32
+	if _, err := fmt.Sscanf(text, "user %s (uid %d, pid %d,", &user, &uid, &pid); err != nil {
+		return by
+	}
+	_, rest, _ := strings.Cut(text, ", pid ")
+	_, command, _ := strings.Cut(rest, ", ")
+	by.User, by.UID, by.PID, by.Command = clip(user), uid, pid, clip(strings.TrimSuffix(command, ")"))
+	return by
 }
 
 // agents answers about every agent, each asked for itself. To another agent it answers only
@@ -160,7 +263,7 @@ func (s *Server) reportOwn(ctx context.Context) api.AgentReport {
 
 func (s *Server) reportOthers(ctx context.Context) []api.AgentReport {
 	p := s.Picture()
-	others := slices.DeleteFunc(slices.Clone(p.View.Members), func(m membership.Member) bool { return m.Peer == s.Self.Peer })
+	others := slices.DeleteFunc(append(slices.Clone(p.View.Members), p.absent()...), func(m membership.Member) bool { return m.Peer == s.Self.Peer })
 	reports := make([]api.AgentReport, len(others))
 	var asking sync.WaitGroup
 	for i, m := range others {

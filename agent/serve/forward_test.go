@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/doyen-election/doyen/agent/forward"
 	"github.com/doyen-election/doyen/agent/serve"
 	"github.com/doyen-election/doyen/api"
 	"github.com/doyen-election/doyen/election"
@@ -96,6 +97,8 @@ func TestAnAgentThatIsNoVoterForwardsNothing(t *testing.T) {
 func TestOnlyVotersForwardOrders(t *testing.T) {
 	o := &other{}
 	a, server := voter(t, o, "peer-a", "peer-b")
+	b := &book{}
+	server.Enter, server.Logger = b.enter, b.logger()
 	drained := 0
 	a.on = func(in election.Input) (election.Reply, error) {
 		if _, ok := in.(election.Drain); ok {
@@ -107,8 +110,15 @@ func TestOnlyVotersForwardOrders(t *testing.T) {
 	if got := server.Forwarded(t.Context(), "peer-x", drain); got.Status != 403 || !strings.Contains(string(got.Body), "only from agents that are voters") || drained != 0 {
 		t.Errorf("a forged forward: %d %s", got.Status, got.Body)
 	}
+	if entries, log := b.taken(); len(entries) != 0 || log != "" {
+		t.Errorf("a forged forward entered %+v and logged %s", entries, log)
+	}
 	if got := server.Forwarded(t.Context(), "peer-b", drain); got.Status != 200 || drained != 1 {
 		t.Errorf("a voter's: %d %s", got.Status, got.Body)
+	}
+	if entries, log := b.taken(); len(entries) != 1 || entries[0].Reason != "drain on=true, asked by root on b" || entries[0].By.Host != "b" ||
+		entries[0].By.UID != 4294967295 || !strings.Contains(log, "host=b") || strings.Count(log, "\n") != 1 {
+		t.Errorf("entered %+v and logged %s", entries, log) // with the words of an older version
 	}
 	// Nothing is forwarded twice: b leads, and a does not ask it.
 	a.on = func(election.Input) (election.Reply, error) {
@@ -118,7 +128,7 @@ func TestOnlyVotersForwardOrders(t *testing.T) {
 		t.Errorf("forwarded twice: %d %s, asked %+v", got.Status, got.Body, o.asked)
 	}
 	for path, want := range map[string]uint64{
-		"/v1/leave": 404, "/v1/restart": 404, "/v1/keys": 404, "/v1/voters": 404, "/v1/elections/default/campaign": 404, "/metrics": 404,
+		"/v1/leave": 404, "/v1/restart": 404, "/v1/reload": 404, "/v1/elections/default/campaign": 404, "/metrics": 404,
 		"//v1/drain": 400, "/v1/../v1/drain": 400, "nonsense": 400, "/v1/drain\n": 400, "": 400,
 	} {
 		if got := server.Forwarded(t.Context(), "peer-b", election.Call{Method: "POST", Path: path, Body: []byte("{")}); got.Status != want {
@@ -153,5 +163,69 @@ func TestEveryAgentIsAskedAboutItself(t *testing.T) {
 	var own api.Agents
 	if err := json.Unmarshal(got.Body, &own); err != nil || len(own.Agents) != 1 || own.Agents[0].Name != "a" {
 		t.Errorf("to another agent: %s", got.Body)
+	}
+}
+
+// A voter that can't change the roster itself has another one do it; one that refuses for a
+// reason that holds everywhere does not ask.
+func TestChangesOfTheRosterGoToAVoterThatCanMakeThem(t *testing.T) {
+	const roster, settings = `{"cluster":"x","voters":[{"name":"b"}]}`, `{"algorithm":"ring","lease_ms":2000}`
+	for _, c := range []struct {
+		path, body, answer string
+		why                election.Denial
+		asked              bool
+	}{
+		{"/v1/voters", `{"remove":"c"}`, roster, election.DeniedBarred, true},
+		{"/v1/voters", `{"remove":"c"}`, roster, election.DeniedNoMajority, true},
+		{"/v1/voters", `{"cancel":true}`, roster, election.DeniedNoChange, true},
+		{"/v1/settings", `{"algorithm":"ring"}`, settings, election.DeniedNotConnected, true},
+		{"/v1/elections/default/allow", `{"agents":["a"]}`, settings, election.DeniedBarred, true},
+		{"/v1/voters", `{"remove":"c"}`, "", election.DeniedOtherChange, false},
+		{"/v1/voters", `{"remove":"c"}`, "", election.DeniedLastVoter, false},
+		{"/v1/voters", `{"restore":true}`, "", election.DeniedBarred, false},
+		{"/v1/settings", `{"lease_ms":2000}`, "", election.DeniedHeartbeat, false},
+		{"/v1/elections/default/allow", `{"agents":["a"]}`, "", election.DeniedNotVoter, false},
+	} {
+		o := &other{answer: election.CallAnswer{Status: 200, Body: []byte(c.answer)}}
+		a, server := voter(t, o, "peer-a", "peer-b", "peer-c")
+		a.on = func(election.Input) (election.Reply, error) {
+			return election.Reply{Refusal: &election.Refusal{Why: c.why, Agent: "x", Election: "default"}}, nil
+		}
+		status, text := a.do(t, http.MethodPost, c.path, c.body)
+		if (status == 200) != c.asked || (len(o.asked) == 1) != c.asked {
+			t.Errorf("%s %s, %s: %d %s, asked %+v", c.path, c.body, c.why, status, text, o.asked)
+			continue
+		}
+		if c.asked && (o.to != "peer-b" || o.asked[0].Path != c.path || string(o.asked[0].Body) != c.body) {
+			t.Errorf("%s: asked %s %+v", c.path, o.to, o.asked)
+		}
+		// Nothing is forwarded twice, and nothing for an agent that is not a voter.
+		o.asked = nil
+		for from, want := range map[election.PeerID]uint64{"peer-b": 0, "peer-x": 403} {
+			got := server.Forwarded(t.Context(), from, election.Call{Method: "POST", Path: c.path, Body: []byte(c.body)})
+			if got.Status < 400 || want != 0 && got.Status != want || len(o.asked) > 0 {
+				t.Errorf("%s from %s: %d %s, asked %+v", c.path, from, got.Status, got.Body, o.asked)
+			}
+		}
+		if o.err = context.DeadlineExceeded; c.asked {
+			if status, text := a.do(t, http.MethodPost, c.path, c.body); status != 503 || !strings.Contains(text, "may have done it") {
+				t.Errorf("no answer: %d %s", status, text)
+			}
+		}
+		if o.err, o.asked = forward.ErrNotSent, nil; c.asked {
+			if status, text := a.do(t, http.MethodPost, c.path, c.body); status < 400 || strings.Contains(text, "may have done it") {
+				t.Errorf("nobody can be asked: %d %s", status, text)
+			}
+		}
+		if o.err, o.answer = nil, (election.CallAnswer{Status: 404, Body: []byte(`{"error":{"code":"not_found","message":"nothing there"}}`)}); c.asked {
+			if status, text := a.do(t, http.MethodPost, c.path, c.body); status < 400 || !strings.Contains(text, "agent b: nothing there") {
+				t.Errorf("an older agent: %d %s", status, text)
+			}
+		}
+		if o.answer = (election.CallAnswer{Status: 503, Body: []byte(`{"error":{"code":"busy","message":"another change"}}`)}); c.asked {
+			if status, text := a.do(t, http.MethodPost, c.path, c.body); status != 503 || !strings.Contains(text, `"busy","message":"agent b: another change"`) {
+				t.Errorf("a refusal for good: %d %s", status, text)
+			}
+		}
 	}
 }

@@ -1,16 +1,59 @@
 package serve
 
 import (
+	"context"
 	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
 
 	"github.com/doyen-election/doyen/api"
+	"github.com/doyen-election/doyen/election"
 )
 
 // Keyring is the agent's cluster keys.
 type Keyring interface {
 	Keys() []api.Key
+	// NewKey makes a key, as base64, with its fingerprint. It is not accepted yet.
+	NewKey() (text, print string)
 	// ChangeKeys carries out one change, or returns why it can't.
 	ChangeKeys(api.KeysRequest) *api.ErrorDetail
+}
+
+// keyTime is how long one agent may take for one change of its keys, and turnTime how long after
+// one no other agent may change them, while there are several: two rotations at once could cut
+// agents off.
+const (
+	keyTime  = 4 * time.Second
+	turnTime = keyTime + time.Second
+)
+
+// turn is which agent changes this one's keys at the moment.
+type turn struct {
+	mu    sync.Mutex
+	by    election.PeerID
+	until election.Instant
+}
+
+// take reports whether an agent may change the keys now, and gives it the turn. An empty by, for
+// a person who changes only this agent, takes no turn.
+func (t *turn) take(by election.PeerID, now election.Instant) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if now < t.until && t.by != by {
+		return false
+	}
+	if by != "" {
+		t.by, t.until = by, now.Add(turnTime)
+	}
+	return true
+}
+
+func (t *turn) giveBack() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.until = 0
 }
 
 func (s *Server) keys(w http.ResponseWriter, _ *http.Request) {
@@ -22,9 +65,86 @@ func (s *Server) changeKeys(w http.ResponseWriter, r *http.Request) {
 	if !body(w, r, &request) {
 		return
 	}
+	from, passed := passedBy(r)
+	bad := ""
+	switch {
+	case request.Rotate && passed:
+		bad = "another agent can't have this one rotate the keys: run the command here"
+	case request.Rotate && request.Add+request.Use+request.Remove != "":
+		bad = `"rotate" goes with "without" and "force" only`
+	case !request.Rotate && len(request.Without) > 0:
+		bad = `"without" goes with "rotate":true only`
+	}
+	if bad != "" {
+		fail(w, http.StatusBadRequest, api.ErrorDetail{Code: api.CodeBadRequest, Message: bad})
+		return
+	}
+	if request.Rotate {
+		s.rotate(w, r, request)
+		return
+	}
+	if !s.takeTurn(from) {
+		refuse(w, keysBusy())
+		return
+	}
+	if request.Use != "" && !passed && !request.Force {
+		if refused := s.lacking(r.Context(), request.Use); refused != nil {
+			refuse(w, refused)
+			return
+		}
+	}
 	if refused := s.Keyring.ChangeKeys(request); refused != nil {
 		refuse(w, refused)
 		return
 	}
 	s.keys(w, r)
+}
+
+// takeTurn reports whether an agent may change the keys now. With a single key there is no
+// rotation under way: it has not started here, or has ended.
+func (s *Server) takeTurn(by election.PeerID) bool {
+	if len(s.Keyring.Keys()) == 1 {
+		s.keyTurn.giveBack()
+	}
+	return s.keyTurn.take(by, s.Clock())
+}
+
+func keysBusy() *api.ErrorDetail {
+	return &api.ErrorDetail{Code: api.CodeBusy, Message: "another agent is changing the keys of this one, or did so a moment ago: try again in " + turnTime.String()}
+}
+
+// lacking refuses to use a key that a member lacks, or may lack: it would be cut off. A key
+// that this agent uses already, or does not have, is left to the keyring.
+func (s *Server) lacking(ctx context.Context, print string) *api.ErrorDetail {
+	isIt := func(k api.Key) bool { return k.Fingerprint == print }
+	if s.Other == nil || slices.IndexFunc(s.Keyring.Keys(), isIt) <= 0 {
+		return nil
+	}
+	var lack, unreached []string
+	for _, a := range s.reportOthers(ctx) {
+		switch {
+		case !a.Reached:
+			unreached = append(unreached, a.Name)
+		case !slices.ContainsFunc(a.Keys, isIt):
+			lack = append(lack, a.Name)
+		}
+	}
+	var why []string
+	if len(lack) > 0 {
+		why = append(why, "this key is missing at "+names(lack))
+	}
+	if len(unreached) > 0 {
+		why = append(why, names(unreached)+" did not answer and may lack it")
+	}
+	if why == nil {
+		return nil
+	}
+	return &api.ErrorDetail{Code: api.CodeKeyMissing, Message: strings.Join(why, "; ") +
+		". An agent without the key in use is cut off: add the key there first, or use it all the same with --force (\"force\":true)"}
+}
+
+// names lists agents.
+func names(list []string) string {
+	slices.Sort(list)
+	return strings.Join(slices.Compact(list), ", ")
 }

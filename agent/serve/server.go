@@ -115,6 +115,8 @@ type Server struct {
 	answers             answers
 	unproven            sync.Once                          // guards a line of the log
 	page                func() (*template.Template, error) // parsed when it is first asked for
+	rotating            sync.Mutex                         // held by a rotation of the cluster keys
+	keyTurn             turn
 }
 
 // New returns a server that answers nothing yet.

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/doyen-election/doyen/agent/words"
 	"github.com/doyen-election/doyen/api"
 	"github.com/doyen-election/doyen/election"
 )
@@ -64,7 +63,7 @@ func (s *Server) changeSettings(w http.ResponseWriter, r *http.Request) {
 		fail(w, http.StatusBadRequest, api.ErrorDetail{Code: api.CodeBadRequest, Message: bad})
 		return
 	}
-	s.revise(w, r, election.ChangeRoster{Settings: election.Settings{Algorithm: request.Algorithm, Lease: lease}})
+	s.revise(w, r, request, election.ChangeRoster{Settings: election.Settings{Algorithm: request.Algorithm, Lease: lease}})
 }
 
 func (s *Server) allow(w http.ResponseWriter, r *http.Request) {
@@ -92,12 +91,12 @@ func (s *Server) allow(w http.ResponseWriter, r *http.Request) {
 	}
 	slices.Sort(right.Agents)
 	right.Agents = slices.Compact(right.Agents)
-	s.revise(w, r, election.ChangeRoster{Right: right})
+	s.revise(w, r, request, election.ChangeRoster{Right: right})
 }
 
 // revise gives a change of the settings or rights to the elector, and waits until it is done.
-func (s *Server) revise(w http.ResponseWriter, r *http.Request, change election.ChangeRoster) {
-	ctx, cancel := context.WithTimeout(r.Context(), rosterLeases*s.lease()+rosterSlack)
+func (s *Server) revise(w http.ResponseWriter, r *http.Request, request any, change election.ChangeRoster) {
+	ctx, cancel := context.WithTimeout(r.Context(), s.rosterTime())
 	defer cancel()
 	reply, err := s.Ask(ctx, func(id election.RequestID) election.Input {
 		change.Request = id
@@ -107,7 +106,7 @@ func (s *Server) revise(w http.ResponseWriter, r *http.Request, change election.
 	case err != nil:
 		unanswered(w, err)
 	case reply.Refusal != nil:
-		refuse(w, words.Refusal(reply.Refusal))
+		s.revised(w, r, reply.Refusal, request, &api.Settings{})
 	default:
 		answer(w, s.agreed(s.Picture()))
 	}

@@ -19,6 +19,8 @@ const (
 	rosterSlack  = 12 * time.Second
 )
 
+func (s *Server) rosterTime() time.Duration { return rosterLeases*s.lease() + rosterSlack }
+
 func (s *Server) voters(w http.ResponseWriter, _ *http.Request) {
 	answer(w, s.Picture().voters(s.Clock()))
 }
@@ -60,6 +62,10 @@ func (s *Server) changeVoters(w http.ResponseWriter, r *http.Request) {
 	if !body(w, r, &request) {
 		return
 	}
+	if request.Restore && isForwarded(r) {
+		refuse(w, &api.ErrorDetail{Code: api.CodeForbidden, Message: "an agent goes back to its former voters only when it is asked itself: run the command on its host"})
+		return
+	}
 	if !s.Picture().Status.Quorum.Enabled {
 		refuse(w, &api.ErrorDetail{Code: api.CodeNoQuorum, Message: words.NoVoters})
 		return
@@ -73,7 +79,7 @@ func (s *Server) changeVoters(w http.ResponseWriter, r *http.Request) {
 		fail(w, status, *bad)
 		return
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), rosterLeases*s.lease()+rosterSlack)
+	ctx, cancel := context.WithTimeout(r.Context(), s.rosterTime())
 	defer cancel()
 	reply, err := s.Ask(ctx, func(id election.RequestID) election.Input {
 		change.Request = id
@@ -83,7 +89,7 @@ func (s *Server) changeVoters(w http.ResponseWriter, r *http.Request) {
 	case err != nil:
 		unanswered(w, err)
 	case reply.Refusal != nil:
-		refuse(w, words.Refusal(reply.Refusal))
+		s.revised(w, r, reply.Refusal, request, &api.Voters{})
 	default:
 		answer(w, s.Picture().voters(s.Clock()))
 	}

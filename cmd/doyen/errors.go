@@ -100,6 +100,8 @@ func classify(err error) (code int, hint string) {
 	return exitFailed, ""
 }
 
+const seeKeys = "`doyen keys list` shows which agents have which key"
+
 func apiHint(e *client.APIError) string {
 	switch e.Code {
 	case api.CodeBadRequest:
@@ -118,6 +120,8 @@ func apiHint(e *client.APIError) string {
 		return "`doyen voters` shows which ones are missing"
 	case api.CodeInUse:
 		return "`doyen keys list` shows the others"
+	case api.CodeKeyMissing:
+		return seeKeys
 	case api.CodeNotConfirmed:
 		return "`doyen voters` shows the outcome: check it before you try again"
 	case api.CodeBusy, api.CodeUnavailable:

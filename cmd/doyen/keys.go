@@ -5,10 +5,14 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
+
+	"github.com/urfave/cli/v2"
 
 	"github.com/doyen-election/doyen/api"
 	"github.com/doyen-election/doyen/client"
+	"github.com/doyen-election/doyen/election"
 )
 
 // maxKeyText bounds what is read of a file with a key to add, in bytes.
@@ -16,22 +20,40 @@ const maxKeyText = 4096
 
 func keysCommand() command {
 	return command{
-		name: "keys", args: "list|add FILE|use FINGERPRINT|remove FINGERPRINT", min: 1, max: 2, words: []string{"list", "add", "use", "remove"},
-		usage: "change the cluster key with no restart: add everywhere, use everywhere, remove everywhere",
-		description: "add FILE accepts the key in FILE, one line as `doyen keygen` writes it; - is standard input.\n" +
-			"use encrypts with a key from now on; remove stops accepting one. Each changes only this agent and its\n" +
-			"key file: run it on every agent before the next step. A unique beginning of a FINGERPRINT is enough.\n" +
+		name: "keys", args: "list|rotate|add FILE|use FINGERPRINT|remove FINGERPRINT", min: 1, max: 1 + maxPlanned, words: []string{"list", "rotate", "add", "use", "remove"},
+		usage: "change the cluster key with no restart, on all agents (rotate) or on this one",
+		description: "list shows which agents have which key. rotate gives all agents a new key, then has all use it, then has\n" +
+			"all drop the others; it is run on the host of a voter. Agents after --without get no key.\n\n" +
+			"The others change only this agent and its key file. add FILE accepts the key in FILE, one line as\n" +
+			"`doyen keygen` writes it; - is standard input. use encrypts with a key from now on, if all agents have it;\n" +
+			"remove stops accepting one. A unique beginning of a FINGERPRINT is enough.\n" +
 			"Exit codes: 0 done, 1 refused, 3 the agent can't be reached.",
+		flags: []cli.Flag{
+			&cli.StringSliceFlag{Name: "without", Usage: "rotate: `NAME` of an agent that gets no key, repeatable"},
+			&cli.BoolFlag{Name: "force", Usage: "use, rotate: go on even if agents lack the key or can't be reached: they are cut off", DisableDefaultText: true},
+		},
 		run: keys,
 	}
 }
 
 func keys(i *invocation) error {
 	verb, word := i.Args().Get(0), i.Args().Get(1)
+	if verb != "rotate" && i.NArg() > 2 {
+		return usage("write: doyen keys "+verb+" with one argument", "keys: too many arguments: %q", i.Args().Get(2))
+	}
 	if verb == "list" && word != "" {
 		return usage("write: doyen keys list", "keys list takes no arguments, got %q", word)
 	}
-	if verb != "list" && word == "" {
+	if i.IsSet("without") && verb != "rotate" || i.Bool("force") && verb != "rotate" && verb != "use" {
+		return usage("--without is for rotate, --force for rotate and use", "keys %s: a flag that is not for it", verb)
+	}
+	switch verb {
+	case "list":
+		return listKeys(i)
+	case "rotate":
+		return rotateKeys(i)
+	}
+	if word == "" {
 		what := map[string]string{"add": "FILE", "use": "FINGERPRINT", "remove": "FINGERPRINT"}[verb]
 		return usage("write: doyen keys "+verb+" "+what+"; `doyen keys list` shows the fingerprints", "keys %s: %s is missing", verb, what)
 	}
@@ -51,15 +73,12 @@ func keys(i *invocation) error {
 		if err != nil {
 			return fmt.Errorf("list the keys: %w", err)
 		}
-		if verb == "list" {
-			return i.answer(keysTable(list))
-		}
 		whole, err := wholeFingerprint(list, word)
 		if err != nil {
 			return &failure{code: exitFailed, what: verb + " key " + word, err: err, hint: "`doyen keys list` shows the fingerprints"}
 		}
 		if verb == "use" {
-			request.Use = whole
+			request.Use, request.Force = whole, i.Bool("force")
 		} else {
 			request.Remove = whole
 		}
@@ -73,6 +92,59 @@ func keys(i *invocation) error {
 		return fmt.Errorf("%s key: %w", verb, err)
 	}
 	return i.answer(keysTable(list))
+}
+
+// listKeys lists the keys of all agents. JSON has the bodies of both calls, in one object.
+func listKeys(i *invocation) error {
+	ctx, cancel := i.question()
+	defer cancel()
+	c := i.client()
+	list, err := c.Keys(ctx)
+	if err != nil {
+		return fmt.Errorf("list the keys: %w", err)
+	}
+	body := i.body
+	all, err := c.Agents(ctx)
+	if refused, ok := errors.AsType[*client.APIError](err); ok && refused.Code == api.CodeNotFound {
+		i.body = body
+		return i.answer(keysTable(list)) // an agent of an older version
+	}
+	if err != nil {
+		return fmt.Errorf("list the keys of all agents: %w", err)
+	}
+	if i.body, err = unite(body, i.body); err != nil {
+		return fmt.Errorf("put the keys together: %w", err)
+	}
+	return i.answer(keysOfAll(list, all))
+}
+
+func rotateKeys(i *invocation) error {
+	request := api.KeysRequest{Rotate: true, Force: i.Bool("force")}
+	if i.NArg() > 1 && !i.IsSet("without") {
+		return usage("write: doyen keys rotate --without NAME", "keys rotate: %q is not a flag", i.Args().Get(1))
+	}
+	for _, text := range append(i.StringSlice("without"), i.Args().Tail()...) {
+		for name := range strings.SplitSeq(text, ",") {
+			if !election.ValidName(name) {
+				return usage("write --without a, --without a,b or --without a --without b", "keys rotate: %q is not a valid agent name", name)
+			}
+			request.Without = append(request.Without, name)
+		}
+	}
+	ctx, cancel := i.change()
+	defer cancel()
+	rotated, err := i.client().RotateKeys(ctx, request)
+	if refused, ok := errors.AsType[*client.APIError](err); ok && refused.Code == api.CodeNotConfirmed {
+		return &failure{code: exitFailed, what: "rotate the keys", err: err, hint: seeKeys}
+	}
+	if err != nil {
+		return fmt.Errorf("rotate the keys: %w", err)
+	}
+	text := keysTable(rotated.Keys)
+	if rotated.Message != "" {
+		text += printable(rotated.Message) + "\n"
+	}
+	return i.answer(text)
 }
 
 // readKey reads the text of a key from a file. The key is never an argument: everybody can
@@ -116,17 +188,64 @@ func wholeFingerprint(list []api.Key, part string) (string, error) {
 	return found, nil
 }
 
+// keysOfAll lists the keys of all agents, those of this one first.
+func keysOfAll(own []api.Key, all []api.AgentReport) string {
+	uses, has, unreached := map[string][]string{}, map[string][]string{}, []string{}
+	var prints []string
+	for _, k := range own {
+		prints = append(prints, k.Fingerprint)
+	}
+	for _, a := range all {
+		if !a.Reached {
+			unreached = append(unreached, a.Name)
+		}
+		for _, k := range a.Keys {
+			if !slices.Contains(prints, k.Fingerprint) {
+				prints = append(prints, k.Fingerprint)
+			}
+			if k.InUse {
+				uses[k.Fingerprint] = append(uses[k.Fingerprint], a.Name)
+			} else {
+				has[k.Fingerprint] = append(has[k.Fingerprint], a.Name)
+			}
+		}
+	}
+	text := noKeys
+	if len(prints) > 0 {
+		rows := [][]string{{"FINGERPRINT", "USE", "USED BY", "ACCEPTED BY"}}
+		for _, p := range prints {
+			rows = append(rows, []string{p, useOf(own, p), strings.Join(uses[p], ","), strings.Join(has[p], ",")})
+		}
+		text = table(rows)
+	}
+	if len(unreached) > 0 {
+		text += "not reached, so not shown: " + printable(strings.Join(unreached, ", ")) + "\n"
+	}
+	return text
+}
+
+// useOf is what this agent does with a key.
+func useOf(own []api.Key, print string) string {
+	for _, k := range own {
+		switch {
+		case k.Fingerprint == print && k.InUse:
+			return "encrypts"
+		case k.Fingerprint == print:
+			return "accepted"
+		}
+	}
+	return "refused"
+}
+
+const noKeys = "no keys: this agent runs without a cluster key\n"
+
 func keysTable(list []api.Key) string {
 	if len(list) == 0 {
-		return "no keys: this agent runs without a cluster key\n"
+		return noKeys
 	}
 	rows := [][]string{{"FINGERPRINT", "USE"}}
 	for _, k := range list {
-		use := "accepted"
-		if k.InUse {
-			use = "encrypts"
-		}
-		rows = append(rows, []string{k.Fingerprint, use})
+		rows = append(rows, []string{k.Fingerprint, useOf(list, k.Fingerprint)})
 	}
 	return table(rows)
 }

@@ -1,0 +1,361 @@
+package serve
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"slices"
+	"sync"
+
+	"github.com/doyen-election/doyen/agent/words"
+	"github.com/doyen-election/doyen/api"
+	"github.com/doyen-election/doyen/election"
+	"github.com/doyen-election/doyen/membership"
+)
+
+// rotation replaces the cluster keys of all agents by a new one. Each step is done on all agents
+// before the next: accept the new key, use it, drop the others. It makes a new key each time: one
+// of a rotation that stopped may be known to an agent that is now to have none.
+type rotation struct {
+	s       *Server
+	without []string // names of agents that get no key
+	caller  string
+	key     string
+	print   string // the key's fingerprint
+	agents  []membership.Member
+	skipped []string // names of agents that were not reached
+
+	mu  sync.Mutex
+	old map[election.PeerID][]api.Key // what each agent had when it began to use the new key
+}
+
+// keyStep is what came of a step: at which agents it is done, and at which not, with the reason.
+type keyStep struct {
+	done, failed []string // names; the failed ones with the reason
+	ok           []bool   // of each agent that was asked
+}
+
+// rotate carries out a rotation. It goes on when its caller goes away: half of one helps nobody.
+func (s *Server) rotate(w http.ResponseWriter, r *http.Request, request api.KeysRequest) {
+	if !s.rotating.TryLock() {
+		refuse(w, &api.ErrorDetail{Code: api.CodeBusy, Message: "this agent is rotating the keys already"})
+		return
+	}
+	defer s.rotating.Unlock()
+	if !s.takeTurn(s.Self.Peer) {
+		refuse(w, keysBusy())
+		return
+	}
+	defer s.keyTurn.giveBack()
+	n := &rotation{s: s, without: request.Without, caller: callerWords(r), old: map[election.PeerID][]api.Key{}}
+	refused := n.prepare(request.Force)
+	for _, step := range []func() *api.ErrorDetail{n.accept, n.use, n.drop} {
+		if refused == nil {
+			refused = step()
+		}
+	}
+	if refused != nil {
+		refuse(w, refused)
+		return
+	}
+	s.Logger.Info("cluster keys rotated", "in_use", n.print, "agents", 1+len(n.agents), "without", names(n.keyless()))
+	answer(w, api.Keys{Keys: s.Keyring.Keys(), Message: n.outcome()})
+}
+
+// prepare finds the agents that are to have the key, or returns why there is no rotation.
+func (n *rotation) prepare(force bool) *api.ErrorDetail {
+	s, p := n.s, n.s.Picture()
+	if len(s.Keyring.Keys()) == 0 {
+		return &api.ErrorDetail{Code: api.CodeBadRequest, Message: "this agent runs without a cluster key: start all agents with --key-file"}
+	}
+	for _, name := range n.without {
+		if name == s.Name {
+			return &api.ErrorDetail{Code: api.CodeBadRequest, Message: "this agent makes the key: run the command on an agent that keeps it"}
+		}
+		if !p.knows(name) {
+			return &api.ErrorDetail{Code: api.CodeNotFound, Message: "no agent of the cluster is named " + clip(name) + ": nothing was changed"}
+		}
+	}
+	if p.leaving(s.Self.Peer) {
+		return &api.ErrorDetail{Code: api.CodeBusy, Message: "a change of the voters removes this agent: run the command on another voter"}
+	}
+	members, absent := n.members(p)
+	if len(members) > 0 && !p.Status.Quorum.Enabled {
+		return &api.ErrorDetail{Code: api.CodeNoQuorum, Message: words.NoVoters + ", and agents accept keys only from voters: use `doyen keys add`, `use` and `remove` on each host"}
+	}
+	if len(members) > 0 && (s.Other == nil || !p.Status.Roster.Has(s.Self.Peer)) {
+		return &api.ErrorDetail{Code: api.CodeNotVoter, Message: "this agent is not a voter, and others accept keys only from voters: run the command on the host of a voter"}
+	}
+	found := n.each(members, func(ctx context.Context, m membership.Member) error {
+		_, err := n.call(ctx, m, http.MethodGet, nil)
+		return err
+	}, nil)
+	problems := found.failed
+	for i, m := range members {
+		if found.ok[i] {
+			n.agents = append(n.agents, m)
+		} else {
+			n.skipped = append(n.skipped, m.Name)
+		}
+	}
+	for _, m := range absent {
+		n.skipped = append(n.skipped, m.Name)
+		problems = append(problems, m.Name+" (not connected to gossip)")
+	}
+	if len(problems) > 0 && !force {
+		return &api.ErrorDetail{Code: api.CodeKeyMissing, Message: "nothing was changed: agents that can't be reached would be cut off: " + names(problems) +
+			". Start or repair them, name them in --without (\"without\":[…]), or go on with --force (\"force\":true)"}
+	}
+	return nil
+}
+
+// members returns the other agents that are to have the key: those that gossip shows, and those
+// that belong to the cluster and are absent.
+func (n *rotation) members(p *Picture) (present, absent []membership.Member) {
+	without := func(m membership.Member) bool {
+		return m.Peer == n.s.Self.Peer || n.excluded(p, m)
+	}
+	return slices.DeleteFunc(slices.Clone(p.View.Members), without), slices.DeleteFunc(p.absent(), without)
+}
+
+func (n *rotation) excluded(p *Picture, m membership.Member) bool {
+	return slices.Contains(n.without, m.Name) || p.leaving(m.Peer)
+}
+
+// accept has all agents accept the new key. If one does not, the key is taken back.
+func (n *rotation) accept() *api.ErrorDetail {
+	n.key, n.print = n.s.Keyring.NewKey()
+	add := api.KeysRequest{Add: n.key}
+	if refused := n.s.Keyring.ChangeKeys(add); refused != nil {
+		return &api.ErrorDetail{Code: refused.Code, Message: "nothing was changed: this agent does not accept a new key: " + refused.Message}
+	}
+	step := n.each(n.agents, func(ctx context.Context, m membership.Member) error {
+		if p := n.s.Picture(); n.excluded(p, m) {
+			return errors.New("a change of the voters began that removes it")
+		}
+		_, err := n.call(ctx, m, http.MethodPost, add)
+		return err
+	}, nil)
+	n.check(&step)
+	if len(step.failed) == 0 {
+		return nil
+	}
+	back := n.each(n.agents, func(ctx context.Context, m membership.Member) error {
+		_, err := n.call(ctx, m, http.MethodPost, api.KeysRequest{Remove: n.print})
+		if refused, ok := errors.AsType[*keyRefusal](err); ok && refused.Code == api.CodeNotFound {
+			return nil // it does not have the key
+		}
+		return err
+	}, n.here(api.KeysRequest{Remove: n.print}))
+	message := "the keys in use are unchanged: not every agent accepted the new key " + n.print + ": " + names(step.failed)
+	if len(back.failed) == 0 {
+		message += ". It was taken back from the others"
+	} else {
+		message += ". It could not be taken back from " + names(back.failed) + ": no agent uses it, so this does no harm; `doyen keys remove " + n.print + "` there removes it"
+	}
+	return &api.ErrorDetail{Code: api.CodeNotConfirmed, Message: message + ". Nobody is cut off. Correct that and run the command again"}
+}
+
+// use has all agents encrypt with the new key, which all of them accept.
+func (n *rotation) use() *api.ErrorDetail {
+	step := keyStep{}
+	if n.check(&step); len(step.failed) == 0 {
+		step = n.each(n.agents, func(ctx context.Context, m membership.Member) error {
+			has, err := n.call(ctx, m, http.MethodPost, api.KeysRequest{Use: n.print})
+			n.mu.Lock()
+			defer n.mu.Unlock()
+			n.old[m.Peer] = has.Keys
+			return err
+		}, n.here(api.KeysRequest{Use: n.print}))
+	}
+	if len(step.failed) == 0 {
+		return nil
+	}
+	by := "no agent"
+	if len(step.done) > 0 {
+		by = names(step.done)
+	}
+	return &api.ErrorDetail{Code: api.CodeNotConfirmed, Message: "the rotation stopped half-way: " + names(step.failed) + ". The new key " + n.print +
+		" is used by " + by + ", and accepted by all of them; the old keys are accepted too, so nobody is cut off, and anyone who has an old key can still join. " +
+		"Correct that and run the command again: it goes on with another new key"}
+}
+
+// drop has all agents drop the old keys, since all of them use the new one. A key that another
+// rotation gives to an agent meanwhile stays.
+func (n *rotation) drop() *api.ErrorDetail {
+	step := keyStep{}
+	if n.check(&step); len(step.failed) == 0 {
+		own := n.s.Keyring.Keys()
+		step = n.each(n.agents, func(ctx context.Context, m membership.Member) error {
+			return n.remove(n.old[m.Peer], func(change api.KeysRequest) error {
+				_, err := n.call(ctx, m, http.MethodPost, change)
+				return err
+			})
+		}, func() error {
+			return n.remove(own, func(change api.KeysRequest) error { return n.here(change)() })
+		})
+	}
+	if len(step.failed) == 0 {
+		return nil
+	}
+	return &api.ErrorDetail{Code: api.CodeNotConfirmed, Message: "all agents use the new key " + n.print + ", but the old keys were not dropped everywhere: " + names(step.failed) +
+		". Nobody of those that have the new key is cut off, and anyone who has an old key can still join those agents. Correct that and run the command again, or `doyen keys remove` there"}
+}
+
+// remove removes all keys but the new one, by the given way to change the keys of an agent.
+func (n *rotation) remove(keys []api.Key, change func(api.KeysRequest) error) error {
+	for _, k := range keys {
+		if k.Fingerprint == n.print {
+			continue
+		}
+		if err := change(api.KeysRequest{Remove: k.Fingerprint}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// here makes a change at this agent.
+func (n *rotation) here(change api.KeysRequest) func() error {
+	return func() error {
+		if refused := n.s.Keyring.ChangeKeys(change); refused != nil {
+			return &keyRefusal{*refused}
+		}
+		return nil
+	}
+}
+
+// check fails a step before which an agent joined: it lacks the new key.
+func (n *rotation) check(step *keyStep) {
+	present, _ := n.members(n.s.Picture())
+	for _, m := range present {
+		has := func(o membership.Member) bool { return o.Peer == m.Peer }
+		if !slices.ContainsFunc(n.agents, has) && !slices.Contains(n.skipped, m.Name) {
+			step.failed = append(step.failed, m.Name+" (it joined meanwhile, and lacks the new key)")
+		}
+	}
+}
+
+// each carries out a step at this agent, if there is something to do, and at all others at once.
+func (n *rotation) each(agents []membership.Member, at func(context.Context, membership.Member) error, here func() error) keyStep {
+	ctx, cancel := context.WithTimeout(n.s.ctx, keyTime)
+	defer cancel()
+	problems := make([]error, len(agents))
+	var working sync.WaitGroup
+	for i, m := range agents {
+		working.Go(func() { problems[i] = at(ctx, m) })
+	}
+	step := keyStep{ok: make([]bool, len(agents))}
+	note := func(name string, err error) {
+		if err != nil {
+			step.failed = append(step.failed, name+" ("+err.Error()+")")
+			return
+		}
+		step.done = append(step.done, name)
+	}
+	if here != nil {
+		note(n.s.Name, here())
+	}
+	working.Wait()
+	for i, m := range agents {
+		note(m.Name, problems[i])
+		step.ok[i] = problems[i] == nil
+	}
+	n.s.keyTurn.take(n.s.Self.Peer, n.s.Clock()) // for longer
+	return step
+}
+
+// keyRefusal is an agent's refusal to change its keys.
+type keyRefusal struct{ api.ErrorDetail }
+
+func (e *keyRefusal) Error() string { return e.Message }
+
+// call asks an agent for its keys, or for a change of them. The key is in the body of the call
+// alone, which travels over the authenticated and encrypted stream.
+func (n *rotation) call(ctx context.Context, m membership.Member, method string, request any) (api.Keys, error) {
+	c := election.Call{Method: method, Path: "/v1/keys", Caller: n.caller}
+	var keys api.Keys
+	if request != nil {
+		text, err := json.Marshal(request)
+		if err != nil {
+			return keys, err
+		}
+		c.Body = text
+	}
+	a, err := n.s.Other.Call(ctx, m.Peer, c)
+	if err != nil {
+		return keys, err
+	}
+	var failed api.Error
+	switch {
+	case a.Status == http.StatusOK && json.Unmarshal(a.Body, &keys) == nil:
+		return keys, nil
+	case a.Status == http.StatusNotFound && method == http.MethodGet:
+		return keys, errors.New("its version does not know this call: upgrade it")
+	case json.Unmarshal(a.Body, &failed) == nil && failed.Err.Code != "":
+		return keys, &keyRefusal{failed.Err}
+	}
+	return keys, errors.New("it is too busy")
+}
+
+// keyless are the names of agents that have no key.
+func (n *rotation) keyless() []string {
+	p := n.s.Picture()
+	list := append(slices.Clone(n.without), n.skipped...)
+	for _, v := range p.Status.Roster.All() {
+		if p.leaving(v.Peer) {
+			list = append(list, v.Name)
+		}
+	}
+	return list
+}
+
+// outcome says who has no key, if there is somebody.
+func (n *rotation) outcome() string {
+	list := n.keyless()
+	if len(list) == 0 {
+		return ""
+	}
+	text := names(list) + " got no key and can't join any more"
+	if len(n.skipped) > 0 {
+		text += "; copy the key file of an agent that has it to " + names(n.skipped) + ", if it is to come back"
+	}
+	return text
+}
+
+// leaving reports whether a change of the voters under way removes the voter.
+func (p *Picture) leaving(id election.PeerID) bool {
+	r := p.Status.Roster
+	is := func(v election.Voter) bool { return v.Peer == id }
+	return r != nil && r.Joint() && r.Has(id) && !slices.ContainsFunc(r.Next, is)
+}
+
+// knows reports whether an agent of that name belongs to the cluster, or did in the last day.
+func (p *Picture) knows(name string) bool {
+	_, votes := p.Status.Roster.Named(name)
+	is := func(m membership.Member) bool { return m.Name == name }
+	return votes || slices.ContainsFunc(p.View.Members, is) || slices.ContainsFunc(p.View.Departed, is)
+}
+
+// absent are the agents that belong to the cluster though gossip does not show them: voters, and
+// those that died within a day.
+func (p *Picture) absent() []membership.Member {
+	var list []membership.Member
+	add := func(m membership.Member) {
+		same := func(o membership.Member) bool { return o.Peer == m.Peer }
+		named := func(o membership.Member) bool { return o.Name == m.Name } // it has another identity now
+		if !slices.ContainsFunc(p.View.Members, named) && !slices.ContainsFunc(p.View.Members, same) && !slices.ContainsFunc(list, same) {
+			list = append(list, m)
+		}
+	}
+	for _, m := range p.View.Departed {
+		if m.Status == membership.Dead {
+			add(m)
+		}
+	}
+	for _, v := range p.Status.Roster.All() {
+		add(membership.Member{Member: election.Member{Peer: v.Peer, Name: v.Name}})
+	}
+	return list
+}
