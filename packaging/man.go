@@ -123,7 +123,7 @@ func (r *release) page(name, text string, commands []string) string {
 	return b.String()
 }
 
-var roff = strings.NewReplacer(`\`, `\e`, "-", `\-`, "'", `\(aq`, "`", `\(ga`)
+var roff = strings.NewReplacer(`\`, `\e`, "-", `\-`, "'", `\(aq`, "`", `\(ga`, "…", "...")
 
 // quoteRoff quotes a line of text.
 func quoteRoff(s string) string {
