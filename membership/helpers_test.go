@@ -18,7 +18,8 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-const patience = 10 * time.Second
+// A joiner tells a seed of another cluster only at a try 5 to 10 s after the first one.
+const patience = 30 * time.Second
 
 // testKey makes a key from a number, so that a test has the same peer IDs on
 // every run.
