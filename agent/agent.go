@@ -88,8 +88,8 @@ func Run(ctx context.Context, cfg Config, stderr io.Writer) error {
 		return err
 	}
 	a := &agent{cfg: cfg, access: policy, files: openFiles(), leaving: make(chan struct{}), restarts: make(chan struct{})}
-	a.level.Set(logger.Level(cfg.LogLevel))
-	a.logger = logger.New(cfg.LogFormat, &a.level, stderr)
+	a.level.configure(cfg.LogLevel)
+	a.logger = logger.New(cfg.LogFormat, &a.level, io.MultiWriter(&a.lines, stderr))
 	a.settings.Store(&cfg)
 	if err := a.start(); err != nil {
 		LeaveWord(cfg.Socket, err)
@@ -105,7 +105,8 @@ type agent struct {
 	settings  atomic.Pointer[Config] // as after the last reload; replaced, never changed
 	reloads   sync.Mutex             // one at a time
 	stopTCP   func()                 // ends the TCP listener; nil: there is none; guarded by reloads
-	level     slog.LevelVar
+	level     logLevel
+	lines     logger.Ring // the newest of the log, for bug reports
 	access    *access.Policy
 	files     int // that the socket API may have open; 0: any number
 	logger    *slog.Logger
@@ -306,7 +307,8 @@ func (a *agent) newServer(hub *watch.Hub) *serve.Server {
 		Preemption: a.preemption, Campaigns: a.loop,
 		Metrics: a.metrics.handler(), Logger: a.logger.With("part", "api"), Commands: commands{a.loop, a},
 		KeepDrain: a.store.SetDrained,
-		Access:    a.access, Files: a.files, Hosts: a.cfg.hosts(),
+		LogLevel:  a.level.during, Debug: map[string]func() []byte{"log": a.lines.Text, "configuration": a.configuration},
+		Access: a.access, Files: a.files, Hosts: a.cfg.hosts(),
 	})
 }
 

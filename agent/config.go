@@ -1,8 +1,10 @@
 package agent
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"net/netip"
 	"os"
@@ -339,6 +341,30 @@ func (c Config) expected() (names []election.Name) {
 	}
 	slices.Sort(names)
 	return names
+}
+
+// configuration is what this agent runs with, for bug reports: without the arguments of hooks,
+// which may be secret. Of the cluster key it has only the file's name.
+func (a *agent) configuration() []byte {
+	c := *a.settings.Load()
+	program := func(command string) string {
+		for word := range strings.FieldsSeq(command) {
+			if !strings.Contains(word, "=") {
+				return word + " …"
+			}
+		}
+		return ""
+	}
+	c.OnChange, c.Elections = program(c.OnChange), maps.Clone(c.Elections)
+	for name, e := range c.Elections {
+		e.OnChange = program(e.OnChange)
+		c.Elections[name] = e
+	}
+	var text bytes.Buffer
+	if err := c.Fprint(&text); err != nil {
+		fmt.Fprintln(&text, "#", err)
+	}
+	return text.Bytes()
 }
 
 // electionSetting names a setting of one election, for errors.

@@ -138,7 +138,7 @@ func (a *agent) apply(now, next Config) (rekeyed bool, err error) {
 	if !now.hooks().Any() && next.hooks().Any() {
 		started = a.startHooks(next)
 	}
-	_ = a.level.UnmarshalText([]byte(next.LogLevel)) // validated
+	a.level.configure(next.LogLevel)
 	if !a.loop.call(func(at election.Instant) { a.loop.reconfigure(at, next, started) }) {
 		if started != nil {
 			started.Close(context.Background())

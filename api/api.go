@@ -50,6 +50,9 @@ type AgentReport struct {
 	Keys     []Key     `json:"keys"`   // the cluster keys that it accepts
 	LagMS    int64     `json:"lag_ms"` // how long its loop took to answer, rounded up
 	Reached  bool      `json:"reached"`
+	// Dials are the ports of the agent that was asked for all, as this one reaches them; only if
+	// that was asked for.
+	Dials []Dial `json:"dials,omitempty"`
 }
 
 // Quorum says whether a majority of the voters can be reached.

@@ -23,6 +23,7 @@ var bodies = []any{
 	api.CampaignRequest{}, api.CampaignEvent{}, api.StoppedRequest{}, api.ResumeRequest{}, api.Campaigns{}, api.History{}, api.Agents{},
 	api.Keys{}, api.KeysRequest{}, api.Voters{}, api.VotersRequest{},
 	api.Settings{}, api.SettingsRequest{}, api.AllowRequest{},
+	api.LogLevel{}, api.LogLevelRequest{},
 }
 
 // Programs of all versions read and write these bodies: fields are added, and never

@@ -238,8 +238,12 @@ func callerOf(text, host string) *api.Caller {
 // about this one.
 func (s *Server) agents(w http.ResponseWriter, r *http.Request) {
 	all := []api.AgentReport{s.reportOwn(r.Context())}
+	back := r.URL.RawQuery == dialBack
+	if from, ok := passedBy(r); ok && back {
+		all[0].Dials = s.dials(r.Context(), from)
+	}
 	if !isForwarded(r) {
-		all = append(all, s.reportOthers(r.Context())...)
+		all = append(all, s.reportOthers(r.Context(), back)...)
 		slices.SortFunc(all, func(a, b api.AgentReport) int { return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.ID, b.ID)) })
 	}
 	answer(w, api.Agents{Agents: all})
@@ -261,8 +265,11 @@ func (s *Server) reportOwn(ctx context.Context) api.AgentReport {
 	return own
 }
 
-func (s *Server) reportOthers(ctx context.Context) []api.AgentReport {
-	p := s.Picture()
+func (s *Server) reportOthers(ctx context.Context, back bool) []api.AgentReport {
+	p, path := s.Picture(), "/v1/agents"
+	if back {
+		path += "?" + dialBack
+	}
 	others := slices.DeleteFunc(append(slices.Clone(p.View.Members), p.absent()...), func(m membership.Member) bool { return m.Peer == s.Self.Peer })
 	reports := make([]api.AgentReport, len(others))
 	var asking sync.WaitGroup
@@ -274,7 +281,7 @@ func (s *Server) reportOthers(ctx context.Context) []api.AgentReport {
 		asking.Go(func() {
 			ctx, cancel := context.WithTimeout(ctx, agentTime+forwardSlack)
 			defer cancel()
-			a, err := s.Other.Call(ctx, m.Peer, election.Call{Method: http.MethodGet, Path: "/v1/agents"})
+			a, err := s.Other.Call(ctx, m.Peer, election.Call{Method: http.MethodGet, Path: path})
 			var its api.Agents
 			if err == nil && a.Status == http.StatusOK && json.Unmarshal(a.Body, &its) == nil && len(its.Agents) == 1 {
 				its.Agents[0].Name, its.Agents[0].ID = m.Name, string(m.Peer) // as the connection proves

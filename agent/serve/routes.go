@@ -131,5 +131,7 @@ func (s *Server) socketRoutes() *http.ServeMux {
 	mux.Handle("/v1/leave", s.post(s.leave))
 	mux.Handle("/v1/restart", s.post(s.restart))
 	mux.Handle("/v1/reload", s.post(s.reload))
+	mux.Handle("/v1/log-level", s.post(s.logLevel))
+	mux.Handle("/v1/debug/{part}", get(s.debug))
 	return mux
 }

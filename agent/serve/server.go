@@ -84,6 +84,10 @@ type Config struct {
 	// Preemption returns the agent's settings preempt and preempt-delay, which should be the same
 	// on all agents. Nil: it never preempts.
 	Preemption func() (preempt bool, delay time.Duration)
+	// LogLevel sets the level of the log for a while, and returns the one that counts then.
+	LogLevel func(level string, limit time.Duration) (then string)
+	// Debug are the parts of a bug report that only the agent has, by name, and without keys.
+	Debug map[string]func() []byte
 	// Other makes calls at other agents; nil: every call is carried out here.
 	Other
 	// Access decides who may change what; nil: nobody may change anything.

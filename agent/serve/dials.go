@@ -1,0 +1,55 @@
+package serve
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/netip"
+	"slices"
+	"sync"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/doyen-election/doyen/api"
+	"github.com/doyen-election/doyen/election"
+	"github.com/doyen-election/doyen/membership"
+)
+
+// dialBack is the query of GET /v1/agents that has each other agent try the ports of this one.
+const dialBack = "dial=back"
+
+// dials tries the ports of another agent, at the addresses that gossip has. So an agent that asks
+// for it learns whether its firewall lets others in, and can have nobody else dialled.
+func (s *Server) dials(ctx context.Context, to election.PeerID) []api.Dial {
+	p := s.Picture()
+	i := slices.IndexFunc(p.View.Members, func(m membership.Member) bool { return m.Peer == to })
+	if i < 0 {
+		return nil
+	}
+	m := p.View.Members[i]
+	all := []api.Dial{{Port: api.DialGossipTCP}, {Port: api.DialPeerTCP}, {Port: api.DialGossipUDP, Addr: m.GossipAddr.String()}}
+	if m.RTT == 0 {
+		all[2].Error = "no ping has been answered yet"
+	}
+	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
+	defer cancel()
+	var dialling sync.WaitGroup
+	for i, addr := range []netip.AddrPort{m.GossipAddr, m.PeerAddr} {
+		dialling.Go(func() {
+			all[i].Addr = addr.String()
+			conn, err := new(net.Dialer).DialContext(ctx, "tcp", addr.String())
+			switch {
+			case err == nil:
+				_ = conn.Close()
+			case errors.Is(err, unix.ECONNREFUSED):
+				all[i].Error = "connection refused"
+			case ctx.Err() != nil:
+				all[i].Error = "no answer within " + dialTimeout.String()
+			default:
+				all[i].Error = cause(err)
+			}
+		})
+	}
+	dialling.Wait()
+	return all
+}
