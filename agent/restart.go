@@ -7,11 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"os"
 	"os/exec"
 	"slices"
-	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -151,40 +149,16 @@ func (a *agent) nextConfig(ctx context.Context, limit time.Duration) (next Confi
 // this life can't try.
 func (a *agent) tryPorts(next Config) error {
 	own := []int{int(a.transport.Addr().Port()), int(a.membership.Addr().Port())}
-	bind, _ := parseAddr(next.Bind) // its program has validated it
-	for _, p := range []struct {
-		flag, network string
-		port          int
-	}{{"gossip-port", "tcp", next.GossipPort}, {"gossip-port", "udp", next.GossipPort}, {"peer-port", "tcp", next.PeerPort}} {
-		err := tryPort(p.network, net.JoinHostPort(bind.String(), strconv.Itoa(p.port)))
-		if err == nil || errors.Is(err, syscall.EADDRINUSE) && slices.Contains(own, p.port) {
+	for _, p := range next.Ports() { // its program has validated them
+		same := p.Flag == "http" && p.Address == a.settings.Load().HTTP || p.Flag == "agent-check" && p.Address == a.cfg.AgentCheck
+		if same { // a reload may have changed it
 			continue
 		}
-		return portError(p.flag, next.Bind, p.port, err)
-	}
-	if next.HTTP == "" || next.HTTP == a.settings.Load().HTTP { // a reload may have changed it
-		return nil
-	}
-	if err := tryPort("tcp", next.HTTP); err != nil {
-		return httpError(next.HTTP, err)
-	}
-	return nil
-}
-
-// tryPort listens for a moment.
-func tryPort(network, address string) error {
-	if network == "udp" {
-		l, err := net.ListenPacket(network, address)
-		if err != nil {
+		if err := p.Try(); err != nil && !(InUse(err) && slices.Contains(own, p.number)) {
 			return err
 		}
-		return l.Close()
 	}
-	l, err := net.Listen(network, address)
-	if err != nil {
-		return err
-	}
-	return l.Close()
+	return nil
 }
 
 // tried keeps the start of what is written to it.

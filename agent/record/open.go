@@ -63,6 +63,14 @@ func missing(why error) error {
 	return fmt.Errorf("no record is kept, so a restart of this agent costs a lease: %w; give a directory in memory (tmpfs) that only this user may write with --record-dir", why)
 }
 
+// InMemory returns why the files of a directory would not die with the kernel.
+func InMemory(dir string) error {
+	if !supported {
+		return nil
+	}
+	return inMemory(dir)
+}
+
 // Check returns why Open could keep no record in the directory.
 func Check(dir string) error {
 	if !supported {

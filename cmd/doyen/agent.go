@@ -123,13 +123,11 @@ func configured(i *invocation) (gathered, agent.Config, error) {
 func checkConfig(i *invocation) error {
 	found, wrong := gatherAll(i)
 	if !found.unread {
-		for _, err := range found.config.Mistakes() {
-			wrong = append(wrong, found.blame(err))
-		}
+		wrong = append(wrong, found.config.Mistakes()...)
 	}
 	if len(wrong) > 0 {
 		for i, err := range wrong {
-			wrong[i] = checkedAsRoot(err)
+			wrong[i] = checkedAsRoot(found.blame(err))
 		}
 		return mistakes(wrong)
 	}

@@ -104,8 +104,8 @@ func commands() []command {
 	return []command{
 		agentCommand(),
 		leaderCommand(), isLeaderCommand(),
-		statusCommand(), membersCommand(), electionsCommand(), campaignsCommand(), watchCommand(), historyCommand(), planCommand(),
-		runCommand(), resignCommand(), transferCommand(), drainCommand(), leaveCommand(), reloadCommand(), restartCommand(), votersCommand(), settingsCommand(), allowCommand(),
+		statusCommand(), membersCommand(), electionsCommand(), campaignsCommand(), watchCommand(), historyCommand(), planCommand(), doctorCommand(), debugCommand(),
+		runCommand(), resignCommand(), transferCommand(), drainCommand(), leaveCommand(), reloadCommand(), restartCommand(), votersCommand(), settingsCommand(), allowCommand(), logLevelCommand(),
 		keygenCommand(), keysCommand(), versionCommand(), completionCommand(),
 	}
 }

@@ -25,10 +25,7 @@ type build struct {
 }
 
 func printVersion(i *invocation) error {
-	b := build{Version: agent.Version, Revision: commit, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
-	if info, ok := debug.ReadBuildInfo(); ok && commit == "" {
-		b.Revision = revision(info.Settings)
-	}
+	b := thisBuild()
 	if i.json {
 		encoded, err := json.Marshal(b)
 		if err != nil {
@@ -36,11 +33,24 @@ func printVersion(i *invocation) error {
 		}
 		return i.printRaw(encoded)
 	}
+	return i.print("%s\n", versionText())
+}
+
+func thisBuild() build {
+	b := build{Version: agent.Version, Revision: commit, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
+	if info, ok := debug.ReadBuildInfo(); ok && commit == "" {
+		b.Revision = revision(info.Settings)
+	}
+	return b
+}
+
+func versionText() string {
+	b := thisBuild()
 	from := ""
 	if b.Revision != "" {
 		from = b.Revision + ", "
 	}
-	return i.print("doyen %s (%s%s, %s)\n", b.Version, from, b.Go, b.Platform)
+	return fmt.Sprintf("doyen %s (%s%s, %s)", b.Version, from, b.Go, b.Platform)
 }
 
 func revision(settings []debug.BuildSetting) string {

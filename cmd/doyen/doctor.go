@@ -1,0 +1,192 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/doyen-election/doyen/agent"
+	"github.com/doyen-election/doyen/internal/doctor"
+)
+
+func doctorCommand() command {
+	flags := []cli.Flag{
+		&cli.StringFlag{Name: "config", Usage: "YAML `FILE` of the agent [$DOYEN_CONFIG]"},
+	}
+	for _, s := range agent.Settings() {
+		flags = append(flags, flagOf(s))
+	}
+	return command{
+		name:  "doctor",
+		usage: "check this host and its agent, before the first start or while it runs",
+		description: "Takes the flags, the environment and the file of `doyen agent`: give the same. Checks the configuration,\n" +
+			"ports, names, the ports of the other agents in both directions, the disk, the clock, the socket, the record,\n" +
+			"the unit of systemd and the cluster key, and changes nothing.\n\n" +
+			"Exit codes: 0 all is well, 1 there are findings, 64 usage.",
+		flags: flags,
+		run:   examine,
+	}
+}
+
+// examine prints a line for each check.
+func examine(i *invocation) error {
+	found, wrong := gatherAll(i)
+	if !found.unread {
+		wrong = append(wrong, found.config.Mistakes()...)
+	}
+	var known []doctor.Mistake
+	for _, err := range wrong {
+		if _, misused := errors.AsType[*failure](err); misused {
+			return err
+		}
+		m := doctor.Mistake{Problem: err.Error()}
+		if bad, ok := errors.AsType[*agent.ConfigError](err); ok {
+			m.Flag = bad.Flag
+		}
+		if bad, ok := errors.AsType[*agent.ConfigError](checkedAsRoot(found.blame(err))); ok {
+			m.Problem, m.Hint = bad.Problem, bad.Hint
+		}
+		known = append(known, m)
+	}
+	all := doctor.CheckConfig(known)
+	if !found.unread {
+		all = doctor.New(found.config, known).Examine(i.Context.Context)
+	}
+	var err error
+	for _, f := range all {
+		if f.Result != doctor.OK {
+			err = silentExit{exitFailed}
+		}
+	}
+	if !i.json {
+		return errors.Join(i.print("%s", findingLines(all, i.palette())), err)
+	}
+	encoded, failed := json.Marshal(map[string][]doctor.Finding{"findings": all})
+	if failed != nil {
+		return fmt.Errorf("encode the findings: %w", failed)
+	}
+	return errors.Join(i.printRaw(encoded), err)
+}
+
+// findingLines writes "result check what: why; do".
+func findingLines(all []doctor.Finding, p palette) string {
+	paint := map[string]func(string) string{doctor.OK: p.green, doctor.Warning: p.yellow, doctor.Error: p.red}
+	var text strings.Builder
+	for _, f := range all {
+		line := f.What
+		if f.Why != "" {
+			line += ": " + f.Why
+		}
+		if f.Do != "" {
+			line += "; " + f.Do
+		}
+		fmt.Fprintf(&text, "%s%*s %-13s %s\n", paint[f.Result](f.Result), len("warning")-len(f.Result), "", f.Check, printable(line))
+	}
+	return text.String()
+}
+
+func debugCommand() command {
+	return command{
+		name:  "debug",
+		usage: "collect what a bug report needs in one file",
+		description: "Writes a tar.gz (mode 0600) with status, members, elections, voters, history, metrics, configuration,\n" +
+			"goroutines, a CPU profile, the newest 1,000 lines of the log, and what the kernel shows of the process.\n" +
+			"No key is in it, and no argument of a hook. It names hosts, users and addresses: read it before you send it.\n\n" +
+			"Exit codes: 0 done, 1 a part is missing, 3 the agent can't be reached.",
+		flags: []cli.Flag{
+			&cli.StringFlag{Name: "out", Usage: "write to a new `FILE`", DefaultText: "doyen-debug-TIME.tar.gz here"},
+			&cli.StringFlag{Name: "profile", Usage: "`TIME` of the CPU profile, 1s to 30s", Value: "5s"},
+		},
+		run: debugBundle,
+	}
+}
+
+func debugBundle(i *invocation) error {
+	profile, err := time.ParseDuration(i.String("profile"))
+	if err != nil || profile < time.Second || profile > 30*time.Second {
+		return usage("write --profile TIME, from 1s to 30s", "debug: --profile %q is not a time from 1s to 30s", i.String("profile"))
+	}
+	path := i.String("out")
+	if path == "" {
+		if i.IsSet("out") {
+			return usage("name a file, or omit --out", "debug: --out is empty")
+		}
+		path = "doyen-debug-" + time.Now().UTC().Format("20060102T150405Z") + ".tar.gz"
+	}
+	c := i.client()
+	defer c.Close()
+	b := doctor.Bundle{Version: versionText(), Profile: profile, Root: "/"}
+	var file bytes.Buffer // a few hundred KiB; so nothing is left behind if the agent can't be reached
+	if err := b.Write(i.Context.Context, c, &file); err != nil {
+		return fmt.Errorf("collect a bug report: %w", err)
+	}
+	if err := newFile(path, file.Bytes()); err != nil {
+		return err
+	}
+	failed := error(nil)
+	for _, m := range b.Missing {
+		if !strings.HasPrefix(m.Part, "proc/") { // not every kernel has every file, nor may every user read it
+			failed = silentExit{exitFailed}
+			fmt.Fprintf(i.stderr, "doyen: %s is missing: %s\n", m.Part, printable(m.Why))
+		}
+	}
+	if !i.json {
+		return errors.Join(i.print("wrote %s: %s\n", path, strings.Join(b.Parts, " ")), failed)
+	}
+	encoded, err := json.Marshal(map[string]any{"file": path, "agent": b.Agent, "parts": b.Parts, "missing": append([]doctor.Missing{}, b.Missing...)})
+	if err != nil {
+		return fmt.Errorf("encode the outcome: %w", err)
+	}
+	return errors.Join(i.printRaw(encoded), failed)
+}
+
+// newFile writes a file that did not exist, and that only its owner can read.
+func newFile(path string, data []byte) error {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if errors.Is(err, fs.ErrExist) {
+		return &failure{code: exitFailed, what: "write " + path, err: errors.New("it exists already"), hint: "choose another name with --out"}
+	}
+	if err != nil {
+		return &failure{code: exitFailed, what: "write " + path, err: err, hint: "name a file in a directory that exists and that you may write to, with --out"}
+	}
+	_, err = f.Write(data)
+	if err := errors.Join(err, f.Close()); err != nil {
+		os.Remove(path)
+		return fmt.Errorf("write %s: %w", filepath.Base(path), err)
+	}
+	return nil
+}
+
+func logLevelCommand() command {
+	return command{
+		name: "log-level", args: "debug|info|warn|error", min: 1, max: 1, words: []string{"debug", "info", "warn", "error"},
+		usage: "set the level of the agent's log for a while",
+		description: "Afterwards the level of the configuration counts again. A restart of the agent ends it earlier.\n\n" +
+			"Exit codes: 0 done, 1 refused, 3 the agent can't be reached.",
+		flags: []cli.Flag{&cli.StringFlag{Name: "for", Usage: "`TIME` for which it counts, 1s to 24h", Value: "5m"}},
+		run:   setLogLevel,
+	}
+}
+
+func setLogLevel(i *invocation) error {
+	limit, err := time.ParseDuration(i.String("for"))
+	if err != nil || limit < time.Second || limit > 24*time.Hour {
+		return usage("write --for TIME, from 1s to 24h", "log-level: --for %q is not a time from 1s to 24h", i.String("for"))
+	}
+	ctx, cancel := i.question()
+	defer cancel()
+	set, err := i.client().SetLogLevel(ctx, i.Args().First(), limit)
+	if err != nil {
+		return fmt.Errorf("set the log level: %w", err)
+	}
+	return i.answer(fmt.Sprintf("the log level is %s until %s, then %s again; a restart ends it earlier\n",
+		printable(set.Level), set.Until.Local().Format("2006-01-02 15:04:05"), printable(set.Then)))
+}

@@ -1,0 +1,237 @@
+// Package doctor examines the agent of this host: whether it can start here, whether what it rests
+// on is sound (doctor), and what a bug report needs (bundle.go).
+//
+// Examine guarantees that it changes nothing: it listens for a moment on ports, connects to those
+// of other agents, and writes and removes one file in the data directory. It is bounded: no single
+// check takes longer than a few seconds. It does not guarantee that an agent which passes will
+// lead: the network between two other hosts, and their disks, are theirs to examine. Bundle never
+// puts a key into its file.
+package doctor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os/exec"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/doyen-election/doyen/agent"
+	"github.com/doyen-election/doyen/api"
+	"github.com/doyen-election/doyen/client"
+)
+
+const (
+	askTimeout  = 5 * time.Second
+	nameTimeout = 3 * time.Second
+	dialTimeout = 2 * time.Second
+)
+
+// The results of a check.
+const (
+	OK      = "ok"
+	Warning = "warning"
+	Error   = "error" // the agent can't start, or what it promises is not sure
+)
+
+// Finding is the outcome of one check. Why and Do are empty if all is well.
+type Finding struct {
+	Check  string `json:"check"`
+	Result string `json:"result"`
+	What   string `json:"what"`
+	Why    string `json:"why"`
+	Do     string `json:"do"`
+}
+
+// Mistake is something wrong with the configuration.
+type Mistake struct{ Flag, Problem, Hint string }
+
+// Doctor examines one agent.
+type Doctor struct {
+	config   agent.Config
+	resolved bool // else the configuration has a mistake that keeps it from being complete
+	mistakes []Mistake
+	client   *client.Client
+
+	// What the running agent answers; zero: none runs.
+	own     api.Agent
+	members []api.Member
+	agents  []api.AgentReport
+
+	root    string // of the file system
+	show    func(ctx context.Context, unit string) (string, error)
+	resolve func(ctx context.Context, host string) ([]netip.Addr, error)
+	tick    func() time.Duration // a stopwatch
+}
+
+// New returns a doctor of the agent that runs, or is to run, with the configuration, whose
+// mistakes are known already.
+func New(c agent.Config, mistakes []Mistake) *Doctor {
+	began := time.Now()
+	d := &Doctor{mistakes: mistakes, root: "/", show: systemctl, tick: func() time.Duration { return time.Since(began) },
+		resolve: func(ctx context.Context, host string) ([]netip.Addr, error) {
+			return net.DefaultResolver.LookupNetIP(ctx, "ip", host)
+		}}
+	var err error
+	d.config, err = c.Resolve()
+	d.resolved = err == nil
+	d.client = client.New(d.config.Socket)
+	return d
+}
+
+func systemctl(ctx context.Context, unit string) (string, error) {
+	out, err := exec.CommandContext(ctx, "systemctl", "show", unit,
+		"--property=LoadState,KillMode,Restart,RuntimeDirectory,RuntimeDirectoryPreserve").Output()
+	return string(out), err
+}
+
+// Examine makes all checks.
+func (d *Doctor) Examine(ctx context.Context) []Finding {
+	defer d.client.Close()
+	all := CheckConfig(d.mistakes)
+	if len(all) == 0 {
+		all = append(all, ok("configuration", "agent %s of cluster %s, heartbeat %s, lease %s", d.config.Name, d.config.Cluster, d.config.Heartbeat, d.config.Lease))
+	}
+	all = append(all, d.checkAgent(ctx)...)
+	for _, check := range []func(context.Context) []Finding{d.checkPorts, d.checkNames, d.checkPeers, d.checkDisk, d.checkClock, d.checkSocket, d.checkRecord, d.checkUnit, d.checkKey} {
+		all = append(all, check(ctx)...)
+	}
+	return all
+}
+
+func ok(check, format string, args ...any) Finding {
+	return Finding{Check: check, Result: OK, What: fmt.Sprintf(format, args...)}
+}
+
+func (d *Doctor) runs() bool { return d.own.ID != "" }
+
+// CheckConfig reports the mistakes of a configuration, but not those in the key file, which has
+// its own check.
+func CheckConfig(all []Mistake) []Finding {
+	var found []Finding
+	for _, m := range all {
+		switch m.Flag {
+		case "key-file":
+		case "":
+			found = append(found, Finding{"configuration", Error, "a setting is wrong", m.Problem, m.Hint})
+		default:
+			found = append(found, Finding{"configuration", Error, "--" + m.Flag + " is wrong", m.Problem, m.Hint})
+		}
+	}
+	return found
+}
+
+// mistake returns the mistake in that setting.
+func (d *Doctor) mistake(flag string) (Mistake, bool) {
+	i := slices.IndexFunc(d.mistakes, func(m Mistake) bool { return m.Flag == flag })
+	if i < 0 {
+		return Mistake{}, false
+	}
+	return d.mistakes[i], true
+}
+
+// checkAgent asks the running agent, if there is one.
+func (d *Doctor) checkAgent(ctx context.Context) []Finding {
+	const check = "agent"
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	own, err := d.client.Agent(ctx)
+	if away, is := errors.AsType[*client.UnreachableError](err); is && (strings.HasPrefix(away.Reason, "there is no socket") || strings.HasPrefix(away.Reason, "no agent listens")) {
+		return []Finding{ok(check, "none runs with this socket: this is before a start (%s)", away.Reason)}
+	} else if is {
+		return []Finding{{check, Error, "the agent of this host can't be asked", away.Reason, away.Hint}}
+	}
+	if err != nil {
+		return []Finding{{check, Error, "the agent of this host can't be asked", err.Error(), "run `doyen status`"}}
+	}
+	d.own = own
+	if d.members, err = d.client.Members(ctx); err == nil {
+		d.agents, err = d.client.AgentsBack(ctx)
+	}
+	all := []Finding{ok(check, "%s runs, pid %d, version %s, quorum %s", own.Name, own.PID, own.Version, own.Quorum.State)}
+	if err != nil {
+		all = append(all, Finding{check, Error, "the agent does not answer every question", err.Error(), "see its log"})
+	}
+	if c := d.config; d.resolved && (own.Name != c.Name || own.Cluster != c.Cluster) {
+		all = append(all, Finding{check, Warning, "it does not run with this configuration",
+			fmt.Sprintf("it is %s of cluster %s, and the configuration describes %s of cluster %s", own.Name, own.Cluster, c.Name, c.Cluster),
+			"give the flags, the environment and the --config of that agent"})
+	}
+	for _, w := range own.Warnings {
+		all = append(all, Finding{check, Warning, "the agent warns: " + w.Code, w.Message, "see Warnings in docs/operations.md"})
+	}
+	return all
+}
+
+// checkPorts tries each port. A port that is in use while the agent runs is the agent's if it is
+// one that the agent advertises; it could not have started without its other ports.
+func (d *Doctor) checkPorts(context.Context) []Finding {
+	own := map[string]bool{}
+	for _, m := range d.members {
+		if m.ID == d.own.ID {
+			own[portOf(m.GossipAddr)], own[portOf(m.PeerAddr)] = true, true
+		}
+	}
+	var all []Finding
+	for _, p := range d.config.Ports() {
+		err := p.Try()
+		bad, _ := errors.AsType[*agent.ConfigError](err)
+		ours := d.runs() && err != nil && agent.InUse(err) && (own[portOf(p.Address)] || p.Flag == "http" || p.Flag == "agent-check")
+		switch {
+		case err == nil && portOf(p.Address) == "0":
+			all = append(all, ok("ports", "--%s %s %s: any free port", p.Flag, p.Network, p.Address))
+		case err == nil:
+			all = append(all, ok("ports", "--%s %s %s is free", p.Flag, p.Network, p.Address))
+		case ours:
+			all = append(all, ok("ports", "--%s %s %s is in use by the agent of this host", p.Flag, p.Network, p.Address))
+		default:
+			all = append(all, Finding{"ports", Error, "--" + p.Flag + " " + p.Network + " " + p.Address + " can't be used", bad.Problem, bad.Hint})
+		}
+	}
+	return all
+}
+
+func portOf(address string) string {
+	_, port, _ := net.SplitHostPort(address)
+	return port
+}
+
+// checkNames looks up the host of each --join.
+func (d *Doctor) checkNames(ctx context.Context) []Finding {
+	var all []Finding
+	for _, j := range d.config.Join {
+		host := hostOf(j)
+		if _, err := netip.ParseAddr(host); err == nil {
+			continue
+		}
+		ctx, cancel := context.WithTimeout(ctx, nameTimeout)
+		began := d.tick()
+		found, err := d.resolve(ctx, host)
+		took := d.tick() - began
+		cancel()
+		switch {
+		case err != nil || len(found) == 0:
+			why := "it has no address"
+			if err != nil {
+				why = err.Error()
+			}
+			all = append(all, Finding{"names", Error, "--join " + j + " can't be resolved", why, "correct the name, /etc/hosts or the name service, or give an IP address"})
+		case took > nameTimeout/3:
+			all = append(all, Finding{"names", Warning, "--join " + j + " takes long to resolve", "it took " + took.Round(time.Millisecond).String(), "check the name servers, or give an IP address"})
+		default:
+			all = append(all, ok("names", "--join %s is %s", j, found[0]))
+		}
+	}
+	return all
+}
+
+// hostOf returns the host of HOST[:PORT].
+func hostOf(join string) string {
+	if host, _, err := net.SplitHostPort(join); err == nil {
+		return host
+	}
+	return strings.Trim(join, "[]")
+}

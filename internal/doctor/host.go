@@ -1,0 +1,277 @@
+package doctor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/doyen-election/doyen/agent"
+	"github.com/doyen-election/doyen/agent/record"
+	"github.com/doyen-election/doyen/api"
+	"github.com/doyen-election/doyen/elector"
+)
+
+const (
+	diskWrites = 20
+	diskBytes  = 4096
+	// diskTime ends the writes to a very slow disk early.
+	diskTime = 5 * time.Second
+	// chronySlews is chronyd's default of maxslewrate, in parts per million.
+	chronySlews = 83333.333
+)
+
+// existing returns the directory, or the nearest one above it that exists.
+func existing(dir string) string {
+	for dir != filepath.Dir(dir) {
+		if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
+			break
+		}
+		dir = filepath.Dir(dir)
+	}
+	return dir
+}
+
+// checkDisk measures writes with fsync where the agent keeps its promises.
+func (d *Doctor) checkDisk(context.Context) []Finding {
+	if _, wrong := d.mistake("data-dir"); wrong || d.config.DataDir == "" {
+		return nil
+	}
+	dir := existing(d.config.DataDir)
+	took, err := d.fsyncs(dir)
+	if err != nil {
+		return []Finding{{"disk", Error, "can't write to " + dir, err.Error(), "free space, change the directory's owner or mode, or name another --data-dir"}}
+	}
+	slices.Sort(took)
+	median, worst := took[len(took)/2], took[len(took)-1]
+	what := fmt.Sprintf("%d writes with fsync in %s: median %s, worst %s", len(took), dir, round(median), round(worst))
+	limit := d.config.Heartbeat / 4
+	if worst > limit {
+		return []Finding{{"disk", Warning, what, fmt.Sprintf("above %s, a quarter of the heartbeat: a vote waits for a write", limit),
+			"put --data-dir on a faster disk, find out what else writes to it, or use a slower --profile"}}
+	}
+	return []Finding{ok("disk", "%s", what)}
+}
+
+func round(d time.Duration) time.Duration { return d.Round(10 * time.Microsecond) }
+
+func (d *Doctor) fsyncs(dir string) (took []time.Duration, err error) {
+	f, err := os.CreateTemp(dir, ".doyen-doctor-*")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, f.Close(), os.Remove(f.Name())) }()
+	data, began := make([]byte, diskBytes), d.tick()
+	for len(took) < diskWrites && d.tick()-began < diskTime {
+		at := d.tick()
+		if _, err := f.WriteAt(data, 0); err != nil {
+			return nil, err
+		}
+		if err := f.Sync(); err != nil {
+			return nil, err
+		}
+		took = append(took, d.tick()-at)
+	}
+	return took, nil
+}
+
+// checkClock compares the rate at which chronyd may slew with the drift that a lease allows.
+func (d *Doctor) checkClock(context.Context) []Finding {
+	const allowed = elector.DefaultDrift * 1e6
+	if !slices.ContainsFunc([]string{"usr/sbin/chronyd", "usr/bin/chronyd", "usr/local/sbin/chronyd", "sbin/chronyd"}, func(p string) bool {
+		_, err := os.Stat(filepath.Join(d.root, p))
+		return err == nil
+	}) {
+		return []Finding{ok("clock", "chronyd is not installed; other NTP daemons stay below the drift of 1 %% that a lease allows")}
+	}
+	rate, from := chronySlews, "its default"
+	file := ""
+	for _, path := range []string{"etc/chrony/chrony.conf", "etc/chrony.conf"} {
+		if _, err := os.Stat(filepath.Join(d.root, path)); err == nil {
+			file = "/" + path
+			break
+		}
+	}
+	if set, at := d.maxSlewRate(file, 0); at != "" {
+		rate, from = set, at
+	}
+	what := fmt.Sprintf("chronyd slews the clock by up to %.2f %% (%s)", rate/1e4, from)
+	if rate >= allowed {
+		if file == "" {
+			file = "chrony.conf"
+		}
+		return []Finding{{"clock", Warning, what, "a lease allows a drift of less than 1 %; above it two agents may lead at once",
+			"put `maxslewrate 1000` into " + file + " and restart chronyd"}}
+	}
+	return []Finding{ok("clock", "%s; a lease allows less than 1 %%", what)}
+}
+
+// maxSlewRate reads the last maxslewrate of a configuration file of chrony and those that it
+// includes, and where it is; empty: there is none.
+func (d *Doctor) maxSlewRate(path string, depth int) (rate float64, at string) {
+	text, err := os.ReadFile(filepath.Join(d.root, path))
+	if path == "" || err != nil || depth > 5 {
+		return 0, ""
+	}
+	for line := range strings.Lines(string(text)) {
+		words := strings.Fields(line)
+		if len(words) < 2 {
+			continue
+		}
+		var included []string
+		switch strings.ToLower(words[0]) {
+		case "maxslewrate":
+			if v, err := strconv.ParseFloat(words[1], 64); err == nil {
+				rate, at = v, "maxslewrate in "+path
+			}
+		case "include":
+			included, _ = filepath.Glob(filepath.Join(d.root, words[1]))
+		case "confdir":
+			for _, dir := range words[1:] {
+				more, _ := filepath.Glob(filepath.Join(d.root, dir, "*.conf"))
+				included = append(included, more...)
+			}
+		}
+		for _, file := range included {
+			if r, where := d.maxSlewRate(strings.TrimPrefix(file, strings.TrimSuffix(d.root, "/")), depth+1); where != "" {
+				rate, at = r, where
+			}
+		}
+	}
+	return rate, at
+}
+
+// checkSocket checks who may connect to the socket, and who could replace it.
+func (d *Doctor) checkSocket(context.Context) []Finding {
+	path := d.config.Socket
+	if path == "" {
+		return nil
+	}
+	dir := existing(filepath.Dir(path))
+	info, err := os.Stat(dir)
+	if err != nil {
+		return []Finding{{"socket", Error, "the directory of " + path + " can't be examined", err.Error(), "correct --socket"}}
+	}
+	if info.Mode().Perm()&0o022 != 0 && info.Mode()&fs.ModeSticky == 0 {
+		return []Finding{{"socket", Error, dir + " can be written by others", fmt.Sprintf("its mode is %04o: they could put their own socket in this place", info.Mode().Perm()),
+			"run: chmod go-w " + dir}}
+	}
+	info, err = os.Lstat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return []Finding{ok("socket", "%s is to be made, for the agent's user and group (mode 0660)", path)}
+	case err != nil:
+		return []Finding{{"socket", Error, path + " can't be examined", err.Error(), "run this as root, or as the agent's user"}}
+	case info.Mode().Type() != fs.ModeSocket:
+		return []Finding{{"socket", Error, path + " is not a socket", "another kind of file is there, and Doyen does not remove it", "move it away, or name another --socket"}}
+	case info.Mode().Perm()&0o007 != 0:
+		return []Finding{{"socket", Warning, path + " is open to every user of this host", fmt.Sprintf("its mode is %04o, and the agent makes it with 0660", info.Mode().Perm()),
+			"run: chmod 660 " + path + "; give rights by `access` in the configuration"}}
+	}
+	owner := ""
+	if stat, is := info.Sys().(*syscall.Stat_t); is {
+		owner = fmt.Sprintf(", user %d, group %d", stat.Uid, stat.Gid)
+	}
+	return []Finding{ok("socket", "%s: mode %04o%s", path, info.Mode().Perm(), owner)}
+}
+
+// checkRecord checks whether a record can be kept in memory. What the running agent warns about is
+// reported already.
+func (d *Doctor) checkRecord(context.Context) []Finding {
+	dir := d.config.RecordDir
+	if dir == "" {
+		dir = filepath.Dir(d.config.Socket)
+	}
+	at := existing(dir)
+	var why error
+	switch info, err := os.Stat(at); {
+	case d.runs():
+		if slices.ContainsFunc(d.own.Warnings, func(w api.Warning) bool { return w.Code == "no_record" }) {
+			return nil
+		}
+	case err != nil:
+		why = err
+	case at != dir || os.Geteuid() == 0 && !ownedBy(info, 0): // the agent's user is another one
+		why = record.InMemory(at)
+	default:
+		why = errors.Unwrap(record.Check(at)) // without its own advice
+	}
+	if why != nil {
+		return []Finding{{"record", Warning, "no record can be kept in " + dir, why.Error(), "name a directory below /run, or another tmpfs, with --record-dir"}}
+	}
+	return []Finding{ok("record", "%s: an agent that is started again within its lease goes on leading", dir)}
+}
+
+func ownedBy(info fs.FileInfo, uid uint32) bool {
+	stat, is := info.Sys().(*syscall.Stat_t)
+	return is && stat.Uid == uid
+}
+
+// checkUnit checks the unit of systemd in which the agent runs, else doyen.service.
+func (d *Doctor) checkUnit(ctx context.Context) []Finding {
+	unit := d.unit()
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	out, err := d.show(ctx, unit)
+	is := map[string]string{}
+	for line := range strings.Lines(out) {
+		key, value, _ := strings.Cut(strings.TrimSpace(line), "=")
+		is[key] = value
+	}
+	if err != nil || is["LoadState"] != "loaded" {
+		return []Finding{ok("unit", "systemd has no unit %s", unit)}
+	}
+	var all []Finding
+	warn := func(key, why, do string) {
+		all = append(all, Finding{"unit", Warning, unit + " has " + key + "=" + is[key], why, do + " (`systemctl edit " + unit + "`), then `systemctl daemon-reload`"})
+	}
+	if is["RuntimeDirectory"] != "" && is["RuntimeDirectoryPreserve"] == "no" {
+		warn("RuntimeDirectoryPreserve", "systemd removes the record at each restart, which then costs a lease", "set RuntimeDirectoryPreserve=restart")
+	}
+	if is["KillMode"] != "mixed" {
+		warn("KillMode", "at a stop the hook may be killed before it has done its work, or processes remain", "set KillMode=mixed")
+	}
+	if is["Restart"] == "no" {
+		warn("Restart", "nothing starts the agent again after it has failed", "set Restart=on-failure")
+	}
+	if len(all) == 0 {
+		all = append(all, ok("unit", "%s: KillMode=%s, Restart=%s, RuntimeDirectoryPreserve=%s", unit, is["KillMode"], is["Restart"], is["RuntimeDirectoryPreserve"]))
+	}
+	return all
+}
+
+// unit is the unit of the running agent, by its control group.
+func (d *Doctor) unit() string {
+	text, _ := os.ReadFile(filepath.Join(d.root, "proc", strconv.Itoa(d.own.PID), "cgroup"))
+	for _, part := range slices.Backward(strings.FieldsFunc(string(text), func(r rune) bool { return r == '/' || r == '\n' })) {
+		if strings.HasSuffix(part, ".service") && d.runs() && !strings.HasPrefix(part, "user@") {
+			return part
+		}
+	}
+	return "doyen.service"
+}
+
+// checkKey checks that only the agent's user can read the cluster key.
+func (d *Doctor) checkKey(context.Context) []Finding {
+	if bad, wrong := d.mistake("key-file"); wrong {
+		return []Finding{{"key", Error, "the cluster key can't be used", bad.Problem, bad.Hint}}
+	}
+	if path := d.config.KeyFile; path != "" {
+		keys, bad := agent.ReadKeys(path)
+		if bad != nil {
+			return []Finding{{"key", Error, "the cluster key can't be used", bad.Problem, bad.Hint}}
+		}
+		return []Finding{ok("key", "%s has %d, and other users can't read it", path, len(keys))}
+	}
+	if others := slices.ContainsFunc(d.config.Voters, func(v string) bool { return v != d.config.Name }); others || len(d.config.Join) > 0 {
+		return []Finding{{"key", Warning, "there is no cluster key", "every user of this host could start an agent that joins and leads", "give all agents the same --key-file (`doyen keygen --out FILE`)"}}
+	}
+	return []Finding{ok("key", "none is needed: this agent is alone on loopback")}
+}
