@@ -38,8 +38,8 @@ var calls = []struct{ file, path string }{
 // procFiles are what the kernel shows of the agent's process (below /proc/PID) and of its host.
 // The environment and the command line are not among them: they may hold secrets.
 var procFiles = struct{ process, host []string }{
-	process: []string{"status", "limits", "cgroup", "io", "schedstat", "smaps_rollup"},
-	host:    []string{"loadavg", "meminfo", "version", "net/snmp", "net/sockstat", "pressure/cpu", "pressure/io", "pressure/memory", "sys/kernel/random/boot_id"},
+	process: []string{"status", "limits", "cgroup", "io", "schedstat", "smaps_rollup", "net/snmp", "net/sockstat"},
+	host:    []string{"loadavg", "meminfo", "version", "pressure/cpu", "pressure/io", "pressure/memory", "sys/kernel/random/boot_id"},
 }
 
 // keyShaped is what a cluster key looks like: the base64 of 32 bytes.

@@ -1,0 +1,141 @@
+package doctor
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"context"
+	"encoding/base64"
+	"encoding/hex"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/doyen-election/doyen/agent"
+	"github.com/doyen-election/doyen/client"
+)
+
+// ready closes a channel once an agent is.
+type ready struct {
+	io.Writer
+	seen chan struct{}
+}
+
+func (r *ready) Write(p []byte) (int, error) {
+	if bytes.Contains(p, []byte(" ready: socket ")) {
+		close(r.seen)
+	}
+	return len(p), nil
+}
+
+func TestABundleHasNoKeyAndNoSecretInIt(t *testing.T) {
+	dir, err := os.MkdirTemp("", "doyen") // t.TempDir can be too long for a socket
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	key := bytes.Repeat([]byte("\xc3secret!"), 4)
+	text := base64.StdEncoding.EncodeToString(key)
+	c := agent.Default()
+	c.Name, c.DataDir, c.Socket, c.LogLevel = "a", filepath.Join(dir, "data"), filepath.Join(dir, "s"), "debug"
+	c.GossipPort, c.PeerPort, c.KeyFile = 0, 0, filepath.Join(dir, "key")
+	c.OnChange = "TOKEN=hidden1 false --password hidden2 " + text // it fails, and the log has a line of it
+	c.Elections = map[string]agent.ElectionConfig{"payments": {OnChange: "true hidden3"}}
+	if err := os.WriteFile(c.KeyFile, []byte(text+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	stderr, ended := &ready{seen: make(chan struct{})}, make(chan error, 1)
+	go func() { ended <- agent.Run(ctx, c, stderr) }()
+	select {
+	case <-stderr.seen:
+	case err := <-ended:
+		t.Fatal(err)
+	case <-time.After(20 * time.Second):
+		t.Fatal("the agent does not get ready")
+	}
+	asks := client.New(c.Socket)
+	if _, err := asks.SetLogLevel(ctx, "debug", time.Minute); err != nil {
+		t.Error(err)
+	}
+	b := Bundle{Version: "1", Profile: time.Second, Root: "/"}
+	var file bytes.Buffer
+	if err := b.Write(ctx, asks, &file); err != nil {
+		t.Error(err)
+	}
+	asks.Close()
+	identity, err := os.ReadFile(filepath.Join(c.DataDir, "identity.key"))
+	cancel()
+	if err := errors.Join(err, <-ended); err != nil {
+		t.Fatal(err)
+	}
+	parts := unpack(t, file.Bytes())
+	for _, name := range []string{"version.txt", "status.json", "agents.json", "members.json", "elections.json", "voters.json", "history.json", "metrics.txt", "configuration.yaml", "log.txt", "goroutines.txt", "cpu.pprof", "proc/loadavg"} {
+		if len(parts[name]) == 0 && !(strings.HasPrefix(name, "proc/") && len(b.Missing) > 0) {
+			t.Errorf("%s is missing or empty: %+v", name, b.Missing)
+		}
+	}
+	if !bytes.Contains(parts["configuration.yaml"], []byte("on-change: \"false …\"")) || !bytes.Contains(parts["log.txt"], []byte("level=INFO")) {
+		t.Errorf("%s\n%s", parts["configuration.yaml"], parts["log.txt"])
+	}
+	for name, part := range parts {
+		if name == "cpu.pprof" {
+			plain, err := gzip.NewReader(bytes.NewReader(part))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if part, err = io.ReadAll(plain); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, secret := range []string{text, string(key), hex.EncodeToString(key), string(identity), base64.StdEncoding.EncodeToString(identity), hex.EncodeToString(identity), "hidden1", "hidden2", "hidden3"} {
+			if bytes.Contains(part, []byte(secret)) {
+				t.Errorf("%s has %q in it", name, secret)
+			}
+		}
+	}
+}
+
+// unpack returns the files of a bundle, all of which only their owner may read.
+func unpack(t *testing.T, file []byte) map[string][]byte {
+	t.Helper()
+	plain, err := gzip.NewReader(bytes.NewReader(file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	parts := map[string][]byte{}
+	for archive := tar.NewReader(plain); ; {
+		header, err := archive.Next()
+		if err == io.EOF {
+			return parts
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, name, _ := strings.Cut(header.Name, "/")
+		if parts[name], err = io.ReadAll(archive); err != nil || header.Mode != 0o600 {
+			t.Errorf("%s: mode %o, %v", name, header.Mode, err)
+		}
+	}
+}
+
+// Lines of a hook are in the log as they are: what has the shape of a key is removed everywhere.
+func TestWhatLooksLikeAKeyIsRemoved(t *testing.T) {
+	var file bytes.Buffer
+	squeezed := gzip.NewWriter(&file)
+	b := Bundle{archive: tar.NewWriter(squeezed), folder: "f"}
+	key := base64.StdEncoding.EncodeToString(bytes.Repeat([]byte{0xfb}, 32))
+	if err := b.add("log.txt", []byte("the key is "+key+"\n12D3KooWB7gL\n"), nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(b.archive.Close(), squeezed.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if got := string(unpack(t, file.Bytes())["log.txt"]); got != "the key is (removed)\n12D3KooWB7gL\n" {
+		t.Errorf("%q", got)
+	}
+}
