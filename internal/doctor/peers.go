@@ -61,8 +61,10 @@ func (d *Doctor) checkPeer(ctx context.Context, m api.Member) []Finding {
 	if m.RTTMS == 0 && time.Duration(d.own.UptimeMS)*time.Millisecond > settled {
 		all = append(all, Finding{"peers", Warning, fmt.Sprintf("this host does not reach %s at %s %s", m.Name, api.DialGossipUDP, m.GossipAddr), "no ping has been answered yet", open + ", in both directions"})
 	}
-	if !m.Connected {
-		all = append(all, Finding{"peers", Error, "there is no connection to " + m.Name, "neither side could make one to the other's peer port, or one refuses it", "see the warnings of both: `doyen status --all`"})
+	if !m.Connected { // then it can't be asked either
+		return append(all, Finding{"peers", Error, "there is no connection to " + m.Name,
+			"one of the two hosts does not reach the other's peer port (only one of them dials), or one agent refuses the other",
+			"open the peer ports of both hosts in both directions; run `doyen doctor` and `doyen status` on " + m.Name + " too"})
 	}
 	back := "and back"
 	switch i := slices.IndexFunc(d.agents, func(a api.AgentReport) bool { return a.ID == m.ID }); {
