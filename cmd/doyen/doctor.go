@@ -5,9 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -103,16 +100,16 @@ func debugCommand() command {
 			"Exit codes: 0 done, 1 a part is missing, 3 the agent can't be reached.",
 		flags: []cli.Flag{
 			&cli.StringFlag{Name: "out", Usage: "write to a new `FILE`", DefaultText: "doyen-debug-TIME.tar.gz here"},
-			&cli.StringFlag{Name: "profile", Usage: "`TIME` of the CPU profile, 1s to 30s", Value: "5s"},
+			&cli.StringFlag{Name: "cpu-profile", Usage: "`TIME` of the CPU profile, 1s to 30s", Value: "5s"},
 		},
 		run: debugBundle,
 	}
 }
 
 func debugBundle(i *invocation) error {
-	profile, err := time.ParseDuration(i.String("profile"))
+	profile, err := time.ParseDuration(i.String("cpu-profile"))
 	if err != nil || profile < time.Second || profile > 30*time.Second {
-		return usage("write --profile TIME, from 1s to 30s", "debug: --profile %q is not a time from 1s to 30s", i.String("profile"))
+		return usage("write --cpu-profile TIME, from 1s to 30s", "debug: --cpu-profile %q is not a time from 1s to 30s", i.String("cpu-profile"))
 	}
 	path := i.String("out")
 	if path == "" {
@@ -128,7 +125,7 @@ func debugBundle(i *invocation) error {
 	if err := b.Write(i.Context.Context, c, &file); err != nil {
 		return fmt.Errorf("collect a bug report: %w", err)
 	}
-	if err := newFile(path, file.Bytes()); err != nil {
+	if err := newFile(path, file.Bytes(), "write the bug report", "choose another name with --out"); err != nil {
 		return err
 	}
 	failed := error(nil)
@@ -146,23 +143,6 @@ func debugBundle(i *invocation) error {
 		return fmt.Errorf("encode the outcome: %w", err)
 	}
 	return errors.Join(i.printRaw(encoded), failed)
-}
-
-// newFile writes a file that did not exist, and that only its owner can read.
-func newFile(path string, data []byte) error {
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if errors.Is(err, fs.ErrExist) {
-		return &failure{code: exitFailed, what: "write " + path, err: errors.New("it exists already"), hint: "choose another name with --out"}
-	}
-	if err != nil {
-		return &failure{code: exitFailed, what: "write " + path, err: err, hint: "name a file in a directory that exists and that you may write to, with --out"}
-	}
-	_, err = f.Write(data)
-	if err := errors.Join(err, f.Close()); err != nil {
-		os.Remove(path)
-		return fmt.Errorf("write %s: %w", filepath.Base(path), err)
-	}
-	return nil
 }
 
 func logLevelCommand() command {

@@ -35,7 +35,7 @@ func keygen(i *invocation) error {
 	}
 	field, value, text := "key", key, key+"\n"
 	if i.IsSet("out") {
-		if err := writeKey(path, key); err != nil {
+		if err := newFile(path, []byte(key+"\n"), "write the key", "it may be the cluster's key: choose another name, or move it away first"); err != nil {
 			return err
 		}
 		field, value, text = "key_file", path, fmt.Sprintf("wrote %s: copy it to every host\n", path)
@@ -50,23 +50,22 @@ func keygen(i *invocation) error {
 	return i.printRaw(encoded)
 }
 
-// writeKey makes a new file that only its owner can read. It never overwrites a file: that
-// may hold the key of the cluster.
-func writeKey(path, key string) error {
+// newFile makes a new file that only its owner can read. It never overwrites a file: that may
+// hold the key of the cluster.
+func newFile(path string, data []byte, what, taken string) error {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if errors.Is(err, fs.ErrExist) {
-		return &failure{code: exitFailed, what: "write the key", err: errors.New(path + " exists already"),
-			hint: "it may be the cluster's key: choose another name, or move it away first"}
+		return &failure{code: exitFailed, what: what, err: errors.New(path + " exists already"), hint: taken}
 	}
 	if err != nil {
-		return &failure{code: exitFailed, what: "write the key", err: err, hint: "name a file in a directory that exists and that you may write to"}
+		return &failure{code: exitFailed, what: what, err: err, hint: "name a file in a directory that exists and that you may write to"}
 	}
-	if _, err = f.WriteString(key + "\n"); err == nil {
+	if _, err = f.Write(data); err == nil {
 		err = f.Sync()
 	}
 	if err := errors.Join(err, f.Close()); err != nil {
 		os.Remove(path)
-		return fmt.Errorf("write the key: %w", err)
+		return fmt.Errorf("%s: %w", what, err)
 	}
 	return nil
 }

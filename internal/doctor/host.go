@@ -160,7 +160,11 @@ func (d *Doctor) checkSocket(context.Context) []Finding {
 		return []Finding{{"socket", Error, "the directory of " + path + " can't be examined", err.Error(), "correct --socket"}}
 	}
 	if info.Mode().Perm()&0o022 != 0 && info.Mode()&fs.ModeSticky == 0 {
-		return []Finding{{"socket", Error, dir + " can be written by others", fmt.Sprintf("its mode is %04o: they could put their own socket in this place", info.Mode().Perm()),
+		result := Warning // a group may be the agent's own
+		if info.Mode().Perm()&0o002 != 0 {
+			result = Error
+		}
+		return []Finding{{"socket", result, dir + " can be written by others", fmt.Sprintf("its mode is %04o: they could put their own socket in this place", info.Mode().Perm()),
 			"run: chmod go-w " + dir}}
 	}
 	info, err = os.Lstat(path)
