@@ -11,6 +11,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/doyen-election/doyen/agent"
+	"github.com/doyen-election/doyen/agent/hook"
 	"github.com/doyen-election/doyen/internal/doctor"
 )
 
@@ -47,6 +48,9 @@ func examine(i *invocation) error {
 		m := doctor.Mistake{Problem: err.Error()}
 		if bad, ok := errors.AsType[*agent.ConfigError](err); ok {
 			m.Flag = bad.Flag
+		}
+		if owned, ok := errors.AsType[*hook.OwnedError](err); ok {
+			m.Owner = owned.UID
 		}
 		if bad, ok := errors.AsType[*agent.ConfigError](checkedAsRoot(found.blame(err))); ok {
 			m.Problem, m.Hint = bad.Problem, bad.Hint

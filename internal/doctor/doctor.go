@@ -14,6 +14,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"os"
 	"os/exec"
 	"slices"
 	"strings"
@@ -46,8 +47,12 @@ type Finding struct {
 	Do     string `json:"do"`
 }
 
-// Mistake is something wrong with the configuration.
-type Mistake struct{ Flag, Problem, Hint string }
+// Mistake is something wrong with the configuration. Owner is of a file that only its owner's
+// agent may use, if root asks: 0, if the mistake is another one.
+type Mistake struct {
+	Flag, Problem, Hint string
+	Owner               uint32
+}
 
 // Doctor examines one agent.
 type Doctor struct {
@@ -91,11 +96,15 @@ func systemctl(ctx context.Context, unit string) (string, error) {
 // Examine makes all checks.
 func (d *Doctor) Examine(ctx context.Context) []Finding {
 	defer d.client.Close()
+	running := d.checkAgent(ctx)
+	if info, err := os.Stat(d.config.Socket); err == nil && d.runs() { // what it could start with is right for its user
+		d.mistakes = slices.DeleteFunc(slices.Clone(d.mistakes), func(m Mistake) bool { return m.Owner != 0 && ownedBy(info, m.Owner) })
+	}
 	all := CheckConfig(d.mistakes)
 	if len(all) == 0 {
 		all = append(all, ok("configuration", "agent %s of cluster %s, heartbeat %s, lease %s", d.config.Name, d.config.Cluster, d.config.Heartbeat, d.config.Lease))
 	}
-	all = append(all, d.checkAgent(ctx)...)
+	all = append(all, running...)
 	for _, check := range []func(context.Context) []Finding{d.checkPorts, d.checkNames, d.checkPeers, d.checkDisk, d.checkClock, d.checkSocket, d.checkRecord, d.checkUnit, d.checkKey} {
 		all = append(all, check(ctx)...)
 	}
@@ -118,10 +127,18 @@ func CheckConfig(all []Mistake) []Finding {
 		case "":
 			found = append(found, Finding{"configuration", Error, "a setting is wrong", m.Problem, m.Hint})
 		default:
-			found = append(found, Finding{"configuration", Error, "--" + m.Flag + " is wrong", m.Problem, m.Hint})
+			found = append(found, Finding{"configuration", m.result(), "--" + m.Flag + " is wrong", m.Problem, m.Hint})
 		}
 	}
 	return found
+}
+
+// result is a warning for what may be right for the agent's user.
+func (m Mistake) result() string {
+	if m.Owner != 0 {
+		return Warning
+	}
+	return Error
 }
 
 // mistake returns the mistake in that setting.

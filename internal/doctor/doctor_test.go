@@ -72,8 +72,9 @@ func closed(t *testing.T) string {
 }
 
 func TestMistakesOfTheConfigurationAreFindings(t *testing.T) {
-	expect(t, CheckConfig([]Mistake{{"lease", "too long", "shorten it"}}), Error, "--lease is wrong: too long")
-	expect(t, CheckConfig([]Mistake{{"", "doyen.yaml:1: what?", "correct it"}}), Error, "doyen.yaml:1: what?")
+	expect(t, CheckConfig([]Mistake{{Flag: "lease", Problem: "too long", Hint: "shorten it"}}), Error, "--lease is wrong: too long")
+	expect(t, CheckConfig([]Mistake{{Problem: "doyen.yaml:1: what?", Hint: "correct it"}}), Error, "doyen.yaml:1: what?")
+	expect(t, CheckConfig([]Mistake{{Flag: "data-dir", Problem: "belongs to user b", Hint: "check as b", Owner: 7}}), Warning, "belongs to user b")
 	if found := CheckConfig([]Mistake{{Flag: "key-file"}}); len(found) != 0 {
 		t.Errorf("the key has its own check, but found %+v", found)
 	}
@@ -255,7 +256,7 @@ func TestOnlyTheAgentMayReadItsKey(t *testing.T) {
 		t.Fatal(err)
 	}
 	expect(t, d.checkKey(t.Context()), Error, "can be read by others")
-	d.mistakes = []Mistake{{"key-file", "agent.yaml:3: wrong", "correct it"}}
+	d.mistakes = []Mistake{{Flag: "key-file", Problem: "agent.yaml:3: wrong", Hint: "correct it"}}
 	expect(t, d.checkKey(t.Context()), Error, "agent.yaml:3: wrong")
 }
 

@@ -41,7 +41,7 @@ func existing(dir string) string {
 
 // checkDisk measures writes with fsync where the agent keeps its promises.
 func (d *Doctor) checkDisk(context.Context) []Finding {
-	if _, wrong := d.mistake("data-dir"); wrong || d.config.DataDir == "" {
+	if m, wrong := d.mistake("data-dir"); wrong && m.Owner == 0 || d.config.DataDir == "" {
 		return nil
 	}
 	dir := existing(d.config.DataDir)
@@ -265,7 +265,7 @@ func (d *Doctor) unit() string {
 // checkKey checks that only the agent's user can read the cluster key.
 func (d *Doctor) checkKey(context.Context) []Finding {
 	if bad, wrong := d.mistake("key-file"); wrong {
-		return []Finding{{"key", Error, "the cluster key can't be used", bad.Problem, bad.Hint}}
+		return []Finding{{"key", bad.result(), "the cluster key can't be used", bad.Problem, bad.Hint}}
 	}
 	if path := d.config.KeyFile; path != "" {
 		keys, bad := agent.ReadKeys(path)
