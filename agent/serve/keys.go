@@ -121,7 +121,7 @@ func (s *Server) lacking(ctx context.Context, print string) *api.ErrorDetail {
 		return nil
 	}
 	var lack, unreached []string
-	for _, a := range s.reportOthers(ctx) {
+	for _, a := range s.reportOthers(ctx, false) {
 		switch {
 		case !a.Reached:
 			unreached = append(unreached, a.Name)
