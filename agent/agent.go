@@ -48,6 +48,7 @@ import (
 	"github.com/doyen-election/doyen/agent/access"
 	"github.com/doyen-election/doyen/agent/campaign"
 	"github.com/doyen-election/doyen/agent/forward"
+	"github.com/doyen-election/doyen/agent/health"
 	"github.com/doyen-election/doyen/agent/hook"
 	"github.com/doyen-election/doyen/agent/pages"
 	"github.com/doyen-election/doyen/agent/record"
@@ -131,6 +132,7 @@ type agent struct {
 	pages      *pages.Keeper
 	metrics    *metrics
 	loop       *loop
+	checks     *health.Checks
 	startHooks func(Config) *hook.Runner
 	writer     *writer
 	server     *serve.Server
@@ -246,7 +248,7 @@ func (a *agent) self(addr netip.AddrPort) membership.Member {
 			Algorithm: a.cfg.Algorithm, Quorum: a.cfg.Quorum, Heartbeat: a.cfg.Heartbeat, Lease: a.cfg.Lease,
 		},
 	}
-	if a.cfg.Candidate {
+	if checks := a.cfg.checks(); a.cfg.Candidate && checks[election.Default].Command == "" && checks[health.Host].Command == "" {
 		m.Candidacies = []election.Candidacy{{Election: election.Default, Priority: a.cfg.Priority}}
 	}
 	return m
@@ -281,7 +283,7 @@ func (a *agent) newCore(state election.State, hub *watch.Hub) error {
 			Priority: a.cfg.Priority, Host: a.cfg.Candidate, Preempt: a.cfg.Preempt, PreemptDelay: a.cfg.PreemptDelay,
 			MaxCandidacies: serve.Bound(campaign.MaxCandidacies, a.files), MaxOfUser: a.access.MaxCandidacies(),
 			Step: a.cfg.step(false), StepOfMany: a.cfg.step(true), NewID: newCampaignID, Authority: a.authority(),
-			Past: ledBefore(a.past, a.cfg.Quorum), Record: actors.program,
+			Past: ledBefore(a.past, a.cfg.Quorum), Record: actors.program, Unhealthy: health.Unknown(a.cfg.checks()),
 		}),
 		clock: boottime.Now, suspended: a.suspends.Seen, life: a.cfg.Life, lease: a.cfg.Lease, heartbeat: a.cfg.Heartbeat, voters: a.cfg.Voters, self: holder, name: a.cfg.Name,
 		observe: a.metrics.step.observe, logger: a.logger, wasDrained: a.store.Drained(), drained: a.store.DrainedSince, expected: a.cfg.expected(),

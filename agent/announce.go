@@ -36,6 +36,7 @@ func (l *loop) remember(name election.Name, t announced) {
 // that acts has stopped and the hook's run has ended; at once if there is neither. If they
 // take too long, the elector releases the term at the deadline.
 func (l *loop) withdraw(w election.Withdrawal) {
+	w.Reason = l.because(w.Election, w.Reason)
 	l.logger.Info("leadership ends", "election", w.Election, "term", w.Term, "reason", w.Reason)
 	receipt := election.Stopped{Election: w.Election, Term: w.Term}
 	hooked := l.hooks.Covers(w.Election)
@@ -59,6 +60,7 @@ func (l *loop) withdraw(w election.Withdrawal) {
 
 // announce notifies the programs of this host who leads.
 func (l *loop) announce(now election.Instant, before *serve.Picture, a election.Announcement) {
+	a.Reason = l.because(a.Election, a.Reason)
 	change := api.Change{
 		Time: time.Now().UTC(), Election: string(a.Election), Term: uint64(a.Term),
 		Reason: string(a.Reason), BoottimeNS: int64(now),

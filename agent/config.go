@@ -17,6 +17,7 @@ import (
 
 	"github.com/doyen-election/doyen/agent/access"
 	"github.com/doyen-election/doyen/agent/campaign"
+	"github.com/doyen-election/doyen/agent/health"
 	"github.com/doyen-election/doyen/agent/hook"
 	"github.com/doyen-election/doyen/client"
 	"github.com/doyen-election/doyen/election"
@@ -54,6 +55,8 @@ type Config struct {
 	Lease     time.Duration
 
 	OnChange  string                    // hook, run by the shell
+	Check     string                    // health check, run by the shell: while it fails, this host is no candidate in "default"
+	HostCheck health.Check              // while it fails, this host is not a candidate in any election
 	Elections map[string]ElectionConfig // settings of single elections, by name; EveryOther: of all not named
 	Access    access.Config             // who may do what over the socket
 	HTTP      string                    // optional read-only TCP listener, HOST:PORT
@@ -88,6 +91,7 @@ const EveryOther = "*"
 type ElectionConfig struct {
 	OnChange string // hook; empty: that of EveryOther, or of the agent for the default election
 	Expected bool   // there is a warning while it has no candidates
+	Check    health.Check
 }
 
 const (
@@ -330,6 +334,18 @@ func (c Config) hooks() hook.Commands {
 		}
 	}
 	return commands
+}
+
+// checks are the health checks, by election.
+func (c Config) checks() map[election.Name]health.Check {
+	checks := map[election.Name]health.Check{health.Host: c.HostCheck, election.Default: {Command: c.Check}}
+	for name, e := range c.Elections {
+		if e.Check.Command != "" {
+			checks[election.Name(name)] = e.Check
+		}
+	}
+	maps.DeleteFunc(checks, func(_ election.Name, k health.Check) bool { return k.Command == "" })
+	return checks
 }
 
 // expected returns the elections that should always have a candidate, sorted.

@@ -44,6 +44,8 @@ func (a *agent) run(ctx context.Context, stderr io.Writer) error {
 	running.Go(func() { a.loop.history.Run(loopCtx) })
 	running.Go(func() { a.watchdog(loopCtx) })
 	running.Go(func() { a.tellStatus(loopCtx) })
+	a.startChecks(loopCtx)
+	running.Go(a.checks.Wait)
 	running.Go(func() { a.obeyHangups(loopCtx) })
 
 	fmt.Fprintf(stderr, "doyen: agent %s ready: socket %s, peers %s, gossip %s\n",

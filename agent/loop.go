@@ -2,7 +2,6 @@ package agent
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"sync/atomic"
 	"time"
@@ -15,7 +14,6 @@ import (
 	"github.com/doyen-election/doyen/agent/record"
 	"github.com/doyen-election/doyen/agent/serve"
 	"github.com/doyen-election/doyen/agent/watch"
-	"github.com/doyen-election/doyen/agent/words"
 	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/elector"
 	"github.com/doyen-election/doyen/internal/keeper"
@@ -326,67 +324,10 @@ func (l *loop) publish(now election.Instant) {
 	l.pages.Publish(now, status)
 	l.picture.Store(&serve.Picture{
 		Status: status, View: l.view, Names: l.names, Connected: l.connected, Expected: l.expected,
-		Warnings: l.warnings.update(now, l.otherWarnings(now, status), l.writer.problem()),
+		Unhealthy: l.campaigns.Unhealthy(election.Default),
+		Warnings:  l.warnings.update(now, l.otherWarnings(now, status), l.writer.problem()),
 	})
 	if status.Draining != l.draining {
 		l.drain(status.Draining)
 	}
-}
-
-// ask gives a command to the elector, and keeps the channel for its reply.
-func (l *loop) ask(a ask) {
-	if a.build == nil {
-		a.reply <- election.Reply{}
-		return
-	}
-	for id, p := range l.pending {
-		select {
-		case <-p.gone:
-			delete(l.pending, id)
-		default:
-		}
-	}
-	if len(l.pending) >= maxPending {
-		a.reply <- election.Reply{Refusal: &election.Refusal{Why: words.TooManyCommands}}
-		return
-	}
-	l.requests++
-	l.pending[l.requests] = pending{reply: a.reply, gone: a.gone}
-	l.step(a.build(l.requests))
-}
-
-func (l *loop) answer(r election.Reply) {
-	if p, ok := l.pending[r.Request]; ok {
-		delete(l.pending, r.Request)
-		p.reply <- r
-	}
-}
-
-// Picture returns what readers see now.
-func (l *loop) Picture() *serve.Picture { return l.picture.Load() }
-
-// Ask has the loop carry out a command and waits for the elector's reply.
-func (l *loop) Ask(ctx context.Context, build func(election.RequestID) election.Input) (election.Reply, error) {
-	a := ask{build: build, reply: make(chan election.Reply, 1), gone: ctx.Done()}
-	select {
-	case l.asks <- a:
-	case <-l.done:
-		return election.Reply{}, errors.New("the agent stops")
-	case <-ctx.Done():
-		return election.Reply{}, ctx.Err()
-	}
-	select {
-	case r := <-a.reply:
-		return r, nil
-	case <-l.done:
-		return election.Reply{}, errors.New("the agent stops")
-	case <-ctx.Done():
-		return election.Reply{}, ctx.Err()
-	}
-}
-
-// Ping returns once the loop has answered.
-func (l *loop) Ping(ctx context.Context) error {
-	_, err := l.Ask(ctx, nil)
-	return err
 }

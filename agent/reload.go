@@ -67,7 +67,7 @@ func (a *agent) reload() (outcome api.Reload, err error) {
 			reflect.ValueOf(s.Field(&applied)).Elem().Set(reflect.ValueOf(s.Field(&next)).Elem())
 		}
 	}
-	applied.Elections = next.Elections
+	applied.Elections, applied.HostCheck = next.Elections, next.HostCheck
 	rekeyed, err := a.apply(*now, applied)
 	if err != nil {
 		return outcome, err
@@ -96,6 +96,9 @@ func differences(now, next Config) (live, rest []string) {
 	}
 	if !reflect.DeepEqual(now.Elections, next.Elections) && len(now.Elections)+len(next.Elections) > 0 {
 		live = append(live, "elections")
+	}
+	if now.HostCheck != next.HostCheck && !slices.Contains(live, "check") {
+		live = append(live, "check")
 	}
 	if !reflect.DeepEqual(now.Access, next.Access) {
 		rest = append(rest, "access")
@@ -145,6 +148,7 @@ func (a *agent) apply(now, next Config) (rekeyed bool, err error) {
 		}
 		return rekeyed, errors.New(whyAgentStops)
 	}
+	a.setChecks(next)
 	return rekeyed, nil
 }
 

@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/doyen-election/doyen/agent/health"
 )
 
 // Setting is one value of a Config. It has the same name as a flag of `doyen agent`,
@@ -75,6 +77,8 @@ func Settings() []Setting {
 			Help: "`TIME` a leadership lasts after a majority last confirmed it (default: the profile's)"},
 		{Name: "on-change", Field: func(c *Config) any { return &c.OnChange }, Live: true,
 			Help: "`CMD` to run when the leader of \"default\" changes (use the file for other elections), with DOYEN_ELECTION, DOYEN_EVENT, DOYEN_LEADER and DOYEN_TERM, and JSON on its stdin (default: none)"},
+		{Name: "check", Field: func(c *Config) any { return &c.Check }, Live: true,
+			Help: "`CMD` that shows this host's health: while it fails, the host is not a candidate in \"default\" (use the file for other elections, the whole host, and how often) (default: none)"},
 		{Name: "http", Field: func(c *Config) any { return &c.HTTP }, Live: true,
 			Help: "`ADDR[:PORT]` of a read-only listener, port 7980 by default: /leader /livez /readyz /metrics, and a status page at / (default: none)"},
 		{Name: "http-hosts", Field: func(c *Config) any { return &c.HTTPHosts },
@@ -184,6 +188,10 @@ func (s Setting) write(c *Config) string {
 func (c Config) Fprint(w io.Writer) error {
 	text := ""
 	for _, s := range Settings() {
+		if s.Name == "check" && c.HostCheck.Command != "" {
+			text += "check: " + checkText(c.HostCheck) + "\n"
+			continue
+		}
 		text += s.write(&c)
 	}
 	if len(c.Elections) > 0 {
@@ -206,10 +214,19 @@ func (e ElectionConfig) lines(name string) string {
 	if e.OnChange != "" {
 		text += fmt.Sprintf("    on-change: %q\n", e.OnChange)
 	}
-	if e.Expected || e.OnChange == "" {
+	if e.Check.Command != "" {
+		text += "    check: " + checkText(e.Check) + "\n"
+	}
+	if e.Expected || text == fmt.Sprintf("  %q:\n", name) {
 		text += fmt.Sprintf("    expected: %t\n", e.Expected)
 	}
 	return text
+}
+
+// checkText writes a check as a value of a configuration file.
+func checkText(k health.Check) string {
+	k = k.Resolved()
+	return fmt.Sprintf("{command: %q, every: %s, timeout: %s, fall: %d, rise: %d}", k.Command, k.Every, k.Timeout, k.Fall, k.Rise)
 }
 
 // checkChoices refuses a text that is not one of its setting's choices.

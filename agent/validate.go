@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -11,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/doyen-election/doyen/agent/health"
 	"github.com/doyen-election/doyen/agent/hook"
 	"github.com/doyen-election/doyen/election"
 )
@@ -27,7 +29,7 @@ const (
 
 // validating are the checks of Validate, in their order.
 var validating = []func(Config) *ConfigError{
-	checkNames, checkVoters, checkPaths, checkAddresses, checkJoin, checkKey, checkAlone, checkChoices, checkElection, checkTiming, checkOutputs, checkHooks, checkAccess, checkOwners,
+	checkNames, checkVoters, checkPaths, checkAddresses, checkJoin, checkKey, checkAlone, checkChoices, checkElection, checkTiming, checkOutputs, checkHooks, checkHealth, checkAccess, checkOwners,
 }
 
 // Validate reports the first mistake in a resolved configuration as a *ConfigError. It reads
@@ -272,9 +274,37 @@ type hookLine struct{ flag, line string }
 func (c Config) hookLines() []hookLine {
 	var all []hookLine
 	for _, name := range slices.Sorted(maps.Keys(c.Elections)) {
-		all = append(all, hookLine{electionSetting(name, "on-change"), c.Elections[name].OnChange})
+		all = append(all, hookLine{electionSetting(name, "on-change"), c.Elections[name].OnChange},
+			hookLine{electionSetting(name, "check"), c.Elections[name].Check.Command})
 	}
-	return append(all, hookLine{"on-change", c.OnChange})
+	return append(all, hookLine{"on-change", c.OnChange}, hookLine{"check", cmp.Or(c.Check, c.HostCheck.Command)})
+}
+
+func checkHealth(c Config) *ConfigError {
+	if c.Check != "" && c.HostCheck.Command != "" {
+		return configError("check", "put the command for \"default\" into the file, as `elections: {default: {check: {command: CMD}}}`", "one is given for \"default\", and the file has one for the whole host")
+	}
+	checks := map[string]health.Check{"check": c.HostCheck}
+	for name, e := range c.Elections {
+		checks[electionSetting(name, "check")] = e.Check
+	}
+	for _, flag := range slices.Sorted(maps.Keys(checks)) {
+		k := checks[flag]
+		bounds := func(d time.Duration) bool { return d >= health.Shortest && d <= health.Longest }
+		r := k.Resolved()
+		switch {
+		case k == health.Check{}:
+		case flag == electionSetting(EveryOther, "check"):
+			return configError(flag, "write `check: {command: CMD}` at the top for all elections, or name one", "%q is not one election", EveryOther)
+		case k.Command == "":
+			return configError(flag, "write `{command: CMD}`", "the command is missing")
+		case !bounds(r.Every) || !bounds(r.Timeout):
+			return configError(flag, fmt.Sprintf("use %s to %s for every and timeout", health.Shortest, health.Longest), "every %s, timeout %s: out of range", r.Every, r.Timeout)
+		case r.Fall < 1 || r.Rise < 1 || r.Fall > health.MostFallOrRise || r.Rise > health.MostFallOrRise:
+			return configError(flag, fmt.Sprintf("use 1 to %d for fall and rise", health.MostFallOrRise), "fall %d, rise %d: out of range", r.Fall, r.Rise)
+		}
+	}
+	return nil
 }
 
 // checkAccess looks up every user and group that is named.

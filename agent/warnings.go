@@ -29,6 +29,7 @@ const (
 	warnDisk         = "disk_failing"
 	warnFormation    = "formation"          // the elector's: there is no first roster yet
 	warnQuorum       = "quorum_lost"        // the elector's: nobody can lead
+	warnUnhealthy    = "check_failed"       // a check keeps this host from being a candidate
 	warnPages        = "lease_page"         // a lease page is missing
 	warnNoRecord     = "no_record"          // there is no record for the next life
 	warnShared       = "data_dir_shared"    // another process writes to the data directory
@@ -163,6 +164,7 @@ func (l *loop) otherWarnings(now election.Instant, status *elector.Status) []api
 		all = append(all, api.Warning{Code: warnUnsendable, Message: problem})
 	}
 	all = append(all, l.standing(status)...)
+	all = append(all, l.unhealthy()...)
 	return append(all, l.presence.warnings(now)...)
 }
 

@@ -96,6 +96,7 @@ type Member struct {
 	JoinedAt   time.Time `json:"joined_at"`
 	Voter      bool      `json:"voter"`
 	Candidate  bool      `json:"candidate"`
+	Reason     string    `json:"reason,omitempty"` // why a check keeps it from being a candidate in "default"; only this agent's own is known
 	Connected  bool      `json:"connected"`
 	RTTMS      int64     `json:"rtt_ms"` // rounded up; 0: not measured
 	Version    string    `json:"version"`

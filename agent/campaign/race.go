@@ -48,11 +48,11 @@ func (r *Registry) settle(c *race) {
 	if c.term != 0 {
 		return
 	}
-	switch {
-	case len(c.candidates) > 0 && (!c.asked || c.priority != c.candidates[0].priority):
-		c.asked, c.priority = true, c.candidates[0].priority
+	switch best := r.best(c); {
+	case best != nil && (!c.asked || c.priority != best.priority):
+		c.asked, c.priority = true, best.priority
 		r.inputs = append(r.inputs, election.Campaign{Election: c.name, Priority: c.priority})
-	case len(c.candidates) == 0 && c.asked:
+	case best == nil && c.asked:
 		c.asked, c.priority = false, 0
 		r.inputs = append(r.inputs, election.Withdraw{Election: c.name})
 	default:
@@ -64,9 +64,9 @@ func (r *Registry) settle(c *race) {
 // dismiss has the elector step down, and stay a candidate with the best candidacy left.
 func (r *Registry) dismiss(c *race, why election.Reason) {
 	c.why = why
-	c.asked, c.priority = len(c.candidates) > 0, 0
-	if c.asked {
-		c.priority = c.candidates[0].priority
+	c.asked, c.priority = false, 0
+	if best := r.best(c); best != nil {
+		c.priority = best.priority
 		c.asked = c.priority > 0
 	}
 	r.inputs = append(r.inputs, election.Withdraw{Election: c.name, Remaining: c.priority})
@@ -84,11 +84,11 @@ func (r *Registry) Lead(now election.Instant, name election.Name, term election.
 		r.led++
 	}
 	c.term, c.acting, c.until = term, nil, 0
-	if len(c.candidates) == 0 || c.candidates[0].priority <= 0 {
+	k := r.best(c)
+	if k == nil || k.priority <= 0 {
 		r.dismiss(c, election.ReasonWithdrawn) // the candidacy ended while the host was elected
 		return
 	}
-	k := c.candidates[0]
 	c.acting, c.until = k, until
 	r.tell(k, term)
 	if !k.host {

@@ -63,6 +63,9 @@ type Config struct {
 	// Past is what an earlier life of this agent left, sorted by election. The registry goes on
 	// from it.
 	Past []Past
+	// Unhealthy is why this host may not be a candidate at the start, by election; the empty name
+	// stands for all. It does not count in elections that an earlier life led.
+	Unhealthy map[election.Name]string
 	// Record puts on record what acts in an election. It is called before a program can hear of
 	// the term in Told. Nil: nothing is recorded.
 	Record func(election.Name, record.Program)
@@ -100,6 +103,8 @@ type Registry struct {
 	closed  bool
 	stats   counters
 	shares  shares
+	// unhealthy is why this host may not be a candidate, by election; the empty name stands for all.
+	unhealthy map[election.Name]string
 }
 
 // New returns a registry with the host's own candidacy, if there is one.
@@ -107,7 +112,7 @@ func New(c Config) *Registry {
 	if c.MaxCandidacies == 0 {
 		c.MaxCandidacies = MaxCandidacies
 	}
-	r := &Registry{cfg: c, races: map[election.Name]*race{}, rivals: map[*race]struct{}{}, byID: map[string]*Candidacy{}, shares: newShares(c.MaxOfUser)}
+	r := &Registry{cfg: c, races: map[election.Name]*race{}, rivals: map[*race]struct{}{}, byID: map[string]*Candidacy{}, shares: newShares(c.MaxOfUser), unhealthy: unhealthyAtStart(c)}
 	if c.Host {
 		r.standHost()
 	}

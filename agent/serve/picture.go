@@ -21,6 +21,7 @@ type Picture struct {
 	Names     map[election.PeerID]string // of members and voters
 	Connected map[election.PeerID]bool
 	Warnings  []api.Warning
+	Unhealthy string          // why a check keeps this host from being a candidate in "default"
 	Expected  []election.Name // elections that exist even without a candidate, sorted
 }
 
@@ -196,6 +197,9 @@ func (p *Picture) Members() []api.Member {
 		}
 		if rank, ok := m.Rank(election.Default); ok {
 			entry.Priority, entry.Candidate = rank.Priority, rank.Priority > 0 // 0 never leads
+		}
+		if m.Peer == p.Status.Self.Peer {
+			entry.Reason = p.Unhealthy
 		}
 		all = append(all, entry)
 	}

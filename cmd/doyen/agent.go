@@ -176,6 +176,9 @@ func printConfig(i *invocation, config agent.Config) error {
 	for _, s := range agent.Settings() {
 		values[s.Name] = s.JSON(&config)
 	}
+	if config.HostCheck.Command != "" {
+		values["check"] = checkValue(config.HostCheck)
+	}
 	values[electionsKey] = electionValues(config)
 	policy, err := config.Policy()
 	if err != nil {

@@ -89,7 +89,7 @@ func completeFlag(f cli.Flag) completedFlag {
 		done.Values = []string{"table", "json"}
 	case "restart":
 		done.Values = []string{runner.RestartAlways, runner.RestartOnFailure, runner.RestartNever}
-	case "socket", "config", "key-file", "data-dir", "out", "on-change":
+	case "socket", "config", "key-file", "data-dir", "out", "on-change", "check":
 		done.Path = true
 	}
 	return done

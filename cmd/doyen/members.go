@@ -43,7 +43,13 @@ func membersTable(list []api.Member, now time.Time) string {
 		}
 		rows = append(rows, []string{m.Name, m.Status, yesNo(m.Voter), priority, linkText(m), joined, m.GossipAddr, m.Version})
 	}
-	return table(rows)
+	text := table(rows)
+	for _, m := range list {
+		if m.Reason != "" {
+			text += fmt.Sprintf("%s is not a candidate in default: %s\n", printable(m.Name), printable(m.Reason))
+		}
+	}
+	return text
 }
 
 // linkText tells whether there is a direct connection, and the round trip of gossip.

@@ -77,6 +77,8 @@ func whyNotElected(agent api.Agent, e api.Election, campaigns []api.Campaign) st
 	switch {
 	case agent.Draining:
 		return "this agent is drained: nothing on this host is elected until `doyen drain off`"
+	case len(e.Candidates) == 0 && slices.ContainsFunc(agent.Warnings, unhealthy):
+		return agent.Warnings[slices.IndexFunc(agent.Warnings, unhealthy)].Message
 	case agent.Quorum.Enabled && agent.Quorum.State == api.QuorumLost && agent.Quorum.Voters == 0:
 		return "no quorum: this agent does not know the voters yet: `doyen status` shows what it waits for"
 	case agent.Quorum.Enabled && agent.Quorum.State == api.QuorumLost:
@@ -88,6 +90,8 @@ func whyNotElected(agent api.Agent, e api.Election, campaigns []api.Campaign) st
 	}
 	return ""
 }
+
+func unhealthy(w api.Warning) bool { return w.Code == "check_failed" }
 
 // explain reports why the candidacy is not elected, once for each reason.
 func (r *runner) explain(w waiting) {

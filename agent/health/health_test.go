@@ -1,0 +1,126 @@
+package health
+
+import (
+	"context"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/doyen-election/doyen/election"
+)
+
+func TestOnlyOutcomesInARowChangeTheVerdict(t *testing.T) {
+	for _, c := range []struct {
+		assumed        bool
+		outcomes, want string // + ok, - failed; in want the changes to up and down
+	}{
+		{false, "+", "u"},
+		{false, "-", "d"}, // the first reason is worth a report
+		{false, "-+++", "d.u."},
+		{true, "-", "."},
+		{true, "--+---", ".....d"},
+		{true, "---+-++", "..d...u"},
+		{true, "+--", "..."},
+	} {
+		j, got := judge{fall: 3, rise: 2, healthy: c.assumed}, ""
+		for _, o := range c.outcomes {
+			switch changed := j.add(o == '+'); {
+			case !changed:
+				got += "."
+			case j.healthy:
+				got += "u"
+			default:
+				got += "d"
+			}
+		}
+		if got != c.want {
+			t.Errorf("assumed %t, %s: %s, want %s", c.assumed, c.outcomes, got, c.want)
+		}
+	}
+}
+
+func TestWhyACheckFails(t *testing.T) {
+	for command, want := range map[string]string{
+		"true":                               "",
+		"echo fine":                          "",
+		"exit 3":                             "exit status 3",
+		"echo one; echo two; echo; exit 1":   "two",
+		"printf 'no\\tend\\033[0m'; exit 1":  "no end [0m",
+		"echo to stderr >&2; exit 1":         "to stderr",
+		"echo before; sleep 100":             "it did not end within 300ms: before",
+		"yes x | tr -d '\\n' | head -c 9000": "",
+	} {
+		k := check{Check: Check{Command: command, Timeout: 300 * time.Millisecond}}
+		if got := k.once(t.Context()); got != want {
+			t.Errorf("%s: %q, want %q", command, got, want)
+		}
+	}
+	long := check{Check: Check{Command: "yes é | tr -d '\\n' | head -c 9000; exit 1", Timeout: 10 * time.Second}}
+	if got := long.once(t.Context()); len(got) == 0 || len(got) > maxLine || strings.ContainsRune(got, '?') {
+		t.Errorf("%d bytes of a long line are shown: %q", len(got), got)
+	}
+}
+
+// A check that hangs counts as failed after its timeout, and is killed with its children.
+func TestAHungCheckIsKilledWithItsChildren(t *testing.T) {
+	pids := filepath.Join(t.TempDir(), "pids")
+	k := check{Check: Check{Command: "sleep 1000 & echo $! >> " + pids + "; echo $$ >> " + pids + "; wait", Timeout: 200 * time.Millisecond}}
+	if got := k.once(t.Context()); got != "it did not end within 200ms" {
+		t.Errorf("it failed for %q", got)
+	}
+	text, err := os.ReadFile(pids)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again := time.NewTicker(time.Millisecond)
+	defer again.Stop()
+	for _, word := range strings.Fields(string(text)) {
+		pid, _ := strconv.Atoi(word)
+		for end := time.Now().Add(10 * time.Second); syscall.Kill(pid, 0) == nil && !zombie(pid); <-again.C {
+			if time.Now().After(end) {
+				t.Fatalf("process %d is still there", pid)
+			}
+		}
+	}
+}
+
+func zombie(pid int) bool {
+	stat, _ := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	return strings.Contains(string(stat), ") Z ")
+}
+
+func TestVerdictsAreReportedAndReplaced(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	file := filepath.Join(t.TempDir(), "ok")
+	reports := make(chan string, 100)
+	h := New(ctx, func(name election.Name, current func() bool, unhealthy string) {
+		if current() {
+			reports <- string(name) + ":" + unhealthy
+		}
+	}, slog.New(slog.DiscardHandler))
+	want := func(s string) {
+		t.Helper()
+		if got := <-reports; got != s {
+			t.Errorf("reported %q, want %q", got, s)
+		}
+	}
+	quick := Check{Command: "cat " + file, Every: Shortest, Timeout: 10 * time.Second, Fall: 2, Rise: 2}
+	none := func(election.Name) bool { return false }
+	h.Set(map[election.Name]Check{"pay": quick}, none)
+	want("pay:check failed: cat: " + file + ": No such file or directory")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	want("pay:")
+	if removed := h.Set(map[election.Name]Check{Host: {Command: "exit 1", Every: Shortest, Fall: 1}}, func(election.Name) bool { return true }); len(removed) != 1 || removed[0] != "pay" {
+		t.Errorf("removed %v", removed)
+	}
+	want(":check failed: exit status 1")
+	cancel()
+	h.Wait()
+}
