@@ -76,7 +76,8 @@ type loop struct {
 	leaders  leaders
 
 	// Owned by the goroutine of run.
-	timer      *time.Timer
+	timer *time.Timer
+	lateness
 	queue      []election.Input // inputs that the output of a step caused
 	requests   election.RequestID
 	pending    map[election.RequestID]pending
@@ -113,6 +114,7 @@ func newLoop(c loopConfig) *loop {
 		followed:   make(chan struct{}),
 		done:       make(chan struct{}),
 		timer:      time.NewTimer(time.Hour),
+		lateness:   lateness{due: election.Never, writingSince: election.Never},
 		pending:    map[election.RequestID]pending{},
 		view:       &membership.View{},
 		presence:   newPresence(c.lease),
@@ -155,6 +157,8 @@ func (l *loop) run(ctx context.Context) {
 		case n := <-l.gossip.Notices():
 			l.noticed(n)
 		case result := <-l.writer.results:
+			l.doubt(l.clock())
+			l.writingSince = election.Never
 			l.step(result)
 		case <-l.pages.Ready():
 			l.publish(l.clock())
@@ -210,7 +214,11 @@ func (l *loop) take() {
 
 // step gives the elector one input. If the host was suspended, the input Suspended comes
 // first: what came after a suspend must not count together with what came before.
-func (l *loop) step(in election.Input) { l.feed(l.resume(), in) }
+func (l *loop) step(in election.Input) {
+	now := l.resume()
+	l.doubt(now)
+	l.feed(now, in)
+}
 
 // resume reports a suspend to the elector, if there was one. It returns an instant that it
 // read before it checked, so the elector knows of every suspend before that instant.
@@ -241,6 +249,7 @@ func (l *loop) feed(now election.Instant, in election.Input) {
 		l.withdraw(w)
 	}
 	if out.Persist != nil {
+		l.writingSince = now
 		l.writer.requests <- *out.Persist // never blocks: the elector has one write at a time
 	}
 	for _, e := range out.Send {
@@ -271,6 +280,7 @@ func quietly(in election.Input, out election.Output) bool {
 
 func (l *loop) arm(now, wake election.Instant) {
 	wake = election.Instant(l.life.Ticks(int64(now), int64(wake)))
+	l.due = max(now, wake)
 	if wake == election.Never {
 		l.timer.Stop()
 		return

@@ -281,7 +281,13 @@ func (c *Contest) unable(s *step) election.Obstacle {
 	case c.asked.after(c.highest) > election.MaxTerm:
 		return election.NoTermLeft
 	}
-	if why := s.Obstacle(); why != 0 {
+	why := s.Obstacle()
+	if overdue := c.vacantSince.Add(2 * c.cfg.Lease); why == election.RunsLate && s.now >= overdue {
+		why = 0 // those that are on time can't lead either
+	} else if why == election.RunsLate {
+		s.wake(overdue)
+	}
+	if why != 0 {
 		return why
 	}
 	if c.holds(s) {

@@ -18,7 +18,7 @@ type departure struct {
 // standDown is how long this agent lets others go first once its leadership ended for that reason.
 func (c *Contest) standDown(why election.Reason) time.Duration {
 	switch why {
-	case election.ReasonResigned, election.ReasonDraining, election.ReasonShutdown, election.ReasonDisk:
+	case election.ReasonResigned, election.ReasonDraining, election.ReasonShutdown, election.ReasonDisk, election.ReasonLate:
 		return c.cfg.Lease
 	case election.ReasonTransferred, election.ReasonPreempted:
 		return c.cfg.transferStandDown()
@@ -128,7 +128,7 @@ func (c *Contest) successor(s *step) (target election.PeerID, standDown time.Dur
 			return "", 0
 		}
 		return best.Peer, 0
-	case election.ReasonTransferred, election.ReasonDisk:
+	case election.ReasonTransferred, election.ReasonDisk, election.ReasonLate:
 		if bestOf(s.Facts, func(r election.Rank) bool { return r.Peer == d.to }).Peer != "" {
 			return d.to, c.standDown(d.reason)
 		}

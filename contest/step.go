@@ -15,6 +15,7 @@ type Facts interface {
 
 	// Obstacle is what keeps this agent as a whole from being elected; 0: nothing does.
 	Obstacle() election.Obstacle
+	Doubts() bool // this agent has run late; others that have are not among the candidates
 	Writes() bool // this agent's disk takes what it must promise
 	Full() bool   // this agent has as many rounds and bids in progress as it may
 	Closed() bool // a round that starts now has to wait in the queue

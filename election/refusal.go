@@ -61,7 +61,7 @@ type Obstacle uint8
 
 const (
 	NotCandidate  Obstacle = iota + 1 // 0: it can
-	NoPriority                        // its priority is 0, or its disk fails
+	NoPriority                        // its priority is 0, its disk fails, or it runs late
 	ShuttingDown                      //
 	DrainingNow                       //
 	HandingOver                       //
@@ -75,6 +75,7 @@ const (
 	DoesNotAnswer                     //
 	NotAllowed                        // the roster's rights do not let it lead the election
 	OlderVersion                      // it does not know all that the roster says
+	RunsLate                          // it does what is due much too late, and another candidate does not
 )
 
 // ChangeStatus is a change of the voters under way, as one agent knows it. Only the driver

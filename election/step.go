@@ -93,6 +93,8 @@ type (
 		Known, Writes uint64 // how many writes Agent remembers; how many the disk has
 		Cluster       string // another cluster, of which this agent was a voter
 	}
+	// Late reports by how much the agent is behind: its timer, its loop, or the write under way.
+	Late struct{ By time.Duration }
 	// Suspended reports that the host was suspended since the last input. Its clock may now
 	// be wrong by more than the drift.
 	Suspended struct{}
@@ -126,6 +128,7 @@ func (Configure) input()     {}
 func (Shutdown) input()      {}
 func (Inquire) input()       {}
 func (Barred) input()        {}
+func (Late) input()          {}
 func (Suspended) input()     {}
 func (ChangeRoster) input()  {}
 
@@ -186,6 +189,7 @@ const (
 	ReasonDraining     Reason = "draining"
 	ReasonShutdown     Reason = "shut down"
 	ReasonDisk         Reason = "its disk takes no writes"
+	ReasonLate         Reason = "its agent runs late"
 	ReasonWithdrawn    Reason = "candidacy withdrawn"
 	ReasonSuperseded   Reason = "superseded by a higher term"
 	ReasonReleased     Reason = "released by its leader"

@@ -35,7 +35,7 @@ func (cs *candidacies) set(name election.Name, stands bool, priority int) {
 	cs.serial++
 }
 
-// sent is the candidacies to send to peers, which must not wait for an agent that can't write.
+// sent is the candidacies to send to peers, which must not wait for an agent that can't write or runs late.
 func (cs *candidacies) sent() []election.Candidacy {
 	if !cs.mute {
 		return cs.list
@@ -56,7 +56,7 @@ func (cs *candidacies) find(name election.Name) (int, bool) {
 // sendCandidacies sends the candidacies to each peer that does not know them, one message at a
 // time: later changes go with the next message. It returns when it is due next.
 func (e *Elector) sendCandidacies() election.Instant {
-	if cs := &e.stands; cs.mute == e.writes() {
+	if cs := &e.stands; cs.mute != (!e.writes() || e.doubts()) {
 		cs.mute = !cs.mute
 		cs.direct = true // gossip shows the candidacies with their real priorities
 		cs.serial++

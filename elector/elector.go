@@ -54,7 +54,8 @@ type Elector struct {
 	ledHere      int // how many elections the last heartbeat claimed
 	lives        lives
 	secrets      table[election.PeerID, secret] // the hashes that the other agents' lineages have sent
-	withheld     map[election.PeerID]bool       // voters that can't renew every term led here
+	doubt        doubt
+	withheld     map[election.PeerID]bool // voters that can't renew every term led here
 	draining     bool
 	stopping     bool
 	counters     Counters
@@ -179,6 +180,8 @@ func (e *Elector) handle(in election.Input) {
 		e.inquire(in)
 	case election.Barred:
 		e.bar(in)
+	case election.Late:
+		e.late(in.By)
 	case election.Suspended:
 		e.suspended()
 	case election.ChangeRoster:
@@ -311,7 +314,7 @@ func (e *Elector) advance() election.Instant {
 	e.advanceContests()
 	e.sweep()
 	e.sendProgress()
-	return min(formed, brought, e.expireInquiries(), e.sendCandidacies(), e.watchDisk(), e.beat(), e.probe())
+	return min(formed, brought, e.expireInquiries(), e.sendCandidacies(), e.watchDisk(), e.beat(), e.probe(), e.doubtEnds())
 }
 
 func (e *Elector) wakeAt(duty election.Instant) election.Instant {

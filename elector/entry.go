@@ -163,9 +163,13 @@ func (c *entry) Obstacle() election.Obstacle {
 		return election.NoRoster
 	case e.cfg.Quorum && !e.hasMajority():
 		return election.CutOff
+	case e.doubts() && c.Name() != election.RosterElection && c.othersStand():
+		return election.RunsLate
 	}
 	return 0
 }
+
+func (c *entry) Doubts() bool { return c.e.doubts() }
 
 func (c *entry) Informed() (bool, election.Instant) {
 	if c.e.informed() {

@@ -18,11 +18,11 @@ type facts struct {
 	own        ownFacts
 }
 
-type ownFacts struct{ draining, stopping, failing, rosterless, majority bool }
+type ownFacts struct{ draining, stopping, failing, late, rosterless, majority bool }
 
 // renew updates the facts and returns their generation.
 func (f *facts) renew(e *Elector) uint64 {
-	own := ownFacts{e.draining, e.stopping, !e.writes(), e.roster == nil, e.hasMajority()}
+	own := ownFacts{e.draining, e.stopping, !e.writes(), e.doubts(), e.roster == nil, e.hasMajority()}
 	changed := own != f.own || f.heard != e.heardOf
 	n := 0
 	for _, m := range e.view.Members {

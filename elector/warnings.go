@@ -16,6 +16,9 @@ func (e *Elector) warnings(q QuorumStatus) (ws []Warning) {
 	case !e.writes():
 		ws = append(ws, Warning{Code: "disk_failing"})
 	}
+	if e.doubts() {
+		ws = append(ws, Warning{Code: "running_late"})
+	}
 	for i, p := range e.foreign.rows {
 		ws = append(ws, Warning{Code: "foreign_cluster", Agent: e.nameOf(e.foreign.keys[i]), Cluster: p.roster.Cluster,
 			Own: e.heldRoster().Cluster, Former: e.barred.Code == "" && e.wasVoterOf(p.roster)})

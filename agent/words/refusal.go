@@ -149,7 +149,7 @@ func obstacle(o election.Obstacle) string {
 	case election.NotCandidate:
 		return "it is not a candidate"
 	case election.NoPriority:
-		return "its priority is 0, or its disk does not accept writes"
+		return "its priority is 0, its disk does not accept writes, or it runs late"
 	case election.ShuttingDown:
 		return "it is shutting down"
 	case election.DrainingNow:
@@ -174,6 +174,8 @@ func obstacle(o election.Obstacle) string {
 		return "the cluster's rights do not let it, or not with its priority: see doyen settings"
 	case election.OlderVersion:
 		return "its version does not know all that the roster has: upgrade it"
+	case election.RunsLate:
+		return "it runs late, and another candidate does not"
 	}
 	return "it does not answer"
 }

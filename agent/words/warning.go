@@ -47,6 +47,8 @@ func warning(s *elector.Status, name string, ws []elector.Warning) string {
 			". Start their agents, or repair the network between the hosts"
 	case "roster_doubted":
 		return doubted(s, name, ws)
+	case "running_late":
+		return "this agent runs late: its timer, its loop or a write took more than a quarter of the lease; until it has been on time for a lease it is not a candidate where another agent is one, and a leader that is late again hands over; give its host more processor time or a faster disk, or all agents a longer lease"
 	case "voter_behind":
 		return each(ws, "; ", func(w elector.Warning) string {
 			return w.Agent + " holds an older list of voters and does not adopt the present one, so its vote does not count; `doyen status` there shows why. " +

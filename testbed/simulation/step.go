@@ -13,7 +13,7 @@ const pollEvery = 32
 
 // step lets the agent handle one input now, and carries out what its output asks for.
 func (w *world) step(a *agent, in election.Input) {
-	if w.violation != nil || !a.alive {
+	if w.doubt(a, in); w.violation != nil || !a.alive {
 		return
 	}
 	d := a.doom
@@ -56,6 +56,17 @@ func (w *world) step(a *agent, in election.Input) {
 		a.ending = true
 		w.after(around(a.rng, w.plan.delay), a.inLife(func() { w.stop(a, true) }))
 	}
+}
+
+// doubt reports to an agent by how much it is behind, as its loop does.
+func (w *world) doubt(a *agent, in election.Input) {
+	_, suspended := in.(election.Suspended)
+	by := a.clock.at(w.Now).Sub(a.due)
+	if suspended || !a.alive || a.due == 0 || a.due == election.Never || by <= w.plan.timing.Lease/8 {
+		return
+	}
+	a.due = election.Never
+	w.step(a, election.Late{By: by})
 }
 
 func (w *world) act(a *agent, local election.Instant, action any) {
@@ -111,6 +122,7 @@ func (w *world) die(a *agent, local election.Instant, out election.Output) {
 
 // wake wakes the agent when its clock reads that instant, or a little later.
 func (w *world) wake(a *agent, at election.Instant) {
+	a.due = at
 	w.Wakes[a.id] = a.clock.when(at)
 	if w.Wakes[a.id] == never {
 		return

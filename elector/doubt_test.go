@@ -1,0 +1,138 @@
+package elector
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/doyen-election/doyen/election"
+)
+
+const tooLate = time.Hour
+
+// settledTrio runs until a leads; b is the next, then c.
+func settledTrio(t *testing.T, algo Algorithm) *cluster {
+	t.Helper()
+	c := newCluster(t, algo, "a", "b", "c")
+	for _, n := range c.names {
+		c.start(n)
+	}
+	c.run(2 * testTiming.Lease)
+	if got := c.leaders(); !strings.HasPrefix(got, "a@") {
+		t.Fatalf("%q leads", got)
+	}
+	return c
+}
+
+func (c *cluster) wantLeader(name, when string) {
+	c.t.Helper()
+	if got := c.leaders(); !strings.HasPrefix(got, name+"@") {
+		c.t.Errorf("%s %q leads, want %s", when, got, name)
+	}
+}
+
+func (c *cluster) runsLate(name string) bool {
+	return slices.ContainsFunc(c.nodes[name].elector.Status(c.Now).Warnings, func(w Warning) bool { return w.Code == "running_late" })
+}
+
+func TestALeaderThatRunsLateHandsOver(t *testing.T) {
+	for _, algo := range []Algorithm{Bully, Ring} {
+		c := settledTrio(t, algo)
+		first := c.leaders()
+		c.input("a", election.Late{By: testTiming.Lease / 4}) // not above the limit
+		c.run(hop)
+		if c.runsLate("a") {
+			t.Error("it warns too early")
+		}
+		c.input("a", election.Late{By: tooLate})
+		c.run(testTiming.Lease / 5)
+		c.input("a", election.Late{By: tooLate}) // of the same delay
+		c.run(10 * hop)
+		if got := c.leaders(); got != first || !c.runsLate("a") {
+			t.Errorf("after one delay %q leads, warned %t", got, c.runsLate("a"))
+		}
+		c.run(testTiming.Lease / 5)
+		c.input("a", election.Late{By: tooLate})
+		c.run(20 * hop)
+		c.wantLeader("b", "after two delays")
+		c.run(2 * testTiming.Lease)
+		if c.runsLate("a") {
+			t.Error("it does not recover")
+		}
+		c.kill("b")
+		c.run(3 * testTiming.Lease)
+		c.wantLeader("a", "once it is on time again")
+	}
+}
+
+// Delays that lie more than a lease apart move nothing.
+func TestALeaderThatIsSeldomLateLeadsOn(t *testing.T) {
+	c := settledTrio(t, Bully)
+	first := c.leaders()
+	for range 10 {
+		c.input("a", election.Late{By: tooLate})
+		c.run(testTiming.Lease + 2*hop)
+	}
+	if got := c.leaders(); got != first {
+		t.Errorf("%q leads, not %q", got, first)
+	}
+}
+
+func TestAnAgentThatRunsLateIsNoCandidate(t *testing.T) {
+	for _, algo := range []Algorithm{Bully, Ring} {
+		c := settledTrio(t, algo)
+		c.kill("a")
+		for range 8 { // b is the best
+			c.input("b", election.Late{By: tooLate})
+			c.run(testTiming.Lease / 4)
+		}
+		c.wantLeader("c", "while b runs late")
+	}
+}
+
+// Where nobody is on time, somebody leads all the same.
+func TestWhereAllRunLateSomebodyLeads(t *testing.T) {
+	for _, algo := range []Algorithm{Bully, Ring} {
+		c := settledTrio(t, algo)
+		late := func() {
+			for _, n := range []string{"b", "c"} {
+				c.input(n, election.Late{By: tooLate})
+			}
+		}
+		late()
+		c.run(20 * hop)
+		c.kill("a")
+		for range 12 {
+			late()
+			c.run(testTiming.Lease / 4)
+		}
+		if c.leaders() == "" {
+			t.Errorf("%s: nobody leads", algo)
+		}
+		before := c.leaders()
+		for range 12 {
+			late()
+			c.run(testTiming.Lease / 4)
+		}
+		if got := c.leaders(); got != before {
+			t.Errorf("%s: %q leads, not %q any more", algo, got, before)
+		}
+	}
+}
+
+// One that is on time may be unable for another reason, which nobody else knows of.
+func TestAnAgentThatRunsLateDoesNotWaitForEver(t *testing.T) {
+	c := settledTrio(t, Bully)
+	c.kill("a")
+	for range 20 {
+		c.input("b", election.Late{By: tooLate})
+		if role := c.nodes["c"].elector; role != nil {
+			c.input("c", election.Resign{Election: election.Default})
+		}
+		c.run(testTiming.Lease / 4)
+	}
+	if c.leaders() == "" {
+		t.Error("nobody leads")
+	}
+}
