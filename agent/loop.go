@@ -157,9 +157,10 @@ func (l *loop) run(ctx context.Context) {
 		case n := <-l.gossip.Notices():
 			l.noticed(n)
 		case result := <-l.writer.results:
-			l.doubt(l.clock())
+			now := l.resume() // first, as in step
+			l.doubt(now)
 			l.writingSince = election.Never
-			l.step(result)
+			l.feed(now, result)
 		case <-l.pages.Ready():
 			l.publish(l.clock())
 		case receipt := <-l.receipts:

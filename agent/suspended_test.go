@@ -4,6 +4,7 @@ import (
 	"slices"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/transport"
@@ -18,6 +19,11 @@ func TestASuspendIsToldBeforeAnythingElse(t *testing.T) {
 		heard := transport.Message{Peer: "b", Message: election.HeartbeatAck{}}
 		for how, happens := range map[string]func(){
 			"a message": func() { r.hear(heard) },
+			"a write": func() {
+				ago := r.loop.clock().Add(-time.Hour)
+				r.loop.writingSince, r.loop.toldAt = ago, ago
+				r.loop.writer.results <- election.Persisted{}
+			},
 			"a program": func() { r.loop.Campaigns() },
 			"a command": func() {
 				_, _ = r.loop.Ask(t.Context(), func(election.RequestID) election.Input { return election.Tick{} })

@@ -103,7 +103,7 @@ func TestWhereAllRunLateSomebodyLeads(t *testing.T) {
 		late()
 		c.run(20 * hop)
 		c.kill("a")
-		for range 12 {
+		for range 6 { // much less than a late agent waits for one that is on time
 			late()
 			c.run(testTiming.Lease / 4)
 		}
@@ -123,16 +123,26 @@ func TestWhereAllRunLateSomebodyLeads(t *testing.T) {
 
 // One that is on time may be unable for another reason, which nobody else knows of.
 func TestAnAgentThatRunsLateDoesNotWaitForEver(t *testing.T) {
-	c := settledTrio(t, Bully)
-	c.kill("a")
-	for range 20 {
-		c.input("b", election.Late{By: tooLate})
-		if role := c.nodes["c"].elector; role != nil {
-			c.input("c", election.Resign{Election: election.Default})
+	c := newCluster(t, Bully, "a", "b", "c", "d")
+	c.nodes["c"].prio, c.nodes["d"].observe = 0, true
+	for _, n := range c.names {
+		c.start(n)
+	}
+	c.run(2 * testTiming.Lease)
+	c.wantLeader("a", "at the start")
+	late := func(leases int) {
+		for range 4 * leases {
+			c.input("b", election.Late{By: tooLate})
+			c.run(testTiming.Lease / 4)
 		}
-		c.run(testTiming.Lease / 4)
 	}
-	if c.leaders() == "" {
-		t.Error("nobody leads")
+	c.cut["d>b"], c.cut["d>c"] = true, true
+	late(1)
+	c.kill("a")
+	late(1)
+	if got := c.leaders(); got != "" {
+		t.Fatalf("%q leads while d could", got)
 	}
+	late(3)
+	c.wantLeader("b", "when d could not, for more than two leases,")
 }
