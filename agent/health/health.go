@@ -7,8 +7,9 @@
 // the caller assumes otherwise: one success is enough then.
 //
 // It guarantees that at most one run of each check is under way, and that none of them delays its
-// caller: each check has its own goroutine. It does not guarantee that processes which a check put
-// into another process group end with it.
+// caller: each check has its own goroutine. A run that SIGKILL does not end (a disk that hangs)
+// counts as failed too. It does not guarantee that processes which a check put into another
+// process group end with it.
 package health
 
 import (
@@ -72,16 +73,25 @@ func Unknown(checks map[election.Name]Check) map[election.Name]string {
 	return unhealthy
 }
 
-// judge turns outcomes into a verdict.
-type judge struct {
+// Judge turns outcomes into a verdict.
+type Judge struct {
 	fall, rise int
 	healthy    bool
 	row        int // outcomes in a row against the verdict
 	heard      bool
 }
 
-// add takes an outcome, and reports whether the verdict has changed, or is the first.
-func (j *judge) add(ok bool) bool {
+// Judge returns a judge whose verdict before the first outcome is healthy.
+func (c Check) Judge(healthy bool) Judge {
+	c = c.Resolved()
+	return Judge{fall: c.Fall, rise: c.Rise, healthy: healthy}
+}
+
+// Healthy is the verdict.
+func (j *Judge) Healthy() bool { return j.healthy }
+
+// Add takes an outcome, and reports whether the verdict has changed, or is the first.
+func (j *Judge) Add(ok bool) bool {
 	first := !j.heard && !j.healthy
 	j.heard = true
 	if ok == j.healthy {
@@ -113,9 +123,11 @@ type Checks struct {
 // check is one check that runs.
 type check struct {
 	Check
-	judge
+	Judge
 	name   election.Name
 	cancel context.CancelFunc
+	run    func(context.Context) string
+	hung   chan string // the outcome of the run under way; nil: there is none
 }
 
 // New returns checks that run until ctx ends. report is called with each verdict, unhealthy being
@@ -140,7 +152,8 @@ func (h *Checks) Set(checks map[election.Name]Check, healthy func(election.Name)
 	}
 	for name, c := range checks {
 		c = c.Resolved()
-		k := &check{Check: c, name: name, judge: judge{fall: c.Fall, rise: c.Rise, healthy: healthy(name)}}
+		k := &check{Check: c, name: name, Judge: c.Judge(healthy(name))}
+		k.run = k.once
 		if was := h.running[name]; was != nil {
 			if was.Check == c {
 				continue
@@ -168,13 +181,13 @@ func (h *Checks) run(ctx context.Context, k *check) {
 	tick := time.NewTicker(k.Every)
 	defer tick.Stop()
 	for {
-		why := k.once(ctx)
+		why := k.outcome(ctx)
 		if ctx.Err() != nil {
 			return
 		}
-		if k.add(why == "") {
+		if k.Add(why == "") {
 			if why != "" {
-				why = "check failed: " + why
+				why = Failed + why
 			}
 			h.logger.Log(ctx, map[bool]slog.Level{true: slog.LevelInfo, false: slog.LevelWarn}[why == ""], "the verdict of a check has changed", "election", k.name, "unhealthy", why)
 			h.report(k.name, func() bool { return h.current(k) }, why)
@@ -183,6 +196,36 @@ func (h *Checks) run(ctx context.Context, k *check) {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
+		}
+	}
+}
+
+// Failed is what the reason of a verdict begins with.
+const Failed = "check failed: "
+
+// dying is how long a run may take to end once it was killed.
+const dying = 2 * time.Second
+
+// outcome runs the check, and returns why it failed; empty: it did not. A run that has not ended
+// although it was killed has failed, and fails again at each call until it ends.
+func (k *check) outcome(ctx context.Context) string {
+	if k.hung == nil {
+		k.hung = make(chan string, 1)
+		go func(to chan<- string) { to <- k.run(ctx) }(k.hung)
+	}
+	timer := time.NewTimer(k.Timeout + dying)
+	defer timer.Stop()
+	ended := ctx.Done()
+	for {
+		select {
+		case why := <-k.hung:
+			k.hung = nil
+			return why
+		case <-ended:
+			ended = nil
+			timer.Reset(dying)
+		case <-timer.C:
+			return fmt.Sprintf("it did not end within %s, nor when it was killed", k.Timeout)
 		}
 	}
 }
@@ -201,25 +244,35 @@ func (k *check) once(ctx context.Context) string {
 	cmd.SysProcAttr = attributes()
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	cmd.WaitDelay = time.Second // what it left behind may hold its output open
-	var out lastLine
+	var out LastLine
 	cmd.Stdout, cmd.Stderr = &out, &out
 	err := cmd.Run()
 	switch {
 	case limit.Err() != nil:
-		return strings.TrimSuffix(fmt.Sprintf("it did not end within %s: %s", k.Timeout, out.text()), ": ")
+		return k.Late(&out)
 	case err == nil, errors.Is(err, exec.ErrWaitDelay) && cmd.ProcessState.Success():
 		return ""
 	}
-	return cmp.Or(out.text(), err.Error())
+	return cmp.Or(out.Text(), err.Error())
+}
+
+// Late is why a check failed that was killed at its timeout.
+func (c Check) Late(out *LastLine) string {
+	return strings.TrimSuffix(fmt.Sprintf("it did not end within %s: %s", c.Resolved().Timeout, out.Text()), ": ")
 }
 
 // maxLine bounds the line of a check that is shown, in bytes.
 const maxLine = 200
 
-// lastLine keeps the last line that is not blank.
-type lastLine struct{ last, open []byte }
+// LastLine keeps the last line that is not blank. Any goroutine may use it.
+type LastLine struct {
+	mu         sync.Mutex
+	last, open []byte
+}
 
-func (l *lastLine) Write(p []byte) (int, error) {
+func (l *LastLine) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	for rest := p; ; {
 		line, after, ended := bytes.Cut(rest, []byte("\n"))
 		l.open = append(l.open, line[:min(len(line), max(0, 4*maxLine-len(l.open)))]...)
@@ -233,7 +286,10 @@ func (l *lastLine) Write(p []byte) (int, error) {
 	}
 }
 
-func (l *lastLine) text() string {
+// Text returns the line as it is shown, empty if there is none.
+func (l *LastLine) Text() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	line := l.last
 	if len(bytes.TrimSpace(l.open)) > 0 {
 		line = l.open

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/doyen-election/doyen/election"
@@ -27,12 +28,12 @@ func TestOnlyOutcomesInARowChangeTheVerdict(t *testing.T) {
 		{true, "---+-++", "..d...u"},
 		{true, "+--", "..."},
 	} {
-		j, got := judge{fall: 3, rise: 2, healthy: c.assumed}, ""
+		j, got := Check{}.Judge(c.assumed), ""
 		for _, o := range c.outcomes {
-			switch changed := j.add(o == '+'); {
+			switch changed := j.Add(o == '+'); {
 			case !changed:
 				got += "."
-			case j.healthy:
+			case j.Healthy():
 				got += "u"
 			default:
 				got += "d"
@@ -92,6 +93,29 @@ func TestAHungCheckIsKilledWithItsChildren(t *testing.T) {
 func zombie(pid int) bool {
 	stat, _ := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	return strings.Contains(string(stat), ") Z ")
+}
+
+// SIGKILL does not end a process that waits for a disk.
+func TestACheckThatCannotBeKilledHasFailed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		disk, runs := make(chan string), 0
+		k := check{Check: Check{}.Resolved(), run: func(context.Context) string { runs++; return <-disk }}
+		for range 2 {
+			began := time.Now()
+			if got := k.outcome(ctx); got != "it did not end within 2s, nor when it was killed" || time.Since(began) != k.Timeout+dying {
+				t.Errorf("%q after %v", got, time.Since(began))
+			}
+		}
+		cancel()
+		if began := time.Now(); k.outcome(ctx) == "" || time.Since(began) > dying {
+			t.Errorf("the agent's end waited for %v", time.Since(began))
+		}
+		disk <- ""
+		if got := k.outcome(ctx); got != "" || runs != 1 {
+			t.Errorf("%q after the disk answered; %d runs", got, runs)
+		}
+	})
 }
 
 func TestVerdictsAreReportedAndReplaced(t *testing.T) {
