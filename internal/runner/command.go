@@ -1,11 +1,8 @@
 package runner
 
 import (
-	"slices"
 	"syscall"
 	"time"
-
-	"golang.org/x/sys/unix"
 )
 
 // command is one run of the command, as its guard sees it.
@@ -69,10 +66,7 @@ func (c *command) pass(signal syscall.Signal) {
 // held returns the process group, or 0 if it may not be the command's any more: once no
 // process is left in a group, another group may get its number.
 func (c *command) held() int {
-	if c.ended && !slices.ContainsFunc(children(unix.Getpid()), func(pid int) bool {
-		in, err := unix.Getpgid(pid)
-		return err == nil && in == c.group
-	}) {
+	if c.ended && !inhabited(c.group) {
 		return 0
 	}
 	return c.group

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/doyen-election/doyen/agent/health"
 	"github.com/doyen-election/doyen/api"
 	"github.com/doyen-election/doyen/client"
 )
@@ -48,6 +49,16 @@ type Config struct {
 	Status bool
 	// Wait has Run wait for an agent that can't be reached at the start.
 	Wait bool
+	// Check, if it has a command, decides whether this host may be a candidate. While it fails,
+	// Run is not one, and hands over what it leads.
+	Check health.Check
+	// Ready has the command act only once it has sent READY=1 to its NOTIFY_SOCKET. If it has
+	// not done so within ReadyIn, Run hands over.
+	Ready   bool
+	ReadyIn time.Duration
+	// Watchdog, if above 0, is for how long the command that acts may send no WATCHDOG=1 before
+	// Run hands over.
+	Watchdog time.Duration
 	// Signals are passed on to the command or end it, see Run.
 	Signals <-chan os.Signal
 	// Say, if not nil, gets a line about each thing that happens.
@@ -87,6 +98,9 @@ func (c Config) resolve() (Config, error) {
 		return c, &CommandError{lookStatus(err), fmt.Errorf("find the command: %w", err)}
 	}
 	c.path = path
+	if c.Check.Command != "" {
+		c.Check = c.Check.Resolved()
+	}
 	return c, nil
 }
 

@@ -2,6 +2,7 @@ package runner
 
 import (
 	"errors"
+	"slices"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -40,6 +41,15 @@ func killFamily(group int) (err error) {
 		}
 	}
 	return err
+}
+
+// inhabited reports whether a child of this process is in the group. When the process after which
+// a group is called is gone, nothing else shows that the number is still its own.
+func inhabited(group int) bool {
+	return slices.ContainsFunc(children(unix.Getpid()), func(pid int) bool {
+		in, err := unix.Getpgid(pid)
+		return err == nil && in == group
+	})
 }
 
 // killGroup sends SIGKILL to a process group. No process of the group escapes by forking.

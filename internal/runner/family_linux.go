@@ -64,18 +64,28 @@ func scanChildren(pid int) []int {
 	}
 	var found []int
 	for _, path := range stats {
-		text, err := os.ReadFile(path)
+		child, err := strconv.Atoi(filepath.Base(filepath.Dir(path)))
 		if err != nil {
-			continue // the process is gone
-		}
-		// The name, in brackets, may hold anything; state and parent follow it.
-		fields := bytes.Fields(text[bytes.LastIndexByte(text, ')')+1:])
-		if len(fields) < 2 || string(fields[1]) != strconv.Itoa(pid) {
 			continue
 		}
-		if child, err := strconv.Atoi(filepath.Base(filepath.Dir(path))); err == nil {
+		if parent, ok := parentOf(child); ok && parent == pid {
 			found = append(found, child)
 		}
 	}
 	return found
+}
+
+// parentOf returns false if the process is gone.
+func parentOf(pid int) (parent int, ok bool) {
+	text, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	if err != nil {
+		return 0, false
+	}
+	// The name, in brackets, may hold anything; state and parent follow it.
+	fields := bytes.Fields(text[bytes.LastIndexByte(text, ')')+1:])
+	if len(fields) < 2 {
+		return 0, false
+	}
+	parent, err = strconv.Atoi(string(fields[1]))
+	return parent, err == nil
 }

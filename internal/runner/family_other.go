@@ -3,6 +3,7 @@
 package runner
 
 import (
+	"errors"
 	"os"
 	"syscall"
 )
@@ -27,6 +28,15 @@ func abandonedCgroup(int) *cgroup              { return &cgroup{} }
 func (*cgroup) hold(*syscall.SysProcAttr) bool { return false }
 func (*cgroup) kill()                          {}
 func (*cgroup) drop()                          {}
+
+// notices are not there: only Linux tells who wrote to a socket.
+type notices struct{ name string }
+
+func newNotices() (*notices, error)                      { return nil, errors.New("only Linux has a NOTIFY_SOCKET") }
+func (*notices) listen(<-chan struct{}, chan<- *notices) {}
+func (*notices) next() ([]byte, sender, bool)            { return nil, sender{}, false }
+func (*notices) close()                                  {}
+func parentOf(int) (int, bool)                           { return 0, false }
 
 func hurry() (nice int) { return 0 }
 func calm(_, _, _ int)  {}

@@ -205,7 +205,7 @@ func (g *guard) start(o order) {
 			kept = -1
 		}
 	}
-	pid, err := g.exec(o.Term)
+	pid, err := g.exec(o)
 	if err != nil {
 		if kept >= 0 {
 			syscall.Close(kept)
@@ -236,9 +236,13 @@ func (g *guard) keep(connection int) {
 }
 
 // exec makes the process, outside of a control group if it can't be in one.
-func (g *guard) exec(term uint64) (pid int, err error) {
+func (g *guard) exec(o order) (pid int, err error) {
+	env := append(os.Environ(), "DOYEN_TERM="+strconv.FormatUint(o.Term, 10))
+	if o.Notify != "" {
+		env = append(env, "NOTIFY_SOCKET="+o.Notify)
+	}
 	attr := &syscall.ProcAttr{
-		Env:   append(os.Environ(), "DOYEN_TERM="+strconv.FormatUint(term, 10)),
+		Env:   env,
 		Files: []uintptr{0, 1, 2},
 		Sys:   attributes(g.group),
 	}

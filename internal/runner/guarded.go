@@ -5,6 +5,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -43,8 +44,12 @@ func startGuard(c Config, group, nice int) (*guarded, error) {
 		return nil, fmt.Errorf("start guard: find this program: %w", err)
 	}
 	args := append([]string{os.Args[0], GuardWord, strconv.Itoa(group), strconv.Itoa(nice), c.path}, c.args()...)
+	env := environment(c)
+	if c.Watchdog > 0 {
+		env = append(env, "WATCHDOG_USEC="+strconv.FormatInt(c.Watchdog.Microseconds(), 10))
+	}
 	pid, err := syscall.ForkExec(program, args, &syscall.ProcAttr{
-		Env:   environment(c),
+		Env:   env,
 		Files: []uintptr{0, 1, 2, uintptr(pair[1])},
 		// What a terminal sends to the runner's group is not for the guard.
 		Sys: &syscall.SysProcAttr{Setpgid: true},
@@ -64,8 +69,9 @@ func environment(c Config) []string {
 	var env []string
 	for _, entry := range os.Environ() {
 		name, _, _ := strings.Cut(entry, "=")
-		switch name {
-		case "DOYEN_ELECTION", "DOYEN_SOCKET", "DOYEN_TERM":
+		switch {
+		case name == "DOYEN_ELECTION", name == "DOYEN_SOCKET", name == "DOYEN_TERM":
+		case c.notifies() && slices.Contains(notifyVariables, name):
 		default:
 			env = append(env, entry)
 		}

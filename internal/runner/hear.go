@@ -129,6 +129,7 @@ func (r *runner) learn(got report, ok bool) {
 		r.state = idle
 		r.reclaim()
 		r.gone(got)
+		r.expectNothing()
 	}
 }
 
@@ -189,7 +190,7 @@ func (r *runner) relax(status int) {
 		r.say("%s ended with status %d", r.name(), status)
 		return
 	}
-	if now-r.began >= int64(settled) {
+	if now-r.began >= int64(settled) && (r.progress.ready || !r.Ready) {
 		r.ends = 0
 	}
 	r.ends++

@@ -20,6 +20,7 @@ type order struct {
 	Signal   int           `json:"signal,omitempty"`   // of stop and signal; 0: none
 	TermAt   int64         `json:"term_at,omitempty"`  // of stop: when to send SIGTERM as well; 0: not
 	KillAt   int64         `json:"kill_at,omitempty"`  // of stop
+	Notify   string        `json:"notify,omitempty"`   // of start: the command's NOTIFY_SOCKET
 	Copy     int           `json:"-"`                  // of start and keep, received: the connection's; -1: none
 }
 
@@ -140,10 +141,7 @@ func (l *link) next(v any) (ok bool, err error) {
 func (l *link) listen(ready chan<- struct{}) {
 	raw, err := l.conn.SyscallConn()
 	for err == nil {
-		err = raw.Read(func(fd uintptr) bool {
-			n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, 0)
-			return n != 0 || err != nil
-		})
+		err = readable(raw)
 		ready <- struct{}{}
 	}
 }

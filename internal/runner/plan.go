@@ -15,6 +15,8 @@ const (
 	// settled is how long a command must have run so that its end counts as the first
 	// of a row.
 	settled = 10 * time.Second
+	// standBack is how long the host is not a candidate after its command has been silent.
+	standBack = 10 * time.Second
 	// giveUpAfter is after how many ends in a row, each soon after the start, the host lets
 	// another host try.
 	giveUpAfter = 5

@@ -20,6 +20,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/doyen-election/doyen/agent/health"
 	"github.com/doyen-election/doyen/client"
 	"github.com/doyen-election/doyen/client/clienttest"
 	"github.com/doyen-election/doyen/election"
@@ -39,6 +40,11 @@ type config struct {
 	Status  bool
 	Wait    bool
 	Grace   time.Duration
+
+	Check    health.Check
+	Ready    bool
+	ReadyIn  time.Duration
+	Watchdog time.Duration
 }
 
 // meter sees when this machine lets nobody run.
@@ -47,6 +53,9 @@ var meter *hiccup.Meter
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == runner.GuardWord {
 		os.Exit(runner.Guard(os.Args[2:]))
+	}
+	if len(os.Args) > 1 && os.Args[1] == asNotifier {
+		os.Exit(notify(os.Args[2:]))
 	}
 	if text := os.Getenv(asRunner); text != "" {
 		os.Exit(run(text))
@@ -76,6 +85,7 @@ func run(text string) int {
 	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGUSR1, syscall.SIGUSR2)
 	status, err := runner.Run(context.Background(), runner.Config{
 		Client: client.New(c.Socket), Election: "payments", Command: c.Command, Grace: c.Grace, Restart: c.Restart, Status: c.Status, Wait: c.Wait,
+		Check: c.Check, Ready: c.Ready, ReadyIn: c.ReadyIn, Watchdog: c.Watchdog,
 		Signals: signals, Say: func(line string) { fmt.Fprintln(os.Stderr, line) },
 	})
 	if err != nil {
@@ -144,9 +154,13 @@ func startAt(t *testing.T, c config, script string, terminal *os.File) *rig {
 	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
 		t.Fatal(err)
 	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
 	c.Socket = r.agent.Socket()
 	if c.Command == nil {
-		c.Command = []string{"/bin/sh", "-c", "exec 9>" + fifo + "\n" + script}
+		c.Command = []string{"/bin/sh", "-c", "exec 9>" + fifo + "\nnotify() { " + self + " " + asNotifier + " \"$@\"; }\n" + script}
 	}
 	if c.Restart == "" {
 		c.Restart = runner.RestartAlways
@@ -155,10 +169,6 @@ func startAt(t *testing.T, c config, script string, terminal *os.File) *rig {
 		c.Grace = 10 * time.Second
 	}
 	text, err := json.Marshal(c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}

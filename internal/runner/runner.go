@@ -54,6 +54,11 @@ type runner struct {
 	resumed  chan attempt
 	waits    chan waiting
 
+	checking checking
+	outputs  chan *output
+	progress progress
+	noticed  chan *notices
+
 	candidacy *client.Candidacy
 	over      bool // the candidacy's connection ended, or its lines don't count any more
 	asking    bool // an attempt is under way
@@ -109,7 +114,8 @@ func Run(ctx context.Context, c Config) (status int, err error) {
 	defer c.speak()()
 	life, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
-	r := &runner{Config: c, ctx: life, ask: ctx.Done(), attempts: make(chan attempt), heard: make(chan hearing), resumed: make(chan attempt), waits: make(chan waiting), children: make(chan os.Signal, 1)}
+	r := &runner{Config: c, ctx: life, ask: ctx.Done(), attempts: make(chan attempt), heard: make(chan hearing), resumed: make(chan attempt), waits: make(chan waiting), children: make(chan os.Signal, 1),
+		checking: newChecking(c.Check), outputs: make(chan *output), progress: progress{dueAt: never}, noticed: make(chan *notices)}
 	if _, err := unix.IoctlGetInt(0, unix.TIOCGPGRP); err == nil {
 		r.terminal, r.group = true, unix.Getpgrp()
 	}
@@ -160,7 +166,16 @@ func (r *runner) loop() {
 		case report, ok := <-r.guard.reports:
 			r.learn(report, ok)
 		case <-r.children:
-			reap(func(int, unix.WaitStatus) {}) // the socket reports the end of the guard
+			reap(r.reaped) // the socket reports the end of the guard
+		case o := <-r.outputs:
+			if o == r.checking.output {
+				r.checking.read = true
+				r.checked()
+			}
+		case n := <-r.noticed:
+			if n == r.progress.notices {
+				r.heed(alarm.Now())
+			}
 		case <-r.alarm.C:
 			if now := alarm.Now(); r.state != idle && now >= r.lateAt() {
 				r.overdue(now)
@@ -171,6 +186,8 @@ func (r *runner) loop() {
 
 // follow does what the present state asks for. It returns true when Run is to end.
 func (r *runner) follow(now int64) bool {
+	r.check(now)
+	r.watch(now)
 	if r.state == running && (!r.leading || r.ending) {
 		r.stop(now)
 	}
@@ -188,6 +205,8 @@ func (r *runner) follow(now int64) bool {
 	case r.ending:
 		return true
 	case !r.guard.ready: // without a guard the command could not be started or ended
+	case r.checking.unfit != "":
+		r.withdraw()
 	case r.mayStart(now):
 		r.notBefore = 0
 		r.start(now)
@@ -225,10 +244,13 @@ func (r *runner) stoodStill(now int64) (still time.Duration, own bool) {
 
 // wakeAt is when the loop has something to do even if nothing happens.
 func (r *runner) wakeAt(now int64) int64 {
-	if r.state != idle {
-		return r.lateAt()
+	wake := r.checkAt()
+	switch r.state {
+	case stopping:
+		return min(wake, r.lateAt())
+	case starting, running:
+		return min(wake, r.lateAt(), r.progress.dueAt)
 	}
-	wake := never
 	if r.notBefore > now {
 		wake = r.notBefore
 	}
@@ -259,7 +281,14 @@ func (r *runner) start(now int64) {
 		r.say("elected to lead %s, term %d: starting %s", r.Election, r.term, r.name())
 	}
 	r.state, r.began, r.announced = starting, now, r.term
-	o := order{Do: doStart, Term: r.term, Campaign: r.candidacy.ID(), Schedule: plan(r.until, r.lease), Grace: r.Grace}
+	notify, err := r.expect(now)
+	if err != nil {
+		r.say("%v", err)
+		r.state = idle
+		r.ended(statusNotRunnable)
+		return
+	}
+	o := order{Do: doStart, Term: r.term, Campaign: r.candidacy.ID(), Schedule: plan(r.until, r.lease), Grace: r.Grace, Notify: notify}
 	if err := r.guard.start(o, r.candidacy); err != nil {
 		r.loseGuard()
 	}
@@ -300,7 +329,8 @@ func (r *runner) purge() {
 	held := abandonedCgroup(r.guard.pid)
 	defer held.drop()
 	began, said := alarm.Now(), false
-	for !reap(func(int, unix.WaitStatus) {}) {
+	r.checking.failed = true // what is killed here says nothing about this host
+	for !reap(r.reaped) && !(said && r.checkAlone()) {
 		held.kill()
 		err := killFamily(0)
 		if !said && alarm.Now()-began > int64(stuckAfter) {

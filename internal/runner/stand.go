@@ -58,6 +58,10 @@ func (r *runner) take(s attempt) {
 		r.complain(s.err)
 		return
 	}
+	if r.checking.unfit != "" { // since the attempt began
+		s.candidacy.Close()
+		return
+	}
 	r.say("candidate in %s", r.Election)
 	r.candidacy, r.over, r.met, r.retry, r.late, r.complaint = s.candidacy, false, true, 0, 0, ""
 	go r.listen(s.candidacy)
