@@ -20,6 +20,7 @@ import (
 
 const (
 	defaultGrace = 10 * time.Second
+	defaultReady = 90 * time.Second
 	// maxMeta bounds a program's description of itself, in bytes.
 	maxMeta  = 256
 	runUsage = "write: doyen run ELECTION -- CMD ARG…"
@@ -35,7 +36,7 @@ func runCommand() command {
 			"is passed on to CMD.\n\n" +
 			"Exit codes: 0 ended by a signal; with --once or --restart CMD's own, 128+N if signal N killed it;\n" +
 			"at the start: 1 the agent refuses, 3 it can't be reached, 64 usage, 126 CMD can't be run, 127 CMD does not exist.",
-		flags: []cli.Flag{
+		flags: append([]cli.Flag{
 			&cli.BoolFlag{Name: "once", Usage: "run CMD once: when it ends, by itself or with the leadership, withdraw the candidacy and exit with CMD's status", DisableDefaultText: true},
 			&cli.StringFlag{Name: "restart", Usage: "`WHEN` to start CMD again after it ended by itself: always, on-failure, or never, which is the same as --once", DefaultText: runner.RestartAlways},
 			&cli.StringFlag{Name: "grace", Usage: "`TIME` between SIGTERM and SIGKILL; less if the lease ends sooner", DefaultText: defaultGrace.String()},
@@ -44,7 +45,7 @@ func runCommand() command {
 			&cli.StringFlag{Name: "meta", Usage: "`TEXT` shown with the candidacy (default: none)"},
 			&cli.BoolFlag{Name: "wait", Usage: "if the agent can't be reached at the start, wait for it", DisableDefaultText: true},
 			&cli.BoolFlag{Name: "quiet", Usage: "print no messages about what happens", DisableDefaultText: true},
-		},
+		}, runHealthFlags()...),
 		run: runRun,
 	}
 }
@@ -104,12 +105,11 @@ func runConfig(i *invocation) (runner.Config, error) {
 	if err := restart(i, &c); err != nil {
 		return c, err
 	}
-	if text := i.String("grace"); text != "" {
-		grace, err := time.ParseDuration(text)
-		if err != nil || grace < 0 {
-			return c, usage("write it with its unit, such as 10s or 500ms", "run: --grace: %q is not a duration", text)
-		}
-		c.Grace = grace
+	if err := duration(i, "grace", &c.Grace); err != nil {
+		return c, err
+	}
+	if err := runHealth(i, &c); err != nil {
+		return c, err
 	}
 	c.Request = api.CampaignRequest{Meta: i.String("meta")}
 	if len(c.Request.Meta) > maxMeta {
@@ -131,6 +131,20 @@ func runConfig(i *invocation) (runner.Config, error) {
 		c.Say = func(line string) { fmt.Fprintf(i.stderr, "doyen: %s\n", printable(line)) }
 	}
 	return c, nil
+}
+
+// duration takes the flag, if it is given.
+func duration(i *invocation, flag string, to *time.Duration) error {
+	text := i.String(flag)
+	if text == "" {
+		return nil
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil || d < 0 {
+		return usage("write it with its unit, such as 10s or 500ms", "run: --%s: %q is not a duration", flag, text)
+	}
+	*to = d
+	return nil
 }
 
 // restart combines --once and --restart, which set the same.

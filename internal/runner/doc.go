@@ -26,6 +26,10 @@
 //     campaign's connection, so the candidacy lasts as long as one of them does; of a
 //     connection by which it was resumed, the guard alone.
 //
+//   - A check that fails, hangs or can't be killed, and a command that is silent although it
+//     should report, end the leadership in order: the command first, then the receipt. Neither
+//     delays what is due by the lease.
+//
 // It does not guarantee that a process dies on SIGKILL in time. A process that waits in
 // the kernel for a disk dies when the kernel lets it. This user can't kill a process that
 // changed to another user. A process that runs again after a freeze, before the guard
