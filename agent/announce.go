@@ -36,6 +36,7 @@ func (l *loop) remember(name election.Name, t announced) {
 // that acts has stopped and the hook's run has ended; at once if there is neither. If they
 // take too long, the elector releases the term at the deadline.
 func (l *loop) withdraw(w election.Withdrawal) {
+	l.given = given{w.Election, l.campaigns.Given(w.Election)}
 	w.Reason = l.because(w.Election, w.Reason)
 	l.logger.Info("leadership ends", "election", w.Election, "term", w.Term, "reason", w.Reason)
 	receipt := election.Stopped{Election: w.Election, Term: w.Term}

@@ -78,9 +78,9 @@ func (l *loop) Gone(id string) {
 }
 
 // Receipt records a program's report that it has stopped. Errors are *api.ErrorDetail.
-func (l *loop) Receipt(id string, term election.Term, authorized func(uid uint32) bool) (err error) {
+func (l *loop) Receipt(id string, term election.Term, why election.Reason, authorized func(uid uint32) bool) (err error) {
 	err = &api.ErrorDetail{Code: api.CodeUnavailable, Message: whyAgentStops}
-	l.call(func(election.Instant) { err = l.campaigns.Receipt(id, term, authorized) })
+	l.call(func(election.Instant) { err = l.campaigns.Receipt(id, term, why, authorized) })
 	return err
 }
 

@@ -39,9 +39,20 @@ func (l *loop) judge(name election.Name, current func() bool, unhealthy string) 
 	})
 }
 
-// because is the reason that people see: the check's, if the candidacy was withdrawn for it.
+// given is why a program has given up the lead of the election in which one ended last.
+type given struct {
+	election election.Name
+	why      election.Reason
+}
+
+// because is the reason that people see: the check's or the program's, if the candidacy was
+// withdrawn for it.
 func (l *loop) because(name election.Name, why election.Reason) election.Reason {
-	if unhealthy := l.campaigns.Unhealthy(name); why == election.ReasonWithdrawn && unhealthy != "" {
+	switch unhealthy := l.campaigns.Unhealthy(name); {
+	case why != election.ReasonWithdrawn:
+	case l.given.election == name && l.given.why != "":
+		return l.given.why
+	case unhealthy != "":
 		return election.Reason(unhealthy)
 	}
 	return why

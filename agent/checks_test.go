@@ -11,6 +11,7 @@ import (
 	"github.com/doyen-election/doyen/agent"
 	"github.com/doyen-election/doyen/agent/health"
 	"github.com/doyen-election/doyen/api"
+	"github.com/doyen-election/doyen/client"
 )
 
 // TestACheckDecidesWhoMayLead: a host leads only while its check succeeds, and the last line of a
@@ -79,4 +80,23 @@ func TestAHungCheckDelaysNothing(t *testing.T) {
 	if e := answerOf[api.Election](r, "/v1/elections/default"); !e.IsLeader || e.Term != term {
 		t.Errorf("%+v", e)
 	}
+}
+
+// A program that gives up the lead may say why, and this host shows it.
+func TestWhyAProgramGivesUpTheLeadIsShown(t *testing.T) {
+	r := newReloading(t, func(c *agent.Config) { c.Candidate = false })
+	k, err := client.New(r.c.Socket).Stand(t.Context(), "payments", api.CampaignRequest{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer k.Close()
+	if e, err := k.Next(t.Context()); err != nil || e.Type != api.CampaignElected {
+		t.Fatalf("%+v, %v", e, err)
+	}
+	if err := k.StoppedBecause(t.Context(), "check failed:\nno database"); err != nil {
+		t.Fatal(err)
+	}
+	untilAnswer(r, "/v1/history?election=payments", func(h api.History) bool {
+		return len(h.History) > 1 && h.History[len(h.History)-1].Reason == "check failed: no database"
+	})
 }

@@ -78,6 +78,7 @@ type loop struct {
 	// Owned by the goroutine of run.
 	timer *time.Timer
 	lateness
+	given      given
 	queue      []election.Input // inputs that the output of a step caused
 	requests   election.RequestID
 	pending    map[election.RequestID]pending

@@ -58,6 +58,9 @@ type StoppedRequest struct {
 	// Term is the one under which the program has stopped acting. Without it, the
 	// receipt counts for the oldest term that still lacks one.
 	Term uint64 `json:"term,omitempty"`
+	// Reason is why a program that was not asked to stop gives up the lead, in one line for
+	// people. The agent shows at most 200 bytes of it.
+	Reason string `json:"reason,omitempty"`
 }
 
 // Campaigns answers GET /v1/campaigns.

@@ -215,7 +215,7 @@ func TestNoTermIsGivenBackWhileAProgramActs(t *testing.T) {
 					} else {
 						p.named = append(p.named, term)
 					}
-					_ = s.r.Receipt(p.k.ID(), term, anybody)
+					_ = s.r.Receipt(p.k.ID(), term, "", anybody)
 				}
 			}),
 			"agent dies": act(func(*rapid.T) { s.dieAndLive() }),
@@ -229,7 +229,7 @@ func TestNoTermIsGivenBackWhileAProgramActs(t *testing.T) {
 			}),
 			"repeat": one(func(_ *rapid.T, p *program) { // a receipt comes once more, or late
 				for _, term := range p.gave {
-					_ = s.r.Receipt(p.k.ID(), term, anybody)
+					_ = s.r.Receipt(p.k.ID(), term, "", anybody)
 				}
 			}),
 			"close": one(func(_ *rapid.T, p *program) { // and may go on

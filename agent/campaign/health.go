@@ -54,6 +54,14 @@ func (r *Registry) Unhealthy(name election.Name) string {
 	return r.unhealthy[name]
 }
 
+// Given returns why the program that leads gives up the lead, if it has said that.
+func (r *Registry) Given(name election.Name) election.Reason {
+	if c := r.races[name]; c != nil {
+		return c.given
+	}
+	return ""
+}
+
 // Verdicts returns why this host may not be a candidate, by election, the empty name standing for
 // all. The caller does not change it.
 func (r *Registry) Verdicts() map[election.Name]string { return maps.Clone(r.unhealthy) }

@@ -38,7 +38,7 @@ func TestAnUnhealthyLeaderHandsOverAndSaysWhy(t *testing.T) {
 	withdrawn(r, 3, 900, election.ReasonWithdrawn)
 	wantLines(t, k, "revoked 3 until 900 (check failed: no database)")
 	wantInputs(t, r)
-	if err := r.Receipt(k.ID(), 3, anybody); err != nil {
+	if err := r.Receipt(k.ID(), 3, "", anybody); err != nil {
 		t.Fatal(err)
 	}
 	wantInputs(t, r, stopped(3))
@@ -71,4 +71,26 @@ func TestBeforeItsFirstCheckALaterLifeLeadsOn(t *testing.T) {
 	wantInputs(t, first)
 	first.Judge("", "")
 	wantInputs(t, first, election.Campaign{Election: election.Default, Priority: 100})
+}
+
+// A program that gives up the lead unasked may say why; what it says does not outlive the leadership.
+func TestAProgramSaysWhyItGivesUpTheLead(t *testing.T) {
+	r := newRegistry(false)
+	k := stand(t, r)
+	r.Lead(0, pay, 3, 1000)
+	r.Take()
+	read(k)
+	if err := r.Receipt(k.ID(), 3, "check failed: no database", anybody); err != nil {
+		t.Fatal(err)
+	}
+	wantInputs(t, r, election.Withdraw{Election: pay})
+	if got := r.Given(pay); got != "check failed: no database" {
+		t.Errorf("given: %q", got)
+	}
+	withdrawn(r, 3, 900, election.ReasonWithdrawn)
+	wantLines(t, k, "revoked 3 until 900 (check failed: no database), end")
+	wantInputs(t, r, stopped(3))
+	if got := r.Given(pay); got != "" {
+		t.Errorf("still given: %q", got)
+	}
 }

@@ -21,6 +21,7 @@ type race struct {
 	acting *Candidacy       // the candidacy that acts; it may have ended since
 	until  election.Instant // the newest deadline sent to the program
 	why    election.Reason  // why this host steps down; empty: it does not
+	given  election.Reason  // the same, if the program has said it
 
 	due election.Instant // when a rival takes over, if the race is in Registry.rivals
 }

@@ -108,7 +108,7 @@ func TestAProgramStandsIsElectedRenewedAndRevoked(t *testing.T) {
 	withdrawn(r, 3, 1250, election.ReasonResigned)
 	wantLines(t, k, "revoked 3 until 1250 (resigned)")
 	wantInputs(t, r)
-	if err := r.Receipt(k.ID(), 3, anybody); err != nil {
+	if err := r.Receipt(k.ID(), 3, "", anybody); err != nil {
 		t.Fatal(err)
 	}
 	wantInputs(t, r, stopped(3))
@@ -233,7 +233,7 @@ func TestAStrictlyHigherPriorityOfTheHostTakesOverAfterTheDelay(t *testing.T) {
 	wantInputs(t, r)
 	withdrawn(r, 1, election.Instant(time.Hour), election.ReasonWithdrawn)
 	wantLines(t, low, "candidate, elected 1 until 3600000000000, revoked 1 until 3600000000000 (preempted by a higher priority)")
-	if err := r.Receipt(low.ID(), 1, anybody); err != nil {
+	if err := r.Receipt(low.ID(), 1, "", anybody); err != nil {
 		t.Fatal(err)
 	}
 	wantInputs(t, r, stopped(1))

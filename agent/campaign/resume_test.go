@@ -70,7 +70,7 @@ func TestAProgramResumesInItsTermAndGoesOn(t *testing.T) {
 	withdrawn(r, 4, 2000, election.ReasonResigned)
 	wantLines(t, k, "revoked 4 until 2000 (resigned)")
 	wantInputs(t, r)
-	if err := r.Receipt("k1", 4, anybody); err != nil {
+	if err := r.Receipt("k1", 4, "", anybody); err != nil {
 		t.Fatal(err)
 	}
 	wantInputs(t, r, stopped(4))
@@ -115,8 +115,8 @@ func TestWhoMayNotResume(t *testing.T) {
 		"a term never told":       {code: api.CodeNotResumable, change: func(q *Resumption) { q.Term = 5 }},
 		"no term":                 {code: api.CodeNotResumable, change: func(q *Resumption) { q.Term = 0 }},
 		"at the deadline":         {code: api.CodeNotResumable, now: 1000},
-		"after its receipt":       {code: api.CodeNotResumable, before: func(r *Registry) { _ = r.Receipt("k1", 4, anybody) }},
-		"after one without term":  {code: api.CodeNotResumable, before: func(r *Registry) { _ = r.Receipt("k1", 0, anybody) }},
+		"after its receipt":       {code: api.CodeNotResumable, before: func(r *Registry) { _ = r.Receipt("k1", 4, "", anybody) }},
+		"after one without term":  {code: api.CodeNotResumable, before: func(r *Registry) { _ = r.Receipt("k1", 0, "", anybody) }},
 		"twice":                   {code: api.CodeNotResumable, before: func(r *Registry) { _, _ = r.Resume(0, back()) }},
 		"after it had closed it":  {code: api.CodeNotResumable, before: func(r *Registry) { _, _ = r.Resume(0, back()); r.End("k1") }},
 		"after the proof":         {code: api.CodeNotFound, before: func(r *Registry) { r.Dead("k1") }},
@@ -204,7 +204,7 @@ func TestAProgramThatDiedWithTheAgentIsFollowedAtOnce(t *testing.T) {
 func TestAReceiptFromAProgramThatDoesNotResumeCounts(t *testing.T) {
 	r, _ := next(theActor())
 	r.Take()
-	if err := r.Receipt("k1", 4, func(uid uint32) bool { return uid == 7 }); err != nil {
+	if err := r.Receipt("k1", 4, "", func(uid uint32) bool { return uid == 7 }); err != nil {
 		t.Fatal(err)
 	}
 	wantInputs(t, r, election.Withdraw{Election: pay})
@@ -241,7 +241,7 @@ func TestAHandOverGoesOnWithTheNextLife(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantLines(t, k, "revoked 4 until 1000 (transferred)")
-	if err := r.Receipt("k1", 4, anybody); err != nil {
+	if err := r.Receipt("k1", 4, "", anybody); err != nil {
 		t.Fatal(err)
 	}
 	wantInputs(t, r, election.Campaign{Election: pay, Priority: 100}, stopped(4))

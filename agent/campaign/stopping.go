@@ -1,6 +1,7 @@
 package campaign
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -37,7 +38,7 @@ func (r *Registry) revoke(c *race, w election.Withdrawal, wt *wait) {
 	if c.why != "" {
 		why = c.why
 	}
-	c.term, c.acting, c.until, c.why, wt.why = 0, nil, 0, "", why
+	c.term, c.acting, c.until, c.why, c.given, wt.why = 0, nil, 0, "", "", why
 	r.led--
 	delete(r.rivals, c)
 	if k != nil && !k.host {
@@ -127,13 +128,13 @@ func (r *Registry) stopped(k *Candidacy, how release) {
 
 // Receipt records a program's report that it has stopped acting under a term; 0: the oldest
 // term without a receipt. A program that reports this unasked ends its leadership and its
-// candidacy. authorized reports whether the caller may do this for a program of that user.
+// candidacy; why is its reason, if it gives one. authorized reports whether the caller may do this for a program of that user.
 //
 // A receipt without a term never ends a term that the program may not know of. It counts first
 // for a term whose deadline passed without a receipt. If it was not asked for, it may repeat a
 // receipt for an earlier leadership: the program is then notified of the end of its term, and
 // does not count as stopped yet.
-func (r *Registry) Receipt(id string, term election.Term, authorized func(uid uint32) bool) error {
+func (r *Registry) Receipt(id string, term election.Term, why election.Reason, authorized func(uid uint32) bool) error {
 	k := r.byID[id]
 	if k == nil {
 		return &api.ErrorDetail{Code: api.CodeNotFound, Message: "no campaign on this host has this ID; it may have ended"}
@@ -161,7 +162,8 @@ func (r *Registry) Receipt(id string, term election.Term, authorized func(uid ui
 			r.done(k)
 		}
 		c.candidates = slices.DeleteFunc(c.candidates, func(o *Candidacy) bool { return o == k })
-		r.dismiss(c, ReasonStopped)
+		c.given = why
+		r.dismiss(c, cmp.Or(why, ReasonStopped))
 	}
 	return nil // else it is late, or nothing was led: no term waits for it
 }

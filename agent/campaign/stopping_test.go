@@ -24,7 +24,7 @@ func TestAnEndedCandidacyIsReleasedByReceiptProofOrDeadline(t *testing.T) {
 		}
 		switch how {
 		case "receipt":
-			if err := r.Receipt(k.ID(), 0, anybody); err != nil {
+			if err := r.Receipt(k.ID(), 0, "", anybody); err != nil {
 				t.Fatal(err)
 			}
 		case "proof":
@@ -43,7 +43,7 @@ func TestAnEndedCandidacyIsReleasedByReceiptProofOrDeadline(t *testing.T) {
 		if len(r.byID)+len(r.races)+len(r.waits) != 0 || r.WakeAt() != election.Never {
 			t.Errorf("%s: left behind: %d candidacies, %d races, %d waits", how, len(r.byID), len(r.races), len(r.waits))
 		}
-		refusal(t, r.Receipt(k.ID(), 0, anybody), api.CodeNotFound)
+		refusal(t, r.Receipt(k.ID(), 0, "", anybody), api.CodeNotFound)
 	}
 }
 
@@ -66,7 +66,7 @@ func TestTheHookAndTheProgramMustBothHaveStopped(t *testing.T) {
 		r.Withdraw(election.Withdrawal{Election: pay, Term: 1, StopBy: 1000}, true)
 		steps := []func(){
 			func() { r.HookDone(pay, 1) },
-			func() { _ = r.Receipt(k.ID(), 1, anybody) },
+			func() { _ = r.Receipt(k.ID(), 1, "", anybody) },
 		}
 		if !hookFirst {
 			steps[0], steps[1] = steps[1], steps[0]
@@ -98,11 +98,11 @@ func TestAHigherTermOfTheSameLeaderIsToldAsARenewal(t *testing.T) {
 	r.Take()
 	withdrawn(r, 4, 1001, election.ReasonResigned)
 	wantLines(t, k, "revoked 4 until 1001 (resigned)")
-	if err := r.Receipt(k.ID(), 1, anybody); err != nil { // of the former term
+	if err := r.Receipt(k.ID(), 1, "", anybody); err != nil { // of the former term
 		t.Fatal(err)
 	}
 	wantInputs(t, r)
-	if err := r.Receipt(k.ID(), 4, anybody); err != nil {
+	if err := r.Receipt(k.ID(), 4, "", anybody); err != nil {
 		t.Fatal(err)
 	}
 	wantInputs(t, r, stopped(4))
@@ -113,7 +113,7 @@ func TestAReceiptUnaskedEndsTheTermAndTheCandidacy(t *testing.T) {
 	k := stand(t, r)
 	r.Lead(0, pay, 1, 1000)
 	r.Take()
-	if err := r.Receipt(k.ID(), 0, anybody); err != nil {
+	if err := r.Receipt(k.ID(), 0, "", anybody); err != nil {
 		t.Fatal(err)
 	}
 	wantInputs(t, r, election.Withdraw{Election: pay})
@@ -138,16 +138,16 @@ func TestALateReceiptDoesNotCountForTheNextTerm(t *testing.T) {
 	r.Lead(1000, pay, 2, 2000)
 	r.Take()
 	for _, term := range []election.Term{0, 1} {
-		if err := r.Receipt(k.ID(), term, anybody); err != nil {
+		if err := r.Receipt(k.ID(), term, "", anybody); err != nil {
 			t.Fatal(err)
 		}
 		wantInputs(t, r)
 	}
-	if err := r.Receipt(k.ID(), 0, anybody); err != nil { // the second one
+	if err := r.Receipt(k.ID(), 0, "", anybody); err != nil { // the second one
 		t.Fatal(err)
 	}
 	wantInputs(t, r, election.Withdraw{Election: pay})
-	refusal(t, r.Receipt(k.ID(), 9, anybody), api.CodeBadRequest)
+	refusal(t, r.Receipt(k.ID(), 9, "", anybody), api.CodeBadRequest)
 }
 
 func TestOnlyTheProgramsUserMayGiveItsReceipt(t *testing.T) {
@@ -156,9 +156,9 @@ func TestOnlyTheProgramsUserMayGiveItsReceipt(t *testing.T) {
 	r.Lead(0, pay, 1, 1000)
 	withdrawn(r, 1, 1000, election.ReasonResigned)
 	r.Take()
-	refusal(t, r.Receipt(k.ID(), 1, func(uid uint32) bool { return uid == 8 }), api.CodeForbidden)
+	refusal(t, r.Receipt(k.ID(), 1, "", func(uid uint32) bool { return uid == 8 }), api.CodeForbidden)
 	wantInputs(t, r)
-	if err := r.Receipt(k.ID(), 1, func(uid uint32) bool { return uid == 7 }); err != nil {
+	if err := r.Receipt(k.ID(), 1, "", func(uid uint32) bool { return uid == 7 }); err != nil {
 		t.Error(err)
 	}
 }
@@ -171,19 +171,19 @@ func TestAReceiptThatComesTwiceDoesNotCountForTheNextTerm(t *testing.T) {
 	r.Lead(0, pay, 1, 1000)
 	withdrawn(r, 1, 1000, election.ReasonResigned)
 	for range 2 {
-		if err := r.Receipt(k.ID(), 0, anybody); err != nil {
+		if err := r.Receipt(k.ID(), 0, "", anybody); err != nil {
 			t.Fatal(err)
 		}
 	}
 	r.Lead(500, pay, 2, 2000)
 	r.Take()
-	if err := r.Receipt(k.ID(), 0, anybody); err != nil { // the copy
+	if err := r.Receipt(k.ID(), 0, "", anybody); err != nil { // the copy
 		t.Fatal(err)
 	}
 	wantInputs(t, r, election.Withdraw{Election: pay})
 	withdrawn(r, 2, 2000, election.ReasonWithdrawn)
 	wantInputs(t, r) // nobody said that it has stopped
-	if err := r.Receipt(k.ID(), 2, anybody); err != nil {
+	if err := r.Receipt(k.ID(), 2, "", anybody); err != nil {
 		t.Fatal(err)
 	}
 	wantInputs(t, r, stopped(2))
@@ -197,7 +197,7 @@ func TestAReceiptForATermHeardOfByItsEndIsTaken(t *testing.T) {
 	r.Lead(0, pay, 3, 1000)
 	r.Take()
 	withdrawn(r, 4, 1000, election.ReasonPreempted)
-	if err := r.Receipt(k.ID(), 4, anybody); err != nil {
+	if err := r.Receipt(k.ID(), 4, "", anybody); err != nil {
 		t.Fatal(err)
 	}
 	wantInputs(t, r, election.Stopped{Election: pay, Term: 4})

@@ -294,12 +294,17 @@ func (l *LastLine) Text() string {
 	if len(bytes.TrimSpace(l.open)) > 0 {
 		line = l.open
 	}
+	return Line(string(line))
+}
+
+// Line returns what people see of a line of another program: printable, and not too long.
+func Line(line string) string {
 	text := strings.Map(func(r rune) rune {
 		if !unicode.IsPrint(r) {
 			return ' '
 		}
 		return r
-	}, strings.ToValidUTF8(string(line), "?"))
+	}, strings.ToValidUTF8(line, "?"))
 	text = strings.TrimSpace(text)
 	for len(text) > maxLine {
 		text = strings.ToValidUTF8(text[:maxLine], "")

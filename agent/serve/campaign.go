@@ -10,6 +10,7 @@ import (
 
 	"github.com/doyen-election/doyen/agent/access"
 	"github.com/doyen-election/doyen/agent/campaign"
+	"github.com/doyen-election/doyen/agent/health"
 	"github.com/doyen-election/doyen/agent/proof"
 	"github.com/doyen-election/doyen/api"
 	"github.com/doyen-election/doyen/election"
@@ -30,9 +31,9 @@ type Campaigns interface {
 	// Gone records the proof that the program of an ended candidacy has ended.
 	Gone(id string)
 	// Receipt is a program's report that it has stopped acting under the term; 0: under the
-	// oldest term without a receipt. authorized reports whether the caller may report this for
+	// oldest term without a receipt. why is its reason, if it was not asked to stop. authorized reports whether the caller may report this for
 	// that user's programs.
-	Receipt(id string, term election.Term, authorized func(uid uint32) bool) error
+	Receipt(id string, term election.Term, why election.Reason, authorized func(uid uint32) bool) error
 	// Campaigns describes the programs that are candidates.
 	Campaigns() []api.Campaign
 }
@@ -232,7 +233,7 @@ func (s *Server) stopped(w http.ResponseWriter, r *http.Request) {
 	}
 	p, _ := caller(r)
 	began := s.Clock()
-	err := s.Campaigns.Receipt(r.PathValue("id"), election.Term(request.Term), func(uid uint32) bool {
+	err := s.Campaigns.Receipt(r.PathValue("id"), election.Term(request.Term), election.Reason(health.Line(request.Reason)), func(uid uint32) bool {
 		return p.UID == uid || s.Access.Own(p.UID)
 	})
 	if err != nil {

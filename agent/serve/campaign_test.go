@@ -62,10 +62,10 @@ func (h *hall) End(id string) (election.Instant, bool) {
 
 func (h *hall) Gone(id string) { h.said <- "gone " + id }
 
-func (h *hall) Receipt(id string, term election.Term, authorized func(uint32) bool) error {
+func (h *hall) Receipt(id string, term election.Term, why election.Reason, authorized func(uint32) bool) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.registry.Receipt(id, term, authorized)
+	return h.registry.Receipt(id, term, why, authorized)
 }
 
 func (h *hall) Campaigns() []api.Campaign {

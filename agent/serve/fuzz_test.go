@@ -34,7 +34,7 @@ func (closed) Resume(campaign.Resumption) (*campaign.Candidacy, error) {
 }
 func (closed) End(string) (election.Instant, bool) { return 0, false }
 func (closed) Gone(string)                         {}
-func (closed) Receipt(string, election.Term, func(uint32) bool) error {
+func (closed) Receipt(string, election.Term, election.Reason, func(uint32) bool) error {
 	return &api.ErrorDetail{Code: api.CodeNotFound, Message: "no such candidacy"}
 }
 func (closed) Campaigns() []api.Campaign { return []api.Campaign{} }

@@ -25,7 +25,6 @@
 //     what the command had started. The command and the guard hold copies of the
 //     campaign's connection, so the candidacy lasts as long as one of them does; of a
 //     connection by which it was resumed, the guard alone.
-//
 //   - A check that fails, hangs or can't be killed, and a command that is silent although it
 //     should report, end the leadership in order: the command first, then the receipt. Neither
 //     delays what is due by the lease.

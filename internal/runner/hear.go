@@ -2,6 +2,7 @@ package runner
 
 import (
 	"errors"
+	"fmt"
 	"syscall"
 	"time"
 
@@ -198,7 +199,8 @@ func (r *runner) relax(status int) {
 	r.notBefore = now + int64(wait)
 	if r.ends%giveUpAfter == 0 {
 		r.leading, r.over = false, true
-		r.say("%s ended with status %d, %d times in a row: letting another host lead %s for %v", r.name(), status, r.ends, r.Election, wait)
+		r.why = fmt.Sprintf("%s ended with status %d, %d times in a row", r.name(), status, r.ends)
+		r.say("%s: letting another host lead %s for %v", r.why, r.Election, wait)
 		return
 	}
 	r.say("%s ended with status %d: starting it again in %v", r.name(), status, wait)

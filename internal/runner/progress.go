@@ -124,7 +124,7 @@ func (r *runner) handOver(why string, wait time.Duration) {
 	if !r.leading || r.ending {
 		return
 	}
-	r.over = true
+	r.over, r.why = true, why
 	r.lose(why, false)
 	r.notBefore = alarm.Now() + int64(wait)
 }

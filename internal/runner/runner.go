@@ -72,7 +72,8 @@ type runner struct {
 	leading bool
 	view    bool // there is no quorum behind it: others lead as soon as the agent is gone
 	owed    bool
-	revoked bool // the agent has sent a revoked line
+	revoked bool   // the agent has sent a revoked line
+	why     string // why this host gives up the lead unasked
 	term    uint64
 	late    uint64        // a term whose elected line was read after its deadline
 	until   int64         // the newest deadline received
@@ -312,9 +313,9 @@ func (r *runner) goesOn(err error, now int64) bool {
 func (r *runner) settle() {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.ctx), receiptTimeout)
 	defer cancel()
-	err := r.candidacy.Stopped(ctx)
+	err := r.candidacy.StoppedBecause(ctx, r.why)
 	r.over = r.over || !r.goesOn(err, alarm.Now())
-	r.leading, r.owed, r.revoked = false, false, false
+	r.leading, r.owed, r.revoked, r.why = false, false, false, ""
 }
 
 // loseGuard ends a guard that does not do its part, and all its descendants.
