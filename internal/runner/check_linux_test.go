@@ -116,7 +116,7 @@ func TestWhatACheckLeavesBehindIsKilled(t *testing.T) {
 func TestTheEndOfRunDoesNotWaitForItsCheck(t *testing.T) {
 	t.Parallel()
 	once := filepath.Join(t.TempDir(), "once")
-	check := health.Check{Command: "test ! -e " + once + " && touch " + once + " || sleep 1000", Every: health.Shortest, Timeout: time.Hour}
+	check := health.Check{Command: "test ! -e " + once + " && touch " + once + " || sleep 1000", Every: health.Shortest, Timeout: time.Hour, Fall: 1}
 	r := start(t, config{Check: check}, `echo up >&9; exec sleep 1000`)
 	r.agent.Stood().Elect(1, long)
 	r.word("up")
