@@ -12,15 +12,21 @@ import (
 )
 
 // startChecks starts the health checks. Their verdicts reach the loop as calls: no check can delay it.
+// The socket answers already, and a reload may have come first.
 func (a *agent) startChecks(ctx context.Context) {
+	a.reloads.Lock()
+	defer a.reloads.Unlock()
 	verdicts := map[election.Name]string{}
 	a.loop.call(func(election.Instant) { verdicts = a.loop.campaigns.Verdicts() })
 	a.checks = health.New(ctx, a.loop.judge, a.logger.With("part", "check"))
-	a.checks.Set(a.cfg.checks(), func(name election.Name) bool { return verdicts[name] == "" })
+	a.checks.Set(a.settings.Load().checks(), func(name election.Name) bool { return verdicts[name] == "" })
 }
 
 // setChecks replaces the checks. A host that is a candidate stays one until a new check fails.
 func (a *agent) setChecks(c Config) {
+	if a.checks == nil {
+		return // startChecks takes the newest settings
+	}
 	verdicts := map[election.Name]string{}
 	a.loop.call(func(election.Instant) { verdicts = a.loop.campaigns.Verdicts() })
 	for _, name := range a.checks.Set(c.checks(), func(name election.Name) bool { return verdicts[name] == "" }) {

@@ -143,6 +143,9 @@ func New(ctx context.Context, report func(name election.Name, current func() boo
 func (h *Checks) Set(checks map[election.Name]Check, healthy func(election.Name) bool) (removed []election.Name) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	if h.ctx.Err() != nil {
+		return nil
+	}
 	for _, name := range slices.Sorted(maps.Keys(h.running)) {
 		if _, kept := checks[name]; !kept {
 			h.running[name].cancel()
@@ -169,7 +172,13 @@ func (h *Checks) Set(checks map[election.Name]Check, healthy func(election.Name)
 }
 
 // Wait returns once all checks have ended, after ctx has.
-func (h *Checks) Wait() { h.ended.Wait() }
+func (h *Checks) Wait() {
+	<-h.ctx.Done()
+	h.mu.Lock() // a Set under way is the last that starts a check
+	clear(h.running)
+	h.mu.Unlock()
+	h.ended.Wait()
+}
 
 func (h *Checks) current(k *check) bool {
 	h.mu.Lock()
