@@ -47,7 +47,8 @@ func (c *Contest) seek(s *step) {
 func (c *Contest) startInTurn(s *step, f election.Field) {
 	turn := slices.IndexFunc(f.Ranks, func(r election.Rank) bool { return r.Peer == c.cfg.Self.Peer })
 	if s.Doubts() { // so may others, which then know of no better candidate either
-		turn += 1 + indexOf(s.Connected(), c.cfg.Self.Peer)
+		before, _ := slices.BinarySearch(s.Connected(), c.cfg.Self.Peer)
+		turn += 1 + before
 	}
 	start := max(c.vacantSince.Add(time.Duration(turn)*c.cfg.Stagger()), s.FirstTurn(c.rank()), c.notBefore)
 	if s.now < start {
@@ -61,16 +62,6 @@ func (c *Contest) startInTurn(s *step, f election.Field) {
 	c.begun = true
 	s.out.Rounds++
 	c.apply(s, f, c.selection.Start(s.now, f))
-}
-
-// indexOf is how many of the agents come before this one.
-func indexOf(agents []election.PeerID, self election.PeerID) (n int) {
-	for _, id := range agents {
-		if id < self {
-			n++
-		}
-	}
-	return n
 }
 
 // Contests reports whether this agent has its own round or bid in progress. A better

@@ -35,7 +35,7 @@ type Facts interface {
 	// best of those that have not just stepped down.
 	Candidates() iter.Seq[election.Rank]
 	Best() election.Rank
-	Connected() []election.PeerID
+	Connected() []election.PeerID      // sorted
 	Runs(election.Holder) bool         // that holder's agent is connected
 	Silent(election.PeerID) bool       // the agent has not answered for too long
 	Votes(election.PeerID) bool        // the agent is a voter, also of a roster that is being written
