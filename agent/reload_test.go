@@ -3,6 +3,7 @@ package agent_test
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net"
 	"net/http"
 	"os"
@@ -17,6 +18,7 @@ import (
 
 	"github.com/doyen-election/doyen/agent"
 	"github.com/doyen-election/doyen/api"
+	"github.com/doyen-election/doyen/testbed/loopbacks"
 )
 
 // reloading is an agent whose configuration a test changes.
@@ -146,7 +148,7 @@ func TestAWrongConfigurationChangesNothing(t *testing.T) {
 	}
 	before := r.reread.Load()
 	r.hup <- syscall.SIGHUP
-	for limit := time.Now().Add(10 * time.Second); r.reread.Load() == before; runtime.Gosched() {
+	for limit := time.Now().Add(patience); r.reread.Load() == before; runtime.Gosched() {
 		if time.Now().After(limit) {
 			t.Fatal("the configuration is not read again")
 		}
@@ -157,14 +159,6 @@ func TestAWrongConfigurationChangesNothing(t *testing.T) {
 }
 
 func TestAReloadMovesTheListener(t *testing.T) {
-	free := func() string {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer l.Close()
-		return l.Addr().String()
-	}
 	answers := func(addr string) bool {
 		response, err := http.Get("http://" + addr + "/livez")
 		if err == nil {
@@ -172,15 +166,15 @@ func TestAReloadMovesTheListener(t *testing.T) {
 		}
 		return err == nil
 	}
-	first, second := free(), free()
+	ports := loopbacks.FreePorts(t, 2)
+	first, second := fmt.Sprintf("127.0.0.1:%d", ports[0]), fmt.Sprintf("127.0.0.1:%d", ports[1])
 	r := newReloading(t, func(c *agent.Config) { c.HTTP = first })
 	r.c.HTTP = second
 	r.want("http", "")
 	if answers(first) || !answers(second) {
 		t.Error("it did not move")
 	}
-	_, port, _ := net.SplitHostPort(second)
-	r.c.HTTP = "0.0.0.0:" + port // the old address is part of the new one
+	r.c.HTTP = fmt.Sprintf("0.0.0.0:%d", ports[1]) // the old address is part of the new one
 	r.want("http", "")
 	if !answers(second) {
 		t.Error("it does not answer at the wider address")

@@ -14,6 +14,7 @@ import (
 
 	"github.com/doyen-election/doyen/agent"
 	"github.com/doyen-election/doyen/agent/record"
+	"github.com/doyen-election/doyen/testbed/loopbacks"
 )
 
 // checked is what `doyen agent --check-config -o json` prints for a configuration.
@@ -116,19 +117,14 @@ func TestARestartThatWouldFailIsRefused(t *testing.T) {
 // An address that a reload has brought is this agent's own, and not taken.
 func TestARestartAfterAReloadFindsItsOwnAddress(t *testing.T) {
 	t.Parallel()
-	free, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
 	c := lone(t)
 	next := c
-	next.HTTP = free.Addr().String()
+	next.HTTP = fmt.Sprintf("127.0.0.1:%d", loopbacks.FreePorts(t, 1)[0])
 	c.Reread = func() (agent.Config, error) { return next, nil }
 	c.RecordDir = filepath.Join(t.TempDir(), "missing") // so that this process hands over
 	next.RecordDir = c.RecordDir
 	c.Program = programFile(t, "", "cat <<'END'\n"+checked(t, next, record.Format)+"\nEND")
 	client, _, _ := start(t, c)
-	free.Close()
 	response, err := client.Post("http://d/v1/reload", "application/json", nil)
 	if err != nil || response.StatusCode != http.StatusOK {
 		t.Fatal(response, err)

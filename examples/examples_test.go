@@ -15,6 +15,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/doyen-election/doyen/testbed/loopbacks"
 )
 
 func none(string) string { return "" }
@@ -93,7 +95,7 @@ func TestHAProxyFollowsTheLeader(t *testing.T) {
 }
 
 func followsTheLeader(t *testing.T, example string) {
-	ports := freePorts(t, 10)
+	ports := loopbacks.FreePorts(t, 10)
 	var pairs []string
 	for i, name := range []string{"a", "b", "c"} {
 		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", ports[i]))

@@ -16,12 +16,14 @@ import (
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
 	"go.yaml.in/yaml/v3"
+
+	"github.com/doyen-election/doyen/testbed/loopbacks"
 )
 
 // measured are the labels of each metric of running agents, by its name.
 func measured(t *testing.T) map[string][]string {
 	t.Helper()
-	ports := freePorts(t, 3)
+	ports := loopbacks.FreePorts(t, 3)
 	tr := start(t, func(name string) string {
 		return fmt.Sprintf("http: 127.0.0.1:%d\nelections: {payments: {expected: true}}\n", ports[strings.Index("abc", name)])
 	})

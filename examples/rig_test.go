@@ -9,8 +9,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -22,6 +20,7 @@ import (
 	"time"
 
 	"github.com/doyen-election/doyen/client"
+	"github.com/doyen-election/doyen/testbed/loopbacks"
 )
 
 const patience = time.Minute // a busy machine forms a cluster slowly
@@ -29,10 +28,7 @@ const patience = time.Minute // a busy machine forms a cluster slowly
 // program is the doyen that all tests run, and its folder.
 type program struct{ path, dir string }
 
-var (
-	doyen program  // set by TestMain
-	given sync.Map // ports that some test has
-)
+var doyen program // set by TestMain
 
 func TestMain(m *testing.M) {
 	code, err := runAll(m)
@@ -103,7 +99,7 @@ type member struct {
 func start(t *testing.T, settings func(name string) string, under ...string) *trio {
 	t.Helper()
 	tr := &trio{t: t}
-	ports := freePorts(t, 6)
+	ports := loopbacks.FreePorts(t, 6)
 	for i, name := range []string{"a", "b", "c"} {
 		dir, err := os.MkdirTemp("", "doyen") // t.TempDir can be too long for a socket
 		if err != nil {
@@ -217,37 +213,6 @@ func await(t *testing.T, what string, holds func() bool) {
 			t.Fatalf("waited %s for %s", patience, what)
 		}
 	}
-}
-
-// freePorts returns ports of loopback that were free for TCP and UDP just now. They are below
-// those that the kernel gives to connections, which could take one before it is used.
-func freePorts(t *testing.T, n int) []int {
-	t.Helper()
-	var ports []int
-	var held []interface{ Close() error }
-	defer func() {
-		for _, h := range held {
-			h.Close()
-		}
-	}()
-	for len(ports) < n {
-		port := 10_000 + rand.IntN(20_000)
-		if _, taken := given.LoadOrStore(port, true); taken {
-			continue
-		}
-		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
-		if err != nil {
-			continue
-		}
-		held = append(held, l)
-		u, err := net.ListenPacket("udp", fmt.Sprintf("127.0.0.1:%d", port))
-		if err != nil {
-			continue
-		}
-		held = append(held, u)
-		ports = append(ports, port)
-	}
-	return ports
 }
 
 // run runs a command and returns its exit code and what it said.

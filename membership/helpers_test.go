@@ -16,10 +16,16 @@ import (
 	"time"
 
 	"github.com/doyen-election/doyen/election"
+	"github.com/doyen-election/doyen/testbed/loopbacks"
 )
 
 // A joiner tells a seed of another cluster only at a try 5 to 10 s after the first one.
 const patience = 30 * time.Second
+
+// moments bounds what agents do a fraction of a second after they can: longer than a busy machine
+// delays that, shorter than what comes by the exchanges of whole lists alone. join_test.go judges
+// the pauses of joining by a clock of its own.
+const moments = 10 * time.Second
 
 // testKey makes a key from a number, so that a test has the same peer IDs on
 // every run.
@@ -81,6 +87,14 @@ func startJoined(t *testing.T, n uint64, seeds ...*agent) *agent {
 	t.Helper()
 	cfg := testConfig(n)
 	cfg.Join = addrsOf(seeds...)
+	return start(t, cfg)
+}
+
+// startToReturn starts agent n on a port that stays free when it is closed: a later life takes it.
+func startToReturn(t *testing.T, n uint64, seeds ...*agent) *agent {
+	t.Helper()
+	cfg := testConfig(n)
+	cfg.Port, cfg.Join = loopbacks.FreePorts(t, 1)[0], addrsOf(seeds...)
 	return start(t, cfg)
 }
 

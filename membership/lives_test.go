@@ -13,7 +13,7 @@ import (
 // A later life has the lineage, the seniority and the address of the one before.
 func TestALaterLifeTakesItsPlaceWithoutBeingMissed(t *testing.T) {
 	t.Parallel()
-	one := startJoined(t, 1)
+	one := startToReturn(t, 1)
 	two := startJoined(t, 2, one)
 	one.sees("agent-1", "agent-2")
 	two.sees("agent-1", "agent-2")
@@ -41,7 +41,7 @@ func TestALaterLifeTakesItsPlaceWithoutBeingMissed(t *testing.T) {
 
 func TestALaterLifeComesBackThoughItsFormerOneWasMissed(t *testing.T) {
 	t.Parallel()
-	one := startJoined(t, 1)
+	one := startToReturn(t, 1)
 	two := startJoined(t, 2, one)
 	two.sees("agent-1", "agent-2")
 	if err := one.Close(); err != nil {

@@ -15,10 +15,11 @@ import (
 	"time"
 
 	"github.com/doyen-election/doyen/election"
+	"github.com/doyen-election/doyen/testbed/loopbacks"
 )
 
 // patienceOfTests is how long anything may take before a test fails.
-const patienceOfTests = 10 * time.Second
+const patienceOfTests = 30 * time.Second
 
 // identity is a key and the peer ID it proves.
 type identity struct {
@@ -57,7 +58,8 @@ var loopback = netip.MustParseAddrPort("127.0.0.1:0")
 func start(t testing.TB, c Config) *Transport {
 	t.Helper()
 	if !c.Listen.IsValid() {
-		c.Listen = loopback
+		// A later life may take the same port, which nobody else must take meanwhile.
+		c.Listen = netip.AddrPortFrom(loopback.Addr(), uint16(loopbacks.FreePorts(t, 1)[0]))
 	}
 	tr, err := New(c)
 	if err != nil {
