@@ -228,7 +228,7 @@ func trio(t *testing.T) (agents []running) {
 	for _, name := range []string{"a", "b", "c"} {
 		c := lone(t)
 		c.Name, c.Voters, c.Join = name, []string{"a", "b", "c"}, join
-		c.Profile, c.Lease = "lan", 2400*time.Millisecond // no lease must be lost because the machine is busy
+		c.Profile, c.Lease = "lan", 6*time.Second // no lease must be lost because the machine is busy
 		client, out, stop := start(t, c)
 		agents = append(agents, running{c, client, out, stop})
 		_, gossip := ports(t, out.String())

@@ -20,7 +20,7 @@ import (
 	"github.com/doyen-election/doyen/api"
 )
 
-const patience = 20 * time.Second
+const patience = 30 * time.Second
 
 // stderr collects what an agent writes, and tells when a text was seen.
 type stderr struct {

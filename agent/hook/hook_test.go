@@ -17,7 +17,7 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-const patience = 10 * time.Second
+const patience = 30 * time.Second
 
 type log struct {
 	mu   sync.Mutex

@@ -20,7 +20,7 @@ import (
 	"github.com/doyen-election/doyen/internal/leasepage"
 )
 
-const patience = 20 * time.Second
+const patience = 30 * time.Second
 
 var self = election.Holder{Peer: "peer-a", Lineage: 1}
 

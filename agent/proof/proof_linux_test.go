@@ -18,7 +18,7 @@ import (
 	"github.com/doyen-election/doyen/internal/boottime"
 )
 
-const patience = 10 * time.Second
+const patience = 30 * time.Second
 
 // What the test binary plays when it is started again.
 const (

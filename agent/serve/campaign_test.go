@@ -27,7 +27,7 @@ import (
 	"github.com/doyen-election/doyen/membership"
 )
 
-const patience = 20 * time.Second
+const patience = 30 * time.Second
 
 // hall is a real registry behind a server, and journal of what the server said
 // to it.

@@ -25,7 +25,7 @@ import (
 	"github.com/doyen-election/doyen/membership"
 )
 
-const patience = 20 * time.Second
+const patience = 30 * time.Second
 
 // agent stands in for the real one: a picture to answer from, a clock, and
 // what it says to commands.

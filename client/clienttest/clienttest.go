@@ -23,7 +23,7 @@ import (
 )
 
 // Patience is how long a test waits for what must come.
-const Patience = 20 * time.Second
+const Patience = 30 * time.Second
 
 // Agent answers campaigns at a Unix socket until the test ends.
 type Agent struct {

@@ -115,7 +115,7 @@ func followCommand(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	lines, err := strconv.Atoi(args[1])
 	ts.Check(err)
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	command := exec.CommandContext(ctx, args[3], args[4:]...)
 	for _, name := range []string{"PATH", "HOME", "TZ", "GORACE", "DOYEN_SOCKET"} {

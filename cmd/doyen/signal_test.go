@@ -39,7 +39,7 @@ func TestTheAgentOutlivesTheReaderOfItsLog(t *testing.T) {
 	if err := command.Start(); err != nil {
 		t.Fatal(err)
 	}
-	stuck := time.AfterFunc(30*time.Second, func() { command.Process.Kill() })
+	stuck := time.AfterFunc(time.Minute, func() { command.Process.Kill() })
 	defer stuck.Stop()
 	writer.Close()
 	for lines := bufio.NewScanner(reader); lines.Scan(); {

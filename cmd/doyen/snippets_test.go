@@ -21,7 +21,7 @@ import (
 	"github.com/doyen-election/doyen/client"
 )
 
-const snippetPatience = 30 * time.Second
+const snippetPatience = time.Minute
 
 // snippet is a block of docs/api.md that a reader may copy and run.
 type snippet struct {
@@ -188,7 +188,7 @@ func (m *mesh) start(t *testing.T, name string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	args := []string{"doyen", "agent", "--keeper=false", "--name", name, "--profile", "lan", "--bind", m.addr(name),
+	args := []string{"doyen", "agent", "--keeper=false", "--name", name, "--profile", "lan", "--lease", "3s", "--bind", m.addr(name),
 		"--data-dir", filepath.Join(m.dir, name, "data"), "--socket", m.socket(name), "--http", m.addr(name) + ":7980",
 		"--join", m.addr("a"), "--join", m.addr("b")}
 	if name <= "c" {

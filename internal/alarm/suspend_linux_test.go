@@ -23,7 +23,7 @@ func TestAnAlarmCountsTheTimeOfASuspend(t *testing.T) {
 		a.Set(int64(uptime + 30*time.Millisecond))
 		select {
 		case <-a.C:
-		case <-time.After(20 * time.Second):
+		case <-time.After(time.Minute):
 			t.Fatal("it did not ring")
 		}
 	})

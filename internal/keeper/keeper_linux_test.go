@@ -63,7 +63,7 @@ func life(args []string) int {
 	kept.Begins(alarm.Now())
 	fmt.Println("before", kept.Why())
 	kept.Tells(Known{Peer: "peer"})
-	kept.Runs(30*time.Millisecond, 300*time.Millisecond)
+	kept.Runs(200*time.Millisecond, 2*time.Second) // hangs when 600 ms late, which a busy machine is not
 	kept.Ticks(alarm.Now(), alarm.Now())
 	fmt.Println("life", os.Getpid())
 	switch args[0] {
@@ -354,7 +354,7 @@ func TestNotificationsAreThoseOfTheLife(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer manager.Close()
-	if err := manager.SetReadDeadline(time.Now().Add(30 * time.Second)); err != nil {
+	if err := manager.SetReadDeadline(time.Now().Add(time.Minute)); err != nil {
 		t.Fatal(err)
 	}
 	next := func() string {

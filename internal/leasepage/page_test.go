@@ -12,7 +12,7 @@ import (
 	"github.com/doyen-election/doyen/internal/leasepage"
 )
 
-const patience = 20 * time.Second
+const patience = 30 * time.Second
 
 // page returns a page of the election "payments" and a reader of it.
 func page(t testing.TB) (*leasepage.Writer, *leasepage.Reader) {

@@ -137,6 +137,7 @@ func TestElectionsWithACandidateOnEachHostAreLedUnderLoad(t *testing.T) {
 
 func TestReadersThatHaveAMajorityAskedAreCounted(t *testing.T) {
 	b := small(t)
+	b.on.Profile = "wan" // a lease that readers on a busy machine do not outlast
 	if err := b.askMajority(t.Context(), 3, 4, time.Second); err != nil {
 		t.Fatal(err)
 	}
@@ -170,7 +171,7 @@ func TestManyElectionsAreLedAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	costs, again := b.samples("ManyElections", cpu), b.samples("ManyElections", perTakeover)
-	if len(costs) != 3 || len(again) != 4 || again[0] <= 0 || again[3] > 5000 {
+	if len(costs) != 3 || len(again) != 4 || again[0] <= 0 || again[3] > float64(2*patience.Milliseconds()) {
 		t.Fatalf("costs %v, took %v", costs, again)
 	}
 }

@@ -61,7 +61,7 @@ func ended() context.Context {
 
 func eventually(t *testing.T, what string, condition func() bool) {
 	t.Helper()
-	limit := time.After(20 * time.Second)
+	limit := time.After(time.Minute)
 	tick := time.NewTicker(2 * time.Millisecond)
 	defer tick.Stop()
 	for !condition() {
@@ -79,7 +79,7 @@ func TestCloseEndsPolitelyWhatLetsItself(t *testing.T) {
 	c := config(3, "polite")
 	c.OnExit = func(e hosts.Exit) { exits <- e }
 	cluster := started(t, c)
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	if err := cluster.Close(ctx); err != nil {
 		t.Fatal(err)

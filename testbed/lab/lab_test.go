@@ -23,7 +23,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-const patience = 20 * time.Second
+const patience = 30 * time.Second
 
 // open starts agents and waits until they agree.
 func open(t *testing.T, agents int) (*lab.Lab, *hosts.Host) {

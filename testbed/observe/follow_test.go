@@ -40,7 +40,7 @@ func serve(t *testing.T, socket string, term uint64) *http.Server {
 // next returns the next event that is a T.
 func next[T observe.Event](t *testing.T, events <-chan observe.Event) T {
 	t.Helper()
-	limit := time.After(20 * time.Second)
+	limit := time.After(time.Minute)
 	for {
 		select {
 		case e, open := <-events:

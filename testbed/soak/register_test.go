@@ -127,7 +127,7 @@ func TestGarbageEndsOnlyItsConnection(t *testing.T) {
 // await looks again and again until the condition holds.
 func await(t *testing.T, condition func() bool) {
 	t.Helper()
-	for end := time.Now().Add(20 * time.Second); !condition(); runtime.Gosched() {
+	for end := time.Now().Add(time.Minute); !condition(); runtime.Gosched() {
 		if time.Now().After(end) {
 			t.Fatal("it never came to be")
 		}

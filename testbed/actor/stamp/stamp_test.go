@@ -15,7 +15,7 @@ func TestWhatActedIsRead(t *testing.T) {
 	began := Now()
 	acted := make(chan error)
 	go func() { acted <- Act(ctx, dir, 7, began) }()
-	for end := time.Now().Add(20 * time.Second); ; runtime.Gosched() {
+	for end := time.Now().Add(time.Minute); ; runtime.Gosched() {
 		all, err := Read(dir)
 		if err != nil {
 			t.Fatal(err)
