@@ -54,6 +54,7 @@ func (w *world) healAll() {
 		return
 	}
 	if w.plan.revised {
+		w.until(w.Now + int64(w.slowest())) // a revision that is under way is decided first
 		if !w.unrevise() && w.violation == nil {
 			if r := w.newestRoster(); r == nil || !r.Joint() {
 				w.fail("revision", "the roster can't be revised any more: %s", w.whoLeads())
