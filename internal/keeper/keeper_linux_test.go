@@ -27,6 +27,8 @@ func TestMain(m *testing.M) {
 		switch os.Args[1] {
 		case "life":
 			os.Exit(life(os.Args[2:]))
+		case "parent":
+			os.Exit(parent(os.Args[2]))
 		case hook.GuardWord:
 			os.Exit(hook.Guard())
 		case hook.EndWord:
@@ -65,6 +67,9 @@ func life(args []string) int {
 	kept.Tells(Known{Peer: "peer"})
 	kept.Runs(200*time.Millisecond, 2*time.Second) // hangs when 600 ms late, which a busy machine is not
 	kept.Ticks(alarm.Now(), alarm.Now())
+	if args[0] == "old" {
+		kept.page.takes.Store(0)
+	}
 	fmt.Println("life", os.Getpid())
 	switch args[0] {
 	case "slow", "slower":
@@ -83,11 +88,15 @@ func life(args []string) int {
 		<-asked
 		fmt.Fprint(to, "STATUS=later")
 	}
+	begun, same, old := time.Now(), false, false
 	for tick := time.NewTicker(10 * time.Millisecond); ; {
 		select {
 		case s := <-asked:
 			fmt.Println("signal", s)
 			if s == syscall.SIGHUP {
+				if to, err := net.Dial("unixgram", os.Getenv("NOTIFY_SOCKET")); err == nil {
+					fmt.Fprint(to, "STATUS=reloaded")
+				}
 				continue
 			}
 			if s != syscall.SIGUSR1 {
@@ -99,6 +108,14 @@ func life(args []string) int {
 		case <-tick.C:
 			now := alarm.Now()
 			kept.Ticks(now, now+int64(10*time.Millisecond))
+			if !same && ofOneFile("/proc/self/exe", fmt.Sprintf("/proc/%d/exe", os.Getppid())) {
+				same = true
+				fmt.Println("kept by", os.Getppid())
+			}
+			if !same && !old && time.Since(begun) > shortLife+time.Second {
+				old = true
+				fmt.Println("kept by another program")
+			}
 		}
 	}
 }
@@ -133,7 +150,16 @@ func keepAs(t *testing.T, as *syscall.SysProcAttr, program string, env []string,
 	}
 	k := &kept{t: t, cmd: exec.Command(self, append([]string{Word, "json,info", program, "fake", "life"}, args...)...)}
 	k.cmd.Env = append(append(os.Environ(), "GORACE=atexit_sleep_ms=10"), env...)
-	k.cmd.Stderr, k.cmd.SysProcAttr = &k.log, as
+	k.cmd.SysProcAttr = as
+	k.start()
+	return k
+}
+
+// start starts the process, which the end of the test kills.
+func (k *kept) start() {
+	t := k.t
+	t.Helper()
+	k.cmd.Stderr = &k.log
 	out, err := k.cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -151,7 +177,6 @@ func keepAs(t *testing.T, as *syscall.SysProcAttr, program string, env []string,
 			t.Logf("log:\n%s", &k.log)
 		}
 	})
-	return k
 }
 
 // line returns what follows the word in the next line that begins with it.

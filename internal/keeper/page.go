@@ -48,6 +48,10 @@ type page struct {
 		length atomic.Uint64
 		bytes  [maxWhy]byte
 	}
+
+	// The life writes, before it begins: the program file that it runs, and last which versions of
+	// what a keeper hands over that program can take over, one bit each.
+	device, inode, takes atomic.Uint64
 }
 
 const _ = uint(pageSize - unsafe.Sizeof(page{})) // it fits

@@ -1,0 +1,305 @@
+package keeper
+
+import (
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+func ofOneFile(a, b string) bool {
+	first, err := os.Stat(a)
+	if err != nil {
+		return false
+	}
+	second, err := os.Stat(b)
+	return err == nil && os.SameFile(first, second)
+}
+
+// upgradable is a keeper whose program can be replaced.
+type upgradable struct {
+	*kept
+	program string
+	content []byte
+}
+
+func keepUpgradable(t *testing.T, env []string, args ...string) *upgradable {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	u := &upgradable{program: filepath.Join(t.TempDir(), "program")}
+	if u.content, err = os.ReadFile(self); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(self, u.program); err != nil {
+		t.Fatal(err)
+	}
+	u.kept = keepProgram(t, u.program, env, args...)
+	return u
+}
+
+// replace puts another file in the program's place.
+func (u *upgradable) replace() {
+	u.t.Helper()
+	other := filepath.Join(u.t.TempDir(), "other")
+	if err := os.WriteFile(other, u.content, 0o700); err != nil {
+		u.t.Fatal(err)
+	}
+	if err := os.Rename(other, u.program); err != nil {
+		u.t.Fatal(err)
+	}
+}
+
+// restart replaces the program, and returns the life that runs it.
+func (u *upgradable) restart(life int) int {
+	u.t.Helper()
+	u.replace()
+	u.send(life, syscall.SIGUSR1)
+	return u.life()
+}
+
+func (u *upgradable) stop() {
+	u.t.Helper()
+	u.send(u.cmd.Process.Pid, syscall.SIGTERM)
+	if s := u.line("signal"); s != "terminated" {
+		u.t.Errorf("the life got %s", s)
+	}
+	if code := u.code(); code != 0 {
+		u.t.Errorf("exit code %d", code)
+	}
+}
+
+func (u *upgradable) logs(what string) {
+	u.t.Helper()
+	if !strings.Contains(u.log.String(), what) {
+		u.t.Errorf("its log does not say %q:\n%s", what, &u.log)
+	}
+}
+
+// The keeper goes on with the same life: it sees its end, and passes signals on to it once.
+func TestAKeeperTurnsIntoThatOfTheProgramThatItsLifeRuns(t *testing.T) {
+	k := keepUpgradable(t, nil, "run")
+	life := k.life()
+	for range 2 { // two restarts in a row, the second before the keeper has followed the first
+		life = k.restart(life)
+	}
+	for range 2 {
+		if by := k.line("kept by"); by != fmt.Sprint(k.cmd.Process.Pid) {
+			t.Fatalf("kept by %s, want %d", by, k.cmd.Process.Pid)
+		}
+		k.send(k.cmd.Process.Pid, syscall.SIGHUP)
+		if s := k.line("signal"); s != "hangup" {
+			t.Fatalf("the life got %s", s)
+		}
+		k.send(life, syscall.SIGKILL)
+		if why := k.line("before"); why != "it was killed by signal 9 (killed)" {
+			t.Errorf("the former life: %q", why)
+		}
+		life = k.restart(k.life())
+	}
+	k.stop()
+	k.logs("the keeper is that of the agent's program now")
+}
+
+// The kernel ties the life to the thread of its keeper that started it: it is the one that goes on.
+func TestNoLifeOutlivesAKeeperThatWasUpgraded(t *testing.T) {
+	k := keepUpgradable(t, nil, "run")
+	k.restart(k.life())
+	k.line("kept by")
+	k.send(k.cmd.Process.Pid, syscall.SIGKILL)
+	for k.lines.Scan() { // ends when no process holds the other end
+	}
+	if err := k.lines.Err(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestAnUpgradedKeeperWatchesItsLife(t *testing.T) {
+	k := keepUpgradable(t, nil, "run")
+	life := k.restart(k.life())
+	k.line("kept by")
+	k.send(life, syscall.SIGSTOP)
+	if why := k.line("before"); why != "it did not answer, and its keeper killed it" {
+		t.Errorf("the former life: %q", why)
+	}
+	k.life()
+	k.stop()
+}
+
+// The life's socket stays, and the service manager goes on hearing the main process.
+func TestAnUpgradedKeeperPassesNotificationsOn(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "n")
+	manager, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: path, Net: "unixgram"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer manager.Close()
+	if err := manager.SetReadDeadline(time.Now().Add(30 * time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	k := keepUpgradable(t, []string{"NOTIFY_SOCKET=" + path}, "run")
+	k.restart(k.life())
+	k.line("kept by")
+	k.send(k.cmd.Process.Pid, syscall.SIGHUP)
+	k.line("signal")
+	b := make([]byte, 1000)
+	for {
+		n, err := manager.Read(b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if string(b[:n]) == "STATUS=reloaded" {
+			break
+		}
+	}
+	k.stop()
+}
+
+func TestAKeeperThatCanNotBeUpgradedGoesOn(t *testing.T) {
+	for what, c := range map[string]struct {
+		life string
+		then func(k *upgradable)
+		says string
+	}{
+		"the program is older":              {life: "old", says: "can't take over"},
+		"the program can't be executed":     {life: "run", then: func(k *upgradable) { os.Chmod(k.program, 0o600) }, says: "permission denied"},
+		"the program was replaced again":    {life: "run", then: func(k *upgradable) { k.replace() }, says: "replaced after"},
+		"the program was removed meanwhile": {life: "run", then: func(k *upgradable) { os.Remove(k.program) }, says: "no such file"},
+	} {
+		t.Run(what, func(t *testing.T) {
+			k := keepUpgradable(t, nil, c.life)
+			k.restart(k.life())
+			if c.then != nil {
+				c.then(k)
+			}
+			k.line("kept by another")
+			k.send(k.cmd.Process.Pid, syscall.SIGHUP)
+			if s := k.line("signal"); s != "hangup" {
+				t.Errorf("the life got %s", s)
+			}
+			k.stop()
+			k.logs("this keeper can't turn into that of the agent's program, and goes on")
+			k.logs(c.says)
+		})
+	}
+}
+
+// A signal that was caught before is handled first, and one that comes after a failure is caught.
+func TestASignalBeforeAnUpgradeIsHandledFirst(t *testing.T) {
+	k := &keeper{ends: make(chan os.Signal, 8), others: make(chan os.Signal, 8), children: make(chan os.Signal, 1),
+		logger: slog.New(slog.DiscardHandler), fd: -1}
+	k.catch()
+	defer func() {
+		signal.Stop(k.ends)
+		signal.Stop(k.others)
+		signal.Stop(k.children)
+	}()
+	for range 100 {
+		if err := syscall.Kill(os.Getpid(), syscall.SIGTERM); err != nil {
+			t.Fatal(err)
+		}
+		k.compared = true
+		if err := k.become("/nowhere"); err != nil || k.compared {
+			t.Fatalf("it went on in spite of a signal: %v", err)
+		}
+		if s := <-k.ends; s != syscall.SIGTERM {
+			t.Errorf("got %v", s)
+		}
+		if err := k.become("/nowhere"); err == nil {
+			t.Fatal("no error")
+		}
+		if len(k.ends) > 0 {
+			t.Fatal("it came twice")
+		}
+	}
+}
+
+// parent starts a life as a keeper does, and becomes a keeper that is handed that over.
+func parent(handed string) int {
+	runtime.LockOSThread()
+	pid, err := syscall.ForkExec("/proc/self/exe", []string{"fake", "life", "run"}, &syscall.ProcAttr{
+		Env: os.Environ(), Files: []uintptr{0, 1, 2}, Sys: &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}})
+	if err == nil {
+		ready := make([]byte, 1)
+		if _, err = os.Stdin.Read(ready); err == nil { // the life catches signals
+			err = unix.Exec("/proc/self/exe", []string{"fake", Word, "json,info", "/nowhere", "fake", "life", "run"},
+				append(os.Environ(), stateVariable+"="+strings.ReplaceAll(handed, "PID", fmt.Sprint(pid))))
+		}
+	}
+	fmt.Fprintln(os.Stderr, err)
+	return 9
+}
+
+// A life that leads is not left alone, and hands over.
+func TestAKeeperThatCanNotReadWhatItIsHandedEndsItsLifeInOrder(t *testing.T) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for handed, want := range map[string]string{
+		"2 PID 3 -1 0 0 0 0 true 0":  "signal terminated",
+		"1 PID":                      "signal terminated",
+		"1 PID x":                    "signal terminated",
+		"1 PID 0 -1 0 0 0 0 true 0":  "signal terminated", // no page
+		"1 PID 77 -1 0 0 0 0 true 0": "signal terminated",
+		"":                           "", // no life to be found: it is killed
+		"1 1 3 -1 0 0 0 0 true 0":    "", // a stranger's process
+	} {
+		cmd := exec.Command(self, "parent", handed)
+		in, err := cmd.StdinPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		k := &kept{t: t, cmd: cmd}
+		k.start()
+		k.life()
+		if _, err := in.Write([]byte{0}); err != nil {
+			t.Fatal(err)
+		}
+		last := ""
+		for k.lines.Scan() {
+			if !strings.HasPrefix(k.lines.Text(), "kept by") {
+				last = k.lines.Text()
+			}
+		}
+		if code := k.code(); code != exitFailed || last != want {
+			t.Errorf("%q: exit code %d, the life's last line is %q, want %q; log:\n%s", handed, code, last, want, &k.log)
+		}
+	}
+}
+
+func TestWhatAKeeperHandsOverComesBack(t *testing.T) {
+	cmd := exec.Command("cat")
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer cmd.Wait()
+	defer in.Close()
+	h := handed{pid: cmd.Process.Pid, page: 7, notify: -1, born: 1 << 60, at: 5, lives: lives{short: 2, failed: 1, ran: true, patience: 8}}
+	t.Setenv(stateVariable, h.text())
+	if got, err := takeOver(); err != nil || got != h {
+		t.Errorf("%+v came back as %+v, %v", h, got, err)
+	}
+	if os.Getenv(stateVariable) != "" {
+		t.Error("the next life would get it")
+	}
+	if got, err := takeOver(); err != nil || got.pid != 0 {
+		t.Errorf("of nothing: %+v, %v", got, err)
+	}
+}
