@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"os/exec"
@@ -88,7 +89,6 @@ func life(args []string) int {
 		<-asked
 		fmt.Fprint(to, "STATUS=later")
 	}
-	begun, same, old := time.Now(), false, false
 	for tick := time.NewTicker(10 * time.Millisecond); ; {
 		select {
 		case s := <-asked:
@@ -108,14 +108,6 @@ func life(args []string) int {
 		case <-tick.C:
 			now := alarm.Now()
 			kept.Ticks(now, now+int64(10*time.Millisecond))
-			if !same && ofOneFile("/proc/self/exe", fmt.Sprintf("/proc/%d/exe", os.Getppid())) {
-				same = true
-				fmt.Println("kept by", os.Getppid())
-			}
-			if !same && !old && time.Since(begun) > shortLife+time.Second {
-				old = true
-				fmt.Println("kept by another program")
-			}
 		}
 	}
 }
@@ -144,25 +136,33 @@ func keepProgram(t *testing.T, program string, env []string, args ...string) *ke
 
 func keepAs(t *testing.T, as *syscall.SysProcAttr, program string, env []string, args ...string) *kept {
 	t.Helper()
+	k := newKept(t, program, env, args...)
+	k.cmd.SysProcAttr = as
+	k.start(&k.log)
+	return k
+}
+
+func newKept(t *testing.T, program string, env []string, args ...string) *kept {
+	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
 	k := &kept{t: t, cmd: exec.Command(self, append([]string{Word, "json,info", program, "fake", "life"}, args...)...)}
 	k.cmd.Env = append(append(os.Environ(), "GORACE=atexit_sleep_ms=10"), env...)
-	k.cmd.SysProcAttr = as
-	k.start()
 	return k
 }
 
-// start starts the process, which the end of the test kills.
-func (k *kept) start() {
+// start starts the process, which the end of the test kills. If log is nil, its log is among its lines.
+func (k *kept) start(log io.Writer) {
 	t := k.t
 	t.Helper()
-	k.cmd.Stderr = &k.log
 	out, err := k.cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
+	}
+	if k.cmd.Stderr = log; log == nil {
+		k.cmd.Stderr = k.cmd.Stdout
 	}
 	k.lines = bufio.NewScanner(out)
 	if err := k.cmd.Start(); err != nil {
@@ -238,30 +238,6 @@ func TestALifeThatIsKilledOrHangsIsFollowedByTheNext(t *testing.T) {
 
 // A life that comes to its main function late, on a busy host, is watched from then on.
 // One that may only have been slow is given more time when it is started again.
-func TestAStoppedProcessIsNotTakenForASlowOne(t *testing.T) {
-	cmd := exec.Command("cat")
-	if _, err := cmd.StdinPipe(); err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	defer cmd.Wait()
-	defer cmd.Process.Kill()
-	if traced, stopped := condition(cmd.Process.Pid); traced || stopped {
-		t.Errorf("while it runs: traced %t, stopped %t", traced, stopped)
-	}
-	if err := cmd.Process.Signal(syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := syscall.Wait4(cmd.Process.Pid, nil, syscall.WUNTRACED, nil); err != nil {
-		t.Fatal(err)
-	}
-	if traced, stopped := condition(cmd.Process.Pid); traced || !stopped {
-		t.Errorf("when it was stopped: traced %t, stopped %t", traced, stopped)
-	}
-}
-
 func TestALifeThatStartedSlowlyIsKilledWhenItHangs(t *testing.T) {
 	for _, how := range []string{"slow", "slower"} {
 		k := keep(t, nil, how)

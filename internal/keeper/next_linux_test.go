@@ -2,6 +2,7 @@ package keeper
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -135,5 +136,29 @@ func TestAKeeperThatIsProcess1(t *testing.T) {
 	}
 	if code := keepAs(t, as(), self, nil, "exit", "78").code(); code != exitConfig {
 		t.Errorf("exit code %d", code)
+	}
+}
+
+func TestAStoppedProcessIsNotTakenForASlowOne(t *testing.T) {
+	cmd := exec.Command("cat")
+	if _, err := cmd.StdinPipe(); err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer cmd.Wait()
+	defer cmd.Process.Kill()
+	if traced, stopped := condition(cmd.Process.Pid); traced || stopped {
+		t.Errorf("while it runs: traced %t, stopped %t", traced, stopped)
+	}
+	if err := cmd.Process.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := syscall.Wait4(cmd.Process.Pid, nil, syscall.WUNTRACED, nil); err != nil {
+		t.Fatal(err)
+	}
+	if traced, stopped := condition(cmd.Process.Pid); traced || !stopped {
+		t.Errorf("when it was stopped: traced %t, stopped %t", traced, stopped)
 	}
 }

@@ -17,15 +17,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-func ofOneFile(a, b string) bool {
-	first, err := os.Stat(a)
-	if err != nil {
-		return false
-	}
-	second, err := os.Stat(b)
-	return err == nil && os.SameFile(first, second)
-}
-
 // upgradable is a keeper whose program can be replaced.
 type upgradable struct {
 	*kept
@@ -46,7 +37,8 @@ func keepUpgradable(t *testing.T, env []string, args ...string) *upgradable {
 	if err := os.Symlink(self, u.program); err != nil {
 		t.Fatal(err)
 	}
-	u.kept = keepProgram(t, u.program, env, args...)
+	u.kept = newKept(t, u.program, env, args...)
+	u.start(nil)
 	return u
 }
 
@@ -81,12 +73,18 @@ func (u *upgradable) stop() {
 	}
 }
 
-func (u *upgradable) logs(what string) {
+// await waits until a line has the text.
+func (u *upgradable) await(text string) {
 	u.t.Helper()
-	if !strings.Contains(u.log.String(), what) {
-		u.t.Errorf("its log does not say %q:\n%s", what, &u.log)
+	for u.lines.Scan() {
+		if strings.Contains(u.lines.Text(), text) {
+			return
+		}
 	}
+	u.t.Fatalf("it ended before a line with %q", text)
 }
+
+const upgraded = "the keeper is that of the agent's program now"
 
 // The keeper goes on with the same life: it sees its end, and passes signals on to it once.
 func TestAKeeperTurnsIntoThatOfTheProgramThatItsLifeRuns(t *testing.T) {
@@ -96,28 +94,26 @@ func TestAKeeperTurnsIntoThatOfTheProgramThatItsLifeRuns(t *testing.T) {
 		life = k.restart(life)
 	}
 	for range 2 {
-		if by := k.line("kept by"); by != fmt.Sprint(k.cmd.Process.Pid) {
-			t.Fatalf("kept by %s, want %d", by, k.cmd.Process.Pid)
+		k.await(upgraded)
+		k.send(life, syscall.SIGKILL)
+		if why := k.line("before"); why != "it was killed by signal 9 (killed)" {
+			t.Fatalf("the former life: %q", why)
 		}
+		life = k.life()
 		k.send(k.cmd.Process.Pid, syscall.SIGHUP)
 		if s := k.line("signal"); s != "hangup" {
 			t.Fatalf("the life got %s", s)
 		}
-		k.send(life, syscall.SIGKILL)
-		if why := k.line("before"); why != "it was killed by signal 9 (killed)" {
-			t.Errorf("the former life: %q", why)
-		}
-		life = k.restart(k.life())
+		life = k.restart(life)
 	}
 	k.stop()
-	k.logs("the keeper is that of the agent's program now")
 }
 
 // The kernel ties the life to the thread of its keeper that started it: it is the one that goes on.
 func TestNoLifeOutlivesAKeeperThatWasUpgraded(t *testing.T) {
 	k := keepUpgradable(t, nil, "run")
 	k.restart(k.life())
-	k.line("kept by")
+	k.await(upgraded)
 	k.send(k.cmd.Process.Pid, syscall.SIGKILL)
 	for k.lines.Scan() { // ends when no process holds the other end
 	}
@@ -129,7 +125,7 @@ func TestNoLifeOutlivesAKeeperThatWasUpgraded(t *testing.T) {
 func TestAnUpgradedKeeperWatchesItsLife(t *testing.T) {
 	k := keepUpgradable(t, nil, "run")
 	life := k.restart(k.life())
-	k.line("kept by")
+	k.await(upgraded)
 	k.send(life, syscall.SIGSTOP)
 	if why := k.line("before"); why != "it did not answer, and its keeper killed it" {
 		t.Errorf("the former life: %q", why)
@@ -151,7 +147,7 @@ func TestAnUpgradedKeeperPassesNotificationsOn(t *testing.T) {
 	}
 	k := keepUpgradable(t, []string{"NOTIFY_SOCKET=" + path}, "run")
 	k.restart(k.life())
-	k.line("kept by")
+	k.await(upgraded)
 	k.send(k.cmd.Process.Pid, syscall.SIGHUP)
 	k.line("signal")
 	b := make([]byte, 1000)
@@ -173,9 +169,9 @@ func TestAKeeperThatCanNotBeUpgradedGoesOn(t *testing.T) {
 		then func(k *upgradable)
 		says string
 	}{
-		"the program is older":              {life: "old", says: "can't take over"},
+		"the program is older":              {life: "old", says: "that program can't take over"},
 		"the program can't be executed":     {life: "run", then: func(k *upgradable) { os.Chmod(k.program, 0o600) }, says: "permission denied"},
-		"the program was replaced again":    {life: "run", then: func(k *upgradable) { k.replace() }, says: "replaced after"},
+		"the program was replaced again":    {life: "run", then: func(k *upgradable) { k.replace() }, says: "the program file was replaced after"},
 		"the program was removed meanwhile": {life: "run", then: func(k *upgradable) { os.Remove(k.program) }, says: "no such file"},
 	} {
 		t.Run(what, func(t *testing.T) {
@@ -184,14 +180,12 @@ func TestAKeeperThatCanNotBeUpgradedGoesOn(t *testing.T) {
 			if c.then != nil {
 				c.then(k)
 			}
-			k.line("kept by another")
+			k.await("this keeper can't turn into that of the agent's program, and goes on\",\"part\":\"keeper\",\"program\":\"" + k.program + "\",\"err\":\"" + c.says)
 			k.send(k.cmd.Process.Pid, syscall.SIGHUP)
 			if s := k.line("signal"); s != "hangup" {
 				t.Errorf("the life got %s", s)
 			}
 			k.stop()
-			k.logs("this keeper can't turn into that of the agent's program, and goes on")
-			k.logs(c.says)
 		})
 	}
 }
@@ -254,7 +248,7 @@ func TestAKeeperThatCanNotReadWhatItIsHandedEndsItsLifeInOrder(t *testing.T) {
 		"1 PID x":                    "signal terminated",
 		"1 PID 0 -1 0 0 0 0 true 0":  "signal terminated", // no page
 		"1 PID 77 -1 0 0 0 0 true 0": "signal terminated",
-		"":                           "", // no life to be found: it is killed
+		"":                           "", // it is not known, and killed
 		"1 1 3 -1 0 0 0 0 true 0":    "", // a stranger's process
 	} {
 		cmd := exec.Command(self, "parent", handed)
@@ -263,16 +257,14 @@ func TestAKeeperThatCanNotReadWhatItIsHandedEndsItsLifeInOrder(t *testing.T) {
 			t.Fatal(err)
 		}
 		k := &kept{t: t, cmd: cmd}
-		k.start()
+		k.start(&k.log)
 		k.life()
 		if _, err := in.Write([]byte{0}); err != nil {
 			t.Fatal(err)
 		}
 		last := ""
 		for k.lines.Scan() {
-			if !strings.HasPrefix(k.lines.Text(), "kept by") {
-				last = k.lines.Text()
-			}
+			last = k.lines.Text()
 		}
 		if code := k.code(); code != exitFailed || last != want {
 			t.Errorf("%q: exit code %d, the life's last line is %q, want %q; log:\n%s", handed, code, last, want, &k.log)
