@@ -29,7 +29,7 @@ func TestMain(m *testing.M) {
 		case "life":
 			os.Exit(life(os.Args[2:]))
 		case "parent":
-			os.Exit(parent(os.Args[2]))
+			os.Exit(parent(os.Args[2], os.Args[3]))
 		case hook.GuardWord:
 			os.Exit(hook.Guard())
 		case hook.EndWord:

@@ -220,48 +220,83 @@ func TestASignalBeforeAnUpgradeIsHandledFirst(t *testing.T) {
 	}
 }
 
-// parent starts a life as a keeper does, and becomes a keeper that is handed that over.
-func parent(handed string) int {
+// parent starts a life as a keeper does, and becomes a keeper of the program that is handed that
+// over, with the life's process as PID and the page as PAGE.
+func parent(program, handed string) int {
 	runtime.LockOSThread()
+	_, page, err := newPage()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 9
+	}
 	pid, err := syscall.ForkExec("/proc/self/exe", []string{"fake", "life", "run"}, &syscall.ProcAttr{
-		Env: os.Environ(), Files: []uintptr{0, 1, 2}, Sys: &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}})
+		Env: append(os.Environ(), fmt.Sprintf("%s=%d", pageVariable, pageAt)), Files: []uintptr{0, 1, 2, uintptr(page)},
+		Sys: &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}})
 	if err == nil {
-		ready := make([]byte, 1)
-		if _, err = os.Stdin.Read(ready); err == nil { // the life catches signals
-			err = unix.Exec("/proc/self/exe", []string{"fake", Word, "json,info", "/nowhere", "fake", "life", "run"},
-				append(os.Environ(), stateVariable+"="+strings.ReplaceAll(handed, "PID", fmt.Sprint(pid))))
+		if _, err = os.Stdin.Read(make([]byte, 1)); err == nil { // the life catches signals
+			_, _ = unix.FcntlInt(uintptr(page), unix.F_SETFD, 0)
+			state := strings.NewReplacer("PID", fmt.Sprint(pid), "PAGE", fmt.Sprint(page)).Replace(handed)
+			err = unix.Exec("/proc/self/exe", []string{"fake", Word, "json,info", program, "fake", "life", "run"},
+				append(os.Environ(), stateVariable+"="+state))
 		}
 	}
 	fmt.Fprintln(os.Stderr, err)
 	return 9
 }
 
-// A life that leads is not left alone, and hands over.
-func TestAKeeperThatCanNotReadWhatItIsHandedEndsItsLifeInOrder(t *testing.T) {
+// handOver starts a parent, and returns its life once that runs, and what lets the parent go on.
+func handOver(t *testing.T, program, handed string) (k *kept, life int, execs func()) {
+	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	for handed, want := range map[string]string{
-		"2 PID 3 -1 0 0 0 0 true 0":  "signal terminated",
-		"1 PID":                      "signal terminated",
-		"1 PID x":                    "signal terminated",
-		"1 PID 0 -1 0 0 0 0 true 0":  "signal terminated", // no page
-		"1 PID 77 -1 0 0 0 0 true 0": "signal terminated",
-		"":                           "", // it is not known, and killed
-		"1 1 3 -1 0 0 0 0 true 0":    "", // a stranger's process
-	} {
-		cmd := exec.Command(self, "parent", handed)
-		in, err := cmd.StdinPipe()
-		if err != nil {
-			t.Fatal(err)
-		}
-		k := &kept{t: t, cmd: cmd}
-		k.start(&k.log)
-		k.life()
+	k = &kept{t: t, cmd: exec.Command(self, "parent", program, handed)}
+	in, err := k.cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	k.start(&k.log)
+	return k, k.life(), func() {
+		t.Helper()
 		if _, err := in.Write([]byte{0}); err != nil {
 			t.Fatal(err)
 		}
+	}
+}
+
+// Its end is not lost: the kernel keeps it until somebody asks.
+func TestALifeThatDiesDuringTheExecIsFollowedByTheNext(t *testing.T) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	k, life, execs := handOver(t, self, "1 PID PAGE -1 0 0 0 0 true 0")
+	k.send(life, syscall.SIGKILL)
+	execs()
+	if why := k.line("before"); why != "it was killed by signal 9 (killed)" {
+		t.Errorf("the former life: %q", why)
+	}
+	k.life()
+	k.send(k.cmd.Process.Pid, syscall.SIGTERM)
+	if code := k.code(); code != 0 {
+		t.Errorf("exit code %d", code)
+	}
+}
+
+// A life that leads is not left alone, and hands over.
+func TestAKeeperThatCanNotReadWhatItIsHandedEndsItsLifeInOrder(t *testing.T) {
+	for handed, want := range map[string]string{
+		"2 PID PAGE -1 0 0 0 0 true 0": "signal terminated",
+		"1 PID":                        "signal terminated",
+		"1 PID x":                      "signal terminated",
+		"1 PID 0 -1 0 0 0 0 true 0":    "signal terminated", // no page
+		"1 PID 77 -1 0 0 0 0 true 0":   "signal terminated",
+		"":                             "", // it is not known, and killed
+		"1 1 PAGE -1 0 0 0 0 true 0":   "", // a stranger's process
+	} {
+		k, _, execs := handOver(t, "/nowhere", handed)
+		execs()
 		last := ""
 		for k.lines.Scan() {
 			last = k.lines.Text()
