@@ -8,11 +8,12 @@
 // ends the keeper with its exit code. Signals reach the life once, and its notifications reach
 // the service manager in the keeper's name. No life outlives its keeper. When no next life can
 // be started, the keeper publishes the obituary (K5, K6). When its life runs another program
-// file, the keeper executes that file too, as the same process with the same life (upgrade).
+// file and leads nothing, the keeper executes that file too, as the same process with the same
+// life (upgrade).
 //
-// It does not guarantee that a SIGTERM in the milliseconds of that exec is followed by a
-// hand-over (decision 14), nor that a life which dies at once at every start leads: such a life
-// is started again ever less often. If a keeper is killed, the service ends, as with the death of
+// A SIGTERM in the milliseconds of that exec ends both without a hand-over (decision 14). The
+// package does not guarantee that a life which dies at once at every start leads: such a life is
+// started again ever less often. If a keeper is killed, the service ends, as with the death of
 // an agent without a keeper; the next start within the lease goes on from the record.
 //
 // Keeper and life share one page of memory (page.go), in which the life writes when it ticks

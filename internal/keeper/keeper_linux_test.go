@@ -28,6 +28,8 @@ func TestMain(m *testing.M) {
 		switch os.Args[1] {
 		case "life":
 			os.Exit(life(os.Args[2:]))
+		case "upgrading":
+			leave(upgrading(os.Args[2]))
 		case "parent":
 			os.Exit(parent(os.Args[2], os.Args[3]))
 		case hook.GuardWord:

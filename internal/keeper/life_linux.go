@@ -102,4 +102,5 @@ func (p *page) clear() {
 	p.state.Store(starting)
 	p.known.length.Store(0)
 	p.takes.Store(0)
+	p.leads.Store(0)
 }

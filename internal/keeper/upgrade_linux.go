@@ -94,12 +94,13 @@ func (k *keeper) adopt(h handed, now int64) (err error) {
 	return nil
 }
 
-// upgrade turns this process into a keeper of the program that the life runs, once that life is
-// well and if its program is another one. It is called by the main thread, which has started the
-// life: the kernel ends a life with that thread, and it is the only one that an exec leaves.
+// upgrade turns this process into a keeper of the program that the life runs, if that is another
+// one, once the life is well and leads nothing: then neither a signal in the exec nor one that fails
+// costs a leadership. It is called by the main thread, which has started the life: the kernel ends
+// a life with that thread, and it is the only one that an exec leaves.
 func (k *keeper) upgrade(now int64) {
 	if k.compared || k.pid == 0 || k.asked || k.hung || k.burial != nil || k.page.state.Load() != running ||
-		k.page.known.length.Load() == 0 || k.watch.checks > 0 || now-k.born < int64(shortLife) {
+		k.page.known.length.Load() == 0 || k.watch.checks > 0 || now-k.born < int64(shortLife) || k.page.leads.Load() >= now {
 		return
 	}
 	k.compared = true
@@ -125,6 +126,9 @@ func (k *keeper) successor() (int, error) {
 	own, err := fileOf(unix.Stat, "/proc/self/exe")
 	if err != nil || own == told {
 		return -1, err
+	}
+	if os.Getpid() == 1 {
+		return -1, errors.New("the kernel drops the signals of a first process that starts")
 	}
 	fd, err := unix.Open(k.program, unix.O_PATH|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -152,9 +156,9 @@ func fileOf[T any](stat func(T, *unix.Stat_t) error, of T) (file, error) {
 
 // become executes the program. It returns nil if something else is to be done first.
 //
-// Go can't hold SIGTERM back across an exec: its runtime unblocks it before it catches it. What came
-// before is handled here, and from then on SIGTERM ends this process, and the life with it, until
-// the new program catches it. The others are ignored meanwhile: none of them may end a life.
+// Go can't hold SIGTERM and SIGINT back across an exec: its runtime unblocks them before it catches
+// them. What came before is handled here, and from then on they end this process, and the life with
+// it, until the new program catches them. The others are ignored meanwhile: none may end a life.
 func (k *keeper) become(program string) error {
 	k.notify.hold()
 	defer k.notify.release()
@@ -166,7 +170,6 @@ func (k *keeper) become(program string) error {
 		k.compared = false
 		return nil
 	}
-	signal.Ignore(syscall.SIGINT) // one by Ctrl-C reaches the life itself
 	h := handed{pid: k.pid, page: k.fd, notify: k.notify.socket(), born: k.born, at: alarm.Now(), lives: k.lives}
 	for _, fd := range []int{h.page, h.notify} {
 		if fd >= 0 {

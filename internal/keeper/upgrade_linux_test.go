@@ -26,6 +26,11 @@ type upgradable struct {
 
 func keepUpgradable(t *testing.T, env []string, args ...string) *upgradable {
 	t.Helper()
+	return keepUpgradableAs(t, nil, env, args...)
+}
+
+func keepUpgradableAs(t *testing.T, as *syscall.SysProcAttr, env []string, args ...string) *upgradable {
+	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
@@ -38,6 +43,7 @@ func keepUpgradable(t *testing.T, env []string, args ...string) *upgradable {
 		t.Fatal(err)
 	}
 	u.kept = newKept(t, u.program, env, args...)
+	u.cmd.SysProcAttr = as
 	u.start(nil)
 	return u
 }
@@ -188,6 +194,19 @@ func TestAKeeperThatCanNotBeUpgradedGoesOn(t *testing.T) {
 			k.stop()
 		})
 	}
+}
+
+func TestAKeeperThatIsProcess1StaysWhatItIs(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("needs root for a PID namespace, which CI is")
+	}
+	k := keepUpgradableAs(t, &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWPID}, nil, "run")
+	k.life()
+	k.replace()
+	k.send(k.cmd.Process.Pid, syscall.SIGUSR1)
+	k.life()
+	k.await("the kernel drops the signals of a first process that starts")
+	k.stop()
 }
 
 // A signal that was caught before is handled first, and one that comes after a failure is caught.
