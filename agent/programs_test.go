@@ -227,8 +227,7 @@ func trio(t *testing.T) (agents []running) {
 	var join []string
 	for _, name := range []string{"a", "b", "c"} {
 		c := lone(t)
-		c.Name, c.Voters, c.Join = name, []string{"a", "b", "c"}, join
-		c.Profile, c.Lease = "lan", 6*time.Second // no lease must be lost because the machine is busy
+		c.Name, c.Voters, c.Join, c.Lease = name, []string{"a", "b", "c"}, join, 6*time.Second // the programs need processors too
 		client, out, stop := start(t, c)
 		agents = append(agents, running{c, client, out, stop})
 		_, gossip := ports(t, out.String())

@@ -110,7 +110,7 @@ func TestAReloadAppliesWhatItCanAndNamesTheRest(t *testing.T) {
 	r.c.Priority, r.c.Preempt, r.c.PreemptDelay = 7, false, 9*time.Second
 	r.c.Join, r.c.LogLevel, r.c.Lease = []string{"127.0.0.1:9"}, "debug", 2*time.Second
 	r.want("join priority preempt preempt-delay log-level", "lease")
-	if a := answerOf[api.Agent](r, "/v1/agent"); a.Preempt || a.PreemptDelayMS != 9000 || a.LeaseMS != 1200 {
+	if a := answerOf[api.Agent](r, "/v1/agent"); a.Preempt || a.PreemptDelayMS != 9000 || a.LeaseMS != 3000 {
 		t.Errorf("%+v", a)
 	}
 	untilAnswer(r, "/v1/members", func(m api.Members) bool { return m.Members[0].Priority == 7 })

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/doyen-election/doyen/agent"
 	"github.com/doyen-election/doyen/agent/record"
@@ -85,7 +86,7 @@ func TestARestartThatWouldFailIsRefused(t *testing.T) {
 		"record directory":     {prints(func(c *agent.Config) { c.RecordDir = "/elsewhere" }), "--record-dir has changed"},
 		"quorum":               {prints(func(c *agent.Config) { c.Quorum = false }), "stop all, change it, start all"},
 		"algorithm":            {prints(func(c *agent.Config) { c.Algorithm = "ring" }), "--algorithm has changed"},
-		"lease":                {prints(func(c *agent.Config) { c.Profile = "wan" }), `--lease has changed from "1.2s" to "6s"`},
+		"lease":                {prints(func(c *agent.Config) { c.Lease = 7 * time.Second }), `--lease has changed from "3s" to "7s"`},
 		"gossip port is taken": {prints(func(c *agent.Config) { c.GossipPort = taken }), "--gossip-port: 127.0.0.1 port " + text + " is in use"},
 		"peer port is taken":   {prints(func(c *agent.Config) { c.PeerPort = taken }), "--peer-port: 127.0.0.1 port " + text + " is in use"},
 		"http is taken":        {prints(func(c *agent.Config) { c.HTTP = busy.Addr().String() }), "--http: " + busy.Addr().String() + " is in use"},

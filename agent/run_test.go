@@ -75,7 +75,7 @@ func lone(t *testing.T) agent.Config {
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	c := agent.Default()
-	c.Name, c.Profile = "a", "lan"
+	c.Name, c.Profile, c.Lease = "a", "lan", 3*time.Second // no lead must be lost because the machine is busy
 	c.DataDir, c.Socket = filepath.Join(dir, "data"), filepath.Join(dir, "run", "s")
 	c.GossipPort, c.PeerPort = 0, 0
 	return c

@@ -40,7 +40,7 @@ func options(t *testing.T, out *strings.Builder) live.Options {
 	t.Setenv("TMPDIR", dir)
 	return live.Options{ // a lease of the local profile would not always outlast what else a busy machine does
 		Hosts: hosts.Config{Agents: 3, Algorithm: "bully", Profile: "lan", Quorum: true, Program: hosts.Self{}},
-		For:   6 * time.Second, Stdout: out, Getenv: func(string) string { return "" },
+		For:   15 * time.Second, Stdout: out, Getenv: func(string) string { return "" },
 	}
 }
 
