@@ -182,12 +182,12 @@ func (w *world) loseEarly(proposed *election.Genesis) {
 const earlyLoss = "early lost disk"
 
 // dropPending has an operator restart some agents with --reset-genesis: those that wait for a
-// first roster that can't be committed any more, since its proposer has lost its disk and no
-// agent has committed it.
+// first roster that can't be committed any more, since its proposer has lost its disk or is of
+// another cluster now, and no agent has committed it.
 func (w *world) dropPending() {
 	for _, a := range w.agents {
 		s := a.disk.state
-		if s.Roster != nil || s.Pending == nil || !w.former[s.Pending.Proposer] || a.frozen > 0 || a.disk.damaged != nil ||
+		if s.Roster != nil || s.Pending == nil || !w.gaveUp(s.Pending) || a.frozen > 0 || a.disk.damaged != nil ||
 			slices.ContainsFunc(w.agents, func(b *agent) bool {
 				return b.disk.state.Roster != nil && b.disk.state.Roster.Cluster == s.Pending.Roster.Cluster
 			}) {
@@ -197,6 +197,12 @@ func (w *world) dropPending() {
 		a.resets = true
 		w.start(a)
 	}
+}
+
+// gaveUp reports whether the proposer of a first roster can't commit it any more.
+func (w *world) gaveUp(g *election.Genesis) bool {
+	p := w.find(g.Proposer)
+	return w.former[g.Proposer] || p != nil && p.disk.state.Roster != nil && p.disk.state.Roster.Cluster != g.Roster.Cluster
 }
 
 // resetGenesis drops the pending first roster of an agent that is started with --reset-genesis.
