@@ -309,6 +309,7 @@ func (a *agent) newServer(hub *watch.Hub) *serve.Server {
 		Preemption: a.preemption, Campaigns: a.loop,
 		Metrics: a.metrics.handler(), Logger: a.logger.With("part", "api"), Commands: commands{a.loop, a},
 		KeepDrain: a.store.SetDrained,
+		Pings:     a.membership.Ping,
 		LogLevel:  a.level.during, Debug: map[string]func() []byte{"log": a.lines.Text, "configuration": a.configuration},
 		Access: a.access, Files: a.files, Hosts: a.cfg.hosts(),
 	})

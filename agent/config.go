@@ -2,6 +2,7 @@ package agent
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -359,21 +360,24 @@ func (c Config) expected() (names []election.Name) {
 	return names
 }
 
-// configuration is what this agent runs with, for bug reports: without the arguments of hooks,
-// which may be secret. Of the cluster key it has only the file's name.
-func (a *agent) configuration() []byte {
-	c := *a.settings.Load()
-	program := func(command string) string {
-		for word := range strings.FieldsSeq(command) {
-			if !strings.Contains(word, "=") {
-				return word + " …"
-			}
+// configuration is what this agent runs with, for bug reports.
+func (a *agent) configuration() []byte { return a.settings.Load().WithoutSecrets() }
+
+// WithoutSecrets writes a configuration without what commands are given, which may be secret. Of
+// the cluster key it has only the file's name.
+func (c Config) WithoutSecrets() []byte {
+	program := func(command *string) {
+		if *command != "" {
+			*command = cmp.Or(hook.Program(*command), ":") + " …" // the shell's ":" does nothing
 		}
-		return ""
 	}
-	c.OnChange, c.Elections = program(c.OnChange), maps.Clone(c.Elections)
+	program(&c.OnChange)
+	program(&c.Check)
+	program(&c.HostCheck.Command)
+	c.Elections = maps.Clone(c.Elections)
 	for name, e := range c.Elections {
-		e.OnChange = program(e.OnChange)
+		program(&e.OnChange)
+		program(&e.Check.Command)
 		c.Elections[name] = e
 	}
 	var text bytes.Buffer

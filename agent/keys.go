@@ -58,11 +58,16 @@ func fingerprint(key []byte) string {
 
 // Keys returns the keys of this agent, the one in use first.
 func (k *keyring) Keys() []api.Key {
-	list := []api.Key{}
 	if k.path == "" {
-		return list // the agent has a random key, which nobody needs to know, or none
+		return []api.Key{} // the agent has a random key, which nobody needs to know, or none
 	}
-	for i, key := range k.gossip.Keys() {
+	return DescribeKeys(k.gossip.Keys())
+}
+
+// DescribeKeys describes keys without revealing them. The first is the one in use.
+func DescribeKeys(keys [][]byte) []api.Key {
+	list := []api.Key{}
+	for i, key := range keys {
 		list = append(list, api.Key{Fingerprint: fingerprint(key), InUse: i == 0})
 	}
 	return list

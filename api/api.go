@@ -50,8 +50,8 @@ type AgentReport struct {
 	Keys     []Key     `json:"keys"`   // the cluster keys that it accepts
 	LagMS    int64     `json:"lag_ms"` // how long its loop took to answer, rounded up
 	Reached  bool      `json:"reached"`
-	// Dials are the ports of the agent that was asked for all, as this one reaches them; only if
-	// that was asked for.
+	// Dials are the ports of the agent that was asked for all, as this one reaches them. In the
+	// report of the asked one itself, they are the others' for UDP. Only if that was asked for.
 	Dials []Dial `json:"dials,omitempty"`
 }
 

@@ -5,6 +5,7 @@ import (
 	"net"
 	"net/netip"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -82,6 +83,28 @@ func TestRoundTripsAreMeasured(t *testing.T) {
 	a.until("a round trip", func(v View) bool {
 		return slices.ContainsFunc(v.Members, func(m Member) bool { return m.RTT > 0 })
 	})
+}
+
+func TestAPingIsAnsweredOverUDP(t *testing.T) {
+	t.Parallel()
+	a := start(t, testConfig(1))
+	b := startJoined(t, 2, a)
+	to := find(t, a.sees("agent-1", "agent-2"), "agent-2")
+	for began := time.Now(); ; { // a busy machine may answer too late
+		err := a.Ping(to)
+		if err == nil {
+			break
+		}
+		if time.Since(began) > time.Minute {
+			t.Fatalf("no ping was answered within a minute: %v", err)
+		}
+	}
+	if err := b.Close(); err != nil {
+		t.Error(err)
+	}
+	if err := a.Ping(to); err == nil || !strings.Contains(err.Error(), "3 pings were not answered") {
+		t.Errorf("after its end: %v", err)
+	}
 }
 
 func TestAMemberThatLeavesHasLeft(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log"
+	"net"
 	"net/netip"
 	"sync"
 	"time"
@@ -14,6 +15,9 @@ import (
 
 	"github.com/doyen-election/doyen/internal/obituary"
 )
+
+// pings is how many messages over UDP have to be lost before Ping says so.
+const pings = 3
 
 // Membership is this agent's part in the gossip of its cluster.
 type Membership struct {
@@ -163,6 +167,17 @@ func (m *Membership) Notices() <-chan obituary.Notice { return m.wire.notices }
 
 // Addr returns the gossip address that the others get.
 func (m *Membership) Addr() netip.AddrPort { return m.wire.advertise }
+
+// Ping asks another agent for an answer over UDP, a few times, and returns why none came.
+func (m *Membership) Ping(to Member) error {
+	var err error
+	for range pings {
+		if _, err = m.list.Ping(gossipName(to.Member), net.UDPAddrFromAddrPort(to.GossipAddr)); err == nil {
+			return nil
+		}
+	}
+	return fmt.Errorf("%d pings were not answered: %w", pings, err)
+}
 
 // Update changes what this agent gossips about itself: candidacies (sorted by election)
 // and draining. Other changes are ignored. Update returns at once; gossip tells the others.

@@ -46,6 +46,21 @@ func Missing(command string) error {
 	return nil
 }
 
+// Program returns the program that a command runs first, without what it is given, which may be
+// secret. It is empty if that is not plain.
+func Program(command string) string {
+	file, err := parse(command)
+	if err != nil || len(file.Stmts) == 0 {
+		return ""
+	}
+	if call, ok := first(file.Stmts[0]).(*syntax.CallExpr); ok && len(call.Args) > 0 {
+		if program := word(call.Args[0]); literal(program) {
+			return program
+		}
+	}
+	return ""
+}
+
 // first returns the command that a statement runs first.
 func first(s *syntax.Stmt) syntax.Command {
 	for {

@@ -3,6 +3,7 @@ package serve_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"net"
 	"net/http"
 	"net/netip"
@@ -15,6 +16,7 @@ import (
 	"github.com/doyen-election/doyen/agent/serve"
 	"github.com/doyen-election/doyen/api"
 	"github.com/doyen-election/doyen/election"
+	"github.com/doyen-election/doyen/membership"
 )
 
 func withDebug(c *serve.Config) {
@@ -97,7 +99,9 @@ func TestAnAgentTriesThePortsOfTheOneThatAsks(t *testing.T) {
 	gone.Close()
 	defer l.Close()
 	o := &other{answer: election.CallAnswer{Status: 200, Body: []byte(`{"agents":[{"name":"b","reached":true}]}`)}}
+	lost := errors.New("3 pings were not answered")
 	a, server := voter(t, o, "peer-a", "peer-b")
+	server.Pings = func(membership.Member) error { return lost }
 	b := &a.picture.Load().View.Members[1]
 	b.GossipAddr, b.PeerAddr = netip.MustParseAddrPort(l.Addr().String()), netip.MustParseAddrPort(gone.Addr().String())
 	ask := func(from election.PeerID, path string) []api.Dial {
@@ -110,11 +114,11 @@ func TestAnAgentTriesThePortsOfTheOneThatAsks(t *testing.T) {
 	}
 	got := ask("peer-b", "/v1/agents?dial=back")
 	want := []api.Dial{{Port: api.DialGossipTCP, Addr: l.Addr().String()}, {Port: api.DialPeerTCP, Addr: gone.Addr().String(), Error: "connection refused"},
-		{Port: api.DialGossipUDP, Addr: l.Addr().String(), Error: "no ping has been answered yet"}}
+		{Port: api.DialGossipUDP, Addr: l.Addr().String(), Error: lost.Error()}}
 	if len(got) != 3 || got[0] != want[0] || got[1] != want[1] || got[2] != want[2] {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
-	b.RTT = time.Millisecond
+	lost = nil
 	if got := ask("peer-b", "/v1/agents?dial=back"); len(got) != 3 || got[2].Error != "" {
 		t.Errorf("after an answered ping: %+v", got)
 	}

@@ -27,13 +27,11 @@ func (s *Server) dials(ctx context.Context, to election.PeerID) []api.Dial {
 		return nil
 	}
 	m := p.View.Members[i]
-	all := []api.Dial{{Port: api.DialGossipTCP}, {Port: api.DialPeerTCP}, {Port: api.DialGossipUDP, Addr: m.GossipAddr.String()}}
-	if m.RTT == 0 {
-		all[2].Error = "no ping has been answered yet"
-	}
+	all := []api.Dial{{Port: api.DialGossipTCP}, {Port: api.DialPeerTCP}, {}}
 	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()
 	var dialling sync.WaitGroup
+	dialling.Go(func() { all[2] = s.ping(m) })
 	for i, addr := range []netip.AddrPort{m.GossipAddr, m.PeerAddr} {
 		dialling.Go(func() {
 			all[i].Addr = addr.String()
@@ -52,4 +50,28 @@ func (s *Server) dials(ctx context.Context, to election.PeerID) []api.Dial {
 	}
 	dialling.Wait()
 	return all
+}
+
+// pingAll tries the way to each other agent over UDP: the caller can dial TCP itself.
+func (s *Server) pingAll() []api.Dial {
+	others := slices.DeleteFunc(slices.Clone(s.Picture().View.Members), func(m membership.Member) bool {
+		return m.Peer == s.Self.Peer || m.Status != membership.Alive && m.Status != membership.Suspect
+	})
+	all := make([]api.Dial, len(others))
+	var pinging sync.WaitGroup
+	for i, m := range others {
+		pinging.Go(func() { all[i] = s.ping(m) })
+	}
+	pinging.Wait()
+	return all
+}
+
+func (s *Server) ping(to membership.Member) api.Dial {
+	d := api.Dial{Port: api.DialGossipUDP, Addr: to.GossipAddr.String()}
+	if s.Pings == nil {
+		d.Error = "this agent can't try it"
+	} else if err := s.Pings(to); err != nil {
+		d.Error = cause(err)
+	}
+	return d
 }

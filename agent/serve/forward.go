@@ -243,7 +243,13 @@ func (s *Server) agents(w http.ResponseWriter, r *http.Request) {
 		all[0].Dials = s.dials(r.Context(), from)
 	}
 	if !isForwarded(r) {
-		all = append(all, s.reportOthers(r.Context(), back)...)
+		var pinging sync.WaitGroup
+		if back {
+			pinging.Go(func() { all[0].Dials = s.pingAll() })
+		}
+		others := s.reportOthers(r.Context(), back)
+		pinging.Wait()
+		all = append(all, others...)
 		slices.SortFunc(all, func(a, b api.AgentReport) int { return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.ID, b.ID)) })
 	}
 	answer(w, api.Agents{Agents: all})

@@ -28,6 +28,7 @@ import (
 	"github.com/doyen-election/doyen/agent/watch"
 	"github.com/doyen-election/doyen/api"
 	"github.com/doyen-election/doyen/election"
+	"github.com/doyen-election/doyen/membership"
 )
 
 const (
@@ -88,6 +89,8 @@ type Config struct {
 	LogLevel func(level string, limit time.Duration) (then string)
 	// Debug are the parts of a bug report that only the agent has, by name, and without keys.
 	Debug map[string]func() []byte
+	// Pings asks another agent for an answer over UDP, and returns why none came; nil: that is not tried.
+	Pings func(to membership.Member) error
 	// Other makes calls at other agents; nil: every call is carried out here.
 	Other
 	// Access decides who may change what; nil: nobody may change anything.

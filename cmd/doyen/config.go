@@ -3,6 +3,8 @@ package main
 import (
 	"errors"
 	"fmt"
+	"os"
+	"slices"
 
 	"github.com/doyen-election/doyen/agent"
 )
@@ -13,6 +15,7 @@ type gathered struct {
 	config agent.Config
 	source map[string]string // by setting: "DOYEN_LEASE", "doyen.yaml:3: lease"
 	unread bool              // the file: nothing of it is in config
+	from   string            // the file, or what else was read
 }
 
 // gather puts the configuration together. A flag comes before the environment, that before
@@ -27,14 +30,47 @@ func gather(i *invocation) (gathered, error) {
 }
 
 // gatherAll is gather that goes on after a mistake.
-func gatherAll(i *invocation) (g gathered, wrong []error) {
-	g = gathered{config: agent.Default(), source: map[string]string{}}
+func gatherAll(i *invocation) (gathered, []error) {
 	path := i.String("config")
 	if path == "" {
 		path = i.getenv("DOYEN_CONFIG")
 	}
 	if path != "" || i.IsSet("config") {
-		wrong = g.readFile(path)
+		return gatherFrom(i, path, func() ([]byte, error) { return loadFile(path) })
+	}
+	return gatherFrom(i, "", nil)
+}
+
+// packaged is the configuration file of the packages.
+const packaged = "/etc/doyen/agent.yaml"
+
+// gatherHere is gatherAll for commands that examine the agent of this host. If they are given
+// nothing that describes an agent, it is the one that runs here, else the one of the packages.
+func gatherHere(i *invocation) (gathered, []error) {
+	given := i.IsSet("config") || i.getenv("DOYEN_CONFIG") != "" || slices.ContainsFunc(agent.Settings(), func(s agent.Setting) bool {
+		return s.Name != "socket" && (i.IsSet(s.Name) || i.getenv(s.Env()) != "")
+	})
+	if given {
+		return gatherAll(i)
+	}
+	ctx, cancel := i.question()
+	defer cancel()
+	c := i.client()
+	defer c.Close()
+	if text, err := c.Get(ctx, "/v1/debug/configuration"); err == nil {
+		return gatherFrom(i, "as the running agent has it", func() ([]byte, error) { return text, nil })
+	}
+	if _, err := os.Stat(packaged); err == nil {
+		return gatherFrom(i, packaged, func() ([]byte, error) { return loadFile(packaged) })
+	}
+	return gatherAll(i)
+}
+
+// gatherFrom puts the configuration together from a text, flags and the environment.
+func gatherFrom(i *invocation, from string, load func() ([]byte, error)) (g gathered, wrong []error) {
+	g = gathered{config: agent.Default(), source: map[string]string{}, from: from}
+	if load != nil {
+		wrong = g.readText(from, load)
 	}
 	if g.unread = len(wrong) > 0 && len(g.source) == 0; g.unread {
 		return g, wrong // what would follow from the defaults helps nobody

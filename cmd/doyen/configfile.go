@@ -27,11 +27,11 @@ func badFile(path string, line int, hint, format string, args ...any) error {
 	return &agent.ConfigError{Problem: where + ": " + fmt.Sprintf(format, args...), Hint: hint}
 }
 
-// readFile reads the settings of a YAML file, and returns all that is wrong with it. An unknown
+// readText reads the settings of a YAML text, and returns all that is wrong with it. An unknown
 // key, the same key twice or a value of another type is an error: an agent that does not start
 // is better than one that silently ignores a setting.
-func (g *gathered) readFile(path string) (wrong []error) {
-	text, err := loadFile(path)
+func (g *gathered) readText(path string, load func() ([]byte, error)) (wrong []error) {
+	text, err := load()
 	if err != nil {
 		return []error{err}
 	}

@@ -25,9 +25,10 @@ func doctorCommand() command {
 	return command{
 		name:  "doctor",
 		usage: "check this host and its agent, before the first start or while it runs",
-		description: "Takes the flags, the environment and the file of `doyen agent`: give the same. Checks the configuration,\n" +
-			"ports, names, the ports of the other agents in both directions, the disk, the clock, the socket, the record,\n" +
-			"the unit of systemd and the cluster key, and changes nothing.\n\n" +
+		description: "Takes the flags, the environment and the file of `doyen agent`: give the same. Without any it examines the\n" +
+			"agent that runs, else that of " + packaged + ". Checks the configuration, ports, names, the ports of the\n" +
+			"other agents in both directions, the disk, the clock, the socket, the record, the unit of systemd and the\n" +
+			"cluster key, and changes nothing.\n\n" +
 			"Exit codes: 0 all is well, 1 there are findings, 64 usage.",
 		flags: flags,
 		run:   examine,
@@ -36,32 +37,10 @@ func doctorCommand() command {
 
 // examine prints a line for each check.
 func examine(i *invocation) error {
-	found, wrong := gatherAll(i)
-	if !found.unread {
-		wrong = append(wrong, found.config.Mistakes()...)
+	all, _, err := findings(i)
+	if err != nil {
+		return err
 	}
-	var known []doctor.Mistake
-	for _, err := range wrong {
-		if _, misused := errors.AsType[*failure](err); misused {
-			return err
-		}
-		m := doctor.Mistake{Problem: err.Error()}
-		if bad, ok := errors.AsType[*agent.ConfigError](err); ok {
-			m.Flag = bad.Flag
-		}
-		if owned, ok := errors.AsType[*hook.OwnedError](err); ok {
-			m.Owner = owned.UID
-		}
-		if bad, ok := errors.AsType[*agent.ConfigError](checkedAsRoot(found.blame(err))); ok {
-			m.Problem, m.Hint = bad.Problem, bad.Hint
-		}
-		known = append(known, m)
-	}
-	all := doctor.CheckConfig(known)
-	if !found.unread {
-		all = doctor.New(found.config, known).Examine(i.Context.Context)
-	}
-	var err error
 	for _, f := range all {
 		if f.Result != doctor.OK {
 			err = silentExit{exitFailed}
@@ -75,6 +54,36 @@ func examine(i *invocation) error {
 		return fmt.Errorf("encode the findings: %w", failed)
 	}
 	return errors.Join(i.printRaw(encoded), err)
+}
+
+// findings examines this host and its agent. The doctor is nil if the configuration can't be read.
+func findings(i *invocation) ([]doctor.Finding, *doctor.Doctor, error) {
+	found, wrong := gatherHere(i)
+	if !found.unread {
+		wrong = append(wrong, found.config.Mistakes()...)
+	}
+	var known []doctor.Mistake
+	for _, err := range wrong {
+		if _, misused := errors.AsType[*failure](err); misused {
+			return nil, nil, err
+		}
+		m := doctor.Mistake{Problem: err.Error()}
+		if bad, ok := errors.AsType[*agent.ConfigError](err); ok {
+			m.Flag = bad.Flag
+		}
+		if owned, ok := errors.AsType[*hook.OwnedError](err); ok {
+			m.Owner = owned.UID
+		}
+		if bad, ok := errors.AsType[*agent.ConfigError](checkedAsRoot(found.blame(err))); ok {
+			m.Problem, m.Hint = bad.Problem, bad.Hint
+		}
+		known = append(known, m)
+	}
+	if found.unread {
+		return doctor.CheckConfig(known), nil, nil
+	}
+	d := doctor.New(found.config, known, found.from)
+	return d.Examine(i.Context.Context), d, nil
 }
 
 // findingLines writes "result check what: why; do".
@@ -99,10 +108,12 @@ func debugCommand() command {
 		name:  "debug",
 		usage: "collect what a bug report needs in one file",
 		description: "Writes a tar.gz (mode 0600) with status, members, elections, voters, history, metrics, configuration,\n" +
-			"goroutines, a CPU profile, the newest 1,000 lines of the log, and what the kernel shows of the process.\n" +
+			"goroutines, a CPU profile, the newest 1,000 lines of the log, what `doyen doctor` finds, and what the kernel\n" +
+			"shows of the process. If the agent does not answer: what this host has of these.\n" +
 			"No key is in it, and no argument of a hook. It names hosts, users and addresses: read it before you send it.\n\n" +
-			"Exit codes: 0 done, 1 a part is missing, 3 the agent can't be reached.",
+			"Exit codes: 0 done, 1 a part is missing.",
 		flags: []cli.Flag{
+			&cli.StringFlag{Name: "config", Usage: "YAML `FILE` of the agent, if it does not answer [$DOYEN_CONFIG]", DefaultText: packaged},
 			&cli.StringFlag{Name: "out", Usage: "write to a new `FILE`", DefaultText: "doyen-debug-TIME.tar.gz here"},
 			&cli.StringFlag{Name: "cpu-profile", Usage: "`TIME` of the CPU profile, 1s to 30s", Value: "5s"},
 		},
@@ -122,19 +133,25 @@ func debugBundle(i *invocation) error {
 		}
 		path = "doyen-debug-" + time.Now().UTC().Format("20060102T150405Z") + ".tar.gz"
 	}
-	c := i.client()
-	defer c.Close()
-	b := doctor.Bundle{Version: versionText(), Profile: profile, Root: "/"}
-	var file bytes.Buffer // a few hundred KiB; so nothing is left behind if the agent can't be reached
-	if err := b.Write(i.Context.Context, c, &file); err != nil {
+	found, d, err := findings(i)
+	if err != nil {
+		return err
+	}
+	b := doctor.Bundle{Version: versionText(), Profile: profile, Findings: found}
+	var file bytes.Buffer // a few hundred KiB
+	if err := b.Write(i.Context.Context, d, &file); err != nil {
 		return fmt.Errorf("collect a bug report: %w", err)
 	}
 	if err := newFile(path, file.Bytes(), "write the bug report", "choose another name with --out"); err != nil {
 		return err
 	}
 	failed := error(nil)
+	if b.Away != "" {
+		failed = silentExit{exitFailed}
+		fmt.Fprintf(i.stderr, "doyen: the agent does not answer, so only what this host has of it is there: %s\n", printable(b.Away))
+	}
 	for _, m := range b.Missing {
-		if !strings.HasPrefix(m.Part, "proc/") { // not every kernel has every file, nor may every user read it
+		if m.Needed && m.Why != b.Away {
 			failed = silentExit{exitFailed}
 			fmt.Fprintf(i.stderr, "doyen: %s is missing: %s\n", m.Part, printable(m.Why))
 		}

@@ -147,7 +147,7 @@ func FuzzConfigFile(f *testing.F) {
 			t.Fatal(err)
 		}
 		g := gathered{config: agent.Default(), source: map[string]string{}}
-		for _, err := range g.readFile(path) {
+		for _, err := range g.readText(path, func() ([]byte, error) { return loadFile(path) }) {
 			if _, ok := errors.AsType[*agent.ConfigError](err); !ok {
 				t.Fatalf("not a configuration error: %v", err)
 			}

@@ -5,20 +5,24 @@ import (
 	"compress/gzip"
 	"context"
 	"encoding/json"
-	"fmt"
+	"errors"
 	"io"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strconv"
+	"strings"
 	"time"
 
+	"github.com/doyen-election/doyen/agent"
 	"github.com/doyen-election/doyen/api"
 	"github.com/doyen-election/doyen/client"
 )
 
-// maxProc bounds what is read of a file below /proc.
-const maxProc = 1 << 20
+const (
+	maxFile     = 1 << 20 // of a file that is read, its end
+	partTimeout = 10 * time.Second
+)
 
 // calls are the parts of a bundle that the agent answers, by the names of their files.
 var calls = []struct{ file, path string }{
@@ -38,7 +42,7 @@ var calls = []struct{ file, path string }{
 // procFiles are what the kernel shows of the agent's process (below /proc/PID) and of its host.
 // The environment and the command line are not among them: they may hold secrets.
 var procFiles = struct{ process, host []string }{
-	process: []string{"status", "limits", "cgroup", "io", "schedstat", "smaps_rollup", "net/snmp", "net/sockstat"},
+	process: []string{"status", "limits", "wchan", "cgroup", "io", "schedstat", "smaps_rollup", "net/snmp", "net/sockstat"},
 	host:    []string{"loadavg", "meminfo", "version", "pressure/cpu", "pressure/io", "pressure/memory", "sys/kernel/random/boot_id"},
 }
 
@@ -47,66 +51,70 @@ var keyShaped = regexp.MustCompile(`[A-Za-z0-9+/]{43}=`)
 
 // Missing is a part that a bundle does not have, and why.
 type Missing struct {
-	Part string `json:"part"`
-	Why  string `json:"why"`
+	Part   string `json:"part"`
+	Why    string `json:"why"`
+	Needed bool   `json:"needed"` // false: not every host has it, nor may every user read it
 }
 
 // Bundle is a bug report about one agent.
 type Bundle struct {
-	Version string        // of this program
-	Profile time.Duration // of the CPU, in seconds
-	Root    string        // of the file system
+	Version  string        // of this program
+	Profile  time.Duration // of the CPU, in seconds
+	Findings []Finding     // of the doctor
 
-	Agent   string    `json:"agent"` // its name
-	Parts   []string  `json:"parts"`
-	Missing []Missing `json:"missing"`
+	Agent   string    // its name
+	Away    string    // why the agent does not answer; empty: it does
+	Parts   []string  // the files
+	Missing []Missing // the others
 
 	archive *tar.Writer
 	folder  string
 	now     time.Time
 }
 
-// Write writes the bundle as a tar.gz. If the agent can't be reached at all, it writes nothing and
-// returns an *client.UnreachableError; a part that fails is Missing.
-func (b *Bundle) Write(ctx context.Context, c *client.Client, to io.Writer) error {
-	text, err := get(ctx, c, calls[0].path, askTimeout)
-	if err != nil {
-		return err
+// Write writes what is known of a doctor's patient as a tar.gz. A part that fails is Missing.
+func (b *Bundle) Write(ctx context.Context, d *Doctor, to io.Writer) error {
+	if d == nil { // the configuration can't be read
+		d = New(agent.Default(), nil, "")
+	}
+	c := client.New(d.config.Socket)
+	defer c.Close()
+	text, err := get(ctx, c, calls[0].path, partTimeout)
+	if away, is := errors.AsType[*client.UnreachableError](err); is {
+		b.Away = away.Reason
 	}
 	var own api.Agent
-	if err := json.Unmarshal(text, &own); err != nil {
-		return fmt.Errorf("decode the answer to %s: %w", calls[0].path, err)
+	if json.Unmarshal(text, &own) != nil || own.PID <= 0 {
+		own.Name, own.PID = d.config.Name, d.holder()
 	}
-	b.now = time.Now()
+	b.now = time.Now().Truncate(time.Second)
 	b.Agent, b.folder = own.Name, "doyen-debug-"+own.Name+"-"+b.now.UTC().Format("20060102T150405Z")
 	squeezed := gzip.NewWriter(to)
 	b.archive = tar.NewWriter(squeezed)
-	if err := b.add("version.txt", []byte(b.Version+"\n"), nil); err != nil {
-		return err
+	findings, _ := json.Marshal(b.Findings) // always possible
+	b.add("version.txt", []byte(b.Version+"\n"), nil)
+	b.add("doctor.json", findings, nil)
+	b.add(calls[0].file, text, err)
+	for _, call := range calls[1:] {
+		b.ask(ctx, c, call.file, call.path, 0)
 	}
-	for _, call := range calls {
-		text, err := get(ctx, c, call.path, askTimeout)
-		if err := b.add(call.file, text, err); err != nil {
-			return err
-		}
-	}
-	text, err = get(ctx, c, "/v1/debug/profile?seconds="+strconv.Itoa(int(b.Profile/time.Second)), b.Profile+askTimeout)
-	if err := b.add("cpu.pprof", text, err); err != nil {
-		return err
-	}
-	if err := b.addProc(own.PID); err != nil {
-		return err
-	}
+	b.ask(ctx, c, "cpu.pprof", "/v1/debug/profile?seconds="+strconv.Itoa(int(b.Profile/time.Second)), b.Profile)
+	b.addHost(ctx, d, own.PID)
 	if len(b.Missing) > 0 {
-		list, _ := json.Marshal(b.Missing) // always possible
-		if err := b.add("missing.json", list, nil); err != nil {
-			return err
-		}
+		list, _ := json.Marshal(b.Missing)
+		b.add("missing.json", list, nil)
 	}
-	if err := b.archive.Close(); err != nil {
-		return err
+	return errors.Join(b.archive.Close(), squeezed.Close())
+}
+
+// ask adds what the agent answers, unless it has not answered before.
+func (b *Bundle) ask(ctx context.Context, c *client.Client, file, path string, longer time.Duration) {
+	if b.Away != "" {
+		b.add(file, nil, errors.New(b.Away))
+		return
 	}
-	return squeezed.Close()
+	text, err := get(ctx, c, path, partTimeout+longer)
+	b.add(file, text, err)
 }
 
 func get(ctx context.Context, c *client.Client, path string, limit time.Duration) ([]byte, error) {
@@ -115,49 +123,86 @@ func get(ctx context.Context, c *client.Client, path string, limit time.Duration
 	return c.Get(ctx, path)
 }
 
-// addProc adds what the kernel shows. Not every kernel has every file.
-func (b *Bundle) addProc(pid int) error {
+// addHost adds what this host has of an agent. Its configuration and history are from files only
+// if it does not answer.
+func (b *Bundle) addHost(ctx context.Context, d *Doctor, pid int) {
+	if b.Away != "" {
+		b.add("configuration-on-disk.yaml", d.config.WithoutSecrets(), nil)
+		text, err := readSome(filepath.Join(d.config.DataDir, "history"))
+		b.offer("history-on-disk.jsonl", text, err)
+	}
+	text, err := d.journal(ctx, d.unit())
+	b.offer("journal.txt", text, err)
 	for _, from := range []struct {
 		folder string
 		files  []string
 	}{{strconv.Itoa(pid), procFiles.process}, {"", procFiles.host}} {
+		if from.folder == "0" {
+			continue // no process
+		}
 		for _, name := range from.files {
-			text, err := readSome(filepath.Join(b.Root, "proc", from.folder, name))
-			if err != nil {
-				b.Missing = append(b.Missing, Missing{"proc/" + name, err.Error()})
-				continue
-			}
-			if err := b.add("proc/"+name, text, nil); err != nil {
-				return err
-			}
+			text, err := readSome(filepath.Join(d.root, "proc", from.folder, name))
+			b.offer("proc/"+name, text, err)
 		}
 	}
-	return nil
 }
 
+// holder is the process that holds the data directory; 0: none does, or this user may not see it.
+func (d *Doctor) holder() int {
+	lock, _ := filepath.EvalSymlinks(filepath.Join(d.config.DataDir, "lock"))
+	text, _ := os.ReadFile(lock)
+	word, _, _ := strings.Cut(string(text), " ")
+	pid, err := strconv.Atoi(word)
+	open, _ := filepath.Glob(filepath.Join(d.root, "proc", word, "fd", "*"))
+	for _, fd := range open {
+		if to, _ := os.Readlink(fd); to == lock && err == nil {
+			return pid
+		}
+	}
+	return 0
+}
+
+// readSome reads the end of a file, up to maxFile.
 func readSome(path string) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	return io.ReadAll(io.LimitReader(f, maxProc))
+	if info, err := f.Stat(); err == nil && info.Size() > maxFile {
+		_, _ = f.Seek(-maxFile, io.SeekEnd)
+	}
+	return io.ReadAll(io.LimitReader(f, maxFile))
 }
 
 // add adds a part, or why it is missing. Anything in a text that could be a key is replaced:
 // there should be none, but the log also has lines of hooks and of other hosts.
-func (b *Bundle) add(name string, text []byte, missing error) error {
-	if missing != nil {
-		b.Missing = append(b.Missing, Missing{name, missing.Error()})
-		return nil
+func (b *Bundle) add(name string, text []byte, missing error) {
+	if missing == nil {
+		missing = b.put(name, text)
 	}
+	if missing != nil {
+		b.Missing = append(b.Missing, Missing{name, missing.Error(), true})
+	}
+}
+
+// offer is add for what not every host has.
+func (b *Bundle) offer(name string, text []byte, missing error) {
+	if b.add(name, text, missing); missing != nil {
+		b.Missing[len(b.Missing)-1].Needed = false
+	}
+}
+
+func (b *Bundle) put(name string, text []byte) error {
 	if filepath.Ext(name) != ".pprof" {
 		text = keyShaped.ReplaceAll(text, []byte("(removed)"))
 	}
-	b.Parts = append(b.Parts, name)
 	if err := b.archive.WriteHeader(&tar.Header{Name: b.folder + "/" + name, Mode: 0o600, Size: int64(len(text)), ModTime: b.now}); err != nil {
 		return err
 	}
-	_, err := b.archive.Write(text)
-	return err
+	if _, err := b.archive.Write(text); err != nil {
+		return err
+	}
+	b.Parts = append(b.Parts, name)
+	return nil
 }

@@ -11,11 +11,14 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/doyen-election/doyen/agent"
+	"github.com/doyen-election/doyen/agent/health"
 	"github.com/doyen-election/doyen/client"
 )
 
@@ -43,8 +46,9 @@ func TestABundleHasNoKeyAndNoSecretInIt(t *testing.T) {
 	c := agent.Default()
 	c.Name, c.DataDir, c.Socket, c.LogLevel = "a", filepath.Join(dir, "data"), filepath.Join(dir, "s"), "debug"
 	c.GossipPort, c.PeerPort, c.KeyFile = 0, 0, filepath.Join(dir, "key")
-	c.OnChange = "TOKEN=hidden1 false --password hidden2 " + text // it fails, and the log has a line of it
-	c.Elections = map[string]agent.ElectionConfig{"payments": {OnChange: "true hidden3"}}
+	c.OnChange = "TOKEN='hidden1 hidden4' false --password hidden2 " + text // it fails, and the log has a line of it
+	c.Elections = map[string]agent.ElectionConfig{"payments": {OnChange: "true hidden3", Check: health.Check{Command: "true hidden5"}}}
+	c.HostCheck.Command = "true hidden6"
 	if err := os.WriteFile(c.KeyFile, []byte(text+"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -55,26 +59,34 @@ func TestABundleHasNoKeyAndNoSecretInIt(t *testing.T) {
 	case <-stderr.seen:
 	case err := <-ended:
 		t.Fatal(err)
-	case <-time.After(20 * time.Second):
-		t.Fatal("the agent does not get ready")
+	case <-time.After(time.Minute):
+		t.Fatal("the agent was not ready within a minute")
 	}
 	asks := client.New(c.Socket)
 	if _, err := asks.SetLogLevel(ctx, "debug", time.Minute); err != nil {
 		t.Error(err)
 	}
-	b := Bundle{Version: "1", Profile: time.Second, Root: "/"}
-	var file bytes.Buffer
-	if err := b.Write(ctx, asks, &file); err != nil {
-		t.Error(err)
-	}
 	asks.Close()
+	collect := func() (Bundle, map[string][]byte) {
+		b, file := Bundle{Version: "1", Profile: time.Second, Findings: []Finding{ok("x", "fine")}}, bytes.Buffer{}
+		d := New(c, nil, "")
+		d.journal = func(context.Context, string) ([]byte, error) { return []byte("the key is " + text + ".\n"), nil }
+		if err := b.Write(context.Background(), d, &file); err != nil {
+			t.Error(err)
+		}
+		return b, unpack(t, file.Bytes())
+	}
+	b, parts := collect()
+	if pid := New(c, nil, "").holder(); pid != os.Getpid() && runtime.GOOS == "linux" {
+		t.Errorf("process %d holds the data directory, want %d", pid, os.Getpid())
+	}
 	identity, err := os.ReadFile(filepath.Join(c.DataDir, "identity.key"))
 	cancel()
 	if err := errors.Join(err, <-ended); err != nil {
 		t.Fatal(err)
 	}
-	parts := unpack(t, file.Bytes())
-	for _, name := range []string{"version.txt", "status.json", "agents.json", "members.json", "elections.json", "voters.json", "history.json", "metrics.txt", "configuration.yaml", "log.txt", "goroutines.txt", "cpu.pprof", "proc/loadavg"} {
+	away, kept := collect()
+	for _, name := range []string{"version.txt", "doctor.json", "journal.txt", "status.json", "agents.json", "members.json", "elections.json", "voters.json", "history.json", "metrics.txt", "configuration.yaml", "log.txt", "goroutines.txt", "cpu.pprof", "proc/loadavg"} {
 		if len(parts[name]) == 0 && !(strings.HasPrefix(name, "proc/") && len(b.Missing) > 0) {
 			t.Errorf("%s is missing or empty: %+v", name, b.Missing)
 		}
@@ -82,6 +94,25 @@ func TestABundleHasNoKeyAndNoSecretInIt(t *testing.T) {
 	if !bytes.Contains(parts["configuration.yaml"], []byte("on-change: \"false …\"")) || !bytes.Contains(parts["log.txt"], []byte("level=INFO")) {
 		t.Errorf("%s\n%s", parts["configuration.yaml"], parts["log.txt"])
 	}
+	if b.Away != "" || b.Agent != "a" || !bytes.Contains(parts["doctor.json"], []byte("fine")) {
+		t.Errorf("%+v", b)
+	}
+	for _, name := range []string{"version.txt", "doctor.json", "journal.txt", "configuration-on-disk.yaml", "history-on-disk.jsonl", "missing.json"} {
+		if len(kept[name]) == 0 {
+			t.Errorf("after the agent's end %s is missing or empty: %+v", name, away.Missing)
+		}
+	}
+	if !strings.Contains(away.Away, "there is no socket") || !slices.Contains(away.Missing, Missing{"cpu.pprof", away.Away, true}) || away.Agent != "a" {
+		t.Errorf("after the agent's end: %+v", away)
+	}
+	secrets := []string{text, string(key), hex.EncodeToString(key), string(identity), base64.StdEncoding.EncodeToString(identity), hex.EncodeToString(identity), "hidden1", "hidden2", "hidden3", "hidden4", "hidden5", "hidden6"}
+	refuse(t, parts, secrets)
+	refuse(t, kept, secrets)
+}
+
+// refuse reports each secret that is in a file.
+func refuse(t *testing.T, parts map[string][]byte, secrets []string) {
+	t.Helper()
 	for name, part := range parts {
 		if name == "cpu.pprof" {
 			plain, err := gzip.NewReader(bytes.NewReader(part))
@@ -92,7 +123,7 @@ func TestABundleHasNoKeyAndNoSecretInIt(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		for _, secret := range []string{text, string(key), hex.EncodeToString(key), string(identity), base64.StdEncoding.EncodeToString(identity), hex.EncodeToString(identity), "hidden1", "hidden2", "hidden3"} {
+		for _, secret := range secrets {
 			if bytes.Contains(part, []byte(secret)) {
 				t.Errorf("%s has %q in it", name, secret)
 			}
@@ -129,9 +160,7 @@ func TestWhatLooksLikeAKeyIsRemoved(t *testing.T) {
 	squeezed := gzip.NewWriter(&file)
 	b := Bundle{archive: tar.NewWriter(squeezed), folder: "f"}
 	key := base64.StdEncoding.EncodeToString(bytes.Repeat([]byte{0xfb}, 32))
-	if err := b.add("log.txt", []byte("the key is "+key+"\n12D3KooWB7gL\n"), nil); err != nil {
-		t.Fatal(err)
-	}
+	b.add("log.txt", []byte("the key is "+key+"\n12D3KooWB7gL\n"), nil)
 	if err := errors.Join(b.archive.Close(), squeezed.Close()); err != nil {
 		t.Fatal(err)
 	}

@@ -59,24 +59,27 @@ type Doctor struct {
 	config   agent.Config
 	resolved bool // else the configuration has a mistake that keeps it from being complete
 	mistakes []Mistake
+	from     string // "as the running agent has it"; empty: from flags
 	client   *client.Client
 
 	// What the running agent answers; zero: none runs.
 	own     api.Agent
+	silent  bool // one is there, but does not answer
 	members []api.Member
 	agents  []api.AgentReport
 
 	root    string // of the file system
 	show    func(ctx context.Context, unit string) (string, error)
+	journal func(ctx context.Context, unit string) ([]byte, error)
 	resolve func(ctx context.Context, host string) ([]netip.Addr, error)
 	tick    func() time.Duration // a stopwatch
 }
 
-// New returns a doctor of the agent that runs, or is to run, with the configuration, whose
-// mistakes are known already.
-func New(c agent.Config, mistakes []Mistake) *Doctor {
+// New returns a doctor of the agent that runs, or is to run, with the configuration. Its mistakes,
+// and where it is from, are known already.
+func New(c agent.Config, mistakes []Mistake, from string) *Doctor {
 	began := time.Now()
-	d := &Doctor{mistakes: mistakes, root: "/", show: systemctl, tick: func() time.Duration { return time.Since(began) },
+	d := &Doctor{mistakes: mistakes, from: from, root: "/", show: systemctl, journal: journal, tick: func() time.Duration { return time.Since(began) },
 		resolve: func(ctx context.Context, host string) ([]netip.Addr, error) {
 			return net.DefaultResolver.LookupNetIP(ctx, "ip", host)
 		}}
@@ -89,8 +92,19 @@ func New(c agent.Config, mistakes []Mistake) *Doctor {
 
 func systemctl(ctx context.Context, unit string) (string, error) {
 	out, err := exec.CommandContext(ctx, "systemctl", "show", unit,
-		"--property=LoadState,KillMode,Restart,RuntimeDirectory,RuntimeDirectoryPreserve").Output()
+		"--property=LoadState,KillMode,Restart,RuntimeDirectory,RuntimeDirectoryPreserve,UnitFileState").Output()
 	return string(out), err
+}
+
+// journal returns the newest lines of a unit's log, for an agent that can't give them itself.
+func journal(ctx context.Context, unit string) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	text, err := exec.CommandContext(ctx, "journalctl", "--unit="+unit, "--lines=1000", "--no-pager", "--quiet", "--output=short-iso-precise").Output()
+	if err == nil && len(text) == 0 {
+		err = errors.New("the journal has no line of " + unit)
+	}
+	return text, err
 }
 
 // Examine makes all checks.
@@ -102,7 +116,7 @@ func (d *Doctor) Examine(ctx context.Context) []Finding {
 	}
 	all := CheckConfig(d.mistakes)
 	if len(all) == 0 {
-		all = append(all, ok("configuration", "agent %s of cluster %s, heartbeat %s, lease %s", d.config.Name, d.config.Cluster, d.config.Heartbeat, d.config.Lease))
+		all = append(all, ok("configuration", "%s", strings.TrimSuffix(fmt.Sprintf("agent %s of cluster %s, heartbeat %s, lease %s, %s", d.config.Name, d.config.Cluster, d.config.Heartbeat, d.config.Lease, d.from), ", ")))
 	}
 	all = append(all, running...)
 	for _, check := range []func(context.Context) []Finding{d.checkPorts, d.checkNames, d.checkPeers, d.checkDisk, d.checkClock, d.checkSocket, d.checkRecord, d.checkUnit, d.checkKey} {
@@ -159,6 +173,7 @@ func (d *Doctor) checkAgent(ctx context.Context) []Finding {
 	if away, is := errors.AsType[*client.UnreachableError](err); is && (strings.HasPrefix(away.Reason, "there is no socket") || strings.HasPrefix(away.Reason, "no agent listens")) {
 		return []Finding{ok(check, "none runs with this socket: this is before a start (%s)", away.Reason)}
 	} else if is {
+		d.silent = true
 		return []Finding{{check, Error, "the agent of this host can't be asked", away.Reason, away.Hint}}
 	}
 	if err != nil {
@@ -202,6 +217,8 @@ func (d *Doctor) checkPorts(context.Context) []Finding {
 			all = append(all, ok("ports", "--%s %s %s: any free port", p.Flag, p.Network, p.Address))
 		case err == nil:
 			all = append(all, ok("ports", "--%s %s %s is free", p.Flag, p.Network, p.Address))
+		case d.silent && agent.InUse(err):
+			all = append(all, ok("ports", "--%s %s %s is in use, most probably by the agent that does not answer", p.Flag, p.Network, p.Address))
 		case ours:
 			all = append(all, ok("ports", "--%s %s %s is in use by the agent of this host", p.Flag, p.Network, p.Address))
 		default:
@@ -218,31 +235,42 @@ func portOf(address string) string {
 
 // checkNames looks up the host of each --join.
 func (d *Doctor) checkNames(ctx context.Context) []Finding {
-	var all []Finding
-	for _, j := range d.config.Join {
-		host := hostOf(j)
-		if _, err := netip.ParseAddr(host); err == nil {
-			continue
-		}
-		ctx, cancel := context.WithTimeout(ctx, nameTimeout)
-		began := d.tick()
-		found, err := d.resolve(ctx, host)
-		took := d.tick() - began
-		cancel()
-		switch {
-		case err != nil || len(found) == 0:
-			why := "it has no address"
-			if err != nil {
-				why = err.Error()
-			}
-			all = append(all, Finding{"names", Error, "--join " + j + " can't be resolved", why, "correct the name, /etc/hosts or the name service, or give an IP address"})
-		case took > nameTimeout/3:
-			all = append(all, Finding{"names", Warning, "--join " + j + " takes long to resolve", "it took " + took.Round(time.Millisecond).String(), "check the name servers, or give an IP address"})
-		default:
-			all = append(all, ok("names", "--join %s is %s", j, found[0]))
-		}
+	all := each(d.config.Join, func(join string) []Finding { return d.checkName(ctx, join) })
+	if len(all) == 0 {
+		all = append(all, ok("names", "no --join needs the name service"))
 	}
 	return all
+}
+
+func (d *Doctor) checkName(ctx context.Context, join string) []Finding {
+	host := hostOf(join)
+	if _, err := netip.ParseAddr(host); err == nil {
+		return nil
+	}
+	began := d.tick()
+	found, err := d.lookUp(ctx, host)
+	took := d.tick() - began
+	switch {
+	case err != nil:
+		return []Finding{{"names", Error, "--join " + join + " can't be resolved", err.Error(), "correct the name, /etc/hosts or the name service, or give an IP address"}}
+	case took > nameTimeout/3:
+		return []Finding{{"names", Warning, "--join " + join + " takes long to resolve", "it took " + took.Round(time.Millisecond).String(), "check the name servers, or give an IP address"}}
+	}
+	return []Finding{ok("names", "--join %s is %s", join, found[0])}
+}
+
+// lookUp returns the addresses of a host, at least one.
+func (d *Doctor) lookUp(ctx context.Context, host string) ([]netip.Addr, error) {
+	if addr, err := netip.ParseAddr(host); err == nil {
+		return []netip.Addr{addr}, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, nameTimeout)
+	defer cancel()
+	found, err := d.resolve(ctx, host)
+	if err == nil && len(found) == 0 {
+		err = errors.New("it has no address")
+	}
+	return found, err
 }
 
 // hostOf returns the host of HOST[:PORT].

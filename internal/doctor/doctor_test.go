@@ -30,7 +30,7 @@ func patient(t *testing.T, change ...func(*agent.Config)) *Doctor {
 	for _, f := range change {
 		f(&c)
 	}
-	d := New(c, nil)
+	d := New(c, nil, "")
 	d.root = dir
 	d.show = func(context.Context, string) (string, error) { return "", errors.New("no systemd") }
 	d.resolve = func(context.Context, string) ([]netip.Addr, error) { return nil, errors.New("no name service") }
@@ -89,7 +89,9 @@ func TestAPortInUseIsTheAgentsOrAMistake(t *testing.T) {
 		t.Errorf("free ports: %+v", found)
 	}
 	expect(t, found[2:], Error, "is in use")
-	d.own.ID = "A"
+	d.silent = true
+	expect(t, d.checkPorts(t.Context())[2:], OK, "agent that does not answer")
+	d.silent, d.own.ID = false, "A"
 	d.members = []api.Member{{ID: "B", PeerAddr: l.Addr().String()}}
 	expect(t, d.checkPorts(t.Context())[2:], Error, "is in use")
 	d.members = append(d.members, api.Member{ID: "A", PeerAddr: l.Addr().String()})
@@ -108,6 +110,7 @@ func TestTheNamesOfOtherAgentsAreLookedUp(t *testing.T) {
 		return []netip.Addr{netip.MustParseAddr("192.0.2.1")}, nil
 	}
 	expect(t, d.checkNames(t.Context()), OK, "192.0.2.1")
+	expect(t, patient(t).checkNames(t.Context()), OK, "no --join needs the name service")
 	took = time.Second
 	expect(t, d.checkNames(t.Context()), Warning, "it took 2s")
 	d.resolve = func(context.Context, string) ([]netip.Addr, error) { return nil, nil }
@@ -125,26 +128,32 @@ func TestBeforeTheStartTheAgentsToJoinAreDialled(t *testing.T) {
 	expect(t, d.checkPeers(t.Context()), OK, "answers at TCP port")
 	d.config.Join = []string{closed(t)}
 	expect(t, d.checkPeers(t.Context()), Warning, "connection refused")
+	d.own.ID = "A" // it runs, but has joined nobody
+	expect(t, d.checkPeers(t.Context()), Warning, "connection refused")
+	d.config.Join = []string{"not resolved", net.JoinHostPort("127.0.0.1", "0")} // the second one is this agent
+	expect(t, d.checkPeers(t.Context()), OK, "heard of no other one")
 }
 
 func TestEachPortToAnotherAgentIsCheckedInBothDirections(t *testing.T) {
 	there := listen(t).Addr().String()
 	d := patient(t)
-	d.own = api.Agent{ID: "A", UptimeMS: time.Hour.Milliseconds()}
-	expect(t, d.checkPeers(t.Context()), OK, "no other agent")
-	good := api.Member{Name: "b", ID: "B", GossipAddr: there, PeerAddr: there, Status: api.StatusAlive, Connected: true, RTTMS: 1, JoinedAt: time.Now().Add(-time.Hour)}
+	d.own.ID = "A"
+	expect(t, d.checkPeers(t.Context()), OK, "heard of no other one")
+	good := api.Member{Name: "b", ID: "B", GossipAddr: there, PeerAddr: there, Status: api.StatusAlive, Connected: true}
 	reaches := []api.Dial{{Port: api.DialGossipTCP}, {Port: api.DialPeerTCP}, {Port: api.DialGossipUDP}}
+	own := []api.Dial{{Port: api.DialGossipUDP, Addr: there}}
 	check := func(result, text string, change func(m *api.Member, back *api.AgentReport)) {
 		t.Helper()
 		m, back := good, api.AgentReport{ID: "B", Reached: true, Dials: slices.Clone(reaches)}
 		change(&m, &back)
-		d.members, d.agents = []api.Member{{ID: "A"}, m}, []api.AgentReport{back}
+		d.members, d.agents = []api.Member{{ID: "A"}, m}, []api.AgentReport{{ID: "A", Dials: own}, back}
 		expect(t, d.checkPeers(t.Context()), result, text)
 	}
+	d.config.Join = []string{there} // it has joined that one
 	check(OK, "from here, and back", func(*api.Member, *api.AgentReport) {})
+	d.config.Join = nil
 	check(Error, "this host does not reach b at gossip-tcp", func(m *api.Member, _ *api.AgentReport) { m.GossipAddr = closed(t) })
 	check(Error, "this host does not reach b at peer-tcp", func(m *api.Member, _ *api.AgentReport) { m.PeerAddr = closed(t) })
-	check(Warning, "this host does not reach b at gossip-udp", func(m *api.Member, _ *api.AgentReport) { m.RTTMS = 0 })
 	check(Error, "no connection to b", func(m *api.Member, _ *api.AgentReport) { m.Connected = false })
 	check(Warning, "b is dead", func(m *api.Member, _ *api.AgentReport) { m.Status = api.StatusDead })
 	check(Warning, "b could not be asked", func(_ *api.Member, back *api.AgentReport) { back.Reached = false })
@@ -152,8 +161,8 @@ func TestEachPortToAnotherAgentIsCheckedInBothDirections(t *testing.T) {
 	check(Error, "b does not reach this host at gossip-tcp", func(_ *api.Member, back *api.AgentReport) { back.Dials[0].Error = "no answer" })
 	check(Error, "b does not reach this host at peer-tcp", func(_ *api.Member, back *api.AgentReport) { back.Dials[1].Error = "no answer" })
 	check(Warning, "b does not reach this host at gossip-udp", func(_ *api.Member, back *api.AgentReport) { back.Dials[2].Error = "no ping" })
-	d.own.UptimeMS = 1000 // too early to miss a ping
-	check(OK, "from here, and back", func(m *api.Member, back *api.AgentReport) { m.RTTMS, back.Dials[2].Error = 0, "no ping" })
+	own[0].Error = "3 pings were not answered"
+	check(Warning, "this host does not reach b at gossip-udp", func(*api.Member, *api.AgentReport) {})
 }
 
 func TestTheDiskIsMeasuredByWrites(t *testing.T) {
@@ -195,6 +204,13 @@ func TestTheRightsOfTheSocketAreChecked(t *testing.T) {
 	d := patient(t)
 	path := d.config.Socket
 	expect(t, d.checkSocket(t.Context()), OK, "is to be made")
+	if os.Geteuid() != 0 {
+		d.config.Socket = "/none/s"
+		expect(t, d.checkSocket(t.Context()), Warning, "can't be made")
+		d.config.Socket = "/none"
+		expect(t, d.checkSocket(t.Context()), Error, "can't be made")
+		d.config.Socket = path
+	}
 	l, err := net.Listen("unix", path)
 	if err != nil {
 		t.Skip(err) // the directory of this test has a name that is too long
@@ -233,6 +249,8 @@ func TestTheUnitIsChecked(t *testing.T) {
 	expect(t, d.checkUnit(t.Context()), OK, "doyen.service: KillMode=mixed")
 	is("KillMode=mixed", "Restart=on-failure", "RuntimeDirectory=doyen", "RuntimeDirectoryPreserve=no")
 	expect(t, d.checkUnit(t.Context()), Warning, "RuntimeDirectoryPreserve=no")
+	is("KillMode=mixed", "Restart=on-failure", "UnitFileState=disabled")
+	expect(t, d.checkUnit(t.Context()), Warning, "nothing starts the agent when this host boots")
 	is("KillMode=control-group", "Restart=always", "RuntimeDirectoryPreserve=no")
 	expect(t, d.checkUnit(t.Context()), Warning, "KillMode=control-group")
 	is("KillMode=mixed", "Restart=no", "RuntimeDirectoryPreserve=no")
@@ -256,6 +274,13 @@ func TestOnlyTheAgentMayReadItsKey(t *testing.T) {
 		t.Fatal(err)
 	}
 	expect(t, d.checkKey(t.Context()), Error, "can be read by others")
+	if err := os.Chmod(d.config.KeyFile, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	d.own.ID, d.agents = "A", []api.AgentReport{{Name: "a", ID: "A", Keys: agent.DescribeKeys([][]byte{make([]byte, 32)})}}
+	expect(t, d.checkKey(t.Context()), OK, "has 1")
+	d.agents[0].Keys = agent.DescribeKeys([][]byte{[]byte("another one")})
+	expect(t, d.checkKey(t.Context()), Warning, "uses other keys")
 	d.mistakes = []Mistake{{Flag: "key-file", Problem: "agent.yaml:3: wrong", Hint: "correct it"}}
 	expect(t, d.checkKey(t.Context()), Error, "agent.yaml:3: wrong")
 }

@@ -13,6 +13,8 @@ import (
 	"syscall"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/doyen-election/doyen/agent"
 	"github.com/doyen-election/doyen/agent/record"
 	"github.com/doyen-election/doyen/api"
@@ -169,6 +171,12 @@ func (d *Doctor) checkSocket(context.Context) []Finding {
 	}
 	info, err = os.Lstat(path)
 	switch {
+	case errors.Is(err, fs.ErrNotExist) && unix.Faccessat(unix.AT_FDCWD, dir, unix.W_OK|unix.X_OK, unix.AT_EACCESS) != nil:
+		result, do := Error, "give "+dir+" to the agent's user, name another --socket, or run this as root"
+		if dir != filepath.Dir(path) {
+			result, do = Warning, "make "+filepath.Dir(path)+" for the agent's user, or have systemd make it (RuntimeDirectory=)"
+		}
+		return []Finding{{"socket", result, path + " can't be made", "this user may not write to " + dir, do}}
 	case errors.Is(err, fs.ErrNotExist):
 		return []Finding{ok("socket", "%s is to be made, for the agent's user and group (mode 0660)", path)}
 	case err != nil:
@@ -245,6 +253,9 @@ func (d *Doctor) checkUnit(ctx context.Context) []Finding {
 	if is["Restart"] == "no" {
 		warn("Restart", "nothing starts the agent again after it has failed", "set Restart=on-failure")
 	}
+	if is["UnitFileState"] == "disabled" {
+		all = append(all, Finding{"unit", Warning, unit + " is disabled", "nothing starts the agent when this host boots", "run: systemctl enable " + unit})
+	}
 	if len(all) == 0 {
 		all = append(all, ok("unit", "%s: KillMode=%s, Restart=%s, RuntimeDirectoryPreserve=%s", unit, is["KillMode"], is["Restart"], is["RuntimeDirectoryPreserve"]))
 	}
@@ -272,10 +283,22 @@ func (d *Doctor) checkKey(context.Context) []Finding {
 		if bad != nil {
 			return []Finding{{"key", Error, "the cluster key can't be used", bad.Problem, bad.Hint}}
 		}
+		i := slices.IndexFunc(d.agents, func(a api.AgentReport) bool { return a.ID == d.own.ID && a.Name == d.config.Name })
+		if i >= 0 && !sameKeys(agent.DescribeKeys(keys), d.agents[i].Keys) {
+			return []Finding{{"key", Warning, "the running agent uses other keys than " + path, "the file has changed since it was read, or is not the agent's",
+				"run `doyen reload`, or restore the file; `doyen keys list` shows which agent has which key"}}
+		}
 		return []Finding{ok("key", "%s has %d, and other users can't read it", path, len(keys))}
 	}
 	if others := slices.ContainsFunc(d.config.Voters, func(v string) bool { return v != d.config.Name }); others || len(d.config.Join) > 0 {
 		return []Finding{{"key", Warning, "there is no cluster key", "every user of this host could start an agent that joins and leads", "give all agents the same --key-file (`doyen keygen --out FILE`)"}}
 	}
 	return []Finding{ok("key", "none is needed: this agent is alone on loopback")}
+}
+
+func sameKeys(a, b []api.Key) bool {
+	sorted := func(keys []api.Key) []api.Key {
+		return slices.SortedFunc(slices.Values(keys), func(x, y api.Key) int { return strings.Compare(x.Fingerprint, y.Fingerprint) })
+	}
+	return slices.Equal(sorted(a), sorted(b))
 }

@@ -5,50 +5,45 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"syscall"
-	"time"
 
 	"github.com/doyen-election/doyen/agent"
 	"github.com/doyen-election/doyen/api"
 )
 
-// settled is how long an agent must have run for a missing answer to a ping to mean something.
-const settled = time.Minute
-
-// checkPeers checks each port to each other agent, in both directions: it dials them, and the
-// running agent has them dial back. Before the first start it can only dial those of --join.
-func (d *Doctor) checkPeers(ctx context.Context) []Finding {
-	if !d.runs() {
-		return d.checkSeeds(ctx)
-	}
-	var others []api.Member
-	for _, m := range d.members {
-		if m.ID != d.own.ID {
-			others = append(others, m)
-		}
-	}
-	found := make([][]Finding, len(others))
+// each checks all at the same time.
+func each[T any](all []T, check func(T) []Finding) []Finding {
+	found := make([][]Finding, len(all))
 	var checking sync.WaitGroup
-	for i, m := range others {
-		checking.Go(func() { found[i] = d.checkPeer(ctx, m) })
+	for i, one := range all {
+		checking.Go(func() { found[i] = check(one) })
 	}
 	checking.Wait()
-	if all := slices.Concat(found...); len(all) > 0 {
-		return all
+	return slices.Concat(found...)
+}
+
+// checkPeers checks each port to each other agent, in both directions: it dials them, and the
+// running agent has them dial back. Of those that it has not joined it can only dial those of --join.
+func (d *Doctor) checkPeers(ctx context.Context) []Finding {
+	all := each(d.members, func(m api.Member) []Finding { return d.checkPeer(ctx, m) })
+	all = append(all, each(d.config.Join, func(join string) []Finding { return d.checkSeed(ctx, join) })...)
+	if len(all) == 0 && d.runs() {
+		all = append(all, ok("peers", "this agent has heard of no other one"))
 	}
-	return []Finding{ok("peers", "there is no other agent")}
+	return all
 }
 
 // checkPeer checks the ports of one other agent.
 func (d *Doctor) checkPeer(ctx context.Context, m api.Member) []Finding {
-	switch m.Status {
-	case api.StatusLeft:
+	switch {
+	case m.ID == d.own.ID || m.Status == api.StatusLeft:
 		return nil
-	case api.StatusDead:
+	case m.Status == api.StatusDead:
 		return []Finding{{"peers", Warning, m.Name + " is dead", "gossip does not reach it", "start it, or open its ports, TCP and UDP; if it is not to come back: `doyen voters remove " + m.Name + "`"}}
 	}
 	const open = "open this port in the firewalls between the two hosts"
@@ -58,8 +53,10 @@ func (d *Doctor) checkPeer(ctx context.Context, m api.Member) []Finding {
 			all = append(all, Finding{"peers", Error, fmt.Sprintf("this host does not reach %s at %s %s", m.Name, p.port, p.addr), why, open})
 		}
 	}
-	if m.RTTMS == 0 && time.Duration(d.own.UptimeMS)*time.Millisecond > settled {
-		all = append(all, Finding{"peers", Warning, fmt.Sprintf("this host does not reach %s at %s %s", m.Name, api.DialGossipUDP, m.GossipAddr), "no ping has been answered yet", open + ", in both directions"})
+	for _, p := range d.dials(d.own.ID) {
+		if p.Addr == m.GossipAddr && p.Error != "" {
+			all = append(all, Finding{"peers", Warning, fmt.Sprintf("this host does not reach %s at %s %s", m.Name, p.Port, p.Addr), p.Error, open + ", in both directions"})
+		}
 	}
 	if !m.Connected { // then it can't be asked either
 		return append(all, Finding{"peers", Error, "there is no connection to " + m.Name,
@@ -73,7 +70,7 @@ func (d *Doctor) checkPeer(ctx context.Context, m api.Member) []Finding {
 	case len(d.agents[i].Dials) == 0:
 		back = "the way back can't be checked, since its version " + d.agents[i].Version + " does not do that"
 	default:
-		all = append(all, d.dialledBack(m, d.agents[i].Dials, open)...)
+		all = append(all, dialledBack(m, d.agents[i].Dials, open)...)
 	}
 	if len(all) == 0 {
 		all = append(all, ok("peers", "%s: gossip TCP and UDP, peer TCP: from here, %s", m.Name, back))
@@ -81,15 +78,22 @@ func (d *Doctor) checkPeer(ctx context.Context, m api.Member) []Finding {
 	return all
 }
 
-// dialledBack reports the ports of this agent that another one does not reach.
-func (d *Doctor) dialledBack(m api.Member, dials []api.Dial, do string) []Finding {
+// dials are the ports that an agent has tried.
+func (d *Doctor) dials(id string) []api.Dial {
+	i := slices.IndexFunc(d.agents, func(a api.AgentReport) bool { return a.ID == id })
+	if i < 0 {
+		return nil
+	}
+	return d.agents[i].Dials
+}
+
+// dialledBack reports the ports of this agent that another one does not reach. Without UDP, gossip
+// is only slower.
+func dialledBack(m api.Member, dials []api.Dial, do string) []Finding {
 	var all []Finding
 	for _, p := range dials {
 		result := Error
 		if p.Port == api.DialGossipUDP {
-			if time.Since(m.JoinedAt) < settled || time.Duration(d.own.UptimeMS)*time.Millisecond < settled {
-				continue
-			}
 			result = Warning
 		}
 		if p.Error != "" {
@@ -99,23 +103,34 @@ func (d *Doctor) dialledBack(m api.Member, dials []api.Dial, do string) []Findin
 	return all
 }
 
-// checkSeeds dials the agents of --join, at the ports that this one would use itself.
-func (d *Doctor) checkSeeds(ctx context.Context) []Finding {
-	var all []Finding
-	for _, j := range d.config.Join {
-		host, gossip := hostOf(j), strconv.Itoa(agent.DefaultGossipPort)
-		if _, port, err := net.SplitHostPort(j); err == nil {
-			gossip = port
-		}
-		why := dial(ctx, net.JoinHostPort(host, gossip))
-		if why != "" {
-			all = append(all, Finding{"peers", Warning, "--join " + j + " does not answer at TCP port " + gossip, why,
-				"start an agent there, or open the port, TCP and UDP; nothing is to be done if that agent is yet to be started"})
-			continue
-		}
-		all = append(all, ok("peers", "--join %s answers at TCP port %s; UDP and the way back can be checked once this agent runs", j, gossip))
+// checkSeed dials an agent of --join, if it is another one that has not been joined. What can't be
+// resolved is reported already.
+func (d *Doctor) checkSeed(ctx context.Context, join string) []Finding {
+	host, port := hostOf(join), strconv.Itoa(agent.DefaultGossipPort)
+	if _, given, err := net.SplitHostPort(join); err == nil {
+		port = given
 	}
-	return all
+	addrs, err := d.lookUp(ctx, host)
+	if err != nil || slices.ContainsFunc(addrs, func(a netip.Addr) bool { return d.knows(a.Unmap(), port) }) {
+		return nil
+	}
+	if why := dial(ctx, net.JoinHostPort(host, port)); why != "" {
+		return []Finding{{"peers", Warning, "--join " + join + " does not answer at TCP port " + port, why,
+			"start an agent there, or open the port, TCP and UDP; nothing is to be done if that agent is yet to be started"}}
+	}
+	next := "runs"
+	if d.runs() {
+		next = "has joined"
+	}
+	return []Finding{ok("peers", "--join %s answers at TCP port %s; UDP and the way back can be checked once this agent %s", join, port, next)}
+}
+
+// knows reports whether that is the gossip address of this agent, or of one that it has joined.
+func (d *Doctor) knows(addr netip.Addr, port string) bool {
+	at := net.JoinHostPort(addr.String(), port)
+	own := strconv.Itoa(d.config.GossipPort)
+	return at == net.JoinHostPort(d.config.Bind, own) || at == net.JoinHostPort(d.config.Advertise, own) ||
+		slices.ContainsFunc(d.members, func(m api.Member) bool { return m.GossipAddr == at })
 }
 
 // dial returns why no TCP connection can be made; empty: one can.
