@@ -24,6 +24,7 @@ var bodies = []any{
 	api.Keys{}, api.KeysRequest{}, api.Voters{}, api.VotersRequest{},
 	api.Settings{}, api.SettingsRequest{}, api.AllowRequest{},
 	api.LogLevel{}, api.LogLevelRequest{},
+	api.DrillRequest{}, api.Drills{},
 }
 
 // Programs of all versions read and write these bodies: fields are added, and never

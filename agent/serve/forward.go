@@ -82,6 +82,7 @@ func (s *Server) forwardRoutes() *http.ServeMux {
 	mux.Handle("/v1/elections/{name}/resign", s.fromVoters(s.resign))
 	mux.Handle("/v1/elections/{name}/transfer", s.fromVoters(s.transfer))
 	mux.Handle("/v1/elections/{name}/allow", s.fromVoters(s.allow))
+	mux.Handle("/v1/elections/{name}/drill", methods{http.MethodGet: s.voterOnly(s.drills), http.MethodPost: s.voterOnly(s.drill)})
 	mux.Handle("/v1/drain", s.fromVoters(s.drain))
 	mux.Handle("/v1/voters", s.fromVoters(s.changeVoters))
 	mux.Handle("/v1/settings", s.fromVoters(s.changeSettings))
@@ -124,7 +125,11 @@ func (s *Server) mayForward(r *http.Request) bool {
 
 // forward has an order carried out by another agent, and answers with its outcome.
 func (s *Server) forward(w http.ResponseWriter, r *http.Request, to election.PeerID, request any) {
-	ctx, cancel := context.WithTimeout(r.Context(), 2*s.lease()+outcomeSlack+forwardSlack)
+	limit := 2*s.lease() + outcomeSlack + forwardSlack
+	if _, drill := request.(api.DrillRequest); drill {
+		limit += tryTime
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), limit)
 	defer cancel()
 	name := s.Picture().name(to)
 	a, err := s.pass(ctx, r, to, request)
@@ -272,31 +277,48 @@ func (s *Server) reportOwn(ctx context.Context) api.AgentReport {
 }
 
 func (s *Server) reportOthers(ctx context.Context, back bool) []api.AgentReport {
-	p, path := s.Picture(), "/v1/agents"
+	path := "/v1/agents"
 	if back {
 		path += "?" + dialBack
 	}
-	others := slices.DeleteFunc(append(slices.Clone(p.View.Members), p.absent()...), func(m membership.Member) bool { return m.Peer == s.Self.Peer })
-	reports := make([]api.AgentReport, len(others))
+	var reports []api.AgentReport
+	s.askOthers(ctx, election.Call{Method: http.MethodGet, Path: path}, func(m membership.Member, a *election.CallAnswer) {
+		report := api.AgentReport{Version: m.Version, Draining: m.Draining, Warnings: []api.Warning{}, Keys: []api.Key{}}
+		var its api.Agents
+		if a != nil && json.Unmarshal(a.Body, &its) == nil && len(its.Agents) == 1 {
+			report = its.Agents[0]
+		}
+		report.Name, report.ID = m.Name, string(m.Peer) // as the connection proves
+		reports = append(reports, report)
+	})
+	return reports
+}
+
+// askOthers makes a call at all other agents that are known. take is called once for each of them,
+// one after another, with the answer; nil: it answered with an error, or not at all.
+func (s *Server) askOthers(ctx context.Context, c election.Call, take func(membership.Member, *election.CallAnswer)) {
+	p := s.Picture()
 	var asking sync.WaitGroup
-	for i, m := range others {
-		reports[i] = api.AgentReport{Name: m.Name, ID: string(m.Peer), Version: m.Version, Draining: m.Draining, Warnings: []api.Warning{}, Keys: []api.Key{}}
-		if s.Other == nil {
+	var taking sync.Mutex
+	for _, m := range append(slices.Clone(p.View.Members), p.absent()...) {
+		if m.Peer == s.Self.Peer {
 			continue
 		}
 		asking.Go(func() {
-			ctx, cancel := context.WithTimeout(ctx, agentTime+forwardSlack)
-			defer cancel()
-			a, err := s.Other.Call(ctx, m.Peer, election.Call{Method: http.MethodGet, Path: path})
-			var its api.Agents
-			if err == nil && a.Status == http.StatusOK && json.Unmarshal(a.Body, &its) == nil && len(its.Agents) == 1 {
-				its.Agents[0].Name, its.Agents[0].ID = m.Name, string(m.Peer) // as the connection proves
-				reports[i] = its.Agents[0]
+			var answered *election.CallAnswer
+			if s.Other != nil {
+				ctx, cancel := context.WithTimeout(ctx, agentTime+forwardSlack)
+				defer cancel()
+				if a, err := s.Other.Call(ctx, m.Peer, c); err == nil && a.Status == http.StatusOK {
+					answered = &a
+				}
 			}
+			taking.Lock()
+			defer taking.Unlock()
+			take(m, answered)
 		})
 	}
 	asking.Wait()
-	return reports
 }
 
 // recorder keeps an answer in memory.

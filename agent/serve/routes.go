@@ -118,6 +118,7 @@ func (s *Server) socketRoutes() *http.ServeMux {
 	mux.Handle("/v1/elections/{name}/watch", get(s.watch))
 	mux.Handle("/v1/elections/{name}/resign", s.postOf(access.HandOver, s.resign))
 	mux.Handle("/v1/elections/{name}/transfer", s.postOf(access.HandOver, s.transfer))
+	mux.Handle("/v1/elections/{name}/drill", methods{http.MethodGet: s.drills, http.MethodPost: s.drill})
 	mux.Handle("/v1/elections/{name}/campaign", s.postOf(access.Campaign, s.campaign))
 	mux.Handle("/v1/campaigns", get(s.campaigns))
 	mux.Handle("/v1/campaigns/{id}/resume", s.postOwn(s.resume))

@@ -36,8 +36,11 @@ type agent struct {
 	on      func(election.Input) (election.Reply, error)
 	ping    error
 	left    chan struct{}
-	client  *http.Client
-	path    string
+	// ended gets how this agent was to end itself. immortal is why it can't be killed.
+	ended    chan string
+	immortal error
+	client   *http.Client
+	path     string
 }
 
 func (a *agent) Ask(_ context.Context, command func(election.RequestID) election.Input) (election.Reply, error) {
@@ -46,7 +49,10 @@ func (a *agent) Ask(_ context.Context, command func(election.RequestID) election
 func (a *agent) Ping(context.Context) error              { return a.ping }
 func (a *agent) Leave(context.Context) error             { close(a.left); return nil }
 func (a *agent) Restart(context.Context) (string, error) { return "", nil }
-func (a *agent) Restarts(string)                         {}
+func (a *agent) Restarts(string)                         { a.ended <- "stop" }
+func (a *agent) Lasts() (record, service bool)           { return true, false }
+func (a *agent) Mortal() error                           { return a.immortal }
+func (a *agent) Die()                                    { a.ended <- "kill" }
 func (a *agent) clock() election.Instant                 { return election.Instant(a.now.Load()) }
 func (a *agent) Reload() api.Reload                      { return api.Reload{Outcome: api.Outcome{Done: true}} }
 
@@ -93,7 +99,7 @@ func policy(t testing.TB, c access.Config, owner access.Owner) *access.Policy {
 // stand serves a fake agent that leads default in term 7 for one more second.
 func stand(t testing.TB, change ...func(*serve.Config)) *agent {
 	t.Helper()
-	a := &agent{hub: watch.NewHub(10), left: make(chan struct{})}
+	a := &agent{hub: watch.NewHub(10), left: make(chan struct{}), ended: make(chan string, 1)}
 	a.now.Store(int64(time.Hour))
 	a.shows(elector.Leading, self, 7, a.clock().Add(time.Second))
 	a.on = func(election.Input) (election.Reply, error) { return election.Reply{}, nil }

@@ -56,6 +56,12 @@ type Commands interface {
 	Restarts(handsOver string)
 	// Reload reads the configuration again.
 	Reload() api.Reload
+	// Lasts reports whether the next process would go on leading if this one were killed, and
+	// whether a service manager started this one.
+	Lasts() (record, service bool)
+	// Mortal returns why this process can't be killed for a drill. Die kills it.
+	Mortal() error
+	Die()
 }
 
 // Config is what a server answers from.

@@ -104,7 +104,7 @@ func commands() []command {
 	return []command{
 		agentCommand(),
 		leaderCommand(), isLeaderCommand(),
-		statusCommand(), membersCommand(), electionsCommand(), campaignsCommand(), watchCommand(), historyCommand(), planCommand(), doctorCommand(), debugCommand(),
+		statusCommand(), membersCommand(), electionsCommand(), campaignsCommand(), watchCommand(), historyCommand(), planCommand(), drillCommand(), doctorCommand(), debugCommand(),
 		runCommand(), resignCommand(), transferCommand(), drainCommand(), leaveCommand(), reloadCommand(), restartCommand(), votersCommand(), settingsCommand(), allowCommand(), logLevelCommand(),
 		keygenCommand(), keysCommand(), versionCommand(), completionCommand(),
 	}

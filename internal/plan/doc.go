@@ -1,5 +1,5 @@
-// Package plan answers what would happen if hosts went down or links were cut. It runs the
-// elector itself in virtual time, from a snapshot of the live state: one elector for each
+// Package plan answers what would happen if hosts went down, links were cut or leaders handed
+// over. It runs the elector itself in virtual time, from a snapshot of the live state: one elector for each
 // agent that votes or is a candidate.
 //
 // It guarantees that the code that decides is the code that decides in reality, and that

@@ -77,11 +77,11 @@ func Ask(s Snapshot, f Faults, seed uint64) (Report, error) {
 		groups[a.Peer] = laid[i]
 	}
 	var runs []outcome
-	alike := s.alike()
+	alike := s.alike(f)
 	few := s
 	few.Elections = alike.first
 	for work := 0; len(runs) < mostRuns && (len(runs) < leastRuns || work < budget); {
-		o, err := play(few, groups, seed+uint64(len(runs)))
+		o, err := play(few, f, groups, seed+uint64(len(runs)))
 		if err != nil {
 			return Report{}, err
 		}
@@ -167,11 +167,12 @@ type classes struct {
 	of    map[election.Name]Election // for each election, the first of its class
 }
 
-func (s Snapshot) alike() classes {
+func (s Snapshot) alike(faults Faults) classes {
 	c := classes{of: map[election.Name]Election{}}
+	transfers := func(e Election) bool { return faults.To != "" && faults.Election == e.Name }
 	for _, e := range s.Elections {
 		i := slices.IndexFunc(c.first, func(f Election) bool {
-			return f.Leader == e.Leader && (f.Term == 0) == (e.Term == 0) && slices.Equal(f.Candidates, e.Candidates) && maps.Equal(s.ranked(f), s.ranked(e))
+			return f.Leader == e.Leader && (f.Term == 0) == (e.Term == 0) && transfers(f) == transfers(e) && slices.Equal(f.Candidates, e.Candidates) && maps.Equal(s.ranked(f), s.ranked(e))
 		})
 		if i < 0 {
 			i = len(c.first)

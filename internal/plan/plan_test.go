@@ -136,6 +136,31 @@ func TestAHigherPriorityThatWaitsTakesOver(t *testing.T) {
 	}
 }
 
+func TestALeaderHandsOverWithinMilliseconds(t *testing.T) {
+	for _, algorithm := range []elector.Algorithm{elector.Bully, elector.Ring} {
+		s := cluster(algorithm, "a", "b", "c")
+		s.Elections = append(s.Elections, plan.Election{Name: "payments", Leader: peer("a"), Term: 3, Candidates: []election.PeerID{peer("a"), peer("b"), peer("c")}})
+		for _, c := range []struct {
+			faults          plan.Faults
+			hosts, payments string
+		}{
+			{plan.Faults{Election: "payments", To: "c"}, "0:a@7 none:", "0:c@4 none:"},
+			{plan.Faults{Election: "default", To: "b"}, "0:b@8 none:", "0:a@3 none:"},
+			{plan.Faults{Stopped: []string{"a"}}, "0:b@8 none:", "0:b@4 none:"},
+		} {
+			r := ask(t, s, c.faults)
+			if told(r.Elections[0]) != c.hosts || told(r.Elections[1]) != c.payments {
+				t.Errorf("%s, %+v: %s; %s", algorithm, c.faults, told(r.Elections[0]), told(r.Elections[1]))
+			}
+			for _, f := range r.Elections {
+				if late := f.Then[0].LatestMS; late > 100 || late == 0 && !f.Then[0].Stays {
+					t.Errorf("%s, %+v: %s leads after %d ms", algorithm, c.faults, f.Then[0].Leaders, late)
+				}
+			}
+		}
+	}
+}
+
 func TestALeaderThatIsGoneAlreadyHasASuccessorInAHigherTerm(t *testing.T) {
 	s := cluster(elector.Bully, "a", "b", "c")
 	s.Agents = s.Agents[1:]
@@ -166,6 +191,7 @@ func TestQuestionsThatMakeNoSense(t *testing.T) {
 		"unknown cut":   {plan.Faults{Groups: [][]string{{"a"}, {"z"}}}, `"z"`},
 		"twice":         {plan.Faults{Groups: [][]string{{"a"}, {"a"}}}, "two sides"},
 		"an empty side": {plan.Faults{Groups: [][]string{{"a"}, {}}}, "is empty"},
+		"no target":     {plan.Faults{Election: "default", To: "c"}, `no live agent is named "c"`},
 		"nobody left":   {plan.Faults{Down: []string{"a", "b", "c"}}, "no agent is left"},
 	} {
 		_, err := plan.Ask(s, c.faults, 1)

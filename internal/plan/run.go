@@ -2,6 +2,7 @@ package plan
 
 import (
 	"math"
+	"slices"
 	"time"
 
 	"github.com/doyen-election/doyen/election"
@@ -31,7 +32,7 @@ type outcome struct {
 
 // play runs the electors until the same agents lead as in the snapshot, lets the
 // faults happen and waits until nothing changes any more.
-func play(s Snapshot, groups map[election.PeerID]int, seed uint64) (outcome, error) {
+func play(s Snapshot, f Faults, groups map[election.PeerID]int, seed uint64) (outcome, error) {
 	w, err := newWorld(s, seed)
 	if err != nil {
 		return outcome{}, err
@@ -44,6 +45,7 @@ func play(s Snapshot, groups map[election.PeerID]int, seed uint64) (outcome, err
 	phase := time.Duration(float64(s.Timing.Heartbeat) * math.Mod(float64(seed)*math.Phi, 1))
 	w.run(w.Now.Add(4*s.Timing.Heartbeat + phase))
 	struck := w.Now
+	w.handOver(f)
 	w.strike(groups, seed%2 == 0)
 	settled := w.settle(struck)
 	return w.judge(struck, settled), nil
@@ -70,6 +72,26 @@ func (w *world) restored() bool {
 		}
 	}
 	return true
+}
+
+// handOver gives the orders to hand over, and waits until agents that stop have done so.
+func (w *world) handOver(f Faults) {
+	for _, e := range w.snap.Elections {
+		if leader, to := w.node(e.Leader), w.named(f.To); e.Name == f.Election && leader != nil && to != nil {
+			w.Input(leader.Agent, 0, election.Transfer{Election: e.Name, To: to.Peer, Request: 1})
+		}
+	}
+	var stops []*node
+	for _, name := range f.Stopped {
+		if n := w.named(name); n != nil {
+			w.Input(n.Agent, 0, election.Shutdown{})
+			stops = append(stops, n)
+		}
+	}
+	limit := w.Now.Add(2 * w.snap.Timing.Lease)
+	for len(stops) > 0 && w.Now < limit && w.run(w.Now.Add(w.snap.Timing.Heartbeat/8)) {
+		stops = slices.DeleteFunc(stops, func(n *node) bool { return !n.elector.HandingOver() })
+	}
 }
 
 // strike makes the faults happen. If loud, a connection to a process that died closes at

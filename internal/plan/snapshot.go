@@ -49,6 +49,11 @@ type Faults struct {
 	// Groups names agents that from then on reach only agents of their own group. Agents
 	// that no group names form one more group.
 	Groups [][]string
+	// Stopped names agents that hand over all that they lead, and then stop.
+	Stopped []string
+	// To names the agent to which the leader of Election hands over; empty: it does not.
+	To       string
+	Election election.Name
 }
 
 // InputError says what is wrong with a question.
@@ -89,7 +94,12 @@ func (s Snapshot) lay(f Faults) ([]int, error) {
 			}
 		}
 	}
-	for _, name := range f.Down {
+	if f.To != "" {
+		if i, err := s.find(f.To); err != nil || i < 0 {
+			return nil, &InputError{fmt.Sprintf("no live agent is named %q", f.To), "`doyen members` lists the names"}
+		}
+	}
+	for _, name := range slices.Concat(f.Down, f.Stopped) {
 		i, err := s.find(name)
 		if err != nil {
 			return nil, err

@@ -103,6 +103,16 @@ func (w *world) node(p election.PeerID) *node {
 	return nil
 }
 
+// named returns the one with that name, nil if there is none.
+func (w *world) named(name string) *node {
+	for _, n := range w.nodes {
+		if n.info.Name == name {
+			return n
+		}
+	}
+	return nil
+}
+
 // candidacies are the elections in which the agent is a candidate now.
 func (w *world) candidacies(p election.PeerID) []election.Candidacy {
 	var all []election.Candidacy
