@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -106,7 +107,8 @@ func (a *agent) handOver() {
 // release waits until everything that this agent led is released, and others lead it.
 func (a *agent) release() {
 	close(a.loop.shutdown)
-	limit := time.NewTimer(a.cfg.Lease + handOverSlack)
+	lease := cmp.Or(a.loop.picture.Load().Status.Roster.Lease(), a.cfg.Lease)
+	limit := time.NewTimer(lease + handOverSlack)
 	defer limit.Stop()
 	select {
 	case <-a.loop.released:

@@ -64,6 +64,26 @@ func TestAnAgentThatStopsWaitsForNobodyWhereNobodyElseCouldLead(t *testing.T) {
 	})
 }
 
+// TestAHandOverHasTheTimeOfTheLeaseInUse: programs may act until it ends, and the one that the
+// agent was started with may be shorter.
+func TestAHandOverHasTheTimeOfTheLeaseInUse(t *testing.T) {
+	for _, agreed := range []time.Duration{0, 3 * lease} {
+		synctest.Test(t, func(t *testing.T) {
+			r := newRig(t, nil)
+			r.handing, r.status.Roster = true, &election.Roster{Settings: election.Settings{Lease: agreed}}
+			r.start(t)
+			r.views <- membership.View{}
+			began := time.Now()
+			a := &agent{cfg: Config{Heartbeat: 200 * time.Millisecond, Lease: lease}, loop: r.loop, logger: r.loop.logger}
+			a.release()
+			if took, want := time.Since(began), max(lease, agreed)+handOverSlack; took != want {
+				t.Errorf("with an agreed lease of %s it waits for %s, want %s", agreed, took, want)
+			}
+			r.cancel()
+		})
+	}
+}
+
 // lead makes the core say who leads the election default, and who could.
 func (r *rig) lead(leader election.Holder, candidates ...election.PeerID) {
 	r.mu.Lock()
