@@ -7,7 +7,9 @@ import (
 	"math"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
@@ -42,7 +44,7 @@ func runCommand() command {
 			&cli.StringFlag{Name: "grace", Usage: "`TIME` between SIGTERM and SIGKILL; less if the lease ends sooner", DefaultText: defaultGrace.String()},
 			&cli.BoolFlag{Name: "shell", Usage: "run CMD as a command line of /bin/sh, with each ARG as its $1, $2, …", DisableDefaultText: true},
 			&cli.StringFlag{Name: "priority", Usage: "`NUMBER` of this candidacy (default: the agent's)"},
-			&cli.StringFlag{Name: "meta", Usage: "`TEXT` shown with the candidacy (default: none)"},
+			&cli.StringFlag{Name: "meta", Usage: "`TEXT` shown with the candidacy (default: the name of CMD's program)"},
 			&cli.BoolFlag{Name: "wait", Usage: "if the agent can't be reached at the start, wait for it", DisableDefaultText: true},
 			&cli.BoolFlag{Name: "quiet", Usage: "print no messages about what happens", DisableDefaultText: true},
 		}, runHealthFlags()...),
@@ -111,7 +113,7 @@ func runConfig(i *invocation) (runner.Config, error) {
 	if err := runHealth(i, &c); err != nil {
 		return c, err
 	}
-	c.Request = api.CampaignRequest{Meta: i.String("meta")}
+	c.Request = api.CampaignRequest{Meta: about(i, c)}
 	if len(c.Request.Meta) > maxMeta {
 		return c, usage("shorten it", "run: --meta has %d bytes, at most %d are allowed", len(c.Request.Meta), maxMeta)
 	}
@@ -145,6 +147,19 @@ func duration(i *invocation, flag string, to *time.Duration) error {
 	}
 	*to = d
 	return nil
+}
+
+// about is the text shown with the candidacy. By itself it has nothing but the name of the
+// program: arguments may hold passwords, and so may a line of the shell.
+func about(i *invocation, c runner.Config) string {
+	switch {
+	case i.IsSet("meta"):
+		return i.String("meta")
+	case c.Shell:
+		return "sh"
+	}
+	name := filepath.Base(c.Command[0])
+	return strings.ToValidUTF8(name[:min(len(name), maxMeta)], "?")
 }
 
 // restart combines --once and --restart, which set the same.
