@@ -32,6 +32,23 @@ func TestV5ASuspendedVoterHoldsAsAfterAStart(t *testing.T) {
 	}
 }
 
+// What was released binds nobody, so its lease, which may have been longer, holds no other election.
+func TestV5AReleasedLeaseHoldsNoOtherElection(t *testing.T) {
+	st := state()
+	st.Grants = map[election.Name]election.Grant{
+		"e":   {Term: 1, Holder: holderA, Lease: testLease},
+		"old": {Term: 3, Holder: holderB, Lease: election.MaxLease, Released: true},
+	}
+	d := newDesk(t, st)
+	if got, want := d.voter.HoldEnd("e", holderB), at(0).Add(Outlast(testLease, testDrift)); got != want {
+		t.Errorf("after a start e is held until %d, want %d", got, want)
+	}
+	d.voter.Suspended(at(50))
+	if got, want := d.voter.HoldEnd("e", holderB), at(50).Add(Outlast(testLease, testDrift)); got != want {
+		t.Errorf("after a suspend e is held until %d, want %d", got, want)
+	}
+}
+
 // A request that has waited is promised from its receipt:
 // that instant, too, is not as long ago as the clock says.
 func TestV4NoRequestFromBeforeASuspendIsGrantedAfterIt(t *testing.T) {

@@ -70,12 +70,15 @@ func (v *Voter) Clone(l *Ledger) *Voter {
 // agreed is the longest lease that may be asked for now.
 func (v *Voter) agreed() time.Duration { return cmp.Or(v.roster.Lease(), v.cfg.Lease) }
 
-// outlastsAll is when every lease granted until now has ended on any clock (V5). A renewal
-// promises the roster's lease, which may be longer than what its grant has on record (R14).
+// outlastsAll is when every lease granted until now, and not released, has ended on any clock
+// (V5). A renewal promises the roster's lease, which may be longer than what its grant has on
+// record (R14).
 func (v *Voter) outlastsAll(now election.Instant) election.Instant {
 	longest := v.agreed()
 	for _, g := range v.ledger.State().Grants {
-		longest = max(longest, g.Lease)
+		if !g.Released { // nobody acts under such a term any more (V7)
+			longest = max(longest, g.Lease)
+		}
 	}
 	return now.Add(Outlast(longest, v.cfg.Drift))
 }
