@@ -59,7 +59,7 @@ func (c *Contest) Refresh(now election.Instant) bool {
 	before := c.leader
 	c.leader.Until, c.leader.Heard, c.leader.rank = c.leaseEnd(now), now, c.rank()
 	if c.held.lease != nil {
-		c.leader.Heard = c.held.lease.End().Add(-quorum.HolderLease(c.cfg.Lease, c.cfg.Drift))
+		c.leader.Heard = c.held.lease.Heard()
 	}
 	return c.leader != before
 }
@@ -135,15 +135,16 @@ func (c *Contest) Claim(now election.Instant, send election.SendID) election.Cla
 func (c *Contest) Disputed() iter.Seq[election.PeerID] { return maps.Keys(c.held.disputed) }
 
 // Renewed counts a voter's answer that renews the claim of a heartbeat sent at that instant
-// (H4). It reports whether the lease has grown: then Advance should be called.
+// (H4). It reports whether a majority has renewed it: then Advance should be called.
 func (c *Contest) Renewed(voter election.PeerID, m *election.HeartbeatAck, sent election.Instant) bool {
 	if !c.ClaimedBy(m.Send) {
 		return false
 	}
-	before := c.held.lease.End()
-	c.held.lease.Count(voter, sent, m.Version)
+	l := c.held.lease
+	end, heard := l.End(), l.Heard()
+	l.Count(voter, sent, m.Version)
 	delete(c.held.disputed, voter)
-	return c.held.lease.End() > before // answers after the majority's change nothing
+	return l.End() > end || l.Heard() > heard // answers after the majority's change nothing
 }
 
 // Nacked handles a voter's refusal to renew the claim of that heartbeat. If the voter has

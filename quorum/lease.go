@@ -32,6 +32,7 @@ type Lease struct {
 	roster *election.Roster
 	sends  map[election.PeerID]election.Instant // voter → when its newest acknowledged send left
 	earned election.Instant                     // the latest end so far, which stays valid (R6)
+	heard  election.Instant                     // see Heard
 	won    *election.Roster                     // see Won
 }
 
@@ -45,7 +46,7 @@ func NewLease(t election.Term, length time.Duration, drift float64, r *election.
 // No answer to a send of that life counts for it (K4a).
 func ResumeLease(t election.Term, length time.Duration, drift float64, r *election.Roster, until election.Instant) *Lease {
 	l := NewLease(t, length, drift, r)
-	l.earned = until
+	l.earned, l.heard = until, until.Add(-HolderLease(max(length, l.length), drift)) // or later
 	return l
 }
 
@@ -68,11 +69,12 @@ func (l *Lease) Count(voter election.PeerID, sent election.Instant, v election.V
 		return
 	}
 	l.sends[voter] = sent
-	if sent.Add(HolderLease(l.length, l.drift)) <= l.earned {
+	if sent <= l.heard && sent.Add(HolderLease(l.length, l.drift)) <= l.earned {
 		return // a majority has acknowledged sends that left then or later
 	}
 	if since, ok := supportedSince(l.roster, l.sends); ok {
 		l.earned = max(l.earned, since.Add(HolderLease(l.length, l.drift)))
+		l.heard = max(l.heard, since)
 		if l.won == nil {
 			l.won = l.roster
 		}
@@ -84,6 +86,9 @@ func (l *Lease) Won() *election.Roster { return l.won }
 
 // End is until when the holder may act; 0 before a majority has promised.
 func (l *Lease) End() election.Instant { return l.earned }
+
+// Heard is when the sends left that a majority last acknowledged; 0 before.
+func (l *Lease) Heard() election.Instant { return l.heard }
 
 // Counted returns the voters that have promised at the roster's version, and since when.
 func (l *Lease) Counted() map[election.PeerID]election.Instant { return l.sends }
