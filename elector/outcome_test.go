@@ -183,6 +183,30 @@ func TestAVoterIsNotAskedForWhileOneIsBeingAdded(t *testing.T) {
 	}
 }
 
+func TestARemovalOfVotersWarnsOfNothingThatItSurvives(t *testing.T) {
+	c := newCluster(t, Bully, "a", "b", "c", "d", "e")
+	for _, n := range c.names {
+		c.start(n)
+	}
+	c.run(testTiming.Lease)
+	for i, gone := range []election.PeerID{"e", "d", "c"} {
+		c.input("a", election.ChangeRoster{Remove: []election.PeerID{gone}, Request: election.RequestID(i + 1)})
+		for end := c.Now.Add(3 * testTiming.Lease); c.Now < end; c.run(hop) {
+			for _, n := range c.names {
+				e := c.nodes[n].elector
+				s := e.Status(c.Now)
+				warned := slices.ContainsFunc(s.Warnings, func(w Warning) bool { return strings.HasPrefix(w.Code, "quorum_") })
+				if pair := !e.roster.Joint() && len(e.roster.Voters) == 2; warned != pair {
+					t.Fatalf("%s holds %s, and has the warnings %+v; %+v", n, voterNames(*e.roster), s.Warnings, s.Quorum)
+				}
+			}
+		}
+		if got := c.replyTo("a", election.RequestID(i+1)); got != "done" {
+			t.Fatalf("the removal of %s answers %q", gone, got)
+		}
+	}
+}
+
 func TestADrainedAgentChangesTheVotersAndLeadsNothingElse(t *testing.T) {
 	c := votersAnd(t, "a,b,c")
 	c.input("b", election.Drain{On: true, Request: 1})

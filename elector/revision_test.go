@@ -60,6 +60,58 @@ func TestR14ANewLeaseDisturbsNoTerm(t *testing.T) {
 	}
 }
 
+func TestR14ANewLeaseHidesNotWhenTheLeaderWasHeard(t *testing.T) {
+	for _, l := range []time.Duration{testTiming.Lease * 2 / 3, 3 * testTiming.Lease} {
+		c := revising(t, Bully)
+		c.input("b", election.ChangeRoster{Settings: election.Settings{Lease: l}, Request: 1})
+		for range 400 {
+			c.run(10 * time.Millisecond)
+			for _, n := range c.names {
+				s := c.nodes[n].elector.Status(c.Now).Contests[0]
+				if age := c.Now.Sub(s.HeardAt); age < 0 || age > testTiming.Heartbeat+20*hop {
+					t.Fatalf("lease %v: %s says that the leader was heard %v ago, want at most a heartbeat and a round trip", l, n, age)
+				}
+			}
+		}
+		if r := c.roster("a"); r.Lease() != l {
+			t.Errorf("the lease is %v, want %v", r.Lease(), l)
+		}
+	}
+}
+
+// TestR14AChangeOfTheLeaseIsNotDoneEarlierInAHigherTerm: while b waits for what was promised for
+// the former lease, it takes a higher term of the roster election, since c was cut off from it
+// and has voted for itself.
+func TestR14AChangeOfTheLeaseIsNotDoneEarlierInAHigherTerm(t *testing.T) {
+	c := revising(t, Bully)
+	var ends election.Instant // of what a majority has promised
+	c.spy = func(from string, e election.Envelope) {
+		if m, ok := e.Message.(election.RosterAccept); ok && from == "a" {
+			ends = c.Now.Add(m.Promise)
+		}
+	}
+	c.part("b", "c", true)
+	c.input("b", election.ChangeRoster{Settings: election.Settings{Lease: 3 * testTiming.Lease}, Request: 1})
+	c.input("c", election.ChangeRoster{Settings: election.Settings{Algorithm: "ring"}, Request: 2})
+	c.run(testTiming.Heartbeat)
+	e := c.nodes["b"].elector
+	ballot := e.change.driver.Ballot
+	c.part("b", "c", false)
+	for c.replyTo("b", 1) == "" && c.Now < ends.Add(testTiming.Lease) {
+		c.run(hop)
+	}
+	if got := e.contests.get(election.RosterElection).Highest(); got <= ballot {
+		t.Errorf("b drove in term %d alone", ballot)
+	}
+	if why := c.replyTo("b", 1); why != "done" || c.Now < ends {
+		t.Errorf("answers %q %v before all that was promised for the former lease has ended", why, ends.Sub(c.Now))
+	}
+	c.run(2 * testTiming.Lease)
+	if a, b := c.replyTo("c", 2), e.change.driver; a != election.DeniedOvertaken || b != nil {
+		t.Errorf("then c answers %q, b drives %v", a, b)
+	}
+}
+
 func TestR14AnAgentWithAnotherLeaseFollowsTheRoster(t *testing.T) {
 	c := revising(t, Bully)
 	e := c.nodes["a"].elector

@@ -149,8 +149,8 @@ func (e *Elector) advanceChange() {
 	c.Stand(true, election.DefaultPriority)
 	switch {
 	case c.Role() == contest.Leader && ch.driver != nil && ch.driver.Ballot == c.Term():
-	case c.Role() == contest.Leader && e.awaitsOutcome() && e.keepsDriving() && !e.wonUnderPresent(c):
-		// The outcome proposed under the former term is not committed yet.
+	case c.Role() == contest.Leader && e.awaitsOutcome() && e.keepsDriving() && (ch.driver.Agreed() || !e.wonUnderPresent(c)):
+		// The outcome proposed under the former term is not committed yet, or waits for promises.
 	case c.Role() == contest.Leader:
 		e.beginDriving(c)
 	case e.keepsDriving():
