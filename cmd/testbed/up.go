@@ -34,7 +34,8 @@ func upCommand(stdin *os.File) *cli.Command {
 	return &cli.Command{
 		Name:  "up",
 		Usage: "run agents and watch them live",
-		Description: "On a terminal keys kill, stop and restart agents; without one, or with --for, lines are printed.\n" +
+		Description: "On a terminal keys kill, stop and restart agents, and with --netns cut them off; without one, or with\n" +
+			"--for, lines are printed.\n" +
 			"With --script a scenario is played and shown, such as testbed/scenarios/leader-killed.txtar: the script\n" +
 			"lays the cluster out and lets faults happen to it; docs/testbed.md explains how to write one.\n\n" +
 			"Exit codes: 0 ended by key or signal, after --for with all agents agreed, or the script passed;\n" +

@@ -84,6 +84,10 @@ func (s *session) press(ctx context.Context, k key) (quit bool) {
 		s.begin(ctx, hosts.Freeze(), h)
 	case 'c':
 		s.do(ctx, func() error { _, err := s.lab.End(hosts.Freeze(), h); return err })
+	case 'x':
+		s.cut(ctx, h)
+	case 'h':
+		s.do(ctx, func() error { _, err := s.lab.End(hosts.Cut(nil, hosts.BothWays), h); return err })
 	case 't':
 		s.begin(ctx, hosts.Terminate(), h)
 	case 'r':
@@ -121,6 +125,21 @@ func (s *session) do(ctx context.Context, what func() error) {
 
 func (s *session) begin(ctx context.Context, f hosts.Fault, h *hosts.Host) {
 	s.do(ctx, func() error { _, err := s.lab.Begin(f, h); return err })
+}
+
+// cut cuts a host off from all others.
+func (s *session) cut(ctx context.Context, h *hosts.Host) {
+	if s.o.Hosts.Net != hosts.Namespaces {
+		s.say(Bad, "cut: the agents share the loopback interface; start them with --netns")
+		return
+	}
+	var others []string
+	for _, o := range s.lab.Cluster.Hosts() {
+		if o != h {
+			others = append(others, o.Name())
+		}
+	}
+	s.begin(ctx, hosts.Cut(others, hosts.BothWays), h)
 }
 
 // restart ends a process, by a kill if it does not end when asked, and starts it again.

@@ -18,6 +18,7 @@ type Model struct {
 	Term      uint64
 	Remaining time.Duration   // of the leader's lease
 	Takeovers []time.Duration // from the fault to the next leader
+	HandOvers []time.Duration // the same, where the leader was asked to hand over
 	Together  time.Duration   // how long two agents led at once
 	Selected  int             // index into Agents
 	Lines     []Line          // oldest first

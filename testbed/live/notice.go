@@ -93,7 +93,7 @@ func (s *session) newLeader(now ruling) {
 		took = fmt.Sprintf(", %s after %s", ms(d), b.text)
 		s.hit = nil
 		if now.agent != b.agent {
-			s.tookOver(d)
+			s.tookOver(d, b.asked)
 		}
 	}
 	s.say(Good, "%s leads, term %d%s", now.agent, now.term, took)
@@ -112,7 +112,7 @@ func (s *session) struck(f observe.Fault, over bool) {
 	mood := Plain
 	if slices.Contains(f.Where, leader.agent) && !over && f.Program() == "" {
 		mood, text = Bad, text+", the leader"
-		s.hit = &hit{leader, after, f.From}
+		s.hit = &hit{leader, after, f.From, f.What == "resign" || f.What == "terminate"}
 	}
 	if detail != "" {
 		text += ": " + detail
@@ -120,10 +120,14 @@ func (s *session) struck(f observe.Fault, over bool) {
 	s.say(mood, "%s", text)
 }
 
-// tookOver counts a takeover. Only the newest ones are kept.
-func (s *session) tookOver(d time.Duration) {
-	if s.takeovers = append(s.takeovers, d); len(s.takeovers) > maxLines {
-		s.takeovers = s.takeovers[1:]
+// tookOver counts a takeover, hand-overs apart. Only the newest ones are kept.
+func (s *session) tookOver(d time.Duration, asked bool) {
+	all := &s.takeovers
+	if asked {
+		all = &s.handOvers
+	}
+	if *all = append(*all, d); len(*all) > maxLines {
+		*all = (*all)[1:]
 	}
 }
 
@@ -197,15 +201,20 @@ func (s *session) verdict() error {
 }
 
 func (s *session) summary() []string {
-	text := []string{fmt.Sprintf("takeovers: %d", len(s.takeovers))}
-	if len(s.takeovers) > 0 {
-		text[0] += ":"
-		for _, t := range s.takeovers[max(0, len(s.takeovers)-8):] {
-			text[0] += " " + ms(t)
-		}
+	text := []string{times("takeovers", s.takeovers)}
+	if len(s.handOvers) > 0 {
+		text = append(text, times("hand-overs", s.handOvers))
 	}
 	if s.lab != nil {
 		text = append(text, "two leaders at once: "+ms(s.lab.Together()))
+	}
+	return text
+}
+
+func times(of string, all []time.Duration) string {
+	text := fmt.Sprintf("%s: %d", of, len(all))
+	for i, t := range all[max(0, len(all)-8):] {
+		text += map[bool]string{true: ": ", false: " "}[i == 0] + ms(t)
 	}
 	return text
 }
@@ -215,7 +224,7 @@ func (s *session) model() Model {
 	m := Model{
 		Algorithm: c.Algorithm, Profile: c.Profile, Quorum: c.Quorum, Heartbeat: c.Heartbeat, Lease: c.Lease,
 		Elapsed: time.Since(s.began), Leader: s.leader.agent, Term: s.leader.term,
-		Takeovers: s.takeovers, Together: s.together, Selected: s.selected, Lines: s.lines, Ask: asker(),
+		Takeovers: s.takeovers, HandOvers: s.handOvers, Together: s.together, Selected: s.selected, Lines: s.lines, Ask: asker(),
 	}
 	if m.Leader != "" {
 		m.Remaining = s.view(m.Leader).Until.Sub(boottime.Now())

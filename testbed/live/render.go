@@ -98,21 +98,23 @@ func leadership(m Model) []row {
 				span{faint, strings.Repeat("░", barWidth-full)}, span{none, fmt.Sprintf(" %d ms", max(m.Remaining, 0).Milliseconds())})
 		}
 	}
-	rows := []row{first, takeovers(m)}
+	rows := []row{first, {{faint, "  takeover  none yet: press l to kill the leader"}}}
+	if len(m.Takeovers) > 0 {
+		rows[1] = spread("takeover", m.Takeovers)
+	}
+	if len(m.HandOvers) > 0 {
+		rows = append(rows, spread("hand-over", m.HandOvers))
+	}
 	if m.Together > 0 {
 		rows = append(rows, row{{red, fmt.Sprintf("  two leaders at once: %s", ms(m.Together))}})
 	}
 	return append(rows, row{})
 }
 
-func takeovers(m Model) row {
-	if len(m.Takeovers) == 0 {
-		return row{{faint, "  takeover  none yet: press l to kill the leader"}}
-	}
-	last := m.Takeovers[len(m.Takeovers)-1]
+func spread(of string, all []time.Duration) row {
 	return row{
-		{none, "  takeover  last "}, {bold, ms(last)},
-		{none, fmt.Sprintf(", best %s, worst %s, of %d", ms(slices.Min(m.Takeovers)), ms(slices.Max(m.Takeovers)), len(m.Takeovers))},
+		{none, fmt.Sprintf("  %-9s last ", of)}, {bold, ms(all[len(all)-1])},
+		{none, fmt.Sprintf(", best %s, worst %s, of %d", ms(slices.Min(all)), ms(slices.Max(all)), len(all))},
 	}
 }
 
@@ -201,7 +203,7 @@ func asking(m Model) []row {
 func keys(m Model) []row {
 	return []row{
 		{{faint, fmt.Sprintf("  agent     1-%d select · k kill -9 · s stop · c continue · t terminate · r restart · g resign", min(9, len(m.Agents)))}},
-		{{faint, "            l kill the leader · q quit"}},
+		{{faint, "            x cut off · h heal · l kill the leader · q quit"}},
 	}
 }
 

@@ -45,6 +45,7 @@ func TestRender(t *testing.T) {
 	over.Remaining = -time.Millisecond
 	advisory := afterTakeover()
 	advisory.Quorum, advisory.Together = false, 1500*time.Millisecond
+	advisory.HandOvers = []time.Duration{7 * time.Millisecond, 3 * time.Millisecond}
 	for name, test := range map[string]struct {
 		model         live.Model
 		width, height int

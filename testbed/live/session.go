@@ -120,6 +120,7 @@ type session struct {
 	hit       *hit              // the newest fault of the leader, until another takes over
 	exits     int               // how many of the lab's exits were shown
 	takeovers []time.Duration
+	handOvers []time.Duration
 	together  time.Duration
 	failed    []string // what went wrong
 }
@@ -131,8 +132,9 @@ type ruling struct {
 
 type hit struct {
 	ruling
-	text string // what stands behind "1.2 s after"
-	at   election.Instant
+	text  string // what stands behind "1.2 s after"
+	at    election.Instant
+	asked bool // the leader was asked to hand over
 }
 
 // report is something that happened: a fault, or the outcome of something that took time.
