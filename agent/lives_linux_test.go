@@ -72,3 +72,22 @@ func TestTheHistoryIsThatOfAllRuns(t *testing.T) {
 		}
 	}
 }
+
+// A history that can't be kept, as on a full disk, is reported and costs no lead.
+func TestAHistoryThatCanNotBeKeptCostsNoLead(t *testing.T) {
+	c := lone(t)
+	for _, name := range []string{"history", "history.damaged"} { // nothing can take the place of these
+		if err := os.MkdirAll(filepath.Join(c.DataDir, name, "full"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	client, out, stop := start(t, c)
+	follow(t, client, leads)
+	if err := stop(); err != nil {
+		t.Error(err)
+	}
+	if said := out.String(); !strings.Contains(said, "can't be read") || !strings.Contains(said, "can't be written") ||
+		!strings.Contains(said, "handed over") {
+		t.Errorf("it said: %s", said)
+	}
+}

@@ -76,6 +76,10 @@ func TestTheAgentsGroupCannotTakeTheClusterOver(t *testing.T) {
 		{"/v1/elections/payments/transfer", `{"to":"b"}`, `"hand-over\"`},
 		{"/v1/drain", `{"on":true}`, `"admin\"`},
 		{"/v1/leave", `{}`, `"admin\"`},
+		{"/v1/restart", `{}`, `"admin\"`},
+		{"/v1/reload", `{}`, `"admin\"`},
+		{"/v1/settings", `{"lease_ms":2000}`, `"admin\"`},
+		{"/v1/elections/payments/allow", `{}`, `"admin\"`},
 	} {
 		status, text := member.do(t, "POST", c.path, c.body)
 		if status != 403 || !strings.Contains(text, `"code":"forbidden"`) || !strings.Contains(text, c.lacks) || !strings.Contains(text, "`access.") {

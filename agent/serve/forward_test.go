@@ -99,14 +99,23 @@ func TestOnlyVotersForwardOrders(t *testing.T) {
 	a, server := voter(t, o, "peer-a", "peer-b")
 	b := &book{}
 	server.Enter, server.Logger = b.enter, b.logger()
-	drained := 0
+	drained, reached := 0, 0
 	a.on = func(in election.Input) (election.Reply, error) {
+		reached++
 		if _, ok := in.(election.Drain); ok {
 			drained++
 		}
 		return election.Reply{}, nil
 	}
 	drain := election.Call{Method: "POST", Path: "/v1/drain", Body: []byte(`{"on":true}`), Caller: "user root"}
+	for path, body := range map[string]string{
+		"/v1/elections/default/resign": `{}`, "/v1/elections/default/transfer": `{"to":"b"}`, "/v1/elections/default/allow": `{"agents":["b"]}`,
+		"/v1/voters": `{"remove":"b"}`, "/v1/settings": `{"lease_ms":2000}`, "/v1/keys": `{"remove":"x"}`,
+	} {
+		if got := server.Forwarded(t.Context(), "peer-x", election.Call{Method: "POST", Path: path, Body: []byte(body), Caller: "user root"}); got.Status != 403 || reached != 0 {
+			t.Errorf("a forged forward to %s: %d %s", path, got.Status, got.Body)
+		}
+	}
 	if got := server.Forwarded(t.Context(), "peer-x", drain); got.Status != 403 || !strings.Contains(string(got.Body), "only from agents that are voters") || drained != 0 {
 		t.Errorf("a forged forward: %d %s", got.Status, got.Body)
 	}

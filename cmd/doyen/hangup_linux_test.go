@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/doyen-election/doyen/api"
 	"github.com/doyen-election/doyen/client"
 )
 
@@ -71,6 +72,15 @@ func TestAHangupReloadsAndNeverEndsAnAgent(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		var led api.Change
+		for led, err = range c.Follow(t.Context(), "default", time.Minute) {
+			if err != nil {
+				t.Fatalf("%+v: %v", how, err)
+			}
+			if led.IsLeader {
+				break
+			}
+		}
 		for _, step := range []struct{ file, says string }{
 			{"preempt-delay: 2s\n", "applied=preempt-delay"},
 			{"preempt-delay: soon\n", "nothing was changed"},
@@ -84,6 +94,9 @@ func TestAHangupReloadsAndNeverEndsAnAgent(t *testing.T) {
 		after, err := c.Agent(t.Context())
 		if err != nil || after.PID != before.PID || after.PreemptDelayMS != 2000 {
 			t.Errorf("%+v: %v, before %+v, after %+v", how, err, before, after)
+		}
+		if e, err := c.Election(t.Context(), "default", client.ElectionOptions{}); err != nil || !e.IsLeader || e.Term != led.Term {
+			t.Errorf("%+v: %v, %+v; want that it leads in term %d, as before", how, err, e, led.Term)
 		}
 		if err := command.Process.Signal(syscall.SIGTERM); err != nil {
 			t.Fatal(err)
