@@ -95,10 +95,10 @@ func TestHAProxyFollowsTheLeader(t *testing.T) {
 }
 
 func followsTheLeader(t *testing.T, example string) {
-	ports := loopbacks.FreePorts(t, 10)
+	ports := loopbacks.FreePorts(t, 7)
 	var pairs []string
 	for i, name := range []string{"a", "b", "c"} {
-		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", ports[i]))
+		l, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -106,13 +106,13 @@ func followsTheLeader(t *testing.T, example string) {
 		go server.Serve(l)
 		t.Cleanup(func() { server.Close() })
 		// The test's hosts share an address, so each has check ports of its own.
-		checks := fmt.Sprintf(" port %d", ports[i+3])
+		checks := fmt.Sprintf(" port %d", ports[i])
 		if example == "haproxy/haproxy-agent.cfg" {
-			checks += fmt.Sprintf(" agent-port %d", ports[i+7])
+			checks += fmt.Sprintf(" agent-port %d", ports[4+i])
 		}
-		pairs = append(pairs, fmt.Sprintf("10.0.0.%d:8080", i+1), fmt.Sprintf("127.0.0.1:%d%s", ports[i], checks))
+		pairs = append(pairs, fmt.Sprintf("10.0.0.%d:8080", i+1), l.Addr().String()+checks)
 	}
-	front := fmt.Sprintf("127.0.0.1:%d", ports[6])
+	front := fmt.Sprintf("127.0.0.1:%d", ports[3])
 	pairs = append(pairs, "127.0.0.1:8000", front)
 	config := copyOf(t, example, pairs...)
 	if code, out := run(t, nil, "haproxy", "-c", "-f", example); code != 0 {
@@ -120,7 +120,7 @@ func followsTheLeader(t *testing.T, example string) {
 	}
 	tr := start(t, func(name string) string {
 		i := strings.Index("abc", name)
-		return fmt.Sprintf("http: 127.0.0.1:%d\nagent-check: 127.0.0.1:%d\n", ports[3+i], ports[7+i])
+		return fmt.Sprintf("http: 127.0.0.1:%d\nagent-check: 127.0.0.1:%d\n", ports[i], ports[4+i])
 	})
 	proxy := exec.Command("haproxy", "-db", "-f", config)
 	if err := proxy.Start(); err != nil {
