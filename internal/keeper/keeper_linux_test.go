@@ -242,10 +242,13 @@ func TestALifeThatIsKilledOrHangsIsFollowedByTheNext(t *testing.T) {
 // One that may only have been slow is given more time when it is started again.
 func TestALifeThatStartedSlowlyIsKilledWhenItHangs(t *testing.T) {
 	for _, how := range []string{"slow", "slower"} {
-		k := keep(t, nil, how)
-		if first, second := k.life(), k.life(); second == first {
-			t.Errorf("%s: the same life", how)
-		}
+		t.Run(how, func(t *testing.T) {
+			t.Parallel()
+			k := keep(t, nil, how)
+			if first, second := k.life(), k.life(); second == first {
+				t.Error("the same life")
+			}
+		})
 	}
 }
 

@@ -52,6 +52,8 @@ func keepUpgradableAs(t *testing.T, as *syscall.SysProcAttr, env []string, args 
 func (u *upgradable) replace() {
 	u.t.Helper()
 	other := filepath.Join(u.t.TempDir(), "other")
+	syscall.ForkLock.RLock() // else a process that another test starts may have the file open, and it can't be executed
+	defer syscall.ForkLock.RUnlock()
 	if err := os.WriteFile(other, u.content, 0o700); err != nil {
 		u.t.Fatal(err)
 	}
@@ -94,6 +96,7 @@ const upgraded = "the keeper is that of the agent's program now"
 
 // The keeper goes on with the same life: it sees its end, and passes signals on to it once.
 func TestAKeeperTurnsIntoThatOfTheProgramThatItsLifeRuns(t *testing.T) {
+	t.Parallel()
 	k := keepUpgradable(t, nil, "run")
 	life := k.life()
 	for range 2 { // two restarts in a row, the second before the keeper has followed the first
@@ -117,6 +120,7 @@ func TestAKeeperTurnsIntoThatOfTheProgramThatItsLifeRuns(t *testing.T) {
 
 // The kernel ties the life to the thread of its keeper that started it: it is the one that goes on.
 func TestNoLifeOutlivesAKeeperThatWasUpgraded(t *testing.T) {
+	t.Parallel()
 	k := keepUpgradable(t, nil, "run")
 	k.restart(k.life())
 	k.await(upgraded)
@@ -129,6 +133,7 @@ func TestNoLifeOutlivesAKeeperThatWasUpgraded(t *testing.T) {
 }
 
 func TestAnUpgradedKeeperWatchesItsLife(t *testing.T) {
+	t.Parallel()
 	k := keepUpgradable(t, nil, "run")
 	life := k.restart(k.life())
 	k.await(upgraded)
@@ -142,6 +147,7 @@ func TestAnUpgradedKeeperWatchesItsLife(t *testing.T) {
 
 // The life's socket stays, and the service manager goes on hearing the main process.
 func TestAnUpgradedKeeperPassesNotificationsOn(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "n")
 	manager, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: path, Net: "unixgram"})
 	if err != nil {
@@ -181,6 +187,7 @@ func TestAKeeperThatCanNotBeUpgradedGoesOn(t *testing.T) {
 		"the program was removed meanwhile": {life: "run", then: func(k *upgradable) { os.Remove(k.program) }, says: "no such file"},
 	} {
 		t.Run(what, func(t *testing.T) {
+			t.Parallel()
 			k := keepUpgradable(t, nil, c.life)
 			k.restart(k.life())
 			if c.then != nil {
@@ -197,6 +204,7 @@ func TestAKeeperThatCanNotBeUpgradedGoesOn(t *testing.T) {
 }
 
 func TestAKeeperThatIsProcess1StaysWhatItIs(t *testing.T) {
+	t.Parallel()
 	if os.Geteuid() != 0 {
 		t.Skip("needs root for a PID namespace, which CI is")
 	}

@@ -94,9 +94,13 @@ func TestASignalAtAnyInstantOfAnUpgradeEndsTheAgent(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d, upgraded %v after the lease", seed, after)
 	rng := rand.New(rand.NewPCG(seed, 0))
-	cut := 0
-	const instants = 120
-	for i := range instants {
+	const instants = 100
+	sent, cut, began := 0, 0, time.Now()
+	for _, i := range rng.Perm(instants) {
+		if time.Since(began) > 15*time.Second { // on a busy host
+			break
+		}
+		sent++
 		s := []syscall.Signal{syscall.SIGTERM, syscall.SIGINT}[i%2]
 		k, until := startUpgrading(t, program)
 		at := until - int64(leadsOn) + int64((float64(i)+rng.Float64())/instants*float64(leadsOn+after*5/4))
@@ -115,5 +119,5 @@ func TestASignalAtAnyInstantOfAnUpgradeEndsTheAgent(t *testing.T) {
 			t.Errorf("%v %v after the lease: exit code %d, handed over: %v", s, time.Duration(at-until), code, handed)
 		}
 	}
-	t.Logf("%d of %d signals came in the middle of an exec", cut, instants)
+	t.Logf("%d of %d signals came in the middle of an exec", cut, sent)
 }

@@ -1,0 +1,78 @@
+package keeper
+
+import (
+	"syscall"
+	"testing"
+)
+
+// A keeper that stands still ends nothing. When it goes on, it does what it missed meanwhile.
+func TestAKeeperThatWasFrozenGoesOnWithItsLife(t *testing.T) {
+	k := keep(t, nil, "run")
+	life := k.life()
+	for range 3 {
+		k.send(k.cmd.Process.Pid, syscall.SIGSTOP)
+		if _, err := syscall.Wait4(k.cmd.Process.Pid, nil, syscall.WUNTRACED, nil); err != nil {
+			t.Fatal(err)
+		}
+		k.send(life, syscall.SIGHUP)
+		if s := k.line("signal"); s != "hangup" {
+			t.Fatalf("the life got %s", s)
+		}
+		k.send(k.cmd.Process.Pid, syscall.SIGCONT)
+		k.send(k.cmd.Process.Pid, syscall.SIGHUP)
+		if s := k.line("signal"); s != "hangup" {
+			t.Fatalf("the life got %s", s)
+		}
+	}
+	k.send(k.cmd.Process.Pid, syscall.SIGSTOP)
+	k.send(life, syscall.SIGKILL)
+	k.send(k.cmd.Process.Pid, syscall.SIGCONT)
+	if why := k.line("before"); why != "it was killed by signal 9 (killed)" {
+		t.Errorf("the former life: %q", why)
+	}
+	k.life()
+	k.send(k.cmd.Process.Pid, syscall.SIGSTOP)
+	k.send(k.cmd.Process.Pid, syscall.SIGTERM)
+	k.send(k.cmd.Process.Pid, syscall.SIGCONT)
+	if s := k.line("signal"); s != "terminated" {
+		t.Errorf("the life got %s", s)
+	}
+	if code := k.code(); code != 0 {
+		t.Errorf("exit code %d", code)
+	}
+}
+
+// In either order nothing is left, and no life follows.
+func TestAKeeperAndItsLifeThatAreKilledTogetherLeaveNothing(t *testing.T) {
+	for range 10 {
+		for _, keeperFirst := range []bool{true, false} {
+			k := keep(t, nil, "run")
+			both := []int{k.life(), k.cmd.Process.Pid}
+			if keeperFirst {
+				both[0], both[1] = both[1], both[0]
+			}
+			_ = syscall.Kill(both[0], syscall.SIGKILL)
+			_ = syscall.Kill(both[1], syscall.SIGKILL) // the first may have ended it
+			for k.lines.Scan() {                       // ends when no process holds the other end
+			}
+			if err := k.lines.Err(); err != nil {
+				t.Error(err)
+			}
+			if code := k.code(); code != 128+int(syscall.SIGKILL) {
+				t.Errorf("exit code %d", code)
+			}
+		}
+	}
+}
+
+// Such an agent runs, so it is not given up; between its lives the keeper waits, and can be stopped.
+func TestAnAgentThatDiesAtOnceAtEveryStartCanBeStopped(t *testing.T) {
+	k := keep(t, nil, "exit", "3")
+	for range failures + 2 {
+		k.life()
+	}
+	k.send(k.cmd.Process.Pid, syscall.SIGTERM)
+	if code := k.code(); code != 0 && code != 3 { // 3: a life that had just started was asked
+		t.Errorf("exit code %d", code)
+	}
+}
