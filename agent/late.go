@@ -1,6 +1,10 @@
 package agent
 
-import "github.com/doyen-election/doyen/election"
+import (
+	"cmp"
+
+	"github.com/doyen-election/doyen/election"
+)
 
 // lateness is what shows whether this agent is behind. The elector decides what that means.
 type lateness struct {
@@ -12,7 +16,7 @@ type lateness struct {
 // doubt tells the elector by how much the timer, the loop or a write is behind, if that is more
 // than an eighth of the lease, and no more often than that.
 func (l *loop) doubt(now election.Instant) {
-	by, worth := max(now.Sub(l.due), now.Sub(l.writingSince)), l.lease/8
+	by, worth := max(now.Sub(l.due), now.Sub(l.writingSince)), cmp.Or(l.picture.Load().Status.Roster.Lease(), l.lease)/8
 	if by <= worth || now.Sub(l.toldAt) < worth {
 		return
 	}

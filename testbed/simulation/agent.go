@@ -48,7 +48,7 @@ type agent struct {
 	frozen    int  // freezes of the whole host under way
 	suspended bool // when the pause ends, it learns that its host was suspended
 	doom      *doom
-	due       election.Instant // when it wants to wake, by its clock; 0: not known
+	late      lateness
 	inbox     []election.Input
 	draining  bool
 	stopping  bool                     // was asked to shut down
@@ -172,8 +172,8 @@ func (w *world) start(a *agent) {
 	a.inbox, a.contests = nil, nil
 	clear(a.seen)
 	clear(a.terms)
+	a.late = lateness{due: election.Never, writing: election.Never}
 	var err error
-	a.due = 0
 	a.elector, err = elector.New(w.config(a), state, past, a.clock.at(w.Now), rand.New(rand.NewPCG(a.rng.Uint64(), 0)))
 	if err != nil {
 		w.fail("start", "%s: %v", a.peer, err)

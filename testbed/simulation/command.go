@@ -61,18 +61,27 @@ func (w *world) reprioritize(r *rand.Rand) {
 	w.advertise(a)
 }
 
+// withdraw ends a candidacy for a while, or all of the host: then its check fails.
 func (w *world) withdraw(r *rand.Rand) {
 	a := w.victim(r)
-	e, name := w.contestOf(r)
-	s := &a.stand[e]
-	if !s.stands {
+	e, _ := w.contestOf(r)
+	if !a.stand[e].stands {
 		return
 	}
-	s.stands = false
-	w.note(a, "is no longer a candidate in %s", name)
-	w.input(a, election.Withdraw{Election: name})
+	lasts := w.lasts(r)
+	all := r.IntN(4) == 0
+	for i := range a.stand {
+		s := &a.stand[i]
+		if !s.stands || i != e && !all {
+			continue
+		}
+		s.stands = false
+		name := w.plan.elections[i]
+		w.note(a, "is no longer a candidate in %s", name)
+		w.input(a, election.Withdraw{Election: name})
+		w.later(lasts, func() { w.standAgain(a, i) })
+	}
 	w.advertise(a)
-	w.later(w.lasts(r), func() { w.standAgain(a, e) })
 }
 
 const (

@@ -91,8 +91,11 @@ func (w *world) checkTerm(a *agent, l *contestLog, x election.Announcement, self
 // agent gets a receipt, or it acts on until the last deadline that it knows.
 func (w *world) withdrawn(a *agent, x election.Withdrawal) {
 	w.heal.withdrawn(w, x)
-	if x.Reason == election.ReasonDisk {
+	switch x.Reason {
+	case election.ReasonDisk:
 		w.stats.Stuck++
+	case election.ReasonLate:
+		w.stats.Late++
 	}
 	l := w.log(a, x.Election)
 	if l == nil { // no program acts in a short election

@@ -58,17 +58,6 @@ func (w *world) step(a *agent, in election.Input) {
 	}
 }
 
-// doubt reports to an agent by how much it is behind, as its loop does.
-func (w *world) doubt(a *agent, in election.Input) {
-	_, suspended := in.(election.Suspended)
-	by := a.clock.at(w.Now).Sub(a.due)
-	if suspended || !a.alive || a.due == 0 || a.due == election.Never || by <= w.plan.timing.Lease/8 {
-		return
-	}
-	a.due = election.Never
-	w.step(a, election.Late{By: by})
-}
-
 func (w *world) act(a *agent, local election.Instant, action any) {
 	switch x := action.(type) {
 	case *election.LifeRecord:
@@ -78,6 +67,7 @@ func (w *world) act(a *agent, local election.Instant, action any) {
 	case election.Withdrawal:
 		w.withdrawn(a, x)
 	case *election.Persist:
+		a.late.writing = local
 		w.write(a, x)
 	case election.Envelope:
 		w.checkSend(a, local, x)
@@ -122,7 +112,7 @@ func (w *world) die(a *agent, local election.Instant, out election.Output) {
 
 // wake wakes the agent when its clock reads that instant, or a little later.
 func (w *world) wake(a *agent, at election.Instant) {
-	a.due = at
+	a.late.due = at
 	w.Wakes[a.id] = a.clock.when(at)
 	if w.Wakes[a.id] == never {
 		return
