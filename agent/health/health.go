@@ -198,7 +198,7 @@ func (h *Checks) run(ctx context.Context, k *check) {
 			if why != "" {
 				why = Failed + why
 			}
-			h.logger.Log(ctx, map[bool]slog.Level{true: slog.LevelInfo, false: slog.LevelWarn}[why == ""], "the verdict of a check has changed", "election", k.name, "unhealthy", why)
+			h.log(ctx, k, why)
 			h.report(k.name, func() bool { return h.current(k) }, why)
 		}
 		select {
@@ -207,6 +207,17 @@ func (h *Checks) run(ctx context.Context, k *check) {
 		case <-tick.C:
 		}
 	}
+}
+
+func (h *Checks) log(ctx context.Context, k *check, why string) {
+	logger, level := h.logger, slog.LevelInfo
+	if k.name != Host {
+		logger = logger.With("election", k.name)
+	}
+	if why != "" {
+		level = slog.LevelWarn
+	}
+	logger.Log(ctx, level, "the verdict of a check has changed", "unhealthy", why)
 }
 
 // Failed is what the reason of a verdict begins with.

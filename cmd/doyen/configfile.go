@@ -65,7 +65,7 @@ func (g *gathered) readSetting(path string, key, value *yaml.Node) error {
 			return badFile(path, key.Line, "keep one of them", "%q is given twice, before at %s", s.Name, strings.TrimSuffix(earlier, ": "+s.Name))
 		}
 		g.source[s.Name] = fmt.Sprintf("%s:%d: %s", path, key.Line, s.Name)
-		if s.Name == "check" && value.Kind == yaml.MappingNode { // of the host; a text is the flag's
+		if s.Name == "check" && value.Kind != yaml.ScalarNode { // of the host; a text is the flag's
 			var err error
 			g.config.HostCheck, err = g.readCheck(path, s.Name, value)
 			return err
