@@ -176,7 +176,10 @@ func (m *Membership) Ping(to Member) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("%d pings were not answered: %w", pings, err)
+	if _, silent := errors.AsType[memberlist.NoPingResponseError](err); silent {
+		return fmt.Errorf("%d pings were not answered", pings)
+	}
+	return err
 }
 
 // Update changes what this agent gossips about itself: candidacies (sorted by election)

@@ -128,7 +128,11 @@ func TestAnAgentTriesThePortsOfTheOneThatAsks(t *testing.T) {
 	if got := ask("peer-z", "/v1/agents?dial=back"); got != nil {
 		t.Errorf("dialled for an agent that is not a member: %+v", got)
 	}
-	if status, _ := a.do(t, http.MethodGet, "/v1/agents?dial=back", ""); status != 200 || len(o.asked) != 1 || o.asked[0].Path != "/v1/agents?dial=back" {
+	status, text := a.do(t, http.MethodGet, "/v1/agents?dial=back", "")
+	if status != 200 || len(o.asked) != 1 || o.asked[0].Path != "/v1/agents?dial=back" {
 		t.Errorf("%d, asked %+v", status, o.asked)
+	}
+	if !strings.Contains(text, `"dials":[{"port":"gossip-udp","addr":"`+l.Addr().String()+`","error":"this agent can't try it"}]`) {
+		t.Errorf("it has not tried the way to the other one: %s", text)
 	}
 }
