@@ -85,6 +85,9 @@ func TestABundleHasNoKeyAndNoSecretInIt(t *testing.T) {
 	if err := errors.Join(err, <-ended); err != nil {
 		t.Fatal(err)
 	}
+	if pid := New(c, nil, "").holder(); pid != 0 {
+		t.Errorf("process %d holds the data directory, but the agent has ended", pid)
+	}
 	away, kept := collect()
 	for _, name := range []string{"version.txt", "doctor.json", "journal.txt", "status.json", "agents.json", "members.json", "elections.json", "voters.json", "history.json", "metrics.txt", "configuration.yaml", "log.txt", "goroutines.txt", "cpu.pprof", "proc/loadavg"} {
 		if len(parts[name]) == 0 && !(strings.HasPrefix(name, "proc/") && len(b.Missing) > 0) {
