@@ -176,7 +176,7 @@ type rival struct {
 }
 
 // offer counts how often a candidate did not lead after a transfer to it: a candidate that
-// can't lead must not cost a gap every preempt delay.
+// can't lead must not cost a gap every preempt delay, which may be 0.
 type offer struct {
 	peer  election.PeerID
 	times int
@@ -219,7 +219,11 @@ func (c *Contest) giveWay(s *step) {
 	if c.rival.peer != best.Peer {
 		c.rival = rival{peer: best.Peer, since: s.now}
 	}
-	due := c.rival.since.Add(c.cfg.PreemptDelay << c.offer.vain(best.Peer))
+	delay := c.cfg.PreemptDelay
+	if vain := c.offer.vain(best.Peer); vain > 0 {
+		delay = max(delay, c.cfg.Lease) << vain
+	}
+	due := c.rival.since.Add(delay)
 	if s.now >= due && !s.SharesRoster(best.Peer) {
 		due = s.now.Add(c.cfg.Heartbeat) // the rival's next answer shows its roster
 	}
