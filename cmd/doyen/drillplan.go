@@ -5,39 +5,30 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"time"
 
 	"github.com/doyen-election/doyen/api"
 	"github.com/doyen-election/doyen/client"
 	"github.com/doyen-election/doyen/election"
+	"github.com/doyen-election/doyen/internal/alarm"
 	"github.com/doyen-election/doyen/internal/plan"
 )
 
 // foresee asks the agents and plans the drill. The error is why it is refused.
 func (d *drillRun) foresee() error {
+	if err := d.ask(); err != nil {
+		return err
+	}
+	if err := d.rest(); err != nil {
+		return err
+	}
 	snapshot, err := d.snapshot()
 	if err != nil {
 		return err
 	}
-	snapshot.Preempt = false // who leads at once, not who takes the lead back later
-	d.lease = snapshot.Timing.Lease
 	ctx, cancel := d.question()
 	defer cancel()
-	own, err := d.client.Agent(ctx)
-	if err != nil {
-		return fmt.Errorf("drill: %w", err)
-	}
-	d.own, d.quorum = own.Name, own.Quorum
 	elections, err := d.client.Elections(ctx)
-	if err != nil {
-		return fmt.Errorf("drill: %w", err)
-	}
-	if !slices.ContainsFunc(elections, d.asked) {
-		return noDrill("no agent is a candidate in "+d.report.Election, "`doyen elections` lists the elections")
-	}
-	d.before, err = d.client.Drills(ctx, d.report.Election)
-	if refused, ok := errors.AsType[*client.APIError](err); ok && refused.Status == http.StatusNotFound {
-		return noDrill(fmt.Sprintf("this agent has version %s, which does not know drills", printable(own.Version)), "upgrade it, or run the drill on another host")
-	}
 	if err != nil {
 		return fmt.Errorf("drill: %w", err)
 	}
@@ -45,24 +36,92 @@ func (d *drillRun) foresee() error {
 		return err
 	}
 	d.takeEffect()
-	return d.expect(snapshot, elections)
+	preempt := snapshot.Preempt
+	snapshot.Preempt = false // who leads at once, not who takes the lead back later
+	if err := d.expect(snapshot); err != nil {
+		return err
+	}
+	if preempt {
+		d.returning(snapshot)
+	}
+	return nil
+}
+
+// ask asks every agent what the drill rests on.
+func (d *drillRun) ask() error {
+	ctx, cancel := d.question()
+	defer cancel()
+	own, err := d.client.Agent(ctx)
+	if err != nil {
+		return fmt.Errorf("drill: %w", err)
+	}
+	d.own, d.quorum, d.lease = own.Name, own.Quorum, milliseconds(own.LeaseMS)
+	d.before, err = d.client.Drills(ctx, d.report.Election)
+	if refused, ok := errors.AsType[*client.APIError](err); ok && refused.Status == http.StatusNotFound {
+		return noDrill(fmt.Sprintf("this agent has version %s, which does not know drills", printable(own.Version)), "upgrade it, or run the drill on another host")
+	}
+	if err != nil {
+		return fmt.Errorf("drill: %w", err)
+	}
+	return nil
+}
+
+// rest waits until the newest change of the leader was two leases ago. For a lease the agent that
+// handed over then is no candidate, and the plan would not hold.
+func (d *drillRun) rest() error {
+	wait := time.Duration(0)
+	for _, v := range d.before {
+		for _, c := range v.Changes {
+			if v.Name == d.own && c.Type == api.ChangeLeader && c.Election == d.report.Election {
+				wait = 2*d.lease - time.Duration(alarm.Now()-c.BoottimeNS)
+			}
+		}
+	}
+	if wait <= 0 || wait > 2*d.lease {
+		return nil
+	}
+	fmt.Fprintf(d.stderr, "doyen: drill: the leader has just changed: waiting %s until the agents are at rest\n", wait.Round(100*time.Millisecond))
+	select {
+	case <-time.After(wait):
+		return d.ask()
+	case <-d.Context.Context.Done():
+		return &failure{code: exitFailed, what: "drill", err: d.Context.Context.Err(), hint: "nothing was done"}
+	}
+}
+
+// returning notes that the agent takes the lead of default back by its priority. Those of other
+// elections are not known.
+func (d *drillRun) returning(s plan.Snapshot) {
+	priority := map[string]int{}
+	for _, a := range s.Agents {
+		priority[a.Name] = a.Priority
+	}
+	a := d.report.Agent
+	for _, e := range d.report.Elections {
+		if next := e.Planned.Leaders[0]; e.Election == string(election.Default) && priority[a] > priority[next] {
+			d.report.Notes = append(d.report.Notes, fmt.Sprintf("%s has the higher priority: it takes the lead of %s back after %s", a, e.Election, s.PreemptDelay))
+		}
+	}
 }
 
 func noDrill(why, hint string) error {
 	return &failure{code: exitFailed, what: "drill refused", err: errors.New(why), hint: hint}
 }
 
-// asked reports whether the drill is of this election.
-func (d *drillRun) asked(e api.Election) bool { return e.Election == d.report.Election }
+// about reports whether the drill is of this election.
+func (d *drillRun) about(e api.Election) bool { return e.Election == d.report.Election }
 
 // refused finds the leader, and reports why no drill may be run.
 func (d *drillRun) refused(elections []api.Election) error {
+	if !slices.ContainsFunc(elections, d.about) {
+		return noDrill("no agent is a candidate in "+d.report.Election, "`doyen elections` lists the elections")
+	}
 	for _, v := range d.before {
 		if v.Reached && v.Refused != "" {
 			return noDrill("agent "+v.Name+": "+v.Refused, "`doyen status --all` and `doyen history` show more; nothing was done")
 		}
 	}
-	e := elections[slices.IndexFunc(elections, d.asked)]
+	e := elections[slices.IndexFunc(elections, d.about)]
 	if e.Leader == nil {
 		why, hint := leaderless(e)
 		return noDrill("nobody leads "+e.Election+" now: "+why, hint)
@@ -111,7 +170,7 @@ func (d *drillRun) takeEffect() {
 func (d *drillRun) goesOn() bool { return d.leader.Keeper && d.leader.Record }
 
 // expect plans what happens to each election that is concerned.
-func (d *drillRun) expect(snapshot plan.Snapshot, elections []api.Election) error {
+func (d *drillRun) expect(snapshot plan.Snapshot) error {
 	a := d.report.Agent
 	faults := plan.Faults{Down: []string{a}}
 	switch d.report.How {

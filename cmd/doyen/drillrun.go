@@ -29,7 +29,7 @@ func (d *drillRun) act() error {
 	}
 	if d.report.How != api.DrillTransfer {
 		d.began, at = alarm.Now()+int64(api.DrillDelay), time.Now().UTC().Add(api.DrillDelay)
-	} else if !outcome.Done || outcome.Message != "" {
+	} else if !outcome.Done {
 		d.report.Notes = append(d.report.Notes, outcome.Message)
 	}
 	d.report.Done, d.report.At = true, &at

@@ -1,0 +1,259 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/txtar"
+
+	"github.com/doyen-election/doyen/api"
+	"github.com/doyen-election/doyen/internal/alarm"
+)
+
+// drilled answers as the agent b of testdata/agents/drilled.txtar, beside a, which leads, and c.
+// Once a drill was asked for, after changes what the agents answer.
+type drilled struct {
+	socket string
+	after  func(views []api.DrillView, elections []api.Election)
+	look   func() // called when the agents are asked after the drill
+
+	mu        sync.Mutex
+	views     []api.DrillView
+	elections []api.Election
+	asked     []string // the bodies of the drills
+}
+
+func newDrilled(t *testing.T) *drilled {
+	t.Helper()
+	dir, err := os.MkdirTemp("/tmp", "doyen")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	archive, err := txtar.ParseFile("testdata/agents/drilled.txtar")
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := &drilled{socket: filepath.Join(dir, "s")}
+	bodies := map[string][]byte{}
+	for _, file := range archive.Files {
+		bodies[strings.TrimSuffix(file.Name, " hold")] = file.Data
+	}
+	var drills api.Drills
+	var elections api.Elections
+	if json.Unmarshal(bodies["GET /v1/elections/default/drill"], &drills) != nil || json.Unmarshal(bodies["GET /v1/elections"], &elections) != nil {
+		t.Fatal("the scenario can't be read")
+	}
+	f.views, f.elections = drills.Agents, elections.Elections
+	listener, err := net.Listen("unix", f.socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { f.serve(w, r, bodies) })}
+	go server.Serve(listener)
+	t.Cleanup(func() { server.Close() })
+	return f
+}
+
+func (f *drilled) serve(w http.ResponseWriter, r *http.Request, bodies map[string][]byte) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	switch call := r.Method + " " + r.URL.Path; call {
+	case "GET /v1/elections/default/drill":
+		if len(f.asked) > 0 && f.look != nil {
+			f.look()
+		}
+		json.NewEncoder(w).Encode(api.Drills{Agents: f.views})
+	case "GET /v1/elections":
+		json.NewEncoder(w).Encode(api.Elections{Elections: f.elections})
+	case "POST /v1/elections/default/drill":
+		body, _ := io.ReadAll(r.Body)
+		f.asked = append(f.asked, string(body))
+		if f.after != nil {
+			f.after(f.views, f.elections)
+		}
+		fmt.Fprint(w, `{"done":true,"message":"","waited_ms":3}`)
+	case "GET /v1/elections/default/watch":
+		w.Write(bodies[call])
+		w.(http.Flusher).Flush()
+		f.mu.Unlock()
+		<-r.Context().Done()
+		f.mu.Lock()
+	default:
+		w.Write(bodies[call])
+	}
+}
+
+// leads has an agent see that another one leads, so long after now, in the next term.
+func leads(views []api.DrillView, elections []api.Election, witness, leader string, after, none time.Duration) {
+	for i, v := range views {
+		for j := range elections {
+			e := &elections[j]
+			if v.Name == witness {
+				views[i].Changes = append(views[i].Changes, api.Transition{Time: time.Now(), Election: e.Election, Type: api.ChangeLeader,
+					Leader: &api.Leader{Name: leader, ID: strings.ToUpper(leader)}, Term: e.Term + 1, BoottimeNS: alarm.Now() + int64(after), VacantMS: none.Milliseconds(), GapMS: after.Milliseconds()})
+			}
+		}
+	}
+}
+
+func restarts(views []api.DrillView, name string) {
+	i := slices.IndexFunc(views, func(v api.DrillView) bool { return v.Name == name })
+	views[i].BootID += "2"
+}
+
+func (f *drilled) run(t *testing.T, ctx context.Context, args ...string) (code int, r drillReport, problems string) {
+	t.Helper()
+	var out, errs bytes.Buffer
+	code = run(ctx, append([]string{"doyen", "drill", "--socket", f.socket, "-o", "json"}, args...), nil, &out, &errs)
+	if out.Len() > 0 {
+		if err := json.Unmarshal(out.Bytes(), &r); err != nil {
+			t.Fatalf("%s: %v", &out, err)
+		}
+	}
+	return code, r, errs.String()
+}
+
+func TestADrillIsComparedWithItsPlan(t *testing.T) {
+	keeperless := func(f *drilled) { f.views[0].Keeper = false }
+	for name, c := range map[string]struct {
+		args   []string
+		before func(*drilled)
+		after  func([]api.DrillView, []api.Election)
+		code   int
+		why    string // the first reason
+		note   string
+	}{
+		"transfer": {[]string{"--transfer"}, nil, func(v []api.DrillView, e []api.Election) {
+			leads(v, e, "b", "b", 9*time.Millisecond, 4*time.Millisecond)
+		}, 0, "", ""},
+		"transfer to another one": {[]string{"--to", "c"}, nil, func(v []api.DrillView, e []api.Election) { leads(v, e, "b", "b", 0, 0) }, 1, "b leads default, not c", ""},
+		"too late":                {nil, nil, func(v []api.DrillView, e []api.Election) { leads(v, e, "b", "b", time.Minute, time.Minute) }, 1, "default was without its leader for 1m", ""},
+		"stop": {[]string{"--stop"}, nil, func(v []api.DrillView, e []api.Election) {
+			restarts(v, "a")
+			leads(v, e, "b", "b", 9*time.Millisecond, 0)
+		}, 0, "", ""},
+		"stop, and it stays away": {[]string{"--stop", "--timeout", "1s"}, nil, func(v []api.DrillView, e []api.Election) {
+			v[0].Reached = false
+			leads(v, e, "b", "b", 9*time.Millisecond, 0)
+		}, 1, "a has not come back within 1s; start the agent on the host a", ""},
+		"kill, and it leads on": {[]string{"--kill"}, nil, func(v []api.DrillView, e []api.Election) { restarts(v, "a") }, 0, "", ""},
+		"kill, and another one leads": {[]string{"--kill"}, nil, func(v []api.DrillView, e []api.Election) {
+			restarts(v, "a")
+			leads(v, e, "b", "b", time.Second, 0)
+		}, 1, "b leads default, not a", ""},
+		"kill without a keeper": {[]string{"--kill"}, keeperless, func(v []api.DrillView, e []api.Election) {
+			v[0].Reached = false
+			leads(v, e, "b", "b", time.Second, 300*time.Millisecond)
+		}, 0, "", "a is DOWN, as planned: start the agent on the host a: systemctl start doyen"},
+		"nobody leads": {[]string{"--kill", "--timeout", "1s"}, keeperless, func(v []api.DrillView, e []api.Election) { v[0].Reached = false }, 1, "nobody was seen to lead default", "a is DOWN"},
+		"its service manager starts it": {[]string{"--kill"}, func(f *drilled) { f.views[0].Keeper, f.views[0].Service = false, true },
+			func(v []api.DrillView, e []api.Election) { restarts(v, "a") }, 0, "", ""},
+		// The agent of this host is the one that was down: another one is the witness.
+		"on the leader's host": {[]string{"--stop"}, func(f *drilled) {
+			for i := range f.elections {
+				f.elections[i].Leader = &api.Leader{Name: "b", ID: "B"}
+			}
+		}, func(v []api.DrillView, e []api.Election) {
+			restarts(v, "b")
+			leads(v, e, "b", "c", 0, 0)
+			leads(v, e, "a", "a", 9*time.Millisecond, 0)
+		}, 0, "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newDrilled(t)
+			f.after = c.after
+			if c.before != nil {
+				c.before(f)
+			}
+			code, r, problems := f.run(t, t.Context(), c.args...)
+			if code != c.code || r.AsPlanned != (code == 0) || len(f.asked) != 1 || !r.Done || r.At == nil {
+				t.Fatalf("exit code %d, want %d: %+v, asked %v; %s", code, c.code, r, f.asked, problems)
+			}
+			if c.why != "" && (len(r.Why) == 0 || !slices.ContainsFunc(r.Why, func(w string) bool { return strings.HasPrefix(w, c.why) })) {
+				t.Errorf("why: %q, want %q", r.Why, c.why)
+			}
+			if got := strings.Join(r.Notes, "; "); c.note != "" && !strings.HasPrefix(got, c.note) {
+				t.Errorf("notes: %q, want %q", got, c.note)
+			}
+			if page := r.page(); !strings.Contains(page, "\nELECTION  LEADER") || strings.HasSuffix(page, "\nas planned\n") != r.AsPlanned {
+				t.Errorf("%s", page)
+			}
+		})
+	}
+}
+
+func TestAnInterruptedDrillReportsWhatWasDone(t *testing.T) {
+	f := newDrilled(t)
+	ctx, interrupt := context.WithCancel(t.Context())
+	defer interrupt()
+	f.look = interrupt
+	f.views[0].Keeper = false
+	code, r, problems := f.run(t, ctx, "--kill", "--timeout", "30s")
+	if code != exitFailed || !r.Done || !r.Interrupted || !strings.Contains(strings.Join(r.Why, ";"), "interrupted: the agent a is killed") {
+		t.Errorf("%d %+v %s", code, r, problems)
+	}
+}
+
+func TestADrillWaitsUntilTheAgentsAreAtRest(t *testing.T) {
+	f := newDrilled(t)
+	f.views[1].Changes = []api.Transition{{Election: "default", Type: api.ChangeLeader, BoottimeNS: alarm.Now() - int64(2200*time.Millisecond)}}
+	code, r, problems := f.run(t, t.Context(), "--dry-run")
+	if code != 0 || r.Done || problems != "" && !strings.HasSuffix(problems, "until the agents are at rest\n") { // none: this test was slower
+
+		t.Errorf("%d %+v %s", code, r, problems)
+	}
+}
+
+func TestAWindowMayGoOverMidnight(t *testing.T) {
+	for text, c := range map[string]struct{ inside, outside []string }{
+		"02:00-04:00":   {[]string{"02:00", "03:59"}, []string{"01:59", "04:00", "14:00"}},
+		"22:30 - 01:00": {[]string{"22:30", "23:59", "00:00", "00:59"}, []string{"22:29", "01:00", "12:00"}},
+		"":              {[]string{"00:00", "12:00"}, nil},
+	} {
+		w, err := parseWindow(text)
+		if err != nil {
+			t.Fatalf("%q: %v", text, err)
+		}
+		for _, at := range append(slices.Clone(c.inside), c.outside...) {
+			now, err := time.ParseInLocation("15:04", at, time.Local)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := w.check(now) == nil; got != slices.Contains(c.inside, at) {
+				t.Errorf("%q at %s: inside is %t", text, at, got)
+			}
+		}
+	}
+	for _, bad := range []string{"02:00", "-", "2-4", "25:00-26:00", "02:00-02:00", "02:00-03:00-04:00"} {
+		if _, err := parseWindow(bad); err == nil {
+			t.Errorf("%q was accepted", bad)
+		}
+	}
+}
+
+func TestOnlyAYesIsAgreement(t *testing.T) {
+	for answer, want := range map[string]bool{"y\n": true, " YES \n": true, "y": true, "n\n": false, "\n": false, "": false, "yesterday\n": false} {
+		if got := agreed(t.Context(), strings.NewReader(answer)); got != want {
+			t.Errorf("%q: %t", answer, got)
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	in, _ := io.Pipe()
+	if agreed(ctx, in) {
+		t.Error("an interrupt is no agreement")
+	}
+}
