@@ -132,6 +132,9 @@ func (d *drillRun) refused(elections []api.Election) error {
 		return noDrill("the leader "+e.Leader.Name+" can't be asked: there is no connection, its version does not know drills, or this agent is not a voter", "`doyen members` shows versions and connections; try on the host of a voter")
 	}
 	d.leader = d.before[at]
+	if d.report.How == api.DrillKill && e.Leader.Name == d.own && !d.leader.Keeper {
+		return noDrill("the agent of this host leads, and has no keeper to start it again: nothing could be seen from here", "run it on another host")
+	}
 	if d.report.How == api.DrillTransfer && d.to == "" {
 		others := slices.DeleteFunc(slices.Clone(e.Candidates), func(name string) bool { return name == e.Leader.Name })
 		if len(others) == 0 {
