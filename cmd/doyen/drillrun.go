@@ -192,7 +192,7 @@ func (d *drillRun) judge() {
 	}
 	for i := range r.Elections {
 		e := &r.Elections[i]
-		if e.judge(); e.Why != "" {
+		if e.judge(); e.Why != "" && !(r.Interrupted && e.Was == nil) {
 			r.Why = append(r.Why, e.Why)
 		}
 	}
