@@ -131,6 +131,7 @@ func (a *agent) nextConfig(ctx context.Context, limit time.Duration) (next Confi
 	next = a.cfg
 	values := map[string]json.RawMessage{}
 	err = json.Unmarshal(said.Bytes(), &values)
+	delete(values, "check") // that of the host is not a text, and is nothing to compare
 	for _, s := range Settings() {
 		if value, known := values[s.Name]; known && err == nil {
 			err = s.setJSON(&next, value)

@@ -115,7 +115,7 @@ func TestARestartThatWouldFailIsRefused(t *testing.T) {
 	}
 }
 
-// An address that a reload has brought is this agent's own, and not taken.
+// An address that a reload has brought is this agent's own, and not taken; a check may be new.
 func TestARestartAfterAReloadFindsItsOwnAddress(t *testing.T) {
 	t.Parallel()
 	c := lone(t)
@@ -124,7 +124,8 @@ func TestARestartAfterAReloadFindsItsOwnAddress(t *testing.T) {
 	c.Reread = func() (agent.Config, error) { return next, nil }
 	c.RecordDir = filepath.Join(t.TempDir(), "missing") // so that this process hands over
 	next.RecordDir = c.RecordDir
-	c.Program = programFile(t, "", "cat <<'END'\n"+checked(t, next, record.Format)+"\nEND")
+	text := strings.Replace(checked(t, next, record.Format), `"check":""`, `"check":{"command":"true"}`, 1) // a check of the host
+	c.Program = programFile(t, "", "cat <<'END'\n"+text+"\nEND")
 	client, _, _ := start(t, c)
 	response, err := client.Post("http://d/v1/reload", "application/json", nil)
 	if err != nil || response.StatusCode != http.StatusOK {
