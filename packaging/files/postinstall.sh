@@ -15,7 +15,7 @@ fi
 # systemd-tmpfiles needs a mounted /proc, which a root that is being made may lack.
 if ! systemd-tmpfiles --create doyen.conf 2>/dev/null; then
 	install -d -m 0755 /etc/doyen
-	install -d -m 0700 -o doyen -g doyen /etc/doyen/keys
+	install -d -m 0700 -o doyen -g doyen /etc/doyen/keys /var/lib/doyen
 fi
 
 if [ -d /run/systemd/system ]; then
