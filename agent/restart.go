@@ -70,7 +70,11 @@ func (a *agent) tryNext(ctx context.Context, limit time.Duration) (handsOver str
 	}
 	for _, s := range Settings() {
 		now, then := fmt.Sprint(deref(s.JSON(&a.cfg))), fmt.Sprint(deref(s.JSON(&next)))
-		if slices.Contains(lasting, s.Name) && now != then {
+		switch {
+		case !slices.Contains(lasting, s.Name) || now == then:
+		case (s.Name == "lease" || s.Name == "algorithm") && a.roster.Load().Follows():
+			handsOver = "--" + s.Name + " has changed" // and counts for nothing, but a record is of one
+		default:
 			return "", fmt.Errorf("--%s has changed from %q to %q, and an agent that goes on leading can't change it; restore it, or stop the agent, which hands over, and start it again%s",
 				s.Name, now, then, onAll(s.Name))
 		}
@@ -79,6 +83,8 @@ func (a *agent) tryNext(ctx context.Context, limit time.Duration) (handsOver str
 		return "", fmt.Errorf("the next process could not start: %w", err)
 	}
 	switch {
+	case handsOver != "":
+		return handsOver, nil
 	case !a.record.Kept():
 		return noRecordNow, nil
 	case format != record.Format:
@@ -89,7 +95,10 @@ func (a *agent) tryNext(ctx context.Context, limit time.Duration) (handsOver str
 
 // onAll adds that a setting has to be the same on all agents.
 func onAll(setting string) string {
-	if slices.Contains([]string{"cluster", "quorum", "algorithm", "lease"}, setting) {
+	switch setting {
+	case "algorithm", "lease":
+		return "; to change it for all agents while they run: doyen settings set"
+	case "cluster", "quorum":
 		return "; it has to be the same on all agents, so stop all, change it, start all"
 	}
 	return ""

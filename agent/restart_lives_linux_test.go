@@ -2,7 +2,9 @@ package agent_test
 
 import (
 	"bufio"
+	"cmp"
 	"errors"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -57,11 +59,13 @@ func TestARestartHandsOverWhereTheNextLifeCanNotGoOn(t *testing.T) {
 	for name, handsOver := range map[string]struct {
 		keeps  bool
 		format int
+		lease  time.Duration // the roster names it, and the file does later
 		why    string
 	}{
-		"no record":      {false, record.Format, "there is no record to go on from"},
-		"another format": {true, record.Format + 1, "has another format of the record"},
-		"an old program": {true, 0, "has another format of the record"},
+		"no record":      {false, record.Format, 0, "there is no record to go on from"},
+		"another format": {true, record.Format + 1, 0, "has another format of the record"},
+		"an old program": {true, 0, 0, "has another format of the record"},
+		"another lease":  {true, record.Format, 2 * time.Second, "--lease has changed"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := lone(t)
@@ -69,7 +73,9 @@ func TestARestartHandsOverWhereTheNextLifeCanNotGoOn(t *testing.T) {
 			if handsOver.keeps {
 				c.RecordDir = inMemory(t)
 			}
-			c.Program = programFile(t, "", "cat <<'END'\n"+checked(t, c, handsOver.format)+"\nEND")
+			next := c
+			next.Lease = cmp.Or(handsOver.lease, c.Lease)
+			c.Program = programFile(t, "", "cat <<'END'\n"+checked(t, next, handsOver.format)+"\nEND")
 			client, _, stop := start(t, c)
 			response, err := client.Post("http://d/v1/elections/payments/campaign", "application/json", nil)
 			if err != nil {
@@ -79,6 +85,13 @@ func TestARestartHandsOverWhereTheNextLifeCanNotGoOn(t *testing.T) {
 			lines := bufio.NewScanner(response.Body)
 			if !await(lines, `"elected"`) {
 				t.Fatal("it was not elected")
+			}
+			if handsOver.lease != 0 {
+				response, err := client.Post("http://d/v1/settings", "application/json", strings.NewReader(`{"lease_ms":2000}`))
+				if err != nil || response.StatusCode != http.StatusOK {
+					t.Fatal(response, err)
+				}
+				response.Body.Close()
 			}
 			if outcome := restart(t, client); !outcome.Done || !strings.Contains(outcome.Message, handsOver.why) {
 				t.Fatalf("%+v", outcome)
