@@ -126,9 +126,7 @@ func (g *guard) loop() error {
 	go g.link.listen(g.ready)
 	go g.fork()
 	g.receipts.Go(warm)
-	if err := g.link.send(report{Kind: isReady}, -1); err != nil {
-		return err
-	}
+	g.tell(report{Kind: isReady}) // the loop finds out if the runner is gone
 	for !g.orphan || g.command != nil {
 		select {
 		case <-g.ready:

@@ -16,7 +16,7 @@ import (
 const (
 	long = time.Hour // of a lease that is not to end by itself
 	// short is long enough for a busy machine to start a command in.
-	short = 4 * time.Second
+	short = 6 * time.Second
 	// stubborn ignores SIGTERM, and so does its child.
 	stubborn = `trap "" TERM; echo up >&9; (sleep 1000) & while :; do sleep 1000; done`
 	// signalled says when it gets SIGUSR1.
@@ -310,7 +310,7 @@ func TestANewTermGoesOnWithTheSameCommand(t *testing.T) {
 	t.Parallel()
 	r := start(t, config{}, signalled)
 	stood := r.agent.Stood()
-	stood.Elect(1, short)
+	stood.Elect(1, long)
 	r.word("up")
 	stood.Renew(5, long)
 	r.line(", now under term 5")
