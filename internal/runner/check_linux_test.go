@@ -102,7 +102,7 @@ func TestAHungCheckIsKilledWithItsGroupAndHandsOver(t *testing.T) {
 func TestWhatACheckLeavesBehindIsKilled(t *testing.T) {
 	t.Parallel()
 	pids := filepath.Join(t.TempDir(), "pids")
-	r := start(t, config{Check: health.Check{Command: "sleep 1000 & echo $! >> " + pids, Every: time.Hour}}, "")
+	r := start(t, config{Check: health.Check{Command: "sleep 1000 & echo $! >> " + pids, Every: time.Hour, Timeout: time.Minute}}, "")
 	r.agent.Stood()
 	text, err := os.ReadFile(pids)
 	if err != nil {
