@@ -113,7 +113,7 @@ func followsTheLeader(t *testing.T, example string) {
 		pairs = append(pairs, fmt.Sprintf("10.0.0.%d:8080", i+1), l.Addr().String()+checks)
 	}
 	front := fmt.Sprintf("127.0.0.1:%d", ports[3])
-	pairs = append(pairs, "127.0.0.1:8000", front)
+	pairs = append(pairs, "127.0.0.1:8000", front, "retries 50", "retries 250") // a busy machine elects slowly
 	config := copyOf(t, example, pairs...)
 	if code, out := run(t, nil, "haproxy", "-c", "-f", example); code != 0 {
 		t.Fatalf("as it stands: %s", out)

@@ -3,7 +3,6 @@ package loopbacks
 
 import (
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"net"
 	"runtime"
@@ -20,33 +19,22 @@ func NeedTwo(t testing.TB) {
 	}
 }
 
-// FreePorts returns ports of 127.0.0.1 that were free for TCP and UDP just now. They are below
-// those that the kernel gives to connections and to whoever asks for any port: one of these
-// could be taken before it is used.
+// FreePorts returns ports of 127.0.0.1 at which nobody listens. They are below those that the
+// kernel gives to connections and to whoever asks for any port: one of these could be taken
+// before it is used. None is opened to find out: a process that a parallel test is just starting
+// would keep it open for a moment.
 func FreePorts(t testing.TB, n int) []int {
 	t.Helper()
 	var ports []int
-	var held []io.Closer
-	defer func() {
-		for _, h := range held {
-			h.Close()
-		}
-	}()
 	for len(ports) < n {
 		port := 10_000 + rand.IntN(20_000)
 		if _, taken := given.LoadOrStore(port, true); taken {
 			continue
 		}
-		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
-		if err != nil {
+		if c, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", port)); err == nil {
+			c.Close()
 			continue
 		}
-		held = append(held, l)
-		u, err := net.ListenPacket("udp", fmt.Sprintf("127.0.0.1:%d", port))
-		if err != nil {
-			continue
-		}
-		held = append(held, u)
 		ports = append(ports, port)
 	}
 	return ports
