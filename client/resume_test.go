@@ -38,7 +38,7 @@ func TestALeadershipGoesOnWithItsAgentsNextLife(t *testing.T) {
 // The agent does not come back.
 func TestALeadershipWithoutItsAgentEndsByItsOwnClock(t *testing.T) {
 	a, stood, l := campaign(t, lease)
-	until := stood.Renew(7, 300*time.Millisecond)
+	until := stood.Renew(7, 2*time.Second)       // its agent is gone before
 	for time.Until(l.Deadline()) > time.Minute { // until it has read that
 		runtime.Gosched()
 	}

@@ -139,7 +139,7 @@ func TestAKilledAgentLeavesNoRunBehind(t *testing.T) {
 // The agent is stopped without its knowledge: it can end nothing. As long as it
 // was not, it prolonged the run with its lease.
 func TestAFrozenAgentsRunEndsWithItsLease(t *testing.T) {
-	a := startActing(t, childLimit+"=1h", childLease+"=200ms")
+	a := startActing(t, childLimit+"=1h", childLease+"=1s")
 	for range 20 { // four times a lease, so it has gone on for several
 		if !a.renewed.Scan() || a.renewed.Text() == "ended" {
 			t.Fatal("the run has ended, though its lease was renewed")
@@ -160,7 +160,7 @@ func (a acting) goesOn() {
 }
 
 func TestAFrozenAgentsRunIsLimited(t *testing.T) {
-	a := startActing(t, childLimit+"=500ms")
+	a := startActing(t, childLimit+"=2s")
 	a.signal(syscall.SIGSTOP)
 	a.ended()
 }
@@ -172,7 +172,7 @@ func TestAGuardThatEndsIsReplacedForTheRunUnderWay(t *testing.T) {
 		t.Skip("needs Linux's /proc, to find the guard's process; CI runs it")
 	}
 	for _, s := range []syscall.Signal{syscall.SIGKILL, syscall.SIGSTOP} {
-		a := startActing(t, childLimit+"=1h", childLease+"=500ms")
+		a := startActing(t, childLimit+"=1h", childLease+"=2s")
 		if err := syscall.Kill(a.guard(), syscall.SIGKILL); err != nil {
 			t.Fatal(err)
 		}
@@ -213,7 +213,7 @@ func TestALeadershipThatGoesOnIsToldAgainAfterItsRunWasKilledByTheGuard(t *testi
 	mkfifo(t, never)
 	r, l := start(t, "exec 4> "+alive+"; echo $DOYEN_EVENT $DOYEN_TERM >&4; cat "+never, time.Hour)
 	var renewed atomic.Bool
-	first := boottime.Now().Add(200 * time.Millisecond)
+	first := boottime.Now().Add(3 * time.Second) // it has begun by then
 	r.Enqueue(hook.Event{Election: "default", Event: election.Leading, Term: 7,
 		Stands: func() bool { return true },
 		Until: func() election.Instant {
