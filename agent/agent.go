@@ -155,6 +155,10 @@ func (a *agent) start() error {
 	if err != nil {
 		return startError("socket", err)
 	}
+	mode, gid, _ := socketRights(a.cfg) // validated
+	if err := serve.Share(a.cfg.Socket, mode, gid); err != nil {
+		return errors.Join(startError("socket-group", err), socket.Close())
+	}
 	a.suspends = boottime.NewSuspends() // before the record is judged, and anything is counted
 	a.openRecord()
 	a.cfg.Life.Tells(a.known())
@@ -311,7 +315,7 @@ func (a *agent) newServer(hub *watch.Hub) *serve.Server {
 		KeepDrain: a.store.SetDrained,
 		Pings:     a.membership.Ping,
 		LogLevel:  a.level.during, Debug: map[string]func() []byte{"log": a.lines.Text, "configuration": a.configuration},
-		Access: a.access, Files: a.files, Hosts: a.cfg.hosts(),
+		Access: a.access, Files: a.files, Hosts: a.cfg.hosts(), HTTPAPI: a.cfg.HTTPAPI,
 	})
 }
 

@@ -32,6 +32,8 @@ type Config struct {
 	Cluster string
 	DataDir string // directory of the agent's identity and promises
 	Socket  string // path of the Unix socket, at most 107 bytes
+	// SocketMode is in octal digits. SocketGroup is a name or a number; empty: the agent's.
+	SocketMode, SocketGroup string
 	// RecordDir is where the record for the next life is kept; empty: beside the socket.
 	RecordDir string
 
@@ -62,6 +64,7 @@ type Config struct {
 	Access    access.Config             // who may do what over the socket
 	HTTP      string                    // optional read-only TCP listener, HOST:PORT
 	HTTPHosts []string                  // host names that requests to HTTP may use
+	HTTPAPI   bool                      // HTTP answers GET /v1/… too
 	// AgentCheck is an optional TCP listener for HAProxy's agent checks, HOST:PORT.
 	AgentCheck string
 	LogLevel   string // debug, info, warn or error
@@ -147,6 +150,7 @@ func Default() Config {
 		Candidate:    true,
 		Profile:      "lan",
 		LogLevel:     "info",
+		SocketMode:   "0660",
 		LogFormat:    "text",
 		Keeper:       keeper.Available,
 	}

@@ -4,9 +4,11 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"net"
 	"net/netip"
+	"os/user"
 	"slices"
 	"strconv"
 	"strings"
@@ -221,7 +223,30 @@ func checkTiming(c Config) *ConfigError {
 // HTTPHint shows how the address of --http is written.
 const HTTPHint = "write ADDR:PORT, such as 127.0.0.1:7980"
 
+// socketRights returns the mode and the group of the socket; -1: the agent's group.
+func socketRights(c Config) (mode fs.FileMode, gid int, bad *ConfigError) {
+	m, err := strconv.ParseUint(cmp.Or(c.SocketMode, "0660"), 8, 9)
+	if err != nil || m&0o600 != 0o600 || m&0o111 != 0 {
+		return 0, 0, configError("socket-mode", "write 0660, 0600 or 0666", "%q is not a mode that lets the agent's user read and write", c.SocketMode)
+	}
+	if c.SocketGroup == "" {
+		return fs.FileMode(m), -1, nil
+	}
+	id := c.SocketGroup
+	if g, err := user.LookupGroup(id); err == nil {
+		id = g.Gid
+	}
+	n, err := strconv.ParseUint(id, 10, 31)
+	if err != nil {
+		return 0, 0, configError("socket-group", "`getent group` lists the groups", "there is no group %q on this host", c.SocketGroup)
+	}
+	return fs.FileMode(m), int(n), nil
+}
+
 func checkOutputs(c Config) *ConfigError {
+	if _, _, bad := socketRights(c); bad != nil {
+		return bad
+	}
 	for _, l := range []struct{ flag, at, hint string }{{"http", c.HTTP, HTTPHint}, {"agent-check", c.AgentCheck, "write ADDR:PORT, such as 127.0.0.1:7981"}} {
 		if l.at == "" {
 			continue

@@ -94,7 +94,22 @@ func (s *Server) openRoutes() *http.ServeMux {
 func (s *Server) pageRoutes() *http.ServeMux {
 	mux := s.openRoutes()
 	mux.Handle("/{$}", get(s.status))
+	if s.HTTPAPI {
+		mux.Handle("/v1/", readOnly(s.socketRoutes()))
+	}
 	return mux
+}
+
+// readOnly answers what changes nothing, and ends at once.
+func readOnly(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		reads := r.Method == http.MethodGet || r.Method == http.MethodHead
+		if !reads || strings.HasSuffix(r.URL.Path, "/watch") {
+			fail(w, http.StatusForbidden, api.ErrorDetail{Code: api.CodeForbidden, Message: "this listener only answers GET, and no watch: use the agent's socket"})
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
 }
 
 func nothingThere(w http.ResponseWriter, r *http.Request) {

@@ -106,6 +106,8 @@ type Config struct {
 	// Hosts are the host names that requests to the TCP listener may use, besides IP addresses
 	// and localhost.
 	Hosts []string
+	// HTTPAPI has the TCP listener answer GET /v1/… too.
+	HTTPAPI bool
 }
 
 // Server answers on one or two listeners.
