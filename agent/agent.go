@@ -151,13 +151,9 @@ func (a *agent) start() error {
 	if state, err = a.resetGenesis(state); err != nil {
 		return err
 	}
-	socket, err := serve.Listen(a.cfg.Socket)
+	sockets, err := a.cfg.listenSockets()
 	if err != nil {
-		return startError("socket", err)
-	}
-	mode, gid, _ := socketRights(a.cfg) // validated
-	if err := serve.Share(a.cfg.Socket, mode, gid); err != nil {
-		return errors.Join(startError("socket-group", err), socket.Close())
+		return err
 	}
 	a.suspends = boottime.NewSuspends() // before the record is judged, and anything is counted
 	a.openRecord()
@@ -169,22 +165,22 @@ func (a *agent) start() error {
 	}
 	a.metrics = newMetrics(a.cfg.Cluster)
 	if err := a.connect(); err != nil {
-		return errors.Join(err, socket.Close())
+		return errors.Join(err, sockets.Close())
 	}
 	if err := a.newCore(state, hub); err != nil {
-		return errors.Join(err, socket.Close())
+		return errors.Join(err, sockets.Close())
 	}
 	if err := a.loop.history.Keep(filepath.Join(a.cfg.DataDir, "history"), func(err error) { a.logger.Warn(err.Error()) }); err != nil {
 		a.logger.Warn(err.Error())
 	}
 	a.server = a.newServer(hub)
 	if err := a.listenTCP(a.cfg.HTTP); err != nil {
-		return errors.Join(err, socket.Close())
+		return errors.Join(err, sockets.Close())
 	}
 	if err := a.listenChecks(); err != nil {
-		return errors.Join(err, socket.Close())
+		return errors.Join(err, sockets.Close())
 	}
-	a.server.Socket(socket)
+	sockets.answer(a.server, a.cfg)
 	return nil
 }
 

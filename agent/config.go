@@ -32,8 +32,10 @@ type Config struct {
 	Cluster string
 	DataDir string // directory of the agent's identity and promises
 	Socket  string // path of the Unix socket, at most 107 bytes
-	// SocketMode is in octal digits. SocketGroup is a name or a number; empty: the agent's.
+	// SocketMode has octal digits. SocketGroup is a name or a number; empty: the agent's.
 	SocketMode, SocketGroup string
+	// ReadSocket is the path of a socket that only answers GET; empty: there is none.
+	ReadSocket, ReadSocketMode, ReadSocketGroup string
 	// RecordDir is where the record for the next life is kept; empty: beside the socket.
 	RecordDir string
 
@@ -138,7 +140,8 @@ func configError(flag, hint, format string, args ...any) *ConfigError {
 // cluster of one agent on loopback.
 func Default() Config {
 	return Config{
-		Cluster:      "doyen",
+		Cluster:    "doyen",
+		SocketMode: "0660", ReadSocketMode: "0660",
 		Bind:         "127.0.0.1",
 		GossipPort:   DefaultGossipPort,
 		PeerPort:     DefaultPeerPort,
@@ -150,7 +153,6 @@ func Default() Config {
 		Candidate:    true,
 		Profile:      "lan",
 		LogLevel:     "info",
-		SocketMode:   "0660",
 		LogFormat:    "text",
 		Keeper:       keeper.Available,
 	}
@@ -226,7 +228,7 @@ func resolvePaths(c *Config) error {
 	if c.Socket == "" {
 		c.Socket = client.DefaultSocket()
 	}
-	for flag, path := range map[string]*string{"data-dir": &c.DataDir, "socket": &c.Socket, "record-dir": &c.RecordDir, "key-file": &c.KeyFile} {
+	for flag, path := range map[string]*string{"data-dir": &c.DataDir, "socket": &c.Socket, "read-socket": &c.ReadSocket, "record-dir": &c.RecordDir, "key-file": &c.KeyFile} {
 		if *path == "" {
 			continue
 		}

@@ -35,7 +35,7 @@ func (c Config) Mistakes() []error {
 			add(bad)
 		}
 	}
-	for _, check := range []func(Config) *ConfigError{checkHere, checkPrograms, checkWritable} {
+	for _, check := range []func(Config) *ConfigError{checkHere, checkPrograms, checkWritable, checkSharing} {
 		if bad := check(c); bad != nil {
 			add(bad)
 		}

@@ -21,16 +21,18 @@ func CheckFile(flag, path string) error {
 	return nil
 }
 
-// checkOwners checks the key file, the data directory and the socket's directory. If one does
+// checkOwners checks the key file, the data directory and the sockets' directories. If one does
 // not exist yet, it checks the nearest directory above it.
 func checkOwners(c Config) *ConfigError {
 	// First: the chmod in its hint also repairs what the checks below would find.
 	if bad, ok := errors.AsType[*ConfigError](startError("data-dir", store.CheckMode(c.DataDir))); ok {
 		return bad
 	}
-	for _, f := range []struct{ flag, path string }{
-		{"key-file", c.KeyFile}, {"data-dir", c.DataDir}, {"socket", filepath.Dir(c.Socket)},
-	} {
+	files := []struct{ flag, path string }{{"key-file", c.KeyFile}, {"data-dir", c.DataDir}}
+	for _, p := range c.places() {
+		files = append(files, struct{ flag, path string }{p.flag, filepath.Dir(p.path)})
+	}
+	for _, f := range files {
 		if f.path == "" {
 			continue
 		}

@@ -168,7 +168,7 @@ func (a *agent) tryPorts(next Config) error {
 			return err
 		}
 	}
-	return nil
+	return a.tryReadSocket(next)
 }
 
 // tried keeps the start of what is written to it.

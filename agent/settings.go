@@ -41,10 +41,16 @@ func Settings() []Setting {
 			Help: "`DIR` for the agent's identity and its promises as a voter (default: /var/lib/doyen as root, else $XDG_STATE_HOME/doyen)"},
 		{Name: "socket", Field: func(c *Config) any { return &c.Socket }, Found: true,
 			Help: "`PATH` of the socket for the other commands (default: /run/doyen/doyen.sock as root, else $XDG_RUNTIME_DIR/doyen/doyen.sock)"},
-		{Name: "socket-mode", Field: func(c *Config) any { return &c.SocketMode },
-			Help: "`MODE` of the socket in octal digits: who may connect, and so read"},
+		{Name: "socket-mode", Field: func(c *Config) any { return &c.SocketMode }, Choices: socketModes,
+			Help: "`MODE` of the socket, 0600, 0660 or 0666: who may connect, and so read"},
 		{Name: "socket-group", Field: func(c *Config) any { return &c.SocketGroup },
-			Help: "`GROUP` that owns the socket (default: the agent's)"},
+			Help: "`GROUP` that owns the socket, a name or a number (default: the agent's)"},
+		{Name: "read-socket", Field: func(c *Config) any { return &c.ReadSocket },
+			Help: "`PATH` of a second socket, on which nothing can be changed (default: none)"},
+		{Name: "read-socket-mode", Field: func(c *Config) any { return &c.ReadSocketMode }, Choices: socketModes,
+			Help: "`MODE` of that socket: 0600, 0660 or 0666"},
+		{Name: "read-socket-group", Field: func(c *Config) any { return &c.ReadSocketGroup },
+			Help: "`GROUP` that owns that socket (default: the agent's)"},
 		{Name: "record-dir", Field: func(c *Config) any { return &c.RecordDir },
 			Help: "`DIR` in memory (tmpfs) for the record by which a restarted agent goes on leading (default: that of the socket)"},
 		{Name: "bind", Field: func(c *Config) any { return &c.Bind },
@@ -171,7 +177,7 @@ func (s Setting) write(c *Config) string {
 	var text string
 	switch v := s.Field(c).(type) {
 	case *string:
-		if text = *v; s.Choices == nil {
+		if text = *v; s.Choices == nil || strings.HasPrefix(text, "0") { // YAML would read a number
 			text = strconv.Quote(text)
 		}
 	case *bool:

@@ -1,14 +1,11 @@
 package agent
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
-	"io/fs"
 	"maps"
 	"net"
 	"net/netip"
-	"os/user"
 	"slices"
 	"strconv"
 	"strings"
@@ -31,7 +28,7 @@ const (
 
 // validating are the checks of Validate, in their order.
 var validating = []func(Config) *ConfigError{
-	checkNames, checkVoters, checkPaths, checkAddresses, checkJoin, checkKey, checkAlone, checkChoices, checkElection, checkTiming, checkOutputs, checkHooks, checkHealth, checkAccess, checkOwners,
+	checkNames, checkVoters, checkPaths, checkAddresses, checkJoin, checkKey, checkAlone, checkChoices, checkSockets, checkElection, checkTiming, checkOutputs, checkHooks, checkHealth, checkAccess, checkOwners,
 }
 
 // Validate reports the first mistake in a resolved configuration as a *ConfigError. It reads
@@ -81,11 +78,13 @@ func checkPaths(c Config) *ConfigError {
 	if c.DataDir == "" {
 		return configError("data-dir", "name a directory", "is empty")
 	}
-	if len(c.Socket) > maxSocketPath {
-		return configError("socket", "choose a shorter path", "the path has %d bytes, the system allows %d", len(c.Socket), maxSocketPath)
-	}
-	if c.Socket == "" || strings.ContainsRune(c.Socket, 0) {
-		return configError("socket", "name a path", "%q is not a path", c.Socket)
+	for _, s := range []struct{ flag, path string }{{"socket", c.Socket}, {"read-socket", c.ReadSocket}} {
+		if len(s.path) > maxSocketPath {
+			return configError(s.flag, "choose a shorter path", "the path has %d bytes, the system allows %d", len(s.path), maxSocketPath)
+		}
+		if s.path == "" && s.flag == "socket" || strings.ContainsRune(s.path, 0) {
+			return configError(s.flag, "name a path", "%q is not a path", s.path)
+		}
 	}
 	return nil
 }
@@ -223,30 +222,7 @@ func checkTiming(c Config) *ConfigError {
 // HTTPHint shows how the address of --http is written.
 const HTTPHint = "write ADDR:PORT, such as 127.0.0.1:7980"
 
-// socketRights returns the mode and the group of the socket; -1: the agent's group.
-func socketRights(c Config) (mode fs.FileMode, gid int, bad *ConfigError) {
-	m, err := strconv.ParseUint(cmp.Or(c.SocketMode, "0660"), 8, 9)
-	if err != nil || m&0o600 != 0o600 || m&0o111 != 0 {
-		return 0, 0, configError("socket-mode", "write 0660, 0600 or 0666", "%q is not a mode that lets the agent's user read and write", c.SocketMode)
-	}
-	if c.SocketGroup == "" {
-		return fs.FileMode(m), -1, nil
-	}
-	id := c.SocketGroup
-	if g, err := user.LookupGroup(id); err == nil {
-		id = g.Gid
-	}
-	n, err := strconv.ParseUint(id, 10, 31)
-	if err != nil {
-		return 0, 0, configError("socket-group", "`getent group` lists the groups", "there is no group %q on this host", c.SocketGroup)
-	}
-	return fs.FileMode(m), int(n), nil
-}
-
 func checkOutputs(c Config) *ConfigError {
-	if _, _, bad := socketRights(c); bad != nil {
-		return bad
-	}
 	for _, l := range []struct{ flag, at, hint string }{{"http", c.HTTP, HTTPHint}, {"agent-check", c.AgentCheck, "write ADDR:PORT, such as 127.0.0.1:7981"}} {
 		if l.at == "" {
 			continue

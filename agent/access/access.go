@@ -203,6 +203,17 @@ func lookUp(key, kind string, names []string, lookup func(string) (string, error
 	return slices.Compact(found), nil
 }
 
+// Group looks up a group by its name or number. The key of the configuration is for errors, which
+// are of type *Error.
+func Group(key, name string) (uint32, error) {
+	_, foreign := foreignIDs()
+	found, err := lookUp(key, "group", []string{name}, gidOf, foreign)
+	if err != nil {
+		return 0, err
+	}
+	return found[0], nil
+}
+
 func uidOf(name string) (string, error) {
 	u, err := user.Lookup(name)
 	if err != nil {

@@ -242,6 +242,9 @@ func callerOf(text, host string) *api.Caller {
 // agents answers about every agent, each asked for itself. To another agent it answers only
 // about this one.
 func (s *Server) agents(w http.ResponseWriter, r *http.Request) {
+	if !isForwarded(r) && !s.mayAsk(w, r, 1) {
+		return
+	}
 	all := []api.AgentReport{s.reportOwn(r.Context())}
 	back := r.URL.RawQuery == dialBack
 	if from, ok := passedBy(r); ok && back {

@@ -14,6 +14,7 @@ const (
 	maxConns     = 512  // on the TCP listener
 	maxOfAddress = 32   // of one address on the TCP listener
 	maxPlain     = 512  // on the socket, for plain calls
+	maxReads     = 512  // on the read-only socket
 	maxStreams   = 2048 // on the socket, for campaigns and watches: more than there can be
 	maxWatches   = 1024
 	// One user may have one in sharing of the socket's places.
@@ -22,7 +23,7 @@ const (
 	reserving = 10
 	// allFiles is how many files all connections need, with those that hold the processes of
 	// campaigns.
-	allFiles = maxConns + maxPlain + maxStreams + campaign.MaxCandidacies
+	allFiles = maxConns + maxPlain + maxReads + maxStreams + campaign.MaxCandidacies
 )
 
 // Bound returns how many of n connections there may be if only so many files may be open;
@@ -34,9 +35,9 @@ func Bound(n, files int) int {
 	return max(n*files/allFiles, 8)
 }
 
-// socketPlaces bounds the connections of the socket by user.
-func (s *Server) socketPlaces(l net.Listener) *places {
-	total := Bound(maxPlain+maxStreams, s.Files)
+// socketPlaces bounds the connections of a socket, by user.
+func (s *Server) socketPlaces(l net.Listener, most int) *places {
+	total := Bound(most, s.Files)
 	return newPlaces(l, total, total/sharing, total/reserving, func(k *placed) origin {
 		if !k.vouched {
 			return origin{name: "unknown users"}

@@ -46,29 +46,6 @@ func Listen(path string) (net.Listener, error) {
 	return l, nil
 }
 
-// Share gives the socket that mode and group; -1: its group stays. Members of the group can pass
-// the socket's directory too, if it is the agent's own and closed to others.
-func Share(path string, mode fs.FileMode, gid int) error {
-	refused := func(err error) error {
-		return &SocketError{path, fmt.Sprintf("can't be given to the group %d: %s", gid, cause(err)), "have the agent's user be a member of the group, or run it as root"}
-	}
-	if gid >= 0 {
-		dir := filepath.Dir(path)
-		if info, err := os.Stat(dir); err == nil && info.Mode().Perm()&0o007 == 0 {
-			if err := os.Chown(dir, -1, gid); err != nil {
-				return refused(err)
-			}
-		}
-		if err := os.Chown(path, -1, gid); err != nil {
-			return refused(err)
-		}
-	}
-	if err := os.Chmod(path, mode); err != nil {
-		return fmt.Errorf("protect socket: %w", err)
-	}
-	return nil
-}
-
 // socketDir makes the directory, only for the agent's user and group. A directory that exists
 // is used as it is: it may be /run itself.
 func socketDir(dir string) error {

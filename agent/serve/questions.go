@@ -11,13 +11,15 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-// Each question to the voters is work for all of them. So the number of questions is bounded,
+// Each question to the voters, or to all agents, is work for all of them. So the number of questions is bounded,
 // for one user and for all users together. An agent and its voters have time for many more.
 const (
 	questionsOfUser, burstOfUser = 100, 2 * maxConfirmed // how many a second; how many at once
 	questionsOfAll, burstOfAll   = 400, 4 * maxConfirmed
 	// maxAskers is how many users are remembered at once.
 	maxAskers = 1024
+	// overTCP stands for all callers of the TCP listener: no user has this number.
+	overTCP = math.MaxUint32
 )
 
 // questions counts the questions to the voters.
@@ -58,10 +60,14 @@ func (q *questions) ask(now election.Instant, uid uint32, favoured bool, n int) 
 	own.fill(now, questionsOfUser, burstOfUser)
 	switch {
 	case !favoured && own.left < float64(n):
-		return tooOften(fmt.Sprintf("user %s asks the voters more than %d questions a second", userName(uid), questionsOfUser),
+		who := "user " + userName(uid)
+		if uid == overTCP {
+			who = "the callers of --http together"
+		}
+		return tooOften(fmt.Sprintf("more than %d questions a second for other agents from %s", questionsOfUser, who),
 			(float64(n)-own.left)/questionsOfUser)
 	case q.all.left < float64(n):
-		return tooOften(fmt.Sprintf("the users of this agent ask the voters more than %d questions a second", questionsOfAll),
+		return tooOften(fmt.Sprintf("more than %d questions a second for other agents from all users of this one", questionsOfAll),
 			(float64(n)-q.all.left)/questionsOfAll)
 	}
 	q.all.left -= float64(n)
@@ -87,13 +93,16 @@ func (q *questions) forget(now election.Instant) {
 func tooOften(who string, seconds float64) *api.ErrorDetail {
 	wait := time.Duration(math.Ceil(seconds*100)) * 10 * time.Millisecond
 	return &api.ErrorDetail{Code: api.CodeBusy, Message: fmt.Sprintf(
-		"%s: ask again in %s, or without consistency=quorum, which does not ask the voters", who, wait)}
+		"%s: ask again in %s, or what this agent answers by itself (without consistency=quorum)", who, wait)}
 }
 
 // mayAsk counts n questions of the caller. If they are too many, it answers and returns false.
 func (s *Server) mayAsk(w http.ResponseWriter, r *http.Request, n int) bool {
-	p, _ := caller(r)
-	if full := s.questions.ask(s.Clock(), p.UID, s.own(p.UID), n); full != nil {
+	p, named := caller(r)
+	if !named {
+		p.UID = overTCP
+	}
+	if full := s.questions.ask(s.Clock(), p.UID, named && s.own(p.UID), n); full != nil {
 		w.Header().Set("Retry-After", "1")
 		refuse(w, full)
 		return false

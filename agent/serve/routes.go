@@ -95,17 +95,18 @@ func (s *Server) pageRoutes() *http.ServeMux {
 	mux := s.openRoutes()
 	mux.Handle("/{$}", get(s.status))
 	if s.HTTPAPI {
-		mux.Handle("/v1/", readOnly(s.socketRoutes()))
+		mux.Handle("/v1/", readOnly(s.socketRoutes(), false, "this listener only answers questions: use the agent's socket on its host"))
 	}
 	return mux
 }
 
-// readOnly answers what changes nothing, and ends at once.
-func readOnly(next http.Handler) http.Handler {
+// readOnly answers what changes nothing; a watch, which does not end, only if that is wanted.
+// Instead says what to do about the rest.
+func readOnly(next http.Handler, watches bool, instead string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		reads := r.Method == http.MethodGet || r.Method == http.MethodHead
-		if !reads || strings.HasSuffix(r.URL.Path, "/watch") {
-			fail(w, http.StatusForbidden, api.ErrorDetail{Code: api.CodeForbidden, Message: "this listener only answers GET, and no watch: use the agent's socket"})
+		reads := slices.Contains([]string{http.MethodGet, http.MethodHead, http.MethodOptions}, r.Method)
+		if !reads || !watches && strings.HasSuffix(r.URL.Path, "/watch") {
+			fail(w, http.StatusForbidden, api.ErrorDetail{Code: api.CodeForbidden, Message: instead})
 			return
 		}
 		next.ServeHTTP(w, r)

@@ -124,6 +124,11 @@ func stand(t testing.TB, change ...func(*serve.Config)) *agent {
 	}
 	s := serve.New(c)
 	s.Socket(l)
+	reading, err := serve.Listen(a.path + "-read")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.ReadSocket(reading, a.path)
 	transport := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, "unix", a.path)
 	}}

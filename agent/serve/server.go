@@ -110,7 +110,7 @@ type Config struct {
 	HTTPAPI bool
 }
 
-// Server answers on one or two listeners.
+// Server answers on its listeners.
 type Server struct {
 	Config
 	started   election.Instant
@@ -144,7 +144,16 @@ func New(c Config) *Server {
 
 // Socket answers the whole API on a listener of Listen. Each user has a share of the places;
 // root and the agent's own user find a place however many others take.
-func (s *Server) Socket(l net.Listener) { s.serve(s.socketPlaces(l), s.socketRoutes(), idleTimeout) }
+func (s *Server) Socket(l net.Listener) {
+	s.serve(s.socketPlaces(l, maxPlain+maxStreams), s.socketRoutes(), idleTimeout)
+}
+
+// ReadSocket answers what changes nothing on another listener of Listen. Changes are made over the
+// socket at that path.
+func (s *Server) ReadSocket(l net.Listener, changes string) {
+	s.serve(s.socketPlaces(l, maxReads), readOnly(s.socketRoutes(), true,
+		"this socket only answers questions, and changes nothing: use the agent's own socket, --socket "+changes), idleTimeout)
+}
 
 // TCP answers the read-only part of the API, and the status page, until stop is called. stop closes
 // the listener at once, and gives answers under way a second.

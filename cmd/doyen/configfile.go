@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -181,7 +182,7 @@ func take(c *agent.Config, s agent.Setting, value *yaml.Node) error {
 	case *[]string:
 		advice = "write a list, such as [a, b, c]"
 	}
-	if value.Tag != wanted {
+	if value.Tag != wanted && !slices.Contains(s.Choices, value.Value) { // a mode looks like a number
 		return fmt.Errorf("%q has the wrong type; %s", value.Value, advice)
 	}
 	return s.Set(c, value.Value)
