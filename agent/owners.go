@@ -29,8 +29,8 @@ func checkOwners(c Config) *ConfigError {
 		return bad
 	}
 	files := []struct{ flag, path string }{{"key-file", c.KeyFile}, {"data-dir", c.DataDir}}
-	for _, p := range c.places() {
-		files = append(files, struct{ flag, path string }{p.flag, filepath.Dir(p.path)})
+	for _, s := range c.Sockets() {
+		files = append(files, struct{ flag, path string }{s.Flag, filepath.Dir(s.Path)})
 	}
 	for _, f := range files {
 		if f.path == "" {

@@ -13,6 +13,7 @@ import (
 	"github.com/doyen-election/doyen/agent/hook"
 	"github.com/doyen-election/doyen/api"
 	"github.com/doyen-election/doyen/election"
+	"github.com/doyen-election/doyen/membership"
 )
 
 // reasonReloaded is the reason of the changes that a hook gets when a reload gives it to an election.
@@ -135,6 +136,11 @@ func (a *agent) apply(now, next Config) (rekeyed bool, err error) {
 				err = errors.Join(err, a.relisten(next.HTTP, now.HTTP))
 			}
 			return false, restore(err)
+		}
+	}
+	if now.HTTP != next.HTTP {
+		if err := a.membership.Update(func(m *membership.Member) { m.PageAddr = pageAddr(next.HTTP, m.PeerAddr.Addr()) }); err != nil {
+			a.logger.Error("can't tell the others where the status page is now", "err", err)
 		}
 	}
 	var started *hook.Runner // outside of the loop: its guard takes a moment to start

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"os"
@@ -169,8 +170,14 @@ func TestAReloadMovesTheListener(t *testing.T) {
 	ports := loopbacks.FreePorts(t, 2)
 	first, second := fmt.Sprintf("127.0.0.1:%d", ports[0]), fmt.Sprintf("127.0.0.1:%d", ports[1])
 	r := newReloading(t, func(c *agent.Config) { c.HTTP = first })
+	announced := func(at string) {
+		t.Helper()
+		untilAnswer(r, "/v1/members", func(m api.Members) bool { return m.Members[0].HTTPAddr == at })
+	}
+	announced(first)
 	r.c.HTTP = second
 	r.want("http", "")
+	announced(second)
 	if answers(first) || !answers(second) {
 		t.Error("it did not move")
 	}
@@ -183,6 +190,35 @@ func TestAReloadMovesTheListener(t *testing.T) {
 	r.want("http", "")
 	if answers(second) {
 		t.Error("it still answers")
+	}
+	announced("")
+}
+
+// What HAProxy asks moves with the next start.
+func TestAReloadLeavesTheAgentCheckWhereItIs(t *testing.T) {
+	ports := loopbacks.FreePorts(t, 2)
+	first, second := fmt.Sprintf("127.0.0.1:%d", ports[0]), fmt.Sprintf("127.0.0.1:%d", ports[1])
+	r := newReloading(t, func(c *agent.Config) { c.AgentCheck = first })
+	untilAnswer(r, "/v1/elections/default", isLed)
+	for _, to := range []string{second, ""} {
+		r.c.AgentCheck = to
+		r.want("", "agent-check")
+		conn, err := net.DialTimeout("tcp", first, patience)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = conn.SetDeadline(time.Now().Add(patience))
+		_, err = conn.Write([]byte("default\n"))
+		verdict, unread := io.ReadAll(conn)
+		conn.Close()
+		if len(verdict) == 0 { // whatever the lead may be just now
+			t.Errorf("agent-check %q: %q, %v, %v", to, verdict, err, unread)
+		}
+		if l, err := net.Listen("tcp", second); err != nil {
+			t.Errorf("it listens at the new address too: %v", err)
+		} else {
+			l.Close()
+		}
 	}
 }
 

@@ -31,7 +31,10 @@ type Setting struct {
 }
 
 // Settings returns every setting, in the order in which they are shown.
-func Settings() []Setting {
+func Settings() []Setting { return slices.Concat(settingsOfPlaces(), settingsOfElections()) }
+
+// settingsOfPlaces are about where the agent is found, and where it finds others.
+func settingsOfPlaces() []Setting {
 	return []Setting{
 		{Name: "name", Field: func(c *Config) any { return &c.Name }, Found: true,
 			Help: "`NAME` of this agent, unique in the cluster (default: the host name)"},
@@ -65,6 +68,12 @@ func Settings() []Setting {
 			Help: "`HOST[:PORT]` of any other agent, repeatable; retried forever"},
 		{Name: "key-file", Field: func(c *Config) any { return &c.KeyFile }, Live: true,
 			Help: "`FILE` with the cluster key, required unless --bind is loopback (default: none)"},
+	}
+}
+
+// settingsOfElections are about what the agent does.
+func settingsOfElections() []Setting {
+	return []Setting{
 		{Name: "voters", Field: func(c *Config) any { return &c.Voters },
 			Help: "`NAMES` of the first roster, a,b,c, the same on every agent (default: this agent alone, unless --join is given)"},
 		{Name: "quorum", Field: func(c *Config) any { return &c.Quorum },

@@ -14,31 +14,34 @@ import (
 
 var socketModes = []string{"0600", "0660", "0666"}
 
-// place is where the agent listens for programs of its host, by the setting that names it.
-type place struct{ flag, path, mode, group string }
+// Socket is a place where the agent listens for programs of its host.
+type Socket struct {
+	Flag, Path  string // the setting that names it
+	mode, group string
+}
 
-// places are the agent's socket and, if there is one, that which only answers questions.
-func (c Config) places() []place {
-	all := []place{{"socket", c.Socket, c.SocketMode, c.SocketGroup}}
+// Sockets are the agent's socket and, if there is one, that which only answers questions.
+func (c Config) Sockets() []Socket {
+	all := []Socket{{"socket", c.Socket, c.SocketMode, c.SocketGroup}}
 	if c.ReadSocket != "" {
-		all = append(all, place{"read-socket", c.ReadSocket, c.ReadSocketMode, c.ReadSocketGroup})
+		all = append(all, Socket{"read-socket", c.ReadSocket, c.ReadSocketMode, c.ReadSocketGroup})
 	}
 	return all
 }
 
-// sharing looks up who may connect.
-func (p place) sharing() (serve.Sharing, *ConfigError) {
-	mode, _ := strconv.ParseUint(p.mode, 8, 9) // one of socketModes
+// Sharing looks up who may connect. Its error is a *ConfigError.
+func (s Socket) Sharing() (serve.Sharing, error) {
+	mode, _ := strconv.ParseUint(s.mode, 8, 9) // one of socketModes
 	to := serve.Sharing{Mode: fs.FileMode(mode), Group: -1}
-	if p.group == "" {
+	if s.group == "" {
 		return to, nil
 	}
-	gid, err := access.Group(p.flag+"-group", p.group)
+	gid, err := access.Group(s.Flag+"-group", s.group)
 	if bad, ok := errors.AsType[*access.Error](err); ok {
 		return to, &ConfigError{Flag: bad.Key, Problem: bad.Problem, Hint: bad.Hint}
 	}
 	to.Group = int(gid)
-	return to, nil
+	return to, err
 }
 
 // checkSockets looks up the groups. It refuses two sockets in one directory that not both groups
@@ -48,10 +51,10 @@ func checkSockets(c Config) *ConfigError {
 		return configError("read-socket-group", "give --read-socket a path", "there is no --read-socket")
 	}
 	var groups []int
-	all := c.places()
-	for _, p := range all {
-		to, bad := p.sharing()
-		if bad != nil {
+	all := c.Sockets()
+	for _, s := range all {
+		to, err := s.Sharing()
+		if bad, ok := errors.AsType[*ConfigError](err); ok {
 			return bad
 		}
 		groups = append(groups, to.Group)
@@ -64,7 +67,7 @@ func checkSockets(c Config) *ConfigError {
 	}
 	dir := filepath.Dir(c.Socket)
 	if info, err := os.Stat(dir); dir == filepath.Dir(c.ReadSocket) && groups[0] != groups[1] && (err != nil || info.Mode().Perm()&0o001 == 0) {
-		return configError("read-socket", "put it into a directory of its own, such as /run/doyen-read",
+		return configError("read-socket", "put it into another directory, such as /run/doyen-read",
 			"%s is also the directory of --socket, and only one group can enter it", dir)
 	}
 	return nil
@@ -72,17 +75,19 @@ func checkSockets(c Config) *ConfigError {
 
 // checkSharing refuses groups that this user can't give the sockets to.
 func checkSharing(c Config) *ConfigError {
-	for _, p := range c.places() {
-		if to, bad := p.sharing(); bad == nil {
-			if bad, ok := errors.AsType[*ConfigError](startError(p.flag+"-group", to.Possible(p.path))); ok {
-				return bad
-			}
+	for _, s := range c.Sockets() {
+		to, err := s.Sharing()
+		if err == nil {
+			err = startError(s.Flag+"-group", to.Possible(s.Path))
+		}
+		if bad, ok := errors.AsType[*ConfigError](err); ok {
+			return bad
 		}
 	}
 	return nil
 }
 
-// sockets are the listeners of the places, in their order.
+// sockets are the listeners of Sockets, in their order.
 type sockets []net.Listener
 
 func (all sockets) Close() (err error) {
@@ -92,26 +97,26 @@ func (all sockets) Close() (err error) {
 	return err
 }
 
-// listenSockets listens at the places.
+// listenSockets listens at all of Sockets.
 func (c Config) listenSockets() (all sockets, err error) {
-	for _, p := range c.places() {
-		to, bad := p.sharing()
-		if bad != nil {
-			return nil, errors.Join(bad, all.Close())
-		}
-		l, err := serve.Listen(p.path)
+	for _, s := range c.Sockets() {
+		to, err := s.Sharing()
 		if err != nil {
-			return nil, errors.Join(startError(p.flag, err), all.Close())
+			return nil, errors.Join(err, all.Close())
+		}
+		l, err := serve.Listen(s.Path)
+		if err != nil {
+			return nil, errors.Join(startError(s.Flag, err), all.Close())
 		}
 		all = append(all, l)
-		if err := serve.Share(p.path, to); err != nil {
-			return nil, errors.Join(startError(p.flag+"-group", err), all.Close())
+		if err := serve.Share(s.Path, to); err != nil {
+			return nil, errors.Join(startError(s.Flag+"-group", err), all.Close())
 		}
 	}
 	return all, nil
 }
 
-// answer has the server answer at the places.
+// answer has the server answer.
 func (all sockets) answer(s *serve.Server, c Config) {
 	s.Socket(all[0])
 	if len(all) > 1 {

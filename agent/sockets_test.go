@@ -31,7 +31,7 @@ func TestWhoMayConnectIsValidated(t *testing.T) {
 		{func(c *agent.Config) { c.ReadSocketGroup = "0" }, `--read-socket-group: there is no --read-socket`},
 		{func(c *agent.Config) { c.ReadSocket = c.Socket }, "is also the path of --socket"},
 		{func(c *agent.Config) { c.ReadSocket = dir + "/" + strings.Repeat("x", 108) }, "--read-socket: the path has"},
-		{func(c *agent.Config) { c.Socket, c.ReadSocket, c.ReadSocketGroup = dir+"/s", dir+"/r", "1" }, "only one group can enter it; put it into a directory of its own"},
+		{func(c *agent.Config) { c.Socket, c.ReadSocket, c.ReadSocketGroup = dir+"/s", dir+"/r", "1" }, "only one group can enter it; put it into another directory"},
 		{func(c *agent.Config) { c.Socket, c.ReadSocket, c.SocketGroup = "/nosuch/s", "/nosuch/r", "1" }, "only one group can enter it"},
 		{func(c *agent.Config) {
 			c.Socket, c.ReadSocket, c.SocketGroup, c.ReadSocketGroup = dir+"/s", dir+"/r", "1", "1"

@@ -182,10 +182,10 @@ func (m *Membership) Ping(to Member) error {
 	return err
 }
 
-// Update changes what this agent gossips about itself: candidacies (sorted by election)
-// and draining. Other changes are ignored. Update returns at once; gossip tells the others.
-// An error means that nothing was changed: the advertisement would not fit, or a name is
-// invalid.
+// Update changes what this agent gossips about itself: candidacies (sorted by election),
+// draining, whether it follows the roster's settings, and its status page. Other changes are
+// ignored. Update returns at once; gossip tells the others. An error means that nothing was
+// changed: the advertisement would not fit, or a name is invalid.
 func (m *Membership) Update(change func(*Member)) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -195,7 +195,8 @@ func (m *Membership) Update(change func(*Member)) error {
 	wish := m.self.cloned()
 	change(&wish)
 	next := m.self
-	next.Candidacies, next.Draining, next.Settings.Follows = wish.cloned().Candidacies, wish.Draining, wish.Settings.Follows
+	next.Candidacies, next.Draining = wish.cloned().Candidacies, wish.Draining
+	next.Settings.Follows, next.PageAddr = wish.Settings.Follows, wish.PageAddr
 	meta, err := m.notary.seal(next, m.cfg.Signer)
 	if err != nil {
 		return err

@@ -107,6 +107,9 @@ func apiHint(e *client.APIError) string {
 	case api.CodeBadRequest:
 		return "" // the message says what would be right
 	case api.CodeForbidden:
+		if strings.Contains(e.Message, "--socket ") { // of the read-only socket, which names the other one
+			return ""
+		}
 		return "run it as root or as a user that the message names; `access` in docs/operations.md explains each right"
 	case api.CodeNotFound:
 		return "`doyen elections` lists the elections, `doyen members` the agents, `doyen voters` the voters"

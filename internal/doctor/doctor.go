@@ -119,7 +119,7 @@ func (d *Doctor) Examine(ctx context.Context) []Finding {
 		all = append(all, ok("configuration", "%s", strings.TrimSuffix(fmt.Sprintf("agent %s of cluster %s, heartbeat %s, lease %s, %s", d.config.Name, d.config.Cluster, d.config.Heartbeat, d.config.Lease, d.from), ", ")))
 	}
 	all = append(all, running...)
-	for _, check := range []func(context.Context) []Finding{d.checkPorts, d.checkNames, d.checkPeers, d.checkDisk, d.checkClock, d.checkSocket, d.checkRecord, d.checkUnit, d.checkKey} {
+	for _, check := range []func(context.Context) []Finding{d.checkPorts, d.checkNames, d.checkPeers, d.checkDisk, d.checkClock, d.checkSockets, d.checkRecord, d.checkUnit, d.checkKey} {
 		all = append(all, check(ctx)...)
 	}
 	return all

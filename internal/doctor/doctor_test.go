@@ -203,12 +203,12 @@ func TestTheSlewLimitOfChronyIsComparedWithTheDriftThatALeaseAllows(t *testing.T
 func TestTheRightsOfTheSocketAreChecked(t *testing.T) {
 	d := patient(t)
 	path := d.config.Socket
-	expect(t, d.checkSocket(t.Context()), OK, "is to be made")
+	expect(t, d.checkSockets(t.Context()), OK, "is to be made")
 	if os.Geteuid() != 0 {
 		d.config.Socket = "/none/s"
-		expect(t, d.checkSocket(t.Context()), Warning, "can't be made")
+		expect(t, d.checkSockets(t.Context()), Warning, "can't be made")
 		d.config.Socket = "/none"
-		expect(t, d.checkSocket(t.Context()), Error, "can't be made")
+		expect(t, d.checkSockets(t.Context()), Error, "can't be made")
 		d.config.Socket = path
 	}
 	l, err := net.Listen("unix", path)
@@ -220,18 +220,26 @@ func TestTheRightsOfTheSocketAreChecked(t *testing.T) {
 		if err := os.Chmod(path, mode); err != nil {
 			t.Fatal(err)
 		}
-		expect(t, d.checkSocket(t.Context()), want, path)
+		expect(t, d.checkSockets(t.Context()), want, path)
 	}
+	if err := os.Chmod(path, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	d.config.SocketMode = "0666"
+	expect(t, d.checkSockets(t.Context()), OK, "mode 0666")
+	d.config.SocketGroup = "4001"
+	expect(t, d.checkSockets(t.Context()), Warning, "it is configured as 0666 and group 4001")
+	d.config.SocketGroup = ""
 	l.Close()
 	if err := os.WriteFile(path, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	expect(t, d.checkSocket(t.Context()), Error, "is not a socket")
+	expect(t, d.checkSockets(t.Context()), Error, "is not a socket")
 	for mode, want := range map[os.FileMode]string{0o777: Error, 0o775: Warning} {
 		if err := os.Chmod(filepath.Dir(path), mode); err != nil {
 			t.Fatal(err)
 		}
-		expect(t, d.checkSocket(t.Context()), want, "can be written by others")
+		expect(t, d.checkSockets(t.Context()), want, "can be written by others")
 	}
 }
 

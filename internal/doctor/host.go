@@ -150,48 +150,66 @@ func (d *Doctor) maxSlewRate(path string, depth int) (rate float64, at string) {
 	return rate, at
 }
 
-// checkSocket checks who may connect to the socket, and who could replace it.
-func (d *Doctor) checkSocket(context.Context) []Finding {
-	path := d.config.Socket
-	if path == "" {
-		return nil
+// checkSockets checks who may connect to the sockets, and who could replace them.
+func (d *Doctor) checkSockets(context.Context) (all []Finding) {
+	for _, s := range d.config.Sockets() {
+		if s.Path != "" {
+			all = append(all, d.checkSocket(s))
+		}
 	}
-	dir := existing(filepath.Dir(path))
+	return all
+}
+
+func (d *Doctor) checkSocket(s agent.Socket) Finding {
+	path, dir := s.Path, existing(filepath.Dir(s.Path))
 	info, err := os.Stat(dir)
 	if err != nil {
-		return []Finding{{"socket", Error, "the directory of " + path + " can't be examined", err.Error(), "correct --socket"}}
+		return Finding{"socket", Error, "the directory of " + path + " can't be examined", err.Error(), "correct --" + s.Flag}
 	}
 	if info.Mode().Perm()&0o022 != 0 && info.Mode()&fs.ModeSticky == 0 {
 		result := Warning // a group may be the agent's own
 		if info.Mode().Perm()&0o002 != 0 {
 			result = Error
 		}
-		return []Finding{{"socket", result, dir + " can be written by others", fmt.Sprintf("its mode is %04o: they could put their own socket in this place", info.Mode().Perm()),
-			"run: chmod go-w " + dir}}
+		return Finding{"socket", result, dir + " can be written by others", fmt.Sprintf("its mode is %04o: they could put their own socket in this place", info.Mode().Perm()),
+			"run: chmod go-w " + dir}
+	}
+	to, err := s.Sharing()
+	if err != nil {
+		return Finding{"socket", Error, "nobody could be given " + path, err.Error(), "correct --" + s.Flag + "-group"}
 	}
 	info, err = os.Lstat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist) && unix.Faccessat(unix.AT_FDCWD, dir, unix.W_OK|unix.X_OK, unix.AT_EACCESS) != nil:
-		result, do := Error, "give "+dir+" to the agent's user, name another --socket, or run this as root"
+		result, do := Error, "give "+dir+" to the agent's user, name another --"+s.Flag+", or run this as root"
 		if dir != filepath.Dir(path) {
 			result, do = Warning, "make "+filepath.Dir(path)+" for the agent's user, or have systemd make it (RuntimeDirectory=)"
 		}
-		return []Finding{{"socket", result, path + " can't be made", "this user may not write to " + dir, do}}
+		return Finding{"socket", result, path + " can't be made", "this user may not write to " + dir, do}
 	case errors.Is(err, fs.ErrNotExist):
-		return []Finding{ok("socket", "%s is to be made, for the agent's user and group (mode 0660)", path)}
+		return ok("socket", "%s is to be made, with mode %04o", path, to.Mode)
 	case err != nil:
-		return []Finding{{"socket", Error, path + " can't be examined", err.Error(), "run this as root, or as the agent's user"}}
+		return Finding{"socket", Error, path + " can't be examined", err.Error(), "run this as root, or as the agent's user"}
 	case info.Mode().Type() != fs.ModeSocket:
-		return []Finding{{"socket", Error, path + " is not a socket", "another kind of file is there, and Doyen does not remove it", "move it away, or name another --socket"}}
-	case info.Mode().Perm()&0o007 != 0:
-		return []Finding{{"socket", Warning, path + " is open to every user of this host", fmt.Sprintf("its mode is %04o, and the agent makes it with 0660", info.Mode().Perm()),
-			"run: chmod 660 " + path + "; give rights by `access` in the configuration"}}
+		return Finding{"socket", Error, path + " is not a socket", "another kind of file is there, and Doyen does not remove it", "move it away, or name another --" + s.Flag}
 	}
-	owner := ""
-	if stat, is := info.Sys().(*syscall.Stat_t); is {
-		owner = fmt.Sprintf(", user %d, group %d", stat.Uid, stat.Gid)
+	stat, is := info.Sys().(*syscall.Stat_t)
+	if mode := info.Mode().Perm(); mode != to.Mode || is && to.Group >= 0 && int(stat.Gid) != to.Group {
+		configured := fmt.Sprintf("it is configured as %04o", to.Mode)
+		if to.Group >= 0 {
+			configured += fmt.Sprintf(" and group %d", to.Group)
+		}
+		return Finding{"socket", Warning, path + " is not shared as configured", fmt.Sprintf("its mode is %04o%s, and %s", mode, owner(stat), configured),
+			"run `doyen restart`, which makes it again"}
 	}
-	return []Finding{ok("socket", "%s: mode %04o%s", path, info.Mode().Perm(), owner)}
+	return ok("socket", "%s: mode %04o%s", path, info.Mode().Perm(), owner(stat))
+}
+
+func owner(stat *syscall.Stat_t) string {
+	if stat == nil {
+		return ""
+	}
+	return fmt.Sprintf(", user %d, group %d", stat.Uid, stat.Gid)
 }
 
 // checkRecord checks whether a record can be kept in memory. What the running agent warns about is

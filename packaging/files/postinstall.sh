@@ -9,11 +9,13 @@ esac
 
 if command -v systemd-sysusers >/dev/null; then
 	systemd-sysusers doyen.conf
-elif ! getent passwd doyen >/dev/null; then
-	useradd --system --user-group --home-dir /var/lib/doyen --shell /usr/sbin/nologin doyen
+else
+	getent passwd doyen >/dev/null || useradd --system --user-group --home-dir /var/lib/doyen --shell /usr/sbin/nologin doyen
+	getent group doyen-read >/dev/null || groupadd --system doyen-read
 fi
 # systemd-tmpfiles needs a mounted /proc, which a root that is being made may lack.
 if ! systemd-tmpfiles --create doyen.conf 2>/dev/null; then
+	install -d -m 2750 -o doyen -g doyen-read /run/doyen-read
 	install -d -m 0755 /etc/doyen
 	install -d -m 0700 -o doyen -g doyen /etc/doyen/keys /var/lib/doyen
 fi
