@@ -17,7 +17,7 @@ var limits = []struct {
 	folders        []string // and what is below them
 	code, comments int      // lines
 }{
-	{"the heart", []string{"election", "bully", "ring", "failuredetector", "quorum", "contest", "elector"}, 7660, 1275},
+	{"the heart", []string{"election", "bully", "ring", "failuredetector", "quorum", "contest", "elector"}, 7670, 1275},
 	{"the testbed", []string{"testbed", "cmd/testbed"}, 24250, 2420},
 }
 

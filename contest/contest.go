@@ -39,6 +39,7 @@ type Contest struct {
 	rumour    rumour
 
 	vacantSince    election.Instant
+	missedSince    election.Instant // the same, but no rumour ends it
 	notBefore      election.Instant // no round starts before: a bid has failed, or another agent is the target of a transfer
 	standDownUntil election.Instant // until then this agent lets others go first
 	standDowns     map[election.PeerID]election.Instant
@@ -55,7 +56,7 @@ type Contest struct {
 
 // New returns a contest without a known leader. Its bids are for terms above highest and spent.
 func New(name election.Name, cfg *Config, s Selection, highest, spent election.Term) *Contest {
-	return &Contest{name: name, cfg: cfg, selection: s, vacantSince: election.Never,
+	return &Contest{name: name, cfg: cfg, selection: s, vacantSince: election.Never, missedSince: election.Never,
 		standDowns: map[election.PeerID]election.Instant{}, highest: highest, asked: upTo(spent)}
 }
 
@@ -221,7 +222,7 @@ func (c *Contest) follow(s *step, k Known) {
 	c.abandon(s)
 	c.selection.Stop()
 	c.failures = 0
-	c.vacantSince, c.notBefore = election.Never, 0
+	c.vacantSince, c.missedSince, c.notBefore = election.Never, election.Never, 0
 	c.leader = k
 	c.offer.taken(k.Holder.Peer)
 	switch {
@@ -282,7 +283,7 @@ func (c *Contest) unable(s *step) election.Obstacle {
 		return election.NoTermLeft
 	}
 	why := s.Obstacle()
-	if overdue := c.vacantSince.Add(2 * c.cfg.Lease); why == election.RunsLate && s.now >= overdue {
+	if overdue := c.missedSince.Add(2 * c.cfg.Lease); why == election.RunsLate && s.now >= overdue {
 		why = 0 // those that are on time can't lead either
 	} else if why == election.RunsLate {
 		s.wake(overdue)

@@ -13,7 +13,7 @@ func (c *Contest) becomeLeader(s *step, won *tenure) {
 	s.out.Won = true
 	c.held, c.bid = won, nil
 	c.failures = 0
-	c.vacantSince, c.notBefore = election.Never, 0
+	c.vacantSince, c.missedSince, c.notBefore = election.Never, election.Never, 0
 	c.rumour = rumour{}
 	c.outdate(won.term - 1)
 	c.rival = rival{}
@@ -204,6 +204,9 @@ func (o *offer) vain(p election.PeerID) int {
 	}
 	return o.times
 }
+
+// MayTake reports whether no transfer to that agent was in vain.
+func (c *Contest) MayTake(p election.PeerID) bool { return c.offer.vain(p) == 0 }
 
 // giveWay transfers to a candidate of strictly higher priority that was present for the
 // preempt delay. Only the leader itself can end its term.

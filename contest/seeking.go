@@ -22,9 +22,12 @@ func (c *Contest) seek(s *step) {
 		c.abandon(s)
 		c.selection.Stop()
 		c.vacantSince = election.Never
+		if c.leader.Holder != (election.Holder{}) {
+			c.missedSince = election.Never
+		}
 		return
 	}
-	c.vacantSince = min(c.vacantSince, s.now)
+	c.vacantSince, c.missedSince = min(c.vacantSince, s.now), min(c.missedSince, s.now)
 	f := c.field(s)
 	c.apply(s, f, c.selection.Tick(s.now, f)) // even if this agent began no round: Ring passes others' tokens on
 	switch {

@@ -30,11 +30,14 @@ func (e *Elector) late(by time.Duration) {
 	if e.now < e.doubt.since.Add(lease/4) {
 		return
 	}
+	if e.now.Sub(e.ledger.WaitsSince()) > lease/4 {
+		return // all may share that disk, and this lease needs none: see watchDisk
+	}
 	for _, c := range e.contests.rows {
 		if c.Role() != contest.Leader || c.Name() == election.RosterElection {
 			continue
 		}
-		if heir := c.BestOf(c, func(election.PeerID) bool { return true }); heir.Peer != "" {
+		if heir := c.BestOf(c, c.MayTake); heir.Peer != "" {
 			e.carry(c, c.StepDown(c, election.ReasonLate, heir.Peer))
 		}
 	}

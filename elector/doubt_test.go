@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/doyen-election/doyen/election"
+	"github.com/doyen-election/doyen/internal/virtual"
 )
 
 const tooLate = time.Hour
@@ -145,4 +146,63 @@ func TestAnAgentThatRunsLateDoesNotWaitForEver(t *testing.T) {
 	}
 	late(3)
 	c.wantLeader("b", "when d could not, for more than two leases,")
+}
+
+// All disks may be one, which stands still. Renewals need none, so the leader leads on, and a
+// successor could write no vote.
+func TestALeaderWhoseWriteIsSlowLeadsOn(t *testing.T) {
+	for _, algo := range []Algorithm{Bully, Ring} {
+		c := settledTrio(t, algo)
+		first := c.leaders()
+		c.Write = func(*virtual.Agent) time.Duration { return 4 * testTiming.Lease }
+		ledger := c.nodes["a"].elector.ledger
+		for ledger.WaitsSince() == election.Never {
+			c.run(hop)
+		}
+		since := ledger.WaitsSince()
+		for c.Now < since.Add(3*testTiming.Lease) {
+			c.run(testTiming.Lease / 8)
+			c.input("a", election.Late{By: c.Now.Sub(since)}) // as its loop does
+			if got := c.leaders(); got != first {
+				t.Fatalf("%s: %v after its write began %q leads, not %q", algo, c.Now.Sub(since), got, first)
+			}
+		}
+		if !c.runsLate("a") {
+			t.Errorf("%s: it does not warn", algo)
+		}
+	}
+}
+
+// d is on time and hears all, but wins no vote: b hands over to it once, and asks for votes
+// itself, though the voters report d's bids again and again.
+func TestALeaderThatRunsLateHandsOverInVainOnce(t *testing.T) {
+	c := newCluster(t, Bully, "a", "b", "c", "d")
+	c.nodes["c"].prio, c.nodes["d"].observe = 0, true
+	for _, n := range c.names {
+		c.start(n)
+	}
+	c.run(2 * testTiming.Lease)
+	c.wantLeader("a", "at the start")
+	for _, link := range []string{"d>a", "d>c", "c>d"} {
+		c.cut[link] = true
+	}
+	led, all := 0, 0
+	late := func(leases int) {
+		for range 4 * leases {
+			c.input("b", election.Late{By: tooLate})
+			for end := c.Now.Add(testTiming.Lease / 4); c.Now < end; all++ {
+				c.run(hop)
+				if c.leaders() != "" {
+					led++
+				}
+			}
+		}
+	}
+	late(1)
+	c.kill("a")
+	led, all = 0, 0
+	late(30)
+	if led < all*3/4 {
+		t.Errorf("somebody led %d%% of 30 leases", led*100/all)
+	}
 }

@@ -29,7 +29,7 @@ const (
 // this one.
 func (s *Server) drills(w http.ResponseWriter, r *http.Request) {
 	name, ok := name(w, r)
-	if !ok {
+	if !ok || !isForwarded(r) && !s.mayAsk(w, r, 1) {
 		return
 	}
 	all := []api.DrillView{s.drillView(name)}

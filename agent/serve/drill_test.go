@@ -246,3 +246,21 @@ func TestEveryAgentAnswersForItselfBeforeADrill(t *testing.T) {
 		t.Errorf("to another agent: %s", got.Body)
 	}
 }
+
+// Each question about a drill is one to every agent.
+func TestQuestionsAboutADrillAreBounded(t *testing.T) {
+	o := &other{}
+	a, _, _ := driller(t, o)
+	refused := 0
+	for range 200 {
+		if status, text := a.do(t, "GET", drillPath, ""); status != 200 {
+			refused++
+			if status != 503 || !strings.Contains(text, "questions a second for other agents") {
+				t.Fatalf("%d %s", status, text)
+			}
+		}
+	}
+	if refused == 0 || len(o.asked) != 200-refused {
+		t.Errorf("%d of 200 refused, %d calls at b", refused, len(o.asked))
+	}
+}

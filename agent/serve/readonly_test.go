@@ -16,6 +16,8 @@ func TestTheAPIOverHTTPOnlyAnswersQuestionsThatEnd(t *testing.T) {
 		{"DELETE", "/v1/members"}:                http.StatusForbidden,
 		{"POST", "/v1/elections/default/resign"}: http.StatusForbidden,
 		{"GET", "/v1/elections/default/watch"}:   http.StatusForbidden,
+		{"GET", "/v1/elections/watch"}:           http.StatusOK,
+		{"GET", "/v1/elections/watch/watch"}:     http.StatusForbidden,
 	} {
 		w := httptest.NewRecorder()
 		readOnly(reached, false, "elsewhere").ServeHTTP(w, httptest.NewRequest(call[0], call[1], nil))

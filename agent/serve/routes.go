@@ -105,7 +105,7 @@ func (s *Server) pageRoutes() *http.ServeMux {
 func readOnly(next http.Handler, watches bool, instead string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		reads := slices.Contains([]string{http.MethodGet, http.MethodHead, http.MethodOptions}, r.Method)
-		if !reads || !watches && strings.HasSuffix(r.URL.Path, "/watch") {
+		if !reads || !watches && strings.HasSuffix(r.URL.Path, "/watch") && strings.Count(r.URL.Path, "/") > 3 { // an election may have that name
 			fail(w, http.StatusForbidden, api.ErrorDetail{Code: api.CodeForbidden, Message: instead})
 			return
 		}
