@@ -75,8 +75,8 @@ func (a *agent) tryNext(ctx context.Context, limit time.Duration) (handsOver str
 		case (s.Name == "lease" || s.Name == "algorithm") && a.roster.Load().Follows():
 			handsOver = "--" + s.Name + " has changed" // and counts for nothing, but a record is of one
 		default:
-			return "", fmt.Errorf("--%s has changed from %q to %q, and an agent that goes on leading can't change it; restore it, or stop the agent, which hands over, and start it again%s",
-				s.Name, now, then, onAll(s.Name))
+			return "", fmt.Errorf("--%s has changed from %q to %q, and an agent that goes on leading can't change it; restore it, %s",
+				s.Name, now, then, otherwise(s.Name))
 		}
 	}
 	if err := a.tryPorts(next); err != nil {
@@ -93,15 +93,15 @@ func (a *agent) tryNext(ctx context.Context, limit time.Duration) (handsOver str
 	return "", nil
 }
 
-// onAll adds that a setting has to be the same on all agents.
-func onAll(setting string) string {
+// otherwise is what to do if the new value is wanted.
+func otherwise(setting string) string {
 	switch setting {
 	case "algorithm", "lease":
-		return "; to change it for all agents while they run: doyen settings set"
+		return "and change it for all agents while they run: doyen settings set"
 	case "cluster", "quorum":
-		return "; it has to be the same on all agents, so stop all, change it, start all"
+		return "or, since it has to be the same on all agents, stop all, change it, start all"
 	}
-	return ""
+	return "or stop the agent, which hands over, and start it again"
 }
 
 // deref returns what a pointer to a text, a number or a truth points to.

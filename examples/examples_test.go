@@ -319,7 +319,7 @@ func TestTheUnitsAreUnderstood(t *testing.T) {
 			t.Fatal(err)
 		}
 		// systemd-analyze wants the programs to be there.
-		lines := strings.NewReplacer("/usr/local/bin/doyen", doyen.path, "/usr/local/bin/report", "/bin/true", "doyen.service", "").Replace(string(text))
+		lines := strings.NewReplacer("/usr/bin/doyen", doyen.path, "/usr/local/bin/report", "/bin/true", "doyen.service", "").Replace(string(text))
 		if err := os.WriteFile(filepath.Join(dir, unit), []byte(lines), 0o600); err != nil {
 			t.Fatal(err)
 		}

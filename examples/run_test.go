@@ -97,7 +97,7 @@ func TestTheProgramRunsOnTheLeaderAlone(t *testing.T) {
 	program, journal := newProgram(t)
 	command := execStart(t, "systemd/payments.service")
 	for i, word := range command {
-		command[i] = map[string]string{"/usr/local/bin/doyen": doyen.path, "/usr/local/bin/payments": program}[word]
+		command[i] = map[string]string{"/usr/bin/doyen": doyen.path, "/usr/local/bin/payments": program}[word]
 		if command[i] == "" {
 			command[i] = word
 		}

@@ -94,9 +94,10 @@ func drainCommand() command {
 
 func leaveCommand() command {
 	return command{
-		name:        "leave",
-		usage:       "hand over, leave the cluster and stop the agent",
-		description: "Exit codes: 0 done, 1 refused, 3 the agent can't be reached.",
+		name:  "leave",
+		usage: "hand over, leave the cluster and stop the agent",
+		description: "A voter that leaves stays on the list of voters, and is missed in every majority: `doyen voters remove NAME`\n" +
+			"on another voter takes it off the list. Exit codes: 0 done, 1 refused, 3 the agent can't be reached.",
 		run: func(i *invocation) error {
 			return i.order("leave", "left the cluster; the agent stops", func(ctx context.Context, c *client.Client) (api.Outcome, error) {
 				return c.Leave(ctx)

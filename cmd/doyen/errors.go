@@ -110,11 +110,14 @@ func apiHint(e *client.APIError) string {
 		if strings.Contains(e.Message, "--socket ") { // of the read-only socket, which names the other one
 			return ""
 		}
+		if strings.Contains(e.Message, " not a voter") {
+			return "`doyen voters` lists the voters"
+		}
 		return "run it as root or as a user that the message names; `access` in docs/operations.md explains each right"
 	case api.CodeNotFound:
 		return "`doyen elections` lists the elections, `doyen members` the agents, `doyen voters` the voters"
 	case api.CodeNotLeader:
-		return "run it on the host that leads: `doyen elections` shows which one that is"
+		return "run it on the host that leads, or on that of a voter, which passes it on: `doyen elections` shows who leads, `doyen voters` the voters"
 	case api.CodeNotVoter:
 		return "run it on the host of a voter: `doyen voters` lists them"
 	case api.CodeNoCandidate:

@@ -112,7 +112,7 @@ func leaderless(e api.Election) (why, hint string) {
 	case api.StateNoQuorum:
 		return "a majority of the voters can't be reached", "`doyen voters` shows which ones are missing"
 	case api.StateIdle:
-		return "it has no candidates", "an agent that is drained, unreachable, has priority 0 or --candidate=false does not count: `doyen status` on its host shows draining, `doyen drain off` there ends it"
+		return "it has no candidates", "an agent that is drained, unreachable, has priority 0 or --candidate=false does not count, nor one that may not lead it: `doyen members` shows which are drained, `doyen drain off NAME` ends it, `doyen settings` shows who may lead"
 	}
 	return "an election is under way", "ask again in a moment, or follow it with `doyen watch " + e.Election + "`"
 }

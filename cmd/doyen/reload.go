@@ -10,8 +10,8 @@ func reloadCommand() command {
 	return command{
 		name:  "reload",
 		usage: "make this agent read its configuration again, and apply what can change while it runs",
-		description: "Names what was applied, and what needs a restart (`doyen restart` costs no lead). If anything is wrong,\n" +
-			"nothing is changed. SIGHUP does the same, and the agent's log has the outcome.\n\n" +
+		description: "Names what was applied, and what needs a restart (`doyen restart`, which costs no lead, or reports why it\n" +
+			"can't). If anything is wrong, nothing is changed. SIGHUP does the same, and the agent's log has the outcome.\n\n" +
 			"Exit codes: 0 done, 3 the agent can't be reached, 78 the configuration is wrong.",
 		run: reload,
 	}
@@ -32,7 +32,7 @@ func reload(i *invocation) error {
 		text = "reloaded: " + strings.Join(outcome.Applied, ", ") + "\n"
 	}
 	if len(outcome.NeedsRestart) > 0 {
-		text += "changed, and counts from the next start on: " + strings.Join(outcome.NeedsRestart, ", ") + "; `doyen restart` costs no lead\n"
+		text += "changed, and counts from the next start on: " + strings.Join(outcome.NeedsRestart, ", ") + "; `doyen restart` starts it again, or reports why it can't\n"
 	}
 	return i.answer(text)
 }

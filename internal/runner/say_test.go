@@ -77,6 +77,7 @@ func TestWhatAProgramWaitsFor(t *testing.T) {
 		agent     api.Agent
 		e         api.Election
 		campaigns []api.Campaign
+		rights    []api.Right
 		says      string
 	}{
 		{says: ""}, // another agent leads, or an election is on its way
@@ -87,8 +88,11 @@ func TestWhatAProgramWaitsFor(t *testing.T) {
 		{e: leads, says: "this host's agent is a candidate in default too"},
 		{e: leads, campaigns: []api.Campaign{{Election: "default", Term: 7}}}, // a program leads
 		{e: leads, campaigns: []api.Campaign{{Election: "other", Term: 7}, {Election: "default"}}, says: "this host's agent is"},
+		{agent: api.Agent{Name: "c"}, e: api.Election{Election: "payments"}, rights: []api.Right{{Election: "payments"}}, says: "the cluster's rights do not let this host lead payments"},
+		{agent: api.Agent{Name: "c"}, e: api.Election{Election: "payments"}, rights: []api.Right{{Election: "other"}}},
+		{agent: api.Agent{Name: "c"}, e: api.Election{Election: "payments", Candidates: []string{"a", "c"}}, rights: []api.Right{{Election: "payments"}}},
 	} {
-		if got := whyNotElected(test.agent, test.e, test.campaigns); !strings.HasPrefix(got, test.says) || test.says == "" && got != "" {
+		if got := whyNotElected(test.agent, test.e, test.campaigns, test.rights); !strings.HasPrefix(got, test.says) || test.says == "" && got != "" {
 			t.Errorf("%+v: %q, want %q", test, got, test.says)
 		}
 	}

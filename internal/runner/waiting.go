@@ -46,8 +46,9 @@ func (r *runner) askWhy(candidacy *client.Candidacy) {
 			return
 		}
 	}
+	settings, _ := r.Client.Settings(ctx) // an agent of an older version has none
 	select {
-	case r.waits <- waiting{candidacy, whyNotElected(agent, e, campaigns)}:
+	case r.waits <- waiting{candidacy, whyNotElected(agent, e, campaigns, settings.Rights)}:
 	case <-r.ctx.Done():
 	}
 }
@@ -73,7 +74,8 @@ func takesOver(priority *int, agent api.Agent, members []api.Member) bool {
 
 // whyNotElected describes what keeps a program of this host from being elected, if that does
 // not pass by itself.
-func whyNotElected(agent api.Agent, e api.Election, campaigns []api.Campaign) string {
+func whyNotElected(agent api.Agent, e api.Election, campaigns []api.Campaign, rights []api.Right) string {
+	limited := slices.ContainsFunc(rights, func(r api.Right) bool { return r.Election == e.Election })
 	switch {
 	case agent.Draining:
 		return "this agent is drained: nothing on this host is elected until `doyen drain off`"
@@ -87,6 +89,8 @@ func whyNotElected(agent api.Agent, e api.Election, campaigns []api.Campaign) st
 	case e.IsLeader && !slices.ContainsFunc(campaigns, func(c api.Campaign) bool { return c.Election == e.Election && c.Term > 0 }):
 		return fmt.Sprintf("this host's agent is a candidate in %s too, and leads it: nothing is started until the agent leads no longer. "+
 			"Use an election of another name, or start the agent with --candidate=false", e.Election)
+	case limited && !slices.Contains(e.Candidates, agent.Name):
+		return fmt.Sprintf("the cluster's rights do not let this host lead %s, or not with this priority: `doyen settings` shows them", e.Election)
 	}
 	return ""
 }
