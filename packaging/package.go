@@ -24,7 +24,7 @@ type platform struct {
 }
 
 // documents are the files of the source that come with every release, by their names there.
-var documents = []string{"README.md", "CHANGELOG.md", "LICENSE", "packaging/files/agent.yaml", "examples"}
+var documents = []string{"README.md", "CHANGELOG.md", "LICENSE", "packaging/files/agent.yaml", "docs", "examples"}
 
 // archive writes a tar.gz with the program, the manual, the completions and the documents.
 func (p platform) archive() error {
@@ -63,15 +63,15 @@ func (p platform) archive() error {
 // documents returns the files to deliver, by their names in the folder of documents.
 func (r *release) documents() map[string]string {
 	found := map[string]string{}
-	for _, d := range documents {
-		from := filepath.Join(r.root, d)
+	for _, document := range documents {
+		from := filepath.Join(r.root, document)
 		_ = filepath.WalkDir(from, func(at string, d os.DirEntry, err error) error {
 			if err != nil || d.IsDir() || strings.HasSuffix(at, ".go") {
 				return err
 			}
 			to := filepath.Base(at)
 			if relative, err := filepath.Rel(from, at); err == nil && relative != "." {
-				to = "examples/" + filepath.ToSlash(relative)
+				to = document + "/" + filepath.ToSlash(relative)
 			}
 			found[to] = at
 			return nil
