@@ -29,7 +29,7 @@ func (w *world) intrude(r *rand.Rand) {
 	}
 	d.look(w, a) // the store has synced what it read
 	if d.believed = d.state; state.Roster.Has(a.peer) && state.Grants != nil {
-		g := state.Grants[name]
+		g := state.Grant(name)
 		state.Grants[name] = election.Grant{Term: max(g.Term, state.Roster.Floor) + 1,
 			Holder: election.Holder{Peer: a.peer, Lineage: boot}, Lease: max(g.Lease, a.settings.timing.Lease)}
 	}
