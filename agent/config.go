@@ -60,7 +60,7 @@ type Config struct {
 	Lease     time.Duration
 
 	OnChange  string                    // hook, run by the shell
-	Check     string                    // health check, run by the shell: while it fails, this host is no candidate in "default"
+	Check     string                    // health check, run by the shell: while it fails, this host is not a candidate in "default"
 	HostCheck health.Check              // while it fails, this host is not a candidate in any election
 	Elections map[string]ElectionConfig // settings of single elections, by name; EveryOther: of all not named
 	Access    access.Config             // who may do what over the socket

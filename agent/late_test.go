@@ -7,7 +7,7 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-// lateBy returns what the elector was told.
+// lateBy returns the lateness that the elector was notified of.
 func (r *rig) lateBy() (all []time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -43,12 +43,12 @@ func TestTheLoopTellsWhenItIsBehind(t *testing.T) {
 		r.loop.doubt(now)
 		got := r.lateBy()
 		if c.want == 0 && len(got) > 0 || c.want > 0 && (len(got) != 1 || got[0] != c.want) {
-			t.Errorf("%s: the elector was told %v, want %v", name, got, c.want)
+			t.Errorf("%s: the elector was notified of %v, want %v", name, got, c.want)
 		}
 		r.loop.due, r.loop.writingSince = at(c.due), at(c.writing)
 		r.loop.doubt(now + 1)
 		if again := r.lateBy(); len(again) != len(got) {
-			t.Errorf("%s: it was told twice", name)
+			t.Errorf("%s: it was notified twice", name)
 		}
 	}
 }

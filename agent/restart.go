@@ -30,7 +30,7 @@ const (
 const RecordFormatKey = "record-format"
 
 // noRecordNow is why a restart hands over.
-const noRecordNow = "there is no record to go on from"
+const noRecordNow = "the record is missing"
 
 // lasting are the settings that a holder can't change while it leads. Either the record is of
 // another agent then, or the other agents refuse this one.

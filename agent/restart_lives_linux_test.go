@@ -62,7 +62,7 @@ func TestARestartHandsOverWhereTheNextLifeCanNotGoOn(t *testing.T) {
 		lease  time.Duration // the roster names it, and the file does later
 		why    string
 	}{
-		"no record":      {false, record.Format, 0, "there is no record to go on from"},
+		"no record":      {false, record.Format, 0, "the record is missing"},
 		"another format": {true, record.Format + 1, 0, "has another format of the record"},
 		"an old program": {true, 0, 0, "has another format of the record"},
 		"another lease":  {true, record.Format, 2 * time.Second, "--lease has changed"},

@@ -106,7 +106,7 @@ type (
 		Term      Term          `cbor:"2,keyasint"`
 		Holder    Holder        `cbor:"3,keyasint"`
 		Target    PeerID        `cbor:"4,keyasint,omitempty"` // of a transfer
-		StandDown time.Duration `cbor:"5,keyasint,omitempty"` // for how long the sender is no candidate
+		StandDown time.Duration `cbor:"5,keyasint,omitempty"` // for how long the sender is not a candidate
 		Leaving   bool          `cbor:"6,keyasint,omitempty"` // the sender's agent stops
 	}
 	// Heartbeat claims all elections that its sender leads, and asks voters to renew its leases.

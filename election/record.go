@@ -40,7 +40,7 @@ type Authority struct {
 	Highest  Term    // no life asks for it again, nor for a lower one; 0: the election is forgotten, its row goes
 	Term     Term    // that it leads, or has stepped down from and not released; 0: none
 	Until    Instant // the latest deadline that anybody was sent under Term; Never: without quorum
-	Priority int     // of its candidacy; 0: it is no candidate
+	Priority int     // of its candidacy; 0: not a candidate
 	Ending   Ending  // zero: it leads
 }
 

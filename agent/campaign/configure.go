@@ -16,7 +16,7 @@ type Settings struct {
 }
 
 // Configure replaces the settings. A leadership goes on, unless its candidacy was the host's and
-// the host is no candidate any more, or has priority 0.
+// the host is not a candidate any more, or has priority 0.
 func (r *Registry) Configure(now election.Instant, s Settings) {
 	if s.Host && !r.cfg.Host {
 		r.standHost()

@@ -71,7 +71,7 @@ func wantLines(t *testing.T, k *Candidacy, want string) {
 func wantInputs(t *testing.T, r *Registry, want ...election.Input) {
 	t.Helper()
 	if got := r.Take(); !reflect.DeepEqual(got, want) {
-		t.Errorf("the elector was told %#v, want %#v", got, want)
+		t.Errorf("the elector was notified of %#v, want %#v", got, want)
 	}
 }
 

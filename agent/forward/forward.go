@@ -24,7 +24,7 @@ const (
 )
 
 // ErrNotSent is a call that was not made.
-var ErrNotSent = errors.New("the call can't be sent: there is no connection, or the agent's version does not know it")
+var ErrNotSent = errors.New("the call can't be sent: this agent is not connected to that one, or that one's version does not know the call")
 
 // Busy is the status that an agent answers with when it has too many calls.
 const Busy = 503

@@ -63,7 +63,7 @@ func (s *Server) rotate(w http.ResponseWriter, r *http.Request, request api.Keys
 	answer(w, api.Keys{Keys: s.Keyring.Keys(), Message: n.outcome()})
 }
 
-// prepare finds the agents that are to have the key, or returns why there is no rotation.
+// prepare finds the agents that are to have the key, or returns why the key can't be rotated.
 func (n *rotation) prepare(force bool) *api.ErrorDetail {
 	s, p := n.s, n.s.Picture()
 	if len(s.Keyring.Keys()) == 0 {

@@ -357,7 +357,7 @@ func TestChangesAnswerWithTheirOutcome(t *testing.T) {
 			t.Errorf("%s %s: %d %q, want %s", c.path, c.body, status, text, c.want)
 		}
 	}
-	// One that has just stepped down is no candidate in the picture, and takes over
+	// One that has just stepped down is not a candidate in the picture, and takes over
 	// all the same if nobody else is there.
 	stoodDown := *leading
 	status := *stoodDown.Status

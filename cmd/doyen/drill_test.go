@@ -254,6 +254,6 @@ func TestOnlyAYesIsAgreement(t *testing.T) {
 	cancel()
 	in, _ := io.Pipe()
 	if agreed(ctx, in) {
-		t.Error("an interrupt is no agreement")
+		t.Error("an interrupt counts as agreement")
 	}
 }

@@ -67,7 +67,7 @@ func (d *drillRun) ask() error {
 }
 
 // rest waits until the newest change of the leader was two leases ago. For a lease the agent that
-// handed over then is no candidate, and the plan would not hold.
+// handed over then is not a candidate, and the plan would not hold.
 func (d *drillRun) rest() error {
 	wait := time.Duration(0)
 	for _, v := range d.before {
@@ -129,7 +129,7 @@ func (d *drillRun) refused(elections []api.Election) error {
 	d.report.Agent = e.Leader.Name
 	at := slices.IndexFunc(d.before, func(v api.DrillView) bool { return v.ID == e.Leader.ID })
 	if at < 0 || !d.before[at].Reached {
-		return noDrill("the leader "+e.Leader.Name+" can't be asked: there is no connection, its version does not know drills, or this agent is not a voter", "`doyen members` shows versions and connections; try on the host of a voter")
+		return noDrill("the leader "+e.Leader.Name+" can't be asked: this agent is not connected to it, its version does not know drills, or this agent is not a voter", "`doyen members` shows versions and connections; try on the host of a voter")
 	}
 	d.leader = d.before[at]
 	if d.report.How == api.DrillKill && e.Leader.Name == d.own && !d.leader.Keeper {

@@ -59,7 +59,7 @@ func (d *Doctor) checkPeer(ctx context.Context, m api.Member) []Finding {
 		}
 	}
 	if !m.Connected { // then it can't be asked either
-		return append(all, Finding{"peers", Error, "there is no connection to " + m.Name,
+		return append(all, Finding{"peers", Error, "this agent is not connected to " + m.Name,
 			"one of the two hosts does not reach the other's peer port (only one of them dials), or one agent refuses the other",
 			"open the peer ports of both hosts in both directions; run `doyen doctor` and `doyen status` on " + m.Name + " too"})
 	}

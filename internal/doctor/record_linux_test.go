@@ -16,7 +16,7 @@ func TestTheDirectoryOfTheRecordIsChecked(t *testing.T) {
 	expect(t, d.checkRecord(t.Context()), Warning, "/proc/self is not in memory (tmpfs)")
 	dir, err := os.MkdirTemp("/dev/shm", "doyen")
 	if err != nil || record.InMemory(dir) != nil {
-		t.Skip("no tmpfs at /dev/shm")
+		t.Skip("needs a tmpfs at /dev/shm, which CI has")
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	d.config.RecordDir = filepath.Join(dir, "yet")

@@ -120,7 +120,7 @@ func TestAKeeperThatIsProcess1(t *testing.T) {
 		t.Fatal(err)
 	}
 	if os.Geteuid() != 0 {
-		t.Skip("needs root for a PID namespace, which CI is")
+		t.Skip("needs root, for a PID namespace; CI runs this as root")
 	}
 	as := func() *syscall.SysProcAttr { return &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWPID} }
 	k := keepAs(t, as(), self, nil, "run")

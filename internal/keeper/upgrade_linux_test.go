@@ -206,7 +206,7 @@ func TestAKeeperThatCanNotBeUpgradedGoesOn(t *testing.T) {
 func TestAKeeperThatIsProcess1StaysWhatItIs(t *testing.T) {
 	t.Parallel()
 	if os.Geteuid() != 0 {
-		t.Skip("needs root for a PID namespace, which CI is")
+		t.Skip("needs root, for a PID namespace; CI runs this as root")
 	}
 	k := keepUpgradableAs(t, &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWPID}, nil, "run")
 	k.life()
