@@ -2,7 +2,6 @@ package serve
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"net/http"
 	"slices"
@@ -63,7 +62,7 @@ func (s *Server) changeSettings(w http.ResponseWriter, r *http.Request) {
 		fail(w, http.StatusBadRequest, api.ErrorDetail{Code: api.CodeBadRequest, Message: bad})
 		return
 	}
-	s.revise(w, r, request, election.ChangeRoster{Settings: election.Settings{Algorithm: request.Algorithm, Lease: lease}})
+	revise(s, w, r, request, election.ChangeRoster{Settings: election.Settings{Algorithm: request.Algorithm, Lease: lease}}, s.agreed)
 }
 
 func (s *Server) allow(w http.ResponseWriter, r *http.Request) {
@@ -91,23 +90,5 @@ func (s *Server) allow(w http.ResponseWriter, r *http.Request) {
 	}
 	slices.Sort(right.Agents)
 	right.Agents = slices.Compact(right.Agents)
-	s.revise(w, r, request, election.ChangeRoster{Right: right})
-}
-
-// revise gives a change of the settings or rights to the elector, and waits until it is done.
-func (s *Server) revise(w http.ResponseWriter, r *http.Request, request any, change election.ChangeRoster) {
-	ctx, cancel := context.WithTimeout(r.Context(), s.rosterTime())
-	defer cancel()
-	reply, err := s.Ask(ctx, func(id election.RequestID) election.Input {
-		change.Request = id
-		return change
-	})
-	switch {
-	case err != nil:
-		unanswered(w, err)
-	case reply.Refusal != nil:
-		s.revised(w, r, reply.Refusal, request, &api.Settings{})
-	default:
-		answer(w, s.agreed(s.Picture()))
-	}
+	revise(s, w, r, request, election.ChangeRoster{Right: right}, s.agreed)
 }

@@ -79,6 +79,12 @@ func (s *Server) changeVoters(w http.ResponseWriter, r *http.Request) {
 		fail(w, status, *bad)
 		return
 	}
+	revise(s, w, r, request, change, func(p *Picture) api.Voters { return p.voters(s.Clock()) })
+}
+
+// revise gives a change of the roster to the elector, waits until it is done, and answers with what
+// then is agreed on.
+func revise[A any](s *Server, w http.ResponseWriter, r *http.Request, request any, change election.ChangeRoster, agreed func(*Picture) A) {
 	ctx, cancel := context.WithTimeout(r.Context(), s.rosterTime())
 	defer cancel()
 	reply, err := s.Ask(ctx, func(id election.RequestID) election.Input {
@@ -89,9 +95,9 @@ func (s *Server) changeVoters(w http.ResponseWriter, r *http.Request) {
 	case err != nil:
 		unanswered(w, err)
 	case reply.Refusal != nil:
-		s.revised(w, r, reply.Refusal, request, &api.Voters{})
+		s.revised(w, r, reply.Refusal, request, new(A))
 	default:
-		answer(w, s.Picture().voters(s.Clock()))
+		answer(w, agreed(s.Picture()))
 	}
 }
 

@@ -119,6 +119,7 @@ type kept struct {
 	t     *testing.T
 	cmd   *exec.Cmd
 	lines *bufio.Scanner
+	read  bytes.Buffer // what was scanned of the lines
 	log   bytes.Buffer // to be read after its end
 }
 
@@ -166,7 +167,7 @@ func (k *kept) start(log io.Writer) {
 	if k.cmd.Stderr = log; log == nil {
 		k.cmd.Stderr = k.cmd.Stdout
 	}
-	k.lines = bufio.NewScanner(out)
+	k.lines = bufio.NewScanner(io.TeeReader(out, &k.read))
 	if err := k.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -176,7 +177,7 @@ func (k *kept) start(log io.Writer) {
 		_ = k.cmd.Process.Kill()
 		_ = k.cmd.Wait()
 		if t.Failed() {
-			t.Logf("log:\n%s", &k.log)
+			t.Logf("it wrote:\n%s\nlog:\n%s", &k.read, &k.log)
 		}
 	})
 }
