@@ -28,7 +28,7 @@ func TestRecovers(t *testing.T) {
 	rapid.Check(t, selectiontest.Recovers(newSelector, bound, limit))
 }
 
-// TestAnything shows that no message or call, however senseless, does harm.
+// TestAnything shows that no message or call, however invalid, does harm.
 func TestAnything(t *testing.T) { rapid.Check(t, selectiontest.Anything(newSelector, 2)) }
 
 func FuzzAnything(f *testing.F) {

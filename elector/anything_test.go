@@ -15,7 +15,7 @@ import (
 )
 
 // TestAnything shows that no sequence of inputs and messages, however
-// senseless, makes an elector panic, wake itself for ever, give two outputs
+// invalid, makes an elector panic, wake itself for ever, give two outputs
 // for one history, show what is not on record, or record what its next life
 // can't go on from.
 func TestAnything(t *testing.T) { rapid.Check(t, anything) }
@@ -146,7 +146,7 @@ func goesOn(t *rapid.T, cfg Config, s election.State, r election.LifeRecord, now
 }
 
 // drawPrelude returns inputs after which an agent with a sensible roster asks
-// for votes, so that senseless ones meet it in every role.
+// for votes, so that invalid ones meet it in every role.
 func drawPrelude(t *rapid.T, s *election.State) (ins []election.Input) {
 	if !rapid.Bool().Draw(t, "prelude") {
 		return nil

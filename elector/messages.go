@@ -76,7 +76,7 @@ func (e *Elector) claimEnd(claim election.Claim, echo election.Instant) election
 
 func (e *Elector) released(from election.PeerID, m election.Release) {
 	if m.Holder.Peer != from {
-		e.counters.Dropped["malformed"]++
+		e.counters.Dropped["invalid"]++
 		return
 	}
 	c := e.contest(m.Election)
@@ -98,7 +98,7 @@ func (e *Elector) released(from election.PeerID, m election.Release) {
 // voteRequest gives a request to the voter. To the contest it is the news of a round.
 func (e *Elector) voteRequest(from election.PeerID, m election.VoteRequest) {
 	if m.Holder.Peer != from || m.Rank.Peer != from {
-		e.counters.Dropped["malformed"]++
+		e.counters.Dropped["invalid"]++
 		return
 	}
 	if from != e.cfg.Self.Peer && m.Holder.Lineage != e.peers.get(from).lineage {

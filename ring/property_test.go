@@ -33,7 +33,7 @@ func TestRecovers(t *testing.T) {
 	rapid.Check(t, selectiontest.Recovers(newSelector, recovers, limit))
 }
 
-// TestAnything shows that no message or call, however senseless, does harm.
+// TestAnything shows that no message or call, however invalid, does harm.
 func TestAnything(t *testing.T) { rapid.Check(t, selectiontest.Anything(newSelector, 3)) }
 
 func FuzzAnything(f *testing.F) {

@@ -226,7 +226,7 @@ func TestAnOversizedFrameEndsTheConnection(t *testing.T) {
 	ended(t, w)
 }
 
-func TestWhatIsNoMessageIsCountedAndPassedOver(t *testing.T) {
+func TestWhatIsNotAMessageIsCountedAndIgnored(t *testing.T) {
 	t.Parallel()
 	victim, self, dial := rogue(t)
 	w := greeted(t, victim, dial)
@@ -243,7 +243,7 @@ func TestWhatIsNoMessageIsCountedAndPassedOver(t *testing.T) {
 		t.Errorf("got %+v", m)
 	}
 	d := victim.Stats().Dropped
-	if d["malformed"] != 2 || d["unknown_kind"] != 1 || d["senseless"] != 1 {
+	if d["invalid"] != 3 || d["unknown_kind"] != 1 {
 		t.Errorf("counted %v", d)
 	}
 }

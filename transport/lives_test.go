@@ -136,7 +136,7 @@ func TestAPeerThatReportsItselfIsDialledAtOnce(t *testing.T) {
 	}
 }
 
-// 0.2.0 would count it as malformed, and does not need it: it would end nothing there.
+// 0.2.0 would count it as invalid, and does not need it: it would end nothing there.
 func TestAPeerIsSentOnlyWhatItsVersionKnows(t *testing.T) {
 	t.Parallel()
 	ids := identities(t, 2)

@@ -129,15 +129,10 @@ func plain(err error) error {
 }
 
 func dropFor(err error) int {
-	var unknown *codec.UnknownKindError
-	var invalid *codec.InvalidError
-	switch {
-	case errors.As(err, &unknown):
+	if _, unknown := errors.AsType[*codec.UnknownKindError](err); unknown {
 		return dropUnknownKind
-	case errors.As(err, &invalid):
-		return dropInvalid
 	}
-	return dropMalformed
+	return dropInvalid
 }
 
 // write sends what is queued, all that waits at once, until the session ends or is

@@ -34,8 +34,7 @@ const (
 	dropEncode              // Send of a message that no correct agent sends
 	dropQueueFull           // Send faster than the peer takes it
 	dropUnknownKind         // received a kind that only a newer version knows
-	dropMalformed           // received bytes that are no message
-	dropInvalid             // received a message that no correct agent sends
+	dropInvalid             // received what is not a message of a correct agent
 	dropInboxFull           // received faster than the consumer takes it
 	dropOutdated            // a newer message made it worthless before it was sent or taken
 	dropLevel               // Send to a peer whose version does not know the message
@@ -83,6 +82,6 @@ func (c *counters) stats() Stats {
 // dropNames are the keys of Stats.Dropped.
 func dropNames() [drops]string {
 	return [drops]string{
-		"unknown_peer", "not_connected", "encode", "queue_full", "unknown_kind", "malformed", "senseless", "inbox_full", "outdated", "older_version",
+		"unknown_peer", "not_connected", "encode", "queue_full", "unknown_kind", "invalid", "inbox_full", "outdated", "older_version",
 	}
 }

@@ -137,7 +137,7 @@ func TestWhatCannotBeSentIsSaidAndCounted(t *testing.T) {
 	b.SetPeers([]Peer{at(a)})
 	await[Connected](t, a)
 	if a.Send(b.self, election.BullyAnswer{}) {
-		t.Error("sent a senseless message")
+		t.Error("sent an invalid message")
 	}
 	d := a.Stats().Dropped
 	if d["unknown_peer"] != 2 || d["not_connected"] != 1 || d["encode"] != 1 {

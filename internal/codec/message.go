@@ -36,20 +36,11 @@ func (e *UnknownKindError) Error() string {
 	return fmt.Sprintf("message of unknown kind %d (from a newer version?)", e.Kind)
 }
 
-// MalformedError reports bytes that are not a message: there are too many, they are not
-// CBOR, or they don't have the fields of their kind.
-type MalformedError struct{ Err error }
+// InvalidError reports what is not a message: there are too many bytes, they are not CBOR, they
+// don't have the fields of their kind, or a field has a value that no correct agent sends.
+type InvalidError struct{ Err error }
 
-func (e *MalformedError) Error() string { return "invalid message: " + e.Err.Error() }
-func (e *MalformedError) Unwrap() error { return e.Err }
-
-// InvalidError reports a message with a value that no correct agent sends.
-type InvalidError struct {
-	Kind string // of the message, as Kind gives it
-	Err  error  // names the field
-}
-
-func (e *InvalidError) Error() string { return "invalid " + e.Kind + ": " + e.Err.Error() }
+func (e *InvalidError) Error() string { return "invalid message: " + e.Err.Error() }
 func (e *InvalidError) Unwrap() error { return e.Err }
 
 // Kind returns the message's short and stable name, such as "VoteRequest", for metrics and
@@ -71,7 +62,7 @@ func EncodeMessage(m election.Message) ([]byte, error) {
 		return nil, fmt.Errorf("encode message: %T is not a message of package election", m)
 	}
 	if err := k.check(m); err != nil {
-		return nil, fmt.Errorf("encode message: %w", &InvalidError{Kind: k.name, Err: err})
+		return nil, fmt.Errorf("encode: %w", &InvalidError{Err: fmt.Errorf("%s: %w", k.name, err)})
 	}
 	body, err := messages.marshal(m)
 	if err != nil {
@@ -87,29 +78,29 @@ func EncodeMessage(m election.Message) ([]byte, error) {
 	return data, nil
 }
 
-// DecodeMessage decodes a message. Errors are *UnknownKindError, *MalformedError or
-// *InvalidError. It keeps no reference to data.
+// DecodeMessage decodes a message. Errors are *UnknownKindError or *InvalidError. It keeps no
+// reference to data.
 func DecodeMessage(data []byte) (election.Message, error) {
 	if len(data) > MaxMessage {
-		return nil, &MalformedError{Err: fmt.Errorf("%d bytes are over the limit of %d", len(data), MaxMessage)}
+		return nil, &InvalidError{Err: fmt.Errorf("%d bytes are over the limit of %d", len(data), MaxMessage)}
 	}
 	var e envelope
 	if err := messages.unmarshal(data, &e); err != nil {
-		return nil, &MalformedError{Err: err}
+		return nil, &InvalidError{Err: err}
 	}
 	k, ok := byNumber[e.Kind]
 	if !ok {
 		return nil, &UnknownKindError{Kind: e.Kind}
 	}
 	if !isMap(e.Body) {
-		return nil, &MalformedError{Err: errors.New(k.name + ": its fields are not a map")}
+		return nil, &InvalidError{Err: errors.New(k.name + ": its fields are not a map")}
 	}
 	m, err := k.decode(e.Body)
 	if err != nil {
-		return nil, &MalformedError{Err: fmt.Errorf("%s: %w", k.name, err)}
+		return nil, &InvalidError{Err: fmt.Errorf("%s: %w", k.name, err)}
 	}
 	if err := k.check(m); err != nil {
-		return nil, &InvalidError{Kind: k.name, Err: err}
+		return nil, &InvalidError{Err: fmt.Errorf("%s: %w", k.name, err)}
 	}
 	return m, nil
 }

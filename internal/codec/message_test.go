@@ -166,7 +166,7 @@ func TestFieldsOfALaterVersionAreIgnored(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoMessageIsMalformed(t *testing.T) {
+func TestWhatIsNotAMessageIsInvalid(t *testing.T) {
 	for name, data := range map[string][]byte{
 		"nothing":                 {},
 		"a number":                {0x07},
@@ -184,14 +184,14 @@ func TestWhatIsNoMessageIsMalformed(t *testing.T) {
 		"over the limit":          make([]byte, MaxMessage+1),
 	} {
 		m, err := DecodeMessage(data)
-		var malformed *MalformedError
-		if !errors.As(err, &malformed) {
+		var invalid *InvalidError
+		if !errors.As(err, &invalid) {
 			t.Errorf("%s: got %#v, %v", name, m, err)
 		}
 	}
 }
 
-func TestSenselessMessagesAreRefusedOnBothSides(t *testing.T) {
+func TestInvalidMessagesAreRefusedOnBothSides(t *testing.T) {
 	h := election.Holder{Peer: "p", Lineage: 1}
 	r := election.Roster{Cluster: "c", Version: election.Version{Counter: 1}, Voters: []election.Voter{{Name: "a", Peer: "p"}}}
 	with := func(change func(*election.Roster)) election.Message {

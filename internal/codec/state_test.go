@@ -152,7 +152,7 @@ func TestAForeignFileAndANewerOneAreToldApart(t *testing.T) {
 	}
 }
 
-func TestASenselessStateIsRefusedOnBothSides(t *testing.T) {
+func TestAnInvalidStateIsRefusedOnBothSides(t *testing.T) {
 	for name, s := range map[string]election.State{
 		"no peer":      {},
 		"bad election": {Peer: "p", Grants: map[election.Name]election.Grant{"A": {Term: 1}}},

@@ -17,7 +17,7 @@ var strangers = []election.PeerID{"self", "a", "b", "c", "d", "e", "z", ""}
 // latest bounds drawn instants, so that adding a timeout to them does not overflow.
 const latest = 1 << 60
 
-// Anything checks one selector against any calls and messages, however senseless. It must not
+// Anything checks one selector against any calls and messages, however invalid. It must not
 // panic. It may hold perPeer things in memory for each candidate of the field, and for one
 // more. In each call it may send two messages for each peer, and two more. It may nominate
 // itself only when it can lead, and once a round. It must not ask to be woken in the past.
