@@ -1,6 +1,7 @@
 package agent_test
 
 import (
+	"errors"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -23,16 +24,18 @@ func TestAnAgentStartsWhateverItsRecordIs(t *testing.T) {
 		want  string
 		kept  bool // the new lineage has a record
 	}{
-		"garbage":               {write("garbage"), "its size is not that of a record", true},
-		"empty":                 {write(""), "its size is not that of a record", true},
-		"zeros":                 {sized, "it is not a record", true},
-		"a pipe":                {func(p string) error { return unix.Mkfifo(p, 0o600) }, "it is not a regular file", true},
-		"a link":                {func(p string) error { return os.Symlink("/dev/zero", p) }, "it is not a regular file", true},
-		"a directory":           {func(p string) error { return os.Mkdir(p, 0o700) }, "no record is kept", false},
-		"open to others":        {func(p string) error { return os.WriteFile(p, nil, 0o666) }, "others than this agent's user may use it", true},
-		"locked by a stranger":  {locked(t), "another process has locked it", false},
-		"a writable directory":  {func(p string) error { return os.Chmod(filepath.Dir(p), 0o777) }, "others than this agent's user may use it (mode 0777", false},
-		"no directory any more": {func(p string) error { return os.Remove(filepath.Dir(p)) }, "no such file or directory", false},
+		"garbage":              {write("garbage"), "its size is not that of a record", true},
+		"empty":                {write(""), "its size is not that of a record", true},
+		"zeros":                {sized, "it is not a record", true},
+		"a pipe":               {func(p string) error { return unix.Mkfifo(p, 0o600) }, "it is not a regular file", true},
+		"a link":               {func(p string) error { return os.Symlink("/dev/zero", p) }, "it is not a regular file", true},
+		"a directory":          {func(p string) error { return os.Mkdir(p, 0o700) }, "no record is kept", false},
+		"open to others":       {func(p string) error { return os.WriteFile(p, nil, 0o666) }, "others than this agent's user may use it", true},
+		"locked by a stranger": {locked(t), "another process has locked it", false},
+		"a writable directory": {func(p string) error { return os.Chmod(filepath.Dir(p), 0o777) }, "others than this agent's user may use it (mode 0777", false},
+		"no directory any more": {func(p string) error {
+			return errors.Join(os.Remove(filepath.Dir(p)), os.WriteFile(filepath.Dir(p), nil, 0o600))
+		}, "not a directory", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

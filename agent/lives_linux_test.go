@@ -38,7 +38,7 @@ func TestAHandOverEndsTheLineage(t *testing.T) {
 
 func TestAnAgentWithoutARecordRunsAndSaysSo(t *testing.T) {
 	c := lone(t)
-	c.RecordDir = filepath.Join(t.TempDir(), "missing")
+	c.RecordDir = filepath.Join(t.TempDir(), "missing", "too")
 	client, _, stop := start(t, c)
 	follow(t, client, func(change api.Change) bool { return change.IsLeader })
 	if _, body := get(t, client, "/v1/agent"); !strings.Contains(body, `"code":"no_record"`) || !strings.Contains(body, "--record-dir") {

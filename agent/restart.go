@@ -70,8 +70,9 @@ func (a *agent) tryNext(ctx context.Context, limit time.Duration) (handsOver str
 	}
 	for _, s := range Settings() {
 		now, then := fmt.Sprint(deref(s.JSON(&a.cfg))), fmt.Sprint(deref(s.JSON(&next)))
+		kept := s.Name == "keeper" && a.cfg.Life != nil // it starts the next process, and goes on
 		switch {
-		case !slices.Contains(lasting, s.Name) || now == then:
+		case !kept && !slices.Contains(lasting, s.Name) || now == then:
 		case (s.Name == "lease" || s.Name == "algorithm") && a.roster.Load().Follows():
 			handsOver = "--" + s.Name + " has changed" // and counts for nothing, but a record is of one
 		default:

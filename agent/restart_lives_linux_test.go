@@ -69,7 +69,7 @@ func TestARestartHandsOverWhereTheNextLifeCanNotGoOn(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := lone(t)
-			c.RecordDir, c.Candidate = filepath.Join(t.TempDir(), "missing"), false
+			c.RecordDir, c.Candidate = filepath.Join(t.TempDir(), "missing", "too"), false
 			if handsOver.keeps {
 				c.RecordDir = inMemory(t)
 			}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/doyen-election/doyen/agent"
 	"github.com/doyen-election/doyen/agent/record"
+	"github.com/doyen-election/doyen/internal/keeper"
 	"github.com/doyen-election/doyen/testbed/loopbacks"
 )
 
@@ -115,6 +116,23 @@ func TestARestartThatWouldFailIsRefused(t *testing.T) {
 	}
 }
 
+// Without its keeper the next process could only begin after a stop; a keeper can be added.
+func TestARestartKeepsItsKeeper(t *testing.T) {
+	t.Setenv("DOYEN_KEEPER_PAGE", "-1") // one that does not read what this agent writes
+	c := lone(t)
+	c.Keeper, c.Life = true, keeper.Attach()
+	without := c
+	without.Keeper = false
+	c.Program = programFile(t, "", "cat <<'END'\n"+checked(t, without, record.Format)+"\nEND")
+	client, _, stop := start(t, c)
+	if outcome := restart(t, client); outcome.Done || !strings.Contains(outcome.Message, `--keeper has changed from "true" to "false"`) {
+		t.Errorf("%+v", outcome)
+	}
+	if err := stop(); err != nil {
+		t.Errorf("it ended with %v", err)
+	}
+}
+
 // An address that a reload has brought is this agent's own, and not taken; a check may be new.
 func TestARestartAfterAReloadFindsItsOwnAddress(t *testing.T) {
 	t.Parallel()
@@ -122,7 +140,7 @@ func TestARestartAfterAReloadFindsItsOwnAddress(t *testing.T) {
 	next := c
 	next.HTTP = fmt.Sprintf("127.0.0.1:%d", loopbacks.FreePorts(t, 1)[0])
 	c.Reread = func() (agent.Config, error) { return next, nil }
-	c.RecordDir = filepath.Join(t.TempDir(), "missing") // so that this process hands over
+	c.RecordDir = filepath.Join(t.TempDir(), "missing", "too") // so that this process hands over
 	next.RecordDir = c.RecordDir
 	text := strings.Replace(checked(t, next, record.Format), `"check":""`, `"check":{"command":"true"}`, 1) // a check of the host
 	c.Program = programFile(t, "", "cat <<'END'\n"+text+"\nEND")
@@ -167,7 +185,7 @@ func TestOnlyAnExpectedStartLeavesWordOfItsFailure(t *testing.T) {
 	if err := os.MkdirAll(filepath.Dir(c.Socket), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	c.RecordDir = filepath.Join(t.TempDir(), "missing") // so that this process hands over, and can start again
+	c.RecordDir = filepath.Join(t.TempDir(), "missing", "too") // so that this process hands over, and can start again
 	agent.LeaveWord(c.Socket, fmt.Errorf("not expected"))
 	if why := agent.NextFailed(c.Socket); why != "" {
 		t.Errorf("%q", why)

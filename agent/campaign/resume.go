@@ -58,9 +58,10 @@ func (r *Registry) restore(p Past) {
 	case c.why != "" && len(c.candidates) == 0:
 	case c.why != "", acts: // else the elector gives the candidacy up (K4d)
 		r.inputs = append(r.inputs, election.Campaign{Election: c.name, Priority: c.priority})
-	case (p.Program.Campaign == "" || p.Program.Told < p.Term) && len(c.candidates) > 0 && c.candidates[0].priority == p.Priority:
+	case (p.Program.Campaign == "" || p.Program.Told < p.Term) && len(c.candidates) > 0 && c.candidates[0].priority > 0:
 		c.acting = c.candidates[0] // the host itself: no program was sent this term
 		r.inputs = append(r.inputs, election.Campaign{Election: c.name, Priority: c.priority})
+		r.reprioritize(c) // it may have another priority now
 	default:
 		r.dismiss(c, election.ReasonWithdrawn)
 	}

@@ -289,6 +289,20 @@ func TestTheHostItselfGoesOn(t *testing.T) {
 	}
 }
 
+// Another priority counts as after a reload: it ends a leadership only if it is 0.
+func TestTheHostGoesOnWithAnotherPriority(t *testing.T) {
+	for priority, want := range map[int][]election.Input{
+		150: {election.Campaign{Election: election.Default, Priority: 100}, election.Campaign{Election: election.Default, Priority: 150}},
+		0:   {election.Withdraw{Election: election.Default, Remaining: 0}},
+	} {
+		r := New(Config{Priority: priority, Host: true, Past: []Past{{
+			Authority: election.Authority{Election: election.Default, Highest: 4, Term: 4, Until: 1000, Priority: 100}}}})
+		if got := r.Take(); !slices.Equal(got, want) {
+			t.Errorf("priority %d: the elector received %v, want %v", priority, got, want)
+		}
+	}
+}
+
 // What was not known of a program's connections, or is not any more, proves nothing.
 func TestWhatIsRecordedOfAProgramsConnections(t *testing.T) {
 	p := theActor()

@@ -35,7 +35,8 @@ func (p *Past) Of() *election.Past {
 // sends and rounds.
 const maxLives = 1<<23 - 2
 
-// Open takes over the record at the path, or begins a new one. With a past, this life goes on
+// Open takes over the record at the path, or begins a new one. It makes a directory that is missing in
+// one that suits. With a past, this life goes on
 // in the past's lineage. Without one, a new lineage begins; if there was something at the
 // path, problem is why this life can't go on from it, in one line. A nil Record means that
 // none can be kept there; if problem is nil too, this kind of system can't keep any.
@@ -44,8 +45,12 @@ func Open(c Config) (r *Record, past *Past, problem error) {
 		return nil, nil, nil
 	}
 	on, err := thisHost()
+	dir := filepath.Dir(c.Path)
+	if makes(dir) {
+		_ = os.Mkdir(dir, 0o700)
+	}
 	if err == nil {
-		err = suits(filepath.Dir(c.Path))
+		err = suits(dir)
 	}
 	if err == nil {
 		r, past, err = open(c, on)
@@ -76,6 +81,9 @@ func Check(dir string) error {
 	if !supported {
 		return nil
 	}
+	if makes(dir) {
+		dir = filepath.Dir(dir)
+	}
 	err := suits(dir)
 	if err == nil && unix.Access(dir, unix.W_OK) != nil {
 		err = fmt.Errorf("%s can't be written by this user", dir)
@@ -84,6 +92,12 @@ func Check(dir string) error {
 		return missing(err)
 	}
 	return nil
+}
+
+// makes reports whether Open makes the directory: a boot removes what is in memory.
+func makes(dir string) bool {
+	_, err := os.Stat(dir)
+	return errors.Is(err, fs.ErrNotExist) && suits(filepath.Dir(dir)) == nil
 }
 
 // suits returns nil if the directory's files die with the kernel, and no other user can remove
@@ -95,6 +109,9 @@ func suits(dir string) error {
 	info, err := os.Stat(dir)
 	if err != nil {
 		return err
+	}
+	if !info.IsDir() {
+		return fmt.Errorf("%s is not a directory", dir)
 	}
 	stat, ok := statOf(info)
 	foreign := !ok || stat.Uid != 0 && stat.Uid != uint32(os.Geteuid())

@@ -201,6 +201,28 @@ func TestOnlyMemoryIsTaken(t *testing.T) {
 	}
 }
 
+// After a boot it is gone, with all that was in memory.
+func TestADirectoryThatIsMissingInMemoryIsMade(t *testing.T) {
+	dir := filepath.Join(inTmpfs(t), "doyen")
+	if err := Check(dir); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Stat(dir); err == nil {
+		t.Error("Check has made it")
+	}
+	r, _, err := Open(config(dir, 7))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	if info, err := os.Stat(dir); err != nil || info.Mode().Perm() != 0o700 {
+		t.Errorf("%v, %v", info, err)
+	}
+	if err := Check(filepath.Join(dir, "missing", "too")); err == nil {
+		t.Error("only one directory is made")
+	}
+}
+
 // Where others could remove or replace the record, none is kept, whoever runs the agent.
 func TestADirectoryThatOthersMayChangeIsRefused(t *testing.T) {
 	for _, d := range []struct {

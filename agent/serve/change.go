@@ -367,7 +367,7 @@ func (s *Server) restart(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Connection", "close")
 	message := ""
 	if handsOver != "" {
-		message = "what this agent leads is handed over first, since " + handsOver
+		message = "what this agent leads is handed over, since " + handsOver
 	}
 	answer(w, api.Outcome{Done: true, Message: message, Waited: s.Clock().Sub(began).Milliseconds()})
 	_ = http.NewResponseController(w).Flush()
