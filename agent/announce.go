@@ -59,9 +59,16 @@ func (l *loop) withdraw(w election.Withdrawal) {
 	})
 }
 
+// reasonHeardAgain is the reason where an agent that was started again hears the leader that it
+// had followed, in the same term: nobody was elected.
+const reasonHeardAgain election.Reason = "heard again"
+
 // announce notifies the programs of this host who leads.
 func (l *loop) announce(now election.Instant, before *serve.Picture, a election.Announcement) {
 	a.Reason = l.because(a.Election, a.Reason)
+	if a.Event == election.Following && l.history.HeardAgain(string(a.Election), string(a.Leader.Peer), uint64(a.Term)) {
+		a.Reason = reasonHeardAgain
+	}
 	change := api.Change{
 		Time: time.Now().UTC(), Election: string(a.Election), Term: uint64(a.Term),
 		Reason: string(a.Reason), BoottimeNS: int64(now),

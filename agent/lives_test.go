@@ -1,7 +1,9 @@
 package agent
 
 import (
+	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/doyen-election/doyen/agent/record"
 	"github.com/doyen-election/doyen/api"
@@ -36,5 +38,47 @@ func TestALaterLifeBeginsWithItsRestart(t *testing.T) {
 	defer f.Close()
 	if changes, _, _ := f.Take(); len(changes) != 1 || changes[0].Type != api.ChangeRestarted || !changes[0].IsLeader || changes[0].Term != 7 {
 		t.Errorf("%+v", changes)
+	}
+}
+
+// A follower that was started again hears the leader that it had followed. No reader may take
+// that for an election: the history, a watch and the metrics show a gap and a change with those.
+func TestAFollowerThatWasStartedAgainSeesNoElection(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "history")
+	b := election.Holder{Peer: "b", Lineage: 2}
+	for run, want := range []struct {
+		term   election.Term
+		reason string
+	}{{4, "elected"}, {4, "heard again"}, {4, "heard again"}, {5, "elected"}} {
+		r := newRig(t, nil)
+		if err := r.loop.history.Keep(path, nil); err != nil {
+			t.Fatal(err)
+		}
+		if run > 0 {
+			r.loop.past = &record.Past{}
+		}
+		r.loop.publish(1)
+		r.loop.enterRestart(1)
+		now := election.Instant(12 * time.Millisecond)
+		r.loop.announce(now, r.loop.picture.Load(), election.Announcement{Election: "default", Event: election.Following, Leader: b, Term: want.term, Reason: election.ReasonElected})
+		entry := r.loop.history.List("default", 1)[0]
+		if entry.Type != api.ChangeLeader || entry.Reason != want.reason || (entry.GapMS > 0 || entry.VacantMS > 0) != (want.reason == "elected") {
+			t.Errorf("run %d: %+v", run, entry)
+		}
+		if n := r.loop.leaders.changes("default"); n != 0 {
+			t.Errorf("run %d: %d changes of the leader", run, n)
+		}
+		f, err := r.loop.hub.Follow("default", 0, true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		changes, _, _ := f.Take()
+		f.Close()
+		if last := changes[len(changes)-1]; last.Type != api.ChangeLeader || last.Reason != want.reason {
+			t.Errorf("run %d: a watch shows %+v", run, last)
+		}
+		if err := r.loop.history.Flush(); err != nil {
+			t.Fatal(err)
+		}
 	}
 }

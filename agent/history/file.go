@@ -48,6 +48,7 @@ func (l *Log) Keep(path string, problem func(error)) error {
 		return nil
 	}
 	l.kept, l.next, l.file.lines, l.file.whole = nil, 0, 0, true
+	clear(l.earlier)
 	aside := path + ".damaged"
 	if moved := os.Rename(path, aside); moved != nil {
 		return fmt.Errorf("the history %s can't be read, and starts again: %w", path, errors.Join(err, moved))
@@ -87,6 +88,18 @@ func (l *Log) read() error {
 			return fmt.Errorf("line %d: %w", l.file.lines+1, err)
 		}
 		l.push(t)
+		l.recall(t)
+	}
+}
+
+// recall keeps who led at the end of the earlier process runs, from a change of theirs.
+func (l *Log) recall(t api.Transition) {
+	switch {
+	case !changes(t):
+	case t.Leader == nil:
+		delete(l.earlier, t.Election)
+	default:
+		l.earlier[t.Election] = leadership{t.Leader.ID, t.Term}
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/doyen-election/doyen/agent/history"
+	"github.com/doyen-election/doyen/api"
 )
 
 // keep returns a log that is kept in the file, and what was wrong with that.
@@ -196,5 +197,62 @@ func TestAHistoryThatCanNotBeWrittenIsReportedAndMadeUpFor(t *testing.T) {
 	flush(t, l)
 	if next, err := keep(t, path); err != nil || !slices.Equal(terms(next), []uint64{1, 2, 3}) {
 		t.Errorf("the next run has %v: %v", terms(next), err)
+	}
+}
+
+// An agent that was started again hears the leader that it had followed. That is not an election.
+func TestALeaderThatIsHeardAgainAfterARestartWasNotElected(t *testing.T) {
+	c := leads("default", "c", 4, 20)
+	c.Leader.ID = "id-c"
+	self := leads("default", "a", 5, 40)
+	self.Type, self.Leader.ID = api.ChangeRestarted, "id-a"
+	unheard := api.Transition{Election: "default", Type: api.ChangeRestarted}
+	command := api.Transition{Election: "default", Type: api.ChangeCommand}
+	other := leads("payments", "b", 9, 30)
+	for name, run := range map[string]struct {
+		earlier, later []api.Transition
+		want           bool
+	}{
+		"the same leader":                       {earlier: []api.Transition{c}, want: true},
+		"restarted, and not heard of yet":       {earlier: []api.Transition{c, unheard}, later: []api.Transition{unheard}, want: true},
+		"a command, and another election":       {earlier: []api.Transition{c, command}, later: []api.Transition{other, command}, want: true},
+		"nobody led at the end":                 {earlier: []api.Transition{c, nobody("default", 4, 30)}},
+		"another leader":                        {earlier: []api.Transition{leads("default", "b", 4, 10)}},
+		"a lower term":                          {earlier: []api.Transition{leads("default", "c", 3, 10)}},
+		"this agent led since":                  {earlier: []api.Transition{c, self}},
+		"this agent leads on":                   {earlier: []api.Transition{c}, later: []api.Transition{self}},
+		"lost in this run":                      {earlier: []api.Transition{c}, later: []api.Transition{nobody("default", 4, 50)}},
+		"nothing is known of the runs before":   {},
+		"a change of this run is not earlier's": {later: []api.Transition{c}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "history")
+			first, _ := keep(t, path)
+			for _, change := range run.earlier {
+				change.Time = time.Unix(1, 0)
+				first.Add(change)
+			}
+			flush(t, first)
+			l := history.New(ms(100), "default")
+			if err := l.Keep(path, nil); err != nil {
+				t.Fatal(err)
+			}
+			for _, change := range run.later {
+				l.Add(change)
+			}
+			if again := l.HeardAgain("default", "id-c", 4); again != run.want {
+				t.Fatal(again)
+			}
+			c := c
+			c.BoottimeNS = ms(112)
+			l.Add(c)
+			all := l.List("default", 1)
+			if gap := all[0].GapMS > 0 || all[0].VacantMS > 0; run.want && gap {
+				t.Errorf("%+v", all[0])
+			}
+			if l.HeardAgain("default", "id-c", 4) {
+				t.Error("it is heard again twice")
+			}
+		})
 	}
 }

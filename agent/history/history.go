@@ -36,6 +36,13 @@ type Log struct {
 	kept    []api.Transition // a ring once it is full
 	next    int              // in the full ring: the oldest, which goes next
 	vacant  map[string]vacancy
+	earlier map[string]leadership // by election, until this process run adds a change of it
+}
+
+// leadership is the last one that the earlier process runs knew of an election.
+type leadership struct {
+	leader string // peer ID
+	term   uint64
 }
 
 // vacancy is since when nobody leads, in CLOCK_BOOTTIME nanoseconds.
@@ -44,7 +51,7 @@ type vacancy struct{ since, heard int64 }
 // New returns a log that holds nothing. The named elections count as led by
 // nobody since the instant, in nanoseconds of CLOCK_BOOTTIME.
 func New(now int64, elections ...string) *Log {
-	l := &Log{vacant: map[string]vacancy{}, file: file{wake: make(chan struct{}, 1)}}
+	l := &Log{vacant: map[string]vacancy{}, earlier: map[string]leadership{}, file: file{wake: make(chan struct{}, 1)}}
 	for _, e := range elections {
 		l.vacant[e] = vacancy{now, now}
 	}
@@ -74,12 +81,35 @@ func (l *Log) Add(t api.Transition) {
 	case !vacant:
 		l.vacate(t.Election, vacancy{t.BoottimeNS, heard})
 	}
+	if changes(t) {
+		delete(l.earlier, t.Election)
+	}
 	l.push(t)
 	l.unsaved++
 	select {
 	case l.file.wake <- struct{}{}:
 	default: // it will be written with what waits
 	}
+}
+
+// changes reports whether an entry says who leads, or that nobody does.
+func changes(t api.Transition) bool {
+	return t.Type != api.ChangeCommand && (t.Type != api.ChangeRestarted || t.Leader != nil)
+}
+
+// HeardAgain reports whether the earlier process runs ended with this leader in this term, and
+// this run has added no other change of the election. Then nobody was elected: this process only
+// did not know the leader yet. The election counts as led from now on.
+func (l *Log) HeardAgain(election, leader string, term uint64) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	was, ok := l.earlier[election]
+	if !ok || was != (leadership{leader, term}) {
+		return false
+	}
+	delete(l.vacant, election)
+	delete(l.earlier, election)
+	return true
 }
 
 func (l *Log) push(t api.Transition) {
