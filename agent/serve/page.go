@@ -138,7 +138,7 @@ func (s *Server) shown() page {
 			if c.Type == api.ChangeCommand {
 				continue
 			}
-			past[c.Election] = append(past[c.Election], c)
+			past[c.Election] = join(past[c.Election], c)
 		}
 		v.History = slices.Clone(all[max(0, len(all)-pageHistory):])
 		slices.Reverse(v.History)

@@ -85,6 +85,19 @@ func strip(changes []api.Transition, now time.Time) []part {
 	return parts
 }
 
+// join appends a change to those of its election. Where this agent was restarted and then heard
+// the leader and the term of before, nothing has changed: the restarts between the two are removed.
+func join(changes []api.Transition, c api.Transition) []api.Transition {
+	n := len(changes)
+	for n > 0 && changes[n-1].Type == api.ChangeRestarted && changes[n-1].Leader == nil {
+		n--
+	}
+	if n > 0 && c.Leader != nil && changes[n-1].Leader != nil && changes[n-1].Leader.ID == c.Leader.ID && changes[n-1].Term == c.Term {
+		changes = changes[:n]
+	}
+	return append(changes, c)
+}
+
 // ledSince is since when the newest change's leader has led without a pause; certain is
 // false if it may have led before this agent's first entry. The changes are of one election,
 // the oldest first.

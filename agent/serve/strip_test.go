@@ -27,8 +27,13 @@ func TestTheStripDrawsTheLastHour(t *testing.T) {
 	at := func(minutes int64, leader string, gap time.Duration) api.Transition {
 		c := api.Transition{Time: start.Add(time.Duration(minutes) * time.Minute), GapMS: gap.Milliseconds()}
 		if leader != "" {
-			c.Leader = &api.Leader{Name: leader}
+			c.Leader = &api.Leader{Name: leader, ID: leader}
 		}
+		return c
+	}
+	restarted := func(minutes int64) api.Transition {
+		c := at(minutes, "", 0)
+		c.Type = api.ChangeRestarted
 		return c
 	}
 	now := start.Add(100 * time.Minute) // so the strip begins at 40 min
@@ -43,9 +48,17 @@ func TestTheStripDrawsTheLastHour(t *testing.T) {
 		{"a gap that is still open", "a 2400,  1200", "", []api.Transition{at(10, "a", 0), at(80, "", 0)}},
 		{"a gap that an entry began", "a 1200,  60, b 2340", "1h1m0s", []api.Transition{at(10, "a", 0), at(60, "", 0), at(61, "b", time.Minute)}},
 		{"an agent that was restarted leads on", "a 3600", "20m0s", []api.Transition{at(20, "a", time.Second), at(70, "a", 0)}},
+		{"a follower that was restarted twice hears its leader again", "a 3600", "20m0s", []api.Transition{at(20, "a", time.Second), restarted(60), restarted(61), at(62, "a", 0)}},
+		{"a follower that was restarted hears another leader", "a 1200,  120, b 2280", "1h2m0s", []api.Transition{at(20, "a", time.Second), restarted(60), at(62, "b", time.Minute)}},
+		{"a follower that was restarted hears nobody", "a 1200,  2400", "", []api.Transition{at(20, "a", time.Second), restarted(60)}},
 		{"a gap that began before the hour", " 1200, b 2400", "1h0m0s", []api.Transition{at(10, "a", 0), at(60, "b", 50*time.Minute)}},
 		{"an entry of the future, of another clock", "a 3600", "3h0m0s", []api.Transition{at(10, "a", 0), at(180, "b", 0)}},
 	} {
+		var joined []api.Transition
+		for _, change := range c.changes {
+			joined = join(joined, change)
+		}
+		c.changes = joined
 		parts := strip(c.changes, now)
 		if got := drawn(parts); got != c.want {
 			t.Errorf("%s: %q, want %q", c.name, got, c.want)
