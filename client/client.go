@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -25,6 +26,10 @@ const (
 	// idleTimeout is for how long a connection is kept for another call. An agent closes its end
 	// after 10 s: a shorter time here keeps calls from meeting that.
 	idleTimeout = 5 * time.Second
+	// returnLimit is for how long a read asks an agent again that went away. A keeper starts an
+	// agent again within 50 ms of its death, and within half a second if it hangs; what it led it
+	// leads on. A script that asks just then should not learn that nobody leads.
+	returnLimit = time.Second
 	// origin names the agent in URLs; the socket decides which one it is.
 	origin = "http://doyen"
 )
@@ -159,8 +164,7 @@ func (c *Client) Election(ctx context.Context, name string, opts ElectionOptions
 // leads is true, the lease had not ended when the call returned. The agent may step down at
 // any moment: a program that has to be notified of that campaigns.
 func (c *Client) IsLeader(ctx context.Context, name string) (leads bool, answer api.Election, err error) {
-	asked := alarm.Now()
-	answer, err = c.Election(ctx, name, ElectionOptions{})
+	answer, asked, err := timed[api.Election](ctx, c, http.MethodGet, electionPath(name, ""), nil)
 	return err == nil && proves(answer, time.Duration(alarm.Now()-asked)), answer, err
 }
 
@@ -227,23 +231,82 @@ func electionPath(name, call string) string {
 // call makes one call and decodes its answer. It ignores fields that it does not know, as the
 // socket API demands of its readers.
 func call[T any](ctx context.Context, c *Client, method, path string, in any) (T, error) {
-	var answer T
-	response, err := c.send(ctx, method, path, in)
-	if err != nil {
-		return answer, err
+	answer, _, err := timed[T](ctx, c, method, path, in)
+	return answer, err
+}
+
+// timed is call that also returns when the request was sent whose answer came, on the clock of
+// package alarm.
+func timed[T any](ctx context.Context, c *Client, method, path string, in any) (answer T, asked int64, err error) {
+	var body []byte
+	if method == http.MethodGet {
+		body, asked, err = c.read(ctx, path)
+	} else {
+		asked = alarm.Now()
+		body, err = c.once(ctx, method, path, in)
 	}
-	defer response.Body.Close()
-	body, err := readBody(response.Body)
 	if err != nil {
-		return answer, c.unanswered(ctx, err)
+		return answer, asked, err
 	}
 	if err := json.Unmarshal(body, &answer); err != nil {
-		return answer, fmt.Errorf("decode the answer to %s %s: %w", method, path, err)
+		return answer, asked, fmt.Errorf("decode the answer to %s %s: %w", method, path, err)
 	}
 	if c.Raw != nil {
 		c.Raw(body)
 	}
-	return answer, nil
+	return answer, asked, nil
+}
+
+// read makes a call that changes nothing. If the agent went away without removing its socket,
+// its next process may be starting, and read asks again until returnLimit after that. A call that
+// changes something is never made twice: the agent may have carried it out.
+func (c *Client) read(ctx context.Context, path string) (body []byte, asked int64, err error) {
+	went := false
+	err = repeat(ctx, returnLimit, func() (err error) {
+		asked = alarm.Now()
+		body, err = c.once(ctx, http.MethodGet, path, nil)
+		return err
+	}, func(err error) bool {
+		// The next process replaces the socket: for a moment there is none.
+		went = c.wentAway(err) || went && errors.Is(err, syscall.ENOENT)
+		return went
+	})
+	if went && errors.Is(ctx.Err(), context.Canceled) {
+		err = c.unanswered(ctx, err)
+	}
+	return body, asked, err
+}
+
+// once makes one call and returns the body of a successful answer.
+func (c *Client) once(ctx context.Context, method, path string, in any) ([]byte, error) {
+	response, err := c.send(ctx, method, path, in)
+	if err != nil {
+		return nil, err
+	}
+	defer response.Body.Close()
+	body, err := readBody(response.Body)
+	if err != nil {
+		return nil, c.unanswered(ctx, err)
+	}
+	return body, nil
+}
+
+// repeat tries until there is no error that another attempt may not meet, or the limit has passed
+// since the first one. It returns the last error.
+func repeat(ctx context.Context, limit time.Duration, try func() error, passes func(error) bool) error {
+	var end time.Time
+	for wait := firstResume; ; wait = min(2*wait, lastResume) {
+		err := try()
+		if err == nil || !passes(err) {
+			return err
+		}
+		if end.IsZero() {
+			end = time.Now().Add(limit)
+		}
+		if !time.Now().Before(end) || !sleep(ctx, wait) {
+			return err
+		}
+	}
 }
 
 // send makes one call and returns a successful answer, whose body the caller

@@ -15,16 +15,8 @@ func (c *Client) SetLogLevel(ctx context.Context, level string, limit time.Durat
 
 // Get returns the body of an answer as it came, in whatever format: of /metrics, /v1/debug/log.
 func (c *Client) Get(ctx context.Context, path string) ([]byte, error) {
-	response, err := c.send(ctx, http.MethodGet, path, nil)
-	if err != nil {
-		return nil, err
-	}
-	defer response.Body.Close()
-	body, err := readBody(response.Body)
-	if err != nil {
-		return nil, c.unanswered(ctx, err)
-	}
-	return body, nil
+	body, _, err := c.read(ctx, path)
+	return body, err
 }
 
 // AgentsBack asks every agent about itself, and has each other one try the ports of the agent

@@ -77,7 +77,10 @@ var errForeign = errors.New("dial agent: the socket's directory belongs to anoth
 const maxSocketPath = 107
 
 func (c *Client) diagnose(ctx context.Context, err error) (reason, hint string) {
-	const restart = "see the agent's log; start it again with `doyen agent` if it stopped"
+	const (
+		hanging = "the agent may hang or be overloaded: see `systemctl status doyen` and its log"
+		ended   = "the agent stopped or was killed, and its keeper or service starts it again: see `systemctl status doyen` and its log; if it has neither, start it with `doyen agent`"
+	)
 	info, statErr := os.Stat(c.socket)
 	impostor, _ := errors.AsType[*impostorError](err)
 	switch {
@@ -100,15 +103,27 @@ func (c *Client) diagnose(ctx context.Context, err error) (reason, hint string) 
 	case statErr == nil && info.Mode().Type() != os.ModeSocket:
 		return c.socket + " is not a socket", c.elsewhere()
 	case errors.Is(err, syscall.ECONNREFUSED):
-		return "no agent listens at " + c.socket + " any more", "its agent stopped or was killed: start it again with `doyen agent`"
+		return "no agent listens at " + c.socket + " any more", ended
 	case errors.Is(err, syscall.EAGAIN):
-		return "too many connections wait at " + c.socket, restart
+		return "too many connections wait at " + c.socket, hanging
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
-		return "no answer came in time from " + c.socket, "the agent may be stopped or overloaded: " + restart
-	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
-		return "the agent at " + c.socket + " closed the connection", restart
+		return "no answer came in time from " + c.socket, hanging
+	case hungUp(err):
+		return "the agent at " + c.socket + " closed the connection", ended
 	}
 	return fmt.Sprintf("the program that listens at %s does not answer like an agent: %v", c.socket, err), c.elsewhere()
+}
+
+// hungUp reports whether the agent's end of the connection was closed before an answer came.
+func hungUp(err error) bool {
+	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
+}
+
+// wentAway reports whether the agent died or hung up, and left its socket. One that stops in
+// order removes it.
+func (c *Client) wentAway(err error) bool {
+	info, statErr := os.Stat(c.socket)
+	return statErr == nil && info.Mode().Type() == os.ModeSocket && (hungUp(err) || errors.Is(err, syscall.ECONNREFUSED))
 }
 
 // elsewhere names where an agent might listen instead. Usually that is an agent of root, and

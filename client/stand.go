@@ -48,7 +48,7 @@ type lines struct {
 // errClosed is what Next returns after Close.
 var errClosed = errors.New("the candidacy was withdrawn")
 
-// The wait between two attempts to resume: an agent that died is back after some milliseconds.
+// The wait between two attempts to resume, or to ask again: an agent that died is back after some milliseconds.
 const (
 	firstResume = 5 * time.Millisecond
 	lastResume  = 20 * time.Millisecond
@@ -256,15 +256,14 @@ func (c *Client) Stopped(ctx context.Context, campaign string, term uint64) erro
 }
 
 func (c *Client) stopped(ctx context.Context, campaign string, receipt api.StoppedRequest, again time.Duration) error {
-	for end, wait := time.Now().Add(again), firstResume; ; wait = min(2*wait, lastResume) {
+	err := repeat(ctx, again, func() error {
 		_, err := call[struct{}](ctx, c, http.MethodPost, "/v1/campaigns/"+url.PathEscape(campaign)+"/stopped", receipt)
-		if err == nil {
-			return nil
-		}
-		if !passing(err) || !time.Now().Before(end) || !sleep(ctx, wait) {
-			return fmt.Errorf("give the receipt of campaign %s: %w", campaign, err)
-		}
+		return err
+	}, passing)
+	if err != nil {
+		return fmt.Errorf("give the receipt of campaign %s: %w", campaign, err)
 	}
+	return nil
 }
 
 // SyscallConn gives access to the newest connection's descriptor. The agent takes the candidacy for

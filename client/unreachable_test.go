@@ -19,7 +19,7 @@ func TestAnUnreachableAgentSaysWhyAndWhatToDo(t *testing.T) {
 		reason, hint string
 	}{
 		{"no socket", func(*testing.T, string) {}, "there is no socket at", "--socket or DOYEN_SOCKET"},
-		{"dead socket", deadSocket, "no agent listens at", "start it again with `doyen agent`"},
+		{"dead socket", deadSocket, "no agent listens at", "its keeper or service starts it again"},
 		{"a file", func(t *testing.T, path string) {
 			if err := os.WriteFile(path, nil, 0o600); err != nil {
 				t.Fatal(err)
@@ -34,12 +34,13 @@ func TestAnUnreachableAgentSaysWhyAndWhatToDo(t *testing.T) {
 				t.Fatal(err)
 			}
 		}, "permission denied", "as root"},
-		{"closes at once", func(t *testing.T, path string) { speak(t, path, "") }, "closed the connection", "log"},
+		{"closes at once", func(t *testing.T, path string) { speak(t, path, "") }, "closed the connection", "see `systemctl status doyen` and its log"},
 		{"something else", func(t *testing.T, path string) { speak(t, path, "220 ESMTP ready\r\n") },
 			"does not answer like an agent", "DOYEN_SOCKET"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
+			t.Parallel() // some wait for the agent's next process
 			path := filepath.Join(shortDir(t), "s")
 			test.make(t, path)
 			c := client.New(path)
