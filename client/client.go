@@ -243,7 +243,7 @@ func timed[T any](ctx context.Context, c *Client, method, path string, in any) (
 		body, asked, err = c.read(ctx, path)
 	} else {
 		asked = alarm.Now()
-		body, err = c.once(ctx, method, path, in)
+		body, err = c.change(ctx, method, path, in)
 	}
 	if err != nil {
 		return answer, asked, err
@@ -275,6 +275,15 @@ func (c *Client) read(ctx context.Context, path string) (body []byte, asked int6
 		err = c.unanswered(ctx, err)
 	}
 	return body, asked, err
+}
+
+// change makes a call that changes something.
+func (c *Client) change(ctx context.Context, method, path string, in any) ([]byte, error) {
+	body, err := c.once(ctx, method, path, in)
+	if errors.Is(err, context.Canceled) {
+		err = fmt.Errorf("%w; the request may still take effect", err)
+	}
+	return body, err
 }
 
 // once makes one call and returns the body of a successful answer.

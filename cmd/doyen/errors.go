@@ -95,7 +95,7 @@ func classify(err error) (code int, hint string) {
 		return exitConfig, ""
 	}
 	if errors.Is(err, context.Canceled) {
-		return exitFailed, "interrupted before the agent answered: the request may still take effect"
+		return exitFailed, "interrupted before the agent answered"
 	}
 	return exitFailed, ""
 }

@@ -44,10 +44,15 @@ func TestAnAgentThatNeverAnswersIsUnreachable(t *testing.T) {
 func TestAnInterruptedCallSaysSo(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	var stdout, stderr bytes.Buffer
-	code := run(ctx, []string{"doyen", "resign"}, nil, &stdout, &stderr)
-	if code != exitFailed || !strings.Contains(stderr.String(), "hint: interrupted before the agent answered") {
-		t.Errorf("code %d, stderr %q", code, &stderr)
+	for command, changes := range map[string]bool{"resign": true, "status": false} {
+		var stdout, stderr bytes.Buffer
+		code := run(ctx, []string{"doyen", command}, nil, &stdout, &stderr)
+		if code != exitFailed || !strings.Contains(stderr.String(), "hint: interrupted before the agent answered\n") {
+			t.Errorf("%s: code %d, stderr %q", command, code, &stderr)
+		}
+		if strings.Contains(stderr.String(), "; the request may still take effect\n") != changes {
+			t.Errorf("%s changes something: %t, stderr %q", command, changes, &stderr)
+		}
 	}
 }
 
