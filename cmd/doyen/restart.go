@@ -50,6 +50,11 @@ func restartAgent(i *invocation) error {
 		return &failure{code: exitFailed, what: "restart", err: fmt.Errorf("this agent has version %s, which can't restart so", printable(before.Version)),
 			hint: "stop it, which hands over, and start it again: systemctl restart doyen"}
 	}
+	if _, ended := errors.AsType[*client.UnreachableError](err); ended {
+		// It answered just now, so it is restarting already, as another caller asked. Its next process
+		// starts after this command did: that is what was asked for.
+		outcome, err = api.Outcome{Done: true}, nil
+	}
 	if err != nil {
 		return fmt.Errorf("restart: %w", err)
 	}
@@ -101,7 +106,7 @@ func (i *invocation) awaitNext(ctx context.Context, c *client.Client, before str
 		case <-ctx.Done():
 		}
 		if errors.Is(ctx.Err(), context.Canceled) {
-			return now, fmt.Errorf("restart: %w", ctx.Err())
+			return now, fmt.Errorf("restart: wait for the agent's next process: %w", ctx.Err())
 		}
 		return now, nextMissing(c.Socket(), said, same, limit)
 	}

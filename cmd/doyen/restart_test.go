@@ -19,8 +19,8 @@ import (
 )
 
 // lives answers as an agent whose boot ID changes once it was asked to restart and has been asked
-// again so many times; negative: never.
-func lives(t *testing.T, after int32) (socket string) {
+// again so many times; negative: never. With ends, it closes the connection on who asks for that.
+func lives(t *testing.T, after int32, ends bool) (socket string) {
 	t.Helper()
 	dir, err := os.MkdirTemp("/tmp", "doyen")
 	if err != nil {
@@ -37,6 +37,9 @@ func lives(t *testing.T, after int32) (socket string) {
 	mux := http.NewServeMux()
 	mux.HandleFunc("/v1/restart", func(w http.ResponseWriter, _ *http.Request) {
 		restarted.Store(true)
+		if ends {
+			panic(http.ErrAbortHandler)
+		}
 		fmt.Fprint(w, `{"done":true,"message":"what this agent leads is handed over first, since x","waited_ms":9}`)
 	})
 	mux.HandleFunc("/v1/agent", func(w http.ResponseWriter, _ *http.Request) {
@@ -53,7 +56,7 @@ func lives(t *testing.T, after int32) (socket string) {
 }
 
 func TestARestartIsShownWithItsOutcome(t *testing.T) {
-	socket := lives(t, 3)
+	socket := lives(t, 3, false)
 	var out, problems bytes.Buffer
 	if code := run(t.Context(), []string{"doyen", "restart", "--socket", socket, "-o", "json"}, nil, &out, &problems); code != exitOK {
 		t.Fatalf("exit code %d: %s", code, &problems)
@@ -64,10 +67,19 @@ func TestARestartIsShownWithItsOutcome(t *testing.T) {
 	}
 }
 
+// Another caller has asked for a restart before, and the process ends while it is asked.
+func TestARestartJoinsOneThatIsUnderWay(t *testing.T) {
+	socket := lives(t, 3, true)
+	var out, problems bytes.Buffer
+	if code := run(t.Context(), []string{"doyen", "restart", "--socket", socket}, nil, &out, &problems); code != exitOK || !strings.Contains(out.String(), "version 9.9.9") {
+		t.Errorf("exit code %d: %s%s", code, &out, &problems)
+	}
+}
+
 // A next process that does not come: the command waits no longer than it says, and says how that
 // process ended and what to do.
 func TestANextProcessThatDoesNotComeIsAnError(t *testing.T) {
-	socket := lives(t, -1)
+	socket := lives(t, -1, false)
 	c := client.New(socket)
 	defer c.Close()
 	for name, missing := range map[string]struct{ word, socket, want string }{
