@@ -15,7 +15,8 @@ func watchCommand() command {
 		name: "watch", args: "[ELECTION]", max: 1,
 		usage: "follow the changes of an election, a line each",
 		description: "A restart of the agent does not end it: it waits up to " + awayLimit.String() + " until the agent answers again.\n\n" +
-			"Exit codes: 0 when it is interrupted, 3 when the agent can't be reached or goes away.",
+			"Exit codes: 0 when it is interrupted, 1 refused, such as an election that nobody knows, 3 when the agent\n" +
+			"can't be reached or goes away.",
 		run: watch,
 	}
 }
@@ -48,6 +49,9 @@ func watch(i *invocation) error {
 // since.
 func changeLine(c api.Change, p palette) string {
 	kind, paint := c.Type, p.yellow
+	if unknownBefore(c) {
+		kind = api.ChangeSnapshot
+	}
 	switch c.Type {
 	case api.ChangeLeader:
 		paint = p.green
@@ -85,8 +89,16 @@ func changeText(c api.Change) string {
 		text = "no leader heard of yet"
 	}
 	text += fmt.Sprintf(", term %d", term) + suffix
-	if c.Type == api.ChangeLagged {
+	switch {
+	case unknownBefore(c):
+		text += "; what changed before is not known"
+	case c.Type == api.ChangeLagged:
 		text = fmt.Sprintf("%d changes missed; %s", c.Missed, text)
 	}
 	return text
 }
+
+// unknownBefore reports whether the agent can't say what changed since the reader's last line. Most
+// likely it was stopped and started, and nothing was lost. A reader that was too slow has missed
+// many.
+func unknownBefore(c api.Change) bool { return c.Type == api.ChangeLagged && c.Missed <= 1 }
