@@ -153,6 +153,18 @@ func TestOddAnswersAreShown(t *testing.T) {
 	}
 }
 
+// Just after an agent was stopped and started, nothing need be lost.
+func TestOnlyChangesThatWereLostAreCalledLost(t *testing.T) {
+	for missed, want := range map[uint64]string{
+		1:   "x  snapshot   nobody leads, term 3; what changed before is not known\n",
+		129: "x  lagged     129 changes missed; nobody leads, term 3\n",
+	} {
+		if line := changeLine(api.Change{Type: api.ChangeLagged, Election: "x", Term: 3, Missed: missed}, palette{}); !strings.HasSuffix(line, want) {
+			t.Errorf("%d missed: %q, want %q", missed, line, want)
+		}
+	}
+}
+
 func TestABlankCellLeavesNoSpaceBehind(t *testing.T) {
 	got := table([][]string{{"A", "B"}, {"1", "2"}, {" ", "3"}, {"4", " "}})
 	if want := "A  B\n1  2\n   3\n4\n"; got != want {
