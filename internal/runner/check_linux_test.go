@@ -167,7 +167,7 @@ func TestACommandThatReportsProgressLeadsOn(t *testing.T) {
 // Others may write to the socket; only the command's own word counts.
 func TestNoticesOfOthersDoNotCount(t *testing.T) {
 	t.Parallel()
-	r := start(t, config{Ready: true, ReadyIn: time.Minute}, `echo $NOTIFY_SOCKET >&9; trap 'notify READY=1' USR1; while :; do sleep 0.01; done`)
+	r := start(t, config{Ready: true, ReadyIn: time.Minute}, `trap 'notify READY=1' USR1; echo $NOTIFY_SOCKET >&9; while :; do sleep 0.01; done`)
 	r.agent.Stood().Elect(1, long)
 	name := wait(t, "name of the socket", r.said)
 	to, err := net.Dial("unixgram", name)
