@@ -14,8 +14,8 @@ func mutantsCommand() *cli.Command {
 		Name:      "mutants",
 		Usage:     "break the code in known ways, and see which test notices",
 		ArgsUsage: "[NAME...]",
-		Description: "Each mutant is a file of " + mutants.Folder + ". The suite is run on it, the cheapest package\n" +
-			"first, until a test fails. It needs the source tree, which stays as it is.\n\n" +
+		Description: "Each mutant is a file of " + mutants.Folder + ". The suite is run on it until a test fails,\n" +
+			"first the package that should notice it. It needs the source tree, which stays as it is.\n\n" +
 			"Exit codes: 0 every mutant was caught; 1 one survived, or no longer applies or compiles; 64 usage.",
 		Flags: []cli.Flag{
 			&cli.IntFlag{Name: "jobs", Usage: "`NUMBER` of mutants at once", DefaultText: "one a processor"},

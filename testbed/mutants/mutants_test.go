@@ -107,6 +107,19 @@ func TestOnlyAFailingTestCounts(t *testing.T) {
 	}
 }
 
+func TestThePackageThatShouldNoticeIsFirst(t *testing.T) {
+	suite := []stage{{pkg: "p"}, {pkg: "q"}, {pkg: "r"}}
+	for where, want := range map[string]string{"p": "pqr", "q": "qpr", "r": "rpq", "elsewhere": "pqr"} {
+		got := ""
+		for _, s := range (trial{suite: suite}).ordered(Mutant{Where: where}) {
+			got += s.pkg
+		}
+		if got != want {
+			t.Errorf("%s: %s, want %s", where, got, want)
+		}
+	}
+}
+
 // TestRunTellsCaughtFromSurvived tries three changes on a module of its own.
 func TestRunTellsCaughtFromSurvived(t *testing.T) {
 	dir := t.TempDir()

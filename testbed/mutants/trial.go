@@ -67,7 +67,7 @@ func (t trial) judge(ctx context.Context, m Mutant) Outcome {
 	if err != nil {
 		return Outcome{Verdict: NoMatch, Detail: err.Error()}
 	}
-	for _, s := range t.suite {
+	for _, s := range t.ordered(m) {
 		if !s.sees(m) {
 			continue
 		}
@@ -76,6 +76,16 @@ func (t trial) judge(ctx context.Context, m Mutant) Outcome {
 		}
 	}
 	return Outcome{Verdict: Survived}
+}
+
+// ordered returns the suite with the package first that should notice the mutant: most probably the
+// others need not be run.
+func (t trial) ordered(m Mutant) []stage {
+	suite := slices.Clone(t.suite)
+	if i := slices.IndexFunc(suite, func(s stage) bool { return s.pkg == m.Where }); i > 0 {
+		suite = slices.Insert(slices.Delete(suite, i, i+1), 0, t.suite[i])
+	}
+	return suite
 }
 
 // overlay writes the changed files to a place where only the go command reads them.
