@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -55,9 +56,9 @@ func TestAReadWaitsForTheAgentsNextProcess(t *testing.T) {
 // The agent dies while it answers, or before it answers.
 func TestAReadWhoseConnectionEndsIsMadeAgain(t *testing.T) {
 	for name, start := range map[string]string{"before the answer": "", "within the answer": `{"na`} {
-		asked := 0
+		var asked atomic.Int32
 		c := serve(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-			if asked++; asked == 3 {
+			if asked.Add(1) == 3 {
 				io.WriteString(w, `{"name":"a"}`)
 				return
 			}
@@ -67,21 +68,21 @@ func TestAReadWhoseConnectionEndsIsMadeAgain(t *testing.T) {
 			}
 			panic(http.ErrAbortHandler)
 		}))
-		if a, err := c.Agent(t.Context()); err != nil || a.Name != "a" || asked != 3 {
-			t.Errorf("%s: %+v, %v after %d requests", name, a, err, asked)
+		if a, err := c.Agent(t.Context()); err != nil || a.Name != "a" || asked.Load() != 3 {
+			t.Errorf("%s: %+v, %v after %d requests", name, a, err, asked.Load())
 		}
 	}
 }
 
 // The agent may have done what it was asked.
 func TestAChangeIsNotMadeAgain(t *testing.T) {
-	asked := 0
+	var asked atomic.Int32
 	c := serve(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
-		asked++
+		asked.Add(1)
 		panic(http.ErrAbortHandler)
 	}))
-	if _, err := c.Resign(t.Context(), "default"); err == nil || asked != 1 {
-		t.Errorf("%v after %d requests", err, asked)
+	if _, err := c.Resign(t.Context(), "default"); err == nil || asked.Load() != 1 {
+		t.Errorf("%v after %d requests", err, asked.Load())
 	}
 }
 
