@@ -300,8 +300,8 @@ func (c *Client) once(ctx context.Context, method, path string, in any) ([]byte,
 	return body, nil
 }
 
-// repeat tries until there is no error that another attempt may not meet, or the limit has passed
-// since the first one. It returns the last error.
+// repeat tries until an attempt succeeds or fails with an error that does not pass, or until the
+// limit has passed since the first failure. It returns the last error.
 func repeat(ctx context.Context, limit time.Duration, try func() error, passes func(error) bool) error {
 	var end time.Time
 	for wait := firstResume; ; wait = min(2*wait, lastResume) {

@@ -96,7 +96,7 @@ func (c *Client) diagnose(ctx context.Context, err error) (reason, hint string) 
 		return fmt.Sprintf("the socket path %s has %d bytes, the system allows %d", c.socket, len(c.socket), maxSocketPath),
 			"let the agent listen at a shorter path"
 	case errors.Is(err, syscall.ENOENT):
-		return "there is no socket at " + c.socket, c.elsewhere()
+		return "no socket exists at " + c.socket, c.elsewhere()
 	case errors.Is(err, syscall.EACCES), errors.Is(err, syscall.EPERM):
 		return "permission denied to connect to " + c.socket,
 			"ask as root, as the user that runs the agent, or as a member of the socket's group"

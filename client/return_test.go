@@ -103,7 +103,7 @@ func TestHowLongACallWaitsForTheAgentsNextProcess(t *testing.T) {
 	}{
 		"nobody listens":            {deadSocket, read, time.Minute, time.Second, "no agent listens at"},
 		"the context ends sooner":   {deadSocket, read, 99 * time.Millisecond, 99 * time.Millisecond, "no agent listens at"},
-		"no socket":                 {none, read, time.Minute, 0, "there is no socket at"},
+		"no socket":                 {none, read, time.Minute, 0, "no socket exists at"},
 		"not a socket":              {file, read, time.Minute, 0, "is not a socket"},
 		"a change where nobody is":  {deadSocket, change, time.Minute, 0, "no agent listens at"},
 		"the context was cancelled": {deadSocket, read, 0, 10 * time.Millisecond, ""},

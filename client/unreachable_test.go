@@ -18,7 +18,7 @@ func TestAnUnreachableAgentSaysWhyAndWhatToDo(t *testing.T) {
 		make         func(t *testing.T, path string)
 		reason, hint string
 	}{
-		{"no socket", func(*testing.T, string) {}, "there is no socket at", "--socket or DOYEN_SOCKET"},
+		{"no socket", func(*testing.T, string) {}, "no socket exists at", "--socket or DOYEN_SOCKET"},
 		{"dead socket", deadSocket, "no agent listens at", "its keeper or service starts it again"},
 		{"a file", func(t *testing.T, path string) {
 			if err := os.WriteFile(path, nil, 0o600); err != nil {

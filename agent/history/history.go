@@ -92,7 +92,7 @@ func (l *Log) Add(t api.Transition) {
 	}
 }
 
-// changes reports whether an entry says who leads, or that nobody does.
+// changes reports whether an entry shows who leads, or that nobody does.
 func changes(t api.Transition) bool {
 	return t.Type != api.ChangeCommand && (t.Type != api.ChangeRestarted || t.Leader != nil)
 }

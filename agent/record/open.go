@@ -35,20 +35,19 @@ func (p *Past) Of() *election.Past {
 // sends and rounds.
 const maxLives = 1<<23 - 2
 
-// Open takes over the record at the path, or begins a new one. It makes a directory that is missing in
-// one that suits. With a past, this life goes on
-// in the past's lineage. Without one, a new lineage begins; if there was something at the
+// Open takes over the record at the path, or begins a new one. A missing directory is made if the
+// one above it suits. With a past, this life goes on in the past's lineage. Without one, a new lineage begins; if there was something at the
 // path, problem is why this life can't go on from it, in one line. A nil Record means that
 // none can be kept there; if problem is nil too, this kind of system can't keep any.
 func Open(c Config) (r *Record, past *Past, problem error) {
 	if !supported {
 		return nil, nil, nil
 	}
-	on, err := thisHost()
 	dir := filepath.Dir(c.Path)
 	if makes(dir) {
-		_ = os.Mkdir(dir, 0o700)
+		_ = os.Mkdir(dir, 0o700) // if that fails, suits finds it missing
 	}
+	on, err := thisHost()
 	if err == nil {
 		err = suits(dir)
 	}

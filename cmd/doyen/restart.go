@@ -50,7 +50,7 @@ func restartAgent(i *invocation) error {
 		return &failure{code: exitFailed, what: "restart", err: fmt.Errorf("this agent has version %s, which can't restart so", printable(before.Version)),
 			hint: "stop it, which hands over, and start it again: systemctl restart doyen"}
 	}
-	if _, ended := errors.AsType[*client.UnreachableError](err); ended {
+	if _, ended := errors.AsType[*client.UnreachableError](err); ended && ctx.Err() == nil {
 		// It answered just now, so it is restarting already, as another caller asked. Its next process
 		// starts after this command did: that is what was asked for.
 		outcome, err = api.Outcome{Done: true}, nil

@@ -105,7 +105,7 @@ func TestABundleHasNoKeyAndNoSecretInIt(t *testing.T) {
 			t.Errorf("after the agent's end %s is missing or empty: %+v", name, away.Missing)
 		}
 	}
-	if !strings.Contains(away.Away, "there is no socket") || !slices.Contains(away.Missing, Missing{"cpu.pprof", away.Away, true}) || away.Agent != "a" {
+	if !strings.Contains(away.Away, "no socket exists") || !slices.Contains(away.Missing, Missing{"cpu.pprof", away.Away, true}) || away.Agent != "a" {
 		t.Errorf("after the agent's end: %+v", away)
 	}
 	secrets := []string{text, string(key), hex.EncodeToString(key), string(identity), base64.StdEncoding.EncodeToString(identity), hex.EncodeToString(identity), "hidden1", "hidden2", "hidden3", "hidden4", "hidden5", "hidden6"}

@@ -170,7 +170,7 @@ func (d *Doctor) checkAgent(ctx context.Context) []Finding {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
 	own, err := d.client.Agent(ctx)
-	if away, is := errors.AsType[*client.UnreachableError](err); is && (strings.HasPrefix(away.Reason, "there is no socket") || strings.HasPrefix(away.Reason, "no agent listens")) {
+	if away, is := errors.AsType[*client.UnreachableError](err); is && (strings.HasPrefix(away.Reason, "no socket exists") || strings.HasPrefix(away.Reason, "no agent listens")) {
 		return []Finding{ok(check, "none runs with this socket: this is before a start (%s)", away.Reason)}
 	} else if is {
 		d.silent = true

@@ -15,7 +15,7 @@ import (
 func TestWhatKeepsItFromStandingIsToldOnce(t *testing.T) {
 	lines := make(chan string, 8)
 	r := &runner{Config: Config{Election: "payments", lines: lines}, met: true}
-	away, busy := errors.New("there is no socket"), errors.New("too many campaigns")
+	away, busy := errors.New("no socket exists"), errors.New("too many campaigns")
 	for _, err := range []error{away, away, busy, busy, away} {
 		r.take(attempt{err: err})
 	}
@@ -23,10 +23,10 @@ func TestWhatKeepsItFromStandingIsToldOnce(t *testing.T) {
 	r.take(attempt{err: away})
 	close(lines)
 	want := []string{
-		"can't be a candidate in payments: there is no socket; trying again",
+		"can't be a candidate in payments: no socket exists; trying again",
 		"can't be a candidate in payments: too many campaigns; trying again",
-		"can't be a candidate in payments: there is no socket; trying again",
-		"can't be a candidate in payments: there is no socket; trying again",
+		"can't be a candidate in payments: no socket exists; trying again",
+		"can't be a candidate in payments: no socket exists; trying again",
 	}
 	if got := slices.Collect(func(yield func(string) bool) {
 		for line := range lines {
