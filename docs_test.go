@@ -252,6 +252,12 @@ func receiver(f *ast.FuncDecl) string {
 	if star, ok := of.(*ast.StarExpr); ok {
 		of = star.X
 	}
+	switch generic := of.(type) {
+	case *ast.IndexExpr:
+		of = generic.X
+	case *ast.IndexListExpr:
+		of = generic.X
+	}
 	if id, ok := of.(*ast.Ident); ok {
 		return id.Name
 	}
