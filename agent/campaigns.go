@@ -114,7 +114,6 @@ func (l *loop) prolong() {
 		}
 		if l.holds(c) {
 			l.campaigns.Prolong(c.Election, c.Term, c.ValidUntil)
-			l.life.Leads(int64(c.ValidUntil))
 		}
 	}
 }

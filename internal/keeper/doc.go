@@ -7,12 +7,10 @@
 // stood still kills nobody. A life that stops cleanly, or that only an operator can repair,
 // ends the keeper with its exit code. Signals reach the life once, and its notifications reach
 // the service manager in the keeper's name. No life outlives its keeper. When no next life can
-// be started, the keeper publishes the obituary (K5, K6). When its life runs another program
-// file and leads nothing, the keeper executes that file too, as the same process with the same
-// life (upgrade).
+// be started, the keeper publishes the obituary (K5, K6). It remains the
+// program that the service has started, also after a restart from a new program file.
 //
-// A SIGTERM in the milliseconds of that exec ends both without a hand-over (decision 14). The
-// package does not guarantee that a life which dies at once at every start leads: such a life is
+// The package does not guarantee that a life which dies at once at every start leads: such a life is
 // started again ever less often. If a keeper is killed, the service ends, as with the death of
 // an agent without a keeper; the next start within the lease goes on from the record.
 //

@@ -43,22 +43,21 @@ type keeper struct {
 	log      string // format and level of the log
 	logger   *slog.Logger
 
-	watch    watch
-	lives    lives
-	pid      int            // of the life; 0: none runs
-	born     int64          // when the life was started
-	startAt  int64          // when the next life is started; never: one runs, or none may be started yet
-	feedAt   int64          // when the watchdog is fed next; never: the life feeds it, or there is none
-	hung     bool           // the life was killed because it was overdue
-	slow     bool           // and perhaps it was only slow
-	held     syscall.Signal // asks for an end once the life catches it; 0: none
-	asked    bool           // a signal has asked for the end
-	askedAt  int64          // then
-	forced   bool           // and another one, for an end at once
-	compared bool           // the life's program was compared with this one (upgrade)
-	known    Known          // of the last life that told it
-	burial   chan struct{}
-	code     int // the exit code, once the life and the burial have ended; -1: the keeper goes on
+	watch   watch
+	lives   lives
+	pid     int            // of the life; 0: none runs
+	born    int64          // when the life was started
+	startAt int64          // when the next life is started; never: one runs, or none may be started yet
+	feedAt  int64          // when the watchdog is fed next; never: the life feeds it, or there is none
+	hung    bool           // the life was killed because it was overdue
+	slow    bool           // and perhaps it was only slow
+	held    syscall.Signal // asks for an end once the life catches it; 0: none
+	asked   bool           // a signal has asked for the end
+	askedAt int64          // then
+	forced  bool           // and another one, for an end at once
+	known   Known          // of the last life that told it
+	burial  chan struct{}
+	code    int // the exit code, once the life and the burial have ended; -1: the keeper goes on
 }
 
 // Main runs the keeper that Become has made of this process, until the process ends.
@@ -69,36 +68,25 @@ func Main() {
 	}
 	name := append([]byte(Word), 0)
 	_ = unix.Prctl(unix.PR_SET_NAME, uintptr(unsafe.Pointer(&name[0])), 0, 0, 0) // else that of a descriptor, in ps
-	from, err := takeOver()
-	var k *keeper
-	if err == nil {
-		k, err = newKeeper(os.Args[3], os.Args[4:], from)
-	}
+	k, err := newKeeper(os.Args[3], os.Args[4:])
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "doyen: keeper: %v\n", err)
-		from.end()
 		os.Exit(exitFailed)
 	}
 	k.log = os.Args[2]
 	format, level, _ := strings.Cut(k.log, ",")
 	k.logger = logger.New(format, logger.Level(level), os.Stderr).With("part", "keeper")
-	if from.pid != 0 {
-		k.logger.Info("the keeper is that of the agent's program now", "program", k.program, "took", time.Duration(alarm.Now()-from.at).Round(time.Microsecond))
-	}
 	leave(k.run())
 }
-
-// others are the signals that ask for no end.
-var others = []os.Signal{syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGPIPE}
 
 // catch catches the signals.
 func (k *keeper) catch() {
 	signal.Notify(k.children, syscall.SIGCHLD)
 	signal.Notify(k.ends, syscall.SIGTERM, syscall.SIGINT)
-	signal.Notify(k.others, others...)
+	signal.Notify(k.others, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGPIPE)
 }
 
-func newKeeper(program string, args []string, from handed) (*keeper, error) {
+func newKeeper(program string, args []string) (*keeper, error) {
 	// The kernel ends a life when the thread that started it ends.
 	runtime.LockOSThread()
 	k := &keeper{program: program, args: args, startAt: never, feedAt: never, code: -1,
@@ -108,15 +96,12 @@ func newKeeper(program string, args []string, from handed) (*keeper, error) {
 	if k.alarm, err = alarm.New(); err != nil {
 		return nil, err
 	}
-	if k.notify, err = newNotifier(from.notify, from.pid); err != nil {
+	if k.notify, err = newNotifier(); err != nil {
 		return nil, fmt.Errorf("relay to the service manager: %w", err)
 	}
 	if k.notify != nil {
 		usec, _ := strconv.ParseInt(os.Getenv("WATCHDOG_USEC"), 10, 64) // else it wants nothing
 		k.watchdog = time.Duration(usec) * time.Microsecond
-	}
-	if from.pid != 0 {
-		return k, k.adopt(from, alarm.Now())
 	}
 	if k.page, k.fd, err = newPage(); err != nil {
 		return nil, err
@@ -194,8 +179,7 @@ func (k *keeper) pass(s os.Signal) {
 	}
 }
 
-// step reaps lives, starts the next one when its time has come, kills one that hangs, and upgrades
-// this process.
+// step reaps lives, starts the next one when its time has come, and kills one that hangs.
 func (k *keeper) step(now int64) {
 	k.reap(now)
 	if now >= k.startAt && k.burial == nil && k.code < 0 && !k.asked {
@@ -226,7 +210,6 @@ func (k *keeper) step(now int64) {
 		k.held = 0
 	}
 	if !hangs || k.hung {
-		k.upgrade(now)
 		return
 	}
 	traced, stopped := condition(k.pid)

@@ -28,10 +28,6 @@ func TestMain(m *testing.M) {
 		switch os.Args[1] {
 		case "life":
 			os.Exit(life(os.Args[2:]))
-		case "upgrading":
-			leave(upgrading(os.Args[2]))
-		case "parent":
-			os.Exit(parent(os.Args[2], os.Args[3]))
 		case hook.GuardWord:
 			os.Exit(hook.Guard())
 		case hook.EndWord:
@@ -70,9 +66,6 @@ func life(args []string) int {
 	kept.Tells(Known{Peer: "peer"})
 	kept.Runs(200*time.Millisecond, 2*time.Second) // hangs when 600 ms late, which a busy machine is not
 	kept.Ticks(alarm.Now(), alarm.Now())
-	if args[0] == "old" {
-		kept.page.takes.Store(0)
-	}
 	fmt.Println("life", os.Getpid())
 	switch args[0] {
 	case "slow", "slower":
@@ -139,33 +132,15 @@ func keepProgram(t *testing.T, program string, env []string, args ...string) *ke
 
 func keepAs(t *testing.T, as *syscall.SysProcAttr, program string, env []string, args ...string) *kept {
 	t.Helper()
-	k := newKept(t, program, env, args...)
-	k.cmd.SysProcAttr = as
-	k.start(&k.log)
-	return k
-}
-
-func newKept(t *testing.T, program string, env []string, args ...string) *kept {
-	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
 	k := &kept{t: t, cmd: exec.Command(self, append([]string{Word, "json,info", program, "fake", "life"}, args...)...)}
-	k.cmd.Env = append(append(os.Environ(), "GORACE=atexit_sleep_ms=10"), env...)
-	return k
-}
-
-// start starts the process, which the end of the test kills. If log is nil, its log is among its lines.
-func (k *kept) start(log io.Writer) {
-	t := k.t
-	t.Helper()
+	k.cmd.Env, k.cmd.SysProcAttr, k.cmd.Stderr = append(append(os.Environ(), "GORACE=atexit_sleep_ms=10"), env...), as, &k.log
 	out, err := k.cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
-	}
-	if k.cmd.Stderr = log; log == nil {
-		k.cmd.Stderr = k.cmd.Stdout
 	}
 	k.lines = bufio.NewScanner(io.TeeReader(out, &k.read))
 	if err := k.cmd.Start(); err != nil {
@@ -180,6 +155,7 @@ func (k *kept) start(log io.Writer) {
 			t.Logf("it wrote:\n%s\nlog:\n%s", &k.read, &k.log)
 		}
 	})
+	return k
 }
 
 // line returns what follows the word in the next line that begins with it.

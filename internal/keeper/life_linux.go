@@ -21,7 +21,6 @@ const pageVariable = "DOYEN_KEEPER_PAGE"
 // The first argument is the program's name. The keeper logs in that format, at that level.
 // Become returns only if it fails.
 func Become(program string, args []string, logFormat, logLevel string) error {
-	_ = os.Unsetenv(stateVariable)
 	self := "/proc/self/exe" // even if another file has taken the program's name
 	if _, err := os.Stat(self); err != nil {
 		self = program
@@ -57,11 +56,6 @@ func Attach() *Life {
 	unix.Close(fd)
 	if err != nil || p.magic != magic { // the keeper is of another version
 		return &Life{page: new(page), apart: true}
-	}
-	if own, err := fileOf(unix.Stat, "/proc/self/exe"); err == nil {
-		p.device.Store(own.device)
-		p.inode.Store(own.inode)
-		p.takes.Store(1 << stateVersion)
 	}
 	return &Life{page: p, before: p.explained()}
 }
@@ -101,6 +95,4 @@ func (p *page) clear() {
 	p.allowance.Store(0)
 	p.state.Store(starting)
 	p.known.length.Store(0)
-	p.takes.Store(0)
-	p.leads.Store(0)
 }

@@ -16,7 +16,7 @@ import (
 func (k *keeper) start(now int64) {
 	k.startAt = never
 	k.page.clear()
-	k.watch, k.hung, k.slow, k.born, k.compared = watch{due: never}, false, false, now, false
+	k.watch, k.hung, k.slow, k.born = watch{due: never}, false, false, now
 	k.notify.send([]byte("WATCHDOG=1")) // the life's own will follow
 	pid, err := syscall.ForkExec(k.program, k.args, &syscall.ProcAttr{
 		Env:   k.environment(),

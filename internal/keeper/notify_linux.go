@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"os"
-	"sync"
 	"sync/atomic"
 
 	"golang.org/x/sys/unix"
@@ -14,9 +13,7 @@ import (
 // main process of the service. A nil notifier passes nothing on.
 type notifier struct {
 	name string // of the life's socket
-	in   int    // that socket
 	file *os.File
-	busy sync.Mutex // held from a receipt until it is passed on
 	out  int
 	to   unix.Sockaddr
 	life atomic.Int64 // the life's process; other senders are ignored
@@ -24,32 +21,27 @@ type notifier struct {
 
 const notifyVariable = "NOTIFY_SOCKET"
 
-// newNotifier returns nil if there is no service manager that wants to be notified. The life's
-// socket is in, or a new one if that is negative.
-func newNotifier(in, life int) (*notifier, error) {
+// newNotifier returns nil if there is no service manager that wants to be notified.
+func newNotifier() (*notifier, error) {
 	path := os.Getenv(notifyVariable)
 	if path == "" {
 		return nil, nil
 	}
-	var err error
-	if in < 0 {
-		if in, err = unix.Socket(unix.AF_UNIX, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0); err != nil {
-			return nil, err
-		}
-		// The kernel chooses a name. Others may write to that socket, so the kernel is asked who did.
-		err = errors.Join(unix.Bind(in, &unix.SockaddrUnix{}), unix.SetsockoptInt(in, unix.SOL_SOCKET, unix.SO_PASSCRED, 1))
+	in, err := unix.Socket(unix.AF_UNIX, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
 	}
-	unix.CloseOnExec(in)
+	// The kernel chooses a name. Others may write to that socket, so the kernel is asked who did.
+	err = errors.Join(unix.Bind(in, &unix.SockaddrUnix{}), unix.SetsockoptInt(in, unix.SOL_SOCKET, unix.SO_PASSCRED, 1))
 	bound, nameErr := unix.Getsockname(in)
 	out, outErr := unix.Socket(unix.AF_UNIX, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
 	if err := errors.Join(err, nameErr, outErr); err != nil {
 		return nil, err
 	}
-	n := &notifier{in: in, file: os.NewFile(uintptr(in), "notify"), out: out, to: &unix.SockaddrUnix{Name: path}}
+	n := &notifier{file: os.NewFile(uintptr(in), "notify"), out: out, to: &unix.SockaddrUnix{Name: path}}
 	if at, ok := bound.(*unix.SockaddrUnix); ok {
 		n.name = at.Name
 	}
-	n.life.Store(int64(life)) // before anything is received
 	go n.relay()
 	return n, nil
 }
@@ -62,8 +54,6 @@ func (n *notifier) relay() {
 	text, rights := make([]byte, 4096), make([]byte, unix.CmsgSpace(unix.SizeofUcred))
 	for {
 		if raw.Read(func(fd uintptr) bool {
-			n.busy.Lock()
-			defer n.busy.Unlock()
 			size, control, _, _, failed := unix.Recvmsg(int(fd), text, rights, 0)
 			if failed == nil && n.fromLife(rights[:control]) {
 				n.send(text[:size])
@@ -82,27 +72,6 @@ func (n *notifier) fromLife(control []byte) bool {
 	}
 	cred, err := unix.ParseUnixCredentials(&messages[0])
 	return err == nil && int64(cred.Pid) == n.life.Load()
-}
-
-// hold has what comes wait in the socket until release.
-func (n *notifier) hold() {
-	if n != nil {
-		n.busy.Lock()
-	}
-}
-
-func (n *notifier) release() {
-	if n != nil {
-		n.busy.Unlock()
-	}
-}
-
-// socket returns the life's socket; -1: there is none.
-func (n *notifier) socket() int {
-	if n == nil {
-		return -1
-	}
-	return n.in
 }
 
 // send notifies the service manager. The main process stays the keeper, whatever a life writes.

@@ -49,11 +49,9 @@ type page struct {
 		bytes  [maxWhy]byte
 	}
 
-	// The life writes, before it begins: the program file that it runs, and last which versions of
-	// what a keeper hands over that program can take over, one bit each.
-	device, inode, takes atomic.Uint64
-
-	leads atomic.Int64 // the life writes: when the last lease that it has led under ends; 0: it has led nothing
+	// Keepers of versions before 0.4.0 read here whether they can turn into the life's program. At 0
+	// they go on as they are.
+	_ [4]uint64
 }
 
 const _ = uint(pageSize - unsafe.Sizeof(page{})) // it fits
@@ -181,13 +179,6 @@ func (l *Life) Ticks(now, next int64) int64 {
 	next = min(next, now+int64(tickEvery))
 	l.page.next.Store(next)
 	return next
-}
-
-// Leads tells the keeper that the life leads until then, CLOCK_BOOTTIME, or longer.
-func (l *Life) Leads(until int64) {
-	if l != nil && until > l.page.leads.Load() {
-		l.page.leads.Store(until)
-	}
 }
 
 // Stops tells the keeper that the life ends and has no next one.
