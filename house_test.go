@@ -95,6 +95,9 @@ func TestPurePackagesImportNoClockNetworkDiskOrLog(t *testing.T) {
 			if own, ok := strings.CutPrefix(p, module); ok && !slices.Contains(pure, own) {
 				t.Errorf("%s imports %s, which is not pure", s.path, p)
 			}
+			if own, ok := strings.CutPrefix(p, module+"internal/"); ok && !strings.Contains(s.folder, "/") {
+				t.Errorf("%s imports %s, which stands on the heart", s.path, own)
+			}
 		}
 	}
 }

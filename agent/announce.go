@@ -8,7 +8,6 @@ import (
 	"github.com/doyen-election/doyen/agent/serve"
 	"github.com/doyen-election/doyen/api"
 	"github.com/doyen-election/doyen/election"
-	"github.com/doyen-election/doyen/internal/codec"
 )
 
 // announced is the newest event of an election that was given to the hook.
@@ -18,7 +17,7 @@ type announced struct {
 }
 
 // maxAnnounced bounds loop.announced: twice as many elections as an agent holds.
-const maxAnnounced = 2 * codec.MaxElections
+const maxAnnounced = 2 * election.MaxElections
 
 // remember records what the hook was given. Elections that no longer exist are
 // forgotten.

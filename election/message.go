@@ -3,7 +3,17 @@ package election
 import "time"
 
 // Message is what one agent sends to another. All kinds are in this package.
-type Message interface{ message() }
+type Message interface{ kind() string }
+
+// Kind returns the message's short and stable name, for metrics and logs.
+func Kind(m Message) string {
+	if m == nil {
+		return "unknown"
+	}
+	return m.kind()
+}
+
+const MaxElections = 1024 // that one message may be about
 
 // MaxDetail is how many bytes the Detail of a GenesisRefuse may have.
 const MaxDetail = 1024
@@ -287,33 +297,33 @@ type (
 	}
 )
 
-func (BullyElection) message()    {}
-func (BullyAnswer) message()      {}
-func (BullyDecline) message()     {}
-func (BullyCoordinator) message() {}
-func (RingElection) message()     {}
-func (RingAck) message()          {}
-func (RingElected) message()      {}
-func (VoteRequest) message()      {}
-func (VoteGrant) message()        {}
-func (VoteRefusal) message()      {}
-func (Release) message()          {}
-func (Heartbeat) message()        {}
-func (HeartbeatAck) message()     {}
-func (Inquiry) message()          {}
-func (Report) message()           {}
-func (Candidacies) message()      {}
-func (CandidaciesAck) message()   {}
-func (Obituary) message()         {}
-func (Call) message()             {}
-func (CallAnswer) message()       {}
-func (GenesisPropose) message()   {}
-func (GenesisAccept) message()    {}
-func (GenesisRefuse) message()    {}
-func (RosterPropose) message()    {}
-func (RosterAccept) message()     {}
-func (RosterRefuse) message()     {}
-func (RosterCancel) message()     {}
+func (BullyElection) kind() string    { return "BullyElection" }
+func (BullyAnswer) kind() string      { return "BullyAnswer" }
+func (BullyDecline) kind() string     { return "BullyDecline" }
+func (BullyCoordinator) kind() string { return "BullyCoordinator" }
+func (RingElection) kind() string     { return "RingElection" }
+func (RingAck) kind() string          { return "RingAck" }
+func (RingElected) kind() string      { return "RingElected" }
+func (VoteRequest) kind() string      { return "VoteRequest" }
+func (VoteGrant) kind() string        { return "VoteGrant" }
+func (VoteRefusal) kind() string      { return "VoteRefusal" }
+func (Release) kind() string          { return "Release" }
+func (Heartbeat) kind() string        { return "Heartbeat" }
+func (HeartbeatAck) kind() string     { return "HeartbeatAck" }
+func (Inquiry) kind() string          { return "Inquiry" }
+func (Report) kind() string           { return "Report" }
+func (Candidacies) kind() string      { return "Candidacies" }
+func (CandidaciesAck) kind() string   { return "CandidaciesAck" }
+func (Obituary) kind() string         { return "Obituary" }
+func (Call) kind() string             { return "Call" }
+func (CallAnswer) kind() string       { return "CallAnswer" }
+func (GenesisPropose) kind() string   { return "GenesisPropose" }
+func (GenesisAccept) kind() string    { return "GenesisAccept" }
+func (GenesisRefuse) kind() string    { return "GenesisRefuse" }
+func (RosterPropose) kind() string    { return "RosterPropose" }
+func (RosterAccept) kind() string     { return "RosterAccept" }
+func (RosterRefuse) kind() string     { return "RosterRefuse" }
+func (RosterCancel) kind() string     { return "RosterCancel" }
 
 // Objection is why an agent refuses a first roster. Other versions may send further ones.
 type Objection uint8

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/doyen-election/doyen/election"
-	"github.com/doyen-election/doyen/internal/codec"
 )
 
 // Algorithm is a way to select who should lead.
@@ -72,8 +71,8 @@ func (c Config) Validate() error {
 		return fmt.Errorf("validate elector config: heartbeat %s must be below a third of lease %s", c.Timing.Heartbeat, c.Timing.Lease)
 	case c.Timing.Lease > election.MaxLease:
 		return fmt.Errorf("validate elector config: lease %s is above %s", c.Timing.Lease, election.MaxLease)
-	case c.MaxElections != 0 && (c.MaxElections < 2 || c.MaxElections > codec.MaxElections):
-		return fmt.Errorf("validate elector config: %d elections: want 2 to %d, or 0", c.MaxElections, codec.MaxElections)
+	case c.MaxElections != 0 && (c.MaxElections < 2 || c.MaxElections > election.MaxElections):
+		return fmt.Errorf("validate elector config: %d elections: want 2 to %d, or 0", c.MaxElections, election.MaxElections)
 	case c.Drift < 0 || c.Drift > 0.1:
 		return fmt.Errorf("validate elector config: drift %g is not between 0 and 0.1", c.Drift)
 	}

@@ -6,7 +6,6 @@ import (
 
 	"github.com/doyen-election/doyen/contest"
 	"github.com/doyen-election/doyen/election"
-	"github.com/doyen-election/doyen/internal/codec"
 	"github.com/doyen-election/doyen/quorum"
 )
 
@@ -82,7 +81,7 @@ func New(cfg Config, s election.State, past *election.Past, now election.Instant
 		cfg.JoinedAt = past.JoinedAt
 	}
 	if cfg.MaxElections == 0 {
-		cfg.MaxElections = codec.MaxElections // so that a heartbeat and a report hold them all
+		cfg.MaxElections = election.MaxElections // so that a heartbeat and a report hold them all
 	}
 	cfg.Run = runOf(cfg.Run, cfg.Self.Lineage)
 	rules := &contest.Config{Self: cfg.Self, JoinedAt: cfg.JoinedAt, Quorum: cfg.Quorum,
@@ -175,7 +174,8 @@ func (e *Elector) handle(in election.Input) {
 		e.rules.Preempt, e.rules.PreemptDelay = in.Preempt, in.PreemptDelay
 		e.touchAll()
 	case election.Shutdown:
-		e.shutdown()
+		e.stopping = true
+		e.leaveAll(election.ReasonShutdown)
 	case election.Inquire:
 		e.inquire(in)
 	case election.Barred:
@@ -194,7 +194,7 @@ func (e *Elector) handle(in election.Input) {
 // receive handles a message of a peer, or of this agent to itself.
 func (e *Elector) receive(from election.PeerID, m election.Message) {
 	if m, ends := m.(election.Obituary); ends {
-		e.counters.Received[codec.Kind(m)]++
+		e.counters.Received[election.Kind(m)]++
 		e.obituary(from, m) // an obituary may come from anybody
 		return
 	}
@@ -255,7 +255,7 @@ func (e *Elector) receive(from election.PeerID, m election.Message) {
 
 // heeds takes note of a message of another agent, and reports whether it is one to be handled.
 func (e *Elector) heeds(from election.PeerID, m election.Message) bool {
-	e.counters.Received[codec.Kind(m)]++
+	e.counters.Received[election.Kind(m)]++
 	if foreign := e.foreign.get(from); foreign != nil {
 		e.heardForeign(from, foreign, m)
 	} else if e.peers.get(from) == nil {

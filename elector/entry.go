@@ -135,8 +135,6 @@ func (e *Elector) learn(c *entry, t election.Term) bool {
 	return believed
 }
 
-// The facts that a contest is given.
-
 func (c *entry) Now() election.Instant            { return c.e.now }
 func (c *entry) Roster() *election.Roster         { return c.e.roster }
 func (c *entry) Writes() bool                     { return c.e.writes() }

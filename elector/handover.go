@@ -90,11 +90,6 @@ func (e *Elector) drain(in election.Drain) {
 	e.reply(in.Request, nil)
 }
 
-func (e *Elector) shutdown() {
-	e.stopping = true
-	e.leaveAll(election.ReasonShutdown)
-}
-
 // leaveAll hands over everything led here. An agent that drains still drives a change of the
 // voters, since that is maintenance too.
 func (e *Elector) leaveAll(why election.Reason) {

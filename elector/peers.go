@@ -5,7 +5,6 @@ import (
 
 	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/failuredetector"
-	"github.com/doyen-election/doyen/internal/codec"
 	"github.com/doyen-election/doyen/quorum"
 )
 
@@ -171,7 +170,7 @@ func (e *Elector) send(to election.PeerID, m election.Message) {
 	if p := e.peers.get(to); p != nil && !e.speaks(p) {
 		return
 	}
-	e.counters.Sent[codec.Kind(m)]++
+	e.counters.Sent[election.Kind(m)]++
 	e.out.Send = append(e.out.Send, election.Envelope{To: to, Message: m})
 }
 

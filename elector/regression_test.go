@@ -218,8 +218,8 @@ func TestAFloodOfNamesLeavesRoomForTheRosterElection(t *testing.T) {
 	if o.e.contest(election.RosterElection) == nil {
 		t.Fatal("no room for the roster election: the roster can't be changed until a restart")
 	}
-	if len(o.e.contests.rows) > codec.MaxElections {
-		t.Fatalf("%d contests, want at most %d", len(o.e.contests.rows), codec.MaxElections)
+	if len(o.e.contests.rows) > election.MaxElections {
+		t.Fatalf("%d contests, want at most %d", len(o.e.contests.rows), election.MaxElections)
 	}
 }
 
@@ -355,7 +355,7 @@ func TestWhoHeedsALeaderAnswersNoToken(t *testing.T) {
 func TestElectionsThatVotersRememberLeaveRoomForThoseThatAre(t *testing.T) {
 	o := newLone(t, trioState())
 	var past []election.Record
-	for i := range codec.MaxElections {
+	for i := range election.MaxElections {
 		past = append(past, election.Record{Election: election.Name(fmt.Sprintf("past-%d", i)), Term: 7})
 	}
 	o.hear("b", election.Report{Voter: true, Records: past})

@@ -2,7 +2,6 @@ package elector
 
 import (
 	"github.com/doyen-election/doyen/election"
-	"github.com/doyen-election/doyen/internal/codec"
 	"github.com/doyen-election/doyen/quorum"
 )
 
@@ -19,7 +18,7 @@ func (e *Elector) report(id uint64, of election.Name) election.Report {
 			return r
 		}
 		r.Records = e.voter.Records(e.now)
-		r.Records = r.Records[:min(len(r.Records), codec.MaxElections)]
+		r.Records = r.Records[:min(len(r.Records), election.MaxElections)]
 	}
 	return r
 }

@@ -313,7 +313,7 @@ func levelOf(m election.Message) uint64 {
 // refuse records a message that can't be sent. Each kind is logged only once: its cause usually
 // comes again and again.
 func (t *Transport) refuse(to election.PeerID, m election.Message, err error) {
-	kind := codec.Kind(m)
+	kind := election.Kind(m)
 	text := fmt.Sprintf("a %s can't be sent: %v; please report this, and restart this agent", kind, err)
 	t.unsendable.Store(&text)
 	if _, logged := t.refused.LoadOrStore(kind, true); !logged {

@@ -4,7 +4,7 @@ import (
 	"encoding/binary"
 	"math/bits"
 
-	"github.com/doyen-election/doyen/internal/codec"
+	"github.com/doyen-election/doyen/election"
 )
 
 // Format is the layout's version. A life that knows another format begins a new lineage.
@@ -40,7 +40,7 @@ const (
 
 	wordRows      = 1024
 	rowWords      = 76
-	rows          = codec.MaxElections
+	rows          = election.MaxElections
 	rowAuthority  = textWords
 	authorityRoom = 6 + textWords
 	rowActors     = rowAuthority + 3 + 2*authorityRoom

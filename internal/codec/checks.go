@@ -71,7 +71,7 @@ func checkRelease(m election.Release) error {
 func checkHeartbeat(m election.Heartbeat) error {
 	return first(
 		maybeTerm("version's driver", m.Version.Driver),
-		each("claims", m.Claims, MaxElections, func(c election.Claim) election.Name { return c.Election }, claim),
+		each("claims", m.Claims, election.MaxElections, func(c election.Claim) election.Name { return c.Election }, claim),
 	)
 }
 
@@ -85,7 +85,7 @@ func claim(c election.Claim) error {
 func checkHeartbeatAck(m election.HeartbeatAck) error {
 	return first(
 		maybeTerm("version's driver", m.Version.Driver),
-		each("nacks", m.Nacks, MaxElections, func(n election.Nack) election.Name { return n.Election }, nack),
+		each("nacks", m.Nacks, election.MaxElections, func(n election.Nack) election.Name { return n.Election }, nack),
 		roster(m.Roster),
 	)
 }
@@ -100,7 +100,7 @@ func checkInquiry(m election.Inquiry) error { return maybeElection(m.Election) }
 func checkReport(m election.Report) error {
 	return first(
 		roster(m.Roster),
-		each("records", m.Records, MaxElections, func(s election.Record) election.Name { return s.Election }, record),
+		each("records", m.Records, election.MaxElections, func(s election.Record) election.Name { return s.Election }, record),
 		maybeElection(m.Election),
 	)
 }
@@ -155,7 +155,7 @@ func checkRosterCancel(m election.RosterCancel) error {
 }
 
 func checkCandidacies(m election.Candidacies) error {
-	return each("candidacies", m.Candidacies, MaxElections, func(c election.Candidacy) election.Name { return c.Election }, candidacy)
+	return each("candidacies", m.Candidacies, election.MaxElections, func(c election.Candidacy) election.Name { return c.Election }, candidacy)
 }
 
 func candidacy(c election.Candidacy) error {

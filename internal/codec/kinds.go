@@ -17,33 +17,33 @@ type kind struct {
 
 // kinds is every kind of message. It is not changed after the program's start.
 var kinds = []kind{
-	of(1, "BullyElection", checkBullyElection),
-	of(2, "BullyAnswer", checkBullyAnswer),
-	of(3, "BullyDecline", checkBullyDecline),
-	of(4, "BullyCoordinator", checkBullyCoordinator),
-	of(5, "RingElection", checkRingElection),
-	of(6, "RingAck", checkRingAck),
-	of(7, "RingElected", checkRingElected),
-	of(8, "VoteRequest", checkVoteRequest),
-	of(9, "VoteGrant", checkVoteGrant),
-	of(10, "VoteRefusal", checkVoteRefusal),
-	of(11, "Release", checkRelease),
-	of(12, "Heartbeat", checkHeartbeat),
-	of(13, "HeartbeatAck", checkHeartbeatAck),
-	of(14, "Inquiry", checkInquiry),
-	of(15, "Report", checkReport),
-	of(16, "GenesisPropose", checkGenesisPropose),
-	of(17, "GenesisAccept", checkGenesisAccept),
-	of(18, "GenesisRefuse", checkGenesisRefuse),
-	of(20, "RosterPropose", checkRosterPropose),
-	of(21, "RosterAccept", checkRosterAccept),
-	of(22, "RosterRefuse", checkRosterRefuse),
-	of(23, "Candidacies", checkCandidacies),
-	of(24, "CandidaciesAck", checkCandidaciesAck),
-	of(25, "RosterCancel", checkRosterCancel),
-	of(26, "Obituary", checkObituary),
-	of(27, "Call", checkCall),
-	of(28, "CallAnswer", checkCallAnswer),
+	of(1, checkBullyElection),
+	of(2, checkBullyAnswer),
+	of(3, checkBullyDecline),
+	of(4, checkBullyCoordinator),
+	of(5, checkRingElection),
+	of(6, checkRingAck),
+	of(7, checkRingElected),
+	of(8, checkVoteRequest),
+	of(9, checkVoteGrant),
+	of(10, checkVoteRefusal),
+	of(11, checkRelease),
+	of(12, checkHeartbeat),
+	of(13, checkHeartbeatAck),
+	of(14, checkInquiry),
+	of(15, checkReport),
+	of(16, checkGenesisPropose),
+	of(17, checkGenesisAccept),
+	of(18, checkGenesisRefuse),
+	of(20, checkRosterPropose),
+	of(21, checkRosterAccept),
+	of(22, checkRosterRefuse),
+	of(23, checkCandidacies),
+	of(24, checkCandidaciesAck),
+	of(25, checkRosterCancel),
+	of(26, checkObituary),
+	of(27, checkCall),
+	of(28, checkCallAnswer),
 }
 
 // The same kinds by number and by type, which are not changed either.
@@ -52,10 +52,11 @@ var (
 	byType   = indexKinds(func(k kind) reflect.Type { return k.typ })
 )
 
-func of[M election.Message](number uint64, name string, check func(M) error) kind {
+func of[M election.Message](number uint64, check func(M) error) kind {
+	var none M
 	return kind{
 		number: number,
-		name:   name,
+		name:   election.Kind(none),
 		typ:    reflect.TypeFor[M](),
 		decode: func(body []byte) (election.Message, error) {
 			var m M

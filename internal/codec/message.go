@@ -10,17 +10,13 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-const (
-	// MaxMessage bounds an encoded message, in bytes. A message of MaxElections claims or
-	// records fits.
-	MaxMessage = 256 << 10
-	// MaxElections is how many elections one message may be about.
-	MaxElections = 1024
-)
+// MaxMessage bounds an encoded message, in bytes. A message of election.MaxElections claims or
+// records fits.
+const MaxMessage = 256 << 10
 
 // messages is how messages are written. A struct becomes a map, and no message has more
 // than 64 fields.
-var messages = newFormat(MaxElections, 64)
+var messages = newFormat(election.MaxElections, 64)
 
 // envelope is a message on the wire: an array of its kind and its fields.
 type envelope struct {
@@ -42,16 +38,6 @@ type InvalidError struct{ Err error }
 
 func (e *InvalidError) Error() string { return "invalid message: " + e.Err.Error() }
 func (e *InvalidError) Unwrap() error { return e.Err }
-
-// Kind returns the message's short and stable name, such as "VoteRequest", for metrics and
-// logs; "unknown" if it is not of package election.
-func Kind(m election.Message) string {
-	k, ok := byType[reflect.TypeOf(m)]
-	if !ok {
-		return "unknown"
-	}
-	return k.name
-}
 
 // EncodeMessage returns the message in at most MaxMessage bytes. A message that
 // DecodeMessage would refuse is an error here already: an *InvalidError if it has a value

@@ -6,7 +6,6 @@ import (
 
 	"github.com/doyen-election/doyen/contest"
 	"github.com/doyen-election/doyen/election"
-	"github.com/doyen-election/doyen/internal/codec"
 	"github.com/doyen-election/doyen/testbed/messages"
 )
 
@@ -314,6 +313,6 @@ func (f flight) String() string {
 // their kind, so that messages do not gather without bound.
 func (w *world) supersede(from, to int, m election.Message) {
 	w.network = slices.DeleteFunc(w.network, func(f flight) bool {
-		return f.from == from && f.to == to && !f.late && codec.Kind(f.message) == codec.Kind(m)
+		return f.from == from && f.to == to && !f.late && election.Kind(f.message) == election.Kind(m)
 	})
 }
