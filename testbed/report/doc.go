@@ -2,12 +2,12 @@
 // takeovers took, what more agents cost.
 //
 // A report is one self-contained HTML page. It needs nothing from the network and runs no
-// script. It is readable in light and dark, on paper and without colour: patterns, shapes and
-// words say the same. Every text in it is escaped. Equal input gives an equal page. Charts can
+// script. It is readable in light and dark, on paper and without colour: shapes and words say
+// the same. Every text in it is escaped. Equal input gives an equal page. Charts can
 // also be written as SVG files.
 //
-// The package draws what a recording or a bench report says, and judges nothing. A leader, a
-// fault and an overlap always have a mark: if they are too small to see, they are drawn as
-// small as can be seen. A recording of real agents has no single messages, only their counts.
-// Messages are drawn from simulated runs.
+// The package draws what a recording or a bench report says, and judges nothing. Where there is
+// too much to draw, leaders and faults stay, and of these the newest; an overlap is never left
+// out. A recording of real agents has no single messages, only their counts. Messages are drawn
+// from simulated runs.
 package report

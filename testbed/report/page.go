@@ -8,7 +8,6 @@ import (
 	"io"
 	"os"
 	"reflect"
-	"strconv"
 	"time"
 
 	"github.com/doyen-election/doyen/election"
@@ -21,8 +20,8 @@ import (
 var files embed.FS
 
 const (
-	maxTimelines = 4 // elections of a recording that are drawn
-	maxZooms     = 6 // takeovers that are drawn enlarged
+	maxDrawn = 4 // elections of a recording that are drawn
+	maxZooms = 6 // takeovers that are drawn enlarged
 )
 
 // Page is what a report shows. Each part may be missing.
@@ -40,7 +39,7 @@ func Write(w io.Writer, p Page) error {
 	if err != nil {
 		return err
 	}
-	t, err := template.New("page.html").Funcs(template.FuncMap{"px": px, "orElse": orElse, "since": election.Instant.Sub,
+	t, err := template.New("page.html").Funcs(template.FuncMap{"orElse": orElse, "since": election.Instant.Sub,
 		"seconds": func(d any) string { return seconds(time.Duration(reflect.ValueOf(d).Int())) }}).ParseFS(files, "page.html")
 	if err != nil {
 		return fmt.Errorf("read the report's template: %w", err)
@@ -50,8 +49,6 @@ func Write(w io.Writer, p Page) error {
 	}
 	return nil
 }
-
-func px(x float64) string { return strconv.FormatFloat(x, 'f', 1, 64) }
 
 func WriteFile(path string, p Page) error {
 	file, err := os.Create(path)
@@ -66,9 +63,9 @@ type view struct {
 	Style     template.CSS
 	Outcome   string // passed or failed, of a recording
 	Cards     []card
-	Timelines []timeline
+	Elections []diagram
 	Omitted   int // elections that are not drawn
-	Zooms     []timeline
+	Zooms     []diagram
 	Takeovers []observe.Takeover
 	Steps     []observe.Step
 	Counts    *countTable
@@ -112,50 +109,53 @@ func (p Page) view() (view, error) {
 			v.Compared = p.Bench.Table(p.Before)
 		}
 	}
-	for _, d := range p.Diagrams {
+	v.Diagrams, err = drawings(p.Diagrams)
+	return v, err
+}
+
+func drawings(all []spacetime.Diagram) (done []diagram, err error) {
+	for _, d := range all {
 		html, err := spacetime.Fragment(d)
 		if err != nil {
-			return view{}, err
+			return nil, err
 		}
-		v.Diagrams = append(v.Diagrams, diagram{d, html})
+		done = append(done, diagram{d, html})
 	}
-	return v, nil
+	return done, nil
 }
 
 // record adds what a recording tells to the view.
-func (v *view) record(r *observe.Recording) error {
+func (v *view) record(r *observe.Recording) (err error) {
 	names := elections(r)
-	for i, name := range names {
-		if i == maxTimelines {
-			v.Omitted = len(names) - i
-			break
+	v.Omitted = max(0, len(names)-maxDrawn)
+	var whole, near []spacetime.Diagram
+	for _, name := range names[:len(names)-v.Omitted] {
+		whole = append(whole, drawElection(r, name, r.From, r.To))
+	}
+	for _, t := range r.Takeovers {
+		if t.Took > 0 && len(near) < maxZooms {
+			near = append(near, zoom(r, t))
 		}
-		t := lay(r, name, r.From, r.To, r.From)
-		t.Title = name
-		v.Timelines = append(v.Timelines, t)
+	}
+	if v.Elections, err = drawings(whole); err != nil {
+		return err
+	}
+	if v.Zooms, err = drawings(near); err != nil {
+		return err
 	}
 	v.Outcome = "passed"
 	if r.Failed != "" {
 		v.Outcome = "failed"
 	}
-	v.Cards = cards(r)
-	v.Takeovers = first(r.Takeovers)
-	v.Steps = first(r.Steps)
-	v.Counts = countMessages(r)
-	for _, t := range r.Takeovers {
-		if t.Took > 0 && len(v.Zooms) < maxZooms {
-			v.Zooms = append(v.Zooms, zoom(r, t))
-		}
-	}
+	v.Cards, v.Takeovers, v.Steps, v.Counts = cards(r), first(r.Takeovers), first(r.Steps), countMessages(r)
 	return v.chart(takeoverCharts(r))
 }
 
-// zoom draws one takeover enlarged. Its times count from the fault.
-func zoom(r *observe.Recording, t observe.Takeover) timeline {
+// zoom draws one takeover enlarged.
+func zoom(r *observe.Recording, t observe.Takeover) spacetime.Diagram {
 	fault := t.At - election.Instant(t.Took)
 	around := max(election.Instant(t.Took)/8, 2_000_000)
-	from, to := max(r.From, fault-around), min(r.To, t.At+2*around)
-	z := lay(r, t.Election, from, to, fault)
+	z := drawElection(r, t.Election, max(r.From, fault-around), min(r.To, t.At+2*around))
 	z.Title = fmt.Sprintf("%s: %s → %s, %s after %s", t.Election, orElse("nobody", t.Before), t.After, seconds(time.Duration(t.Took)), t.Cause)
 	return z
 }

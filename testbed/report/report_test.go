@@ -63,9 +63,10 @@ func TestThePageShowsEverythingAndEscapesIt(t *testing.T) {
 	page := written(t, whole())
 	for what, want := range map[string]string{
 		"the title": "All &lt;of&gt; it", "a fact": "a fact &amp; more", "the scenario": "leader-cut-off &lt;silently&gt;", "a host": "gamma&lt;&amp;&gt;",
-		"that it failed": `class="outcome failed"`, "why": "logs: &lt;kept&gt;", "a leader": `class="s-leading"`, "a follower": `class="s-following"`,
-		"electing": `class="s-electing"`, "no quorum": `class="s-no_quorum"`, "down": `class="s-down"`, "a crash": `class="f-process"`, "a cut": `class="f-network"`,
-		"a full disk": `class="f-host"`, "an overlap": "two leaders", "a program": "program p1 acts in term 2", "a takeover": "default: alpha → beta, 1.105 s after crash",
+		"that it failed": `class="outcome failed"`, "why": "logs: &lt;kept&gt;", "a leader": `class="claim row0"`, "a follower": "follows alpha in term 1",
+		"electing": "knows no leader and elects one", "no quorum": "reaches no majority", "idle": "is idle", "down": `class="stop"`, "a crash": "⚡ crash",
+		"a cut": "⚡ cut, both ways: beta and alpha, gamma&lt;&amp;&gt;", "its end": "cut ends", "a full disk": "⚡ disk, full", "no leader": "nobody leads for 1.105 s",
+		"an overlap": "✖ two leaders: beta and alpha both led, as agents reported, for 50.0 ms", "a program": "program p1 acts in term 2", "a takeover": "default: alpha → beta, 1.105 s after crash",
 		"a step": "expect one-leader among rest", "what it saw": "beta, after 1.105s", "counts": "VoteRequest", "a figure": "kill -9 of the leader → new leader",
 		"a chart": `class="chart"`, "a kind": "&lt;i&gt;: messages of an election", "a comparison": "BEFORE", "messages": "Vote Request to p1", "no vote": "no vote",
 	} {
@@ -189,80 +190,45 @@ func TestStepsOfAnAxisAreRound(t *testing.T) {
 	}
 }
 
-// Whatever is recorded, every piece lies within the drawing, and nothing a
-// reader must not miss is too narrow to see.
-func TestEveryPieceLiesWithinTheDrawing(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		r := example()
-		from := r.From.Add(time.Duration(rapid.Int64Range(-int64(time.Second), int64(10*time.Second)).Draw(t, "from")))
-		to := from.Add(time.Duration(rapid.Int64Range(0, int64(10*time.Second)).Draw(t, "length")))
-		l := lay(r, "default", from, to, r.From)
-		left, right := nameWidth-0.01, pageWidth-rightSpace+0.01
-		least := map[string]float64{"ribbon": thinnest, "fault": thinnest, "overlap": thinnest, "program": thinnest, "state": finest}
-		var last piece
-		for _, p := range l.pieces {
-			if p.kind == "name" {
-				continue
-			}
-			if p.x < left || p.x > right || p.x+p.w > right+2*thinnest || p.y < 0 || p.y+p.h > l.Height || p.w < least[p.kind]-0.01 {
-				t.Fatalf("%+v is not within %v to %v", p, left, right)
-			}
-			if p.kind == "state" && last.kind == "state" && p.y == last.y && p.x < last.x {
-				t.Fatalf("%+v: states out of order", p)
-			}
-			last = p
-		}
-	})
-}
-
-// of returns the pieces of a kind.
-func (t timeline) of(kind string) (all []piece) {
-	for _, p := range t.pieces {
-		if p.kind == kind {
-			all = append(all, p)
+// texts returns what is said of a host, or of none.
+func texts(d spacetime.Diagram, lane int) (all []string) {
+	for _, m := range d.Marks {
+		if m.Lane == lane {
+			all = append(all, m.Text)
 		}
 	}
 	return all
 }
 
-func TestTheRibbonTellsWhoLedAndThatNobodyDid(t *testing.T) {
-	r := example()
-	var words []string
-	for _, p := range lay(r, "default", r.From, r.To, r.From).of("ribbon") {
-		words = append(words, p.class+" "+p.title)
-	}
-	want := []string{
-		"nobody nobody led, from 0.0 ms to 80.0 ms: 80.0 ms",
-		"led alpha led in term 1, from 80.0 ms to 2.000 s: 1.920 s",
-		"nobody nobody led, from 2.000 s to 3.105 s: 1.105 s",
-		"led beta led in term 2, from 3.105 s to 6.250 s: 3.145 s",
-		"led alpha led in term 3, from 6.200 s to 9.000 s: 2.800 s",
-	}
-	for i := range want {
-		if i >= len(words) || words[i] != want[i] {
-			t.Errorf("%q, want %q", words, want)
-			break
-		}
-	}
-}
-
-func TestThousandsOfChangesAreDrawnAsWhatCanBeSeen(t *testing.T) {
+func TestOfThousandsOfChangesTheLeadersRemain(t *testing.T) {
 	h := observe.HostRecord{Name: "alpha"}
 	for i := range 20_000 {
 		state := "electing"
 		if i%2 == 0 {
-			state = "following"
+			state = "idle"
 		}
 		h.Spans = append(h.Spans, observe.StateSpan{Election: "default", State: state, From: at(time.Duration(i) * ms), To: at(time.Duration(i+1) * ms)})
 	}
 	h.Spans[9999].State = "leading"
 	r := &observe.Recording{From: start, To: at(20_000 * ms), Hosts: []observe.HostRecord{h}}
-	states := lay(r, "default", r.From, r.To, r.From).of("state")
-	if len(states) > 3*pageWidth {
-		t.Errorf("%d pieces", len(states))
+	d := drawElection(r, "default", r.From, r.To)
+	if all := texts(d, 0); len(all) != 1 || !strings.HasPrefix(all[0], "leads") || len(d.Bars) != 1 {
+		t.Errorf("%q", all)
 	}
-	if !slices.ContainsFunc(states, func(p piece) bool { return p.class == "s-leading" && p.w >= thinnest }) {
-		t.Error("the leader of a millisecond is gone")
+}
+
+func TestOfThousandsOfLeadershipsTheNewestAndEachOverlapRemain(t *testing.T) {
+	h := observe.HostRecord{Name: "alpha"}
+	for i := range 3 * maxMarks {
+		h.Spans = append(h.Spans, observe.StateSpan{Election: "default", State: "leading", Term: uint64(i), From: at(time.Duration(i) * ms), To: at(time.Duration(i+1) * ms)})
+	}
+	r := &observe.Recording{From: start, To: at(3 * maxMarks * ms), Hosts: []observe.HostRecord{h}}
+	if d := drawElection(r, "default", r.From, r.To); d.From != 2*maxMarks*ms || len(d.Facts) != 1 {
+		t.Errorf("drawn from %v on: %q", d.From, d.Facts)
+	}
+	r.Overlaps = []observe.OverlapSpan{{Election: "default", From: at(9 * ms), To: at(10 * ms)}}
+	if d := drawElection(r, "default", r.From, r.To); d.From != 9*ms {
+		t.Errorf("drawn from %v on, and the overlap was at 9 ms", d.From)
 	}
 }
 
@@ -319,17 +285,14 @@ func TestAFrozenLeaderIsDrawnToTheEndOfItsLease(t *testing.T) {
 		{Name: "alpha", Spans: []observe.StateSpan{span("leading", 1, 0, 3000*ms), span("following", 2, 3000*ms, 4000*ms)}},
 		{Name: "beta", Spans: []observe.StateSpan{span("following", 1, 0, 2100*ms), span("leading", 2, 2100*ms, 4000*ms)}},
 	}, Takeovers: []observe.Takeover{{Election: "default", Before: "alpha", After: "beta", Term: 2, At: at(2100 * ms), Gap: int64(100 * ms)}}}
-	l := lay(r, "default", r.From, r.To, r.From)
-	var classes []string
-	for _, p := range l.of("state") {
-		if strings.HasPrefix(p.title, "alpha") {
-			classes = append(classes, p.class)
-		}
+	d := drawElection(r, "default", r.From, r.To)
+	if b := d.Bars[0]; b.Lane != 0 || b.To != 2000*ms {
+		t.Errorf("%+v", b)
 	}
-	if !slices.Equal(classes, []string{"s-leading", "s-silent", "s-following"}) {
-		t.Errorf("%q", classes)
+	if got, want := texts(d, 0), []string{"leads in term 1", "reports nothing, and its lease has expired", "follows  in term 2"}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
 	}
-	if ribbon := l.of("ribbon"); len(ribbon) != 3 || ribbon[1].title != "nobody led, from 2.000 s to 2.100 s: 100.0 ms" {
-		t.Errorf("%+v", ribbon)
+	if got := texts(d, -1); !slices.Equal(got, []string{"nobody leads for 100.0 ms"}) {
+		t.Errorf("%q", got)
 	}
 }
