@@ -18,17 +18,14 @@ type LeaseOptions struct {
 	States int   // how many states to visit at most
 }
 
+// LeaseResult is the result of ExploreLeases and WanderLeases.
 type LeaseResult struct {
-	States    int
-	Depth     int
-	Complete  bool
-	Held      int // states in which a holder acts
-	Violation error
-	Path      []string
+	Found
+	Held int // states in which a holder acts
 }
 
 func (r LeaseResult) String() string {
-	return fmt.Sprintf("%d states, complete to depth %d (all: %v); in %d somebody holds the lease", r.States, r.Depth, r.Complete, r.Held)
+	return fmt.Sprintf("%d states in which somebody holds the lease; %v", r.Held, r.Found)
 }
 
 // unit is so long that no step falls on a rounded end.
@@ -47,7 +44,8 @@ type leaseWorld struct {
 	voters  [2]leaseVoter
 	holders [2]leaseHolder
 	sent    []leaseSend // under way to the voters
-	said    []string
+	o       LeaseOptions
+	found   *LeaseResult // counts what is found
 }
 
 type leaseVoter struct {
@@ -82,7 +80,7 @@ func (o LeaseOptions) asked() time.Duration { return time.Duration(o.Asked) * ti
 func (w *leaseWorld) instant() election.Instant { return epoch + election.Instant(w.now)*unit }
 
 func newLeaseWorld(o LeaseOptions) *leaseWorld {
-	w := &leaseWorld{}
+	w := &leaseWorld{o: o, found: &LeaseResult{}}
 	for i, l := range o.Leases {
 		w.rosters = append(w.rosters, &election.Roster{Cluster: "x", Version: election.Version{Driver: election.Term(i), Counter: 1},
 			Voters: votersNamed("vw"), Settings: election.Settings{Lease: time.Duration(l) * time.Duration(unit)}})
@@ -94,10 +92,7 @@ func newLeaseWorld(o LeaseOptions) *leaseWorld {
 		w.holders[i].shortest = o.asked()
 		w.holders[i].follow(w.rosters[0])
 	}
-	for _, text := range []string{"a asks for votes", "what a sent at 0 reaches v", "what a sent at 0 reaches w"} {
-		steps := w.steps(o)
-		steps[slices.IndexFunc(steps, func(s leaseStep) bool { return s.text == "0: "+text })].do(w)
-	}
+	w.found.Violation = take(w, "0: a asks for votes", "0: what a sent at 0 reaches v", "0: what a sent at 0 reaches w")
 	return w
 }
 
@@ -117,7 +112,7 @@ func (v *leaseVoter) write(now election.Instant) []election.Envelope {
 
 func (w *leaseWorld) clone() *leaseWorld {
 	n := *w
-	n.sent, n.said = slices.Clone(w.sent), slices.Clip(w.said)
+	n.sent = slices.Clone(w.sent)
 	for i := range n.voters {
 		n.voters[i].ledger = w.voters[i].ledger.Clone()
 		n.voters[i].voter = w.voters[i].voter.Clone(n.voters[i].ledger)
@@ -151,16 +146,11 @@ func (w *leaseWorld) acts(i int) bool {
 	return l != nil && w.instant() < l.End()
 }
 
-type leaseStep struct {
-	text string
-	do   func(*leaseWorld)
-}
-
-func (w *leaseWorld) steps(o LeaseOptions) (steps []leaseStep) {
+func (w *leaseWorld) steps() (steps []step[*leaseWorld]) {
 	can := func(do func(*leaseWorld), format string, args ...any) {
-		steps = append(steps, leaseStep{fmt.Sprintf("%d: ", w.now) + fmt.Sprintf(format, args...), do})
+		steps = append(steps, step[*leaseWorld]{fmt.Sprintf("%d: ", w.now) + fmt.Sprintf(format, args...), do})
 	}
-	if w.now < o.Until {
+	if w.now < w.o.Until {
 		can(func(w *leaseWorld) {
 			w.now++
 			for i := range w.voters {
@@ -180,12 +170,12 @@ func (w *leaseWorld) steps(o LeaseOptions) (steps []leaseStep) {
 			can(func(w *leaseWorld) {
 				v := &w.voters[i]
 				v.deaths++
-				v.start(o, i, v.ledger.State().Clone(), w.instant())
+				v.start(w.o, i, v.ledger.State().Clone(), w.instant())
 			}, "%s dies and starts", leasePeers[i])
 		}
 	}
 	for i := range w.holders {
-		w.holderSteps(o, i, can)
+		w.holderSteps(i, can)
 	}
 	for at, s := range w.sent {
 		can(func(w *leaseWorld) {
@@ -196,7 +186,7 @@ func (w *leaseWorld) steps(o LeaseOptions) (steps []leaseStep) {
 	return steps
 }
 
-func (w *leaseWorld) holderSteps(o LeaseOptions, i int, can func(func(*leaseWorld), string, ...any)) {
+func (w *leaseWorld) holderSteps(i int, can func(func(*leaseWorld), string, ...any)) {
 	h := &w.holders[i]
 	name := leaseHolderOf(i).Peer
 	if h.roster+1 < len(w.rosters) {
@@ -213,7 +203,7 @@ func (w *leaseWorld) holderSteps(o LeaseOptions, i int, can func(func(*leaseWorl
 		can(func(w *leaseWorld) {
 			h := &w.holders[i]
 			h.term = election.Term(i + 1)
-			length := o.asked()
+			length := w.o.asked()
 			if l := w.rosters[h.roster].Lease(); l != 0 {
 				length = l
 			}
@@ -272,71 +262,46 @@ func (w *leaseWorld) arrive(s leaseSend) {
 }
 
 // WanderLeases takes steps at random, on many ways, and so gets deeper.
-func WanderLeases(o LeaseOptions, rng *rand.Rand, ways, steps int) (r LeaseResult) {
+func WanderLeases(o LeaseOptions, rng *rand.Rand, ways, steps int) LeaseResult {
 	first := newLeaseWorld(o)
+	r := first.found
 	for range ways {
-		w := first.clone()
+		w, path := first.clone(), []string(nil)
 		for range steps {
-			all := w.steps(o)
+			all := w.steps()
 			if len(all) == 0 {
 				break
 			}
 			step := all[rng.IntN(len(all))]
-			w.said = append(w.said, step.text)
+			path = append(path, step.text)
 			step.do(w)
 			r.States++
-			if w.acts(0) || w.acts(1) {
-				r.Held++
-			}
-			if r.Violation = w.overlap(); r.Violation != nil {
-				r.Path = w.said
-				return r
+			if r.Violation = w.check(); r.Violation != nil {
+				r.Path = path
+				return *r
 			}
 		}
 	}
-	return r
-}
-
-func (w *leaseWorld) overlap() error {
-	if !w.acts(0) || !w.acts(1) {
-		return nil
-	}
-	return fmt.Errorf("a acts until %d and b until %d", (w.holders[0].lease.End()-epoch)/unit, (w.holders[1].lease.End()-epoch)/unit)
+	return *r
 }
 
 // ExploreLeases visits the states breadth first.
 func ExploreLeases(o LeaseOptions) LeaseResult {
-	level := []*leaseWorld{newLeaseWorld(o)}
-	seen := map[string]bool{level[0].key(): true}
-	r := LeaseResult{States: 1}
-	for ; len(level) > 0; r.Depth++ {
-		var next []*leaseWorld
-		for _, w := range level {
-			for _, step := range w.steps(o) {
-				n := w.clone()
-				n.said = append(n.said, step.text)
-				step.do(n)
-				k := n.key()
-				if seen[k] {
-					continue
-				}
-				seen[k] = true
-				r.States++
-				if n.acts(0) || n.acts(1) {
-					r.Held++
-				}
-				if r.Violation = n.overlap(); r.Violation != nil {
-					r.Path = n.said
-					return r
-				}
-				if r.States >= o.States {
-					return r
-				}
-				next = append(next, n)
-			}
-		}
-		level = next
+	w := newLeaseWorld(o)
+	if w.found.Violation == nil {
+		w.found.Found = search(w, o.States)
 	}
-	r.Complete = true
-	return r
+	return *w.found
+}
+
+// check searches for two holders that act at once.
+func (w *leaseWorld) check() error {
+	a, b := w.acts(0), w.acts(1)
+	if a || b {
+		w.found.Held++
+	}
+	if !a || !b {
+		return nil
+	}
+	return fmt.Errorf("a acts until %d and b until %d", (w.holders[0].lease.End()-epoch)/unit, (w.holders[1].lease.End()-epoch)/unit)
 }

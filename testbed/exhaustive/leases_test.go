@@ -3,7 +3,6 @@ package exhaustive
 import (
 	"fmt"
 	"math/rand/v2"
-	"strings"
 	"testing"
 )
 
@@ -26,7 +25,7 @@ func TestSearchOfLeaseChanges(t *testing.T) {
 				t.Logf("%d steps at random", r.States)
 			}
 			if r.Violation != nil {
-				t.Fatalf("%v\n%s", r.Violation, strings.Join(r.Path, "\n"))
+				t.Fatal(r)
 			}
 			if r.Held == 0 {
 				t.Error("nobody ever acted")

@@ -18,17 +18,13 @@ type RosterOptions struct {
 
 // RosterResult is the result of ExploreRoster.
 type RosterResult struct {
-	States    int
-	Depth     int  // every state up to this many steps was visited
-	Complete  bool // there are no other states within the ballots
-	Done      int  // states in which the new voters are committed
-	Back      int  // states in which the former voters are committed again
-	Violation error
-	Path      []string
+	Found
+	Done int // states in which the new voters are committed
+	Back int // states in which the former voters are committed again
 }
 
 func (r RosterResult) String() string {
-	return fmt.Sprintf("%d states, complete to depth %d (all: %v); %d with the new voters, %d back with the former", r.States, r.Depth, r.Complete, r.Done, r.Back)
+	return fmt.Sprintf("%d states with the new voters, %d back with the former; %v", r.Done, r.Back, r.Found)
 }
 
 // A rosterWorld is one change of the voters as ballots alone: the product's own quorum.Driver,
@@ -40,7 +36,8 @@ type rosterWorld struct {
 	rosters []*election.Roster // all rosters that were proposed, and the first one
 	agents  []rosterAgent
 	ballots election.Term
-	said    []string // the steps that led here
+	o       RosterOptions
+	found   *RosterResult // counts what is found
 }
 
 type rosterAgent struct {
@@ -69,7 +66,7 @@ func votersNamed(names string) (vs []election.Voter) {
 
 func newRosterWorld(o RosterOptions) *rosterWorld {
 	first := &election.Roster{Cluster: "x", Version: election.Version{Counter: 1}, Voters: votersNamed(o.From)}
-	w := &rosterWorld{rosters: []*election.Roster{first}}
+	w := &rosterWorld{o: o, found: &RosterResult{}, rosters: []*election.Roster{first}}
 	both := &election.Roster{Voters: first.Voters, Next: votersNamed(o.To), Committed: true}
 	for _, v := range both.All() {
 		a := rosterAgent{id: v.Peer}
@@ -83,7 +80,7 @@ func newRosterWorld(o RosterOptions) *rosterWorld {
 
 func (w *rosterWorld) clone() *rosterWorld {
 	next := *w
-	next.rosters, next.said = slices.Clip(w.rosters), slices.Clip(w.said)
+	next.rosters = slices.Clip(w.rosters)
 	next.agents = slices.Clone(w.agents)
 	for i := range next.agents {
 		a := &next.agents[i]
@@ -98,14 +95,6 @@ func (w *rosterWorld) clone() *rosterWorld {
 		}
 	}
 	return &next
-}
-
-// after returns the world once the step has happened.
-func (w *rosterWorld) after(s rosterStep) *rosterWorld {
-	n := w.clone()
-	n.said = append(n.said, s.text)
-	s.do(n)
-	return n
 }
 
 // key distinguishes states. Names are letters, and numbers are small.
@@ -162,48 +151,17 @@ func version(r *election.Roster) election.Version {
 
 // ExploreRoster visits the states of a change of the voters breadth first.
 func ExploreRoster(o RosterOptions) RosterResult {
-	first := newRosterWorld(o)
-	for _, text := range o.After {
-		steps := first.steps(o)
-		i := slices.IndexFunc(steps, func(s rosterStep) bool { return s.text == text })
-		if i < 0 {
-			return RosterResult{Violation: fmt.Errorf("%q can't happen there", text), Path: first.said}
-		}
-		first = first.after(steps[i])
+	w := newRosterWorld(o)
+	if err := take(w, o.After...); err != nil {
+		return RosterResult{Found: Found{Violation: err}}
 	}
-	level := []*rosterWorld{first}
-	seen := map[string]bool{level[0].key(): true}
-	r := RosterResult{States: 1}
-	for depth := 1; len(level) > 0; depth++ {
-		var next []*rosterWorld
-		for _, w := range level {
-			for _, step := range w.steps(o) {
-				n := w.after(step)
-				k := n.key()
-				if seen[k] {
-					continue
-				}
-				seen[k] = true
-				r.States++
-				if r.Violation = n.check(o, &r); r.Violation != nil {
-					r.Path = n.said
-					return r
-				}
-				if r.States >= o.States {
-					return r
-				}
-				next = append(next, n)
-			}
-		}
-		r.Depth, level = depth, next
-	}
-	r.Complete = true
-	return r
+	w.found.Found = search(w, o.States)
+	return *w.found
 }
 
 // check searches for two authorities: the former voters and the new ones, each able to decide
 // alone.
-func (w *rosterWorld) check(o RosterOptions, r *RosterResult) error {
+func (w *rosterWorld) check() error {
 	var former, newer *election.Roster
 	var back, done bool
 	for _, x := range w.rosters {
@@ -213,7 +171,7 @@ func (w *rosterWorld) check(o RosterOptions, r *RosterResult) error {
 		accepted := func(id election.PeerID) bool {
 			return slices.ContainsFunc(w.agents, func(a rosterAgent) bool { return a.id == id && slices.Contains(a.accepted, x.Version) })
 		}
-		isNew := !x.Joint() && slices.Equal(x.Voters, votersNamed(o.To))
+		isNew := !x.Joint() && slices.Equal(x.Voters, votersNamed(w.o.To))
 		switch {
 		case isNew && quorum.Confirmed(x, holds):
 			newer = x
@@ -230,9 +188,9 @@ func (w *rosterWorld) check(o RosterOptions, r *RosterResult) error {
 	case back && done:
 		return fmt.Errorf("both the former and the new voters are committed")
 	case done:
-		r.Done++
+		w.found.Done++
 	case back:
-		r.Back++
+		w.found.Back++
 	}
 	return nil
 }

@@ -3,7 +3,6 @@ package exhaustive
 import (
 	"flag"
 	"fmt"
-	"strings"
 	"testing"
 )
 
@@ -39,7 +38,7 @@ func TestEveryOrderOfARosterChange(t *testing.T) {
 			r := ExploreRoster(try)
 			t.Log(r)
 			if r.Violation != nil {
-				t.Fatalf("%v\n%s", r.Violation, strings.Join(r.Path, "\n"))
+				t.Fail()
 			}
 		})
 	}

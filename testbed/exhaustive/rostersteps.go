@@ -8,16 +8,12 @@ import (
 	"github.com/doyen-election/doyen/quorum"
 )
 
-// rosterStep is one thing that can happen in a roster world.
-type rosterStep struct {
-	text string
-	do   func(*rosterWorld)
-}
+type rosterStep = step[*rosterWorld]
 
-func (w *rosterWorld) steps(o RosterOptions) (steps []rosterStep) {
+func (w *rosterWorld) steps() (steps []rosterStep) {
 	for i := range w.agents {
 		a := &w.agents[i]
-		if a.held.Has(a.id) && int(w.ballots) < o.Ballots {
+		if a.held.Has(a.id) && int(w.ballots) < w.o.Ballots {
 			steps = append(steps, rosterStep{fmt.Sprintf("%s seeks ballot %d at %v", a.id, w.ballots+1, a.held.Version), func(w *rosterWorld) {
 				w.ballots++
 				w.agents[i].drives = nil // it has stopped driving, or never drove
@@ -25,7 +21,7 @@ func (w *rosterWorld) steps(o RosterOptions) (steps []rosterStep) {
 			}})
 		}
 		if a.seeks != nil {
-			steps = append(steps, w.votes(o, i)...)
+			steps = append(steps, w.votes(i)...)
 		}
 		if a.drives != nil {
 			steps = append(steps, w.driving(i)...)
@@ -37,7 +33,7 @@ func (w *rosterWorld) steps(o RosterOptions) (steps []rosterStep) {
 
 // votes returns the steps by which voters grant agent i's ballot (V2, V3): only at the ballot's
 // version, and only a term above the voter's record.
-func (w *rosterWorld) votes(o RosterOptions, i int) (steps []rosterStep) {
+func (w *rosterWorld) votes(i int) (steps []rosterStep) {
 	b := w.agents[i].seeks
 	for x := range w.agents {
 		v := &w.agents[x]
@@ -50,7 +46,7 @@ func (w *rosterWorld) votes(o RosterOptions, i int) (steps []rosterStep) {
 			b.votes = append(b.votes, w.agents[x].id)
 			if quorum.Confirmed(b.roster, func(id election.PeerID) bool { return slices.Contains(b.votes, id) }) {
 				a.seeks = nil
-				w.begin(o, a, b)
+				w.begin(a, b)
 			}
 		}})
 	}
@@ -58,12 +54,12 @@ func (w *rosterWorld) votes(o RosterOptions, i int) (steps []rosterStep) {
 }
 
 // begin makes an elected agent the driver, from the roster that it holds then.
-func (w *rosterWorld) begin(o RosterOptions, a *rosterAgent, b *rosterBallot) {
+func (w *rosterWorld) begin(a *rosterAgent, b *rosterBallot) {
 	switch {
 	case a.held.Joint():
 		a.drives = quorum.InheritChange(b.term, drift, a.held, b.roster)
 	case a.held.Version == w.rosters[0].Version:
-		a.drives = quorum.NewDriver(b.term, drift, a.held, votersNamed(o.To))
+		a.drives = quorum.NewDriver(b.term, drift, a.held, votersNamed(w.o.To))
 	default:
 		return // the change is done
 	}
