@@ -12,6 +12,10 @@
 // that this protocol must not have, and errors that others made before us. A test may also fail
 // for another reason than the change; so the report names the test.
 //
-// Each file of testdata is one change. Its head describes what it breaks. Then it has, for each
-// package, lines to remove (-), lines to add (+), and lines around them that stay (space).
+// Each file of testdata is one change. Its head describes what it breaks. Then it names a
+// package and a declaration in it (a function, Type.method, a type, a variable, a constant, or
+// "import"), and has lines to remove (-), lines to add (+), and lines beside them that stay (space):
+// an expression or statements that occur once in that declaration. Lines that are only added begin
+// the function. So code that moves to another file of its package, or whose neighbours change,
+// leaves its mutants as they are.
 package mutants

@@ -19,11 +19,13 @@ type Mutant struct {
 	Edits  []Edit
 }
 
-// Edit replaces whole lines of one package, in whichever file they are. So a mutant still
-// applies when code moves within its package.
+// Edit replaces an expression or statements of one declaration. Which file has the
+// declaration, and how the code is laid out, makes no difference: a mutant still applies when
+// code around it changes or moves within its package.
 type Edit struct {
 	Package  string // such as "agent/store"
-	Old, New string // whole lines; Old occurs exactly once in the package, without its tests
+	Within   string // a function, "Type.method", or the name of a type, variable or constant; "import"
+	Old, New string // Old occurs exactly once in it; if it is empty, New begins the function
 }
 
 const extension = ".txtar"
@@ -89,19 +91,20 @@ func parse(name string, data []byte) (Mutant, error) {
 	return m, nil
 }
 
-// parseEdits reads one package's edits, which are separated by a line @@.
-func parseEdits(pkg, text string) ([]Edit, error) {
+// parseEdits reads the edits of one declaration, which are separated by a line @@.
+func parseEdits(place, text string) ([]Edit, error) {
+	pkg, within, _ := strings.Cut(place, " ")
+	if within == "" {
+		return nil, fmt.Errorf("%q names a package, and not what in it is changed: a function, Type.method, a type, a variable or a constant", place)
+	}
 	var edits []Edit
-	e := Edit{Package: path.Clean(pkg)}
+	e := Edit{Package: path.Clean(pkg), Within: within}
 	end := func() error {
-		switch {
-		case e.Old == e.New:
-			return fmt.Errorf("an edit of %s changes nothing", e.Package)
-		case e.Old == "":
-			return fmt.Errorf("an edit of %s does not name a place", e.Package)
+		if e.Old == e.New {
+			return fmt.Errorf("an edit of %s changes nothing", place)
 		}
 		edits = append(edits, e)
-		e = Edit{Package: e.Package}
+		e = Edit{Package: e.Package, Within: within}
 		return nil
 	}
 	for line := range strings.Lines(text) {
@@ -123,40 +126,43 @@ func parseEdits(pkg, text string) ([]Edit, error) {
 			e.Old += rest
 			e.New += rest
 		default:
-			return nil, fmt.Errorf("a line of an edit of %s starts with neither -, + nor a space: %q", e.Package, line)
+			return nil, fmt.Errorf("a line of an edit of %s starts with neither -, + nor a space: %q", place, line)
 		}
 	}
 	return edits, end()
 }
 
 // Apply returns the changed content of each file, by its slash-separated name. It is an error
-// if the lines of an edit are missing, or occur more than once.
+// if what an edit replaces is missing, or occurs more than once.
 func (m Mutant) Apply(tree fs.FS) (map[string][]byte, error) {
-	texts := map[string]string{} // of all files; each starts with a newline, so that whole lines are found
 	changed := map[string][]byte{}
 	for _, e := range m.Edits {
 		names, err := sources(tree, e.Package)
 		if err != nil {
 			return nil, fmt.Errorf("apply %s: %w", m.Name, err)
 		}
-		found, place := 0, ""
+		found, place := []span{}, ""
 		for _, name := range names {
-			if _, known := texts[name]; !known {
-				data, err := fs.ReadFile(tree, name)
-				if err != nil {
+			data, known := changed[name]
+			if !known {
+				if data, err = fs.ReadFile(tree, name); err != nil {
 					return nil, fmt.Errorf("apply %s: %w", m.Name, err)
 				}
-				texts[name] = "\n" + string(data)
 			}
-			if n := strings.Count(texts[name], "\n"+e.Old); n > 0 {
-				found, place = found+n, name
+			here, err := e.find(data)
+			if err != nil {
+				return nil, fmt.Errorf("apply %s: %w", m.Name, err)
+			}
+			if len(here) > 0 {
+				found, place = append(found, here...), name
+			}
+			if len(found) == 1 && place == name {
+				changed[name] = here[0].replace(data, e)
 			}
 		}
-		if found != 1 {
-			return nil, fmt.Errorf("apply %s: %s has these lines %d times, not once:\n%s", m.Name, e.Package, found, e.Old)
+		if len(found) != 1 {
+			return nil, fmt.Errorf("apply %s: %s of %s has this %d times, not once:\n%s", m.Name, e.Within, e.Package, len(found), e.Old)
 		}
-		texts[place] = strings.Replace(texts[place], "\n"+e.Old, "\n"+e.New, 1)
-		changed[place] = []byte(texts[place][1:])
 	}
 	return changed, nil
 }

@@ -44,25 +44,40 @@ func TestEveryMutantApplies(t *testing.T) {
 	}
 }
 
-func TestAnEditFindsItsLinesExactlyOnce(t *testing.T) {
-	tree := fstest.MapFS{"p/x.go": {Data: []byte("one\ntwo\n\tthree\ntwo\nfour\n")},
-		"p/y.go": {Data: []byte("six\n")}, "p/x_test.go": {Data: []byte("one\nfive\n")}}
-	for edit, want := range map[string]string{
-		"-one\n+1\n":                "1\ntwo\n\tthree\ntwo\nfour\n",
-		" one\n-two\n":              "one\n\tthree\ntwo\nfour\n",
-		"-\tthree\n+\t3\n two\n":    "one\ntwo\n\t3\ntwo\nfour\n",
-		"-one\n+1\n@@\n-four\n+4\n": "1\ntwo\n\tthree\ntwo\n4\n",
-		"-two\n+2\n":                "2 times",
-		"-three\n+3\n":              "0 times", // only whole lines are meant
-		"-five\n+5\n":               "0 times",
+func TestAnEditFindsItsPlaceExactlyOnce(t *testing.T) {
+	tree := fstest.MapFS{
+		"p/x.go": {Data: []byte("package p\n\nimport \"os\"\n\nconst (\n\ta = 1\n\tb = 2\n)\n\ntype s struct{ n int }\n\n" +
+			"func (x *s) f(n int) {\n\tif n > a && // why\n\t\tx.n > a {\n\t\tos.Exit(n)\n\t}\n\tx.n++\n\tf(n,\n\t\tn)\n}\n")},
+		"p/y.go":      {Data: []byte("package p\n\nfunc f(n, m int) { n++ }\n")},
+		"p/x_test.go": {Data: []byte("package p\n\nfunc g() { h() }\n")},
+	}
+	for _, c := range []struct{ where, edit, want string }{
+		{"s.f", "-n > a && x.n > a\n+n > a\n", "\tif n > a {\n"},          // however it is laid out
+		{"s.f", "-f(n, n)\n", "\tx.n++\n\t\n}"},                           // a statement goes
+		{"s.f", " x.n++\n+return\n", "\tx.n++\nreturn\n"},                 // one is added after it
+		{"s.f", "-os.Exit(n)\n+_ = 0\n@@\n-x.n++\n+x.n--\n", "\tx.n--\n"}, // two edits
+		{"f", "+return\n", "{\nreturn\n n++ }"},
+		{"f", "-n++\n+n--\n", "{ n-- }"},
+		{"s", "-int\n+uint\n", "struct{ n uint }"},
+		{"b", "-2\n+3\n", "\ta = 1\n\tb = 3\n"},
+		{"import", "-\"os\"\n+\"io\"\n", "import \"io\"\n"},
+		{"s.f", "-a\n+b\n", "2 times"},
+		{"s.f", "-x.m++\n", "0 times"},
+		{"s.f", "-x.n+\n", "0 times"}, // only whole tokens are meant
+		{"f", "-f(n, n)\n", "0 times"},
+		{"g", "-h()\n", "0 times"}, // tests are not changed
 	} {
-		m, err := parse("m", []byte("rule: r\nbreaks: b\nwhere: w\n-- p --\n"+edit))
+		m, err := parse("m", []byte("rule: r\nbreaks: b\nwhere: w\n-- p "+c.where+" --\n"+c.edit))
 		if err != nil {
-			t.Fatalf("%q: %v", edit, err)
+			t.Fatalf("%s %q: %v", c.where, c.edit, err)
 		}
 		files, err := m.Apply(tree)
-		if got := string(files["p/x.go"]); got != want && (err == nil || !strings.Contains(err.Error(), want)) {
-			t.Errorf("%q: %q, %v; want %q", edit, got, err, want)
+		got := string(files["p/x.go"]) + string(files["p/y.go"])
+		if err != nil {
+			got = err.Error()
+		}
+		if !strings.Contains(got, c.want) {
+			t.Errorf("%s %q: %s; want %q", c.where, c.edit, got, c.want)
 		}
 	}
 }
@@ -70,14 +85,14 @@ func TestAnEditFindsItsLinesExactlyOnce(t *testing.T) {
 func TestAMutantThatSaysTooLittleIsRefused(t *testing.T) {
 	const head = "rule: r\nbreaks: b\nwhere: w\n"
 	for text, want := range map[string]string{
-		"":                                  "its head must say",
-		"rule: r\nbreaks: b\n-- x --\n-a\n": "its head must say",
-		"author: me\n" + head:               "is neither rule",
-		head:                                "changes nothing",
-		head + "-- x --\n same\n":           "changes nothing",
-		head + "-- x --\n+only\n":           "does not name a place",
-		head + "-- x --\n-a\n@@\n":          "changes nothing",
-		head + "-- x --\nno mark\n-a\n+b\n": "starts with neither",
+		"":                                    "its head must say",
+		"rule: r\nbreaks: b\n-- x f --\n-a\n": "its head must say",
+		"author: me\n" + head:                 "is neither rule",
+		head:                                  "changes nothing",
+		head + "-- x f --\n same\n":           "changes nothing",
+		head + "-- x --\n-a\n":                "names a package, and not what in it",
+		head + "-- x f --\n-a\n@@\n":          "changes nothing",
+		head + "-- x f --\nno mark\n-a\n+b\n": "starts with neither",
 	} {
 		if _, err := parse("m", []byte(text)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %q", text, err, want)
@@ -143,14 +158,10 @@ func TestRunTellsCaughtFromSurvived(t *testing.T) {
 		t.Fatal(err)
 	}
 	var all []Mutant
-	for _, edit := range [][2]string{
-		{"func Two() int { return 2 }\n", "func Two() int { return 3 }\n"},
-		{"func Unseen() int { return 1 }\n", "func Unseen() int { return 0 }\n"},
-		{"func Two() int { return 2 }\n", "func Two() int { return two }\n"},
-		{"func Three() int { return 3 }\n", ""},
-		{"func Loop() {}\n", "func Loop() { select {} }\n"},
+	for _, edit := range [][3]string{
+		{"Two", "2", "3"}, {"Unseen", "1", "0"}, {"Two", "2", "two"}, {"Three", "3", ""}, {"Loop", "", "select {}\n"},
 	} {
-		all = append(all, Mutant{Name: fmt.Sprint(len(all)), Where: "p", Edits: []Edit{{Package: "p", Old: edit[0], New: edit[1]}}})
+		all = append(all, Mutant{Name: fmt.Sprint(len(all)), Where: "p", Edits: []Edit{{Package: "p", Within: edit[0], Old: edit[1], New: edit[2]}}})
 	}
 	var progress strings.Builder
 	limit := trial{module: mod, suite: suite, limit: 2 * time.Second}
