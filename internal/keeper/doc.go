@@ -3,8 +3,9 @@
 //
 // It guarantees that a life is followed by the next one as soon as the kernel reports its end,
 // and that only one life runs at a time (DESIGN.md, K2). A life that does not tick when it
-// wrote that it would is killed, but only by a keeper that was on time itself: a host that
-// stood still kills nobody. A life that stops cleanly, or that only an operator can repair,
+// wrote that it would is killed, but only by a keeper that was on time itself, and only if the
+// life's threads did not wait for a processor: a host that stood still kills nobody, nor does
+// one that is busy with other work. A life that stops cleanly, or that only an operator can repair,
 // ends the keeper with its exit code. Signals reach the life once, and its notifications reach
 // the service manager in the keeper's name. No life outlives its keeper. When no next life can
 // be started, the keeper publishes the obituary (K5, K6). It remains the

@@ -11,6 +11,7 @@ type watch struct {
 	allowance time.Duration // how much later the tick may come
 	due       int64         // when step is to be called next
 	checks    int           // how many in a row were on time and found the life overdue
+	silence   silence
 }
 
 // A life is killed after this many checks in a row that were on time: a keeper that was late
@@ -18,8 +19,9 @@ type watch struct {
 const enoughChecks = 4
 
 // step is called at due, or later, with what the life has written by then. It returns true if
-// the life hangs: the life then had its allowance, and this keeper ran on time throughout.
-func (w *watch) step(now, next int64, allowance time.Duration) (hangs bool) {
+// the life hangs: the life then had its allowance, this keeper ran on time throughout, and the
+// life's threads did not wait for a processor. look shows them; nil: that can't be known.
+func (w *watch) step(now, next int64, allowance time.Duration, look func() map[int]thread) (hangs bool) {
 	part := int64(allowance) / enoughChecks
 	late := now-w.due > part
 	switch {
@@ -31,11 +33,49 @@ func (w *watch) step(now, next int64, allowance time.Duration) (hangs bool) {
 		w.due, w.checks = now+part, 0
 	case now < w.due: // woken for something else
 	default:
+		if w.checks == 0 {
+			w.silence = silence{since: now, looked: now}
+		}
+		w.silence.add(now, look())
 		w.checks++
 		w.due = now + part
 	}
 	w.next, w.allowance = next, allowance
-	return w.checks >= enoughChecks
+	return w.checks >= enoughChecks && !w.silence.starved()
+}
+
+// thread is what the kernel knows of one thread of the life.
+type thread struct {
+	ran, waited time.Duration // with a processor; waiting for one, without a wait that has not ended
+	wants       bool          // it runs, or waits for a processor
+}
+
+// silence is what a life's threads did while the life was overdue.
+type silence struct {
+	since, looked int64 // the first and the last look
+	threads       map[int]thread
+	waited        time.Duration // of all threads, for a processor
+}
+
+// add adds what has happened since the last look. The waits of all threads count together: what
+// the agent has to do passes from thread to thread, and each of them may have to wait.
+func (s *silence) add(now int64, threads map[int]thread) {
+	between := time.Duration(now - s.looked)
+	for id, is := range threads {
+		was, known := s.threads[id]
+		waited := min(is.waited-was.waited, between)
+		if known && was.wants && is.wants && is.ran == was.ran && waited == 0 {
+			waited = between // it waits still, and the kernel counts a wait when it ends
+		}
+		s.waited += waited
+	}
+	s.looked, s.threads = now, threads
+}
+
+// starved reports whether others had the processor while the life was silent: then its silence
+// proves nothing.
+func (s *silence) starved() bool {
+	return s.threads != nil && s.waited >= time.Duration(s.looked-s.since)/2
 }
 
 const (

@@ -7,12 +7,18 @@ import (
 
 const ms = int64(time.Millisecond)
 
+func unknown(int64) map[int]thread { return nil }
+
 // feed steps a watch at each instant, in milliseconds, with what the life has written by
 // then, and returns at which it judged the life to hang; -1: at none.
 func feed(w *watch, next func(now int64) int64, late func(due int64) int64, until int64) int64 {
+	return feedWith(w, next, late, unknown, until)
+}
+
+func feedWith(w *watch, next func(now int64) int64, late func(due int64) int64, threads func(now int64) map[int]thread, until int64) int64 {
 	*w = watch{due: 0}
 	for now := int64(0); now <= until*ms; now = max(now+1, late(w.due)) {
-		if w.step(now, next(now), 400*time.Millisecond) {
+		if w.step(now, next(now), 400*time.Millisecond, func() map[int]thread { return threads(now) }) {
 			return now / ms
 		}
 	}
@@ -57,9 +63,42 @@ func TestAKeeperThatWasLateKillsNobody(t *testing.T) {
 	}
 }
 
+// A life that is silent since 1,000 ms and has 400 ms is killed at 1,400 ms, unless its threads
+// waited for a processor. The kernel counts a wait when it ends.
+func TestALifeThatWaitsForAProcessorIsNotKilled(t *testing.T) {
+	const sleeps, wants = false, true
+	at := func(now int64, state bool, ran, waited int64) thread {
+		return thread{ran: time.Duration(ran * ms), waited: time.Duration(waited * ms), wants: state}
+	}
+	for name, c := range map[string]struct {
+		threads func(now int64) map[int]thread // now in milliseconds
+		killed  int64                          // -1: never
+	}{
+		"stopped, or stuck in the kernel": {func(int64) map[int]thread { return map[int]thread{1: at(0, sleeps, 7, 90), 2: at(0, sleeps, 8, 5000)} }, 1400},
+		"spins on a processor of its own": {func(now int64) map[int]thread { return map[int]thread{1: at(now, wants, now, 90)} }, 1400},
+		"spins with a third of one":       {func(now int64) map[int]thread { return map[int]thread{1: at(now, wants, now/3, 2*now/3)} }, -1},
+		"spins with two thirds of one":    {func(now int64) map[int]thread { return map[int]thread{1: at(now, wants, 2*now/3, now/3)} }, 1400},
+		"waits without end":               {func(int64) map[int]thread { return map[int]thread{1: at(0, wants, 7, 90), 2: at(0, sleeps, 7, 90)} }, -1},
+		"waits for long, runs briefly":    {func(now int64) map[int]thread { return map[int]thread{1: at(now, wants, 1+now/350, now/350*349)} }, -1},
+		"a wait ends that began before":   {func(now int64) map[int]thread { return map[int]thread{1: at(now, sleeps, 8, 900*min(1, now/1150))} }, 1400},
+		"each of two threads waits in turn": {func(now int64) map[int]thread {
+			return map[int]thread{1: at(now, sleeps, 7, now*3/10), 2: at(now, sleeps, 7, now*3/10)}
+		}, -1},
+		"new threads wait":                       {func(now int64) map[int]thread { return map[int]thread{int(now): at(now, wants, 0, 80)} }, -1},
+		"hangs after it had waited for a second": {func(now int64) map[int]thread { return map[int]thread{1: at(now, sleeps, 7, min(now, 2000))} }, 3000},
+		"not known":                              {unknown, 1400},
+	} {
+		hangs := func(int64) int64 { return 1000 * ms }
+		killed := feedWith(&watch{}, hangs, onTime, func(now int64) map[int]thread { return c.threads(now / ms) }, 20_000)
+		if early, late := c.killed-1, c.killed+210; c.killed < 0 && killed >= 0 || c.killed >= 0 && (killed < early || killed > late) {
+			t.Errorf("%s: killed at %d ms, want %d", name, killed, c.killed)
+		}
+	}
+}
+
 func TestALifeThatIsNotJudgedCostsNoWakeUp(t *testing.T) {
 	w := watch{due: 0}
-	if w.step(5*ms, never, time.Second) || w.due != never {
+	if w.step(5*ms, never, time.Second, nil) || w.due != never {
 		t.Errorf("due at %d", w.due)
 	}
 }

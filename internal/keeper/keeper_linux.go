@@ -197,7 +197,7 @@ func (k *keeper) step(now int64) {
 	if allowance == 0 {
 		allowance = startLimit
 	}
-	hangs := k.watch.step(now, next, allowance*time.Duration(k.lives.factor()))
+	hangs := k.watch.step(now, next, allowance*time.Duration(k.lives.factor()), func() map[int]thread { return threadsOf(k.pid) })
 	if unwritten { // look again, ever less often
 		k.watch.due = now + min(max(now-k.born, int64(tickEvery)), int64(startLimit))
 	}

@@ -38,7 +38,7 @@ func (b *burden) starve(on bool, s *spawner, pids []int, signal func(syscall.Sig
 	case b.group.cpu == "":
 		b.duty.close()
 	case on:
-		if err := b.crowd(s, pids); err != nil {
+		if err := b.squeeze(s, pids); err != nil {
 			return errors.Join(err, b.clear())
 		}
 	default:
@@ -55,17 +55,15 @@ func (b *burden) starve(on bool, s *spawner, pids []int, signal func(syscall.Sig
 	return nil
 }
 
-// crowd puts the host's processes and busy ones in one group and bounds its processor time.
-func (b *burden) crowd(s *spawner, pids []int) error {
+// squeeze puts the host's processes and busy ones in one group and bounds its processor time.
+func (b *burden) squeeze(s *spawner, pids []int) error {
 	if err := b.group.boundCPU(starveShare, starvePeriod); err != nil {
 		return err
 	}
-	for range runtime.NumCPU() {
-		spinner, err := newSpinner(s)
-		if err != nil {
-			return err
-		}
-		b.spinners = append(b.spinners, spinner)
+	if err := b.prepare(runtime.NumCPU(), s); err != nil {
+		return err
+	}
+	for _, spinner := range b.spinners {
 		pids = append(pids, spinner.cmd.Process.Pid)
 	}
 	for _, pid := range family(pids) {
@@ -73,6 +71,48 @@ func (b *burden) crowd(s *spawner, pids []int) error {
 			return fmt.Errorf("starve process %d: %w", pid, err)
 		}
 	}
+	return b.spin()
+}
+
+// crowd gives the processes and all their threads the lowest priority, which their descendants
+// have too, and starts busy processes of the usual one; 0: it ends those.
+func (b *burden) crowd(busy int, s *spawner, pids []int) error {
+	if busy == 0 {
+		return b.clear()
+	}
+	for _, pid := range family(pids) {
+		threads, _ := filepath.Glob("/proc/" + strconv.Itoa(pid) + "/task/*")
+		for _, thread := range threads {
+			id, err := strconv.Atoi(filepath.Base(thread))
+			if err == nil {
+				err = unix.Setpriority(unix.PRIO_PROCESS, id, lowestPriority)
+			}
+			if err != nil && !errors.Is(err, syscall.ESRCH) {
+				return fmt.Errorf("lower the priority of process %d: %w", pid, err)
+			}
+		}
+	}
+	if err := b.prepare(busy, s); err != nil {
+		return errors.Join(err, b.clear())
+	}
+	return b.spin()
+}
+
+const lowestPriority = 19
+
+// prepare starts busy processes, which wait for spin.
+func (b *burden) prepare(n int, s *spawner) error {
+	for range n {
+		spinner, err := newSpinner(s)
+		if err != nil {
+			return err
+		}
+		b.spinners = append(b.spinners, spinner)
+	}
+	return nil
+}
+
+func (b *burden) spin() error {
 	for _, spinner := range b.spinners {
 		if err := spinner.spin(); err != nil {
 			return err

@@ -21,8 +21,9 @@ func (b *burden) starve(on bool, _ *spawner, _ []int, signal func(syscall.Signal
 	return nil
 }
 
-func (b *burden) limit(int64, []int) error { return unavailable("limit memory", onlyLinux) }
-func (b *burden) admit(int) error          { return nil }
+func (b *burden) limit(int64, []int) error         { return unavailable("limit memory", onlyLinux) }
+func (b *burden) crowd(int, *spawner, []int) error { return unavailable("crowd", onlyLinux) }
+func (b *burden) admit(int) error                  { return nil }
 
 func (b *burden) lift() {
 	if b.duty != nil {

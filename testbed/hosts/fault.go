@@ -86,6 +86,11 @@ func SlowDisk(d time.Duration) Fault {
 	return Fault{Name: "disk", Detail: "each write waits: " + wait, begin: with((*Host).SlowDisk, d), end: with((*Host).SlowDisk, 0)}
 }
 
+// Crowd gives the host's processes the lowest priority, beside n busy processes.
+func Crowd(n int) Fault {
+	return Fault{Name: "crowd", Detail: fmt.Sprintf("lowest priority beside %d busy processes", n), begin: with((*Host).Crowd, n), end: with((*Host).Crowd, 0)}
+}
+
 // Starve lets other processes compete for the processor all the time.
 func Starve() Fault {
 	return Fault{Name: "cpu", Detail: "others want the processor all the time", begin: with((*Host).Starve, true), end: with((*Host).Starve, false)}

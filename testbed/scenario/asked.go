@@ -88,23 +88,23 @@ func askHost(ctx context.Context, h *hosts.Host, name, value, of string) (found 
 	return "warnings: " + strings.Join(codes, " "), slices.Contains(codes, value) == (name == "warning")
 }
 
-// processes reads the conditions on an agent's process: exit [STATUS] on HOST…, and log REGEXP
-// on HOST….
+// processes reads the conditions on an agent's process: exit [STATUS] on HOST…, log REGEXP on
+// HOST…, and no-log REGEXP on HOST….
 func (w *world) processes(name string, words []string) (condition, error) {
 	at := slices.Index(words, "on")
-	if at < 0 || at > 1 || name == "log" && at == 0 {
+	if at < 0 || at > 1 || name != "exit" && at == 0 {
 		return condition{}, fmt.Errorf("%s: want exit [STATUS] on HOST…, or log 'REGEXP' on HOST…", name)
 	}
 	targets, err := w.hostsOf(words[at+1:])
 	if err != nil {
 		return condition{}, err
 	}
-	if name == "log" {
+	if name != "exit" {
 		wanted, err := regexp.Compile(words[0])
 		if err != nil {
 			return condition{}, err
 		}
-		return condition{asks: true, judge: func() verdict { return logged(targets, wanted) }}, nil
+		return condition{asks: true, judge: func() verdict { return logged(targets, wanted, name == "log") }}, nil
 	}
 	status := ""
 	if at == 1 {
@@ -137,19 +137,20 @@ func (w *world) exited(targets []*hosts.Host, status string) verdict {
 
 const maxLog = 8 << 20
 
-func logged(targets []*hosts.Host, wanted *regexp.Regexp) verdict {
+// logged judges whether the logs of all hosts have the pattern, or of none.
+func logged(targets []*hosts.Host, pattern *regexp.Regexp, wanted bool) verdict {
 	v := verdict{holds: true}
-	var missing []string
+	var wrong []string
 	for _, h := range targets {
 		text, err := os.ReadFile(h.Log())
-		if err != nil || !wanted.Match(text[:min(len(text), maxLog)]) {
+		if err != nil || pattern.Match(text[:min(len(text), maxLog)]) != wanted {
 			v.holds = false
-			missing = append(missing, h.Name())
+			wrong = append(wrong, h.Name())
 		}
 	}
-	v.saw = "every log has it"
+	v.saw = "so it is in every log"
 	if !v.holds {
-		v.saw = fmt.Sprintf("no line of %s has %q", hosts.Short(missing), wanted)
+		v.saw = fmt.Sprintf("in the log of %s, a line with %q: %t", hosts.Short(wrong), pattern, !wanted)
 	}
 	return v
 }

@@ -28,7 +28,7 @@ func (w *world) condition(words []string) (condition, error) {
 		return w.ruling(name, words, of)
 	case "quorum", "warning", "no-warning", "members", "connected", "candidates", "drained":
 		return w.asked(name, words, of)
-	case "exit", "log":
+	case "exit", "log", "no-log":
 		return w.processes(name, words)
 	case "acting", "one-acting", "not-acting", "ended":
 		return w.acting(name, words)

@@ -234,6 +234,17 @@ func limitMemory(word string) (hosts.Fault, bool, error) {
 	return hosts.LimitMemory(mb << 20), mb == 0, err
 }
 
+// crowd: crowd HOST… N.
+func crowd(word string) (hosts.Fault, bool, error) {
+	n, err := strconv.Atoi(word)
+	if n < 0 || n > maxCrowd {
+		err = errMeasure
+	}
+	return hosts.Crowd(n), n == 0, err
+}
+
+const maxCrowd = 200
+
 // setClock: clock HOST… RATE. It applies from the next start on.
 func setClock(word string) (hosts.Fault, bool, error) {
 	rate, err := strconv.ParseFloat(word, 64)
