@@ -1,5 +1,5 @@
 # The verbs of this repository. Each is one command that can be typed by hand.
-.PHONY: check test race sim search fuzz testbed bench dist
+.PHONY: check test race sim search fuzz mutants soak testbed bench dist
 
 check: ## formatting, vet, staticcheck, builds for every supported system
 	@test -z "$$(gofmt -l .)" || { gofmt -l .; echo 'gofmt would change these'; exit 1; }
@@ -32,6 +32,13 @@ fuzz: ## that many inputs for every fuzz target: make fuzz INPUTS=2000000
 			echo "$$package $$target"; \
 			go test $$package -run '^$$' -fuzz "^$$target$$" -fuzztime $(INPUTS)x || exit 1; \
 		done || exit 1; done
+
+mutants: ## break the code in every known way: a test must notice each
+	go run ./cmd/testbed mutants
+
+FOR ?= 1h
+soak: ## agents and programs under random faults: make soak FOR=8h
+	go run ./cmd/testbed soak --for $(FOR)
 
 testbed: ## three agents on this machine, with a live view
 	go run ./cmd/testbed up

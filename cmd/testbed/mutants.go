@@ -18,6 +18,8 @@ func mutantsCommand() *cli.Command {
 			"first the package that should notice it. It needs the source tree, which stays as it is.\n\n" +
 			"Exit codes: 0 every mutant was caught; 1 one survived, or no longer applies or compiles; 64 usage.",
 		Flags: []cli.Flag{
+			&cli.DurationFlag{Name: "for", Usage: "begin no mutant after this `TIME`; the newest commit decides which come first", DefaultText: "run all"},
+			&cli.StringFlag{Name: "since", Usage: "with --for: those whose package has changed since this `COMMIT` come before all others"},
 			&cli.IntFlag{Name: "jobs", Usage: "`NUMBER` of mutants at once", DefaultText: "one a processor"},
 			&cli.StringFlag{Name: "only", Usage: "run the tests of this `PACKAGE` alone, such as testbed/simulation, to see what they find by themselves"},
 			&cli.IntFlag{Name: "seeds", Usage: "`NUMBER` of worlds the simulation plays", Value: mutants.DefaultSeeds},
@@ -29,7 +31,7 @@ func mutantsCommand() *cli.Command {
 }
 
 func runMutants(c *cli.Context) error {
-	o := mutants.Options{Names: c.Args().Slice(), Only: c.String("only"), Jobs: c.Int("jobs"), Seeds: c.Int("seeds"),
+	o := mutants.Options{Names: c.Args().Slice(), For: c.Duration("for"), Since: c.String("since"), Only: c.String("only"), Jobs: c.Int("jobs"), Seeds: c.Int("seeds"),
 		Limit: c.Duration("timeout"), Progress: c.App.ErrWriter}
 	if err := o.Check(); err != nil {
 		return usage("`testbed mutants --help` lists the flags", "%v", err)

@@ -5,6 +5,7 @@ import (
 	"go/parser"
 	"go/token"
 	"os"
+	"path"
 	"slices"
 	"strings"
 	"testing"
@@ -132,6 +133,44 @@ func TestThePackageThatShouldNoticeIsFirst(t *testing.T) {
 		if got != want {
 			t.Errorf("%s: %s, want %s", where, got, want)
 		}
+	}
+}
+
+func TestMutantsOfChangedPackagesComeFirst(t *testing.T) {
+	dir := t.TempDir()
+	git := func(args ...string) {
+		args = append([]string{"-c", "user.name=test", "-c", "user.email=test@example.org"}, args...)
+		if _, err := output(t.Context(), dir, "git", args...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	git("init", "-q")
+	git("commit", "-q", "--allow-empty", "-m", "first")
+	if err := os.MkdirAll(dir+"/q/testdata", 0o755); err != nil {
+		t.Fatal(err)
+	}
+	var all []Mutant
+	for i := range 20 {
+		all = append(all, Mutant{Name: fmt.Sprint(i), Where: "r", Edits: []Edit{{Package: []string{"p", "q"}[i%2]}}})
+	}
+	orders := map[string]bool{}
+	for _, name := range []string{"q/x.go", "q/y.go", "q/testdata/z"} {
+		if err := os.WriteFile(dir+"/"+name, nil, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		git("add", ".")
+		git("commit", "-q", "-m", name)
+		if err := (module{root: dir}).order(t.Context(), all, "HEAD~"); err != nil {
+			t.Fatal(err)
+		}
+		changed := slices.IndexFunc(all, func(m Mutant) bool { return m.Edits[0].Package == "p" })
+		if path.Ext(name) == ".go" && changed != 10 {
+			t.Errorf("%s has changed, and only %d mutants of its package come first", name, changed)
+		}
+		orders[fmt.Sprint(all)] = true
+	}
+	if len(orders) != 3 {
+		t.Errorf("%d orders after three commits", len(orders))
 	}
 }
 

@@ -26,9 +26,11 @@ const (
 )
 
 type Options struct {
-	Names    []string // of the mutants to run; none: all
-	Only     string   // the only package whose tests are run, to see what it finds alone; empty: all
-	Jobs     int      // how many mutants run at once; 0: one per processor
+	Names    []string      // of the mutants to run; none: all
+	Since    string        // a commit: mutants of packages that have changed since then come first; "": none has
+	For      time.Duration // begin no mutant after that time; 0: run all
+	Only     string        // the only package whose tests are run, to see what it finds alone; empty: all
+	Jobs     int           // how many mutants run at once; 0: one per processor
 	Seeds    int
 	Limit    time.Duration
 	Progress io.Writer // one line is written to it for each mutant that ends
@@ -37,6 +39,8 @@ type Options struct {
 // Check returns what is wrong with the options, in terms of the command line's flags.
 func (o Options) Check() error {
 	switch {
+	case o.Since != "" && o.For <= 0:
+		return errors.New("--since: it is the order for --for")
 	case o.Jobs < 0:
 		return fmt.Errorf("--jobs: %d is below 0", o.Jobs)
 	case o.Seeds < 1:
@@ -51,6 +55,7 @@ func (o Options) Check() error {
 
 type Report struct {
 	Outcomes []Outcome
+	Untried  int // for lack of time
 	Took     time.Duration
 }
 
@@ -70,6 +75,11 @@ func Run(ctx context.Context, o Options) (Report, error) {
 	if all, err = choose(all, o.Names); err != nil {
 		return Report{}, err
 	}
+	if o.For > 0 {
+		if err := mod.order(ctx, all, o.Since); err != nil {
+			return Report{}, err
+		}
+	}
 	suite := stages(o.Seeds)
 	if err := mod.resolve(ctx, suite); err != nil {
 		return Report{}, err
@@ -81,8 +91,8 @@ func Run(ctx context.Context, o Options) (Report, error) {
 	if err := mod.baseline(ctx, suite); err != nil {
 		return Report{}, err
 	}
-	outcomes, err := tryAll(ctx, trial{module: mod, suite: suite, limit: o.Limit}, all, o)
-	return Report{Outcomes: outcomes, Took: time.Since(began)}, errors.Join(err, ctx.Err())
+	outcomes, err := tryAll(ctx, trial{module: mod, suite: suite, limit: o.Limit, end: began.Add(o.For)}, all, o)
+	return Report{Outcomes: outcomes, Untried: len(all) - len(outcomes), Took: time.Since(began)}, errors.Join(err, ctx.Err())
 }
 
 type UnknownError struct{ Name string }
@@ -135,12 +145,14 @@ func tryAll(ctx context.Context, t trial, all []Mutant, o Options) ([]Outcome, e
 			}
 		})
 	}
-	for i := range all {
-		next <- i
+	begun := 0
+	for begun < len(all) && (o.For == 0 || time.Now().Before(t.end)) {
+		next <- begun
+		begun++
 	}
 	close(next)
 	wg.Wait()
-	return outcomes, errs
+	return outcomes[:begun], errs
 }
 
 func (o Outcome) line() string {
@@ -195,6 +207,6 @@ func (r Report) Table() string {
 		}
 	}
 	noticed := len(r.Outcomes) - len(r.Missed())
-	fmt.Fprintf(&b, "\n%d mutants, %d caught, in %v\n", len(r.Outcomes), noticed, r.Took.Round(time.Second))
+	fmt.Fprintf(&b, "\n%d mutants, %d caught, in %v; %d not tried\n", len(r.Outcomes), noticed, r.Took.Round(time.Second), r.Untried)
 	return b.String()
 }

@@ -2,10 +2,13 @@ package mutants
 
 import (
 	"bytes"
+	"cmp"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -39,7 +42,7 @@ type module struct {
 }
 
 func findModule(ctx context.Context) (module, error) {
-	out, err := goCommand(ctx, "", "list", "-m", "-f", "{{.Path}}\n{{.Dir}}")
+	out, err := output(ctx, "", "go", "list", "-m", "-f", "{{.Path}}\n{{.Dir}}")
 	if err != nil {
 		return module{}, fmt.Errorf("find the source tree: %w", err)
 	}
@@ -54,7 +57,7 @@ func (m module) resolve(ctx context.Context, all []stage) error {
 	for _, s := range all {
 		args = append(args, "./"+s.pkg)
 	}
-	out, err := goCommand(ctx, m.root, args...)
+	out, err := output(ctx, m.root, "go", args...)
 	if err != nil {
 		return fmt.Errorf("find what the tests depend on: %w", err)
 	}
@@ -90,29 +93,58 @@ func (m module) baseline(ctx context.Context, all []stage) error {
 			plain = append(plain, "./"+s.pkg)
 			continue
 		}
-		if _, err := goCommand(ctx, m.root, slices.Concat([]string{"test", "-run", s.run, "./" + s.pkg, "-args"}, s.args)...); err != nil {
+		if _, err := output(ctx, m.root, "go", slices.Concat([]string{"test", "-run", s.run, "./" + s.pkg, "-args"}, s.args)...); err != nil {
 			return fmt.Errorf("run the suite without any change: %w", err)
 		}
 	}
 	if len(plain) == 1 {
 		return nil
 	}
-	if _, err := goCommand(ctx, m.root, plain...); err != nil {
+	if _, err := output(ctx, m.root, "go", plain...); err != nil {
 		return fmt.Errorf("run the suite without any change: %w", err)
 	}
 	return nil
 }
 
-// goCommand runs the go command and returns its standard output. The error contains all output.
-func goCommand(ctx context.Context, dir string, args ...string) ([]byte, error) {
-	cmd := exec.CommandContext(ctx, "go", args...)
+// order puts those first of whose packages files have changed since a commit, and within
+// each part lets the newest commit decide: others are first after each.
+func (m module) order(ctx context.Context, all []Mutant, since string) error {
+	head, err := output(ctx, m.root, "git", "rev-parse", "HEAD")
+	if err != nil {
+		return fmt.Errorf("find the newest commit: %w", err)
+	}
+	var changed []byte
+	if since != "" {
+		if changed, err = output(ctx, m.root, "git", "diff", "--name-only", since, "--"); err != nil {
+			return fmt.Errorf("find what has changed: %w", err)
+		}
+	}
+	folders := map[string]bool{}
+	for name := range strings.Lines(string(changed)) {
+		folders[path.Dir(strings.TrimSpace(name))] = true
+		folders[strings.TrimSpace(name)] = true
+	}
+	place := func(x Mutant) string {
+		sum := sha256.Sum256([]byte(string(head) + x.Name))
+		if folders[x.Where] || folders[Folder+"/"+x.Name+extension] || slices.ContainsFunc(x.Edits, func(e Edit) bool { return folders[e.Package] }) {
+			return "changed" + string(sum[:])
+		}
+		return "other" + string(sum[:])
+	}
+	slices.SortFunc(all, func(x, y Mutant) int { return cmp.Compare(place(x), place(y)) })
+	return nil
+}
+
+// output runs a command and returns its standard output. The error contains all output.
+func output(ctx context.Context, dir, name string, args ...string) ([]byte, error) {
+	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Dir = filepath.FromSlash(dir)
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()
 	if err != nil {
 		said := bytes.TrimSpace(append(out, stderr.Bytes()...))
-		return nil, errors.Join(fmt.Errorf("go %s: %w", strings.Join(args[:min(2, len(args))], " "), err), errors.New(string(said)))
+		return nil, errors.Join(fmt.Errorf("%s %s: %w", name, strings.Join(args[:min(2, len(args))], " "), err), errors.New(string(said)))
 	}
 	return out, nil
 }

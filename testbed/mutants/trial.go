@@ -45,6 +45,7 @@ type trial struct {
 	module  module
 	suite   []stage
 	limit   time.Duration // for the tests of one package
+	end     time.Time     // begin no mutant after it, if there is a limit for all
 	scratch string        // a folder of its own
 }
 
