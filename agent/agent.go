@@ -239,7 +239,7 @@ func (a *agent) rightful(m membership.Member) bool {
 
 // self is what this agent gossips about itself.
 func (a *agent) self(addr netip.AddrPort) membership.Member {
-	m := membership.Member{
+	return membership.Member{
 		Member:   election.Member{Peer: a.store.Peer(), Lineage: a.lineage.ID, Run: a.runID, Name: a.cfg.Name, JoinedAt: a.lineage.JoinedAt},
 		Version:  Version,
 		PeerAddr: addr,
@@ -248,10 +248,6 @@ func (a *agent) self(addr netip.AddrPort) membership.Member {
 			Algorithm: a.cfg.Algorithm, Quorum: a.cfg.Quorum, Heartbeat: a.cfg.Heartbeat, Lease: a.cfg.Lease,
 		},
 	}
-	if checks := a.cfg.checks(); a.cfg.Candidate && checks[election.Default].Command == "" && checks[health.Host].Command == "" {
-		m.Candidacies = []election.Candidacy{{Election: election.Default, Priority: a.cfg.Priority}}
-	}
-	return m
 }
 
 // newCore makes the elector and the loop around it.

@@ -9,7 +9,6 @@ import (
 	"github.com/doyen-election/doyen/api"
 	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/elector"
-	"github.com/doyen-election/doyen/membership"
 )
 
 // whyAgentStops is the reason in the last line to programs that are candidates.
@@ -136,49 +135,4 @@ func (l *loop) tellCampaigns(now election.Instant, a election.Announcement) {
 	default:
 		l.campaigns.Lead(now, a.Election, a.Term, c.ValidUntil)
 	}
-}
-
-// advertise gossips the elections in which this host is a candidate, as many as fit, the
-// default election first. The elector sends the rest directly.
-func (l *loop) advertise() {
-	all, changed := l.campaigns.Advertise()
-	if !changed {
-		return
-	}
-	i := slices.IndexFunc(all, func(c election.Candidacy) bool { return c.Election == election.Default })
-	if i > 0 {
-		all = slices.Insert(slices.Delete(slices.Clone(all), i, i+1), 0, all[i])
-	}
-	n := len(all)
-	if l.room > 0 {
-		n = min(n, l.room)
-	}
-	for ; ; n /= 2 {
-		err := l.tellGossip(all[:n])
-		if err == nil {
-			break
-		}
-		if n == 0 {
-			l.logger.Warn("gossip does not show in which elections this host is a candidate", "err", err)
-			return
-		}
-		l.room = n / 2
-	}
-	if len(all) <= l.room {
-		l.room = 0 // all fit: when there are more, find out again how many do
-	}
-}
-
-// tellGossip gossips these candidacies, unless gossip has them already.
-func (l *loop) tellGossip(some []election.Candidacy) error {
-	some = slices.Clone(some)
-	slices.SortFunc(some, func(a, b election.Candidacy) int { return cmp.Compare(a.Election, b.Election) })
-	if l.advertised != nil && slices.Equal(some, l.advertised) {
-		return nil
-	}
-	if err := l.gossip.Update(func(m *membership.Member) { m.Candidacies = some }); err != nil {
-		return err
-	}
-	l.advertised = some
-	return nil
 }

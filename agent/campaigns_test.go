@@ -2,7 +2,6 @@ package agent
 
 import (
 	"errors"
-	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -11,7 +10,6 @@ import (
 	"github.com/doyen-election/doyen/api"
 	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/elector"
-	"github.com/doyen-election/doyen/membership"
 )
 
 const pay election.Name = "payments"
@@ -142,59 +140,6 @@ func TestACandidacyThatEndsIsWithdrawn(t *testing.T) {
 		}
 		if _, waits := r.loop.End(k.ID()); waits || !r.got(election.Withdraw{Election: pay}) {
 			t.Errorf("waits %t", waits)
-		}
-		r.cancel()
-	})
-}
-
-// narrow is gossip that has room for so many.
-type narrow struct {
-	*rig
-	room  int
-	tries int
-	told  []election.Candidacy
-}
-
-func (n *narrow) Update(change func(*membership.Member)) error {
-	n.tries++
-	var m membership.Member
-	change(&m)
-	if len(m.Candidacies) > n.room {
-		return errors.New("no room")
-	}
-	n.told = m.Candidacies
-	return nil
-}
-
-func TestGossipTellsWhatItHasRoomForAndTheDefaultElectionFirst(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, func(in election.Input) election.Output { return election.Output{WakeAt: election.Never} })
-		gossip := &narrow{rig: r, room: 5}
-		r.loop.gossip = gossip
-		for i := range 20 {
-			r.status.Contests = append(r.status.Contests, &elector.ContestStatus{Election: election.Name(fmt.Sprintf("a%02d", i))})
-		}
-		r.status.Contests = append(r.status.Contests, &elector.ContestStatus{Election: election.Default})
-		r.start(t)
-		var all []*campaign.Candidacy
-		for _, c := range r.status.Contests {
-			k, err := r.loop.Stand(campaign.Request{Election: c.Election})
-			if err != nil {
-				t.Fatal(err)
-			}
-			all = append(all, k)
-		}
-		if n := len(gossip.told); n == 0 || n > 5 || gossip.told[n-1].Election != election.Default {
-			t.Errorf("gossip tells %v", gossip.told)
-		}
-		if gossip.tries > 12 {
-			t.Errorf("gossip was asked %d times", gossip.tries)
-		}
-		for _, k := range all[:18] {
-			r.loop.End(k.ID())
-		}
-		if len(gossip.told) != 3 {
-			t.Errorf("gossip tells %v of the three that are left", gossip.told)
 		}
 		r.cancel()
 	})

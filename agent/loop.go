@@ -78,30 +78,28 @@ type loop struct {
 	// Owned by the goroutine of run.
 	timer *time.Timer
 	lateness
-	given      given
-	queue      []election.Input // inputs that the output of a step caused
-	requests   election.RequestID
-	pending    map[election.RequestID]pending
-	view       *membership.View
-	presence   presence
-	names      map[election.PeerID]string
-	roster     *election.Roster
-	heard      map[election.PeerID]election.Instant // last message of each connected peer
-	lost       map[election.PeerID]election.Instant // when the connection closed, for peers that have none now
-	connected  map[election.PeerID]bool             // replaced, never changed: pictures share it
-	recorded   []record.Voter                       // the voters as last put on record
-	recordDue  election.Instant                     // when to look for the record's file; Never: there is no record
-	led        bool                                 // this agent has led something
-	draining   bool
-	drainedAt  time.Time // zero: not drained
-	stopping   bool
-	handed     []election.Name // elections led at the stop that have other candidates
-	announced  map[election.Name]announced
-	advertised []election.Candidacy // candidacies as gossip has them
-	room       int                  // how many candidacies gossip had room for, when there were too many; 0: not known
-	warnings   warnings
-	unshown    bool                     // steps were taken that no picture shows yet
-	prolonged  []*elector.ContestStatus // those in the last picture from which programs were sent their leases
+	given     given
+	queue     []election.Input // inputs that the output of a step caused
+	requests  election.RequestID
+	pending   map[election.RequestID]pending
+	view      *membership.View
+	presence  presence
+	names     map[election.PeerID]string
+	roster    *election.Roster
+	heard     map[election.PeerID]election.Instant // last message of each connected peer
+	lost      map[election.PeerID]election.Instant // when the connection closed, for peers that have none now
+	connected map[election.PeerID]bool             // replaced, never changed: pictures share it
+	recorded  []record.Voter                       // the voters as last put on record
+	recordDue election.Instant                     // when to look for the record's file; Never: there is no record
+	led       bool                                 // this agent has led something
+	draining  bool
+	drainedAt time.Time // zero: not drained
+	stopping  bool
+	handed    []election.Name // elections led at the stop that have other candidates
+	announced map[election.Name]announced
+	warnings  warnings
+	unshown   bool                     // steps were taken that no picture shows yet
+	prolonged []*elector.ContestStatus // those in the last picture from which programs were sent their leases
 }
 
 func newLoop(c loopConfig) *loop {
@@ -185,7 +183,6 @@ func (l *loop) run(ctx context.Context) {
 func (l *loop) drainQueue() {
 	for {
 		l.review()
-		l.advertise()
 		if l.queue = append(l.queue, l.campaigns.Take()...); len(l.queue) == 0 {
 			break
 		}

@@ -191,7 +191,7 @@ type (
 	}
 )
 
-// Candidacies that do not fit into gossip, or that gossip spreads too late.
+// In which elections an agent is a candidate.
 type (
 	// Candidacies are all candidacies of the sender.
 	Candidacies struct {

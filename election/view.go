@@ -18,7 +18,7 @@ type Member struct {
 	Run         RunID
 	Name        string
 	JoinedAt    int64       // Unix nanoseconds, the member's own wall clock at its start
-	Candidacies []Candidacy // sorted by election; as many as fit into gossip
+	Candidacies []Candidacy // sorted by election; of agents up to 0.3.0, as many as fit into gossip
 	Draining    bool
 	Suspected   bool // by gossip; a recent heartbeat counts for more
 }

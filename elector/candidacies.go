@@ -8,12 +8,11 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-// candidacies are those of this agent. Gossip carries only a few, and slowly. As soon as one
-// does not fit, all are sent directly to each peer, until the peer acknowledges them.
+// candidacies are those of this agent. They are sent to each peer as soon as it is connected,
+// and again until the peer acknowledges them.
 type candidacies struct {
 	list   []election.Candidacy // sorted; replaced, never changed
 	serial uint64
-	direct bool // the candidacies are sent directly to peers
 	mute   bool // this agent can't lead: its candidacies are sent with priority 0
 }
 
@@ -58,17 +57,9 @@ func (cs *candidacies) find(name election.Name) (int, bool) {
 func (e *Elector) sendCandidacies() election.Instant {
 	if cs := &e.stands; cs.mute != (!e.writes() || e.doubts()) {
 		cs.mute = !cs.mute
-		cs.direct = true // gossip shows the candidacies with their real priorities
 		cs.serial++
 	}
-	if !e.stands.direct {
-		own, gossiped := e.view.Find(e.cfg.Self.Peer)
-		e.stands.direct = gossiped && !slices.Equal(own.Candidacies, e.stands.list)
-	}
 	wake := election.Never
-	if !e.stands.direct {
-		return wake
-	}
 	for i, p := range e.peers.rows {
 		if p.knows == e.stands.serial {
 			continue
@@ -142,7 +133,7 @@ func (e *Elector) candidaciesAck(from election.PeerID, m election.CandidaciesAck
 	p.knows, p.sendAt = max(p.knows, m.Serial), e.now
 }
 
-// rank returns a member's rank, if it is a candidate: as it reported, or else as gossip shows it.
+// rank returns a candidate's rank, as it reported or, of agents up to 0.3.0, as gossip shows it.
 func (e *Elector) rank(m election.Member, name election.Name) (election.Rank, bool) {
 	return e.peers.get(m.Peer).rank(m, name)
 }

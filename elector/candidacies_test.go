@@ -9,7 +9,7 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-// jobs are candidacies that gossip does not tell.
+// jobs are candidacies of equal priority.
 func jobs(names ...election.Name) []election.Candidacy {
 	var list []election.Candidacy
 	for _, n := range names {
@@ -28,7 +28,7 @@ func (s *solo) rest(d time.Duration) {
 	}
 }
 
-func TestWhatGossipDoesNotTellIsToldUntilItIsKnown(t *testing.T) {
+func TestCandidaciesAreSentUntilTheyAreKnown(t *testing.T) {
 	o := newLone(t, trioState())
 	o.connect("b", election.Report{Voter: true})
 	o.take()

@@ -32,7 +32,7 @@ type cluster struct {
 	names  []string
 	cut    map[string]bool // "a>b": messages from a to b vanish
 	trace  strings.Builder
-	quiet  bool // leave heartbeats and their acks out of the trace
+	quiet  bool // leave out of the trace what goes on all the time: heartbeats, reports, candidacies, and their answers
 	spy    func(from string, e election.Envelope)
 	steps  int // since that instant, a hop or less ago
 	since  election.Instant
@@ -147,8 +147,7 @@ func (c *cluster) views() {
 	for _, name := range c.names {
 		if n := c.nodes[name]; n.Up {
 			v.Members = append(v.Members, election.Member{Peer: election.PeerID(name), Lineage: n.Lineage, Name: name,
-				JoinedAt:    n.joined,
-				Candidacies: []election.Candidacy{{Election: election.Default, Priority: n.prio}}})
+				JoinedAt: n.joined})
 		}
 	}
 	slices.SortFunc(v.Members, func(a, b election.Member) int { return cmp.Compare(a.Peer, b.Peer) })
@@ -215,7 +214,7 @@ func (c *cluster) did(a *virtual.Agent, action any) {
 
 func (c *cluster) traceMessage(from string, s election.Envelope) {
 	switch s.Message.(type) {
-	case election.Heartbeat, election.HeartbeatAck, election.Inquiry, election.Report, election.RingAck:
+	case election.Heartbeat, election.HeartbeatAck, election.Inquiry, election.Report, election.RingAck, election.Candidacies, election.CandidaciesAck:
 		if c.quiet {
 			return
 		}

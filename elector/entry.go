@@ -187,7 +187,7 @@ const (
 // FirstTurn is when this agent may start a round for the first leader, if many members have
 // just started and are not connected to each other yet. Each would take itself for one of the
 // best, and a hundred rounds would keep all too busy to vote. So each waits for all better
-// members, connected or not, from when enough voters have reported.
+// members, from when enough voters have reported; one that is not connected may be a candidate.
 func (c *entry) FirstTurn(own election.Rank) election.Instant {
 	e := c.e
 	if e.settled || !e.cfg.Quorum || len(e.view.Members) < crowd {
@@ -198,7 +198,11 @@ func (c *entry) FirstTurn(own election.Rank) election.Instant {
 	}
 	better := 0
 	for _, m := range e.view.Members {
-		if r, is := e.rank(m, c.Name()); is && r.Priority > 0 && r.Above(own) {
+		r, is := e.rank(m, c.Name())
+		if !is && m.Peer != own.Peer && !e.isConnected(m.Peer) {
+			r, is = election.Rank{Priority: own.Priority, JoinedAt: m.JoinedAt, Peer: m.Peer}, true
+		}
+		if is && r.Priority > 0 && r.Above(own) {
 			better++
 		}
 	}

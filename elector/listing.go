@@ -52,7 +52,7 @@ type listing struct {
 	candidates []election.PeerID // that can be elected, best first; replaced, never changed
 	other      election.Rank     // the best other candidate that can be elected
 	able       bool              // some candidate can be elected
-	stood      bool              // there is a candidate, able or not
+	standing   []election.Rank   // all candidates, able or not, in no order; replaced, never changed
 }
 
 // listingKey is what a listing depends on besides time.
@@ -81,17 +81,19 @@ func (l *listing) renew(e *Elector, c *entry, facts uint64) {
 			l.other = r
 		}
 	}
-	if m, ok := e.view.Find(leader.Peer); ok && !slices.Contains(candidates, m.Peer) && e.runs(leader) {
-		if r, stands := e.rank(m, c.Name()); stands {
-			candidates = append(candidates, r.Peer)
+	var standing []election.Rank
+	if c.Stands() {
+		standing = append(standing, election.Rank{Priority: c.Priority(), JoinedAt: e.cfg.JoinedAt, Peer: e.cfg.Self.Peer})
+	}
+	for _, m := range e.view.Members {
+		if r, stands := e.rank(m, c.Name()); stands && m.Peer != e.cfg.Self.Peer {
+			standing = append(standing, r)
 		}
 	}
-	l.stood = c.Stands()
-	for _, m := range e.view.Members {
-		_, stands := e.rank(m, c.Name())
-		l.stood = l.stood || stands
+	if e.runs(leader) && !slices.Contains(candidates, leader.Peer) && slices.ContainsFunc(standing, func(r election.Rank) bool { return r.Peer == leader.Peer }) {
+		candidates = append(candidates, leader.Peer)
 	}
-	l.key, l.able, l.fleeting = key, len(f.Ranks) > 0, fleeting
+	l.key, l.standing, l.able, l.fleeting = key, standing, len(f.Ranks) > 0, fleeting
 	if l.candidates == nil || !slices.Equal(candidates, l.candidates) {
 		l.candidates = candidates
 	}

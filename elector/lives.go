@@ -34,7 +34,6 @@ func checkPast(cfg Config, past *election.Past, now election.Instant) error {
 func (e *Elector) takeOver(past *election.Past) {
 	e.retired, e.spent = past.Retired, past.Spent
 	e.lives.onRecord.Retired, e.lives.onRecord.Spent = past.Retired, past.Spent
-	e.stands.direct = true // late messages of the former life may show other candidacies
 	for _, a := range past.Rows {
 		c := e.found(a.Election)
 		c.recorded = a

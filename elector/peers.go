@@ -56,6 +56,7 @@ func (e *Elector) connected(in election.PeerConnected) {
 	e.peers.put(in.Peer, &peer{lineage: in.Lineage, run: runOf(in.Run, in.Lineage),
 		level: in.Level, beat: in.Heartbeat, heardAt: e.now, unansweredSince: election.Never,
 		probeAt: e.now.Add(e.cfg.Timing.Heartbeat), cleared: m.Suspected})
+	e.sendCandidacies() // before the Report, with which the peer may begin a round
 	own := e.report(0, "")
 	own.Known = e.progress.get(in.Peer).writes
 	e.send(in.Peer, own)

@@ -57,7 +57,7 @@ func (e *Elector) Drives() (election.Term, election.Instant) {
 // show updates what readers are shown of an election, and reports a change.
 func (e *Elector) show(c *entry) bool {
 	before := c.shown
-	if c.Name() == election.RosterElection || !c.listing.stood && !e.exists(c) {
+	if c.Name() == election.RosterElection || len(c.listing.standing) == 0 && !e.exists(c) {
 		c.shown = nil
 		return before != nil
 	}
@@ -89,13 +89,13 @@ func (e *Elector) Counters() Counters {
 
 func (s *ContestStatus) agrees(t *ContestStatus) bool {
 	return s.Election == t.Election && s.State == t.State && s.Leader == t.Leader && s.Term == t.Term &&
-		s.ValidUntil == t.ValidUntil && s.HeardAt == t.HeardAt && slices.Equal(s.Candidates, t.Candidates)
+		s.ValidUntil == t.ValidUntil && s.HeardAt == t.HeardAt && slices.Equal(s.Candidates, t.Candidates) && slices.Equal(s.Ranks, t.Ranks)
 }
 
 func (e *Elector) contestStatus(c *entry) ContestStatus {
 	known := c.Leader()
 	s := ContestStatus{Election: c.Name(), Leader: known.Holder, Term: known.Term,
-		ValidUntil: known.Until, HeardAt: known.Heard, Candidates: c.listing.candidates}
+		ValidUntil: known.Until, HeardAt: known.Heard, Candidates: c.listing.candidates, Ranks: c.listing.standing}
 	if known.Holder == (election.Holder{}) {
 		s.Term = c.Highest()
 	}
@@ -173,6 +173,7 @@ type ContestStatus struct {
 	ValidUntil election.Instant
 	HeardAt    election.Instant  // when the leader's claim was last renewed here
 	Candidates []election.PeerID // candidates that can be elected, best first
+	Ranks      []election.Rank   // of all candidates, also of those that can't be elected now, in no order
 }
 
 type State string

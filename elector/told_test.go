@@ -30,7 +30,7 @@ func stale(e *Elector) string {
 		c.listing.key = listingKey{}
 		c.listing.renew(e, c, facts)
 		fresh := e.contestStatus(c)
-		shows := c.Name() != election.RosterElection && (c.listing.stood || e.exists(c))
+		shows := c.Name() != election.RosterElection && (len(c.listing.standing) > 0 || e.exists(c))
 		c.listing = kept
 		if shows != (c.shown != nil) {
 			return fmt.Sprintf("readers are shown %s: %t, it should be %t", c.Name(), c.shown != nil, shows)

@@ -37,7 +37,7 @@ type advert struct {
 	Quorum      bool               `cbor:"8,keyasint"`
 	Heartbeat   time.Duration      `cbor:"9,keyasint"`
 	Lease       time.Duration      `cbor:"10,keyasint"`
-	Candidacies []candidacy        `cbor:"11,keyasint,omitempty"`
+	Candidacies []candidacy        `cbor:"11,keyasint,omitempty"` // of agents up to 0.3.0; later ones send theirs over their streams
 	Draining    bool               `cbor:"12,keyasint,omitempty"`
 	Page        []byte             `cbor:"13,keyasint,omitempty"` // netip.AddrPort in binary
 	Follows     bool               `cbor:"14,keyasint,omitempty"`
@@ -113,7 +113,7 @@ func (n *notary) sealUnchecked(m Member, key ed25519.PrivateKey) ([]byte, error)
 	meta = append(meta, ed25519.Sign(key, n.signed(gossipName(m.Member), body))...)
 	meta = append(meta, body...)
 	if len(meta) > memberlist.MetaMaxSize {
-		return nil, fmt.Errorf("advertise %q: it needs %d bytes, at most %d are allowed: be a candidate in fewer elections, or give them shorter names",
+		return nil, fmt.Errorf("advertise %q: it needs %d bytes, at most %d are allowed",
 			m.Name, len(meta), memberlist.MetaMaxSize)
 	}
 	return meta, nil

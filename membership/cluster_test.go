@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/testbed/loopbacks"
 )
 
@@ -192,7 +191,7 @@ func TestUpdatesReachTheOthers(t *testing.T) {
 	for _, draining := range []bool{true, false, true} {
 		err := b.Update(func(m *Member) {
 			m.Draining = draining
-			m.Candidacies = []election.Candidacy{{Election: "default", Priority: 7}, {Election: "payments", Priority: 100}}
+			m.Settings.Follows = draining
 			m.Name = "ignored"
 		})
 		if err != nil {
@@ -201,26 +200,9 @@ func TestUpdatesReachTheOthers(t *testing.T) {
 		for _, x := range []*agent{a, b} {
 			x.until("the update", func(v View) bool {
 				m, ok := v.Election().Named("agent-2")
-				r, stands := m.Rank("payments")
-				return ok && m.Draining == draining && stands && r.Priority == 100
+				return ok && m.Draining == draining
 			})
 		}
-	}
-}
-
-func TestUpdateThatDoesNotFitChangesNothing(t *testing.T) {
-	a := start(t, testConfig(1))
-	err := a.Update(func(m *Member) {
-		for _, c := range "abcdefghijklmnopqrst" {
-			m.Candidacies = append(m.Candidacies, election.Candidacy{Election: election.Name("default-and-a-long-name-" + string(c)), Priority: 1})
-		}
-	})
-	wantText(t, err, "at most 512 are allowed", "fewer elections")
-	if got := a.self.Candidacies; len(got) != 1 {
-		t.Errorf("candidacies changed to %v", got)
-	}
-	if err := a.Update(func(m *Member) { m.Draining = true }); err != nil {
-		t.Errorf("the next update: %v", err)
 	}
 }
 

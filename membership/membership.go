@@ -182,10 +182,9 @@ func (m *Membership) Ping(to Member) error {
 	return err
 }
 
-// Update changes what this agent gossips about itself: candidacies (sorted by election),
-// draining, whether it follows the roster's settings, and its status page. Other changes are
-// ignored. Update returns at once; gossip tells the others. An error means that nothing was
-// changed: the advertisement would not fit, or a name is invalid.
+// Update changes what this agent gossips about itself: draining, whether it follows the
+// roster's settings, and its status page. Other changes are ignored. Update returns at once;
+// gossip tells the others. After an error nothing was changed.
 func (m *Membership) Update(change func(*Member)) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -195,8 +194,7 @@ func (m *Membership) Update(change func(*Member)) error {
 	wish := m.self.cloned()
 	change(&wish)
 	next := m.self
-	next.Candidacies, next.Draining = wish.cloned().Candidacies, wish.Draining
-	next.Settings.Follows, next.PageAddr = wish.Settings.Follows, wish.PageAddr
+	next.Draining, next.Settings.Follows, next.PageAddr = wish.Draining, wish.Settings.Follows, wish.PageAddr
 	meta, err := m.notary.seal(next, m.cfg.Signer)
 	if err != nil {
 		return err

@@ -72,7 +72,7 @@ func (r *Registry) reprioritize(c *race) {
 	case k.priority <= 0:
 		r.dismiss(c, election.ReasonWithdrawn)
 	default:
-		c.asked, c.priority, r.changed = true, k.priority, true
+		c.asked, c.priority = true, k.priority
 		r.inputs = append(r.inputs, election.Campaign{Election: c.name, Priority: c.priority})
 		if !k.host {
 			r.record(k)

@@ -19,9 +19,6 @@ func TestANewPriorityCostsNoLead(t *testing.T) {
 	r := hosted(t)
 	r.Configure(5, Settings{Priority: 40, Host: true, Preempt: true, PreemptDelay: delay})
 	wantInputs(t, r, election.Campaign{Election: election.Default, Priority: 40})
-	if all, changed := r.Advertise(); !changed || all[0].Priority != 40 {
-		t.Errorf("gossip gets %v, %t", all, changed)
-	}
 	r.Configure(6, Settings{Priority: 40, Host: true, Preempt: true, PreemptDelay: delay})
 	wantInputs(t, r)
 }

@@ -56,10 +56,7 @@ func (r *Registry) settle(c *race) {
 	case best == nil && c.asked:
 		c.asked, c.priority = false, 0
 		r.inputs = append(r.inputs, election.Withdraw{Election: c.name})
-	default:
-		return
 	}
-	r.changed = true
 }
 
 // dismiss has the elector step down, and stay a candidate with the best candidacy left.
@@ -71,7 +68,6 @@ func (r *Registry) dismiss(c *race, why election.Reason) {
 		c.asked = c.priority > 0
 	}
 	r.inputs = append(r.inputs, election.Withdraw{Election: c.name, Remaining: c.priority})
-	r.changed = true
 }
 
 // Lead records that the host leads the election until that instant, unless the lease is

@@ -89,20 +89,19 @@ type Request struct {
 // Invariant: a candidacy is in byID while its connection is open, or while its receipt may end
 // a term early.
 type Registry struct {
-	cfg     Config
-	races   map[election.Name]*race
-	rivals  map[*race]struct{} // races in which a better candidate waits
-	byID    map[string]*Candidacy
-	waits   []*wait
-	absent  []*Candidacy // may resume; the next Advance drops those that have resumed or can't any more
-	count   int          // of candidacies that have not ended, without the host's own
-	led     int          // races whose term is not 0
-	order   uint64       // of the newest candidacy
-	inputs  []election.Input
-	changed bool // the elections in which the host is a candidate have changed
-	closed  bool
-	stats   counters
-	shares  shares
+	cfg    Config
+	races  map[election.Name]*race
+	rivals map[*race]struct{} // races in which a better candidate waits
+	byID   map[string]*Candidacy
+	waits  []*wait
+	absent []*Candidacy // may resume; the next Advance drops those that have resumed or can't any more
+	count  int          // of candidacies that have not ended, without the host's own
+	led    int          // races whose term is not 0
+	order  uint64       // of the newest candidacy
+	inputs []election.Input
+	closed bool
+	stats  counters
+	shares shares
 	// unhealthy is why this host may not be a candidate, by election; the empty name stands for all.
 	unhealthy map[election.Name]string
 }
@@ -209,23 +208,6 @@ func (r *Registry) Take() []election.Input {
 	inputs := r.inputs
 	r.inputs = nil
 	return inputs
-}
-
-// Advertise returns the elections in which the host is a candidate, sorted by name,
-// and whether they changed since the last call.
-func (r *Registry) Advertise() ([]election.Candidacy, bool) {
-	if !r.changed {
-		return nil, false
-	}
-	r.changed = false
-	var all []election.Candidacy
-	for name, c := range r.races {
-		if c.asked {
-			all = append(all, election.Candidacy{Election: name, Priority: c.priority})
-		}
-	}
-	slices.SortFunc(all, func(a, b election.Candidacy) int { return cmp.Compare(a.Election, b.Election) })
-	return all, true
 }
 
 // List describes every candidacy that has not ended or may resume, the oldest first.

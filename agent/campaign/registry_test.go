@@ -285,25 +285,6 @@ func TestCandidaciesAreBounded(t *testing.T) {
 	}
 }
 
-func TestWhereTheHostStandsIsAdvertisedWhenItChanges(t *testing.T) {
-	r := newRegistry(true)
-	all, changed := r.Advertise()
-	if !changed || len(all) != 1 || all[0].Election != election.Default {
-		t.Fatal(all, changed)
-	}
-	k := stand(t, r, 3)
-	if all, _ = r.Advertise(); !reflect.DeepEqual(all, []election.Candidacy{{Election: "default", Priority: 100}, {Election: pay, Priority: 3}}) {
-		t.Error(all)
-	}
-	r.End(k.ID())
-	if all, _ = r.Advertise(); len(all) != 1 {
-		t.Error(all)
-	}
-	if _, changed = r.Advertise(); changed {
-		t.Error("nothing changed")
-	}
-}
-
 func TestCloseTellsEverybodyThatTheAgentStops(t *testing.T) {
 	r := newRegistry(false)
 	waiting, acting := stand(t, r, 1), stand(t, r)

@@ -50,7 +50,6 @@ func (r *Registry) restore(p Past) {
 	r.led++
 	c.term, c.until, c.why = p.Term, p.Until, p.Ending.Reason
 	c.asked, c.priority = p.Priority > 0, p.Priority
-	r.changed = true
 	if acts {
 		c.acting = r.expect(p)
 	}

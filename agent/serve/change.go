@@ -129,15 +129,10 @@ func (s *Server) handOver(w http.ResponseWriter, r *http.Request, name election.
 // operator has made it hand over.
 func (s *Server) comesBack(name election.Name, leader election.PeerID) string {
 	p := s.Picture()
-	own, ok := p.member(s.Self.Peer)
-	theirs, found := p.member(leader)
+	mine, stands := p.rank(name, s.Self.Peer)
+	theirs, found := p.rank(name, leader)
 	preempt, delay := s.preemption()
-	if !ok || !found || !preempt || p.Status.Draining {
-		return ""
-	}
-	mine, stands := own.Rank(name)
-	rank, _ := theirs.Rank(name)
-	if !stands || mine.Priority <= rank.Priority {
+	if !stands || !found || !preempt || p.Status.Draining || mine.Priority <= theirs.Priority {
 		return ""
 	}
 	return fmt.Sprintf("this agent has the higher priority and takes the lead back after %s, unless it is drained", delay)
@@ -317,13 +312,10 @@ func (s *Server) succeedable(name election.Name) bool {
 	if slices.ContainsFunc(c.Candidates, func(id election.PeerID) bool { return id != s.Self.Peer && p.Connected[id] }) {
 		return true
 	}
-	for _, m := range p.View.Members {
-		rank, stands := m.Rank(name)
-		if stands && rank.Priority > 0 && !m.Draining && m.Peer != s.Self.Peer && p.Connected[m.Peer] {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(c.Ranks, func(r election.Rank) bool {
+		m, ok := p.member(r.Peer)
+		return ok && r.Priority > 0 && !m.Draining && r.Peer != s.Self.Peer && p.Connected[r.Peer]
+	})
 }
 
 // leave answers once everything is handed over, and before the agent is gone.

@@ -117,7 +117,7 @@ func TestADrillIsRefusedWhereItCouldDoHarm(t *testing.T) {
 		}},
 		"another one that nobody else can lead": {`{"how":"stop","term":7}`, "no_candidate", "leads payments too", func(p *serve.Picture) {
 			c := *p.Status.Contests[0]
-			c.Election, c.Candidates = "payments", []election.PeerID{"peer-a"}
+			c.Election, c.Candidates, c.Ranks = "payments", []election.PeerID{"peer-a"}, c.Ranks[:1]
 			p.Status.Contests = append(p.Status.Contests, &c)
 		}},
 	} {

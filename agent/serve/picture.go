@@ -67,6 +67,16 @@ func (p *Picture) contest(name election.Name) (elector.ContestStatus, bool) {
 	return empty, expected || name == election.Default
 }
 
+// rank returns the rank of a peer that is a candidate in the election, able to lead or not.
+func (p *Picture) rank(name election.Name, id election.PeerID) (election.Rank, bool) {
+	c, _ := p.contest(name)
+	i := slices.IndexFunc(c.Ranks, func(r election.Rank) bool { return r.Peer == id })
+	if i < 0 {
+		return election.Rank{}, false
+	}
+	return c.Ranks[i], true
+}
+
 // judge answers for one election at the given instant, but without the names of leader and
 // candidates. It names no leader whose lease has ended since the picture was taken. If there
 // is no leader, leader is empty.
@@ -195,7 +205,7 @@ func (p *Picture) Members() []api.Member {
 			Version:    m.Version,
 			Drained:    m.Draining,
 		}
-		if rank, ok := m.Rank(election.Default); ok {
+		if rank, ok := p.rank(election.Default, m.Peer); ok {
 			entry.Priority, entry.Candidate = rank.Priority, rank.Priority > 0 // 0 never leads
 		}
 		if m.Peer == p.Status.Self.Peer {

@@ -6,20 +6,25 @@ import (
 	"testing"
 	"time"
 
+	"github.com/doyen-election/doyen/election"
+	"github.com/doyen-election/doyen/elector"
 	"github.com/doyen-election/doyen/membership"
 )
 
 func TestMembersAreToldInWholeMillisecondsAndWithWhatTheyAre(t *testing.T) {
 	a := stand(t)
 	view := &membership.View{}
+	contest := elector.ContestStatus{Election: election.Default}
 	for i, rtt := range []time.Duration{0, 1, 400 * time.Microsecond, time.Millisecond, time.Millisecond + 1, 12 * time.Millisecond} {
 		m := member(string(rune('a' + i)))
 		m.RTT = rtt
 		view.Members = append(view.Members, m)
+		contest.Ranks = append(contest.Ranks, election.Rank{Priority: 100, Peer: m.Peer})
 	}
-	view.Members[1].Candidacies[0].Priority = 0
-	p := *a.picture.Load()
-	p.View = view
+	contest.Ranks[1].Priority = 0
+	p, status := *a.picture.Load(), *a.picture.Load().Status
+	status.Contests = []*elector.ContestStatus{&contest}
+	p.View, p.Status = view, &status
 	a.picture.Store(&p)
 	_, text := a.do(t, "GET", "/v1/members", "")
 	var got struct {

@@ -1,6 +1,7 @@
 package serve_test
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -41,6 +42,7 @@ type agent struct {
 	immortal error
 	client   *http.Client
 	path     string
+	priority int // of a, in the pictures; 0: 100
 }
 
 func (a *agent) Ask(_ context.Context, command func(election.RequestID) election.Input) (election.Reply, error) {
@@ -62,10 +64,14 @@ func member(name string) membership.Member {
 	return membership.Member{
 		Member: election.Member{
 			Peer: election.PeerID("peer-" + name), Name: name,
-			Candidacies: []election.Candidacy{{Election: "default", Priority: 100}},
 		},
 		Status: membership.Alive,
 	}
+}
+
+// ranks are those of all candidates; a's is the given one, if any.
+func (a *agent) ranks() []election.Rank {
+	return []election.Rank{{Priority: cmp.Or(a.priority, 100), Peer: "peer-a"}, {Priority: 100, Peer: "peer-b"}}
 }
 
 // shows replaces the picture by one in which the holder leads default until the
@@ -77,7 +83,7 @@ func (a *agent) shows(state elector.State, leader election.Holder, term election
 			Quorum: elector.QuorumStatus{Enabled: true, Voters: 3, Needed: 2, Reachable: 2, Exists: true, Edge: true},
 			Contests: []*elector.ContestStatus{{
 				Election: "default", State: state, Leader: leader, Term: term, ValidUntil: until,
-				Candidates: []election.PeerID{"peer-a", "peer-b"},
+				Candidates: []election.PeerID{"peer-a", "peer-b"}, Ranks: a.ranks(),
 			}},
 		},
 		View:      &membership.View{Members: []membership.Member{member("a"), member("b")}},
@@ -197,9 +203,7 @@ func TestWhoeverSendsAHigherPriorityAwayIsToldThatItComesBack(t *testing.T) {
 	a := stand(t, func(c *serve.Config) {
 		c.Preemption = func() (bool, time.Duration) { return true, 5 * time.Second }
 	})
-	view := *a.picture.Load().View
-	view.Members = slices.Clone(view.Members)
-	view.Members[0].Candidacies = []election.Candidacy{{Election: "default", Priority: 200}}
+	a.priority = 200
 	for drained, want := range map[bool]string{false: "takes the lead back after 5s", true: `"message":""`} {
 		a.shows(elector.Leading, self, 7, a.clock().Add(time.Second))
 		a.on = func(election.Input) (election.Reply, error) {
@@ -207,7 +211,7 @@ func TestWhoeverSendsAHigherPriorityAwayIsToldThatItComesBack(t *testing.T) {
 			p := *a.picture.Load()
 			status := *p.Status
 			status.Draining = drained
-			p.View, p.Status = &view, &status
+			p.Status = &status
 			a.picture.Store(&p)
 			return election.Reply{}, nil
 		}

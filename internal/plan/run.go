@@ -38,6 +38,7 @@ func play(s Snapshot, f Faults, groups map[election.PeerID]int, seed uint64) (ou
 		return outcome{}, err
 	}
 	w.campaign(true)
+	w.connect()
 	w.until(w.Now.Add(10*s.Timing.Lease), w.restored)
 	w.campaign(false)
 	// Multiples of the golden ratio spread the moments of the faults over the time between
@@ -109,7 +110,7 @@ func (w *world) strike(groups map[election.PeerID]int, loud bool) {
 		var members []election.Member
 		for _, other := range w.nodes {
 			if other.Up && other.group == n.group {
-				members = append(members, other.member(other.candidacies))
+				members = append(members, other.member())
 				continue
 			}
 			noticed := w.between(w.snap.Timing.Lease, w.snap.Timing.Lease*3/2)

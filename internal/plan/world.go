@@ -85,6 +85,11 @@ func newWorld(s Snapshot, seed uint64) (*world, error) {
 		w.Add(a)
 		w.nodes = append(w.nodes, &node{Agent: a, info: info, elector: e, candidacies: candidacies})
 	}
+	return w, nil
+}
+
+// connect comes after the first candidacies: agents report them when they connect.
+func (w *world) connect() {
 	for _, a := range w.nodes {
 		for _, b := range w.nodes {
 			if a != b {
@@ -92,7 +97,6 @@ func newWorld(s Snapshot, seed uint64) (*world, error) {
 			}
 		}
 	}
-	return w, nil
 }
 
 // node returns the one with that peer ID, nil if there is none.
@@ -144,7 +148,8 @@ func (w *world) record(p election.PeerID) election.State {
 	return s
 }
 
-// campaign makes agents candidates: only the present leaders, or all of the snapshot's.
+// campaign makes agents candidates: all of the snapshot's, or only the present leaders where
+// there is one.
 func (w *world) campaign(leadersOnly bool) {
 	leads := map[election.Name]election.PeerID{}
 	for _, e := range w.snap.Elections {
@@ -152,22 +157,20 @@ func (w *world) campaign(leadersOnly bool) {
 	}
 	var members []election.Member
 	for _, n := range w.nodes {
-		m := n.member(nil)
 		for _, c := range n.candidacies {
-			if !leadersOnly || leads[c.Election] == n.Peer {
-				m.Candidacies = append(m.Candidacies, c)
+			if leader := leads[c.Election]; !leadersOnly || leader == n.Peer || w.node(leader) == nil {
 				w.Input(n.Agent, 0, election.Campaign{Election: c.Election, Priority: c.Priority})
 			}
 		}
-		members = append(members, m)
+		members = append(members, n.member())
 	}
 	for _, n := range w.nodes {
 		w.Input(n.Agent, 0, viewOf(members))
 	}
 }
 
-func (n *node) member(candidacies []election.Candidacy) election.Member {
-	return election.Member{Peer: n.Peer, Lineage: boot, Name: n.info.Name, JoinedAt: n.info.JoinedAt, Candidacies: candidacies}
+func (n *node) member() election.Member {
+	return election.Member{Peer: n.Peer, Lineage: boot, Name: n.info.Name, JoinedAt: n.info.JoinedAt}
 }
 
 // viewOf sorts the members.

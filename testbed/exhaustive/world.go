@@ -124,9 +124,6 @@ func (w *world) view() election.View {
 	var v election.View
 	for i := range w.agents {
 		m := election.Member{Peer: peerOf(i), Lineage: w.agents[i].boot, Name: string(peerOf(i)), JoinedAt: int64(w.agents[i].boot)}
-		if i < size-1 {
-			m.Candidacies = []election.Candidacy{{Election: election.Default, Priority: election.DefaultPriority}}
-		}
 		v.Members = append(v.Members, m)
 	}
 	return v

@@ -58,7 +58,6 @@ func (w *world) reprioritize(r *rand.Rand) {
 	s.priority = pick(r, 0, 50, 100, 200, 300)
 	w.note(a, "is a candidate in %s with priority %d", name, s.priority)
 	w.input(a, election.Campaign{Election: name, Priority: s.priority})
-	w.advertise(a)
 }
 
 // withdraw ends a candidacy for a while, or all of the host: then its check fails.
@@ -81,7 +80,6 @@ func (w *world) withdraw(r *rand.Rand) {
 		w.input(a, election.Withdraw{Election: name})
 		w.later(lasts, func() { w.standAgain(a, i) })
 	}
-	w.advertise(a)
 }
 
 const (
@@ -124,7 +122,6 @@ func (w *world) standAgain(a *agent, e int) {
 		return // the agent becomes a candidate when it starts
 	}
 	w.input(a, election.Campaign{Election: w.plan.elections[e], Priority: s.priority})
-	w.advertise(a)
 }
 
 // changeRoster asks any agent for a change of the voters: mostly of one voter, at times of so

@@ -1,7 +1,6 @@
 package simulation
 
 import (
-	"slices"
 	"time"
 
 	"github.com/doyen-election/doyen/election"
@@ -13,19 +12,9 @@ type sighting struct {
 	member  election.Member
 }
 
-// gossipRoom is how many candidacies fit into an advertisement. The agents send each other the
-// rest.
-const gossipRoom = 2
-
 // advert is what the agent's advertisement contains.
 func (w *world) advert(a *agent) election.Member {
-	m := election.Member{Peer: a.peer, Lineage: a.boot, Run: a.run, Name: a.name, JoinedAt: a.joinedAt, Draining: a.draining}
-	for e, s := range a.stand {
-		if s.stands && len(m.Candidacies) < gossipRoom {
-			m.Candidacies = append(m.Candidacies, election.Candidacy{Election: w.plan.elections[e], Priority: s.priority})
-		}
-	}
-	return m
+	return election.Member{Peer: a.peer, Lineage: a.boot, Run: a.run, Name: a.name, JoinedAt: a.joinedAt, Draining: a.draining}
 }
 
 // advertise shows the advertisement to the agent itself at once, and to the others gradually.
@@ -84,7 +73,7 @@ func (w *world) sight(a, b *agent, in time.Duration) {
 // sameMember reports whether gossip has nothing new to show.
 func sameMember(a, b election.Member) bool {
 	return a.Peer == b.Peer && a.Lineage == b.Lineage && a.Run == b.Run && a.Name == b.Name && a.JoinedAt == b.JoinedAt && a.Draining == b.Draining &&
-		a.Suspected == b.Suspected && slices.Equal(a.Candidacies, b.Candidacies)
+		a.Suspected == b.Suspected
 }
 
 // tellView hands the agent the view of all members that it sees, itself included.

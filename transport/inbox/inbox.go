@@ -183,7 +183,7 @@ func isWord(m election.Message) bool {
 	switch m.(type) {
 	case election.BullyElection, election.BullyAnswer, election.BullyDecline, election.BullyCoordinator,
 		election.RingElection, election.RingAck, election.RingElected,
-		election.Inquiry, election.Candidacies, election.CandidaciesAck, election.Call, election.CallAnswer:
+		election.Inquiry, election.CandidaciesAck, election.Call, election.CallAnswer:
 		return true
 	}
 	return false
