@@ -77,11 +77,14 @@ func (p *Picture) rank(name election.Name, id election.PeerID) (election.Rank, b
 	return c.Ranks[i], true
 }
 
-// judge answers for one election at the given instant, but without the names of leader and
-// candidates. It names no leader whose lease has ended since the picture was taken. If there
-// is no leader, leader is empty.
-func (p *Picture) judge(c *elector.ContestStatus, now election.Instant) (e api.Election, leader election.PeerID) {
-	e = api.Election{Election: string(c.Election), State: string(c.State), Term: uint64(c.Term), Authority: api.AuthorityView}
+// Election answers for one election at the given instant. It names no leader whose lease has ended
+// since the picture was taken.
+func (p *Picture) Election(c elector.ContestStatus, now election.Instant, index uint64) api.Election {
+	e := api.Election{Election: string(c.Election), State: string(c.State), Term: uint64(c.Term), Authority: api.AuthorityView,
+		Candidates: make([]string, len(c.Candidates)), Index: index}
+	for i, id := range c.Candidates {
+		e.Candidates[i] = p.name(id)
+	}
 	if p.Status.Quorum.Enabled {
 		e.Authority = api.AuthorityLease
 	}
@@ -90,25 +93,13 @@ func (p *Picture) judge(c *elector.ContestStatus, now election.Instant) (e api.E
 		if c.State == elector.Leading || c.State == elector.Following {
 			e.State = api.StateElecting
 		}
-		return e, ""
+		return e
 	}
+	e.Leader = p.Leader(holder.Peer)
 	e.IsLeader = holder == p.Status.Self && c.State == elector.Leading
 	e.LeaseRemainingMS = c.ValidUntil.Sub(now).Milliseconds()
 	e.ValidUntilBoottimeNS = int64(c.ValidUntil)
 	e.ViewAgeMS = max(0, now.Sub(c.HeardAt).Milliseconds())
-	return e, holder.Peer
-}
-
-// Election answers for one election at the given instant.
-func (p *Picture) Election(c elector.ContestStatus, now election.Instant, index uint64) api.Election {
-	e, leader := p.judge(&c, now)
-	e.Candidates, e.Index = make([]string, len(c.Candidates)), index
-	for i, id := range c.Candidates {
-		e.Candidates[i] = p.name(id)
-	}
-	if leader != "" {
-		e.Leader = p.Leader(leader)
-	}
 	return e
 }
 

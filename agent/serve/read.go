@@ -43,9 +43,7 @@ func (s *Server) elections(w http.ResponseWriter, r *http.Request) {
 	case quorum:
 		s.allConfirmed(w, r)
 	default:
-		b := s.answers.buffer()
-		*b = s.Picture().appendElections(*b, s.Clock(), s.Hub.Index)
-		s.answers.send(w, b)
+		answer(w, api.Elections{Elections: s.Picture().Elections(s.Clock(), s.Hub.Index)})
 	}
 }
 
@@ -74,9 +72,7 @@ func (s *Server) election(w http.ResponseWriter, r *http.Request) {
 		}
 		answer(w, e)
 	default:
-		b := s.answers.buffer()
-		*b = p.appendElection(*b, &c, s.Clock(), s.Hub.Index(string(name)))
-		s.answers.send(w, b)
+		answer(w, p.Election(c, s.Clock(), s.Hub.Index(string(name))))
 	}
 }
 
