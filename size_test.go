@@ -20,19 +20,19 @@ var limits = []struct {
 	code, comments int      // lines
 }{
 	// What is installed, with the client that programs use.
-	{"the product", []string{"."}, []string{"testbed", "cmd/testbed", "packaging", "examples"}, 42438, 5930},
-	{"the heart", []string{"election", "bully", "ring", "failuredetector", "quorum", "contest", "elector"}, nil, 7668, 1275},
-	{"the testbed", []string{"testbed", "cmd/testbed"}, nil, 24177, 2419},
+	{"the product", []string{"."}, []string{"testbed", "cmd/testbed", "packaging", "examples"}, 41863, 5863},
+	{"the heart", []string{"election", "bully", "ring", "failuredetector", "quorum", "contest", "elector"}, nil, 7558, 1257},
+	{"the testbed", []string{"testbed", "cmd/testbed"}, nil, 23918, 2397},
 }
 
 // methods are how many a receiver may have, without those of tests: a type that does
 // everything can't be read in parts. These limits only fall too.
 var methods = map[string]int{
-	"elector.Elector":          191,
+	"elector.Elector":          187,
 	"agent/serve.Server":       110,
-	"agent.loop":               68,
-	"contest.Contest":          114,
-	"testbed/simulation.world": 222,
+	"agent.loop":               65,
+	"contest.Contest":          113,
+	"testbed/simulation.world": 217,
 }
 
 const (

@@ -193,7 +193,7 @@ func (a *agent) connect() (err error) {
 		Key:    a.store.Key(),
 		Listen: netip.AddrPortFrom(bind, uint16(a.cfg.PeerPort)),
 		Hello: transport.Hello{
-			Lineage: a.lineage.ID, Run: a.runID, Secret: a.secretSum(), Name: a.cfg.Name, Cluster: a.cfg.Cluster, Version: Version,
+			Lineage: a.lineage.ID, Run: a.runID, Name: a.cfg.Name, Cluster: a.cfg.Cluster, Version: Version,
 			Algorithm: a.cfg.Algorithm, Quorum: a.cfg.Quorum, Heartbeat: a.cfg.Heartbeat, Lease: a.cfg.Lease,
 		},
 		Accept:  a.accept,

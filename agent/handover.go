@@ -16,6 +16,7 @@ import (
 	"github.com/doyen-election/doyen/agent/footprint"
 	"github.com/doyen-election/doyen/agent/hook"
 	"github.com/doyen-election/doyen/agent/record"
+	"github.com/doyen-election/doyen/agent/store"
 	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/internal/keeper"
 	"github.com/doyen-election/doyen/internal/leasepage"
@@ -273,7 +274,7 @@ func (a *agent) flushHistory() {
 
 // known is what the keeper needs to know if this life ends.
 func (a *agent) known() keeper.Known {
-	k := keeper.Known{Pages: leasepage.Dir(a.cfg.Socket), Peer: string(a.store.Peer()), Hooks: map[election.Name]string{}}
+	k := keeper.Known{Lock: store.LockOf(a.cfg.DataDir), Pages: leasepage.Dir(a.cfg.Socket), Peer: string(a.store.Peer()), Hooks: map[election.Name]string{}}
 	cfg := a.settings.Load()
 	if cfg.OnChange != "" {
 		k.Hooks[election.Default] = cfg.OnChange

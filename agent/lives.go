@@ -1,7 +1,6 @@
 package agent
 
 import (
-	"crypto/sha256"
 	"fmt"
 	"io"
 	"slices"
@@ -57,15 +56,6 @@ func (c Config) CheckRecord(w io.Writer) {
 	if err := record.Check(c.RecordDir); err != nil {
 		fmt.Fprintf(w, "doyen: warning: %v\n", err)
 	}
-}
-
-// secretSum is a hash: its secret proves the end of this lineage to others; zero without a record.
-func (a *agent) secretSum() [32]byte {
-	if a.record == nil {
-		return [32]byte{}
-	}
-	secret := a.record.Secret()
-	return sha256.Sum256(secret[:])
 }
 
 // ledOn returns the elections that a life with this past goes on leading under a lease.

@@ -153,8 +153,6 @@ func (l *loop) run(ctx context.Context) {
 			l.take()
 		case v := <-l.gossip.Views():
 			l.viewed(v)
-		case n := <-l.gossip.Notices():
-			l.noticed(n)
 		case result := <-l.writer.results:
 			now := l.resume() // first, as in step
 			l.doubt(now)
@@ -304,7 +302,7 @@ func (l *loop) event(e transport.Event) {
 		l.connect(e.Peer, true)
 		l.warnings.unrefuse(e.Peer)
 		l.logger.Info("peer connected", "peer", e.Peer, "name", e.Hello.Name)
-		l.step(election.PeerConnected{Peer: e.Peer, Lineage: e.Hello.Lineage, Run: e.Hello.Run, Secret: e.Hello.Secret, Level: e.Hello.Level, Heartbeat: e.Hello.Heartbeat})
+		l.step(election.PeerConnected{Peer: e.Peer, Lineage: e.Hello.Lineage, Run: e.Hello.Run, Level: e.Hello.Level, Heartbeat: e.Hello.Heartbeat})
 	case transport.Lost:
 		delete(l.heard, e.Peer)
 		l.lose(e.Peer)

@@ -3,7 +3,6 @@ package agent
 import (
 	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/elector"
-	"github.com/doyen-election/doyen/internal/obituary"
 	"github.com/doyen-election/doyen/membership"
 	"github.com/doyen-election/doyen/transport"
 )
@@ -28,7 +27,6 @@ type (
 	// gossip knows the members.
 	gossip interface {
 		Views() <-chan membership.View
-		Notices() <-chan obituary.Notice
 		Update(func(*membership.Member)) error
 	}
 	// disk makes a state durable, and blocks while it does.

@@ -10,7 +10,6 @@ import (
 	"github.com/doyen-election/doyen/agent/record"
 	"github.com/doyen-election/doyen/api"
 	"github.com/doyen-election/doyen/election"
-	"github.com/doyen-election/doyen/internal/obituary"
 	"github.com/doyen-election/doyen/membership"
 	"github.com/doyen-election/doyen/transport"
 )
@@ -114,12 +113,6 @@ func (l *loop) viewed(v membership.View) {
 	if why := sharedIdentity(v); why != "" {
 		l.step(election.Barred{Code: warnIdentity, Detail: why})
 	}
-}
-
-// noticed gives the elector an obituary, which only it can verify.
-func (l *loop) noticed(n obituary.Notice) {
-	l.logger.Debug("an obituary has arrived at the gossip port", "peer", n.Holder.Peer, "lineage", n.Holder.Lineage)
-	l.step(election.Received{Message: election.Obituary{Peer: n.Holder.Peer, Lineage: n.Holder.Lineage, Secret: n.Secret}})
 }
 
 // lists reports whether gossip knows the peer, as present or departed.

@@ -10,7 +10,6 @@ import (
 
 	"github.com/doyen-election/doyen/agent/record"
 	"github.com/doyen-election/doyen/election"
-	"github.com/doyen-election/doyen/internal/obituary"
 	"github.com/doyen-election/doyen/membership"
 	"github.com/doyen-election/doyen/transport"
 )
@@ -226,18 +225,6 @@ func TestRecordedVotersAreConnectedUntilGossipShowsThem(t *testing.T) {
 		}
 		if len(r.loop.recorded) != 2 {
 			t.Errorf("on record are %+v", r.loop.recorded)
-		}
-	})
-}
-
-func TestANoticeReachesTheElector(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, nil).start(t)
-		defer r.cancel()
-		r.notices <- obituary.Notice{Holder: election.Holder{Peer: "b", Lineage: 7}, Secret: [32]byte{3}}
-		synctest.Wait()
-		if !r.got(election.Received{Message: election.Obituary{Peer: "b", Lineage: 7, Secret: [32]byte{3}}}) {
-			t.Errorf("the elector got %+v", r.inputs)
 		}
 	})
 }

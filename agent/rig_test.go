@@ -16,7 +16,6 @@ import (
 	"github.com/doyen-election/doyen/agent/watch"
 	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/elector"
-	"github.com/doyen-election/doyen/internal/obituary"
 	"github.com/doyen-election/doyen/membership"
 	"github.com/doyen-election/doyen/transport"
 )
@@ -33,14 +32,13 @@ type rig struct {
 	handing bool
 	full    error // what the disk says
 
-	events  []transport.Event
-	ready   chan struct{}
-	views   chan membership.View
-	notices chan obituary.Notice
-	slept   atomic.Int32 // suspends yet to be noticed
-	log     bytes.Buffer
-	loop    *loop
-	cancel  context.CancelFunc
+	events []transport.Event
+	ready  chan struct{}
+	views  chan membership.View
+	slept  atomic.Int32 // suspends yet to be noticed
+	log    bytes.Buffer
+	loop   *loop
+	cancel context.CancelFunc
 }
 
 func (r *rig) note(s string) {
@@ -133,9 +131,8 @@ func (r *rig) hear(events ...transport.Event) {
 	r.mu.Unlock()
 	r.ready <- struct{}{}
 }
-func (r *rig) Views() <-chan membership.View   { return r.views }
-func (r *rig) Notices() <-chan obituary.Notice { return r.notices }
-func (r *rig) Write(election.State) error      { r.note("write"); return r.full }
+func (r *rig) Views() <-chan membership.View { return r.views }
+func (r *rig) Write(election.State) error    { r.note("write"); return r.full }
 func (r *rig) Update(f func(*membership.Member)) error {
 	var m membership.Member
 	f(&m)
@@ -154,7 +151,7 @@ const (
 // nothing.
 func newRig(t *testing.T, answer func(election.Input) election.Output) *rig {
 	t.Helper()
-	r := &rig{ready: make(chan struct{}), views: make(chan membership.View), notices: make(chan obituary.Notice), answer: answer}
+	r := &rig{ready: make(chan struct{}), views: make(chan membership.View), answer: answer}
 	if answer == nil {
 		r.answer = func(election.Input) election.Output { return election.Output{WakeAt: election.Never} }
 	}

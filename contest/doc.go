@@ -72,7 +72,7 @@
 // leadership was ending, its release still waits for the programs (K4b). A bid is not
 // continued. Terms asked for are not asked for again; a higher one is granted at once, since
 // the holder is the same (K4c). Overtake takes a higher term where the present one may not be
-// told again (K4d, K4e). Bury forgets a leader whose lineage has ended (K5).
+// told again (K4d, K4e).
 //
 // # Guarantees
 //

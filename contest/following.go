@@ -115,18 +115,6 @@ func (c *Contest) released(s *step, m election.Release, why election.Reason) {
 	c.takeTurns(s, m.Target)
 }
 
-// Bury ends the leadership of a lineage that acts no longer and has no further life (K5).
-func (c *Contest) Bury(f Facts, dead election.Holder) Verdict {
-	s := new(step).begin(f)
-	if c.rumour.holder == dead {
-		c.rumour = rumour{}
-	}
-	if c.leader.Holder == dead {
-		c.released(s, election.Release{Election: c.name, Term: c.leader.Term, Holder: dead}, election.ReasonDied)
-	}
-	return c.end(s)
-}
-
 // takeTurns lets the target of a transfer ask for votes at once. All others wait for one vote
 // timeout first.
 func (c *Contest) takeTurns(s *step, target election.PeerID) {

@@ -209,15 +209,6 @@ type (
 	}
 )
 
-// Obituary ends a lineage: none of its lives acts, and it begins no further one (K5, K6). It
-// proves itself by the secret whose hash the lineage told (PeerConnected), so it counts
-// whoever passes it on.
-type Obituary struct {
-	Peer    PeerID    `cbor:"1,keyasint"`
-	Lineage LineageID `cbor:"2,keyasint"`
-	Secret  [32]byte  `cbor:"3,keyasint"`
-}
-
 // Calls of the socket API from one agent to another. The elector takes no part in them.
 type (
 	// Call asks the receiver to carry out a call. Only what the session proves is trusted: the
@@ -314,7 +305,6 @@ func (Inquiry) kind() string          { return "Inquiry" }
 func (Report) kind() string           { return "Report" }
 func (Candidacies) kind() string      { return "Candidacies" }
 func (CandidaciesAck) kind() string   { return "CandidaciesAck" }
-func (Obituary) kind() string         { return "Obituary" }
 func (Call) kind() string             { return "Call" }
 func (CallAnswer) kind() string       { return "CallAnswer" }
 func (GenesisPropose) kind() string   { return "GenesisPropose" }

@@ -22,8 +22,7 @@ type (
 	PeerConnected struct {
 		Peer    PeerID
 		Lineage LineageID
-		Run     RunID    // 0: the lineage's number
-		Secret  [32]byte // SHA-256 of its lineage's secret (Obituary); zero: it told none
+		Run     RunID // 0: the lineage's number
 		// Level is its feature level, and Heartbeat its configured one.
 		Level     uint64
 		Heartbeat time.Duration
@@ -193,7 +192,6 @@ const (
 	ReasonWithdrawn    Reason = "candidacy withdrawn"
 	ReasonSuperseded   Reason = "superseded by a higher term"
 	ReasonReleased     Reason = "released by its leader"
-	ReasonDied         Reason = "its leader died and can't be started again"
 	ReasonSuspended    Reason = "its host was suspended"
 	ReasonBarred       Reason = "it must not lead any more: its warnings say why"
 	ReasonNotAllowed   Reason = "the cluster's rights do not let it lead any more"

@@ -225,7 +225,7 @@ func drawInput(t *rapid.T) election.Input {
 		return election.Overtake{Election: drawName(t)}
 	case 1:
 		h := drawHolder(t)
-		return election.PeerConnected{Peer: h.Peer, Lineage: h.Lineage, Secret: hashOf(h)}
+		return election.PeerConnected{Peer: h.Peer, Lineage: h.Lineage}
 	case 2:
 		return election.PeerLost{Peer: drawPeer(t)}
 	case 3:
@@ -275,9 +275,7 @@ func drawView(t *rapid.T) election.View {
 
 func drawMessage(t *rapid.T) election.Message {
 	name, term, holder, span := drawName(t), drawTerm(t), drawHolder(t), drawSpan(t)
-	switch rapid.IntRange(0, 24).Draw(t, "message") {
-	case 24:
-		return election.Obituary{Peer: holder.Peer, Lineage: holder.Lineage, Secret: secretOf(drawHolder(t))}
+	switch rapid.IntRange(0, 23).Draw(t, "message") {
 	case 22:
 		return election.Candidacies{Lineage: holder.Lineage, Serial: uint64(drawSend(t)), Candidacies: []election.Candidacy{{Election: name, Priority: rapid.IntRange(0, 200).Draw(t, "p")}}}
 	case 23:

@@ -113,7 +113,7 @@ func (c *cluster) begin(name string, lineage election.LineageID) {
 // connected is the hello of an agent.
 func (c *cluster) connected(name string) election.PeerConnected {
 	n := c.nodes[name]
-	return election.PeerConnected{Peer: n.Peer, Lineage: n.Lineage, Run: n.run(), Secret: hashOf(n.Holder), Level: n.level, Heartbeat: n.beat}
+	return election.PeerConnected{Peer: n.Peer, Lineage: n.Lineage, Run: n.run(), Level: n.level, Heartbeat: n.beat}
 }
 
 func (n *node) run() election.RunID {
@@ -129,17 +129,6 @@ func (c *cluster) kill(name string) {
 		}
 	}
 	c.views()
-}
-
-// bury kills an agent whose keeper begins no further life.
-func (c *cluster) bury(name string) {
-	c.kill(name)
-	h := c.nodes[name].Holder
-	for _, other := range c.names {
-		if c.nodes[other].Up {
-			c.later(hop, other, election.Received{Message: election.Obituary{Peer: h.Peer, Lineage: h.Lineage, Secret: secretOf(h)}})
-		}
-	}
 }
 
 func (c *cluster) views() {

@@ -56,9 +56,6 @@
 // hand-overs, and asks for no term again. The agent gives its Campaigns again; lapse ends a
 // candidacy that is not given until the last deadline that was told.
 //
-// A lineage that can't go on ends by an Obituary (obituary.go), which the lineage's secret proves.
-// What the lineage was promised ends at once. Each agent passes the message on once (K5).
-//
 // # Waits
 //
 // Package contest has three waits. In addition, an agent that has just started waits until

@@ -52,7 +52,6 @@ type Elector struct {
 	beatAt       election.Instant
 	ledHere      int // how many elections the last heartbeat claimed
 	lives        lives
-	secrets      table[election.PeerID, secret] // the hashes that the other agents' lineages have sent
 	doubt        doubt
 	withheld     map[election.PeerID]bool // voters that can't renew every term led here
 	draining     bool
@@ -193,11 +192,6 @@ func (e *Elector) handle(in election.Input) {
 
 // receive handles a message of a peer, or of this agent to itself.
 func (e *Elector) receive(from election.PeerID, m election.Message) {
-	if m, ends := m.(election.Obituary); ends {
-		e.counters.Received[election.Kind(m)]++
-		e.obituary(from, m) // an obituary may come from anybody
-		return
-	}
 	if from != e.cfg.Self.Peer && !e.heeds(from, m) {
 		return
 	}

@@ -96,7 +96,6 @@ func (e *Elector) sweep() {
 	}
 	e.sweepAt = e.now.Add(e.cfg.Timing.Lease)
 	e.forgetProgress()
-	e.forgetSecrets()
 	for _, c := range e.contests.rows {
 		switch {
 		case e.exists(c), c.Highest() < c.Asked(): // a term asked for in vain must not count for other elections

@@ -51,7 +51,6 @@ func (e *Elector) connected(in election.PeerConnected) {
 	}
 	e.heardOf++
 	e.foreign.remove(in.Peer)
-	e.secrets.put(in.Peer, secret{of: in.Lineage, hash: in.Secret})
 	m, _ := e.view.Find(in.Peer)
 	e.peers.put(in.Peer, &peer{lineage: in.Lineage, run: runOf(in.Run, in.Lineage),
 		level: in.Level, beat: in.Heartbeat, heardAt: e.now, unansweredSince: election.Never,

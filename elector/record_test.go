@@ -1,7 +1,6 @@
 package elector
 
 import (
-	"crypto/sha256"
 	"fmt"
 
 	"github.com/doyen-election/doyen/election"
@@ -79,16 +78,4 @@ func unrecordedSend(e *Elector, r election.LifeRecord, m election.Message) strin
 		}
 	}
 	return ""
-}
-
-// secretOf is the secret of a lineage.
-func secretOf(h election.Holder) [32]byte {
-	s := [32]byte{31: byte(h.Lineage)}
-	copy(s[:], h.Peer)
-	return s
-}
-
-func hashOf(h election.Holder) [32]byte {
-	s := secretOf(h)
-	return sha256.Sum256(s[:])
 }

@@ -94,8 +94,6 @@ func command(t *testing.T, c *cluster, d *datadriven.TestData) {
 		c.nodes[arg(0)].Up = false
 		c.tracef("%s dies", arg(0))
 		c.begin(arg(0), c.nodes[arg(0)].Lineage)
-	case "bury": // it can't begin another life: its keeper tells the voters
-		c.bury(arg(0))
 	case "shutdown":
 		c.input(arg(0), election.Shutdown{})
 	case "roster": // agent add=(x) remove=(y)

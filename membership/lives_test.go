@@ -1,13 +1,9 @@
 package membership
 
 import (
-	"net"
+	"net/netip"
 	"slices"
 	"testing"
-	"time"
-
-	"github.com/doyen-election/doyen/election"
-	"github.com/doyen-election/doyen/internal/obituary"
 )
 
 // A later life has the lineage, the seniority and the address of the one before.
@@ -55,54 +51,17 @@ func TestALaterLifeComesBackThoughItsFormerOneWasMissed(t *testing.T) {
 	later.sees("agent-1", "agent-2")
 }
 
-func TestANoticeIsHandedOnAndNothingLikeIt(t *testing.T) {
-	t.Parallel()
+// A datagram of a keeper of 0.3.0 is neither gossip nor an attack.
+func TestAnObituaryOf030IsIgnored(t *testing.T) {
 	a := startJoined(t, 1)
-	c, err := net.Dial("udp", a.Addr().String())
-	if err != nil {
-		t.Fatal(err)
+	w := &wire{guard: a.wire.guard}
+	w.known.Store(&acquaintances{})
+	from, scratch := netip.MustParseAddrPort("127.0.0.1:9"), make([]byte, 1<<16)
+	sent := obituary + "\x00\x00\x00\x00\x00\x00\x00\x0712345678901234567890123456789012peer-x"
+	if w.passes([]byte(sent), from, scratch) || w.noise.Load() != 0 {
+		t.Errorf("it passes, or counts as noise %d times", w.noise.Load())
 	}
-	defer c.Close()
-	sent := obituary.Notice{Holder: election.Holder{Peer: "peer-x", Lineage: 7}, Secret: [32]byte{1, 31: 2}}
-	packet, err := obituary.Encode(sent)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, b := range [][]byte{packet[:len(obituary.Magic)], packet[:len(packet)/2], packet} {
-		if _, err := c.Write(b); err != nil {
-			t.Fatal(err)
-		}
-	}
-	select {
-	case got := <-a.Notices():
-		if got != sent {
-			t.Errorf("got %+v", got)
-		}
-	case <-time.After(patience):
-		t.Fatal("no notice")
-	}
-	if len(a.Notices()) > 0 {
-		t.Errorf("a broken one was handed on: %+v", <-a.Notices())
-	}
-}
-
-func TestAFloodOfNoticesIsBounded(t *testing.T) {
-	q, now, passed := quota{most: maxNotices}, time.Unix(1000, 0), 0
-	for range 10_000 {
-		now = now.Add(time.Second / 1000)
-		if q.take(now) {
-			passed++
-		}
-	}
-	if passed < 9*maxNotices || passed > 11*maxNotices {
-		t.Errorf("%d of 10,000 in 10 s pass", passed)
-	}
-	w := &wire{notices: make(chan obituary.Notice, 1)}
-	packet, err := obituary.Encode(obituary.Notice{Holder: election.Holder{Peer: "peer-x", Lineage: 7}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !w.notice(packet) || w.notice(packet) {
-		t.Error("what does not fit is not dropped")
+	if w.passes([]byte("noise"), from, scratch) || w.noise.Load() != 1 {
+		t.Error("noise is not counted")
 	}
 }

@@ -12,8 +12,6 @@ import (
 	"time"
 
 	"github.com/hashicorp/memberlist"
-
-	"github.com/doyen-election/doyen/internal/obituary"
 )
 
 // pings is how many messages over UDP have to be lost before Ping says so.
@@ -160,10 +158,6 @@ func (m *Membership) listConfig(logger *log.Logger) *memberlist.Config {
 // if that was not taken. The first holds this agent alone, the last is from before Leave.
 // The channel is never closed.
 func (m *Membership) Views() <-chan View { return m.views }
-
-// Notices returns the obituaries that arrive at the gossip port. They may be from anybody and
-// are not verified: that takes the hash of the lineage's secret.
-func (m *Membership) Notices() <-chan obituary.Notice { return m.wire.notices }
 
 // Addr returns the gossip address that the others get.
 func (m *Membership) Addr() netip.AddrPort { return m.wire.advertise }

@@ -1,6 +1,7 @@
 package membership
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -11,8 +12,6 @@ import (
 	"time"
 
 	"github.com/hashicorp/memberlist"
-
-	"github.com/doyen-election/doyen/internal/obituary"
 )
 
 var errWireClosed = errors.New("membership is closed")
@@ -29,8 +28,7 @@ type wire struct {
 	dialLimit time.Duration
 	readLimit time.Duration // of one message of a stream
 	streams   chan net.Conn
-	faults    chan hint            // bounded, lossy: who can't be understood, and why
-	notices   chan obituary.Notice // bounded, lossy: obituaries that arrived
+	faults    chan hint // bounded, lossy: who can't be understood, and why
 	noise     atomic.Int64
 	known     atomic.Pointer[acquaintances]
 	done      chan struct{}
@@ -67,7 +65,6 @@ func listen(cfg Config, g *guard, t timing, hints chan hint) (*wire, error) {
 		readLimit: t.tcp,
 		streams:   make(chan net.Conn),
 		faults:    hints,
-		notices:   make(chan obituary.Notice, maxNotices),
 		done:      make(chan struct{}),
 		open:      map[*stream]struct{}{},
 	}
@@ -84,61 +81,30 @@ func listen(cfg Config, g *guard, t timing, hints chan hint) (*wire, error) {
 	return w, nil
 }
 
-// maxNotices bounds the obituaries per second, and those that wait. Anybody can send them. A
-// flood that drowns a true one costs no more than waiting for a lease to end.
-const maxNotices = 64
+// obituary begins a datagram of a keeper of 0.3.0, which reports that its agent has ended.
+const obituary = "doyen obituary 1\n"
 
-// receive hands on packets that pass the guard, and obituaries.
+// receive hands on packets that pass the guard.
 func (w *wire) receive() {
 	defer w.pumped.Done()
 	scratch := make([]byte, 1<<16)
-	quota := quota{most: maxNotices}
-	w.sockets.read(func(b []byte, from netip.AddrPort) bool {
-		if obituary.Is(b) {
-			if !quota.take(time.Now()) || !w.notice(b) {
-				w.noise.Add(1)
-			}
-			return false
-		}
-		f := w.guard.packet(b, scratch)
-		if f == nil {
-			return true
-		}
-		if host := from.Addr().Unmap(); w.known.Load().worthNaming(f.kind, host) {
-			w.suspect(f, host)
-		} else {
-			w.noise.Add(1)
-		}
-		return false
-	})
+	w.sockets.read(func(b []byte, from netip.AddrPort) bool { return w.passes(b, from, scratch) })
 }
 
-// notice hands on an obituary that can be decoded, and reports whether it did.
-func (w *wire) notice(b []byte) bool {
-	n, err := obituary.Decode(b)
-	if err != nil {
-		return false
+func (w *wire) passes(b []byte, from netip.AddrPort, scratch []byte) bool {
+	if bytes.HasPrefix(b, []byte(obituary)) {
+		return false // no attack, and nothing that this version needs
 	}
-	select {
-	case w.notices <- n:
+	f := w.guard.packet(b, scratch)
+	if f == nil {
 		return true
-	default:
-		return false
 	}
-}
-
-// quota counts how many items may pass in a second.
-type quota struct {
-	most, taken int
-	began       time.Time
-}
-
-func (q *quota) take(now time.Time) bool {
-	if now.Sub(q.began) >= time.Second {
-		q.began, q.taken = now, 0
+	if host := from.Addr().Unmap(); w.known.Load().worthNaming(f.kind, host) {
+		w.suspect(f, host)
+	} else {
+		w.noise.Add(1)
 	}
-	q.taken++
-	return q.taken <= q.most
+	return false
 }
 
 // suspect reports a sender that can't be understood.

@@ -255,37 +255,11 @@ func (v *Voter) Release(now election.Instant, from election.PeerID, m election.R
 func (v *Voter) release(m election.Release) {
 	v.drop(m.Election, m.Holder, m.Term)
 	if g := v.ledger.State().Grant(m.Election); g.Term == m.Term && g.Holder == m.Holder && !g.Released {
-		v.ledger.Note(v.end(m.Election, g))
-	}
-}
-
-// end ends the promise, and returns the change that ends the grant on record.
-func (v *Voter) end(e election.Name, g election.Grant) func(*election.State) {
-	if v.promises[e].holder == g.Holder {
-		delete(v.promises, e)
-	}
-	g.Released = true
-	return func(s *election.State) { s.Grants[e] = g }
-}
-
-// Bury ends all that a lineage holds, whatever its terms: none of its lives acts, and it has
-// no further one (K5). A grant that is being written ends once it is durable (V1).
-func (v *Voter) Bury(now election.Instant, m election.Obituary) {
-	dead := election.Holder{Peer: m.Peer, Lineage: m.Lineage}
-	v.dropRequests(func(_ received, asks election.VoteRequest) bool { return asks.Holder == dead })
-	for _, e := range v.ledger.State().Elections() {
-		if v.ledger.State().Grants[e].Holder == dead {
-			v.receive(now, received{from: m.Peer, election: e, message: m, at: now})
+		if v.promises[m.Election].holder == g.Holder {
+			delete(v.promises, m.Election)
 		}
-	}
-	v.retry(now)
-}
-
-// bury is Bury in one election. It is written at once: a restart would have the voter hold
-// what has ended (V5).
-func (v *Voter) bury(e election.Name, dead election.Holder) {
-	if g := v.ledger.State().Grant(e); g.Holder == dead && !g.Released {
-		v.ledger.Change(v.end(e, g))
+		g.Released = true
+		v.ledger.Note(func(s *election.State) { s.Grants[m.Election] = g })
 	}
 }
 

@@ -50,8 +50,8 @@ func (v *Voter) blocked(now election.Instant, r received) bool {
 	switch m := r.message.(type) {
 	case election.VoteRequest:
 		return v.locked(m.Election) || v.promises[m.Election].toOther(now, m.Holder) && v.objection(r.from, m) == 0
-	case election.Release, election.Obituary:
-		return v.locked(r.election)
+	case election.Release:
+		return v.locked(m.Election)
 	}
 	return !v.idle()
 }
@@ -70,8 +70,6 @@ func (v *Voter) handle(now election.Instant, r received) {
 		v.judge(now, r, m)
 	case election.Release:
 		v.release(m)
-	case election.Obituary:
-		v.bury(r.election, election.Holder{Peer: m.Peer, Lineage: m.Lineage})
 	case election.RosterPropose:
 		v.propose(now, r.from, m)
 	case election.Report:

@@ -31,7 +31,6 @@ const Level = election.Level
 type Hello struct {
 	Lineage   election.LineageID // not 0
 	Run       election.RunID     // 0: the first run of the lineage
-	Secret    [32]byte           // SHA-256 of the lineage's secret, to verify its obituary; zero: none
 	Level     uint64             // the feature level; New sets it to Level
 	Name      string             // as election.ValidName has it
 	Cluster   string
@@ -73,9 +72,9 @@ type helloFrame struct {
 	// there is one, the new connection only replaces a broken one.
 	Held election.RunID `cbor:"10,keyasint,omitempty"`
 	// Run is 0 if it equals Boot, as in a lineage's first life, and from 0.2.0.
-	Run    election.RunID `cbor:"11,keyasint,omitempty"`
-	Secret []byte         `cbor:"12,keyasint,omitempty"`
-	Level  uint64         `cbor:"13,keyasint,omitempty"`
+	Run election.RunID `cbor:"11,keyasint,omitempty"`
+	// 0.3.0 sends a hash as 12, which nothing needs any more.
+	Level uint64 `cbor:"13,keyasint,omitempty"`
 	// Follows came with level 2.
 	Follows bool `cbor:"14,keyasint,omitempty"`
 }
@@ -95,9 +94,6 @@ func (h Hello) frame(held election.RunID) helloFrame {
 	if h.isLater() {
 		f.Run = h.Run
 	}
-	if h.Secret != ([32]byte{}) {
-		f.Secret = h.Secret[:]
-	}
 	return f
 }
 
@@ -108,9 +104,6 @@ func (f helloFrame) hello() Hello {
 	}
 	if h.Run == 0 {
 		h.Run = election.RunID(f.Boot)
-	}
-	if len(f.Secret) == len(h.Secret) {
-		h.Secret = [32]byte(f.Secret)
 	}
 	return h
 }
@@ -181,9 +174,6 @@ func greet(w *wire, ours helloFrame, accept func(Hello) error) (helloFrame, erro
 func judge(theirs helloFrame, accept func(Hello) error) error {
 	if theirs.Protocol != protocolVersion {
 		return fmt.Errorf("protocol version %d, expected %d", theirs.Protocol, protocolVersion)
-	}
-	if n := len(theirs.Secret); n != 0 && n != 32 {
-		return fmt.Errorf("validate hello: the hash of a secret has %d bytes, expected 32", n)
 	}
 	if err := theirs.hello().Validate(); err != nil {
 		return err

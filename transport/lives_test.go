@@ -1,6 +1,8 @@
 package transport
 
 import (
+	"encoding/hex"
+	"reflect"
 	"testing"
 	"time"
 
@@ -27,11 +29,11 @@ func TestAHelloOf020AndOneOfALaterLifeAreReadByTheOtherVersion(t *testing.T) {
 	if err := receiveCBOR(old, &got); err != nil || got.Held != 9 {
 		t.Fatalf("read as %+v, %v", got, err)
 	}
-	if h := got.hello(); h.Lineage != 7 || h.Run != 7 || h.Level != 0 || h.Secret != [32]byte{} {
+	if h := got.hello(); h.Lineage != 7 || h.Run != 7 || h.Level != 0 {
 		t.Errorf("0.2.0 is taken for %+v", h)
 	}
 	later := helloOf("new", 7)
-	later.Run, later.Secret, later.Level = 8, [32]byte{5}, Level
+	later.Run, later.Level = 8, Level
 	body, err := cbor.Marshal(later.frame(3))
 	if err != nil {
 		t.Fatal(err)
@@ -40,10 +42,22 @@ func TestAHelloOf020AndOneOfALaterLifeAreReadByTheOtherVersion(t *testing.T) {
 	if err := receiveCBOR(body, &read); err != nil || read != (helloOf020{Protocol: protocolVersion, Boot: 7, Name: "new", Held: 3}) {
 		t.Errorf("0.2.0 reads %+v, %v", read, err)
 	}
-	got = later.frame(3)
-	got.Secret = got.Secret[:31]
-	if judge(got, func(Hello) error { return nil }) == nil {
-		t.Error("half a hash of a secret was accepted")
+}
+
+// 0.3.0 sends a hash too, which this version ignores.
+func TestAHelloOf030IsAccepted(t *testing.T) {
+	t.Parallel()
+	body, err := hex.DecodeString("ac01010219b0070363616e6e0464746573740565302e332e30066562756c6c7907f5081a0bebc200091a47868c000b192b2b0c582001020000000000000000000000000000000000000000000000000000000000030d02")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got helloFrame
+	if err := receiveCBOR(body, &got); err != nil {
+		t.Fatal(err)
+	}
+	accepted := false
+	if err := judge(got, func(h Hello) error { accepted = h.Name == "ann" && h.Run == 0x2b2b && h.Level == 2; return nil }); err != nil || !accepted {
+		t.Errorf("read as %+v, %v", got, err)
 	}
 }
 
@@ -86,11 +100,11 @@ func TestALaterLifeIsConnectedAnew(t *testing.T) {
 		other, died := both[1-victim], both[victim]
 		kill(died)
 		hello := helloOf("r", died.hello.Lineage)
-		hello.Run, hello.Secret = 77, [32]byte{1}
+		hello.Run = 77
 		reborn := start(t, Config{Key: ids[victim].key, Listen: died.Addr(), Hello: hello})
 		reborn.SetPeers([]Peer{at(other)})
 		await[Lost](t, other)
-		if c := await[Connected](t, other); c.Hello.Lineage != died.hello.Lineage || c.Hello.Run != 77 || c.Hello.Secret != hello.Secret || c.Hello.Level != Level {
+		if c := await[Connected](t, other); c.Hello.Lineage != died.hello.Lineage || c.Hello.Run != 77 || c.Hello.Level != Level {
 			t.Errorf("connected to %+v", c.Hello)
 		}
 		if c := await[Connected](t, reborn); c.Hello.Run != other.hello.Run {
@@ -136,7 +150,7 @@ func TestAPeerThatReportsItselfIsDialledAtOnce(t *testing.T) {
 	}
 }
 
-// 0.2.0 would count it as invalid, and does not need it: it would end nothing there.
+// 0.2.0 would count it as invalid.
 func TestAPeerIsSentOnlyWhatItsVersionKnows(t *testing.T) {
 	t.Parallel()
 	ids := identities(t, 2)
@@ -144,14 +158,14 @@ func TestAPeerIsSentOnlyWhatItsVersionKnows(t *testing.T) {
 	b := start(t, Config{Key: ids[1].key, Hello: helloOf("b", 2)})
 	b.hello.Level = 0
 	introduce(t, a, b)
-	m := election.Obituary{Peer: a.self, Lineage: 7}
+	m := election.CallAnswer{ID: 7, Status: 200}
 	if a.Send(b.self, m) || a.Stats().Dropped["older_version"] != 1 {
 		t.Errorf("sent to a peer of level 0: %+v", a.Stats())
 	}
 	if !b.Send(a.self, m) {
-		t.Errorf("not sent to a peer of level 1: %+v", b.Stats())
+		t.Errorf("not sent to a peer of this level: %+v", b.Stats())
 	}
-	if got := await[Message](t, a); got.Message != election.Message(m) {
+	if got := await[Message](t, a); !reflect.DeepEqual(got.Message, election.Message(m)) {
 		t.Errorf("got %+v", got)
 	}
 }

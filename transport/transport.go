@@ -302,8 +302,6 @@ func (t *Transport) Send(to election.PeerID, m election.Message) bool {
 // levelOf is the feature level from which on a peer knows the message.
 func levelOf(m election.Message) uint64 {
 	switch m.(type) {
-	case election.Obituary:
-		return 1
 	case election.Call, election.CallAnswer:
 		return 2
 	}

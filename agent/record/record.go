@@ -81,14 +81,6 @@ func (r *Record) Kept() bool {
 	return r.memory != nil && has(r.path, r.file)
 }
 
-// Secret returns the secret that ends the lineage when it is revealed; zero without a record.
-func (r *Record) Secret() [32]byte {
-	if r == nil {
-		return [32]byte{}
-	}
-	return r.secret
-}
-
 // Write records what has changed. After an error there is no record any more, and the lineage
 // has no next life.
 func (r *Record) Write(l *election.LifeRecord) error {

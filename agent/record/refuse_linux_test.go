@@ -269,15 +269,11 @@ func TestADestroyedRecordIsNone(t *testing.T) {
 	if err := os.Link(c.Path, kept); err != nil {
 		t.Fatal(err)
 	}
-	secret := r.Secret()
 	if err := r.Destroy(); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := os.Lstat(c.Path); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("it has its name: %v", err)
-	}
-	if r.Secret() != secret {
-		t.Error("the secret is gone before it was revealed")
 	}
 	if err := errors.Join(r.Write(&election.LifeRecord{Spent: 4}), r.Destroy()); err != nil {
 		t.Error(err)
@@ -336,7 +332,7 @@ func TestWithoutARecordEverythingIsNothing(t *testing.T) {
 	if err := errors.Join(r.Write(&election.LifeRecord{}), r.WriteActors("e", acting), r.SetVoters(places), r.Destroy(), r.Close()); err != nil {
 		t.Error(err)
 	}
-	if r.Lineage() != (election.Lineage{}) || r.Secret() != ([32]byte{}) || (*Past)(nil).Of() != nil {
+	if r.Lineage() != (election.Lineage{}) || (*Past)(nil).Of() != nil {
 		t.Error("there is something")
 	}
 }

@@ -67,6 +67,9 @@ type Config struct {
 	PeerID func(ed25519.PublicKey) (election.PeerID, error)
 }
 
+// LockOf returns the path of the file that the agent which uses the directory holds locked.
+func LockOf(dir string) string { return filepath.Join(dir, lockFile) }
+
 // Open locks the directory, creates what a first start needs, and returns the promises on
 // record. From then on a power cut can't undo them. Errors about the directory's content are
 // of type *Error.
@@ -74,7 +77,7 @@ func Open(c Config) (*Store, election.State, error) {
 	if err := makeDir(c.Dir); err != nil {
 		return nil, election.State{}, err
 	}
-	lock, err := acquire(filepath.Join(c.Dir, lockFile), c.Name)
+	lock, err := acquire(LockOf(c.Dir), c.Name)
 	if err != nil {
 		return nil, election.State{}, err
 	}

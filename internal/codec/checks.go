@@ -180,5 +180,3 @@ func checkCallAnswer(m election.CallAnswer) error {
 	}
 	return nil
 }
-
-func checkObituary(m election.Obituary) error { return peer("peer", m.Peer) }

@@ -233,11 +233,6 @@ var messageOf = map[string]func(draw) election.Message{
 	"RosterAccept": func(d draw) election.Message {
 		return election.RosterAccept{Driver: d.term(), Version: d.version(), Highest: d.term() - 1, Promise: d.duration() - 1}
 	},
-	"Obituary": func(d draw) election.Message {
-		m := election.Obituary{Peer: d.peer(), Lineage: election.LineageID(d.uint())}
-		copy(m.Secret[:], d.text())
-		return m
-	},
 	"Call": func(d draw) election.Message {
 		return election.Call{ID: d.uint(), Method: rapid.SampledFrom([]string{"GET", "POST"}).Draw(d.T, "method"), Path: d.text(), Caller: d.text(), Body: []byte("x" + d.text())}
 	},

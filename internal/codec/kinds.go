@@ -41,7 +41,7 @@ var kinds = []kind{
 	of(23, checkCandidacies),
 	of(24, checkCandidaciesAck),
 	of(25, checkRosterCancel),
-	of(26, checkObituary),
+	// 26 was the Obituary of 0.3.0: an agent of that version that receives one sends it on.
 	of(27, checkCall),
 	of(28, checkCallAnswer),
 }

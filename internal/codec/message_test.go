@@ -2,6 +2,7 @@ package codec
 
 import (
 	"bytes"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"go/ast"
@@ -140,14 +141,20 @@ func TestRightsAndSettingsAreBounded(t *testing.T) {
 }
 
 func TestAnUnknownKindIsItsOwnError(t *testing.T) {
-	data, err := messages.marshal(envelope{Kind: 4711, Body: []byte{0xa0}})
+	newer, err := messages.marshal(envelope{Kind: 4711, Body: []byte{0xa0}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = DecodeMessage(data)
-	var unknown *UnknownKindError
-	if !errors.As(err, &unknown) || unknown.Kind != 4711 {
-		t.Fatalf("got %v", err)
+	obituary, err := hex.DecodeString("82181aa3016b313244334b6f6f57416e6e02190a1103582001020300000000000000000000000000000000000000000000000000000000ff")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for kind, data := range map[uint64][]byte{4711: newer, 26: obituary} { // 26 is from 0.3.0
+		_, err = DecodeMessage(data)
+		var unknown *UnknownKindError
+		if !errors.As(err, &unknown) || unknown.Kind != kind {
+			t.Errorf("kind %d: got %v", kind, err)
+		}
 	}
 }
 

@@ -53,7 +53,6 @@ func samples() []election.Message {
 		election.Candidacies{Lineage: ann.Lineage, Serial: 2, Candidacies: []election.Candidacy{{Election: "default", Priority: 100}, {Election: "pay", Priority: 7}}},
 		election.CandidaciesAck{Lineage: ann.Lineage, Serial: 2, By: 5},
 		election.RosterCancel{Version: v},
-		election.Obituary{Peer: ann.Peer, Lineage: ann.Lineage, Secret: [32]byte{1, 2, 3, 31: 255}},
 		election.Call{ID: 7, Method: "POST", Path: "/v1/drain", Body: []byte(`{"on":true}`), Caller: "root (0), doyen"}, election.CallAnswer{ID: 7, Status: 200, Body: []byte("{}")},
 	}
 }

@@ -1,10 +1,6 @@
 package keeper
 
 import (
-	"errors"
-	"log/slog"
-	"net"
-	"net/netip"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -12,152 +8,121 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/doyen-election/doyen/agent/record"
 	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/internal/alarm"
 	"github.com/doyen-election/doyen/internal/leasepage"
-	"github.com/doyen-election/doyen/internal/obituary"
 )
 
-// dead returns what an agent left that led with these actors until then, and the voter that
-// waits for its obituary.
-func dead(t *testing.T, a record.Actors, until int64) (known Known, secret [32]byte, voter *net.UDPConn) {
+// dead returns what an agent left whose hook had run with `leading`, for default and for pay. Its
+// hooks write what they see into the file.
+func dead(t *testing.T) (known Known, seen string) {
 	t.Helper()
 	dir, err := os.MkdirTemp("/dev/shm", "doyen") // a record is in memory
 	if err != nil {
 		t.Skipf("a record needs a tmpfs at /dev/shm, which CI has: %v", err)
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
-	known = Known{Record: filepath.Join(dir, "a.record"), Pages: filepath.Join(dir, "pages"), Peer: "peer-a"}
+	seen = filepath.Join(dir, "seen")
+	known = Known{Record: filepath.Join(dir, "a.record"), Lock: filepath.Join(dir, "lock"), Pages: filepath.Join(dir, "pages"), Peer: "peer-a"}
+	hook := `echo "$DOYEN_EVENT $DOYEN_ELECTION $DOYEN_TERM $(ls ` + known.Record + ` 2>/dev/null)" >>` + seen
+	known.Hooks = map[election.Name]string{election.Default: hook, everyOther: hook}
 	r, _, err := record.Open(record.Config{Path: known.Record, Peer: "peer-a", Run: 7, Born: 1, Lease: time.Minute})
 	if r == nil || err != nil {
 		t.Fatal(err)
 	}
-	voter, err = net.ListenUDP("udp", net.UDPAddrFromAddrPort(netip.MustParseAddrPort("127.0.0.1:0")))
-	if err != nil {
-		t.Fatal(err)
+	until := alarm.Now() + int64(time.Minute)
+	var rows []election.Authority
+	for _, name := range []election.Name{election.Default, "pay", "other"} {
+		rows = append(rows, election.Authority{Election: name, Highest: 3, Term: 3, Until: election.Instant(until), Priority: 100})
 	}
-	t.Cleanup(func() { voter.Close() })
-	at := voter.LocalAddr().(*net.UDPAddr).AddrPort()
-	row := election.Authority{Election: "default", Highest: 3, Term: 3, Until: election.Instant(until), Priority: 100}
+	ran := record.Actors{Hook: record.Hook{Term: 3, Finished: true}}
 	for _, err := range []error{
-		r.Write(&election.LifeRecord{Rows: []election.Authority{row}}), r.WriteActors("default", a),
-		r.SetVoters([]record.Voter{{Peer: "peer-b", Gossip: at, Stream: at}}),
-		os.Mkdir(known.Pages, 0o750),
+		r.Write(&election.LifeRecord{Rows: rows}), r.WriteActors(election.Default, ran), r.WriteActors("pay", ran),
+		r.Close(), os.Mkdir(known.Pages, 0o750), os.WriteFile(known.Lock, nil, 0o600),
 	} {
 		if err != nil {
 			t.Fatal(err)
 		}
 	}
-	secret = r.Secret()
-	if err := r.Close(); err != nil {
+	page, err := leasepage.Create(known.Pages, "default", 7)
+	if err == nil {
+		err = page.Set(3, until)
+	}
+	if err != nil {
 		t.Fatal(err)
 	}
-	return known, secret, voter
+	return known, seen
 }
 
-// The obituary is revealed once nobody acts, when pages and record have ended.
-func TestAnObituaryIsRevealedOnceNobodyActs(t *testing.T) {
-	ranHook := record.Actors{Hook: record.Hook{Term: 3, Finished: true}}
-	for what, c := range map[string]struct {
-		acts  record.Actors
-		hook  string
-		waits bool // for the deadline
-	}{
-		"the host led":                        {acts: record.Actors{Program: record.Program{Told: 3}}},
-		"a program that stopped":              {acts: record.Actors{Program: record.Program{Campaign: "k", Told: 3, Stopped: 3}}},
-		"a program that may act":              {acts: record.Actors{Program: record.Program{Campaign: "k", Told: 3, PID: 1}}, waits: true},
-		"what a hook has set up":              {acts: ranHook, hook: `test "$DOYEN_EVENT $DOYEN_ELECTION $DOYEN_TERM" = "none default 3" && grep -q '"type":"no_leader"'`},
-		"a hook that fails":                   {acts: ranHook, hook: "exit 1", waits: true},
-		"a hook that hangs":                   {acts: ranHook, hook: "sleep 1", waits: true},
-		"a hook that is not known any more":   {acts: ranHook, waits: true},
-		"a hook that ran when its agent died": {acts: record.Actors{Hook: record.Hook{Term: 3}}, hook: "true", waits: true},
-		"a program besides a hook":            {acts: record.Actors{Hook: ranHook.Hook, Program: record.Program{Campaign: "k", Told: 3, PID: 1}}, hook: "true", waits: true},
-		"a program that stopped another term": {acts: record.Actors{Program: record.Program{Campaign: "k", Told: 3, Stopped: 2}}, waits: true},
+func buried(t *testing.T, known Known, seen string) (hooks string, pages int, err error) {
+	t.Helper()
+	err = bury(known)
+	text, _ := os.ReadFile(seen) // there is none where no hook ran
+	left, _ := os.ReadDir(known.Pages)
+	return string(text), len(left), err
+}
+
+// The record is destroyed before a hook runs: no life goes on after it (K6).
+func TestK6ALineageIsEndedByItsRecordFirst(t *testing.T) {
+	known, seen := dead(t)
+	hooks, pages, err := buried(t, known, seen)
+	if err != nil || pages != 0 {
+		t.Errorf("%v, %d pages are left", err, pages)
+	}
+	if hooks != "none default 3 \nnone pay 3 \n" && hooks != "none pay 3 \nnone default 3 \n" {
+		t.Errorf("hooks saw %q", hooks)
+	}
+	if _, _, err := record.Inherit(record.Config{Path: known.Record, Peer: "peer-a"}); err == nil {
+		t.Error("there still is a record")
+	}
+}
+
+// Then the hooks are run that an agent runs when it starts.
+func TestHooksAndPagesEndWithoutARecordToo(t *testing.T) {
+	for what, spoil := range map[string]func(*Known) error{
+		"none was kept":          func(k *Known) error { k.Record = ""; return nil },
+		"it is gone":             func(k *Known) error { return os.Remove(k.Record) },
+		"it is another agent's":  func(k *Known) error { k.Peer = "peer-b"; return nil },
+		"it is damaged":          func(k *Known) error { return os.Truncate(k.Record, 10) },
+		"no lock is left either": func(k *Known) error { k.Record = ""; return os.Remove(k.Lock) },
 	} {
 		t.Run(what, func(t *testing.T) {
-			until := alarm.Now() + int64(40*time.Second)
-			if c.waits {
-				until = alarm.Now() + int64(50*time.Millisecond)
-			}
-			known, secret, voter := dead(t, c.acts, until)
-			known.Hooks = map[election.Name]string{election.Default: c.hook}
-			page, err := leasepage.Create(known.Pages, "default", 7)
-			if err != nil {
+			known, seen := dead(t)
+			if err := spoil(&known); err != nil {
 				t.Fatal(err)
 			}
-			if err := page.Set(3, until); err != nil {
-				t.Fatal(err)
-			}
-			buried := make(chan error, 1)
-			go func() {
-				err := bury(known, slog.New(slog.DiscardHandler))
-				if err != nil {
-					voter.Close()
-				}
-				buried <- err
-			}()
-			b := make([]byte, obituary.MaxSize)
-			n, err := voter.Read(b)
-			early := alarm.Now() <= until
-			if err := errors.Join(err, <-buried); err != nil {
-				t.Fatal(err)
-			}
-			notice, err := obituary.Decode(b[:n])
-			if err != nil || notice.Secret != secret || notice.Holder != (election.Holder{Peer: "peer-a", Lineage: 7}) {
-				t.Errorf("revealed %+v, %v", notice, err)
-			}
-			if early == c.waits {
-				t.Errorf("revealed before the deadline: %t", early)
-			}
-			if _, _, err := record.Inherit(record.Config{Path: known.Record, Peer: "peer-a"}); err == nil {
-				t.Error("there still is a record")
-			}
-			if left, _ := os.ReadDir(known.Pages); len(left) > 0 {
-				t.Errorf("pages %v are left", left)
+			hooks, pages, _ := buried(t, known, seen)
+			if !strings.HasPrefix(hooks, "none default 0 ") || strings.Count(hooks, "\n") != 1 || pages != 0 {
+				t.Errorf("hooks saw %q, %d pages are left", hooks, pages)
 			}
 		})
 	}
 }
 
-// Without a deadline nothing is revealed, and the record stays for a next life.
-func TestWhatHasNoDeadlineIsNotBuried(t *testing.T) {
-	known, _, _ := dead(t, record.Actors{Hook: record.Hook{Term: 3, Finished: true}}, never)
-	if err := bury(known, slog.New(slog.DiscardHandler)); err == nil {
-		t.Error("it was buried")
-	}
-	r, past, err := record.Inherit(record.Config{Path: known.Record, Peer: "peer-a"})
+// Somebody has started the agent by hand meanwhile, and it may lead.
+func TestNothingOfAnotherProcessIsEnded(t *testing.T) {
+	known, seen := dead(t)
+	other, err := os.Open(known.Lock)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer r.Close()
-	if past.Actors["default"].Hook.Finished {
-		t.Error("a life that leads on would not run the hook again, which the keeper may have run with none")
+	defer other.Close()
+	if err := unix.Flock(int(other.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		t.Fatal(err)
 	}
-}
-
-// An agent that ended its lineage itself leaves nothing to bury. Where no record could be kept,
-// the hooks are run all the same.
-func TestWithoutARecordOnlyTheHooksAreRun(t *testing.T) {
-	dir := t.TempDir()
-	known := Known{Record: filepath.Join(dir, "a.record"), Peer: "peer-a", Hooks: map[election.Name]string{election.Default: "touch " + dir + "/none"}}
-	if err := bury(known, slog.New(slog.DiscardHandler)); err != nil {
+	if hooks, pages, err := buried(t, known, seen); err == nil || hooks != "" || pages != 1 {
+		t.Errorf("%v, hooks saw %q, %d pages are left", err, hooks, pages)
+	}
+	if _, err := os.Stat(known.Record); err != nil {
 		t.Error(err)
-	}
-	if _, err := os.Stat(dir + "/none"); err == nil {
-		t.Error("the hook was run though the life had ended its lineage")
-	}
-	known.Record = ""
-	if err := bury(known, slog.New(slog.DiscardHandler)); err != nil {
-		t.Error(err)
-	}
-	if _, err := os.Stat(dir + "/none"); err != nil {
-		t.Errorf("the hook was not run: %v", err)
 	}
 }
 
 func TestWhatALifeTellsComesBack(t *testing.T) {
-	k := Known{Record: "/r", Pages: "/p", Peer: "12D3", Hooks: map[election.Name]string{election.Default: "a b", everyOther: "c", "pay": "d\ne", "x": ""}}
+	k := Known{Record: "/r", Lock: "/l", Pages: "/p", Peer: "12D3", Hooks: map[election.Name]string{election.Default: "a b", everyOther: "c", "pay": "d\ne", "x": ""}}
 	var p page
 	p.tell(k.text())
 	if got := knownFrom(p.told()); !reflect.DeepEqual(got, k) {
@@ -168,8 +133,11 @@ func TestWhatALifeTellsComesBack(t *testing.T) {
 	}
 	k.Hooks["y"] = strings.Repeat("x", maxText)
 	p.tell(k.text())
-	if got := knownFrom(p.told()); got.Peer != k.Peer || len(got.Hooks) != 0 {
+	if got := knownFrom(p.told()); got.Peer != k.Peer || got.Lock != "/l" || len(got.Hooks) != 0 {
 		t.Errorf("hooks without room: %+v", got)
+	}
+	if got := knownFrom("/r\x00/p\x0012D3\x00default\x00a b"); got.Lock != "" || got.hook(election.Default) != "a b" {
+		t.Errorf("of a life of 0.3.0: %+v", got)
 	}
 	if got := knownFrom("torn"); got.Peer != "" {
 		t.Errorf("%+v of nothing", got)

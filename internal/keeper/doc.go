@@ -8,7 +8,7 @@
 // one that is busy with other work. A life that stops cleanly, or that only an operator can repair,
 // ends the keeper with its exit code. Signals reach the life once, and its notifications reach
 // the service manager in the keeper's name. No life outlives its keeper. When no next life can
-// be started, the keeper publishes the obituary (K5, K6). It remains the
+// be started, the keeper ends the lineage: the record, lease pages, hooks (K6). It remains the
 // program that the service has started, also after a restart from a new program file.
 //
 // The package does not guarantee that a life which dies at once at every start leads: such a life is

@@ -128,7 +128,7 @@ func (k *keeper) run() (code int) {
 		}
 		k.step(alarm.Now())
 		if k.forced && k.pid == 0 {
-			break // even if an obituary still waits
+			break // even if hooks still run
 		}
 	}
 	return max(0, k.code)

@@ -130,7 +130,7 @@ func (k *keeper) next(now int64, wait time.Duration, code int) {
 	k.bury()
 }
 
-// bury publishes the obituary of the last life that told of itself, if that was not done yet.
+// bury ends the lineage of the last life that told of itself, if that was not done yet.
 func (k *keeper) bury() {
 	if k.known.Peer == "" || k.known.Record == "" && !k.lives.ran || k.burial != nil {
 		return
@@ -140,8 +140,8 @@ func (k *keeper) bury() {
 	k.known, k.burial = Known{}, done
 	go func() {
 		defer close(done)
-		if err := bury(known, k.logger); err != nil {
-			k.logger.Warn("the other hosts wait for the lease to end", "err", err)
+		if err := bury(known); err != nil {
+			k.logger.Warn("not all that this agent has set up was ended", "err", err)
 		}
 	}()
 }

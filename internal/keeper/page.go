@@ -91,6 +91,7 @@ const (
 // Known is what the keeper needs to know when no next life can be started.
 type Known struct {
 	Record string // path of the record; empty: none is kept
+	Lock   string // path of the data directory's lock; empty: the life does not tell it
 	Pages  string // directory of the lease pages
 	Peer   string // the agent's peer ID; empty: nothing is known
 	// Hooks are the commands of elections, that of everyOther for those without a command here.
@@ -111,18 +112,19 @@ func (k Known) hook(name election.Name) string {
 	return k.Hooks[everyOther]
 }
 
-// text returns it as a page has it: texts with a zero byte between them.
+// text returns it as a page has it: texts with a zero byte between them. The last one, after the
+// pairs of hooks, is the lock, which a keeper of 0.3.0 does not read.
 func (k Known) text() string {
-	short := k.Record + "\x00" + k.Pages + "\x00" + k.Peer
+	short, lock := k.Record+"\x00"+k.Pages+"\x00"+k.Peer, "\x00"+k.Lock
 	var long strings.Builder
 	long.WriteString(short)
 	for name, command := range k.Hooks {
 		long.WriteString("\x00" + string(name) + "\x00" + command)
 	}
-	if long.Len() <= maxText {
-		return long.String()
+	if long.Len()+len(lock) <= maxText {
+		return long.String() + lock
 	}
-	return short
+	return short + lock
 }
 
 // knownFrom reads what text has returned.
@@ -132,8 +134,12 @@ func knownFrom(s string) Known {
 		return Known{}
 	}
 	k := Known{Record: all[0], Pages: all[1], Peer: all[2], Hooks: map[election.Name]string{}}
-	for of := all[3:]; len(of) >= 2; of = of[2:] {
+	of := all[3:]
+	for ; len(of) >= 2; of = of[2:] {
 		k.Hooks[election.Name(of[0])] = of[1]
+	}
+	if len(of) == 1 {
+		k.Lock = of[0]
 	}
 	return k
 }

@@ -101,10 +101,6 @@ func takeovers(p Point) []measure {
 func afterlives(p Point) []measure {
 	all := []measure{
 		{"Restart", perLife, "`doyen restart` of an agent: until the command returns", nil},
-		{"Obituary", perTakeover, "no next life can be started: its keeper knows → next leader", few(p, []Target{{ofMedian, 15}, {ofP99, 40}})},
-		{"Obituary", "ms-killed/takeover", "no next life can be started: kill -9 → next leader", nil},
-		{"Obituary/by=run", perTakeover, "no next life can be started, under `doyen run`: its keeper knows → next CMD started", nil},
-		{"Obituary/by=run", overlapped, "two programs at once in these rounds, by their own stamps", []Target{{ofMax, 0}}},
 		{"Keeper", pss, "keeper: PSS", []Target{{ofMax, 4}}},
 		{"Keeper", "checks/min", "keeper: wake-ups, each for a check of the tick", nil},
 	}

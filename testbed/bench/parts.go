@@ -49,7 +49,6 @@ func parts() []part {
 		{"life-local", onRequest, lives(end{name: "kill", signal: syscall.SIGKILL, profile: "local", tenths: 10}), needLinux},
 		{"life-hang", onRequest, lives(end{name: "hang", signal: syscall.SIGSTOP, tenths: 5}), needLinux},
 		{"restart", onRequest, (*bench).restarts, needLinux},
-		{"obituary", onRequest, (*bench).obituaries, needLinux},
 		{"keeper", onRequest, (*bench).keepers, needLinux},
 		{"programs", onRequest, (*bench).programs, nil},
 		{"many-elections", onRequest, (*bench).manyElections, needLinux},

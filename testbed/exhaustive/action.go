@@ -31,7 +31,6 @@ const (
 	// What ends misfortunes, at any time.
 	restart // a crashed process starts again, as another holder
 	revive  // the next life of a crashed process begins, with its record
-	reveal  // the keeper of a crashed process destroys the record, and ends the lineage for all
 	resume  // a paused process goes on
 	heal    // a cut ends
 )
@@ -120,7 +119,6 @@ func (a *agent) actions(which uint8, unlucky, lives bool, to []action) []action 
 	running := a.alive && !a.paused
 	add(!a.alive, restart)
 	add(!a.alive && a.row.Highest > 0 && lives, revive)
-	add(!a.alive && a.row.Highest > 0 && lives, reveal)
 	add(a.alive && a.paused, resume)
 	add(a.cut, heal)
 	add(running && a.pending != nil, persisted)

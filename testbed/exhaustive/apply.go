@@ -41,8 +41,6 @@ func (m *mover) apply(before *world, x action) *world {
 		m.start(&w, i)
 	case revive:
 		m.start(&w, i)
-	case reveal:
-		m.reveal(&w, i)
 	case pass:
 		w.pass(w.untilDue(m.options.Bounds.grain()))
 	case sleep:
@@ -167,6 +165,9 @@ func (m *mover) boot(w *world, i int) {
 	a.alive, a.process, a.wake = true, newProcess(i, w.holder(i), a.life, *a.disk, a.clock, m.options.Ring), a.clock
 	m.own[i] = true
 	if a.life > 1 {
+		if m.options.broken == leasesAgain && a.row.Term != 0 {
+			a.row.Until = a.clock.Add(timing.Lease)
+		}
 		a.process.goOn(a.life, a.row)
 		a.leading = a.process.contest.Role() == contest.Leader
 	}
@@ -174,23 +175,6 @@ func (m *mover) boot(w *world, i int) {
 		m.step(w, i, election.Campaign{Election: election.Default, Priority: election.DefaultPriority})
 	}
 	m.step(w, i, election.ViewChanged{View: w.view()})
-}
-
-// reveal lets the keeper of a dead process end its programs, destroy its record, and notify the
-// others that its lineage has ended (K5, K6).
-func (m *mover) reveal(w *world, i int) {
-	w.note("the keeper of %s reveals its secret", peerOf(i))
-	if m.options.broken != revealsEarly {
-		w.agents[i].acts = nil
-	}
-	if m.options.broken != goesOnAfterReveal {
-		w.agents[i].row = election.Authority{}
-	}
-	for j := range w.agents {
-		if j != i && w.agents[j].alive && !w.agents[i].cut && !w.agents[j].cut {
-			w.network = append(w.network, flight{from: i, to: j, message: election.Obituary{Peer: peerOf(i), Lineage: w.agents[i].boot}})
-		}
-	}
 }
 
 // connect notifies both agents of their connection, and then delivers their reports.

@@ -26,8 +26,7 @@ type breakage uint8
 const (
 	nothingBroken          breakage = iota
 	losesAcknowledgedWrite          // a crash of c takes back the last write, although it was acknowledged
-	revealsEarly                    // a keeper reveals the secret while programs act (K5)
-	goesOnAfterReveal               // a keeper reveals the secret and does not destroy the record (K6)
+	leasesAgain                     // the next life of a leader counts a whole lease from its start (K4a)
 )
 
 // DefaultBounds leave room for a second leader after the first.

@@ -154,10 +154,6 @@ func (p *process) handle(in election.Input) {
 
 func (p *process) receive(from election.PeerID, m election.Message) {
 	o := p.peer(from)
-	if m, ends := m.(election.Obituary); ends {
-		p.bury(m)
-		return
-	}
 	if from != p.self.Peer {
 		if o.boot == 0 {
 			return
@@ -205,17 +201,6 @@ func (p *process) receive(from election.PeerID, m election.Message) {
 	default:
 		p.carry(p.contest.Receive(p, from, m))
 	}
-}
-
-// bury ends all promises to a lineage and its leaderships: none of its lives acts (K5).
-func (p *process) bury(m election.Obituary) {
-	dead := election.Holder{Peer: m.Peer, Lineage: m.Lineage}
-	if o := p.peer(m.Peer); o.boot == m.Lineage {
-		o.lost()
-		p.voter.Disconnected(m.Peer)
-	}
-	p.voter.Bury(p.now, m)
-	p.carry(p.contest.Bury(p, dead))
 }
 
 // heard records that a message arrived. A peer that no longer leads sends no heartbeats; this

@@ -97,7 +97,7 @@ func (t *Tracker) changed(name string, c api.Change) {
 	if c.IsLeader {
 		t.claim(name, c.Term, at)
 	}
-	if c.Reason == string(election.ReasonReleased) || c.Reason == string(election.ReasonDied) {
+	if c.Reason == string(election.ReasonReleased) {
 		t.released(name, c.Term, at)
 	}
 }

@@ -39,7 +39,6 @@ type agent struct {
 	born      int64 // when its newest process began
 	boot      election.LineageID
 	past      *election.Past // what its record holds; nil: none, and its next life begins a lineage
-	secret    [32]byte       // of the lineage
 	dying     bool           // the process dies in the step under way
 	unseen    bool           // it died before readers saw the outcome of its last step
 	joinedAt  int64

@@ -1,8 +1,6 @@
 package simulation
 
 import (
-	"crypto/sha256"
-	"encoding/binary"
 	"fmt"
 	"math/rand/v2"
 
@@ -13,6 +11,17 @@ import (
 
 // In half of the worlds agents keep a record, by which the next life goes on as the same
 // holder. The record outlives the process, but not the host's boot.
+
+// carelessness is a rule of lives that hosts break, to show that the checkers notice the
+// consequences.
+type carelessness uint8
+
+const (
+	careful         carelessness = iota
+	recordsLate                  // what a step puts on record is lost if the process dies in the step (K1)
+	tellsTermsTwice              // a program is notified of another program's term (K4d)
+	forgetsRows                  // the next life of a lineage finds none of its rows (K7)
+)
 
 // drawLives decides whether agents keep a record, without changing anything else that a seed
 // draws. So the worlds without lives are the same as before there were any.
@@ -39,14 +48,6 @@ func (a *agent) lifeNumber() uint64 {
 	return a.past.Life
 }
 
-// hash is what the agent shows of its lineage's secret.
-func (a *agent) hash() [32]byte {
-	if a.past == nil {
-		return [32]byte{}
-	}
-	return sha256.Sum256(a.secret[:])
-}
-
 // beginLife begins the next life of the agent's lineage; without a record, another lineage. It
 // returns what the former life left on record.
 func (w *world) beginLife(a *agent, run election.RunID, born int64) *election.Past {
@@ -65,7 +66,6 @@ func (w *world) beginLife(a *agent, run election.RunID, born int64) *election.Pa
 	a.boot, a.joinedAt = election.LineageID(run), born
 	if w.plan.lives {
 		a.past = &election.Past{Lineage: election.Lineage{ID: a.boot, Life: 1, JoinedAt: born, Lease: a.settings.timing.Lease}}
-		binary.LittleEndian.PutUint64(a.secret[:], uint64(run))
 	}
 	return nil
 }

@@ -65,8 +65,6 @@ func faultKinds() []fault {
 		{name: "death", lives: true, strike: (*world).perish},
 		{name: "upgrade", lives: true, strike: (*world).upgrade},
 		{name: "hang", lives: true, strike: (*world).hang},
-		{name: "obituary", lives: true, strike: (*world).bury},
-		{name: "forged obituary", lives: true, strike: (*world).forge},
 	}
 }
 
