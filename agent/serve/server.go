@@ -21,7 +21,6 @@ import (
 	"net/http"
 	"slices"
 	"sync"
-	"text/template"
 	"time"
 
 	"github.com/doyen-election/doyen/agent/access"
@@ -126,16 +125,15 @@ type Server struct {
 	// patience is how long a line of a campaign may wait for room. attention is how long a
 	// program that acts may leave lines unread.
 	patience, attention time.Duration
-	otherTime           func(pid int32) bool               // whether a process has another CLOCK_BOOTTIME
-	unproven            sync.Once                          // guards a line of the log
-	page                func() (*template.Template, error) // parsed when it is first asked for
-	rotating            sync.Mutex                         // held by a rotation of the cluster keys
+	otherTime           func(pid int32) bool // whether a process has another CLOCK_BOOTTIME
+	unproven            sync.Once            // guards a line of the log
+	rotating            sync.Mutex           // held by a rotation of the cluster keys
 	keyTurn             turn
 }
 
 // New returns a server that answers nothing yet.
 func New(c Config) *Server {
-	s := &Server{Config: c, started: c.Clock(), streams: newStreams(), confirming: make(chan struct{}, 1), questions: newQuestions(c.Clock()), patience: writeTimeout, attention: attentionFor(c.Lease), otherTime: otherTime, page: sync.OnceValues(newPage)}
+	s := &Server{Config: c, started: c.Clock(), streams: newStreams(), confirming: make(chan struct{}, 1), questions: newQuestions(c.Clock()), patience: writeTimeout, attention: attentionFor(c.Lease), otherTime: otherTime}
 	s.watches = s.newWatches()
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	return s
