@@ -20,7 +20,7 @@ import (
 const module = "github.com/doyen-election/doyen/"
 
 // pure packages take time, randomness and durable state as arguments.
-var pure = []string{"election", "bully", "ring", "failuredetector", "quorum", "contest", "elector", "internal/codec", "internal/plan", "internal/virtual", "transport/inbox"}
+var pure = []string{"election", "bully", "ring", "failuredetector", "quorum", "contest", "roster", "elector", "internal/codec", "internal/plan", "internal/virtual", "transport/inbox"}
 
 // owners are the only packages that may import a library, their own
 // sub-packages and tests included.

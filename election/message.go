@@ -49,6 +49,20 @@ type (
 	}
 )
 
+// Selection is a message of Bully or Ring.
+type Selection interface {
+	Message
+	Selects() (e Name, algorithm string)
+}
+
+func (m BullyElection) Selects() (Name, string)    { return m.Election, "bully" }
+func (m BullyAnswer) Selects() (Name, string)      { return m.Election, "bully" }
+func (m BullyDecline) Selects() (Name, string)     { return m.Election, "bully" }
+func (m BullyCoordinator) Selects() (Name, string) { return m.Election, "bully" }
+func (m RingElection) Selects() (Name, string)     { return m.Election, "ring" }
+func (m RingAck) Selects() (Name, string)          { return m.Election, "ring" }
+func (m RingElected) Selects() (Name, string)      { return m.Election, "ring" }
+
 // RoundID identifies a token of Ring.
 type RoundID struct {
 	Origin PeerID `cbor:"1,keyasint"`

@@ -1,12 +1,6 @@
 package election
 
-import (
-	"cmp"
-	"errors"
-	"fmt"
-	"slices"
-	"time"
-)
+import "time"
 
 // Lineage is what the lives of one agent share, as the record keeps it for the next one.
 type Lineage struct {
@@ -49,38 +43,4 @@ type Ending struct {
 	Reason Reason // empty: it does not end
 	To     PeerID // the target of a transfer
 	StopBy Instant
-}
-
-// Check is why no life can go on from that past at that instant; nil: one can. What a correct
-// agent never puts on record was changed by somebody else.
-func (p *Past) Check(now Instant) error {
-	switch {
-	case p.ID == 0 || p.Lease <= 0 || p.Lease > MaxLease:
-		return errors.New("the record has no lineage, or no lease")
-	case p.Retired > MaxTerm || p.Spent > MaxTerm:
-		return errors.New("the record has a term that can't be")
-	case !slices.IsSortedFunc(p.Rows, func(a, b Authority) int { return cmp.Or(cmp.Compare(a.Election, b.Election), -1) }):
-		return errors.New("the record's rows are not in order")
-	}
-	for _, a := range p.Rows {
-		if !a.canBe(now) {
-			return fmt.Errorf("the record's row of %q is not one of an agent's", a.Election)
-		}
-	}
-	return nil
-}
-
-func (a Authority) canBe(now Instant) bool {
-	ends := a.Ending != Ending{}
-	soon := func(i Instant) bool { return i > 0 && i <= now.Add(MaxLease) }
-	switch {
-	case a.Election != RosterElection && !ValidName(string(a.Election)), a.Highest == 0, a.Highest > MaxTerm, a.Term > a.Highest,
-		a.Priority < 0, a.Priority > MaxPriority:
-		return false
-	case a.Term == 0:
-		return a.Until == 0 && !ends
-	case ends:
-		return a.Ending.Reason != "" && a.Ending.StopBy == a.Until && soon(a.Until)
-	}
-	return a.Until == Never || soon(a.Until)
 }

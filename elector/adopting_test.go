@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/doyen-election/doyen/election"
+	"github.com/doyen-election/doyen/roster"
 )
 
 // elsewhere is a roster of those voters, as a copy of the cluster of a, b and c
@@ -31,7 +32,7 @@ func TestARosterIsTakenOverFromVotersAlone(t *testing.T) {
 	}
 	doubted := false
 	for _, w := range s.e.Status(s.now).Warnings {
-		doubted = doubted || w.Code == "roster_doubted" && w.Agent == "z" && w.Voters == "a,b,z" && w.Doubt == FromUnknown
+		doubted = doubted || w.Code == "roster_doubted" && w.Agent == "z" && w.Voters == "a,b,z" && w.Doubt == roster.FromUnknown
 	}
 	if !doubted {
 		t.Fatalf("warnings %+v, want one of the roster that z tells of", s.e.Status(s.now).Warnings)

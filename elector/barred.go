@@ -14,30 +14,12 @@ func (e *Elector) bar(in election.Barred) {
 	in.Name = e.cfg.Name
 	e.barred = in
 	e.voter.Bar(e.now)
-	e.endChange()
+	e.change.Bar(&election.Refusal{Why: election.DeniedBarred, Barred: in})
 	e.touchAll()
 	for _, c := range e.contests.rows {
 		e.carry(c, c.Leave(c, election.ReasonBarred))
 	}
 	e.sendAllConnected(e.report(0, "")) // they learn that this agent no longer votes
-}
-
-func (e *Elector) whyBarred() *election.Refusal {
-	return &election.Refusal{Why: election.DeniedBarred, Barred: e.barred}
-}
-
-func (e *Elector) endChange() {
-	ch := &e.change
-	if ch.want != nil {
-		e.reply(ch.want.request, e.whyBarred())
-	}
-	if ch.cancel != nil {
-		e.reply(ch.cancel.request, e.whyBarred())
-	}
-	if ch.restore != nil {
-		e.reply(ch.restore.request, e.whyBarred())
-	}
-	ch.want, ch.cancel, ch.restore, ch.driver = nil, nil, nil, nil
 }
 
 // meetFormer bars an agent that formed a cluster alone and meets another cluster whose roster
@@ -66,17 +48,4 @@ func (e *Elector) sendFirstRoster() {
 	for _, id := range e.foreign.keys {
 		e.send(id, own)
 	}
-}
-
-// barredFrom reports whether a barred agent must ignore the message. A Vote Request is
-// refused by the voter.
-func (e *Elector) barredFrom(m election.Message) bool {
-	if e.barred.Code == "" {
-		return false
-	}
-	switch m.(type) {
-	case election.GenesisPropose, election.GenesisAccept, election.RosterPropose, election.RosterAccept:
-		return true
-	}
-	return false
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/doyen-election/doyen/election"
+	"github.com/doyen-election/doyen/quorum"
 )
 
 // Algorithm is a way to select who should lead.
@@ -37,8 +38,6 @@ type Config struct {
 	// MaxElections bounds the elections that this agent keeps, the roster election included; 0:
 	// as many as fit into a message. New elections replace those without candidates.
 	MaxElections int
-	// FixedDeadline, if above 0, replaces the phi-accrual detector by a deadline.
-	FixedDeadline time.Duration
 }
 
 // livesApart is by how much two lives differ in the numbers of their sends, rounds and
@@ -67,7 +66,7 @@ func (c Config) Validate() error {
 		return fmt.Errorf("validate elector config: unknown algorithm %q", c.Algorithm)
 	case c.Timing.Heartbeat < time.Microsecond: // Ring divides it
 		return fmt.Errorf("validate elector config: heartbeat %s is below 1µs", c.Timing.Heartbeat)
-	case !fits(c.Timing.Heartbeat, c.Timing.Lease):
+	case !quorum.Fits(c.Timing.Heartbeat, c.Timing.Lease):
 		return fmt.Errorf("validate elector config: heartbeat %s must be below a third of lease %s", c.Timing.Heartbeat, c.Timing.Lease)
 	case c.Timing.Lease > election.MaxLease:
 		return fmt.Errorf("validate elector config: lease %s is above %s", c.Timing.Lease, election.MaxLease)
@@ -76,14 +75,8 @@ func (c Config) Validate() error {
 	case c.Drift < 0 || c.Drift > 0.1:
 		return fmt.Errorf("validate elector config: drift %g is not between 0 and 0.1", c.Drift)
 	}
-	if err := c.detector().Validate(); err != nil {
-		return fmt.Errorf("validate elector config: %w", err)
-	}
 	return nil
 }
-
-// fits reports whether heartbeats renew a lease in time, even if one is lost.
-func fits(heartbeat, lease time.Duration) bool { return heartbeat*3 < lease }
 
 // Timing is the durations everything else follows from.
 type Timing struct {

@@ -1,8 +1,8 @@
 // Package elector is one agent's part in all elections: a pure step from an instant and
 // an input to an ordered output. What is decided in one election is in package
-// contest, and what a voter promises is in package quorum. This package has the rest:
-// peers, the detection of silence, heartbeats for all elections at once, the driver of
-// roster changes, and what readers see.
+// contest, what a voter promises in package quorum, and a change of the voters in package
+// roster. This package has the rest: peers, the detection of silence, heartbeats for all
+// elections at once, and what readers see.
 //
 // The words are explained in docs/architecture.md; G1 and the like are rules of
 // docs/guarantees.md.
@@ -33,10 +33,9 @@
 //
 // # Peers
 //
-// A peer is another agent as this one knows it by direct contact (peers.go). It is
-// silent if it has not answered for a lease, or if it leads and its heartbeats are
-// overdue (silence.go). A voter is reachable if its vote can be had: connected, not
-// silent, able to write, and with the present roster.
+// A peer is another agent as this one knows it by direct contact (peers.go). It is silent if it
+// has not answered for a lease, or its heartbeats are overdue (silence.go). A voter is reachable if
+// its vote can be had: connected, not silent, able to write, and with the present roster.
 //
 // # Heartbeats
 //
@@ -49,18 +48,9 @@
 // # Lives
 //
 // An agent that dies and begins another life with the record of the former one goes on as the
-// same holder (lives.go). Output.Record has the rows that a step has changed. They are put on
-// record before anything else that the output asks for (K1). New takes over a former life's
-// record, before anything is received (K4). This life names itself the leader of what the
-// former life led, renews that by its first heartbeat, goes on with the former life's
-// hand-overs, and asks for no term again. The agent gives its Campaigns again; lapse ends a
-// candidacy that is not given until the last deadline that was told.
-//
-// # Waits
-//
-// Package contest has three waits. In addition, an agent that has just started waits until
-// enough voters have reported (informed), and its voter keeps the promises of its last
-// process run (package quorum).
+// same holder (lives.go). Output.Record has the rows that a step has changed (K1). New takes over
+// a former life's record, before anything is received (K4). The agent gives its Campaigns again;
+// lapse ends a candidacy that is not given until the last deadline that was announced.
 //
 // # Guarantees
 //

@@ -7,6 +7,7 @@ import (
 	"github.com/doyen-election/doyen/contest"
 	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/quorum"
+	"github.com/doyen-election/doyen/roster"
 )
 
 // Elector is one agent's part in every election. One goroutine owns it.
@@ -21,8 +22,9 @@ type Elector struct {
 	ledger       *quorum.Ledger
 	voter        *quorum.Voter
 	formation    *quorum.Formation
-	change       rosterChange
-	askRosterAt  election.Instant // the voters are not asked for their rosters before then
+	change       *roster.Change
+	changeAt     election.Instant // when that is to be advanced
+	rosterRules  *roster.Config   // the part of cfg that it needs
 	sends        *quorum.Sends
 	rounds       uint64           // selections number their rounds above it
 	roster       *election.Roster // the durable one
@@ -74,8 +76,8 @@ func New(cfg Config, s election.State, past *election.Past, now election.Instant
 		return nil, fmt.Errorf("start elector: the state is %s's, not %s's", s.Peer, cfg.Self.Peer)
 	}
 	if past != nil {
-		if err := checkPast(cfg, past, now); err != nil {
-			return nil, fmt.Errorf("start elector: %w", err)
+		if past.ID != cfg.Self.Lineage || past.Life >= cfg.Life {
+			return nil, fmt.Errorf("start elector: life %d of %s can't follow life %d of %s", cfg.Life, cfg.Self.Lineage, past.Life, past.ID)
 		}
 		cfg.JoinedAt = past.JoinedAt
 	}
@@ -89,11 +91,11 @@ func New(cfg Config, s election.State, past *election.Past, now election.Instant
 	ledger := quorum.NewLedger(s, cfg.Timing.Lease)
 	voter := quorum.NewVoter(quorum.VoterConfig{Self: cfg.Self.Peer, Drift: cfg.Drift,
 		Lease: cfg.Timing.Lease, VoteTimeout: rules.VoteTimeout()}, ledger, now)
+	formation := quorum.NewFormation(election.Voter{Name: cfg.Name, Peer: cfg.Self.Peer}, cfg.Voters, cfg.Timing.Heartbeat, ledger, voter)
+	rosterRules := &roster.Config{Self: cfg.Self, Name: cfg.Name, Quorum: cfg.Quorum, Drift: cfg.Drift,
+		Beat: cfg.Timing.Heartbeat, Jitter: rules.Jitter}
 	e := &Elector{cfg: cfg, given: cfg, rules: rules, rng: rng, now: now, started: now, ledger: ledger, voter: voter,
-		formation: quorum.NewFormation(quorum.FormationConfig{
-			Self:  election.Voter{Name: cfg.Name, Peer: cfg.Self.Peer},
-			Names: cfg.Voters, Retry: cfg.Timing.Heartbeat}, ledger, voter),
-		change:   rosterChange{since: election.Never},
+		formation: formation, change: roster.New(rosterRules, ledger, voter, formation), rosterRules: rosterRules,
 		lives:    lives{lapsesAt: election.Never},
 		sends:    quorum.NewSends(cfg.Timing.Lease, election.SendID(cfg.firstNumber())),
 		withheld: map[election.PeerID]bool{},
@@ -184,9 +186,7 @@ func (e *Elector) handle(in election.Input) {
 	case election.Suspended:
 		e.suspended()
 	case election.ChangeRoster:
-		if refusal := e.changeRoster(in); refusal != nil {
-			e.reply(in.Request, refusal)
-		}
+		e.carryChange(e.change.Command(rosterFacts{e}, in))
 	}
 }
 
@@ -195,12 +195,8 @@ func (e *Elector) receive(from election.PeerID, m election.Message) {
 	if from != e.cfg.Self.Peer && !e.heeds(from, m) {
 		return
 	}
-	if !e.cfg.Quorum && needsQuorum(m) {
-		e.counters.Dropped["without_quorum"]++
-		return
-	}
-	if e.barredFrom(m) {
-		e.counters.Dropped["barred"]++
+	if why := e.ignores(m); why != "" {
+		e.counters.Dropped[why]++
 		return
 	}
 	switch m := m.(type) {
@@ -235,14 +231,14 @@ func (e *Elector) receive(from election.PeerID, m election.Message) {
 	case election.GenesisRefuse:
 		e.formation.Refuse(from, e.nameOf(from), m)
 	case election.RosterPropose:
-		e.propose(from, m)
+		e.carryChange(e.change.Propose(rosterFacts{e}, from, m))
 	case election.RosterAccept:
-		e.rosterAccept(from, m)
+		e.carryChange(e.change.Accepted(rosterFacts{e}, from, m))
 	case election.RosterRefuse:
 		e.rosterRefuse(from, m)
 	case election.RosterCancel:
-		e.rosterCancel(from, m)
-	default:
+		e.change.Cancelled(from, m)
+	case election.Selection:
 		e.selectionMessage(from, m)
 	}
 }
@@ -260,21 +256,28 @@ func (e *Elector) heeds(from election.PeerID, m election.Message) bool {
 		return false
 	}
 	e.heardFrom(from, m)
-	if !e.speaks(p) {
+	if !e.change.Speaks(&p.Peer) {
 		e.counters.Dropped["older_version"]++
 	}
-	return e.speaks(p)
+	return e.change.Speaks(&p.Peer)
 }
 
-// needsQuorum reports whether a message is about votes or the roster.
-func needsQuorum(m election.Message) bool {
+// ignores is why a message about votes or the roster is not handled; empty: it is. A Vote Request
+// to a barred agent is refused by its voter.
+func (e *Elector) ignores(m election.Message) string {
 	switch m.(type) {
-	case election.VoteRequest, election.VoteGrant, election.VoteRefusal,
-		election.GenesisPropose, election.GenesisAccept, election.GenesisRefuse,
-		election.RosterPropose, election.RosterAccept, election.RosterRefuse, election.RosterCancel:
-		return true
+	case election.GenesisPropose, election.GenesisAccept, election.RosterPropose, election.RosterAccept:
+		if e.barred.Code != "" {
+			return "barred"
+		}
+	case election.VoteRequest, election.VoteGrant, election.VoteRefusal, election.GenesisRefuse, election.RosterRefuse, election.RosterCancel:
+	default:
+		return ""
 	}
-	return false
+	if !e.cfg.Quorum {
+		return "without_quorum"
+	}
+	return ""
 }
 
 // maxOwnTurns bounds how often an agent answers itself within one step. A few are needed.
@@ -303,16 +306,16 @@ func (e *Elector) settle() {
 // advance does what is due, and returns when it wants to be called next.
 func (e *Elector) advance() election.Instant {
 	e.voter.Tick(e.now)
-	formed, brought := e.form(), e.bringUp()
+	formed := e.form()
 	e.advanceChange()
 	e.advanceContests()
 	e.sweep()
 	e.sendProgress()
-	return min(formed, brought, e.expireInquiries(), e.sendCandidacies(), e.watchDisk(), e.beat(), e.probe(), e.doubtEnds())
+	return min(formed, e.expireInquiries(), e.sendCandidacies(), e.watchDisk(), e.beat(), e.probe(), e.doubtEnds())
 }
 
 func (e *Elector) wakeAt(duty election.Instant) election.Instant {
-	wake := min(duty, e.voter.WakeAt(), e.ledger.WakeAt(), e.change.wakeAt, e.contestsWake(), e.lives.lapsesAt)
+	wake := min(duty, e.voter.WakeAt(), e.ledger.WakeAt(), e.changeAt, e.contestsWake(), e.lives.lapsesAt)
 	if !e.diskStuck() {
 		wake = min(wake, e.diskStuckFrom()) // from then on this agent can't be elected
 	}

@@ -106,7 +106,7 @@ func (e *Elector) carry(c *entry, v contest.Verdict) {
 	if v.Won {
 		e.agenda.widen()
 		if c.Name() == election.RosterElection {
-			e.change.wakeAt = e.now // there is a roster to propose
+			e.changeAt = e.now // there is a roster to propose
 		}
 	}
 	if v.Expired != "" {
@@ -235,7 +235,7 @@ func (c *entry) StopsSoon(id election.PeerID) bool {
 // SharesRoster: with another roster, the agent would get no votes under the present one.
 func (c *entry) SharesRoster(id election.PeerID) bool {
 	p := c.e.peers.get(id)
-	return !c.e.cfg.Quorum || c.e.roster == nil || p != nil && p.holds == c.e.roster.Version
+	return !c.e.cfg.Quorum || c.e.roster == nil || p != nil && p.Holds == c.e.roster.Version
 }
 
 func (c *entry) SuspectAt(id election.PeerID) election.Instant {
@@ -269,7 +269,7 @@ func (e *Elector) away(m election.Member, p *peer) election.Obstacle {
 		return election.DrainingNow
 	case p == nil:
 		return election.NotConnected
-	case !e.speaks(p):
+	case !e.change.Speaks(&p.Peer):
 		return election.OlderVersion
 	case p.lineage != m.Lineage, e.now >= p.silentFrom(e.cfg.Timing.Lease), m.Suspected && !p.cleared && (p.beats == nil || p.overdue(e.now)):
 		return election.DoesNotAnswer

@@ -124,10 +124,7 @@ func (e *Elector) HandingOver() bool {
 func (e *Elector) suspended() {
 	e.resumed = e.now
 	e.voter.Suspended(e.now)
-	if d := e.change.driver; d != nil {
-		d.Recount()
-		e.change.resendAt = e.now
-	}
+	e.change.Suspended(e.now)
 	e.touchAll()
 	for _, c := range e.contests.rows {
 		e.carry(c, c.Suspended(c))

@@ -85,7 +85,7 @@ func (e *Elector) heartbeatAck(from election.PeerID, m election.HeartbeatAck) {
 	}
 	e.stamped(from, m.Stamp)
 	if p := e.peers.get(from); p != nil {
-		p.holds = m.Version
+		p.Holds = m.Version
 	}
 	e.learnRoster(from, m.Roster)
 	if e.roster != nil && m.Version.Before(e.roster.Version) {

@@ -2,7 +2,6 @@ package elector
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"time"
 
@@ -20,13 +19,6 @@ type lives struct {
 	ends      election.Instant // when the last of its leases ends; 0: the others know of a renewal since
 	unclaimed []election.Name
 	lapsesAt  election.Instant
-}
-
-func checkPast(cfg Config, past *election.Past, now election.Instant) error {
-	if past.ID != cfg.Self.Lineage || past.Life >= cfg.Life {
-		return fmt.Errorf("life %d of %s can't follow life %d of %s", cfg.Life, cfg.Self.Lineage, past.Life, past.ID)
-	}
-	return past.Check(now)
 }
 
 // takeOver goes on from what the former life left on record, before anything is received (K4).

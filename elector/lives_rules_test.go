@@ -153,7 +153,6 @@ func TestAPastThatIsNotOfThisLineageIsRefused(t *testing.T) {
 	for name, spoil := range map[string]func(*Config, *election.Past){
 		"of another lineage":              func(_ *Config, p *election.Past) { p.ID++ },
 		"of a later life":                 func(_ *Config, p *election.Past) { p.Life = 9 },
-		"with a wrong row":                func(_ *Config, p *election.Past) { p.Rows[0].Highest = 0 },
 		"of more lives than there can be": func(c *Config, _ *election.Past) { c.Life = 1 << 60 },
 	} {
 		cfg, past := s.cfg, s.past

@@ -19,7 +19,7 @@ func (e *Elector) heartbeat(from election.PeerID, m election.Heartbeat) {
 		return
 	}
 	e.heardHeartbeat(p)
-	p.holds = m.Version
+	p.Holds = m.Version
 	ack := election.HeartbeatAck{Lineage: m.Lineage, Send: m.Send, Stamp: e.now}
 	if e.roster != nil {
 		ack.Version = e.roster.Version
@@ -152,37 +152,10 @@ func (e *Elector) voteRefusal(from election.PeerID, m election.VoteRefusal) {
 	e.carry(c, c.VoteRefused(c, from, m))
 }
 
-func (e *Elector) selectionMessage(from election.PeerID, m election.Message) {
-	name, ok := selectionOf(m, e.cfg.Algorithm)
-	if !ok {
+func (e *Elector) selectionMessage(from election.PeerID, m election.Selection) {
+	if name, algorithm := m.Selects(); algorithm != string(e.cfg.Algorithm) {
 		e.counters.Dropped["other_algorithm"]++
-		return
+	} else if c := e.contest(name); c != nil {
+		e.carry(c, c.Receive(c, from, m))
 	}
-	c := e.contest(name)
-	if c == nil {
-		return
-	}
-	e.carry(c, c.Receive(c, from, m))
-}
-
-// selectionOf returns the election of a message of Bully or Ring, and whether it belongs to
-// the algorithm in use.
-func selectionOf(m election.Message, a Algorithm) (election.Name, bool) {
-	switch m := m.(type) {
-	case election.BullyElection:
-		return m.Election, a == Bully
-	case election.BullyAnswer:
-		return m.Election, a == Bully
-	case election.BullyDecline:
-		return m.Election, a == Bully
-	case election.BullyCoordinator:
-		return m.Election, a == Bully
-	case election.RingElection:
-		return m.Election, a == Ring
-	case election.RingAck:
-		return m.Election, a == Ring
-	case election.RingElected:
-		return m.Election, a == Ring
-	}
-	return "", false
 }

@@ -71,7 +71,7 @@ func TestAChangeThatWaitsForItsOutcomeAtItsDeadlineGoesOnAndSaysSo(t *testing.T)
 	for _, d := range dismissals {
 		t.Run(d.name, func(t *testing.T) {
 			c := d.untilOutcome(t)
-			c.run(c.nodes["a"].elector.change.want.deadline.Sub(c.Now))
+			c.run(4*testTiming.Lease + 10*time.Second) // to the deadline: untilOutcome took six leases
 			replies := c.nodes["a"].replies
 			if len(replies) != 1 || replies[0].Refusal == nil || replies[0].Refusal.Why != election.DeniedNotConfirmed ||
 				!slices.Equal(replies[0].Refusal.Change.Missing, []string{d.left}) || !replies[0].Refusal.Change.Outcome {
@@ -134,23 +134,22 @@ func TestAnOutcomeThatCannotBeCommittedIsNotDoneUntilAMajorityHoldsIt(t *testing
 			s.keep(testTiming.Heartbeat/4, "b", "c", "d")
 		}
 	}
-	d := s.e.change.driver
-	if d == nil || d.Proposal().Joint() {
-		t.Fatalf("holds %s, drives %+v; want the outcome proposed", voterNames(*s.e.roster), d)
+	s.pass(testTiming.Heartbeat)
+	p = s.proposal(s.take(), "b")
+	if p.Roster.Joint() {
+		t.Fatalf("holds %s, proposes %+v; want the outcome", voterNames(*s.e.roster), p)
 	}
-	refuse := election.RosterRefuse{Driver: d.Ballot, Version: d.Proposal().Version, Granted: d.Ballot + 1}
+	refuse := election.RosterRefuse{Driver: p.Driver, Version: p.Roster.Version, Granted: p.Driver + 1}
 	s.hear("c", refuse) // not a voter any more
 	s.hear("b", refuse)
-	if d.Hopeless() {
-		t.Fatal("hopeless, though a and d may accept")
+	s.pass(3 * testTiming.Lease)
+	if s.e.Status(s.now).Change == nil {
+		t.Fatal("given up, though a and d may accept")
 	}
 	s.hear("d", refuse)
-	if !d.Hopeless() {
-		t.Fatal("not hopeless, though b and d have granted a higher ballot")
-	}
 	s.pass(3 * testTiming.Lease)
-	if s.e.change.driver != nil || len(s.replies) != 0 {
-		t.Fatalf("drives on: %t, replies %+v; want neither", s.e.change.driver != nil, s.replies)
+	if ch := s.e.Status(s.now).Change; ch != nil || len(s.replies) != 0 {
+		t.Fatalf("drives on: %+v, replies %+v; want neither", ch, s.replies)
 	}
 	s.tells("c", s.e.roster)
 	if len(s.replies) != 0 {
@@ -246,7 +245,7 @@ func TestAChangeThatIsNotBegunInTimeSaysThatAndWhy(t *testing.T) {
 			s := newLone(t, trioState())
 			s.step(election.ChangeRoster{Remove: []election.PeerID{"c"}, Request: 1})
 			try.stop(s)
-			s.keepAlive(s.e.change.want.deadline.Sub(s.now))
+			s.keepAlive(10*testTiming.Lease + 10*time.Second)
 			if len(s.replies) == 0 {
 				t.Fatal("no answer")
 			}

@@ -1,29 +1,21 @@
 package elector
 
 import (
-	"time"
-
 	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/failuredetector"
 	"github.com/doyen-election/doyen/quorum"
+	"github.com/doyen-election/doyen/roster"
 )
 
 // peer is what this agent knows of another one by direct contact.
 type peer struct {
+	roster.Peer
 	lineage  election.LineageID
 	run      election.RunID
-	level    uint64              // its feature level
-	beat     time.Duration       // its configured heartbeat; 0: not known
 	leaving  bool                // the agent is stopping
-	reported bool                // its Report arrived since it connected
 	reportAt election.Instant    // when its Report is asked for next
+	roster   *election.Roster    // as it last reported
 	early    *election.Heartbeat // the newest one that came before its Report; nil: none
-
-	roster       *election.Roster // as it last reported
-	holds        election.Version // the version that it was last known to hold
-	doubted      doubted          // its newest roster that was not adopted
-	differsSince election.Instant // since when it, a voter or to be added, holds a roster with which it can't vote; 0: it does not
-	bringUpAt    election.Instant // when the present roster is sent to it again
 
 	stamp     election.Instant // the newest instant of its clock that it sent; heartbeats echo it
 	stampedAt election.Instant // when the stamp came
@@ -53,7 +45,7 @@ func (e *Elector) connected(in election.PeerConnected) {
 	e.foreign.remove(in.Peer)
 	m, _ := e.view.Find(in.Peer)
 	e.peers.put(in.Peer, &peer{lineage: in.Lineage, run: runOf(in.Run, in.Lineage),
-		level: in.Level, beat: in.Heartbeat, heardAt: e.now, unansweredSince: election.Never,
+		Peer: roster.Peer{Level: in.Level, Beat: in.Heartbeat}, heardAt: e.now, unansweredSince: election.Never,
 		probeAt: e.now.Add(e.cfg.Timing.Heartbeat), cleared: m.Suspected})
 	e.sendCandidacies() // before the Report, with which the peer may begin a round
 	own := e.report(0, "")
@@ -134,7 +126,7 @@ func (e *Elector) reachable(id election.PeerID) bool {
 		return true
 	}
 	p := e.peers.get(id)
-	return e.isConnected(id) && e.speaks(p) && !e.silent(id) && !e.older(id) && e.now >= p.unwritableUntil && !e.behind(p)
+	return e.isConnected(id) && e.change.Speaks(&p.Peer) && !e.silent(id) && !e.older(id) && e.now >= p.unwritableUntil && !e.change.Behind(e.now, &p.Peer)
 }
 
 func (e *Elector) hasMajority() bool { return quorum.Confirmed(e.roster, e.reachable) }
@@ -167,7 +159,7 @@ func (e *Elector) send(to election.PeerID, m election.Message) {
 		e.own = append(e.own, m)
 		return
 	}
-	if p := e.peers.get(to); p != nil && !e.speaks(p) {
+	if p := e.peers.get(to); p != nil && !e.change.Speaks(&p.Peer) {
 		return
 	}
 	e.counters.Sent[election.Kind(m)]++

@@ -8,13 +8,13 @@ import (
 	"github.com/doyen-election/doyen/contest"
 	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/quorum"
+	"github.com/doyen-election/doyen/roster"
 )
 
 // Status returns a snapshot that shares nothing that changes.
 func (e *Elector) Status(now election.Instant) *Status {
 	s := &Status{At: now, Self: e.cfg.Self, Draining: e.draining, Roster: e.roster,
-		Quorum: e.quorumStatus(), Contests: e.Contests(), Counters: e.recentCounters(now)}
-	s.Change = e.changeStatus()
+		Quorum: e.quorumStatus(), Change: e.change.Status(rosterFacts{e}), Contests: e.Contests(), Counters: e.recentCounters(now)}
 	s.Warnings = e.warnings(s.Quorum)
 	return s
 }
@@ -204,23 +204,13 @@ type Warning struct {
 	Own     string          // the cluster that this agent belongs to
 	Former  bool            // this agent may have been a voter of that cluster
 	Voters  string          // the voters that the agent reports, that this one was started with, or that are missing
-	Doubt   Doubt           // why these voters are not adopted
+	Doubt   roster.Doubt    // why these voters are not adopted
 	Forming quorum.Problem  // why there is no roster yet
 	Barred  election.Barred
 	Given   election.Settings // as this agent was started, where the roster has other ones
 	Used    election.Settings // as the roster has it
 	Beat    time.Duration     // the heartbeat in use, if the configured one does not fit the lease; else 0
 }
-
-// Doubt is why a newer roster is not adopted.
-type Doubt uint8
-
-const (
-	Refused     Doubt = iota + 1 // an operator has refused it
-	FromUnknown                  // no voter that this agent knows has reported it
-	DropsMany                    // it drops several voters, and a majority still holds the present roster
-	OtherDriver                  // the agent that proposes it is not a voter that this one knows
-)
 
 // Counters count what happened since the start; they only rise.
 type Counters struct {

@@ -41,9 +41,9 @@ func (e *Elector) reported(from election.PeerID, r election.Report) {
 	if w := &e.disk; w.question != 0 && r.ID == w.question {
 		w.wrote[from] = true
 	}
-	first := !p.reported && r.Election == ""
+	first := !p.Reported && r.Election == ""
 	p.probes = 0
-	p.reported = p.reported || first
+	p.Reported = p.Reported || first
 	e.stamped(from, r.Stamp)
 	e.learnRoster(from, r.Roster)
 	if e.votes(from, r.Roster) {
@@ -72,7 +72,7 @@ const informWait = 3
 // informed reports whether enough voters have reported to know that there is no leader.
 func (e *Elector) informed() bool {
 	told := func(id election.PeerID) bool {
-		return id == e.cfg.Self.Peer || e.isConnected(id) && e.peers.get(id).reported && !e.older(id)
+		return id == e.cfg.Self.Peer || e.isConnected(id) && e.peers.get(id).Reported && !e.older(id)
 	}
 	if e.cfg.Quorum {
 		return e.roster != nil && quorum.Confirmed(e.roster, told)
@@ -144,7 +144,7 @@ func (e *Elector) sendProgress() {
 	}
 	e.sentWrites, e.sendWritesAt = e.ledger.Writes(), e.now.Add(e.cfg.Timing.Lease)
 	for _, id := range e.peers.keys {
-		if p := e.peers.get(id); p.reported {
+		if p := e.peers.get(id); p.Reported {
 			e.send(id, election.Report{Election: election.RosterElection, Lineage: e.cfg.Self.Lineage, Writes: e.sentWrites, Stamp: e.now})
 		}
 	}

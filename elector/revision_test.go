@@ -6,6 +6,7 @@ import (
 
 	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/internal/virtual"
+	"github.com/doyen-election/doyen/quorum"
 )
 
 // revising is three agents, led by a, whose levels and heartbeats are those given.
@@ -95,7 +96,7 @@ func TestR14AChangeOfTheLeaseIsNotDoneEarlierInAHigherTerm(t *testing.T) {
 	c.input("c", election.ChangeRoster{Settings: election.Settings{Algorithm: "ring"}, Request: 2})
 	c.run(testTiming.Heartbeat)
 	e := c.nodes["b"].elector
-	ballot := e.change.driver.Ballot
+	ballot, _ := e.Drives()
 	c.part("b", "c", false)
 	for c.replyTo("b", 1) == "" && c.Now < ends.Add(testTiming.Lease) {
 		c.run(hop)
@@ -107,7 +108,7 @@ func TestR14AChangeOfTheLeaseIsNotDoneEarlierInAHigherTerm(t *testing.T) {
 		t.Errorf("answers %q %v before all that was promised for the former lease has ended", why, ends.Sub(c.Now))
 	}
 	c.run(2 * testTiming.Lease)
-	if a, b := c.replyTo("c", 2), e.change.driver; a != election.DeniedOvertaken || b != nil {
+	if a, b := c.replyTo("c", 2), e.Status(c.Now).Change; a != election.DeniedOvertaken || b != nil {
 		t.Errorf("then c answers %q, b drives %v", a, b)
 	}
 }
@@ -117,7 +118,7 @@ func TestR14AnAgentWithAnotherLeaseFollowsTheRoster(t *testing.T) {
 	e := c.nodes["a"].elector
 	e.given.Timing.Heartbeat = 300 * time.Millisecond
 	c.revise(election.ChangeRoster{Settings: election.Settings{Lease: 800 * time.Millisecond}})
-	if e.cfg.Timing.Lease != 800*time.Millisecond || !fits(e.cfg.Timing.Heartbeat, e.cfg.Timing.Lease) {
+	if e.cfg.Timing.Lease != 800*time.Millisecond || !quorum.Fits(e.cfg.Timing.Heartbeat, e.cfg.Timing.Lease) {
 		t.Errorf("a goes on with %+v", e.cfg.Timing)
 	}
 	if got := c.leaders(); got != "a@1" {
@@ -136,7 +137,7 @@ func TestR14ALeaseThatAHeartbeatDoesNotFitIsRefusedByName(t *testing.T) {
 	if got := c.nodes["b"].replies; len(got) != 1 || got[0].Refusal == nil || got[0].Refusal.Why != election.DeniedHeartbeat || got[0].Refusal.Agent != "b" {
 		t.Errorf("replies %+v, want a refusal that names b", got)
 	}
-	c.nodes["b"].elector.given.Timing.Heartbeat = time.Millisecond
+	c.nodes["b"].elector.rosterRules.Beat = time.Millisecond
 	c.input("b", election.ChangeRoster{Settings: election.Settings{Lease: 500 * time.Millisecond}, Request: 2})
 	c.run(time.Millisecond)
 	if got := c.nodes["b"].replies; len(got) != 2 || got[1].Refusal == nil || got[1].Refusal.Why != election.DeniedHeartbeat || got[1].Refusal.Agent != "c" {

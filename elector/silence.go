@@ -7,17 +7,9 @@ import (
 	"github.com/doyen-election/doyen/failuredetector"
 )
 
-func (c Config) detector() failuredetector.Config {
-	d := failuredetector.Config{Heartbeat: c.Timing.Heartbeat, Lease: c.Timing.Lease}
-	if c.FixedDeadline > 0 {
-		d.Policy, d.Deadline = failuredetector.FixedDeadline, c.FixedDeadline
-	}
-	return d
-}
-
 func (e *Elector) heardHeartbeat(p *peer) {
 	if p.beats == nil {
-		p.beats, _ = failuredetector.New(e.cfg.detector()) // Validate states the same inequalities
+		p.beats = failuredetector.New(e.cfg.Timing.Heartbeat, e.cfg.Timing.Lease)
 	}
 	p.beats.Heard(e.now)
 }
@@ -107,7 +99,7 @@ func (e *Elector) probe() election.Instant {
 }
 
 func (e *Elector) probeDue(p *peer) election.Instant {
-	if !p.reported {
+	if !p.Reported {
 		return p.probeAt
 	}
 	return max(p.probeAt, p.silentFrom(e.cfg.Timing.Lease))

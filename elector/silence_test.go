@@ -92,15 +92,6 @@ func TestAFollowerRedialsALeaderWhoseLeaseExpired(t *testing.T) {
 	}
 }
 
-func TestAFixedDeadlineMakesALeaderSilent(t *testing.T) {
-	s := newSolo(t, func(c *Config, _ *election.State) { c.FixedDeadline = 2 * testTiming.Heartbeat })
-	p := s.e.peers.get("b")
-	s.e.heardHeartbeat(p)
-	if got, want := p.silentFrom(testTiming.Lease), s.e.now.Add(2*testTiming.Heartbeat); got != want {
-		t.Fatalf("b is silent from %d, want %d", got, want)
-	}
-}
-
 // TestWhatGossipSuspectedBeforeAConnectionDoesNotCount: an agent that dies and comes back is
 // the same member, and gossip clears it only a second later.
 func TestWhatGossipSuspectedBeforeAConnectionDoesNotCount(t *testing.T) {

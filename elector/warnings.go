@@ -48,10 +48,10 @@ func (e *Elector) warnOfPeer(ws []Warning, id election.PeerID, p *peer) []Warnin
 	if e.roster == nil || !e.cfg.Quorum {
 		return ws
 	}
-	if e.roster.Version.Before(p.doubted.version) {
-		warn(Warning{Code: "roster_doubted", Voters: p.doubted.voters, Doubt: p.doubted.why})
+	if voters, why := p.Doubted(e.roster); why != 0 {
+		warn(Warning{Code: "roster_doubted", Voters: voters, Doubt: why})
 	}
-	if e.roster.Has(id) && e.behind(p) {
+	if e.roster.Has(id) && e.change.Behind(e.now, &p.Peer) {
 		warn(Warning{Code: "voter_behind"})
 	}
 	return ws
@@ -79,13 +79,11 @@ func (e *Elector) warnOfVoters(ws []Warning, q QuorumStatus) []Warning {
 			ws = append(ws, Warning{Code: "identity_changed", Agent: m.Name, Peer: v.Peer})
 		}
 	}
-	if (e.roster.Joint() || e.awaitsOutcome()) && e.now >= e.change.since.Add(2*e.cfg.Timing.Lease) {
+	if e.change.Lasts(e.now) {
 		ws = append(ws, Warning{Code: "voters_change"})
 	}
-	if d := e.change.driver; d != nil {
-		for _, name := range election.Names(d.Proposal().All(), func(v election.Voter) bool { return d.TooFar(v.Peer) }) {
-			ws = append(ws, Warning{Code: "voter_term_leap", Agent: name})
-		}
+	for _, name := range e.change.TooFar() {
+		ws = append(ws, Warning{Code: "voter_term_leap", Agent: name})
 	}
 	switch {
 	case !q.Exists:

@@ -1,87 +1,43 @@
 package failuredetector
 
 import (
-	"errors"
-	"fmt"
 	"math"
 	"time"
 
 	"github.com/doyen-election/doyen/election"
 )
 
-// Policy is how the silence of an agent is judged.
-type Policy uint8
-
 const (
-	PhiAccrual    Policy = iota // suspects when the observed intervals make the silence unlikely
-	FixedDeadline               // suspects after Config.Deadline of silence
-)
-
-const (
-	// DefaultThreshold is the phi at which an agent is suspected. With normally distributed
-	// arrivals, a healthy agent is suspected once in 10^8 heartbeats.
-	DefaultThreshold = 8.0
-	Window           = 200 // intervals that are remembered
-	MinIntervals     = 2   // heartbeat intervals of silence that are never suspect
-
-	minThreshold, maxThreshold = 1.0, 100.0
+	// sigmas is how many deviations above the mean an interval is suspect. There phi, -log10 of the
+	// probability that a normally distributed value lies farther above, is 8 (Hayashibara 2004,
+	// section 4.2): a healthy agent is suspected once in 10^8 heartbeats.
+	sigmas = 5.612001
+	window = 200 // intervals that are remembered
 	// Deviations, as parts of a heartbeat.
 	minDeviation   = 0.1  // else a small delay after very regular arrivals would be suspect
 	priorDeviation = 0.25 // assumed before the first heartbeat, as Akka does
 )
 
-type Config struct {
-	Heartbeat time.Duration // the interval at which the other agent sends
-	Lease     time.Duration // the longest silence that is not suspect
-	Policy    Policy
-	Threshold float64       // of phi, 1 to 100; 0: DefaultThreshold
-	Deadline  time.Duration // of FixedDeadline, from MinIntervals heartbeats to a lease
-}
-
-func (c Config) Validate() error {
-	least := MinIntervals * c.Heartbeat
-	switch {
-	case c.Heartbeat <= 0:
-		return fmt.Errorf("validate failure detector config: heartbeat %s must be above 0", c.Heartbeat)
-	case least < c.Heartbeat || c.Lease < least:
-		return fmt.Errorf("validate failure detector config: lease %s must be at least %d heartbeats of %s", c.Lease, MinIntervals, c.Heartbeat)
-	case c.Policy > FixedDeadline:
-		return errors.New("validate failure detector config: unknown policy")
-	case c.Policy == FixedDeadline && (c.Deadline < least || c.Deadline > c.Lease):
-		return fmt.Errorf("validate failure detector config: deadline %s is not between %s and lease %s", c.Deadline, least, c.Lease)
-	case c.Threshold != 0 && !(c.Threshold >= minThreshold && c.Threshold <= maxThreshold):
-		return fmt.Errorf("validate failure detector config: threshold %g is not between %g and %g", c.Threshold, minThreshold, maxThreshold)
-	}
-	return nil
-}
-
 // Detector judges one agent.
 //
-// Invariant: intervals holds 2 to Window values, each from 0 to the lease.
+// Invariant: intervals holds 2 to window values, each from 0 to the lease.
 type Detector struct {
-	config Config
-	sigmas float64 // how many deviations above the mean phi reaches the threshold
+	heartbeat time.Duration // the interval at which the other agent sends
+	lease     time.Duration // the longest silence that is not suspect; at least two heartbeats
 
 	watching  bool
 	heardAt   election.Instant
-	intervals []time.Duration // the newest; a ring of Window once it is full
+	intervals []time.Duration // the newest; a ring of window once it is full
 	oldest    int             // index of the oldest interval, once the ring is full
-	mean      float64         // nanoseconds
-	deviation float64         // nanoseconds, at least minDeviation heartbeats
 	deadline  election.Instant
 }
 
-// New returns a detector that has heard nothing yet.
-func New(c Config) (*Detector, error) {
-	if err := c.Validate(); err != nil {
-		return nil, err
-	}
-	if c.Threshold == 0 {
-		c.Threshold = DefaultThreshold
-	}
-	d := &Detector{config: c, sigmas: deviationsAt(c.Threshold), deadline: election.Never}
-	d.prior()
-	return d, nil
+// New returns a detector that has heard nothing yet. Before anything is observed it assumes two
+// intervals around the heartbeat.
+func New(heartbeat, lease time.Duration) *Detector {
+	spread := time.Duration(float64(heartbeat) * priorDeviation)
+	return &Detector{heartbeat: heartbeat, lease: lease, deadline: election.Never,
+		intervals: []time.Duration{heartbeat - spread, heartbeat + spread}}
 }
 
 func (d *Detector) Heard(now election.Instant) {
@@ -93,15 +49,11 @@ func (d *Detector) Heard(now election.Instant) {
 	default:
 		// The silence is bounded, so that a long one of a suspended host does not outweigh
 		// what is observed afterwards.
-		d.remember(min(now.Sub(d.heardAt), d.config.Lease))
-		d.estimate()
+		d.remember(min(now.Sub(d.heardAt), d.lease))
 	}
 	d.heardAt = now
 	d.deadline = now.Add(d.patience())
 }
-
-// Suspects reports whether the agent has been silent for too long.
-func (d *Detector) Suspects(now election.Instant) bool { return now >= d.deadline }
 
 // Deadline is when suspicion begins if nothing more is heard. It is Never before the first
 // heartbeat, and for a nil detector.
@@ -114,10 +66,30 @@ func (d *Detector) Deadline() election.Instant {
 
 // patience is how long a silence may last without suspicion.
 func (d *Detector) patience() time.Duration {
-	if d.config.Policy == FixedDeadline {
-		return d.config.Deadline
-	}
+	mean, deviation := d.estimate()
 	// It is bounded before the conversion, which could overflow.
-	accrued := math.Min(math.Ceil(d.mean+d.sigmas*d.deviation), float64(d.config.Lease))
-	return max(time.Duration(accrued), MinIntervals*d.config.Heartbeat)
+	accrued := math.Min(math.Ceil(mean+sigmas*deviation), float64(d.lease))
+	return max(time.Duration(accrued), 2*d.heartbeat)
+}
+
+func (d *Detector) remember(interval time.Duration) {
+	if len(d.intervals) < window {
+		d.intervals = append(d.intervals, interval)
+		return
+	}
+	d.intervals[d.oldest] = interval
+	d.oldest = (d.oldest + 1) % window
+}
+
+// estimate computes mean and deviation from all intervals, so that no rounding errors add up.
+func (d *Detector) estimate() (mean, deviation float64) {
+	count, sum, squares := float64(len(d.intervals)), 0.0, 0.0
+	for _, i := range d.intervals {
+		sum += float64(i)
+	}
+	mean = sum / count
+	for _, i := range d.intervals {
+		squares += (float64(i) - mean) * (float64(i) - mean)
+	}
+	return mean, max(math.Sqrt(squares/count), minDeviation*float64(d.heartbeat))
 }

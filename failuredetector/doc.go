@@ -1,6 +1,6 @@
 // Package failuredetector turns the arrivals of one agent's heartbeats into trust or
 // suspicion: by the phi-accrual detector of N. Hayashibara, X. Défago, R. Yared and T.
-// Katayama, "The φ Accrual Failure Detector", SRDS 2004, or by a fixed deadline.
+// Katayama, "The φ Accrual Failure Detector", SRDS 2004.
 //
 // A silent agent is suspected at some instant between two heartbeat intervals and a lease
 // after its last heartbeat. The paper has no such bounds, and its estimate may be far off if
@@ -11,6 +11,5 @@
 // trusts the agent again at its next heartbeat. Suspicion starts a selection, and takes no
 // authority from an agent.
 //
-// Instants must be of one clock. An instant before the last one is ignored. A Detector is
-// for one goroutine.
+// Instants must be of one clock. An instant before the last one is ignored.
 package failuredetector

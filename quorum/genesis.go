@@ -9,18 +9,14 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-type FormationConfig struct {
-	Self  election.Voter
-	Names []string // the first is the proposer; the same on every agent
-	Retry time.Duration
-}
-
 // Formation makes the first roster. The agent named first proposes one. Each named agent
 // writes it as pending and accepts. Once all have, the proposer commits, and the others adopt
 // the roster from its Report. An agent is bound by what is pending: two first rosters with
 // common voters could elect two leaders.
 type Formation struct {
-	cfg       FormationConfig
+	self      election.Voter
+	names     []string      // the first is the proposer; the same on every agent
+	every     time.Duration // between two proposals
 	ledger    *Ledger
 	voter     *Voter
 	pendingAt uint64 // generation of the pending genesis
@@ -34,8 +30,9 @@ type Formation struct {
 	refusedAt election.Instant
 }
 
-func NewFormation(cfg FormationConfig, l *Ledger, v *Voter) *Formation {
-	return &Formation{cfg: cfg, ledger: l, voter: v, accepted: map[election.PeerID]bool{}, refusals: map[election.PeerID]Refused{}}
+// NewFormation returns the part of the agent self in a formation by the agents with these names.
+func NewFormation(self election.Voter, names []string, every time.Duration, l *Ledger, v *Voter) *Formation {
+	return &Formation{self: self, names: names, every: every, ledger: l, voter: v, accepted: map[election.PeerID]bool{}, refusals: map[election.PeerID]Refused{}}
 }
 
 func (f *Formation) Done() bool { return f.voter.Roster() != nil }
@@ -47,11 +44,11 @@ func (f *Formation) Alone(now election.Instant, cluster string) {
 		return
 	}
 	f.voter.Adopt(now, &election.Roster{Cluster: cluster, Version: election.Version{Counter: 1},
-		Voters: []election.Voter{f.cfg.Self}})
+		Voters: []election.Voter{f.self}})
 }
 
 func (f *Formation) Proposer() bool {
-	return len(f.cfg.Names) > 0 && f.cfg.Names[0] == f.cfg.Self.Name
+	return len(f.names) > 0 && f.names[0] == f.self.Name
 }
 
 // Advance does the proposer's part. find returns the reachable peer with a name, and cluster
@@ -64,15 +61,15 @@ func (f *Formation) Advance(now election.Instant, find func(name string) (electi
 	if f.waitsFor = missing; len(missing) > 0 {
 		return
 	}
-	if p := f.ledger.State().Pending; p == nil || p.Proposer == f.cfg.Self.Peer && !slices.Equal(p.Roster.Voters, voters) {
+	if p := f.ledger.State().Pending; p == nil || p.Proposer == f.self.Peer && !slices.Equal(p.Roster.Voters, voters) {
 		f.begin(voters, cluster())
 	}
 	pending := f.ledger.State().Pending
-	if pending.Proposer != f.cfg.Self.Peer || !f.ledger.Durable(f.pendingAt) {
+	if pending.Proposer != f.self.Peer || !f.ledger.Durable(f.pendingAt) {
 		return
 	}
-	f.accepted[f.cfg.Self.Peer] = true
-	for _, name := range f.cfg.Names {
+	f.accepted[f.self.Peer] = true
+	for _, name := range f.names {
 		if v, _ := pending.Roster.Named(name); !f.accepted[v.Peer] {
 			f.waitsFor = append(f.waitsFor, name)
 		}
@@ -81,7 +78,7 @@ func (f *Formation) Advance(now election.Instant, find func(name string) (electi
 		f.voter.Adopt(now, &pending.Roster)
 		return
 	}
-	if !f.sent || now >= f.sentAt.Add(f.cfg.Retry) {
+	if !f.sent || now >= f.sentAt.Add(f.every) {
 		f.sent, f.sentAt = true, now
 		f.send(pending, election.GenesisPropose{Genesis: *pending}, func(p election.PeerID) bool { return !f.accepted[p] })
 	}
@@ -92,15 +89,15 @@ func (f *Formation) begin(voters []election.Voter, cluster string) {
 	f.sent, f.refusals = false, map[election.PeerID]Refused{}
 	f.pendingAt = f.ledger.Change(func(s *election.State) {
 		s.Attempt++
-		s.Pending = &election.Genesis{Proposer: f.cfg.Self.Peer, Attempt: s.Attempt, Roster: election.Roster{
+		s.Pending = &election.Genesis{Proposer: f.self.Peer, Attempt: s.Attempt, Roster: election.Roster{
 			Cluster: cluster, Version: election.Version{Counter: 1}, Voters: voters}}
 	})
 }
 
 func (f *Formation) voters(find func(string) (election.PeerID, bool)) (voters []election.Voter, missing []string) {
-	for _, name := range f.cfg.Names {
-		peer, ok := f.cfg.Self.Peer, true
-		if name != f.cfg.Self.Name {
+	for _, name := range f.names {
+		peer, ok := f.self.Peer, true
+		if name != f.self.Name {
 			peer, ok = find(name)
 		}
 		if !ok {
@@ -115,7 +112,7 @@ func (f *Formation) voters(find func(string) (election.PeerID, bool)) (voters []
 
 func (f *Formation) send(g *election.Genesis, m election.Message, to func(election.PeerID) bool) {
 	for _, v := range g.Roster.Voters {
-		if v.Peer != f.cfg.Self.Peer && to(v.Peer) {
+		if v.Peer != f.self.Peer && to(v.Peer) {
 			f.ledger.Send(election.Envelope{To: v.Peer, Message: m})
 		}
 	}
@@ -181,8 +178,8 @@ func (f *Formation) objection(from election.PeerID, g *election.Genesis) (reason
 
 // mismatch is what is wrong with the genesis, whatever is pending here; 0: nothing.
 func (f *Formation) mismatch(from election.PeerID, g *election.Genesis) (reason election.Objection, detail string) {
-	named := slices.Contains(g.Roster.Voters, f.cfg.Self)
-	own := strings.Join(slices.Sorted(slices.Values(f.cfg.Names)), ",")
+	named := slices.Contains(g.Roster.Voters, f.self)
+	own := strings.Join(slices.Sorted(slices.Values(f.names)), ",")
 	held := f.ledger.State()
 	switch {
 	case g.Proposer != from || g.Roster.Version != (election.Version{Counter: 1}) || g.Roster.Joint() || g.Roster.Level() > 0:
@@ -192,7 +189,7 @@ func (f *Formation) mismatch(from election.PeerID, g *election.Genesis) (reason 
 	case held.Roster != nil:
 		return election.GenesisElsewhere, held.Roster.Cluster
 	case own != voterNames(g):
-		return election.GenesisOtherVoters, strings.Join(f.cfg.Names, ",")
+		return election.GenesisOtherVoters, strings.Join(f.names, ",")
 	case !named:
 		return election.GenesisOtherIdentity, ""
 	}
@@ -201,7 +198,7 @@ func (f *Formation) mismatch(from election.PeerID, g *election.Genesis) (reason 
 
 func (f *Formation) Accept(from election.PeerID, m election.GenesisAccept) {
 	p := f.ledger.State().Pending
-	if p != nil && p.Proposer == f.cfg.Self.Peer && p.Attempt == m.Attempt && p.Roster.Cluster == m.Cluster {
+	if p != nil && p.Proposer == f.self.Peer && p.Attempt == m.Attempt && p.Roster.Cluster == m.Cluster {
 		f.accepted[from] = true
 		delete(f.refusals, from)
 	}
@@ -222,9 +219,9 @@ func (f *Formation) Learn(now election.Instant, r *election.Roster) {
 	switch {
 	case held.Roster != nil, held.Pending != nil && held.Pending.Roster.Cluster == r.Cluster:
 		f.voter.Adopt(now, r)
-	case held.Pending != nil && held.Pending.Proposer != f.cfg.Self.Peer:
+	case held.Pending != nil && held.Pending.Proposer != f.self.Peer:
 		f.stuck = Problem{Why: CommittedElsewhere}
-	case genesis && r.Has(f.cfg.Self.Peer):
+	case genesis && r.Has(f.self.Peer):
 		f.stuck = Problem{Why: RecordLost}
 	default:
 		f.voter.Adopt(now, r)
@@ -237,7 +234,7 @@ func (f *Formation) Problem(now election.Instant) Problem {
 	switch {
 	case f.Done():
 		return Problem{}
-	case f.refused.Why != 0 && now < f.refusedAt.Add(repeats*f.cfg.Retry):
+	case f.refused.Why != 0 && now < f.refusedAt.Add(repeats*f.every):
 		return f.refused
 	case f.stuck.Why != 0:
 		return f.stuck
@@ -249,12 +246,12 @@ func (f *Formation) Problem(now election.Instant) Problem {
 		return p
 	case len(f.waitsFor) > 0:
 		return Problem{Why: AwaitsAgents, Agents: f.waitsFor}
-	case len(f.cfg.Names) == 0:
+	case len(f.names) == 0:
 		return Problem{Why: AwaitsRoster}
 	case f.ledger.State().Pending != nil:
-		return Problem{Why: AwaitsCommit, Agents: f.cfg.Names[:1]}
+		return Problem{Why: AwaitsCommit, Agents: f.names[:1]}
 	}
-	return Problem{Why: AwaitsProposal, Agents: f.cfg.Names[:1]}
+	return Problem{Why: AwaitsProposal, Agents: f.names[:1]}
 }
 
 // Problem is what keeps the first roster from being formed, in facts.

@@ -33,7 +33,7 @@ func (f *founder) start() {
 	f.ledger = NewLedger(f.disk, testLease)
 	f.voter = NewVoter(VoterConfig{Self: f.self.Peer, Drift: testDrift, Lease: testLease, VoteTimeout: timeout}, f.ledger, 0)
 	f.reported = nil
-	f.formation = NewFormation(FormationConfig{Self: f.self, Names: f.names, Retry: timeout}, f.ledger, f.voter)
+	f.formation = NewFormation(f.self, f.names, timeout, f.ledger, f.voter)
 }
 
 // settle writes what is due and returns what may leave then.

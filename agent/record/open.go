@@ -179,7 +179,7 @@ func takeOver(c Config, on host, f *os.File, wait time.Duration) (*Record, *Past
 	}
 	r, past, err := read(c.Path, f, m, func(h header) error { return h.judge(c.Peer, on, f) })
 	if err == nil {
-		err = past.Check(boottime.Now())
+		err = sound(&past.Past, boottime.Now())
 	}
 	if err == nil && boottime.SuspendedSince(r.ahead) {
 		err = errSuspended

@@ -1,17 +1,13 @@
 package serve
 
 import (
-	"net"
 	"net/http"
 	"path"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/doyen-election/doyen/agent/access"
-	"github.com/doyen-election/doyen/agent/serve/page"
 	"github.com/doyen-election/doyen/api"
-	"github.com/doyen-election/doyen/election"
 )
 
 // methods are the handlers of one path. GET answers HEAD too.
@@ -97,31 +93,11 @@ func (s *Server) openRoutes() *http.ServeMux {
 // pageRoutes are the routes of the TCP listener, where a person may look at a page.
 func (s *Server) pageRoutes() *http.ServeMux {
 	mux := s.openRoutes()
-	mux.Handle("/{$}", get(page.Handler(s.shown, s.Logger).ServeHTTP))
+	mux.Handle("/{$}", get(s.status))
 	if s.HTTPAPI {
 		mux.Handle("/v1/", readOnly(s.socketRoutes(), false, "this listener only answers questions: use the agent's socket on its host"))
 	}
 	return mux
-}
-
-// shown gathers what the status page shows, from one picture.
-func (s *Server) shown() page.Facts {
-	p := s.Picture()
-	f := page.Facts{Agent: s.describe(p), Members: p.Members(), Now: time.Now(),
-		Elections: p.Elections(s.Clock(), func(string) uint64 { return 0 })}
-	if s.History != nil {
-		f.Past = s.History("", page.Past)
-	}
-	return f
-}
-
-// AgentCheck answers HAProxy's agent checks until the server is closed.
-func (s *Server) AgentCheck(l net.Listener) {
-	page.Check(s.ctx, l, s.Logger, func(name election.Name) (leads, drained bool) {
-		p := s.Picture()
-		c, _ := p.contest(name)
-		return p.Election(c, s.Clock(), 0).IsLeader, p.Status.Draining
-	})
 }
 
 // readOnly answers what changes nothing; a watch, which does not end, only if that is wanted.

@@ -21,6 +21,7 @@ import (
 	"net/http"
 	"slices"
 	"sync"
+	"text/template"
 	"time"
 
 	"github.com/doyen-election/doyen/agent/access"
@@ -58,6 +59,9 @@ type Commands interface {
 	// Lasts reports whether the next process would go on leading if this one were killed, and
 	// whether a service manager started this one.
 	Lasts() (record, service bool)
+	// Mortal returns why this process can't be killed for a drill. Die kills it.
+	Mortal() error
+	Die()
 }
 
 // Config is what a server answers from.
@@ -122,15 +126,16 @@ type Server struct {
 	// patience is how long a line of a campaign may wait for room. attention is how long a
 	// program that acts may leave lines unread.
 	patience, attention time.Duration
-	otherTime           func(pid int32) bool // whether a process has another CLOCK_BOOTTIME
-	unproven            sync.Once            // guards a line of the log
-	rotating            sync.Mutex           // held by a rotation of the cluster keys
+	otherTime           func(pid int32) bool               // whether a process has another CLOCK_BOOTTIME
+	unproven            sync.Once                          // guards a line of the log
+	page                func() (*template.Template, error) // parsed when it is first asked for
+	rotating            sync.Mutex                         // held by a rotation of the cluster keys
 	keyTurn             turn
 }
 
 // New returns a server that answers nothing yet.
 func New(c Config) *Server {
-	s := &Server{Config: c, started: c.Clock(), streams: newStreams(), confirming: make(chan struct{}, 1), questions: newQuestions(c.Clock()), patience: writeTimeout, attention: attentionFor(c.Lease), otherTime: otherTime}
+	s := &Server{Config: c, started: c.Clock(), streams: newStreams(), confirming: make(chan struct{}, 1), questions: newQuestions(c.Clock()), patience: writeTimeout, attention: attentionFor(c.Lease), otherTime: otherTime, page: sync.OnceValues(newPage)}
 	s.watches = s.newWatches()
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	return s

@@ -8,6 +8,7 @@ import (
 	"github.com/doyen-election/doyen/api"
 	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/elector"
+	"github.com/doyen-election/doyen/roster"
 )
 
 // Warnings puts the elector's warnings into words, and all of one code into one warning. The
@@ -129,13 +130,13 @@ func doubted(s *elector.Status, name string, ws []elector.Warning) string {
 		". If a copy of this cluster runs somewhere, keep it away from this one: another --cluster name and key"
 }
 
-func doubt(d elector.Doubt) string {
+func doubt(d roster.Doubt) string {
 	switch d {
-	case elector.Refused:
+	case roster.Refused:
 		return "an operator refused it (doyen voters restore)"
-	case elector.FromUnknown:
+	case roster.FromUnknown:
 		return "none of the voters this agent knows has reported it"
-	case elector.DropsMany:
+	case roster.DropsMany:
 		return "it drops several voters at once, and a majority of them still holds the present roster"
 	}
 	return "its driver is not one of the voters this agent knows"

@@ -13,6 +13,7 @@ import (
 	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/elector"
 	"github.com/doyen-election/doyen/quorum"
+	"github.com/doyen-election/doyen/roster"
 )
 
 // denials reads all kinds of refusals from their source.
@@ -101,7 +102,7 @@ func TestWarningsSayWhatToDo(t *testing.T) {
 			{Code: "identity_changed", Agent: "e", Peer: "pe"},
 			{Code: "quorum_edge"},
 			{Code: "quorum_lost", Voters: "b, c"},
-			{Code: "roster_doubted", Agent: "z", Voters: "x,y", Doubt: elector.FromUnknown},
+			{Code: "roster_doubted", Agent: "z", Voters: "x,y", Doubt: roster.FromUnknown},
 			{Code: "voter_behind", Agent: "x"},
 			{Code: "voter_data_dir_older", Agent: "b"},
 			{Code: "voter_data_dir_older", Agent: "c"},

@@ -75,9 +75,6 @@ func drawPlan(rng *rand.Rand, drift int64) plan {
 	hb := p.timing.Heartbeat
 	p.timing.DiskPatience = pick(rng, 0, p.timing.Lease, 3*p.timing.Lease)
 	p.preemptDelay = pick(rng, 0, hb, 5*hb)
-	if rng.IntN(4) == 0 {
-		p.fixed = max(p.timing.Lease/2, 2*p.timing.Heartbeat)
-	}
 	p.loss = pick(rng, 0, 0, 0, 0.002, 0.02)
 	p.repeat = pick(rng, 0, 0, 0, 0.01, 0.1)
 	p.reorder = pick(rng, 0, 0, 0, 0.01, 0.1)

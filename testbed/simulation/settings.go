@@ -15,7 +15,6 @@ type settings struct {
 	timing       elector.Timing
 	preempt      bool
 	preemptDelay time.Duration
-	fixed        time.Duration // deadline of the failure detector; 0: phi-accrual
 }
 
 // drawSettings draws the settings of an agent's next life. All agents should have one lease.
@@ -34,7 +33,6 @@ func (w *world) drawSettings(a *agent) settings {
 		s.preempt = a.rng.IntN(3) != 0
 		s.preemptDelay = pick(a.rng, 0, s.timing.Heartbeat, 5*s.timing.Heartbeat)
 	}
-	s.fixed = pick(a.rng, 0, 0, 0, max(lease/2, 2*s.timing.Heartbeat))
 	return s
 }
 

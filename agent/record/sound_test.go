@@ -1,4 +1,4 @@
-package election_test
+package record
 
 import (
 	"testing"
@@ -17,7 +17,7 @@ func TestAPastThatNoAgentRecordsIsRefused(t *testing.T) {
 			{Election: "view", Highest: 4, Term: 3, Until: election.Never, Priority: 100},
 		}}}
 	}
-	if err := past().Check(now); err != nil {
+	if err := sound(past(), now); err != nil {
 		t.Fatal(err)
 	}
 	led := func(change func(*election.Authority)) func(*election.Past) {
@@ -43,7 +43,7 @@ func TestAPastThatNoAgentRecordsIsRefused(t *testing.T) {
 	} {
 		p := past()
 		spoil(p)
-		if p.Check(now) == nil {
+		if sound(p, now) == nil {
 			t.Errorf("with %s, a life can go on", name)
 		}
 	}

@@ -1,10 +1,9 @@
-package page
+package serve
 
 import (
 	"context"
 	"errors"
 	"io"
-	"log/slog"
 	"net"
 	"strings"
 	"time"
@@ -20,11 +19,10 @@ const (
 	maxCheckLine = 80
 )
 
-// Check answers HAProxy's agent checks until ctx ends. A check may send the name of an election as
-// a line (agent-send); without one it is default. look reports whether this agent leads that
-// election, and whether it is drained.
-func Check(ctx context.Context, l net.Listener, logger *slog.Logger, look func(election.Name) (leads, drained bool)) {
-	context.AfterFunc(ctx, func() { _ = l.Close() })
+// AgentCheck answers HAProxy's agent checks until the server is closed. A check may send the name
+// of an election as a line (agent-send); without one it is default.
+func (s *Server) AgentCheck(l net.Listener) {
+	context.AfterFunc(s.ctx, func() { _ = l.Close() })
 	places := make(chan struct{}, maxChecks)
 	go func() {
 		for {
@@ -35,19 +33,19 @@ func Check(ctx context.Context, l net.Listener, logger *slog.Logger, look func(e
 			}
 			if err != nil {
 				<-places
-				logger.Debug("agent check", "err", err)
+				s.Logger.Debug("agent check", "err", err)
 				continue
 			}
 			go func() {
 				defer func() { <-places }()
 				defer c.Close()
-				check(c, look)
+				s.check(c)
 			}()
 		}
 	}()
 }
 
-func check(c net.Conn, look func(election.Name) (leads, drained bool)) {
+func (s *Server) check(c net.Conn) {
 	now := time.Now()
 	if c.SetReadDeadline(now.Add(checkWait)) != nil || c.SetWriteDeadline(now.Add(checkTimeout)) != nil {
 		return
@@ -60,22 +58,24 @@ func check(c net.Conn, look func(election.Name) (leads, drained bool)) {
 		}
 	}
 	name, _, _ := strings.Cut(line, "\n")
-	_, _ = io.WriteString(c, verdict(strings.TrimSpace(name), look)+"\n") // the client may have gone
+	_, _ = io.WriteString(c, s.verdict(strings.TrimSpace(name))+"\n") // the client may have gone
 }
 
 // verdict is what HAProxy is to do with the server beside this agent. "ready" takes back a
 // former drain or maint.
-func verdict(name string, look func(election.Name) (leads, drained bool)) string {
+func (s *Server) verdict(name string) string {
 	if name == "" {
 		name = string(election.Default)
 	}
 	if !election.ValidName(name) {
 		return "down#not the name of an election"
 	}
-	switch leads, drained := look(election.Name(name)); {
-	case leads:
+	p := s.Picture()
+	c, _ := p.contest(election.Name(name))
+	switch {
+	case p.Election(c, s.Clock(), 0).IsLeader:
 		return "up ready"
-	case drained:
+	case p.Status.Draining:
 		return "maint"
 	}
 	return "drain"

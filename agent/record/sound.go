@@ -1,0 +1,44 @@
+package record
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/doyen-election/doyen/election"
+)
+
+// sound is why no life can go on from that past at that instant; nil: one can. What a correct
+// agent never puts on record was changed by somebody else.
+func sound(p *election.Past, now election.Instant) error {
+	switch {
+	case p.ID == 0 || p.Lease <= 0 || p.Lease > election.MaxLease:
+		return errors.New("the record has no lineage, or no lease")
+	case p.Retired > election.MaxTerm || p.Spent > election.MaxTerm:
+		return errors.New("the record has a term that can't be")
+	case !slices.IsSortedFunc(p.Rows, func(a, b election.Authority) int { return cmp.Or(cmp.Compare(a.Election, b.Election), -1) }):
+		return errors.New("the record's rows are not in order")
+	}
+	for _, a := range p.Rows {
+		if !canBe(a, now) {
+			return fmt.Errorf("the record's row of %q is not one of an agent's", a.Election)
+		}
+	}
+	return nil
+}
+
+func canBe(a election.Authority, now election.Instant) bool {
+	ends := a.Ending != election.Ending{}
+	soon := func(i election.Instant) bool { return i > 0 && i <= now.Add(election.MaxLease) }
+	switch {
+	case a.Election != election.RosterElection && !election.ValidName(string(a.Election)), a.Highest == 0, a.Highest > election.MaxTerm, a.Term > a.Highest,
+		a.Priority < 0, a.Priority > election.MaxPriority:
+		return false
+	case a.Term == 0:
+		return a.Until == 0 && !ends
+	case ends:
+		return a.Ending.Reason != "" && a.Ending.StopBy == a.Until && soon(a.Until)
+	}
+	return a.Until == election.Never || soon(a.Until)
+}

@@ -1,0 +1,232 @@
+package roster
+
+import (
+	"slices"
+	"time"
+
+	"github.com/doyen-election/doyen/election"
+	"github.com/doyen-election/doyen/quorum"
+)
+
+// A change of the voters is reported as done only once its outcome is committed. Before that,
+// perhaps only this agent has the outcome: if it is wiped, the others wait for its vote.
+
+// awaitsOutcome reports whether this agent has proposed the outcome of a change.
+func (c *Change) awaitsOutcome() bool {
+	return c.driver != nil && !c.driver.Proposal().Joint()
+}
+
+// committed reports whether the roster is known to be stable and committed, so that a former
+// voter may be wiped. If that is not known, it asks the voters.
+func (c *Change) committed(s *step) bool {
+	if s.roster.Joint() || c.driver != nil {
+		return false
+	}
+	if c.agreed == s.roster.Version {
+		return true
+	}
+	if quorum.Accepted(s.roster, func(id election.PeerID) bool {
+		p := s.Peer(id)
+		return id == c.cfg.Self.Peer || p != nil && p.Holds == s.roster.Version && !s.Older(id)
+	}) {
+		c.agreed = s.roster.Version
+		return true
+	}
+	c.askVoters(s, s.roster)
+	s.wake(c.askAt)
+	return false
+}
+
+// finishWanted replies once the outcome is committed, or at the deadline.
+func (c *Change) finishWanted(s *step) {
+	if c.want == nil {
+		return
+	}
+	ended := c.ended(s)
+	if ended && c.driver != nil {
+		c.stopDriving(s) // the change may be another agent's
+	}
+	wanted, former := s.roster.SameContent(c.want.goal), s.roster.SameContent(c.want.former)
+	switch {
+	case c.barred != nil:
+		s.reply(c.want.request, c.barred)
+	case ended && !wanted && !former:
+		s.reply(c.want.request, &election.Refusal{Why: election.DeniedOvertaken})
+	case ended && c.committed(s) && wanted:
+		s.reply(c.want.request, nil)
+	case ended && c.committed(s) && c.lost != nil:
+		s.reply(c.want.request, c.lost)
+	case ended && c.committed(s):
+		s.reply(c.want.request, &election.Refusal{Why: election.DeniedCancelled})
+	case c.behindJoiner(s) != "":
+		s.reply(c.want.request, &election.Refusal{Why: election.DeniedBehind, Agent: c.behindJoiner(s)})
+	case s.now >= c.want.deadline && s.roster.Version == c.want.former.Version && c.driver == nil:
+		s.reply(c.want.request, &election.Refusal{Why: election.DeniedNotStarted, Obstacle: s.Obstacle()})
+	case s.now >= c.want.deadline:
+		s.reply(c.want.request, &election.Refusal{Why: election.DeniedNotConfirmed, Change: c.Status(s)})
+	default:
+		s.wake(c.want.deadline)
+		return
+	}
+	c.want, c.lost = nil, nil
+	if !s.roster.Joint() && c.driver == nil {
+		c.stopDriving(s)
+	}
+}
+
+// ended reports whether a change has ended since want was made, whichever agent drove it.
+func (c *Change) ended(s *step) bool {
+	drives := c.driver != nil && c.driver.Ballot == s.roster.Version.Driver
+	return !s.roster.Joint() && s.roster.Version != c.want.former.Version && !drives
+}
+
+// wantedCancel is a command to go back from a change. If another agent drives the change,
+// that agent is asked until the change has ended.
+type wantedCancel struct {
+	former   []election.Voter
+	request  election.RequestID
+	deadline election.Instant
+	resendAt election.Instant
+}
+
+// cancelChange starts to undo a change. The reply follows once the former voters decide alone.
+func (c *Change) cancelChange(s *step, id election.RequestID) *election.Refusal {
+	if refusal := c.nothingToChange(s); refusal != nil {
+		return refusal
+	}
+	idle := c.driver == nil && !s.roster.Joint()
+	switch {
+	case c.cancel != nil:
+		return &election.Refusal{Why: election.DeniedCancelling}
+	case c.driver != nil && !c.driver.GoBack():
+		return &election.Refusal{Why: election.DeniedChangeSent}
+	case idle && c.want == nil:
+		return &election.Refusal{Why: election.DeniedNoChange}
+	case idle && s.roster.Version != c.want.former.Version:
+		return &election.Refusal{Why: election.DeniedChangeEnded}
+	case idle: // asked for at this agent, and not started
+		s.reply(c.want.request, &election.Refusal{Why: election.DeniedCancelled})
+		c.want = nil
+		s.reply(id, nil)
+		return nil
+	}
+	c.cancel = &wantedCancel{former: s.roster.Voters, request: id, resendAt: s.now,
+		deadline: s.now.Add(5*c.cfg.Used.Lease + 5*time.Second)}
+	return nil
+}
+
+func (c *Change) finishCancel(s *step) {
+	switch {
+	case c.cancel == nil:
+		return
+	case c.barred != nil:
+		s.reply(c.cancel.request, c.barred)
+	case c.committed(s) && slices.Equal(s.roster.Voters, c.cancel.former):
+		s.reply(c.cancel.request, nil)
+	case c.committed(s):
+		s.reply(c.cancel.request, &election.Refusal{Why: election.DeniedDoneFirst})
+	case s.now >= c.cancel.deadline:
+		s.reply(c.cancel.request, &election.Refusal{Why: election.DeniedNotCancelled, Change: c.Status(s)})
+	default:
+		s.wake(c.cancel.deadline)
+		return
+	}
+	c.cancel = nil
+}
+
+// askToCancel asks all other voters to cancel, since any of them may be the driver.
+func (c *Change) askToCancel(s *step) {
+	if c.cancel == nil || c.driver != nil || !s.roster.Joint() {
+		return
+	}
+	if s.now >= c.cancel.resendAt {
+		c.cancel.resendAt = s.now.Add(c.cfg.Heartbeat)
+		for _, v := range s.roster.All() {
+			if v.Peer != c.cfg.Self.Peer {
+				s.send(v.Peer, election.RosterCancel{Version: s.roster.Version})
+			}
+		}
+	}
+	s.wake(c.cancel.resendAt)
+}
+
+type wantedRestore struct {
+	request    election.RequestID
+	generation uint64
+	deadline   election.Instant
+}
+
+// restoreFormer goes back to the roster that was held before one that dropped several voters was
+// adopted. The reply follows once the former roster is durable.
+func (c *Change) restoreFormer(s *step, id election.RequestID) *election.Refusal {
+	state := c.ledger.State()
+	switch {
+	case c.barred != nil:
+		return c.barred
+	case c.restore != nil:
+		return &election.Refusal{Why: election.DeniedRestoring}
+	case state.Former == nil || state.Roster == nil:
+		return &election.Refusal{Why: election.DeniedNothingToGoBack}
+	}
+	generation, ok := c.voter.Restore()
+	if !ok {
+		return &election.Refusal{Why: election.DeniedVoteOnItsWay}
+	}
+	c.restore = &wantedRestore{request: id, generation: generation, deadline: s.now.Add(5*c.cfg.Used.Lease + 5*time.Second)}
+	return nil
+}
+
+func (c *Change) finishRestore(s *step) {
+	switch r := c.restore; {
+	case r == nil:
+		return
+	case c.barred != nil:
+		s.reply(r.request, c.barred)
+	case c.ledger.Durable(r.generation):
+		s.reply(r.request, nil)
+	case s.now >= r.deadline:
+		s.reply(r.request, &election.Refusal{Why: election.DeniedNotRestored})
+	default:
+		s.wake(r.deadline)
+		return
+	}
+	c.restore = nil
+}
+
+// Status describes the change of the voters under way; nil: there is none.
+func (c *Change) Status(f Facts) *election.ChangeStatus {
+	r, d := c.present(), c.driver
+	if r == nil || d == nil && !r.Joint() {
+		return nil
+	}
+	s := &election.ChangeStatus{Committed: r.Committed, Outcome: c.awaitsOutcome(),
+		NeedsNew: r.Committed && !quorum.Confirmed(r, f.Reachable)}
+	if d == nil {
+		if s.Driver = f.Lead().Leader; s.Driver != "" && s.Driver != c.cfg.Self.Peer {
+			s.Name = f.NameOf(s.Driver)
+		}
+		s.Missing = election.Names(r.All(), func(v election.Voter) bool { return !f.Reachable(v.Peer) })
+		return s
+	}
+	s.Driver, s.Back = c.cfg.Self.Peer, d.Back()
+	if !d.Agreed() {
+		s.Missing = election.Names(d.Proposal().All(), func(v election.Voter) bool { return !d.HasAccepted(v.Peer) })
+	} else if until := d.WaitsUntil(); until != election.Never {
+		s.PromisesEnd = until
+	}
+	return s
+}
+
+// Lasts reports whether a change has been under way for two leases.
+func (c *Change) Lasts(now election.Instant) bool {
+	r := c.present()
+	return r != nil && (r.Joint() || c.awaitsOutcome()) && now >= c.since.Add(2*c.cfg.Used.Lease)
+}
+
+// TooFar names the voters whose terms are too high to be believed.
+func (c *Change) TooFar() []string {
+	if c.driver == nil {
+		return nil
+	}
+	return election.Names(c.driver.Proposal().All(), func(v election.Voter) bool { return c.driver.TooFar(v.Peer) })
+}
