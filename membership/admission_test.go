@@ -6,7 +6,11 @@ import (
 	"net/netip"
 	"testing"
 	"time"
+
+	"github.com/doyen-election/doyen/internal/door"
 )
+
+const maxStrangers = door.Unproven - door.ForMembers
 
 func address(i int) netip.Addr { return netip.AddrFrom4([4]byte{10, 1, byte(i >> 8), byte(i)}) }
 
@@ -35,8 +39,8 @@ func TestASourceHasFewPlacesAndStrangersNotAll(t *testing.T) {
 	if taken != maxStrangers {
 		t.Errorf("strangers got %d places, want %d", taken, maxStrangers)
 	}
-	for i := range maxInbound - maxStrangers + 1 {
-		if _, err := a.enter(address(1000+i), true); (err != nil) != (i == maxInbound-maxStrangers) {
+	for i := range door.ForMembers + 1 {
+		if _, err := a.enter(address(1000+i), true); (err != nil) != (i == door.ForMembers) {
 			t.Errorf("member %d: %v", i+1, err)
 		}
 	}
@@ -57,24 +61,24 @@ func TestManyThatStartAtOnceAreAllServed(t *testing.T) {
 
 func TestBytesOfStrangersAreBoundedTogether(t *testing.T) {
 	a := newAdmission()
-	a.know(3)
+	a.members.Store(3)
 	var strangers, members []*place
 	fill := func(known bool, from int) (all []*place, sum int) {
-		for i := range maxInbound {
+		for i := range door.Unproven {
 			p, err := a.enter(address(from+i), known)
 			if err != nil {
 				break
 			}
 			all = append(all, p)
-			for p.announce(p.bytes+4<<10) == nil && p.grow(4<<10) == nil {
+			for p.announce(p.unread+4<<10) == nil && p.grow(4<<10) == nil {
 				sum += 4 << 10
 			}
 		}
 		return all, sum
 	}
 	strangers, sum := fill(false, 0)
-	if sum > maxUnreadStrangers || sum < maxUnreadStrangers*9/10 {
-		t.Errorf("strangers got %d bytes of %d", sum, maxUnreadStrangers)
+	if sum > (maxUnread-unreadForMembers) || sum < (maxUnread-unreadForMembers)*9/10 {
+		t.Errorf("strangers got %d bytes of %d", sum, (maxUnread - unreadForMembers))
 	}
 	members, more := fill(true, 1000)
 	if sum+more > maxUnread || more == 0 {
@@ -83,14 +87,17 @@ func TestBytesOfStrangersAreBoundedTogether(t *testing.T) {
 	for _, p := range append(strangers, members...) {
 		p.leave(false)
 	}
-	if a.all != (usage{}) || a.strangers != (usage{}) || len(a.sources) != 0 {
-		t.Errorf("left over: %+v, %+v, %v", a.all, a.strangers, a.sources)
+	streams, sources := a.streams.Taken()
+	bytes, _ := a.bytes.Taken()
+	long, _ := a.long.Taken()
+	if streams != 0 || sources != 0 || bytes != 0 || long != 0 {
+		t.Errorf("left over: %d streams of %d sources, %d of them long, %d bytes", streams, sources, long, bytes)
 	}
 }
 
 func TestOnlyAFewStreamsMayBeLong(t *testing.T) {
 	a := newAdmission()
-	a.know(3)
+	a.members.Store(3)
 	usual := streamBase + 3*streamPerMember
 	long := func(i int, known bool) error {
 		p, err := a.enter(address(i), known)
@@ -162,7 +169,7 @@ func TestRestsAreBounded(t *testing.T) {
 		}
 		p.leave(true)
 	}
-	if len(a.sources) > maxBad {
-		t.Errorf("%d sources are remembered", len(a.sources))
+	if _, sources := a.streams.Taken(); sources > maxBad {
+		t.Errorf("%d sources are remembered", sources)
 	}
 }

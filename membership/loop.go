@@ -157,7 +157,7 @@ func (l *loop) read(now time.Time) {
 	l.ledger.settle(now, refused)
 	l.ledger.hear(now, l.m.wire.noise.Swap(0))
 	l.joiner.seek(l.assemble.lost(), now)
-	l.m.wire.admission.know(len(seen))
+	l.m.wire.admission.members.Store(int64(len(seen)))
 	l.acquaint()
 	if len(view.Members) < len(l.last.Members) {
 		l.joiner.hurry(now)

@@ -8,6 +8,8 @@ import (
 	"net"
 	"testing"
 	"time"
+
+	"github.com/doyen-election/doyen/internal/door"
 )
 
 // These wait, and not beside others: they look at all goroutines there are. The go
@@ -68,7 +70,7 @@ func TestGarbageOnThePortHarmsNothing(t *testing.T) {
 		}
 	}
 	// Twice as many idle streams as are served.
-	for range 2 * maxInbound {
+	for range 2 * door.Unproven {
 		c, err := net.Dial("tcp", a.Addr().String())
 		if err != nil {
 			t.Fatal(err)

@@ -12,8 +12,11 @@ import (
 	"github.com/libp2p/go-libp2p/core/network"
 
 	"github.com/doyen-election/doyen/election"
+	"github.com/doyen-election/doyen/internal/door"
 	"github.com/doyen-election/doyen/testbed/loopbacks"
 )
+
+const maxUnknown = door.Unproven - door.ForMembers
 
 // doorOf knows the members at these addresses.
 func doorOf(members ...string) *doorman {
@@ -21,7 +24,7 @@ func doorOf(members ...string) *doorman {
 	for _, m := range members {
 		known[netip.MustParseAddr(m)] = true
 	}
-	return &doorman{bySource: map[netip.Prefix]int{}, full: func() {}, known: func(a netip.Addr) bool { return known[a] }}
+	return &doorman{places: door.NewPlaces[netip.Prefix](door.Unproven, door.ForMembers), full: func() {}, known: func(a netip.Addr) bool { return known[a] }}
 }
 
 // knock takes a place for a connection from the address.
@@ -38,15 +41,15 @@ func TestPlacesAtTheDoorAreKeptForMembers(t *testing.T) {
 	const member = "10.9.9.9"
 	d := doorOf(member)
 	var visits []network.ConnManagementScope
-	for i := range 2 * maxPending {
+	for i := range 2 * door.Unproven {
 		if v, err := d.knock(t, fmt.Sprintf("10.0.%d.%d", i/250, i%250+1)); err == nil {
 			visits = append(visits, v)
 		}
 	}
-	if len(visits) != maxPendingUnknown {
-		t.Errorf("%d connections of no member wait at the door, want %d", len(visits), maxPendingUnknown)
+	if len(visits) != maxUnknown {
+		t.Errorf("%d connections of no member wait at the door, want %d", len(visits), maxUnknown)
 	}
-	for i := range maxPending - maxPendingUnknown {
+	for i := range door.ForMembers {
 		v, err := d.knock(t, member)
 		if err != nil {
 			t.Fatalf("connection %d of a member finds no place while others flood the door: %v", i+1, err)
@@ -60,8 +63,8 @@ func TestPlacesAtTheDoorAreKeptForMembers(t *testing.T) {
 		v.Done()
 		v.Done() // libp2p says it twice at times
 	}
-	if d.total != 0 || d.unknown != 0 || len(d.bySource) != 0 {
-		t.Errorf("%d places are still taken, %d of them by others than members, from %d sources", d.total, d.unknown, len(d.bySource))
+	if places, sources := d.places.Taken(); places != 0 || sources != 0 {
+		t.Errorf("%d places are still taken, by %d sources", places, sources)
 	}
 }
 
@@ -73,14 +76,14 @@ func TestASourceAtTheDoorIsAnAddressOrASlash64(t *testing.T) {
 		want int
 	}{
 		{"one IPv4 address", func(int) string { return "10.0.0.1" }, maxPendingPerIP},
-		{"many IPv4 addresses", func(i int) string { return fmt.Sprintf("10.0.0.%d", i+1) }, maxPendingUnknown},
+		{"many IPv4 addresses", func(i int) string { return fmt.Sprintf("10.0.0.%d", i+1) }, maxUnknown},
 		{"many addresses of one /64", func(i int) string { return fmt.Sprintf("2001:db8::%x", i+1) }, maxPendingPerIP},
-		{"many /64", func(i int) string { return fmt.Sprintf("2001:db8:0:%x::1", i+1) }, maxPendingUnknown},
+		{"many /64", func(i int) string { return fmt.Sprintf("2001:db8:0:%x::1", i+1) }, maxUnknown},
 		{"the same IPv4 address, written as IPv6", func(int) string { return "::ffff:10.0.0.1" }, maxPendingPerIP},
 	} {
 		d := doorOf(member)
 		let := 0
-		for i := range maxPending {
+		for i := range door.Unproven {
 			if _, err := d.knock(t, c.from(i)); err == nil {
 				let++
 			}

@@ -15,17 +15,14 @@ import (
 	manet "github.com/multiformats/go-multiaddr/net"
 
 	"github.com/doyen-election/doyen/election"
+	"github.com/doyen-election/doyen/internal/door"
 )
 
 const (
-	// maxPending bounds the inbound connections that have not proven an identity
-	// yet, and maxPendingPerIP those of one address (IPv6: of one /64, which one
-	// host can have whole). Each ends within limits.greet of its handshake's turn.
-	maxPending      = 128
+	// maxPendingPerIP bounds the inbound connections of one address that have not proven an
+	// identity yet (IPv6: of one /64, which one host can have whole). Each ends within
+	// limits.greet of its handshake's turn.
 	maxPendingPerIP = 64
-	// maxPendingUnknown bounds those of them that come from an address of no member: the
-	// rest is kept for members.
-	maxPendingUnknown = 96
 	// maxStrangers bounds how many unknown peers are remembered.
 	maxStrangers = 64
 	// strangerGrace is how long an unknown peer may connect before it is reported. While a
@@ -127,13 +124,9 @@ func (s *strangers) prune(now time.Time) {
 // the one part of libp2p's resource manager that is needed here.
 type doorman struct {
 	network.NullResourceManager
-	full  func()                // called for each connection that is turned away
-	known func(netip.Addr) bool // reports whether it is a member's address
-
-	mu       sync.Mutex
-	total    int
-	unknown  int
-	bySource map[netip.Prefix]int
+	full   func()                // called for each connection that is turned away
+	known  func(netip.Addr) bool // reports whether it is a member's address
+	places *door.Places[netip.Prefix]
 }
 
 var errPending = errors.New("too many connections have not proven an identity yet")
@@ -144,51 +137,15 @@ func (d *doorman) OpenConnection(dir network.Direction, usefd bool, from ma.Mult
 		return d.NullResourceManager.OpenConnection(dir, usefd, from)
 	}
 	ip := addrPort(from).Addr()
-	known := d.known(ip)
-	source, unknown := sourceOf(ip, known), 1
+	known, source := d.known(ip), door.Network(ip)
 	if known {
-		unknown = 0
+		source = netip.PrefixFrom(ip, ip.BitLen()) // members may share a network
 	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.total >= maxPending || d.bySource[source] >= maxPendingPerIP || d.unknown+unknown > maxPendingUnknown {
+	if d.places.Enter(source, 1, maxPendingPerIP, known) != nil {
 		d.full()
 		return nil, errPending
 	}
-	d.total++
-	d.unknown += unknown
-	d.bySource[source]++
-	return &visit{leave: sync.OnceFunc(func() { d.leave(source, unknown) })}, nil
-}
-
-func (d *doorman) leave(source netip.Prefix, unknown int) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.total--
-	d.unknown -= unknown
-	if d.bySource[source]--; d.bySource[source] == 0 {
-		delete(d.bySource, source)
-	}
-}
-
-// sourceOf returns the addresses that share one bound with this one: of an unknown IPv6
-// address its /64, of any other only itself.
-func sourceOf(ip netip.Addr, known bool) netip.Prefix {
-	bits := ip.BitLen()
-	if ip.Is6() && !known {
-		bits = 64
-	}
-	p, err := ip.Prefix(bits)
-	if err != nil {
-		return netip.Prefix{} // the address is not one of IP
-	}
-	return p
-}
-
-func (d *doorman) pending() int {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.total
+	return &visit{leave: sync.OnceFunc(func() { d.places.Leave(source, 1) })}, nil
 }
 
 // visit is one inbound connection that waits at the door.

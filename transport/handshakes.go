@@ -7,6 +7,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/doyen-election/doyen/internal/door"
 )
 
 const (
@@ -155,10 +157,10 @@ func (h *handshakes) leave(from netip.Addr, timedOut bool) {
 	s.underWay--
 	s.doubtful = timedOut
 	h.sources[from] = s
-	if len(h.sources) > maxPending {
+	if len(h.sources) > door.Unproven {
 		maps.DeleteFunc(h.sources, func(_ netip.Addr, s source) bool { return s.underWay == 0 && !s.doubtful })
 	}
-	if len(h.sources) > maxPending && s.underWay == 0 {
+	if len(h.sources) > door.Unproven && s.underWay == 0 {
 		delete(h.sources, from)
 	}
 }

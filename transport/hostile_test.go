@@ -20,6 +20,7 @@ import (
 
 	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/internal/codec"
+	"github.com/doyen-election/doyen/internal/door"
 )
 
 func TestWhoeverKnocksAtThePortDisturbsNobody(t *testing.T) {
@@ -37,7 +38,7 @@ func TestWhoeverKnocksAtThePortDisturbsNobody(t *testing.T) {
 		_, _ = c.Write(first) // it may be gone already
 	}
 	noise := []byte("\x13/multistream/1.0.0\n\x07/noise\n")
-	for i := range 2 * maxPending {
+	for i := range 2 * door.Unproven {
 		knock([][]byte{
 			nil,                               // silence
 			[]byte("GET / HTTP/1.1\r\n\r\n"),  // another protocol

@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/doyen-election/doyen/internal/door"
 	"github.com/doyen-election/doyen/testbed/loopbacks"
 )
 
@@ -98,8 +99,8 @@ func TestAnAddressWhoseHandshakeTimedOutIsDoubtful(t *testing.T) {
 		for i := range 3 * handshakesMany {
 			answer(h, &began, fmt.Sprintf("10.1.0.%d", i+1), inTurn)(true)
 		}
-		if len(h.sources) > maxPending {
-			t.Errorf("%d addresses are remembered, want at most %d", len(h.sources), maxPending)
+		if len(h.sources) > door.Unproven {
+			t.Errorf("%d addresses are remembered, want at most %d", len(h.sources), door.Unproven)
 		}
 		began = nil
 		for i := range h.limit {

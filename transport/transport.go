@@ -20,6 +20,7 @@ import (
 
 	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/internal/codec"
+	"github.com/doyen-election/doyen/internal/door"
 )
 
 // Peer is an agent to be connected to.
@@ -123,7 +124,7 @@ func New(c Config) (*Transport, error) {
 	t.dialling, t.answering = newHandshakes(t.limits.greet), newHandshakes(t.limits.greet)
 	t.known.Store(&map[netip.Addr]place{})
 	t.door = &doorman{
-		bySource: map[netip.Prefix]int{}, full: func() { t.count.refused[refusePending].Add(1) },
+		places: door.NewPlaces[netip.Prefix](door.Unproven, door.ForMembers), full: func() { t.count.refused[refusePending].Add(1) },
 		known: func(a netip.Addr) bool { return t.knows(a).peers > 0 },
 	}
 	t.ctx, t.cancel = context.WithCancel(context.Background())
@@ -344,7 +345,7 @@ func (t *Transport) Suspect(p election.PeerID) {
 func (t *Transport) Stats() Stats {
 	s := t.count.stats()
 	s.Dropped[dropNames()[dropOutdated]] += t.box.outdated()
-	s.PendingInbound = t.door.pending()
+	s.PendingInbound, _ = t.door.places.Taken()
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	for _, l := range t.links {

@@ -15,7 +15,6 @@ const (
 	// checkWait is how long an agent check may take to name its election, which it need not do.
 	checkWait    = 100 * time.Millisecond
 	checkTimeout = time.Second
-	maxChecks    = 64 // at the same time
 	maxCheckLine = 80
 )
 
@@ -23,21 +22,18 @@ const (
 // of an election as a line (agent-send); without one it is default.
 func (s *Server) AgentCheck(l net.Listener) {
 	context.AfterFunc(s.ctx, func() { _ = l.Close() })
-	places := make(chan struct{}, maxChecks)
+	checks := newPlaces(l, maxChecks, maxChecksOf, 0, addressOf)
 	go func() {
 		for {
-			places <- struct{}{}
-			c, err := l.Accept()
+			c, err := checks.Accept()
 			if errors.Is(err, net.ErrClosed) {
 				return
 			}
 			if err != nil {
-				<-places
 				s.Logger.Debug("agent check", "err", err)
 				continue
 			}
 			go func() {
-				defer func() { <-places }()
 				defer c.Close()
 				s.check(c)
 			}()

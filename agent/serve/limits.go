@@ -3,10 +3,10 @@ package serve
 import (
 	"net"
 	"strconv"
-	"sync"
 
 	"github.com/doyen-election/doyen/agent/campaign"
 	"github.com/doyen-election/doyen/api"
+	"github.com/doyen-election/doyen/internal/door"
 )
 
 // The bounds of a server, if the system allows it that many files.
@@ -17,6 +17,8 @@ const (
 	maxReads     = 512  // on the read-only socket
 	maxStreams   = 2048 // on the socket, for campaigns and watches: more than there can be
 	maxWatches   = 1024
+	maxChecks    = 64 // connections for agent checks
+	maxChecksOf  = 16 // of one address
 	// One user may have one in sharing of the socket's places.
 	sharing = 4
 	// One in reserving of the socket's places is for root and the agent's user alone.
@@ -49,66 +51,46 @@ func (s *Server) socketPlaces(l net.Listener, most int) *places {
 // tcpPlaces bounds the connections of the TCP listener by address.
 func (s *Server) tcpPlaces(l net.Listener) *places {
 	total := Bound(maxConns, s.Files)
-	p := newPlaces(l, total, min(maxOfAddress, total/2), 0, func(k *placed) origin {
-		return origin{name: "address " + network(k.RemoteAddr())}
-	})
+	p := newPlaces(l, total, min(maxOfAddress, total/2), 0, addressOf)
 	p.brief = true
 	return p
 }
 
-// network is the network in which one party can have many addresses: for IPv6, a /64.
+func addressOf(k *placed) origin { return origin{name: "address " + network(k.RemoteAddr())} }
+
+// network is the network in which one party can have many addresses.
 func network(a net.Addr) string {
 	tcp, ok := a.(*net.TCPAddr)
 	if !ok {
 		return a.String()
 	}
-	addr := tcp.AddrPort().Addr().Unmap()
-	if addr.Is6() {
-		if wide, err := addr.WithZone("").Prefix(64); err == nil {
-			return wide.String()
-		}
+	n := door.Network(tcp.AddrPort().Addr())
+	if n.IsSingleIP() {
+		return n.Addr().String()
 	}
-	return addr.String()
+	return n.String()
 }
 
 // own reports whether the user is root or the agent's user.
 func (s *Server) own(uid uint32) bool { return s.Access != nil && s.Access.Own(uid) }
 
-// watches counts the open watches, by user.
-type watches struct {
-	total, share, reserve int
-
-	mu   sync.Mutex
-	of   map[uint32]int
-	open int
+// newWatches counts the open watches, by user.
+func newWatches(files int) *door.Places[uint32] {
+	total := Bound(maxWatches, files)
+	return door.NewPlaces[uint32](total, total/reserving)
 }
 
-func (s *Server) newWatches() *watches {
-	total := Bound(maxWatches, s.Files)
-	return &watches{total: total, share: total / sharing, reserve: total / reserving, of: map[uint32]int{}}
-}
-
-// begin counts one more watch of the user, or returns why the user may have no more.
-func (w *watches) begin(uid uint32, favoured bool) *api.ErrorDetail {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	busy := func(message string) *api.ErrorDetail { return &api.ErrorDetail{Code: api.CodeBusy, Message: message} }
-	switch {
-	case !favoured && w.of[uid] >= w.share:
-		return busy("user " + userName(uid) + " has as many watches of this agent as one user may: end some of them")
-	case w.open >= w.total || !favoured && w.open >= w.total-w.reserve:
-		return busy("this agent has as many watches as it serves: end some of them")
+// beginWatch counts one more watch of the user, or returns why the user may have no more.
+func (s *Server) beginWatch(uid uint32, favoured bool) *api.ErrorDetail {
+	share := Bound(maxWatches, s.Files) / sharing
+	if favoured {
+		share = 0
 	}
-	w.of[uid]++
-	w.open++
-	return nil
-}
-
-func (w *watches) end(uid uint32) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.open--
-	if w.of[uid]--; w.of[uid] == 0 {
-		delete(w.of, uid)
+	switch s.watches.Enter(uid, 1, share, favoured) {
+	case nil:
+		return nil
+	case door.ErrShare:
+		return &api.ErrorDetail{Code: api.CodeBusy, Message: "user " + userName(uid) + " has as many watches of this agent as one user may: end some of them"}
 	}
+	return &api.ErrorDetail{Code: api.CodeBusy, Message: "this agent has as many watches as it serves: end some of them"}
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/doyen-election/doyen/api"
+	"github.com/doyen-election/doyen/internal/door"
 )
 
 // origin is what a connection counts for: a user, or a network address.
@@ -17,88 +18,26 @@ type origin struct {
 	favoured bool   // its share is not bounded, and it may use the reserve
 }
 
-// waiting is a line of connections, the one that joined first in front. Each connection is in
-// one line of its origin and in one of all connections; which selects the links used.
-type waiting struct {
-	which       int
-	front, back *placed
-}
-
-const (
-	ofOrigin = iota
-	ofAll
-)
-
-func (l *waiting) push(k *placed) {
-	k.links[l.which] = links{prev: l.back}
-	if l.back == nil {
-		l.front = k
-	} else {
-		l.back.links[l.which].next = k
-	}
-	l.back = k
-}
-
-func (l *waiting) remove(k *placed) {
-	at := k.links[l.which]
-	if at.prev == nil {
-		l.front = at.next
-	} else {
-		at.prev.links[l.which].next = at.next
-	}
-	if at.next == nil {
-		l.back = at.prev
-	} else {
-		at.next.links[l.which].prev = at.prev
-	}
-	k.links[l.which] = links{}
-}
-
-type links struct{ prev, next *placed }
-
-// queue holds idle connections, which wait for a request, and busy ones, which wait for the
-// end of an answer.
-type queue struct{ idle, busy waiting }
-
-func newQueue(which int) queue { return queue{waiting{which: which}, waiting{which: which}} }
-
-func (q *queue) of(busy bool) *waiting {
-	if busy {
-		return &q.busy
-	}
-	return &q.idle
-}
-
 // places bounds the connections of a listener: those of each origin by a share, and all
 // together, with a reserve for favoured ones. If all places are taken, the connection that has
 // been idle for longest is closed. If the new one's origin has used up its share, that must be
 // one of the same origin. If no such connection is idle, the new one is refused.
 type places struct {
 	net.Listener
-	total, share, reserve int
+	share int
 	// brief means that no answer takes long: if no connection is idle, the one whose answer takes
 	// longest is closed, since its reader does not read.
 	brief  bool
 	origin func(*placed) origin
 
-	mu     sync.Mutex
-	count  int
-	shares map[string]*share
-	all    map[bool]*queue // by favoured
-}
-
-// share is what one origin has open. The count does not include exempt connections.
-type share struct {
-	count int
-	queue
+	mu    sync.Mutex
+	taken *door.Places[string] // by the origin's name
+	open  map[*placed]struct{}
+	turns int
 }
 
 func newPlaces(l net.Listener, total, each, reserve int, of func(*placed) origin) *places {
-	ordinary, favoured := newQueue(ofAll), newQueue(ofAll)
-	return &places{
-		Listener: l, total: total, share: each, reserve: reserve, origin: of,
-		shares: map[string]*share{}, all: map[bool]*queue{false: &ordinary, true: &favoured},
-	}
+	return &places{Listener: l, share: each, origin: of, taken: door.NewPlaces[string](total, reserve), open: map[*placed]struct{}{}}
 }
 
 // Accept returns the next connection that has a place. It never waits until a place is free.
@@ -124,7 +63,8 @@ func (p *places) admit(c net.Conn) *placed {
 	p.mu.Lock()
 	gone, why := p.room(k.origin)
 	if why == "" {
-		p.enter(k)
+		p.open[k] = struct{}{}
+		p.turn(k)
 	}
 	p.mu.Unlock()
 	if gone != nil {
@@ -137,80 +77,68 @@ func (p *places) admit(c net.Conn) *placed {
 	return k
 }
 
-// room makes a place for one more connection of the origin. It returns the connection that
+// room takes a place for one more connection of the origin. It returns the connection that
 // must be closed for that, which has lost its place already; or why there is no place.
 func (p *places) room(o origin) (gone *placed, why string) {
-	s := p.shares[o.name]
-	if !o.favoured && s != nil && s.count >= p.share {
-		gone = p.oldest(&s.queue)
-		why = fmt.Sprintf("%s has %d connections to this agent, which is its share: close some", o.name, s.count)
-	} else {
-		bound := p.total
-		if !o.favoured {
-			bound -= p.reserve
+	share := p.share
+	if o.favoured {
+		share = 0
+	}
+	switch p.taken.Enter(o.name, 1, share, o.favoured) {
+	case nil:
+		return nil, ""
+	case door.ErrShare:
+		gone = p.oldest(func(k *placed) bool { return k.origin == o && !k.exempt })
+		why = fmt.Sprintf("%s has %d connections to this agent, which is its share: close some", o.name, p.taken.Of(o.name))
+	default:
+		if gone = p.oldest(func(k *placed) bool { return !k.origin.favoured }); gone == nil && o.favoured {
+			gone = p.oldest(func(*placed) bool { return true })
 		}
-		if p.count < bound {
-			return nil, ""
-		}
-		gone = p.oldest(p.all[false])
-		if gone == nil && o.favoured {
-			gone = p.oldest(p.all[true])
-		}
-		why = fmt.Sprintf("there are %d connections to this agent, which is the limit: try again", p.count)
+		why = fmt.Sprintf("there are %d connections to this agent, which is the limit: try again", len(p.open))
 	}
 	if gone == nil {
 		return nil, why
 	}
 	p.leave(gone)
+	_ = p.taken.Enter(o.name, 1, 0, true) // the place that has just become free
 	return gone, ""
 }
 
-// oldest returns the connection that is to be closed for a new one; nil: there is none.
-func (p *places) oldest(q *queue) *placed {
-	if q.idle.front == nil && p.brief {
-		return q.busy.front
+// oldest returns, of the connections that fit, the one that has been idle for longest; nil:
+// there is none.
+func (p *places) oldest(fits func(*placed) bool) (idle *placed) {
+	var busy *placed
+	for k := range p.open {
+		switch {
+		case !fits(k):
+		case k.busy && (busy == nil || k.turned < busy.turned):
+			busy = k
+		case !k.busy && (idle == nil || k.turned < idle.turned):
+			idle = k
+		}
 	}
-	return q.idle.front
-}
-
-func (p *places) enter(k *placed) {
-	s := p.shares[k.origin.name]
-	if s == nil {
-		s = &share{queue: newQueue(ofOrigin)}
-		p.shares[k.origin.name] = s
+	if idle == nil && p.brief {
+		return busy
 	}
-	p.count++
-	s.count++
-	k.open = true
-	p.line(k)
-}
-
-// line puts a connection at the end of its two lines.
-func (p *places) line(k *placed) {
-	p.shares[k.origin.name].of(k.busy).push(k)
-	p.all[k.origin.favoured].of(k.busy).push(k)
-}
-
-func (p *places) unline(k *placed) {
-	p.shares[k.origin.name].of(k.busy).remove(k)
-	p.all[k.origin.favoured].of(k.busy).remove(k)
+	return idle
 }
 
 // leave frees the place of a connection, once.
 func (p *places) leave(k *placed) {
-	if !k.open {
+	if _, open := p.open[k]; !open {
 		return
 	}
-	k.open = false
-	p.unline(k)
-	p.count--
-	s := p.shares[k.origin.name]
+	delete(p.open, k)
+	p.taken.Free(1)
 	if !k.exempt {
-		s.count--
+		p.taken.Forgive(k.origin.name, 1)
 	}
-	if s.idle.front == nil && s.busy.front == nil {
-		delete(p.shares, k.origin.name)
-	}
+}
+
+// turn puts a connection behind all others.
+func (p *places) turn(k *placed) {
+	p.turns++
+	k.turned = p.turns
 }
 
 // placed is a connection that has a place.
@@ -222,20 +150,17 @@ type placed struct {
 	vouched bool // the kernel names the peer
 
 	// Guarded by places.
-	open, busy, exempt bool
-	links              [2]links
+	busy   bool
+	exempt bool // it no longer counts for its origin
+	turned int  // when busy was set, counted by places
 }
 
-// turn moves the connection to another line: it is busy while a request is answered.
+// turn records whether a request is being answered.
 func (k *placed) turn(busy bool) {
 	k.places.mu.Lock()
 	defer k.places.mu.Unlock()
-	if !k.open {
-		return
-	}
-	k.places.unline(k)
 	k.busy = busy
-	k.places.line(k)
+	k.places.turn(k)
 }
 
 // excuse no longer counts the connection in its origin's share: it has become a candidacy, and
@@ -243,9 +168,9 @@ func (k *placed) turn(busy bool) {
 func (k *placed) excuse() {
 	k.places.mu.Lock()
 	defer k.places.mu.Unlock()
-	if k.open && !k.exempt {
+	if _, open := k.places.open[k]; open && !k.exempt {
 		k.exempt = true
-		k.places.shares[k.origin.name].count--
+		k.places.taken.Forgive(k.origin.name, 1)
 	}
 }
 

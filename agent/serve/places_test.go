@@ -23,7 +23,7 @@ func (v *visitor) Write(p []byte) (int, error)      { return v.heard.Write(p) }
 func (v *visitor) Close() error                     { v.closed = true; return nil }
 func (v *visitor) SetWriteDeadline(time.Time) error { return nil }
 
-func door(total, each, reserve int) *places {
+func placesFor(total, each, reserve int) *places {
 	return newPlaces(nil, total, each, reserve, func(k *placed) origin { return k.Conn.(*visitor).origin })
 }
 
@@ -33,7 +33,7 @@ func (p *places) visit(who string) (*visitor, *placed) {
 }
 
 func TestConnectionsAreBounded(t *testing.T) {
-	p := door(3, 3, 0)
+	p := placesFor(3, 3, 0)
 	for i := range 3 {
 		if _, k := p.visit(fmt.Sprint(i)); k == nil {
 			t.Fatal("no place for", i)
@@ -48,7 +48,7 @@ func TestConnectionsAreBounded(t *testing.T) {
 }
 
 func TestAConnectionFreesItsPlaceOnce(t *testing.T) {
-	p := door(2, 2, 0)
+	p := placesFor(2, 2, 0)
 	_, first := p.visit("a")
 	_, second := p.visit("a")
 	first.turn(true)
@@ -66,13 +66,13 @@ func TestAConnectionFreesItsPlaceOnce(t *testing.T) {
 		t.Error("it freed two places")
 	}
 	second.Close()
-	if p.count != 1 || len(p.shares) != 1 {
-		t.Errorf("%d connections, %d origins left, want 1 and 1", p.count, len(p.shares))
+	if places, origins := p.taken.Taken(); places != 1 || origins != 1 {
+		t.Errorf("%d connections, %d origins left, want 1 and 1", places, origins)
 	}
 }
 
 func TestTheLongestIdleConnectionOfItsOriginGivesWay(t *testing.T) {
-	p := door(100, 3, 0)
+	p := placesFor(100, 3, 0)
 	other, _ := p.visit("b")
 	a1, k1 := p.visit("a")
 	a2, k2 := p.visit("a")
@@ -89,7 +89,7 @@ func TestTheLongestIdleConnectionOfItsOriginGivesWay(t *testing.T) {
 }
 
 func TestBusyConnectionsStayUnlessAllAnswersAreBrief(t *testing.T) {
-	p := door(100, 2, 0)
+	p := placesFor(100, 2, 0)
 	a1, k1 := p.visit("a")
 	_, k2 := p.visit("a")
 	k1.turn(true)
@@ -104,7 +104,7 @@ func TestBusyConnectionsStayUnlessAllAnswersAreBrief(t *testing.T) {
 }
 
 func TestTheReserveIsForFavouredOnesAlone(t *testing.T) {
-	p := door(10, 5, 2)
+	p := placesFor(10, 5, 2)
 	for i := range 8 {
 		if _, k := p.visit(fmt.Sprint("user ", i%2, i/4)); k == nil {
 			t.Fatal("no place for", i)
@@ -129,7 +129,7 @@ func TestTheReserveIsForFavouredOnesAlone(t *testing.T) {
 }
 
 func TestACandidacyIsNotCountedAsAConnection(t *testing.T) {
-	p := door(10, 2, 0)
+	p := placesFor(10, 2, 0)
 	for range 4 {
 		_, k := p.visit("a")
 		if k == nil {
@@ -139,8 +139,8 @@ func TestACandidacyIsNotCountedAsAConnection(t *testing.T) {
 		k.excuse()
 		k.excuse()
 	}
-	if p.count != 4 || p.shares["a"].count != 0 {
-		t.Errorf("%d connections, %d of them counted; want 4 and 0", p.count, p.shares["a"].count)
+	if places, _ := p.taken.Taken(); places != 4 || p.taken.Of("a") != 0 {
+		t.Errorf("%d connections, %d of them counted; want 4 and 0", places, p.taken.Of("a"))
 	}
 }
 
@@ -159,10 +159,10 @@ func TestANetworkIsOneOrigin(t *testing.T) {
 }
 
 func TestWatchesAreSharedAmongUsers(t *testing.T) {
-	w := New(Config{Clock: func() election.Instant { return 0 }}).newWatches()
+	s := New(Config{Clock: func() election.Instant { return 0 }})
 	taken := 0
 	for uid := range uint32(8) {
-		for w.begin(1000+uid, false) == nil {
+		for s.beginWatch(1000+uid, false) == nil {
 			taken++
 		}
 		if uid == 0 && taken != maxWatches/sharing {
@@ -172,14 +172,14 @@ func TestWatchesAreSharedAmongUsers(t *testing.T) {
 	if want := maxWatches - maxWatches/reserving; taken != want {
 		t.Errorf("all users together have %d watches, want %d", taken, want)
 	}
-	if w.begin(0, true) != nil {
+	if s.beginWatch(0, true) != nil {
 		t.Error("root finds no place")
 	}
-	w.end(1000)
-	if w.begin(1000, false) != nil {
+	s.watches.Leave(1000, 1)
+	if s.beginWatch(1000, false) != nil {
 		// root has one of the places that are not reserved now
-		w.end(0)
-		if w.begin(1000, false) != nil {
+		s.watches.Leave(0, 1)
+		if s.beginWatch(1000, false) != nil {
 			t.Error("a place that became free is lost")
 		}
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/doyen-election/doyen/api"
 	"github.com/doyen-election/doyen/election"
+	"github.com/doyen-election/doyen/internal/door"
 )
 
 // Each question to the voters, or to all agents, is work for all of them. So the number of questions is bounded,
@@ -16,8 +17,6 @@ import (
 const (
 	questionsOfUser, burstOfUser = 100, 2 * maxConfirmed // how many a second; how many at once
 	questionsOfAll, burstOfAll   = 400, 4 * maxConfirmed
-	// maxAskers is how many users are remembered at once.
-	maxAskers = 1024
 	// overTCP stands for all callers of the TCP listener: no user has this number.
 	overTCP = math.MaxUint32
 )
@@ -25,24 +24,12 @@ const (
 // questions counts the questions to the voters.
 type questions struct {
 	mu  sync.Mutex
-	all bucket
-	of  map[uint32]*bucket // users that have asked lately
+	all *door.Pace[struct{}]
+	of  *door.Pace[uint32]
 }
 
-// bucket holds the questions that may still be asked. It fills with time.
-type bucket struct {
-	left float64
-	at   election.Instant
-}
-
-func newQuestions(now election.Instant) *questions {
-	return &questions{all: bucket{burstOfAll, now}, of: map[uint32]*bucket{}}
-}
-
-// fill adds what the time since the last call has brought.
-func (b *bucket) fill(now election.Instant, rate, burst float64) {
-	b.left = min(burst, b.left+rate*max(0, now.Sub(b.at)).Seconds())
-	b.at = now
+func newQuestions() *questions {
+	return &questions{all: door.NewPace[struct{}](questionsOfAll, burstOfAll), of: door.NewPace[uint32](questionsOfUser, burstOfUser)}
 }
 
 // ask counts n questions of a user, or returns why they can't be asked now. A favoured user is
@@ -50,44 +37,18 @@ func (b *bucket) fill(now election.Instant, rate, burst float64) {
 func (q *questions) ask(now election.Instant, uid uint32, favoured bool, n int) *api.ErrorDetail {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.all.fill(now, questionsOfAll, burstOfAll)
-	own := q.of[uid]
-	if own == nil {
-		q.forget(now)
-		own = &bucket{burstOfUser, now}
-		q.of[uid] = own
-	}
-	own.fill(now, questionsOfUser, burstOfUser)
-	switch {
-	case !favoured && own.left < float64(n):
+	if own := q.of.Left(now, uid); !favoured && own < float64(n) {
 		who := "user " + userName(uid)
 		if uid == overTCP {
 			who = "the callers of --http together"
 		}
-		return tooOften(fmt.Sprintf("more than %d questions a second for other agents from %s", questionsOfUser, who),
-			(float64(n)-own.left)/questionsOfUser)
-	case q.all.left < float64(n):
-		return tooOften(fmt.Sprintf("more than %d questions a second for other agents from all users of this one", questionsOfAll),
-			(float64(n)-q.all.left)/questionsOfAll)
+		return tooOften(fmt.Sprintf("more than %d questions a second for other agents from %s", questionsOfUser, who), (float64(n)-own)/questionsOfUser)
 	}
-	q.all.left -= float64(n)
-	own.left = max(0, own.left-float64(n))
+	if all := q.all.Left(now, struct{}{}); !q.all.Take(now, struct{}{}, n) {
+		return tooOften(fmt.Sprintf("more than %d questions a second for other agents from all users of this one", questionsOfAll), (float64(n)-all)/questionsOfAll)
+	}
+	q.of.Take(now, uid, n)
 	return nil
-}
-
-// forget drops the users whose buckets are full again, and all users if there are too many.
-func (q *questions) forget(now election.Instant) {
-	if len(q.of) < maxAskers {
-		return
-	}
-	for uid, b := range q.of {
-		if b.fill(now, questionsOfUser, burstOfUser); b.left >= burstOfUser {
-			delete(q.of, uid)
-		}
-	}
-	if len(q.of) >= maxAskers {
-		clear(q.of) // the bucket of all users bounds them still
-	}
 }
 
 func tooOften(who string, seconds float64) *api.ErrorDetail {

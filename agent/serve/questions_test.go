@@ -20,7 +20,7 @@ func (q *questions) asked(now election.Instant, uid uint32, favoured bool, n int
 }
 
 func TestAUserAsksTheVotersOnlySoOften(t *testing.T) {
-	q := newQuestions(0)
+	q := newQuestions()
 	if n := q.asked(0, 1000, false, 500); n != burstOfUser {
 		t.Errorf("%d questions at once", n)
 	}
@@ -39,7 +39,7 @@ func TestAUserAsksTheVotersOnlySoOften(t *testing.T) {
 }
 
 func TestAllUsersTogetherAskTheVotersOnlySoOften(t *testing.T) {
-	q, total := newQuestions(0), 0
+	q, total := newQuestions(), 0
 	for uid := range uint32(20) {
 		total += q.asked(0, uid, false, 500)
 	}
@@ -48,11 +48,5 @@ func TestAllUsersTogetherAskTheVotersOnlySoOften(t *testing.T) {
 	}
 	if n := q.asked(second/10, 0, true, 500); n != questionsOfAll/10 {
 		t.Errorf("root asks %d times in a tenth of a second", n)
-	}
-	for uid := range uint32(5 * maxAskers) {
-		q.ask(second, uid, false, 1)
-	}
-	if len(q.of) > maxAskers {
-		t.Errorf("%d users are remembered", len(q.of))
 	}
 }

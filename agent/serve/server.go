@@ -28,6 +28,7 @@ import (
 	"github.com/doyen-election/doyen/agent/watch"
 	"github.com/doyen-election/doyen/api"
 	"github.com/doyen-election/doyen/election"
+	"github.com/doyen-election/doyen/internal/door"
 	"github.com/doyen-election/doyen/membership"
 )
 
@@ -119,7 +120,7 @@ type Server struct {
 	mu        sync.Mutex
 	servers   []*http.Server // guarded by mu
 	streams   *streams
-	watches   *watches
+	watches   *door.Places[uint32] // by user
 	questions *questions
 	// The one call that asks about all elections holds confirming.
 	confirming chan struct{}
@@ -135,8 +136,7 @@ type Server struct {
 
 // New returns a server that answers nothing yet.
 func New(c Config) *Server {
-	s := &Server{Config: c, started: c.Clock(), streams: newStreams(), confirming: make(chan struct{}, 1), questions: newQuestions(c.Clock()), patience: writeTimeout, attention: attentionFor(c.Lease), otherTime: otherTime, page: sync.OnceValues(newPage)}
-	s.watches = s.newWatches()
+	s := &Server{Config: c, started: c.Clock(), streams: newStreams(), confirming: make(chan struct{}, 1), questions: newQuestions(), watches: newWatches(c.Files), patience: writeTimeout, attention: attentionFor(c.Lease), otherTime: otherTime, page: sync.OnceValues(newPage)}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	return s
 }

@@ -27,11 +27,11 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	p, _ := caller(r)
-	if full := s.watches.begin(p.UID, s.own(p.UID)); full != nil {
+	if full := s.beginWatch(p.UID, s.own(p.UID)); full != nil {
 		refuse(w, full)
 		return
 	}
-	defer s.watches.end(p.UID)
+	defer s.watches.Leave(p.UID, 1)
 	follower, err := s.Hub.Follow(string(name), after, resume)
 	if err != nil {
 		code := api.CodeUnavailable
