@@ -9,6 +9,8 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/doyen-election/doyen/agent"
+	"github.com/doyen-election/doyen/internal/keeper"
 	"github.com/doyen-election/doyen/testbed/hosts"
 	"github.com/doyen-election/doyen/testbed/lab"
 	"github.com/doyen-election/doyen/testbed/live"
@@ -34,24 +36,24 @@ func upCommand(stdin *os.File) *cli.Command {
 	return &cli.Command{
 		Name:  "up",
 		Usage: "run agents and watch them live",
-		Description: "On a terminal keys kill, stop and restart agents, and with --netns cut them off; without one, or with\n" +
-			"--for, lines are printed.\n" +
+		Description: "On a terminal keys kill agents, which their keepers start again, and lose, stop and restart hosts, and\n" +
+			"with --netns cut them off; without one, or with --for, lines are printed. It builds the product.\n" +
 			"With --script a scenario is played and shown, such as testbed/scenarios/leader-killed.txtar: the script\n" +
 			"lays the cluster out and lets faults happen to it; docs/testbed.md explains how to write one.\n\n" +
 			"Exit codes: 0 ended by key or signal, after --for with all agents agreed, or the script passed;\n" +
 			"1 they did not agree, two led at once or the script failed; 64 usage.",
 		Flags: append([]cli.Flag{
 			&cli.IntFlag{Name: "agents", Usage: "`NUMBER` of them, 1 to 24; the first seven vote", Value: 3},
-			&cli.DurationFlag{Name: "for", Usage: "run for this `TIME`, without keys; unless --kill-leader-every is given, kill the leader once and start it again"},
+			&cli.DurationFlag{Name: "for", Usage: "run for this `TIME`, without keys; unless --kill-leader-every is given, kill the leader's agent, then lose its host and start it again"},
 			&cli.StringFlag{Name: "script", Usage: "play this scenario `FILE`, and show it"},
-			&cli.DurationFlag{Name: "kill-leader-every", Usage: "kill the leader at this `INTERVAL`, and start it again half an interval later"},
+			&cli.DurationFlag{Name: "kill-leader-every", Usage: "lose the leader's host at this `INTERVAL`, and start it again half an interval later"},
 			&cli.BoolFlag{Name: "netns", Usage: "give each agent its own network namespace and address (Linux, as root or where users may have namespaces)"},
 		}, clusterFlags()...),
 		Action: func(c *cli.Context) error { return up(c, stdin) },
 	}
 }
 
-func up(c *cli.Context, stdin *os.File) error {
+func up(c *cli.Context, stdin *os.File) (err error) {
 	o := live.Options{
 		Hosts: clusterOf(c, c.Int("agents")), For: c.Duration("for"), KillLeaderEvery: c.Duration("kill-leader-every"),
 		Stdin: stdin, Stdout: c.App.Writer, Getenv: os.Getenv,
@@ -68,6 +70,15 @@ func up(c *cli.Context, stdin *os.File) error {
 		}
 		o.Hosts.Net = hosts.Namespaces
 	}
+	binary, clean, err := productBinary(c)
+	switch {
+	case c.Context.Err() != nil:
+		return errors.New("interrupted before the agents were started")
+	case err != nil:
+		return err
+	}
+	defer func() { err = errors.Join(err, clean()) }()
+	o.Hosts.Program, o.Hosts.Adjust = binary, func(_ int, a *agent.Config) { a.Keeper = keeper.Available }
 	return live.Run(c.Context, o)
 }
 

@@ -237,7 +237,11 @@ func (h *Host) signal(what string, s syscall.Signal) (election.Instant, error) {
 		return 0, fmt.Errorf("%s %s: %w", what, h.Name(), ErrDown)
 	}
 	at := boottime.Now()
-	if err := h.process.cmd.Process.Signal(s); err != nil {
+	err := h.process.cmd.Process.Signal(s)
+	if err == nil && h.config.Keeper && (s == syscall.SIGSTOP || s == syscall.SIGCONT) {
+		err = syscall.Kill(-h.process.cmd.Process.Pid, s) // the keeper's agent too
+	}
+	if err != nil {
 		if errors.Is(err, os.ErrProcessDone) {
 			err = ErrDown
 		}

@@ -95,6 +95,16 @@ func (l *Lab) StartAll() (first, last election.Instant, err error) {
 
 func (l *Lab) Start(h *hosts.Host) (election.Instant, error) { return l.End(hosts.Crash(), h) }
 
+// Life returns the process that answers at a host's agent: with a keeper, its newest life.
+func Life(ctx context.Context, h *hosts.Host) (pid int, err error) {
+	err = Call(ctx, h, func(ctx context.Context, c *client.Client) error {
+		a, err := c.Agent(ctx)
+		pid = a.PID
+		return err
+	})
+	return pid, err
+}
+
 // Strike sends a signal to the present life of an agent with a keeper. The agent's claims then
 // count until the deadline that it reported last, unless a release ends them earlier or the
 // next life reports that it still leads.

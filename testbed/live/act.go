@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"syscall"
 	"time"
 
 	"github.com/doyen-election/doyen/election"
@@ -13,12 +14,50 @@ import (
 	"github.com/doyen-election/doyen/testbed/observe"
 )
 
-// demonstration shows one takeover in a run of this length: the leader is
-// killed, another takes over, and the killed one comes back.
+// killed is the fault of a host whose agent was killed under its keeper.
+const killed = "kill"
+
+// demonstration shows in a run of this length that a kill of the leader's agent costs nothing
+// where it has a keeper. Then the leader's host is lost, another takes over, and the lost one
+// comes back.
 func demonstration(length time.Duration) func(context.Context, *lab.Lab) error {
 	return func(ctx context.Context, l *lab.Lab) error {
-		return killAndStart(ctx, l, min(2*time.Second, length/5), min(6*time.Second, length/2))
+		quiet := min(2*time.Second, length/5)
+		if l.Cluster.Hosts()[0].Config().Keeper {
+			if err := killLeadersAgent(ctx, l, quiet); err != nil {
+				return err
+			}
+		}
+		return killAndStart(ctx, l, quiet, min(6*time.Second, length/2))
 	}
+}
+
+func killLeadersAgent(ctx context.Context, l *lab.Lab, after time.Duration) error {
+	a, err := l.Agree(ctx, maxFor)
+	if err != nil {
+		return err
+	}
+	if err := observe.Sleep(ctx, after); err != nil {
+		return err
+	}
+	h, ok := l.Cluster.Host(a.Leader)
+	if !ok {
+		return fmt.Errorf("there is no host %s", a.Leader)
+	}
+	return killAgent(ctx, l, h)
+}
+
+// killAgent kills a host's agent. Its keeper, if it has one, starts it again.
+func killAgent(ctx context.Context, l *lab.Lab, h *hosts.Host) error {
+	if !h.Config().Keeper {
+		_, err := l.Begin(hosts.Crash(), h)
+		return err
+	}
+	pid, err := lab.Life(ctx, h)
+	if err == nil {
+		_, err = l.Strike(killed, h, pid, syscall.SIGKILL)
+	}
+	return err
 }
 
 // killing kills the leader once in each interval, and starts it again half an interval later.
@@ -79,6 +118,8 @@ func (s *session) press(ctx context.Context, k key) (quit bool) {
 	case keyDown:
 		s.selected = min(len(all)-1, s.selected+1)
 	case 'k':
+		s.do(ctx, func() error { return killAgent(ctx, s.lab, h) })
+	case 'd':
 		s.begin(ctx, hosts.Crash(), h)
 	case 's':
 		s.begin(ctx, hosts.Freeze(), h)
@@ -103,7 +144,7 @@ func (s *session) press(ctx context.Context, k key) (quit bool) {
 		if h, ok := leading(s.lab); ok {
 			s.begin(ctx, hosts.Crash(), h)
 		} else {
-			s.say(Bad, "kill: nobody leads")
+			s.say(Bad, "lose the leader's host: nobody leads")
 		}
 	default:
 		if i := int(k - '1'); i >= 0 && i < min(9, len(all)) {
@@ -161,7 +202,7 @@ func describe(f observe.Fault, over bool) (text, after, detail string) {
 		where = "program " + p + " on " + where
 	}
 	words := map[string][3]string{
-		"crash": {"kill -9", "kill -9 of", "start"}, "terminate": {"SIGTERM", "SIGTERM of", "start"},
+		"crash": {"lose the host", "the loss of", "start"}, killed: {"kill -9 the agent of", "kill -9 of the agent of", ""}, "terminate": {"SIGTERM", "SIGTERM of", "start"},
 		"freeze": {"SIGSTOP", "SIGSTOP of", "SIGCONT"}, "resign": {"resign", "the resignation of", ""},
 	}
 	w, ok := words[f.What]

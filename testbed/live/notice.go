@@ -86,8 +86,14 @@ func (s *session) newLeader(now ruling) {
 		}
 		return
 	}
-	took := ""
-	since := s.view(now.agent).Since
+	took, since := "", s.view(now.agent).Since
+	if b := s.hit; b != nil && now == b.ruling {
+		if since > b.at {
+			took = fmt.Sprintf(", %s after %s", ms(since.Sub(b.at)), b.text)
+		}
+		s.say(Good, "%s leads on, term %d%s", now.agent, now.term, took)
+		return
+	}
 	if b := s.hit; b != nil && since >= b.at && now != b.ruling {
 		d := since.Sub(b.at)
 		took = fmt.Sprintf(", %s after %s", ms(d), b.text)

@@ -98,7 +98,7 @@ func leadership(m Model) []row {
 				span{faint, strings.Repeat("░", barWidth-full)}, span{none, fmt.Sprintf(" %d ms", max(m.Remaining, 0).Milliseconds())})
 		}
 	}
-	rows := []row{first, {{faint, "  takeover  none yet: press l to kill the leader"}}}
+	rows := []row{first, {{faint, "  takeover  none yet: press l to lose the leader's host"}}}
 	if len(m.Takeovers) > 0 {
 		rows[1] = spread("takeover", m.Takeovers)
 	}
@@ -202,8 +202,8 @@ func asking(m Model) []row {
 
 func keys(m Model) []row {
 	return []row{
-		{{faint, fmt.Sprintf("  agent     1-%d select · k kill -9 · s stop · c continue · t terminate · r restart · g resign", min(9, len(m.Agents)))}},
-		{{faint, "            x cut off · h heal · l kill the leader · q quit"}},
+		{{faint, fmt.Sprintf("  agent     1-%d select · k kill -9 · t terminate · r restart · g resign · q quit", min(9, len(m.Agents)))}},
+		{{faint, "  host      d lose it · l lose the leader's · s stop · c continue · x cut off · h heal"}},
 	}
 }
 

@@ -31,8 +31,8 @@ func afterTakeover() live.Model {
 		},
 		Lines: []live.Line{
 			{At: 8 * time.Millisecond, Text: "5 agents started"},
-			{At: 2324 * time.Millisecond, Mood: live.Bad, Text: "kill -9 alpha, the leader"},
-			{At: 3470 * time.Millisecond, Mood: live.Good, Text: "beta leads, term 2, 1.151 s after kill -9 of alpha"},
+			{At: 2324 * time.Millisecond, Mood: live.Bad, Text: "lose the host alpha, the leader"},
+			{At: 3470 * time.Millisecond, Mood: live.Good, Text: "beta leads, term 2, 1.151 s after the loss of alpha"},
 		},
 		Ask: "doyen",
 	}

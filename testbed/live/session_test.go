@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/doyen-election/doyen/agent"
+	"github.com/doyen-election/doyen/internal/keeper"
 	"github.com/doyen-election/doyen/testbed/hosts"
 	"github.com/doyen-election/doyen/testbed/lab"
 	"github.com/doyen-election/doyen/testbed/live"
@@ -48,18 +49,26 @@ func TestARunShowsATakeoverAndEndsAgreed(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it runs real processes for some seconds: not with -short; CI runs it")
 	}
+	product, err := hosts.Build(t.Context(), t.TempDir(), hosts.Product)
+	if err != nil {
+		t.Fatal(err)
+	}
 	var out strings.Builder
-	if err := live.Run(t.Context(), options(t, &out)); err != nil {
+	o := options(t, &out)
+	o.Hosts.Program, o.Hosts.Adjust = hosts.Binary{Path: product}, func(_ int, a *agent.Config) { a.Keeper = keeper.Available }
+	if err := live.Run(t.Context(), o); err != nil {
 		t.Errorf("%v\n%s", err, &out)
 	}
 	for _, want := range []string{
 		`(?m)^  alpha .*/alpha/sock$`,
 		`all 3 agree: \w+ leads, term \d+, .* after the last one was started`,
-		`kill -9 (\w+), the leader`,
-		`(\w+) leads, term \d+, .* after kill -9 of (\w+)`,
+		`kill -9 the agent of (\w+), the leader`,
+		`(\w+) leads( on)?, term \d+, .* after kill -9 of the agent of (\w+)`,
+		`lose the host (\w+), the leader`,
+		`(\w+) leads, term \d+, .* after the loss of (\w+)`,
 		`start \w+`,
-		`(?s)after kill -9 of .* all \d agree`, // who is back by then is a matter of the machine's speed
-		`(?m)^takeovers: 1: `,
+		`(?s)after the loss of .* all \d agree`, // who is back by then is a matter of the machine's speed
+		`(?m)^takeovers: [12]: `,
 		`(?m)^two leaders at once: 0 ms$`,
 	} {
 		if !regexp.MustCompile(want).MatchString(out.String()) {

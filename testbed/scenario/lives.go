@@ -1,7 +1,6 @@
 package scenario
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -12,7 +11,6 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/doyen-election/doyen/agent/record"
-	"github.com/doyen-election/doyen/client"
 	"github.com/doyen-election/doyen/internal/boottime"
 	"github.com/doyen-election/doyen/testbed/hosts"
 	"github.com/doyen-election/doyen/testbed/lab"
@@ -57,7 +55,7 @@ func lifeCommand(what string, s syscall.Signal) command {
 			return "", err
 		}
 		for _, h := range targets {
-			pid, err := w.lifeOf(h)
+			pid, err := lab.Life(w.ctx, h)
 			if err != nil {
 				return "", err
 			}
@@ -70,16 +68,6 @@ func lifeCommand(what string, s syscall.Signal) command {
 		}
 		return "", nil
 	}
-}
-
-// lifeOf returns the process that answers at the agent's socket.
-func (w *world) lifeOf(h *hosts.Host) (pid int, err error) {
-	err = lab.Call(w.ctx, h, func(ctx context.Context, c *client.Client) error {
-		a, err := c.Agent(ctx)
-		pid = a.PID
-		return err
-	})
-	return pid, err
 }
 
 // recordCommand makes a command that does something to the records of agents.
