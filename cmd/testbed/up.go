@@ -44,9 +44,8 @@ func upCommand(stdin *os.File) *cli.Command {
 			"1 they did not agree, two led at once or the script failed; 64 usage.",
 		Flags: append([]cli.Flag{
 			&cli.IntFlag{Name: "agents", Usage: "`NUMBER` of them, 1 to 24; the first seven vote", Value: 3},
-			&cli.DurationFlag{Name: "for", Usage: "run for this `TIME`, without keys; unless --kill-leader-every is given, kill the leader's agent, then lose its host and start it again"},
+			&cli.DurationFlag{Name: "for", Usage: "run for this `TIME`, without keys; kill the leader's agent, then lose its host and start it again"},
 			&cli.StringFlag{Name: "script", Usage: "play this scenario `FILE`, and show it"},
-			&cli.DurationFlag{Name: "kill-leader-every", Usage: "lose the leader's host at this `INTERVAL`, and start it again half an interval later"},
 			&cli.BoolFlag{Name: "netns", Usage: "give each agent its own network namespace and address (Linux, as root or where users may have namespaces)"},
 		}, clusterFlags()...),
 		Action: func(c *cli.Context) error { return up(c, stdin) },
@@ -55,7 +54,7 @@ func upCommand(stdin *os.File) *cli.Command {
 
 func up(c *cli.Context, stdin *os.File) (err error) {
 	o := live.Options{
-		Hosts: clusterOf(c, c.Int("agents")), For: c.Duration("for"), KillLeaderEvery: c.Duration("kill-leader-every"),
+		Hosts: clusterOf(c, c.Int("agents")), For: c.Duration("for"),
 		Stdin: stdin, Stdout: c.App.Writer, Getenv: os.Getenv,
 	}
 	if c.IsSet("script") {
@@ -71,10 +70,7 @@ func up(c *cli.Context, stdin *os.File) (err error) {
 		o.Hosts.Net = hosts.Namespaces
 	}
 	binary, clean, err := productBinary(c)
-	switch {
-	case c.Context.Err() != nil:
-		return errors.New("interrupted before the agents were started")
-	case err != nil:
+	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, clean()) }()
@@ -83,7 +79,7 @@ func up(c *cli.Context, stdin *os.File) (err error) {
 }
 
 func upScript(c *cli.Context, o live.Options) (err error) {
-	for _, flag := range []string{"agents", "algorithm", "profile", "quorum", "for", "kill-leader-every", "netns"} {
+	for _, flag := range []string{"agents", "algorithm", "profile", "quorum", "for", "netns"} {
 		if c.IsSet(flag) {
 			return usage("a script has its own commands for that, see docs/testbed.md", "--script and --%s exclude each other", flag)
 		}

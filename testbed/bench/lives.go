@@ -15,6 +15,7 @@ import (
 	"github.com/doyen-election/doyen/internal/boottime"
 	"github.com/doyen-election/doyen/testbed/actor/stamp"
 	"github.com/doyen-election/doyen/testbed/hosts"
+	"github.com/doyen-election/doyen/testbed/lab"
 	"github.com/doyen-election/doyen/testbed/observe"
 )
 
@@ -69,7 +70,7 @@ func (b *bench) life(ctx context.Context, t *contenders, what string, end syscal
 	if err != nil {
 		return err
 	}
-	pid, err := pidOf(ctx, leader)
+	pid, err := lab.Life(ctx, leader)
 	if err != nil {
 		return err
 	}
@@ -194,7 +195,7 @@ func (r *rig) nextLife(ctx context.Context, h *hosts.Host, former int, at electi
 		renewed := e.ValidUntilBoottimeNS > int64(at)+int64(renewedBy*float64(r.lease))
 		if err == nil && e.Leader != nil && (!e.IsLeader || renewed) {
 			after := boottime.Now().Sub(at)
-			if pid, err := pidOf(ctx, h); err == nil && pid != former {
+			if pid, err := lab.Life(ctx, h); err == nil && pid != former {
 				return after, nil
 			}
 		}
@@ -208,14 +209,6 @@ func asked(ctx context.Context, h *hosts.Host, name string) (api.Election, error
 	c := client.New(h.Config().Socket)
 	defer c.Close()
 	return c.Election(ctx, name, client.ElectionOptions{})
-}
-
-// pidOf returns the process that answers at the agent's socket.
-func pidOf(ctx context.Context, h *hosts.Host) (int, error) {
-	c := client.New(h.Config().Socket)
-	defer c.Close()
-	a, err := c.Agent(ctx)
-	return a.PID, err
 }
 
 // lastChange returns the newest entry of an agent's history.

@@ -14,37 +14,40 @@ import (
 	"github.com/doyen-election/doyen/testbed/observe"
 )
 
-// killed is the fault of a host whose agent was killed under its keeper.
-const killed = "kill"
-
 // demonstration shows in a run of this length that a kill of the leader's agent costs nothing
 // where it has a keeper. Then the leader's host is lost, another takes over, and the lost one
 // comes back.
 func demonstration(length time.Duration) func(context.Context, *lab.Lab) error {
 	return func(ctx context.Context, l *lab.Lab) error {
 		quiet := min(2*time.Second, length/5)
-		if l.Cluster.Hosts()[0].Config().Keeper {
-			if err := killLeadersAgent(ctx, l, quiet); err != nil {
-				return err
-			}
+		leader, err := afterAgreement(ctx, l, quiet)
+		if err == nil && leader.Config().Keeper {
+			err = killAgent(ctx, l, leader)
 		}
-		return killAndStart(ctx, l, quiet, min(6*time.Second, length/2))
+		if err == nil {
+			leader, err = afterAgreement(ctx, l, quiet)
+		}
+		if err == nil {
+			_, err = l.Begin(hosts.Crash(), leader)
+		}
+		if err == nil {
+			err = observe.Sleep(ctx, min(3*time.Second, length*3/10))
+		}
+		if err == nil {
+			_, err = l.Start(leader)
+		}
+		return err
 	}
 }
 
-func killLeadersAgent(ctx context.Context, l *lab.Lab, after time.Duration) error {
+// afterAgreement waits until the agents agree, and for that time. It returns the host that leads.
+func afterAgreement(ctx context.Context, l *lab.Lab, quiet time.Duration) (leader *hosts.Host, err error) {
 	a, err := l.Agree(ctx, maxFor)
-	if err != nil {
-		return err
+	if err == nil {
+		err = observe.Sleep(ctx, quiet)
 	}
-	if err := observe.Sleep(ctx, after); err != nil {
-		return err
-	}
-	h, ok := l.Cluster.Host(a.Leader)
-	if !ok {
-		return fmt.Errorf("there is no host %s", a.Leader)
-	}
-	return killAgent(ctx, l, h)
+	leader, _ = l.Cluster.Host(a.Leader)
+	return leader, err
 }
 
 // killAgent kills a host's agent. Its keeper, if it has one, starts it again.
@@ -55,55 +58,9 @@ func killAgent(ctx context.Context, l *lab.Lab, h *hosts.Host) error {
 	}
 	pid, err := lab.Life(ctx, h)
 	if err == nil {
-		_, err = l.Strike(killed, h, pid, syscall.SIGKILL)
+		_, err = l.Strike("kill", h, pid, syscall.SIGKILL)
 	}
 	return err
-}
-
-// killing kills the leader once in each interval, and starts it again half an interval later.
-func killing(every time.Duration, failed func(error)) func(context.Context, *lab.Lab) error {
-	return func(ctx context.Context, l *lab.Lab) error {
-		if err := observe.Sleep(ctx, every/2); err != nil {
-			return err
-		}
-		for ctx.Err() == nil {
-			if err := killAndStart(ctx, l, every/2, every); err != nil {
-				failed(err)
-				_ = observe.Sleep(ctx, every/2)
-			}
-		}
-		return ctx.Err()
-	}
-}
-
-// killAndStart kills the leader, and later starts every host that is down. kill and start say
-// how long after the agents agree.
-func killAndStart(ctx context.Context, l *lab.Lab, kill, start time.Duration) error {
-	if _, err := l.Agree(ctx, maxFor); err != nil {
-		return err
-	}
-	if err := observe.Sleep(ctx, kill); err != nil {
-		return err
-	}
-	var leader *hosts.Host
-	err := l.Until(ctx, maxFor, "a leader", func() (ok bool) { leader, ok = leading(l); return ok })
-	if err == nil {
-		_, err = l.Begin(hosts.Crash(), leader)
-	}
-	if err == nil {
-		err = observe.Sleep(ctx, start-kill)
-	}
-	for _, h := range l.Cluster.Hosts() {
-		if err == nil && h.Status() == hosts.Down {
-			_, err = l.Start(h)
-		}
-	}
-	return err
-}
-
-func leading(l *lab.Lab) (h *hosts.Host, ok bool) {
-	l.Look(func(e *observe.Elections) { h, ok = l.Cluster.Host(e.Of(string(election.Default)).Leader()) })
-	return h, ok && h.Status() == hosts.Running
 }
 
 // press does what a key says. It reports whether the session has to end.
@@ -141,7 +98,7 @@ func (s *session) press(ctx context.Context, k key) (quit bool) {
 			return err
 		})
 	case 'l':
-		if h, ok := leading(s.lab); ok {
+		if h, ok := s.lab.Cluster.Host(s.leader.agent); ok {
 			s.begin(ctx, hosts.Crash(), h)
 		} else {
 			s.say(Bad, "lose the leader's host: nobody leads")
@@ -202,7 +159,7 @@ func describe(f observe.Fault, over bool) (text, after, detail string) {
 		where = "program " + p + " on " + where
 	}
 	words := map[string][3]string{
-		"crash": {"lose the host", "the loss of", "start"}, killed: {"kill -9 the agent of", "kill -9 of the agent of", ""}, "terminate": {"SIGTERM", "SIGTERM of", "start"},
+		"crash": {"lose the host", "the loss of", "start"}, "kill": {"kill -9 the agent of", "kill -9 of the agent of", ""}, "terminate": {"SIGTERM", "SIGTERM of", "start"},
 		"freeze": {"SIGSTOP", "SIGSTOP of", "SIGCONT"}, "resign": {"resign", "the resignation of", ""},
 	}
 	w, ok := words[f.What]

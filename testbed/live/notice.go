@@ -86,23 +86,20 @@ func (s *session) newLeader(now ruling) {
 		}
 		return
 	}
-	took, since := "", s.view(now.agent).Since
-	if b := s.hit; b != nil && now == b.ruling {
-		if since > b.at {
-			took = fmt.Sprintf(", %s after %s", ms(since.Sub(b.at)), b.text)
-		}
-		s.say(Good, "%s leads on, term %d%s", now.agent, now.term, took)
-		return
-	}
-	if b := s.hit; b != nil && since >= b.at && now != b.ruling {
+	took, leads := "", "leads"
+	since := s.view(now.agent).Since
+	if b := s.hit; b != nil && since >= b.at {
 		d := since.Sub(b.at)
 		took = fmt.Sprintf(", %s after %s", ms(d), b.text)
 		s.hit = nil
-		if now.agent != b.agent {
+		switch {
+		case now == b.ruling:
+			leads = "leads on"
+		case now.agent != b.agent:
 			s.tookOver(d, b.asked)
 		}
 	}
-	s.say(Good, "%s leads, term %d%s", now.agent, now.term, took)
+	s.say(Good, "%s %s, term %d%s", now.agent, leads, now.term, took)
 	if t := s.lab.Together(); t > s.together {
 		s.say(Bad, "two leaders at once: %s in all", ms(t))
 		s.together = t
@@ -194,7 +191,7 @@ func (s *session) verdict() error {
 		}
 		errs = append(errs, fmt.Errorf("the agents do not agree at the end: %s", strings.Join(views, "; ")))
 	}
-	if s.driving && s.o.KillLeaderEvery == 0 {
+	if s.driving {
 		errs = append(errs, errors.New("not all that was to happen to the agents has happened"))
 	}
 	for _, f := range s.failed {

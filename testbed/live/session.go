@@ -17,9 +17,8 @@ import (
 )
 
 type Options struct {
-	Hosts           hosts.Config
-	For             time.Duration // 0: until a key, a signal or ctx ends it
-	KillLeaderEvery time.Duration // 0: never
+	Hosts hosts.Config
+	For   time.Duration // 0: until a key, a signal or ctx ends it
 	// Drive, if not nil, does something to the agents. If it fails, the run fails.
 	Drive func(context.Context, *lab.Lab) error
 	// Play, if not nil, lays out the cluster itself, gives it to onLab before its agents
@@ -84,14 +83,11 @@ func Run(ctx context.Context, o Options) (err error) {
 
 // Check returns an error if the options can't be run. It names the flag to blame.
 func (o Options) Check() error {
-	least := 2 * o.Hosts.Lease()
 	switch {
 	case o.Play != nil:
 		return nil
 	case o.Hosts.Agents < 1 || o.Hosts.Agents > maxShown:
 		return fmt.Errorf("--agents: %d agents, 1 to %d can be shown", o.Hosts.Agents, maxShown)
-	case o.KillLeaderEvery != 0 && o.KillLeaderEvery < least:
-		return fmt.Errorf("--kill-leader-every: %s is below two leases, %s: no other could take over in between", o.KillLeaderEvery, least)
 	case o.For < 0 || o.For > maxFor:
 		return fmt.Errorf("--for: %s is not between 0s and %s", o.For, maxFor)
 	}
@@ -172,8 +168,6 @@ func (s *session) run(ctx context.Context) (err error) {
 	drive := s.o.Drive
 	switch {
 	case drive != nil:
-	case s.o.KillLeaderEvery > 0:
-		drive = killing(s.o.KillLeaderEvery, func(err error) { s.report(ctx, report{mood: Bad, text: err.Error()}) })
 	case s.o.For > 0:
 		drive = demonstration(s.o.For)
 	default:

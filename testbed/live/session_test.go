@@ -141,9 +141,8 @@ func TestAnInterruptedRunFails(t *testing.T) {
 
 func TestCheckRefusesWhatCannotBeRun(t *testing.T) {
 	for want, change := range map[string]func(*live.Options){
-		"--kill-leader-every": func(o *live.Options) { o.KillLeaderEvery = 599 * time.Millisecond },
-		"--for":               func(o *live.Options) { o.For = -1 },
-		"--agents":            func(o *live.Options) { o.Hosts.Agents = 0 },
+		"--for":    func(o *live.Options) { o.For = -1 },
+		"--agents": func(o *live.Options) { o.Hosts.Agents = 0 },
 	} {
 		var out strings.Builder
 		o := options(t, &out)
