@@ -55,7 +55,10 @@ var plainInPages = regexp.MustCompile(`\b(says|said|for ever)\b|\b(stands?|stand
 
 func TestPagesAreInPlainEnglish(t *testing.T) {
 	all := pages(t)
-	for _, name := range plainPages {
+	for name := range all {
+		if !slices.Contains(plainPages, name) && !strings.HasPrefix(name, "docs/decisions/") {
+			continue
+		}
 		for i, line := range prose(all[name]) {
 			for _, bad := range unplain(plainInPages.ReplaceAllString(strings.ToLower(line), "")) {
 				t.Errorf("%s:%d: %s", name, i+1, bad)
