@@ -47,6 +47,12 @@ func (c commands) Restart(ctx context.Context) (handsOver string, err error) {
 	return handsOver, err
 }
 
+// Lasts reports whether the next life would go on leading, and whether a service manager started
+// this agent.
+func (c commands) Lasts() (record, service bool) {
+	return c.agent.record.Kept(), os.Getenv("NOTIFY_SOCKET") != ""
+}
+
 // Restarts ends the process, so that its next life starts.
 func (c commands) Restarts(handsOver string) {
 	c.agent.restart.Do(func() {

@@ -2,11 +2,11 @@ package api
 
 import "time"
 
-// DrillDelay is how long after the answer to a drill its stop or kill follows, so that the answer
-// leaves first.
+// DrillDelay is how long after the answer to a drill its stop follows, so that the answer leaves
+// first.
 const DrillDelay = 50 * time.Millisecond
 
-// The drills of an agent that leads.
+// The drills of an agent that leads. No agent is asked to kill itself: `doyen drill --kill` does it.
 const (
 	DrillTransfer = "transfer" // it hands the election over
 	DrillStop     = "stop"     // it hands over all that it leads, stops, and is started again
@@ -15,7 +15,7 @@ const (
 
 // DrillRequest is the body of POST /v1/elections/NAME/drill.
 type DrillRequest struct {
-	How  string `json:"how"`          // transfer, stop or kill
+	How  string `json:"how"`          // transfer or stop
 	To   string `json:"to,omitempty"` // the agent that a transfer is to
 	Term uint64 `json:"term"`         // the leader's; if it leads in another one, nothing is done
 }

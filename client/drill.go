@@ -13,8 +13,8 @@ func (c *Client) Drills(ctx context.Context, election string) ([]api.DrillView, 
 	return answer.Agents, err
 }
 
-// Drill has the election's leader hand over, stop and start again, or die. For the last two it
-// returns before that happens: see api.DrillDelay.
+// Drill has the election's leader hand over, or stop and start again. It returns before a stop:
+// see api.DrillDelay.
 func (c *Client) Drill(ctx context.Context, election string, r api.DrillRequest) (api.Outcome, error) {
 	return call[api.Outcome](ctx, c, http.MethodPost, electionPath(election, "/drill"), r)
 }

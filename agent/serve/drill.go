@@ -77,9 +77,9 @@ func (s *Server) drill(w http.ResponseWriter, r *http.Request) {
 	switch request.How {
 	case api.DrillTransfer:
 		right = access.HandOver
-	case api.DrillStop, api.DrillKill:
+	case api.DrillStop:
 	default:
-		fail(w, http.StatusBadRequest, api.ErrorDetail{Code: api.CodeBadRequest, Message: `"how" must be transfer, stop or kill`})
+		fail(w, http.StatusBadRequest, api.ErrorDetail{Code: api.CodeBadRequest, Message: `"how" must be transfer or stop: an agent is killed on its own host, as by kill -9`})
 		return
 	}
 	if !isForwarded(r) && !s.may(w, r, right, string(name)) {
@@ -107,26 +107,17 @@ func (s *Server) drill(w http.ResponseWriter, r *http.Request) {
 
 // doDrill does what mayDrill has found to be possible. It answers before the process ends.
 func (s *Server) doDrill(w http.ResponseWriter, r *http.Request, name election.Name, request api.DrillRequest, enter func()) {
-	end := s.Die
-	switch request.How {
-	case api.DrillTransfer:
+	if request.How == api.DrillTransfer {
 		target, _ := named(s.Picture(), request.To)
 		enter()
 		s.handOver(w, r, name, func(id election.RequestID) election.Input {
 			return election.Transfer{Election: name, To: target, Request: id}
 		}, target)
 		return
-	case api.DrillStop:
-		if _, err := s.Restart(r.Context()); err != nil {
-			refuse(w, &api.ErrorDetail{Code: api.CodeUnavailable, Message: "this agent could not start again: " + err.Error()})
-			return
-		}
-		end = func() { s.Restarts("this is a drill") }
-	case api.DrillKill:
-		if err := s.Mortal(); err != nil {
-			refuse(w, &api.ErrorDetail{Code: api.CodeUnavailable, Message: err.Error()})
-			return
-		}
+	}
+	if _, err := s.Restart(r.Context()); err != nil {
+		refuse(w, &api.ErrorDetail{Code: api.CodeUnavailable, Message: "this agent could not start again: " + err.Error()})
+		return
 	}
 	enter()
 	w.Header().Set("Connection", "close")
@@ -134,7 +125,7 @@ func (s *Server) doDrill(w http.ResponseWriter, r *http.Request, name election.N
 	if flusher, ok := w.(http.Flusher); ok {
 		flusher.Flush()
 	}
-	time.AfterFunc(api.DrillDelay, end)
+	time.AfterFunc(api.DrillDelay, func() { s.Restarts("this is a drill") })
 }
 
 // mayDrill judges at the leader whether this very drill may be run.

@@ -3,7 +3,6 @@ package serve_test
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -63,22 +62,20 @@ func (a *agent) endedBy(t *testing.T) string {
 const drillPath = "/v1/elections/default/drill"
 
 func TestADrillOfTheLeaderIsEnteredAndDone(t *testing.T) {
-	for _, how := range []string{"stop", "kill"} {
-		a, b, _ := driller(t, &other{})
-		status, text := a.do(t, "POST", drillPath, `{"how":"`+how+`","term":7}`)
-		if status != 200 || !strings.Contains(text, `"done":true,"message":"`+how+` in 50ms"`) {
-			t.Fatalf("%s: %d %s", how, status, text)
-		}
-		if got := a.endedBy(t); got != how {
-			t.Errorf("%s: it ended by %s", how, got)
-		}
-		if entries, _ := b.taken(); len(entries) != 1 || !strings.HasPrefix(entries[0].Reason, "drill how="+how+" term=7, asked by ") {
-			t.Errorf("%s: entered %+v", how, entries)
-		}
-	}
 	a, b, _ := driller(t, &other{})
+	status, text := a.do(t, "POST", drillPath, `{"how":"stop","term":7}`)
+	if status != 200 || !strings.Contains(text, `"done":true,"message":"stop in 50ms"`) {
+		t.Fatalf("stop: %d %s", status, text)
+	}
+	if got := a.endedBy(t); got != "stop" {
+		t.Errorf("it ended by %s", got)
+	}
+	if entries, _ := b.taken(); len(entries) != 1 || !strings.HasPrefix(entries[0].Reason, "drill how=stop term=7, asked by ") {
+		t.Errorf("stop: entered %+v", entries)
+	}
+	a, b, _ = driller(t, &other{})
 	a.on = a.succeeds("b", 8)
-	status, text := a.do(t, "POST", drillPath, `{"how":"transfer","to":"b","term":7}`)
+	status, text = a.do(t, "POST", drillPath, `{"how":"transfer","to":"b","term":7}`)
 	if status != 200 || !strings.Contains(text, `"done":true,"message":"","leader":{"name":"b"`) {
 		t.Errorf("transfer: %d %s", status, text)
 	}
@@ -97,18 +94,18 @@ func TestADrillIsRefusedWhereItCouldDoHarm(t *testing.T) {
 		body, code, text string
 		change           func(*serve.Picture)
 	}{
-		"no quorum":   {`{"how":"kill","term":7}`, "no_quorum", "a majority of the voters", func(p *serve.Picture) { p.Status.Quorum.Exists = false }},
+		"no quorum":   {`{"how":"stop","term":7}`, "no_quorum", "a majority of the voters", func(p *serve.Picture) { p.Status.Quorum.Exists = false }},
 		"at the edge": {`{"how":"transfer","to":"b","term":7}`, "no_quorum", "one more loss would cost the quorum: 2 of 3", func(p *serve.Picture) { p.Status.Quorum.Edge, p.Status.Quorum.Reachable = true, 2 }},
-		"joint":       {`{"how":"kill","term":7}`, "busy", "doyen voters", func(p *serve.Picture) { p.Status.Roster.Next = p.Status.Roster.Voters }},
-		"an election": {`{"how":"kill","term":7}`, "busy", "nobody leads payments now", func(p *serve.Picture) {
+		"joint":       {`{"how":"stop","term":7}`, "busy", "doyen voters", func(p *serve.Picture) { p.Status.Roster.Next = p.Status.Roster.Voters }},
+		"an election": {`{"how":"stop","term":7}`, "busy", "nobody leads payments now", func(p *serve.Picture) {
 			p.Status.Contests = append(p.Status.Contests, &elector.ContestStatus{Election: "payments", State: elector.Electing})
 		}},
-		"another term": {`{"how":"kill","term":6}`, "busy", "leads in term 7 and not in term 6", nil},
-		"no leader":    {`{"how":"kill","term":7}`, "not_leader", "does not lead default", func(p *serve.Picture) { contest(p).Leader = election.Holder{} }},
+		"another term": {`{"how":"stop","term":6}`, "busy", "leads in term 7 and not in term 6", nil},
+		"no leader":    {`{"how":"stop","term":7}`, "not_leader", "does not lead default", func(p *serve.Picture) { contest(p).Leader = election.Holder{} }},
 		"no target":    {`{"how":"transfer","to":"z","term":7}`, "bad_request", "must name another live agent", nil},
 		"to itself":    {`{"how":"transfer","to":"a","term":7}`, "bad_request", "must name another live agent", nil},
-		"how":          {`{"how":"burn","term":7}`, "bad_request", "transfer, stop or kill", nil},
-		"all drained": {`{"how":"kill","term":7}`, "no_candidate", "no other agent can lead default", func(p *serve.Picture) {
+		"how":          {`{"how":"kill","term":7}`, "bad_request", "an agent is killed on its own host", nil},
+		"all drained": {`{"how":"stop","term":7}`, "no_candidate", "no other agent can lead default", func(p *serve.Picture) {
 			contest(p).Candidates = []election.PeerID{"peer-a"}
 			view := *p.View
 			view.Members = slices.Clone(view.Members)
@@ -135,16 +132,11 @@ func TestADrillIsRefusedWhereItCouldDoHarm(t *testing.T) {
 			t.Errorf("%s: entered %+v", name, entries)
 		}
 	}
-	a, _, _ := driller(t, &other{})
-	a.immortal = errors.New("this agent is part of another program")
-	if status, text := a.do(t, "POST", drillPath, `{"how":"kill","term":7}`); status != 503 || !strings.Contains(text, "part of another program") {
-		t.Errorf("embedded: %d %s", status, text)
-	}
 }
 
 func TestDrillsAreAMinuteApart(t *testing.T) {
 	a, b, _ := driller(t, &other{})
-	drill := func() (int, string) { return a.do(t, "POST", drillPath, `{"how":"kill","term":7}`) }
+	drill := func() (int, string) { return a.do(t, "POST", drillPath, `{"how":"stop","term":7}`) }
 	if status, text := drill(); status != 200 {
 		t.Fatalf("%d %s", status, text)
 	}
@@ -172,20 +164,20 @@ func TestDrillsAreAMinuteApart(t *testing.T) {
 }
 
 func TestADrillIsPassedOnToTheLeader(t *testing.T) {
-	o := &other{answer: election.CallAnswer{Status: 200, Body: []byte(`{"done":true,"message":"kill in 50ms","waited_ms":0}`)}}
+	o := &other{answer: election.CallAnswer{Status: 200, Body: []byte(`{"done":true,"message":"stop in 50ms","waited_ms":0}`)}}
 	a, b, server := driller(t, o)
 	a.shows(elector.Following, election.Holder{Peer: "peer-b", Lineage: 2}, 7, a.clock().Add(time.Second))
 	a.redundant(nil)
-	status, text := a.do(t, "POST", drillPath, `{"how":"kill","term":7}`)
-	if status != 200 || !strings.Contains(text, "agent b: kill in 50ms") || len(o.asked) != 1 || o.to != "peer-b" ||
-		o.asked[0].Path != drillPath || string(o.asked[0].Body) != `{"how":"kill","term":7}` || len(a.ended) != 0 {
+	status, text := a.do(t, "POST", drillPath, `{"how":"stop","term":7}`)
+	if status != 200 || !strings.Contains(text, "agent b: stop in 50ms") || len(o.asked) != 1 || o.to != "peer-b" ||
+		o.asked[0].Path != drillPath || string(o.asked[0].Body) != `{"how":"stop","term":7}` || len(a.ended) != 0 {
 		t.Errorf("%d %s, asked %+v", status, text, o.asked)
 	}
 	if entries, _ := b.taken(); len(entries) != 1 {
 		t.Errorf("entered %+v", entries)
 	}
 	o.answer = election.CallAnswer{Status: 409, Body: []byte(`{"error":{"code":"no_candidate","message":"nobody else"}}`)}
-	if status, text := a.do(t, "POST", drillPath, `{"how":"kill","term":7}`); status != 409 || !strings.Contains(text, "agent b: nobody else") {
+	if status, text := a.do(t, "POST", drillPath, `{"how":"stop","term":7}`); status != 409 || !strings.Contains(text, "agent b: nobody else") {
 		t.Errorf("a refusal: %d %s", status, text)
 	}
 	if entries, _ := b.taken(); len(entries) != 0 {
@@ -194,7 +186,7 @@ func TestADrillIsPassedOnToTheLeader(t *testing.T) {
 	// The leader takes it from voters, and from nobody else.
 	a.shows(elector.Leading, self, 7, a.clock().Add(time.Second))
 	a.redundant(nil)
-	call := election.Call{Method: "POST", Path: drillPath, Body: []byte(`{"how":"kill","term":7}`), Caller: "user pay (uid 1000, pid 7, doyen)"}
+	call := election.Call{Method: "POST", Path: drillPath, Body: []byte(`{"how":"stop","term":7}`), Caller: "user pay (uid 1000, pid 7, doyen)"}
 	for _, method := range []string{"POST", "GET"} {
 		forged := call
 		forged.Method = method
@@ -208,7 +200,7 @@ func TestADrillIsPassedOnToTheLeader(t *testing.T) {
 	if got := server.Forwarded(t.Context(), "peer-b", call); got.Status != 200 {
 		t.Errorf("a voter's: %d %s", got.Status, got.Body)
 	}
-	if got := a.endedBy(t); got != "kill" {
+	if got := a.endedBy(t); got != "stop" {
 		t.Errorf("it ended by %s", got)
 	}
 	if entries, _ := b.taken(); len(entries) != 1 || entries[0].By.UID != 1000 || entries[0].By.Host != "b" {

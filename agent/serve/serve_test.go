@@ -31,15 +31,13 @@ const patience = 30 * time.Second
 // agent stands in for the real one: a picture to answer from, a clock, and
 // what it says to commands.
 type agent struct {
-	now     atomic.Int64
-	picture atomic.Pointer[serve.Picture]
-	hub     *watch.Hub
-	on      func(election.Input) (election.Reply, error)
-	ping    error
-	left    chan struct{}
-	// ended gets how this agent was to end itself. immortal is why it can't be killed.
-	ended    chan string
-	immortal error
+	now      atomic.Int64
+	picture  atomic.Pointer[serve.Picture]
+	hub      *watch.Hub
+	on       func(election.Input) (election.Reply, error)
+	ping     error
+	left     chan struct{}
+	ended    chan string // gets how this agent was to end itself
 	client   *http.Client
 	path     string
 	priority int // of a, in the pictures; 0: 100
@@ -53,8 +51,6 @@ func (a *agent) Leave(context.Context) error             { close(a.left); return
 func (a *agent) Restart(context.Context) (string, error) { return "", nil }
 func (a *agent) Restarts(string)                         { a.ended <- "stop" }
 func (a *agent) Lasts() (record, service bool)           { return true, false }
-func (a *agent) Mortal() error                           { return a.immortal }
-func (a *agent) Die()                                    { a.ended <- "kill" }
 func (a *agent) clock() election.Instant                 { return election.Instant(a.now.Load()) }
 func (a *agent) Reload() api.Reload                      { return api.Reload{Outcome: api.Outcome{Done: true}} }
 

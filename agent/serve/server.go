@@ -60,9 +60,6 @@ type Commands interface {
 	// Lasts reports whether the next process would go on leading if this one were killed, and
 	// whether a service manager started this one.
 	Lasts() (record, service bool)
-	// Mortal returns why this process can't be killed for a drill. Die kills it.
-	Mortal() error
-	Die()
 }
 
 // Config is what a server answers from.

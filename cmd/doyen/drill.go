@@ -1,22 +1,20 @@
 package main
 
 import (
-	"bufio"
-	"context"
-	"encoding/json"
+	"cmp"
 	"errors"
 	"fmt"
-	"io"
-	"os"
-	"strings"
+	"net/http"
+	"slices"
 	"time"
 
 	"github.com/urfave/cli/v2"
-	"golang.org/x/term"
 
 	"github.com/doyen-election/doyen/api"
 	"github.com/doyen-election/doyen/client"
 	"github.com/doyen-election/doyen/election"
+	"github.com/doyen-election/doyen/internal/alarm"
+	"github.com/doyen-election/doyen/internal/plan"
 )
 
 const (
@@ -34,9 +32,8 @@ func drillCommand() command {
 			"led, and from when to when nobody did. It works on the host of any voter.\n\n" +
 			"  --transfer  the leader hands the election over: the default\n" +
 			"  --stop      the leader's agent hands over all that it leads, stops, and starts itself again\n" +
-			"  --kill      the leader's agent dies as by kill -9. Its keeper starts the next process, which leads on.\n" +
-			"              Without a keeper another host leads after the lease, and the agent stays down until\n" +
-			"              its service manager or somebody starts it: the plan shows which\n\n" +
+			"  --kill      the leader's agent dies as by kill -9, on its own host: its keeper starts the next process,\n" +
+			"              which leads on\n\n" +
 			"It is refused outside the window, without a quorum or if one more loss would cost it, while an election or\n" +
 			"a change of the voters is under way, if nobody else could lead, and within a minute of another drill.\n\n" +
 			"Exit codes: 0 as planned, 1 not as planned, refused or interrupted, 3 the agent can't be reached.",
@@ -57,18 +54,17 @@ func drillCommand() command {
 // drillRun is one drill.
 type drillRun struct {
 	*invocation
-	client  *client.Client
-	limit   time.Duration
-	window  window
-	to      string
-	own     string // the agent of this host
-	lease   time.Duration
-	quorum  api.Quorum
-	leader  api.DrillView // the agent that leads, before
-	before  []api.DrillView
-	report  drillReport
-	began   int64 // CLOCK_BOOTTIME
-	returns bool  // the agent is to be there again afterwards
+	client *client.Client
+	limit  time.Duration
+	window window
+	to     string
+	own    api.Agent // of this host
+	before []api.DrillView
+	newest map[string]int64 // by ID, of the changes before
+	leader api.DrillView    // the agent that leads, before
+	report drillReport
+	began  int64 // CLOCK_BOOTTIME
+	shown  int64 // up to which change of this host's agent a person has been shown
 }
 
 func drill(i *invocation) error {
@@ -80,22 +76,20 @@ func drill(i *invocation) error {
 	if err := d.foresee(); err != nil {
 		return err
 	}
-	page := d.report.planPage(d.quorum)
-	ask := !i.Bool("yes") && !i.Bool("dry-run") && terminal(i.App.Reader)
-	switch {
-	case !i.json:
-		if err := i.print("%s", page); err != nil {
-			return err
-		}
-	case ask:
+	page := d.report.planPage(d.own.Quorum)
+	dry, file := i.Bool("dry-run"), i.App.Reader
+	ask := !i.Bool("yes") && !dry && terminal(file)
+	if !i.json {
+		err = i.print("%s", page)
+	} else if ask {
 		fmt.Fprint(i.stderr, page)
 	}
-	if i.Bool("dry-run") {
-		return d.answer(true)
+	if err != nil || dry {
+		return errors.Join(err, d.answer(true))
 	}
 	if ask {
 		fmt.Fprintf(i.stderr, "\n%s %s: go on? [y/N] ", d.report.How, printable(d.report.Agent))
-		if !agreed(i.Context.Context, i.App.Reader) {
+		if !agreed(i.Context.Context, file) {
 			return &failure{code: exitFailed, what: "drill", err: errors.New("nothing was done: you did not answer y"), hint: ""}
 		}
 	}
@@ -105,6 +99,10 @@ func drill(i *invocation) error {
 	if err := d.act(); err != nil {
 		return err
 	}
+	if err := d.await(); err != nil {
+		return err
+	}
+	d.report.judge(d.limit)
 	return d.answer(false)
 }
 
@@ -113,7 +111,7 @@ func newDrill(i *invocation) (*drillRun, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &drillRun{invocation: i, limit: drillLimit, to: i.String("to"),
+	d := &drillRun{invocation: i, limit: drillLimit, to: i.String("to"), newest: map[string]int64{},
 		report: drillReport{Election: name, How: api.DrillTransfer, Why: []string{}, Notes: []string{}, Elections: []drilledElection{}, Agents: []drilledAgent{}}}
 	chosen := 0
 	for _, how := range []string{api.DrillTransfer, api.DrillStop, api.DrillKill} {
@@ -122,6 +120,9 @@ func newDrill(i *invocation) (*drillRun, error) {
 			chosen++
 		}
 	}
+	if i.IsSet("timeout") {
+		d.limit, err = time.ParseDuration(i.String("timeout"))
+	}
 	switch {
 	case chosen > 1:
 		return nil, usage("write one of --transfer, --stop and --kill", "drill: more than one of --transfer, --stop and --kill")
@@ -129,98 +130,176 @@ func newDrill(i *invocation) (*drillRun, error) {
 		return nil, usage("--to goes with --transfer: after a stop or a kill the agents elect", "drill: --to with --%s", d.report.How)
 	case i.IsSet("to") && !election.ValidName(d.to):
 		return nil, usage(nameRule, "drill: --to: %q is not a valid agent name", d.to)
-	}
-	if i.IsSet("timeout") {
-		if d.limit, err = time.ParseDuration(i.String("timeout")); err != nil || d.limit <= 0 || d.limit > time.Hour {
-			return nil, usage("write --timeout 30s, at most 1h", "drill: --timeout %q is not a valid time", i.String("timeout"))
-		}
+	case err != nil || d.limit <= 0 || d.limit > time.Hour:
+		return nil, usage("write --timeout 30s, at most 1h", "drill: --timeout %q is not a valid time", i.String("timeout"))
 	}
 	if d.window, err = parseWindow(i.String("window")); err != nil {
 		return nil, err
 	}
-	if err := d.window.check(time.Now()); err != nil {
-		return nil, err
-	}
 	d.client = i.client()
-	return d, nil
+	return d, d.window.check(time.Now())
 }
 
-// answer writes the report, and returns the outcome as an exit code.
-func (d *drillRun) answer(dry bool) error {
-	if d.json {
-		encoded, err := json.Marshal(d.report)
-		if err != nil {
-			return fmt.Errorf("encode the report: %w", err)
+// foresee asks the agents and plans the drill. The error is why it is refused.
+func (d *drillRun) foresee() error {
+	if err := d.ask(); err != nil {
+		return err
+	}
+	if wait := d.unrest(); wait > 0 {
+		fmt.Fprintf(d.stderr, "doyen: drill: the leader has just changed: waiting %s until the agents are at rest\n", wait.Round(100*time.Millisecond))
+		select {
+		case <-time.After(wait):
+		case <-d.Context.Context.Done():
+			return &failure{code: exitFailed, what: "drill", err: d.Context.Context.Err(), hint: "nothing was done"}
 		}
-		if err := d.printRaw(encoded); err != nil {
+		if err := d.ask(); err != nil {
 			return err
 		}
-	} else if !dry {
-		if err := d.print("%s", d.report.page()); err != nil {
-			return err
+	}
+	snapshot, err := d.snapshot()
+	if err != nil {
+		return err
+	}
+	if err := d.refused(); err != nil {
+		return err
+	}
+	return d.expect(snapshot)
+}
+
+// ask asks every agent what the drill rests on.
+func (d *drillRun) ask() (err error) {
+	ctx, cancel := d.question()
+	defer cancel()
+	if d.own, err = d.client.Agent(ctx); err != nil {
+		return fmt.Errorf("drill: %w", err)
+	}
+	d.before, err = d.client.Drills(ctx, d.report.Election)
+	if refused, ok := errors.AsType[*client.APIError](err); ok && refused.Status == http.StatusNotFound {
+		return noDrill(fmt.Sprintf("this agent has version %s, which does not know drills", printable(d.own.Version)), "upgrade it, or run the drill on another host")
+	}
+	if err != nil {
+		return fmt.Errorf("drill: %w", err)
+	}
+	for _, v := range d.before {
+		for _, c := range v.Changes {
+			d.newest[v.ID] = max(d.newest[v.ID], c.BoottimeNS)
 		}
 	}
-	if dry || d.report.AsPlanned {
-		return nil
-	}
-	return silentExit{exitFailed}
+	d.shown = d.newest[d.own.ID]
+	return nil
 }
 
-// terminal reports whether a person can answer there.
-func terminal(in io.Reader) bool {
-	file, ok := in.(*os.File)
-	return ok && term.IsTerminal(int(file.Fd()))
+// unrest returns how long it is until the newest change of the leader was two leases ago. For a
+// lease the agent that handed over then is not a candidate, and the plan would not hold.
+func (d *drillRun) unrest() (wait time.Duration) {
+	lease := milliseconds(d.own.LeaseMS)
+	for _, v := range d.before {
+		for _, c := range v.Changes {
+			if v.Name == d.own.Name && c.Type == api.ChangeLeader && c.Election == d.report.Election {
+				wait = 2*lease - time.Duration(alarm.Now()-c.BoottimeNS)
+			}
+		}
+	}
+	if wait > 2*lease {
+		return 0 // of another boot of this host
+	}
+	return wait
 }
 
-// agreed reads an answer, and reports whether it is yes.
-func agreed(ctx context.Context, in io.Reader) bool {
-	line := make(chan string, 1)
-	go func() {
-		text, _ := bufio.NewReader(in).ReadString('\n') // at its end the answer is no
-		line <- strings.ToLower(strings.TrimSpace(text))
-	}()
-	select {
-	case text := <-line:
-		return text == "y" || text == "yes"
-	case <-ctx.Done():
-		return false
-	}
+func noDrill(why, hint string) error {
+	return &failure{code: exitFailed, what: "drill refused", err: errors.New(why), hint: hint}
 }
 
-// window is a time of each day, in minutes since midnight. It may go over midnight.
-type window struct {
-	from, to int
-	text     string
+// led asks for the drill's election.
+func (d *drillRun) led() (api.Election, error) {
+	ctx, cancel := d.question()
+	defer cancel()
+	elections, err := d.client.Elections(ctx)
+	if err != nil {
+		return api.Election{}, fmt.Errorf("drill: %w", err)
+	}
+	for _, e := range elections {
+		if e.Election == d.report.Election && e.Leader == nil {
+			why, hint := leaderless(e)
+			return e, noDrill("nobody leads "+e.Election+" now: "+why, hint)
+		}
+		if e.Election == d.report.Election {
+			return e, nil
+		}
+	}
+	return api.Election{}, noDrill("no agent is a candidate in "+d.report.Election, "`doyen elections` lists the elections")
 }
 
-func parseWindow(text string) (window, error) {
-	if text == "" {
-		return window{}, nil
+// refused finds the leader, and reports why no drill may be run. It also describes what the drill
+// does to that agent.
+func (d *drillRun) refused() error {
+	e, err := d.led()
+	if err != nil {
+		return err
 	}
-	minutes := func(s string) (int, bool) {
-		t, err := time.Parse("15:04", s)
-		return t.Hour()*60 + t.Minute(), err == nil
+	for _, v := range d.before {
+		if v.Reached && v.Refused != "" {
+			return noDrill("agent "+v.Name+": "+v.Refused, "`doyen status --all` and `doyen history` show more; nothing was done")
+		}
 	}
-	from, to, _ := strings.Cut(text, "-")
-	w := window{text: text}
-	var ok, valid bool
-	w.from, ok = minutes(strings.TrimSpace(from))
-	w.to, valid = minutes(strings.TrimSpace(to))
-	if !ok || !valid || w.from == w.to {
-		return w, usage("write --window 02:00-04:00; it may go over midnight", "drill: --window %q is not a time of day", text)
+	a := e.Leader.Name
+	at := slices.IndexFunc(d.before, func(v api.DrillView) bool { return v.ID == e.Leader.ID && v.Reached })
+	if at < 0 {
+		return noDrill("the leader "+a+" can't be asked: this agent is not connected to it, its version does not know drills, or this agent is not a voter", "`doyen members` shows versions and connections; try on the host of a voter")
 	}
-	return w, nil
+	d.leader, d.report.Agent = d.before[at], a
+	switch {
+	case d.report.How == api.DrillStop:
+		d.report.Effect = fmt.Sprintf("the agent %s hands over, stops, and starts itself again", a)
+	case d.report.How == api.DrillTransfer:
+		others := slices.DeleteFunc(slices.Clone(e.Candidates), func(name string) bool { return name == a })
+		if len(others) == 0 {
+			return noDrill("no other agent can lead "+e.Election+" now", "`doyen elections` lists the candidates")
+		}
+		d.to = cmp.Or(d.to, others[0])
+		d.report.Effect = fmt.Sprintf("%s hands over to %s, and goes on running", a, d.to)
+	case d.leader.ID != d.own.ID:
+		return noDrill("an agent is killed on its own host, and "+a+" leads "+e.Election, "run `doyen drill --kill` on the host of "+a+", or `doyen drill --stop` here")
+	case !d.leader.Keeper:
+		return noDrill("the agent of this host has no keeper to start it again: nothing could be seen from here", "`doyen drill --stop` has it start itself again")
+	case d.leader.Record:
+		d.report.Effect = "the agent " + a + " is killed; its keeper starts the next process at once, which leads on"
+	default:
+		d.report.Effect = "the agent " + a + " is killed; its keeper starts it again at once, but it keeps no record to lead on from"
+	}
+	return nil
 }
 
-// check returns an error outside the window.
-func (w window) check(now time.Time) error {
-	at := now.Hour()*60 + now.Minute()
-	inside := at >= w.from && at < w.to
-	if w.from > w.to {
-		inside = at >= w.from || at < w.to
+// expect plans what happens to each election that is concerned: the one that was asked for is first.
+func (d *drillRun) expect(snapshot plan.Snapshot) error {
+	r := &d.report
+	a, how, lease := r.Agent, r.How, milliseconds(d.own.LeaseMS)
+	faults := map[string]plan.Faults{
+		api.DrillTransfer: {Election: election.Name(r.Election), To: d.to}, api.DrillStop: {Stopped: []string{a}}, api.DrillKill: {Down: []string{a}}}[how]
+	snapshot.Preempt = false // who leads at once, not who takes the lead back later
+	forecast, err := plan.Ask(snapshot, faults, 1)
+	if err != nil {
+		return noDrill("it can't be planned: "+err.Error(), "`doyen members` and `doyen elections` show the agents and candidates")
 	}
-	if w.text == "" || inside {
-		return nil
+	for _, f := range forecast.Elections {
+		if f.Election != r.Election && (how == api.DrillTransfer || f.Leader != a) {
+			continue
+		}
+		if len(f.Then) == 0 || !f.Then[0].Certain {
+			return noDrill("by the plan nobody might lead "+f.Election+" afterwards", "`doyen plan --down "+a+"` shows it, `doyen elections` the candidates")
+		}
+		e := drilledElection{Election: f.Election, Leader: f.Leader, Term: f.Term, Planned: foreseen(f, lease)}
+		if how == api.DrillKill {
+			e.restarts(d.leader.Record, lease)
+		}
+		if f.Election == r.Election {
+			r.Elections = slices.Insert(r.Elections, 0, e)
+		} else {
+			r.Elections = append(r.Elections, e)
+		}
 	}
-	return noDrill(fmt.Sprintf("it is %s, outside the window %s", now.Format("15:04"), w.text), "the window is in the local time of this host; nothing was done")
+	if len(r.Elections) == 0 || r.Elections[0].Election != r.Election || r.Elections[0].Leader != a {
+		return noDrill("who leads "+r.Election+" has just changed", "try again")
+	}
+	return nil
 }

@@ -49,7 +49,7 @@ func newDrilled(t *testing.T) *drilled {
 	f := &drilled{socket: filepath.Join(dir, "s")}
 	bodies := map[string][]byte{}
 	for _, file := range archive.Files {
-		bodies[strings.TrimSuffix(file.Name, " hold")] = file.Data
+		bodies[file.Name] = file.Data
 	}
 	var drills api.Drills
 	var elections api.Elections
@@ -85,14 +85,15 @@ func (f *drilled) serve(w http.ResponseWriter, r *http.Request, bodies map[strin
 			f.after(f.views, f.elections)
 		}
 		fmt.Fprint(w, `{"done":true,"message":"","waited_ms":3}`)
-	case "GET /v1/elections/default/watch":
-		w.Write(bodies[call])
-		w.(http.Flusher).Flush()
-		f.mu.Unlock()
-		<-r.Context().Done()
-		f.mu.Lock()
 	default:
 		w.Write(bodies[call])
+	}
+}
+
+// lead has this host's agent lead.
+func (f *drilled) lead() {
+	for i := range f.elections {
+		f.elections[i].Leader, f.elections[i].IsLeader = &api.Leader{Name: "b", ID: "B"}, true
 	}
 }
 
@@ -127,7 +128,6 @@ func (f *drilled) run(t *testing.T, ctx context.Context, args ...string) (code i
 }
 
 func TestADrillIsComparedWithItsPlan(t *testing.T) {
-	keeperless := func(f *drilled) { f.views[0].Keeper = false }
 	for name, c := range map[string]struct {
 		args   []string
 		before func(*drilled)
@@ -149,24 +149,8 @@ func TestADrillIsComparedWithItsPlan(t *testing.T) {
 			v[0].Reached = false
 			leads(v, e, "b", "b", 9*time.Millisecond, 0)
 		}, 1, "a has not come back within 1s; start the agent on the host a", ""},
-		"kill, and it leads on": {[]string{"--kill"}, nil, func(v []api.DrillView, e []api.Election) { restarts(v, "a") }, 0, "", ""},
-		"kill, and another one leads": {[]string{"--kill"}, nil, func(v []api.DrillView, e []api.Election) {
-			restarts(v, "a")
-			leads(v, e, "b", "b", time.Second, 0)
-		}, 1, "b leads default, not a", ""},
-		"kill without a keeper": {[]string{"--kill"}, keeperless, func(v []api.DrillView, e []api.Election) {
-			v[0].Reached = false
-			leads(v, e, "b", "b", time.Second, 300*time.Millisecond)
-		}, 0, "", "a is DOWN, as planned: start the agent on the host a: systemctl start doyen"},
-		"nobody leads": {[]string{"--kill", "--timeout", "1s"}, keeperless, func(v []api.DrillView, e []api.Election) { v[0].Reached = false }, 1, "nobody was seen to lead default", "a is DOWN"},
-		"its service manager starts it": {[]string{"--kill"}, func(f *drilled) { f.views[0].Keeper, f.views[0].Service = false, true },
-			func(v []api.DrillView, e []api.Election) { restarts(v, "a") }, 0, "", ""},
 		// The agent of this host is the one that was down: another one is the witness.
-		"on the leader's host": {[]string{"--stop"}, func(f *drilled) {
-			for i := range f.elections {
-				f.elections[i].Leader = &api.Leader{Name: "b", ID: "B"}
-			}
-		}, func(v []api.DrillView, e []api.Election) {
+		"on the leader's host": {[]string{"--stop"}, (*drilled).lead, func(v []api.DrillView, e []api.Election) {
 			restarts(v, "b")
 			leads(v, e, "b", "c", 0, 0)
 			leads(v, e, "a", "a", 9*time.Millisecond, 0)
@@ -195,14 +179,63 @@ func TestADrillIsComparedWithItsPlan(t *testing.T) {
 	}
 }
 
+// No test of this package kills the agent that it asks: it would be the test itself.
+func TestAKilledAgentIsToLeadOn(t *testing.T) {
+	e := drilledElection{Election: "default", Leader: "b", Term: 7, Planned: drillPlanned{Leaders: []string{"a"}, Term: 8, LatestMS: 1900}}
+	e.restarts(true, 1200*time.Millisecond)
+	leader := func(name string, term uint64) []api.Election {
+		return []api.Election{{Election: "default", Leader: &api.Leader{Name: name, ID: strings.ToUpper(name)}, Term: term}}
+	}
+	for name, c := range map[string]struct {
+		after     func([]api.DrillView)
+		elections []api.Election
+		why       string
+	}{
+		"it does":         {func([]api.DrillView) {}, leader("b", 7), ""},
+		"nobody leads":    {func([]api.DrillView) {}, []api.Election{{Election: "default"}}, "nobody was seen to lead default afterwards"},
+		"in another term": {func(v []api.DrillView) { leads(v, leader("b", 7), "a", "b", time.Second, time.Second) }, leader("b", 8), "b leads default in term 8: it was to go on in term 7"},
+		"another one":     {func(v []api.DrillView) { leads(v, leader("b", 7), "a", "a", time.Second, time.Second) }, leader("a", 8), "a leads default, not b"},
+	} {
+		seen := []api.DrillView{{Name: "b", ID: "B", Reached: true, BootID: "B2"}, {Name: "a", ID: "A", Reached: true}}
+		c.after(seen)
+		d := drillRun{own: api.Agent{Name: "b", ID: "B"}, leader: api.DrillView{ID: "B"}, report: drillReport{How: api.DrillKill, Agent: "b", Elections: []drilledElection{e}, back: true}}
+		d.report.Elections[0].Was = d.measured(e, seen, c.elections)
+		d.report.judge(time.Second)
+		if got := strings.Join(d.report.Why, "; "); got != c.why {
+			t.Errorf("%s: %q, want %q", name, got, c.why)
+		}
+	}
+}
+
+func TestAnAgentIsKilledOnItsOwnHost(t *testing.T) {
+	for name, c := range map[string]struct {
+		before func(*drilled)
+		why    string
+	}{
+		"another one leads": {func(*drilled) {}, "an agent is killed on its own host, and a leads default"},
+		"no keeper":         {func(f *drilled) { f.views[1].Keeper = false; f.lead() }, "the agent of this host has no keeper"},
+		"elsewhere":         {func(f *drilled) { f.lead() }, "the agent reports that it is process 4242; here it is process"},
+		"no longer": {func(f *drilled) {
+			f.lead()
+			f.elections[0].IsLeader = false
+		}, "this agent no longer leads default in term 7 as it was planned"},
+	} {
+		f := newDrilled(t)
+		c.before(f)
+		code, _, problems := f.run(t, t.Context(), "--kill", "--yes")
+		if code != exitFailed || !strings.Contains(problems, c.why) {
+			t.Errorf("%s: %d, %q, want %q", name, code, problems, c.why)
+		}
+	}
+}
+
 func TestAnInterruptedDrillReportsWhatWasDone(t *testing.T) {
 	f := newDrilled(t)
 	ctx, interrupt := context.WithCancel(t.Context())
 	defer interrupt()
 	f.look = interrupt
-	f.views[0].Keeper = false
-	code, r, problems := f.run(t, ctx, "--kill", "--timeout", "30s")
-	if code != exitFailed || !r.Done || !r.Interrupted || !strings.Contains(strings.Join(r.Why, ";"), "interrupted: the agent a is killed") {
+	code, r, problems := f.run(t, ctx, "--stop", "--timeout", "30s")
+	if code != exitFailed || !r.Done || !r.Interrupted || !strings.Contains(strings.Join(r.Why, ";"), "interrupted: the agent a hands over") {
 		t.Errorf("%d %+v %s", code, r, problems)
 	}
 }

@@ -25,6 +25,8 @@ type drillReport struct {
 	Notes       []string          `json:"notes"`
 	Elections   []drilledElection `json:"elections"`
 	Agents      []drilledAgent    `json:"agents"` // how each of them saw the first election
+
+	back bool // the drilled agent runs again, or still
 }
 
 // drilledElection is one that the drill is about, or that the same agent leads.
@@ -88,24 +90,6 @@ func (e *drilledElection) judge() {
 	e.AsPlanned = e.Why == ""
 }
 
-// saw returns what an agent's changes since the drill show of an election that was led in that
-// term; nil: nobody leads it in a higher one. began is when the drill began by that agent's clock;
-// 0: that is not known.
-func saw(v api.DrillView, election string, above uint64, began int64) *drillWas {
-	for _, c := range v.Changes {
-		if c.Election != election || c.Type != api.ChangeLeader || c.Leader == nil || c.Term <= above {
-			continue
-		}
-		was := &drillWas{Leader: c.Leader.Name, Term: c.Term, TookMS: max(c.GapMS, c.VacantMS), SeenBy: v.Name}
-		if began != 0 {
-			was.TookMS = max(0, (c.BoottimeNS-began)/1e6)
-		}
-		was.without(c)
-		return was
-	}
-	return nil
-}
-
 func (w *drillWas) without(c api.Transition) {
 	if w.WithoutMS = c.VacantMS; c.VacantMS > 0 {
 		until := c.Time
@@ -114,42 +98,44 @@ func (w *drillWas) without(c api.Transition) {
 	}
 }
 
-// kept returns what an agent's changes show of a leader that went on in its term.
-func kept(v api.DrillView, election, leader string, term uint64) *drillWas {
-	was := &drillWas{Leader: leader, Term: term, SeenBy: v.Name}
-	for _, c := range v.Changes {
-		if c.Election == election && c.Type == api.ChangeLeader && c.Term == term && c.VacantMS > 0 {
-			was.TookMS = c.VacantMS
-			was.without(c)
-		}
-	}
-	return was
-}
-
-// since leaves the changes that are newer than all those of before.
-func since(before, after []api.DrillView) []api.DrillView {
-	newest := map[string]int64{}
-	for _, v := range before {
-		for _, c := range v.Changes {
-			newest[v.ID] = max(newest[v.ID], c.BoottimeNS)
-		}
-	}
-	after = slices.Clone(after)
-	for i, v := range after {
-		after[i].Changes = slices.DeleteFunc(slices.Clone(v.Changes), func(c api.Transition) bool { return c.BoottimeNS <= newest[v.ID] })
-	}
-	return after
-}
-
 // foreseen returns what is to happen to an election, by the plan.
-func foreseen(f plan.Forecast, lease time.Duration) (drillPlanned, bool) {
-	if len(f.Then) == 0 || !f.Then[0].Certain {
-		return drillPlanned{}, false
-	}
+func foreseen(f plan.Forecast, lease time.Duration) drillPlanned {
 	t := f.Then[0]
 	p := drillPlanned{Leaders: t.Leaders, Term: t.Term, Stays: t.Stays, EarliestMS: t.EarliestMS, LatestMS: t.LatestMS, Otherwise: []string{}}
+	if p.Stays {
+		p.Term = f.Term
+	}
 	p.AllowedMS = p.LatestMS + (lease / 2).Milliseconds()
-	return p, true
+	return p
+}
+
+// restarts has the plan of a kill take the agent's next process into account, which leads on, by
+// its record, if it starts within the lease.
+func (e *drilledElection) restarts(record bool, lease time.Duration) {
+	p := &e.Planned
+	if !record {
+		p.Leaders = append(slices.Clone(p.Leaders), e.Leader)
+		return
+	}
+	p.Otherwise, p.Leaders, p.Stays, p.Term = p.Leaders, []string{e.Leader}, true, e.Term
+	p.EarliestMS, p.LatestMS, p.AllowedMS = 0, 0, (lease / 2).Milliseconds()
+}
+
+// judge compares with the plan, and says what is left to do.
+func (r *drillReport) judge(limit time.Duration) {
+	if r.Interrupted {
+		r.Why = append(r.Why, "interrupted: "+r.Effect+", and the outcome was not waited for")
+	}
+	for i := range r.Elections {
+		e := &r.Elections[i]
+		if e.judge(); e.Why != "" && !(r.Interrupted && e.Was == nil) {
+			r.Why = append(r.Why, e.Why)
+		}
+	}
+	if !r.back && r.How != api.DrillTransfer {
+		r.Why = append(r.Why, fmt.Sprintf("%s has not come back within %s; start the agent on the host %s: systemctl start doyen", r.Agent, limit, r.Agent))
+	}
+	r.AsPlanned = len(r.Why) == 0
 }
 
 func planSpan(p drillPlanned) string {
