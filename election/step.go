@@ -45,6 +45,9 @@ type (
 		// Remaining is the highest priority of the host's other candidates. For these the
 		// agent stays a candidate; 0: there are none.
 		Remaining int
+		// Stopped is the term under which nothing of this host acts any more, so that it is
+		// released at once; 0: a Stopped is to follow.
+		Stopped Term
 	}
 	// Overtake has this agent take a higher term at once in an election that it leads: the
 	// present one may not be told to those that are to act now (K4d).

@@ -158,13 +158,15 @@ func (e *Elector) handle(in election.Input) {
 			e.reply(in.Request, refusal)
 		}
 	case election.Withdraw:
-		e.withdrawCandidacy(in.Election, in.Remaining)
+		e.withdrawCandidacy(in)
 	case election.Overtake:
 		if c := e.held(in.Election); c != nil {
 			e.carry(c, c.Overtake(c))
 		}
 	case election.Stopped:
-		e.stopped(in)
+		if c := e.held(in.Election); c != nil {
+			c.Stopped(in.Term)
+		}
 	case election.Resign:
 		e.reply(in.Request, e.resign(in))
 	case election.Transfer:

@@ -5,13 +5,6 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-// stopped takes the receipt that nothing acts under the term any more.
-func (e *Elector) stopped(in election.Stopped) {
-	if c := e.held(in.Election); c != nil {
-		c.Stopped(in.Term)
-	}
-}
-
 func (e *Elector) campaign(in election.Campaign) *election.Refusal {
 	c := e.contest(in.Election)
 	if c == nil {
@@ -30,15 +23,16 @@ func (e *Elector) stand(c *entry, candidate bool, priority int) {
 }
 
 // withdrawCandidacy ends a candidacy and what it led. The best candidate left is next, and may
-// be another one of this host.
-func (e *Elector) withdrawCandidacy(name election.Name, remaining int) {
-	c := e.held(name)
+// be another one of this host. If all have stopped already, the term is released in this step.
+func (e *Elector) withdrawCandidacy(in election.Withdraw) {
+	c := e.held(in.Election)
 	if c == nil {
 		return
 	}
-	e.lives.claim(name)
-	e.stand(c, remaining > 0, remaining)
+	e.lives.claim(in.Election)
+	e.stand(c, in.Remaining > 0, in.Remaining)
 	e.carry(c, c.StepDown(c, election.ReasonWithdrawn, ""))
+	c.Stopped(in.Stopped)
 }
 
 func (e *Elector) resign(in election.Resign) *election.Refusal {
@@ -90,8 +84,7 @@ func (e *Elector) drain(in election.Drain) {
 	e.reply(in.Request, nil)
 }
 
-// leaveAll hands over everything led here. An agent that drains still drives a change of the
-// voters, since that is maintenance too.
+// leaveAll hands over everything led here. A draining agent still drives a change of the voters.
 func (e *Elector) leaveAll(why election.Reason) {
 	for _, c := range e.contests.rows {
 		if why == election.ReasonDraining && c.Name() == election.RosterElection {

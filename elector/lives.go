@@ -101,7 +101,7 @@ func (e *Elector) lapse() {
 	}
 	e.lives.lapsesAt = election.Never
 	for _, name := range slices.Clone(e.lives.unclaimed) {
-		e.withdrawCandidacy(name, 0)
+		e.withdrawCandidacy(election.Withdraw{Election: name})
 	}
 }
 

@@ -62,7 +62,7 @@ func (e *Elector) carryChange(v roster.Verdict) {
 		e.counters.Dropped[v.Dropped]++
 	}
 	if c := e.contests.get(election.RosterElection); v.Withdraw && c != nil && (c.Stands() || c.Role() == contest.Leader) {
-		e.withdrawCandidacy(election.RosterElection, 0)
+		e.withdrawCandidacy(election.Withdraw{Election: election.RosterElection})
 	}
 	if v.Stand || v.Aside {
 		if c := e.contest(election.RosterElection); c != nil {

@@ -82,6 +82,12 @@ func command(t *testing.T, c *cluster, d *datadriven.TestData) {
 		clear(c.cut)
 	case "resign":
 		c.input(arg(0), election.Resign{Election: election.Default, Request: 1})
+	case "withdraw": // its program has ended; with a second argument the term under which nothing acts
+		w := election.Withdraw{Election: election.Default}
+		if len(d.CmdArgs) > 1 {
+			fmt.Sscan(arg(1), &w.Stopped)
+		}
+		c.input(arg(0), w)
 	case "transfer":
 		c.input(arg(0), election.Transfer{Election: election.Default, To: election.PeerID(arg(1)), Request: 1})
 	case "drain":
