@@ -27,7 +27,7 @@ func simulateCommand() *cli.Command {
 			&cli.DurationFlag{Name: "for", Usage: "play for this `TIME`"},
 			&cli.Uint64Flag{Name: "from", Usage: "the first `SEED`", Value: 1},
 			&cli.Uint64Flag{Name: "seed", Usage: "play this `SEED` only"},
-			&cli.StringFlag{Name: "shrunk", Usage: "what to omit from the seed's world, in the `WORDS` of a replay command"},
+			&cli.StringFlag{Name: "shrunk", Usage: "what to omit from the seed's world, in the `JSON` of a replay command"},
 			&cli.StringFlag{Name: "html", Usage: "draw what breaks a promise, or the one seed, as a space-time diagram in this `FILE`"},
 			&cli.IntFlag{Name: "cores", Usage: "`NUMBER` of them to use", Value: runtime.GOMAXPROCS(0)},
 			&cli.IntFlag{Name: "voters", Usage: "`NUMBER` of them, 1 to 9, and no observers", DefaultText: "as the seed draws"},

@@ -9,13 +9,13 @@ import (
 
 func TestSimulateRefusesAWrongCommandLine(t *testing.T) {
 	for line, want := range map[string]string{
-		"simulate --cores 0":                 "--cores",
-		"simulate --voters 10":               "--voters: 10",
-		"simulate --drift 99":                "--drift: 99",
-		"simulate --for -1s":                 "--for",
-		"simulate --shrunk gap=1s":           "--shrunk: there is no --seed",
-		"simulate --seed 1 --shrunk faults":  `--shrunk: read "faults"`,
-		"simulate --seed 1 --shrunk color=1": "use faults",
+		"simulate --cores 0":                     "--cores",
+		"simulate --voters 10":                   "--voters: 10",
+		"simulate --drift 99":                    "--drift: 99",
+		"simulate --for -1s":                     "--for",
+		`simulate --shrunk {"gap_ns":1}`:         "--shrunk: there is no --seed",
+		"simulate --seed 1 --shrunk faults":      `--shrunk: read "faults"`,
+		`simulate --seed 1 --shrunk {"color":1}`: "unknown field",
 	} {
 		code, stdout, stderr := testbed(t, strings.Fields(line)...)
 		if code != exitUsage || !strings.Contains(stderr, want) || !strings.Contains(stderr, "hint: ") || stdout != "" {
@@ -39,7 +39,7 @@ func TestThePrintedCommandReplaysWhatWasFound(t *testing.T) {
 	if code != exitFailed || !strings.Contains(stderr, "a promise was not kept") {
 		t.Fatalf("exit %d\n%s%s", code, stdout, stderr)
 	}
-	match := regexp.MustCompile(`replay: go run ./cmd/testbed (simulate .*) --shrunk "(.*)"`).FindStringSubmatch(stdout)
+	match := regexp.MustCompile(`replay: go run ./cmd/testbed (simulate .*) --shrunk '(.*)'`).FindStringSubmatch(stdout)
 	if match == nil {
 		t.Fatalf("no replay command in\n%s", stdout)
 	}

@@ -13,9 +13,9 @@ var rosterStates = flag.Int("rosterstates", 0, "how many states each exploration
 // deeper than a search from the start gets.
 var stoppedHalfway = []string{
 	"c seeks ballot 1 at {0 1}", "b votes for ballot 1", "c votes for ballot 1",
-	"c goes on", "a accepts {1 0} abc+abd", "b accepts {1 0} abc+abd", "d accepts {1 0} abc+abd",
-	"c goes on", "a accepts {1 1} abc+abd marked", "b accepts {1 1} abc+abd marked", "d accepts {1 1} abc+abd marked",
-	"c goes on", "a accepts {1 2} abd",
+	"c goes on", "a accepts v1.0 joint a,b,c + a,b,d floor 0", "b accepts v1.0 joint a,b,c + a,b,d floor 0", "d accepts v1.0 joint a,b,c + a,b,d floor 0",
+	"c goes on", "a accepts v1.1 joint a,b,c + a,b,d floor 0 (committed)", "b accepts v1.1 joint a,b,c + a,b,d floor 0 (committed)", "d accepts v1.1 joint a,b,c + a,b,d floor 0 (committed)",
+	"c goes on", "a accepts v1.2 stable a,b,d floor 0",
 }
 
 // TestEveryOrderOfARosterChange shows that no order of events within the bounds

@@ -6,6 +6,7 @@ import (
 
 	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/quorum"
+	"github.com/doyen-election/doyen/testbed/messages"
 )
 
 type rosterStep = step[*rosterWorld]
@@ -103,32 +104,15 @@ func (w *rosterWorld) rostersTo(x int) (steps []rosterStep) {
 			continue
 		}
 		if v.term <= r.Version.Driver && !slices.Contains(v.accepted, r.Version) {
-			steps = append(steps, rosterStep{fmt.Sprintf("%s accepts %s", v.id, rosterText(r)), func(w *rosterWorld) {
+			steps = append(steps, rosterStep{fmt.Sprintf("%s accepts %s", v.id, messages.Roster(r)), func(w *rosterWorld) {
 				v := &w.agents[x]
 				v.held, v.term = r, r.Version.Driver
 				v.accepted = append(v.accepted, r.Version)
 			}})
 		}
 		if told && version(v.held) != r.Version {
-			steps = append(steps, rosterStep{fmt.Sprintf("%s receives %s", v.id, rosterText(r)), func(w *rosterWorld) { w.agents[x].held = r }})
+			steps = append(steps, rosterStep{fmt.Sprintf("%s receives %s", v.id, messages.Roster(r)), func(w *rosterWorld) { w.agents[x].held = r }})
 		}
 	}
 	return steps
-}
-
-func rosterText(r *election.Roster) string {
-	names := func(vs []election.Voter) (s string) {
-		for _, v := range vs {
-			s += v.Name
-		}
-		return s
-	}
-	text := fmt.Sprintf("%v %s", r.Version, names(r.Voters))
-	if r.Joint() {
-		text += "+" + names(r.Next)
-	}
-	if r.Committed {
-		text += " marked"
-	}
-	return text
 }

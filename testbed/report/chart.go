@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"math"
-	"slices"
 	"strconv"
 
 	"gonum.org/v1/plot"
@@ -70,10 +69,10 @@ func (c chart) fill(p *plot.Plot) error {
 	c.axis(&p.X, c.logX)
 	c.axis(&p.Y, c.logY)
 	if c.ticks != nil {
-		p.X.Tick.Marker = plainTicks(c.ticks)
+		p.X.Tick.Marker = ticksAt(c.ticks...)
 	}
 	if c.shares {
-		p.Y.Tick.Marker = plainTicks{0, 0.25, 0.5, 0.75, 1}
+		p.Y.Tick.Marker = ticksAt(0, 0.25, 0.5, 0.75, 1)
 	}
 	grid := plotter.NewGrid()
 	grid.Vertical.Color, grid.Horizontal.Color = colorOf("faint"), colorOf("faint")
@@ -100,7 +99,7 @@ func mendLog(a *plot.Axis) {
 		return
 	}
 	if a.Min <= 0 {
-		a.Scale, a.Tick.Marker = plot.LinearScale{}, fewTicks{}
+		a.Scale, a.Tick.Marker = plot.LinearScale{}, plot.DefaultTicks{}
 		return
 	}
 	if a.Min == a.Max {
@@ -112,7 +111,6 @@ func (c chart) axis(a *plot.Axis, log bool) {
 	a.Color, a.Tick.Color = colorOf("soft"), colorOf("soft")
 	a.Label.TextStyle, a.Tick.Label = restyle(a.Label.TextStyle, 11, "ink"), restyle(a.Tick.Label, 10, "soft")
 	a.Padding, a.Tick.Length, a.Label.Padding = 2, 4, 4
-	a.Tick.Marker = fewTicks{}
 	if log {
 		a.Scale, a.Tick.Marker = plot.LogScale{}, decades{}
 	}
@@ -210,32 +208,6 @@ func (c chart) legend(p *plot.Plot, where draw.Canvas) {
 	l.Draw(where)
 }
 
-// fewTicks puts about five ticks at round numbers, with no small ones between them.
-type fewTicks struct{}
-
-func (fewTicks) Ticks(low, high float64) []plot.Tick {
-	step := niceStep((high - low) / 5)
-	var all []plot.Tick
-	for v := math.Ceil(low/step) * step; v <= high*(1+1e-9) && len(all) < 20; v += step {
-		all = append(all, plot.Tick{Value: v, Label: short(math.Round(v/step)*step + 0)}) // never -0
-	}
-	return all
-}
-
-// niceStep returns the least number >= atLeast that is 1, 2 or 5 times a power of ten.
-func niceStep(atLeast float64) float64 {
-	if !(atLeast > 0) || math.IsInf(atLeast, 0) {
-		return 1
-	}
-	power := math.Pow(10, math.Floor(math.Log10(atLeast)))
-	for _, m := range []float64{1, 2, 5} {
-		if m*power >= atLeast*(1-1e-9) {
-			return m * power
-		}
-	}
-	return 10 * power
-}
-
 // decades puts ticks of a logarithmic axis at 1, 2 and 5 times each power of ten.
 type decades struct{}
 
@@ -251,12 +223,10 @@ func (decades) Ticks(low, high float64) []plot.Tick {
 	return all
 }
 
-// plainTicks puts ticks at the given values.
-type plainTicks []float64
-
-func (t plainTicks) Ticks(low, high float64) []plot.Tick {
-	var all []plot.Tick
-	for _, v := range slices.Sorted(slices.Values(t)) {
+// ticksAt puts ticks at the given values.
+func ticksAt(values ...float64) plot.ConstantTicks {
+	var all plot.ConstantTicks
+	for _, v := range values {
 		all = append(all, plot.Tick{Value: v, Label: short(v)})
 	}
 	return all

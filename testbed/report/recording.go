@@ -179,9 +179,8 @@ type lead struct {
 	silent   bool // its agent was frozen, and could not report the end of its lease
 }
 
-// leaderships returns the leaderships of one election, in the order of their beginnings. A
-// leadership ends when its agent stops saying that it leads, or before that with its lease: a
-// frozen agent says so for longer.
+// leaderships returns the leaderships of one election in order. One ends when its agent stops
+// saying that it leads, or before that with its lease: a frozen agent says so for longer.
 func leaderships(r *observe.Recording, name string) []lead {
 	var all []lead
 	for _, h := range r.Hosts {

@@ -182,14 +182,6 @@ func TestTheDistributionCountsEachSample(t *testing.T) {
 	}
 }
 
-func TestStepsOfAnAxisAreRound(t *testing.T) {
-	for from, want := range map[float64]float64{0: 1, 0.0003: 0.0005, 0.9: 1, 1: 1, 1.1: 2, 3: 5, 7: 10, 180: 200, math.Inf(1): 1, math.NaN(): 1} {
-		if got := niceStep(from); math.Abs(got-want) > want*1e-9 {
-			t.Errorf("%v: %v, want %v", from, got, want)
-		}
-	}
-}
-
 // texts returns what is said of a host, or of none.
 func texts(d spacetime.Diagram, lane int) (all []string) {
 	for _, m := range d.Marks {

@@ -1,11 +1,14 @@
 package simulation
 
 import (
+	"cmp"
 	"fmt"
 	"math/rand/v2"
 	"slices"
 	"time"
 
+	"github.com/doyen-election/doyen/agent/campaign"
+	"github.com/doyen-election/doyen/agent/record"
 	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/elector"
 	"github.com/doyen-election/doyen/testbed/messages"
@@ -17,6 +20,7 @@ const maxInbox = 256
 
 // agent is one host with its clock and disk, and the process on it, if alive.
 type agent struct {
+	w      *world
 	id     int // its index among the agents that exist
 	number int // its number among the agents that the seed drew
 	wiped  int // how many disks it has lost
@@ -57,6 +61,13 @@ type agent struct {
 	deadlines []election.Instant       // by contest log: the latest own deadline that its status ever showed
 	spin      spin
 	rng       *rand.Rand // for what its host does by chance
+
+	registry       *campaign.Registry               // which programs are candidates, and what waits before a release
+	queue          []election.Input                 // what the registry has for the elector
+	turning        bool                             // turn is at work
+	priority       int                              // of candidacies that state none
+	recordedActors map[election.Name]record.Program // the part of its record that the registry writes
+	programs       []process                        // by election of the plan
 }
 
 // doom is a crash in the middle of a step. steps is how many other steps come first, and done
@@ -74,11 +85,12 @@ type standing struct {
 	stands    bool // it is a candidate now
 	priority  int  // the priority that it advertises now
 	usual     int  // its priority without faults, above 0
+	stated    bool // it is not its agent's priority
 }
 
 func (w *world) newAgent(id, number int) *agent {
 	v := voter(number)
-	a := &agent{id: id, number: number, peer: v.Peer, name: v.Name}
+	a := &agent{w: w, id: id, number: number, peer: v.Peer, name: v.Name}
 	a.rng = rand.New(rand.NewPCG(w.options.Seed, 0x686f7374+uint64(number)<<32))
 	a.clock = clock{base: election.Instant(1e9 + a.rng.Int64N(1e14)), ppm: w.drawRate(a.rng)}
 	if !w.options.Shrunk.has(FirstDrift) {
@@ -86,10 +98,14 @@ func (w *world) newAgent(id, number int) *agent {
 	}
 	a.seen = make([]sighting, w.plan.voters+w.plan.observers)
 	for range w.plan.elections {
-		s := standing{candidate: a.rng.IntN(8) != 0, usual: pick(a.rng, 100, 100, 100, 50, 200)}
+		s := standing{candidate: a.rng.IntN(8) != 0, usual: pick(a.rng, 100, 100, 100, 50, 200), stated: a.rng.IntN(2) == 0}
+		if a.priority = cmp.Or(a.priority, s.usual); !s.stated {
+			s.usual = a.priority
+		}
 		s.stands, s.priority = s.candidate, s.usual
 		a.stand = append(a.stand, s)
 	}
+	a.programs = make([]process, len(w.plan.elections))
 	a.rng = rand.New(rand.NewPCG(w.options.Seed, 0x6c696665+uint64(number)<<32+w.options.Shrunk.Variation<<40))
 	state := election.State{Peer: a.peer}
 	if w.plan.prepared && number < w.plan.voters {
@@ -180,14 +196,11 @@ func (w *world) start(a *agent) {
 	}
 	w.note(a, "STARTS as %s with %s%s", a.holder(), messages.State(state), describePast(past))
 	w.starting(a)
-	for e, s := range a.stand {
-		if s.stands {
-			w.step(a, election.Campaign{Election: w.plan.elections[e], Priority: s.priority})
-		}
-	}
+	w.beginsLeading(a, past)
+	a.setUp(past)
 	w.advertise(a)
+	a.goOn()
 	w.step(a, election.Tick{})
-	w.goOn(a, past)
 	for _, b := range w.agents {
 		w.dial(a, b, w.around(w.redial()))
 	}
@@ -209,6 +222,9 @@ func (w *world) stop(a *agent, loud bool) {
 	a.alive, w.Wakes[a.id], a.inbox, a.contests, a.doom = false, never, nil, nil, nil
 	a.disk.kill(w, a)
 	w.endLife(a)
+	for e := range a.programs {
+		a.programs[e].k = nil
+	}
 	for _, b := range w.agents {
 		if b != a {
 			w.conns[a.id][b.id].ends[w.side(a, b)].told = false
@@ -239,11 +255,6 @@ func (w *world) input(a *agent, in election.Input) {
 		return
 	}
 	a.inbox = append(a.inbox, in)
-}
-
-// inputSoon hands the input to the agent a little later, if it is in the same life by then.
-func (w *world) inputSoon(a *agent, in election.Input) {
-	w.after(around(a.rng, w.plan.delay/4), a.inLife(func() { w.input(a, in) }))
 }
 
 // resume ends one pause. The agent then handles the inputs that waited, and its overdue timer

@@ -169,11 +169,6 @@ func (w *world) checkStatus(a *agent, local election.Instant, c *elector.Contest
 		l.extend(a, c.Term, c.ValidUntil)
 		w.acts(l, x)
 		w.checkRecorded(a, l, c)
-		if p := l.find(program, self); p != nil && p.acting(w.Now) && p.term <= c.Term && p.life == a.life {
-			p.term, p.until = c.Term, max(p.until, c.ValidUntil)
-			w.tell(l, p)
-			w.leadsOn(l, p)
-		}
 		return
 	}
 	if x := l.find(claimer, self); x != nil {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 
+	"github.com/doyen-election/doyen/agent/campaign"
 	"github.com/doyen-election/doyen/election"
 )
 
@@ -55,9 +56,36 @@ func (w *world) reprioritize(r *rand.Rand) {
 	if !s.stands {
 		return
 	}
-	s.priority = pick(r, 0, 50, 100, 200, 300)
-	w.note(a, "is a candidate in %s with priority %d", name, s.priority)
-	w.input(a, election.Campaign{Election: name, Priority: s.priority})
+	priority := pick(r, 0, 50, 100, 200, 300)
+	w.note(a, "is a candidate in %s with priority %d", name, priority)
+	w.prioritize(a, e, priority)
+}
+
+// prioritize changes the priority of a candidacy. One that states its priority begins again; the
+// others have their agent's, which an operator changes.
+func (w *world) prioritize(a *agent, e, priority int) {
+	s := &a.stand[e]
+	if s.priority == priority {
+		return
+	}
+	if s.stated {
+		s.priority = priority
+		a.call(func() {
+			if a.programs[e].k != nil {
+				a.stands(e)
+			}
+		})
+		return
+	}
+	a.priority = priority
+	for i := range a.stand {
+		if !a.stand[i].stated {
+			a.stand[i].priority = priority
+		}
+	}
+	a.call(func() {
+		a.registry.Configure(a.clock.at(w.Now), campaign.Settings{Priority: a.priority, Preempt: false})
+	})
 }
 
 // withdraw ends a candidacy for a while, or all of the host: then its check fails.
@@ -77,7 +105,11 @@ func (w *world) withdraw(r *rand.Rand) {
 		s.stands = false
 		name := w.plan.elections[i]
 		w.note(a, "is no longer a candidate in %s", name)
-		w.input(a, election.Withdraw{Election: name})
+		a.call(func() {
+			if !s.stands { // still
+				a.leaves(i)
+			}
+		})
 		w.later(lasts, func() { w.standAgain(a, i) })
 	}
 }
@@ -118,10 +150,7 @@ func (w *world) standAgain(a *agent, e int) {
 		return
 	}
 	s.stands = true
-	if !a.alive {
-		return // the agent becomes a candidate when it starts
-	}
-	w.input(a, election.Campaign{Election: w.plan.elections[e], Priority: s.priority})
+	a.call(func() { a.candidateAgain(e) }) // an agent that is down becomes a candidate when it starts
 }
 
 // changeRoster asks any agent for a change of the voters: mostly of one voter, at times of so

@@ -46,6 +46,8 @@ const (
 	claimer                  // an agent's status shows that it leads
 )
 
+func (k actorKind) String() string { return [...]string{"a program", "an agent"}[k] }
+
 // actor is an agent or a program that leads until its deadline on its host's clock. It does so
 // whether the agent is alive, paused or dead.
 type actor struct {
@@ -56,9 +58,8 @@ type actor struct {
 	term    election.Term
 	until   election.Instant
 	stopped bool
-	number  int    // of the program
-	life    uint32 // the life of its agent to which the program is connected
-	bar     int    // its bar in the history
+	number  int // of the program
+	bar     int // its bar in the history
 }
 
 func newContestLog(index int, name election.Name) *contestLog {
@@ -87,6 +88,16 @@ func (l *contestLog) find(kind actorKind, h election.Holder) *actor {
 	for i := range l.actors {
 		if l.actors[i].kind == kind && l.actors[i].holder == h {
 			return &l.actors[i]
+		}
+	}
+	return nil
+}
+
+// actsFor returns what acts for that holder, besides its agent; nil: nothing does.
+func (w *world) actsFor(l *contestLog, h election.Holder) *actor {
+	for i := range l.actors {
+		if x := &l.actors[i]; x.kind != claimer && x.holder == h && x.acting(w.Now) {
+			return x
 		}
 	}
 	return nil

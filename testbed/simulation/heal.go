@@ -143,8 +143,8 @@ func (w *world) healAgent(a *agent) {
 		w.writtenIn(a, w.writeTime(a))
 	}
 	for e := range a.stand {
-		s := &a.stand[e]
-		s.stands, s.priority = s.candidate, s.usual
+		a.stand[e].stands = a.stand[e].candidate
+		w.prioritize(a, e, a.stand[e].usual)
 	}
 	if a.stopping || a.disk.taken {
 		w.stop(a, true)
@@ -158,10 +158,8 @@ func (w *world) healAgent(a *agent) {
 		a.paused = 1
 		w.resume(a, a.life)
 	}
-	for e, s := range a.stand {
-		if s.stands {
-			w.input(a, election.Campaign{Election: w.plan.elections[e], Priority: s.priority})
-		}
+	for e := range a.stand {
+		w.standAgain(a, e)
 	}
 	if a.draining {
 		w.setDrain(a, false)

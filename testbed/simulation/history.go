@@ -96,7 +96,7 @@ func (w *world) leads(l *contestLog, x *actor) {
 }
 
 func (w *world) bar(l *contestLog, x *actor) spacetime.Bar {
-	b := spacetime.Bar{Label: fmt.Sprintf("T%d", x.term), Row: l.index, Acts: x.kind == program, Lease: time.Duration(x.host.clock.when(x.until))}
+	b := spacetime.Bar{Label: fmt.Sprintf("T%d", x.term), Row: l.index, Acts: x.kind != claimer, Lease: time.Duration(x.host.clock.when(x.until))}
 	if b.Row != 0 {
 		b.Label = string(l.name) + " " + b.Label
 	}
@@ -105,7 +105,7 @@ func (w *world) bar(l *contestLog, x *actor) spacetime.Bar {
 	}
 	b.Span = spacetime.Span{Lane: x.host.id, From: w.now(), To: spacetime.Never, Text: fmt.Sprintf("%s leads %s in term %d", x.holder, l.name, x.term)}
 	if b.Acts {
-		b.Text = fmt.Sprintf("a program acts for %s in term %d", l.name, x.term)
+		b.Text = fmt.Sprintf("%s acts for %s in term %d", x.kind, l.name, x.term)
 	}
 	return b
 }
@@ -185,16 +185,9 @@ func (w *world) announcing(a *agent, x election.Announcement) {
 	if w.history == nil {
 		return
 	}
-	text := ""
-	switch x.Event {
-	case election.Leading:
-		text = fmt.Sprintf("LEADS %s in term %d (%s)", x.Election, x.Term, x.Reason)
-	case election.Following:
-		text = fmt.Sprintf("follows %s in %s, term %d", x.Leader.Peer, x.Election, x.Term)
-	case election.NewTerm:
-		text = fmt.Sprintf("%s leads %s on, in term %d", x.Leader.Peer, x.Election, x.Term)
-	case election.NoLeader:
-		text = fmt.Sprintf("knows no leader of %s after term %d (%s)", x.Election, x.Term, x.Reason)
+	text := fmt.Sprintf("%s %s, term %d: %s", x.Election, x.Event, x.Term, x.Reason)
+	if x.Leader == a.holder() {
+		text = "LEADS " + text
 	}
 	w.mark(a.id, spacetime.Leader, text)
 }

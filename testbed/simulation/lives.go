@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 
+	"github.com/doyen-election/doyen/agent/record"
 	"github.com/doyen-election/doyen/election"
 	"github.com/doyen-election/doyen/elector"
 	"github.com/doyen-election/doyen/internal/virtual"
@@ -17,22 +18,17 @@ import (
 type carelessness uint8
 
 const (
-	careful         carelessness = iota
-	recordsLate                  // what a step puts on record is lost if the process dies in the step (K1)
-	tellsTermsTwice              // a program is notified of another program's term (K4d)
-	forgetsRows                  // the next life of a lineage finds none of its rows (K7)
+	careful     carelessness = iota
+	recordsLate              // what a step puts on record is lost if the process dies in the step (K1)
+	forgetsRows              // the next life of a lineage finds none of its rows (K7)
 )
 
-// drawLives decides whether agents keep a record, without changing anything else that a seed
-// draws. So the worlds without lives are the same as before there were any.
+// drawLives decides whether agents keep a record. It changes nothing else that a seed draws.
 func (p *plan) drawLives(seed uint64) {
 	p.lives = rand.New(rand.NewPCG(seed, 0x6c69766573)).IntN(2) == 0
 	p.revised = p.quorum && rand.New(rand.NewPCG(seed, 0x726576697365)).IntN(2) == 0
-	if p.lives {
-		return
-	}
 	for i, f := range faultKinds() {
-		if f.lives {
+		if f.lives && !p.lives {
 			p.intervals[i] = 0
 		}
 	}
@@ -63,7 +59,7 @@ func (w *world) beginLife(a *agent, run election.RunID, born int64) *election.Pa
 	}
 	w.endStatusClaims(a, w.logsOf(a)) // the lease pages are wiped
 	clear(a.deadlines)
-	a.boot, a.joinedAt = election.LineageID(run), born
+	a.boot, a.joinedAt, a.recordedActors = election.LineageID(run), born, map[election.Name]record.Program{}
 	if w.plan.lives {
 		a.past = &election.Past{Lineage: election.Lineage{ID: a.boot, Life: 1, JoinedAt: born, Lease: a.settings.timing.Lease}}
 	}
@@ -88,7 +84,7 @@ func (w *world) loseRecord(a *agent) {
 	switch {
 	case a.past == nil || a.alive:
 	case w.options.careless == forgetsRows:
-		a.past = &election.Past{Lineage: a.past.Lineage}
+		a.past, a.recordedActors = &election.Past{Lineage: a.past.Lineage}, map[election.Name]record.Program{}
 	default:
 		w.note(a, "its RECORD is lost")
 		a.past = nil
@@ -161,8 +157,8 @@ func (w *world) checkRecordedFirst(a *agent, local election.Instant, m election.
 		if l == nil || !w.plan.quorum {
 			return
 		}
-		if p := l.find(program, m.Holder); p != nil && p.acting(w.Now) {
-			w.fail("K4b", "%s releases term %d of %s while its program acts in term %d", a.peer, m.Term, m.Election, p.term)
+		if x := w.actsFor(l, m.Holder); x != nil {
+			w.fail("K4b", "%s releases term %d of %s while %s acts in term %d", a.peer, m.Term, m.Election, x.kind, x.term)
 		}
 	}
 }

@@ -16,7 +16,6 @@ func TestCarelessHostsAreFoundOut(t *testing.T) {
 		rule     string
 	}{
 		"a step's record is lost if the process dies in it": {recordsLate, "K1"},
-		"a program is told the term of another one":         {tellsTermsTwice, "K4d"},
 		"a life goes on with none of its lineage's rows":    {forgetsRows, "K4d"},
 	}
 	for name, test := range tests {

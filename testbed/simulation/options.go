@@ -1,8 +1,10 @@
 package simulation
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -20,7 +22,6 @@ type Options struct {
 	Rule   string    // check this rule only; "": all
 	Voters int       // how many at the start, and no observers; 0: the seed draws both
 	Shrunk Shrunk    // what remains of the seed's world
-	Trace  int       // how many of the newest lines of the trace a Violation keeps
 	Live   io.Writer // if set, each line of the trace is written here at once
 	Record bool      // keep a History
 
@@ -48,21 +49,21 @@ func (o Options) Command() string {
 	if o.Rule != "" {
 		text += " --rule " + strconv.Quote(o.Rule)
 	}
-	if s := o.Shrunk.String(); s != "" {
-		text += fmt.Sprintf(" --shrunk %q", s)
+	if !o.Shrunk.whole() {
+		text += fmt.Sprintf(" --shrunk '%s'", o.Shrunk)
 	}
 	return text
 }
 
 // Shrunk is the part of a seed's world that is played, to show one violation. The zero value is
-// the whole world.
+// the whole world. On a command line it is JSON.
 type Shrunk struct {
-	Faults    []int         // these faults strike, by index in the seed's schedule; nil: all, empty: none
-	Absent    []int         // agents that do not exist
-	Elections int           // how many elections there are; 0: all
-	Gap       time.Duration // the longest time between two faults; 0: as drawn
-	Without   []Noise       // noise that the world does not have
-	Variation uint64        // chooses other draws for everything but the faults
+	Faults    []int         `json:"faults"`              // these faults strike, by index in the seed's schedule; nil: all, empty: none
+	Absent    []int         `json:"absent,omitempty"`    // agents that do not exist
+	Elections int           `json:"elections,omitempty"` // how many there are; 0: all
+	Gap       time.Duration `json:"gap_ns,omitempty"`    // the longest time between two faults; 0: as drawn
+	Without   []Noise       `json:"without,omitempty"`   // noise that the world does not have
+	Variation uint64        `json:"variation,omitempty"` // chooses other draws for everything but the faults
 }
 
 // Noise is trouble that happens without a fault.
@@ -81,7 +82,7 @@ func noises() []Noise {
 	return []Noise{Loss, Repetition, Reordering, LateTimers, FirstDrift, FormerWords}
 }
 
-func (s Shrunk) whole() bool { return s.String() == "" }
+func (s Shrunk) whole() bool { return reflect.DeepEqual(s, Shrunk{}) }
 
 // strikes reports whether fault i of the schedule happens.
 func (s Shrunk) strikes(i int) bool {
@@ -94,99 +95,30 @@ func (s Shrunk) strikes(i int) bool {
 
 func (s Shrunk) has(n Noise) bool { return !slices.Contains(s.Without, n) }
 
-// String writes the parts for a command line, as NAME=VALUE with commas in lists, such as
-// "faults=3,17 absent=4 elections=1 gap=300ms without=loss".
+// String writes it for a command line.
 func (s Shrunk) String() string {
-	var words []string
-	if s.Faults != nil {
-		words = append(words, "faults="+joinInts(s.Faults))
-	}
-	if len(s.Absent) > 0 {
-		words = append(words, "absent="+joinInts(s.Absent))
-	}
-	if s.Elections > 0 {
-		words = append(words, "elections="+strconv.Itoa(s.Elections))
-	}
-	if s.Gap > 0 {
-		words = append(words, "gap="+s.Gap.String())
-	}
-	if len(s.Without) > 0 {
-		text := make([]string, len(s.Without))
-		for i, n := range s.Without {
-			text[i] = string(n)
-		}
-		words = append(words, "without="+strings.Join(text, ","))
-	}
-	if s.Variation > 0 {
-		words = append(words, "variation="+strconv.FormatUint(s.Variation, 10))
-	}
-	return strings.Join(words, " ")
+	text, _ := json.Marshal(s)
+	return string(text)
 }
 
-func joinInts(list []int) string {
-	if len(list) == 0 {
-		return "none"
+// ParseShrunk reads what String has written; nothing is the whole world.
+func ParseShrunk(text string) (s Shrunk, err error) {
+	if text == "" {
+		return s, nil
 	}
-	text := make([]string, len(list))
-	for i, n := range list {
-		text[i] = strconv.Itoa(n)
+	d := json.NewDecoder(strings.NewReader(text))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&s); err != nil {
+		return Shrunk{}, fmt.Errorf("read %q: %w", text, err)
 	}
-	return strings.Join(text, ",")
-}
-
-func ParseShrunk(text string) (Shrunk, error) {
-	var s Shrunk
-	for word := range strings.FieldsSeq(text) {
-		name, value, _ := strings.Cut(word, "=")
-		if err := s.set(name, value); err != nil {
-			return Shrunk{}, fmt.Errorf("read %q: %w", word, err)
+	for _, n := range s.Without {
+		if !slices.Contains(noises(), n) {
+			return Shrunk{}, fmt.Errorf("read %q: %q is none of %v", text, n, noises())
 		}
 	}
+	if s.Elections < 0 || s.Gap < 0 {
+		return Shrunk{}, fmt.Errorf("read %q: elections and gap can't be below 0", text)
+	}
+	slices.Sort(s.Faults)
 	return s, nil
-}
-
-func (s *Shrunk) set(name, value string) (err error) {
-	switch name {
-	case "faults":
-		s.Faults, err = splitInts(value)
-	case "absent":
-		s.Absent, err = splitInts(value)
-	case "elections":
-		if s.Elections, err = strconv.Atoi(value); err == nil && s.Elections < 1 {
-			err = fmt.Errorf("there must be at least one election")
-		}
-	case "gap":
-		if s.Gap, err = time.ParseDuration(value); err == nil && s.Gap <= 0 {
-			err = fmt.Errorf("a gap must be above 0")
-		}
-	case "without":
-		for n := range strings.SplitSeq(value, ",") {
-			if !slices.Contains(noises(), Noise(n)) {
-				return fmt.Errorf("%q is none of %v", n, noises())
-			}
-			s.Without = append(s.Without, Noise(n))
-		}
-	case "variation":
-		s.Variation, err = strconv.ParseUint(value, 10, 64)
-	default:
-		err = fmt.Errorf("use faults, absent, elections, gap, without or variation")
-	}
-	return err
-}
-
-// splitInts returns the numbers of a list, sorted and each once.
-func splitInts(text string) ([]int, error) {
-	list := []int{}
-	if text == "none" {
-		return list, nil
-	}
-	for word := range strings.SplitSeq(text, ",") {
-		n, err := strconv.Atoi(word)
-		if err != nil || n < 0 {
-			return nil, fmt.Errorf("%q is not a number from 0", word)
-		}
-		list = append(list, n)
-	}
-	slices.Sort(list)
-	return slices.Compact(list), nil
 }

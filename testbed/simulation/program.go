@@ -4,7 +4,7 @@ import (
 	"github.com/doyen-election/doyen/election"
 )
 
-// announced lets the host's program begin to act when its agent leads. It checks G2: the term
+// announced lets what acts on the host begin when its agent leads. It checks G2: the term
 // of each leadership is above all earlier ones.
 func (w *world) announced(a *agent, local election.Instant, x election.Announcement) {
 	l := w.log(a, x.Election)
@@ -19,9 +19,10 @@ func (w *world) announced(a *agent, local election.Instant, x election.Announcem
 	if x.Leader != self || x.Event != election.Leading && x.Event != election.NewTerm {
 		return
 	}
+	a.lead(local, x)
 	l.highest = max(l.highest, x.Term)
 	if w.plan.lives && x.Term == l.last && self == l.holder {
-		return // the next life leads on: goOn handles its program
+		return // the next life leads on
 	}
 	w.checkTerm(a, l, x, self)
 	if x.Event == election.NewTerm {
@@ -35,13 +36,7 @@ func (w *world) announced(a *agent, local election.Instant, x election.Announcem
 	if x.Election == election.RosterElection {
 		return
 	}
-	for _, c := range a.contests {
-		if c.Election == x.Election && c.Leader == self && local < c.ValidUntil {
-			w.startProgram(a, l, c)
-			return
-		}
-	}
-	if w.plan.quorum && !w.withdrew(a, l) {
+	if c := a.leads(x.Election); (c == nil || local >= c.ValidUntil) && w.plan.quorum && !w.withdrew(a, l) {
 		w.fail("H5", "%s announces that it leads %s in term %d, but its status does not say so", a.peer, x.Election, x.Term)
 	}
 }
@@ -87,8 +82,8 @@ func (w *world) checkTerm(a *agent, l *contestLog, x election.Announcement, self
 	l.last, l.holder, l.owners[x.Term] = x.Term, self, self
 }
 
-// withdrawn asks the host's program to stop. Either the program does so after a while, and the
-// agent gets a receipt, or it acts on until the last deadline that it knows.
+// withdrawn has the host's program stop. Either it does, and gives its receipt, or it acts on until
+// the last deadline that it knows.
 func (w *world) withdrawn(a *agent, x election.Withdrawal) {
 	w.heal.withdrawn(w, x)
 	switch x.Reason {
@@ -97,29 +92,8 @@ func (w *world) withdrawn(a *agent, x election.Withdrawal) {
 	case election.ReasonLate:
 		w.stats.Late++
 	}
-	l := w.log(a, x.Election)
-	if l == nil { // no program acts in a short election
-		w.inputSoon(a, election.Stopped{Election: x.Election, Term: x.Term})
-		return
+	if l := w.log(a, x.Election); l != nil {
+		l.extend(a, x.Term, x.StopBy)
 	}
-	l.extend(a, x.Term, x.StopBy)
-	if !chance(a.rng, w.plan.heeds) {
-		return
-	}
-	self := a.holder()
-	life, epoch := a.life, a.clock.epoch
-	if p := l.find(program, self); p != nil && p.life != life && p.acting(w.Now) {
-		return // the program is notified when it resumes
-	}
-	w.after(around(a.rng, w.plan.timing.Heartbeat/2), func() {
-		if epoch != a.clock.epoch || a.frozen > 0 { // the program is gone, or acts on when its host thaws
-			return
-		}
-		if p := l.find(program, self); p != nil && p.term <= x.Term {
-			w.stopActing(p)
-		}
-		if a.life == life || a.holder() == self && chance(a.rng, 0.5) {
-			w.input(a, election.Stopped{Election: x.Election, Term: x.Term})
-		}
-	})
+	a.registry.Withdraw(x, false)
 }

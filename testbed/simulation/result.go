@@ -20,7 +20,6 @@ type Violation struct {
 	Rule   string // G1 to G5, or the name of another rule
 	What   string
 	At     time.Duration // true time since the run began
-	Trace  []string      // what happened before, oldest first
 	Replay string        // the command that replays the run
 	phase  phase
 }

@@ -29,7 +29,7 @@ type Shrinking struct {
 // far. If nothing can be omitted, its Options are those given. It returns nil if those show no
 // violation.
 func Shrink(ctx context.Context, o Options, tries, cores int) *Shrinking {
-	o.Trace, o.Live, o.Record, o.chaosOnly = 0, nil, false, false
+	o.Live, o.Record, o.chaosOnly = nil, false, false
 	first := Run(o)
 	if first.Violation == nil {
 		return nil

@@ -33,7 +33,7 @@ func replayed(t *testing.T, o Options) Result {
 	if !found {
 		t.Fatalf("nothing was shrunk: %s", o.Command())
 	}
-	shrunk, err := ParseShrunk(strings.Trim(text, `"`))
+	shrunk, err := ParseShrunk(strings.Trim(text, `'`))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -148,8 +148,8 @@ func TestShrunkIsReadAsItIsWritten(t *testing.T) {
 		}
 	}
 	for text, want := range map[string]string{
-		"faults": `"" is not a number`, "faults=-1": "not a number from 0", "elections=0": "at least one", "gap=-1s": "above 0",
-		"without=rain": `"rain" is none of`, "weather=fine": "use faults", "variation=x": "variation=x",
+		"faults": "invalid", `{"elections": -1}`: "below 0", `{"gap_ns": -1}`: "below 0",
+		`{"without": ["rain"]}`: `"rain" is none of`, `{"weather": "fine"}`: "unknown field", `{"variation": "x"}`: "variation",
 	} {
 		if _, err := ParseShrunk(text); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: got %v, want %q", text, err, want)

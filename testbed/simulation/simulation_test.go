@@ -49,14 +49,16 @@ func TestSimulation(t *testing.T) {
 
 // TestSeed replays one seed, the first if none is given.
 func TestSeed(t *testing.T) {
-	o := Options{Seed: max(*seed, 1), Trace: *length}
+	var trace bytes.Buffer
+	o := Options{Seed: max(*seed, 1), Live: &trace}
 	if *live {
 		o.Live = os.Stderr
 	}
 	r := Run(o)
 	t.Log(r.Stats)
 	if r.Violation != nil {
-		t.Log(strings.Join(r.Violation.Trace, "\n"))
+		lines := strings.Split(trace.String(), "\n")
+		t.Log(strings.Join(lines[max(0, len(lines)-*length):], "\n"))
 		t.Error(r.Violation)
 	}
 }

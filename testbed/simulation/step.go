@@ -31,8 +31,8 @@ func (w *world) step(a *agent, in election.Input) {
 	switch {
 	case dies:
 		w.note(a, "CRASHES in the middle of a step, on %s", messages.Describe(in))
-	case w.trace.wanted():
-		w.trace.add(record{at: w.Now, agent: a, life: a.life, local: local, in: in, out: out})
+	case w.options.Live != nil:
+		w.trace(a, messages.Describe(in)+messages.Output(out))
 	}
 	w.checkOutput(a, local, out)
 	if dies {
@@ -52,6 +52,7 @@ func (w *world) step(a *agent, in election.Input) {
 		}
 	}
 	w.answered(out.Replies)
+	a.turn()
 	if a.stopping && !a.ending && !a.elector.HandingOver() {
 		a.ending = true
 		w.after(around(a.rng, w.plan.delay), a.inLife(func() { w.stop(a, true) }))
@@ -64,6 +65,7 @@ func (w *world) act(a *agent, local election.Instant, action any) {
 		w.record(a, x)
 	case virtual.Publish:
 		a.unseen = false
+		a.registry.Advance(local)
 	case election.Withdrawal:
 		w.withdrawn(a, x)
 	case *election.Persist:
@@ -75,7 +77,7 @@ func (w *world) act(a *agent, local election.Instant, action any) {
 	case election.PeerID:
 		w.redials(a, x)
 	case election.Instant:
-		w.wake(a, x)
+		w.wake(a, min(x, a.registry.WakeAt()))
 	case election.Announcement:
 		w.announced(a, local, x)
 	}
@@ -135,6 +137,9 @@ func (w *world) poll(a *agent) {
 	}
 	w.look(a, local)
 	w.checkStepsDown(a)
+	if a.registry != nil {
+		a.prolong()
+	}
 }
 
 // handling records the message that the step under way handles.

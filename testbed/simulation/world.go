@@ -41,7 +41,6 @@ type world struct {
 	phase   phase
 	heal    recovery
 	counter *counter
-	trace   trace
 	stats   Stats
 	lease   time.Duration    // the lease that an agent gets at its next start
 	longest time.Duration    // the longest lease that any agent has had
@@ -84,7 +83,6 @@ func newWorld(o Options) *world {
 	w.schedule = drawSchedule(&w.plan, o.Seed)
 	w.kept = w.shrinkSchedule(w.schedule)
 	w.counter = w.newCounter()
-	w.trace = trace{ring: make([]record, o.Trace), live: o.Live}
 	for i, name := range append(slices.Clone(w.plan.elections), election.RosterElection) {
 		w.logs = append(w.logs, newContestLog(i, name))
 	}
@@ -164,7 +162,7 @@ func (w *world) run(seed uint64) {
 			w.fail("panic", "%v\n%s", r, debug.Stack())
 		}
 		if w.violation != nil {
-			w.violation.Seed, w.violation.Trace, w.violation.Replay = seed, w.trace.lines(), w.options.Command()
+			w.violation.Seed, w.violation.Replay = seed, w.options.Command()
 		}
 	}()
 	w.note(nil, "seed %d: %s", seed, w.plan)
@@ -228,17 +226,25 @@ func (a *agent) inLife(run func()) func() {
 	}
 }
 
-// note writes a line of the trace that is not a step.
+// note records what happened to an agent, or to the whole world.
 func (w *world) note(a *agent, format string, args ...any) {
-	if !w.trace.wanted() && w.history == nil {
+	if w.options.Live == nil && w.history == nil {
 		return
 	}
-	r := record{at: w.Now, agent: a, note: fmt.Sprintf(format, args...)}
-	w.noting(a, r.note)
-	if a != nil {
-		r.life = a.life
+	text := fmt.Sprintf(format, args...)
+	w.noting(a, text)
+	w.trace(a, "-- "+text)
+}
+
+func (w *world) trace(a *agent, text string) {
+	if w.options.Live == nil {
+		return
 	}
-	w.trace.add(r)
+	who := ""
+	if a != nil {
+		who = fmt.Sprintf("%s/%d [%d]", a.peer, a.life, a.clock.at(w.Now))
+	}
+	_, _ = fmt.Fprintf(w.options.Live, "%-12s %-8s %s\n", w.now().Round(time.Microsecond), who, text)
 }
 
 // fail ends the run because a rule was violated.

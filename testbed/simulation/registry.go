@@ -1,0 +1,260 @@
+package simulation
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/doyen-election/doyen/agent/campaign"
+	"github.com/doyen-election/doyen/agent/record"
+	"github.com/doyen-election/doyen/api"
+	"github.com/doyen-election/doyen/election"
+	"github.com/doyen-election/doyen/elector"
+)
+
+// The product's own registry knows what acts on a host, and decides when a term may be released.
+// Here are its programs, and what an agent's loop does between elector and registry.
+
+// process is a program of a host, in one election.
+type process struct {
+	number int                 // no two have the same
+	id     string              // of its campaign
+	k      *campaign.Candidacy // nil: it is not connected
+}
+
+// setUp makes the registry of an agent's new process. It goes on from what is on record.
+func (a *agent) setUp(past *election.Past) {
+	c := campaign.Config{Priority: a.priority, Step: a.w.plan.timing.Heartbeat / 2, StepOfMany: a.w.plan.timing.Heartbeat,
+		NewID:  func() string { a.w.programs++; return fmt.Sprintf("c%d", a.w.programs) },
+		Record: func(name election.Name, p record.Program) { a.onRecord(name, p) }}
+	if past != nil {
+		for _, row := range past.Rows {
+			if row.Election != election.RosterElection {
+				c.Past = append(c.Past, campaign.Past{Authority: row, Program: a.recordedActors[row.Election]})
+			}
+		}
+	}
+	a.registry, a.queue, a.turning = campaign.New(c), nil, false
+}
+
+func (a *agent) onRecord(name election.Name, p record.Program) {
+	if a.past != nil && (!a.dying || a.w.options.careless != recordsLate) {
+		a.recordedActors[name] = p
+	}
+}
+
+// turn does what a loop does after each step and call: it notifies what acts, and gives the
+// elector what the registry has for it.
+func (a *agent) turn() {
+	a.hear()
+	a.queue = append(a.queue, a.registry.Take()...)
+	if a.turning {
+		return
+	}
+	a.turning = true
+	life := a.life
+	for len(a.queue) > 0 && a.alive && a.life == life && a.w.violation == nil {
+		in := a.queue[0]
+		a.queue = a.queue[1:]
+		a.w.step(a, in)
+	}
+	if a.life == life {
+		a.turning = false
+	}
+}
+
+// call has the agent's loop do something a little later, in this life, once it is not paused.
+func (a *agent) call(do func()) {
+	a.w.after(around(a.rng, a.w.plan.timing.Heartbeat/4), a.inLife(func() {
+		switch {
+		case !a.alive:
+		case a.paused > 0:
+			a.call(do)
+		default:
+			do()
+			a.turn()
+		}
+	}))
+}
+
+// prolong notifies what acts of leases that were renewed.
+func (a *agent) prolong() {
+	for _, c := range a.contests {
+		if c.State == elector.Leading && c.Leader == a.holder() {
+			a.registry.Prolong(c.Election, c.Term, c.ValidUntil)
+		}
+	}
+	a.hear()
+}
+
+// lead notifies what is to act that the agent leads.
+func (a *agent) lead(local election.Instant, x election.Announcement) {
+	c := a.leads(x.Election)
+	switch {
+	case c == nil || c.Term != x.Term || a.w.log(a, x.Election) == nil:
+	case x.Event == election.NewTerm:
+		a.registry.Rise(x.Election, x.Term, c.ValidUntil)
+	default:
+		a.registry.Lead(local, x.Election, x.Term, c.ValidUntil)
+	}
+}
+
+// stands has a program become a candidate, in the place of the one before.
+func (a *agent) stands(e int) {
+	s, p := &a.stand[e], &a.programs[e]
+	before := p.k
+	a.w.programs++
+	q := campaign.Request{Election: a.w.plan.elections[e], PID: int32(a.w.programs), Program: identity(a.w.programs, a.life)}
+	if s.stated {
+		priority := s.priority
+		q.Priority = &priority
+	}
+	k, err := a.registry.Stand(a.clock.at(a.w.Now), q)
+	if err != nil {
+		a.w.fail("campaign", "a program of %s can't be a candidate in %s: %v", a.peer, q.Election, err)
+		return
+	}
+	if before != nil {
+		a.leaves(e)
+	}
+	*p = process{number: int(q.PID), id: k.ID(), k: k}
+	a.turn()
+}
+
+func identity(number int, life uint32) record.Program {
+	return record.Program{PID: int32(number), Started: 1, Sockets: [record.MaxSockets]uint64{uint64(life)}}
+}
+
+// leaves has a program close its connection. It acts until its deadline, or ends: that is proven.
+func (a *agent) leaves(e int) {
+	p, l := a.programs[e], a.w.logsOf(a)[e]
+	a.programs[e].k = nil
+	if p.k == nil {
+		return
+	}
+	a.registry.End(p.k.ID())
+	if chance(a.rng, a.w.plan.heeds) {
+		a.stopSoon(l, p, func() { a.registry.Gone(p.k.ID()) })
+	}
+}
+
+// stopSoon has a program stop a little later, unless its host is down or frozen, and report it.
+func (a *agent) stopSoon(l *contestLog, p process, report func()) {
+	self, epoch := a.holder(), a.clock.epoch
+	a.w.after(around(a.rng, a.w.plan.timing.Heartbeat/2), func() {
+		if epoch != a.clock.epoch || a.frozen > 0 {
+			return // the program is gone, or acts on when its host thaws
+		}
+		if x := l.find(program, self); x != nil && x.number == p.number {
+			a.w.stopActing(x)
+		}
+		a.call(report)
+	})
+}
+
+// hear has the host's programs read what they were sent.
+func (a *agent) hear() {
+	for e := range a.programs {
+		if k := a.programs[e].k; k != nil {
+			lines, _ := k.Take()
+			for _, line := range lines {
+				a.read(e, line)
+			}
+		}
+	}
+}
+
+func (a *agent) read(e int, line api.CampaignEvent) {
+	p, l := a.programs[e], a.w.logsOf(a)[e]
+	now := actor{kind: program, host: a, epoch: a.clock.epoch, holder: a.holder(), term: election.Term(line.Term),
+		until: election.Instant(line.ValidUntilBoottimeNS), number: p.number}
+	x := l.find(program, now.holder)
+	acts := x != nil && x.acting(a.w.Now)
+	switch line.Type {
+	case api.CampaignElected:
+		if acts && a.w.plan.quorum {
+			a.w.fail("K4d", "%s lets a program act in term %d of %s while the one of term %d acts on", a.peer, now.term, l.name, x.term)
+		}
+		a.w.acts(l, now)
+		a.w.tell(l, &now)
+		a.w.startAdding(a, l, now.holder)
+	case api.CampaignRenewed:
+		if acts && x.number == p.number {
+			now.until = max(now.until, x.until)
+		}
+		a.w.acts(l, now)
+		a.w.tell(l, &now)
+	case api.CampaignRevoked:
+		if chance(a.rng, a.w.plan.heeds) {
+			a.stopSoon(l, p, func() { _ = a.registry.Receipt(p.k.ID(), now.term, "", anybody) })
+		}
+	}
+}
+
+func anybody(uint32) bool { return true }
+
+// tell records that a program was notified of a term, and checks that no other one was (K4d).
+func (w *world) tell(l *contestLog, x *actor) {
+	if !w.plan.lives || !w.plan.quorum {
+		return
+	}
+	if other, known := l.told[x.term]; known && other != x.number {
+		w.fail("K4d", "two programs of %s were notified of term %d of %s", x.host.peer, x.term, l.name)
+	}
+	l.told[x.term] = x.number
+}
+
+// goOn has each program of the host resume after a while, or have ended meanwhile, or never come
+// back and stop by the deadline that it knows.
+func (a *agent) goOn() {
+	logs, absent := a.w.logsOf(a), map[string]election.Instant{}
+	expected, until := a.registry.Absent()
+	for i, p := range expected {
+		absent[p.Campaign] = until[i]
+	}
+	for e := range a.programs {
+		p, l := a.programs[e], logs[e]
+		by, expected := absent[p.id]
+		x := l.find(program, a.holder())
+		again := func() { a.candidateAgain(e) }
+		switch {
+		case !expected:
+			again()
+		case x == nil || !x.acting(a.w.Now) || !a.w.deaths && chance(a.rng, 0.2): // its process has ended, and there is proof
+			if x != nil {
+				a.w.stopActing(x)
+			}
+			a.call(func() { a.registry.Dead(p.id); again() })
+		case a.w.deaths || chance(a.rng, 0.7):
+			a.call(func() { a.resumes(e, p) })
+		default:
+			a.w.after(time.Duration(a.clock.when(by)-a.w.Now), func() { a.call(again) })
+		}
+	}
+}
+
+// candidateAgain adds a program where none is a candidate and one should be.
+func (a *agent) candidateAgain(e int) {
+	if a.stand[e].stands && a.programs[e].k == nil {
+		a.stands(e)
+	}
+}
+
+// resumes gives a program of the former life its candidacy back.
+func (a *agent) resumes(e int, p process) {
+	l := a.w.logsOf(a)[e]
+	x := l.find(program, a.holder())
+	if x == nil || !x.acting(a.w.Now) || a.programs[e].k != nil {
+		a.candidateAgain(e)
+		return
+	}
+	k, err := a.registry.Resume(a.clock.at(a.w.Now), campaign.Resumption{ID: p.id, Term: x.term, Program: identity(p.number, a.life),
+		May: func(election.Name) error { return nil }, Held: func([]uint64) []uint64 { return nil }})
+	if err != nil {
+		a.call(func() { a.candidateAgain(e) })
+		return
+	}
+	a.programs[e] = process{p.number, p.id, k}
+	if a.leads(l.name) != nil {
+		a.w.stats.Resumed++
+	}
+}
