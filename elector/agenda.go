@@ -76,14 +76,9 @@ func (a *agenda) queue(c *entry, waits bool) {
 	}
 }
 
-// queued returns the elections in the queue, in its order.
-func (e *Elector) queued() []*entry {
-	var waiting []*entry
-	for _, c := range e.contests.rows {
-		if c.queued {
-			waiting = append(waiting, c)
-		}
-	}
+// inTurn returns those of the elections that are in the queue, in its order.
+func inTurn(all []*entry) []*entry {
+	waiting := slices.DeleteFunc(slices.Clone(all), func(c *entry) bool { return !c.queued })
 	slices.SortFunc(waiting, func(b, c *entry) int { return cmp.Compare(b.turn, c.turn) })
 	return waiting
 }

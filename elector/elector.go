@@ -329,18 +329,20 @@ func (e *Elector) form() election.Instant {
 	if !e.cfg.Quorum || e.roster != nil || e.ledger.State().Roster != nil || e.barred.Code != "" {
 		return election.Never
 	}
+	newCluster := func() string { return fmt.Sprintf("%016x", e.rng.Uint64()) }
 	if e.cfg.Alone && len(e.cfg.Voters) == 0 {
-		e.formation.Alone(e.now, e.newCluster())
+		e.formation.Alone(e.now, newCluster())
 		return election.Never
 	}
-	e.formation.Advance(e.now, e.reachableNamed, e.newCluster)
+	e.formation.Advance(e.now, func(name string) (election.PeerID, bool) {
+		m, ok := e.view.Named(name)
+		return m.Peer, ok && e.peers.has(m.Peer)
+	}, newCluster)
 	if !e.formation.Proposer() {
 		return election.Never
 	}
 	return e.now.Add(e.cfg.Timing.Heartbeat)
 }
-
-func (e *Elector) newCluster() string { return fmt.Sprintf("%016x", e.rng.Uint64()) }
 
 // activateRoster continues with a roster that has just become durable.
 func (e *Elector) activateRoster() {

@@ -54,7 +54,7 @@ func (e *Elector) advanceContests() {
 		return
 	}
 	e.agenda.serving = true
-	for _, c := range e.queued() {
+	for _, c := range inTurn(e.contests.rows) {
 		if e.agenda.full() {
 			break
 		}
@@ -199,7 +199,7 @@ func (c *entry) FirstTurn(own election.Rank) election.Instant {
 	better := 0
 	for _, m := range e.view.Members {
 		r, is := e.rank(m, c.Name())
-		if !is && m.Peer != own.Peer && !e.isConnected(m.Peer) {
+		if !is && m.Peer != own.Peer && !e.peers.has(m.Peer) {
 			r, is = election.Rank{Priority: own.Priority, JoinedAt: m.JoinedAt, Peer: m.Peer}, true
 		}
 		if is && r.Priority > 0 && r.Above(own) {

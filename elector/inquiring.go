@@ -114,10 +114,13 @@ func (e *Elector) expireInquiries() election.Instant {
 	wake := election.Never
 	ids := e.inquiries.keys
 	for i, q := range e.inquiries.rows {
-		q.readers, q.next = e.expireReaders(q.readers), e.expireReaders(q.next)
-		for _, waiting := range [][]reader{q.readers, q.next} {
-			if len(waiting) > 0 {
-				wake = min(wake, waiting[0].deadline) // those that came later wait longer
+		for _, waiting := range []*[]reader{&q.readers, &q.next} { // the earliest first
+			for len(*waiting) > 0 && e.now >= (*waiting)[0].deadline {
+				e.reply((*waiting)[0].request, &election.Refusal{Why: election.DeniedNoAnswer})
+				*waiting = (*waiting)[1:]
+			}
+			if len(*waiting) > 0 {
+				wake = min(wake, (*waiting)[0].deadline)
 			}
 		}
 		if len(q.readers) == 0 {
@@ -125,13 +128,4 @@ func (e *Elector) expireInquiries() election.Instant {
 		}
 	}
 	return wake
-}
-
-// expireReaders returns the readers that still wait, the earliest first.
-func (e *Elector) expireReaders(readers []reader) []reader {
-	for len(readers) > 0 && e.now >= readers[0].deadline {
-		e.reply(readers[0].request, &election.Refusal{Why: election.DeniedNoAnswer})
-		readers = readers[1:]
-	}
-	return readers
 }

@@ -43,7 +43,9 @@ func (e *Elector) beat() election.Instant {
 func (e *Elector) beatTo(id election.PeerID, h election.Heartbeat) {
 	p := e.peers.get(id)
 	h.Echo = p.stamp
-	e.redialUnanswered(id, p)
+	if e.now > p.unansweredSince.Add(e.cfg.Timing.Lease) {
+		e.redial(id, p) // the connection looks open, and no heartbeat was answered for a lease
+	}
 	p.expectAnswer(e.now)
 	p.stale = p.stamp == 0 || e.now.Sub(p.stampedAt) > e.cfg.Timing.Heartbeat*3/2 // a stamp in an answer to the last heartbeat is fresh
 	e.send(id, h)

@@ -18,7 +18,7 @@ func (e *Elector) heartbeat(from election.PeerID, m election.Heartbeat) {
 		e.askReport(from, p)
 		return
 	}
-	e.heardHeartbeat(p)
+	p.heardHeartbeat(e.now, e.cfg.Timing)
 	p.Holds = m.Version
 	ack := election.HeartbeatAck{Lineage: m.Lineage, Send: m.Send, Stamp: e.now}
 	if e.roster != nil {

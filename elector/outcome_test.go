@@ -266,7 +266,7 @@ func (s *solo) keepAlive(d time.Duration) {
 	for end := s.now.Add(d); s.now < end; {
 		s.pass(min(testTiming.Heartbeat, end.Sub(s.now)))
 		for _, id := range []election.PeerID{"b", "c"} {
-			if s.e.isConnected(id) {
+			if s.e.peers.has(id) {
 				s.hear(id, election.Report{Voter: true, Roster: soloRoster, Stamp: 5})
 			}
 		}

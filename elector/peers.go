@@ -76,8 +76,6 @@ func (e *Elector) disconnected(id election.PeerID) {
 	e.cancelReport(id)
 }
 
-func (e *Elector) isConnected(id election.PeerID) bool { return e.peers.get(id) != nil }
-
 // heldRoster is the roster in memory, perhaps not yet durable.
 func (e *Elector) heldRoster() *election.Roster { return e.ledger.State().Roster }
 
@@ -126,15 +124,10 @@ func (e *Elector) reachable(id election.PeerID) bool {
 		return true
 	}
 	p := e.peers.get(id)
-	return e.isConnected(id) && e.change.Speaks(&p.Peer) && !e.silent(id) && !e.older(id) && e.now >= p.unwritableUntil && !e.change.Behind(e.now, &p.Peer)
+	return p != nil && e.change.Speaks(&p.Peer) && !e.silent(id) && !e.older(id) && e.now >= p.unwritableUntil && !e.change.Behind(e.now, &p.Peer)
 }
 
 func (e *Elector) hasMajority() bool { return quorum.Confirmed(e.roster, e.reachable) }
-
-func (e *Elector) reachableNamed(name string) (election.PeerID, bool) {
-	m, ok := e.view.Named(name)
-	return m.Peer, ok && e.isConnected(m.Peer)
-}
 
 func (e *Elector) nameOf(id election.PeerID) string {
 	if id == e.cfg.Self.Peer {

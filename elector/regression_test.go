@@ -147,7 +147,7 @@ func TestAPeerOfAnotherClusterIsNoticedWhenTheOwnRosterComesLater(t *testing.T) 
 	if o.e.roster == nil {
 		t.Fatal("not formed")
 	}
-	if o.e.isConnected("z") {
+	if o.e.peers.has("z") {
 		t.Fatal("z of cluster y counts as a peer of cluster x")
 	}
 }

@@ -72,7 +72,7 @@ const informWait = 3
 // informed reports whether enough voters have reported to know that there is no leader.
 func (e *Elector) informed() bool {
 	told := func(id election.PeerID) bool {
-		return id == e.cfg.Self.Peer || e.isConnected(id) && e.peers.get(id).Reported && !e.older(id)
+		return id == e.cfg.Self.Peer || e.peers.has(id) && e.peers.get(id).Reported && !e.older(id)
 	}
 	if e.cfg.Quorum {
 		return e.roster != nil && quorum.Confirmed(e.roster, told)

@@ -7,11 +7,11 @@ import (
 	"github.com/doyen-election/doyen/failuredetector"
 )
 
-func (e *Elector) heardHeartbeat(p *peer) {
+func (p *peer) heardHeartbeat(now election.Instant, t Timing) {
 	if p.beats == nil {
-		p.beats = failuredetector.New(e.cfg.Timing.Heartbeat, e.cfg.Timing.Lease)
+		p.beats = failuredetector.New(t.Heartbeat, t.Lease)
 	}
-	p.beats.Heard(e.now)
+	p.beats.Heard(now)
 }
 
 // silent reports whether a leader's heartbeats are overdue, or an answer has not come for a lease.
@@ -29,14 +29,6 @@ func (p *peer) overdue(now election.Instant) bool { return now >= p.beats.Deadli
 
 // expectAnswer records that the peer was sent something that it must answer.
 func (p *peer) expectAnswer(now election.Instant) { p.unansweredSince = min(p.unansweredSince, now) }
-
-// redialUnanswered asks for a new connection to a peer that has answered no heartbeat for a
-// lease: the present connection looks open but is dead.
-func (e *Elector) redialUnanswered(id election.PeerID, p *peer) {
-	if e.now > p.unansweredSince.Add(e.cfg.Timing.Lease) {
-		e.redial(id, p)
-	}
-}
 
 // redialLeader asks for a new connection to a leader whose lease has expired and from which nothing
 // came for half a lease. A follower sends no heartbeats, so no missing answer shows that.
@@ -87,20 +79,20 @@ func (e *Elector) probe() election.Instant {
 		if e.now < p.unwritableUntil {
 			wake = min(wake, p.unwritableUntil) // its vote may then be had again
 		}
-		if e.now >= e.probeDue(p) {
+		if e.now >= p.probeDue(e.cfg.Timing.Lease) {
 			p.probeAt = e.now.Add(e.cfg.Timing.Heartbeat << p.probes)
 			p.probes = min(p.probes+1, maxProbes)
 			p.expectAnswer(e.now)
 			e.send(e.peers.keys[i], election.Inquiry{})
 		}
-		wake = min(wake, e.probeDue(p))
+		wake = min(wake, p.probeDue(e.cfg.Timing.Lease))
 	}
 	return wake
 }
 
-func (e *Elector) probeDue(p *peer) election.Instant {
+func (p *peer) probeDue(lease time.Duration) election.Instant {
 	if !p.Reported {
 		return p.probeAt
 	}
-	return max(p.probeAt, p.silentFrom(e.cfg.Timing.Lease))
+	return max(p.probeAt, p.silentFrom(lease))
 }

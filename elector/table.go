@@ -17,6 +17,11 @@ type table[K cmp.Ordered, V any] struct {
 
 func (t *table[K, V]) get(key K) V { return t.byKey[key] }
 
+func (t *table[K, V]) has(key K) bool {
+	_, has := t.byKey[key]
+	return has
+}
+
 // put sets the row of a key. A walk in progress does not see it.
 func (t *table[K, V]) put(key K, row V) {
 	if t.byKey == nil {
